@@ -1,0 +1,46 @@
+# A thin front: each target is a line or two that you could type yourself. `make help` lists them.
+
+PREFIX ?= /usr/local
+ARGS   ?=
+
+.PHONY: build help deps run test test-sanitize check bench install clean
+
+build: ## build the libraries and examples into build/release
+	@scripts/deps build
+	@scripts/build release
+
+help: ## say this
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
+
+deps: ## install what building, testing and checking need (Debian, Ubuntu)
+	@scripts/deps
+
+run: build ## run examples/first.c; ARGS="redis://localhost NAME" for another store
+	@build/release/examples/first $(ARGS)
+
+test: ## build with warnings as errors and run every test
+	@scripts/deps build test
+	@scripts/build dev
+	@ctest --preset dev
+
+test-sanitize: ## the tests again, under the address, undefined-behaviour and thread sanitizers
+	@scripts/deps build test
+	@scripts/build asan
+	@ctest --preset asan
+	@scripts/build tsan
+	@scripts/fixed-addresses ctest --preset tsan
+
+check: ## formatting, static analysis, layers, exported names, docs, scripts
+	@scripts/deps build test check
+	@scripts/check
+
+bench: ## measure; needs a machine that does nothing else
+	@scripts/deps build test
+	@scripts/build release
+	@bench/run
+
+install: build ## install into PREFIX (/usr/local), under DESTDIR if set
+	@cmake --install build/release --prefix "$(PREFIX)"
+
+clean: ## remove everything built
+	@rm -rf build

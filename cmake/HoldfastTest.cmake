@@ -1,0 +1,36 @@
+# hf_add_test(NAME name SOURCES file.c... [LABELS label...] [TIMEOUT seconds] [ARGS arg...]
+#             [LIBS library...])
+#
+# Builds the cmocka program `name` and registers it with CTest under that name. It can include from
+# src/ and tests/lib, and links the static library, so that it reaches the inside.
+#
+# Labels that mean something: `sanitize-skip` keeps a test from the asan and tsan runs, `tsan-skip`
+# from the tsan run alone; `threads` marks what is there for tsan's sake.
+
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(CMOCKA REQUIRED IMPORTED_TARGET cmocka)
+
+function(hf_add_test)
+    cmake_parse_arguments(PARSE_ARGV 0 test "" "NAME;TIMEOUT" "SOURCES;LABELS;ARGS;LIBS")
+    if(test_UNPARSED_ARGUMENTS OR NOT test_NAME OR NOT test_SOURCES)
+        message(FATAL_ERROR "hf_add_test: needs NAME and SOURCES; `${test_UNPARSED_ARGUMENTS}`?")
+    endif()
+    if(NOT test_TIMEOUT)
+        set(test_TIMEOUT 60)
+    endif()
+
+    add_executable(${test_NAME} ${test_SOURCES})
+    hf_set_flags(${test_NAME})
+    target_include_directories(${test_NAME} PRIVATE
+        "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/tests/lib")
+    target_link_libraries(${test_NAME} PRIVATE
+        ${test_LIBS} $<TARGET_NAME_IF_EXISTS:hf_testlib> holdfast_static
+        PkgConfig::CMOCKA PkgConfig::HIREDIS Threads::Threads)
+
+    add_test(NAME ${test_NAME} COMMAND ${test_NAME} ${test_ARGS})
+    set_tests_properties(${test_NAME} PROPERTIES LABELS "${test_LABELS}" TIMEOUT ${test_TIMEOUT})
+    if(DEFINED ENV{CI})
+        # A test that CI skips is a test that nobody runs.
+        set_tests_properties(${test_NAME} PROPERTIES FAIL_REGULAR_EXPRESSION "\\[ +SKIPPED +\\]")
+    endif()
+endfunction()

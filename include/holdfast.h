@@ -1,0 +1,404 @@
+/*
+ * Holdfast: locks that hold across machines.
+ *
+ *     hf_client *client;
+ *     hf_hold *hold;
+ *     if (hf_open("redis://localhost", NULL, &client) != HF_OK) ...
+ *     if (hf_acquire(client, "orders:42", &(hf_options){ .wait_ms = 5000 }, &hold) == HF_OK) {
+ *         write_with_token(hf_fence(hold));      // the resource rejects lower tokens
+ *         if (!hf_held(hold)) ...                // local check, no round trip
+ *         hf_release(hold);
+ *     }
+ *     hf_close(client);
+ *
+ * THE MODEL
+ *
+ * A *client* is this process's connection to a store. A *hold* is a handle on an ownership: from a
+ * successful acquire until its release, or until it is lost. An ownership is a lease: the store
+ * forgets it `lease_ms` after it was last renewed, and a background thread of the client, the
+ * keeper, renews it every third of that. So a process that dies frees its locks after a lease, and
+ * a process that is cut off from the store loses its locks no later than the store forgets them.
+ *
+ * WHAT IS PROMISED
+ *
+ * Until the deadline that hf_remaining_ms() counts down to, nobody else holds the lock, provided the
+ * store keeps its data and clocks run at rates that differ by less than the margin (1 % of the
+ * lease, and 2 ms). The deadline counts from *before* the request was sent. No lease can promise
+ * more: a process may be paused between the check and the work. Where that matters, pass
+ * hf_fence() to the resource and let it refuse a token lower than the highest it has seen.
+ * Nothing is ever reported as held that may not be, and an outcome that is not known is reported
+ * as HF_UNKNOWN_OUTCOME. docs/GUARANTEES.md says what each store adds and what it cannot.
+ *
+ * THREADS, SIGNALS, BLOCKING
+ *
+ * Every function may be called from any thread at any time, on the same client and on the same
+ * hold. "Blocks" below means for one exchange with the store, never longer than the client's
+ * command timeout; hf_acquire and its kin also wait as long as they were asked to.
+ * Safe in a signal handler: hf_cancel_fire, hf_held, hf_remaining_ms, hf_fence; nothing else.
+ * The keeper blocks all signals. The library raises no SIGPIPE and writes to no stream.
+ *
+ * CAVEATS
+ *
+ * fork     The child owns nothing: its calls return HF_FORKED, hf_held is 0; hf_close, hf_unref and
+ *          hf_release only free memory and descriptors. The parent is undisturbed. Descriptors
+ *          are close-on-exec.
+ * threads  A thread that ends keeps its holds; release them from another thread.
+ * suspend  Deadlines are on CLOCK_BOOTTIME: time asleep counts. After a resume or a SIGCONT hf_held
+ *          is right at once, without a round trip.
+ * clocks   The wall clock of this machine is never used. A server's clock stepped forward by more
+ *          than the margin can end a lease early; the token still fences.
+ * failover A replicated Redis can lose a lock with its primary: see docs/GUARANTEES.md.
+ *
+ * OWNERSHIP OF MEMORY
+ *
+ * Strings and options passed in are copied. Handles returned are freed by the call named with them.
+ * A result other than HF_OK leaves the out parameter NULL.
+ */
+#ifndef HOLDFAST_H
+#define HOLDFAST_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define HF_VERSION_MAJOR 0
+#define HF_VERSION_MINOR 1
+#define HF_VERSION_PATCH 0
+
+#if defined(__GNUC__) || defined(__clang__)
+#define HF_API      __attribute__((visibility("default")))
+#define HF_MUST_USE __attribute__((warn_unused_result))
+#else
+#define HF_API
+#define HF_MUST_USE
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- Results ---------------------------------------------------------------------------------- */
+
+/* Every result: X(name, number, text). Numbers never change; new ones are added at the end. */
+#define HF_RESULTS(X)                                                                \
+    X(HF_OK, 0, "done")                                                              \
+    X(HF_BUSY, 1, "another holds the lock")                                          \
+    X(HF_TIMEOUT, 2, "the wait ended before the lock was free")                      \
+    X(HF_CANCELLED, 3, "the wait was cancelled")                                     \
+    X(HF_LOST, 4, "the lock was lost while held")                                    \
+    X(HF_NOT_HELD, 5, "the lock is not held")                                        \
+    X(HF_DEADLOCK, 6, "this owner holds the lock already and may not take it again") \
+    X(HF_UNREACHABLE, 7, "the store cannot be reached")                              \
+    X(HF_REFUSED, 8, "the store refused the request")                                \
+    X(HF_UNKNOWN_OUTCOME, 9, "the store did not answer: the outcome is not known")   \
+    X(HF_UNSUPPORTED, 10, "not supported by this store or this version")             \
+    X(HF_INVALID, 11, "an argument is not valid")                                    \
+    X(HF_PROTOCOL, 12, "the store holds or answers what is not Holdfast's")          \
+    X(HF_FORKED, 13, "the client belongs to the parent process")                     \
+    X(HF_CLOSED, 14, "the client is closed")                                         \
+    X(HF_NOMEM, 15, "out of memory, descriptors or threads")
+
+typedef int32_t hf_result;
+
+enum {
+#define HF_RESULT_ENUM(name, number, text) name = number,
+    HF_RESULTS(HF_RESULT_ENUM)
+#undef HF_RESULT_ENUM
+};
+
+/* "HF_BUSY", and what it means in a few words. Never NULL; an unknown number is "HF_?". */
+HF_API const char *hf_result_name(hf_result result);
+HF_API const char *hf_result_text(hf_result result);
+
+/*
+ * What this thread's last failure was, in one line that a person can act on; "" before the first.
+ * Valid until this thread's next failure. Never contains a password.
+ */
+HF_API const char *hf_error_detail(void);
+
+/* "0.1.0": of the library that runs, where HF_VERSION_… is of the header compiled with. */
+HF_API const char *hf_version(void);
+
+/* ---- Types ------------------------------------------------------------------------------------ */
+
+typedef struct hf_client hf_client;
+typedef struct hf_hold hf_hold;
+typedef struct hf_cancel hf_cancel;
+
+/*
+ * Told once when a hold is lost, from the keeper or from whichever thread of the client finds out;
+ * never on a normal release, never after hf_release has returned, never while a lock of the
+ * library is held. `hold` is borrowed: hf_ref it to keep it. May call any function of the library
+ * but hf_close. Releasing the hold here is allowed (HF_LOST).
+ */
+typedef void hf_lost_fn(hf_hold *hold, void *arg);
+
+/* One line without a newline, never a secret. Called with no lock of the library held. */
+typedef void hf_log_fn(int32_t level, const char *line, void *arg);
+
+enum { HF_LOG_ERROR = 1, HF_LOG_WARNING = 2, HF_LOG_INFO = 3, HF_LOG_DEBUG = 4 };
+
+#define HF_FOREVER INT64_C(-1)
+
+/* Limits, all inclusive. A lease is refused too if it is not well above the store's round trip. */
+#define HF_NAME_MAX     1024 /* bytes of a name */
+#define HF_LEASE_MIN_MS INT64_C(50)
+#define HF_LEASE_MAX_MS INT64_C(2592000000) /* 30 days */
+#define HF_COUNT_MAX    1000000             /* re-entries of one ownership */
+
+/* Kinds of lock. */
+enum { HF_MUTEX = 0 };
+
+/* Flags of hf_options. */
+enum {
+    HF_NO_RENEW = 1, /* the keeper does not renew: the hold ends with its lease, or hf_extend it */
+    HF_NOT_REENTRANT = 2 /* a second acquire by the same owner is HF_DEADLOCK */
+};
+
+/*
+ * How to acquire. Zero is the default everywhere, so `&(hf_options){0}` and NULL try once.
+ * Fields are only ever added at the end: a caller compiled against an older header is understood,
+ * and one compiled against a newer header gets HF_UNSUPPORTED if it sets what this library lacks.
+ */
+typedef struct hf_options {
+    int64_t wait_ms;  /* 0: try once (HF_BUSY); HF_FOREVER: until granted, cancelled or closed */
+    int64_t lease_ms; /* 0: the client's (30 s unless set) */
+    int64_t
+        max_hold_ms; /* 0: none; else renewal stops and the hold is lost this long after the grant */
+    uint64_t owner;  /* 0: this thread; else a logical owner of yours, apart from all threads */
+    hf_cancel *cancel;   /* may be fired to end the wait; outlives the call */
+    hf_lost_fn *on_lost; /* told once if the hold is lost */
+    void *arg;           /* for on_lost */
+    uint32_t kind;       /* HF_MUTEX */
+    uint32_t permits;    /* 0: a mutex has none */
+    uint32_t capacity;   /* 0: a mutex has none */
+    uint32_t flags;      /* HF_NO_RENEW | HF_NOT_REENTRANT */
+} hf_options;
+
+/* How to open. Zero is the default everywhere; options in the URL win over these. */
+typedef struct hf_client_options {
+    int64_t lease_ms; /* 30 000 */
+    int64_t
+        connect_timeout_ms; /* 5 000: of a connection attempt, name look-up and login included */
+    int64_t command_timeout_ms; /* 5 000: of one exchange with the store */
+    int64_t outage_ms;          /* 10 000: how long a wait rides out a store that is away */
+    const char *label;          /* shown to whoever inspects a lock held by this client */
+    hf_log_fn *log;
+    void *log_arg;
+    uint32_t log_level; /* HF_LOG_…; 0: HF_LOG_WARNING */
+    uint32_t flags;     /* none yet: 0 */
+} hf_client_options;
+
+/* ---- Opening and closing ---------------------------------------------------------------------- */
+
+/*
+ * Open a client on the store a URL names:
+ *
+ *     memory:                locks of this process; memory:NAME is a space of its own
+ *     redis://[user[:password]@]host[:port][/db]    one Redis or Valkey; also redis://[::1]
+ *     redis+unix:///path/to/redis.sock              the same over a unix socket; ?db=N
+ *
+ * Options follow `?`, joined by `&`; durations carry a unit (500ms, 30s, 5m, 1h):
+ *
+ *     prefix=hf  lease=30s  connect_timeout=5s  command_timeout=5s  outage=10s  label=TEXT
+ *     user=NAME  password_file=PATH  db=N
+ *
+ * NULL uses $HOLDFAST_URL; without one it is HF_INVALID: a program must not believe that it excludes
+ * other machines when it does not. Reserved characters in user, password and options are
+ * percent-encoded. Connects and logs in before it returns, and fails at once if it cannot.
+ * Threads of one process usually share one client.
+ *
+ * Blocks for at most connect_timeout. Errors: HF_INVALID (URL, option), HF_UNSUPPORTED (a scheme
+ * this build lacks), HF_UNREACHABLE, HF_REFUSED (password, ACL), HF_PROTOCOL (not a Redis), HF_NOMEM.
+ */
+HF_API HF_MUST_USE hf_result hf_open_v(const char *url, const hf_client_options *options,
+                                       size_t options_size, hf_client **client);
+
+/*
+ * Release what is held, end every wait with HF_CLOSED, and free the client. NULL is allowed.
+ * Holds stay valid handles: hf_held is 0 and releasing them is HF_CLOSED; on_lost is not called.
+ * No call on the client may begin after this one did. Not from a callback of the client.
+ * Blocks for at most the command timeout; what could not be released ends with its lease.
+ */
+HF_API void hf_close(hf_client *client);
+
+/* ---- Acquiring and releasing ------------------------------------------------------------------ */
+
+/*
+ * Acquire `name`, and set *hold. Names are case-sensitive and may hold any bytes but NUL.
+ *
+ * An owner that holds the lock already re-enters at once, without waiting for the store: a new
+ * handle on the same ownership, with its token, lease, max_hold and on_lost; n acquires need n
+ * releases. Threads of one client are served in order of arrival.
+ *
+ * HF_OK               held; the caller has one reference to *hold
+ * HF_BUSY             another holds it, and wait_ms was 0
+ * HF_TIMEOUT          another held it for all of wait_ms
+ * HF_CANCELLED        options->cancel was fired, before or meanwhile
+ * HF_DEADLOCK         this owner holds it and either acquire said HF_NOT_REENTRANT
+ * HF_UNREACHABLE      the store is away: at once with wait_ms 0, else after the outage time at most
+ * HF_UNKNOWN_OUTCOME  a request was sent and not answered: should it have taken the lock, it is
+ *                     released behind, or ends with its lease
+ * HF_REFUSED          the store said no: password, ACL, read-only replica, out of memory, disk error
+ * HF_PROTOCOL         the answer was no Redis', or the lock's key holds something else
+ * HF_INVALID, HF_UNSUPPORTED   name or options; the detail says which and what is allowed
+ * HF_CLOSED, HF_FORKED, HF_NOMEM
+ */
+HF_API HF_MUST_USE hf_result hf_acquire_v(hf_client *client, const char *name,
+                                          const hf_options *options, size_t options_size,
+                                          hf_hold **hold);
+
+/* hf_acquire with default options that waits for ever, and one that does not wait at all. */
+HF_API HF_MUST_USE hf_result hf_lock(hf_client *client, const char *name, hf_hold **hold);
+HF_API HF_MUST_USE hf_result hf_try_lock(hf_client *client, const char *name, hf_hold **hold);
+
+/*
+ * End this hold and drop the caller's reference, whatever the result. Any thread may do it. The
+ * lock is free once every acquire of its owner has been released. NULL is HF_INVALID.
+ * Once it has returned, on_lost neither runs nor will (unless this is on_lost's own call).
+ *
+ * HF_OK               released
+ * HF_NOT_HELD         released before, through another reference
+ * HF_LOST             it was lost before: the work since may have run beside another holder's
+ * HF_UNKNOWN_OUTCOME  the store did not answer; the keeper goes on trying until the lease ends it
+ * HF_CLOSED           the client was closed, which released it
+ * HF_FORKED           in a child; only memory was freed
+ * Blocks for at most the command timeout.
+ */
+HF_API hf_result hf_release(hf_hold *hold);
+
+/*
+ * hf_ref adds a reference to a handle and returns it; hf_unref drops one (NULL is allowed). Each
+ * reference is dropped by one hf_release or one hf_unref. Dropping the last reference of a hold that
+ * was not released releases it, without waiting for the store.
+ */
+HF_API hf_hold *hf_ref(hf_hold *hold);
+HF_API void hf_unref(hf_hold *hold);
+
+/*
+ * Make the hold last for at least `lease_ms` from now, counted from before the request was sent;
+ * never shortens it, never goes past max_hold. The keeper's rhythm stays that of the acquire.
+ * Blocks. HF_OK, HF_LOST, HF_NOT_HELD, HF_INVALID, HF_UNREACHABLE (nothing was sent), HF_UNKNOWN_OUTCOME
+ * (the old deadline stands), HF_REFUSED, HF_CLOSED, HF_FORKED, HF_NOMEM.
+ */
+HF_API HF_MUST_USE hf_result hf_extend(hf_hold *hold, int64_t lease_ms);
+
+/* ---- What a hold knows (none of these blocks or asks the store) ------------------------------- */
+
+/* 1 while this handle is not released, not lost and before its deadline, by the clock now. */
+HF_API int32_t hf_held(const hf_hold *hold);
+
+/* Milliseconds until the deadline if nothing renews it; 0 when not held. */
+HF_API int64_t hf_remaining_ms(const hf_hold *hold);
+
+/* The token: strictly greater than that of every earlier ownership of this name. Stays readable
+   after release or loss. */
+HF_API uint64_t hf_fence(const hf_hold *hold);
+
+/*
+ * A descriptor that polls readable once the hold is lost; made at the first call, owned by the
+ * handle and closed with it. Do not read it. -1 where none can be had, or in a forked child.
+ */
+HF_API int32_t hf_lost_fd(hf_hold *hold);
+
+/* Why it was lost, in one line; NULL if it was not. Valid as long as the reference. */
+HF_API const char *hf_why_lost(const hf_hold *hold);
+
+/* ---- Cancelling ------------------------------------------------------------------------------- */
+
+/*
+ * One hf_cancel may serve many waits, one after another or at once. Firing is for ever: what waits
+ * with it ends with HF_CANCELLED, what begins with it fails at once. Fire it from any thread and from
+ * a signal handler. Free it when no call uses it any more. hf_cancel_new is NULL if out of memory or
+ * descriptors; NULL may be fired and freed.
+ */
+HF_API hf_cancel *hf_cancel_new(void);
+HF_API void hf_cancel_fire(hf_cancel *cancel);
+HF_API void hf_cancel_free(hf_cancel *cancel);
+
+/* ---- Looking and breaking --------------------------------------------------------------------- */
+
+/* Who holds a lock. Strings are never NULL; "" where nothing is known. Made by the library: fields
+   are only ever added at the end. */
+typedef struct hf_info {
+    int32_t held;   /* 0: free, and all below is zero or "" */
+    uint32_t kind;  /* HF_MUTEX */
+    uint32_t count; /* how many times its owner has entered */
+    uint32_t reserved;
+    int64_t remaining_ms; /* until the store forgets it, if it is not renewed */
+    uint64_t token;
+    int64_t since_unix_ms; /* when it was granted, by the store's clock */
+    int64_t pid;           /* of the holder; 0: not known */
+    const char *client;    /* the holder's client, a UUID */
+    const char *owner;     /* "t3" is the third thread that locked, "o7" the logical owner 7 */
+    const char *host;
+    const char *program;
+    const char *label;
+} hf_info;
+
+/*
+ * Ask the store who holds `name`; *info is freed with hf_info_free. Blocks. HF_OK also when it is
+ * free; HF_UNREACHABLE, HF_REFUSED, HF_PROTOCOL, HF_INVALID, HF_CLOSED, HF_FORKED, HF_NOMEM.
+ */
+HF_API HF_MUST_USE hf_result hf_inspect(hf_client *client, const char *name, hf_info **info);
+HF_API void hf_info_free(hf_info *info);
+
+/*
+ * The operator's force: end the ownership of `name`, whoever has it; with a token other than 0 only
+ * if it is that one. The holder is told as of any loss, no later than its next renewal. Blocks.
+ * HF_OK, HF_NOT_HELD (free, or held under another token: the detail says which), HF_UNREACHABLE,
+ * HF_UNKNOWN_OUTCOME, HF_REFUSED, HF_PROTOCOL, HF_INVALID, HF_CLOSED, HF_FORKED, HF_NOMEM.
+ */
+HF_API HF_MUST_USE hf_result hf_break(hf_client *client, const char *name, uint64_t token);
+
+/* ---- Counters --------------------------------------------------------------------------------- */
+
+/* Since the client was opened. Fields are only ever added at the end. */
+typedef struct hf_stats {
+    uint64_t acquired;   /* ownerships granted */
+    uint64_t reentered;  /* acquires that joined an ownership */
+    uint64_t released;   /* ownerships ended by their holder */
+    uint64_t refused;    /* acquires that ended without the lock */
+    uint64_t lost;       /* ownerships lost */
+    uint64_t renewed;    /* renewals confirmed */
+    uint64_t commands;   /* sent to the store */
+    uint64_t reconnects; /* connections made after the first */
+    uint64_t held;       /* ownerships now */
+    uint64_t waiting;    /* calls that wait now */
+} hf_stats;
+
+/* Fill in at most `size` bytes of *stats. HF_OK, HF_INVALID, HF_FORKED. */
+HF_API HF_MUST_USE hf_result hf_stats_get_v(hf_client *client, hf_stats *stats, size_t size);
+
+/* ---- What a C programmer writes --------------------------------------------------------------- */
+
+static inline HF_MUST_USE hf_result hf_open(const char *url, const hf_client_options *options,
+                                            hf_client **client) {
+    return hf_open_v(url, options, sizeof(hf_client_options), client);
+}
+
+static inline HF_MUST_USE hf_result hf_acquire(hf_client *client, const char *name,
+                                               const hf_options *options, hf_hold **hold) {
+    return hf_acquire_v(client, name, options, sizeof(hf_options), hold);
+}
+
+static inline HF_MUST_USE hf_result hf_stats_get(hf_client *client, hf_stats *stats) {
+    return hf_stats_get_v(client, stats, sizeof(hf_stats));
+}
+
+/*
+ * A hold that is released at the end of its scope (gcc and clang); it must be initialised:
+ *
+ *     HF_SCOPED hf_hold *hold = NULL;
+ */
+static inline void hf_scoped_release(hf_hold **hold) {
+    if (*hold) (void)hf_release(*hold);
+}
+#if defined(__GNUC__) || defined(__clang__)
+#define HF_SCOPED __attribute__((cleanup(hf_scoped_release)))
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,45 @@
+#include "base/buffer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void hf__buffer_init(hf__buffer *b, size_t max) {
+    *b = (hf__buffer){.max = max};
+}
+
+void hf__buffer_fini(hf__buffer *b) {
+    free(b->data);
+    *b = (hf__buffer){.max = b->max};
+}
+
+static bool reserve(hf__buffer *b, size_t more) {
+    if (b->failed || more > b->max - b->length) return false;
+    if (b->length + more <= b->size) return true;
+    size_t size = b->size ? b->size : 1024;
+    while (size < b->length + more) size *= 2;
+    char *data = realloc(b->data, size);
+    if (!data) return false;
+    b->data = data;
+    b->size = size;
+    return true;
+}
+
+void hf__buffer_add(hf__buffer *b, const void *bytes, size_t length) {
+    if (!length) return;
+    if (!reserve(b, length)) {
+        b->failed = true;
+        return;
+    }
+    memcpy(b->data + b->length, bytes, length);
+    b->length += length;
+}
+
+void hf__buffer_cut(hf__buffer *b, size_t length) {
+    b->length = length;
+    b->failed = false;
+}
+
+void hf__buffer_consume(hf__buffer *b, size_t length) {
+    b->length -= length;
+    if (b->length) memmove(b->data, b->data + length, b->length);
+}

@@ -1,0 +1,27 @@
+/*
+ * Bytes on their way out, with a stated maximum. A failed append leaves the buffer as it was before
+ * the command began, if the caller marks the beginning: half a command is never sent.
+ */
+#ifndef HF_BASE_BUFFER_H
+#define HF_BASE_BUFFER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef struct hf__buffer {
+    char *data;
+    size_t length, size, max;
+    bool failed; /* an append did not fit, or memory was out; stays until hf__buffer_cut */
+} hf__buffer;
+
+void hf__buffer_init(hf__buffer *b, size_t max);
+void hf__buffer_fini(hf__buffer *b);
+void hf__buffer_add(hf__buffer *b, const void *bytes, size_t length);
+
+/* Back to an earlier length, and usable again. */
+void hf__buffer_cut(hf__buffer *b, size_t length);
+
+/* Drop the first bytes. */
+void hf__buffer_consume(hf__buffer *b, size_t length);
+
+#endif

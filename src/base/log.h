@@ -1,0 +1,36 @@
+/*
+ * Lines for the user's log callback. They are noted under the client's mutex and handed over after
+ * it was let go, so that the callback may take its time and call back in.
+ */
+#ifndef HF_BASE_LOG_H
+#define HF_BASE_LOG_H
+
+#include <stdbool.h>
+
+#include "holdfast.h"
+
+#define HF__LOG_PENDING_MAX 64 /* lines noted and not handed over yet; more are dropped */
+
+typedef struct hf__log_line {
+    struct hf__log_line *next;
+    int32_t level;
+    char *text;
+} hf__log_line;
+
+typedef struct hf__log {
+    hf_log_fn *fn;
+    void *arg;
+    uint32_t level;
+    unsigned pending;
+    hf__log_line *first, **end;
+} hf__log;
+
+void hf__log_init(hf__log *log, hf_log_fn *fn, void *arg, uint32_t level);
+void hf__log_add(hf__log *log, int32_t level, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Move the pending lines out, to be handed over or freed with hf__log_run (fn NULL: only freed). */
+hf__log_line *hf__log_take(hf__log *log);
+void hf__log_run(hf__log_line *lines, hf_log_fn *fn, void *arg);
+
+#endif

@@ -1,0 +1,12 @@
+/* Copying text into a fixed place: cut if it must be, always terminated, NULL is "". */
+#ifndef HF_BASE_TEXT_H
+#define HF_BASE_TEXT_H
+
+#include <stddef.h>
+
+void hf__text_copy(char *to, size_t size, const char *from);
+
+/* The same for text of a stated length, with control characters made spaces. */
+void hf__text_tame(char *to, size_t size, const char *from, size_t length);
+
+#endif

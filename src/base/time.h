@@ -1,0 +1,37 @@
+/*
+ * One type for moments and spans: nanoseconds on CLOCK_BOOTTIME, which goes on while the machine
+ * sleeps. Only hf__now() reads the clock; everything below the client is given the time.
+ */
+#ifndef HF_BASE_TIME_H
+#define HF_BASE_TIME_H
+
+#include <stdint.h>
+
+typedef int64_t hf__time;
+
+#define HF__NEVER INT64_MAX
+#define HF__MS    INT64_C(1000000)
+#define HF__SEC   (1000 * HF__MS)
+
+/* The longest wait that is counted; anything longer (292 years overflow) is HF__NEVER. */
+#define HF__SPAN_MAX_MS (INT64_C(100) * 365 * 24 * 3600 * 1000)
+
+hf__time hf__now(void);
+
+/* now + ms, where a negative span (HF_FOREVER) or one past counting is never. */
+static inline hf__time hf__after_ms(hf__time now, int64_t ms) {
+    return ms < 0 || ms > HF__SPAN_MAX_MS ? HF__NEVER : now + ms * HF__MS;
+}
+
+static inline hf__time hf__sooner(hf__time a, hf__time b) {
+    return a < b ? a : b;
+}
+
+static inline hf__time hf__later(hf__time a, hf__time b) {
+    return a > b ? a : b;
+}
+
+/* Milliseconds from now until t for poll(2): rounded up so that nobody wakes early; -1 for never. */
+int hf__poll_ms(hf__time now, hf__time t);
+
+#endif

@@ -1,0 +1,319 @@
+#include "base/url.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+
+#define REDIS_PORT 6379
+#define DB_MAX     65535
+
+/* ---- Schemes and options, each one list ---- */
+
+enum { ON_MEMORY = 1 << HF__SCHEME_MEMORY, ON_TCP = 1 << HF__SCHEME_REDIS };
+enum { ON_UNIX = 1 << HF__SCHEME_REDIS_UNIX, ON_REDIS = ON_TCP | ON_UNIX };
+enum { ON_ALL = ON_MEMORY | ON_REDIS };
+
+static const struct {
+    const char *prefix;
+    hf__scheme scheme;
+} schemes[] = {
+    {"redis://", HF__SCHEME_REDIS},
+    {"redis+unix://", HF__SCHEME_REDIS_UNIX},
+    {"memory:", HF__SCHEME_MEMORY},
+};
+
+typedef enum option_type { DURATION, TEXT, NUMBER } option_type;
+
+static const struct option {
+    const char *name;
+    int on;
+    option_type type;
+    size_t offset;
+    int64_t max;
+} options[] = {
+    {"prefix", ON_ALL, TEXT, offsetof(hf__url, prefix), HF__PREFIX_MAX},
+    {"lease", ON_ALL, DURATION, offsetof(hf__url, lease_ms), HF_LEASE_MAX_MS},
+    {"label", ON_ALL, TEXT, offsetof(hf__url, label), HF__LABEL_MAX},
+    {"connect_timeout", ON_REDIS, DURATION, offsetof(hf__url, connect_timeout_ms), 3600000},
+    {"command_timeout", ON_REDIS, DURATION, offsetof(hf__url, command_timeout_ms), 3600000},
+    {"outage", ON_REDIS, DURATION, offsetof(hf__url, outage_ms), INT64_C(86400000)},
+    {"user", ON_REDIS, TEXT, offsetof(hf__url, user), HF__URL_MAX},
+    {"password_file", ON_REDIS, TEXT, offsetof(hf__url, password_file), HF__URL_MAX},
+    {"db", ON_REDIS, NUMBER, offsetof(hf__url, db), DB_MAX},
+};
+
+/* ---- Small pieces ---- */
+
+static int hex_digit(char c) {
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+    return -1;
+}
+
+/* Percent-decode into fresh memory. A bad escape or an encoded NUL is HF_INVALID. */
+static hf_result decode(const char *what, const char *text, size_t length, char **out) {
+    char *copy = malloc(length + 1), *to = copy;
+    if (!copy) return hf__fail(HF_NOMEM, "out of memory");
+    for (size_t i = 0; i < length; i++) {
+        if (text[i] != '%') {
+            *to++ = text[i];
+            continue;
+        }
+        int high = i + 1 < length ? hex_digit(text[i + 1]) : -1;
+        int low = i + 2 < length ? hex_digit(text[i + 2]) : -1;
+        if (high < 0 || low < 0 || (high | low) == 0) {
+            free(copy);
+            return hf__fail(HF_INVALID,
+                            "the URL's %s has a '%%' that two hexadecimal digits must follow "
+                            "(a percent sign itself is %%25)",
+                            what);
+        }
+        *to++ = (char)(high << 4 | low);
+        i += 2;
+    }
+    *to = '\0';
+    free(*out);
+    *out = copy;
+    return HF_OK;
+}
+
+bool hf__duration_parse(const char *text, int64_t *ms) {
+    static const struct {
+        const char *unit;
+        int64_t ms;
+    } units[] = {{"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}};
+    if (*text < '0' || *text > '9') return false;
+    char *unit;
+    errno = 0;
+    long long n = strtoll(text, &unit, 10);
+    if (errno || n <= 0) return false;
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        if (strcmp(unit, units[i].unit) != 0) continue;
+        return !__builtin_mul_overflow(n, units[i].ms, ms);
+    }
+    return false;
+}
+
+static bool parse_number(const char *text, int64_t max, int32_t *out) {
+    if (*text < '0' || *text > '9') return false;
+    char *end;
+    errno = 0;
+    long n = strtol(text, &end, 10);
+    if (errno || *end || n > max) return false;
+    *out = (int32_t)n;
+    return true;
+}
+
+/* ---- Options ---- */
+
+static hf_result unknown_option(const hf__url *url, const char *name, size_t length) {
+    char known[256] = "";
+    size_t used = 0;
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+        if (options[i].on & 1 << url->scheme)
+            used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "",
+                                     options[i].name);
+    return hf__fail(HF_INVALID, "unknown option '%.*s' in the URL; known here: %s", (int)length,
+                    name, known);
+}
+
+static hf_result set_duration(hf__url *url, const struct option *option, const char *value) {
+    int64_t ms;
+    if (!hf__duration_parse(value, &ms) || ms > option->max)
+        return hf__fail(HF_INVALID,
+                        "%s=%s in the URL is no duration above zero and in range; "
+                        "write 500ms, 30s, 5m or 1h",
+                        option->name, value);
+    *(int64_t *)((char *)url + option->offset) = ms;
+    return HF_OK;
+}
+
+static hf_result set_option(hf__url *url, const struct option *option, char **value) {
+    if (option->type == DURATION) return set_duration(url, option, *value);
+    if (option->type == NUMBER) {
+        if (parse_number(*value, option->max, (int32_t *)((char *)url + option->offset)))
+            return HF_OK;
+        return hf__fail(HF_INVALID, "%s=%s in the URL is no number from 0 to %d", option->name,
+                        *value, (int)option->max);
+    }
+    size_t length = strlen(*value);
+    if (!length || length > (size_t)option->max)
+        return hf__fail(HF_INVALID, "%s in the URL must have 1 to %d bytes", option->name,
+                        (int)option->max);
+    char **field = (char **)((char *)url + option->offset);
+    free(*field);
+    *field = *value;
+    *value = NULL;
+    return HF_OK;
+}
+
+static hf_result parse_option(hf__url *url, const char *text, size_t length) {
+    const char *equals = memchr(text, '=', length);
+    size_t name = equals ? (size_t)(equals - text) : length;
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+        const struct option *o = &options[i];
+        if (!(o->on & 1 << url->scheme) || strlen(o->name) != name || memcmp(o->name, text, name))
+            continue;
+        if (!equals)
+            return hf__fail(HF_INVALID, "%s in the URL needs a value: %s=…", o->name, o->name);
+        char *value = NULL;
+        hf_result r = decode(o->name, equals + 1, length - name - 1, &value);
+        if (!r) r = set_option(url, o, &value);
+        free(value);
+        return r;
+    }
+    return unknown_option(url, text, name);
+}
+
+/* An '@' here most likely belongs to a password with a bare '?' in it: refuse, and show nothing. */
+static hf_result parse_options(hf__url *url, const char *text) {
+    if (strchr(text, '@'))
+        return hf__fail(HF_INVALID, "the URL has an '@' after its '?'; in a password write '?' as "
+                                    "%%3F, in an option write '@' as %%40");
+    while (*text) {
+        size_t length = strcspn(text, "&");
+        hf_result r = length ? parse_option(url, text, length) : HF_OK;
+        if (r) return r;
+        text += length + (text[length] == '&');
+    }
+    return HF_OK;
+}
+
+/* ---- The part before the options ---- */
+
+static hf_result parse_user(hf__url *url, const char *text, size_t length) {
+    const char *colon = memchr(text, ':', length);
+    size_t user = colon ? (size_t)(colon - text) : length;
+    hf_result r = user ? decode("user", text, user, &url->user) : HF_OK;
+    if (!r && colon) r = decode("password", colon + 1, length - user - 1, &url->password);
+    if (r) return r;
+    if (url->password && (!*url->password || strlen(url->password) > HF__PASSWORD_MAX))
+        return hf__fail(HF_INVALID,
+                        "the URL's password must have 1 to %d bytes; leave out the "
+                        "':' for none",
+                        HF__PASSWORD_MAX);
+    return HF_OK;
+}
+
+static hf_result parse_port(hf__url *url, const char *text) {
+    if (!*text) return HF_OK;
+    if (*text == ':' && parse_number(text + 1, 65535, &url->port) && url->port) return HF_OK;
+    return hf__fail(HF_INVALID, "the URL's port must be a number from 1 to 65535");
+}
+
+static hf_result parse_host(hf__url *url, char *text) {
+    size_t length = strcspn(text, ":");
+    const char *host = text, *port = text + length;
+    if (*text == '[') {
+        const char *close = strchr(text, ']');
+        if (!close) return hf__fail(HF_INVALID, "the URL's '[' has no ']' after the IPv6 address");
+        host = text + 1;
+        length = (size_t)(close - host);
+        port = close + 1;
+    }
+    hf_result r = parse_port(url, port);
+    if (r || !length) return r;
+    return decode("host", host, length, &url->host);
+}
+
+static hf_result parse_redis(hf__url *url, char *text) {
+    char *slash = strchr(text, '/');
+    if (slash) *slash = '\0';
+    char *at = strrchr(text, '@');
+    hf_result r = at ? parse_user(url, text, (size_t)(at - text)) : HF_OK;
+    if (!r) r = parse_host(url, at ? at + 1 : text);
+    if (!r && slash && slash[1] && !parse_number(slash + 1, DB_MAX, &url->db))
+        r = hf__fail(HF_INVALID,
+                     "after the host the URL may name a database from 0 to %d, as in "
+                     "redis://host/2",
+                     DB_MAX);
+    return r;
+}
+
+static hf_result parse_unix(hf__url *url, char *text) {
+    char *slash = strchr(text, '/'), *at = slash ? memchr(text, '@', (size_t)(slash - text)) : NULL;
+    if (!slash || (at ? at + 1 : text) != slash)
+        return hf__fail(HF_INVALID,
+                        "a unix socket's URL has three slashes: redis+unix:///path/to/redis.sock");
+    hf_result r = at ? parse_user(url, text, (size_t)(at - text)) : HF_OK;
+    return r ? r : decode("path", slash, strlen(slash), &url->path);
+}
+
+static hf_result parse_body(hf__url *url, char *text) {
+    switch (url->scheme) {
+    case HF__SCHEME_REDIS: return parse_redis(url, text);
+    case HF__SCHEME_REDIS_UNIX: return parse_unix(url, text);
+    case HF__SCHEME_MEMORY: return decode("space", text, strlen(text), &url->path);
+    }
+    return HF_INVALID;
+}
+
+static hf_result set_defaults(hf__url *url) {
+    if (!url->prefix) url->prefix = strdup("hf");
+    if (!url->host) url->host = strdup("localhost");
+    return url->prefix && url->host ? HF_OK : hf__fail(HF_NOMEM, "out of memory");
+}
+
+/* A prefix with a brace would move the hash tag away from the name. */
+static hf_result check(const hf__url *url) {
+    if (strpbrk(url->prefix, "{}"))
+        return hf__fail(HF_INVALID, "prefix in the URL may not contain '{' or '}'");
+    if (url->password && url->password_file)
+        return hf__fail(HF_INVALID, "the URL has both a password and a password_file; keep one");
+    if (url->user && !url->password && !url->password_file)
+        return hf__fail(HF_INVALID, "the URL names a user but neither a password nor a "
+                                    "password_file; a password alone is written ':password@'");
+    return HF_OK;
+}
+
+static hf_result parse_copy(hf__url *url, char *copy, size_t scheme_length) {
+    char *question = strchr(copy, '?');
+    if (question) *question = '\0';
+    hf_result r = parse_body(url, copy + scheme_length);
+    if (!r && question) r = parse_options(url, question + 1);
+    if (!r) r = set_defaults(url);
+    return r ? r : check(url);
+}
+
+static hf_result unknown_scheme(const char *text) {
+    size_t length = strcspn(text, ":/?@");
+    if (text[length] != ':')
+        return hf__fail(HF_INVALID, "a store is named by a URL such as redis://localhost or "
+                                    "memory:, and this one has no scheme");
+    return hf__fail(HF_UNSUPPORTED,
+                    "the scheme '%.*s:' is not one of this build; it has redis://, "
+                    "redis+unix:// and memory:",
+                    (int)(length > 32 ? 32 : length), text);
+}
+
+hf_result hf__url_parse(hf__url *url, const char *text) {
+    *url = (hf__url){.port = REDIS_PORT};
+    size_t length = strlen(text);
+    if (length > HF__URL_MAX)
+        return hf__fail(HF_INVALID, "the URL is longer than %d bytes", HF__URL_MAX);
+    for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++) {
+        size_t n = strlen(schemes[i].prefix);
+        if (strncmp(text, schemes[i].prefix, n) != 0) continue;
+        url->scheme = schemes[i].scheme;
+        char *copy = strdup(text);
+        if (!copy) return hf__fail(HF_NOMEM, "out of memory");
+        hf_result r = parse_copy(url, copy, n);
+        explicit_bzero(copy, length);
+        free(copy);
+        return r;
+    }
+    return unknown_scheme(text);
+}
+
+void hf__url_fini(hf__url *url) {
+    if (url->password) explicit_bzero(url->password, strlen(url->password));
+    char *strings[] = {url->user,   url->password, url->host,         url->path,
+                       url->prefix, url->label,    url->password_file};
+    for (size_t i = 0; i < sizeof strings / sizeof *strings; i++) free(strings[i]);
+    *url = (hf__url){0};
+}

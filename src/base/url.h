@@ -1,0 +1,40 @@
+/*
+ * Store URLs, taken apart and checked: a malformed URL or an unknown option is a clear line, and
+ * no line ever shows the user part of the URL, where a password may stand.
+ */
+#ifndef HF_BASE_URL_H
+#define HF_BASE_URL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "holdfast.h"
+
+#define HF__URL_MAX      4096 /* bytes of a URL, and so of each part of it */
+#define HF__PASSWORD_MAX 1024
+#define HF__PREFIX_MAX   64
+#define HF__LABEL_MAX    128
+
+typedef enum hf__scheme { HF__SCHEME_MEMORY, HF__SCHEME_REDIS, HF__SCHEME_REDIS_UNIX } hf__scheme;
+
+/* Strings are on the heap and NULL where the URL had none, but for those with a default. */
+typedef struct hf__url {
+    hf__scheme scheme;
+    char *user, *password; /* decoded */
+    char *host;            /* redis; default localhost */
+    char *path;            /* redis+unix: the socket; memory: the space */
+    char *prefix;          /* default hf */
+    char *label, *password_file;
+    int32_t port, db;
+    int64_t lease_ms, connect_timeout_ms, command_timeout_ms, outage_ms; /* 0: not given */
+} hf__url;
+
+/* HF_OK, HF_INVALID, HF_UNSUPPORTED (a scheme this build lacks) or HF_NOMEM, with the detail set.
+   hf__url_fini is allowed, and needed, in every case. */
+hf_result hf__url_parse(hf__url *url, const char *text);
+void hf__url_fini(hf__url *url);
+
+/* "500ms", "30s", "5m", "1h" to milliseconds; false for anything else, and for zero. */
+bool hf__duration_parse(const char *text, int64_t *ms);
+
+#endif

@@ -1,0 +1,105 @@
+/* Acquiring: check, copy, hand to the core, wait. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/client.h"
+#include "client/hold.h"
+#include "client/options.h"
+
+static hf_result check(const hf_client *c, const hf_options *o) {
+    if (o->kind != HF_MUTEX)
+        return hf__fail(HF_UNSUPPORTED, "kind %u is not known; this version has HF_MUTEX", o->kind);
+    if (o->flags & ~(uint32_t)(HF_NO_RENEW | HF_NOT_REENTRANT))
+        return hf__fail(HF_UNSUPPORTED, "flags 0x%x hold one that this version does not know",
+                        o->flags);
+    if (o->permits || o->capacity)
+        return hf__fail(HF_INVALID, "a mutex has no permits and no capacity: leave both 0");
+    if (o->wait_ms < 0 && o->wait_ms != HF_FOREVER)
+        return hf__fail(HF_INVALID,
+                        "wait_ms %" PRId64 " is negative; use HF_FOREVER to wait "
+                        "without end",
+                        o->wait_ms);
+    if (o->max_hold_ms < 0)
+        return hf__fail(HF_INVALID, "max_hold_ms %" PRId64 " is negative; 0 means none",
+                        o->max_hold_ms);
+    return o->lease_ms ? hf__lease_check(c, o->lease_ms) : HF_OK;
+}
+
+static void fill(hf__wait *w, const hf_client *c, const hf_options *o, hf__time now) {
+    w->owner = (hf__owner){o->owner ? o->owner : hf__thread_number(), o->owner != 0};
+    w->lease_ms = o->lease_ms ? o->lease_ms : c->core.config.lease_ms;
+    w->max_hold_ms = o->max_hold_ms;
+    w->flags = o->flags;
+    w->once = o->wait_ms == 0;
+    w->began = now;
+    w->until = w->once ? HF__NEVER : hf__after_ms(now, o->wait_ms);
+}
+
+/* What a grant will need, so that it cannot fail. */
+static hf_result prepare(hf_client *c, hf__wait *w, const hf_options *o) {
+    hf_result r = hf__keeper_start(c);
+    if (!r && o->on_lost) r = hf__teller_start(c);
+    if (r) return r;
+    w->own = hf__own_new();
+    w->hold = hf__hold_new(o->on_lost, o->arg);
+    if (!w->own || !w->hold) return hf__fail(HF_NOMEM, "out of memory; nothing was acquired");
+    w->hold->client = c;
+    w->hold->born = c->born;
+    return HF_OK;
+}
+
+static hf_result acquire(hf_client *c, const char *name, size_t length, const hf_options *o,
+                         hf__wait *w) {
+    if (o->cancel && atomic_load(&o->cancel->fired))
+        return hf__fail(HF_CANCELLED, "the cancel was fired before the call began");
+    hf_result r = prepare(c, w, o);
+    if (r) return r;
+    hf__time now = hf__now();
+    fill(w, c, o, now);
+    hf__core_acquire(&c->core, w, name, length, now);
+    hf__awaited how = hf__await(c, &w->call, hf__wait_until(&c->core, w), o->cancel);
+    if (how != HF__DONE) {
+        hf__core_give_up(w, how == HF__FIRED ? HF_CANCELLED : HF_TIMEOUT, hf__now());
+        hf__turn(c, NULL);
+    }
+    return hf__call_result(&w->call);
+}
+
+static hf_result acquire_open(hf_client *c, const char *name, size_t length, const hf_options *o,
+                              hf_hold **hold) {
+    hf_result r = check(c, o);
+    if (r) return r;
+    hf__wait w = {0};
+    r = acquire(c, name, length, o, &w);
+    if (r == HF_OK) {
+        atomic_fetch_add(&c->refs, 1);
+        *hold = w.hold;
+    } else {
+        free(w.hold);
+        hf__own_unref(w.own);
+    }
+    return r;
+}
+
+hf_result hf_acquire_v(hf_client *c, const char *name, const hf_options *options, size_t size,
+                       hf_hold **hold) {
+    size_t length;
+    hf_options o;
+    if (!hold) return hf__fail(HF_INVALID, "hf_acquire needs somewhere to put the hold");
+    *hold = NULL;
+    hf_result r = hf__options_copy("hf_options", &o, sizeof o, options, size);
+    if (!r) r = hf__name_check(name, &length);
+    if (!r) r = hf__begin(c);
+    if (r) return r;
+    r = acquire_open(c, name, length, &o, hold);
+    hf__end(c);
+    return r;
+}
+
+hf_result hf_lock(hf_client *c, const char *name, hf_hold **hold) {
+    return hf_acquire(c, name, &(hf_options){.wait_ms = HF_FOREVER}, hold);
+}
+
+hf_result hf_try_lock(hf_client *c, const char *name, hf_hold **hold) {
+    return hf_acquire(c, name, NULL, hold);
+}

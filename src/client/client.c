@@ -1,0 +1,244 @@
+/* Opening and closing, and how every call begins and ends. */
+#include "client/client.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "client/options.h"
+#include "store/memory/memory.h"
+#include "store/redis/redis.h"
+
+#define LEASE_MS           30000
+#define CONNECT_TIMEOUT_MS 5000
+#define COMMAND_TIMEOUT_MS 5000
+#define OUTAGE_MS          10000
+#define TIMEOUT_MAX_MS     INT64_C(86400000)
+
+#define STRING(x)  #x
+#define VERSION(x) STRING(x)
+
+const char *hf_version(void) {
+    return VERSION(HF_VERSION_MAJOR) "." VERSION(HF_VERSION_MINOR) "." VERSION(HF_VERSION_PATCH);
+}
+
+/* ---- Checks ---- */
+
+hf_result hf__name_check(const char *name, size_t *length) {
+    if (!name || !*name)
+        return hf__fail(HF_INVALID, "a lock needs a name of 1 to %d bytes", HF_NAME_MAX);
+    *length = strnlen(name, HF_NAME_MAX + 1);
+    if (*length <= HF_NAME_MAX) return HF_OK;
+    return hf__fail(HF_INVALID, "the name is longer than %d bytes", HF_NAME_MAX);
+}
+
+/* A lease that two round trips and the margin use up would be over when it is granted. */
+hf_result hf__lease_check(const hf_client *c, int64_t lease_ms) {
+    if (lease_ms < HF_LEASE_MIN_MS || lease_ms > HF_LEASE_MAX_MS)
+        return hf__fail(HF_INVALID,
+                        "a lease of %" PRId64 " ms is out of range: %" PRId64 " ms to %" PRId64
+                        " ms (30 days)",
+                        lease_ms, HF_LEASE_MIN_MS, HF_LEASE_MAX_MS);
+    int64_t trip_us = c->store ? c->store->round_trip_us : 0;
+    if (lease_ms * 1000 / 4 < trip_us)
+        return hf__fail(HF_INVALID,
+                        "a lease of %" PRId64 " ms is less than four round trips to this store "
+                        "(%" PRId64 " ms each)",
+                        lease_ms, trip_us / 1000);
+    return HF_OK;
+}
+
+static hf_result check_timeout(const char *what, int64_t ms) {
+    if (ms >= 0 && ms <= TIMEOUT_MAX_MS) return HF_OK;
+    return hf__fail(HF_INVALID,
+                    "%s %" PRId64 " is out of range: 1 to %" PRId64 " ms, 0 for the default", what,
+                    ms, TIMEOUT_MAX_MS);
+}
+
+static hf_result check_options(const hf_client_options *o) {
+    hf_result r = check_timeout("connect_timeout_ms", o->connect_timeout_ms);
+    if (!r) r = check_timeout("command_timeout_ms", o->command_timeout_ms);
+    if (!r) r = check_timeout("outage_ms", o->outage_ms);
+    if (!r && o->flags)
+        r = hf__fail(HF_UNSUPPORTED, "flags 0x%x: this version knows none", o->flags);
+    if (!r && o->log_level > HF_LOG_DEBUG)
+        r = hf__fail(HF_INVALID, "log_level %u is above HF_LOG_DEBUG", o->log_level);
+    return r;
+}
+
+/* ---- Calls ---- */
+
+hf_result hf__begin(hf_client *c) {
+    if (!c) return hf__fail(HF_INVALID, "there is no client");
+    if (c->born != hf__generation())
+        return hf__fail(HF_FORKED, "the client belongs to the parent process; open one here");
+    pthread_mutex_lock(&c->mutex);
+    if (c->closed) {
+        pthread_mutex_unlock(&c->mutex);
+        return hf__fail(HF_CLOSED, "the client is closed");
+    }
+    c->calls++;
+    return HF_OK;
+}
+
+void hf__end(hf_client *c) {
+    hf__turn(c, NULL);
+    if (!--c->calls && c->closed) pthread_cond_broadcast(&c->calls_over);
+    hf__unlock(c);
+}
+
+hf_result hf__call_result(hf__call *call) {
+    if (call->result != HF_OK) hf__fail_line(call->result, call->detail);
+    free(call->detail);
+    call->detail = NULL;
+    return call->result;
+}
+
+/* ---- Making ---- */
+
+static void identify(hf__identity *who, const char *label) {
+    hf__uuid_make(who->client);
+    who->pid = getpid();
+    if (gethostname(who->host, sizeof who->host - 1) != 0) who->host[0] = '\0';
+    hf__text_copy(who->program, sizeof who->program, program_invocation_short_name);
+    hf__text_copy(who->label, sizeof who->label, label);
+}
+
+static int64_t first_set(int64_t a, int64_t b, int64_t otherwise) {
+    return a ? a : b ? b : otherwise;
+}
+
+/* The URL wins over the options, and those over the defaults. */
+static void merge(hf_client *c, const hf_client_options *o) {
+    hf__url *u = &c->url;
+    u->lease_ms = first_set(u->lease_ms, o->lease_ms, LEASE_MS);
+    u->connect_timeout_ms =
+        first_set(u->connect_timeout_ms, o->connect_timeout_ms, CONNECT_TIMEOUT_MS);
+    u->command_timeout_ms =
+        first_set(u->command_timeout_ms, o->command_timeout_ms, COMMAND_TIMEOUT_MS);
+    u->outage_ms = first_set(u->outage_ms, o->outage_ms, OUTAGE_MS);
+}
+
+static hf_result make_store(hf_client *c, const hf_client_options *o) {
+    hf__identity who = {0};
+    identify(&who, c->url.label ? c->url.label : o->label);
+    if (c->url.scheme == HF__SCHEME_MEMORY)
+        c->store = hf__memory_new(c->url.path, c->url.prefix, &who);
+    else
+        c->store = hf__redis_new(&c->url, &who, &c->log);
+    return c->store ? HF_OK : HF_NOMEM;
+}
+
+static hf_client *client_new(const hf_client_options *o) {
+    hf_client *c = calloc(1, sizeof *c);
+    if (!c) return NULL;
+    atomic_init(&c->refs, 1);
+    pthread_mutex_init(&c->mutex, NULL);
+    pthread_cond_init(&c->calls_over, NULL);
+    pthread_cond_init(&c->teller_work, NULL);
+    pthread_cond_init(&c->telling_over, NULL);
+    c->born = hf__generation();
+    c->keeper_kick = c->keeper_timer = -1;
+    hf__log_init(&c->log, o->log, o->log_arg, o->log_level);
+    return c;
+}
+
+static void free_all(hf_client *c, bool forked) {
+    if (c->store) {
+        hf__core_fini(&c->core);
+        c->store->table->free(c->store, forked);
+    }
+    hf__log_run(hf__log_take(&c->log), NULL, NULL);
+    hf__wakers_free(c);
+    hf__event_free(c->keeper_kick);
+    hf__event_free(c->keeper_timer);
+    hf__url_fini(&c->url);
+    free(c);
+}
+
+void hf__client_unref(hf_client *c) {
+    if (atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) != 1) return;
+    bool forked = c->born != hf__generation();
+    /* If a thread of the parent was at work when it forked, what it left is not safe to walk. */
+    if (forked && pthread_mutex_trylock(&c->mutex) != 0) return;
+    free_all(c, forked);
+}
+
+/* ---- Opening ---- */
+
+static hf_result connect_store(hf_client *c) {
+    hf__call call = {0};
+    pthread_mutex_lock(&c->mutex);
+    c->opening = &call;
+    (void)hf__await(c, &call, HF__NEVER, NULL); /* ends with the store's connect timeout */
+    hf__unlock(c);
+    return hf__call_result(&call);
+}
+
+static hf_result open_client(hf_client *c, const char *url, const hf_client_options *o) {
+    hf_result r = hf__url_parse(&c->url, url);
+    if (r) return r;
+    merge(c, o);
+    r = hf__lease_check(c, c->url.lease_ms);
+    if (!r) r = make_store(c, o);
+    if (r) return r == HF_NOMEM ? hf__fail(r, "out of memory") : r;
+    hf__core_config config = {.lease_ms = c->url.lease_ms,
+                              .command_timeout_ms = c->url.command_timeout_ms,
+                              .outage_ms = c->url.outage_ms};
+    hf__core_init(&c->core, c->store, &config, hf__rand_seed());
+    return connect_store(c);
+}
+
+hf_result hf_open_v(const char *url, const hf_client_options *options, size_t size,
+                    hf_client **client) {
+    hf_client_options o;
+    if (!client) return hf__fail(HF_INVALID, "hf_open needs somewhere to put the client");
+    *client = NULL;
+    hf_result r = hf__options_copy("hf_client_options", &o, sizeof o, options, size);
+    if (!r) r = check_options(&o);
+    if (r) return r;
+    if (!url) url = getenv("HOLDFAST_URL");
+    if (!url || !*url)
+        return hf__fail(HF_INVALID, "no store was named: pass a URL such as redis://localhost, or "
+                                    "set HOLDFAST_URL");
+    hf_client *c = client_new(&o);
+    if (!c) return hf__fail(HF_NOMEM, "out of memory");
+    r = open_client(c, url, &o);
+    if (r == HF_OK)
+        *client = c;
+    else
+        hf__client_unref(c);
+    return r;
+}
+
+/* ---- Closing ---- */
+
+static void end_holds(hf_client *c) {
+    hf__call call = {0};
+    hf__time now = hf__now();
+    hf__core_close(&c->core, &call, now);
+    hf__time until = c->core.link ? hf__after_ms(now, c->core.config.command_timeout_ms) : now;
+    if (hf__await(c, &call, until, NULL) != HF__DONE) c->core.closer = NULL;
+}
+
+void hf_close(hf_client *c) {
+    if (!c) return;
+    if (c->born == hf__generation()) {
+        pthread_mutex_lock(&c->mutex);
+        c->closed = true;
+        end_holds(c);
+        c->store->table->shut(c->store, hf__now());
+        hf__turn(c, NULL);
+        while (c->calls) {
+            hf__unlock(c);
+            pthread_mutex_lock(&c->mutex);
+            if (c->calls) pthread_cond_wait(&c->calls_over, &c->mutex);
+        }
+        hf__unlock(c);
+        hf__keeper_join(c);
+        hf__teller_join(c);
+    }
+    hf__client_unref(c);
+}

@@ -1,0 +1,114 @@
+/*
+ * The client: a core, a store and the threads that turn them.
+ *
+ * Everything below is guarded by `mutex`, but for what is atomic. Nobody waits, does I/O or runs a
+ * callback while holding it: see pump.c.
+ */
+#ifndef HF_CLIENT_CLIENT_H
+#define HF_CLIENT_CLIENT_H
+
+#include "base/error.h"
+#include "base/event.h"
+#include "base/log.h"
+#include "base/url.h"
+#include "core/core.h"
+
+/* What wakes a thread that waits. Kept in a pool as long as the client: a late wake does no harm. */
+typedef struct hf__waker {
+    struct hf__waker *next;      /* in the pool, or among the followers */
+    struct hf__waker *next_wake; /* among those to be woken, while `queued` */
+    int fd;
+    bool queued, set; /* set: its descriptor is or will be readable */
+} hf__waker;
+
+struct hf_client {
+    pthread_mutex_t mutex;
+    atomic_uint refs; /* the user's, one per handle */
+    uint64_t born;    /* fork generation: see fork.c */
+    hf__url url;
+    hf__store *store;
+    hf__core core;
+    hf__log log;
+    bool closed;
+    hf__call *opening; /* finished when the store is up, or cannot be */
+
+    /* calls under way, for hf_close to wait for */
+    unsigned calls;
+    pthread_cond_t calls_over;
+
+    /* the pump */
+    bool leading;                         /* a thread polls the store for answers */
+    hf__waker *wakers, *followers, *wake; /* the pool, who follows, who is to be woken */
+
+    /* the keeper: started with the first acquire */
+    pthread_t keeper;
+    bool keeper_runs, keeper_stop;
+    int keeper_kick, keeper_timer;
+    hf__time keeper_armed; /* it wakes by itself then; 0: it is awake */
+
+    /* telling of losses: teller.c */
+    pthread_t teller;
+    bool teller_runs, teller_stop;
+    pthread_cond_t teller_work, telling_over;
+    hf__own *telling; /* lost, on_lost not called yet */
+};
+
+struct hf_cancel {
+    atomic_bool fired;
+    int fd;
+};
+
+/* ---- pump.c ---- */
+
+typedef enum hf__awaited { HF__DONE, HF__TIME_UP, HF__FIRED } hf__awaited;
+
+/* Carry things between store and core until nothing moves, and send. Lets go of the mutex while it
+   sends. `self` is woken by nobody: it is awake. */
+void hf__turn(hf_client *client, const hf__waker *self);
+
+/* Let go of the mutex; then wake whom it concerns and hand over log lines. */
+void hf__unlock(hf_client *client);
+
+/* Wait until the call is finished, time is up or cancel was fired. Mutex held before and after. */
+hf__awaited hf__await(hf_client *client, hf__call *call, hf__time until, const hf_cancel *cancel);
+
+hf_result hf__keeper_start(hf_client *client);
+void hf__keeper_join(hf_client *client);
+void hf__wakers_free(hf_client *client);
+
+/* ---- teller.c ---- */
+
+/* Tell of what the core has found lost. Mutex held. */
+void hf__tell(hf_client *client);
+
+/* Wait until on_lost of this handle does not run, unless this is the thread that runs it. */
+void hf__tell_wait(hf_client *client, const hf_hold *hold);
+hf_result hf__teller_start(hf_client *client);
+void hf__teller_join(hf_client *client);
+
+/* ---- client.c ---- */
+
+/* Begin a call: HF_FORKED, HF_CLOSED or HF_INVALID, else the mutex is held. And end it. */
+hf_result hf__begin(hf_client *client);
+void hf__end(hf_client *client);
+
+void hf__client_unref(hf_client *client);
+
+/* A result and what the call knows of it become this thread's last failure. */
+hf_result hf__call_result(hf__call *call);
+
+/* Names: HF_INVALID with a line, or the length. */
+hf_result hf__name_check(const char *name, size_t *length);
+
+/* HF_INVALID with a line if out of range or too near the round trip. */
+hf_result hf__lease_check(const hf_client *client, int64_t lease_ms);
+
+/* ---- fork.c ---- */
+
+/* Counts the forks between the first process and this one. */
+uint64_t hf__generation(void);
+
+/* This thread's number: never reused, in this process. */
+uint64_t hf__thread_number(void);
+
+#endif

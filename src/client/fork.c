@@ -1,0 +1,26 @@
+/* Processes and threads told apart, without asking the kernel at each call. */
+#include "client/client.h"
+
+static atomic_uint_fast64_t generation;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void in_child(void) {
+    atomic_fetch_add(&generation, 1);
+}
+
+static void watch_forks(void) {
+    pthread_atfork(NULL, NULL, in_child);
+}
+
+/* hf_open asks before there is a client, so that no fork after it goes unseen. */
+uint64_t hf__generation(void) {
+    pthread_once(&once, watch_forks);
+    return atomic_load_explicit(&generation, memory_order_relaxed);
+}
+
+uint64_t hf__thread_number(void) {
+    static atomic_uint_fast64_t last;
+    static _Thread_local uint64_t mine;
+    if (!mine) mine = atomic_fetch_add(&last, 1) + 1;
+    return mine;
+}

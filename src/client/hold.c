@@ -1,0 +1,136 @@
+/* What a user does with a hold. */
+#include "client/hold.h"
+
+#include <stdlib.h>
+
+#include "client/client.h"
+
+static bool forked(const hf_hold *hold) {
+    return hold->born != hf__generation();
+}
+
+/* ---- References ---- */
+
+void hf__hold_free(hf_hold *hold) {
+    hf_client *client = hold->client;
+    hf__own_unref(hold->own);
+    free(hold);
+    hf__client_unref(client);
+}
+
+hf_hold *hf_ref(hf_hold *hold) {
+    if (hold) atomic_fetch_add_explicit(&hold->refs, 1, memory_order_relaxed);
+    return hold;
+}
+
+/* While it is not released others find it through its own, so the last look is under the mutex. */
+static void release_if_last(hf_client *c, hf_hold *hold) {
+    pthread_mutex_lock(&c->mutex);
+    if (atomic_load(&hold->refs) == 1 && !atomic_load(&hold->released)) {
+        hf__core_release(&c->core, hold, NULL, hf__now());
+        hf__turn(c, NULL);
+    }
+    hf__unlock(c);
+}
+
+void hf_unref(hf_hold *hold) {
+    if (!hold) return;
+    if (!forked(hold) && !atomic_load(&hold->released)) release_if_last(hold->client, hold);
+    if (atomic_fetch_sub_explicit(&hold->refs, 1, memory_order_acq_rel) == 1) hf__hold_free(hold);
+}
+
+/* ---- Releasing ---- */
+
+static hf_result release_held(hf_client *c, hf_hold *hold) {
+    hf__call call = {0};
+    hf__time now = hf__now();
+    hf__entry *entry = hold->own->entry;
+    hf__core_release(&c->core, hold, &call, now);
+    hf__time until = hf__after_ms(now, c->core.config.command_timeout_ms);
+    if (hf__await(c, &call, until, NULL) != HF__DONE) {
+        hf__core_release_unwait(&c->core, entry, &call);
+        hf__turn(c, NULL);
+    }
+    return hf__call_result(&call);
+}
+
+hf_result hf_release(hf_hold *hold) {
+    if (!hold) return hf__fail(HF_INVALID, "there is no hold to release");
+    hf_client *c = hold->client;
+    hf_result r;
+    if (forked(hold)) {
+        r = hf__fail(HF_FORKED, "the hold belongs to the parent process, and is still held there");
+    } else {
+        pthread_mutex_lock(&c->mutex);
+        c->calls++;
+        if (atomic_load(&hold->released))
+            r = hf__fail(HF_NOT_HELD, "it was released before");
+        else
+            r = release_held(c, hold);
+        hf__tell_wait(c, hold);
+        hf__end(c);
+    }
+    hf_unref(hold);
+    return r;
+}
+
+/* ---- Extending ---- */
+
+static hf_result extend_held(hf_client *c, hf__own *own, int64_t lease_ms) {
+    hf__call call = {0};
+    hf__core_extend(&c->core, own, lease_ms, &call, hf__now());
+    (void)hf__await(c, &call, HF__NEVER, NULL); /* ends with the command timeout, or the hold */
+    return hf__call_result(&call);
+}
+
+hf_result hf_extend(hf_hold *hold, int64_t lease_ms) {
+    if (!hold) return hf__fail(HF_INVALID, "there is no hold to extend");
+    if (forked(hold)) return hf__fail(HF_FORKED, "the hold belongs to the parent process");
+    hf_client *c = hold->client;
+    pthread_mutex_lock(&c->mutex);
+    c->calls++;
+    hf_result r = hf__lease_check(c, lease_ms);
+    if (!r && atomic_load(&hold->released)) r = hf__fail(HF_NOT_HELD, "the hold was released");
+    if (!r) r = extend_held(c, hold->own, lease_ms);
+    hf__end(c);
+    return r;
+}
+
+/* ---- Knowing ---- */
+
+static bool usable(const hf_hold *hold) {
+    return hold && !atomic_load_explicit(&hold->released, memory_order_acquire) && !forked(hold);
+}
+
+int32_t hf_held(const hf_hold *hold) {
+    return usable(hold) && hf__own_good(hold->own, hf__now());
+}
+
+int64_t hf_remaining_ms(const hf_hold *hold) {
+    hf__time now = hf__now();
+    if (!usable(hold) || !hf__own_good(hold->own, now)) return 0;
+    int64_t left = (atomic_load(&hold->own->deadline) - now) / HF__MS;
+    return left > 0 ? left : 0;
+}
+
+uint64_t hf_fence(const hf_hold *hold) {
+    return hold ? hold->own->token : 0;
+}
+
+const char *hf_why_lost(const hf_hold *hold) {
+    return hold ? atomic_load_explicit(&hold->own->why, memory_order_acquire) : NULL;
+}
+
+int32_t hf_lost_fd(hf_hold *hold) {
+    if (!hold || forked(hold)) return -1;
+    hf_client *c = hold->client;
+    hf__own *own = hold->own;
+    pthread_mutex_lock(&c->mutex);
+    if (own->entry) hf__entry_expire(own->entry, hf__now());
+    if (own->lost_fd < 0) own->lost_fd = hf__event_new();
+    if (atomic_load(&own->state) == HF__LOST) hf__event_set(own->lost_fd);
+    hf__turn(c, NULL);
+    int32_t fd = own->lost_fd;
+    hf__unlock(c);
+    return fd;
+}

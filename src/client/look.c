@@ -1,0 +1,114 @@
+#include "client/look.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/client.h"
+
+/* Lives on its caller's stack: the caller waits until the store has completed it, which the store's
+   command timeout bounds. */
+typedef struct look {
+    hf__op op;
+    hf__call call;
+} look;
+
+bool hf__look_complete(hf__core *core, hf__op *op) {
+    if (op->verb != HF__INSPECT && op->verb != HF__WHO && op->verb != HF__BREAK) return false;
+    look *l = (look *)((char *)op - offsetof(look, op));
+    hf_result r = op->result == HF_UNREACHABLE && core->closing ? HF_CLOSED : op->result;
+    hf__call_finish(core, &l->call, r, op->detail);
+    return true;
+}
+
+/* One exchange, mutex held. The failure is set as this thread's. */
+static hf_result exchange(hf_client *c, look *l) {
+    l->call = (hf__call){0};
+    c->store->table->submit(c->store, &l->op, hf__now());
+    (void)hf__await(c, &l->call, HF__NEVER, NULL);
+    return hf__call_result(&l->call);
+}
+
+/* ---- Inspecting ---- */
+
+/* An info and its texts are one allocation. */
+static hf_info *info_new(const hf__sight *s) {
+    struct {
+        hf_info info;
+        hf__sight sight;
+    } *made = calloc(1, sizeof *made);
+    if (!made) return NULL;
+    hf_info *info = &made->info;
+    made->sight = *s; /* of a free lock it is all zero and "" */
+    info->held = s->held;
+    info->kind = s->kind;
+    info->count = s->count;
+    info->remaining_ms = s->remaining_ms;
+    info->token = s->token;
+    info->since_unix_ms = s->since_unix_ms;
+    info->pid = s->who.pid;
+    info->client = made->sight.who.client;
+    info->owner = made->sight.owner;
+    info->host = made->sight.who.host;
+    info->program = made->sight.who.program;
+    info->label = made->sight.who.label;
+    return info;
+}
+
+hf_result hf_inspect(hf_client *c, const char *name, hf_info **info) {
+    size_t length;
+    if (!info) return hf__fail(HF_INVALID, "hf_inspect needs somewhere to put the info");
+    *info = NULL;
+    hf_result r = hf__name_check(name, &length);
+    if (!r) r = hf__begin(c);
+    if (r) return r;
+    hf__sight sight = {0};
+    look l = {.op = {.verb = HF__INSPECT, .name = name, .name_length = length, .sight = &sight}};
+    r = exchange(c, &l);
+    if (!r && sight.held) {
+        l.op.verb = HF__WHO;
+        r = exchange(c, &l);
+    }
+    hf__end(c);
+    if (r) return r;
+    *info = info_new(&sight);
+    return *info ? HF_OK : hf__fail(HF_NOMEM, "out of memory");
+}
+
+void hf_info_free(hf_info *info) {
+    free(info);
+}
+
+/* ---- Breaking ---- */
+
+hf_result hf_break(hf_client *c, const char *name, uint64_t token) {
+    size_t length;
+    hf_result r = hf__name_check(name, &length);
+    if (!r) r = hf__begin(c);
+    if (r) return r;
+    look l = {.op = {.verb = HF__BREAK, .name = name, .name_length = length, .token = token}};
+    r = exchange(c, &l);
+    hf__end(c);
+    if (r == HF_UNREACHABLE && l.op.maybe)
+        return hf__fail(HF_UNKNOWN_OUTCOME, "the store did not answer whether the lock was broken; "
+                                            "inspect it");
+    if (r != HF_NOT_HELD) return r;
+    if (!l.op.token) return hf__fail(r, "nobody holds the lock");
+    return hf__fail(r,
+                    "the lock is held under token %" PRIu64 ", not %" PRIu64 "; nothing was broken",
+                    l.op.token, token);
+}
+
+/* ---- Counting ---- */
+
+hf_result hf_stats_get_v(hf_client *c, hf_stats *stats, size_t size) {
+    if (!stats) return hf__fail(HF_INVALID, "hf_stats_get needs somewhere to put the counters");
+    hf_result r = hf__begin(c);
+    if (r) return r;
+    hf_stats now = c->core.stats;
+    now.commands = c->store->commands;
+    now.reconnects = c->store->link > 1 ? c->store->link - 1 : 0;
+    hf__end(c);
+    memset(stats, 0, size);
+    memcpy(stats, &now, size < sizeof now ? size : sizeof now);
+    return HF_OK;
+}

@@ -1,0 +1,13 @@
+/* Option structs that grow: how a struct of another version is understood. */
+#ifndef HF_CLIENT_OPTIONS_H
+#define HF_CLIENT_OPTIONS_H
+
+#include <stddef.h>
+
+#include "holdfast.h"
+
+/* Copy a caller's options of `size` bytes into ours of `known`: what an older caller lacks is zero,
+   what a newer one has beyond must be zero, or it is HF_UNSUPPORTED. NULL is all zero. */
+hf_result hf__options_copy(const char *what, void *to, size_t known, const void *from, size_t size);
+
+#endif

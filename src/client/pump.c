@@ -1,0 +1,253 @@
+/*
+ * Who does the work. Any thread that has to wait for an answer may read the store's socket itself:
+ * the first is the leader and hands the others theirs, the others follow, each waiting for its own
+ * waker. So a thread that is alone with its client pays for no other thread. The keeper does what
+ * nobody waits for: renewals, timeouts, reconnection; it watches the socket for a break-up, and
+ * reads it only when answers are due that no one else waits for.
+ *
+ * One turn carries completed operations to the core and submitted ones to the socket. The mutex is
+ * let go while sending, reading and polling; wakes and log lines are noted under it and carried out
+ * after it (hf__unlock).
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/timerfd.h>
+
+#include "base/thread.h"
+#include "client/client.h"
+#include "client/look.h"
+
+/* While another thread leads it sees to the timers; the keeper is then only there in case. */
+#define BACKSTOP (100 * HF__MS)
+
+#define WAKES 32
+
+/* ---- Wakers ---- */
+
+static hf__waker *waker_take(hf_client *c) {
+    hf__waker *w = c->wakers;
+    if (w) {
+        c->wakers = w->next;
+        return w;
+    }
+    w = calloc(1, sizeof *w);
+    if (!w) return NULL;
+    w->fd = hf__event_new();
+    if (w->fd >= 0) return w;
+    free(w);
+    return NULL;
+}
+
+static void waker_put(hf_client *c, hf__waker *w) {
+    if (w->set) hf__event_clear(w->fd);
+    w->set = false;
+    w->next = c->wakers;
+    c->wakers = w;
+}
+
+void hf__wakers_free(hf_client *c) {
+    while (c->wakers) {
+        hf__waker *w = c->wakers;
+        c->wakers = w->next;
+        hf__event_free(w->fd);
+        free(w);
+    }
+}
+
+static void wake_later(hf_client *c, hf__waker *w) {
+    w->set = true;
+    if (w->queued) return;
+    w->queued = true;
+    w->next_wake = c->wake;
+    c->wake = w;
+}
+
+/* ---- A turn ---- */
+
+static void settle(hf_client *c, hf__time now, const hf__waker *self) {
+    hf__core_tick(&c->core, now);
+    c->store->table->tick(c->store, now);
+    hf__core_link(&c->core, now);
+    for (hf__op *op; (op = c->store->table->completed(c->store));)
+        if (!hf__look_complete(&c->core, op)) hf__core_complete(&c->core, op, now);
+    if (c->opening && (c->store->up || c->store->down_result)) {
+        hf__call *call = c->opening;
+        const char *detail = c->store->down_detail;
+        c->opening = NULL;
+        hf__call_finish(&c->core, call, c->store->up ? HF_OK : c->store->down_result,
+                        !c->store->up && detail ? strdup(detail) : NULL);
+    }
+    while (c->core.finished) {
+        hf__call *call = c->core.finished;
+        c->core.finished = call->next;
+        if (call->waker && call->waker != self) wake_later(c, call->waker);
+    }
+    hf__tell(c);
+}
+
+void hf__turn(hf_client *c, const hf__waker *self) {
+    settle(c, hf__now(), self);
+    c->store->table->flush(c->store, &c->mutex);
+    settle(c, hf__now(), self);
+}
+
+static hf__time next_due(const hf_client *c) {
+    return hf__sooner(hf__core_due(&c->core), c->store->table->due(c->store));
+}
+
+/* The keeper has to look sooner than it would, or to read answers that nobody else reads. */
+static bool keeper_needed(const hf_client *c) {
+    if (!c->keeper_runs || !c->keeper_armed || c->leading) return false;
+    return next_due(c) < c->keeper_armed || c->store->table->in_flight(c->store);
+}
+
+void hf__unlock(hf_client *c) {
+    int fds[WAKES + 1], count = 0;
+    while (c->wake && count < WAKES) {
+        hf__waker *w = c->wake;
+        c->wake = w->next_wake;
+        w->queued = false;
+        fds[count++] = w->fd;
+    }
+    for (; c->wake; c->wake = c->wake->next_wake) { /* a crowd: at once */
+        c->wake->queued = false;
+        hf__event_set(c->wake->fd);
+    }
+    if (keeper_needed(c)) {
+        fds[count++] = c->keeper_kick;
+        c->keeper_armed = 0;
+    }
+    hf__log_line *lines = hf__log_take(&c->log);
+    hf_log_fn *fn = c->log.fn;
+    void *arg = c->log.arg;
+    pthread_mutex_unlock(&c->mutex);
+    for (int i = 0; i < count; i++) hf__event_set(fds[i]);
+    hf__log_run(lines, fn, arg);
+}
+
+/* ---- Leading and following ---- */
+
+static void poll_unlocked(hf_client *c, struct pollfd *fds, int count, hf__time until) {
+    hf__unlock(c);
+    (void)poll(fds, (nfds_t)count, hf__poll_ms(hf__now(), until));
+    pthread_mutex_lock(&c->mutex);
+}
+
+static void lead(hf_client *c, struct pollfd *fds, int own, hf__time until) {
+    c->leading = true;
+    int count = c->store->table->pollset(c->store, fds + own, true);
+    poll_unlocked(c, fds, own + count, hf__sooner(until, next_due(c)));
+    c->store->table->ready(c->store, fds + own, count, &c->mutex);
+    c->leading = false;
+}
+
+static void follow(hf_client *c, hf__waker *w, struct pollfd *fds, int own, hf__time until) {
+    w->next = c->followers;
+    c->followers = w;
+    poll_unlocked(c, fds, own, until);
+    hf__waker **link = &c->followers;
+    while (*link != w) link = &(*link)->next;
+    *link = w->next;
+}
+
+static hf__awaited await(hf_client *c, hf__call *call, hf__waker *w, hf__time until,
+                         const hf_cancel *cancel) {
+    for (;;) {
+        hf__turn(c, w);
+        if (call->done) return HF__DONE;
+        if (cancel && atomic_load(&cancel->fired)) return HF__FIRED;
+        hf__time now = hf__now();
+        if (now >= until) return HF__TIME_UP;
+        /* Without a descriptor to be woken by, look every millisecond: slow, and right. */
+        hf__time wake = w ? until : hf__sooner(until, now + HF__MS);
+        struct pollfd fds[2 + HF__STORE_FDS];
+        int own = 0;
+        if (w) fds[own++] = (struct pollfd){.fd = w->fd, .events = POLLIN};
+        if (cancel) fds[own++] = (struct pollfd){.fd = cancel->fd, .events = POLLIN};
+        if (!c->leading)
+            lead(c, fds, own, wake);
+        else if (w)
+            follow(c, w, fds, own, wake);
+        else
+            poll_unlocked(c, fds, own, wake);
+        if (w && fds[0].revents) {
+            hf__event_clear(w->fd);
+            w->set = false;
+        }
+    }
+}
+
+hf__awaited hf__await(hf_client *c, hf__call *call, hf__time until, const hf_cancel *cancel) {
+    hf__waker *w = call->done ? NULL : waker_take(c);
+    call->waker = w;
+    hf__awaited how = await(c, call, w, until, cancel);
+    call->waker = NULL;
+    if (w) waker_put(c, w);
+    /* Somebody has to read on for those who still wait. */
+    if (!c->leading && c->followers) wake_later(c, c->followers);
+    return how;
+}
+
+/* ---- The keeper ---- */
+
+static void set_timer(hf_client *c, hf__time due) {
+    if (c->keeper_timer < 0) return;
+    struct itimerspec at = {0};
+    if (due != HF__NEVER) {
+        at.it_value.tv_sec = due / HF__SEC;
+        at.it_value.tv_nsec = due % HF__SEC + (due <= 0);
+    }
+    timerfd_settime(c->keeper_timer, TFD_TIMER_ABSTIME, &at, NULL);
+}
+
+static void keep(hf_client *c) {
+    bool reads = !c->leading && c->store->table->in_flight(c->store);
+    if (reads) c->leading = true;
+    struct pollfd fds[2 + HF__STORE_FDS] = {{.fd = c->keeper_kick, .events = POLLIN},
+                                            {.fd = c->keeper_timer, .events = POLLIN}};
+    int count = c->store->table->pollset(c->store, fds + 2, reads);
+    hf__time due = next_due(c);
+    if (c->leading && !reads && due != HF__NEVER) due += BACKSTOP;
+    set_timer(c, due);
+    c->keeper_armed = due;
+    poll_unlocked(c, fds, 2 + count, c->keeper_timer < 0 ? due : HF__NEVER);
+    c->keeper_armed = 0;
+    if (fds[0].revents) hf__event_clear(c->keeper_kick);
+    c->store->table->ready(c->store, fds + 2, count, &c->mutex);
+    if (!reads) return;
+    c->leading = false;
+    if (c->followers) wake_later(c, c->followers);
+}
+
+static void *keeper_main(void *arg) {
+    hf_client *c = arg;
+    pthread_mutex_lock(&c->mutex);
+    while (!c->keeper_stop) {
+        hf__turn(c, NULL);
+        if (!c->keeper_stop) keep(c);
+    }
+    hf__unlock(c);
+    return NULL;
+}
+
+hf_result hf__keeper_start(hf_client *c) {
+    if (c->keeper_runs) return HF_OK;
+    if (c->keeper_kick < 0) c->keeper_kick = hf__event_new();
+    if (c->keeper_timer < 0)
+        c->keeper_timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (c->keeper_kick < 0 || !hf__thread_start(&c->keeper, keeper_main, c))
+        return hf__fail(HF_NOMEM, "no thread or descriptor to be had for the keeper, which renews "
+                                  "holds; nothing was acquired");
+    c->keeper_runs = true;
+    return HF_OK;
+}
+
+void hf__keeper_join(hf_client *c) {
+    if (!c->keeper_runs) return;
+    pthread_mutex_lock(&c->mutex);
+    c->keeper_stop = true;
+    hf__event_set(c->keeper_kick);
+    pthread_mutex_unlock(&c->mutex);
+    pthread_join(c->keeper, NULL);
+    c->keeper_runs = false;
+}

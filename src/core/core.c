@@ -1,0 +1,267 @@
+/* The core's front: what callers want and what happens, each handed to the entry it concerns. */
+#include "core/core.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "core/lease.h"
+
+#define entry_of(pointer, member) ((hf__entry *)((char *)(pointer)-offsetof(hf__entry, member)))
+
+void hf__core_init(hf__core *core, hf__store *store, const hf__core_config *config, uint64_t seed) {
+    *core = (hf__core){.store = store, .config = *config, .rand = {seed}};
+    hf__map_init(&core->entries, hf__rand_next(&core->rand));
+    core->link = store->up ? store->link : 0;
+}
+
+void hf__core_fini(hf__core *core) {
+    for (hf__mapped *m; (m = hf__map_next(&core->entries, NULL));) {
+        hf__entry *e = entry_of(m, mapped);
+        hf__map_remove(&core->entries, m);
+        free(e->trouble);
+        free(e->op.detail);
+        free(e);
+    }
+    hf__map_fini(&core->entries);
+}
+
+/* ---- Calls ---- */
+
+void hf__call_finish(hf__core *core, hf__call *call, hf_result result, char *detail) {
+    call->done = true;
+    call->result = result;
+    call->detail = detail;
+    call->next = core->finished;
+    core->finished = call;
+}
+
+void hf__calls_finish(hf__core *core, hf__call **list, hf_result result, const char *detail) {
+    while (*list) {
+        hf__call *call = *list;
+        *list = call->next;
+        hf__call_finish(core, call, result, detail ? strdup(detail) : NULL);
+    }
+}
+
+/* ---- Entries by name ---- */
+
+static hf__entry *find_or_make(hf__core *core, const char *name, size_t length) {
+    hf__mapped *m = hf__map_find(&core->entries, name, length);
+    if (m) return entry_of(m, mapped);
+    hf__entry *e = calloc(1, sizeof *e + length + 1);
+    if (!e) return NULL;
+    char *key = (char *)(e + 1);
+    memcpy(key, name, length);
+    e->core = core;
+    e->mapped.key = key;
+    e->mapped.length = length;
+    hf__map_add(&core->entries, &e->mapped);
+    return e;
+}
+
+/* ---- Acquiring ---- */
+
+static bool same_owner(hf__owner a, hf__owner b) {
+    return a.id == b.id && a.logical == b.logical;
+}
+
+/* A wait that never entered the queue. */
+static void refuse(hf__core *core, hf__wait *w, hf_result result, char *detail) {
+    core->stats.refused++;
+    hf__call_finish(core, &w->call, result, detail);
+}
+
+static void reenter(hf__core *core, hf__wait *w, hf__own *own) {
+    if ((w->flags | own->flags) & HF_NOT_REENTRANT) {
+        refuse(core, w, HF_DEADLOCK,
+               hf__line("this owner holds the lock, and HF_NOT_REENTRANT forbids taking it again: "
+                        "waiting would never end"));
+    } else if (own->count >= HF_COUNT_MAX) {
+        refuse(core, w, HF_INVALID,
+               hf__line("this owner has entered the lock %d times, which is the most allowed",
+                        HF_COUNT_MAX));
+    } else {
+        hf__hold_attach(w->hold, own);
+        hf__own_unref(w->own);
+        w->own = NULL;
+        core->stats.reentered++;
+        hf__call_finish(core, &w->call, HF_OK, NULL);
+    }
+}
+
+static void enqueue(hf__entry *e, hf__wait *w) {
+    w->entry = e;
+    w->prev = e->tail;
+    w->next = NULL;
+    if (e->tail)
+        e->tail->next = w;
+    else
+        e->head = w;
+    e->tail = w;
+    e->core->stats.waiting++;
+}
+
+void hf__core_acquire(hf__core *core, hf__wait *w, const char *name, size_t length, hf__time now) {
+    if (core->closing) {
+        refuse(core, w, HF_CLOSED, NULL);
+        return;
+    }
+    hf__entry *e = find_or_make(core, name, length);
+    if (!e) {
+        refuse(core, w, HF_NOMEM, NULL);
+        return;
+    }
+    hf__entry_expire(e, now);
+    hf__own *own = e->own;
+    if (own && same_owner(own->owner, w->owner)) {
+        reenter(core, w, own);
+    } else if (w->once && (own || e->head)) {
+        refuse(core, w, HF_BUSY,
+               hf__line(own ? "another owner of this client holds the lock"
+                            : "others of this client wait for the lock"));
+    } else {
+        if (!e->head && core->link) hf__entry_trouble_over(e); /* nobody asks: try afresh */
+        if (!e->head && !e->ghost_calls) e->next_try = 0;
+        enqueue(e, w);
+    }
+    hf__entry_step(e, now);
+}
+
+/* ---- Giving up ---- */
+
+void hf__core_give_up(hf__wait *w, hf_result why, hf__time now) {
+    hf__entry *e = w->entry;
+    hf__wait_give_up(w, why, now);
+    hf__entry_step(e, now);
+}
+
+hf__time hf__wait_until(const hf__core *core, const hf__wait *w) {
+    return w->once ? hf__after_ms(w->began, core->config.command_timeout_ms) : w->until;
+}
+
+/* ---- Releasing ---- */
+
+void hf__core_release(hf__core *core, hf_hold *hold, hf__call *call, hf__time now) {
+    hf__own *own = hold->own;
+    hf__entry *e = own->entry;
+    if (e) hf__entry_expire(e, now);
+    atomic_store(&hold->released, true);
+    hf__hold_detach(hold);
+    if (own->entry && own->count > 0) {
+        if (call) hf__call_finish(core, call, HF_OK, NULL);
+    } else if (own->entry) {
+        hf__entry_haunt(e, own->number, own->lapses_at);
+        hf__own_end(own, HF__RELEASED);
+        if (call) {
+            call->next = e->ghost_calls;
+            e->ghost_calls = call;
+        }
+    } else if (call) {
+        hf_result r = atomic_load(&own->state) == HF__ENDED ? HF_CLOSED : HF_LOST;
+        const char *why = atomic_load(&own->why);
+        hf__call_finish(core, call, r, why ? strdup(why) : NULL);
+    }
+    if (e) hf__entry_step(e, now);
+}
+
+static void unlink_call(hf__call **list, hf__call *call) {
+    while (*list && *list != call) list = &(*list)->next;
+    if (*list) *list = call->next;
+}
+
+void hf__core_release_unwait(hf__core *core, hf__entry *e, hf__call *call) {
+    unlink_call(&e->ghost_calls, call);
+    unlink_call(&e->ghost_carried, call);
+    hf__call_finish(core, call, HF_UNKNOWN_OUTCOME,
+                    hf__line("the store did not confirm the release in time; it is tried again "
+                             "until the lease ends by itself"));
+}
+
+/* ---- Extending ---- */
+
+void hf__core_extend(hf__core *core, hf__own *own, int64_t lease_ms, hf__call *call, hf__time now) {
+    hf__entry *e = own->entry;
+    if (e) hf__entry_expire(e, now);
+    if (!own->entry) {
+        int state = atomic_load(&own->state);
+        hf_result r = state == HF__LOST ? HF_LOST : state == HF__ENDED ? HF_CLOSED : HF_NOT_HELD;
+        const char *why = atomic_load(&own->why);
+        hf__call_finish(core, call, r, why ? strdup(why) : NULL);
+    } else if (!core->link) {
+        const char *detail = core->store->down_detail;
+        hf__call_finish(core, call, HF_UNREACHABLE, detail ? strdup(detail) : NULL);
+    } else {
+        if (lease_ms > own->extend_ms) own->extend_ms = lease_ms;
+        call->next = own->extends;
+        own->extends = call;
+    }
+    if (e) hf__entry_step(e, now);
+}
+
+/* ---- Closing ---- */
+
+static void close_entry(hf__entry *e, hf__time now) {
+    while (e->head) hf__wait_give_up(e->head, HF_CLOSED, now);
+    if (e->own) {
+        hf__entry_haunt(e, e->own->number, e->own->lapses_at);
+        hf__own_end(e->own, HF__ENDED);
+        e->core->stats.released++;
+    }
+    hf__entry_step(e, now);
+}
+
+void hf__core_close(hf__core *core, hf__call *call, hf__time now) {
+    core->closing = true;
+    core->closer = call;
+    for (hf__mapped *m = hf__map_next(&core->entries, NULL), *next; m; m = next) {
+        next = hf__map_next(&core->entries, m);
+        close_entry(entry_of(m, mapped), now);
+    }
+    if (core->closer && !core->entries.count) {
+        core->closer = NULL;
+        hf__call_finish(core, call, HF_OK, NULL);
+    }
+}
+
+/* ---- What happens ---- */
+
+void hf__core_complete(hf__core *core, hf__op *op, hf__time now) {
+    (void)core;
+    hf__entry_complete(entry_of(op, op), now);
+}
+
+/* After a reconnect nothing is known: look at every hold at once, and ask for every wait. */
+static void relink(hf__entry *e, hf__time now) {
+    e->next_try = 0;
+    if (e->own) e->own->check = true;
+    hf__entry_step(e, now);
+}
+
+void hf__core_link(hf__core *core, hf__time now) {
+    uint64_t link = core->store->up ? core->store->link : 0;
+    if (link == core->link) return;
+    core->link = link;
+    for (hf__mapped *m = hf__map_next(&core->entries, NULL), *next; m; m = next) {
+        next = hf__map_next(&core->entries, m);
+        if (link)
+            relink(entry_of(m, mapped), now);
+        else
+            hf__entry_step(entry_of(m, mapped), now);
+    }
+}
+
+void hf__core_tick(hf__core *core, hf__time now) {
+    hf__timer *due = NULL; /* drained first: a step arms timers, also of now */
+    for (hf__timer *t; (t = hf__heap_pop(&core->timers, now)); due = t) t->next = due;
+    while (due) {
+        hf__timer *t = due;
+        due = t->next;
+        t->next = NULL;
+        hf__entry_step(entry_of(t, timer), now);
+    }
+}
+
+hf__time hf__core_due(const hf__core *core) {
+    return hf__heap_due(&core->timers);
+}

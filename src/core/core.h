@@ -1,0 +1,227 @@
+/*
+ * What a lock is, on any store: one machine per client, fed with times and answers.
+ *
+ * The core does no I/O, reads no clock and takes no lock; its caller holds the client's mutex, says
+ * what time it is, hands completed operations in and carries out what the core leaves for it:
+ * operations submitted to the store, calls in `finished` to wake, ownerships in `lost` to tell of.
+ *
+ *   entry   one per name in use: who of this client holds it, who waits for it, what is under way
+ *   own     an ownership, from grant to release or loss; shared by its handles
+ *   hold    a handle, as the user has it
+ *   wait    a call that wants the lock
+ *
+ * Invariants
+ *  1. One changing operation per name is under way at a time (entry.busy).
+ *  2. A number is used by one wait only, and numbers of a name are asked in growing order, so that
+ *     the store can tell a late command from a current one.
+ *  3. What a grant needs is allocated before it is asked for: a grant never fails.
+ *  4. An own is `held` only while its entry points at it, and its deadline counts from before the
+ *     sending of an operation that the store confirmed.
+ *  5. A number that may be held in the store by nobody here is the entry's ghost, until the store has
+ *     answered its release or has surely forgotten it.
+ *  6. Every call is finished exactly once; after that the core does not touch it.
+ */
+#ifndef HF_CORE_CORE_H
+#define HF_CORE_CORE_H
+
+#include <stdatomic.h>
+
+#include "base/heap.h"
+#include "base/map.h"
+#include "store/store.h"
+
+typedef struct hf__core hf__core;
+typedef struct hf__entry hf__entry;
+
+/* Whoever waits for an outcome. Finished once, and then in core->finished until taken from there. */
+typedef struct hf__call {
+    struct hf__call *next;
+    void *waker; /* the client's: whom to wake */
+    hf_result result;
+    bool done;
+    char *detail; /* on the heap, the caller's to free; may be NULL */
+} hf__call;
+
+/*
+ * States of an ownership:
+ *
+ *   HELD --hf_release--------------------> RELEASED
+ *   HELD --deadline, store, max_hold-----> LOST
+ *   HELD --hf_close----------------------> ENDED
+ */
+typedef enum hf__state { HF__HELD, HF__RELEASED, HF__LOST, HF__ENDED } hf__state;
+
+typedef struct hf__own {
+    /* read without the mutex, also in signal handlers */
+    atomic_int state;
+    _Atomic(hf__time) deadline;
+    uint64_t token; /* does not change once a handle is out */
+    const char *_Atomic why;
+
+    atomic_uint refs; /* one per handle, one of the entry, one while in core->lost */
+    hf__entry *entry; /* NULL when no longer held */
+    uint64_t number;
+    hf__owner owner;
+    int64_t lease_ms;
+    uint32_t flags;
+    uint32_t count, posted; /* entries by the owner; and what the store was told */
+    uint32_t tries;         /* of a renewal, since the last that was answered well */
+    bool check;             /* ask the store at once whether it is still there */
+    hf__time renew_at;      /* HF__NEVER: not renewed */
+    hf__time max_until;
+    hf__time lapses_at; /* the store has forgotten it by then, by any clock within the margin */
+    int64_t extend_ms;  /* wanted by `extends`, 0: none */
+    hf__call *extends;  /* calls of hf_extend that no operation carries yet */
+    hf_hold *handles;
+    int lost_fd; /* -1: nobody asked for one */
+    struct hf__own *next_lost;
+} hf__own;
+
+struct hf_hold {
+    hf__own *own;
+    void *client;  /* the user's client; the core does not look */
+    uint64_t born; /* in which process: the fork generation */
+    atomic_uint refs;
+    atomic_bool released;
+    hf_hold *next, *prev; /* among the own's handles, while not released */
+    hf_lost_fn *on_lost;
+    void *arg;
+    bool told, telling; /* on_lost was begun; is running */
+};
+
+/* A call that wants the lock. Memory of the caller; own and hold are taken from it by a grant. */
+typedef struct hf__wait {
+    hf__call call;
+    hf__entry *entry;
+    struct hf__wait *next, *prev;
+    hf__owner owner;
+    uint64_t number; /* 0: has not asked yet */
+    int64_t lease_ms, max_hold_ms;
+    uint32_t flags;
+    bool once;  /* wait_ms 0 */
+    bool told;  /* was answered HF_BUSY at least once */
+    bool maybe; /* an ask of this number may have taken effect unanswered */
+    hf__time began, until;
+    hf__own *own;
+    hf_hold *hold; /* in: prepared; the user's once call.result is HF_OK */
+} hf__wait;
+
+struct hf__entry {
+    hf__mapped mapped; /* key: the name, in this same allocation */
+    hf__core *core;
+    hf__timer timer;
+    hf__wait *head, *tail;
+    hf__own *own;
+
+    hf__op op; /* what is under way, while busy */
+    bool busy;
+    hf__wait *asker;     /* of an ASK under way; NULL once it gave up */
+    hf__call *extending; /* calls that the RENEW under way carries */
+
+    uint64_t ghost;        /* up to this number of ours may be held by nobody; 0: none */
+    bool ghost_maybe;      /* a release of it may have taken effect unanswered */
+    hf__time ghost_until;  /* forgotten by then */
+    hf__call *ghost_calls; /* releases that wait for the answer */
+    hf__call *ghost_carried;
+
+    hf__time late_until; /* an ASK of ours may arrive late, until then */
+    hf__time next_try;   /* of an ASK or RELEASE: not before */
+    uint32_t tries;
+    hf__time trouble_since; /* the store has not answered since; 0: it did */
+    char *trouble;
+};
+
+typedef struct hf__core_config {
+    int64_t lease_ms, command_timeout_ms, outage_ms;
+} hf__core_config;
+
+struct hf__core {
+    hf__store *store;
+    hf__core_config config;
+    hf__map entries;
+    hf__heap timers;
+    hf__rand rand;
+    uint64_t last_number;
+    uint64_t highest_token;
+    uint64_t link; /* of the store, as the core knows it; 0: down */
+    bool closing;
+    hf__call *closer;   /* finished when no entry is left */
+    hf__call *finished; /* to be woken */
+    hf__own *lost;      /* to be told of */
+    hf_stats stats;
+};
+
+void hf__core_init(hf__core *core, hf__store *store, const hf__core_config *config, uint64_t seed);
+void hf__core_fini(hf__core *core);
+
+/* ---- What callers want ---- */
+
+/*
+ * Begin to acquire. The caller filled in what it wants and allocated own and hold (hf__own_new,
+ * hf__hold_new). It may be finished on return. On HF_OK hold is the user's; otherwise own and hold are
+ * still the caller's, to free.
+ */
+void hf__core_acquire(hf__core *core, hf__wait *wait, const char *name, size_t length,
+                      hf__time now);
+
+/* A wait's time is up (`why` HF_TIMEOUT) or it is cancelled: finish it with what is known. */
+void hf__core_give_up(hf__wait *wait, hf_result why, hf__time now);
+
+/* When its caller should call hf__core_give_up with HF_TIMEOUT. */
+hf__time hf__wait_until(const hf__core *core, const hf__wait *wait);
+
+/* End a handle. `call` is finished at once, or when the store has answered; NULL: nobody waits. */
+void hf__core_release(hf__core *core, hf_hold *hold, hf__call *call, hf__time now);
+
+/* The caller of a release stops waiting for it; the release itself goes on. */
+void hf__core_release_unwait(hf__core *core, hf__entry *entry, hf__call *call);
+
+void hf__core_extend(hf__core *core, hf__own *own, int64_t lease_ms, hf__call *call, hf__time now);
+
+/* End all waits with HF_CLOSED and release all; `call` is finished when the store has answered all. */
+void hf__core_close(hf__core *core, hf__call *call, hf__time now);
+
+/* ---- What happens ---- */
+
+/* A completed operation that an entry had submitted. */
+void hf__core_complete(hf__core *core, hf__op *op, hf__time now);
+
+/* The store's connection may have come or gone: look, and act. */
+void hf__core_link(hf__core *core, hf__time now);
+
+void hf__core_tick(hf__core *core, hf__time now);
+hf__time hf__core_due(const hf__core *core);
+
+/* ---- Between the files of the core ---- */
+
+void hf__entry_step(hf__entry *entry, hf__time now);
+void hf__entry_complete(hf__entry *entry, hf__time now);
+void hf__entry_expire(hf__entry *entry, hf__time now);
+void hf__entry_haunt(hf__entry *entry, uint64_t number, hf__time until);
+void hf__entry_trouble(hf__entry *entry, char *detail, hf__time now);
+void hf__entry_trouble_over(hf__entry *entry);
+void hf__wait_give_up(hf__wait *wait, hf_result why, hf__time now);
+void hf__wait_finish(hf__wait *wait, hf_result result, char *detail);
+void hf__call_finish(hf__core *core, hf__call *call, hf_result result, char *detail);
+void hf__calls_finish(hf__core *core, hf__call **list, hf_result result, const char *detail);
+
+/* ---- Ownerships and handles (own.c) ---- */
+
+hf__own *hf__own_new(void);
+hf__own *hf__own_ref(hf__own *own);
+void hf__own_unref(hf__own *own);
+
+hf_hold *hf__hold_new(hf_lost_fn *on_lost, void *arg);
+void hf__hold_attach(hf_hold *hold, hf__own *own);
+void hf__hold_detach(hf_hold *hold);
+
+/* Held and before its deadline. */
+bool hf__own_good(const hf__own *own, hf__time now);
+
+/* Take an ownership from its entry: it is RELEASED or ENDED. */
+void hf__own_end(hf__own *own, hf__state state);
+
+/* The same, LOST: in core->lost until told. `why` is a constant. */
+void hf__own_lose(hf__own *own, const char *why);
+
+#endif

@@ -1,0 +1,484 @@
+/*
+ * An entry: all that a client does about one name.
+ *
+ * At any time an entry wants something of the store, and asks one thing at a time. What it wants
+ * follows from its state, in this order (hf__entry_step):
+ *
+ *   a release that somebody waits for     ghost_calls                      RELEASE
+ *   a hold to keep                        own: due, count, extend, check   RENEW
+ *   a hold for the first that waits       head, and no own                 ASK
+ *   a number that nobody wants            ghost                            RELEASE
+ *
+ * An ASK comes before a ghost's release because its higher number replaces the ghost.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "core/core.h"
+#include "core/lease.h"
+
+static const char LOST_DEADLINE[] =
+    "the store did not confirm a renewal before the deadline; it was unreachable, or this process "
+    "was paused";
+static const char LOST_LEASE[] = "the lease ran out, and HF_NO_RENEW keeps it from being renewed";
+static const char LOST_MAX[] = "max_hold was reached";
+static const char LOST_STORE[] =
+    "the store no longer has it: broken by an operator, flushed, or lost in a restart or failover";
+
+/* ---- Trouble: a store that does not answer ---- */
+
+void hf__entry_trouble(hf__entry *e, char *detail, hf__time now) {
+    if (!e->trouble_since) e->trouble_since = now;
+    free(e->trouble);
+    e->trouble = detail;
+}
+
+void hf__entry_trouble_over(hf__entry *e) {
+    e->trouble_since = 0;
+    e->tries = 0;
+    free(e->trouble);
+    e->trouble = NULL;
+}
+
+/* ---- Ghosts ---- */
+
+void hf__entry_haunt(hf__entry *e, uint64_t number, hf__time until) {
+    if (!number) return;
+    if (!e->ghost) e->ghost_maybe = false;
+    if (number > e->ghost) e->ghost = number;
+    e->ghost_until = hf__later(e->ghost_until, until);
+    e->next_try = 0;
+}
+
+static void lay_ghost(hf__entry *e) {
+    e->ghost = 0;
+    e->ghost_until = 0;
+    e->ghost_maybe = false;
+}
+
+/* ---- Waits ---- */
+
+static void unlink_wait(hf__wait *w) {
+    hf__entry *e = w->entry;
+    if (w->prev)
+        w->prev->next = w->next;
+    else
+        e->head = w->next;
+    if (w->next)
+        w->next->prev = w->prev;
+    else
+        e->tail = w->prev;
+    w->next = w->prev = NULL;
+    e->core->stats.waiting--;
+}
+
+void hf__wait_finish(hf__wait *w, hf_result result, char *detail) {
+    hf__entry *e = w->entry;
+    unlink_wait(w);
+    if (result != HF_OK) e->core->stats.refused++;
+    if (e->asker == w) e->asker = NULL;
+    hf__call_finish(e->core, &w->call, result, detail);
+}
+
+/* What a wait that ends without an answer may say. */
+static hf_result outcome(const hf__wait *w, hf_result why, bool asking) {
+    if (why != HF_TIMEOUT && why != HF_UNREACHABLE) return why;
+    if (w->maybe) return HF_UNKNOWN_OUTCOME;
+    const hf__store *store = w->entry->core->store;
+    if (w->entry->trouble_since)
+        return store->up || !store->down_result ? HF_UNREACHABLE : store->down_result;
+    return w->told || !asking ? HF_TIMEOUT : HF_UNKNOWN_OUTCOME;
+}
+
+static char *outcome_line(const hf__wait *w, hf_result result) {
+    const hf__store *store = w->entry->core->store;
+    const char *trouble = w->entry->trouble ? w->entry->trouble
+                          : !store->up      ? store->down_detail
+                                            : NULL;
+    switch (result) {
+    case HF_CLOSED:
+    case HF_CANCELLED: return NULL;
+    case HF_UNKNOWN_OUTCOME:
+        return hf__line("the store did not answer in time%s%s; should it have granted the lock, "
+                        "that is undone or ends with its lease",
+                        trouble ? ": " : "", trouble ? trouble : "");
+    case HF_TIMEOUT: return hf__line("another held the lock for all of the wait");
+    default: return trouble ? strdup(trouble) : NULL;
+    }
+}
+
+void hf__wait_give_up(hf__wait *w, hf_result why, hf__time now) {
+    hf__entry *e = w->entry;
+    bool asking = e->busy && e->asker == w;
+    hf_result result = outcome(w, why, asking);
+    if (asking || w->maybe) {
+        hf__time latest = hf__later(e->op.not_after, now) + w->lease_ms * HF__MS;
+        hf__entry_haunt(e, w->number, latest + hf__lease_margin(w->lease_ms));
+    }
+    hf__wait_finish(w, result, outcome_line(w, result));
+}
+
+/* Waits end when the store has been silent for too long, each counted from when it began. */
+static void fail_troubled(hf__entry *e, hf__time now) {
+    if (!e->trouble_since) return;
+    for (hf__wait *w = e->head, *next; w; w = next) {
+        next = w->next;
+        hf__time patience = w->once && !w->maybe ? 0 : e->core->config.outage_ms * HF__MS;
+        if (now >= hf__later(e->trouble_since, w->began) + patience)
+            hf__wait_give_up(w, HF_UNREACHABLE, now);
+    }
+}
+
+static hf__time trouble_due(const hf__entry *e) {
+    if (!e->trouble_since || !e->head) return HF__NEVER;
+    return hf__later(e->trouble_since, e->head->began) + e->core->config.outage_ms * HF__MS;
+}
+
+/* ---- Granting ---- */
+
+static void join(hf__wait *w, hf__own *own) {
+    hf_hold *hold = w->hold;
+    hf__hold_attach(hold, own);
+    hf__own_unref(w->own);
+    w->own = NULL;
+    own->entry->core->stats.reentered++;
+    hf__wait_finish(w, HF_OK, NULL);
+}
+
+/* Waits of the owner that holds now: one owner in several threads re-enters. */
+static void join_others(hf__entry *e) {
+    for (hf__wait *w = e->head, *next; w; w = next) {
+        next = w->next;
+        hf__own *own = e->own;
+        if (w->owner.id != own->owner.id || w->owner.logical != own->owner.logical) continue;
+        if ((w->flags | own->flags) & HF_NOT_REENTRANT)
+            hf__wait_finish(w, HF_DEADLOCK,
+                            hf__line("this owner was granted the lock meanwhile, and "
+                                     "HF_NOT_REENTRANT forbids taking it again"));
+        else if (own->count < HF_COUNT_MAX)
+            join(w, own);
+    }
+}
+
+static void fill_own(hf__own *own, const hf__wait *w, const hf__op *op, hf__rand *rand) {
+    own->token = op->token;
+    own->number = op->number;
+    own->owner = w->owner;
+    own->lease_ms = w->lease_ms;
+    own->flags = w->flags;
+    own->posted = 1;
+    own->renew_at =
+        w->flags & HF_NO_RENEW ? HF__NEVER : hf__lease_renew_at(op->asked_at, op->lease_ms, rand);
+    own->max_until = w->max_hold_ms ? hf__after_ms(op->asked_at, w->max_hold_ms) : HF__NEVER;
+    own->lapses_at = op->asked_at + op->lease_ms * HF__MS + hf__lease_margin(op->lease_ms);
+    atomic_store(&own->deadline,
+                 hf__sooner(hf__lease_deadline(op->asked_at, op->lease_ms), own->max_until));
+    atomic_store_explicit(&own->state, HF__HELD, memory_order_release);
+}
+
+static void grant(hf__entry *e, hf__wait *w) {
+    hf__core *core = e->core;
+    hf__own *own = w->own;
+    fill_own(own, w, &e->op, &core->rand);
+    own->entry = e;
+    e->own = own; /* the wait's reference becomes the entry's */
+    w->own = NULL;
+    hf__hold_attach(w->hold, own);
+    core->stats.acquired++;
+    core->stats.held++;
+    lay_ghost(e); /* older numbers of ours were replaced */
+    hf__wait_finish(w, HF_OK, NULL);
+    join_others(e);
+}
+
+/* ---- Answers ---- */
+
+static void asked_granted(hf__entry *e, hf__wait *w, hf__time now) {
+    hf__op *op = &e->op;
+    if (op->token > e->core->highest_token) e->core->highest_token = op->token;
+    hf__time until = op->asked_at + op->lease_ms * HF__MS + hf__lease_margin(op->lease_ms);
+    if (w && now < hf__lease_deadline(op->asked_at, op->lease_ms)) {
+        grant(e, w);
+        return;
+    }
+    /* Nobody wants it any more, or the answer came when the lease may have run out. */
+    hf__entry_haunt(e, op->number, until);
+    if (!w) return;
+    w->number = 0;
+    w->maybe = false;
+    if (w->once)
+        hf__wait_finish(w, HF_UNREACHABLE,
+                        hf__line("the store's answer came after the lease had run out; use a "
+                                 "lease well above the round trip"));
+}
+
+static void asked_unreachable(hf__entry *e, hf__wait *w, hf__time now) {
+    hf__op *op = &e->op;
+    if (op->maybe) {
+        e->late_until = hf__later(e->late_until, op->not_after);
+        if (w)
+            w->maybe = true;
+        else
+            hf__entry_haunt(e, op->number, op->not_after + op->lease_ms * HF__MS);
+    }
+    hf__entry_trouble(e, op->detail, now);
+    op->detail = NULL;
+    e->next_try = hf__lease_retry_at(now, op->lease_ms, e->tries++, &e->core->rand);
+    fail_troubled(e, now);
+}
+
+static void asked(hf__entry *e, hf__time now) {
+    hf__wait *w = e->asker;
+    hf__op *op = &e->op;
+    e->asker = NULL;
+    if (op->result == HF_UNREACHABLE) {
+        asked_unreachable(e, w, now);
+        return;
+    }
+    hf__entry_trouble_over(e);
+    if (w) w->maybe = false;
+    if (op->result == HF_OK) {
+        asked_granted(e, w, now);
+    } else if (op->result == HF_BUSY) {
+        e->next_try = now + hf__jitter(&e->core->rand, op->retry_ms * HF__MS);
+        if (!w) return;
+        w->told = true;
+        e->op.attempt++;
+        if (w->once) hf__wait_finish(w, HF_BUSY, hf__line("another holds the lock"));
+    } else if (w) {
+        hf__wait_finish(w, op->result, op->detail);
+        op->detail = NULL;
+    }
+}
+
+/* A hold whose renewal failed goes on until its deadline: the store may answer the next one. */
+static void renew_failed(hf__entry *e, hf__time now) {
+    hf__own *own = e->own;
+    hf__op *op = &e->op;
+    hf_result r = op->result == HF_UNREACHABLE && op->maybe ? HF_UNKNOWN_OUTCOME : op->result;
+    hf__calls_finish(e->core, &e->extending, r, op->detail);
+    hf__time again = hf__lease_retry_at(now, own->lease_ms, own->tries++, &e->core->rand);
+    if (own->flags & HF_NO_RENEW)
+        own->check = false;
+    else
+        own->renew_at = again;
+    e->next_try = again;
+}
+
+static void renew_confirmed(hf__entry *e) {
+    hf__own *own = e->own;
+    hf__op *op = &e->op;
+    own->tries = 0;
+    own->posted = op->count;
+    e->core->stats.renewed++;
+    if (op->lease_ms) {
+        hf__time deadline = hf__lease_deadline(op->asked_at, op->lease_ms);
+        hf__time lapses = op->asked_at + op->lease_ms * HF__MS + hf__lease_margin(op->lease_ms);
+        deadline = hf__later(deadline, atomic_load(&own->deadline));
+        atomic_store(&own->deadline, hf__sooner(deadline, own->max_until));
+        own->lapses_at = hf__later(own->lapses_at, lapses);
+    }
+    if (!(own->flags & HF_NO_RENEW))
+        own->renew_at = hf__lease_renew_at(op->asked_at, own->lease_ms, &e->core->rand);
+    hf__calls_finish(e->core, &e->extending, HF_OK, NULL);
+}
+
+static void renewed(hf__entry *e, hf__time now) {
+    hf__own *own = e->own;
+    if (!own || own->number != e->op.number) return; /* released or lost meanwhile */
+    if (e->op.result == HF_OK)
+        renew_confirmed(e);
+    else if (e->op.result == HF_LOST)
+        hf__own_lose(own, LOST_STORE);
+    else
+        renew_failed(e, now);
+}
+
+static void released(hf__entry *e, hf__time now) {
+    hf__op *op = &e->op;
+    if (op->result == HF_UNREACHABLE) {
+        e->ghost_maybe |= op->maybe;
+        e->next_try = hf__lease_retry_at(now, e->core->config.lease_ms, e->tries++, &e->core->rand);
+        while (e->ghost_carried) { /* their callers wait on, for the next try */
+            hf__call *call = e->ghost_carried;
+            e->ghost_carried = call->next;
+            call->next = e->ghost_calls;
+            e->ghost_calls = call;
+        }
+        return;
+    }
+    hf__entry_trouble_over(e);
+    hf_result r = op->result;
+    /* A release that was sent twice finds nothing the second time. */
+    if (r == HF_LOST && e->ghost_maybe) r = HF_OK;
+    const char *detail = r == HF_LOST ? LOST_STORE : op->detail;
+    if (e->ghost_carried && r == HF_OK) e->core->stats.released++;
+    if (e->ghost_carried && r == HF_LOST) e->core->stats.lost++;
+    hf__calls_finish(e->core, &e->ghost_carried, r, detail);
+    if (op->number < e->ghost) return;
+    if (r == HF_OK || r == HF_LOST)
+        lay_ghost(e);
+    else
+        e->next_try = hf__lease_retry_at(now, e->core->config.lease_ms, 9, &e->core->rand);
+}
+
+void hf__entry_complete(hf__entry *e, hf__time now) {
+    e->busy = false;
+    hf__entry_expire(e, now);
+    switch (e->op.verb) {
+    case HF__ASK: asked(e, now); break;
+    case HF__RENEW: renewed(e, now); break;
+    case HF__RELEASE: released(e, now); break;
+    default: break;
+    }
+    free(e->op.detail);
+    e->op.detail = NULL;
+    hf__entry_step(e, now);
+}
+
+/* ---- Time ---- */
+
+static void expire_own(hf__entry *e, hf__time now) {
+    hf__own *own = e->own;
+    if (!own || now < atomic_load(&own->deadline)) return;
+    const char *why = now >= own->max_until      ? LOST_MAX
+                      : own->flags & HF_NO_RENEW ? LOST_LEASE
+                                                 : LOST_DEADLINE;
+    hf__entry_haunt(e, own->number, own->lapses_at);
+    hf__own_lose(own, why);
+}
+
+void hf__entry_expire(hf__entry *e, hf__time now) {
+    expire_own(e, now);
+    fail_troubled(e, now);
+    if (e->ghost && now >= e->ghost_until && !e->busy) {
+        hf__calls_finish(e->core, &e->ghost_calls, HF_UNKNOWN_OUTCOME, e->trouble);
+        lay_ghost(e);
+    }
+}
+
+/* ---- Sending ---- */
+
+static void send(hf__entry *e, hf__verb verb, uint64_t number, hf__time now) {
+    hf__op *op = &e->op;
+    op->verb = verb;
+    op->number = number;
+    op->name = e->mapped.key;
+    op->name_length = e->mapped.length;
+    op->result = HF_OK;
+    op->maybe = false;
+    op->detail = NULL;
+    e->busy = true;
+    e->core->store->table->submit(e->core->store, op, now);
+}
+
+static void send_ask(hf__entry *e, hf__time now) {
+    hf__wait *w = e->head;
+    if (!w->number) {
+        w->number = ++e->core->last_number;
+        e->op.attempt = 0;
+    }
+    e->asker = w;
+    e->op.owner = w->owner;
+    e->op.count = 1;
+    e->op.lease_ms = w->lease_ms;
+    if (w->max_hold_ms && w->max_hold_ms < w->lease_ms) e->op.lease_ms = w->max_hold_ms;
+    e->op.token = e->core->highest_token;
+    e->op.not_after = hf__sooner(w->until, hf__after_ms(now, e->core->config.command_timeout_ms));
+    send(e, HF__ASK, w->number, now);
+}
+
+/* No lease beyond max_hold: others should not wait for what is over. */
+static int64_t lease_to_ask(const hf__own *own, hf__time now) {
+    int64_t lease = own->flags & HF_NO_RENEW         ? own->extend_ms
+                    : own->extend_ms > own->lease_ms ? own->extend_ms
+                                                     : own->lease_ms;
+    if (own->max_until == HF__NEVER) return lease;
+    int64_t left = (own->max_until - now + HF__MS - 1) / HF__MS;
+    return left < lease ? left : lease;
+}
+
+static void send_renew(hf__entry *e, hf__time now) {
+    hf__own *own = e->own;
+    e->op.owner = own->owner;
+    e->op.count = own->count;
+    e->op.lease_ms = lease_to_ask(own, now);
+    own->check = false;
+    own->extend_ms = 0;
+    e->extending = own->extends;
+    own->extends = NULL;
+    send(e, HF__RENEW, own->number, now);
+}
+
+static void send_release(hf__entry *e, hf__time now) {
+    e->ghost_carried = e->ghost_calls;
+    e->ghost_calls = NULL;
+    e->op.lease_ms = e->core->config.lease_ms;
+    e->op.bury_until = e->late_until > now ? e->late_until : 0;
+    send(e, HF__RELEASE, e->ghost, now);
+}
+
+static bool renew_wanted(const hf__entry *e, hf__time now) {
+    const hf__own *own = e->own;
+    if (!own) return false;
+    if (own->extends || now >= own->renew_at) return true;
+    return (own->check || own->posted != own->count) && now >= e->next_try;
+}
+
+static void send_next(hf__entry *e, hf__time now) {
+    if (e->ghost_calls && now >= e->next_try)
+        send_release(e, now);
+    else if (renew_wanted(e, now))
+        send_renew(e, now);
+    else if (e->head && !e->own && !e->ghost_calls) {
+        if (now >= e->next_try) send_ask(e, now);
+    } else if (e->ghost && !e->own && now >= e->next_try)
+        send_release(e, now);
+}
+
+/* ---- The step ---- */
+
+static hf__time earliest(const hf__entry *e) {
+    hf__time due = trouble_due(e);
+    bool may_send = e->core->link && !e->busy;
+    if (e->own) {
+        due = hf__sooner(due, atomic_load(&e->own->deadline));
+        if (may_send) due = hf__sooner(due, e->own->renew_at);
+        if (may_send && (e->own->check || e->own->posted != e->own->count))
+            due = hf__sooner(due, e->next_try);
+    } else if (may_send && (e->head || e->ghost)) {
+        due = hf__sooner(due, e->next_try);
+    }
+    if (e->ghost && !e->busy) due = hf__sooner(due, e->ghost_until);
+    return due;
+}
+
+static bool idle(const hf__entry *e) {
+    return !e->busy && !e->head && !e->own && !e->ghost && !e->ghost_calls;
+}
+
+static void drop(hf__entry *e) {
+    hf__core *core = e->core;
+    hf__heap_remove(&core->timers, &e->timer);
+    hf__map_remove(&core->entries, &e->mapped);
+    free(e->trouble);
+    free(e);
+    if (core->closer && !core->entries.count) {
+        hf__call *closer = core->closer;
+        core->closer = NULL;
+        hf__call_finish(core, closer, HF_OK, NULL);
+    }
+}
+
+/* Do what is to be done next, and plan when to look again. Frees the entry when it is done with. */
+void hf__entry_step(hf__entry *e, hf__time now) {
+    hf__entry_expire(e, now);
+    if (!e->core->link && e->head && !e->trouble_since) hf__entry_trouble(e, NULL, now);
+    if (!e->core->link) fail_troubled(e, now);
+    if (e->core->link && !e->busy) send_next(e, now);
+    if (idle(e))
+        drop(e);
+    else
+        hf__heap_set(&e->core->timers, &e->timer, earliest(e));
+}

@@ -1,0 +1,19 @@
+#include "core/lease.h"
+
+hf__time hf__lease_margin(int64_t lease_ms) {
+    return lease_ms * HF__MS / 100 + 2 * HF__MS;
+}
+
+hf__time hf__lease_deadline(hf__time asked_at, int64_t lease_ms) {
+    return asked_at + lease_ms * HF__MS - hf__lease_margin(lease_ms);
+}
+
+hf__time hf__lease_renew_at(hf__time asked_at, int64_t lease_ms, hf__rand *rand) {
+    return asked_at + hf__jitter(rand, lease_ms * HF__MS / 3);
+}
+
+hf__time hf__lease_retry_at(hf__time now, int64_t lease_ms, uint32_t n, hf__rand *rand) {
+    hf__time longest = hf__sooner(lease_ms * HF__MS / 10, HF__SEC);
+    hf__time wait = n < 10 ? (10 * HF__MS) << n : longest;
+    return now + hf__jitter(rand, hf__sooner(wait, longest));
+}

@@ -1,0 +1,25 @@
+/*
+ * The arithmetic of leases, pure: when a deadline is, when to renew, when to try again.
+ *
+ * The deadline is honest: the store starts to count when it executes a command, which is after the
+ * command was sent; so counting from before the sending, and a margin less for clocks that run at
+ * different rates, the holder's deadline is never after the store's.
+ */
+#ifndef HF_CORE_LEASE_H
+#define HF_CORE_LEASE_H
+
+#include "base/rand.h"
+#include "base/time.h"
+
+/* 1 % of the lease and 2 ms: generous for quartz, which drifts by some 100 ppm. */
+hf__time hf__lease_margin(int64_t lease_ms);
+
+hf__time hf__lease_deadline(hf__time asked_at, int64_t lease_ms);
+
+/* A third of the lease after the asking, jittered so that many holds do not renew as one. */
+hf__time hf__lease_renew_at(hf__time asked_at, int64_t lease_ms, hf__rand *rand);
+
+/* The n-th try again after a failure: from 10 ms, doubling, at most a tenth of the lease, or 1 s. */
+hf__time hf__lease_retry_at(hf__time now, int64_t lease_ms, uint32_t n, hf__rand *rand);
+
+#endif

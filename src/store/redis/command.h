@@ -1,0 +1,22 @@
+/* Commands as they go over the wire: RESP arrays of bulk strings, and the keys of a name. */
+#ifndef HF_STORE_REDIS_COMMAND_H
+#define HF_STORE_REDIS_COMMAND_H
+
+#include <stdint.h>
+
+#include "base/buffer.h"
+
+/* A command of `count` parts, which must follow. Failures are the buffer's: see buffer.h. */
+void hf__command_begin(hf__buffer *out, int count);
+void hf__command_bytes(hf__buffer *out, const void *bytes, size_t length);
+void hf__command_string(hf__buffer *out, const char *string);
+void hf__command_number(hf__buffer *out, int64_t number);
+void hf__command_text(hf__buffer *out, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* prefix:{name}suffix, with '{', '}' and '%' of the name percent-encoded: the braces around it are
+   then the key's first and only ones, so that all keys of a name are in one slot. */
+void hf__command_key(hf__buffer *out, const char *prefix, const char *name, size_t length,
+                     const char *suffix);
+
+#endif

@@ -1,0 +1,412 @@
+#include "store/redis/link.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "store/redis/password.h"
+
+#define READ_SIZE        16384
+#define RETRY_FIRST      (20 * HF__MS)
+#define RETRY_MOST       (2 * HF__SEC)
+#define KEEPALIVE_IDLE_S 15
+#define KEEPALIVE_GAP_S  5
+#define KEEPALIVE_TRIES  3
+
+static void connect_next(hf__link *l, hf__time now);
+
+bool hf__link_init(hf__link *l, const hf__url *url, const hf__identity *who, hf__log *log) {
+    *l = (hf__link){.url = url, .log = log, .fd = -1, .rand = {hf__rand_seed()}};
+    hf__buffer_init(&l->sending, HF__OUT_MAX);
+    if (url->scheme == HF__SCHEME_REDIS_UNIX)
+        snprintf(l->where, sizeof l->where, "%s", url->path);
+    else
+        snprintf(l->where, sizeof l->where, strchr(url->host, ':') ? "[%s]:%d" : "%s:%d", url->host,
+                 url->port);
+    return hf__session_init(&l->session, url, who, log, l->where);
+}
+
+/* ---- Giving a connection up ---- */
+
+static void forget_addresses(hf__link *l) {
+    hf__resolve_free(l->resolve);
+    l->resolve = NULL;
+    if (l->addresses) freeaddrinfo(l->addresses);
+    l->addresses = l->address = NULL;
+}
+
+static void close_reset(hf__link *l) {
+    if (l->fd < 0) return;
+    struct linger now = {.l_onoff = 1};
+    setsockopt(l->fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
+    close(l->fd);
+    l->fd = -1;
+}
+
+static void clear_socket(hf__link *l) {
+    close_reset(l);
+    hf__buffer_cut(&l->sending, 0);
+    l->sent = 0;
+    l->want_write = false;
+}
+
+static void say_down(hf__link *l, hf_result result, char *detail) {
+    bool was_up = l->state == HF__LINK_UP;
+    hf__log_add(l->log, was_up || l->failures == 0 ? HF_LOG_WARNING : HF_LOG_DEBUG, "%s",
+                detail ? detail : hf_result_text(result));
+    free(l->down_detail);
+    l->down_detail = detail;
+    l->down_result = result;
+}
+
+/* The connection, or the attempt at one, has failed: try again later, each time later. */
+static void fail(hf__link *l, hf_result result, char *detail, hf__time now) {
+    say_down(l, result, detail);
+    forget_addresses(l);
+    hf__session_break(&l->session);
+    hf__time wait = l->failures < 10 ? RETRY_FIRST << l->failures : RETRY_MOST;
+    l->failures++;
+    l->retry_at = now + hf__jitter(&l->rand, hf__sooner(wait, RETRY_MOST));
+    if (l->reading || l->writing) {
+        l->state = HF__LINK_BREAKING;
+        return;
+    }
+    clear_socket(l);
+    l->state = HF__LINK_IDLE;
+}
+
+/* A thread is done with the socket: if it was given up meanwhile, now it can be closed. */
+static bool let_go(hf__link *l) {
+    if (l->state != HF__LINK_BREAKING && l->state != HF__LINK_SHUT) return true;
+    if (l->reading || l->writing) return false;
+    clear_socket(l);
+    if (l->state == HF__LINK_BREAKING) l->state = HF__LINK_IDLE;
+    return false;
+}
+
+/* ---- Connecting ---- */
+
+static void set_option(int fd, int level, int name, int value) {
+    setsockopt(fd, level, name, &value, sizeof value);
+}
+
+static void tune(const hf__link *l, int fd) {
+    set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+    set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+    set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_IDLE_S);
+    set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_GAP_S);
+    set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_TRIES);
+    set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, (int)l->url->command_timeout_ms);
+}
+
+static void log_in(hf__link *l, hf__time now) {
+    char *password, *detail;
+    hf_result r = hf__password_get(l->url, &password, &detail);
+    if (!r) r = hf__session_begin(&l->session, password, now);
+    hf__password_free(password);
+    if (r) {
+        fail(l, r, detail, now);
+        return;
+    }
+    l->state = HF__LINK_LOGIN;
+}
+
+/* Begin to connect: 0 or errno, where EINPROGRESS is well. */
+static int open_socket(hf__link *l, int family, const struct sockaddr *address, socklen_t length) {
+    l->fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (l->fd < 0) return errno;
+    if (family != AF_UNIX) tune(l, l->fd);
+    return connect(l->fd, address, length) == 0 ? 0 : errno;
+}
+
+static hf_result result_of(int error) {
+    return error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS
+               ? HF_NOMEM
+               : HF_UNREACHABLE;
+}
+
+static void connect_failed(hf__link *l, int error, hf__time now) {
+    close_reset(l);
+    if (l->address && l->address->ai_next) {
+        l->address = l->address->ai_next;
+        connect_next(l, now);
+        return;
+    }
+    fail(l, result_of(error), hf__line("cannot connect to %s: %s", l->where, strerror(error)), now);
+}
+
+static void connecting(hf__link *l, int error, hf__time now) {
+    if (error == 0)
+        log_in(l, now);
+    else if (error == EINPROGRESS)
+        l->state = HF__LINK_CONNECTING;
+    else
+        connect_failed(l, error, now);
+}
+
+/* Each address gets its share of the time that is left, so that a dead one does not use it all. */
+static void connect_next(hf__link *l, hf__time now) {
+    int64_t left = 1;
+    for (const struct addrinfo *a = l->address->ai_next; a; a = a->ai_next) left++;
+    l->address_until = now + (l->attempt_until - now) / left;
+    const struct addrinfo *a = l->address;
+    connecting(l, open_socket(l, a->ai_family, a->ai_addr, a->ai_addrlen), now);
+}
+
+static void connect_unix(hf__link *l, hf__time now) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    size_t length = strlen(l->url->path);
+    if (length >= sizeof address.sun_path) {
+        fail(l, HF_INVALID,
+             hf__line("the socket's path is longer than %zu bytes: %s", sizeof address.sun_path - 1,
+                      l->url->path),
+             now);
+        return;
+    }
+    memcpy(address.sun_path, l->url->path, length);
+    l->address_until = l->attempt_until;
+    int error = open_socket(l, AF_UNIX, (struct sockaddr *)&address, sizeof address);
+    connecting(l, error, now);
+}
+
+static void resolved(hf__link *l, hf__time now) {
+    const char *error;
+    if (!hf__resolve_done(l->resolve, &l->addresses, &error)) return;
+    hf__resolve_free(l->resolve);
+    l->resolve = NULL;
+    if (!l->addresses) {
+        fail(l, HF_UNREACHABLE, hf__line("cannot find the host of %s: %s", l->where, error), now);
+        return;
+    }
+    l->address = l->addresses;
+    connect_next(l, now);
+}
+
+static void attempt(hf__link *l, hf__time now) {
+    l->attempt_until = hf__after_ms(now, l->url->connect_timeout_ms);
+    if (l->url->scheme == HF__SCHEME_REDIS_UNIX) {
+        connect_unix(l, now);
+        return;
+    }
+    l->resolve = hf__resolve_start(l->url->host, l->url->port);
+    if (!l->resolve) {
+        fail(l, HF_NOMEM, hf__line("no memory, thread or descriptor to look up %s", l->where), now);
+        return;
+    }
+    l->state = HF__LINK_RESOLVING;
+    resolved(l, now);
+}
+
+/* What connect came to: asked when the socket is writable, or broken. */
+static void connected(hf__link *l, hf__time now) {
+    int error = 0;
+    socklen_t length = sizeof error;
+    if (getsockopt(l->fd, SOL_SOCKET, SO_ERROR, &error, &length) < 0) error = errno;
+    connecting(l, error, now);
+}
+
+/* ---- Reading and writing ---- */
+
+static void came_up(hf__link *l) {
+    if (l->failures || l->session.link > 1)
+        hf__log_add(l->log, HF_LOG_INFO, "connected to %s again", l->where);
+    l->state = HF__LINK_UP;
+    l->failures = 0;
+    l->down_result = HF_OK;
+    free(l->down_detail);
+    l->down_detail = NULL;
+    forget_addresses(l);
+}
+
+static void broke(hf__link *l, const char *why, hf__time now) {
+    fail(l, HF_UNREACHABLE,
+         hf__line(l->state == HF__LINK_LOGIN ? "%s closed the connection at login: %s"
+                                             : "the connection to %s broke: %s",
+                  l->where, why),
+         now);
+}
+
+static void fed(hf__link *l, const char *bytes, size_t length) {
+    char *detail = NULL;
+    hf__time now = hf__now();
+    hf_result r = hf__session_feed(&l->session, bytes, length, now, &detail);
+    if (r)
+        fail(l, r, detail, now);
+    else if (l->state == HF__LINK_LOGIN && l->session.state == HF__READY)
+        came_up(l);
+}
+
+static void read_some(hf__link *l, pthread_mutex_t *mutex) {
+    if (l->reading) return;
+    char bytes[READ_SIZE];
+    l->reading = true;
+    pthread_mutex_unlock(mutex);
+    ssize_t n = recv(l->fd, bytes, sizeof bytes, MSG_DONTWAIT);
+    int error = errno;
+    pthread_mutex_lock(mutex);
+    l->reading = false;
+    if (!let_go(l)) return;
+    if (n > 0)
+        fed(l, bytes, (size_t)n);
+    else if (n == 0)
+        broke(l, "closed by the server", hf__now());
+    else if (error != EAGAIN && error != EINTR)
+        broke(l, strerror(error), hf__now());
+}
+
+/* The next bytes to send are in `sending`; false if there are none. */
+static bool refill(hf__link *l) {
+    if (l->sent < l->sending.length) return true;
+    hf__buffer_cut(&l->sending, 0);
+    l->sent = 0;
+    hf__buffer swap = l->sending;
+    l->sending = l->session.out;
+    l->session.out = swap;
+    return l->sending.length > 0;
+}
+
+static bool write_some(hf__link *l, pthread_mutex_t *mutex) {
+    l->writing = true;
+    pthread_mutex_unlock(mutex);
+    ssize_t n = send(l->fd, l->sending.data + l->sent, l->sending.length - l->sent,
+                     MSG_DONTWAIT | MSG_NOSIGNAL);
+    int error = errno;
+    pthread_mutex_lock(mutex);
+    l->writing = false;
+    if (!let_go(l)) return false;
+    if (n >= 0)
+        l->sent += (size_t)n;
+    else if (error == EAGAIN)
+        l->want_write = true;
+    else if (error != EINTR)
+        broke(l, strerror(error), hf__now());
+    return !l->want_write;
+}
+
+void hf__link_flush(hf__link *l, pthread_mutex_t *mutex) {
+    while ((l->state == HF__LINK_UP || l->state == HF__LINK_LOGIN) && !l->writing &&
+           !l->want_write && refill(l))
+        if (!write_some(l, mutex)) return;
+}
+
+/* ---- The table's side ---- */
+
+int hf__link_pollset(hf__link *l, struct pollfd *fd, bool reading) {
+    *fd = (struct pollfd){.fd = l->fd};
+    switch (l->state) {
+    case HF__LINK_RESOLVING:
+        *fd = (struct pollfd){.fd = hf__resolve_fd(l->resolve), .events = POLLIN};
+        return 1;
+    case HF__LINK_CONNECTING: fd->events = POLLOUT; return 1;
+    case HF__LINK_LOGIN: fd->events = POLLIN; break;
+    case HF__LINK_UP: fd->events = reading ? POLLIN : POLLRDHUP; break;
+    default: return 0;
+    }
+    if (l->want_write) fd->events |= POLLOUT;
+    return 1;
+}
+
+void hf__link_ready(hf__link *l, short events, pthread_mutex_t *mutex) {
+    if (!events) return;
+    switch (l->state) {
+    case HF__LINK_RESOLVING: resolved(l, hf__now()); return;
+    case HF__LINK_CONNECTING: connected(l, hf__now()); return;
+    case HF__LINK_LOGIN:
+    case HF__LINK_UP:
+        if (events & POLLOUT) l->want_write = false;
+        if (events & ~POLLOUT) read_some(l, mutex);
+        return;
+    default: return;
+    }
+}
+
+static void timed_out(hf__link *l, hf__time now) {
+    const char *what = l->state == HF__LINK_RESOLVING    ? "the name look-up of"
+                       : l->state == HF__LINK_CONNECTING ? "connecting to"
+                                                         : "the login at";
+    fail(l, HF_UNREACHABLE,
+         hf__line("%s %s took longer than connect_timeout (%" PRId64 " ms)", what, l->where,
+                  l->url->connect_timeout_ms),
+         now);
+}
+
+static hf__time answer_due(const hf__link *l) {
+    hf__time since = hf__session_waits_since(&l->session);
+    return since == HF__NEVER ? HF__NEVER : hf__after_ms(since, l->url->command_timeout_ms);
+}
+
+void hf__link_tick(hf__link *l, hf__time now) {
+    switch (l->state) {
+    case HF__LINK_IDLE:
+        if (now >= l->retry_at) attempt(l, now);
+        break;
+    case HF__LINK_RESOLVING:
+    case HF__LINK_LOGIN:
+        if (now >= l->attempt_until) timed_out(l, now);
+        break;
+    case HF__LINK_CONNECTING:
+        if (now >= l->attempt_until)
+            timed_out(l, now);
+        else if (now >= l->address_until)
+            connect_failed(l, ETIMEDOUT, now);
+        break;
+    case HF__LINK_UP:
+        if (now >= answer_due(l)) {
+            fail(l, HF_UNREACHABLE,
+                 hf__line("%s did not answer within command_timeout (%" PRId64 " ms)", l->where,
+                          l->url->command_timeout_ms),
+                 now);
+            break;
+        }
+        hf__session_tick(&l->session, now);
+        break;
+    default: break;
+    }
+}
+
+hf__time hf__link_due(const hf__link *l) {
+    switch (l->state) {
+    case HF__LINK_IDLE: return l->retry_at;
+    case HF__LINK_RESOLVING:
+    case HF__LINK_LOGIN: return l->attempt_until;
+    case HF__LINK_CONNECTING: return hf__sooner(l->attempt_until, l->address_until);
+    case HF__LINK_UP: return hf__sooner(answer_due(l), hf__session_due(&l->session));
+    default: return HF__NEVER;
+    }
+}
+
+/* With nothing under way there is nothing to cut off: say goodbye and close in order. */
+static void close_politely(hf__link *l) {
+    hf__session_goodbye(&l->session);
+    if (refill(l) && l->sent == 0)
+        (void)!send(l->fd, l->sending.data, l->sending.length, MSG_DONTWAIT | MSG_NOSIGNAL);
+    close(l->fd);
+    l->fd = -1;
+}
+
+void hf__link_shut(hf__link *l) {
+    bool quiet = l->state == HF__LINK_UP && !l->session.first && !l->reading && !l->writing;
+    if (quiet && l->sent == l->sending.length && !l->session.out.length) close_politely(l);
+    hf__session_break(&l->session);
+    l->state = HF__LINK_SHUT;
+    if (!l->reading && !l->writing) clear_socket(l);
+}
+
+void hf__link_fini(hf__link *l, bool forked) {
+    /* In a child the socket is the parent's too: close this end of it, and reset nothing. */
+    if (forked && l->fd >= 0) {
+        close(l->fd);
+        l->fd = -1;
+    }
+    clear_socket(l);
+    if (!forked) forget_addresses(l);
+    hf__session_fini(&l->session);
+    hf__buffer_fini(&l->sending);
+    free(l->down_detail);
+}

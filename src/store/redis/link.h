@@ -1,0 +1,68 @@
+/*
+ * The half of the Redis store that does I/O: one connection, made again whenever it breaks.
+ *
+ *   IDLE --retry_at--> RESOLVING --> CONNECTING --> LOGIN --> UP
+ *    ^  \--unix socket, digits-----------^            |        |
+ *    +------------------- any failure ----------------+--------+
+ *                                                       (BREAKING while a thread still has the socket)
+ *
+ * Invariants
+ *  1. At most one thread reads and at most one writes, each without the mutex; `reading` and `writing`
+ *     say so, and the socket is closed only when neither does.
+ *  2. What was read is fed to the session before another thread may read.
+ *  3. A connection that is given up is closed by a reset, so that as little as possible of what was
+ *     sent on it is still delivered; numbers take care of the rest.
+ */
+#ifndef HF_STORE_REDIS_LINK_H
+#define HF_STORE_REDIS_LINK_H
+
+#include "store/redis/resolve.h"
+#include "store/redis/session.h"
+
+typedef enum hf__link_state {
+    HF__LINK_IDLE,
+    HF__LINK_RESOLVING,
+    HF__LINK_CONNECTING,
+    HF__LINK_LOGIN,
+    HF__LINK_UP,
+    HF__LINK_BREAKING,
+    HF__LINK_SHUT
+} hf__link_state;
+
+#define HF__WHERE_MAX 300
+
+typedef struct hf__link {
+    hf__link_state state;
+    const hf__url *url;
+    hf__log *log;
+    hf__session session;
+    hf__rand rand;
+    char where[HF__WHERE_MAX]; /* "host:port" or the socket's path, for messages */
+
+    int fd;
+    hf__resolve *resolve;
+    struct addrinfo *addresses, *address; /* those of the name; the one being tried */
+    hf__time attempt_until, address_until, retry_at;
+    unsigned failures; /* since the last time it was up */
+
+    bool reading, writing, want_write;
+    hf__buffer sending; /* the writer's, while `writing` */
+    size_t sent;
+
+    hf_result down_result; /* why the last attempt failed; HF_OK: not known, or up */
+    char *down_detail;
+} hf__link;
+
+bool hf__link_init(hf__link *link, const hf__url *url, const hf__identity *who, hf__log *log);
+void hf__link_fini(hf__link *link, bool forked);
+
+void hf__link_tick(hf__link *link, hf__time now);
+hf__time hf__link_due(const hf__link *link);
+void hf__link_flush(hf__link *link, pthread_mutex_t *mutex);
+int hf__link_pollset(hf__link *link, struct pollfd *fd, bool reading);
+void hf__link_ready(hf__link *link, short events, pthread_mutex_t *mutex);
+
+/* Take leave and close, for good. */
+void hf__link_shut(hf__link *link);
+
+#endif

@@ -1,0 +1,55 @@
+/*
+ * A server's answer, in memory of a fixed size. hiredis parses; its objects are made here, so that
+ * nothing is ever allocated because a server says so. Answers to what we ask are a value or a flat
+ * list of values; anything larger or deeper is no answer to us.
+ */
+#ifndef HF_STORE_REDIS_REPLY_H
+#define HF_STORE_REDIS_REPLY_H
+
+#include <hiredis/read.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define HF__REPLY_ITEMS  16
+#define HF__REPLY_TEXT   4096
+#define HF__REPLY_UNREAD 65536 /* bytes of an answer that is not complete */
+
+typedef struct hf__value {
+    int type; /* REDIS_REPLY_STRING, …_INTEGER, …_NIL, …_STATUS, …_ERROR */
+    int64_t integer;
+    const char *text; /* terminated; in the reply's own memory */
+    size_t length;
+} hf__value;
+
+typedef struct hf__reply {
+    int type; /* of item[0], or REDIS_REPLY_ARRAY */
+    size_t count;
+    hf__value item[HF__REPLY_ITEMS];
+    char text[HF__REPLY_TEXT];
+    size_t used;
+} hf__reply;
+
+typedef enum hf__parsed { HF__PARSED, HF__PARSE_MORE, HF__PARSE_BAD } hf__parsed;
+
+typedef struct hf__parser {
+    redisReader *reader;
+    hf__reply reply;
+} hf__parser;
+
+bool hf__parser_init(hf__parser *p);
+void hf__parser_fini(hf__parser *p);
+
+/* False: more than may be, or out of memory; the connection is of no more use. */
+bool hf__parser_feed(hf__parser *p, const char *bytes, size_t length);
+
+/* The next answer is in p->reply until the next call. */
+hf__parsed hf__parser_next(hf__parser *p);
+
+/* Item i as a number, also from decimal text; false if it is neither. */
+bool hf__reply_number(const hf__reply *r, size_t i, int64_t *number);
+
+/* Item i as text; NULL if it is none. */
+const char *hf__reply_text(const hf__reply *r, size_t i);
+
+#endif

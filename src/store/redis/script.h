@@ -1,0 +1,21 @@
+/* The scripts of lua/, embedded at build: each file is one constant. */
+#ifndef HF_STORE_REDIS_SCRIPT_H
+#define HF_STORE_REDIS_SCRIPT_H
+
+#include <stddef.h>
+
+typedef struct hf__script {
+    const char *name;
+    const char *text;
+    size_t length;
+    const char *sha1;
+} hf__script;
+
+extern const hf__script hf__script_acquire;
+extern const hf__script hf__script_break;
+extern const hf__script hf__script_inspect;
+extern const hf__script hf__script_register;
+extern const hf__script hf__script_release;
+extern const hf__script hf__script_renew;
+
+#endif

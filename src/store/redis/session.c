@@ -1,0 +1,441 @@
+#include "store/redis/session.h"
+
+#include <hiredis/hiredis.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "store/redis/command.h"
+#include "store/redis/script.h"
+#include "store/redis/trouble.h"
+
+#define FENCE_KEPT_MS   INT64_C(86400000) /* a day past the last use */
+#define REGISTERED_MS   90000
+#define REGISTER_EVERY  (30 * HF__SEC)
+#define RETRY_FIRST_MS  10
+#define RETRY_DOUBLINGS 3
+#define RETRY_MOST_MS   100
+#define LATE_TRIES      3
+#define STATUS_NO       0
+#define STATUS_YES      1
+#define STATUS_LATE     2
+
+bool hf__session_init(hf__session *s, const hf__url *url, const hf__identity *who, hf__log *log,
+                      const char *where) {
+    *s = (hf__session){.url = url, .who = who, .log = log, .where = where};
+    hf__buffer_init(&s->out, HF__OUT_MAX);
+    return hf__parser_init(&s->parser);
+}
+
+void hf__session_fini(hf__session *s) {
+    hf__buffer_fini(&s->out);
+    hf__parser_fini(&s->parser);
+}
+
+/* ---- Completing ---- */
+
+static void complete(hf__session *s, hf__op *op, hf_result result, bool maybe, char *detail) {
+    if (op == &s->registration) {
+        s->registering = false;
+        if (detail)
+            hf__log_add(s->log, HF_LOG_WARNING, "others cannot see who holds our locks: %s",
+                        detail);
+        free(detail);
+        return;
+    }
+    op->result = result;
+    op->maybe = maybe;
+    op->detail = detail;
+    op->next = NULL;
+    if (s->done_last)
+        s->done_last->next = op;
+    else
+        s->done_first = op;
+    s->done_last = op;
+}
+
+hf__op *hf__session_completed(hf__session *s) {
+    hf__op *op = s->done_first;
+    if (!op) return NULL;
+    s->done_first = op->next;
+    if (!s->done_first) s->done_last = NULL;
+    return op;
+}
+
+static hf__op *take_first(hf__session *s) {
+    hf__op *op = s->first;
+    s->first = op->next;
+    if (!s->first) s->last = NULL;
+    s->in_flight--;
+    return op;
+}
+
+/* ---- Sending ---- */
+
+/* A moment of ours on the server's clock, rounded up: the sample was taken after sampled_at. */
+static int64_t on_server(const hf__session *s, hf__time t) {
+    return s->server_us + (t - s->sampled_at) / 1000;
+}
+
+static const hf__script *script_of(hf__verb verb) {
+    switch (verb) {
+    case HF__ASK: return &hf__script_acquire;
+    case HF__RENEW: return &hf__script_renew;
+    case HF__RELEASE: return &hf__script_release;
+    case HF__BREAK: return &hf__script_break;
+    case HF__INSPECT: return &hf__script_inspect;
+    case HF__REGISTER: return &hf__script_register;
+    case HF__WHO: break;
+    }
+    return NULL;
+}
+
+static void add_client_key(hf__session *s, const char *client) {
+    hf__command_text(&s->out, "%s:client:%s", s->url->prefix, client);
+}
+
+static void add_id(hf__session *s, uint64_t number) {
+    hf__command_text(&s->out, "%s:%" PRIu64, s->who->client, number);
+}
+
+static void add_ask(hf__session *s, const hf__op *op) {
+    char owner[HF__OWNER_TEXT];
+    hf__owner_text(owner, op->owner);
+    hf__command_string(&s->out, s->who->client);
+    hf__command_number(&s->out, (int64_t)op->number);
+    hf__command_string(&s->out, owner);
+    hf__command_number(&s->out, op->lease_ms);
+    hf__command_number(&s->out, on_server(s, op->not_after));
+    hf__command_number(&s->out, (int64_t)op->token);
+    hf__command_number(&s->out, FENCE_KEPT_MS);
+}
+
+static void add_renew(hf__session *s, const hf__op *op) {
+    char owner[HF__OWNER_TEXT];
+    hf__owner_text(owner, op->owner);
+    add_id(s, op->number);
+    hf__command_text(&s->out, "%s:%s", s->who->client, owner);
+    hf__command_number(&s->out, op->count);
+    hf__command_number(&s->out, op->lease_ms);
+}
+
+static void add_release(hf__session *s, const hf__op *op) {
+    hf__command_string(&s->out, s->who->client);
+    hf__command_number(&s->out, (int64_t)op->number);
+    hf__command_number(&s->out, op->bury_until ? on_server(s, op->bury_until) : 0);
+    hf__command_number(&s->out, FENCE_KEPT_MS);
+}
+
+static void add_register(hf__session *s) {
+    hf__command_number(&s->out, REGISTERED_MS);
+    hf__command_string(&s->out, s->who->host);
+    hf__command_number(&s->out, s->who->pid);
+    hf__command_string(&s->out, s->who->program);
+    hf__command_string(&s->out, s->who->label);
+}
+
+/* Keys, then arguments: how many of each, by verb. */
+static void add_script_arguments(hf__session *s, const hf__op *op) {
+    if (op->verb == HF__REGISTER) {
+        add_client_key(s, s->who->client);
+        add_register(s);
+        return;
+    }
+    hf__command_key(&s->out, s->url->prefix, op->name, op->name_length, "");
+    if (op->verb == HF__ASK || op->verb == HF__RELEASE)
+        hf__command_key(&s->out, s->url->prefix, op->name, op->name_length, ":f");
+    if (op->verb == HF__ASK) add_ask(s, op);
+    if (op->verb == HF__RENEW) add_renew(s, op);
+    if (op->verb == HF__RELEASE) add_release(s, op);
+    if (op->verb == HF__BREAK) hf__command_number(&s->out, (int64_t)op->token);
+}
+
+static void encode_script(hf__session *s, const hf__op *op, bool whole) {
+    static const struct {
+        int keys, arguments;
+    } shape[] = {[HF__ASK] = {2, 7},     [HF__RENEW] = {1, 4}, [HF__RELEASE] = {2, 4},
+                 [HF__INSPECT] = {1, 0}, [HF__BREAK] = {1, 1}, [HF__REGISTER] = {1, 5}};
+    const hf__script *script = script_of(op->verb);
+    int keys = shape[op->verb].keys;
+    hf__command_begin(&s->out, 3 + keys + shape[op->verb].arguments);
+    hf__command_string(&s->out, whole ? "EVAL" : "EVALSHA");
+    if (whole)
+        hf__command_bytes(&s->out, script->text, script->length);
+    else
+        hf__command_string(&s->out, script->sha1);
+    hf__command_number(&s->out, keys);
+    add_script_arguments(s, op);
+}
+
+static void encode_who(hf__session *s, const hf__op *op) {
+    hf__command_begin(&s->out, 6);
+    hf__command_string(&s->out, "HMGET");
+    add_client_key(s, op->sight->who.client);
+    hf__command_string(&s->out, "host");
+    hf__command_string(&s->out, "pid");
+    hf__command_string(&s->out, "program");
+    hf__command_string(&s->out, "label");
+}
+
+/* To the end of the line. Half a command is never left in the buffer. */
+static void send(hf__session *s, hf__op *op, bool whole, hf__time now) {
+    size_t before = s->out.length;
+    if (op->verb == HF__WHO)
+        encode_who(s, op);
+    else
+        encode_script(s, op, whole);
+    if (s->out.failed) {
+        hf__buffer_cut(&s->out, before);
+        complete(s, op, HF_NOMEM, false, hf__line("no memory for a command to %s", s->where));
+        return;
+    }
+    op->asked_at = now;
+    op->link = s->link;
+    op->next = NULL;
+    if (s->last)
+        s->last->next = op;
+    else
+        s->first = op;
+    s->last = op;
+    s->in_flight++;
+    s->commands++;
+}
+
+void hf__session_submit(hf__session *s, hf__op *op, hf__time now) {
+    op->late = 0;
+    if (s->state == HF__READY)
+        send(s, op, false, now);
+    else
+        complete(s, op, HF_UNREACHABLE, false, NULL);
+}
+
+/* ---- Logging in ---- */
+
+static void add_login(hf__session *s, const char *password) {
+    if (password) {
+        hf__command_begin(&s->out, s->url->user ? 3 : 2);
+        hf__command_string(&s->out, "AUTH");
+        if (s->url->user) hf__command_string(&s->out, s->url->user);
+        hf__command_string(&s->out, password);
+        s->login_left++;
+    }
+    if (s->url->db) {
+        hf__command_begin(&s->out, 2);
+        hf__command_string(&s->out, "SELECT");
+        hf__command_number(&s->out, s->url->db);
+        s->login_left++;
+    }
+    hf__command_begin(&s->out, 1);
+    hf__command_string(&s->out, "TIME");
+    s->login_left++;
+}
+
+hf_result hf__session_begin(hf__session *s, const char *password, hf__time now) {
+    hf__parser_fini(&s->parser);
+    if (!hf__parser_init(&s->parser)) return HF_NOMEM;
+    hf__buffer_cut(&s->out, 0);
+    s->login_left = 0;
+    add_login(s, password);
+    if (s->out.failed) {
+        hf__buffer_cut(&s->out, 0);
+        return HF_NOMEM;
+    }
+    s->state = HF__LOGIN;
+    s->began = now;
+    return HF_OK;
+}
+
+static void note_time(hf__session *s, int64_t server_us, hf__time asked_at, hf__time now) {
+    s->server_us = server_us;
+    s->sampled_at = asked_at;
+    int64_t trip = (now - asked_at) / 1000;
+    if (!s->round_trip_us || trip < s->round_trip_us) s->round_trip_us = trip;
+}
+
+static hf_result not_redis(const hf__session *s, char **detail) {
+    *detail = hf__line("%s does not answer as a Redis server does; is it one?", s->where);
+    return HF_PROTOCOL;
+}
+
+static hf_result login_answer(hf__session *s, hf__time now, char **detail) {
+    const hf__reply *r = &s->parser.reply;
+    if (r->type == REDIS_REPLY_ERROR) return hf__trouble(r->item[0].text, s->where, detail);
+    if (--s->login_left) return r->type == REDIS_REPLY_STATUS ? HF_OK : not_redis(s, detail);
+    int64_t seconds, micros;
+    if (r->type != REDIS_REPLY_ARRAY || !hf__reply_number(r, 0, &seconds) ||
+        !hf__reply_number(r, 1, &micros))
+        return not_redis(s, detail);
+    note_time(s, seconds * 1000000 + micros, s->began, now);
+    s->state = HF__READY;
+    s->link++;
+    s->register_at = now;
+    hf__session_tick(s, now);
+    return HF_OK;
+}
+
+/* ---- Answers ---- */
+
+/* When to ask again, simply: soon at first, ten times a second later, and when the holder expires. */
+static int64_t retry_ms(uint32_t attempt, int64_t expires_ms) {
+    int64_t wait = attempt < RETRY_DOUBLINGS ? (int64_t)RETRY_FIRST_MS << attempt : RETRY_MOST_MS;
+    return expires_ms >= 0 && expires_ms < wait ? expires_ms + 1 : wait;
+}
+
+static hf_result bad_answer(hf__session *s, hf__op *op, char **detail) {
+    *detail = hf__line("%s gave an answer that is none to what was asked; the connection is closed",
+                       s->where);
+    complete(s, op, HF_PROTOCOL, true, *detail ? strdup(*detail) : NULL);
+    return HF_PROTOCOL;
+}
+
+static bool read_sight(hf__sight *sight, const hf__reply *r) {
+    int64_t left, token, since, kind, count;
+    const char *id = hf__reply_text(r, 3), *owner = hf__reply_text(r, 7);
+    if (!hf__reply_number(r, 2, &left) || !id || !owner || !hf__reply_number(r, 4, &token) ||
+        !hf__reply_number(r, 5, &since) || !hf__reply_number(r, 6, &kind) ||
+        !hf__reply_number(r, 8, &count))
+        return false;
+    sight->held = true;
+    sight->remaining_ms = left > 0 ? left : 0;
+    sight->token = (uint64_t)token;
+    sight->since_unix_ms = since;
+    sight->kind = (uint32_t)kind;
+    sight->count = (uint32_t)count;
+    hf__text_tame(sight->who.client, sizeof sight->who.client, id, strcspn(id, ":"));
+    const char *colon = strrchr(owner, ':');
+    if (colon) hf__text_tame(sight->owner, sizeof sight->owner, colon + 1, strlen(colon + 1));
+    return true;
+}
+
+static void read_text(char *to, const hf__reply *r, size_t i) {
+    const char *text = hf__reply_text(r, i);
+    hf__text_tame(to, HF__WHO_TEXT, text ? text : "", text ? strlen(text) : 0);
+}
+
+static hf_result who_answer(hf__session *s, hf__op *op, char **detail) {
+    const hf__reply *r = &s->parser.reply;
+    hf__identity *who = &op->sight->who;
+    if (r->type != REDIS_REPLY_ARRAY || r->count != 4) return bad_answer(s, op, detail);
+    read_text(who->host, r, 0);
+    if (!hf__reply_number(r, 1, &who->pid)) who->pid = 0;
+    read_text(who->program, r, 2);
+    read_text(who->label, r, 3);
+    complete(s, op, HF_OK, false, NULL);
+    return HF_OK;
+}
+
+/* The server's clock is ahead of what we thought, or the command took long: ask again by its clock. */
+static void late_answer(hf__session *s, hf__op *op, hf__time now) {
+    if (op->late++ < LATE_TRIES && now < op->not_after)
+        send(s, op, false, now);
+    else
+        complete(s, op, HF_UNREACHABLE, false,
+                 hf__line("%s executed the request too late, or its clock jumps", s->where));
+}
+
+static hf_result grant_answer(hf__session *s, hf__op *op, int64_t value, bool yes, char **detail) {
+    if (yes && value <= 0) return bad_answer(s, op, detail);
+    if (yes)
+        op->token = (uint64_t)value;
+    else
+        op->retry_ms = retry_ms(op->attempt, value);
+    complete(s, op, yes ? HF_OK : HF_BUSY, false, NULL);
+    return HF_OK;
+}
+
+static hf_result script_answer(hf__session *s, hf__op *op, hf__time now, char **detail) {
+    const hf__reply *r = &s->parser.reply;
+    int64_t status, server_us, value = 0;
+    if (r->type != REDIS_REPLY_ARRAY || !hf__reply_number(r, 0, &status) || status < STATUS_NO ||
+        status > STATUS_LATE || !hf__reply_number(r, 1, &server_us))
+        return bad_answer(s, op, detail);
+    bool third = op->verb == HF__ASK || op->verb == HF__BREAK;
+    if (status != STATUS_LATE && third && !hf__reply_number(r, 2, &value))
+        return bad_answer(s, op, detail);
+    note_time(s, server_us, op->asked_at, now);
+    if (status == STATUS_LATE && op->verb != HF__ASK) return bad_answer(s, op, detail);
+    if (status == STATUS_LATE) {
+        late_answer(s, op, now);
+        return HF_OK;
+    }
+    bool yes = status == STATUS_YES;
+    switch (op->verb) {
+    case HF__ASK: return grant_answer(s, op, value, yes, detail);
+    case HF__BREAK: op->token = (uint64_t)value; break;
+    case HF__INSPECT:
+        if (yes && !read_sight(op->sight, r)) return bad_answer(s, op, detail);
+        yes = true;
+        break;
+    default: break;
+    }
+    hf_result no = op->verb == HF__BREAK ? HF_NOT_HELD : HF_LOST;
+    complete(s, op, yes ? HF_OK : no, false, NULL);
+    return HF_OK;
+}
+
+static hf_result answer(hf__session *s, hf__time now, char **detail) {
+    const hf__reply *r = &s->parser.reply;
+    if (s->state == HF__LOGIN) return login_answer(s, now, detail);
+    if (!s->first) {
+        *detail = hf__line("%s sent what nobody asked for; the connection is closed", s->where);
+        return HF_PROTOCOL;
+    }
+    hf__op *op = take_first(s);
+    if (r->type == REDIS_REPLY_ERROR) {
+        if (!strncmp(r->item[0].text, "NOSCRIPT", 8) && op->verb != HF__WHO) {
+            send(s, op, true, now);
+            return HF_OK;
+        }
+        char *line = NULL;
+        hf_result result = hf__trouble(r->item[0].text, s->where, &line);
+        complete(s, op, result, false, line);
+        return HF_OK;
+    }
+    return op->verb == HF__WHO ? who_answer(s, op, detail) : script_answer(s, op, now, detail);
+}
+
+hf_result hf__session_feed(hf__session *s, const char *bytes, size_t length, hf__time now,
+                           char **detail) {
+    if (!hf__parser_feed(&s->parser, bytes, length)) return not_redis(s, detail);
+    for (;;) {
+        hf__parsed parsed = hf__parser_next(&s->parser);
+        if (parsed == HF__PARSE_MORE) return HF_OK;
+        hf_result r = parsed == HF__PARSED ? answer(s, now, detail) : not_redis(s, detail);
+        if (r) return r;
+    }
+}
+
+void hf__session_break(hf__session *s) {
+    s->state = HF__AWAY;
+    hf__buffer_cut(&s->out, 0);
+    while (s->first)
+        complete(s, take_first(s), HF_UNREACHABLE, true,
+                 hf__line("the connection to %s broke before it answered", s->where));
+}
+
+/* ---- Upkeep ---- */
+
+void hf__session_tick(hf__session *s, hf__time now) {
+    if (s->state != HF__READY || s->registering || now < s->register_at) return;
+    s->registering = true;
+    s->register_at = now + REGISTER_EVERY;
+    s->registration = (hf__op){.verb = HF__REGISTER};
+    send(s, &s->registration, false, now);
+}
+
+hf__time hf__session_due(const hf__session *s) {
+    return s->state == HF__READY && !s->registering ? s->register_at : HF__NEVER;
+}
+
+hf__time hf__session_waits_since(const hf__session *s) {
+    if (s->state == HF__LOGIN) return s->began;
+    return s->first ? s->first->asked_at : HF__NEVER;
+}
+
+void hf__session_goodbye(hf__session *s) {
+    if (s->state != HF__READY) return;
+    hf__command_begin(&s->out, 2);
+    hf__command_string(&s->out, "DEL");
+    add_client_key(s, s->who->client);
+}

@@ -1,0 +1,78 @@
+#include "store/redis/trouble.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "base/error.h"
+
+/* By the first word of the error. HF_UNREACHABLE is worth trying again, the others are final. */
+static const struct {
+    const char *word;
+    hf_result result;
+    const char *advice;
+} troubles[] = {
+    {"NOAUTH", HF_REFUSED, "the server wants a password: give one in the URL or by password_file"},
+    {"WRONGPASS", HF_REFUSED, "check user and password of the URL"},
+    {"NOPERM", HF_REFUSED,
+     "the ACL user lacks a right; docs/REDIS-PROTOCOL.md lists those that are needed"},
+    {"DENIED", HF_REFUSED, "the server is in protected mode: set a password or bind address"},
+    {"READONLY", HF_REFUSED, "this is a read-only replica: point the URL at the primary"},
+    {"OOM", HF_REFUSED, "the server is out of memory: raise maxmemory or free some"},
+    {"MISCONF", HF_REFUSED, "the server cannot save to its disk and refuses writes: see its log"},
+    {"WRONGTYPE", HF_PROTOCOL,
+     "the lock's key holds something else: use another name or prefix, or delete the key"},
+    {"HFFENCE", HF_PROTOCOL,
+     "the lock's fence key holds something else: use another name or prefix, or delete the key"},
+    {"LOADING", HF_UNREACHABLE, "the server is loading its data"},
+    {"BUSY", HF_UNREACHABLE, "the server runs a slow script; SCRIPT KILL ends it"},
+    {"NOREPLICAS", HF_UNREACHABLE,
+     "the server has too few replicas in sync to write: see min-replicas-to-write"},
+    {"MASTERDOWN", HF_UNREACHABLE, "the replica has lost its primary"},
+    {"TRYAGAIN", HF_UNREACHABLE, "the slot is being moved"},
+    {"CLUSTERDOWN", HF_UNREACHABLE, "the cluster is down"},
+    {"MOVED", HF_UNSUPPORTED, "the server is part of a cluster, which redis:// does not follow"},
+    {"ASK", HF_UNSUPPORTED, "the server is part of a cluster, which redis:// does not follow"},
+};
+
+/* Errors that have no word of their own. */
+static const struct {
+    const char *part;
+    hf_result result;
+    const char *advice;
+} phrases[] = {
+    {"max number of clients", HF_UNREACHABLE, "raise maxclients, or close connections"},
+    {"invalid password", HF_REFUSED, "check the password of the URL"},
+    {"without any password configured", HF_REFUSED,
+     "the server has no password: leave it out of the URL"},
+    {"no password is set", HF_REFUSED, "the server has no password: leave it out of the URL"},
+    {"DB index is out of range", HF_INVALID,
+     "the server has fewer databases than the URL asks for"},
+    {"The user executing the script can't", HF_REFUSED,
+     "the ACL user lacks a right; docs/REDIS-PROTOCOL.md lists those that are needed"},
+    {"unknown command", HF_UNSUPPORTED, "Holdfast needs Redis 6.2 or later, or Valkey"},
+};
+
+/* An error inside a script comes first in the line, or before Redis 7 behind the script's place. */
+static bool has_word(const char *error, const char *word) {
+    size_t length = strlen(word);
+    if (!strncmp(error, word, length) && (error[length] == ' ' || !error[length])) return true;
+    const char *inside = strstr(error, "@user_script");
+    const char *found = inside ? strstr(inside, word) : NULL;
+    return found && found[-1] == ' ' && found[length] == ' ';
+}
+
+hf_result hf__trouble(const char *error, const char *where, char **detail) {
+    for (size_t i = 0; i < sizeof troubles / sizeof *troubles; i++) {
+        if (!has_word(error, troubles[i].word)) continue;
+        *detail = hf__line("%s: %.200s (%s)", where, error, troubles[i].advice);
+        return troubles[i].result;
+    }
+    for (size_t i = 0; i < sizeof phrases / sizeof *phrases; i++) {
+        if (!strstr(error, phrases[i].part)) continue;
+        *detail = hf__line("%s: %.200s (%s)", where, error, phrases[i].advice);
+        return phrases[i].result;
+    }
+    *detail = hf__line("%s: the server said: %.300s", where, error);
+    return HF_PROTOCOL;
+}

@@ -1,0 +1,158 @@
+/*
+ * What a store does for the core: the small table of functions that every store fills in.
+ *
+ * The core hands down operations and takes them back completed; a store never calls upward. All
+ * functions run under the client's mutex, none blocks, and `submit` never completes an operation
+ * before it returns. Where a store has to do I/O it lets go of the mutex meanwhile (`flush`,
+ * `ready`); it is then up to the store that no two threads do the same I/O.
+ *
+ * Numbers: every ask carries a number that grows per client. A store guarantees that what it does for
+ * a number touches no hold of a higher number, so that bytes which arrive late do no harm:
+ *
+ *   ASK      grant the name to (client, number) if it is free, or if this number has it already;
+ *            a lower number of the same client is replaced.
+ *   RENEW    if (client, number) holds: the re-entry count is `count`, and it lasts at least `lease_ms`
+ *            from now (0: leave as is). Else HF_LOST. Never re-creates.
+ *   RELEASE  (client, any number up to `number`) holds no more. HF_LOST if it did not hold.
+ *   INSPECT  who holds the name.        WHO      the registration of a client.
+ *   BREAK    end the hold with `token`, or any with 0. HF_NOT_HELD if there is none such; `token` then
+ *            says which holds, 0 for none.
+ *
+ * Results of a completed operation: HF_OK; HF_BUSY (ASK: held by another, ask again in `retry_ms`);
+ * HF_LOST, HF_NOT_HELD as above; HF_UNREACHABLE (no connection, or a server that cannot answer at the
+ * moment: worth trying again; `maybe` says that it may have taken effect all the same); any other is
+ * final.
+ */
+#ifndef HF_STORE_STORE_H
+#define HF_STORE_STORE_H
+
+#include <inttypes.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/rand.h"
+#include "base/time.h"
+#include "holdfast.h"
+
+typedef enum hf__verb {
+    HF__ASK,
+    HF__RENEW,
+    HF__RELEASE,
+    HF__INSPECT,
+    HF__WHO,
+    HF__BREAK,
+    HF__REGISTER /* a store's own: never submitted */
+} hf__verb;
+
+typedef struct hf__owner {
+    uint64_t id;
+    bool logical; /* the user's number, not a thread's */
+} hf__owner;
+
+/* "t3" for a thread, "o7" for a logical owner. */
+#define HF__OWNER_TEXT 24
+
+static inline void hf__owner_text(char out[HF__OWNER_TEXT], hf__owner owner) {
+    snprintf(out, HF__OWNER_TEXT, "%c%" PRIu64, owner.logical ? 'o' : 't', owner.id);
+}
+
+#define HF__WHO_TEXT 256
+
+/* Who a client is, for those who inspect its locks. */
+typedef struct hf__identity {
+    char client[HF__UUID_LENGTH + 1];
+    int64_t pid;
+    char host[HF__WHO_TEXT], program[HF__WHO_TEXT], label[HF__WHO_TEXT];
+} hf__identity;
+
+/* The answer to INSPECT and WHO; of the asker's memory. WHO asks by who.client. */
+typedef struct hf__sight {
+    bool held;
+    uint32_t count, kind;
+    int64_t remaining_ms, since_unix_ms;
+    uint64_t token;
+    char owner[HF__OWNER_TEXT];
+    hf__identity who;
+} hf__sight;
+
+typedef struct hf__op {
+    struct hf__op *next; /* the store's, while it has the operation */
+    hf__verb verb;
+
+    /* what is asked; memory of the asker that stays until completion */
+    const char *name;
+    size_t name_length;
+    hf__owner owner;
+    uint64_t number;
+    uint64_t
+        token; /* ASK: the highest seen; the grant is above it. BREAK: see above. Answer: the token */
+    int64_t lease_ms;
+    uint32_t count;
+    uint32_t attempt;   /* ASK: how often this number was told HF_BUSY; stores may ask less often */
+    hf__time not_after; /* ASK: must not take effect later than this; HF__NEVER: no limit */
+    hf__time
+        bury_until;   /* RELEASE: an ASK of this number may arrive late, until then; 0: none can */
+    hf__sight *sight; /* INSPECT, WHO */
+
+    /* the answer */
+    hf__time asked_at; /* before the last sending: deadlines count from here */
+    uint64_t link;     /* the connection it was last sent on; 0: none */
+    uint32_t late;     /* the store's: how often it came too late */
+    hf_result result;
+    bool maybe; /* it failed, and may have taken effect all the same */
+    int64_t retry_ms;
+    char *detail; /* on the heap, the taker's to free; may be NULL */
+} hf__op;
+
+typedef struct hf__store hf__store;
+
+typedef struct hf__store_table {
+    /* In a forked child only memory and descriptors of this process are given up. */
+    void (*free)(hf__store *store, bool forked);
+
+    /* Begin; connects where there is something to connect to. `completed` follows later. */
+    void (*submit)(hf__store *store, hf__op *op, hf__time now);
+
+    /* The next completed operation, or NULL. */
+    hf__op *(*completed)(hf__store *store);
+
+    /* Timeouts, reconnection, upkeep; and when to be called again. */
+    void (*tick)(hf__store *store, hf__time now);
+    hf__time (*due)(const hf__store *store);
+
+    /* Send what was submitted. Lets go of the mutex while it sends. */
+    void (*flush)(hf__store *store, pthread_mutex_t *mutex);
+
+    /* What to poll: all that comes in when `reading`, otherwise only what cannot wait (a connection
+       that breaks, one that is being made). Returns how many of at most HF__STORE_FDS were set. */
+    int (*pollset)(hf__store *store, struct pollfd *fds, bool reading);
+
+    /* What poll reported. Lets go of the mutex while it reads. */
+    void (*ready)(hf__store *store, const struct pollfd *fds, int count, pthread_mutex_t *mutex);
+
+    /* Operations sent and not answered yet. */
+    size_t (*in_flight)(const hf__store *store);
+
+    /* End for good: what is in flight is completed with HF_UNREACHABLE. */
+    void (*shut)(hf__store *store, hf__time now);
+} hf__store_table;
+
+#define HF__STORE_FDS 2
+
+/* The head of every store. `link` counts connections made: while it stays the same, answers come in
+   the order of asking; 0 is not connected. */
+struct hf__store {
+    const hf__store_table *table;
+    uint64_t link;
+    bool up;
+    hf_result down_result; /* why not up: of the last attempt to connect */
+    char *down_detail;
+    int64_t round_trip_us; /* the shortest seen; 0: not known */
+    uint64_t commands;     /* sent */
+};
+
+#endif

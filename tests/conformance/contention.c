@@ -1,0 +1,182 @@
+/* Many that want one lock: never two inside, in order of arrival, and no wake-up is lost. */
+#include "conformance.h"
+
+#include <sched.h>
+
+/* ---- Exclusion and order ---------------------------------------------------------------------- */
+
+enum { CROWD = 100 };
+
+/* Guarded by nothing but the lock, on purpose: a thread sanitizer sees whether it orders them. */
+typedef struct crowd {
+    hf_client *client;
+    const char *name;
+    int rounds;
+    int inside;
+    int collisions;
+    size_t entered;
+    size_t order[CROWD];
+    atomic_int failures;
+} crowd;
+
+typedef struct member {
+    crowd *crowd;
+    size_t index;
+    cf_thread *thread;
+} member;
+
+static void enter_crowd(crowd *c, size_t index) {
+    if (c->inside++) c->collisions++;
+    c->order[c->entered % CROWD] = index;
+    sched_yield();
+    c->entered++;
+    c->inside--;
+}
+
+static void run_member(void *arg) {
+    member *m = arg;
+    for (int i = 0; i < m->crowd->rounds; i++) {
+        hf_hold *hold;
+        if (hf_lock(m->crowd->client, m->crowd->name, &hold) != HF_OK) {
+            atomic_fetch_add(&m->crowd->failures, 1);
+            return;
+        }
+        enter_crowd(m->crowd, m->index);
+        if (hf_release(hold) != HF_OK) atomic_fetch_add(&m->crowd->failures, 1);
+    }
+}
+
+static member *new_crowd(cf *f, int rounds) {
+    crowd *c = cf_new(f, sizeof *c);
+    member *members = cf_new(f, CROWD * sizeof *members);
+    *c = (crowd){.client = f->a, .name = f->name, .rounds = rounds};
+    for (size_t i = 0; i < CROWD; i++) members[i] = (member){.crowd = c, .index = i};
+    return members;
+}
+
+static void check_crowd(const member *members) {
+    for (size_t i = 0; i < CROWD; i++) cf_join(members[i].thread);
+    const crowd *c = members->crowd;
+    assert_int_equal(c->failures, 0);
+    assert_int_equal(c->collisions, 0);
+    assert_int_equal(c->entered, CROWD * c->rounds);
+}
+
+static void B08_a_hundred_threads_are_never_two_inside_and_all_finish(cf *f) {
+    member *members = new_crowd(f, 5);
+    for (size_t i = 0; i < CROWD; i++) {
+        members[i].thread = cf_spawn(f, run_member, &members[i]);
+    }
+    check_crowd(members);
+}
+
+static void B08_threads_of_a_client_are_served_in_order_of_arrival(cf *f) {
+    member *members = new_crowd(f, 1);
+    hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
+    for (size_t i = 0; i < CROWD; i++) {
+        members[i].thread = cf_spawn(f, run_member, &members[i]);
+        CF_UNTIL(cf_stats(f->a).waiting == i + 1);
+    }
+    CF_FREE(hold);
+    check_crowd(members);
+    for (size_t i = 0; i < CROWD; i++) assert_int_equal(members->crowd->order[i], i);
+}
+
+typedef struct visitor {
+    cf_room *room;
+    hf_client *client;
+    const char *name;
+    int rounds;
+} visitor;
+
+static void run_visitor(void *arg) {
+    visitor *v = arg;
+    cf_visit(v->room, v->client, v->name, v->rounds);
+}
+
+static void B08_clients_exclude_each_other_and_all_finish(cf *f) {
+    enum { CLIENTS = 4, THREADS = 4, ROUNDS = 25 };
+    cf_room *room = cf_new(f, sizeof *room);
+    cf_thread *threads[CLIENTS * THREADS];
+    for (int i = 0; i < CLIENTS; i++) {
+        hf_client *client = cf_open(f);
+        visitor *v = cf_new(f, sizeof *v);
+        *v = (visitor){room, client, f->name, ROUNDS};
+        for (int k = 0; k < THREADS; k++) {
+            threads[i * THREADS + k] = cf_spawn(f, run_visitor, v);
+        }
+    }
+    for (int i = 0; i < CLIENTS * THREADS; i++) cf_join(threads[i]);
+    cf_room_check(room, CLIENTS * THREADS * ROUNDS);
+}
+
+/* ---- Cancel against release ------------------------------------------------------------------- */
+
+typedef struct race {
+    hf_cancel *cancel;
+    atomic_int go;
+    int64_t delay_us;
+} race;
+
+static void spin_us(int64_t us) {
+    for (int64_t end = t_now_us() + us; t_now_us() < end;) {
+    }
+}
+
+static void fire_when_told(void *arg) {
+    race *r = arg;
+    while (!atomic_load(&r->go)) sched_yield();
+    spin_us(r->delay_us);
+    hf_cancel_fire(r->cancel);
+}
+
+/* The holder releases as the first waiter is cancelled. Whoever wins, the one behind is served: the
+   lease is far longer than the watchdog, so a grant to nobody would show. */
+static void race_cancel_with_release(cf *f, hf_client *first, hf_client *second, int round) {
+    race *r = cf_new(f, sizeof *r);
+    r->cancel = cf_cancel();
+    r->delay_us = round * 7 % 150;
+    hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
+    cf_attempt *cancelled =
+        cf_queue(f, first, f->name, &(hf_options){.wait_ms = HF_FOREVER, .cancel = r->cancel});
+    cf_attempt *behind = cf_queue(f, second, f->name, &(hf_options){.wait_ms = CF_WATCHDOG_MS});
+    cf_thread *firing = cf_spawn(f, fire_when_told, r);
+    atomic_store(&r->go, 1);
+    spin_us(round * 11 % 150);
+    CF_FREE(hold);
+    cf_join(firing);
+    cf_join(cancelled->thread);
+    if (cancelled->result == HF_OK) {
+        CF_FREE(cancelled->hold);
+    } else {
+        CF_ENDED(HF_CANCELLED, cancelled);
+    }
+    hf_cancel_free(r->cancel);
+    CF_FREE(cf_granted(behind));
+}
+
+static void B20_cancel_racing_a_release_loses_no_wake_up_in_a_client(cf *f) {
+    for (int i = 0; i < 200; i++) race_cancel_with_release(f, f->a, f->a, i);
+    CF_FREE(CF_TAKE(f->b, f->name, NULL));
+}
+
+static void B20_cancel_racing_a_release_loses_no_wake_up_across_clients(cf *f) {
+    hf_client *third = cf_open(f);
+    for (int i = 0; i < 200; i++) race_cancel_with_release(f, f->b, third, i);
+    CF_FREE(CF_TAKE(f->a, f->name, NULL));
+}
+
+static void B20_cancel_racing_a_release_hands_on_within_the_waiting_client(cf *f) {
+    for (int i = 0; i < 200; i++) race_cancel_with_release(f, f->b, f->b, i);
+    CF_FREE(CF_TAKE(f->a, f->name, NULL));
+}
+
+const cf_case cf_contention[] = {
+    CF_CASE(B08_a_hundred_threads_are_never_two_inside_and_all_finish),
+    CF_CASE(B08_threads_of_a_client_are_served_in_order_of_arrival),
+    CF_CASE(B08_clients_exclude_each_other_and_all_finish),
+    CF_CASE(B20_cancel_racing_a_release_loses_no_wake_up_in_a_client),
+    CF_CASE(B20_cancel_racing_a_release_loses_no_wake_up_across_clients),
+    CF_CASE(B20_cancel_racing_a_release_hands_on_within_the_waiting_client),
+    CF_CASES_END,
+};

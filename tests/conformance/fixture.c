@@ -1,0 +1,282 @@
+/*
+ * The fixture of a case, and what cases share: see conformance.h.
+ *
+ * A failed assertion leaves a case by longjmp while its threads may still wait. So whatever a thread
+ * touches is on the fixture's list of blocks, and the end of a case closes the clients (which ends
+ * every wait), joins the threads, and only then frees the blocks.
+ */
+#include "conformance.h"
+
+#include <poll.h>
+#include <sched.h>
+#include <time.h>
+#include <unistd.h>
+
+struct cf_thread {
+    cf_thread *next;
+    pthread_t id;
+    int joined;
+    void (*fn)(void *);
+    void *arg;
+};
+
+struct cf_block {
+    struct cf_block *next;
+    max_align_t bytes[];
+};
+
+/* A case that hangs is ended by SIGALRM: cmocka has printed its name by then. */
+enum { HANG_MS = 45000 };
+
+/* ---- Setup and teardown ----------------------------------------------------------------------- */
+
+int cf_setup(void **state) {
+    cf *f = calloc(1, sizeof *f);
+    if (!f) return -1;
+    f->test = *state;
+    *state = f;
+    alarm((unsigned)(t_patience(HANG_MS) / 1000));
+    f->name = cf_name(f, "");
+    f->a = cf_open(f);
+    f->b = cf_open(f);
+    return 0;
+}
+
+static int join_within(cf_thread *thread, int64_t ms) {
+    if (thread->joined) return 1;
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += t_patience(ms) / 1000;
+    thread->joined = pthread_timedjoin_np(thread->id, NULL, &until) == 0;
+    return thread->joined;
+}
+
+static int join_all(cf_thread *threads) {
+    int all = 1;
+    for (cf_thread *t = threads; t; t = t->next) all &= join_within(t, CF_WATCHDOG_MS);
+    return all;
+}
+
+int cf_teardown(void **state) {
+    cf *f = *state;
+    for (size_t i = 0; i < CF_CLIENTS_MAX; i++) hf_close(f->clients[i]);
+    if (!join_all(f->threads)) return -1; /* one still runs: leave it its memory */
+    alarm(0);
+    while (f->blocks) {
+        struct cf_block *block = f->blocks;
+        f->blocks = block->next;
+        free(block);
+    }
+    free(f);
+    return 0;
+}
+
+void *cf_new(cf *f, size_t size) {
+    struct cf_block *block = calloc(1, sizeof *block + size);
+    assert_non_null(block);
+    block->next = f->blocks;
+    f->blocks = block;
+    return block->bytes;
+}
+
+const char *cf_name(cf *f, const char *suffix) {
+    size_t size = strlen(f->test->name) + strlen(suffix) + 1;
+    char *name = cf_new(f, size);
+    snprintf(name, size, "%s%s", f->test->name, suffix);
+    return name;
+}
+
+const char *cf_url_with(cf *f, const char *options) {
+    size_t size = strlen(cf_url()) + strlen(options) + 2;
+    char *url = cf_new(f, size);
+    snprintf(url, size, "%s%c%s", cf_url(), strchr(cf_url(), '?') ? '&' : '?', options);
+    return url;
+}
+
+hf_client *cf_open(cf *f) {
+    return cf_open_url(f, cf_url(), NULL);
+}
+
+hf_client *cf_open_url(cf *f, const char *url, const hf_client_options *options) {
+    size_t slot = 0;
+    while (slot < CF_CLIENTS_MAX && f->clients[slot]) slot++;
+    assert_in_range(slot, 0, CF_CLIENTS_MAX - 1);
+    CF_IS(HF_OK, hf_open(url, options, &f->clients[slot]));
+    assert_non_null(f->clients[slot]);
+    return f->clients[slot];
+}
+
+void cf_close(cf *f, hf_client *client) {
+    for (size_t i = 0; i < CF_CLIENTS_MAX; i++) {
+        if (f->clients[i] == client) f->clients[i] = NULL;
+    }
+    hf_close(client);
+}
+
+hf_cancel *cf_cancel(void) {
+    hf_cancel *cancel = hf_cancel_new();
+    assert_non_null(cancel);
+    return cancel;
+}
+
+/* ---- Assertions ------------------------------------------------------------------------------- */
+
+void cf_is(hf_result expected, hf_result got, const char *what, const char *file, int line) {
+    if (got == expected) return;
+    print_error("%s\n    is %s, not %s (last failure: %s)\n", what, hf_result_name(got),
+                hf_result_name(expected), hf_error_detail());
+    _fail(file, line);
+}
+
+/* A result other than HF_OK leaves the out parameter NULL, so start with something else. */
+static hf_hold *const POISON = (hf_hold *)(uintptr_t)0x5a5a;
+
+hf_hold *cf_take(hf_client *client, const char *name, const hf_options *options, const char *file,
+                 int line) {
+    hf_hold *hold = NULL;
+    cf_is(HF_OK, hf_acquire(client, name, options, &hold), "acquire", file, line);
+    if (!hold) _fail(file, line);
+    return hold;
+}
+
+void cf_refused(hf_result expected, hf_client *client, const char *name, const hf_options *options,
+                const char *file, int line) {
+    hf_hold *hold = POISON;
+    cf_is(expected, hf_acquire(client, name, options, &hold), "acquire", file, line);
+    if (hold || !*hf_error_detail()) {
+        print_error("refused, but with hold %p and detail \"%s\"\n", (void *)hold,
+                    hf_error_detail());
+        _fail(file, line);
+    }
+}
+
+/* ---- Looking ---------------------------------------------------------------------------------- */
+
+hf_stats cf_stats(hf_client *client) {
+    hf_stats stats;
+    memset(&stats, 0x5a, sizeof stats);
+    CF_IS(HF_OK, hf_stats_get(client, &stats));
+    return stats;
+}
+
+hf_info *cf_inspect(hf_client *client, const char *name) {
+    hf_info *info = NULL;
+    CF_IS(HF_OK, hf_inspect(client, name, &info));
+    assert_non_null(info);
+    return info;
+}
+
+uint32_t cf_count(hf_client *client, const char *name) {
+    hf_info *info = cf_inspect(client, name);
+    uint32_t count = info->count;
+    hf_info_free(info);
+    return count;
+}
+
+uint64_t cf_token(hf_client *client, const char *name) {
+    hf_info *info = cf_inspect(client, name);
+    uint64_t token = info->token;
+    hf_info_free(info);
+    return token;
+}
+
+int cf_readable(int fd) {
+    struct pollfd ask = {.fd = fd, .events = POLLIN};
+    return poll(&ask, 1, 0) == 1 && (ask.revents & POLLIN) != 0;
+}
+
+void cf_on_lost(hf_hold *hold, void *arg) {
+    cf_lost *lost = arg;
+    atomic_store(&lost->token, hf_fence(hold));
+    atomic_fetch_add(&lost->calls, 1);
+}
+
+/* ---- Threads ---------------------------------------------------------------------------------- */
+
+static void *run_thread(void *arg) {
+    cf_thread *thread = arg;
+    thread->fn(thread->arg);
+    return NULL;
+}
+
+cf_thread *cf_spawn(cf *f, void (*fn)(void *), void *arg) {
+    cf_thread *thread = cf_new(f, sizeof *thread);
+    *thread = (cf_thread){.next = f->threads, .fn = fn, .arg = arg};
+    assert_int_equal(pthread_create(&thread->id, NULL, run_thread, thread), 0);
+    f->threads = thread;
+    return thread;
+}
+
+void cf_join(cf_thread *thread) {
+    if (!join_within(thread, CF_WATCHDOG_MS)) fail_msg("a thread did not end");
+}
+
+pthread_t cf_thread_id(const cf_thread *thread) {
+    return thread->id;
+}
+
+static void attempt(void *arg) {
+    cf_attempt *a = arg;
+    int64_t started = t_now_ms();
+    a->result = hf_acquire(a->client, a->name, &a->options, &a->hold);
+    a->took_ms = t_now_ms() - started;
+    snprintf(a->detail, sizeof a->detail, "%s", a->result == HF_OK ? "" : hf_error_detail());
+}
+
+cf_attempt *cf_start(cf *f, hf_client *client, const char *name, const hf_options *options) {
+    cf_attempt *a = cf_new(f, sizeof *a);
+    a->client = client;
+    a->name = name;
+    if (options) a->options = *options;
+    a->thread = cf_spawn(f, attempt, a);
+    return a;
+}
+
+cf_attempt *cf_queue(cf *f, hf_client *client, const char *name, const hf_options *options) {
+    uint64_t before = cf_stats(client).waiting;
+    cf_attempt *a = cf_start(f, client, name, options);
+    CF_UNTIL(cf_stats(client).waiting == before + 1);
+    return a;
+}
+
+hf_hold *cf_granted(cf_attempt *a) {
+    CF_ENDED(HF_OK, a);
+    assert_non_null(a->hold);
+    return a->hold;
+}
+
+hf_result cf_elsewhere(cf *f, hf_client *client, const char *name, const hf_options *options,
+                       hf_hold **hold) {
+    cf_attempt *a = cf_start(f, client, name, options);
+    cf_join(a->thread);
+    if (hold) *hold = a->hold;
+    return a->result;
+}
+
+/* ---- Exclusion -------------------------------------------------------------------------------- */
+
+static void be_inside(cf_room *room) {
+    if (atomic_fetch_add(&room->inside, 1) != 0) atomic_fetch_add(&room->collisions, 1);
+    long seen = atomic_load(&room->visits);
+    sched_yield();
+    atomic_store(&room->visits, seen + 1);
+    atomic_fetch_sub(&room->inside, 1);
+}
+
+void cf_visit(cf_room *room, hf_client *client, const char *name, int rounds) {
+    for (int i = 0; i < rounds; i++) {
+        hf_hold *hold;
+        if (hf_lock(client, name, &hold) != HF_OK) {
+            atomic_fetch_add(&room->failures, 1);
+            continue;
+        }
+        be_inside(room);
+        if (hf_release(hold) != HF_OK) atomic_fetch_add(&room->failures, 1);
+    }
+}
+
+void cf_room_check(cf_room *room, long visits) {
+    assert_int_equal(atomic_load(&room->failures), 0);
+    assert_int_equal(atomic_load(&room->collisions), 0);
+    assert_int_equal(atomic_load(&room->visits), visits);
+}

@@ -1,0 +1,121 @@
+/*
+ * conformance STORE [PATTERN]: run the cases that apply to a store, or those whose name matches.
+ *
+ * The table of stores says what each has, the cases say what they need: that is the whole of which
+ * behaviour applies where. A case without needs applies to every store.
+ */
+#include "conformance.h"
+
+#include "cf_redis.h"
+
+/* ---- Stores ----------------------------------------------------------------------------------- */
+
+typedef struct store {
+    const char *name;
+    unsigned has;
+    void (*start)(void); /* sets the URLs below */
+} store;
+
+enum { URL_MAX = 512 };
+
+static char url[URL_MAX], other_url[URL_MAX + sizeof "?prefix=other"];
+static t_redis *redis;
+
+const char *cf_url(void) {
+    return url;
+}
+
+const char *cf_other_url(void) {
+    return other_url;
+}
+
+t_redis *cf_redis(void) {
+    return redis;
+}
+
+static void start_memory(void) {
+    snprintf(url, sizeof url, "memory:conformance");
+    snprintf(other_url, sizeof other_url, "memory:other");
+}
+
+static void start_redis_at(const char *(*url_of)(const t_redis *)) {
+    redis = t_redis_start(NULL);
+    snprintf(url, sizeof url, "%s", url_of(redis));
+    snprintf(other_url, sizeof other_url, "%s?prefix=other", url);
+}
+
+static void start_redis(void) {
+    start_redis_at(t_redis_url);
+}
+
+static void start_redis_unix(void) {
+    start_redis_at(t_redis_unix_url);
+}
+
+static const store stores[] = {
+    {"memory", 0, start_memory},
+    {"redis", CF_PROCESSES | CF_REDIS, start_redis},
+    {"redis-unix", CF_PROCESSES | CF_REDIS, start_redis_unix},
+};
+
+static const store *find_store(const char *name) {
+    for (size_t i = 0; i < sizeof stores / sizeof *stores; i++) {
+        if (strcmp(stores[i].name, name) == 0) return &stores[i];
+    }
+    return NULL;
+}
+
+/* ---- Cases ------------------------------------------------------------------------------------ */
+
+/* The keys come last: that case empties the server. */
+static const cf_case *const themes[] = {
+    cf_basics, cf_waiting,  cf_reentry,    cf_owners,    cf_leases,
+    cf_loss,   cf_breaking, cf_inspecting, cf_processes, cf_misuse,
+    cf_names,  cf_options,  cf_errors,     cf_closing,   cf_keys,
+};
+
+enum { CASES_MAX = 256 };
+
+static struct CMUnitTest tests[CASES_MAX];
+static const store *under_test;
+
+static void run_case(void **state) {
+    cf *f = *state;
+    f->test->run(f);
+}
+
+static size_t collect_cases(const store *s) {
+    size_t count = 0;
+    for (size_t i = 0; i < sizeof themes / sizeof *themes; i++) {
+        for (const cf_case *c = themes[i]; c->name; c++) {
+            if (c->needs & ~s->has || count == CASES_MAX) continue;
+            tests[count++] =
+                (struct CMUnitTest){c->name, run_case, cf_setup, cf_teardown, (void *)(uintptr_t)c};
+        }
+    }
+    return count;
+}
+
+static int start_store(void **state) {
+    (void)state;
+    under_test->start();
+    return 0;
+}
+
+static int stop_store(void **state) {
+    (void)state;
+    t_redis_free(redis);
+    return 0;
+}
+
+int main(int argc, char **argv) {
+    under_test = argc > 1 ? find_store(argv[1]) : NULL;
+    if (!under_test) {
+        fprintf(stderr, "usage: conformance memory|redis|redis-unix [PATTERN]\n");
+        return 64;
+    }
+    setvbuf(stdout, NULL, _IOLBF, 0); /* so that the case that hangs is named */
+    if (argc > 2) cmocka_set_test_filter(argv[2]);
+    size_t count = collect_cases(under_test);
+    return _cmocka_run_group_tests(under_test->name, tests, count, start_store, stop_store);
+}

@@ -1,0 +1,118 @@
+/* Who owns a hold: the thread that took it, or the logical owner it was taken for. */
+#include "conformance.h"
+
+static void release_it(void *arg) {
+    hf_hold *hold = arg;
+    if (hf_release(hold) != HF_OK) abort(); /* no assertion can be made here */
+}
+
+static void release_elsewhere(cf *f, hf_hold *hold) {
+    cf_join(cf_spawn(f, release_it, hold));
+}
+
+static void B24_any_thread_may_release_and_the_owner_stays(cf *f) {
+    hf_hold *first = CF_TAKE(f->a, f->name, NULL);
+    hf_hold *second = CF_TAKE(f->a, f->name, NULL);
+    uint64_t token = hf_fence(first);
+
+    release_elsewhere(f, first);
+    assert_int_equal(hf_held(second), 1);
+    CF_IS(HF_BUSY, cf_elsewhere(f, f->a, f->name, NULL, NULL));
+    hf_hold *third = CF_TAKE(f->a, f->name, NULL);
+    assert_true(hf_fence(third) == token);
+
+    release_elsewhere(f, second);
+    release_elsewhere(f, third);
+    hf_hold *hold;
+    CF_IS(HF_OK, cf_elsewhere(f, f->a, f->name, NULL, &hold));
+    assert_true(hf_fence(hold) > token);
+    CF_REFUSED(HF_BUSY, f->a, f->name, NULL);
+    CF_FREE(hold);
+}
+
+static void B25_two_owners_in_one_thread_exclude_each_other(cf *f) {
+    hf_hold *hold = CF_TAKE(f->a, f->name, &(hf_options){.owner = 7});
+    CF_REFUSED(HF_BUSY, f->a, f->name, &(hf_options){.owner = 8});
+    CF_REFUSED(HF_BUSY, f->a, f->name, NULL);
+    CF_REFUSED(HF_TIMEOUT, f->a, f->name, &(hf_options){.owner = 8, .wait_ms = 50});
+    hf_hold *again = CF_TAKE(f->a, f->name, &(hf_options){.owner = 7});
+    assert_true(hf_fence(again) == hf_fence(hold));
+    CF_FREE(again);
+    CF_FREE(hold);
+    CF_FREE(CF_TAKE(f->a, f->name, &(hf_options){.owner = 8}));
+}
+
+static void B25_one_owner_in_two_threads_re_enters(cf *f) {
+    hf_hold *hold = CF_TAKE(f->a, f->name, &(hf_options){.owner = 7});
+    hf_hold *again;
+    CF_IS(HF_OK, cf_elsewhere(f, f->a, f->name, &(hf_options){.owner = 7}, &again));
+    assert_true(hf_fence(again) == hf_fence(hold));
+    CF_FREE(hold);
+    assert_int_equal(hf_held(again), 1);
+    CF_REFUSED(HF_BUSY, f->b, f->name, NULL);
+    CF_FREE(again);
+    CF_FREE(CF_TAKE(f->b, f->name, NULL));
+}
+
+static void B25_an_owner_that_waits_in_two_threads_enters_with_both(cf *f) {
+    const hf_options as_seven = {.owner = 7, .wait_ms = HF_FOREVER};
+    hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
+    cf_attempt *first = cf_queue(f, f->a, f->name, &as_seven);
+    cf_attempt *second = cf_queue(f, f->a, f->name, &as_seven);
+    CF_FREE(hold);
+    hf_hold *one = cf_granted(first), *other = cf_granted(second);
+    assert_true(hf_fence(one) == hf_fence(other));
+    CF_FREE(one);
+    CF_REFUSED(HF_BUSY, f->b, f->name, NULL);
+    CF_FREE(other);
+    CF_FREE(CF_TAKE(f->b, f->name, NULL));
+}
+
+static void B25_a_logical_owner_is_not_the_thread_of_that_number(cf *f) {
+    hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
+    hf_info *info = cf_inspect(f->a, f->name);
+    assert_int_equal(info->owner[0], 't');
+    uint64_t number = strtoull(info->owner + 1, NULL, 10);
+    hf_info_free(info);
+    assert_true(number > 0);
+    CF_REFUSED(HF_BUSY, f->a, f->name, &(hf_options){.owner = number});
+    CF_FREE(hold);
+
+    hold = CF_TAKE(f->a, f->name, &(hf_options){.owner = number});
+    CF_REFUSED(HF_BUSY, f->a, f->name, NULL);
+    CF_FREE(hold);
+}
+
+static void B25_an_owner_is_one_of_its_client(cf *f) {
+    hf_hold *hold = CF_TAKE(f->a, f->name, &(hf_options){.owner = UINT64_MAX});
+    CF_REFUSED(HF_BUSY, f->b, f->name, &(hf_options){.owner = UINT64_MAX});
+    CF_FREE(CF_TAKE(f->a, f->name, &(hf_options){.owner = UINT64_MAX}));
+    CF_FREE(hold);
+}
+
+static void F44_a_hold_outlives_its_thread_and_is_no_other_thread_s(cf *f) {
+    hf_hold *hold;
+    CF_IS(HF_OK,
+          cf_elsewhere(f, f->a, f->name, &(hf_options){.lease_ms = CF_SHORT_LEASE_MS}, &hold));
+    /* The ids of ended threads come back at once: none of these may pass for the first. */
+    for (int i = 0; i < 20; i++) CF_IS(HF_BUSY, cf_elsewhere(f, f->a, f->name, NULL, NULL));
+    CF_REFUSED(HF_BUSY, f->a, f->name, NULL);
+
+    uint64_t renewed = cf_stats(f->a).renewed;
+    CF_UNTIL(cf_stats(f->a).renewed >= renewed + 4);
+    assert_int_equal(hf_held(hold), 1);
+    CF_REFUSED(HF_BUSY, f->b, f->name, NULL);
+    CF_FREE(hold);
+    CF_FREE(CF_TAKE(f->b, f->name, NULL));
+}
+
+const cf_case cf_owners[] = {
+    CF_CASE(B24_any_thread_may_release_and_the_owner_stays),
+    CF_CASE(B25_two_owners_in_one_thread_exclude_each_other),
+    CF_CASE(B25_one_owner_in_two_threads_re_enters),
+    CF_CASE(B25_an_owner_that_waits_in_two_threads_enters_with_both),
+    CF_CASE(B25_a_logical_owner_is_not_the_thread_of_that_number),
+    CF_CASE(B25_an_owner_is_one_of_its_client),
+    CF_CASE(F44_a_hold_outlives_its_thread_and_is_no_other_thread_s),
+    CF_CASES_END,
+};

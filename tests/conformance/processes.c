@@ -1,0 +1,250 @@
+/*
+ * Other processes: that they are excluded, that their death frees their locks, and what a fork does
+ * to the clients of its parent.
+ *
+ * Children run as t_proc: they may assert, and share `stage` with the case. A child that is to lock
+ * opens a client of its own, for those it inherits are its parent's.
+ */
+#include "conformance.h"
+
+#include "t_proc.h"
+
+/* What a case and its child tell each other; in shared memory but for f and hold. */
+typedef struct stage {
+    cf *f;
+    hf_hold *hold;
+    cf_room room;
+    _Atomic uint64_t token; /* of the child's hold, once it has one */
+    atomic_int ready;
+    atomic_int go;
+} stage;
+
+static stage *new_stage(cf *f) {
+    stage *s = t_shared_new(sizeof *s);
+    s->f = f;
+    return s;
+}
+
+static void end_stage(stage *s) {
+    t_shared_free(s, sizeof *s);
+}
+
+static void end_child(t_proc *child) {
+    assert_int_equal(t_proc_wait(child, CF_WATCHDOG_MS), 0);
+}
+
+static hf_client *open_in_child(void) {
+    hf_client *client = NULL;
+    CF_IS(HF_OK, hf_open(cf_url(), NULL, &client));
+    return client;
+}
+
+/* ---- B13 -------------------------------------------------------------------------------------- */
+
+enum { PROCESSES = 4, ROUNDS = 25 };
+
+static int visit_in_child(void *arg) {
+    stage *s = arg;
+    hf_client *client = open_in_child();
+    cf_visit(&s->room, client, s->f->name, ROUNDS);
+    hf_close(client);
+    return 0;
+}
+
+static void B13_processes_exclude_each_other_and_all_finish(cf *f) {
+    stage *s = new_stage(f);
+    t_proc *children[PROCESSES];
+    for (int i = 0; i < PROCESSES; i++) children[i] = t_proc_start(visit_in_child, s);
+    cf_visit(&s->room, f->a, f->name, ROUNDS);
+    for (int i = 0; i < PROCESSES; i++) end_child(children[i]);
+    cf_room_check(&s->room, (PROCESSES + 1) * ROUNDS);
+    end_stage(s);
+}
+
+static int wait_in_child(void *arg) {
+    stage *s = arg;
+    hf_client *client = open_in_child();
+    CF_REFUSED(HF_BUSY, client, s->f->name, NULL);
+    atomic_store(&s->ready, 1);
+    hf_hold *hold = CF_TAKE(client, s->f->name, &(hf_options){.wait_ms = CF_WATCHDOG_MS});
+    atomic_store(&s->token, hf_fence(hold));
+    CF_FREE(hold);
+    hf_close(client);
+    return 0;
+}
+
+static void B13_a_release_serves_a_waiter_in_another_process(cf *f) {
+    stage *s = new_stage(f);
+    hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
+    uint64_t token = hf_fence(hold);
+    t_proc *child = t_proc_start(wait_in_child, s);
+    CF_UNTIL(atomic_load(&s->ready));
+    CF_FREE(hold);
+    end_child(child);
+    assert_true(atomic_load(&s->token) > token);
+    end_stage(s);
+}
+
+/* ---- B14, F3 ---------------------------------------------------------------------------------- */
+
+static hf_hold *hold_in_child(stage *s) {
+    hf_hold *hold =
+        CF_TAKE(open_in_child(), s->f->name, &(hf_options){.lease_ms = 2 * CF_SHORT_LEASE_MS});
+    atomic_store(&s->token, hf_fence(hold));
+    atomic_store(&s->ready, 1);
+    CF_UNTIL(atomic_load(&s->go));
+    return hold;
+}
+
+static int hold_until_killed(void *arg) {
+    (void)hold_in_child(arg);
+    return 1; /* unless it was killed before */
+}
+
+static int hold_and_exit(void *arg) {
+    (void)hold_in_child(arg);
+    return 0;
+}
+
+/* A child that holds the lock, and a waiter that it keeps waiting for longer than its lease. */
+static cf_attempt *wait_behind_child(stage *s, t_proc_fn *fn, t_proc **child) {
+    *child = t_proc_start(fn, s);
+    CF_UNTIL(atomic_load(&s->ready));
+    cf_attempt *waiter =
+        cf_queue(s->f, s->f->a, s->f->name, &(hf_options){.wait_ms = CF_WATCHDOG_MS});
+    t_sleep_ms(3 * CF_SHORT_LEASE_MS);
+    assert_int_equal(cf_stats(s->f->a).waiting, 1);
+    return waiter;
+}
+
+static void check_inherits(stage *s, cf_attempt *waiter) {
+    hf_hold *hold = cf_granted(waiter);
+    assert_true(hf_fence(hold) > atomic_load(&s->token));
+    CF_FREE(hold);
+    end_stage(s);
+}
+
+static void B14_a_waiter_gets_the_lock_of_a_killed_process(cf *f) {
+    stage *s = new_stage(f);
+    t_proc *child;
+    cf_attempt *waiter = wait_behind_child(s, hold_until_killed, &child);
+    t_proc_kill(child, SIGKILL);
+    assert_int_equal(t_proc_wait(child, CF_WATCHDOG_MS), 128 + SIGKILL);
+    check_inherits(s, waiter);
+}
+
+static void B14_a_waiter_gets_the_lock_of_a_process_that_ended(cf *f) {
+    stage *s = new_stage(f);
+    t_proc *child;
+    cf_attempt *waiter = wait_behind_child(s, hold_and_exit, &child);
+    atomic_store(&s->go, 1);
+    end_child(child);
+    check_inherits(s, waiter);
+}
+
+/* Its very first look after SIGCONT must not say held. */
+static int wake_up_late(void *arg) {
+    hf_hold *hold = hold_in_child(arg);
+    assert_int_equal(hf_held(hold), 0);
+    assert_int_equal(hf_remaining_ms(hold), 0);
+    CF_IS(HF_LOST, hf_extend(hold, 30000));
+    CF_IS(HF_LOST, hf_release(hold));
+    return 0;
+}
+
+static void F03_a_process_stopped_past_its_lease_wakes_up_without_it(cf *f) {
+    stage *s = new_stage(f);
+    t_proc *child;
+    cf_attempt *waiter = wait_behind_child(s, wake_up_late, &child);
+    t_proc_kill(child, SIGSTOP);
+    hf_hold *hold = cf_granted(waiter);
+    atomic_store(&s->go, 1);
+    t_proc_kill(child, SIGCONT);
+    end_child(child);
+    assert_int_equal(hf_held(hold), 1);
+    assert_true(cf_token(f->b, f->name) == hf_fence(hold));
+    CF_FREE(hold);
+    end_stage(s);
+}
+
+/* ---- F42 -------------------------------------------------------------------------------------- */
+
+static int child_owns_nothing(void *arg) {
+    stage *s = arg;
+    hf_client *client = s->f->a;
+    hf_hold *hold = s->hold, *none = hold;
+    hf_info *info = NULL;
+    hf_stats stats;
+    assert_int_equal(hf_held(hold), 0);
+    assert_int_equal(hf_remaining_ms(hold), 0);
+    assert_int_equal(hf_lost_fd(hold), -1);
+    CF_IS(HF_FORKED, hf_extend(hold, 30000));
+    CF_REFUSED(HF_FORKED, client, s->f->name, NULL);
+    CF_REFUSED(HF_FORKED, client, cf_name(s->f, "-free"), &(hf_options){.wait_ms = HF_FOREVER});
+    CF_IS(HF_FORKED, hf_try_lock(client, s->f->name, &none));
+    CF_IS(HF_FORKED, hf_lock(client, s->f->name, &none));
+    CF_IS(HF_FORKED, hf_inspect(client, s->f->name, &info));
+    CF_IS(HF_FORKED, hf_break(client, s->f->name, 0));
+    CF_IS(HF_FORKED, hf_stats_get(client, &stats));
+    hf_unref(hf_ref(hold));
+    CF_IS(HF_FORKED, hf_release(hold));
+    hf_close(client);
+    return 0;
+}
+
+/* Drops what it inherited in the other order: the client before its hold. */
+static int child_closes_first(void *arg) {
+    stage *s = arg;
+    hf_close(s->f->a);
+    assert_int_equal(hf_held(s->hold), 0);
+    hf_unref(s->hold);
+    return 0;
+}
+
+static void F42_a_forked_child_owns_nothing_and_its_parent_is_undisturbed(cf *f) {
+    cf_lost *lost = cf_new(f, sizeof *lost);
+    stage *s = new_stage(f);
+    s->hold =
+        CF_TAKE(f->a, f->name,
+                &(hf_options){.lease_ms = CF_SHORT_LEASE_MS, .on_lost = cf_on_lost, .arg = lost});
+    cf_attempt *local = cf_queue(f, f->a, f->name, &(hf_options){.wait_ms = HF_FOREVER});
+    end_child(t_proc_start(child_owns_nothing, s));
+    end_child(t_proc_start(child_closes_first, s));
+
+    uint64_t renewed = cf_stats(f->a).renewed;
+    CF_UNTIL(cf_stats(f->a).renewed >= renewed + 4);
+    assert_int_equal(hf_held(s->hold), 1);
+    CF_REFUSED(HF_BUSY, f->b, f->name, NULL);
+    CF_FREE(s->hold);
+    CF_FREE(cf_granted(local));
+    assert_int_equal(atomic_load(&lost->calls), 0);
+    end_stage(s);
+}
+
+static int lock_in_child(void *arg) {
+    stage *s = arg;
+    hf_client *client = open_in_child();
+    CF_REFUSED(HF_BUSY, client, s->f->name, NULL);
+    CF_FREE(CF_TAKE(client, cf_name(s->f, "-child"), NULL));
+    hf_close(client);
+    return 0;
+}
+
+static void F42_a_forked_child_may_open_a_client_of_its_own(cf *f) {
+    stage *s = new_stage(f);
+    hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
+    end_child(t_proc_start(lock_in_child, s));
+    CF_FREE(hold);
+    end_stage(s);
+}
+
+const cf_case cf_processes[] = {
+    CF_CASE_NEEDS(B13_processes_exclude_each_other_and_all_finish, CF_PROCESSES),
+    CF_CASE_NEEDS(B13_a_release_serves_a_waiter_in_another_process, CF_PROCESSES),
+    CF_CASE_NEEDS(B14_a_waiter_gets_the_lock_of_a_killed_process, CF_PROCESSES),
+    CF_CASE_NEEDS(B14_a_waiter_gets_the_lock_of_a_process_that_ended, CF_PROCESSES),
+    CF_CASE_NEEDS(F03_a_process_stopped_past_its_lease_wakes_up_without_it, CF_PROCESSES),
+    CF_CASE(F42_a_forked_child_owns_nothing_and_its_parent_is_undisturbed),
+    CF_CASE_NEEDS(F42_a_forked_child_may_open_a_client_of_its_own, CF_PROCESSES),
+    CF_CASES_END,
+};

@@ -1,0 +1,32 @@
+/*
+ * All of the test library, and cmocka with what it must be preceded by.
+ *
+ *     t_fail    ending a test from anywhere        t_redis   a private server
+ *     t_time    clocks and waiting                 t_proxy   a bad network in front of one
+ *     t_proc    processes, threads, shared memory  t_fake    a server that follows a script
+ *     t_alloc   failing memory                     t_net     sockets
+ *     t_sys     failing descriptors and threads    t_hf      checks of the library's results
+ */
+#ifndef T_H
+#define T_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "t_alloc.h"
+#include "t_exempt.h"
+#include "t_fail.h"
+#include "t_fake.h"
+#include "t_hf.h"
+#include "t_net.h"
+#include "t_proc.h"
+#include "t_proxy.h"
+#include "t_redis.h"
+#include "t_sys.h"
+#include "t_time.h"
+
+#endif

@@ -1,0 +1,146 @@
+/* See t_net.h. */
+#include "t_net.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "t_fail.h"
+#include "t_time.h"
+
+#define PORT_FIRST 10240
+#define PORT_LAST  32767
+#define DRAWS_MAX  1000
+
+static struct sockaddr_in loopback(uint16_t port) {
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(port)};
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    return address;
+}
+
+static int tcp_socket(int flags) {
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | flags, 0);
+    if (fd < 0) t_fail("socket: %s", strerror(errno));
+    return fd;
+}
+
+static void set_flag(int fd, int level, int option) {
+    int on = 1;
+    if (setsockopt(fd, level, option, &on, sizeof on) != 0) {
+        t_fail("setsockopt: %s", strerror(errno));
+    }
+}
+
+static uint16_t draw_port(void) {
+    uint32_t random;
+    if (getrandom(&random, sizeof random, 0) != sizeof random) t_fail("there is no randomness");
+    return (uint16_t)(PORT_FIRST + random % (PORT_LAST - PORT_FIRST + 1));
+}
+
+int t_net_listen(uint16_t port) {
+    struct sockaddr_in address = loopback(port);
+    int fd = tcp_socket(SOCK_NONBLOCK);
+    set_flag(fd, SOL_SOCKET, SO_REUSEADDR);
+    if (bind(fd, (struct sockaddr *)&address, sizeof address) == 0 && listen(fd, SOMAXCONN) == 0) {
+        return fd;
+    }
+    close(fd);
+    return -1;
+}
+
+int t_net_listen_any(uint16_t *port) {
+    for (int i = 0; i < DRAWS_MAX; i++) {
+        *port = draw_port();
+        int fd = t_net_listen(*port);
+        if (fd >= 0) return fd;
+    }
+    t_fail("none of %d ports drawn could be listened on", DRAWS_MAX);
+}
+
+void t_net_unlisten(int fd) {
+    if (fd < 0) return;
+    (void)shutdown(fd, SHUT_RDWR);
+    close(fd);
+}
+
+uint16_t t_net_free_port(void) {
+    uint16_t port;
+    t_net_unlisten(t_net_listen_any(&port));
+    return port;
+}
+
+static int start(int fd, const struct sockaddr *address, socklen_t length) {
+    if (connect(fd, address, length) == 0 || errno == EINPROGRESS) return fd;
+    close(fd);
+    return -1;
+}
+
+int t_net_connect_start(uint16_t port) {
+    struct sockaddr_in address = loopback(port);
+    int fd = tcp_socket(SOCK_NONBLOCK);
+    set_flag(fd, IPPROTO_TCP, TCP_NODELAY);
+    return start(fd, (struct sockaddr *)&address, sizeof address);
+}
+
+int t_net_connect_unix_start(const char *path) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    if (strlen(path) >= sizeof address.sun_path) t_fail("path of a socket too long: %s", path);
+    memcpy(address.sun_path, path, strlen(path));
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0) t_fail("socket: %s", strerror(errno));
+    return start(fd, (struct sockaddr *)&address, sizeof address);
+}
+
+int t_net_connect(uint16_t port) {
+    struct sockaddr_in address = loopback(port);
+    struct timeval limit = {.tv_sec = (time_t)t_patience(10000) / 1000};
+    int fd = tcp_socket(0);
+    set_flag(fd, IPPROTO_TCP, TCP_NODELAY);
+    (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+    if (connect(fd, (struct sockaddr *)&address, sizeof address) == 0) return fd;
+    close(fd);
+    t_fail("cannot connect to port %u: %s", port, strerror(errno));
+}
+
+bool t_net_accepts(uint16_t port) {
+    struct sockaddr_in address = loopback(port);
+    int fd = tcp_socket(0);
+    bool accepted = connect(fd, (struct sockaddr *)&address, sizeof address) == 0;
+    close(fd);
+    return accepted;
+}
+
+void t_net_reset(int fd) {
+    if (fd < 0) return;
+    /* Connecting to nowhere aborts a TCP connection even while a forked child has it open too. */
+    struct linger abort_it = {.l_onoff = 1, .l_linger = 0};
+    struct sockaddr nowhere = {.sa_family = AF_UNSPEC};
+    (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &abort_it, sizeof abort_it);
+    if (connect(fd, &nowhere, sizeof nowhere) != 0) (void)shutdown(fd, SHUT_RDWR);
+    close(fd);
+}
+
+char *t_net_printable(const void *bytes, size_t length, char *text, size_t size) {
+    const unsigned char *in = bytes;
+    size_t out = 0;
+    for (size_t i = 0; i < length && out + 5 < size; i++) {
+        if (in[i] == '\r' || in[i] == '\n') {
+            text[out++] = '\\';
+            text[out++] = in[i] == '\r' ? 'r' : 'n';
+        } else if (in[i] >= ' ' && in[i] < 127) {
+            text[out++] = (char)in[i];
+        } else {
+            out += (size_t)snprintf(text + out, size - out, "\\x%02x", in[i]);
+        }
+    }
+    text[out] = '\0';
+    return text;
+}

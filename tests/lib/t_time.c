@@ -1,0 +1,44 @@
+/* See t_time.h. */
+#include "t_time.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#ifndef SANITIZED
+#define SANITIZED 0
+#endif
+
+int64_t t_now_us(void) {
+    struct timespec now;
+    if (clock_gettime(CLOCK_BOOTTIME, &now) != 0) t_fail("there is no CLOCK_BOOTTIME");
+    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+int64_t t_now_ms(void) {
+    return t_now_us() / 1000;
+}
+
+void t_sleep_ms(int64_t ms) {
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    int64_t ns = until.tv_nsec + ms % 1000 * 1000000;
+    until.tv_sec += (time_t)(ms / 1000 + ns / 1000000000);
+    until.tv_nsec = (long)(ns % 1000000000);
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR) {
+    }
+}
+
+int64_t t_patience(int64_t ms) {
+    const char *factor = getenv("HOLDFAST_TEST_PATIENCE");
+    long times = factor ? strtol(factor, NULL, 10) : 1;
+    if (times < 1) times = 1;
+    return ms * times * (SANITIZED ? 5 : 1);
+}

@@ -1,0 +1,35 @@
+/*
+ * Time in tests: the clock the library uses, and waiting for a condition instead of sleeping and
+ * hoping. A deadline only says when to give the test up, so it is stretched where everything is
+ * slow: fivefold under a sanitizer, and by $HOLDFAST_TEST_PATIENCE anywhere.
+ */
+#ifndef T_TIME_H
+#define T_TIME_H
+
+#include <stdint.h>
+
+#include "t_fail.h"
+
+/* CLOCK_BOOTTIME in milliseconds, and in microseconds. */
+int64_t t_now_ms(void);
+int64_t t_now_us(void);
+
+/* For time that must pass (a lease that runs out), never for something that must happen. */
+void t_sleep_ms(int64_t ms);
+
+/* A deadline in milliseconds, stretched as said above. All the library's deadlines are. */
+int64_t t_patience(int64_t ms);
+
+/* Check every millisecond until it holds; at the deadline the test fails with the text of it. */
+#define T_WAIT_UNTIL(condition, deadline_ms)                                    \
+    do {                                                                        \
+        const int64_t t_until_ = t_now_ms() + t_patience(deadline_ms);          \
+        while (!(condition)) {                                                  \
+            if (t_now_ms() > t_until_)                                          \
+                t_fail_at(__FILE__, __LINE__, "waited %lld ms in vain for: %s", \
+                          (long long)t_patience(deadline_ms), #condition);      \
+            t_sleep_ms(1);                                                      \
+        }                                                                       \
+    } while (0)
+
+#endif
