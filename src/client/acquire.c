@@ -50,8 +50,10 @@ static hf_result prepare(hf_client *c, hf__wait *w, const hf_options *o) {
 
 static hf_result acquire(hf_client *c, const char *name, size_t length, const hf_options *o,
                          hf__wait *w) {
-    if (o->cancel && atomic_load(&o->cancel->fired))
+    if (o->cancel && atomic_load(&o->cancel->fired)) {
+        c->core.stats.refused++;
         return hf__fail(HF_CANCELLED, "the cancel was fired before the call began");
+    }
     hf_result r = prepare(c, w, o);
     if (r) return r;
     hf__time now = hf__now();

@@ -206,7 +206,6 @@ static void close_entry(hf__entry *e, hf__time now) {
     if (e->own) {
         hf__entry_haunt(e, e->own->number, e->own->lapses_at);
         hf__own_end(e->own, HF__ENDED);
-        e->core->stats.released++;
     }
     hf__entry_step(e, now);
 }

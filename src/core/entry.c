@@ -313,8 +313,10 @@ static void released(hf__entry *e, hf__time now) {
     /* A release that was sent twice finds nothing the second time. */
     if (r == HF_LOST && e->ghost_maybe) r = HF_OK;
     const char *detail = r == HF_LOST ? LOST_STORE : op->detail;
-    if (e->ghost_carried && r == HF_OK) e->core->stats.released++;
-    if (e->ghost_carried && r == HF_LOST) e->core->stats.lost++;
+    if (e->ghost_carried && r == HF_LOST) { /* it counted as released when its holder let go */
+        e->core->stats.released--;
+        e->core->stats.lost++;
+    }
     hf__calls_finish(e->core, &e->ghost_carried, r, detail);
     if (op->number < e->ghost) return;
     if (r == HF_OK || r == HF_LOST)

@@ -65,6 +65,7 @@ void hf__own_end(hf__own *own, hf__state state) {
     own->entry = NULL;
     entry->own = NULL;
     core->stats.held--;
+    if (state != HF__LOST) core->stats.released++;
     hf_result left = state == HF__LOST ? HF_LOST : state == HF__ENDED ? HF_CLOSED : HF_NOT_HELD;
     hf__calls_finish(core, &own->extends, left, atomic_load(&own->why));
     hf__calls_finish(core, &entry->extending, left, atomic_load(&own->why));
