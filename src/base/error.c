@@ -34,7 +34,8 @@ const char *hf_error_detail(void) {
     return detail;
 }
 
-static void format_line(char *out, const char *format, va_list args) {
+__attribute__((format(printf, 2, 0))) static void format_line(char *out, const char *format,
+                                                              va_list args) {
     vsnprintf(out, HF__DETAIL_MAX, format, args);
     hf__text_tame(out, HF__DETAIL_MAX, out, strlen(out));
 }

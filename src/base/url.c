@@ -157,13 +157,14 @@ static hf_result parse_option(hf__url *url, const char *text, size_t length) {
     size_t name = equals ? (size_t)(equals - text) : length;
     for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
         const struct option *o = &options[i];
-        if (!(o->on & 1 << url->scheme) || strlen(o->name) != name || memcmp(o->name, text, name))
+        if (!(o->on & 1 << url->scheme) || strlen(o->name) != name ||
+            memcmp(o->name, text, name) != 0)
             continue;
         if (!equals)
             return hf__fail(HF_INVALID, "%s in the URL needs a value: %s=…", o->name, o->name);
         char *value = NULL;
         hf_result r = decode(o->name, equals + 1, length - name - 1, &value);
-        if (!r) r = set_option(url, o, &value);
+        if (!r && value) r = set_option(url, o, &value);
         free(value);
         return r;
     }

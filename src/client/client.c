@@ -169,12 +169,11 @@ void hf__client_unref(hf_client *c) {
 /* ---- Opening ---- */
 
 static hf_result connect_store(hf_client *c) {
-    hf__call call = {0};
     pthread_mutex_lock(&c->mutex);
-    c->opening = &call;
-    (void)hf__await(c, &call, HF__NEVER, NULL); /* ends with the store's connect timeout */
+    c->opening = true;
+    (void)hf__await(c, &c->opened, HF__NEVER, NULL); /* ends with the store's connect timeout */
     hf__unlock(c);
-    return hf__call_result(&call);
+    return hf__call_result(&c->opened);
 }
 
 static hf_result open_client(hf_client *c, const char *url, const hf_client_options *o) {

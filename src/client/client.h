@@ -30,7 +30,8 @@ struct hf_client {
     hf__core core;
     hf__log log;
     bool closed;
-    hf__call *opening; /* finished when the store is up, or cannot be */
+    bool opening;    /* hf_open waits for `opened`, which is finished when the store is up */
+    hf__call opened; /* or cannot be */
 
     /* calls under way, for hf_close to wait for */
     unsigned calls;

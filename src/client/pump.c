@@ -64,19 +64,23 @@ static void wake_later(hf_client *c, hf__waker *w) {
 
 /* ---- A turn ---- */
 
+static void opened(hf_client *c) {
+    const hf__store *store = c->store;
+    c->opening = false;
+    if (store->up)
+        hf__call_finish(&c->core, &c->opened, HF_OK, NULL);
+    else
+        hf__call_finish(&c->core, &c->opened, store->down_result,
+                        store->down_detail ? strdup(store->down_detail) : NULL);
+}
+
 static void settle(hf_client *c, hf__time now, const hf__waker *self) {
     hf__core_tick(&c->core, now);
     c->store->table->tick(c->store, now);
     hf__core_link(&c->core, now);
     for (hf__op *op; (op = c->store->table->completed(c->store));)
         if (!hf__look_complete(&c->core, op)) hf__core_complete(&c->core, op, now);
-    if (c->opening && (c->store->up || c->store->down_result)) {
-        hf__call *call = c->opening;
-        const char *detail = c->store->down_detail;
-        c->opening = NULL;
-        hf__call_finish(&c->core, call, c->store->up ? HF_OK : c->store->down_result,
-                        !c->store->up && detail ? strdup(detail) : NULL);
-    }
+    if (c->opening && (c->store->up || c->store->down_result)) opened(c);
     while (c->core.finished) {
         hf__call *call = c->core.finished;
         c->core.finished = call->next;

@@ -47,6 +47,22 @@ static void B06_who_gives_up_does_not_hold_up_those_behind(cf *f) {
     CF_FREE(cf_granted(patient[!first]));
 }
 
+/* Each of them comes to the head of its client's queue as the one before it gives up, and asks the
+   store at about the time its own wait ends: that is a timeout all the same. */
+static void B06_a_wait_that_ends_while_it_asks_is_a_timeout(cf *f) {
+    enum { WAITERS = 60 };
+    hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
+    cf_attempt *waiters[WAITERS];
+    for (int i = 0; i < WAITERS; i++) {
+        waiters[i] = cf_start(f, f->b, f->name, &(hf_options){.wait_ms = 20 + 5 * i});
+    }
+    for (int i = 0; i < WAITERS; i++) {
+        CF_ENDED(HF_TIMEOUT, waiters[i]);
+        assert_true(waiters[i]->took_ms >= waiters[i]->options.wait_ms);
+    }
+    CF_FREE(hold);
+}
+
 static void B06_a_wait_of_any_length_is_understood(cf *f) {
     hf_hold *hold = CF_TAKE(f->a, f->name, &(hf_options){.wait_ms = INT64_MAX});
     cf_attempt *longest = cf_queue(f, f->b, f->name, &(hf_options){.wait_ms = INT64_MAX});
@@ -191,6 +207,7 @@ const cf_case cf_waiting[] = {
     CF_CASE(B06_a_wait_ends_when_its_time_is_up),
     CF_CASE(B06_a_wait_that_is_served_in_time_is_a_hold),
     CF_CASE(B06_who_gives_up_does_not_hold_up_those_behind),
+    CF_CASE(B06_a_wait_that_ends_while_it_asks_is_a_timeout),
     CF_CASE(B06_a_wait_of_any_length_is_understood),
     CF_CASE(B07_cancel_wakes_a_waiter),
     CF_CASE(B07_cancel_may_be_fired_in_a_signal_handler),

@@ -4,7 +4,7 @@
 
 #include "store/store.h"
 
-/* Clients of this process that name the same space share its locks. NULL when memory is out. */
-hf__store *hf__memory_new(const char *space, const char *prefix, const hf__identity *identity);
+/* Clients of this process that give their space the same name share its locks. NULL when memory is out. */
+hf__store *hf__memory_new(const char *name, const char *prefix, const hf__identity *identity);
 
 #endif

@@ -19,8 +19,6 @@
 #define KEEPALIVE_GAP_S  5
 #define KEEPALIVE_TRIES  3
 
-static void connect_next(hf__link *l, hf__time now);
-
 bool hf__link_init(hf__link *l, const hf__url *url, const hf__identity *who, hf__log *log) {
     *l = (hf__link){.url = url, .log = log, .fd = -1, .rand = {hf__rand_seed()}};
     hf__buffer_init(&l->sending, HF__OUT_MAX);
@@ -131,32 +129,40 @@ static hf_result result_of(int error) {
                : HF_UNREACHABLE;
 }
 
-static void connect_failed(hf__link *l, int error, hf__time now) {
-    close_reset(l);
-    if (l->address && l->address->ai_next) {
-        l->address = l->address->ai_next;
-        connect_next(l, now);
-        return;
-    }
+static void cannot_connect(hf__link *l, int error, hf__time now) {
     fail(l, result_of(error), hf__line("cannot connect to %s: %s", l->where, strerror(error)), now);
 }
 
-static void connecting(hf__link *l, int error, hf__time now) {
-    if (error == 0)
-        log_in(l, now);
-    else if (error == EINPROGRESS)
+/* What connect came to, now or later; false if it failed. */
+static bool connecting(hf__link *l, int error, hf__time now) {
+    if (error == EINPROGRESS)
         l->state = HF__LINK_CONNECTING;
+    else if (error == 0)
+        log_in(l, now);
     else
-        connect_failed(l, error, now);
+        close_reset(l);
+    return error == EINPROGRESS || error == 0;
 }
 
 /* Each address gets its share of the time that is left, so that a dead one does not use it all. */
-static void connect_next(hf__link *l, hf__time now) {
+static int open_address(hf__link *l, hf__time now) {
     int64_t left = 1;
     for (const struct addrinfo *a = l->address->ai_next; a; a = a->ai_next) left++;
     l->address_until = now + (l->attempt_until - now) / left;
     const struct addrinfo *a = l->address;
-    connecting(l, open_socket(l, a->ai_family, a->ai_addr, a->ai_addrlen), now);
+    return open_socket(l, a->ai_family, a->ai_addr, a->ai_addrlen);
+}
+
+/* On from the address whose connect came to `error`, through those that are left. */
+static void try_addresses(hf__link *l, int error, hf__time now) {
+    while (!connecting(l, error, now)) {
+        if (!l->address || !l->address->ai_next) {
+            cannot_connect(l, error, now);
+            return;
+        }
+        l->address = l->address->ai_next;
+        error = open_address(l, now);
+    }
 }
 
 static void connect_unix(hf__link *l, hf__time now) {
@@ -171,8 +177,7 @@ static void connect_unix(hf__link *l, hf__time now) {
     }
     memcpy(address.sun_path, l->url->path, length);
     l->address_until = l->attempt_until;
-    int error = open_socket(l, AF_UNIX, (struct sockaddr *)&address, sizeof address);
-    connecting(l, error, now);
+    try_addresses(l, open_socket(l, AF_UNIX, (struct sockaddr *)&address, sizeof address), now);
 }
 
 static void resolved(hf__link *l, hf__time now) {
@@ -185,7 +190,7 @@ static void resolved(hf__link *l, hf__time now) {
         return;
     }
     l->address = l->addresses;
-    connect_next(l, now);
+    try_addresses(l, open_address(l, now), now);
 }
 
 static void attempt(hf__link *l, hf__time now) {
@@ -203,12 +208,12 @@ static void attempt(hf__link *l, hf__time now) {
     resolved(l, now);
 }
 
-/* What connect came to: asked when the socket is writable, or broken. */
+/* The socket is writable, or broken. */
 static void connected(hf__link *l, hf__time now) {
     int error = 0;
     socklen_t length = sizeof error;
     if (getsockopt(l->fd, SOL_SOCKET, SO_ERROR, &error, &length) < 0) error = errno;
-    connecting(l, error, now);
+    try_addresses(l, error, now);
 }
 
 /* ---- Reading and writing ---- */
@@ -354,7 +359,7 @@ void hf__link_tick(hf__link *l, hf__time now) {
         if (now >= l->attempt_until)
             timed_out(l, now);
         else if (now >= l->address_until)
-            connect_failed(l, ETIMEDOUT, now);
+            try_addresses(l, ETIMEDOUT, now);
         break;
     case HF__LINK_UP:
         if (now >= answer_due(l)) {
