@@ -85,8 +85,13 @@ hf_result hf__begin(hf_client *c) {
 
 void hf__end(hf_client *c) {
     hf__turn(c, NULL);
+    /* Waking others uses the client, which hf_close may free once the last call has ended. */
+    while (hf__pending(c)) {
+        hf__unlock(c);
+        pthread_mutex_lock(&c->mutex);
+    }
     if (!--c->calls && c->closed) pthread_cond_broadcast(&c->calls_over);
-    hf__unlock(c);
+    pthread_mutex_unlock(&c->mutex);
 }
 
 hf_result hf__call_result(hf__call *call) {

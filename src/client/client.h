@@ -67,6 +67,9 @@ typedef enum hf__awaited { HF__DONE, HF__TIME_UP, HF__FIRED } hf__awaited;
    sends. `self` is woken by nobody: it is awake. */
 void hf__turn(hf_client *client, const hf__waker *self);
 
+/* There is something for hf__unlock to do. */
+bool hf__pending(const hf_client *client);
+
 /* Let go of the mutex; then wake whom it concerns and hand over log lines. */
 void hf__unlock(hf_client *client);
 

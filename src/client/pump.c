@@ -105,6 +105,10 @@ static bool keeper_needed(const hf_client *c) {
     return next_due(c) < c->keeper_armed || c->store->table->in_flight(c->store);
 }
 
+bool hf__pending(const hf_client *c) {
+    return c->wake || c->log.first || keeper_needed(c);
+}
+
 void hf__unlock(hf_client *c) {
     int fds[WAKES + 1], count = 0;
     while (c->wake && count < WAKES) {

@@ -99,7 +99,6 @@ typedef struct hf__wait {
     int64_t lease_ms, max_hold_ms;
     uint32_t flags;
     bool once;  /* wait_ms 0 */
-    bool told;  /* was answered HF_BUSY at least once */
     bool maybe; /* an ask of this number may have taken effect unanswered */
     hf__time began, until;
     hf__own *own;
@@ -125,6 +124,7 @@ struct hf__entry {
     hf__call *ghost_carried;
 
     hf__time late_until; /* an ASK of ours may arrive late, until then */
+    bool told;           /* the last that was known of it: another holds it */
     hf__time next_try;   /* of an ASK or RELEASE: not before */
     uint32_t tries;
     hf__time trouble_since; /* the store has not answered since; 0: it did */

@@ -88,7 +88,7 @@ static hf_result outcome(const hf__wait *w, hf_result why, bool asking) {
     const hf__store *store = w->entry->core->store;
     if (w->entry->trouble_since)
         return store->up || !store->down_result ? HF_UNREACHABLE : store->down_result;
-    return w->told || !asking ? HF_TIMEOUT : HF_UNKNOWN_OUTCOME;
+    return w->entry->told || !asking ? HF_TIMEOUT : HF_UNKNOWN_OUTCOME;
 }
 
 static char *outcome_line(const hf__wait *w, hf_result result) {
@@ -188,6 +188,7 @@ static void grant(hf__entry *e, hf__wait *w) {
     core->stats.acquired++;
     core->stats.held++;
     lay_ghost(e); /* older numbers of ours were replaced */
+    e->told = false;
     hf__wait_finish(w, HF_OK, NULL);
     join_others(e);
 }
@@ -241,13 +242,15 @@ static void asked(hf__entry *e, hf__time now) {
     if (op->result == HF_OK) {
         asked_granted(e, w, now);
     } else if (op->result == HF_BUSY) {
+        e->told = true;
         e->next_try = now + hf__jitter(&e->core->rand, op->retry_ms * HF__MS);
         if (!w) return;
-        w->told = true;
         e->op.attempt++;
         if (w->once) hf__wait_finish(w, HF_BUSY, hf__line("another holds the lock"));
+    } else if (op->result == HF_TIMEOUT && !(w && w->once)) {
+        e->next_try = hf__lease_retry_at(now, op->lease_ms, e->tries++, &e->core->rand);
     } else if (w) {
-        hf__wait_finish(w, op->result, op->detail);
+        hf__wait_finish(w, op->result == HF_TIMEOUT ? HF_UNREACHABLE : op->result, op->detail);
         op->detail = NULL;
     }
 }
@@ -434,7 +437,7 @@ static void send_next(hf__entry *e, hf__time now) {
     else if (renew_wanted(e, now))
         send_renew(e, now);
     else if (e->head && !e->own && !e->ghost_calls) {
-        if (now >= e->next_try) send_ask(e, now);
+        if (now >= e->next_try && now < e->head->until) send_ask(e, now);
     } else if (e->ghost && !e->own && now >= e->next_try)
         send_release(e, now);
 }
@@ -449,7 +452,7 @@ static hf__time earliest(const hf__entry *e) {
         if (may_send) due = hf__sooner(due, e->own->renew_at);
         if (may_send && (e->own->check || e->own->posted != e->own->count))
             due = hf__sooner(due, e->next_try);
-    } else if (may_send && (e->head || e->ghost)) {
+    } else if (may_send && ((e->head && e->next_try < e->head->until) || e->ghost)) {
         due = hf__sooner(due, e->next_try);
     }
     if (e->ghost && !e->busy) due = hf__sooner(due, e->ghost_until);

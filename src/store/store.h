@@ -19,7 +19,7 @@
  *            says which holds, 0 for none.
  *
  * Results of a completed operation: HF_OK; HF_BUSY (ASK: held by another, ask again in `retry_ms`);
- * HF_LOST, HF_NOT_HELD as above; HF_UNREACHABLE (no connection, or a server that cannot answer at the
+ * HF_TIMEOUT (ASK: executed after `not_after`, and so not done); HF_LOST, HF_NOT_HELD as above; HF_UNREACHABLE (no connection, or a server that cannot answer at the
  * moment: worth trying again; `maybe` says that it may have taken effect all the same); any other is
  * final.
  */

@@ -103,7 +103,7 @@ static void grant(lock *l, const memory *m, hf__op *op, hf__time now) {
 static hf_result ask(const memory *m, hf__op *op, hf__time now) {
     lock *l = find(m, op, true);
     if (!l) return HF_NOMEM;
-    if (now > op->not_after) return HF_UNREACHABLE;
+    if (now > op->not_after) return HF_TIMEOUT;
     if (held(l, now) && (l->holder != m->self || l->number > op->number)) {
         int64_t left = (l->expires - now) / HF__MS + 1;
         op->retry_ms = left < RETRY_MS ? left : RETRY_MS;

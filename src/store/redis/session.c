@@ -330,7 +330,7 @@ static void late_answer(hf__session *s, hf__op *op, hf__time now) {
     if (op->late++ < LATE_TRIES && now < op->not_after)
         send(s, op, false, now);
     else
-        complete(s, op, HF_UNREACHABLE, false,
+        complete(s, op, HF_TIMEOUT, false,
                  hf__line("%s executed the request too late, or its clock jumps", s->where));
 }
 

@@ -1,0 +1,182 @@
+#include "b_redis.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "b_report.h"
+#include "b_time.h"
+
+#define START_NS INT64_C(10000000000)
+#define PORTS    5 /* how many to try: another may take a free one before the server does */
+
+static struct {
+    pid_t pid, owner;
+    int port;
+    char dir[64], socket[80], log[80], url[2][128];
+} server;
+
+/* ---- The server ---- */
+
+static void end_server(void) {
+    if (!server.pid || server.owner != getpid()) return;
+    kill(server.pid, SIGKILL);
+    waitpid(server.pid, NULL, 0);
+    unlink(server.socket);
+    unlink(server.log);
+    rmdir(server.dir);
+}
+
+static void end_by_signal(int number) {
+    end_server();
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+static int free_port(void) {
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t length = sizeof address;
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    if (fd < 0 || bind(fd, (struct sockaddr *)&address, length) != 0 ||
+        getsockname(fd, (struct sockaddr *)&address, &length) != 0)
+        b_fail("no port to be had: %s", strerror(errno));
+    close(fd);
+    return ntohs(address.sin_port);
+}
+
+static _Noreturn void exec_server(const char *binary) {
+    char port[16];
+    snprintf(port, sizeof port, "%d", server.port);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    execlp(binary, binary, "--port", port, "--bind", "127.0.0.1", "--unixsocket", server.socket,
+           "--save", "", "--appendonly", "no", "--dir", server.dir, "--logfile", server.log,
+           (char *)NULL);
+    fprintf(stderr, "cannot run %s: %s\n", binary, strerror(errno));
+    _exit(127);
+}
+
+static bool answers(void) {
+    redisContext *c = redisConnect("127.0.0.1", server.port);
+    redisReply *reply = c && !c->err ? redisCommand(c, "PING") : NULL;
+    bool well = reply && reply->type == REDIS_REPLY_STATUS;
+    if (reply) freeReplyObject(reply);
+    if (c) redisFree(c);
+    return well;
+}
+
+/* False if it ended instead. */
+static bool await_answer(void) {
+    for (int64_t until = b_now() + START_NS; b_now() < until; usleep(2000)) {
+        if (waitpid(server.pid, NULL, WNOHANG) == server.pid) return false;
+        if (answers()) return true;
+    }
+    b_fail("the server does not answer");
+}
+
+static void make_dir(void) {
+    const char *base = getenv("TMPDIR");
+    if (!base || strlen(base) > 32) base = "/tmp"; /* a socket's path is short */
+    snprintf(server.dir, sizeof server.dir, "%s/hf-bench.XXXXXX", base);
+    if (!mkdtemp(server.dir)) b_fail("cannot make %s: %s", server.dir, strerror(errno));
+    snprintf(server.socket, sizeof server.socket, "%s/socket", server.dir);
+    snprintf(server.log, sizeof server.log, "%s/log", server.dir);
+}
+
+static void start_on_some_port(const char *binary) {
+    for (int i = 0; i < PORTS; i++) {
+        server.port = free_port();
+        pid_t pid = fork();
+        if (pid < 0) b_fail("fork: %s", strerror(errno));
+        if (pid == 0) exec_server(binary);
+        server.pid = pid;
+        if (await_answer()) return;
+        server.pid = 0;
+    }
+    b_fail("%s does not start; its log is %s", binary, server.log);
+}
+
+void b_redis_start(void) {
+    const char *binary = getenv("HOLDFAST_TEST_SERVER");
+    server.owner = getpid();
+    make_dir();
+    atexit(end_server);
+    signal(SIGINT, end_by_signal);
+    signal(SIGTERM, end_by_signal);
+    start_on_some_port(binary && *binary ? binary : "redis-server");
+    snprintf(server.url[B_TCP], sizeof server.url[B_TCP], "redis://127.0.0.1:%d", server.port);
+    snprintf(server.url[B_UNIX], sizeof server.url[B_UNIX], "redis+unix://%s", server.socket);
+}
+
+const char *b_redis_url(b_transport transport) {
+    return server.url[transport];
+}
+
+/* ---- Plain hiredis ---- */
+
+redisContext *b_redis_connect(b_transport transport) {
+    redisContext *c = transport == B_UNIX ? redisConnectUnix(server.socket)
+                                          : redisConnect("127.0.0.1", server.port);
+    if (!c || c->err) b_fail("hiredis cannot connect: %s", c ? c->errstr : "out of memory");
+    return c;
+}
+
+b_command b_command_make(const char *const *args) {
+    b_command command = {0};
+    for (; *args; args++) {
+        if (command.count == B_ARGS_MAX) b_fail("more than %d arguments", B_ARGS_MAX);
+        command.args[command.count] = *args;
+        command.lengths[command.count++] = strlen(*args);
+    }
+    return command;
+}
+
+static redisReply *checked(redisContext *c, redisReply *reply) {
+    if (!reply) b_fail("hiredis: %s", c->errstr);
+    if (reply->type == REDIS_REPLY_ERROR) b_fail("the server says: %s", reply->str);
+    return reply;
+}
+
+void b_command_run(redisContext *c, const b_command *command, long long expected) {
+    redisReply *reply = checked(
+        c, redisCommandArgv(c, command->count, (const char **)command->args, command->lengths));
+    const redisReply *first =
+        reply->type == REDIS_REPLY_ARRAY && reply->elements ? reply->element[0] : reply;
+    if (first->type != REDIS_REPLY_INTEGER || (expected >= 0 && first->integer != expected))
+        b_fail("a script did not do what is measured: it answers %lld", first->integer);
+    freeReplyObject(reply);
+}
+
+char *b_script_load(redisContext *c, const char *text) {
+    redisReply *reply = checked(c, redisCommand(c, "SCRIPT LOAD %s", text));
+    char *sha1 = strdup(reply->str);
+    if (!sha1) b_fail("out of memory");
+    freeReplyObject(reply);
+    return sha1;
+}
+
+/* ---- What the server counts ---- */
+
+void b_usage_reset(redisContext *c) {
+    freeReplyObject(checked(c, redisCommand(c, "CONFIG RESETSTAT")));
+}
+
+b_usage b_usage_of(redisContext *c, const char *command) {
+    char line[64];
+    b_usage usage = {0};
+    redisReply *reply = checked(c, redisCommand(c, "INFO commandstats"));
+    snprintf(line, sizeof line, "cmdstat_%s:calls=", command);
+    const char *at = strstr(reply->str, line);
+    if (at &&
+        sscanf(at + strlen(line), "%" SCNd64 ",usec=%" SCNd64, &usage.calls, &usage.usec) != 2)
+        b_fail("INFO commandstats has a form of its own");
+    freeReplyObject(reply);
+    return usage;
+}

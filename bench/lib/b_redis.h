@@ -1,0 +1,53 @@
+/*
+ * A private redis-server on a free port and a unix socket, gone with the program, and plain hiredis
+ * connections to it: the other side of every comparison. Whatever goes wrong ends the program with
+ * a line that says what.
+ *
+ * $HOLDFAST_TEST_SERVER names another binary, such as valkey-server.
+ */
+#ifndef B_REDIS_H
+#define B_REDIS_H
+
+#include <hiredis/hiredis.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef enum b_transport { B_TCP, B_UNIX } b_transport;
+
+/* One server for each program: start it first, from the main thread. */
+void b_redis_start(void);
+const char *b_redis_url(b_transport transport);
+
+/* A blocking connection with TCP_NODELAY, as hiredis sets it by itself. */
+redisContext *b_redis_connect(b_transport transport);
+
+/* ---- A command that is sent again and again ---- */
+
+#define B_ARGS_MAX 16
+
+typedef struct b_command {
+    int count;
+    const char *args[B_ARGS_MAX];
+    size_t lengths[B_ARGS_MAX];
+} b_command;
+
+/* The arguments end with NULL, and stay the caller's. */
+b_command b_command_make(const char *const *args);
+
+/* Send it, and check that the answer is 1, or a list that begins with 1; -1 accepts any number. */
+void b_command_run(redisContext *c, const b_command *command, long long expected);
+
+/* Load a script; its SHA1, which the caller frees. */
+char *b_script_load(redisContext *c, const char *text);
+
+/* ---- What the server counts ---- */
+
+typedef struct b_usage {
+    int64_t calls, usec;
+} b_usage;
+
+/* Forget what was counted; and what one command has cost since. */
+void b_usage_reset(redisContext *c);
+b_usage b_usage_of(redisContext *c, const char *command);
+
+#endif

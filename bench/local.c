@@ -1,0 +1,190 @@
+/*
+ * What has no other side to be compared with, or no target: what stays in the process, what several
+ * threads reach over one connection, and how many commands are sent.
+ */
+#include <holdfast.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "b_plain.h"
+#include "b_rounds.h"
+#include "b_time.h"
+
+#define THREADS      8
+#define CROWD_ROUNDS 20
+#define LOCAL_ROUNDS 21
+
+static hf_client *open_at(const char *url) {
+    hf_client *client;
+    if (hf_open(url, NULL, &client) != HF_OK) b_fail("%s", hf_error_detail());
+    return client;
+}
+
+static hf_hold *acquire(hf_client *client, const char *name) {
+    hf_hold *hold;
+    if (hf_acquire(client, name, NULL, &hold) != HF_OK) b_fail("%s", hf_error_detail());
+    return hold;
+}
+
+static void release(hf_hold *hold) {
+    if (hf_release(hold) != HF_OK) b_fail("%s", hf_error_detail());
+}
+
+static void pair(void *client) {
+    release(acquire(client, "bench:local"));
+}
+
+/* ---- In the process ---- */
+
+static void look(void *hold) {
+    if (!hf_held(hold)) b_fail("the hold was lost");
+}
+
+/* The median of rounds, in ns. */
+static double median_of(b_repeat_fn *fn, void *arg, size_t repetitions) {
+    b_series rounds = {0};
+    for (int i = 0; i < LOCAL_ROUNDS; i++)
+        b_series_add(&rounds, b_repeat(fn, arg, repetitions, NULL));
+    double median = b_series_median(&rounds);
+    b_series_fini(&rounds);
+    return median;
+}
+
+static uint64_t commands_of(hf_client *client) {
+    hf_stats stats;
+    if (hf_stats_get(client, &stats) != HF_OK) b_fail("%s", hf_error_detail());
+    return stats.commands;
+}
+
+static void in_the_process(void) {
+    b_section("In the process", "holdfast", "");
+    hf_client *memory = open_at("memory:"), *client = open_at(b_redis_url(B_UNIX));
+    b_report_value("pair on memory:", median_of(pair, memory, 10000), "ns", NULL);
+
+    hf_hold *hold = acquire(client, "bench:local");
+    b_report_value("hf_held", median_of(look, hold, 100000), "ns", NULL);
+    uint64_t before = commands_of(client);
+    b_report_value("re-entry pair on Redis", median_of(pair, client, 1000), "ns",
+                   "not waited for; the count is posted");
+    b_report_value("  commands it posts",
+                   (double)(commands_of(client) - before) / (LOCAL_ROUNDS * 1000), "", NULL);
+    release(hold);
+    hf_close(client);
+    hf_close(memory);
+}
+
+/* ---- Commands ---- */
+
+static void commands_per_pair(void) {
+    enum { PAIRS = 5000 };
+    hf_client *client = open_at(b_redis_url(B_UNIX));
+    redisContext *c = b_redis_connect(B_UNIX);
+    pair(client); /* loads the scripts, starts the keeper */
+    uint64_t before = commands_of(client);
+    b_usage_reset(c);
+    for (int i = 0; i < PAIRS; i++) pair(client);
+    double sent = (double)(commands_of(client) - before) / PAIRS;
+    b_usage evalsha = b_usage_of(c, "evalsha");
+
+    b_section("Commands of a pair", "sent", "");
+    b_report_exact("as the client counts", sent, 2);
+    b_report_exact("EVALSHA as the server counts", (double)evalsha.calls / PAIRS, 2);
+    redisFree(c);
+    hf_close(client);
+}
+
+/* ---- Threads ---- */
+
+typedef struct crowd {
+    hf_client *client; /* NULL: plain hiredis, a connection for each thread */
+    b_plain *plain;
+    int threads, pairs; /* pairs of each thread */
+    pthread_barrier_t start;
+} crowd;
+
+typedef struct member {
+    crowd *of;
+    int index;
+    pthread_t thread;
+} member;
+
+static void name_for(char out[32], const char *kind, int index) {
+    snprintf(out, 32, "bench:%s:%d", kind, index);
+}
+
+static void *member_main(void *arg) {
+    const member *m = arg;
+    crowd *c = m->of;
+    char name[32];
+    name_for(name, "crowd", m->index);
+    pthread_barrier_wait(&c->start);
+    for (int i = 0; i < c->pairs; i++) {
+        if (c->client)
+            release(acquire(c->client, name));
+        else
+            b_plain_pair(&c->plain[m->index]);
+    }
+    return NULL;
+}
+
+/* Pairs a second, of all threads together. */
+static double crowd_round(void *arg, b_series *each) {
+    crowd *c = arg;
+    member members[THREADS];
+    (void)each;
+    pthread_barrier_init(&c->start, NULL, (unsigned)c->threads + 1);
+    for (int i = 0; i < c->threads; i++) {
+        members[i] = (member){.of = c, .index = i};
+        if (pthread_create(&members[i].thread, NULL, member_main, &members[i]) != 0)
+            b_fail("no thread to be had");
+    }
+    pthread_barrier_wait(&c->start);
+    int64_t began = b_now();
+    for (int i = 0; i < c->threads; i++) pthread_join(members[i].thread, NULL);
+    int64_t took = b_now() - began;
+    pthread_barrier_destroy(&c->start);
+    return (double)c->threads * c->pairs * 1e9 / (double)took;
+}
+
+static void report_crowd(const char *name, const b_side *ours, const b_side *theirs) {
+    b_ratio row = b_rounds_ratio(ours, theirs);
+    row.name = name;
+    row.unit = "/s";
+    b_report_ratio(&row);
+}
+
+static void crowds(void) {
+    hf_client *client = open_at(b_redis_url(B_TCP));
+    b_plain plain[THREADS];
+    for (int i = 0; i < THREADS; i++) {
+        char name[32];
+        name_for(name, "plain", i);
+        b_plain_init(&plain[i], B_TCP, name);
+    }
+    crowd one = {.client = client, .threads = 1, .pairs = 1600};
+    crowd many = {.client = client, .threads = THREADS, .pairs = 200};
+    crowd others = {.plain = plain, .threads = THREADS, .pairs = 200};
+
+    b_side sides[] = {{.round = crowd_round, .arg = &one},
+                      {.round = crowd_round, .arg = &many},
+                      {.round = crowd_round, .arg = &others}};
+    b_rounds_run(sides, 3, CROWD_ROUNDS);
+    b_section("8 threads, 8 names, TCP", "one client", "other");
+    report_crowd("pairs, against 1 thread", &sides[1], &sides[0]);
+    report_crowd("pairs, against 8 hiredis", &sides[1], &sides[2]);
+
+    b_rounds_fini(sides, 3);
+    for (int i = 0; i < THREADS; i++) b_plain_fini(&plain[i]);
+    hf_close(client);
+}
+
+int main(int argc, char **argv) {
+    b_report_begin("local", argc, argv);
+    b_redis_start();
+    commands_per_pair();
+    in_the_process();
+    crowds();
+    return 0;
+}

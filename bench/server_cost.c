@@ -1,0 +1,102 @@
+/*
+ * What a pair costs the server: the time it counts for our two scripts (INFO commandstats), against
+ * the plainest re-entrant lock on Redis, which has no token, no number and no server time: the two
+ * scripts of the document that the library began from. Both are sent by plain hiredis, so that only
+ * the scripts differ.
+ */
+#include <stdlib.h>
+
+#include "b_plain.h"
+#include "b_rounds.h"
+
+#define ROUNDS 26
+#define PAIRS  2000
+#define TARGET 1.60
+
+static const char TRY_LOCK[] =
+    "local function TryLock(key, field, leaseTime)\n"
+    "    if (redis.call('EXISTS', key) == 0) or (redis.call('HEXISTS', key, field) == 1) then\n"
+    "        redis.call('HINCRBY', key, field, 1)\n"
+    "        redis.call('PEXPIRE', key, leaseTime)\n"
+    "        return redis.call('PTTL', key)\n"
+    "    end\n"
+    "    return -2\n"
+    "end\n"
+    "\n"
+    "return TryLock(KEYS[1], ARGV[1], ARGV[2])\n";
+
+static const char UNLOCK[] = "local function Unlock(key, field)\n"
+                             "    if (redis.call('HEXISTS', key, field) == 0) then\n"
+                             "        return 0\n"
+                             "    end\n"
+                             "\n"
+                             "    local counter = redis.call('HINCRBY', key, field, -1)\n"
+                             "\n"
+                             "    if (counter < 1) then\n"
+                             "        redis.call('DEL', key)\n"
+                             "    end\n"
+                             "\n"
+                             "    return 1\n"
+                             "end\n"
+                             "\n"
+                             "return Unlock(KEYS[1], ARGV[1])\n";
+
+/* Our scripts when `ours` is set, else the two commands. */
+typedef struct side {
+    redisContext *c;
+    b_plain *ours;
+    b_command lock, unlock;
+} side;
+
+static void pair(const side *s) {
+    if (s->ours) {
+        b_plain_pair(s->ours);
+        return;
+    }
+    b_command_run(s->c, &s->lock, -1); /* answers the TTL */
+    b_command_run(s->c, &s->unlock, 1);
+}
+
+static double round_of(void *arg, b_series *each) {
+    const side *s = arg;
+    (void)each;
+    b_usage_reset(s->c);
+    for (int i = 0; i < PAIRS; i++) pair(s);
+    b_usage usage = b_usage_of(s->c, "evalsha");
+    if (usage.calls != 2 * PAIRS) b_fail("the server was not ours alone");
+    return (double)usage.usec * 1000 / PAIRS;
+}
+
+static void measure(b_plain *plain, const char *try_lock, const char *unlock) {
+    const char *key = "distributedLock:bench", *owner = B_CLIENT ":1";
+    side ours = {.c = plain->c, .ours = plain};
+    side seed = {
+        .c = plain->c,
+        .lock =
+            b_command_make((const char *[]){"EVALSHA", try_lock, "1", key, owner, "30000", NULL}),
+        .unlock = b_command_make((const char *[]){"EVALSHA", unlock, "1", key, owner, NULL}),
+    };
+    b_side sides[] = {{.round = round_of, .arg = &ours}, {.round = round_of, .arg = &seed}};
+    b_rounds_run(sides, 2, ROUNDS);
+    b_ratio row = b_rounds_ratio(&sides[0], &sides[1]);
+    row.name = "acquire and release";
+    row.target = TARGET;
+    b_report_ratio(&row);
+    b_rounds_fini(sides, 2);
+}
+
+int main(int argc, char **argv) {
+    b_report_begin("server_cost", argc, argv);
+    b_redis_start();
+    b_plain plain;
+    b_plain_init(&plain, B_UNIX, "bench:plain");
+    char *try_lock = b_script_load(plain.c, TRY_LOCK), *unlock = b_script_load(plain.c, UNLOCK);
+
+    b_section("Server time of a pair", "our scripts", "plainest lock");
+    measure(&plain, try_lock, unlock);
+
+    free(try_lock);
+    free(unlock);
+    b_plain_fini(&plain);
+    return 0;
+}

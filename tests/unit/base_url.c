@@ -1,0 +1,307 @@
+/* Store URLs: what is taken, what is refused and how the line reads, and that no line tells a secret. */
+#include "t.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/url.h"
+
+/* ---- URLs that are taken ---- */
+
+/* A string that is NULL here is NULL there; numbers are compared as they are. */
+static const struct good {
+    const char *text;
+    hf__url url;
+} good[] = {
+    {"redis://", {.scheme = HF__SCHEME_REDIS, .host = "localhost", .port = 6379}},
+    {"redis:///", {.scheme = HF__SCHEME_REDIS, .host = "localhost", .port = 6379}},
+    {"redis://h", {.scheme = HF__SCHEME_REDIS, .host = "h", .port = 6379}},
+    {"redis://h:1", {.scheme = HF__SCHEME_REDIS, .host = "h", .port = 1}},
+    {"redis://h:65535/", {.scheme = HF__SCHEME_REDIS, .host = "h", .port = 65535}},
+    {"redis://:7000", {.scheme = HF__SCHEME_REDIS, .host = "localhost", .port = 7000}},
+    {"redis://h/2", {.scheme = HF__SCHEME_REDIS, .host = "h", .port = 6379, .db = 2}},
+    {"redis://h/65535", {.scheme = HF__SCHEME_REDIS, .host = "h", .port = 6379, .db = 65535}},
+    {"redis://h/2?db=3", {.scheme = HF__SCHEME_REDIS, .host = "h", .port = 6379, .db = 3}},
+    {"redis://[::1]", {.scheme = HF__SCHEME_REDIS, .host = "::1", .port = 6379}},
+    {"redis://[fe80::1%25eth0]:6380/1",
+     {.scheme = HF__SCHEME_REDIS, .host = "fe80::1%eth0", .port = 6380, .db = 1}},
+    {"redis://:pw@h", {.scheme = HF__SCHEME_REDIS, .password = "pw", .host = "h", .port = 6379}},
+    {"redis://u:pw@h:5",
+     {.scheme = HF__SCHEME_REDIS, .user = "u", .password = "pw", .host = "h", .port = 5}},
+    {"redis://u%40x:p%2Fw%3F%25%23@h",
+     {.scheme = HF__SCHEME_REDIS, .user = "u@x", .password = "p/w?%#", .host = "h", .port = 6379}},
+    {"redis://:p@w@h", {.scheme = HF__SCHEME_REDIS, .password = "p@w", .host = "h", .port = 6379}},
+    {"redis://:p:w@h", {.scheme = HF__SCHEME_REDIS, .password = "p:w", .host = "h", .port = 6379}},
+    {"redis://u@h?password_file=/etc/p%20w",
+     {.scheme = HF__SCHEME_REDIS,
+      .user = "u",
+      .host = "h",
+      .port = 6379,
+      .password_file = "/etc/p w"}},
+    {"redis://h?user=u&password_file=f",
+     {.scheme = HF__SCHEME_REDIS, .user = "u", .host = "h", .port = 6379, .password_file = "f"}},
+    {"redis://"
+     "h?prefix=app&lease=500ms&connect_timeout=2s&command_timeout=3m&outage=24h&label=a%26b",
+     {.scheme = HF__SCHEME_REDIS,
+      .host = "h",
+      .port = 6379,
+      .prefix = "app",
+      .label = "a&b",
+      .lease_ms = 500,
+      .connect_timeout_ms = 2000,
+      .command_timeout_ms = 180000,
+      .outage_ms = 86400000}},
+    {"redis://h?&&db=1&", {.scheme = HF__SCHEME_REDIS, .host = "h", .port = 6379, .db = 1}},
+    {"redis://h?lease=1s&lease=2s",
+     {.scheme = HF__SCHEME_REDIS, .host = "h", .port = 6379, .lease_ms = 2000}},
+    {"redis://h?label=a=b",
+     {.scheme = HF__SCHEME_REDIS, .host = "h", .port = 6379, .label = "a=b"}},
+    {"redis+unix:///run/r.sock",
+     {.scheme = HF__SCHEME_REDIS_UNIX, .host = "localhost", .port = 6379, .path = "/run/r.sock"}},
+    {"redis+unix://u:p@/run/a%20b?db=4",
+     {.scheme = HF__SCHEME_REDIS_UNIX,
+      .user = "u",
+      .password = "p",
+      .host = "localhost",
+      .port = 6379,
+      .path = "/run/a b",
+      .db = 4}},
+    {"redis+unix:///a@b",
+     {.scheme = HF__SCHEME_REDIS_UNIX, .host = "localhost", .port = 6379, .path = "/a@b"}},
+    {"memory:", {.scheme = HF__SCHEME_MEMORY, .host = "localhost", .port = 6379, .path = ""}},
+    {"memory:a%3Fb?lease=1h&prefix=p&label=l",
+     {.scheme = HF__SCHEME_MEMORY,
+      .host = "localhost",
+      .port = 6379,
+      .path = "a?b",
+      .prefix = "p",
+      .label = "l",
+      .lease_ms = 3600000}},
+};
+
+static void same_text(const char *url, const char *what, const char *got, const char *expected) {
+    if (!got != !expected || (got && strcmp(got, expected) != 0))
+        fail_msg("%s: %s is %s, not %s", url, what, got ? got : "NULL",
+                 expected ? expected : "NULL");
+}
+
+static void same_number(const char *url, const char *what, int64_t got, int64_t expected) {
+    if (got != expected)
+        fail_msg("%s: %s is %lld, not %lld", url, what, (long long)got, (long long)expected);
+}
+
+static void check_good(const struct good *g) {
+    hf__url u;
+    T_HF(HF_OK, hf__url_parse(&u, g->text));
+    const hf__url *e = &g->url;
+#define SAME_TEXT(field)   same_text(g->text, #field, u.field, e->field)
+#define SAME_NUMBER(field) same_number(g->text, #field, (int64_t)u.field, (int64_t)e->field)
+    SAME_TEXT(user);
+    SAME_TEXT(password);
+    SAME_TEXT(host);
+    SAME_TEXT(path);
+    SAME_TEXT(label);
+    SAME_TEXT(password_file);
+    same_text(g->text, "prefix", u.prefix, e->prefix ? e->prefix : "hf");
+    SAME_NUMBER(scheme);
+    SAME_NUMBER(port);
+    SAME_NUMBER(db);
+    SAME_NUMBER(lease_ms);
+    SAME_NUMBER(connect_timeout_ms);
+    SAME_NUMBER(command_timeout_ms);
+    SAME_NUMBER(outage_ms);
+#undef SAME_TEXT
+#undef SAME_NUMBER
+    hf__url_fini(&u);
+}
+
+static void test_good_urls(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) check_good(&good[i]);
+}
+
+/* ---- URLs that are refused ---- */
+
+/* Wherever a password stands in these it is this word, in one piece. */
+#define SECRET "s3cr3t"
+
+static const struct bad {
+    const char *text;
+    hf_result result;
+    const char *mentions;
+} bad[] = {
+    {"", HF_INVALID, "no scheme"},
+    {"localhost", HF_INVALID, "no scheme"},
+    {"localhost/x:y", HF_INVALID, "no scheme"},
+    {SECRET "@host:6379", HF_INVALID, "no scheme"},
+    {"localhost:6379", HF_UNSUPPORTED, "'localhost:'"},
+    {"rediss://h", HF_UNSUPPORTED, "'rediss:'"},
+    {"http://h", HF_UNSUPPORTED, "redis+unix://"},
+    {"REDIS://h", HF_UNSUPPORTED, "'REDIS:'"},
+    {"redis:h", HF_UNSUPPORTED, "redis://"},
+    {"redis://h:0", HF_INVALID, "port"},
+    {"redis://h:65536", HF_INVALID, "port"},
+    {"redis://h:", HF_INVALID, "port"},
+    {"redis://h:x", HF_INVALID, "1 to 65535"},
+    {"redis://h:+1", HF_INVALID, "port"},
+    {"redis://h:1 ", HF_INVALID, "port"},
+    {"redis://u:" SECRET, HF_INVALID, "port"},
+    {"redis://:" SECRET "/x@h", HF_INVALID, "port"},
+    {"redis://::1", HF_INVALID, "port"},
+    {"redis://[::1", HF_INVALID, "']'"},
+    {"redis://[::1]x", HF_INVALID, "port"},
+    {"redis://:" SECRET "@[::1", HF_INVALID, "']'"},
+    {"redis://h/x", HF_INVALID, "database"},
+    {"redis://h/-1", HF_INVALID, "database"},
+    {"redis://h/65536", HF_INVALID, "65535"},
+    {"redis://h/1/2", HF_INVALID, "database"},
+    {"redis://h?db=65536", HF_INVALID, "db=65536"},
+    {"redis://h?db=", HF_INVALID, "db="},
+    {"redis://h?db=99999999999999999999", HF_INVALID, "db="},
+    {"redis://h?db", HF_INVALID, "needs a value"},
+    {"redis://h%zz", HF_INVALID, "host"},
+    {"redis://h%4", HF_INVALID, "%25"},
+    {"redis://h%00", HF_INVALID, "host"},
+    {"redis://u:" SECRET "%@h", HF_INVALID, "password"},
+    {"redis://u%:" SECRET "@h", HF_INVALID, "user"},
+    {"redis://:@h", HF_INVALID, "password must have 1"},
+    {"redis://u:@h", HF_INVALID, "password must have 1"},
+    {"redis://u@h", HF_INVALID, "neither a password nor"},
+    {"redis://h?user=u", HF_INVALID, "neither a password nor"},
+    {"redis://:" SECRET "@h?password_file=f", HF_INVALID, "keep one"},
+    {"redis://:" SECRET "?x@h", HF_INVALID, "port"},
+    {"redis://:1?" SECRET "=" SECRET "@h", HF_INVALID, "'@' after its '?'"},
+    {"redis://h?label=" SECRET "@x", HF_INVALID, "%3F"},
+    {"redis://h?nope=1", HF_INVALID, "unknown option 'nope'"},
+    {"redis://h?nope=1", HF_INVALID,
+     "prefix, lease, label, connect_timeout, command_timeout, outage, user, password_file, db"},
+    {"redis://:" SECRET "@h?leas=1s", HF_INVALID, "unknown option 'leas'"},
+    {"redis://h?=1", HF_INVALID, "unknown option ''"},
+    {"redis://h?LEASE=1s", HF_INVALID, "unknown option 'LEASE'"},
+    {"memory:?connect_timeout=1s", HF_INVALID, "known here: prefix, lease, label"},
+    {"memory:?db=1", HF_INVALID, "unknown option 'db'"},
+    {"memory:%", HF_INVALID, "space"},
+    {"redis://h?lease=0s", HF_INVALID, "lease=0s"},
+    {"redis://h?lease=30", HF_INVALID, "500ms, 30s, 5m or 1h"},
+    {"redis://h?lease=-1s", HF_INVALID, "lease=-1s"},
+    {"redis://h?lease=1d", HF_INVALID, "lease=1d"},
+    {"redis://h?lease=1S", HF_INVALID, "lease=1S"},
+    {"redis://h?lease=721h", HF_INVALID, "lease=721h"},
+    {"redis://h?lease=9999999999999h", HF_INVALID, "in range"},
+    {"redis://h?connect_timeout=61m", HF_INVALID, "connect_timeout=61m"},
+    {"redis://h?command_timeout=2h", HF_INVALID, "command_timeout=2h"},
+    {"redis://h?outage=25h", HF_INVALID, "outage=25h"},
+    {"redis://h?prefix=", HF_INVALID, "1 to 64"},
+    {"redis://h?prefix=a%7Bb", HF_INVALID, "'{'"},
+    {"redis://h?prefix=a}", HF_INVALID, "'}'"},
+    {"redis://h?label=", HF_INVALID, "1 to 128"},
+    {"redis://h?label=%g0", HF_INVALID, "label"},
+    {"redis+unix://h/x", HF_INVALID, "three slashes"},
+    {"redis+unix://", HF_INVALID, "three slashes"},
+    {"redis+unix://u:" SECRET "@h/x", HF_INVALID, "three slashes"},
+    {"redis+unix://:" SECRET "%@/x", HF_INVALID, "password"},
+    {"redis+unix:///x%", HF_INVALID, "path"},
+};
+
+static void check_bad(const char *text, hf_result result, const char *mentions) {
+    hf__url u;
+    hf_result r = hf__url_parse(&u, text);
+    const char *detail = hf_error_detail();
+    if (r != result || !strstr(detail, mentions))
+        fail_msg("%s: %s (%s), not %s with \"%s\"", text, hf_result_name(r), detail,
+                 hf_result_name(result), mentions);
+    if (strstr(detail, SECRET)) fail_msg("%s: the detail tells the password: %s", text, detail);
+    hf__url_fini(&u);
+}
+
+static void test_bad_urls(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        check_bad(bad[i].text, bad[i].result, bad[i].mentions);
+}
+
+/* ---- Lengths ---- */
+
+/* before, `length` times 'x', after */
+static const char *stretch(const char *before, size_t length, const char *after) {
+    static char text[HF__URL_MAX + 100];
+    size_t start = strlen(before);
+    assert_true(start + length + strlen(after) < sizeof text);
+    memcpy(text, before, start);
+    memset(text + start, 'x', length);
+    strcpy(text + start + length, after);
+    return text;
+}
+
+static void check_taken(const char *text) {
+    hf__url u;
+    T_HF(HF_OK, hf__url_parse(&u, text));
+    hf__url_fini(&u);
+}
+
+static void test_longest_parts(void **state) {
+    (void)state;
+    check_taken(stretch("redis://:", HF__PASSWORD_MAX, "@h"));
+    check_bad(stretch("redis://:", HF__PASSWORD_MAX + 1, "@h"), HF_INVALID, "1024");
+    check_taken(stretch("memory:?prefix=", HF__PREFIX_MAX, ""));
+    check_bad(stretch("memory:?prefix=", HF__PREFIX_MAX + 1, ""), HF_INVALID, "64");
+    check_taken(stretch("memory:?label=", HF__LABEL_MAX, ""));
+    check_bad(stretch("memory:?label=", HF__LABEL_MAX + 1, ""), HF_INVALID, "128");
+    check_taken(stretch("memory:", HF__URL_MAX - strlen("memory:"), ""));
+    check_bad(stretch("memory:", HF__URL_MAX - strlen("memory:") + 1, ""), HF_INVALID, "4096");
+    check_bad(stretch("", 100, "://h"), HF_UNSUPPORTED, "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx:'");
+    check_bad(stretch("memory:?", HF__URL_MAX - strlen("memory:?"), ""), HF_INVALID, "unknown");
+}
+
+/* ---- Durations ---- */
+
+static const struct {
+    const char *text;
+    int64_t ms; /* 0: refused */
+} durations[] = {
+    {"1ms", 1},
+    {"500ms", 500},
+    {"30s", 30000},
+    {"5m", 300000},
+    {"1h", 3600000},
+    {"007s", 7000},
+    {"9223372036854775807ms", INT64_MAX},
+    {"", 0},
+    {"s", 0},
+    {"0ms", 0},
+    {"0h", 0},
+    {"1", 0},
+    {"1 s", 0},
+    {" 1s", 0},
+    {"+1s", 0},
+    {"-1s", 0},
+    {"1sec", 0},
+    {"1.5s", 0},
+    {"1s ", 0},
+    {"0x1s", 0},
+    {"1e3ms", 0},
+    {"9223372036854775808ms", 0},
+    {"9223372036854775807s", 0},
+};
+
+static void test_durations(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof durations / sizeof *durations; i++) {
+        int64_t ms = 0;
+        bool taken = hf__duration_parse(durations[i].text, &ms);
+        if (taken != (durations[i].ms != 0) || (taken && ms != durations[i].ms))
+            fail_msg("\"%s\" is %s, %lld ms", durations[i].text, taken ? "taken" : "refused",
+                     (long long)ms);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_good_urls),
+        cmocka_unit_test(test_bad_urls),
+        cmocka_unit_test(test_longest_parts),
+        cmocka_unit_test(test_durations),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
