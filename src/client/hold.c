@@ -78,8 +78,13 @@ hf_result hf_release(hf_hold *hold) {
 
 static hf_result extend_held(hf_client *c, hf__own *own, int64_t lease_ms) {
     hf__call call = {0};
-    hf__core_extend(&c->core, own, lease_ms, &call, hf__now());
-    (void)hf__await(c, &call, HF__NEVER, NULL); /* ends with the command timeout, or the hold */
+    hf__time now = hf__now();
+    hf__core_extend(&c->core, own, lease_ms, &call, now);
+    hf__time until = hf__after_ms(now, c->core.config.command_timeout_ms);
+    if (hf__await(c, &call, until, NULL) != HF__DONE) {
+        hf__core_extend_unwait(&c->core, own, &call);
+        hf__turn(c, NULL);
+    }
     return hf__call_result(&call);
 }
 

@@ -25,6 +25,8 @@ static hf_result exchange(hf_client *c, look *l) {
     l->call = (hf__call){0};
     c->store->table->submit(c->store, &l->op, hf__now());
     (void)hf__await(c, &l->call, HF__NEVER, NULL);
+    const char *away = c->store->down_detail;
+    if (l->call.result == HF_UNREACHABLE && !l->call.detail && away) l->call.detail = strdup(away);
     return hf__call_result(&l->call);
 }
 

@@ -166,6 +166,8 @@ void hf__core_release(hf__core *core, hf_hold *hold, hf__call *call, hf__time no
     if (e) hf__entry_step(e, now);
 }
 
+/* ---- Callers that stop waiting ---- */
+
 static void unlink_call(hf__call **list, hf__call *call) {
     while (*list && *list != call) list = &(*list)->next;
     if (*list) *list = call->next;
@@ -179,6 +181,14 @@ void hf__core_release_unwait(hf__core *core, hf__entry *e, hf__call *call) {
                              "until the lease ends by itself"));
 }
 
+void hf__core_extend_unwait(hf__core *core, hf__own *own, hf__call *call) {
+    unlink_call(&own->extends, call);
+    if (own->entry) unlink_call(&own->entry->extending, call);
+    hf__call_finish(core, call, HF_UNKNOWN_OUTCOME,
+                    hf__line("the store did not confirm the extension in time; the old deadline "
+                             "stands"));
+}
+
 /* ---- Extending ---- */
 
 void hf__core_extend(hf__core *core, hf__own *own, int64_t lease_ms, hf__call *call, hf__time now) {
@@ -189,9 +199,6 @@ void hf__core_extend(hf__core *core, hf__own *own, int64_t lease_ms, hf__call *c
         hf_result r = state == HF__LOST ? HF_LOST : state == HF__ENDED ? HF_CLOSED : HF_NOT_HELD;
         const char *why = atomic_load(&own->why);
         hf__call_finish(core, call, r, why ? strdup(why) : NULL);
-    } else if (!core->link) {
-        const char *detail = core->store->down_detail;
-        hf__call_finish(core, call, HF_UNREACHABLE, detail ? strdup(detail) : NULL);
     } else {
         if (lease_ms > own->extend_ms) own->extend_ms = lease_ms;
         call->next = own->extends;

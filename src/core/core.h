@@ -178,6 +178,9 @@ void hf__core_release_unwait(hf__core *core, hf__entry *entry, hf__call *call);
 
 void hf__core_extend(hf__core *core, hf__own *own, int64_t lease_ms, hf__call *call, hf__time now);
 
+/* Its caller stops waiting for it. */
+void hf__core_extend_unwait(hf__core *core, hf__own *own, hf__call *call);
+
 /* End all waits with HF_CLOSED and release all; `call` is finished when the store has answered all. */
 void hf__core_close(hf__core *core, hf__call *call, hf__time now);
 

@@ -476,11 +476,18 @@ static void drop(hf__entry *e) {
     }
 }
 
+/* Nothing can be sent: waits have patience, extensions have none. */
+static void away(hf__entry *e, hf__time now) {
+    if (e->head && !e->trouble_since) hf__entry_trouble(e, NULL, now);
+    fail_troubled(e, now);
+    if (e->own)
+        hf__calls_finish(e->core, &e->own->extends, HF_UNREACHABLE, e->core->store->down_detail);
+}
+
 /* Do what is to be done next, and plan when to look again. Frees the entry when it is done with. */
 void hf__entry_step(hf__entry *e, hf__time now) {
     hf__entry_expire(e, now);
-    if (!e->core->link && e->head && !e->trouble_since) hf__entry_trouble(e, NULL, now);
-    if (!e->core->link) fail_troubled(e, now);
+    if (!e->core->link) away(e, now);
     if (e->core->link && !e->busy) send_next(e, now);
     if (idle(e))
         drop(e);

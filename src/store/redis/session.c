@@ -13,6 +13,7 @@
 #define FENCE_KEPT_MS   INT64_C(86400000) /* a day past the last use */
 #define REGISTERED_MS   90000
 #define REGISTER_EVERY  (30 * HF__SEC)
+#define REGISTER_AGAIN  (2 * HF__SEC)
 #define RETRY_FIRST_MS  10
 #define RETRY_DOUBLINGS 3
 #define RETRY_MOST_MS   100
@@ -38,7 +39,9 @@ void hf__session_fini(hf__session *s) {
 static void complete(hf__session *s, hf__op *op, hf_result result, bool maybe, char *detail) {
     if (op == &s->registration) {
         s->registering = false;
-        if (detail)
+        if (result == HF_UNREACHABLE)
+            s->register_at = op->asked_at + REGISTER_AGAIN;
+        else if (detail)
             hf__log_add(s->log, HF_LOG_WARNING, "others cannot see who holds our locks: %s",
                         detail);
         free(detail);
