@@ -13,20 +13,24 @@
 
 /* ---- Schemes and options, each one list ---- */
 
-enum { ON_MEMORY = 1 << HF__SCHEME_MEMORY, ON_TCP = 1 << HF__SCHEME_REDIS };
-enum { ON_UNIX = 1 << HF__SCHEME_REDIS_UNIX, ON_REDIS = ON_TCP | ON_UNIX };
-enum { ON_ALL = ON_MEMORY | ON_REDIS };
+enum {
+    ON_MEMORY = 1 << HF__SCHEME_MEMORY,
+    ON_TLS = 1 << HF__SCHEME_REDIS_TLS,
+    ON_REDIS = 1 << HF__SCHEME_REDIS | 1 << HF__SCHEME_REDIS_UNIX | ON_TLS,
+    ON_ALL = ON_MEMORY | ON_REDIS
+};
 
 static const struct {
     const char *prefix;
     hf__scheme scheme;
 } schemes[] = {
     {"redis://", HF__SCHEME_REDIS},
+    {"rediss://", HF__SCHEME_REDIS_TLS},
     {"redis+unix://", HF__SCHEME_REDIS_UNIX},
     {"memory:", HF__SCHEME_MEMORY},
 };
 
-typedef enum option_type { DURATION, TEXT, NUMBER } option_type;
+typedef enum option_type { DURATION, TEXT, NUMBER, NONE } option_type; /* NONE: that word */
 
 static const struct option {
     const char *name;
@@ -44,6 +48,10 @@ static const struct option {
     {"user", ON_REDIS, TEXT, offsetof(hf__url, user), HF__URL_MAX},
     {"password_file", ON_REDIS, TEXT, offsetof(hf__url, password_file), HF__URL_MAX},
     {"db", ON_REDIS, NUMBER, offsetof(hf__url, db), DB_MAX},
+    {"tls_ca", ON_TLS, TEXT, offsetof(hf__url, tls_ca), HF__URL_MAX},
+    {"tls_cert", ON_TLS, TEXT, offsetof(hf__url, tls_cert), HF__URL_MAX},
+    {"tls_key", ON_TLS, TEXT, offsetof(hf__url, tls_key), HF__URL_MAX},
+    {"tls_verify", ON_TLS, NONE, offsetof(hf__url, tls_verify_none), 0},
 };
 
 /* ---- Small pieces ---- */
@@ -133,8 +141,17 @@ static hf_result set_duration(hf__url *url, const struct option *option, const c
     return HF_OK;
 }
 
+static hf_result set_none(hf__url *url, const struct option *option, const char *value) {
+    if (strcmp(value, "none") != 0)
+        return hf__fail(HF_INVALID, "%s in the URL can only be none; leave it out to verify",
+                        option->name);
+    *(bool *)((char *)url + option->offset) = true;
+    return HF_OK;
+}
+
 static hf_result set_option(hf__url *url, const struct option *option, char **value) {
     if (option->type == DURATION) return set_duration(url, option, *value);
+    if (option->type == NONE) return set_none(url, option, *value);
     if (option->type == NUMBER) {
         if (parse_number(*value, option->max, (int32_t *)((char *)url + option->offset)))
             return HF_OK;
@@ -247,7 +264,8 @@ static hf_result parse_unix(hf__url *url, char *text) {
 
 static hf_result parse_body(hf__url *url, char *text) {
     switch (url->scheme) {
-    case HF__SCHEME_REDIS: return parse_redis(url, text);
+    case HF__SCHEME_REDIS:
+    case HF__SCHEME_REDIS_TLS: return parse_redis(url, text);
     case HF__SCHEME_REDIS_UNIX: return parse_unix(url, text);
     case HF__SCHEME_MEMORY: return decode("space", text, strlen(text), &url->path);
     }
@@ -266,6 +284,8 @@ static hf_result check(const hf__url *url) {
         return hf__fail(HF_INVALID, "prefix in the URL may not contain '{' or '}'");
     if (url->password && url->password_file)
         return hf__fail(HF_INVALID, "the URL has both a password and a password_file; keep one");
+    if (url->tls_key && !url->tls_cert)
+        return hf__fail(HF_INVALID, "the URL has a tls_key but no tls_cert to go with it");
     if (url->user && !url->password && !url->password_file)
         return hf__fail(HF_INVALID, "the URL names a user but neither a password nor a "
                                     "password_file; a password alone is written ':password@'");
@@ -287,7 +307,7 @@ static hf_result unknown_scheme(const char *text) {
         return hf__fail(HF_INVALID, "a store is named by a URL such as redis://localhost or "
                                     "memory:, and this one has no scheme");
     return hf__fail(HF_UNSUPPORTED,
-                    "the scheme '%.*s:' is not one of this build; it has redis://, "
+                    "the scheme '%.*s:' is not one of this build; it has redis://, rediss://, "
                     "redis+unix:// and memory:",
                     (int)(length > 32 ? 32 : length), text);
 }
@@ -313,8 +333,8 @@ hf_result hf__url_parse(hf__url *url, const char *text) {
 
 void hf__url_fini(hf__url *url) {
     if (url->password) explicit_bzero(url->password, strlen(url->password));
-    char *strings[] = {url->user,   url->password, url->host,         url->path,
-                       url->prefix, url->label,    url->password_file};
+    char *strings[] = {url->user,  url->password,      url->host,   url->path,     url->prefix,
+                       url->label, url->password_file, url->tls_ca, url->tls_cert, url->tls_key};
     for (size_t i = 0; i < sizeof strings / sizeof *strings; i++) free(strings[i]);
     *url = (hf__url){0};
 }

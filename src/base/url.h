@@ -15,7 +15,12 @@
 #define HF__PREFIX_MAX   64
 #define HF__LABEL_MAX    128
 
-typedef enum hf__scheme { HF__SCHEME_MEMORY, HF__SCHEME_REDIS, HF__SCHEME_REDIS_UNIX } hf__scheme;
+typedef enum hf__scheme {
+    HF__SCHEME_MEMORY,
+    HF__SCHEME_REDIS,
+    HF__SCHEME_REDIS_TLS,
+    HF__SCHEME_REDIS_UNIX
+} hf__scheme;
 
 /* Strings are on the heap and NULL where the URL had none, but for those with a default. */
 typedef struct hf__url {
@@ -25,7 +30,9 @@ typedef struct hf__url {
     char *path;            /* redis+unix: the socket; memory: the space */
     char *prefix;          /* default hf */
     char *label, *password_file;
+    char *tls_ca, *tls_cert, *tls_key;
     int32_t port, db;
+    bool tls_verify_none;
     int64_t lease_ms, connect_timeout_ms, command_timeout_ms, outage_ms; /* 0: not given */
 } hf__url;
 

@@ -28,10 +28,12 @@
 
 /* ---- Stores and cases ------------------------------------------------------------------------- */
 
-/* What a store has beyond what all have; what a case needs beyond that. */
+/* What a store has beyond what all have, and the build; what a case needs beyond that. */
 enum {
     CF_PROCESSES = 1, /* its locks reach across processes */
-    CF_REDIS = 2      /* it is a Redis, and its keys can be looked at */
+    CF_REDIS = 2,     /* it is a Redis, and its keys can be looked at */
+    CF_FORK_WITH_THREADS =
+        4 /* a child forked beside threads may make its own: any build but tsan's */
 };
 
 typedef struct cf cf;

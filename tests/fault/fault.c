@@ -98,6 +98,42 @@ void count_loss(hf_hold *hold, void *arg) {
     atomic_fetch_add(&l->calls, 1);
 }
 
+/* ---- The server's state ---------------------------------------------------------------------- */
+
+static bool is_ok(redisReply *reply) {
+    bool ok = reply->type == REDIS_REPLY_STATUS;
+    freeReplyObject(reply);
+    return ok;
+}
+
+void set_config(bed *b, const char *name, const char *value) {
+    T_CHECK(is_ok(t_redis_cmd(b->redis, "CONFIG SET %s %s", name, value)));
+}
+
+/* On a connection of its own, since the one of t_redis_cmd has to kill it. */
+static void run_slow_script(int index, void *arg) {
+    bed *b = arg;
+    (void)index;
+    redisContext *c = redisConnectUnix(t_redis_socket(b->redis));
+    T_CHECK(c && !c->err);
+    redisReply *reply = redisCommand(c, "EVAL %s 0", "while true do end");
+    T_CHECK(reply != NULL);
+    freeReplyObject(reply);
+    redisFree(c);
+}
+
+t_threads *slow_script_start(bed *b, int64_t silent_ms) {
+    char ms[24];
+    snprintf(ms, sizeof ms, "%lld", (long long)silent_ms);
+    set_config(b, "lua-time-limit", ms);
+    return t_threads_start(1, run_slow_script, b);
+}
+
+void slow_script_kill(bed *b, t_threads *script) {
+    UNTIL(is_ok(t_redis_cmd(b->redis, "SCRIPT KILL")));
+    t_threads_join(script, SOON_MS);
+}
+
 /* ---- Acquiring ---------------------------------------------------------------------------------- */
 
 hf_hold *take(hf_client *client, const char *name, const hf_options *options, const char *file,
@@ -169,6 +205,12 @@ uint64_t server_token(bed *b) {
 
 int64_t server_ttl_ms(bed *b) {
     return t_redis_int(b->redis, "PTTL " KEY);
+}
+
+bool ttl_grew(bed *b, int64_t *last_ms) {
+    int64_t before = *last_ms;
+    *last_ms = server_ttl_ms(b);
+    return *last_ms > before;
 }
 
 int64_t calls(bed *b, const char *command) {

@@ -96,6 +96,12 @@ const char *with_option(const char *url, const char *format, ...) T_PRINTF(2, 3)
 /* Put it in an acquire's on_lost, with &bed->loss. */
 void count_loss(hf_hold *hold, void *arg);
 
+void set_config(bed *b, const char *name, const char *value);
+
+/* A script that runs until it is killed. For `silent_ms` the server answers nobody, then -BUSY. */
+t_threads *slow_script_start(bed *b, int64_t silent_ms);
+void slow_script_kill(bed *b, t_threads *script);
+
 /* ---- Acquiring and releasing -------------------------------------------------------------------- */
 
 /* Acquire LOCK, which must succeed; the options are those of hf_options. */
@@ -128,6 +134,9 @@ hf_stats stats_of(hf_client *client);
 bool on_server(bed *b);
 uint64_t server_token(bed *b);
 int64_t server_ttl_ms(bed *b);
+
+/* True once the server's lease is longer than when it was last asked: it was renewed meanwhile. */
+bool ttl_grew(bed *b, int64_t *last_ms);
 
 /* How often the server was called with a command, within scripts too, since calls_reset. */
 int64_t calls(bed *b, const char *command);

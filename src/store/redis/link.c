@@ -13,6 +13,7 @@
 #include "store/redis/password.h"
 
 #define READ_SIZE        16384
+#define PLAIN_MAX        (4 * READ_SIZE) /* a read of records may complete one begun before */
 #define RETRY_FIRST      (20 * HF__MS)
 #define RETRY_MOST       (2 * HF__SEC)
 #define KEEPALIVE_IDLE_S 15
@@ -22,6 +23,8 @@
 bool hf__link_init(hf__link *l, const hf__url *url, const hf__identity *who, hf__log *log) {
     *l = (hf__link){.url = url, .log = log, .fd = -1, .rand = {hf__rand_seed()}};
     hf__buffer_init(&l->sending, HF__OUT_MAX);
+    hf__buffer_init(&l->sealed, HF__OUT_MAX);
+    hf__buffer_init(&l->plain, PLAIN_MAX);
     if (url->scheme == HF__SCHEME_REDIS_UNIX)
         snprintf(l->where, sizeof l->where, "%s", url->path);
     else
@@ -49,6 +52,9 @@ static void close_reset(hf__link *l) {
 
 static void clear_socket(hf__link *l) {
     close_reset(l);
+    hf__tls_free(l->tls);
+    l->tls = NULL;
+    hf__buffer_cut(&l->sealed, 0);
     hf__buffer_cut(&l->sending, 0);
     l->sent = 0;
     l->want_write = false;
@@ -115,6 +121,20 @@ static void log_in(hf__link *l, hf__time now) {
     l->state = HF__LINK_LOGIN;
 }
 
+static void start_tls(hf__link *l, hf__time now) {
+    char *detail;
+    hf__buffer_cut(&l->sealed, 0);
+    hf_result r = hf__tls_new(l->url, &l->sealed, &l->tls, &detail);
+    if (r) {
+        fail(l, r, detail, now);
+        return;
+    }
+    if (l->url->tls_verify_none)
+        hf__log_add(l->log, HF_LOG_WARNING,
+                    "tls_verify=none: whoever answers at %s is taken for the server", l->where);
+    l->state = HF__LINK_TLS;
+}
+
 /* Begin to connect: 0 or errno, where EINPROGRESS is well. */
 static int open_socket(hf__link *l, int family, const struct sockaddr *address, socklen_t length) {
     l->fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -137,10 +157,12 @@ static void cannot_connect(hf__link *l, int error, hf__time now) {
 static bool connecting(hf__link *l, int error, hf__time now) {
     if (error == EINPROGRESS)
         l->state = HF__LINK_CONNECTING;
-    else if (error == 0)
-        log_in(l, now);
-    else
+    else if (error)
         close_reset(l);
+    else if (l->url->scheme == HF__SCHEME_REDIS_TLS)
+        start_tls(l, now);
+    else
+        log_in(l, now);
     return error == EINPROGRESS || error == 0;
 }
 
@@ -231,20 +253,40 @@ static void came_up(hf__link *l) {
 
 static void broke(hf__link *l, const char *why, hf__time now) {
     fail(l, HF_UNREACHABLE,
-         hf__line(l->state == HF__LINK_LOGIN ? "%s closed the connection at login: %s"
-                                             : "the connection to %s broke: %s",
+         hf__line(l->state != HF__LINK_UP ? "%s closed the connection at login: %s"
+                                          : "the connection to %s broke: %s",
                   l->where, why),
          now);
 }
 
-static void fed(hf__link *l, const char *bytes, size_t length) {
+static void fed_plain(hf__link *l, const char *bytes, size_t length, hf__time now) {
     char *detail = NULL;
-    hf__time now = hf__now();
     hf_result r = hf__session_feed(&l->session, bytes, length, now, &detail);
     if (r)
         fail(l, r, detail, now);
     else if (l->state == HF__LINK_LOGIN && l->session.state == HF__READY)
         came_up(l);
+}
+
+static void fed_records(hf__link *l, const char *bytes, size_t length, hf__time now) {
+    char *detail = NULL;
+    hf__buffer_cut(&l->plain, 0);
+    hf_result r = hf__tls_feed(l->tls, bytes, length, &l->plain, &l->sealed, &detail);
+    if (r) {
+        char *line = hf__line("%s: %s", l->where, detail ? detail : hf_result_text(r));
+        free(detail);
+        fail(l, r, line, now);
+        return;
+    }
+    if (l->state == HF__LINK_TLS && hf__tls_ready(l->tls)) log_in(l, now);
+    if (l->plain.length) fed_plain(l, l->plain.data, l->plain.length, now);
+}
+
+static void fed(hf__link *l, const char *bytes, size_t length) {
+    if (l->tls)
+        fed_records(l, bytes, length, hf__now());
+    else
+        fed_plain(l, bytes, length, hf__now());
 }
 
 static void read_some(hf__link *l, pthread_mutex_t *mutex) {
@@ -270,9 +312,14 @@ static bool refill(hf__link *l) {
     if (l->sent < l->sending.length) return true;
     hf__buffer_cut(&l->sending, 0);
     l->sent = 0;
+    hf__buffer *out = l->tls ? &l->sealed : &l->session.out;
+    if (l->tls && hf__tls_ready(l->tls) && l->session.out.length) {
+        hf__tls_seal(l->tls, l->session.out.data, l->session.out.length, &l->sealed);
+        hf__buffer_cut(&l->session.out, 0);
+    }
     hf__buffer swap = l->sending;
-    l->sending = l->session.out;
-    l->session.out = swap;
+    l->sending = *out;
+    *out = swap;
     return l->sending.length > 0;
 }
 
@@ -294,10 +341,17 @@ static bool write_some(hf__link *l, pthread_mutex_t *mutex) {
     return !l->want_write;
 }
 
+static bool connected_state(const hf__link *l) {
+    return l->state == HF__LINK_UP || l->state == HF__LINK_LOGIN || l->state == HF__LINK_TLS;
+}
+
 void hf__link_flush(hf__link *l, pthread_mutex_t *mutex) {
-    while ((l->state == HF__LINK_UP || l->state == HF__LINK_LOGIN) && !l->writing &&
-           !l->want_write && refill(l))
-        if (!write_some(l, mutex)) return;
+    while (connected_state(l) && !l->writing && !l->want_write && refill(l)) {
+        if (l->sending.failed)
+            broke(l, "no memory to encrypt", hf__now());
+        else if (!write_some(l, mutex))
+            return;
+    }
 }
 
 /* ---- The table's side ---- */
@@ -309,6 +363,7 @@ int hf__link_pollset(hf__link *l, struct pollfd *fd, bool reading) {
         *fd = (struct pollfd){.fd = hf__resolve_fd(l->resolve), .events = POLLIN};
         return 1;
     case HF__LINK_CONNECTING: fd->events = POLLOUT; return 1;
+    case HF__LINK_TLS:
     case HF__LINK_LOGIN: fd->events = POLLIN; break;
     case HF__LINK_UP: fd->events = reading ? POLLIN : POLLRDHUP; break;
     default: return 0;
@@ -322,6 +377,7 @@ void hf__link_ready(hf__link *l, short events, pthread_mutex_t *mutex) {
     switch (l->state) {
     case HF__LINK_RESOLVING: resolved(l, hf__now()); return;
     case HF__LINK_CONNECTING: connected(l, hf__now()); return;
+    case HF__LINK_TLS:
     case HF__LINK_LOGIN:
     case HF__LINK_UP:
         if (events & POLLOUT) l->want_write = false;
@@ -334,6 +390,7 @@ void hf__link_ready(hf__link *l, short events, pthread_mutex_t *mutex) {
 static void timed_out(hf__link *l, hf__time now) {
     const char *what = l->state == HF__LINK_RESOLVING    ? "the name look-up of"
                        : l->state == HF__LINK_CONNECTING ? "connecting to"
+                       : l->state == HF__LINK_TLS        ? "the TLS handshake with"
                                                          : "the login at";
     fail(l, HF_UNREACHABLE,
          hf__line("%s %s took longer than connect_timeout (%" PRId64 " ms)", what, l->where,
@@ -352,6 +409,7 @@ void hf__link_tick(hf__link *l, hf__time now) {
         if (now >= l->retry_at) attempt(l, now);
         break;
     case HF__LINK_RESOLVING:
+    case HF__LINK_TLS:
     case HF__LINK_LOGIN:
         if (now >= l->attempt_until) timed_out(l, now);
         break;
@@ -379,6 +437,7 @@ hf__time hf__link_due(const hf__link *l) {
     switch (l->state) {
     case HF__LINK_IDLE: return l->retry_at;
     case HF__LINK_RESOLVING:
+    case HF__LINK_TLS:
     case HF__LINK_LOGIN: return l->attempt_until;
     case HF__LINK_CONNECTING: return hf__sooner(l->attempt_until, l->address_until);
     case HF__LINK_UP: return hf__sooner(answer_due(l), hf__session_due(&l->session));
@@ -413,5 +472,7 @@ void hf__link_fini(hf__link *l, bool forked) {
     if (!forked) forget_addresses(l);
     hf__session_fini(&l->session);
     hf__buffer_fini(&l->sending);
+    hf__buffer_fini(&l->sealed);
+    hf__buffer_fini(&l->plain);
     free(l->down_detail);
 }

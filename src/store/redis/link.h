@@ -1,9 +1,9 @@
 /*
  * The half of the Redis store that does I/O: one connection, made again whenever it breaks.
  *
- *   IDLE --retry_at--> RESOLVING --> CONNECTING --> LOGIN --> UP
- *    ^  \--unix socket, digits-----------^            |        |
- *    +------------------- any failure ----------------+--------+
+ *   IDLE --retry_at--> RESOLVING --> CONNECTING --> [TLS] --> LOGIN --> UP
+ *    ^  \--unix socket, digits-----------^             |         |       |
+ *    +------------------- any failure -----------------+---------+-------+
  *                                                       (BREAKING while a thread still has the socket)
  *
  * Invariants
@@ -18,11 +18,13 @@
 
 #include "store/redis/resolve.h"
 #include "store/redis/session.h"
+#include "store/redis/tls.h"
 
 typedef enum hf__link_state {
     HF__LINK_IDLE,
     HF__LINK_RESOLVING,
     HF__LINK_CONNECTING,
+    HF__LINK_TLS,
     HF__LINK_LOGIN,
     HF__LINK_UP,
     HF__LINK_BREAKING,
@@ -48,6 +50,9 @@ typedef struct hf__link {
     bool reading, writing, want_write;
     hf__buffer sending; /* the writer's, while `writing` */
     size_t sent;
+
+    hf__tls *tls;             /* rediss://, while connected */
+    hf__buffer sealed, plain; /* its records to send; and what was in those received */
 
     hf_result down_result; /* why the last attempt failed; HF_OK: not known, or up */
     char *down_detail;

@@ -1,0 +1,184 @@
+/* Answers that do not come, and requests that are executed after their client gave up (F12, F13, F14). */
+#include "fault.h"
+
+/* A client whose next answer is lost together with its connection. `away`: nor can it reconnect. */
+static void lose_next_answer(bed *b, bool away) {
+    calls_reset(b);
+    t_proxy_drop_answers(b->proxy, 1);
+    if (away) t_proxy_refuse(b->proxy, true);
+}
+
+/* ---- F12: the acquire's answer is lost ------------------------------------------------------------- */
+
+static void check_counts_once(bed *b, int64_t wait_ms) {
+    hf_client *client = bed_through(b, NULL);
+    uint64_t acquired = stats_of(client).acquired;
+    lose_next_answer(b, false);
+    hf_hold *hold = TAKE(client, .wait_ms = wait_ms);
+    assert_int_equal(stats_of(client).reconnects, 1);
+    assert_int_equal(stats_of(client).acquired, acquired + 1);
+    check_held(b, hold);
+    assert_int_equal(calls(b, "set"), 1); /* every grant writes a fence: it was granted once */
+    hf_info *info = NULL;
+    T_HF(HF_OK, hf_inspect(client, LOCK, &info));
+    assert_int_equal(info->count, 1);
+    hf_info_free(info);
+    FREE(hold);
+    assert_false(on_server(b));
+}
+
+static void F12_an_acquire_whose_answer_was_lost_counts_once(void **state) {
+    check_counts_once(*state, SOON_MS);
+}
+
+static void F12_a_try_whose_answer_was_lost_counts_once(void **state) {
+    check_counts_once(*state, 0);
+}
+
+/* The server has granted it and stays away: nothing is known, and it is undone once it is back. */
+static void check_unknown(bed *b, const hf_options *options, const hf_client_options *limits) {
+    hf_client *client = bed_through(b, limits);
+    lose_next_answer(b, true);
+    attempt_end(attempt_start(b, client, options), HF_UNKNOWN_OUTCOME);
+    assert_true(on_server(b));
+    t_proxy_refuse(b->proxy, false);
+    UNTIL(!on_server(b)); /* long before its lease of 30 s */
+    assert_int_equal(calls(b, "set"), 1);
+    FREE(TAKE(client));
+}
+
+static void F12_an_outcome_that_is_not_known_is_said_and_undone(void **state) {
+    check_unknown(*state, &(hf_options){.wait_ms = 300}, NULL);
+}
+
+static void F12_a_try_with_an_outcome_that_is_not_known_is_undone(void **state) {
+    check_unknown(*state, NULL, &(hf_client_options){.outage_ms = 300});
+}
+
+static void F12_the_command_timeout_bounds_a_try_that_is_not_answered(void **state) {
+    check_unknown(*state, NULL, &(hf_client_options){.command_timeout_ms = t_patience(300)});
+}
+
+/* The trouble that a wait rode out before does not make an answer that is lost now a refusal. */
+static void F12_an_outcome_is_not_known_also_after_trouble_that_passed(void **state) {
+    bed *b = *state;
+    hf_client *client = bed_through(b, NULL);
+    calls_reset(b);
+    set_config(b, "min-replicas-to-write", "1");
+    attempt *a = attempt_sent(b, client, &(hf_options){.wait_ms = t_patience(1000)});
+    UNTIL(calls(b, "evalsha") >= 3); /* it was refused, and asks again */
+    t_proxy_withhold(b->proxy, T_TO_SERVER, true);
+    t_proxy_wait_bytes(b->proxy, T_TO_SERVER, t_proxy_bytes(b->proxy, T_TO_SERVER) + 1, SOON_MS);
+    t_proxy_withhold(b->proxy, T_TO_CLIENT, true);
+    set_config(b, "min-replicas-to-write", "0");
+    t_proxy_withhold(b->proxy, T_TO_SERVER, false);
+    UNTIL(on_server(b));
+    attempt_end(a, HF_UNKNOWN_OUTCOME);
+    t_proxy_withhold(b->proxy, T_TO_CLIENT, false);
+    UNTIL(!on_server(b));
+}
+
+/* ---- F13: executed after the client gave up --------------------------------------------------------- */
+
+static void F13_an_acquire_executed_after_its_wait_does_not_act(void **state) {
+    bed *b = *state;
+    hf_client *client = bed_through(b, NULL);
+    t_proxy_withhold(b->proxy, T_TO_SERVER, true);
+    attempt_end(attempt_sent(b, client, &(hf_options){.wait_ms = 200}), HF_UNKNOWN_OUTCOME);
+    calls_reset(b);
+    t_proxy_withhold(b->proxy, T_TO_SERVER, false);
+    UNTIL(calls(b, "evalsha") >= 2); /* the acquire, and the release behind it */
+    assert_int_equal(t_redis_int(b->redis, "EXISTS " KEY " " FENCE), 0);
+    FREE(TAKE(client));
+}
+
+/* Cancelling ends the wait long before the time up to which the request may act. */
+static attempt *cancelled_while_sent(bed *b, hf_client *client, hf_cancel *cancel) {
+    t_proxy_withhold(b->proxy, T_TO_SERVER, true);
+    attempt *a =
+        attempt_sent(b, client, &(hf_options){.wait_ms = HF_FOREVER, .cancel = cancel});
+    hf_cancel_fire(cancel);
+    attempt_end(a, HF_CANCELLED);
+    return a;
+}
+
+static void F13_an_acquire_executed_after_a_cancel_is_released(void **state) {
+    bed *b = *state;
+    hf_client *client = bed_through(b, NULL);
+    hf_cancel *cancel = hf_cancel_new();
+    cancelled_while_sent(b, client, cancel);
+    calls_reset(b);
+    t_proxy_withhold(b->proxy, T_TO_SERVER, false);
+    UNTIL(calls(b, "set") == 1); /* granted, to nobody */
+    UNTIL(!on_server(b));
+    assert_int_equal(calls(b, "del"), 1);
+    hf_cancel_free(cancel);
+}
+
+/* Where the client is gone for good nobody can release it: it ends with its lease. */
+static void F13_an_orphan_ends_with_its_lease(void **state) {
+    bed *b = *state;
+    hf_client *client = bed_through(b, NULL), *next = bed_direct(b);
+    int64_t lease_ms = 400;
+    t_proxy_withhold(b->proxy, T_TO_CLIENT, true);
+    attempt *a = attempt_start(b, client, &(hf_options){.wait_ms = 100, .lease_ms = lease_ms});
+    UNTIL(on_server(b));
+    assert_in_range(server_ttl_ms(b), 0, lease_ms);
+    t_proxy_refuse(b->proxy, true);
+    t_proxy_cut(b->proxy);
+    attempt_end(a, HF_UNKNOWN_OUTCOME);
+    bed_close(b, client);
+    FREE(TAKE(next, .wait_ms = t_patience(SOON_MS)));
+}
+
+/* ---- F14: the renewal's answer is lost -------------------------------------------------------------- */
+
+static void F14_a_renewal_whose_answer_was_lost_leaves_the_old_deadline(void **state) {
+    bed *b = *state;
+    hf_client *client = bed_through(b, NULL);
+    hf_hold *hold = TAKE(client, .lease_ms = t_patience(1500));
+    uint64_t renewed = stats_of(client).renewed;
+    int64_t ttl = server_ttl_ms(b), left = hf_remaining_ms(hold);
+    lose_next_answer(b, true);
+    UNTIL(ttl_grew(b, &ttl)); /* the server has renewed it */
+    for (int i = 0; i < 20; i++, t_sleep_ms(5)) {
+        assert_true(hf_remaining_ms(hold) <= left);
+        left = hf_remaining_ms(hold);
+    }
+    assert_true(stats_of(client).renewed == renewed);
+    t_proxy_refuse(b->proxy, false);
+    UNTIL(hf_remaining_ms(hold) > left); /* a later renewal was answered */
+    check_held(b, hold);
+    FREE(hold);
+}
+
+static void F14_an_extension_whose_answer_was_lost_is_not_known(void **state) {
+    bed *b = *state;
+    hf_client *client = bed_through(b, NULL);
+    hf_hold *hold = TAKE(client, .lease_ms = t_patience(5000));
+    lose_next_answer(b, true);
+    T_HF(HF_UNKNOWN_OUTCOME, hf_extend(hold, t_patience(60000)));
+    assert_true(hf_remaining_ms(hold) <= t_patience(5000));
+    assert_true(server_ttl_ms(b) > t_patience(5000));
+    T_HF(HF_UNREACHABLE, hf_extend(hold, t_patience(60000))); /* nothing was sent */
+    t_proxy_refuse(b->proxy, false);
+    UNTIL(hf_extend(hold, t_patience(60000)) == HF_OK);
+    assert_true(hf_remaining_ms(hold) > t_patience(5000));
+    FREE(hold);
+}
+
+static const struct CMUnitTest tests[] = {
+    FAULT_TEST(F12_an_acquire_whose_answer_was_lost_counts_once),
+    FAULT_TEST(F12_a_try_whose_answer_was_lost_counts_once),
+    FAULT_TEST(F12_an_outcome_that_is_not_known_is_said_and_undone),
+    FAULT_TEST(F12_a_try_with_an_outcome_that_is_not_known_is_undone),
+    FAULT_TEST(F12_the_command_timeout_bounds_a_try_that_is_not_answered),
+    FAULT_TEST(F12_an_outcome_is_not_known_also_after_trouble_that_passed),
+    FAULT_TEST(F13_an_acquire_executed_after_its_wait_does_not_act),
+    FAULT_TEST(F13_an_acquire_executed_after_a_cancel_is_released),
+    FAULT_TEST(F13_an_orphan_ends_with_its_lease),
+    FAULT_TEST(F14_a_renewal_whose_answer_was_lost_leaves_the_old_deadline),
+    FAULT_TEST(F14_an_extension_whose_answer_was_lost_is_not_known),
+};
+
+FAULT_MAIN(tests)

@@ -1,0 +1,309 @@
+/*
+ * Bytes that arrive late: those of a connection that was closed, after those of its successor (F15,
+ * F51), and answers that are late, cut off or in pieces (F16, F18).
+ */
+#include "fault.h"
+
+#include <inttypes.h>
+
+/* What the proxy holds back of the client's connection is detached from it: the client reconnects,
+   and the server gets it when the test says so. */
+static void detach(bed *b) {
+    assert_true(t_proxy_detach(b->proxy) > 0);
+}
+
+/* The server understood the late bytes, and this is what it answered. */
+static void deliver(bed *b, const char *answer) {
+    assert_true(t_proxy_deliver(b->proxy) > 0);
+    if (!strstr(t_proxy_late_answers(b->proxy), answer))
+        t_fail("the late bytes were answered: %s", t_proxy_late_answers(b->proxy));
+}
+
+/* ---- Late releases ------------------------------------------------------------------------------- */
+
+/* A release whose bytes are still under way when its client has reconnected and released again. */
+static void release_late(bed *b, hf_hold *hold) {
+    t_proxy_withhold(b->proxy, T_TO_SERVER, true);
+    T_HF(HF_UNKNOWN_OUTCOME, hf_release(hold));
+    detach(b);
+    UNTIL(!on_server(b));
+}
+
+static hf_client *client_of_late_releases(bed *b) {
+    return bed_through(b, &(hf_client_options){.command_timeout_ms = t_patience(300)});
+}
+
+static void F15_a_late_release_leaves_the_next_owner_alone(void **state) {
+    bed *b = *state;
+    hf_client *client = client_of_late_releases(b), *next = bed_direct(b);
+    release_late(b, TAKE(client));
+    hf_hold *hold = TAKE(next);
+    deliver(b, "*2\r\n:0\r\n");
+    check_held(b, hold);
+    FREE(hold);
+}
+
+static void F51_a_late_release_leaves_the_next_hold_of_its_own_client_alone(void **state) {
+    bed *b = *state;
+    hf_client *client = client_of_late_releases(b);
+    release_late(b, TAKE(client));
+    hf_hold *hold = TAKE(client, .wait_ms = t_patience(SOON_MS));
+    deliver(b, "*2\r\n:0\r\n");
+    check_held(b, hold);
+    FREE(hold);
+}
+
+/* ---- Late renewals ------------------------------------------------------------------------------- */
+
+/* An extension to a minute whose bytes are still under way when its hold has been released. */
+static void extend_late(bed *b, hf_client *client) {
+    hf_hold *hold = TAKE(client, .lease_ms = t_patience(10000));
+    t_proxy_withhold(b->proxy, T_TO_SERVER, true);
+    T_HF(HF_UNKNOWN_OUTCOME, hf_extend(hold, t_patience(60000)));
+    detach(b);
+    UNTIL(hf_release(hold) == HF_OK);
+}
+
+static void check_late_renewal(bed *b, hf_client *next) {
+    extend_late(b, client_of_late_releases(b));
+    hf_hold *hold = TAKE(next, .lease_ms = t_patience(10000), .wait_ms = t_patience(SOON_MS));
+    deliver(b, "*2\r\n:0\r\n");
+    assert_in_range(server_ttl_ms(b), 0, t_patience(10000));
+    assert_int_equal(t_redis_int(b->redis, "HLEN " KEY), 5);
+    check_held(b, hold);
+    FREE(hold);
+}
+
+static void F51_a_late_renewal_leaves_the_next_owner_alone(void **state) {
+    check_late_renewal(*state, bed_direct(*state));
+}
+
+static void F51_a_late_renewal_brings_nothing_back(void **state) {
+    bed *b = *state;
+    extend_late(b, client_of_late_releases(b));
+    deliver(b, "*2\r\n:0\r\n");
+    assert_false(on_server(b));
+}
+
+/* ---- Late acquires ------------------------------------------------------------------------------- */
+
+/* An acquire sent on a connection that breaks; sent again on the next one, it is granted. */
+static hf_hold *take_on_second_connection(bed *b, hf_client *client, int64_t wait_ms) {
+    t_proxy_withhold(b->proxy, T_TO_SERVER, true);
+    attempt *a = attempt_sent(b, client, &(hf_options){.wait_ms = wait_ms});
+    detach(b);
+    return attempt_end(a, HF_OK);
+}
+
+static void F51_a_late_acquire_does_not_bring_a_released_lock_back(void **state) {
+    bed *b = *state;
+    hf_client *client = bed_through(b, NULL);
+    FREE(take_on_second_connection(b, client, t_patience(SOON_MS)));
+    deliver(b, "*2\r\n:2\r\n");
+    assert_false(on_server(b));
+    FREE(TAKE(client)); /* only the old number is refused */
+}
+
+static void F51_a_late_try_does_not_bring_a_released_lock_back(void **state) {
+    bed *b = *state;
+    hf_client *client = bed_through(b, NULL);
+    FREE(take_on_second_connection(b, client, 0));
+    deliver(b, "*2\r\n:2\r\n");
+    assert_false(on_server(b));
+}
+
+/* While it is held, the same request once more changes nothing but what it may: the lease. */
+static void F51_a_late_acquire_of_a_hold_that_is_held_counts_once(void **state) {
+    bed *b = *state;
+    hf_client *client = bed_through(b, NULL);
+    hf_hold *hold = take_on_second_connection(b, client, t_patience(SOON_MS));
+    deliver(b, "*3\r\n:1\r\n");
+    check_held(b, hold);
+    FREE(hold);
+    assert_false(on_server(b));
+}
+
+static void F51_a_late_acquire_is_refused_also_after_others_have_held(void **state) {
+    bed *b = *state;
+    hf_client *client = bed_through(b, NULL), *other = bed_direct(b);
+    FREE(take_on_second_connection(b, client, t_patience(SOON_MS)));
+    hf_hold *hold = TAKE(other);
+    uint64_t token = hf_fence(hold);
+    FREE(hold);
+    hold = TAKE(client);
+    assert_true(hf_fence(hold) > token);
+    FREE(hold);
+    deliver(b, "*2\r\n:2\r\n");
+    assert_false(on_server(b));
+}
+
+/* Two clients whose acquires are late at once: what is remembered of one must not replace the other. */
+static void F51_late_acquires_of_two_clients_are_both_refused(void **state) {
+    bed *b = *state;
+    hf_client *client = bed_through(b, NULL);
+    t_proxy *mine = b->proxy;
+    b->proxy = NULL;
+    hf_client *other = bed_through(b, NULL);
+    t_proxy *others = b->proxy;
+    b->proxy = mine;
+    FREE(take_on_second_connection(b, client, t_patience(SOON_MS)));
+    b->proxy = others;
+    FREE(take_on_second_connection(b, other, t_patience(SOON_MS)));
+    b->proxy = mine;
+    (void)t_proxy_deliver(mine);
+    bool first = on_server(b);
+    (void)t_proxy_deliver(others);
+    bed_close(b, other);
+    t_proxy_free(others);
+    assert_false(first);
+    assert_false(on_server(b));
+}
+
+/* An acquire that gave up: its first sending is late, and its second was told that another holds. */
+static attempt *told_busy_on_second_connection(bed *b, const hf_options *options) {
+    hf_client *client = bed_through(b, NULL);
+    t_proxy_withhold(b->proxy, T_TO_SERVER, true);
+    attempt *a = attempt_sent(b, client, options);
+    detach(b);
+    return a;
+}
+
+static void F51_a_late_acquire_of_a_try_that_was_told_busy_takes_nothing(void **state) {
+    bed *b = *state;
+    hf_hold *hold = TAKE(bed_direct(b));
+    attempt_end(told_busy_on_second_connection(b, NULL), HF_BUSY);
+    FREE(hold);
+    (void)t_proxy_deliver(b->proxy);
+    UNTIL(!on_server(b)); /* it may be granted, and then is released: not an orphan for a lease */
+}
+
+static void F51_a_late_acquire_of_a_cancelled_wait_takes_nothing(void **state) {
+    bed *b = *state;
+    hf_hold *hold = TAKE(bed_direct(b));
+    hf_cancel *cancel = hf_cancel_new();
+    attempt *a = told_busy_on_second_connection(
+        b, &(hf_options){.wait_ms = HF_FOREVER, .cancel = cancel});
+    calls_reset(b);
+    UNTIL(calls(b, "evalsha") >= 2); /* registered again, and told that another holds */
+    hf_cancel_fire(cancel);
+    attempt_end(a, HF_CANCELLED);
+    FREE(hold);
+    (void)t_proxy_deliver(b->proxy);
+    UNTIL(!on_server(b));
+    hf_cancel_free(cancel);
+}
+
+static void F51_a_late_acquire_of_a_wait_cancelled_unanswered_takes_nothing(void **state) {
+    bed *b = *state;
+    hf_client *client = bed_through(b, NULL);
+    hf_cancel *cancel = hf_cancel_new();
+    t_proxy_withhold(b->proxy, T_TO_SERVER, true);
+    attempt *a = attempt_sent(b, client, &(hf_options){.wait_ms = HF_FOREVER, .cancel = cancel});
+    hf_cancel_fire(cancel);
+    attempt_end(a, HF_CANCELLED);
+    calls_reset(b);
+    detach(b);
+    UNTIL(calls(b, "set") >= 1); /* the release behind it has left its mark */
+    deliver(b, "*2\r\n:2\r\n");
+    assert_false(on_server(b));
+    hf_cancel_free(cancel);
+}
+
+/* ---- F16: every answer to its own question ---------------------------------------------------------- */
+
+enum { THREADS = 8 };
+
+typedef struct crowd {
+    hf_client *client;
+    atomic_int stop, strangers, rounds, failures;
+} crowd;
+
+/* What the store says of this thread's lock must be what this thread did. */
+static void look_for_strangers(crowd *c, const char *name, uint64_t owner, const hf_hold *hold) {
+    hf_info *info = NULL;
+    char text[32];
+    if (hf_inspect(c->client, name, &info) != HF_OK) return; /* its connection broke: no answer */
+    snprintf(text, sizeof text, "o%" PRIu64, owner);
+    bool lost = !hf_held(hold);
+    if (!lost && (info->token != hf_fence(hold) || strcmp(info->owner, text) != 0))
+        atomic_fetch_add(&c->strangers, 1);
+    hf_info_free(info);
+}
+
+static void ask_for_my_own(int index, void *arg) {
+    crowd *c = arg;
+    char name[32];
+    uint64_t owner = 1000 + (uint64_t)index;
+    snprintf(name, sizeof name, "own-%d", index);
+    while (!atomic_load(&c->stop)) {
+        hf_hold *hold = NULL;
+        hf_options options = {.wait_ms = t_patience(20000), .owner = owner};
+        if (hf_acquire(c->client, name, &options, &hold) != HF_OK) {
+            atomic_fetch_add(&c->failures, 1);
+            continue;
+        }
+        look_for_strangers(c, name, owner, hold);
+        if (hf_break(c->client, name, 1) == HF_OK) atomic_fetch_add(&c->strangers, 1);
+        hf_result r = hf_release(hold);
+        if (r != HF_OK && r != HF_UNKNOWN_OUTCOME) atomic_fetch_add(&c->failures, 1);
+        atomic_fetch_add(&c->rounds, 1);
+    }
+}
+
+static void F16_late_answers_go_to_nobody_else(void **state) {
+    static crowd c;
+    bed *b = *state;
+    c = (crowd){.client = bed_through(b, NULL)};
+    t_threads *threads = t_threads_start(THREADS, ask_for_my_own, &c);
+    for (int i = 0; i < 12; i++) {
+        int seen = atomic_load(&c.rounds);
+        t_proxy_delay(b->proxy, T_TO_CLIENT, i % 3 * 10);
+        UNTIL(atomic_load(&c.rounds) >= seen + THREADS);
+        t_proxy_cut(b->proxy);
+    }
+    atomic_store(&c.stop, 1);
+    t_threads_join(threads, 4 * SOON_MS);
+    assert_int_equal(atomic_load(&c.strangers), 0);
+    assert_int_equal(atomic_load(&c.failures), 0);
+    assert_true(stats_of(c.client).reconnects >= 12);
+}
+
+/* ---- F18: answers in pieces ------------------------------------------------------------------------- */
+
+static void F18_answers_in_single_bytes_are_understood(void **state) {
+    bed *b = *state;
+    hf_client *client = bed_through(b, NULL);
+    hf_info *info = NULL;
+    t_proxy_slice(b->proxy, T_TO_CLIENT, 1);
+    t_proxy_slice(b->proxy, T_TO_SERVER, 1);
+    t_proxy_cut(b->proxy); /* the login too */
+    hf_hold *hold = TAKE(client, .wait_ms = t_patience(SOON_MS)), *again = TAKE(client);
+    T_HF(HF_OK, hf_extend(hold, t_patience(60000)));
+    T_HF(HF_OK, hf_inspect(client, LOCK, &info));
+    assert_int_equal(info->count, 2);
+    assert_true(info->token == hf_fence(hold));
+    hf_info_free(info);
+    check_held(b, hold);
+    FREE(again);
+    FREE(hold);
+    assert_false(on_server(b));
+}
+
+static const struct CMUnitTest tests[] = {
+    FAULT_TEST(F15_a_late_release_leaves_the_next_owner_alone),
+    FAULT_TEST(F51_a_late_release_leaves_the_next_hold_of_its_own_client_alone),
+    FAULT_TEST(F51_a_late_renewal_leaves_the_next_owner_alone),
+    FAULT_TEST(F51_a_late_renewal_brings_nothing_back),
+    FAULT_TEST(F51_a_late_acquire_does_not_bring_a_released_lock_back),
+    FAULT_TEST(F51_a_late_try_does_not_bring_a_released_lock_back),
+    FAULT_TEST(F51_a_late_acquire_of_a_hold_that_is_held_counts_once),
+    FAULT_TEST(F51_a_late_acquire_is_refused_also_after_others_have_held),
+    FAULT_TEST(F51_late_acquires_of_two_clients_are_both_refused),
+    FAULT_TEST(F51_a_late_acquire_of_a_try_that_was_told_busy_takes_nothing),
+    FAULT_TEST(F51_a_late_acquire_of_a_cancelled_wait_takes_nothing),
+    FAULT_TEST(F51_a_late_acquire_of_a_wait_cancelled_unanswered_takes_nothing),
+    FAULT_TEST(F16_late_answers_go_to_nobody_else),
+    FAULT_TEST(F18_answers_in_single_bytes_are_understood),
+};
+
+FAULT_MAIN(tests)

@@ -1,0 +1,131 @@
+/*
+ * Processes that are stopped past their lease, or killed (F3, F46).
+ *
+ * A child holds the lock through a client of its own, and shares a stage with the test. Children are
+ * started before the test opens clients: see t_proc.h on threads.
+ */
+#include "fault.h"
+
+#include <signal.h>
+
+typedef struct stage {
+    char url[256];
+    int64_t lease_ms;
+    atomic_int ready, go; /* the child holds; the test has stopped it for long enough */
+    /* what the child saw from then on */
+    atomic_int held_after, lost_calls;
+    atomic_int released; /* the result of its release */
+} stage;
+
+static stage *stage_new(bed *b, int64_t lease_ms) {
+    stage *s = t_shared_new(sizeof *s);
+    snprintf(s->url, sizeof s->url, "%s", t_redis_url(b->redis));
+    s->lease_ms = lease_ms;
+    return s;
+}
+
+static void count_in_stage(hf_hold *hold, void *arg) {
+    stage *s = arg;
+    (void)hold;
+    atomic_fetch_add(&s->lost_calls, 1);
+}
+
+static hf_hold *hold_in_child(stage *s, hf_client **client) {
+    T_HF(HF_OK, hf_open(s->url, NULL, client));
+    hf_hold *hold =
+        TAKE(*client, .lease_ms = s->lease_ms, .on_lost = count_in_stage, .arg = s);
+    atomic_store(&s->ready, 1);
+    return hold;
+}
+
+/* Ask whether it is held without a pause, so that the first answer after the stop is among them. */
+static int ask_over_a_stop(void *arg) {
+    stage *s = arg;
+    hf_client *client = NULL;
+    hf_hold *hold = hold_in_child(s, &client);
+    int gone;
+    do {
+        gone = atomic_load(&s->go);
+        int32_t held = hf_held(hold);
+        int64_t left = hf_remaining_ms(hold);
+        if (gone && (held || left)) atomic_store(&s->held_after, 1);
+    } while (!gone);
+    atomic_store(&s->released, hf_release(hold));
+    hf_close(client);
+    return 0;
+}
+
+static t_proc *start_holder(stage *s, t_proc_fn *fn) {
+    t_proc *child = t_proc_start(fn, s);
+    UNTIL(atomic_load(&s->ready));
+    return child;
+}
+
+/* Stop the child until its lease is over on the server, and let it go on. */
+static void check_stopped(bed *b, stage *s, t_proc *child, bool taken) {
+    t_proc_kill(child, SIGSTOP);
+    UNTIL(!on_server(b));
+    hf_hold *next = taken ? TAKE(bed_direct(b)) : NULL;
+    uint64_t token = server_token(b);
+    atomic_store(&s->go, 1);
+    t_proc_kill(child, SIGCONT);
+    assert_int_equal(t_proc_wait(child, SOON_MS), 0);
+    assert_int_equal(atomic_load(&s->held_after), 0);
+    assert_int_equal(atomic_load(&s->released), HF_LOST);
+    assert_in_range(atomic_load(&s->lost_calls), 0, 1);
+    assert_true(server_token(b) == token); /* 0 where nobody took it: it was not made again */
+    if (next) {
+        assert_int_equal(hf_held(next), 1);
+        FREE(next);
+    }
+}
+
+static void stop_holder(void **state, bool taken) {
+    bed *b = *state;
+    stage *s = stage_new(b, t_patience(500));
+    check_stopped(b, s, start_holder(s, ask_over_a_stop), taken);
+    t_shared_free(s, sizeof *s);
+}
+
+static void F03_a_process_stopped_past_its_lease_knows_at_its_first_call(void **state) {
+    stop_holder(state, false);
+}
+
+static void F03_a_process_stopped_past_its_lease_leaves_the_next_holder_alone(void **state) {
+    stop_holder(state, true);
+}
+
+static int hold_until_killed(void *arg) {
+    hf_client *client = NULL;
+    (void)hold_in_child(arg, &client);
+    t_sleep_ms(t_patience(60000));
+    return 1; /* it should have been killed by now */
+}
+
+static void F46_a_killed_process_frees_its_lock_after_the_lease_and_not_before(void **state) {
+    bed *b = *state;
+    stage *s = stage_new(b, t_patience(700));
+    t_proc *child = start_holder(s, hold_until_killed);
+    int64_t ttl = server_ttl_ms(b);
+    UNTIL(ttl_grew(b, &ttl)); /* it is not only the first lease that counts */
+    t_proc_kill(child, SIGKILL);
+    assert_int_equal(t_proc_wait(child, SOON_MS), 128 + SIGKILL);
+    hf_client *client = bed_direct(b);
+    uint64_t token = server_token(b);
+    int64_t killed = t_now_ms(), left = server_ttl_ms(b);
+    assert_true(left > 0);
+    REFUSED(HF_BUSY, client, 0);
+    hf_hold *hold = TAKE(client, .wait_ms = t_patience(SOON_MS));
+    assert_true(t_now_ms() - killed >= left - 1);
+    assert_true(hf_fence(hold) > token);
+    FREE(hold);
+    t_shared_free(s, sizeof *s);
+}
+
+static const struct CMUnitTest tests[] = {
+    FAULT_TEST(F03_a_process_stopped_past_its_lease_knows_at_its_first_call),
+    FAULT_TEST(F03_a_process_stopped_past_its_lease_leaves_the_next_holder_alone),
+    FAULT_TEST(F46_a_killed_process_frees_its_lock_after_the_lease_and_not_before),
+};
+
+FAULT_MAIN(tests)

@@ -1,0 +1,698 @@
+/*
+ * The half of the Redis store that knows the protocol, fed by hand: no socket, no clock.
+ *
+ * A test says what the server answers, and looks at what the session has to send and at how the
+ * operations are completed.
+ */
+#include "t.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/redis/script.h"
+#include "store/redis/session.h"
+#include "store/redis/trouble.h"
+
+#define CLIENT "11111111-2222-4333-8444-555555555555"
+#define NOW    (100 * HF__SEC)
+#define TIME   "*2\r\n$4\r\n1000\r\n$3\r\n500\r\n" /* 1000.000500 s */
+#define SERVER INT64_C(1000000500)                 /* the same in µs */
+
+struct fixture {
+    hf__url url;
+    hf__identity who;
+    hf__log log;
+    hf__session s;
+    hf__op op[4];
+    hf__sight sight;
+};
+
+static int set_up(void **state) {
+    struct fixture *f = calloc(1, sizeof *f);
+    if (!f || hf__url_parse(&f->url, "redis://h")) return -1;
+    f->who = (hf__identity){.client = CLIENT, .pid = 7, .host = "ho", .program = "pr"};
+    hf__log_init(&f->log, NULL, NULL, 0);
+    *state = f;
+    return hf__session_init(&f->s, &f->url, &f->who, &f->log, "h:6379") ? 0 : -1;
+}
+
+static int tear_down(void **state) {
+    struct fixture *f = *state;
+    hf__session_fini(&f->s);
+    hf__url_fini(&f->url);
+    for (size_t i = 0; i < 4; i++) free(f->op[i].detail);
+    free(f);
+    return 0;
+}
+
+/* ---- Steps ---- */
+
+static void feed_at(struct fixture *f, const char *bytes, hf__time now) {
+    char *detail = NULL;
+    hf_result r = hf__session_feed(&f->s, bytes, strlen(bytes), now, &detail);
+    if (r) fail_msg("%s: %s", hf_result_name(r), detail);
+}
+
+static void feed(struct fixture *f, const char *bytes) {
+    feed_at(f, bytes, NOW);
+}
+
+/* Bytes after which the connection is of no use; the line says this. */
+static void feed_bad(struct fixture *f, const char *bytes, hf_result result, const char *mentions) {
+    char *detail = NULL;
+    hf_result r = hf__session_feed(&f->s, bytes, strlen(bytes), NOW, &detail);
+    if (r != result || !detail || !strstr(detail, mentions))
+        fail_msg("\"%s\": %s (%s), not %s with \"%s\"", bytes, hf_result_name(r), detail,
+                 hf_result_name(result), mentions);
+    free(detail);
+}
+
+static void forget_sent(struct fixture *f) {
+    hf__buffer_consume(&f->s.out, f->s.out.length);
+}
+
+static void assert_sent(struct fixture *f, const char *bytes) {
+    assert_int_equal(f->s.out.length, strlen(bytes));
+    assert_memory_equal(f->s.out.data, bytes, strlen(bytes));
+    forget_sent(f);
+}
+
+/* Whether the bytes to be sent contain a text. */
+static bool sends(const struct fixture *f, const char *text) {
+    return f->s.out.length && memmem(f->s.out.data, f->s.out.length, text, strlen(text));
+}
+
+static void begin(struct fixture *f) {
+    T_HF(HF_OK, hf__session_begin(&f->s, NULL, NOW));
+}
+
+/* Logged in, registered, with nothing under way and nothing to send. */
+static void be_ready(struct fixture *f) {
+    begin(f);
+    feed(f, TIME "*2\r\n:1\r\n:1000000500\r\n");
+    assert_int_equal(f->s.state, HF__READY);
+    assert_int_equal(f->s.in_flight, 0);
+    forget_sent(f);
+}
+
+static hf__op *submit(struct fixture *f, size_t i, hf__verb verb) {
+    hf__op *op = &f->op[i];
+    free(op->detail);
+    *op = (hf__op){.verb = verb,
+                   .name = "na",
+                   .name_length = 2,
+                   .owner = {3, false},
+                   .number = 5,
+                   .token = 9,
+                   .lease_ms = 1000,
+                   .count = 2,
+                   .not_after = NOW + 2 * HF__SEC,
+                   .sight = &f->sight};
+    f->sight = (hf__sight){0};
+    snprintf(f->sight.who.client, sizeof f->sight.who.client, "%s", CLIENT);
+    hf__session_submit(&f->s, op, NOW);
+    return op;
+}
+
+static void assert_completed(struct fixture *f, const hf__op *op, hf_result result, bool maybe) {
+    assert_ptr_equal(hf__session_completed(&f->s), op);
+    if (op->result != result || op->maybe != maybe)
+        fail_msg("completed as %s%s (%s), not %s%s", hf_result_name(op->result),
+                 op->maybe ? ", maybe" : "", op->detail, hf_result_name(result),
+                 maybe ? ", maybe" : "");
+}
+
+/* ---- Logging in ---- */
+
+static void test_login_is_time_alone(void **state) {
+    struct fixture *f = *state;
+    begin(f);
+    assert_int_equal(f->s.state, HF__LOGIN);
+    assert_sent(f, "*1\r\n$4\r\nTIME\r\n");
+    assert_int_equal(hf__session_waits_since(&f->s), NOW);
+    feed_at(f, TIME, NOW + 3 * HF__MS);
+    assert_int_equal(f->s.state, HF__READY);
+    assert_int_equal(f->s.link, 1);
+    assert_int_equal(f->s.round_trip_us, 3000);
+    assert_true(sends(f, "EVALSHA"));
+    assert_true(sends(f, hf__script_register.sha1));
+    assert_true(sends(f, "hf:client:" CLIENT));
+}
+
+static void test_login_with_all(void **state) {
+    struct fixture *f = *state;
+    hf__url_fini(&f->url);
+    T_HF(HF_OK, hf__url_parse(&f->url, "redis://us:x@h/2"));
+    T_HF(HF_OK, hf__session_begin(&f->s, "pw", NOW));
+    assert_sent(f, "*3\r\n$4\r\nAUTH\r\n$2\r\nus\r\n$2\r\npw\r\n*2\r\n$6\r\nSELECT\r\n$1\r\n2\r\n"
+                   "*1\r\n$4\r\nTIME\r\n");
+    feed(f, "+OK\r\n");
+    feed(f, "+OK\r\n");
+    assert_int_equal(f->s.state, HF__LOGIN);
+    feed(f, TIME);
+    assert_int_equal(f->s.state, HF__READY);
+}
+
+static void test_login_with_password_alone(void **state) {
+    struct fixture *f = *state;
+    T_HF(HF_OK, hf__session_begin(&f->s, "p w", NOW));
+    assert_sent(f, "*2\r\n$4\r\nAUTH\r\n$3\r\np w\r\n*1\r\n$4\r\nTIME\r\n");
+}
+
+static void test_login_refused(void **state) {
+    static const struct {
+        const char *answer;
+        hf_result result;
+        const char *mentions;
+    } rows[] = {
+        {"-WRONGPASS invalid username-password pair\r\n", HF_REFUSED, "h:6379"},
+        {"-NOAUTH Authentication required.\r\n", HF_REFUSED, "password_file"},
+        {"-DENIED Redis is running in protected mode\r\n", HF_REFUSED, "protected"},
+        {"-ERR max number of clients reached\r\n", HF_UNREACHABLE, "maxclients"},
+        {"-LOADING Redis is loading the dataset in memory\r\n", HF_UNREACHABLE, "loading"},
+        {"-NOPERM this user has no permissions\r\n", HF_REFUSED, "ACL"},
+        {"+OK\r\n", HF_PROTOCOL, "is it one?"},
+        {":1\r\n", HF_PROTOCOL, "is it one?"},
+        {"*1\r\n:1\r\n", HF_PROTOCOL, "is it one?"},
+        {"*2\r\n:1\r\n+x\r\n", HF_PROTOCOL, "is it one?"},
+        {"*2\r\n$-1\r\n$-1\r\n", HF_PROTOCOL, "is it one?"},
+        {"HTTP/1.1 400 Bad Request\r\n", HF_PROTOCOL, "is it one?"},
+        {"*3000\r\n", HF_PROTOCOL, "is it one?"},
+    };
+    struct fixture *f = *state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        begin(f);
+        feed_bad(f, rows[i].answer, rows[i].result, rows[i].mentions);
+        hf__session_break(&f->s);
+        assert_int_equal(f->s.state, HF__AWAY);
+    }
+}
+
+static void test_login_expects_ok_before_the_time(void **state) {
+    struct fixture *f = *state;
+    T_HF(HF_OK, hf__session_begin(&f->s, "pw", NOW));
+    feed_bad(f, ":1\r\n", HF_PROTOCOL, "is it one?");
+}
+
+static void test_half_an_answer_does_not_outlive_its_connection(void **state) {
+    struct fixture *f = *state;
+    begin(f);
+    feed(f, "*2\r\n$4\r\n10");
+    hf__session_break(&f->s);
+    begin(f);
+    feed(f, TIME);
+    assert_int_equal(f->s.state, HF__READY);
+}
+
+static void test_registers_again_and_takes_leave(void **state) {
+    struct fixture *f = *state;
+    be_ready(f);
+    hf__time due = hf__session_due(&f->s);
+    assert_true(due > NOW && due <= NOW + 60 * HF__SEC);
+    hf__session_tick(&f->s, due - 1);
+    assert_int_equal(f->s.out.length, 0);
+    hf__session_tick(&f->s, due);
+    assert_true(sends(f, hf__script_register.sha1));
+    assert_int_equal(hf__session_due(&f->s), HF__NEVER);
+    feed(f, "-OOM command not allowed\r\n"); /* a pity, and no reason to stop */
+    assert_int_equal(f->s.state, HF__READY);
+    forget_sent(f);
+    hf__session_goodbye(&f->s);
+    assert_sent(f, "*2\r\n$3\r\nDEL\r\n$46\r\nhf:client:" CLIENT "\r\n");
+}
+
+/* ---- What is sent ---- */
+
+static void assert_sends_script(struct fixture *f, const hf__script *script, const char *rest) {
+    char bytes[1024];
+    const char *count = strchr(rest, '|');
+    snprintf(bytes, sizeof bytes, "*%.*s\r\n$7\r\nEVALSHA\r\n$40\r\n%s\r\n%s", (int)(count - rest),
+             rest, script->sha1, count + 1);
+    assert_sent(f, bytes);
+}
+
+#define KEY    "$7\r\nhf:{na}\r\n"
+#define FENCE  "$9\r\nhf:{na}:f\r\n"
+#define US     "$36\r\n" CLIENT "\r\n"
+#define A_DAY  "$8\r\n86400000\r\n"
+#define NUMBER "$1\r\n5\r\n"
+
+static void test_commands(void **state) {
+    struct fixture *f = *state;
+    be_ready(f);
+    submit(f, 0, HF__ASK); /* not after 2 s from now: on the server's clock 1002.000500 s */
+    assert_sends_script(f, &hf__script_acquire,
+                        "12|$1\r\n2\r\n" KEY FENCE US NUMBER "$2\r\nt3\r\n$4\r\n1000\r\n"
+                        "$10\r\n1002000500\r\n$1\r\n9\r\n" A_DAY);
+    submit(f, 1, HF__RENEW);
+    assert_sends_script(f, &hf__script_renew,
+                        "8|$1\r\n1\r\n" KEY "$38\r\n" CLIENT ":5\r\n$39\r\n" CLIENT ":t3\r\n"
+                        "$1\r\n2\r\n$4\r\n1000\r\n");
+    submit(f, 2, HF__RELEASE);
+    assert_sends_script(f, &hf__script_release,
+                        "9|$1\r\n2\r\n" KEY FENCE US NUMBER "$1\r\n0\r\n" A_DAY);
+    submit(f, 3, HF__INSPECT);
+    assert_sends_script(f, &hf__script_inspect, "4|$1\r\n1\r\n" KEY);
+    assert_int_equal(f->s.in_flight, 4);
+}
+
+static void test_more_commands(void **state) {
+    struct fixture *f = *state;
+    be_ready(f);
+    submit(f, 0, HF__BREAK);
+    assert_sends_script(f, &hf__script_break, "5|$1\r\n1\r\n" KEY "$1\r\n9\r\n");
+    submit(f, 1, HF__WHO);
+    assert_sent(f, "*6\r\n$5\r\nHMGET\r\n$46\r\nhf:client:" CLIENT "\r\n$4\r\nhost\r\n$3\r\npid\r\n"
+                   "$7\r\nprogram\r\n$5\r\nlabel\r\n");
+    f->op[2] = (hf__op){.verb = HF__RELEASE,
+                        .name = "na",
+                        .name_length = 2,
+                        .number = 5,
+                        .bury_until = NOW + HF__SEC};
+    hf__session_submit(&f->s, &f->op[2], NOW);
+    assert_true(sends(f, "$10\r\n1001000500\r\n"));
+}
+
+/* The server's time is sampled with every answer, and counts from before the question. */
+static void test_not_after_follows_the_newest_sample(void **state) {
+    struct fixture *f = *state;
+    be_ready(f);
+    hf__op *op = submit(f, 0, HF__RENEW);
+    feed_at(f, "*2\r\n:1\r\n:5000000000\r\n", NOW + 50 * HF__MS);
+    assert_completed(f, op, HF_OK, false);
+    forget_sent(f);
+    submit(f, 1, HF__ASK);
+    assert_true(sends(f, "$10\r\n5002000000\r\n"));
+    assert_int_equal(f->op[1].asked_at, NOW);
+    assert_int_equal(f->op[1].link, 1);
+}
+
+/* ---- Answers ---- */
+
+/* Enough of an answer for each verb, and how it completes the operation. */
+static const struct {
+    hf__verb verb;
+    const char *answer;
+    hf_result result;
+    uint64_t token;
+    int64_t retry_ms;
+} answers[] = {
+    {HF__ASK, "*3\r\n:1\r\n:1\r\n:77\r\n", HF_OK, 77, 0},
+    {HF__ASK, "*3\r\n:0\r\n:1\r\n:5000\r\n", HF_BUSY, 9, 10},
+    {HF__ASK, "*3\r\n:0\r\n:1\r\n:3\r\n", HF_BUSY, 9, 4},
+    {HF__ASK, "*3\r\n:0\r\n:1\r\n:-1\r\n", HF_BUSY, 9, 10},
+    {HF__RENEW, "*2\r\n:1\r\n:1\r\n", HF_OK, 9, 0},
+    {HF__RENEW, "*2\r\n:0\r\n:1\r\n", HF_LOST, 9, 0},
+    {HF__RELEASE, "*2\r\n:1\r\n:1\r\n", HF_OK, 9, 0},
+    {HF__RELEASE, "*2\r\n:0\r\n:1\r\n", HF_LOST, 9, 0},
+    {HF__BREAK, "*3\r\n:1\r\n:1\r\n:9\r\n", HF_OK, 9, 0},
+    {HF__BREAK, "*3\r\n:0\r\n:1\r\n:8\r\n", HF_NOT_HELD, 8, 0},
+    {HF__BREAK, "*3\r\n:0\r\n:1\r\n:0\r\n", HF_NOT_HELD, 0, 0},
+    {HF__INSPECT, "*2\r\n:0\r\n:1\r\n", HF_OK, 9, 0},
+};
+
+static void test_answers(void **state) {
+    struct fixture *f = *state;
+    be_ready(f);
+    for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
+        hf__op *op = submit(f, 0, answers[i].verb);
+        feed(f, answers[i].answer);
+        assert_completed(f, op, answers[i].result, false);
+        assert_int_equal(op->token, answers[i].token);
+        assert_int_equal(op->retry_ms, answers[i].retry_ms);
+        assert_null(hf__session_completed(&f->s));
+    }
+    assert_int_equal(f->s.in_flight, 0);
+}
+
+static void test_asks_less_often_each_time(void **state) {
+    struct fixture *f = *state;
+    static const int64_t expected[] = {10, 20, 40, 100, 100};
+    be_ready(f);
+    for (uint32_t i = 0; i < 5; i++) {
+        hf__op *op = submit(f, 0, HF__ASK);
+        op->attempt = i;
+        feed(f, "*3\r\n:0\r\n:1\r\n:30000\r\n");
+        assert_completed(f, op, HF_BUSY, false);
+        assert_int_equal(op->retry_ms, expected[i]);
+    }
+}
+
+static void test_inspect_reads_all(void **state) {
+    struct fixture *f = *state;
+    be_ready(f);
+    hf__op *op = submit(f, 0, HF__INSPECT);
+    feed(f, "*9\r\n:1\r\n:1\r\n:250\r\n$38\r\n" CLIENT ":6\r\n:88\r\n:1234\r\n:0\r\n$39\r\n" CLIENT
+            ":t4\r\n:3\r\n");
+    assert_completed(f, op, HF_OK, false);
+    const hf__sight *s = &f->sight;
+    assert_true(s->held);
+    assert_int_equal(s->remaining_ms, 250);
+    assert_int_equal(s->token, 88);
+    assert_int_equal(s->since_unix_ms, 1234);
+    assert_int_equal(s->count, 3);
+    assert_string_equal(s->who.client, CLIENT);
+    assert_string_equal(s->owner, "t4");
+    op = submit(f, 0, HF__WHO);
+    feed(f, "*4\r\n$4\r\nho\x1bt\r\n$2\r\n12\r\n$-1\r\n$1\r\nl\r\n");
+    assert_completed(f, op, HF_OK, false);
+    assert_string_equal(s->who.host, "ho t");
+    assert_int_equal(s->who.pid, 12);
+    assert_string_equal(s->who.program, "");
+    assert_string_equal(s->who.label, "l");
+}
+
+static void test_answers_come_in_order_and_in_any_slices(void **state) {
+    struct fixture *f = *state;
+    static const char both[] = "*3\r\n:1\r\n:1\r\n:77\r\n*2\r\n:0\r\n:1\r\n";
+    be_ready(f);
+    for (size_t cut = 0; cut < sizeof both; cut++) {
+        hf__op *first = submit(f, 0, HF__ASK), *second = submit(f, 1, HF__RENEW);
+        char head[sizeof both];
+        snprintf(head, sizeof head, "%.*s", (int)cut, both);
+        feed(f, head);
+        feed(f, both + cut);
+        assert_completed(f, first, HF_OK, false);
+        assert_completed(f, second, HF_LOST, false);
+    }
+}
+
+static void test_noscript_is_sent_whole(void **state) {
+    struct fixture *f = *state;
+    be_ready(f);
+    hf__op *op = submit(f, 0, HF__RELEASE);
+    forget_sent(f);
+    feed_at(f, "-NOSCRIPT No matching script.\r\n", NOW + HF__MS);
+    assert_true(sends(f, "*9\r\n$4\r\nEVAL\r\n"));
+    assert_true(sends(f, hf__script_release.text));
+    assert_null(hf__session_completed(&f->s));
+    assert_int_equal(op->asked_at, NOW + HF__MS);
+    feed(f, "*2\r\n:1\r\n:1\r\n");
+    assert_completed(f, op, HF_OK, false);
+}
+
+/* ---- Too late ---- */
+
+#define LATE "*2\r\n:2\r\n:9000000000\r\n"
+
+static void test_late_is_asked_again_by_the_servers_clock(void **state) {
+    struct fixture *f = *state;
+    be_ready(f);
+    hf__op *op = submit(f, 0, HF__ASK);
+    for (int i = 0; i < 3; i++) {
+        forget_sent(f);
+        feed(f, LATE);
+        assert_true(sends(f, "$10\r\n9002000000\r\n"));
+        assert_null(hf__session_completed(&f->s));
+    }
+    forget_sent(f);
+    feed(f, LATE);
+    assert_completed(f, op, HF_UNREACHABLE, false);
+    assert_non_null(strstr(op->detail, "too late"));
+    assert_int_equal(f->s.out.length, 0);
+    op = submit(f, 0, HF__ASK); /* the next one is counted afresh */
+    feed(f, LATE "*3\r\n:1\r\n:1\r\n:5\r\n");
+    assert_completed(f, op, HF_OK, false);
+}
+
+static void test_late_is_not_asked_again_when_it_is(void **state) {
+    struct fixture *f = *state;
+    be_ready(f);
+    hf__op *op = submit(f, 0, HF__ASK);
+    feed_at(f, LATE, NOW + 2 * HF__SEC);
+    assert_completed(f, op, HF_UNREACHABLE, false);
+}
+
+/* ---- Errors ---- */
+
+static const struct {
+    const char *error;
+    hf_result result;
+    const char *advice;
+} troubles[] = {
+    {"NOAUTH Authentication required.", HF_REFUSED, "password"},
+    {"WRONGPASS invalid username-password pair", HF_REFUSED, "check user"},
+    {"NOPERM this user has no permissions to run the 'evalsha' command", HF_REFUSED, "ACL"},
+    {"DENIED Redis is running in protected mode", HF_REFUSED, "protected"},
+    {"READONLY You can't write against a read only replica.", HF_REFUSED, "primary"},
+    {"OOM command not allowed when used memory > 'maxmemory'.", HF_REFUSED, "maxmemory"},
+    {"MISCONF Redis is configured to save RDB snapshots", HF_REFUSED, "disk"},
+    {"WRONGTYPE Operation against a key holding the wrong kind of value", HF_PROTOCOL, "key"},
+    {"HFFENCE the fence holds no token", HF_PROTOCOL, "fence"},
+    {"LOADING Redis is loading the dataset in memory", HF_UNREACHABLE, "loading"},
+    {"BUSY Redis is busy running a script.", HF_UNREACHABLE, "SCRIPT KILL"},
+    {"NOREPLICAS Not enough good replicas to write.", HF_UNREACHABLE, "min-replicas"},
+    {"MASTERDOWN Link with MASTER is down", HF_UNREACHABLE, "primary"},
+    {"TRYAGAIN Multiple keys request during rehashing of slot", HF_UNREACHABLE, "slot"},
+    {"CLUSTERDOWN The cluster is down", HF_UNREACHABLE, "cluster"},
+    {"MOVED 3999 127.0.0.1:6381", HF_UNSUPPORTED, "cluster"},
+    {"ASK 3999 127.0.0.1:6381", HF_UNSUPPORTED, "cluster"},
+    {"ERR max number of clients reached", HF_UNREACHABLE, "maxclients"},
+    {"ERR invalid password", HF_REFUSED, "password"},
+    {"ERR AUTH <password> called without any password configured", HF_REFUSED, "leave it out"},
+    {"ERR Client sent AUTH, but no password is set", HF_REFUSED, "leave it out"},
+    {"ERR DB index is out of range", HF_INVALID, "databases"},
+    {"ERR The user executing the script can't run this command or subcommand", HF_REFUSED, "ACL"},
+    {"ERR unknown command 'EVALSHA'", HF_UNSUPPORTED, "6.2"},
+    {"ERR Error running script (call to f_0123): @user_script:3: OOM command not allowed",
+     HF_REFUSED, "maxmemory"},
+    {"ERR Error running script (call to f_0123): @user_script:9: WRONGTYPE Operation against",
+     HF_PROTOCOL, "key"},
+    {"OOM", HF_REFUSED, "maxmemory"},
+    {"OOMPH is another word", HF_PROTOCOL, "the server said: OOMPH"},
+    {"ERR something else", HF_PROTOCOL, "the server said: ERR something else"},
+    {"", HF_PROTOCOL, "the server said"},
+    {"@user_script", HF_PROTOCOL, "the server said"},
+};
+
+static void test_errors_are_told_apart(void **state) {
+    struct fixture *f = *state;
+    be_ready(f);
+    for (size_t i = 0; i < sizeof troubles / sizeof *troubles; i++) {
+        char answer[256];
+        hf__op *op = submit(f, 0, HF__RENEW);
+        snprintf(answer, sizeof answer, "-%s\r\n", troubles[i].error);
+        feed(f, answer);
+        assert_completed(f, op, troubles[i].result, false);
+        if (!strstr(op->detail, troubles[i].advice) || strncmp(op->detail, "h:6379", 6) != 0)
+            fail_msg("\"%s\": \"%s\" does not say \"%s\"", troubles[i].error, op->detail,
+                     troubles[i].advice);
+    }
+    assert_int_equal(f->s.state, HF__READY); /* an error is an answer: the connection stays */
+}
+
+static void test_a_servers_words_are_tamed_and_cut(void **state) {
+    (void)state;
+    char error[2000], *detail = NULL;
+    memset(error, 'x', sizeof error);
+    error[0] = '\x1b';
+    error[sizeof error - 1] = '\0';
+    assert_int_equal(hf__trouble(error, "h:1", &detail), HF_PROTOCOL);
+    assert_null(strchr(detail, '\x1b'));
+    assert_true(strlen(detail) < 400);
+    free(detail);
+}
+
+/* ---- F40: answers that are none ---- */
+
+static const struct {
+    hf__verb verb;
+    const char *answer;
+} wrong[] = {
+    {HF__ASK, "+OK\r\n"},
+    {HF__ASK, ":1\r\n"},
+    {HF__ASK, "$1\r\n1\r\n"},
+    {HF__ASK, "$-1\r\n"},
+    {HF__ASK, "*-1\r\n"},
+    {HF__ASK, "*0\r\n"},
+    {HF__ASK, "*1\r\n:1\r\n"},
+    {HF__ASK, "*2\r\n:1\r\n:1\r\n"},       /* granted without a token */
+    {HF__ASK, "*3\r\n:1\r\n:1\r\n:0\r\n"}, /* a token that is none */
+    {HF__ASK, "*3\r\n:1\r\n:1\r\n:-7\r\n"},
+    {HF__ASK, "*3\r\n:1\r\n:1\r\n+x\r\n"},
+    {HF__ASK, "*3\r\n:1\r\n:1\r\n$2\r\n1x\r\n"},
+    {HF__ASK, "*3\r\n:1\r\n$-1\r\n:7\r\n"},
+    {HF__ASK, "*3\r\n:3\r\n:1\r\n:7\r\n"}, /* a status that is none */
+    {HF__ASK, "*3\r\n:-1\r\n:1\r\n:7\r\n"},
+    {HF__ASK, "*3\r\n+1\r\n:1\r\n:7\r\n"},
+    {HF__ASK, "*2\r\n:0\r\n:1\r\n"},
+    {HF__RENEW, "+OK\r\n"},
+    {HF__RENEW, "*1\r\n:1\r\n"},
+    {HF__RENEW, "*2\r\n:2\r\n:1\r\n"}, /* only an ask can be late */
+    {HF__RENEW, "*2\r\n:1\r\n+x\r\n"},
+    {HF__RELEASE, ":1\r\n"},
+    {HF__RELEASE, "*2\r\n:2\r\n:1\r\n"},
+    {HF__BREAK, "*2\r\n:1\r\n:1\r\n"},
+    {HF__BREAK, "*2\r\n:2\r\n:1\r\n"},
+    {HF__INSPECT, "*2\r\n:1\r\n:1\r\n"}, /* held, and by whom? */
+    {HF__INSPECT, "*9\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n"},
+    {HF__INSPECT, "+OK\r\n"},
+    {HF__WHO, "+OK\r\n"},
+    {HF__WHO, "*3\r\n:1\r\n:1\r\n:1\r\n"},
+    {HF__WHO, "*5\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n"},
+};
+
+static void test_wrong_answers(void **state) {
+    struct fixture *f = *state;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        be_ready(f);
+        hf__op *op = submit(f, 0, wrong[i].verb);
+        feed_bad(f, wrong[i].answer, HF_PROTOCOL, "h:6379");
+        assert_completed(f, op, HF_PROTOCOL, true);
+        hf__session_break(&f->s);
+        assert_null(hf__session_completed(&f->s));
+    }
+}
+
+/* Times from which no other can be reckoned are none; nothing may overflow over them. */
+static void test_times_that_are_none(void **state) {
+    static const char *const logins[] = {
+        "*2\r\n$19\r\n9223372036854775807\r\n$1\r\n0\r\n",
+        "*2\r\n$20\r\n-9223372036854775808\r\n$1\r\n0\r\n",
+        "*2\r\n$1\r\n1\r\n$19\r\n9223372036854775807\r\n",
+    };
+    static const char *const times[] = {"9223372036854775807", "-9223372036854775808"};
+    struct fixture *f = *state;
+    char *detail = NULL;
+    for (size_t i = 0; i < sizeof logins / sizeof *logins; i++) {
+        begin(f);
+        (void)hf__session_feed(&f->s, logins[i], strlen(logins[i]), NOW, &detail);
+        free(detail);
+        detail = NULL;
+        hf__session_break(&f->s);
+    }
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
+        char answer[64];
+        be_ready(f);
+        submit(f, 0, HF__RENEW);
+        snprintf(answer, sizeof answer, "*2\r\n:1\r\n:%s\r\n", times[i]);
+        (void)hf__session_feed(&f->s, answer, strlen(answer), NOW, &detail);
+        free(detail);
+        detail = NULL;
+        assert_ptr_equal(hf__session_completed(&f->s), &f->op[0]);
+        submit(f, 1, HF__ASK);
+        hf__session_break(&f->s);
+        (void)hf__session_completed(&f->s);
+    }
+}
+
+static void test_unasked_answers(void **state) {
+    struct fixture *f = *state;
+    be_ready(f);
+    feed_bad(f, "+OK\r\n", HF_PROTOCOL, "nobody asked");
+    hf__session_break(&f->s);
+    be_ready(f);
+    hf__op *op = submit(f, 0, HF__RENEW);
+    feed_bad(f, "*2\r\n:1\r\n:1\r\n*2\r\n:1\r\n:1\r\n", HF_PROTOCOL, "nobody asked");
+    assert_completed(f, op, HF_OK, false); /* what was asked was answered well */
+    hf__session_break(&f->s);
+    begin(f);
+    feed_bad(f, TIME "+OK\r\n", HF_PROTOCOL, "h:6379");
+}
+
+static void test_garbage_leaves_the_rest_to_the_break(void **state) {
+    struct fixture *f = *state;
+    be_ready(f);
+    hf__op *first = submit(f, 0, HF__RENEW), *second = submit(f, 1, HF__ASK);
+    feed_bad(f, "*2\r\n:1\r\n:1\r\n?!\r\n", HF_PROTOCOL, "is it one?");
+    assert_completed(f, first, HF_OK, false);
+    assert_null(hf__session_completed(&f->s));
+    hf__session_break(&f->s);
+    assert_completed(f, second, HF_UNREACHABLE, true);
+}
+
+/* ---- Breaking ---- */
+
+static void test_break_completes_all_as_maybe(void **state) {
+    struct fixture *f = *state;
+    be_ready(f);
+    for (size_t i = 0; i < 4; i++) submit(f, i, HF__RENEW);
+    assert_int_equal(f->s.in_flight, 4);
+    hf__session_break(&f->s);
+    assert_int_equal(f->s.in_flight, 0);
+    assert_int_equal(f->s.out.length, 0);
+    for (size_t i = 0; i < 4; i++) {
+        assert_completed(f, &f->op[i], HF_UNREACHABLE, true);
+        assert_non_null(strstr(f->op[i].detail, "h:6379"));
+    }
+    hf__op *op = submit(f, 0, HF__ASK); /* while away nothing is sent, and surely nothing done */
+    assert_completed(f, op, HF_UNREACHABLE, false);
+    assert_int_equal(hf__session_waits_since(&f->s), HF__NEVER);
+    be_ready(f);
+    assert_int_equal(f->s.link, 2);
+}
+
+static void test_break_with_a_registration_under_way(void **state) {
+    struct fixture *f = *state;
+    begin(f);
+    feed(f, TIME);
+    assert_int_equal(f->s.in_flight, 1);
+    hf__session_break(&f->s);
+    assert_null(hf__session_completed(&f->s));
+    be_ready(f);
+}
+
+static void test_waits_since_the_oldest(void **state) {
+    struct fixture *f = *state;
+    be_ready(f);
+    assert_int_equal(hf__session_waits_since(&f->s), HF__NEVER);
+    submit(f, 0, HF__RENEW);
+    f->op[1] = (hf__op){.verb = HF__RENEW, .name = "x", .name_length = 1};
+    hf__session_submit(&f->s, &f->op[1], NOW + HF__SEC);
+    assert_int_equal(hf__session_waits_since(&f->s), NOW);
+    feed(f, "*2\r\n:1\r\n:1\r\n");
+    assert_int_equal(hf__session_waits_since(&f->s), NOW + HF__SEC);
+    hf__session_break(&f->s);
+    while (hf__session_completed(&f->s)) {
+    }
+}
+
+/* More than may wait to be sent: the operation fails whole, and nothing of it is left. */
+static void test_a_full_buffer_is_nomem(void **state) {
+    struct fixture *f = *state;
+    be_ready(f);
+    f->s.out.max = 100;
+    hf__op *op = submit(f, 0, HF__ASK);
+    assert_completed(f, op, HF_NOMEM, false);
+    assert_int_equal(f->s.out.length, 0);
+    assert_int_equal(f->s.in_flight, 0);
+    f->s.out.max = HF__OUT_MAX;
+    op = submit(f, 0, HF__ASK);
+    feed(f, "*3\r\n:1\r\n:1\r\n:5\r\n");
+    assert_completed(f, op, HF_OK, false);
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(test_login_is_time_alone),
+        TEST(test_login_with_all),
+        TEST(test_login_with_password_alone),
+        TEST(test_login_refused),
+        TEST(test_login_expects_ok_before_the_time),
+        TEST(test_half_an_answer_does_not_outlive_its_connection),
+        TEST(test_registers_again_and_takes_leave),
+        TEST(test_commands),
+        TEST(test_more_commands),
+        TEST(test_not_after_follows_the_newest_sample),
+        TEST(test_answers),
+        TEST(test_asks_less_often_each_time),
+        TEST(test_inspect_reads_all),
+        TEST(test_answers_come_in_order_and_in_any_slices),
+        TEST(test_noscript_is_sent_whole),
+        TEST(test_late_is_asked_again_by_the_servers_clock),
+        TEST(test_late_is_not_asked_again_when_it_is),
+        TEST(test_errors_are_told_apart),
+        TEST(test_a_servers_words_are_tamed_and_cut),
+        TEST(test_wrong_answers),
+        TEST(test_unasked_answers),
+        TEST(test_garbage_leaves_the_rest_to_the_break),
+        TEST(test_break_completes_all_as_maybe),
+        TEST(test_break_with_a_registration_under_way),
+        TEST(test_waits_since_the_oldest),
+        TEST(test_a_full_buffer_is_nomem),
+        TEST(test_times_that_are_none),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
