@@ -21,8 +21,8 @@
  *
  * WHAT IS PROMISED
  *
- * Until the deadline that hf_remaining_ms() counts down to, nobody else holds the lock, provided the
- * store keeps its data and clocks run at rates that differ by less than the margin (1 % of the
+ * Until the deadline that hf_remaining_ms() counts down to, nobody else holds the lock, provided
+ * the store keeps its data and clocks run at rates that differ by less than the margin (1 % of the
  * lease, and 2 ms). The deadline counts from *before* the request was sent. No lease can promise
  * more: a process may be paused between the check and the work. Where that matters, pass
  * hf_fence() to the resource and let it refuse a token lower than the highest it has seen.
@@ -76,7 +76,7 @@
 extern "C" {
 #endif
 
-/* ---- Results ---------------------------------------------------------------------------------- */
+/* ---- Results -------------------------------------------------------------------------------- */
 
 /* Every result: X(name, number, text). Numbers never change; new ones are added at the end. */
 #define HF_RESULTS(X)                                                                \
@@ -118,7 +118,7 @@ HF_API const char *hf_error_detail(void);
 /* "0.1.0": of the library that runs, where HF_VERSION_… is of the header compiled with. */
 HF_API const char *hf_version(void);
 
-/* ---- Types ------------------------------------------------------------------------------------ */
+/* ---- Types ---------------------------------------------------------------------------------- */
 
 typedef struct hf_client hf_client;
 typedef struct hf_hold hf_hold;
@@ -160,11 +160,10 @@ enum {
  * and one compiled against a newer header gets HF_UNSUPPORTED if it sets what this library lacks.
  */
 typedef struct hf_options {
-    int64_t wait_ms;  /* 0: try once (HF_BUSY); HF_FOREVER: until granted, cancelled or closed */
-    int64_t lease_ms; /* 0: the client's (30 s unless set) */
-    int64_t
-        max_hold_ms; /* 0: none; else renewal stops and the hold is lost this long after the grant */
-    uint64_t owner;  /* 0: this thread; else a logical owner of yours, apart from all threads */
+    int64_t wait_ms;     /* 0: try once (HF_BUSY); HF_FOREVER: until granted, cancelled or closed */
+    int64_t lease_ms;    /* 0: the client's (30 s unless set) */
+    int64_t max_hold_ms; /* 0: none; else the hold is lost this long after it was asked for */
+    uint64_t owner;      /* 0: this thread; else a logical owner of yours, apart from all threads */
     hf_cancel *cancel;   /* may be fired to end the wait; outlives the call */
     hf_lost_fn *on_lost; /* told once if the hold is lost */
     void *arg;           /* for on_lost */
@@ -188,27 +187,30 @@ typedef struct hf_client_options {
     uint32_t flags;     /* none yet: 0 */
 } hf_client_options;
 
-/* ---- Opening and closing ---------------------------------------------------------------------- */
+/* ---- Opening and closing -------------------------------------------------------------------- */
 
 /*
  * Open a client on the store a URL names:
  *
  *     memory:                locks of this process; memory:NAME is a space of its own
  *     redis://[user[:password]@]host[:port][/db]    one Redis or Valkey; also redis://[::1]
+ *     rediss://…                                    the same over TLS, verified
  *     redis+unix:///path/to/redis.sock              the same over a unix socket; ?db=N
  *
  * Options follow `?`, joined by `&`; durations carry a unit (500ms, 30s, 5m, 1h):
  *
  *     prefix=hf  lease=30s  connect_timeout=5s  command_timeout=5s  outage=10s  label=TEXT
  *     user=NAME  password_file=PATH  db=N
+ *     tls_ca=FILE or DIRECTORY  tls_cert=FILE  tls_key=FILE  tls_verify=none
  *
- * NULL uses $HOLDFAST_URL; without one it is HF_INVALID: a program must not believe that it excludes
- * other machines when it does not. Reserved characters in user, password and options are
+ * NULL uses $HOLDFAST_URL; without one it is HF_INVALID: a program must not believe that it
+ * excludes other machines when it does not. Reserved characters in user, password and options are
  * percent-encoded. Connects and logs in before it returns, and fails at once if it cannot.
  * Threads of one process usually share one client.
  *
- * Blocks for at most connect_timeout. Errors: HF_INVALID (URL, option), HF_UNSUPPORTED (a scheme
- * this build lacks), HF_UNREACHABLE, HF_REFUSED (password, ACL), HF_PROTOCOL (not a Redis), HF_NOMEM.
+ * Blocks for at most connect_timeout. Errors: HF_INVALID (URL, option, a file it names),
+ * HF_UNSUPPORTED (a scheme this build lacks), HF_UNREACHABLE, HF_REFUSED (password, ACL, TLS),
+ * HF_PROTOCOL (not a Redis), HF_NOMEM.
  */
 HF_API HF_MUST_USE hf_result hf_open_v(const char *url, const hf_client_options *options,
                                        size_t options_size, hf_client **client);
@@ -221,14 +223,14 @@ HF_API HF_MUST_USE hf_result hf_open_v(const char *url, const hf_client_options 
  */
 HF_API void hf_close(hf_client *client);
 
-/* ---- Acquiring and releasing ------------------------------------------------------------------ */
+/* ---- Acquiring and releasing ---------------------------------------------------------------- */
 
 /*
  * Acquire `name`, and set *hold. Names are case-sensitive and may hold any bytes but NUL.
  *
  * An owner that holds the lock already re-enters at once, without waiting for the store: a new
- * handle on the same ownership, with its token, lease, max_hold and on_lost; n acquires need n
- * releases. Threads of one client are served in order of arrival.
+ * handle on the same ownership, with its token, lease and max_hold, and an on_lost of its own; n
+ * acquires need n releases. Threads of one client are served in order of arrival.
  *
  * HF_OK               held; the caller has one reference to *hold
  * HF_BUSY             another holds it, and wait_ms was 0
@@ -238,7 +240,7 @@ HF_API void hf_close(hf_client *client);
  * HF_UNREACHABLE      the store is away: at once with wait_ms 0, else after the outage time at most
  * HF_UNKNOWN_OUTCOME  a request was sent and not answered: should it have taken the lock, it is
  *                     released behind, or ends with its lease
- * HF_REFUSED          the store said no: password, ACL, read-only replica, out of memory, disk error
+ * HF_REFUSED          the store said no: password, ACL, read-only replica, no memory, disk error
  * HF_PROTOCOL         the answer was no Redis', or the lock's key holds something else
  * HF_INVALID, HF_UNSUPPORTED   name or options; the detail says which and what is allowed
  * HF_CLOSED, HF_FORKED, HF_NOMEM
@@ -268,8 +270,8 @@ HF_API hf_result hf_release(hf_hold *hold);
 
 /*
  * hf_ref adds a reference to a handle and returns it; hf_unref drops one (NULL is allowed). Each
- * reference is dropped by one hf_release or one hf_unref. Dropping the last reference of a hold that
- * was not released releases it, without waiting for the store.
+ * reference is dropped by one hf_release or one hf_unref. Dropping the last reference of a hold
+ * that was not released releases it, without waiting for the store.
  */
 HF_API hf_hold *hf_ref(hf_hold *hold);
 HF_API void hf_unref(hf_hold *hold);
@@ -277,12 +279,13 @@ HF_API void hf_unref(hf_hold *hold);
 /*
  * Make the hold last for at least `lease_ms` from now, counted from before the request was sent;
  * never shortens it, never goes past max_hold. The keeper's rhythm stays that of the acquire.
- * Blocks. HF_OK, HF_LOST, HF_NOT_HELD, HF_INVALID, HF_UNREACHABLE (nothing was sent), HF_UNKNOWN_OUTCOME
- * (the old deadline stands), HF_REFUSED, HF_CLOSED, HF_FORKED, HF_NOMEM.
+ * Blocks. HF_OK, HF_LOST, HF_NOT_HELD, HF_INVALID, HF_UNREACHABLE (nothing was sent),
+ * HF_UNKNOWN_OUTCOME (the old deadline stands), HF_REFUSED, HF_PROTOCOL, HF_CLOSED, HF_FORKED,
+ * HF_NOMEM.
  */
 HF_API HF_MUST_USE hf_result hf_extend(hf_hold *hold, int64_t lease_ms);
 
-/* ---- What a hold knows (none of these blocks or asks the store) ------------------------------- */
+/* ---- What a hold knows (none of these blocks or asks the store) ----------------------------- */
 
 /* 1 while this handle is not released, not lost and before its deadline, by the clock now. */
 HF_API int32_t hf_held(const hf_hold *hold);
@@ -303,19 +306,19 @@ HF_API int32_t hf_lost_fd(hf_hold *hold);
 /* Why it was lost, in one line; NULL if it was not. Valid as long as the reference. */
 HF_API const char *hf_why_lost(const hf_hold *hold);
 
-/* ---- Cancelling ------------------------------------------------------------------------------- */
+/* ---- Cancelling ----------------------------------------------------------------------------- */
 
 /*
  * One hf_cancel may serve many waits, one after another or at once. Firing is for ever: what waits
- * with it ends with HF_CANCELLED, what begins with it fails at once. Fire it from any thread and from
- * a signal handler. Free it when no call uses it any more. hf_cancel_new is NULL if out of memory or
- * descriptors; NULL may be fired and freed.
+ * with it ends with HF_CANCELLED, what begins with it fails at once. Fire it from any thread and
+ * from a signal handler. Free it when no call uses it any more. hf_cancel_new is NULL if memory or
+ * descriptors are out; NULL may be fired and freed.
  */
 HF_API hf_cancel *hf_cancel_new(void);
 HF_API void hf_cancel_fire(hf_cancel *cancel);
 HF_API void hf_cancel_free(hf_cancel *cancel);
 
-/* ---- Looking and breaking --------------------------------------------------------------------- */
+/* ---- Looking and breaking ------------------------------------------------------------------- */
 
 /* Who holds a lock. Strings are never NULL; "" where nothing is known. Made by the library: fields
    are only ever added at the end. */
@@ -350,7 +353,7 @@ HF_API void hf_info_free(hf_info *info);
  */
 HF_API HF_MUST_USE hf_result hf_break(hf_client *client, const char *name, uint64_t token);
 
-/* ---- Counters --------------------------------------------------------------------------------- */
+/* ---- Counters ------------------------------------------------------------------------------- */
 
 /* Since the client was opened. Fields are only ever added at the end. */
 typedef struct hf_stats {
@@ -369,7 +372,7 @@ typedef struct hf_stats {
 /* Fill in at most `size` bytes of *stats. HF_OK, HF_INVALID, HF_FORKED. */
 HF_API HF_MUST_USE hf_result hf_stats_get_v(hf_client *client, hf_stats *stats, size_t size);
 
-/* ---- What a C programmer writes --------------------------------------------------------------- */
+/* ---- What a C programmer writes ------------------------------------------------------------- */
 
 static inline HF_MUST_USE hf_result hf_open(const char *url, const hf_client_options *options,
                                             hf_client **client) {
