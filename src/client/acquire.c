@@ -19,10 +19,10 @@ static hf_result check(const hf_client *c, const hf_options *o) {
                         "wait_ms %" PRId64 " is negative; use HF_FOREVER to wait "
                         "without end",
                         o->wait_ms);
-    if (o->max_hold_ms < 0)
-        return hf__fail(HF_INVALID, "max_hold_ms %" PRId64 " is negative; 0 means none",
-                        o->max_hold_ms);
-    return o->lease_ms ? hf__lease_check(c, o->lease_ms) : HF_OK;
+    if (o->max_hold_ms && o->max_hold_ms < HF_LEASE_MIN_MS)
+        return hf__fail(HF_INVALID, "max_hold_ms %" PRId64 " is below %" PRId64 "; 0 means none",
+                        o->max_hold_ms, HF_LEASE_MIN_MS);
+    return hf__lease_check(c, o->lease_ms ? o->lease_ms : c->core.config.lease_ms);
 }
 
 static void fill(hf__wait *w, const hf_client *c, const hf_options *o, hf__time now) {

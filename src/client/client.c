@@ -176,9 +176,10 @@ void hf__client_unref(hf_client *c) {
 static hf_result connect_store(hf_client *c) {
     pthread_mutex_lock(&c->mutex);
     c->opening = true;
-    (void)hf__await(c, &c->opened, HF__NEVER, NULL); /* ends with the store's connect timeout */
+    hf_result r = hf__await_up(c, HF__NEVER); /* ends with the store's connect timeout */
+    c->opening = false;
     hf__unlock(c);
-    return hf__call_result(&c->opened);
+    return r;
 }
 
 static hf_result open_client(hf_client *c, const char *url, const hf_client_options *o) {

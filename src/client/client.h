@@ -30,8 +30,8 @@ struct hf_client {
     hf__core core;
     hf__log log;
     bool closed;
-    bool opening;    /* hf_open waits for `opened`, which is finished when the store is up */
-    hf__call opened; /* or cannot be */
+    bool opening;  /* hf_open waits for its first connection */
+    hf__call *ups; /* calls that wait for a connection */
 
     /* calls under way, for hf_close to wait for */
     unsigned calls;
@@ -75,6 +75,10 @@ void hf__unlock(hf_client *client);
 
 /* Wait until the call is finished, time is up or cancel was fired. Mutex held before and after. */
 hf__awaited hf__await(hf_client *client, hf__call *call, hf__time until, const hf_cancel *cancel);
+
+/* Wait until the store is up: HF_OK. Else why it is not: when the time is up, or for hf_open when the
+   first attempt failed. Mutex held before and after; the failure is set as this thread's. */
+hf_result hf__await_up(hf_client *client, hf__time until);
 
 hf_result hf__keeper_start(hf_client *client);
 void hf__keeper_join(hf_client *client);

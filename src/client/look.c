@@ -20,14 +20,21 @@ bool hf__look_complete(hf__core *core, hf__op *op) {
     return true;
 }
 
-/* One exchange, mutex held. The failure is set as this thread's. */
+/* One exchange, mutex held. The failure is set as this thread's. A connection that broke while nobody
+   used it is made again first; what has been sent is sent again only if that does no harm. */
 static hf_result exchange(hf_client *c, look *l) {
-    l->call = (hf__call){0};
-    c->store->table->submit(c->store, &l->op, hf__now());
-    (void)hf__await(c, &l->call, HF__NEVER, NULL);
-    const char *away = c->store->down_detail;
-    if (l->call.result == HF_UNREACHABLE && !l->call.detail && away) l->call.detail = strdup(away);
-    return hf__call_result(&l->call);
+    hf__time until = hf__after_ms(hf__now(), c->core.config.command_timeout_ms);
+    for (;;) {
+        hf_result r = c->store->up ? HF_OK : hf__await_up(c, until);
+        if (r) return r;
+        l->call = (hf__call){0};
+        c->store->table->submit(c->store, &l->op, hf__now());
+        (void)hf__await(c, &l->call, HF__NEVER, NULL);
+        bool again = l->call.result == HF_UNREACHABLE && !c->store->up &&
+                     (!l->op.maybe || l->op.verb != HF__BREAK);
+        r = hf__call_result(&l->call);
+        if (!again || hf__now() >= until) return r;
+    }
 }
 
 /* ---- Inspecting ---- */

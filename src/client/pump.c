@@ -64,14 +64,12 @@ static void wake_later(hf_client *c, hf__waker *w) {
 
 /* ---- A turn ---- */
 
-static void opened(hf_client *c) {
+static void tell_of_connection(hf_client *c) {
     const hf__store *store = c->store;
-    c->opening = false;
     if (store->up)
-        hf__call_finish(&c->core, &c->opened, HF_OK, NULL);
-    else
-        hf__call_finish(&c->core, &c->opened, store->down_result,
-                        store->down_detail ? strdup(store->down_detail) : NULL);
+        hf__calls_finish(&c->core, &c->ups, HF_OK, NULL);
+    else if (c->opening && store->down_result)
+        hf__calls_finish(&c->core, &c->ups, store->down_result, store->down_detail);
 }
 
 static void settle(hf_client *c, hf__time now, const hf__waker *self) {
@@ -80,7 +78,7 @@ static void settle(hf_client *c, hf__time now, const hf__waker *self) {
     hf__core_link(&c->core, now);
     for (hf__op *op; (op = c->store->table->completed(c->store));)
         if (!hf__look_complete(&c->core, op)) hf__core_complete(&c->core, op, now);
-    if (c->opening && (c->store->up || c->store->down_result)) opened(c);
+    if (c->ups) tell_of_connection(c);
     while (c->core.finished) {
         hf__call *call = c->core.finished;
         c->core.finished = call->next;
@@ -194,6 +192,16 @@ hf__awaited hf__await(hf_client *c, hf__call *call, hf__time until, const hf_can
     /* Somebody has to read on for those who still wait. */
     if (!c->leading && c->followers) wake_later(c, c->followers);
     return how;
+}
+
+hf_result hf__await_up(hf_client *c, hf__time until) {
+    hf__call call = {0};
+    hf__call_push(&c->ups, &call);
+    if (hf__await(c, &call, until, NULL) == HF__DONE) return hf__call_result(&call);
+    hf__call_unlink(&c->ups, &call);
+    const hf__store *store = c->store;
+    hf_result r = c->closed ? HF_CLOSED : store->down_result ? store->down_result : HF_UNREACHABLE;
+    return hf__fail_line(r, c->closed ? NULL : store->down_detail);
 }
 
 /* ---- The keeper ---- */

@@ -28,12 +28,21 @@ void hf__core_fini(hf__core *core) {
 
 /* ---- Calls ---- */
 
+void hf__call_push(hf__call **list, hf__call *call) {
+    call->next = *list;
+    *list = call;
+}
+
+void hf__call_unlink(hf__call **list, hf__call *call) {
+    while (*list && *list != call) list = &(*list)->next;
+    if (*list) *list = call->next;
+}
+
 void hf__call_finish(hf__core *core, hf__call *call, hf_result result, char *detail) {
     call->done = true;
     call->result = result;
     call->detail = detail;
-    call->next = core->finished;
-    core->finished = call;
+    hf__call_push(&core->finished, call);
 }
 
 void hf__calls_finish(hf__core *core, hf__call **list, hf_result result, const char *detail) {
@@ -155,8 +164,7 @@ void hf__core_release(hf__core *core, hf_hold *hold, hf__call *call, hf__time no
         hf__entry_haunt(e, own->number, own->lapses_at);
         hf__own_end(own, HF__RELEASED);
         if (call) {
-            call->next = e->ghost_calls;
-            e->ghost_calls = call;
+            hf__call_push(&e->ghost_calls, call);
         }
     } else if (call) {
         hf_result r = atomic_load(&own->state) == HF__ENDED ? HF_CLOSED : HF_LOST;
@@ -168,22 +176,17 @@ void hf__core_release(hf__core *core, hf_hold *hold, hf__call *call, hf__time no
 
 /* ---- Callers that stop waiting ---- */
 
-static void unlink_call(hf__call **list, hf__call *call) {
-    while (*list && *list != call) list = &(*list)->next;
-    if (*list) *list = call->next;
-}
-
 void hf__core_release_unwait(hf__core *core, hf__entry *e, hf__call *call) {
-    unlink_call(&e->ghost_calls, call);
-    unlink_call(&e->ghost_carried, call);
+    hf__call_unlink(&e->ghost_calls, call);
+    hf__call_unlink(&e->ghost_carried, call);
     hf__call_finish(core, call, HF_UNKNOWN_OUTCOME,
                     hf__line("the store did not confirm the release in time; it is tried again "
                              "until the lease ends by itself"));
 }
 
 void hf__core_extend_unwait(hf__core *core, hf__own *own, hf__call *call) {
-    unlink_call(&own->extends, call);
-    if (own->entry) unlink_call(&own->entry->extending, call);
+    hf__call_unlink(&own->extends, call);
+    if (own->entry) hf__call_unlink(&own->entry->extending, call);
     hf__call_finish(core, call, HF_UNKNOWN_OUTCOME,
                     hf__line("the store did not confirm the extension in time; the old deadline "
                              "stands"));
@@ -201,8 +204,7 @@ void hf__core_extend(hf__core *core, hf__own *own, int64_t lease_ms, hf__call *c
         hf__call_finish(core, call, r, why ? strdup(why) : NULL);
     } else {
         if (lease_ms > own->extend_ms) own->extend_ms = lease_ms;
-        call->next = own->extends;
-        own->extends = call;
+        hf__call_push(&own->extends, call);
     }
     if (e) hf__entry_step(e, now);
 }

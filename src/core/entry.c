@@ -77,6 +77,9 @@ void hf__wait_finish(hf__wait *w, hf_result result, char *detail) {
     hf__entry *e = w->entry;
     unlink_wait(w);
     if (result != HF_OK) e->core->stats.refused++;
+    /* An ask of its number that is late somewhere must find that it is no longer wanted. */
+    if (result != HF_OK && w->number && e->late_until)
+        hf__entry_haunt(e, w->number, hf__lease_lapse(e->late_until, w->lease_ms));
     if (e->asker == w) e->asker = NULL;
     hf__call_finish(e->core, &w->call, result, detail);
 }
@@ -84,11 +87,11 @@ void hf__wait_finish(hf__wait *w, hf_result result, char *detail) {
 /* What a wait that ends without an answer may say. */
 static hf_result outcome(const hf__wait *w, hf_result why, bool asking) {
     if (why != HF_TIMEOUT && why != HF_UNREACHABLE) return why;
-    if (w->maybe) return HF_UNKNOWN_OUTCOME;
-    const hf__store *store = w->entry->core->store;
-    if (w->entry->trouble_since)
-        return store->up || !store->down_result ? HF_UNREACHABLE : store->down_result;
-    return w->entry->told || !asking ? HF_TIMEOUT : HF_UNKNOWN_OUTCOME;
+    const hf__entry *e = w->entry;
+    const hf__store *store = e->core->store;
+    if (w->maybe || (asking && (e->trouble_since || !e->told))) return HF_UNKNOWN_OUTCOME;
+    if (!e->trouble_since) return HF_TIMEOUT;
+    return store->up || !store->down_result ? HF_UNREACHABLE : store->down_result;
 }
 
 static char *outcome_line(const hf__wait *w, hf_result result) {
@@ -113,8 +116,8 @@ void hf__wait_give_up(hf__wait *w, hf_result why, hf__time now) {
     bool asking = e->busy && e->asker == w;
     hf_result result = outcome(w, why, asking);
     if (asking || w->maybe) {
-        hf__time latest = hf__later(e->op.not_after, now) + w->lease_ms * HF__MS;
-        hf__entry_haunt(e, w->number, latest + hf__lease_margin(w->lease_ms));
+        hf__time latest = hf__later(e->op.not_after, now);
+        hf__entry_haunt(e, w->number, hf__lease_lapse(latest, w->lease_ms));
     }
     hf__wait_finish(w, result, outcome_line(w, result));
 }
@@ -124,7 +127,9 @@ static void fail_troubled(hf__entry *e, hf__time now) {
     if (!e->trouble_since) return;
     for (hf__wait *w = e->head, *next; w; w = next) {
         next = w->next;
-        hf__time patience = w->once && !w->maybe ? 0 : e->core->config.outage_ms * HF__MS;
+        /* Who tries once does not wait for a store that is away, but for an answer under way. */
+        bool at_once = w->once && !w->maybe && !(e->busy && e->asker == w);
+        hf__time patience = at_once ? 0 : e->core->config.outage_ms * HF__MS;
         if (now >= hf__later(e->trouble_since, w->began) + patience)
             hf__wait_give_up(w, HF_UNREACHABLE, now);
     }
@@ -161,7 +166,8 @@ static void join_others(hf__entry *e) {
     }
 }
 
-static void fill_own(hf__own *own, const hf__wait *w, const hf__op *op, hf__rand *rand) {
+static void fill_own(hf__own *own, const hf__wait *w, const hf__op *op, hf__rand *rand,
+                     hf__time now) {
     own->token = op->token;
     own->number = op->number;
     own->owner = w->owner;
@@ -171,16 +177,16 @@ static void fill_own(hf__own *own, const hf__wait *w, const hf__op *op, hf__rand
     own->renew_at =
         w->flags & HF_NO_RENEW ? HF__NEVER : hf__lease_renew_at(op->asked_at, op->lease_ms, rand);
     own->max_until = w->max_hold_ms ? hf__after_ms(op->asked_at, w->max_hold_ms) : HF__NEVER;
-    own->lapses_at = op->asked_at + op->lease_ms * HF__MS + hf__lease_margin(op->lease_ms);
+    own->lapses_at = hf__lease_lapse(now, op->lease_ms);
     atomic_store(&own->deadline,
                  hf__sooner(hf__lease_deadline(op->asked_at, op->lease_ms), own->max_until));
     atomic_store_explicit(&own->state, HF__HELD, memory_order_release);
 }
 
-static void grant(hf__entry *e, hf__wait *w) {
+static void grant(hf__entry *e, hf__wait *w, hf__time now) {
     hf__core *core = e->core;
     hf__own *own = w->own;
-    fill_own(own, w, &e->op, &core->rand);
+    fill_own(own, w, &e->op, &core->rand, now);
     own->entry = e;
     e->own = own; /* the wait's reference becomes the entry's */
     w->own = NULL;
@@ -198,16 +204,16 @@ static void grant(hf__entry *e, hf__wait *w) {
 static void asked_granted(hf__entry *e, hf__wait *w, hf__time now) {
     hf__op *op = &e->op;
     if (op->token > e->core->highest_token) e->core->highest_token = op->token;
-    hf__time until = op->asked_at + op->lease_ms * HF__MS + hf__lease_margin(op->lease_ms);
     if (w && now < hf__lease_deadline(op->asked_at, op->lease_ms)) {
-        grant(e, w);
+        grant(e, w, now);
         return;
     }
     /* Nobody wants it any more, or the answer came when the lease may have run out. */
-    hf__entry_haunt(e, op->number, until);
+    hf__entry_haunt(e, op->number, hf__lease_lapse(now, op->lease_ms));
     if (!w) return;
     w->number = 0;
     w->maybe = false;
+    e->next_try = hf__lease_retry_at(now, op->lease_ms, e->tries++, &e->core->rand);
     if (w->once)
         hf__wait_finish(w, HF_UNREACHABLE,
                         hf__line("the store's answer came after the lease had run out; use a "
@@ -221,7 +227,7 @@ static void asked_unreachable(hf__entry *e, hf__wait *w, hf__time now) {
         if (w)
             w->maybe = true;
         else
-            hf__entry_haunt(e, op->number, op->not_after + op->lease_ms * HF__MS);
+            hf__entry_haunt(e, op->number, hf__lease_lapse(op->not_after, op->lease_ms));
     }
     hf__entry_trouble(e, op->detail, now);
     op->detail = NULL;
@@ -255,12 +261,18 @@ static void asked(hf__entry *e, hf__time now) {
     }
 }
 
+/* It was sent, so it may have been done, up to now. */
+static void may_last(hf__own *own, int64_t lease_ms, hf__time now) {
+    own->lapses_at = hf__later(own->lapses_at, hf__lease_lapse(now, lease_ms));
+}
+
 /* A hold whose renewal failed goes on until its deadline: the store may answer the next one. */
 static void renew_failed(hf__entry *e, hf__time now) {
     hf__own *own = e->own;
     hf__op *op = &e->op;
     hf_result r = op->result == HF_UNREACHABLE && op->maybe ? HF_UNKNOWN_OUTCOME : op->result;
     hf__calls_finish(e->core, &e->extending, r, op->detail);
+    if (op->maybe) may_last(own, op->lease_ms, now);
     hf__time again = hf__lease_retry_at(now, own->lease_ms, own->tries++, &e->core->rand);
     if (own->flags & HF_NO_RENEW)
         own->check = false;
@@ -269,7 +281,7 @@ static void renew_failed(hf__entry *e, hf__time now) {
     e->next_try = again;
 }
 
-static void renew_confirmed(hf__entry *e) {
+static void renew_confirmed(hf__entry *e, hf__time now) {
     hf__own *own = e->own;
     hf__op *op = &e->op;
     own->tries = 0;
@@ -277,10 +289,9 @@ static void renew_confirmed(hf__entry *e) {
     e->core->stats.renewed++;
     if (op->lease_ms) {
         hf__time deadline = hf__lease_deadline(op->asked_at, op->lease_ms);
-        hf__time lapses = op->asked_at + op->lease_ms * HF__MS + hf__lease_margin(op->lease_ms);
         deadline = hf__later(deadline, atomic_load(&own->deadline));
         atomic_store(&own->deadline, hf__sooner(deadline, own->max_until));
-        own->lapses_at = hf__later(own->lapses_at, lapses);
+        may_last(own, op->lease_ms, now);
     }
     if (!(own->flags & HF_NO_RENEW))
         own->renew_at = hf__lease_renew_at(op->asked_at, own->lease_ms, &e->core->rand);
@@ -291,7 +302,7 @@ static void renewed(hf__entry *e, hf__time now) {
     hf__own *own = e->own;
     if (!own || own->number != e->op.number) return; /* released or lost meanwhile */
     if (e->op.result == HF_OK)
-        renew_confirmed(e);
+        renew_confirmed(e, now);
     else if (e->op.result == HF_LOST)
         hf__own_lose(own, LOST_STORE);
     else
@@ -306,8 +317,7 @@ static void released(hf__entry *e, hf__time now) {
         while (e->ghost_carried) { /* their callers wait on, for the next try */
             hf__call *call = e->ghost_carried;
             e->ghost_carried = call->next;
-            call->next = e->ghost_calls;
-            e->ghost_calls = call;
+            hf__call_push(&e->ghost_calls, call);
         }
         return;
     }
@@ -326,20 +336,6 @@ static void released(hf__entry *e, hf__time now) {
         lay_ghost(e);
     else
         e->next_try = hf__lease_retry_at(now, e->core->config.lease_ms, 9, &e->core->rand);
-}
-
-void hf__entry_complete(hf__entry *e, hf__time now) {
-    e->busy = false;
-    hf__entry_expire(e, now);
-    switch (e->op.verb) {
-    case HF__ASK: asked(e, now); break;
-    case HF__RENEW: renewed(e, now); break;
-    case HF__RELEASE: released(e, now); break;
-    default: break;
-    }
-    free(e->op.detail);
-    e->op.detail = NULL;
-    hf__entry_step(e, now);
 }
 
 /* ---- Time ---- */
@@ -361,6 +357,20 @@ void hf__entry_expire(hf__entry *e, hf__time now) {
         hf__calls_finish(e->core, &e->ghost_calls, HF_UNKNOWN_OUTCOME, e->trouble);
         lay_ghost(e);
     }
+}
+
+void hf__entry_complete(hf__entry *e, hf__time now) {
+    e->busy = false;
+    expire_own(e, now); /* a hold past its deadline is lost, whatever the answer says */
+    switch (e->op.verb) {
+    case HF__ASK: asked(e, now); break;
+    case HF__RENEW: renewed(e, now); break;
+    case HF__RELEASE: released(e, now); break;
+    default: break;
+    }
+    free(e->op.detail);
+    e->op.detail = NULL;
+    hf__entry_step(e, now);
 }
 
 /* ---- Sending ---- */
@@ -388,7 +398,8 @@ static void send_ask(hf__entry *e, hf__time now) {
     e->op.owner = w->owner;
     e->op.count = 1;
     e->op.lease_ms = w->lease_ms;
-    if (w->max_hold_ms && w->max_hold_ms < w->lease_ms) e->op.lease_ms = w->max_hold_ms;
+    if (w->max_hold_ms && hf__lease_covering(w->max_hold_ms) < w->lease_ms)
+        e->op.lease_ms = hf__lease_covering(w->max_hold_ms);
     e->op.token = e->core->highest_token;
     e->op.not_after = hf__sooner(w->until, hf__after_ms(now, e->core->config.command_timeout_ms));
     send(e, HF__ASK, w->number, now);
@@ -400,7 +411,7 @@ static int64_t lease_to_ask(const hf__own *own, hf__time now) {
                     : own->extend_ms > own->lease_ms ? own->extend_ms
                                                      : own->lease_ms;
     if (own->max_until == HF__NEVER) return lease;
-    int64_t left = (own->max_until - now + HF__MS - 1) / HF__MS;
+    int64_t left = hf__lease_covering((own->max_until - now + HF__MS - 1) / HF__MS);
     return left < lease ? left : lease;
 }
 
@@ -409,6 +420,7 @@ static void send_renew(hf__entry *e, hf__time now) {
     e->op.owner = own->owner;
     e->op.count = own->count;
     e->op.lease_ms = lease_to_ask(own, now);
+    may_last(own, e->op.lease_ms, now);
     own->check = false;
     own->extend_ms = 0;
     e->extending = own->extends;

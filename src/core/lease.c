@@ -8,6 +8,14 @@ hf__time hf__lease_deadline(hf__time asked_at, int64_t lease_ms) {
     return asked_at + lease_ms * HF__MS - hf__lease_margin(lease_ms);
 }
 
+hf__time hf__lease_lapse(hf__time at, int64_t lease_ms) {
+    return at + lease_ms * HF__MS + hf__lease_margin(lease_ms);
+}
+
+int64_t hf__lease_covering(int64_t span_ms) {
+    return span_ms + span_ms / 50 + 5;
+}
+
 hf__time hf__lease_renew_at(hf__time asked_at, int64_t lease_ms, hf__rand *rand) {
     return asked_at + hf__jitter(rand, lease_ms * HF__MS / 3);
 }

@@ -16,6 +16,12 @@ hf__time hf__lease_margin(int64_t lease_ms);
 
 hf__time hf__lease_deadline(hf__time asked_at, int64_t lease_ms);
 
+/* When the store has surely forgotten a lease that it began, or renewed, by `at` at the latest. */
+hf__time hf__lease_lapse(hf__time at, int64_t lease_ms);
+
+/* The lease whose deadline is not before `span_ms` after the asking. */
+int64_t hf__lease_covering(int64_t span_ms);
+
 /* A third of the lease after the asking, jittered so that many holds do not renew as one. */
 hf__time hf__lease_renew_at(hf__time asked_at, int64_t lease_ms, hf__rand *rand);
 

@@ -31,24 +31,31 @@ if holder then
     redis.call('DEL', KEYS[1])
 end
 
--- The fence is the last token, and for a while after a release that could be overtaken by its own
--- acquire: the number up to which that client's acquires come too late.
+-- The fence is the last token, and then the tombs: for a while after a release that its own acquire
+-- may come behind, the number up to which that client's acquires are too late.
 local fence = redis.call('GET', KEYS[2]) or '0'
-local last, tomb = tonumber(fence), ''
+local last, tombs = tonumber(fence), ''
 if not last then
-    local client, number, till
-    last, client, number, till = string.match(fence, '^(%d+) (.*):(%d+) (%d+)$')
+    last = tonumber(string.match(fence, '^%d+'))
     if not last then return redis.error_reply('HFFENCE the fence holds no token') end
-    if now <= tonumber(till) then
-        if client == ARGV[1] and tonumber(ARGV[2]) <= tonumber(number) then return {2, now} end
-        tomb = string.sub(fence, #last + 1)
+    for tomb, client, number, till in string.gmatch(fence, '( (%S+):(%d+) (%d+))') do
+        if now <= tonumber(till) then
+            if client == ARGV[1] and tonumber(ARGV[2]) <= tonumber(number) then return {2, now} end
+            tombs = tombs .. tomb
+        end
     end
 end
 
-local token = math.max(tonumber(last) + 1, tonumber(ARGV[6]) + 1, now)
+-- The fence first, and the lock not without its end: a user who may not do all of it gets an error
+-- and leaves nothing behind.
+local token = math.max(last + 1, tonumber(ARGV[6]) + 1, now)
 local text = string.format('%.0f', token)
+redis.call('SET', KEYS[2], text .. tombs, 'PX', ARGV[7])
 redis.call('HSET', KEYS[1], ARGV[1] .. ':' .. ARGV[3], 1, 'n', id, 't', text, 'k', 0,
            's', string.format('%.0f', now / 1000))
-redis.call('PEXPIRE', KEYS[1], ARGV[4])
-redis.call('SET', KEYS[2], text .. tomb, 'PX', ARGV[7])
+local lasts = redis.pcall('PEXPIRE', KEYS[1], ARGV[4])
+if type(lasts) == 'table' then
+    redis.call('DEL', KEYS[1])
+    return lasts
+end
 return {1, now, token}

@@ -4,7 +4,7 @@
 -- ARGV    1 client   2 number   3 until when an acquire of ours may come late, µs; 0: none can
 --         4 how long to keep the fence, ms
 -- Answer  {1, µs}  released      {0, µs}  was not held by it
--- Cost    4 commands
+-- Cost    4 commands; 2 when it was not held, 5 with a tomb to write or a fence that was gone
 --
 -- A hold of a higher number is not touched: then this is a late command of a connection that was
 -- given up. It begins by deleting, so that it also works when memory is out.
@@ -21,8 +21,12 @@ if ours then redis.call('DEL', KEYS[1]) end
 
 if ARGV[3] ~= '0' then
     local fence = redis.call('GET', KEYS[2]) or hold[2] or '0'
-    redis.call('SET', KEYS[2], string.match(fence, '^%d+') .. ' ' .. ARGV[1] .. ':' .. ARGV[2] ..
-               ' ' .. ARGV[3], 'PX', ARGV[4])
+    local kept = string.match(fence, '^%d+') or hold[2] or '0'
+    for tomb, till in string.gmatch(fence, '( %S+:%d+ (%d+))') do
+        if now <= tonumber(till) then kept = kept .. tomb end
+    end
+    redis.call('SET', KEYS[2], kept .. ' ' .. ARGV[1] .. ':' .. ARGV[2] .. ' ' .. ARGV[3], 'PX',
+               ARGV[4])
 elseif ours and redis.call('PEXPIRE', KEYS[2], ARGV[4]) == 0 then
     redis.call('SET', KEYS[2], hold[2], 'PX', ARGV[4])
 end
