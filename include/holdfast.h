@@ -45,8 +45,8 @@
  * threads  A thread that ends keeps its holds; release them from another thread.
  * suspend  Deadlines are on CLOCK_BOOTTIME: time asleep counts. After a resume or a SIGCONT hf_held
  *          is right at once, without a round trip.
- * clocks   The wall clock of this machine is never used. A server's clock stepped forward by more
- *          than the margin can end a lease early; the token still fences.
+ * clocks   No lease, wait or deadline depends on the wall clock of this machine. A server's clock
+ *          stepped forward by more than the margin can end a lease early; the token still fences.
  * failover A replicated Redis can lose a lock with its primary: see docs/GUARANTEES.md.
  *
  * OWNERSHIP OF MEMORY
@@ -125,10 +125,11 @@ typedef struct hf_hold hf_hold;
 typedef struct hf_cancel hf_cancel;
 
 /*
- * Told once when a hold is lost, from the keeper or from whichever thread of the client finds out;
- * never on a normal release, never after hf_release has returned, never while a lock of the
- * library is held. `hold` is borrowed: hf_ref it to keep it. May call any function of the library
- * but hf_close. Releasing the hold here is allowed (HF_LOST).
+ * Told once when a hold is lost, on a thread that the client has for this; never on a normal
+ * release, never after hf_release has returned, never while a lock of the library is held. It may
+ * take its time: nothing but the telling of further losses waits for it. `hold` is borrowed: hf_ref
+ * it to keep it. May call any function of the library but hf_close. Releasing the hold here is
+ * allowed (HF_LOST).
  */
 typedef void hf_lost_fn(hf_hold *hold, void *arg);
 
@@ -160,11 +161,12 @@ enum {
  * and one compiled against a newer header gets HF_UNSUPPORTED if it sets what this library lacks.
  */
 typedef struct hf_options {
-    int64_t wait_ms;     /* 0: try once (HF_BUSY); HF_FOREVER: until granted, cancelled or closed */
-    int64_t lease_ms;    /* 0: the client's (30 s unless set) */
-    int64_t max_hold_ms; /* 0: none; else the hold is lost this long after it was asked for */
-    uint64_t owner;      /* 0: this thread; else a logical owner of yours, apart from all threads */
-    hf_cancel *cancel;   /* may be fired to end the wait; outlives the call */
+    int64_t wait_ms;  /* 0: try once (HF_BUSY); HF_FOREVER: until granted, cancelled or closed */
+    int64_t lease_ms; /* 0: the client's (30 s unless set) */
+    int64_t
+        max_hold_ms;   /* 0: none; else the hold is lost this long after it was asked for; 50 up */
+    uint64_t owner;    /* 0: this thread; else a logical owner of yours, apart from all threads */
+    hf_cancel *cancel; /* may be fired to end the wait; outlives the call */
     hf_lost_fn *on_lost; /* told once if the hold is lost */
     void *arg;           /* for on_lost */
     uint32_t kind;       /* HF_MUTEX */
@@ -233,7 +235,7 @@ HF_API void hf_close(hf_client *client);
  * acquires need n releases. Threads of one client are served in order of arrival.
  *
  * HF_OK               held; the caller has one reference to *hold
- * HF_BUSY             another holds it, and wait_ms was 0
+ * HF_BUSY             another holds it or others of this client wait for it, and wait_ms was 0
  * HF_TIMEOUT          another held it for all of wait_ms
  * HF_CANCELLED        options->cancel was fired, before or meanwhile
  * HF_DEADLOCK         this owner holds it and either acquire said HF_NOT_REENTRANT
@@ -264,6 +266,8 @@ HF_API HF_MUST_USE hf_result hf_try_lock(hf_client *client, const char *name, hf
  * HF_UNKNOWN_OUTCOME  the store did not answer; the keeper goes on trying until the lease ends it
  * HF_CLOSED           the client was closed, which released it
  * HF_FORKED           in a child; only memory was freed
+ * HF_REFUSED, HF_PROTOCOL, HF_UNSUPPORTED, HF_NOMEM   the store did not do it, see hf_acquire; the
+ *                     keeper goes on trying until the lease ends it
  * Blocks for at most the command timeout.
  */
 HF_API hf_result hf_release(hf_hold *hold);
@@ -279,7 +283,7 @@ HF_API void hf_unref(hf_hold *hold);
 /*
  * Make the hold last for at least `lease_ms` from now, counted from before the request was sent;
  * never shortens it, never goes past max_hold. The keeper's rhythm stays that of the acquire.
- * Blocks. HF_OK, HF_LOST, HF_NOT_HELD, HF_INVALID, HF_UNREACHABLE (nothing was sent),
+ * Blocks. HF_OK, HF_LOST, HF_NOT_HELD, HF_INVALID, HF_UNREACHABLE (nothing was done),
  * HF_UNKNOWN_OUTCOME (the old deadline stands), HF_REFUSED, HF_PROTOCOL, HF_CLOSED, HF_FORKED,
  * HF_NOMEM.
  */
@@ -298,8 +302,9 @@ HF_API int64_t hf_remaining_ms(const hf_hold *hold);
 HF_API uint64_t hf_fence(const hf_hold *hold);
 
 /*
- * A descriptor that polls readable once the hold is lost; made at the first call, owned by the
- * handle and closed with it. Do not read it. -1 where none can be had, or in a forked child.
+ * A descriptor that polls readable once the hold is lost; made at the first call, shared by the
+ * handles of an ownership and closed with the last of them. Do not read it. -1 where none can be
+ * had, or in a forked child.
  */
 HF_API int32_t hf_lost_fd(hf_hold *hold);
 
@@ -340,7 +345,8 @@ typedef struct hf_info {
 
 /*
  * Ask the store who holds `name`; *info is freed with hf_info_free. Blocks. HF_OK also when it is
- * free; HF_UNREACHABLE, HF_REFUSED, HF_PROTOCOL, HF_INVALID, HF_CLOSED, HF_FORKED, HF_NOMEM.
+ * free; HF_UNREACHABLE, HF_REFUSED, HF_PROTOCOL, HF_UNSUPPORTED, HF_INVALID, HF_CLOSED, HF_FORKED,
+ * HF_NOMEM.
  */
 HF_API HF_MUST_USE hf_result hf_inspect(hf_client *client, const char *name, hf_info **info);
 HF_API void hf_info_free(hf_info *info);
@@ -349,7 +355,8 @@ HF_API void hf_info_free(hf_info *info);
  * The operator's force: end the ownership of `name`, whoever has it; with a token other than 0 only
  * if it is that one. The holder is told as of any loss, no later than its next renewal. Blocks.
  * HF_OK, HF_NOT_HELD (free, or held under another token: the detail says which), HF_UNREACHABLE,
- * HF_UNKNOWN_OUTCOME, HF_REFUSED, HF_PROTOCOL, HF_INVALID, HF_CLOSED, HF_FORKED, HF_NOMEM.
+ * HF_UNKNOWN_OUTCOME, HF_REFUSED, HF_PROTOCOL, HF_UNSUPPORTED, HF_INVALID, HF_CLOSED, HF_FORKED,
+ * HF_NOMEM.
  */
 HF_API HF_MUST_USE hf_result hf_break(hf_client *client, const char *name, uint64_t token);
 
@@ -369,7 +376,7 @@ typedef struct hf_stats {
     uint64_t waiting;    /* calls that wait now */
 } hf_stats;
 
-/* Fill in at most `size` bytes of *stats. HF_OK, HF_INVALID, HF_FORKED. */
+/* Fill in at most `size` bytes of *stats. HF_OK, HF_INVALID, HF_CLOSED, HF_FORKED. */
 HF_API HF_MUST_USE hf_result hf_stats_get_v(hf_client *client, hf_stats *stats, size_t size);
 
 /* ---- What a C programmer writes ------------------------------------------------------------- */

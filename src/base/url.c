@@ -1,6 +1,7 @@
 #include "base/url.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -132,11 +133,14 @@ static hf_result unknown_option(const hf__url *url, const char *name, size_t len
 
 static hf_result set_duration(hf__url *url, const struct option *option, const char *value) {
     int64_t ms;
-    if (!hf__duration_parse(value, &ms) || ms > option->max)
+    if (!hf__duration_parse(value, &ms))
         return hf__fail(HF_INVALID,
-                        "%s=%s in the URL is no duration above zero and in range; "
-                        "write 500ms, 30s, 5m or 1h",
+                        "%s=%.40s in the URL is no duration; write a number above zero "
+                        "and its unit: 500ms, 30s, 5m or 1h",
                         option->name, value);
+    if (ms > option->max)
+        return hf__fail(HF_INVALID, "%s=%.40s in the URL is too long: %" PRId64 "h at most",
+                        option->name, value, option->max / 3600000);
     *(int64_t *)((char *)url + option->offset) = ms;
     return HF_OK;
 }
@@ -153,6 +157,8 @@ static hf_result set_option(hf__url *url, const struct option *option, char **va
     if (option->type == DURATION) return set_duration(url, option, *value);
     if (option->type == NONE) return set_none(url, option, *value);
     if (option->type == NUMBER) {
+        if (*(int32_t *)((char *)url + option->offset))
+            return hf__fail(HF_INVALID, "the URL says twice which %s it means", option->name);
         if (parse_number(*value, option->max, (int32_t *)((char *)url + option->offset)))
             return HF_OK;
         return hf__fail(HF_INVALID, "%s=%s in the URL is no number from 0 to %d", option->name,
@@ -221,7 +227,8 @@ static hf_result parse_user(hf__url *url, const char *text, size_t length) {
 static hf_result parse_port(hf__url *url, const char *text) {
     if (!*text) return HF_OK;
     if (*text == ':' && parse_number(text + 1, 65535, &url->port) && url->port) return HF_OK;
-    return hf__fail(HF_INVALID, "the URL's port must be a number from 1 to 65535");
+    return hf__fail(HF_INVALID, "the URL's port must be a number from 1 to 65535; an IPv6 address "
+                                "stands in brackets, and a '/' in a password is written %%2F");
 }
 
 static hf_result parse_host(hf__url *url, char *text) {
@@ -303,9 +310,9 @@ static hf_result parse_copy(hf__url *url, char *copy, size_t scheme_length) {
 
 static hf_result unknown_scheme(const char *text) {
     size_t length = strcspn(text, ":/?@");
-    if (text[length] != ':')
-        return hf__fail(HF_INVALID, "a store is named by a URL such as redis://localhost or "
-                                    "memory:, and this one has no scheme");
+    if (strncmp(text + length, "://", 3) != 0) /* localhost:6379, redis:host, a bare name */
+        return hf__fail(HF_INVALID, "a store is named by a URL: redis://HOST:PORT, rediss://HOST, "
+                                    "redis+unix:///PATH or memory:");
     return hf__fail(HF_UNSUPPORTED,
                     "the scheme '%.*s:' is not one of this build; it has redis://, rediss://, "
                     "redis+unix:// and memory:",

@@ -13,7 +13,7 @@ hf__time hf__lease_lapse(hf__time at, int64_t lease_ms) {
 }
 
 int64_t hf__lease_covering(int64_t span_ms) {
-    return span_ms + span_ms / 50 + 5;
+    return span_ms > HF__SPAN_MAX_MS ? INT64_MAX : span_ms + span_ms / 50 + 5;
 }
 
 hf__time hf__lease_renew_at(hf__time asked_at, int64_t lease_ms, hf__rand *rand) {

@@ -252,11 +252,12 @@ static void came_up(hf__link *l) {
 }
 
 static void broke(hf__link *l, const char *why, hf__time now) {
-    fail(l, HF_UNREACHABLE,
-         hf__line(l->state != HF__LINK_UP ? "%s closed the connection at login: %s"
-                                          : "the connection to %s broke: %s",
-                  l->where, why),
-         now);
+    const char *hint =
+        l->url->scheme == HF__SCHEME_REDIS ? "; if it speaks TLS, use rediss://" : "";
+    char *detail = l->state == HF__LINK_UP
+                       ? hf__line("the connection to %s broke: %s", l->where, why)
+                       : hf__line("%s closed the connection at login: %s%s", l->where, why, hint);
+    fail(l, HF_UNREACHABLE, detail, now);
 }
 
 static void fed_plain(hf__link *l, const char *bytes, size_t length, hf__time now) {
@@ -393,8 +394,9 @@ static void timed_out(hf__link *l, hf__time now) {
                        : l->state == HF__LINK_TLS        ? "the TLS handshake with"
                                                          : "the login at";
     fail(l, HF_UNREACHABLE,
-         hf__line("%s %s took longer than connect_timeout (%" PRId64 " ms)", what, l->where,
-                  l->url->connect_timeout_ms),
+         hf__line("%s %s took longer than connect_timeout (%" PRId64 " ms)%s", what, l->where,
+                  l->url->connect_timeout_ms,
+                  l->state == HF__LINK_TLS ? "; does it speak TLS?" : ""),
          now);
 }
 

@@ -121,7 +121,7 @@ static hf_result use_certificate(SSL_CTX *ctx, const hf__url *url, char **detail
         return bad_file("tls_cert", url->tls_cert, detail);
     if (ssl.SSL_CTX_use_PrivateKey_file(ctx, key, SSL_FILETYPE_PEM) != 1 ||
         ssl.SSL_CTX_check_private_key(ctx) != 1)
-        return bad_file("tls_key", key, detail);
+        return bad_file(url->tls_key ? "tls_key" : "tls_cert, without a tls_key,", key, detail);
     return HF_OK;
 }
 
@@ -217,12 +217,18 @@ bool hf__tls_ready(const hf__tls *t) {
 
 static hf_result handshake_failed(hf__tls *t, char **detail) {
     long verified = ssl.SSL_get_verify_result(t->ssl);
-    if (verified != X509_V_OK)
-        *detail = hf__line("the server's certificate is not accepted: %s (tls_ca names who may "
-                           "vouch for it)",
-                           ssl.X509_verify_cert_error_string(verified));
-    else
+    bool named =
+        verified == X509_V_ERR_HOSTNAME_MISMATCH || verified == X509_V_ERR_IP_ADDRESS_MISMATCH;
+    bool dated =
+        verified == X509_V_ERR_CERT_HAS_EXPIRED || verified == X509_V_ERR_CERT_NOT_YET_VALID;
+    if (verified == X509_V_OK)
         *detail = hf__line("the TLS handshake failed: %s", reason());
+    else
+        *detail = hf__line("the server's certificate is not accepted: %s%s",
+                           ssl.X509_verify_cert_error_string(verified),
+                           named   ? "; use the host name that it was made for"
+                           : dated ? ""
+                                   : "; tls_ca names who may vouch for it");
     ssl.ERR_clear_error();
     return HF_REFUSED;
 }

@@ -6,6 +6,8 @@
 
 #include "base/error.h"
 
+#define SAID_MAX 240
+
 /* By the first word of the error. HF_UNREACHABLE is worth trying again, the others are final. */
 static const struct {
     const char *word;
@@ -62,17 +64,25 @@ static bool has_word(const char *error, const char *word) {
     return found && found[-1] == ' ' && found[length] == ' ';
 }
 
+/* Redis adds where in which script it was, which nobody can act on. */
+static int useful_length(const char *error) {
+    const char *script = strstr(error, " script: ");
+    size_t length = script ? (size_t)(script - error) : strlen(error);
+    return length > SAID_MAX ? SAID_MAX : (int)length;
+}
+
 hf_result hf__trouble(const char *error, const char *where, char **detail) {
+    int length = useful_length(error);
     for (size_t i = 0; i < sizeof troubles / sizeof *troubles; i++) {
         if (!has_word(error, troubles[i].word)) continue;
-        *detail = hf__line("%s: %.200s (%s)", where, error, troubles[i].advice);
+        *detail = hf__line("%s: %.*s (%s)", where, length, error, troubles[i].advice);
         return troubles[i].result;
     }
     for (size_t i = 0; i < sizeof phrases / sizeof *phrases; i++) {
         if (!strstr(error, phrases[i].part)) continue;
-        *detail = hf__line("%s: %.200s (%s)", where, error, phrases[i].advice);
+        *detail = hf__line("%s: %.*s (%s)", where, length, error, phrases[i].advice);
         return phrases[i].result;
     }
-    *detail = hf__line("%s: the server said: %.300s", where, error);
+    *detail = hf__line("%s: the server said: %.*s", where, length, error);
     return HF_PROTOCOL;
 }
