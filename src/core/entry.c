@@ -220,15 +220,18 @@ static void asked_granted(hf__entry *e, hf__wait *w, hf__time now) {
                                  "lease well above the round trip"));
 }
 
-static void asked_unreachable(hf__entry *e, hf__wait *w, hf__time now) {
+/* It was sent and not heard of: it may have been done, or be done yet. */
+static void asked_unheard(hf__entry *e, hf__wait *w) {
+    const hf__op *op = &e->op;
+    e->late_until = hf__later(e->late_until, op->not_after);
+    if (w)
+        w->maybe = true; /* asks again, or haunts when it ends */
+    else
+        hf__entry_haunt(e, op->number, hf__lease_lapse(op->not_after, op->lease_ms));
+}
+
+static void asked_unreachable(hf__entry *e, hf__time now) {
     hf__op *op = &e->op;
-    if (op->maybe) {
-        e->late_until = hf__later(e->late_until, op->not_after);
-        if (w)
-            w->maybe = true;
-        else
-            hf__entry_haunt(e, op->number, hf__lease_lapse(op->not_after, op->lease_ms));
-    }
     hf__entry_trouble(e, op->detail, now);
     op->detail = NULL;
     e->next_try = hf__lease_retry_at(now, op->lease_ms, e->tries++, &e->core->rand);
@@ -239,8 +242,9 @@ static void asked(hf__entry *e, hf__time now) {
     hf__wait *w = e->asker;
     hf__op *op = &e->op;
     e->asker = NULL;
+    if (op->maybe) asked_unheard(e, w);
     if (op->result == HF_UNREACHABLE) {
-        asked_unreachable(e, w, now);
+        asked_unreachable(e, now);
         return;
     }
     hf__entry_trouble_over(e);
@@ -270,7 +274,7 @@ static void may_last(hf__own *own, int64_t lease_ms, hf__time now) {
 static void renew_failed(hf__entry *e, hf__time now) {
     hf__own *own = e->own;
     hf__op *op = &e->op;
-    hf_result r = op->result == HF_UNREACHABLE && op->maybe ? HF_UNKNOWN_OUTCOME : op->result;
+    hf_result r = op->maybe ? HF_UNKNOWN_OUTCOME : op->result;
     hf__calls_finish(e->core, &e->extending, r, op->detail);
     if (op->maybe) may_last(own, op->lease_ms, now);
     hf__time again = hf__lease_retry_at(now, own->lease_ms, own->tries++, &e->core->rand);
@@ -311,8 +315,8 @@ static void renewed(hf__entry *e, hf__time now) {
 
 static void released(hf__entry *e, hf__time now) {
     hf__op *op = &e->op;
+    e->ghost_maybe |= op->maybe;
     if (op->result == HF_UNREACHABLE) {
-        e->ghost_maybe |= op->maybe;
         e->next_try = hf__lease_retry_at(now, e->core->config.lease_ms, e->tries++, &e->core->rand);
         while (e->ghost_carried) { /* their callers wait on, for the next try */
             hf__call *call = e->ghost_carried;
