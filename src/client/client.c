@@ -145,7 +145,7 @@ static hf_client *client_new(const hf_client_options *o) {
     pthread_cond_init(&c->teller_work, NULL);
     pthread_cond_init(&c->telling_over, NULL);
     c->born = hf__generation();
-    c->keeper_kick = c->keeper_timer = -1;
+    c->keeper_kick = c->keeper_timer = c->leader.fd = -1;
     hf__log_init(&c->log, o->log, o->log_arg, o->log_level);
     return c;
 }

@@ -38,7 +38,12 @@ struct hf_client {
     pthread_cond_t calls_over;
 
     /* the pump */
-    bool leading;                         /* a thread polls the store for answers */
+    bool leading; /* a thread polls the store for answers */
+    struct {
+        int fd;         /* wakes it; -1: it is awake */
+        uint64_t polls; /* the store's, when it began to sleep */
+        hf__time armed; /* it wakes by itself then */
+    } leader;
     hf__waker *wakers, *followers, *wake; /* the pool, who follows, who is to be woken */
 
     /* the keeper: started with the first acquire */

@@ -103,12 +103,19 @@ static bool keeper_needed(const hf_client *c) {
     return next_due(c) < c->keeper_armed || c->store->table->in_flight(c->store);
 }
 
+/* The leader sleeps on what is no longer so: another thread made or gave up the connection, or has
+   something due sooner. */
+static bool leader_stale(const hf_client *c) {
+    return c->leading && c->leader.fd >= 0 &&
+           (c->leader.polls != c->store->polls || next_due(c) < c->leader.armed);
+}
+
 bool hf__pending(const hf_client *c) {
-    return c->wake || c->log.first || keeper_needed(c);
+    return c->wake || c->log.first || keeper_needed(c) || leader_stale(c);
 }
 
 void hf__unlock(hf_client *c) {
-    int fds[WAKES + 1], count = 0;
+    int fds[WAKES + 2], count = 0;
     while (c->wake && count < WAKES) {
         hf__waker *w = c->wake;
         c->wake = w->next_wake;
@@ -118,6 +125,10 @@ void hf__unlock(hf_client *c) {
     for (; c->wake; c->wake = c->wake->next_wake) { /* a crowd: at once */
         c->wake->queued = false;
         hf__event_set(c->wake->fd);
+    }
+    if (leader_stale(c)) {
+        fds[count++] = c->leader.fd;
+        c->leader.fd = -1;
     }
     if (keeper_needed(c)) {
         fds[count++] = c->keeper_kick;
@@ -139,10 +150,19 @@ static void poll_unlocked(hf_client *c, struct pollfd *fds, int count, hf__time 
     pthread_mutex_lock(&c->mutex);
 }
 
-static void lead(hf_client *c, struct pollfd *fds, int own, hf__time until) {
+static void arm_leader(hf_client *c, int fd, hf__time until) {
+    c->leader.fd = fd;
+    c->leader.polls = c->store->polls;
+    c->leader.armed = until;
+}
+
+static void lead(hf_client *c, const hf__waker *w, struct pollfd *fds, int own, hf__time until) {
     c->leading = true;
     int count = c->store->table->pollset(c->store, fds + own, true);
-    poll_unlocked(c, fds, own + count, hf__sooner(until, next_due(c)));
+    until = hf__sooner(until, next_due(c));
+    arm_leader(c, w ? w->fd : -1, until);
+    poll_unlocked(c, fds, own + count, until);
+    c->leader.fd = -1;
     c->store->table->ready(c->store, fds + own, count, &c->mutex);
     c->leading = false;
 }
@@ -171,7 +191,7 @@ static hf__awaited await(hf_client *c, hf__call *call, hf__waker *w, hf__time un
         if (w) fds[own++] = (struct pollfd){.fd = w->fd, .events = POLLIN};
         if (cancel) fds[own++] = (struct pollfd){.fd = cancel->fd, .events = POLLIN};
         if (!c->leading)
-            lead(c, fds, own, wake);
+            lead(c, w, fds, own, wake);
         else if (w)
             follow(c, w, fds, own, wake);
         else
@@ -226,8 +246,10 @@ static void keep(hf_client *c) {
     if (c->leading && !reads && due != HF__NEVER) due += BACKSTOP;
     set_timer(c, due);
     c->keeper_armed = due;
+    if (reads) arm_leader(c, c->keeper_kick, due);
     poll_unlocked(c, fds, 2 + count, c->keeper_timer < 0 ? due : HF__NEVER);
     c->keeper_armed = 0;
+    if (reads) c->leader.fd = -1;
     if (fds[0].revents) hf__event_clear(c->keeper_kick);
     c->store->table->ready(c->store, fds + 2, count, &c->mutex);
     if (!reads) return;

@@ -151,6 +151,7 @@ struct hf__store {
     bool up;
     hf_result down_result; /* why not up: of the last attempt to connect */
     char *down_detail;
+    uint64_t polls;        /* changes with what pollset would say */
     int64_t round_trip_us; /* the shortest seen; 0: not known */
     uint64_t commands;     /* sent */
 };

@@ -9,10 +9,19 @@ typedef struct redis {
     hf__store store;
     hf__identity who;
     hf__link link;
+    hf__link_state state; /* as last published */
+    int fd;
+    bool want_write;
 } redis;
 
-/* What the core may know of the link. */
+/* What the client and its core may know of the link. */
 static void publish(redis *r) {
+    if (r->state != r->link.state || r->fd != r->link.fd || r->want_write != r->link.want_write) {
+        r->state = r->link.state;
+        r->fd = r->link.fd;
+        r->want_write = r->link.want_write;
+        r->store.polls++;
+    }
     r->store.up = r->link.state == HF__LINK_UP;
     r->store.link = r->link.session.link;
     r->store.down_result = r->link.down_result;
