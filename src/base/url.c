@@ -195,10 +195,13 @@ static hf_result parse_option(hf__url *url, const char *text, size_t length) {
 }
 
 /* An '@' here most likely belongs to a password with a bare '?' in it: refuse, and show nothing. */
+static hf_result check_options(const char *text) {
+    if (!strchr(text, '@')) return HF_OK;
+    return hf__fail(HF_INVALID, "the URL has an '@' after its '?'; in a password write '?' as "
+                                "%%3F, in an option write '@' as %%40");
+}
+
 static hf_result parse_options(hf__url *url, const char *text) {
-    if (strchr(text, '@'))
-        return hf__fail(HF_INVALID, "the URL has an '@' after its '?'; in a password write '?' as "
-                                    "%%3F, in an option write '@' as %%40");
     while (*text) {
         size_t length = strcspn(text, "&");
         hf_result r = length ? parse_option(url, text, length) : HF_OK;
@@ -302,7 +305,8 @@ static hf_result check(const hf__url *url) {
 static hf_result parse_copy(hf__url *url, char *copy, size_t scheme_length) {
     char *question = strchr(copy, '?');
     if (question) *question = '\0';
-    hf_result r = parse_body(url, copy + scheme_length);
+    hf_result r = question ? check_options(question + 1) : HF_OK;
+    if (!r) r = parse_body(url, copy + scheme_length);
     if (!r && question) r = parse_options(url, question + 1);
     if (!r) r = set_defaults(url);
     return r ? r : check(url);

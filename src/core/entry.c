@@ -187,6 +187,8 @@ static void grant(hf__entry *e, hf__wait *w, hf__time now) {
     hf__core *core = e->core;
     hf__own *own = w->own;
     fill_own(own, w, &e->op, &core->rand, now);
+    if (e->late_until) /* a twin of this ask may come late, and begin its lease anew */
+        own->lapses_at = hf__later(own->lapses_at, hf__lease_lapse(e->late_until, own->lease_ms));
     own->entry = e;
     e->own = own; /* the wait's reference becomes the entry's */
     w->own = NULL;
@@ -248,7 +250,7 @@ static void asked(hf__entry *e, hf__time now) {
         return;
     }
     hf__entry_trouble_over(e);
-    if (w) w->maybe = false;
+    if (w && op->result != HF_TIMEOUT) w->maybe = false; /* too late says nothing of earlier asks */
     if (op->result == HF_OK) {
         asked_granted(e, w, now);
     } else if (op->result == HF_BUSY) {
@@ -302,13 +304,20 @@ static void renew_confirmed(hf__entry *e, hf__time now) {
     hf__calls_finish(e->core, &e->extending, HF_OK, NULL);
 }
 
+static void renew_lost(hf__entry *e, hf__time now) {
+    hf__own *own = e->own;
+    if (e->late_until > now) /* its ask may come late, and take the lock again for nobody */
+        hf__entry_haunt(e, own->number, hf__lease_lapse(e->late_until, own->lease_ms));
+    hf__own_lose(own, LOST_STORE);
+}
+
 static void renewed(hf__entry *e, hf__time now) {
     hf__own *own = e->own;
     if (!own || own->number != e->op.number) return; /* released or lost meanwhile */
     if (e->op.result == HF_OK)
         renew_confirmed(e, now);
     else if (e->op.result == HF_LOST)
-        hf__own_lose(own, LOST_STORE);
+        renew_lost(e, now);
     else
         renew_failed(e, now);
 }
@@ -424,7 +433,8 @@ static void send_renew(hf__entry *e, hf__time now) {
     e->op.owner = own->owner;
     e->op.count = own->count;
     e->op.lease_ms = lease_to_ask(own, now);
-    may_last(own, e->op.lease_ms, now);
+    /* Should the own be lost before the answer, the store may still execute this. */
+    may_last(own, e->op.lease_ms, hf__after_ms(now, e->core->config.command_timeout_ms));
     own->check = false;
     own->extend_ms = 0;
     e->extending = own->extends;

@@ -85,7 +85,7 @@ static void F47_close_of_nothing(cf *f) {
     cf_close(f, cf_open(f));
 }
 
-/* ---- Close against a grant -------------------------------------------------------------------- */
+/* ---- Close against a grant ------------------------------------------------------------------- */
 
 typedef struct race {
     hf_hold *hold;

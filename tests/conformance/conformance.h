@@ -26,7 +26,7 @@
 #include "holdfast.h"
 #include "t_time.h"
 
-/* ---- Stores and cases ------------------------------------------------------------------------- */
+/* ---- Stores and cases ------------------------------------------------------------------------ */
 
 /* What a store has beyond what all have, and the build; what a case needs beyond that. */
 enum {
@@ -62,10 +62,11 @@ const char *cf_other_url(void);
 /* The same with options behind it ("label=x"); valid until the case ends. */
 const char *cf_url_with(cf *f, const char *options);
 
-/* ---- The fixture ------------------------------------------------------------------------------ */
+/* ---- The fixture ----------------------------------------------------------------------------- */
 
 enum {
     CF_WATCHDOG_MS = 15000,  /* whatever must happen has happened by then */
+    CF_GRANT_MS = 4000,      /* a grant that is due is made: below the command timeout of 5 s */
     CF_AT_ONCE_MS = 3000,    /* "at once": far below the default lease, far above a slow machine */
     CF_SHORT_LEASE_MS = 300, /* a lease that a case can outlive */
     CF_CLIENTS_MAX = 16
@@ -98,7 +99,7 @@ void cf_close(cf *f, hf_client *client);
 /* A new cancel, the case's to free. */
 hf_cancel *cf_cancel(void);
 
-/* ---- Assertions ------------------------------------------------------------------------------- */
+/* ---- Assertions ------------------------------------------------------------------------------ */
 
 /* The call's result, named in the message when it is another. */
 #define CF_IS(expected, ...) cf_is((expected), (__VA_ARGS__), #__VA_ARGS__, __FILE__, __LINE__)
@@ -125,7 +126,7 @@ void cf_refused(hf_result expected, hf_client *client, const char *name, const h
 #define CF_AT_ONCE(started_ms) \
     assert_in_range(t_now_ms() - (started_ms), 0, t_patience(CF_AT_ONCE_MS))
 
-/* ---- Looking ---------------------------------------------------------------------------------- */
+/* ---- Looking --------------------------------------------------------------------------------- */
 
 hf_stats cf_stats(hf_client *client);
 
@@ -146,7 +147,7 @@ typedef struct cf_lost {
 } cf_lost;
 void cf_on_lost(hf_hold *hold, void *arg);
 
-/* ---- Threads ---------------------------------------------------------------------------------- */
+/* ---- Threads --------------------------------------------------------------------------------- */
 
 typedef struct cf_thread cf_thread;
 
@@ -171,7 +172,8 @@ typedef struct cf_attempt {
 cf_attempt *cf_start(cf *f, hf_client *client, const char *name, const hf_options *options);
 cf_attempt *cf_queue(cf *f, hf_client *client, const char *name, const hf_options *options);
 
-/* It ended, with this result. cf_granted returns its hold, which the caller then has. */
+/* It ended, with this result. cf_granted returns its hold, which the caller then has: nothing is in
+   the way of the grant any more, so it comes before any timeout of the library could help. */
 #define CF_ENDED(expected, attempt) \
     (cf_join((attempt)->thread),    \
      cf_is((expected), (attempt)->result, (attempt)->detail, __FILE__, __LINE__))
@@ -181,7 +183,7 @@ hf_hold *cf_granted(cf_attempt *attempt);
 hf_result cf_elsewhere(cf *f, hf_client *client, const char *name, const hf_options *options,
                        hf_hold **hold);
 
-/* ---- Exclusion -------------------------------------------------------------------------------- */
+/* ---- Exclusion ------------------------------------------------------------------------------- */
 
 /* A room that only one may be in. Its own accesses race with nobody, so that it can be shared by
    clients and processes that have nothing but the lock in common. */

@@ -3,7 +3,7 @@
 
 #include <sched.h>
 
-/* ---- Exclusion and order ---------------------------------------------------------------------- */
+/* ---- Exclusion and order --------------------------------------------------------------------- */
 
 enum { CROWD = 100 };
 
@@ -110,7 +110,7 @@ static void B08_clients_exclude_each_other_and_all_finish(cf *f) {
     cf_room_check(room, CLIENTS * THREADS * ROUNDS);
 }
 
-/* ---- Cancel against release ------------------------------------------------------------------- */
+/* ---- Cancel against release ------------------------------------------------------------------ */
 
 typedef struct race {
     hf_cancel *cancel;
@@ -162,12 +162,12 @@ static void B20_cancel_racing_a_release_loses_no_wake_up_in_a_client(cf *f) {
 
 static void B20_cancel_racing_a_release_loses_no_wake_up_across_clients(cf *f) {
     hf_client *third = cf_open(f);
-    for (int i = 0; i < 200; i++) race_cancel_with_release(f, f->b, third, i);
+    for (int i = 0; i < 120; i++) race_cancel_with_release(f, f->b, third, i);
     CF_FREE(CF_TAKE(f->a, f->name, NULL));
 }
 
 static void B20_cancel_racing_a_release_hands_on_within_the_waiting_client(cf *f) {
-    for (int i = 0; i < 200; i++) race_cancel_with_release(f, f->b, f->b, i);
+    for (int i = 0; i < 120; i++) race_cancel_with_release(f, f->b, f->b, i);
     CF_FREE(CF_TAKE(f->a, f->name, NULL));
 }
 

@@ -32,7 +32,7 @@ static void the_version_is_the_header_s(cf *f) {
     assert_string_equal(hf_version(), version);
 }
 
-/* ---- Details ---------------------------------------------------------------------------------- */
+/* ---- Details --------------------------------------------------------------------------------- */
 
 enum { DETAILS = 6 };
 
@@ -91,7 +91,7 @@ static void a_detail_is_its_thread_s_own(cf *f) {
     assert_string_equal(seen, "[]");
 }
 
-/* ---- Secrets ---------------------------------------------------------------------------------- */
+/* ---- Secrets --------------------------------------------------------------------------------- */
 
 static void check_no_secret(int32_t level, const char *line, void *arg) {
     (void)level;

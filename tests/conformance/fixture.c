@@ -1,9 +1,9 @@
 /*
  * The fixture of a case, and what cases share: see conformance.h.
  *
- * A failed assertion leaves a case by longjmp while its threads may still wait. So whatever a thread
- * touches is on the fixture's list of blocks, and the end of a case closes the clients (which ends
- * every wait), joins the threads, and only then frees the blocks.
+ * A failed assertion leaves a case by longjmp while its threads may still wait. So whatever a
+ * thread touches is on the fixture's list of blocks, and the end of a case closes the clients
+ * (which ends every wait), joins the threads, and only then frees the blocks.
  */
 #include "conformance.h"
 
@@ -28,7 +28,7 @@ struct cf_block {
 /* A case that hangs is ended by SIGALRM: cmocka has printed its name by then. */
 enum { HANG_MS = 45000 };
 
-/* ---- Setup and teardown ----------------------------------------------------------------------- */
+/* ---- Setup and teardown ---------------------------------------------------------------------- */
 
 int cf_setup(void **state) {
     cf *f = calloc(1, sizeof *f);
@@ -119,7 +119,7 @@ hf_cancel *cf_cancel(void) {
     return cancel;
 }
 
-/* ---- Assertions ------------------------------------------------------------------------------- */
+/* ---- Assertions ------------------------------------------------------------------------------ */
 
 void cf_is(hf_result expected, hf_result got, const char *what, const char *file, int line) {
     if (got == expected) return;
@@ -150,7 +150,7 @@ void cf_refused(hf_result expected, hf_client *client, const char *name, const h
     }
 }
 
-/* ---- Looking ---------------------------------------------------------------------------------- */
+/* ---- Looking --------------------------------------------------------------------------------- */
 
 hf_stats cf_stats(hf_client *client) {
     hf_stats stats;
@@ -191,7 +191,7 @@ void cf_on_lost(hf_hold *hold, void *arg) {
     atomic_fetch_add(&lost->calls, 1);
 }
 
-/* ---- Threads ---------------------------------------------------------------------------------- */
+/* ---- Threads --------------------------------------------------------------------------------- */
 
 static void *run_thread(void *arg) {
     cf_thread *thread = arg;
@@ -240,6 +240,7 @@ cf_attempt *cf_queue(cf *f, hf_client *client, const char *name, const hf_option
 }
 
 hf_hold *cf_granted(cf_attempt *a) {
+    if (!join_within(a->thread, CF_GRANT_MS)) fail_msg("the lock was not granted in time");
     CF_ENDED(HF_OK, a);
     assert_non_null(a->hold);
     return a->hold;
@@ -253,7 +254,7 @@ hf_result cf_elsewhere(cf *f, hf_client *client, const char *name, const hf_opti
     return a->result;
 }
 
-/* ---- Exclusion -------------------------------------------------------------------------------- */
+/* ---- Exclusion ------------------------------------------------------------------------------- */
 
 static void be_inside(cf_room *room) {
     if (atomic_fetch_add(&room->inside, 1) != 0) atomic_fetch_add(&room->collisions, 1);

@@ -121,7 +121,7 @@ static void B27_looking_changes_nothing(cf *f) {
     assert_int_equal(cf_stats(f->b).refused, 0);
 }
 
-/* ---- Counters --------------------------------------------------------------------------------- */
+/* ---- Counters -------------------------------------------------------------------------------- */
 
 static void check_nothing_done(hf_client *client) {
     hf_stats stats = cf_stats(client);

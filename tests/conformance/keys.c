@@ -3,7 +3,7 @@
 
 #include "cf_redis.h"
 
-/* ---- B23 -------------------------------------------------------------------------------------- */
+/* ---- B23 ------------------------------------------------------------------------------------- */
 
 /* The count that the lock's hash has for its owner; 0 without one. */
 static int64_t count_in_hash(cf *f, const char *client, const char *owner) {
@@ -27,7 +27,7 @@ static void B23_the_count_shows_in_the_store(cf *f) {
     hf_info_free(info);
 }
 
-/* ---- B30 -------------------------------------------------------------------------------------- */
+/* ---- B30 ------------------------------------------------------------------------------------- */
 
 /* A bit of everything that writes keys. */
 static void use_locks(cf *f, hf_client *one, hf_client *other) {

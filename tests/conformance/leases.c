@@ -50,7 +50,7 @@ static void B15_the_client_s_lease_is_the_default(cf *f) {
     CF_FREE(hold);
 }
 
-/* ---- hf_extend -------------------------------------------------------------------------------- */
+/* ---- hf_extend ------------------------------------------------------------------------------- */
 
 static const hf_options ONE_SHORT_LEASE = {.lease_ms = CF_SHORT_LEASE_MS, .flags = HF_NO_RENEW};
 
@@ -125,7 +125,7 @@ static void B22_extend_does_not_bring_back_what_has_ended(cf *f) {
     CF_FREE(hold);
 }
 
-/* ---- max_hold --------------------------------------------------------------------------------- */
+/* ---- max_hold -------------------------------------------------------------------------------- */
 
 static void F05_max_hold_bounds_what_extend_and_remaining_say(cf *f) {
     hf_hold *hold = CF_TAKE(f->a, f->name, &(hf_options){.max_hold_ms = 10000});

@@ -122,7 +122,7 @@ static void B12_after_a_loss_the_same_owner_may_take_it_anew(cf *f) {
     CF_FREE(anew);
 }
 
-/* ---- No loss ---------------------------------------------------------------------------------- */
+/* ---- No loss --------------------------------------------------------------------------------- */
 
 static void B10_a_normal_release_is_no_loss(cf *f) {
     victim *v = take_victim(f, 0, 0);
@@ -137,8 +137,8 @@ static void B10_a_normal_release_is_no_loss(cf *f) {
     hf_unref(ref);
 }
 
-/* Release as the lease runs out. If it was released in time nobody is told, and in no case is anybody
-   told once the release has returned; that it was lost the release says itself. */
+/* Release as the lease runs out. If it was released in time nobody is told, and in no case is
+   anybody told once the release has returned; that it was lost the release says itself. */
 static void B10_a_release_racing_the_deadline_is_not_told_of_afterwards(cf *f) {
     enum { ROUNDS = 12, LEASE_MS = 60 };
     cf_lost *lost = cf_new(f, ROUNDS * sizeof *lost);
@@ -163,7 +163,7 @@ static void B10_a_release_racing_the_deadline_is_not_told_of_afterwards(cf *f) {
     for (int i = 0; i < ROUNDS; i++) assert_int_equal(atomic_load(&lost[i].calls), expected[i]);
 }
 
-/* ---- Inside on_lost --------------------------------------------------------------------------- */
+/* ---- Inside on_lost -------------------------------------------------------------------------- */
 
 /* What on_lost did with the library, and what came of it. */
 typedef struct inside {

@@ -8,7 +8,7 @@
 
 #include "cf_redis.h"
 
-/* ---- Stores ----------------------------------------------------------------------------------- */
+/* ---- Stores ---------------------------------------------------------------------------------- */
 
 typedef struct store {
     const char *name;
@@ -73,7 +73,7 @@ static const store *find_store(const char *name) {
     return NULL;
 }
 
-/* ---- Cases ------------------------------------------------------------------------------------ */
+/* ---- Cases ----------------------------------------------------------------------------------- */
 
 /* The keys come last: that case empties the server. */
 static const cf_case *const themes[] = {

@@ -1,7 +1,7 @@
 /* Handles released twice, late or not at all, and NULL where the header allows it. */
 #include "conformance.h"
 
-/* ---- F48 -------------------------------------------------------------------------------------- */
+/* ---- F48 ------------------------------------------------------------------------------------- */
 
 static void F48_a_second_release_says_not_held(cf *f) {
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
@@ -68,7 +68,7 @@ static void F48_dropping_one_handle_of_an_ownership_leaves_the_other(cf *f) {
     CF_FREE(CF_TAKE(f->b, f->name, NULL));
 }
 
-/* ---- NULL ------------------------------------------------------------------------------------- */
+/* ---- NULL ------------------------------------------------------------------------------------ */
 
 static void null_is_allowed_where_the_header_says_so(cf *f) {
     (void)f;

@@ -1,7 +1,7 @@
 /* F49: options out of range, options of another version of the header, options of the URL. */
 #include "conformance.h"
 
-/* ---- Of an acquire ---------------------------------------------------------------------------- */
+/* ---- Of an acquire --------------------------------------------------------------------------- */
 
 static void F49_options_out_of_range_are_refused(cf *f) {
     static const hf_options bad[] = {
@@ -53,7 +53,7 @@ static void F49_the_limits_themselves_are_allowed(cf *f) {
     CF_FREE(hold);
 }
 
-/* ---- Of another version ----------------------------------------------------------------------- */
+/* ---- Of another version ---------------------------------------------------------------------- */
 
 typedef struct newer_options {
     hf_options known;
@@ -101,7 +101,7 @@ static void an_older_caller_is_understood(cf *f) {
     CF_FREE(hold);
 }
 
-/* ---- Of a client ------------------------------------------------------------------------------ */
+/* ---- Of a client ----------------------------------------------------------------------------- */
 
 /* hf_open fails just so, with no client and a detail. */
 static void check_not_opened(hf_result expected, const char *url, const void *options,

@@ -5,7 +5,7 @@ static const hf_options NOT_REENTRANT = {.flags = HF_NOT_REENTRANT};
 static const hf_options NOT_REENTRANT_FOREVER = {.wait_ms = HF_FOREVER, .flags = HF_NOT_REENTRANT};
 static const hf_options FOREVER = {.wait_ms = HF_FOREVER};
 
-/* ---- B2 --------------------------------------------------------------------------------------- */
+/* ---- B2 -------------------------------------------------------------------------------------- */
 
 /* The second acquire fails at once, and leaves the first as it was. */
 static void check_deadlock(cf *f, const hf_options *first, const hf_options *second) {
@@ -38,7 +38,7 @@ static void B02_a_non_reentrant_acquire_by_another_owner_is_no_deadlock(cf *f) {
     CF_FREE(hold);
 }
 
-/* ---- B23 -------------------------------------------------------------------------------------- */
+/* ---- B23 ------------------------------------------------------------------------------------- */
 
 enum { DEPTH = 3 };
 

@@ -53,6 +53,17 @@ static void test_shortest_lease_is_of_use(void **state) {
     assert_true(hf__lease_deadline(0, HF_LEASE_MIN_MS) > HF_LEASE_MIN_MS * HF__MS * 9 / 10);
 }
 
+static void test_what_lapses_and_what_covers(void **state) {
+    (void)state;
+    EACH_LEASE(i) {
+        hf__time lease = leases[i] * HF__MS;
+        assert_int_equal(hf__lease_lapse(7, leases[i]), 7 + lease + hf__lease_margin(leases[i]));
+        int64_t covering = hf__lease_covering(leases[i]);
+        assert_true(hf__lease_deadline(0, covering) >= lease);
+        assert_true(covering <= leases[i] + leases[i] / 40 + 6);
+    }
+}
+
 static void test_renewal_is_due_at_a_third(void **state) {
     (void)state;
     hf__rand rand = {2};
@@ -84,6 +95,7 @@ int main(void) {
         cmocka_unit_test(test_margin),
         cmocka_unit_test(test_deadline_is_before_the_stores),
         cmocka_unit_test(test_shortest_lease_is_of_use),
+        cmocka_unit_test(test_what_lapses_and_what_covers),
         cmocka_unit_test(test_renewal_is_due_at_a_third),
         cmocka_unit_test(test_tries_again_ever_later),
     };

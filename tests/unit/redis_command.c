@@ -106,7 +106,9 @@ static void make_key(struct keyed *k, hf__buffer *b, const char *suffix) {
     k->key_length = b->length - (size_t)(body - b->data) - 2;
     assert_true(k->key_length < sizeof k->key);
     memcpy(k->key, body, k->key_length);
-    assert_int_equal(strtol(b->data + 1, NULL, 10), (long)k->key_length);
+    unsigned said = 0;
+    for (const char *at = b->data + 1; *at != '\r'; at++) said = 10 * said + (unsigned)(*at - '0');
+    assert_int_equal(said, k->key_length);
 }
 
 /* What Redis Cluster hashes: between the first '{' and the first '}' after it, if not empty. */

@@ -28,7 +28,7 @@ static void renew_parser(hf__parser *p) {
 }
 
 static hf__parsed feed(hf__parser *p, const char *bytes, size_t length) {
-    return hf__parser_feed(p, bytes, length) ? hf__parser_next(p) : HF__PARSE_BAD;
+    return hf__parser_feed(p, bytes, length) == HF_OK ? hf__parser_next(p) : HF__PARSE_BAD;
 }
 
 static hf__parsed feed_text(hf__parser *p, const char *text) {

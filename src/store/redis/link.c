@@ -14,6 +14,7 @@
 
 #define READ_SIZE        16384
 #define PLAIN_MAX        (4 * READ_SIZE) /* a read of records may complete one begun before */
+#define PAUSE            HF__MS          /* after which to look before sending */
 #define RETRY_FIRST      (20 * HF__MS)
 #define RETRY_MOST       (2 * HF__SEC)
 #define KEEPALIVE_IDLE_S 15
@@ -42,8 +43,12 @@ static void forget_addresses(hf__link *l) {
     l->addresses = l->address = NULL;
 }
 
+/* Another thread may be polling the socket, which keeps it open after close. To connect it to nothing
+   resets it at once and wakes who polls; a unix socket has no reset, and is shut instead. */
 static void close_reset(hf__link *l) {
     if (l->fd < 0) return;
+    struct sockaddr nothing = {.sa_family = AF_UNSPEC};
+    if (connect(l->fd, &nothing, sizeof nothing) != 0) shutdown(l->fd, SHUT_RDWR);
     struct linger now = {.l_onoff = 1};
     setsockopt(l->fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
     close(l->fd);
@@ -284,10 +289,11 @@ static void fed_records(hf__link *l, const char *bytes, size_t length, hf__time 
 }
 
 static void fed(hf__link *l, const char *bytes, size_t length) {
+    l->fed_at = hf__now();
     if (l->tls)
-        fed_records(l, bytes, length, hf__now());
+        fed_records(l, bytes, length, l->fed_at);
     else
-        fed_plain(l, bytes, length, hf__now());
+        fed_plain(l, bytes, length, l->fed_at);
 }
 
 static void read_some(hf__link *l, pthread_mutex_t *mutex) {
@@ -313,6 +319,7 @@ static bool refill(hf__link *l) {
     if (l->sent < l->sending.length) return true;
     hf__buffer_cut(&l->sending, 0);
     l->sent = 0;
+    l->session.unsent = 0;
     hf__buffer *out = l->tls ? &l->sealed : &l->session.out;
     if (l->tls && hf__tls_ready(l->tls) && l->session.out.length) {
         hf__tls_seal(l->tls, l->session.out.data, l->session.out.length, &l->sealed);
@@ -322,6 +329,13 @@ static bool refill(hf__link *l) {
     l->sending = *out;
     *out = swap;
     return l->sending.length > 0;
+}
+
+/* After a pause, look before speaking: a server that closed the connection shows it, and what nobody
+   asked for must not be taken for the answer. */
+static bool must_look(const hf__link *l) {
+    return l->state == HF__LINK_UP && l->sent == l->sending.length && l->session.out.length &&
+           l->session.in_flight == l->session.unsent && hf__now() - l->fed_at > PAUSE;
 }
 
 static bool write_some(hf__link *l, pthread_mutex_t *mutex) {
@@ -347,6 +361,7 @@ static bool connected_state(const hf__link *l) {
 }
 
 void hf__link_flush(hf__link *l, pthread_mutex_t *mutex) {
+    if (must_look(l)) read_some(l, mutex);
     while (connected_state(l) && !l->writing && !l->want_write && refill(l)) {
         if (l->sending.failed)
             broke(l, "no memory to encrypt", hf__now());

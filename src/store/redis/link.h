@@ -50,6 +50,7 @@ typedef struct hf__link {
     bool reading, writing, want_write;
     hf__buffer sending; /* the writer's, while `writing` */
     size_t sent;
+    hf__time fed_at; /* when bytes last came */
 
     hf__tls *tls;             /* rediss://, while connected */
     hf__buffer sealed, plain; /* its records to send; and what was in those received */

@@ -82,9 +82,9 @@ void hf__parser_fini(hf__parser *p) {
     p->reader = NULL;
 }
 
-bool hf__parser_feed(hf__parser *p, const char *bytes, size_t length) {
-    if (p->reader->len - p->reader->pos > HF__REPLY_UNREAD) return false;
-    return redisReaderFeed(p->reader, bytes, length) == REDIS_OK;
+hf_result hf__parser_feed(hf__parser *p, const char *bytes, size_t length) {
+    if (p->reader->len - p->reader->pos > HF__REPLY_UNREAD) return HF_PROTOCOL;
+    return redisReaderFeed(p->reader, bytes, length) == REDIS_OK ? HF_OK : HF_NOMEM;
 }
 
 hf__parsed hf__parser_next(hf__parser *p) {

@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "holdfast.h"
+
 #define HF__REPLY_ITEMS  16
 #define HF__REPLY_TEXT   4096
 #define HF__REPLY_UNREAD 65536 /* bytes of an answer that is not complete */
@@ -40,8 +42,8 @@ typedef struct hf__parser {
 bool hf__parser_init(hf__parser *p);
 void hf__parser_fini(hf__parser *p);
 
-/* False: more than may be, or out of memory; the connection is of no more use. */
-bool hf__parser_feed(hf__parser *p, const char *bytes, size_t length);
+/* HF_PROTOCOL (more than an answer may have) or HF_NOMEM: the connection is of no more use. */
+hf_result hf__parser_feed(hf__parser *p, const char *bytes, size_t length);
 
 /* The next answer is in p->reply until the next call. */
 hf__parsed hf__parser_next(hf__parser *p);

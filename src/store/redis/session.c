@@ -17,6 +17,7 @@
 #define RETRY_FIRST_MS  10
 #define RETRY_DOUBLINGS 3
 #define RETRY_MOST_MS   100
+#define TIME_MAX_US     (INT64_C(1) << 53) /* what a script's numbers hold exactly; the year 2255 */
 #define LATE_TRIES      3
 #define STATUS_NO       0
 #define STATUS_YES      1
@@ -202,6 +203,7 @@ static void send(hf__session *s, hf__op *op, bool whole, hf__time now) {
         s->first = op;
     s->last = op;
     s->in_flight++;
+    s->unsent++;
     s->commands++;
 }
 
@@ -267,7 +269,8 @@ static hf_result login_answer(hf__session *s, hf__time now, char **detail) {
     if (--s->login_left) return r->type == REDIS_REPLY_STATUS ? HF_OK : not_redis(s, detail);
     int64_t seconds, micros;
     if (r->type != REDIS_REPLY_ARRAY || !hf__reply_number(r, 0, &seconds) ||
-        !hf__reply_number(r, 1, &micros))
+        !hf__reply_number(r, 1, &micros) || seconds < 0 || seconds > TIME_MAX_US / 1000000 ||
+        micros < 0 || micros >= 1000000)
         return not_redis(s, detail);
     note_time(s, seconds * 1000000 + micros, s->began, now);
     s->state = HF__READY;
@@ -351,7 +354,8 @@ static hf_result script_answer(hf__session *s, hf__op *op, hf__time now, char **
     const hf__reply *r = &s->parser.reply;
     int64_t status, server_us, value = 0;
     if (r->type != REDIS_REPLY_ARRAY || !hf__reply_number(r, 0, &status) || status < STATUS_NO ||
-        status > STATUS_LATE || !hf__reply_number(r, 1, &server_us))
+        status > STATUS_LATE || !hf__reply_number(r, 1, &server_us) || server_us < 0 ||
+        server_us > TIME_MAX_US)
         return bad_answer(s, op, detail);
     bool third = op->verb == HF__ASK || op->verb == HF__BREAK;
     if (status != STATUS_LATE && third && !hf__reply_number(r, 2, &value))
@@ -380,7 +384,7 @@ static hf_result script_answer(hf__session *s, hf__op *op, hf__time now, char **
 static hf_result answer(hf__session *s, hf__time now, char **detail) {
     const hf__reply *r = &s->parser.reply;
     if (s->state == HF__LOGIN) return login_answer(s, now, detail);
-    if (!s->first) {
+    if (s->in_flight == s->unsent) {
         *detail = hf__line("%s sent what nobody asked for; the connection is closed", s->where);
         return HF_PROTOCOL;
     }
@@ -400,7 +404,11 @@ static hf_result answer(hf__session *s, hf__time now, char **detail) {
 
 hf_result hf__session_feed(hf__session *s, const char *bytes, size_t length, hf__time now,
                            char **detail) {
-    if (!hf__parser_feed(&s->parser, bytes, length)) return not_redis(s, detail);
+    switch (hf__parser_feed(&s->parser, bytes, length)) {
+    case HF_OK: break;
+    case HF_NOMEM: return HF_NOMEM;
+    default: return not_redis(s, detail);
+    }
     for (;;) {
         hf__parsed parsed = hf__parser_next(&s->parser);
         if (parsed == HF__PARSE_MORE) return HF_OK;
@@ -412,9 +420,12 @@ hf_result hf__session_feed(hf__session *s, const char *bytes, size_t length, hf_
 void hf__session_break(hf__session *s) {
     s->state = HF__AWAY;
     hf__buffer_cut(&s->out, 0);
-    while (s->first)
-        complete(s, take_first(s), HF_UNREACHABLE, true,
+    while (s->first) {
+        bool sent = s->in_flight > s->unsent;
+        if (!sent) s->unsent--;
+        complete(s, take_first(s), HF_UNREACHABLE, sent,
                  hf__line("the connection to %s broke before it answered", s->where));
+    }
 }
 
 /* ---- Upkeep ---- */

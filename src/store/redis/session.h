@@ -37,6 +37,7 @@ typedef struct hf__session {
 
     hf__op *first, *last; /* sent, not answered */
     size_t in_flight;
+    size_t unsent; /* the last so many of them are still in `out` */
     hf__op *done_first, *done_last;
     hf__op registration; /* the session's own operation */
     bool registering;

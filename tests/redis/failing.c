@@ -1,0 +1,249 @@
+/*
+ * Memory, descriptors and threads that cannot be had (F45): each allocation and each system call of
+ * a life with a lock fails once, and then all from it on. Every call says HF_NOMEM or does without;
+ * nothing is held wrongly, nothing leaks (the asan run looks), nothing hangs (the timeout does).
+ */
+#include "t.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A lease that soon ends what could not be released, and times that keep nobody waiting. */
+#define OPTIONS  "lease=200ms&connect_timeout=2s&command_timeout=150ms&outage=150ms"
+#define LEASE_MS 200
+
+enum { WATCHDOG_MS = 20000 };
+
+/* ---- The stores ---- */
+
+struct store {
+    char url[512];
+    t_redis *redis;     /* NULL: memory */
+    hf_client *witness; /* of the same locks, in no trouble */
+};
+
+static struct store memory, redis, unix_redis;
+
+/* The witness has its keeper from before: later it takes nothing on other threads. */
+static void open_witness(struct store *s, const char *url) {
+    hf_hold *hold;
+    T_HF(HF_OK, hf_open(url, NULL, &s->witness));
+    T_HF(HF_OK, hf_try_lock(s->witness, "warm", &hold));
+    T_HF(HF_OK, hf_release(hold));
+}
+
+static int set_up(void **state) {
+    (void)state;
+    redis.redis = unix_redis.redis = t_redis_start(NULL);
+    snprintf(memory.url, sizeof memory.url, "memory:failing?lease=200ms");
+    snprintf(redis.url, sizeof redis.url, "%s?" OPTIONS, t_redis_url(redis.redis));
+    snprintf(unix_redis.url, sizeof unix_redis.url, "%s?" OPTIONS, t_redis_unix_url(redis.redis));
+    open_witness(&memory, "memory:failing");
+    return 0;
+}
+
+static int tear_down(void **state) {
+    (void)state;
+    hf_close(memory.witness);
+    t_redis_free(redis.redis);
+    return 0;
+}
+
+static int reset(void **state) {
+    (void)state;
+    t_alloc_reset();
+    t_sys_reset();
+    return 0;
+}
+
+/* ---- What the store says ---- */
+
+/* The token under which the lock is held, 0 if it is free. */
+static uint64_t token_in(const struct store *s) {
+    uint64_t token = 0;
+    t_exempt_begin();
+    if (s->redis) {
+        const char *text = t_redis_str(s->redis, "HGET hf:{n} t");
+        token = text ? strtoull(text, NULL, 10) : 0;
+    } else {
+        hf_info *info;
+        T_HF(HF_OK, hf_inspect(s->witness, "n", &info));
+        token = info->token;
+        hf_info_free(info);
+    }
+    t_exempt_end();
+    return token;
+}
+
+/* What was not released ends with its lease. */
+static void assert_free_in_the_end(const struct store *s) {
+    T_WAIT_UNTIL(token_in(s) == 0, WATCHDOG_MS);
+}
+
+/* ---- Calls that may fail ---- */
+
+/* Out of memory, or the consequences: a connection that broke over it, and what that leaves open. */
+static bool went_well(hf_result r, const char *what) {
+    static const hf_result clean[] = {HF_OK, HF_NOMEM, HF_UNREACHABLE, HF_UNKNOWN_OUTCOME};
+    for (size_t i = 0; i < sizeof clean / sizeof *clean; i++) {
+        if (r != clean[i]) continue;
+        if (r) T_CHECK(*hf_error_detail());
+        return r == HF_OK;
+    }
+    t_fail("%s is %s: %s", what, hf_result_name(r), hf_error_detail());
+}
+
+static hf_client *try_open(const struct store *s) {
+    hf_client *client = NULL;
+    bool made = went_well(hf_open(s->url, NULL, &client), "hf_open");
+    T_CHECK(made == (client != NULL));
+    return client;
+}
+
+static void ignore_loss(hf_hold *hold, void *arg) {
+    (void)hold, (void)arg;
+}
+
+static hf_hold *try_acquire(const struct store *s, hf_client *client, const hf_options *options) {
+    hf_hold *hold = NULL;
+    bool made = went_well(hf_acquire(client, "n", options, &hold), "hf_acquire");
+    T_CHECK(made == (hold != NULL));
+    if (made && hf_held(hold)) {
+        uint64_t token = token_in(s);
+        T_CHECK(token == hf_fence(hold) || !hf_held(hold)); /* held is held, unless it is over */
+    }
+    return hold;
+}
+
+/* With a lease so short it may be over, if its renewal had no memory. */
+static void try_release(hf_hold *hold) {
+    if (!hold) return;
+    hf_result r = hf_release(hold);
+    if (r != HF_LOST) (void)went_well(r, "hf_release");
+}
+
+/* ---- Lives with a lock ---- */
+
+static void open_and_close(void *arg) {
+    hf_close(try_open(arg));
+}
+
+static void acquire_and_release(void *arg) {
+    struct store *s = arg;
+    hf_client *client = try_open(s);
+    hf_options options = {.on_lost = ignore_loss};
+    if (client) try_release(try_acquire(s, client, &options));
+    hf_close(client);
+    assert_free_in_the_end(s);
+}
+
+static void reenter(void *arg) {
+    struct store *s = arg;
+    hf_client *client = try_open(s);
+    hf_hold *first = client ? try_acquire(s, client, NULL) : NULL;
+    hf_hold *second = first ? try_acquire(s, client, NULL) : NULL;
+    if (first && second && hf_held(first)) T_CHECK(hf_fence(first) == hf_fence(second));
+    try_release(second);
+    try_release(first);
+    hf_close(client);
+    assert_free_in_the_end(s);
+}
+
+static void extend_and_watch(void *arg) {
+    struct store *s = arg;
+    hf_client *client = try_open(s);
+    hf_hold *hold = client ? try_acquire(s, client, NULL) : NULL;
+    if (hold) {
+        hf_result r = hf_extend(hold, LEASE_MS + 50);
+        if (r != HF_LOST) (void)went_well(r, "hf_extend");
+        (void)hf_lost_fd(hold); /* -1 where none can be had */
+        hf_unref(hold);         /* releases, and waits for nobody */
+    }
+    hf_close(client);
+    assert_free_in_the_end(s);
+}
+
+static void look_and_break(void *arg) {
+    struct store *s = arg;
+    hf_info *info = NULL;
+    hf_client *client = try_open(s);
+    hf_hold *hold = client ? try_acquire(s, client, NULL) : NULL;
+    if (hold) {
+        T_CHECK(went_well(hf_inspect(client, "n", &info), "hf_inspect") == (info != NULL));
+        hf_info_free(info);
+        hf_result r = hf_break(client, "n", hf_fence(hold));
+        if (r != HF_NOT_HELD) (void)went_well(r, "hf_break");
+        try_release(hold);
+    }
+    hf_close(client);
+    assert_free_in_the_end(s);
+}
+
+static void close_while_holding(void *arg) {
+    struct store *s = arg;
+    hf_client *client = try_open(s);
+    hf_hold *hold = client ? try_acquire(s, client, NULL) : NULL;
+    hf_close(client);
+    if (hold) {
+        T_CHECK(!hf_held(hold));
+        hf_unref(hold);
+    }
+    assert_free_in_the_end(s);
+}
+
+static void cancel(void *arg) {
+    struct store *s = arg;
+    hf_cancel *fired = hf_cancel_new();
+    hf_client *client = fired ? try_open(s) : NULL;
+    hf_cancel_fire(fired);
+    if (client) {
+        hf_hold *hold;
+        hf_result r = hf_acquire(client, "n", &(hf_options){.cancel = fired}, &hold);
+        T_CHECK(r == HF_CANCELLED && !hold);
+    }
+    hf_close(client);
+    hf_cancel_free(fired);
+}
+
+static t_inject_fn *const lives[] = {open_and_close, acquire_and_release, reenter, extend_and_watch,
+                                     look_and_break, close_while_holding, cancel};
+
+enum { LIVES = sizeof lives / sizeof *lives };
+
+static void test_memory_on_memory(void **state) {
+    (void)state;
+    for (size_t i = 0; i < LIVES; i++) t_alloc_each(lives[i], &memory, 1000);
+}
+
+static void test_memory_on_redis(void **state) {
+    (void)state;
+    for (size_t i = 0; i < LIVES; i++) t_alloc_each(lives[i], &redis, 1000);
+}
+
+static void test_memory_on_a_socket(void **state) {
+    (void)state;
+    t_alloc_each(acquire_and_release, &unix_redis, 1000);
+}
+
+static void test_descriptors_and_threads_on_memory(void **state) {
+    (void)state;
+    for (size_t i = 0; i < LIVES; i++) t_sys_each(lives[i], &memory, 1000);
+}
+
+static void test_descriptors_and_threads_on_redis(void **state) {
+    (void)state;
+    for (size_t i = 0; i < LIVES; i++) t_sys_each(lives[i], &redis, 1000);
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_teardown(name, reset)
+    const struct CMUnitTest tests[] = {
+        TEST(test_memory_on_memory),
+        TEST(test_memory_on_redis),
+        TEST(test_memory_on_a_socket),
+        TEST(test_descriptors_and_threads_on_memory),
+        TEST(test_descriptors_and_threads_on_redis),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -1,0 +1,344 @@
+/* What a user is told: by results and details for bad input, by the log, and never a secret (F41). */
+#include "t.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SECRET "s3cr3t-w0rd"
+#define WRONG  "wr0ng-s3cr3t"
+
+enum { WATCHDOG_MS = 20000, LINES = 200 };
+
+static t_redis *redis;
+
+static const char *const users[] = {"alice on >" SECRET " ~* &* +@all", NULL};
+
+static int start_redis(void **state) {
+    (void)state;
+    redis = t_redis_start(&(t_redis_options){.requirepass = SECRET, .acl = users});
+    return 0;
+}
+
+static int stop_redis(void **state) {
+    (void)state;
+    t_redis_free(redis);
+    return 0;
+}
+
+/* ---- The log ---- */
+
+struct heard {
+    pthread_mutex_t mutex;
+    int count;
+    int32_t level[LINES];
+    char line[LINES][600];
+};
+
+static struct heard heard = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+static void check_text(const char *text) {
+    T_CHECK(!strstr(text, SECRET));
+    T_CHECK(!strstr(text, WRONG));
+    T_CHECK(!strpbrk(text, "\n\r\x1b"));
+}
+
+static void hear(int32_t level, const char *line, void *arg) {
+    struct heard *h = arg;
+    check_text(line);
+    pthread_mutex_lock(&h->mutex);
+    if (h->count < LINES) {
+        h->level[h->count] = level;
+        snprintf(h->line[h->count++], sizeof h->line[0], "%s", line);
+    }
+    pthread_mutex_unlock(&h->mutex);
+}
+
+static void forget(void) {
+    pthread_mutex_lock(&heard.mutex);
+    heard.count = 0;
+    pthread_mutex_unlock(&heard.mutex);
+}
+
+/* How many lines of a level contain the text. */
+static int told(int32_t level, const char *text) {
+    int count = 0;
+    pthread_mutex_lock(&heard.mutex);
+    for (int i = 0; i < heard.count; i++)
+        if (heard.level[i] == level && strstr(heard.line[i], text)) count++;
+    pthread_mutex_unlock(&heard.mutex);
+    return count;
+}
+
+static int told_above(int32_t level) {
+    int count = 0;
+    pthread_mutex_lock(&heard.mutex);
+    for (int i = 0; i < heard.count; i++) count += heard.level[i] > level;
+    pthread_mutex_unlock(&heard.mutex);
+    return count;
+}
+
+/* With times that do not keep a test waiting for what was sent to a server that is no more. */
+static hf_client_options logging(uint32_t level) {
+    return (hf_client_options){.log = hear,
+                               .log_arg = &heard,
+                               .log_level = level,
+                               .command_timeout_ms = 500,
+                               .outage_ms = 500};
+}
+
+/* A hold is lost over a restart of the server, and the log tells the story, by level. */
+static void live_through_a_restart(uint32_t level) {
+    hf_client_options options = logging(level);
+    hf_client *client;
+    hf_hold *hold;
+    forget();
+    T_HF(HF_OK, hf_open(t_redis_url(redis), &options, &client));
+    T_HF(HF_OK, hf_try_lock(client, "restart", &hold));
+    t_redis_restart(redis);
+    T_WAIT_UNTIL(!hf_held(hold), WATCHDOG_MS);
+    T_WAIT_UNTIL(told(HF_LOG_WARNING, "lost a lock") == 1, WATCHDOG_MS);
+    T_HF(HF_LOST, hf_release(hold));
+    hf_close(client);
+    assert_true(told(HF_LOG_WARNING, T_HOST) >= 1); /* that the connection broke, and to whom */
+}
+
+static void test_log_tells_by_level(void **state) {
+    (void)state;
+    live_through_a_restart(0);
+    assert_int_equal(told_above(HF_LOG_WARNING), 0);
+    live_through_a_restart(HF_LOG_INFO);
+    assert_int_equal(told(HF_LOG_INFO, "again"), 1);
+    assert_int_equal(told_above(HF_LOG_INFO), 0);
+    live_through_a_restart(HF_LOG_DEBUG);
+}
+
+/* ---- Secrets ---- */
+
+static const char *write_file(const char *text) {
+    static char path[512];
+    snprintf(path, sizeof path, "%s/password", t_redis_dir(redis));
+    FILE *file = fopen(path, "w");
+    T_CHECK(file && fputs(text, file) >= 0 && fclose(file) == 0);
+    return path;
+}
+
+static void refuse(hf_result result, const char *mentions, const char *url) {
+    hf_client_options options = logging(HF_LOG_DEBUG);
+    hf_client *client;
+    hf_result r = hf_open(url, &options, &client);
+    if (r != result || client || !strstr(hf_error_detail(), mentions))
+        fail_msg("%s: %s (%s), not %s with \"%s\"", url, hf_result_name(r), hf_error_detail(),
+                 hf_result_name(result), mentions);
+    check_text(hf_error_detail());
+}
+
+static const char *url_with(const char *userinfo, const char *rest) {
+    static char url[1024];
+    snprintf(url, sizeof url, "redis://%s%s:%d%s", userinfo, T_HOST, t_redis_port(redis), rest);
+    return url;
+}
+
+static const char *url_with_file(const char *path) {
+    char rest[600];
+    snprintf(rest, sizeof rest, "?password_file=%s", path);
+    return url_with("", rest);
+}
+
+static void test_no_secret_is_told(void **state) {
+    (void)state;
+    forget();
+    refuse(HF_REFUSED, "password", url_with(":" WRONG "@", ""));
+    refuse(HF_REFUSED, "password", url_with("alice:" WRONG "@", ""));
+    refuse(HF_REFUSED, "password", url_with("", ""));
+    refuse(HF_REFUSED, "password", url_with_file(write_file(WRONG "\n")));
+    refuse(HF_INVALID, "password_file", url_with_file(write_file("")));
+    refuse(HF_INVALID, "No such file", url_with_file("/nonexistent/file"));
+    refuse(HF_INVALID, "database", url_with(":" SECRET "@", "/x"));
+    refuse(HF_INVALID, "databases", url_with(":" SECRET "@", "/4000"));
+    refuse(HF_INVALID, "unknown option", url_with(":" SECRET "@", "?pasword=" WRONG));
+    refuse(HF_INVALID, "lease", url_with(":" SECRET "@", "?lease=5"));
+    refuse(HF_UNREACHABLE, "cannot connect", "redis://:" SECRET "@127.0.0.1:1");
+    assert_true(heard.count > 0);
+}
+
+static void take_and_release(const char *url) {
+    hf_client_options options = logging(HF_LOG_DEBUG);
+    hf_client *client;
+    hf_hold *hold;
+    T_HF(HF_OK, hf_open(url, &options, &client));
+    T_HF(HF_OK, hf_try_lock(client, "login", &hold));
+    T_HF(HF_OK, hf_release(hold));
+    hf_close(client);
+}
+
+static void test_ways_to_log_in(void **state) {
+    (void)state;
+    forget();
+    take_and_release(url_with(":" SECRET "@", ""));
+    take_and_release(url_with("alice:" SECRET "@", "/3"));
+    take_and_release(url_with_file(write_file(SECRET "\r\nsecond line\n")));
+    take_and_release(url_with_file(write_file(SECRET)));
+}
+
+/* A password that is changed under a client: told as refused, and right again with the next. */
+static void test_a_changed_password_is_read_anew(void **state) {
+    (void)state;
+    hf_client_options options = logging(HF_LOG_DEBUG);
+    hf_client *client;
+    hf_hold *hold;
+    forget();
+    T_HF(HF_OK, hf_open(url_with_file(write_file(SECRET "\n")), &options, &client));
+    write_file(WRONG "\n");
+    t_redis_restart(redis);
+    T_WAIT_UNTIL(hf_try_lock(client, "changed", &hold) == HF_REFUSED, WATCHDOG_MS);
+    check_text(hf_error_detail());
+    write_file(SECRET "\n");
+    T_WAIT_UNTIL(hf_try_lock(client, "changed", &hold) == HF_OK, WATCHDOG_MS);
+    T_HF(HF_OK, hf_release(hold));
+    hf_close(client);
+}
+
+/* ---- Bad input ---- */
+
+#define REFUSED(expected, mentions, ...)                                         \
+    do {                                                                         \
+        T_HF(expected, __VA_ARGS__);                                             \
+        if (!strstr(hf_error_detail(), mentions))                                \
+            fail_msg("\"%s\" does not say \"%s\"", hf_error_detail(), mentions); \
+    } while (0)
+
+static void test_bad_urls(void **state) {
+    (void)state;
+    refuse(HF_INVALID, "named by a URL", "127.0.0.1");
+    refuse(HF_UNSUPPORTED, "http:", "http://127.0.0.1");
+    refuse(HF_INVALID, "unknown option 'leese'", url_with("", "?leese=5s"));
+    refuse(HF_INVALID, "out of range", url_with("", "?lease=10ms"));
+    refuse(HF_INVALID, "2592000000", url_with("", "?lease=49ms"));
+    char path[200];
+    snprintf(path, sizeof path, "redis+unix:///%0*d", 150, 7);
+    refuse(HF_INVALID, "socket's path", path);
+    refuse(HF_UNREACHABLE, "cannot find the host", "redis://no.such.host.invalid");
+    refuse(HF_UNREACHABLE, "/nonexistent/redis.sock", "redis+unix:///nonexistent/redis.sock");
+}
+
+static void test_bad_leases(void **state) {
+    (void)state;
+    static const int64_t leases[] = {INT64_MIN,           -1,       1, HF_LEASE_MIN_MS - 1,
+                                     HF_LEASE_MAX_MS + 1, INT64_MAX};
+    hf_client *client;
+    hf_hold *hold, *none;
+    T_HF(HF_OK, hf_open(t_redis_url(redis), NULL, &client));
+    T_HF(HF_OK, hf_try_lock(client, "held", &hold));
+    for (size_t i = 0; i < sizeof leases / sizeof *leases; i++) {
+        char number[32];
+        snprintf(number, sizeof number, "%lld ms", (long long)leases[i]);
+        hf_options options = {.lease_ms = leases[i]};
+        REFUSED(HF_INVALID, number, hf_acquire(client, "lease", &options, &none));
+        REFUSED(HF_INVALID, number, hf_extend(hold, leases[i]));
+    }
+    T_HF(HF_OK, hf_release(hold));
+    hf_close(client);
+}
+
+struct far {
+    t_proxy *proxy;
+    char url[256];
+};
+
+static void go_far(struct far *far, const char *options) {
+    far->proxy = t_proxy_start(t_redis_port(redis));
+    t_proxy_delay(far->proxy, T_TO_CLIENT, 60);
+    snprintf(far->url, sizeof far->url, "redis://:%s@%s:%d%s", SECRET, T_HOST,
+             t_proxy_port(far->proxy), options);
+}
+
+static void test_F49_a_lease_below_the_round_trip(void **state) {
+    (void)state;
+    struct far far;
+    hf_client *client;
+    hf_hold *hold;
+    go_far(&far, "");
+    T_HF(HF_OK, hf_open(far.url, NULL, &client));
+    hf_options options = {.lease_ms = 100};
+    REFUSED(HF_INVALID, "100 ms", hf_acquire(client, "far", &options, &hold));
+    assert_non_null(strstr(hf_error_detail(), "round trips"));
+    long trip = 0;
+    assert_int_equal(sscanf(strchr(hf_error_detail(), '('), "(%ld ms", &trip), 1);
+    assert_true(trip >= 60);
+    options.lease_ms = 5000;
+    T_HF(HF_OK, hf_acquire(client, "far", &options, &hold));
+    REFUSED(HF_INVALID, "round trips", hf_extend(hold, 100));
+    T_HF(HF_OK, hf_release(hold));
+    hf_close(client);
+    t_proxy_free(far.proxy);
+}
+
+/* The same when it is the client's own lease: at the latest when it is used. */
+static void test_F49_a_default_lease_below_the_round_trip(void **state) {
+    (void)state;
+    struct far far;
+    hf_client *client;
+    hf_hold *hold = NULL;
+    go_far(&far, "?lease=100ms");
+    hf_result r = hf_open(far.url, NULL, &client);
+    if (r == HF_OK) r = hf_try_lock(client, "far", &hold);
+    if (hold) (void)hf_release(hold);
+    hf_close(client);
+    t_proxy_free(far.proxy);
+    assert_int_equal(r, HF_INVALID);
+    assert_non_null(strstr(hf_error_detail(), "round trips"));
+}
+
+static void test_F28_a_key_of_another_type(void **state) {
+    (void)state;
+    hf_client *client;
+    hf_hold *hold;
+    T_HF(HF_OK, hf_open(t_redis_url(redis), NULL, &client));
+    t_redis_str(redis, "SET hf:{typed} x");
+    REFUSED(HF_PROTOCOL, "holds something else", hf_try_lock(client, "typed", &hold));
+    t_redis_int(redis, "DEL hf:{typed}");
+    t_redis_str(redis, "SET hf:{typed}:f x");
+    REFUSED(HF_PROTOCOL, "fence key", hf_try_lock(client, "typed", &hold));
+    t_redis_int(redis, "DEL hf:{typed}:f");
+    T_HF(HF_OK, hf_try_lock(client, "typed", &hold));
+    T_HF(HF_OK, hf_release(hold));
+    hf_close(client);
+}
+
+static void test_a_server_that_is_gone(void **state) {
+    (void)state;
+    hf_client_options options = logging(HF_LOG_DEBUG);
+    hf_client *client;
+    hf_hold *hold;
+    T_HF(HF_OK, hf_open(t_redis_url(redis), &options, &client));
+    t_redis_kill9(redis);
+    hf_info *info;
+    T_WAIT_UNTIL(hf_try_lock(client, "gone", &hold) == HF_UNREACHABLE, WATCHDOG_MS);
+    assert_null(hold);
+    REFUSED(HF_UNREACHABLE, T_HOST, hf_try_lock(client, "gone", &hold));
+    REFUSED(HF_UNREACHABLE, T_HOST, hf_inspect(client, "gone", &info));
+    REFUSED(HF_UNREACHABLE, T_HOST, hf_break(client, "gone", 0));
+    t_redis_restart(redis);
+    T_WAIT_UNTIL(hf_try_lock(client, "gone", &hold) == HF_OK, WATCHDOG_MS);
+    T_HF(HF_OK, hf_release(hold));
+    hf_close(client);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_log_tells_by_level),
+        cmocka_unit_test(test_no_secret_is_told),
+        cmocka_unit_test(test_ways_to_log_in),
+        cmocka_unit_test(test_a_changed_password_is_read_anew),
+        cmocka_unit_test(test_bad_urls),
+        cmocka_unit_test(test_bad_leases),
+        cmocka_unit_test(test_F49_a_lease_below_the_round_trip),
+        cmocka_unit_test(test_F49_a_default_lease_below_the_round_trip),
+        cmocka_unit_test(test_F28_a_key_of_another_type),
+        cmocka_unit_test(test_a_server_that_is_gone),
+    };
+    return cmocka_run_group_tests(tests, start_redis, stop_redis);
+}

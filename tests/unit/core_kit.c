@@ -1,0 +1,275 @@
+#include "core_kit.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "t.h"
+
+/* ---- Calls ---- */
+
+kit_call *kit_call_init(kit_call *call) {
+    *call = (kit_call){.call = {.waker = &call->outcome}};
+    return call;
+}
+
+void kit_wait_init(kit_wait *w, uint64_t owner, int64_t wait_ms, int64_t lease_ms, hf__time now) {
+    *w = (kit_wait){.wait = {.call = {.waker = &w->outcome},
+                             .owner = {owner, false},
+                             .lease_ms = lease_ms,
+                             .once = wait_ms == 0,
+                             .began = now,
+                             .until = wait_ms ? hf__after_ms(now, wait_ms) : HF__NEVER,
+                             .own = hf__own_new(),
+                             .hold = hf__hold_new(NULL, NULL)}};
+    T_CHECK(w->wait.own && w->wait.hold);
+}
+
+void kit_wait_fini(kit_wait *w) {
+    if (w->outcome.times && w->outcome.result == HF_OK) return;
+    free(w->wait.hold);
+    hf__own_unref(w->wait.own);
+}
+
+void kit_collect(hf__core *core, hf__time now) {
+    while (core->finished) {
+        hf__call *call = core->finished;
+        core->finished = call->next;
+        kit_outcome *o = call->waker;
+        T_CHECK(call->done);
+        T_CHECK(o->times == 0);
+        o->times++;
+        o->at = now;
+        o->result = call->result;
+        if (call->detail) strcpy(o->detail, call->detail);
+        free(call->detail);
+        call->detail = NULL;
+    }
+}
+
+int kit_take_lost(hf__core *core) {
+    int count = 0;
+    for (; core->lost; count++) {
+        hf__own *own = core->lost;
+        core->lost = own->next_lost;
+        hf__own_unref(own);
+    }
+    return count;
+}
+
+void kit_hold_free(hf_hold *hold) {
+    hf__own_unref(hold->own);
+    free(hold);
+}
+
+hf__entry *kit_entry(const hf__core *core, const char *name) {
+    return (hf__entry *)hf__map_find(&core->entries, name, strlen(name));
+}
+
+/* ---- The stage's store ---- */
+
+static void submit(hf__store *store, hf__op *op, hf__time now) {
+    stage *s = (stage *)store;
+    T_CHECK(store->up);
+    T_CHECK(s->count < STAGE_OPS);
+    for (size_t i = 0; i < s->count; i++) T_CHECK(s->asked[i] != op);
+    op->asked_at = now;
+    op->link = store->link;
+    s->asked[s->count++] = op;
+}
+
+static const hf__store_table table = {.submit = submit};
+
+int stage_set_up(void **state) {
+    static const hf__core_config config = {.lease_ms = STAGE_LEASE_MS,
+                                           .command_timeout_ms = STAGE_COMMAND_MS,
+                                           .outage_ms = STAGE_OUTAGE_MS};
+    stage *s = calloc(1, sizeof *s);
+    if (!s) return -1;
+    s->store = (hf__store){.table = &table, .link = 1, .up = true};
+    s->now = 1000 * HF__SEC + 1;
+    hf__core_init(&s->core, &s->store, &config, 1);
+    *state = s;
+    return 0;
+}
+
+/* Whatever a test leaves must go by itself: the stage answers all that is still asked. */
+static void answer_all(stage *s) {
+    while (s->count) stage_answer(s, s->asked[0]->verb, HF_OK);
+}
+
+int stage_tear_down(void **state) {
+    stage *s = *state;
+    kit_call close;
+    if (s->waiting) return 0; /* an assertion failed: what waits was on that test's stack */
+    if (!s->store.up) stage_link_up(s);
+    hf__core_close(&s->core, &kit_call_init(&close)->call, s->now);
+    stage_settle(s);
+    stage_run(s, s->now + 100 * HF__SEC, answer_all);
+    bool drained = close.outcome.times == 1 && s->core.entries.count == 0;
+    if (!drained) fprintf(stderr, "the core is not drained at the end\n");
+    hf__core_fini(&s->core);
+    free(s);
+    return drained ? 0 : -1;
+}
+
+/* ---- Doing ---- */
+
+void stage_settle(stage *s) {
+    kit_collect(&s->core, s->now);
+    int lost = kit_take_lost(&s->core);
+    if (lost) s->lost_at = s->now;
+    s->lost += lost;
+    for (size_t i = 0; i < s->waiting;) {
+        kit_wait *w = s->waits[i];
+        if (!w->outcome.times) {
+            i++;
+            continue;
+        }
+        if (w->outcome.result == HF_OK) w->hold = w->wait.hold;
+        s->waits[i] = s->waits[--s->waiting];
+    }
+}
+
+void stage_begin(stage *s, kit_wait *w, const char *name) {
+    T_CHECK(s->waiting < STAGE_WAITS);
+    s->waits[s->waiting++] = w;
+    hf__core_acquire(&s->core, &w->wait, name, strlen(name), s->now);
+    stage_settle(s);
+}
+
+void stage_acquire_named(stage *s, kit_wait *w, const char *name, uint64_t owner, int64_t wait_ms,
+                         int64_t lease_ms) {
+    kit_wait_init(w, owner, wait_ms, lease_ms, s->now);
+    stage_begin(s, w, name);
+}
+
+void stage_acquire(stage *s, kit_wait *w, uint64_t owner, int64_t wait_ms, int64_t lease_ms) {
+    stage_acquire_named(s, w, "name", owner, wait_ms, lease_ms);
+}
+
+hf__op *stage_asked(stage *s, hf__verb verb) {
+    if (s->count != 1 || s->asked[0]->verb != verb)
+        fail_msg("%zu operations under way, the first is %d, not %d", s->count,
+                 s->count ? (int)s->asked[0]->verb : -1, (int)verb);
+    return s->asked[0];
+}
+
+void stage_nothing_asked(const stage *s) {
+    if (s->count) fail_msg("asked, and should not: verb %d", (int)s->asked[0]->verb);
+}
+
+static void complete(stage *s, hf__verb verb, hf_result result, bool maybe) {
+    T_CHECK(s->count > 0);
+    hf__op *op = s->asked[0];
+    assert_int_equal(op->verb, verb);
+    memmove(s->asked, s->asked + 1, --s->count * sizeof *s->asked);
+    op->result = result;
+    op->maybe = maybe;
+    op->detail = result == HF_OK ? NULL : hf__line("the stage said %s", hf_result_name(result));
+    hf__core_complete(&s->core, op, s->now);
+    stage_settle(s);
+}
+
+void stage_answer(stage *s, hf__verb verb, hf_result result) {
+    if (verb == HF__ASK && result == HF_OK) s->asked[0]->token += 7;
+    complete(s, verb, result, false);
+}
+
+void stage_answer_maybe(stage *s, hf__verb verb, hf_result result) {
+    complete(s, verb, result, true);
+}
+
+void stage_answer_busy(stage *s, int64_t retry_ms) {
+    T_CHECK(s->count > 0);
+    s->asked[0]->retry_ms = retry_ms;
+    complete(s, HF__ASK, HF_BUSY, false);
+}
+
+hf_hold *stage_take(stage *s, kit_wait *w, const char *name, int64_t lease_ms) {
+    stage_acquire_named(s, w, name, 1, 0, lease_ms);
+    stage_asked(s, HF__ASK);
+    stage_answer(s, HF__ASK, HF_OK);
+    ASSERT_FINISHED(w->outcome, HF_OK);
+    return w->hold;
+}
+
+/* ---- Time ---- */
+
+static hf__time next_event(const stage *s) {
+    hf__time next = hf__core_due(&s->core);
+    for (size_t i = 0; i < s->waiting; i++)
+        next = hf__sooner(next, hf__wait_until(&s->core, &s->waits[i]->wait));
+    return next;
+}
+
+static void give_up_due(stage *s) {
+    for (size_t i = 0; i < s->waiting; i++) {
+        kit_wait *w = s->waits[i];
+        if (s->now < hf__wait_until(&s->core, &w->wait)) continue;
+        stage_give_up(s, w, HF_TIMEOUT);
+        i = (size_t)-1; /* settling moved the others */
+    }
+}
+
+/* To the next event, if it is not after `until`. */
+static bool advance(stage *s, hf__time until) {
+    hf__time next = next_event(s);
+    if (next > until) {
+        s->now = until;
+        return false;
+    }
+    s->now = hf__later(s->now, next);
+    hf__core_tick(&s->core, s->now);
+    stage_settle(s);
+    give_up_due(s);
+    return true;
+}
+
+enum { EVENTS_MAX = 100000 };
+
+void stage_run(stage *s, hf__time until, stage_answerer *answerer) {
+    int events = 0;
+    do {
+        if (answerer) answerer(s);
+        if (++events > EVENTS_MAX) t_fail("the core does not come to rest");
+    } while (advance(s, until));
+}
+
+hf__op *stage_run_to_ask(stage *s, hf__verb verb, hf__time until) {
+    for (int events = 0; !s->count && advance(s, until);)
+        if (++events > EVENTS_MAX) t_fail("the core does not come to rest");
+    return stage_asked(s, verb);
+}
+
+/* ---- The link ---- */
+
+void stage_link_down(stage *s) {
+    s->store.up = false;
+    hf__core_link(&s->core, s->now);
+    stage_settle(s);
+    for (size_t n = s->count; n; n--) stage_answer_maybe(s, s->asked[0]->verb, HF_UNREACHABLE);
+}
+
+void stage_link_up(stage *s) {
+    s->store.up = true;
+    s->store.link++;
+    hf__core_link(&s->core, s->now);
+    stage_settle(s);
+}
+
+/* ---- Calls of a holder ---- */
+
+void stage_release(stage *s, hf_hold *hold, kit_call *call) {
+    hf__core_release(&s->core, hold, &kit_call_init(call)->call, s->now);
+    stage_settle(s);
+}
+
+void stage_extend(stage *s, hf_hold *hold, int64_t lease_ms, kit_call *call) {
+    hf__core_extend(&s->core, hold->own, lease_ms, &kit_call_init(call)->call, s->now);
+    stage_settle(s);
+}
+
+void stage_give_up(stage *s, kit_wait *w, hf_result why) {
+    hf__core_give_up(&w->wait, why, s->now);
+    stage_settle(s);
+}

@@ -1,0 +1,663 @@
+/*
+ * Several clients' cores over one small lock table, under virtual time and a random schedule: what
+ * is asked arrives late, in order within a connection, and from a connection that broke perhaps later
+ * still, or never; answers get lost; the server's clock runs a little fast or slow.
+ *
+ * A run is repeated from its seed, and then tells what happens:  unit_core_random SEED
+ */
+#include "t.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/lease.h"
+#include "core_kit.h"
+
+#define MS HF__MS
+
+enum {
+    SEEDS = 400,
+    STEPS = 1500,
+    CLIENTS = 3,
+    NAMES = 3,
+    OWNERS = 3,
+    WAITS = 24,
+    HOLDS = 48,
+    WIRE = 64,
+    LATE = 64,
+    BROKEN = 16,
+    COMMAND_MS = 400,
+    OUTAGE_MS = 900
+};
+
+static const char *const names[NAMES] = {"a", "b", "c"};
+
+/* ---- The world ---- */
+
+/* A lock as the server has it. What a tomb is: see release.lua. */
+struct lock {
+    int client; /* -1: nobody */
+    uint64_t number, token, last_token;
+    hf__time expires;
+    /* Held by what came late, where its client cannot know: a renewal, of a number that it thinks
+       over by now; or an ask, of an older number than the one that an operator broke. */
+    bool stray, exposed;
+    uint64_t broken[BROKEN]; /* tokens that an operator broke: their holders do not know yet */
+    size_t broken_count;
+    uint64_t entered; /* the token of the last ownership that anybody entered */
+    struct {
+        uint64_t number;
+        hf__time until;
+    } tomb[CLIENTS];
+};
+
+/* A command on its way: what it says, and whose answer it will be. */
+struct message {
+    hf__op said;
+    int client, name;
+    hf__op *op;          /* NULL: its connection broke, nobody waits for the answer */
+    hf__time arrives_at; /* at the server */
+    hf__time answered_at;
+    bool executed;
+};
+
+struct client {
+    hf__store store; /* first: the store's functions get this */
+    int index;
+    struct world *world;
+    hf__core core;
+    struct message wire[WIRE];
+    size_t on_wire;
+    hf__op *done[WIRE];
+    size_t done_count;
+    hf__time up_at; /* while down */
+    uint64_t last_asked[NAMES];
+    kit_call close;
+};
+
+struct held {
+    hf_hold *hold; /* NULL: free slot */
+    int client, name;
+    kit_call extend;
+    bool extending;
+};
+
+struct world {
+    uint64_t seed;
+    hf__rand rand;
+    hf__time now;
+    int drift; /* of the server's clock, per mille */
+    bool calm; /* nothing breaks any more */
+    struct lock locks[NAMES];
+    struct client clients[CLIENTS];
+    struct message late[LATE];
+    size_t late_count;
+    kit_wait waits[WAITS];
+    int wait_client[WAITS], wait_name[WAITS];
+    bool wait_used[WAITS];
+    struct held holds[HOLDS];
+    kit_call releases[HOLDS];
+    bool release_used[HOLDS];
+    long entered, lost;
+};
+
+#define CHECK(w, condition)                                                                   \
+    do {                                                                                      \
+        if (!(condition))                                                                     \
+            t_fail_at(__FILE__, __LINE__, "seed %llu at %lld us: does not hold: %s",          \
+                      (unsigned long long)(w)->seed, (long long)(w)->now / 1000, #condition); \
+    } while (0)
+
+static uint64_t only_seed;
+
+__attribute__((format(printf, 2, 3))) static void tell(const struct world *w, const char *format,
+                                                       ...) {
+    if (!only_seed) return;
+    va_list args;
+    va_start(args, format);
+    printf("%9lld us  ", (long long)w->now / 1000);
+    vprintf(format, args);
+    putchar('\n');
+    va_end(args);
+}
+
+static void tell_op(const struct world *w, const char *what, int client, const hf__op *op) {
+    static const char *const verbs[] = {"ASK", "RENEW", "RELEASE"};
+    tell(w, "client %d  %s %s %s number %llu lease %lld: %s", client, what, verbs[op->verb],
+         op->name, (unsigned long long)op->number, (long long)op->lease_ms,
+         hf_result_name(op->result));
+}
+
+static int64_t draw(struct world *w, int64_t below) {
+    return (int64_t)(hf__rand_next(&w->rand) % (uint64_t)below);
+}
+
+static bool chance(struct world *w, int64_t in) {
+    return draw(w, in) == 0;
+}
+
+static int name_of(const hf__op *op) {
+    return op->name[0] - 'a';
+}
+
+/* ---- The server: store.h, in a few lines ---- */
+
+static hf__time lasts(const struct world *w, int64_t lease_ms) {
+    return w->now + lease_ms * MS + lease_ms * MS * w->drift / 1000;
+}
+
+static bool is_held(const struct world *w, const struct lock *l) {
+    return l->client >= 0 && w->now < l->expires;
+}
+
+static bool is_held_by(const struct world *w, const struct lock *l, int client, uint64_t number) {
+    return is_held(w, l) && l->client == client && l->number == number;
+}
+
+/* Of a connection that is no more. */
+static bool is_late(const struct world *w, int client, const hf__op *op) {
+    const hf__store *store = &w->clients[client].store;
+    return !store->up || op->link != store->link;
+}
+
+static hf_result serve_ask(struct world *w, struct lock *l, int client, hf__op *op) {
+    if (w->now > op->not_after) return HF_TIMEOUT;
+    if (is_held_by(w, l, client, op->number)) {
+        l->expires = hf__later(l->expires, lasts(w, op->lease_ms));
+        op->token = l->token;
+        return HF_OK;
+    }
+    if (is_held(w, l) && l->client != client) {
+        op->retry_ms = 10 + draw(w, 30);
+        return HF_BUSY;
+    }
+    if (is_held(w, l) && l->number > op->number) return HF_TIMEOUT;
+    if (op->number <= l->tomb[client].number && w->now <= l->tomb[client].until) return HF_TIMEOUT;
+    l->last_token = (l->last_token > op->token ? l->last_token : op->token) + 1;
+    l->client = client;
+    l->stray = l->exposed && is_late(w, client, op);
+    l->exposed = false;
+    l->number = op->number;
+    l->token = op->token = l->last_token;
+    l->expires = lasts(w, op->lease_ms);
+    return HF_OK;
+}
+
+static hf_result serve_renew(struct world *w, struct lock *l, int client, const hf__op *op) {
+    if (!is_held_by(w, l, client, op->number)) return HF_LOST;
+    if (is_late(w, client, op)) l->stray = true;
+    if (op->lease_ms) l->expires = hf__later(l->expires, lasts(w, op->lease_ms));
+    return HF_OK;
+}
+
+static hf_result serve_release(struct world *w, struct lock *l, int client, const hf__op *op) {
+    bool ours = is_held(w, l) && l->client == client && l->number <= op->number;
+    if (ours) l->client = -1;
+    if (op->bury_until) {
+        if (op->number > l->tomb[client].number) l->tomb[client].number = op->number;
+        l->tomb[client].until = hf__later(l->tomb[client].until, op->bury_until);
+    }
+    return ours ? HF_OK : HF_LOST;
+}
+
+static void serve(struct world *w, struct message *m) {
+    struct lock *l = &w->locks[m->name];
+    m->executed = true;
+    switch (m->said.verb) {
+    case HF__ASK: m->said.result = serve_ask(w, l, m->client, &m->said); break;
+    case HF__RENEW: m->said.result = serve_renew(w, l, m->client, &m->said); break;
+    default: m->said.result = serve_release(w, l, m->client, &m->said); break;
+    }
+    tell_op(w, m->op ? "server" : "server, late", m->client, &m->said);
+}
+
+/* ---- A client's store ---- */
+
+/* Mostly quick, now and then longer than a lease. */
+static hf__time trip(struct world *w) {
+    if (w->calm) return draw(w, 3 * MS);
+    if (chance(w, 30)) return draw(w, 600 * MS);
+    return draw(w, 10 * MS);
+}
+
+static void check_asked(struct client *c, const hf__op *op) {
+    struct world *w = c->world;
+    for (size_t i = 0; i < c->on_wire; i++) /* invariant 1 */
+        CHECK(w, c->wire[i].name != name_of(op));
+    if (op->verb != HF__ASK) return;
+    CHECK(w, op->number >= c->last_asked[name_of(op)]); /* invariant 2 */
+    c->last_asked[name_of(op)] = op->number;
+}
+
+static void submit(hf__store *store, hf__op *op, hf__time now) {
+    struct client *c = (struct client *)store;
+    struct world *w = c->world;
+    CHECK(w, now == w->now);
+    check_asked(c, op);
+    op->asked_at = now;
+    op->link = store->link;
+    if (!store->up) {
+        op->result = HF_UNREACHABLE;
+        op->maybe = false;
+        c->done[c->done_count++] = op;
+        return;
+    }
+    CHECK(w, c->on_wire < WIRE);
+    tell_op(w, "send", c->index, op);
+    hf__time arrived = 0, answered = 0;
+    if (c->on_wire) {
+        arrived = c->wire[c->on_wire - 1].arrives_at;
+        answered = c->wire[c->on_wire - 1].answered_at;
+    }
+    arrived = hf__later(arrived, now + trip(w));
+    answered = hf__later(answered, arrived + trip(w));
+    c->wire[c->on_wire++] = (struct message){.said = *op,
+                                             .client = c->index,
+                                             .name = name_of(op),
+                                             .op = op,
+                                             .arrives_at = arrived,
+                                             .answered_at = answered};
+}
+
+static const hf__store_table table = {.submit = submit};
+
+/* Bytes of a broken connection: lost, or late. */
+static void keep_late(struct world *w, struct message m) {
+    if (m.executed || w->late_count == LATE || chance(w, 2)) return;
+    m.op = NULL;
+    m.arrives_at = w->now + draw(w, 1500 * MS);
+    w->late[w->late_count++] = m;
+}
+
+static void link_down(struct client *c) {
+    struct world *w = c->world;
+    tell(w, "client %d  link down", c->index);
+    c->store.up = false;
+    c->up_at = w->now + draw(w, chance(w, 4) ? 2000 * MS : 50 * MS);
+    hf__core_link(&c->core, w->now);
+    size_t count = c->on_wire;
+    c->on_wire = 0;
+    for (size_t i = 0; i < count; i++) {
+        keep_late(w, c->wire[i]);
+        c->wire[i].op->result = HF_UNREACHABLE;
+        c->wire[i].op->maybe = true;
+        c->done[c->done_count++] = c->wire[i].op;
+    }
+}
+
+static void link_up(struct client *c) {
+    tell(c->world, "client %d  link up", c->index);
+    c->store.up = true;
+    c->store.link++;
+    hf__core_link(&c->core, c->world->now);
+}
+
+static void take_answer(struct client *c) {
+    struct message m = c->wire[0];
+    memmove(c->wire, c->wire + 1, --c->on_wire * sizeof *c->wire);
+    hf__op *op = m.op;
+    op->result = m.said.result;
+    op->token = m.said.token;
+    op->retry_ms = m.said.retry_ms;
+    op->maybe = false;
+    c->done[c->done_count++] = op;
+    tell_op(c->world, "answer", c->index, op);
+}
+
+/* ---- What must hold at every moment ---- */
+
+/* Somebody of the client knows that this number may be held. */
+static bool known(const struct client *c, const char *name, uint64_t number) {
+    const hf__entry *e = kit_entry(&c->core, name);
+    if (!e) return false;
+    if (e->own && e->own->number == number) return true;
+    if (e->ghost >= number || (e->busy && e->op.number >= number)) return true;
+    for (const hf__wait *it = e->head; it; it = it->next)
+        if (it->number == number) return true;
+    return false;
+}
+
+static bool was_broken(const struct lock *l, uint64_t token) {
+    for (size_t i = 0; i < BROKEN; i++)
+        if (l->broken[i] == token) return true;
+    return false;
+}
+
+static void check_hold(struct world *w, const struct held *h) {
+    if (!h->hold || !hf__own_good(h->hold->own, w->now)) return;
+    const struct lock *l = &w->locks[h->name];
+    if (was_broken(l, h->hold->own->token)) return;
+    CHECK(w, is_held_by(w, l, h->client, h->hold->own->number));
+    CHECK(w, l->token == h->hold->own->token);
+}
+
+/* A hold that is good by its own deadline is the server's too, so that no two are; and (5) what the
+   server has, its client knows of. */
+static void check_world(struct world *w) {
+    for (size_t i = 0; i < HOLDS; i++) check_hold(w, &w->holds[i]);
+    for (int n = 0; n < NAMES; n++) {
+        const struct lock *l = &w->locks[n];
+        if (!is_held(w, l) || l->stray || known(&w->clients[l->client], names[n], l->number))
+            continue;
+        t_fail("seed %llu at %lld us: the server has %s for client %d number %llu, which does not "
+               "know",
+               (unsigned long long)w->seed, (long long)w->now / 1000, names[n], l->client,
+               (unsigned long long)l->number);
+    }
+}
+
+/* ---- Settling ---- */
+
+static void enter(struct world *w, size_t i) {
+    kit_wait *wait = &w->waits[i];
+    struct lock *l = &w->locks[w->wait_name[i]];
+    uint64_t token = wait->wait.hold->own->token;
+    size_t slot = 0;
+    while (slot < HOLDS && w->holds[slot].hold) slot++;
+    CHECK(w, slot < HOLDS);
+    w->holds[slot] = (struct held){
+        .hold = wait->wait.hold, .client = w->wait_client[i], .name = w->wait_name[i]};
+    CHECK(w, token >= l->entered || was_broken(l, token)); /* equal: re-entered */
+    if (token > l->entered) l->entered = token;
+    w->entered++;
+}
+
+static void free_finished_waits(struct world *w) {
+    for (size_t i = 0; i < WAITS; i++) {
+        if (!w->wait_used[i] || !w->waits[i].outcome.times) continue;
+        w->wait_used[i] = false;
+        tell(w, "client %d  wait for %s: %s", w->wait_client[i], names[w->wait_name[i]],
+             hf_result_name(w->waits[i].outcome.result));
+        if (w->waits[i].outcome.result == HF_OK) enter(w, i);
+        kit_wait_fini(&w->waits[i]);
+    }
+}
+
+static void settle_client(struct client *c) {
+    struct world *w = c->world;
+    hf__core_tick(&c->core, w->now);
+    for (size_t i = 0; i < c->done_count; i++) hf__core_complete(&c->core, c->done[i], w->now);
+    c->done_count = 0;
+    kit_collect(&c->core, w->now);
+    w->lost += kit_take_lost(&c->core);
+}
+
+static void settle(struct world *w) {
+    for (int i = 0; i < CLIENTS; i++) settle_client(&w->clients[i]);
+    free_finished_waits(w);
+    check_world(w);
+}
+
+/* ---- Time ---- */
+
+static hf__time client_due(const struct client *c) {
+    hf__time due = hf__core_due(&c->core);
+    if (!c->store.up) return hf__sooner(due, c->up_at);
+    for (size_t i = 0; i < c->on_wire; i++) {
+        const struct message *m = &c->wire[i];
+        due = hf__sooner(due, m->executed ? m->answered_at : m->arrives_at);
+    }
+    if (c->on_wire) due = hf__sooner(due, hf__after_ms(c->wire[0].op->asked_at, COMMAND_MS));
+    return due;
+}
+
+static hf__time next_due(const struct world *w) {
+    hf__time due = HF__NEVER;
+    for (int i = 0; i < CLIENTS; i++) due = hf__sooner(due, client_due(&w->clients[i]));
+    for (size_t i = 0; i < w->late_count; i++) due = hf__sooner(due, w->late[i].arrives_at);
+    for (size_t i = 0; i < WAITS; i++)
+        if (w->wait_used[i])
+            due = hf__sooner(
+                due, hf__wait_until(&w->clients[w->wait_client[i]].core, &w->waits[i].wait));
+    return due;
+}
+
+static void happen_to(struct client *c) {
+    struct world *w = c->world;
+    if (!c->store.up) {
+        if (w->now >= c->up_at) link_up(c);
+        return;
+    }
+    for (size_t i = 0; i < c->on_wire; i++)
+        if (!c->wire[i].executed && w->now >= c->wire[i].arrives_at) serve(w, &c->wire[i]);
+    while (c->on_wire && c->wire[0].executed && w->now >= c->wire[0].answered_at) take_answer(c);
+    if (c->on_wire && w->now >= hf__after_ms(c->wire[0].op->asked_at, COMMAND_MS)) link_down(c);
+}
+
+static void late_arrivals(struct world *w) {
+    for (size_t i = 0; i < w->late_count;) {
+        if (w->now < w->late[i].arrives_at) {
+            i++;
+            continue;
+        }
+        serve(w, &w->late[i]);
+        w->late[i] = w->late[--w->late_count];
+    }
+}
+
+static void give_up_due(struct world *w) {
+    for (size_t i = 0; i < WAITS; i++) {
+        hf__core *core = &w->clients[w->wait_client[i]].core;
+        if (!w->wait_used[i] || w->waits[i].outcome.times) continue;
+        if (w->now < hf__wait_until(core, &w->waits[i].wait)) continue;
+        hf__core_give_up(&w->waits[i].wait, HF_TIMEOUT, w->now);
+        kit_collect(core, w->now);
+    }
+}
+
+static void advance(struct world *w, hf__time to) {
+    w->now = hf__later(w->now, to);
+    late_arrivals(w);
+    for (int i = 0; i < CLIENTS; i++) happen_to(&w->clients[i]);
+    settle(w);
+    give_up_due(w);
+    settle(w);
+}
+
+/* ---- What callers do ---- */
+
+static void acquire(struct world *w) {
+    size_t i = 0;
+    while (i < WAITS && w->wait_used[i]) i++;
+    if (i == WAITS) return;
+    static const int64_t leases[] = {60, 200, 1000};
+    kit_wait *wait = &w->waits[i];
+    int64_t wait_ms = chance(w, 3) ? 0 : chance(w, 3) ? HF_FOREVER : 1 + draw(w, 800);
+    kit_wait_init(wait, 1 + (uint64_t)draw(w, OWNERS), wait_ms, leases[draw(w, 3)], w->now);
+    if (chance(w, 6)) wait->wait.flags |= HF_NO_RENEW;
+    if (chance(w, 6)) wait->wait.flags |= HF_NOT_REENTRANT;
+    if (chance(w, 6)) wait->wait.max_hold_ms = 1 + draw(w, 1500);
+    w->wait_client[i] = (int)draw(w, CLIENTS);
+    w->wait_name[i] = (int)draw(w, NAMES);
+    w->wait_used[i] = true;
+    hf__core *core = &w->clients[w->wait_client[i]].core;
+    hf__core_acquire(core, &wait->wait, names[w->wait_name[i]], 1, w->now);
+}
+
+static void collect_releases(struct world *w) {
+    for (size_t i = 0; i < HOLDS; i++)
+        if (w->release_used[i] && w->releases[i].outcome.times) w->release_used[i] = false;
+}
+
+static void release_slot(struct world *w, struct held *h) {
+    hf__core *core = &w->clients[h->client].core;
+    collect_releases(w);
+    size_t i = 0;
+    while (i < HOLDS && w->release_used[i]) i++;
+    hf__call *call = NULL;
+    if (i < HOLDS) {
+        w->release_used[i] = true;
+        call = &kit_call_init(&w->releases[i])->call;
+    }
+    tell(w, "client %d  release of %s", h->client, names[h->name]);
+    hf__core_release(core, h->hold, call, w->now);
+    kit_hold_free(h->hold);
+    h->hold = NULL;
+}
+
+/* A held slot, or NULL; one whose call of extend is under way is not released. */
+static struct held *some_hold(struct world *w) {
+    struct held *h = &w->holds[draw(w, HOLDS)];
+    if (!h->hold) return NULL;
+    if (h->extending && h->extend.outcome.times) h->extending = false;
+    return h->extending ? NULL : h;
+}
+
+static void release(struct world *w) {
+    struct held *h = some_hold(w);
+    if (h) release_slot(w, h);
+}
+
+static void extend(struct world *w) {
+    struct held *h = some_hold(w);
+    if (!h) return;
+    h->extending = true;
+    hf__core_extend(&w->clients[h->client].core, h->hold->own, 50 + draw(w, 2000),
+                    &kit_call_init(&h->extend)->call, w->now);
+}
+
+static void cancel(struct world *w) {
+    size_t i = (size_t)draw(w, WAITS);
+    if (w->wait_used[i] && !w->waits[i].outcome.times)
+        hf__core_give_up(&w->waits[i].wait, HF_CANCELLED, w->now);
+}
+
+/* The holder is not told before its next renewal: until then it may believe what is not so. */
+static void operator_breaks(struct world *w) {
+    struct lock *l = &w->locks[draw(w, NAMES)];
+    if (!is_held(w, l)) return;
+    tell(w, "broken  %s", names[l - w->locks]);
+    l->broken[l->broken_count++ % BROKEN] = l->token;
+    l->exposed = true;
+    l->client = -1;
+}
+
+static void act(struct world *w) {
+    int64_t what = draw(w, 100);
+    struct client *c = &w->clients[draw(w, CLIENTS)];
+    if (what < 25)
+        acquire(w);
+    else if (what < 50)
+        release(w);
+    else if (what < 60)
+        extend(w);
+    else if (what < 65)
+        cancel(w);
+    else if (what < 67)
+        operator_breaks(w);
+    else if (what < 70 && c->store.up)
+        link_down(c);
+    settle(w);
+    if (what >= 30) {
+        hf__time due = next_due(w), step = w->now + draw(w, 20 * MS);
+        advance(w, chance(w, 3) ? step : hf__sooner(due, w->now + 100 * MS));
+    }
+}
+
+/* ---- A run ---- */
+
+static void begin(struct world *w, uint64_t seed) {
+    static const hf__core_config config = {
+        .lease_ms = 1000, .command_timeout_ms = COMMAND_MS, .outage_ms = OUTAGE_MS};
+    memset(w, 0, sizeof *w);
+    w->seed = seed;
+    w->rand.state = seed;
+    w->now = HF__SEC + draw(w, 1000 * MS);
+    w->drift = (int)draw(w, 19) - 9;
+    for (int n = 0; n < NAMES; n++) w->locks[n].client = -1;
+    for (int i = 0; i < CLIENTS; i++) {
+        struct client *c = &w->clients[i];
+        c->index = i;
+        c->world = w;
+        c->store = (hf__store){.table = &table, .link = 1, .up = true};
+        hf__core_init(&c->core, &c->store, &config, seed + (uint64_t)i);
+    }
+}
+
+static bool drained(const struct world *w) {
+    for (int i = 0; i < CLIENTS; i++)
+        if (w->clients[i].core.entries.count || w->clients[i].on_wire) return false;
+    return w->late_count == 0;
+}
+
+static void run_dry(struct world *w) {
+    for (int events = 0; !drained(w); events++) {
+        CHECK(w, events < 100000);
+        hf__time due = next_due(w);
+        CHECK(w, due != HF__NEVER);
+        advance(w, due);
+    }
+}
+
+/* In some runs callers let go of all, in others the client is closed over them. */
+static void end_politely(struct world *w) {
+    for (size_t i = 0; i < WAITS; i++)
+        if (w->wait_used[i] && !w->waits[i].outcome.times)
+            hf__core_give_up(&w->waits[i].wait, HF_CANCELLED, w->now);
+    settle(w);
+    for (size_t i = 0; i < HOLDS; i++)
+        if (w->holds[i].hold) release_slot(w, &w->holds[i]);
+    settle(w);
+}
+
+static void end_by_closing(struct world *w) {
+    for (int i = 0; i < CLIENTS; i++) {
+        struct client *c = &w->clients[i];
+        hf__core_close(&c->core, &kit_call_init(&c->close)->call, w->now);
+    }
+    settle(w);
+}
+
+static void check_end(struct world *w, bool closed) {
+    for (int i = 0; i < CLIENTS; i++) {
+        struct client *c = &w->clients[i];
+        CHECK(w, !closed || c->close.outcome.times == 1);
+        CHECK(w, c->core.stats.held == 0);
+        CHECK(w, c->core.stats.waiting == 0);
+        CHECK(w, c->core.timers.root == NULL);
+        CHECK(w, !c->core.lost && !c->core.finished);
+        hf__core_fini(&c->core);
+    }
+    for (size_t i = 0; i < WAITS; i++) CHECK(w, !w->wait_used[i]);
+    collect_releases(w);
+    for (size_t i = 0; i < HOLDS; i++) {
+        CHECK(w, !w->release_used[i]);
+        CHECK(w, !w->holds[i].extending || w->holds[i].extend.outcome.times == 1);
+        if (w->holds[i].hold) kit_hold_free(w->holds[i].hold);
+    }
+    for (int n = 0; n < NAMES; n++) CHECK(w, w->locks[n].stray || !is_held(w, &w->locks[n]));
+}
+
+static void run_seed(struct world *w, uint64_t seed) {
+    begin(w, seed);
+    for (int i = 0; i < STEPS; i++) act(w);
+    w->calm = true;
+    bool close = chance(w, 2);
+    if (close)
+        end_by_closing(w);
+    else
+        end_politely(w);
+    run_dry(w);
+    check_end(w, close);
+}
+
+static void test_random_schedules(void **state) {
+    (void)state;
+    static struct world w;
+    long entered = 0, lost = 0;
+    uint64_t first = only_seed ? only_seed : 1, last = only_seed ? only_seed : SEEDS;
+    for (uint64_t seed = first; seed <= last; seed++) {
+        run_seed(&w, seed);
+        entered += w.entered;
+        lost += w.lost;
+    }
+    print_message("%ld entered, %ld lost\n", entered, lost);
+    assert_true(entered > 0);
+}
+
+int main(int argc, char **argv) {
+    if (argc > 1) only_seed = strtoull(argv[1], NULL, 10);
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_schedules)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
