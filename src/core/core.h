@@ -123,6 +123,7 @@ struct hf__entry {
     hf__call *ghost_calls; /* releases that wait for the answer */
     hf__call *ghost_carried;
 
+    hf__time held_since; /* when the last grant was asked for */
     hf__time late_until; /* an ASK of ours may arrive late, until then */
     bool told;           /* the last that was known of it: another holds it */
     hf__time next_try;   /* of an ASK or RELEASE: not before */

@@ -195,6 +195,7 @@ static void grant(hf__entry *e, hf__wait *w, hf__time now) {
     hf__hold_attach(w->hold, own);
     core->stats.acquired++;
     core->stats.held++;
+    e->held_since = e->op.asked_at;
     lay_ghost(e); /* older numbers of ours were replaced */
     e->told = false;
     hf__wait_finish(w, HF_OK, NULL);
@@ -446,6 +447,7 @@ static void send_release(hf__entry *e, hf__time now) {
     e->ghost_carried = e->ghost_calls;
     e->ghost_calls = NULL;
     e->op.lease_ms = e->core->config.lease_ms;
+    e->op.held_since = e->held_since;
     e->op.bury_until = e->late_until > now ? e->late_until : 0;
     send(e, HF__RELEASE, e->ghost, now);
 }

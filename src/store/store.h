@@ -95,8 +95,9 @@ typedef struct hf__op {
     uint32_t attempt;   /* ASK: how often this number was told HF_BUSY; stores may ask less often */
     hf__time not_after; /* ASK: must not take effect later than this; HF__NEVER: no limit */
     hf__time
-        bury_until;   /* RELEASE: an ASK of this number may arrive late, until then; 0: none can */
-    hf__sight *sight; /* INSPECT, WHO */
+        bury_until; /* RELEASE: an ASK of this number may arrive late, until then; 0: none can */
+    hf__time held_since; /* RELEASE: when it was granted; 0: not known */
+    hf__sight *sight;    /* INSPECT, WHO */
 
     /* the answer */
     hf__time asked_at; /* before the last sending: deadlines count from here */

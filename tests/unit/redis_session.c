@@ -93,7 +93,7 @@ static void begin(struct fixture *f) {
 static void be_ready(struct fixture *f) {
     begin(f);
     feed(f, TIME);
-    feed(f, "*2\r\n:1\r\n:1000000500\r\n");
+    feed(f, ":1000000500\r\n");
     assert_int_equal(f->s.state, HF__READY);
     assert_int_equal(f->s.in_flight, 0);
     forget_sent(f);
@@ -235,26 +235,26 @@ static void assert_sends_script(struct fixture *f, const hf__script *script, con
     assert_sent(f, bytes);
 }
 
-#define KEY    "$7\r\nhf:{na}\r\n"
-#define FENCE  "$9\r\nhf:{na}:f\r\n"
-#define US     "$36\r\n" CLIENT "\r\n"
-#define A_DAY  "$8\r\n86400000\r\n"
-#define NUMBER "$1\r\n5\r\n"
+#define KEY   "$7\r\nhf:{na}\r\n"
+#define FENCE "$9\r\nhf:{na}:f\r\n"
+#define ID    "$38\r\n" CLIENT ":5\r\n"
+#define KEPT  "$8\r\n90000000\r\n"
 
 static void test_commands(void **state) {
     struct fixture *f = *state;
     be_ready(f);
     submit(f, 0, HF__ASK); /* not after 2 s from now: on the server's clock 1002.000500 s */
     assert_sends_script(f, &hf__script_acquire,
-                        "12|$1\r\n2\r\n" KEY FENCE US NUMBER "$2\r\nt3\r\n$4\r\n1000\r\n"
-                        "$10\r\n1002000500\r\n$1\r\n9\r\n" A_DAY);
+                        "11|$1\r\n2\r\n" KEY FENCE ID "$39\r\n" CLIENT ":t3\r\n$4\r\n1000\r\n"
+                        "$10\r\n1002000500\r\n$1\r\n9\r\n" KEPT);
     submit(f, 1, HF__RENEW);
     assert_sends_script(f, &hf__script_renew,
                         "8|$1\r\n1\r\n" KEY "$38\r\n" CLIENT ":5\r\n$39\r\n" CLIENT ":t3\r\n"
                         "$1\r\n2\r\n$4\r\n1000\r\n");
     submit(f, 2, HF__RELEASE);
     assert_sends_script(f, &hf__script_release,
-                        "9|$1\r\n2\r\n" KEY FENCE US NUMBER "$1\r\n0\r\n" A_DAY);
+                        "8|$1\r\n2\r\n" KEY FENCE ID "$1\r\n0\r\n"
+                        "$1\r\n0\r\n");
     submit(f, 3, HF__INSPECT);
     assert_sends_script(f, &hf__script_inspect, "4|$1\r\n1\r\n" KEY);
     assert_int_equal(f->s.in_flight, 4);
@@ -282,7 +282,7 @@ static void test_not_after_follows_the_newest_sample(void **state) {
     struct fixture *f = *state;
     be_ready(f);
     hf__op *op = submit(f, 0, HF__RENEW);
-    feed_at(f, "*2\r\n:1\r\n:5000000000\r\n", NOW + 50 * HF__MS);
+    feed_at(f, ":5000000000\r\n", NOW + 50 * HF__MS);
     assert_completed(f, op, HF_OK, false);
     forget_sent(f);
     submit(f, 1, HF__ASK);
@@ -305,10 +305,11 @@ static const struct {
     {HF__ASK, "*3\r\n:0\r\n:1\r\n:5000\r\n", HF_BUSY, 9, 10},
     {HF__ASK, "*3\r\n:0\r\n:1\r\n:3\r\n", HF_BUSY, 9, 4},
     {HF__ASK, "*3\r\n:0\r\n:1\r\n:-1\r\n", HF_BUSY, 9, 10},
-    {HF__RENEW, "*2\r\n:1\r\n:1\r\n", HF_OK, 9, 0},
-    {HF__RENEW, "*2\r\n:0\r\n:1\r\n", HF_LOST, 9, 0},
-    {HF__RELEASE, "*2\r\n:1\r\n:1\r\n", HF_OK, 9, 0},
-    {HF__RELEASE, "*2\r\n:0\r\n:1\r\n", HF_LOST, 9, 0},
+    {HF__ASK, ":1794772518289258\r\n", HF_OK, 1794772518289258, 0},
+    {HF__RENEW, ":1\r\n", HF_OK, 9, 0},
+    {HF__RENEW, ":-1\r\n", HF_LOST, 9, 0},
+    {HF__RELEASE, ":1\r\n", HF_OK, 9, 0},
+    {HF__RELEASE, ":0\r\n", HF_LOST, 9, 0},
     {HF__BREAK, "*3\r\n:1\r\n:1\r\n:9\r\n", HF_OK, 9, 0},
     {HF__BREAK, "*3\r\n:0\r\n:1\r\n:8\r\n", HF_NOT_HELD, 8, 0},
     {HF__BREAK, "*3\r\n:0\r\n:1\r\n:0\r\n", HF_NOT_HELD, 0, 0},
@@ -368,7 +369,7 @@ static void test_inspect_reads_all(void **state) {
 
 static void test_answers_come_in_order_and_in_any_slices(void **state) {
     struct fixture *f = *state;
-    static const char both[] = "*3\r\n:1\r\n:1\r\n:77\r\n*2\r\n:0\r\n:1\r\n";
+    static const char both[] = "*3\r\n:1\r\n:1\r\n:77\r\n:-1\r\n";
     be_ready(f);
     for (size_t cut = 0; cut < sizeof both; cut++) {
         hf__op *first = submit(f, 0, HF__ASK), *second = submit(f, 1, HF__RENEW);
@@ -387,11 +388,11 @@ static void test_noscript_is_sent_whole(void **state) {
     hf__op *op = submit(f, 0, HF__RELEASE);
     forget_sent(f);
     feed_at(f, "-NOSCRIPT No matching script.\r\n", NOW + HF__MS);
-    assert_true(sends(f, "*9\r\n$4\r\nEVAL\r\n"));
+    assert_true(sends(f, "*8\r\n$4\r\nEVAL\r\n"));
     assert_true(sends(f, hf__script_release.text));
     assert_null(hf__session_completed(&f->s));
     assert_int_equal(op->asked_at, NOW + HF__MS);
-    feed(f, "*2\r\n:1\r\n:1\r\n");
+    feed(f, ":1\r\n");
     assert_completed(f, op, HF_OK, false);
 }
 
@@ -505,7 +506,9 @@ static const struct {
     const char *answer;
 } wrong[] = {
     {HF__ASK, "+OK\r\n"},
+    {HF__ASK, ":0\r\n"},
     {HF__ASK, ":1\r\n"},
+    {HF__ASK, ":-1\r\n"},
     {HF__ASK, "$1\r\n1\r\n"},
     {HF__ASK, "$-1\r\n"},
     {HF__ASK, "*-1\r\n"},
@@ -523,10 +526,11 @@ static const struct {
     {HF__ASK, "*2\r\n:0\r\n:1\r\n"},
     {HF__RENEW, "+OK\r\n"},
     {HF__RENEW, "*1\r\n:1\r\n"},
-    {HF__RENEW, "*2\r\n:2\r\n:1\r\n"}, /* only an ask can be late */
-    {HF__RENEW, "*2\r\n:1\r\n+x\r\n"},
-    {HF__RELEASE, ":1\r\n"},
-    {HF__RELEASE, "*2\r\n:2\r\n:1\r\n"},
+    {HF__RENEW, ":0\r\n"}, /* a time that is none */
+    {HF__RENEW, "*2\r\n:1\r\n:1\r\n"},
+    {HF__RELEASE, ":2\r\n"},
+    {HF__RELEASE, ":-1\r\n"},
+    {HF__RELEASE, "*2\r\n:1\r\n:1\r\n"},
     {HF__BREAK, "*2\r\n:1\r\n:1\r\n"},
     {HF__BREAK, "*2\r\n:2\r\n:1\r\n"},
     {HF__INSPECT, "*2\r\n:1\r\n:1\r\n"}, /* held, and by whom? */
@@ -570,7 +574,7 @@ static void test_times_that_are_none(void **state) {
         char answer[64];
         be_ready(f);
         submit(f, 0, HF__RENEW);
-        snprintf(answer, sizeof answer, "*2\r\n:1\r\n:%s\r\n", times[i]);
+        snprintf(answer, sizeof answer, ":%s\r\n", times[i]);
         f->s.unsent = 0;
         (void)hf__session_feed(&f->s, answer, strlen(answer), NOW, &detail);
         free(detail);
@@ -589,7 +593,7 @@ static void test_unasked_answers(void **state) {
     hf__session_break(&f->s);
     be_ready(f);
     hf__op *op = submit(f, 0, HF__RENEW);
-    feed_bad(f, "*2\r\n:1\r\n:1\r\n*2\r\n:1\r\n:1\r\n", HF_PROTOCOL, "nobody asked");
+    feed_bad(f, ":1\r\n:1\r\n", HF_PROTOCOL, "nobody asked");
     assert_completed(f, op, HF_OK, false); /* what was asked was answered well */
     hf__session_break(&f->s);
     begin(f);
@@ -600,7 +604,7 @@ static void test_garbage_leaves_the_rest_to_the_break(void **state) {
     struct fixture *f = *state;
     be_ready(f);
     hf__op *first = submit(f, 0, HF__RENEW), *second = submit(f, 1, HF__ASK);
-    feed_bad(f, "*2\r\n:1\r\n:1\r\n?!\r\n", HF_PROTOCOL, "is it one?");
+    feed_bad(f, ":1\r\n?!\r\n", HF_PROTOCOL, "is it one?");
     assert_completed(f, first, HF_OK, false);
     assert_null(hf__session_completed(&f->s));
     hf__session_break(&f->s);
@@ -648,7 +652,7 @@ static void test_waits_since_the_oldest(void **state) {
     f->op[1] = (hf__op){.verb = HF__RENEW, .name = "x", .name_length = 1};
     hf__session_submit(&f->s, &f->op[1], NOW + HF__SEC);
     assert_int_equal(hf__session_waits_since(&f->s), NOW);
-    feed(f, "*2\r\n:1\r\n:1\r\n");
+    feed(f, ":1\r\n");
     assert_int_equal(hf__session_waits_since(&f->s), NOW + HF__SEC);
     hf__session_break(&f->s);
     while (hf__session_completed(&f->s)) {

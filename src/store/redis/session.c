@@ -10,13 +10,15 @@
 #include "store/redis/script.h"
 #include "store/redis/trouble.h"
 
-#define FENCE_KEPT_MS   INT64_C(86400000) /* a day past the last use */
+#define FENCE_KEPT_MS   INT64_C(90000000) /* 25 hours: a day past the last use, and FENCE_FRESH */
+#define FENCE_FRESH     (3600 * HF__SEC)
 #define REGISTERED_MS   90000
 #define REGISTER_EVERY  (30 * HF__SEC)
 #define REGISTER_AGAIN  (2 * HF__SEC)
 #define RETRY_FIRST_MS  10
 #define RETRY_DOUBLINGS 3
 #define RETRY_MOST_MS   100
+#define TIME_MIN_US     INT64_C(1000000000000000) /* 2001: no token of this kind is from before */
 #define TIME_MAX_US     (INT64_C(1) << 53) /* what a script's numbers hold exactly; the year 2255 */
 #define LATE_TRIES      3
 #define STATUS_NO       0
@@ -99,16 +101,20 @@ static void add_client_key(hf__session *s, const char *client) {
     hf__command_text(&s->out, "%s:client:%s", s->url->prefix, client);
 }
 
-static void add_id(hf__session *s, uint64_t number) {
-    hf__command_text(&s->out, "%s:%" PRIu64, s->who->client, number);
+/* client:number, which is a hold; and client:owner, its owner's field in the hash. */
+static void add_id(hf__session *s, const hf__op *op) {
+    hf__command_text(&s->out, "%s:%" PRIu64, s->who->client, op->number);
+}
+
+static void add_owner(hf__session *s, const hf__op *op) {
+    char owner[HF__OWNER_TEXT];
+    hf__owner_text(owner, op->owner);
+    hf__command_text(&s->out, "%s:%s", s->who->client, owner);
 }
 
 static void add_ask(hf__session *s, const hf__op *op) {
-    char owner[HF__OWNER_TEXT];
-    hf__owner_text(owner, op->owner);
-    hf__command_string(&s->out, s->who->client);
-    hf__command_number(&s->out, (int64_t)op->number);
-    hf__command_string(&s->out, owner);
+    add_id(s, op);
+    add_owner(s, op);
     hf__command_number(&s->out, op->lease_ms);
     hf__command_number(&s->out, on_server(s, op->not_after));
     hf__command_number(&s->out, (int64_t)op->token);
@@ -116,19 +122,18 @@ static void add_ask(hf__session *s, const hf__op *op) {
 }
 
 static void add_renew(hf__session *s, const hf__op *op) {
-    char owner[HF__OWNER_TEXT];
-    hf__owner_text(owner, op->owner);
-    add_id(s, op->number);
-    hf__command_text(&s->out, "%s:%s", s->who->client, owner);
+    add_id(s, op);
+    add_owner(s, op);
     hf__command_number(&s->out, op->count);
     hf__command_number(&s->out, op->lease_ms);
 }
 
-static void add_release(hf__session *s, const hf__op *op) {
-    hf__command_string(&s->out, s->who->client);
-    hf__command_number(&s->out, (int64_t)op->number);
+/* The acquire has written the fence; after a long hold it is kept a day from now. */
+static void add_release(hf__session *s, const hf__op *op, hf__time now) {
+    bool keep = op->bury_until || now - op->held_since > FENCE_FRESH;
+    add_id(s, op);
     hf__command_number(&s->out, op->bury_until ? on_server(s, op->bury_until) : 0);
-    hf__command_number(&s->out, FENCE_KEPT_MS);
+    hf__command_number(&s->out, keep ? FENCE_KEPT_MS : 0);
 }
 
 static void add_register(hf__session *s) {
@@ -140,7 +145,7 @@ static void add_register(hf__session *s) {
 }
 
 /* Keys, then arguments: how many of each, by verb. */
-static void add_script_arguments(hf__session *s, const hf__op *op) {
+static void add_script_arguments(hf__session *s, const hf__op *op, hf__time now) {
     if (op->verb == HF__REGISTER) {
         add_client_key(s, s->who->client);
         add_register(s);
@@ -151,14 +156,14 @@ static void add_script_arguments(hf__session *s, const hf__op *op) {
         hf__command_key(&s->out, s->url->prefix, op->name, op->name_length, ":f");
     if (op->verb == HF__ASK) add_ask(s, op);
     if (op->verb == HF__RENEW) add_renew(s, op);
-    if (op->verb == HF__RELEASE) add_release(s, op);
+    if (op->verb == HF__RELEASE) add_release(s, op, now);
     if (op->verb == HF__BREAK) hf__command_number(&s->out, (int64_t)op->token);
 }
 
-static void encode_script(hf__session *s, const hf__op *op, bool whole) {
+static void encode_script(hf__session *s, const hf__op *op, bool whole, hf__time now) {
     static const struct {
         int keys, arguments;
-    } shape[] = {[HF__ASK] = {2, 7},     [HF__RENEW] = {1, 4}, [HF__RELEASE] = {2, 4},
+    } shape[] = {[HF__ASK] = {2, 6},     [HF__RENEW] = {1, 4}, [HF__RELEASE] = {2, 3},
                  [HF__INSPECT] = {1, 0}, [HF__BREAK] = {1, 1}, [HF__REGISTER] = {1, 5}};
     const hf__script *script = script_of(op->verb);
     int keys = shape[op->verb].keys;
@@ -169,7 +174,7 @@ static void encode_script(hf__session *s, const hf__op *op, bool whole) {
     else
         hf__command_string(&s->out, script->sha1);
     hf__command_number(&s->out, keys);
-    add_script_arguments(s, op);
+    add_script_arguments(s, op, now);
 }
 
 static void encode_who(hf__session *s, const hf__op *op) {
@@ -188,7 +193,7 @@ static void send(hf__session *s, hf__op *op, bool whole, hf__time now) {
     if (op->verb == HF__WHO)
         encode_who(s, op);
     else
-        encode_script(s, op, whole);
+        encode_script(s, op, whole, now);
     if (s->out.failed) {
         hf__buffer_cut(&s->out, before);
         complete(s, op, HF_NOMEM, false, hf__line("no memory for a command to %s", s->where));
@@ -350,35 +355,60 @@ static hf_result grant_answer(hf__session *s, hf__op *op, int64_t value, bool ye
     return HF_OK;
 }
 
-static hf_result script_answer(hf__session *s, hf__op *op, hf__time now, char **detail) {
+static bool good_time(int64_t server_us) {
+    return server_us > 0 && server_us <= TIME_MAX_US;
+}
+
+/* One number for yes or no: 1 or 0, or where the server's time goes with it µs or -µs. */
+static hf_result number_answer(hf__session *s, hf__op *op, hf__time now, char **detail) {
+    int64_t n = s->parser.reply.item[0].integer;
+    int64_t server_us = n > -TIME_MAX_US && n < 0 ? -n : n;
+    if (op->verb == HF__RELEASE) {
+        if (n != 0 && n != 1) return bad_answer(s, op, detail);
+        complete(s, op, n ? HF_OK : HF_LOST, false, NULL);
+        return HF_OK;
+    }
+    bool may_be = op->verb == HF__RENEW || op->verb == HF__REGISTER ||
+                  (op->verb == HF__ASK && n >= TIME_MIN_US);
+    if (!may_be || !good_time(server_us)) return bad_answer(s, op, detail);
+    note_time(s, server_us, op->asked_at, now);
+    if (op->verb == HF__ASK) op->token = (uint64_t)n;
+    complete(s, op, n > 0 ? HF_OK : HF_LOST, false, NULL);
+    return HF_OK;
+}
+
+/* {status, µs, …} for what has more to say. */
+static hf_result list_answer(hf__session *s, hf__op *op, hf__time now, char **detail) {
     const hf__reply *r = &s->parser.reply;
     int64_t status, server_us, value = 0;
-    if (r->type != REDIS_REPLY_ARRAY || !hf__reply_number(r, 0, &status) || status < STATUS_NO ||
-        status > STATUS_LATE || !hf__reply_number(r, 1, &server_us) || server_us < 0 ||
-        server_us > TIME_MAX_US)
+    if (!hf__reply_number(r, 0, &status) || status < STATUS_NO || status > STATUS_LATE ||
+        !hf__reply_number(r, 1, &server_us) || !good_time(server_us))
         return bad_answer(s, op, detail);
+    bool yes = status == STATUS_YES, late = status == STATUS_LATE;
     bool third = op->verb == HF__ASK || op->verb == HF__BREAK;
-    if (status != STATUS_LATE && third && !hf__reply_number(r, 2, &value))
+    if ((late && op->verb != HF__ASK) || (!late && third && !hf__reply_number(r, 2, &value)))
         return bad_answer(s, op, detail);
     note_time(s, server_us, op->asked_at, now);
-    if (status == STATUS_LATE && op->verb != HF__ASK) return bad_answer(s, op, detail);
-    if (status == STATUS_LATE) {
+    if (late) {
         late_answer(s, op, now);
         return HF_OK;
     }
-    bool yes = status == STATUS_YES;
-    switch (op->verb) {
-    case HF__ASK: return grant_answer(s, op, value, yes, detail);
-    case HF__BREAK: op->token = (uint64_t)value; break;
-    case HF__INSPECT:
-        if (yes && !read_sight(op->sight, r)) return bad_answer(s, op, detail);
-        yes = true;
-        break;
-    default: break;
-    }
-    hf_result no = op->verb == HF__BREAK ? HF_NOT_HELD : HF_LOST;
+    if (op->verb == HF__ASK) return grant_answer(s, op, value, yes, detail);
+    if (op->verb == HF__BREAK)
+        op->token = (uint64_t)value;
+    else if (yes && !read_sight(op->sight, r))
+        return bad_answer(s, op, detail);
+    hf_result no = op->verb == HF__BREAK ? HF_NOT_HELD : HF_OK;
     complete(s, op, yes ? HF_OK : no, false, NULL);
     return HF_OK;
+}
+
+static hf_result script_answer(hf__session *s, hf__op *op, hf__time now, char **detail) {
+    int type = s->parser.reply.type;
+    bool lists = op->verb == HF__ASK || op->verb == HF__BREAK || op->verb == HF__INSPECT;
+    if (type == REDIS_REPLY_INTEGER) return number_answer(s, op, now, detail);
+    if (type == REDIS_REPLY_ARRAY && lists) return list_answer(s, op, now, detail);
+    return bad_answer(s, op, detail);
 }
 
 static hf_result answer(hf__session *s, hf__time now, char **detail) {

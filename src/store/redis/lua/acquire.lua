@@ -1,61 +1,67 @@
 -- Grant a mutex to a client and number, if it is free.
 --
 -- KEYS    1 the lock   2 its fence
--- ARGV    1 client   2 number   3 owner   4 lease, ms   5 server time after which not to act, µs
---         6 highest token the client has seen   7 how long to keep the fence, ms
--- Answer  {1, µs, token}              granted, now or before
+-- ARGV    1 client:number   2 client:owner   3 lease, ms   4 server time after which not to act, µs
+--         5 highest token the client has seen   6 how long to keep the fence, ms
+-- Answer  µs                            granted now, and the server's time is the token
+--         {1, µs, token}                granted, now or before
 --         {0, µs, ms until it expires}  held by another
---         {2, µs}                     too late, or of an old number: nothing was done
--- Cost    free 6 commands, held 3
+--         {2, µs}                       too late, or of an old number: nothing was done
+-- Cost    free 5 commands, held 3
 --
 -- Sent twice it acts once: a number that holds already is told so, with its lease begun anew. A lower
 -- number of the same client is replaced: the client knows of no such hold any more. A higher one is
 -- not: then this is a late command of a connection that was given up.
 
-local time = redis.call('TIME')
+local call = redis.call
+local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
-if now > tonumber(ARGV[5]) then return {2, now} end
+if now > tonumber(ARGV[4]) then return {2, now} end
 
-local id = ARGV[1] .. ':' .. ARGV[2]
-local holder = redis.call('HGET', KEYS[1], 'n')
-if holder == id then
-    if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[4]) then
-        redis.call('PEXPIRE', KEYS[1], ARGV[4])
-    end
-    return {1, now, tonumber(redis.call('HGET', KEYS[1], 't'))}
-end
-if holder then
+local holder = call('HGET', KEYS[1], 'n')
+if holder == ARGV[1] then
+    if call('PTTL', KEYS[1]) < tonumber(ARGV[3]) then call('PEXPIRE', KEYS[1], ARGV[3]) end
+    return {1, now, tonumber(call('HGET', KEYS[1], 't'))}
+elseif holder then
     local client, number = string.match(holder, '^(.*):(%d+)$')
-    if client ~= ARGV[1] then return {0, now, redis.call('PTTL', KEYS[1])} end
-    if tonumber(number) > tonumber(ARGV[2]) then return {2, now} end
-    redis.call('DEL', KEYS[1])
+    local asker, asked = string.match(ARGV[1], '^(.*):(%d+)$')
+    if client ~= asker then return {0, now, call('PTTL', KEYS[1])} end
+    if tonumber(number) > tonumber(asked) then return {2, now} end
+    call('DEL', KEYS[1])
 end
 
 -- The fence is the last token, and then the tombs: for a while after a release that its own acquire
--- may come behind, the number up to which that client's acquires are too late.
-local fence = redis.call('GET', KEYS[2]) or '0'
-local last, tombs = tonumber(fence), ''
-if not last then
-    last = tonumber(string.match(fence, '^%d+'))
-    if not last then return redis.error_reply('HFFENCE the fence holds no token') end
+-- may come behind, the number up to which that client's acquires are too late. Most often it is a
+-- lower token and nothing else, and this first write stands.
+local token = math.max(now, ARGV[5] + 1)
+local text = string.format('%.0f', token) -- Lua by itself would write an exponent
+local fence = call('SET', KEYS[2], text, 'PX', ARGV[6], 'GET')
+if fence and (tonumber(fence) or token) >= token then
+    local last, tombs = string.match(fence, '^%d+'), ''
+    local asker, asked = string.match(ARGV[1], '^(.*):(%d+)$')
+    local late = false
     for tomb, client, number, till in string.gmatch(fence, '( (%S+):(%d+) (%d+))') do
         if now <= tonumber(till) then
-            if client == ARGV[1] and tonumber(ARGV[2]) <= tonumber(number) then return {2, now} end
+            late = late or (client == asker and tonumber(asked) <= tonumber(number))
             tombs = tombs .. tomb
         end
     end
+    if late or not last then
+        call('SET', KEYS[2], fence, 'PX', ARGV[6])
+        return late and {2, now} or redis.error_reply('HFFENCE the fence holds no token')
+    end
+    token = math.max(token, last + 1)
+    text = string.format('%.0f', token)
+    call('SET', KEYS[2], text .. tombs, 'PX', ARGV[6])
 end
 
--- The fence first, and the lock not without its end: a user who may not do all of it gets an error
--- and leaves nothing behind.
-local token = math.max(last + 1, tonumber(ARGV[6]) + 1, now)
-local text = string.format('%.0f', token)
-redis.call('SET', KEYS[2], text .. tombs, 'PX', ARGV[7])
-redis.call('HSET', KEYS[1], ARGV[1] .. ':' .. ARGV[3], 1, 'n', id, 't', text, 'k', 0,
-           's', string.format('%.0f', now / 1000))
-local lasts = redis.pcall('PEXPIRE', KEYS[1], ARGV[4])
-if type(lasts) == 'table' then
-    redis.call('DEL', KEYS[1])
+call('HSET', KEYS[1], ARGV[2], 1, 'n', ARGV[1], 't', text)
+-- The lock not without its end: a user who may not set one gets an error, and leaves no lock behind.
+local lasts = redis.pcall('PEXPIRE', KEYS[1], ARGV[3])
+if lasts ~= 1 then
+    call('DEL', KEYS[1])
     return lasts
 end
+if token == now then return now end
+call('HSET', KEYS[1], 's', string.format('%.0f', now))
 return {1, now, token}

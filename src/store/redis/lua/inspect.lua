@@ -4,6 +4,8 @@
 -- Answer  {0, µs}  nobody
 --         {1, µs, ms until it expires, client:number, token, since in Unix ms, kind, client:owner, count}
 -- Cost    3 commands, 2 when free
+--
+-- The hash has no `s` where the token is the time of the grant, and no `k` where it is a mutex.
 
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
@@ -14,5 +16,6 @@ for i = 1, #fields, 2 do
     else owner, count = fields[i], fields[i + 1] end
 end
 if not hold.n then return {0, now} end
-return {1, now, redis.call('PTTL', KEYS[1]), hold.n, tonumber(hold.t or 0), tonumber(hold.s or 0),
+return {1, now, redis.call('PTTL', KEYS[1]), hold.n, tonumber(hold.t or 0),
+        tonumber(hold.s or hold.t or 0) / 1000,
         tonumber(hold.k or 0), owner, tonumber(count)}

@@ -2,10 +2,10 @@
 --
 -- KEYS    1 the client's registration
 -- ARGV    1 how long it lasts, ms   2 host   3 pid   4 program   5 label
--- Answer  {1, µs}
+-- Answer  µs
 -- Cost    3 commands
 
 local time = redis.call('TIME')
 redis.call('HSET', KEYS[1], 'host', ARGV[2], 'pid', ARGV[3], 'program', ARGV[4], 'label', ARGV[5])
 redis.call('PEXPIRE', KEYS[1], ARGV[1])
-return {1, time[1] * 1000000 + time[2]}
+return time[1] * 1000000 + time[2]

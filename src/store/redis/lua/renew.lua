@@ -2,19 +2,16 @@
 --
 -- KEYS    1 the lock
 -- ARGV    1 client:number   2 client:owner   3 count   4 lease, ms; 0: leave its end as it is
--- Answer  {1, µs}  kept      {0, µs}  not held by this number; nothing was done
+-- Answer  µs  kept      -µs  not held by this number; nothing was done
 -- Cost    5 commands, 4 where an extension outlasts the lease, 6 with a new count
 --
 -- It never shortens and never re-creates. The one key lets it run in a slot that is migrating. The
 -- lease comes first, because a script that has written may write more when memory is out.
 
-local time = redis.call('TIME')
+local call = redis.call
+local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
-if redis.call('HGET', KEYS[1], 'n') ~= ARGV[1] then return {0, now} end
-if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[4]) then
-    redis.call('PEXPIRE', KEYS[1], ARGV[4])
-end
-if redis.call('HGET', KEYS[1], ARGV[2]) ~= ARGV[3] then
-    redis.call('HSET', KEYS[1], ARGV[2], ARGV[3])
-end
-return {1, now}
+if call('HGET', KEYS[1], 'n') ~= ARGV[1] then return -now end
+if call('PTTL', KEYS[1]) < tonumber(ARGV[4]) then call('PEXPIRE', KEYS[1], ARGV[4]) end
+if call('HGET', KEYS[1], ARGV[2]) ~= ARGV[3] then call('HSET', KEYS[1], ARGV[2], ARGV[3]) end
+return now
