@@ -1,7 +1,6 @@
 /*
  * What the library adds to an uncontended acquire and release: hf_acquire and hf_release on one
- * thread, against plain hiredis that sends the same two scripts with arguments of the same shape,
- * made beforehand.
+ * thread, against plain hiredis that sends the same two commands, made beforehand.
  */
 #include <holdfast.h>
 
@@ -9,7 +8,7 @@
 #include "b_rounds.h"
 
 #define ROUNDS 40
-#define PAIRS  2000
+#define PAIRS  600
 #define TARGET 1.10
 
 static void our_pair(void *arg) {
@@ -50,5 +49,8 @@ int main(int argc, char **argv) {
     b_section("Uncontended pair, one thread", "holdfast", "hiredis");
     measure("TCP loopback", B_TCP);
     measure("unix socket", B_UNIX);
+    b_redis_share_core();
+    measure("TCP loopback, on one core", B_TCP);
+    measure("unix socket, on one core", B_UNIX);
     return 0;
 }

@@ -12,6 +12,7 @@
 #define ROUNDS 26
 #define PAIRS  2000
 #define TARGET 1.60
+#define OWNER  "01234567-89ab-4cde-8f01-23456789abcd:1"
 
 static const char TRY_LOCK[] =
     "local function TryLock(key, field, leaseTime)\n"
@@ -53,8 +54,8 @@ static void pair(const side *s) {
         b_plain_pair(s->ours);
         return;
     }
-    b_command_run(s->c, &s->lock, -1); /* answers the TTL */
-    b_command_run(s->c, &s->unlock, 1);
+    if (b_command_run(s->c, &s->lock) <= 0) b_fail("the plainest lock was not taken");
+    if (b_command_run(s->c, &s->unlock) != 1) b_fail("the plainest lock was not released");
 }
 
 static double round_of(void *arg, b_series *each) {
@@ -68,26 +69,28 @@ static double round_of(void *arg, b_series *each) {
 }
 
 static void measure(b_plain *plain, const char *try_lock, const char *unlock) {
-    const char *key = "distributedLock:bench", *owner = B_CLIENT ":1";
-    side ours = {.c = plain->c, .ours = plain};
-    side seed = {
-        .c = plain->c,
-        .lock =
-            b_command_make((const char *[]){"EVALSHA", try_lock, "1", key, owner, "30000", NULL}),
-        .unlock = b_command_make((const char *[]){"EVALSHA", unlock, "1", key, owner, NULL}),
-    };
+    const char *key = "distributedLock:bench", *owner = OWNER;
+    side ours = {.c = plain->c, .ours = plain}, seed = {.c = plain->c};
+    seed.lock =
+        b_command_make((const char *[]){"EVALSHA", try_lock, "1", key, owner, "30000", NULL});
+    seed.unlock = b_command_make((const char *[]){"EVALSHA", unlock, "1", key, owner, NULL});
+
     b_side sides[] = {{.round = round_of, .arg = &ours}, {.round = round_of, .arg = &seed}};
     b_rounds_run(sides, 2, ROUNDS);
     b_ratio row = b_rounds_ratio(&sides[0], &sides[1]);
     row.name = "acquire and release";
     row.target = TARGET;
     b_report_ratio(&row);
+
     b_rounds_fini(sides, 2);
+    b_command_fini(&seed.lock);
+    b_command_fini(&seed.unlock);
 }
 
 int main(int argc, char **argv) {
     b_report_begin("server_cost", argc, argv);
     b_redis_start();
+    b_redis_share_core();
     b_plain plain;
     b_plain_init(&plain, B_UNIX, "bench:plain");
     char *try_lock = b_script_load(plain.c, TRY_LOCK), *unlock = b_script_load(plain.c, UNLOCK);

@@ -1,45 +1,95 @@
 #include "b_plain.h"
 
+#include <holdfast.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "b_report.h"
-#include "store/redis/script.h"
 
-/* As many digits as the library's have, in the middle of a run. */
-#define NUMBER "40000"
-#define LEASE  "30000"
-#define KEPT   "86400000"
-#define SEEN   "1700000000000000"
-#define LATEST "4000000000000000"
+#define END "the pair is over"
+
+/* ---- What the library sends ---- */
+
+/* The commands are sent again all along the run: none may be too late by then. */
+static void pair_of_the_library(b_transport transport, const char *name) {
+    hf_client_options options = {.command_timeout_ms = 86400000};
+    hf_client *client;
+    hf_hold *hold;
+    if (hf_open(b_redis_url(transport), &options, &client) != HF_OK ||
+        hf_acquire(client, name, NULL, &hold) != HF_OK || hf_release(hold) != HF_OK)
+        b_fail("%s", hf_error_detail());
+    hf_close(client);
+}
+
+/* `1700000000.123456 [0 127.0.0.1:1234] "EVALSHA" "…"`: the words in quotes. */
+static b_command parse(const char *line) {
+    b_command command = {0};
+    if (strchr(line, '\\')) b_fail("a command holds more than plain text: %s", line);
+    for (const char *from = strchr(line, '"'), *to; from; from = strchr(to + 1, '"')) {
+        to = strchr(from + 1, '"');
+        if (!to || command.count == B_ARGS_MAX) b_fail("MONITOR has a form of its own: %s", line);
+        size_t length = (size_t)(to - from - 1);
+        command.args[command.count] = strndup(from + 1, length);
+        if (!command.args[command.count]) b_fail("out of memory");
+        command.lengths[command.count++] = length;
+    }
+    return command;
+}
+
+/* The two scripts run on the name; the registration of a client is a script on something else. */
+static void capture(redisContext *monitor, const char *name, b_plain *p) {
+    char key[128];
+    snprintf(key, sizeof key, "{%s}", name);
+    b_command *found[] = {&p->acquire, &p->release};
+    for (size_t count = 0;;) {
+        redisReply *line;
+        if (redisGetReply(monitor, (void **)&line) != REDIS_OK) b_fail("%s", monitor->errstr);
+        bool over = strstr(line->str, END);
+        bool ours = strstr(line->str, "] \"EVALSHA\"") && strstr(line->str, key);
+        if (ours && count < 2) *found[count] = parse(line->str);
+        count += ours;
+        freeReplyObject(line);
+        if (!over) continue;
+        if (count != 2) b_fail("a pair is %zu commands, not 2", count);
+        return;
+    }
+}
+
+/* ---- The pair ---- */
+
+/* That the two do what they did for the library. */
+static void check(b_plain *p) {
+    b_command exists = b_command_make((const char *[]){"EXISTS", p->acquire.args[3], NULL});
+    (void)b_command_run(p->c, &p->acquire);
+    if (b_command_run(p->c, &exists) != 1) b_fail("a lock was not taken by hand");
+    (void)b_command_run(p->c, &p->release);
+    if (b_command_run(p->c, &exists) != 0) b_fail("a lock was not released by hand");
+    b_command_fini(&exists);
+}
 
 void b_plain_init(b_plain *p, b_transport transport, const char *name) {
-    if (snprintf(p->key, sizeof p->key, "hf:{%s}", name) >= (int)sizeof p->key ||
-        snprintf(p->fence, sizeof p->fence, "hf:{%s}:f", name) >= (int)sizeof p->fence)
-        b_fail("the name %s is too long", name);
+    redisContext *monitor = b_redis_connect(B_UNIX);
+    pair_of_the_library(transport, name); /* the first loads the scripts */
+    freeReplyObject(redisCommand(monitor, "MONITOR"));
+    pair_of_the_library(transport, name);
     p->c = b_redis_connect(transport);
-    free(b_script_load(p->c, hf__script_acquire.text));
-    free(b_script_load(p->c, hf__script_release.text));
-    const char *acquire[] = {"EVALSHA", hf__script_acquire.sha1,
-                             "2",       p->key,
-                             p->fence,  B_CLIENT,
-                             NUMBER,    "t1",
-                             LEASE,     LATEST,
-                             SEEN,      KEPT,
-                             NULL};
-    const char *release[] = {
-        "EVALSHA", hf__script_release.sha1, "2", p->key, p->fence, B_CLIENT, NUMBER, "0", KEPT,
-        NULL};
-    p->acquire = b_command_make(acquire);
-    p->release = b_command_make(release);
+    freeReplyObject(redisCommand(p->c, "ECHO %s", END));
+    capture(monitor, name, p);
+    redisFree(monitor);
+    check(p);
 }
 
 void b_plain_fini(b_plain *p) {
+    b_command_fini(&p->acquire);
+    b_command_fini(&p->release);
     redisFree(p->c);
 }
 
+/* A refusal is 0, or a list that begins with 0 or 2. */
 void b_plain_pair(void *plain) {
     b_plain *p = plain;
-    b_command_run(p->c, &p->acquire, 1);
-    b_command_run(p->c, &p->release, 1);
+    long long acquired = b_command_run(p->c, &p->acquire);
+    if (acquired == 0 || acquired == 2) b_fail("a lock was not taken by hand");
+    if (b_command_run(p->c, &p->release) != 1) b_fail("a lock was not released by hand");
 }

@@ -1,21 +1,19 @@
 /*
- * The library's own two scripts, sent by plain hiredis: a blocking connection and arguments made
- * beforehand, of the shape the library sends. It is what a pair costs without the library.
+ * A pair without the library: plain hiredis, a blocking connection, and the very two commands that
+ * the library sends, as the server saw them (MONITOR) when it was asked for one pair. So what is
+ * compared stays the same when scripts or their arguments change.
  */
 #ifndef B_PLAIN_H
 #define B_PLAIN_H
 
 #include "b_redis.h"
 
-#define B_CLIENT "01234567-89ab-4cde-8f01-23456789abcd"
-
 typedef struct b_plain {
     redisContext *c;
-    char key[64], fence[64];
     b_command acquire, release;
 } b_plain;
 
-/* `name` is kept away from what the library locks in the same run, and of about the same length. */
+/* `name` is kept away from what the library locks in the same run. */
 void b_plain_init(b_plain *p, b_transport transport, const char *name);
 void b_plain_fini(b_plain *p);
 void b_plain_pair(void *plain);

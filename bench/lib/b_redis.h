@@ -18,6 +18,11 @@ typedef enum b_transport { B_TCP, B_UNIX } b_transport;
 void b_redis_start(void);
 const char *b_redis_url(b_transport transport);
 
+/* From now on the server and this thread, with the threads it starts, share one core. What a pair
+   costs is then the work of both and no waking of an idle core, which in a virtual machine takes
+   several times as long as the work and no two times as long. */
+void b_redis_share_core(void);
+
 /* A blocking connection with TCP_NODELAY, as hiredis sets it by itself. */
 redisContext *b_redis_connect(b_transport transport);
 
@@ -27,15 +32,16 @@ redisContext *b_redis_connect(b_transport transport);
 
 typedef struct b_command {
     int count;
-    const char *args[B_ARGS_MAX];
+    char *args[B_ARGS_MAX];
     size_t lengths[B_ARGS_MAX];
 } b_command;
 
-/* The arguments end with NULL, and stay the caller's. */
+/* The arguments end with NULL, and are copied. */
 b_command b_command_make(const char *const *args);
+void b_command_fini(b_command *command);
 
-/* Send it, and check that the answer is 1, or a list that begins with 1; -1 accepts any number. */
-void b_command_run(redisContext *c, const b_command *command, long long expected);
+/* Send it, wait for the answer: a number, or the first of a list, which must be one. */
+long long b_command_run(redisContext *c, const b_command *command);
 
 /* Load a script; its SHA1, which the caller frees. */
 char *b_script_load(redisContext *c, const char *text);

@@ -24,14 +24,19 @@ static bool reserve(hf__buffer *b, size_t more) {
     return true;
 }
 
-void hf__buffer_add(hf__buffer *b, const void *bytes, size_t length) {
-    if (!length) return;
+char *hf__buffer_room(hf__buffer *b, size_t length) {
     if (!reserve(b, length)) {
         b->failed = true;
-        return;
+        return NULL;
     }
-    memcpy(b->data + b->length, bytes, length);
+    char *room = b->data + b->length;
     b->length += length;
+    return room;
+}
+
+void hf__buffer_add(hf__buffer *b, const void *bytes, size_t length) {
+    char *room = length ? hf__buffer_room(b, length) : NULL;
+    if (room) memcpy(room, bytes, length);
 }
 
 void hf__buffer_cut(hf__buffer *b, size_t length) {

@@ -18,6 +18,10 @@ void hf__buffer_init(hf__buffer *b, size_t max);
 void hf__buffer_fini(hf__buffer *b);
 void hf__buffer_add(hf__buffer *b, const void *bytes, size_t length);
 
+/* Room for `length` more bytes at the end, which the caller fills; NULL, and `failed`, if there is
+   none. It counts as filled at once. */
+char *hf__buffer_room(hf__buffer *b, size_t length);
+
 /* Back to an earlier length, and usable again. */
 void hf__buffer_cut(hf__buffer *b, size_t length);
 

@@ -84,7 +84,6 @@ hf_result hf__begin(hf_client *c) {
 }
 
 void hf__end(hf_client *c) {
-    hf__turn(c, NULL);
     /* Waking others uses the client, which hf_close may free once the last call has ended. */
     while (hf__pending(c)) {
         hf__unlock(c);

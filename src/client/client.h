@@ -38,7 +38,9 @@ struct hf_client {
     pthread_cond_t calls_over;
 
     /* the pump */
-    bool leading; /* a thread polls the store for answers */
+    unsigned awaiting; /* threads in hf__await: one of them leads, or is about to */
+    bool leading;      /* a thread waits for the store's answers */
+    bool deaf;         /* and for nothing else: timers are the keeper's meanwhile */
     struct {
         int fd;         /* wakes it; -1: it is awake */
         uint64_t polls; /* the store's, when it began to sleep */
@@ -69,8 +71,8 @@ struct hf_cancel {
 typedef enum hf__awaited { HF__DONE, HF__TIME_UP, HF__FIRED } hf__awaited;
 
 /* Carry things between store and core until nothing moves, and send. Lets go of the mutex while it
-   sends. `self` is woken by nobody: it is awake. */
-void hf__turn(hf_client *client, const hf__waker *self);
+   sends. `self` is woken by nobody: it is awake. Returns what time it was. */
+hf__time hf__turn(hf_client *client, const hf__waker *self);
 
 /* There is something for hf__unlock to do. */
 bool hf__pending(const hf_client *client);

@@ -87,10 +87,14 @@ static void settle(hf_client *c, hf__time now, const hf__waker *self) {
     hf__tell(c);
 }
 
-void hf__turn(hf_client *c, const hf__waker *self) {
-    settle(c, hf__now(), self);
-    c->store->table->flush(c->store, &c->mutex);
-    settle(c, hf__now(), self);
+hf__time hf__turn(hf_client *c, const hf__waker *self) {
+    hf__time now = hf__now();
+    settle(c, now, self);
+    if (c->store->table->flush(c->store, &c->mutex)) {
+        now = hf__now();
+        settle(c, now, self);
+    }
+    return now;
 }
 
 static hf__time next_due(const hf_client *c) {
@@ -99,8 +103,9 @@ static hf__time next_due(const hf_client *c) {
 
 /* The keeper has to look sooner than it would, or to read answers that nobody else reads. */
 static bool keeper_needed(const hf_client *c) {
-    if (!c->keeper_runs || !c->keeper_armed || c->leading) return false;
-    return next_due(c) < c->keeper_armed || c->store->table->in_flight(c->store);
+    if (!c->keeper_runs || !c->keeper_armed || (c->leading && !c->deaf)) return false;
+    bool unread = !c->leading && !c->awaiting && c->store->table->in_flight(c->store);
+    return unread || next_due(c) < c->keeper_armed;
 }
 
 /* The leader sleeps on what is no longer so: another thread made or gave up the connection, or has
@@ -156,6 +161,20 @@ static void arm_leader(hf_client *c, int fd, hf__time until) {
     c->leader.armed = until;
 }
 
+/* Who waits for an answer and nothing else, as most do, need not ask poll when to read. */
+static bool lead_deaf(hf_client *c, hf__time now, hf__time until) {
+    if (!c->keeper_runs || until < hf__after_ms(now, c->core.config.command_timeout_ms))
+        return false;
+    c->leading = c->deaf = true;
+    if (hf__pending(c)) {
+        hf__unlock(c);
+        pthread_mutex_lock(&c->mutex);
+    }
+    bool waited = c->store->table->wait(c->store, &c->mutex);
+    c->leading = c->deaf = false;
+    return waited;
+}
+
 static void lead(hf_client *c, const hf__waker *w, struct pollfd *fds, int own, hf__time until) {
     c->leading = true;
     int count = c->store->table->pollset(c->store, fds + own, true);
@@ -179,11 +198,11 @@ static void follow(hf_client *c, hf__waker *w, struct pollfd *fds, int own, hf__
 static hf__awaited await(hf_client *c, hf__call *call, hf__waker *w, hf__time until,
                          const hf_cancel *cancel) {
     for (;;) {
-        hf__turn(c, w);
+        hf__time now = hf__turn(c, w);
         if (call->done) return HF__DONE;
         if (cancel && atomic_load(&cancel->fired)) return HF__FIRED;
-        hf__time now = hf__now();
         if (now >= until) return HF__TIME_UP;
+        if (!cancel && !c->leading && lead_deaf(c, now, until)) continue;
         /* Without a descriptor to be woken by, look every millisecond: slow, and right. */
         hf__time wake = w ? until : hf__sooner(until, now + HF__MS);
         struct pollfd fds[2 + HF__STORE_FDS];
@@ -206,7 +225,9 @@ static hf__awaited await(hf_client *c, hf__call *call, hf__waker *w, hf__time un
 hf__awaited hf__await(hf_client *c, hf__call *call, hf__time until, const hf_cancel *cancel) {
     hf__waker *w = call->done ? NULL : waker_take(c);
     call->waker = w;
+    c->awaiting++;
     hf__awaited how = await(c, call, w, until, cancel);
+    c->awaiting--;
     call->waker = NULL;
     if (w) waker_put(c, w);
     /* Somebody has to read on for those who still wait. */
@@ -237,13 +258,14 @@ static void set_timer(hf_client *c, hf__time due) {
 }
 
 static void keep(hf_client *c) {
-    bool reads = !c->leading && c->store->table->in_flight(c->store);
+    /* Not between another's sending and its reading: it would wait for us to wake it. */
+    bool reads = !c->leading && !c->awaiting && c->store->table->in_flight(c->store);
     if (reads) c->leading = true;
     struct pollfd fds[2 + HF__STORE_FDS] = {{.fd = c->keeper_kick, .events = POLLIN},
                                             {.fd = c->keeper_timer, .events = POLLIN}};
     int count = c->store->table->pollset(c->store, fds + 2, reads);
     hf__time due = next_due(c);
-    if (c->leading && !reads && due != HF__NEVER) due += BACKSTOP;
+    if (c->leading && !c->deaf && !reads && due != HF__NEVER) due += BACKSTOP;
     set_timer(c, due);
     c->keeper_armed = due;
     if (reads) arm_leader(c, c->keeper_kick, due);

@@ -33,8 +33,10 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/rand.h"
+#include "base/text.h"
 #include "base/time.h"
 #include "holdfast.h"
 
@@ -57,7 +59,10 @@ typedef struct hf__owner {
 #define HF__OWNER_TEXT 24
 
 static inline void hf__owner_text(char out[HF__OWNER_TEXT], hf__owner owner) {
-    snprintf(out, HF__OWNER_TEXT, "%c%" PRIu64, owner.logical ? 'o' : 't', owner.id);
+    char text[HF__DIGITS], *end = text + sizeof text, *at = hf__digits(end, owner.id);
+    out[0] = owner.logical ? 'o' : 't';
+    memcpy(out + 1, at, (size_t)(end - at));
+    out[1 + (end - at)] = '\0';
 }
 
 #define HF__WHO_TEXT 256
@@ -125,8 +130,9 @@ typedef struct hf__store_table {
     void (*tick)(hf__store *store, hf__time now);
     hf__time (*due)(const hf__store *store);
 
-    /* Send what was submitted. Lets go of the mutex while it sends. */
-    void (*flush)(hf__store *store, pthread_mutex_t *mutex);
+    /* Send what was submitted. Lets go of the mutex while it sends. True if something has completed,
+       as it does when the connection breaks: it is then to be carried up. */
+    bool (*flush)(hf__store *store, pthread_mutex_t *mutex);
 
     /* What to poll: all that comes in when `reading`, otherwise only what cannot wait (a connection
        that breaks, one that is being made). Returns how many of at most HF__STORE_FDS were set. */
@@ -134,6 +140,11 @@ typedef struct hf__store_table {
 
     /* What poll reported. Lets go of the mutex while it reads. */
     void (*ready)(hf__store *store, const struct pollfd *fds, int count, pthread_mutex_t *mutex);
+
+    /* Block until an answer came or the connection broke, which some other thread's tick sees to when
+       no answer comes. Lets go of the mutex meanwhile. False, at once: there is nothing to wait for
+       in this way. */
+    bool (*wait)(hf__store *store, pthread_mutex_t *mutex);
 
     /* Operations sent and not answered yet. */
     size_t (*in_flight)(const hf__store *store);

@@ -211,9 +211,10 @@ static hf__time due(const hf__store *store) {
     return HF__NEVER;
 }
 
-static void flush(hf__store *store, pthread_mutex_t *mutex) {
+static bool flush(hf__store *store, pthread_mutex_t *mutex) {
     (void)store;
     (void)mutex;
+    return false;
 }
 
 static int pollset(hf__store *store, struct pollfd *fds, bool reading) {
@@ -228,6 +229,12 @@ static void ready(hf__store *store, const struct pollfd *fds, int count, pthread
     (void)fds;
     (void)count;
     (void)mutex;
+}
+
+static bool wait_for_answer(hf__store *store, pthread_mutex_t *mutex) {
+    (void)store;
+    (void)mutex;
+    return false;
 }
 
 static size_t in_flight(const hf__store *store) {
@@ -312,6 +319,7 @@ static const hf__store_table table = {
     .flush = flush,
     .pollset = pollset,
     .ready = ready,
+    .wait = wait_for_answer,
     .in_flight = in_flight,
     .shut = shut,
 };

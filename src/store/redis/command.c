@@ -1,30 +1,42 @@
 #include "store/redis/command.h"
 
-#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
+
 #define TEXT_MAX 256
 
-static void add_header(hf__buffer *out, char type, uint64_t n) {
-    char digits[24], *at = digits + sizeof digits;
+#define DIGITS_MAX (HF__DIGITS + 4)
+
+/* Room for an argument of that length, its header and its end written around it. */
+static char *argument(hf__buffer *out, size_t length) {
+    char text[DIGITS_MAX], *end = text + sizeof text, *at = end;
     *--at = '\n';
     *--at = '\r';
-    do *--at = (char)('0' + n % 10);
-    while (n /= 10);
-    *--at = type;
-    hf__buffer_add(out, at, (size_t)(digits + sizeof digits - at));
+    at = hf__digits(at, length);
+    *--at = '$';
+    size_t header = (size_t)(end - at);
+    char *room = hf__buffer_room(out, header + length + 2);
+    if (!room) return NULL;
+    memcpy(room, at, header);
+    memcpy(room + header + length, "\r\n", 2);
+    return room + header;
 }
 
 void hf__command_begin(hf__buffer *out, int count) {
-    add_header(out, '*', (uint64_t)count);
+    char text[DIGITS_MAX], *end = text + sizeof text, *at = end;
+    *--at = '\n';
+    *--at = '\r';
+    at = hf__digits(at, (uint64_t)count);
+    *--at = '*';
+    hf__buffer_add(out, at, (size_t)(end - at));
 }
 
 void hf__command_bytes(hf__buffer *out, const void *bytes, size_t length) {
-    add_header(out, '$', length);
-    hf__buffer_add(out, bytes, length);
-    hf__buffer_add(out, "\r\n", 2);
+    char *room = argument(out, length);
+    if (room && length) memcpy(room, bytes, length);
 }
 
 void hf__command_string(hf__buffer *out, const char *string) {
@@ -32,7 +44,10 @@ void hf__command_string(hf__buffer *out, const char *string) {
 }
 
 void hf__command_number(hf__buffer *out, int64_t number) {
-    hf__command_text(out, "%" PRId64, number);
+    char text[DIGITS_MAX], *end = text + sizeof text;
+    char *at = hf__digits(end, number < 0 ? 0 - (uint64_t)number : (uint64_t)number);
+    if (number < 0) *--at = '-';
+    hf__command_bytes(out, at, (size_t)(end - at));
 }
 
 void hf__command_text(hf__buffer *out, const char *format, ...) {
@@ -47,6 +62,7 @@ void hf__command_text(hf__buffer *out, const char *format, ...) {
         hf__command_bytes(out, text, (size_t)length);
 }
 
+/* A brace would end the hash tag early, and a percent sign is what stands for one. */
 static const char *escape_of(char c) {
     return c == '{' ? "%7B" : c == '}' ? "%7D" : c == '%' ? "%25" : NULL;
 }
@@ -58,23 +74,38 @@ static size_t escaped_length(const char *name, size_t length) {
     return n;
 }
 
+static char *put(char *at, const char *text, size_t length) {
+    memcpy(at, text, length);
+    return at + length;
+}
+
+static char *put_escaped(char *at, const char *name, size_t length) {
+    for (size_t i = 0; i < length; i++) {
+        const char *escape = escape_of(name[i]);
+        at = escape ? put(at, escape, 3) : put(at, name + i, 1);
+    }
+    return at;
+}
+
+void hf__command_id(hf__buffer *out, const char *client, const char *letter, uint64_t number) {
+    char text[DIGITS_MAX], *end = text + sizeof text, *digits = hf__digits(end, number);
+    size_t before = strlen(client), between = strlen(letter), after = (size_t)(end - digits);
+    char *at = argument(out, before + 1 + between + after);
+    if (!at) return;
+    at = put(at, client, before);
+    at = put(at, ":", 1);
+    at = put(at, letter, between);
+    put(at, digits, after);
+}
+
 void hf__command_key(hf__buffer *out, const char *prefix, const char *name, size_t length,
                      const char *suffix) {
-    size_t escaped = escaped_length(name, length);
-    add_header(out, '$', strlen(prefix) + 2 + escaped + 1 + strlen(suffix));
-    hf__buffer_add(out, prefix, strlen(prefix));
-    hf__buffer_add(out, ":{", 2);
-    for (size_t i = 0, run; i < length; i += run) {
-        const char *escape = escape_of(name[i]);
-        if (escape) {
-            hf__buffer_add(out, escape, 3);
-            run = 1;
-        } else {
-            for (run = 1; i + run < length && !escape_of(name[i + run]);) run++;
-            hf__buffer_add(out, name + i, run);
-        }
-    }
-    hf__buffer_add(out, "}", 1);
-    hf__buffer_add(out, suffix, strlen(suffix));
-    hf__buffer_add(out, "\r\n", 2);
+    size_t before = strlen(prefix), escaped = escaped_length(name, length), after = strlen(suffix);
+    char *at = argument(out, before + 2 + escaped + 1 + after);
+    if (!at) return;
+    at = put(at, prefix, before);
+    at = put(at, ":{", 2);
+    at = escaped == length ? put(at, name, length) : put_escaped(at, name, length);
+    at = put(at, "}", 1);
+    put(at, suffix, after);
 }

@@ -1,6 +1,7 @@
 #include "store/redis/link.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
@@ -12,9 +13,8 @@
 #include "base/error.h"
 #include "store/redis/password.h"
 
-#define READ_SIZE        16384
-#define PLAIN_MAX        (4 * READ_SIZE) /* a read of records may complete one begun before */
-#define PAUSE            HF__MS          /* after which to look before sending */
+#define PLAIN_MAX        (4 * HF__READ_SIZE) /* a read of records may complete one begun before */
+#define PAUSE            HF__MS              /* after which to look before sending */
 #define RETRY_FIRST      (20 * HF__MS)
 #define RETRY_MOST       (2 * HF__SEC)
 #define KEEPALIVE_IDLE_S 15
@@ -43,14 +43,16 @@ static void forget_addresses(hf__link *l) {
     l->addresses = l->address = NULL;
 }
 
-/* Another thread may be polling the socket, which keeps it open after close. To connect it to nothing
-   resets it at once and wakes who polls; a unix socket has no reset, and is shut instead. */
-static void close_reset(hf__link *l) {
-    if (l->fd < 0) return;
+/* Another thread may be reading or polling the socket, which keeps it open after close. To connect it
+   to nothing resets it at once and wakes that thread; a unix socket has no reset, and is shut. */
+static void cut_off(const hf__link *l) {
     struct sockaddr nothing = {.sa_family = AF_UNSPEC};
     if (connect(l->fd, &nothing, sizeof nothing) != 0) shutdown(l->fd, SHUT_RDWR);
-    struct linger now = {.l_onoff = 1};
-    setsockopt(l->fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
+}
+
+static void close_reset(hf__link *l) {
+    if (l->fd < 0) return;
+    cut_off(l);
     close(l->fd);
     l->fd = -1;
 }
@@ -83,6 +85,7 @@ static void fail(hf__link *l, hf_result result, char *detail, hf__time now) {
     l->failures++;
     l->retry_at = now + hf__jitter(&l->rand, hf__sooner(wait, RETRY_MOST));
     if (l->reading || l->writing) {
+        cut_off(l);
         l->state = HF__LINK_BREAKING;
         return;
     }
@@ -114,7 +117,14 @@ static void tune(const hf__link *l, int fd) {
     set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, (int)l->url->command_timeout_ms);
 }
 
+/* From now on it may block: see hf__link_wait. */
+static void make_blocking(const hf__link *l) {
+    int flags = fcntl(l->fd, F_GETFL);
+    if (flags >= 0) fcntl(l->fd, F_SETFL, flags & ~O_NONBLOCK);
+}
+
 static void log_in(hf__link *l, hf__time now) {
+    make_blocking(l);
     char *password, *detail;
     hf_result r = hf__password_get(l->url, &password, &detail);
     if (!r) r = hf__session_begin(&l->session, password, now);
@@ -296,12 +306,12 @@ static void fed(hf__link *l, const char *bytes, size_t length) {
         fed_plain(l, bytes, length, l->fed_at);
 }
 
-static void read_some(hf__link *l, pthread_mutex_t *mutex) {
+static void read_some(hf__link *l, pthread_mutex_t *mutex, int flags) {
     if (l->reading) return;
-    char bytes[READ_SIZE];
+    char *bytes = l->incoming;
     l->reading = true;
     pthread_mutex_unlock(mutex);
-    ssize_t n = recv(l->fd, bytes, sizeof bytes, MSG_DONTWAIT);
+    ssize_t n = recv(l->fd, bytes, sizeof l->incoming, flags);
     int error = errno;
     pthread_mutex_lock(mutex);
     l->reading = false;
@@ -361,7 +371,7 @@ static bool connected_state(const hf__link *l) {
 }
 
 void hf__link_flush(hf__link *l, pthread_mutex_t *mutex) {
-    if (must_look(l)) read_some(l, mutex);
+    if (must_look(l)) read_some(l, mutex, MSG_DONTWAIT);
     while (connected_state(l) && !l->writing && !l->want_write && refill(l)) {
         if (l->sending.failed)
             broke(l, "no memory to encrypt", hf__now());
@@ -371,6 +381,14 @@ void hf__link_flush(hf__link *l, pthread_mutex_t *mutex) {
 }
 
 /* ---- The table's side ---- */
+
+/* A unix socket wakes its reader also when the peer has read: there, polling is cheaper. */
+bool hf__link_wait(hf__link *l, pthread_mutex_t *mutex) {
+    if (l->state != HF__LINK_UP || l->url->scheme == HF__SCHEME_REDIS_UNIX) return false;
+    if (l->reading || l->want_write || !l->session.in_flight) return false;
+    read_some(l, mutex, 0);
+    return true;
+}
 
 int hf__link_pollset(hf__link *l, struct pollfd *fd, bool reading) {
     *fd = (struct pollfd){.fd = l->fd};
@@ -397,7 +415,7 @@ void hf__link_ready(hf__link *l, short events, pthread_mutex_t *mutex) {
     case HF__LINK_LOGIN:
     case HF__LINK_UP:
         if (events & POLLOUT) l->want_write = false;
-        if (events & ~POLLOUT) read_some(l, mutex);
+        if (events & ~POLLOUT) read_some(l, mutex, MSG_DONTWAIT);
         return;
     default: return;
     }
@@ -476,7 +494,10 @@ void hf__link_shut(hf__link *l) {
     if (quiet && l->sent == l->sending.length && !l->session.out.length) close_politely(l);
     hf__session_break(&l->session);
     l->state = HF__LINK_SHUT;
-    if (!l->reading && !l->writing) clear_socket(l);
+    if (!l->reading && !l->writing)
+        clear_socket(l);
+    else
+        cut_off(l);
 }
 
 void hf__link_fini(hf__link *l, bool forked) {

@@ -7,6 +7,7 @@
  *                                                       (BREAKING while a thread still has the socket)
  *
  * Invariants
+ *  0. The socket blocks only for hf__link_wait; all else says MSG_DONTWAIT.
  *  1. At most one thread reads and at most one writes, each without the mutex; `reading` and `writing`
  *     say so, and the socket is closed only when neither does.
  *  2. What was read is fed to the session before another thread may read.
@@ -32,6 +33,7 @@ typedef enum hf__link_state {
 } hf__link_state;
 
 #define HF__WHERE_MAX 300
+#define HF__READ_SIZE 16384
 
 typedef struct hf__link {
     hf__link_state state;
@@ -48,7 +50,8 @@ typedef struct hf__link {
     unsigned failures; /* since the last time it was up */
 
     bool reading, writing, want_write;
-    hf__buffer sending; /* the writer's, while `writing` */
+    char incoming[HF__READ_SIZE]; /* the reader's, while `reading` */
+    hf__buffer sending;           /* the writer's, while `writing` */
     size_t sent;
     hf__time fed_at; /* when bytes last came */
 
@@ -67,6 +70,9 @@ hf__time hf__link_due(const hf__link *link);
 void hf__link_flush(hf__link *link, pthread_mutex_t *mutex);
 int hf__link_pollset(hf__link *link, struct pollfd *fd, bool reading);
 void hf__link_ready(hf__link *link, short events, pthread_mutex_t *mutex);
+
+/* See hf__store_table.wait. */
+bool hf__link_wait(hf__link *link, pthread_mutex_t *mutex);
 
 /* Take leave and close, for good. */
 void hf__link_shut(hf__link *link);

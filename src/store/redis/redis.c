@@ -54,10 +54,12 @@ static hf__time due(const hf__store *store) {
     return hf__link_due(&((const redis *)store)->link);
 }
 
-static void flush(hf__store *store, pthread_mutex_t *mutex) {
+static bool flush(hf__store *store, pthread_mutex_t *mutex) {
     redis *r = (redis *)store;
+    bool was_up = r->store.up;
     hf__link_flush(&r->link, mutex);
     publish(r);
+    return r->store.up != was_up || r->link.session.done_first;
 }
 
 static int pollset(hf__store *store, struct pollfd *fds, bool reading) {
@@ -68,6 +70,13 @@ static void ready(hf__store *store, const struct pollfd *fds, int count, pthread
     redis *r = (redis *)store;
     if (count) hf__link_ready(&r->link, fds[0].revents, mutex);
     publish(r);
+}
+
+static bool wait_for_answer(hf__store *store, pthread_mutex_t *mutex) {
+    redis *r = (redis *)store;
+    bool waited = hf__link_wait(&r->link, mutex);
+    publish(r);
+    return waited;
 }
 
 static size_t in_flight(const hf__store *store) {
@@ -90,6 +99,7 @@ static const hf__store_table table = {
     .flush = flush,
     .pollset = pollset,
     .ready = ready,
+    .wait = wait_for_answer,
     .in_flight = in_flight,
     .shut = shut,
 };

@@ -7,10 +7,17 @@
 
 /* ---- What hiredis calls while it parses; NULL ends the parsing with an error ---- */
 
+/* The memory for text, some kilobytes, is left as it is. */
+static void begin(hf__reply *r, int type, size_t count) {
+    r->type = type;
+    r->count = count;
+    r->used = 0;
+}
+
 static hf__value *place(const redisReadTask *task, int type) {
     hf__reply *r = task->privdata;
     if (!task->parent) {
-        *r = (hf__reply){.type = type, .count = 1};
+        begin(r, type, 1);
         return &r->item[0];
     }
     /* A list within a list has a parent with a parent. */
@@ -44,7 +51,7 @@ static void *make_array(const redisReadTask *task, int elements) {
 #endif
     hf__reply *r = task->privdata;
     if (task->parent || elements > HF__REPLY_ITEMS) return NULL;
-    *r = (hf__reply){.type = REDIS_REPLY_ARRAY, .count = (size_t)elements};
+    begin(r, REDIS_REPLY_ARRAY, (size_t)elements);
     return r;
 }
 

@@ -103,13 +103,11 @@ static void add_client_key(hf__session *s, const char *client) {
 
 /* client:number, which is a hold; and client:owner, its owner's field in the hash. */
 static void add_id(hf__session *s, const hf__op *op) {
-    hf__command_text(&s->out, "%s:%" PRIu64, s->who->client, op->number);
+    hf__command_id(&s->out, s->who->client, "", op->number);
 }
 
 static void add_owner(hf__session *s, const hf__op *op) {
-    char owner[HF__OWNER_TEXT];
-    hf__owner_text(owner, op->owner);
-    hf__command_text(&s->out, "%s:%s", s->who->client, owner);
+    hf__command_id(&s->out, s->who->client, op->owner.logical ? "o" : "t", op->owner.id);
 }
 
 static void add_ask(hf__session *s, const hf__op *op) {
