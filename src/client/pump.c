@@ -88,12 +88,11 @@ static void settle(hf_client *c, hf__time now, const hf__waker *self) {
 }
 
 hf__time hf__turn(hf_client *c, const hf__waker *self) {
-    hf__time now = hf__now();
-    settle(c, now, self);
-    if (c->store->table->flush(c->store, &c->mutex)) {
+    hf__time now;
+    do {
         now = hf__now();
         settle(c, now, self);
-    }
+    } while (c->store->table->flush(c->store, &c->mutex));
     return now;
 }
 

@@ -9,11 +9,19 @@ enum { HANG_MS = 40000, URL_MAX = 1024 };
 
 const t_redis_options BED_BARE;
 
-/* ---- Around a test ------------------------------------------------------------------------------ */
+/* ---- Around a test --------------------------------------------------------------------------- */
 
 void fault_begin(int argc, char **argv) {
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (argc > 1) cmocka_set_test_filter(argv[1]);
+}
+
+/* The pattern has chosen: it must not also choose among the tests that children run as
+   (t_proc.h). */
+int fault_chosen(void **state) {
+    (void)state;
+    cmocka_set_test_filter(NULL);
+    return 0;
 }
 
 int bed_up(void **state) {
@@ -41,7 +49,7 @@ int bed_down(void **state) {
     return 0;
 }
 
-/* ---- Clients ------------------------------------------------------------------------------------ */
+/* ---- Clients --------------------------------------------------------------------------------- */
 
 hf_client *bed_open(bed *b, const char *url, const hf_client_options *options) {
     int slot = 0;
@@ -62,7 +70,8 @@ void bed_close(bed *b, hf_client *client) {
     hf_close(client);
 }
 
-/* Renewal, extension and release each have a script; an answer to the inspection is the last of all. */
+/* Renewal, extension and release each have a script; an answer to the inspection is the last of
+   all. */
 static void warm_up(hf_client *client) {
     hf_info *info = NULL;
     hf_hold *hold = take(client, "warm", NULL, __FILE__, __LINE__);
@@ -134,7 +143,7 @@ void slow_script_kill(bed *b, t_threads *script) {
     t_threads_join(script, SOON_MS);
 }
 
-/* ---- Acquiring ---------------------------------------------------------------------------------- */
+/* ---- Acquiring ------------------------------------------------------------------------------- */
 
 hf_hold *take(hf_client *client, const char *name, const hf_options *options, const char *file,
               int line) {
@@ -155,18 +164,18 @@ static void attempt_main(int index, void *arg) {
     snprintf(a->detail, sizeof a->detail, "%s", a->result ? hf_error_detail() : "");
 }
 
-static attempt *attempt_new(bed *b, hf_client *client, const hf_options *options) {
+attempt *attempt_against(bed *b, hf_client *client, const hf_options *options,
+                         const hf_hold *rival) {
     assert_in_range(b->attempted, 0, BED_ATTEMPTS - 1);
     attempt *a = &b->attempts[b->attempted++];
-    *a = (attempt){.client = client, .name = LOCK};
+    *a = (attempt){.client = client, .name = LOCK, .rival = rival};
     if (options) a->options = *options;
+    a->thread = t_threads_start(1, attempt_main, a);
     return a;
 }
 
 attempt *attempt_start(bed *b, hf_client *client, const hf_options *options) {
-    attempt *a = attempt_new(b, client, options);
-    a->thread = t_threads_start(1, attempt_main, a);
-    return a;
+    return attempt_against(b, client, options, NULL);
 }
 
 attempt *attempt_sent(bed *b, hf_client *client, const hf_options *options) {
@@ -186,7 +195,7 @@ hf_hold *attempt_end(attempt *a, hf_result expected) {
     return a->hold;
 }
 
-/* ---- Looking ------------------------------------------------------------------------------------ */
+/* ---- Looking --------------------------------------------------------------------------------- */
 
 hf_stats stats_of(hf_client *client) {
     hf_stats stats;

@@ -1,11 +1,11 @@
 /*
- * What the tests of faults share. Each test runs on a real server of its own, through holdfast.h alone,
- * and looks at the server behind the library's back. Tests are named by the number of the fault in
- * the list that docs/GUARANTEES.md refers to.
+ * What the tests of faults share. Each test runs on a real server of its own, through holdfast.h
+ * alone, and looks at the server behind the library's back. Tests begin with the number of the
+ * fault (F) or behaviour (B) that they show.
  *
- * Times: what a test waits for has a deadline that is only there to give up (T_WAIT_UNTIL). A lease that
- * must last is stretched by t_patience, as those deadlines are, so that a slow machine does not lose
- * it; what is asserted of time itself is only "not before".
+ * Times: what a test waits for has a deadline that is only there to give up (T_WAIT_UNTIL). A
+ * lease that must last is stretched by t_patience, as those deadlines are, so that a slow machine
+ * does not lose it; what is asserted of time itself is only "not before".
  *
  * A program takes an optional argument, the pattern of the tests to run.
  */
@@ -32,7 +32,7 @@ enum {
 
 #define UNTIL(condition) T_WAIT_UNTIL(condition, SOON_MS)
 
-/* ---- A test's server, network and clients ------------------------------------------------------ */
+/* ---- A test's server, network and clients ---------------------------------------------------- */
 
 typedef struct loss {
     atomic_int calls; /* of on_lost */
@@ -63,8 +63,8 @@ typedef struct bed {
     loss loss;
 } bed;
 
-/* For the tables of tests: around each test. The state it begins with is a t_redis_options, NULL for
-   the defaults; BED_BARE starts no server. */
+/* For the tables of tests: around each test. The state it begins with is a t_redis_options, NULL
+   for the defaults; BED_BARE starts no server. */
 int bed_up(void **state);
 int bed_down(void **state);
 extern const t_redis_options BED_BARE;
@@ -74,20 +74,22 @@ extern const t_redis_options BED_BARE;
 #define FAULT_TEST_ON(fn, options) \
     { #fn, fn, bed_up, bed_down, (void *)(uintptr_t)(options) }
 
-#define FAULT_MAIN(tests)                                 \
-    int main(int argc, char **argv) {                     \
-        fault_begin(argc, argv);                          \
-        return cmocka_run_group_tests(tests, NULL, NULL); \
+#define FAULT_MAIN(tests)                                         \
+    int main(int argc, char **argv) {                             \
+        fault_begin(argc, argv);                                  \
+        return cmocka_run_group_tests(tests, fault_chosen, NULL); \
     }
 void fault_begin(int argc, char **argv);
+int fault_chosen(void **state);
 
-/* Clients, closed at the end of the test unless bed_close did it before. NULL options: the defaults. */
+/* Clients, closed at the end of the test unless bed_close did it before. NULL options: the
+   defaults. */
 hf_client *bed_open(bed *b, const char *url, const hf_client_options *options);
 hf_client *bed_direct(bed *b);
 void bed_close(bed *b, hf_client *client);
 
-/* Through the proxy, which is started at need. The server knows the scripts by then, and has answered
-   all that the client has sent: the next answer is to what the test does. */
+/* Through the proxy, which is started at need. The server knows the scripts by then, and has
+   answered all that the client has sent: the next answer is to what the test does. */
 hf_client *bed_through(bed *b, const hf_client_options *options);
 
 /* An option behind a URL. Lives until the next call. */
@@ -102,7 +104,7 @@ void set_config(bed *b, const char *name, const char *value);
 t_threads *slow_script_start(bed *b, int64_t silent_ms);
 void slow_script_kill(bed *b, t_threads *script);
 
-/* ---- Acquiring and releasing -------------------------------------------------------------------- */
+/* ---- Acquiring and releasing ----------------------------------------------------------------- */
 
 /* Acquire LOCK, which must succeed; the options are those of hf_options. */
 #define TAKE(client, ...) take((client), LOCK, &(hf_options){__VA_ARGS__}, __FILE__, __LINE__)
@@ -119,14 +121,17 @@ hf_hold *take(hf_client *client, const char *name, const hf_options *options, co
         assert_null(refused_);                                                               \
     } while (0)
 
-/* Acquire LOCK in a thread; attempt_sent returns once the proxy has its request. */
+/* Acquire LOCK in a thread; attempt_sent returns once the proxy has its request. A rival must live
+   until attempt_end. */
 attempt *attempt_start(bed *b, hf_client *client, const hf_options *options);
+attempt *attempt_against(bed *b, hf_client *client, const hf_options *options,
+                         const hf_hold *rival);
 attempt *attempt_sent(bed *b, hf_client *client, const hf_options *options);
 
 /* Wait for its end, which must be so. Returns its hold. */
 hf_hold *attempt_end(attempt *a, hf_result expected);
 
-/* ---- Looking ------------------------------------------------------------------------------------ */
+/* ---- Looking --------------------------------------------------------------------------------- */
 
 hf_stats stats_of(hf_client *client);
 
@@ -149,7 +154,8 @@ bool readable(int fd);
 /* The hold is good, here and on the server, under the token it was taken with. */
 void check_held(bed *b, const hf_hold *hold);
 
-/* Told in every way there is, and told once; then released, which says HF_LOST. `why` is part of it. */
+/* Told in every way there is, and told once; then released, which says HF_LOST. `why` is part of
+   it. */
 void check_lost(bed *b, hf_hold *hold, const char *why);
 
 /* The last failure's detail has this in it. */

@@ -1,4 +1,5 @@
-/* Time that passes where nobody looks: in the network, in the server, in the client (F1, F4, F5, F30). */
+/* Time that passes where nobody looks: in the network, in the server, in the client (F1, F4, F5,
+   F30). */
 #include "fault.h"
 
 #include <unistd.h>
@@ -7,7 +8,7 @@ static int64_t short_lease_ms(void) {
     return t_patience(300);
 }
 
-/* ---- F1: the answer comes when the lease is over ------------------------------------------------- */
+/* ---- F1: the answer comes when the lease is over --------------------------------------------- */
 
 typedef void stall_fn(bed *b, bool on);
 
@@ -22,13 +23,13 @@ static void stall_server(bed *b, bool on) {
         t_redis_cont(b->redis);
 }
 
-/* The server executes the request a lease after it was sent, and grants it for another one. */
+/* The server executes the request two leases after it was sent, and grants it for another one. */
 static attempt *granted_late(bed *b, hf_client *client, stall_fn *stall, int64_t wait_ms) {
     calls_reset(b);
     stall(b, true);
-    attempt *late = attempt_sent(
-        b, client, &(hf_options){.wait_ms = wait_ms, .lease_ms = short_lease_ms()});
-    t_sleep_ms(short_lease_ms());
+    attempt *late =
+        attempt_sent(b, client, &(hf_options){.wait_ms = wait_ms, .lease_ms = short_lease_ms()});
+    t_sleep_ms(2 * short_lease_ms());
     stall(b, false);
     return late;
 }
@@ -82,7 +83,30 @@ static void F01_an_answer_after_the_lease_leaves_the_next_holder_alone(void **st
     FREE(hold);
 }
 
-/* ---- F4: nobody ticks ---------------------------------------------------------------------------- */
+/* ---- What deadlines count from --------------------------------------------------------------- */
+
+/* However slow the answer: the server began to count no earlier than when the request was sent. */
+static void F01_deadlines_count_from_before_the_request_was_sent(void **state) {
+    bed *b = *state;
+    hf_client *client = bed_through(b, NULL);
+    int64_t delay_ms = 600, lease_ms = t_patience(20000); /* the margin is less */
+    t_proxy_delay(b->proxy, T_TO_CLIENT, delay_ms);
+    hf_hold *hold = TAKE(client, .lease_ms = lease_ms);
+    assert_in_range(hf_remaining_ms(hold), 1, lease_ms - delay_ms);
+    T_HF(HF_OK, hf_extend(hold, 2 * lease_ms));
+    assert_in_range(hf_remaining_ms(hold), lease_ms, 2 * lease_ms - delay_ms);
+    FREE(hold);
+}
+
+static void F10_a_margin_is_kept_for_clocks_that_drift(void **state) {
+    bed *b = *state;
+    hf_hold *hold = TAKE(bed_direct(b), .lease_ms = 100000);
+    assert_in_range(hf_remaining_ms(hold), 50000, 99000);
+    assert_true(server_ttl_ms(b) > hf_remaining_ms(hold));
+    FREE(hold);
+}
+
+/* ---- F4: nobody ticks ------------------------------------------------------------------------ */
 
 typedef struct gate {
     atomic_int blocked, open;
@@ -135,7 +159,7 @@ static void F04_renewals_that_nobody_confirms_end_at_the_deadline(void **state) 
     UNTIL(!on_server(b));
 }
 
-/* ---- F5: work that outlives its bound ------------------------------------------------------------- */
+/* ---- F5: work that outlives its bound -------------------------------------------------------- */
 
 static void F05_max_hold_stops_the_renewals_and_is_told(void **state) {
     bed *b = *state;
@@ -154,23 +178,22 @@ static void F05_max_hold_stops_the_renewals_and_is_told(void **state) {
     UNTIL(!on_server(b));
 }
 
-/* ---- F30: the server is busy with something else --------------------------------------------------- */
+/* ---- F30: the server is busy with something else --------------------------------------------- */
 
 static void F30_a_slow_script_lets_nobody_in_beside_a_holder(void **state) {
     bed *b = *state;
     hf_client *holder = bed_direct(b), *waiter = bed_direct(b);
-    hf_hold *hold = TAKE(holder, .lease_ms = t_patience(400), .on_lost = count_loss,
-                         .arg = &b->loss);
-    attempt *next = attempt_start(b, waiter, &(hf_options){.wait_ms = t_patience(20000)});
-    next->rival = hold;
+    hf_hold *hold =
+        TAKE(holder, .lease_ms = t_patience(400), .on_lost = count_loss, .arg = &b->loss);
+    attempt *next = attempt_against(b, waiter, &(hf_options){.wait_ms = t_patience(20000)}, hold);
     t_threads *script = slow_script_start(b, t_patience(2000));
     UNTIL(!hf_held(hold));
     slow_script_kill(b, script);
-    check_lost(b, hold, "");
-    hold = attempt_end(next, HF_OK);
+    hf_hold *taken = attempt_end(next, HF_OK);
     assert_int_equal(next->rival_held, 0);
-    check_held(b, hold);
-    FREE(hold);
+    check_held(b, taken);
+    FREE(taken);
+    check_lost(b, hold, "");
 }
 
 static const struct CMUnitTest tests[] = {
@@ -178,6 +201,8 @@ static const struct CMUnitTest tests[] = {
     FAULT_TEST(F01_a_server_stopped_for_a_lease_grants_no_lock),
     FAULT_TEST(F01_a_wait_goes_on_after_a_grant_that_came_too_late),
     FAULT_TEST(F01_an_answer_after_the_lease_leaves_the_next_holder_alone),
+    FAULT_TEST(F01_deadlines_count_from_before_the_request_was_sent),
+    FAULT_TEST(F10_a_margin_is_kept_for_clocks_that_drift),
     FAULT_TEST(F04_held_is_right_while_the_keeper_is_starved),
     FAULT_TEST(F04_renewals_that_nobody_confirms_end_at_the_deadline),
     FAULT_TEST(F05_max_hold_stops_the_renewals_and_is_told),

@@ -1,8 +1,8 @@
 /*
- * Processes that are stopped past their lease, or killed (F3, F46).
+ * Processes that are stopped past their lease, or killed, or forked (F3, F46, F42).
  *
- * A child holds the lock through a client of its own, and shares a stage with the test. Children are
- * started before the test opens clients: see t_proc.h on threads.
+ * A child holds the lock through a client of its own, and shares a stage with the test. Children
+ * are started before the test opens clients, where they start threads: see t_proc.h.
  */
 #include "fault.h"
 
@@ -32,8 +32,7 @@ static void count_in_stage(hf_hold *hold, void *arg) {
 
 static hf_hold *hold_in_child(stage *s, hf_client **client) {
     T_HF(HF_OK, hf_open(s->url, NULL, client));
-    hf_hold *hold =
-        TAKE(*client, .lease_ms = s->lease_ms, .on_lost = count_in_stage, .arg = s);
+    hf_hold *hold = TAKE(*client, .lease_ms = s->lease_ms, .on_lost = count_in_stage, .arg = s);
     atomic_store(&s->ready, 1);
     return hold;
 }
@@ -122,10 +121,29 @@ static void F46_a_killed_process_frees_its_lock_after_the_lease_and_not_before(v
     t_shared_free(s, sizeof *s);
 }
 
+static int own_nothing(void *arg) {
+    hf_hold *hold = arg;
+    assert_int_equal(hf_held(hold), 0);
+    assert_int_equal(hf_remaining_ms(hold), 0);
+    T_HF(HF_FORKED, hf_extend(hold, 60000));
+    T_HF(HF_FORKED, hf_release(hold));
+    return 0;
+}
+
+static void F42_a_forked_child_ends_no_hold_of_its_parent(void **state) {
+    bed *b = *state;
+    hf_hold *hold = TAKE(bed_direct(b));
+    assert_int_equal(t_proc_wait(t_proc_start(own_nothing, hold), SOON_MS), 0);
+    check_held(b, hold);
+    T_HF(HF_OK, hf_extend(hold, t_patience(60000)));
+    FREE(hold);
+}
+
 static const struct CMUnitTest tests[] = {
     FAULT_TEST(F03_a_process_stopped_past_its_lease_knows_at_its_first_call),
     FAULT_TEST(F03_a_process_stopped_past_its_lease_leaves_the_next_holder_alone),
     FAULT_TEST(F46_a_killed_process_frees_its_lock_after_the_lease_and_not_before),
+    FAULT_TEST(F42_a_forked_child_ends_no_hold_of_its_parent),
 };
 
 FAULT_MAIN(tests)

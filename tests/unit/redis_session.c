@@ -476,7 +476,7 @@ static void test_errors_are_told_apart(void **state) {
     be_ready(f);
     for (size_t i = 0; i < sizeof troubles / sizeof *troubles; i++) {
         char answer[256];
-        hf__op *op = submit(f, 0, HF__RENEW);
+        hf__op *op = submit(f, 0, HF__BREAK);
         snprintf(answer, sizeof answer, "-%s\r\n", troubles[i].error);
         feed(f, answer);
         assert_completed(f, op, troubles[i].result, false);

@@ -424,6 +424,9 @@ static hf_result answer(hf__session *s, hf__time now, char **detail) {
         }
         char *line = NULL;
         hf_result result = hf__trouble(r->item[0].text, s->where, &line);
+        /* Where something else stands in its place, our hold is gone. */
+        bool ours = op->verb == HF__RENEW || op->verb == HF__RELEASE;
+        if (ours && !strncmp(r->item[0].text, "WRONGTYPE", 9)) result = HF_LOST;
         complete(s, op, result, false, line);
         return HF_OK;
     }

@@ -1,0 +1,89 @@
+/*
+ * A wall clock that jumps (F6). The linker leads every reading of it here, where it is set hours
+ * ahead or back and counted: the library must neither ask it nor mind.
+ */
+#include "fault.h"
+
+#include <sys/time.h>
+#include <time.h>
+
+enum { HOURS = 3600 };
+
+static atomic_llong jump_s;
+static atomic_int asked;
+
+int __real_clock_gettime(clockid_t clock, struct timespec *now);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
+int __real_gettimeofday(struct timeval *now, void *zone);
+int __wrap_gettimeofday(struct timeval *now, void *zone);
+time_t __real_time(time_t *now);
+time_t __wrap_time(time_t *now);
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now) {
+    int rc = __real_clock_gettime(clock, now);
+    if (clock != CLOCK_REALTIME && clock != CLOCK_REALTIME_COARSE) return rc;
+    atomic_fetch_add(&asked, 1);
+    now->tv_sec += (time_t)atomic_load(&jump_s);
+    return rc;
+}
+
+int __wrap_gettimeofday(struct timeval *now, void *zone) {
+    int rc = __real_gettimeofday(now, zone);
+    atomic_fetch_add(&asked, 1);
+    now->tv_sec += (time_t)atomic_load(&jump_s);
+    return rc;
+}
+
+time_t __wrap_time(time_t *now) {
+    time_t t = __real_time(NULL) + (time_t)atomic_load(&jump_s);
+    atomic_fetch_add(&asked, 1);
+    if (now) *now = t;
+    return t;
+}
+
+static void F06_the_clock_of_these_tests_jumps(void **state) {
+    struct timespec before, after;
+    (void)state;
+    clock_gettime(CLOCK_REALTIME, &before);
+    atomic_store(&jump_s, 5 * HOURS);
+    clock_gettime(CLOCK_REALTIME, &after);
+    assert_true(after.tv_sec - before.tv_sec >= 5 * HOURS);
+    assert_true(atomic_load(&asked) >= 2);
+    atomic_store(&jump_s, 0);
+}
+
+/* A hold is renewed, its remaining time counts on, and a wait ends when it should. */
+static void check_after_jump(bed *b, hf_hold *hold, hf_client *holder, hf_client *waiter) {
+    uint64_t renewed = stats_of(holder).renewed;
+    UNTIL(stats_of(holder).renewed >= renewed + 2);
+    check_held(b, hold);
+    assert_in_range(hf_remaining_ms(hold), 1, t_patience(900));
+    int64_t began = t_now_ms();
+    REFUSED(HF_TIMEOUT, waiter, .wait_ms = 200);
+    assert_true(t_now_ms() - began >= 200);
+}
+
+static void F06_jumps_of_the_wall_clock_have_no_effect(void **state) {
+    bed *b = *state;
+    atomic_store(&asked, 0);
+    hf_client *holder = bed_direct(b), *waiter = bed_direct(b);
+    hf_hold *hold = TAKE(holder, .lease_ms = t_patience(900));
+    atomic_store(&jump_s, 5 * HOURS);
+    check_after_jump(b, hold, holder, waiter);
+    atomic_store(&jump_s, -5 * HOURS);
+    check_after_jump(b, hold, holder, waiter);
+    T_HF(HF_OK, hf_extend(hold, t_patience(60000)));
+    FREE(hold);
+    FREE(TAKE(waiter, .wait_ms = t_patience(SOON_MS)));
+    bed_close(b, holder);
+    bed_close(b, waiter);
+    atomic_store(&jump_s, 0);
+    assert_int_equal(atomic_load(&asked), 0); /* by nobody in this program but its first test */
+}
+
+static const struct CMUnitTest tests[] = {
+    FAULT_TEST_ON(F06_the_clock_of_these_tests_jumps, &BED_BARE),
+    FAULT_TEST(F06_jumps_of_the_wall_clock_have_no_effect),
+};
+
+FAULT_MAIN(tests)

@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+"""Plant bugs and see that the tests find them.
+
+    planted.py --source TREE --work FOLDER [--generator Ninja] [PATTERN]
+
+The library's sources are copied to FOLDER, where one piece of text at a time is replaced (see
+mutations.py), the program that must notice is built again and run, and must fail. Before that, all
+those runs must pass with nothing planted. One line for each: caught, or MISSED.
+FOLDER may be kept: what is built there is used again.
+"""
+
+import argparse
+import concurrent.futures
+import fnmatch
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+
+sys.dont_write_bytecode = True  # the sources stay as they are
+from mutations import MUTATIONS  # noqa: E402
+
+RUN_SECONDS = 25  # a run that takes longer has failed: each takes a few seconds at most
+LEFT_OUT = {"src", "build", ".git", ".cache"}
+
+
+def fail(text):
+    sys.exit(f"planted: {text}")
+
+
+def write_if_changed(path, text):
+    """Leave files alone that are right already, or they would be compiled again."""
+    if path.exists() and path.read_text() == text:
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+class Tree:
+    """A copy of the sources, with links to everything else, and its build folder."""
+
+    def __init__(self, source, work, generator):
+        self.source, self.tree, self.build = source, work / "tree", work / "build"
+        self.runs = work / "runs"
+        self.copy()
+        shutil.rmtree(self.runs, ignore_errors=True)
+        self.runs.mkdir(parents=True)
+        if not (self.build / "CMakeCache.txt").exists():
+            self.call("cmake", "-S", self.tree, "-B", self.build, "-G", generator,
+                      "-DCMAKE_BUILD_TYPE=Debug", "-DHOLDFAST_BUILD_BENCH=OFF",
+                      "-DHOLDFAST_BUILD_EXAMPLES=OFF", "-DHOLDFAST_INSTALL=OFF")
+
+    def copy(self):
+        self.tree.mkdir(parents=True, exist_ok=True)
+        for old in self.tree.iterdir():
+            if old.is_symlink():
+                old.unlink()
+        for entry in self.source.iterdir():
+            if entry.name not in LEFT_OUT:
+                (self.tree / entry.name).symlink_to(entry)
+        files = [p for p in (self.source / "src").rglob("*") if p.is_file()]
+        wanted = {p.relative_to(self.source) for p in files}
+        for path in wanted:
+            write_if_changed(self.tree / path, (self.source / path).read_text())
+        for path in list((self.tree / "src").rglob("*")):
+            if path.is_file() and path.relative_to(self.tree) not in wanted:
+                path.unlink()
+
+    def call(self, *command):
+        done = subprocess.run([str(c) for c in command], stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, check=False)
+        if done.returncode:
+            fail(f"{' '.join(str(c) for c in command)}\n{done.stdout}")
+
+    def make(self, targets, copy_to):
+        """Build programs, and keep copies of them that the next build does not replace."""
+        self.call("cmake", "--build", self.build, "--target", *targets)
+        made = {}
+        for target in targets:
+            found = [p for p in self.build.rglob(target) if p.is_file() and os.access(p, os.X_OK)]
+            if len(found) != 1:
+                fail(f"no program {target} in {self.build}")
+            made[target] = self.runs / f"{copy_to}-{target}"
+            shutil.copy2(found[0], made[target])
+        return made
+
+    def text(self, mutation):
+        return (self.source / "src" / mutation.file).read_text()
+
+    def check_texts(self, mutations):
+        """The sources have moved on, and mutations.py must follow."""
+        counts = [(m, self.text(m).count(m.old)) for m in mutations]
+        bad = [f"{m.name}: {n} times in src/{m.file}:\n{m.old}" for m, n in counts if n != 1]
+        if bad:
+            fail("these texts of mutations.py do not stand once:\n" + "\n".join(bad))
+
+    def plant(self, mutation):
+        path = self.tree / "src" / mutation.file
+        path.write_text(self.text(mutation).replace(mutation.old, mutation.new))
+
+    def restore(self, mutation):
+        (self.tree / "src" / mutation.file).write_text(self.text(mutation))
+
+
+def run(program, arguments):
+    """How many tests passed, or None if it failed or hung; and what it said."""
+    process = subprocess.Popen([program, *arguments], stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, text=True, errors="replace",
+                               start_new_session=True)
+    try:
+        output, _ = process.communicate(timeout=RUN_SECONDS)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        return None, process.communicate()[0]
+    passed = re.search(r"\[  PASSED  \] (\d+) test", output)
+    return (int(passed[1]) if passed and process.returncode == 0 else None), output
+
+
+def check_unplanted(tree, pool, mutations):
+    """A test that fails anyway, or does not exist, shows nothing."""
+    made = tree.make(sorted({m.run[0] for m in mutations}), "unplanted")
+    runs = {r: pool.submit(run, made[r[0]], r[1:]) for r in sorted({m.run for m in mutations})}
+    bad = [" ".join(r) + "\n" + f.result()[1] for r, f in runs.items() if not f.result()[0]]
+    if bad:
+        fail("these do not pass with nothing planted:\n" + "\n".join(bad))
+
+
+def report(mutation, result):
+    caught = result.result()[0] is None
+    print(f"{'caught' if caught else 'MISSED'}: {mutation.name} ({' '.join(mutation.run)})",
+          flush=True)
+    return caught
+
+
+def plant_each(tree, pool, mutations):
+    """Build the next while the last one runs."""
+    running = []
+    for number, mutation in enumerate(mutations):
+        tree.plant(mutation)
+        program = tree.make([mutation.run[0]], str(number))[mutation.run[0]]
+        tree.restore(mutation)
+        running.append((mutation, pool.submit(run, program, mutation.run[1:])))
+    return sum(not report(*each) for each in running)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--source", type=pathlib.Path, required=True)
+    parser.add_argument("--work", type=pathlib.Path, required=True)
+    parser.add_argument("--generator", default="Ninja")
+    parser.add_argument("pattern", nargs="?", default="*", help="of names of bugs")
+    options = parser.parse_args()
+    mutations = [m for m in MUTATIONS if fnmatch.fnmatch(m.name, options.pattern)]
+    if not mutations:
+        fail(f"no bug is named like `{options.pattern}`")
+    tree = Tree(options.source.resolve(), options.work.resolve(), options.generator)
+    tree.check_texts(mutations)
+    with concurrent.futures.ThreadPoolExecutor(max_workers=2) as pool:
+        check_unplanted(tree, pool, mutations)
+        missed = plant_each(tree, pool, mutations)
+    print(f"{len(mutations) - missed} of {len(mutations)} caught")
+    sys.exit(1 if missed else 0)
+
+
+main()
