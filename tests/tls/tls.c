@@ -34,7 +34,7 @@ static server start(const char *certificate, bool wants_client) {
 }
 
 static const char *url_of(server s, const char *host, const char *options) {
-    static char url[URL_MAX];
+    static char url[8 * URL_MAX];
     snprintf(url, sizeof url, "rediss://%s:%d?%s", host, s.port, options);
     return url;
 }
@@ -128,7 +128,7 @@ static void only_the_word_none_turns_verification_off_and_it_is_logged(void **st
 static void F41_there_is_no_fallback_to_plain(void **state) {
     (void)state;
     t_redis *plain = t_redis_start(NULL);
-    char url[URL_MAX];
+    char url[2 * URL_MAX];
     snprintf(url, sizeof url, "rediss://:sekret@127.0.0.1:%d?connect_timeout=300ms",
              t_redis_port(plain));
     int64_t before = t_redis_info(plain, "total_commands_processed");
@@ -159,7 +159,7 @@ static void a_hold_outlives_a_broken_tls_connection(void **state) {
     (void)state;
     server s = start("good", false);
     t_proxy *proxy = t_proxy_start(s.port);
-    char url[URL_MAX];
+    char url[2 * URL_MAX];
     hf_client *client;
     hf_hold *hold;
     snprintf(url, sizeof url, "rediss://localhost:%d?%s", t_proxy_port(proxy), trust_ca());
@@ -179,7 +179,7 @@ static void a_hold_outlives_a_broken_tls_connection(void **state) {
 
 static void run(const char *program, const char *argument) {
     char command[2 * URL_MAX];
-    snprintf(command, sizeof command, "%s %s", program, argument);
+    snprintf(command, sizeof command, "%.1000s %.1000s", program, argument);
     if (system(command) != 0) t_fail("failed: %s", command);
 }
 
@@ -187,12 +187,6 @@ static int make_certificates(void **state) {
     (void)state;
     if (!mkdtemp(dir)) t_fail("no directory for certificates");
     run(script, dir);
-    char commands[4 * URL_MAX];
-    snprintf(commands, sizeof commands, "mkdir %s/authorities && cp %s/ca.crt %s/authorities/", dir,
-             dir, dir);
-    run(commands, "");
-    snprintf(commands, sizeof commands, "openssl rehash %s/authorities", dir);
-    run(commands, "");
     return 0;
 }
 

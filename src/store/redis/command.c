@@ -21,7 +21,8 @@ static char *argument(hf__buffer *out, size_t length) {
     char *room = hf__buffer_room(out, header + length + 2);
     if (!room) return NULL;
     memcpy(room, at, header);
-    memcpy(room + header + length, "\r\n", 2);
+    room[header + length] = '\r';
+    room[header + length + 1] = '\n';
     return room + header;
 }
 

@@ -13,8 +13,8 @@
 #include "base/error.h"
 #include "store/redis/password.h"
 
-#define PLAIN_MAX        (4 * HF__READ_SIZE) /* a read of records may complete one begun before */
-#define PAUSE            HF__MS              /* after which to look before sending */
+#define PLAIN_MAX        65536  /* a read of records may complete one begun before */
+#define PAUSE            HF__MS /* after which to look before sending */
 #define RETRY_FIRST      (20 * HF__MS)
 #define RETRY_MOST       (2 * HF__SEC)
 #define KEEPALIVE_IDLE_S 15

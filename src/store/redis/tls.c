@@ -146,13 +146,12 @@ struct hf__tls {
 };
 
 /* Whom the certificate must be for; a name also goes out as SNI, an address may not. */
-static bool expect_host(SSL *s, const char *host) {
+static bool expect_host(SSL *s, char *host) {
     unsigned char address[sizeof(struct in6_addr)];
     if (inet_pton(AF_INET, host, address) == 1 || inet_pton(AF_INET6, host, address) == 1)
         return ssl.X509_VERIFY_PARAM_set1_ip_asc(ssl.SSL_get0_param(s), host) == 1;
     return ssl.SSL_set1_host(s, host) == 1 &&
-           ssl.SSL_ctrl(s, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name,
-                        (void *)(uintptr_t)host) == 1;
+           ssl.SSL_ctrl(s, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name, host) == 1;
 }
 
 /* What OpenSSL has to say to the server. */
