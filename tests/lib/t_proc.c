@@ -51,6 +51,8 @@ static struct {
     t_proc_fn *fn;
     void *arg;
     int result;
+    t_proc *proc;
+    char *output;
 } child;
 
 static void run_in_child(void **state) {
@@ -80,6 +82,8 @@ t_proc *t_proc_start(t_proc_fn *fn, void *arg) {
     char *output = calloc(1, OUTPUT_MAX);
     int ends[2];
     if (!proc || !output || pipe2(ends, O_CLOEXEC) != 0) t_fail("no child: %s", strerror(errno));
+    child.proc = proc; /* of the parent: a child that exits must not take it for a leak */
+    child.output = output;
     child.fn = fn;
     child.arg = arg;
     pid_t parent = getpid();

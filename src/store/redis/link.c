@@ -85,7 +85,7 @@ static void fail(hf__link *l, hf_result result, char *detail, hf__time now) {
     l->failures++;
     l->retry_at = now + hf__jitter(&l->rand, hf__sooner(wait, RETRY_MOST));
     if (l->reading || l->writing) {
-        cut_off(l);
+        shutdown(l->fd, SHUT_RDWR); /* ends a read that blocks; who has the socket resets it then */
         l->state = HF__LINK_BREAKING;
         return;
     }
@@ -497,7 +497,7 @@ void hf__link_shut(hf__link *l) {
     if (!l->reading && !l->writing)
         clear_socket(l);
     else
-        cut_off(l);
+        shutdown(l->fd, SHUT_RDWR);
 }
 
 void hf__link_fini(hf__link *l, bool forked) {

@@ -50,7 +50,6 @@ typedef struct hf__link {
     unsigned failures; /* since the last time it was up */
 
     bool reading, writing, want_write;
-    char incoming[HF__READ_SIZE]; /* the reader's, while `reading` */
     hf__buffer sending;           /* the writer's, while `writing` */
     size_t sent;
     hf__time fed_at; /* when bytes last came */
@@ -60,6 +59,9 @@ typedef struct hf__link {
 
     hf_result down_result; /* why the last attempt failed; HF_OK: not known, or up */
     char *down_detail;
+
+    /* The reader's, while `reading`; apart from what others look at meanwhile. */
+    char incoming[HF__READ_SIZE];
 } hf__link;
 
 bool hf__link_init(hf__link *link, const hf__url *url, const hf__identity *who, hf__log *log);
