@@ -8,12 +8,14 @@
 
 #define SAID_MAX 240
 
-/* By the first word of the error. HF_UNREACHABLE is worth trying again, the others are final. */
-static const struct {
-    const char *word;
+typedef struct trouble {
+    const char *text;
     hf_result result;
     const char *advice;
-} troubles[] = {
+} trouble;
+
+/* By the first word of the error. HF_UNREACHABLE is worth trying again, the others are final. */
+static const trouble words[] = {
     {"NOAUTH", HF_REFUSED, "the server wants a password: give one in the URL or by password_file"},
     {"WRONGPASS", HF_REFUSED, "check user and password of the URL"},
     {"NOPERM", HF_REFUSED,
@@ -38,11 +40,7 @@ static const struct {
 };
 
 /* Errors that have no word of their own. */
-static const struct {
-    const char *part;
-    hf_result result;
-    const char *advice;
-} phrases[] = {
+static const trouble phrases[] = {
     {"max number of clients", HF_UNREACHABLE, "raise maxclients, or close connections"},
     {"invalid password", HF_REFUSED, "check the password of the URL"},
     {"without any password configured", HF_REFUSED,
@@ -71,18 +69,20 @@ static int useful_length(const char *error) {
     return length > SAID_MAX ? SAID_MAX : (int)length;
 }
 
+static const trouble *find(const char *error) {
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (has_word(error, words[i].text)) return &words[i];
+    for (size_t i = 0; i < sizeof phrases / sizeof *phrases; i++)
+        if (strstr(error, phrases[i].text)) return &phrases[i];
+    return NULL;
+}
+
 hf_result hf__trouble(const char *error, const char *where, char **detail) {
     int length = useful_length(error);
-    for (size_t i = 0; i < sizeof troubles / sizeof *troubles; i++) {
-        if (!has_word(error, troubles[i].word)) continue;
-        *detail = hf__line("%s: %.*s (%s)", where, length, error, troubles[i].advice);
-        return troubles[i].result;
-    }
-    for (size_t i = 0; i < sizeof phrases / sizeof *phrases; i++) {
-        if (!strstr(error, phrases[i].part)) continue;
-        *detail = hf__line("%s: %.*s (%s)", where, length, error, phrases[i].advice);
-        return phrases[i].result;
-    }
-    *detail = hf__line("%s: the server said: %.*s", where, length, error);
-    return HF_PROTOCOL;
+    const trouble *known = find(error);
+    if (known)
+        *detail = hf__line("%s: %.*s (%s)", where, length, error, known->advice);
+    else
+        *detail = hf__line("%s: the server said: %.*s", where, length, error);
+    return known ? known->result : HF_PROTOCOL;
 }
