@@ -12,10 +12,10 @@ build: ## build the libraries and examples into build/release
 help: ## say this
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
-deps: ## install what building, testing and checking need (Debian, Ubuntu)
+deps: ## install what all of these need (Debian, Ubuntu)
 	@scripts/deps
 
-run: build ## run examples/first.c; ARGS="redis://localhost NAME" for another store
+run: build ## run examples/first.c; ARGS="URL NAME" for another store
 	@build/release/examples/first $(ARGS)
 
 test: ## build with warnings as errors and run every test
@@ -23,14 +23,14 @@ test: ## build with warnings as errors and run every test
 	@scripts/build dev
 	@ctest --preset dev
 
-test-sanitize: ## the tests again, under the address, undefined-behaviour and thread sanitizers
+test-sanitize: ## the tests again, under the sanitizers
 	@scripts/deps build test
 	@scripts/build asan
 	@ctest --preset asan
 	@scripts/build tsan
 	@scripts/fixed-addresses ctest --preset tsan
 
-check: ## formatting, static analysis, layers, exported names, docs, scripts
+check: ## formatting, analysis, layers, exports, docs, scripts
 	@scripts/deps build test check
 	@scripts/check
 

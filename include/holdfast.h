@@ -126,10 +126,10 @@ typedef struct hf_cancel hf_cancel;
 
 /*
  * Told once when a hold is lost, on a thread that the client has for this; never on a normal
- * release, never after hf_release has returned, never while a lock of the library is held. It may
- * take its time: nothing but the telling of further losses waits for it. `hold` is borrowed: hf_ref
- * it to keep it. May call any function of the library but hf_close. Releasing the hold here is
- * allowed (HF_LOST).
+ * release, never after hf_release has returned (so not at all to a handle that is released before
+ * its turn comes), never while a lock of the library is held. It may take its time: nothing but the
+ * telling of further losses waits for it. `hold` is borrowed: hf_ref it to keep it. May call any
+ * function of the library but hf_close. Releasing the hold here is allowed (HF_LOST).
  */
 typedef void hf_lost_fn(hf_hold *hold, void *arg);
 

@@ -18,8 +18,8 @@ void hf__tell(hf_client *c) {
         hf__own *own = c->core.lost;
         c->core.lost = own->next_lost;
         hf__event_set(own->lost_fd);
-        hf__log_add(&c->log, HF_LOG_WARNING, "lost a lock (token %" PRIu64 "): %s", own->token,
-                    atomic_load(&own->why));
+        hf__log_add(&c->log, HF_LOG_WARNING, "lost %s (token %" PRIu64 "): %s",
+                    own->name ? own->name : "a lock", own->token, atomic_load(&own->why));
         if (untold(own)) {
             own->next_lost = c->telling;
             c->telling = own;

@@ -69,6 +69,7 @@ typedef struct hf__own {
     bool check;             /* ask the store at once whether it is still there */
     hf__time renew_at;      /* HF__NEVER: not renewed */
     hf__time max_until;
+    char *name;         /* of the lock; once lost, for the log */
     hf__time lapses_at; /* the store has forgotten it by then, by any clock within the margin */
     int64_t extend_ms;  /* wanted by `extends`, 0: none */
     hf__call *extends;  /* calls of hf_extend that no operation carries yet */

@@ -1,5 +1,6 @@
 /* Ownerships and the handles on them: who keeps what alive, and the ways an ownership ends. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/core.h"
 
@@ -22,6 +23,7 @@ hf__own *hf__own_ref(hf__own *own) {
 void hf__own_unref(hf__own *own) {
     if (!own || atomic_fetch_sub_explicit(&own->refs, 1, memory_order_acq_rel) != 1) return;
     hf__event_free(own->lost_fd);
+    free(own->name);
     free(own);
 }
 
@@ -75,6 +77,7 @@ void hf__own_end(hf__own *own, hf__state state) {
 void hf__own_lose(hf__own *own, const char *why) {
     hf__core *core = own->entry->core;
     atomic_store_explicit(&own->why, why, memory_order_release);
+    own->name = strndup(own->entry->mapped.key, own->entry->mapped.length);
     core->stats.lost++;
     own->next_lost = core->lost;
     core->lost = hf__own_ref(own);

@@ -165,7 +165,10 @@ static hf_result result_of(int error) {
 }
 
 static void cannot_connect(hf__link *l, int error, hf__time now) {
-    fail(l, result_of(error), hf__line("cannot connect to %s: %s", l->where, strerror(error)), now);
+    fail(l, result_of(error),
+         hf__line("cannot connect to %s: %s%s", l->where, strerror(error),
+                  error == ECONNREFUSED ? " (is a server running there?)" : ""),
+         now);
 }
 
 /* What connect came to, now or later; false if it failed. */
@@ -234,6 +237,12 @@ static void attempt(hf__link *l, hf__time now) {
     l->attempt_until = hf__after_ms(now, l->url->connect_timeout_ms);
     if (l->url->scheme == HF__SCHEME_REDIS_UNIX) {
         connect_unix(l, now);
+        return;
+    }
+    char *detail;
+    hf_result r = l->url->scheme == HF__SCHEME_REDIS_TLS ? hf__tls_check(&detail) : HF_OK;
+    if (r) {
+        fail(l, r, detail, now);
         return;
     }
     l->resolve = hf__resolve_start(l->url->host, l->url->port);

@@ -50,7 +50,7 @@ typedef struct hf__link {
     unsigned failures; /* since the last time it was up */
 
     bool reading, writing, want_write;
-    hf__buffer sending;           /* the writer's, while `writing` */
+    hf__buffer sending; /* the writer's, while `writing` */
     size_t sent;
     hf__time fed_at; /* when bytes last came */
 

@@ -192,13 +192,17 @@ static hf_result start(hf__tls *t, const hf__url *url, hf__buffer *out, char **d
     return out->failed ? HF_NOMEM : HF_OK;
 }
 
+hf_result hf__tls_check(char **detail) {
+    *detail = NULL;
+    if (ensure_loaded()) return HF_OK;
+    *detail = hf__line("rediss:// needs OpenSSL 3 (%s), which is not installed here", LIBRARY);
+    return HF_UNSUPPORTED;
+}
+
 hf_result hf__tls_new(const hf__url *url, hf__buffer *out, hf__tls **tls, char **detail) {
     *tls = NULL;
-    *detail = NULL;
-    if (!ensure_loaded()) {
-        *detail = hf__line("rediss:// needs OpenSSL 3 (%s), which is not installed here", LIBRARY);
-        return HF_UNSUPPORTED;
-    }
+    hf_result loads = hf__tls_check(detail);
+    if (loads) return loads;
     hf__tls *t = calloc(1, sizeof *t);
     if (!t) return HF_NOMEM;
     hf_result r = start(t, url, out, detail);

@@ -16,6 +16,9 @@
 
 typedef struct hf__tls hf__tls;
 
+/* HF_UNSUPPORTED if there is no TLS to be had, with *detail on the heap. */
+hf_result hf__tls_check(char **detail);
+
 /* A connection as the URL asks for it, with its first message in `out`. HF_UNSUPPORTED (no OpenSSL
    here), HF_INVALID (a file that cannot be used) or HF_NOMEM, with *detail on the heap. */
 hf_result hf__tls_new(const hf__url *url, hf__buffer *out, hf__tls **tls, char **detail);

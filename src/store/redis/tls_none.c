@@ -2,12 +2,16 @@
 #include "base/error.h"
 #include "store/redis/tls.h"
 
+hf_result hf__tls_check(char **detail) {
+    *detail = hf__line("rediss:// needs TLS, and this build has none: build with HOLDFAST_TLS=ON");
+    return HF_UNSUPPORTED;
+}
+
 hf_result hf__tls_new(const hf__url *url, hf__buffer *out, hf__tls **tls, char **detail) {
     (void)url;
     (void)out;
     *tls = NULL;
-    *detail = hf__line("rediss:// needs TLS, and this build has none: build with HOLDFAST_TLS=ON");
-    return HF_UNSUPPORTED;
+    return hf__tls_check(detail);
 }
 
 void hf__tls_free(hf__tls *tls) {

@@ -17,7 +17,7 @@ typedef struct trouble {
 /* By the first word of the error. HF_UNREACHABLE is worth trying again, the others are final. */
 static const trouble words[] = {
     {"NOAUTH", HF_REFUSED, "the server wants a password: give one in the URL or by password_file"},
-    {"WRONGPASS", HF_REFUSED, "check user and password of the URL"},
+    {"WRONGPASS", HF_REFUSED, "check user and password, in the URL or its password_file"},
     {"NOPERM", HF_REFUSED,
      "the ACL user lacks a right; docs/REDIS-PROTOCOL.md lists those that are needed"},
     {"DENIED", HF_REFUSED, "the server is in protected mode: set a password or bind address"},
@@ -25,7 +25,9 @@ static const trouble words[] = {
     {"OOM", HF_REFUSED, "the server is out of memory: raise maxmemory or free some"},
     {"MISCONF", HF_REFUSED, "the server cannot save to its disk and refuses writes: see its log"},
     {"WRONGTYPE", HF_PROTOCOL,
-     "the lock's key holds something else: use another name or prefix, or delete the key"},
+     "the lock's key or its fence, hf:{NAME} and hf:{NAME}:f, holds something else: use another "
+     "name "
+     "or prefix, or delete the key"},
     {"HFFENCE", HF_PROTOCOL,
      "the lock's fence key holds something else: use another name or prefix, or delete the key"},
     {"LOADING", HF_UNREACHABLE, "the server is loading its data"},
@@ -49,7 +51,7 @@ static const trouble phrases[] = {
     {"DB index is out of range", HF_INVALID,
      "the server has fewer databases than the URL asks for"},
     {"The user executing the script can't", HF_REFUSED,
-     "the ACL user lacks a right; docs/REDIS-PROTOCOL.md lists those that are needed"},
+     "the ACL user lacks a right, and ACL LOG says which; docs/REDIS-PROTOCOL.md lists all"},
     {"unknown command", HF_UNSUPPORTED, "Holdfast needs Redis 6.2 or later, or Valkey"},
 };
 

@@ -37,7 +37,7 @@ local token = math.max(now, ARGV[5] + 1)
 local text = string.format('%.0f', token) -- Lua by itself would write an exponent
 local fence = call('SET', KEYS[2], text, 'PX', ARGV[6], 'GET')
 if fence and (tonumber(fence) or token) >= token then
-    local last, tombs = string.match(fence, '^%d+'), ''
+    local last, tombs = tonumber(fence) or tonumber(string.match(fence, '^(%d+) ')), ''
     local asker, asked = string.match(ARGV[1], '^(.*):(%d+)$')
     local late = false
     for tomb, client, number, till in string.gmatch(fence, '( (%S+):(%d+) (%d+))') do
@@ -46,9 +46,12 @@ if fence and (tonumber(fence) or token) >= token then
             tombs = tombs .. tomb
         end
     end
-    if late or not last then
+    if not last then
+        call('SET', KEYS[2], fence)
+        return redis.error_reply('HFFENCE the fence holds no token')
+    elseif late then
         call('SET', KEYS[2], fence, 'PX', ARGV[6])
-        return late and {2, now} or redis.error_reply('HFFENCE the fence holds no token')
+        return {2, now}
     end
     token = math.max(token, last + 1)
     text = string.format('%.0f', token)
