@@ -99,7 +99,7 @@ static void live_through_a_restart(uint32_t level) {
     T_HF(HF_OK, hf_try_lock(client, "restart", &hold));
     t_redis_restart(redis);
     T_WAIT_UNTIL(!hf_held(hold), WATCHDOG_MS);
-    T_WAIT_UNTIL(told(HF_LOG_WARNING, "lost n (token") == 1, WATCHDOG_MS);
+    T_WAIT_UNTIL(told(HF_LOG_WARNING, "lost restart (token") == 1, WATCHDOG_MS);
     T_HF(HF_LOST, hf_release(hold));
     hf_close(client);
     assert_true(told(HF_LOG_WARNING, T_HOST) >= 1); /* that the connection broke, and to whom */
