@@ -133,7 +133,8 @@ typedef struct hf_cancel hf_cancel;
  */
 typedef void hf_lost_fn(hf_hold *hold, void *arg);
 
-/* One line without a newline, never a secret. Called with no lock of the library held. */
+/* One line without a newline, never a secret. Called by any thread, also the one that renews holds,
+   with no lock of the library held: it must be quick, and call nothing of the library. */
 typedef void hf_log_fn(int32_t level, const char *line, void *arg);
 
 enum { HF_LOG_ERROR = 1, HF_LOG_WARNING = 2, HF_LOG_INFO = 3, HF_LOG_DEBUG = 4 };
@@ -268,7 +269,7 @@ HF_API HF_MUST_USE hf_result hf_try_lock(hf_client *client, const char *name, hf
  * HF_FORKED           in a child; only memory was freed
  * HF_REFUSED, HF_PROTOCOL, HF_UNSUPPORTED, HF_NOMEM   the store did not do it, see hf_acquire; the
  *                     keeper goes on trying until the lease ends it
- * Blocks for at most the command timeout.
+ * Blocks for at most the command timeout, and while on_lost of this handle runs.
  */
 HF_API hf_result hf_release(hf_hold *hold);
 

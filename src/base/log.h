@@ -1,6 +1,6 @@
 /*
  * Lines for the user's log callback. They are noted under the client's mutex and handed over after
- * it was let go, so that the callback may take its time and call back in.
+ * it was let go, by whichever thread that was.
  */
 #ifndef HF_BASE_LOG_H
 #define HF_BASE_LOG_H

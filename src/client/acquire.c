@@ -43,6 +43,7 @@ static hf_result prepare(hf_client *c, hf__wait *w, const hf_options *o) {
     w->own = hf__own_new();
     w->hold = hf__hold_new(o->on_lost, o->arg);
     if (!w->own || !w->hold) return hf__fail(HF_NOMEM, "out of memory; nothing was acquired");
+    atomic_fetch_add(&c->refs, 1); /* the handle's: on_lost may release it before we return */
     w->hold->client = c;
     w->hold->born = c->born;
     return HF_OK;
@@ -74,12 +75,12 @@ static hf_result acquire_open(hf_client *c, const char *name, size_t length, con
     hf__wait w = {0};
     r = acquire(c, name, length, o, &w);
     if (r == HF_OK) {
-        atomic_fetch_add(&c->refs, 1);
         *hold = w.hold;
-    } else {
-        free(w.hold);
-        hf__own_unref(w.own);
+        return r;
     }
+    if (w.hold && w.hold->client) atomic_fetch_sub(&c->refs, 1); /* the user's is left */
+    free(w.hold);
+    hf__own_unref(w.own);
     return r;
 }
 

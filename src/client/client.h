@@ -16,6 +16,7 @@
 /* What wakes a thread that waits. Kept in a pool as long as the client: a late wake does no harm. */
 typedef struct hf__waker {
     struct hf__waker *next;      /* in the pool, or among the followers */
+    struct hf__waker *next_made; /* among all of the client's */
     struct hf__waker *next_wake; /* among those to be woken, while `queued` */
     int fd;
     bool queued, set; /* set: its descriptor is or will be readable */
@@ -47,6 +48,7 @@ struct hf_client {
         hf__time armed; /* it wakes by itself then */
     } leader;
     hf__waker *wakers, *followers, *wake; /* the pool, who follows, who is to be woken */
+    hf__waker *made;                      /* all of them */
 
     /* the keeper: started with the first acquire */
     pthread_t keeper;

@@ -23,20 +23,34 @@ hf_hold *hf_ref(hf_hold *hold) {
     return hold;
 }
 
-/* While it is not released others find it through its own, so the last look is under the mutex. */
-static void release_if_last(hf_client *c, hf_hold *hold) {
+/* While a handle is not released others find it through its own: the last reference is dropped under
+   the mutex, after the release. False if it was not the last after all. */
+static bool drop_last(hf_client *c, hf_hold *hold) {
     pthread_mutex_lock(&c->mutex);
-    if (atomic_load(&hold->refs) == 1 && !atomic_load(&hold->released)) {
+    bool last = atomic_load(&hold->refs) == 1;
+    if (last && !atomic_load(&hold->released)) {
         hf__core_release(&c->core, hold, NULL, hf__now());
         hf__turn(c, NULL);
     }
     hf__unlock(c);
+    return last;
 }
 
 void hf_unref(hf_hold *hold) {
     if (!hold) return;
-    if (!forked(hold) && !atomic_load(&hold->released)) release_if_last(hold->client, hold);
-    if (atomic_fetch_sub_explicit(&hold->refs, 1, memory_order_acq_rel) == 1) hf__hold_free(hold);
+    unsigned refs = atomic_load(&hold->refs);
+    for (;;) {
+        bool last = refs == 1;
+        if (last && !forked(hold) && !atomic_load(&hold->released) &&
+            !drop_last(hold->client, hold)) {
+            refs = atomic_load(&hold->refs);
+            continue;
+        }
+        if (atomic_compare_exchange_weak(&hold->refs, &refs, refs - 1)) {
+            if (last) hf__hold_free(hold);
+            return;
+        }
+    }
 }
 
 /* ---- Releasing ---- */

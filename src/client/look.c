@@ -22,12 +22,12 @@ bool hf__look_complete(hf__core *core, hf__op *op) {
 
 /* One exchange, mutex held. The failure is set as this thread's. A connection that broke while nobody
    used it is made again first; what has been sent is sent again only if that does no harm. */
-static hf_result exchange(hf_client *c, look *l) {
-    hf__time until = hf__after_ms(hf__now(), c->core.config.command_timeout_ms);
+static hf_result exchange(hf_client *c, look *l, hf__time until) {
     for (;;) {
         hf_result r = c->store->up ? HF_OK : hf__await_up(c, until);
         if (r) return r;
         l->call = (hf__call){0};
+        l->op.not_after = until;
         c->store->table->submit(c->store, &l->op, hf__now());
         (void)hf__await(c, &l->call, HF__NEVER, NULL);
         bool again = l->call.result == HF_UNREACHABLE && !c->store->up &&
@@ -72,10 +72,11 @@ hf_result hf_inspect(hf_client *c, const char *name, hf_info **info) {
     if (r) return r;
     hf__sight sight = {0};
     look l = {.op = {.verb = HF__INSPECT, .name = name, .name_length = length, .sight = &sight}};
-    r = exchange(c, &l);
-    if (!r && sight.held) {
+    hf__time until = hf__after_ms(hf__now(), c->core.config.command_timeout_ms);
+    r = exchange(c, &l, until);
+    if (!r && sight.held && hf__now() < until) { /* else it is known, but not by name */
         l.op.verb = HF__WHO;
-        r = exchange(c, &l);
+        r = exchange(c, &l, until);
     }
     hf__end(c);
     if (r) return r;
@@ -95,8 +96,10 @@ hf_result hf_break(hf_client *c, const char *name, uint64_t token) {
     if (!r) r = hf__begin(c);
     if (r) return r;
     look l = {.op = {.verb = HF__BREAK, .name = name, .name_length = length, .token = token}};
-    r = exchange(c, &l);
+    r = exchange(c, &l, hf__after_ms(hf__now(), c->core.config.command_timeout_ms));
     hf__end(c);
+    if (r == HF_TIMEOUT)
+        return hf__fail(HF_UNREACHABLE, "the store got to it too late, and broke nothing");
     if (r == HF_UNREACHABLE && l.op.maybe)
         return hf__fail(HF_UNKNOWN_OUTCOME, "the store did not answer whether the lock was broken; "
                                             "inspect it");

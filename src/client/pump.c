@@ -22,6 +22,9 @@
 
 #define WAKES 32
 
+/* Who waits for an answer without polling may be this late when none comes. */
+#define SLACK (50 * HF__MS)
+
 /* ---- Wakers ---- */
 
 static hf__waker *waker_take(hf_client *c) {
@@ -33,9 +36,13 @@ static hf__waker *waker_take(hf_client *c) {
     w = calloc(1, sizeof *w);
     if (!w) return NULL;
     w->fd = hf__event_new();
-    if (w->fd >= 0) return w;
-    free(w);
-    return NULL;
+    if (w->fd < 0) {
+        free(w);
+        return NULL;
+    }
+    w->next_made = c->made;
+    c->made = w;
+    return w;
 }
 
 static void waker_put(hf_client *c, hf__waker *w) {
@@ -46,9 +53,9 @@ static void waker_put(hf_client *c, hf__waker *w) {
 }
 
 void hf__wakers_free(hf_client *c) {
-    while (c->wakers) {
-        hf__waker *w = c->wakers;
-        c->wakers = w->next;
+    while (c->made) {
+        hf__waker *w = c->made;
+        c->made = w->next_made;
         hf__event_free(w->fd);
         free(w);
     }
@@ -104,7 +111,8 @@ static hf__time next_due(const hf_client *c) {
 static bool keeper_needed(const hf_client *c) {
     if (!c->keeper_runs || !c->keeper_armed || (c->leading && !c->deaf)) return false;
     bool unread = !c->leading && !c->awaiting && c->store->table->in_flight(c->store);
-    return unread || next_due(c) < c->keeper_armed;
+    bool stale = c->deaf && c->leader.polls != c->store->polls;
+    return unread || stale || next_due(c) < c->keeper_armed;
 }
 
 /* The leader sleeps on what is no longer so: another thread made or gave up the connection, or has
@@ -162,9 +170,11 @@ static void arm_leader(hf_client *c, int fd, hf__time until) {
 
 /* Who waits for an answer and nothing else, as most do, need not ask poll when to read. */
 static bool lead_deaf(hf_client *c, hf__time now, hf__time until) {
-    if (!c->keeper_runs || until < hf__after_ms(now, c->core.config.command_timeout_ms))
-        return false;
+    hf__time answered = hf__after_ms(now, c->core.config.command_timeout_ms);
+    bool keeper = c->keeper_runs && !pthread_equal(c->keeper, pthread_self());
+    if (!keeper || until < answered - SLACK) return false;
     c->leading = c->deaf = true;
+    c->leader.polls = c->store->polls;
     if (hf__pending(c)) {
         hf__unlock(c);
         pthread_mutex_lock(&c->mutex);
@@ -181,7 +191,9 @@ static void lead(hf_client *c, const hf__waker *w, struct pollfd *fds, int own, 
     arm_leader(c, w ? w->fd : -1, until);
     poll_unlocked(c, fds, own + count, until);
     c->leader.fd = -1;
-    c->store->table->ready(c->store, fds + own, count, &c->mutex);
+    /* What another thread has changed meanwhile, it has dealt with. */
+    if (c->leader.polls == c->store->polls)
+        c->store->table->ready(c->store, fds + own, count, &c->mutex);
     c->leading = false;
 }
 
@@ -267,12 +279,13 @@ static void keep(hf_client *c) {
     if (c->leading && !c->deaf && !reads && due != HF__NEVER) due += BACKSTOP;
     set_timer(c, due);
     c->keeper_armed = due;
+    uint64_t polls = c->store->polls;
     if (reads) arm_leader(c, c->keeper_kick, due);
     poll_unlocked(c, fds, 2 + count, c->keeper_timer < 0 ? due : HF__NEVER);
     c->keeper_armed = 0;
     if (reads) c->leader.fd = -1;
     if (fds[0].revents) hf__event_clear(c->keeper_kick);
-    c->store->table->ready(c->store, fds + 2, count, &c->mutex);
+    if (polls == c->store->polls) c->store->table->ready(c->store, fds + 2, count, &c->mutex);
     if (!reads) return;
     c->leading = false;
     if (c->followers) wake_later(c, c->followers);
@@ -302,11 +315,11 @@ hf_result hf__keeper_start(hf_client *c) {
 }
 
 void hf__keeper_join(hf_client *c) {
-    if (!c->keeper_runs) return;
     pthread_mutex_lock(&c->mutex);
+    bool runs = c->keeper_runs;
     c->keeper_stop = true;
+    c->keeper_runs = false;
     hf__event_set(c->keeper_kick);
     pthread_mutex_unlock(&c->mutex);
-    pthread_join(c->keeper, NULL);
-    c->keeper_runs = false;
+    if (runs) pthread_join(c->keeper, NULL);
 }

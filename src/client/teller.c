@@ -75,16 +75,22 @@ hf_result hf__teller_start(hf_client *c) {
 }
 
 void hf__tell_wait(hf_client *c, const hf_hold *hold) {
-    while (hold->telling && !pthread_equal(c->teller, pthread_self()))
-        pthread_cond_wait(&c->telling_over, &c->mutex);
+    while (hold->telling && !pthread_equal(c->teller, pthread_self())) {
+        if (hf__pending(c)) { /* others need not wait for this */
+            hf__unlock(c);
+            pthread_mutex_lock(&c->mutex);
+        } else {
+            pthread_cond_wait(&c->telling_over, &c->mutex);
+        }
+    }
 }
 
 void hf__teller_join(hf_client *c) {
-    if (!c->teller_runs) return;
     pthread_mutex_lock(&c->mutex);
+    bool runs = c->teller_runs;
     c->teller_stop = true;
+    c->teller_runs = false;
     pthread_cond_signal(&c->teller_work);
     pthread_mutex_unlock(&c->mutex);
-    pthread_join(c->teller, NULL);
-    c->teller_runs = false;
+    if (runs) pthread_join(c->teller, NULL);
 }

@@ -90,7 +90,7 @@ static hf_result outcome(const hf__wait *w, hf_result why, bool asking) {
     const hf__entry *e = w->entry;
     const hf__store *store = e->core->store;
     if (w->maybe || (asking && (e->trouble_since || !e->told))) return HF_UNKNOWN_OUTCOME;
-    if (!e->trouble_since) return HF_TIMEOUT;
+    if (!e->trouble_since && (e->told || e->own)) return HF_TIMEOUT;
     return store->up || !store->down_result ? HF_UNREACHABLE : store->down_result;
 }
 
@@ -433,6 +433,7 @@ static void send_renew(hf__entry *e, hf__time now) {
     hf__own *own = e->own;
     e->op.owner = own->owner;
     e->op.count = own->count;
+    e->op.token = own->token;
     e->op.lease_ms = lease_to_ask(own, now);
     /* Should the own be lost before the answer, the store may still execute this. */
     may_last(own, e->op.lease_ms, hf__after_ms(now, e->core->config.command_timeout_ms));
@@ -464,8 +465,8 @@ static void send_next(hf__entry *e, hf__time now) {
         send_release(e, now);
     else if (renew_wanted(e, now))
         send_renew(e, now);
-    else if (e->head && !e->own && !e->ghost_calls) {
-        if (now >= e->next_try && now < e->head->until) send_ask(e, now);
+    else if (e->head && now < e->head->until && !e->own && !e->ghost_calls) {
+        if (now >= e->next_try) send_ask(e, now);
     } else if (e->ghost && !e->own && now >= e->next_try)
         send_release(e, now);
 }

@@ -11,11 +11,11 @@
  *
  *   ASK      grant the name to (client, number) if it is free, or if this number has it already;
  *            a lower number of the same client is replaced.
- *   RENEW    if (client, number) holds: the re-entry count is `count`, and it lasts at least `lease_ms`
+ *   RENEW    if (client, number) holds under `token`: the re-entry count is `count`, and it lasts at least `lease_ms`
  *            from now (0: leave as is). Else HF_LOST. Never re-creates.
  *   RELEASE  (client, any number up to `number`) holds no more. HF_LOST if it did not hold.
  *   INSPECT  who holds the name.        WHO      the registration of a client.
- *   BREAK    end the hold with `token`, or any with 0. HF_NOT_HELD if there is none such; `token` then
+ *   BREAK    end the hold with `token`, or any with 0, but not after `not_after`. HF_NOT_HELD if there is none such; `token` then
  *            says which holds, 0 for none.
  *
  * Results of a completed operation: HF_OK; HF_BUSY (ASK: held by another, ask again in `retry_ms`);

@@ -1,4 +1,7 @@
 /* Handles released twice, late or not at all, and NULL where the header allows it. */
+#include <sched.h>
+#include <stdatomic.h>
+
 #include "conformance.h"
 
 /* ---- F48 ------------------------------------------------------------------------------------- */
@@ -57,6 +60,31 @@ static void F48_dropping_the_last_reference_releases(cf *f) {
     assert_int_equal(cf_stats(f->a).held + cf_stats(f->a).lost, 0);
 }
 
+typedef struct drop {
+    atomic_int *ready;
+    hf_hold *hold;
+} drop;
+
+static void drop_when_both_are_ready(void *arg) {
+    drop *d = arg;
+    atomic_fetch_add(d->ready, 1);
+    while (atomic_load(d->ready) < 2) sched_yield();
+    hf_unref(d->hold);
+}
+
+/* Each sees the other's reference, and the last one releases all the same. */
+static void F48_dropping_the_last_two_references_at_once_releases(cf *f) {
+    for (int i = 0; i < 200; i++) {
+        atomic_int ready = 0;
+        drop d = {&ready, hf_ref(CF_TAKE(f->a, f->name, NULL))};
+        cf_thread *threads[2];
+        for (int k = 0; k < 2; k++) threads[k] = cf_spawn(f, drop_when_both_are_ready, &d);
+        for (int k = 0; k < 2; k++) cf_join(threads[k]);
+        assert_int_equal(cf_stats(f->a).held, 0);
+    }
+    CF_FREE(CF_TAKE(f->b, f->name, &(hf_options){.wait_ms = CF_WATCHDOG_MS}));
+}
+
 static void F48_dropping_one_handle_of_an_ownership_leaves_the_other(cf *f) {
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
     hf_hold *again = CF_TAKE(f->a, f->name, NULL);
@@ -102,6 +130,7 @@ const cf_case cf_misuse[] = {
     CF_CASE(F48_a_second_release_never_frees_a_later_holder_s_lock),
     CF_CASE(F48_the_release_of_a_lost_hold_says_lost_and_frees_nothing),
     CF_CASE(F48_dropping_the_last_reference_releases),
+    CF_CASE(F48_dropping_the_last_two_references_at_once_releases),
     CF_CASE(F48_dropping_one_handle_of_an_ownership_leaves_the_other),
     CF_CASE(null_is_allowed_where_the_header_says_so),
     CF_CASE(null_stats_are_refused),

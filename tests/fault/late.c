@@ -137,6 +137,20 @@ static void F51_a_late_acquire_is_refused_also_after_others_have_held(void **sta
     assert_false(on_server(b));
 }
 
+/* The late acquire takes the lock again under the old number, but others were inside in between. */
+static void F51_a_broken_hold_is_lost_also_if_its_late_acquire_comes(void **state) {
+    bed *b = *state;
+    hf_client *client = bed_through(b, NULL), *other = bed_direct(b);
+    hf_hold *hold = take_on_second_connection(b, client, t_patience(SOON_MS));
+    T_HF(HF_OK, hf_break(other, LOCK, 0));
+    FREE(TAKE(other));
+    deliver(b, ":1");
+    assert_true(on_server(b));
+    T_HF(HF_LOST, hf_extend(hold, t_patience(60000)));
+    T_HF(HF_LOST, hf_release(hold));
+    UNTIL(!on_server(b));
+}
+
 /* Two clients whose acquires are late at once: what is remembered of one must not replace the
    other. */
 static void F51_late_acquires_of_two_clients_are_both_refused(void **state) {
@@ -309,6 +323,7 @@ static const struct CMUnitTest tests[] = {
     FAULT_TEST(F51_a_late_try_does_not_bring_a_released_lock_back),
     FAULT_TEST(F51_a_late_acquire_of_a_hold_that_is_held_counts_once),
     FAULT_TEST(F51_a_late_acquire_is_refused_also_after_others_have_held),
+    FAULT_TEST(F51_a_broken_hold_is_lost_also_if_its_late_acquire_comes),
     FAULT_TEST(F51_late_acquires_of_two_clients_are_both_refused),
     FAULT_TEST(F51_a_late_acquire_of_a_try_that_was_told_busy_takes_nothing),
     FAULT_TEST(F51_a_late_acquire_of_a_cancelled_wait_takes_nothing),

@@ -213,7 +213,18 @@ static void reconnect_of_a_client_that_only_looks(void **state) {
     hf_info_free(info);
 }
 
+/* What the server answered in time was there all along: only that nobody has read it. */
+static void a_client_that_slept_since_it_was_opened_is_well(void **state) {
+    bed *b = *state;
+    hf_client *client = bed_open(b, t_redis_url(b->redis),
+                                 &(hf_client_options){.command_timeout_ms = t_patience(100)});
+    t_sleep_ms(t_patience(150));
+    FREE(TAKE(client));
+    assert_int_equal(stats_of(client).reconnects, 0);
+}
+
 static const struct CMUnitTest tests[] = {
+    FAULT_TEST(a_client_that_slept_since_it_was_opened_is_well),
     FAULT_TEST(F17_on_a_half_open_connection_everything_has_a_deadline),
     FAULT_TEST(F17_a_half_open_connection_is_given_up_and_made_anew),
     FAULT_TEST_ON(outage_the_first_connect_fails_fast, &BED_BARE),

@@ -184,6 +184,28 @@ static void test_ways_to_log_in(void **state) {
 }
 
 /* A password that is changed under a client: told as refused, and right again with the next. */
+/* A server that repeats what it was sent must not make us repeat it. */
+static void test_a_server_that_echoes_the_password(void **state) {
+    (void)state;
+    static const char *const echoes[] = {
+        "EXPECT AUTH\nSEND -ERR unknown command 'AUTH', with args beginning with: '" SECRET
+        "'\\r\\n\nEXPECT_CLOSE\n",
+        "EXPECT AUTH\nSEND -ERR " SECRET " is no good\\r\\n\nEXPECT_CLOSE\n",
+    };
+    for (size_t i = 0; i < sizeof echoes / sizeof *echoes; i++) {
+        hf_client_options options = logging(HF_LOG_DEBUG);
+        hf_client *client;
+        char url[128];
+        t_fake *fake = t_fake_start(echoes[i]);
+        snprintf(url, sizeof url, "redis://:" SECRET "@127.0.0.1:%d", t_fake_port(fake));
+        forget();
+        assert_int_not_equal(hf_open(url, &options, &client), HF_OK);
+        check_text(hf_error_detail());
+        t_fake_join(fake, WATCHDOG_MS);
+        t_fake_free(fake);
+    }
+}
+
 static void test_a_changed_password_is_read_anew(void **state) {
     (void)state;
     hf_client_options options = logging(HF_LOG_DEBUG);
@@ -333,6 +355,7 @@ int main(void) {
         cmocka_unit_test(test_no_secret_is_told),
         cmocka_unit_test(test_ways_to_log_in),
         cmocka_unit_test(test_a_changed_password_is_read_anew),
+        cmocka_unit_test(test_a_server_that_echoes_the_password),
         cmocka_unit_test(test_bad_urls),
         cmocka_unit_test(test_bad_leases),
         cmocka_unit_test(test_F49_a_lease_below_the_round_trip),

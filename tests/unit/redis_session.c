@@ -249,8 +249,8 @@ static void test_commands(void **state) {
                         "$10\r\n1002000500\r\n$1\r\n9\r\n" KEPT);
     submit(f, 1, HF__RENEW);
     assert_sends_script(f, &hf__script_renew,
-                        "8|$1\r\n1\r\n" KEY "$38\r\n" CLIENT ":5\r\n$39\r\n" CLIENT ":t3\r\n"
-                        "$1\r\n2\r\n$4\r\n1000\r\n");
+                        "9|$1\r\n1\r\n" KEY "$38\r\n" CLIENT ":5\r\n$39\r\n" CLIENT ":t3\r\n"
+                        "$1\r\n2\r\n$4\r\n1000\r\n$1\r\n9\r\n");
     submit(f, 2, HF__RELEASE);
     assert_sends_script(f, &hf__script_release,
                         "8|$1\r\n2\r\n" KEY FENCE ID "$1\r\n0\r\n"
@@ -264,7 +264,8 @@ static void test_more_commands(void **state) {
     struct fixture *f = *state;
     be_ready(f);
     submit(f, 0, HF__BREAK);
-    assert_sends_script(f, &hf__script_break, "5|$1\r\n1\r\n" KEY "$1\r\n9\r\n");
+    assert_sends_script(f, &hf__script_break,
+                        "6|$1\r\n1\r\n" KEY "$1\r\n9\r\n$10\r\n1002000500\r\n");
     submit(f, 1, HF__WHO);
     assert_sent(f, "*6\r\n$5\r\nHMGET\r\n$46\r\nhf:client:" CLIENT "\r\n$4\r\nhost\r\n$3\r\npid\r\n"
                    "$7\r\nprogram\r\n$5\r\nlabel\r\n");
@@ -532,7 +533,6 @@ static const struct {
     {HF__RELEASE, ":-1\r\n"},
     {HF__RELEASE, "*2\r\n:1\r\n:1\r\n"},
     {HF__BREAK, "*2\r\n:1\r\n:1\r\n"},
-    {HF__BREAK, "*2\r\n:2\r\n:1\r\n"},
     {HF__INSPECT, "*2\r\n:1\r\n:1\r\n"}, /* held, and by whom? */
     {HF__INSPECT, "*9\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n"},
     {HF__INSPECT, "+OK\r\n"},

@@ -447,6 +447,12 @@ static hf__time answer_due(const hf__link *l) {
     return since == HF__NEVER ? HF__NEVER : hf__after_ms(since, l->url->command_timeout_ms);
 }
 
+/* An answer that came in time and that nobody has read yet: a client without a keeper sleeps. */
+static bool answer_unread(const hf__link *l) {
+    char byte;
+    return !l->reading && recv(l->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+}
+
 void hf__link_tick(hf__link *l, hf__time now) {
     switch (l->state) {
     case HF__LINK_IDLE:
@@ -464,7 +470,7 @@ void hf__link_tick(hf__link *l, hf__time now) {
             try_addresses(l, ETIMEDOUT, now);
         break;
     case HF__LINK_UP:
-        if (now >= answer_due(l)) {
+        if (now >= answer_due(l) && !answer_unread(l)) {
             fail(l, HF_UNREACHABLE,
                  hf__line("%s did not answer within command_timeout (%" PRId64 " ms)", l->where,
                           l->url->command_timeout_ms),

@@ -124,6 +124,7 @@ static void add_renew(hf__session *s, const hf__op *op) {
     add_owner(s, op);
     hf__command_number(&s->out, op->count);
     hf__command_number(&s->out, op->lease_ms);
+    hf__command_number(&s->out, (int64_t)op->token);
 }
 
 /* The acquire has written the fence; after a long hold it is kept a day from now. */
@@ -155,14 +156,17 @@ static void add_script_arguments(hf__session *s, const hf__op *op, hf__time now)
     if (op->verb == HF__ASK) add_ask(s, op);
     if (op->verb == HF__RENEW) add_renew(s, op);
     if (op->verb == HF__RELEASE) add_release(s, op, now);
-    if (op->verb == HF__BREAK) hf__command_number(&s->out, (int64_t)op->token);
+    if (op->verb == HF__BREAK) {
+        hf__command_number(&s->out, (int64_t)op->token);
+        hf__command_number(&s->out, on_server(s, op->not_after));
+    }
 }
 
 static void encode_script(hf__session *s, const hf__op *op, bool whole, hf__time now) {
     static const struct {
         int keys, arguments;
-    } shape[] = {[HF__ASK] = {2, 6},     [HF__RENEW] = {1, 4}, [HF__RELEASE] = {2, 3},
-                 [HF__INSPECT] = {1, 0}, [HF__BREAK] = {1, 1}, [HF__REGISTER] = {1, 5}};
+    } shape[] = {[HF__ASK] = {2, 6},     [HF__RENEW] = {1, 5}, [HF__RELEASE] = {2, 3},
+                 [HF__INSPECT] = {1, 0}, [HF__BREAK] = {1, 2}, [HF__REGISTER] = {1, 5}};
     const hf__script *script = script_of(op->verb);
     int keys = shape[op->verb].keys;
     hf__command_begin(&s->out, 3 + keys + shape[op->verb].arguments);
@@ -266,9 +270,20 @@ static hf_result not_redis(const hf__session *s, char **detail) {
     return HF_PROTOCOL;
 }
 
+/* Words that we do not know may repeat the password: they are not shown. */
+static hf_result login_refused(const hf__session *s, const char *error, char **detail) {
+    hf_result result = hf__trouble(error, s->where, detail);
+    if (result != HF_PROTOCOL) return result;
+    free(*detail);
+    *detail = hf__line("%s does not let us log in; its words are not shown, they may hold the "
+                       "password",
+                       s->where);
+    return HF_REFUSED;
+}
+
 static hf_result login_answer(hf__session *s, hf__time now, char **detail) {
     const hf__reply *r = &s->parser.reply;
-    if (r->type == REDIS_REPLY_ERROR) return hf__trouble(r->item[0].text, s->where, detail);
+    if (r->type == REDIS_REPLY_ERROR) return login_refused(s, r->item[0].text, detail);
     if (--s->login_left) return r->type == REDIS_REPLY_STATUS ? HF_OK : not_redis(s, detail);
     int64_t seconds, micros;
     if (r->type != REDIS_REPLY_ARRAY || !hf__reply_number(r, 0, &seconds) ||
@@ -384,7 +399,7 @@ static hf_result list_answer(hf__session *s, hf__op *op, hf__time now, char **de
         return bad_answer(s, op, detail);
     bool yes = status == STATUS_YES, late = status == STATUS_LATE;
     bool third = op->verb == HF__ASK || op->verb == HF__BREAK;
-    if ((late && op->verb != HF__ASK) || (!late && third && !hf__reply_number(r, 2, &value)))
+    if ((late && !third) || (!late && third && !hf__reply_number(r, 2, &value)))
         return bad_answer(s, op, detail);
     note_time(s, server_us, op->asked_at, now);
     if (late) {

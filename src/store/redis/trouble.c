@@ -64,10 +64,12 @@ static bool has_word(const char *error, const char *word) {
     return found && found[-1] == ' ' && found[length] == ' ';
 }
 
-/* Redis adds where in which script it was, which nobody can act on. */
+/* Redis adds where in which script it was, which nobody can act on; and to a command that it does not
+   know the arguments, which may be a password. */
 static int useful_length(const char *error) {
-    const char *script = strstr(error, " script: ");
+    const char *script = strstr(error, " script: "), *echo = strstr(error, ", with args");
     size_t length = script ? (size_t)(script - error) : strlen(error);
+    if (echo && (size_t)(echo - error) < length) length = (size_t)(echo - error);
     return length > SAID_MAX ? SAID_MAX : (int)length;
 }
 

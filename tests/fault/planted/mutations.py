@@ -116,9 +116,16 @@ MUTATIONS = [
     Mutation(
         "a renewal makes a lost hold anew",
         RENEW,
-        "~= ARGV[1] then return -now end",
-        "~= ARGV[1] then call('HSET', KEYS[1], 'n', ARGV[1]) end",
+        "or hold[2] ~= ARGV[5] then return -now end",
+        "or hold[2] ~= ARGV[5] then call('HSET', KEYS[1], 'n', ARGV[1]) end",
         ("fault_server", "F25_a_key_deleted*"),
+    ),
+    Mutation(
+        "a renewal takes another ownership of its number for its own",
+        RENEW,
+        "hold[1] ~= ARGV[1] or hold[2] ~= ARGV[5]",
+        "hold[1] ~= ARGV[1]",
+        ("fault_late", "F51_a_broken_hold*"),
     ),
     Mutation(
         "a renewal shortens an extension",
