@@ -1,7 +1,7 @@
 /*
  * The client: a core, a store and the threads that turn them.
  *
- * Everything below is guarded by `mutex`, but for what is atomic. Nobody waits, does I/O or runs a
+ * Everything below is guarded by `mutex`, but for what is atomic. Nobody waits for another or runs a
  * callback while holding it: see pump.c.
  */
 #ifndef HF_CLIENT_CLIENT_H

@@ -2,8 +2,8 @@
  * What a store does for the core: the small table of functions that every store fills in.
  *
  * The core hands down operations and takes them back completed; a store never calls upward. All
- * functions run under the client's mutex, none blocks, and `submit` never completes an operation
- * before it returns. Where a store has to do I/O it lets go of the mutex meanwhile (`flush`,
+ * functions run under the client's mutex, none blocks, and `submit` never hands an operation
+ * back. Where a store has to do I/O it lets go of the mutex meanwhile (`flush`,
  * `ready`); it is then up to the store that no two threads do the same I/O.
  *
  * Numbers: every ask carries a number that grows per client. A store guarantees that what it does for

@@ -85,6 +85,9 @@ struct cf {
 int cf_setup(void **state);
 int cf_teardown(void **state);
 
+/* The store under test has all of these. */
+bool cf_has(int needs);
+
 /* Zeroed memory that is freed when the case has ended and its threads too. */
 void *cf_new(cf *f, size_t size);
 

@@ -87,6 +87,10 @@ enum { CASES_MAX = 256 };
 static struct CMUnitTest tests[CASES_MAX];
 static const store *under_test;
 
+bool cf_has(int needs) {
+    return !(needs & ~under_test->has);
+}
+
 static void run_case(void **state) {
     cf *f = *state;
     f->test->run(f);

@@ -324,7 +324,19 @@ static const hf__store_table table = {
     .shut = shut,
 };
 
+/* A child is another process: it begins with no spaces, whatever its parent was in the middle of. */
+static void in_child(void) {
+    pthread_mutex_init(&spaces_mutex, NULL);
+    spaces = NULL;
+}
+
+static void watch_forks(void) {
+    pthread_atfork(NULL, NULL, in_child);
+}
+
 hf__store *hf__memory_new(const char *name, const char *prefix, const hf__identity *identity) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, watch_forks);
     memory *m = calloc(1, sizeof *m);
     if (!m) return NULL;
     m->store = (hf__store){.table = &table, .link = 1, .up = true};
