@@ -15,6 +15,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -86,7 +87,7 @@ int cf_setup(void **state);
 int cf_teardown(void **state);
 
 /* The store under test has all of these. */
-bool cf_has(int needs);
+bool cf_has(unsigned needs);
 
 /* Zeroed memory that is freed when the case has ended and its threads too. */
 void *cf_new(cf *f, size_t size);

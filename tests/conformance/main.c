@@ -87,7 +87,7 @@ enum { CASES_MAX = 256 };
 static struct CMUnitTest tests[CASES_MAX];
 static const store *under_test;
 
-bool cf_has(int needs) {
+bool cf_has(unsigned needs) {
     return !(needs & ~under_test->has);
 }
 
