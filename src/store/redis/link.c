@@ -391,9 +391,8 @@ void hf__link_flush(hf__link *l, pthread_mutex_t *mutex) {
 
 /* ---- The table's side ---- */
 
-/* A unix socket wakes its reader also when the peer has read: there, polling is cheaper. */
 bool hf__link_wait(hf__link *l, pthread_mutex_t *mutex) {
-    if (l->state != HF__LINK_UP || l->url->scheme == HF__SCHEME_REDIS_UNIX) return false;
+    if (l->state != HF__LINK_UP) return false;
     if (l->reading || l->want_write || !l->session.in_flight) return false;
     read_some(l, mutex, 0);
     return true;
