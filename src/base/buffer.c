@@ -43,8 +43,3 @@ void hf__buffer_cut(hf__buffer *b, size_t length) {
     b->length = length;
     b->failed = false;
 }
-
-void hf__buffer_consume(hf__buffer *b, size_t length) {
-    b->length -= length;
-    if (b->length) memmove(b->data, b->data + length, b->length);
-}

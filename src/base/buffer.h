@@ -25,7 +25,4 @@ char *hf__buffer_room(hf__buffer *b, size_t length);
 /* Back to an earlier length, and usable again. */
 void hf__buffer_cut(hf__buffer *b, size_t length);
 
-/* Drop the first bytes. */
-void hf__buffer_consume(hf__buffer *b, size_t length);
-
 #endif

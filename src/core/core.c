@@ -71,10 +71,6 @@ static hf__entry *find_or_make(hf__core *core, const char *name, size_t length) 
 
 /* ---- Acquiring ---- */
 
-static bool same_owner(hf__owner a, hf__owner b) {
-    return a.id == b.id && a.logical == b.logical;
-}
-
 /* A wait that never entered the queue. */
 static void refuse(hf__core *core, hf__wait *w, hf_result result, char *detail) {
     core->stats.refused++;
@@ -91,10 +87,7 @@ static void reenter(hf__core *core, hf__wait *w, hf__own *own) {
                hf__line("this owner has entered the lock %d times, which is the most allowed",
                         HF_COUNT_MAX));
     } else {
-        hf__hold_attach(w->hold, own);
-        hf__own_unref(w->own);
-        w->own = NULL;
-        core->stats.reentered++;
+        hf__own_join(own, w);
         hf__call_finish(core, &w->call, HF_OK, NULL);
     }
 }
@@ -123,7 +116,7 @@ void hf__core_acquire(hf__core *core, hf__wait *w, const char *name, size_t leng
     }
     hf__entry_expire(e, now);
     hf__own *own = e->own;
-    if (own && same_owner(own->owner, w->owner)) {
+    if (own && hf__owner_same(own->owner, w->owner)) {
         reenter(core, w, own);
     } else if (w->once && (own || e->head)) {
         refuse(core, w, HF_BUSY,

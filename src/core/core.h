@@ -207,6 +207,8 @@ void hf__entry_trouble(hf__entry *entry, char *detail, hf__time now);
 void hf__entry_trouble_over(hf__entry *entry);
 void hf__wait_give_up(hf__wait *wait, hf_result why, hf__time now);
 void hf__wait_finish(hf__wait *wait, hf_result result, char *detail);
+/* A re-entry: the wait's handle becomes one more of this ownership. */
+void hf__own_join(hf__own *own, hf__wait *wait);
 void hf__call_push(hf__call **list, hf__call *call);
 void hf__call_unlink(hf__call **list, hf__call *call); /* nothing if it is not there */
 void hf__call_finish(hf__core *core, hf__call *call, hf_result result, char *detail);

@@ -142,13 +142,11 @@ static hf__time trouble_due(const hf__entry *e) {
 
 /* ---- Granting ---- */
 
-static void join(hf__wait *w, hf__own *own) {
-    hf_hold *hold = w->hold;
-    hf__hold_attach(hold, own);
+void hf__own_join(hf__own *own, hf__wait *w) {
+    hf__hold_attach(w->hold, own);
     hf__own_unref(w->own);
     w->own = NULL;
     own->entry->core->stats.reentered++;
-    hf__wait_finish(w, HF_OK, NULL);
 }
 
 /* Waits of the owner that holds now: one owner in several threads re-enters. */
@@ -156,13 +154,15 @@ static void join_others(hf__entry *e) {
     for (hf__wait *w = e->head, *next; w; w = next) {
         next = w->next;
         hf__own *own = e->own;
-        if (w->owner.id != own->owner.id || w->owner.logical != own->owner.logical) continue;
+        if (!hf__owner_same(w->owner, own->owner)) continue;
         if ((w->flags | own->flags) & HF_NOT_REENTRANT)
             hf__wait_finish(w, HF_DEADLOCK,
                             hf__line("this owner was granted the lock meanwhile, and "
                                      "HF_NOT_REENTRANT forbids taking it again"));
-        else if (own->count < HF_COUNT_MAX)
-            join(w, own);
+        else if (own->count < HF_COUNT_MAX) {
+            hf__own_join(own, w);
+            hf__wait_finish(w, HF_OK, NULL);
+        }
     }
 }
 

@@ -55,6 +55,10 @@ typedef struct hf__owner {
     bool logical; /* the user's number, not a thread's */
 } hf__owner;
 
+static inline bool hf__owner_same(hf__owner a, hf__owner b) {
+    return a.id == b.id && a.logical == b.logical;
+}
+
 /* "t3" for a thread, "o7" for a logical owner. */
 #define HF__OWNER_TEXT 24
 

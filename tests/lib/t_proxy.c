@@ -56,7 +56,7 @@ struct flow {
     struct chunk *first, *last;
     size_t queued;
     int64_t next_write_us;
-    bool blocked;        /* the destination takes no more for now */
+    bool blocked;        /* the destination takes no more at the moment */
     enum end source_end; /* what has become of the source */
     bool done;           /* and the destination has been told */
 };

@@ -30,7 +30,7 @@ void t_proxy_cut(t_proxy *proxy);
 /* Let nobody connect: the port is closed. The connections there are stay. */
 void t_proxy_refuse(t_proxy *proxy, bool on);
 
-/* Forward so many milliseconds late; at most so many bytes at a time (0: any); not for now. */
+/* Forward so many milliseconds late; at most so many bytes at a time (0: any); hold back until told. */
 void t_proxy_delay(t_proxy *proxy, t_dir dir, int64_t ms);
 void t_proxy_slice(t_proxy *proxy, t_dir dir, size_t bytes);
 void t_proxy_withhold(t_proxy *proxy, t_dir dir, bool on);
