@@ -16,29 +16,35 @@
 
 enum {
     ON_MEMORY = 1 << HF__SCHEME_MEMORY,
+    ON_FILE = 1 << HF__SCHEME_FILE,
     ON_TLS = 1 << HF__SCHEME_REDIS_TLS,
     ON_REDIS = 1 << HF__SCHEME_REDIS | 1 << HF__SCHEME_REDIS_UNIX | ON_TLS,
-    ON_ALL = ON_MEMORY | ON_REDIS
+    ON_ALL = ON_MEMORY | ON_FILE | ON_REDIS
 };
 
 static const struct {
     const char *prefix;
     hf__scheme scheme;
 } schemes[] = {
-    {"redis://", HF__SCHEME_REDIS},
-    {"rediss://", HF__SCHEME_REDIS_TLS},
-    {"redis+unix://", HF__SCHEME_REDIS_UNIX},
+    {"redis://", HF__SCHEME_REDIS},           {"rediss://", HF__SCHEME_REDIS_TLS},
+    {"redis+unix://", HF__SCHEME_REDIS_UNIX}, {"file:", HF__SCHEME_FILE},
     {"memory:", HF__SCHEME_MEMORY},
 };
 
-typedef enum option_type { DURATION, TEXT, NUMBER, NONE } option_type; /* NONE: that word */
+enum { TLS_VERIFY, NETWORK };
+
+static const struct {
+    const char *word, *otherwise; /* what leaving it out means */
+} words[] = {[TLS_VERIFY] = {"none", "verify"}, [NETWORK] = {"allow", "refuse"}};
+
+typedef enum option_type { DURATION, TEXT, NUMBER, WORD } option_type; /* WORD: only that one */
 
 static const struct option {
     const char *name;
     int on;
     option_type type;
     size_t offset;
-    int64_t max;
+    int64_t max; /* of a WORD: which, of `words` */
 } options[] = {
     {"prefix", ON_ALL, TEXT, offsetof(hf__url, prefix), HF__PREFIX_MAX},
     {"lease", ON_ALL, DURATION, offsetof(hf__url, lease_ms), HF_LEASE_MAX_MS},
@@ -52,7 +58,9 @@ static const struct option {
     {"tls_ca", ON_TLS, TEXT, offsetof(hf__url, tls_ca), HF__URL_MAX},
     {"tls_cert", ON_TLS, TEXT, offsetof(hf__url, tls_cert), HF__URL_MAX},
     {"tls_key", ON_TLS, TEXT, offsetof(hf__url, tls_key), HF__URL_MAX},
-    {"tls_verify", ON_TLS, NONE, offsetof(hf__url, tls_verify_none), 0},
+    {"tls_verify", ON_TLS, WORD, offsetof(hf__url, tls_verify_none), TLS_VERIFY},
+    {"keep", ON_FILE, DURATION, offsetof(hf__url, keep_ms), HF_LEASE_MAX_MS},
+    {"network", ON_FILE, WORD, offsetof(hf__url, network_allowed), NETWORK},
 };
 
 /* ---- Small pieces ---- */
@@ -145,17 +153,17 @@ static hf_result set_duration(hf__url *url, const struct option *option, const c
     return HF_OK;
 }
 
-static hf_result set_none(hf__url *url, const struct option *option, const char *value) {
-    if (strcmp(value, "none") != 0)
-        return hf__fail(HF_INVALID, "%s in the URL can only be none; leave it out to verify",
-                        option->name);
+static hf_result set_word(hf__url *url, const struct option *option, const char *value) {
+    if (strcmp(value, words[option->max].word) != 0)
+        return hf__fail(HF_INVALID, "%s in the URL can only be %s; leave it out to %s",
+                        option->name, words[option->max].word, words[option->max].otherwise);
     *(bool *)((char *)url + option->offset) = true;
     return HF_OK;
 }
 
 static hf_result set_option(hf__url *url, const struct option *option, char **value) {
     if (option->type == DURATION) return set_duration(url, option, *value);
-    if (option->type == NONE) return set_none(url, option, *value);
+    if (option->type == WORD) return set_word(url, option, *value);
     if (option->type == NUMBER) {
         if (*(int32_t *)((char *)url + option->offset))
             return hf__fail(HF_INVALID, "the URL says twice which %s it means", option->name);
@@ -272,11 +280,21 @@ static hf_result parse_unix(hf__url *url, char *text) {
     return r ? r : decode("path", slash, strlen(slash), &url->path);
 }
 
+/* Empty: the default directory. Both file:/dir and file:///dir are in use for the same. */
+static hf_result parse_file(hf__url *url, const char *text) {
+    if (!strncmp(text, "//", 2)) text += 2;
+    if (*text && *text != '/')
+        return hf__fail(HF_INVALID, "a directory's URL has three slashes: file:///path/to/dir; "
+                                    "file: alone is the default directory");
+    return *text ? decode("path", text, strlen(text), &url->path) : HF_OK;
+}
+
 static hf_result parse_body(hf__url *url, char *text) {
     switch (url->scheme) {
     case HF__SCHEME_REDIS:
     case HF__SCHEME_REDIS_TLS: return parse_redis(url, text);
     case HF__SCHEME_REDIS_UNIX: return parse_unix(url, text);
+    case HF__SCHEME_FILE: return parse_file(url, text);
     case HF__SCHEME_MEMORY: return decode("space", text, strlen(text), &url->path);
     }
     return HF_INVALID;
@@ -316,10 +334,10 @@ static hf_result unknown_scheme(const char *text) {
     size_t length = strcspn(text, ":/?@");
     if (strncmp(text + length, "://", 3) != 0) /* localhost:6379, redis:host, a bare name */
         return hf__fail(HF_INVALID, "a store is named by a URL: redis://HOST:PORT, rediss://HOST, "
-                                    "redis+unix:///PATH or memory:");
+                                    "redis+unix:///PATH, file: or memory:");
     return hf__fail(HF_UNSUPPORTED,
                     "the scheme '%.*s:' is not one of this build; it has redis://, rediss://, "
-                    "redis+unix:// and memory:",
+                    "redis+unix://, file: and memory:",
                     (int)(length > 32 ? 32 : length), text);
 }
 

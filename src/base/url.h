@@ -17,6 +17,7 @@
 
 typedef enum hf__scheme {
     HF__SCHEME_MEMORY,
+    HF__SCHEME_FILE,
     HF__SCHEME_REDIS,
     HF__SCHEME_REDIS_TLS,
     HF__SCHEME_REDIS_UNIX
@@ -27,13 +28,13 @@ typedef struct hf__url {
     hf__scheme scheme;
     char *user, *password; /* decoded */
     char *host;            /* redis; default localhost */
-    char *path;            /* redis+unix: the socket; memory: the space */
+    char *path;            /* redis+unix: the socket; memory: the space; file: the directory */
     char *prefix;          /* default hf */
     char *label, *password_file;
     char *tls_ca, *tls_cert, *tls_key;
     int32_t port, db;
-    bool tls_verify_none;
-    int64_t lease_ms, connect_timeout_ms, command_timeout_ms, outage_ms; /* 0: not given */
+    bool tls_verify_none, network_allowed;
+    int64_t lease_ms, connect_timeout_ms, command_timeout_ms, outage_ms, keep_ms; /* 0: not given */
 } hf__url;
 
 /* HF_OK, HF_INVALID, HF_UNSUPPORTED (a scheme this build lacks) or HF_NOMEM, with the detail set.

@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "client/options.h"
+#include "store/file/file.h"
 #include "store/memory/memory.h"
 #include "store/redis/redis.h"
 
@@ -128,11 +129,12 @@ static void merge(hf_client *c, const hf_client_options *o) {
 static hf_result make_store(hf_client *c, const hf_client_options *o) {
     hf__identity who = {0};
     identify(&who, c->url.label ? c->url.label : o->label);
+    if (c->url.scheme == HF__SCHEME_FILE) return hf__file_new(&c->url, &who, &c->log, &c->store);
     if (c->url.scheme == HF__SCHEME_MEMORY)
         c->store = hf__memory_new(c->url.path, c->url.prefix, &who);
     else
         c->store = hf__redis_new(&c->url, &who, &c->log);
-    return c->store ? HF_OK : HF_NOMEM;
+    return c->store ? HF_OK : hf__fail(HF_NOMEM, "out of memory");
 }
 
 static hf_client *client_new(const hf_client_options *o) {
@@ -187,7 +189,7 @@ static hf_result open_client(hf_client *c, const char *url, const hf_client_opti
     merge(c, o);
     r = hf__lease_check(c, c->url.lease_ms);
     if (!r) r = make_store(c, o);
-    if (r) return r == HF_NOMEM ? hf__fail(r, "out of memory") : r;
+    if (r) return r;
     hf__core_config config = {.lease_ms = c->url.lease_ms,
                               .command_timeout_ms = c->url.command_timeout_ms,
                               .outage_ms = c->url.outage_ms};

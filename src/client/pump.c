@@ -79,10 +79,18 @@ static void tell_of_connection(hf_client *c) {
         hf__calls_finish(&c->core, &c->ups, store->down_result, store->down_detail);
 }
 
+static void hear(hf_client *c, hf__time now) {
+    size_t length;
+    if (!c->store->table->heard_of) return;
+    for (const char *name; (name = c->store->table->heard_of(c->store, &length));)
+        hf__core_heard_of(&c->core, name, length, now);
+}
+
 static void settle(hf_client *c, hf__time now, const hf__waker *self) {
     hf__core_tick(&c->core, now);
     c->store->table->tick(c->store, now);
     hf__core_link(&c->core, now);
+    hear(c, now);
     for (hf__op *op; (op = c->store->table->completed(c->store));)
         if (!hf__look_complete(&c->core, op)) hf__core_complete(&c->core, op, now);
     if (c->ups) tell_of_connection(c);

@@ -233,8 +233,8 @@ void hf__core_complete(hf__core *core, hf__op *op, hf__time now) {
     hf__entry_complete(entry_of(op, op), now);
 }
 
-/* After a reconnect nothing is known: look at every hold at once, and ask for every wait. */
-static void relink(hf__entry *e, hf__time now) {
+/* What was known may no longer be so: look at a hold at once, and ask for a wait. */
+static void look_again(hf__entry *e, hf__time now) {
     e->next_try = 0;
     if (e->own) e->own->check = true;
     hf__entry_step(e, now);
@@ -247,10 +247,15 @@ void hf__core_link(hf__core *core, hf__time now) {
     for (hf__mapped *m = hf__map_next(&core->entries, NULL), *next; m; m = next) {
         next = hf__map_next(&core->entries, m);
         if (link)
-            relink(entry_of(m, mapped), now);
+            look_again(entry_of(m, mapped), now);
         else
             hf__entry_step(entry_of(m, mapped), now);
     }
+}
+
+void hf__core_heard_of(hf__core *core, const char *name, size_t length, hf__time now) {
+    hf__mapped *m = hf__map_find(&core->entries, name, length);
+    if (m) look_again(entry_of(m, mapped), now);
 }
 
 void hf__core_tick(hf__core *core, hf__time now) {

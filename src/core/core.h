@@ -99,8 +99,9 @@ typedef struct hf__wait {
     uint64_t number; /* 0: has not asked yet */
     int64_t lease_ms, max_hold_ms;
     uint32_t flags;
-    bool once;  /* wait_ms 0 */
-    bool maybe; /* an ask of this number may have taken effect unanswered */
+    bool once;             /* wait_ms 0 */
+    bool maybe;            /* an ask of this number may have taken effect unanswered */
+    hf__time placed_until; /* it stands in the store's line, until then at most; 0: it does not */
     hf__time began, until;
     hf__own *own;
     hf_hold *hold; /* in: prepared; the user's once call.result is HF_OK */
@@ -193,6 +194,9 @@ void hf__core_complete(hf__core *core, hf__op *op, hf__time now);
 
 /* The store's connection may have come or gone: look, and act. */
 void hf__core_link(hf__core *core, hf__time now);
+
+/* The store has heard of a name. */
+void hf__core_heard_of(hf__core *core, const char *name, size_t length, hf__time now);
 
 void hf__core_tick(hf__core *core, hf__time now);
 hf__time hf__core_due(const hf__core *core);

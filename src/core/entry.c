@@ -44,7 +44,7 @@ void hf__entry_trouble_over(hf__entry *e) {
 /* ---- Ghosts ---- */
 
 void hf__entry_haunt(hf__entry *e, uint64_t number, hf__time until) {
-    if (!number) return;
+    if (!number || !until) return;
     if (!e->ghost) e->ghost_maybe = false;
     if (number > e->ghost) e->ghost = number;
     e->ghost_until = hf__later(e->ghost_until, until);
@@ -80,6 +80,7 @@ void hf__wait_finish(hf__wait *w, hf_result result, char *detail) {
     /* An ask of its number that is late somewhere must find that it is no longer wanted. */
     if (result != HF_OK && w->number && e->late_until)
         hf__entry_haunt(e, w->number, hf__lease_lapse(e->late_until, w->lease_ms));
+    if (result != HF_OK) hf__entry_haunt(e, w->number, w->placed_until); /* it leaves the line */
     if (e->asker == w) e->asker = NULL;
     hf__call_finish(e->core, &w->call, result, detail);
 }
@@ -257,7 +258,12 @@ static void asked(hf__entry *e, hf__time now) {
     } else if (op->result == HF_BUSY) {
         e->told = true;
         e->next_try = now + hf__jitter(&e->core->rand, op->retry_ms * HF__MS);
-        if (!w) return;
+        hf__time placed_until = op->placed ? hf__after_ms(now, HF__PLACE_MS) : 0;
+        if (!w) {
+            hf__entry_haunt(e, op->number, placed_until);
+            return;
+        }
+        w->placed_until = placed_until;
         e->op.attempt++;
         if (w->once) hf__wait_finish(w, HF_BUSY, hf__line("another holds the lock"));
     } else if (op->result == HF_TIMEOUT && !(w && w->once)) {
@@ -396,7 +402,7 @@ static void send(hf__entry *e, hf__verb verb, uint64_t number, hf__time now) {
     op->name = e->mapped.key;
     op->name_length = e->mapped.length;
     op->result = HF_OK;
-    op->maybe = false;
+    op->maybe = op->placed = false;
     op->detail = NULL;
     e->busy = true;
     e->core->store->table->submit(e->core->store, op, now);
@@ -411,6 +417,7 @@ static void send_ask(hf__entry *e, hf__time now) {
     e->asker = w;
     e->op.owner = w->owner;
     e->op.count = 1;
+    e->op.stand = !w->once;
     e->op.lease_ms = w->lease_ms;
     if (w->max_hold_ms && hf__lease_covering(w->max_hold_ms) < w->lease_ms)
         e->op.lease_ms = hf__lease_covering(w->max_hold_ms);

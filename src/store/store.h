@@ -10,10 +10,12 @@
  * a number touches no hold of a higher number, so that bytes which arrive late do no harm:
  *
  *   ASK      grant the name to (client, number) if it is free, or if this number has it already;
- *            a lower number of the same client is replaced.
+ *            a lower number of the same client is replaced. With `stand`, a store that keeps a line
+ *            of waiters gives it a place there, or that of a lower number of the client: `placed`.
  *   RENEW    if (client, number) holds under `token`: the re-entry count is `count`, and it lasts at least `lease_ms`
  *            from now (0: leave as is). Else HF_LOST. Never re-creates.
- *   RELEASE  (client, any number up to `number`) holds no more. HF_LOST if it did not hold.
+ *   RELEASE  (client, any number up to `number`) holds no more, and stands in no line. HF_LOST if it
+ *            did not hold.
  *   INSPECT  who holds the name.        WHO      the registration of a client.
  *   BREAK    end the hold with `token`, or any with 0, but not after `not_after`. HF_NOT_HELD if there is none such; `token` then
  *            says which holds, 0 for none.
@@ -101,6 +103,7 @@ typedef struct hf__op {
         token; /* ASK: the highest seen; the grant is above it. BREAK: see above. Answer: the token */
     int64_t lease_ms;
     uint32_t count;
+    bool stand;         /* ASK: take a place in line if it is not free */
     uint32_t attempt;   /* ASK: how often this number was told HF_BUSY; stores may ask less often */
     hf__time not_after; /* ASK: must not take effect later than this; HF__NEVER: no limit */
     hf__time
@@ -113,10 +116,13 @@ typedef struct hf__op {
     uint64_t link;     /* the connection it was last sent on; 0: none */
     uint32_t late;     /* the store's: how often it came too late */
     hf_result result;
-    bool maybe; /* it failed, and may have taken effect all the same */
+    bool maybe;  /* it failed, and may have taken effect all the same */
+    bool placed; /* HF_BUSY: it stands in line, for HF__PLACE_MS at most unless it asks again */
     int64_t retry_ms;
     char *detail; /* on the heap, the taker's to free; may be NULL */
 } hf__op;
+
+#define HF__PLACE_MS 60000
 
 typedef struct hf__store hf__store;
 
@@ -129,6 +135,10 @@ typedef struct hf__store_table {
 
     /* The next completed operation, or NULL. */
     hf__op *(*completed)(hf__store *store);
+
+    /* A name of which something was heard: worth asking again at once, for who waits and who holds.
+       NULL: none. Its memory is the store's, until the next call. May be left out. */
+    const char *(*heard_of)(hf__store *store, size_t *length);
 
     /* Timeouts, reconnection, upkeep; and when to be called again. */
     void (*tick)(hf__store *store, hf__time now);
@@ -157,7 +167,7 @@ typedef struct hf__store_table {
     void (*shut)(hf__store *store, hf__time now);
 } hf__store_table;
 
-#define HF__STORE_FDS 2
+#define HF__STORE_FDS 3
 
 /* The head of every store. `link` counts connections made: while it stays the same, answers come in
    the order of asking; 0 is not connected. */

@@ -34,7 +34,9 @@ enum {
     CF_PROCESSES = 1, /* its locks reach across processes */
     CF_REDIS = 2,     /* it is a Redis, and its keys can be looked at */
     CF_FORK_WITH_THREADS =
-        4 /* a child forked beside threads may make its own: any build but tsan's */
+        4,            /* a child forked beside threads may make its own: any build but tsan's */
+    CF_LINE = 8,      /* it keeps a line of waiters: order of arrival among clients */
+    CF_OWN_CLOCK = 16 /* leases are kept by the holder: one that is stopped keeps its lock */
 };
 
 typedef struct cf cf;

@@ -6,6 +6,9 @@
  */
 #include "conformance.h"
 
+#include <dirent.h>
+#include <unistd.h>
+
 #include "cf_redis.h"
 
 /* ---- Stores ---------------------------------------------------------------------------------- */
@@ -52,8 +55,26 @@ static void start_redis_unix(void) {
     start_redis_at(t_redis_unix_url);
 }
 
+/* A directory of its own, taken away at the end by a process that has nothing else to do with it. */
+static char directory[] = "/tmp/hf-conformance-XXXXXX";
+
+static void start_file(void) {
+    if (!mkdtemp(directory)) abort();
+    snprintf(url, sizeof url, "file://%s", directory);
+    snprintf(other_url, sizeof other_url, "%s?prefix=other", url);
+}
+
+static void remove_directory(void) {
+    DIR *dir = opendir(directory);
+    for (struct dirent *entry; dir && (entry = readdir(dir));)
+        if (entry->d_name[0] != '.') unlinkat(dirfd(dir), entry->d_name, 0);
+    if (dir) closedir(dir);
+    rmdir(directory);
+}
+
 static const store stores[] = {
     {"memory", 0, start_memory},
+    {"file", CF_PROCESSES | CF_LINE | CF_OWN_CLOCK, start_file},
     {"redis", CF_PROCESSES | CF_REDIS, start_redis},
     {"redis-unix", CF_PROCESSES | CF_REDIS, start_redis_unix},
 };
@@ -118,13 +139,14 @@ static int start_store(void **state) {
 static int stop_store(void **state) {
     (void)state;
     t_redis_free(redis);
+    remove_directory();
     return 0;
 }
 
 int main(int argc, char **argv) {
     under_test = argc > 1 ? find_store(argv[1]) : NULL;
     if (!under_test) {
-        fprintf(stderr, "usage: conformance memory|redis|redis-unix [PATTERN]\n");
+        fprintf(stderr, "usage: conformance memory|file|redis|redis-unix [PATTERN]\n");
         return 64;
     }
     setvbuf(stdout, NULL, _IOLBF, 0); /* so that the case that hangs is named */

@@ -217,8 +217,8 @@ static void reconnect_of_a_client_that_only_looks(void **state) {
 static void a_client_that_slept_since_it_was_opened_is_well(void **state) {
     bed *b = *state;
     hf_client *client = bed_open(b, t_redis_url(b->redis),
-                                 &(hf_client_options){.command_timeout_ms = t_patience(100)});
-    t_sleep_ms(t_patience(150));
+                                 &(hf_client_options){.command_timeout_ms = t_patience(1000)});
+    t_sleep_ms(t_patience(1100));
     FREE(TAKE(client));
     assert_int_equal(stats_of(client).reconnects, 0);
 }

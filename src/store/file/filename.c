@@ -1,0 +1,49 @@
+#include "store/file/filename.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static int plain(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           (c && strchr("-_:.@+=,", c));
+}
+
+/* Where it ends; NULL if it does not fit. */
+static char *encode(char *to, const char *end, const char *text, size_t length, int dots) {
+    static const char hex[] = "0123456789ABCDEF";
+    for (size_t i = 0; i < length; i++) {
+        unsigned char c = (unsigned char)text[i];
+        if (end - to < 4) return NULL;
+        if (plain(text[i]) && (dots || c != '.')) {
+            *to++ = text[i];
+        } else {
+            *to++ = '%';
+            *to++ = hex[c >> 4];
+            *to++ = hex[c & 15];
+        }
+    }
+    return to;
+}
+
+/* FNV-1a. Names that collide are told apart by what stands in the file, and refused. */
+static uint64_t hash(uint64_t basis, const char *text, size_t length) {
+    for (size_t i = 0; i < length; i++)
+        basis = (basis ^ (unsigned char)text[i]) * UINT64_C(0x100000001b3);
+    return basis;
+}
+
+void hf__filename(char out[HF__FILENAME_MAX + 1], const char *key, size_t length) {
+    size_t prefix = strlen(key), start = strlen(HF__LOCK_START);
+    const char *end = out + HF__FILENAME_MAX;
+    memcpy(out, HF__LOCK_START, start);
+    char *at = encode(out + start, end, key, prefix, 0); /* the first dot ends it */
+    if (at) *at++ = '.';
+    if (at) at = encode(at, end, key + prefix + 1, length - prefix - 1, 1);
+    if (at)
+        *at = '\0';
+    else
+        (void)snprintf(out, HF__FILENAME_MAX + 1, HF__LOCK_START "%%%016" PRIx64 "%016" PRIx64,
+                       hash(UINT64_C(0xcbf29ce484222325), key, length),
+                       hash(UINT64_C(0x9e3779b97f4a7c15), key, length));
+}

@@ -1,0 +1,332 @@
+#include "store/file/lock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "store/file/kept.h"
+#include "store/file/ranges.h"
+
+#define LOOK_AGAIN_MS 1000    /* a waiter asks now and then, though it will be woken */
+#define SOON_MS       2       /* what is in the way will be gone in a moment */
+#define UNWATCHED_MS  50      /* nobody tells us of a death */
+#define STALLED       HF__SEC /* for how long the first in line may leave a free lock lying */
+#define TRIES         64      /* against files that are removed while we open them */
+
+/* ---- The file ---- */
+
+static hf_result system_trouble(const hf__lock *l, const char *what, int error, char **detail) {
+    *detail = hf__line("cannot %s %s/%s: %s", what, l->file.path, l->file.name, strerror(error));
+    switch (error) {
+    case EMFILE:
+    case ENFILE:
+    case ENOLCK:
+    case ENOMEM: return HF_NOMEM;
+    case EIO: return HF_UNREACHABLE;
+    default: return HF_REFUSED;
+    }
+}
+
+static hf_result open_file(hf__lock *l, char **detail) {
+    hf_result why;
+    hf__head head;
+    int fd = hf__lockfile_open(&l->file, true, &why, detail);
+    if (fd < 0 && why == HF_NOT_HELD) {
+        *detail = hf__line("the directory %s is gone; open the store again", l->file.path);
+        return HF_REFUSED;
+    }
+    if (fd < 0) return why;
+    struct stat st;
+    fd = hf__kept_add(fd);
+    if (fd < 0 || fstat(fd, &st) != 0) {
+        int error = errno;
+        hf__kept_close(fd);
+        return system_trouble(l, "open", error, detail);
+    }
+    why = hf__lockfile_read(&l->file, fd, l->mapped.key, l->mapped.length, &head, detail);
+    if (why) {
+        hf__kept_close(fd);
+        return why;
+    }
+    l->fd = fd;
+    l->device = st.st_dev;
+    l->inode = st.st_ino;
+    return HF_OK;
+}
+
+static void close_file(hf__lock *l) {
+    hf__kept_close(l->fd);
+    l->fd = -1;
+}
+
+/* ---- Giving up ---- */
+
+static void unwatch(hf__lock *l) {
+    hf__peers_unwatch(l->ahead);
+    l->ahead = NULL;
+}
+
+static void wake_first(const hf__lock *l, hf__peers *peers, int64_t from) {
+    hf__place first = hf__ticket_first(l->fd, from);
+    if (first.ticket >= 0 && first.id) hf__peers_wake(peers, first.id, l->inode);
+}
+
+static void let_go(hf__lock *l, hf__peers *peers) {
+    l->held = 0;
+    hf__hold_drop(l->fd, peers->id);
+    wake_first(l, peers, 0);
+}
+
+/* The next in line no longer waits behind us, and has to see behind whom. */
+static void leave(hf__lock *l, hf__peers *peers) {
+    l->standing = 0;
+    unwatch(l);
+    hf__ticket_drop(l->fd, peers->id, l->ticket);
+    wake_first(l, peers, l->ticket);
+}
+
+void hf__lock_close(hf__lock *l, hf__peers *peers) {
+    if (l->standing) leave(l, peers);
+    if (l->held) let_go(l, peers);
+    close_file(l);
+}
+
+/* ---- Entering ---- */
+
+static uint64_t next_token(uint64_t last, uint64_t seen, int64_t unix_us) {
+    uint64_t token = (last > seen ? last : seen) + 1;
+    return unix_us > 0 && token < (uint64_t)unix_us ? (uint64_t)unix_us : token;
+}
+
+static int64_t unix_us(void) {
+    struct timespec ts;
+    clock_gettime(CLOCK_REALTIME, &ts);
+    return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
+}
+
+static void fill_record(hf__record *r, const hf__op *op, uint64_t last, hf__time now) {
+    int64_t us = unix_us();
+    r->token = next_token(last, op->token, us);
+    r->number = op->number;
+    r->until = now + op->lease_ms * HF__MS;
+    r->since_unix_ms = us / 1000;
+    r->owner = op->owner.id;
+    r->logical = op->owner.logical;
+    r->count = op->count;
+}
+
+/* The hold's range is ours: see what the file says, and write ourselves into it. */
+static hf_result enter(hf__lock *l, hf__peers *peers, const hf__record *self, hf__op *op,
+                       hf__time now) {
+    hf__head head;
+    hf_result r = hf__lockfile_read(&l->file, l->fd, NULL, 0, &head, &op->detail);
+    int error = 0;
+    if (!r && !head.version) error = hf__lockfile_begin(l->fd, l->mapped.key, l->mapped.length);
+    if (!r && !error && head.version && !hf__record_whole(&head.record)) {
+        op->detail = hf__line("%s/%s was damaged; when no program uses this lock, remove the file",
+                              l->file.path, l->file.name);
+        r = HF_PROTOCOL;
+    }
+    if (!r && !error) {
+        l->record = *self;
+        l->record.id = peers->id;
+        fill_record(&l->record, op, head.record.token, now);
+        error = hf__lockfile_record(l->fd, &l->record);
+    }
+    if (error) r = system_trouble(l, "write", error, &op->detail);
+    if (r) {
+        let_go(l, peers);
+        return r;
+    }
+    l->held = op->number;
+    op->token = l->record.token;
+    return HF_OK;
+}
+
+/* ---- Waiting ---- */
+
+static hf_result busy(hf__op *op, int64_t retry_ms, bool placed) {
+    op->retry_ms = retry_ms;
+    op->placed = placed;
+    return HF_BUSY;
+}
+
+/* Who stands before us; the holder if nobody does. 0: nobody at all. HF__REMOVING: see ranges.h. */
+static int64_t one_ahead(const hf__lock *l) {
+    hf__place before = hf__ticket_before(l->fd, l->ticket);
+    if (before.ticket < 0) return hf__hold_holder(l->fd);
+    return before.id ? before.id : HF__REMOVING;
+}
+
+/* Be told when the one ahead dies; HF_OK if it is dead or gone already. */
+static hf_result watch_ahead(hf__lock *l, hf__peers *peers, hf__op *op) {
+    int64_t id = one_ahead(l);
+    if (!id) return HF_OK;
+    if (id == HF__REMOVING) return busy(op, SOON_MS, true);
+    if (l->ahead && l->ahead->id == (uint32_t)id && l->ahead->life >= 0)
+        return busy(op, LOOK_AGAIN_MS, true);
+    unwatch(l);
+    int error = hf__peers_watch(peers, (uint32_t)id, &l->ahead);
+    if (error == ESRCH) return busy(op, SOON_MS, true); /* the kernel is still tidying up */
+    return busy(op, error ? UNWATCHED_MS : LOOK_AGAIN_MS, true);
+}
+
+/* The lock is free and the first in line has left it lying for long: it is stopped, and whoever
+   looks may go past it. */
+static bool may_pass(hf__lock *l, hf__place first, hf__time now) {
+    bool idle = hf__hold_holder(l->fd) == 0;
+    if (idle && l->stalled_since && l->stalled_ticket == first.ticket)
+        return now - l->stalled_since >= STALLED;
+    l->stalled_since = idle ? now : 0;
+    l->stalled_ticket = first.ticket;
+    return false;
+}
+
+static bool our_turn(hf__lock *l, hf__time now) {
+    hf__place first = hf__ticket_first(l->fd, 0);
+    if (first.ticket < 0 || first.ticket > l->ticket) return true;
+    return first.id && may_pass(l, first, now);
+}
+
+/* HF_OK: the hold's range is ours. */
+static hf_result wait_in_line(hf__lock *l, hf__peers *peers, hf__op *op, hf__time now) {
+    l->standing = op->number;
+    for (int i = 0; i < TRIES; i++) {
+        if (our_turn(l, now)) {
+            int error = hf__hold_take(l->fd, peers->id);
+            if (!error) {
+                l->standing = 0;
+                unwatch(l);
+                hf__ticket_drop(l->fd, peers->id, l->ticket);
+                return HF_OK;
+            }
+            if (error != EAGAIN) {
+                leave(l, peers);
+                return system_trouble(l, "lock", error, &op->detail);
+            }
+        }
+        hf_result r = watch_ahead(l, peers, op);
+        if (r) return r;
+    }
+    return busy(op, SOON_MS, true);
+}
+
+static hf_result stand(hf__lock *l, hf__peers *peers, hf__op *op, hf__time now) {
+    int error = hf__peers_join(peers, true);
+    if (error) return system_trouble(l, "wait for", error, &op->detail);
+    error = hf__ticket_take(l->fd, peers->id, &l->ticket);
+    if (error == EAGAIN) return busy(op, SOON_MS, false);
+    if (error) return system_trouble(l, "wait for", error, &op->detail);
+    l->stalled_since = 0;
+    return wait_in_line(l, peers, op, now);
+}
+
+/* HF_OK: the hold's range is ours. */
+static hf_result take(hf__lock *l, hf__peers *peers, hf__op *op, hf__time now) {
+    if (l->standing) return wait_in_line(l, peers, op, now);
+    int error = hf__peers_join(peers, false);
+    if (error) return system_trouble(l, "take", error, &op->detail);
+    if (hf__ticket_first(l->fd, 0).ticket < 0) {
+        error = hf__hold_take(l->fd, peers->id);
+        if (!error) return HF_OK;
+        if (error != EAGAIN) return system_trouble(l, "lock", error, &op->detail);
+    }
+    return op->stand ? stand(l, peers, op, now) : busy(op, LOOK_AGAIN_MS, false);
+}
+
+/* A file that is being removed, or was: begin again with the one that has the name now. */
+static bool removed(const hf__lock *l) {
+    return hf__hold_holder(l->fd) == HF__REMOVING;
+}
+
+hf_result hf__lock_ask(hf__lock *l, hf__peers *peers, const hf__record *self, hf__op *op,
+                       hf__time now) {
+    if (now > op->not_after) return HF_TIMEOUT;
+    if (l->held == op->number) {
+        op->token = l->record.token;
+        return HF_OK;
+    }
+    if (l->held) let_go(l, peers); /* an older number of ours, which nobody wants any more */
+    for (int i = 0; i < TRIES; i++) {
+        hf_result r = l->fd < 0 ? open_file(l, &op->detail) : HF_OK;
+        if (!r) r = take(l, peers, op, now);
+        if (r == HF_BUSY && !op->placed && removed(l)) {
+            sched_yield();
+            close_file(l);
+            continue;
+        }
+        if (r) return r;
+        if (hf__lockfile_current(&l->file, l->device, l->inode))
+            return enter(l, peers, self, op, now);
+        let_go(l, peers); /* whoever waits on a file that is gone has to see it too */
+        close_file(l);
+    }
+    op->detail = hf__line("%s/%s is being removed again and again", l->file.path, l->file.name);
+    return HF_UNREACHABLE;
+}
+
+/* ---- Holding ---- */
+
+hf_result hf__lock_renew(hf__lock *l, hf__peers *peers, hf__op *op, hf__time now) {
+    hf__head head;
+    if (!l->held || l->held != op->number) return HF_LOST;
+    hf_result r = hf__lockfile_read(&l->file, l->fd, NULL, 0, &head, &op->detail);
+    if (r == HF_UNREACHABLE) return r;
+    bool ours = !r && head.record.token == l->record.token && head.broken != l->record.token;
+    if (!ours || !hf__lockfile_current(&l->file, l->device, l->inode)) {
+        free(op->detail);
+        op->detail = NULL;
+        let_go(l, peers);
+        return HF_LOST;
+    }
+    l->record.count = op->count;
+    if (op->lease_ms) l->record.until = hf__later(l->record.until, now + op->lease_ms * HF__MS);
+    int error = hf__lockfile_record(l->fd, &l->record);
+    return error == EIO ? system_trouble(l, "write", error, &op->detail) : HF_OK;
+}
+
+hf_result hf__lock_release(hf__lock *l, hf__peers *peers, const hf__op *op) {
+    if (l->standing && l->standing <= op->number) leave(l, peers);
+    if (!l->held || l->held > op->number) return HF_LOST;
+    let_go(l, peers);
+    return HF_OK;
+}
+
+/* ---- Looking ---- */
+
+/* The record belongs to the holder once it names it; it is written right after the hold is taken. */
+static hf_result read_holder(const hf__lockfile *file, int fd, hf__head *head, char **detail) {
+    for (int i = 0; i < TRIES; i++) {
+        int64_t holder = hf__hold_holder(fd);
+        if (!holder || holder == HF__REMOVING) return HF_NOT_HELD;
+        hf_result r = hf__lockfile_read(file, fd, NULL, 0, head, detail);
+        if (r) return r;
+        if (hf__record_whole(&head->record) && head->record.id == holder) return HF_OK;
+        sched_yield();
+    }
+    head->record = (hf__record){.count = 1};
+    return HF_OK;
+}
+
+hf_result hf__lock_look(const hf__lockfile *file, const char *key, size_t length, int *out,
+                        ino_t *inode, hf__head *head, char **detail) {
+    hf_result r;
+    struct stat st;
+    int fd = hf__lockfile_open(file, false, &r, detail);
+    if (fd < 0) return r;
+    r = hf__lockfile_read(file, fd, key, length, head, detail);
+    if (!r) r = read_holder(file, fd, head, detail);
+    if (!r && fstat(fd, &st) != 0) r = HF_NOT_HELD;
+    if (r || !out) {
+        close(fd);
+        return r;
+    }
+    *inode = st.st_ino;
+    *out = fd;
+    return HF_OK;
+}

@@ -1,0 +1,149 @@
+#include "store/file/lockfile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+
+#define VERSION 1
+#define KEY_AT  512
+
+static const char magic[8] = {'h', 'o', 'l', 'd', 'f', 'a', 's', 't'};
+
+_Static_assert(sizeof(hf__head) <= KEY_AT, "the head ends before the key");
+_Static_assert(offsetof(hf__head, record) == 64, "the record stands where the format says");
+_Static_assert(offsetof(hf__head, broken) == 24, "the mark stands where the format says");
+_Static_assert(sizeof(hf__record) % 8 == 0, "the sum goes over whole words");
+
+/* ---- The record ---- */
+
+static uint64_t sum_of(const hf__record *record) {
+    uint64_t words[sizeof *record / 8], sum = 0x9e3779b97f4a7c15;
+    memcpy(words, record, sizeof words);
+    for (size_t i = 0; i < sizeof words / 8 - 1; i++) sum = (sum ^ words[i]) * 0x100000001b3;
+    return sum;
+}
+
+bool hf__record_whole(const hf__record *record) {
+    return record->sum == sum_of(record);
+}
+
+/* ---- Writing ---- */
+
+static int write_at(int fd, const void *bytes, size_t length, off_t offset) {
+    ssize_t n;
+    do n = pwrite(fd, bytes, length, offset);
+    while (n < 0 && errno == EINTR);
+    return n < 0 ? errno : n == (ssize_t)length ? 0 : ENOSPC;
+}
+
+int hf__lockfile_record(int fd, hf__record *record) {
+    record->sum = sum_of(record);
+    return write_at(fd, record, sizeof *record, offsetof(hf__head, record));
+}
+
+int hf__lockfile_break(int fd, uint64_t token) {
+    return write_at(fd, &token, sizeof token, offsetof(hf__head, broken));
+}
+
+int hf__lockfile_begin(int fd, const char *key, size_t length) {
+    char page[KEY_AT + HF__KEY_MAX] = {0};
+    hf__head head = {.version = VERSION, .key_length = (uint32_t)length};
+    memcpy(head.magic, magic, sizeof magic);
+    head.record.sum = sum_of(&head.record);
+    memcpy(page, &head, sizeof head);
+    memcpy(page + KEY_AT, key, length);
+    return write_at(fd, page, KEY_AT + length, 0);
+}
+
+/* ---- Reading ---- */
+
+static hf_result damaged(const hf__lockfile *file, const char *what, char **detail) {
+    *detail = hf__line("%s/%s %s; when no program uses this lock, remove the file", file->path,
+                       file->name, what);
+    return HF_PROTOCOL;
+}
+
+static hf_result check_head(const hf__lockfile *file, const hf__head *head, char **detail) {
+    if (memcmp(head->magic, magic, sizeof magic) != 0)
+        return damaged(file, "is no lock file of Holdfast, or was damaged", detail);
+    if (head->version > VERSION) {
+        *detail = hf__line("%s/%s was written by a newer version of Holdfast (format %u, this one "
+                           "knows %d); update this program",
+                           file->path, file->name, head->version, VERSION);
+        return HF_PROTOCOL;
+    }
+    if (head->version != VERSION || head->key_length > HF__KEY_MAX)
+        return damaged(file, "was damaged", detail);
+    return HF_OK;
+}
+
+static hf_result check_key(const hf__lockfile *file, const hf__head *head, const char *found,
+                           const char *key, size_t length, char **detail) {
+    if (head->key_length == length && !memcmp(found, key, length)) return HF_OK;
+    *detail = hf__line("%s/%s is the file of another lock whose name falls together with this one; "
+                       "choose another name",
+                       file->path, file->name);
+    return HF_PROTOCOL;
+}
+
+hf_result hf__lockfile_read(const hf__lockfile *file, int fd, const char *key, size_t length,
+                            hf__head *head, char **detail) {
+    char page[KEY_AT + HF__KEY_MAX];
+    ssize_t n = pread(fd, page, key ? sizeof page : sizeof *head, 0);
+    if (n < 0) {
+        *detail = hf__line("cannot read %s/%s: %s", file->path, file->name, strerror(errno));
+        return HF_UNREACHABLE;
+    }
+    *head = (hf__head){0};
+    if (n == 0) return HF_OK;
+    if (n < (ssize_t)sizeof *head) return damaged(file, "was cut short", detail);
+    memcpy(head, page, sizeof *head);
+    hf_result r = check_head(file, head, detail);
+    if (r || !key) return r;
+    if (n < (ssize_t)(KEY_AT + head->key_length)) return damaged(file, "was cut short", detail);
+    return check_key(file, head, page + KEY_AT, key, length, detail);
+}
+
+/* ---- Opening ---- */
+
+static hf_result open_failed(const hf__lockfile *file, int error, char **detail) {
+    if (error == ENOENT) return HF_NOT_HELD;
+    *detail = hf__line("cannot open %s/%s: %s", file->path, file->name, strerror(error));
+    switch (error) {
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM: return HF_NOMEM;
+    case EIO: return HF_UNREACHABLE;
+    default: return HF_REFUSED;
+    }
+}
+
+static hf_result check_file(const hf__lockfile *file, int fd, char **detail) {
+    struct stat st;
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() && !(st.st_mode & 022))
+        return HF_OK;
+    *detail = hf__line("%s/%s is not a file that only this user may write; remove it", file->path,
+                       file->name);
+    return HF_REFUSED;
+}
+
+int hf__lockfile_open(const hf__lockfile *file, bool make, hf_result *why, char **detail) {
+    int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | (make ? O_CREAT : 0);
+    int fd = openat(file->directory, file->name, flags, 0600);
+    *why = fd < 0 ? open_failed(file, errno, detail) : check_file(file, fd, detail);
+    if (fd >= 0 && *why) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+bool hf__lockfile_current(const hf__lockfile *file, dev_t device, ino_t inode) {
+    struct stat st;
+    return fstatat(file->directory, file->name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+           st.st_ino == inode && st.st_dev == device;
+}

@@ -1,0 +1,75 @@
+/*
+ * What stands in a lock's file: which lock it is, the last token, who holds it. The kernel's ranges say
+ * whether it is held and by whom (ranges.h); the file only says more about it. It is written by who holds
+ * the lock, in single writes within one page, which a kill cannot cut in two. An empty file is a new one.
+ *
+ *   0     magic, version, length of the key      written once
+ *   24    broken: the token of a hold that an operator wants ended     written by anybody
+ *   64    the record: the last hold
+ *   512   the key: prefix, NUL, name              written once
+ */
+#ifndef HF_STORE_FILE_LOCKFILE_H
+#define HF_STORE_FILE_LOCKFILE_H
+
+#include <sys/types.h>
+
+#include "store/file/filename.h"
+#include "store/store.h"
+
+#define HF__PROGRAM_TEXT 64
+#define HF__LABEL_TEXT   (HF__LABEL_MAX + 4)
+
+/* The last hold. Its token is the last token of the lock. */
+typedef struct hf__record {
+    uint64_t token, number;
+    hf__time until; /* CLOCK_BOOTTIME: all who read it are on this machine */
+    int64_t since_unix_ms;
+    uint64_t owner;
+    uint32_t logical, count;
+    uint32_t id; /* of the client: as in ranges.h */
+    int32_t pid;
+    char client[HF__UUID_LENGTH + 4];
+    char program[HF__PROGRAM_TEXT], label[HF__LABEL_TEXT];
+    uint64_t sum; /* over the rest: a record that is being written reads as none */
+} hf__record;
+
+typedef struct hf__head {
+    char magic[8];
+    uint32_t version, key_length;
+    uint64_t spare, broken;
+    char more[32];
+    hf__record record;
+} hf__head;
+
+/* Which file, for messages and for opening. */
+typedef struct hf__lockfile {
+    int directory;
+    const char *path; /* of the directory */
+    char name[HF__FILENAME_MAX + 1];
+} hf__lockfile;
+
+/* Open, and make it if `make`. -1: the result and a line on the heap are set; HF_NOT_HELD: there is
+   none. */
+int hf__lockfile_open(const hf__lockfile *file, bool make, hf_result *why, char **detail);
+
+/* The open file is the one that has the name now. */
+bool hf__lockfile_current(const hf__lockfile *file, dev_t device, ino_t inode);
+
+/* Read the head, and with `key` also see that it is of this key. HF_OK with a zero head when the file is
+   new; HF_PROTOCOL when it is no lock file, or one of another lock or of a newer version. */
+hf_result hf__lockfile_read(const hf__lockfile *file, int fd, const char *key, size_t length,
+                            hf__head *head, char **detail);
+
+/* Write everything of a new file, but for the record. 0 or errno. */
+int hf__lockfile_begin(int fd, const char *key, size_t length);
+
+/* Write the record, summed. 0 or errno. */
+int hf__lockfile_record(int fd, hf__record *record);
+
+/* Mark a token as broken. 0 or errno. */
+int hf__lockfile_break(int fd, uint64_t token);
+
+/* The record is whole: not one that is being written. */
+bool hf__record_whole(const hf__record *record);
+
+#endif

@@ -1,0 +1,235 @@
+#include "store/file/peers.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/rand.h"
+#include "store/file/kept.h"
+
+#define IDLE_MAX 32 /* peers kept open though nobody waits behind them: likely to come again */
+#define TRIES    16
+
+void hf__peers_init(hf__peers *p, int directory, uint64_t *polls) {
+    *p = (hf__peers){.directory = directory, .life = -1, .wake = -1, .watch = -1, .polls = polls};
+}
+
+static void name_of(char out[HF__PEER_NAME], const char *start, uint32_t id) {
+    (void)snprintf(out, HF__PEER_NAME, "%s%08x", start, id);
+}
+
+static int open_fifo(const hf__peers *p, const char *start, uint32_t id, int how) {
+    char name[HF__PEER_NAME];
+    name_of(name, start, id);
+    return hf__kept_add(
+        openat(p->directory, name, how | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY));
+}
+
+/* ---- Ourselves ---- */
+
+static void remove_fifo(const hf__peers *p, const char *start, uint32_t id) {
+    char name[HF__PEER_NAME];
+    name_of(name, start, id);
+    unlinkat(p->directory, name, 0);
+}
+
+static int make_fifo(const hf__peers *p, const char *start, uint32_t id, int *fd) {
+    char name[HF__PEER_NAME];
+    name_of(name, start, id);
+    if (mkfifoat(p->directory, name, 0600) != 0) return errno;
+    *fd = open_fifo(p, start, id, O_RDWR);
+    int error = *fd < 0 ? errno : 0;
+    if (error) remove_fifo(p, start, id);
+    return error;
+}
+
+/* Locked and still there: a sweep may have taken it for a dead one's before it was locked. */
+static bool claim(int fd) {
+    struct flock range = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    struct stat st;
+    return fcntl(fd, F_OFD_SETLK, &range) == 0 && fstat(fd, &st) == 0 && st.st_nlink;
+}
+
+static int make_life(hf__peers *p) {
+    int error = EEXIST;
+    for (int i = 0; i < TRIES && (error == EEXIST || error == EAGAIN); i++) {
+        uint32_t id = (uint32_t)hf__rand_seed();
+        if (!id) continue;
+        error = make_fifo(p, HF__LIFE_START, id, &p->life);
+        if (error) continue;
+        if (claim(p->life)) {
+            p->id = id;
+            ++*p->polls;
+            return 0;
+        }
+        hf__kept_close(p->life);
+        p->life = -1;
+        error = EAGAIN;
+    }
+    return error;
+}
+
+int hf__peers_join(hf__peers *p, bool waits) {
+    int error = p->id ? 0 : make_life(p);
+    if (error || !waits || p->wake >= 0) return error;
+    if (p->watch < 0) p->watch = hf__kept_add(epoll_create1(EPOLL_CLOEXEC));
+    if (p->watch < 0) return errno;
+    remove_fifo(p, HF__WAKE_START, p->id); /* of somebody dead who had our id */
+    error = make_fifo(p, HF__WAKE_START, p->id, &p->wake);
+    if (!error) ++*p->polls;
+    return error;
+}
+
+/* Closing alone would not do: a helper process may have a copy, and epoll goes on while one is open. */
+static void close_life(const hf__peers *p, hf__peer *peer) {
+    if (peer->life >= 0) epoll_ctl(p->watch, EPOLL_CTL_DEL, peer->life, NULL);
+    hf__kept_close(peer->life);
+    peer->life = -1;
+}
+
+static void drop(hf__peers *p, hf__peer *peer) {
+    hf__peer **link = &p->list;
+    while (*link != peer) link = &(*link)->next;
+    *link = peer->next;
+    close_life(p, peer);
+    hf__kept_close(peer->wake);
+    free(peer);
+}
+
+void hf__peers_fini(hf__peers *p, bool forked) {
+    while (p->list && !forked) drop(p, p->list);
+    for (hf__peer *peer; (peer = p->list);) {
+        p->list = peer->next;
+        free(peer);
+    }
+    if (forked) return;
+    if (p->wake >= 0) remove_fifo(p, HF__WAKE_START, p->id);
+    if (p->id) remove_fifo(p, HF__LIFE_START, p->id);
+    hf__kept_close(p->wake);
+    hf__kept_close(p->watch);
+    hf__kept_close(p->life);
+}
+
+/* ---- Others ---- */
+
+/* The list is short; what is not in use makes room for what is. */
+static void trim(hf__peers *p) {
+    hf__peer *oldest = NULL;
+    unsigned idle = 0;
+    for (hf__peer *it = p->list; it; it = it->next) {
+        if (it->watchers) continue;
+        oldest = it;
+        idle++;
+    }
+    if (idle > IDLE_MAX) drop(p, oldest);
+}
+
+static hf__peer *find(hf__peers *p, uint32_t id) {
+    for (hf__peer **link = &p->list; *link; link = &(*link)->next) {
+        hf__peer *it = *link;
+        if (it->id != id) continue;
+        *link = it->next;
+        it->next = p->list;
+        return p->list = it;
+    }
+    hf__peer *made = malloc(sizeof *made);
+    if (!made) return NULL;
+    *made = (hf__peer){.next = p->list, .id = id, .life = -1, .wake = -1};
+    p->list = made;
+    trim(p);
+    return made;
+}
+
+/* Who opens after the death gets no hang-up. But the lock goes before the hang-up comes: so who still
+   sees it locked after opening will be told. */
+static bool lives(int life) {
+    struct flock range = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    return fcntl(life, F_OFD_GETLK, &range) == 0 && range.l_type != F_UNLCK;
+}
+
+static int open_life(hf__peers *p, hf__peer *peer) {
+    int fd = open_fifo(p, HF__LIFE_START, peer->id, O_RDONLY);
+    if (fd < 0) return errno == ENOENT ? ESRCH : errno;
+    struct epoll_event event = {.data.u64 = peer->id}; /* hang-ups are always told of */
+    int error = epoll_ctl(p->watch, EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : errno;
+    peer->life = fd;
+    if (!error && !lives(fd)) error = ESRCH;
+    if (error) close_life(p, peer);
+    return error;
+}
+
+int hf__peers_watch(hf__peers *p, uint32_t id, hf__peer **out) {
+    hf__peer *peer = find(p, id);
+    if (!peer) return ENOMEM;
+    int error = peer->life < 0 ? open_life(p, peer) : lives(peer->life) ? 0 : ESRCH;
+    if (!error) {
+        peer->watchers++;
+        *out = peer;
+    } else if (!peer->watchers) {
+        drop(p, peer);
+    }
+    return error;
+}
+
+void hf__peers_unwatch(hf__peer *peer) {
+    if (peer) peer->watchers--;
+}
+
+static void tell(int fd, ino_t lock) {
+    uint64_t message = lock;
+    /* A full FIFO is that of a client which does not read: it will ask by itself when it does. */
+    if (fd >= 0 && write(fd, &message, sizeof message) < 0) return;
+}
+
+/* Opened for reading too: a FIFO that nobody reads would be answered by SIGPIPE. */
+void hf__peers_wake(hf__peers *p, uint32_t id, ino_t lock) {
+    hf__peer *peer = find(p, id);
+    if (!peer) return;
+    if (peer->wake < 0) peer->wake = open_fifo(p, HF__WAKE_START, id, O_RDWR);
+    tell(peer->wake, lock);
+    if (peer->wake < 0 && !peer->watchers) drop(p, peer);
+}
+
+/* For a moment only: as long as we have it open for writing, its death would not be seen. */
+void hf__peers_order(hf__peers *p, uint32_t id, ino_t lock) {
+    int fd = open_fifo(p, HF__LIFE_START, id, O_RDWR);
+    tell(fd, lock);
+    hf__kept_close(fd);
+}
+
+/* ---- What comes in ---- */
+
+int hf__peers_pollset(const hf__peers *p, struct pollfd *fds, bool reading) {
+    int count = 0;
+    if (p->life >= 0) fds[count++] = (struct pollfd){.fd = p->life, .events = POLLIN};
+    if (!reading || p->wake < 0) return count;
+    fds[count++] = (struct pollfd){.fd = p->wake, .events = POLLIN};
+    fds[count++] = (struct pollfd){.fd = p->watch, .events = POLLIN};
+    return count;
+}
+
+bool hf__peers_message(hf__peers *p, int fd, ino_t *lock) {
+    uint64_t message;
+    if (fd < 0 || (fd != p->life && fd != p->wake)) return false;
+    if (read(fd, &message, sizeof message) != (ssize_t)sizeof message) return false;
+    *lock = (ino_t)message;
+    return true;
+}
+
+bool hf__peers_death(hf__peers *p, uint32_t *id) {
+    struct epoll_event event;
+    if (p->watch < 0 || epoll_wait(p->watch, &event, 1, 0) != 1) return false;
+    *id = (uint32_t)event.data.u64;
+    for (hf__peer *it = p->list; it; it = it->next) {
+        if (it->id != *id) continue;
+        close_life(p, it);
+        if (!it->watchers) drop(p, it);
+        return true;
+    }
+    return true;
+}

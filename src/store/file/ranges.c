@@ -1,0 +1,115 @@
+#include "store/file/ranges.h"
+
+#include <errno.h>
+#include <fcntl.h>
+
+#define TICKETS_MAX \
+    (INT64_C(1) << 30) /* a busy lock counts up to here, and starts again when idle */
+
+static int64_t offset_of(int64_t ticket) {
+    return (ticket + 1) << 32;
+}
+
+static int set(int fd, short type, int64_t start, int64_t length) {
+    struct flock range = {.l_type = type, .l_whence = SEEK_SET, .l_start = start, .l_len = length};
+    return fcntl(fd, F_OFD_SETLK, &range) == 0 ? 0 : errno == EACCES ? EAGAIN : errno;
+}
+
+/* A range of another open file that overlaps this one. l_type F_UNLCK: there is none. */
+static struct flock find(int fd, int64_t start, int64_t length) {
+    struct flock range = {
+        .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = start, .l_len = length};
+    if (fcntl(fd, F_OFD_GETLK, &range) != 0) range.l_type = F_UNLCK;
+    return range;
+}
+
+static hf__place place_of(struct flock range) {
+    if (range.l_type == F_UNLCK) return (hf__place){.ticket = -1};
+    if (range.l_start < offset_of(0)) return (hf__place){.ticket = 0};
+    return (hf__place){.ticket = (range.l_start >> 32) - 1, .id = (uint32_t)range.l_len};
+}
+
+/* ---- The hold ---- */
+
+int hf__hold_take(int fd, uint32_t id) {
+    return set(fd, F_WRLCK, 0, id);
+}
+
+void hf__hold_drop(int fd, uint32_t id) {
+    (void)set(fd, F_UNLCK, 0, id);
+}
+
+int64_t hf__hold_holder(int fd) {
+    struct flock range = find(fd, 0, 1);
+    if (range.l_type == F_UNLCK) return 0;
+    return range.l_len ? range.l_len : HF__REMOVING;
+}
+
+/* ---- The line ---- */
+
+/* Any ticket from `from` on and below `until`; -1 as `until`: without end. */
+static hf__place any(int fd, int64_t from, int64_t until) {
+    if (until == from) return (hf__place){.ticket = -1};
+    return place_of(find(fd, offset_of(from), until < 0 ? 0 : offset_of(until) - offset_of(from)));
+}
+
+hf__place hf__ticket_first(int fd, int64_t from) {
+    hf__place found = any(fd, from, -1);
+    while (found.ticket > from && found.id) {
+        hf__place lower = any(fd, from, found.ticket);
+        if (lower.ticket < 0) break;
+        found = lower;
+    }
+    return found;
+}
+
+/* The highest in [low.ticket, high), where `low` is known to be there: in few steps, however many
+   wait, by halving what is left. */
+static hf__place highest(int fd, hf__place low, int64_t high) {
+    while (low.id && low.ticket + 1 < high) {
+        int64_t middle = low.ticket + 1 + (high - low.ticket - 1) / 2;
+        hf__place found = any(fd, middle, high);
+        if (found.ticket >= 0)
+            low = found;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+hf__place hf__ticket_before(int fd, int64_t until) {
+    hf__place found = any(fd, 0, until);
+    return found.ticket < 0 ? found : highest(fd, found, until);
+}
+
+/* The last of all: in growing steps until there is none, and then back. */
+static hf__place last(int fd) {
+    hf__place low = any(fd, 0, -1);
+    for (int64_t step = 1; low.ticket >= 0 && low.id; step *= 2) {
+        hf__place found = any(fd, low.ticket + step, -1);
+        if (found.ticket < 0) return highest(fd, low, low.ticket + step);
+        low = found;
+    }
+    return low;
+}
+
+int hf__ticket_take(int fd, uint32_t id, int64_t *ticket) {
+    hf__place end = last(fd);
+    if (end.ticket >= 0 && !end.id) return EAGAIN;
+    int error = EAGAIN;
+    /* Who is refused a ticket comes behind the one who got it. */
+    for (int64_t t = end.ticket + 1; error == EAGAIN && t < TICKETS_MAX; t++) {
+        error = set(fd, F_WRLCK, offset_of(t), id);
+        *ticket = t;
+        if (error == EAGAIN && hf__hold_holder(fd) == HF__REMOVING) return EAGAIN;
+    }
+    return error == EAGAIN ? ENOLCK : error;
+}
+
+void hf__ticket_drop(int fd, uint32_t id, int64_t ticket) {
+    (void)set(fd, F_UNLCK, offset_of(ticket), id);
+}
+
+bool hf__ranges_take(int fd) {
+    return set(fd, F_WRLCK, 0, 0) == 0;
+}

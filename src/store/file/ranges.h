@@ -1,0 +1,44 @@
+/*
+ * The kernel keeps the line. Who holds a lock and who waits for it are ranges of its file that are
+ * locked (as open file description locks), so that the death of a process takes it out of both at
+ * once, in any state, and there is nothing to repair.
+ *
+ *   [0, id)                         the hold
+ *   [(t + 1) << 32, … + id)         ticket t: a place in line; lower tickets are served first
+ *
+ * All ranges of a kind begin at the same offset, so two of them exclude each other; and since the
+ * kernel tells where a conflicting range ends, its length says who has it: the client's id.
+ *
+ * A file whose ranges are locked from 0 to the end is being removed.
+ */
+#ifndef HF_STORE_FILE_RANGES_H
+#define HF_STORE_FILE_RANGES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct hf__place {
+    int64_t ticket; /* -1: none */
+    uint32_t id;    /* of the client that has it; 0: the file is being removed */
+} hf__place;
+
+/* 0 or errno; EAGAIN: another has it. */
+int hf__hold_take(int fd, uint32_t id);
+void hf__hold_drop(int fd, uint32_t id);
+
+/* Who holds it, seen from this open file: 0 nobody, errno negative. UINT32_MAX + 1: being removed. */
+#define HF__REMOVING (INT64_C(1) << 32)
+int64_t hf__hold_holder(int fd);
+
+/* Take the place behind all others. 0 or errno; ENOLCK also when tickets have run out. */
+int hf__ticket_take(int fd, uint32_t id, int64_t *ticket);
+void hf__ticket_drop(int fd, uint32_t id, int64_t ticket);
+
+/* Of the others: the first at or behind `from`; the last before `until`. */
+hf__place hf__ticket_first(int fd, int64_t from);
+hf__place hf__ticket_before(int fd, int64_t until);
+
+/* Everything at once, for removing the file: nobody holds it and nobody waits. */
+bool hf__ranges_take(int fd);
+
+#endif

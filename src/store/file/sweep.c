@@ -1,0 +1,102 @@
+#include "store/file/sweep.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "store/file/lockfile.h"
+#include "store/file/peers.h"
+#include "store/file/ranges.h"
+
+#define STAMP       "swept"
+#define ENTRIES_MAX 10000 /* looked at in one sweep: closing a client must not take long */
+#define NEWBORN_MS  60000 /* a FIFO this young may be that of a client which is about to lock it */
+
+static int64_t ms_of(struct timespec ts) {
+    return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+static int64_t now_ms(void) {
+    struct timespec ts;
+    clock_gettime(CLOCK_REALTIME, &ts);
+    return ms_of(ts);
+}
+
+/* The stamp's age says when the last sweep was; who touches it does the next. A clock that was set
+   back makes it look young for long, so what lies in the future counts as old. */
+static bool due(int directory, int64_t keep_ms) {
+    struct stat st;
+    bool there = fstatat(directory, STAMP, &st, AT_SYMLINK_NOFOLLOW) == 0;
+    if (there && !S_ISREG(st.st_mode)) return false;
+    int64_t age = there ? now_ms() - ms_of(st.st_mtim) : 0;
+    if (there && age >= 0 && age < keep_ms / 4) return false;
+    int fd =
+        openat(directory, STAMP, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+    bool touched = fd >= 0 && futimens(fd, NULL) == 0;
+    if (fd >= 0) close(fd);
+    return touched && there; /* in a new directory there is nothing to sweep */
+}
+
+/* Unlinked while all of its ranges are ours: nobody holds it, nobody waits, and whoever has it open
+   sees, once he gets a range, that the name is no longer that of his file. */
+static void sweep_lock(int directory, const char *name, int64_t keep_ms) {
+    hf__head head;
+    struct stat st;
+    int fd = openat(directory, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0) return;
+    hf__lockfile file = {.directory = directory};
+    hf__text_copy(file.name, sizeof file.name, name);
+    bool old = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && now_ms() - ms_of(st.st_mtim) > keep_ms;
+    if (old && hf__ranges_take(fd) && hf__lockfile_current(&file, st.st_dev, st.st_ino)) {
+        /* The next token of a new file comes from the clock: the last one has to be behind it. */
+        ssize_t n = pread(fd, &head, sizeof head, 0);
+        bool past = n < (ssize_t)sizeof head || (int64_t)(head.record.token / 1000) < now_ms();
+        if (past && fstat(fd, &st) == 0 && now_ms() - ms_of(st.st_mtim) > keep_ms)
+            unlinkat(directory, name, 0);
+    }
+    close(fd);
+}
+
+static void sweep_life(int directory, const char *name) {
+    struct stat st;
+    int fd = openat(directory, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0) return;
+    bool old =
+        fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode) && now_ms() - ms_of(st.st_ctim) > NEWBORN_MS;
+    if (old && hf__ranges_take(fd)) unlinkat(directory, name, 0);
+    close(fd);
+}
+
+static void sweep_wake(int directory, const char *name) {
+    struct stat st;
+    char life[HF__PEER_NAME] = HF__LIFE_START;
+    hf__text_copy(life + strlen(HF__LIFE_START), sizeof life - strlen(HF__LIFE_START),
+                  name + strlen(HF__WAKE_START));
+    bool orphan = fstatat(directory, life, &st, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT;
+    if (orphan && fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISFIFO(st.st_mode) &&
+        now_ms() - ms_of(st.st_ctim) > NEWBORN_MS)
+        unlinkat(directory, name, 0);
+}
+
+static bool starts(const char *name, const char *with) {
+    return !strncmp(name, with, strlen(with));
+}
+
+void hf__sweep(int directory, int64_t keep_ms) {
+    if (!due(directory, keep_ms)) return;
+    int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    if (!dir && fd >= 0) close(fd);
+    struct dirent *entry;
+    for (int i = 0; dir && i < ENTRIES_MAX && (entry = readdir(dir)); i++) {
+        if (starts(entry->d_name, HF__LOCK_START)) sweep_lock(directory, entry->d_name, keep_ms);
+        if (starts(entry->d_name, HF__LIFE_START)) sweep_life(directory, entry->d_name);
+        if (starts(entry->d_name, HF__WAKE_START)) sweep_wake(directory, entry->d_name);
+    }
+    if (dir) closedir(dir);
+}
