@@ -54,6 +54,7 @@ static hf_result open_file(hf__lock *l, char **detail) {
         return why;
     }
     l->fd = fd;
+    l->blank = !head.version;
     l->device = st.st_dev;
     l->inode = st.st_ino;
     return HF_OK;
@@ -120,18 +121,33 @@ static void fill_record(hf__record *r, const hf__op *op, uint64_t last, hf__time
     r->count = op->count;
 }
 
-/* The hold's range is ours: see what the file says, and write ourselves into it. */
+/* Others stood in line before us: the hold is theirs. When there is no line any more, say so, and look
+   again: who joins takes his ticket first and writes then, so that one of us sees the other. */
+static bool barged(hf__lock *l, const hf__head *head) {
+    if (l->served) return false;
+    l->wary = (head->line || !head->version) && hf__ticket_first(l->fd, 0).ticket >= 0;
+    if (!head->line || l->wary) return l->wary;
+    (void)hf__lockfile_line(l->fd, false);
+    if (hf__ticket_first(l->fd, 0).ticket >= 0) (void)hf__lockfile_line(l->fd, true);
+    return false;
+}
+
+static hf_result damaged(const hf__lock *l, char **detail) {
+    *detail = hf__line("%s/%s was damaged; when no program uses this lock, remove the file",
+                       l->file.path, l->file.name);
+    return HF_PROTOCOL;
+}
+
+/* The hold's range is ours: see what the file says, and write ourselves into it. HF_BUSY: it is not
+   our turn. */
 static hf_result enter(hf__lock *l, hf__peers *peers, const hf__record *self, hf__op *op,
                        hf__time now) {
     hf__head head;
     hf_result r = hf__lockfile_read(&l->file, l->fd, NULL, 0, &head, &op->detail);
     int error = 0;
+    if (!r && barged(l, &head)) r = HF_BUSY;
     if (!r && !head.version) error = hf__lockfile_begin(l->fd, l->mapped.key, l->mapped.length);
-    if (!r && !error && head.version && !hf__record_whole(&head.record)) {
-        op->detail = hf__line("%s/%s was damaged; when no program uses this lock, remove the file",
-                              l->file.path, l->file.name);
-        r = HF_PROTOCOL;
-    }
+    if (!r && head.version && !hf__record_whole(&head.record)) r = damaged(l, &op->detail);
     if (!r && !error) {
         l->record = *self;
         l->record.id = peers->id;
@@ -201,6 +217,7 @@ static hf_result wait_in_line(hf__lock *l, hf__peers *peers, hf__op *op, hf__tim
             int error = hf__hold_take(l->fd, peers->id);
             if (!error) {
                 l->standing = 0;
+                l->served = true;
                 unwatch(l);
                 hf__ticket_drop(l->fd, peers->id, l->ticket);
                 return HF_OK;
@@ -216,6 +233,16 @@ static hf_result wait_in_line(hf__lock *l, hf__peers *peers, hf__op *op, hf__tim
     return busy(op, SOON_MS, true);
 }
 
+/* Not in a file that is new: its first holder writes it as a whole, and says so there. */
+static int say_line(hf__lock *l) {
+    hf__head head;
+    char *detail = NULL;
+    if (l->blank && hf__lockfile_read(&l->file, l->fd, NULL, 0, &head, &detail) == HF_OK)
+        l->blank = !head.version;
+    free(detail);
+    return l->blank ? 0 : hf__lockfile_line(l->fd, true);
+}
+
 static hf_result stand(hf__lock *l, hf__peers *peers, hf__op *op, hf__time now) {
     int error = hf__peers_join(peers, true);
     if (error) return system_trouble(l, "wait for", error, &op->detail);
@@ -223,6 +250,11 @@ static hf_result stand(hf__lock *l, hf__peers *peers, hf__op *op, hf__time now) 
     if (error == EAGAIN) return busy(op, SOON_MS, false);
     if (error) return system_trouble(l, "wait for", error, &op->detail);
     l->stalled_since = 0;
+    error = say_line(l);
+    if (error) {
+        leave(l, peers);
+        return system_trouble(l, "write", error, &op->detail);
+    }
     return wait_in_line(l, peers, op, now);
 }
 
@@ -231,8 +263,9 @@ static hf_result take(hf__lock *l, hf__peers *peers, hf__op *op, hf__time now) {
     if (l->standing) return wait_in_line(l, peers, op, now);
     int error = hf__peers_join(peers, false);
     if (error) return system_trouble(l, "take", error, &op->detail);
-    if (hf__ticket_first(l->fd, 0).ticket < 0) {
+    if (!l->wary || hf__ticket_first(l->fd, 0).ticket < 0) {
         error = hf__hold_take(l->fd, peers->id);
+        l->served = false;
         if (!error) return HF_OK;
         if (error != EAGAIN) return system_trouble(l, "lock", error, &op->detail);
     }
@@ -261,10 +294,13 @@ hf_result hf__lock_ask(hf__lock *l, hf__peers *peers, const hf__record *self, hf
             continue;
         }
         if (r) return r;
-        if (hf__lockfile_current(&l->file, l->device, l->inode))
-            return enter(l, peers, self, op, now);
-        let_go(l, peers); /* whoever waits on a file that is gone has to see it too */
-        close_file(l);
+        if (hf__lockfile_current(&l->file, l->device, l->inode)) {
+            r = enter(l, peers, self, op, now);
+            if (r != HF_BUSY) return r;
+        } else {
+            let_go(l, peers); /* whoever waits on a file that is gone has to see it too */
+            close_file(l);
+        }
     }
     op->detail = hf__line("%s/%s is being removed again and again", l->file.path, l->file.name);
     return HF_UNREACHABLE;

@@ -1,9 +1,10 @@
 /*
  * One lock of the directory, as this client has it open: held, waited for, or idle.
  *
- * Taking it is: look whether others wait; take the hold's range; see that the file is still the one that
- * has the name; read the last token, write the record. Waiting is: take a ticket, and ask again when
- * woken, when the one ahead dies, and now and then.
+ * Taking it is: take the hold's range; see that the file is still the one that has the name; read whether
+ * others may stand in line, and the last token; write the record. Who finds that others stand in line
+ * gives the range back and joins them. Waiting is: take a ticket, and ask again when woken, when the
+ * one ahead dies, and now and then.
  *
  * No wake-up is lost: a waiter takes its ticket and then tries the hold; who releases drops the hold
  * and then looks for tickets. Whichever comes second sees the other.
@@ -28,6 +29,9 @@ typedef struct hf__lock {
     int64_t ticket;          /* while standing */
     hf__peer *ahead;         /* who is watched, while standing */
     hf__record record;       /* while held */
+    bool served;             /* the hold was come by in line */
+    bool wary;               /* there was a line: look for it before taking the hold */
+    bool blank;              /* the file was new when it was opened */
 
     /* Nobody holds it, and the first in line does not take it: stopped, it seems. */
     int64_t stalled_ticket;

@@ -4,6 +4,7 @@
  * the lock, in single writes within one page, which a kill cannot cut in two. An empty file is a new one.
  *
  *   0     magic, version, length of the key      written once
+ *   16    line: others may stand in line          written by who joins it; taken back by a holder
  *   24    broken: the token of a hold that an operator wants ended     written by anybody
  *   64    the record: the last hold
  *   512   the key: prefix, NUL, name              written once
@@ -36,7 +37,7 @@ typedef struct hf__record {
 typedef struct hf__head {
     char magic[8];
     uint32_t version, key_length;
-    uint64_t spare, broken;
+    uint64_t line, broken;
     char more[32];
     hf__record record;
 } hf__head;
@@ -65,6 +66,9 @@ int hf__lockfile_begin(int fd, const char *key, size_t length);
 
 /* Write the record, summed. 0 or errno. */
 int hf__lockfile_record(int fd, hf__record *record);
+
+/* Say whether there may be a line. Not in a new file, which says that there may. 0 or errno. */
+int hf__lockfile_line(int fd, bool line);
 
 /* Mark a token as broken. 0 or errno. */
 int hf__lockfile_break(int fd, uint64_t token);
