@@ -195,6 +195,7 @@ typedef struct hf_client_options {
 /*
  * Open a client on the store a URL names:
  *
+ *     file:  file:///dir     locks of this machine, in a directory; docs/FILE-STORE.md
  *     memory:                locks of this process; memory:NAME is a space of its own
  *     redis://[user[:password]@]host[:port][/db]    one Redis or Valkey; also redis://[::1]
  *     rediss://…                                    the same over TLS, verified
@@ -205,6 +206,7 @@ typedef struct hf_client_options {
  *     prefix=hf  lease=30s  connect_timeout=5s  command_timeout=5s  outage=10s  label=TEXT
  *     user=NAME  password_file=PATH  db=N
  *     tls_ca=FILE or DIRECTORY  tls_cert=FILE  tls_key=FILE  tls_verify=none
+ *     keep=24h  network=allow        (file: only)
  *
  * NULL uses $HOLDFAST_URL; without one it is HF_INVALID: a program must not believe that it
  * excludes other machines when it does not. Reserved characters in user, password and options are

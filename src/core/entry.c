@@ -370,10 +370,14 @@ static void expire_own(hf__entry *e, hf__time now) {
     hf__own_lose(own, why);
 }
 
+static hf__time forgotten_at(const hf__entry *e) {
+    return e->ghost && !e->busy && e->core->store->forgets ? e->ghost_until : HF__NEVER;
+}
+
 void hf__entry_expire(hf__entry *e, hf__time now) {
     expire_own(e, now);
     fail_troubled(e, now);
-    if (e->ghost && now >= e->ghost_until && !e->busy) {
+    if (now >= forgotten_at(e)) {
         hf__calls_finish(e->core, &e->ghost_calls, HF_UNKNOWN_OUTCOME, e->trouble);
         lay_ghost(e);
     }
@@ -491,8 +495,7 @@ static hf__time earliest(const hf__entry *e) {
     } else if (may_send && ((e->head && e->next_try < e->head->until) || e->ghost)) {
         due = hf__sooner(due, e->next_try);
     }
-    if (e->ghost && !e->busy) due = hf__sooner(due, e->ghost_until);
-    return due;
+    return hf__sooner(due, forgotten_at(e));
 }
 
 static bool idle(const hf__entry *e) {

@@ -12,8 +12,9 @@
 #include "store/file/kept.h"
 #include "store/file/ranges.h"
 
-#define LOOK_AGAIN_MS 1000    /* a waiter asks now and then, though it will be woken */
-#define SOON_MS       2       /* what is in the way will be gone in a moment */
+#define LOOK_AGAIN_MS 1000 /* a waiter asks now and then, though it will be woken */
+#define SOON_MS       2    /* what is in the way will be gone in a moment */
+#define SOON_TRIES    16
 #define UNWATCHED_MS  50      /* nobody tells us of a death */
 #define STALLED       HF__SEC /* for how long the first in line may leave a free lock lying */
 #define TRIES         64      /* against files that are removed while we open them */
@@ -187,9 +188,12 @@ static hf_result watch_ahead(hf__lock *l, hf__peers *peers, hf__op *op) {
     if (l->ahead && l->ahead->id == (uint32_t)id && l->ahead->life >= 0)
         return busy(op, LOOK_AGAIN_MS, true);
     unwatch(l);
-    int error = hf__peers_watch(peers, (uint32_t)id, &l->ahead);
-    if (error == ESRCH) return busy(op, SOON_MS, true); /* the kernel is still tidying up */
-    return busy(op, error ? UNWATCHED_MS : LOOK_AGAIN_MS, true);
+    if (hf__peers_watch(peers, (uint32_t)id, &l->ahead) == 0) {
+        l->unseen = 0;
+        return busy(op, LOOK_AGAIN_MS, true);
+    }
+    /* Most often it is dying, and the kernel still tidying up. */
+    return busy(op, l->unseen++ < SOON_TRIES ? SOON_MS : UNWATCHED_MS, true);
 }
 
 /* The lock is free and the first in line has left it lying for long: it is stopped, and whoever
@@ -250,6 +254,7 @@ static hf_result stand(hf__lock *l, hf__peers *peers, hf__op *op, hf__time now) 
     if (error == EAGAIN) return busy(op, SOON_MS, false);
     if (error) return system_trouble(l, "wait for", error, &op->detail);
     l->stalled_since = 0;
+    l->unseen = 0;
     error = say_line(l);
     if (error) {
         leave(l, peers);

@@ -28,6 +28,7 @@ typedef struct hf__lock {
     uint64_t held, standing; /* numbers; 0: not */
     int64_t ticket;          /* while standing */
     hf__peer *ahead;         /* who is watched, while standing */
+    unsigned unseen;         /* how often the one ahead could not be watched */
     hf__record record;       /* while held */
     bool served;             /* the hold was come by in line */
     bool wary;               /* there was a line: look for it before taking the hold */

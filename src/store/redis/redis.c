@@ -108,6 +108,7 @@ hf__store *hf__redis_new(const hf__url *url, const hf__identity *who, hf__log *l
     redis *r = calloc(1, sizeof *r);
     if (!r) return NULL;
     r->store.table = &table;
+    r->store.forgets = true;
     r->who = *who;
     if (hf__link_init(&r->link, url, &r->who, log)) return &r->store;
     redis_free(&r->store, false);
