@@ -286,7 +286,9 @@ static hf_result parse_file(hf__url *url, const char *text) {
     if (*text && *text != '/')
         return hf__fail(HF_INVALID, "a directory's URL has three slashes: file:///path/to/dir; "
                                     "file: alone is the default directory");
-    return *text ? decode("path", text, strlen(text), &url->path) : HF_OK;
+    size_t length = strlen(text);
+    while (length > 1 && text[length - 1] == '/') length--; /* one name for one directory */
+    return length ? decode("path", text, length, &url->path) : HF_OK;
 }
 
 static hf_result parse_body(hf__url *url, char *text) {

@@ -315,6 +315,8 @@ static void renew_lost(hf__entry *e, hf__time now) {
     hf__own *own = e->own;
     if (e->late_until > now) /* its ask may come late, and take the lock again for nobody */
         hf__entry_haunt(e, own->number, hf__lease_lapse(e->late_until, own->lease_ms));
+    if (!e->core->store->forgets) /* it waits for us to let go, now that its holder knows */
+        hf__entry_haunt(e, own->number, own->lapses_at);
     hf__own_lose(own, LOST_STORE);
 }
 

@@ -175,7 +175,7 @@ struct hf__store {
     const hf__store_table *table;
     uint64_t link;
     bool up;
-    bool forgets; /* what it holds ends by itself when its lease does */
+    bool forgets; /* what it holds ends by itself, with its lease or when RENEW says HF_LOST */
     hf_result down_result; /* why not up: of the last attempt to connect */
     char *down_detail;
     uint64_t polls;        /* changes with what pollset would say */

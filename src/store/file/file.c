@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "store/file/directory.h"
+#include "store/file/kept.h"
 #include "store/file/lock.h"
 #include "store/file/sweep.h"
 
@@ -116,9 +117,7 @@ static hf_result ask(file *f, hf__op *op, hf__time now) {
 static hf_result renew(file *f, hf__op *op, hf__time now) {
     hf__lock *l = find(f, op, false);
     if (!l) return HF_LOST;
-    hf_result r = hf__lock_renew(l, &f->peers, op, now);
-    rest(f, l);
-    return r;
+    return hf__lock_renew(l, op, now);
 }
 
 static hf_result release(file *f, hf__op *op) {
@@ -190,7 +189,7 @@ static hf_result begin_break(file *f, hf__op *op) {
     op->token = head.record.token;
     bool fits = head.record.token && (!wanted || wanted == head.record.token);
     int error = fits ? hf__lockfile_break(fd, head.record.token) : 0;
-    close(fd);
+    hf__kept_close(fd);
     if (error) {
         op->detail =
             hf__line("cannot write to the lock's file in %s: %s", f->path, strerror(error));

@@ -1,9 +1,12 @@
 #include "store/file/kept.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 /* One bit a descriptor. The mutex is held across a fork, so that the child finds it whole. */
@@ -40,18 +43,35 @@ static bool grow(size_t wanted) {
     return true;
 }
 
-int hf__kept_add(int fd) {
+static void begin(void) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    if (fd < 0) return fd;
     pthread_once(&once, watch_forks);
     pthread_mutex_lock(&mutex);
-    bool added = grow((size_t)fd / 8 + 1);
-    if (added) bits[fd / 8] |= (unsigned char)(1u << fd % 8);
+}
+
+/* Note what was opened, and let forks go on. */
+static int end(int fd) {
+    int error = errno;
+    if (fd >= 0 && grow((size_t)fd / 8 + 1)) {
+        bits[fd / 8] |= (unsigned char)(1u << fd % 8);
+    } else if (fd >= 0) {
+        close(fd);
+        fd = -1;
+        error = ENOMEM;
+    }
     pthread_mutex_unlock(&mutex);
-    if (added) return fd;
-    close(fd);
-    errno = ENOMEM;
-    return -1;
+    errno = error;
+    return fd;
+}
+
+int hf__kept_open(int directory, const char *name, int flags, mode_t mode) {
+    begin();
+    return end(openat(directory, name, flags | O_CLOEXEC, mode));
+}
+
+int hf__kept_epoll(void) {
+    begin();
+    return end(epoll_create1(EPOLL_CLOEXEC));
 }
 
 void hf__kept_close(int fd) {

@@ -1,14 +1,17 @@
 /*
  * Descriptors that no forked child may keep. A kernel's lock belongs to the open file, and after fork
  * the child has it too: if the child kept its copy, the lock would outlive the parent that took it.
+ *
+ * Each is opened and noted in one step, as far as a fork can see.
  */
 #ifndef HF_STORE_FILE_KEPT_H
 #define HF_STORE_FILE_KEPT_H
 
-#include <stdbool.h>
+#include <sys/types.h>
 
-/* From now on a child closes it. Returns it, or -1 with errno set; it is then closed. -1 passes. */
-int hf__kept_add(int fd);
+/* As openat and epoll_create1, always closed on exec; -1 with errno set. */
+int hf__kept_open(int directory, const char *name, int flags, mode_t mode);
+int hf__kept_epoll(void);
 
 /* Close it; -1 is nothing. Not in a child, where it is closed already. */
 void hf__kept_close(int fd);

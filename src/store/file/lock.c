@@ -37,19 +37,19 @@ static hf_result open_file(hf__lock *l, char **detail) {
     hf_result why;
     hf__head head;
     int fd = hf__lockfile_open(&l->file, true, &why, detail);
-    if (fd < 0 && why == HF_NOT_HELD) {
-        *detail = hf__line("the directory %s is gone; open the store again", l->file.path);
+    bool gone = fd < 0 ? why == HF_NOT_HELD : !hf__lockfile_directory_current(&l->file);
+    if (gone) {
+        hf__kept_close(fd);
+        *detail = hf__line("the directory %s is gone: removed, or moved away; open the store again",
+                           l->file.path);
         return HF_REFUSED;
     }
     if (fd < 0) return why;
     struct stat st;
-    fd = hf__kept_add(fd);
-    if (fd < 0 || fstat(fd, &st) != 0) {
-        int error = errno;
-        hf__kept_close(fd);
-        return system_trouble(l, "open", error, detail);
-    }
-    why = hf__lockfile_read(&l->file, fd, l->mapped.key, l->mapped.length, &head, detail);
+    if (fstat(fd, &st) != 0)
+        why = system_trouble(l, "open", errno, detail);
+    else
+        why = hf__lockfile_read(&l->file, fd, l->mapped.key, l->mapped.length, &head, detail);
     if (why) {
         hf__kept_close(fd);
         return why;
@@ -277,9 +277,20 @@ static hf_result take(hf__lock *l, hf__peers *peers, hf__op *op, hf__time now) {
     return op->stand ? stand(l, peers, op, now) : busy(op, LOOK_AGAIN_MS, false);
 }
 
-/* A file that is being removed, or was: begin again with the one that has the name now. */
-static bool removed(const hf__lock *l) {
-    return hf__hold_holder(l->fd) == HF__REMOVING;
+/* What was in the way is a file being removed, or is over: nobody holds it and nobody stands in line. */
+static bool worth_another_try(const hf__lock *l) {
+    int64_t holder = hf__hold_holder(l->fd);
+    if (holder == HF__REMOVING) return true;
+    return !holder && hf__ticket_first(l->fd, 0).ticket < 0;
+}
+
+/* Who removes a file has it for some microseconds, unless the processor is taken from it. */
+static void give_way(int tries) {
+    struct timespec moment = {.tv_nsec = 50000L << (tries < 8 ? 0 : (tries - 8) / 8)};
+    if (tries < 8)
+        sched_yield();
+    else
+        nanosleep(&moment, NULL);
 }
 
 hf_result hf__lock_ask(hf__lock *l, hf__peers *peers, const hf__record *self, hf__op *op,
@@ -293,8 +304,8 @@ hf_result hf__lock_ask(hf__lock *l, hf__peers *peers, const hf__record *self, hf
     for (int i = 0; i < TRIES; i++) {
         hf_result r = l->fd < 0 ? open_file(l, &op->detail) : HF_OK;
         if (!r) r = take(l, peers, op, now);
-        if (r == HF_BUSY && !op->placed && removed(l)) {
-            sched_yield();
+        if (r == HF_BUSY && !op->placed && worth_another_try(l)) {
+            give_way(i);
             close_file(l);
             continue;
         }
@@ -313,17 +324,17 @@ hf_result hf__lock_ask(hf__lock *l, hf__peers *peers, const hf__record *self, hf
 
 /* ---- Holding ---- */
 
-hf_result hf__lock_renew(hf__lock *l, hf__peers *peers, hf__op *op, hf__time now) {
+hf_result hf__lock_renew(hf__lock *l, hf__op *op, hf__time now) {
     hf__head head;
     if (!l->held || l->held != op->number) return HF_LOST;
     hf_result r = hf__lockfile_read(&l->file, l->fd, NULL, 0, &head, &op->detail);
     if (r == HF_UNREACHABLE) return r;
     bool ours = !r && head.record.token == l->record.token && head.broken != l->record.token;
-    if (!ours || !hf__lockfile_current(&l->file, l->device, l->inode)) {
+    if (!ours || !hf__lockfile_current(&l->file, l->device, l->inode) ||
+        !hf__lockfile_directory_current(&l->file)) {
         free(op->detail);
         op->detail = NULL;
-        let_go(l, peers);
-        return HF_LOST;
+        return HF_LOST; /* and let go of when its holder has been told, not before */
     }
     l->record.count = op->count;
     if (op->lease_ms) l->record.until = hf__later(l->record.until, now + op->lease_ms * HF__MS);
@@ -364,7 +375,7 @@ hf_result hf__lock_look(const hf__lockfile *file, const char *key, size_t length
     if (!r) r = read_holder(file, fd, head, detail);
     if (!r && fstat(fd, &st) != 0) r = HF_NOT_HELD;
     if (r || !out) {
-        close(fd);
+        hf__kept_close(fd);
         return r;
     }
     *inode = st.st_ino;

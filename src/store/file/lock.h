@@ -42,7 +42,7 @@ typedef struct hf__lock {
 /* The verbs, as store.h has them. `self` is who we are, for the record. */
 hf_result hf__lock_ask(hf__lock *lock, hf__peers *peers, const hf__record *self, hf__op *op,
                        hf__time now);
-hf_result hf__lock_renew(hf__lock *lock, hf__peers *peers, hf__op *op, hf__time now);
+hf_result hf__lock_renew(hf__lock *lock, hf__op *op, hf__time now);
 hf_result hf__lock_release(hf__lock *lock, hf__peers *peers, const hf__op *op);
 
 /* Give up all there is of it and close the file. */

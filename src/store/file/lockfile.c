@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "store/file/kept.h"
 
 #define VERSION 1
 #define KEY_AT  512
@@ -31,6 +32,13 @@ static uint64_t sum_of(const hf__record *record) {
 
 bool hf__record_whole(const hf__record *record) {
     return record->sum == sum_of(record);
+}
+
+/* The sum is over what was written: as we write it, all texts have an end. */
+static void end_texts(hf__record *record) {
+    record->client[sizeof record->client - 1] = '\0';
+    record->program[sizeof record->program - 1] = '\0';
+    record->label[sizeof record->label - 1] = '\0';
 }
 
 /* ---- Writing ---- */
@@ -63,7 +71,9 @@ int hf__lockfile_begin(int fd, const char *key, size_t length) {
     head.record.sum = sum_of(&head.record);
     memcpy(page, &head, sizeof head);
     memcpy(page + KEY_AT, key, length);
-    return write_at(fd, page, KEY_AT + length, 0);
+    int error = write_at(fd, page, KEY_AT + length, 0);
+    if (error && ftruncate(fd, 0) != 0) return errno;
+    return error;
 }
 
 /* ---- Reading ---- */
@@ -109,6 +119,7 @@ hf_result hf__lockfile_read(const hf__lockfile *file, int fd, const char *key, s
     if (n == 0) return HF_OK;
     if (n < (ssize_t)sizeof *head) return damaged(file, "was cut short", detail);
     memcpy(head, page, sizeof *head);
+    end_texts(&head->record);
     hf_result r = check_head(file, head, detail);
     if (r || !key) return r;
     if (n < (ssize_t)(KEY_AT + head->key_length)) return damaged(file, "was cut short", detail);
@@ -139,11 +150,11 @@ static hf_result check_file(const hf__lockfile *file, int fd, char **detail) {
 }
 
 int hf__lockfile_open(const hf__lockfile *file, bool make, hf_result *why, char **detail) {
-    int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | (make ? O_CREAT : 0);
-    int fd = openat(file->directory, file->name, flags, 0600);
+    int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | (make ? O_CREAT : 0);
+    int fd = hf__kept_open(file->directory, file->name, flags, 0600);
     *why = fd < 0 ? open_failed(file, errno, detail) : check_file(file, fd, detail);
     if (fd >= 0 && *why) {
-        close(fd);
+        hf__kept_close(fd);
         return -1;
     }
     return fd;
@@ -151,8 +162,18 @@ int hf__lockfile_open(const hf__lockfile *file, bool make, hf_result *why, char 
 
 /* Asks for the inode alone: who asks for times makes the next write note its time exactly, which
    costs more than all the rest of taking a lock. */
-bool hf__lockfile_current(const hf__lockfile *file, dev_t device, ino_t inode) {
+static bool same(int directory, const char *name, int flags, dev_t device, ino_t inode) {
     struct statx st;
-    return statx(file->directory, file->name, AT_SYMLINK_NOFOLLOW, STATX_INO, &st) == 0 &&
-           st.stx_ino == inode && makedev(st.stx_dev_major, st.stx_dev_minor) == device;
+    return statx(directory, name, flags, STATX_INO, &st) == 0 && st.stx_ino == inode &&
+           makedev(st.stx_dev_major, st.stx_dev_minor) == device;
+}
+
+bool hf__lockfile_current(const hf__lockfile *file, dev_t device, ino_t inode) {
+    return same(file->directory, file->name, AT_SYMLINK_NOFOLLOW, device, inode);
+}
+
+bool hf__lockfile_directory_current(const hf__lockfile *file) {
+    struct stat st;
+    return fstat(file->directory, &st) == 0 &&
+           same(AT_FDCWD, file->path, AT_SYMLINK_NOFOLLOW, st.st_dev, st.st_ino);
 }

@@ -49,19 +49,20 @@ typedef struct hf__lockfile {
     char name[HF__FILENAME_MAX + 1];
 } hf__lockfile;
 
-/* Open, and make it if `make`. -1: the result and a line on the heap are set; HF_NOT_HELD: there is
-   none. */
+/* Open (kept, see kept.h), and make it if `make`. -1: the result and a line on the heap are set;
+   HF_NOT_HELD: there is none. */
 int hf__lockfile_open(const hf__lockfile *file, bool make, hf_result *why, char **detail);
 
-/* The open file is the one that has the name now. */
+/* The open file is the one that has the name now; the directory is the one that has its path. */
 bool hf__lockfile_current(const hf__lockfile *file, dev_t device, ino_t inode);
+bool hf__lockfile_directory_current(const hf__lockfile *file);
 
 /* Read the head, and with `key` also see that it is of this key. HF_OK with a zero head when the file is
    new; HF_PROTOCOL when it is no lock file, or one of another lock or of a newer version. */
 hf_result hf__lockfile_read(const hf__lockfile *file, int fd, const char *key, size_t length,
                             hf__head *head, char **detail);
 
-/* Write everything of a new file, but for the record. 0 or errno. */
+/* Write everything of a new file, but for the record. 0, or errno and it is as new as before. */
 int hf__lockfile_begin(int fd, const char *key, size_t length);
 
 /* Write the record, summed. 0 or errno. */

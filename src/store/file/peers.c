@@ -26,8 +26,7 @@ static void name_of(char out[HF__PEER_NAME], const char *start, uint32_t id) {
 static int open_fifo(const hf__peers *p, const char *start, uint32_t id, int how) {
     char name[HF__PEER_NAME];
     name_of(name, start, id);
-    return hf__kept_add(
-        openat(p->directory, name, how | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY));
+    return hf__kept_open(p->directory, name, how | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY, 0);
 }
 
 /* ---- Ourselves ---- */
@@ -77,7 +76,7 @@ static int make_life(hf__peers *p) {
 int hf__peers_join(hf__peers *p, bool waits) {
     int error = p->id ? 0 : make_life(p);
     if (error || !waits || p->wake >= 0) return error;
-    if (p->watch < 0) p->watch = hf__kept_add(epoll_create1(EPOLL_CLOEXEC));
+    if (p->watch < 0) p->watch = hf__kept_epoll();
     if (p->watch < 0) return errno;
     remove_fifo(p, HF__WAKE_START, p->id); /* of somebody dead who had our id */
     error = make_fifo(p, HF__WAKE_START, p->id, &p->wake);

@@ -113,3 +113,7 @@ void hf__ticket_drop(int fd, uint32_t id, int64_t ticket) {
 bool hf__ranges_take(int fd) {
     return set(fd, F_WRLCK, 0, 0) == 0;
 }
+
+void hf__ranges_drop(int fd) {
+    (void)set(fd, F_UNLCK, 0, 0);
+}

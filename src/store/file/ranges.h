@@ -40,5 +40,6 @@ hf__place hf__ticket_before(int fd, int64_t until);
 
 /* Everything at once, for removing the file: nobody holds it and nobody waits. */
 bool hf__ranges_take(int fd);
+void hf__ranges_drop(int fd);
 
 #endif

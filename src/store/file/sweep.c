@@ -4,11 +4,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "store/file/kept.h"
 #include "store/file/lockfile.h"
 #include "store/file/peers.h"
 #include "store/file/ranges.h"
@@ -42,34 +44,49 @@ static bool due(int directory, int64_t keep_ms) {
     return touched && there; /* in a new directory there is nothing to sweep */
 }
 
+/* One of ours, as far as can be seen: a directory may have other files in it. The next token of a new file
+   comes from the clock: the last one has to be behind it. */
+static bool may_go(const hf__lockfile *file, int fd) {
+    hf__head head;
+    char *detail = NULL;
+    hf_result r = hf__lockfile_read(file, fd, NULL, 0, &head, &detail);
+    free(detail);
+    bool named = strchr(file->name + strlen(HF__LOCK_START), '.') || strchr(file->name, '%');
+    if (!r && !head.version) return named;
+    return !r && (int64_t)(head.record.token / 1000) < now_ms();
+}
+
+static bool unused_for(int fd, int64_t ms, struct stat *st) {
+    return fstat(fd, st) == 0 && S_ISREG(st->st_mode) && now_ms() - ms_of(st->st_mtim) > ms;
+}
+
 /* Unlinked while all of its ranges are ours: nobody holds it, nobody waits, and whoever has it open
    sees, once he gets a range, that the name is no longer that of his file. */
 static void sweep_lock(int directory, const char *name, int64_t keep_ms) {
-    hf__head head;
     struct stat st;
-    int fd = openat(directory, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (fd < 0) return;
-    hf__lockfile file = {.directory = directory};
+    hf__lockfile file = {.directory = directory, .path = "."};
     hf__text_copy(file.name, sizeof file.name, name);
-    bool old = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && now_ms() - ms_of(st.st_mtim) > keep_ms;
-    if (old && hf__ranges_take(fd) && hf__lockfile_current(&file, st.st_dev, st.st_ino)) {
-        /* The next token of a new file comes from the clock: the last one has to be behind it. */
-        ssize_t n = pread(fd, &head, sizeof head, 0);
-        bool past = n < (ssize_t)sizeof head || (int64_t)(head.record.token / 1000) < now_ms();
-        if (past && fstat(fd, &st) == 0 && now_ms() - ms_of(st.st_mtim) > keep_ms)
+    int fd = hf__kept_open(directory, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
+    if (fd < 0) return;
+    if (unused_for(fd, keep_ms, &st) && may_go(&file, fd) && hf__ranges_take(fd)) {
+        if (unused_for(fd, keep_ms, &st) && hf__lockfile_current(&file, st.st_dev, st.st_ino))
             unlinkat(directory, name, 0);
+        hf__ranges_drop(fd); /* also for a child that was forked meanwhile */
     }
-    close(fd);
+    hf__kept_close(fd);
 }
 
 static void sweep_life(int directory, const char *name) {
     struct stat st;
-    int fd = openat(directory, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    int fd = hf__kept_open(directory, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
     if (fd < 0) return;
     bool old =
         fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode) && now_ms() - ms_of(st.st_ctim) > NEWBORN_MS;
-    if (old && hf__ranges_take(fd)) unlinkat(directory, name, 0);
-    close(fd);
+    if (old && hf__ranges_take(fd)) {
+        unlinkat(directory, name, 0);
+        hf__ranges_drop(fd);
+    }
+    hf__kept_close(fd);
 }
 
 static void sweep_wake(int directory, const char *name) {
