@@ -167,6 +167,14 @@ static void join_others(hf__entry *e) {
     }
 }
 
+static hf__time max_until(const hf__wait *w, const hf__op *op) {
+    return w->max_hold_ms ? hf__after_ms(op->asked_at, w->max_hold_ms) : HF__NEVER;
+}
+
+static hf__time deadline_of(const hf__wait *w, const hf__op *op) {
+    return hf__sooner(hf__lease_deadline(op->asked_at, op->lease_ms), max_until(w, op));
+}
+
 static void fill_own(hf__own *own, const hf__wait *w, const hf__op *op, hf__rand *rand,
                      hf__time now) {
     own->token = op->token;
@@ -177,10 +185,9 @@ static void fill_own(hf__own *own, const hf__wait *w, const hf__op *op, hf__rand
     own->posted = 1;
     own->renew_at =
         w->flags & HF_NO_RENEW ? HF__NEVER : hf__lease_renew_at(op->asked_at, op->lease_ms, rand);
-    own->max_until = w->max_hold_ms ? hf__after_ms(op->asked_at, w->max_hold_ms) : HF__NEVER;
+    own->max_until = max_until(w, op);
     own->lapses_at = hf__lease_lapse(now, op->lease_ms);
-    atomic_store(&own->deadline,
-                 hf__sooner(hf__lease_deadline(op->asked_at, op->lease_ms), own->max_until));
+    atomic_store(&own->deadline, deadline_of(w, op));
     atomic_store_explicit(&own->state, HF__HELD, memory_order_release);
 }
 
@@ -208,7 +215,7 @@ static void grant(hf__entry *e, hf__wait *w, hf__time now) {
 static void asked_granted(hf__entry *e, hf__wait *w, hf__time now) {
     hf__op *op = &e->op;
     if (op->token > e->core->highest_token) e->core->highest_token = op->token;
-    if (w && now < hf__lease_deadline(op->asked_at, op->lease_ms)) {
+    if (w && now < deadline_of(w, op)) {
         grant(e, w, now);
         return;
     }

@@ -206,16 +206,16 @@ static hf_result begin_break(file *f, hf__op *op) {
 static bool obeyed(file *f, hf__op *op, hf__time now) {
     hf__head head;
     hf_result r = look(f, op, NULL, NULL, &head);
-    if (r != HF_OK || head.record.token != op->token) {
-        free(op->detail);
-        op->detail = NULL;
+    free(op->detail);
+    op->detail = NULL;
+    if (r == HF_NOT_HELD || (r == HF_OK && head.record.token != op->token)) {
         complete(f, op, HF_OK);
         return true;
     }
-    if (now < op->not_after) return false;
+    if (now < op->not_after) return false; /* also when it could not be seen */
     op->detail = hf__line("the holder (process %d) did not let go in time: it is stopped, or very "
                           "slow; it will let go when it goes on, or when it is killed",
-                          head.record.pid);
+                          r ? 0 : head.record.pid);
     complete(f, op, HF_UNKNOWN_OUTCOME);
     return true;
 }

@@ -37,7 +37,7 @@ static hf_result open_file(hf__lock *l, char **detail) {
     hf_result why;
     hf__head head;
     int fd = hf__lockfile_open(&l->file, true, &why, detail);
-    bool gone = fd < 0 ? why == HF_NOT_HELD : !hf__lockfile_directory_current(&l->file);
+    bool gone = fd < 0 ? why == HF_NOT_HELD : hf__lockfile_moved(&l->file);
     if (gone) {
         hf__kept_close(fd);
         *detail = hf__line("the directory %s is gone: removed, or moved away; open the store again",
@@ -73,14 +73,25 @@ static void unwatch(hf__lock *l) {
     l->ahead = NULL;
 }
 
+/* Unlocking can fail, closing cannot. Who waits is still to be told, through the file opened again. */
+static void unlock_by_closing(hf__lock *l) {
+    hf_result why;
+    char *detail = NULL;
+    close_file(l);
+    l->soiled = false;
+    l->fd = hf__lockfile_open(&l->file, false, &why, &detail);
+    free(detail);
+}
+
 static void wake_first(const hf__lock *l, hf__peers *peers, int64_t from) {
+    if (l->fd < 0) return;
     hf__place first = hf__ticket_first(l->fd, from);
     if (first.ticket >= 0 && first.id) hf__peers_wake(peers, first.id, l->inode);
 }
 
 static void let_go(hf__lock *l, hf__peers *peers) {
     l->held = 0;
-    hf__hold_drop(l->fd, peers->id);
+    if (hf__hold_drop(l->fd, peers->id) != 0 || l->soiled) unlock_by_closing(l);
     wake_first(l, peers, 0);
 }
 
@@ -88,7 +99,7 @@ static void let_go(hf__lock *l, hf__peers *peers) {
 static void leave(hf__lock *l, hf__peers *peers) {
     l->standing = 0;
     unwatch(l);
-    hf__ticket_drop(l->fd, peers->id, l->ticket);
+    if (hf__ticket_drop(l->fd, peers->id, l->ticket) != 0) unlock_by_closing(l);
     wake_first(l, peers, l->ticket);
 }
 
@@ -184,6 +195,7 @@ static int64_t one_ahead(const hf__lock *l) {
 static hf_result watch_ahead(hf__lock *l, hf__peers *peers, hf__op *op) {
     int64_t id = one_ahead(l);
     if (!id) return HF_OK;
+    if (id < 0) return busy(op, UNWATCHED_MS, true);
     if (id == HF__REMOVING) return busy(op, SOON_MS, true);
     if (l->ahead && l->ahead->id == (uint32_t)id && l->ahead->life >= 0)
         return busy(op, LOOK_AGAIN_MS, true);
@@ -223,7 +235,7 @@ static hf_result wait_in_line(hf__lock *l, hf__peers *peers, hf__op *op, hf__tim
                 l->standing = 0;
                 l->served = true;
                 unwatch(l);
-                hf__ticket_drop(l->fd, peers->id, l->ticket);
+                l->soiled = hf__ticket_drop(l->fd, peers->id, l->ticket) != 0;
                 return HF_OK;
             }
             if (error != EAGAIN) {
@@ -310,13 +322,15 @@ hf_result hf__lock_ask(hf__lock *l, hf__peers *peers, const hf__record *self, hf
             continue;
         }
         if (r) return r;
-        if (hf__lockfile_current(&l->file, l->device, l->inode)) {
+        int current = hf__lockfile_current(&l->file, l->device, l->inode);
+        if (current == 1) {
             r = enter(l, peers, self, op, now);
             if (r != HF_BUSY) return r;
-        } else {
-            let_go(l, peers); /* whoever waits on a file that is gone has to see it too */
-            close_file(l);
+            continue;
         }
+        let_go(l, peers); /* whoever waits on a file that is gone has to see it too */
+        if (current < 0) return system_trouble(l, "look at", -current, &op->detail);
+        close_file(l);
     }
     op->detail = hf__line("%s/%s is being removed again and again", l->file.path, l->file.name);
     return HF_UNREACHABLE;
@@ -329,9 +343,14 @@ hf_result hf__lock_renew(hf__lock *l, hf__op *op, hf__time now) {
     if (!l->held || l->held != op->number) return HF_LOST;
     hf_result r = hf__lockfile_read(&l->file, l->fd, NULL, 0, &head, &op->detail);
     if (r == HF_UNREACHABLE) return r;
+    int current = hf__lockfile_current(&l->file, l->device, l->inode);
     bool ours = !r && head.record.token == l->record.token && head.broken != l->record.token;
-    if (!ours || !hf__lockfile_current(&l->file, l->device, l->inode) ||
-        !hf__lockfile_directory_current(&l->file)) {
+    if (ours && current < 0) {
+        op->detail =
+            hf__line("cannot look at %s/%s: %s", l->file.path, l->file.name, strerror(-current));
+        return HF_UNREACHABLE;
+    }
+    if (!ours || !current || hf__lockfile_moved(&l->file)) {
         free(op->detail);
         op->detail = NULL;
         return HF_LOST; /* and let go of when its holder has been told, not before */
@@ -351,11 +370,17 @@ hf_result hf__lock_release(hf__lock *l, hf__peers *peers, const hf__op *op) {
 
 /* ---- Looking ---- */
 
+static hf_result cannot_look(const hf__lockfile *file, int error, char **detail) {
+    *detail = hf__line("cannot look at %s/%s: %s", file->path, file->name, strerror(error));
+    return HF_UNREACHABLE;
+}
+
 /* The record belongs to the holder once it names it; it is written right after the hold is taken. */
 static hf_result read_holder(const hf__lockfile *file, int fd, hf__head *head, char **detail) {
     for (int i = 0; i < TRIES; i++) {
         int64_t holder = hf__hold_holder(fd);
         if (!holder || holder == HF__REMOVING) return HF_NOT_HELD;
+        if (holder < 0) return cannot_look(file, (int)-holder, detail);
         hf_result r = hf__lockfile_read(file, fd, NULL, 0, head, detail);
         if (r) return r;
         if (hf__record_whole(&head->record) && head->record.id == holder) return HF_OK;
@@ -373,7 +398,7 @@ hf_result hf__lock_look(const hf__lockfile *file, const char *key, size_t length
     if (fd < 0) return r;
     r = hf__lockfile_read(file, fd, key, length, head, detail);
     if (!r) r = read_holder(file, fd, head, detail);
-    if (!r && fstat(fd, &st) != 0) r = HF_NOT_HELD;
+    if (!r && out && fstat(fd, &st) != 0) r = cannot_look(file, errno, detail);
     if (r || !out) {
         hf__kept_close(fd);
         return r;

@@ -33,6 +33,7 @@ typedef struct hf__lock {
     bool served;             /* the hold was come by in line */
     bool wary;               /* there was a line: look for it before taking the hold */
     bool blank;              /* the file was new when it was opened */
+    bool soiled;             /* a range of ours could not be unlocked */
 
     /* Nobody holds it, and the first in line does not take it: stopped, it seems. */
     int64_t stalled_ticket;

@@ -162,18 +162,19 @@ int hf__lockfile_open(const hf__lockfile *file, bool make, hf_result *why, char 
 
 /* Asks for the inode alone: who asks for times makes the next write note its time exactly, which
    costs more than all the rest of taking a lock. */
-static bool same(int directory, const char *name, int flags, dev_t device, ino_t inode) {
+static int same(int directory, const char *name, dev_t device, ino_t inode) {
     struct statx st;
-    return statx(directory, name, flags, STATX_INO, &st) == 0 && st.stx_ino == inode &&
-           makedev(st.stx_dev_major, st.stx_dev_minor) == device;
+    if (statx(directory, name, AT_SYMLINK_NOFOLLOW, STATX_INO, &st) != 0)
+        return errno == ENOENT || errno == ENOTDIR ? 0 : -errno;
+    return st.stx_ino == inode && makedev(st.stx_dev_major, st.stx_dev_minor) == device;
 }
 
-bool hf__lockfile_current(const hf__lockfile *file, dev_t device, ino_t inode) {
-    return same(file->directory, file->name, AT_SYMLINK_NOFOLLOW, device, inode);
+int hf__lockfile_current(const hf__lockfile *file, dev_t device, ino_t inode) {
+    return same(file->directory, file->name, device, inode);
 }
 
-bool hf__lockfile_directory_current(const hf__lockfile *file) {
+bool hf__lockfile_moved(const hf__lockfile *file) {
     struct stat st;
     return fstat(file->directory, &st) == 0 &&
-           same(AT_FDCWD, file->path, AT_SYMLINK_NOFOLLOW, st.st_dev, st.st_ino);
+           same(AT_FDCWD, file->path, st.st_dev, st.st_ino) == 0;
 }

@@ -53,9 +53,11 @@ typedef struct hf__lockfile {
    HF_NOT_HELD: there is none. */
 int hf__lockfile_open(const hf__lockfile *file, bool make, hf_result *why, char **detail);
 
-/* The open file is the one that has the name now; the directory is the one that has its path. */
-bool hf__lockfile_current(const hf__lockfile *file, dev_t device, ino_t inode);
-bool hf__lockfile_directory_current(const hf__lockfile *file);
+/* The open file is the one that has the name now; 0: it is not; errno negative: that cannot be told. */
+int hf__lockfile_current(const hf__lockfile *file, dev_t device, ino_t inode);
+
+/* The directory has another path, or none: as far as can be told. */
+bool hf__lockfile_moved(const hf__lockfile *file);
 
 /* Read the head, and with `key` also see that it is of this key. HF_OK with a zero head when the file is
    new; HF_PROTOCOL when it is no lock file, or one of another lock or of a newer version. */

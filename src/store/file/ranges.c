@@ -15,11 +15,12 @@ static int set(int fd, short type, int64_t start, int64_t length) {
     return fcntl(fd, F_OFD_SETLK, &range) == 0 ? 0 : errno == EACCES ? EAGAIN : errno;
 }
 
-/* A range of another open file that overlaps this one. l_type F_UNLCK: there is none. */
-static struct flock find(int fd, int64_t start, int64_t length) {
+/* A range of another open file that overlaps this one. l_type F_UNLCK: there is none, or errno. */
+static struct flock find(int fd, int64_t start, int64_t length, int *error) {
     struct flock range = {
         .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = start, .l_len = length};
-    if (fcntl(fd, F_OFD_GETLK, &range) != 0) range.l_type = F_UNLCK;
+    *error = fcntl(fd, F_OFD_GETLK, &range) == 0 ? 0 : errno;
+    if (*error) range.l_type = F_UNLCK;
     return range;
 }
 
@@ -35,13 +36,14 @@ int hf__hold_take(int fd, uint32_t id) {
     return set(fd, F_WRLCK, 0, id);
 }
 
-void hf__hold_drop(int fd, uint32_t id) {
-    (void)set(fd, F_UNLCK, 0, id);
+int hf__hold_drop(int fd, uint32_t id) {
+    return set(fd, F_UNLCK, 0, id);
 }
 
 int64_t hf__hold_holder(int fd) {
-    struct flock range = find(fd, 0, 1);
-    if (range.l_type == F_UNLCK) return 0;
+    int error;
+    struct flock range = find(fd, 0, 1, &error);
+    if (range.l_type == F_UNLCK) return -error;
     return range.l_len ? range.l_len : HF__REMOVING;
 }
 
@@ -49,8 +51,10 @@ int64_t hf__hold_holder(int fd) {
 
 /* Any ticket from `from` on and below `until`; -1 as `until`: without end. */
 static hf__place any(int fd, int64_t from, int64_t until) {
+    int error; /* as if there were none: the hold's own range decides */
     if (until == from) return (hf__place){.ticket = -1};
-    return place_of(find(fd, offset_of(from), until < 0 ? 0 : offset_of(until) - offset_of(from)));
+    int64_t length = until < 0 ? 0 : offset_of(until) - offset_of(from);
+    return place_of(find(fd, offset_of(from), length, &error));
 }
 
 hf__place hf__ticket_first(int fd, int64_t from) {
@@ -106,8 +110,8 @@ int hf__ticket_take(int fd, uint32_t id, int64_t *ticket) {
     return error == EAGAIN ? ENOLCK : error;
 }
 
-void hf__ticket_drop(int fd, uint32_t id, int64_t ticket) {
-    (void)set(fd, F_UNLCK, offset_of(ticket), id);
+int hf__ticket_drop(int fd, uint32_t id, int64_t ticket) {
+    return set(fd, F_UNLCK, offset_of(ticket), id);
 }
 
 bool hf__ranges_take(int fd) {

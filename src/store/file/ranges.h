@@ -24,15 +24,15 @@ typedef struct hf__place {
 
 /* 0 or errno; EAGAIN: another has it. */
 int hf__hold_take(int fd, uint32_t id);
-void hf__hold_drop(int fd, uint32_t id);
+int hf__hold_drop(int fd, uint32_t id); /* can fail, where the kernel has no memory for it */
 
-/* Who holds it, seen from this open file: 0 nobody, errno negative. UINT32_MAX + 1: being removed. */
+/* Who holds it, seen from this open file: 0 nobody; HF__REMOVING; errno negative. */
 #define HF__REMOVING (INT64_C(1) << 32)
 int64_t hf__hold_holder(int fd);
 
 /* Take the place behind all others. 0 or errno; ENOLCK also when tickets have run out. */
 int hf__ticket_take(int fd, uint32_t id, int64_t *ticket);
-void hf__ticket_drop(int fd, uint32_t id, int64_t ticket);
+int hf__ticket_drop(int fd, uint32_t id, int64_t ticket);
 
 /* Of the others: the first at or behind `from`; the last before `until`. */
 hf__place hf__ticket_first(int fd, int64_t from);

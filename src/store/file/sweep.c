@@ -69,7 +69,7 @@ static void sweep_lock(int directory, const char *name, int64_t keep_ms) {
     int fd = hf__kept_open(directory, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
     if (fd < 0) return;
     if (unused_for(fd, keep_ms, &st) && may_go(&file, fd) && hf__ranges_take(fd)) {
-        if (unused_for(fd, keep_ms, &st) && hf__lockfile_current(&file, st.st_dev, st.st_ino))
+        if (unused_for(fd, keep_ms, &st) && hf__lockfile_current(&file, st.st_dev, st.st_ino) == 1)
             unlinkat(directory, name, 0);
         hf__ranges_drop(fd); /* also for a child that was forked meanwhile */
     }

@@ -79,8 +79,13 @@ static hf__op *take_first(hf__session *s) {
 
 /* ---- Sending ---- */
 
-/* A moment of ours on the server's clock, rounded up: the sample was taken after sampled_at. */
-static int64_t on_server(const hf__session *s, hf__time t) {
+/* A moment of ours on the server's clock: the sample was taken between sampled_at and received_at. What
+   must not happen after it is cut off early, what must last until it lasts a little longer. */
+static int64_t not_after(const hf__session *s, hf__time t) {
+    return s->server_us + (t - s->received_at) / 1000;
+}
+
+static int64_t at_least_until(const hf__session *s, hf__time t) {
     return s->server_us + (t - s->sampled_at) / 1000;
 }
 
@@ -114,7 +119,7 @@ static void add_ask(hf__session *s, const hf__op *op) {
     add_id(s, op);
     add_owner(s, op);
     hf__command_number(&s->out, op->lease_ms);
-    hf__command_number(&s->out, on_server(s, op->not_after));
+    hf__command_number(&s->out, not_after(s, op->not_after));
     hf__command_number(&s->out, (int64_t)op->token);
     hf__command_number(&s->out, FENCE_KEPT_MS);
 }
@@ -131,7 +136,7 @@ static void add_renew(hf__session *s, const hf__op *op) {
 static void add_release(hf__session *s, const hf__op *op, hf__time now) {
     bool keep = op->bury_until || now - op->held_since > FENCE_FRESH;
     add_id(s, op);
-    hf__command_number(&s->out, op->bury_until ? on_server(s, op->bury_until) : 0);
+    hf__command_number(&s->out, op->bury_until ? at_least_until(s, op->bury_until) : 0);
     hf__command_number(&s->out, keep ? FENCE_KEPT_MS : 0);
 }
 
@@ -158,7 +163,7 @@ static void add_script_arguments(hf__session *s, const hf__op *op, hf__time now)
     if (op->verb == HF__RELEASE) add_release(s, op, now);
     if (op->verb == HF__BREAK) {
         hf__command_number(&s->out, (int64_t)op->token);
-        hf__command_number(&s->out, on_server(s, op->not_after));
+        hf__command_number(&s->out, not_after(s, op->not_after));
     }
 }
 
@@ -261,6 +266,7 @@ hf_result hf__session_begin(hf__session *s, const char *password, hf__time now) 
 static void note_time(hf__session *s, int64_t server_us, hf__time asked_at, hf__time now) {
     s->server_us = server_us;
     s->sampled_at = asked_at;
+    s->received_at = now;
     int64_t trip = (now - asked_at) / 1000;
     if (!s->round_trip_us || trip < s->round_trip_us) s->round_trip_us = trip;
 }

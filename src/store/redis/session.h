@@ -45,9 +45,9 @@ typedef struct hf__session {
 
     hf__time began; /* of the login */
     uint64_t link;  /* connections made */
-    /* the server's time at its last answer, and our time before that was asked for */
+    /* the server's time at its last answer, and our time before that was asked for, and after */
     int64_t server_us;
-    hf__time sampled_at;
+    hf__time sampled_at, received_at;
     int64_t round_trip_us;
     uint64_t commands;
 } hf__session;
