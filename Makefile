@@ -15,8 +15,8 @@ help: ## say this
 deps: ## install what all of these need (Debian, Ubuntu)
 	@scripts/deps
 
-run: build ## run examples/first.c; ARGS="URL NAME" for another store
-	@build/release/examples/first $(ARGS)
+run: build ## several processes want one lock: examples/contend; ARGS="-S URL" for another store
+	@examples/contend $(ARGS)
 
 test: ## build with warnings as errors and run every test
 	@scripts/deps build test
@@ -35,7 +35,7 @@ check: ## formatting, analysis, layers, exports, docs, scripts
 	@scripts/check
 
 bench: ## measure; needs a machine that does nothing else
-	@scripts/deps build test
+	@scripts/deps build test bench
 	@scripts/build release
 	@bench/run
 

@@ -1,4 +1,4 @@
-# What is installed: the header, both libraries, and how pkg-config and find_package find them.
+# What is installed: the command, the header, both libraries, and how pkg-config and find_package find them.
 
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
@@ -6,6 +6,9 @@ include(CMakePackageConfigHelpers)
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/Holdfast")
 
 install(FILES "${PROJECT_SOURCE_DIR}/include/holdfast.h" TYPE INCLUDE)
+if(TARGET holdfast-cli)
+    install(TARGETS holdfast-cli)
+endif()
 
 # Two sets, for only the static library asks its users for hiredis.
 install(TARGETS holdfast EXPORT HoldfastTargets

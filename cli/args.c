@@ -1,0 +1,164 @@
+#include "args.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/time.h"
+#include "exits.h"
+#include "help.h"
+#include "holdfast.h"
+#include "say.h"
+#include "span.h"
+
+/* Long options that have no short form. */
+enum { LEASE = 256, GRACE, VERBOSE_OPTION, HELP };
+
+/* getopt_long has said which option it stumbled over in optopt, or only by its place. */
+static int bad_option(const char *subcommand, int c, char **argv) {
+    if (c == ':' && optopt < LEASE && optopt)
+        return usage_error(subcommand, "option -%c needs a value", optopt);
+    const char *word = argv[optind - 1];
+    if (c == ':') return usage_error(subcommand, "option %s needs a value", word);
+    if (optopt >= LEASE || (optopt && strncmp(word, "--", 2) == 0))
+        return usage_error(subcommand, "option %.*s takes no value", (int)strcspn(word, "="), word);
+    if (optopt) return usage_error(subcommand, "unknown option -%c", optopt);
+    return usage_error(subcommand, "unknown or ambiguous option %.*s", (int)strcspn(word, "="),
+                       word);
+}
+
+/* ---- Values ---- */
+
+static int parse_span(const char *option, const char *text, int64_t *ms) {
+    if (span_parse(text, ms)) return ARGS_GO_ON;
+    return usage_error("run", "%s %.40s is no time: write seconds, or 500ms, 30s, 5m, 2h", option,
+                       text);
+}
+
+static int parse_wait(run_args *a, const char *text) {
+    int code = parse_span("--wait", text, &a->wait_ms);
+    if (code != ARGS_GO_ON || a->wait_ms <= HF__SPAN_MAX_MS) return code;
+    return usage_error("run", "--wait %.40s is past counting; without it the wait has no end",
+                       text);
+}
+
+static int parse_lease(run_args *a, const char *text) {
+    if (span_parse(text, &a->lease_ms) && a->lease_ms >= HF_LEASE_MIN_MS &&
+        a->lease_ms <= HF_LEASE_MAX_MS)
+        return ARGS_GO_ON;
+    return usage_error("run", "--lease %.40s is no time from 50ms to 720h (30 days)", text);
+}
+
+static int parse_conflict_code(run_args *a, const char *text) {
+    char *end;
+    errno = 0;
+    long n = strtol(text, &end, 10);
+    if (*text < '0' || *text > '9' || *end || errno || n > 255)
+        return usage_error("run", "--conflict-exit-code %.40s is no number from 0 to 255", text);
+    a->conflict_code = (int)n;
+    return ARGS_GO_ON;
+}
+
+/* ---- run ---- */
+
+/* $SHELL, as flock(1) does it. */
+static void set_shell_command(run_args *a, char *text) {
+    char *shell = getenv("SHELL");
+    static char sh[] = "/bin/sh", dash_c[] = "-c";
+    a->shell[0] = shell && *shell ? shell : sh;
+    a->shell[1] = dash_c;
+    a->shell[2] = text;
+    a->shell[3] = NULL;
+    a->command = a->shell;
+}
+
+static int run_option(run_args *a, int c, char *value) {
+    switch (c) {
+    case 'S': a->store = value; return ARGS_GO_ON;
+    case 'n': a->wait_ms = 0; return ARGS_GO_ON;
+    case 'w': return parse_wait(a, value);
+    case 'E': return parse_conflict_code(a, value);
+    case 'x': return ARGS_GO_ON;
+    case 's': return usage_error("run", "shared locks are not in this version");
+    case 'c': set_shell_command(a, value); return ARGS_GO_ON;
+    case LEASE: return parse_lease(a, value);
+    case GRACE: return parse_span("--grace", value, &a->grace_ms);
+    case 'q': say_set(QUIET); return ARGS_GO_ON;
+    case VERBOSE_OPTION: say_set(VERBOSE); return ARGS_GO_ON;
+    default: return help_show("run");
+    }
+}
+
+/* What follows NAME is the command's, but for `--` and `-c` right after it. */
+static int run_command(run_args *a, char **words) {
+    bool shell = *words && (strcmp(*words, "-c") == 0 || strcmp(*words, "--command") == 0);
+    if (a->command) {
+        if (!*words) return ARGS_GO_ON;
+        return usage_error("run", "-c takes the place of COMMAND; \"%.40s\" is too much", *words);
+    }
+    if (shell) {
+        if (!words[1]) return usage_error("run", "option %s needs a value", *words);
+        if (words[2]) return usage_error("run", "-c takes one string: quote the whole command");
+        set_shell_command(a, words[1]);
+        return ARGS_GO_ON;
+    }
+    bool dashes = *words && strcmp(*words, "--") == 0;
+    if (dashes && !words[1]) return usage_error("run", "there is no command after --");
+    words += dashes;
+    if (*words) a->command = words;
+    return ARGS_GO_ON;
+}
+
+int run_args_parse(run_args *a, int argc, char **argv) {
+    static const struct option options[] = {{"store", required_argument, NULL, 'S'},
+                                            {"nonblock", no_argument, NULL, 'n'},
+                                            {"wait", required_argument, NULL, 'w'},
+                                            {"timeout", required_argument, NULL, 'w'},
+                                            {"conflict-exit-code", required_argument, NULL, 'E'},
+                                            {"exclusive", no_argument, NULL, 'x'},
+                                            {"shared", no_argument, NULL, 's'},
+                                            {"command", required_argument, NULL, 'c'},
+                                            {"lease", required_argument, NULL, LEASE},
+                                            {"grace", required_argument, NULL, GRACE},
+                                            {"quiet", no_argument, NULL, 'q'},
+                                            {"verbose", no_argument, NULL, VERBOSE_OPTION},
+                                            {"help", no_argument, NULL, HELP},
+                                            {0}};
+    *a = (run_args){.wait_ms = HF_FOREVER, .grace_ms = -1, .conflict_code = EXIT_CONFLICT};
+    int c;
+    while ((c = getopt_long(argc, argv, "+:S:nw:E:xsc:qh", options, NULL)) != -1) {
+        int code = c == ':' || c == '?' ? bad_option("run", c, argv) : run_option(a, c, optarg);
+        if (code != ARGS_GO_ON) return code;
+    }
+    a->name = argv[optind];
+    if (!a->name) return usage_error("run", "the lock's NAME is missing");
+    return run_command(a, argv + optind + 1);
+}
+
+/* ---- status ---- */
+
+int status_args_parse(status_args *a, int argc, char **argv) {
+    static const struct option options[] = {{"store", required_argument, NULL, 'S'},
+                                            {"quiet", no_argument, NULL, 'q'},
+                                            {"verbose", no_argument, NULL, VERBOSE_OPTION},
+                                            {"help", no_argument, NULL, HELP},
+                                            {0}};
+    *a = (status_args){0};
+    int c;
+    while ((c = getopt_long(argc, argv, "+:S:qh", options, NULL)) != -1) {
+        switch (c) {
+        case 'S': a->store = optarg; break;
+        case 'q': say_set(QUIET); break;
+        case VERBOSE_OPTION: say_set(VERBOSE); break;
+        case ':':
+        case '?': return bad_option("status", c, argv);
+        default: return help_show("status");
+        }
+    }
+    a->name = argv[optind];
+    if (!a->name) return usage_error("status", "the lock's NAME is missing");
+    if (argv[optind + 1])
+        return usage_error("status", "one NAME at a time; \"%.40s\" is too much", argv[optind + 1]);
+    return ARGS_GO_ON;
+}

@@ -1,0 +1,29 @@
+/* What the command line says. */
+#ifndef CLI_ARGS_H
+#define CLI_ARGS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct run_args {
+    char *store; /* NULL: not given */
+    const char *name;
+    char **command;   /* NULL: hold until signalled */
+    char *shell[4];   /* what `command` is, for -c */
+    int64_t wait_ms;  /* HF_FOREVER by default */
+    int64_t lease_ms; /* 0: not given */
+    int64_t grace_ms; /* -1: not given */
+    int conflict_code;
+} run_args;
+
+typedef struct status_args {
+    char *store;
+    const char *name;
+} status_args;
+
+/* -1: go on. Anything else is the exit code: the line was wrong, or help was wanted and shown. */
+#define ARGS_GO_ON (-1)
+int run_args_parse(run_args *a, int argc, char **argv);
+int status_args_parse(status_args *a, int argc, char **argv);
+
+#endif

@@ -1,0 +1,113 @@
+#include "help.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "exits.h"
+#include "holdfast.h"
+#include "say.h"
+
+static const char general[] =
+    "Usage: holdfast run [OPTION]... NAME [--] COMMAND [ARG]...\n"
+    "       holdfast run [OPTION]... NAME -c 'SHELL COMMAND'\n"
+    "       holdfast run [OPTION]... NAME\n"
+    "       holdfast status [OPTION]... NAME\n"
+    "\n"
+    "Run a command while holding a lock, on this machine or across machines.\n"
+    "\n"
+    "  run      take the lock NAME, run COMMAND, release the lock\n"
+    "  status   show who holds the lock NAME\n"
+    "  help     explain a subcommand: holdfast help run\n"
+    "\n"
+    "  --help, --version\n"
+    "\n"
+    "A store keeps the locks. It is the first of these that is set:\n"
+    "\n"
+    "  -S URL, --store URL\n"
+    "  $HOLDFAST_URL\n"
+    "  the line `store = URL` in ~/.config/holdfast, then in /etc/holdfast.conf\n"
+    "  file:    the locks of this user on this machine\n"
+    "\n"
+    "Stores: file:  file:///DIRECTORY  redis://[[USER]:PASSWORD@]HOST[:PORT][/DB]\n"
+    "        rediss://HOST (TLS)  redis+unix:///SOCKET  memory: (for trying out)\n"
+    "\n"
+    "Example: holdfast run -n -S redis://locks nightly-report ./report.sh\n";
+
+static const char run[] =
+    "Usage: holdfast run [OPTION]... NAME [--] COMMAND [ARG]...\n"
+    "       holdfast run [OPTION]... NAME -c 'SHELL COMMAND'\n"
+    "       holdfast run [OPTION]... NAME\n"
+    "\n"
+    "Take the lock NAME, waiting for it if need be, and run COMMAND while holding it.\n"
+    "Without a command, hold the lock until SIGINT, SIGTERM or SIGHUP.\n"
+    "\n"
+    "  -S, --store URL     where the lock is kept; see holdfast --help\n"
+    "  -n, --nonblock      do not wait: if the lock is held, exit with 1\n"
+    "  -w, --wait TIME     wait no longer than this, then exit with 1 (or --timeout)\n"
+    "  -E, --conflict-exit-code N\n"
+    "                      exit with N instead of 1; 0 to 255\n"
+    "  -c, --command STRING\n"
+    "                      run STRING with $SHELL -c; also right after NAME\n"
+    "  -x, --exclusive     as it is anyway; for scripts written for flock\n"
+    "      --lease TIME    the store forgets the lock this long after it was last\n"
+    "                      renewed, which is done every third of it; 50ms to 720h.\n"
+    "                      Default: what the URL says, else 30s, on file: 720h\n"
+    "      --grace TIME    if the lock is about to be lost, the time from SIGTERM to\n"
+    "                      SIGKILL for COMMAND; at most half the lease. Default: 5s,\n"
+    "                      but no more than a third of the lease\n"
+    "  -q, --quiet         no messages: the exit code says it\n"
+    "      --verbose       say which store is used, and what happens\n"
+    "      --help          show this\n"
+    "\n"
+    "TIME is in seconds (5, 0.5) or has a unit: 500ms, 30s, 5m, 2h.\n"
+    "\n"
+    "COMMAND runs in a process group of its own, to which signals are passed on. If\n"
+    "the lock is lost, or this process killed, the group is ended; a process that has\n"
+    "left the group is not. COMMAND finds in its environment:\n"
+    "\n"
+    "  HOLDFAST_NAME    the lock's name\n"
+    "  HOLDFAST_FENCE   the token, which grows from holder to holder: let what\n"
+    "                   COMMAND writes to refuse a lower one than it has seen\n"
+    "  HOLDFAST_STORE   the store's URL, without user and password\n"
+    "\n"
+    "Exit codes: COMMAND's own, or 128 plus the number of the signal that ended it;\n"
+    "otherwise\n"
+    "\n"
+    "   1  the lock is held by another        74  the store cannot be reached\n"
+    "  64  wrong usage or configuration       75  the lock was lost meanwhile\n"
+    "  69  COMMAND cannot be run              76  the store did not answer in time\n"
+    "  71  out of memory, processes, ...      77  the store refused\n";
+
+static const char status[] =
+    "Usage: holdfast status [OPTION]... NAME\n"
+    "\n"
+    "Show who holds the lock NAME, since when, and in which store.\n"
+    "\n"
+    "  -S, --store URL     where the lock is kept; see holdfast --help\n"
+    "  -q, --quiet         show nothing: the exit code says it\n"
+    "      --verbose       say what happens\n"
+    "      --help          show this\n"
+    "\n"
+    "Exit codes:\n"
+    "\n"
+    "   0  the lock is held                   74  the store cannot be reached\n"
+    "   1  the lock is free                   77  the store refused\n"
+    "  64  wrong usage or configuration       71  out of memory, ...\n";
+
+static int show(const char *text) {
+    if (fputs(text, stdout) >= 0 && fflush(stdout) == 0) return 0;
+    return fail(EXIT_SYSTEM, "cannot write the help");
+}
+
+int help_show(const char *subcommand) {
+    if (strcmp(subcommand, "run") == 0) return show(run);
+    if (strcmp(subcommand, "status") == 0) return show(status);
+    if (!*subcommand || strcmp(subcommand, "help") == 0) return show(general);
+    return usage_error("", "there is no subcommand %.40s", subcommand);
+}
+
+int help_version(void) {
+    char line[64];
+    snprintf(line, sizeof line, "holdfast %s\n", hf_version());
+    return show(line);
+}

@@ -1,0 +1,159 @@
+#include "store.h"
+
+#include <errno.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/url.h"
+#include "config.h"
+#include "exits.h"
+#include "say.h"
+
+#define MACHINE_STORE  "file:"
+#define MACHINE_CONFIG "/etc/holdfast.conf"
+#define USER_CONFIG    ".config/holdfast"
+#define PASSWD_BYTES   4096 /* of one entry; a longer one is not looked at */
+#define LEASE_MS       30000
+
+static int out_of_memory(void) {
+    return fail(EXIT_SYSTEM, "out of memory");
+}
+
+/* Where in a URL a user and a password may stand: between "://" and the last '@' before the path. */
+static const char *find_user(const char *url, size_t *length) {
+    const char *slashes = strstr(url, "://");
+    const char *user = slashes ? slashes + strlen("://") : url;
+    const char *at = slashes ? memrchr(user, '@', strcspn(user, "/?")) : NULL;
+    *length = at ? (size_t)(at - user) : 0;
+    return user;
+}
+
+/* ---- Where it is named ---- */
+
+static int set(store *s, const char *url, const char *from) {
+    s->url = strdup(url);
+    s->from = strdup(from);
+    return s->url && s->from ? 0 : out_of_memory();
+}
+
+static int set_from_user_config(store *s) {
+    char buffer[PASSWD_BYTES], *path;
+    struct passwd user, *found = NULL;
+    const char *home = getenv("HOME");
+    if (!home || !*home) {
+        if (getpwuid_r(getuid(), &user, buffer, sizeof buffer, &found) != 0 || !found) return 0;
+        home = found->pw_dir;
+    }
+    if (asprintf(&path, "%s/%s", home, USER_CONFIG) < 0) return out_of_memory();
+    int code = config_read(path, &s->url, &s->from);
+    free(path);
+    return code;
+}
+
+static int set_from_option(store *s, char *option) {
+    int code = set(s, option, "--store");
+    size_t length;
+    const char *user = find_user(option, &length);
+    memset(option + (user - option), '*', length);
+    return code;
+}
+
+static int find(store *s, char *option) {
+    const char *environment = getenv("HOLDFAST_URL");
+    if (option) return set_from_option(s, option);
+    if (environment && *environment) return set(s, environment, "$HOLDFAST_URL");
+    int code = set_from_user_config(s);
+    if (!code && !s->url) code = config_read(MACHINE_CONFIG, &s->url, &s->from);
+    if (!code && !s->url) code = set(s, MACHINE_STORE, "the default");
+    return code;
+}
+
+/* ---- How it is shown ---- */
+
+static void append(char **to, const char *text, size_t length) {
+    memcpy(*to, text, length);
+    *to += length;
+}
+
+/* All before the options, but for the user. */
+static const char *append_address(char **to, const char *url) {
+    size_t hidden;
+    const char *user = find_user(url, &hidden);
+    append(to, url, (size_t)(user - url));
+    const char *host = user + hidden;
+    if (*host == '@') host++;
+    size_t length = strcspn(host, "?");
+    append(to, host, length);
+    return host + length;
+}
+
+/* The option `user` says the same as what may stand before the '@'. */
+static char *without_user(const char *url) {
+    char *copy = malloc(strlen(url) + 1), *to = copy;
+    if (!copy) return NULL;
+    const char *option = append_address(&to, url);
+    for (char mark = '?'; *option;) {
+        size_t length = strcspn(++option, "&");
+        if (length && strncmp(option, "user=", strlen("user=")) != 0) {
+            *to++ = mark;
+            append(&to, option, length);
+            mark = '&';
+        }
+        option += length;
+    }
+    *to = '\0';
+    return copy;
+}
+
+/* ---- What it means ---- */
+
+/* The kernel frees a lock of this machine when its holder dies. So there it is the lease that may be
+   without end, lest a job that is suspended loses its lock. */
+static int64_t default_lease(const char *url) {
+    return strncmp(url, "file:", strlen("file:")) == 0 ? HF_LEASE_MAX_MS : LEASE_MS;
+}
+
+static int check(store *s) {
+    hf__url url;
+    hf_result r = hf__url_parse(&url, s->url);
+    s->lease_ms = url.lease_ms ? url.lease_ms : default_lease(s->url);
+    hf__url_fini(&url);
+    if (r) return fail(exit_of(r), "the store named by %s: %s", s->from, hf_error_detail());
+    s->shown = without_user(s->url);
+    return s->shown ? 0 : out_of_memory();
+}
+
+int store_choose(store *s, char *option) {
+    *s = (store){0};
+    int code = find(s, option);
+    return code ? code : check(s);
+}
+
+void store_fini(store *s) {
+    if (s->url) explicit_bzero(s->url, strlen(s->url));
+    free(s->url);
+    free(s->shown);
+    free(s->from);
+    *s = (store){0};
+}
+
+static void tell(int32_t level, const char *line, void *arg) {
+    (void)level;
+    (void)arg;
+    say_more("%s", line);
+}
+
+int store_open(const store *s, hf_client **client) {
+    say_more("the store is %s (named by %s)", s->shown, s->from);
+    hf_client_options options = {.lease_ms = s->lease_ms};
+    if (say_get() == VERBOSE) {
+        options.log = tell;
+        options.log_level = HF_LOG_INFO;
+    }
+    hf_result r = hf_open(s->url, &options, client);
+    if (r) return fail(exit_of(r), "cannot open the store (%s): %s", s->from, hf_error_detail());
+    return 0;
+}

@@ -1,0 +1,27 @@
+/*
+ * Which store a command means: -S, else $HOLDFAST_URL, else `store = URL` in the user's file, else
+ * in the machine's, else the locks of this machine.
+ */
+#ifndef CLI_STORE_H
+#define CLI_STORE_H
+
+#include <stdint.h>
+
+#include "holdfast.h"
+
+typedef struct store {
+    char *url;        /* may hold a password: not to be shown */
+    char *shown;      /* the URL without user and password */
+    char *from;       /* where it was named, for people */
+    int64_t lease_ms; /* of a hold, unless --lease says otherwise */
+} store;
+
+/* Find and check it: 0, or the exit code, with the failure said. `option` is -S's, or NULL; user and
+   password are blotted out in it, for ps(1) shows it to all. */
+int store_choose(store *s, char *option);
+void store_fini(store *s);
+
+/* Open it: 0, or the exit code, with the failure said. */
+int store_open(const store *s, hf_client **client);
+
+#endif

@@ -1,0 +1,44 @@
+/*
+ * The command's life under the lock: signals go to it, the terminal goes to and fro, and it ends no
+ * later than the hold does.
+ *
+ *     running ──── no renewal, and `grace` before the deadline ───┐
+ *        │                                                       v
+ *        ├──────── the hold is lost ─────────────────────────> ending: SIGTERM, then SIGKILL at kill_at
+ *        v                                                       v
+ *      over: the child has ended                      over: the whole group has ended
+ */
+#ifndef CLI_SUPERVISOR_H
+#define CLI_SUPERVISOR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "guard.h"
+#include "holdfast.h"
+#include "job.h"
+#include "terminal.h"
+
+typedef struct supervisor {
+    hf_hold *hold;
+    const char *name;
+    hf__time grace;
+    guard guard;
+    job job;
+    terminal terminal;
+    int signals, lost_fd;
+    hf__time deadline; /* of the hold, as last seen */
+    hf__time warn_at;  /* when the command is told to end, unless a renewal comes first */
+    hf__time kill_at;
+    bool ending, lost;
+    const char *why;    /* it is ending, if that is not known from the hold */
+    int interrupted_by; /* the terminal's interrupt, of which the command died: it is for us too */
+} supervisor;
+
+/* Run the command to its end. The exit code, with what went wrong said. All signals must be blocked.
+   The guard has been sent away by then; supervisor_fini, after the release, sees it gone. */
+int supervisor_run(supervisor *s, hf_hold *hold, const char *name, char **command,
+                   int64_t grace_ms);
+void supervisor_fini(supervisor *s);
+
+#endif
