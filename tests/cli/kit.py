@@ -1,0 +1,537 @@
+"""What the tests of the command share: deadlines, processes, stores, a case for each store.
+
+A test file is run as `python3 -B FILE HOLDFAST [unittest's arguments]`; `-k redis` keeps to one store.
+
+Nothing here sleeps and hopes: `until` waits for an event, and its deadline only says when to give the
+test up. $HOLDFAST_TEST_PATIENCE stretches all of those, for a machine that is slow.
+
+The test process is a subreaper: whatever a command leaves behind becomes its child, is seen as such
+at the end of the test, and fails it.
+"""
+import contextlib
+import ctypes
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+HOLDFAST = None  # the command under test, set by main()
+PATIENCE = 20 * float(os.environ.get("HOLDFAST_TEST_PATIENCE", 1))
+HERE = pathlib.Path(__file__).resolve().parent
+
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+# ---- Time ----------------------------------------------------------------------------------------
+
+def now():
+    """Seconds on the clock that leases are counted on."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def until(ready, what, seconds=None, every=0.005, reap=True):
+    """The first true value of ready(); at the deadline the test fails."""
+    deadline = now() + (PATIENCE if seconds is None else seconds)
+    while True:
+        if reap:
+            reap_orphans()
+        value = ready()
+        if value:
+            return value
+        if now() > deadline:
+            raise AssertionError("waited in vain for: " + (what() if callable(what) else what))
+        time.sleep(every)
+
+
+# ---- Processes -----------------------------------------------------------------------------------
+
+class Process:
+    """A process by its number and the time it began, so that a number used again is not mistaken."""
+
+    def __init__(self, pid, begin=None):
+        self.pid = int(pid)
+        self.begin = self.stat().get("begin") if begin is None else int(begin)
+
+    def stat(self):
+        try:
+            text = pathlib.Path(f"/proc/{self.pid}/stat").read_text(errors="replace")
+        except (FileNotFoundError, ProcessLookupError):
+            return {}
+        fields = text[text.rindex(")") + 2:].split()
+        return {"state": fields[0], "parent": int(fields[1]), "group": int(fields[2]),
+                "session": int(fields[3]), "foreground": int(fields[5]), "begin": int(fields[19])}
+
+    @property
+    def state(self):
+        """One letter as in ps; "" when it is gone."""
+        stat = self.stat()
+        return stat["state"] if stat and stat["begin"] == self.begin else ""
+
+    @property
+    def runs(self):
+        """It could still do something. A zombie cannot."""
+        return self.state not in ("", "Z", "X")
+
+    @property
+    def stopped(self):
+        return self.state in ("T", "t")
+
+    def command(self):
+        try:
+            line = pathlib.Path(f"/proc/{self.pid}/cmdline").read_bytes().replace(b"\0", b" ")
+        except (FileNotFoundError, ProcessLookupError):
+            line = b""
+        return line.decode(errors="replace").strip() or "(zombie)"
+
+    def kill(self, number=signal.SIGKILL):
+        if self.state:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    def __repr__(self):
+        return f"{self.pid} {self.state or '-'} {self.command()}"
+
+
+def family(root=None):
+    """All descendants of a process (ours), nearest first."""
+    children = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            process = Process(entry)
+            children.setdefault(process.stat().get("parent"), []).append(process)
+    found, parents = [], [root or os.getpid()]
+    while parents:
+        below = children.get(parents.pop(0), [])
+        found += below
+        parents += [process.pid for process in below]
+    return found
+
+
+KNOWN = set()  # pids that somebody here waits for
+
+
+def reap_orphans():
+    """What an init does: end the zombies that came to us because their parents died."""
+    with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as file:
+        for pid in map(int, file.read().split()):
+            if pid not in KNOWN:
+                with contextlib.suppress(ChildProcessError):
+                    os.waitpid(pid, os.WNOHANG)
+
+
+def strays():
+    """Descendants that nobody here started or waits for."""
+    reap_orphans()
+    return [process for process in family() if process.pid not in KNOWN and process.state]
+
+
+def die_with_the_test():
+    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+def start_server(argv, **options):
+    process = subprocess.Popen(argv, preexec_fn=die_with_the_test, **options)
+    KNOWN.add(process.pid)
+    return process
+
+
+# A group of its own in our session, as a shell starts its jobs. (The default, a session of its own,
+# is what cron and systemd do: nobody is there who could continue a job that stops.)
+AS_A_JOB = {"start_new_session": False, "preexec_fn": os.setpgrp}
+
+
+class Result:
+    """How a command ended. code: as in a shell's `wait`, but -n if it died of signal n."""
+
+    def __init__(self, argv, code, out, err, seconds):
+        self.argv, self.code, self.out, self.err, self.seconds = argv, code, out, err, seconds
+
+    def __repr__(self):
+        return "\n".join([f"  $ {' '.join(map(repr, self.argv))}",
+                          f"  exit {self.code} after {self.seconds:.2f} s",
+                          f"  stdout {self.out[:2000]!r}", f"  stderr {self.err[:2000]!r}"])
+
+
+class Job:
+    """A command that runs, with its output in files: nothing it leaves behind can make us wait."""
+
+    def __init__(self, case, argv, **options):
+        self.argv = argv
+        self.files = [tempfile.TemporaryFile(dir=case.dir) for _ in range(2)]
+        options.setdefault("stdin", subprocess.DEVNULL)
+        options.setdefault("stdout", self.files[0])
+        options.setdefault("stderr", self.files[1])
+        options.setdefault("start_new_session", True)
+        self.begin = now()
+        self.popen = subprocess.Popen(argv, **options)
+        self.pid = self.popen.pid
+        KNOWN.add(self.pid)
+        self.process = Process(self.pid)
+
+    def text(self, which):
+        return os.pread(self.files[which].fileno(), 1 << 24, 0).decode(errors="replace")
+
+    out = property(lambda self: self.text(0))
+    err = property(lambda self: self.text(1))
+
+    def ended(self):
+        return self.popen.poll() is not None
+
+    def wait(self, seconds=None, reap=True):
+        until(self.ended, lambda: f"its end:\n{self!r}\n  left: {self.family()}", seconds, reap=reap)
+        KNOWN.discard(self.pid)
+        return self.result()
+
+    def result(self):
+        return Result(self.argv, self.popen.returncode, self.out, self.err, now() - self.begin)
+
+    def __repr__(self):
+        return repr(self.result())
+
+    def signal(self, number):
+        self.popen.send_signal(number)
+
+    def kill(self):
+        if not self.ended():
+            self.popen.kill()
+        self.popen.wait()
+        KNOWN.discard(self.pid)
+
+    def close(self):
+        for file in self.files:
+            file.close()
+
+    def family(self):
+        return family(self.pid)
+
+    def guard(self):
+        """The helper: the one below the wrapper that made itself a session of its own."""
+        return next((p for p in self.family() if p.stat().get("session") == p.pid), None)
+
+
+def beats(path):
+    """The lines that child.py's `beat` wrote: (pid, began, what, time)."""
+    try:
+        lines = path.read_text().splitlines(keepends=True)
+    except FileNotFoundError:
+        return []
+    split = [line.split() for line in lines if line.endswith("\n")]
+    return [(int(pid), int(began), what, float(at)) for _, pid, began, what, at in split]
+
+
+def beaters(path):
+    return [Process(pid, began) for pid, began in {line[:2] for line in beats(path)}]
+
+
+# ---- Stores --------------------------------------------------------------------------------------
+
+class Redis:
+    """A server of our own on a unix socket, and on a free port of localhost if asked to."""
+
+    def __init__(self, directory, *config, port=0, password=None):
+        self.dir = pathlib.Path(directory)
+        self.socket, self.port, self.password = self.dir / "redis.sock", port, password
+        self.url = f"redis+unix://{self.socket}"
+        self.config = [*config, *(["--requirepass", password] if password else [])]
+        self.start()
+
+    def start(self):
+        self.socket.unlink(missing_ok=True)
+        with open(self.dir / "redis.log", "ab") as log:
+            self.popen = start_server(
+                ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1",
+                 "--unixsocket", str(self.socket), "--unixsocketperm", "777", "--save", "",
+                 "--appendonly", "no", "--dir", str(self.dir), *self.config],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        self.process = Process(self.popen.pid)
+        until(self.answers, lambda: f"redis-server: {(self.dir / 'redis.log').read_text()[-2000:]}")
+
+    def answers(self):
+        try:
+            return self.command("PING") == b"PONG"
+        except OSError:
+            return False
+
+    def command(self, *words):
+        """Its answer: bytes, int, None or a list of these. An error of the server is raised."""
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(PATIENCE)
+            connection.connect(str(self.socket))
+            if self.password:
+                self.exchange(connection, "AUTH", self.password)
+            return self.exchange(connection, *words)
+
+    @staticmethod
+    def exchange(connection, *words):
+        words = [word if isinstance(word, bytes) else str(word).encode() for word in words]
+        connection.sendall(b"*%d\r\n" % len(words)
+                           + b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in words))
+        with connection.makefile("rb") as answer:
+            return Redis.read(answer)
+
+    @staticmethod
+    def read(answer):
+        line = answer.readline().rstrip(b"\r\n")
+        kind, rest = line[:1], line[1:]
+        if kind == b"+":
+            return rest
+        if kind == b":":
+            return int(rest)
+        if kind == b"$":
+            return None if rest == b"-1" else answer.read(int(rest) + 2)[:-2]
+        if kind == b"*":
+            return [Redis.read(answer) for _ in range(int(rest))]
+        raise OSError(f"redis: {line!r}")
+
+    def key(self, name):
+        return f"hf:{{{name}}}"
+
+    def held(self, name):
+        return self.command("EXISTS", self.key(name)) == 1
+
+    def forgets(self, name):
+        """When the server will forget the hold if nobody renews it, on our clock; None if free."""
+        ms = self.command("PEXPIRETIME", self.key(name))
+        return None if ms < 0 else ms / 1000 - time.time() + now()
+
+    def freeze_after_a_renewal(self, name, lease):
+        """Stop the server right after it renewed `name`. Returns when it would forget the hold.
+
+        The next renewal is a third of the lease away: whoever is stopped well before that has not
+        renewed again behind our back.
+        """
+        for _ in range(10):
+            before = until(lambda: self.forgets(name), f"{name} to be held")
+            after = until(lambda: self.changed(name, before), f"{name} to be renewed", lease, 0.002)
+            seen = now()
+            self.freeze()
+            if now() - seen < lease / 6:
+                return after
+            self.thaw()
+        raise AssertionError("this machine is too slow to stop a server in time")
+
+    def changed(self, name, before):
+        when = self.forgets(name)
+        return when if when and when > before + 0.01 else None
+
+    def freeze(self):
+        self.process.kill(signal.SIGSTOP)
+        until(lambda: self.process.stopped, "the server to stop", every=0.0005)
+
+    def thaw(self):
+        self.process.kill(signal.SIGCONT)
+
+    def stop(self):
+        if self.popen.poll() is None:
+            self.popen.kill()
+        self.popen.wait()
+        KNOWN.discard(self.popen.pid)
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+# ---- Cases ---------------------------------------------------------------------------------------
+
+SANITIZERS = [f"{name}SAN_OPTIONS" for name in ("A", "L", "T", "UB")]
+
+
+class Case:
+    """A test's directory, store and commands. Made a TestCase, once for each store, by `on`."""
+
+    kind = None  # "file", "redis" or None: the test brings its own
+    maxDiff = None
+
+    @classmethod
+    def setUpClass(cls):
+        # Sockets' paths must be short.
+        cls.shared = pathlib.Path(tempfile.mkdtemp(prefix="hf-cli-", dir="/tmp"))
+        cls.shared.chmod(0o755)
+        cls.redis = Redis(cls.shared) if cls.kind == "redis" else None
+        if cls.redis:
+            cls.url = cls.redis.url
+        elif cls.kind == "file":
+            cls.url = f"file://{cls.shared}/locks"
+        else:
+            cls.url = None
+
+    @classmethod
+    def tearDownClass(cls):
+        if cls.redis:
+            cls.redis.stop()
+        shutil.rmtree(cls.shared)
+
+    def setUp(self):
+        self.dir = pathlib.Path(tempfile.mkdtemp(dir=self.shared))
+        self.dir.chmod(0o755)
+        self.name = self._testMethodName
+        self.env = {"PATH": os.environ["PATH"], "HOME": str(self.dir), "LC_ALL": "C"}
+        self.env.update((k, os.environ[k]) for k in SANITIZERS if k in os.environ)
+        # The thread sanitizer waits for a second at the end of every process.
+        self.env["TSAN_OPTIONS"] = os.environ.get("TSAN_OPTIONS", "") + ":atexit_sleep_ms=0"
+        if self.url:
+            self.env["HOLDFAST_URL"] = self.url
+        if self.redis:
+            self.redis.command("FLUSHALL")  # what an earlier test lost is no trouble of this one's
+        self.jobs = []
+        self.addCleanup(self.leave_nothing)
+
+    def own_redis(self, *config, **options):
+        """A server that the test may hurt; it becomes the store of the commands to come."""
+        self.redis = Redis(tempfile.mkdtemp(dir=self.dir), *config, **options)
+        self.addCleanup(self.redis.stop)
+        self.url = self.env["HOLDFAST_URL"] = self.redis.url
+        return self.redis
+
+    # -- Commands
+
+    def start(self, *args, holdfast=None, **options):
+        """`holdfast ARGS...`, running."""
+        options.setdefault("env", self.env)
+        job = Job(self, [holdfast or HOLDFAST, *map(arg, args)], **options)
+        self.jobs.append(job)
+        return job
+
+    def hf(self, *args, holdfast=None, input=None, seconds=None, **options):
+        """`holdfast ARGS...`, to its end and to that of its output."""
+        return self.run_bare(holdfast or HOLDFAST, *args, input=input, seconds=seconds, **options)
+
+    def run_bare(self, *argv, input=None, seconds=None, text=True, **options):
+        options.setdefault("env", self.env)
+        options.setdefault("start_new_session", True)
+        options.setdefault("stdin", subprocess.DEVNULL if input is None else subprocess.PIPE)
+        options.setdefault("stdout", subprocess.PIPE)
+        options.setdefault("stderr", subprocess.PIPE)
+        argv = [arg(a) for a in argv]
+        begin = now()
+        popen = subprocess.Popen(argv, **options)
+        KNOWN.add(popen.pid)
+        try:
+            out, err = popen.communicate(input, PATIENCE if seconds is None else seconds)
+        except subprocess.TimeoutExpired:
+            below = family(popen.pid)
+            popen.kill()
+            popen.wait()
+            raise AssertionError(f"neither it nor its output ended: {argv}\n  left: {below}") from None
+        finally:
+            KNOWN.discard(popen.pid)
+        if text:
+            out, err = ((o or b"").decode(errors="surrogateescape") for o in (out, err))
+        return Result(argv, popen.returncode, out, err, now() - begin)
+
+    def child(self, *args):
+        """What child.py does, as a command."""
+        return [sys.executable, "-ISB", str(HERE / "child.py"), *map(str, args)]
+
+    def script(self, name, text):
+        path = self.dir / name
+        path.write_text(text)
+        path.chmod(0o755)
+        return str(path)
+
+    def holder(self, name=None, *options):
+        """Somebody else who holds the lock, until the test ends or kills it."""
+        ready = self.dir / f"held-{len(self.jobs)}"
+        job = self.start("run", *options, name or self.name, "--", "sh", "-c",
+                         'echo "$HOLDFAST_FENCE" >"$1.new" && mv "$1.new" "$1"; exec sleep 300',
+                         "sh", ready)
+        until(lambda: ready.exists() or job.ended(), "the lock to be held")
+        self.assertFalse(job.ended(), job)
+        job.fence = int(ready.read_text())
+        return job
+
+    # -- What must hold
+
+    def assertCode(self, code, result, err=None):
+        self.assertEqual(code, result.code, f"\n{result!r}")
+        if err is not None:
+            self.assertRegex(result.err, err, f"\n{result!r}")
+
+    def assertSays(self, result, *patterns, lines=1):
+        """A line on stderr, ours, with all of this in it."""
+        self.assertRegex(result.err, r"\A(holdfast: [^\n]+\n){1,%d}\Z" % lines, f"\n{result!r}")
+        for pattern in patterns:
+            self.assertRegex(result.err, pattern, f"\n{result!r}")
+
+    def assertFree(self, name=None):
+        self.assertCode(0, self.hf("run", "-n", "--", name or self.name, "true"))
+
+    def assertBusy(self, name=None):
+        self.assertCode(1, self.hf("run", "-n", "--", name or self.name, "true"))
+
+    def assertGone(self, processes, what, seconds=None):
+        processes = list(processes)
+        until(lambda: not any(p.runs for p in processes),
+              lambda: f"{what}: {[p for p in processes if p.runs]}", seconds)
+
+    # -- The end
+
+    def leave_nothing(self):
+        for job in self.jobs:
+            job.kill()
+            job.close()
+        try:
+            until(lambda: not strays(), lambda: f"processes left behind: {strays()}", 5)
+        finally:
+            for process in strays():
+                process.kill()
+            until(lambda: not strays(), "what was left behind to die")
+            shutil.rmtree(self.dir, ignore_errors=True)
+
+
+def arg(value):
+    return value if isinstance(value, (bytes, str)) else str(value)
+
+
+def on(*kinds):
+    """Make of a case a TestCase for each of these stores, in its module."""
+    def make(case):
+        for kind in kinds:
+            name = f"{case.__name__}_{kind}" if kind else f"{case.__name__}_"
+            made = type(name, (case, unittest.TestCase),
+                        {"kind": kind, "__module__": case.__module__, "__doc__": case.__doc__})
+            setattr(sys.modules[case.__module__], name, made)
+        return case
+    return make
+
+
+# ---- Commands that are wrong on purpose: a check that accepts them checks nothing ----------------
+
+def planted_no_lock(case):
+    """Runs what follows `--` and takes no lock."""
+    return case.script("no-lock", """#!/bin/sh
+        while [ "$1" != -- ]; do shift; done
+        shift
+        HOLDFAST_FENCE=$(date +%s%N) exec "$@"
+        """)
+
+
+def planted_no_guard(case):
+    """Takes the lock, but what it runs is out of its guard's reach."""
+    return case.script("no-guard", f"""#!/bin/sh
+        for word; do
+            shift
+            set -- "$@" "$word"
+            [ "$word" != -- ] || set -- "$@" setsid -w
+        done
+        exec '{HOLDFAST}' "$@"
+        """)
+
+
+def main():
+    global HOLDFAST
+    if len(sys.argv) < 2 or sys.argv[1].startswith("-"):
+        sys.exit(f"usage: {sys.argv[0]} HOLDFAST [unittest's arguments]")
+    HOLDFAST = os.path.realpath(sys.argv.pop(1))
+    libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    unittest.main(module="__main__", verbosity=2)

@@ -1,0 +1,140 @@
+"""cli-parallel: 1,000 commands on one name, all at once, are never two inside.
+
+A gatekeeper holds the lock until all of them have been started, so that all 1,000 contend; a machine
+that would not bear them (by `ulimit -u` and the memory that is free) gets as many as it bears, and
+the test says how many and fails below 200. Each appends a line when it begins and one when it ends to
+one file, with its token; the order of the lines is the order of what happened.
+"""
+import resource
+import signal
+import subprocess
+
+import kit
+from kit import now, on, until
+
+ALL = 1000
+PROCESSES_EACH, MEGABYTES_EACH = 4, 8  # wrapper with its thread, guard, child; generously
+
+# `env true` takes a millisecond: time enough to meet whoever should not be there.
+INSIDE = ('echo "begin $$ $HOLDFAST_FENCE" >>"$0"; env true; '
+          'echo "end $$ $HOLDFAST_FENCE" >>"$0"')
+
+
+def bearable():
+    soft, _ = resource.getrlimit(resource.RLIMIT_NPROC)
+    with open("/proc/meminfo", encoding="ascii") as file:
+        free = next(int(line.split()[1]) for line in file if line.startswith("MemAvailable")) // 1024
+    by_processes = ALL if soft == resource.RLIM_INFINITY else soft // (2 * PROCESSES_EACH)
+    return min(ALL, by_processes, free // (2 * MEGABYTES_EACH))
+
+
+def overlaps(lines):
+    """Those who were inside together, and who did not come out."""
+    inside, wrong = None, []
+    for line in lines:
+        what, who, _ = line.split()
+        if what == "begin" and inside is not None:
+            wrong.append(f"{who} began inside {inside}")
+        if what == "end" and inside != who:
+            wrong.append(f"{who} ended, inside was {inside}")
+        inside = who if what == "begin" else None
+    return wrong
+
+
+def disorder(lines):
+    """Tokens that did not grow."""
+    tokens = [int(line.split()[2]) for line in lines if line.startswith("begin")]
+    return [pair for pair in zip(tokens, tokens[1:]) if pair[1] <= pair[0]]
+
+
+@on("file", "redis")
+class Parallel(kit.Case):
+    def contend(self, count, holdfast=None):
+        """Start them all, then open the gate. The lines they wrote."""
+        notes = self.dir / "notes"
+        notes.touch()
+        gate = self.holder()
+        errors = open(self.dir / "errors", "ab")
+        self.addCleanup(errors.close)
+        crowd = [subprocess.Popen(
+            [holdfast or kit.HOLDFAST, "run", self.name, "--", "sh", "-c", INSIDE, str(notes)],
+            env=self.env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors,
+            start_new_session=True) for _ in range(count)]
+        kit.KNOWN.update(one.pid for one in crowd)
+        self.addCleanup(self.end, crowd)
+        started = now()
+        gate.signal(signal.SIGTERM)
+        gate.wait()
+        until(lambda: all([one.poll() is not None for one in crowd]),
+              lambda: f"all to end: {sum(one.poll() is None for one in crowd)} left", 240, 0.05)
+        print(f"{count} at once, {now() - started:.1f} s ", end="", flush=True)
+        text = (self.dir / "errors").read_text()
+        self.assertEqual({0}, {one.returncode for one in crowd}, text[:2000])
+        self.assertEqual("", text)
+        return notes.read_text().splitlines()
+
+    def end(self, crowd):
+        for one in crowd:
+            if one.poll() is None:
+                one.kill()
+            one.wait()
+            kit.KNOWN.discard(one.pid)
+
+    def check(self, lines, count):
+        self.assertEqual(2 * count, len(lines))
+        self.assertEqual([], overlaps(lines), "two were inside")
+        self.assertEqual([], disorder(lines), "tokens did not grow")
+
+    def test_B08_B13_B28_a_thousand_are_never_two_inside(self):
+        count = bearable()
+        self.assertGreaterEqual(count, 200, "too small a machine for this test")
+        self.check(self.contend(count), count)
+        self.assertFree()
+
+    def test_planted_commands_without_a_lock_are_noticed(self):
+        with self.assertRaisesRegex(AssertionError, "two were inside"):
+            self.check(self.contend(200, kit.planted_no_lock(self)), 200)
+
+
+@on("file")
+class Order(kit.Case):
+    """First come, first served; who came when is told by the kernel: a place in line is a lock."""
+
+    def standing(self):
+        """Ranges locked in the file of the lock: one of the holder, and one for each who waits."""
+        inodes = {str(path.stat().st_ino) for path in (self.shared / "locks").glob("lock.*")
+                  if self.name in path.name}
+        with open("/proc/locks", encoding="ascii") as file:
+            return sum(line.split()[5].split(":")[2] in inodes for line in file)
+
+    def line_up(self, count):
+        """A holder, and who waits for it, one after the other."""
+        notes = self.dir / "notes"
+        gate = self.holder()
+        jobs = []
+        for i in range(count):
+            before = self.standing()
+            jobs.append(self.start("run", self.name, "--", "sh", "-c", f'echo {i} >>"$0"', notes))
+            until(lambda b=before: self.standing() > b, f"number {i} to stand in line")
+        return gate, jobs, notes
+
+    def test_B08_in_order_of_arrival(self):
+        gate, jobs, notes = self.line_up(20)
+        gate.signal(signal.SIGTERM)
+        for job in jobs:
+            self.assertCode(0, job.wait())
+        self.assertEqual(list(map(str, range(20))), notes.read_text().split())
+
+    def test_B08_B14_those_who_were_killed_in_line_leave_the_order_to_the_others(self):
+        gate, jobs, notes = self.line_up(9)
+        for job in jobs[::3]:
+            job.signal(signal.SIGKILL)
+            job.wait()
+        gate.signal(signal.SIGKILL)
+        for job in jobs:
+            job.wait()
+        self.assertEqual([str(i) for i in range(9) if i % 3], notes.read_text().split())
+
+
+if __name__ == "__main__":
+    kit.main()

@@ -1,0 +1,152 @@
+"""cli-status: who holds a lock, for people."""
+import fcntl
+import os
+import re
+import signal
+import socket
+import struct
+import termios
+
+import kit
+from kit import on, until
+
+
+@on("file", "redis")
+class Status(kit.Case):
+    def lines(self, result):
+        """Its lines, by their first word."""
+        return {line.split()[0].rstrip(":").lower(): line for line in result.out.splitlines() if line}
+
+    def test_B27_held(self):
+        holder = self.holder(None, "--lease", "60")
+        result = self.hf("status", self.name)
+        self.assertCode(0, result)
+        self.assertEqual("", result.err)
+        self.assertIn(self.name, result.out)
+        self.assertRegex(result.out, r"\bheld\b")
+        self.assertRegex(result.out, rf"\b{holder.pid}\b")
+        self.assertRegex(result.out, rf"\b{holder.fence}\b")
+        self.assertIn(socket.gethostname(), result.out)
+        self.assertRegex(result.out, r"\bholdfast\b")
+        self.assertIn(self.url, result.out)
+        self.assertRegex(result.out, r"\d\d:\d\d:\d\d")
+        self.assertRegex(result.out, r"\bago\b")
+
+    def test_B27_it_tells_the_remaining_time(self):
+        self.holder(None, "--lease", "60")
+        line = self.lines(self.hf("status", self.name))["remaining"]
+        self.assertRegex(line, r"\b(4\d|5\d|60) ?s|\b1 ?min")
+
+    def test_lines_are_aligned(self):
+        self.holder()
+        starts = {re.match(r"\S+:? +", line).end() for line in
+                  self.hf("status", self.name).out.splitlines()}
+        self.assertEqual(1, len(starts))
+
+    def test_free(self):
+        for name in (self.name, "unused"):
+            if name == self.name:
+                self.assertFree()  # was held
+            result = self.hf("status", name)
+            self.assertCode(1, result)
+            self.assertEqual("", result.err)
+            self.assertIn(name, result.out)
+            self.assertRegex(result.out, r"\bfree\b")
+            self.assertNotRegex(result.out, r"\bheld\b")
+            self.assertIn(self.url, result.out)
+
+    def test_free_after_release_and_after_the_wait_of_others(self):
+        holder = self.holder()
+        self.assertCode(0, self.hf("status", self.name))
+        holder.signal(signal.SIGTERM)
+        holder.wait()
+        self.assertCode(1, self.hf("status", self.name))
+
+    def test_B27_looking_changes_nothing(self):
+        holder = self.holder()
+        for _ in range(5):
+            self.assertCode(0, self.hf("status", self.name))
+        self.assertBusy()
+        self.assertFalse(holder.ended())
+
+    def test_the_label_is_shown(self):
+        self.env["HOLDFAST_URL"] += "?label=nightly%20report"
+        self.holder()
+        self.assertIn("nightly report", self.hf("status", self.name).out)
+
+    def test_what_the_holder_calls_itself_does_not_reach_the_terminal_raw(self):
+        evil = self.dir / "e\x1b[31m\nvil"
+        evil.symlink_to(kit.HOLDFAST)
+        self.env["HOLDFAST_URL"] += "?label=a%1b%5b31mb%0ac"
+        job = self.start("run", self.name, "sleep", "300", holdfast=str(evil))
+        until(lambda: self.hf("status", self.name).code == 0 or job.ended(), "the lock")
+        if job.ended():  # a label like that may be refused
+            self.assertCode(64, job.wait())
+            self.assertNotRegex(job.err, r"[\x00-\x09\x0b-\x1f\x7f]")
+            return
+        result = self.hf("status", self.name)
+        self.assertCode(0, result)
+        self.assertNotRegex(result.out, r"[\x00-\x09\x0b-\x1f\x7f]")
+        self.assertNotRegex(result.out, r"(?m)^(vil|c\b)")
+
+    def in_terminal(self, columns, *words):
+        """The output on a terminal that wide, by a pseudo terminal."""
+        parent, terminal = os.openpty()
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        job = self.start(*words, stdout=terminal, stderr=terminal,
+                         env=dict(self.env, TERM="xterm", COLUMNS=str(columns)))
+        os.close(terminal)
+        text = b""
+        try:
+            while data := os.read(parent, 4096):
+                text += data
+        except OSError:
+            pass  # the other end is closed
+        os.close(parent)
+        return job.wait().code, text.decode().replace("\r\n", "\n")
+
+    def test_narrow_terminals_and_pipes_get_the_same(self):
+        self.holder()
+        plain = self.hf("status", self.name)
+        self.assertNotIn("\x1b", plain.out)
+        for columns in (40, 200):
+            code, text = self.in_terminal(columns, "status", self.name)
+            self.assertEqual(0, code)
+            text = re.sub(r"\x1b\[[0-9;]*m", "", text)  # colours would be all right
+            self.assertNotIn("\x1b", text)
+            # What changes from one look to the next is left out.
+            still = re.compile(r"^(since|remaining).*$", re.M | re.I)
+            self.assertEqual(still.sub("", plain.out).split(), still.sub("", text).split())
+
+    def test_a_closed_pipe_is_no_trouble(self):
+        self.holder()
+        result = self.run_bare("bash", "-c", '"$0" status "$1" | true; echo "${PIPESTATUS[0]}"',
+                               kit.HOLDFAST, self.name)
+        self.assertIn(result.out, ("0\n", "141\n"))
+        self.assertEqual("", result.err)
+
+    def test_the_store_may_be_given(self):
+        holder = self.holder()
+        del self.env["HOLDFAST_URL"]
+        for words in (["-S", self.url], ["--store", self.url], [f"--store={self.url}"]):
+            self.assertCode(0, self.hf("status", *words, self.name))
+        self.assertFalse(holder.ended())
+
+    def test_F50_names_after_two_dashes(self):
+        self.holder("-n", "--")
+        self.assertCode(0, self.hf("status", "--", "-n"))
+
+    def test_errors(self):
+        self.assertCode(64, self.hf("status"))
+        self.assertCode(64, self.hf("status", ""))
+        self.assertCode(64, self.hf("status", "-S", "nothing://", "x"))
+        self.assertCode(74, self.hf("status", "-S", f"redis+unix://{self.dir}/none", "x"))
+
+    def test_a_store_that_nobody_used_yet_is_free(self):
+        if self.kind == "file":
+            self.env["HOLDFAST_URL"] = f"file://{self.dir}/fresh"
+        self.assertCode(1, self.hf("status", "x"))
+
+
+if __name__ == "__main__":
+    kit.main()
