@@ -249,6 +249,11 @@ static void asked_unreachable(hf__entry *e, hf__time now) {
     fail_troubled(e, now);
 }
 
+/* What was said of one ask also goes for those before it, unless they may still come behind it. */
+static bool settles(const hf__entry *e, const hf__op *op) {
+    return op->result == HF_OK || (op->result != HF_TIMEOUT && op->asked_at > e->late_until);
+}
+
 static void asked(hf__entry *e, hf__time now) {
     hf__wait *w = e->asker;
     hf__op *op = &e->op;
@@ -259,7 +264,7 @@ static void asked(hf__entry *e, hf__time now) {
         return;
     }
     hf__entry_trouble_over(e);
-    if (w && op->result != HF_TIMEOUT) w->maybe = false; /* too late says nothing of earlier asks */
+    if (w && settles(e, op)) w->maybe = false;
     if (op->result == HF_OK) {
         asked_granted(e, w, now);
     } else if (op->result == HF_BUSY) {
