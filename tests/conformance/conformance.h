@@ -56,7 +56,7 @@ typedef struct cf_case {
 
 extern const cf_case cf_basics[], cf_waiting[], cf_contention[], cf_reentry[], cf_owners[],
     cf_leases[], cf_loss[], cf_breaking[], cf_inspecting[], cf_processes[], cf_misuse[], cf_names[],
-    cf_options[], cf_errors[], cf_closing[], cf_keys[];
+    cf_options[], cf_errors[], cf_closing[], cf_keys[], cf_line[];
 
 /* The URL of the store under test, and of a second space in the same store. */
 const char *cf_url(void);
@@ -90,6 +90,9 @@ int cf_teardown(void **state);
 
 /* The store under test has all of these. */
 bool cf_has(unsigned needs);
+
+/* CF_LINE: how many clients stand in the line of a lock, as the store has it. */
+int cf_in_line(const char *name);
 
 /* Zeroed memory that is freed when the case has ended and its threads too. */
 void *cf_new(cf *f, size_t size);

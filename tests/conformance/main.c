@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "cf_redis.h"
+#include "t_line.h"
 
 /* ---- Stores ---------------------------------------------------------------------------------- */
 
@@ -17,6 +18,7 @@ typedef struct store {
     const char *name;
     unsigned has;
     void (*start)(void); /* sets the URLs below */
+    int (*in_line)(const char *name);
 } store;
 
 enum { URL_MAX = 512 };
@@ -64,6 +66,13 @@ static void start_file(void) {
     snprintf(other_url, sizeof other_url, "%s?prefix=other", url);
 }
 
+/* The names of cases need no encoding. */
+static int in_file_line(const char *name) {
+    char path[URL_MAX];
+    snprintf(path, sizeof path, "%s/lock.hf.%s", directory, name);
+    return t_line_length(path);
+}
+
 static void remove_directory(void) {
     DIR *dir = opendir(directory);
     for (struct dirent *entry; dir && (entry = readdir(dir));)
@@ -73,10 +82,10 @@ static void remove_directory(void) {
 }
 
 static const store stores[] = {
-    {"memory", 0, start_memory},
-    {"file", CF_PROCESSES | CF_LINE | CF_OWN_CLOCK, start_file},
-    {"redis", CF_PROCESSES | CF_REDIS, start_redis},
-    {"redis-unix", CF_PROCESSES | CF_REDIS, start_redis_unix},
+    {"memory", 0, start_memory, NULL},
+    {"file", CF_PROCESSES | CF_LINE | CF_OWN_CLOCK, start_file, in_file_line},
+    {"redis", CF_PROCESSES | CF_REDIS, start_redis, NULL},
+    {"redis-unix", CF_PROCESSES | CF_REDIS, start_redis_unix, NULL},
 };
 
 #if defined(__SANITIZE_THREAD__)
@@ -100,7 +109,7 @@ static const store *find_store(const char *name) {
 static const cf_case *const themes[] = {
     cf_basics,  cf_waiting,  cf_contention, cf_reentry,   cf_owners, cf_leases,
     cf_loss,    cf_breaking, cf_inspecting, cf_processes, cf_misuse, cf_names,
-    cf_options, cf_errors,   cf_closing,    cf_keys,
+    cf_options, cf_errors,   cf_closing,    cf_line,      cf_keys,
 };
 
 enum { CASES_MAX = 256 };
@@ -110,6 +119,10 @@ static const store *under_test;
 
 bool cf_has(unsigned needs) {
     return !(needs & ~under_test->has);
+}
+
+int cf_in_line(const char *name) {
+    return under_test->in_line(name);
 }
 
 static void run_case(void **state) {

@@ -6,6 +6,7 @@
  *     t_proc    processes, threads, shared memory  t_fake    a server that follows a script
  *     t_alloc   failing memory                     t_net     sockets
  *     t_sys     failing descriptors and threads    t_hf      checks of the library's results
+ *     t_files   failing files                      t_line    the line of a file store's lock
  */
 #ifndef T_H
 #define T_H
@@ -21,7 +22,9 @@
 #include "t_exempt.h"
 #include "t_fail.h"
 #include "t_fake.h"
+#include "t_files.h"
 #include "t_hf.h"
+#include "t_line.h"
 #include "t_net.h"
 #include "t_proc.h"
 #include "t_proxy.h"

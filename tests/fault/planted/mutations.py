@@ -20,13 +20,14 @@ ENTRY = "core/entry.c"
 ACQUIRE = "store/redis/lua/acquire.lua"
 RELEASE = "store/redis/lua/release.lua"
 RENEW = "store/redis/lua/renew.lua"
+LOCK = "store/file/lock.c"
 
 MUTATIONS = [
     Mutation(
         "the deadline of a grant counts from its answer",
         ENTRY,
-        "hf__sooner(hf__lease_deadline(op->asked_at, op->lease_ms), own->max_until)",
-        "hf__sooner(hf__lease_deadline(hf__now(), op->lease_ms), own->max_until)",
+        "return hf__sooner(hf__lease_deadline(op->asked_at, op->lease_ms), max_until(w, op));",
+        "return hf__sooner(hf__lease_deadline(hf__now(), op->lease_ms), max_until(w, op));",
         ("fault_pauses", "F01_deadlines_count_from*"),
     ),
     Mutation(
@@ -53,7 +54,7 @@ MUTATIONS = [
     Mutation(
         "a grant that is answered after its lease is taken",
         ENTRY,
-        "if (w && now < hf__lease_deadline(op->asked_at, op->lease_ms)) {",
+        "if (w && now < deadline_of(w, op)) {",
         "if (w) {",
         ("fault_pauses", "F01_an_answer_after_the_lease*"),
     ),
@@ -196,5 +197,125 @@ MUTATIONS = [
         "if ((w->flags | own->flags) & HF_NOT_REENTRANT) {",
         "if (w->flags > own->flags + 100) {",
         ("conformance", "memory", "B02_a_*"),
+    ),
+    Mutation(
+        "a file is taken for the one that has the name",
+        "store/file/lockfile.c",
+        "return same(file->directory, file->name, device, inode);",
+        "return device || inode || file;",
+        ("file_inode", "F25_an_idle*"),
+    ),
+    Mutation(
+        "who comes takes the hold past those who wait",
+        LOCK,
+        "if (l->served) return false;",
+        "if (l->fd >= 0) return false;",
+        ("file_line", "B08_a_try_does_not*"),
+    ),
+    Mutation(
+        "who waits takes the hold past those before it",
+        LOCK,
+        "if (first.ticket < 0 || first.ticket > l->ticket) return true;",
+        "if (first.ticket < INT64_MAX) return true;",
+        ("file_line", "B08_a_try_does_not*"),
+    ),
+    Mutation(
+        "who waits takes no ticket",
+        LOCK,
+        "error = hf__ticket_take(l->fd, peers->id, &l->ticket);",
+        "error = 0;",
+        ("file_line", "B08_a_new_waiter*"),
+    ),
+    Mutation(
+        "a release wakes nobody",
+        LOCK,
+        "    wake_first(l, peers, 0);\n",
+        "",
+        ("file_line", "B13_*"),
+    ),
+    Mutation(
+        "who leaves the line wakes nobody",
+        LOCK,
+        "    wake_first(l, peers, l->ticket);\n",
+        "",
+        ("file_line", "F46_the_first_in_line_leaves*"),
+    ),
+    Mutation(
+        "a stopped waiter is never passed",
+        LOCK,
+        "return now - l->stalled_since >= STALLED;",
+        "return false;",
+        ("file_line", "B08_a_stopped_first*"),
+    ),
+    Mutation(
+        "the last token is not read from the file",
+        LOCK,
+        "fill_record(&l->record, op, head.record.token, now);",
+        "fill_record(&l->record, op, 0, now);",
+        ("file_damage", "F06_*"),
+    ),
+    Mutation(
+        "the mark of a break is not looked at",
+        LOCK,
+        "head.broken != l->record.token",
+        "head.version",
+        ("file_breaking", "B26_break_wants*"),
+    ),
+    Mutation(
+        "what was lost is not let go of",
+        ENTRY,
+        "    if (!e->core->store->forgets) /*",
+        "    if (e->core->closing) /*",
+        ("file_breaking", "B26_a_client_may_break*"),
+    ),
+    Mutation(
+        "what was lost in a long pause is not let go of",
+        ENTRY,
+        "return e->ghost && !e->busy && e->core->store->forgets ? e->ghost_until : HF__NEVER;",
+        "return e->ghost && !e->busy ? e->ghost_until : HF__NEVER;",
+        ("file_line", "F03_*"),
+    ),
+    Mutation(
+        "a child keeps the descriptors of its parent's locks",
+        "store/file/kept.c",
+        "if (bits[i / 8] & 1u << i % 8) close((int)i);",
+        "if (!i) close(-1);",
+        ("file_processes", "F42_a_child_that_lives_on_keeps_no_l*"),
+    ),
+    Mutation(
+        "a fork may come between opening a file and noting it",
+        "store/file/kept.c",
+        "    begin();\n    return end(openat(directory, name, flags | O_CLOEXEC, mode));",
+        "    int fd = openat(directory, name, flags | O_CLOEXEC, mode);\n"
+        "    begin();\n    return end(fd);",
+        ("file_processes", "F42_a_child_forked_while*"),
+    ),
+    Mutation(
+        "every client is taken to be alive",
+        "store/file/peers.c",
+        "return fcntl(life, F_OFD_GETLK, &range) == 0 && range.l_type != F_UNLCK;",
+        "return range.l_type == F_WRLCK && life >= 0;",
+        ("file_line", "F46_a_holder_that_is_not_quite*"),
+    ),
+    Mutation(
+        "a client is woken through a FIFO that it alone reads",
+        "store/file/peers.c",
+        "peer->wake = open_fifo(p, HF__WAKE_START, id, O_RDWR);",
+        "peer->wake = open_fifo(p, HF__WAKE_START, id, O_WRONLY);",
+        ("file_processes", "F43_waking*"),
+    ),
+    Mutation(
+        "a sweep does not ask whether a lock is in use",
+        "store/file/sweep.c",
+        "may_go(&file, fd) && hf__ranges_take(fd)",
+        "may_go(&file, fd)",
+        ("file_sweep", "B30_what_is_held*"),
+    ),
+    Mutation(
+        "a sweep removes what is not Holdfast's",
+        "store/file/sweep.c",
+        "return !r && (int64_t)(head.record.token / 1000) < now_ms();",
+        "return (int64_t)(head.record.token / 1000) < now_ms();",
+        ("file_sweep", "B30_files_of_others*"),
     ),
 ]

@@ -1,0 +1,310 @@
+/*
+ * The directory of the locks: made when missing, refused when others could write there, when it is
+ * none, when it belongs to somebody else, or when it is on a filesystem that other machines share.
+ */
+#include "kit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "store/file/directory.h"
+
+/* ---- What the test pretends ------------------------------------------------------------------ */
+
+static uid_t pretend_user; /* 0: the true one */
+static long pretend_type;  /* of the filesystem; 0: the true one, -1: it cannot be told */
+
+uid_t __real_geteuid(void);
+uid_t __wrap_geteuid(void);
+uid_t __wrap_geteuid(void) {
+    return pretend_user ? pretend_user : __real_geteuid();
+}
+
+#define WRAP_FSTATFS(name, type)                     \
+    int __real_##name(int fd, type *fs);             \
+    int __wrap_##name(int fd, type *fs);             \
+    int __wrap_##name(int fd, type *fs) {            \
+        int rc = __real_##name(fd, fs);              \
+        if (pretend_type == -1) {                    \
+            errno = EIO;                             \
+            return -1;                               \
+        }                                            \
+        if (pretend_type) fs->f_type = pretend_type; \
+        return rc;                                   \
+    }
+
+WRAP_FSTATFS(fstatfs, struct statfs)
+WRAP_FSTATFS(fstatfs64, struct statfs64)
+
+static int pretend_nothing(void **state) {
+    pretend_user = 0;
+    pretend_type = 0;
+    return place_down(state);
+}
+
+/* ---- Opening --------------------------------------------------------------------------------- */
+
+static const char *url_of(const char *path, const char *options) {
+    static char url[PATH_SIZE];
+    snprintf(url, sizeof url, "file://%s%s", path, options);
+    return url;
+}
+
+static void opens(const char *url) {
+    hf_client *client = NULL;
+    hf_hold *hold = NULL;
+    T_HF(HF_OK, hf_open(url, NULL, &client));
+    T_HF(HF_OK, hf_try_lock(client, LOCK, &hold));
+    T_HF(HF_OK, hf_release(hold));
+    hf_close(client);
+}
+
+static void refuses(hf_result expected, const char *url, const char *part) {
+    hf_client *client = (hf_client *)(uintptr_t)1;
+    T_HF(expected, hf_open(url, NULL, &client));
+    assert_null(client);
+    check_says(hf_error_detail(), part);
+}
+
+static void makes(const char *path, mode_t mode) {
+    assert_int_equal(mkdir(path, 0700), 0);
+    assert_int_equal(chmod(path, mode), 0);
+}
+
+/* ---- Made ------------------------------------------------------------------------------------ */
+
+static void F50_a_missing_directory_is_made_for_its_user_alone(void **state) {
+    place *p = *state;
+    const char *path = path_of(p, "made");
+    struct stat st;
+    mode_t before = umask(0);
+    opens(url_of(path, ""));
+    (void)umask(before);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_mode & 07777, 0700);
+    assert_int_equal(st.st_uid, __real_geteuid());
+    assert_int_equal(stat(path_of(p, "made/lock.hf." LOCK), &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0600);
+    opens(url_of(path, ""));
+    opens(url_of(path, "/"));
+}
+
+static void F50_a_directory_whose_parent_is_missing_is_not_made(void **state) {
+    place *p = *state;
+    const char *path = path_of(p, "no/made");
+    refuses(HF_UNREACHABLE, url_of(path, ""), path);
+    assert_int_equal(access(path_of(p, "no"), F_OK), -1);
+}
+
+static void F50_a_path_may_have_any_bytes(void **state) {
+    place *p = *state;
+    opens(url_of(path_of(p, "a%20b%25c%3Fd"), ""));
+    assert_int_equal(access(path_of(p, "a b%c?d"), F_OK), 0);
+}
+
+static void F50_a_path_that_is_too_long_is_refused(void **state) {
+    static char url[4090];
+    place *p = *state;
+    int used = snprintf(url, sizeof url, "%s/", p->url);
+    memset(url + used, 'x', 300);
+    hf_client *client = NULL;
+    hf_result r = hf_open(url, NULL, &client);
+    assert_true(r == HF_UNREACHABLE || r == HF_REFUSED);
+    check_says(hf_error_detail(), "too long");
+}
+
+/* ---- Whose ----------------------------------------------------------------------------------- */
+
+static void F27_a_directory_that_others_may_write_is_refused(void **state) {
+    static const mode_t bad[] = {0777, 0775, 0770, 0722, 0702, 01777, 02775};
+    static const mode_t good[] = {0700, 0755, 0711, 0750, 02755};
+    place *p = *state;
+    const char *path = path_of(p, "d");
+    makes(path, 0700);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        assert_int_equal(chmod(path, bad[i]), 0);
+        refuses(HF_REFUSED, url_of(path, ""), "may be written by others");
+        check_says(hf_error_detail(), "chmod 700");
+        check_says(hf_error_detail(), path);
+    }
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        assert_int_equal(chmod(path, good[i]), 0);
+        opens(url_of(path, ""));
+    }
+}
+
+static void F27_a_directory_of_another_user_is_refused(void **state) {
+    place *p = *state;
+    pretend_user = __real_geteuid() + 1;
+    refuses(HF_REFUSED, p->url, "belongs to user");
+    check_says(hf_error_detail(), p->directory);
+    pretend_user = 0;
+    opens(p->url);
+    if (__real_geteuid() != 0) return;
+    assert_int_equal(chown(p->directory, 12345, 12345), 0);
+    refuses(HF_REFUSED, p->url, "belongs to user 12345");
+    assert_int_equal(chown(p->directory, 0, 0), 0);
+}
+
+/* The default directory is one for each user, and is checked like any other. */
+static void F27_the_default_directory_is_checked_too(void **state) {
+    enum { NOBODY_ELSE = 2000000011 };
+    (void)state;
+    pretend_user = NOBODY_ELSE;
+    hf_client *client = NULL;
+    hf_result r = hf_open("file:", NULL, &client);
+    pretend_user = 0;
+    (void)rmdir("/run/lock/holdfast-2000000011");
+    (void)rmdir("/var/tmp/holdfast-2000000011");
+    assert_int_equal(r, HF_REFUSED);
+    check_says(hf_error_detail(), "holdfast-2000000011 belongs to user");
+}
+
+/* ---- What kind ------------------------------------------------------------------------------- */
+
+static void F28_what_is_no_directory_is_refused(void **state) {
+    place *p = *state;
+    const char *path = path_of(p, "d"), *other = path_of(p, "other");
+    makes(other, 0700);
+    close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+    refuses(HF_REFUSED, url_of(path, ""), "no directory");
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    refuses(HF_REFUSED, url_of(path, ""), "no directory");
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(symlink("other", path), 0);
+    refuses(HF_REFUSED, url_of(path, ""), "a link");
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(symlink("nowhere", path), 0);
+    refuses(HF_REFUSED, url_of(path, ""), "a link");
+    assert_int_equal(access(path_of(p, "nowhere"), F_OK), -1);
+}
+
+/* A slash behind it makes the kernel follow the link. */
+static void F28_a_link_with_a_slash_behind_it_is_refused(void **state) {
+    static const char *const ends[] = {"/", "//"};
+    place *p = *state;
+    makes(path_of(p, "other"), 0700);
+    assert_int_equal(symlink("other", path_of(p, "d")), 0);
+    for (int i = 0; i < 2; i++) refuses(HF_REFUSED, url_of(path_of(p, "d"), ends[i]), "link");
+}
+
+static void F49_a_url_without_a_path_from_the_root_is_refused(void **state) {
+    (void)state;
+    refuses(HF_INVALID, "file:here", "three slashes");
+    refuses(HF_INVALID, "file://host/path", "three slashes");
+    refuses(HF_INVALID, "file:///tmp?outage=1s", "unknown option");
+    refuses(HF_INVALID, "file:///tmp?network=yes", "allow");
+    refuses(HF_INVALID, "file:///tmp?keep=0s", "keep");
+}
+
+/* ---- Filesystems ----------------------------------------------------------------------------- */
+
+static const struct {
+    long type;
+    const char *name; /* NULL: of this machine */
+} filesystems[] = {
+    {0x6969, "NFS"},        {0x517B, "SMB"},      {0xFF534D42, "CIFS"},  {0xFE534D42, "SMB"},
+    {0x01021997, "9P"},     {0x00C36400, "Ceph"}, {0x65735546, "FUSE"},  {0x5346414F, "AFS"},
+    {0x0BD00BD0, "Lustre"}, {0x47504653, "GPFS"}, {0x7461636F, "OCFS2"}, {0x01161970, "GFS2"},
+    {0xEF53, NULL},         {0x01021994, NULL},   {0x58465342, NULL},    {0x9123683E, NULL},
+    {0x794C7630, NULL},     {0x2FC12FC1, NULL},   {0xF2F52010, NULL},    {0x858458F6, NULL},
+};
+
+enum { FILESYSTEMS = sizeof filesystems / sizeof *filesystems };
+
+static void F31_shared_filesystems_are_known_by_name(void **state) {
+    (void)state;
+    for (int i = 0; i < FILESYSTEMS; i++) {
+        const char *name = hf__filesystem_shared(filesystems[i].type);
+        if (filesystems[i].name)
+            assert_string_equal(name, filesystems[i].name);
+        else
+            assert_null(name);
+        /* as a machine of 32 bits has it */
+        assert_ptr_equal(hf__filesystem_shared((int32_t)filesystems[i].type), name);
+    }
+}
+
+static void F31_a_shared_filesystem_is_refused_unless_it_is_asked_for(void **state) {
+    place *p = *state;
+    for (int i = 0; i < FILESYSTEMS; i++) {
+        pretend_type = filesystems[i].type;
+        if (filesystems[i].name) {
+            refuses(HF_REFUSED, p->url, filesystems[i].name);
+            check_says(hf_error_detail(), p->directory);
+            check_says(hf_error_detail(), "redis://");
+            check_says(hf_error_detail(), "network=allow");
+        } else {
+            opens(p->url);
+        }
+        opens(url_with(p, "network=allow"));
+    }
+}
+
+static void F31_a_filesystem_that_cannot_be_told_is_refused(void **state) {
+    place *p = *state;
+    pretend_type = -1;
+    refuses(HF_REFUSED, p->url, "which filesystem");
+}
+
+/* ---- Not to be written ----------------------------------------------------------------------- */
+
+/* The superuser may write anywhere, so be somebody else. */
+static void become_ordinary(const place *p) {
+    if (__real_geteuid() != 0) return;
+    assert_int_equal(chown(p->directory, 65534, 65534), 0);
+    assert_int_equal(setresuid(65534, 65534, 65534), 0);
+}
+
+static int use_what_may_not_be_written(void *arg) {
+    place *p = arg;
+    hf_client *client = NULL;
+    hf_hold *hold = NULL;
+    hf_info *info = NULL;
+    become_ordinary(p);
+    assert_int_equal(chmod(p->directory, 0500), 0);
+    T_HF(HF_OK, hf_open(p->url, NULL, &client));
+    T_HF(HF_REFUSED, hf_try_lock(client, LOCK, &hold));
+    check_says(hf_error_detail(), p->directory);
+    check_says(hf_error_detail(), "Permission denied");
+    T_HF(HF_REFUSED, hf_acquire(client, LOCK, &(hf_options){.wait_ms = SOON_MS}, &hold));
+    T_HF(HF_OK, hf_inspect(client, LOCK, &info));
+    assert_int_equal(info->held, 0);
+    hf_info_free(info);
+    hf_close(client);
+    assert_int_equal(chmod(p->directory, 0000), 0);
+    refuses(HF_REFUSED, p->url, "Permission denied");
+    assert_int_equal(chmod(p->directory, 0700), 0);
+    opens(p->url);
+    return 0;
+}
+
+static void F27_a_directory_that_may_not_be_written_is_refused(void **state) {
+    place *p = *state;
+    assert_int_equal(t_proc_wait(t_proc_start(use_what_may_not_be_written, p), SOON_MS), 0);
+}
+
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, place_up, pretend_nothing)
+
+static const struct CMUnitTest tests[] = {
+    TEST(F50_a_missing_directory_is_made_for_its_user_alone),
+    TEST(F50_a_directory_whose_parent_is_missing_is_not_made),
+    TEST(F50_a_path_may_have_any_bytes),
+    TEST(F50_a_path_that_is_too_long_is_refused),
+    TEST(F27_a_directory_that_others_may_write_is_refused),
+    TEST(F27_a_directory_of_another_user_is_refused),
+    TEST(F27_the_default_directory_is_checked_too),
+    TEST(F28_what_is_no_directory_is_refused),
+    TEST(F28_a_link_with_a_slash_behind_it_is_refused),
+    TEST(F49_a_url_without_a_path_from_the_root_is_refused),
+    TEST(F31_shared_filesystems_are_known_by_name),
+    TEST(F31_a_shared_filesystem_is_refused_unless_it_is_asked_for),
+    TEST(F31_a_filesystem_that_cannot_be_told_is_refused),
+    TEST(F27_a_directory_that_may_not_be_written_is_refused),
+};
+
+FILE_MAIN(tests)

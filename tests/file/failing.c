@@ -1,0 +1,328 @@
+/*
+ * Memory, descriptors, threads and files that cannot be had (F45): each allocation and each system
+ * call of a life with a lock fails once, and then all from it on. Every call has a result that says
+ * so or does without; nothing is held wrongly, nothing stays held, no descriptor is left (and no
+ * memory: the asan run looks).
+ *
+ * The other client is an actor, in a process where nothing fails.
+ */
+#include "kit.h"
+
+#include <dirent.h>
+#include <unistd.h>
+
+enum { LEASE_MS = 300, RELEASE_AFTER_US = 3000, CALLS_MAX = 1000 };
+
+typedef struct trial {
+    place *place;
+    actor *other;
+    char lock[PATH_SIZE];
+    hf_client_options options;
+} trial;
+
+/* ---- What is so, whoever says what ----------------------------------------------------------- */
+
+static int open_descriptors(void) {
+    int count = 0;
+    t_exempt_begin();
+    DIR *dir = opendir("/proc/self/fd");
+    if (!dir) t_fail("no /proc/self/fd");
+    while (readdir(dir)) count++;
+    closedir(dir);
+    t_exempt_end();
+    return count;
+}
+
+/* Seen from the other process. */
+static bool taken(trial *t) {
+    t_exempt_begin();
+    answer got = TRIES(t->other, 0);
+    if (got.result == HF_OK) FREES(t->other);
+    t_exempt_end();
+    if (got.result != HF_OK && got.result != HF_BUSY)
+        t_fail("to the other it is %s: %s", hf_result_name(got.result), got.detail);
+    return got.result == HF_BUSY;
+}
+
+/* ---- Calls that may fail --------------------------------------------------------------------- */
+
+static bool went_well(hf_result r, const char *what) {
+    static const hf_result clean[] = {HF_OK, HF_NOMEM, HF_UNREACHABLE, HF_REFUSED,
+                                      HF_UNKNOWN_OUTCOME};
+    for (size_t i = 0; i < sizeof clean / sizeof *clean; i++) {
+        if (r != clean[i]) continue;
+        if (r) T_CHECK(*hf_error_detail());
+        return r == HF_OK;
+    }
+    t_fail("%s is %s: %s", what, hf_result_name(r), hf_error_detail());
+}
+
+static hf_client *try_open(trial *t) {
+    hf_client *client = NULL;
+    bool made = went_well(hf_open(t->place->url, &t->options, &client), "hf_open");
+    T_CHECK(made == (client != NULL));
+    return client;
+}
+
+static void check_hold(trial *t, hf_result r, const hf_hold *hold) {
+    T_CHECK((r == HF_OK) == (hold != NULL));
+    if (!hold || !hf_held(hold)) return;
+    bool busy = taken(t);
+    T_CHECK(busy || !hf_held(hold)); /* held is held, unless it is over */
+}
+
+static hf_hold *try_acquire(trial *t, hf_client *client) {
+    hf_hold *hold = NULL;
+    hf_result r = hf_try_lock(client, LOCK, &hold);
+    (void)went_well(r, "hf_try_lock");
+    check_hold(t, r, hold);
+    return hold;
+}
+
+/* What is released is free: not when the client is closed, but now. */
+static void try_release(trial *t, hf_hold *hold) {
+    if (!hold) return;
+    hf_result r = hf_release(hold);
+    if (r != HF_LOST) (void)went_well(r, "hf_release");
+    if (r == HF_OK) T_CHECK(!taken(t));
+}
+
+static void end_life(trial *t, hf_client *client) {
+    hf_close(client);
+    T_CHECK(!taken(t));
+    T_CHECK(t_line_holder(t->lock) == 0);
+    T_CHECK(t_line_length(t->lock) == 0);
+}
+
+/* ---- Lives with a lock ----------------------------------------------------------------------- */
+
+static void open_and_close(void *arg) {
+    hf_close(try_open(arg));
+}
+
+static void acquire_and_release(void *arg) {
+    trial *t = arg;
+    hf_client *client = try_open(t);
+    if (client) try_release(t, try_acquire(t, client));
+    if (client) try_release(t, try_acquire(t, client)); /* once more, with the file open */
+    end_life(t, client);
+}
+
+static void reenter_and_extend(void *arg) {
+    trial *t = arg;
+    hf_client *client = try_open(t);
+    hf_hold *first = client ? try_acquire(t, client) : NULL;
+    hf_hold *second = first && hf_held(first) ? try_acquire(t, client) : NULL;
+    if (first) {
+        hf_result r = hf_extend(first, LEASE_MS + 50);
+        if (r != HF_LOST) (void)went_well(r, "hf_extend");
+    }
+    if (second) (void)hf_release(second);
+    try_release(t, first);
+    end_life(t, client);
+}
+
+/* The other holds it, and lets go a moment later. */
+static void wait_and_release(void *arg) {
+    trial *t = arg;
+    hf_hold *hold = NULL;
+    hf_client *client = try_open(t);
+    if (client) {
+        t_exempt_begin();
+        TAKES(t->other);
+        actor_begin(t->other, &(ask){.deed = do_release, .number = RELEASE_AFTER_US});
+        t_exempt_end();
+        hf_result r = hf_acquire(client, LOCK, &(hf_options){.wait_ms = 5000}, &hold);
+        t_exempt_begin();
+        IS(HF_OK, actor_end(t->other));
+        t_exempt_end();
+        (void)went_well(r, "a wait");
+        check_hold(t, r, hold);
+        try_release(t, hold);
+    }
+    end_life(t, client);
+}
+
+/* The other holds it, and does not let go. */
+static void wait_in_vain(void *arg) {
+    trial *t = arg;
+    hf_hold *hold = NULL;
+    hf_client *client = try_open(t);
+    if (client) {
+        t_exempt_begin();
+        TAKES(t->other);
+        t_exempt_end();
+        hf_result r = hf_acquire(client, LOCK, &(hf_options){.wait_ms = 5}, &hold);
+        T_CHECK(r != HF_OK && !hold);
+        if (r != HF_TIMEOUT) (void)went_well(r, "a wait in vain");
+        T_CHECK(t_line_length(t->lock) == 0);
+        t_exempt_begin();
+        FREES(t->other);
+        t_exempt_end();
+    }
+    end_life(t, client);
+}
+
+/* A break that says HF_OK has ended the hold. */
+static void look_and_break(void *arg) {
+    trial *t = arg;
+    hf_info *info = NULL;
+    hf_client *client = try_open(t);
+    if (client) {
+        t_exempt_begin();
+        TAKES(t->other, .lease_ms = 60000);
+        t_exempt_end();
+        hf_result r = hf_inspect(client, LOCK, &info);
+        T_CHECK(went_well(r, "hf_inspect") == (info != NULL));
+        if (info) T_CHECK(info->held);
+        hf_info_free(info);
+        r = hf_break(client, LOCK, 0);
+        (void)went_well(r, "hf_break");
+        t_exempt_begin();
+        if (r == HF_OK) T_CHECK(!actor_holds(t->other));
+        hf_result released = DO(t->other, do_release).result;
+        T_CHECK(released == HF_LOST || (released == HF_OK && r != HF_OK));
+        t_exempt_end();
+    }
+    end_life(t, client);
+}
+
+static void close_while_holding(void *arg) {
+    trial *t = arg;
+    hf_client *client = try_open(t);
+    hf_hold *hold = client ? try_acquire(t, client) : NULL;
+    end_life(t, client);
+    if (hold) {
+        T_CHECK(!hf_held(hold));
+        hf_unref(hold);
+    }
+}
+
+/* Renewals fail: it is held or it is lost, and lost is free. */
+static void renew(void *arg) {
+    trial *t = arg;
+    hf_client *client = try_open(t);
+    hf_hold *hold = NULL;
+    if (client) {
+        hf_options options = {.lease_ms = 60};
+        hf_result r = hf_acquire(client, LOCK, &options, &hold);
+        (void)went_well(r, "hf_acquire");
+        check_hold(t, r, hold);
+    }
+    if (hold) {
+        t_sleep_ms(50); /* for a renewal or two */
+        check_hold(t, HF_OK, hold);
+        try_release(t, hold);
+    }
+    end_life(t, client);
+}
+
+/* A renewal that fails is tried again before the deadline: nothing is lost over one. */
+static void F14_a_call_that_fails_once_in_a_renewal_loses_nothing(void **state) {
+    enum { CALLS = 8 };
+    place *p = *state;
+    hf_client *client = NULL;
+    hf_hold *hold = NULL;
+    T_HF(HF_OK, hf_open(p->url, NULL, &client));
+    T_HF(HF_OK, hf_acquire(client, LOCK, &(hf_options){.lease_ms = t_patience(150)}, &hold));
+    for (int n = 1; n <= CALLS; n++) {
+        hf_stats before = {0}, now = {0};
+        T_HF(HF_OK, hf_stats_get(client, &before));
+        t_files_fail_at(n, false);
+        UNTIL(hf_stats_get(client, &now) == HF_OK &&
+              (now.renewed >= before.renewed + 2 || !hf_held(hold)));
+        t_files_reset();
+        if (!hf_held(hold)) t_fail("lost when call %d failed: %s", n, hf_why_lost(hold));
+    }
+    T_HF(HF_OK, hf_release(hold));
+    hf_close(client);
+}
+
+static t_inject_fn *const lives[] = {open_and_close,     acquire_and_release, reenter_and_extend,
+                                     wait_and_release,   wait_in_vain,        look_and_break,
+                                     close_while_holding};
+
+enum { LIVES = sizeof lives / sizeof *lives };
+
+/* ---- Around them ----------------------------------------------------------------------------- */
+
+typedef int64_t each_fn(t_inject_fn *fn, void *arg, int64_t max);
+
+static t_inject_fn *living;
+
+static void live_without_leaving_descriptors(void *arg) {
+    int before = open_descriptors();
+    living(arg);
+    int after = open_descriptors();
+    if (after != before) t_fail("%d descriptors before, %d after", before, after);
+}
+
+static void run_life(place *p, each_fn *each, t_inject_fn *life) {
+    trial t = {.place = p, .other = p->actors[0]};
+    t.options =
+        (hf_client_options){.lease_ms = LEASE_MS, .command_timeout_ms = 300, .outage_ms = 100};
+    snprintf(t.lock, sizeof t.lock, "%s", lock_path(p, LOCK));
+    living = life;
+    each(live_without_leaving_descriptors, &t, CALLS_MAX);
+}
+
+static int trial_up(void **state) {
+    int rc = place_up(state);
+    if (rc) return rc;
+    place *p = *state;
+    (void)actor_new(p, NULL);
+    return 0;
+}
+
+static int trial_down(void **state) {
+    t_alloc_reset();
+    t_sys_reset();
+    t_files_reset();
+    return place_down(state);
+}
+
+static void F45_memory(void **state) {
+    for (size_t i = 0; i < LIVES; i++) run_life(*state, t_alloc_each, lives[i]);
+}
+
+static void F45_descriptors_and_threads(void **state) {
+    for (size_t i = 0; i < LIVES; i++) run_life(*state, t_sys_each, lives[i]);
+}
+
+static void F45_files_while_opening(void **state) {
+    run_life(*state, t_files_each, open_and_close);
+}
+
+static void F45_files_while_acquiring(void **state) {
+    run_life(*state, t_files_each, acquire_and_release);
+    run_life(*state, t_files_each, reenter_and_extend);
+    run_life(*state, t_files_each, close_while_holding);
+}
+
+static void F45_files_while_waiting(void **state) {
+    run_life(*state, t_files_each, wait_and_release);
+    run_life(*state, t_files_each, wait_in_vain);
+}
+
+static void F45_files_while_looking_and_breaking(void **state) {
+    run_life(*state, t_files_each, look_and_break);
+}
+
+static void F45_files_while_renewing(void **state) {
+    run_life(*state, t_files_each, renew);
+}
+
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, trial_up, trial_down)
+
+static const struct CMUnitTest tests[] = {
+    TEST(F45_memory),
+    TEST(F45_descriptors_and_threads),
+    TEST(F45_files_while_opening),
+    TEST(F45_files_while_acquiring),
+    TEST(F45_files_while_waiting),
+    TEST(F45_files_while_looking_and_breaking),
+    TEST(F45_files_while_renewing),
+    TEST(F14_a_call_that_fails_once_in_a_renewal_loses_nothing),
+};
+
+FILE_MAIN(tests)

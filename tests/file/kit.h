@@ -1,0 +1,162 @@
+/*
+ * What the tests of the file store share: a directory of locks for each test, and actors.
+ *
+ * An actor is a process with a client of its own. The test tells it what to do and hears what came
+ * of it, one deed at a time; it can stop it, kill it, and look at the lock's file from outside
+ * (t_line.h). The test's own process has no client and no thread, so it may start actors at any
+ * time, under the thread sanitizer too.
+ *
+ * Tests begin with the number of the fault (F) or behaviour (B) that they show. A program takes an
+ * optional argument, the pattern of the tests to run.
+ */
+#ifndef HF_TEST_FILE_KIT_H
+#define HF_TEST_FILE_KIT_H
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "t.h"
+
+/* The lock that most tests are about. */
+#define LOCK "lock"
+
+enum {
+    SOON_MS = 10000, /* whatever must happen has happened by then */
+    ACTORS_MAX = 16,
+    HOLDS_MAX = 8,
+    PATH_SIZE = 2048,
+
+    /* A waiter that nobody tells looks again by itself, but not before this. What takes less was
+       told. */
+    LOOK_AGAIN_MS = 750,
+    TOLD_MS = 500,
+    ROUNDS = 4 /* of which the quickest counts: the machine may be busy */
+};
+
+#define UNTIL(condition) T_WAIT_UNTIL(condition, SOON_MS)
+
+/* ---- A test's directory ---------------------------------------------------------------------- */
+
+typedef struct actor actor;
+
+typedef struct place {
+    char directory[64];
+    char url[128];
+    actor *actors[ACTORS_MAX];
+} place;
+
+/* For the tables of tests: around each test. */
+int place_up(void **state);
+int place_down(void **state);
+
+#define FILE_TEST(fn) cmocka_unit_test_setup_teardown(fn, place_up, place_down)
+#define FILE_MAIN(tests)                                      \
+    int main(int argc, char **argv) {                         \
+        file_begin(argc, argv);                               \
+        return cmocka_run_group_tests(tests, file_all, NULL); \
+    }
+void file_begin(int argc, char **argv);
+int file_all(void **state);
+
+/* A file of the directory, and the file of a lock whose name needs no encoding. Each call has
+   memory of its own, for a few calls. */
+const char *path_of(const place *p, const char *file);
+const char *lock_path(const place *p, const char *name);
+
+/* The URL with options behind it ("keep=1ms"); as long-lived as a path. */
+const char *url_with(const place *p, const char *options);
+
+/* How many files there are whose name starts so. */
+int files_like(const place *p, const char *start);
+
+/* Of all clients: those that live notice nothing, for they have theirs open. */
+void remove_fifos(const place *p);
+
+/* Remove a directory and all in it. */
+void remove_tree(const char *directory);
+
+/* ---- Deeds ----------------------------------------------------------------------------------- */
+
+typedef struct self {
+    hf_client *client;
+    hf_hold *holds[HOLDS_MAX]; /* the last one is what most deeds are about */
+    int held;
+    hf_cancel *cancel; /* of every acquire; SIGUSR1 fires it */
+} self;
+
+typedef struct answer {
+    hf_result result;
+    uint64_t token;
+    int64_t number;
+    int32_t lost; /* how often on_lost was called, by now */
+    char detail[512];
+} answer;
+
+typedef struct ask ask;
+typedef void deed(self *me, const ask *q, answer *a);
+
+struct ask {
+    deed *deed;
+    char name[HF_NAME_MAX + 2];
+    hf_options options; /* cancel and on_lost are the actor's own */
+    uint64_t token;
+    int64_t number;
+};
+
+/* hf_open (options.wait_ms: its command timeout), hf_close; hf_acquire, hf_release of the last hold
+   and so on. A release and a break begin after as many microseconds as `number` says. */
+deed do_open, do_close, do_acquire, do_release, do_extend, do_inspect, do_break, do_stats;
+deed do_held;  /* number: hf_held; lost */
+deed do_until; /* wait until the last hold is lost and that was told */
+
+/* ---- Actors ---------------------------------------------------------------------------------- */
+
+/* Its client is open. NULL: the URL of the place. */
+actor *actor_new(place *p, const char *url);
+pid_t actor_pid(const actor *a);
+
+/* Tell it to do something; hear what came of it. */
+void actor_begin(actor *a, const ask *q);
+answer actor_end(actor *a);
+answer actor_do(actor *a, const ask *q);
+bool actor_ended(actor *a); /* actor_end would not wait */
+
+/* SIGKILL waits for its end. */
+void actor_signal(actor *a, int signal_number);
+void actor_kill(actor *a);
+
+/* It has to end by itself, with this status. */
+void actor_leaves(actor *a, int status);
+
+#define DO(a, fn, ...) actor_do((a), &(ask){.deed = (fn), .name = LOCK, __VA_ARGS__})
+
+/* The options are those of hf_options. TAKES must succeed, TRIES says what came of it. WAITS begins
+   and returns when it stands in line; GETS is its end, which must be a grant. Each returns the
+   token. */
+#define TRIES(a, ...) DO((a), do_acquire, .options = {__VA_ARGS__})
+#define TAKES(a, ...) actor_takes((a), &(hf_options){__VA_ARGS__}, __FILE__, __LINE__)
+#define WAITS(a, ...) actor_waits((a), &(hf_options){__VA_ARGS__})
+#define GETS(a)       actor_gets((a), __FILE__, __LINE__)
+#define FREES(a)      actor_says((a), do_release, HF_OK, __FILE__, __LINE__)
+
+uint64_t actor_takes(actor *a, const hf_options *options, const char *file, int line);
+void actor_waits(actor *a, const hf_options *options);
+uint64_t actor_gets(actor *a, const char *file, int line);
+void actor_says(actor *a, deed *what, hf_result expected, const char *file, int line);
+
+/* An answer, which must be so. Returns its detail. */
+#define IS(expected, ...) answer_is((expected), (__VA_ARGS__), #__VA_ARGS__, __FILE__, __LINE__)
+answer answer_is(hf_result expected, answer got, const char *what, const char *file, int line);
+
+/* Whether the last hold of the actor is held. */
+bool actor_holds(actor *a);
+
+/* It noticed the loss in every way there is, once; and releases, which says HF_LOST. */
+void actor_lost(actor *a);
+
+/* A line that a person can act on has this in it. */
+void check_says(const char *detail, const char *part);
+
+#endif

@@ -1,0 +1,368 @@
+/*
+ * The line of waiters, which the kernel keeps: a death in any place of it serves the next at once
+ * (F46), a leaver and a stopped one hold nobody up (B7, B8), and nobody goes past the others.
+ */
+#include "kit.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int64_t quicker(int64_t best, int64_t since_ms) {
+    int64_t took = t_now_ms() - since_ms;
+    return best < 0 || took < best ? took : best;
+}
+
+/* A wait that nobody told of its turn would have taken longer. */
+static void check_told(int64_t best_ms) {
+    if (best_ms >= TOLD_MS) t_fail("served after %lld ms at best: not told", (long long)best_ms);
+}
+
+/* ---- The holder ------------------------------------------------------------------------------ */
+
+static void B13_a_release_serves_the_next_at_once(void **state) {
+    place *p = *state;
+    actor *holder = actor_new(p, NULL), *next = actor_new(p, NULL);
+    int64_t best = -1;
+    for (int i = 0; i < ROUNDS; i++) {
+        uint64_t token = TAKES(holder);
+        WAITS(next, .wait_ms = SOON_MS);
+        int64_t began = t_now_ms();
+        FREES(holder);
+        assert_true(GETS(next) > token);
+        best = quicker(best, began);
+        FREES(next);
+    }
+    check_told(best);
+}
+
+/* A lease of a minute has nothing to do with it. */
+static void F46_a_killed_holder_serves_the_next_at_once(void **state) {
+    place *p = *state;
+    actor *next = actor_new(p, NULL);
+    int64_t best = -1;
+    for (int i = 0; i < ROUNDS; i++) {
+        actor *holder = actor_new(p, NULL);
+        uint64_t token = TAKES(holder, .lease_ms = 60000);
+        WAITS(next, .wait_ms = SOON_MS);
+        int64_t began = t_now_ms();
+        actor_kill(holder);
+        assert_true(GETS(next) > token);
+        best = quicker(best, began);
+        FREES(next);
+    }
+    check_told(best);
+}
+
+static void F46_a_killed_holder_leaves_a_lock_that_can_be_tried(void **state) {
+    place *p = *state;
+    actor *holder = actor_new(p, NULL), *other = actor_new(p, NULL);
+    uint64_t token = TAKES(holder, .lease_ms = 60000);
+    IS(HF_BUSY, TRIES(other, 0));
+    actor_kill(holder);
+    assert_true(TAKES(other) > token);
+}
+
+/* It got the lock by waiting: those behind it saw it in line, and now see it hold. */
+static void F46_a_killed_holder_that_had_waited_serves_the_next_at_once(void **state) {
+    place *p = *state;
+    actor *last = actor_new(p, NULL);
+    int64_t best = -1;
+    for (int i = 0; i < ROUNDS; i++) {
+        actor *first = actor_new(p, NULL), *holder = actor_new(p, NULL);
+        TAKES(first);
+        WAITS(holder, .wait_ms = SOON_MS);
+        WAITS(last, .wait_ms = SOON_MS);
+        FREES(first);
+        GETS(holder);
+        int64_t began = t_now_ms();
+        actor_kill(holder);
+        GETS(last);
+        best = quicker(best, began);
+        FREES(last);
+        actor_kill(first);
+    }
+    check_told(best);
+}
+
+/* ---- Waiters that die ------------------------------------------------------------------------ */
+
+enum { WAITERS = 5 };
+
+/* A holder, and a line behind it. */
+static actor *line_up(place *p, actor *waiters[WAITERS]) {
+    actor *holder = actor_new(p, NULL);
+    TAKES(holder);
+    for (int i = 0; i < WAITERS; i++) waiters[i] = actor_new(p, NULL);
+    for (int i = 0; i < WAITERS; i++) WAITS(waiters[i], .wait_ms = 3 * SOON_MS);
+    return holder;
+}
+
+/* Those that are left are served one after another, in order. */
+static void check_served(actor *waiters[WAITERS]) {
+    uint64_t last = 0;
+    for (int i = 0; i < WAITERS; i++) {
+        if (!waiters[i]) continue;
+        for (int k = i + 1; k < WAITERS; k++) assert_true(!waiters[k] || !actor_ended(waiters[k]));
+        uint64_t token = GETS(waiters[i]);
+        assert_true(token > last);
+        last = token;
+        FREES(waiters[i]);
+    }
+}
+
+static void kill_waiter(place *p, actor *waiters[WAITERS], int which) {
+    int before = t_line_length(lock_path(p, LOCK));
+    actor_kill(waiters[which]);
+    waiters[which] = NULL;
+    assert_int_equal(t_line_length(lock_path(p, LOCK)), before - 1);
+}
+
+static void F46_killed_waiters_leave_the_order_of_the_others(void **state) {
+    static const int dead[][2] = {{0, 1}, {1, 3}, {2, 4}};
+    place *p = *state;
+    for (size_t i = 0; i < sizeof dead / sizeof *dead; i++) {
+        actor *waiters[WAITERS];
+        actor *holder = line_up(p, waiters);
+        kill_waiter(p, waiters, dead[i][0]);
+        kill_waiter(p, waiters, dead[i][1]);
+        FREES(holder);
+        check_served(waiters);
+        for (int k = 0; k < WAITERS; k++)
+            if (waiters[k]) actor_kill(waiters[k]);
+        actor_kill(holder);
+    }
+}
+
+/* Who stood behind the one that died now stands behind the holder, and is told of its death too. */
+static void F46_the_first_in_line_and_then_the_holder_die(void **state) {
+    place *p = *state;
+    actor *last = actor_new(p, NULL);
+    int64_t best = -1;
+    for (int i = 0; i < ROUNDS; i++) {
+        actor *holder = actor_new(p, NULL), *first = actor_new(p, NULL);
+        TAKES(holder);
+        WAITS(first, .wait_ms = SOON_MS);
+        WAITS(last, .wait_ms = SOON_MS);
+        actor_kill(first);
+        int64_t began = t_now_ms();
+        actor_kill(holder);
+        GETS(last);
+        best = quicker(best, began);
+        FREES(last);
+    }
+    check_told(best);
+}
+
+/* The same where the first leaves alive: the next is told behind whom it stands now. */
+static void F46_the_first_in_line_leaves_and_then_the_holder_dies(void **state) {
+    place *p = *state;
+    actor *last = actor_new(p, NULL), *first = actor_new(p, NULL);
+    int64_t best = -1;
+    for (int i = 0; i < ROUNDS; i++) {
+        actor *holder = actor_new(p, NULL);
+        TAKES(holder);
+        WAITS(first, .wait_ms = SOON_MS);
+        WAITS(last, .wait_ms = SOON_MS);
+        actor_signal(first, SIGUSR1);
+        IS(HF_CANCELLED, actor_end(first));
+        int64_t began = t_now_ms();
+        actor_kill(holder);
+        GETS(last);
+        best = quicker(best, began);
+        FREES(last);
+    }
+    check_told(best);
+}
+
+/* The kernel frees what a process had in some order: a holder whose life is over but whose hold is
+   not is waited for by looking, and not for long. */
+static void F46_a_holder_that_is_not_quite_dead_is_looked_after(void **state) {
+    place *p = *state;
+    actor *next = actor_new(p, NULL);
+    int64_t best = -1;
+    assert_int_equal(mkfifo(path_of(p, "life.0000abcd"), 0600), 0);
+    TAKES(next);
+    FREES(next);
+    for (int i = 0; i < ROUNDS; i++) {
+        int hold = t_line_hold(lock_path(p, LOCK), 0xabcd);
+        WAITS(next, .wait_ms = SOON_MS);
+        int64_t began = t_now_ms();
+        close(hold);
+        GETS(next);
+        best = quicker(best, began);
+        FREES(next);
+    }
+    check_told(best);
+}
+
+/* ---- Those who are told not ------------------------------------------------------------------ */
+
+/* FIFOs that somebody removed: slower, and neither stuck nor busy. */
+static void B08_without_its_fifos_a_line_still_moves(void **state) {
+    place *p = *state;
+    actor *holder = actor_new(p, NULL), *first = actor_new(p, NULL), *last = actor_new(p, NULL);
+    TAKES(holder);
+    remove_fifos(p);
+    WAITS(first, .wait_ms = SOON_MS);
+    WAITS(last, .wait_ms = SOON_MS);
+    remove_fifos(p);
+    FREES(holder);
+    GETS(first);
+    actor_kill(first);
+    GETS(last);
+}
+
+/* A waiter that cannot be told of the holder's death looks for it, but not all the time. */
+static void B08_without_fifos_a_waiter_does_not_spin(void **state) {
+    enum { WATCHED_MS = 400, OFTEN = 40 };
+    place *p = *state;
+    actor *holder = actor_new(p, NULL), *next = actor_new(p, NULL);
+    TAKES(holder);
+    remove_fifos(p);
+    int64_t before = DO(next, do_stats).number;
+    IS(HF_TIMEOUT, TRIES(next, .wait_ms = WATCHED_MS));
+    assert_in_range(DO(next, do_stats).number - before, 1, OFTEN);
+}
+
+/* ---- Nobody goes past ------------------------------------------------------------------------ */
+
+/* Somebody stands in line, and does nothing about it: the lock is not for those who come later. */
+static void B08_a_try_does_not_go_past_who_waits(void **state) {
+    place *p = *state;
+    actor *late = actor_new(p, NULL);
+    TAKES(late);
+    FREES(late);
+    int stands = t_line_stand(lock_path(p, LOCK), 0, 0xabcd);
+    assert_int_equal(t_line_holder(lock_path(p, LOCK)), 0);
+    IS(HF_BUSY, TRIES(late, 0));
+    IS(HF_TIMEOUT, TRIES(late, .wait_ms = 100));
+    assert_int_equal(t_line_length(lock_path(p, LOCK)), 1); /* it left the line */
+    close(stands);
+    TAKES(late);
+}
+
+/* The place is behind the last, wherever in the line there are gaps. */
+static void B08_a_new_waiter_stands_behind_all_others(void **state) {
+    static const int64_t tickets[] = {0, 3, 4, 11, 500, 1000000};
+    enum { COUNT = sizeof tickets / sizeof *tickets };
+    place *p = *state;
+    actor *holder = actor_new(p, NULL), *late = actor_new(p, NULL);
+    TAKES(holder);
+    int stands[COUNT];
+    for (uint32_t i = 0; i < COUNT; i++)
+        stands[i] = t_line_stand(lock_path(p, LOCK), tickets[i], i + 1);
+    WAITS(late, .wait_ms = SOON_MS);
+    for (uint32_t i = 0; i < COUNT; i++)
+        assert_int_equal(t_line_at(lock_path(p, LOCK), (int)i), i + 1);
+    FREES(holder);
+    for (int i = 0; i < COUNT; i++) {
+        assert_false(actor_ended(late));
+        close(stands[i]);
+    }
+    GETS(late);
+}
+
+/* The numbers have an end, and begin anew when nobody waits. */
+static void B08_when_tickets_have_run_out_it_is_said(void **state) {
+    enum { LAST = (1 << 30) - 1 };
+    place *p = *state;
+    actor *holder = actor_new(p, NULL), *late = actor_new(p, NULL);
+    TAKES(holder);
+    int stands = t_line_stand(lock_path(p, LOCK), LAST, 0xabcd);
+    check_says(IS(HF_NOMEM, TRIES(late, .wait_ms = SOON_MS)).detail, "wait for");
+    close(stands);
+    WAITS(late, .wait_ms = SOON_MS);
+    FREES(holder);
+    GETS(late);
+}
+
+/* ---- Stopped --------------------------------------------------------------------------------- */
+
+/* The lock is free and the first does not take it. The others go past it, and it gets its turn when
+   it goes on. */
+static void B08_a_stopped_first_waiter_is_passed_and_served_later(void **state) {
+    place *p = *state;
+    actor *holder = actor_new(p, NULL), *stopped = actor_new(p, NULL), *next = actor_new(p, NULL);
+    TAKES(holder);
+    WAITS(stopped, .wait_ms = 3 * SOON_MS);
+    WAITS(next, .wait_ms = 3 * SOON_MS);
+    actor_signal(stopped, SIGSTOP);
+    FREES(holder);
+    uint64_t token = GETS(next);
+    actor_signal(stopped, SIGCONT);
+    IS(HF_BUSY, TRIES(holder, 0)); /* it did not get in beside the other */
+    assert_false(actor_ended(stopped));
+    assert_int_equal(t_line_length(lock_path(p, LOCK)), 1);
+    FREES(next);
+    assert_true(GETS(stopped) > token);
+}
+
+/* Its wait ends while it is stopped: it says so when it goes on, and stands in nobody's way. */
+static void B06_a_wait_that_ends_while_stopped_is_a_timeout(void **state) {
+    place *p = *state;
+    actor *holder = actor_new(p, NULL), *stopped = actor_new(p, NULL);
+    TAKES(holder);
+    WAITS(stopped, .wait_ms = 600);
+    actor_signal(stopped, SIGSTOP);
+    t_sleep_ms(700);
+    FREES(holder);
+    actor_signal(stopped, SIGCONT);
+    answer end = actor_end(stopped);
+    if (end.result == HF_OK) t_fail("granted after its wait was over");
+    IS(HF_TIMEOUT, end);
+    TAKES(holder);
+}
+
+static void B08_a_waiter_stopped_for_a_moment_keeps_its_place(void **state) {
+    place *p = *state;
+    actor *holder = actor_new(p, NULL), *stopped = actor_new(p, NULL), *last = actor_new(p, NULL);
+    TAKES(holder);
+    WAITS(stopped, .wait_ms = SOON_MS);
+    WAITS(last, .wait_ms = SOON_MS);
+    actor_signal(stopped, SIGSTOP);
+    FREES(holder);
+    actor_signal(stopped, SIGCONT);
+    GETS(stopped);
+    assert_false(actor_ended(last));
+    FREES(stopped);
+    GETS(last);
+}
+
+/* A stopped holder keeps its lock: nobody can tell what it will do when it goes on. Its own lease
+   says when that must have ended (F3). */
+static void F03_a_stopped_holder_keeps_its_lock_and_wakes_up_without_it(void **state) {
+    enum { LEASE_MS = 300 };
+    place *p = *state;
+    actor *holder = actor_new(p, NULL), *next = actor_new(p, NULL);
+    uint64_t token = TAKES(holder, .lease_ms = LEASE_MS);
+    WAITS(next, .wait_ms = SOON_MS);
+    actor_signal(holder, SIGSTOP);
+    t_sleep_ms(2 * LEASE_MS);
+    assert_false(actor_ended(next));
+    actor_signal(holder, SIGCONT);
+    assert_true(GETS(next) > token);
+    actor_lost(holder);
+    assert_true(actor_holds(next));
+}
+
+static const struct CMUnitTest tests[] = {
+    FILE_TEST(B13_a_release_serves_the_next_at_once),
+    FILE_TEST(F46_a_killed_holder_serves_the_next_at_once),
+    FILE_TEST(F46_a_killed_holder_leaves_a_lock_that_can_be_tried),
+    FILE_TEST(F46_a_killed_holder_that_had_waited_serves_the_next_at_once),
+    FILE_TEST(F46_killed_waiters_leave_the_order_of_the_others),
+    FILE_TEST(F46_the_first_in_line_and_then_the_holder_die),
+    FILE_TEST(F46_the_first_in_line_leaves_and_then_the_holder_dies),
+    FILE_TEST(F46_a_holder_that_is_not_quite_dead_is_looked_after),
+    FILE_TEST(B08_without_its_fifos_a_line_still_moves),
+    FILE_TEST(B08_without_fifos_a_waiter_does_not_spin),
+    FILE_TEST(B08_a_try_does_not_go_past_who_waits),
+    FILE_TEST(B08_a_new_waiter_stands_behind_all_others),
+    FILE_TEST(B08_when_tickets_have_run_out_it_is_said),
+    FILE_TEST(B08_a_stopped_first_waiter_is_passed_and_served_later),
+    FILE_TEST(B06_a_wait_that_ends_while_stopped_is_a_timeout),
+    FILE_TEST(B08_a_waiter_stopped_for_a_moment_keeps_its_place),
+    FILE_TEST(F03_a_stopped_holder_keeps_its_lock_and_wakes_up_without_it),
+};
+
+FILE_MAIN(tests)

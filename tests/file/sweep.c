@@ -1,0 +1,318 @@
+/*
+ * Nothing grows, and nothing goes that is in use (B30): files of locks that were not used for long,
+ * FIFOs of clients that died; and a race of many who use locks and sweep at once.
+ *
+ * The sweepers are clients of the test's own process, whose wall clock runs ahead as the test wants
+ * it to. Actors have the true one.
+ */
+#include "kit.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "store/file/lockfile.h"
+
+enum { MINUTE = 60000, HOUR = 60 * MINUTE };
+
+/* ---- The clock ------------------------------------------------------------------------------- */
+
+static _Atomic int64_t ahead_ms;
+
+int __real_clock_gettime(clockid_t clock, struct timespec *now);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now) {
+    int rc = __real_clock_gettime(clock, now);
+    if (clock == CLOCK_REALTIME) now->tv_sec += atomic_load(&ahead_ms) / 1000;
+    return rc;
+}
+
+static int clock_back(void **state) {
+    atomic_store(&ahead_ms, 0);
+    return place_down(state);
+}
+
+/* ---- Sweeping -------------------------------------------------------------------------------- */
+
+/* A client that comes and goes, so long after now. */
+static void sweep(const place *p, const char *options, int64_t later_ms) {
+    hf_client *client = NULL;
+    atomic_store(&ahead_ms, later_ms);
+    T_HF(HF_OK, hf_open(url_with(p, options), NULL, &client));
+    hf_close(client);
+    atomic_store(&ahead_ms, 0);
+}
+
+static void use_lock(const place *p, const char *name) {
+    hf_client *client = NULL;
+    hf_hold *hold;
+    T_HF(HF_OK, hf_open(p->url, NULL, &client));
+    T_HF(HF_OK, hf_try_lock(client, name, &hold));
+    T_HF(HF_OK, hf_release(hold));
+    hf_close(client);
+}
+
+static bool there(const char *path) {
+    struct stat st;
+    return lstat(path, &st) == 0;
+}
+
+static void make_old(const char *path) {
+    struct timespec then[2];
+    __real_clock_gettime(CLOCK_REALTIME, &then[0]);
+    then[0].tv_sec -= 7 * 24 * 3600;
+    then[1] = then[0];
+    assert_int_equal(utimensat(AT_FDCWD, path, then, AT_SYMLINK_NOFOLLOW), 0);
+}
+
+/* ---- What goes ------------------------------------------------------------------------------- */
+
+static void B30_files_of_idle_locks_go_after_their_time(void **state) {
+    place *p = *state;
+    for (int i = 0; i < 5; i++) use_lock(p, (const char *[]){"a", "b", "c", "d", "e"}[i]);
+    assert_int_equal(files_like(p, "lock."), 5);
+    assert_int_equal(files_like(p, "life.") + files_like(p, "wake."), 0);
+    sweep(p, "keep=2h", HOUR);
+    assert_int_equal(files_like(p, "lock."), 5);
+    sweep(p, "keep=2h", 3 * HOUR);
+    assert_int_equal(files_like(p, "lock."), 0);
+    assert_int_equal(files_like(p, ""), 3); /* the stamp, and the two dots */
+}
+
+static void B30_the_default_is_a_day(void **state) {
+    place *p = *state;
+    use_lock(p, LOCK);
+    sweep(p, "", 23 * HOUR);
+    assert_true(there(lock_path(p, LOCK)));
+    sweep(p, "", 2 * 25 * HOUR);
+    assert_false(there(lock_path(p, LOCK)));
+}
+
+/* Not at every close: an old file stays while the last sweep is young. */
+static void B30_a_directory_is_swept_every_quarter_of_the_time(void **state) {
+    place *p = *state;
+    use_lock(p, LOCK);
+    make_old(lock_path(p, LOCK));
+    sweep(p, "", 0);
+    sweep(p, "", 5 * HOUR);
+    assert_true(there(lock_path(p, LOCK)));
+    sweep(p, "", 7 * HOUR);
+    assert_false(there(lock_path(p, LOCK)));
+}
+
+/* The clock was ahead when it was last swept, and is right now. */
+static void F06_a_sweep_in_the_future_keeps_nobody_from_sweeping(void **state) {
+    place *p = *state;
+    struct timespec later[2];
+    use_lock(p, LOCK);
+    make_old(lock_path(p, LOCK));
+    __real_clock_gettime(CLOCK_REALTIME, &later[0]);
+    later[0].tv_sec += 24 * 3600;
+    later[1] = later[0];
+    assert_int_equal(utimensat(AT_FDCWD, path_of(p, "swept"), later, 0), 0);
+    sweep(p, "", MINUTE);
+    assert_false(there(lock_path(p, LOCK)));
+}
+
+/* ---- What stays ------------------------------------------------------------------------------ */
+
+static void B30_what_is_held_or_waited_for_stays(void **state) {
+    place *p = *state;
+    actor *holder = actor_new(p, NULL), *waiter = actor_new(p, NULL), *last = actor_new(p, NULL);
+    use_lock(p, "idle");
+    uint64_t token = TAKES(holder, .lease_ms = 10 * MINUTE, .flags = HF_NO_RENEW);
+    WAITS(waiter, .wait_ms = SOON_MS);
+    make_old(lock_path(p, LOCK));
+    sweep(p, "keep=1s", HOUR);
+    assert_true(there(lock_path(p, LOCK)));
+    assert_false(there(lock_path(p, "idle")));
+    assert_int_equal(files_like(p, "life."), 2);
+    assert_int_equal(files_like(p, "wake."), 1);
+    IS(HF_OK, DO(holder, do_extend, .options = {.lease_ms = 10 * MINUTE}));
+    WAITS(last, .wait_ms = SOON_MS);
+    FREES(holder);
+    assert_true(GETS(waiter) > token);
+    make_old(lock_path(p, LOCK));
+    sweep(p, "keep=1s", HOUR);
+    assert_false(actor_ended(last));
+    FREES(waiter);
+    GETS(last);
+}
+
+/* Somebody stands in line and nobody holds it: in use, all the same. */
+static void B30_what_is_only_waited_for_stays(void **state) {
+    place *p = *state;
+    use_lock(p, LOCK);
+    int stands = t_line_stand(lock_path(p, LOCK), 7, 0xabcd);
+    make_old(lock_path(p, LOCK));
+    sweep(p, "keep=1s", HOUR);
+    assert_true(there(lock_path(p, LOCK)));
+    close(stands);
+    make_old(lock_path(p, LOCK));
+    sweep(p, "keep=1s", 2 * HOUR);
+    assert_false(there(lock_path(p, LOCK)));
+}
+
+/* A new file would begin with a token of the clock's, below the last one. */
+static void B28_a_file_whose_token_is_ahead_of_the_clock_stays(void **state) {
+    place *p = *state;
+    hf__head head;
+    use_lock(p, LOCK);
+    int fd = open(lock_path(p, LOCK), O_RDWR | O_CLOEXEC);
+    assert_true(pread(fd, &head, sizeof head, 0) == (ssize_t)sizeof head);
+    head.record.token += (uint64_t)2 * HOUR * 1000;
+    assert_int_equal(hf__lockfile_record(fd, &head.record), 0);
+    close(fd);
+    make_old(lock_path(p, LOCK));
+    sweep(p, "keep=1s", HOUR);
+    assert_true(there(lock_path(p, LOCK)));
+    sweep(p, "keep=1s", 3 * HOUR);
+    assert_false(there(lock_path(p, LOCK)));
+}
+
+/* A directory that has other things in it: nothing is ours but what says so. */
+static void B30_files_of_others_stay(void **state) {
+    place *p = *state;
+    static const char *const names[] = {"lock.json", "lock.hf.notes", "other", "life.0000abcd",
+                                        "wake.0000abcd"};
+    use_lock(p, LOCK);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        int fd = open(path_of(p, names[i]), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+        assert_true(write(fd, "precious", 8) == 8);
+        close(fd);
+        make_old(path_of(p, names[i]));
+    }
+    assert_int_equal(mkdir(path_of(p, "lock.d"), 0700), 0);
+    assert_int_equal(symlink("other", path_of(p, "lock.link")), 0);
+    assert_int_equal(mkfifo(path_of(p, "lock.fifo"), 0600), 0);
+    sweep(p, "keep=1s", HOUR);
+    assert_false(there(lock_path(p, LOCK)));
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!there(path_of(p, names[i]))) t_fail("%s is gone", names[i]);
+    assert_true(there(path_of(p, "lock.d")));
+    assert_true(there(path_of(p, "lock.link")));
+    assert_true(there(path_of(p, "lock.fifo")));
+}
+
+/* ---- FIFOs ----------------------------------------------------------------------------------- */
+
+static void B30_fifos_of_dead_clients_go(void **state) {
+    place *p = *state;
+    actor *alive = actor_new(p, NULL), *holder = actor_new(p, NULL), *waiter = actor_new(p, NULL);
+    IS(HF_OK, actor_do(alive, &(ask){.deed = do_acquire, .name = "other"}));
+    TAKES(holder);
+    WAITS(waiter, .wait_ms = SOON_MS);
+    actor_kill(waiter);
+    actor_kill(holder);
+    assert_int_equal(files_like(p, "life."), 3);
+    assert_int_equal(files_like(p, "wake."), 1);
+    sweep(p, "keep=2m", 0); /* makes the stamp */
+    sweep(p, "keep=2m", 50000);
+    assert_int_equal(files_like(p, "life."), 3); /* it might be about to be locked */
+    sweep(p, "keep=2m", 90000);
+    assert_int_equal(files_like(p, "life."), 1);
+    sweep(p, "keep=2m", 3 * MINUTE); /* a wake goes when its life has gone */
+    assert_int_equal(files_like(p, "wake."), 0);
+    assert_true(actor_holds(alive));
+    TAKES(actor_new(p, NULL));
+}
+
+/* ---- Everybody at once ----------------------------------------------------------------------- */
+
+enum { RACERS = 6, NAMES = 3, RACE_MS = 2000, WAIT_MS = 20000 };
+
+typedef struct race {
+    char url[PATH_SIZE];
+    struct {
+        atomic_int inside, collisions;
+        _Atomic uint64_t token;
+    } rooms[NAMES];
+    atomic_int racers, backward;
+    bool alone; /* each has a lock of its own, too */
+    atomic_long visits;
+    _Atomic int64_t until;
+} race;
+
+static void visit(race *r, hf_client *client, int n) {
+    char name[8];
+    hf_hold *hold;
+    snprintf(name, sizeof name, "n%d", n);
+    T_HF(HF_OK, hf_acquire(client, name, &(hf_options){.wait_ms = WAIT_MS}, &hold));
+    if (atomic_fetch_add(&r->rooms[n].inside, 1)) atomic_fetch_add(&r->rooms[n].collisions, 1);
+    uint64_t last = atomic_exchange(&r->rooms[n].token, hf_fence(hold));
+    if (last >= hf_fence(hold)) atomic_fetch_add(&r->backward, 1);
+    atomic_fetch_sub(&r->rooms[n].inside, 1);
+    T_HF(HF_OK, hf_release(hold));
+    atomic_fetch_add(&r->visits, 1);
+}
+
+/* Nobody else ever wants it, so it is never taken: a sweep is no holder. */
+static void use_alone(hf_client *client, int index) {
+    char name[16];
+    hf_hold *hold;
+    snprintf(name, sizeof name, "alone-%d", index);
+    T_HF(HF_OK, hf_try_lock(client, name, &hold));
+    T_HF(HF_OK, hf_release(hold));
+}
+
+static int race_in_child(void *arg) {
+    race *r = arg;
+    int index = atomic_fetch_add(&r->racers, 1);
+    uint32_t seed = (uint32_t)index;
+    while (t_now_ms() < atomic_load(&r->until)) {
+        hf_client *client = NULL;
+        T_HF(HF_OK, hf_open(r->url, NULL, &client));
+        for (int i = 0; i < 4; i++) {
+            seed = seed * 1664525 + 1013904223;
+            visit(r, client, (int)(seed >> 16) % NAMES);
+            if (r->alone) use_alone(client, index);
+        }
+        hf_close(client);
+    }
+    return 0;
+}
+
+static void run_race(const place *p, race *r) {
+    t_proc *racers[RACERS];
+    int failed = 0;
+    snprintf(r->url, sizeof r->url, "%s", url_with(p, "keep=1ms"));
+    atomic_store(&r->until, t_now_ms() + RACE_MS);
+    for (int i = 0; i < RACERS; i++) racers[i] = t_proc_start(race_in_child, r);
+    for (int i = 0; i < RACERS; i++) failed += t_proc_wait(racers[i], 30000) != 0;
+    assert_int_equal(failed, 0);
+    for (int i = 0; i < NAMES; i++) assert_int_equal(atomic_load(&r->rooms[i].collisions), 0);
+    assert_int_equal(atomic_load(&r->backward), 0);
+    assert_true(atomic_load(&r->visits) >= RACERS);
+}
+
+static void B08_sweeps_let_no_two_in_and_tokens_grow(void **state) {
+    race *r = t_shared_new(sizeof *r);
+    run_race(*state, r);
+    t_shared_free(r, sizeof *r);
+}
+
+static void B03_a_free_lock_can_be_tried_while_it_is_swept(void **state) {
+    race *r = t_shared_new(sizeof *r);
+    r->alone = true;
+    run_race(*state, r);
+    t_shared_free(r, sizeof *r);
+}
+
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, place_up, clock_back)
+
+static const struct CMUnitTest tests[] = {
+    TEST(B08_sweeps_let_no_two_in_and_tokens_grow),
+    TEST(B03_a_free_lock_can_be_tried_while_it_is_swept),
+    TEST(B30_files_of_idle_locks_go_after_their_time),
+    TEST(B30_the_default_is_a_day),
+    TEST(B30_a_directory_is_swept_every_quarter_of_the_time),
+    TEST(F06_a_sweep_in_the_future_keeps_nobody_from_sweeping),
+    TEST(B30_what_is_held_or_waited_for_stays),
+    TEST(B30_what_is_only_waited_for_stays),
+    TEST(B28_a_file_whose_token_is_ahead_of_the_clock_stays),
+    TEST(B30_files_of_others_stay),
+    TEST(B30_fifos_of_dead_clients_go),
+};
+
+FILE_MAIN(tests)

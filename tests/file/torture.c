@@ -1,0 +1,348 @@
+/*
+ * Everything at random, for a while: processes that acquire with all kinds of options, cancel,
+ * re-enter, fork, break, open and close, while others of them are killed and stopped, and files are
+ * swept. Then: no two ever held a lock at once, tokens grew, and nobody is stuck.
+ *
+ * Nobody asks who is inside, for one that was stopped there cannot know. Instead each notes times
+ * at which it held: the clock was read after the acquire, and hf_held said yes after that; the
+ * clock was read, and hf_held still said yes. Between the two the lock was promised to be its own,
+ * however long it was stopped before or after. Such spans of one lock must not overlap.
+ *
+ * A second run stops nobody: there a free lock that is waited for is taken at once, whoever was
+ * killed.
+ *
+ * $HOLDFAST_TEST_SEED repeats a run as far as the kernel does, $HOLDFAST_TEST_SECONDS sets its
+ * length.
+ */
+#include "kit.h"
+
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    WORKERS = 8,
+    NAMES = 3,
+    SECONDS = 7,
+    CALM_SECONDS = 2,
+    SPANS_MAX = 200000,
+    STUCK_MS = 20000 /* no wait of theirs is longer, by far */
+};
+
+typedef struct span {
+    int name;
+    uint64_t token;
+    _Atomic int64_t from, to; /* 0: not held */
+} span;
+
+typedef struct torture {
+    char url[PATH_SIZE];
+    bool calm; /* one lock, that all wait for; nobody is stopped */
+    atomic_int over;
+    atomic_int spanned;
+    atomic_long results[32];
+    span spans[SPANS_MAX];
+} torture;
+
+typedef struct worker {
+    torture *t;
+    uint64_t rand;
+    hf_client *client;
+} worker;
+
+static uint64_t draw(uint64_t *rand, uint64_t below) {
+    *rand ^= *rand << 13;
+    *rand ^= *rand >> 7;
+    *rand ^= *rand << 17;
+    return (*rand >> 11) % below;
+}
+
+static bool chance(worker *w, int percent) {
+    return draw(&w->rand, 100) < (uint64_t)percent;
+}
+
+static int64_t between(worker *w, int64_t low, int64_t high) {
+    return low + (int64_t)draw(&w->rand, (uint64_t)(high - low + 1));
+}
+
+/* ---- A worker's hold ------------------------------------------------------------------------- */
+
+static void note(torture *t, int name, hf_hold *hold, int64_t stay_us) {
+    int64_t now = t_now_us(), until = now + stay_us;
+    if (!hf_held(hold)) return;
+    int n = atomic_fetch_add(&t->spanned, 1);
+    if (n >= SPANS_MAX) return;
+    span *s = &t->spans[n];
+    s->name = name;
+    s->token = hf_fence(hold);
+    atomic_store(&s->to, now);
+    atomic_store(&s->from, now);
+    do {
+        now = t_now_us();
+        if (!hf_held(hold)) return;
+        atomic_store(&s->to, now);
+    } while (now < until);
+}
+
+static void fork_child(worker *w, hf_hold *hold) {
+    pid_t pid = fork();
+    if (pid) return;
+    bool nothing = !hf_held(hold) && hf_release(hold) == HF_FORKED;
+    t_sleep_ms(between(w, 0, 50)); /* it may outlive its parent */
+    _exit(nothing ? 0 : 1);
+}
+
+static void reenter(worker *w, const char *name, uint64_t owner, hf_hold *hold) {
+    hf_hold *again = NULL;
+    hf_result r = hf_acquire(w->client, name, &(hf_options){.owner = owner}, &again);
+    if (r != HF_OK) { /* unless the first was lost meanwhile */
+        T_CHECK(!hf_held(hold));
+        return;
+    }
+    T_CHECK(hf_fence(again) >= hf_fence(hold));
+    (void)hf_release(again);
+}
+
+static void extend(worker *w, hf_hold *hold) {
+    hf_result r = hf_extend(hold, between(w, 300, 1000));
+    if (r != HF_OK && r != HF_LOST) t_fail("an extension is %s", hf_result_name(r));
+}
+
+static void be_inside(worker *w, int n, const char *name, uint64_t owner, hf_hold *hold) {
+    note(w->t, n, hold, between(w, 0, w->t->calm ? 200 : 1500));
+    if (chance(w, 10)) reenter(w, name, owner, hold);
+    if (chance(w, 5)) fork_child(w, hold);
+    if (chance(w, 10)) extend(w, hold);
+    if (!w->t->calm && chance(w, 3)) t_sleep_ms(between(w, 1, 120));
+    note(w->t, n, hold, between(w, 0, 300));
+    hf_result r = hf_release(hold);
+    if (r != HF_OK && r != HF_LOST) t_fail("a release is %s", hf_result_name(r));
+}
+
+/* ---- A worker's wait ------------------------------------------------------------------------- */
+
+static hf_cancel *volatile cancel_on_alarm;
+
+static void fire_cancel(int number) {
+    (void)number;
+    hf_cancel_fire(cancel_on_alarm);
+}
+
+static void cancel_after(int64_t us) {
+    struct itimerval timer = {.it_value = {.tv_usec = (suseconds_t)us}};
+    (void)setitimer(ITIMER_REAL, &timer, NULL);
+}
+
+static hf_options draw_options(worker *w) {
+    static const int64_t waits[] = {0, 0, 1, 5, 30, 300, 2000};
+    if (w->t->calm) return (hf_options){.wait_ms = chance(w, 20) ? between(w, 1, 5) : HF_FOREVER};
+    hf_options o = {.wait_ms = waits[draw(&w->rand, sizeof waits / sizeof *waits)],
+                    .lease_ms = between(w, 200, 1500)};
+    if (chance(w, 15)) o.flags |= HF_NO_RENEW;
+    if (chance(w, 10)) o.max_hold_ms = between(w, 50, 300);
+    if (chance(w, 10)) o.owner = (uint64_t)between(w, 1, 2);
+    return o;
+}
+
+static void acquire_once(worker *w) {
+    hf_options o = draw_options(w);
+    hf_hold *hold = NULL;
+    char name[8];
+    int n = w->t->calm ? 0 : (int)draw(&w->rand, NAMES);
+    snprintf(name, sizeof name, "n%d", n);
+    if (chance(w, 25)) {
+        o.wait_ms = HF_FOREVER;
+        o.cancel = cancel_on_alarm = hf_cancel_new();
+        cancel_after(between(w, 1, 60000));
+    }
+    hf_result r = hf_acquire(w->client, name, &o, &hold);
+    cancel_after(0);
+    atomic_fetch_add(&w->t->results[r], 1);
+    if (r == HF_OK)
+        be_inside(w, n, name, o.owner, hold);
+    else if (r != HF_BUSY && r != HF_TIMEOUT && r != HF_CANCELLED)
+        t_fail("an acquire is %s: %s", hf_result_name(r), hf_error_detail());
+    hf_cancel_free(o.cancel);
+}
+
+static void break_one(worker *w) {
+    hf_info *info = NULL;
+    char name[8];
+    snprintf(name, sizeof name, "n%d", (int)draw(&w->rand, NAMES));
+    T_HF(HF_OK, hf_inspect(w->client, name, &info));
+    hf_result r = info->token ? hf_break(w->client, name, info->token) : HF_OK;
+    if (r != HF_OK && r != HF_NOT_HELD && r != HF_UNKNOWN_OUTCOME)
+        t_fail("a break is %s: %s", hf_result_name(r), hf_error_detail());
+    hf_info_free(info);
+}
+
+static void open_client(worker *w) {
+    T_HF(HF_OK, hf_open(w->t->url, &(hf_client_options){.command_timeout_ms = 200}, &w->client));
+}
+
+static int work(void *arg) {
+    worker *w = arg;
+    (void)signal(SIGALRM, fire_cancel);
+    (void)signal(SIGCHLD, SIG_IGN);
+    open_client(w);
+    while (!atomic_load(&w->t->over)) {
+        acquire_once(w);
+        if (!w->t->calm && chance(w, 2)) break_one(w);
+        if (chance(w, 5)) {
+            hf_close(w->client);
+            open_client(w);
+        }
+    }
+    hf_close(w->client);
+    return 0;
+}
+
+/* ---- The torturer ---------------------------------------------------------------------------- */
+
+typedef struct cell {
+    worker worker;
+    t_proc *proc;
+    int64_t stopped_until; /* 0: it runs */
+} cell;
+
+static void start_worker(torture *t, cell *c, uint64_t *rand) {
+    c->worker = (worker){.t = t, .rand = draw(rand, UINT64_MAX) | 1};
+    c->proc = t_proc_start(work, &c->worker);
+    c->stopped_until = 0;
+}
+
+static void kill_worker(torture *t, cell *c, uint64_t *rand) {
+    t_proc_kill(c->proc, SIGKILL);
+    int status = t_proc_wait(c->proc, STUCK_MS);
+    c->proc = NULL;
+    if (status != 128 + SIGKILL) t_fail("a worker ended with status %d", status);
+    start_worker(t, c, rand);
+}
+
+static void go_on(cell *c) {
+    t_proc_kill(c->proc, SIGCONT);
+    c->stopped_until = 0;
+}
+
+static void wake_up(cell *cells) {
+    for (int i = 0; i < WORKERS; i++)
+        if (cells[i].stopped_until && t_now_ms() >= cells[i].stopped_until) go_on(&cells[i]);
+}
+
+static void torment(torture *t, cell *c, uint64_t *rand) {
+    uint64_t what = draw(rand, 1000);
+    if (what < 12) {
+        kill_worker(t, c, rand);
+    } else if (!t->calm && what < 18 &&
+               !c->stopped_until) { /* mostly for a moment, sometimes past a lease */
+        t_proc_kill(c->proc, SIGSTOP);
+        c->stopped_until = t_now_ms() + (int64_t)draw(rand, what < 13 ? 2000 : 60);
+    }
+}
+
+static void end_workers(torture *t, cell *cells) {
+    atomic_store(&t->over, 1);
+    for (int i = 0; i < WORKERS; i++)
+        if (cells[i].stopped_until) go_on(&cells[i]);
+    int failed = 0;
+    for (int i = 0; i < WORKERS; i++) failed += t_proc_wait(cells[i].proc, STUCK_MS) != 0;
+    assert_int_equal(failed, 0);
+}
+
+/* ---- What came of it ------------------------------------------------------------------------- */
+
+static int by_time(const void *a, const void *b) {
+    const span *x = a, *y = b;
+    if (x->name != y->name) return x->name - y->name;
+    return x->from < y->from ? -1 : x->from > y->from;
+}
+
+static int span_count(const torture *t) {
+    int count = atomic_load(&t->spanned);
+    return count < SPANS_MAX ? count : SPANS_MAX;
+}
+
+static int check_spans(torture *t) {
+    int count = span_count(t), held = 0;
+    qsort(t->spans, (size_t)count, sizeof *t->spans, by_time);
+    const span *last = NULL;
+    for (int i = 0; i < count; i++) {
+        const span *s = &t->spans[i];
+        if (!s->from) continue; /* killed as it was about to write it */
+        bool same = last && last->name == s->name;
+        if (same && last->token == s->token) continue; /* of one hold */
+        if (same && last->to > s->from) t_fail("two held n%d at once, for a time", s->name);
+        if (same && last->token > s->token) t_fail("the token of n%d went back", s->name);
+        last = s;
+        held++;
+    }
+    return held;
+}
+
+static void check_nobody_is_stuck(place *p) {
+    actor *fresh = actor_new(p, NULL);
+    for (int i = 0; i < NAMES; i++) {
+        ask q = {.deed = do_acquire};
+        snprintf(q.name, sizeof q.name, "n%d", i);
+        assert_int_equal(t_line_length(lock_path(p, q.name)), 0);
+        IS(HF_OK, actor_do(fresh, &q));
+    }
+}
+
+/* How often the lock lay idle for as long as it takes a waiter to look again by itself. */
+static int count_gaps(const torture *t) {
+    int64_t last = 0;
+    int gaps = 0;
+    for (int i = 0; i < span_count(t); i++) { /* sorted by now */
+        if (!t->spans[i].from) continue;
+        gaps += last && t->spans[i].from - last >= LOOK_AGAIN_MS * 1000;
+        last = t->spans[i].to;
+    }
+    return gaps;
+}
+
+static uint64_t number_from(const char *variable, uint64_t otherwise) {
+    const char *text = getenv(variable);
+    return text && *text ? strtoull(text, NULL, 10) : otherwise;
+}
+
+static void run_torture(place *p, torture *t, int64_t seconds) {
+    cell cells[WORKERS];
+    uint64_t rand = number_from("HOLDFAST_TEST_SEED", (uint64_t)time(NULL)) | 1;
+    printf("HOLDFAST_TEST_SEED=%llu\n", (unsigned long long)rand);
+    alarm((unsigned)(seconds + t_patience(STUCK_MS) / 500));
+    snprintf(t->url, sizeof t->url, "%s", url_with(p, "keep=20ms"));
+    for (int i = 0; i < WORKERS; i++) start_worker(t, &cells[i], &rand);
+    for (int64_t until = t_now_ms() + 1000 * seconds; t_now_ms() < until; t_sleep_ms(1)) {
+        torment(t, &cells[draw(&rand, WORKERS)], &rand);
+        wake_up(cells);
+    }
+    end_workers(t, cells);
+    int held = check_spans(t);
+    printf("%d holds; %ld busy, %ld timeouts, %ld cancelled\n", held, t->results[HF_BUSY],
+           t->results[HF_TIMEOUT], t->results[HF_CANCELLED]);
+    assert_true(held > 100);
+    check_nobody_is_stuck(p);
+}
+
+static void B08_torture(void **state) {
+    torture *t = t_shared_new(sizeof *t);
+    run_torture(*state, t, (int64_t)number_from("HOLDFAST_TEST_SECONDS", SECONDS));
+    t_shared_free(t, sizeof *t);
+}
+
+/* The machine may be busy with something else, once or twice. */
+static void B20_no_wake_up_is_lost_to_those_who_are_killed(void **state) {
+    torture *t = t_shared_new(sizeof *t);
+    t->calm = true;
+    run_torture(*state, t, (int64_t)number_from("HOLDFAST_TEST_SECONDS", CALM_SECONDS));
+    assert_in_range(count_gaps(t), 0, 2);
+    t_shared_free(t, sizeof *t);
+}
+
+static const struct CMUnitTest tests[] = {
+    FILE_TEST(B08_torture),
+    FILE_TEST(B20_no_wake_up_is_lost_to_those_who_are_killed),
+};
+
+FILE_MAIN(tests)
