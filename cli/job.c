@@ -28,6 +28,7 @@ bool job_start(job *j, char **argv, const guard *g, terminal *t) {
     if (pid == 0) child_main(argv, g, t, lend);
     setpgid(pid, pid); /* whoever of us comes first */
     t->lent = lend;
+    t->borrower = pid;
     *j = (job){.group = pid};
     return true;
 }
@@ -42,6 +43,7 @@ int job_news(job *j) {
 }
 
 bool job_signal(const job *j, int sig) {
+    if (sig == SIGKILL && !j->ended) kill(j->group, sig); /* also if it has left its group */
     return kill(-j->group, sig) == 0 || errno != ESRCH;
 }
 

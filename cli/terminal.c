@@ -26,11 +26,13 @@ bool terminal_is_ours(const terminal *t) {
 }
 
 void terminal_lend(terminal *t, pid_t group) {
+    t->borrower = group;
     t->lent = tcsetpgrp(t->fd, group) == 0;
 }
 
 void terminal_take_back(terminal *t) {
     if (!t->lent) return;
     t->lent = false;
-    tcsetpgrp(t->fd, t->group);
+    pid_t has = tcgetpgrp(t->fd); /* a shell may have had it back meanwhile, and is not robbed */
+    if (has == t->borrower || kill(-has, 0) != 0) tcsetpgrp(t->fd, t->group);
 }

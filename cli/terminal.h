@@ -17,6 +17,7 @@ typedef struct terminal {
     pid_t group; /* ours */
     bool shared; /* with others of a pipeline */
     bool lent;
+    pid_t borrower; /* whom to */
 } terminal;
 
 void terminal_open(terminal *t);

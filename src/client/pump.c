@@ -91,6 +91,7 @@ static void settle(hf_client *c, hf__time now, const hf__waker *self) {
     c->store->table->tick(c->store, now);
     hf__core_link(&c->core, now);
     hear(c, now);
+    now = hf__now(); /* a store may have answered at once, and taken its time */
     for (hf__op *op; (op = c->store->table->completed(c->store));)
         if (!hf__look_complete(&c->core, op)) hf__core_complete(&c->core, op, now);
     if (c->ups) tell_of_connection(c);

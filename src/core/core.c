@@ -125,7 +125,7 @@ void hf__core_acquire(hf__core *core, hf__wait *w, const char *name, size_t leng
     } else {
         if (!e->head && core->link) hf__entry_trouble_over(e); /* nobody asks: try afresh */
         if (!e->head && !e->ghost_calls) e->next_try = 0;
-        if (own) e->told = true;
+        if (!e->head) e->told = own != NULL;
         enqueue(e, w);
     }
     hf__entry_step(e, now);

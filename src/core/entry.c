@@ -18,13 +18,16 @@
 #include "core/core.h"
 #include "core/lease.h"
 
+#define LOOK_MS 30000 /* three looks in it */
+
 static const char LOST_DEADLINE[] =
     "the store did not confirm a renewal before the deadline; it was unreachable, or this process "
     "was paused";
 static const char LOST_LEASE[] = "the lease ran out, and HF_NO_RENEW keeps it from being renewed";
 static const char LOST_MAX[] = "max_hold_ms was reached";
 static const char LOST_STORE[] =
-    "the store no longer has it: broken by an operator, flushed, or lost in a restart or failover";
+    "the store no longer has it: broken by an operator, removed, flushed, or lost in a restart or "
+    "failover";
 
 /* ---- Trouble: a store that does not answer ---- */
 
@@ -91,7 +94,8 @@ static hf_result outcome(const hf__wait *w, hf_result why, bool asking) {
     const hf__entry *e = w->entry;
     const hf__store *store = e->core->store;
     if (w->maybe || (asking && (e->trouble_since || !e->told))) return HF_UNKNOWN_OUTCOME;
-    if (!e->trouble_since && (e->told || e->own)) return HF_TIMEOUT;
+    bool others = e->told || e->own || e->head != w; /* had it, or came before */
+    if (!e->trouble_since && others) return HF_TIMEOUT;
     return store->up || !store->down_result ? HF_UNREACHABLE : store->down_result;
 }
 
@@ -175,7 +179,13 @@ static hf__time deadline_of(const hf__wait *w, const hf__op *op) {
     return hf__sooner(hf__lease_deadline(op->asked_at, op->lease_ms), max_until(w, op));
 }
 
-static void fill_own(hf__own *own, const hf__wait *w, const hf__op *op, hf__rand *rand,
+/* Where renewing is only a look, a long lease is no reason to look seldom. */
+static hf__time renew_at(hf__core *core, hf__time asked_at, int64_t lease_ms) {
+    bool looks = !core->store->forgets && lease_ms > LOOK_MS;
+    return hf__lease_renew_at(asked_at, looks ? LOOK_MS : lease_ms, &core->rand);
+}
+
+static void fill_own(hf__own *own, const hf__wait *w, const hf__op *op, hf__core *core,
                      hf__time now) {
     own->token = op->token;
     own->number = op->number;
@@ -183,8 +193,7 @@ static void fill_own(hf__own *own, const hf__wait *w, const hf__op *op, hf__rand
     own->lease_ms = w->lease_ms;
     own->flags = w->flags;
     own->posted = 1;
-    own->renew_at =
-        w->flags & HF_NO_RENEW ? HF__NEVER : hf__lease_renew_at(op->asked_at, op->lease_ms, rand);
+    own->renew_at = w->flags & HF_NO_RENEW ? HF__NEVER : renew_at(core, op->asked_at, op->lease_ms);
     own->max_until = max_until(w, op);
     own->lapses_at = hf__lease_lapse(now, op->lease_ms);
     atomic_store(&own->deadline, deadline_of(w, op));
@@ -194,7 +203,7 @@ static void fill_own(hf__own *own, const hf__wait *w, const hf__op *op, hf__rand
 static void grant(hf__entry *e, hf__wait *w, hf__time now) {
     hf__core *core = e->core;
     hf__own *own = w->own;
-    fill_own(own, w, &e->op, &core->rand, now);
+    fill_own(own, w, &e->op, core, now);
     if (e->late_until) /* a twin of this ask may come late, and begin its lease anew */
         own->lapses_at = hf__later(own->lapses_at, hf__lease_lapse(e->late_until, own->lease_ms));
     own->entry = e;
@@ -204,8 +213,8 @@ static void grant(hf__entry *e, hf__wait *w, hf__time now) {
     core->stats.acquired++;
     core->stats.held++;
     e->held_since = e->op.asked_at;
-    lay_ghost(e); /* older numbers of ours were replaced */
-    e->told = false;
+    lay_ghost(e);   /* older numbers of ours were replaced */
+    e->told = true; /* to whoever waits behind it */
     hf__wait_finish(w, HF_OK, NULL);
     join_others(e);
 }
@@ -318,8 +327,7 @@ static void renew_confirmed(hf__entry *e, hf__time now) {
         atomic_store(&own->deadline, hf__sooner(deadline, own->max_until));
         may_last(own, op->lease_ms, now);
     }
-    if (!(own->flags & HF_NO_RENEW))
-        own->renew_at = hf__lease_renew_at(op->asked_at, own->lease_ms, &e->core->rand);
+    if (!(own->flags & HF_NO_RENEW)) own->renew_at = renew_at(e->core, op->asked_at, own->lease_ms);
     hf__calls_finish(e->core, &e->extending, HF_OK, NULL);
 }
 

@@ -27,7 +27,7 @@ typedef struct file {
     hf__map locks;
     hf__lock *idle_first, *idle_last;
     unsigned idle;
-    hf__lock *heard, *telling;
+    hf__lock *heard;
     hf__op *first, *last; /* completed */
     hf__op *breaking;     /* marked, not obeyed yet */
     hf__time look_at;
@@ -105,11 +105,23 @@ static void complete(file *f, hf__op *op, hf_result result) {
     f->last = op;
 }
 
+/* Descriptors are out, and we have some that are only kept in case. */
+static bool give_back(file *f) {
+    bool some = f->idle_first || hf__peers_trim(&f->peers, 0);
+    while (f->idle_first) drop(f, f->idle_first);
+    return some;
+}
+
 static hf_result ask(file *f, hf__op *op, hf__time now) {
     hf__lock *l = find(f, op, true);
     if (!l) return HF_NOMEM;
     unlist_idle(f, l);
     hf_result r = hf__lock_ask(l, &f->peers, &f->self, op, now);
+    if (r == HF_NOMEM && give_back(f)) {
+        free(op->detail);
+        op->detail = NULL;
+        r = hf__lock_ask(l, &f->peers, &f->self, op, now);
+    }
     rest(f, l);
     return r;
 }
@@ -194,6 +206,10 @@ static hf_result begin_break(file *f, hf__op *op) {
         op->detail =
             hf__line("cannot write to the lock's file in %s: %s", f->path, strerror(error));
         return HF_REFUSED;
+    }
+    if (!fits && !head.record.token) {
+        op->detail = hf__line("somebody is just taking the lock; try again");
+        return HF_UNKNOWN_OUTCOME;
     }
     if (!fits) return HF_NOT_HELD;
     tell_holder(f, op, head.record.id, inode);

@@ -17,7 +17,7 @@
 #define SOON_TRIES    16
 #define UNWATCHED_MS  50      /* nobody tells us of a death */
 #define STALLED       HF__SEC /* for how long the first in line may leave a free lock lying */
-#define TRIES         64      /* against files that are removed while we open them */
+#define TRIES         32      /* against files that are removed while we open them */
 
 /* ---- The file ---- */
 

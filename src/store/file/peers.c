@@ -12,7 +12,7 @@
 #include "base/rand.h"
 #include "store/file/kept.h"
 
-#define IDLE_MAX 32 /* peers kept open though nobody waits behind them: likely to come again */
+#define IDLE_MAX 8 /* peers kept open though nobody waits behind them: likely to come again */
 #define TRIES    16
 
 void hf__peers_init(hf__peers *p, int directory, uint64_t *polls) {
@@ -101,9 +101,10 @@ static void drop(hf__peers *p, hf__peer *peer) {
 }
 
 void hf__peers_fini(hf__peers *p, bool forked) {
-    while (p->list && !forked) drop(p, p->list);
     for (hf__peer *peer; (peer = p->list);) {
         p->list = peer->next;
+        if (!forked) close_life(p, peer);
+        if (!forked) hf__kept_close(peer->wake);
         free(peer);
     }
     if (forked) return;
@@ -116,16 +117,17 @@ void hf__peers_fini(hf__peers *p, bool forked) {
 
 /* ---- Others ---- */
 
-/* The list is short; what is not in use makes room for what is. */
-static void trim(hf__peers *p) {
-    hf__peer *oldest = NULL;
+/* The list is short, the last used first; what is not in use makes room for what is. */
+bool hf__peers_trim(hf__peers *p, unsigned keep) {
     unsigned idle = 0;
-    for (hf__peer *it = p->list; it; it = it->next) {
-        if (it->watchers) continue;
-        oldest = it;
-        idle++;
+    bool dropped = false;
+    for (hf__peer *it = p->list, *next; it; it = next) {
+        next = it->next;
+        if (it->watchers || idle++ < keep) continue;
+        drop(p, it);
+        dropped = true;
     }
-    if (idle > IDLE_MAX) drop(p, oldest);
+    return dropped;
 }
 
 static hf__peer *find(hf__peers *p, uint32_t id) {
@@ -140,7 +142,7 @@ static hf__peer *find(hf__peers *p, uint32_t id) {
     if (!made) return NULL;
     *made = (hf__peer){.next = p->list, .id = id, .life = -1, .wake = -1};
     p->list = made;
-    trim(p);
+    hf__peers_trim(p, IDLE_MAX);
     return made;
 }
 

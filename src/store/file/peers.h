@@ -46,6 +46,9 @@ int hf__peers_join(hf__peers *peers, bool waits);
 int hf__peers_watch(hf__peers *peers, uint32_t id, hf__peer **peer);
 void hf__peers_unwatch(hf__peer *peer);
 
+/* Close those that nobody waits behind, but for so many. True if there were such. */
+bool hf__peers_trim(hf__peers *peers, unsigned keep);
+
 /* Tell a client of a lock: that it may be its turn; that its hold is to end. */
 void hf__peers_wake(hf__peers *peers, uint32_t id, ino_t lock);
 void hf__peers_order(hf__peers *peers, uint32_t id, ino_t lock);

@@ -16,8 +16,8 @@
 #include "store/file/ranges.h"
 
 #define STAMP       "swept"
-#define ENTRIES_MAX 10000 /* looked at in one sweep: closing a client must not take long */
-#define NEWBORN_MS  60000 /* a FIFO this young may be that of a client which is about to lock it */
+#define ENTRIES_MAX 100000 /* looked at in one sweep: closing a client must not take long */
+#define NEWBORN_MS  60000  /* a FIFO this young may be that of a client which is about to lock it */
 
 static int64_t ms_of(struct timespec ts) {
     return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
