@@ -110,6 +110,7 @@ void hf__sweep(int directory, int64_t keep_ms) {
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
     if (!dir && fd >= 0) close(fd);
     struct dirent *entry;
+    /* cppcheck-suppress readdirCalled ; the stream is this call's own */
     for (int i = 0; dir && i < ENTRIES_MAX && (entry = readdir(dir)); i++) {
         if (starts(entry->d_name, HF__LOCK_START)) sweep_lock(directory, entry->d_name, keep_ms);
         if (starts(entry->d_name, HF__LIFE_START)) sweep_life(directory, entry->d_name);
