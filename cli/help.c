@@ -43,7 +43,7 @@ static const char run[] =
     "\n"
     "  -S, --store URL     where the lock is kept; see holdfast --help\n"
     "  -n, --nonblock      do not wait: if the lock is held, exit with 1\n"
-    "  -w, --wait TIME     wait no longer than this, then exit with 1 (or --timeout)\n"
+    "  -w, --wait TIME     wait no longer than this, then exit with 1; also --timeout\n"
     "  -E, --conflict-exit-code N\n"
     "                      exit with N instead of 1; 0 to 255\n"
     "  -c, --command STRING\n"

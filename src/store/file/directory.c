@@ -61,9 +61,9 @@ static hf_result check_owner(int fd, const char *path) {
                         path, (unsigned)st.st_uid, (unsigned)geteuid());
     if (st.st_mode & 022)
         return hf__fail(HF_REFUSED,
-                        "%s may be written by others (mode %03o), who could take locks away; "
-                        "chmod 700 it, or name another directory",
-                        path, (unsigned)(st.st_mode & 0777));
+                        "%s may be written by others (mode %03o), who could take locks away; name a "
+                        "directory that is yours alone, such as one in it: file://%s/locks",
+                        path, (unsigned)(st.st_mode & 0777), path);
     return HF_OK;
 }
 
