@@ -60,10 +60,11 @@ static hf_result check_owner(int fd, const char *path) {
                         "your own: file:///path",
                         path, (unsigned)st.st_uid, (unsigned)geteuid());
     if (st.st_mode & 022)
-        return hf__fail(HF_REFUSED,
-                        "%s may be written by others (mode %03o), who could take locks away; name a "
-                        "directory that is yours alone, such as one in it: file://%s/locks",
-                        path, (unsigned)(st.st_mode & 0777), path);
+        return hf__fail(
+            HF_REFUSED,
+            "%s may be written by others (mode %03o), who could take locks away; name a "
+            "directory that is yours alone, such as one in it: file://%s/locks",
+            path, (unsigned)(st.st_mode & 0777), path);
     return HF_OK;
 }
 
