@@ -34,9 +34,9 @@ static uint64_t hash(uint64_t basis, const char *text, size_t length) {
 }
 
 void hf__filename(char out[HF__FILENAME_MAX + 1], const char *key, size_t length) {
-    size_t prefix = strlen(key), start = strlen(HF__LOCK_START);
+    size_t prefix = strlen(key), start = sizeof HF__LOCK_START - 1;
     const char *end = out + HF__FILENAME_MAX;
-    memcpy(out, HF__LOCK_START, start);
+    memcpy(out, HF__LOCK_START, start + 1);
     char *at = encode(out + start, end, key, prefix, 0); /* the first dot ends it */
     if (at) *at++ = '.';
     if (at) at = encode(at, end, key + prefix + 1, length - prefix - 1, 1);

@@ -51,7 +51,7 @@ void hf__lock_close(hf__lock *lock, hf__peers *peers);
 
 /* Who holds it, through an open file of its own. HF_NOT_HELD: nobody. The inode and the record, which is
    zero if the holder has not written it yet. */
-hf_result hf__lock_look(const hf__lockfile *file, const char *key, size_t length, int *fd,
+hf_result hf__lock_look(const hf__lockfile *file, const char *key, size_t length, int *out,
                         ino_t *inode, hf__head *head, char **detail);
 
 #endif

@@ -43,7 +43,7 @@ void hf__peers_fini(hf__peers *peers, bool forked);
 int hf__peers_join(hf__peers *peers, bool waits);
 
 /* Be told when this client dies. 0; ESRCH: it is dead; or errno: we shall not be told. */
-int hf__peers_watch(hf__peers *peers, uint32_t id, hf__peer **peer);
+int hf__peers_watch(hf__peers *peers, uint32_t id, hf__peer **out);
 void hf__peers_unwatch(hf__peer *peer);
 
 /* Close those that nobody waits behind, but for so many. True if there were such. */

@@ -7,7 +7,7 @@
     (INT64_C(1) << 30) /* a busy lock counts up to here, and starts again when idle */
 
 static int64_t offset_of(int64_t ticket) {
-    return (ticket + 1) << 32;
+    return (ticket + 1) * (INT64_C(1) << 32);
 }
 
 static int set(int fd, short type, int64_t start, int64_t length) {
