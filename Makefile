@@ -2,8 +2,10 @@
 
 PREFIX ?= /usr/local
 ARGS   ?=
+SEEDS  ?= 100000
+FIRST  ?= 1
 
-.PHONY: build help deps run test test-sanitize check bench install clean
+.PHONY: build help deps run test test-sanitize sim check bench install clean
 
 build: ## build the libraries and examples into build/release
 	@scripts/deps build
@@ -29,6 +31,11 @@ test-sanitize: ## the tests again, under the sanitizers
 	@ctest --preset asan
 	@scripts/build tsan
 	@scripts/fixed-addresses ctest --preset tsan
+
+sim: ## the simulator, from seed FIRST (1) on for SEEDS (100000) of them
+	@scripts/deps build test
+	@scripts/build dev
+	@build/dev/tests/sim/sim --first $(FIRST) --seeds $(SEEDS) --jobs "$$(nproc)"
 
 check: ## formatting, analysis, layers, exports, docs, scripts
 	@scripts/deps build test check

@@ -15,6 +15,7 @@
 #include "store.h"
 
 #define TEXT_BYTES 4096 /* of a name, or of a URL */
+#define SHOWN      10   /* of those who wait */
 
 /* What others chose must not write on a person's terminal. */
 static void show(const char *what, const char *text) {
@@ -23,14 +24,16 @@ static void show(const char *what, const char *text) {
     printf("%-10s %s\n", what, tame);
 }
 
-static void show_holder(const hf_info *info) {
-    char text[TEXT_BYTES], pid[32] = "";
-    if (info->pid) snprintf(pid, sizeof pid, ", pid %" PRId64, info->pid);
-    bool known = *info->program || info->pid || *info->host;
-    snprintf(text, sizeof text, "%s%s%s%s%s%s%s", *info->program ? info->program : "a program", pid,
-             *info->host ? " on " : "", info->host, *info->label ? " (" : "", info->label,
-             *info->label ? ")" : "");
-    show("holder", known ? text : "not known");
+/* "holdfast, pid 311 on host-7 (nightly)": who that is, as far as it is known. */
+static void describe(char *text, size_t size, const char *program, int64_t number, const char *host,
+                     const char *label) {
+    char pid[32] = "";
+    if (number) snprintf(pid, sizeof pid, ", pid %" PRId64, number);
+    if (!*program && !number && !*host)
+        snprintf(text, size, "not known");
+    else
+        snprintf(text, size, "%s%s%s%s%s%s%s", *program ? program : "a program", pid,
+                 *host ? " on " : "", host, *label ? " (" : "", label, *label ? ")" : "");
 }
 
 static void show_since(const hf_info *info) {
@@ -49,7 +52,9 @@ static void show_since(const hf_info *info) {
 
 static void show_held(const hf_info *info) {
     char text[SPAN_TEXT + 32], span[SPAN_TEXT];
-    show_holder(info);
+    char holder[TEXT_BYTES];
+    describe(holder, sizeof holder, info->program, info->pid, info->host, info->label);
+    show("holder", holder);
     show_since(info);
     if (info->count > 1) {
         snprintf(text, sizeof text, "%" PRIu32 " times", info->count);
@@ -61,12 +66,26 @@ static void show_held(const hf_info *info) {
     show("token", text);
 }
 
+static void show_waiters(const hf_info *info) {
+    char text[TEXT_BYTES];
+    for (uint32_t i = 0; i < info->waiting && i < SHOWN; i++) {
+        const hf_waiter *w = &info->waiters[i];
+        describe(text, sizeof text, w->program, w->pid, w->host, w->label);
+        show(i ? "" : "waiting", text);
+    }
+    if (info->waiting > SHOWN) {
+        snprintf(text, sizeof text, "and %" PRIu32 " more", info->waiting - SHOWN);
+        show("", text);
+    }
+}
+
 static int show_all(const status_args *a, const store *s, const hf_info *info) {
     int code = info->held ? 0 : 1;
     if (say_get() == QUIET) return code;
     show("name", a->name);
     show("state", info->held ? "held" : "free");
     if (info->held) show_held(info);
+    show_waiters(info);
     show("store", s->shown);
     return fflush(stdout) == 0 ? code : fail(EXIT_SYSTEM, "cannot write to the standard output");
 }

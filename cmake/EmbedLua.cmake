@@ -3,6 +3,8 @@
 #
 #     hf_embed_lua(<variable> <script.lua>...)     sets the variable to the generated C files
 #
+# A line `--@ PART` in a script stands for the text of part/PART.lua beside it.
+#
 # At build time this same file runs as a script, once for each .lua that changed. The text goes
 # through CMake as hex digits, and into C as character constants: nothing in a script (quotes,
 # backslashes, semicolons, brackets, bytes above 127) can then mean anything to either.
@@ -13,11 +15,13 @@ function(hf_embed_lua variable)
     set(generated)
     foreach(script IN LISTS ARGN)
         get_filename_component(name "${script}" NAME_WE)
+        get_filename_component(folder "${script}" DIRECTORY)
+        file(GLOB parts CONFIGURE_DEPENDS "${folder}/part/*.lua")
         set(output "${CMAKE_CURRENT_BINARY_DIR}/lua/${name}.c")
         add_custom_command(
             OUTPUT "${output}"
             COMMAND "${CMAKE_COMMAND}" "-DINPUT=${script}" "-DOUTPUT=${output}" -P "${HF_EMBED_LUA}"
-            DEPENDS "${script}" "${HF_EMBED_LUA}"
+            DEPENDS "${script}" ${parts} "${HF_EMBED_LUA}"
             COMMENT "Embedding ${name}.lua"
             VERBATIM)
         list(APPEND generated "${output}")
@@ -33,8 +37,23 @@ get_filename_component(name "${INPUT}" NAME_WE)
 if(NOT name MATCHES "^[a-z][a-z0-9_]*$")
     message(FATAL_ERROR "${INPUT}: the name of a script becomes part of a C identifier")
 endif()
-file(SHA1 "${INPUT}" sha1)
-file(READ "${INPUT}" bytes HEX)
+
+# Put together beside the output: what is hashed is what is sent.
+get_filename_component(folder "${INPUT}" DIRECTORY)
+file(READ "${INPUT}" text)
+file(GLOB parts "${folder}/part/*.lua")
+foreach(part IN LISTS parts)
+    get_filename_component(part_name "${part}" NAME_WE)
+    file(READ "${part}" part_text)
+    string(REPLACE "--@ ${part_name}\n" "${part_text}" text "${text}")
+endforeach()
+if(text MATCHES "\n--@ ")
+    message(FATAL_ERROR "${INPUT}: there is no such part")
+endif()
+set(whole "${OUTPUT}.lua")
+file(WRITE "${whole}" "${text}")
+file(SHA1 "${whole}" sha1)
+file(READ "${whole}" bytes HEX)
 string(REGEX REPLACE "(..)" "'\\\\x\\1'," bytes "${bytes}")
 string(REPLACE "'\\x0a'," "'\\x0a',\n    " bytes "${bytes}")
 file(WRITE "${OUTPUT}" "/* Generated from ${name}.lua: a line here is a line there. */

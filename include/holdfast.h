@@ -132,6 +132,8 @@ typedef struct hf_cancel hf_cancel;
  * function of the library but hf_close. Releasing the hold here is allowed (HF_LOST).
  */
 typedef void hf_lost_fn(hf_hold *hold, void *arg);
+typedef void hf_acquired_fn(hf_result result, hf_hold *hold, void *arg);
+typedef void hf_released_fn(hf_result result, void *arg);
 
 /* One line without a newline, never a secret. Called by any thread, also the one that renews holds,
    with no lock of the library held: it must be quick, and call nothing of the library. */
@@ -154,6 +156,11 @@ enum { HF_MUTEX = 0 };
 enum {
     HF_NO_RENEW = 1, /* the keeper does not renew: the hold ends with its lease, or hf_extend it */
     HF_NOT_REENTRANT = 2 /* a second acquire by the same owner is HF_DEADLOCK */
+};
+
+/* Flags of hf_client_options. */
+enum {
+    HF_NO_THREAD = 1 /* start no thread: see hf_fd */
 };
 
 /*
@@ -187,7 +194,7 @@ typedef struct hf_client_options {
     hf_log_fn *log;
     void *log_arg;
     uint32_t log_level; /* HF_LOG_…; 0: HF_LOG_WARNING */
-    uint32_t flags;     /* none yet: 0 */
+    uint32_t flags;     /* HF_NO_THREAD, or 0 */
 } hf_client_options;
 
 /* ---- Opening and closing -------------------------------------------------------------------- */
@@ -326,15 +333,67 @@ HF_API hf_cancel *hf_cancel_new(void);
 HF_API void hf_cancel_fire(hf_cancel *cancel);
 HF_API void hf_cancel_free(hf_cancel *cancel);
 
+/* ---- Without blocking ------------------------------------------------------------------------ */
+
+/*
+ * Begin to acquire, and be called when it has come to something: exactly once, with what hf_acquire
+ * would have returned. On HF_OK the hold is the callback's; otherwise it is NULL, and hf_error_detail
+ * says more within the callback. If this call itself does not return HF_OK, nothing was begun and
+ * nobody is called. The options are copied; a cancel must live until the callback. With owner 0 the
+ * owner is a fresh one, which never re-enters.
+ *
+ * Callbacks run on a thread of the client's, one after another, or in hf_dispatch where the client has
+ * none; never inside a call of yours, and with no lock of the library's held. They may call
+ * everything but hf_close. hf_close ends waits with HF_CLOSED and, if the store does not answer, releases
+ * with HF_UNKNOWN_OUTCOME; it returns when all callbacks have.
+ *
+ * Does not block. Errors: HF_INVALID, HF_UNSUPPORTED, HF_CANCELLED (fired before), HF_NOMEM, HF_CLOSED,
+ * HF_FORKED; all others come by the callback.
+ */
+HF_API HF_MUST_USE hf_result hf_acquire_async_v(hf_client *client, const char *name,
+                                                const hf_options *options, size_t options_size,
+                                                hf_acquired_fn *fn, void *arg);
+
+/*
+ * Begin to release, and be called with what hf_release would have returned. The reference is dropped,
+ * as by hf_release, unless this returns HF_NOMEM or HF_INVALID. Once the callback runs, on_lost of the
+ * hold neither runs nor will.
+ *
+ * Does not block. Errors, nobody is called then: HF_NOT_HELD, HF_CLOSED, HF_FORKED, HF_NOMEM, HF_INVALID.
+ */
+HF_API hf_result hf_release_async(hf_hold *hold, hf_released_fn *fn, void *arg);
+
+/*
+ * A client opened with HF_NO_THREAD starts no thread: your event loop does the work. Poll hf_fd for
+ * reading, and call hf_dispatch whenever it is readable: it does what is due, renewals too, and runs
+ * callbacks. Do not read from the descriptor; it is the client's. Calls that block work as ever, and
+ * do the work meanwhile, but run no callback. -1 for a client with threads, or in a forked child.
+ *
+ * hf_dispatch does not block. Errors: HF_INVALID (the client has threads), HF_CLOSED, HF_FORKED.
+ */
+HF_API int32_t hf_fd(hf_client *client);
+HF_API HF_MUST_USE hf_result hf_dispatch(hf_client *client);
+
 /* ---- Looking and breaking ------------------------------------------------------------------- */
 
 /* Who holds a lock. Strings are never NULL; "" where nothing is known. Made by the library: fields
    are only ever added at the end. */
+/* Somebody who waits: the first of its client, which stands in line for all of its threads. */
+typedef struct hf_waiter {
+    int64_t pid;        /* 0: not known */
+    const char *client; /* a UUID, on file: a number of the directory's */
+    const char *owner;  /* as below; "" where it is not known */
+    const char *host;
+    const char *program;
+    const char *label;
+} hf_waiter;
+
 typedef struct hf_info {
-    int32_t held;   /* 0: free, and all below is zero or "" */
+    int32_t held;   /* 0: free, and all below is zero or "", but for who waits */
     uint32_t kind;  /* HF_MUTEX */
     uint32_t count; /* how many times its owner has entered */
-    uint32_t reserved;
+    uint32_t
+        waiting; /* clients in line, of which `waiters` has the first 64; also of a free lock */
     int64_t remaining_ms; /* until the store forgets it, if it is not renewed */
     uint64_t token;
     int64_t since_unix_ms; /* when it was granted, by the store's clock */
@@ -344,6 +403,7 @@ typedef struct hf_info {
     const char *host;
     const char *program;
     const char *label;
+    const hf_waiter *waiters; /* the first first */
 } hf_info;
 
 /*
@@ -392,6 +452,12 @@ static inline HF_MUST_USE hf_result hf_open(const char *url, const hf_client_opt
 static inline HF_MUST_USE hf_result hf_acquire(hf_client *client, const char *name,
                                                const hf_options *options, hf_hold **hold) {
     return hf_acquire_v(client, name, options, sizeof(hf_options), hold);
+}
+
+static inline HF_MUST_USE hf_result hf_acquire_async(hf_client *client, const char *name,
+                                                     const hf_options *options, hf_acquired_fn *fn,
+                                                     void *arg) {
+    return hf_acquire_async_v(client, name, options, sizeof(hf_options), fn, arg);
 }
 
 static inline HF_MUST_USE hf_result hf_stats_get(hf_client *client, hf_stats *stats) {

@@ -2,11 +2,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/client.h"
+#include "client/acquire.h"
 #include "client/hold.h"
 #include "client/options.h"
 
-static hf_result check(const hf_client *c, const hf_options *o) {
+hf_result hf__acquire_check(const hf_client *c, const hf_options *o) {
     if (o->kind != HF_MUTEX)
         return hf__fail(HF_UNSUPPORTED, "kind %u is not known; this version has HF_MUTEX", o->kind);
     if (o->flags & ~(uint32_t)(HF_NO_RENEW | HF_NOT_REENTRANT))
@@ -25,7 +25,7 @@ static hf_result check(const hf_client *c, const hf_options *o) {
     return hf__lease_check(c, o->lease_ms ? o->lease_ms : c->core.config.lease_ms);
 }
 
-static void fill(hf__wait *w, const hf_client *c, const hf_options *o, hf__time now) {
+void hf__acquire_fill(hf__wait *w, const hf_client *c, const hf_options *o, hf__time now) {
     w->owner = (hf__owner){o->owner ? o->owner : hf__thread_number(), o->owner != 0};
     w->lease_ms = o->lease_ms ? o->lease_ms : c->core.config.lease_ms;
     w->max_hold_ms = o->max_hold_ms;
@@ -35,14 +35,17 @@ static void fill(hf__wait *w, const hf_client *c, const hf_options *o, hf__time 
     w->until = w->once ? HF__NEVER : hf__after_ms(now, o->wait_ms);
 }
 
-/* What a grant will need, so that it cannot fail. */
-static hf_result prepare(hf_client *c, hf__wait *w, const hf_options *o) {
+hf_result hf__acquire_prepare(hf_client *c, hf__wait *w, const hf_options *o) {
     hf_result r = hf__keeper_start(c);
     if (!r && o->on_lost) r = hf__teller_start(c);
     if (r) return r;
     w->own = hf__own_new();
     w->hold = hf__hold_new(o->on_lost, o->arg);
-    if (!w->own || !w->hold) return hf__fail(HF_NOMEM, "out of memory; nothing was acquired");
+    if (!w->own || !w->hold) {
+        free(w->hold);
+        w->hold = NULL;
+        return hf__fail(HF_NOMEM, "out of memory; nothing was acquired");
+    }
     atomic_fetch_add(&c->refs, 1); /* the handle's: on_lost may release it before we return */
     w->hold->client = c;
     w->hold->born = c->born;
@@ -55,10 +58,10 @@ static hf_result acquire(hf_client *c, const char *name, size_t length, const hf
         c->core.stats.refused++;
         return hf__fail(HF_CANCELLED, "the cancel was fired before the call began");
     }
-    hf_result r = prepare(c, w, o);
+    hf_result r = hf__acquire_prepare(c, w, o);
     if (r) return r;
     hf__time now = hf__now();
-    fill(w, c, o, now);
+    hf__acquire_fill(w, c, o, now);
     hf__core_acquire(&c->core, w, name, length, now);
     hf__awaited how = hf__await(c, &w->call, hf__wait_until(&c->core, w), o->cancel);
     if (how != HF__DONE) {
@@ -70,7 +73,7 @@ static hf_result acquire(hf_client *c, const char *name, size_t length, const hf
 
 static hf_result acquire_open(hf_client *c, const char *name, size_t length, const hf_options *o,
                               hf_hold **hold) {
-    hf_result r = check(c, o);
+    hf_result r = hf__acquire_check(c, o);
     if (r) return r;
     hf__wait w = {0};
     r = acquire(c, name, length, o, &w);
@@ -78,7 +81,7 @@ static hf_result acquire_open(hf_client *c, const char *name, size_t length, con
         *hold = w.hold;
         return r;
     }
-    if (w.hold && w.hold->client) atomic_fetch_sub(&c->refs, 1); /* the user's is left */
+    if (w.hold) atomic_fetch_sub(&c->refs, 1); /* the user's is left */
     free(w.hold);
     hf__own_unref(w.own);
     return r;

@@ -4,9 +4,12 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 #include "base/text.h"
+#include "client/async.h"
+#include "client/loop.h"
 #include "client/options.h"
 #include "store/file/file.h"
 #include "store/memory/memory.h"
@@ -62,8 +65,9 @@ static hf_result check_options(const hf_client_options *o) {
     hf_result r = check_timeout("connect_timeout_ms", o->connect_timeout_ms);
     if (!r) r = check_timeout("command_timeout_ms", o->command_timeout_ms);
     if (!r) r = check_timeout("outage_ms", o->outage_ms);
-    if (!r && o->flags)
-        r = hf__fail(HF_UNSUPPORTED, "flags 0x%x: this version knows none", o->flags);
+    if (!r && o->flags & ~(uint32_t)HF_NO_THREAD)
+        r = hf__fail(HF_UNSUPPORTED, "flags 0x%x hold one that this version does not know",
+                     o->flags);
     if (!r && o->log_level > HF_LOG_DEBUG)
         r = hf__fail(HF_INVALID, "log_level %u is above HF_LOG_DEBUG", o->log_level);
     return r;
@@ -90,6 +94,7 @@ void hf__end(hf_client *c) {
         hf__unlock(c);
         pthread_mutex_lock(&c->mutex);
     }
+    hf__loop_refresh(c);
     if (!--c->calls && c->closed) pthread_cond_broadcast(&c->calls_over);
     pthread_mutex_unlock(&c->mutex);
 }
@@ -147,6 +152,7 @@ static hf_client *client_new(const hf_client_options *o) {
     pthread_cond_init(&c->telling_over, NULL);
     c->born = hf__generation();
     c->keeper_kick = c->keeper_timer = c->leader.fd = -1;
+    c->cancels = c->loop.fd = c->loop.store = c->loop.timer = -1;
     hf__log_init(&c->log, o->log, o->log_arg, o->log_level);
     return c;
 }
@@ -160,6 +166,8 @@ static void free_all(hf_client *c, bool forked) {
     hf__wakers_free(c);
     hf__event_free(c->keeper_kick);
     hf__event_free(c->keeper_timer);
+    hf__event_free(c->cancels);
+    hf__loop_fini(c);
     hf__url_fini(&c->url);
     free(c);
 }
@@ -192,9 +200,13 @@ static hf_result open_client(hf_client *c, const char *url, const hf_client_opti
     if (r) return r;
     hf__core_config config = {.lease_ms = c->url.lease_ms,
                               .command_timeout_ms = c->url.command_timeout_ms,
-                              .outage_ms = c->url.outage_ms};
+                              .outage_ms = c->url.outage_ms,
+                              .unattended = o->flags & HF_NO_THREAD};
     hf__core_init(&c->core, c->store, &config, hf__rand_seed());
-    return connect_store(c);
+    r = connect_store(c);
+    if (r || !(o->flags & HF_NO_THREAD)) return r;
+    c->cancels = epoll_create1(EPOLL_CLOEXEC);
+    return hf__loop_init(c);
 }
 
 hf_result hf_open_v(const char *url, const hf_client_options *options, size_t size,
@@ -229,13 +241,24 @@ static void end_holds(hf_client *c) {
     if (hf__await(c, &call, until, NULL) != HF__DONE) c->core.closer = NULL;
 }
 
+/* There is no thread that would have. */
+static void run_last_callbacks(hf_client *c) {
+    pthread_mutex_lock(&c->mutex);
+    while (hf__callbacks_due(c)) hf__callbacks_run(c);
+    hf__unlock(c);
+}
+
 void hf_close(hf_client *c) {
     if (!c) return;
     if (c->born == hf__generation()) {
         pthread_mutex_lock(&c->mutex);
         c->closed = true;
         end_holds(c);
+        hf__unlock(c);
+        hf__keeper_join(c); /* first: who reads keeps the store from saying goodbye */
+        pthread_mutex_lock(&c->mutex);
         c->store->table->shut(c->store, hf__now());
+        hf__async_close(c);
         hf__turn(c, NULL);
         while (c->calls) {
             hf__unlock(c);
@@ -243,8 +266,10 @@ void hf_close(hf_client *c) {
             if (c->calls) pthread_cond_wait(&c->calls_over, &c->mutex);
         }
         hf__unlock(c);
-        hf__keeper_join(c);
         hf__teller_join(c);
+        if (c->loop.fd >= 0) run_last_callbacks(c);
+    } else {
+        hf__async_forget(c);
     }
     hf__client_unref(c);
 }

@@ -22,6 +22,8 @@ typedef struct hf__waker {
     bool queued, set; /* set: its descriptor is or will be readable */
 } hf__waker;
 
+typedef struct hf__async hf__async;
+
 struct hf_client {
     pthread_mutex_t mutex;
     atomic_uint refs; /* the user's, one per handle */
@@ -55,6 +57,23 @@ struct hf_client {
     bool keeper_runs, keeper_stop;
     int keeper_kick, keeper_timer;
     hf__time keeper_armed; /* it wakes by itself then; 0: it is awake */
+    uint64_t keeper_polls; /* the store's, when it began to sleep */
+
+    /* calls that do not block: async.c */
+    hf__async *asyncs;                     /* under way */
+    hf__async *called_first, *called_last; /* finished, not told yet */
+    hf__heap deadlines;
+    int cancels;      /* epoll: the cancels they carry; -1: none yet */
+    hf__time send_by; /* something that callbacks have begun; 0: nothing */
+
+    /* the user's own event loop: loop.c */
+    struct {
+        int fd, timer; /* -1: it has none */
+        int store;     /* epoll: the store's descriptors, in `fd` */
+        hf__time armed;
+        uint64_t polls;
+        bool watched;
+    } loop;
 
     /* telling of losses: teller.c */
     pthread_t teller;
@@ -75,6 +94,12 @@ typedef enum hf__awaited { HF__DONE, HF__TIME_UP, HF__FIRED } hf__awaited;
 /* Carry things between store and core until nothing moves, and send. Lets go of the mutex while it
    sends. `self` is woken by nobody: it is awake. Returns what time it was. */
 hf__time hf__turn(hf_client *client, const hf__waker *self);
+
+/* The same without sending. */
+void hf__settle(hf_client *client);
+
+/* When to look again. */
+hf__time hf__next_due(const hf_client *client);
 
 /* There is something for hf__unlock to do. */
 bool hf__pending(const hf_client *client);
@@ -101,6 +126,9 @@ void hf__tell(hf_client *client);
 /* Wait until on_lost of this handle does not run, unless this is the thread that runs it. */
 void hf__tell_wait(hf_client *client, const hf_hold *hold);
 hf_result hf__teller_start(hf_client *client);
+
+/* Call on_lost where it is due. Mutex held before and after. */
+void hf__tell_run(hf_client *client);
 void hf__teller_join(hf_client *client);
 
 /* ---- client.c ---- */
@@ -125,7 +153,8 @@ hf_result hf__lease_check(const hf_client *client, int64_t lease_ms);
 /* Counts the forks between the first process and this one. */
 uint64_t hf__generation(void);
 
-/* This thread's number: never reused, in this process. */
+/* This thread's number: never reused, in this process. And one that is no thread's. */
 uint64_t hf__thread_number(void);
+uint64_t hf__fresh_number(void);
 
 #endif

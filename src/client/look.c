@@ -39,15 +39,35 @@ static hf_result exchange(hf_client *c, look *l, hf__time until) {
 
 /* ---- Inspecting ---- */
 
-/* An info and its texts are one allocation. */
-static hf_info *info_new(const hf__sight *s) {
-    struct {
-        hf_info info;
-        hf__sight sight;
-    } *made = calloc(1, sizeof *made);
-    if (!made) return NULL;
+/* An info and all that it points at are one allocation. */
+typedef struct insight {
+    hf_info info;
+    hf__sight sight;
+    hf_waiter waiters[HF__LINE_SEEN];
+    hf__identity line[HF__LINE_SEEN];
+} insight;
+
+static uint32_t seen(const hf__sight *s) {
+    return s->waiting < HF__LINE_SEEN ? s->waiting : HF__LINE_SEEN;
+}
+
+static void fill_waiters(insight *made) {
+    for (uint32_t i = 0; i < seen(&made->sight); i++) {
+        const hf__identity *who = &made->line[i];
+        made->waiters[i] = (hf_waiter){.pid = who->pid,
+                                       .client = made->sight.line[i].client,
+                                       .owner = made->sight.line[i].owner,
+                                       .host = who->host,
+                                       .program = who->program,
+                                       .label = who->label};
+    }
+    made->info.waiting = made->sight.waiting;
+    made->info.waiters = made->waiters;
+}
+
+static void fill_info(insight *made) {
+    const hf__sight *s = &made->sight; /* of a free lock it is all zero and "" */
     hf_info *info = &made->info;
-    made->sight = *s; /* of a free lock it is all zero and "" */
     info->held = s->held;
     info->kind = s->kind;
     info->count = s->count;
@@ -60,7 +80,23 @@ static hf_info *info_new(const hf__sight *s) {
     info->host = made->sight.who.host;
     info->program = made->sight.who.program;
     info->label = made->sight.who.label;
-    return info;
+    fill_waiters(made);
+}
+
+/* Who the holder is, and who waits; as far as there is time for it. */
+static hf_result identify(hf_client *c, look *l, insight *made, hf__time until) {
+    hf__sight *s = &made->sight;
+    l->op.verb = HF__WHO;
+    hf_result r = s->held && hf__now() < until ? exchange(c, l, until) : HF_OK;
+    hf__identity holder = s->who;
+    for (uint32_t i = 0; !r && i < seen(s) && hf__now() < until; i++) {
+        s->who = (hf__identity){0};
+        memcpy(s->who.client, s->line[i].client, sizeof s->who.client);
+        r = exchange(c, l, until);
+        made->line[i] = s->who;
+    }
+    s->who = holder;
+    return r;
 }
 
 hf_result hf_inspect(hf_client *c, const char *name, hf_info **info) {
@@ -70,18 +106,24 @@ hf_result hf_inspect(hf_client *c, const char *name, hf_info **info) {
     hf_result r = hf__name_check(name, &length);
     if (!r) r = hf__begin(c);
     if (r) return r;
-    hf__sight sight = {0};
-    look l = {.op = {.verb = HF__INSPECT, .name = name, .name_length = length, .sight = &sight}};
-    hf__time until = hf__after_ms(hf__now(), c->core.config.command_timeout_ms);
-    r = exchange(c, &l, until);
-    if (!r && sight.held && hf__now() < until) { /* else it is known, but not by name */
-        l.op.verb = HF__WHO;
+    insight *made = calloc(1, sizeof *made);
+    if (made) {
+        look l = {
+            .op = {
+                .verb = HF__INSPECT, .name = name, .name_length = length, .sight = &made->sight}};
+        hf__time until = hf__after_ms(hf__now(), c->core.config.command_timeout_ms);
         r = exchange(c, &l, until);
+        if (!r) r = identify(c, &l, made, until);
     }
     hf__end(c);
-    if (r) return r;
-    *info = info_new(&sight);
-    return *info ? HF_OK : hf__fail(HF_NOMEM, "out of memory");
+    if (!made) return hf__fail(HF_NOMEM, "out of memory");
+    if (r) {
+        free(made);
+        return r;
+    }
+    fill_info(made);
+    *info = &made->info;
+    return HF_OK;
 }
 
 void hf_info_free(hf_info *info) {

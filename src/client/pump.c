@@ -14,8 +14,9 @@
 #include <sys/timerfd.h>
 
 #include "base/thread.h"
-#include "client/client.h"
+#include "client/async.h"
 #include "client/look.h"
+#include "client/loop.h"
 
 /* While another thread leads it sees to the timers; the keeper is then only there in case. */
 #define BACKSTOP (100 * HF__MS)
@@ -80,14 +81,32 @@ static void tell_of_connection(hf_client *c) {
 }
 
 static void hear(hf_client *c, hf__time now) {
-    size_t length;
-    if (!c->store->table->heard_of) return;
-    for (const char *name; (name = c->store->table->heard_of(c->store, &length));)
-        hf__core_heard_of(&c->core, name, length, now);
+    hf__news news;
+    if (!c->store->table->news) return;
+    while (c->store->table->news(c->store, &news)) hf__core_news(&c->core, &news, now);
+}
+
+/* Who waits is woken; who does not is called, in the order of finishing. */
+static void finish(hf_client *c, const hf__waker *self) {
+    hf__call *async = NULL;
+    while (c->core.finished) {
+        hf__call *call = c->core.finished;
+        c->core.finished = call->next;
+        if (call->async)
+            hf__call_push(&async, call);
+        else if (call->waker && call->waker != self)
+            wake_later(c, call->waker);
+    }
+    while (async) {
+        hf__call *call = async;
+        async = call->next;
+        hf__async_done(c, call);
+    }
 }
 
 static void settle(hf_client *c, hf__time now, const hf__waker *self) {
     hf__core_tick(&c->core, now);
+    hf__async_expire(c, now);
     c->store->table->tick(c->store, now);
     hf__core_link(&c->core, now);
     hear(c, now);
@@ -95,40 +114,47 @@ static void settle(hf_client *c, hf__time now, const hf__waker *self) {
     for (hf__op *op; (op = c->store->table->completed(c->store));)
         if (!hf__look_complete(&c->core, op)) hf__core_complete(&c->core, op, now);
     if (c->ups) tell_of_connection(c);
-    while (c->core.finished) {
-        hf__call *call = c->core.finished;
-        c->core.finished = call->next;
-        if (call->waker && call->waker != self) wake_later(c, call->waker);
-    }
+    finish(c, self);
     hf__tell(c);
+}
+
+void hf__settle(hf_client *c) {
+    settle(c, hf__now(), NULL);
 }
 
 hf__time hf__turn(hf_client *c, const hf__waker *self) {
     hf__time now;
     do {
         now = hf__now();
+        c->send_by = 0;
         settle(c, now, self);
     } while (c->store->table->flush(c->store, &c->mutex));
     return now;
 }
 
-static hf__time next_due(const hf_client *c) {
-    return hf__sooner(hf__core_due(&c->core), c->store->table->due(c->store));
+hf__time hf__next_due(const hf_client *c) {
+    hf__time due = hf__sooner(hf__core_due(&c->core), c->store->table->due(c->store));
+    if (c->send_by) due = hf__sooner(due, c->send_by);
+    return hf__sooner(due, hf__heap_due(&c->deadlines));
+}
+
+/* Something may come in that no thread waits for. */
+static bool unread(const hf_client *c) {
+    return !c->leading && !c->awaiting && (c->asyncs || c->store->table->in_flight(c->store));
 }
 
 /* The keeper has to look sooner than it would, or to read answers that nobody else reads. */
 static bool keeper_needed(const hf_client *c) {
     if (!c->keeper_runs || !c->keeper_armed || (c->leading && !c->deaf)) return false;
-    bool unread = !c->leading && !c->awaiting && c->store->table->in_flight(c->store);
-    bool stale = c->deaf && c->leader.polls != c->store->polls;
-    return unread || stale || next_due(c) < c->keeper_armed;
+    bool stale = c->deaf && c->keeper_polls != c->store->polls;
+    return unread(c) || stale || hf__next_due(c) < c->keeper_armed;
 }
 
 /* The leader sleeps on what is no longer so: another thread made or gave up the connection, or has
    something due sooner. */
 static bool leader_stale(const hf_client *c) {
     return c->leading && c->leader.fd >= 0 &&
-           (c->leader.polls != c->store->polls || next_due(c) < c->leader.armed);
+           (c->leader.polls != c->store->polls || hf__next_due(c) < c->leader.armed);
 }
 
 bool hf__pending(const hf_client *c) {
@@ -137,6 +163,7 @@ bool hf__pending(const hf_client *c) {
 
 void hf__unlock(hf_client *c) {
     int fds[WAKES + 2], count = 0;
+    hf__loop_refresh(c);
     while (c->wake && count < WAKES) {
         hf__waker *w = c->wake;
         c->wake = w->next_wake;
@@ -177,13 +204,13 @@ static void arm_leader(hf_client *c, int fd, hf__time until) {
     c->leader.armed = until;
 }
 
-/* Who waits for an answer and nothing else, as most do, need not ask poll when to read. */
+/* Who waits for an answer and nothing else, as most do, need not ask poll when to read. Not so while somebody
+   stands in line: what that one is told comes another way. */
 static bool lead_deaf(hf_client *c, hf__time now, hf__time until) {
     hf__time answered = hf__after_ms(now, c->core.config.command_timeout_ms);
     bool keeper = c->keeper_runs && !pthread_equal(c->keeper, pthread_self());
-    if (!keeper || until < answered - SLACK) return false;
+    if (!keeper || c->core.standing || until < answered - SLACK) return false;
     c->leading = c->deaf = true;
-    c->leader.polls = c->store->polls;
     if (hf__pending(c)) {
         hf__unlock(c);
         pthread_mutex_lock(&c->mutex);
@@ -196,7 +223,7 @@ static bool lead_deaf(hf_client *c, hf__time now, hf__time until) {
 static void lead(hf_client *c, const hf__waker *w, struct pollfd *fds, int own, hf__time until) {
     c->leading = true;
     int count = c->store->table->pollset(c->store, fds + own, true);
-    until = hf__sooner(until, next_due(c));
+    until = hf__sooner(until, hf__next_due(c));
     arm_leader(c, w ? w->fd : -1, until);
     poll_unlocked(c, fds, own + count, until);
     c->leader.fd = -1;
@@ -279,22 +306,24 @@ static void set_timer(hf_client *c, hf__time due) {
 
 static void keep(hf_client *c) {
     /* Not between another's sending and its reading: it would wait for us to wake it. */
-    bool reads = !c->leading && !c->awaiting && c->store->table->in_flight(c->store);
+    bool reads = unread(c);
     if (reads) c->leading = true;
-    struct pollfd fds[2 + HF__STORE_FDS] = {{.fd = c->keeper_kick, .events = POLLIN},
-                                            {.fd = c->keeper_timer, .events = POLLIN}};
-    int count = c->store->table->pollset(c->store, fds + 2, reads);
-    hf__time due = next_due(c);
+    struct pollfd fds[3 + HF__STORE_FDS] = {{.fd = c->keeper_kick, .events = POLLIN},
+                                            {.fd = c->keeper_timer, .events = POLLIN},
+                                            {.fd = c->cancels, .events = POLLIN}};
+    int count = c->store->table->pollset(c->store, fds + 3, reads);
+    hf__time due = hf__next_due(c);
     if (c->leading && !c->deaf && !reads && due != HF__NEVER) due += BACKSTOP;
     set_timer(c, due);
     c->keeper_armed = due;
-    uint64_t polls = c->store->polls;
+    uint64_t polls = c->keeper_polls = c->store->polls;
     if (reads) arm_leader(c, c->keeper_kick, due);
-    poll_unlocked(c, fds, 2 + count, c->keeper_timer < 0 ? due : HF__NEVER);
+    poll_unlocked(c, fds, 3 + count, c->keeper_timer < 0 ? due : HF__NEVER);
     c->keeper_armed = 0;
     if (reads) c->leader.fd = -1;
     if (fds[0].revents) hf__event_clear(c->keeper_kick);
-    if (polls == c->store->polls) c->store->table->ready(c->store, fds + 2, count, &c->mutex);
+    if (fds[2].revents) hf__async_cancelled(c);
+    if (polls == c->store->polls) c->store->table->ready(c->store, fds + 3, count, &c->mutex);
     if (!reads) return;
     c->leading = false;
     if (c->followers) wake_later(c, c->followers);
@@ -312,7 +341,7 @@ static void *keeper_main(void *arg) {
 }
 
 hf_result hf__keeper_start(hf_client *c) {
-    if (c->keeper_runs) return HF_OK;
+    if (c->keeper_runs || c->loop.fd >= 0) return HF_OK;
     if (c->keeper_kick < 0) c->keeper_kick = hf__event_new();
     if (c->keeper_timer < 0)
         c->keeper_timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);

@@ -1,10 +1,13 @@
 /*
- * Telling of losses. The descriptor is set at once; on_lost runs on a thread of its own, started
- * with the first acquire that has one, so that a callback which takes its time, or locks something
- * else, keeps no other hold from being renewed.
+ * Telling of losses, and the thread that runs callbacks. The descriptor is set at once; on_lost runs on
+ * a thread of its own, as do the callbacks of calls that do not block, started with the first that
+ * needs it: so a callback which takes its time, or locks something else, keeps no other hold from
+ * being renewed. A client with a loop of the user's has no such thread: hf_dispatch does it.
  */
+#include <sys/epoll.h>
+
 #include "base/thread.h"
-#include "client/client.h"
+#include "client/async.h"
 #include "client/hold.h"
 
 static hf_hold *untold(hf__own *own) {
@@ -46,15 +49,23 @@ static void tell_one(hf_client *c, hf_hold *hold) {
     pthread_mutex_lock(&c->mutex);
 }
 
+void hf__tell_run(hf_client *c) {
+    for (hf__own *own; (own = c->telling);) {
+        c->telling = own->next_lost;
+        for (hf_hold *hold; (hold = untold(own));) tell_one(c, hold);
+        hf__own_unref(own);
+    }
+}
+
 static void *teller_main(void *arg) {
     hf_client *c = arg;
     pthread_mutex_lock(&c->mutex);
     for (;;) {
-        hf__own *own = c->telling;
-        if (own) {
-            c->telling = own->next_lost;
-            for (hf_hold *hold; (hold = untold(own));) tell_one(c, hold);
-            hf__own_unref(own);
+        if (hf__callbacks_due(c)) {
+            hf__callbacks_run(c);
+            hf__turn(c, NULL); /* what they have begun */
+            hf__unlock(c);
+            pthread_mutex_lock(&c->mutex);
         } else if (c->teller_stop) {
             break;
         } else {
@@ -66,16 +77,21 @@ static void *teller_main(void *arg) {
 }
 
 hf_result hf__teller_start(hf_client *c) {
-    if (c->teller_runs) return HF_OK;
-    if (!hf__thread_start(&c->teller, teller_main, c))
-        return hf__fail(HF_NOMEM,
-                        "no thread to be had that could call on_lost; nothing was acquired");
+    if (c->cancels < 0) {
+        c->cancels = epoll_create1(EPOLL_CLOEXEC);
+        if (c->keeper_runs) hf__event_set(c->keeper_kick); /* it polls it from now on */
+    }
+    /* Where it stops, this is the thread itself: it will see to what its callback has begun. */
+    if (c->teller_runs || c->teller_stop || c->loop.fd >= 0) return HF_OK;
+    if (c->cancels < 0 || !hf__thread_start(&c->teller, teller_main, c))
+        return hf__fail(HF_NOMEM, "no thread or descriptor to be had for callbacks; nothing was "
+                                  "begun");
     c->teller_runs = true;
     return HF_OK;
 }
 
 void hf__tell_wait(hf_client *c, const hf_hold *hold) {
-    while (hold->telling && !pthread_equal(c->teller, pthread_self())) {
+    while (hold->telling && !hf__in_callback(c)) {
         if (hf__pending(c)) { /* others need not wait for this */
             hf__unlock(c);
             pthread_mutex_lock(&c->mutex);

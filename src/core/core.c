@@ -12,6 +12,7 @@
 void hf__core_init(hf__core *core, hf__store *store, const hf__core_config *config, uint64_t seed) {
     *core = (hf__core){.store = store, .config = *config, .rand = {seed}};
     hf__map_init(&core->entries, hf__rand_next(&core->rand));
+    hf__map_init(&core->asking, hf__rand_next(&core->rand));
     core->link = store->up ? store->link : 0;
 }
 
@@ -24,6 +25,7 @@ void hf__core_fini(hf__core *core) {
         free(e);
     }
     hf__map_fini(&core->entries);
+    hf__map_fini(&core->asking);
 }
 
 /* ---- Calls ---- */
@@ -156,9 +158,8 @@ void hf__core_release(hf__core *core, hf_hold *hold, hf__call *call, hf__time no
     } else if (own->entry) {
         hf__entry_haunt(e, own->number, own->lapses_at);
         hf__own_end(own, HF__RELEASED);
-        if (call) {
-            hf__call_push(&e->ghost_calls, call);
-        }
+        e->ghost_let_go = true;
+        if (call) hf__call_push(&e->ghost_calls, call);
     } else if (call) {
         hf_result r = atomic_load(&own->state) == HF__ENDED ? HF_CLOSED : HF_LOST;
         const char *why = atomic_load(&own->why);
@@ -236,6 +237,7 @@ void hf__core_complete(hf__core *core, hf__op *op, hf__time now) {
 /* What was known may no longer be so: look at a hold at once, and ask for a wait. */
 static void look_again(hf__entry *e, hf__time now) {
     e->next_try = 0;
+    e->again = e->busy;
     if (e->own) e->own->check = true;
     hf__entry_step(e, now);
 }
@@ -246,16 +248,37 @@ void hf__core_link(hf__core *core, hf__time now) {
     core->link = link;
     for (hf__mapped *m = hf__map_next(&core->entries, NULL), *next; m; m = next) {
         next = hf__map_next(&core->entries, m);
+        hf__entry *e = entry_of(m, mapped);
         if (link)
-            look_again(entry_of(m, mapped), now);
+            look_again(e, now);
         else
-            hf__entry_step(entry_of(m, mapped), now);
+            hf__entry_step(e, now);
     }
 }
 
-void hf__core_heard_of(hf__core *core, const char *name, size_t length, hf__time now) {
-    hf__mapped *m = hf__map_find(&core->entries, name, length);
-    if (m) look_again(entry_of(m, mapped), now);
+static void look_at_all(hf__core *core, hf__time now) {
+    for (hf__mapped *m = hf__map_next(&core->entries, NULL), *next; m; m = next) {
+        next = hf__map_next(&core->entries, m);
+        hf__entry *e = entry_of(m, mapped);
+        if (e->head) look_again(e, now);
+    }
+}
+
+void hf__core_news(hf__core *core, const hf__news *news, hf__time now) {
+    hf__mapped *m;
+    switch (news->what) {
+    case HF__HEARD_OF:
+        m = hf__map_find(&core->entries, news->name, news->length);
+        if (m) look_again(entry_of(m, mapped), now);
+        break;
+    case HF__ASK_AGAIN: look_at_all(core, now); break;
+    case HF__GRANTED:
+        m = hf__map_find(&core->asking, (const char *)&news->number, sizeof news->number);
+        if (!m) break; /* it gave up: its leaving passes the grant on */
+        hf__wait *w = (hf__wait *)((char *)m - offsetof(hf__wait, by_number));
+        hf__entry_granted(w->entry, w, news, now);
+        break;
+    }
 }
 
 void hf__core_tick(hf__core *core, hf__time now) {

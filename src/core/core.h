@@ -39,6 +39,7 @@ typedef struct hf__call {
     void *waker; /* the client's: whom to wake */
     hf_result result;
     bool done;
+    bool async;   /* the client's: nobody waits, somebody is called */
     char *detail; /* on the heap, the caller's to free; may be NULL */
 } hf__call;
 
@@ -96,11 +97,16 @@ typedef struct hf__wait {
     hf__entry *entry;
     struct hf__wait *next, *prev;
     hf__owner owner;
-    uint64_t number; /* 0: has not asked yet */
+    uint64_t number;      /* 0: has not asked yet */
+    hf__mapped by_number; /* in core->asking, while it has one */
+    uint64_t floor;       /* highest token seen when it first asked */
+    uint64_t told_token;  /* of who held it when the store last said that another does */
+    uint64_t first_link;  /* the connection on which its number was first asked; 0: it was not */
+    hf__news early;       /* a grant that came before the answer to its ask; number 0: none */
     int64_t lease_ms, max_hold_ms;
     uint32_t flags;
     bool once;             /* wait_ms 0 */
-    bool maybe;            /* an ask of this number may have taken effect unanswered */
+    bool maybe;            /* an ask of it may have taken effect, and it was not told so */
     hf__time placed_until; /* it stands in the store's line, until then at most; 0: it does not */
     hf__time began, until;
     hf__own *own;
@@ -121,6 +127,9 @@ struct hf__entry {
 
     uint64_t ghost;        /* up to this number of ours may be held by nobody; 0: none */
     bool ghost_maybe;      /* a release of it may have taken effect unanswered */
+    bool ghost_stands;     /* it may stand in the store's line */
+    bool ghost_held;       /* it was held, and lost or let go */
+    bool ghost_let_go;     /* its holder released it: before anybody else of ours asks */
     hf__time ghost_until;  /* forgotten by then */
     hf__call *ghost_calls; /* releases that wait for the answer */
     hf__call *ghost_carried;
@@ -128,6 +137,7 @@ struct hf__entry {
     hf__time held_since; /* when the last grant was asked for */
     hf__time late_until; /* an ASK of ours may arrive late, until then */
     bool told;           /* the last that was known of it: another holds it */
+    bool again;          /* what is under way may have been answered too early: ask once more */
     hf__time next_try;   /* of an ASK or RELEASE: not before */
     uint32_t tries;
     hf__time trouble_since; /* the store has not answered since; 0: it did */
@@ -136,17 +146,20 @@ struct hf__entry {
 
 typedef struct hf__core_config {
     int64_t lease_ms, command_timeout_ms, outage_ms;
+    bool unattended; /* nobody renews between the caller's calls: each lease begins whole */
 } hf__core_config;
 
 struct hf__core {
     hf__store *store;
     hf__core_config config;
     hf__map entries;
+    hf__map asking; /* waits that have a number, by it */
     hf__heap timers;
     hf__rand rand;
     uint64_t last_number;
     uint64_t highest_token;
-    uint64_t link; /* of the store, as the core knows it; 0: down */
+    size_t standing; /* waits that stand in the store's line */
+    uint64_t link;   /* of the store, as the core knows it; 0: down */
     bool closing;
     hf__call *closer;   /* finished when no entry is left */
     hf__call *finished; /* to be woken */
@@ -195,8 +208,8 @@ void hf__core_complete(hf__core *core, hf__op *op, hf__time now);
 /* The store's connection may have come or gone: look, and act. */
 void hf__core_link(hf__core *core, hf__time now);
 
-/* The store has heard of a name. */
-void hf__core_heard_of(hf__core *core, const char *name, size_t length, hf__time now);
+/* The store has heard something. */
+void hf__core_news(hf__core *core, const hf__news *news, hf__time now);
 
 void hf__core_tick(hf__core *core, hf__time now);
 hf__time hf__core_due(const hf__core *core);
@@ -205,6 +218,7 @@ hf__time hf__core_due(const hf__core *core);
 
 void hf__entry_step(hf__entry *entry, hf__time now);
 void hf__entry_complete(hf__entry *entry, hf__time now);
+void hf__entry_granted(hf__entry *entry, hf__wait *wait, const hf__news *news, hf__time now);
 void hf__entry_expire(hf__entry *entry, hf__time now);
 void hf__entry_haunt(hf__entry *entry, uint64_t number, hf__time until);
 void hf__entry_trouble(hf__entry *entry, char *detail, hf__time now);

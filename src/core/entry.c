@@ -4,7 +4,7 @@
  * At any time an entry wants something of the store, and asks one thing at a time. What it wants
  * follows from its state, in this order (hf__entry_step):
  *
- *   a release that somebody waits for     ghost_calls                      RELEASE
+ *   a release by its holder               ghost_let_go                     RELEASE
  *   a hold to keep                        own: due, count, extend, check   RENEW
  *   a hold for the first that waits       head, and no own                 ASK
  *   a number that nobody wants            ghost                            RELEASE
@@ -19,6 +19,8 @@
 #include "core/lease.h"
 
 #define LOOK_MS 30000 /* three looks in it */
+#define DRIFT_MS \
+    200 /* by which clocks may differ over what moments of ours on the store's rest on */
 
 static const char LOST_DEADLINE[] =
     "the store did not confirm a renewal before the deadline; it was unreachable, or this process "
@@ -51,16 +53,53 @@ void hf__entry_haunt(hf__entry *e, uint64_t number, hf__time until) {
     if (!e->ghost) e->ghost_maybe = false;
     if (number > e->ghost) e->ghost = number;
     e->ghost_until = hf__later(e->ghost_until, until);
+    e->ghost_held = true;
     e->next_try = 0;
 }
 
 static void lay_ghost(hf__entry *e) {
     e->ghost = 0;
     e->ghost_until = 0;
-    e->ghost_maybe = false;
+    e->ghost_maybe = e->ghost_stands = e->ghost_held = e->ghost_let_go = false;
+}
+
+/* An ask that acts at the latest then has left nothing in the store by this time: no hold, and no place
+   in line, which lasts longer. */
+static hf__time gone_by(const hf__entry *e, hf__time latest, int64_t lease_ms) {
+    hf__time gone = hf__lease_lapse(latest, lease_ms);
+    return e->core->store->hands_on ? hf__later(gone, hf__after_ms(latest, HF__PLACE_MS)) : gone;
+}
+
+/* A wait that ended: its number may hold the lock, or stand in line for it. */
+static void haunt_by_wait(hf__entry *e, uint64_t number, hf__time until) {
+    bool held = e->ghost_held;
+    if (number && until) e->ghost_stands = true;
+    hf__entry_haunt(e, number, until);
+    e->ghost_held = held;
 }
 
 /* ---- Waits ---- */
+
+/* By its number a wait is found when the store says that it was granted. */
+static void set_number(hf__wait *w, uint64_t number) {
+    hf__map *asking = &w->entry->core->asking;
+    if (w->number) hf__map_remove(asking, &w->by_number);
+    w->number = number;
+    w->first_link = 0;
+    w->early.number = 0;
+    if (!number) return;
+    w->by_number.key = (const char *)&w->number;
+    w->by_number.length = sizeof w->number;
+    hf__map_add(asking, &w->by_number);
+    w->floor = w->entry->core->highest_token;
+}
+
+/* Whether it stands in the store's line, and until when at most. */
+static void set_placed(hf__wait *w, hf__time until) {
+    if (until && !w->placed_until) w->entry->core->standing++;
+    if (!until && w->placed_until) w->entry->core->standing--;
+    w->placed_until = until;
+}
 
 static void unlink_wait(hf__wait *w) {
     hf__entry *e = w->entry;
@@ -82,8 +121,10 @@ void hf__wait_finish(hf__wait *w, hf_result result, char *detail) {
     if (result != HF_OK) e->core->stats.refused++;
     /* An ask of its number that is late somewhere must find that it is no longer wanted. */
     if (result != HF_OK && w->number && e->late_until)
-        hf__entry_haunt(e, w->number, hf__lease_lapse(e->late_until, w->lease_ms));
-    if (result != HF_OK) hf__entry_haunt(e, w->number, w->placed_until); /* it leaves the line */
+        haunt_by_wait(e, w->number, gone_by(e, e->late_until, w->lease_ms));
+    if (result != HF_OK) haunt_by_wait(e, w->number, w->placed_until); /* it leaves the line */
+    set_placed(w, 0);
+    set_number(w, 0);
     if (e->asker == w) e->asker = NULL;
     hf__call_finish(e->core, &w->call, result, detail);
 }
@@ -96,6 +137,7 @@ static hf_result outcome(const hf__wait *w, hf_result why, bool asking) {
     if (w->maybe || (asking && (e->trouble_since || !e->told))) return HF_UNKNOWN_OUTCOME;
     bool others = e->told || e->own || e->head != w; /* had it, or came before */
     if (!e->trouble_since && others) return HF_TIMEOUT;
+    if (w->placed_until) return HF_UNKNOWN_OUTCOME; /* it may have been handed the lock meanwhile */
     return store->up || !store->down_result ? HF_UNREACHABLE : store->down_result;
 }
 
@@ -122,14 +164,15 @@ void hf__wait_give_up(hf__wait *w, hf_result why, hf__time now) {
     hf_result result = outcome(w, why, asking);
     if (asking || w->maybe) {
         hf__time latest = hf__later(e->op.not_after, now);
-        hf__entry_haunt(e, w->number, hf__lease_lapse(latest, w->lease_ms));
+        haunt_by_wait(e, w->number, gone_by(e, latest, w->lease_ms));
     }
     hf__wait_finish(w, result, outcome_line(w, result));
 }
 
-/* Waits end when the store has been silent for too long, each counted from when it began. */
+/* Waits end when the store has been silent for too long, each counted from when it began. Not those
+   behind a hold of this client: it is not the store that they wait for. */
 static void fail_troubled(hf__entry *e, hf__time now) {
-    if (!e->trouble_since) return;
+    if (!e->trouble_since || e->own) return;
     for (hf__wait *w = e->head, *next; w; w = next) {
         next = w->next;
         /* Who tries once does not wait for a store that is away, but for an answer under way. */
@@ -141,7 +184,7 @@ static void fail_troubled(hf__entry *e, hf__time now) {
 }
 
 static hf__time trouble_due(const hf__entry *e) {
-    if (!e->trouble_since || !e->head) return HF__NEVER;
+    if (!e->trouble_since || !e->head || e->own) return HF__NEVER;
     return hf__later(e->trouble_since, e->head->began) + e->core->config.outage_ms * HF__MS;
 }
 
@@ -229,25 +272,51 @@ static void asked_granted(hf__entry *e, hf__wait *w, hf__time now) {
         return;
     }
     /* Nobody wants it any more, or the answer came when the lease may have run out. */
-    hf__entry_haunt(e, op->number, hf__lease_lapse(now, op->lease_ms));
+    haunt_by_wait(e, op->number, hf__lease_lapse(now, op->lease_ms));
     if (!w) return;
-    w->number = 0;
-    w->maybe = false;
+    set_number(w, 0);
+    w->maybe = true; /* it was granted, and that is yet to be undone */
     e->next_try = hf__lease_retry_at(now, op->lease_ms, e->tries++, &e->core->rand);
     if (w->once)
-        hf__wait_finish(w, HF_UNREACHABLE,
-                        hf__line("the store's answer came after the lease had run out; use a "
-                                 "lease well above the round trip"));
+        hf__wait_finish(w, HF_UNKNOWN_OUTCOME,
+                        hf__line("the store's answer came after the lease had run out; it is "
+                                 "undone; use a lease well above the round trip"));
+}
+
+static int64_t lease_of(const hf__wait *w) {
+    int64_t bound = w->max_hold_ms ? hf__lease_covering(w->max_hold_ms) : w->lease_ms;
+    return bound < w->lease_ms ? bound : w->lease_ms;
+}
+
+/* A wait that stands in line was granted the lock. It enters on the message where it is sure when the
+   grant was made, and that no later answer said otherwise; else it asks, and is told. A number that was
+   asked for on two connections may stand in the lines of two servers: it always asks. So does who
+   cannot renew soon: a grant is short until then. */
+static void enter(hf__entry *e, hf__wait *w, const hf__news *news, hf__time now) {
+    bool renews = !(w->flags & HF_NO_RENEW) && !e->core->config.unattended;
+    bool one_link = news->link == w->first_link && news->link == e->core->link;
+    bool sure = news->asked_at && one_link && news->token > w->told_token &&
+                news->lease_ms <= lease_of(w) && !w->maybe && renews;
+    hf__op *op = &e->op;
+    if (!sure) {
+        e->next_try = 0;
+        return;
+    }
+    op->number = news->number;
+    op->token = news->token;
+    op->lease_ms = news->lease_ms;
+    op->asked_at = news->asked_at;
+    asked_granted(e, w, now);
 }
 
 /* It was sent and not heard of: it may have been done, or be done yet. */
 static void asked_unheard(hf__entry *e, hf__wait *w) {
     const hf__op *op = &e->op;
-    e->late_until = hf__later(e->late_until, op->not_after);
+    e->late_until = hf__later(e->late_until, hf__after_ms(op->not_after, DRIFT_MS));
     if (w)
         w->maybe = true; /* asks again, or haunts when it ends */
     else
-        hf__entry_haunt(e, op->number, hf__lease_lapse(op->not_after, op->lease_ms));
+        haunt_by_wait(e, op->number, gone_by(e, op->not_after, op->lease_ms));
 }
 
 static void asked_unreachable(hf__entry *e, hf__time now) {
@@ -261,6 +330,12 @@ static void asked_unreachable(hf__entry *e, hf__time now) {
 /* What was said of one ask also goes for those before it, unless they may still come behind it. */
 static bool settles(const hf__entry *e, const hf__op *op) {
     return op->result == HF_OK || (op->result != HF_TIMEOUT && op->asked_at > e->late_until);
+}
+
+static void enter_early(hf__entry *e, hf__wait *w, hf__time now) {
+    hf__news news = w->early;
+    w->early.number = 0;
+    enter(e, w, &news, now);
 }
 
 static void asked(hf__entry *e, hf__time now) {
@@ -278,21 +353,63 @@ static void asked(hf__entry *e, hf__time now) {
         asked_granted(e, w, now);
     } else if (op->result == HF_BUSY) {
         e->told = true;
-        e->next_try = now + hf__jitter(&e->core->rand, op->retry_ms * HF__MS);
+        e->next_try = e->again ? now : now + hf__jitter(&e->core->rand, op->retry_ms * HF__MS);
         hf__time placed_until = op->placed ? hf__after_ms(now, HF__PLACE_MS) : 0;
         if (!w) {
-            hf__entry_haunt(e, op->number, placed_until);
+            haunt_by_wait(e, op->number, placed_until);
             return;
         }
-        w->placed_until = placed_until;
+        set_placed(w, placed_until);
+        w->told_token = op->told_token;
         e->op.attempt++;
-        if (w->once) hf__wait_finish(w, HF_BUSY, hf__line("another holds the lock"));
+        if (w->once)
+            hf__wait_finish(w, HF_BUSY, hf__line("another holds the lock"));
+        else if (w->early.number)
+            enter_early(e, w, now);
     } else if (op->result == HF_TIMEOUT && !(w && w->once)) {
         e->next_try = hf__lease_retry_at(now, op->lease_ms, e->tries++, &e->core->rand);
     } else if (w) {
         hf__wait_finish(w, op->result == HF_TIMEOUT ? HF_UNREACHABLE : op->result, op->detail);
         op->detail = NULL;
     }
+}
+
+/* The answer to the release that carried it is also that to an ask of the heir. */
+static void inherited(hf__entry *e, hf__time now) {
+    hf__op *op = &e->op;
+    const hf__heir heir = op->heir;
+    if (!heir.number) return;
+    op->heir.number = 0;
+    bool answered = op->result == HF_OK && heir.result != HF_NOT_HELD;
+    if (op->result != HF_UNREACHABLE && !answered && !op->maybe) { /* nothing was done for it */
+        e->asker = NULL;
+        return;
+    }
+    op->number = heir.number;
+    op->lease_ms = heir.lease_ms;
+    op->token = heir.token;
+    op->not_after = heir.not_after;
+    op->retry_ms = heir.retry_ms;
+    op->placed = heir.result == HF_BUSY;
+    op->told_token = heir.told_token;
+    if (op->maybe && op->result != HF_UNREACHABLE) { /* no answer that could be understood */
+        asked_unheard(e, e->asker);
+        e->asker = NULL;
+        return;
+    }
+    if (op->result != HF_UNREACHABLE) op->result = heir.result;
+    asked(e, now);
+}
+
+/* A message that a wait has the lock may overtake the answer that it stands in line. */
+void hf__entry_granted(hf__entry *e, hf__wait *w, const hf__news *news, hf__time now) {
+    if (e->own || e->head != w) return;
+    if (e->busy) {
+        if (e->asker == w) w->early = *news;
+        return;
+    }
+    enter(e, w, news, now);
+    hf__entry_step(e, now);
 }
 
 /* It was sent, so it may have been done, up to now. */
@@ -342,6 +459,7 @@ static void renew_lost(hf__entry *e, hf__time now) {
 
 static void renewed(hf__entry *e, hf__time now) {
     hf__own *own = e->own;
+    if (e->op.result == HF_OK || e->op.result == HF_LOST) hf__entry_trouble_over(e);
     if (!own || own->number != e->op.number) return; /* released or lost meanwhile */
     if (e->op.result == HF_OK)
         renew_confirmed(e, now);
@@ -411,11 +529,15 @@ void hf__entry_complete(hf__entry *e, hf__time now) {
     switch (e->op.verb) {
     case HF__ASK: asked(e, now); break;
     case HF__RENEW: renewed(e, now); break;
-    case HF__RELEASE: released(e, now); break;
+    case HF__RELEASE:
+        released(e, now);
+        inherited(e, now);
+        break;
     default: break;
     }
     free(e->op.detail);
     e->op.detail = NULL;
+    e->again = false;
     hf__entry_step(e, now);
 }
 
@@ -434,22 +556,49 @@ static void send(hf__entry *e, hf__verb verb, uint64_t number, hf__time now) {
     e->core->store->table->submit(e->core->store, op, now);
 }
 
-static void send_ask(hf__entry *e, hf__time now) {
-    hf__wait *w = e->head;
+static void begin_asking(hf__entry *e, hf__wait *w) {
     if (!w->number) {
-        w->number = ++e->core->last_number;
+        set_number(w, ++e->core->last_number);
         e->op.attempt = 0;
     }
+    if (!w->first_link) w->first_link = e->core->link;
     e->asker = w;
+}
+
+static hf__time ask_until(const hf__entry *e, const hf__wait *w, hf__time now) {
+    return hf__sooner(w->until, hf__after_ms(now, e->core->config.command_timeout_ms));
+}
+
+/* An ask that came late may have found the lock held by another, and stand in line for nobody. */
+static bool late_may_stand(const hf__entry *e, hf__time now) {
+    return e->late_until && now < hf__after_ms(e->late_until, HF__PLACE_MS);
+}
+
+static void send_ask(hf__entry *e, hf__time now) {
+    hf__wait *w = e->head;
+    begin_asking(e, w);
     e->op.owner = w->owner;
     e->op.count = 1;
     e->op.stand = !w->once;
-    e->op.lease_ms = w->lease_ms;
-    if (w->max_hold_ms && hf__lease_covering(w->max_hold_ms) < w->lease_ms)
-        e->op.lease_ms = hf__lease_covering(w->max_hold_ms);
-    e->op.token = e->core->highest_token;
-    e->op.not_after = hf__sooner(w->until, hf__after_ms(now, e->core->config.command_timeout_ms));
+    e->op.succeeds = e->ghost_stands && !e->ghost_held;
+    e->op.lease_ms = lease_of(w);
+    e->op.token = w->floor;
+    e->op.not_after = ask_until(e, w, now);
     send(e, HF__ASK, w->number, now);
+}
+
+/* The next one asks in one step with the release before it. */
+static void add_heir(hf__entry *e, hf__time now) {
+    hf__wait *w = e->head;
+    e->op.heir = (hf__heir){0};
+    if (!e->core->store->hands_on || !w || w->number || w->once || now >= w->until) return;
+    begin_asking(e, w);
+    e->op.heir = (hf__heir){.number = w->number,
+                            .owner = w->owner,
+                            .lease_ms = lease_of(w),
+                            .token = w->floor,
+                            .not_after = ask_until(e, w, now),
+                            .result = HF_NOT_HELD};
 }
 
 /* No lease beyond max_hold: others should not wait for what is over. */
@@ -483,6 +632,8 @@ static void send_release(hf__entry *e, hf__time now) {
     e->op.lease_ms = e->core->config.lease_ms;
     e->op.held_since = e->held_since;
     e->op.bury_until = e->late_until > now ? e->late_until : 0;
+    e->op.leave = e->ghost_stands || late_may_stand(e, now);
+    add_heir(e, now);
     send(e, HF__RELEASE, e->ghost, now);
 }
 
@@ -494,11 +645,11 @@ static bool renew_wanted(const hf__entry *e, hf__time now) {
 }
 
 static void send_next(hf__entry *e, hf__time now) {
-    if (e->ghost_calls && now >= e->next_try)
+    if (e->ghost_let_go && now >= e->next_try)
         send_release(e, now);
     else if (renew_wanted(e, now))
         send_renew(e, now);
-    else if (e->head && now < e->head->until && !e->own && !e->ghost_calls) {
+    else if (e->head && now < e->head->until && !e->own && !e->ghost_let_go) {
         if (now >= e->next_try) send_ask(e, now);
     } else if (e->ghost && !e->own && now >= e->next_try)
         send_release(e, now);
@@ -539,7 +690,7 @@ static void drop(hf__entry *e) {
 
 /* Nothing can be sent: waits have patience, extensions have none. */
 static void away(hf__entry *e, hf__time now) {
-    if (e->head && !e->trouble_since) hf__entry_trouble(e, NULL, now);
+    if (e->head && !e->own && !e->trouble_since) hf__entry_trouble(e, NULL, now);
     fail_troubled(e, now);
     if (e->own)
         hf__calls_finish(e->core, &e->own->extends, HF_UNREACHABLE, e->core->store->down_detail);

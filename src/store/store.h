@@ -15,7 +15,8 @@
  *   RENEW    if (client, number) holds under `token`: the re-entry count is `count`, and it lasts at least `lease_ms`
  *            from now (0: leave as is). Else HF_LOST. Never re-creates.
  *   RELEASE  (client, any number up to `number`) holds no more, and stands in no line. HF_LOST if it
- *            did not hold.
+ *            did not hold. With an `heir`, an ASK of the client's next: where the store can do both in
+ *            one step, and the hold was there, its answer is in `heir` too.
  *   INSPECT  who holds the name.        WHO      the registration of a client.
  *   BREAK    end the hold with `token`, or any with 0, but not after `not_after`. HF_NOT_HELD if there is none such; `token` then
  *            says which holds, 0 for none.
@@ -80,8 +81,17 @@ typedef struct hf__identity {
     char host[HF__WHO_TEXT], program[HF__WHO_TEXT], label[HF__WHO_TEXT];
 } hf__identity;
 
+#define HF__LINE_SEEN 64 /* waiters that are looked at */
+
+/* One who waits; who that is, is asked by WHO. */
+typedef struct hf__standing {
+    char client[HF__UUID_LENGTH + 1], owner[HF__OWNER_TEXT];
+} hf__standing;
+
 /* The answer to INSPECT and WHO; of the asker's memory. WHO asks by who.client. */
 typedef struct hf__sight {
+    uint32_t waiting; /* how many wait, the first HF__LINE_SEEN of them in `line` */
+    hf__standing line[HF__LINE_SEEN];
     bool held;
     uint32_t count, kind;
     int64_t remaining_ms, since_unix_ms;
@@ -89,6 +99,18 @@ typedef struct hf__sight {
     char owner[HF__OWNER_TEXT];
     hf__identity who;
 } hf__sight;
+
+/* The next of a client, in one step with the release before it. */
+typedef struct hf__heir {
+    uint64_t number; /* 0: none */
+    hf__owner owner;
+    int64_t lease_ms;
+    uint64_t token; /* as of an ASK, in and out */
+    hf__time not_after;
+    hf_result result; /* HF_OK, HF_BUSY and placed, or HF_NOT_HELD: nothing was done for it */
+    int64_t retry_ms;
+    uint64_t told_token; /* HF_BUSY: of who has it now */
+} hf__heir;
 
 typedef struct hf__op {
     struct hf__op *next; /* the store's, while it has the operation */
@@ -103,18 +125,23 @@ typedef struct hf__op {
         token; /* ASK: the highest seen; the grant is above it. BREAK: see above. Answer: the token */
     int64_t lease_ms;
     uint32_t count;
-    bool stand;         /* ASK: take a place in line if it is not free */
+    bool stand; /* ASK: take a place in line if it is not free */
+    bool
+        succeeds; /* ASK: to a lower number of its client which gave up waiting: its turn is ours */
     uint32_t attempt;   /* ASK: how often this number was told HF_BUSY; stores may ask less often */
     hf__time not_after; /* ASK: must not take effect later than this; HF__NEVER: no limit */
     hf__time
         bury_until; /* RELEASE: an ASK of this number may arrive late, until then; 0: none can */
     hf__time held_since; /* RELEASE: when it was granted; 0: not known */
+    bool leave;          /* RELEASE: it stands in line, or may */
+    hf__heir heir;       /* RELEASE */
     hf__sight *sight;    /* INSPECT, WHO */
 
     /* the answer */
-    hf__time asked_at; /* before the last sending: deadlines count from here */
-    uint64_t link;     /* the connection it was last sent on; 0: none */
-    uint32_t late;     /* the store's: how often it came too late */
+    hf__time asked_at;   /* before the last sending: deadlines count from here */
+    uint64_t link;       /* the connection it was last sent on; 0: none */
+    uint64_t told_token; /* HF_BUSY: of who holds it, where the store says; 0: it does not */
+    uint32_t late;       /* the store's: how often it came too late */
     hf_result result;
     bool maybe;  /* it failed, and may have taken effect all the same */
     bool placed; /* HF_BUSY: it stands in line, for HF__PLACE_MS at most unless it asks again */
@@ -123,6 +150,21 @@ typedef struct hf__op {
 } hf__op;
 
 #define HF__PLACE_MS 60000
+
+/* What a store has heard, unasked. */
+typedef struct hf__news {
+    enum {
+        HF__HEARD_OF,  /* of a name: worth asking again at once, for who waits and who holds */
+        HF__ASK_AGAIN, /* of all names: it may have missed something */
+        HF__GRANTED    /* a number that stands in line has the lock */
+    } what;
+    const char *name; /* the store's memory, until the next call */
+    size_t length;
+
+    uint64_t number, token, link; /* HF__GRANTED */
+    int64_t lease_ms;
+    hf__time asked_at; /* as if it had been asked for then; 0: not known, so it must be asked for */
+} hf__news;
 
 typedef struct hf__store hf__store;
 
@@ -136,9 +178,8 @@ typedef struct hf__store_table {
     /* The next completed operation, or NULL. */
     hf__op *(*completed)(hf__store *store);
 
-    /* A name of which something was heard: worth asking again at once, for who waits and who holds.
-       NULL: none. Its memory is the store's, until the next call. May be left out. */
-    const char *(*heard_of)(hf__store *store, size_t *length);
+    /* What was heard next; false: nothing. May be left out. */
+    bool (*news)(hf__store *store, hf__news *news);
 
     /* Timeouts, reconnection, upkeep; and when to be called again. */
     void (*tick)(hf__store *store, hf__time now);
@@ -175,7 +216,8 @@ struct hf__store {
     const hf__store_table *table;
     uint64_t link;
     bool up;
-    bool forgets; /* what it holds ends by itself, with its lease or when RENEW says HF_LOST */
+    bool hands_on; /* RELEASE minds `heir` */
+    bool forgets;  /* what it holds ends by itself, with its lease or when RENEW says HF_LOST */
     hf_result down_result; /* why not up: of the last attempt to connect */
     char *down_detail;
     uint64_t polls;        /* changes with what pollset would say */

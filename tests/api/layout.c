@@ -39,7 +39,7 @@ SIZE(hf_client_options, 64);
 AT(hf_info, held, 0);
 AT(hf_info, kind, 4);
 AT(hf_info, count, 8);
-AT(hf_info, reserved, 12);
+AT(hf_info, waiting, 12);
 AT(hf_info, remaining_ms, 16);
 AT(hf_info, token, 24);
 AT(hf_info, since_unix_ms, 32);
@@ -49,7 +49,16 @@ AT(hf_info, owner, 56);
 AT(hf_info, host, 64);
 AT(hf_info, program, 72);
 AT(hf_info, label, 80);
-SIZE(hf_info, 88);
+AT(hf_info, waiters, 88);
+SIZE(hf_info, 96);
+
+AT(hf_waiter, pid, 0);
+AT(hf_waiter, client, 8);
+AT(hf_waiter, owner, 16);
+AT(hf_waiter, host, 24);
+AT(hf_waiter, program, 32);
+AT(hf_waiter, label, 40);
+SIZE(hf_waiter, 48);
 
 AT(hf_stats, acquired, 0);
 AT(hf_stats, reentered, 8);

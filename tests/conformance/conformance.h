@@ -56,7 +56,7 @@ typedef struct cf_case {
 
 extern const cf_case cf_basics[], cf_waiting[], cf_contention[], cf_reentry[], cf_owners[],
     cf_leases[], cf_loss[], cf_breaking[], cf_inspecting[], cf_processes[], cf_misuse[], cf_names[],
-    cf_options[], cf_errors[], cf_closing[], cf_keys[], cf_line[];
+    cf_options[], cf_errors[], cf_closing[], cf_async[], cf_keys[], cf_line[];
 
 /* The URL of the store under test, and of a second space in the same store. */
 const char *cf_url(void);
@@ -142,7 +142,7 @@ hf_stats cf_stats(hf_client *client);
 /* What the store says of a lock; freed with hf_info_free. */
 hf_info *cf_inspect(hf_client *client, const char *name);
 
-/* Two fields of it, for waiting on what is posted to the store. */
+/* Fields of it, for waiting on what is posted to the store. */
 uint32_t cf_count(hf_client *client, const char *name);
 uint64_t cf_token(hf_client *client, const char *name);
 

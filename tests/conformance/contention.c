@@ -110,6 +110,19 @@ static void B08_clients_exclude_each_other_and_all_finish(cf *f) {
     cf_room_check(room, CLIENTS * THREADS * ROUNDS);
 }
 
+/* As many as the hundred threads, of ten clients: one of each stands in line for the others. */
+static void B08_a_hundred_threads_of_ten_clients_are_never_two_inside(cf *f) {
+    enum { CLIENTS = 10, ROUNDS = 4 };
+    cf_room *room = cf_new(f, sizeof *room);
+    visitor *visitors = cf_new(f, CLIENTS * sizeof *visitors);
+    cf_thread *threads[CROWD];
+    for (int i = 0; i < CLIENTS; i++) visitors[i] = (visitor){room, cf_open(f), f->name, ROUNDS};
+    for (int i = 0; i < CROWD; i++) threads[i] = cf_spawn(f, run_visitor, &visitors[i % CLIENTS]);
+    for (int i = 0; i < CROWD; i++) cf_join(threads[i]);
+    cf_room_check(room, CROWD * ROUNDS);
+    if (cf_has(CF_LINE)) assert_int_equal(cf_in_line(f->name), 0);
+}
+
 /* ---- Cancel against release ------------------------------------------------------------------ */
 
 typedef struct race {
@@ -175,6 +188,7 @@ const cf_case cf_contention[] = {
     CF_CASE(B08_a_hundred_threads_are_never_two_inside_and_all_finish),
     CF_CASE(B08_threads_of_a_client_are_served_in_order_of_arrival),
     CF_CASE(B08_clients_exclude_each_other_and_all_finish),
+    CF_CASE(B08_a_hundred_threads_of_ten_clients_are_never_two_inside),
     CF_CASE(B20_cancel_racing_a_release_loses_no_wake_up_in_a_client),
     CF_CASE(B20_cancel_racing_a_release_loses_no_wake_up_across_clients),
     CF_CASE(B20_cancel_racing_a_release_hands_on_within_the_waiting_client),

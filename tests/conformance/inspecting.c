@@ -185,7 +185,36 @@ static void stats_fill_in_no_more_than_asked_for(cf *f) {
     CF_FREE(hold);
 }
 
+/* One for each client, in the order in which they came. */
+static void B27_waiters_are_seen_in_order(cf *f) {
+    enum { CLIENTS = 5 };
+    cf_attempt *waiters[CLIENTS];
+    hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
+    for (uint32_t i = 0; i < CLIENTS; i++) {
+        char label[16];
+        snprintf(label, sizeof label, "label=w%u", i);
+        hf_client *client = cf_open_url(f, cf_url_with(f, label), NULL);
+        waiters[i] = cf_queue(f, client, f->name, &(hf_options){.wait_ms = HF_FOREVER});
+        CF_UNTIL(cf_in_line(f->name) == (int)i + 1);
+    }
+    hf_info *info = cf_inspect(f->b, f->name);
+    assert_int_equal(info->held, 1);
+    assert_int_equal(info->waiting, CLIENTS);
+    for (int i = 0; i < CLIENTS; i++) {
+        char label[16];
+        snprintf(label, sizeof label, "w%d", i);
+        assert_string_equal(info->waiters[i].label, label);
+        assert_int_equal(info->waiters[i].pid, getpid());
+        assert_true(*info->waiters[i].client && *info->waiters[i].host);
+    }
+    hf_info_free(info);
+    CF_FREE(hold);
+    for (int i = 0; i < CLIENTS; i++) CF_FREE(cf_granted(waiters[i]));
+    assert_int_equal(cf_in_line(f->name), 0);
+}
+
 const cf_case cf_inspecting[] = {
+    CF_CASE_NEEDS(B27_waiters_are_seen_in_order, CF_LINE),
     CF_CASE(B27_a_free_lock_is_seen_free),
     CF_CASE(B27_inspect_names_the_holder),
     CF_CASE(B27_inspect_names_a_logical_owner),

@@ -81,11 +81,15 @@ static void remove_directory(void) {
     rmdir(directory);
 }
 
+static int in_redis_line(const char *name) {
+    return (int)t_redis_int(redis, "LLEN hf:{%s}:q", name);
+}
+
 static const store stores[] = {
     {"memory", 0, start_memory, NULL},
     {"file", CF_PROCESSES | CF_LINE | CF_OWN_CLOCK, start_file, in_file_line},
-    {"redis", CF_PROCESSES | CF_REDIS, start_redis, NULL},
-    {"redis-unix", CF_PROCESSES | CF_REDIS, start_redis_unix, NULL},
+    {"redis", CF_PROCESSES | CF_REDIS | CF_LINE, start_redis, in_redis_line},
+    {"redis-unix", CF_PROCESSES | CF_REDIS | CF_LINE, start_redis_unix, in_redis_line},
 };
 
 #if defined(__SANITIZE_THREAD__)
@@ -109,7 +113,7 @@ static const store *find_store(const char *name) {
 static const cf_case *const themes[] = {
     cf_basics,  cf_waiting,  cf_contention, cf_reentry,   cf_owners, cf_leases,
     cf_loss,    cf_breaking, cf_inspecting, cf_processes, cf_misuse, cf_names,
-    cf_options, cf_errors,   cf_closing,    cf_line,      cf_keys,
+    cf_options, cf_errors,   cf_closing,    cf_line,      cf_async,  cf_keys,
 };
 
 enum { CASES_MAX = 256 };

@@ -125,7 +125,7 @@ static void F49_client_options_out_of_range_are_refused(cf *f) {
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         check_not_opened(HF_INVALID, cf_url(), &bad[i], sizeof bad[i]);
     }
-    check_not_opened(HF_UNSUPPORTED, cf_url(), &(hf_client_options){.flags = 1},
+    check_not_opened(HF_UNSUPPORTED, cf_url(), &(hf_client_options){.flags = 2},
                      sizeof(hf_client_options));
 }
 

@@ -88,6 +88,28 @@ static void B13_a_release_serves_a_waiter_in_another_process(cf *f) {
     end_stage(s);
 }
 
+/* ---- B8 -------------------------------------------------------------------------------------- */
+
+enum { HUNDRED = 100, HUNDRED_ROUNDS = 3 };
+
+static int visit_among_a_hundred(void *arg) {
+    stage *s = arg;
+    hf_client *client = open_in_child();
+    cf_visit(&s->room, client, s->f->name, HUNDRED_ROUNDS);
+    hf_close(client);
+    return 0;
+}
+
+static void B08_a_hundred_processes_are_never_two_inside_and_all_finish(cf *f) {
+    stage *s = new_stage(f);
+    t_proc *children[HUNDRED];
+    for (int i = 0; i < HUNDRED; i++) children[i] = t_proc_start(visit_among_a_hundred, s);
+    for (int i = 0; i < HUNDRED; i++) end_child(children[i]);
+    cf_room_check(&s->room, HUNDRED * HUNDRED_ROUNDS);
+    assert_int_equal(cf_in_line(f->name), 0);
+    end_stage(s);
+}
+
 /* ---- B14, F3 --------------------------------------------------------------------------------- */
 
 static hf_hold *hold_in_child(stage *s) {
@@ -250,6 +272,8 @@ static void F42_a_forked_child_may_open_a_client_of_its_own(cf *f) {
 const cf_case cf_processes[] = {
     CF_CASE_NEEDS(B13_processes_exclude_each_other_and_all_finish, CF_PROCESSES),
     CF_CASE_NEEDS(B13_a_release_serves_a_waiter_in_another_process, CF_PROCESSES),
+    CF_CASE_NEEDS(B08_a_hundred_processes_are_never_two_inside_and_all_finish,
+                  CF_PROCESSES | CF_LINE),
     CF_CASE_NEEDS(B14_a_waiter_gets_the_lock_of_a_killed_process, CF_PROCESSES),
     CF_CASE_NEEDS(B14_a_waiter_gets_the_lock_of_a_process_that_ended, CF_PROCESSES),
     CF_CASE_NEEDS(F03_a_process_stopped_past_its_lease_wakes_up_without_it, CF_PROCESSES),

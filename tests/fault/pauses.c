@@ -42,7 +42,7 @@ static void check_released_not_expired(bed *b) {
 
 static void check_not_acquired(bed *b, stall_fn *stall) {
     hf_client *client = bed_through(b, NULL);
-    attempt_end(granted_late(b, client, stall, 0), HF_UNREACHABLE);
+    attempt_end(granted_late(b, client, stall, 0), HF_UNKNOWN_OUTCOME);
     check_released_not_expired(b);
     assert_int_equal(stats_of(client).held, 0);
     assert_int_equal(stats_of(client).acquired, 1); /* the one of the warm-up */
@@ -74,7 +74,7 @@ static void F01_an_answer_after_the_lease_leaves_the_next_holder_alone(void **st
     UNTIL(on_server(b));
     hf_hold *hold = TAKE(next, .wait_ms = SOON_MS);
     t_proxy_withhold(b->proxy, T_TO_CLIENT, false);
-    attempt_end(late, HF_UNREACHABLE);
+    attempt_end(late, HF_UNKNOWN_OUTCOME);
     hf_info *info = NULL;
     T_HF(HF_OK, hf_inspect(paused, LOCK, &info)); /* behind whatever the late answer set off */
     assert_true(info->token == hf_fence(hold));

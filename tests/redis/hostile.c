@@ -170,17 +170,17 @@ static void count_loss(hf_hold *hold, void *arg) {
 }
 
 /* The next connection's server knows of no hold. */
-#define NEXT_KNOWS_NOTHING                       \
-    "EXPECT_CLOSE\n"                             \
-    "ACCEPT\n"                                   \
-    "HANDSHAKE\n"                                \
-    "EXPECT EVALSHA\n" /* registers */           \
-    "SEND :\\T\\r\\n\n"                          \
-    "EXPECT EVALSHA\n" /* renews */              \
-    "SEND :-\\T\\r\\n\n"                         \
-    "LOOP\n"                                     \
-    "EXPECT EVALSHA\n"                           \
-    "SEND *3\\r\\n:0\\r\\n:\\T\\r\\n:10\\r\\n\n" \
+#define NEXT_KNOWS_NOTHING                                       \
+    "EXPECT_CLOSE\n"                                             \
+    "ACCEPT\n"                                                   \
+    "HANDSHAKE\n"                                                \
+    "EXPECT EVALSHA\n" /* registers */                           \
+    "SEND :\\T\\r\\n\n"                                          \
+    "EXPECT EVALSHA\n" /* renews */                              \
+    "SEND :-\\T\\r\\n\n"                                         \
+    "LOOP\n"                                                     \
+    "EXPECT EVALSHA\n"                                           \
+    "SEND *5\\r\\n:0\\r\\n:\\T\\r\\n:10\\r\\n:0\\r\\n:1\\r\\n\n" \
     "END\n"
 
 /* However it looked for a moment, in the end it is not held, and the holder was told. */

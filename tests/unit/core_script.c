@@ -143,7 +143,7 @@ static void test_F1_a_late_grant_is_not_entered_but_released(void **state) {
     uint64_t number = stage_asked(s, HF__ASK)->number;
     s->now = hf__lease_deadline(s->now, 1000);
     stage_answer(s, HF__ASK, HF_OK);
-    ASSERT_FINISHED(w.outcome, HF_UNREACHABLE);
+    ASSERT_FINISHED(w.outcome, HF_UNKNOWN_OUTCOME);
     assert_int_equal(stage_run_to_ask(s, HF__RELEASE, s->now + HF__SEC)->number, number);
     stage_answer(s, HF__RELEASE, HF_OK);
     assert_int_equal(s->core.entries.count, 0);
@@ -593,7 +593,7 @@ static void test_a_release_buries_what_may_come_late(void **state) {
     stage_answer(s, HF__ASK, HF_OK);
     ASSERT_FINISHED(w.outcome, HF_OK);
     stage_release(s, w.hold, &call);
-    assert_int_equal(stage_asked(s, HF__RELEASE)->bury_until, not_after);
+    assert_true(stage_asked(s, HF__RELEASE)->bury_until > not_after);
     stage_answer(s, HF__RELEASE, HF_OK);
     kit_hold_free(w.hold);
     hf_hold *hold = stage_take(s, &w, "other", 30000); /* nothing broke: nothing to bury */

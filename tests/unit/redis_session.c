@@ -34,7 +34,7 @@ static int set_up(void **state) {
     f->who = (hf__identity){.client = CLIENT, .pid = 7, .host = "ho", .program = "pr"};
     hf__log_init(&f->log, NULL, NULL, 0);
     *state = f;
-    return hf__session_init(&f->s, &f->url, &f->who, &f->log, "h:6379") ? 0 : -1;
+    return hf__session_init(&f->s, HF__COMMANDS, &f->url, &f->who, &f->log, "h:6379") ? 0 : -1;
 }
 
 static int tear_down(void **state) {
@@ -238,25 +238,25 @@ static void assert_sends_script(struct fixture *f, const hf__script *script, con
 #define KEY   "$7\r\nhf:{na}\r\n"
 #define FENCE "$9\r\nhf:{na}:f\r\n"
 #define ID    "$38\r\n" CLIENT ":5\r\n"
-#define KEPT  "$8\r\n90000000\r\n"
+#define LINE  "$9\r\nhf:{na}:q\r\n"
+#define INDEX "$9\r\nhf:{na}:i\r\n"
 
 static void test_commands(void **state) {
     struct fixture *f = *state;
     be_ready(f);
     submit(f, 0, HF__ASK); /* not after 2 s from now: on the server's clock 1002.000500 s */
     assert_sends_script(f, &hf__script_acquire,
-                        "11|$1\r\n2\r\n" KEY FENCE ID "$39\r\n" CLIENT ":t3\r\n$4\r\n1000\r\n"
-                        "$10\r\n1002000500\r\n$1\r\n9\r\n" KEPT);
+                        "12|$1\r\n4\r\n" KEY FENCE LINE INDEX ID "$39\r\n" CLIENT
+                        ":t3\r\n$4\r\n1000\r\n"
+                        "$10\r\n1002000500\r\n$1\r\n9\r\n");
     submit(f, 1, HF__RENEW);
     assert_sends_script(f, &hf__script_renew,
                         "9|$1\r\n1\r\n" KEY "$38\r\n" CLIENT ":5\r\n$39\r\n" CLIENT ":t3\r\n"
                         "$1\r\n2\r\n$4\r\n1000\r\n$1\r\n9\r\n");
     submit(f, 2, HF__RELEASE);
-    assert_sends_script(f, &hf__script_release,
-                        "8|$1\r\n2\r\n" KEY FENCE ID "$1\r\n0\r\n"
-                        "$1\r\n0\r\n");
+    assert_sends_script(f, &hf__script_release, "8|$1\r\n4\r\n" KEY FENCE LINE INDEX ID);
     submit(f, 3, HF__INSPECT);
-    assert_sends_script(f, &hf__script_inspect, "4|$1\r\n1\r\n" KEY);
+    assert_sends_script(f, &hf__script_inspect, "5|$1\r\n2\r\n" KEY LINE);
     assert_int_equal(f->s.in_flight, 4);
 }
 
@@ -265,7 +265,7 @@ static void test_more_commands(void **state) {
     be_ready(f);
     submit(f, 0, HF__BREAK);
     assert_sends_script(f, &hf__script_break,
-                        "6|$1\r\n1\r\n" KEY "$1\r\n9\r\n$10\r\n1002000500\r\n");
+                        "9|$1\r\n4\r\n" KEY FENCE LINE INDEX "$1\r\n9\r\n$10\r\n1002000500\r\n");
     submit(f, 1, HF__WHO);
     assert_sent(f, "*6\r\n$5\r\nHMGET\r\n$46\r\nhf:client:" CLIENT "\r\n$4\r\nhost\r\n$3\r\npid\r\n"
                    "$7\r\nprogram\r\n$5\r\nlabel\r\n");
@@ -303,9 +303,9 @@ static const struct {
     int64_t retry_ms;
 } answers[] = {
     {HF__ASK, "*3\r\n:1\r\n:1\r\n:77\r\n", HF_OK, 77, 0},
-    {HF__ASK, "*3\r\n:0\r\n:1\r\n:5000\r\n", HF_BUSY, 9, 10},
-    {HF__ASK, "*3\r\n:0\r\n:1\r\n:3\r\n", HF_BUSY, 9, 4},
-    {HF__ASK, "*3\r\n:0\r\n:1\r\n:-1\r\n", HF_BUSY, 9, 10},
+    {HF__ASK, "*5\r\n:0\r\n:1\r\n:5000\r\n:0\r\n:7\r\n", HF_BUSY, 9, 10},
+    {HF__ASK, "*5\r\n:0\r\n:1\r\n:3\r\n:0\r\n:7\r\n", HF_BUSY, 9, 4},
+    {HF__ASK, "*5\r\n:0\r\n:1\r\n:-1\r\n:0\r\n:7\r\n", HF_BUSY, 9, 10},
     {HF__ASK, ":1794772518289258\r\n", HF_OK, 1794772518289258, 0},
     {HF__RENEW, ":1\r\n", HF_OK, 9, 0},
     {HF__RENEW, ":-1\r\n", HF_LOST, 9, 0},
@@ -314,7 +314,7 @@ static const struct {
     {HF__BREAK, "*3\r\n:1\r\n:1\r\n:9\r\n", HF_OK, 9, 0},
     {HF__BREAK, "*3\r\n:0\r\n:1\r\n:8\r\n", HF_NOT_HELD, 8, 0},
     {HF__BREAK, "*3\r\n:0\r\n:1\r\n:0\r\n", HF_NOT_HELD, 0, 0},
-    {HF__INSPECT, "*2\r\n:0\r\n:1\r\n", HF_OK, 9, 0},
+    {HF__INSPECT, "*3\r\n:0\r\n:1\r\n:0\r\n", HF_OK, 9, 0},
 };
 
 static void test_answers(void **state) {
@@ -338,7 +338,7 @@ static void test_asks_less_often_each_time(void **state) {
     for (uint32_t i = 0; i < 5; i++) {
         hf__op *op = submit(f, 0, HF__ASK);
         op->attempt = i;
-        feed(f, "*3\r\n:0\r\n:1\r\n:30000\r\n");
+        feed(f, "*5\r\n:0\r\n:1\r\n:30000\r\n:0\r\n:7\r\n");
         assert_completed(f, op, HF_BUSY, false);
         assert_int_equal(op->retry_ms, expected[i]);
     }
@@ -348,8 +348,8 @@ static void test_inspect_reads_all(void **state) {
     struct fixture *f = *state;
     be_ready(f);
     hf__op *op = submit(f, 0, HF__INSPECT);
-    feed(f, "*9\r\n:1\r\n:1\r\n:250\r\n$38\r\n" CLIENT ":6\r\n:88\r\n:1234\r\n:0\r\n$39\r\n" CLIENT
-            ":t4\r\n:3\r\n");
+    feed(f, "*11\r\n:1\r\n:1\r\n:1\r\n:250\r\n$38\r\n" CLIENT
+            ":6\r\n:88\r\n:1234\r\n:0\r\n$39\r\n" CLIENT ":t4\r\n:3\r\n$4\r\nx:o7\r\n");
     assert_completed(f, op, HF_OK, false);
     const hf__sight *s = &f->sight;
     assert_true(s->held);
@@ -359,6 +359,9 @@ static void test_inspect_reads_all(void **state) {
     assert_int_equal(s->count, 3);
     assert_string_equal(s->who.client, CLIENT);
     assert_string_equal(s->owner, "t4");
+    assert_int_equal(s->waiting, 1);
+    assert_string_equal(s->line[0].client, "x");
+    assert_string_equal(s->line[0].owner, "o7");
     op = submit(f, 0, HF__WHO);
     feed(f, "*4\r\n$4\r\nho\x1bt\r\n$2\r\n12\r\n$-1\r\n$1\r\nl\r\n");
     assert_completed(f, op, HF_OK, false);

@@ -15,6 +15,7 @@
 
 #define KEEP_MS  INT64_C(86400000) /* a day past the last use, as everywhere */
 #define IDLE_MAX 64                /* locks kept open though not in use: likely to be used again */
+#define ID_TEXT  8                 /* digits of a client's id */
 #define LOOK     (5 * HF__MS)      /* how often to see whether a broken holder has let go */
 
 typedef struct file {
@@ -23,6 +24,7 @@ typedef struct file {
     int directory;
     char *path;
     hf__record self; /* who we are, in every record we write */
+    char introduction[HF__WHO_LINE];
     hf__peers peers;
     hf__map locks;
     hf__lock *idle_first, *idle_last;
@@ -150,9 +152,20 @@ static hf_result look(file *f, hf__op *op, int *fd, ino_t *inode, hf__head *head
     return hf__lock_look(&where, key, length, fd, inode, head, &op->detail);
 }
 
+static void see_line(const file *f, hf__op *op) {
+    char key[HF__KEY_MAX];
+    uint32_t ids[HF__LINE_SEEN];
+    hf__lockfile where;
+    name_file(f, &where, key, key_of(f, key, op));
+    op->sight->waiting = hf__lock_line(&where, ids, HF__LINE_SEEN);
+    for (uint32_t i = 0; i < op->sight->waiting && i < HF__LINE_SEEN; i++)
+        (void)snprintf(op->sight->line[i].client, sizeof op->sight->line[i].client, "%08x", ids[i]);
+}
+
 static hf_result inspect(file *f, hf__op *op, hf__time now) {
     hf__head head;
     hf__sight *s = op->sight;
+    see_line(f, op);
     hf_result r = look(f, op, NULL, NULL, &head);
     s->held = r == HF_OK;
     if (r == HF_NOT_HELD) return HF_OK;
@@ -168,6 +181,20 @@ static hf_result inspect(file *f, hf__op *op, hf__time now) {
     hf__text_copy(s->who.program, sizeof s->who.program, record->program);
     hf__text_copy(s->who.label, sizeof s->who.label, record->label);
     if (gethostname(s->who.host, sizeof s->who.host - 1) != 0) s->who.host[0] = '\0';
+    return HF_OK;
+}
+
+/* As the client has introduced itself: pid, program, label, a tab between them. */
+static hf_result who(const file *f, hf__op *op) {
+    hf__identity *who = &op->sight->who;
+    char text[HF__WHO_LINE], *rest = text;
+    unsigned long id = strtoul(who->client, NULL, 16);
+    if (strlen(who->client) != ID_TEXT || !hf__peers_who(&f->peers, (uint32_t)id, text))
+        return HF_OK;
+    who->pid = strtol(strsep(&rest, "\t"), NULL, 10);
+    hf__text_copy(who->program, sizeof who->program, rest ? strsep(&rest, "\t") : "");
+    hf__text_copy(who->label, sizeof who->label, rest ? rest : "");
+    if (gethostname(who->host, sizeof who->host - 1) != 0) who->host[0] = '\0';
     return HF_OK;
 }
 
@@ -262,7 +289,7 @@ static void submit(hf__store *store, hf__op *op, hf__time now) {
     case HF__RENEW: r = renew(f, op, now); break;
     case HF__RELEASE: r = release(f, op); break;
     case HF__INSPECT: r = inspect(f, op, now); break;
-    case HF__WHO: break; /* the record said it all */
+    case HF__WHO: r = who(f, op); break;
     case HF__BREAK:
         r = begin_break(f, op);
         if (!r) return; /* completed when the holder has obeyed */
@@ -281,15 +308,16 @@ static hf__op *completed(hf__store *store) {
     return op;
 }
 
-static const char *heard_of(hf__store *store, size_t *length) {
+static bool news(hf__store *store, hf__news *out) {
     file *f = (file *)store;
     hf__lock *l = f->heard;
-    if (!l) return NULL;
+    if (!l) return false;
     f->heard = l->next_heard;
     l->heard = false;
     size_t prefix = strlen(l->mapped.key) + 1;
-    *length = l->mapped.length - prefix;
-    return l->mapped.key + prefix;
+    *out = (hf__news){
+        .what = HF__HEARD_OF, .name = l->mapped.key + prefix, .length = l->mapped.length - prefix};
+    return true;
 }
 
 static void tick(hf__store *store, hf__time now) {
@@ -382,7 +410,7 @@ static const hf__store_table table = {
     .free = file_free,
     .submit = submit,
     .completed = completed,
-    .heard_of = heard_of,
+    .news = news,
     .tick = tick,
     .due = due,
     .flush = flush,
@@ -393,7 +421,10 @@ static const hf__store_table table = {
     .shut = shut,
 };
 
-static void introduce(hf__record *self, const hf__identity *who) {
+static void introduce(file *f, const hf__identity *who) {
+    hf__record *self = &f->self;
+    (void)snprintf(f->introduction, sizeof f->introduction, "%d\t%.120s\t%.128s", (int)who->pid,
+                   who->program, who->label);
     self->pid = (int32_t)who->pid;
     hf__text_copy(self->client, sizeof self->client, who->client);
     hf__text_copy(self->program, sizeof self->program, who->program);
@@ -408,9 +439,10 @@ hf_result hf__file_new(const hf__url *url, const hf__identity *identity, hf__log
     f->url = url;
     f->directory = -1;
     hf__map_init(&f->locks, hf__rand_seed());
-    introduce(&f->self, identity);
+    introduce(f, identity);
     hf_result r = hf__directory_open(url->path, url->network_allowed, &f->directory, &f->path);
     hf__peers_init(&f->peers, f->directory, &f->store.polls);
+    f->peers.introduction = f->introduction;
     if (r) {
         file_free(&f->store, false);
         return r;

@@ -407,3 +407,19 @@ hf_result hf__lock_look(const hf__lockfile *file, const char *key, size_t length
     *out = fd;
     return HF_OK;
 }
+
+uint32_t hf__lock_line(const hf__lockfile *file, uint32_t *ids, uint32_t size) {
+    hf_result why;
+    char *detail = NULL;
+    uint32_t count = 0;
+    int fd = hf__lockfile_open(file, false, &why, &detail);
+    free(detail);
+    if (fd < 0) return 0;
+    for (hf__place at = {.ticket = -1}; (at = hf__ticket_first(fd, at.ticket + 1)).ticket >= 0;) {
+        if (!at.id) break;
+        if (count < size) ids[count] = at.id;
+        count++;
+    }
+    hf__kept_close(fd);
+    return count;
+}

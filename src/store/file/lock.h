@@ -54,4 +54,7 @@ void hf__lock_close(hf__lock *lock, hf__peers *peers);
 hf_result hf__lock_look(const hf__lockfile *file, const char *key, size_t length, int *out,
                         ino_t *inode, hf__head *head, char **detail);
 
+/* Who waits: the ids of the first `size`, in order; how many wait in all. */
+uint32_t hf__lock_line(const hf__lockfile *file, uint32_t *ids, uint32_t size);
+
 #endif

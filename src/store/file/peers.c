@@ -73,6 +73,22 @@ static int make_life(hf__peers *p) {
     return error;
 }
 
+/* A link, for it is made and read in one step. Without it others see that somebody waits, not who. */
+static void introduce(const hf__peers *p) {
+    char name[HF__PEER_NAME];
+    name_of(name, HF__WHO_START, p->id);
+    remove_fifo(p, HF__WHO_START, p->id);
+    if (symlinkat(p->introduction, p->directory, name) != 0) return;
+}
+
+bool hf__peers_who(const hf__peers *p, uint32_t id, char out[HF__WHO_LINE]) {
+    char name[HF__PEER_NAME];
+    name_of(name, HF__WHO_START, id);
+    ssize_t n = readlinkat(p->directory, name, out, HF__WHO_LINE - 1);
+    out[n > 0 ? n : 0] = '\0';
+    return n > 0;
+}
+
 int hf__peers_join(hf__peers *p, bool waits) {
     int error = p->id ? 0 : make_life(p);
     if (error || !waits || p->wake >= 0) return error;
@@ -81,6 +97,7 @@ int hf__peers_join(hf__peers *p, bool waits) {
     remove_fifo(p, HF__WAKE_START, p->id); /* of somebody dead who had our id */
     error = make_fifo(p, HF__WAKE_START, p->id, &p->wake);
     if (!error) ++*p->polls;
+    if (!error) introduce(p);
     return error;
 }
 
@@ -109,6 +126,7 @@ void hf__peers_fini(hf__peers *p, bool forked) {
     }
     if (forked) return;
     if (p->wake >= 0) remove_fifo(p, HF__WAKE_START, p->id);
+    if (p->wake >= 0) remove_fifo(p, HF__WHO_START, p->id);
     if (p->id) remove_fifo(p, HF__LIFE_START, p->id);
     hf__kept_close(p->wake);
     hf__kept_close(p->watch);

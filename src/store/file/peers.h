@@ -4,6 +4,7 @@
  *   life.<id>   open and locked as long as the client lives. Others poll their end of it: it hangs up
  *               when the process ends, however it ends. Also takes orders: somebody wants a hold ended.
  *   wake.<id>   takes wake-ups, for the thread that waits.
+ *   who.<id>    of one that waits: a link that points nowhere, but says who it is
  *
  * What is written is the inode number of the lock that it is about.
  */
@@ -17,6 +18,8 @@
 
 #define HF__LIFE_START "life."
 #define HF__WAKE_START "wake."
+#define HF__WHO_START  "who."
+#define HF__WHO_LINE   400 /* bytes: pid, program, label */
 #define HF__PEER_NAME  16
 
 typedef struct hf__peer {
@@ -33,6 +36,7 @@ typedef struct hf__peers {
     int watch;      /* epoll: hang-ups of others */
     hf__peer *list; /* the last used first */
     uint64_t *polls;
+    const char *introduction; /* what who.<id> says; the store's memory */
 } hf__peers;
 
 /* `polls` is counted up whenever there is something new to poll. */
@@ -52,6 +56,9 @@ bool hf__peers_trim(hf__peers *peers, unsigned keep);
 /* Tell a client of a lock: that it may be its turn; that its hold is to end. */
 void hf__peers_wake(hf__peers *peers, uint32_t id, ino_t lock);
 void hf__peers_order(hf__peers *peers, uint32_t id, ino_t lock);
+
+/* What a client says of itself; false: nothing, or not any more. */
+bool hf__peers_who(const hf__peers *peers, uint32_t id, char out[HF__WHO_LINE]);
 
 /* What to poll; and what is there: the next lock that something was heard of, the next peer that died,
    false when there is none (more). A peer that died stays valid until it is unwatched. */

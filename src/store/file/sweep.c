@@ -89,19 +89,38 @@ static void sweep_life(int directory, const char *name) {
     hf__kept_close(fd);
 }
 
-static void sweep_wake(int directory, const char *name) {
+/* What else a client has there, once its sign of life is gone. */
+static void sweep_orphan(int directory, const char *name, const char *start) {
     struct stat st;
     char life[HF__PEER_NAME] = HF__LIFE_START;
     hf__text_copy(life + strlen(HF__LIFE_START), sizeof life - strlen(HF__LIFE_START),
-                  name + strlen(HF__WAKE_START));
+                  name + strlen(start));
     bool orphan = fstatat(directory, life, &st, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT;
-    if (orphan && fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISFIFO(st.st_mode) &&
-        now_ms() - ms_of(st.st_ctim) > NEWBORN_MS)
+    if (orphan && fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+        (S_ISFIFO(st.st_mode) || S_ISLNK(st.st_mode)) && now_ms() - ms_of(st.st_ctim) > NEWBORN_MS)
         unlinkat(directory, name, 0);
 }
 
 static bool starts(const char *name, const char *with) {
     return !strncmp(name, with, strlen(with));
+}
+
+/* Named as a client names what is its own: other files of the directory are none of our business. */
+static bool of_client(const char *name, const char *start) {
+    size_t length = strlen(start);
+    return starts(name, start) && strlen(name + length) == 8 &&
+           strspn(name + length, "0123456789abcdef") == 8;
+}
+
+static void sweep_entry(int directory, const char *name, int64_t keep_ms) {
+    if (starts(name, HF__LOCK_START))
+        sweep_lock(directory, name, keep_ms);
+    else if (of_client(name, HF__LIFE_START))
+        sweep_life(directory, name);
+    else if (of_client(name, HF__WAKE_START))
+        sweep_orphan(directory, name, HF__WAKE_START);
+    else if (of_client(name, HF__WHO_START))
+        sweep_orphan(directory, name, HF__WHO_START);
 }
 
 void hf__sweep(int directory, int64_t keep_ms) {
@@ -111,10 +130,7 @@ void hf__sweep(int directory, int64_t keep_ms) {
     if (!dir && fd >= 0) close(fd);
     struct dirent *entry;
     /* cppcheck-suppress readdirCalled ; the stream is this call's own */
-    for (int i = 0; dir && i < ENTRIES_MAX && (entry = readdir(dir)); i++) {
-        if (starts(entry->d_name, HF__LOCK_START)) sweep_lock(directory, entry->d_name, keep_ms);
-        if (starts(entry->d_name, HF__LIFE_START)) sweep_life(directory, entry->d_name);
-        if (starts(entry->d_name, HF__WAKE_START)) sweep_wake(directory, entry->d_name);
-    }
+    for (int i = 0; dir && i < ENTRIES_MAX && (entry = readdir(dir)); i++)
+        sweep_entry(directory, entry->d_name, keep_ms);
     if (dir) closedir(dir);
 }

@@ -21,7 +21,8 @@
 #define KEEPALIVE_GAP_S  5
 #define KEEPALIVE_TRIES  3
 
-bool hf__link_init(hf__link *l, const hf__url *url, const hf__identity *who, hf__log *log) {
+bool hf__link_init(hf__link *l, hf__session_role role, const hf__url *url, const hf__identity *who,
+                   hf__log *log) {
     *l = (hf__link){.url = url, .log = log, .fd = -1, .rand = {hf__rand_seed()}};
     hf__buffer_init(&l->sending, HF__OUT_MAX);
     hf__buffer_init(&l->sealed, HF__OUT_MAX);
@@ -31,7 +32,7 @@ bool hf__link_init(hf__link *l, const hf__url *url, const hf__identity *who, hf_
     else
         snprintf(l->where, sizeof l->where, strchr(url->host, ':') ? "[%s]:%d" : "%s:%d", url->host,
                  url->port);
-    return hf__session_init(&l->session, url, who, log, l->where);
+    return hf__session_init(&l->session, role, url, who, log, l->where);
 }
 
 /* ---- Giving a connection up ---- */
@@ -387,6 +388,12 @@ void hf__link_flush(hf__link *l, pthread_mutex_t *mutex) {
         else if (!write_some(l, mutex))
             return;
     }
+}
+
+void hf__link_renew(hf__link *l, hf__time now) {
+    fail(l, HF_UNREACHABLE, hf__line("the connection to %s is made anew", l->where), now);
+    l->retry_at = now;
+    l->failures = 0;
 }
 
 /* ---- The table's side ---- */

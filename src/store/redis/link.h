@@ -64,7 +64,8 @@ typedef struct hf__link {
     char incoming[HF__READ_SIZE];
 } hf__link;
 
-bool hf__link_init(hf__link *link, const hf__url *url, const hf__identity *who, hf__log *log);
+bool hf__link_init(hf__link *link, hf__session_role role, const hf__url *url,
+                   const hf__identity *who, hf__log *log);
 void hf__link_fini(hf__link *link, bool forked);
 
 void hf__link_tick(hf__link *link, hf__time now);
@@ -72,6 +73,9 @@ hf__time hf__link_due(const hf__link *link);
 void hf__link_flush(hf__link *link, pthread_mutex_t *mutex);
 int hf__link_pollset(hf__link *link, struct pollfd *fd, bool reading);
 void hf__link_ready(hf__link *link, short events, pthread_mutex_t *mutex);
+
+/* Give the connection up and make it again, at once. */
+void hf__link_renew(hf__link *link, hf__time now);
 
 /* See hf__store_table.wait. */
 bool hf__link_wait(hf__link *link, pthread_mutex_t *mutex);

@@ -13,8 +13,8 @@
 
 #include "holdfast.h"
 
-#define HF__REPLY_ITEMS  16
-#define HF__REPLY_TEXT   4096
+#define HF__REPLY_ITEMS  80 /* what inspect.lua answers, with a line of 64 */
+#define HF__REPLY_TEXT   16384
 #define HF__REPLY_UNREAD 65536 /* bytes of an answer that is not complete */
 
 typedef struct hf__value {

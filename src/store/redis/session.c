@@ -1,5 +1,6 @@
 #include "store/redis/session.h"
 
+#include <errno.h>
 #include <hiredis/hiredis.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,9 @@
 #define RETRY_FIRST_MS  10
 #define RETRY_DOUBLINGS 3
 #define RETRY_MOST_MS   100
+#define RETRY_TOLD_MS   10000
+#define PLACE_APART_MS  20
+#define PING_EVERY      (10 * HF__SEC)
 #define TIME_MIN_US     INT64_C(1000000000000000) /* 2001: no token of this kind is from before */
 #define TIME_MAX_US     (INT64_C(1) << 53) /* what a script's numbers hold exactly; the year 2255 */
 #define LATE_TRIES      3
@@ -25,9 +29,9 @@
 #define STATUS_YES      1
 #define STATUS_LATE     2
 
-bool hf__session_init(hf__session *s, const hf__url *url, const hf__identity *who, hf__log *log,
-                      const char *where) {
-    *s = (hf__session){.url = url, .who = who, .log = log, .where = where};
+bool hf__session_init(hf__session *s, hf__session_role role, const hf__url *url,
+                      const hf__identity *who, hf__log *log, const char *where) {
+    *s = (hf__session){.role = role, .url = url, .who = who, .log = log, .where = where};
     hf__buffer_init(&s->out, HF__OUT_MAX);
     return hf__parser_init(&s->parser);
 }
@@ -121,7 +125,16 @@ static void add_ask(hf__session *s, const hf__op *op) {
     hf__command_number(&s->out, op->lease_ms);
     hf__command_number(&s->out, not_after(s, op->not_after));
     hf__command_number(&s->out, (int64_t)op->token);
-    hf__command_number(&s->out, FENCE_KEPT_MS);
+    if (op->stand) hf__command_number(&s->out, op->succeeds ? 2 : 1);
+}
+
+static void add_heir(hf__session *s, const hf__heir *heir) {
+    const hf__op as_op = {.number = heir->number, .owner = heir->owner};
+    add_id(s, &as_op);
+    add_owner(s, &as_op);
+    hf__command_number(&s->out, heir->lease_ms);
+    hf__command_number(&s->out, (int64_t)heir->token);
+    hf__command_number(&s->out, not_after(s, heir->not_after));
 }
 
 static void add_renew(hf__session *s, const hf__op *op) {
@@ -133,11 +146,21 @@ static void add_renew(hf__session *s, const hf__op *op) {
 }
 
 /* The acquire has written the fence; after a long hold it is kept a day from now. */
+static bool keeps_fence(const hf__op *op, hf__time now) {
+    return op->bury_until || now - op->held_since > FENCE_FRESH;
+}
+
+static bool plain_release(const hf__op *op, hf__time now) {
+    return !keeps_fence(op, now) && !op->leave && !op->heir.number;
+}
+
 static void add_release(hf__session *s, const hf__op *op, hf__time now) {
-    bool keep = op->bury_until || now - op->held_since > FENCE_FRESH;
     add_id(s, op);
+    if (plain_release(op, now)) return;
     hf__command_number(&s->out, op->bury_until ? at_least_until(s, op->bury_until) : 0);
-    hf__command_number(&s->out, keep ? FENCE_KEPT_MS : 0);
+    hf__command_number(&s->out, keeps_fence(op, now) ? FENCE_KEPT_MS : 0);
+    hf__command_number(&s->out, op->leave);
+    if (op->heir.number) add_heir(s, &op->heir);
 }
 
 static void add_register(hf__session *s) {
@@ -148,7 +171,7 @@ static void add_register(hf__session *s) {
     hf__command_string(&s->out, s->who->label);
 }
 
-/* Keys, then arguments: how many of each, by verb. */
+/* Keys, then arguments. */
 static void add_script_arguments(hf__session *s, const hf__op *op, hf__time now) {
     if (op->verb == HF__REGISTER) {
         add_client_key(s, s->who->client);
@@ -156,8 +179,13 @@ static void add_script_arguments(hf__session *s, const hf__op *op, hf__time now)
         return;
     }
     hf__command_key(&s->out, s->url->prefix, op->name, op->name_length, "");
-    if (op->verb == HF__ASK || op->verb == HF__RELEASE)
+    if (op->verb == HF__ASK || op->verb == HF__RELEASE || op->verb == HF__BREAK) {
         hf__command_key(&s->out, s->url->prefix, op->name, op->name_length, ":f");
+        hf__command_key(&s->out, s->url->prefix, op->name, op->name_length, ":q");
+        hf__command_key(&s->out, s->url->prefix, op->name, op->name_length, ":i");
+    }
+    if (op->verb == HF__INSPECT)
+        hf__command_key(&s->out, s->url->prefix, op->name, op->name_length, ":q");
     if (op->verb == HF__ASK) add_ask(s, op);
     if (op->verb == HF__RENEW) add_renew(s, op);
     if (op->verb == HF__RELEASE) add_release(s, op, now);
@@ -167,14 +195,28 @@ static void add_script_arguments(hf__session *s, const hf__op *op, hf__time now)
     }
 }
 
+/* Keys and arguments, as add_script_arguments adds them. */
+static int key_count(hf__verb verb) {
+    return verb == HF__ASK || verb == HF__RELEASE || verb == HF__BREAK ? 4
+           : verb == HF__INSPECT                                       ? 2
+                                                                       : 1;
+}
+
+static int argument_count(const hf__op *op, hf__time now) {
+    switch (op->verb) {
+    case HF__ASK: return op->stand ? 6 : 5;
+    case HF__RELEASE: return plain_release(op, now) ? 1 : op->heir.number ? 9 : 4;
+    case HF__RENEW:
+    case HF__REGISTER: return 5;
+    case HF__BREAK: return 2;
+    default: return 0;
+    }
+}
+
 static void encode_script(hf__session *s, const hf__op *op, bool whole, hf__time now) {
-    static const struct {
-        int keys, arguments;
-    } shape[] = {[HF__ASK] = {2, 6},     [HF__RENEW] = {1, 5}, [HF__RELEASE] = {2, 3},
-                 [HF__INSPECT] = {1, 0}, [HF__BREAK] = {1, 2}, [HF__REGISTER] = {1, 5}};
     const hf__script *script = script_of(op->verb);
-    int keys = shape[op->verb].keys;
-    hf__command_begin(&s->out, 3 + keys + shape[op->verb].arguments);
+    int keys = key_count(op->verb);
+    hf__command_begin(&s->out, 3 + keys + argument_count(op, now));
     hf__command_string(&s->out, whole ? "EVAL" : "EVALSHA");
     if (whole)
         hf__command_bytes(&s->out, script->text, script->length);
@@ -243,8 +285,14 @@ static void add_login(hf__session *s, const char *password) {
         hf__command_number(&s->out, s->url->db);
         s->login_left++;
     }
-    hf__command_begin(&s->out, 1);
-    hf__command_string(&s->out, "TIME");
+    if (s->role == HF__MESSAGES) {
+        hf__command_begin(&s->out, 2);
+        hf__command_string(&s->out, "SUBSCRIBE");
+        hf__command_text(&s->out, "%s:c:%s", s->url->prefix, s->who->client);
+    } else {
+        hf__command_begin(&s->out, 1);
+        hf__command_string(&s->out, "TIME");
+    }
     s->login_left++;
 }
 
@@ -287,10 +335,84 @@ static hf_result login_refused(const hf__session *s, const char *error, char **d
     return HF_REFUSED;
 }
 
+/* ---- Messages ---- */
+
+static bool is_push(const hf__reply *r, const char *kind) {
+    const char *said = r->type == REDIS_REPLY_ARRAY ? hf__reply_text(r, 0) : NULL;
+    return said && !strcmp(said, kind);
+}
+
+static hf_result listening(hf__session *s, hf__time now, char **detail) {
+    if (!is_push(&s->parser.reply, "subscribe")) return not_redis(s, detail);
+    s->state = HF__READY;
+    s->link++;
+    s->pinged_at = 0;
+    s->ping_at = now + PING_EVERY;
+    return HF_OK;
+}
+
+/* number token µs lease, each a decimal number: what part/line.lua publishes. */
+static bool read_message(hf__message *m, const char *text) {
+    int64_t values[4];
+    for (int i = 0; i < 4; i++) {
+        char *end;
+        errno = 0;
+        values[i] = strtoll(text, &end, 10);
+        if (errno || end == text || values[i] <= 0 || *end != (i < 3 ? ' ' : '\0')) return false;
+        text = end + 1;
+    }
+    *m = (hf__message){.number = (uint64_t)values[0],
+                       .token = (uint64_t)values[1],
+                       .server_us = values[2],
+                       .lease_ms = values[3]};
+    return values[1] <= TIME_MAX_US && values[2] <= TIME_MAX_US && values[3] <= HF_LEASE_MAX_MS;
+}
+
+/* Anybody may publish on our channel. What is no grant is nothing to us. */
+static void take_message(hf__session *s, hf__time now) {
+    hf__message m;
+    const char *text = hf__reply_text(&s->parser.reply, 2);
+    if (!text || !read_message(&m, text)) return;
+    m.came_at = now;
+    if (s->message_count == HF__MESSAGES_MAX) {
+        s->missed = true;
+        return;
+    }
+    s->messages[(s->message_first + s->message_count++) % HF__MESSAGES_MAX] = m;
+}
+
+bool hf__session_message(hf__session *s, hf__message *m) {
+    if (!s->message_count) return false;
+    *m = s->messages[s->message_first];
+    s->message_first = (s->message_first + 1) % HF__MESSAGES_MAX;
+    s->message_count--;
+    return true;
+}
+
+static hf_result push(hf__session *s, hf__time now, char **detail) {
+    const hf__reply *r = &s->parser.reply;
+    s->pinged_at = 0;
+    s->ping_at = now + PING_EVERY;
+    if (is_push(r, "message")) {
+        take_message(s, now);
+    } else if (!is_push(r, "pong") && !is_push(r, "subscribe")) {
+        return not_redis(s, detail);
+    }
+    return HF_OK;
+}
+
+static void ping(hf__session *s, hf__time now) {
+    if (s->state != HF__READY || s->pinged_at || now < s->ping_at) return;
+    hf__command_begin(&s->out, 1);
+    hf__command_string(&s->out, "PING");
+    s->pinged_at = now;
+}
+
 static hf_result login_answer(hf__session *s, hf__time now, char **detail) {
     const hf__reply *r = &s->parser.reply;
     if (r->type == REDIS_REPLY_ERROR) return login_refused(s, r->item[0].text, detail);
     if (--s->login_left) return r->type == REDIS_REPLY_STATUS ? HF_OK : not_redis(s, detail);
+    if (s->role == HF__MESSAGES) return listening(s, now, detail);
     int64_t seconds, micros;
     if (r->type != REDIS_REPLY_ARRAY || !hf__reply_number(r, 0, &seconds) ||
         !hf__reply_number(r, 1, &micros) || seconds < 0 || seconds > TIME_MAX_US / 1000000 ||
@@ -306,8 +428,14 @@ static hf_result login_answer(hf__session *s, hf__time now, char **detail) {
 
 /* ---- Answers ---- */
 
-/* When to ask again, simply: soon at first, ten times a second later, and when the holder expires. */
-static int64_t retry_ms(uint32_t attempt, int64_t expires_ms) {
+/* When to ask again. Who stands in line and listens will be told; it asks when the holder expires, the
+   first first, in case that it is not told. Who does not asks soon at first, ten times a second later,
+   and when the holder expires. */
+static int64_t retry_ms(const hf__session *s, uint32_t attempt, int64_t expires_ms, int64_t place) {
+    if (s->heard && place) {
+        int64_t left = (expires_ms > 0 ? expires_ms : 0) + place * PLACE_APART_MS;
+        return left < RETRY_TOLD_MS ? left : RETRY_TOLD_MS;
+    }
     int64_t wait = attempt < RETRY_DOUBLINGS ? (int64_t)RETRY_FIRST_MS << attempt : RETRY_MOST_MS;
     return expires_ms >= 0 && expires_ms < wait ? expires_ms + 1 : wait;
 }
@@ -319,12 +447,18 @@ static hf_result bad_answer(hf__session *s, hf__op *op, char **detail) {
     return HF_PROTOCOL;
 }
 
+/* What follows the last colon of client:owner. */
+static void read_owner(char out[HF__OWNER_TEXT], const char *owner) {
+    const char *colon = strrchr(owner, ':');
+    if (colon) hf__text_tame(out, HF__OWNER_TEXT, colon + 1, strlen(colon + 1));
+}
+
 static bool read_sight(hf__sight *sight, const hf__reply *r) {
     int64_t left, token, since, kind, count;
-    const char *id = hf__reply_text(r, 3), *owner = hf__reply_text(r, 7);
-    if (!hf__reply_number(r, 2, &left) || !id || !owner || !hf__reply_number(r, 4, &token) ||
-        !hf__reply_number(r, 5, &since) || !hf__reply_number(r, 6, &kind) ||
-        !hf__reply_number(r, 8, &count))
+    const char *id = hf__reply_text(r, 4), *owner = hf__reply_text(r, 8);
+    if (!hf__reply_number(r, 3, &left) || !id || !owner || !hf__reply_number(r, 5, &token) ||
+        !hf__reply_number(r, 6, &since) || !hf__reply_number(r, 7, &kind) ||
+        !hf__reply_number(r, 9, &count))
         return false;
     sight->held = true;
     sight->remaining_ms = left > 0 ? left : 0;
@@ -333,9 +467,22 @@ static bool read_sight(hf__sight *sight, const hf__reply *r) {
     sight->kind = (uint32_t)kind;
     sight->count = (uint32_t)count;
     hf__text_tame(sight->who.client, sizeof sight->who.client, id, strcspn(id, ":"));
-    const char *colon = strrchr(owner, ':');
-    if (colon) hf__text_tame(sight->owner, sizeof sight->owner, colon + 1, strlen(colon + 1));
+    read_owner(sight->owner, owner);
     return true;
+}
+
+static bool read_line(hf__sight *sight, const hf__reply *r, size_t from) {
+    int64_t waiting;
+    if (!hf__reply_number(r, 2, &waiting) || waiting < 0 || waiting > UINT32_MAX) return false;
+    sight->waiting = (uint32_t)waiting;
+    for (size_t i = from; i < r->count && i - from < HF__LINE_SEEN; i++) {
+        const char *id = hf__reply_text(r, i);
+        hf__standing *standing = &sight->line[i - from];
+        if (!id) return false;
+        hf__text_tame(standing->client, sizeof standing->client, id, strcspn(id, ":"));
+        read_owner(standing->owner, id);
+    }
+    return r->count - from == (waiting < HF__LINE_SEEN ? (size_t)waiting : HF__LINE_SEEN);
 }
 
 static void read_text(char *to, const hf__reply *r, size_t i) {
@@ -364,13 +511,38 @@ static void late_answer(hf__session *s, hf__op *op, hf__time now) {
                  hf__line("%s executed the request too late, or its clock jumps", s->where));
 }
 
+/* Another has it: the place in line, and that one's token. */
+static bool read_busy(const hf__reply *r, int64_t *place, uint64_t *token) {
+    int64_t n;
+    if (!hf__reply_number(r, 3, place) || !hf__reply_number(r, 4, &n) || n < 0) return false;
+    *token = (uint64_t)n;
+    return true;
+}
+
 static hf_result grant_answer(hf__session *s, hf__op *op, int64_t value, bool yes, char **detail) {
-    if (yes && value <= 0) return bad_answer(s, op, detail);
+    int64_t place = 0;
+    if (yes ? value <= 0 : !read_busy(&s->parser.reply, &place, &op->told_token))
+        return bad_answer(s, op, detail);
     if (yes)
         op->token = (uint64_t)value;
     else
-        op->retry_ms = retry_ms(op->attempt, value);
+        op->retry_ms = retry_ms(s, op->attempt, value, place);
+    op->placed = place > 0;
     complete(s, op, yes ? HF_OK : HF_BUSY, false, NULL);
+    return HF_OK;
+}
+
+/* A list is the answer to a release with an heir: what became of the heir. */
+static hf_result heir_answer(hf__session *s, hf__op *op, int64_t status, int64_t value,
+                             char **detail) {
+    int64_t place = 0;
+    if (!op->heir.number || (status == STATUS_YES && value <= 0) ||
+        (status == STATUS_NO && !read_busy(&s->parser.reply, &place, &op->heir.told_token)))
+        return bad_answer(s, op, detail);
+    op->heir.result = status == STATUS_YES ? HF_OK : status == STATUS_NO ? HF_BUSY : HF_NOT_HELD;
+    if (status == STATUS_YES) op->heir.token = (uint64_t)value;
+    if (status == STATUS_NO) op->heir.retry_ms = retry_ms(s, 0, value, place);
+    complete(s, op, HF_OK, false, NULL);
     return HF_OK;
 }
 
@@ -384,6 +556,7 @@ static hf_result number_answer(hf__session *s, hf__op *op, hf__time now, char **
     int64_t server_us = n > -TIME_MAX_US && n < 0 ? -n : n;
     if (op->verb == HF__RELEASE) {
         if (n != 0 && n != 1) return bad_answer(s, op, detail);
+        op->heir.result = HF_NOT_HELD; /* the script did nothing for it */
         complete(s, op, n ? HF_OK : HF_LOST, false, NULL);
         return HF_OK;
     }
@@ -404,10 +577,11 @@ static hf_result list_answer(hf__session *s, hf__op *op, hf__time now, char **de
         !hf__reply_number(r, 1, &server_us) || !good_time(server_us))
         return bad_answer(s, op, detail);
     bool yes = status == STATUS_YES, late = status == STATUS_LATE;
-    bool third = op->verb == HF__ASK || op->verb == HF__BREAK;
+    bool third = op->verb == HF__ASK || op->verb == HF__BREAK || op->verb == HF__RELEASE;
     if ((late && !third) || (!late && third && !hf__reply_number(r, 2, &value)))
         return bad_answer(s, op, detail);
     note_time(s, server_us, op->asked_at, now);
+    if (op->verb == HF__RELEASE) return heir_answer(s, op, status, value, detail);
     if (late) {
         late_answer(s, op, now);
         return HF_OK;
@@ -415,7 +589,7 @@ static hf_result list_answer(hf__session *s, hf__op *op, hf__time now, char **de
     if (op->verb == HF__ASK) return grant_answer(s, op, value, yes, detail);
     if (op->verb == HF__BREAK)
         op->token = (uint64_t)value;
-    else if (yes && !read_sight(op->sight, r))
+    else if ((yes && !read_sight(op->sight, r)) || !read_line(op->sight, r, yes ? 10 : 3))
         return bad_answer(s, op, detail);
     hf_result no = op->verb == HF__BREAK ? HF_NOT_HELD : HF_OK;
     complete(s, op, yes ? HF_OK : no, false, NULL);
@@ -424,7 +598,8 @@ static hf_result list_answer(hf__session *s, hf__op *op, hf__time now, char **de
 
 static hf_result script_answer(hf__session *s, hf__op *op, hf__time now, char **detail) {
     int type = s->parser.reply.type;
-    bool lists = op->verb == HF__ASK || op->verb == HF__BREAK || op->verb == HF__INSPECT;
+    bool lists = op->verb == HF__ASK || op->verb == HF__BREAK || op->verb == HF__INSPECT ||
+                 op->verb == HF__RELEASE;
     if (type == REDIS_REPLY_INTEGER) return number_answer(s, op, now, detail);
     if (type == REDIS_REPLY_ARRAY && lists) return list_answer(s, op, now, detail);
     return bad_answer(s, op, detail);
@@ -433,6 +608,7 @@ static hf_result script_answer(hf__session *s, hf__op *op, hf__time now, char **
 static hf_result answer(hf__session *s, hf__time now, char **detail) {
     const hf__reply *r = &s->parser.reply;
     if (s->state == HF__LOGIN) return login_answer(s, now, detail);
+    if (s->role == HF__MESSAGES) return push(s, now, detail);
     if (s->in_flight == s->unsent) {
         *detail = hf__line("%s sent what nobody asked for; the connection is closed", s->where);
         return HF_PROTOCOL;
@@ -471,6 +647,7 @@ hf_result hf__session_feed(hf__session *s, const char *bytes, size_t length, hf_
 
 void hf__session_break(hf__session *s) {
     s->state = HF__AWAY;
+    s->pinged_at = 0;
     hf__buffer_cut(&s->out, 0);
     while (s->first) {
         bool sent = s->in_flight > s->unsent;
@@ -483,6 +660,10 @@ void hf__session_break(hf__session *s) {
 /* ---- Upkeep ---- */
 
 void hf__session_tick(hf__session *s, hf__time now) {
+    if (s->role == HF__MESSAGES) {
+        ping(s, now);
+        return;
+    }
     if (s->state != HF__READY || s->registering || now < s->register_at) return;
     s->registering = true;
     s->register_at = now + REGISTER_EVERY;
@@ -491,16 +672,19 @@ void hf__session_tick(hf__session *s, hf__time now) {
 }
 
 hf__time hf__session_due(const hf__session *s) {
+    if (s->role == HF__MESSAGES)
+        return s->state == HF__READY && !s->pinged_at ? s->ping_at : HF__NEVER;
     return s->state == HF__READY && !s->registering ? s->register_at : HF__NEVER;
 }
 
 hf__time hf__session_waits_since(const hf__session *s) {
     if (s->state == HF__LOGIN) return s->began;
+    if (s->pinged_at) return s->pinged_at;
     return s->first ? s->first->asked_at : HF__NEVER;
 }
 
 void hf__session_goodbye(hf__session *s) {
-    if (s->state != HF__READY) return;
+    if (s->state != HF__READY || s->role == HF__MESSAGES) return;
     hf__command_begin(&s->out, 2);
     hf__command_string(&s->out, "DEL");
     add_client_key(s, s->who->client);

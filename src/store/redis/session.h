@@ -24,7 +24,22 @@
 
 typedef enum hf__session_state { HF__AWAY, HF__LOGIN, HF__READY } hf__session_state;
 
+/* A connection for commands, or one that only listens: on the client's own channel, where others say
+   that it has been granted a lock. */
+typedef enum hf__session_role { HF__COMMANDS, HF__MESSAGES } hf__session_role;
+
+/* What a grant says, and when it came. */
+typedef struct hf__message {
+    uint64_t number, token;
+    int64_t server_us, lease_ms;
+    hf__time came_at;
+} hf__message;
+
+#define HF__MESSAGES_MAX \
+    64 /* that came and were not looked at; if more come, something was missed */
+
 typedef struct hf__session {
+    hf__session_role role;
     hf__session_state state;
     const hf__url *url;
     const hf__identity *who;
@@ -50,11 +65,18 @@ typedef struct hf__session {
     hf__time sampled_at, received_at;
     int64_t round_trip_us;
     uint64_t commands;
+
+    bool heard; /* commands: messages are being listened to, so that a wait need not ask often */
+
+    hf__message messages[HF__MESSAGES_MAX]; /* messages: a ring */
+    unsigned message_first, message_count;
+    bool missed;
+    hf__time ping_at, pinged_at; /* when to see whether it still works; 0: not being seen to */
 } hf__session;
 
 /* Borrows all it is given. False: out of memory. */
-bool hf__session_init(hf__session *s, const hf__url *url, const hf__identity *who, hf__log *log,
-                      const char *where);
+bool hf__session_init(hf__session *s, hf__session_role role, const hf__url *url,
+                      const hf__identity *who, hf__log *log, const char *where);
 void hf__session_fini(hf__session *s);
 
 /* A connection was made: log in. HF_NOMEM if there is no memory for it. */
@@ -69,6 +91,9 @@ hf__op *hf__session_completed(hf__session *s);
 /* Bytes came. Any result but HF_OK means that the connection must be closed, and *detail why. */
 hf_result hf__session_feed(hf__session *s, const char *bytes, size_t length, hf__time now,
                            char **detail);
+
+/* The next message that came; false: none. */
+bool hf__session_message(hf__session *s, hf__message *message);
 
 /* Upkeep, and when it is due. */
 void hf__session_tick(hf__session *s, hf__time now);

@@ -17,9 +17,13 @@ class Mutation(NamedTuple):
 
 
 ENTRY = "core/entry.c"
+CLIENT = "client/client.c"
+ASYNC = "client/async.c"
 ACQUIRE = "store/redis/lua/acquire.lua"
 RELEASE = "store/redis/lua/release.lua"
 RENEW = "store/redis/lua/renew.lua"
+LINE = "store/redis/lua/part/line.lua"
+HEARING = "store/redis/hearing.c"
 LOCK = "store/file/lock.c"
 
 MUTATIONS = [
@@ -68,23 +72,72 @@ MUTATIONS = [
     Mutation(
         "a release of an old number ends a newer hold of its client",
         RELEASE,
-        "tonumber(number) < tonumber(released)",
-        "true",
+        "ours = client == releaser and number <= released",
+        "ours = client == releaser",
         ("fault_late", "F51_a_late_release*"),
     ),
     Mutation(
         "a release leaves no mark for an acquire that comes late",
         RELEASE,
-        "if ARGV[2] ~= '0' then",
+        "if bury ~= '0' then",
         "if false then",
         ("fault_late", "F51_a_late_acquire_does_not_bring*"),
     ),
     Mutation(
         "the mark of one client takes the place of another's",
         RELEASE,
-        "if now <= tonumber(till) then kept = kept .. tomb end",
-        "",
+        "kept .. tombs, 'PX', keep)",
+        "kept .. string.match(tombs, ' %S+ %S+$'), 'PX', keep)",
         ("fault_late", "F51_late_acquires_of_two*"),
+    ),
+    Mutation(
+        "behind a few who are gone nobody is looked at",
+        LINE,
+        "local FIRST, LOOKS = 2, 100",
+        "local FIRST, LOOKS = 2, 8",
+        ("fault_line", "F54_*"),
+    ),
+    Mutation(
+        "who is gone stays in a line that nobody serves",
+        LINE,
+        "if place % SWEEP == 0 then sweep(now) end",
+        "",
+        ("fault_line", "F54_who_is_gone*"),
+    ),
+    Mutation(
+        "who is stopped is served again and again",
+        LINE,
+        "(listen[i] and now - seen < STOPPED_US)",
+        "listen[i]",
+        ("fault_line", "B14_who_has_not*"),
+    ),
+    Mutation(
+        "who does not listen starves",
+        LINE,
+        "if asks or (listen[i]",
+        "if (listen[i]",
+        ("fault_rights", "F55_who_may_not_subscribe_does*"),
+    ),
+    Mutation(
+        "marks of one client pile up",
+        LINE,
+        "if whose == client and tonumber(upto) <= number then",
+        "if false then",
+        ("fault_line", "F51_tombstones*"),
+    ),
+    Mutation(
+        "nobody hears a message while a thread waits for its answer",
+        "client/pump.c",
+        "if (!keeper || c->core.standing || ",
+        "if (!keeper || ",
+        ("fault_messages", "F19_a_message_is_heard_beside*"),
+    ),
+    Mutation(
+        "a loop begins with the short lease of a grant",
+        ENTRY,
+        "&& !e->core->config.unattended;",
+        ";",
+        ("fault_loop", "B15_*"),
     ),
     Mutation(
         "an acquire acts after its time",
@@ -96,36 +149,36 @@ MUTATIONS = [
     Mutation(
         "an acquire sent twice is granted twice",
         ACQUIRE,
-        "if holder == ARGV[1] then",
+        "if holder == ARGV[1] or holder == ARGV[1] .. ' q' then",
         "if false then",
         ("fault_answers", "F12_an_acquire_whose_answer_was_lost*"),
     ),
     Mutation(
         "an acquire sent twice is refused for its own sake",
         ACQUIRE,
-        "if holder == ARGV[1] then",
-        "if holder == ARGV[1] then return {0, now, 30000} end\nif false then",
+        "if holder == ARGV[1] or holder == ARGV[1] .. ' q' then",
+        "if holder == ARGV[1] then return {0, now, 30000, 0} end\nif false then",
         ("fault_answers", "F12_an_acquire_whose_answer_was_lost*"),
     ),
     Mutation(
         "tokens only count",
         ACQUIRE,
-        "local token = math.max(now, ARGV[5] + 1)",
-        "local token = 1",
+        "local token, fence = math.max(now, ARGV[5] + 1), nil",
+        "local token, fence = 1, nil",
         ("fault_server", "F25_a_flush*"),
     ),
     Mutation(
         "a renewal makes a lost hold anew",
         RENEW,
-        "or hold[2] ~= ARGV[5] then return -now end",
-        "or hold[2] ~= ARGV[5] then call('HSET', KEYS[1], 'n', ARGV[1]) end",
+        ".. ' q') then return -now end",
+        ".. ' q') then call('HSET', KEYS[1], 'n', ARGV[1]) end",
         ("fault_server", "F25_a_key_deleted*"),
     ),
     Mutation(
         "a renewal takes another ownership of its number for its own",
         RENEW,
-        "hold[1] ~= ARGV[1] or hold[2] ~= ARGV[5]",
-        "hold[1] ~= ARGV[1]",
+        "if hold[2] ~= ARGV[5] or (hold[1]",
+        "if (hold[1]",
         ("fault_late", "F51_a_broken_hold*"),
     ),
     Mutation(
@@ -317,5 +370,177 @@ MUTATIONS = [
         "return !r && (int64_t)(head.record.token / 1000) < now_ms();",
         "return (int64_t)(head.record.token / 1000) < now_ms();",
         ("file_sweep", "B30_files_of_others*"),
+    ),
+    # Waiting in line and handing over.
+    Mutation(
+        "a wait that gives up does not leave the line, nor passes a grant on",
+        ENTRY,
+        "if (result != HF_OK) haunt_by_wait(e, w->number, w->placed_until); /* it leaves the line */",
+        "",
+        ("fault_line", "B20_a_grant_that_a_cancelled*"),
+    ),
+    Mutation(
+        "a release leaves those in line to themselves",
+        RELEASE,
+        "if not marked and not ARGV[5] then return 1 end",
+        "if not ARGV[5] then return 1 end",
+        ("fault_line", "F44_*"),
+    ),
+    Mutation(
+        "who asks goes past the line",
+        ACQUIRE,
+        "if not (holder and ARGV[6] == '2') and serve(now, asker) == true then return busy(true) end",
+        "",
+        ("fault_line", "B08_a_free_lock*"),
+    ),
+    Mutation(
+        "the next of a client goes to the head of the line",
+        LINE,
+        "local place = call('RPUSH', KEYS[3], entry)",
+        "local place = call('LPUSH', KEYS[3], entry)",
+        ("fault_line", "B08_the_next_of_a_client*"),
+    ),
+    Mutation(
+        "a late leaving takes the place of a later number",
+        LINE,
+        "if at and stands <= number then",
+        "if at then",
+        ("fault_line", "F51_a_late_leaving*"),
+    ),
+    Mutation(
+        "a late acquire takes the turn of a later number",
+        ACQUIRE,
+        "if standing and select(2, split(standing)) > asked then return {2, now} end",
+        "",
+        ("fault_line", "F51_a_late_acquire_takes_nothing*"),
+    ),
+    Mutation(
+        "a grant is a whole lease at once",
+        LINE,
+        "local first = math.min(lease, math.max(math.floor(lease / 3), 2000))",
+        "local first = lease",
+        ("fault_line", "B14_a_waiter_stopped*"),
+    ),
+    Mutation(
+        "a release that was refused lets the client's next in",
+        ENTRY,
+        "bool answered = op->result == HF_OK && heir.result != HF_NOT_HELD;",
+        "bool answered = true;",
+        ("fault_rights", "F55_a_release_that_is_refused*"),
+    ),
+    # Messages.
+    Mutation(
+        "a grant is told before it is written",
+        LINE,
+        "local token, text = grant(id, owner, floor, now, first, others)",
+        "redis.pcall('PUBLISH', channel, string.match(id, '%d+$') .. ' ' .. digits(now) .. ' ' .. "
+        "digits(now) .. ' ' .. first)\nlocal token, text = grant(id, owner, floor, now, first, others)",
+        ("fault_rights", "F55_a_release_without*"),
+    ),
+    Mutation(
+        "a grant that could not be told leaves no mark of the line",
+        LINE,
+        "    mark_fence()\n    local after",
+        "    local after",
+        ("fault_rights", "F55_after_a_publish*"),
+    ),
+    Mutation(
+        "what PUBLISH reaches counts as listening",
+        LINE,
+        "listen[i] = not answer.err and answer[2 * i] > 0",
+        "listen[i] = true",
+        ("fault_messages", "F54_*"),
+    ),
+    Mutation(
+        "who stands in line does not ask again",
+        "store/redis/session.c",
+        "return left < RETRY_TOLD_MS ? left : RETRY_TOLD_MS;",
+        "return left < 0 ? left : INT64_C(1000000);",
+        ("fault_messages", "F19_a_lost_message*"),
+    ),
+    Mutation(
+        "who begins to listen while it asks does not ask again",
+        ENTRY,
+        "e->next_try = e->again ? now : now +",
+        "e->next_try = now +",
+        ("fault_messages", "F19_a_release_between*"),
+    ),
+    Mutation(
+        "a message that overtakes its answer is dropped",
+        ENTRY,
+        "if (e->asker == w) w->early = *news;",
+        "",
+        ("fault_messages", "F52_a_message_that_overtakes*"),
+    ),
+    Mutation(
+        "a grant counts from when its message came",
+        HEARING,
+        "return since_us >= 0 && at <= m->came_at && !old ? at : 0;",
+        "return at ? m->came_at : 0 * old;",
+        ("unit_redis_hearing",),
+    ),
+    Mutation(
+        "an old sample of the server's clock will do",
+        HEARING,
+        "bool old = m->came_at - s->sampled_at > m->lease_ms * HF__MS;",
+        "bool old = false;",
+        ("unit_redis_hearing",),
+    ),
+    Mutation(
+        "the time not to act after is late by a round trip",
+        "store/redis/session.c",
+        "return s->server_us + (t - s->received_at) / 1000;",
+        "return s->server_us + (t - s->sampled_at) / 1000;",
+        ("unit_redis_session",),
+    ),
+    Mutation(
+        "a grant is entered on while the connection to ask on is broken",
+        ENTRY,
+        "news->link == w->first_link && news->link == e->core->link;",
+        "news->link == w->first_link;",
+        ("fault_messages", "F56_a_grant_heard_while*"),
+    ),
+    Mutation(
+        "an async wait that has ended is given up once more",
+        ASYNC,
+        "if (!a->wait.call.done) give_up(c, a, HF_TIMEOUT, now);",
+        "give_up(c, a, HF_TIMEOUT, now);",
+        ("fault_loop", "B06_an_async_wait*"),
+    ),
+    # The ends of calls that do not block.
+    Mutation(
+        "close leaves a release that nobody answers without its callback",
+        CLIENT,
+        "        hf__async_close(c);\n",
+        "",
+        ("fault_closing", "F47_close*"),
+    ),
+    Mutation(
+        "a release that nobody is left to tell of is begun",
+        ASYNC,
+        "if (c->teller_stop && !hf__in_callback(c)) {",
+        "if (!c) {",
+        ("fault_closing", "F47_a_release_after*"),
+    ),
+    Mutation(
+        "a child keeps the connections of a client with async calls",
+        CLIENT,
+        "        hf__async_forget(c);\n",
+        "",
+        ("fault_closing", "F42_a_child*"),
+    ),
+    Mutation(
+        "a loop wakes for ever for what a child has open",
+        "client/loop.c",
+        "        epoll_ctl(c->loop.fd, EPOLL_CTL_DEL, c->loop.store, NULL);\n",
+        "",
+        ("fault_closing", "F42_a_loop*"),
+    ),
+    Mutation(
+        "what a callback begins lies there until it returns",
+        ASYNC,
+        "    if (!c->send_by) c->send_by = hf__now() + HF__MS;\n",
+        "",
+        ("fault_closing", "B05_*_beside_a_thread_in_line"),
     ),
 ]

@@ -158,7 +158,7 @@ def main():
         fail(f"no bug is named like `{options.pattern}`")
     tree = Tree(options.source.resolve(), options.work.resolve(), options.generator)
     tree.check_texts(mutations)
-    with concurrent.futures.ThreadPoolExecutor(max_workers=2) as pool:
+    with concurrent.futures.ThreadPoolExecutor(max_workers=4) as pool:
         check_unplanted(tree, pool, mutations)
         missed = plant_each(tree, pool, mutations)
     print(f"{len(mutations) - missed} of {len(mutations)} caught")

@@ -1,17 +1,20 @@
--- Grant a mutex to a client and number, if it is free.
+-- Grant a mutex to a client and number, if it is free and nobody in line can be reached before it.
 --
--- KEYS    1 the lock   2 its fence
+-- KEYS    1 the lock   2 its fence   3 the line   4 who stands there
 -- ARGV    1 client:number   2 client:owner   3 lease, ms   4 server time after which not to act, µs
---         5 highest token the client has seen   6 how long to keep the fence, ms
+--         5 highest token the client had seen   6 there only to stand in line if it is held; 2: and to take
+--         over the turn of a lower number of the client, which gave up waiting
 -- Answer  µs                            granted now, and the server's time is the token
 --         {1, µs, token}                granted, now or before
---         {0, µs, ms until it expires}  held by another
+--         {0, µs, ms, place, token}     held by another for ms more; place in line, 0: none; its token
 --         {2, µs}                       too late, or of an old number: nothing was done
--- Cost    free 5 commands, held 3
+-- Cost    free 5 commands, held 3, to stand in line 5 more
 --
--- Sent twice it acts once: a number that holds already is told so, with its lease begun anew. A lower
--- number of the same client is replaced: the client knows of no such hold any more. A higher one is
+-- Sent twice it acts once: a number that holds already is told so, with its lease begun anew. A hold of a lower
+-- number of the same client is over: the client knows of none any more. A higher one is
 -- not: then this is a late command of a connection that was given up.
+
+-- What comes first is all there is to do without contention; the rest is not even defined then.
 
 local call = redis.call
 local time = call('TIME')
@@ -19,52 +22,74 @@ local now = time[1] * 1000000 + time[2]
 if now > tonumber(ARGV[4]) then return {2, now} end
 
 local holder = call('HGET', KEYS[1], 'n')
-if holder == ARGV[1] then
+if holder == ARGV[1] or holder == ARGV[1] .. ' q' then
     if call('PTTL', KEYS[1]) < tonumber(ARGV[3]) then call('PEXPIRE', KEYS[1], ARGV[3]) end
     return {1, now, tonumber(call('HGET', KEYS[1], 't'))}
-elseif holder then
-    local client, number = string.match(holder, '^(.*):(%d+)$')
-    local asker, asked = string.match(ARGV[1], '^(.*):(%d+)$')
-    if client ~= asker then return {0, now, call('PTTL', KEYS[1])} end
-    if tonumber(number) > tonumber(asked) then return {2, now} end
-    call('DEL', KEYS[1])
 end
 
--- The fence is the last token, and then the tombs: for a while after a release that its own acquire
--- may come behind, the number up to which that client's acquires are too late. Most often it is a
--- lower token and nothing else, and this first write stands.
-local token = math.max(now, ARGV[5] + 1)
-local text = string.format('%.0f', token) -- Lua by itself would write an exponent
-local fence = call('SET', KEYS[2], text, 'PX', ARGV[6], 'GET')
-if fence and (tonumber(fence) or token) >= token then
-    local last, tombs = tonumber(fence) or tonumber(string.match(fence, '^(%d+) ')), ''
-    local asker, asked = string.match(ARGV[1], '^(.*):(%d+)$')
-    local late = false
-    for tomb, client, number, till in string.gmatch(fence, '( (%S+):(%d+) (%d+))') do
-        if now <= tonumber(till) then
-            late = late or (client == asker and tonumber(asked) <= tonumber(number))
-            tombs = tombs .. tomb
-        end
+local function take(token, text, mark)
+    call('HSET', KEYS[1], ARGV[2], 1, 'n', ARGV[1] .. mark, 't', text)
+    -- The lock not without its end: a user who may not set one gets an error, and leaves no lock behind.
+    local lasts = redis.pcall('PEXPIRE', KEYS[1], ARGV[3])
+    if lasts ~= 1 then
+        call('DEL', KEYS[1])
+        return lasts
     end
-    if not last then
-        call('SET', KEYS[2], fence)
-        return redis.error_reply('HFFENCE the fence holds no token')
-    elseif late then
-        call('SET', KEYS[2], fence, 'PX', ARGV[6])
-        return {2, now}
-    end
-    token = math.max(token, last + 1)
-    text = string.format('%.0f', token)
-    call('SET', KEYS[2], text .. tombs, 'PX', ARGV[6])
+    if token == now then return now end
+    call('HSET', KEYS[1], 's', string.format('%.0f', now))
+    return {1, now, token}
 end
 
-call('HSET', KEYS[1], ARGV[2], 1, 'n', ARGV[1], 't', text)
--- The lock not without its end: a user who may not set one gets an error, and leaves no lock behind.
-local lasts = redis.pcall('PEXPIRE', KEYS[1], ARGV[3])
-if lasts ~= 1 then
-    call('DEL', KEYS[1])
-    return lasts
+-- The fence is the last token; then ` q` if there may be a line; then the tombs: for a while after a release
+-- that its own acquire may come behind, the number up to which that client's acquires are too late. Most
+-- often it is a lower token and nothing else, and this first write stands.
+local token, fence = math.max(now, ARGV[5] + 1), nil
+local text = string.format('%d%06d', token / 1000000, token % 1000000) -- Lua by itself would write an exponent
+if not holder then
+    fence = call('SET', KEYS[2], text, 'PX', 90000000, 'GET')
+    if not fence or (tonumber(fence) or token) < token then return take(token, text, '') end
+    if string.find(fence .. ' ', '^%d+ ') then
+        call('SET', KEYS[2], fence, 'PX', 90000000)
+    else
+        call('SET', KEYS[2], fence) -- what is no fence stays as it was
+    end
 end
-if token == now then return now end
-call('HSET', KEYS[1], 's', string.format('%.0f', now))
-return {1, now, token}
+
+--@ line
+local asker, asked = split(ARGV[1])
+fence = fence or call('GET', KEYS[2]) or call('HGET', KEYS[1], 't') or '0'
+local last, rest = string.match(fence, '^%d+$'), ''
+if not last then last, rest = string.match(fence, '^(%d+)( .*)$') end
+local tombs, buried = tombs_of(fence, now, asker, asked)
+if not last then return redis.error_reply('HFFENCE the fence holds no token') end
+
+local function busy(served)
+    local place = 0
+    if ARGV[6] then
+        place = join(ARGV[1] .. ' ' .. ARGV[2] .. ' ' .. ARGV[3] .. ' ' .. ARGV[5], now)
+        mark_fence(not served and fence)
+        local marked = served and call('HGET', KEYS[1], 'n') or holder
+        if not string.find(marked, ' q$') then call('HSET', KEYS[1], 'n', marked .. ' q') end
+    end
+    return {0, now, call('PTTL', KEYS[1]), place, tonumber(call('HGET', KEYS[1], 't') or 0)}
+end
+
+if buried then return {2, now} end
+if holder then
+    local client, number = split(holder)
+    if client ~= asker then return busy() end
+    if number > asked then return {2, now} end
+    call('DEL', KEYS[1])
+end
+local mark = ''
+if string.find(rest, '^ q') then
+    local _, standing = find(asker)
+    if standing and select(2, split(standing)) > asked then return {2, now} end
+    if not (holder and ARGV[6] == '2') and serve(now, asker) == true then return busy(true) end
+    leave(asker, asked)
+    mark = call('LLEN', KEYS[3]) > 0 and ' q' or ''
+end
+token = math.max(token, last + 1)
+text = digits(token)
+call('SET', KEYS[2], text .. mark .. tombs, 'PX', FENCE_MS)
+return take(token, text, mark)

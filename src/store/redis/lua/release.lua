@@ -1,35 +1,63 @@
--- End a hold of a client, of this number or an older one.
+-- End a hold of a client, of this number or an older one, and hand the lock to the first in line. The
+-- next of the same client goes to the end of the line, or, where there is none, takes the lock over.
 --
--- KEYS    1 the lock   2 its fence
--- ARGV    1 client:number   2 until when an acquire of ours may come late, µs; 0: none can
+-- KEYS    1 the lock   2 its fence   3 the line   4 who stands there
+-- ARGV    1 client:number; most often that is all
+--         2 until when an acquire of ours may come late, µs; 0: none can
 --         3 how long to keep the fence from now, ms; 0: it was touched not long ago
--- Answer  1  released      0  was not held by it
--- Cost    2 commands; 4 after a long hold, 5 if its fence was gone, 6 with a tomb to write
+--         4 `1`: leave the line, too
+--         5 the next's client:number   6 its client:owner   7 its lease   8 its floor, as in the line
+--         9 server time after which not to act for it, µs
+-- Answer  1  released      0  was not held by it, and nothing was done for the next
+--         {1, µs, token}      released, and the next has it
+--         {0, µs, ms, place, token}  released, and the next stands in line; another has it for ms more
+--         {2, µs}             released, and too late for the next
+-- Cost    2 commands; 4 after a long hold, 5 if its fence was gone, 6 with a tomb to write; about 11 to hand on
 --
 -- A hold of a higher number is not touched: then this is a late command of a connection that was
 -- given up. It begins by deleting, so that it also works when memory is out.
 
 local call = redis.call
 local holder = call('HGET', KEYS[1], 'n')
-local ours = holder == ARGV[1]
-if holder and not ours then
-    local client, number = string.match(holder, '^(.*):(%d+)$')
-    local releaser, released = string.match(ARGV[1], '^(.*):(%d+)$')
-    ours = client == releaser and tonumber(number) < tonumber(released)
-end
-local token = ours and ARGV[3] ~= '0' and call('HGET', KEYS[1], 't')
-if ours then call('DEL', KEYS[1]) end
+if holder == ARGV[1] and not ARGV[2] then return call('DEL', KEYS[1]) end
 
-if ARGV[2] ~= '0' then
+--@ line
+local ours, marked = false, holder and string.find(holder, ' q$')
+local releaser, released = split(ARGV[1])
+if holder then
+    local client, number = split(holder)
+    ours = client == releaser and number <= released
+end
+local bury, keep = ARGV[2] or '0', ARGV[3] or '0'
+local token = ours and keep ~= '0' and call('HGET', KEYS[1], 't')
+if ours then call('DEL', KEYS[1]) end
+if ARGV[4] == '1' then leave(releaser, released) end
+
+if bury ~= '0' then
     local fence = call('GET', KEYS[2]) or token or '0'
-    local kept = string.match(fence, '^%d+') or '0'
     local time = call('TIME')
     local now = time[1] * 1000000 + time[2]
-    for tomb, till in string.gmatch(fence, '( %S+:%d+ (%d+))') do
-        if now <= tonumber(till) then kept = kept .. tomb end
-    end
-    call('SET', KEYS[2], kept .. ' ' .. ARGV[1] .. ' ' .. ARGV[2], 'PX', ARGV[3])
-elseif token and call('PEXPIRE', KEYS[2], ARGV[3]) == 0 then
-    call('SET', KEYS[2], token, 'PX', ARGV[3])
+    local kept = string.match(fence, '^%d+ q') or string.match(fence, '^%d+') or '0'
+    local tombs = tombs_with(fence, now, releaser, released, tonumber(bury))
+    call('SET', KEYS[2], kept .. tombs, 'PX', keep)
+elseif token and call('PEXPIRE', KEYS[2], keep) == 0 then
+    call('SET', KEYS[2], token .. (marked and ' q' or ''), 'PX', keep)
 end
-return ours and 1 or 0
+if not ours then return 0 end
+if not marked and not ARGV[5] then return 1 end
+
+local time = call('TIME')
+local now = time[1] * 1000000 + time[2]
+if not ARGV[5] or now > tonumber(ARGV[9]) then
+    serve(now)
+    return ARGV[5] and {2, now} or 1
+end
+local entry = ARGV[5] .. ' ' .. ARGV[6] .. ' ' .. ARGV[7] .. ' ' .. ARGV[8]
+local place = marked and append(entry, now) -- a holder's client does not stand in line
+if place and place > 1 and serve(now, releaser) == true then
+    return {0, now, call('PTTL', KEYS[1]), place, tonumber(call('HGET', KEYS[1], 't') or 0)}
+end
+local others = place and call('LLEN', KEYS[3]) > 1
+if place then remove(entry) end
+local granted = grant(ARGV[5], ARGV[6], ARGV[8], now, ARGV[7], others)
+return granted and {1, now, granted} or 1

@@ -14,7 +14,7 @@ local call = redis.call
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
 local hold = call('HMGET', KEYS[1], 'n', 't')
-if hold[1] ~= ARGV[1] or hold[2] ~= ARGV[5] then return -now end
+if hold[2] ~= ARGV[5] or (hold[1] ~= ARGV[1] and hold[1] ~= ARGV[1] .. ' q') then return -now end
 if call('PTTL', KEYS[1]) < tonumber(ARGV[4]) then call('PEXPIRE', KEYS[1], ARGV[4]) end
 if call('HGET', KEYS[1], ARGV[2]) ~= ARGV[3] then call('HSET', KEYS[1], ARGV[2], ARGV[3]) end
 return now

@@ -1,0 +1,17 @@
+/* What every way of acquiring begins with. */
+#ifndef HF_CLIENT_ACQUIRE_H
+#define HF_CLIENT_ACQUIRE_H
+
+#include "client/client.h"
+
+/* The options are in range, for this client. */
+hf_result hf__acquire_check(const hf_client *client, const hf_options *options);
+
+/* Allocate and start what a grant will need, so that it cannot fail. */
+hf_result hf__acquire_prepare(hf_client *client, hf__wait *wait, const hf_options *options);
+
+/* What is wanted, into the wait. */
+void hf__acquire_fill(hf__wait *wait, const hf_client *client, const hf_options *options,
+                      hf__time now);
+
+#endif

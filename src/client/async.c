@@ -1,0 +1,276 @@
+#include "client/async.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+
+#include "client/acquire.h"
+#include "client/hold.h"
+#include "client/options.h"
+
+/* One call. An acquire has its wait in it; of a release only the wait's call and entry are used. */
+struct hf__async {
+    hf__wait wait;
+    hf__timer deadline;
+    hf__async *next, *prev; /* among those under way; later, `next` among those to be told */
+    hf_acquired_fn *acquired;
+    hf_released_fn *released;
+    void *arg;
+    hf_cancel *cancel;
+    hf_hold *hold; /* of a release */
+};
+
+static hf__async *async_of(hf__call *call) {
+    return (hf__async *)((char *)call - offsetof(hf__async, wait.call));
+}
+
+static hf__async *async_new(void *arg) {
+    hf__async *a = calloc(1, sizeof *a);
+    if (a) a->arg = arg;
+    return a;
+}
+
+/* ---- Under way ---- */
+
+static void enlist(hf_client *c, hf__async *a, hf__time until) {
+    a->wait.call.async = true;
+    a->prev = NULL;
+    a->next = c->asyncs;
+    if (a->next) a->next->prev = a;
+    c->asyncs = a;
+    if (until != HF__NEVER) hf__heap_set(&c->deadlines, &a->deadline, until);
+}
+
+static void delist(hf_client *c, hf__async *a) {
+    *(a->prev ? &a->prev->next : &c->asyncs) = a->next;
+    if (a->next) a->next->prev = a->prev;
+    a->next = a->prev = NULL;
+    hf__heap_remove(&c->deadlines, &a->deadline);
+}
+
+/* Once the callback runs, the cancel is the user's to free: the last that carries it lets go of it before. */
+static void unwatch_cancel(hf_client *c, const hf_cancel *cancel) {
+    for (const hf__async *a = c->asyncs; a; a = a->next)
+        if (a->cancel == cancel) return;
+    epoll_ctl(c->cancels, EPOLL_CTL_DEL, cancel->fd, NULL);
+}
+
+void hf__async_done(hf_client *c, hf__call *call) {
+    hf__async *a = async_of(call);
+    delist(c, a);
+    if (a->cancel) unwatch_cancel(c, a->cancel);
+    *(c->called_last ? &c->called_last->next : &c->called_first) = a;
+    c->called_last = a;
+    pthread_cond_signal(&c->teller_work);
+}
+
+static void give_up(hf_client *c, hf__async *a, hf_result why, hf__time now) {
+    if (a->released)
+        hf__core_release_unwait(&c->core, a->wait.entry, &a->wait.call);
+    else
+        hf__core_give_up(&a->wait, why, now);
+}
+
+void hf__async_expire(hf_client *c, hf__time now) {
+    for (hf__timer *t; (t = hf__heap_pop(&c->deadlines, now));) {
+        hf__async *a = (hf__async *)((char *)t - offsetof(hf__async, deadline));
+        if (!a->wait.call.done) give_up(c, a, HF_TIMEOUT, now);
+    }
+}
+
+/* A fired cancel stays readable: it is no longer watched once those who carry it have been told. */
+void hf__async_cancelled(hf_client *c) {
+    struct epoll_event event;
+    while (c->cancels >= 0 && epoll_wait(c->cancels, &event, 1, 0) == 1) {
+        hf_cancel *cancel = event.data.ptr;
+        epoll_ctl(c->cancels, EPOLL_CTL_DEL, cancel->fd, NULL);
+        for (hf__async *a = c->asyncs, *next; a; a = next) {
+            next = a->next;
+            if (a->cancel == cancel && !a->wait.call.done) give_up(c, a, HF_CANCELLED, hf__now());
+        }
+    }
+}
+
+static hf_result watch_cancel(hf_client *c, hf_cancel *cancel) {
+    if (!cancel) return HF_OK;
+    if (atomic_load(&cancel->fired))
+        return hf__fail(HF_CANCELLED, "the cancel was fired before the call began");
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = cancel};
+    if (epoll_ctl(c->cancels, EPOLL_CTL_ADD, cancel->fd, &event) == 0 || errno == EEXIST)
+        return HF_OK;
+    return hf__fail(HF_NOMEM, "no descriptor or memory to watch the cancel");
+}
+
+/* ---- Callbacks ---- */
+
+static _Thread_local const hf_client *calling;
+
+bool hf__in_callback(const hf_client *c) {
+    return calling == c;
+}
+
+static void free_failed(hf_client *c, hf__wait *w) {
+    if (w->hold) {
+        free(w->hold);
+        hf__client_unref(c);
+    }
+    hf__own_unref(w->own);
+}
+
+/* Without the mutex. What it was told is also this thread's last failure. */
+static void call_back(hf_client *c, hf__async *a) {
+    hf_result r = hf__call_result(&a->wait.call);
+    if (a->released) {
+        a->released(r, a->arg);
+        hf_unref(a->hold);
+    } else {
+        a->acquired(r, r == HF_OK ? a->wait.hold : NULL, a->arg);
+        if (r != HF_OK) free_failed(c, &a->wait);
+    }
+    free(a);
+}
+
+bool hf__callbacks_due(const hf_client *c) {
+    return c->called_first || c->telling;
+}
+
+/* Those that are there now: a callback may bring about the next without end. */
+void hf__callbacks_run(hf_client *c) {
+    const hf_client *before = calling;
+    calling = c;
+    hf__tell_run(c);
+    hf__async *a = c->called_first;
+    c->called_first = c->called_last = NULL;
+    pthread_mutex_unlock(&c->mutex);
+    while (a) {
+        hf__async *next = a->next;
+        call_back(c, a);
+        a = next;
+    }
+    pthread_mutex_lock(&c->mutex);
+    calling = before;
+}
+
+/* ---- Closing ---- */
+
+void hf__async_close(hf_client *c) {
+    for (hf__async *a = c->asyncs, *next; a; a = next) {
+        next = a->next;
+        if (!a->wait.call.done) give_up(c, a, HF_CLOSED, hf__now());
+    }
+}
+
+static void forget(hf_client *c, hf__async *list) {
+    for (hf__async *a = list, *next; a; a = next) {
+        next = a->next;
+        if (a->released)
+            hf_unref(a->hold);
+        else if (a->wait.call.done && a->wait.call.result == HF_OK)
+            hf_unref(a->wait.hold);
+        else
+            free_failed(c, &a->wait);
+        free(a);
+    }
+}
+
+void hf__async_forget(hf_client *c) {
+    if (pthread_mutex_trylock(&c->mutex) != 0) return; /* not safe to walk: see hf__client_unref */
+    pthread_mutex_unlock(&c->mutex);
+    hf__async *under_way = c->asyncs, *finished = c->called_first;
+    c->asyncs = c->called_first = c->called_last = NULL;
+    forget(c, under_way);
+    forget(c, finished);
+}
+
+/* ---- Beginning ---- */
+
+/* What callbacks begin is sent when all of them have run; or soon, by another thread, should they take long. */
+static void begun(hf_client *c) {
+    if (calling != c) {
+        hf__turn(c, NULL);
+        return;
+    }
+    hf__settle(c);
+    if (!c->send_by) c->send_by = hf__now() + HF__MS;
+}
+
+static hf_result start_acquire(hf_client *c, const char *name, size_t length, hf__async *a,
+                               const hf_options *o) {
+    hf_result r = hf__acquire_check(c, o);
+    if (!r) r = hf__teller_start(c);
+    if (!r) r = watch_cancel(c, o->cancel);
+    if (r) return r;
+    r = hf__acquire_prepare(c, &a->wait, o);
+    if (r) {
+        if (o->cancel) unwatch_cancel(c, o->cancel);
+        return r;
+    }
+    hf__time now = hf__now();
+    hf__acquire_fill(&a->wait, c, o, now);
+    if (!o->owner) a->wait.owner.id = hf__fresh_number();
+    a->cancel = o->cancel;
+    enlist(c, a, hf__wait_until(&c->core, &a->wait));
+    hf__core_acquire(&c->core, &a->wait, name, length, now);
+    begun(c);
+    return HF_OK;
+}
+
+hf_result hf_acquire_async_v(hf_client *c, const char *name, const hf_options *options, size_t size,
+                             hf_acquired_fn *fn, void *arg) {
+    size_t length;
+    hf_options o;
+    if (!fn) return hf__fail(HF_INVALID, "hf_acquire_async needs a function to call");
+    hf_result r = hf__options_copy("hf_options", &o, sizeof o, options, size);
+    if (!r) r = hf__name_check(name, &length);
+    if (!r) r = hf__begin(c);
+    if (r) return r;
+    hf__async *a = async_new(arg);
+    if (a) a->acquired = fn;
+    r = a ? start_acquire(c, name, length, a, &o)
+          : hf__fail(HF_NOMEM, "out of memory; nothing was acquired");
+    hf__end(c);
+    if (r && a) {
+        free_failed(c, &a->wait);
+        free(a);
+    }
+    return r;
+}
+
+static hf_result start_release(hf_client *c, hf_hold *hold, hf_released_fn *fn, void *arg) {
+    if (atomic_load(&hold->released)) return hf__fail(HF_NOT_HELD, "it was released before");
+    if (c->teller_stop && !hf__in_callback(c)) { /* nobody is left to call back */
+        hf__call call = {0};
+        hf__core_release(&c->core, hold, &call, hf__now());
+        hf__settle(c);
+        return hf__call_result(&call);
+    }
+    hf_result r = hf__teller_start(c);
+    if (r) return r;
+    hf__async *a = async_new(arg);
+    if (!a) return hf__fail(HF_NOMEM, "out of memory; the hold is still yours to release");
+    hf__time now = hf__now();
+    a->released = fn;
+    a->hold = hold;
+    a->wait.entry = hold->own->entry;
+    enlist(c, a, hf__after_ms(now, c->core.config.command_timeout_ms));
+    hf__core_release(&c->core, a->hold, &a->wait.call, now);
+    begun(c);
+    return HF_OK;
+}
+
+hf_result hf_release_async(hf_hold *hold, hf_released_fn *fn, void *arg) {
+    if (!hold) return hf__fail(HF_INVALID, "there is no hold to release");
+    if (!fn) return hf__fail(HF_INVALID, "hf_release_async needs a function to call");
+    hf_client *c = hold->client;
+    if (hold->born != hf__generation()) {
+        hf_unref(hold);
+        return hf__fail(HF_FORKED,
+                        "the hold belongs to the parent process, and is still held there");
+    }
+    pthread_mutex_lock(&c->mutex);
+    c->calls++;
+    hf_result r = start_release(c, hold, fn, arg);
+    hf__end(c);
+    if (r == HF_NOT_HELD || r == HF_CLOSED || r == HF_LOST) hf_unref(hold);
+    return r;
+}

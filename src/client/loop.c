@@ -1,0 +1,102 @@
+#include "client/loop.h"
+
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "client/async.h"
+
+/* Without a descriptor to watch the store by, look so often. */
+#define UNWATCHED (10 * HF__MS)
+
+static bool watch(int epoll, int fd, uint32_t events) {
+    struct epoll_event event = {.events = events, .data.fd = fd};
+    return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+hf_result hf__loop_init(hf_client *c) {
+    c->loop.fd = epoll_create1(EPOLL_CLOEXEC);
+    c->loop.timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    c->loop.armed = HF__NEVER;
+    bool made = c->loop.fd >= 0 && c->loop.timer >= 0 &&
+                watch(c->loop.fd, c->loop.timer, EPOLLIN) && watch(c->loop.fd, c->cancels, EPOLLIN);
+    return made ? HF_OK : hf__fail(HF_NOMEM, "no descriptor to be had for an event loop");
+}
+
+void hf__loop_fini(hf_client *c) {
+    hf__event_free(c->loop.fd);
+    hf__event_free(c->loop.store);
+    hf__event_free(c->loop.timer);
+}
+
+static void arm(hf_client *c, hf__time due) {
+    if (due == c->loop.armed) return;
+    c->loop.armed = due;
+    struct itimerspec at = {0};
+    if (due != HF__NEVER) {
+        at.it_value.tv_sec = due / HF__SEC;
+        at.it_value.tv_nsec = due % HF__SEC + (due <= 0);
+    }
+    timerfd_settime(c->loop.timer, TFD_TIMER_ABSTIME, &at, NULL);
+}
+
+/* The store's descriptors have changed. They are in a set of their own, which can be taken out whole: one that
+   was closed here may be open in a forked child, and would be reported on for ever. */
+static bool watch_store(hf_client *c) {
+    struct pollfd fds[HF__STORE_FDS];
+    if (c->loop.store >= 0) {
+        epoll_ctl(c->loop.fd, EPOLL_CTL_DEL, c->loop.store, NULL);
+        close(c->loop.store);
+    }
+    c->loop.store = epoll_create1(EPOLL_CLOEXEC);
+    if (c->loop.store < 0) return false;
+    int count = c->store->table->pollset(c->store, fds, true);
+    for (int i = 0; i < count; i++) {
+        if (fds[i].fd < 0) continue;
+        uint32_t events =
+            (fds[i].events & POLLIN ? EPOLLIN : 0u) | (fds[i].events & POLLOUT ? EPOLLOUT : 0u);
+        if (!watch(c->loop.store, fds[i].fd, events)) return false;
+    }
+    return watch(c->loop.fd, c->loop.store, EPOLLIN);
+}
+
+void hf__loop_refresh(hf_client *c) {
+    if (c->loop.fd < 0) return;
+    if (c->loop.polls != c->store->polls || !c->loop.watched) {
+        c->loop.polls = c->store->polls;
+        c->loop.watched = watch_store(c);
+    }
+    hf__time due = hf__callbacks_due(c) ? 1 : hf__next_due(c);
+    arm(c, c->loop.watched ? due : hf__sooner(due, hf__now() + UNWATCHED));
+}
+
+int32_t hf_fd(hf_client *c) {
+    return c && c->born == hf__generation() ? c->loop.fd : -1;
+}
+
+static void look(hf_client *c) {
+    struct pollfd fds[HF__STORE_FDS];
+    int count = c->store->table->pollset(c->store, fds, true);
+    if (poll(fds, (nfds_t)count, 0) > 0) c->store->table->ready(c->store, fds, count, &c->mutex);
+    hf__async_cancelled(c);
+}
+
+/* A timer that has gone off stays readable until it is set again. */
+hf_result hf_dispatch(hf_client *c) {
+    hf_result r = hf__begin(c);
+    if (r) return r;
+    if (c->loop.fd < 0) {
+        r = hf__fail(HF_INVALID, "the client was not opened with HF_NO_THREAD: it has threads of "
+                                 "its own, and nothing to dispatch");
+    } else {
+        look(c);
+        hf__turn(c, NULL);
+        if (hf__callbacks_due(c)) {
+            hf__callbacks_run(c);
+            hf__turn(c, NULL);
+        }
+        c->loop.armed = -1; /* unlike any time, so that it is */
+    }
+    hf__end(c);
+    return r;
+}

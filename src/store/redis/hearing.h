@@ -1,0 +1,34 @@
+/*
+ * What the two sessions of a store, one for commands and one that listens, know together: whether
+ * grants are being heard, and what one that was heard means. Pure, as they are.
+ */
+#ifndef HF_STORE_REDIS_HEARING_H
+#define HF_STORE_REDIS_HEARING_H
+
+#include "store/redis/session.h"
+
+typedef struct hf__hearing {
+    hf__session *commands, *messages;
+    bool waits;     /* somebody stood in line: listen */
+    bool listening; /* as was told */
+    bool ask_again; /* to be told */
+    uint64_t link;  /* of the commands, when the connection to listen on was begun */
+} hf__hearing;
+
+/* What was answered: somebody may stand in line now, and has to listen. */
+void hf__hearing_complete(hf__hearing *h, const hf__op *op);
+
+/* The connections may have come or gone: whether messages are listened to now. */
+void hf__hearing_look(hf__hearing *h, bool listening);
+
+/* A connection to listen on is about to be made. */
+void hf__hearing_begin(hf__hearing *h);
+
+/* The commands go over another connection than when that was begun: perhaps to another server. It is to
+   be made anew, and what it has heard is void. */
+bool hf__hearing_stale(hf__hearing *h);
+
+/* What was heard next; false: nothing. */
+bool hf__hearing_news(hf__hearing *h, hf__news *news);
+
+#endif

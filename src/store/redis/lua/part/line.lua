@@ -1,0 +1,209 @@
+-- The line of waiters, one for each client, the first to come first: a list of entries
+--
+--     client:number client:owner lease floor
+--
+-- lease in ms; floor: the highest token the client had seen. Beside it a hash says of each client when it last
+-- asked and since when it stands there, in µs. The fence ends its token with ` q` while there may be a line, and so
+-- does the hold its field `n`, so that without one nobody has to look.
+--
+-- In what uses this, KEYS are 1 the lock   2 its fence   3 the line   4 that hash.
+
+local FENCE_MS = 90000000      -- 25 hours
+local PLACE_MS = 60000         -- a line that nobody asks in is gone after this
+local GONE_US = 60000000       -- and so is an entry whose client does not ask
+local STOPPED_US = 25000000    -- who has not asked for so long is passed over: all ask every 10 s
+local OFTEN_US = 1000000       -- who does not listen asks more often than this
+local FIRST, LOOKS = 2, 100    -- entries looked at at once
+local ROUNDS = 10              -- and how often in one script
+local SWEEP = 16               -- every so many who come, those before them who are gone are taken out
+
+-- Lua by itself would write an exponent, and %.0f is slow.
+local function digits(n)
+    if n < 1000000 then return string.format('%d', n) end
+    return string.format('%d%06d', n / 1000000, n % 1000000)
+end
+
+local function split(id) -- client, number
+    local client, number = string.match(id, '^([^:]*):(%d+)')
+    return client, tonumber(number)
+end
+
+-- Tombs of the fence that are not over; and whether this client's number lies in one.
+local function tombs_of(fence, now, client, number)
+    local kept, buried = '', false
+    for tomb, whose, upto, till in string.gmatch(fence, '( ([^ :]+):(%d+) (%d+))') do
+        if now <= tonumber(till) then
+            kept = kept .. tomb
+            buried = buried or (whose == client and number <= tonumber(upto))
+        end
+    end
+    return kept, buried
+end
+
+-- The same with one more, which also stands for those of the client up to its number.
+local function tombs_with(fence, now, client, number, till)
+    local kept = ''
+    for tomb, whose, upto, old in string.gmatch(tombs_of(fence, now), '( ([^ :]+):(%d+) (%d+))') do
+        if whose == client and tonumber(upto) <= number then till = math.max(till, tonumber(old))
+        else kept = kept .. tomb end
+    end
+    return kept .. ' ' .. client .. ':' .. digits(number) .. ' ' .. digits(till)
+end
+
+-- There may be a line: say so where it is read anyway.
+local function mark_fence(fence)
+    fence = fence or call('GET', KEYS[2]) or call('HGET', KEYS[1], 't') or '0'
+    local token, rest = string.match(fence, '^(%d+)(.*)$')
+    if token and not string.find(rest, '^ q') then
+        call('SET', KEYS[2], token .. ' q' .. rest, 'PX', FENCE_MS)
+    end
+end
+
+-- ---- Standing in line
+
+-- Where in the line a client stands, from 0, and its entry; most often it is just as expected, or not there.
+local function find(client, expected)
+    if call('HEXISTS', KEYS[4], client) == 0 then return nil end
+    local at = expected and call('LPOS', KEYS[3], expected)
+    if at then return at, expected end
+    for i, entry in ipairs(call('LRANGE', KEYS[3], 0, -1)) do
+        if split(entry) == client then return i - 1, entry end
+    end
+end
+
+local function note(client, now, since)
+    call('HSET', KEYS[4], client, digits(now) .. ' ' .. since)
+    call('PEXPIRE', KEYS[3], PLACE_MS)
+    call('PEXPIRE', KEYS[4], PLACE_MS)
+end
+
+local function remove(entry)
+    call('LREM', KEYS[3], 1, entry)
+    call('HDEL', KEYS[4], (split(entry)))
+end
+
+-- What the hash says of the clients of some entries.
+local function notes_of(entries)
+    local clients = {}
+    for i, entry in ipairs(entries) do clients[i] = split(entry) end
+    return call('HMGET', KEYS[4], unpack(clients))
+end
+
+-- When a client last asked, and since when it stands there.
+local function times(said)
+    local seen, since = string.match(said or '', '^(%d+) (%d+)$')
+    return tonumber(seen) or 0, tonumber(since) or 0
+end
+
+local function sweep(now)
+    local entries = call('LRANGE', KEYS[3], 0, LOOKS - 1)
+    local notes = notes_of(entries)
+    for i, entry in ipairs(entries) do
+        if now - times(notes[i]) > GONE_US then remove(entry) end
+    end
+end
+
+local function append(entry, now)
+    local place = call('RPUSH', KEYS[3], entry)
+    note((split(entry)), now, digits(now))
+    if place % SWEEP == 0 then sweep(now) end
+    return place
+end
+
+-- Stand in line, in the place the client has or behind all others; which place that is, from 1.
+local function join(entry, now)
+    local client, number = split(entry)
+    local at, old = find(client, entry)
+    if not old then return append(entry, now) end
+    local _, older = split(old)
+    if older > number then return 0 end -- a late command: another of the client stands there
+    if old ~= entry then call('LSET', KEYS[3], at, entry) end
+    local _, since = times(call('HGET', KEYS[4], client))
+    note(client, now, digits(since))
+    return at + 1
+end
+
+-- Leave the line: whatever stands there of this client, up to a number.
+local function leave(client, number)
+    local at, entry = find(client)
+    local _, stands = split(entry or ':0')
+    if at and stands <= number then remove(entry) end
+end
+
+-- ---- Handing over
+
+-- Make somebody the holder; its token, and as text with the time, or nil: it could not be done. `waiting`: others
+-- stand in line behind it.
+local function grant(id, owner, floor, now, lease, waiting)
+    local fence = call('GET', KEYS[2]) or '0'
+    local token = math.max(now, (tonumber(string.match(fence, '^%d+')) or 0) + 1, floor + 1)
+    local text, mark = digits(token), waiting and ' q' or ''
+    local since = token == now and text or digits(now)
+    call('SET', KEYS[2], text .. mark .. tombs_of(fence, now), 'PX', FENCE_MS)
+    call('HSET', KEYS[1], owner, 1, 'n', id .. mark, 't', text, 's', since)
+    if redis.pcall('PEXPIRE', KEYS[1], lease) == 1 then return token, text .. ' ' .. since end
+    call('DEL', KEYS[1]) -- the lock not without its end, which this user may not set
+end
+
+-- Which of these entries' clients listen. One that cannot be asked for counts as deaf.
+local function listeners(entries, channels)
+    local names, listen = {}, {}
+    for i, entry in ipairs(entries) do names[i] = channels .. split(entry) end
+    local answer = redis.pcall('PUBSUB', 'NUMSUB', unpack(names)) -- counts neither patterns nor replicas
+    for i = 1, #entries do listen[i] = not answer.err and answer[2 * i] > 0 end
+    return listen
+end
+
+-- Put back what could not be told, as if it had not been taken out.
+local function undo(at, entry, said)
+    call('DEL', KEYS[1])
+    mark_fence()
+    local after = call('LINDEX', KEYS[3], at)
+    if after then call('LINSERT', KEYS[3], 'BEFORE', after, entry)
+    else call('RPUSH', KEYS[3], entry) end
+    local seen, since = times(said)
+    note((split(entry)), seen, digits(since))
+end
+
+-- Hand the lock to an entry's client. The grant is short until it is renewed, and told last: should that fail, it
+-- is as if it had not been. True: it has it; nil: nobody can be granted it.
+local function hand_to(at, entry, said, now, channel, others)
+    local id, owner, lease, floor = string.match(entry, '^(%S+) (%S+) (%d+) (%d+)')
+    lease = tonumber(lease)
+    local first = math.min(lease, math.max(math.floor(lease / 3), 2000))
+    remove(entry)
+    local token, text = grant(id, owner, floor, now, first, others)
+    if not token then return nil end
+    if not channel then return true end
+    local told = redis.pcall('PUBLISH', channel,
+        string.match(id, '%d+$') .. ' ' .. text .. ' ' .. first)
+    if told ~= 0 and not (type(told) == 'table' and told.err) then return true end
+    undo(at, entry, said)
+    return false
+end
+
+-- The lock is free: hand it to the first in line who can be reached. Answers true when it was handed on; or
+-- the entry of `asker`, a client who need not be told, when it is his turn. Who does not listen, and asks often
+-- instead, is passed over for a while and then served: it will see.
+local function serve(now, asker)
+    local at, looks, channels = 0, FIRST, string.match(KEYS[1], '^[^{]*') .. 'c:'
+    for _ = 1, ROUNDS do
+        local entries = call('LRANGE', KEYS[3], at, at + looks - 1)
+        if #entries == 0 then return nil end
+        local listen, notes = listeners(entries, channels), notes_of(entries)
+        for i, entry in ipairs(entries) do
+            local client = split(entry)
+            if client == asker then return entry end
+            local seen, since = times(notes[i])
+            local asks = not listen[i] and now - seen < OFTEN_US and now - since > OFTEN_US
+            local handed = false
+            if asks or (listen[i] and now - seen < STOPPED_US) then
+                local channel = listen[i] and channels .. client
+                handed = hand_to(at, entry, notes[i], now, channel, at > 0 or #entries > 1)
+            end
+            if handed ~= false then return handed end
+            if now - seen > GONE_US then remove(entry) else at = at + 1 end
+        end
+        looks = LOOKS -- most often the first listens
+    end
+end

@@ -1,0 +1,373 @@
+/* Calls that do not block: they come to what the blocking ones would have come to. */
+#include "conformance.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+/* What a callback was told, and the order in which callbacks came. */
+typedef struct outcome {
+    atomic_int calls;
+    hf_result result;
+    hf_hold *hold;
+    int order;
+    char detail[256];
+} outcome;
+
+static atomic_int order;
+
+static void on_acquired(hf_result result, hf_hold *hold, void *arg) {
+    outcome *o = arg;
+    o->result = result;
+    o->hold = hold;
+    o->order = atomic_fetch_add(&order, 1);
+    snprintf(o->detail, sizeof o->detail, "%s", result == HF_OK ? "" : hf_error_detail());
+    atomic_fetch_add(&o->calls, 1);
+}
+
+static void on_released(hf_result result, void *arg) {
+    on_acquired(result, NULL, arg);
+}
+
+static outcome *begin(cf *f, hf_client *client, const char *name, const hf_options *options) {
+    outcome *o = cf_new(f, sizeof *o);
+    CF_IS(HF_OK, hf_acquire_async(client, name, options, on_acquired, o));
+    return o;
+}
+
+static void ended(outcome *o, hf_result result) {
+    CF_UNTIL(atomic_load(&o->calls) == 1);
+    cf_is(result, o->result, o->detail, __FILE__, __LINE__);
+    if (result != HF_OK) assert_null(o->hold);
+    if (result != HF_OK) assert_true(*o->detail);
+}
+
+static hf_hold *granted(outcome *o) {
+    ended(o, HF_OK);
+    assert_non_null(o->hold);
+    return o->hold;
+}
+
+/* ---- With threads of the client's ------------------------------------------------------------- */
+
+static void B05_async_agrees_with_sync(cf *f) {
+    hf_hold *hold = granted(begin(f, f->a, f->name, NULL));
+    assert_int_equal(hf_held(hold), 1);
+    uint64_t token = hf_fence(hold);
+    CF_REFUSED(HF_BUSY, f->b, f->name, NULL);
+    ended(begin(f, f->b, f->name, NULL), HF_BUSY);
+    ended(begin(f, f->b, f->name, &(hf_options){.wait_ms = 30}), HF_TIMEOUT);
+
+    outcome *waits = begin(f, f->b, f->name, &(hf_options){.wait_ms = HF_FOREVER});
+    CF_UNTIL(cf_stats(f->b).waiting == 1);
+    outcome *released = cf_new(f, sizeof *released);
+    CF_IS(HF_OK, hf_release_async(hold, on_released, released));
+    ended(released, HF_OK);
+    hold = granted(waits);
+    assert_true(hf_fence(hold) > token);
+    CF_FREE(hold);
+}
+
+static void B05_sync_and_async_waiters_share_one_line(cf *f) {
+    hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
+    outcome *first = begin(f, f->a, f->name, &(hf_options){.wait_ms = HF_FOREVER});
+    CF_UNTIL(cf_stats(f->a).waiting == 1);
+    cf_attempt *second = cf_queue(f, f->a, f->name, &(hf_options){.wait_ms = HF_FOREVER});
+    outcome *third = begin(f, f->a, f->name, &(hf_options){.wait_ms = HF_FOREVER});
+    CF_UNTIL(cf_stats(f->a).waiting == 3);
+    CF_FREE(hold);
+    hold = granted(first);
+    assert_int_equal(cf_stats(f->a).waiting, 2);
+    CF_FREE(hold);
+    hold = cf_granted(second);
+    assert_int_equal(atomic_load(&third->calls), 0);
+    CF_FREE(hold);
+    CF_FREE(granted(third));
+}
+
+static void B07_a_cancel_ends_async_waits(cf *f) {
+    hf_cancel *cancel = cf_cancel();
+    hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
+    hf_options options = {.wait_ms = HF_FOREVER, .cancel = cancel};
+    outcome *one = begin(f, f->b, f->name, &options), *two = begin(f, f->a, f->name, &options);
+    CF_UNTIL(cf_stats(f->b).waiting == 1 && cf_stats(f->a).waiting == 1);
+    hf_cancel_fire(cancel);
+    ended(one, HF_CANCELLED);
+    ended(two, HF_CANCELLED);
+    outcome never = {0};
+    CF_IS(HF_CANCELLED, hf_acquire_async(f->a, f->name, &options, on_acquired, &never));
+    assert_int_equal(atomic_load(&never.calls), 0);
+    hf_cancel_free(cancel);
+    CF_FREE(hold);
+}
+
+/* Each with owner 0 is an owner of its own, even from one thread. */
+static void B25_async_owners_are_fresh(cf *f) {
+    hf_hold *hold = granted(begin(f, f->a, f->name, NULL));
+    ended(begin(f, f->a, f->name, NULL), HF_BUSY);
+    CF_REFUSED(HF_BUSY, f->a, f->name, NULL);
+    CF_FREE(hold);
+    hold = granted(begin(f, f->a, f->name, &(hf_options){.owner = 7}));
+    hf_hold *again = granted(begin(f, f->a, f->name, &(hf_options){.owner = 7}));
+    assert_true(hf_fence(again) == hf_fence(hold));
+    CF_FREE(hold);
+    CF_FREE(again);
+}
+
+static void F47_close_ends_async_waits_and_tells_them(cf *f) {
+    hf_client *client = cf_open(f);
+    hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
+    outcome *waits = begin(f, client, f->name, &(hf_options){.wait_ms = HF_FOREVER});
+    CF_UNTIL(cf_stats(client).waiting == 1);
+    cf_close(f, client);
+    assert_int_equal(atomic_load(&waits->calls), 1);
+    ended(waits, HF_CLOSED);
+    CF_FREE(hold);
+}
+
+static void F48_a_second_async_release_says_not_held(cf *f) {
+    hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
+    hf_ref(hold);
+    outcome *first = cf_new(f, sizeof *first), never = {0};
+    CF_IS(HF_OK, hf_release_async(hold, on_released, first));
+    CF_IS(HF_NOT_HELD, hf_release_async(hold, on_released, &never));
+    ended(first, HF_OK);
+    assert_int_equal(atomic_load(&never.calls), 0);
+}
+
+static void async_calls_with_nobody_to_call_are_refused(cf *f) {
+    hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
+    CF_IS(HF_INVALID, hf_acquire_async(f->a, f->name, NULL, NULL, NULL));
+    CF_IS(HF_INVALID, hf_release_async(hold, NULL, NULL));
+    CF_IS(HF_INVALID, hf_release_async(NULL, on_released, NULL));
+    assert_int_equal(hf_fd(f->a), -1);
+    CF_IS(HF_INVALID, hf_dispatch(f->a));
+    CF_FREE(hold);
+}
+
+/* ---- Callbacks that go on --------------------------------------------------------------------- */
+
+/* A chain that lives in its callbacks: acquire, release, acquire, … */
+typedef struct chain {
+    hf_client *client;
+    const char *name;
+    cf_room *room;
+    int left;
+    atomic_int over, failures;
+} chain;
+
+static void chain_acquire(chain *c);
+
+static void chain_released(hf_result result, void *arg) {
+    chain *c = arg;
+    if (result != HF_OK) atomic_fetch_add(&c->failures, 1);
+    if (--c->left > 0)
+        chain_acquire(c);
+    else
+        atomic_store(&c->over, 1);
+}
+
+static void chain_acquired(hf_result result, hf_hold *hold, void *arg) {
+    chain *c = arg;
+    if (result != HF_OK) {
+        atomic_fetch_add(&c->failures, 1);
+        atomic_store(&c->over, 1);
+        return;
+    }
+    if (atomic_fetch_add(&c->room->inside, 1)) atomic_fetch_add(&c->room->collisions, 1);
+    atomic_store(&c->room->visits, atomic_load(&c->room->visits) + 1);
+    atomic_fetch_sub(&c->room->inside, 1);
+    if (hf_release_async(hold, chain_released, c) != HF_OK) atomic_fetch_add(&c->failures, 1);
+}
+
+static void chain_acquire(chain *c) {
+    hf_options options = {.wait_ms = HF_FOREVER};
+    if (hf_acquire_async(c->client, c->name, &options, chain_acquired, c) != HF_OK) {
+        atomic_fetch_add(&c->failures, 1);
+        atomic_store(&c->over, 1);
+    }
+}
+
+static void B08_callbacks_may_begin_the_next_call(cf *f) {
+    enum { CHAINS = 8, ROUNDS = 25 };
+    cf_room *room = cf_new(f, sizeof *room);
+    chain *chains = cf_new(f, CHAINS * sizeof *chains);
+    for (int i = 0; i < CHAINS; i++) {
+        chains[i] =
+            (chain){.client = i % 2 ? f->a : f->b, .name = f->name, .room = room, .left = ROUNDS};
+        chain_acquire(&chains[i]);
+    }
+    for (int i = 0; i < CHAINS; i++) {
+        CF_UNTIL(atomic_load(&chains[i].over));
+        assert_int_equal(atomic_load(&chains[i].failures), 0);
+    }
+    cf_room_check(room, CHAINS * ROUNDS);
+}
+
+/* ---- Cancel and close against a grant -------------------------------------------------------- */
+
+/* One waits for a callback, one in a thread behind it; the first is cancelled as the holder
+   releases. The lease is far longer than the watchdog, so a grant to nobody would show. */
+static void race_cancel_with_release(cf *f, hf_client *first, hf_client *second, int round) {
+    hf_cancel *cancel = cf_cancel();
+    hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
+    uint64_t before = cf_stats(first).waiting;
+    outcome *o = begin(f, first, f->name, &(hf_options){.wait_ms = HF_FOREVER, .cancel = cancel});
+    CF_UNTIL(cf_stats(first).waiting == before + 1);
+    cf_attempt *behind = cf_queue(f, second, f->name, &(hf_options){.wait_ms = CF_WATCHDOG_MS});
+    outcome *released = cf_new(f, sizeof *released);
+    if (round % 2) hf_cancel_fire(cancel);
+    CF_IS(HF_OK, hf_release_async(hold, on_released, released));
+    if (!(round % 2)) hf_cancel_fire(cancel);
+    ended(released, HF_OK);
+    CF_UNTIL(atomic_load(&o->calls) == 1);
+    if (o->result == HF_OK)
+        CF_FREE(o->hold);
+    else
+        ended(o, HF_CANCELLED);
+    CF_FREE(cf_granted(behind));
+    hf_cancel_free(cancel);
+}
+
+static void B20_an_async_cancel_racing_a_release_loses_no_wake_up(cf *f) {
+    hf_client *third = cf_open(f);
+    for (int i = 0; i < (cf_has(CF_LINE) ? 60 : 15); i++) { /* without a line, waiters poll */
+        race_cancel_with_release(f, f->b, third, i);
+        race_cancel_with_release(f, f->a, f->a, i);
+        race_cancel_with_release(f, f->b, f->b, i);
+    }
+    CF_FREE(CF_TAKE(f->b, f->name, NULL));
+}
+
+/* A client closes as one of its waits is granted: that is told once, and leaves nothing. */
+static void race_close_with_release(cf *f) {
+    hf_client *client = cf_open(f);
+    hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
+    outcome *waits[3], *released = cf_new(f, sizeof *released);
+    for (int i = 0; i < 3; i++)
+        waits[i] = begin(f, client, f->name, &(hf_options){.wait_ms = HF_FOREVER});
+    CF_UNTIL(cf_stats(client).waiting == 3);
+    CF_IS(HF_OK, hf_release_async(hold, on_released, released));
+    cf_close(f, client);
+    ended(released, HF_OK);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(atomic_load(&waits[i]->calls), 1);
+        if (waits[i]->result == HF_OK)
+            CF_IS(HF_CLOSED, hf_release(waits[i]->hold));
+        else
+            ended(waits[i], HF_CLOSED);
+    }
+    CF_FREE(CF_TAKE(f->b, f->name, &(hf_options){.wait_ms = CF_WATCHDOG_MS}));
+}
+
+static void F47_close_racing_an_async_grant_leaves_nothing_held(cf *f) {
+    for (int i = 0; i < 40; i++) race_close_with_release(f);
+    if (cf_has(CF_LINE)) assert_int_equal(cf_in_line(f->name), 0);
+}
+
+/* ---- In the user's own loop ------------------------------------------------------------------- */
+
+static hf_client *open_loop(cf *f) {
+    return cf_open_url(f, cf_url(), &(hf_client_options){.flags = HF_NO_THREAD});
+}
+
+/* One turn of a loop that does nothing else. */
+static void turn(hf_client *client, int ms) {
+    struct pollfd fd = {.fd = hf_fd(client), .events = POLLIN};
+    if (poll(&fd, 1, ms) > 0) CF_IS(HF_OK, hf_dispatch(client));
+}
+
+static void turn_until(hf_client *client, atomic_int *flag) {
+    int64_t until = t_now_ms() + t_patience(CF_WATCHDOG_MS);
+    while (!atomic_load(flag) && t_now_ms() < until) turn(client, 100);
+    assert_true(atomic_load(flag));
+}
+
+static void B05_a_client_without_threads_works_in_a_loop(cf *f) {
+    hf_client *client = open_loop(f);
+    assert_true(hf_fd(client) >= 0);
+    outcome *o = begin(f, client, f->name, NULL);
+    assert_int_equal(atomic_load(&o->calls), 0); /* never inside a call of ours */
+    turn_until(client, &o->calls);
+    hf_hold *hold = granted(o);
+    CF_REFUSED(HF_BUSY, f->a, f->name, NULL);
+
+    cf_attempt *waiter = cf_queue(f, f->a, f->name, &(hf_options){.wait_ms = HF_FOREVER});
+    outcome *released = cf_new(f, sizeof *released);
+    CF_IS(HF_OK, hf_release_async(hold, on_released, released));
+    turn_until(client, &released->calls);
+    ended(released, HF_OK);
+    hold = cf_granted(waiter);
+
+    outcome *waits = begin(f, client, f->name, &(hf_options){.wait_ms = HF_FOREVER});
+    outcome *times_out = begin(f, client, f->name, &(hf_options){.wait_ms = 40});
+    turn_until(client, &times_out->calls);
+    ended(times_out, HF_TIMEOUT);
+    assert_int_equal(atomic_load(&waits->calls), 0);
+    CF_FREE(hold);
+    turn_until(client, &waits->calls);
+    CF_FREE(granted(waits));
+}
+
+static void B15_a_loop_renews(cf *f) {
+    hf_client *client = open_loop(f);
+    hf_hold *hold = CF_TAKE(client, f->name, &(hf_options){.lease_ms = CF_SHORT_LEASE_MS});
+    int64_t until = t_now_ms() + t_patience(4 * CF_SHORT_LEASE_MS);
+    while (t_now_ms() < until) turn(client, 20);
+    assert_int_equal(hf_held(hold), 1);
+    assert_true(cf_stats(client).renewed >= 4);
+    CF_FREE(hold);
+}
+
+static void B11_a_loop_tells_of_a_loss(cf *f) {
+    hf_client *client = open_loop(f);
+    cf_lost *lost = cf_new(f, sizeof *lost);
+    hf_options options = {
+        .lease_ms = CF_SHORT_LEASE_MS, .flags = HF_NO_RENEW, .on_lost = cf_on_lost, .arg = lost};
+    hf_hold *hold = CF_TAKE(client, f->name, &options);
+    turn_until(client, &lost->calls);
+    assert_int_equal(atomic_load(&lost->calls), 1);
+    CF_IS(HF_LOST, hf_release(hold));
+}
+
+static void B07_a_loop_sees_a_cancel(cf *f) {
+    hf_client *client = open_loop(f);
+    hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
+    hf_cancel *cancel = cf_cancel();
+    outcome *waits =
+        begin(f, client, f->name, &(hf_options){.wait_ms = HF_FOREVER, .cancel = cancel});
+    turn(client, 0);
+    hf_cancel_fire(cancel);
+    turn_until(client, &waits->calls);
+    ended(waits, HF_CANCELLED);
+    hf_cancel_free(cancel);
+    CF_FREE(hold);
+}
+
+/* Blocking calls do the work, and leave the callbacks to the loop. */
+static void B05_blocking_calls_of_a_loop_run_no_callback(cf *f) {
+    hf_client *client = open_loop(f);
+    outcome *o = begin(f, client, cf_name(f, "-async"), NULL);
+    CF_FREE(CF_TAKE(client, f->name, NULL));
+    assert_int_equal(atomic_load(&o->calls), 0);
+    turn_until(client, &o->calls);
+    CF_FREE(granted(o));
+}
+
+const cf_case cf_async[] = {
+    CF_CASE(B05_async_agrees_with_sync),
+    CF_CASE(B05_sync_and_async_waiters_share_one_line),
+    CF_CASE(B07_a_cancel_ends_async_waits),
+    CF_CASE(B25_async_owners_are_fresh),
+    CF_CASE(F47_close_ends_async_waits_and_tells_them),
+    CF_CASE(F48_a_second_async_release_says_not_held),
+    CF_CASE(async_calls_with_nobody_to_call_are_refused),
+    CF_CASE(B08_callbacks_may_begin_the_next_call),
+    CF_CASE(B20_an_async_cancel_racing_a_release_loses_no_wake_up),
+    CF_CASE(F47_close_racing_an_async_grant_leaves_nothing_held),
+    CF_CASE(B05_a_client_without_threads_works_in_a_loop),
+    CF_CASE(B15_a_loop_renews),
+    CF_CASE(B11_a_loop_tells_of_a_loss),
+    CF_CASE(B07_a_loop_sees_a_cancel),
+    CF_CASE(B05_blocking_calls_of_a_loop_run_no_callback),
+    CF_CASES_END,
+};

@@ -1,0 +1,278 @@
+/*
+ * The ends of calls that do not block: closing with the store away and after it, children that were
+ * forked meanwhile, and callbacks that take their time (B5, F42, F47).
+ */
+#include "outcome.h"
+
+#include <arpa/inet.h>
+#include <sys/socket.h>
+
+static hf_client *open_one(bed *b, bool loop, hf_client_options options) {
+    if (loop) return open_loop(b, t_redis_url(b->redis), options);
+    return bed_open(b, t_redis_url(b->redis), &options);
+}
+
+/* ---- Closing --------------------------------------------------------------------------------- */
+
+/* It knows that the server is gone when this returns. */
+static void lose_server(bed *b, hf_client *client) {
+    hf_hold *hold = NULL;
+    t_redis_kill9(b->redis);
+    hf_result r = hf_acquire(client, "other", &FOREVER, &hold);
+    T_CHECK(r == HF_UNREACHABLE || r == HF_UNKNOWN_OUTCOME); /* the latter if it was just sent */
+}
+
+static void check_close_tells(bed *b, bool loop) {
+    static outcome o;
+    hf_client *client = open_one(b, loop, (hf_client_options){.outage_ms = 100});
+    hf_hold *hold = TAKE(client, .lease_ms = t_patience(60000));
+    lose_server(b, client);
+    begin_release(hold, &o);
+    bed_close(b, client);
+    assert_int_equal(atomic_load(&o.calls), 1); /* close has waited for it, or called it */
+    told(&o, HF_UNKNOWN_OUTCOME);
+}
+
+static void F47_close_with_the_store_away_tells_of_a_release(void **state) {
+    check_close_tells(*state, false);
+}
+
+static void F47_close_of_a_loop_with_the_store_away_tells_of_a_release(void **state) {
+    check_close_tells(*state, true);
+}
+
+static void check_closed(bed *b, bool loop) {
+    static outcome o;
+    hf_client *client = open_one(b, loop, (hf_client_options){0});
+    hf_hold *hold = TAKE(client);
+    o = (outcome){.hold = NULL};
+    hf_ref(hold);
+    bed_close(b, client);
+    assert_false(on_server(b));
+    T_HF(HF_CLOSED, hf_release_async(hold, released, &o));
+    T_HF(HF_NOT_HELD, hf_release_async(hold, released, &o)); /* the last reference */
+    assert_int_equal(atomic_load(&o.calls), 0);
+}
+
+static void F47_a_release_after_close_calls_nobody(void **state) {
+    check_closed(*state, false);
+}
+
+static void F47_a_release_after_close_of_a_loop_calls_nobody(void **state) {
+    check_closed(*state, true);
+}
+
+/* ---- Forked children ------------------------------------------------------------------------- */
+
+typedef struct inherited {
+    hf_client *client;
+    uint16_t port; /* the server's */
+} inherited;
+
+/* Sockets of this process that are connected to that port. */
+static int connected_to(uint16_t port) {
+    int count = 0;
+    for (int fd = 0; fd < 1024; fd++) {
+        struct sockaddr_in at = {0};
+        socklen_t size = sizeof at;
+        if (getpeername(fd, (struct sockaddr *)&at, &size) == 0 && at.sin_family == AF_INET &&
+            ntohs(at.sin_port) == port)
+            count++;
+    }
+    return count;
+}
+
+static int close_in_child(void *arg) {
+    const inherited *i = arg;
+    assert_int_equal(connected_to(i->port), 2); /* it asks, and listens */
+    hf_close(i->client);
+    return connected_to(i->port);
+}
+
+/* A child that is forked while a thread of the client is at work cannot free what that thread has
+   in hand; the next one can. */
+static void check_child_closes(bed *b, hf_client *client) {
+    inherited i = {.client = client, .port = t_redis_port(b->redis)};
+    UNTIL(t_proc_wait(t_proc_start(close_in_child, &i), SOON_MS) == 0);
+    assert_int_equal(in_line(b), 1); /* it has done nothing for its parent */
+    assert_int_equal(listening(b), 1);
+}
+
+static void F42_a_child_closes_a_client_with_async_waits(void **state) {
+    bed *b = *state;
+    static outcome o[3];
+    hf_client *client = bed_listener(b);
+    hold_by_hand(b, LOCK, t_patience(60000));
+    for (int i = 0; i < 3; i++) begin(client, &FOREVER, &o[i]);
+    UNTIL(in_line(b) == 1);
+    check_child_closes(b, client);
+    bed_close(b, client);
+    for (int i = 0; i < 3; i++) told(&o[i], HF_CLOSED);
+}
+
+/* Also what has come to something, and waits for the loop to tell of it. */
+static void F42_a_child_closes_a_loop_with_async_calls(void **state) {
+    bed *b = *state;
+    static outcome wait, acquire, release;
+    hf_client *client = open_loop(b, t_redis_url(b->redis), (hf_client_options){0});
+    hold_by_hand(b, LOCK, t_patience(60000));
+    stand_in_loop(b, client, &FOREVER, &wait);
+    begin_release(take(client, "first", NULL, __FILE__, __LINE__), &release);
+    acquire = (outcome){.hold = NULL};
+    T_HF(HF_OK, hf_acquire_async(client, "second", NULL, acquired, &acquire));
+    uint64_t had = stats_of(client).acquired;
+    FREE(take(client, "third", NULL, __FILE__, __LINE__)); /* answered after the others */
+    assert_true(stats_of(client).acquired == had + 2);
+    check_child_closes(b, client);
+    T_HF(HF_OK, hf_release(turn_and_told(client, &acquire, HF_OK)));
+    told(&release, HF_OK);
+    bed_close(b, client);
+    told(&wait, HF_CLOSED);
+}
+
+static int live_on(void *arg) {
+    (void)arg;
+    t_sleep_ms(t_patience(60000));
+    return 1; /* it should have been killed by now */
+}
+
+/* Nothing is due at once, after what was due has been done. */
+static bool quiet(hf_client *client) {
+    if (readable(hf_fd(client))) T_HF(HF_OK, hf_dispatch(client));
+    return !readable(hf_fd(client));
+}
+
+/* The child's duplicates of what its parent has closed are nothing to wake up for. */
+static void F42_a_loop_that_reconnects_beside_a_child_comes_to_rest(void **state) {
+    bed *b = *state;
+    static outcome o;
+    hf_client *client = open_loop(b, t_redis_url(b->redis), (hf_client_options){0});
+    hf_client *other = bed_direct(b);
+    hf_hold *hold = TAKE(other);
+    stand_in_loop(b, client, &FOREVER, &o);
+    t_proc *child = t_proc_start(live_on, NULL);
+    uint64_t before = stats_of(client).reconnects;
+    run(b, "CLIENT KILL TYPE normal SKIPME yes");
+    run(b, "CLIENT KILL TYPE pubsub");
+    TURN_UNTIL(client, stats_of(client).reconnects > before && listening(b) == 1);
+    UNTIL(quiet(client));
+    UNTIL(stats_of(other).reconnects > 0);
+    FREE(hold);
+    FREE(turn_and_told(client, &o, HF_OK)); /* and it does wake up for what it must */
+    UNTIL(quiet(client));
+    t_proc_kill(child, SIGKILL);
+    assert_int_equal(t_proc_wait(child, SOON_MS), 128 + SIGKILL);
+}
+
+/* ---- Callbacks that take their time ---------------------------------------------------------- */
+
+/* A hold that is released in the callback that brings it, which then waits for the next to get it. */
+typedef struct passing {
+    outcome release, next;
+    atomic_int over;
+} passing;
+
+static void release_and_see_it_passed(hf_result result, hf_hold *hold, void *arg) {
+    passing *p = arg;
+    T_CHECK(result == HF_OK);
+    T_HF(HF_OK, hf_release_async(hold, released, &p->release));
+    UNTIL(atomic_load(&p->next.calls));
+    atomic_store(&p->over, 1);
+}
+
+/* The client stands in line for LOCK, to pass it on to another behind it. */
+static void stand_to_pass_on(bed *b, hf_client *client, passing *p) {
+    *p = (passing){.over = 0};
+    T_HF(HF_OK,
+         hf_acquire_async(client, LOCK,
+                          &(hf_options){.wait_ms = HF_FOREVER, .lease_ms = t_patience(120000)},
+                          release_and_see_it_passed, p));
+    UNTIL(in_line(b) == 1);
+    begin(bed_listener(b), &FOREVER, &p->next);
+    UNTIL(in_line(b) == 2);
+}
+
+static void check_passed_on(passing *p) {
+    UNTIL(atomic_load(&p->over));
+    told(&p->release, HF_OK);
+    FREE(told(&p->next, HF_OK));
+}
+
+/* A call of the client's, in a thread of its own. */
+static void lock_another(int index, void *arg) {
+    hf_hold *hold = NULL;
+    (void)index;
+    T_HF(HF_OK, hf_acquire(arg, "another", &FOREVER, &hold));
+    T_HF(HF_OK, hf_release(hold));
+}
+
+/* Long enough that no deadline is a reason to look before the test gives up. */
+static hf_client_options patient(void) {
+    return (hf_client_options){.command_timeout_ms = t_patience(INT64_C(4) * SOON_MS)};
+}
+
+static void B05_what_a_callback_begins_is_sent_while_it_runs(void **state) {
+    bed *b = *state;
+    static passing p;
+    hf_hold *hold = TAKE(bed_direct(b));
+    stand_to_pass_on(b, bed_listener(b), &p);
+    FREE(hold);
+    check_passed_on(&p);
+}
+
+static void check_beside_a_thread_in_line(bed *b, bool loop) {
+    static passing p;
+    hf_client *client = open_one(b, loop, patient());
+    hf_client *other = bed_direct(b);
+    hf_hold *hold = TAKE(other), *another = take(other, "another", NULL, __FILE__, __LINE__);
+    t_threads *thread = t_threads_start(1, lock_another, client);
+    UNTIL(t_redis_int(b->redis, "LLEN hf:{another}:q") == 1);
+    stand_to_pass_on(b, client, &p);
+    FREE(hold);
+    if (loop) turn_and_told(client, &p.release, HF_OK);
+    check_passed_on(&p);
+    FREE(another);
+    t_threads_join(thread, SOON_MS);
+}
+
+static void B05_what_a_callback_begins_is_sent_beside_a_thread_in_line(void **state) {
+    check_beside_a_thread_in_line(*state, false);
+}
+
+static void B05_what_a_callback_of_a_loop_begins_is_sent_beside_a_thread_in_line(void **state) {
+    check_beside_a_thread_in_line(*state, true);
+}
+
+/* The thread waits for an answer, and sees to nothing else meanwhile. */
+static void B05_what_a_callback_begins_is_sent_beside_a_thread_that_reads(void **state) {
+    bed *b = *state;
+    static passing p;
+    hf_client_options options = patient();
+    hf_client *client = bed_listener_through(b, &options);
+    hf_hold *hold = TAKE(bed_direct(b));
+    stand_to_pass_on(b, client, &p);
+    withhold(b, ASKS, T_TO_CLIENT);
+    t_threads *thread = t_threads_start(1, lock_another, client);
+    UNTIL(t_redis_int(b->redis, "EXISTS hf:{another}") == 1);
+    FREE(hold);
+    UNTIL(atomic_load(&p.over));
+    withhold_no_more(b, ASKS, T_TO_CLIENT);
+    check_passed_on(&p);
+    t_threads_join(thread, SOON_MS);
+}
+
+static const struct CMUnitTest tests[] = {
+    FAULT_TEST(F47_close_with_the_store_away_tells_of_a_release),
+    FAULT_TEST(F47_close_of_a_loop_with_the_store_away_tells_of_a_release),
+    FAULT_TEST(F47_a_release_after_close_calls_nobody),
+    FAULT_TEST(F47_a_release_after_close_of_a_loop_calls_nobody),
+    FAULT_TEST(F42_a_child_closes_a_client_with_async_waits),
+    FAULT_TEST(F42_a_child_closes_a_loop_with_async_calls),
+    FAULT_TEST(F42_a_loop_that_reconnects_beside_a_child_comes_to_rest),
+    FAULT_TEST(B05_what_a_callback_begins_is_sent_while_it_runs),
+    FAULT_TEST(B05_what_a_callback_begins_is_sent_beside_a_thread_in_line),
+    FAULT_TEST(B05_what_a_callback_of_a_loop_begins_is_sent_beside_a_thread_in_line),
+    FAULT_TEST(B05_what_a_callback_begins_is_sent_beside_a_thread_that_reads),
+};
+
+FAULT_MAIN(tests)

@@ -1,0 +1,176 @@
+/*
+ * A thousand clients that wait for one lock (F20): each costs a few commands to stand in line, and
+ * a release concerns one of them. None has a thread: one loop turns them all.
+ */
+#include "waiters.h"
+
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+enum {
+    CROWD = 1000,
+    SMALL_CROWD = 200,
+    DESCRIPTORS = 8 /* of one client, and to spare */,
+    EVENTS = 256
+};
+
+typedef struct member {
+    hf_client *client;
+    struct crowd *crowd;
+    int entered; /* the how manyth, from 1 */
+    hf_hold *hold;
+} member;
+
+typedef struct crowd {
+    int size, loop;
+    member *members;
+    bool stay; /* who enters does not leave by himself */
+    int entered, left, inside, most_inside;
+} crowd;
+
+/* ---- One loop -------------------------------------------------------------------------------- */
+
+static void turn(crowd *c, int ms) {
+    struct epoll_event events[EVENTS];
+    int n = epoll_wait(c->loop, events, EVENTS, ms);
+    for (int i = 0; i < n; i++) T_HF(HF_OK, hf_dispatch(((member *)events[i].data.ptr)->client));
+}
+
+/* As T_WAIT_UNTIL, and the loop runs meanwhile. */
+#define TURN_UNTIL(crowd, condition)                                                         \
+    do {                                                                                     \
+        const int64_t until_ = t_now_ms() + t_patience(4 * SOON_MS);                         \
+        while (turn(crowd, 1), !(condition))                                                 \
+            if (t_now_ms() > until_) t_fail("the crowd waited in vain for: %s", #condition); \
+    } while (0)
+
+/* Descriptors for all, if they can be had; else for as many as there are. */
+static int bearable(int wanted) {
+    struct rlimit limit;
+    T_CHECK(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+    limit.rlim_cur = limit.rlim_max;
+    T_CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+    int64_t size = wanted * INT64_C(1000) / t_patience(1000); /* fewer where all is slow */
+    int64_t most = limit.rlim_cur == RLIM_INFINITY ? size : (int64_t)limit.rlim_cur / DESCRIPTORS;
+    return (int)(size < most ? size : most);
+}
+
+static void open_member(bed *b, crowd *c, member *m) {
+    m->crowd = c;
+    T_HF(HF_OK,
+         hf_open(t_redis_url(b->redis), &(hf_client_options){.flags = HF_NO_THREAD}, &m->client));
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = m};
+    T_CHECK(epoll_ctl(c->loop, EPOLL_CTL_ADD, hf_fd(m->client), &event) == 0);
+}
+
+static crowd *crowd_open(bed *b, int wanted) {
+    crowd *c = calloc(1, sizeof *c);
+    c->size = bearable(wanted);
+    c->loop = epoll_create1(EPOLL_CLOEXEC);
+    c->members = calloc((size_t)c->size, sizeof *c->members);
+    for (int i = 0; i < c->size; i++) open_member(b, c, &c->members[i]);
+    return c;
+}
+
+static void crowd_close(crowd *c) {
+    for (int i = 0; i < c->size; i++) hf_close(c->members[i].client);
+    close(c->loop);
+    free(c->members);
+    free(c);
+}
+
+/* ---- Entering and leaving -------------------------------------------------------------------- */
+
+static void left(hf_result result, void *arg) {
+    T_CHECK(result == HF_OK);
+    ((crowd *)arg)->left++;
+}
+
+static void leave(member *m) {
+    m->crowd->inside--;
+    T_HF(HF_OK, hf_release_async(m->hold, left, m->crowd));
+}
+
+static void entered(hf_result result, hf_hold *hold, void *arg) {
+    member *m = arg;
+    crowd *c = m->crowd;
+    if (result != HF_OK) t_fail("%s (%s)", hf_result_name(result), hf_error_detail());
+    m->hold = hold;
+    m->entered = ++c->entered;
+    if (++c->inside > c->most_inside) c->most_inside = c->inside;
+    if (!c->stay) leave(m);
+}
+
+static int64_t commands(bed *b) {
+    return calls(b, "evalsha") + calls(b, "eval");
+}
+
+/* Nobody has anything to do for a while. */
+static void settle(bed *b, crowd *c) {
+    for (int64_t before = -1; before != commands(b);) {
+        before = commands(b);
+        for (int i = 0; i < 50; i++) turn(c, 1);
+    }
+}
+
+/* All stand in line, the first first; and listen, which makes them ask once more. */
+static void crowd_stand(bed *b, crowd *c) {
+    calls_reset(b);
+    for (int i = 0; i < c->size; i++) {
+        member *m = &c->members[i];
+        T_HF(HF_OK, hf_acquire_async(m->client, LOCK, &FOREVER, entered, m));
+        TURN_UNTIL(c, in_line(b) == i + 1);
+    }
+    TURN_UNTIL(c, listening(b) == c->size);
+    settle(b, c);
+}
+
+static void F20_a_thousand_waiters_are_served_in_order_with_few_commands(void **state) {
+    bed *b = *state;
+    hf_hold *hold = TAKE(bed_direct(b));
+    crowd *c = crowd_open(b, CROWD);
+    crowd_stand(b, c);
+    assert_true(commands(b) <= 3 * c->size);
+
+    /* One is told, and nobody else stirs but to see whether the holder still lives. */
+    c->stay = true;
+    calls_reset(b);
+    FREE(hold);
+    TURN_UNTIL(c, c->entered == 1);
+    assert_int_equal(calls(b, "publish"), 1);
+    assert_in_range(commands(b), 1, 2 + c->size / 20);
+
+    /* Each tells the next. */
+    c->stay = false;
+    calls_reset(b);
+    leave(&c->members[0]);
+    TURN_UNTIL(c, c->left == c->size);
+    assert_int_equal(c->most_inside, 1);
+    for (int i = 0; i < c->size; i++) assert_int_equal(c->members[i].entered, i + 1);
+    assert_in_range(commands(b), c->size, 2 * c->size);
+    assert_int_equal(calls(b, "publish"), c->size - 1);
+    assert_int_equal(t_redis_int(b->redis, "EXISTS " KEY " " LINE), 0);
+    crowd_close(c);
+}
+
+/* The holder dies: they find that out for themselves, one by one and not at once. */
+static void F20_waiters_of_a_dead_holder_are_no_herd(void **state) {
+    bed *b = *state;
+    crowd *c = crowd_open(b, SMALL_CROWD);
+    hold_by_hand(b, LOCK, t_patience(2000));
+    crowd_stand(b, c);
+    TURN_UNTIL(c, !on_server(b) || c->entered > 0);
+    calls_reset(b);
+    TURN_UNTIL(c, c->left == c->size);
+    assert_int_equal(c->most_inside, 1);
+    assert_in_range(commands(b), c->size - 1, 3 * c->size);
+    crowd_close(c);
+}
+
+static const struct CMUnitTest tests[] = {
+    FAULT_TEST(F20_a_thousand_waiters_are_served_in_order_with_few_commands),
+    FAULT_TEST(F20_waiters_of_a_dead_holder_are_no_herd),
+};
+
+FAULT_MAIN(tests)

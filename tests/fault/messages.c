@@ -1,0 +1,629 @@
+/*
+ * Messages that a waiter has the lock: lost, late, doubled, forged, of a clock that was stepped, on
+ * a connection that is down or leads elsewhere (F19, F52, F53, F54, F56). Nobody relies on one, and
+ * nobody enters on one that the server would not stand by.
+ */
+#include "waiters.h"
+
+#include <inttypes.h>
+
+/* ---- F19: lost ------------------------------------------------------------------------------- */
+
+/* The server has granted it and said so; the bytes are gone, and the connection seems well. */
+static void F19_a_lost_message_costs_no_more_than_the_holders_lease(void **state) {
+    bed *b = *state;
+    hf_client *client = bed_listener_through(b, NULL);
+    hf_hold *hold = TAKE(bed_direct(b), .lease_ms = t_patience(1000));
+    attempt *a = stand(b, client, &FOREVER);
+    ask stands = ask_in_line(b, 0);
+    t_proxy_select(b->proxy, LISTENS);
+    t_proxy_blackhole(b->proxy, true);
+    t_proxy_select(b->proxy, 0);
+    FREE(hold);
+    assert_true(same_ask(ask_that_holds(b), stands));
+    hold = served(a);
+    check_held(b, hold);
+    FREE(hold);
+}
+
+/* The connection was gone before anybody noticed: it is made anew, and the wait asks at once. */
+static void F19_a_message_lost_with_its_connection_is_asked_for(void **state) {
+    bed *b = *state;
+    hf_client *client = bed_listener_through(b, NULL);
+    hf_hold *hold = TAKE(bed_direct(b));
+    attempt *a = stand(b, client, &FOREVER);
+    withhold(b, LISTENS, T_TO_CLIENT);
+    FREE(hold);
+    cut(b, LISTENS);
+    hold = served(a);
+    check_held(b, hold);
+    FREE(hold);
+}
+
+static void F19_a_release_to_nobody_who_listens_is_asked_for(void **state) {
+    bed *b = *state;
+    hf_client *client = bed_listener_through(b, NULL);
+    hf_hold *hold = TAKE(bed_direct(b));
+    attempt *a = stand(b, client, &FOREVER);
+    t_proxy_refuse(b->proxy, true);
+    cut(b, LISTENS);
+    UNTIL(listening(b) == 0);
+    FREE(hold);
+    t_proxy_refuse(b->proxy, false);
+    FREE(served(a));
+}
+
+/* It stands in line and does not listen yet when the lock is released; and it begins to while it
+   waits for the answer to an ask that came before the release. */
+static void F19_a_release_between_asking_and_listening_is_asked_for(void **state) {
+    bed *b = *state;
+    hf_hold *hold = TAKE(bed_direct(b));
+    hf_client *client = bed_through(b, NULL);
+    t_proxy_withhold(b->proxy, T_TO_SERVER, true);
+    withhold_no_more(b, ASKS, T_TO_SERVER);
+    attempt *a = stand(b, client, &FOREVER);
+    t_proxy_wait_connections(b->proxy, LISTENS, SOON_MS);
+    withhold(b, ASKS, T_TO_CLIENT);
+    int64_t before = calls(b, "evalsha");
+    UNTIL(calls(b, "evalsha") > before); /* as long as it does not listen it asks often */
+    FREE(hold);
+    assert_false(on_server(b));
+    uint64_t came = t_proxy_forwarded(b->proxy, T_TO_CLIENT);
+    t_proxy_withhold(b->proxy, T_TO_SERVER, false);
+    UNTIL(t_proxy_forwarded(b->proxy, T_TO_CLIENT) > came);
+    t_sleep_ms(50); /* that it knows that it listens, most likely */
+    withhold_no_more(b, ASKS, T_TO_CLIENT);
+    FREE(served(a));
+}
+
+/* More messages at once than a client keeps, and the one that counts is the last. */
+static void F19_a_message_among_too_many_is_asked_for(void **state) {
+    bed *b = *state;
+    char text[64];
+    hf_client *client = bed_listener_through(b, NULL);
+    hf_hold *hold = TAKE(bed_direct(b));
+    attempt *a = stand(b, client, &FOREVER);
+    ask stands = ask_in_line(b, 0);
+    withhold(b, LISTENS, T_TO_CLIENT);
+    for (int i = 0; i < 150; i++) {
+        snprintf(text, sizeof text, "%d 1794777709466423 1794777709466423 2000", 1000 + i);
+        publish_text(b, &stands, text);
+    }
+    FREE(hold);
+    withhold_no_more(b, LISTENS, T_TO_CLIENT);
+    FREE(served(a));
+}
+
+enum { BUSY_THREADS = 4, HAND_OVERS = 30 };
+
+typedef struct bustle {
+    hf_client *client;
+    atomic_int stop, rounds;
+} bustle;
+
+static void lock_others(int index, void *arg) {
+    bustle *busy = arg;
+    char name[16];
+    snprintf(name, sizeof name, "busy-%d", index);
+    while (!atomic_load(&busy->stop)) {
+        hf_hold *hold = NULL;
+        if (hf_try_lock(busy->client, name, &hold) != HF_OK) return; /* the test has failed */
+        (void)hf_release(hold);
+        atomic_fetch_add(&busy->rounds, 1);
+    }
+}
+
+/* How often other threads go round from a release until the waiter has the lock. */
+static int rounds_meanwhile(bed *b, bustle *busy, hf_client *other) {
+    hf_hold *hold = TAKE(other);
+    attempt *a = stand(b, busy->client, &FOREVER);
+    int before = atomic_load(&busy->rounds);
+    FREE(hold);
+    hold = attempt_end(a, HF_OK);
+    int meanwhile = atomic_load(&busy->rounds) - before;
+    FREE(hold);
+    attempts_over(b);
+    return meanwhile;
+}
+
+static void note_hold(hf_result result, hf_hold *hold, void *arg) {
+    T_CHECK(result == HF_OK);
+    atomic_store((hf_hold * _Atomic *)arg, hold);
+}
+
+static int rounds_until_called(bed *b, bustle *busy, hf_client *other) {
+    static hf_hold *_Atomic got;
+    hf_hold *hold = TAKE(other);
+    atomic_store(&got, NULL);
+    T_HF(HF_OK, hf_acquire_async(busy->client, LOCK, &FOREVER, note_hold, (void *)&got));
+    UNTIL(in_line(b) == 1);
+    int before = atomic_load(&busy->rounds);
+    FREE(hold);
+    T_WAIT_UNTIL(atomic_load(&got) != NULL, 2 * SOON_MS);
+    int meanwhile = atomic_load(&busy->rounds) - before;
+    FREE(atomic_load(&got));
+    return meanwhile;
+}
+
+/* They share its connections, and read for each other. */
+static void check_heard(bed *b, int (*hand_over)(bed *b, bustle *busy, hf_client *other)) {
+    static bustle busy;
+    int rounds = 0;
+    hf_client *other = bed_direct(b);
+    busy = (bustle){.client = bed_listener(b)};
+    t_threads *threads = t_threads_start(BUSY_THREADS, lock_others, &busy);
+    for (int i = 0; i < HAND_OVERS; i++) rounds += hand_over(b, &busy, other);
+    atomic_store(&busy.stop, 1);
+    t_threads_join(threads, SOON_MS);
+    assert_in_range(rounds, 0, HAND_OVERS * 50); /* a few are fair; they were hundreds each */
+}
+
+static void F19_a_message_is_heard_beside_threads_that_are_busy(void **state) {
+    check_heard(*state, rounds_meanwhile);
+}
+
+static void F19_a_callback_is_called_beside_threads_that_are_busy(void **state) {
+    check_heard(*state, rounds_until_called);
+}
+
+/* ---- F52: not to be entered on --------------------------------------------------------------- */
+
+/* The answer that it stands in line is late, and the message that it has the lock is not. */
+static void F52_a_message_that_overtakes_its_answer_counts(void **state) {
+    bed *b = *state;
+    hf_client *client = bed_listener_through(b, NULL);
+    hf_cancel *cancel = hf_cancel_new(); /* who can be cancelled looks at all of its descriptors */
+    hf_hold *hold = TAKE(bed_direct(b));
+    withhold(b, ASKS, T_TO_CLIENT);
+    attempt *a = stand(b, client, &(hf_options){.wait_ms = HF_FOREVER, .cancel = cancel});
+    uint64_t came = t_proxy_forwarded(b->proxy, T_TO_CLIENT);
+    FREE(hold);
+    UNTIL(t_proxy_forwarded(b->proxy, T_TO_CLIENT) > came);
+    t_sleep_ms(50); /* that it has read the message, most likely */
+    withhold_no_more(b, ASKS, T_TO_CLIENT);
+    hold = served(a);
+    check_held(b, hold);
+    FREE(hold);
+    hf_cancel_free(cancel);
+}
+
+/* Granted unheard, then broken and taken by another, as the wait has been told since. */
+static void F52_a_grant_older_than_a_later_answer_is_void(void **state) {
+    bed *b = *state;
+    char old[128];
+    hf_client *client = bed_listener_through(b, NULL), *other = bed_direct(b);
+    hf_hold *hold = TAKE(bed_direct(b));
+    attempt *a = stand(b, client, &FOREVER);
+    ask stands = ask_in_line(b, 0);
+    withhold(b, LISTENS, T_TO_CLIENT);
+    FREE(hold);
+    grant_message(b, old);
+    T_HF(HF_OK, hf_break(other, LOCK, 0));
+    hold = TAKE(other);
+    cut(b, LISTENS);
+    UNTIL(in_line(b) == 1 && listening(b) == 1); /* told that another holds it */
+    calls_reset(b);
+    publish_text(b, &stands, old);
+    UNTIL(calls(b, "evalsha") >= 1); /* it asks */
+    assert_true(waits(a));
+    uint64_t token = hf_fence(hold);
+    FREE(hold);
+    hold = served(a);
+    assert_true(hf_fence(hold) > token);
+    FREE(hold);
+}
+
+/* To a wait that ended, while the next of its client stands in line. */
+static void F52_a_grant_of_a_wait_that_left_is_nobodys(void **state) {
+    bed *b = *state;
+    hf_client *client = bed_listener_through(b, NULL), *other = bed_direct(b);
+    hf_cancel *cancel = hf_cancel_new();
+    hf_hold *hold = TAKE(other);
+    attempt *a = stand(b, client, &(hf_options){.wait_ms = HF_FOREVER, .cancel = cancel});
+    withhold(b, LISTENS, T_TO_CLIENT);
+    FREE(hold);
+    hf_cancel_fire(cancel);
+    attempt_end(a, HF_CANCELLED);
+    UNTIL(!on_server(b));
+    hold = TAKE(other);
+    attempt *next = stand_against(b, client, &FOREVER, hold);
+    uint64_t came = t_proxy_forwarded(b->proxy, T_TO_CLIENT);
+    withhold_no_more(b, LISTENS, T_TO_CLIENT);
+    UNTIL(t_proxy_forwarded(b->proxy, T_TO_CLIENT) > came);
+    hf_ref(hold);
+    FREE(hold);
+    hf_hold *entered = served(next);
+    assert_int_equal(next->rival_held, 0);
+    hf_unref(hold);
+    FREE(entered);
+    hf_cancel_free(cancel);
+}
+
+static void F52_a_grant_that_comes_twice_counts_once(void **state) {
+    bed *b = *state;
+    char text[128];
+    hf_client *client = bed_listener(b), *other = bed_direct(b);
+    hf_hold *hold = TAKE(other);
+    attempt *a = stand(b, client, &FOREVER);
+    ask stands = ask_in_line(b, 0);
+    FREE(hold);
+    hold = served(a);
+    uint64_t acquired = stats_of(client).acquired;
+    grant_message(b, text);
+    publish_text(b, &stands, text);
+    FREE(hold);
+    hold = TAKE(other);
+    a = stand_against(b, client, &FOREVER, hold);
+    publish_text(b, &stands, text);
+    hf_ref(hold);
+    FREE(hold);
+    FREE(served(a));
+    assert_int_equal(a->rival_held, 0);
+    assert_true(stats_of(client).acquired == acquired + 1);
+    hf_unref(hold);
+}
+
+/* What is wrong with a message. %n is the number that waits, %l another, %t now and %o some time
+   ago by the server's clock, in microseconds. */
+static const char *const FORGED[] = {
+    "",
+    " ",
+    "garbage",
+    "%n",
+    "%n %t",
+    "%n %t %t",
+    "%n %t %t ",
+    "%n %t %t 2000 1",
+    "%n %t %t 2000\n",
+    "%n,%t,%t,2000",
+    "-%n %t %t 2000",
+    "%n -%t %t 2000",
+    "%n %t -%t 2000",
+    "%n %t %t -2000",
+    "%n %t %t 0",
+    "0 %t %t 2000",
+    "%n 0 %t 2000",
+    "%n %t 0 2000",
+    "%n %t 99999999999999999999 2000",
+    "99999999999999999999 %t %t 2000",
+    "%n %t %t 99999999999999999999",
+    "%n %t %t 2592000001",
+    "%n %t %o 2000",               /* before it was told that another holds it */
+    "%n %t 9000000000000000 2000", /* in some two hundred years */
+    "%l %t %t 2000",               /* for a number that does not wait */
+    "%n 9007199254740993 %t 2000", /* a token that no script could have written */
+    "%n %t %t 40000",              /* a lease longer than it has asked for */
+};
+enum { FORGERIES = sizeof FORGED / sizeof *FORGED };
+
+static int64_t server_us(bed *b) {
+    return t_redis_int(b->redis, "EVAL %s 0",
+                       "local t = redis.call('TIME') return t[1] * 1000000 + t[2]");
+}
+
+static void forge(bed *b, const ask *to, int64_t old_us, const char *form) {
+    char text[256] = "";
+    size_t n = 0;
+    for (; *form; form++) {
+        if (*form != '%') {
+            text[n++] = *form;
+            continue;
+        }
+        form++;
+        int64_t value = *form == 'n'   ? (int64_t)to->number
+                        : *form == 'l' ? (int64_t)to->number - 1
+                        : *form == 'o' ? old_us
+                                       : server_us(b);
+        n += (size_t)snprintf(text + n, sizeof text - n, "%" PRId64, value);
+    }
+    publish(b, to, text, n);
+}
+
+static void F52_nobody_enters_on_a_forged_message(void **state) {
+    bed *b = *state;
+    hf_client *client = bed_listener(b), *other = bed_direct(b);
+    hf_hold *hold = TAKE(other);
+    int64_t old_us = server_us(b);
+    attempt *a = stand_against(b, client, &FOREVER, hold);
+    ask stands = ask_in_line(b, 0);
+    for (int i = 0; i < FORGERIES; i++) {
+        forge(b, &stands, old_us, FORGED[i]);
+        t_sleep_ms(2); /* that each is looked at by itself, mostly */
+        if (!waits(a)) t_fail("entered on `%s`", FORGED[i]);
+    }
+    publish(b, &stands, "1 2\0 3 4", 8);
+    check_held(b, hold);
+    hf_ref(hold);
+    FREE(hold);
+    hf_hold *entered = served(a);
+    assert_int_equal(a->rival_held, 0);
+    check_held(b, entered);
+    FREE(entered);
+    hf_unref(hold);
+}
+
+/* No answer to us: the connection is closed and made anew, and the wait goes on. */
+static void F52_a_message_of_a_megabyte_is_not_read(void **state) {
+    static char huge[1 << 20];
+    bed *b = *state;
+    hf_client *client = bed_listener(b);
+    hf_hold *hold = TAKE(bed_direct(b));
+    attempt *a = stand(b, client, &FOREVER);
+    ask stands = ask_in_line(b, 0);
+    memset(huge, '1', sizeof huge);
+    int64_t before = t_redis_info(b->redis, "total_connections_received");
+    publish(b, &stands, huge, sizeof huge);
+    UNTIL(t_redis_info(b->redis, "total_connections_received") > before && listening(b) == 1);
+    FREE(hold);
+    FREE(served(a));
+}
+
+/* What docs/REDIS-PROTOCOL.md says of it: one that is right in all is believed, and the first
+   renewal ends that. So nobody else may publish there. */
+static void F52_an_exact_forgery_is_believed_until_the_first_renewal(void **state) {
+    bed *b = *state;
+    hf_client *client = bed_listener(b), *other = bed_direct(b);
+    hf_hold *hold = TAKE(other);
+    attempt *a = stand(b, client,
+                       &(hf_options){.wait_ms = HF_FOREVER,
+                                     .lease_ms = t_patience(900),
+                                     .on_lost = count_loss,
+                                     .arg = &b->loss});
+    ask stands = ask_in_line(b, 0);
+    forge(b, &stands, 0, "%n %t %t 900");
+    hf_hold *entered = served(a);
+    check_lost(b, entered, "");
+    check_held(b, hold);
+    FREE(hold);
+    UNTIL(!on_server(b) && in_line(b) == 0);
+}
+
+/* ---- F53: a clock that was stepped ----------------------------------------------------------- */
+
+/* Log in, register, stand in line, listen, and be told once more to stand. %s is the server's time
+   by then; and it says that it grants, at %s. */
+#define FAKE_LINE                                                        \
+    "HANDSHAKE\n"                                                        \
+    "EXPECT EVALSHA\n"                                                   \
+    "SEND :\\T\\r\\n\n"                                                  \
+    "EXPECT EVALSHA\n"                                                   \
+    "SEND *5\\r\\n:0\\r\\n:%s\\r\\n:30000\\r\\n:1\\r\\n:1\\r\\n\n"       \
+    "ACCEPT\n"                                                           \
+    "EXPECT SUBSCRIBE\n"                                                 \
+    "SEND *3\\r\\n$9\\r\\nsubscribe\\r\\n$41\\r\\n\\{1}\\r\\n:1\\r\\n\n" \
+    "USE 1\n"                                                            \
+    "EXPECT EVALSHA\n"                                                   \
+    "SEND *5\\r\\n:0\\r\\n:%s\\r\\n:30000\\r\\n:1\\r\\n:1\\r\\n\n"       \
+    "USE 2\n"                                                            \
+    "SEND *3\\r\\n$7\\r\\nmessage\\r\\n$1\\r\\nx\\r\\n$40\\r\\n1 1794777709466423 %s 2000\\r\\n\n"
+
+#define CLAIM  "USE 1\nEXPECT EVALSHA\nSEND *3\\r\\n:1\\r\\n:\\T\\r\\n:1794777709466424\\r\\n\n"
+#define LET_GO "USE 1\nEXPECT EVALSHA\nSEND :1\\r\\n\nEXPECT_CLOSE\n"
+
+#define LONG_AGO "1700000000000000"
+#define BY_NOW   "\\T"
+
+static void check_fake_grant(bed *b, const char *told, const char *granted, bool claims) {
+    char script[2048];
+    snprintf(script, sizeof script, FAKE_LINE "%s" LET_GO, told, told, granted,
+             claims ? CLAIM : "");
+    b->fake = t_fake_start(script);
+    hf_client *client = bed_open(b, t_fake_url(b->fake), NULL);
+    hf_hold *hold = TAKE(client, .wait_ms = HF_FOREVER);
+    assert_true(hf_fence(hold) == UINT64_C(1794777709466423) + claims);
+    FREE(hold);
+    bed_close(b, client);
+    t_fake_join(b->fake, SOON_MS);
+}
+
+static void F53_with_a_steady_clock_a_message_is_entered_on(void **state) {
+    check_fake_grant(*state, BY_NOW, BY_NOW, false);
+}
+
+static void F53_after_a_step_forward_a_grant_is_claimed(void **state) {
+    check_fake_grant(*state, LONG_AGO, BY_NOW, true);
+}
+
+static void F53_after_a_step_back_a_grant_is_claimed(void **state) {
+    check_fake_grant(*state, BY_NOW, LONG_AGO, true);
+}
+
+/* ---- F54: a monitor -------------------------------------------------------------------------- */
+
+static redisContext *monitor_start(bed *b) {
+    redisContext *monitor = redisConnectUnix(t_redis_socket(b->redis));
+    T_CHECK(monitor && !monitor->err);
+    redisReply *reply = redisCommand(monitor, "PSUBSCRIBE *");
+    T_CHECK(reply && reply->type == REDIS_REPLY_ARRAY);
+    freeReplyObject(reply);
+    return monitor;
+}
+
+static void F54_a_monitor_does_not_make_the_dead_look_alive(void **state) {
+    bed *b = *state;
+    hf_client *dead = bed_listener_through(b, NULL);
+    hf_hold *hold = TAKE(bed_direct(b));
+    attempt *gone = stand(b, dead, &FOREVER), *next = stand(b, bed_listener(b), &FOREVER);
+    ask first = ask_in_line(b, 0);
+    redisContext *monitor = monitor_start(b);
+    t_proxy_refuse(b->proxy, true);
+    t_proxy_cut(b->proxy);
+    UNTIL(listening(b) == 1);
+    FREE(hold);
+    hold = served(next);
+    assert_true(same_ask(ask_in_line(b, 0), first)); /* it keeps its place, for a while */
+    assert_true(waits(gone));
+    t_proxy_refuse(b->proxy, false); /* and is served when it is back */
+    UNTIL(listening(b) == 2);
+    FREE(hold);
+    FREE(attempt_end(gone, HF_OK));
+    redisFree(monitor);
+}
+
+/* ---- F56: one connection of two -------------------------------------------------------------- */
+
+/* It asks ten times a second then. */
+static void F56_a_waiter_that_cannot_listen_is_served(void **state) {
+    bed *b = *state;
+    hf_client *client = bed_listener_through(b, NULL);
+    hf_hold *hold = TAKE(bed_direct(b));
+    attempt *a = stand(b, client, &FOREVER);
+    t_proxy_refuse(b->proxy, true);
+    cut(b, LISTENS);
+    UNTIL(listening(b) == 0);
+    calls_reset(b);
+    UNTIL(calls(b, "lpos") >= 3); /* it keeps asking */
+    FREE(hold);
+    hold = served(a);
+    check_held(b, hold);
+    FREE(hold);
+}
+
+/* What it heard may be over by the time it can ask, so it must. */
+static void F56_a_grant_heard_while_nothing_can_be_asked_is_claimed_later(void **state) {
+    bed *b = *state;
+    hf_client *client = bed_listener_through(b, NULL);
+    hf_hold *hold = TAKE(bed_direct(b));
+    attempt *a = stand(b, client, &(hf_options){.wait_ms = t_patience(20000)});
+    t_proxy_refuse(b->proxy, true);
+    cut(b, ASKS);
+    uint64_t came = t_proxy_forwarded(b->proxy, T_TO_CLIENT);
+    FREE(hold);
+    UNTIL(t_proxy_forwarded(b->proxy, T_TO_CLIENT) > came);
+    t_sleep_ms(100); /* in which it could enter, and must not */
+    assert_true(waits(a));
+    t_proxy_refuse(b->proxy, false);
+    hold = served(a);
+    check_held(b, hold);
+    FREE(hold);
+}
+
+/* Its command connection is led to another server, where another holds the lock. The first server
+   lives on, and still has it in line. */
+typedef struct elsewhere {
+    t_redis *redis;
+    hf_client *client;
+    hf_hold *hold;
+} elsewhere;
+
+static elsewhere lead_elsewhere(bed *b) {
+    elsewhere there;
+    t_proxy_refuse(b->proxy, true);
+    there.redis = t_redis_start(&(t_redis_options){.port = t_proxy_port(b->proxy)});
+    there.client = bed_open(b, t_redis_url(there.redis), NULL);
+    there.hold = take(there.client, LOCK, NULL, __FILE__, __LINE__);
+    return there;
+}
+
+static int64_t in_line_there(const elsewhere *there) {
+    return t_redis_int(there->redis, "LLEN " LINE);
+}
+
+static void leave_elsewhere(bed *b, const elsewhere *there, hf_client *client) {
+    bed_close(b, client);
+    bed_close(b, there->client);
+    t_redis_free(there->redis);
+}
+
+/* A release here, where nobody of that client asks any more. */
+static void check_nobody_enters(bed *b, hf_hold *here, elsewhere *there, attempt *a) {
+    FREE(here);
+    t_sleep_ms(100); /* in which it could enter, and must not */
+    bool entered = !waits(a);
+    int32_t held = hf_held(there->hold);
+    FREE(there->hold);
+    leave_elsewhere(b, there, a->client);
+    t_threads_join(a->thread, SOON_MS);
+    a->thread = NULL;
+    hf_unref(a->hold);
+    assert_int_equal(held, 1);
+    assert_false(entered);
+}
+
+static void F56_a_grant_of_another_server_is_not_entered_on(void **state) {
+    bed *b = *state;
+    hf_client *client = bed_listener_through(b, NULL);
+    hf_hold *hold = TAKE(bed_direct(b));
+    attempt *a = stand(b, client, &FOREVER);
+    elsewhere there = lead_elsewhere(b);
+    cut(b, ASKS);
+    UNTIL(in_line_there(&there) == 1);
+    check_nobody_enters(b, hold, &there, a);
+}
+
+static void F56_a_grant_of_a_server_that_was_asked_unheard_is_not_entered_on(void **state) {
+    bed *b = *state;
+    hf_client *client = bed_listener_through(b, NULL);
+    hf_hold *hold = TAKE(bed_direct(b));
+    withhold(b, ASKS, T_TO_CLIENT);
+    attempt *a = stand(b, client, &FOREVER);
+    elsewhere there = lead_elsewhere(b);
+    cut(b, ASKS);
+    UNTIL(in_line_there(&there) == 1);
+    check_nobody_enters(b, hold, &there, a);
+}
+
+static bool listens_there(const elsewhere *there) {
+    redisReply *reply = t_redis_cmd(there->redis, "PUBSUB CHANNELS hf:c:*");
+    bool listens = reply->elements > 0;
+    freeReplyObject(reply);
+    return listens;
+}
+
+/* It must listen where it asks, also when the server it listened to lives on. */
+static void F56_who_was_led_elsewhere_listens_there(void **state) {
+    bed *b = *state;
+    hf_client *client = bed_listener_through(b, NULL);
+    elsewhere there = lead_elsewhere(b);
+    cut(b, ASKS);
+    attempt *a = attempt_start(b, client, &FOREVER);
+    UNTIL(in_line_there(&there) == 1);
+    UNTIL(listens_there(&there));
+    FREE(there.hold);
+    FREE(served(a));
+    leave_elsewhere(b, &there, client);
+}
+
+/* From the beginning it listens at another server than it asks: it is told nothing, and asks. */
+static void F56_who_listens_elsewhere_is_served_within_the_holders_lease(void **state) {
+    bed *b = *state;
+    hf_hold *hold = TAKE(bed_direct(b), .lease_ms = t_patience(1000));
+    hf_client *client = bed_through(b, NULL);
+    elsewhere there = lead_elsewhere(b);
+    attempt *a = stand(b, client, &FOREVER);
+    FREE(hold);
+    hold = attempt_end(a, HF_OK);
+    check_held(b, hold);
+    FREE(hold);
+    FREE(there.hold);
+    leave_elsewhere(b, &there, client);
+}
+
+static const struct CMUnitTest tests[] = {
+    FAULT_TEST(F19_a_lost_message_costs_no_more_than_the_holders_lease),
+    FAULT_TEST(F19_a_message_lost_with_its_connection_is_asked_for),
+    FAULT_TEST(F19_a_release_to_nobody_who_listens_is_asked_for),
+    FAULT_TEST(F19_a_release_between_asking_and_listening_is_asked_for),
+    FAULT_TEST(F19_a_message_among_too_many_is_asked_for),
+    FAULT_TEST(F19_a_message_is_heard_beside_threads_that_are_busy),
+    FAULT_TEST(F19_a_callback_is_called_beside_threads_that_are_busy),
+    FAULT_TEST(F52_a_message_that_overtakes_its_answer_counts),
+    FAULT_TEST(F52_a_grant_older_than_a_later_answer_is_void),
+    FAULT_TEST(F52_a_grant_of_a_wait_that_left_is_nobodys),
+    FAULT_TEST(F52_a_grant_that_comes_twice_counts_once),
+    FAULT_TEST(F52_nobody_enters_on_a_forged_message),
+    FAULT_TEST(F52_a_message_of_a_megabyte_is_not_read),
+    FAULT_TEST(F52_an_exact_forgery_is_believed_until_the_first_renewal),
+    FAULT_TEST_ON(F53_with_a_steady_clock_a_message_is_entered_on, &BED_BARE),
+    FAULT_TEST_ON(F53_after_a_step_forward_a_grant_is_claimed, &BED_BARE),
+    FAULT_TEST_ON(F53_after_a_step_back_a_grant_is_claimed, &BED_BARE),
+    FAULT_TEST(F54_a_monitor_does_not_make_the_dead_look_alive),
+    FAULT_TEST(F56_a_waiter_that_cannot_listen_is_served),
+    FAULT_TEST(F56_a_grant_heard_while_nothing_can_be_asked_is_claimed_later),
+    FAULT_TEST(F56_a_grant_of_another_server_is_not_entered_on),
+    FAULT_TEST(F56_a_grant_of_a_server_that_was_asked_unheard_is_not_entered_on),
+    FAULT_TEST(F56_who_was_led_elsewhere_listens_there),
+    FAULT_TEST(F56_who_listens_elsewhere_is_served_within_the_holders_lease),
+};
+
+FAULT_MAIN(tests)

@@ -1,0 +1,346 @@
+/*
+ * Rights that are lacking when a lock is handed over (F55): it is released all the same, nobody is
+ * half granted, and who waits is served by his own asking. And the user of
+ * docs/REDIS-PROTOCOL.md, who has just the rights that it takes.
+ */
+#include "waiters.h"
+
+static const char *const ALL_RIGHTS[] = {"anna on >secret ~* &* +@all", NULL};
+static const t_redis_options WITH_ANNA = {.acl = ALL_RIGHTS};
+
+static hf_client *open_anna(bed *b) {
+    return bed_open(b, t_redis_url_as(b->redis, "anna", "secret"), NULL);
+}
+
+/* `+` or `-`, and a command or a category of them. */
+static void let_anna(bed *b, char sign, const char *command) {
+    char line[64];
+    snprintf(line, sizeof line, "ACL SETUSER anna %c%s", sign, command);
+    run(b, line);
+}
+
+/* ---- Who releases ---------------------------------------------------------------------------- */
+
+static const char *const TO_RELEASE[] = {
+    "publish", "pubsub", "lindex", "lrem",    "llen", "lset",
+    "linsert", "rpush",  "get",    "pexpire", "set",
+};
+enum { RIGHTS = sizeof TO_RELEASE / sizeof *TO_RELEASE };
+
+/* Free, or its first waiter's with an end to it: nothing in between. */
+static void check_not_half_granted(bed *b, ask first, const char *lacking) {
+    if (!on_server(b)) return;
+    if (!same_ask(ask_that_holds(b), first)) t_fail("without %s it is not released", lacking);
+    if (server_ttl_ms(b) < 0) t_fail("without %s it was granted without an end", lacking);
+}
+
+/* One of them enters, and the server says so too; then the other. */
+static void serve_both(bed *b, attempt *a, attempt *other) {
+    UNTIL(!waits(a) || !waits(other));
+    attempt *first = waits(a) ? other : a;
+    hf_hold *hold = attempt_end(first, HF_OK);
+    check_held(b, hold);
+    FREE(hold);
+    hold = attempt_end(first == a ? other : a, HF_OK);
+    check_held(b, hold);
+    FREE(hold);
+    assert_int_equal(a->rival_held, 0);
+    assert_int_equal(other->rival_held, 0);
+}
+
+/* Their places may be lost with a right, but not their turn. */
+static void release_without(bed *b, hf_client *anna, hf_client *const *clients, const char *right) {
+    hf_hold *hold = TAKE(anna, .lease_ms = t_patience(300));
+    hf_ref(hold);
+    attempt *a = stand_against(b, clients[0], &FOREVER, hold);
+    attempt *other = stand_against(b, clients[1], &FOREVER, hold);
+    ask stands = ask_in_line(b, 0);
+    let_anna(b, '-', right);
+    hf_result r = hf_release(hold);
+    if (r != HF_OK && r != HF_REFUSED) t_fail("released without %s: %s", right, hf_result_name(r));
+    check_not_half_granted(b, stands, right);
+    serve_both(b, a, other);
+    if (in_line(b) || on_server(b)) t_fail("without %s something is left behind", right);
+    let_anna(b, '+', right);
+    hf_unref(hold);
+    attempts_over(b);
+}
+
+static void F55_a_release_without_a_right_releases_and_half_grants_nobody(void **state) {
+    bed *b = *state;
+    hf_client *anna = open_anna(b), *clients[2] = {bed_listener(b), bed_listener(b)};
+    for (int i = 0; i < RIGHTS; i++) release_without(b, anna, clients, TO_RELEASE[i]);
+}
+
+/* An undone grant leaves the line as it was: the next that may serve it does, and does not pass. */
+static void F55_after_a_publish_that_was_refused_nobody_barges(void **state) {
+    bed *b = *state;
+    hf_client *late = bed_direct(b);
+    hf_hold *hold = TAKE(open_anna(b));
+    attempt *a = stand(b, bed_listener(b), &FOREVER);
+    ask stands = ask_in_line(b, 0);
+    let_anna(b, '-', "publish");
+    FREE(hold);
+    assert_false(on_server(b));
+    assert_true(same_ask(ask_in_line(b, 0), stands));
+    REFUSED(HF_BUSY, late, .wait_ms = 0);
+    FREE(served(a));
+}
+
+/* The next of the same client need not be told. */
+static void F55_a_release_that_may_not_publish_takes_its_own_next_along(void **state) {
+    bed *b = *state;
+    hf_client *anna = open_anna(b);
+    hf_hold *hold = TAKE(anna);
+    attempt *a = stand(b, bed_listener(b), &FOREVER), *next = attempt_start(b, anna, &FOREVER);
+    UNTIL(stats_of(anna).waiting == 1);
+    let_anna(b, '-', "publish");
+    FREE(hold);
+    hold = served(next);
+    check_held(b, hold);
+    assert_true(waits(a));
+    let_anna(b, '+', "publish");
+    FREE(hold);
+    FREE(served(a));
+}
+
+/* A release that is refused altogether grants nothing to anybody, here or there. */
+static void check_refused_release(bed *b, const char *trouble, const char *over, hf_result result) {
+    hf_client *client = bed_direct(b);
+    hf_hold *hold = TAKE(client);
+    attempt *next = attempt_start(b, client, &FOREVER);
+    UNTIL(stats_of(client).waiting == 1);
+    run(b, trouble);
+    T_HF(result, hf_release(hold));
+    t_sleep_ms(50); /* in which the next could enter, and must not */
+    assert_int_equal(stats_of(client).held, 0);
+    run(b, over);
+    hold = attempt_end(next, HF_OK);
+    check_held(b, hold);
+    FREE(hold);
+}
+
+static void F55_a_release_that_is_refused_lets_nobody_in(void **state) {
+    check_refused_release(*state, "REPLICAOF " T_HOST " 1", "REPLICAOF NO ONE", HF_REFUSED);
+}
+
+static void F55_a_release_of_what_is_no_lock_lets_nobody_in(void **state) {
+    bed *b = *state;
+    hf_client *client = bed_direct(b);
+    hf_hold *hold = TAKE(client);
+    attempt *next = attempt_start(b, client, &FOREVER);
+    UNTIL(stats_of(client).waiting == 1);
+    run(b, "SET " KEY " precious");
+    T_HF(HF_LOST, hf_release(hold));
+    attempt_end(next, HF_PROTOCOL); /* as it is told when it asks for itself */
+}
+
+static void F55_a_break_without_a_right_half_grants_nobody(void **state) {
+    bed *b = *state;
+    hf_client *anna = open_anna(b), *holder = bed_direct(b), *client = bed_listener(b);
+    for (int i = 0; i < RIGHTS; i++) {
+        hf_hold *hold = TAKE(holder, .lease_ms = t_patience(300));
+        attempt *a = stand(b, client, &FOREVER);
+        ask stands = ask_in_line(b, 0);
+        let_anna(b, '-', TO_RELEASE[i]);
+        hf_result r = hf_break(anna, LOCK, 0);
+        if (r != HF_OK && r != HF_REFUSED) t_fail("a break: %s", hf_result_name(r));
+        check_not_half_granted(b, stands, TO_RELEASE[i]);
+        let_anna(b, '+', TO_RELEASE[i]);
+        hf_hold *next = attempt_end(a, HF_OK);
+        check_held(b, next);
+        FREE(next);
+        T_HF(HF_LOST, hf_release(hold));
+        attempts_over(b);
+    }
+}
+
+/* ---- Who waits ------------------------------------------------------------------------------- */
+
+/* It asks ten times a second, and is served though it is never told. */
+static void wait_without(bed *b, const char *right) {
+    let_anna(b, '-', right);
+    hf_client *anna = open_anna(b);
+    hf_hold *hold = TAKE(bed_direct(b));
+    attempt *a = stand(b, anna, &FOREVER);
+    FREE(hold);
+    hold = served(a);
+    check_held(b, hold);
+    FREE(hold);
+}
+
+static void F55_who_may_not_subscribe_is_served(void **state) {
+    wait_without(*state, "subscribe");
+}
+
+static void F55_who_may_not_use_its_channel_is_served(void **state) {
+    bed *b = *state;
+    run(b, "ACL SETUSER anna resetchannels");
+    wait_without(b, "subscribe");
+}
+
+typedef struct busy {
+    hf_client *client;
+    atomic_bool enough;
+} busy;
+
+static void hand_on_and_on(int index, void *arg) {
+    busy *others = arg;
+    (void)index;
+    while (!atomic_load(&others->enough)) {
+        hf_hold *hold = NULL;
+        T_HF(HF_OK, hf_lock(others->client, LOCK, &hold));
+        T_HF(HF_OK, hf_release(hold));
+    }
+}
+
+/* The lock is never free: it is handed from thread to thread, and to those who listen. */
+static void F55_who_may_not_subscribe_does_not_starve(void **state) {
+    bed *b = *state;
+    let_anna(b, '-', "subscribe");
+    hf_client *anna = open_anna(b);
+    busy others = {.client = bed_direct(b)}, more = {.client = bed_direct(b)};
+    t_threads *threads = t_threads_start(3, hand_on_and_on, &others);
+    t_threads *rivals = t_threads_start(1, hand_on_and_on, &more);
+    UNTIL(stats_of(others.client).acquired > 100 && stats_of(more.client).acquired > 10);
+    attempt *a = attempt_start(b, anna, &FOREVER);
+    FREE(served(a));
+    atomic_store(&others.enough, true);
+    atomic_store(&more.enough, true);
+    t_threads_join(threads, SOON_MS);
+    t_threads_join(rivals, SOON_MS);
+}
+
+static void F55_who_may_not_stand_in_line_is_told(void **state) {
+    static const char *const rights[] = {"rpush", "hexists"};
+    bed *b = *state;
+    hf_client *anna = open_anna(b);
+    hf_hold *hold = TAKE(bed_direct(b));
+    for (size_t i = 0; i < sizeof rights / sizeof *rights; i++) {
+        let_anna(b, '-', rights[i]);
+        REFUSED(HF_REFUSED, anna, .wait_ms = HF_FOREVER);
+        check_detail("ACL");
+        let_anna(b, '+', rights[i]);
+    }
+    UNTIL(in_line(b) == 0);
+    check_held(b, hold);
+    FREE(hold);
+}
+
+/* ---- The user of the documentation ----------------------------------------------------------- */
+
+/* The line that begins with this, as it stands there. */
+static void read_user(char *line, size_t size) {
+    static const char begins[] = "ACL SETUSER holdfast ";
+    FILE *file = fopen(HF_PROTOCOL_DOC, "r");
+    if (!file) t_fail("cannot read %s", HF_PROTOCOL_DOC);
+    char *text = NULL;
+    while (!text && fgets(line, (int)size, file)) text = strstr(line, begins);
+    fclose(file);
+    if (!text) t_fail("no line with `%s` in %s", begins, HF_PROTOCOL_DOC);
+    text[strcspn(text, "\n`")] = '\0';
+    memmove(line, text, strlen(text) + 1);
+}
+
+enum { VISITORS = 12, VISITS = 20 };
+
+typedef struct room {
+    hf_client *clients[3];
+    atomic_int inside, collisions, visits;
+} room;
+
+static void visit(int index, void *arg) {
+    room *r = arg;
+    hf_client *client = r->clients[index % 3];
+    for (int i = 0; i < VISITS; i++) {
+        hf_hold *hold = NULL;
+        T_HF(HF_OK, hf_lock(client, LOCK, &hold));
+        if (atomic_fetch_add(&r->inside, 1)) atomic_fetch_add(&r->collisions, 1);
+        atomic_fetch_add(&r->visits, 1);
+        atomic_fetch_sub(&r->inside, 1);
+        T_HF(HF_OK, hf_release(hold));
+    }
+}
+
+/* The rest of what a client may come to do: extend, re-enter, look, break, leave a tombstone. */
+static void do_all_else(bed *b, hf_client *client, hf_client *other) {
+    hf_info *info = NULL;
+    hf_hold *hold = TAKE(client), *again = TAKE(client);
+    T_HF(HF_OK, hf_extend(hold, t_patience(60000)));
+    attempt *a = stand(b, other, &(hf_options){.wait_ms = t_patience(300)});
+    T_HF(HF_OK, hf_inspect(other, LOCK, &info));
+    assert_int_equal(info->waiting, 1);
+    hf_info_free(info);
+    attempt_end(a, HF_TIMEOUT);
+    UNTIL(in_line(b) == 0);
+    a = stand(b, other, &FOREVER);
+    T_HF(HF_OK, hf_break(client, LOCK, 0));
+    FREE(served(a));
+    hf_unref(again);
+    (void)hf_release(hold);
+}
+
+/* Asks that go unanswered, in line and not, and what is left behind for them. */
+static void lose_answers(bed *b, hf_client *client) {
+    for (int held = 0; held < 2; held++) {
+        hf_hold *hold = held ? TAKE(b->clients[0]) : NULL;
+        t_proxy_withhold(b->proxy, T_TO_SERVER, true);
+        attempt *a = attempt_sent(b, client, &(hf_options){.wait_ms = t_patience(100)});
+        attempt_end(a, HF_UNKNOWN_OUTCOME);
+        t_proxy_withhold(b->proxy, T_TO_SERVER, false);
+        if (hold) FREE(hold);
+        FREE(TAKE(client, .wait_ms = t_patience(SOON_MS)));
+    }
+}
+
+static const char *url_of_user(bed *b) {
+    static char url[128];
+    snprintf(url, sizeof url, "redis://holdfast:PASSWORD@" T_HOST ":%u", t_proxy_port(b->proxy));
+    return url;
+}
+
+static void F55_the_user_of_the_documentation_has_all_rights_that_it_takes(void **state) {
+    static room r;
+    char line[1024];
+    bed *b = *state;
+    read_user(line, sizeof line);
+    run(b, line);
+    run(b, "ACL LOG RESET");
+    b->proxy = t_proxy_start(t_redis_port(b->redis));
+    r = (room){.inside = 0};
+    for (int i = 0; i < 3; i++) r.clients[i] = bed_open(b, url_of_user(b), NULL);
+    t_threads_run(VISITORS, visit, &r, 2 * SOON_MS);
+    assert_int_equal(atomic_load(&r.collisions), 0);
+    assert_int_equal(atomic_load(&r.visits), VISITORS * VISITS);
+    assert_int_equal(listening(b), 3);
+    do_all_else(b, r.clients[0], r.clients[1]);
+    lose_answers(b, r.clients[1]);
+    redisReply *refused = t_redis_cmd(b->redis, "ACL LOG");
+    assert_int_equal(refused->elements, 0);
+    freeReplyObject(refused);
+}
+
+static void F55_without_a_line_no_right_to_one_is_needed(void **state) {
+    bed *b = *state;
+    hf_client *anna = open_anna(b);
+    let_anna(b, '-', "@list");
+    let_anna(b, '-', "@pubsub");
+    FREE(TAKE(anna));
+}
+
+static const struct CMUnitTest tests[] = {
+    FAULT_TEST_ON(F55_a_release_without_a_right_releases_and_half_grants_nobody, &WITH_ANNA),
+    FAULT_TEST_ON(F55_after_a_publish_that_was_refused_nobody_barges, &WITH_ANNA),
+    FAULT_TEST_ON(F55_a_release_that_may_not_publish_takes_its_own_next_along, &WITH_ANNA),
+    FAULT_TEST(F55_a_release_that_is_refused_lets_nobody_in),
+    FAULT_TEST(F55_a_release_of_what_is_no_lock_lets_nobody_in),
+    FAULT_TEST_ON(F55_a_break_without_a_right_half_grants_nobody, &WITH_ANNA),
+    FAULT_TEST_ON(F55_who_may_not_subscribe_is_served, &WITH_ANNA),
+    FAULT_TEST_ON(F55_who_may_not_use_its_channel_is_served, &WITH_ANNA),
+    FAULT_TEST_ON(F55_who_may_not_subscribe_does_not_starve, &WITH_ANNA),
+    FAULT_TEST_ON(F55_who_may_not_stand_in_line_is_told, &WITH_ANNA),
+    FAULT_TEST(F55_the_user_of_the_documentation_has_all_rights_that_it_takes),
+    FAULT_TEST_ON(F55_without_a_line_no_right_to_one_is_needed, &WITH_ANNA),
+};
+
+FAULT_MAIN(tests)

@@ -1,0 +1,112 @@
+/* What the store makes of grants it hears: when they count from, and when they do not count. */
+#include "t.h"
+
+#include <stdlib.h>
+
+#include "store/redis/hearing.h"
+
+#define NOW       (1000 * HF__SEC)
+#define SERVER_US INT64_C(1794772518000000)
+#define LEASE_MS  10000
+
+typedef struct ears {
+    hf__session commands, messages;
+    hf__hearing hearing;
+} ears;
+
+/* The server's clock was sampled at NOW; it listens. */
+static int set_up(void **state) {
+    ears *e = calloc(1, sizeof *e);
+    e->commands =
+        (hf__session){.state = HF__READY, .link = 3, .server_us = SERVER_US, .sampled_at = NOW};
+    e->hearing = (hf__hearing){.commands = &e->commands, .messages = &e->messages};
+    hf__hearing_begin(&e->hearing);
+    hf__hearing_look(&e->hearing, true);
+    hf__news news;
+    assert_true(hf__hearing_news(&e->hearing, &news));
+    assert_int_equal(news.what, HF__ASK_AGAIN);
+    *state = e;
+    return 0;
+}
+
+static int tear_down(void **state) {
+    free(*state);
+    return 0;
+}
+
+/* A grant made so long after the sample by the server's clock, which came so long after it by ours. */
+static hf__news grant(ears *e, int64_t server_ms, int64_t came_ms) {
+    hf__news news;
+    e->messages.messages[e->messages.message_first] =
+        (hf__message){.number = 5,
+                      .token = SERVER_US,
+                      .server_us = SERVER_US + server_ms * 1000,
+                      .lease_ms = LEASE_MS,
+                      .came_at = NOW + came_ms * HF__MS};
+    e->messages.message_count = 1;
+    assert_true(hf__hearing_news(&e->hearing, &news));
+    assert_int_equal(news.what, HF__GRANTED);
+    return news;
+}
+
+static void test_a_grant_counts_from_before_it_was_made(void **state) {
+    hf__news news = grant(*state, 300, 305);
+    assert_int_equal(news.asked_at, NOW + 297 * HF__MS); /* less the margin for clocks that drift */
+    assert_int_equal(news.link, 3);
+    assert_int_equal(news.number, 5);
+    assert_int_equal(news.lease_ms, LEASE_MS);
+}
+
+/* By then clocks that drift may differ by more than a lease has room for. */
+static void test_F53_a_sample_older_than_the_lease_is_not_relied_on(void **state) {
+    assert_int_not_equal(grant(*state, LEASE_MS - 1, LEASE_MS).asked_at, 0);
+    assert_int_equal(grant(*state, LEASE_MS - 1, LEASE_MS + 1).asked_at, 0);
+}
+
+static void test_F53_a_clock_that_was_stepped_is_not_relied_on(void **state) {
+    assert_int_equal(grant(*state, -1, 5).asked_at, 0);
+    assert_int_equal(grant(*state, 6, 5).asked_at, 0);
+}
+
+/* What was heard may be of another server than is asked now. */
+static void test_F56_who_asks_elsewhere_forgets_what_was_heard(void **state) {
+    ears *e = *state;
+    hf__news news;
+    assert_false(hf__hearing_stale(&e->hearing));
+    e->messages.message_count = 1;
+    e->commands.link++;
+    assert_true(hf__hearing_stale(&e->hearing));
+    assert_false(hf__hearing_news(&e->hearing, &news));
+}
+
+static void test_F19_who_missed_something_asks_again(void **state) {
+    ears *e = *state;
+    hf__news news;
+    e->messages.missed = true;
+    hf__hearing_look(&e->hearing, true);
+    assert_true(hf__hearing_news(&e->hearing, &news));
+    assert_int_equal(news.what, HF__ASK_AGAIN);
+    assert_false(hf__hearing_news(&e->hearing, &news));
+}
+
+/* A connection to listen on is made for who stands in line, and not for who need not. */
+static void test_who_stands_in_line_listens(void **state) {
+    ears *e = *state;
+    hf__hearing_complete(&e->hearing, &(hf__op){.verb = HF__ASK, .stand = true});
+    assert_false(e->hearing.waits);
+    hf__hearing_complete(&e->hearing, &(hf__op){.verb = HF__ASK, .placed = true});
+    assert_true(e->hearing.waits);
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(test_a_grant_counts_from_before_it_was_made),
+        TEST(test_F53_a_sample_older_than_the_lease_is_not_relied_on),
+        TEST(test_F53_a_clock_that_was_stepped_is_not_relied_on),
+        TEST(test_F56_who_asks_elsewhere_forgets_what_was_heard),
+        TEST(test_F19_who_missed_something_asks_again),
+        TEST(test_who_stands_in_line_listens),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
