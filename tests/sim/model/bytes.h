@@ -1,0 +1,37 @@
+/* Stretches of bytes, borrowed; and the numbers that Redis reads in them. */
+#ifndef SIM_MODEL_BYTES_H
+#define SIM_MODEL_BYTES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+typedef struct rm_bytes {
+    const char *at;
+    size_t length;
+} rm_bytes;
+
+static inline rm_bytes rm_text(const char *text) {
+    return (rm_bytes){text, strlen(text)};
+}
+
+static inline bool rm_same(rm_bytes a, rm_bytes b) {
+    return a.length == b.length && (a.length == 0 || memcmp(a.at, b.at, a.length) == 0);
+}
+
+/* Is it this word, in any case? The word is given in lower case. */
+bool rm_is(rm_bytes b, const char *word);
+
+/* An integer as Redis takes it: no plus, no leading zero, no space. */
+bool rm_integer(rm_bytes b, int64_t *value);
+
+/* A float as Redis takes it: all of the text, infinities too, but no NaN and no space before. */
+bool rm_float(rm_bytes b, double *value);
+
+/* Memory that is always there: a simulator that runs out of it ends. */
+void *rm_alloc(size_t size);
+void *rm_realloc(void *memory, size_t size);
+char *rm_copy(rm_bytes b);
+
+#endif

@@ -1,0 +1,57 @@
+/*
+ * The keys of a server: strings, lists, hashes and sorted sets, each with an end or without.
+ *
+ * All types are an array of items. Hashes stay in the order of insertion and are searched from the
+ * front, which is what Redis does with the small ones that a lock is made of.
+ */
+#ifndef SIM_MODEL_KEYS_H
+#define SIM_MODEL_KEYS_H
+
+#include "base/map.h"
+#include "model/bytes.h"
+
+typedef enum rm_type { RM_STRING, RM_LIST, RM_HASH, RM_ZSET } rm_type;
+
+typedef struct rm_item {
+    rm_bytes text;  /* string: the value; list: an element; hash: a field; zset: a member */
+    rm_bytes value; /* of a field */
+    double score;   /* of a member */
+} rm_item;
+
+#define RM_FOREVER INT64_C(-1)
+
+typedef struct rm_key {
+    hf__mapped mapped; /* the name, in this same allocation */
+    rm_type type;
+    int64_t expires_ms; /* Unix time; RM_FOREVER */
+    rm_item *items;     /* a collection that has none is no key */
+    size_t count, room;
+} rm_key;
+
+typedef struct rm_keys {
+    hf__map map;
+} rm_keys;
+
+void rm_keys_init(rm_keys *keys);
+void rm_keys_fini(rm_keys *keys);
+void rm_keys_clear(rm_keys *keys);
+
+/* NULL if there is none; one that is over at now_ms is removed, and there is none. */
+rm_key *rm_keys_find(rm_keys *keys, rm_bytes name, int64_t now_ms);
+rm_key *rm_keys_make(rm_keys *keys, rm_bytes name, rm_type type);
+void rm_keys_remove(rm_keys *keys, rm_key *key);
+
+/* A walk over all, expired ones too: what follows `key`, NULL for the first. */
+rm_key *rm_keys_next(const rm_keys *keys, const rm_key *key);
+rm_bytes rm_key_name(const rm_key *key);
+
+/* Items by place. What is put in is copied. */
+void rm_insert(rm_key *key, size_t at, rm_bytes text);
+void rm_erase(rm_key *key, size_t at);
+void rm_set_text(rm_key *key, size_t at, rm_bytes text);
+void rm_set_value(rm_key *key, size_t at, rm_bytes value);
+
+/* The place of a text, or -1. `key` may be NULL. */
+int64_t rm_index(const rm_key *key, rm_bytes text);
+
+#endif

@@ -1,0 +1,90 @@
+/*
+ * A model of a Redis 7.0 server: bytes in, bytes out, and a clock that its owner sets.
+ *
+ * It knows the commands that Holdfast's scripts may use, with the answers and the errors of the real
+ * one (tests/sim/model_check.c compares them), RESP2 in pipelines, pub/sub, scripts in Lua 5.1, and
+ * memory that is full. While a command or a script runs, its clock stands still.
+ *
+ * It does no I/O and has no time of its own: whoever owns it delivers the bytes, when and whether it
+ * likes, and takes the answers from `out` of each connection.
+ */
+#ifndef SIM_MODEL_MODEL_H
+#define SIM_MODEL_MODEL_H
+
+#include "base/buffer.h"
+#include "model/bytes.h"
+#include "model/keys.h"
+#include "model/sha1.h"
+
+#define RM_DATABASES 16
+#define RM_ARGS_MAX  256
+#define RM_BYTES_MAX (64u << 20)
+
+typedef struct rm_server rm_server;
+
+typedef struct rm_channel {
+    rm_bytes name;
+    bool pattern;
+} rm_channel;
+
+typedef struct rm_conn {
+    struct rm_conn *next, *prev;
+    rm_server *server;
+    hf__buffer in, out;
+    int db;
+    bool authenticated;
+    bool failed; /* what came is no RESP: the server would close */
+    rm_channel *channels;
+    size_t subscribed;
+    void *owner; /* whoever made it */
+} rm_conn;
+
+/* A script that has run, for whoever watches. */
+typedef struct rm_ran {
+    rm_conn *conn;
+    const char *sha1;
+    const rm_bytes *keys, *args;
+    size_t key_count, arg_count;
+    rm_bytes answer; /* in RESP */
+} rm_ran;
+
+typedef void rm_watch(void *arg, const rm_ran *ran);
+typedef void rm_overhear(void *arg, rm_bytes channel, rm_bytes message);
+
+struct rm_server {
+    int64_t now_us;
+    rm_keys db[RM_DATABASES];
+    rm_conn *conns;
+    const char *password; /* NULL: none is wanted */
+    bool memory_full;
+    const char *refused;                 /* a command that no user has the right to; NULL: none */
+    char (*scripts)[RM_SHA1_LENGTH + 1]; /* the cache: what each is, lua.c knows */
+    size_t script_count;
+    rm_watch *watch;       /* called after each script */
+    rm_overhear *overhear; /* and for each message that a command publishes */
+    void *watch_arg;       /* given to both */
+
+    /* while a command runs */
+    bool in_script, script_wrote, script_full;
+    hf__buffer lua_out;
+};
+
+void rm_init(rm_server *server);
+void rm_fini(rm_server *server);
+
+/* What a restart leaves: no connection and no script; keys if they were on disk. */
+void rm_restart(rm_server *server, bool keep_keys);
+
+rm_conn *rm_connect(rm_server *server, void *owner);
+void rm_disconnect(rm_conn *conn);
+
+/* Bytes came: every command that is complete is executed. */
+void rm_feed(rm_conn *conn, const char *bytes, size_t length);
+
+/* A message from nobody in particular: how many got it. */
+int64_t rm_publish(rm_server *server, rm_bytes channel, rm_bytes message);
+
+/* A look from outside at a key of the first database; NULL if there is none. */
+rm_key *rm_look(rm_server *server, const char *name);
+
+#endif

@@ -1,0 +1,140 @@
+/*
+ * Plant bugs, one at a time, and see that the simulator finds them.
+ *
+ *     sim_planted [--seeds N] [--jobs J] [PATTERN]     N seeds for each bug named like that
+ *     sim_planted --bug NUMBER --seed S                what one of them does to one seed
+ *
+ * One line for each: found, and by which seed; or MISSED. Before that, with none planted, no seed may
+ * fail. Each bug has a process of its own.
+ */
+#include <fnmatch.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "planted/planted.h"
+#include "world/world.h"
+
+#define SEEDS         10000
+#define SEEDS_WITHOUT 300
+
+enum { FOUND = 0, MISSED = 3 };
+
+typedef struct options {
+    const char *pattern;
+    uint64_t seeds, seed;
+    int jobs, bug;
+} options;
+
+static void usage(void) {
+    fputs("usage: sim_planted [--seeds N] [--jobs J] [PATTERN] | --bug NUMBER --seed S\n", stderr);
+    exit(2);
+}
+
+static uint64_t number(int argc, char **argv, int *i) {
+    char *end;
+    if (*i + 1 >= argc) usage();
+    uint64_t n = strtoull(argv[++*i], &end, 10);
+    if (*end) usage();
+    return n;
+}
+
+static options parse(int argc, char **argv) {
+    options o = {.pattern = "*", .seeds = SEEDS, .jobs = 1};
+    for (int i = 1; i < argc; i++) {
+        if (!strcmp(argv[i], "--seeds"))
+            o.seeds = number(argc, argv, &i);
+        else if (!strcmp(argv[i], "--jobs"))
+            o.jobs = (int)number(argc, argv, &i);
+        else if (!strcmp(argv[i], "--bug"))
+            o.bug = (int)number(argc, argv, &i);
+        else if (!strcmp(argv[i], "--seed"))
+            o.seed = number(argc, argv, &i);
+        else if (argv[i][0] == '-')
+            usage();
+        else
+            o.pattern = argv[i];
+    }
+    return o;
+}
+
+/* 0: none. */
+static void plant(int bug) {
+    bool lua = bug && sim_bugs[bug - 1].lua.sha1;
+    rm_lua_rewrite(lua ? &sim_bugs[bug - 1].lua : NULL);
+    sim_planted = bug;
+}
+
+/* The first seed that fails; 0 if none does. */
+static uint64_t search(uint64_t first, uint64_t seeds, sim_result *result) {
+    for (uint64_t seed = first; seed < first + seeds; seed++) {
+        sim_run(seed, SIM_SILENT, result);
+        if (!result->good) return seed;
+    }
+    return 0;
+}
+
+static int look_for(int bug, uint64_t seeds) {
+    sim_result result;
+    plant(bug);
+    uint64_t seed = search(sim_bugs[bug - 1].first, seeds, &result);
+    if (seed)
+        printf("found   %2d %s: seed %" PRIu64 ", %s\n", bug, sim_bugs[bug - 1].name, seed,
+               result.why);
+    else
+        printf("MISSED  %2d %s\n", bug, sim_bugs[bug - 1].name);
+    fflush(stdout);
+    return seed ? FOUND : MISSED;
+}
+
+static int without(void) {
+    sim_result result;
+    plant(0);
+    uint64_t seed = search(1, SEEDS_WITHOUT, &result);
+    if (seed) printf("with nothing planted seed %" PRIu64 " fails: %s\n", seed, result.why);
+    fflush(stdout);
+    return seed ? 1 : 0;
+}
+
+static int one(const options *o) {
+    sim_result result;
+    plant(o->bug);
+    sim_run(o->seed, SIM_TRACE_END, &result);
+    printf("seed %" PRIu64 ": %s\n", o->seed, result.good ? "good" : result.why);
+    return 0;
+}
+
+/* -1 is the run without any. */
+static void start(int bug, uint64_t seeds) {
+    pid_t pid = fork();
+    if (pid < 0) exit(2);
+    if (pid) return;
+    _exit(bug < 0 ? without() : look_for(bug, seeds));
+}
+
+static int await_one(void) {
+    int status;
+    return wait(&status) < 0 || status != 0;
+}
+
+int main(int argc, char **argv) {
+    options o = parse(argc, argv);
+    if (o.bug) return one(&o);
+    int running = 0, failed = 0, count = 0;
+    for (int bug = -1; bug < 0 || sim_bugs[bug - 1].name; bug += bug < 0 ? 2 : 1) {
+        if (bug > 0 && fnmatch(o.pattern, sim_bugs[bug - 1].name, 0) != 0) continue;
+        if (running == o.jobs) {
+            failed += await_one();
+            running--;
+        }
+        start(bug, o.seeds);
+        running++;
+        count += bug > 0;
+    }
+    while (running--) failed += await_one();
+    printf("%d bugs, %d failures\n", count, failed);
+    return failed || !count;
+}

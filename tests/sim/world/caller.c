@@ -1,0 +1,371 @@
+#include "world/caller.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/lease.h"
+#include "world/client.h"
+
+#define CALM_THINK (5 * HF__MS)
+
+static sim_world *world_of(const sim_caller *t) {
+    return t->client->world;
+}
+
+void sim_caller_init(sim_caller *t, sim_client *client, int index) {
+    *t = (sim_caller){.client = client, .index = index};
+}
+
+static void think(sim_caller *t, hf__time now) {
+    sim_world *w = world_of(t);
+    hf__time span = w->calm             ? CALM_THINK
+                    : sim_chance(w, 16) ? w->plan.longest_ms * HF__MS * 3 / 2
+                                        : 2 * w->plan.think;
+    t->doing = SIM_IDLE;
+    t->next = now + sim_draw(w, span);
+}
+
+/* ---- Handles ---- */
+
+static sim_hold *free_place(sim_client *c) {
+    for (int i = 0; i < SIM_HOLDS; i++)
+        if (!c->holds[i].hold) return &c->holds[i];
+    return NULL;
+}
+
+/* One of the caller's own, or of anybody; NULL: none that no call is under way of. */
+static sim_hold *some_hold(sim_caller *t, bool anybodys) {
+    sim_client *c = t->client;
+    sim_hold *found[SIM_HOLDS];
+    int count = 0;
+    for (int i = 0; i < SIM_HOLDS; i++) {
+        sim_hold *h = &c->holds[i];
+        if (h->hold && !h->busy && (anybodys || h->caller == t->index)) found[count++] = h;
+    }
+    return count ? found[sim_draw(world_of(t), count)] : NULL;
+}
+
+static void drop_hold(sim_hold *h) {
+    hf__own_unref(h->hold->own);
+    free(h->hold);
+    *h = (sim_hold){0};
+}
+
+/* ---- Acquiring ---- */
+
+static void begin_acquire(sim_caller *t, hf__time now) {
+    sim_client *c = t->client;
+    t->doing = SIM_ACQUIRING;
+    t->began = now;
+    t->asked = 0;
+    t->arrived = sim_checks_arrival(world_of(t));
+    t->wait.own = hf__own_new();
+    t->wait.hold = hf__hold_new(NULL, NULL);
+    if (!t->wait.own || !t->wait.hold) abort();
+    SIM_TELL(world_of(t), t->name, "client %d.%d  acquires %s, %s%s lease %lld, until +%.3f ms%s%s",
+             c->slot, t->index, sim_names[t->name], t->wait.owner.logical ? "as owner, " : "",
+             t->wait.once ? "once," : "waits,", (long long)t->wait.lease_ms,
+             t->wait.until == HF__NEVER ? -1.0 : (double)(t->wait.until - now) / HF__MS,
+             t->wait.flags & HF_NO_RENEW ? ", no renewal" : "",
+             t->wait.max_hold_ms ? ", bounded" : "");
+    hf__core_acquire(&c->core, &t->wait, sim_names[t->name], strlen(sim_names[t->name]), now);
+}
+
+static void set_wait(sim_caller *t, int64_t wait_ms, hf__time now) {
+    hf__wait *wait = &t->wait;
+    wait->once = wait_ms == 0;
+    wait->began = now;
+    wait->until = wait->once ? HF__NEVER : hf__after_ms(now, wait_ms);
+}
+
+static int64_t draw_wait_ms(sim_caller *t) {
+    sim_world *w = world_of(t);
+    if (sim_chance(w, 3)) return 0;
+    if (!some_hold(t, false) && sim_chance(w, 3)) return HF_FOREVER; /* else two might for ever */
+    return 1 + sim_draw(w, w->plan.leases[sim_draw(w, SIM_LEASES)] * 2);
+}
+
+static void acquire(sim_caller *t, int name, hf__time now) {
+    sim_world *w = world_of(t);
+    bool logical = sim_chance(w, 8);
+    t->name = name;
+    t->wait = (hf__wait){.owner = {logical ? 1 : (uint64_t)t->index + 1, logical},
+                         .lease_ms = w->plan.leases[sim_draw(w, SIM_LEASES)]};
+    if (sim_chance(w, 10)) t->wait.flags |= HF_NO_RENEW;
+    if (sim_chance(w, 10)) t->wait.flags |= HF_NOT_REENTRANT;
+    if (sim_chance(w, 10)) t->wait.max_hold_ms = 50 + sim_draw(w, w->plan.longest_ms);
+    set_wait(t, draw_wait_ms(t), now);
+    t->cancel_at =
+        sim_chance(w, w->plan.hasty ? 2 : 8) ? now + sim_draw(w, 200 * HF__MS) : HF__NEVER;
+    begin_acquire(t, now);
+}
+
+void sim_caller_want(sim_caller *t, int name, hf__time now) {
+    t->name = name;
+    t->wait = (hf__wait){.owner = {(uint64_t)t->index + 1, false},
+                         .lease_ms = world_of(t)->plan.leases[0]};
+    set_wait(t, HF_FOREVER, now);
+    t->cancel_at = HF__NEVER;
+    begin_acquire(t, now);
+}
+
+static void keep_hold(sim_caller *t) {
+    sim_hold *place = free_place(t->client);
+    *place = (sim_hold){.hold = t->wait.hold, .name = t->name, .caller = t->index};
+    sim_checks_entered(world_of(t), t);
+}
+
+static void acquired(sim_caller *t, hf__time now) {
+    hf_result r = t->wait.call.result;
+    SIM_TELL(world_of(t), t->name, "client %d.%d  acquire of %s: %s%s%s", t->client->slot, t->index,
+             sim_names[t->name], hf_result_name(r), t->wait.call.detail ? ": " : "",
+             t->wait.call.detail ? t->wait.call.detail : "");
+    free(t->wait.call.detail);
+    if (r == HF_OK) {
+        keep_hold(t);
+    } else {
+        sim_checks_refused(world_of(t), t);
+        free(t->wait.hold);
+        hf__own_unref(t->wait.own);
+    }
+    think(t, now);
+}
+
+static void give_up(sim_caller *t, hf_result why, hf__time now) {
+    SIM_TELL(world_of(t), t->name, "client %d.%d  gives %s up: %s", t->client->slot, t->index,
+             sim_names[t->name], hf_result_name(why));
+    hf__core_give_up(&t->wait, why, now);
+}
+
+static bool acquiring(sim_caller *t, hf__time now) {
+    if (t->wait.call.done)
+        acquired(t, now);
+    else if (now >= t->cancel_at)
+        give_up(t, HF_CANCELLED, now);
+    else if (now >= hf__wait_until(&t->client->core, &t->wait))
+        give_up(t, HF_TIMEOUT, now);
+    else {
+        t->asked = t->wait.number;
+        return false;
+    }
+    return true;
+}
+
+/* ---- Releasing ---- */
+
+static void begin_call(sim_caller *t, sim_doing doing, sim_hold *h, hf__time now) {
+    h->busy = true;
+    t->doing = doing;
+    t->hold = h;
+    t->name = h->name;
+    t->call = (hf__call){0};
+    t->began = now;
+    t->until = hf__after_ms(now, t->client->core.config.command_timeout_ms);
+}
+
+static void release(sim_caller *t, sim_hold *h, hf__time now) {
+    hf__own *own = h->hold->own;
+    SIM_TELL(world_of(t), h->name, "client %d.%d  releases %s, token %llu, entered %u times",
+             t->client->slot, t->index, sim_names[h->name], (unsigned long long)own->token,
+             own->count);
+    begin_call(t, SIM_RELEASING, h, now);
+    t->entry = own->entry;
+    t->number = own->count == 1 ? own->number : 0;
+    hf__core_release(&t->client->core, h->hold, &t->call, now);
+}
+
+static bool releasing(sim_caller *t, hf__time now) {
+    if (t->call.done) {
+        SIM_TELL(world_of(t), t->name, "client %d.%d  release of %s: %s", t->client->slot, t->index,
+                 sim_names[t->name], hf_result_name(t->call.result));
+        sim_checks_released(world_of(t), t);
+        free(t->call.detail);
+        drop_hold(t->hold);
+        think(t, now);
+    } else if (now >= t->until) {
+        hf__core_release_unwait(&t->client->core, t->entry, &t->call);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+void sim_caller_release_closed(sim_client *c, sim_hold *h, hf__time now) {
+    hf__call call = {0};
+    hf__core_release(&c->core, h->hold, &call, now);
+    SIM_CHECK(c->world, h->name, call.done);
+    SIM_CHECK(c->world, h->name, call.result == HF_CLOSED || call.result == HF_LOST);
+    c->core.finished = NULL;
+    free(call.detail);
+    drop_hold(h);
+}
+
+/* ---- Extending ---- */
+
+static void extend(sim_caller *t, sim_hold *h, hf__time now) {
+    sim_world *w = world_of(t);
+    t->lease_ms = 50 + sim_draw(w, w->plan.longest_ms - 50);
+    SIM_TELL(w, h->name, "client %d.%d  extends %s by %lld ms", t->client->slot, t->index,
+             sim_names[h->name], (long long)t->lease_ms);
+    begin_call(t, SIM_EXTENDING, h, now);
+    hf__core_extend(&t->client->core, h->hold->own, t->lease_ms, &t->call, now);
+}
+
+static bool extending(sim_caller *t, hf__time now) {
+    if (t->call.done) {
+        SIM_TELL(world_of(t), t->name, "client %d.%d  extension of %s: %s", t->client->slot,
+                 t->index, sim_names[t->name], hf_result_name(t->call.result));
+        sim_checks_extended(world_of(t), t);
+        free(t->call.detail);
+        t->hold->busy = false;
+        think(t, now);
+    } else if (now >= t->until) {
+        hf__core_extend_unwait(&t->client->core, t->hold->hold->own, &t->call);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* ---- Looking and breaking ---- */
+
+static void look(sim_caller *t, hf__verb verb, int name, uint64_t token, hf__time now) {
+    sim_client *c = t->client;
+    if (!c->store.store.up) { /* hf_inspect would wait for a connection */
+        think(t, now);
+        return;
+    }
+    t->doing = SIM_LOOKING;
+    t->op_done = false;
+    t->name = name;
+    t->sight = (hf__sight){0};
+    t->op = (hf__op){.verb = verb,
+                     .name = sim_names[name],
+                     .name_length = strlen(sim_names[name]),
+                     .token = token,
+                     .sight = &t->sight,
+                     .not_after = hf__after_ms(now, c->core.config.command_timeout_ms)};
+    SIM_TELL(c->world, name, "client %d.%d  %s %s", c->slot, t->index,
+             verb == HF__BREAK ? "breaks" : "inspects", sim_names[name]);
+    c->store.store.table->submit(&c->store.store, &t->op, now);
+}
+
+bool sim_caller_completed(sim_client *c, hf__op *op) {
+    for (int i = 0; i < c->caller_count; i++) {
+        if (op != &c->callers[i].op) continue;
+        c->callers[i].op_done = true;
+        return true;
+    }
+    return false;
+}
+
+static bool looking(sim_caller *t, hf__time now) {
+    if (!t->op_done) return false;
+    SIM_TELL(world_of(t), t->name, "client %d.%d  %s of %s: %s", t->client->slot, t->index,
+             t->op.verb == HF__BREAK ? "break" : "look", sim_names[t->name],
+             hf_result_name(t->op.result));
+    free(t->op.detail);
+    t->op.detail = NULL;
+    think(t, now);
+    return true;
+}
+
+/* ---- Acting ---- */
+
+static int some_name(sim_caller *t) {
+    return (int)sim_draw(world_of(t), world_of(t)->plan.names);
+}
+
+static void act_idle_handed(sim_caller *t, hf__time now) {
+    sim_world *w = world_of(t);
+    int64_t what = sim_draw(w, 100);
+    sim_hold *others = some_hold(t, true);
+    if (what < 6)
+        look(t, HF__INSPECT, some_name(t), 0, now);
+    else if (what < 12 && (w->plan.faults & SIM_BREAKS))
+        look(t, HF__BREAK, some_name(t), 0, now);
+    else if (what < 16 && others)
+        release(t, others, now);
+    else
+        acquire(t, some_name(t), now);
+}
+
+static void act_holding(sim_caller *t, sim_hold *h, hf__time now) {
+    sim_world *w = world_of(t);
+    int64_t what = sim_draw(w, 100);
+    bool room = free_place(t->client) != NULL;
+    if (what < 15 && room)
+        acquire(t, h->name, now);
+    else if (what < 25 && room)
+        acquire(t, some_name(t), now);
+    else if (what < 38)
+        extend(t, h, now);
+    else if (what < 40 && (w->plan.faults & SIM_BREAKS))
+        look(t, HF__BREAK, h->name, h->hold->own->token, now);
+    else
+        release(t, h, now);
+}
+
+static int places_spoken_for(const sim_client *c) {
+    int count = 0;
+    for (int i = 0; i < SIM_HOLDS; i++) count += c->holds[i].hold != NULL;
+    for (int i = 0; i < c->caller_count; i++) count += c->callers[i].doing == SIM_ACQUIRING;
+    return count;
+}
+
+static bool act(sim_caller *t, hf__time now) {
+    sim_client *c = t->client;
+    if (now < t->next || !c->was_up || c->life == SIM_CLOSING) return false;
+    sim_hold *h = some_hold(t, false);
+    bool full = places_spoken_for(c) >= SIM_HOLDS;
+    if (c->world->calm || full) {
+        if (h)
+            release(t, h, now);
+        else if (c->world->calm)
+            t->next = HF__NEVER;
+        else
+            think(t, now);
+    } else if (h) {
+        act_holding(t, h, now);
+    } else {
+        act_idle_handed(t, now);
+    }
+    return true;
+}
+
+bool sim_caller_step(sim_caller *t, hf__time now) {
+    switch (t->doing) {
+    case SIM_IDLE: return act(t, now);
+    case SIM_ACQUIRING: return acquiring(t, now);
+    case SIM_RELEASING: return releasing(t, now);
+    case SIM_EXTENDING: return extending(t, now);
+    case SIM_LOOKING: return looking(t, now);
+    }
+    return false;
+}
+
+hf__time sim_caller_due(const sim_caller *t) {
+    const sim_client *c = t->client;
+    switch (t->doing) {
+    case SIM_IDLE: return c->was_up && c->life == SIM_RUNNING ? t->next : HF__NEVER;
+    case SIM_ACQUIRING: return hf__sooner(t->cancel_at, hf__wait_until(&c->core, &t->wait));
+    case SIM_RELEASING:
+    case SIM_EXTENDING: return t->until;
+    case SIM_LOOKING: return HF__NEVER;
+    }
+    return HF__NEVER;
+}
+
+void sim_caller_discard(sim_caller *t) {
+    if (t->doing == SIM_ACQUIRING && !(t->wait.call.done && t->wait.call.result == HF_OK)) {
+        free(t->wait.hold);
+        hf__own_unref(t->wait.own);
+    } else if (t->doing == SIM_ACQUIRING) { /* granted, and its caller has not seen it */
+        hf__own_unref(t->wait.hold->own);
+        free(t->wait.hold);
+    }
+    if (t->doing == SIM_ACQUIRING) free(t->wait.call.detail);
+    if (t->doing == SIM_RELEASING || t->doing == SIM_EXTENDING) free(t->call.detail);
+    if (t->doing == SIM_LOOKING && t->op_done) free(t->op.detail);
+    t->doing = SIM_IDLE;
+}

@@ -1,0 +1,60 @@
+/*
+ * A thread of a client that calls the library: one call at a time, and between calls it thinks. What
+ * hf_acquire, hf_release, hf_extend, hf_break and hf_inspect do around the core is done here.
+ */
+#ifndef SIM_WORLD_CALLER_H
+#define SIM_WORLD_CALLER_H
+
+#include "core/core.h"
+
+struct sim_client;
+struct sim_hold;
+
+typedef enum sim_doing {
+    SIM_IDLE,
+    SIM_ACQUIRING,
+    SIM_RELEASING,
+    SIM_EXTENDING,
+    SIM_LOOKING
+} sim_doing;
+
+typedef struct sim_caller {
+    struct sim_client *client;
+    int index;
+    sim_doing doing;
+    int name;
+    hf__time next;             /* idle: when it does something */
+    hf__time until, cancel_at; /* of the call under way */
+    hf__time began;
+    uint64_t arrived; /* the order of arrival among those who wait */
+    hf__wait wait;
+    uint64_t asked; /* its number, as last seen */
+    hf__call call;
+    hf__op op;
+    bool op_done;
+    hf__sight sight;
+    struct sim_hold *hold;
+    hf__entry *entry;
+    uint64_t number; /* of the hold that is released for good; 0: entered more often */
+    int64_t lease_ms;
+} sim_caller;
+
+void sim_caller_init(sim_caller *caller, struct sim_client *client, int index);
+
+/* The process is gone: free what it had of the call under way. */
+void sim_caller_discard(sim_caller *caller);
+
+/* Do what is to be done now, by the client's clock. True if the core was touched. */
+bool sim_caller_step(sim_caller *caller, hf__time now);
+hf__time sim_caller_due(const sim_caller *caller);
+
+/* A completed operation that a caller had submitted, and no entry; false if it is none. */
+bool sim_caller_completed(struct sim_client *client, hf__op *op);
+
+/* Release what a closed client still has. */
+void sim_caller_release_closed(struct sim_client *client, struct sim_hold *hold, hf__time now);
+
+/* Wait for a name until it is granted, now: for the client that comes last. */
+void sim_caller_want(sim_caller *caller, int name, hf__time now);
+
+#endif

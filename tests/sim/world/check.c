@@ -1,0 +1,467 @@
+#include "world/check.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/lease.h"
+#include "world/client.h"
+#include "world/line.h"
+#include "world/order.h"
+#include "world/probe.h"
+#include "world/server.h"
+
+/* Steps that every margin has room for, next to drift and the rounding of milliseconds. */
+#define STEPS_IN_MARGIN_US 500
+
+void sim_checks_init(sim_world *w) {
+    w->checks = (sim_checks){0};
+}
+
+static void free_claim(sim_claim *claim) {
+    hf__own_unref(claim->own);
+    free(claim);
+}
+
+void sim_checks_fini(sim_world *w) {
+    while (w->checks.claims) {
+        sim_claim *claim = w->checks.claims;
+        w->checks.claims = claim->next;
+        free_claim(claim);
+    }
+}
+
+/* ---- Excuses ---- */
+
+void sim_checks_data_lost(sim_world *w, int name) {
+    w->checks.data_lost = w->checks.stale = true;
+    for (int i = 0; i < w->plan.names; i++) {
+        if (name != SIM_ANY && name != i) continue;
+        w->checks.names[i].lost_at = w->now;
+        w->checks.names[i].exposed = true;
+        sim_line_lost(w, i);
+    }
+    for (sim_claim *claim = w->checks.claims; claim; claim = claim->next)
+        if (name == SIM_ANY || name == claim->name) claim->empty = true;
+}
+
+void sim_checks_stepped(sim_world *w, int64_t by_us) {
+    w->checks.stepped = w->checks.stale = true;
+    if (by_us < 0) w->checks.set_back = true;
+    if (by_us > 0) w->checks.small_steps += by_us;
+    if (w->checks.small_steps <= STEPS_IN_MARGIN_US) return;
+    w->checks.step_at = w->now;
+    w->checks.small_steps = 0;
+}
+
+static void note_broken(sim_world *w, int name, uint64_t token) {
+    sim_name *n = &w->checks.names[name];
+    n->broken[n->broken_count++ % SIM_BROKEN] = token;
+    n->exposed = true;
+    for (sim_claim *claim = w->checks.claims; claim; claim = claim->next)
+        if (claim->name == name && claim->own->token == token) claim->empty = true;
+}
+
+static bool was_broken(const sim_name *n, uint64_t token) {
+    for (size_t i = 0; i < SIM_BROKEN; i++)
+        if (n->broken[i] == token) return true;
+    return false;
+}
+
+static bool excused(const sim_world *w, const sim_claim *claim) {
+    return claim->empty || (w->checks.step_at && w->checks.step_at >= claim->basis);
+}
+
+/* ---- Claims ---- */
+
+static bool good(const sim_claim *claim) {
+    return hf__own_good(claim->own, sim_client_now(claim->client));
+}
+
+/* Where the deadline has moved, it now stands on what was asked for not long before the client last
+   did something. */
+static void refresh(sim_world *w, sim_claim *claim) {
+    hf__time deadline = atomic_load(&claim->own->deadline);
+    if (deadline == claim->deadline) return;
+    claim->deadline = deadline;
+    claim->basis = claim->client->turned_at - 2 * w->plan.command_ms * HF__MS;
+}
+
+static sim_claim *find_claim(const sim_world *w, const hf__own *own) {
+    for (sim_claim *claim = w->checks.claims; claim; claim = claim->next)
+        if (claim->own == own) return claim;
+    return NULL;
+}
+
+static void check_pair(sim_world *w, const sim_claim *a, const sim_claim *b) {
+    if (a->name != b->name || !good(b)) return;
+    if (excused(w, a) || excused(w, b)) {
+        w->checks.counts.excused++;
+        return;
+    }
+    sim_fail(w, a->name,
+             "two hold %s: client %d with token %" PRIu64 " and client %d with token %" PRIu64,
+             sim_names[a->name], b->client->slot, b->own->token, a->client->slot, a->own->token);
+}
+
+static void check_server_has(sim_world *w, const sim_claim *claim) {
+    const sim_seen *seen = &w->checks.names[claim->name].seen;
+    if (excused(w, claim)) return;
+    if (seen->held && sim_server_ms(w) <= seen->expires_ms && seen->slot == claim->client->slot &&
+        seen->number == claim->client->number && seen->ask == claim->own->number &&
+        seen->token == claim->own->token)
+        return;
+    sim_fail(w, claim->name,
+             "client %d holds %s, number %" PRIu64 ", token %" PRIu64
+             ", for %.3f ms more; but not by the server",
+             claim->client->slot, sim_names[claim->name], claim->own->number, claim->own->token,
+             (double)(atomic_load(&claim->own->deadline) - sim_client_now(claim->client)) / HF__MS);
+}
+
+/* What the store was told of re-entry, and has confirmed since, is what it says. */
+static void check_count(sim_world *w, const sim_claim *claim) {
+    const hf__own *own = claim->own;
+    char owner[HF__OWNER_TEXT];
+    if (w->checks.names[claim->name].miscounted || excused(w, claim)) return;
+    if (!own->entry || own->entry->busy || own->posted != own->count || own->tries) return;
+    hf__owner_text(owner, own->owner);
+    int64_t count = sim_probe_count(w, claim->name, claim->client->who.client, owner);
+    if (count == own->count) return;
+    sim_fail(w, claim->name, "client %d entered %s %u times, and the server says %" PRId64,
+             claim->client->slot, sim_names[claim->name], own->count, count);
+}
+
+/* It has read all answers, and that the hold is gone was among them. */
+static void check_denied(sim_world *w, const sim_claim *claim) {
+    const hf__session *session = &claim->client->store.session;
+    if (!claim->denied_on || session->link != claim->denied_on || session->in_flight) return;
+    if (session->state != HF__READY || session->done_first) return;
+    sim_fail(w, claim->name, "client %d was told that it does not hold %s, and goes on",
+             claim->client->slot, sim_names[claim->name]);
+}
+
+static void check_claims(sim_world *w, bool looked) {
+    for (sim_claim **link = &w->checks.claims; *link;) {
+        sim_claim *claim = *link;
+        if (atomic_load(&claim->own->state) != HF__HELD) {
+            *link = claim->next;
+            free_claim(claim);
+            continue;
+        }
+        refresh(w, claim);
+        if (good(claim)) {
+            check_server_has(w, claim);
+            check_denied(w, claim);
+            if (looked) check_count(w, claim);
+            for (const sim_claim *other = claim->next; other; other = other->next)
+                check_pair(w, claim, other);
+        }
+        link = &claim->next;
+    }
+}
+
+void sim_checks_client_gone(sim_world *w, const sim_client *c) {
+    for (sim_claim **link = &w->checks.claims; *link;) {
+        sim_claim *claim = *link;
+        if (claim->client != c) {
+            link = &claim->next;
+            continue;
+        }
+        *link = claim->next;
+        free_claim(claim);
+    }
+}
+
+/* ---- Calls that ended ---- */
+
+uint64_t sim_checks_arrival(sim_world *w) {
+    return ++w->checks.arrivals;
+}
+
+/* Nobody else of the client has waited longer; but for those who re-enter with the one who did. */
+static void check_order(sim_world *w, const sim_caller *t) {
+    const sim_client *c = t->client;
+    if (!t->wait.by_number.key) return; /* it never asked */
+    for (int i = 0; i < c->caller_count; i++) {
+        const sim_caller *other = &c->callers[i];
+        if (other->doing != SIM_ACQUIRING || other->name != t->name || other->wait.call.done ||
+            other->arrived >= t->arrived)
+            continue;
+        sim_fail(w, t->name, "client %d.%d was served %s before %d.%d, who came first", c->slot,
+                 t->index, sim_names[t->name], c->slot, other->index);
+    }
+}
+
+/* An answer that it has read was newer than the grant it entered on. */
+static void check_told(sim_world *w, const sim_caller *t, const hf__own *own) {
+    const sim_client *c = t->client;
+    const sim_told *told = &w->checks.names[t->name].told[c->slot];
+    if (told->number != c->number || told->ask != own->number || told->token < own->token) return;
+    if (told->link != c->store.session.link || c->store.session.in_flight) return;
+    if (w->checks.data_lost && w->checks.set_back) return; /* tokens fall */
+    sim_fail(w, t->name,
+             "client %d entered %s under token %" PRIu64 ", after it was told that another has it",
+             c->slot, sim_names[t->name], own->token);
+}
+
+/* What is not renewed is held for its lease from the start. */
+static void check_lasts(sim_world *w, const sim_caller *t, const hf__own *own) {
+    if (!(own->flags & HF_NO_RENEW) || !own->entry) return;
+    hf__time lasts = hf__lease_deadline(own->entry->held_since, own->lease_ms);
+    if (atomic_load(&own->deadline) < hf__sooner(lasts, own->max_until))
+        sim_fail(w, t->name, "client %d entered %s, not to be renewed, for less than its lease",
+                 t->client->slot, sim_names[t->name]);
+}
+
+void sim_checks_entered(sim_world *w, const sim_caller *t) {
+    hf__own *own = t->wait.hold->own;
+    sim_name *n = &w->checks.names[t->name];
+    check_order(w, t);
+    if (find_claim(w, own)) {
+        w->checks.counts.reentered++;
+        return;
+    }
+    w->checks.counts.entered++;
+    sim_order_entered(w, t->client, t->name);
+    sim_claim *claim = rm_alloc(sizeof *claim);
+    hf__time asked_at = own->entry ? own->entry->held_since : t->began;
+    *claim = (sim_claim){.next = w->checks.claims,
+                         .client = t->client,
+                         .own = hf__own_ref(own),
+                         .name = t->name,
+                         .asked_at = sim_moment(&t->client->clock, asked_at),
+                         .deadline = atomic_load(&own->deadline)};
+    claim->basis = claim->asked_at;
+    claim->empty = was_broken(n, own->token) || (n->lost_at && n->lost_at >= claim->asked_at);
+    w->checks.claims = claim;
+    check_told(w, t, own);
+    check_lasts(w, t, own);
+    bool may_fall = excused(w, claim) || (w->checks.data_lost && w->checks.set_back);
+    if (own->token <= n->entered && !may_fall)
+        sim_fail(w, t->name, "%s was entered under token %" PRIu64 ", after %" PRIu64,
+                 sim_names[t->name], own->token, n->entered);
+    if (own->token > n->entered) n->entered = own->token;
+}
+
+/* The server has it for this number of the client. */
+static bool has_number(sim_world *w, const sim_client *c, int name, uint64_t number) {
+    sim_seen seen = sim_probe(w, name);
+    return seen.held && seen.slot == c->slot && seen.number == c->number && seen.ask == number;
+}
+
+/* Another of this client holds it, on a connection that has stood for so long that the hold must have
+   been confirmed on it: then that is why it was not granted. */
+static void check_away(sim_world *w, const sim_caller *t) {
+    const sim_client *c = t->client;
+    const hf__entry *e = sim_client_entry(c, t->name);
+    hf__time now = sim_client_now(c);
+    if (!e || !e->own || !hf__own_good(e->own, now) || e->own->tries) return;
+    if (!c->store.store.up || now - c->up_since < 2 * w->plan.command_ms * HF__MS) return;
+    sim_fail(w, t->name, "client %d.%d was told that the store is away; but %s is held beside it",
+             c->slot, t->index, sim_names[t->name]);
+}
+
+void sim_checks_refused(sim_world *w, const sim_caller *t) {
+    w->checks.counts.refused++;
+    if (t->wait.call.result != HF_UNREACHABLE) return;
+    check_away(w, t);
+    if (w->checks.names[t->name].stray) return;
+    if (t->asked && has_number(w, t->client, t->name, t->asked))
+        sim_fail(w, t->name, "client %d.%d was told that the store is away; but it has granted %s",
+                 t->client->slot, t->index, sim_names[t->name]);
+    w->checks.names[t->name].refused[t->client->slot] =
+        (sim_told){t->client->number, t->asked, 0, 0};
+}
+
+void sim_checks_released(sim_world *w, const sim_caller *t) {
+    if (t->call.result != HF_OK || !t->number || w->checks.names[t->name].stray) return;
+    if (w->checks.stepped || w->checks.names[t->name].exposed) return;
+    if (has_number(w, t->client, t->name, t->number))
+        sim_fail(w, t->name, "client %d.%d has released %s; but the server has not",
+                 t->client->slot, t->index, sim_names[t->name]);
+}
+
+void sim_checks_extended(sim_world *w, const sim_caller *t) {
+    const hf__own *own = t->hold->hold->own;
+    if (t->call.result != HF_OK) return;
+    hf__time lasts = hf__sooner(hf__lease_deadline(t->began, t->lease_ms), own->max_until);
+    if (atomic_load(&own->deadline) < lasts)
+        sim_fail(w, t->name, "client %d.%d has extended %s; but it lasts no longer",
+                 t->client->slot, t->index, sim_names[t->name]);
+}
+
+void sim_checks_lost(sim_world *w, const sim_client *c, const hf__own *own) {
+    sim_claim *claim = find_claim(w, own);
+    w->checks.counts.lost++;
+    SIM_TELL(w, claim ? claim->name : SIM_ANY, "client %d  loses %s, token %" PRIu64 ": %s",
+             c->slot, own->name, own->token, atomic_load(&own->why));
+    SIM_CHECK(w, SIM_ANY, claim && !claim->told);
+    SIM_CHECK(w, claim->name, atomic_load(&own->state) == HF__LOST);
+    claim->told = true;
+}
+
+/* ---- The server ---- */
+
+/* Somebody of the client knows that this number may be held. */
+static bool known(const sim_client *c, int name, uint64_t ask) {
+    const hf__entry *e = sim_client_entry(c, name);
+    if (!e) return false;
+    if (e->own && e->own->number == ask) return true;
+    if (e->ghost >= ask || (e->busy && e->op.number >= ask)) return true;
+    for (const hf__wait *wait = e->head; wait; wait = wait->next)
+        if (wait->number == ask) return true;
+    return false;
+}
+
+static void check_known(sim_world *w, int name) {
+    const sim_name *n = &w->checks.names[name];
+    const sim_client *c = w->clients[n->seen.slot];
+    if (!n->seen.held || n->stray || w->checks.stepped) return;
+    if (sim_server_ms(w) > n->seen.expires_ms) return; /* the look is older than its end */
+    if (!c || c->life != SIM_RUNNING || c->number != n->seen.number) return;
+    if (!known(c, name, n->seen.ask))
+        sim_fail(w, name, "the server has %s for client %d, number %" PRIu64 ", who does not know",
+                 sim_names[name], c->slot, n->seen.ask);
+}
+
+/* A holder that was not there before has a higher token. */
+static void check_grant(sim_world *w, int name) {
+    sim_name *n = &w->checks.names[name];
+    if (!n->seen.held || n->seen.token == n->granted) return;
+    if (n->seen.token < n->granted && !(w->checks.data_lost && w->checks.set_back))
+        sim_fail(w, name, "%s was granted with token %" PRIu64 ", after %" PRIu64, sim_names[name],
+                 n->seen.token, n->granted);
+    n->granted = n->seen.token;
+}
+
+static void look_at_name(sim_world *w, int name) {
+    w->checks.names[name].seen = sim_probe(w, name);
+    check_grant(w, name);
+}
+
+static void look_at_server(sim_world *w) {
+    for (int name = 0; name < w->plan.names; name++) look_at_name(w, name);
+    w->checks.stale = false;
+}
+
+void sim_checks_look(sim_world *w) {
+    bool looked = w->checks.stale;
+    if (looked) look_at_server(w);
+    check_claims(w, looked);
+    for (int name = 0; name < w->plan.names; name++) check_known(w, name);
+    if (w->plan.fair) sim_order_look(w);
+    sim_line_look(w);
+}
+
+/* ---- Scripts that ran ---- */
+
+static void tell_ran(sim_world *w, const rm_ran *ran, int name, bool late) {
+    const hf__script *script = sim_probe_script(ran->sha1);
+    const sim_wire *wire = ran->conn->owner;
+    char args[512] = "", answer[128];
+    size_t used = 0, length = 0;
+    for (size_t i = 0; i < ran->arg_count && used < sizeof args; i++)
+        used += (size_t)snprintf(args + used, sizeof args - used, " %s", ran->args[i].at);
+    for (; length < ran->answer.length && length < sizeof answer - 1; length++)
+        answer[length] = ran->answer.at[length] < ' ' ? ' ' : ran->answer.at[length];
+    answer[length] = '\0';
+    sim_trace_add(&w->trace, w->now, name, "server  wire %d%s  %s%s -> %s", wire->number,
+                  late ? ", late" : "", script ? script->name : ran->sha1, args, answer);
+}
+
+static void check_keys(sim_world *w, const rm_ran *ran) {
+    for (size_t i = 0; i < ran->key_count; i++) {
+        bool is_lock;
+        int name = sim_probe_name(ran->keys[i], &is_lock);
+        const rm_key *key = rm_keys_find(&w->server.db[0], ran->keys[i], sim_server_ms(w));
+        if (!key) continue;
+        if (key->expires_ms == RM_FOREVER) sim_fail(w, name, "%s stays for ever", key->mapped.key);
+        int64_t left = key->expires_ms - sim_server_ms(w);
+        if (is_lock && left > w->plan.longest_ms && !w->checks.stepped)
+            sim_fail(w, name, "%s lasts for %" PRId64 " ms", key->mapped.key, left);
+    }
+}
+
+static bool same_holder(const sim_seen *a, const sim_seen *b) {
+    return a->held && b->held && a->slot == b->slot && a->number == b->number && a->ask == b->ask &&
+           a->token == b->token;
+}
+
+/* What came late may hold a name in a way that its client cannot know: a renewal, of what it thinks is
+   over by now; or an ask, older than what was broken or lost. */
+static void look_for_stray(sim_world *w, int name, bool late, sim_effect effect) {
+    sim_name *n = &w->checks.names[name];
+    sim_seen before = n->seen;
+    look_at_name(w, name);
+    if (!n->seen.held) return;
+    if (same_holder(&before, &n->seen)) {
+        n->stray |= late && n->seen.expires_ms > before.expires_ms;
+        n->miscounted =
+            late || (n->miscounted && effect != SIM_KEPT); /* an old count, for a while */
+        return;
+    }
+    n->stray = late && n->exposed;
+    n->miscounted = false;
+    if (!late) n->exposed = false;
+}
+
+static void note_denied(sim_world *w, const rm_ran *ran, int name, uint64_t token) {
+    const sim_wire *wire = ran->conn->owner;
+    for (sim_claim *claim = w->checks.claims; wire->link && claim; claim = claim->next)
+        if (claim->client == wire->link->client && claim->name == name &&
+            claim->own->token == token)
+            claim->denied_on = claim->client->store.session.link;
+}
+
+/* Who has it is never told that another does. */
+static void check_busy(sim_world *w, const rm_ran *ran, int name, uint64_t number) {
+    const sim_wire *wire = ran->conn->owner;
+    if (!wire->link) return;
+    const sim_client *c = wire->link->client;
+    sim_name *n = &w->checks.names[name];
+    n->told[c->slot] = (sim_told){c->number, number, c->store.session.link, n->granted};
+    if (has_number(w, wire->link->client, name, number))
+        sim_fail(w, name, "client %d has %s, and was told that another has it",
+                 wire->link->client->slot, sim_names[name]);
+}
+
+static sim_effect note_effect(sim_world *w, const rm_ran *ran, int name) {
+    uint64_t token, wanted;
+    sim_effect effect = sim_probe_effect(ran, &token, &wanted);
+    if (effect == SIM_BUSY) check_busy(w, ran, name, wanted);
+    if (effect == SIM_DENIED) note_denied(w, ran, name, token);
+    if (effect != SIM_BROKE) return effect;
+    if (wanted && wanted != token)
+        sim_fail(w, name, "%s was broken under token %" PRIu64 ", and not %" PRIu64,
+                 sim_names[name], token, wanted);
+    note_broken(w, name, token);
+    return effect;
+}
+
+/* Who was told that the store is away has taken nothing, and takes nothing later. */
+static void check_refused(sim_world *w, int name, const sim_seen *before) {
+    const sim_name *n = &w->checks.names[name];
+    if (!n->seen.held || n->stray || same_holder(before, &n->seen)) return;
+    const sim_told *refused = &n->refused[n->seen.slot];
+    if (refused->number != n->seen.number || refused->ask != n->seen.ask) return;
+    sim_fail(w, name, "client %d was told that the store is away; and later it was granted %s",
+             n->seen.slot, sim_names[name]);
+}
+
+void sim_checks_ran(void *world, const rm_ran *ran) {
+    sim_world *w = world;
+    const sim_wire *wire = ran->conn->owner;
+    bool late = !wire->link, is_lock;
+    int name = ran->key_count ? sim_probe_name(ran->keys[0], &is_lock) : SIM_ANY;
+    w->checks.counts.scripts++;
+    w->checks.counts.late_scripts += late;
+    w->checks.stale = true;
+    if (w->trace.on) tell_ran(w, ran, name, late);
+    check_keys(w, ran);
+    if (name == SIM_ANY) return;
+    sim_seen before = w->checks.names[name].seen;
+    look_for_stray(w, name, late, note_effect(w, ran, name));
+    check_refused(w, name, &before);
+    sim_line_ran(w, ran, name, &before);
+}

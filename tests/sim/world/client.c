@@ -1,0 +1,275 @@
+#include "world/client.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "world/line.h"
+
+#define REBIRTH_MOST (500 * HF__MS)
+
+hf__time sim_client_now(const sim_client *c) {
+    return sim_shows(&c->clock, c->world->now);
+}
+
+void sim_client_uuid(char out[HF__UUID_LENGTH + 1], int slot, int number) {
+    snprintf(out, HF__UUID_LENGTH + 1, "%08x-0000-4000-8000-%012x", (unsigned)slot,
+             (unsigned)number);
+}
+
+void sim_client_wake(sim_client *c) {
+    sim_world *w = c->world;
+    hf__time at = hf__later(w->now, c->paused_until);
+    if (hf__timer_armed(&c->event.timer)) at = hf__sooner(at, c->event.timer.due);
+    sim_at(w, &c->event, at);
+}
+
+hf__entry *sim_client_entry(const sim_client *c, int name) {
+    return (hf__entry *)hf__map_find(&c->core.entries, sim_names[name], strlen(sim_names[name]));
+}
+
+/* ---- Birth ---- */
+
+static void be_born(sim_client *c) {
+    sim_world *w = c->world;
+    c->number = ++w->clients_made;
+    c->life = SIM_RUNNING;
+    c->was_up = c->shut = false;
+    c->hears_since = HF__NEVER;
+    c->who = (hf__identity){.pid = c->number, .host = "host", .program = "sim", .label = ""};
+    sim_client_uuid(c->who.client, c->slot, c->number);
+    sim_store_init(&c->store, c, &c->url, &c->who, &c->log, hf__rand_next(&w->rand));
+    hf__core_config config = {.lease_ms = w->plan.leases[0],
+                              .command_timeout_ms = w->plan.command_ms,
+                              .outage_ms = w->plan.outage_ms};
+    hf__core_init(&c->core, &c->store.store, &config, hf__rand_next(&w->rand));
+    for (int i = 0; i < c->caller_count; i++) sim_caller_init(&c->callers[i], c, i);
+    SIM_TELL(w, SIM_ANY, "client %d  opens, as number %d", c->slot, c->number);
+}
+
+static void turn(void *arg);
+
+sim_client *sim_client_new(sim_world *w, int slot, int callers) {
+    sim_client *c = rm_alloc(sizeof *c);
+    *c = (sim_client){.world = w,
+                      .slot = slot,
+                      .life = SIM_GONE,
+                      .caller_count = callers,
+                      .event = {.fn = turn, .arg = c}};
+    c->clock.base = HF__SEC + sim_draw(w, 1000 * HF__SEC);
+    c->clock.ppm = w->plan.faults & SIM_DRIFT ? sim_drift(w) : 0;
+    c->url = (hf__url){.scheme = HF__SCHEME_REDIS,
+                       .host = "sim",
+                       .prefix = "hf",
+                       .connect_timeout_ms = w->plan.connect_ms,
+                       .command_timeout_ms = w->plan.command_ms};
+    hf__log_init(&c->log, NULL, NULL, 0);
+    be_born(c);
+    sim_at(w, &c->event, w->now);
+    return c;
+}
+
+/* ---- Death ---- */
+
+static void free_hold(sim_hold *h) {
+    hf__own_unref(h->hold->own);
+    free(h->hold);
+    *h = (sim_hold){0};
+}
+
+/* The store lets go of all operations, and the details of those that nobody will fetch are freed. */
+static void drop_operations(sim_client *c) {
+    hf__session_break(&c->store.session);
+    for (hf__op *op; (op = hf__session_completed(&c->store.session));) {
+        free(op->detail);
+        op->detail = NULL;
+    }
+}
+
+/* All memory of a process goes, and nothing else happens. */
+static void discard(sim_client *c) {
+    drop_operations(c);
+    for (hf__mapped *m = NULL; (m = hf__map_next(&c->core.entries, m));) {
+        hf__entry *e = (hf__entry *)m;
+        hf__own_unref(e->own);
+        e->own = NULL;
+    }
+    while (c->core.lost) {
+        hf__own *own = c->core.lost;
+        c->core.lost = own->next_lost;
+        hf__own_unref(own);
+    }
+    for (int i = 0; i < c->caller_count; i++) sim_caller_discard(&c->callers[i]);
+    for (int i = 0; i < SIM_HOLDS; i++)
+        if (c->holds[i].hold) free_hold(&c->holds[i]);
+    hf__core_fini(&c->core);
+    sim_store_fini(&c->store);
+    c->life = SIM_GONE;
+}
+
+static void plan_rebirth(sim_client *c) {
+    sim_world *w = c->world;
+    sim_at(w, &c->event, w->calm ? HF__NEVER : w->now + sim_draw(w, REBIRTH_MOST));
+}
+
+void sim_client_crash(sim_client *c) {
+    SIM_TELL(c->world, SIM_ANY, "client %d  crashes", c->slot);
+    sim_checks_client_gone(c->world, c);
+    discard(c);
+    c->paused_until = 0;
+    plan_rebirth(c);
+}
+
+void sim_client_free(sim_client *c) {
+    sim_at(c->world, &c->event, HF__NEVER);
+    free(c);
+}
+
+/* ---- Closing ---- */
+
+void sim_client_close(sim_client *c) {
+    hf__time now = sim_client_now(c);
+    SIM_TELL(c->world, SIM_ANY, "client %d  hf_close", c->slot);
+    c->life = SIM_CLOSING;
+    c->closer = (hf__call){0};
+    c->unhindered = c->world->ending;
+    hf__core_close(&c->core, &c->closer, now);
+    c->close_until = c->core.link ? hf__after_ms(now, c->core.config.command_timeout_ms) : now;
+    sim_client_wake(c);
+}
+
+/* What a closed client leaves. */
+static void check_closed(sim_client *c) {
+    sim_world *w = c->world;
+    SIM_CHECK(w, SIM_ANY, c->core.stats.held == 0);
+    SIM_CHECK(w, SIM_ANY, c->core.stats.waiting == 0);
+    SIM_CHECK(w, SIM_ANY, !c->core.lost && !c->core.finished);
+    SIM_CHECK(w, SIM_ANY, !c->closer.done || c->core.entries.count == 0);
+    SIM_CHECK(w, SIM_ANY, !c->closer.done || !c->core.timers.root);
+    SIM_CHECK(w, SIM_ANY, c->closer.done || !c->unhindered);
+    if (c->closer.done) sim_line_closed(w, c);
+}
+
+static bool calls_over(const sim_client *c) {
+    for (int i = 0; i < c->caller_count; i++)
+        if (c->callers[i].doing != SIM_IDLE) return false;
+    return true;
+}
+
+/* True if something was done, and there is more to settle. */
+static bool close_step(sim_client *c, hf__time now) {
+    if (!c->shut) {
+        if (!c->closer.done && now < c->close_until) return false;
+        if (!c->closer.done) c->core.closer = NULL;
+        c->store.store.table->shut(&c->store.store, now);
+        c->shut = true;
+        return true;
+    }
+    if (!calls_over(c)) return false;
+    for (int i = 0; i < SIM_HOLDS; i++)
+        if (c->holds[i].hold) sim_caller_release_closed(c, &c->holds[i], now);
+    check_closed(c);
+    SIM_TELL(c->world, SIM_ANY, "client %d  is closed", c->slot);
+    discard(c);
+    plan_rebirth(c);
+    return false;
+}
+
+/* ---- Settling: as src/client/pump.c does it ---- */
+
+static void take_finished(sim_client *c) {
+    while (c->core.finished) {
+        SIM_CHECK(c->world, SIM_ANY, c->core.finished->done);
+        c->core.finished = c->core.finished->next;
+    }
+}
+
+static void take_lost(sim_client *c) {
+    while (c->core.lost) {
+        hf__own *own = c->core.lost;
+        c->core.lost = own->next_lost;
+        sim_checks_lost(c->world, c, own);
+        hf__own_unref(own);
+    }
+}
+
+static void hear(sim_client *c, hf__time now) {
+    hf__news news;
+    hf__store *store = &c->store.store;
+    while (store->table->news(store, &news)) hf__core_news(&c->core, &news, now);
+}
+
+static void settle(sim_client *c, hf__time now) {
+    hf__store *store = &c->store.store;
+    hf__core_tick(&c->core, now);
+    store->table->tick(store, now);
+    if (store->up && c->core.link != store->link) c->up_since = now;
+    hf__core_link(&c->core, now);
+    hear(c, now);
+    for (hf__op *op; (op = store->table->completed(store));)
+        if (!sim_caller_completed(c, op)) hf__core_complete(&c->core, op, now);
+    take_finished(c);
+    take_lost(c);
+    c->was_up |= store->up;
+}
+
+static bool callers_step(sim_client *c, hf__time now) {
+    bool acted = false;
+    for (int i = 0; i < c->caller_count; i++) acted |= sim_caller_step(&c->callers[i], now);
+    return acted;
+}
+
+static void pump(sim_client *c, hf__time now) {
+    hf__store *store = &c->store.store;
+    bool again;
+    do {
+        do settle(c, now);
+        while (store->table->flush(store, NULL));
+        again = callers_step(c, now);
+        if (c->life == SIM_CLOSING) again |= close_step(c, now);
+    } while (again && c->life != SIM_GONE);
+}
+
+static hf__time due(const sim_client *c) {
+    hf__time at = hf__sooner(hf__core_due(&c->core), c->store.store.table->due(&c->store.store));
+    for (int i = 0; i < c->caller_count; i++) at = hf__sooner(at, sim_caller_due(&c->callers[i]));
+    if (c->life == SIM_CLOSING && !c->shut) at = hf__sooner(at, c->close_until);
+    return at;
+}
+
+/* Mostly what came is read first, but the thread that runs first may be another. */
+static void turn(void *arg) {
+    sim_client *c = arg;
+    sim_world *w = c->world;
+    if (c->life == SIM_GONE) be_born(c);
+    if (w->now < c->paused_until) {
+        sim_at(w, &c->event, c->paused_until);
+        return;
+    }
+    hf__time now = sim_client_now(c);
+    c->turned_at = c->turns_at;
+    c->turns_at = w->now;
+    if (!sim_chance(w, 4)) sim_store_read(&c->store, now);
+    pump(c, now);
+    if (c->life != SIM_GONE && sim_store_readable(&c->store)) {
+        sim_store_read(&c->store, now);
+        pump(c, now);
+    }
+    if (c->life == SIM_GONE) return;
+    sim_at(w, &c->event, hf__later(w->now, sim_moment(&c->clock, due(c))));
+}
+
+void sim_client_pause(sim_client *c, hf__time span) {
+    sim_world *w = c->world;
+    SIM_TELL(w, SIM_ANY, "client %d  is paused until %.3f ms", c->slot,
+             (double)(w->now + span) / HF__MS);
+    c->paused_until = hf__later(c->paused_until, w->now + span);
+    c->up_since = sim_shows(&c->clock, c->paused_until); /* as good as away */
+}
+
+bool sim_client_idle(const sim_client *c) {
+    if (c->life == SIM_GONE) return true;
+    for (int i = 0; i < SIM_HOLDS; i++)
+        if (c->holds[i].hold) return false;
+    return calls_over(c);
+}

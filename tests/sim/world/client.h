@@ -1,0 +1,74 @@
+/*
+ * A client process: a core over a simulated store, its callers, and what befalls it.
+ *
+ *   RUNNING --hf_close--> CLOSING --all calls have ended--> GONE --later--> RUNNING, another
+ *      +------crash-----------------------------------------^
+ *
+ * It does something when it is woken: when bytes came, or when something is due by its own clock. A
+ * paused client is woken when its pause is over, and finds all that came meanwhile.
+ */
+#ifndef SIM_WORLD_CLIENT_H
+#define SIM_WORLD_CLIENT_H
+
+#include "core/core.h"
+#include "world/caller.h"
+#include "world/clock.h"
+#include "world/store.h"
+#include "world/world.h"
+
+typedef enum sim_life { SIM_RUNNING, SIM_CLOSING, SIM_GONE } sim_life;
+
+/* A handle, as a user has it. */
+typedef struct sim_hold {
+    hf_hold *hold; /* NULL: none here */
+    int name, caller;
+    bool busy; /* a call of it is under way */
+} sim_hold;
+
+typedef struct sim_client {
+    sim_world *world;
+    int slot, number; /* its place; and which of all clients that ever were */
+    sim_life life;
+    sim_clock clock;
+    hf__time paused_until; /* true time */
+    hf__time turned_at;    /* and when it ran before this time */
+    hf__time turns_at;
+    sim_event event;
+
+    hf__url url;
+    hf__identity who;
+    hf__log log;
+    sim_store store;
+    hf__core core;
+    bool was_up;          /* hf_open has returned */
+    hf__time hears_since; /* true time: both connections are up; HF__NEVER: they are not */
+    hf__time up_since;    /* on its own clock: connected, and not paused */
+    sim_caller callers[SIM_CALLERS];
+    int caller_count;
+    sim_hold holds[SIM_HOLDS];
+
+    hf__call closer;
+    hf__time close_until;
+    bool shut, unhindered;
+} sim_client;
+
+sim_client *sim_client_new(sim_world *w, int slot, int callers);
+void sim_client_free(sim_client *c); /* which must be GONE */
+
+/* What its clock shows. */
+hf__time sim_client_now(const sim_client *c);
+void sim_client_wake(sim_client *c);
+
+void sim_client_pause(sim_client *c, hf__time span);
+void sim_client_crash(sim_client *c);
+void sim_client_close(sim_client *c);
+
+/* Nobody waits, holds or calls. */
+bool sim_client_idle(const sim_client *c);
+
+hf__entry *sim_client_entry(const sim_client *c, int name);
+
+/* In the network's and the store's words: "<slot>-…", so that a trace can be read. */
+void sim_client_uuid(char out[HF__UUID_LENGTH + 1], int slot, int number);
+
+#endif

@@ -1,0 +1,202 @@
+#include "world/line.h"
+
+#include <inttypes.h>
+
+#include "world/client.h"
+#include "world/probe.h"
+#include "world/server.h"
+
+#define TRIPS_TO_NOTICE 8
+#define TIME_TO_NOTICE  (20 * HF__MS)
+#define CALM_TO_NOTICE  HF__SEC /* what was held up comes first */
+
+typedef struct look {
+    const rm_ran *ran;
+    int name;
+    const sim_seen *before, *now;
+    const sim_queue *was, *queue;
+    bool has_actor;
+    int slot, number; /* of the actor */
+    uint64_t ask;
+} look;
+
+static bool same_hold(const sim_seen *a, const sim_seen *b) {
+    return a->held && b->held && a->slot == b->slot && a->number == b->number && a->ask == b->ask &&
+           a->token == b->token;
+}
+
+static bool is_actor(const look *l, int slot, int number) {
+    return l->has_actor && l->slot == slot && l->number == number;
+}
+
+/* ---- After a script ---- */
+
+static void check_marks(sim_world *w, const look *l) {
+    if (!l->queue->count) return;
+    if (!l->queue->fence_says)
+        sim_fail(w, l->name, "somebody stands in line for %s, and its fence does not say so",
+                 sim_names[l->name]);
+    if (l->now->held && !l->queue->lock_says)
+        sim_fail(w, l->name, "somebody stands in line for %s, and the lock does not say so",
+                 sim_names[l->name]);
+}
+
+static const sim_standing *find(const sim_queue *queue, int slot, int number) {
+    for (size_t i = 0; i < queue->count; i++)
+        if (queue->at[i].slot == slot && queue->at[i].number == number) return &queue->at[i];
+    return NULL;
+}
+
+static void check_places(sim_world *w, const look *l) {
+    for (size_t i = 0; i < l->queue->count; i++) {
+        const sim_standing *s = &l->queue->at[i];
+        if (find(l->queue, s->slot, s->number) != s)
+            sim_fail(w, l->name, "client %d stands in line for %s twice", s->slot,
+                     sim_names[l->name]);
+        if (l->now->held && l->now->slot == s->slot && l->now->number == s->number)
+            sim_fail(w, l->name, "client %d has %s, and stands in line for it", s->slot,
+                     sim_names[l->name]);
+        const sim_standing *was = find(l->was, s->slot, s->number);
+        if (was && was->ask > s->ask && !w->checks.stepped)
+            sim_fail(w, l->name,
+                     "client %d stood in line for %s as number %" PRIu64 ", and now as %" PRIu64,
+                     s->slot, sim_names[l->name], was->ask, s->ask);
+    }
+}
+
+/* Who stood in line has got the lock, or has left, or still stands there. */
+static void check_left(sim_world *w, const look *l) {
+    if (w->checks.stepped || sim_probe_failed(l->ran)) return;
+    for (size_t i = 0; i < l->was->count; i++) {
+        const sim_standing *s = &l->was->at[i];
+        if (find(l->queue, s->slot, s->number)) continue;
+        if (l->now->held && l->now->slot == s->slot && l->now->number == s->number) continue;
+        if (is_actor(l, s->slot, s->number) && l->ask >= s->ask) continue;
+        sim_fail(w, l->name, "client %d, number %" PRIu64 ", has lost its place in line for %s",
+                 s->slot, s->ask, sim_names[l->name]);
+    }
+}
+
+/* It listens, and has asked not long ago by the server's clock, which may have been set. */
+static bool reachable(const sim_world *w, const sim_standing *s) {
+    return sim_probe_listens(w, s->slot, s->number) && sim_server_ms(w) - s->seen_us / 1000 < 25000;
+}
+
+/* Those who stood before the new holder, all of them if it did not stand. */
+static void check_turn(sim_world *w, const look *l) {
+    const sim_seen *now = l->now;
+    for (size_t i = 0; i < l->was->count; i++) {
+        const sim_standing *s = &l->was->at[i];
+        if (s->slot == now->slot && s->number == now->number) return;
+        if (find(l->queue, s->slot, s->number) && reachable(w, s))
+            sim_fail(w, l->name, "client %d got %s, though client %d stood before it and listened",
+                     now->slot, sim_names[l->name], s->slot);
+    }
+}
+
+/* It did not listen, and stood there for a second in which it asked again and again: it will see. After a
+   restart the line is as it was saved, which is not looked at. */
+static bool asked_often(const sim_world *w, const look *l) {
+    const sim_standing *s = find(l->was, l->now->slot, l->now->number);
+    int64_t now_ms = sim_server_ms(w);
+    if (!l->was->count) return true;
+    return s && now_ms - s->seen_us / 1000 <= 1000 && now_ms - s->since_us / 1000 >= 1000;
+}
+
+static void check_holder(sim_world *w, const look *l) {
+    const sim_seen *now = l->now;
+    if (!now->held || same_hold(l->before, now)) return;
+    bool handed = !is_actor(l, now->slot, now->number);
+    bool heard = !w->server.refused && sim_probe_listens(w, now->slot, now->number);
+    if (handed && !heard && !asked_often(w, l))
+        sim_fail(w, l->name, "client %d was handed %s, and cannot hear of it", now->slot,
+                 sim_names[l->name]);
+    if (!w->server.refused && !w->checks.stepped && !sim_probe_succeeds(l->ran)) check_turn(w, l);
+}
+
+static void check_free(sim_world *w, const look *l) {
+    if (l->now->held || !l->before->held || sim_server_ms(w) >= l->before->expires_ms) return;
+    if (w->server.refused || sim_probe_failed(l->ran)) return;
+    for (size_t i = 0; i < l->queue->count; i++) {
+        const sim_standing *s = &l->queue->at[i];
+        if (reachable(w, s))
+            sim_fail(w, l->name, "%s is free, though client %d stands in line and listens",
+                     sim_names[l->name], s->slot);
+    }
+}
+
+void sim_line_ran(sim_world *w, const rm_ran *ran, int name, const sim_seen *before) {
+    sim_queue *kept = &w->checks.queues[name], queue;
+    sim_probe_queue(w, name, &queue);
+    look l = {.ran = ran,
+              .name = name,
+              .before = before,
+              .now = &w->checks.names[name].seen,
+              .was = kept,
+              .queue = &queue};
+    l.has_actor = sim_probe_actor(ran, &l.slot, &l.number, &l.ask);
+    if (!same_hold(before, l.now)) w->checks.names[name].since = w->now;
+    check_marks(w, &l);
+    check_places(w, &l);
+    check_left(w, &l);
+    check_holder(w, &l);
+    check_free(w, &l);
+    *kept = queue;
+}
+
+void sim_line_lost(sim_world *w, int name) {
+    w->checks.queues[name].count = 0;
+}
+
+/* ---- After an event ---- */
+
+static void note_hearing(sim_world *w, sim_client *c) {
+    const sim_link *links = c->store.links;
+    bool hears = c->life == SIM_RUNNING && w->now >= c->paused_until &&
+                 links[SIM_COMMANDS].state == SIM_LINK_UP &&
+                 links[SIM_MESSAGES].state == SIM_LINK_UP;
+    if (!hears)
+        c->hears_since = HF__NEVER;
+    else if (c->hears_since == HF__NEVER)
+        c->hears_since = w->now;
+}
+
+/* By when a client must know of its grant; HF__NEVER where too much may be the matter. */
+static hf__time to_notice_by(const sim_world *w, const sim_client *c, hf__time granted_at) {
+    hf__time since = hf__later(granted_at, c->hears_since);
+    if (since == HF__NEVER) return HF__NEVER;
+    if (w->plan.fair) return since + TRIPS_TO_NOTICE * w->plan.trip + TIME_TO_NOTICE;
+    return w->calm ? hf__later(since, w->calm_at) + CALM_TO_NOTICE : HF__NEVER;
+}
+
+static void check_noticed(sim_world *w, int name) {
+    const sim_name *n = &w->checks.names[name];
+    if (!n->seen.held || n->stray || w->checks.stepped) return;
+    if (sim_server_ms(w) >= n->seen.expires_ms) return;
+    const sim_client *c = w->clients[n->seen.slot];
+    if (!c || c->number != n->seen.number || c->life != SIM_RUNNING) return;
+    const hf__entry *e = sim_client_entry(c, name);
+    if (!e || e->own || !e->head || e->head->number != n->seen.ask) return;
+    if (w->now > to_notice_by(w, c, n->since))
+        sim_fail(w, name, "client %d waits for %s, and does not notice that it has it", c->slot,
+                 sim_names[name]);
+}
+
+void sim_line_look(sim_world *w) {
+    for (int slot = 0; slot < SIM_SLOTS; slot++)
+        if (w->clients[slot]) note_hearing(w, w->clients[slot]);
+    for (int name = 0; name < w->plan.names; name++) check_noticed(w, name);
+}
+
+/* ---- Closing ---- */
+
+void sim_line_closed(sim_world *w, const sim_client *c) {
+    for (int name = 0; name < w->plan.names; name++) {
+        sim_queue queue;
+        sim_probe_queue(w, name, &queue);
+        if (!find(&queue, c->slot, c->number)) continue;
+        if (w->checks.stepped || w->checks.names[name].lost_at) continue; /* its tombs, too */
+        sim_fail(w, name, "client %d is closed, and stands in line for %s", c->slot,
+                 sim_names[name]);
+    }
+}

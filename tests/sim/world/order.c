@@ -1,0 +1,38 @@
+#include "world/order.h"
+
+#include "world/client.h"
+
+#define PASSED_MOST 1
+
+/* One that was granted the lock, and did not hear of it before the grant was over, has had its turn. */
+static bool granted(const sim_world *w, const sim_client *c, int name, uint64_t number) {
+    const sim_seen *seen = &w->checks.names[name].seen;
+    return seen->held && seen->slot == c->slot && seen->number == c->number && seen->ask == number;
+}
+
+static bool stands(const sim_world *w, const sim_client *c, int name) {
+    if (!c || c->life != SIM_RUNNING) return false;
+    const hf__entry *e = sim_client_entry(c, name);
+    bool hears = c->store.links[SIM_MESSAGES].state == SIM_LINK_UP; /* else it is passed over */
+    return hears && e && e->head && e->head->placed_until > sim_client_now(c) &&
+           !granted(w, c, name, e->head->number);
+}
+
+void sim_order_look(sim_world *w) {
+    for (int slot = 0; slot < SIM_SLOTS; slot++)
+        for (int name = 0; name < w->plan.names; name++) {
+            sim_stand *stand = &w->checks.stands[slot][name];
+            bool now = stands(w, w->clients[slot], name);
+            if (now && !stand->stands) *stand = (sim_stand){0};
+            stand->stands = now;
+        }
+}
+
+void sim_order_entered(sim_world *w, const sim_client *c, int name) {
+    for (int slot = 0; w->plan.fair && slot < SIM_SLOTS; slot++) {
+        sim_stand *stand = &w->checks.stands[slot][name];
+        if (slot == c->slot || !stand->stands || ++stand->passed[c->slot] <= PASSED_MOST) continue;
+        sim_fail(w, name, "client %d got %s %d times while client %d stood in line", c->slot,
+                 sim_names[name], stand->passed[c->slot], slot);
+    }
+}

@@ -1,0 +1,211 @@
+#include "world/probe.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "world/client.h"
+#include "world/server.h"
+
+#define PREFIX "hf:{"
+
+static const char *const locks[SIM_NAMES] = {"hf:{a}", "hf:{b}", "hf:{c}"};
+
+static rm_key *lock_of(sim_world *w, int name) {
+    sim_server_clock(w);
+    return rm_look(&w->server, locks[name]);
+}
+
+static const char *field(const rm_key *key, const char *name) {
+    int64_t at = rm_index(key, rm_text(name));
+    return at < 0 ? NULL : key->items[at].value.at;
+}
+
+/* A run of hexadecimal digits: see sim_client_uuid. */
+static int hex(const char *at, int length) {
+    int n = 0;
+    for (; length > 0; length--, at++) n = n * 16 + (*at <= '9' ? *at - '0' : *at - 'a' + 10);
+    return n;
+}
+
+sim_seen sim_probe(sim_world *w, int name) {
+    sim_seen seen = {0};
+    const rm_key *key = lock_of(w, name);
+    if (!key || key->type != RM_HASH) return seen;
+    const char *holder = field(key, "n"), *token = field(key, "t");
+    if (!holder || !token || strlen(holder) < HF__UUID_LENGTH + 2 || holder[HF__UUID_LENGTH] != ':')
+        sim_fail(w, name, "the lock's key is not what it should be");
+    return (sim_seen){.held = true,
+                      .slot = hex(holder, 8),
+                      .number = hex(holder + HF__UUID_LENGTH - 7, 7),
+                      .ask = strtoull(holder + HF__UUID_LENGTH + 1, NULL, 10),
+                      .token = strtoull(token, NULL, 10),
+                      .expires_ms = key->expires_ms};
+}
+
+int64_t sim_probe_count(sim_world *w, int name, const char *client, const char *owner) {
+    char text[128];
+    const rm_key *key = lock_of(w, name);
+    if (!key) return -1;
+    snprintf(text, sizeof text, "%s:%s", client, owner);
+    const char *count = field(key, text);
+    return count ? strtoll(count, NULL, 10) : -1;
+}
+
+/* ---- The line ---- */
+
+static void key_of(char *out, size_t size, int name, const char *suffix) {
+    snprintf(out, size, "%s%s", locks[name], suffix);
+}
+
+static bool says(const char *text, const char *mark) {
+    const char *at = text ? strchr(text, ' ') : NULL;
+    return at && !strncmp(at, mark, strlen(mark));
+}
+
+static sim_standing standing(const char *entry) {
+    return (sim_standing){.slot = hex(entry, 8),
+                          .number = hex(entry + HF__UUID_LENGTH - 7, 7),
+                          .ask = strtoull(entry + HF__UUID_LENGTH + 1, NULL, 10)};
+}
+
+static void read_note(const rm_key *notes, sim_standing *s) {
+    char uuid[HF__UUID_LENGTH + 1];
+    sim_client_uuid(uuid, s->slot, s->number);
+    const char *said = field(notes, uuid);
+    if (said) sscanf(said, "%" SCNd64 " %" SCNd64, &s->seen_us, &s->since_us);
+}
+
+void sim_probe_queue(sim_world *w, int name, sim_queue *queue) {
+    char text[32];
+    const rm_key *lock = lock_of(w, name);
+    queue->lock_says = lock && lock->type == RM_HASH && says(field(lock, "n"), " q");
+    key_of(text, sizeof text, name, ":f");
+    const rm_key *fence = rm_look(&w->server, text);
+    queue->fence_says = fence && fence->type == RM_STRING && says(fence->items[0].text.at, " q");
+    key_of(text, sizeof text, name, ":q");
+    const rm_key *line = rm_look(&w->server, text);
+    queue->count = line ? line->count : 0;
+    if (queue->count > SIM_QUEUE) sim_fail(w, name, "%s is too long", text);
+    for (size_t i = 0; i < queue->count; i++) queue->at[i] = standing(line->items[i].text.at);
+    key_of(text, sizeof text, name, ":i");
+    const rm_key *notes = rm_look(&w->server, text);
+    for (size_t i = 0; notes && i < queue->count; i++) read_note(notes, &queue->at[i]);
+}
+
+void sim_probe_channel(char *out, size_t size, int slot, int number) {
+    char uuid[HF__UUID_LENGTH + 1];
+    sim_client_uuid(uuid, slot, number);
+    snprintf(out, size, "hf:c:%s", uuid);
+}
+
+bool sim_probe_listens(const sim_world *w, int slot, int number) {
+    char channel[64];
+    sim_probe_channel(channel, sizeof channel, slot, number);
+    for (const rm_conn *conn = w->server.conns; conn; conn = conn->next)
+        for (size_t i = 0; i < conn->subscribed; i++)
+            if (!conn->channels[i].pattern && rm_is(conn->channels[i].name, channel)) return true;
+    return false;
+}
+
+void sim_probe_grant(char *out, size_t size, uint64_t number, int64_t server_us, int64_t lease_ms) {
+    int64_t third = lease_ms / 3 > 2000 ? lease_ms / 3 : 2000;
+    snprintf(out, size, "%" PRIu64 " %" PRId64 " %" PRId64 " %" PRId64, number, server_us,
+             server_us, third < lease_ms ? third : lease_ms);
+}
+
+static void remove_key(sim_world *w, int name, const char *suffix) {
+    char text[32];
+    key_of(text, sizeof text, name, suffix);
+    rm_key *key = rm_look(&w->server, text);
+    if (key) rm_keys_remove(&w->server.db[0], key);
+}
+
+void sim_probe_spoil(sim_world *w, int name, int64_t span_ms) {
+    char text[32];
+    sim_server_clock(w);
+    remove_key(w, name, ":q");
+    remove_key(w, name, ":i");
+    remove_key(w, name, ":f");
+    key_of(text, sizeof text, name, ":f");
+    rm_key *key = rm_keys_make(&w->server.db[0], rm_text(text), RM_LIST);
+    rm_insert(key, 0, rm_text("no fence"));
+    key->expires_ms = sim_server_ms(w) + span_ms;
+}
+
+int sim_probe_name(rm_bytes key, bool *is_lock) {
+    size_t prefix = strlen(PREFIX);
+    *is_lock = false;
+    if (key.length <= prefix || memcmp(key.at, PREFIX, prefix) != 0) return SIM_ANY;
+    for (int i = 0; i < SIM_NAMES; i++) {
+        size_t length = strlen(sim_names[i]), end = prefix + length;
+        if (key.length <= end || memcmp(key.at + prefix, sim_names[i], length) != 0) continue;
+        if (key.at[end] != '}') continue;
+        *is_lock = key.length == end + 1;
+        return i;
+    }
+    return SIM_ANY;
+}
+
+/* ---- Scripts ---- */
+
+static bool answered(const rm_ran *ran, const char *with) {
+    size_t length = strlen(with);
+    return ran->answer.length >= length && !memcmp(ran->answer.at, with, length);
+}
+
+/* The number at the end of an answer. */
+static uint64_t last_number(rm_bytes answer) {
+    const char *colon = memrchr(answer.at, ':', answer.length);
+    int64_t n = 0;
+    if (colon)
+        (void)rm_integer((rm_bytes){colon + 1, (size_t)(answer.at + answer.length - colon) - 3},
+                         &n);
+    return (uint64_t)n;
+}
+
+sim_effect sim_probe_effect(const rm_ran *ran, uint64_t *token, uint64_t *wanted) {
+    const hf__script *script = sim_probe_script(ran->sha1);
+    *token = *wanted = 0;
+    if (script == &hf__script_acquire && answered(ran, "*5\r\n:0\r\n")) {
+        *wanted = strtoull(strrchr(ran->args[0].at, ':') + 1, NULL, 10);
+        return SIM_BUSY;
+    }
+    if (script == &hf__script_renew && answered(ran, ":-")) {
+        *token = strtoull(ran->args[4].at, NULL, 10);
+        return SIM_DENIED;
+    }
+    if (script == &hf__script_renew && answered(ran, ":")) return SIM_KEPT;
+    if (script == &hf__script_break && answered(ran, "*3\r\n:1\r\n")) {
+        *token = last_number(ran->answer);
+        *wanted = strtoull(ran->args[0].at, NULL, 10);
+        return SIM_BROKE;
+    }
+    return SIM_NO_EFFECT;
+}
+
+bool sim_probe_actor(const rm_ran *ran, int *slot, int *number, uint64_t *ask) {
+    const hf__script *script = sim_probe_script(ran->sha1);
+    if (script != &hf__script_acquire && script != &hf__script_release) return false;
+    sim_standing actor = standing(ran->args[0].at);
+    *slot = actor.slot;
+    *number = actor.number;
+    *ask = actor.ask;
+    return true;
+}
+
+bool sim_probe_succeeds(const rm_ran *ran) {
+    return sim_probe_script(ran->sha1) == &hf__script_acquire && ran->arg_count > 5 &&
+           rm_is(ran->args[5], "2");
+}
+
+bool sim_probe_failed(const rm_ran *ran) {
+    return answered(ran, "-");
+}
+
+const hf__script *sim_probe_script(const char *sha1) {
+    for (size_t i = 0; sim_scripts[i]; i++)
+        if (!strcmp(sim_scripts[i]->sha1, sha1)) return sim_scripts[i];
+    return NULL;
+}

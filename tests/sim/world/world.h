@@ -1,0 +1,150 @@
+/*
+ * The world of one run: true time, a server, a network, clients with their callers, faults, and the
+ * checks that look at all of it after every event. All of it follows from the seed.
+ */
+#ifndef SIM_WORLD_WORLD_H
+#define SIM_WORLD_WORLD_H
+
+#include <setjmp.h>
+
+#include "base/rand.h"
+#include "model/model.h"
+#include "world/check.h"
+#include "world/clock.h"
+#include "world/net.h"
+#include "world/sizes.h"
+#include "world/trace.h"
+
+#define SIM_WHY 512 /* bytes of what is said of a failure */
+
+/* Faults, as bits of a plan. */
+enum {
+    SIM_CUTS = 1,
+    SIM_STALLS = 2,
+    SIM_PAUSES = 4,
+    SIM_CRASHES = 8,
+    SIM_CLOSINGS = 16,
+    SIM_RESTARTS = 32,
+    SIM_DATA_LOSS = 64, /* flushes, restarts without data, DEL by hand */
+    SIM_SCRIPT_FLUSHES = 128,
+    SIM_SERVER_STALLS = 256,
+    SIM_FULL_MEMORY = 512,
+    SIM_CLOCK_STEPS = 1024,
+    SIM_BREAKS = 2048,
+    SIM_SLOW_NET = 4096,
+    SIM_DRIFT = 8192,
+    SIM_ECHOES = 16384,      /* messages that come again */
+    SIM_MONITOR = 32768,     /* somebody listens to all messages */
+    SIM_NO_MESSAGES = 65536, /* the right to publish is taken away for a while */
+    SIM_OLD_SERVER = 131072, /* one that served before also knows who waits, and hands over */
+    SIM_SPOILT = 262144,     /* somebody writes something else where a fence was */
+    SIM_ALL_FAULTS = 524287,
+    SIM_HARMLESS = SIM_SCRIPT_FLUSHES | SIM_DRIFT | SIM_MONITOR /* to the order of waiting */
+};
+
+enum { SIM_HEARD = 8, SIM_MESSAGE = 256 };
+
+typedef struct sim_heard {
+    char channel[SIM_MESSAGE], text[SIM_MESSAGE];
+} sim_heard;
+
+/* What a seed decides before anything happens. */
+typedef struct sim_plan {
+    int clients, callers, names;
+    unsigned faults;
+    bool hasty;    /* who waits often gives up */
+    bool fair;     /* nothing disturbs those who wait */
+    hf__time gap;  /* between faults, about */
+    hf__time trip; /* one way, at most, when nothing is the matter */
+    hf__time lasts;
+    hf__time think; /* of a caller between two calls, about */
+    int64_t leases[SIM_LEASES];
+    int64_t longest_ms; /* of all leases, extensions too */
+    int64_t command_ms, connect_ms, outage_ms;
+} sim_plan;
+
+struct sim_world {
+    uint64_t seed;
+    hf__rand rand;
+    hf__time now;
+    hf__heap events;
+    long steps;
+    sim_plan plan;
+    hf__time calm_at;
+    bool calm;   /* nothing goes wrong any more, and callers want nothing new */
+    bool ending; /* and clients are closed, with nothing to hinder them */
+
+    rm_server server;
+    sim_clock server_clock;
+    int64_t stepped_us; /* of its clock, so far */
+    hf__time server_stalled_until, server_back_at;
+    bool server_down;
+
+    sim_wire *wires;
+    int wires_made;
+    struct sim_client *clients[SIM_SLOTS];
+    int clients_made;
+    sim_checks checks;
+    sim_event chaos, server_event, memory_event, message_event;
+    sim_heard heard[SIM_HEARD]; /* messages of late */
+    unsigned heard_count;
+
+    sim_trace trace;
+    jmp_buf failed;
+    char why[SIM_WHY];
+    int why_name;
+};
+
+extern const char *const sim_names[SIM_NAMES];
+
+/* ---- Chance ---- */
+
+static inline int64_t sim_draw(sim_world *w, int64_t below) {
+    return below > 0 ? (int64_t)(hf__rand_next(&w->rand) % (uint64_t)below) : 0;
+}
+
+static inline bool sim_chance(sim_world *w, int64_t in) {
+    return sim_draw(w, in) == 0;
+}
+
+/* How much a clock gains, in millionths; as much as it may, often. */
+static inline int64_t sim_drift(sim_world *w) {
+    int64_t ppm = sim_draw(w, 9801) - 4900;
+    return sim_chance(w, 3) ? (ppm < 0 ? -4900 : 4900) : ppm;
+}
+
+/* How long a message takes, one way. */
+hf__time sim_trip(sim_world *w);
+
+/* ---- Telling ---- */
+
+#define SIM_TELL(w, name, ...)                                                      \
+    do {                                                                            \
+        if ((w)->trace.on) sim_trace_add(&(w)->trace, (w)->now, name, __VA_ARGS__); \
+    } while (0)
+
+/* The run ends here. */
+_Noreturn void sim_fail(sim_world *w, int name, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#define SIM_CHECK(w, name, condition)                                                      \
+    do {                                                                                   \
+        if (!(condition))                                                                  \
+            sim_fail(w, name, "%s:%d: does not hold: %s", __FILE__, __LINE__, #condition); \
+    } while (0)
+
+/* ---- A run ---- */
+
+typedef struct sim_result {
+    bool good;
+    char why[SIM_WHY];
+    uint64_t hash; /* of the trace, if there is one */
+    long steps;
+    sim_counts counts;
+} sim_result;
+
+/* With a trace it prints the end of it if it fails; or all of it, when told so. */
+typedef enum sim_telling { SIM_SILENT, SIM_TRACE_END, SIM_TRACE_ALL, SIM_TRACE_HASH } sim_telling;
+void sim_run(uint64_t seed, sim_telling telling, sim_result *result);
+
+#endif
