@@ -71,6 +71,19 @@ void b_section(const char *title, const char *ours, const char *theirs) {
 
 /* ---- Rows ---- */
 
+static bool met(double value, b_bound bound, double target) {
+    return bound == B_AT_LEAST ? value >= target : value <= target;
+}
+
+static b_bound bound_of(const b_ratio *r) {
+    return r->at_least ? B_AT_LEAST : B_AT_MOST;
+}
+
+static void text_target(double value, b_bound bound, double target) {
+    printf("  %s %.2f  %s", bound == B_AT_LEAST ? "≥" : "≤", target,
+           met(value, bound, target) ? "met" : "missed");
+}
+
 static void text_percentile(const char *name, double ours, double theirs, const char *unit) {
     printf("    ");
     left(name, NAME_WIDTH - 4);
@@ -86,7 +99,7 @@ static void text_ratio(const b_ratio *r, double scale, const char *unit) {
     figure_column(r->ours * scale, unit);
     figure_column(r->theirs * scale, unit);
     printf("%8.2f (%.2f-%.2f)", ratio, r->low, r->high);
-    if (r->target > 0) printf("  ≤ %.2f  %s", r->target, ratio <= r->target ? "met" : "missed");
+    if (r->target > 0) text_target(ratio, bound_of(r), r->target);
     putchar('\n');
     if (r->ours_p50 <= 0) return;
     text_percentile("p50", r->ours_p50 * scale, r->theirs_p50 * scale, unit);
@@ -103,7 +116,8 @@ static void json_ratio(const b_ratio *r, double scale, const char *unit) {
                r->ours_p50 * scale, r->ours_p99 * scale, r->theirs_p50 * scale,
                r->theirs_p99 * scale);
     if (r->target > 0)
-        printf(",\"target\":%.2f,\"met\":%s", r->target, ratio <= r->target ? "true" : "false");
+        printf(",\"target\":%.2f,\"met\":%s", r->target,
+               met(ratio, bound_of(r), r->target) ? "true" : "false");
     puts("}");
 }
 
@@ -129,14 +143,29 @@ void b_report_value(const char *name, double value, const char *unit, const char
 }
 
 void b_report_exact(const char *name, double value, double expected) {
-    bool met = fabs(value - expected) < 0.005;
+    bool same = fabs(value - expected) < 0.005;
     if (json) {
         printf("{\"bench\":\"%s\",\"name\":\"%s\",\"value\":%.4f,\"target\":%.2f,\"met\":%s}\n",
-               program, name, value, expected, met ? "true" : "false");
+               program, name, value, expected, same ? "true" : "false");
         return;
     }
     printf("  ");
     left(name, NAME_WIDTH - 2);
     figure_column(value, "");
-    printf("   = %.2f  %s\n", expected, met ? "met" : "missed");
+    printf("   = %.2f  %s\n", expected, same ? "met" : "missed");
+}
+
+void b_report_bound(const char *name, double value, const char *unit, b_bound bound,
+                    double target) {
+    if (json) {
+        printf("{\"bench\":\"%s\",\"name\":\"%s\",\"unit\":\"%s\",\"value\":%.4f,"
+               "\"target\":%.2f,\"met\":%s}\n",
+               program, name, unit, value, target, met(value, bound, target) ? "true" : "false");
+        return;
+    }
+    printf("  ");
+    left(name, NAME_WIDTH - 2);
+    figure_column(value, unit);
+    text_target(value, bound, target);
+    putchar('\n');
 }

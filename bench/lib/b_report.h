@@ -22,6 +22,7 @@ typedef struct b_ratio {
     double ours_p50, ours_p99; /* of one repetition; 0: not measured */
     double theirs_p50, theirs_p99;
     double target; /* the ratio must not be above; 0: none */
+    bool at_least; /* must not be below */
 } b_ratio;
 
 void b_report_ratio(const b_ratio *row);
@@ -31,6 +32,10 @@ void b_report_value(const char *name, double value, const char *unit, const char
 
 /* One figure that should be what is expected, to two decimals. */
 void b_report_exact(const char *name, double value, double expected);
+
+/* One figure that must not be above a target, or not below it. */
+typedef enum b_bound { B_AT_MOST, B_AT_LEAST } b_bound;
+void b_report_bound(const char *name, double value, const char *unit, b_bound bound, double target);
 
 /* One line to stderr, then exit 1: nothing was measured. */
 _Noreturn void b_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
