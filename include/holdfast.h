@@ -149,8 +149,20 @@ enum { HF_LOG_ERROR = 1, HF_LOG_WARNING = 2, HF_LOG_INFO = 3, HF_LOG_DEBUG = 4 }
 #define HF_LEASE_MAX_MS INT64_C(2592000000) /* 30 days */
 #define HF_COUNT_MAX    1000000             /* re-entries of one ownership */
 
-/* Kinds of lock. */
-enum { HF_MUTEX = 0 };
+/*
+ * Kinds of lock. On one name HF_MUTEX and HF_WRITE exclude everybody; readers share it, one of them may be
+ * upgradable; permits share it up to their capacity, but not with readers. All are served first come first
+ * served: a waiting writer holds back later readers, a large taker of permits later small ones.
+ */
+enum {
+    HF_MUTEX = 0,
+    HF_READ = 1,
+    HF_WRITE = 2,
+    HF_UPGRADABLE = 3, /* a reader that may hf_upgrade: one at a time, beside plain readers */
+    HF_PERMITS = 4     /* `permits` of `capacity` */
+};
+
+#define HF_PERMITS_MAX 1000000 /* the most permits and capacity */
 
 /* Flags of hf_options. */
 enum {
@@ -177,9 +189,9 @@ typedef struct hf_options {
     hf_cancel *cancel; /* may be fired to end the wait; outlives the call */
     hf_lost_fn *on_lost; /* told once if the hold is lost */
     void *arg;           /* for on_lost */
-    uint32_t kind;       /* HF_MUTEX */
-    uint32_t permits;    /* 0: a mutex has none */
-    uint32_t capacity;   /* 0: a mutex has none */
+    uint32_t kind;       /* HF_MUTEX, HF_READ, … */
+    uint32_t permits;    /* HF_PERMITS: how many to take, 0: one; others: 0 */
+    uint32_t capacity;   /* HF_PERMITS: of how many; fixed by the first holder; others: 0 */
     uint32_t flags;      /* HF_NO_RENEW | HF_NOT_REENTRANT */
 } hf_options;
 
@@ -299,6 +311,23 @@ HF_API void hf_unref(hf_hold *hold);
  */
 HF_API HF_MUST_USE hf_result hf_extend(hf_hold *hold, int64_t lease_ms);
 
+/*
+ * Make of an HF_UPGRADABLE hold a writer's: wait until the readers beside it have left, before everybody
+ * else in line. All handles of the ownership are then a writer's, with a new token. Whatever else comes
+ * of it, the hold stays as it was. As hf_acquire with wait_ms; HF_DEADLOCK of a plain reader, which
+ * could only wait for itself; HF_INVALID of any other kind; HF_LOST, HF_NOT_HELD; HF_OK also if it is a
+ * writer's already.
+ */
+HF_API HF_MUST_USE hf_result hf_upgrade(hf_hold *hold, int64_t wait_ms);
+
+/*
+ * Make of a writer's hold a reader's, or an upgradable one of what was upgraded, without letting go in
+ * between: nobody writes before it is released. Blocks as hf_extend does, with its results; HF_INVALID of
+ * a mutex or permits; HF_OK of a reader's. After HF_UNKNOWN_OUTCOME it is a reader's as far as this
+ * client goes, and the store is told again.
+ */
+HF_API HF_MUST_USE hf_result hf_downgrade(hf_hold *hold);
+
 /* ---- What a hold knows (none of these blocks or asks the store) ----------------------------- */
 
 /* 1 while this handle is not released, not lost and before its deadline, by the clock now. */
@@ -307,8 +336,9 @@ HF_API int32_t hf_held(const hf_hold *hold);
 /* Milliseconds until the deadline if nothing renews it; 0 when not held. */
 HF_API int64_t hf_remaining_ms(const hf_hold *hold);
 
-/* The token: strictly greater than that of every earlier ownership of this name. Stays readable
-   after release or loss. */
+/* The token: strictly greater than that of every earlier ownership of this name; it orders nothing among
+   readers and permits, which hold at the same time. Upgrading changes it. Stays readable after release
+   or loss. */
 HF_API uint64_t hf_fence(const hf_hold *hold);
 
 /*
@@ -390,7 +420,7 @@ typedef struct hf_waiter {
 
 typedef struct hf_info {
     int32_t held;   /* 0: free, and all below is zero or "", but for who waits */
-    uint32_t kind;  /* HF_MUTEX */
+    uint32_t kind;  /* HF_MUTEX, HF_READ, …; with several holders HF_READ or HF_PERMITS */
     uint32_t count; /* how many times its owner has entered */
     uint32_t
         waiting; /* clients in line, of which `waiters` has the first 64; also of a free lock */
@@ -404,6 +434,8 @@ typedef struct hf_info {
     const char *program;
     const char *label;
     const hf_waiter *waiters; /* the first first */
+    uint32_t holders;         /* how many; what is above tells of one of them */
+    uint32_t used, capacity;  /* HF_PERMITS */
 } hf_info;
 
 /*

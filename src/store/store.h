@@ -17,6 +17,20 @@
  *   RELEASE  (client, any number up to `number`) holds no more, and stands in no line. HF_LOST if it
  *            did not hold. With an `heir`, an ASK of the client's next: where the store can do both in
  *            one step, and the hold was there, its answer is in `heir` too.
+ *
+ * Kinds: an op of a kind other than HF_MUTEX has a number that no other hold of its client has (`kind` is
+ * not HF_MUTEX: then "a lower number" and "up to" mean this very number, and nothing of the client is
+ * replaced). Holders of one name are either one that excludes (HF_MUTEX, HF_WRITE), or any number of
+ * HF_READ and at most one HF_UPGRADABLE, or HF_PERMITS of one capacity that together do not go above it. Each
+ * ends with its own lease. Nobody is granted what somebody asked for before who still waits, can be
+ * reached and cannot have it yet.
+ *
+ *   ASK      with `upgrade`: of a number that holds HF_UPGRADABLE, to hold HF_WRITE, under a new token;
+ *            with `stand` it waits before all others. HF_LOST: it holds nothing. HF_INVALID: permits of another capacity are in
+ *            force, which `capacity` then says.
+ *   RENEW    the hold is of `kind` at most: HF_WRITE becomes HF_UPGRADABLE or HF_READ if that is said, and
+ *            an upgrade that waits is given up; who waits may be served.
+ *
  *   INSPECT  who holds the name.        WHO      the registration of a client.
  *   BREAK    end the hold with `token`, or any with 0, but not after `not_after`. HF_NOT_HELD if there is none such; `token` then
  *            says which holds, 0 for none.
@@ -93,7 +107,7 @@ typedef struct hf__sight {
     uint32_t waiting; /* how many wait, the first HF__LINE_SEEN of them in `line` */
     hf__standing line[HF__LINE_SEEN];
     bool held;
-    uint32_t count, kind;
+    uint32_t count, kind, holders, used, capacity;
     int64_t remaining_ms, since_unix_ms;
     uint64_t token;
     char owner[HF__OWNER_TEXT];
@@ -125,7 +139,10 @@ typedef struct hf__op {
         token; /* ASK: the highest seen; the grant is above it. BREAK: see above. Answer: the token */
     int64_t lease_ms;
     uint32_t count;
-    bool stand; /* ASK: take a place in line if it is not free */
+    uint32_t kind;              /* HF_MUTEX, … */
+    uint32_t permits, capacity; /* HF_PERMITS */
+    bool upgrade;               /* ASK */
+    bool stand;                 /* ASK: take a place in line if it is not free */
     bool
         succeeds; /* ASK: to a lower number of its client which gave up waiting: its turn is ours */
     uint32_t attempt;   /* ASK: how often this number was told HF_BUSY; stores may ask less often */
@@ -143,8 +160,9 @@ typedef struct hf__op {
     uint64_t told_token; /* HF_BUSY: of who holds it, where the store says; 0: it does not */
     uint32_t late;       /* the store's: how often it came too late */
     hf_result result;
-    bool maybe;  /* it failed, and may have taken effect all the same */
-    bool placed; /* HF_BUSY: it stands in line, for HF__PLACE_MS at most unless it asks again */
+    bool maybe;   /* it failed, and may have taken effect all the same */
+    bool crowded; /* ASK that was granted, RENEW: somebody waits */
+    bool placed;  /* HF_BUSY: it stands in line, for HF__PLACE_MS at most unless it asks again */
     int64_t retry_ms;
     char *detail; /* on the heap, the taker's to free; may be NULL */
 } hf__op;
