@@ -121,7 +121,7 @@ MUTATIONS = [
     Mutation(
         "marks of one client pile up",
         LINE,
-        "if whose == client and tonumber(upto) <= number then",
+        "if whose == key and upto <= number then",
         "if false then",
         ("fault_line", "F51_tombstones*"),
     ),
@@ -375,7 +375,7 @@ MUTATIONS = [
     Mutation(
         "a wait that gives up does not leave the line, nor passes a grant on",
         ENTRY,
-        "if (result != HF_OK) haunt_by_wait(e, w->number, w->placed_until); /* it leaves the line */",
+        "haunt_by_wait(e, w->number, w->placed_until); /* it leaves the line */",
         "",
         ("fault_line", "B20_a_grant_that_a_cancelled*"),
     ),
@@ -389,7 +389,7 @@ MUTATIONS = [
     Mutation(
         "who asks goes past the line",
         ACQUIRE,
-        "if not (holder and ARGV[6] == '2') and serve(now, asker) == true then return busy(true) end",
+        "if not (holder and ARGV[6] == '2') and serve(now, asker, true, true) then return busy(true) end",
         "",
         ("fault_line", "B08_a_free_lock*"),
     ),
@@ -432,9 +432,9 @@ MUTATIONS = [
     Mutation(
         "a grant is told before it is written",
         LINE,
-        "local token, text = grant(id, owner, floor, now, first, others)",
+        "local token, text = grant(id, owner, floor, now, first, others, spec ~= '' and spec or nil)",
         "redis.pcall('PUBLISH', channel, string.match(id, '%d+$') .. ' ' .. digits(now) .. ' ' .. "
-        "digits(now) .. ' ' .. first)\nlocal token, text = grant(id, owner, floor, now, first, others)",
+        "digits(now) .. ' ' .. first)\nlocal token, text = grant(id, owner, floor, now, first, others, spec ~= '' and spec or nil)",
         ("fault_rights", "F55_a_release_without*"),
     ),
     Mutation(
