@@ -417,7 +417,7 @@ MUTATIONS = [
     Mutation(
         "a grant is a whole lease at once",
         LINE,
-        "local first = math.min(lease, math.max(math.floor(lease / 3), 2000))",
+        "local first = math.min(lease, math.max(math.floor(lease / 3), 2000), 10000)",
         "local first = lease",
         ("fault_line", "B14_a_waiter_stopped*"),
     ),
@@ -499,6 +499,13 @@ MUTATIONS = [
         "news->link == w->first_link && news->link == e->core->link;",
         "news->link == w->first_link;",
         ("fault_messages", "F56_a_grant_heard_while*"),
+    ),
+    Mutation(
+        "a grant that is over when its callback comes is told as held",
+        "client/async.c",
+        "bool good = hf__own_good(hold->own, hf__now());",
+        "bool good = true;",
+        ("conformance", "memory", "F47_a_grant*"),
     ),
     Mutation(
         "an async wait that has ended is given up once more",

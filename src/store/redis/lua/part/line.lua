@@ -190,7 +190,7 @@ end
 local function hand_to(at, entry, said, now, channel, others)
     local id, owner, lease, spec, floor = string.match(entry, '^(%S+) (%S+) (%d+)(%S*) (%d+)')
     lease = tonumber(lease)
-    local first = math.min(lease, math.max(math.floor(lease / 3), 2000))
+    local first = math.min(lease, math.max(math.floor(lease / 3), 2000), 10000)
     remove(entry)
     local token, text = grant(id, owner, floor, now, first, others, spec ~= '' and spec or nil)
     if not token then return nil end
