@@ -683,7 +683,9 @@ static int64_t lease_to_ask(const hf__own *own, hf__time now) {
 static void send_renew(hf__entry *e, hf__time now) {
     hf__own *own = e->own;
     e->op.owner = own->owner;
-    e->op.kind = own->kind;
+    bool upgrading = e->head && e->head->upgrade; /* which a lower kind would give up */
+    e->op.kind = upgrading ? HF_WRITE : own->kind;
+    e->op.upgrade = false;
     e->op.count = own->count;
     e->op.token = own->token;
     e->op.lease_ms = lease_to_ask(own, now);
@@ -700,6 +702,7 @@ static void send_release(hf__entry *e, hf__time now) {
     e->ghost_carried = e->ghost_calls;
     e->ghost_calls = NULL;
     e->op.kind = e->kind;
+    e->op.upgrade = false;
     e->op.lease_ms = e->core->config.lease_ms;
     e->op.held_since = e->held_since;
     e->op.bury_until = e->late_until > now ? e->late_until : 0;
