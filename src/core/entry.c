@@ -439,6 +439,11 @@ static void asked(hf__entry *e, hf__time now) {
             enter_early(e, w, now);
     } else if (op->result == HF_TIMEOUT && !(w && w->once)) {
         e->next_try = hf__lease_retry_at(now, op->lease_ms, e->tries++, &e->core->rand);
+    } else if (w && op->result == HF_INVALID && w->kind == HF_PERMITS && !op->detail) {
+        hf__wait_finish(w, HF_INVALID,
+                        hf__line("a capacity of %" PRIu32 " was asked for, and permits of a "
+                                 "capacity of %" PRIu32 " are in use",
+                                 w->capacity, op->capacity));
     } else if (w) {
         hf__wait_finish(w, op->result == HF_TIMEOUT ? HF_UNREACHABLE : op->result, op->detail);
         op->detail = NULL;
