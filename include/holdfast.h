@@ -16,8 +16,9 @@
  * A *client* is this process's connection to a store. A *hold* is a handle on an ownership: from a
  * successful acquire until its release, or until it is lost. An ownership is a lease: the store
  * forgets it `lease_ms` after it was last renewed, and a background thread of the client, the
- * keeper, renews it every third of that. So a process that dies frees its locks after a lease, and
- * a process that is cut off from the store loses its locks no later than the store forgets them.
+ * keeper, renews it every third of that (with HF_NO_THREAD your event loop does). So a process that
+ * dies frees its locks after a lease, and a process that is cut off from the store loses its locks
+ * no later than the store forgets them.
  *
  * WHAT IS PROMISED
  *
@@ -32,10 +33,11 @@
  * THREADS, SIGNALS, BLOCKING
  *
  * Every function may be called from any thread at any time, on the same client and on the same
- * hold. "Blocks" below means for one exchange with the store, never longer than the client's
- * command timeout; hf_acquire and its kin also wait as long as they were asked to.
+ * hold; hf_dispatch by one thread at a time. "Blocks" below means for one exchange with the store,
+ * never longer than the client's command timeout; hf_acquire and its kin also wait as long as they
+ * were asked to.
  * Safe in a signal handler: hf_cancel_fire, hf_held, hf_remaining_ms, hf_fence; nothing else.
- * The keeper blocks all signals. The library raises no SIGPIPE and writes to no stream.
+ * The client's threads block all signals. The library raises no SIGPIPE and writes to no stream.
  *
  * CAVEATS
  *
@@ -125,11 +127,12 @@ typedef struct hf_hold hf_hold;
 typedef struct hf_cancel hf_cancel;
 
 /*
- * Told once when a hold is lost, on a thread that the client has for this; never on a normal
- * release, never after hf_release has returned (so not at all to a handle that is released before
- * its turn comes), never while a lock of the library is held. It may take its time: nothing but the
- * telling of further losses waits for it. `hold` is borrowed: hf_ref it to keep it. May call any
- * function of the library but hf_close. Releasing the hold here is allowed (HF_LOST).
+ * Told once when a hold is lost, on a thread that the client has for callbacks, or in hf_dispatch
+ * and hf_close where it has none; never on a normal release, never after hf_release has returned (so
+ * not at all to a handle that is released before its turn comes), never while a lock of the library is
+ * held. It may take its time: nothing but further callbacks waits for it, and with HF_NO_THREAD your
+ * loop. `hold` is borrowed: hf_ref it to keep it. May call any function of the library but hf_close.
+ * Releasing the hold here is allowed (HF_LOST).
  */
 typedef void hf_lost_fn(hf_hold *hold, void *arg);
 typedef void hf_acquired_fn(hf_result result, hf_hold *hold, void *arg);
@@ -172,7 +175,7 @@ enum {
 
 /* Flags of hf_client_options. */
 enum {
-    HF_NO_THREAD = 1 /* start no thread: see hf_fd */
+    HF_NO_THREAD = 1 /* start no thread that stays: see hf_fd */
 };
 
 /*
@@ -254,16 +257,19 @@ HF_API void hf_close(hf_client *client);
  *
  * An owner that holds the lock already re-enters at once, without waiting for the store: a new
  * handle on the same ownership, with its token, lease and max_hold, and an on_lost of its own; n
- * acquires need n releases. Threads of one client are served in order of arrival.
+ * acquires need n releases. Threads of one client are served in order of arrival; so are clients among
+ * each other, as long as the store can reach them (not on memory:).
  *
  * HF_OK               held; the caller has one reference to *hold
  * HF_BUSY             another holds it or others of this client wait for it, and wait_ms was 0
  * HF_TIMEOUT          another held it for all of wait_ms
  * HF_CANCELLED        options->cancel was fired, before or meanwhile
  * HF_DEADLOCK         this owner holds it and either acquire said HF_NOT_REENTRANT
- * HF_UNREACHABLE      the store is away: at once with wait_ms 0, else after the outage time at most
- * HF_UNKNOWN_OUTCOME  a request was sent and not answered: should it have taken the lock, it is
- *                     released behind, or ends with its lease
+ * HF_UNREACHABLE      the store is away: at once with wait_ms 0, else after the outage time at most;
+ *                     nothing was taken
+ * HF_UNKNOWN_OUTCOME  a request was sent and not answered; or the wait stood in line when the store
+ *                     went away; or the answer came after its lease. Should it have taken the lock,
+ *                     it is released behind, or ends with its lease
  * HF_REFUSED          the store said no: password, ACL, read-only replica, no memory, disk error
  * HF_PROTOCOL         the answer was no Redis', or the lock's key holds something else
  * HF_INVALID, HF_UNSUPPORTED   name or options; the detail says which and what is allowed
@@ -370,12 +376,12 @@ HF_API void hf_cancel_free(hf_cancel *cancel);
  * would have returned. On HF_OK the hold is the callback's; otherwise it is NULL, and hf_error_detail
  * says more within the callback. If this call itself does not return HF_OK, nothing was begun and
  * nobody is called. The options are copied; a cancel must live until the callback. With owner 0 the
- * owner is a fresh one, which never re-enters.
+ * owner is a fresh one, which never re-enters; hf_inspect shows it as it does a thread.
  *
- * Callbacks run on a thread of the client's, one after another, or in hf_dispatch where the client has
- * none; never inside a call of yours, and with no lock of the library's held. They may call
- * everything but hf_close. hf_close ends waits with HF_CLOSED and, if the store does not answer, releases
- * with HF_UNKNOWN_OUTCOME; it returns when all callbacks have.
+ * Callbacks run on a thread of the client's, one after another, or in hf_dispatch and hf_close where the
+ * client has none; never inside another call of yours, and with no lock of the library's held. They may
+ * call everything but hf_close. hf_close ends waits with HF_CLOSED and, if the store does not answer,
+ * releases with HF_UNKNOWN_OUTCOME; it returns when all callbacks have.
  *
  * Does not block. Errors: HF_INVALID, HF_UNSUPPORTED, HF_CANCELLED (fired before), HF_NOMEM, HF_CLOSED,
  * HF_FORKED; all others come by the callback.
@@ -389,15 +395,18 @@ HF_API HF_MUST_USE hf_result hf_acquire_async_v(hf_client *client, const char *n
  * as by hf_release, unless this returns HF_NOMEM or HF_INVALID. Once the callback runs, on_lost of the
  * hold neither runs nor will.
  *
- * Does not block. Errors, nobody is called then: HF_NOT_HELD, HF_CLOSED, HF_FORKED, HF_NOMEM, HF_INVALID.
+ * Does not block. Errors, nobody is called then: HF_NOT_HELD, HF_CLOSED, HF_LOST (after hf_close, and lost
+ * before it), HF_FORKED, HF_NOMEM, HF_INVALID.
  */
 HF_API hf_result hf_release_async(hf_hold *hold, hf_released_fn *fn, void *arg);
 
 /*
- * A client opened with HF_NO_THREAD starts no thread: your event loop does the work. Poll hf_fd for
- * reading, and call hf_dispatch whenever it is readable: it does what is due, renewals too, and runs
- * callbacks. Do not read from the descriptor; it is the client's. Calls that block work as ever, and
- * do the work meanwhile, but run no callback. -1 for a client with threads, or in a forked child.
+ * A client opened with HF_NO_THREAD starts no thread, but for a moment, to look up the name of a host; give
+ * an address to have none. Your event loop does the work. Poll hf_fd for reading, and call hf_dispatch
+ * whenever it is readable: it does what is due, renewals too, and runs callbacks. One thread at a time may
+ * call it; callbacks then run one after another. Do not read from the descriptor; it is the client's.
+ * Calls that block work as ever, and do the work meanwhile, but run no callback. -1 for a client with
+ * threads, or in a forked child.
  *
  * hf_dispatch does not block. Errors: HF_INVALID (the client has threads), HF_CLOSED, HF_FORKED.
  */
@@ -429,7 +438,8 @@ typedef struct hf_info {
     int64_t since_unix_ms; /* when it was granted, by the store's clock */
     int64_t pid;           /* of the holder; 0: not known */
     const char *client;    /* the holder's client, a UUID */
-    const char *owner;     /* "t3" is the third thread that locked, "o7" the logical owner 7 */
+    const char *owner;     /* "t3" is the third thread that locked, "o7" the logical owner 7; calls
+                              of hf_acquire_async without an owner count as threads */
     const char *host;
     const char *program;
     const char *label;

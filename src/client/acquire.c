@@ -6,14 +6,33 @@
 #include "client/hold.h"
 #include "client/options.h"
 
+static hf_result permits_check(const hf_options *o) {
+    if (o->kind != HF_PERMITS && (o->permits || o->capacity))
+        return hf__fail(HF_INVALID, "only HF_PERMITS has permits and a capacity: leave both 0");
+    if (o->kind != HF_PERMITS) return HF_OK;
+    if (!o->capacity || o->capacity > HF_PERMITS_MAX)
+        return hf__fail(HF_INVALID, "a capacity of %u is not between 1 and %d", o->capacity,
+                        HF_PERMITS_MAX);
+    if (o->permits > o->capacity)
+        return hf__fail(HF_INVALID, "%u permits can never be had of a capacity of %u", o->permits,
+                        o->capacity);
+    return HF_OK;
+}
+
+static hf_result kind_check(const hf_client *c, const hf_options *o) {
+    if (o->kind > HF_PERMITS)
+        return hf__fail(HF_UNSUPPORTED, "kind %u is not known to this version", o->kind);
+    if (o->kind != HF_MUTEX && !c->store->has_kinds)
+        return hf__fail(HF_UNSUPPORTED, "this store has HF_MUTEX only");
+    return permits_check(o);
+}
+
 hf_result hf__acquire_check(const hf_client *c, const hf_options *o) {
-    if (o->kind != HF_MUTEX)
-        return hf__fail(HF_UNSUPPORTED, "kind %u is not known; this version has HF_MUTEX", o->kind);
+    hf_result kind = kind_check(c, o);
+    if (kind) return kind;
     if (o->flags & ~(uint32_t)(HF_NO_RENEW | HF_NOT_REENTRANT))
         return hf__fail(HF_UNSUPPORTED, "flags 0x%x hold one that this version does not know",
                         o->flags);
-    if (o->permits || o->capacity)
-        return hf__fail(HF_INVALID, "a mutex has no permits and no capacity: leave both 0");
     if (o->wait_ms < 0 && o->wait_ms != HF_FOREVER)
         return hf__fail(HF_INVALID,
                         "wait_ms %" PRId64 " is negative; use HF_FOREVER to wait "
@@ -29,6 +48,9 @@ void hf__acquire_fill(hf__wait *w, const hf_client *c, const hf_options *o, hf__
     w->owner = (hf__owner){o->owner ? o->owner : hf__thread_number(), o->owner != 0};
     w->lease_ms = o->lease_ms ? o->lease_ms : c->core.config.lease_ms;
     w->max_hold_ms = o->max_hold_ms;
+    w->kind = o->kind;
+    w->permits = o->kind == HF_PERMITS && !o->permits ? 1 : o->permits;
+    w->capacity = o->capacity;
     w->flags = o->flags;
     w->once = o->wait_ms == 0;
     w->began = now;

@@ -115,6 +115,76 @@ hf_result hf_extend(hf_hold *hold, int64_t lease_ms) {
     return r;
 }
 
+/* ---- Upgrading and downgrading ---- */
+
+static hf_result upgrade_held(hf_client *c, hf_hold *hold, int64_t wait_ms) {
+    hf__wait w = {0};
+    hf__time now = hf__now();
+    w.once = wait_ms == 0;
+    w.began = now;
+    w.until = w.once ? HF__NEVER : hf__after_ms(now, wait_ms);
+    hf__core_upgrade(&c->core, hold->own, &w, now);
+    if (hf__await(c, &w.call, hf__wait_until(&c->core, &w), NULL) != HF__DONE) {
+        hf__core_give_up(&w, HF_TIMEOUT, hf__now());
+        hf__turn(c, NULL);
+    }
+    return hf__call_result(&w.call);
+}
+
+static hf_result upgrade_check(const hf_hold *hold, int64_t wait_ms) {
+    uint32_t kind = hold->own->kind;
+    if (wait_ms < 0 && wait_ms != HF_FOREVER)
+        return hf__fail(HF_INVALID, "wait_ms %" PRId64 " is negative", wait_ms);
+    if (atomic_load(&hold->released)) return hf__fail(HF_NOT_HELD, "the hold was released");
+    if (kind == HF_READ)
+        return hf__fail(HF_DEADLOCK, "a plain reader could only wait for itself; take "
+                                     "HF_UPGRADABLE to upgrade");
+    if (kind != HF_UPGRADABLE && kind != HF_WRITE)
+        return hf__fail(HF_INVALID, "only an HF_UPGRADABLE hold can be upgraded");
+    return HF_OK;
+}
+
+hf_result hf_upgrade(hf_hold *hold, int64_t wait_ms) {
+    if (!hold) return hf__fail(HF_INVALID, "there is no hold to upgrade");
+    if (forked(hold)) return hf__fail(HF_FORKED, "the hold belongs to the parent process");
+    hf_client *c = hold->client;
+    pthread_mutex_lock(&c->mutex);
+    c->calls++;
+    hf_result r = upgrade_check(hold, wait_ms);
+    if (!r) r = upgrade_held(c, hold, wait_ms);
+    hf__end(c);
+    return r;
+}
+
+static hf_result downgrade_held(hf_client *c, hf__own *own) {
+    hf__call call = {0};
+    hf__time now = hf__now();
+    hf__core_downgrade(&c->core, own, &call, now);
+    if (hf__await(c, &call, hf__after_ms(now, c->core.config.command_timeout_ms), NULL) != HF__DONE) {
+        hf__core_extend_unwait(&c->core, own, &call);
+        hf__turn(c, NULL);
+    }
+    return hf__call_result(&call);
+}
+
+hf_result hf_downgrade(hf_hold *hold) {
+    if (!hold) return hf__fail(HF_INVALID, "there is no hold to downgrade");
+    if (forked(hold)) return hf__fail(HF_FORKED, "the hold belongs to the parent process");
+    hf_client *c = hold->client;
+    pthread_mutex_lock(&c->mutex);
+    c->calls++;
+    uint32_t kind = hold->own->kind;
+    hf_result r = HF_OK;
+    if (atomic_load(&hold->released))
+        r = hf__fail(HF_NOT_HELD, "the hold was released");
+    else if (kind == HF_MUTEX || kind == HF_PERMITS)
+        r = hf__fail(HF_INVALID, "only a writer's hold can be downgraded; take HF_WRITE");
+    else
+        r = downgrade_held(c, hold->own);
+    hf__end(c);
+    return r;
+}
+
 /* ---- Knowing ---- */
 
 static bool usable(const hf_hold *hold) {

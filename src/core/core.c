@@ -66,7 +66,7 @@ static hf__entry *find_or_make(hf__core *core, const char *name, size_t length) 
     memcpy(key, name, length);
     e->core = core;
     e->mapped.key = key;
-    e->mapped.length = length;
+    e->mapped.length = e->name_length = length;
     hf__map_add(&core->entries, &e->mapped);
     return e;
 }
@@ -106,6 +106,72 @@ static void enqueue(hf__entry *e, hf__wait *w) {
     e->core->stats.waiting++;
 }
 
+static void acquire_mutex(hf__entry *e, hf__wait *w) {
+    const hf__own *own = e->own;
+    if (w->once && (own || e->head)) {
+        refuse(e->core, w, HF_BUSY,
+               hf__line(own ? "another owner of this client holds the lock"
+                            : "others of this client wait for the lock"));
+        return;
+    }
+    if (!e->head && e->core->link) hf__entry_trouble_over(e); /* nobody asks: try afresh */
+    if (!e->head && !e->ghost_calls) e->next_try = 0;
+    if (!e->head) e->told = own != NULL;
+    enqueue(e, w);
+}
+
+/* Whether who holds this kind may take that one, too. */
+static bool covers(uint32_t held, uint32_t wanted) {
+    if (held == HF_MUTEX || held == HF_WRITE) return true;
+    return wanted == held || (held == HF_UPGRADABLE && wanted == HF_READ);
+}
+
+/* This owner holds something of the name already. */
+static void acquire_more(hf__wait *w, hf__own *own, hf__core *core) {
+    if (covers(own->kind, w->kind))
+        reenter(core, w, own);
+    else
+        refuse(core, w, HF_DEADLOCK,
+               hf__line(own->kind == HF_UPGRADABLE
+                            ? "this owner reads and may upgrade: hf_upgrade does that; another "
+                              "hold would wait for its own"
+                            : "this owner reads, and would wait for itself; take HF_UPGRADABLE "
+                              "and hf_upgrade it"));
+}
+
+static void acquire_lane(hf__entry *anchor, hf__wait *w, hf__time now) {
+    hf__own *own;
+    hf__entry *lane = hf__lane_for(anchor, w, now, &own);
+    if (!lane) {
+        refuse(anchor->core, w, HF_NOMEM, NULL);
+    } else if (own) {
+        hf__own_join(own, w);
+        hf__call_finish(anchor->core, &w->call, HF_OK, NULL);
+        hf__entry_step(lane, now);
+    } else {
+        enqueue(lane, w);
+        hf__entry_step(lane, now);
+    }
+}
+
+/* There are kinds beside the mutex. Entries are not freed before the last step, the anchor's. */
+static void acquire_beside(hf__entry *anchor, hf__wait *w, hf__time now) {
+    hf__entry_expire(anchor, now);
+    for (hf__entry *e = anchor->lanes; e; e = e->next_lane) hf__entry_expire(e, now);
+    hf__own *own = w->kind == HF_PERMITS ? NULL : hf__lanes_held(anchor, w->owner);
+    if (own) {
+        hf__entry *e = own->entry;
+        acquire_more(w, own, anchor->core);
+        if (e != anchor) hf__entry_step(e, now);
+    } else if (w->kind == HF_MUTEX) {
+        hf__lanes_close(anchor);
+        acquire_mutex(anchor, w);
+    } else {
+        acquire_lane(anchor, w, now);
+    }
+    hf__entry_step(anchor, now);
+}
+
 void hf__core_acquire(hf__core *core, hf__wait *w, const char *name, size_t length, hf__time now) {
     if (core->closing) {
         refuse(core, w, HF_CLOSED, NULL);
@@ -116,21 +182,16 @@ void hf__core_acquire(hf__core *core, hf__wait *w, const char *name, size_t leng
         refuse(core, w, HF_NOMEM, NULL);
         return;
     }
-    hf__entry_expire(e, now);
-    hf__own *own = e->own;
-    if (own && hf__owner_same(own->owner, w->owner)) {
-        reenter(core, w, own);
-    } else if (w->once && (own || e->head)) {
-        refuse(core, w, HF_BUSY,
-               hf__line(own ? "another owner of this client holds the lock"
-                            : "others of this client wait for the lock"));
+    if (w->kind == HF_MUTEX && !e->lanes) {
+        hf__entry_expire(e, now);
+        if (e->own && hf__owner_same(e->own->owner, w->owner))
+            reenter(core, w, e->own);
+        else
+            acquire_mutex(e, w);
+        hf__entry_step(e, now);
     } else {
-        if (!e->head && core->link) hf__entry_trouble_over(e); /* nobody asks: try afresh */
-        if (!e->head && !e->ghost_calls) e->next_try = 0;
-        if (!e->head) e->told = own != NULL;
-        enqueue(e, w);
+        acquire_beside(e, w, now);
     }
-    hf__entry_step(e, now);
 }
 
 /* ---- Giving up ---- */
@@ -203,6 +264,37 @@ void hf__core_extend(hf__core *core, hf__own *own, int64_t lease_ms, hf__call *c
     if (e) hf__entry_step(e, now);
 }
 
+/* ---- Upgrading and downgrading ---- */
+
+void hf__core_upgrade(hf__core *core, hf__own *own, hf__wait *w, hf__time now) {
+    hf__entry *e = own->entry;
+    if (e) hf__entry_expire(e, now);
+    if (!own->entry) {
+        int state = atomic_load(&own->state);
+        const char *why = atomic_load(&own->why);
+        refuse(core, w, state == HF__LOST ? HF_LOST : state == HF__ENDED ? HF_CLOSED : HF_NOT_HELD,
+               why ? strdup(why) : NULL);
+    } else if (own->kind == HF_WRITE) {
+        hf__call_finish(core, &w->call, HF_OK, NULL);
+    } else {
+        w->upgrade = true;
+        w->kind = HF_WRITE;
+        w->lease_ms = own->lease_ms;
+        w->flags = own->flags;
+        w->owner = own->owner;
+        e->next_try = 0;
+        e->told = true;
+        enqueue(e, w);
+    }
+    if (e) hf__entry_step(e, now);
+}
+
+void hf__core_downgrade(hf__core *core, hf__own *own, hf__call *call, hf__time now) {
+    if (own->entry) hf__entry_expire(own->entry, now);
+    if (own->entry && own->kind == HF_WRITE) own->kind = own->first_kind;
+    hf__core_extend(core, own, 0, call, now);
+}
+
 /* ---- Closing ---- */
 
 static void close_entry(hf__entry *e, hf__time now) {
@@ -256,6 +348,15 @@ void hf__core_link(hf__core *core, hf__time now) {
     }
 }
 
+/* A step may free a lane, and the anchor last. */
+static void look_at_name(hf__entry *anchor, hf__time now) {
+    for (hf__entry *e = anchor->lanes, *next; e; e = next) {
+        next = e->next_lane;
+        look_again(e, now);
+    }
+    look_again(anchor, now);
+}
+
 static void look_at_all(hf__core *core, hf__time now) {
     for (hf__mapped *m = hf__map_next(&core->entries, NULL), *next; m; m = next) {
         next = hf__map_next(&core->entries, m);
@@ -269,7 +370,7 @@ void hf__core_news(hf__core *core, const hf__news *news, hf__time now) {
     switch (news->what) {
     case HF__HEARD_OF:
         m = hf__map_find(&core->entries, news->name, news->length);
-        if (m) look_again(entry_of(m, mapped), now);
+        if (m) look_at_name(entry_of(m, mapped), now);
         break;
     case HF__ASK_AGAIN: look_at_all(core, now); break;
     case HF__GRANTED:

@@ -6,6 +6,8 @@
  * operations submitted to the store, calls in `finished` to wake, ownerships in `lost` to tell of.
  *
  *   entry   one per name in use: who of this client holds it, who waits for it, what is under way
+ *   lane    an entry beside that of its name: what is not a mutex is asked for by itself, each with its
+ *           own place in line; readers of a client share one where they can (lanes.c)
  *   own     an ownership, from grant to release or loss; shared by its handles
  *   hold    a handle, as the user has it
  *   wait    a call that wants the lock
@@ -56,7 +58,7 @@ typedef struct hf__own {
     /* read without the mutex, also in signal handlers */
     atomic_int state;
     _Atomic(hf__time) deadline;
-    uint64_t token; /* does not change once a handle is out */
+    _Atomic(uint64_t) token; /* only an upgrade changes it once a handle is out */
     const char *_Atomic why;
 
     atomic_uint refs; /* one per handle, one of the entry, one while in core->lost */
@@ -64,6 +66,8 @@ typedef struct hf__own {
     uint64_t number;
     hf__owner owner;
     int64_t lease_ms;
+    uint32_t kind, first_kind; /* of a reader's that was upgraded, the second is what it was */
+    hf__time joinable_until;   /* HF_READ: other readers of the client may share it until then */
     uint32_t flags;
     uint32_t count, posted; /* entries by the owner; and what the store was told */
     uint32_t tries;         /* of a renewal, since the last that was answered well */
@@ -85,6 +89,7 @@ struct hf_hold {
     uint64_t born; /* in which process: the fork generation */
     atomic_uint refs;
     atomic_bool released;
+    hf__owner owner;      /* who acquired through it: readers share an own */
     hf_hold *next, *prev; /* among the own's handles, while not released */
     hf_lost_fn *on_lost;
     void *arg;
@@ -104,7 +109,8 @@ typedef struct hf__wait {
     uint64_t first_link;  /* the connection on which its number was first asked; 0: it was not */
     hf__news early;       /* a grant that came before the answer to its ask; number 0: none */
     int64_t lease_ms, max_hold_ms;
-    uint32_t flags;
+    uint32_t kind, permits, capacity, flags;
+    bool upgrade;          /* it wants more of what the entry holds; own and hold are NULL */
     bool once;             /* wait_ms 0 */
     bool maybe;            /* an ask of it may have taken effect, and it was not told so */
     hf__time placed_until; /* it stands in the store's line, until then at most; 0: it does not */
@@ -114,11 +120,19 @@ typedef struct hf__wait {
 } hf__wait;
 
 struct hf__entry {
-    hf__mapped mapped; /* key: the name, in this same allocation */
+    hf__mapped mapped; /* key: the name, in this same allocation; a lane's goes on with its number */
+    size_t name_length;
     hf__core *core;
     hf__timer timer;
     hf__wait *head, *tail;
     hf__own *own;
+
+    hf__entry *anchor;            /* of a lane: the entry of its name; NULL: this is one */
+    hf__entry *lanes;             /* of an anchor */
+    hf__entry *next_lane, *prev_lane;
+    uint32_t kind;                /* of a lane */
+    uint64_t lane;                /* its number, under which all of it is asked for; 0: an anchor */
+    bool closed;                  /* nobody joins those who wait in it */
 
     hf__op op; /* what is under way, while busy */
     bool busy;
@@ -194,6 +208,12 @@ void hf__core_release_unwait(hf__core *core, hf__entry *entry, hf__call *call);
 
 void hf__core_extend(hf__core *core, hf__own *own, int64_t lease_ms, hf__call *call, hf__time now);
 
+/* Begin to make an upgradable hold a writer's. The wait's own and hold stay NULL; it is ended as any. */
+void hf__core_upgrade(hf__core *core, hf__own *own, hf__wait *wait, hf__time now);
+
+/* The own is of a lower kind from now on; `call` is finished when the store knows. */
+void hf__core_downgrade(hf__core *core, hf__own *own, hf__call *call, hf__time now);
+
 /* Its caller stops waiting for it. */
 void hf__core_extend_unwait(hf__core *core, hf__own *own, hf__call *call);
 
@@ -227,10 +247,24 @@ void hf__wait_give_up(hf__wait *wait, hf_result why, hf__time now);
 void hf__wait_finish(hf__wait *wait, hf_result result, char *detail);
 /* A re-entry: the wait's handle becomes one more of this ownership. */
 void hf__own_join(hf__own *own, hf__wait *wait);
+/* Waits for an upgrade of what the entry holds: it holds it no more, or as it is for good. */
+void hf__upgrades_finish(hf__entry *entry, hf_result result, const char *detail);
 void hf__call_push(hf__call **list, hf__call *call);
 void hf__call_unlink(hf__call **list, hf__call *call); /* nothing if it is not there */
 void hf__call_finish(hf__core *core, hf__call *call, hf_result result, char *detail);
 void hf__calls_finish(hf__core *core, hf__call **list, hf_result result, const char *detail);
+
+/* ---- Lanes (lanes.c) ---- */
+
+/* What this owner holds of a name, in any lane, but for permits; NULL: nothing. */
+hf__own *hf__lanes_held(hf__entry *anchor, hf__owner owner);
+
+/* The lane for a wait of any kind but HF_MUTEX, or NULL: no memory. If *own is set, it can be joined. */
+hf__entry *hf__lane_for(hf__entry *anchor, const hf__wait *wait, hf__time now, hf__own **own);
+
+/* Somebody came who does not read: readers who come later wait behind. */
+void hf__lanes_close(hf__entry *anchor);
+void hf__lane_drop(hf__entry *lane);
 
 /* ---- Ownerships and handles (own.c) ---- */
 

@@ -18,6 +18,8 @@
 #include "core/core.h"
 #include "core/lease.h"
 
+/* How long readers may join a hold, since the store said that nobody waits. */
+#define JOIN_MS 100
 #define LOOK_MS 30000 /* three looks in it */
 #define DRIFT_MS \
     200 /* by which clocks may differ over what moments of ours on the store's rest on */
@@ -115,14 +117,30 @@ static void unlink_wait(hf__wait *w) {
     e->core->stats.waiting--;
 }
 
+/* What a wait that ends has in the store, or may have, is to be undone. */
+static void forgo(hf__entry *e, const hf__wait *w) {
+    if (w->upgrade) { /* the next renewal says what it holds instead */
+        if (e->own) e->own->check = true;
+        return;
+    }
+    /* An ask of its number that is late somewhere must find that it is no longer wanted. */
+    if (w->number && e->late_until)
+        haunt_by_wait(e, w->number, gone_by(e, e->late_until, w->lease_ms));
+    haunt_by_wait(e, w->number, w->placed_until); /* it leaves the line */
+}
+
+void hf__upgrades_finish(hf__entry *e, hf_result result, const char *detail) {
+    for (hf__wait *w = e->head, *next; w; w = next) {
+        next = w->next;
+        if (w->upgrade) hf__wait_finish(w, result, detail ? strdup(detail) : NULL);
+    }
+}
+
 void hf__wait_finish(hf__wait *w, hf_result result, char *detail) {
     hf__entry *e = w->entry;
     unlink_wait(w);
     if (result != HF_OK) e->core->stats.refused++;
-    /* An ask of its number that is late somewhere must find that it is no longer wanted. */
-    if (result != HF_OK && w->number && e->late_until)
-        haunt_by_wait(e, w->number, gone_by(e, e->late_until, w->lease_ms));
-    if (result != HF_OK) haunt_by_wait(e, w->number, w->placed_until); /* it leaves the line */
+    if (result != HF_OK) forgo(e, w);
     set_placed(w, 0);
     set_number(w, 0);
     if (e->asker == w) e->asker = NULL;
@@ -134,6 +152,8 @@ static hf_result outcome(const hf__wait *w, hf_result why, bool asking) {
     if (why != HF_TIMEOUT && why != HF_UNREACHABLE) return why;
     const hf__entry *e = w->entry;
     const hf__store *store = e->core->store;
+    if (w->upgrade && (why == HF_UNREACHABLE || !e->trouble_since)) return why;
+    if (w->upgrade) return HF_UNREACHABLE;
     if (w->maybe || (asking && (e->trouble_since || !e->told))) return HF_UNKNOWN_OUTCOME;
     bool others = e->told || e->own || e->head != w; /* had it, or came before */
     if (!e->trouble_since && others) return HF_TIMEOUT;
@@ -162,7 +182,7 @@ void hf__wait_give_up(hf__wait *w, hf_result why, hf__time now) {
     hf__entry *e = w->entry;
     bool asking = e->busy && e->asker == w;
     hf_result result = outcome(w, why, asking);
-    if (asking || w->maybe) {
+    if ((asking || w->maybe) && !w->upgrade) {
         hf__time latest = hf__later(e->op.not_after, now);
         haunt_by_wait(e, w->number, gone_by(e, latest, w->lease_ms));
     }
@@ -191,18 +211,20 @@ static hf__time trouble_due(const hf__entry *e) {
 /* ---- Granting ---- */
 
 void hf__own_join(hf__own *own, hf__wait *w) {
+    w->hold->owner = w->owner;
     hf__hold_attach(w->hold, own);
     hf__own_unref(w->own);
     w->own = NULL;
     own->entry->core->stats.reentered++;
 }
 
-/* Waits of the owner that holds now: one owner in several threads re-enters. */
+/* Waits of the owner that holds now: one owner in several threads re-enters. Readers who wait together enter
+   together. */
 static void join_others(hf__entry *e) {
     for (hf__wait *w = e->head, *next; w; w = next) {
         next = w->next;
         hf__own *own = e->own;
-        if (!hf__owner_same(w->owner, own->owner)) continue;
+        if (own->kind != HF_READ && !hf__owner_same(w->owner, own->owner)) continue;
         if ((w->flags | own->flags) & HF_NOT_REENTRANT)
             hf__wait_finish(w, HF_DEADLOCK,
                             hf__line("this owner was granted the lock meanwhile, and "
@@ -228,6 +250,13 @@ static hf__time renew_at(hf__core *core, hf__time asked_at, int64_t lease_ms) {
     return hf__lease_renew_at(asked_at, looks ? LOOK_MS : lease_ms, &core->rand);
 }
 
+/* Others wait: readers who come later are not to go past them. */
+static hf__time joinable_until(const hf__own *own, const hf__op *op) {
+    bool plain = own->kind == HF_READ && own->max_until == HF__NEVER &&
+                 !(own->flags & (HF_NO_RENEW | HF_NOT_REENTRANT));
+    return plain && !op->crowded ? hf__after_ms(op->asked_at, JOIN_MS) : 0;
+}
+
 static void fill_own(hf__own *own, const hf__wait *w, const hf__op *op, hf__core *core,
                      hf__time now) {
     own->token = op->token;
@@ -235,9 +264,12 @@ static void fill_own(hf__own *own, const hf__wait *w, const hf__op *op, hf__core
     own->owner = w->owner;
     own->lease_ms = w->lease_ms;
     own->flags = w->flags;
+    own->kind = w->kind;
+    own->first_kind = w->kind == HF_WRITE ? HF_READ : w->kind;
     own->posted = 1;
     own->renew_at = w->flags & HF_NO_RENEW ? HF__NEVER : renew_at(core, op->asked_at, op->lease_ms);
     own->max_until = max_until(w, op);
+    own->joinable_until = joinable_until(own, op);
     own->lapses_at = hf__lease_lapse(now, op->lease_ms);
     atomic_store(&own->deadline, deadline_of(w, op));
     atomic_store_explicit(&own->state, HF__HELD, memory_order_release);
@@ -252,6 +284,7 @@ static void grant(hf__entry *e, hf__wait *w, hf__time now) {
     own->entry = e;
     e->own = own; /* the wait's reference becomes the entry's */
     w->own = NULL;
+    w->hold->owner = w->owner;
     hf__hold_attach(w->hold, own);
     core->stats.acquired++;
     core->stats.held++;
@@ -281,6 +314,29 @@ static void asked_granted(hf__entry *e, hf__wait *w, hf__time now) {
         hf__wait_finish(w, HF_UNKNOWN_OUTCOME,
                         hf__line("the store's answer came after the lease had run out; it is "
                                  "undone; use a lease well above the round trip"));
+}
+
+/* It was sent, so it may have been done, up to now. */
+static void may_last(hf__own *own, int64_t lease_ms, hf__time now) {
+    own->lapses_at = hf__later(own->lapses_at, hf__lease_lapse(now, lease_ms));
+}
+
+/* What was read is written now. */
+static void upgraded(hf__entry *e, hf__wait *w, hf__time now) {
+    hf__own *own = e->own;
+    const hf__op *op = &e->op;
+    if (op->token > e->core->highest_token) e->core->highest_token = op->token;
+    may_last(own, op->lease_ms, now);
+    if (!w) { /* too late: the next renewal takes it back */
+        own->check = true;
+        return;
+    }
+    hf__time deadline = hf__sooner(hf__lease_deadline(op->asked_at, op->lease_ms), own->max_until);
+    atomic_store(&own->deadline, hf__later(deadline, atomic_load(&own->deadline)));
+    atomic_store(&own->token, op->token);
+    own->first_kind = own->kind;
+    own->kind = HF_WRITE;
+    hf__wait_finish(w, HF_OK, NULL);
 }
 
 static int64_t lease_of(const hf__wait *w) {
@@ -338,6 +394,15 @@ static void enter_early(hf__entry *e, hf__wait *w, hf__time now) {
     enter(e, w, &news, now);
 }
 
+static void renew_lost(hf__entry *e, hf__time now) {
+    hf__own *own = e->own;
+    if (e->late_until > now) /* its ask may come late, and take the lock again for nobody */
+        hf__entry_haunt(e, own->number, hf__lease_lapse(e->late_until, own->lease_ms));
+    if (!e->core->store->forgets) /* it waits for us to let go, now that its holder knows */
+        hf__entry_haunt(e, own->number, own->lapses_at);
+    hf__own_lose(own, LOST_STORE);
+}
+
 static void asked(hf__entry *e, hf__time now) {
     hf__wait *w = e->asker;
     hf__op *op = &e->op;
@@ -349,7 +414,13 @@ static void asked(hf__entry *e, hf__time now) {
     }
     hf__entry_trouble_over(e);
     if (w && settles(e, op)) w->maybe = false;
-    if (op->result == HF_OK) {
+    if (op->upgrade && e->own && op->result == HF_OK) {
+        upgraded(e, w, now);
+    } else if (op->upgrade && e->own && op->result == HF_LOST) {
+        renew_lost(e, now);
+    } else if (op->upgrade && !w) {
+        if (e->own) e->own->check = true;
+    } else if (op->result == HF_OK) {
         asked_granted(e, w, now);
     } else if (op->result == HF_BUSY) {
         e->told = true;
@@ -403,6 +474,12 @@ static void inherited(hf__entry *e, hf__time now) {
 
 /* A message that a wait has the lock may overtake the answer that it stands in line. */
 void hf__entry_granted(hf__entry *e, hf__wait *w, const hf__news *news, hf__time now) {
+    if (w->upgrade) {
+        e->next_try = 0;
+        e->again = e->busy;
+        hf__entry_step(e, now);
+        return;
+    }
     if (e->own || e->head != w) return;
     if (e->busy) {
         if (e->asker == w) w->early = *news;
@@ -410,11 +487,6 @@ void hf__entry_granted(hf__entry *e, hf__wait *w, const hf__news *news, hf__time
     }
     enter(e, w, news, now);
     hf__entry_step(e, now);
-}
-
-/* It was sent, so it may have been done, up to now. */
-static void may_last(hf__own *own, int64_t lease_ms, hf__time now) {
-    own->lapses_at = hf__later(own->lapses_at, hf__lease_lapse(now, lease_ms));
 }
 
 /* A hold whose renewal failed goes on until its deadline: the store may answer the next one. */
@@ -445,16 +517,8 @@ static void renew_confirmed(hf__entry *e, hf__time now) {
         may_last(own, op->lease_ms, now);
     }
     if (!(own->flags & HF_NO_RENEW)) own->renew_at = renew_at(e->core, op->asked_at, own->lease_ms);
+    own->joinable_until = joinable_until(own, op);
     hf__calls_finish(e->core, &e->extending, HF_OK, NULL);
-}
-
-static void renew_lost(hf__entry *e, hf__time now) {
-    hf__own *own = e->own;
-    if (e->late_until > now) /* its ask may come late, and take the lock again for nobody */
-        hf__entry_haunt(e, own->number, hf__lease_lapse(e->late_until, own->lease_ms));
-    if (!e->core->store->forgets) /* it waits for us to let go, now that its holder knows */
-        hf__entry_haunt(e, own->number, own->lapses_at);
-    hf__own_lose(own, LOST_STORE);
 }
 
 static void renewed(hf__entry *e, hf__time now) {
@@ -548,9 +612,9 @@ static void send(hf__entry *e, hf__verb verb, uint64_t number, hf__time now) {
     op->verb = verb;
     op->number = number;
     op->name = e->mapped.key;
-    op->name_length = e->mapped.length;
+    op->name_length = e->name_length;
     op->result = HF_OK;
-    op->maybe = op->placed = false;
+    op->maybe = op->placed = op->crowded = false;
     op->detail = NULL;
     e->busy = true;
     e->core->store->table->submit(e->core->store, op, now);
@@ -558,7 +622,7 @@ static void send(hf__entry *e, hf__verb verb, uint64_t number, hf__time now) {
 
 static void begin_asking(hf__entry *e, hf__wait *w) {
     if (!w->number) {
-        set_number(w, ++e->core->last_number);
+        set_number(w, e->lane ? e->lane : ++e->core->last_number);
         e->op.attempt = 0;
     }
     if (!w->first_link) w->first_link = e->core->link;
@@ -579,6 +643,10 @@ static void send_ask(hf__entry *e, hf__time now) {
     begin_asking(e, w);
     e->op.owner = w->owner;
     e->op.count = 1;
+    e->op.kind = w->kind;
+    e->op.permits = w->permits;
+    e->op.capacity = w->capacity;
+    e->op.upgrade = w->upgrade;
     e->op.stand = !w->once;
     e->op.succeeds = e->ghost_stands && !e->ghost_held;
     e->op.lease_ms = lease_of(w);
@@ -591,6 +659,7 @@ static void send_ask(hf__entry *e, hf__time now) {
 static void add_heir(hf__entry *e, hf__time now) {
     hf__wait *w = e->head;
     e->op.heir = (hf__heir){0};
+    if (e->lane) return;
     if (!e->core->store->hands_on || !w || w->number || w->once || now >= w->until) return;
     begin_asking(e, w);
     e->op.heir = (hf__heir){.number = w->number,
@@ -614,6 +683,7 @@ static int64_t lease_to_ask(const hf__own *own, hf__time now) {
 static void send_renew(hf__entry *e, hf__time now) {
     hf__own *own = e->own;
     e->op.owner = own->owner;
+    e->op.kind = own->kind;
     e->op.count = own->count;
     e->op.token = own->token;
     e->op.lease_ms = lease_to_ask(own, now);
@@ -629,6 +699,7 @@ static void send_renew(hf__entry *e, hf__time now) {
 static void send_release(hf__entry *e, hf__time now) {
     e->ghost_carried = e->ghost_calls;
     e->ghost_calls = NULL;
+    e->op.kind = e->kind;
     e->op.lease_ms = e->core->config.lease_ms;
     e->op.held_since = e->held_since;
     e->op.bury_until = e->late_until > now ? e->late_until : 0;
@@ -649,7 +720,7 @@ static void send_next(hf__entry *e, hf__time now) {
         send_release(e, now);
     else if (renew_wanted(e, now))
         send_renew(e, now);
-    else if (e->head && now < e->head->until && !e->own && !e->ghost_let_go) {
+    else if (e->head && now < e->head->until && !e->own == !e->head->upgrade && !e->ghost_let_go) {
         if (now >= e->next_try) send_ask(e, now);
     } else if (e->ghost && !e->own && now >= e->next_try)
         send_release(e, now);
@@ -665,6 +736,7 @@ static hf__time earliest(const hf__entry *e) {
         if (may_send) due = hf__sooner(due, e->own->renew_at);
         if (may_send && (e->own->check || e->own->posted != e->own->count))
             due = hf__sooner(due, e->next_try);
+        if (may_send && e->head && e->head->upgrade) due = hf__sooner(due, e->next_try);
     } else if (may_send && ((e->head && e->next_try < e->head->until) || e->ghost)) {
         due = hf__sooner(due, e->next_try);
     }
@@ -672,13 +744,17 @@ static hf__time earliest(const hf__entry *e) {
 }
 
 static bool idle(const hf__entry *e) {
-    return !e->busy && !e->head && !e->own && !e->ghost && !e->ghost_calls;
+    return !e->busy && !e->head && !e->own && !e->ghost && !e->ghost_calls && !e->lanes;
 }
 
 static void drop(hf__entry *e) {
     hf__core *core = e->core;
     hf__heap_remove(&core->timers, &e->timer);
     hf__map_remove(&core->entries, &e->mapped);
+    if (e->anchor) { /* it goes in a step of its own: whoever walks over entries may have it in hand */
+        hf__lane_drop(e);
+        hf__heap_set(&core->timers, &e->anchor->timer, 0);
+    }
     free(e->trouble);
     free(e);
     if (core->closer && !core->entries.count) {

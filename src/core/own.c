@@ -71,13 +71,14 @@ void hf__own_end(hf__own *own, hf__state state) {
     hf_result left = state == HF__LOST ? HF_LOST : state == HF__ENDED ? HF_CLOSED : HF_NOT_HELD;
     hf__calls_finish(core, &own->extends, left, atomic_load(&own->why));
     hf__calls_finish(core, &entry->extending, left, atomic_load(&own->why));
+    hf__upgrades_finish(entry, left, atomic_load(&own->why));
     hf__own_unref(own);
 }
 
 void hf__own_lose(hf__own *own, const char *why) {
     hf__core *core = own->entry->core;
     atomic_store_explicit(&own->why, why, memory_order_release);
-    own->name = strndup(own->entry->mapped.key, own->entry->mapped.length);
+    own->name = strndup(own->entry->mapped.key, own->entry->name_length);
     core->stats.lost++;
     own->next_lost = core->lost;
     core->lost = hf__own_ref(own);

@@ -2,17 +2,17 @@
 --
 -- KEYS    1 the lock   2 its fence   3 the line   4 who stands there
 -- ARGV    1 client:number   2 client:owner   3 lease, ms   4 server time after which not to act, µs
---         5 highest token the client had seen   6 there only to stand in line if it is held; 2: and to take
---         over the turn of a lower number of the client, which gave up waiting
+--         5 highest token the client had seen   6 there only to stand in line if it is held: 1; or 2, and to
+--         take over the turn of a lower number of the client, which gave up waiting
 -- Answer  µs                            granted now, and the server's time is the token
 --         {1, µs, token}                granted, now or before
 --         {0, µs, ms, place, token}     held by another for ms more; place in line, 0: none; its token
 --         {2, µs}                       too late, or of an old number: nothing was done
--- Cost    free 5 commands, held 3, to stand in line 5 more
+-- Cost    free 5 commands, held 5; 10 to stand in line, 12 as the first, 11 to ask again there
 --
 -- Sent twice it acts once: a number that holds already is told so, with its lease begun anew. A hold of a lower
--- number of the same client is over: the client knows of none any more. A higher one is
--- not: then this is a late command of a connection that was given up.
+-- number of the same client is over: the client knows of none any more. A higher one is not: then this is a late
+-- command of a connection that was given up.
 
 -- What comes first is all there is to do without contention; the rest is not even defined then.
 

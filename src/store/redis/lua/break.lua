@@ -4,7 +4,7 @@
 -- ARGV    1 the token it must have; 0: any   2 server time after which not to act, µs
 -- Answer  {1, µs, token}  broken      {0, µs, token}  held under another token, 0: held by nobody
 --         {2, µs}         too late: nothing was done
--- Cost    4 commands; more to hand on
+-- Cost    4 commands; 13 to hand on; 2 when nothing is broken
 
 local call = redis.call
 local time = call('TIME')

@@ -9,10 +9,11 @@
 --         5 the next's client:number   6 its client:owner   7 its lease   8 its floor, as in the line
 --         9 server time after which not to act for it, µs
 -- Answer  1  released      0  was not held by it, and nothing was done for the next
---         {1, µs, token}      released, and the next has it
---         {0, µs, ms, place, token}  released, and the next stands in line; another has it for ms more
---         {2, µs}             released, and too late for the next
--- Cost    2 commands; 4 after a long hold, 5 if its fence was gone, 6 with a tomb to write; about 11 to hand on
+--         {1, µs, token}             released, and the next has it
+--         {0, µs, ms, place, token}  released, and the next stands in line; another has it for ms more, under token
+--         {2, µs}                    released, and too late for the next
+-- Cost    2 commands; 4 after a long hold, 5 if its fence was gone, 6 with a tomb to write; 13 to hand on; with a
+--         next 7, or 19 if it stands in line; 5 to leave the line
 --
 -- A hold of a higher number is not touched: then this is a late command of a connection that was
 -- given up. It begins by deleting, so that it also works when memory is out.

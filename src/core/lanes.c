@@ -1,0 +1,96 @@
+/*
+ * Lanes: what a client does about one name beside its mutex. Each has a number of its own under which it
+ * asks, holds and stands in the store's line, so that the order among readers, writers and takers of
+ * permits is the order in which they came, also within a client.
+ *
+ * Readers share. One who comes joins a hold that another reader of the client has, for a short while after
+ * the store has said that nobody waits: so a writer elsewhere is held up no longer than that, and many
+ * readers cost the store a few requests. Or it joins readers who wait, if nobody else has come since.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/core.h"
+
+static bool reads_plainly(const hf__wait *w) {
+    return w->kind == HF_READ && !w->max_hold_ms && !(w->flags & (HF_NO_RENEW | HF_NOT_REENTRANT));
+}
+
+/* ---- Who holds ---- */
+
+static bool has_handle(const hf__own *own, hf__owner owner) {
+    if (own->kind != HF_READ) return hf__owner_same(own->owner, owner);
+    for (const hf_hold *hold = own->handles; hold; hold = hold->next)
+        if (hf__owner_same(hold->owner, owner)) return true;
+    return false;
+}
+
+hf__own *hf__lanes_held(hf__entry *anchor, hf__owner owner) {
+    if (anchor->own && has_handle(anchor->own, owner)) return anchor->own;
+    for (hf__entry *e = anchor->lanes; e; e = e->next_lane)
+        if (e->own && e->own->kind != HF_PERMITS && has_handle(e->own, owner)) return e->own;
+    return NULL;
+}
+
+/* ---- Making and finding ---- */
+
+/* The key is the name, which has no NUL, then one, then the number. */
+static hf__entry *lane_new(hf__entry *anchor, uint32_t kind) {
+    size_t length = anchor->name_length;
+    hf__entry *e = calloc(1, sizeof *e + length + 1 + sizeof e->lane);
+    if (!e) return NULL;
+    char *key = (char *)(e + 1);
+    e->kind = kind;
+    e->lane = ++anchor->core->last_number;
+    memcpy(key, anchor->mapped.key, length);
+    memcpy(key + length + 1, &e->lane, sizeof e->lane);
+    e->mapped.key = key;
+    e->mapped.length = length + 1 + sizeof e->lane;
+    e->name_length = length;
+    e->core = anchor->core;
+    e->anchor = anchor;
+    e->next_lane = anchor->lanes;
+    if (e->next_lane) e->next_lane->prev_lane = e;
+    anchor->lanes = e;
+    hf__map_add(&e->core->entries, &e->mapped);
+    return e;
+}
+
+void hf__lane_drop(hf__entry *e) {
+    if (e->prev_lane)
+        e->prev_lane->next_lane = e->next_lane;
+    else
+        e->anchor->lanes = e->next_lane;
+    if (e->next_lane) e->next_lane->prev_lane = e->prev_lane;
+}
+
+static bool can_join(const hf__entry *e, const hf__wait *w, hf__time now) {
+    const hf__own *own = e->own;
+    return own && own->kind == HF_READ && now < own->joinable_until &&
+           own->lease_ms == w->lease_ms && own->count < HF_COUNT_MAX && hf__own_good(own, now);
+}
+
+static bool can_wait_with(const hf__entry *e, const hf__wait *w) {
+    return !e->own && !e->closed && e->head && reads_plainly(e->head) && !e->head->once &&
+           !w->once && e->head->lease_ms == w->lease_ms;
+}
+
+hf__entry *hf__lane_for(hf__entry *anchor, const hf__wait *w, hf__time now, hf__own **own) {
+    *own = NULL;
+    if (!reads_plainly(w)) {
+        if (w->kind != HF_READ) hf__lanes_close(anchor);
+        return lane_new(anchor, w->kind);
+    }
+    for (hf__entry *e = anchor->lanes; e; e = e->next_lane) {
+        if (can_join(e, w, now)) *own = e->own;
+        if (*own || can_wait_with(e, w)) return e;
+    }
+    return lane_new(anchor, w->kind);
+}
+
+void hf__lanes_close(hf__entry *anchor) {
+    for (hf__entry *e = anchor->lanes; e; e = e->next_lane) {
+        e->closed = true;
+        if (e->own) e->own->joinable_until = 0;
+    }
+}
