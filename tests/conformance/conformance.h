@@ -205,7 +205,7 @@ hf_result cf_elsewhere(cf *f, hf_client *client, const char *name, const hf_opti
 
 /* What the store says of a name: how many clients stand in line, how many hold it, how many of its
    permits are taken. */
-uint32_t cf_waiting(hf_client *client, const char *name);
+uint32_t cf_standing(hf_client *client, const char *name);
 uint32_t cf_holders(hf_client *client, const char *name);
 uint32_t cf_used(hf_client *client, const char *name);
 

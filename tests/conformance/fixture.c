@@ -256,7 +256,7 @@ hf_result cf_elsewhere(cf *f, hf_client *client, const char *name, const hf_opti
 
 /* ---- Kinds ----------------------------------------------------------------------------------- */
 
-uint32_t cf_waiting(hf_client *client, const char *name) {
+uint32_t cf_standing(hf_client *client, const char *name) {
     hf_info *info = cf_inspect(client, name);
     uint32_t waiting = info->waiting;
     hf_info_free(info);
@@ -278,9 +278,9 @@ uint32_t cf_used(hf_client *client, const char *name) {
 }
 
 cf_attempt *cf_arrive(cf *f, hf_client *client, const char *name, const hf_options *options) {
-    uint32_t before = cf_waiting(client, name);
+    uint32_t before = cf_standing(client, name);
     cf_attempt *a = cf_queue(f, client, name, options);
-    CF_UNTIL(cf_waiting(client, name) == before + 1);
+    CF_UNTIL(cf_standing(client, name) == before + 1);
     return a;
 }
 

@@ -329,7 +329,7 @@ static void F47_close_releases_every_kind_and_ends_its_waits(cf *f) {
             assert_int_equal(hf_held(holds[i]), 0);
             CF_IS(HF_CLOSED, hf_release(holds[i]));
         }
-    assert_int_equal(cf_waiting(f->b, f->name), 0);
+    assert_int_equal(cf_standing(f->b, f->name), 0);
     CF_FREE(blocks);
     CF_FREE(CF_TAKE(f->b, f->name, CF_TRY(HF_WRITE, 0)));
 }
@@ -411,7 +411,7 @@ static void F47_close_racing_grants_of_any_kind_leaves_nothing_held(cf *f) {
             }
         CF_FREE(CF_TAKE(f->b, f->name, CF_OPTIONS(HF_WRITE, .wait_ms = CF_WATCHDOG_MS)));
     }
-    assert_int_equal(cf_waiting(f->b, f->name), 0);
+    assert_int_equal(cf_standing(f->b, f->name), 0);
 }
 
 /* ---- Without blocking ------------------------------------------------------------------------ */
@@ -528,7 +528,7 @@ static void B05_a_client_without_threads_has_every_kind(cf *f) {
                 CF_OPTIONS(KINDS[i].kind, .wait_ms = HF_FOREVER, .lease_ms = CF_SHORT_LEASE_MS);
             hf_hold *blocks = CF_TAKE(f->a, f->name, NULL);
             outcome *o = begin(f, client, f->name, options);
-            while (cf_waiting(f->b, f->name) != 1 && cf_has(CF_LINE)) turn(client, 20);
+            while (cf_standing(f->b, f->name) != 1 && cf_has(CF_LINE)) turn(client, 20);
             CF_FREE(blocks);
             turn_until(client, &o->calls);
             OUTCOME(HF_OK, o);

@@ -112,7 +112,7 @@ static void B18_a_capacity_that_disagrees_is_refused(cf *f) {
     check_disagrees(f->b, f->name, WAIT(41, 41));
     assert_int_equal(hf_held(hold), 1);
     check_used(f, 1, 37, 1);
-    assert_int_equal(cf_waiting(f->b, f->name), 0);
+    assert_int_equal(cf_standing(f->b, f->name), 0);
     CF_FREE(CF_TAKE(f->b, f->name, TRY(1, 37, 0)));
     CF_FREE(hold);
     hold = CF_TAKE(f->b, f->name, TRY(1, 41, 0)); /* nobody holds it: fixed anew */
@@ -492,7 +492,7 @@ static void check_pool(cf *f, pool *p, int visitors) {
     assert_int_equal(p->visits, visitors * ROUNDS);
     assert_int_equal(p->most, POOL);
     check_used(f, 0, 0, 0);
-    assert_int_equal(cf_waiting(f->b, f->name), 0);
+    assert_int_equal(cf_standing(f->b, f->name), 0);
 }
 
 typedef struct visitor {

@@ -516,7 +516,7 @@ static void B16_a_reader_that_would_write_is_a_deadlock_at_once(cf *f) {
         if (beside) CF_FREE(beside);
     }
     CF_AT_ONCE(started);
-    assert_int_equal(cf_waiting(f->b, f->name), 0); /* and nobody was held up by it */
+    assert_int_equal(cf_standing(f->b, f->name), 0); /* and nobody was held up by it */
     CF_FREE(CF_TAKE(f->b, f->name, CF_TRY(HF_READ, 0)));
     assert_int_equal(hf_held(hold), 1);
     CF_FREE(hold);
@@ -682,7 +682,7 @@ static void B16_many_readers_and_writers_never_meet_and_all_finish(cf *f) {
     for (int i = 0; i < CLIENTS * THREADS; i++) cf_join(threads[i]);
     check_library(l, CLIENTS * THREADS);
     assert_int_equal(cf_holders(f->a, f->name), 0);
-    assert_int_equal(cf_waiting(f->a, f->name), 0);
+    assert_int_equal(cf_standing(f->a, f->name), 0);
 }
 
 static void B16_many_threads_of_a_client_never_meet_and_all_finish(cf *f) {
@@ -697,7 +697,7 @@ static void B16_many_threads_of_a_client_never_meet_and_all_finish(cf *f) {
     }
     for (int i = 0; i < THREADS; i++) cf_join(threads[i]);
     check_library(l, THREADS);
-    assert_int_equal(cf_waiting(f->a, f->name), 0);
+    assert_int_equal(cf_standing(f->a, f->name), 0);
 }
 
 /* A writer that waits is served although readers come without end. */
@@ -848,7 +848,7 @@ static void B14_a_waiting_writer_that_is_killed_lets_the_readers_in(cf *f) {
     t_proc *child = t_proc_start(wait_in_child, s);
     hf_hold *hold = CF_TAKE(f->a, f->name, CF_TRY(HF_READ, 0));
     atomic_store(&s->go, 1);
-    CF_UNTIL(cf_waiting(f->a, f->name) == 1);
+    CF_UNTIL(cf_standing(f->a, f->name) == 1);
     cf_attempt *reader = cf_arrive(f, f->b, f->name, CF_WAIT(HF_READ));
     t_proc_kill(child, SIGKILL);
     assert_int_equal(t_proc_wait(child, CF_WATCHDOG_MS), 128 + SIGKILL);

@@ -243,7 +243,7 @@ static void B17_an_upgrade_that_does_not_wait_is_busy_beside_a_reader(cf *f) {
     assert_string_not_equal(hf_error_detail(), "");
     assert_true(hf_fence(hold) == token);
     check_upgradable(f, hold);
-    assert_int_equal(cf_waiting(f->b, f->name), 0);
+    assert_int_equal(cf_standing(f->b, f->name), 0);
     CF_FREE(reader);
     CF_IS(HF_OK, hf_upgrade(hold, 0));
     CF_FREE(hold);
@@ -265,7 +265,7 @@ static void B17_an_upgrade_whose_time_is_up_leaves_all_as_it_was(cf *f) {
     CF_FREE(two);
     assert_true(hf_fence(hold) == token);
     check_upgradable(f, hold);
-    assert_int_equal(cf_waiting(f->b, f->name), 0);
+    assert_int_equal(cf_standing(f->b, f->name), 0);
     CF_FREE(reader);
     CF_IS(HF_OK, hf_upgrade(hold, 0)); /* and may be upgraded yet */
     assert_true(hf_fence(hold) > token);
@@ -805,7 +805,7 @@ static void B17_many_that_go_up_and_down_never_meet_and_all_finish(cf *f) {
     assert_int_equal(l->collisions, 0);
     assert_int_equal(l->writes + l->timeouts, CLIENTS * THREADS * ROUNDS / 2);
     assert_int_equal(cf_holders(f->a, f->name), 0);
-    assert_int_equal(cf_waiting(f->a, f->name), 0);
+    assert_int_equal(cf_standing(f->a, f->name), 0);
 }
 
 /* The reader leaves as the upgrade's time is up: it is one or the other, and the line goes on. */

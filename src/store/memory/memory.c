@@ -1,6 +1,7 @@
 /*
  * The store of one process, and the reference for what a store does: it says in C what the Redis
- * scripts say in Lua, over a map instead of keys, and answers at once.
+ * scripts say in Lua, over a map instead of keys, and answers at once. Here are the spaces, the map and the
+ * table; room.c has who holds a lock and who waits for it, verbs.c what the operations do to that.
  *
  * A space is shared by the clients that name it and lives as long as the last of them. Each lock of a
  * space is kept for good once used, because its last token must be remembered.
@@ -9,43 +10,30 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/map.h"
 #include "base/url.h"
+#include "store/memory/verbs.h"
 
-#define KEY_MAX  (HF__PREFIX_MAX + 1 + HF_NAME_MAX)
-#define RETRY_MS 20 /* how long a waiter waits before it asks again */
+#define KEY_MAX (HF__PREFIX_MAX + 1 + HF_NAME_MAX)
 
 typedef struct lock {
     hf__mapped mapped; /* key: prefix, NUL, name; in this same allocation */
-    uint64_t last_token;
-    hf__time expires; /* held while in the future; the rest is then of the holder */
-    uint64_t number, token;
-    hf__owner owner;
-    uint32_t count;
-    int64_t since_unix_ms;
-    struct member *holder;
+    hf__room room;
 } lock;
-
-/* A client of a space. */
-typedef struct member {
-    struct member *next;
-    hf__identity who;
-} member;
 
 typedef struct space {
     struct space *next;
     char *name;
     unsigned refs;
     hf__map locks;
-    member *members;
+    hf__member *members;
 } space;
 
 typedef struct memory {
     hf__store store;
     space *space;
-    member *self;
+    hf__member *self;
     char *prefix;
     hf__op *first, *last; /* completed */
 } memory;
@@ -71,106 +59,34 @@ static lock *find(const memory *m, const hf__op *op, bool make) {
     return l;
 }
 
-static bool held(const lock *l, hf__time now) {
-    return l->holder && now < l->expires;
-}
-
-static bool held_by(const lock *l, const memory *m, uint64_t number, hf__time now) {
-    return held(l, now) && l->holder == m->self && l->number == number;
-}
-
-static int64_t unix_us(void) {
-    struct timespec ts;
-    clock_gettime(CLOCK_REALTIME, &ts);
-    return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
-}
-
-/* ---- The verbs: see store.h for what each means ---- */
-
-static void grant(lock *l, const memory *m, hf__op *op, hf__time now) {
-    uint64_t now_us = (uint64_t)unix_us(), token = l->last_token + 1;
-    if (token < now_us) token = now_us;
-    if (token <= op->token) token = op->token + 1;
-    l->last_token = l->token = token;
-    l->holder = m->self;
-    l->number = op->number;
-    l->owner = op->owner;
-    l->count = op->count;
-    l->since_unix_ms = (int64_t)(now_us / 1000);
-    l->expires = now + op->lease_ms * HF__MS;
-}
-
-static hf_result ask(const memory *m, hf__op *op, hf__time now) {
-    lock *l = find(m, op, true);
-    if (!l) return HF_NOMEM;
-    if (now > op->not_after) return HF_TIMEOUT;
-    if (held(l, now) && (l->holder != m->self || l->number > op->number)) {
-        int64_t left = (l->expires - now) / HF__MS + 1;
-        op->retry_ms = left < RETRY_MS ? left : RETRY_MS;
-        return HF_BUSY;
-    }
-    if (!held_by(l, m, op->number, now)) grant(l, m, op, now);
-    l->expires = hf__later(l->expires, now + op->lease_ms * HF__MS);
-    op->token = l->token;
-    return HF_OK;
-}
-
-static hf_result renew(const memory *m, hf__op *op, hf__time now) {
-    lock *l = find(m, op, false);
-    if (!l || !held_by(l, m, op->number, now)) return HF_LOST;
-    l->count = op->count;
-    l->expires = hf__later(l->expires, now + op->lease_ms * HF__MS);
-    return HF_OK;
-}
-
-static hf_result release(const memory *m, hf__op *op, hf__time now) {
-    lock *l = find(m, op, false);
-    if (!l || !held(l, now) || l->holder != m->self || l->number > op->number) return HF_LOST;
-    l->holder = NULL;
-    return HF_OK;
-}
-
-static hf_result inspect(const memory *m, hf__op *op, hf__time now) {
-    lock *l = find(m, op, false);
-    hf__sight *s = op->sight;
-    s->held = l && held(l, now);
-    if (!s->held) return HF_OK;
-    s->count = l->count;
-    s->token = l->token;
-    s->since_unix_ms = l->since_unix_ms;
-    s->remaining_ms = (l->expires - now) / HF__MS;
-    hf__owner_text(s->owner, l->owner);
-    memcpy(s->who.client, l->holder->who.client, sizeof s->who.client);
-    return HF_OK;
-}
+/* ---- Operations ---- */
 
 static hf_result who(const memory *m, hf__op *op) {
     hf__sight *s = op->sight;
-    for (const member *it = m->space->members; it; it = it->next)
+    for (const hf__member *it = m->space->members; it; it = it->next)
         if (!strcmp(it->who.client, s->who.client)) s->who = it->who;
     return HF_OK;
 }
 
-static hf_result break_hold(const memory *m, hf__op *op, hf__time now) {
-    lock *l = find(m, op, false);
-    uint64_t wanted = op->token;
-    op->token = l && held(l, now) ? l->token : 0;
-    if (!op->token || (wanted && wanted != op->token)) return HF_NOT_HELD;
-    l->holder = NULL;
-    return HF_OK;
+static hf_result execute_on(hf__room *room, const hf__member *self, hf__op *op, hf__time now) {
+    hf__room_sweep(room, now);
+    switch (op->verb) {
+    case HF__ASK: return hf__room_ask(room, self, op, now);
+    case HF__RENEW: return hf__room_renew(room, self, op, now);
+    case HF__RELEASE: return hf__room_release(room, self, op);
+    case HF__BREAK: return hf__room_break(room, op, now);
+    case HF__INSPECT: hf__room_inspect(room, op->sight, now); return HF_OK;
+    default: return HF_UNSUPPORTED;
+    }
 }
 
+/* Only asking makes a lock: for all else one that was never used is an empty one. */
 static hf_result execute(const memory *m, hf__op *op, hf__time now) {
-    switch (op->verb) {
-    case HF__ASK: return ask(m, op, now);
-    case HF__RENEW: return renew(m, op, now);
-    case HF__RELEASE: return release(m, op, now);
-    case HF__INSPECT: return inspect(m, op, now);
-    case HF__WHO: return who(m, op);
-    case HF__BREAK: return break_hold(m, op, now);
-    case HF__REGISTER: break;
-    }
-    return HF_UNSUPPORTED;
+    if (op->verb == HF__WHO) return who(m, op);
+    hf__room unused = {0};
+    lock *l = find(m, op, op->verb == HF__ASK);
+    if (!l && op->verb == HF__ASK) return HF_NOMEM;
+    return execute_on(l ? &l->room : &unused, m->self, op, now);
 }
 
 /* ---- The table ---- */
@@ -179,7 +95,8 @@ static void submit(hf__store *store, hf__op *op, hf__time now) {
     memory *m = (memory *)store;
     op->asked_at = now;
     op->link = store->link;
-    op->maybe = false;
+    op->maybe = op->crowded = op->placed = false;
+    op->told_token = 0;
     pthread_mutex_lock(&spaces_mutex);
     op->result = execute(m, op, now);
     pthread_mutex_unlock(&spaces_mutex);
@@ -263,7 +180,7 @@ static space *space_new(const char *name) {
     return s;
 }
 
-static space *space_join(const char *name, member *self) {
+static space *space_join(const char *name, hf__member *self) {
     space *s = spaces;
     while (s && strcmp(s->name, name) != 0) s = s->next;
     if (!s) s = space_new(name);
@@ -280,6 +197,7 @@ static void space_free(space *s) {
     *link = s->next;
     for (hf__mapped *it; (it = hf__map_next(&s->locks, NULL));) {
         hf__map_remove(&s->locks, it);
+        hf__room_forget(&((lock *)it)->room, NULL);
         free(it);
     }
     hf__map_fini(&s->locks);
@@ -287,11 +205,11 @@ static void space_free(space *s) {
     free(s);
 }
 
-/* What a member still holds ends with it. */
-static void space_leave(space *s, member *self) {
+/* What a member still holds or waits for ends with it. */
+static void space_leave(space *s, hf__member *self) {
     for (hf__mapped *it = NULL; (it = hf__map_next(&s->locks, it));)
-        if (((lock *)it)->holder == self) ((lock *)it)->holder = NULL;
-    member **link = &s->members;
+        hf__room_forget(&((lock *)it)->room, self);
+    hf__member **link = &s->members;
     while (*link != self) link = &(*link)->next;
     *link = self->next;
     free(self);
@@ -341,7 +259,7 @@ hf__store *hf__memory_new(const char *name, const char *prefix, const hf__identi
     if (!m) return NULL;
     m->store = (hf__store){.table = &table, .link = 1, .up = true, .forgets = true};
     m->prefix = strdup(prefix);
-    member *self = m->prefix ? calloc(1, sizeof *self) : NULL;
+    hf__member *self = m->prefix ? calloc(1, sizeof *self) : NULL;
     if (self) {
         self->who = *identity;
         pthread_mutex_lock(&spaces_mutex);
