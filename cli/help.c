@@ -16,7 +16,7 @@ static const char general[] =
     "Run a command while holding a lock, on this machine or across machines.\n"
     "\n"
     "  run      take the lock NAME, run COMMAND, release the lock\n"
-    "  status   show who holds the lock NAME\n"
+    "  status   show who holds the lock NAME, and who waits for it\n"
     "  help     explain a subcommand: holdfast help run\n"
     "\n"
     "  --help, --version\n"
@@ -81,7 +81,7 @@ static const char run[] =
 static const char status[] =
     "Usage: holdfast status [OPTION]... NAME\n"
     "\n"
-    "Show who holds the lock NAME, since when, and in which store.\n"
+    "Show who holds the lock NAME, since when, who waits for it, and in which store.\n"
     "\n"
     "  -S, --store URL     where the lock is kept; see holdfast --help\n"
     "  -q, --quiet         show nothing: the exit code says it\n"

@@ -219,7 +219,7 @@ typedef struct hf_client_options {
  *
  *     file:  file:///dir     locks of this machine, in a directory; docs/FILE-STORE.md
  *     memory:                locks of this process; memory:NAME is a space of its own
- *     redis://[user[:password]@]host[:port][/db]    one Redis or Valkey; also redis://[::1]
+ *     redis://[[user]:password@]host[:port][/db]    one Redis or Valkey; also redis://[::1]
  *     rediss://…                                    the same over TLS, verified
  *     redis+unix:///path/to/redis.sock              the same over a unix socket; ?db=N
  *
@@ -383,6 +383,9 @@ HF_API void hf_cancel_free(hf_cancel *cancel);
  * call everything but hf_close. hf_close ends waits with HF_CLOSED and, if the store does not answer,
  * releases with HF_UNKNOWN_OUTCOME; it returns when all callbacks have.
  *
+ * A lock that was granted and is over before the callback comes, since those before it took long, is told as
+ * HF_LOST, with no hold; on_lost is not called for it.
+ *
  * Does not block. Errors: HF_INVALID, HF_UNSUPPORTED, HF_CANCELLED (fired before), HF_NOMEM, HF_CLOSED,
  * HF_FORKED; all others come by the callback.
  */
@@ -415,8 +418,6 @@ HF_API HF_MUST_USE hf_result hf_dispatch(hf_client *client);
 
 /* ---- Looking and breaking ------------------------------------------------------------------- */
 
-/* Who holds a lock. Strings are never NULL; "" where nothing is known. Made by the library: fields
-   are only ever added at the end. */
 /* Somebody who waits: the first of its client, which stands in line for all of its threads. */
 typedef struct hf_waiter {
     int64_t pid;        /* 0: not known */
@@ -427,6 +428,8 @@ typedef struct hf_waiter {
     const char *label;
 } hf_waiter;
 
+/* Who holds a lock. Strings are never NULL; "" where nothing is known. Made by the library: fields
+   are only ever added at the end. */
 typedef struct hf_info {
     int32_t held;   /* 0: free, and all below is zero or "", but for who waits */
     uint32_t kind;  /* HF_MUTEX, HF_READ, …; with several holders HF_READ or HF_PERMITS */

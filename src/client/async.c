@@ -117,6 +117,33 @@ static void free_failed(hf_client *c, hf__wait *w) {
     hf__own_unref(w->own);
 }
 
+/* A hold may be over before its callback comes: the client was closed, or earlier callbacks took long. Until
+   it is handed over nobody is told of its loss. */
+static bool hand_over(hf_client *c, hf_hold *hold) {
+    pthread_mutex_lock(&c->mutex);
+    bool good = hf__own_good(hold->own, hf__now());
+    if (good) hold->told = false;
+    pthread_mutex_unlock(&c->mutex);
+    return good;
+}
+
+static hf_result granted_too_late(hf_hold *hold) {
+    hf_result r = hf_release(hold);
+    return r == HF_CLOSED ? r
+                          : hf__fail(HF_LOST, "it was granted, and over before this could be told");
+}
+
+static void tell_acquired(hf_client *c, hf__async *a, hf_result r) {
+    hf_hold *hold = r == HF_OK ? a->wait.hold : NULL;
+    if (hold && !hand_over(c, hold)) {
+        r = granted_too_late(hold);
+        hold = NULL;
+    } else if (!hold) {
+        free_failed(c, &a->wait);
+    }
+    a->acquired(r, hold, a->arg);
+}
+
 /* Without the mutex. What it was told is also this thread's last failure. */
 static void call_back(hf_client *c, hf__async *a) {
     hf_result r = hf__call_result(&a->wait.call);
@@ -124,8 +151,7 @@ static void call_back(hf_client *c, hf__async *a) {
         a->released(r, a->arg);
         hf_unref(a->hold);
     } else {
-        a->acquired(r, r == HF_OK ? a->wait.hold : NULL, a->arg);
-        if (r != HF_OK) free_failed(c, &a->wait);
+        tell_acquired(c, a, r);
     }
     free(a);
 }
@@ -205,6 +231,7 @@ static hf_result start_acquire(hf_client *c, const char *name, size_t length, hf
         if (o->cancel) unwatch_cancel(c, o->cancel);
         return r;
     }
+    a->wait.hold->told = true; /* until it is handed over */
     hf__time now = hf__now();
     hf__acquire_fill(&a->wait, c, o, now);
     if (!o->owner) a->wait.owner.id = hf__fresh_number();

@@ -70,6 +70,9 @@ static void fill_info(insight *made) {
     hf_info *info = &made->info;
     info->held = s->held;
     info->kind = s->kind;
+    info->holders = s->holders;
+    info->used = s->used;
+    info->capacity = s->capacity;
     info->count = s->count;
     info->remaining_ms = s->remaining_ms;
     info->token = s->token;

@@ -124,6 +124,26 @@ static void F47_close_ends_async_waits_and_tells_them(cf *f) {
     CF_FREE(hold);
 }
 
+/* Keeps the callbacks behind it waiting until its own hold is over. */
+static void on_acquired_hold_up(hf_result result, hf_hold *hold, void *arg) {
+    on_acquired(result, hold, arg);
+    CF_UNTIL(!hold || !hf_held(hold));
+}
+
+/* It was granted, and close ended it before it could be told. */
+static void F47_a_grant_that_close_ends_is_not_told_as_held(cf *f) {
+    hf_client *client = cf_open(f);
+    outcome *slow = cf_new(f, sizeof *slow);
+    CF_IS(HF_OK, hf_acquire_async(client, cf_name(f, "-slow"), NULL, on_acquired_hold_up, slow));
+    CF_UNTIL(atomic_load(&slow->calls) == 1);
+    outcome *behind = begin(f, client, f->name, NULL);
+    CF_UNTIL(cf_stats(client).acquired == 2);
+    cf_close(f, client);
+    ended(behind, HF_CLOSED);
+    hf_unref(slow->hold);
+    CF_FREE(CF_TAKE(f->a, f->name, NULL));
+}
+
 static void F48_a_second_async_release_says_not_held(cf *f) {
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
     hf_ref(hold);
@@ -329,6 +349,25 @@ static void B11_a_loop_tells_of_a_loss(cf *f) {
     CF_IS(HF_LOST, hf_release(hold));
 }
 
+/* A callback kept the loop from renewing, and from telling the next in time. */
+static void F03_a_grant_that_is_over_when_its_callback_comes_is_told_as_lost(cf *f) {
+    hf_client *client = open_loop(f);
+    cf_lost *lost = cf_new(f, sizeof *lost);
+    outcome *slow = cf_new(f, sizeof *slow), *behind = cf_new(f, sizeof *behind);
+    hf_options longer = {.lease_ms = 2 * CF_SHORT_LEASE_MS, .flags = HF_NO_RENEW};
+    hf_options shorter = {
+        .lease_ms = CF_SHORT_LEASE_MS, .flags = HF_NO_RENEW, .on_lost = cf_on_lost, .arg = lost};
+    CF_IS(HF_OK, hf_acquire_async(client, cf_name(f, "-slow"), &longer, on_acquired_hold_up, slow));
+    CF_IS(HF_OK, hf_acquire_async(client, f->name, &shorter, on_acquired, behind));
+    CF_FREE(CF_TAKE(client, cf_name(f, "-other"), NULL)); /* turns it, and calls nobody back */
+    assert_int_equal(cf_stats(client).acquired, 3);
+    turn_until(client, &behind->calls);
+    ended(behind, HF_LOST);
+    assert_int_equal(atomic_load(&lost->calls), 0); /* nobody was given it to lose */
+    CF_IS(HF_LOST, hf_release(slow->hold));
+    CF_FREE(CF_TAKE(f->a, f->name, &(hf_options){.wait_ms = HF_FOREVER}));
+}
+
 static void B07_a_loop_sees_a_cancel(cf *f) {
     hf_client *client = open_loop(f);
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
@@ -359,6 +398,7 @@ const cf_case cf_async[] = {
     CF_CASE(B07_a_cancel_ends_async_waits),
     CF_CASE(B25_async_owners_are_fresh),
     CF_CASE(F47_close_ends_async_waits_and_tells_them),
+    CF_CASE(F47_a_grant_that_close_ends_is_not_told_as_held),
     CF_CASE(F48_a_second_async_release_says_not_held),
     CF_CASE(async_calls_with_nobody_to_call_are_refused),
     CF_CASE(B08_callbacks_may_begin_the_next_call),
@@ -367,6 +407,7 @@ const cf_case cf_async[] = {
     CF_CASE(B05_a_client_without_threads_works_in_a_loop),
     CF_CASE(B15_a_loop_renews),
     CF_CASE(B11_a_loop_tells_of_a_loss),
+    CF_CASE(F03_a_grant_that_is_over_when_its_callback_comes_is_told_as_lost),
     CF_CASE(B07_a_loop_sees_a_cancel),
     CF_CASE(B05_blocking_calls_of_a_loop_run_no_callback),
     CF_CASES_END,

@@ -34,8 +34,8 @@ enum {
     CF_PROCESSES = 1, /* its locks reach across processes */
     CF_REDIS = 2,     /* it is a Redis, and its keys can be looked at */
     CF_FORK_WITH_THREADS =
-        4,            /* a child forked beside threads may make its own: any build but tsan's */
-    CF_LINE = 8,      /* it keeps a line of waiters: order of arrival among clients */
+        4,             /* a child forked beside threads may make its own: any build but tsan's */
+    CF_LINE = 8,       /* it keeps a line of waiters: order of arrival among clients */
     CF_OWN_CLOCK = 16, /* leases are kept by the holder: one that is stopped keeps its lock */
     CF_KINDS = 32      /* it has readers, writers, upgradable readers and permits */
 };
@@ -217,6 +217,10 @@ cf_attempt *cf_arrive(cf *f, hf_client *client, const char *name, const hf_optio
 
 /* Whether it is to be had: acquired, and released at once. Anything but HF_OK and HF_BUSY fails. */
 bool cf_could(hf_client *client, const char *name, const hf_options *options);
+
+/* Somebody waits whom it must not pass. Readers of one client may share a hold for a moment, so the
+   client that reads may let one more in before it knows. */
+#define CF_HELD_BACK(client, name, options) CF_UNTIL(!cf_could((client), (name), (options)))
 
 /* ---- Exclusion ------------------------------------------------------------------------------- */
 

@@ -171,7 +171,8 @@ static void B18_kinds_wait_for_each_other_in_order_of_arrival(cf *f) {
     cf_attempt *one = cf_arrive(f, clients[2], f->name, WAIT(1, 3));
     cf_attempt *writer = cf_arrive(f, clients[3], f->name, CF_WAIT(HF_WRITE));
     cf_attempt *last = cf_arrive(f, clients[4], f->name, WAIT(1, 3));
-    CF_REFUSED(HF_BUSY, clients[5], f->name, TRY(1, 3, 0)); /* two are free, and others were first */
+    CF_REFUSED(HF_BUSY, clients[5], f->name,
+               TRY(1, 3, 0)); /* two are free, and others were first */
     CF_FREE(hold);
     hold = cf_granted(reader);
     CF_STILL_WAITS(two);
@@ -403,10 +404,10 @@ static void B18_permits_of_one_owner_are_lost_one_by_one(cf *f) {
     cf_lost *lost = cf_new(f, 2 * sizeof *lost);
     hf_hold *holds[2];
     for (int i = 0; i < 2; i++)
-        holds[i] = CF_TAKE(f->a, f->name,
-                           PERMITS(1, 2, .lease_ms = CF_SHORT_LEASE_MS,
-                                   .flags = i ? 0 : HF_NO_RENEW, .on_lost = cf_on_lost,
-                                   .arg = &lost[i]));
+        holds[i] =
+            CF_TAKE(f->a, f->name,
+                    PERMITS(1, 2, .lease_ms = CF_SHORT_LEASE_MS, .flags = i ? 0 : HF_NO_RENEW,
+                            .on_lost = cf_on_lost, .arg = &lost[i]));
     CF_UNTIL(atomic_load(&lost[0].calls) == 1);
     assert_true(atomic_load(&lost[0].token) == hf_fence(holds[0]));
     uint64_t renewed = cf_stats(f->a).renewed;
@@ -423,8 +424,8 @@ static void B18_permits_of_one_owner_are_lost_one_by_one(cf *f) {
 
 static void B18_permits_whose_lease_ends_come_back(cf *f) {
     hf_hold *stays = CF_TAKE(f->a, f->name, PERMITS(1, 4, .lease_ms = CF_SHORT_LEASE_MS));
-    hf_hold *dying = CF_TAKE(f->b, f->name,
-                             PERMITS(3, 4, .lease_ms = CF_SHORT_LEASE_MS, .flags = HF_NO_RENEW));
+    hf_hold *dying =
+        CF_TAKE(f->b, f->name, PERMITS(3, 4, .lease_ms = CF_SHORT_LEASE_MS, .flags = HF_NO_RENEW));
     cf_attempt *waiter = cf_arrive(f, cf_open(f), f->name, WAIT(2, 4));
     hf_hold *hold = cf_granted(waiter);
     assert_int_equal(hf_held(dying), 0);
@@ -441,9 +442,9 @@ static void B26_permits_that_are_broken_are_told_and_come_back(cf *f) {
     hf_hold *holds[2];
     hf_client *const clients[] = {f->a, f->b};
     for (int i = 0; i < 2; i++)
-        holds[i] = CF_TAKE(clients[i], f->name,
-                           PERMITS(2, 4, .lease_ms = CF_SHORT_LEASE_MS, .on_lost = cf_on_lost,
-                                   .arg = &lost[i]));
+        holds[i] = CF_TAKE(
+            clients[i], f->name,
+            PERMITS(2, 4, .lease_ms = CF_SHORT_LEASE_MS, .on_lost = cf_on_lost, .arg = &lost[i]));
     cf_attempt *waiter = cf_arrive(f, cf_open(f), f->name, WAIT(2, 4));
     cf_attempt *last = cf_arrive(f, cf_open(f), f->name, WAIT(4, 4));
     CF_IS(HF_OK, hf_break(f->b, f->name, hf_fence(holds[0])));

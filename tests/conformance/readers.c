@@ -18,11 +18,11 @@ enum { ALONES = 2 };
 
 enum { READERS = 4 };
 
-/* All are held, under tokens of their own. */
+/* All are held, each as its own handle. */
 static void check_readers(hf_hold *const *holds, size_t count) {
     for (size_t i = 0; i < count; i++) {
         assert_int_equal(hf_held(holds[i]), 1);
-        for (size_t k = 0; k < i; k++) assert_true(hf_fence(holds[i]) != hf_fence(holds[k]));
+        for (size_t k = 0; k < i; k++) assert_ptr_not_equal(holds[i], holds[k]);
     }
 }
 
@@ -44,12 +44,14 @@ static void free_readers(cf *f, hf_hold *const *holds, size_t count) {
 static void B16_readers_of_a_client_share(cf *f) {
     hf_hold *holds[READERS];
     holds[0] = CF_TAKE(f->a, f->name, CF_TRY(HF_READ, 0));
-    for (uint64_t i = 1; i < READERS - 1; i++) holds[i] = CF_TAKE(f->a, f->name, CF_TRY(HF_READ, i));
-    CF_IS(HF_OK,
-          cf_elsewhere(f, f->a, f->name, CF_TRY(HF_READ, 0), &holds[READERS - 1]));
+    for (uint64_t i = 1; i < READERS - 1; i++)
+        holds[i] = CF_TAKE(f->a, f->name, CF_TRY(HF_READ, i));
+    CF_IS(HF_OK, cf_elsewhere(f, f->a, f->name, CF_TRY(HF_READ, 0), &holds[READERS - 1]));
     check_readers(holds, READERS);
-    assert_int_equal(cf_holders(f->b, f->name), READERS);
-    assert_int_equal(cf_stats(f->a).held, READERS);
+    hf_info *info = cf_inspect(f->b, f->name);
+    assert_int_equal(info->kind, HF_READ);
+    assert_in_range(info->holders, 1, READERS); /* those of a client may share one */
+    hf_info_free(info);
     free_readers(f, holds, READERS);
 }
 
@@ -61,7 +63,9 @@ static void B16_readers_of_many_clients_share(cf *f) {
         holds[READERS + i] = CF_TAKE(client, f->name, CF_TRY(HF_READ, 1));
     }
     check_readers(holds, READERS * 2);
-    assert_int_equal(cf_holders(f->b, f->name), READERS * 2);
+    for (size_t i = 0; i < READERS; i++) /* tokens of clients are apart */
+        for (size_t k = 0; k < i; k++) assert_true(hf_fence(holds[i]) != hf_fence(holds[k]));
+    assert_in_range(cf_holders(f->b, f->name), READERS, READERS * 2);
     free_readers(f, holds, READERS * 2);
 }
 
@@ -70,7 +74,6 @@ static void B16_a_thousand_readers_share(cf *f) {
     hf_hold **holds = cf_new(f, MANY * sizeof *holds);
     for (uint64_t i = 0; i < MANY; i++)
         holds[i] = CF_TAKE(i % 2 ? f->a : f->b, f->name, CF_TRY(HF_READ, i + 1));
-    assert_int_equal(cf_holders(f->b, f->name), MANY);
     CF_REFUSED(HF_BUSY, f->b, f->name, CF_TRY(HF_WRITE, 0));
     cf_attempt *writer = cf_arrive(f, cf_open(f), f->name, CF_WAIT(HF_WRITE));
     for (size_t i = 0; i < MANY; i++) {
@@ -158,6 +161,7 @@ static void B16_readers_wait_for_the_writer(cf *f) {
 static void check_holds_back(cf *f, hf_client *writing, hf_client *reading, uint32_t kind) {
     hf_hold *reader = CF_TAKE(f->a, f->name, CF_TRY(HF_READ, 0));
     cf_attempt *writer = cf_arrive(f, writing, f->name, CF_WAIT(kind));
+    if (reading == f->a && writing != f->a) CF_HELD_BACK(reading, f->name, CF_TRY(HF_READ, 5));
     CF_REFUSED(HF_BUSY, reading, f->name, CF_TRY(HF_READ, 5));
     CF_REFUSED(HF_TIMEOUT, reading, f->name, CF_OPTIONS(HF_READ, .owner = 5, .wait_ms = 30));
     cf_attempt *late = cf_queue(f, reading, f->name, CF_WAIT(HF_READ));
@@ -215,8 +219,8 @@ static void check_served_in_order(cf_attempt *const *line, size_t count, bool ow
     for (size_t i = 0, end; i < count; i = end) {
         uint64_t before = highest;
         hf_hold *holds[LINE_MAX_LENGTH];
-        for (end = i + 1; end < count && line[i]->options.kind == HF_READ &&
-                          line[end]->options.kind == HF_READ;)
+        for (end = i + 1;
+             end < count && line[i]->options.kind == HF_READ && line[end]->options.kind == HF_READ;)
             end++;
         for (size_t k = i; k < end; k++) {
             holds[k] = cf_granted(line[k]);
@@ -266,7 +270,7 @@ static void B16_runs_of_several_clients_enter_together(cf *f) {
     CF_FREE(hold);
     for (int i = 0; i < CLIENTS; i++)
         for (int k = 0; k < THREADS; k++) (void)cf_granted(waiters[i][k]);
-    assert_int_equal(cf_holders(f->a, f->name), CLIENTS * THREADS);
+    assert_in_range(cf_holders(f->a, f->name), CLIENTS, CLIENTS * THREADS);
     for (int i = 0; i < CLIENTS; i++)
         for (int k = 0; k < THREADS; k++) CF_FREE(waiters[i][k]->hold);
 }
@@ -388,8 +392,8 @@ static void B16_a_reader_that_gives_up_leaves_the_order_of_the_others(cf *f) {
     hf_hold *hold = CF_TAKE(f->a, f->name, CF_TRY(HF_WRITE, 0));
     cf_attempt *line[3];
     line[0] = cf_arrive(f, cf_open(f), f->name, CF_WAIT(HF_WRITE));
-    cf_attempt *leaver = cf_arrive(
-        f, f->b, f->name, CF_OPTIONS(HF_READ, .wait_ms = HF_FOREVER, .cancel = cancel));
+    cf_attempt *leaver =
+        cf_arrive(f, f->b, f->name, CF_OPTIONS(HF_READ, .wait_ms = HF_FOREVER, .cancel = cancel));
     line[1] = cf_arrive(f, cf_open(f), f->name, CF_WAIT(HF_WRITE));
     line[2] = cf_arrive(f, cf_open(f), f->name, CF_WAIT(HF_READ));
     hf_cancel_fire(cancel);
@@ -532,10 +536,12 @@ typedef struct victim {
     cf_lost lost;
 } victim;
 
+/* Each under a token of its own: readers whose leases differ share nothing. */
 static victim *take_victim(cf *f, hf_client *client, uint64_t owner) {
     victim *v = cf_new(f, sizeof *v);
     hf_options told = SHORT_READ;
     told.owner = owner;
+    told.lease_ms += (int64_t)owner;
     told.on_lost = cf_on_lost;
     told.arg = &v->lost;
     v->client = client;
@@ -607,8 +613,8 @@ typedef struct library {
     const char *name;
     atomic_int readers, writers;
     atomic_int collisions, failures;
-    atomic_int together;  /* the most readers that were in at once */
-    atomic_long pages;    /* read and written apart */
+    atomic_int together; /* the most readers that were in at once */
+    atomic_long pages;   /* read and written apart */
     atomic_long visits;
 } library;
 

@@ -42,7 +42,8 @@ static upgrading *begin_upgrade(cf *f, hf_client *client, hf_hold *hold, int64_t
     return u;
 }
 
-#define ENDED(expected, u) (ended(u), cf_is((expected), (u)->result, (u)->detail, __FILE__, __LINE__))
+#define ENDED(expected, u) \
+    (ended(u), cf_is((expected), (u)->result, (u)->detail, __FILE__, __LINE__))
 
 static void ended(upgrading *u) {
     cf_join(u->thread);
@@ -171,7 +172,7 @@ static void B17_an_upgrade_waits_for_the_readers(cf *f) {
     upgrading *u = begin_upgrade(f, f->a, hold, HF_FOREVER);
     assert_int_equal(hf_held(hold), 1);
     assert_true(hf_fence(hold) == token);
-    CF_REFUSED(HF_BUSY, f->b, f->name, CF_TRY(HF_READ, 1));
+    CF_HELD_BACK(f->b, f->name, CF_TRY(HF_READ, 1));
     hf_hold *again = CF_TAKE(f->b, f->name, CF_TRY(HF_READ, 0)); /* who is in re-enters */
     CF_FREE(again);
     CF_FREE(local);
@@ -430,7 +431,7 @@ static void B17_a_release_ends_an_upgrade_that_waits(cf *f) {
     hf_hold *reader = CF_TAKE(f->b, f->name, CF_TRY(HF_READ, 0));
     hf_hold *hold = take_upgradable(f, f->a), *ref = hf_ref(hold);
     upgrading *u = begin_upgrade(f, f->a, ref, HF_FOREVER);
-    cf_attempt *waiter = cf_queue(f, f->b, f->name, CF_WAIT(HF_READ));
+    cf_attempt *waiter = cf_queue(f, cf_open(f), f->name, CF_WAIT(HF_READ));
     CF_FREE(hold);
     ENDED(HF_NOT_HELD, u);
     CF_FREE(cf_granted(waiter));
@@ -470,9 +471,9 @@ static void B15_renewal_keeps_a_hold_that_waits_for_its_upgrade(cf *f) {
 
 static void B17_an_upgrade_is_served_when_the_last_reader_has_died(cf *f) {
     hf_hold *hold = take_upgradable(f, f->a);
-    hf_hold *dying = CF_TAKE(f->b, f->name,
-                             CF_OPTIONS(HF_READ, .lease_ms = t_patience(2 * CF_SHORT_LEASE_MS),
-                                        .flags = HF_NO_RENEW));
+    hf_hold *dying = CF_TAKE(
+        f->b, f->name,
+        CF_OPTIONS(HF_READ, .lease_ms = t_patience(2 * CF_SHORT_LEASE_MS), .flags = HF_NO_RENEW));
     upgrading *u = begin_upgrade(f, f->a, hold, HF_FOREVER);
     UPGRADED(u);
     assert_int_equal(hf_held(dying), 0);
@@ -613,7 +614,7 @@ static void B17_an_owner_re_enters_what_its_hold_covers(cf *f) {
     static const struct {
         uint32_t held, asked;
     } covered[] = {
-        {HF_WRITE, HF_WRITE},          {HF_WRITE, HF_UPGRADABLE}, {HF_WRITE, HF_READ},
+        {HF_WRITE, HF_WRITE},           {HF_WRITE, HF_UPGRADABLE}, {HF_WRITE, HF_READ},
         {HF_UPGRADABLE, HF_UPGRADABLE}, {HF_UPGRADABLE, HF_READ},  {HF_READ, HF_READ},
     };
     for (size_t i = 0; i < sizeof covered / sizeof *covered; i++) {
@@ -700,7 +701,7 @@ static void B17_an_upgrade_outlives_another_s_timeout(cf *f) {
     upgrading *patient = begin_upgrade(f, f->a, hold, HF_FOREVER);
     CF_IS(HF_TIMEOUT, hf_upgrade(hold, 50));
     CF_IS(HF_BUSY, hf_upgrade(hold, 0));
-    CF_REFUSED(HF_BUSY, f->b, f->name, CF_TRY(HF_READ, 1));
+    CF_HELD_BACK(f->b, f->name, CF_TRY(HF_READ, 1));
     assert_int_equal(atomic_load(&patient->over), 0);
     CF_FREE(reader);
     UPGRADED(patient);

@@ -60,7 +60,7 @@ static hf__op run(world *w, int client, hf__op op) {
     op.name_length = 4;
     op.owner = (hf__owner){.id = op.number, .logical = true};
     if (!op.not_after) op.not_after = HF__NEVER;
-    if (!op.lease_ms) op.lease_ms = LEASE_MS;
+    if (!op.lease_ms && op.verb == HF__ASK) op.lease_ms = LEASE_MS;
     if (!op.count) op.count = 1;
     op.crowded = op.placed = true; /* the store says, whatever was there */
     store->table->submit(store, &op, w->now);
@@ -110,7 +110,11 @@ static hf__op upgrade(world *w, int client, uint64_t number, bool waits) {
 
 static hf__op renew(world *w, int client, uint64_t number, uint32_t kind, uint64_t token) {
     return run(w, client,
-               (hf__op){.verb = HF__RENEW, .number = number, .kind = kind, .token = token});
+               (hf__op){.verb = HF__RENEW,
+                        .number = number,
+                        .kind = kind,
+                        .token = token,
+                        .lease_ms = LEASE_MS});
 }
 
 static hf_result release(world *w, int client, uint64_t number, uint32_t kind) {
@@ -123,8 +127,7 @@ static hf__op break_token(world *w, uint64_t token) {
 
 static hf__sight look(world *w) {
     hf__sight sight = {0};
-    int client = w->clients[0] ? 0 : 1;
-    assert_int_equal(run(w, client, (hf__op){.verb = HF__INSPECT, .sight = &sight}).result, HF_OK);
+    assert_int_equal(run(w, 0, (hf__op){.verb = HF__INSPECT, .sight = &sight}).result, HF_OK);
     return sight;
 }
 
@@ -280,6 +283,21 @@ static void test_a_renewal_needs_number_and_token(void **state) {
     LOST(renew(w, 0, 4, HF_READ, token));
     LOST(renew(w, 1, 5, HF_READ, token));
     KEPT(renew(w, 0, 5, HF_READ, token));
+}
+
+static void test_a_renewal_sets_the_count_and_never_shortens(void **state) {
+    world *w = *state;
+    hf__op op = {.verb = HF__RENEW, .number = 1, .kind = HF_READ, .count = 3};
+    op.token = must(try(w, 0, 1, HF_READ));
+    KEPT(run(w, 0, op)); /* without a lease its end stays */
+    assert_int_equal(look(w).count, 3);
+    assert_int_equal(look(w).remaining_ms, LEASE_MS);
+    op.lease_ms = LEASE_MS + 5;
+    KEPT(run(w, 0, op));
+    assert_int_equal(look(w).remaining_ms, LEASE_MS + 5);
+    op.lease_ms = LEASE_MS - 5;
+    KEPT(run(w, 0, op));
+    assert_int_equal(look(w).remaining_ms, LEASE_MS + 5);
 }
 
 /* ---- The line -------------------------------------------------------------------------------- */
@@ -544,8 +562,11 @@ static void test_an_abandoned_upgrade_lets_the_line_go_on(void **state) {
     uint64_t token = must(try(w, 0, 1, HF_UPGRADABLE));
     GRANTED(try(w, 1, 1, HF_READ));
     PLACED(upgrade(w, 0, 1, true));
+    hf__op more = renew(w, 0, 1, HF_WRITE, token); /* kept while it waits for more */
+    KEPT(more);
+    assert_false(more.crowded); /* by itself */
     PLACED(stand(w, 2, 1, HF_READ));
-    KEPT(renew(w, 0, 1, HF_WRITE, token)); /* kept while it waits for more */
+    assert_true(renew(w, 0, 1, HF_WRITE, token).crowded);
     LINE(w, 0, 2);
     hf__op op = renew(w, 0, 1, HF_UPGRADABLE, token);
     KEPT(op);
@@ -893,6 +914,7 @@ int main(void) {
         TEST(test_who_asks_again_has_it_once_under_its_token),
         TEST(test_who_is_busy_is_told_the_highest_token),
         TEST(test_a_renewal_needs_number_and_token),
+        TEST(test_a_renewal_sets_the_count_and_never_shortens),
         TEST(test_a_waiting_writer_holds_back_later_readers),
         TEST(test_a_run_of_readers_enters_together),
         TEST(test_nobody_goes_past_a_waiting_writer),

@@ -348,8 +348,8 @@ static void test_inspect_reads_all(void **state) {
     struct fixture *f = *state;
     be_ready(f);
     hf__op *op = submit(f, 0, HF__INSPECT);
-    feed(f, "*11\r\n:1\r\n:1\r\n:1\r\n:250\r\n$38\r\n" CLIENT
-            ":6\r\n:88\r\n:1234\r\n:0\r\n$39\r\n" CLIENT ":t4\r\n:3\r\n$4\r\nx:o7\r\n");
+    feed(f, "*14\r\n:1\r\n:1\r\n:1\r\n:250\r\n$38\r\n" CLIENT
+            ":6\r\n:88\r\n:1234\r\n:0\r\n$39\r\n" CLIENT ":t4\r\n:3\r\n:2\r\n:5\r\n:8\r\n$4\r\nx:o7\r\n");
     assert_completed(f, op, HF_OK, false);
     const hf__sight *s = &f->sight;
     assert_true(s->held);
@@ -357,6 +357,9 @@ static void test_inspect_reads_all(void **state) {
     assert_int_equal(s->token, 88);
     assert_int_equal(s->since_unix_ms, 1234);
     assert_int_equal(s->count, 3);
+    assert_int_equal(s->holders, 2);
+    assert_int_equal(s->used, 5);
+    assert_int_equal(s->capacity, 8);
     assert_string_equal(s->who.client, CLIENT);
     assert_string_equal(s->owner, "t4");
     assert_int_equal(s->waiting, 1);

@@ -149,7 +149,8 @@ hf_result hf__room_break(hf__room *room, hf__op *op, hf__time now) {
 static void see_holders(const hf__room *room, hf__sight *sight) {
     for (const hf__holder *it = room->holders; it; it = it->next) {
         sight->holders++;
-        if (it->party.kind == HF_PERMITS) sight->used += it->party.permits;
+        if (it->party.kind != HF_PERMITS) continue;
+        sight->used += it->party.permits;
         sight->capacity = it->party.capacity;
     }
 }

@@ -88,14 +88,13 @@ static char *put_escaped(char *at, const char *name, size_t length) {
     return at;
 }
 
-void hf__command_id(hf__buffer *out, const char *client, const char *letter, uint64_t number) {
+void hf__command_id(hf__buffer *out, const char *client, const char *sign, uint64_t number) {
     char text[DIGITS_MAX], *end = text + sizeof text, *digits = hf__digits(end, number);
-    size_t before = strlen(client), between = strlen(letter), after = (size_t)(end - digits);
-    char *at = argument(out, before + 1 + between + after);
+    size_t before = strlen(client), between = strlen(sign), after = (size_t)(end - digits);
+    char *at = argument(out, before + between + after);
     if (!at) return;
     at = put(at, client, before);
-    at = put(at, ":", 1);
-    at = put(at, letter, between);
+    at = put(at, sign, between);
     put(at, digits, after);
 }
 

@@ -15,7 +15,7 @@ void hf__command_text(hf__buffer *out, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* client:letter and number, as in 3941…:12 and 3941…:t3. */
-void hf__command_id(hf__buffer *out, const char *client, const char *letter, uint64_t number);
+void hf__command_id(hf__buffer *out, const char *client, const char *sign, uint64_t number);
 
 /* prefix:{name}suffix, with '{', '}' and '%' of the name percent-encoded: the braces around it are
    then the key's first and only ones, so that all keys of a name are in one slot. */

@@ -28,6 +28,8 @@
 #define STATUS_NO       0
 #define STATUS_YES      1
 #define STATUS_LATE     2
+#define STATUS_CAPACITY 3
+#define STATUS_NONE     4
 
 bool hf__session_init(hf__session *s, hf__session_role role, const hf__url *url,
                       const hf__identity *who, hf__log *log, const char *where) {
@@ -93,11 +95,17 @@ static int64_t at_least_until(const hf__session *s, hf__time t) {
     return s->server_us + (t - s->sampled_at) / 1000;
 }
 
-static const hf__script *script_of(hf__verb verb) {
-    switch (verb) {
-    case HF__ASK: return &hf__script_acquire;
-    case HF__RENEW: return &hf__script_renew;
-    case HF__RELEASE: return &hf__script_release;
+/* What is not a mutex is known by a number of its own. */
+static bool in_lane(const hf__op *op) {
+    return op->kind != HF_MUTEX;
+}
+
+static const hf__script *script_of(const hf__op *op) {
+    bool lane = in_lane(op);
+    switch (op->verb) {
+    case HF__ASK: return lane ? &hf__script_enter : &hf__script_acquire;
+    case HF__RENEW: return lane ? &hf__script_keep : &hf__script_renew;
+    case HF__RELEASE: return lane ? &hf__script_leave : &hf__script_release;
     case HF__BREAK: return &hf__script_break;
     case HF__INSPECT: return &hf__script_inspect;
     case HF__REGISTER: return &hf__script_register;
@@ -110,13 +118,24 @@ static void add_client_key(hf__session *s, const char *client) {
     hf__command_text(&s->out, "%s:client:%s", s->url->prefix, client);
 }
 
-/* client:number, which is a hold; and client:owner, its owner's field in the hash. */
+/* client:number or client#number, which is a hold; and client:owner, its owner. */
 static void add_id(hf__session *s, const hf__op *op) {
-    hf__command_id(&s->out, s->who->client, "", op->number);
+    hf__command_id(&s->out, s->who->client, in_lane(op) ? "#" : ":", op->number);
 }
 
 static void add_owner(hf__session *s, const hf__op *op) {
-    hf__command_id(&s->out, s->who->client, op->owner.logical ? "o" : "t", op->owner.id);
+    hf__command_id(&s->out, s->who->client, op->owner.logical ? ":o" : ":t", op->owner.id);
+}
+
+/* See part/share.lua. */
+static void add_spec(hf__session *s, const hf__op *op) {
+    if (op->kind == HF_PERMITS)
+        hf__command_text(&s->out, "p%" PRIu32 "/%" PRIu32, op->permits, op->capacity);
+    else
+        hf__command_string(&s->out, op->upgrade              ? "g"
+                                    : op->kind == HF_READ       ? "r"
+                                    : op->kind == HF_UPGRADABLE ? "u"
+                                                                : "w");
 }
 
 static void add_ask(hf__session *s, const hf__op *op) {
@@ -125,6 +144,7 @@ static void add_ask(hf__session *s, const hf__op *op) {
     hf__command_number(&s->out, op->lease_ms);
     hf__command_number(&s->out, not_after(s, op->not_after));
     hf__command_number(&s->out, (int64_t)op->token);
+    if (in_lane(op)) add_spec(s, op);
     if (op->stand) hf__command_number(&s->out, op->succeeds ? 2 : 1);
 }
 
@@ -143,6 +163,7 @@ static void add_renew(hf__session *s, const hf__op *op) {
     hf__command_number(&s->out, op->count);
     hf__command_number(&s->out, op->lease_ms);
     hf__command_number(&s->out, (int64_t)op->token);
+    if (in_lane(op)) add_spec(s, op);
 }
 
 /* The acquire has written the fence; after a long hold it is kept a day from now. */
@@ -171,6 +192,17 @@ static void add_register(hf__session *s) {
     hf__command_string(&s->out, s->who->label);
 }
 
+static int key_count(const hf__op *op) {
+    switch (op->verb) {
+    case HF__ASK:
+    case HF__RELEASE:
+    case HF__BREAK: return 4;
+    case HF__RENEW: return in_lane(op) ? 4 : 1;
+    case HF__INSPECT: return 2;
+    default: return 1;
+    }
+}
+
 /* Keys, then arguments. */
 static void add_script_arguments(hf__session *s, const hf__op *op, hf__time now) {
     if (op->verb == HF__REGISTER) {
@@ -179,7 +211,7 @@ static void add_script_arguments(hf__session *s, const hf__op *op, hf__time now)
         return;
     }
     hf__command_key(&s->out, s->url->prefix, op->name, op->name_length, "");
-    if (op->verb == HF__ASK || op->verb == HF__RELEASE || op->verb == HF__BREAK) {
+    if (key_count(op) == 4) {
         hf__command_key(&s->out, s->url->prefix, op->name, op->name_length, ":f");
         hf__command_key(&s->out, s->url->prefix, op->name, op->name_length, ":q");
         hf__command_key(&s->out, s->url->prefix, op->name, op->name_length, ":i");
@@ -195,18 +227,11 @@ static void add_script_arguments(hf__session *s, const hf__op *op, hf__time now)
     }
 }
 
-/* Keys and arguments, as add_script_arguments adds them. */
-static int key_count(hf__verb verb) {
-    return verb == HF__ASK || verb == HF__RELEASE || verb == HF__BREAK ? 4
-           : verb == HF__INSPECT                                       ? 2
-                                                                       : 1;
-}
-
 static int argument_count(const hf__op *op, hf__time now) {
     switch (op->verb) {
-    case HF__ASK: return op->stand ? 6 : 5;
+    case HF__ASK: return 5 + in_lane(op) + op->stand;
     case HF__RELEASE: return plain_release(op, now) ? 1 : op->heir.number ? 9 : 4;
-    case HF__RENEW:
+    case HF__RENEW: return 5 + in_lane(op);
     case HF__REGISTER: return 5;
     case HF__BREAK: return 2;
     default: return 0;
@@ -214,8 +239,8 @@ static int argument_count(const hf__op *op, hf__time now) {
 }
 
 static void encode_script(hf__session *s, const hf__op *op, bool whole, hf__time now) {
-    const hf__script *script = script_of(op->verb);
-    int keys = key_count(op->verb);
+    const hf__script *script = script_of(op);
+    int keys = key_count(op);
     hf__command_begin(&s->out, 3 + keys + argument_count(op, now));
     hf__command_string(&s->out, whole ? "EVAL" : "EVALSHA");
     if (whole)
@@ -454,11 +479,12 @@ static void read_owner(char out[HF__OWNER_TEXT], const char *owner) {
 }
 
 static bool read_sight(hf__sight *sight, const hf__reply *r) {
-    int64_t left, token, since, kind, count;
+    int64_t left, token, since, kind, count, holders, used, capacity;
     const char *id = hf__reply_text(r, 4), *owner = hf__reply_text(r, 8);
     if (!hf__reply_number(r, 3, &left) || !id || !owner || !hf__reply_number(r, 5, &token) ||
         !hf__reply_number(r, 6, &since) || !hf__reply_number(r, 7, &kind) ||
-        !hf__reply_number(r, 9, &count))
+        !hf__reply_number(r, 9, &count) || !hf__reply_number(r, 10, &holders) ||
+        !hf__reply_number(r, 11, &used) || !hf__reply_number(r, 12, &capacity))
         return false;
     sight->held = true;
     sight->remaining_ms = left > 0 ? left : 0;
@@ -466,7 +492,10 @@ static bool read_sight(hf__sight *sight, const hf__reply *r) {
     sight->since_unix_ms = since;
     sight->kind = (uint32_t)kind;
     sight->count = (uint32_t)count;
-    hf__text_tame(sight->who.client, sizeof sight->who.client, id, strcspn(id, ":"));
+    sight->holders = (uint32_t)holders;
+    sight->used = (uint32_t)used;
+    sight->capacity = (uint32_t)capacity;
+    hf__text_tame(sight->who.client, sizeof sight->who.client, id, strcspn(id, ":#"));
     read_owner(sight->owner, owner);
     return true;
 }
@@ -519,6 +548,13 @@ static bool read_busy(const hf__reply *r, int64_t *place, uint64_t *token) {
     return true;
 }
 
+static bool read_crowded(const hf__reply *r, hf__op *op) {
+    int64_t crowded;
+    if (!hf__reply_number(r, 3, &crowded)) return false;
+    op->crowded = crowded != 0;
+    return true;
+}
+
 static hf_result grant_answer(hf__session *s, hf__op *op, int64_t value, bool yes, char **detail) {
     int64_t place = 0;
     if (yes ? value <= 0 : !read_busy(&s->parser.reply, &place, &op->told_token))
@@ -527,6 +563,7 @@ static hf_result grant_answer(hf__session *s, hf__op *op, int64_t value, bool ye
         op->token = (uint64_t)value;
     else
         op->retry_ms = retry_ms(s, op->attempt, value, place);
+    if (yes && in_lane(op) && !read_crowded(&s->parser.reply, op)) return bad_answer(s, op, detail);
     op->placed = place > 0;
     complete(s, op, yes ? HF_OK : HF_BUSY, false, NULL);
     return HF_OK;
@@ -569,14 +606,45 @@ static hf_result number_answer(hf__session *s, hf__op *op, hf__time now, char **
     return HF_OK;
 }
 
+/* Of what is not a mutex. */
+static hf_result kept_answer(hf__session *s, hf__op *op, bool yes, int64_t server_us, hf__time now,
+                             char **detail) {
+    int64_t crowded = 0;
+    if (!in_lane(op) || (yes && !hf__reply_number(&s->parser.reply, 2, &crowded)))
+        return bad_answer(s, op, detail);
+    note_time(s, server_us, op->asked_at, now);
+    op->crowded = crowded != 0;
+    complete(s, op, yes ? HF_OK : HF_LOST, false, NULL);
+    return HF_OK;
+}
+
+static hf_result other_answer(hf__session *s, hf__op *op, int64_t status, char **detail) {
+    int64_t capacity = 0;
+    bool other = status == STATUS_CAPACITY;
+    if (op->verb != HF__ASK || !in_lane(op) ||
+        (other && !hf__reply_number(&s->parser.reply, 2, &capacity)))
+        return bad_answer(s, op, detail);
+    if (!other) {
+        complete(s, op, HF_LOST, false, NULL);
+        return HF_OK;
+    }
+    complete(s, op, HF_INVALID, false,
+             hf__line("a capacity of %" PRIu32 " was asked for, and permits of a capacity of "
+                      "%" PRId64 " are in use",
+                      op->capacity, capacity));
+    return HF_OK;
+}
+
 /* {status, µs, …} for what has more to say. */
 static hf_result list_answer(hf__session *s, hf__op *op, hf__time now, char **detail) {
     const hf__reply *r = &s->parser.reply;
     int64_t status, server_us, value = 0;
-    if (!hf__reply_number(r, 0, &status) || status < STATUS_NO || status > STATUS_LATE ||
+    if (!hf__reply_number(r, 0, &status) || status < STATUS_NO || status > STATUS_NONE ||
         !hf__reply_number(r, 1, &server_us) || !good_time(server_us))
         return bad_answer(s, op, detail);
+    if (status > STATUS_LATE) return other_answer(s, op, status, detail);
     bool yes = status == STATUS_YES, late = status == STATUS_LATE;
+    if (op->verb == HF__RENEW) return kept_answer(s, op, yes, server_us, now, detail);
     bool third = op->verb == HF__ASK || op->verb == HF__BREAK || op->verb == HF__RELEASE;
     if ((late && !third) || (!late && third && !hf__reply_number(r, 2, &value)))
         return bad_answer(s, op, detail);
@@ -589,7 +657,7 @@ static hf_result list_answer(hf__session *s, hf__op *op, hf__time now, char **de
     if (op->verb == HF__ASK) return grant_answer(s, op, value, yes, detail);
     if (op->verb == HF__BREAK)
         op->token = (uint64_t)value;
-    else if ((yes && !read_sight(op->sight, r)) || !read_line(op->sight, r, yes ? 10 : 3))
+    else if ((yes && !read_sight(op->sight, r)) || !read_line(op->sight, r, yes ? 13 : 3))
         return bad_answer(s, op, detail);
     hf_result no = op->verb == HF__BREAK ? HF_NOT_HELD : HF_OK;
     complete(s, op, yes ? HF_OK : no, false, NULL);
@@ -598,7 +666,7 @@ static hf_result list_answer(hf__session *s, hf__op *op, hf__time now, char **de
 
 static hf_result script_answer(hf__session *s, hf__op *op, hf__time now, char **detail) {
     int type = s->parser.reply.type;
-    bool lists = op->verb == HF__ASK || op->verb == HF__BREAK || op->verb == HF__INSPECT ||
+    bool lists = op->verb == HF__ASK || (op->verb == HF__RENEW && in_lane(op)) || op->verb == HF__BREAK || op->verb == HF__INSPECT ||
                  op->verb == HF__RELEASE;
     if (type == REDIS_REPLY_INTEGER) return number_answer(s, op, now, detail);
     if (type == REDIS_REPLY_ARRAY && lists) return list_answer(s, op, now, detail);

@@ -121,7 +121,7 @@ MUTATIONS = [
     Mutation(
         "marks of one client pile up",
         LINE,
-        "if whose == client and tonumber(upto) <= number then",
+        "if whose == key and upto <= number then",
         "if false then",
         ("fault_line", "F51_tombstones*"),
     ),
@@ -375,7 +375,7 @@ MUTATIONS = [
     Mutation(
         "a wait that gives up does not leave the line, nor passes a grant on",
         ENTRY,
-        "if (result != HF_OK) haunt_by_wait(e, w->number, w->placed_until); /* it leaves the line */",
+        "haunt_by_wait(e, w->number, w->placed_until); /* it leaves the line */",
         "",
         ("fault_line", "B20_a_grant_that_a_cancelled*"),
     ),
@@ -389,7 +389,7 @@ MUTATIONS = [
     Mutation(
         "who asks goes past the line",
         ACQUIRE,
-        "if not (holder and ARGV[6] == '2') and serve(now, asker) == true then return busy(true) end",
+        "if not (holder and ARGV[6] == '2') and serve(now, asker, true, true) then return busy(true) end",
         "",
         ("fault_line", "B08_a_free_lock*"),
     ),
@@ -417,7 +417,7 @@ MUTATIONS = [
     Mutation(
         "a grant is a whole lease at once",
         LINE,
-        "local first = math.min(lease, math.max(math.floor(lease / 3), 2000))",
+        "local first = math.min(lease, math.max(math.floor(lease / 3), 2000), 10000)",
         "local first = lease",
         ("fault_line", "B14_a_waiter_stopped*"),
     ),
@@ -432,9 +432,9 @@ MUTATIONS = [
     Mutation(
         "a grant is told before it is written",
         LINE,
-        "local token, text = grant(id, owner, floor, now, first, others)",
+        "local token, text = grant(id, owner, floor, now, first, others, spec ~= '' and spec or nil)",
         "redis.pcall('PUBLISH', channel, string.match(id, '%d+$') .. ' ' .. digits(now) .. ' ' .. "
-        "digits(now) .. ' ' .. first)\nlocal token, text = grant(id, owner, floor, now, first, others)",
+        "digits(now) .. ' ' .. first)\nlocal token, text = grant(id, owner, floor, now, first, others, spec ~= '' and spec or nil)",
         ("fault_rights", "F55_a_release_without*"),
     ),
     Mutation(
@@ -499,6 +499,13 @@ MUTATIONS = [
         "news->link == w->first_link && news->link == e->core->link;",
         "news->link == w->first_link;",
         ("fault_messages", "F56_a_grant_heard_while*"),
+    ),
+    Mutation(
+        "a grant that is over when its callback comes is told as held",
+        "client/async.c",
+        "bool good = hf__own_good(hold->own, hf__now());",
+        "bool good = true;",
+        ("conformance", "memory", "F47_a_grant*"),
     ),
     Mutation(
         "an async wait that has ended is given up once more",

@@ -154,7 +154,7 @@ BUGS = [
 
     # The line.
     Bug("an acquire goes past the line", ACQUIRE,
-        "if not (holder and ARGV[6] == '2') and serve(now, asker) == true then return busy(true) end",
+        "if not (holder and ARGV[6] == '2') and serve(now, asker, true, true) then return busy(true) end",
         ""),
     Bug("an acquire does not see that there is a line", ACQUIRE,
         "(tonumber(fence) or token) < token",
@@ -178,7 +178,7 @@ BUGS = [
         "    call('PEXPIRE', KEYS[4], PLACE_MS)\n",
         ""),
     Bug("who stands in line cannot be found there", LINE,
-        "    call('HSET', KEYS[4], client, digits(now) .. ' ' .. since)\n",
+        "    call('HSET', KEYS[4], key, digits(now) .. ' ' .. since)\n",
         ""),
     Bug("who leaves the line stays in it", RELEASE,
         "if ARGV[4] == '1' then leave(releaser, released) end",
@@ -192,10 +192,10 @@ BUGS = [
 
     # Handing over.
     Bug("a release does not hand on", RELEASE,
-        "    serve(now)\n    return ARGV[5] and {2, now} or 1",
+        "    serve(now, nil, true)\n    return ARGV[5] and {2, now} or 1",
         "    return ARGV[5] and {2, now} or 1"),
     Bug("a break does not hand on", BREAK,
-        "serve(now)",
+        "serve(now, nil, not one)",
         ""),
     Bug("the last in line is served first", LINE,
         "call('LRANGE', KEYS[3], at, at + looks - 1)",
@@ -207,18 +207,18 @@ BUGS = [
         "    for _ = 1, ROUNDS do",
         "    for _ = 1, 1 do"),
     Bug("a grant is told before it is written", LINE,
-        "    local token, text = grant(id, owner, floor, now, first, others)\n",
+        "    local token, text = grant(id, owner, floor, now, first, others, spec ~= '' and spec or nil)\n",
         "    local soon = digits(math.max(now, floor + 1)) .. ' ' .. digits(now)\n"
         "    if channel then\n"
         "        redis.pcall('PUBLISH', channel, string.match(id, '%d+$') .. ' ' .. soon .. ' ' .. first)\n"
         "    end\n"
-        "    local token, text = grant(id, owner, floor, now, first, others)\n"),
+        "    local token, text = grant(id, owner, floor, now, first, others, spec ~= '' and spec or nil)\n"),
     Bug("a grant that could not be told stands", LINE,
         "if told ~= 0 and not (type(told) == 'table' and told.err) then return true end",
         "if true then return true end"),
     Bug("a grant that is undone forgets that there is a line", LINE,
-        "    call('DEL', KEYS[1])\n    mark_fence()",
-        "    call('DEL', KEYS[1])"),
+        "call('DEL', KEYS[1]) end\n    mark_fence()",
+        "call('DEL', KEYS[1]) end"),
     Bug("a grant that is undone costs its place", LINE,
         "    if after then call('LINSERT', KEYS[3], 'BEFORE', after, entry)\n    else",
         "    if after then else"),
@@ -229,7 +229,7 @@ BUGS = [
         "local text, mark = digits(token), waiting and ' q' or ''",
         "local text, mark = digits(token), ''"),
     Bug("who leaves does not pass a grant on", ENTRY,
-        "if (result != HF_OK) [[haunt_by_wait(e, w->number, w->placed_until);]] /* it leaves the line */",
+        "[[haunt_by_wait(e, w->number, w->placed_until);]] /* it leaves the line */",
         ""),
     Bug("a place that was not heard of is forgotten", ENTRY,
         "return [[e->core->store->hands_on ? hf__later(gone, hf__after_ms(latest, HF__PLACE_MS)) : gone]];",

@@ -111,6 +111,7 @@ bool sim_probe_listens(const sim_world *w, int slot, int number) {
 
 void sim_probe_grant(char *out, size_t size, uint64_t number, int64_t server_us, int64_t lease_ms) {
     int64_t third = lease_ms / 3 > 2000 ? lease_ms / 3 : 2000;
+    if (third > 10000) third = 10000;
     snprintf(out, size, "%" PRIu64 " %" PRId64 " %" PRId64 " %" PRId64, number, server_us,
              server_us, third < lease_ms ? third : lease_ms);
 }

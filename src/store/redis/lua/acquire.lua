@@ -57,6 +57,10 @@ end
 
 --@ line
 local asker, asked = split(ARGV[1])
+if holder and string.sub(holder, 1, 1) == '*' then
+    purge(now)
+    holder = call('HGET', KEYS[1], 'n')
+end
 fence = fence or call('GET', KEYS[2]) or call('HGET', KEYS[1], 't') or '0'
 local last, rest = string.match(fence, '^%d+$'), ''
 if not last then last, rest = string.match(fence, '^(%d+)( .*)$') end
@@ -85,7 +89,7 @@ local mark = ''
 if string.find(rest, '^ q') then
     local _, standing = find(asker)
     if standing and select(2, split(standing)) > asked then return {2, now} end
-    if not (holder and ARGV[6] == '2') and serve(now, asker) == true then return busy(true) end
+    if not (holder and ARGV[6] == '2') and serve(now, asker, true, true) then return busy(true) end
     leave(asker, asked)
     mark = call('LLEN', KEYS[3]) > 0 and ' q' or ''
 end

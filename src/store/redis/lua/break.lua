@@ -10,12 +10,24 @@ local call = redis.call
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
 if now > tonumber(ARGV[2]) then return {2, now} end
-local token = call('HGET', KEYS[1], 't')
+local held = call('HMGET', KEYS[1], 't', 'n')
+local token, one = held[1], nil
+if token and ARGV[1] ~= '0' and string.sub(held[2], 1, 1) == '*' then -- of several, that one
+    for i, said in ipairs(call('HGETALL', KEYS[1])) do
+        if i % 2 == 0 and string.match(said, '^%d+ %d+ %S+ %d+ (%d+) %d+$') == ARGV[1] then
+            token, one = ARGV[1], i
+        end
+    end
+end
 if not token or (ARGV[1] ~= '0' and ARGV[1] ~= token) then
     return {0, now, tonumber(token or 0)}
 end
 
 --@ line
-call('DEL', KEYS[1])
-serve(now)
+if one then
+    remove_holder(call('HGETALL', KEYS[1])[one - 1])
+else
+    call('DEL', KEYS[1])
+end
+serve(now, nil, not one)
 return {1, now, tonumber(token)}

@@ -3,25 +3,35 @@
 -- KEYS    1 the lock   2 the line
 -- Answer  {0, µs, waiting, …}  nobody holds it
 --         {1, µs, waiting, ms until it expires, client:number, token, since in Unix ms, kind, client:owner,
---         count, …}
+--         count, holders, used, capacity, …}; of several who hold it, one
 --         where … is client:owner of those who wait, the first first, 64 at most
 -- Cost    5 commands, 4 when free
 --
--- The hash has no `s` where the token is the time of the grant, and no `k` where it is a mutex.
+-- The hash has no `s` where the token is the time of the grant, and no `k` where it is a mutex. Several holders: see
+-- part/share.lua.
 
+local KINDS = {r = 1, w = 2, g = 2, u = 3, p = 4}
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local fields = redis.call('HGETALL', KEYS[1])
-local hold, owner, count = {}, '', 0
+local hold, owner, count, holders = {}, '', 0, 0
 for i = 1, #fields, 2 do
-    if #fields[i] == 1 then hold[fields[i]] = fields[i + 1]
-    else owner, count = fields[i], fields[i + 1] end
+    local key, value = fields[i], fields[i + 1]
+    local ends, whose, entered, token, since = string.match(value, '^(%d+) %d+ (%S+) (%d+) (%d+) (%d+)$')
+    if #key == 1 then hold[key] = value
+    elseif not ends then owner, count, holders = key, value, 1
+    elseif now <= tonumber(ends) then
+        owner, count, holders = whose, entered, holders + 1
+        hold.one = {id = key, t = token, s = since}
+    end
 end
 local answer = {0, now, redis.call('LLEN', KEYS[2])}
-if hold.n then
-    answer = {1, now, answer[3], redis.call('PTTL', KEYS[1]), hold.n, tonumber(hold.t or 0),
-              tonumber(hold.s or hold.t or 0) / 1000,
-              tonumber(hold.k or 0), owner, tonumber(count)}
+if hold.n and holders > 0 then
+    local one, capacity = hold.one or {}, string.match(hold.k or '', '^p(%d+)')
+    answer = {1, now, answer[3], redis.call('PTTL', KEYS[1]), one.id or hold.n, tonumber(one.t or hold.t or 0),
+              tonumber(one.s or hold.s or hold.t or 0) / 1000,
+              KINDS[string.sub(hold.k or '', 1, 1)] or 0, owner, tonumber(count),
+              holders, capacity and tonumber(hold.u) or 0, tonumber(capacity or 0)}
 end
 for _, entry in ipairs(redis.call('LRANGE', KEYS[2], 0, 63)) do
     answer[#answer + 1] = string.match(entry, '^%S+ (%S+)') or ''

@@ -39,7 +39,7 @@ if bury ~= '0' then
     local time = call('TIME')
     local now = time[1] * 1000000 + time[2]
     local kept = string.match(fence, '^%d+ q') or string.match(fence, '^%d+') or '0'
-    local tombs = tombs_with(fence, now, releaser, released, tonumber(bury))
+    local tombs = tombs_with(fence, now, ARGV[1], tonumber(bury))
     call('SET', KEYS[2], kept .. tombs, 'PX', keep)
 elseif token and call('PEXPIRE', KEYS[2], keep) == 0 then
     call('SET', KEYS[2], token .. (marked and ' q' or ''), 'PX', keep)
@@ -50,12 +50,12 @@ if not marked and not ARGV[5] then return 1 end
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
 if not ARGV[5] or now > tonumber(ARGV[9]) then
-    serve(now)
+    serve(now, nil, true)
     return ARGV[5] and {2, now} or 1
 end
 local entry = ARGV[5] .. ' ' .. ARGV[6] .. ' ' .. ARGV[7] .. ' ' .. ARGV[8]
 local place = marked and append(entry, now) -- a holder's client does not stand in line
-if place and place > 1 and serve(now, releaser) == true then
+if place and place > 1 and serve(now, releaser, true, true) then
     return {0, now, call('PTTL', KEYS[1]), place, tonumber(call('HGET', KEYS[1], 't') or 0)}
 end
 local others = place and call('LLEN', KEYS[3]) > 1

@@ -1,6 +1,7 @@
--- The line of waiters, one for each client, the first to come first: a list of entries
+-- The line of waiters, the first to come first: a list of entries
 --
---     client:number client:owner lease floor
+--     client:number client:owner lease floor          for a mutex, one for each client
+--     client#number client:owner leaseKIND floor      for another kind: see share.lua
 --
 -- lease in ms; floor: the highest token the client had seen. Beside it a hash says of each client when it last
 -- asked and since when it stands there, in µs. The fence ends its token with ` q` while there may be a line, and so
@@ -23,31 +24,38 @@ local function digits(n)
     return string.format('%d%06d', n / 1000000, n % 1000000)
 end
 
-local function split(id) -- client, number
-    local client, number = string.match(id, '^([^:]*):(%d+)')
-    return client, tonumber(number)
+local function split(id) -- client, number, what it is known by in line
+    local client, sign, number = string.match(id, '^([^:# ]*)([:#])(%d+)')
+    return client, tonumber(number), sign == '#' and client .. sign .. number or client
+end
+
+local function key_of(entry)
+    local _, _, key = split(entry)
+    return key
 end
 
 -- Tombs of the fence that are not over; and whether this client's number lies in one.
-local function tombs_of(fence, now, client, number)
+local function tombs_of(fence, now, key, number)
     local kept, buried = '', false
-    for tomb, whose, upto, till in string.gmatch(fence, '( ([^ :]+):(%d+) (%d+))') do
+    for tomb, id, till in string.gmatch(fence, '( ([^ ]+[:#]%d+) (%d+))') do
         if now <= tonumber(till) then
+            local _, upto, whose = split(id)
             kept = kept .. tomb
-            buried = buried or (whose == client and number <= tonumber(upto))
+            buried = buried or (whose == key and number <= upto)
         end
     end
     return kept, buried
 end
 
 -- The same with one more, which also stands for those of the client up to its number.
-local function tombs_with(fence, now, client, number, till)
-    local kept = ''
-    for tomb, whose, upto, old in string.gmatch(tombs_of(fence, now), '( ([^ :]+):(%d+) (%d+))') do
-        if whose == client and tonumber(upto) <= number then till = math.max(till, tonumber(old))
+local function tombs_with(fence, now, id, till)
+    local kept, _, number, key = '', split(id)
+    for tomb, other, old in string.gmatch(tombs_of(fence, now), '( ([^ ]+[:#]%d+) (%d+))') do
+        local _, upto, whose = split(other)
+        if whose == key and upto <= number then till = math.max(till, tonumber(old))
         else kept = kept .. tomb end
     end
-    return kept .. ' ' .. client .. ':' .. digits(number) .. ' ' .. digits(till)
+    return kept .. ' ' .. id .. ' ' .. digits(till)
 end
 
 -- There may be a line: say so where it is read anyway.
@@ -61,32 +69,32 @@ end
 
 -- ---- Standing in line
 
--- Where in the line a client stands, from 0, and its entry; most often it is just as expected, or not there.
-local function find(client, expected)
-    if call('HEXISTS', KEYS[4], client) == 0 then return nil end
+-- Where in the line somebody stands, from 0, and the entry; most often it is just as expected, or not there.
+local function find(key, expected)
+    if call('HEXISTS', KEYS[4], key) == 0 then return nil end
     local at = expected and call('LPOS', KEYS[3], expected)
     if at then return at, expected end
     for i, entry in ipairs(call('LRANGE', KEYS[3], 0, -1)) do
-        if split(entry) == client then return i - 1, entry end
+        if key_of(entry) == key then return i - 1, entry end
     end
 end
 
-local function note(client, now, since)
-    call('HSET', KEYS[4], client, digits(now) .. ' ' .. since)
+local function note(key, now, since)
+    call('HSET', KEYS[4], key, digits(now) .. ' ' .. since)
     call('PEXPIRE', KEYS[3], PLACE_MS)
     call('PEXPIRE', KEYS[4], PLACE_MS)
 end
 
 local function remove(entry)
     call('LREM', KEYS[3], 1, entry)
-    call('HDEL', KEYS[4], (split(entry)))
+    call('HDEL', KEYS[4], key_of(entry))
 end
 
--- What the hash says of the clients of some entries.
+-- What the hash says of some entries.
 local function notes_of(entries)
-    local clients = {}
-    for i, entry in ipairs(entries) do clients[i] = split(entry) end
-    return call('HMGET', KEYS[4], unpack(clients))
+    local keys = {}
+    for i, entry in ipairs(entries) do keys[i] = key_of(entry) end
+    return call('HMGET', KEYS[4], unpack(keys))
 end
 
 -- When a client last asked, and since when it stands there.
@@ -105,43 +113,55 @@ end
 
 local function append(entry, now)
     local place = call('RPUSH', KEYS[3], entry)
-    note((split(entry)), now, digits(now))
+    note(key_of(entry), now, digits(now))
     if place % SWEEP == 0 then sweep(now) end
     return place
 end
 
 -- Stand in line, in the place the client has or behind all others; which place that is, from 1.
 local function join(entry, now)
-    local client, number = split(entry)
-    local at, old = find(client, entry)
+    local _, number, key = split(entry)
+    local at, old = find(key, entry)
     if not old then return append(entry, now) end
     local _, older = split(old)
     if older > number then return 0 end -- a late command: another of the client stands there
     if old ~= entry then call('LSET', KEYS[3], at, entry) end
-    local _, since = times(call('HGET', KEYS[4], client))
-    note(client, now, digits(since))
+    local _, since = times(call('HGET', KEYS[4], key))
+    note(key, now, digits(since))
     return at + 1
 end
 
--- Leave the line: whatever stands there of this client, up to a number.
-local function leave(client, number)
-    local at, entry = find(client)
+-- Leave the line: whatever stands there under this key, up to a number.
+local function leave(key, number)
+    local at, entry = find(key)
     local _, stands = split(entry or ':0')
     if at and stands <= number then remove(entry) end
 end
+
+--@ share
 
 -- ---- Handing over
 
 -- Make somebody the holder; its token, and as text with the time, or nil: it could not be done. `waiting`: others
 -- stand in line behind it.
-local function grant(id, owner, floor, now, lease, waiting)
+local function grant(id, owner, floor, now, lease, waiting, spec)
     local fence = call('GET', KEYS[2]) or '0'
     local token = math.max(now, (tonumber(string.match(fence, '^%d+')) or 0) + 1, floor + 1)
     local text, mark = digits(token), waiting and ' q' or ''
     local since = token == now and text or digits(now)
     call('SET', KEYS[2], text .. mark .. tombs_of(fence, now), 'PX', FENCE_MS)
-    call('HSET', KEYS[1], owner, 1, 'n', id .. mark, 't', text, 's', since)
-    if redis.pcall('PEXPIRE', KEYS[1], lease) == 1 then return token, text .. ' ' .. since end
+    local lasts
+    if spec and spec_of(spec) then
+        lasts = add_holder(id, owner, spec, lease, now, text, mark)
+    else
+        local before = spec == 'g' and call('HMGET', KEYS[1], 't', id)
+        if before then call('DEL', KEYS[1]) end -- it was the only reader
+        call('HSET', KEYS[1], owner, 1, 'n', id .. mark, 't', text, 's', since)
+        if spec then call('HSET', KEYS[1], 'k', spec) end
+        if before then call('HSET', KEYS[1], 'o', string.match(before[2], '(%d+) %d+$')) end
+        lasts = redis.pcall('PEXPIRE', KEYS[1], lease)
+    end
+    if lasts == 1 then return token, text .. ' ' .. since end
     call('DEL', KEYS[1]) -- the lock not without its end, which this user may not set
 end
 
@@ -156,23 +176,23 @@ end
 
 -- Put back what could not be told, as if it had not been taken out.
 local function undo(at, entry, said)
-    call('DEL', KEYS[1])
+    if not remove_holder(string.match(entry, '^%S+')) then call('DEL', KEYS[1]) end
     mark_fence()
     local after = call('LINDEX', KEYS[3], at)
     if after then call('LINSERT', KEYS[3], 'BEFORE', after, entry)
     else call('RPUSH', KEYS[3], entry) end
     local seen, since = times(said)
-    note((split(entry)), seen, digits(since))
+    note(key_of(entry), seen, digits(since))
 end
 
 -- Hand the lock to an entry's client. The grant is short until it is renewed, and told last: should that fail, it
 -- is as if it had not been. True: it has it; nil: nobody can be granted it.
 local function hand_to(at, entry, said, now, channel, others)
-    local id, owner, lease, floor = string.match(entry, '^(%S+) (%S+) (%d+) (%d+)')
+    local id, owner, lease, spec, floor = string.match(entry, '^(%S+) (%S+) (%d+)(%S*) (%d+)')
     lease = tonumber(lease)
-    local first = math.min(lease, math.max(math.floor(lease / 3), 2000))
+    local first = math.min(lease, math.max(math.floor(lease / 3), 2000), 10000)
     remove(entry)
-    local token, text = grant(id, owner, floor, now, first, others)
+    local token, text = grant(id, owner, floor, now, first, others, spec ~= '' and spec or nil)
     if not token then return nil end
     if not channel then return true end
     local told = redis.pcall('PUBLISH', channel,
@@ -182,28 +202,40 @@ local function hand_to(at, entry, said, now, channel, others)
     return false
 end
 
--- The lock is free: hand it to the first in line who can be reached. Answers true when it was handed on; or
--- the entry of `asker`, a client who need not be told, when it is his turn. Who does not listen, and asks often
--- instead, is passed over for a while and then served: it will see.
-local function serve(now, asker)
-    local at, looks, channels = 0, FIRST, string.match(KEYS[1], '^[^{]*') .. 'c:'
+-- Hand the lock on to those in line whose turn it is: to the first who can be reached, and as long as they fit to
+-- those behind it; `free`: nobody holds it. True: `asker`, known by that, cannot have it now; a mutex (`alone`)
+-- not even beside others. Who does not listen, and asks often instead, is passed over for a while and then
+-- served: it will see.
+local function serve(now, asker, free, alone)
+    local at, looks, handed_on = 0, FIRST, false
+    local channels = string.match(KEYS[1], '^[^{]*') .. 'c:'
     for _ = 1, ROUNDS do
         local entries = call('LRANGE', KEYS[3], at, at + looks - 1)
-        if #entries == 0 then return nil end
+        if #entries == 0 then break end
         local listen, notes = listeners(entries, channels), notes_of(entries)
         for i, entry in ipairs(entries) do
-            local client = split(entry)
-            if client == asker then return entry end
+            local client, _, key = split(entry)
+            local id, spec = string.match(entry, '^(%S+) %S+ %d+(%S*)')
+            if key == asker then return handed_on and alone or not (free or fits(spec, id, now)) end
             local seen, since = times(notes[i])
             local asks = not listen[i] and now - seen < OFTEN_US and now - since > OFTEN_US
             local handed = false
             if asks or (listen[i] and now - seen < STOPPED_US) then
+                if not free and not fits(spec, id, now) then return true end
                 local channel = listen[i] and channels .. client
                 handed = hand_to(at, entry, notes[i], now, channel, at > 0 or #entries > 1)
             end
-            if handed ~= false then return handed end
-            if now - seen > GONE_US then remove(entry) else at = at + 1 end
+            if handed == nil then return false end
+            if handed then
+                free, handed_on = false, true
+                if not spec_of(spec) then return true end
+            elseif now - seen > GONE_US then
+                remove(entry)
+            else
+                at = at + 1
+            end
         end
         looks = LOOKS -- most often the first listens
     end
+    return handed_on and alone
 end
