@@ -138,12 +138,13 @@ static void B07_a_cancel_ends_a_wait_for_any_kind(cf *f) {
 }
 
 static void B26_after_a_break_the_next_of_any_kind_is_served(cf *f) {
+    hf_client *third = cf_open(f);
     EACH_KIND(i) {
         hf_hold *hold = CF_TAKE(f->a, f->name, CF_TRY(KINDS[i].kind, 0));
         cf_attempt *waiter = cf_arrive(f, f->b, f->name, CF_WAIT(HF_WRITE));
         CF_IS(HF_OK, hf_break(f->a, f->name, 0));
         hf_hold *next = cf_granted(waiter);
-        waiter = cf_arrive(f, f->a, f->name, CF_WAIT(KINDS[i].kind));
+        waiter = cf_arrive(f, third, f->name, CF_WAIT(KINDS[i].kind));
         CF_IS(HF_OK, hf_break(f->a, f->name, hf_fence(next)));
         CF_FREE(cf_granted(waiter));
         CF_IS(HF_LOST, hf_release(hold));
