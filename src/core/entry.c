@@ -439,6 +439,11 @@ static void asked(hf__entry *e, hf__time now) {
             enter_early(e, w, now);
     } else if (op->result == HF_TIMEOUT && !(w && w->once)) {
         e->next_try = hf__lease_retry_at(now, op->lease_ms, e->tries++, &e->core->rand);
+    } else if (w && op->result == HF_INVALID && w->kind == HF_PERMITS && !op->detail) {
+        hf__wait_finish(w, HF_INVALID,
+                        hf__line("a capacity of %" PRIu32 " was asked for, and permits of a "
+                                 "capacity of %" PRIu32 " are in use",
+                                 w->capacity, op->capacity));
     } else if (w) {
         hf__wait_finish(w, op->result == HF_TIMEOUT ? HF_UNREACHABLE : op->result, op->detail);
         op->detail = NULL;
@@ -683,7 +688,9 @@ static int64_t lease_to_ask(const hf__own *own, hf__time now) {
 static void send_renew(hf__entry *e, hf__time now) {
     hf__own *own = e->own;
     e->op.owner = own->owner;
-    e->op.kind = own->kind;
+    bool upgrading = e->head && e->head->upgrade; /* which a lower kind would give up */
+    e->op.kind = upgrading ? HF_WRITE : own->kind;
+    e->op.upgrade = false;
     e->op.count = own->count;
     e->op.token = own->token;
     e->op.lease_ms = lease_to_ask(own, now);
@@ -700,6 +707,7 @@ static void send_release(hf__entry *e, hf__time now) {
     e->ghost_carried = e->ghost_calls;
     e->ghost_calls = NULL;
     e->op.kind = e->kind;
+    e->op.upgrade = false;
     e->op.lease_ms = e->core->config.lease_ms;
     e->op.held_since = e->held_since;
     e->op.bury_until = e->late_until > now ? e->late_until : 0;

@@ -29,7 +29,8 @@
  *            with `stand` it waits before all others. HF_LOST: it holds nothing. HF_INVALID: permits of another capacity are in
  *            force, which `capacity` then says.
  *   RENEW    the hold is of `kind` at most: HF_WRITE becomes HF_UPGRADABLE or HF_READ if that is said, and
- *            an upgrade that waits is given up; who waits may be served.
+ *            an upgrade that waits is given up; who waits may be served. `token` may be that of before an
+ *            upgrade which was not heard of.
  *
  *   INSPECT  who holds the name.        WHO      the registration of a client.
  *   BREAK    end the hold with `token`, or any with 0, but not after `not_after`. HF_NOT_HELD if there is none such; `token` then

@@ -624,14 +624,8 @@ static hf_result other_answer(hf__session *s, hf__op *op, int64_t status, char *
     if (op->verb != HF__ASK || !in_lane(op) ||
         (other && !hf__reply_number(&s->parser.reply, 2, &capacity)))
         return bad_answer(s, op, detail);
-    if (!other) {
-        complete(s, op, HF_LOST, false, NULL);
-        return HF_OK;
-    }
-    complete(s, op, HF_INVALID, false,
-             hf__line("a capacity of %" PRIu32 " was asked for, and permits of a capacity of "
-                      "%" PRId64 " are in use",
-                      op->capacity, capacity));
+    if (other) op->capacity = (uint32_t)capacity; /* the one in force */
+    complete(s, op, other ? HF_INVALID : HF_LOST, false, NULL);
     return HF_OK;
 }
 

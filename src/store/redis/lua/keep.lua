@@ -3,7 +3,7 @@
 --
 -- KEYS    1 the lock   2 its fence   3 the line   4 who stands there
 -- ARGV    1 client#number   2 client:owner   3 count   4 lease, ms; 0: leave its end as it is
---         5 token   6 what it is: see share.lua
+--         5 token   6 what it is at most: see share.lua; `w` also of a reader whose upgrade waits
 -- Answer  {1, µs, crowded}  kept; 1: others wait      {0, µs}  not held under this token; nothing was done
 
 local call = redis.call
@@ -18,7 +18,7 @@ local function lasts()
 end
 
 if alone and spec == 'w' then
-    if held[2] ~= token then return {0, now} end
+    if held[2] ~= token and held[3] ~= token then return {0, now} end
     lasts()
     if call('HGET', KEYS[1], owner) ~= count then call('HSET', KEYS[1], owner, count) end
     return {1, now, string.find(held[1], ' q$') and 1 or 0}
@@ -39,7 +39,7 @@ else
     call('HSET', KEYS[1], id, digits(math.max(ends, now + lease * 1000)) .. ' ' .. weight .. ' ' .. owner .. ' ' ..
         count .. ' ' .. token .. ' ' .. since)
     lasts()
-    if find(id) then
+    if spec ~= 'w' and find(id) then
         leave(id, (select(2, split(id))))
         serve(now, nil, false)
     end
