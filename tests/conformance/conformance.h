@@ -34,9 +34,10 @@ enum {
     CF_PROCESSES = 1, /* its locks reach across processes */
     CF_REDIS = 2,     /* it is a Redis, and its keys can be looked at */
     CF_FORK_WITH_THREADS =
-        4,            /* a child forked beside threads may make its own: any build but tsan's */
-    CF_LINE = 8,      /* it keeps a line of waiters: order of arrival among clients */
-    CF_OWN_CLOCK = 16 /* leases are kept by the holder: one that is stopped keeps its lock */
+        4,             /* a child forked beside threads may make its own: any build but tsan's */
+    CF_LINE = 8,       /* it keeps a line of waiters: order of arrival among clients */
+    CF_OWN_CLOCK = 16, /* leases are kept by the holder: one that is stopped keeps its lock */
+    CF_KINDS = 32      /* it has readers, writers, upgradable readers and permits */
 };
 
 typedef struct cf cf;
@@ -56,7 +57,8 @@ typedef struct cf_case {
 
 extern const cf_case cf_basics[], cf_waiting[], cf_contention[], cf_reentry[], cf_owners[],
     cf_leases[], cf_loss[], cf_breaking[], cf_inspecting[], cf_processes[], cf_misuse[], cf_names[],
-    cf_options[], cf_errors[], cf_closing[], cf_async[], cf_keys[], cf_line[];
+    cf_options[], cf_errors[], cf_closing[], cf_async[], cf_keys[], cf_line[], cf_kinds[],
+    cf_readers[], cf_upgrade[], cf_permits[];
 
 /* The URL of the store under test, and of a second space in the same store. */
 const char *cf_url(void);
@@ -191,6 +193,34 @@ hf_hold *cf_granted(cf_attempt *attempt);
 /* Acquire once in a fresh thread and report: the result, and the hold if `hold` is not NULL. */
 hf_result cf_elsewhere(cf *f, hf_client *client, const char *name, const hf_options *options,
                        hf_hold **hold);
+
+/* ---- Kinds ----------------------------------------------------------------------------------- */
+
+/* Options of a kind: tried once, for a logical owner (0: this thread), or waited for. Permits are one
+   of one. */
+#define CF_OPTIONS(kind_, ...) \
+    (&(hf_options){.kind = (kind_), .capacity = (kind_) == HF_PERMITS, __VA_ARGS__})
+#define CF_TRY(kind, owner_) CF_OPTIONS(kind, .owner = (owner_))
+#define CF_WAIT(kind)        CF_OPTIONS(kind, .wait_ms = HF_FOREVER)
+
+/* What the store says of a name: how many clients stand in line, how many hold it, how many of its
+   permits are taken. */
+uint32_t cf_standing(hf_client *client, const char *name);
+uint32_t cf_holders(hf_client *client, const char *name);
+uint32_t cf_used(hf_client *client, const char *name);
+
+/* cf_queue of a client that stood in no line, and until it does. */
+cf_attempt *cf_arrive(cf *f, hf_client *client, const char *name, const hf_options *options);
+
+/* It still waits: the only one of its client that does. */
+#define CF_STILL_WAITS(attempt) assert_int_equal(cf_stats((attempt)->client).waiting, 1)
+
+/* Whether it is to be had: acquired, and released at once. Anything but HF_OK and HF_BUSY fails. */
+bool cf_could(hf_client *client, const char *name, const hf_options *options);
+
+/* Somebody waits whom it must not pass. Readers of one client may share a hold for a moment, so the
+   client that reads may let one more in before it knows. */
+#define CF_HELD_BACK(client, name, options) CF_UNTIL(!cf_could((client), (name), (options)))
 
 /* ---- Exclusion ------------------------------------------------------------------------------- */
 

@@ -254,6 +254,45 @@ hf_result cf_elsewhere(cf *f, hf_client *client, const char *name, const hf_opti
     return a->result;
 }
 
+/* ---- Kinds ----------------------------------------------------------------------------------- */
+
+uint32_t cf_standing(hf_client *client, const char *name) {
+    hf_info *info = cf_inspect(client, name);
+    uint32_t waiting = info->waiting;
+    hf_info_free(info);
+    return waiting;
+}
+
+uint32_t cf_holders(hf_client *client, const char *name) {
+    hf_info *info = cf_inspect(client, name);
+    uint32_t holders = info->holders;
+    hf_info_free(info);
+    return holders;
+}
+
+uint32_t cf_used(hf_client *client, const char *name) {
+    hf_info *info = cf_inspect(client, name);
+    uint32_t used = info->used;
+    hf_info_free(info);
+    return used;
+}
+
+cf_attempt *cf_arrive(cf *f, hf_client *client, const char *name, const hf_options *options) {
+    uint32_t before = cf_standing(client, name);
+    cf_attempt *a = cf_queue(f, client, name, options);
+    CF_UNTIL(cf_standing(client, name) == before + 1);
+    return a;
+}
+
+bool cf_could(hf_client *client, const char *name, const hf_options *options) {
+    hf_hold *hold = NULL;
+    hf_result result = hf_acquire(client, name, options, &hold);
+    if (result == HF_BUSY) return false;
+    CF_IS(HF_OK, result);
+    CF_FREE(hold);
+    return true;
+}
+
 /* ---- Exclusion ------------------------------------------------------------------------------- */
 
 static void be_inside(cf_room *room) {

@@ -98,7 +98,7 @@ static int in_redis_line(const char *name) {
 }
 
 static const store stores[] = {
-    {"memory", CF_LINE, start_memory, in_memory_line},
+    {"memory", CF_LINE | CF_KINDS, start_memory, in_memory_line},
     {"file", CF_PROCESSES | CF_LINE | CF_OWN_CLOCK, start_file, in_file_line},
     {"redis", CF_PROCESSES | CF_REDIS | CF_LINE, start_redis, in_redis_line},
     {"redis-unix", CF_PROCESSES | CF_REDIS | CF_LINE, start_redis_unix, in_redis_line},
@@ -125,10 +125,11 @@ static const store *find_store(const char *name) {
 static const cf_case *const themes[] = {
     cf_basics,  cf_waiting,  cf_contention, cf_reentry,   cf_owners, cf_leases,
     cf_loss,    cf_breaking, cf_inspecting, cf_processes, cf_misuse, cf_names,
-    cf_options, cf_errors,   cf_closing,    cf_line,      cf_async,  cf_keys,
+    cf_options, cf_errors,   cf_closing,    cf_line,      cf_async,  cf_kinds,
+    cf_readers, cf_upgrade,  cf_permits,    cf_keys,
 };
 
-enum { CASES_MAX = 256 };
+enum { CASES_MAX = 512 };
 
 static struct CMUnitTest tests[CASES_MAX];
 static const store *under_test;

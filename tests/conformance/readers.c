@@ -1,0 +1,907 @@
+/*
+ * Readers and writers (B16): who shares a lock and who is kept out, in which order they come, and
+ * that each reader ends for itself.
+ *
+ * That somebody waits is seen in the store's line before the next arrives. That somebody is kept out is
+ * tried, never waited for.
+ */
+#include "conformance.h"
+
+#include <sched.h>
+
+#include "t_proc.h"
+
+static const uint32_t ALONE[] = {HF_WRITE, HF_MUTEX};
+enum { ALONES = 2 };
+
+/* ---- Sharing --------------------------------------------------------------------------------- */
+
+enum { READERS = 4 };
+
+/* All are held, each as its own handle. */
+static void check_readers(hf_hold *const *holds, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        assert_int_equal(hf_held(holds[i]), 1);
+        for (size_t k = 0; k < i; k++) assert_ptr_not_equal(holds[i], holds[k]);
+    }
+}
+
+/* Release them one by one: until the last has gone nobody writes, and then above all their tokens. */
+static void free_readers(cf *f, hf_hold *const *holds, size_t count) {
+    uint64_t highest = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (hf_fence(holds[i]) > highest) highest = hf_fence(holds[i]);
+        CF_REFUSED(HF_BUSY, f->a, f->name, CF_TRY(HF_WRITE, 99));
+        CF_REFUSED(HF_BUSY, f->b, f->name, CF_TRY(HF_WRITE, 99));
+        CF_REFUSED(HF_BUSY, f->b, f->name, CF_TRY(HF_MUTEX, 99));
+        CF_FREE(holds[i]);
+    }
+    hf_hold *writer = CF_TAKE(f->b, f->name, CF_TRY(HF_WRITE, 0));
+    assert_true(hf_fence(writer) > highest);
+    CF_FREE(writer);
+}
+
+static void B16_readers_of_a_client_share(cf *f) {
+    hf_hold *holds[READERS];
+    holds[0] = CF_TAKE(f->a, f->name, CF_TRY(HF_READ, 0));
+    for (uint64_t i = 1; i < READERS - 1; i++)
+        holds[i] = CF_TAKE(f->a, f->name, CF_TRY(HF_READ, i));
+    CF_IS(HF_OK, cf_elsewhere(f, f->a, f->name, CF_TRY(HF_READ, 0), &holds[READERS - 1]));
+    check_readers(holds, READERS);
+    hf_info *info = cf_inspect(f->b, f->name);
+    assert_int_equal(info->kind, HF_READ);
+    assert_in_range(info->holders, 1, READERS); /* those of a client may share one */
+    hf_info_free(info);
+    free_readers(f, holds, READERS);
+}
+
+static void B16_readers_of_many_clients_share(cf *f) {
+    hf_hold *holds[2 * READERS];
+    for (size_t i = 0; i < READERS; i++) {
+        hf_client *client = cf_open(f);
+        holds[i] = CF_TAKE(client, f->name, CF_TRY(HF_READ, 0));
+        holds[READERS + i] = CF_TAKE(client, f->name, CF_TRY(HF_READ, 1));
+    }
+    check_readers(holds, READERS * 2);
+    for (size_t i = 0; i < READERS; i++) /* tokens of clients are apart */
+        for (size_t k = 0; k < i; k++) assert_true(hf_fence(holds[i]) != hf_fence(holds[k]));
+    assert_in_range(cf_holders(f->b, f->name), READERS, READERS * 2);
+    free_readers(f, holds, READERS * 2);
+}
+
+static void B16_a_thousand_readers_share(cf *f) {
+    enum { MANY = 1000 };
+    hf_hold **holds = cf_new(f, MANY * sizeof *holds);
+    for (uint64_t i = 0; i < MANY; i++)
+        holds[i] = CF_TAKE(i % 2 ? f->a : f->b, f->name, CF_TRY(HF_READ, i + 1));
+    CF_REFUSED(HF_BUSY, f->b, f->name, CF_TRY(HF_WRITE, 0));
+    cf_attempt *writer = cf_arrive(f, cf_open(f), f->name, CF_WAIT(HF_WRITE));
+    for (size_t i = 0; i < MANY; i++) {
+        CF_STILL_WAITS(writer);
+        CF_FREE(holds[i]);
+    }
+    CF_FREE(cf_granted(writer));
+}
+
+/* What shares a name with readers is readers. */
+static void B16_readers_keep_all_others_out(cf *f) {
+    static const uint32_t kinds[] = {HF_MUTEX, HF_WRITE, HF_PERMITS};
+    hf_hold *hold = CF_TAKE(f->a, f->name, CF_TRY(HF_READ, 0));
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        CF_REFUSED(HF_BUSY, f->a, f->name, CF_TRY(kinds[i], 1));
+        CF_REFUSED(HF_BUSY, f->b, f->name, CF_TRY(kinds[i], 0));
+    }
+    assert_int_equal(hf_held(hold), 1);
+    CF_FREE(hold);
+}
+
+static void B16_a_writer_keeps_everybody_out(cf *f) {
+    static const uint32_t kinds[] = {HF_MUTEX, HF_READ, HF_WRITE, HF_UPGRADABLE, HF_PERMITS};
+    for (int w = 0; w < ALONES; w++) {
+        hf_hold *hold = CF_TAKE(f->a, f->name, CF_TRY(ALONE[w], 0));
+        for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+            CF_REFUSED(HF_BUSY, f->a, f->name, CF_TRY(kinds[i], 1));
+            CF_REFUSED(HF_BUSY, f->b, f->name, CF_TRY(kinds[i], 0));
+        }
+        CF_FREE(hold);
+        for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+            CF_FREE(CF_TAKE(f->b, f->name, CF_TRY(kinds[i], 0)));
+    }
+}
+
+/* ---- The writer waits for the readers --------------------------------------------------------- */
+
+/* Readers of two clients, and a writer of `client` that waits for the last of them. */
+static void check_enters_last(cf *f, hf_client *client, uint32_t kind) {
+    hf_hold *one = CF_TAKE(f->a, f->name, CF_TRY(HF_READ, 0));
+    hf_hold *two = CF_TAKE(f->a, f->name, CF_TRY(HF_READ, 1));
+    hf_hold *three = CF_TAKE(f->b, f->name, CF_TRY(HF_READ, 0));
+    uint64_t token = hf_fence(three);
+    cf_attempt *writer = cf_arrive(f, client, f->name, CF_WAIT(kind));
+    CF_FREE(one);
+    CF_STILL_WAITS(writer);
+    CF_FREE(three);
+    CF_STILL_WAITS(writer);
+    assert_int_equal(hf_held(two), 1);
+    assert_int_equal(cf_holders(f->b, f->name), 1);
+    CF_FREE(two);
+    hf_hold *hold = cf_granted(writer);
+    assert_true(hf_fence(hold) > token);
+    CF_REFUSED(HF_BUSY, f->b, f->name, CF_TRY(HF_READ, 0));
+    CF_FREE(hold);
+}
+
+static void B16_the_writer_enters_after_the_last_reader(cf *f) {
+    hf_client *third = cf_open(f);
+    for (int w = 0; w < ALONES; w++) {
+        check_enters_last(f, third, ALONE[w]);
+        check_enters_last(f, f->b, ALONE[w]);
+        check_enters_last(f, f->a, ALONE[w]);
+    }
+}
+
+static void B16_readers_wait_for_the_writer(cf *f) {
+    for (int w = 0; w < ALONES; w++) {
+        hf_hold *hold = CF_TAKE(f->a, f->name, CF_TRY(ALONE[w], 0));
+        cf_attempt *local = cf_queue(f, f->a, f->name, CF_WAIT(HF_READ));
+        cf_attempt *remote = cf_queue(f, f->b, f->name, CF_WAIT(HF_READ));
+        uint64_t token = hf_fence(hold);
+        CF_FREE(hold);
+        hf_hold *one = cf_granted(local), *two = cf_granted(remote); /* both at once */
+        assert_true(hf_fence(one) > token && hf_fence(two) > token);
+        assert_true(hf_held(one) && hf_held(two));
+        CF_FREE(one);
+        CF_FREE(two);
+    }
+}
+
+/* ---- A waiting writer holds back readers ----------------------------------------------------- */
+
+/* A reads; a writer of `writing` waits; whoever comes to read now comes after it. */
+static void check_holds_back(cf *f, hf_client *writing, hf_client *reading, uint32_t kind) {
+    hf_hold *reader = CF_TAKE(f->a, f->name, CF_TRY(HF_READ, 0));
+    cf_attempt *writer = cf_arrive(f, writing, f->name, CF_WAIT(kind));
+    if (reading == f->a && writing != f->a) CF_HELD_BACK(reading, f->name, CF_TRY(HF_READ, 5));
+    CF_REFUSED(HF_BUSY, reading, f->name, CF_TRY(HF_READ, 5));
+    CF_REFUSED(HF_TIMEOUT, reading, f->name, CF_OPTIONS(HF_READ, .owner = 5, .wait_ms = 30));
+    cf_attempt *late = cf_queue(f, reading, f->name, CF_WAIT(HF_READ));
+    CF_FREE(reader);
+    hf_hold *hold = cf_granted(writer);
+    CF_STILL_WAITS(late);
+    CF_REFUSED(HF_BUSY, f->a, f->name, CF_TRY(HF_READ, 6));
+    uint64_t token = hf_fence(hold);
+    CF_FREE(hold);
+    hold = cf_granted(late);
+    assert_true(hf_fence(hold) > token);
+    CF_FREE(hold);
+}
+
+static void B16_a_waiting_writer_holds_back_new_readers(cf *f) {
+    hf_client *third = cf_open(f), *fourth = cf_open(f);
+    for (int w = 0; w < ALONES; w++) {
+        check_holds_back(f, third, fourth, ALONE[w]);
+        check_holds_back(f, third, third, ALONE[w]); /* of the writer's client */
+        check_holds_back(f, third, f->a, ALONE[w]);  /* of the reader's */
+        check_holds_back(f, f->a, fourth, ALONE[w]);
+        check_holds_back(f, f->a, f->a, ALONE[w]);
+    }
+}
+
+static void B16_a_reader_re_enters_past_a_waiting_writer(cf *f) {
+    hf_hold *hold = CF_TAKE(f->a, f->name, CF_TRY(HF_READ, 0));
+    hf_hold *other = CF_TAKE(f->a, f->name, CF_TRY(HF_READ, 7));
+    cf_attempt *local = cf_arrive(f, f->a, f->name, CF_WAIT(HF_WRITE));
+    cf_attempt *remote = cf_arrive(f, f->b, f->name, CF_WAIT(HF_WRITE));
+    int64_t started = t_now_ms();
+    hf_hold *again = CF_TAKE(f->a, f->name, CF_WAIT(HF_READ));
+    hf_hold *other_again = CF_TAKE(f->a, f->name, CF_TRY(HF_READ, 7));
+    CF_AT_ONCE(started);
+    assert_true(hf_fence(again) == hf_fence(hold));
+    assert_true(hf_fence(other_again) == hf_fence(other));
+    CF_FREE(hold);
+    CF_FREE(other);
+    CF_FREE(other_again);
+    CF_STILL_WAITS(local);
+    CF_STILL_WAITS(remote);
+    assert_int_equal(hf_held(again), 1);
+    CF_FREE(again);
+    CF_FREE(cf_granted(local));
+    CF_FREE(cf_granted(remote));
+}
+
+/* ---- Order of arrival ------------------------------------------------------------------------ */
+
+enum { LINE_MAX_LENGTH = 10 };
+
+/* Wait for all that may be in together, see that all behind them wait, release them; and so on. */
+static void check_served_in_order(cf_attempt *const *line, size_t count, bool own_clients) {
+    uint64_t highest = 0;
+    for (size_t i = 0, end; i < count; i = end) {
+        uint64_t before = highest;
+        hf_hold *holds[LINE_MAX_LENGTH];
+        for (end = i + 1;
+             end < count && line[i]->options.kind == HF_READ && line[end]->options.kind == HF_READ;)
+            end++;
+        for (size_t k = i; k < end; k++) {
+            holds[k] = cf_granted(line[k]);
+            assert_true(hf_fence(holds[k]) > before);
+            if (hf_fence(holds[k]) > highest) highest = hf_fence(holds[k]);
+        }
+        if (own_clients)
+            for (size_t k = end; k < count; k++) CF_STILL_WAITS(line[k]);
+        else
+            assert_int_equal(cf_stats(line[0]->client).waiting, count - end);
+        for (size_t k = i; k < end; k++) {
+            assert_int_equal(hf_held(holds[k]), 1);
+            CF_FREE(holds[k]);
+        }
+    }
+}
+
+static void B16_a_run_of_readers_at_the_head_enters_together(cf *f) {
+    enum { COUNT = 6 };
+    cf_attempt *line[COUNT];
+    hf_hold *hold = CF_TAKE(f->a, f->name, CF_TRY(HF_WRITE, 0));
+    for (int i = 0; i < COUNT; i++) line[i] = cf_arrive(f, cf_open(f), f->name, CF_WAIT(HF_READ));
+    CF_FREE(hold);
+    check_served_in_order(line, COUNT, true);
+}
+
+static void B16_all_local_readers_of_a_run_enter_together(cf *f) {
+    enum { COUNT = 8 };
+    cf_attempt *line[COUNT];
+    hf_hold *hold = CF_TAKE(f->a, f->name, CF_TRY(HF_WRITE, 0));
+    for (int i = 0; i < COUNT; i++) line[i] = cf_queue(f, f->b, f->name, CF_WAIT(HF_READ));
+    CF_FREE(hold);
+    check_served_in_order(line, COUNT, false);
+}
+
+/* The first of a run are of one client, and one is of another: all are in at once. */
+static void B16_runs_of_several_clients_enter_together(cf *f) {
+    enum { CLIENTS = 3, THREADS = 3 };
+    cf_attempt *waiters[CLIENTS][THREADS];
+    hf_hold *hold = CF_TAKE(f->a, f->name, CF_TRY(HF_WRITE, 0));
+    for (int i = 0; i < CLIENTS; i++) {
+        hf_client *client = cf_open(f);
+        waiters[i][0] = cf_arrive(f, client, f->name, CF_WAIT(HF_READ));
+        for (int k = 1; k < THREADS; k++)
+            waiters[i][k] = cf_queue(f, client, f->name, CF_WAIT(HF_READ));
+    }
+    CF_FREE(hold);
+    for (int i = 0; i < CLIENTS; i++)
+        for (int k = 0; k < THREADS; k++) (void)cf_granted(waiters[i][k]);
+    assert_in_range(cf_holders(f->a, f->name), CLIENTS, CLIENTS * THREADS);
+    for (int i = 0; i < CLIENTS; i++)
+        for (int k = 0; k < THREADS; k++) CF_FREE(waiters[i][k]->hold);
+}
+
+static const uint32_t MIXED[] = {HF_READ,  HF_READ, HF_WRITE, HF_READ, HF_WRITE,
+                                 HF_MUTEX, HF_READ, HF_READ,  HF_READ, HF_WRITE};
+enum { MIXED_COUNT = sizeof MIXED / sizeof *MIXED };
+
+static void B16_readers_and_writers_of_clients_are_served_in_order_of_arrival(cf *f) {
+    cf_attempt *line[MIXED_COUNT];
+    hf_hold *hold = CF_TAKE(f->a, f->name, CF_TRY(HF_WRITE, 0));
+    for (int i = 0; i < MIXED_COUNT; i++)
+        line[i] = cf_arrive(f, cf_open(f), f->name, CF_WAIT(MIXED[i]));
+    CF_FREE(hold);
+    check_served_in_order(line, MIXED_COUNT, true);
+}
+
+static void B16_readers_and_writers_of_a_client_are_served_in_order_of_arrival(cf *f) {
+    hf_client *const clients[] = {f->a, f->b}; /* that of the holder, and another */
+    for (int c = 0; c < 2; c++) {
+        cf_attempt *line[MIXED_COUNT];
+        hf_hold *hold = CF_TAKE(f->a, f->name, CF_TRY(HF_WRITE, 0));
+        for (int i = 0; i < MIXED_COUNT; i++)
+            line[i] = cf_queue(f, clients[c], f->name, CF_WAIT(MIXED[i]));
+        CF_FREE(hold);
+        check_served_in_order(line, MIXED_COUNT, false);
+    }
+}
+
+/* The same behind readers, where the first writer waits for them. */
+static void B16_the_line_behind_readers_is_served_in_order_of_arrival(cf *f) {
+    cf_attempt *line[MIXED_COUNT - 2];
+    hf_hold *one = CF_TAKE(f->a, f->name, CF_TRY(HF_READ, 0));
+    hf_hold *two = CF_TAKE(f->b, f->name, CF_TRY(HF_READ, 0));
+    for (int i = 0; i < MIXED_COUNT - 2; i++)
+        line[i] = cf_arrive(f, cf_open(f), f->name, CF_WAIT(MIXED[i + 2]));
+    CF_FREE(one);
+    for (int i = 0; i < MIXED_COUNT - 2; i++) CF_STILL_WAITS(line[i]);
+    CF_FREE(two);
+    check_served_in_order(line, MIXED_COUNT - 2, true);
+}
+
+/* ---- A writer that gives up ------------------------------------------------------------------ */
+
+/* A reads, a writer waits, readers wait behind it; how it leaves is up to the case. */
+typedef struct scene {
+    hf_hold *reader;
+    hf_client *writing;
+    cf_attempt *writer, *same, *other;
+} scene;
+
+static scene set_scene(cf *f, const hf_options *writer) {
+    scene s = {.writing = cf_open(f)};
+    s.reader = CF_TAKE(f->a, f->name, CF_TRY(HF_READ, 0));
+    s.writer = cf_arrive(f, s.writing, f->name, writer);
+    s.other = cf_arrive(f, f->b, f->name, CF_WAIT(HF_READ));
+    return s;
+}
+
+/* Who waited behind the writer reads now, beside the reader that was there all the time. */
+static void end_scene(cf *f, scene *s) {
+    CF_FREE(cf_granted(s->other));
+    if (s->same) CF_FREE(cf_granted(s->same));
+    CF_FREE(CF_TAKE(f->b, f->name, CF_TRY(HF_READ, 0)));
+    CF_FREE(CF_TAKE(f->a, f->name, CF_TRY(HF_READ, 1)));
+    assert_int_equal(hf_held(s->reader), 1);
+    CF_FREE(s->reader);
+}
+
+static void B16_a_writer_whose_time_is_up_lets_the_readers_in(cf *f) {
+    for (int w = 0; w < ALONES; w++) {
+        scene s = set_scene(f, CF_OPTIONS(ALONE[w], .wait_ms = t_patience(500)));
+        s.same = cf_queue(f, s.writing, f->name, CF_WAIT(HF_READ));
+        CF_ENDED(HF_TIMEOUT, s.writer);
+        end_scene(f, &s);
+    }
+}
+
+static void B16_a_writer_that_is_cancelled_lets_the_readers_in(cf *f) {
+    for (int w = 0; w < ALONES; w++) {
+        hf_cancel *cancel = cf_cancel();
+        scene s = set_scene(f, CF_OPTIONS(ALONE[w], .wait_ms = HF_FOREVER, .cancel = cancel));
+        s.same = cf_queue(f, s.writing, f->name, CF_WAIT(HF_READ));
+        hf_cancel_fire(cancel);
+        CF_ENDED(HF_CANCELLED, s.writer);
+        end_scene(f, &s);
+        hf_cancel_free(cancel);
+    }
+}
+
+static void B16_a_writer_whose_client_closes_lets_the_readers_in(cf *f) {
+    for (int w = 0; w < ALONES; w++) {
+        scene s = set_scene(f, CF_WAIT(ALONE[w]));
+        cf_close(f, s.writing);
+        CF_ENDED(HF_CLOSED, s.writer);
+        end_scene(f, &s);
+    }
+}
+
+/* Of the reader's own client: its other threads go on. */
+static void B16_a_writer_of_the_reading_client_that_gives_up_lets_readers_in(cf *f) {
+    hf_cancel *cancel = cf_cancel();
+    hf_hold *reader = CF_TAKE(f->a, f->name, CF_TRY(HF_READ, 0));
+    cf_attempt *writer =
+        cf_arrive(f, f->a, f->name, CF_OPTIONS(HF_WRITE, .wait_ms = HF_FOREVER, .cancel = cancel));
+    cf_attempt *local = cf_queue(f, f->a, f->name, CF_WAIT(HF_READ));
+    cf_attempt *remote = cf_queue(f, f->b, f->name, CF_WAIT(HF_READ));
+    hf_cancel_fire(cancel);
+    CF_ENDED(HF_CANCELLED, writer);
+    CF_FREE(cf_granted(local));
+    CF_FREE(cf_granted(remote));
+    CF_FREE(reader);
+    hf_cancel_free(cancel);
+}
+
+/* A reader in the middle of the line gives up; the others stay in order. */
+static void B16_a_reader_that_gives_up_leaves_the_order_of_the_others(cf *f) {
+    hf_cancel *cancel = cf_cancel();
+    hf_hold *hold = CF_TAKE(f->a, f->name, CF_TRY(HF_WRITE, 0));
+    cf_attempt *line[3];
+    line[0] = cf_arrive(f, cf_open(f), f->name, CF_WAIT(HF_WRITE));
+    cf_attempt *leaver =
+        cf_arrive(f, f->b, f->name, CF_OPTIONS(HF_READ, .wait_ms = HF_FOREVER, .cancel = cancel));
+    line[1] = cf_arrive(f, cf_open(f), f->name, CF_WAIT(HF_WRITE));
+    line[2] = cf_arrive(f, cf_open(f), f->name, CF_WAIT(HF_READ));
+    hf_cancel_fire(cancel);
+    CF_ENDED(HF_CANCELLED, leaver);
+    CF_FREE(hold);
+    check_served_in_order(line, 3, true);
+    hf_cancel_free(cancel);
+}
+
+/* ---- Each ends for itself -------------------------------------------------------------------- */
+
+static const hf_options SHORT_READ = {.kind = HF_READ, .lease_ms = CF_SHORT_LEASE_MS};
+static const hf_options ONE_SHORT_READ = {
+    .kind = HF_READ, .lease_ms = CF_SHORT_LEASE_MS, .flags = HF_NO_RENEW};
+
+static void B16_a_dead_reader_expires_while_others_renew(cf *f) {
+    cf_lost *lost = cf_new(f, sizeof *lost);
+    hf_options told = SHORT_READ;
+    told.on_lost = cf_on_lost;
+    told.arg = lost;
+    hf_hold *alive = CF_TAKE(f->b, f->name, &told);
+    hf_hold *dead = CF_TAKE(f->a, f->name, &ONE_SHORT_READ);
+    assert_int_equal(cf_holders(f->b, f->name), 2);
+    cf_attempt *writer = cf_arrive(f, cf_open(f), f->name, CF_WAIT(HF_WRITE));
+    CF_UNTIL(!hf_held(dead));
+    CF_UNTIL(cf_holders(f->b, f->name) == 1);
+    uint64_t renewed = cf_stats(f->b).renewed;
+    CF_UNTIL(cf_stats(f->b).renewed >= renewed + 4);
+    assert_int_equal(hf_held(alive), 1);
+    CF_STILL_WAITS(writer);
+    CF_IS(HF_LOST, hf_release(dead));
+    CF_FREE(alive);
+    CF_FREE(cf_granted(writer));
+    assert_int_equal(atomic_load(&lost->calls), 0);
+}
+
+static void B16_a_dead_reader_of_the_same_client_expires_too(cf *f) {
+    hf_options dying = ONE_SHORT_READ;
+    dying.owner = 3;
+    hf_hold *alive = CF_TAKE(f->a, f->name, &SHORT_READ);
+    hf_hold *dead = CF_TAKE(f->a, f->name, &dying);
+    CF_UNTIL(!hf_held(dead));
+    CF_UNTIL(cf_holders(f->b, f->name) == 1);
+    assert_int_equal(hf_held(alive), 1);
+    CF_IS(HF_LOST, hf_release(dead));
+    CF_REFUSED(HF_BUSY, f->b, f->name, CF_TRY(HF_WRITE, 0));
+    CF_FREE(alive);
+    CF_FREE(CF_TAKE(f->b, f->name, CF_TRY(HF_WRITE, 0)));
+}
+
+/* Nobody releases anything: the line goes on when the last lease has ended. */
+static void B16_a_writer_enters_when_the_last_reader_has_died(cf *f) {
+    hf_hold *first = CF_TAKE(f->a, f->name, &ONE_SHORT_READ);
+    hf_hold *second = CF_TAKE(f->b, f->name, &ONE_SHORT_READ);
+    cf_attempt *writer = cf_arrive(f, cf_open(f), f->name, CF_WAIT(HF_WRITE));
+    cf_attempt *reader = cf_arrive(f, cf_open(f), f->name, CF_WAIT(HF_READ));
+    hf_hold *hold = cf_granted(writer);
+    assert_int_equal(hf_held(first), 0);
+    assert_int_equal(hf_held(second), 0);
+    assert_true(hf_fence(hold) > hf_fence(first) && hf_fence(hold) > hf_fence(second));
+    CF_STILL_WAITS(reader);
+    CF_IS(HF_LOST, hf_release(first));
+    CF_IS(HF_LOST, hf_release(second));
+    assert_int_equal(hf_held(hold), 1);
+    CF_FREE(hold);
+    CF_FREE(cf_granted(reader));
+}
+
+/* ---- One owner ------------------------------------------------------------------------------- */
+
+static void B16_a_reader_re_enters(cf *f) {
+    hf_hold *one = CF_TAKE(f->a, f->name, CF_TRY(HF_READ, 0));
+    hf_hold *two = CF_TAKE(f->a, f->name, CF_TRY(HF_READ, 0));
+    assert_true(hf_fence(one) == hf_fence(two));
+    assert_int_equal(cf_stats(f->a).held, 1);
+    CF_UNTIL(cf_count(f->b, f->name) == 2);
+    assert_int_equal(cf_holders(f->b, f->name), 1);
+    CF_FREE(one);
+    CF_REFUSED(HF_BUSY, f->b, f->name, CF_TRY(HF_WRITE, 0));
+    assert_int_equal(hf_held(two), 1);
+    CF_FREE(two);
+    CF_FREE(CF_TAKE(f->b, f->name, CF_TRY(HF_WRITE, 0)));
+}
+
+static void B02_a_reader_that_is_not_to_re_enter_is_a_deadlock(cf *f) {
+    hf_hold *hold = CF_TAKE(f->a, f->name, CF_TRY(HF_READ, 0));
+    CF_REFUSED(HF_DEADLOCK, f->a, f->name, CF_OPTIONS(HF_READ, .flags = HF_NOT_REENTRANT));
+    CF_FREE(CF_TAKE(f->a, f->name, CF_OPTIONS(HF_READ, .owner = 4, .flags = HF_NOT_REENTRANT)));
+    assert_int_equal(hf_held(hold), 1);
+    CF_FREE(hold);
+}
+
+/* Who excludes everybody reads too: it is one ownership, until its last release. */
+static void B16_an_owner_reads_while_it_writes(cf *f) {
+    for (int w = 0; w < ALONES; w++) {
+        hf_hold *hold = CF_TAKE(f->a, f->name, CF_TRY(ALONE[w], 0));
+        cf_attempt *waiter = cf_queue(f, f->b, f->name, CF_WAIT(HF_WRITE));
+        hf_hold *reading = CF_TAKE(f->a, f->name, CF_WAIT(HF_READ));
+        hf_hold *again = CF_TAKE(f->a, f->name, CF_TRY(ALONE[w], 0));
+        assert_true(hf_fence(reading) == hf_fence(hold));
+        assert_true(hf_fence(again) == hf_fence(hold));
+        assert_int_equal(cf_holders(f->b, f->name), 1);
+        CF_FREE(reading);
+        CF_FREE(hold);
+        CF_REFUSED(HF_BUSY, f->a, f->name, CF_TRY(HF_READ, 1));
+        reading = CF_TAKE(f->a, f->name, CF_TRY(HF_READ, 0));
+        CF_FREE(again);
+        CF_STILL_WAITS(waiter); /* whoever reads last keeps the writers out */
+        CF_FREE(reading);
+        CF_FREE(cf_granted(waiter));
+    }
+}
+
+static void B16_a_reader_that_would_write_is_a_deadlock_at_once(cf *f) {
+    hf_hold *hold = CF_TAKE(f->a, f->name, CF_TRY(HF_READ, 0));
+    int64_t started = t_now_ms();
+    for (int other = 0; other < 2; other++) { /* alone, and beside another reader */
+        hf_hold *beside = other ? CF_TAKE(f->b, f->name, CF_TRY(HF_READ, 0)) : NULL;
+        for (int w = 0; w < ALONES; w++) {
+            CF_REFUSED(HF_DEADLOCK, f->a, f->name, CF_TRY(ALONE[w], 0));
+            CF_REFUSED(HF_DEADLOCK, f->a, f->name, CF_WAIT(ALONE[w]));
+            CF_REFUSED(HF_DEADLOCK, f->a, f->name, CF_OPTIONS(ALONE[w], .wait_ms = 60000));
+        }
+        if (beside) CF_FREE(beside);
+    }
+    CF_AT_ONCE(started);
+    assert_int_equal(cf_standing(f->b, f->name), 0); /* and nobody was held up by it */
+    CF_FREE(CF_TAKE(f->b, f->name, CF_TRY(HF_READ, 0)));
+    assert_int_equal(hf_held(hold), 1);
+    CF_FREE(hold);
+    CF_FREE(CF_TAKE(f->a, f->name, CF_TRY(HF_WRITE, 0)));
+}
+
+/* ---- Losing ---------------------------------------------------------------------------------- */
+
+typedef struct victim {
+    hf_client *client;
+    hf_hold *hold;
+    int fd;
+    cf_lost lost;
+} victim;
+
+/* Each under a token of its own: readers whose leases differ share nothing. */
+static victim *take_victim(cf *f, hf_client *client, uint64_t owner) {
+    victim *v = cf_new(f, sizeof *v);
+    hf_options told = SHORT_READ;
+    told.owner = owner;
+    told.lease_ms += (int64_t)owner;
+    told.on_lost = cf_on_lost;
+    told.arg = &v->lost;
+    v->client = client;
+    v->hold = CF_TAKE(client, f->name, &told);
+    v->fd = hf_lost_fd(v->hold);
+    return v;
+}
+
+static void check_told(victim *v) {
+    CF_UNTIL(!hf_held(v->hold));
+    CF_UNTIL(cf_readable(v->fd));
+    CF_UNTIL(atomic_load(&v->lost.calls) == 1);
+    assert_true(atomic_load(&v->lost.token) == hf_fence(v->hold));
+    assert_non_null(hf_why_lost(v->hold));
+    CF_IS(HF_LOST, hf_release(v->hold));
+    assert_int_equal(atomic_load(&v->lost.calls), 1);
+}
+
+static void check_untouched(victim *v) {
+    uint64_t renewed = cf_stats(v->client).renewed;
+    CF_UNTIL(cf_stats(v->client).renewed >= renewed + 4);
+    assert_int_equal(hf_held(v->hold), 1);
+    assert_int_equal(cf_readable(v->fd), 0);
+    assert_int_equal(atomic_load(&v->lost.calls), 0);
+    assert_null(hf_why_lost(v->hold));
+    CF_FREE(v->hold);
+}
+
+static void B26_a_broken_reader_is_told_and_the_others_are_not(cf *f) {
+    victim *broken = take_victim(f, f->a, 0);
+    victim *same = take_victim(f, f->a, 1), *other = take_victim(f, f->b, 0);
+    CF_IS(HF_NOT_HELD, hf_break(f->b, f->name, hf_fence(other->hold) + 1));
+    CF_IS(HF_OK, hf_break(f->b, f->name, hf_fence(broken->hold)));
+    CF_IS(HF_NOT_HELD, hf_break(f->b, f->name, hf_fence(broken->hold)));
+    check_told(broken);
+    assert_int_equal(cf_holders(f->b, f->name), 2);
+    CF_REFUSED(HF_BUSY, f->b, f->name, CF_TRY(HF_WRITE, 5));
+    check_untouched(same);
+    check_untouched(other);
+    CF_FREE(CF_TAKE(f->b, f->name, CF_TRY(HF_WRITE, 0)));
+}
+
+static void B26_a_break_of_all_is_told_to_every_reader(cf *f) {
+    victim *victims[] = {take_victim(f, f->a, 0), take_victim(f, f->a, 1), take_victim(f, f->b, 0)};
+    CF_IS(HF_OK, hf_break(f->b, f->name, 0));
+    CF_FREE(CF_TAKE(cf_open(f), f->name, CF_TRY(HF_WRITE, 0)));
+    for (int i = 0; i < 3; i++) check_told(victims[i]);
+    assert_int_equal(cf_holders(f->b, f->name), 0);
+}
+
+static void B26_a_break_of_the_last_reader_serves_the_writer(cf *f) {
+    hf_hold *one = CF_TAKE(f->a, f->name, CF_TRY(HF_READ, 0));
+    hf_hold *two = CF_TAKE(f->b, f->name, CF_TRY(HF_READ, 0));
+    cf_attempt *writer = cf_arrive(f, cf_open(f), f->name, CF_WAIT(HF_WRITE));
+    CF_IS(HF_OK, hf_break(f->b, f->name, hf_fence(one)));
+    CF_STILL_WAITS(writer);
+    CF_IS(HF_OK, hf_break(f->a, f->name, hf_fence(two)));
+    hf_hold *hold = cf_granted(writer);
+    CF_IS(HF_LOST, hf_release(one));
+    CF_IS(HF_LOST, hf_release(two));
+    assert_int_equal(hf_held(hold), 1);
+    CF_FREE(hold);
+}
+
+/* ---- Many ------------------------------------------------------------------------------------ */
+
+/* Guarded by the lock alone, and apart from that in nobody's way: processes share it too. */
+typedef struct library {
+    const char *name;
+    atomic_int readers, writers;
+    atomic_int collisions, failures;
+    atomic_int together; /* the most readers that were in at once */
+    atomic_long pages;   /* read and written apart */
+    atomic_long visits;
+} library;
+
+static void read_it(library *l) {
+    int readers = atomic_fetch_add(&l->readers, 1) + 1;
+    if (atomic_load(&l->writers)) atomic_fetch_add(&l->collisions, 1);
+    if (readers > atomic_load(&l->together)) atomic_store(&l->together, readers);
+    long pages = atomic_load(&l->pages);
+    sched_yield();
+    if (atomic_load(&l->pages) != pages) atomic_fetch_add(&l->collisions, 1);
+    atomic_fetch_sub(&l->readers, 1);
+}
+
+static void write_it(library *l) {
+    if (atomic_fetch_add(&l->writers, 1)) atomic_fetch_add(&l->collisions, 1);
+    if (atomic_load(&l->readers)) atomic_fetch_add(&l->collisions, 1);
+    long pages = atomic_load(&l->pages);
+    sched_yield();
+    atomic_store(&l->pages, pages + 1);
+    atomic_fetch_sub(&l->writers, 1);
+}
+
+static void visit(library *l, hf_client *client, int rounds, int first) {
+    for (int i = 0; i < rounds; i++) {
+        int turn = first + i;
+        uint32_t kind = turn % 4 ? HF_READ : turn % 8 ? HF_WRITE : HF_MUTEX;
+        hf_hold *hold = NULL;
+        if (hf_acquire(client, l->name, CF_WAIT(kind), &hold) != HF_OK) {
+            atomic_fetch_add(&l->failures, 1);
+            continue;
+        }
+        (kind == HF_READ ? read_it : write_it)(l);
+        atomic_fetch_add(&l->visits, 1);
+        if (hf_release(hold) != HF_OK) atomic_fetch_add(&l->failures, 1);
+    }
+}
+
+enum { ROUNDS = 24 };
+
+typedef struct visitor {
+    library *library;
+    hf_client *client;
+    int first;
+} visitor;
+
+static void run_visitor(void *arg) {
+    visitor *v = arg;
+    visit(v->library, v->client, ROUNDS, v->first);
+}
+
+static void check_library(library *l, int visitors) {
+    assert_int_equal(l->failures, 0);
+    assert_int_equal(l->collisions, 0);
+    assert_int_equal(l->visits, visitors * ROUNDS);
+    assert_int_equal(l->pages, visitors * ROUNDS / 4);
+}
+
+static void B16_many_readers_and_writers_never_meet_and_all_finish(cf *f) {
+    enum { CLIENTS = 4, THREADS = 6 };
+    library *l = cf_new(f, sizeof *l);
+    cf_thread *threads[CLIENTS * THREADS];
+    l->name = f->name;
+    for (int i = 0; i < CLIENTS; i++) {
+        hf_client *client = cf_open(f);
+        for (int k = 0; k < THREADS; k++) {
+            visitor *v = cf_new(f, sizeof *v);
+            *v = (visitor){l, client, i * THREADS + k};
+            threads[i * THREADS + k] = cf_spawn(f, run_visitor, v);
+        }
+    }
+    for (int i = 0; i < CLIENTS * THREADS; i++) cf_join(threads[i]);
+    check_library(l, CLIENTS * THREADS);
+    assert_int_equal(cf_holders(f->a, f->name), 0);
+    assert_int_equal(cf_standing(f->a, f->name), 0);
+}
+
+static void B16_many_threads_of_a_client_never_meet_and_all_finish(cf *f) {
+    enum { THREADS = 40 };
+    library *l = cf_new(f, sizeof *l);
+    cf_thread *threads[THREADS];
+    l->name = f->name;
+    for (int k = 0; k < THREADS; k++) {
+        visitor *v = cf_new(f, sizeof *v);
+        *v = (visitor){l, f->a, k};
+        threads[k] = cf_spawn(f, run_visitor, v);
+    }
+    for (int i = 0; i < THREADS; i++) cf_join(threads[i]);
+    check_library(l, THREADS);
+    assert_int_equal(cf_standing(f->a, f->name), 0);
+}
+
+/* A writer that waits is served although readers come without end. */
+typedef struct stream {
+    hf_client *client;
+    const char *name;
+    atomic_int *over;
+    atomic_long *read;
+    hf_result failed;
+} stream;
+
+static void keep_reading(void *arg) {
+    stream *s = arg;
+    while (!atomic_load(s->over)) {
+        hf_hold *hold = NULL;
+        hf_result result = hf_acquire(s->client, s->name, CF_WAIT(HF_READ), &hold);
+        if (result == HF_OK) atomic_fetch_add(s->read, 1);
+        if (result == HF_OK) result = hf_release(hold);
+        if (result != HF_OK) s->failed = result;
+        if (result != HF_OK) return;
+    }
+}
+
+static void B16_a_writer_is_not_starved_by_readers(cf *f) {
+    enum { STREAMS = 6, WRITES = 5 };
+    stream *streams = cf_new(f, STREAMS * sizeof *streams);
+    atomic_int *over = cf_new(f, sizeof *over);
+    atomic_long *read = cf_new(f, sizeof *read);
+    cf_thread *threads[STREAMS];
+    for (int i = 0; i < STREAMS; i++) {
+        streams[i] = (stream){i % 2 ? f->a : f->b, f->name, over, read, HF_OK};
+        threads[i] = cf_spawn(f, keep_reading, &streams[i]);
+    }
+    hf_client *const writing[] = {f->a, cf_open(f)};
+    for (int i = 0; i < WRITES; i++) {
+        long before = atomic_load(read);
+        CF_UNTIL(atomic_load(read) > before); /* nor they by it */
+        CF_FREE(CF_TAKE(writing[i % 2], f->name, CF_OPTIONS(HF_WRITE, .wait_ms = CF_WATCHDOG_MS)));
+    }
+    atomic_store(over, 1);
+    for (int i = 0; i < STREAMS; i++) {
+        cf_join(threads[i]);
+        CF_IS(HF_OK, streams[i].failed);
+    }
+}
+
+/* ---- Processes ------------------------------------------------------------------------------- */
+
+/* What a case and its child tell each other, in shared memory. */
+typedef struct stage {
+    const char *name;
+    library library;
+    int first;
+    _Atomic uint64_t token;
+    atomic_int ready, go;
+} stage;
+
+static stage *new_stage(cf *f) {
+    stage *s = t_shared_new(sizeof *s);
+    s->name = f->name;
+    s->library.name = f->name;
+    return s;
+}
+
+static hf_client *open_in_child(void) {
+    hf_client *client = NULL;
+    CF_IS(HF_OK, hf_open(cf_url(), NULL, &client));
+    return client;
+}
+
+static int read_in_child(void *arg) {
+    stage *s = arg;
+    hf_client *client = open_in_child();
+    hf_hold *hold =
+        CF_TAKE(client, s->name, CF_OPTIONS(HF_READ, .lease_ms = 2 * CF_SHORT_LEASE_MS));
+    atomic_store(&s->token, hf_fence(hold));
+    atomic_store(&s->ready, 1);
+    CF_UNTIL(atomic_load(&s->go));
+    CF_FREE(hold);
+    hf_close(client);
+    return 0;
+}
+
+static void B16_readers_share_across_processes(cf *f) {
+    stage *s = new_stage(f);
+    t_proc *child = t_proc_start(read_in_child, s);
+    CF_UNTIL(atomic_load(&s->ready));
+    hf_hold *hold = CF_TAKE(f->a, f->name, CF_TRY(HF_READ, 0));
+    CF_REFUSED(HF_BUSY, f->b, f->name, CF_TRY(HF_WRITE, 0));
+    CF_FREE(hold);
+    CF_REFUSED(HF_BUSY, f->b, f->name, CF_TRY(HF_MUTEX, 0));
+    cf_attempt *writer = cf_arrive(f, f->b, f->name, CF_WAIT(HF_WRITE));
+    atomic_store(&s->go, 1);
+    assert_int_equal(t_proc_wait(child, CF_WATCHDOG_MS), 0);
+    hold = cf_granted(writer);
+    assert_true(hf_fence(hold) > atomic_load(&s->token));
+    CF_FREE(hold);
+    t_shared_free(s, sizeof *s);
+}
+
+static void B16_a_reader_that_is_killed_expires_while_others_renew(cf *f) {
+    stage *s = new_stage(f);
+    t_proc *child = t_proc_start(read_in_child, s);
+    CF_UNTIL(atomic_load(&s->ready));
+    hf_hold *hold = CF_TAKE(f->a, f->name, &SHORT_READ);
+    t_sleep_ms(3 * CF_SHORT_LEASE_MS); /* the child renews */
+    assert_int_equal(cf_holders(f->b, f->name), 2);
+    t_proc_kill(child, SIGKILL);
+    assert_int_equal(t_proc_wait(child, CF_WATCHDOG_MS), 128 + SIGKILL);
+    CF_UNTIL(cf_holders(f->b, f->name) == 1);
+    assert_int_equal(hf_held(hold), 1);
+    CF_REFUSED(HF_BUSY, f->b, f->name, CF_TRY(HF_WRITE, 0));
+    CF_FREE(hold);
+    CF_FREE(CF_TAKE(f->b, f->name, CF_TRY(HF_WRITE, 0)));
+    t_shared_free(s, sizeof *s);
+}
+
+static int visit_in_child(void *arg) {
+    stage *s = arg;
+    hf_client *client = open_in_child();
+    visit(&s->library, client, ROUNDS, 0);
+    hf_close(client);
+    return 0;
+}
+
+static void B16_readers_and_writers_of_processes_never_meet_and_all_finish(cf *f) {
+    enum { PROCESSES = 5 };
+    stage *s = new_stage(f);
+    t_proc *children[PROCESSES];
+    for (int i = 0; i < PROCESSES; i++) children[i] = t_proc_start(visit_in_child, s);
+    for (int i = 0; i < PROCESSES; i++)
+        assert_int_equal(t_proc_wait(children[i], CF_WATCHDOG_MS), 0);
+    check_library(&s->library, PROCESSES);
+    t_shared_free(s, sizeof *s);
+}
+
+/* A waiting writer that is killed holds nobody up for ever. */
+static int wait_in_child(void *arg) {
+    stage *s = arg;
+    hf_client *client = open_in_child();
+    CF_UNTIL(atomic_load(&s->go));
+    (void)CF_TAKE(client, s->name, CF_WAIT(HF_WRITE));
+    return 1; /* killed before */
+}
+
+static void B14_a_waiting_writer_that_is_killed_lets_the_readers_in(cf *f) {
+    stage *s = new_stage(f);
+    t_proc *child = t_proc_start(wait_in_child, s);
+    hf_hold *hold = CF_TAKE(f->a, f->name, CF_TRY(HF_READ, 0));
+    atomic_store(&s->go, 1);
+    CF_UNTIL(cf_standing(f->a, f->name) == 1);
+    cf_attempt *reader = cf_arrive(f, f->b, f->name, CF_WAIT(HF_READ));
+    t_proc_kill(child, SIGKILL);
+    assert_int_equal(t_proc_wait(child, CF_WATCHDOG_MS), 128 + SIGKILL);
+    CF_UNTIL(cf_stats(f->b).waiting == 0);
+    CF_FREE(cf_granted(reader));
+    CF_FREE(hold);
+    t_shared_free(s, sizeof *s);
+}
+
+const cf_case cf_readers[] = {
+    CF_CASE_NEEDS(B16_readers_of_a_client_share, CF_KINDS),
+    CF_CASE_NEEDS(B16_readers_of_many_clients_share, CF_KINDS),
+    CF_CASE_NEEDS(B16_a_thousand_readers_share, CF_KINDS),
+    CF_CASE_NEEDS(B16_readers_keep_all_others_out, CF_KINDS),
+    CF_CASE_NEEDS(B16_a_writer_keeps_everybody_out, CF_KINDS),
+    CF_CASE_NEEDS(B16_the_writer_enters_after_the_last_reader, CF_KINDS),
+    CF_CASE_NEEDS(B16_readers_wait_for_the_writer, CF_KINDS),
+    CF_CASE_NEEDS(B16_a_waiting_writer_holds_back_new_readers, CF_KINDS),
+    CF_CASE_NEEDS(B16_a_reader_re_enters_past_a_waiting_writer, CF_KINDS),
+    CF_CASE_NEEDS(B16_a_run_of_readers_at_the_head_enters_together, CF_KINDS),
+    CF_CASE_NEEDS(B16_all_local_readers_of_a_run_enter_together, CF_KINDS),
+    CF_CASE_NEEDS(B16_runs_of_several_clients_enter_together, CF_KINDS),
+    CF_CASE_NEEDS(B16_readers_and_writers_of_clients_are_served_in_order_of_arrival, CF_KINDS),
+    CF_CASE_NEEDS(B16_readers_and_writers_of_a_client_are_served_in_order_of_arrival, CF_KINDS),
+    CF_CASE_NEEDS(B16_the_line_behind_readers_is_served_in_order_of_arrival, CF_KINDS),
+    CF_CASE_NEEDS(B16_a_writer_whose_time_is_up_lets_the_readers_in, CF_KINDS),
+    CF_CASE_NEEDS(B16_a_writer_that_is_cancelled_lets_the_readers_in, CF_KINDS),
+    CF_CASE_NEEDS(B16_a_writer_whose_client_closes_lets_the_readers_in, CF_KINDS),
+    CF_CASE_NEEDS(B16_a_writer_of_the_reading_client_that_gives_up_lets_readers_in, CF_KINDS),
+    CF_CASE_NEEDS(B16_a_reader_that_gives_up_leaves_the_order_of_the_others, CF_KINDS),
+    CF_CASE_NEEDS(B16_a_dead_reader_expires_while_others_renew, CF_KINDS),
+    CF_CASE_NEEDS(B16_a_dead_reader_of_the_same_client_expires_too, CF_KINDS),
+    CF_CASE_NEEDS(B16_a_writer_enters_when_the_last_reader_has_died, CF_KINDS),
+    CF_CASE_NEEDS(B16_a_reader_re_enters, CF_KINDS),
+    CF_CASE_NEEDS(B02_a_reader_that_is_not_to_re_enter_is_a_deadlock, CF_KINDS),
+    CF_CASE_NEEDS(B16_an_owner_reads_while_it_writes, CF_KINDS),
+    CF_CASE_NEEDS(B16_a_reader_that_would_write_is_a_deadlock_at_once, CF_KINDS),
+    CF_CASE_NEEDS(B26_a_broken_reader_is_told_and_the_others_are_not, CF_KINDS),
+    CF_CASE_NEEDS(B26_a_break_of_all_is_told_to_every_reader, CF_KINDS),
+    CF_CASE_NEEDS(B26_a_break_of_the_last_reader_serves_the_writer, CF_KINDS),
+    CF_CASE_NEEDS(B16_many_readers_and_writers_never_meet_and_all_finish, CF_KINDS),
+    CF_CASE_NEEDS(B16_many_threads_of_a_client_never_meet_and_all_finish, CF_KINDS),
+    CF_CASE_NEEDS(B16_a_writer_is_not_starved_by_readers, CF_KINDS),
+    CF_CASE_NEEDS(B16_readers_share_across_processes, CF_KINDS | CF_PROCESSES),
+    CF_CASE_NEEDS(B16_a_reader_that_is_killed_expires_while_others_renew, CF_KINDS | CF_PROCESSES),
+    CF_CASE_NEEDS(B16_readers_and_writers_of_processes_never_meet_and_all_finish,
+                  CF_KINDS | CF_PROCESSES),
+    CF_CASE_NEEDS(B14_a_waiting_writer_that_is_killed_lets_the_readers_in, CF_KINDS | CF_PROCESSES),
+    CF_CASES_END,
+};
