@@ -525,7 +525,7 @@ static void B18_many_threads_and_clients_never_pass_capacity_and_all_finish(cf *
 }
 
 static void B18_many_threads_of_a_client_never_pass_capacity_and_all_finish(cf *f) {
-    enum { THREADS = 40 };
+    enum { THREADS = 24 };
     pool *p = cf_new(f, sizeof *p);
     cf_thread *threads[THREADS];
     p->name = f->name;

@@ -692,7 +692,7 @@ static void B16_many_readers_and_writers_never_meet_and_all_finish(cf *f) {
 }
 
 static void B16_many_threads_of_a_client_never_meet_and_all_finish(cf *f) {
-    enum { THREADS = 40 };
+    enum { THREADS = 24 };
     library *l = cf_new(f, sizeof *l);
     cf_thread *threads[THREADS];
     l->name = f->name;
