@@ -122,6 +122,7 @@ static void acquire_mutex(hf__entry *e, hf__wait *w) {
 
 /* Whether who holds this kind may take that one, too. */
 static bool covers(uint32_t held, uint32_t wanted) {
+    if (held == HF_PERMITS || wanted == HF_PERMITS) return false;
     if (held == HF_MUTEX || held == HF_WRITE) return true;
     return wanted == held || (held == HF_UPGRADABLE && wanted == HF_READ);
 }
@@ -132,7 +133,9 @@ static void acquire_more(hf__wait *w, hf__own *own, hf__core *core) {
         reenter(core, w, own);
     else
         refuse(core, w, HF_DEADLOCK,
-               hf__line(own->kind == HF_UPGRADABLE
+               hf__line(own->kind == HF_PERMITS || w->kind == HF_PERMITS
+                            ? "this owner holds the name as another kind, and would wait for itself"
+                        : own->kind == HF_UPGRADABLE
                             ? "this owner reads and may upgrade: hf_upgrade does that; another "
                               "hold would wait for its own"
                             : "this owner reads, and would wait for itself; take HF_UPGRADABLE "
@@ -158,8 +161,8 @@ static void acquire_lane(hf__entry *anchor, hf__wait *w, hf__time now) {
 static void acquire_beside(hf__entry *anchor, hf__wait *w, hf__time now) {
     hf__entry_expire(anchor, now);
     for (hf__entry *e = anchor->lanes; e; e = e->next_lane) hf__entry_expire(e, now);
-    hf__own *own = w->kind == HF_PERMITS ? NULL : hf__lanes_held(anchor, w->owner);
-    if (own) {
+    hf__own *own = hf__lanes_held(anchor, w->owner);
+    if (own && !(own->kind == HF_PERMITS && w->kind == HF_PERMITS)) {
         hf__entry *e = own->entry;
         acquire_more(w, own, anchor->core);
         if (e != anchor) hf__entry_step(e, now);
@@ -276,6 +279,8 @@ void hf__core_upgrade(hf__core *core, hf__own *own, hf__wait *w, hf__time now) {
                why ? strdup(why) : NULL);
     } else if (own->kind == HF_WRITE) {
         hf__call_finish(core, &w->call, HF_OK, NULL);
+    } else if (w->once && e->head) {
+        refuse(core, w, HF_BUSY, hf__line("another upgrade of this hold waits"));
     } else {
         w->upgrade = true;
         w->kind = HF_WRITE;

@@ -256,7 +256,7 @@ void hf__calls_finish(hf__core *core, hf__call **list, hf_result result, const c
 
 /* ---- Lanes (lanes.c) ---- */
 
-/* What this owner holds of a name, in any lane, but for permits; NULL: nothing. */
+/* Something that this owner holds of a name, in any lane; NULL: nothing. */
 hf__own *hf__lanes_held(hf__entry *anchor, hf__owner owner);
 
 /* The lane for a wait of any kind but HF_MUTEX, or NULL: no memory. If *own is set, it can be joined. */

@@ -117,10 +117,16 @@ static void unlink_wait(hf__wait *w) {
     e->core->stats.waiting--;
 }
 
+/* An upgrade that is not wanted any more: the next renewal says what is held instead, at once. */
+static void take_back(hf__entry *e) {
+    if (e->own) e->own->check = true;
+    e->next_try = 0;
+}
+
 /* What a wait that ends has in the store, or may have, is to be undone. */
 static void forgo(hf__entry *e, const hf__wait *w) {
-    if (w->upgrade) { /* the next renewal says what it holds instead */
-        if (e->own) e->own->check = true;
+    if (w->upgrade) {
+        take_back(e);
         return;
     }
     /* An ask of its number that is late somewhere must find that it is no longer wanted. */
@@ -327,8 +333,8 @@ static void upgraded(hf__entry *e, hf__wait *w, hf__time now) {
     const hf__op *op = &e->op;
     if (op->token > e->core->highest_token) e->core->highest_token = op->token;
     may_last(own, op->lease_ms, now);
-    if (!w) { /* too late: the next renewal takes it back */
-        own->check = true;
+    if (!w) { /* too late */
+        take_back(e);
         return;
     }
     hf__time deadline = hf__sooner(hf__lease_deadline(op->asked_at, op->lease_ms), own->max_until);
@@ -362,6 +368,7 @@ static void enter(hf__entry *e, hf__wait *w, const hf__news *news, hf__time now)
     op->token = news->token;
     op->lease_ms = news->lease_ms;
     op->asked_at = news->asked_at;
+    op->crowded = true; /* for all that was said */
     asked_granted(e, w, now);
 }
 
@@ -419,7 +426,7 @@ static void asked(hf__entry *e, hf__time now) {
     } else if (op->upgrade && e->own && op->result == HF_LOST) {
         renew_lost(e, now);
     } else if (op->upgrade && !w) {
-        if (e->own) e->own->check = true;
+        take_back(e);
     } else if (op->result == HF_OK) {
         asked_granted(e, w, now);
     } else if (op->result == HF_BUSY) {

@@ -28,7 +28,7 @@ static bool has_handle(const hf__own *own, hf__owner owner) {
 hf__own *hf__lanes_held(hf__entry *anchor, hf__owner owner) {
     if (anchor->own && has_handle(anchor->own, owner)) return anchor->own;
     for (hf__entry *e = anchor->lanes; e; e = e->next_lane)
-        if (e->own && e->own->kind != HF_PERMITS && has_handle(e->own, owner)) return e->own;
+        if (e->own && has_handle(e->own, owner)) return e->own;
     return NULL;
 }
 

@@ -72,8 +72,8 @@ MUTATIONS = [
     Mutation(
         "a release of an old number ends a newer hold of its client",
         RELEASE,
-        "ours = client == releaser and number <= released",
-        "ours = client == releaser",
+        "ours = key == releaser and number <= released",
+        "ours = key == releaser",
         ("fault_late", "F51_a_late_release*"),
     ),
     Mutation(
@@ -114,8 +114,8 @@ MUTATIONS = [
     Mutation(
         "who does not listen starves",
         LINE,
-        "if asks or (listen[i]",
-        "if (listen[i]",
+        "false, asks or (listen[i]",
+        "false, (listen[i]",
         ("fault_rights", "F55_who_may_not_subscribe_does*"),
     ),
     Mutation(
@@ -403,8 +403,8 @@ MUTATIONS = [
     Mutation(
         "a late leaving takes the place of a later number",
         LINE,
-        "if at and stands <= number then",
-        "if at then",
+        "if not at or stands > number then return false end",
+        "if not at then return false end",
         ("fault_line", "F51_a_late_leaving*"),
     ),
     Mutation(

@@ -80,8 +80,8 @@ end
 
 if buried then return {2, now} end
 if holder then
-    local client, number = split(holder)
-    if client ~= asker then return busy() end
+    local _, number, key = split(holder)
+    if key ~= asker then return busy() end
     if number > asked then return {2, now} end
     call('DEL', KEYS[1])
 end

@@ -26,13 +26,13 @@ if holder == ARGV[1] and not ARGV[2] then return call('DEL', KEYS[1]) end
 local ours, marked = false, holder and string.find(holder, ' q$')
 local releaser, released = split(ARGV[1])
 if holder then
-    local client, number = split(holder)
-    ours = client == releaser and number <= released
+    local _, number, key = split(holder)
+    ours = key == releaser and number <= released
 end
 local bury, keep = ARGV[2] or '0', ARGV[3] or '0'
 local token = ours and keep ~= '0' and call('HGET', KEYS[1], 't')
 if ours then call('DEL', KEYS[1]) end
-if ARGV[4] == '1' then leave(releaser, released) end
+local stood = ARGV[4] == '1' and leave(releaser, released)
 
 if bury ~= '0' then
     local fence = call('GET', KEYS[2]) or token or '0'
@@ -44,7 +44,13 @@ if bury ~= '0' then
 elseif token and call('PEXPIRE', KEYS[2], keep) == 0 then
     call('SET', KEYS[2], token .. (marked and ' q' or ''), 'PX', keep)
 end
-if not ours then return 0 end
+if not ours then
+    if stood then -- those behind it may fit beside who holds
+        local time = call('TIME')
+        serve(time[1] * 1000000 + time[2], nil, false)
+    end
+    return 0
+end
 if not marked and not ARGV[5] then return 1 end
 
 local time = call('TIME')

@@ -131,11 +131,13 @@ local function join(entry, now)
     return at + 1
 end
 
--- Leave the line: whatever stands there under this key, up to a number.
+-- Leave the line: whatever stands there under this key, up to a number. Whether it did.
 local function leave(key, number)
     local at, entry = find(key)
     local _, stands = split(entry or ':0')
-    if at and stands <= number then remove(entry) end
+    if not at or stands > number then return false end
+    remove(entry)
+    return true
 end
 
 --@ share
@@ -219,9 +221,10 @@ local function serve(now, asker, free, alone)
             if key == asker then return handed_on and alone or not (free or fits(spec, id, now)) end
             local seen, since = times(notes[i])
             local asks = not listen[i] and now - seen < OFTEN_US and now - since > OFTEN_US
-            local handed = false
-            if asks or (listen[i] and now - seen < STOPPED_US) then
-                if not free and not fits(spec, id, now) then return true end
+            local handed, reached = false, asks or (listen[i] and now - seen < STOPPED_US)
+            local fitting = not reached or free or fits(spec, id, now)
+            if not fitting and not cannot(spec, id) then return true end
+            if reached and fitting then
                 local channel = listen[i] and channels .. client
                 handed = hand_to(at, entry, notes[i], now, channel, at > 0 or #entries > 1)
             end
@@ -229,7 +232,7 @@ local function serve(now, asker, free, alone)
             if handed then
                 free, handed_on = false, true
                 if not spec_of(spec) then return true end
-            elseif now - seen > GONE_US then
+            elseif now - seen > GONE_US or (not fitting and spec == 'g') then
                 remove(entry)
             else
                 at = at + 1

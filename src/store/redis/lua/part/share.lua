@@ -41,6 +41,15 @@ local function fits(spec, id, now)
     return not capacity or held[3] + weight <= capacity
 end
 
+-- Whether it is in vain to wait for its turn: nothing is left to be upgraded, or permits of another capacity are in
+-- use, as it will be told when it asks.
+local function cannot(spec, id)
+    if spec == 'g' then return call('HEXISTS', KEYS[1], id) == 0 end
+    local together, _, capacity = spec_of(spec)
+    local in_use = capacity and call('HGET', KEYS[1], 'k')
+    return in_use and string.sub(in_use, 1, 1) == 'p' and in_use ~= together
+end
+
 local function add_holder(id, owner, spec, lease, now, token, mark)
     local held = call('HMGET', KEYS[1], 'u', 'e')
     local together, weight = spec_of(spec)
