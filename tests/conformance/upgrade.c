@@ -595,14 +595,18 @@ static void B17_all_handles_of_an_ownership_change_together(cf *f) {
     uint64_t token = hf_fence(one);
     assert_true(hf_fence(two) == token && hf_fence(reading) == token);
     assert_int_equal(cf_holders(f->b, f->name), 1);
+    CF_UNTIL(cf_count(f->b, f->name) == 3);
     CF_IS(HF_OK, hf_upgrade(two, 0));
+    CF_UNTIL(cf_count(f->b, f->name) == 3);
     assert_true(hf_fence(one) > token);
     assert_true(hf_fence(two) == hf_fence(one) && hf_fence(reading) == hf_fence(one));
     check_writes(f, one);
     CF_IS(HF_OK, hf_upgrade(one, 0));
     CF_FREE(two);
     check_writes(f, one);
+    CF_UNTIL(cf_count(f->b, f->name) == 2);
     CF_IS(HF_OK, hf_downgrade(reading));
+    CF_UNTIL(cf_count(f->b, f->name) == 2);
     CF_FREE(reading);
     check_upgradable(f, one);
     CF_FREE(one);
@@ -875,6 +879,84 @@ static void B17_an_upgrade_waits_for_readers_of_other_processes(cf *f) {
     }
 }
 
+/* What the store promised its holder stands: an upgrade that is granted to somebody who does not notice
+   makes the hold no shorter. */
+static int upgrade_in_child(void *arg) {
+    stage *s = arg;
+    hf_client *client = NULL;
+    CF_IS(HF_OK, hf_open(cf_url(), NULL, &client));
+    hf_hold *hold = CF_TAKE(client, s->name, CF_TRY(HF_UPGRADABLE, 0));
+    atomic_store(&s->ready, 1);
+    CF_IS(HF_OK, hf_upgrade(hold, HF_FOREVER));
+    CF_FREE(hold);
+    hf_close(client);
+    return 0;
+}
+
+static int64_t remaining(cf *f) {
+    hf_info *info = cf_inspect(f->b, f->name);
+    int64_t ms = info->remaining_ms;
+    hf_info_free(info);
+    return ms;
+}
+
+static void F03_an_upgrade_of_a_stopped_process_shortens_nothing(cf *f) {
+    stage *s = t_shared_new(sizeof *s);
+    s->name = f->name;
+    t_proc *child = t_proc_start(upgrade_in_child, s);
+    CF_UNTIL(atomic_load(&s->ready));
+    hf_hold *reader = CF_TAKE(f->a, f->name, CF_TRY(HF_READ, 0));
+    CF_UNTIL(cf_standing(f->b, f->name) == 1);
+    t_proc_kill(child, SIGSTOP);
+    CF_FREE(reader);
+    assert_int_equal(cf_holders(f->b, f->name), 1);
+    assert_in_range(remaining(f), 15000, 30000); /* its holder counts on 30 s from before */
+    t_proc_kill(child, SIGCONT);
+    assert_int_equal(t_proc_wait(child, CF_WATCHDOG_MS), 0);
+    CF_FREE(CF_TAKE(f->b, f->name, CF_TRY(HF_WRITE, 0)));
+    t_shared_free(s, sizeof *s);
+}
+
+/* Nor one that comes as its wait is over, of a hold that nobody renews. */
+static void B20_a_timeout_racing_the_last_reader_shortens_nothing(cf *f) {
+    for (int i = 0; i < 25; i++) {
+        hf_hold *reader = CF_TAKE(f->b, f->name, CF_TRY(HF_READ, 0));
+        hf_hold *hold = CF_TAKE(f->a, f->name, CF_OPTIONS(HF_UPGRADABLE, .flags = HF_NO_RENEW));
+        upgrading *u = cf_new(f, sizeof *u);
+        u->hold = hold;
+        u->wait_ms = 10;
+        u->thread = cf_spawn(f, run_upgrade, u);
+        for (int64_t end = t_now_us() + 9000 + i * 100; t_now_us() < end;) sched_yield();
+        CF_FREE(reader);
+        cf_join(u->thread);
+        if (u->result != HF_OK) ENDED(HF_TIMEOUT, u);
+        CF_FREE(CF_TAKE(f->a, f->name, CF_TRY(HF_READ, 0))); /* nothing is under way any more */
+        CF_IS(HF_OK, hf_downgrade(hold));
+        assert_true(remaining(f) >= hf_remaining_ms(hold));
+        CF_FREE(hold);
+    }
+}
+
+/* In a client whose work is done by its callers: the one that waits does it. */
+static void B17_an_upgrade_waits_in_a_client_without_threads(cf *f) {
+    hf_client *client = cf_open_url(f, cf_url(), &(hf_client_options){.flags = HF_NO_THREAD});
+    hf_hold *reader = CF_TAKE(f->b, f->name, CF_TRY(HF_READ, 0));
+    hf_hold *hold = CF_TAKE(client, f->name, &SHORT_UPGRADABLE);
+    CF_IS(HF_BUSY, hf_upgrade(hold, 0));
+    CF_IS(HF_TIMEOUT, hf_upgrade(hold, 3 * CF_SHORT_LEASE_MS)); /* renewed meanwhile */
+    CF_FREE(CF_TAKE(f->a, f->name, CF_TRY(HF_READ, 0)));
+    upgrading *u = cf_new(f, sizeof *u);
+    u->hold = hold;
+    u->wait_ms = HF_FOREVER;
+    u->thread = cf_spawn(f, run_upgrade, u);
+    CF_HELD_BACK(f->a, f->name, CF_TRY(HF_READ, 0));
+    CF_FREE(reader);
+    UPGRADED(u);
+    CF_IS(HF_OK, hf_downgrade(hold));
+    CF_FREE(CF_TAKE(f->a, f->name, CF_TRY(HF_READ, 0)));
+    CF_FREE(hold);
+}
+
 const cf_case cf_upgrade[] = {
     CF_CASE_NEEDS(B17_an_upgradable_reader_is_beside_readers_and_not_beside_another, CF_KINDS),
     CF_CASE_NEEDS(B17_the_next_upgradable_reader_enters_after_it, CF_KINDS),
@@ -914,5 +996,8 @@ const cf_case cf_upgrade[] = {
     CF_CASE_NEEDS(B17_many_that_go_up_and_down_never_meet_and_all_finish, CF_KINDS),
     CF_CASE_NEEDS(B20_a_timeout_racing_the_last_reader_leaves_a_good_hold, CF_KINDS),
     CF_CASE_NEEDS(B17_an_upgrade_waits_for_readers_of_other_processes, CF_KINDS | CF_PROCESSES),
+    CF_CASE_NEEDS(F03_an_upgrade_of_a_stopped_process_shortens_nothing, CF_KINDS | CF_PROCESSES),
+    CF_CASE_NEEDS(B20_a_timeout_racing_the_last_reader_shortens_nothing, CF_KINDS),
+    CF_CASE_NEEDS(B17_an_upgrade_waits_in_a_client_without_threads, CF_KINDS),
     CF_CASES_END,
 };
