@@ -13,7 +13,7 @@
 #include "span.h"
 
 /* Long options that have no short form. */
-enum { LEASE = 256, GRACE, VERBOSE_OPTION, HELP };
+enum { LEASE = 256, GRACE, PERMITS, VERBOSE_OPTION, HELP };
 
 /* getopt_long has said which option it stumbled over in optopt, or only by its place. */
 static int bad_option(const char *subcommand, int c, char **argv) {
@@ -60,6 +60,39 @@ static int parse_conflict_code(run_args *a, const char *text) {
     return ARGS_GO_ON;
 }
 
+/* The last of -s, -x and --permits counts, as with flock. */
+static int set_kind(run_args *a, uint32_t kind) {
+    a->kind = kind;
+    a->permits = a->capacity = 0;
+    return ARGS_GO_ON;
+}
+
+static bool parse_count(const char **text, uint32_t *count) {
+    char *end;
+    errno = 0;
+    unsigned long n = strtoul(*text, &end, 10);
+    if (**text < '0' || **text > '9' || errno || n < 1 || n > HF_PERMITS_MAX) return false;
+    *text = end;
+    *count = (uint32_t)n;
+    return true;
+}
+
+/* N/M, or M for one of M. */
+static int parse_permits(run_args *a, const char *text) {
+    const char *at = text;
+    set_kind(a, HF_PERMITS);
+    a->permits = 1;
+    bool good = parse_count(&at, &a->capacity);
+    if (good && *at == '/') {
+        at++;
+        a->permits = a->capacity;
+        good = parse_count(&at, &a->capacity);
+    }
+    if (good && !*at && a->permits <= a->capacity) return ARGS_GO_ON;
+    return usage_error("run", "--permits %.40s is not N/M: N permits of M, at most %d", text,
+                       HF_PERMITS_MAX);
+}
+
 /* ---- run ---- */
 
 /* $SHELL, as flock(1) does it. */
@@ -79,8 +112,9 @@ static int run_option(run_args *a, int c, char *value) {
     case 'n': a->wait_ms = 0; return ARGS_GO_ON;
     case 'w': return parse_wait(a, value);
     case 'E': return parse_conflict_code(a, value);
-    case 'x': return ARGS_GO_ON;
-    case 's': return usage_error("run", "shared locks are not in this version");
+    case 'x': return set_kind(a, HF_MUTEX);
+    case 's': return set_kind(a, HF_READ);
+    case PERMITS: return parse_permits(a, value);
     case 'c': set_shell_command(a, value); return ARGS_GO_ON;
     case LEASE: return parse_lease(a, value);
     case GRACE: return parse_span("--grace", value, &a->grace_ms);
@@ -118,6 +152,7 @@ int run_args_parse(run_args *a, int argc, char **argv) {
                                             {"conflict-exit-code", required_argument, NULL, 'E'},
                                             {"exclusive", no_argument, NULL, 'x'},
                                             {"shared", no_argument, NULL, 's'},
+                                            {"permits", required_argument, NULL, PERMITS},
                                             {"command", required_argument, NULL, 'c'},
                                             {"lease", required_argument, NULL, LEASE},
                                             {"grace", required_argument, NULL, GRACE},

@@ -14,6 +14,7 @@ typedef struct run_args {
     int64_t lease_ms; /* 0: not given */
     int64_t grace_ms; /* -1: not given */
     int conflict_code;
+    uint32_t kind, permits, capacity;
 } run_args;
 
 typedef struct status_args {

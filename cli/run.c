@@ -67,8 +67,12 @@ static int acquire(run *r) {
     hf_cancel *cancel = hf_cancel_new();
     if (!cancel) return fail(EXIT_SYSTEM, "out of memory or descriptors");
     hf__time began = hf__now();
-    hf_options options = {
-        .wait_ms = r->args.wait_ms, .lease_ms = r->args.lease_ms, .cancel = cancel};
+    hf_options options = {.wait_ms = r->args.wait_ms,
+                          .lease_ms = r->args.lease_ms,
+                          .cancel = cancel,
+                          .kind = r->args.kind,
+                          .permits = r->args.permits,
+                          .capacity = r->args.capacity};
     signals_cancel(cancel);
     hf_result result = hf_acquire(r->client, r->args.name, &options, &r->hold);
     int caught = signals_block();

@@ -54,7 +54,7 @@ static void show_held(const hf_info *info) {
     char text[SPAN_TEXT + 32], span[SPAN_TEXT];
     char holder[TEXT_BYTES];
     describe(holder, sizeof holder, info->program, info->pid, info->host, info->label);
-    show("holder", holder);
+    show(info->holders > 1 ? "one holder" : "holder", holder);
     show_since(info);
     if (info->count > 1) {
         snprintf(text, sizeof text, "%" PRIu32 " times", info->count);
@@ -79,11 +79,25 @@ static void show_waiters(const hf_info *info) {
     }
 }
 
+static void show_state(const hf_info *info) {
+    char text[96];
+    if (!info->held)
+        snprintf(text, sizeof text, "free");
+    else if (info->kind == HF_PERMITS)
+        snprintf(text, sizeof text, "%" PRIu32 " of %" PRIu32 " permits in use, by %" PRIu32,
+                 info->used, info->capacity, info->holders);
+    else if (info->kind == HF_READ || info->kind == HF_UPGRADABLE)
+        snprintf(text, sizeof text, "shared, by %" PRIu32, info->holders);
+    else
+        snprintf(text, sizeof text, "held");
+    show("state", text);
+}
+
 static int show_all(const status_args *a, const store *s, const hf_info *info) {
     int code = info->held ? 0 : 1;
     if (say_get() == QUIET) return code;
     show("name", a->name);
-    show("state", info->held ? "held" : "free");
+    show_state(info);
     if (info->held) show_held(info);
     show_waiters(info);
     show("store", s->shown);

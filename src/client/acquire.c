@@ -23,7 +23,9 @@ static hf_result kind_check(const hf_client *c, const hf_options *o) {
     if (o->kind > HF_PERMITS)
         return hf__fail(HF_UNSUPPORTED, "kind %u is not known to this version", o->kind);
     if (o->kind != HF_MUTEX && !c->store->has_kinds)
-        return hf__fail(HF_UNSUPPORTED, "this store has HF_MUTEX only");
+        return hf__fail(HF_UNSUPPORTED,
+                        "this store knows locks that exclude all others, and no other "
+                        "kind; Redis does");
     return permits_check(o);
 }
 

@@ -160,7 +160,8 @@ static hf_result downgrade_held(hf_client *c, hf__own *own) {
     hf__call call = {0};
     hf__time now = hf__now();
     hf__core_downgrade(&c->core, own, &call, now);
-    if (hf__await(c, &call, hf__after_ms(now, c->core.config.command_timeout_ms), NULL) != HF__DONE) {
+    if (hf__await(c, &call, hf__after_ms(now, c->core.config.command_timeout_ms), NULL) !=
+        HF__DONE) {
         hf__core_extend_unwait(&c->core, own, &call);
         hf__turn(c, NULL);
     }

@@ -70,7 +70,7 @@ static void fill_info(insight *made) {
     hf_info *info = &made->info;
     info->held = s->held;
     info->kind = s->kind;
-    info->holders = s->holders;
+    info->holders = s->held && !s->holders ? 1 : s->holders;
     info->used = s->used;
     info->capacity = s->capacity;
     info->count = s->count;

@@ -50,7 +50,10 @@ AT(hf_info, host, 64);
 AT(hf_info, program, 72);
 AT(hf_info, label, 80);
 AT(hf_info, waiters, 88);
-SIZE(hf_info, 96);
+AT(hf_info, holders, 96);
+AT(hf_info, used, 100);
+AT(hf_info, capacity, 104);
+SIZE(hf_info, 112);
 
 AT(hf_waiter, pid, 0);
 AT(hf_waiter, client, 8);

@@ -207,14 +207,51 @@ class Options(kit.Case):
 
     # -- Kinds
 
-    def test_exclusive_is_accepted_and_shared_is_not_there(self):
+    def test_exclusive_is_as_without(self):
+        self.holder()
         for option in ("-x", "--exclusive"):
-            self.assertCode(0, self.hf("run", option, self.name, "true"))
-        for option in ("-s", "--shared"):
-            result = self.hf("run", option, self.name, "echo", "no")
-            self.assertCode(64, result)
-            self.assertSays(result, "shared locks are not in this version")
+            self.assertCode(1, self.hf("run", "-n", option, self.name, "true"))
+
+    def test_what_the_store_does_not_know_is_said(self):
+        if self.kind == "redis":
+            self.skipTest("it knows all kinds")
+        for option in (["-s"], ["--shared"], ["--permits", "2"]):
+            result = self.hf("run", *option, self.name, "echo", "no")
+            self.assertNotEqual(0, result.code)
+            self.assertSays(result, "knows locks that exclude all others")
             self.assertEqual("", result.out)
+
+    def test_shared_is_beside_shared_only(self):
+        if self.kind != "redis":
+            self.skipTest("this store knows no readers")
+        job = self.start("run", "-s", self.name)
+        until(lambda: "shared, by 1" in self.hf("status", self.name).out or job.ended(), "the lock")
+        self.assertCode(0, self.hf("run", "-n", "--shared", self.name, "true"))
+        self.assertCode(1, self.hf("run", "-n", "-x", self.name, "true"))
+        self.assertCode(1, self.hf("run", "-n", "-s", "-x", self.name, "true"))  # the last counts
+        job.signal(signal.SIGTERM)
+        self.assertCode(0, job.wait())
+        self.assertCode(0, self.hf("run", "-n", "-x", self.name, "true"))
+
+    def test_permits_are_as_many_as_said(self):
+        if self.kind != "redis":
+            self.skipTest("this store knows no permits")
+        job = self.start("run", "--permits", "2/3", self.name)
+        until(lambda: "2 of 3 permits in use, by 1" in self.hf("status", self.name).out or job.ended(),
+              "the permits")
+        self.assertCode(0, self.hf("run", "-n", "--permits", "1/3", self.name, "true"))
+        self.assertCode(0, self.hf("run", "-n", "--permits", "3", self.name, "true"))
+        self.assertCode(1, self.hf("run", "-n", "--permits", "2/3", self.name, "true"))
+        self.assertSays(self.hf("run", "-n", "--permits", "4", self.name, "true"), "capacity of 3")
+        job.signal(signal.SIGTERM)
+        self.assertCode(0, job.wait())
+
+    def test_permits_that_make_no_sense_are_refused(self):
+        for permits in ("0", "0/3", "4/3", "x", "1/", "1/3x", "-1", "1/99999999"):
+            with self.subTest(permits):
+                result = self.hf("run", "--permits", permits, self.name, "true")
+                self.assertCode(64, result)
+                self.assertSays(result, "--permits")
 
     # -- Holding without a command
 

@@ -30,7 +30,7 @@ if hold.n and holders > 0 then
     local one, capacity = hold.one or {}, string.match(hold.k or '', '^p(%d+)')
     answer = {1, now, answer[3], redis.call('PTTL', KEYS[1]), one.id or hold.n, tonumber(one.t or hold.t or 0),
               tonumber(one.s or hold.s or hold.t or 0) / 1000,
-              KINDS[string.sub(hold.k or '', 1, 1)] or 0, owner, tonumber(count),
+              holders == 1 and hold.g and 3 or KINDS[string.sub(hold.k or '', 1, 1)] or 0, owner, tonumber(count),
               holders, capacity and tonumber(hold.u) or 0, tonumber(capacity or 0)}
 end
 for _, entry in ipairs(redis.call('LRANGE', KEYS[2], 0, 63)) do
