@@ -51,6 +51,35 @@ static void use_locks(cf *f, hf_client *one, hf_client *other) {
     hf_unref(CF_TAKE(other, cf_name(f, "-{}"), NULL));
 }
 
+/* The same of the other kinds, each with somebody who waits. */
+static void use_kinds(cf *f, hf_client *one, hf_client *other) {
+    static const uint32_t kinds[] = {HF_READ, HF_WRITE, HF_UPGRADABLE, HF_PERMITS};
+    const hf_options give_up = {.kind = HF_WRITE, .wait_ms = 20};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        hf_hold *hold = CF_TAKE(one, f->name, CF_TRY(kinds[i], 0));
+        CF_REFUSED(HF_BUSY, other, f->name, CF_TRY(HF_WRITE, 0));
+        CF_REFUSED(HF_TIMEOUT, other, f->name, &give_up);
+        cf_attempt *waiter = cf_arrive(f, other, f->name, CF_WAIT(kinds[3 - i]));
+        if (kinds[i] == HF_UPGRADABLE) CF_IS(HF_OK, hf_upgrade(hold, 0));
+        if (kinds[i] == HF_WRITE) CF_IS(HF_OK, hf_downgrade(hold));
+        CF_FREE(hold);
+        CF_FREE(cf_granted(waiter));
+
+        hold = CF_TAKE(one, f->name, CF_TRY(kinds[i], 0));
+        CF_IS(HF_OK, hf_break(other, f->name, i % 2 ? hf_fence(hold) : 0));
+        CF_IS(HF_LOST, hf_release(hold));
+        hold = CF_TAKE(one, f->name,
+                       CF_OPTIONS(kinds[i], .lease_ms = CF_SHORT_LEASE_MS, .flags = HF_NO_RENEW));
+        CF_UNTIL(!hf_held(hold));
+        CF_IS(HF_LOST, hf_release(hold));
+    }
+    hf_hold *reader = CF_TAKE(other, f->name, CF_TRY(HF_READ, 0));
+    hf_hold *hold = CF_TAKE(one, f->name, CF_TRY(HF_UPGRADABLE, 0));
+    CF_IS(HF_TIMEOUT, hf_upgrade(hold, 20));
+    CF_FREE(reader);
+    CF_FREE(hold);
+}
+
 /* The first key that should not be there, or NULL: all that may stay are fences, for a time. */
 static const char *leaked_key(redisReply *keys, char *text, size_t size) {
     for (size_t i = 0; i < keys->elements; i++) {
@@ -77,6 +106,7 @@ static void B30_after_all_is_released_only_fences_remain_for_a_time(cf *f) {
     assert_string_equal(t_redis_str(cf_redis(), "FLUSHALL"), "OK");
     hf_client *one = cf_open(f), *other = cf_open(f);
     use_locks(f, one, other);
+    if (cf_has(CF_KINDS)) use_kinds(f, one, other);
     hf_hold *held = CF_TAKE(one, cf_name(f, "-closed"), NULL);
     cf_close(f, one);
     cf_close(f, other);

@@ -399,6 +399,24 @@ static void B18_permits_of_one_owner_are_holds_of_their_own(cf *f) {
     CF_FREE(two);
 }
 
+/* It would wait for itself. */
+static void B18_permits_of_a_name_that_its_owner_holds_otherwise_are_a_deadlock(cf *f) {
+    static const uint32_t kinds[] = {HF_MUTEX, HF_READ, HF_WRITE, HF_UPGRADABLE};
+    for (size_t i = 0; i < 4; i++) {
+        int64_t started = t_now_ms();
+        hf_hold *hold = CF_TAKE(f->a, f->name, CF_TRY(kinds[i], 0));
+        CF_REFUSED(HF_DEADLOCK, f->a, f->name, TRY(1, 3, 0));
+        CF_REFUSED(HF_DEADLOCK, f->a, f->name, WAIT(1, 3));
+        CF_FREE(hold);
+        hold = CF_TAKE(f->a, f->name, TRY(1, 3, 0));
+        CF_REFUSED(HF_DEADLOCK, f->a, f->name, CF_TRY(kinds[i], 0));
+        CF_REFUSED(HF_DEADLOCK, f->a, f->name, CF_WAIT(kinds[i]));
+        CF_AT_ONCE(started);
+        check_used(f, 1, 3, 1);
+        CF_FREE(hold);
+    }
+}
+
 /* One of them ends, the other stays. */
 static void B18_permits_of_one_owner_are_lost_one_by_one(cf *f) {
     cf_lost *lost = cf_new(f, 2 * sizeof *lost);
@@ -525,7 +543,7 @@ static void B18_many_threads_and_clients_never_pass_capacity_and_all_finish(cf *
 }
 
 static void B18_many_threads_of_a_client_never_pass_capacity_and_all_finish(cf *f) {
-    enum { THREADS = 40 };
+    enum { THREADS = 24 };
     pool *p = cf_new(f, sizeof *p);
     cf_thread *threads[THREADS];
     p->name = f->name;
@@ -657,6 +675,7 @@ const cf_case cf_permits[] = {
     CF_CASE_NEEDS(B18_a_large_one_that_is_cancelled_lets_small_ones_in, CF_KINDS),
     CF_CASE_NEEDS(B18_a_large_one_whose_client_closes_lets_small_ones_in, CF_KINDS),
     CF_CASE_NEEDS(B18_permits_of_one_owner_are_holds_of_their_own, CF_KINDS),
+    CF_CASE_NEEDS(B18_permits_of_a_name_that_its_owner_holds_otherwise_are_a_deadlock, CF_KINDS),
     CF_CASE_NEEDS(B18_permits_of_one_owner_are_lost_one_by_one, CF_KINDS),
     CF_CASE_NEEDS(B18_permits_whose_lease_ends_come_back, CF_KINDS),
     CF_CASE_NEEDS(B26_permits_that_are_broken_are_told_and_come_back, CF_KINDS),

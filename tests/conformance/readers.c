@@ -478,6 +478,63 @@ static void B16_a_reader_re_enters(cf *f) {
     CF_FREE(CF_TAKE(f->b, f->name, CF_TRY(HF_WRITE, 0)));
 }
 
+/* Readers of a client may share a hold: who is in is known of each of them. */
+static void B16_a_reader_that_left_may_write_after_the_others(cf *f) {
+    hf_hold *one = CF_TAKE(f->a, f->name, CF_TRY(HF_READ, 0));
+    hf_hold *two = CF_TAKE(f->a, f->name, CF_TRY(HF_READ, 7));
+    CF_FREE(one);
+    CF_REFUSED(HF_BUSY, f->a, f->name, CF_TRY(HF_WRITE, 0));
+    CF_REFUSED(HF_TIMEOUT, f->a, f->name, CF_OPTIONS(HF_WRITE, .wait_ms = 20));
+    CF_REFUSED(HF_DEADLOCK, f->a, f->name, CF_TRY(HF_WRITE, 7));
+    one = CF_TAKE(f->a, f->name, CF_TRY(HF_READ, 0));
+    CF_REFUSED(HF_DEADLOCK, f->a, f->name, CF_TRY(HF_WRITE, 0));
+    CF_FREE(two);
+    CF_REFUSED(HF_BUSY, f->a, f->name, CF_TRY(HF_WRITE, 7));
+    CF_FREE(one);
+    CF_FREE(CF_TAKE(f->a, f->name, CF_TRY(HF_WRITE, 7)));
+}
+
+/* One owner in two threads (B25): what the one is granted, the other enters. */
+static void B25_an_owner_that_waits_in_two_threads_enters_in_both(cf *f) {
+    static const uint32_t kinds[] = {HF_MUTEX, HF_READ, HF_WRITE, HF_UPGRADABLE};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
+        cf_attempt *one =
+            cf_queue(f, f->b, f->name, CF_OPTIONS(kinds[i], .owner = 7, .wait_ms = HF_FOREVER));
+        cf_attempt *two =
+            cf_queue(f, f->b, f->name, CF_OPTIONS(kinds[i], .owner = 7, .wait_ms = HF_FOREVER));
+        CF_FREE(hold);
+        hold = cf_granted(one);
+        hf_hold *again = cf_granted(two);
+        assert_true(hf_fence(hold) == hf_fence(again));
+        CF_FREE(hold);
+        CF_REFUSED(HF_BUSY, f->a, f->name, NULL);
+        CF_FREE(again);
+    }
+}
+
+/* One handle's owner leaves, the others stay; and each is told of the loss of what they share. */
+static void B12_readers_that_share_are_all_told(cf *f) {
+    enum { COUNT = 4 };
+    cf_lost *lost = cf_new(f, COUNT * sizeof *lost);
+    hf_hold *holds[COUNT];
+    for (uint64_t i = 0; i < COUNT; i++)
+        holds[i] = CF_TAKE(f->a, f->name,
+                           CF_OPTIONS(HF_READ, .owner = i + 1, .lease_ms = CF_SHORT_LEASE_MS,
+                                      .on_lost = cf_on_lost, .arg = &lost[i]));
+    CF_FREE(holds[0]); /* whose number it may be */
+    uint64_t renewed = cf_stats(f->a).renewed;
+    CF_UNTIL(cf_stats(f->a).renewed >= renewed + 4);
+    for (int i = 1; i < COUNT; i++) assert_int_equal(hf_held(holds[i]), 1);
+    CF_REFUSED(HF_BUSY, f->b, f->name, CF_TRY(HF_WRITE, 0));
+    CF_IS(HF_OK, hf_break(f->b, f->name, 0));
+    for (int i = 1; i < COUNT; i++) {
+        CF_UNTIL(atomic_load(&lost[i].calls) == 1);
+        CF_IS(HF_LOST, hf_release(holds[i]));
+    }
+    assert_int_equal(atomic_load(&lost[0].calls), 0);
+}
+
 static void B02_a_reader_that_is_not_to_re_enter_is_a_deadlock(cf *f) {
     hf_hold *hold = CF_TAKE(f->a, f->name, CF_TRY(HF_READ, 0));
     CF_REFUSED(HF_DEADLOCK, f->a, f->name, CF_OPTIONS(HF_READ, .flags = HF_NOT_REENTRANT));
@@ -491,6 +548,7 @@ static void B16_an_owner_reads_while_it_writes(cf *f) {
     for (int w = 0; w < ALONES; w++) {
         hf_hold *hold = CF_TAKE(f->a, f->name, CF_TRY(ALONE[w], 0));
         cf_attempt *waiter = cf_queue(f, f->b, f->name, CF_WAIT(HF_WRITE));
+        cf_attempt *local = cf_queue(f, f->a, f->name, CF_WAIT(HF_READ));
         hf_hold *reading = CF_TAKE(f->a, f->name, CF_WAIT(HF_READ));
         hf_hold *again = CF_TAKE(f->a, f->name, CF_TRY(ALONE[w], 0));
         assert_true(hf_fence(reading) == hf_fence(hold));
@@ -504,6 +562,7 @@ static void B16_an_owner_reads_while_it_writes(cf *f) {
         CF_STILL_WAITS(waiter); /* whoever reads last keeps the writers out */
         CF_FREE(reading);
         CF_FREE(cf_granted(waiter));
+        CF_FREE(cf_granted(local));
     }
 }
 
@@ -692,7 +751,7 @@ static void B16_many_readers_and_writers_never_meet_and_all_finish(cf *f) {
 }
 
 static void B16_many_threads_of_a_client_never_meet_and_all_finish(cf *f) {
-    enum { THREADS = 40 };
+    enum { THREADS = 24 };
     library *l = cf_new(f, sizeof *l);
     cf_thread *threads[THREADS];
     l->name = f->name;
@@ -889,6 +948,9 @@ const cf_case cf_readers[] = {
     CF_CASE_NEEDS(B16_a_dead_reader_of_the_same_client_expires_too, CF_KINDS),
     CF_CASE_NEEDS(B16_a_writer_enters_when_the_last_reader_has_died, CF_KINDS),
     CF_CASE_NEEDS(B16_a_reader_re_enters, CF_KINDS),
+    CF_CASE_NEEDS(B16_a_reader_that_left_may_write_after_the_others, CF_KINDS),
+    CF_CASE_NEEDS(B25_an_owner_that_waits_in_two_threads_enters_in_both, CF_KINDS),
+    CF_CASE_NEEDS(B12_readers_that_share_are_all_told, CF_KINDS),
     CF_CASE_NEEDS(B02_a_reader_that_is_not_to_re_enter_is_a_deadlock, CF_KINDS),
     CF_CASE_NEEDS(B16_an_owner_reads_while_it_writes, CF_KINDS),
     CF_CASE_NEEDS(B16_a_reader_that_would_write_is_a_deadlock_at_once, CF_KINDS),

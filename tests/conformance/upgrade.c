@@ -414,6 +414,29 @@ static void B17_an_upgrade_of_a_hold_whose_lease_ends_says_so(cf *f) {
     CF_IS(HF_LOST, hf_release(hold));
 }
 
+/* What is left of it in line does no harm to whoever comes next: the reader's release, or an acquire. */
+static void B17_a_dead_hold_s_upgrade_is_in_nobody_s_way(cf *f) {
+    for (int both = 0; both < 2; both++) {
+        hf_options dying = SHORT_UPGRADABLE, reading = {.kind = HF_READ};
+        dying.flags = HF_NO_RENEW;
+        if (both) reading.flags = HF_NO_RENEW;
+        if (both) reading.lease_ms = t_patience(CF_SHORT_LEASE_MS);
+        dying.lease_ms = t_patience(CF_SHORT_LEASE_MS);
+        hf_hold *hold = CF_TAKE(f->a, f->name, &dying);
+        hf_hold *reader = CF_TAKE(f->b, f->name, &reading);
+        upgrading *u = begin_upgrade(f, f->a, hold, HF_FOREVER);
+        ENDED(HF_LOST, u);
+        t_sleep_ms(t_patience(CF_SHORT_LEASE_MS)); /* in the store, too */
+        if (!both) CF_FREE(reader);
+        hf_hold *next = CF_TAKE(f->b, f->name, CF_OPTIONS(HF_WRITE, .wait_ms = CF_GRANT_MS));
+        check_writes(f, next);
+        CF_IS(HF_LOST, hf_release(hold));
+        assert_int_equal(hf_held(next), 1);
+        CF_FREE(next);
+        if (both) CF_IS(HF_LOST, hf_release(reader));
+    }
+}
+
 static void B17_close_ends_an_upgrade_that_waits(cf *f) {
     hf_client *closing = cf_open(f);
     hf_hold *reader = CF_TAKE(f->b, f->name, CF_TRY(HF_READ, 0));
@@ -595,14 +618,18 @@ static void B17_all_handles_of_an_ownership_change_together(cf *f) {
     uint64_t token = hf_fence(one);
     assert_true(hf_fence(two) == token && hf_fence(reading) == token);
     assert_int_equal(cf_holders(f->b, f->name), 1);
+    CF_UNTIL(cf_count(f->b, f->name) == 3);
     CF_IS(HF_OK, hf_upgrade(two, 0));
+    CF_UNTIL(cf_count(f->b, f->name) == 3);
     assert_true(hf_fence(one) > token);
     assert_true(hf_fence(two) == hf_fence(one) && hf_fence(reading) == hf_fence(one));
     check_writes(f, one);
     CF_IS(HF_OK, hf_upgrade(one, 0));
     CF_FREE(two);
     check_writes(f, one);
+    CF_UNTIL(cf_count(f->b, f->name) == 2);
     CF_IS(HF_OK, hf_downgrade(reading));
+    CF_UNTIL(cf_count(f->b, f->name) == 2);
     CF_FREE(reading);
     check_upgradable(f, one);
     CF_FREE(one);
@@ -875,6 +902,125 @@ static void B17_an_upgrade_waits_for_readers_of_other_processes(cf *f) {
     }
 }
 
+/* What the store promised its holder stands: an upgrade that is granted to somebody who does not notice
+   makes the hold no shorter. */
+static int upgrade_in_child(void *arg) {
+    stage *s = arg;
+    hf_client *client = NULL;
+    CF_IS(HF_OK, hf_open(cf_url(), NULL, &client));
+    hf_hold *hold = CF_TAKE(client, s->name, CF_TRY(HF_UPGRADABLE, 0));
+    atomic_store(&s->ready, 1);
+    CF_UNTIL(atomic_load(&s->go));
+    CF_IS(HF_OK, hf_upgrade(hold, HF_FOREVER));
+    CF_FREE(hold);
+    hf_close(client);
+    return 0;
+}
+
+static int64_t remaining(cf *f) {
+    hf_info *info = cf_inspect(f->b, f->name);
+    int64_t ms = info->remaining_ms;
+    hf_info_free(info);
+    return ms;
+}
+
+static void F03_an_upgrade_of_a_stopped_process_shortens_nothing(cf *f) {
+    stage *s = t_shared_new(sizeof *s);
+    s->name = f->name;
+    t_proc *child = t_proc_start(upgrade_in_child, s);
+    CF_UNTIL(atomic_load(&s->ready));
+    hf_hold *reader = CF_TAKE(f->a, f->name, CF_TRY(HF_READ, 0));
+    atomic_store(&s->go, 1);
+    CF_UNTIL(cf_standing(f->b, f->name) == 1);
+    t_proc_kill(child, SIGSTOP);
+    CF_FREE(reader);
+    assert_int_equal(cf_holders(f->b, f->name), 1);
+    assert_in_range(remaining(f), 15000, 30000); /* its holder counts on 30 s from before */
+    t_proc_kill(child, SIGCONT);
+    assert_int_equal(t_proc_wait(child, CF_WATCHDOG_MS), 0);
+    CF_FREE(CF_TAKE(f->b, f->name, CF_TRY(HF_WRITE, 0)));
+    t_shared_free(s, sizeof *s);
+}
+
+static int lose_in_child(void *arg) {
+    stage *s = arg;
+    hf_client *client = NULL;
+    CF_IS(HF_OK, hf_open(cf_url(), NULL, &client));
+    hf_hold *hold = CF_TAKE(client, s->name, &SHORT_UPGRADABLE);
+    atomic_store(&s->ready, 1);
+    CF_UNTIL(atomic_load(&s->go));
+    CF_IS(HF_LOST, hf_upgrade(hold, HF_FOREVER));
+    CF_IS(HF_LOST, hf_release(hold));
+    hf_close(client);
+    return 0;
+}
+
+/* Its hold has ended, its place in line has not yet; whoever comes is served all the same. */
+static void F03_an_upgrade_of_a_stopped_process_is_in_nobody_s_way(cf *f) {
+    for (int both = 0; both < 2; both++) {
+        stage *s = t_shared_new(sizeof *s);
+        s->name = f->name;
+        t_proc *child = t_proc_start(lose_in_child, s);
+        CF_UNTIL(atomic_load(&s->ready));
+        hf_options reading = {.kind = HF_READ, .lease_ms = t_patience(2 * CF_SHORT_LEASE_MS)};
+        if (both) reading.flags = HF_NO_RENEW;
+        hf_hold *reader = CF_TAKE(f->a, f->name, &reading);
+        atomic_store(&s->go, 1);
+        CF_UNTIL(cf_standing(f->b, f->name) == 1);
+        t_proc_kill(child, SIGSTOP);
+        t_sleep_ms(t_patience(3 * CF_SHORT_LEASE_MS)); /* what is not renewed has ended */
+        CF_IS(both ? HF_LOST : HF_OK, hf_release(reader));
+        hf_hold *next = CF_TAKE(f->b, f->name, CF_OPTIONS(HF_WRITE, .wait_ms = CF_GRANT_MS));
+        check_writes(f, next);
+        t_proc_kill(child, SIGCONT);
+        assert_int_equal(t_proc_wait(child, CF_WATCHDOG_MS), 0);
+        check_writes(f, next);
+        CF_FREE(next);
+        t_shared_free(s, sizeof *s);
+    }
+}
+
+/* Nor does an upgrade that comes as its wait is over shorten a hold that nobody renews. */
+static void B20_a_timeout_racing_the_last_reader_shortens_nothing(cf *f) {
+    for (int i = 0; i < 25; i++) {
+        hf_hold *reader = CF_TAKE(f->b, f->name, CF_TRY(HF_READ, 0));
+        hf_hold *hold = CF_TAKE(f->a, f->name, CF_OPTIONS(HF_UPGRADABLE, .flags = HF_NO_RENEW));
+        upgrading *u = cf_new(f, sizeof *u);
+        u->hold = hold;
+        u->wait_ms = 10;
+        u->thread = cf_spawn(f, run_upgrade, u);
+        for (int64_t end = t_now_us() + 9000 + i * 100; t_now_us() < end;) sched_yield();
+        CF_FREE(reader);
+        cf_join(u->thread);
+        if (u->result != HF_OK) ENDED(HF_TIMEOUT, u);
+        CF_FREE(CF_TAKE(f->a, f->name, CF_TRY(HF_READ, 0))); /* nothing is under way any more */
+        CF_IS(HF_OK, hf_downgrade(hold));
+        int64_t in_store = remaining(f);
+        assert_true(in_store >= hf_remaining_ms(hold));
+        CF_FREE(hold);
+    }
+}
+
+/* In a client whose work is done by its callers: the one that waits does it. */
+static void B17_an_upgrade_waits_in_a_client_without_threads(cf *f) {
+    hf_client *client = cf_open_url(f, cf_url(), &(hf_client_options){.flags = HF_NO_THREAD});
+    hf_hold *reader = CF_TAKE(f->b, f->name, CF_TRY(HF_READ, 0));
+    hf_hold *hold = CF_TAKE(client, f->name, &SHORT_UPGRADABLE);
+    CF_IS(HF_BUSY, hf_upgrade(hold, 0));
+    CF_IS(HF_TIMEOUT, hf_upgrade(hold, 3 * CF_SHORT_LEASE_MS)); /* renewed meanwhile */
+    CF_FREE(CF_TAKE(f->a, f->name, CF_TRY(HF_READ, 0)));
+    upgrading *u = cf_new(f, sizeof *u);
+    u->hold = hold;
+    u->wait_ms = HF_FOREVER;
+    u->thread = cf_spawn(f, run_upgrade, u);
+    CF_HELD_BACK(f->a, f->name, CF_TRY(HF_READ, 0));
+    CF_FREE(reader);
+    UPGRADED(u);
+    CF_IS(HF_OK, hf_downgrade(hold));
+    CF_FREE(CF_TAKE(f->a, f->name, CF_TRY(HF_READ, 0)));
+    CF_FREE(hold);
+}
+
 const cf_case cf_upgrade[] = {
     CF_CASE_NEEDS(B17_an_upgradable_reader_is_beside_readers_and_not_beside_another, CF_KINDS),
     CF_CASE_NEEDS(B17_the_next_upgradable_reader_enters_after_it, CF_KINDS),
@@ -894,6 +1040,7 @@ const cf_case cf_upgrade[] = {
     CF_CASE_NEEDS(B17_what_has_ended_is_neither_upgraded_nor_downgraded, CF_KINDS),
     CF_CASE_NEEDS(B17_an_upgrade_of_a_hold_that_is_lost_meanwhile_says_so, CF_KINDS),
     CF_CASE_NEEDS(B17_an_upgrade_of_a_hold_whose_lease_ends_says_so, CF_KINDS),
+    CF_CASE_NEEDS(B17_a_dead_hold_s_upgrade_is_in_nobody_s_way, CF_KINDS),
     CF_CASE_NEEDS(B17_close_ends_an_upgrade_that_waits, CF_KINDS),
     CF_CASE_NEEDS(B17_a_release_ends_an_upgrade_that_waits, CF_KINDS),
     CF_CASE_NEEDS(B15_renewal_keeps_a_hold_that_waits_for_its_upgrade, CF_KINDS),
@@ -914,5 +1061,9 @@ const cf_case cf_upgrade[] = {
     CF_CASE_NEEDS(B17_many_that_go_up_and_down_never_meet_and_all_finish, CF_KINDS),
     CF_CASE_NEEDS(B20_a_timeout_racing_the_last_reader_leaves_a_good_hold, CF_KINDS),
     CF_CASE_NEEDS(B17_an_upgrade_waits_for_readers_of_other_processes, CF_KINDS | CF_PROCESSES),
+    CF_CASE_NEEDS(F03_an_upgrade_of_a_stopped_process_shortens_nothing, CF_KINDS | CF_PROCESSES),
+    CF_CASE_NEEDS(F03_an_upgrade_of_a_stopped_process_is_in_nobody_s_way, CF_KINDS | CF_PROCESSES),
+    CF_CASE_NEEDS(B20_a_timeout_racing_the_last_reader_shortens_nothing, CF_KINDS),
+    CF_CASE_NEEDS(B17_an_upgrade_waits_in_a_client_without_threads, CF_KINDS),
     CF_CASES_END,
 };
