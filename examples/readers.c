@@ -10,8 +10,9 @@
 static hf_hold *take(hf_client *client, const char *name, uint32_t kind) {
     hf_hold *hold = NULL;
     /* Each with an owner of its own, as if they were threads. */
-    static uint64_t owner;
-    hf_options options = {.wait_ms = 5000, .kind = kind, .owner = ++owner};
+    static uint64_t last_owner;
+    hf_options options = {.wait_ms = 5000, .kind = kind};
+    options.owner = ++last_owner;
     if (hf_acquire(client, name, &options, &hold) != HF_OK)
         fprintf(stderr, "readers: cannot acquire: %s\n", hf_error_detail());
     return hold;

@@ -275,7 +275,10 @@ void hf__core_upgrade(hf__core *core, hf__own *own, hf__wait *w, hf__time now) {
     if (!own->entry) {
         int state = atomic_load(&own->state);
         const char *why = atomic_load(&own->why);
-        refuse(core, w, state == HF__LOST ? HF_LOST : state == HF__ENDED ? HF_CLOSED : HF_NOT_HELD,
+        refuse(core, w,
+               state == HF__LOST    ? HF_LOST
+               : state == HF__ENDED ? HF_CLOSED
+                                    : HF_NOT_HELD,
                why ? strdup(why) : NULL);
     } else if (own->kind == HF_WRITE) {
         hf__call_finish(core, &w->call, HF_OK, NULL);

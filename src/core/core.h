@@ -120,19 +120,20 @@ typedef struct hf__wait {
 } hf__wait;
 
 struct hf__entry {
-    hf__mapped mapped; /* key: the name, in this same allocation; a lane's goes on with its number */
+    hf__mapped
+        mapped; /* key: the name, in this same allocation; a lane's goes on with its number */
     size_t name_length;
     hf__core *core;
     hf__timer timer;
     hf__wait *head, *tail;
     hf__own *own;
 
-    hf__entry *anchor;            /* of a lane: the entry of its name; NULL: this is one */
-    hf__entry *lanes;             /* of an anchor */
+    hf__entry *anchor; /* of a lane: the entry of its name; NULL: this is one */
+    hf__entry *lanes;  /* of an anchor */
     hf__entry *next_lane, *prev_lane;
-    uint32_t kind;                /* of a lane */
-    uint64_t lane;                /* its number, under which all of it is asked for; 0: an anchor */
-    bool closed;                  /* nobody joins those who wait in it */
+    uint32_t kind; /* of a lane */
+    uint64_t lane; /* its number, under which all of it is asked for; 0: an anchor */
+    bool closed;   /* nobody joins those who wait in it */
 
     hf__op op; /* what is under way, while busy */
     bool busy;

@@ -236,8 +236,8 @@ struct hf__store {
     uint64_t link;
     bool up;
     bool has_kinds; /* it knows others than HF_MUTEX */
-    bool hands_on; /* RELEASE minds `heir` */
-    bool forgets;  /* what it holds ends by itself, with its lease or when RENEW says HF_LOST */
+    bool hands_on;  /* RELEASE minds `heir` */
+    bool forgets;   /* what it holds ends by itself, with its lease or when RENEW says HF_LOST */
     hf_result down_result; /* why not up: of the last attempt to connect */
     char *down_detail;
     uint64_t polls;        /* changes with what pollset would say */

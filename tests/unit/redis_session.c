@@ -349,7 +349,8 @@ static void test_inspect_reads_all(void **state) {
     be_ready(f);
     hf__op *op = submit(f, 0, HF__INSPECT);
     feed(f, "*14\r\n:1\r\n:1\r\n:1\r\n:250\r\n$38\r\n" CLIENT
-            ":6\r\n:88\r\n:1234\r\n:0\r\n$39\r\n" CLIENT ":t4\r\n:3\r\n:2\r\n:5\r\n:8\r\n$4\r\nx:o7\r\n");
+            ":6\r\n:88\r\n:1234\r\n:0\r\n$39\r\n" CLIENT
+            ":t4\r\n:3\r\n:2\r\n:5\r\n:8\r\n$4\r\nx:o7\r\n");
     assert_completed(f, op, HF_OK, false);
     const hf__sight *s = &f->sight;
     assert_true(s->held);

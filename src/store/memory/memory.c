@@ -257,7 +257,8 @@ hf__store *hf__memory_new(const char *name, const char *prefix, const hf__identi
     pthread_once(&once, watch_forks);
     memory *m = calloc(1, sizeof *m);
     if (!m) return NULL;
-    m->store = (hf__store){.table = &table, .link = 1, .up = true, .forgets = true, .has_kinds = true};
+    m->store =
+        (hf__store){.table = &table, .link = 1, .up = true, .forgets = true, .has_kinds = true};
     m->prefix = strdup(prefix);
     hf__member *self = m->prefix ? calloc(1, sizeof *self) : NULL;
     if (self) {

@@ -132,7 +132,7 @@ static void add_spec(hf__session *s, const hf__op *op) {
     if (op->kind == HF_PERMITS)
         hf__command_text(&s->out, "p%" PRIu32 "/%" PRIu32, op->permits, op->capacity);
     else
-        hf__command_string(&s->out, op->upgrade              ? "g"
+        hf__command_string(&s->out, op->upgrade                 ? "g"
                                     : op->kind == HF_READ       ? "r"
                                     : op->kind == HF_UPGRADABLE ? "u"
                                                                 : "w");
@@ -660,8 +660,8 @@ static hf_result list_answer(hf__session *s, hf__op *op, hf__time now, char **de
 
 static hf_result script_answer(hf__session *s, hf__op *op, hf__time now, char **detail) {
     int type = s->parser.reply.type;
-    bool lists = op->verb == HF__ASK || (op->verb == HF__RENEW && in_lane(op)) || op->verb == HF__BREAK || op->verb == HF__INSPECT ||
-                 op->verb == HF__RELEASE;
+    bool lists = op->verb == HF__ASK || (op->verb == HF__RENEW && in_lane(op)) ||
+                 op->verb == HF__BREAK || op->verb == HF__INSPECT || op->verb == HF__RELEASE;
     if (type == REDIS_REPLY_INTEGER) return number_answer(s, op, now, detail);
     if (type == REDIS_REPLY_ARRAY && lists) return list_answer(s, op, now, detail);
     return bad_answer(s, op, detail);
