@@ -139,7 +139,7 @@ static hf_result upgrade_check(const hf_hold *hold, int64_t wait_ms) {
     if (kind == HF_READ)
         return hf__fail(HF_DEADLOCK, "a plain reader could only wait for itself; take "
                                      "HF_UPGRADABLE to upgrade");
-    if (kind == HF_PERMITS)
+    if (kind != HF_UPGRADABLE && kind != HF_WRITE)
         return hf__fail(HF_INVALID, "only an HF_UPGRADABLE hold can be upgraded");
     return HF_OK;
 }
