@@ -120,26 +120,12 @@ static void acquire_mutex(hf__entry *e, hf__wait *w) {
     enqueue(e, w);
 }
 
-/* Whether who holds this kind may take that one, too. */
-static bool covers(uint32_t held, uint32_t wanted) {
-    if (held == HF_PERMITS || wanted == HF_PERMITS) return false;
-    if (held == HF_MUTEX || held == HF_WRITE) return true;
-    return wanted == held || (held == HF_UPGRADABLE && wanted == HF_READ);
-}
-
 /* This owner holds something of the name already. */
 static void acquire_more(hf__wait *w, hf__own *own, hf__core *core) {
-    if (covers(own->kind, w->kind))
+    if (hf__kind_covers(own->kind, w->kind))
         reenter(core, w, own);
     else
-        refuse(core, w, HF_DEADLOCK,
-               hf__line(own->kind == HF_PERMITS || w->kind == HF_PERMITS
-                            ? "this owner holds the name as another kind, and would wait for itself"
-                        : own->kind == HF_UPGRADABLE
-                            ? "this owner reads and may upgrade: hf_upgrade does that; another "
-                              "hold would wait for its own"
-                            : "this owner reads, and would wait for itself; take HF_UPGRADABLE "
-                              "and hf_upgrade it"));
+        refuse(core, w, HF_DEADLOCK, hf__lanes_deadlock(own->kind, w->kind));
 }
 
 static void acquire_lane(hf__entry *anchor, hf__wait *w, hf__time now) {
@@ -286,6 +272,7 @@ void hf__core_upgrade(hf__core *core, hf__own *own, hf__wait *w, hf__time now) {
         refuse(core, w, HF_BUSY, hf__line("another upgrade of this hold waits"));
     } else {
         w->upgrade = true;
+        own->upgrades++;
         w->kind = HF_WRITE;
         w->lease_ms = own->lease_ms;
         w->flags = own->flags;

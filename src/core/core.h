@@ -67,6 +67,7 @@ typedef struct hf__own {
     hf__owner owner;
     int64_t lease_ms;
     uint32_t kind, first_kind; /* of a reader's that was upgraded, the second is what it was */
+    uint32_t upgrades;         /* asked for */
     hf__time joinable_until;   /* HF_READ: other readers of the client may share it until then */
     uint32_t flags;
     uint32_t count, posted; /* entries by the owner; and what the store was told */
@@ -246,6 +247,8 @@ void hf__entry_trouble(hf__entry *entry, char *detail, hf__time now);
 void hf__entry_trouble_over(hf__entry *entry);
 void hf__wait_give_up(hf__wait *wait, hf_result why, hf__time now);
 void hf__wait_finish(hf__wait *wait, hf_result result, char *detail);
+/* What it has in the store, or may have, is to be undone: done by any end but a good one. */
+void hf__wait_forgo(hf__wait *wait);
 /* A re-entry: the wait's handle becomes one more of this ownership. */
 void hf__own_join(hf__own *own, hf__wait *wait);
 /* Waits for an upgrade of what the entry holds: it holds it no more, or as it is for good. */
@@ -259,6 +262,13 @@ void hf__calls_finish(hf__core *core, hf__call **list, hf_result result, const c
 
 /* Something that this owner holds of a name, in any lane; NULL: nothing. */
 hf__own *hf__lanes_held(hf__entry *anchor, hf__owner owner);
+
+/* Whether who holds one kind may take another, too; and why not. */
+bool hf__kind_covers(uint32_t held, uint32_t wanted);
+char *hf__lanes_deadlock(uint32_t held, uint32_t wanted);
+
+/* An owner was granted something: what it waits for besides, in other threads, it has or can never get. */
+void hf__lanes_granted(hf__own *own);
 
 /* The lane for a wait of any kind but HF_MUTEX, or NULL: no memory. If *own is set, it can be joined. */
 hf__entry *hf__lane_for(hf__entry *anchor, const hf__wait *wait, hf__time now, hf__own **own);

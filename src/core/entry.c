@@ -124,7 +124,8 @@ static void take_back(hf__entry *e) {
 }
 
 /* What a wait that ends has in the store, or may have, is to be undone. */
-static void forgo(hf__entry *e, const hf__wait *w) {
+void hf__wait_forgo(hf__wait *w) {
+    hf__entry *e = w->entry;
     if (w->upgrade) {
         take_back(e);
         return;
@@ -146,7 +147,7 @@ void hf__wait_finish(hf__wait *w, hf_result result, char *detail) {
     hf__entry *e = w->entry;
     unlink_wait(w);
     if (result != HF_OK) e->core->stats.refused++;
-    if (result != HF_OK) forgo(e, w);
+    if (result != HF_OK) hf__wait_forgo(w);
     set_placed(w, 0);
     set_number(w, 0);
     if (e->asker == w) e->asker = NULL;
@@ -299,6 +300,7 @@ static void grant(hf__entry *e, hf__wait *w, hf__time now) {
     e->told = true; /* to whoever waits behind it */
     hf__wait_finish(w, HF_OK, NULL);
     join_others(e);
+    hf__lanes_granted(own);
 }
 
 /* ---- Answers ---- */
@@ -659,6 +661,7 @@ static void send_ask(hf__entry *e, hf__time now) {
     e->op.permits = w->permits;
     e->op.capacity = w->capacity;
     e->op.upgrade = w->upgrade;
+    e->op.upgrades = e->own ? e->own->upgrades : 0;
     e->op.stand = !w->once;
     e->op.succeeds = e->ghost_stands && !e->ghost_held;
     e->op.lease_ms = lease_of(w);
@@ -698,6 +701,7 @@ static void send_renew(hf__entry *e, hf__time now) {
     bool upgrading = e->head && e->head->upgrade; /* which a lower kind would give up */
     e->op.kind = upgrading ? HF_WRITE : own->kind;
     e->op.upgrade = false;
+    e->op.upgrades = own->upgrades;
     e->op.count = own->count;
     e->op.token = own->token;
     e->op.lease_ms = lease_to_ask(own, now);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "core/core.h"
 
 static bool reads_plainly(const hf__wait *w) {
@@ -30,6 +31,45 @@ hf__own *hf__lanes_held(hf__entry *anchor, hf__owner owner) {
     for (hf__entry *e = anchor->lanes; e; e = e->next_lane)
         if (e->own && has_handle(e->own, owner)) return e->own;
     return NULL;
+}
+
+bool hf__kind_covers(uint32_t held, uint32_t wanted) {
+    if (held == HF_PERMITS || wanted == HF_PERMITS) return false;
+    if (held == HF_MUTEX || held == HF_WRITE) return true;
+    return wanted == held || (held == HF_UPGRADABLE && wanted == HF_READ);
+}
+
+char *hf__lanes_deadlock(uint32_t held, uint32_t wanted) {
+    if (held == HF_PERMITS || wanted == HF_PERMITS)
+        return hf__line("this owner holds the name as another kind, and would wait for itself");
+    if (held == HF_UPGRADABLE)
+        return hf__line("this owner reads and may upgrade: hf_upgrade does that; another hold "
+                        "would wait for its own");
+    return hf__line("this owner reads, and would wait for itself; take HF_UPGRADABLE and "
+                    "hf_upgrade it");
+}
+
+static void join_waits(hf__entry *e, hf__own *own) {
+    for (hf__wait *w = e->head, *next; w; w = next) {
+        next = w->next;
+        bool both_permits = own->kind == HF_PERMITS && w->kind == HF_PERMITS;
+        if (w->upgrade || both_permits || !hf__owner_same(w->owner, own->owner)) continue;
+        bool covered = hf__kind_covers(own->kind, w->kind) && own->count < HF_COUNT_MAX &&
+                       !((w->flags | own->flags) & HF_NOT_REENTRANT);
+        if (covered) hf__own_join(own, w);
+        hf__wait_forgo(w);
+        hf__wait_finish(w, covered ? HF_OK : HF_DEADLOCK,
+                        covered ? NULL : hf__lanes_deadlock(own->kind, w->kind));
+        hf__heap_set(&e->core->timers, &e->timer, 0); /* what it stands for is to be left */
+    }
+}
+
+void hf__lanes_granted(hf__own *own) {
+    hf__entry *e = own->entry, *anchor = e->anchor ? e->anchor : e;
+    if (!anchor->lanes) return;
+    if (anchor != e) join_waits(anchor, own);
+    for (hf__entry *lane = anchor->lanes; lane; lane = lane->next_lane)
+        if (lane != e) join_waits(lane, own);
 }
 
 /* ---- Making and finding ---- */

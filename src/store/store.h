@@ -143,6 +143,7 @@ typedef struct hf__op {
     uint32_t kind;              /* HF_MUTEX, … */
     uint32_t permits, capacity; /* HF_PERMITS */
     bool upgrade;               /* ASK */
+    uint32_t upgrades;          /* ASK, RENEW: how many its hold has asked for, this one too */
     bool stand;                 /* ASK: take a place in line if it is not free */
     bool
         succeeds; /* ASK: to a lower number of its client which gave up waiting: its turn is ours */

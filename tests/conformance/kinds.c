@@ -350,15 +350,15 @@ static void release_when_told(void *arg) {
     r->result = hf_release(r->hold);
 }
 
-/* A writer waits for a holder of any kind, and somebody waits behind it; it is cancelled as the holder
-   releases. Whoever wins, the one behind is served. */
-static void race_cancel(cf *f, uint32_t held, uint32_t behind_it, hf_client *first,
+/* Somebody waits for a holder, and somebody else behind it; the first is cancelled as the holder releases.
+   Whoever wins, the one behind is served. */
+static void race_cancel(cf *f, uint32_t held, uint32_t wanted, uint32_t behind_it, hf_client *first,
                         hf_client *second) {
     race *r = cf_new(f, sizeof *r);
     r->cancel = cf_cancel();
     r->hold = CF_TAKE(f->a, f->name, CF_TRY(held, 0));
-    cf_attempt *writer = cf_queue(f, first, f->name,
-                                  CF_OPTIONS(HF_WRITE, .wait_ms = HF_FOREVER, .cancel = r->cancel));
+    cf_attempt *writer =
+        cf_queue(f, first, f->name, CF_OPTIONS(wanted, .wait_ms = HF_FOREVER, .cancel = r->cancel));
     cf_attempt *behind =
         cf_queue(f, second, f->name, CF_OPTIONS(behind_it, .wait_ms = CF_WATCHDOG_MS));
     cf_thread *releasing = cf_spawn(f, release_when_told, r);
@@ -377,15 +377,19 @@ static void race_cancel(cf *f, uint32_t held, uint32_t behind_it, hf_client *fir
 
 static void B20_cancel_racing_a_release_of_any_kind_loses_no_wake_up(cf *f) {
     hf_client *third = cf_open(f);
-    for (size_t round = 0; round < 12; round++) {
-        uint32_t held = KINDS[round % KINDS_COUNT].kind;
+    for (size_t round = 0; round < 8; round++) {
+        uint32_t kind = KINDS[round % KINDS_COUNT].kind;
         EACH_KIND(i) {
-            race_cancel(f, held, KINDS[i].kind, f->b, third);
-            race_cancel(f, held, KINDS[i].kind, f->a, f->a);
-            race_cancel(f, held, KINDS[i].kind, f->b, f->b);
+            race_cancel(f, kind, HF_WRITE, KINDS[i].kind, f->b, third);
+            race_cancel(f, kind, HF_WRITE, KINDS[i].kind, f->a, f->a);
+            race_cancel(f, kind, HF_WRITE, KINDS[i].kind, f->b, f->b);
+            race_cancel(f, HF_WRITE, kind, KINDS[i].kind, f->b, third);
+            race_cancel(f, HF_WRITE, kind, KINDS[i].kind, f->a, f->a);
+            race_cancel(f, HF_MUTEX, kind, KINDS[i].kind, f->b, f->b);
         }
     }
     CF_FREE(CF_TAKE(f->b, f->name, NULL));
+    assert_int_equal(cf_standing(f->b, f->name), 0);
 }
 
 /* A client closes as its waiters are granted: nothing of them stays. */
@@ -413,6 +417,141 @@ static void F47_close_racing_grants_of_any_kind_leaves_nothing_held(cf *f) {
         CF_FREE(CF_TAKE(f->b, f->name, CF_OPTIONS(HF_WRITE, .wait_ms = CF_WATCHDOG_MS)));
     }
     assert_int_equal(cf_standing(f->b, f->name), 0);
+}
+
+/* ---- Everything at random --------------------------------------------------------------------- */
+
+enum { CAPACITY = 3, CHAOS_ROUNDS = 60 };
+
+/* Who is in, kept by those who are. */
+typedef struct chaos {
+    const char *name;
+    atomic_int alone, readers, upgradables, permits;
+    atomic_int collisions, failures;
+    atomic_long entered, upgrades, refused;
+} chaos;
+
+typedef struct fool {
+    chaos *chaos;
+    hf_client *client;
+    uint64_t random;
+} fool;
+
+static uint32_t draw(fool *p, uint32_t below) {
+    p->random = p->random * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(p->random >> 33) % below;
+}
+
+static void check_alone(chaos *c, int alone) {
+    if (atomic_load(&c->alone) != alone || (alone && atomic_load(&c->readers)) ||
+        (alone && atomic_load(&c->permits)) || atomic_load(&c->upgradables) > 1 ||
+        atomic_load(&c->permits) > CAPACITY ||
+        (atomic_load(&c->permits) && atomic_load(&c->readers)))
+        atomic_fetch_add(&c->collisions, 1);
+}
+
+static void expect(chaos *c, hf_result result) {
+    if (result != HF_OK) atomic_fetch_add(&c->failures, 1);
+}
+
+static void write_a_while(chaos *c) {
+    atomic_fetch_add(&c->alone, 1);
+    check_alone(c, 1);
+    sched_yield();
+    check_alone(c, 1);
+    atomic_fetch_sub(&c->alone, 1);
+}
+
+/* Up, and perhaps down again; it is a reader's before and after. */
+static void go_up(fool *p, hf_hold *hold) {
+    static const int64_t waits[] = {0, 1, 3, HF_FOREVER};
+    chaos *c = p->chaos;
+    uint64_t token = hf_fence(hold);
+    hf_result result = hf_upgrade(hold, waits[draw(p, 4)]);
+    if (result == HF_OK) {
+        atomic_fetch_sub(&c->readers, 1);
+        if (hf_fence(hold) <= token) atomic_fetch_add(&c->failures, 1);
+        atomic_fetch_add(&c->upgrades, 1);
+        write_a_while(c);
+        atomic_fetch_add(&c->readers, 1);
+        if (draw(p, 2)) expect(c, hf_downgrade(hold));
+    } else if ((result != HF_BUSY && result != HF_TIMEOUT) || hf_fence(hold) != token) {
+        atomic_fetch_add(&c->failures, 1);
+    }
+}
+
+static void be_inside(fool *p, hf_hold *hold, const hf_options *o) {
+    chaos *c = p->chaos;
+    bool alone = o->kind == HF_MUTEX || o->kind == HF_WRITE;
+    if (alone) write_a_while(c);
+    if (o->kind == HF_WRITE && draw(p, 2)) {
+        expect(c, hf_downgrade(hold));
+        alone = false;
+    } else if (alone) {
+        return;
+    }
+    atomic_int *count = o->kind == HF_PERMITS ? &c->permits : &c->readers;
+    int weight = o->kind == HF_PERMITS ? (int)o->permits : 1;
+    atomic_fetch_add(count, weight);
+    if (o->kind == HF_UPGRADABLE) atomic_fetch_add(&c->upgradables, 1);
+    check_alone(c, 0);
+    sched_yield();
+    check_alone(c, 0);
+    if (o->kind == HF_UPGRADABLE && draw(p, 2)) go_up(p, hold);
+    if (o->kind == HF_UPGRADABLE) atomic_fetch_sub(&c->upgradables, 1);
+    atomic_fetch_sub(count, weight);
+}
+
+/* A wait may be over before the store has answered at all. */
+static bool may_end(const hf_options *o, hf_result result) {
+    if (o->wait_ms == 0) return result == HF_BUSY;
+    if (o->wait_ms == HF_FOREVER) return false;
+    return result == HF_TIMEOUT || result == HF_UNKNOWN_OUTCOME || result == HF_UNREACHABLE;
+}
+
+static void run_fool(void *arg) {
+    static const uint32_t kinds[] = {HF_MUTEX, HF_READ,       HF_READ,       HF_READ,
+                                     HF_WRITE, HF_UPGRADABLE, HF_UPGRADABLE, HF_PERMITS};
+    static const int64_t waits[] = {0, 1, 4, HF_FOREVER, HF_FOREVER, HF_FOREVER};
+    fool *p = arg;
+    for (int i = 0; i < CHAOS_ROUNDS; i++) {
+        hf_hold *hold = NULL;
+        hf_options o = {.kind = kinds[draw(p, 8)], .wait_ms = waits[draw(p, 6)]};
+        if (o.kind == HF_PERMITS) o.capacity = CAPACITY;
+        if (o.kind == HF_PERMITS) o.permits = 1 + draw(p, CAPACITY);
+        if (o.kind == HF_READ && !draw(p, 4)) o.lease_ms = 20000; /* shares with nobody */
+        hf_result result = hf_acquire(p->client, p->chaos->name, &o, &hold);
+        if (result == HF_OK) {
+            atomic_fetch_add(&p->chaos->entered, 1);
+            be_inside(p, hold, &o);
+            expect(p->chaos, hf_release(hold));
+        } else if (may_end(&o, result)) {
+            atomic_fetch_add(&p->chaos->refused, 1);
+        } else {
+            expect(p->chaos, result);
+        }
+    }
+}
+
+static void B08_everything_at_random_never_meets_what_it_must_not(cf *f) {
+    enum { CLIENTS = 4, THREADS = 5 };
+    chaos *c = cf_new(f, sizeof *c);
+    cf_thread *threads[CLIENTS * THREADS];
+    uint64_t seed = (uint64_t)t_now_us();
+    c->name = f->name;
+    for (int i = 0; i < CLIENTS * THREADS; i++) {
+        fool *p = cf_new(f, sizeof *p);
+        *p = (fool){c, i < CLIENTS ? cf_open(f) : NULL, seed + (uint64_t)i * 7919};
+        if (!p->client) p->client = f->clients[2 + i % CLIENTS];
+        threads[i] = cf_spawn(f, run_fool, p);
+    }
+    for (int i = 0; i < CLIENTS * THREADS; i++) cf_join(threads[i]);
+    assert_int_equal(c->failures, 0);
+    assert_int_equal(c->collisions, 0);
+    assert_int_equal(c->entered + c->refused, CLIENTS * THREADS * CHAOS_ROUNDS);
+    assert_true(c->upgrades > 0);
+    CF_FREE(CF_TAKE(f->b, f->name, CF_OPTIONS(HF_WRITE, .wait_ms = CF_GRANT_MS)));
+    CF_UNTIL(cf_standing(f->b, f->name) == 0);
 }
 
 /* ---- Without blocking ------------------------------------------------------------------------ */
@@ -599,6 +738,7 @@ const cf_case cf_kinds[] = {
     CF_CASE_NEEDS(F47_close_releases_every_kind_and_ends_its_waits, CF_KINDS),
     CF_CASE_NEEDS(B20_cancel_racing_a_release_of_any_kind_loses_no_wake_up, CF_KINDS),
     CF_CASE_NEEDS(F47_close_racing_grants_of_any_kind_leaves_nothing_held, CF_KINDS),
+    CF_CASE_NEEDS(B08_everything_at_random_never_meets_what_it_must_not, CF_KINDS),
     CF_CASE_NEEDS(B05_async_agrees_with_sync_for_every_kind, CF_KINDS),
     CF_CASE_NEEDS(B16_async_readers_share_and_enter_together, CF_KINDS),
     CF_CASE_NEEDS(B07_a_cancel_ends_async_waits_for_every_kind, CF_KINDS),

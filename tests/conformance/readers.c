@@ -403,6 +403,32 @@ static void B16_a_reader_that_gives_up_leaves_the_order_of_the_others(cf *f) {
     hf_cancel_free(cancel);
 }
 
+/* Readers of a client wait together: when the one that stands for them leaves, the place is another's. */
+static void check_place_taken_over(cf *f, hf_cancel *cancel, const hf_options *leaving,
+                                   hf_result how) {
+    cf_attempt *line[3];
+    hf_hold *hold = CF_TAKE(f->a, f->name, CF_TRY(HF_WRITE, 0));
+    cf_attempt *leaver = cf_arrive(f, f->b, f->name, leaving);
+    line[0] = cf_queue(f, f->b, f->name, CF_WAIT(HF_READ));
+    line[1] = cf_arrive(f, cf_open(f), f->name, CF_WAIT(HF_WRITE));
+    line[2] = cf_arrive(f, cf_open(f), f->name, CF_WAIT(HF_READ));
+    hf_cancel_fire(cancel);
+    CF_ENDED(how, leaver);
+    CF_FREE(hold);
+    check_served_in_order(line, 3, true);
+}
+
+static void B16_a_reader_takes_over_the_place_of_one_that_is_cancelled(cf *f) {
+    hf_cancel *cancel = cf_cancel();
+    check_place_taken_over(f, cancel, CF_OPTIONS(HF_READ, .wait_ms = HF_FOREVER, .cancel = cancel),
+                           HF_CANCELLED);
+    hf_cancel_free(cancel);
+}
+
+static void B16_a_reader_takes_over_the_place_of_one_whose_time_is_up(cf *f) {
+    check_place_taken_over(f, NULL, CF_OPTIONS(HF_READ, .wait_ms = t_patience(500)), HF_TIMEOUT);
+}
+
 /* ---- Each ends for itself -------------------------------------------------------------------- */
 
 static const hf_options SHORT_READ = {.kind = HF_READ, .lease_ms = CF_SHORT_LEASE_MS};
@@ -944,6 +970,8 @@ const cf_case cf_readers[] = {
     CF_CASE_NEEDS(B16_a_writer_whose_client_closes_lets_the_readers_in, CF_KINDS),
     CF_CASE_NEEDS(B16_a_writer_of_the_reading_client_that_gives_up_lets_readers_in, CF_KINDS),
     CF_CASE_NEEDS(B16_a_reader_that_gives_up_leaves_the_order_of_the_others, CF_KINDS),
+    CF_CASE_NEEDS(B16_a_reader_takes_over_the_place_of_one_that_is_cancelled, CF_KINDS),
+    CF_CASE_NEEDS(B16_a_reader_takes_over_the_place_of_one_whose_time_is_up, CF_KINDS),
     CF_CASE_NEEDS(B16_a_dead_reader_expires_while_others_renew, CF_KINDS),
     CF_CASE_NEEDS(B16_a_dead_reader_of_the_same_client_expires_too, CF_KINDS),
     CF_CASE_NEEDS(B16_a_writer_enters_when_the_last_reader_has_died, CF_KINDS),

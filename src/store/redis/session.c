@@ -131,9 +131,10 @@ static void add_owner(hf__session *s, const hf__op *op) {
 static void add_spec(hf__session *s, const hf__op *op) {
     if (op->kind == HF_PERMITS)
         hf__command_text(&s->out, "p%" PRIu32 "/%" PRIu32, op->permits, op->capacity);
+    else if (op->upgrade)
+        hf__command_text(&s->out, "g%" PRIu32, op->upgrades);
     else
-        hf__command_string(&s->out, op->upgrade                 ? "g"
-                                    : op->kind == HF_READ       ? "r"
+        hf__command_string(&s->out, op->kind == HF_READ         ? "r"
                                     : op->kind == HF_UPGRADABLE ? "u"
                                                                 : "w");
 }
@@ -163,7 +164,9 @@ static void add_renew(hf__session *s, const hf__op *op) {
     hf__command_number(&s->out, op->count);
     hf__command_number(&s->out, op->lease_ms);
     hf__command_number(&s->out, (int64_t)op->token);
-    if (in_lane(op)) add_spec(s, op);
+    if (!in_lane(op)) return;
+    add_spec(s, op);
+    hf__command_number(&s->out, op->upgrades);
 }
 
 /* The acquire has written the fence; after a long hold it is kept a day from now. */
@@ -231,7 +234,7 @@ static int argument_count(const hf__op *op, hf__time now) {
     switch (op->verb) {
     case HF__ASK: return 5 + in_lane(op) + op->stand;
     case HF__RELEASE: return plain_release(op, now) ? 1 : op->heir.number ? 9 : 4;
-    case HF__RENEW: return 5 + in_lane(op);
+    case HF__RENEW: return in_lane(op) ? 7 : 5;
     case HF__REGISTER: return 5;
     case HF__BREAK: return 2;
     default: return 0;

@@ -18,6 +18,7 @@ if token and ARGV[1] ~= '0' and string.sub(held[2], 1, 1) == '*' then -- of seve
             token, one = ARGV[1], i
         end
     end
+    if not one then return {0, now, tonumber(token)} end
 end
 if not token or (ARGV[1] ~= '0' and ARGV[1] ~= token) then
     return {0, now, tonumber(token or 0)}

@@ -29,21 +29,23 @@ if buried then return {2, now} end
 
 local function crowded() return call('LLEN', KEYS[3]) > 0 and 1 or 0 end
 
+local upgrade = is_upgrade(spec)
+
 -- It has it already, of an earlier asking.
 purge(now)
 local holder = call('HGET', KEYS[1], 'n')
 local said = call('HGET', KEYS[1], id)
-if (holder == id or holder == id .. ' q') and (spec == 'w' or spec == 'g') then
+if (holder == id or holder == id .. ' q') and (spec == 'w' or upgrade) then
     if call('PTTL', KEYS[1]) < tonumber(lease) then call('PEXPIRE', KEYS[1], lease) end
     return {1, now, tonumber(call('HGET', KEYS[1], 't')), crowded()}
 end
-if said and spec ~= 'g' then
+if said and not upgrade then
     local ends, others, token = string.match(said, '^(%d+) (.* (%d+) %d+)$')
     call('HSET', KEYS[1], id, digits(math.max(ends, now + lease * 1000)) .. ' ' .. others)
     if call('PTTL', KEYS[1]) < tonumber(lease) then call('PEXPIRE', KEYS[1], lease) end
     return {1, now, tonumber(token), crowded()}
 end
-if spec == 'g' and not said then return {4, now} end
+if upgrade and not said then return {4, now} end
 local together, _, capacity = spec_of(spec)
 local in_use = capacity and call('HGET', KEYS[1], 'k')
 if in_use and string.sub(in_use, 1, 1) == 'p' and in_use ~= together then
@@ -51,7 +53,7 @@ if in_use and string.sub(in_use, 1, 1) == 'p' and in_use ~= together then
 end
 
 local marked = string.find(rest, '^ q')
-local waits = marked and spec ~= 'g' and serve(now, key, not holder, not together)
+local waits = marked and not upgrade and serve(now, key, not holder, not together)
 if not waits and fits(spec, id, now) then
     if marked then leave(key, number) end
     local token = grant(id, owner, floor, now, lease, crowded() == 1, spec)
@@ -62,16 +64,16 @@ end
 local place = 0
 if ARGV[7] then
     local entry = id .. ' ' .. owner .. ' ' .. lease .. spec .. ' ' .. floor
-    if spec ~= 'g' or find(key) then
-        place = join(entry, now)
-    else -- before all others, who wait for it to go on
-        call('LPUSH', KEYS[3], entry)
+    local first = upgrade and not find(key) and call('LINDEX', KEYS[3], 0)
+    if first then -- before all others, who wait for it to go on
+        call('LINSERT', KEYS[3], 'BEFORE', first, entry)
         note(key, now, digits(now))
         place = 1
+    else
+        place = join(entry, now)
     end
     mark_fence()
-    holder = call('HGET', KEYS[1], 'n')
-    if not string.find(holder, ' q$') then call('HSET', KEYS[1], 'n', holder .. ' q') end
+    mark_hold()
 end
 local held = call('HMGET', KEYS[1], 't', 'e')
 local ms = call('PTTL', KEYS[1])

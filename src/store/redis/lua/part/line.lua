@@ -67,6 +67,11 @@ local function mark_fence(fence)
     end
 end
 
+local function mark_hold()
+    local holder = call('HGET', KEYS[1], 'n')
+    if holder and not string.find(holder, ' q$') then call('HSET', KEYS[1], 'n', holder .. ' q') end
+end
+
 -- ---- Standing in line
 
 -- Where in the line somebody stands, from 0, and the entry; most often it is just as expected, or not there.
@@ -155,16 +160,20 @@ local function grant(id, owner, floor, now, lease, waiting, spec)
     local lasts
     if spec and spec_of(spec) then
         lasts = add_holder(id, owner, spec, lease, now, text, mark)
+    elseif spec and is_upgrade(spec) then -- the only reader becomes the writer; its end is not brought nearer
+        local count, old = string.match(call('HGET', KEYS[1], id), '^%d+ %d+ %S+ (%d+) (%d+) ')
+        call('HSET', KEYS[1], owner, count, 'n', id .. mark, 'k', 'g', 't', text, 's', since,
+            'o', old .. ' ' .. string.sub(spec, 2))
+        call('HDEL', KEYS[1], id, 'u', 'g', 'e')
+        lasts = call('PTTL', KEYS[1]) >= tonumber(lease) and 1 or redis.pcall('PEXPIRE', KEYS[1], lease)
     else
-        local before = spec == 'g' and call('HMGET', KEYS[1], 't', id)
-        if before then call('DEL', KEYS[1]) end -- it was the only reader
         call('HSET', KEYS[1], owner, 1, 'n', id .. mark, 't', text, 's', since)
         if spec then call('HSET', KEYS[1], 'k', spec) end
-        if before then call('HSET', KEYS[1], 'o', string.match(before[2], '(%d+) %d+$')) end
         lasts = redis.pcall('PEXPIRE', KEYS[1], lease)
     end
     if lasts == 1 then return token, text .. ' ' .. since end
-    call('DEL', KEYS[1]) -- the lock not without its end, which this user may not set
+    -- The lock not without its end, which this user may not set; but for others who hold it.
+    if not (spec and remove_holder(id)) then call('DEL', KEYS[1]) end
 end
 
 -- Which of these entries' clients listen. One that cannot be asked for counts as deaf.
@@ -179,6 +188,7 @@ end
 -- Put back what could not be told, as if it had not been taken out.
 local function undo(at, entry, said)
     if not remove_holder(string.match(entry, '^%S+')) then call('DEL', KEYS[1]) end
+    mark_hold()
     mark_fence()
     local after = call('LINDEX', KEYS[3], at)
     if after then call('LINSERT', KEYS[3], 'BEFORE', after, entry)
@@ -222,8 +232,16 @@ local function serve(now, asker, free, alone)
             local seen, since = times(notes[i])
             local asks = not listen[i] and now - seen < OFTEN_US and now - since > OFTEN_US
             local handed, reached = false, asks or (listen[i] and now - seen < STOPPED_US)
-            local fitting = not reached or free or fits(spec, id, now)
+            local upgrade = is_upgrade(spec)
+            local fitting = not reached or (free and not upgrade) or fits(spec, id, now)
             if not fitting and not cannot(spec, id) then return true end
+            if upgrade and reached and fitting then -- it asks, and is let: what it holds is not touched here
+                if listen[i] then
+                    redis.pcall('PUBLISH', channels .. client, string.match(id, '%d+$') .. ' ' .. digits(now) ..
+                        ' ' .. digits(now) .. ' 1000')
+                end
+                return true
+            end
             if reached and fitting then
                 local channel = listen[i] and channels .. client
                 handed = hand_to(at, entry, notes[i], now, channel, at > 0 or #entries > 1)
@@ -232,7 +250,7 @@ local function serve(now, asker, free, alone)
             if handed then
                 free, handed_on = false, true
                 if not spec_of(spec) then return true end
-            elseif now - seen > GONE_US or (not fitting and spec == 'g') then
+            elseif now - seen > GONE_US or (not fitting and upgrade) then
                 remove(entry)
             else
                 at = at + 1
