@@ -392,14 +392,17 @@ static bool made_room(sim_world *w, const look *l) {
 }
 
 static void check_served(sim_world *w, const look *l) {
-    if (w->server.refused || sim_probe_failed(l->ran) || !made_room(w, l)) return;
+    if (w->server.refused || sim_probe_failed(l->ran) || sim_probe_asks(l->ran)) return;
+    if (!made_room(w, l)) return;
     for (size_t i = 0; i < l->queue->count; i++) {
         const sim_standing *s = &l->queue->at[i];
         if (in_vain(l, s)) continue;
         if (!sim_line_reachable(w, s)) {
-            if (asks_often(w, s) && !fits(l, s)) return; /* it can be waited for all the same */
+            /* It can be waited for all the same. */
+            if (asks_often(w, s) && (s->kind == 'g' || !fits(l, s))) return;
             continue;
         }
+        if (s->kind == 'g') return; /* it is told, and asks */
         if (fits(l, s))
             sim_fail(w, l->name,
                      "client %d, number %" PRIu64 ", could be let in to %s, stands in line and "

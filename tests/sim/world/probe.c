@@ -274,7 +274,8 @@ sim_effect sim_probe_effect(const rm_ran *ran, uint64_t *token, uint64_t *wanted
         *wanted = strtoull(strrchr(ran->args[0].at, ':') + 1, NULL, 10);
         return SIM_BUSY;
     }
-    if (script == &hf__script_enter && answered(ran, "*5\r\n:0\r\n") && !rm_is(ran->args[5], "g")) {
+    if (script == &hf__script_enter && answered(ran, "*5\r\n:0\r\n") &&
+        ran->args[5].at[0] != 'g') {
         *wanted = strtoull(strrchr(ran->args[0].at, '#') + 1, NULL, 10);
         return SIM_BUSY;
     }
@@ -311,6 +312,11 @@ bool sim_probe_actor(const rm_ran *ran, int *slot, int *number, uint64_t *ask) {
 bool sim_probe_succeeds(const rm_ran *ran) {
     return sim_probe_script(ran->sha1) == &hf__script_acquire && ran->arg_count > 5 &&
            rm_is(ran->args[5], "2");
+}
+
+bool sim_probe_asks(const rm_ran *ran) {
+    const hf__script *script = sim_probe_script(ran->sha1);
+    return script == &hf__script_acquire || script == &hf__script_enter;
 }
 
 bool sim_probe_failed(const rm_ran *ran) {

@@ -29,6 +29,9 @@ bool sim_probe_same_place(const sim_standing *a, const sim_standing *b);
 /* It may take the lock in another's turn: that of a number of the same client that gave up. */
 bool sim_probe_succeeds(const rm_ran *ran);
 
+/* It is an ask: who is let in by it is served, and others ask in their time. */
+bool sim_probe_asks(const rm_ran *ran);
+
 /* It ended with an error. */
 bool sim_probe_failed(const rm_ran *ran);
 
