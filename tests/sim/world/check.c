@@ -230,6 +230,7 @@ void sim_checks_entered(sim_world *w, const sim_caller *t) {
     if (!sim_kinds_name(w, t->name)) check_order(w, t);
     if (find_claim(w, own)) {
         w->checks.counts.reentered++;
+        if (sim_kinds_name(w, t->name)) sim_kinds_joined(w, t);
         return;
     }
     w->checks.counts.entered++;

@@ -8,6 +8,9 @@
 #include "world/probe.h"
 #include "world/server.h"
 
+/* Since the store has said that nobody waits, with what clocks may differ. */
+#define JOINED_MOST_US 102000
+
 /* ---- Who holds ---- */
 
 static bool same(const sim_holder *a, const sim_holder *b) {
@@ -130,6 +133,35 @@ static void check_token(sim_world *w, sim_claim *claim) {
 
 void sim_kinds_entered(sim_world *w, sim_claim *claim) {
     check_token(w, claim);
+}
+
+static bool had_it(const hf__own *own, const hf_hold *hold) {
+    for (const hf_hold *h = own->handles; h; h = h->next)
+        if (h != hold && hf__owner_same(h->owner, hold->owner)) return true;
+    return false;
+}
+
+/* A reader that came and was let in with another, at once: not past those who wait. */
+void sim_kinds_joined(sim_world *w, const sim_caller *t) {
+    const sim_client *c = t->client;
+    const sim_queue *queue = &w->checks.queues[t->name];
+    const hf__own *own = t->wait.hold->own;
+    if (t->began != sim_client_now(c) || !own->entry || had_it(own, t->wait.hold)) return;
+    if (w->checks.names[t->name].lost_at || own->kind != HF_READ) return;
+    sim_server_clock(w);
+    for (size_t i = 0; i < queue->count && !w->checks.stepped; i++) {
+        const sim_standing *s = &queue->at[i];
+        if (s->kind != 'r' && w->server.now_us - s->since_us > JOINED_MOST_US && s->since_us)
+            sim_fail(w, t->name, "client %d.%d reads %s with another, past client %d, who waits",
+                     c->slot, t->index, sim_names[t->name], s->slot);
+    }
+    for (int i = 0; i < c->caller_count; i++) {
+        const sim_caller *other = &c->callers[i];
+        if (other->doing == SIM_ACQUIRING && other->name == t->name && !other->wait.call.done &&
+            t->began - other->began > JOINED_MOST_US * 1000 && other->wait.kind != HF_READ)
+            sim_fail(w, t->name, "client %d.%d reads %s with another, past %d.%d, who waits",
+                     c->slot, t->index, sim_names[t->name], c->slot, other->index);
+    }
 }
 
 static sim_claim *claim_of(const sim_world *w, const hf__own *own) {
@@ -283,6 +315,9 @@ static void check_places(sim_world *w, const look *l) {
         if (got(l, s))
             sim_fail(w, l->name, "client %d has %s, and stands in line for it, number %" PRIu64,
                      s->slot, sim_names[l->name], s->ask);
+        if (s->kind == 'g' && l->queue->at[0].kind != 'g')
+            sim_fail(w, l->name, "client %d waits to upgrade %s behind others", s->slot,
+                     sim_names[l->name]);
         const sim_standing *was = place_of(l->was, s);
         s->stray = was ? was->stray : l->late && w->checks.names[l->name].exposed;
         if (was && was->ask > s->ask && !w->checks.stepped)

@@ -37,6 +37,7 @@ bool sim_kinds_held(sim_world *w, int name);
 
 /* Calls that ended. */
 void sim_kinds_entered(sim_world *w, sim_claim *claim);
+void sim_kinds_joined(sim_world *w, const struct sim_caller *caller);
 void sim_kinds_upgraded(sim_world *w, const struct sim_caller *caller);
 void sim_kinds_downgraded(sim_world *w, const struct sim_caller *caller);
 
