@@ -139,7 +139,7 @@ static hf_result upgrade_check(const hf_hold *hold, int64_t wait_ms) {
     if (kind == HF_READ)
         return hf__fail(HF_DEADLOCK, "a plain reader could only wait for itself; take "
                                      "HF_UPGRADABLE to upgrade");
-    if (kind != HF_UPGRADABLE && kind != HF_WRITE)
+    if (kind == HF_PERMITS)
         return hf__fail(HF_INVALID, "only an HF_UPGRADABLE hold can be upgraded");
     return HF_OK;
 }
@@ -165,7 +165,9 @@ static hf_result downgrade_held(hf_client *c, hf__own *own) {
         hf__core_extend_unwait(&c->core, own, &call);
         hf__turn(c, NULL);
     }
-    return hf__call_result(&call);
+    hf_result r = hf__call_result(&call);
+    bool known = r == HF_OK || r == HF_LOST || r == HF_NOT_HELD || r == HF_CLOSED;
+    return known ? r : HF_UNKNOWN_OUTCOME; /* the store is told again */
 }
 
 hf_result hf_downgrade(hf_hold *hold) {

@@ -96,6 +96,9 @@ bool cf_has(unsigned needs);
 /* CF_LINE: how many clients stand in the line of a lock, as the store has it. */
 int cf_in_line(const char *name);
 
+/* Those who wait can all be reached by a message, where the store sends them. */
+bool cf_all_listen(const hf_info *info);
+
 /* Zeroed memory that is freed when the case has ended and its threads too. */
 void *cf_new(cf *f, size_t size);
 

@@ -277,10 +277,17 @@ uint32_t cf_used(hf_client *client, const char *name) {
     return used;
 }
 
+static bool stand(hf_client *client, const char *name, uint32_t count) {
+    hf_info *info = cf_inspect(client, name);
+    bool all = info->waiting == count && cf_all_listen(info);
+    hf_info_free(info);
+    return all;
+}
+
 cf_attempt *cf_arrive(cf *f, hf_client *client, const char *name, const hf_options *options) {
     uint32_t before = cf_standing(client, name);
     cf_attempt *a = cf_queue(f, client, name, options);
-    CF_UNTIL(cf_standing(client, name) == before + 1);
+    CF_UNTIL(stand(client, name, before + 1));
     return a;
 }
 

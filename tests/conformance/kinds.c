@@ -357,8 +357,8 @@ static void race_cancel(cf *f, uint32_t held, uint32_t wanted, uint32_t behind_i
     race *r = cf_new(f, sizeof *r);
     r->cancel = cf_cancel();
     r->hold = CF_TAKE(f->a, f->name, CF_TRY(held, 0));
-    cf_attempt *writer =
-        cf_queue(f, first, f->name, CF_OPTIONS(wanted, .wait_ms = HF_FOREVER, .cancel = r->cancel));
+    cf_attempt *writer = cf_arrive(f, first, f->name,
+                                   CF_OPTIONS(wanted, .wait_ms = HF_FOREVER, .cancel = r->cancel));
     cf_attempt *behind =
         cf_queue(f, second, f->name, CF_OPTIONS(behind_it, .wait_ms = CF_WATCHDOG_MS));
     cf_thread *releasing = cf_spawn(f, release_when_told, r);
@@ -399,7 +399,7 @@ static void F47_close_racing_grants_of_any_kind_leaves_nothing_held(cf *f) {
         race *r = cf_new(f, sizeof *r);
         cf_attempt *waiters[KINDS_COUNT];
         r->hold = CF_TAKE(f->a, f->name, CF_TRY(KINDS[round % KINDS_COUNT].kind, 99));
-        waiters[0] = cf_queue(f, client, f->name, CF_WAIT(HF_WRITE));
+        waiters[0] = cf_arrive(f, client, f->name, CF_WAIT(HF_WRITE));
         for (int i = 1; i < KINDS_COUNT; i++)
             waiters[i] = cf_queue(f, client, f->name, CF_WAIT(HF_READ));
         cf_thread *releasing = cf_spawn(f, release_when_told, r);

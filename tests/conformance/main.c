@@ -97,6 +97,17 @@ static int in_redis_line(const char *name) {
     return (int)t_redis_int(redis, "LLEN hf:{%s}:q", name);
 }
 
+/* Who waits and does not listen yet may be passed over. */
+bool cf_all_listen(const hf_info *info) {
+    bool all = true;
+    for (uint32_t i = 0; redis && i < info->waiting && i < 64; i++) {
+        redisReply *reply = t_redis_cmd(redis, "PUBSUB NUMSUB hf:c:%s", info->waiters[i].client);
+        all = all && reply->elements == 2 && reply->element[1]->integer > 0;
+        freeReplyObject(reply);
+    }
+    return all;
+}
+
 static const store stores[] = {
     {"memory", CF_LINE | CF_KINDS, start_memory, in_memory_line},
     {"file", CF_PROCESSES | CF_LINE | CF_OWN_CLOCK, start_file, in_file_line},

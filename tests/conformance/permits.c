@@ -200,8 +200,8 @@ static void check_one_by_one(cf *f, bool own_clients) {
     for (uint64_t i = 0; i < CAPACITY; i++)
         holds[i] = CF_TAKE(f->a, f->name, TRY(1, CAPACITY, i + 1));
     for (int i = 0; i < WAITERS; i++) {
-        if (own_clients)
-            waiters[i] = cf_arrive(f, cf_open(f), f->name, WAIT(1, CAPACITY));
+        if (own_clients || !i)
+            waiters[i] = cf_arrive(f, own_clients ? cf_open(f) : f->b, f->name, WAIT(1, CAPACITY));
         else
             waiters[i] = cf_queue(f, f->b, f->name, WAIT(1, CAPACITY));
     }
@@ -246,7 +246,8 @@ static void B18_threads_of_a_client_that_fit_enter_together(cf *f) {
     enum { THREADS = 5 };
     cf_attempt *waiters[THREADS];
     hf_hold *hold = CF_TAKE(f->a, f->name, TRY(THREADS, THREADS, 0));
-    for (int i = 0; i < THREADS; i++) waiters[i] = cf_queue(f, f->b, f->name, WAIT(1, THREADS));
+    waiters[0] = cf_arrive(f, f->b, f->name, WAIT(1, THREADS));
+    for (int i = 1; i < THREADS; i++) waiters[i] = cf_queue(f, f->b, f->name, WAIT(1, THREADS));
     CF_FREE(hold);
     for (int i = 0; i < THREADS; i++) (void)cf_granted(waiters[i]);
     check_used(f, THREADS, THREADS, THREADS);

@@ -251,7 +251,8 @@ static void B16_all_local_readers_of_a_run_enter_together(cf *f) {
     enum { COUNT = 8 };
     cf_attempt *line[COUNT];
     hf_hold *hold = CF_TAKE(f->a, f->name, CF_TRY(HF_WRITE, 0));
-    for (int i = 0; i < COUNT; i++) line[i] = cf_queue(f, f->b, f->name, CF_WAIT(HF_READ));
+    line[0] = cf_arrive(f, f->b, f->name, CF_WAIT(HF_READ));
+    for (int i = 1; i < COUNT; i++) line[i] = cf_queue(f, f->b, f->name, CF_WAIT(HF_READ));
     CF_FREE(hold);
     check_served_in_order(line, COUNT, false);
 }
@@ -293,7 +294,8 @@ static void B16_readers_and_writers_of_a_client_are_served_in_order_of_arrival(c
     for (int c = 0; c < 2; c++) {
         cf_attempt *line[MIXED_COUNT];
         hf_hold *hold = CF_TAKE(f->a, f->name, CF_TRY(HF_WRITE, 0));
-        for (int i = 0; i < MIXED_COUNT; i++)
+        line[0] = cf_arrive(f, clients[c], f->name, CF_WAIT(MIXED[0]));
+        for (int i = 1; i < MIXED_COUNT; i++)
             line[i] = cf_queue(f, clients[c], f->name, CF_WAIT(MIXED[i]));
         CF_FREE(hold);
         check_served_in_order(line, MIXED_COUNT, false);

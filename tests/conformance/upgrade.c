@@ -864,15 +864,31 @@ static void B20_a_timeout_racing_the_last_reader_leaves_a_good_hold(cf *f) {
 
 /* ---- Processes ------------------------------------------------------------------------------- */
 
+/* Two children in turn, both forked before there are threads. */
 typedef struct stage {
     const char *name;
-    atomic_int ready, go;
+    atomic_int begin, ready, go;
 } stage;
+
+static stage *new_stages(cf *f, t_proc_fn *fn, t_proc *children[2]) {
+    stage *stages = t_shared_new(2 * sizeof *stages);
+    for (int i = 0; i < 2; i++) {
+        stages[i].name = f->name;
+        children[i] = t_proc_start(fn, &stages[i]);
+    }
+    return stages;
+}
+
+static void begin_stage(stage *s) {
+    atomic_store(&s->begin, 1);
+    CF_UNTIL(atomic_load(&s->ready));
+}
 
 static int read_in_child(void *arg) {
     stage *s = arg;
     hf_client *client = NULL;
     CF_IS(HF_OK, hf_open(cf_url(), NULL, &client));
+    CF_UNTIL(atomic_load(&s->begin));
     hf_hold *hold =
         CF_TAKE(client, s->name, CF_OPTIONS(HF_READ, .lease_ms = 2 * CF_SHORT_LEASE_MS));
     atomic_store(&s->ready, 1);
@@ -883,11 +899,12 @@ static int read_in_child(void *arg) {
 }
 
 static void B17_an_upgrade_waits_for_readers_of_other_processes(cf *f) {
+    t_proc *children[2];
+    stage *stages = new_stages(f, read_in_child, children);
     for (int killed = 0; killed < 2; killed++) {
-        stage *s = t_shared_new(sizeof *s);
-        s->name = f->name;
-        t_proc *child = t_proc_start(read_in_child, s);
-        CF_UNTIL(atomic_load(&s->ready));
+        stage *s = &stages[killed];
+        t_proc *child = children[killed];
+        begin_stage(s);
         hf_hold *hold = take_upgradable(f, f->a);
         upgrading *u = begin_upgrade(f, f->a, hold, HF_FOREVER);
         if (killed)
@@ -898,8 +915,8 @@ static void B17_an_upgrade_waits_for_readers_of_other_processes(cf *f) {
         UPGRADED(u);
         check_writes(f, hold);
         CF_FREE(hold);
-        t_shared_free(s, sizeof *s);
     }
+    t_shared_free(stages, 2 * sizeof *stages);
 }
 
 /* What the store promised its holder stands: an upgrade that is granted to somebody who does not notice
@@ -946,6 +963,7 @@ static int lose_in_child(void *arg) {
     stage *s = arg;
     hf_client *client = NULL;
     CF_IS(HF_OK, hf_open(cf_url(), NULL, &client));
+    CF_UNTIL(atomic_load(&s->begin));
     hf_hold *hold = CF_TAKE(client, s->name, &SHORT_UPGRADABLE);
     atomic_store(&s->ready, 1);
     CF_UNTIL(atomic_load(&s->go));
@@ -957,11 +975,12 @@ static int lose_in_child(void *arg) {
 
 /* Its hold has ended, its place in line has not yet; whoever comes is served all the same. */
 static void F03_an_upgrade_of_a_stopped_process_is_in_nobody_s_way(cf *f) {
+    t_proc *children[2];
+    stage *stages = new_stages(f, lose_in_child, children);
     for (int both = 0; both < 2; both++) {
-        stage *s = t_shared_new(sizeof *s);
-        s->name = f->name;
-        t_proc *child = t_proc_start(lose_in_child, s);
-        CF_UNTIL(atomic_load(&s->ready));
+        stage *s = &stages[both];
+        t_proc *child = children[both];
+        begin_stage(s);
         hf_options reading = {.kind = HF_READ, .lease_ms = t_patience(2 * CF_SHORT_LEASE_MS)};
         if (both) reading.flags = HF_NO_RENEW;
         hf_hold *reader = CF_TAKE(f->a, f->name, &reading);
@@ -976,8 +995,8 @@ static void F03_an_upgrade_of_a_stopped_process_is_in_nobody_s_way(cf *f) {
         assert_int_equal(t_proc_wait(child, CF_WATCHDOG_MS), 0);
         check_writes(f, next);
         CF_FREE(next);
-        t_shared_free(s, sizeof *s);
     }
+    t_shared_free(stages, 2 * sizeof *stages);
 }
 
 /* Nor does an upgrade that comes as its wait is over shorten a hold that nobody renews. */
