@@ -330,8 +330,8 @@ BUGS = [
         "if (ours and marked) or stood then serve(now, nil, false) end",
         ""),
     Bug("who leaves does not leave the line", LEAVE,
-        "local stood = ARGV[4] == '1' and find(id)",
-        "local stood = false"),
+        " and find(id)\nif stood",
+        " and false\nif stood"),
     Bug("a leave leaves no tomb for an enter that comes late", LEAVE,
         "if bury ~= '0' then",
         "if false then"),
@@ -344,7 +344,7 @@ BUGS = [
 
     # Kinds: what a client makes of it.
     Bug("an upgrade keeps its old token", ENTRY,
-        "[[atomic_store(&own->token, op->token);]]\n    own->first_kind",
+        "[[atomic_store(&own->token, op->token);]]\n    if (own->kind",
         ""),
     Bug("the deadline of an upgrade counts from its answer", ENTRY,
         "hf__time deadline = hf__sooner([[hf__lease_deadline(op->asked_at, op->lease_ms)]], own->max_until);",
