@@ -16,6 +16,7 @@ typedef struct hf__timer {
     struct hf__timer *child, *next,
         **link; /* link: what points at this node; NULL when not armed */
     hf__time due;
+    struct hf__timer *next_due; /* the user's, once popped: a popped timer may be armed again */
 } hf__timer;
 
 typedef struct hf__heap {

@@ -165,7 +165,9 @@ static hf_result downgrade_held(hf_client *c, hf__own *own) {
         hf__core_extend_unwait(&c->core, own, &call);
         hf__turn(c, NULL);
     }
-    return hf__call_result(&call);
+    hf_result r = hf__call_result(&call);
+    bool known = r == HF_OK || r == HF_LOST || r == HF_NOT_HELD || r == HF_CLOSED;
+    return known ? r : HF_UNKNOWN_OUTCOME; /* the store is told again */
 }
 
 hf_result hf_downgrade(hf_hold *hold) {

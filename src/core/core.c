@@ -266,7 +266,7 @@ void hf__core_upgrade(hf__core *core, hf__own *own, hf__wait *w, hf__time now) {
                : state == HF__ENDED ? HF_CLOSED
                                     : HF_NOT_HELD,
                why ? strdup(why) : NULL);
-    } else if (own->kind == HF_WRITE) {
+    } else if (own->kind == HF_WRITE || own->kind == HF_MUTEX) {
         hf__call_finish(core, &w->call, HF_OK, NULL);
     } else if (w->once && e->head) {
         refuse(core, w, HF_BUSY, hf__line("another upgrade of this hold waits"));
@@ -379,11 +379,10 @@ void hf__core_news(hf__core *core, const hf__news *news, hf__time now) {
 
 void hf__core_tick(hf__core *core, hf__time now) {
     hf__timer *due = NULL; /* drained first: a step arms timers, also of now */
-    for (hf__timer *t; (t = hf__heap_pop(&core->timers, now)); due = t) t->next = due;
+    for (hf__timer *t; (t = hf__heap_pop(&core->timers, now)); due = t) t->next_due = due;
     while (due) {
         hf__timer *t = due;
-        due = t->next;
-        t->next = NULL;
+        due = t->next_due;
         hf__entry_step(entry_of(t, timer), now);
     }
 }

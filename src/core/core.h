@@ -70,10 +70,11 @@ typedef struct hf__own {
     uint32_t upgrades;         /* asked for */
     hf__time joinable_until;   /* HF_READ: other readers of the client may share it until then */
     uint32_t flags;
-    uint32_t count, posted; /* entries by the owner; and what the store was told */
-    uint32_t tries;         /* of a renewal, since the last that was answered well */
-    bool check;             /* ask the store at once whether it is still there */
-    hf__time renew_at;      /* HF__NEVER: not renewed */
+    uint32_t posted_kind, telling_kind; /* what the store was told it is; and is being told */
+    uint32_t count, posted;             /* entries by the owner; and what the store was told */
+    uint32_t tries;                     /* of a renewal, since the last that was answered well */
+    bool check;                         /* ask the store at once whether it is still there */
+    hf__time renew_at;                  /* HF__NEVER: not renewed */
     hf__time max_until;
     char *name;         /* of the lock; once lost, for the log */
     hf__time lapses_at; /* the store has forgotten it by then, by any clock within the margin */

@@ -128,6 +128,7 @@ void hf__wait_forgo(hf__wait *w) {
     hf__entry *e = w->entry;
     if (w->upgrade) {
         take_back(e);
+        if (!e->own) haunt_by_wait(e, w->number, w->placed_until);
         return;
     }
     /* An ask of its number that is late somewhere must find that it is no longer wanted. */
@@ -198,8 +199,12 @@ void hf__wait_give_up(hf__wait *w, hf_result why, hf__time now) {
 
 /* Waits end when the store has been silent for too long, each counted from when it began. Not those
    behind a hold of this client: it is not the store that they wait for. */
+static bool awaits(const hf__entry *e) {
+    return e->head && (!e->own || e->head->upgrade);
+}
+
 static void fail_troubled(hf__entry *e, hf__time now) {
-    if (!e->trouble_since || e->own) return;
+    if (!e->trouble_since || !awaits(e)) return;
     for (hf__wait *w = e->head, *next; w; w = next) {
         next = w->next;
         /* Who tries once does not wait for a store that is away, but for an answer under way. */
@@ -211,7 +216,7 @@ static void fail_troubled(hf__entry *e, hf__time now) {
 }
 
 static hf__time trouble_due(const hf__entry *e) {
-    if (!e->trouble_since || !e->head || e->own) return HF__NEVER;
+    if (!e->trouble_since || !awaits(e)) return HF__NEVER;
     return hf__later(e->trouble_since, e->head->began) + e->core->config.outage_ms * HF__MS;
 }
 
@@ -271,7 +276,7 @@ static void fill_own(hf__own *own, const hf__wait *w, const hf__op *op, hf__core
     own->owner = w->owner;
     own->lease_ms = w->lease_ms;
     own->flags = w->flags;
-    own->kind = w->kind;
+    own->kind = own->posted_kind = w->kind;
     own->first_kind = w->kind == HF_WRITE ? HF_READ : w->kind;
     own->posted = 1;
     own->renew_at = w->flags & HF_NO_RENEW ? HF__NEVER : renew_at(core, op->asked_at, op->lease_ms);
@@ -342,8 +347,8 @@ static void upgraded(hf__entry *e, hf__wait *w, hf__time now) {
     hf__time deadline = hf__sooner(hf__lease_deadline(op->asked_at, op->lease_ms), own->max_until);
     atomic_store(&own->deadline, hf__later(deadline, atomic_load(&own->deadline)));
     atomic_store(&own->token, op->token);
-    own->first_kind = own->kind;
-    own->kind = HF_WRITE;
+    if (own->kind != HF_WRITE) own->first_kind = own->kind;
+    own->kind = own->posted_kind = HF_WRITE;
     hf__wait_finish(w, HF_OK, NULL);
 }
 
@@ -523,6 +528,7 @@ static void renew_confirmed(hf__entry *e, hf__time now) {
     hf__op *op = &e->op;
     own->tries = 0;
     own->posted = op->count;
+    own->posted_kind = own->telling_kind;
     e->core->stats.renewed++;
     if (op->lease_ms) {
         hf__time deadline = hf__lease_deadline(op->asked_at, op->lease_ms);
@@ -647,6 +653,16 @@ static hf__time ask_until(const hf__entry *e, const hf__wait *w, hf__time now) {
     return hf__sooner(w->until, hf__after_ms(now, e->core->config.command_timeout_ms));
 }
 
+/* No lease beyond max_hold: others should not wait for what is over. */
+static int64_t lease_to_ask(const hf__own *own, hf__time now) {
+    int64_t lease = own->flags & HF_NO_RENEW         ? own->extend_ms
+                    : own->extend_ms > own->lease_ms ? own->extend_ms
+                                                     : own->lease_ms;
+    if (own->max_until == HF__NEVER) return lease;
+    int64_t left = hf__lease_covering((own->max_until - now + HF__MS - 1) / HF__MS);
+    return left < lease ? left : lease;
+}
+
 /* An ask that came late may have found the lock held by another, and stand in line for nobody. */
 static bool late_may_stand(const hf__entry *e, hf__time now) {
     return e->late_until && now < hf__after_ms(e->late_until, HF__PLACE_MS);
@@ -664,7 +680,7 @@ static void send_ask(hf__entry *e, hf__time now) {
     e->op.upgrades = e->own ? e->own->upgrades : 0;
     e->op.stand = !w->once;
     e->op.succeeds = e->ghost_stands && !e->ghost_held;
-    e->op.lease_ms = lease_of(w);
+    e->op.lease_ms = w->upgrade ? lease_to_ask(e->own, now) : lease_of(w);
     e->op.token = w->floor;
     e->op.not_after = ask_until(e, w, now);
     send(e, HF__ASK, w->number, now);
@@ -685,16 +701,6 @@ static void add_heir(hf__entry *e, hf__time now) {
                             .result = HF_NOT_HELD};
 }
 
-/* No lease beyond max_hold: others should not wait for what is over. */
-static int64_t lease_to_ask(const hf__own *own, hf__time now) {
-    int64_t lease = own->flags & HF_NO_RENEW         ? own->extend_ms
-                    : own->extend_ms > own->lease_ms ? own->extend_ms
-                                                     : own->lease_ms;
-    if (own->max_until == HF__NEVER) return lease;
-    int64_t left = hf__lease_covering((own->max_until - now + HF__MS - 1) / HF__MS);
-    return left < lease ? left : lease;
-}
-
 static void send_renew(hf__entry *e, hf__time now) {
     hf__own *own = e->own;
     e->op.owner = own->owner;
@@ -702,6 +708,7 @@ static void send_renew(hf__entry *e, hf__time now) {
     e->op.kind = upgrading ? HF_WRITE : own->kind;
     e->op.upgrade = false;
     e->op.upgrades = own->upgrades;
+    own->telling_kind = own->kind;
     e->op.count = own->count;
     e->op.token = own->token;
     e->op.lease_ms = lease_to_ask(own, now);
@@ -727,11 +734,16 @@ static void send_release(hf__entry *e, hf__time now) {
     send(e, HF__RELEASE, e->ghost, now);
 }
 
+/* The store is to be asked or told something, of a hold that need not be renewed yet. */
+static bool untold(const hf__own *own) {
+    return own->check || own->posted != own->count || own->posted_kind != own->kind;
+}
+
 static bool renew_wanted(const hf__entry *e, hf__time now) {
     const hf__own *own = e->own;
     if (!own) return false;
     if (own->extends || now >= own->renew_at) return true;
-    return (own->check || own->posted != own->count) && now >= e->next_try;
+    return untold(own) && now >= e->next_try;
 }
 
 static void send_next(hf__entry *e, hf__time now) {
@@ -753,8 +765,7 @@ static hf__time earliest(const hf__entry *e) {
     if (e->own) {
         due = hf__sooner(due, atomic_load(&e->own->deadline));
         if (may_send) due = hf__sooner(due, e->own->renew_at);
-        if (may_send && (e->own->check || e->own->posted != e->own->count))
-            due = hf__sooner(due, e->next_try);
+        if (may_send && untold(e->own)) due = hf__sooner(due, e->next_try);
         if (may_send && e->head && e->head->upgrade) due = hf__sooner(due, e->next_try);
     } else if (may_send && ((e->head && e->next_try < e->head->until) || e->ghost)) {
         due = hf__sooner(due, e->next_try);
@@ -785,7 +796,7 @@ static void drop(hf__entry *e) {
 
 /* Nothing can be sent: waits have patience, extensions have none. */
 static void away(hf__entry *e, hf__time now) {
-    if (e->head && !e->own && !e->trouble_since) hf__entry_trouble(e, NULL, now);
+    if (awaits(e) && !e->trouble_since) hf__entry_trouble(e, NULL, now);
     fail_troubled(e, now);
     if (e->own)
         hf__calls_finish(e->core, &e->own->extends, HF_UNREACHABLE, e->core->store->down_detail);

@@ -106,7 +106,7 @@ void hf__lane_drop(hf__entry *e) {
 
 static bool can_join(const hf__entry *e, const hf__wait *w, hf__time now) {
     const hf__own *own = e->own;
-    return own && own->kind == HF_READ && now < own->joinable_until &&
+    return own && !e->closed && own->kind == HF_READ && now < own->joinable_until &&
            own->lease_ms == w->lease_ms && own->count < HF_COUNT_MAX && hf__own_good(own, now);
 }
 

@@ -75,7 +75,10 @@ local function busy(served)
         local marked = served and call('HGET', KEYS[1], 'n') or holder
         if not string.find(marked, ' q$') then call('HSET', KEYS[1], 'n', marked .. ' q') end
     end
-    return {0, now, call('PTTL', KEYS[1]), place, tonumber(call('HGET', KEYS[1], 't') or 0)}
+    local held = call('HMGET', KEYS[1], 't', 'e') -- of several, the first may end sooner
+    local ms = call('PTTL', KEYS[1])
+    if held[2] then ms = math.min(ms, math.max(0, math.floor((held[2] - now) / 1000) + 1)) end
+    return {0, now, ms, place, tonumber(held[1] or 0)}
 end
 
 if buried then return {2, now} end

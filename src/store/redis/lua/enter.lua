@@ -35,7 +35,9 @@ local upgrade = is_upgrade(spec)
 purge(now)
 local holder = call('HGET', KEYS[1], 'n')
 local said = call('HGET', KEYS[1], id)
-if (holder == id or holder == id .. ' q') and (spec == 'w' or upgrade) then
+if holder == id or holder == id .. ' q' then
+    local before = upgrade and string.match(call('HGET', KEYS[1], 'o') or '', '^%d+')
+    if before then call('HSET', KEYS[1], 'o', before .. ' ' .. string.sub(spec, 2)) end
     if call('PTTL', KEYS[1]) < tonumber(lease) then call('PEXPIRE', KEYS[1], lease) end
     return {1, now, tonumber(call('HGET', KEYS[1], 't')), crowded()}
 end

@@ -22,13 +22,13 @@ for i = 1, #fields, 2 do
     elseif not ends then owner, count, holders = key, value, 1
     elseif now <= tonumber(ends) then
         owner, count, holders = whose, entered, holders + 1
-        hold.one = {id = key, t = token, s = since}
+        hold.one = {id = key, t = token, s = since, ms = math.floor((ends - now) / 1000)}
     end
 end
 local answer = {0, now, redis.call('LLEN', KEYS[2])}
 if hold.n and holders > 0 then
     local one, capacity = hold.one or {}, string.match(hold.k or '', '^p(%d+)')
-    answer = {1, now, answer[3], redis.call('PTTL', KEYS[1]), one.id or hold.n, tonumber(one.t or hold.t or 0),
+    answer = {1, now, answer[3], one.ms or redis.call('PTTL', KEYS[1]), one.id or hold.n, tonumber(one.t or hold.t or 0),
               tonumber(one.s or hold.s or hold.t or 0) / 1000,
               holders == 1 and hold.g and 3 or KINDS[string.sub(hold.k or '', 1, 1)] or 0, owner, tonumber(count),
               holders, capacity and tonumber(hold.u) or 0, tonumber(capacity or 0)}

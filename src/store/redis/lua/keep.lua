@@ -11,10 +11,15 @@ local call = redis.call
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
 local id, owner, count, lease, token, spec = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5], ARGV[6]
--- The token of before its last upgrade, which it may not have heard of; one of before that has changed since.
-local before = token .. ' ' .. ARGV[7]
 local held = call('HMGET', KEYS[1], 'n', 't', 'o', id)
 local alone = held[1] == id or held[1] == id .. ' q'
+
+-- Its token, or that of before an upgrade it has asked for and may not have heard of. A renewal of before that asking
+-- comes late.
+local function its_own()
+    local before, nth = string.match(held[3] or '', '^(%d+) (%d+)$')
+    return held[2] == token or (before == token and tonumber(nth) <= tonumber(ARGV[7]))
+end
 
 -- The first thing that is written, since a script that has written may write more when memory is out.
 local function lasts()
@@ -22,7 +27,7 @@ local function lasts()
 end
 
 if alone and spec == 'w' then
-    if held[2] ~= token and held[3] ~= before then return {0, now} end
+    if not its_own() then return {0, now} end
     lasts()
     if call('HGET', KEYS[1], owner) ~= count then call('HSET', KEYS[1], owner, count) end
     return {1, now, string.find(held[1], ' q$') and 1 or 0}
@@ -30,11 +35,12 @@ end
 
 --@ line
 if alone then -- a writer that reads from now on, or an upgrade that nobody has heard of
-    if held[2] ~= token and held[3] ~= before then return {0, now} end
+    if not its_own() then return {0, now} end
     local mark = string.match(held[1], ' q$') or ''
     lasts()
     call('HDEL', KEYS[1], owner, 'o')
     add_holder(id, owner, spec, call('PTTL', KEYS[1]), now, token, mark, count)
+    leave(id, (select(2, split(id)))) -- an ask of it that came late may stand there
     if mark ~= '' then serve(now, nil, false) end
 else
     local ends, weight, its = string.match(held[4] or '', '^(%d+) (%d+) %S+ %d+ (%d+) ')

@@ -161,11 +161,11 @@ local function grant(id, owner, floor, now, lease, waiting, spec)
     if spec and spec_of(spec) then
         lasts = add_holder(id, owner, spec, lease, now, text, mark)
     elseif spec and is_upgrade(spec) then -- the only reader becomes the writer; its end is not brought nearer
-        local count, old = string.match(call('HGET', KEYS[1], id), '^%d+ %d+ %S+ (%d+) (%d+) ')
+        local ends, count, old = string.match(call('HGET', KEYS[1], id), '^(%d+) %d+ %S+ (%d+) (%d+) ')
         call('HSET', KEYS[1], owner, count, 'n', id .. mark, 'k', 'g', 't', text, 's', since,
             'o', old .. ' ' .. string.sub(spec, 2))
         call('HDEL', KEYS[1], id, 'u', 'g', 'e')
-        lasts = call('PTTL', KEYS[1]) >= tonumber(lease) and 1 or redis.pcall('PEXPIRE', KEYS[1], lease)
+        lasts = redis.pcall('PEXPIRE', KEYS[1], math.max(lease, math.ceil((ends - now) / 1000)))
     else
         call('HSET', KEYS[1], owner, 1, 'n', id .. mark, 't', text, 's', since)
         if spec then call('HSET', KEYS[1], 'k', spec) end
