@@ -148,7 +148,9 @@ static void acquire_beside(hf__entry *anchor, hf__wait *w, hf__time now) {
     hf__entry_expire(anchor, now);
     for (hf__entry *e = anchor->lanes; e; e = e->next_lane) hf__entry_expire(e, now);
     hf__own *own = hf__lanes_held(anchor, w->owner);
-    if (own && !(own->kind == HF_PERMITS && w->kind == HF_PERMITS)) {
+    bool more = own && own->kind == HF_PERMITS && w->kind == HF_PERMITS &&
+                !((own->flags | w->flags) & HF_NOT_REENTRANT);
+    if (own && !more) {
         hf__entry *e = own->entry;
         acquire_more(w, own, anchor->core);
         if (e != anchor) hf__entry_step(e, now);
@@ -292,12 +294,13 @@ void hf__core_downgrade(hf__core *core, hf__own *own, hf__call *call, hf__time n
 
 /* ---- Closing ---- */
 
+/* The hold first: an upgrade of it ends with it. */
 static void close_entry(hf__entry *e, hf__time now) {
-    while (e->head) hf__wait_give_up(e->head, HF_CLOSED, now);
     if (e->own) {
         hf__entry_haunt(e, e->own->number, e->own->lapses_at);
         hf__own_end(e->own, HF__ENDED);
     }
+    while (e->head) hf__wait_give_up(e->head, HF_CLOSED, now);
     hf__entry_step(e, now);
 }
 

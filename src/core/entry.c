@@ -163,7 +163,8 @@ static hf_result outcome(const hf__wait *w, hf_result why, bool asking) {
     if (w->upgrade && (why == HF_UNREACHABLE || !e->trouble_since)) return why;
     if (w->upgrade) return HF_UNREACHABLE;
     if (w->maybe || (asking && (e->trouble_since || !e->told))) return HF_UNKNOWN_OUTCOME;
-    bool others = e->told || e->own || e->head != w; /* had it, or came before */
+    bool others = e->told || e->own || e->head != w || /* had it, or came before */
+                  (e->busy && e->asker != w);
     if (!e->trouble_since && others) return HF_TIMEOUT;
     if (w->placed_until) return HF_UNKNOWN_OUTCOME; /* it may have been handed the lock meanwhile */
     return store->up || !store->down_result ? HF_UNREACHABLE : store->down_result;
@@ -706,7 +707,7 @@ static void send_renew(hf__entry *e, hf__time now) {
     e->op.owner = own->owner;
     bool upgrading = e->head && e->head->upgrade; /* which a lower kind would give up */
     e->op.kind = upgrading ? HF_WRITE : own->kind;
-    e->op.upgrade = false;
+    e->op.upgrade = upgrading;
     e->op.upgrades = own->upgrades;
     own->telling_kind = own->kind;
     e->op.count = own->count;
@@ -753,8 +754,8 @@ static void send_next(hf__entry *e, hf__time now) {
         send_renew(e, now);
     else if (e->head && now < e->head->until && !e->own == !e->head->upgrade && !e->ghost_let_go) {
         if (now >= e->next_try) send_ask(e, now);
-    } else if (e->ghost && !e->own && now >= e->next_try)
-        send_release(e, now);
+    } else if (e->ghost && !e->own && !(e->lane && e->head) && now >= e->next_try)
+        send_release(e, now); /* not while others may ask under the lane's number */
 }
 
 /* ---- The step ---- */

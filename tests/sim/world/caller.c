@@ -5,6 +5,7 @@
 
 #include "core/lease.h"
 #include "world/client.h"
+#include "world/kinds.h"
 
 #define CALM_THINK (5 * HF__MS)
 
@@ -53,6 +54,12 @@ static void drop_hold(sim_hold *h) {
 
 /* ---- Acquiring ---- */
 
+static const char *kind_name(const hf__wait *wait) {
+    static const char *const names[] = {"", " to read", " to write", " to read and upgrade",
+                                        " as permits"};
+    return names[wait->kind];
+}
+
 static void begin_acquire(sim_caller *t, hf__time now) {
     sim_client *c = t->client;
     t->doing = SIM_ACQUIRING;
@@ -62,8 +69,9 @@ static void begin_acquire(sim_caller *t, hf__time now) {
     t->wait.own = hf__own_new();
     t->wait.hold = hf__hold_new(NULL, NULL);
     if (!t->wait.own || !t->wait.hold) abort();
-    SIM_TELL(world_of(t), t->name, "client %d.%d  acquires %s, %s%s lease %lld, until +%.3f ms%s%s",
-             c->slot, t->index, sim_names[t->name], t->wait.owner.logical ? "as owner, " : "",
+    SIM_TELL(world_of(t), t->name,
+             "client %d.%d  acquires %s%s, %s%s lease %lld, until +%.3f ms%s%s", c->slot, t->index,
+             sim_names[t->name], kind_name(&t->wait), t->wait.owner.logical ? "as owner, " : "",
              t->wait.once ? "once," : "waits,", (long long)t->wait.lease_ms,
              t->wait.until == HF__NEVER ? -1.0 : (double)(t->wait.until - now) / HF__MS,
              t->wait.flags & HF_NO_RENEW ? ", no renewal" : "",
@@ -85,6 +93,20 @@ static int64_t draw_wait_ms(sim_caller *t) {
     return 1 + sim_draw(w, w->plan.leases[sim_draw(w, SIM_LEASES)] * 2);
 }
 
+static void draw_kind(sim_caller *t) {
+    sim_world *w = world_of(t);
+    hf__wait *wait = &t->wait;
+    if (w->plan.sorts[t->name] == SIM_MUTEXES || sim_chance(w, 16)) return;
+    if (w->plan.sorts[t->name] == SIM_SHARES) {
+        int64_t what = sim_draw(w, 100);
+        wait->kind = what < 50 ? HF_READ : what < 70 ? HF_WRITE : HF_UPGRADABLE;
+        return;
+    }
+    wait->kind = HF_PERMITS;
+    wait->capacity = w->plan.capacity + sim_chance(w, 20);
+    wait->permits = 1 + (uint32_t)sim_draw(w, sim_chance(w, 3) ? wait->capacity : 1);
+}
+
 static void acquire(sim_caller *t, int name, hf__time now) {
     sim_world *w = world_of(t);
     bool logical = sim_chance(w, 8);
@@ -94,6 +116,7 @@ static void acquire(sim_caller *t, int name, hf__time now) {
     if (sim_chance(w, 10)) t->wait.flags |= HF_NO_RENEW;
     if (sim_chance(w, 10)) t->wait.flags |= HF_NOT_REENTRANT;
     if (sim_chance(w, 10)) t->wait.max_hold_ms = 50 + sim_draw(w, w->plan.longest_ms);
+    draw_kind(t);
     set_wait(t, draw_wait_ms(t), now);
     t->cancel_at =
         sim_chance(w, w->plan.hasty ? 2 : 8) ? now + sim_draw(w, 200 * HF__MS) : HF__NEVER;
@@ -227,6 +250,74 @@ static bool extending(sim_caller *t, hf__time now) {
     return true;
 }
 
+/* ---- Upgrading and downgrading ---- */
+
+static void upgrade(sim_caller *t, sim_hold *h, hf__time now) {
+    sim_world *w = world_of(t);
+    begin_call(t, SIM_UPGRADING, h, now);
+    t->wait = (hf__wait){0};
+    set_wait(t, sim_chance(w, 3) ? 0 : 1 + sim_draw(w, 2 * w->plan.longest_ms), now);
+    t->cancel_at = sim_chance(w, 5) ? now + sim_draw(w, 100 * HF__MS) : HF__NEVER;
+    SIM_TELL(w, h->name, "client %d.%d  upgrades %s, %s", t->client->slot, t->index,
+             sim_names[h->name], t->wait.once ? "once" : "waits");
+    hf__core_upgrade(&t->client->core, h->hold->own, &t->wait, now);
+}
+
+static bool upgrading(sim_caller *t, hf__time now) {
+    if (t->wait.call.done) {
+        SIM_TELL(world_of(t), t->name, "client %d.%d  upgrade of %s: %s", t->client->slot, t->index,
+                 sim_names[t->name], hf_result_name(t->wait.call.result));
+        sim_kinds_upgraded(world_of(t), t);
+        free(t->wait.call.detail);
+        t->hold->busy = false;
+        think(t, now);
+    } else if (now >= t->cancel_at) {
+        give_up(t, HF_CANCELLED, now);
+    } else if (now >= hf__wait_until(&t->client->core, &t->wait)) {
+        give_up(t, HF_TIMEOUT, now);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+static void downgrade(sim_caller *t, sim_hold *h, hf__time now) {
+    SIM_TELL(world_of(t), h->name, "client %d.%d  downgrades %s", t->client->slot, t->index,
+             sim_names[h->name]);
+    begin_call(t, SIM_DOWNGRADING, h, now);
+    hf__core_downgrade(&t->client->core, h->hold->own, &t->call, now);
+}
+
+static bool downgrading(sim_caller *t, hf__time now) {
+    if (t->call.done) {
+        SIM_TELL(world_of(t), t->name, "client %d.%d  downgrade of %s: %s", t->client->slot,
+                 t->index, sim_names[t->name], hf_result_name(t->call.result));
+        sim_kinds_downgraded(world_of(t), t);
+        free(t->call.detail);
+        t->hold->busy = false;
+        think(t, now);
+    } else if (now >= t->until) {
+        hf__core_extend_unwait(&t->client->core, t->hold->hold->own, &t->call);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* Up or down, where that can be; false: it does something else. */
+static bool act_up_and_down(sim_caller *t, sim_hold *h, hf__time now) {
+    sim_world *w = world_of(t);
+    uint32_t kind = h->hold->own->kind;
+    if (w->plan.sorts[h->name] != SIM_SHARES || sim_chance(w, 2)) return false;
+    if (kind == HF_UPGRADABLE)
+        upgrade(t, h, now);
+    else if (kind == HF_WRITE)
+        downgrade(t, h, now);
+    else
+        return false;
+    return true;
+}
+
 /* ---- Looking and breaking ---- */
 
 static void look(sim_caller *t, hf__verb verb, int name, uint64_t token, hf__time now) {
@@ -292,6 +383,7 @@ static void act_idle_handed(sim_caller *t, hf__time now) {
 
 static void act_holding(sim_caller *t, sim_hold *h, hf__time now) {
     sim_world *w = world_of(t);
+    if (act_up_and_down(t, h, now)) return;
     int64_t what = sim_draw(w, 100);
     bool room = free_place(t->client) != NULL;
     if (what < 15 && room)
@@ -339,6 +431,8 @@ bool sim_caller_step(sim_caller *t, hf__time now) {
     case SIM_ACQUIRING: return acquiring(t, now);
     case SIM_RELEASING: return releasing(t, now);
     case SIM_EXTENDING: return extending(t, now);
+    case SIM_UPGRADING: return upgrading(t, now);
+    case SIM_DOWNGRADING: return downgrading(t, now);
     case SIM_LOOKING: return looking(t, now);
     }
     return false;
@@ -348,8 +442,10 @@ hf__time sim_caller_due(const sim_caller *t) {
     const sim_client *c = t->client;
     switch (t->doing) {
     case SIM_IDLE: return c->was_up && c->life == SIM_RUNNING ? t->next : HF__NEVER;
+    case SIM_UPGRADING:
     case SIM_ACQUIRING: return hf__sooner(t->cancel_at, hf__wait_until(&c->core, &t->wait));
     case SIM_RELEASING:
+    case SIM_DOWNGRADING:
     case SIM_EXTENDING: return t->until;
     case SIM_LOOKING: return HF__NEVER;
     }
@@ -364,8 +460,9 @@ void sim_caller_discard(sim_caller *t) {
         hf__own_unref(t->wait.hold->own);
         free(t->wait.hold);
     }
-    if (t->doing == SIM_ACQUIRING) free(t->wait.call.detail);
-    if (t->doing == SIM_RELEASING || t->doing == SIM_EXTENDING) free(t->call.detail);
+    if (t->doing == SIM_ACQUIRING || t->doing == SIM_UPGRADING) free(t->wait.call.detail);
+    if (t->doing == SIM_RELEASING || t->doing == SIM_EXTENDING || t->doing == SIM_DOWNGRADING)
+        free(t->call.detail);
     if (t->doing == SIM_LOOKING && t->op_done) free(t->op.detail);
     t->doing = SIM_IDLE;
 }

@@ -1,6 +1,7 @@
 /*
  * A thread of a client that calls the library: one call at a time, and between calls it thinks. What
- * hf_acquire, hf_release, hf_extend, hf_break and hf_inspect do around the core is done here.
+ * hf_acquire, hf_release, hf_extend, hf_upgrade, hf_downgrade, hf_break and hf_inspect do around the core
+ * is done here.
  */
 #ifndef SIM_WORLD_CALLER_H
 #define SIM_WORLD_CALLER_H
@@ -15,6 +16,8 @@ typedef enum sim_doing {
     SIM_ACQUIRING,
     SIM_RELEASING,
     SIM_EXTENDING,
+    SIM_UPGRADING,
+    SIM_DOWNGRADING,
     SIM_LOOKING
 } sim_doing;
 

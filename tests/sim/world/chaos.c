@@ -41,11 +41,24 @@ static void make_patient(sim_world *w) {
     p->lasts = 20 * HF__SEC;
 }
 
+/* In one world of four some names are locks of other kinds. All else is drawn as if they were not. */
+static void draw_sorts(sim_world *w) {
+    hf__rand rand = {w->seed ^ 0x6b696e6473};
+    sim_plan *p = &w->plan;
+    if (w->seed % 4 != 3) return;
+    for (int i = 0; i < SIM_NAMES; i++) {
+        uint64_t drawn = hf__rand_next(&rand) % 8;
+        p->sorts[i] = drawn < 5 ? SIM_SHARES : drawn < 7 ? SIM_PERMITS : SIM_MUTEXES;
+    }
+    p->capacity = 1 + (uint32_t)(hf__rand_next(&rand) % 5);
+}
+
 void sim_plan_draw(sim_world *w) {
     static const int64_t leases[][SIM_LEASES] = {
         {60, 200, 1000}, {80, 120, 300}, {200, 500, 3000}, {1000, 4000, 8000}};
     static const hf__time trips[] = {HF__MS / 5, 2 * HF__MS, 10 * HF__MS, 40 * HF__MS};
     sim_plan *p = &w->plan;
+    draw_sorts(w);
     p->clients = 1 + (int)sim_draw(w, SIM_CLIENTS);
     p->callers = 1 + (int)sim_draw(w, SIM_CALLERS);
     p->names = 1 + (int)sim_draw(w, 1 + sim_draw(w, SIM_NAMES));

@@ -7,6 +7,7 @@
 
 #include "core/lease.h"
 #include "world/client.h"
+#include "world/kinds.h"
 #include "world/line.h"
 #include "world/order.h"
 #include "world/probe.h"
@@ -55,10 +56,16 @@ void sim_checks_stepped(sim_world *w, int64_t by_us) {
     w->checks.small_steps = 0;
 }
 
-static void note_broken(sim_world *w, int name, uint64_t token) {
+void sim_checks_note_broken(sim_world *w, int name, uint64_t token) {
     sim_name *n = &w->checks.names[name];
     n->broken[n->broken_count++ % SIM_BROKEN] = token;
+}
+
+static void note_broken(sim_world *w, int name, uint64_t token) {
+    sim_name *n = &w->checks.names[name];
+    sim_checks_note_broken(w, name, token);
     n->exposed = true;
+    if (sim_kinds_name(w, name)) sim_kinds_broken(w, name);
     for (sim_claim *claim = w->checks.claims; claim; claim = claim->next)
         if (claim->name == name && claim->own->token == token) claim->empty = true;
 }
@@ -69,13 +76,13 @@ static bool was_broken(const sim_name *n, uint64_t token) {
     return false;
 }
 
-static bool excused(const sim_world *w, const sim_claim *claim) {
+bool sim_checks_excused(const sim_world *w, const sim_claim *claim) {
     return claim->empty || (w->checks.step_at && w->checks.step_at >= claim->basis);
 }
 
 /* ---- Claims ---- */
 
-static bool good(const sim_claim *claim) {
+bool sim_checks_good(const sim_claim *claim) {
     return hf__own_good(claim->own, sim_client_now(claim->client));
 }
 
@@ -95,8 +102,8 @@ static sim_claim *find_claim(const sim_world *w, const hf__own *own) {
 }
 
 static void check_pair(sim_world *w, const sim_claim *a, const sim_claim *b) {
-    if (a->name != b->name || !good(b)) return;
-    if (excused(w, a) || excused(w, b)) {
+    if (a->name != b->name || !sim_checks_good(b) || sim_kinds_agree(a, b)) return;
+    if (sim_checks_excused(w, a) || sim_checks_excused(w, b)) {
         w->checks.counts.excused++;
         return;
     }
@@ -107,7 +114,7 @@ static void check_pair(sim_world *w, const sim_claim *a, const sim_claim *b) {
 
 static void check_server_has(sim_world *w, const sim_claim *claim) {
     const sim_seen *seen = &w->checks.names[claim->name].seen;
-    if (excused(w, claim)) return;
+    if (sim_checks_excused(w, claim)) return;
     if (seen->held && sim_server_ms(w) <= seen->expires_ms && seen->slot == claim->client->slot &&
         seen->number == claim->client->number && seen->ask == claim->own->number &&
         seen->token == claim->own->token)
@@ -123,7 +130,7 @@ static void check_server_has(sim_world *w, const sim_claim *claim) {
 static void check_count(sim_world *w, const sim_claim *claim) {
     const hf__own *own = claim->own;
     char owner[HF__OWNER_TEXT];
-    if (w->checks.names[claim->name].miscounted || excused(w, claim)) return;
+    if (w->checks.names[claim->name].miscounted || sim_checks_excused(w, claim)) return;
     if (!own->entry || own->entry->busy || own->posted != own->count || own->tries) return;
     hf__owner_text(owner, own->owner);
     int64_t count = sim_probe_count(w, claim->name, claim->client->who.client, owner);
@@ -150,10 +157,13 @@ static void check_claims(sim_world *w, bool looked) {
             continue;
         }
         refresh(w, claim);
-        if (good(claim)) {
-            check_server_has(w, claim);
+        if (sim_checks_good(claim)) {
+            if (sim_kinds_name(w, claim->name))
+                sim_kinds_claim(w, claim, looked);
+            else
+                check_server_has(w, claim);
             check_denied(w, claim);
-            if (looked) check_count(w, claim);
+            if (looked && !sim_kinds_name(w, claim->name)) check_count(w, claim);
             for (const sim_claim *other = claim->next; other; other = other->next)
                 check_pair(w, claim, other);
         }
@@ -217,19 +227,22 @@ static void check_lasts(sim_world *w, const sim_caller *t, const hf__own *own) {
 void sim_checks_entered(sim_world *w, const sim_caller *t) {
     hf__own *own = t->wait.hold->own;
     sim_name *n = &w->checks.names[t->name];
-    check_order(w, t);
+    if (!sim_kinds_name(w, t->name)) check_order(w, t);
     if (find_claim(w, own)) {
         w->checks.counts.reentered++;
+        if (sim_kinds_name(w, t->name)) sim_kinds_joined(w, t);
         return;
     }
     w->checks.counts.entered++;
-    sim_order_entered(w, t->client, t->name);
+    if (!sim_kinds_name(w, t->name)) sim_order_entered(w, t->client, t->name);
     sim_claim *claim = rm_alloc(sizeof *claim);
     hf__time asked_at = own->entry ? own->entry->held_since : t->began;
     *claim = (sim_claim){.next = w->checks.claims,
                          .client = t->client,
                          .own = hf__own_ref(own),
                          .name = t->name,
+                         .weight = t->wait.permits,
+                         .capacity = t->wait.capacity,
                          .asked_at = sim_moment(&t->client->clock, asked_at),
                          .deadline = atomic_load(&own->deadline)};
     claim->basis = claim->asked_at;
@@ -237,7 +250,11 @@ void sim_checks_entered(sim_world *w, const sim_caller *t) {
     w->checks.claims = claim;
     check_told(w, t, own);
     check_lasts(w, t, own);
-    bool may_fall = excused(w, claim) || (w->checks.data_lost && w->checks.set_back);
+    if (sim_kinds_name(w, t->name)) {
+        sim_kinds_entered(w, claim);
+        return;
+    }
+    bool may_fall = sim_checks_excused(w, claim) || (w->checks.data_lost && w->checks.set_back);
     if (own->token <= n->entered && !may_fall)
         sim_fail(w, t->name, "%s was entered under token %" PRIu64 ", after %" PRIu64,
                  sim_names[t->name], own->token, n->entered);
@@ -246,6 +263,7 @@ void sim_checks_entered(sim_world *w, const sim_caller *t) {
 
 /* The server has it for this number of the client. */
 static bool has_number(sim_world *w, const sim_client *c, int name, uint64_t number) {
+    if (sim_kinds_name(w, name)) return sim_kinds_has(w, c, name, number);
     sim_seen seen = sim_probe(w, name);
     return seen.held && seen.slot == c->slot && seen.number == c->number && seen.ask == number;
 }
@@ -265,7 +283,8 @@ static void check_away(sim_world *w, const sim_caller *t) {
 void sim_checks_refused(sim_world *w, const sim_caller *t) {
     w->checks.counts.refused++;
     if (t->wait.call.result != HF_UNREACHABLE) return;
-    check_away(w, t);
+    if (sim_kinds_name(w, t->name) && sim_client_lane(t->client, t->name, t->asked)) return;
+    if (!sim_kinds_name(w, t->name)) check_away(w, t);
     if (w->checks.names[t->name].stray) return;
     if (t->asked && has_number(w, t->client, t->name, t->asked))
         sim_fail(w, t->name, "client %d.%d was told that the store is away; but it has granted %s",
@@ -336,6 +355,10 @@ static void check_grant(sim_world *w, int name) {
 }
 
 static void look_at_name(sim_world *w, int name) {
+    if (sim_kinds_name(w, name)) {
+        sim_kinds_reread(w, name);
+        return;
+    }
     w->checks.names[name].seen = sim_probe(w, name);
     check_grant(w, name);
 }
@@ -349,7 +372,11 @@ void sim_checks_look(sim_world *w) {
     bool looked = w->checks.stale;
     if (looked) look_at_server(w);
     check_claims(w, looked);
-    for (int name = 0; name < w->plan.names; name++) check_known(w, name);
+    for (int name = 0; name < w->plan.names; name++)
+        if (sim_kinds_name(w, name))
+            sim_kinds_look(w, name);
+        else
+            check_known(w, name);
     if (w->plan.fair) sim_order_look(w);
     sim_line_look(w);
 }
@@ -460,6 +487,10 @@ void sim_checks_ran(void *world, const rm_ran *ran) {
     if (w->trace.on) tell_ran(w, ran, name, late);
     check_keys(w, ran);
     if (name == SIM_ANY) return;
+    if (sim_kinds_name(w, name)) {
+        sim_kinds_ran(w, ran, name, late, note_effect(w, ran, name) == SIM_KEPT);
+        return;
+    }
     sim_seen before = w->checks.names[name].seen;
     look_for_stray(w, name, late, note_effect(w, ran, name));
     check_refused(w, name, &before);

@@ -42,11 +42,13 @@ typedef struct sim_claim {
     struct sim_client *client;
     struct hf__own *own; /* with a reference */
     int name;
+    uint32_t weight, capacity; /* of permits */
     hf__time asked_at; /* true time before which it was not granted */
     hf__time deadline; /* on the client's clock, as last seen */
     hf__time basis;    /* true time before which what it stands on was not asked for */
     bool empty;        /* broken, or its data lost: it holds nothing any more */
     bool told;
+    bool upgraded; /* it excluded others under its last token: it may go on to */
     uint64_t denied_on; /* the link on which the server said that it is not held; 0: it did not */
 } sim_claim;
 
@@ -69,10 +71,14 @@ typedef struct sim_told {
 typedef struct sim_standing {
     int slot, number; /* of the client */
     uint64_t ask;
+    bool lane;        /* for this number alone: not for a mutex */
+    char kind;        /* of what is wanted: see share.lua; `m` for a mutex */
+    uint32_t weight, capacity;
+    bool stray;       /* came late, in a way that its client cannot know of */
     int64_t seen_us, since_us; /* when it last asked, and first, by the server's clock */
 } sim_standing;
 
-enum { SIM_QUEUE = 64 };
+enum { SIM_QUEUE = 256, SIM_HOLDERS = 128 };
 
 typedef struct sim_queue {
     size_t count;
@@ -80,11 +86,31 @@ typedef struct sim_queue {
     bool fence_says, lock_says; /* that there may be one */
 } sim_queue;
 
+/* One that holds a lock of another kind, by the server. */
+typedef struct sim_holder {
+    int slot, number; /* of the client */
+    uint64_t ask, token;
+    uint64_t before; /* the token it had before it was upgraded; 0: it was not */
+    bool lane;
+    char kind; /* of what it has: `r`, `u`, `p`; alone `m`, `w`, `g` */
+    uint32_t weight;
+    int64_t ends_us, count;
+    bool stray, miscounted; /* as of a name */
+    hf__time since;         /* that it has this */
+} sim_holder;
+
+typedef struct sim_holding {
+    size_t count; /* those whose time is over are not counted */
+    uint32_t capacity;
+    sim_holder at[SIM_HOLDERS];
+} sim_holding;
+
 typedef struct sim_name {
     sim_seen seen;
     hf__time since;                               /* that it has this holder */
     sim_told told[SIM_SLOTS], refused[SIM_SLOTS]; /* by a store that is away */
     uint64_t granted, entered;                    /* the last tokens */
+    uint64_t excluded; /* kinds: the last that was entered to exclude others */
     bool stray;       /* held through what came late, in a way that its client cannot know of */
     bool miscounted;  /* a late renewal may have put an old count back */
     bool exposed;     /* was broken or lost: an old ask may take it */
@@ -108,6 +134,7 @@ typedef struct sim_checks {
     sim_claim *claims;
     sim_name names[SIM_NAMES];
     sim_queue queues[SIM_NAMES]; /* after the last script */
+    sim_holding holdings[SIM_NAMES]; /* of names with kinds, the same */
     bool stale;                  /* the server may have changed since `seen` */
     bool stepped;                /* its clock was, at all */
     bool set_back, data_lost;
@@ -134,6 +161,10 @@ void sim_checks_refused(sim_world *w, const struct sim_caller *caller);
 void sim_checks_released(sim_world *w, const struct sim_caller *caller);
 void sim_checks_extended(sim_world *w, const struct sim_caller *caller);
 void sim_checks_lost(sim_world *w, const struct sim_client *client, const struct hf__own *own);
+/* Excused from holding by the server; held by its own deadline. */
+bool sim_checks_excused(const sim_world *w, const sim_claim *claim);
+bool sim_checks_good(const sim_claim *claim);
+void sim_checks_note_broken(sim_world *w, int name, uint64_t token);
 void sim_checks_client_gone(sim_world *w, const struct sim_client *client);
 
 #endif

@@ -28,6 +28,13 @@ hf__entry *sim_client_entry(const sim_client *c, int name) {
     return (hf__entry *)hf__map_find(&c->core.entries, sim_names[name], strlen(sim_names[name]));
 }
 
+hf__entry *sim_client_lane(const sim_client *c, int name, uint64_t number) {
+    const hf__entry *anchor = sim_client_entry(c, name);
+    for (hf__entry *e = anchor ? anchor->lanes : NULL; e; e = e->next_lane)
+        if (e->lane == number) return e;
+    return NULL;
+}
+
 /* ---- Birth ---- */
 
 static void be_born(sim_client *c) {

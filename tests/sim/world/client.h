@@ -67,6 +67,7 @@ void sim_client_close(sim_client *c);
 bool sim_client_idle(const sim_client *c);
 
 hf__entry *sim_client_entry(const sim_client *c, int name);
+hf__entry *sim_client_lane(const sim_client *c, int name, uint64_t number);
 
 /* In the network's and the store's words: "<slot>-…", so that a trace can be read. */
 void sim_client_uuid(char out[HF__UUID_LENGTH + 1], int slot, int number);

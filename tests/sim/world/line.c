@@ -1,8 +1,10 @@
 #include "world/line.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "world/client.h"
+#include "world/kinds.h"
 #include "world/probe.h"
 #include "world/server.h"
 
@@ -77,8 +79,7 @@ static void check_left(sim_world *w, const look *l) {
     }
 }
 
-/* It listens, and has asked not long ago by the server's clock, which may have been set. */
-static bool reachable(const sim_world *w, const sim_standing *s) {
+bool sim_line_reachable(const sim_world *w, const sim_standing *s) {
     return sim_probe_listens(w, s->slot, s->number) && sim_server_ms(w) - s->seen_us / 1000 < 25000;
 }
 
@@ -88,7 +89,7 @@ static void check_turn(sim_world *w, const look *l) {
     for (size_t i = 0; i < l->was->count; i++) {
         const sim_standing *s = &l->was->at[i];
         if (s->slot == now->slot && s->number == now->number) return;
-        if (find(l->queue, s->slot, s->number) && reachable(w, s))
+        if (find(l->queue, s->slot, s->number) && sim_line_reachable(w, s))
             sim_fail(w, l->name, "client %d got %s, though client %d stood before it and listened",
                      now->slot, sim_names[l->name], s->slot);
     }
@@ -119,7 +120,7 @@ static void check_free(sim_world *w, const look *l) {
     if (w->server.refused || sim_probe_failed(l->ran)) return;
     for (size_t i = 0; i < l->queue->count; i++) {
         const sim_standing *s = &l->queue->at[i];
-        if (reachable(w, s))
+        if (sim_line_reachable(w, s))
             sim_fail(w, l->name, "%s is free, though client %d stands in line and listens",
                      sim_names[l->name], s->slot);
     }
@@ -141,7 +142,14 @@ void sim_line_ran(sim_world *w, const rm_ran *ran, int name, const sim_seen *bef
     check_left(w, &l);
     check_holder(w, &l);
     check_free(w, &l);
-    *kept = queue;
+    sim_line_copy(kept, &queue);
+}
+
+void sim_line_copy(sim_queue *to, const sim_queue *from) {
+    to->count = from->count;
+    to->fence_says = from->fence_says;
+    to->lock_says = from->lock_says;
+    memcpy(to->at, from->at, from->count * sizeof *from->at);
 }
 
 void sim_line_lost(sim_world *w, int name) {
@@ -161,8 +169,7 @@ static void note_hearing(sim_world *w, sim_client *c) {
         c->hears_since = w->now;
 }
 
-/* By when a client must know of its grant; HF__NEVER where too much may be the matter. */
-static hf__time to_notice_by(const sim_world *w, const sim_client *c, hf__time granted_at) {
+hf__time sim_line_notice_by(const sim_world *w, const sim_client *c, hf__time granted_at) {
     hf__time since = hf__later(granted_at, c->hears_since);
     if (since == HF__NEVER) return HF__NEVER;
     if (w->plan.fair) return since + TRIPS_TO_NOTICE * w->plan.trip + TIME_TO_NOTICE;
@@ -177,7 +184,7 @@ static void check_noticed(sim_world *w, int name) {
     if (!c || c->number != n->seen.number || c->life != SIM_RUNNING) return;
     const hf__entry *e = sim_client_entry(c, name);
     if (!e || e->own || !e->head || e->head->number != n->seen.ask) return;
-    if (w->now > to_notice_by(w, c, n->since))
+    if (w->now > sim_line_notice_by(w, c, n->since))
         sim_fail(w, name, "client %d waits for %s, and does not notice that it has it", c->slot,
                  sim_names[name]);
 }
@@ -185,7 +192,8 @@ static void check_noticed(sim_world *w, int name) {
 void sim_line_look(sim_world *w) {
     for (int slot = 0; slot < SIM_SLOTS; slot++)
         if (w->clients[slot]) note_hearing(w, w->clients[slot]);
-    for (int name = 0; name < w->plan.names; name++) check_noticed(w, name);
+    for (int name = 0; name < w->plan.names; name++)
+        if (!sim_kinds_name(w, name)) check_noticed(w, name);
 }
 
 /* ---- Closing ---- */

@@ -20,8 +20,14 @@ struct sim_client;
 
 /* `before`: who had it when the script began. */
 void sim_line_ran(sim_world *w, const rm_ran *ran, int name, const sim_seen *before);
+void sim_line_copy(sim_queue *to, const sim_queue *from);
 void sim_line_look(sim_world *w);
 void sim_line_lost(sim_world *w, int name);
+/* By when a client must know of its grant; HF__NEVER where too much may be the matter. */
+hf__time sim_line_notice_by(const sim_world *w, const struct sim_client *client, hf__time granted_at);
+
+/* It listens, and has asked not long ago by the server's clock, which may have been set. */
+bool sim_line_reachable(const sim_world *w, const sim_standing *standing);
 void sim_line_closed(sim_world *w, const struct sim_client *client);
 
 #endif

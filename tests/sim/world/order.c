@@ -1,6 +1,7 @@
 #include "world/order.h"
 
 #include "world/client.h"
+#include "world/kinds.h"
 
 #define PASSED_MOST 1
 
@@ -21,6 +22,7 @@ static bool stands(const sim_world *w, const sim_client *c, int name) {
 void sim_order_look(sim_world *w) {
     for (int slot = 0; slot < SIM_SLOTS; slot++)
         for (int name = 0; name < w->plan.names; name++) {
+            if (sim_kinds_name(w, name)) continue;
             sim_stand *stand = &w->checks.stands[slot][name];
             bool now = stands(w, w->clients[slot], name);
             if (now && !stand->stands) *stand = (sim_stand){0};

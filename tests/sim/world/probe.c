@@ -53,6 +53,84 @@ int64_t sim_probe_count(sim_world *w, int name, const char *client, const char *
     return count ? strtoll(count, NULL, 10) : -1;
 }
 
+/* ---- Several holders ---- */
+
+static sim_holder holder_of(const char *id) {
+    return (sim_holder){.slot = hex(id, 8),
+                        .number = hex(id + HF__UUID_LENGTH - 7, 7),
+                        .ask = strtoull(id + HF__UUID_LENGTH + 1, NULL, 10),
+                        .lane = id[HF__UUID_LENGTH] == '#'};
+}
+
+static uint64_t number_field(const rm_key *key, const char *name) {
+    const char *value = field(key, name);
+    return value ? strtoull(value, NULL, 10) : 0;
+}
+
+/* The one that excludes all others. */
+static void read_alone(sim_world *w, int name, const rm_key *key, sim_holding *holding) {
+    const char *id = field(key, "n"), *kind = field(key, "k");
+    sim_holder h = holder_of(id);
+    h.token = number_field(key, "t");
+    h.before = number_field(key, "o");
+    h.kind = kind ? *kind : 'm';
+    h.ends_us = key->expires_ms * 1000 + 999;
+    for (size_t i = 0; i < key->count; i++)
+        if (key->items[i].text.length > 1) h.count = strtoll(key->items[i].value.at, NULL, 10);
+    if (!h.token || (h.lane ? h.kind != 'w' && h.kind != 'g' : h.kind != 'm'))
+        sim_fail(w, name, "%s is held alone, as kind %c", sim_names[name], h.kind);
+    holding->at[holding->count++] = h;
+}
+
+static void read_holders(sim_world *w, int name, const rm_key *key, sim_holding *holding) {
+    const char *together = field(key, "k"), *upgrades = field(key, "g");
+    int64_t used = 0, first = INT64_MAX, used_said = (int64_t)number_field(key, "u");
+    bool upgrades_held = !upgrades;
+    char kind = together ? *together : '?';
+    if (kind == 'p') holding->capacity = (uint32_t)strtoul(together + 1, NULL, 10);
+    for (size_t i = 0; i < key->count; i++) {
+        const char *id = key->items[i].text.at;
+        if (!strchr(id, '#')) continue;
+        sim_holder h = holder_of(id);
+        if (sscanf(key->items[i].value.at, "%" SCNd64 " %" SCNu32 " %*s %" SCNd64 " %" SCNu64,
+                   &h.ends_us, &h.weight, &h.count, &h.token) != 4)
+            sim_fail(w, name, "a holder of %s is not what it should be", sim_names[name]);
+        bool may = upgrades && !strcmp(upgrades, id);
+        h.kind = may ? 'u' : kind;
+        upgrades_held |= may;
+        used += h.weight;
+        if (h.ends_us < first) first = h.ends_us;
+        if (h.ends_us > key->expires_ms * 1000 + 1000)
+            sim_fail(w, name, "a holder of %s outlasts it by %" PRId64 " us", sim_names[name],
+                     h.ends_us - key->expires_ms * 1000);
+        if (h.ends_us < w->server.now_us) continue;
+        if (holding->count == SIM_HOLDERS) sim_fail(w, name, "%s: too many", sim_names[name]);
+        holding->at[holding->count++] = h;
+    }
+    if (used != used_said)
+        sim_fail(w, name, "%" PRId64 " of %s are in use, and it says %" PRId64, used,
+                 sim_names[name], used_said);
+    if ((kind != 'r' && kind != 'p') || (kind == 'p' && used > holding->capacity))
+        sim_fail(w, name, "%" PRId64 " of %s are in use, of %" PRIu32 " of kind %c", used,
+                 sim_names[name], holding->capacity, kind);
+    if (!upgrades_held)
+        sim_fail(w, name, "who may upgrade %s does not hold it", sim_names[name]);
+    if ((int64_t)number_field(key, "e") > first)
+        sim_fail(w, name, "somebody holds %s who ends sooner than it says", sim_names[name]);
+}
+
+void sim_probe_holding(sim_world *w, int name, sim_holding *holding) {
+    const rm_key *key = lock_of(w, name);
+    holding->count = holding->capacity = 0;
+    if (!key || key->type != RM_HASH) return;
+    const char *holder = field(key, "n");
+    if (!holder) sim_fail(w, name, "the lock's key is not what it should be");
+    if (*holder == '*')
+        read_holders(w, name, key, holding);
+    else
+        read_alone(w, name, key, holding);
+}
+
 /* ---- The line ---- */
 
 static void key_of(char *out, size_t size, int name, const char *suffix) {
@@ -64,16 +142,39 @@ static bool says(const char *text, const char *mark) {
     return at && !strncmp(at, mark, strlen(mark));
 }
 
+/* `pN/M`, or one letter. */
+static char read_spec(const char *spec, uint32_t *weight, uint32_t *capacity) {
+    *weight = 1;
+    *capacity = 0;
+    if (*spec == 'p') (void)sscanf(spec, "p%" SCNu32 "/%" SCNu32, weight, capacity);
+    return *spec > ' ' ? *spec : 'm';
+}
+
+/* An entry in line, or client:number alone. */
 static sim_standing standing(const char *entry) {
-    return (sim_standing){.slot = hex(entry, 8),
-                          .number = hex(entry + HF__UUID_LENGTH - 7, 7),
-                          .ask = strtoull(entry + HF__UUID_LENGTH + 1, NULL, 10)};
+    char *end;
+    sim_standing s = {.slot = hex(entry, 8),
+                      .number = hex(entry + HF__UUID_LENGTH - 7, 7),
+                      .ask = strtoull(entry + HF__UUID_LENGTH + 1, &end, 10),
+                      .lane = entry[HF__UUID_LENGTH] == '#',
+                      .kind = 'm'};
+    const char *lease = *end ? strchr(end + 1, ' ') : NULL;
+    if (!lease) return s;
+    (void)strtoull(lease + 1, &end, 10);
+    s.kind = read_spec(end, &s.weight, &s.capacity);
+    return s;
+}
+
+bool sim_probe_same_place(const sim_standing *a, const sim_standing *b) {
+    return a->slot == b->slot && a->number == b->number && a->lane == b->lane &&
+           (!a->lane || a->ask == b->ask);
 }
 
 static void read_note(const rm_key *notes, sim_standing *s) {
-    char uuid[HF__UUID_LENGTH + 1];
+    char uuid[HF__UUID_LENGTH + 1], key[HF__UUID_LENGTH + 24];
     sim_client_uuid(uuid, s->slot, s->number);
-    const char *said = field(notes, uuid);
+    snprintf(key, sizeof key, s->lane ? "%s#%" PRIu64 : "%s", uuid, s->ask);
+    const char *said = field(notes, key);
     if (said) sscanf(said, "%" SCNd64 " %" SCNd64, &s->seen_us, &s->since_us);
 }
 
@@ -173,6 +274,16 @@ sim_effect sim_probe_effect(const rm_ran *ran, uint64_t *token, uint64_t *wanted
         *wanted = strtoull(strrchr(ran->args[0].at, ':') + 1, NULL, 10);
         return SIM_BUSY;
     }
+    if (script == &hf__script_enter && answered(ran, "*5\r\n:0\r\n") &&
+        ran->args[5].at[0] != 'g') {
+        *wanted = strtoull(strrchr(ran->args[0].at, '#') + 1, NULL, 10);
+        return SIM_BUSY;
+    }
+    if (script == &hf__script_keep && answered(ran, "*2\r\n:0\r\n")) {
+        *token = strtoull(ran->args[4].at, NULL, 10);
+        return SIM_DENIED;
+    }
+    if (script == &hf__script_keep && answered(ran, "*3\r\n:1\r\n")) return SIM_KEPT;
     if (script == &hf__script_renew && answered(ran, ":-")) {
         *token = strtoull(ran->args[4].at, NULL, 10);
         return SIM_DENIED;
@@ -188,7 +299,9 @@ sim_effect sim_probe_effect(const rm_ran *ran, uint64_t *token, uint64_t *wanted
 
 bool sim_probe_actor(const rm_ran *ran, int *slot, int *number, uint64_t *ask) {
     const hf__script *script = sim_probe_script(ran->sha1);
-    if (script != &hf__script_acquire && script != &hf__script_release) return false;
+    if (script != &hf__script_acquire && script != &hf__script_release &&
+        script != &hf__script_enter && script != &hf__script_keep && script != &hf__script_leave)
+        return false;
     sim_standing actor = standing(ran->args[0].at);
     *slot = actor.slot;
     *number = actor.number;
@@ -199,6 +312,11 @@ bool sim_probe_actor(const rm_ran *ran, int *slot, int *number, uint64_t *ask) {
 bool sim_probe_succeeds(const rm_ran *ran) {
     return sim_probe_script(ran->sha1) == &hf__script_acquire && ran->arg_count > 5 &&
            rm_is(ran->args[5], "2");
+}
+
+bool sim_probe_asks(const rm_ran *ran) {
+    const hf__script *script = sim_probe_script(ran->sha1);
+    return script == &hf__script_acquire || script == &hf__script_enter;
 }
 
 bool sim_probe_failed(const rm_ran *ran) {

@@ -11,6 +11,9 @@ sim_seen sim_probe(sim_world *w, int name);
 /* How often its owner has entered, by the server; -1: it does not say. */
 int64_t sim_probe_count(sim_world *w, int name, const char *client, const char *owner);
 
+/* Who has a lock of another kind; it is seen to that what is kept of them agrees. */
+void sim_probe_holding(sim_world *w, int name, sim_holding *holding);
+
 /* The line of a lock. */
 void sim_probe_queue(sim_world *w, int name, sim_queue *queue);
 
@@ -20,8 +23,14 @@ bool sim_probe_listens(const sim_world *w, int slot, int number);
 /* The client, and the number of it, that a script acts for; false: none in particular. */
 bool sim_probe_actor(const rm_ran *ran, int *slot, int *number, uint64_t *ask);
 
+/* They are the same place in line. */
+bool sim_probe_same_place(const sim_standing *a, const sim_standing *b);
+
 /* It may take the lock in another's turn: that of a number of the same client that gave up. */
 bool sim_probe_succeeds(const rm_ran *ran);
+
+/* It is an ask: who is let in by it is served, and others ask in their time. */
+bool sim_probe_asks(const rm_ran *ran);
 
 /* It ended with an error. */
 bool sim_probe_failed(const rm_ran *ran);

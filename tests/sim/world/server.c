@@ -39,9 +39,8 @@ void sim_server_echo(sim_world *w) {
     sim_net_answers(w);
 }
 
-static void grant_of_old(sim_world *w, const sim_client *c, int name) {
-    const hf__entry *e = sim_client_entry(c, name);
-    const hf__wait *wait = e ? e->head : NULL;
+static void grant_of_old(sim_world *w, const sim_client *c, const hf__entry *e, int name) {
+    const hf__wait *wait = e->head;
     char channel[SIM_MESSAGE], text[SIM_MESSAGE];
     if (!wait || !wait->number || !c->core.link || wait->first_link == c->core.link) return;
     sim_probe_channel(channel, sizeof channel, c->slot, c->number);
@@ -50,10 +49,18 @@ static void grant_of_old(sim_world *w, const sim_client *c, int name) {
     rm_publish(&w->server, rm_text(channel), rm_text(text));
 }
 
+static void grants_of_old(sim_world *w, const sim_client *c, int name) {
+    const hf__entry *e = c->life == SIM_RUNNING ? sim_client_entry(c, name) : NULL;
+    if (!e) return;
+    grant_of_old(w, c, e, name);
+    for (const hf__entry *lane = e->lanes; lane; lane = lane->next_lane)
+        grant_of_old(w, c, lane, name);
+}
+
 void sim_server_old_grants(sim_world *w) {
     for (int slot = 0; slot < w->plan.clients; slot++)
         for (int name = 0; name < w->plan.names; name++)
-            if (w->clients[slot]->life == SIM_RUNNING) grant_of_old(w, w->clients[slot], name);
+            grants_of_old(w, w->clients[slot], name);
     sim_net_answers(w);
 }
 

@@ -7,6 +7,7 @@
 
 #include "world/chaos.h"
 #include "world/client.h"
+#include "world/kinds.h"
 #include "world/probe.h"
 #include "world/server.h"
 
@@ -68,7 +69,8 @@ static int waiting(const sim_world *w) {
     int count = 0;
     for (int i = 0; i < SIM_SLOTS; i++)
         for (int k = 0; w->clients[i] && k < w->clients[i]->caller_count; k++)
-            count += w->clients[i]->callers[k].doing == SIM_ACQUIRING;
+            count += w->clients[i]->callers[k].doing == SIM_ACQUIRING ||
+                     w->clients[i]->callers[k].doing == SIM_UPGRADING;
     return count;
 }
 
@@ -146,7 +148,8 @@ static void check_store(sim_world *w) {
     while (step(w, until)) {
     }
     for (int i = 0; i < w->plan.names; i++) {
-        if (sim_probe(w, i).held) sim_fail(w, i, "%s is held, and nobody is there", sim_names[i]);
+        if (sim_kinds_name(w, i) ? sim_kinds_held(w, i) : sim_probe(w, i).held)
+            sim_fail(w, i, "%s is held, and nobody is there", sim_names[i]);
     }
     for (rm_key *key = NULL; (key = rm_keys_next(&w->server.db[0], key));)
         if (key->expires_ms == RM_FOREVER)

@@ -48,9 +48,14 @@ typedef struct sim_heard {
     char channel[SIM_MESSAGE], text[SIM_MESSAGE];
 } sim_heard;
 
+/* What a name is used for. */
+typedef enum sim_sort { SIM_MUTEXES, SIM_SHARES, SIM_PERMITS } sim_sort;
+
 /* What a seed decides before anything happens. */
 typedef struct sim_plan {
     int clients, callers, names;
+    sim_sort sorts[SIM_NAMES];
+    uint32_t capacity; /* of permits */
     unsigned faults;
     bool hasty;    /* who waits often gives up */
     bool fair;     /* nothing disturbs those who wait */

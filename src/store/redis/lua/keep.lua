@@ -3,7 +3,7 @@
 --
 -- KEYS    1 the lock   2 its fence   3 the line   4 who stands there
 -- ARGV    1 client#number   2 client:owner   3 count   4 lease, ms; 0: leave its end as it is
---         5 token   6 what it is at most: see share.lua; `w` also of a reader whose upgrade waits
+--         5 token   6 what it is at most: see share.lua; `gN` of a reader whose upgrade waits
 --         7 how many upgrades it has asked for
 -- Answer  {1, µs, crowded}  kept; 1: others wait      {0, µs}  not held under this token; nothing was done
 
@@ -16,18 +16,18 @@ local alone = held[1] == id or held[1] == id .. ' q'
 
 -- Its token, or that of before an upgrade it has asked for and may not have heard of. A renewal of before that asking
 -- comes late.
-local function its_own()
-    local before, nth = string.match(held[3] or '', '^(%d+) (%d+)$')
-    return held[2] == token or (before == token and tonumber(nth) <= tonumber(ARGV[7]))
-end
+local before, nth = string.match(held[3] or '', '^(%d+) (%d+)$')
+local its_own = held[2] == token or before == token
+local late = tonumber(nth or 0) > tonumber(ARGV[7])
 
 -- The first thing that is written, since a script that has written may write more when memory is out.
 local function lasts()
     call('PEXPIRE', KEYS[1], math.max(call('PTTL', KEYS[1]), lease, 1))
 end
 
-if alone and spec == 'w' then
-    if not its_own() then return {0, now} end
+local all = spec == 'w' or string.sub(spec, 1, 1) == 'g'
+if alone and all then
+    if not its_own then return {0, now} end
     lasts()
     if call('HGET', KEYS[1], owner) ~= count then call('HSET', KEYS[1], owner, count) end
     return {1, now, string.find(held[1], ' q$') and 1 or 0}
@@ -35,7 +35,7 @@ end
 
 --@ line
 if alone then -- a writer that reads from now on, or an upgrade that nobody has heard of
-    if not its_own() then return {0, now} end
+    if not its_own or late then return {0, now} end
     local mark = string.match(held[1], ' q$') or ''
     lasts()
     call('HDEL', KEYS[1], owner, 'o')
@@ -44,12 +44,12 @@ if alone then -- a writer that reads from now on, or an upgrade that nobody has 
     if mark ~= '' then serve(now, nil, false) end
 else
     local ends, weight, its = string.match(held[4] or '', '^(%d+) (%d+) %S+ %d+ (%d+) ')
-    if its ~= token or tonumber(ends) < now then return {0, now} end
+    if its ~= token or tonumber(ends) < now or spec == 'w' then return {0, now} end
     local since = string.match(held[4], '%d+$')
     lasts()
     call('HSET', KEYS[1], id, digits(math.max(ends, now + lease * 1000)) .. ' ' .. weight .. ' ' .. owner .. ' ' ..
         count .. ' ' .. token .. ' ' .. since)
-    if spec ~= 'w' and find(id) then
+    if not all and find(id) then
         leave(id, (select(2, split(id))))
         serve(now, nil, false)
     end

@@ -18,7 +18,7 @@ local marked = holder and string.find(holder, ' q$')
 local token = keep ~= '0' and call('HGET', KEYS[1], 't')
 local ours = true
 if holder == id or holder == id .. ' q' then call('DEL', KEYS[1]) else ours = remove_holder(id) end
-local stood = ARGV[4] == '1' and find(id)
+local stood = (ARGV[4] == '1' or marked) and find(id)
 if stood then leave(id, (select(2, split(id)))) end
 
 local time = call('TIME')

@@ -1,0 +1,551 @@
+#include "world/kinds.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "world/client.h"
+#include "world/line.h"
+#include "world/probe.h"
+#include "world/server.h"
+
+/* Since the store has said that nobody waits, with what clocks may differ. */
+#define JOINED_MOST_US 102000
+
+/* ---- Who holds ---- */
+
+static bool same(const sim_holder *a, const sim_holder *b) {
+    return a->slot == b->slot && a->number == b->number && a->ask == b->ask && a->lane == b->lane;
+}
+
+static const sim_holder *find(const sim_holding *holding, const sim_holder *h) {
+    for (size_t i = 0; i < holding->count; i++)
+        if (same(&holding->at[i], h)) return &holding->at[i];
+    return NULL;
+}
+
+static const sim_holder *find_ask(const sim_holding *holding, int slot, int number, uint64_t ask) {
+    for (size_t i = 0; i < holding->count; i++) {
+        const sim_holder *h = &holding->at[i];
+        if (h->slot == slot && h->number == number && h->ask == ask) return h;
+    }
+    return NULL;
+}
+
+static bool alone(const sim_holder *h) {
+    return h->kind == 'm' || h->kind == 'w' || h->kind == 'g';
+}
+
+static bool over(const sim_world *w, const sim_holder *h) {
+    return sim_server_ms(w) * 1000 > h->ends_us;
+}
+
+bool sim_kinds_held(sim_world *w, int name) {
+    sim_holding holding;
+    sim_probe_holding(w, name, &holding);
+    return holding.count > 0;
+}
+
+bool sim_kinds_has(sim_world *w, const sim_client *c, int name, uint64_t number) {
+    sim_holding holding;
+    sim_probe_holding(w, name, &holding);
+    return find_ask(&holding, c->slot, c->number, number) != NULL;
+}
+
+/* ---- What clients think ---- */
+
+static bool enough(const sim_holder *h, const sim_claim *claim) {
+    const hf__own *own = claim->own;
+    bool untold = h->before == own->token && own->kind != HF_WRITE; /* of its upgrade */
+    if (h->token != own->token && !untold) return false;
+    switch (own->kind) {
+    case HF_MUTEX: return h->kind == 'm';
+    case HF_WRITE: return h->kind == 'w' || h->kind == 'g';
+    case HF_UPGRADABLE: return h->kind == 'u' || h->kind == 'g';
+    case HF_READ: return h->kind == 'r' || h->kind == 'w';
+    case HF_PERMITS: return h->kind == 'p' && h->weight == claim->weight;
+    }
+    return false;
+}
+
+static void check_count(sim_world *w, const sim_claim *claim, const sim_holder *h) {
+    const hf__own *own = claim->own;
+    if (h->miscounted || !own->entry || own->entry->busy || own->posted != own->count || own->tries)
+        return;
+    if (own->kind != HF_WRITE && h->before == own->token) return; /* upgraded, and untold */
+    if (h->count != own->count)
+        sim_fail(w, claim->name, "client %d entered %s %u times, and the server says %" PRId64,
+                 claim->client->slot, sim_names[claim->name], own->count, h->count);
+}
+
+static void check_capacity(sim_world *w, const sim_claim *claim) {
+    uint32_t used = 0;
+    for (const sim_claim *c = w->checks.claims; c; c = c->next)
+        if (c->name == claim->name && c->own->kind == HF_PERMITS && sim_checks_good(c) &&
+            !sim_checks_excused(w, c))
+            used += c->weight;
+    if (used > claim->capacity)
+        sim_fail(w, claim->name, "%" PRIu32 " permits of %s are held, of %" PRIu32, used,
+                 sim_names[claim->name], claim->capacity);
+}
+
+void sim_kinds_claim(sim_world *w, const sim_claim *claim, bool looked) {
+    const hf__own *own = claim->own;
+    if (sim_checks_excused(w, claim)) return;
+    const sim_holder *h = find_ask(&w->checks.holdings[claim->name], claim->client->slot,
+                                   claim->client->number, own->number);
+    if (!h || over(w, h) || !enough(h, claim))
+        sim_fail(w, claim->name,
+                 "client %d holds %s as kind %" PRIu32 ", number %" PRIu64 ", token %" PRIu64
+                 ", for %.3f ms more; but by the server as %c, token %" PRIu64,
+                 claim->client->slot, sim_names[claim->name], own->kind, own->number, own->token,
+                 (double)(atomic_load(&own->deadline) - sim_client_now(claim->client)) / HF__MS,
+                 h && !over(w, h) ? h->kind : '-', h ? h->token : 0);
+    if (looked) check_count(w, claim, h);
+    if (own->kind == HF_PERMITS) check_capacity(w, claim);
+}
+
+/* They may hold at once. */
+bool sim_kinds_agree(const sim_claim *a, const sim_claim *b) {
+    uint32_t one = a->own->kind, other = b->own->kind;
+    if (one == HF_PERMITS && other == HF_PERMITS) return a->capacity == b->capacity;
+    bool read = (one == HF_READ || one == HF_UPGRADABLE) &&
+                (other == HF_READ || other == HF_UPGRADABLE);
+    return read && !(one == HF_UPGRADABLE && other == HF_UPGRADABLE);
+}
+
+/* ---- Calls that ended ---- */
+
+/* Tokens grow from one that excludes others to all that enter after it, and from those to the next such. */
+static void check_token(sim_world *w, sim_claim *claim) {
+    sim_name *n = &w->checks.names[claim->name];
+    uint64_t token = claim->own->token;
+    bool excludes = claim->own->kind == HF_MUTEX || claim->own->kind == HF_WRITE;
+    bool may_fall = sim_checks_excused(w, claim) || (w->checks.data_lost && w->checks.set_back);
+    uint64_t last = excludes ? n->entered : n->excluded;
+    bool goes_on = excludes && token == n->excluded && token == last && claim->upgraded;
+    if (token <= last && !may_fall && !goes_on)
+        sim_fail(w, claim->name, "%s was entered under token %" PRIu64 ", after %" PRIu64,
+                 sim_names[claim->name], token, last);
+    if (token > n->entered) n->entered = token;
+    if (excludes && token > n->excluded) n->excluded = token;
+    claim->upgraded = excludes;
+}
+
+void sim_kinds_entered(sim_world *w, sim_claim *claim) {
+    check_token(w, claim);
+}
+
+static bool had_it(const hf__own *own, const hf_hold *hold) {
+    for (const hf_hold *h = own->handles; h; h = h->next)
+        if (h != hold && hf__owner_same(h->owner, hold->owner)) return true;
+    return false;
+}
+
+/* A reader that came and was let in with another, at once: not past those who wait. */
+void sim_kinds_joined(sim_world *w, const sim_caller *t) {
+    const sim_client *c = t->client;
+    const sim_queue *queue = &w->checks.queues[t->name];
+    const hf__own *own = t->wait.hold->own;
+    if (t->began != sim_client_now(c) || !own->entry || had_it(own, t->wait.hold)) return;
+    if (w->checks.names[t->name].lost_at || own->kind != HF_READ) return;
+    sim_server_clock(w);
+    for (size_t i = 0; i < queue->count && !w->checks.stepped; i++) {
+        const sim_standing *s = &queue->at[i];
+        if (s->kind != 'r' && w->server.now_us - s->since_us > JOINED_MOST_US && s->since_us)
+            sim_fail(w, t->name, "client %d.%d reads %s with another, past client %d, who waits",
+                     c->slot, t->index, sim_names[t->name], s->slot);
+    }
+    for (int i = 0; i < c->caller_count; i++) {
+        const sim_caller *other = &c->callers[i];
+        if (other->doing == SIM_ACQUIRING && other->name == t->name && !other->wait.call.done &&
+            t->began - other->began > JOINED_MOST_US * 1000 && other->wait.kind != HF_READ)
+            sim_fail(w, t->name, "client %d.%d reads %s with another, past %d.%d, who waits",
+                     c->slot, t->index, sim_names[t->name], c->slot, other->index);
+    }
+}
+
+static sim_claim *claim_of(const sim_world *w, const hf__own *own) {
+    sim_claim *claim = w->checks.claims;
+    while (claim && claim->own != own) claim = claim->next;
+    return claim;
+}
+
+void sim_kinds_upgraded(sim_world *w, const sim_caller *t) {
+    const hf__own *own = t->hold->hold->own;
+    sim_claim *claim = claim_of(w, own);
+    if (t->wait.call.result != HF_OK || !claim || !sim_checks_good(claim)) return;
+    if (!t->wait.by_number.key || own->kind != HF_WRITE) return; /* another did it, or undid it */
+    check_token(w, claim);
+}
+
+void sim_kinds_downgraded(sim_world *w, const sim_caller *t) {
+    const hf__own *own = t->hold->hold->own;
+    const sim_client *c = t->client;
+    sim_holding holding;
+    if (t->call.result != HF_OK || !own->entry || own->entry->head || own->entry->busy) return;
+    if (own->kind == HF_WRITE || w->checks.stepped) return;
+    const sim_holder *h =
+        find_ask(&w->checks.holdings[t->name], c->slot, c->number, own->number);
+    if (h && h->stray) return;
+    sim_probe_holding(w, t->name, &holding);
+    h = find_ask(&holding, c->slot, c->number, own->number);
+    if (h && alone(h))
+        sim_fail(w, t->name, "client %d.%d has downgraded %s; but the server has not", c->slot,
+                 t->index, sim_names[t->name]);
+}
+
+void sim_kinds_broken(sim_world *w, int name) {
+    const sim_holding *was = &w->checks.holdings[name];
+    sim_holding now;
+    sim_probe_holding(w, name, &now);
+    for (size_t i = 0; i < was->count; i++) {
+        const sim_holder *h = &was->at[i];
+        if (find(&now, h)) continue;
+        sim_checks_note_broken(w, name, h->token);
+        for (sim_claim *claim = w->checks.claims; claim; claim = claim->next)
+            if (claim->name == name && claim->client->slot == h->slot &&
+                claim->client->number == h->number && claim->own->number == h->ask)
+                claim->empty = true;
+    }
+}
+
+/* ---- What the server has ---- */
+
+/* One that was not there before has a higher token, and so has one that was upgraded. */
+static void check_grant(sim_world *w, int name, const sim_holder *was, const sim_holder *h) {
+    sim_name *n = &w->checks.names[name];
+    bool back = was && (h->token == was->token || h->token == was->before);
+    if (!back && h->token <= n->granted && !w->checks.set_back) /* which brings back who was over */
+        sim_fail(w, name, "%s was granted with token %" PRIu64 ", after %" PRIu64, sim_names[name],
+                 h->token, n->granted);
+}
+
+static void carry(sim_world *w, int name, sim_holder *h, const sim_holder *was, bool late) {
+    const sim_name *n = &w->checks.names[name];
+    if (!was) {
+        h->stray = late && n->exposed;
+        h->since = w->now;
+        return;
+    }
+    bool more = alone(h) && !alone(was);
+    h->stray = was->stray || (late && (h->ends_us > was->ends_us || more));
+    h->miscounted = was->miscounted;
+    h->since = more ? w->now : was->since;
+}
+
+/* What was said last of this name, and what is so now. */
+static void reread(sim_world *w, int name, bool late, sim_holding *now) {
+    const sim_holding *was = &w->checks.holdings[name];
+    uint64_t granted = w->checks.names[name].granted;
+    sim_probe_holding(w, name, now);
+    for (size_t i = 0; i < now->count; i++) {
+        sim_holder *h = &now->at[i];
+        const sim_holder *before = find(was, h);
+        check_grant(w, name, before, h);
+        carry(w, name, h, before, late);
+        if (h->token > granted) granted = h->token;
+    }
+    w->checks.names[name].granted = granted;
+}
+
+static void keep(sim_world *w, int name, const sim_holding *now) {
+    sim_holding *kept = &w->checks.holdings[name];
+    kept->count = now->count;
+    kept->capacity = now->capacity;
+    memcpy(kept->at, now->at, now->count * sizeof *now->at);
+}
+
+void sim_kinds_reread(sim_world *w, int name) {
+    sim_holding now;
+    reread(w, name, false, &now);
+    keep(w, name, &now);
+}
+
+/* ---- After a script ---- */
+
+typedef struct look {
+    const rm_ran *ran;
+    int name;
+    bool late;
+    const sim_holding *before, *now;
+    const sim_queue *was;
+    sim_queue *queue;
+    bool has_actor;
+    int slot, number; /* of the actor */
+    uint64_t ask;
+} look;
+
+static const sim_standing *place_of(const sim_queue *queue, const sim_standing *s) {
+    for (size_t i = 0; i < queue->count; i++)
+        if (sim_probe_same_place(&queue->at[i], s)) return &queue->at[i];
+    return NULL;
+}
+
+/* It holds what it stood in line for. */
+static bool got(const look *l, const sim_standing *s) {
+    for (size_t i = 0; i < l->now->count; i++) {
+        const sim_holder *h = &l->now->at[i];
+        if (h->slot != s->slot || h->number != s->number || h->lane != s->lane) continue;
+        if (!s->lane) return true;
+        if (h->ask == s->ask) return s->kind != 'g' || h->kind == 'g';
+    }
+    return false;
+}
+
+static bool holds(const look *l, const sim_standing *s) {
+    return find_ask(l->now, s->slot, s->number, s->ask) != NULL;
+}
+
+static void check_marks(sim_world *w, const look *l) {
+    if (!l->queue->count) return;
+    if (!l->queue->fence_says)
+        sim_fail(w, l->name, "somebody stands in line for %s, and its fence does not say so",
+                 sim_names[l->name]);
+    if (l->now->count && !l->queue->lock_says)
+        sim_fail(w, l->name, "somebody stands in line for %s, and the lock does not say so",
+                 sim_names[l->name]);
+}
+
+static void check_places(sim_world *w, const look *l) {
+    for (size_t i = 0; i < l->queue->count; i++) {
+        sim_standing *s = &l->queue->at[i];
+        if (place_of(l->queue, s) != s)
+            sim_fail(w, l->name, "client %d stands in line for %s twice, number %" PRIu64, s->slot,
+                     sim_names[l->name], s->ask);
+        if (got(l, s))
+            sim_fail(w, l->name, "client %d has %s, and stands in line for it, number %" PRIu64,
+                     s->slot, sim_names[l->name], s->ask);
+        if (s->kind == 'g' && l->queue->at[0].kind != 'g')
+            sim_fail(w, l->name, "client %d waits to upgrade %s behind others", s->slot,
+                     sim_names[l->name]);
+        const sim_standing *was = place_of(l->was, s);
+        s->stray = was ? was->stray : l->late && w->checks.names[l->name].exposed;
+        if (was && was->ask > s->ask && !w->checks.stepped)
+            sim_fail(w, l->name, "client %d fell from number %" PRIu64 " to %" PRIu64 " in line",
+                     s->slot, was->ask, s->ask);
+    }
+}
+
+static bool is_actor(const look *l, const sim_standing *s) {
+    return l->has_actor && l->slot == s->slot && l->number == s->number &&
+           (s->lane ? l->ask == s->ask : l->ask >= s->ask);
+}
+
+/* It waits in vain: what it would upgrade is gone, or permits of another capacity are in use. */
+static bool in_vain(const look *l, const sim_standing *s) {
+    if (s->kind == 'g') return !holds(l, s);
+    return s->kind == 'p' && l->now->capacity && l->now->capacity != s->capacity;
+}
+
+static void check_left(sim_world *w, const look *l) {
+    if (w->checks.stepped || sim_probe_failed(l->ran)) return;
+    for (size_t i = 0; i < l->was->count; i++) {
+        const sim_standing *s = &l->was->at[i];
+        if (place_of(l->queue, s) || got(l, s) || is_actor(l, s)) continue;
+        if (s->kind == 'g' && !holds(l, s)) continue;
+        sim_fail(w, l->name, "client %d, number %" PRIu64 ", has lost its place in line for %s",
+                 s->slot, s->ask, sim_names[l->name]);
+    }
+}
+
+/* Beside those who hold. */
+static bool fits(const look *l, const sim_standing *s) {
+    uint32_t used = 0;
+    if (!l->now->count) return true;
+    for (size_t i = 0; i < l->now->count; i++) {
+        const sim_holder *h = &l->now->at[i];
+        bool read = h->kind == 'r' || h->kind == 'u';
+        used += h->weight;
+        if (s->kind == 'g' && l->now->count == 1 && read && h->ask == s->ask &&
+            h->slot == s->slot && h->number == s->number)
+            return true;
+        if (s->kind == 'p' ? h->kind != 'p' : !read) return false;
+        if (s->kind == 'u' && h->kind == 'u') return false;
+    }
+    if (s->kind == 'p') return l->now->capacity == s->capacity && used + s->weight <= s->capacity;
+    return s->kind == 'r' || s->kind == 'u';
+}
+
+/* Those who stood before a new holder, all of them if it did not stand. */
+static void check_turn(sim_world *w, const look *l, const sim_holder *h) {
+    for (size_t i = 0; i < l->was->count; i++) {
+        const sim_standing *s = &l->was->at[i];
+        if (s->slot == h->slot && s->number == h->number && s->lane == h->lane &&
+            (!s->lane || s->ask == h->ask))
+            return;
+        if (place_of(l->queue, s) && sim_line_reachable(w, s) && !in_vain(l, s))
+            sim_fail(w, l->name,
+                     "client %d got %s, number %" PRIu64 ", though client %d, number %" PRIu64
+                     ", stood before it and listened",
+                     h->slot, sim_names[l->name], h->ask, s->slot, s->ask);
+    }
+}
+
+/* It did not listen, and stood there for a second in which it asked again and again: it will see. */
+static bool asks_often(const sim_world *w, const sim_standing *s) {
+    int64_t now_ms = sim_server_ms(w);
+    return now_ms - s->seen_us / 1000 <= 1000 && now_ms - s->since_us / 1000 >= 1000;
+}
+
+static bool asked_often(const sim_world *w, const look *l, const sim_holder *h) {
+    if (!l->was->count) return true;
+    for (size_t i = 0; i < l->was->count; i++) {
+        const sim_standing *s = &l->was->at[i];
+        if (s->slot != h->slot || s->number != h->number || s->ask != h->ask) continue;
+        return asks_often(w, s);
+    }
+    return false;
+}
+
+static void check_holder(sim_world *w, const look *l, const sim_holder *h) {
+    const sim_holder *before = find(l->before, h);
+    if (before && alone(before) == alone(h)) return;
+    if (before && !alone(h)) return; /* downgraded */
+    bool handed =
+        !(l->has_actor && l->slot == h->slot && l->number == h->number && l->ask == h->ask);
+    if (l->has_actor && !h->lane && l->slot == h->slot && l->number == h->number) handed = false;
+    bool heard = !w->server.refused && sim_probe_listens(w, h->slot, h->number);
+    if (handed && !heard && !asked_often(w, l, h))
+        sim_fail(w, l->name, "client %d was handed %s, and cannot hear of it", h->slot,
+                 sim_names[l->name]);
+    if (before || h->kind == 'g') return; /* an upgrade comes first */
+    if (!w->server.refused && !w->checks.stepped && !sim_probe_succeeds(l->ran))
+        check_turn(w, l, h);
+}
+
+/* It has ended or lessened a hold, or taken somebody out of the line. */
+static bool made_room(sim_world *w, const look *l) {
+    sim_server_clock(w);
+    for (size_t i = 0; i < l->before->count; i++) {
+        const sim_holder *h = &l->before->at[i], *now = find(l->now, h);
+        if (h->ends_us - 1000 <= w->server.now_us) continue;
+        if (!now || (alone(h) && !alone(now))) return true;
+    }
+    for (size_t i = 0; i < l->was->count; i++)
+        if (!place_of(l->queue, &l->was->at[i]) && !got(l, &l->was->at[i])) return true;
+    return false;
+}
+
+static void check_served(sim_world *w, const look *l) {
+    if (w->server.refused || sim_probe_failed(l->ran) || sim_probe_asks(l->ran)) return;
+    if (!made_room(w, l)) return;
+    for (size_t i = 0; i < l->queue->count; i++) {
+        const sim_standing *s = &l->queue->at[i];
+        if (in_vain(l, s)) continue;
+        if (!sim_line_reachable(w, s)) {
+            /* It can be waited for all the same. */
+            if (asks_often(w, s) && (s->kind == 'g' || !fits(l, s))) return;
+            continue;
+        }
+        if (s->kind == 'g') return; /* it is told, and asks */
+        if (fits(l, s))
+            sim_fail(w, l->name,
+                     "client %d, number %" PRIu64 ", could be let in to %s, stands in line and "
+                     "listens",
+                     s->slot, s->ask, sim_names[l->name]);
+        return;
+    }
+}
+
+/* Who was told that the store is away has taken nothing, and takes nothing later. */
+static void check_refused(sim_world *w, const look *l, const sim_holder *h) {
+    const sim_told *refused = &w->checks.names[l->name].refused[h->slot];
+    if (h->stray || find(l->before, h)) return;
+    if (refused->number != h->number || refused->ask != h->ask) return;
+    sim_fail(w, l->name, "client %d was told that the store is away; and later it was granted %s",
+             h->slot, sim_names[l->name]);
+}
+
+void sim_kinds_ran(sim_world *w, const rm_ran *ran, int name, bool late, bool kept) {
+    sim_queue queue;
+    sim_holding now;
+    look l = {.ran = ran,
+              .name = name,
+              .late = late,
+              .before = &w->checks.holdings[name],
+              .now = &now,
+              .was = &w->checks.queues[name],
+              .queue = &queue};
+    reread(w, name, late, &now);
+    sim_probe_queue(w, name, &queue);
+    l.has_actor = sim_probe_actor(ran, &l.slot, &l.number, &l.ask);
+    check_marks(w, &l);
+    check_places(w, &l);
+    check_left(w, &l);
+    for (size_t i = 0; i < now.count; i++) {
+        sim_holder *h = &now.at[i];
+        if (l.has_actor && h->slot == l.slot && h->number == l.number && h->ask == l.ask)
+            h->miscounted = late || (h->miscounted && !kept);
+        check_refused(w, &l, h);
+        check_holder(w, &l, h);
+    }
+    check_served(w, &l);
+    keep(w, name, &now);
+    sim_line_copy(&w->checks.queues[name], &queue);
+}
+
+/* ---- After an event ---- */
+
+/* The client of that number, if it runs. */
+static const sim_client *client_of(const sim_world *w, int slot, int number) {
+    const sim_client *c = w->clients[slot];
+    return c && c->life == SIM_RUNNING && c->number == number ? c : NULL;
+}
+
+static bool known(const sim_client *c, int name, uint64_t ask, bool lane) {
+    if (lane) return sim_client_lane(c, name, ask) != NULL;
+    const hf__entry *e = sim_client_entry(c, name);
+    if (!e) return false;
+    if (e->own && e->own->number == ask) return true;
+    if (e->ghost >= ask || (e->busy && e->op.number >= ask)) return true;
+    for (const hf__wait *wait = e->head; wait; wait = wait->next)
+        if (wait->number == ask) return true;
+    return false;
+}
+
+static void check_noticed(sim_world *w, int name, const sim_client *c, const sim_holder *h) {
+    const hf__entry *e = h->lane ? sim_client_lane(c, name, h->ask) : sim_client_entry(c, name);
+    if (!e || !e->head || e->head->number != h->ask) return;
+    if (e->own && !(h->kind == 'g' && e->head->upgrade)) return;
+    if (w->now > sim_line_notice_by(w, c, h->since))
+        sim_fail(w, name, "client %d waits for %s, and does not notice that it has it", c->slot,
+                 sim_names[name]);
+}
+
+static void check_holders(sim_world *w, int name) {
+    const sim_holding *holding = &w->checks.holdings[name];
+    for (size_t i = 0; i < holding->count; i++) {
+        const sim_holder *h = &holding->at[i];
+        const sim_client *c = client_of(w, h->slot, h->number);
+        if (!c || h->stray || over(w, h)) continue;
+        if (!known(c, name, h->ask, h->lane))
+            sim_fail(w, name, "the server has %s for client %d, number %" PRIu64
+                     ", who does not know", sim_names[name], c->slot, h->ask);
+        check_noticed(w, name, c, h);
+    }
+}
+
+/* An upgrade in line, of which nobody wants to know. */
+static bool abandoned(const sim_world *w, const hf__entry *e, const sim_standing *s) {
+    if (s->kind != 'g' || !w->plan.fair || !e || !e->own) return false;
+    return !e->busy && !e->own->check && !(e->head && e->head->upgrade);
+}
+
+static void check_queue(sim_world *w, int name) {
+    const sim_queue *queue = &w->checks.queues[name];
+    for (size_t i = 0; i < queue->count; i++) {
+        const sim_standing *s = &queue->at[i];
+        const sim_client *c = client_of(w, s->slot, s->number);
+        if (!c || s->stray) continue;
+        const hf__entry *e = s->lane ? sim_client_lane(c, name, s->ask) : NULL;
+        if (!known(c, name, s->ask, s->lane) || abandoned(w, e, s))
+            sim_fail(w, name, "client %d, number %" PRIu64 ", stands in line for %s as %c, and does "
+                     "not wait", c->slot, s->ask, sim_names[name], s->kind);
+    }
+}
+
+void sim_kinds_look(sim_world *w, int name) {
+    if (w->checks.stepped) return;
+    check_holders(w, name);
+    check_queue(w, name);
+}
