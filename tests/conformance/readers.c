@@ -541,6 +541,20 @@ static void B25_an_owner_that_waits_in_two_threads_enters_in_both(cf *f) {
     }
 }
 
+/* It reads now, and in the other thread could only wait for itself. */
+static void B25_an_owner_that_waits_to_read_and_to_write_is_a_deadlock(cf *f) {
+    hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
+    cf_attempt *reader =
+        cf_arrive(f, f->b, f->name, CF_OPTIONS(HF_READ, .owner = 7, .wait_ms = HF_FOREVER));
+    cf_attempt *writer =
+        cf_queue(f, f->b, f->name, CF_OPTIONS(HF_WRITE, .owner = 7, .wait_ms = HF_FOREVER));
+    CF_FREE(hold);
+    hold = cf_granted(reader);
+    CF_ENDED(HF_DEADLOCK, writer); /* and it holds nobody back any more */
+    CF_FREE(CF_TAKE(f->a, f->name, CF_OPTIONS(HF_READ, .wait_ms = CF_GRANT_MS)));
+    CF_FREE(hold);
+}
+
 /* One handle's owner leaves, the others stay; and each is told of the loss of what they share. */
 static void B12_readers_that_share_are_all_told(cf *f) {
     enum { COUNT = 4 };
@@ -980,6 +994,7 @@ const cf_case cf_readers[] = {
     CF_CASE_NEEDS(B16_a_reader_re_enters, CF_KINDS),
     CF_CASE_NEEDS(B16_a_reader_that_left_may_write_after_the_others, CF_KINDS),
     CF_CASE_NEEDS(B25_an_owner_that_waits_in_two_threads_enters_in_both, CF_KINDS),
+    CF_CASE_NEEDS(B25_an_owner_that_waits_to_read_and_to_write_is_a_deadlock, CF_KINDS),
     CF_CASE_NEEDS(B12_readers_that_share_are_all_told, CF_KINDS),
     CF_CASE_NEEDS(B02_a_reader_that_is_not_to_re_enter_is_a_deadlock, CF_KINDS),
     CF_CASE_NEEDS(B16_an_owner_reads_while_it_writes, CF_KINDS),
