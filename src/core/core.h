@@ -68,6 +68,7 @@ typedef struct hf__own {
     int64_t lease_ms;
     uint32_t kind, first_kind; /* of a reader's that was upgraded, the second is what it was */
     uint32_t upgrades;         /* asked for */
+    hf__time stands_until;     /* an upgrade that was given up may stand in line; 0: none */
     hf__time joinable_until;   /* HF_READ: other readers of the client may share it until then */
     uint32_t flags;
     uint32_t posted_kind, telling_kind; /* what the store was told it is; and is being told */
@@ -244,6 +245,8 @@ void hf__entry_complete(hf__entry *entry, hf__time now);
 void hf__entry_granted(hf__entry *entry, hf__wait *wait, const hf__news *news, hf__time now);
 void hf__entry_expire(hf__entry *entry, hf__time now);
 void hf__entry_haunt(hf__entry *entry, uint64_t number, hf__time until);
+void hf__entry_haunt_line(hf__entry *entry, uint64_t number,
+                          hf__time until); /* it may stand in line */
 void hf__entry_trouble(hf__entry *entry, char *detail, hf__time now);
 void hf__entry_trouble_over(hf__entry *entry);
 void hf__wait_give_up(hf__wait *wait, hf_result why, hf__time now);

@@ -73,7 +73,7 @@ static hf__time gone_by(const hf__entry *e, hf__time latest, int64_t lease_ms) {
 }
 
 /* A wait that ended: its number may hold the lock, or stand in line for it. */
-static void haunt_by_wait(hf__entry *e, uint64_t number, hf__time until) {
+void hf__entry_haunt_line(hf__entry *e, uint64_t number, hf__time until) {
     bool held = e->ghost_held;
     if (number && until) e->ghost_stands = true;
     hf__entry_haunt(e, number, until);
@@ -128,13 +128,16 @@ void hf__wait_forgo(hf__wait *w) {
     hf__entry *e = w->entry;
     if (w->upgrade) {
         take_back(e);
-        if (!e->own) haunt_by_wait(e, w->number, w->placed_until);
+        if (e->own)
+            e->own->stands_until = hf__later(e->own->stands_until, w->placed_until);
+        else
+            hf__entry_haunt_line(e, w->number, w->placed_until);
         return;
     }
     /* An ask of its number that is late somewhere must find that it is no longer wanted. */
     if (w->number && e->late_until)
-        haunt_by_wait(e, w->number, gone_by(e, e->late_until, w->lease_ms));
-    haunt_by_wait(e, w->number, w->placed_until); /* it leaves the line */
+        hf__entry_haunt_line(e, w->number, gone_by(e, e->late_until, w->lease_ms));
+    hf__entry_haunt_line(e, w->number, w->placed_until); /* it leaves the line */
 }
 
 void hf__upgrades_finish(hf__entry *e, hf_result result, const char *detail) {
@@ -193,7 +196,7 @@ void hf__wait_give_up(hf__wait *w, hf_result why, hf__time now) {
     hf_result result = outcome(w, why, asking);
     if ((asking || w->maybe) && !w->upgrade) {
         hf__time latest = hf__later(e->op.not_after, now);
-        haunt_by_wait(e, w->number, gone_by(e, latest, w->lease_ms));
+        hf__entry_haunt_line(e, w->number, gone_by(e, latest, w->lease_ms));
     }
     hf__wait_finish(w, result, outcome_line(w, result));
 }
@@ -319,7 +322,7 @@ static void asked_granted(hf__entry *e, hf__wait *w, hf__time now) {
         return;
     }
     /* Nobody wants it any more, or the answer came when the lease may have run out. */
-    haunt_by_wait(e, op->number, hf__lease_lapse(now, op->lease_ms));
+    hf__entry_haunt_line(e, op->number, hf__lease_lapse(now, op->lease_ms));
     if (!w) return;
     set_number(w, 0);
     w->maybe = true; /* it was granted, and that is yet to be undone */
@@ -387,7 +390,7 @@ static void asked_unheard(hf__entry *e, hf__wait *w) {
     if (w)
         w->maybe = true; /* asks again, or haunts when it ends */
     else
-        haunt_by_wait(e, op->number, gone_by(e, op->not_after, op->lease_ms));
+        hf__entry_haunt_line(e, op->number, gone_by(e, op->not_after, op->lease_ms));
 }
 
 static void asked_unreachable(hf__entry *e, hf__time now) {
@@ -442,7 +445,7 @@ static void asked(hf__entry *e, hf__time now) {
         e->next_try = e->again ? now : now + hf__jitter(&e->core->rand, op->retry_ms * HF__MS);
         hf__time placed_until = op->placed ? hf__after_ms(now, HF__PLACE_MS) : 0;
         if (!w) {
-            haunt_by_wait(e, op->number, placed_until);
+            hf__entry_haunt_line(e, op->number, placed_until);
             return;
         }
         set_placed(w, placed_until);
@@ -530,6 +533,7 @@ static void renew_confirmed(hf__entry *e, hf__time now) {
     own->tries = 0;
     own->posted = op->count;
     own->posted_kind = own->telling_kind;
+    if (!op->upgrade) own->stands_until = 0;
     e->core->stats.renewed++;
     if (op->lease_ms) {
         hf__time deadline = hf__lease_deadline(op->asked_at, op->lease_ms);

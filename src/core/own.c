@@ -72,6 +72,7 @@ void hf__own_end(hf__own *own, hf__state state) {
     hf__calls_finish(core, &own->extends, left, atomic_load(&own->why));
     hf__calls_finish(core, &entry->extending, left, atomic_load(&own->why));
     hf__upgrades_finish(entry, left, atomic_load(&own->why));
+    hf__entry_haunt_line(entry, own->number, own->stands_until);
     hf__own_unref(own);
 }
 

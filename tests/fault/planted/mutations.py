@@ -375,7 +375,7 @@ MUTATIONS = [
     Mutation(
         "a wait that gives up does not leave the line, nor passes a grant on",
         ENTRY,
-        "haunt_by_wait(e, w->number, w->placed_until); /* it leaves the line */",
+        "hf__entry_haunt_line(e, w->number, w->placed_until); /* it leaves the line */",
         "",
         ("fault_line", "B20_a_grant_that_a_cancelled*"),
     ),
