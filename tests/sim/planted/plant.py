@@ -83,8 +83,8 @@ def concerned(source, bug):
     path = source / bug.file
     if path.parent.name != "part":
         return [whole(path)]
-    line = f"--@ {path.stem}\n"
-    return [whole(s) for s in sorted(path.parent.parent.glob("*.lua")) if line in s.read_text()]
+    scripts = [whole(s) for s in sorted(path.parent.parent.glob("*.lua"))]
+    return [text for text in scripts if marked(bug.old)[0] in text]
 
 
 def table(source):
