@@ -89,6 +89,8 @@ static void B06_an_async_wait_that_ends_with_the_outage_is_told_once(void **stat
         bed_open(b, t_redis_url(b->redis), &(hf_client_options){.outage_ms = t_patience(200)});
     FREE(TAKE(client));
     t_redis_kill9(b->redis);
+    hf_hold *none = NULL;
+    UNTIL(hf_try_lock(client, "other", &none) == HF_UNREACHABLE); /* it has noticed */
     for (int i = 0; i < 8; i++) begin(client, &(hf_options){.wait_ms = t_patience(200)}, &o[i]);
     for (int i = 0; i < 8; i++) told(&o[i], HF_UNREACHABLE);
     assert_int_equal(stats_of(client).waiting, 0);

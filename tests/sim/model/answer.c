@@ -63,12 +63,3 @@ void rm_null_array(hf__buffer *out) {
 void rm_array(hf__buffer *out, size_t count) {
     header(out, '*', (int64_t)count);
 }
-
-void rm_double(hf__buffer *out, double d) {
-    char text[64];
-    if (isinf(d))
-        snprintf(text, sizeof text, "%s", d > 0 ? "inf" : "-inf");
-    else
-        snprintf(text, sizeof text, "%.17g", d);
-    rm_bulk(out, rm_text(text));
-}

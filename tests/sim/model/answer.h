@@ -14,6 +14,5 @@ void rm_bulk(hf__buffer *out, rm_bytes b);
 void rm_null(hf__buffer *out);
 void rm_null_array(hf__buffer *out);
 void rm_array(hf__buffer *out, size_t count);
-void rm_double(hf__buffer *out, double d);
 
 #endif

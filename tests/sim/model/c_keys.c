@@ -22,7 +22,7 @@ static void c_exists(rm_call *c) {
 
 static void c_type(rm_call *c) {
     static const char *const names[] = {
-        [RM_STRING] = "string", [RM_LIST] = "list", [RM_HASH] = "hash", [RM_ZSET] = "zset"};
+        [RM_STRING] = "string", [RM_LIST] = "list", [RM_HASH] = "hash"};
     const rm_key *key = rm_lookup(c, 1);
     rm_status(c->out, key ? names[key->type] : "none");
 }

@@ -27,7 +27,7 @@ typedef struct rm_command {
 
 /* One list for each kind; ends with a NULL name. */
 extern const rm_command rm_commands_keys[], rm_commands_hash[], rm_commands_list[],
-    rm_commands_zset[], rm_commands_pubsub[], rm_commands_server[], rm_commands_script[];
+    rm_commands_pubsub[], rm_commands_server[], rm_commands_script[];
 
 /* ---- What commands do most ---- */
 

@@ -10,12 +10,11 @@
 #include "base/map.h"
 #include "model/bytes.h"
 
-typedef enum rm_type { RM_STRING, RM_LIST, RM_HASH, RM_ZSET } rm_type;
+typedef enum rm_type { RM_STRING, RM_LIST, RM_HASH } rm_type;
 
 typedef struct rm_item {
-    rm_bytes text;  /* string: the value; list: an element; hash: a field; zset: a member */
+    rm_bytes text;  /* string: the value; list: an element; hash: a field */
     rm_bytes value; /* of a field */
-    double score;   /* of a member */
 } rm_item;
 
 #define RM_FOREVER INT64_C(-1)

@@ -63,9 +63,9 @@ static const rm_command *in_list(const rm_command *list, rm_bytes name) {
 }
 
 static const rm_command *find_command(rm_bytes name) {
-    static const rm_command *const lists[] = {
-        rm_commands_hash, rm_commands_keys,   rm_commands_script, rm_commands_server,
-        rm_commands_list, rm_commands_pubsub, rm_commands_zset};
+    static const rm_command *const lists[] = {rm_commands_hash,   rm_commands_keys,
+                                              rm_commands_script, rm_commands_server,
+                                              rm_commands_list,   rm_commands_pubsub};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
         const rm_command *found = in_list(lists[i], name);
         if (found) return found;
