@@ -186,7 +186,8 @@ class InATerminal(WithTerminal):
 
     def test_bg(self):
         t = self.t
-        t.type("$H run x sh -c 'echo in; while [ ! -e gate ]; do sleep 0.05; done; echo done'")
+        os.mkfifo(self.dir / "gate")  # not a loop: sh that is stopped as it forks is never seen to be
+        t.type("$H run x sh -c 'echo in; read line <gate; echo done'")
         t.see("^in$")
         t.key("C-z")
         t.prompt()
@@ -194,7 +195,7 @@ class InATerminal(WithTerminal):
         t.run("jobs")
         t.see(r"^\[1\]\+ +Running ")
         self.assertEqual(self.t.bash.pid, self.foreground())
-        (self.dir / "gate").touch()
+        (self.dir / "gate").write_text("\n")
         t.see("^done$|> done$")
         until(lambda: not [p for p in kit.family(t.bash.pid) if p.runs], "the job to end")
         self.assertEqual("code 0", t.out("wait %1; echo code $?"))

@@ -498,14 +498,18 @@ static void F51_a_late_acquire_takes_nothing_where_a_later_number_stands(void **
     attempt *gone = attempt_sent(b, client, &(hf_options){.wait_ms = HF_FOREVER, .cancel = cancel});
     attempt *next = attempt_start(b, client, &FOREVER);
     UNTIL(stats_of(client).waiting == 2);
+    t_proxy_refuse(b->proxy, true); /* so that the next does not ask behind the first, as late */
+    detach(b);
     hf_cancel_fire(cancel);
     attempt_end(gone, HF_CANCELLED);
-    detach(b);
+    t_proxy_refuse(b->proxy, false);
     UNTIL(in_line(b) == 1);
+    t_proxy_withhold(b->proxy, T_TO_SERVER, true); /* nor before it: it asks again as it listens */
     ask stands = ask_in_line(b, 0);
     drop_by_hand(b, LOCK);
     deliver(b, "*2\r\n:2\r\n");
     assert_true(!on_server(b) || same_ask(ask_that_holds(b), stands));
+    t_proxy_withhold(b->proxy, T_TO_SERVER, false);
     REFUSED(HF_BUSY, bed_direct(b), .wait_ms = 0); /* and the line is served */
     FREE(served(next));
     hf_cancel_free(cancel);
