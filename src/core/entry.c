@@ -123,15 +123,28 @@ static void take_back(hf__entry *e) {
     e->next_try = 0;
 }
 
+/* Until when an upgrade may stand in line, for all that was asked and not heard of. */
+static hf__time upgrade_stands_until(const hf__entry *e, const hf__wait *w) {
+    hf__time latest = e->busy && e->asker == w ? e->op.not_after : 0;
+    latest = hf__later(latest, e->late_until);
+    return latest ? hf__later(w->placed_until, hf__after_ms(latest, HF__PLACE_MS))
+                  : w->placed_until;
+}
+
+static void forgo_upgrade(hf__entry *e, const hf__wait *w) {
+    hf__time until = upgrade_stands_until(e, w);
+    take_back(e);
+    if (e->own)
+        e->own->stands_until = hf__later(e->own->stands_until, until);
+    else
+        hf__entry_haunt_line(e, w->number, until);
+}
+
 /* What a wait that ends has in the store, or may have, is to be undone. */
 void hf__wait_forgo(hf__wait *w) {
     hf__entry *e = w->entry;
     if (w->upgrade) {
-        take_back(e);
-        if (e->own)
-            e->own->stands_until = hf__later(e->own->stands_until, w->placed_until);
-        else
-            hf__entry_haunt_line(e, w->number, w->placed_until);
+        forgo_upgrade(e, w);
         return;
     }
     /* An ask of its number that is late somewhere must find that it is no longer wanted. */
@@ -436,7 +449,7 @@ static void asked(hf__entry *e, hf__time now) {
         upgraded(e, w, now);
     } else if (op->upgrade && e->own && op->result == HF_LOST) {
         renew_lost(e, now);
-    } else if (op->upgrade && !w) {
+    } else if (op->upgrade && !w && e->own) {
         take_back(e);
     } else if (op->result == HF_OK) {
         asked_granted(e, w, now);

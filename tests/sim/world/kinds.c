@@ -531,20 +531,12 @@ static bool abandoned(const sim_world *w, const hf__entry *e, const sim_standing
     return !e->busy && !e->own->check && !(e->head && e->head->upgrade);
 }
 
-/* One that was given up while the store was away, and its hold has lapsed since: it is passed over, and gone
-   after a minute. */
-static bool lapsed(const sim_world *w, int name, const sim_standing *s) {
-    const sim_holder *h =
-        find_ask(&w->checks.holdings[name], s->slot, s->number, s->ask);
-    return s->kind == 'g' && !w->plan.fair && (!h || over(w, h));
-}
-
 static void check_queue(sim_world *w, int name) {
     const sim_queue *queue = &w->checks.queues[name];
     for (size_t i = 0; i < queue->count; i++) {
         const sim_standing *s = &queue->at[i];
         const sim_client *c = client_of(w, s->slot, s->number);
-        if (!c || s->stray || lapsed(w, name, s)) continue;
+        if (!c || s->stray) continue;
         const hf__entry *e = s->lane ? sim_client_lane(c, name, s->ask) : NULL;
         if (!known(c, name, s->ask, s->lane) || abandoned(w, e, s))
             sim_fail(w, name, "client %d, number %" PRIu64 ", stands in line for %s as %c, and does "
