@@ -36,7 +36,8 @@
  * hold; hf_dispatch by one thread at a time. "Blocks" below means for one exchange with the store,
  * never longer than the client's command timeout; hf_acquire and its kin also wait as long as they
  * were asked to.
- * Safe in a signal handler: hf_cancel_fire, hf_held, hf_remaining_ms, hf_fence; nothing else.
+ * Safe in a signal handler: hf_cancel_fire, hf_held, hf_remaining_ms, hf_fence, hf_fence_of; nothing
+ * else.
  * The client's threads block all signals. The library raises no SIGPIPE and writes to no stream.
  *
  * CAVEATS
@@ -166,6 +167,7 @@ enum {
 };
 
 #define HF_PERMITS_MAX 1000000 /* the most permits and capacity */
+#define HF_NAMES_MAX   64      /* names taken at once */
 
 /* Flags of hf_options. */
 enum {
@@ -197,6 +199,13 @@ typedef struct hf_options {
     uint32_t capacity;   /* HF_PERMITS: of how many; fixed by the first holder; others: 0 */
     uint32_t flags;      /* HF_NO_RENEW | HF_NOT_REENTRANT */
 } hf_options;
+
+/* One of the names for hf_acquire_all; as the fields of hf_options. Grows at the end, too. */
+typedef struct hf_request {
+    const char *name;
+    uint32_t kind, permits, capacity;
+    uint32_t flags; /* HF_NOT_REENTRANT; others are said in the options, for all */
+} hf_request;
 
 /* How to open. Zero is the default everywhere; options in the URL win over these. */
 typedef struct hf_client_options {
@@ -284,6 +293,25 @@ HF_API HF_MUST_USE hf_result hf_lock(hf_client *client, const char *name, hf_hol
 HF_API HF_MUST_USE hf_result hf_try_lock(hf_client *client, const char *name, hf_hold **hold);
 
 /*
+ * Acquire several names, all or none, as one hold. Names are taken in one order by everybody, so that two
+ * callers cannot wait for each other; on Redis in one step where all are free, else one after the other, those
+ * before being kept meanwhile. Kinds may be mixed; the same name twice is taken once, as the stronger of two
+ * kinds, and permits of it add up. `options` are for all of them (kind, permits and capacity are 0 there), wait_ms
+ * is for the whole, max_hold_ms and HF_NO_RENEW count from when all are held.
+ *
+ * The hold is held while all of it is, and lost with the first that is lost; what is left of it stays locked
+ * until it is released, so that nobody comes in while its holder stops. hf_fence_of has the tokens.
+ * hf_upgrade and hf_downgrade are HF_UNSUPPORTED.
+ *
+ * Results as of hf_acquire, of the first name that could not be had; HF_LOST: one was lost before all were held,
+ * and there was no time to take it again.
+ */
+HF_API HF_MUST_USE hf_result hf_acquire_all_v(hf_client *client, const hf_request *requests,
+                                              size_t count, size_t request_size,
+                                              const hf_options *options, size_t options_size,
+                                              hf_hold **hold);
+
+/*
  * End this hold and drop the caller's reference, whatever the result. Any thread may do it. The
  * lock is free once every acquire of its owner has been released. NULL is HF_INVALID.
  * Once it has returned, on_lost neither runs nor will (unless this is on_lost's own call).
@@ -346,6 +374,9 @@ HF_API int64_t hf_remaining_ms(const hf_hold *hold);
    readers and permits, which hold at the same time. Upgrading changes it. Stays readable after release
    or loss. */
 HF_API uint64_t hf_fence(const hf_hold *hold);
+
+/* The same of one of several names: `i` is its place among the requests of hf_acquire_all. 0 beyond them. */
+HF_API uint64_t hf_fence_of(const hf_hold *hold, size_t i);
 
 /*
  * A descriptor that polls readable once the hold is lost; made at the first call, shared by the
@@ -497,6 +528,13 @@ static inline HF_MUST_USE hf_result hf_open(const char *url, const hf_client_opt
 static inline HF_MUST_USE hf_result hf_acquire(hf_client *client, const char *name,
                                                const hf_options *options, hf_hold **hold) {
     return hf_acquire_v(client, name, options, sizeof(hf_options), hold);
+}
+
+static inline HF_MUST_USE hf_result hf_acquire_all(hf_client *client, const hf_request *requests,
+                                                   size_t count, const hf_options *options,
+                                                   hf_hold **hold) {
+    return hf_acquire_all_v(client, requests, count, sizeof *requests, options, sizeof *options,
+                            hold);
 }
 
 static inline HF_MUST_USE hf_result hf_acquire_async(hf_client *client, const char *name,

@@ -111,8 +111,10 @@ static void settle(hf_client *c, hf__time now, const hf__waker *self) {
     hf__core_link(&c->core, now);
     hear(c, now);
     now = hf__now(); /* a store may have answered at once, and taken its time */
-    for (hf__op *op; (op = c->store->table->completed(c->store));)
-        if (!hf__look_complete(&c->core, op)) hf__core_complete(&c->core, op, now);
+    do {
+        for (hf__op *op; (op = c->store->table->completed(c->store));)
+            if (!hf__look_complete(&c->core, op)) hf__core_complete(&c->core, op, now);
+    } while (hf__core_gather(&c->core, now));
     if (c->ups) tell_of_connection(c);
     finish(c, self);
     hf__tell(c);

@@ -117,6 +117,11 @@ static void unlink_wait(hf__wait *w) {
     e->core->stats.waiting--;
 }
 
+void hf__entry_forget(hf__wait *w, hf__time now) {
+    unlink_wait(w);
+    hf__entry_step(w->entry, now);
+}
+
 /* An upgrade that is not wanted any more: the next renewal says what is held instead, at once. */
 static void take_back(hf__entry *e) {
     if (e->own) e->own->check = true;
@@ -281,7 +286,7 @@ static hf__time renew_at(hf__core *core, hf__time asked_at, int64_t lease_ms) {
 
 /* Others wait: readers who come later are not to go past them. */
 static hf__time joinable_until(const hf__own *own, const hf__op *op) {
-    bool plain = own->kind == HF_READ && own->max_until == HF__NEVER &&
+    bool plain = own->kind == HF_READ && !own->alone && own->max_until == HF__NEVER &&
                  !(own->flags & (HF_NO_RENEW | HF_NOT_REENTRANT));
     return plain && !op->crowded ? hf__after_ms(op->asked_at, JOIN_MS) : 0;
 }
@@ -293,6 +298,7 @@ static void fill_own(hf__own *own, const hf__wait *w, const hf__op *op, hf__core
     own->owner = w->owner;
     own->lease_ms = w->lease_ms;
     own->flags = w->flags;
+    own->alone = w->alone;
     own->kind = own->posted_kind = w->kind;
     own->first_kind = w->kind == HF_WRITE ? HF_READ : w->kind;
     own->posted = 1;
@@ -645,7 +651,7 @@ void hf__entry_complete(hf__entry *e, hf__time now) {
 
 /* ---- Sending ---- */
 
-static void send(hf__entry *e, hf__verb verb, uint64_t number, hf__time now) {
+static void prepare_op(hf__entry *e, hf__verb verb, uint64_t number) {
     hf__op *op = &e->op;
     op->verb = verb;
     op->number = number;
@@ -654,8 +660,13 @@ static void send(hf__entry *e, hf__verb verb, uint64_t number, hf__time now) {
     op->result = HF_OK;
     op->maybe = op->placed = op->crowded = false;
     op->detail = NULL;
+    op->together = NULL;
     e->busy = true;
-    e->core->store->table->submit(e->core->store, op, now);
+}
+
+static void send(hf__entry *e, hf__verb verb, uint64_t number, hf__time now) {
+    prepare_op(e, verb, number);
+    e->core->store->table->submit(e->core->store, &e->op, now);
 }
 
 static void begin_asking(hf__entry *e, hf__wait *w) {
@@ -686,7 +697,7 @@ static bool late_may_stand(const hf__entry *e, hf__time now) {
     return e->late_until && now < hf__after_ms(e->late_until, HF__PLACE_MS);
 }
 
-static void send_ask(hf__entry *e, hf__time now) {
+static void prepare_ask(hf__entry *e, hf__time now) {
     hf__wait *w = e->head;
     begin_asking(e, w);
     e->op.owner = w->owner;
@@ -701,7 +712,18 @@ static void send_ask(hf__entry *e, hf__time now) {
     e->op.lease_ms = w->upgrade ? lease_to_ask(e->own, now) : lease_of(w);
     e->op.token = w->floor;
     e->op.not_after = ask_until(e, w, now);
-    send(e, HF__ASK, w->number, now);
+    prepare_op(e, HF__ASK, w->number);
+}
+
+static void send_ask(hf__entry *e, hf__time now) {
+    prepare_ask(e, now);
+    e->core->store->table->submit(e->core->store, &e->op, now);
+}
+
+hf__op *hf__entry_ask_with(hf__entry *e, hf__op *together, hf__time now) {
+    prepare_ask(e, now);
+    e->op.together = together;
+    return &e->op;
 }
 
 /* The next one asks in one step with the release before it. */
@@ -791,7 +813,7 @@ static hf__time earliest(const hf__entry *e) {
     return hf__sooner(due, forgotten_at(e));
 }
 
-static bool idle(const hf__entry *e) {
+bool hf__entry_idle(const hf__entry *e) {
     return !e->busy && !e->head && !e->own && !e->ghost && !e->ghost_calls && !e->lanes;
 }
 
@@ -825,7 +847,7 @@ void hf__entry_step(hf__entry *e, hf__time now) {
     hf__entry_expire(e, now);
     if (!e->core->link) away(e, now);
     if (e->core->link && !e->busy) send_next(e, now);
-    if (idle(e))
+    if (hf__entry_idle(e))
         drop(e);
     else
         hf__heap_set(&e->core->timers, &e->timer, earliest(e));

@@ -28,6 +28,8 @@
  *   ASK      with `upgrade`: of a number that holds HF_UPGRADABLE, to hold HF_WRITE, under a new token;
  *            with `stand` it waits before all others. HF_LOST: it holds nothing. HF_INVALID: permits of another capacity are in
  *            force, which `capacity` then says.
+ *   ASK      a chain by `together`, of different names: all are granted if all are free and nobody waits
+ *            for any, else none is. Submitted by its first; each is completed, with a result of its own.
  *   RENEW    the hold is of `kind` at most: HF_WRITE becomes HF_UPGRADABLE or HF_READ if that is said, and
  *            an upgrade that waits is given up; who waits may be served. `token` may be that of before an
  *            upgrade which was not heard of.
@@ -155,6 +157,8 @@ typedef struct hf__op {
     bool leave;          /* RELEASE: it stands in line, or may */
     hf__heir heir;       /* RELEASE */
     hf__sight *sight;    /* INSPECT, WHO */
+    struct hf__op
+        *together; /* ASK, where the store asks_together: the next of a chain, see above */
 
     /* the answer */
     hf__time asked_at;   /* before the last sending: deadlines count from here */
@@ -236,9 +240,10 @@ struct hf__store {
     const hf__store_table *table;
     uint64_t link;
     bool up;
-    bool has_kinds; /* it knows others than HF_MUTEX */
-    bool hands_on;  /* RELEASE minds `heir` */
-    bool forgets;   /* what it holds ends by itself, with its lease or when RENEW says HF_LOST */
+    bool has_kinds;     /* it knows others than HF_MUTEX */
+    bool hands_on;      /* RELEASE minds `heir` */
+    bool asks_together; /* it takes chains of ASK */
+    bool forgets; /* what it holds ends by itself, with its lease or when RENEW says HF_LOST */
     hf_result down_result; /* why not up: of the last attempt to connect */
     char *down_detail;
     uint64_t polls;        /* changes with what pollset would say */

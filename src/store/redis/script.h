@@ -12,6 +12,7 @@ typedef struct hf__script {
 } hf__script;
 
 extern const hf__script hf__script_acquire;
+extern const hf__script hf__script_all;
 extern const hf__script hf__script_break;
 extern const hf__script hf__script_enter;
 extern const hf__script hf__script_inspect;

@@ -45,6 +45,19 @@ void hf__session_fini(hf__session *s) {
 
 /* ---- Completing ---- */
 
+static void completed(hf__session *s, hf__op *op, hf_result result, bool maybe, char *detail) {
+    op->result = result;
+    op->maybe = maybe;
+    op->detail = detail;
+    op->next = NULL;
+    if (s->done_last)
+        s->done_last->next = op;
+    else
+        s->done_first = op;
+    s->done_last = op;
+}
+
+/* And those that were asked together with it. */
 static void complete(hf__session *s, hf__op *op, hf_result result, bool maybe, char *detail) {
     if (op == &s->registration) {
         s->registering = false;
@@ -56,15 +69,12 @@ static void complete(hf__session *s, hf__op *op, hf_result result, bool maybe, c
         free(detail);
         return;
     }
-    op->result = result;
-    op->maybe = maybe;
-    op->detail = detail;
-    op->next = NULL;
-    if (s->done_last)
-        s->done_last->next = op;
-    else
-        s->done_first = op;
-    s->done_last = op;
+    for (hf__op *next = op->together; next; next = next->together) {
+        next->asked_at = op->asked_at;
+        next->link = op->link;
+        completed(s, next, result, maybe, detail ? strdup(detail) : NULL);
+    }
+    completed(s, op, result, maybe, detail);
 }
 
 hf__op *hf__session_completed(hf__session *s) {
@@ -102,6 +112,7 @@ static bool in_lane(const hf__op *op) {
 
 static const hf__script *script_of(const hf__op *op) {
     bool lane = in_lane(op);
+    if (op->together) return &hf__script_all;
     switch (op->verb) {
     case HF__ASK: return lane ? &hf__script_enter : &hf__script_acquire;
     case HF__RENEW: return lane ? &hf__script_keep : &hf__script_renew;
@@ -147,6 +158,27 @@ static void add_ask(hf__session *s, const hf__op *op) {
     hf__command_number(&s->out, (int64_t)op->token);
     if (in_lane(op)) add_spec(s, op);
     if (op->stand) hf__command_number(&s->out, op->succeeds ? 2 : 1);
+}
+
+static int chain_length(const hf__op *op) {
+    int n = 0;
+    for (; op; op = op->together) n++;
+    return n;
+}
+
+/* Several names at once: see all.lua. */
+static void add_chain(hf__session *s, const hf__op *op) {
+    add_owner(s, op);
+    hf__command_number(&s->out, op->lease_ms);
+    hf__command_number(&s->out, not_after(s, op->not_after));
+    hf__command_number(&s->out, (int64_t)op->token);
+    for (; op; op = op->together) {
+        add_id(s, op);
+        if (in_lane(op))
+            add_spec(s, op);
+        else
+            hf__command_string(&s->out, "m");
+    }
 }
 
 static void add_heir(hf__session *s, const hf__heir *heir) {
@@ -196,6 +228,7 @@ static void add_register(hf__session *s) {
 }
 
 static int key_count(const hf__op *op) {
+    if (op->together) return 4 * chain_length(op);
     switch (op->verb) {
     case HF__ASK:
     case HF__RELEASE:
@@ -206,19 +239,28 @@ static int key_count(const hf__op *op) {
     }
 }
 
+static void add_four_keys(hf__session *s, const hf__op *op) {
+    static const char *const suffixes[] = {"", ":f", ":q", ":i"};
+    for (int i = 0; i < 4; i++)
+        hf__command_key(&s->out, s->url->prefix, op->name, op->name_length, suffixes[i]);
+}
+
 /* Keys, then arguments. */
 static void add_script_arguments(hf__session *s, const hf__op *op, hf__time now) {
+    if (op->together) {
+        for (const hf__op *each = op; each; each = each->together) add_four_keys(s, each);
+        add_chain(s, op);
+        return;
+    }
     if (op->verb == HF__REGISTER) {
         add_client_key(s, s->who->client);
         add_register(s);
         return;
     }
-    hf__command_key(&s->out, s->url->prefix, op->name, op->name_length, "");
-    if (key_count(op) == 4) {
-        hf__command_key(&s->out, s->url->prefix, op->name, op->name_length, ":f");
-        hf__command_key(&s->out, s->url->prefix, op->name, op->name_length, ":q");
-        hf__command_key(&s->out, s->url->prefix, op->name, op->name_length, ":i");
-    }
+    if (key_count(op) == 4)
+        add_four_keys(s, op);
+    else
+        hf__command_key(&s->out, s->url->prefix, op->name, op->name_length, "");
     if (op->verb == HF__INSPECT)
         hf__command_key(&s->out, s->url->prefix, op->name, op->name_length, ":q");
     if (op->verb == HF__ASK) add_ask(s, op);
@@ -231,6 +273,7 @@ static void add_script_arguments(hf__session *s, const hf__op *op, hf__time now)
 }
 
 static int argument_count(const hf__op *op, hf__time now) {
+    if (op->together) return 4 + 2 * chain_length(op);
     switch (op->verb) {
     case HF__ASK: return 5 + in_lane(op) + op->stand;
     case HF__RELEASE: return plain_release(op, now) ? 1 : op->heir.number ? 9 : 4;
@@ -572,6 +615,19 @@ static hf_result grant_answer(hf__session *s, hf__op *op, int64_t value, bool ye
     return HF_OK;
 }
 
+/* To several names at once: a token for each, or nothing. */
+static hf_result chain_answer(hf__session *s, hf__op *op, bool yes, char **detail) {
+    const hf__reply *r = &s->parser.reply;
+    size_t i = 2;
+    for (hf__op *each = op; yes && each; each = each->together, i++) {
+        int64_t token;
+        if (!hf__reply_number(r, i, &token) || token <= 0) return bad_answer(s, op, detail);
+        each->token = (uint64_t)token;
+    }
+    complete(s, op, yes ? HF_OK : HF_BUSY, false, NULL);
+    return HF_OK;
+}
+
 /* A list is the answer to a release with an heir: what became of the heir. */
 static hf_result heir_answer(hf__session *s, hf__op *op, int64_t status, int64_t value,
                              char **detail) {
@@ -643,6 +699,7 @@ static hf_result list_answer(hf__session *s, hf__op *op, hf__time now, char **de
     bool yes = status == STATUS_YES, late = status == STATUS_LATE;
     if (op->verb == HF__RENEW) return kept_answer(s, op, yes, server_us, now, detail);
     bool third = op->verb == HF__ASK || op->verb == HF__BREAK || op->verb == HF__RELEASE;
+    if (op->together) third = late;
     if ((late && !third) || (!late && third && !hf__reply_number(r, 2, &value)))
         return bad_answer(s, op, detail);
     note_time(s, server_us, op->asked_at, now);
@@ -651,6 +708,7 @@ static hf_result list_answer(hf__session *s, hf__op *op, hf__time now, char **de
         late_answer(s, op, now);
         return HF_OK;
     }
+    if (op->together) return chain_answer(s, op, yes, detail);
     if (op->verb == HF__ASK) return grant_answer(s, op, value, yes, detail);
     if (op->verb == HF__BREAK)
         op->token = (uint64_t)value;

@@ -192,7 +192,6 @@ static void release(sim_caller *t, sim_hold *h, hf__time now) {
              t->client->slot, t->index, sim_names[h->name], (unsigned long long)own->token,
              own->count);
     begin_call(t, SIM_RELEASING, h, now);
-    t->entry = own->entry;
     t->number = own->count == 1 ? own->number : 0;
     hf__core_release(&t->client->core, h->hold, &t->call, now);
 }
@@ -206,7 +205,7 @@ static bool releasing(sim_caller *t, hf__time now) {
         drop_hold(t->hold);
         think(t, now);
     } else if (now >= t->until) {
-        hf__core_release_unwait(&t->client->core, t->entry, &t->call);
+        hf__core_release_unwait(&t->client->core, t->hold->hold, &t->call);
     } else {
         return false;
     }

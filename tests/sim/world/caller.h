@@ -37,7 +37,6 @@ typedef struct sim_caller {
     bool op_done;
     hf__sight sight;
     struct sim_hold *hold;
-    hf__entry *entry;
     uint64_t number; /* of the hold that is released for good; 0: entered more often */
     int64_t lease_ms;
 } sim_caller;
