@@ -138,7 +138,7 @@ static void add_owner(hf__session *s, const hf__op *op) {
     hf__command_id(&s->out, s->who->client, op->owner.logical ? ":o" : ":t", op->owner.id);
 }
 
-/* See part/share.lua. */
+/* See part/hold.lua. */
 static void add_spec(hf__session *s, const hf__op *op) {
     if (op->kind == HF_PERMITS)
         hf__command_text(&s->out, "p%" PRIu32 "/%" PRIu32, op->permits, op->capacity);

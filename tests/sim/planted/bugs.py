@@ -29,6 +29,7 @@ RELEASE = "store/redis/lua/release.lua"
 RENEW = "store/redis/lua/renew.lua"
 BREAK = "store/redis/lua/break.lua"
 LINE = "store/redis/lua/part/line.lua"
+HOLD = "store/redis/lua/part/hold.lua"
 SHARE = "store/redis/lua/part/share.lua"
 ENTER = "store/redis/lua/enter.lua"
 KEEP = "store/redis/lua/keep.lua"
@@ -279,20 +280,20 @@ BUGS = [
     Bug("an upgrade does not wait for readers", SHARE,
         "return held[4] == id and held[3] == '1'",
         "return held[4] == id"),
-    Bug("what is let go is not free", SHARE,
+    Bug("what is let go is not free", HOLD,
         "local used = held[1] - weight",
         "local used = tonumber(held[1])"),
-    Bug("who has let go may still upgrade", SHARE,
+    Bug("who has let go may still upgrade", HOLD,
         "if held[2] == id then call('HDEL', KEYS[1], 'g') end",
         ""),
     Bug("permits whose time is over stay in use", SHARE,
         "call('HSET', KEYS[1], 'u', used, 'e', digits(first))",
         "call('HSET', KEYS[1], 'e', digits(first))"),
-    Bug("the last to come is the first to end", SHARE,
+    Bug("the last to come is the first to end", HOLD,
         "'e', digits(math.min(tonumber(held[2] or ends), ends)),",
         "'e', digits(ends),"),
-    Bug("a holder outlasts the lock", SHARE,
-        "if call('PTTL', KEYS[1]) >= tonumber(lease) then return 1 end",
+    Bug("a holder outlasts the lock", HOLD,
+        "if not first and call('PTTL', KEYS[1]) >= tonumber(lease) then return 1 end",
         "if held[1] then return 1 end"),
 
     # Kinds: asking, keeping, leaving.

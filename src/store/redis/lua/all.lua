@@ -2,7 +2,7 @@
 --
 -- KEYS    of each name: the lock, its fence, the line, who stands there
 -- ARGV    1 client:owner   2 lease, ms   3 server time after which not to act, µs   4 highest token the client had seen
---         then of each name: client:number or client#number, and what is wanted: see share.lua, or `m` a mutex
+--         then of each name: client:number or client#number, and what is wanted: see hold.lua, or `m` a mutex
 -- Answer  {1, µs, token, …}   granted, in the order of the names
 --         {0, µs}             not all of them are free, or somebody waits for one: nothing was done
 --         {2, µs}             too late, or of an old number: nothing was done
@@ -22,6 +22,7 @@ local function turn_to(i)
     return ARGV[2 * i + 3], ARGV[2 * i + 4]
 end
 
+--@ hold
 --@ line
 
 local function status(i) -- 1: it is free
