@@ -535,14 +535,13 @@ HF_API HF_MUST_USE hf_result hf_latch_left(hf_client *client, const char *name, 
 struct hf_leader_info {
     uint64_t token;       /* hf_fence of the leader's hold */
     int64_t remaining_ms; /* until the store forgets it, if it is not renewed */
+    int64_t pid;          /* 0: not known */
     const char *value;    /* any bytes, and a NUL behind them that does not count */
-    uint32_t value_length;
-    int32_t reserved;
-    int64_t pid;        /* 0: not known */
-    const char *client; /* a UUID */
+    const char *client;   /* a UUID */
     const char *host;
     const char *program;
     const char *label;
+    uint32_t value_length;
 };
 
 /*

@@ -123,12 +123,11 @@ static void F12_a_count_down_whose_answer_was_lost_counts_once(void **state) {
 static void F12_a_round_whose_answer_was_lost_begins_once(void **state) {
     bed *b = *state;
     hf_client *client = latch_through(b, NULL, 9), *other = bed_direct(b);
-    t_proxy_withhold(b->proxy, T_TO_CLIENT, true);
+    withhold(b, ASKS, T_TO_CLIENT);
     deed *d = begin(0, (deed){.client = client, .set = 5}, 1);
     UNTIL(left_on_server(b) == 5);
     assert_int_equal(count_down(other), 4);
-    t_proxy_withhold(b->proxy, T_TO_CLIENT, false);
-    t_proxy_cut(b->proxy);
+    cut(b, ASKS);
     ended(d, HF_OK);
     assert_int_equal(left_of(other), 4);
 }
