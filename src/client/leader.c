@@ -140,8 +140,9 @@ hf_result hf_leader(hf_client *c, const char *name, hf_leader_info **info) {
     if (!r) r = hf__begin(c);
     if (r) return r;
     hf__led *led = calloc(1, sizeof *led);
-    r = led ? ask_leader(c, name, length, led) : hf__fail(HF_NOMEM, "out of memory");
+    if (led) r = ask_leader(c, name, length, led);
     hf__end(c);
+    if (!led) return hf__fail(HF_NOMEM, "out of memory");
     if (r) {
         free(led);
         return r;

@@ -168,7 +168,7 @@ static int64_t age_ms(int fd) {
 static bool is_held(int directory, const char *name) {
     char lock[HF__FILENAME_MAX + 1];
     hf__text_copy(lock, sizeof lock, name);
-    memcpy(lock, HF__LOCK_START, strlen(HF__LOCK_START));
+    memcpy(lock, HF__LOCK_START, sizeof HF__LOCK_START - 1);
     int fd = hf__kept_open(directory, lock, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
     if (fd < 0) return errno != ENOENT;
     bool held = hf__hold_holder(fd) != 0;

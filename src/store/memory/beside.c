@@ -8,7 +8,7 @@
 #include <time.h>
 
 #define RETRY_MS   20
-#define LATCH_KEPT (25 * 3600 * HF__SEC)
+#define LATCH_KEPT (INT64_C(25) * 3600 * HF__SEC)
 
 /* ---- Latches ---- */
 
