@@ -60,12 +60,15 @@ static void tell(hf__op *op, const latch_body *body) {
     op->latch->done = body->done;
 }
 
-/* Its time is that of its last use; read through the name, since nothing else is at stake. */
-static void note_use(const hf__slate *s) {
+/* Its time is that of its last use. Under the lock, as a sweep looks at it. */
+static void note_use(hf__slate *s) {
     struct stat st;
+    char *detail = NULL;
     if (fstatat(s->file.directory, s->file.name, &st, AT_SYMLINK_NOFOLLOW) != 0) return;
-    if (time(NULL) - st.st_mtim.tv_sec > USED_EVERY)
-        (void)utimensat(s->file.directory, s->file.name, NULL, AT_SYMLINK_NOFOLLOW);
+    if (time(NULL) - st.st_mtim.tv_sec < USED_EVERY) return;
+    if (hf__slate_lock(s, false, &detail) == HF_OK) (void)futimens(s->fd, NULL);
+    hf__slate_close(s);
+    free(detail);
 }
 
 static hf_result change_latch(hf__slate *s, hf__op *op, latch_body *body) {
