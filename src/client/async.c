@@ -6,6 +6,7 @@
 
 #include "client/acquire.h"
 #include "client/hold.h"
+#include "client/observe.h"
 #include "client/options.h"
 
 /* One call. An acquire has its wait in it; of a release only the wait's call is used. */
@@ -157,7 +158,7 @@ static void call_back(hf_client *c, hf__async *a) {
 }
 
 bool hf__callbacks_due(const hf_client *c) {
-    return c->called_first || c->telling;
+    return c->called_first || c->telling || c->seen_first;
 }
 
 /* Those that are there now: a callback may bring about the next without end. */
@@ -165,6 +166,7 @@ void hf__callbacks_run(hf_client *c) {
     const hf_client *before = calling;
     calling = c;
     hf__tell_run(c);
+    hf__observe_run(c);
     hf__async *a = c->called_first;
     c->called_first = c->called_last = NULL;
     pthread_mutex_unlock(&c->mutex);

@@ -38,6 +38,20 @@
  *   BREAK    end the hold with `token`, or any with 0, but not after `not_after`. HF_NOT_HELD if there is none such; `token` then
  *            says which holds, 0 for none.
  *
+ * Beside the locks of a name it has a latch, and its holder may say something:
+ *
+ *   LATCH_SET    a new round begins, with `latch->count` to be counted.
+ *   LATCH_DOWN   `latch->count` of them are. HF_NOT_HELD: the latch is not set, or forgotten.
+ *   LATCH_LOOK   the same answer, nothing done.
+ *            All say what is left, which round it is, and the last that came to its end; rounds grow. SET and DOWN
+ *            have a number: one that was done, or is lower than one of the same client that was, is not done
+ *            (again); not after `not_after`.
+ *   PROCLAIM the hold of (client, number) under `token`, a mutex, says `word`. HF_LOST: there is none such. Of two the one
+ *            with the higher `word->nth` stands.
+ *   LEADER   who holds the name and has said something under the token it holds: `sight`, `word`. HF_NOT_HELD: nobody.
+ *            LATCH_LOOK and LEADER with `stand`: `number` is a watch of the client's. The store may have news of it, as
+ *            if it were GRANTED, when there is something new; it is asked again in `retry_ms` all the same.
+ *
  * Results of a completed operation: HF_OK; HF_BUSY (ASK: held by another, ask again in `retry_ms`);
  * HF_TIMEOUT (ASK: executed after `not_after`, and so not done); HF_LOST, HF_NOT_HELD as above; HF_UNREACHABLE (no connection, or a server that cannot answer at the
  * moment: worth trying again; `maybe` says that it may have taken effect all the same); any other is
@@ -67,6 +81,11 @@ typedef enum hf__verb {
     HF__INSPECT,
     HF__WHO,
     HF__BREAK,
+    HF__LATCH_SET,
+    HF__LATCH_DOWN,
+    HF__LATCH_LOOK,
+    HF__PROCLAIM,
+    HF__LEADER,
     HF__REGISTER /* a store's own: never submitted */
 } hf__verb;
 
@@ -117,6 +136,20 @@ typedef struct hf__sight {
     hf__identity who;
 } hf__sight;
 
+/* A latch: what is asked, and the answer. */
+typedef struct hf__latch {
+    uint32_t count; /* LATCH_SET: of the round; LATCH_DOWN: by how much */
+    uint32_t left;
+    uint64_t round, done; /* this one; the last that came to its end, 0: none has */
+} hf__latch;
+
+/* What a leader says: of the asker's memory. */
+typedef struct hf__word {
+    uint64_t nth; /* grows with each that a client says */
+    uint32_t length;
+    char value[HF_VALUE_MAX + 1];
+} hf__word;
+
 /* The next of a client, in one step with the release before it. */
 typedef struct hf__heir {
     uint64_t number; /* 0: none */
@@ -156,7 +189,9 @@ typedef struct hf__op {
     hf__time held_since; /* RELEASE: when it was granted; 0: not known */
     bool leave;          /* RELEASE: it stands in line, or may */
     hf__heir heir;       /* RELEASE */
-    hf__sight *sight;    /* INSPECT, WHO */
+    hf__sight *sight;    /* INSPECT, WHO, LEADER */
+    hf__latch *latch;    /* LATCH_… */
+    hf__word *word;      /* PROCLAIM, LEADER */
     struct hf__op
         *together; /* ASK, where the store asks_together: the next of a chain, see above */
 

@@ -217,6 +217,39 @@ static void renew(void *arg) {
     end_life(t, client);
 }
 
+/* What was counted was counted, as the file says when all is well again. */
+static void count_a_latch(void *arg) {
+    trial *t = arg;
+    uint32_t left = 0;
+    hf_client *client = try_open(t);
+    if (client && went_well(hf_latch_set(client, LOCK, 2), "hf_latch_set")) {
+        if (went_well(hf_latch_count_down(client, LOCK, 1, &left), "hf_latch_count_down"))
+            T_CHECK(left == 1);
+        hf_result r = hf_latch_wait(client, LOCK, &(hf_options){.wait_ms = 5});
+        if (r != HF_TIMEOUT) T_CHECK(!went_well(r, "hf_latch_wait"));
+        if (went_well(hf_latch_left(client, LOCK, &left), "hf_latch_left")) T_CHECK(left != 0);
+    }
+    end_life(t, client);
+}
+
+static void lead(void *arg) {
+    trial *t = arg;
+    hf_hold *hold = NULL;
+    hf_leader_info *info = NULL;
+    hf_client *client = try_open(t);
+    if (client) {
+        hf_result r = hf_campaign(client, LOCK, "here", 4, NULL, &hold);
+        if (r != HF_LOST) (void)went_well(r, "hf_campaign");
+        check_hold(t, r, hold);
+        r = hf_leader(client, LOCK, &info);
+        if (r != HF_NOT_HELD) T_CHECK(went_well(r, "hf_leader") == (info != NULL));
+        if (info) T_CHECK(info->value_length == 4 && !strcmp(info->value, "here"));
+        hf_leader_free(info);
+        try_release(t, hold);
+    }
+    end_life(t, client);
+}
+
 /* A renewal that fails is tried again before the deadline: nothing is lost over one. */
 static void F14_a_call_that_fails_once_in_a_renewal_loses_nothing(void **state) {
     enum { CALLS = 8 };
@@ -238,9 +271,9 @@ static void F14_a_call_that_fails_once_in_a_renewal_loses_nothing(void **state) 
     hf_close(client);
 }
 
-static t_inject_fn *const lives[] = {open_and_close,     acquire_and_release, reenter_and_extend,
-                                     wait_and_release,   wait_in_vain,        look_and_break,
-                                     close_while_holding};
+static t_inject_fn *const lives[] = {open_and_close,      acquire_and_release, reenter_and_extend,
+                                     wait_and_release,    wait_in_vain,        look_and_break,
+                                     close_while_holding, count_a_latch,       lead};
 
 enum { LIVES = sizeof lives / sizeof *lives };
 
@@ -308,6 +341,11 @@ static void F45_files_while_looking_and_breaking(void **state) {
     run_life(*state, t_files_each, look_and_break);
 }
 
+static void F45_files_while_counting_and_leading(void **state) {
+    run_life(*state, t_files_each, count_a_latch);
+    run_life(*state, t_files_each, lead);
+}
+
 static void F45_files_while_renewing(void **state) {
     run_life(*state, t_files_each, renew);
 }
@@ -321,6 +359,7 @@ static const struct CMUnitTest tests[] = {
     TEST(F45_files_while_acquiring),
     TEST(F45_files_while_waiting),
     TEST(F45_files_while_looking_and_breaking),
+    TEST(F45_files_while_counting_and_leading),
     TEST(F45_files_while_renewing),
     TEST(F14_a_call_that_fails_once_in_a_renewal_loses_nothing),
 };

@@ -206,8 +206,52 @@ static void cancel(void *arg) {
     hf_cancel_free(fired);
 }
 
-static t_inject_fn *const lives[] = {open_and_close, acquire_and_release, reenter, extend_and_watch,
-                                     look_and_break, close_while_holding, cancel};
+/* What was counted was counted, and who waits is told the truth. */
+static void count_a_latch(void *arg) {
+    uint32_t left = 0;
+    hf_client *client = try_open(arg);
+    if (client && went_well(hf_latch_set(client, "n", 2), "hf_latch_set")) {
+        if (went_well(hf_latch_count_down(client, "n", 1, &left), "hf_latch_count_down"))
+            T_CHECK(left == 1);
+        hf_result r = hf_latch_wait(client, "n", &(hf_options){.wait_ms = 20});
+        if (r != HF_TIMEOUT) T_CHECK(!went_well(r, "hf_latch_wait"));
+        if (went_well(hf_latch_left(client, "n", &left), "hf_latch_left")) T_CHECK(left != 0);
+    }
+    hf_close(client);
+}
+
+static void ignore_leader(const hf_leader_info *leader, void *arg) {
+    (void)leader, (void)arg;
+}
+
+static void lead_and_observe(void *arg) {
+    struct store *s = arg;
+    hf_hold *hold = NULL;
+    hf_leader_info *info = NULL;
+    hf_observer *observer = NULL;
+    hf_client *client = try_open(s);
+    if (client) {
+        bool made =
+            went_well(hf_observe(client, "n", ignore_leader, NULL, &observer), "hf_observe");
+        T_CHECK(made == (observer != NULL));
+        hf_result r = hf_campaign(client, "n", "here", 4, NULL, &hold);
+        if (r != HF_LOST) T_CHECK(went_well(r, "hf_campaign") == (hold != NULL));
+        r = hf_leader(client, "n", &info);
+        if (r != HF_NOT_HELD) T_CHECK(went_well(r, "hf_leader") == (info != NULL));
+        if (info) T_CHECK(info->value_length == 4 && !strcmp(info->value, "here"));
+        hf_leader_free(info);
+        try_release(hold);
+    }
+    hf_unobserve(observer);
+    hf_close(client);
+    assert_free_in_the_end(s);
+}
+
+static t_inject_fn *const lives[] = {
+    open_and_close,   acquire_and_release, reenter,
+    extend_and_watch, look_and_break,      close_while_holding,
+    cancel,           count_a_latch,       lead_and_observe,
+};
 
 enum { LIVES = sizeof lives / sizeof *lives };
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "store/file/beside.h"
 #include "store/file/directory.h"
 #include "store/file/kept.h"
 #include "store/file/lock.h"
@@ -184,6 +185,37 @@ static hf_result inspect(file *f, hf__op *op, hf__time now) {
     return HF_OK;
 }
 
+/* ---- Beside the lock: see beside.h ---- */
+
+static hf_result latch(file *f, hf__op *op) {
+    char key[HF__KEY_MAX];
+    size_t length = key_of(f, key, op);
+    return hf__file_latch(f->directory, f->path, key, length, op);
+}
+
+/* Whose hold it is stands in the lock's own file. */
+static hf_result proclaim(file *f, hf__op *op) {
+    char key[HF__KEY_MAX];
+    size_t length = key_of(f, key, op);
+    hf__head head;
+    hf_result r = look(f, op, NULL, NULL, &head);
+    bool ours = !r && head.record.token == op->token && !strcmp(head.record.client, f->self.client);
+    if (r == HF_NOT_HELD || (!r && !ours)) return HF_LOST;
+    return r ? r : hf__file_proclaim(f->directory, f->path, key, length, op);
+}
+
+static hf_result leader(file *f, hf__op *op, hf__time now) {
+    char key[HF__KEY_MAX];
+    size_t length = key_of(f, key, op);
+    hf_result r = inspect(f, op, now);
+    op->retry_ms = HF__BESIDE_RETRY_MS;
+    if (r) return r;
+    r = op->sight->held ? hf__file_word(f->directory, f->path, key, length, op->sight->token, op)
+                        : HF_NOT_HELD;
+    op->sight->held = r == HF_OK;
+    return r;
+}
+
 /* As the client has introduced itself: pid, program, label, a tab between them. */
 static hf_result who(const file *f, hf__op *op) {
     hf__identity *who = &op->sight->who;
@@ -294,6 +326,11 @@ static void submit(hf__store *store, hf__op *op, hf__time now) {
         r = begin_break(f, op);
         if (!r) return; /* completed when the holder has obeyed */
         break;
+    case HF__LATCH_SET:
+    case HF__LATCH_DOWN:
+    case HF__LATCH_LOOK: r = latch(f, op); break;
+    case HF__PROCLAIM: r = proclaim(f, op); break;
+    case HF__LEADER: r = leader(f, op, now); break;
     case HF__REGISTER: r = HF_UNSUPPORTED; break;
     }
     complete(f, op, r);

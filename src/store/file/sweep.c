@@ -14,6 +14,7 @@
 #include "store/file/lockfile.h"
 #include "store/file/peers.h"
 #include "store/file/ranges.h"
+#include "store/file/slate.h"
 
 #define STAMP       "swept"
 #define ENTRIES_MAX 100000 /* looked at in one sweep: closing a client must not take long */
@@ -115,6 +116,8 @@ static bool of_client(const char *name, const char *start) {
 static void sweep_entry(int directory, const char *name, int64_t keep_ms) {
     if (starts(name, HF__LOCK_START))
         sweep_lock(directory, name, keep_ms);
+    else if (starts(name, HF__LATCH_START) || starts(name, HF__LEAD_START))
+        hf__slate_sweep(directory, name, keep_ms);
     else if (of_client(name, HF__LIFE_START))
         sweep_life(directory, name);
     else if (of_client(name, HF__WAKE_START))

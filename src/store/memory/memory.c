@@ -13,6 +13,7 @@
 
 #include "base/map.h"
 #include "base/url.h"
+#include "store/memory/beside.h"
 #include "store/memory/verbs.h"
 
 #define KEY_MAX (HF__PREFIX_MAX + 1 + HF_NAME_MAX)
@@ -20,6 +21,7 @@
 typedef struct lock {
     hf__mapped mapped; /* key: prefix, NUL, name; in this same allocation */
     hf__room room;
+    hf__beside beside;
 } lock;
 
 typedef struct space {
@@ -80,13 +82,16 @@ static hf_result execute_on(hf__room *room, const hf__member *self, hf__op *op, 
     }
 }
 
-/* Only asking makes a lock: for all else one that was never used is an empty one. */
+/* Only asking, and setting a latch, makes a lock: for all else one that was never used is an empty one. */
 static hf_result execute(const memory *m, hf__op *op, hf__time now) {
     if (op->verb == HF__WHO) return who(m, op);
-    hf__room unused = {0};
-    lock *l = find(m, op, op->verb == HF__ASK);
-    if (!l && op->verb == HF__ASK) return HF_NOMEM;
-    return execute_on(l ? &l->room : &unused, m->self, op, now);
+    lock unused = {0};
+    bool make = op->verb == HF__ASK || op->verb == HF__LATCH_SET;
+    lock *l = find(m, op, make);
+    if (!l && make) return HF_NOMEM;
+    if (!l) l = &unused;
+    hf_result r = execute_on(&l->room, m->self, op, now);
+    return r == HF_UNSUPPORTED ? hf__beside_execute(&l->beside, &l->room, m->self, op, now) : r;
 }
 
 /* ---- The table ---- */
@@ -198,6 +203,7 @@ static void space_free(space *s) {
     for (hf__mapped *it; (it = hf__map_next(&s->locks, NULL));) {
         hf__map_remove(&s->locks, it);
         hf__room_forget(&((lock *)it)->room, NULL);
+        free(((lock *)it)->beside.word);
         free(it);
     }
     hf__map_fini(&s->locks);

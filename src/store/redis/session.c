@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "store/redis/beside.h"
 #include "store/redis/command.h"
 #include "store/redis/script.h"
 #include "store/redis/trouble.h"
@@ -120,9 +121,8 @@ static const hf__script *script_of(const hf__op *op) {
     case HF__BREAK: return &hf__script_break;
     case HF__INSPECT: return &hf__script_inspect;
     case HF__REGISTER: return &hf__script_register;
-    case HF__WHO: break;
+    default: return hf__beside_script(op->verb);
     }
-    return NULL;
 }
 
 static void add_client_key(hf__session *s, const char *client) {
@@ -235,7 +235,7 @@ static int key_count(const hf__op *op) {
     case HF__BREAK: return 4;
     case HF__RENEW: return in_lane(op) ? 4 : 1;
     case HF__INSPECT: return 2;
-    default: return 1;
+    default: return hf__beside_script(op->verb) ? HF__BESIDE_KEYS : 1;
     }
 }
 
@@ -245,11 +245,20 @@ static void add_four_keys(hf__session *s, const hf__op *op) {
         hf__command_key(&s->out, s->url->prefix, op->name, op->name_length, suffixes[i]);
 }
 
+/* A latch, or what a leader says. */
+static bool is_beside(const hf__op *op) {
+    return hf__beside_script(op->verb) != NULL;
+}
+
 /* Keys, then arguments. */
 static void add_script_arguments(hf__session *s, const hf__op *op, hf__time now) {
     if (op->together) {
         for (const hf__op *each = op; each; each = each->together) add_four_keys(s, each);
         add_chain(s, op);
+        return;
+    }
+    if (is_beside(op)) {
+        hf__beside_encode(&s->out, s->url->prefix, s->who->client, op, not_after(s, op->not_after));
         return;
     }
     if (op->verb == HF__REGISTER) {
@@ -280,7 +289,7 @@ static int argument_count(const hf__op *op, hf__time now) {
     case HF__RENEW: return in_lane(op) ? 7 : 5;
     case HF__REGISTER: return 5;
     case HF__BREAK: return 2;
-    default: return 0;
+    default: return is_beside(op) ? hf__beside_arguments(op) : 0;
     }
 }
 
@@ -719,8 +728,27 @@ static hf_result list_answer(hf__session *s, hf__op *op, hf__time now, char **de
     return HF_OK;
 }
 
+static hf_result beside_answer(hf__session *s, hf__op *op, hf__time now, char **detail) {
+    const hf__reply *r = &s->parser.reply;
+    int64_t status, server_us;
+    bool changes = op->verb == HF__LATCH_SET || op->verb == HF__LATCH_DOWN;
+    if (r->type != REDIS_REPLY_ARRAY || !hf__reply_number(r, 0, &status) || status < STATUS_NO ||
+        status > (changes ? STATUS_LATE : STATUS_YES) || !hf__reply_number(r, 1, &server_us) ||
+        !good_time(server_us))
+        return bad_answer(s, op, detail);
+    note_time(s, server_us, op->asked_at, now);
+    if (status == STATUS_LATE)
+        late_answer(s, op, now);
+    else if (hf__beside_answer(r, op, status == STATUS_YES, s->heard))
+        complete(s, op, op->result, false, NULL);
+    else
+        return bad_answer(s, op, detail);
+    return HF_OK;
+}
+
 static hf_result script_answer(hf__session *s, hf__op *op, hf__time now, char **detail) {
     int type = s->parser.reply.type;
+    if (is_beside(op)) return beside_answer(s, op, now, detail);
     bool lists = op->verb == HF__ASK || (op->verb == HF__RENEW && in_lane(op)) ||
                  op->verb == HF__BREAK || op->verb == HF__INSPECT || op->verb == HF__RELEASE;
     if (type == REDIS_REPLY_INTEGER) return number_answer(s, op, now, detail);
