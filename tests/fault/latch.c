@@ -386,6 +386,46 @@ static void F17_a_silent_server_keeps_no_wait_from_ending(void **state) {
     hf_cancel_free(cancel);
 }
 
+/* Whatever they were in the middle of: a close does not wait for a server that is away. */
+static void F47_a_close_ends_what_rides_an_outage_out(void **state) {
+    bed *b = *state;
+    hf_client *client = latch_through(b, NULL, 2);
+    deed *d = begin_wait(0, client, &FOREVER);
+    t_proxy_refuse(b->proxy, true);
+    t_proxy_cut(b->proxy);
+    deed *counts = begin(1, (deed){.client = client}, 2), *sets;
+    sets = begin(2, (deed){.client = client, .set = 5}, 1);
+    t_sleep_ms(50); /* that all have begun, most likely */
+    int64_t began = t_now_ms();
+    bed_close(b, client);
+    assert_in_range(t_now_ms() - began, 0, t_patience(3000));
+    ended(d, HF_CLOSED);
+    ended(counts, HF_CLOSED);
+    ended(sets, HF_CLOSED);
+    assert_int_equal(left_on_server(b), 2);
+}
+
+static void F17_an_observer_goes_on_after_an_outage(void **state) {
+    static seen s;
+    bed *b = *state;
+    hf_client *client = bed_through(b, NULL), *other = bed_direct(b);
+    hf_observer *observer = NULL;
+    s = (seen){.count = 0};
+    hf_hold *hold = lead(other, "before", NULL);
+    T_HF(HF_OK, hf_observe(client, LOCK, note, &s, &observer));
+    UNTIL(atomic_load(&s.token) == hf_fence(hold));
+    t_proxy_refuse(b->proxy, true);
+    t_proxy_cut(b->proxy);
+    FREE(hold);
+    hold = lead(other, "after", NULL);
+    t_sleep_ms(300); /* in which nothing can be seen, and nothing is told */
+    assert_int_equal(atomic_load(&s.count), 1);
+    t_proxy_refuse(b->proxy, false);
+    UNTIL(atomic_load(&s.token) == hf_fence(hold));
+    FREE(hold);
+    hf_unobserve(observer);
+}
+
 /* ---- F22, F23, F25: servers that forget ------------------------------------------------------ */
 
 static void F22_a_latch_lost_in_a_restart_is_told(void **state) {
@@ -564,6 +604,8 @@ static const struct CMUnitTest tests[] = {
     FAULT_TEST(F17_a_wait_and_a_count_down_ride_an_outage_out),
     FAULT_TEST(F17_an_outage_is_borne_for_so_long),
     FAULT_TEST(F17_a_silent_server_keeps_no_wait_from_ending),
+    FAULT_TEST(F47_a_close_ends_what_rides_an_outage_out),
+    FAULT_TEST(F17_an_observer_goes_on_after_an_outage),
     FAULT_TEST(F22_a_latch_lost_in_a_restart_is_told),
     FAULT_TEST_ON(F23_a_latch_outlives_a_restart_with_its_data, &DURABLE),
     FAULT_TEST(F25_a_flush_ends_a_wait_as_what_it_is),
