@@ -353,7 +353,8 @@ static void B32_a_leader_whose_lease_ends_is_noticed(cf *f) {
     (void)hf_release(hold);
 }
 
-/* Terms one after another, faster than anybody looks: what is told is told in order, and the last of it. */
+/* Terms one after another, faster than anybody looks: what is told is told in order, and the last
+   of it. */
 static void B32_what_is_told_is_in_order(cf *f) {
     hf_observer *observer;
     changes *c = observe(f, f->b, &observer);

@@ -1,6 +1,7 @@
 /*
- * Latches and leaders on a bad network and on servers that forget: what is sent twice or late counts once, no wait
- * relies on a message, and a value is never another's (F12, F17, F19, F22, F23, F25, F27, F28, F51).
+ * Latches and leaders on a bad network and on servers that forget: what is sent twice or late
+ * counts once, no wait relies on a message, and a value is never another's (F12, F17, F19, F22,
+ * F23, F25, F27, F28, F51).
  */
 #include "waiters.h"
 
@@ -132,7 +133,8 @@ static void F12_a_round_whose_answer_was_lost_begins_once(void **state) {
     assert_int_equal(left_of(other), 4);
 }
 
-/* Of one client and latch one is under way at a time: a lower number is never sent after a higher one. */
+/* Of one client and latch one is under way at a time: a lower number is never sent after a higher
+   one. */
 static void F12_counts_of_many_threads_are_each_counted_once(void **state) {
     enum { THREADS = 4, ROUNDS = 5 };
     bed *b = *state;

@@ -1,6 +1,6 @@
 /*
- * What lies beside the locks of a directory, latches and what leaders say: what goes and what stays (B30), and files
- * that are cut, foreign or locked by one that is stopped (F28).
+ * What lies beside the locks of a directory, latches and what leaders say: what goes and what stays
+ * (B30), and files that are cut, foreign or locked by one that is stopped (F28).
  */
 #include "kit.h"
 
@@ -121,7 +121,8 @@ static void F28_what_is_no_latch_is_refused_and_left_alone(void **state) {
     hf_close(client);
 }
 
-/* Cut by a crash of the machine: a latch must not be taken for another, but who leads may say it anew. */
+/* Cut by a crash of the machine: a latch must not be taken for another, but who leads may say it
+   anew. */
 static void F28_a_file_cut_to_any_length_is_not_believed(void **state) {
     place *p = *state;
     struct stat st;
@@ -152,7 +153,8 @@ static void F28_the_latch_of_another_name_is_refused(void **state) {
     hf_close(client);
 }
 
-/* One that was stopped in the middle of writing: the call has a deadline, and nothing blocks for good. */
+/* One that was stopped in the middle of writing: the call has a deadline, and nothing blocks for
+   good. */
 static void F03_a_latch_that_another_keeps_locked_is_told(void **state) {
     place *p = *state;
     hf_client *client = NULL;

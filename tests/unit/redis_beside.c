@@ -1,4 +1,5 @@
-/* Latches and leaders as the protocol has them, fed by hand: what is sent, and what an answer means or does not. */
+/* Latches and leaders as the protocol has them, fed by hand: what is sent, and what an answer means
+   or does not. */
 #include "t.h"
 
 #include <stdio.h>
