@@ -151,6 +151,48 @@ static void F12_counts_of_many_threads_are_each_counted_once(void **state) {
     }
 }
 
+enum { BAD_CLIENTS = 3, BAD_THREADS = 9, EACH = 40 };
+
+typedef struct bad_network {
+    hf_client *clients[BAD_CLIENTS];
+    atomic_int sure, unsure, over;
+} bad_network;
+
+static void count_through(int index, void *arg) {
+    bad_network *n = arg;
+    for (int i = 0; i < EACH; i++) {
+        hf_result r = hf_latch_count_down(n->clients[index % BAD_CLIENTS], LOCK, 1, NULL);
+        if (r == HF_OK) atomic_fetch_add(&n->sure, 1);
+        if (r == HF_UNKNOWN_OUTCOME) atomic_fetch_add(&n->unsure, 1);
+    }
+    atomic_fetch_add(&n->over, 1);
+}
+
+/* Requests and answers are lost at random, of many threads of several clients at once. */
+static void F12_counts_through_a_bad_network_are_each_counted_once(void **state) {
+    static bad_network n;
+    bed *b = *state;
+    n = (bad_network){.sure = 0};
+    for (int i = 0; i < BAD_CLIENTS; i++) n.clients[i] = bed_through(b, NULL);
+    T_HF(HF_OK, hf_latch_set(n.clients[0], LOCK, HF_LATCH_MAX));
+    t_threads *threads = t_threads_start(BAD_THREADS, count_through, &n);
+    for (unsigned i = 0; atomic_load(&n.over) < BAD_THREADS; i++) {
+        int before = atomic_load(&n.sure);
+        T_WAIT_UNTIL(atomic_load(&n.sure) > before + (int)(i % 5) ||
+                         atomic_load(&n.over) == BAD_THREADS,
+                     2 * SOON_MS);
+        if (i % 3)
+            t_proxy_drop_answers(b->proxy, 1 + i % 2);
+        else
+            t_proxy_cut(b->proxy);
+    }
+    t_threads_join(threads, SOON_MS);
+    int64_t counted = HF_LATCH_MAX - left_on_server(b);
+    int sure = atomic_load(&n.sure);
+    assert_in_range(counted, sure, sure + atomic_load(&n.unsure));
+    assert_true(sure > 0);
+}
+
 static void F12_what_is_not_answered_is_not_known(void **state) {
     bed *b = *state;
     hf_client *client = latch_through(b,
@@ -593,6 +635,7 @@ static const struct CMUnitTest tests[] = {
     FAULT_TEST(F12_a_count_down_whose_answer_was_lost_counts_once),
     FAULT_TEST(F12_a_round_whose_answer_was_lost_begins_once),
     FAULT_TEST(F12_counts_of_many_threads_are_each_counted_once),
+    FAULT_TEST(F12_counts_through_a_bad_network_are_each_counted_once),
     FAULT_TEST(F12_what_is_not_answered_is_not_known),
     FAULT_TEST(F51_a_late_count_down_counts_once),
     FAULT_TEST(F51_a_late_count_down_leaves_the_next_round_alone),
