@@ -1,5 +1,6 @@
 /*
- * One of many leads and says where it can be reached; others are told who it is, and who follows it.
+ * One of many leads and says where it can be reached; others are told who it is, and who follows
+ * it.
  *
  *     leader [URL [NAME]]         leader redis://localhost scheduler
  */

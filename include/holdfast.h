@@ -509,29 +509,31 @@ HF_API HF_MUST_USE hf_result hf_break(hf_client *client, const char *name, uint6
 /* ---- Latches -------------------------------------------------------------------------------- */
 
 /*
- * A latch is set to a count, counted down, and open from then on: whoever waits for it goes on. It has a
- * name of its own: a latch and a lock of the same name have nothing to do with each other. The store
- * forgets a latch a day after it was last set, counted or looked at.
+ * A latch is set to a count, counted down, and open from then on: whoever waits for it goes on. It
+ * has a name of its own: a latch and a lock of the same name have nothing to do with each other.
+ * The store forgets a latch a day after it was last set, counted or looked at.
  *
- * Setting it begins a new round, whether or not the last one came to its end. Who waits is let go when a round has
- * come to its end that began no earlier than the one it found: one that was missed, because the latch was
- * set again at once, is not waited for a second time; and one that was given up half way lets nobody
- * go. Each count-down is counted once, also where its answer was lost and the library has asked again.
- * docs/LATCH.md says more.
+ * Setting it begins a new round, whether or not the last one came to its end. Who waits is let go
+ * when a round has come to its end that began no earlier than the one it found: one that was
+ * missed, because the latch was set again at once, is not waited for a second time; and one that
+ * was given up half way lets nobody go. Each count-down is counted once, also where its answer was
+ * lost and the library has asked again. docs/LATCH.md says more.
  */
 
 /*
- * Begin a round with `count` to be counted down, 0 up to HF_LATCH_MAX; 0 is open at once. Blocks: for the
- * outage time at most if the store is away.
+ * Begin a round with `count` to be counted down, 0 up to HF_LATCH_MAX; 0 is open at once. Blocks,
+ * and rides an outage out: for the outage time and the command timeout at most.
  *
- * HF_OK; HF_UNKNOWN_OUTCOME (sent and not answered: it may have begun a round, or yet do so within the
- * outage time); HF_UNREACHABLE (nothing was done); HF_REFUSED, HF_PROTOCOL, HF_UNSUPPORTED, HF_INVALID, HF_CLOSED, HF_FORKED, HF_NOMEM.
+ * HF_OK; HF_UNKNOWN_OUTCOME (sent and not answered: it may have begun a round, or yet do so within
+ * the outage time); HF_UNREACHABLE (nothing was done); HF_REFUSED, HF_PROTOCOL, HF_UNSUPPORTED,
+ * HF_INVALID, HF_CLOSED, HF_FORKED, HF_NOMEM.
  */
 HF_API HF_MUST_USE hf_result hf_latch_set(hf_client *client, const char *name, uint32_t count);
 
 /*
- * Count `by` down, 1 to HF_LATCH_MAX; never below zero. *left is what is left (`left` may be NULL). Blocks as
- * hf_latch_set does, with its results; and HF_NOT_HELD: the latch is not set, and nothing was counted.
+ * Count `by` down, 1 to HF_LATCH_MAX; never below zero. *left is what is left (`left` may be NULL).
+ * Blocks as hf_latch_set does, with its results; and HF_NOT_HELD: the latch is not set, and nothing
+ * was counted.
  */
 HF_API HF_MUST_USE hf_result hf_latch_count_down(hf_client *client, const char *name, uint32_t by,
                                                  uint32_t *left);
@@ -543,7 +545,7 @@ HF_API HF_MUST_USE hf_result hf_latch_count_down(hf_client *client, const char *
  * HF_BUSY             it is not open, and wait_ms was 0
  * HF_TIMEOUT          it was not open for all of wait_ms
  * HF_CANCELLED        options->cancel was fired, before or meanwhile
- * HF_NOT_HELD         the latch is not set; or it was, and the store has lost it: the detail says which
+ * HF_NOT_HELD         the latch is not set; or it was, and the store has lost it: see the detail
  * HF_UNREACHABLE      the store is away, for the outage time, or at the end of wait_ms
  * HF_REFUSED, HF_PROTOCOL, HF_INVALID, HF_UNSUPPORTED, HF_CLOSED, HF_FORKED, HF_NOMEM
  * Blocks for wait_ms; with wait_ms 0 for at most the command timeout.
@@ -551,18 +553,20 @@ HF_API HF_MUST_USE hf_result hf_latch_count_down(hf_client *client, const char *
 HF_API HF_MUST_USE hf_result hf_latch_wait_v(hf_client *client, const char *name,
                                              const hf_options *options, size_t options_size);
 
-/* How many are left in this round. Blocks, as hf_inspect does and with its results; HF_NOT_HELD: not set. */
+/* How many are left in this round. Blocks, as hf_inspect does and with its results; HF_NOT_HELD:
+   not set. */
 HF_API HF_MUST_USE hf_result hf_latch_left(hf_client *client, const char *name, uint32_t *left);
 
 /* ---- Leading -------------------------------------------------------------------------------- */
 
 /*
- * Who leads holds the lock `name` and has said something under its token: the value. So a leader has a value,
- * if only an empty one, and who holds the lock and has said nothing is no leader. The value goes with the
- * hold: it is never seen with the token of another. docs/LEADER.md says more.
+ * Who leads holds the lock `name` and has said something under its token: the value. So a leader
+ * has a value, if only an empty one, and who holds the lock and has said nothing is no leader. The
+ * value goes with the hold: it is never seen with the token of another. docs/LEADER.md says more.
  */
 
-/* Made by the library: fields are only ever added at the end. Strings are never NULL; "" where nothing is known. */
+/* Made by the library: fields are only ever added at the end. Strings are never NULL; "" where
+   nothing is known. */
 struct hf_leader_info {
     uint64_t token;       /* hf_fence of the leader's hold */
     int64_t remaining_ms; /* until the store forgets it, if it is not renewed */
@@ -576,47 +580,50 @@ struct hf_leader_info {
 };
 
 /*
- * Wait to lead: acquire `name`, as hf_acquire does and with its options (the kind is HF_MUTEX) and results, and
- * publish `value`, of at most HF_VALUE_MAX bytes; NULL with a length of 0 is an empty one. The hold is one like any
- * other: hf_release resigns. An owner that holds the lock enters it again, and its value is replaced.
+ * Wait to lead: acquire `name`, as hf_acquire does and with its options (the kind is HF_MUTEX) and
+ * results, and publish `value`, of at most HF_VALUE_MAX bytes; NULL with a length of 0 is an empty
+ * one. The hold is one like any other: hf_release resigns. An owner that holds the lock enters it
+ * again, and its value is replaced.
  *
- * Also HF_LOST: it was granted, and lost before the value was published; HF_UNKNOWN_OUTCOME also where the store did
- * not say whether it was. Nothing is held then; on_lost may have been called.
+ * Also HF_LOST: it was granted, and lost before the value was published; HF_UNKNOWN_OUTCOME also
+ * where the store did not say whether it was. Nothing is held then; on_lost may have been called.
  */
 HF_API HF_MUST_USE hf_result hf_campaign_v(hf_client *client, const char *name, const void *value,
                                            size_t value_length, const hf_options *options,
                                            size_t options_size, hf_hold **hold);
 
 /*
- * Publish another value, or a first one, with a hold of kind HF_MUTEX: its holder leads from then on. Blocks.
- * HF_OK, HF_LOST, HF_NOT_HELD (released), HF_INVALID, HF_UNREACHABLE (nothing was done), HF_UNKNOWN_OUTCOME,
- * HF_REFUSED, HF_PROTOCOL, HF_UNSUPPORTED, HF_CLOSED, HF_FORKED, HF_NOMEM.
+ * Publish another value, or a first one, with a hold of kind HF_MUTEX: its holder leads from then
+ * on. Blocks. HF_OK, HF_LOST, HF_NOT_HELD (released), HF_INVALID, HF_UNREACHABLE (nothing was
+ * done), HF_UNKNOWN_OUTCOME, HF_REFUSED, HF_PROTOCOL, HF_UNSUPPORTED, HF_CLOSED, HF_FORKED,
+ * HF_NOMEM.
  */
 HF_API HF_MUST_USE hf_result hf_proclaim(hf_hold *hold, const void *value, size_t value_length);
 
 /*
- * Ask who leads; *info is freed with hf_leader_free. Blocks. HF_OK; HF_NOT_HELD: nobody does; and the
- * results of hf_inspect.
+ * Ask who leads; *info is freed with hf_leader_free. Blocks. HF_OK; HF_NOT_HELD: nobody does; and
+ * the results of hf_inspect.
  */
 HF_API HF_MUST_USE hf_result hf_leader(hf_client *client, const char *name, hf_leader_info **info);
 HF_API void hf_leader_free(hf_leader_info *info);
 
 /*
- * Be called with who leads now, and then at every change that is seen: another leader, another value, nobody.
- * What is told is in order, and the last is always told; changes that follow each other faster than they
- * can be looked at or told may be told as one. Without any message the end of a leader is seen when its lease ends, and a
- * resignation within a second. While the store is away nothing is told, and nothing is known: for
- * a decision ask hf_held of the leader itself, or send its token along.
+ * Be called with who leads now, and then at every change that is seen: another leader, another
+ * value, nobody. What is told is in order, and the last is always told; changes that follow each
+ * other faster than they can be looked at or told may be told as one. Without any message the end
+ * of a leader is seen when its lease ends, and a resignation within a second. While the store is
+ * away nothing is told, and nothing is known: for a decision ask hf_held of the leader itself, or
+ * send its token along.
  *
- * Callbacks run as those of hf_acquire_async do, one after another, with no lock held, and may call everything but
- * hf_close. Does not block. HF_OK, HF_INVALID, HF_NOMEM, HF_CLOSED, HF_FORKED.
+ * Callbacks run as those of hf_acquire_async do, one after another, with no lock held, and may call
+ * everything but hf_close. Does not block. HF_OK, HF_INVALID, HF_NOMEM, HF_CLOSED, HF_FORKED.
  */
 HF_API HF_MUST_USE hf_result hf_observe(hf_client *client, const char *name, hf_leader_fn *fn,
                                         void *arg, hf_observer **observer);
 
 /*
- * End it and free the observer; NULL is allowed. Once it has returned the callback neither runs nor will, unless this
- * is its own call. Needed after hf_close, too, which has ended the callbacks.
+ * End it and free the observer; NULL is allowed. Once it has returned the callback neither runs nor
+ * will, unless this is its own call. Needed after hf_close, too, which has ended the callbacks.
  */
 HF_API void hf_unobserve(hf_observer *observer);
 

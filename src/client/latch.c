@@ -1,7 +1,8 @@
 /*
- * Latches. To set and to count are one exchange each, repeated under the same number until it is answered; of one
- * name a client has one under way at a time, since the store remembers the highest number of a client and takes
- * lower ones for done. To wait is to look, again and again: when the store says to, and sooner when something was heard.
+ * Latches. To set and to count are one exchange each, repeated under the same number until it is
+ * answered; of one name a client has one under way at a time, since the store remembers the highest
+ * number of a client and takes lower ones for done. To wait is to look, again and again: when the
+ * store says to, and sooner when something was heard.
  */
 #include <stdlib.h>
 #include <string.h>

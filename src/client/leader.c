@@ -1,6 +1,6 @@
 /*
- * Leaders. To campaign is to acquire, and then to say something under the token of the hold: the store takes it only
- * while that hold is there, and shows it only with that token.
+ * Leaders. To campaign is to acquire, and then to say something under the token of the hold: the
+ * store takes it only while that hold is there, and shows it only with that token.
  */
 #include "client/leader.h"
 

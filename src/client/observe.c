@@ -5,8 +5,9 @@
  *   LOOKS --another leader--> NAMES (asks who that is) --> TELLS;   LOOKS --nobody--> TELLS
  *   TELLS --the callback has returned--> RESTS
  *
- * It does not look while there is something to tell: a callback that takes its time is told the newest when it comes
- * back, and nothing piles up. One that was ended is freed when neither the store nor a callback has it.
+ * It does not look while there is something to tell: a callback that takes its time is told the
+ * newest when it comes back, and nothing piles up. One that was ended is freed when neither the
+ * store nor a callback has it.
  */
 #include "client/observe.h"
 

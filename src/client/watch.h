@@ -1,6 +1,7 @@
 /*
- * Those of a client who want to know when something of a name has changed: waits for a latch, observers of a leader. The
- * store knows them by a number, which all of one name share, so that one message reaches all.
+ * Those of a client who want to know when something of a name has changed: waits for a latch,
+ * observers of a leader. The store knows them by a number, which all of one name share, so that one
+ * message reaches all.
  */
 #ifndef HF_CLIENT_WATCH_H
 #define HF_CLIENT_WATCH_H
@@ -21,7 +22,8 @@ typedef struct hf__watch {
 void hf__watch_begin(hf_client *client, hf__watch *watch);
 void hf__watch_end(hf_client *client, hf__watch *watch);
 
-/* Wait until something is heard (HF__DONE), until then, or until the cancel is fired. The client may be closed. */
+/* Wait until something is heard (HF__DONE), until then, or until the cancel is fired. The client
+   may be closed. */
 hf__awaited hf__watch_rest(hf_client *client, hf__watch *watch, hf__time until,
                            const hf_cancel *cancel);
 

@@ -38,19 +38,21 @@
  *   BREAK    end the hold with `token`, or any with 0, but not after `not_after`. HF_NOT_HELD if there is none such; `token` then
  *            says which holds, 0 for none.
  *
- * Beside the locks of a name it has a latch, and its holder may say something:
+ * Beside its locks a name has a latch, and its holder may say something:
  *
  *   LATCH_SET    a new round begins, with `latch->count` to be counted.
  *   LATCH_DOWN   `latch->count` of them are. HF_NOT_HELD: the latch is not set, or forgotten.
  *   LATCH_LOOK   the same answer, nothing done.
- *            All say what is left, which round it is, and the last that came to its end; rounds grow. SET and DOWN
- *            have a number: one that was done, or is lower than one of the same client that was, is not done
- *            (again); not after `not_after`.
- *   PROCLAIM the hold of (client, number) under `token`, a mutex, says `word`. HF_LOST: there is none such. Of two the one
- *            with the higher `word->nth` stands.
- *   LEADER   who holds the name and has said something under the token it holds: `sight`, `word`. HF_NOT_HELD: nobody.
- *            LATCH_LOOK and LEADER with `stand`: `number` is a watch of the client's. The store may have news of it, as
- *            if it were GRANTED, when there is something new; it is asked again in `retry_ms` all the same.
+ *            All say what is left, which round it is, and the last that came to its end; rounds
+ *            grow. SET and DOWN have a number: one that was done, or is lower than one of the same
+ *            client that was, is not done (again); not after `not_after`.
+ *   PROCLAIM the hold of (client, number) under `token`, a mutex, says `word`. HF_LOST: there is
+ *            none such. Of two the one with the higher `word->nth` stands.
+ *   LEADER   who holds the name and has said something under the token it holds: `sight`, `word`.
+ *            HF_NOT_HELD: nobody.
+ *            LATCH_LOOK and LEADER with `stand`: `number` is a watch of the client's. The store may
+ *            have news of it, as if it were GRANTED, when there is something new; it is asked again
+ *            in `retry_ms` all the same.
  *
  * Results of a completed operation: HF_OK; HF_BUSY (ASK: held by another, ask again in `retry_ms`);
  * HF_TIMEOUT (ASK: executed after `not_after`, and so not done); HF_LOST, HF_NOT_HELD as above; HF_UNREACHABLE (no connection, or a server that cannot answer at the

@@ -44,6 +44,11 @@ static void B32_who_campaigns_leads_until_it_resigns(cf *f) {
     hf_hold *hold = lead(f->a, f->name, "host-1:8080", NULL);
     check_leads(f->a, f->name, hold, "host-1:8080");
     check_leads(f->b, f->name, hold, "host-1:8080");
+    hf_info *seen = cf_inspect(f->b, f->name); /* a hold like any other */
+    assert_true(seen->held && seen->token == hf_fence(hold));
+    assert_int_equal(seen->kind, HF_MUTEX);
+    assert_int_equal(seen->count, 1);
+    hf_info_free(seen);
     hf_hold *other = NULL;
     CF_IS(HF_BUSY, hf_campaign(f->b, f->name, "x", 1, NULL, &other));
     CF_IS(HF_TIMEOUT, hf_campaign(f->b, f->name, "x", 1, &(hf_options){.wait_ms = 30}, &other));
@@ -353,7 +358,8 @@ static void B32_a_leader_whose_lease_ends_is_noticed(cf *f) {
     (void)hf_release(hold);
 }
 
-/* Terms one after another, faster than anybody looks: what is told is told in order, and the last of it. */
+/* Terms one after another, faster than anybody looks: what is told is told in order, and the last
+   of it. */
 static void B32_what_is_told_is_in_order(cf *f) {
     hf_observer *observer;
     changes *c = observe(f, f->b, &observer);

@@ -1,6 +1,7 @@
 /*
- * Latches and leaders on a bad network and on servers that forget: what is sent twice or late counts once, no wait
- * relies on a message, and a value is never another's (F12, F17, F19, F22, F23, F25, F27, F28, F51).
+ * Latches and leaders on a bad network and on servers that forget: what is sent twice or late
+ * counts once, no wait relies on a message, and a value is never another's (F12, F17, F19, F22,
+ * F23, F25, F27, F28, F51).
  */
 #include "waiters.h"
 
@@ -132,7 +133,8 @@ static void F12_a_round_whose_answer_was_lost_begins_once(void **state) {
     assert_int_equal(left_of(other), 4);
 }
 
-/* Of one client and latch one is under way at a time: a lower number is never sent after a higher one. */
+/* Of one client and latch one is under way at a time: a lower number is never sent after a higher
+   one. */
 static void F12_counts_of_many_threads_are_each_counted_once(void **state) {
     enum { THREADS = 4, ROUNDS = 5 };
     bed *b = *state;
@@ -147,6 +149,48 @@ static void F12_counts_of_many_threads_are_each_counted_once(void **state) {
         t_proxy_deliver(b->proxy);
         assert_int_equal(left_on_server(b), 1000 - (i + 1) * THREADS);
     }
+}
+
+enum { BAD_CLIENTS = 3, BAD_THREADS = 9, EACH = 40 };
+
+typedef struct bad_network {
+    hf_client *clients[BAD_CLIENTS];
+    atomic_int sure, unsure, over;
+} bad_network;
+
+static void count_through(int index, void *arg) {
+    bad_network *n = arg;
+    for (int i = 0; i < EACH; i++) {
+        hf_result r = hf_latch_count_down(n->clients[index % BAD_CLIENTS], LOCK, 1, NULL);
+        if (r == HF_OK) atomic_fetch_add(&n->sure, 1);
+        if (r == HF_UNKNOWN_OUTCOME) atomic_fetch_add(&n->unsure, 1);
+    }
+    atomic_fetch_add(&n->over, 1);
+}
+
+/* Requests and answers are lost at random, of many threads of several clients at once. */
+static void F12_counts_through_a_bad_network_are_each_counted_once(void **state) {
+    static bad_network n;
+    bed *b = *state;
+    n = (bad_network){.sure = 0};
+    for (int i = 0; i < BAD_CLIENTS; i++) n.clients[i] = bed_through(b, NULL);
+    T_HF(HF_OK, hf_latch_set(n.clients[0], LOCK, HF_LATCH_MAX));
+    t_threads *threads = t_threads_start(BAD_THREADS, count_through, &n);
+    for (unsigned i = 0; atomic_load(&n.over) < BAD_THREADS; i++) {
+        int before = atomic_load(&n.sure);
+        T_WAIT_UNTIL(atomic_load(&n.sure) > before + (int)(i % 5) ||
+                         atomic_load(&n.over) == BAD_THREADS,
+                     2 * SOON_MS);
+        if (i % 3)
+            t_proxy_drop_answers(b->proxy, 1 + i % 2);
+        else
+            t_proxy_cut(b->proxy);
+    }
+    t_threads_join(threads, SOON_MS);
+    int64_t counted = HF_LATCH_MAX - left_on_server(b);
+    int sure = atomic_load(&n.sure);
+    assert_in_range(counted, sure, sure + atomic_load(&n.unsure));
+    assert_true(sure > 0);
 }
 
 static void F12_what_is_not_answered_is_not_known(void **state) {
@@ -386,6 +430,46 @@ static void F17_a_silent_server_keeps_no_wait_from_ending(void **state) {
     hf_cancel_free(cancel);
 }
 
+/* Whatever they were in the middle of: a close does not wait for a server that is away. */
+static void F47_a_close_ends_what_rides_an_outage_out(void **state) {
+    bed *b = *state;
+    hf_client *client = latch_through(b, NULL, 2);
+    deed *d = begin_wait(0, client, &FOREVER);
+    t_proxy_refuse(b->proxy, true);
+    t_proxy_cut(b->proxy);
+    deed *counts = begin(1, (deed){.client = client}, 2), *sets;
+    sets = begin(2, (deed){.client = client, .set = 5}, 1);
+    t_sleep_ms(50); /* that all have begun, most likely */
+    int64_t began = t_now_ms();
+    bed_close(b, client);
+    assert_in_range(t_now_ms() - began, 0, t_patience(3000));
+    ended(d, HF_CLOSED);
+    ended(counts, HF_CLOSED);
+    ended(sets, HF_CLOSED);
+    assert_int_equal(left_on_server(b), 2);
+}
+
+static void F17_an_observer_goes_on_after_an_outage(void **state) {
+    static seen s;
+    bed *b = *state;
+    hf_client *client = bed_through(b, NULL), *other = bed_direct(b);
+    hf_observer *observer = NULL;
+    s = (seen){.count = 0};
+    hf_hold *hold = lead(other, "before", NULL);
+    T_HF(HF_OK, hf_observe(client, LOCK, note, &s, &observer));
+    UNTIL(atomic_load(&s.token) == hf_fence(hold));
+    t_proxy_refuse(b->proxy, true);
+    t_proxy_cut(b->proxy);
+    FREE(hold);
+    hold = lead(other, "after", NULL);
+    t_sleep_ms(300); /* in which nothing can be seen, and nothing is told */
+    assert_int_equal(atomic_load(&s.count), 1);
+    t_proxy_refuse(b->proxy, false);
+    UNTIL(atomic_load(&s.token) == hf_fence(hold));
+    FREE(hold);
+    hf_unobserve(observer);
+}
+
 /* ---- F22, F23, F25: servers that forget ------------------------------------------------------ */
 
 static void F22_a_latch_lost_in_a_restart_is_told(void **state) {
@@ -551,6 +635,7 @@ static const struct CMUnitTest tests[] = {
     FAULT_TEST(F12_a_count_down_whose_answer_was_lost_counts_once),
     FAULT_TEST(F12_a_round_whose_answer_was_lost_begins_once),
     FAULT_TEST(F12_counts_of_many_threads_are_each_counted_once),
+    FAULT_TEST(F12_counts_through_a_bad_network_are_each_counted_once),
     FAULT_TEST(F12_what_is_not_answered_is_not_known),
     FAULT_TEST(F51_a_late_count_down_counts_once),
     FAULT_TEST(F51_a_late_count_down_leaves_the_next_round_alone),
@@ -564,6 +649,8 @@ static const struct CMUnitTest tests[] = {
     FAULT_TEST(F17_a_wait_and_a_count_down_ride_an_outage_out),
     FAULT_TEST(F17_an_outage_is_borne_for_so_long),
     FAULT_TEST(F17_a_silent_server_keeps_no_wait_from_ending),
+    FAULT_TEST(F47_a_close_ends_what_rides_an_outage_out),
+    FAULT_TEST(F17_an_observer_goes_on_after_an_outage),
     FAULT_TEST(F22_a_latch_lost_in_a_restart_is_told),
     FAULT_TEST_ON(F23_a_latch_outlives_a_restart_with_its_data, &DURABLE),
     FAULT_TEST(F25_a_flush_ends_a_wait_as_what_it_is),

@@ -1,6 +1,7 @@
 /*
- * What lies beside the locks of a directory, latches and what leaders say: what goes and what stays (B30), and files
- * that are cut, foreign or locked by one that is stopped (F28).
+ * What lies beside the locks of a directory, latches and what leaders say: what goes and what stays
+ * (B30), files that are cut, foreign or locked by one that is stopped (F28), processes that are
+ * killed (F46).
  */
 #include "kit.h"
 
@@ -121,7 +122,8 @@ static void F28_what_is_no_latch_is_refused_and_left_alone(void **state) {
     hf_close(client);
 }
 
-/* Cut by a crash of the machine: a latch must not be taken for another, but who leads may say it anew. */
+/* Cut by a crash of the machine: a latch must not be taken for another, but who leads may say it
+   anew. */
 static void F28_a_file_cut_to_any_length_is_not_believed(void **state) {
     place *p = *state;
     struct stat st;
@@ -152,7 +154,8 @@ static void F28_the_latch_of_another_name_is_refused(void **state) {
     hf_close(client);
 }
 
-/* One that was stopped in the middle of writing: the call has a deadline, and nothing blocks for good. */
+/* One that was stopped in the middle of writing: the call has a deadline, and nothing blocks for
+   good. */
 static void F03_a_latch_that_another_keeps_locked_is_told(void **state) {
     place *p = *state;
     hf_client *client = NULL;
@@ -172,6 +175,58 @@ static void F03_a_latch_that_another_keeps_locked_is_told(void **state) {
     hf_close(client);
 }
 
+/* ---- F46: kills ------------------------------------------------------------------------------ */
+
+enum { TOTAL = HF_LATCH_MAX, COUNTERS = 3, KILLS = 40 };
+
+typedef struct tally {
+    char url[128];
+    _Atomic uint32_t begun, done, failed;
+} tally;
+
+static int count_until_killed(void *arg) {
+    tally *t = arg;
+    hf_client *client = NULL;
+    T_HF(HF_OK, hf_open(t->url, NULL, &client));
+    for (;;) {
+        atomic_fetch_add(&t->begun, 1);
+        if (hf_latch_count_down(client, LOCK, 1, NULL) != HF_OK) atomic_fetch_add(&t->failed, 1);
+        atomic_fetch_add(&t->done, 1);
+    }
+    return 1;
+}
+
+static void kill_one(t_proc *child) {
+    t_proc_kill(child, SIGKILL);
+    assert_int_equal(t_proc_wait(child, SOON_MS), 128 + SIGKILL);
+}
+
+/* Whoever is killed, in the middle of whatever: what it began is counted or not, and nothing else
+   changes. */
+static void F46_kills_while_counting_lose_nothing(void **state) {
+    place *p = *state;
+    t_proc *children[COUNTERS];
+    tally *t = t_shared_new(sizeof *t);
+    snprintf(t->url, sizeof t->url, "%s", p->url);
+    hf_client *client = open_here(p);
+    T_HF(HF_OK, hf_latch_set(client, LOCK, TOTAL));
+    hf_close(client);
+    for (int i = 0; i < COUNTERS; i++) children[i] = t_proc_start(count_until_killed, t);
+    for (int i = 0; i < KILLS; i++) {
+        uint32_t before = atomic_load(&t->done);
+        UNTIL(atomic_load(&t->done) > before + (uint32_t)i);
+        kill_one(children[i % COUNTERS]);
+        children[i % COUNTERS] = t_proc_start(count_until_killed, t);
+    }
+    for (int i = 0; i < COUNTERS; i++) kill_one(children[i]);
+    client = open_here(p);
+    uint32_t counted = TOTAL - left_of(client);
+    hf_close(client);
+    assert_in_range(counted, atomic_load(&t->done), atomic_load(&t->begun));
+    assert_int_equal(atomic_load(&t->failed), 0);
+    t_shared_free(t, sizeof *t);
+}
+
 static const struct CMUnitTest tests[] = {
     FILE_TEST(B30_latches_and_words_go_after_their_time),
     FILE_TEST(B30_what_is_in_use_stays),
@@ -180,6 +235,7 @@ static const struct CMUnitTest tests[] = {
     FILE_TEST(F28_a_file_cut_to_any_length_is_not_believed),
     FILE_TEST(F28_the_latch_of_another_name_is_refused),
     FILE_TEST(F03_a_latch_that_another_keeps_locked_is_told),
+    FILE_TEST(F46_kills_while_counting_lose_nothing),
 };
 
 FILE_MAIN(tests)

@@ -1,6 +1,6 @@
 /*
- * Numbers are not remembered here, as a store has to where an answer can be lost: an operation is a call of this
- * process, executed once, and either written or not.
+ * Numbers are not remembered here, as a store has to where an answer can be lost: an operation is a
+ * call of this process, executed once, and either written or not.
  */
 #include "store/file/beside.h"
 

@@ -1,4 +1,5 @@
-/* What is kept beside a lock of the directory: its latch, and what its leader says; each in a file of its own. */
+/* What is kept beside a lock of the directory: its latch, and what its leader says; each in a file
+   of its own. */
 #ifndef HF_STORE_FILE_BESIDE_H
 #define HF_STORE_FILE_BESIDE_H
 

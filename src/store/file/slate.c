@@ -112,7 +112,8 @@ hf_result hf__slate_read(hf__slate *s, void *body, size_t *length, char **detail
 
 /* ---- Writing ---- */
 
-/* 1: it is ours, and has its name; 0: another has it, or it has lost its name; else errno negative. */
+/* 1: it is ours, and has its name; 0: another has it, or it has lost its name; else errno negative.
+   */
 static int lock_open(const hf__slate *s) {
     struct flock range = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     struct stat st;

@@ -1,6 +1,6 @@
 /*
- * Numbers are not remembered here, as a store has to where an answer can be lost: in one process every operation is
- * executed once, and answered.
+ * Numbers are not remembered here, as a store has to where an answer can be lost: in one process
+ * every operation is executed once, and answered.
  */
 #include "store/memory/beside.h"
 

@@ -2,8 +2,8 @@
 
 #include "store/redis/command.h"
 
-/* When to ask again: who will be told asks in case that it is not; who will not, soon at first and ten times a
-   second later. */
+/* When to ask again: who will be told asks in case that it is not; who will not, soon at first and
+   ten times a second later. */
 #define LATCH_TOLD_MS   5000
 #define LEADER_TOLD_MS  1000
 #define RETRY_FIRST_MS  10
