@@ -16,7 +16,10 @@ class Mutation(NamedTuple):
     run: tuple
 
 
+ANSWER = "core/answer.c"
 ENTRY = "core/entry.c"
+GRANT = "core/grant.c"
+WAIT = "core/wait.c"
 CLIENT = "client/client.c"
 ASYNC = "client/async.c"
 ACQUIRE = "store/redis/lua/acquire.lua"
@@ -29,14 +32,14 @@ LOCK = "store/file/lock.c"
 MUTATIONS = [
     Mutation(
         "the deadline of a grant counts from its answer",
-        ENTRY,
+        GRANT,
         "return hf__sooner(hf__lease_deadline(op->asked_at, op->lease_ms), max_until(w, op));",
         "return hf__sooner(hf__lease_deadline(hf__now(), op->lease_ms), max_until(w, op));",
         ("fault_pauses", "F01_deadlines_count_from*"),
     ),
     Mutation(
         "the deadline of a renewal counts from its answer",
-        ENTRY,
+        ANSWER,
         "hf__time deadline = hf__lease_deadline(op->asked_at, op->lease_ms);",
         "hf__time deadline = hf__lease_deadline(hf__now(), op->lease_ms);",
         ("fault_pauses", "F01_deadlines_count_from*"),
@@ -57,7 +60,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a grant that is answered after its lease is taken",
-        ENTRY,
+        GRANT,
         "if (w && now < deadline_of(w, op)) {",
         "if (w) {",
         ("fault_pauses", "F01_an_answer_after_the_lease*"),
@@ -134,7 +137,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a loop begins with the short lease of a grant",
-        ENTRY,
+        GRANT,
         "&& !e->core->config.unattended;",
         ";",
         ("fault_loop", "B15_*"),
@@ -197,21 +200,21 @@ MUTATIONS = [
     ),
     Mutation(
         "who gives up does not see to what may have been granted",
-        ENTRY,
+        WAIT,
         "hf_result result = outcome(w, why, asking);",
         "hf_result result = outcome(w, why, asking);\n    w->number = 0;",
         ("fault_answers", "F12_an_outcome_that_is_not_known*"),
     ),
     Mutation(
         "a grant that came too late is kept",
-        ENTRY,
+        GRANT,
         "    /* Nobody wants it any more, or the answer came when the lease may have run out. */\n",
         "    if (w && w->once) op->number = 0;\n",
         ("fault_pauses", "F01_a_grant_answered*"),
     ),
     Mutation(
         "a release of what was lost says it is well",
-        ENTRY,
+        ANSWER,
         "if (r == HF_LOST && e->ghost_maybe) r = HF_OK;",
         "if (r == HF_LOST) r = HF_OK;",
         ("fault_server", "F25_a_release_says*"),
@@ -316,7 +319,7 @@ MUTATIONS = [
     ),
     Mutation(
         "what was lost is not let go of",
-        ENTRY,
+        ANSWER,
         "    if (!e->core->store->forgets) /*",
         "    if (e->core->closing) /*",
         ("file_breaking", "B26_a_client_may_break*"),
@@ -374,7 +377,7 @@ MUTATIONS = [
     # Waiting in line and handing over.
     Mutation(
         "a wait that gives up does not leave the line, nor passes a grant on",
-        ENTRY,
+        WAIT,
         "hf__entry_haunt_line(e, w->number, w->placed_until); /* it leaves the line */",
         "",
         ("fault_line", "B20_a_grant_that_a_cancelled*"),
@@ -423,7 +426,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a release that was refused lets the client's next in",
-        ENTRY,
+        ANSWER,
         "bool answered = op->result == HF_OK && heir.result != HF_NOT_HELD;",
         "bool answered = true;",
         ("fault_rights", "F55_a_release_that_is_refused*"),
@@ -460,14 +463,14 @@ MUTATIONS = [
     ),
     Mutation(
         "who begins to listen while it asks does not ask again",
-        ENTRY,
+        ANSWER,
         "e->next_try = e->again ? now : now +",
         "e->next_try = now +",
         ("fault_messages", "F19_a_release_between*"),
     ),
     Mutation(
         "a message that overtakes its answer is dropped",
-        ENTRY,
+        ANSWER,
         "if (e->asker == w) w->early = *news;",
         "",
         ("fault_messages", "F52_a_message_that_overtakes*"),
@@ -495,7 +498,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a grant is entered on while the connection to ask on is broken",
-        ENTRY,
+        GRANT,
         "news->link == w->first_link && news->link == e->core->link;",
         "news->link == w->first_link;",
         ("fault_messages", "F56_a_grant_heard_while*"),
