@@ -12,6 +12,7 @@
 #include "t_fail.h"
 
 enum { LINE_AT = 16 };
+#define TABLE_AT ((int64_t)1 << 62) /* where tickets end, and slots of the room begin */
 
 static int64_t offset_of(int64_t ticket) {
     return (ticket + 1) << 32;
@@ -30,7 +31,7 @@ static bool find(int fd, int64_t start, int64_t end, struct flock *found) {
 /* The lowest ticket from `start` on. */
 static bool find_lowest(int fd, int64_t start, struct flock *found) {
     struct flock lower;
-    if (!find(fd, start, 0, found)) return false;
+    if (!find(fd, start, TABLE_AT, found)) return false;
     while (found->l_start > start && find(fd, start, found->l_start, &lower)) *found = lower;
     return true;
 }

@@ -3,7 +3,7 @@
  * the lock's file that are locked. This is a reading of the format of its own, not the store's:
  *
  *   [0, id)                    the hold of the client with this id
- *   [(t + 1) << 32, … + id)    its ticket t
+ *   [(t + 1) << 32, … + id)    its ticket t, below 2^62
  *
  * Who stands there says so in the file, in the word at 16.
  *

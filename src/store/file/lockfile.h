@@ -6,8 +6,13 @@
  *   0     magic, version, length of the key      written once
  *   16    line: others may stand in line          written by who joins it; taken back by a holder
  *   24    broken: the token of a hold that an operator wants ended     written by anybody
+ *   32    the room: whether it is in use, and what it counts
  *   64    the record: the last hold
  *   512   the key: prefix, NUL, name              written once
+ *   4096  the table of the room, see table.h
+ *
+ * The room is written by who has the door. A file is of version 2 once it was in use: programs that do not know of
+ * it would take the lock past those inside.
  */
 #ifndef HF_STORE_FILE_LOCKFILE_H
 #define HF_STORE_FILE_LOCKFILE_H
@@ -34,11 +39,19 @@ typedef struct hf__record {
     uint64_t sum; /* over the rest: a record that is being written reads as none */
 } hf__record;
 
+/* All zero in a file where it was never in use. */
+typedef struct hf__room_head {
+    uint64_t open;      /* somebody is inside or in line, or was and died: a mutex is to be asked for there */
+    uint64_t token;     /* the last of the room */
+    int64_t last_place; /* in line: who comes gets the next */
+    uint64_t sum;
+} hf__room_head;
+
 typedef struct hf__head {
     char magic[8];
     uint32_t version, key_length;
     uint64_t line, broken;
-    char more[32];
+    hf__room_head room;
     hf__record record;
 } hf__head;
 
@@ -76,7 +89,17 @@ int hf__lockfile_line(int fd, bool line);
 /* Mark a token as broken. 0 or errno. */
 int hf__lockfile_break(int fd, uint64_t token);
 
-/* The record is whole: not one that is being written. */
+/* Write the head of the room, summed; and see to the version, if the head says that it is too low. 0 or errno. */
+int hf__lockfile_room(int fd, hf__head *head);
+
+/* The record is whole: not one that is being written. So is the room's head. */
 bool hf__record_whole(const hf__record *record);
+bool hf__room_head_whole(const hf__room_head *room);
+
+/* Bytes at an offset, all or none as far as a kill goes if they lie in one page. 0 or errno. */
+int hf__lockfile_write(int fd, const void *bytes, size_t length, off_t offset);
+
+/* A line for a person, and HF_PROTOCOL. */
+hf_result hf__lockfile_damaged(const hf__lockfile *file, const char *what, char **detail);
 
 #endif
