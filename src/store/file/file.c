@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "store/file/directory.h"
 #include "store/file/kept.h"
+#include "store/file/line.h"
 #include "store/file/lock.h"
 #include "store/file/look.h"
 #include "store/file/sweep.h"
@@ -33,6 +34,7 @@ typedef struct file {
     hf__lock *heard;
     hf__op *first, *last; /* completed */
     hf__op *breaking;     /* marked, not obeyed yet */
+    bool mending;         /* ranges could not be unlocked: again */
     hf__time look_at;
 } file;
 
@@ -126,6 +128,7 @@ static bool give_back(file *f) {
 
 static void done_with(file *f, hf__lock *l) {
     if (l->calls) hear(f, l);
+    if (l->mend) f->mending = true;
     rest(f, l);
 }
 
@@ -350,8 +353,6 @@ static bool obeyed(file *f, hf__op *op, hf__time now) {
 }
 
 static void look_at_breaks(file *f, hf__time now) {
-    if (!f->breaking || now < f->look_at) return;
-    f->look_at = now + LOOK;
     for (hf__op **link = &f->breaking; *link;) {
         hf__op *op = *link, *next = op->next;
         if (obeyed(f, op, now))
@@ -425,14 +426,28 @@ static bool news(hf__store *store, hf__news *out) {
     return false;
 }
 
+static void mend(file *f) {
+    bool all = true;
+    for (hf__mapped *it = NULL; (it = hf__map_next(&f->locks, it));) {
+        hf__lock *l = (hf__lock *)it;
+        if (l->mend && !hf__line_mend(l, &f->peers)) all = false;
+        if (l->calls) hear(f, l);
+    }
+    f->mending = !all;
+}
+
 static void tick(hf__store *store, hf__time now) {
-    look_at_breaks((file *)store, now);
+    file *f = (file *)store;
+    if (now < f->look_at) return;
+    f->look_at = now + LOOK;
+    if (f->mending) mend(f);
+    if (f->breaking) look_at_breaks(f, now);
 }
 
 static hf__time due(const hf__store *store) {
     const file *f = (const file *)store;
     if (f->heard) return 0; /* by an operation of our own: to be told in the next turn */
-    return f->breaking ? f->look_at : HF__NEVER;
+    return f->breaking || f->mending ? f->look_at : HF__NEVER;
 }
 
 static bool flush(hf__store *store, pthread_mutex_t *mutex) {

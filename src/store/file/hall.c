@@ -151,10 +151,13 @@ static int find_slot(hall *h, unsigned *index) {
     return EDQUOT;
 }
 
-static void free_slot(hall *h, unsigned index) {
-    hf__lock *l = h->lock;
-    (void)hf__slot_clear(l->fd, index); /* what is not locked does not count, either */
-    if (hf__slot_drop(l->fd, index) == 0) hf__slots_put(&l->slots, index, false);
+/* What is not in use does not count, nor does what is not locked. */
+static void free_slot(hf__lock *l, unsigned index) {
+    bool cleared = hf__slot_clear(l->fd, index) == 0;
+    if (hf__slot_drop(l->fd, index) == 0)
+        hf__slots_put(&l->slots, index, false);
+    else if (!cleared)
+        l->soiled = true;
 }
 
 static int write_new(hall *h, hf__slot *slot, uint32_t *tag) {
@@ -163,7 +166,7 @@ static int write_new(hall *h, hf__slot *slot, uint32_t *tag) {
     if (error) return error;
     error = hf__slot_write(h->lock->fd, index, slot, true);
     if (error)
-        free_slot(h, index);
+        free_slot(h->lock, index);
     else
         *tag = NEW_TAG + index;
     return error;
@@ -227,7 +230,7 @@ static int write_back(hall *h) {
         error = hf__lockfile_room(h->lock->fd, h->head);
     if (!error) error = write_slots(h);
     for (unsigned i = 0; i < h->table.count; i++)
-        if (h->table.spots[i].own && !h->table.spots[i].seen) free_slot(h, h->table.spots[i].index);
+        if (h->table.spots[i].own && !h->table.spots[i].seen) free_slot(h->lock, h->table.spots[i].index);
     return error;
 }
 
@@ -407,12 +410,12 @@ hf_result hf__hall_renew(hf__lock *l, hf__seat *seat, hf__peers *peers, const hf
     return r;
 }
 
-/* What cannot be read cannot be written, either: but nobody is to wait for us. */
-static void drop_slots(hf__lock *l, hf__seat *seat) {
-    const int32_t slots[] = {seat->slot, seat->upgrade};
-    for (int i = 0; i < 2; i++)
-        if (slots[i] >= 0 && hf__slot_drop(l->fd, (unsigned)slots[i]) == 0)
-            hf__slots_put(&l->slots, (unsigned)slots[i], false);
+/* Without the door, where it cannot be had, or what is behind it not be read: nobody is to wait for us. Who waits
+   sees it when it looks. */
+static void drop_slots(hf__lock *l, const hf__seat *seat, hf__peers *peers) {
+    if (seat->slot >= 0) free_slot(l, (unsigned)seat->slot);
+    if (seat->upgrade >= 0) free_slot(l, (unsigned)seat->upgrade);
+    if (l->soiled) (void)hf__line_let_go(l, peers);
 }
 
 hf_result hf__hall_release(hf__lock *l, hf__seat *seat, hf__peers *peers, const hf__record *self,
@@ -422,14 +425,15 @@ hf_result hf__hall_release(hf__lock *l, hf__seat *seat, hf__peers *peers, const 
     char *detail = NULL;
     bool held = seat->holds;
     hf_result r = go_in(&h, &head, &detail);
-    if (r == HF_UNREACHABLE) {
+    if (r == HF_UNREACHABLE && held) {
         op->detail = detail;
         return r;
     }
     free(detail);
     hf__seat_unwatch(seat);
+    seat->holds = false;
     if (r) {
-        drop_slots(l, seat);
+        drop_slots(l, seat, peers);
     } else {
         (void)hf__room_release(&h.room, h.self, op);
         (void)write_back(&h);
@@ -437,6 +441,5 @@ hf_result hf__hall_release(hf__lock *l, hf__seat *seat, hf__peers *peers, const 
         fini(&h);
     }
     seat->slot = seat->upgrade = -1;
-    seat->holds = false;
     return held ? HF_OK : HF_LOST;
 }

@@ -10,6 +10,7 @@
 #include "store/file/ranges.h"
 
 #define SOON_TRIES 16
+#define DROP_TRIES 3 /* closing the file gives up all that we have of it */
 
 hf_result hf__line_busy(hf__op *op, int64_t retry_ms, bool placed) {
     op->retry_ms = retry_ms;
@@ -102,6 +103,12 @@ void hf__line_abandon(hf__lock *l) {
     l->slots = (hf__slots){0};
 }
 
+static bool any_holds(const hf__lock *l) {
+    for (const hf__seat *s = &l->mutex; s; s = s->next)
+        if (s->holds) return true;
+    return l->held;
+}
+
 /* Unlocking can fail, closing cannot. Who waits is still to be told, through the file opened again. */
 static void unlock_by_closing(hf__lock *l) {
     hf_result why;
@@ -111,6 +118,14 @@ static void unlock_by_closing(hf__lock *l) {
     l->soiled = false;
     l->fd = hf__lockfile_open(&l->file, false, &why, &detail);
     free(detail);
+}
+
+/* But it would end what is held, too: rather let others wait until it can be unlocked. */
+static void unlock_somehow(hf__lock *l) {
+    if (any_holds(l))
+        l->mend = true;
+    else
+        unlock_by_closing(l);
 }
 
 static bool wake_first(hf__lock *l, hf__peers *peers, int64_t from) {
@@ -125,8 +140,10 @@ static bool wake_first(hf__lock *l, hf__peers *peers, int64_t from) {
 }
 
 bool hf__line_let_go(hf__lock *l, hf__peers *peers) {
+    int error = EAGAIN;
     l->held = 0;
-    if (hf__hold_drop(l->fd) != 0 || l->soiled) unlock_by_closing(l);
+    for (int i = 0; i < DROP_TRIES && error; i++) error = hf__hold_drop(l->fd);
+    if (error || l->soiled) unlock_somehow(l);
     return wake_first(l, peers, 0);
 }
 
@@ -135,8 +152,35 @@ void hf__line_leave(hf__lock *l, hf__seat *s, hf__peers *peers) {
     int64_t ticket = s->ticket;
     s->ticket = -1;
     hf__seat_unwatch(s);
-    if (hf__ticket_drop(l->fd, peers->id, ticket) != 0) unlock_by_closing(l);
+    if (hf__ticket_drop(l->fd, peers->id, ticket) != 0) unlock_somehow(l);
     wake_first(l, peers, ticket);
+}
+
+static bool is_seated(const hf__lock *l, unsigned slot) {
+    for (const hf__seat *s = &l->mutex; s; s = s->next)
+        if (s->slot == (int32_t)slot || s->upgrade == (int32_t)slot) return true;
+    return false;
+}
+
+static bool drop_slots(hf__lock *l) {
+    bool all = true;
+    for (unsigned i = 0; i < HF__SLOTS_MAX; i++) {
+        if (!hf__slots_has(&l->slots, i) || is_seated(l, i)) continue;
+        if (hf__slot_drop(l->fd, i) == 0)
+            hf__slots_put(&l->slots, i, false);
+        else
+            all = false;
+    }
+    return all;
+}
+
+bool hf__line_mend(hf__lock *l, hf__peers *peers) {
+    bool all = drop_slots(l);
+    if (hf__line_ours(l) || hf__tickets_drop(l->fd) != 0) all = false;
+    if (!l->held && hf__hold_drop(l->fd) != 0) all = false;
+    if (all) l->mend = l->soiled = false;
+    wake_first(l, peers, 0);
+    return all;
 }
 
 /* ---- Taking ---- */

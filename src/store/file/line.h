@@ -21,6 +21,9 @@ int hf__line_seize(hf__lock *lock, const hf__peers *peers, bool mutex, int64_t p
 /* Drop either, and wake the first in line. True: there was one. */
 bool hf__line_let_go(hf__lock *lock, hf__peers *peers);
 
+/* Unlock what could not be unlocked before. True: all of it was. */
+bool hf__line_mend(hf__lock *lock, hf__peers *peers);
+
 /* Take a ticket and wait behind it. HF_OK: the hold or the door is ours, and the ticket dropped. HF_BUSY: placed. */
 hf_result hf__line_stand(hf__lock *lock, hf__seat *seat, hf__peers *peers, hf__op *op, hf__time now);
 hf_result hf__line_wait(hf__lock *lock, hf__seat *seat, hf__peers *peers, hf__op *op, hf__time now);

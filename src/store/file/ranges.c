@@ -144,6 +144,10 @@ int hf__ticket_drop(int fd, uint32_t id, int64_t ticket) {
     return set(fd, F_UNLCK, offset_of(ticket), id);
 }
 
+int hf__tickets_drop(int fd) {
+    return set(fd, F_UNLCK, offset_of(0), TABLE_AT - offset_of(0));
+}
+
 bool hf__ranges_take(int fd) {
     return set(fd, F_WRLCK, 0, 0) == 0;
 }

@@ -47,6 +47,7 @@ int64_t hf__slot_holder(int fd, unsigned slot);
    have run out. */
 int hf__ticket_take(int fd, uint32_t id, int64_t after, int64_t *ticket);
 int hf__ticket_drop(int fd, uint32_t id, int64_t ticket);
+int hf__tickets_drop(int fd); /* all of ours */
 
 /* Of the others: the first at or behind `from`; the last before `until`. */
 hf__place hf__ticket_first(int fd, int64_t from);
