@@ -4,8 +4,8 @@
  * so or does without; nothing is held wrongly, nothing stays held, no descriptor is left (and no
  * memory: the asan run looks).
  *
- * The other client is an actor, in a process where nothing fails. All of it is gone through with the mutex, and
- * with other kinds against it and against each other.
+ * The other client is an actor, in a process where nothing fails. All of it is gone through with
+ * the mutex, and with other kinds against it and against each other.
  */
 #include "kit.h"
 
@@ -135,7 +135,8 @@ static void wait_and_release(void *arg) {
         TAKES(t->other, .kind = t->theirs);
         actor_begin(t->other, &(ask){.deed = do_release, .number = RELEASE_AFTER_US});
         t_exempt_end();
-        hf_result r = hf_acquire(client, LOCK, &(hf_options){.wait_ms = 5000, .kind = t->ours}, &hold);
+        hf_result r =
+            hf_acquire(client, LOCK, &(hf_options){.wait_ms = 5000, .kind = t->ours}, &hold);
         t_exempt_begin();
         IS(HF_OK, actor_end(t->other));
         t_exempt_end();
@@ -242,7 +243,7 @@ static void F14_a_call_that_fails_once_in_a_renewal_loses_nothing(void **state) 
     hf_close(client);
 }
 
-/* A reader becomes a writer and a reader again: whatever fails, it is held as long as it says so. */
+/* A reader writes, and reads again: whatever fails, it is held as long as it says so. */
 static void upgrade_and_downgrade(void *arg) {
     trial *t = arg;
     hf_client *client = try_open(t);
@@ -264,8 +265,8 @@ static void upgrade_and_downgrade(void *arg) {
     end_life(t, client);
 }
 
-static t_inject_fn *const lives[] = {open_and_close,     acquire_and_release, reenter_and_extend,
-                                     wait_and_release,   wait_in_vain,        look_and_break,
+static t_inject_fn *const lives[] = {open_and_close,      acquire_and_release,  reenter_and_extend,
+                                     wait_and_release,    wait_in_vain,         look_and_break,
                                      close_while_holding, upgrade_and_downgrade};
 
 enum { LIVES = sizeof lives / sizeof *lives };

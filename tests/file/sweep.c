@@ -158,8 +158,7 @@ static void B30_what_is_only_waited_for_stays(void **state) {
 static void B30_what_is_read_or_waited_for_in_the_room_stays(void **state) {
     place *p = *state;
     actor *reader = actor_new(p, NULL), *writer = actor_new(p, NULL);
-    uint64_t token =
-        TAKES(reader, .kind = HF_READ, .lease_ms = 10 * MINUTE, .flags = HF_NO_RENEW);
+    uint64_t token = TAKES(reader, .kind = HF_READ, .lease_ms = 10 * MINUTE, .flags = HF_NO_RENEW);
     make_old(lock_path(p, LOCK));
     sweep(p, "keep=1s", 0); /* makes the stamp */
     sweep(p, "keep=1s", HOUR);

@@ -8,7 +8,7 @@
  * clock was read, and hf_held still said yes. Between the two the lock was promised to be its own,
  * however long it was stopped before or after. Such spans of one lock must not overlap.
  *
- * In another run they also read, write, upgrade and take permits, and spans may overlap as kinds may.
+ * In another run they also read, write, upgrade and take permits, and spans overlap as kinds may.
  *
  * A third run stops nobody: there a free lock that is waited for is taken at once, whoever was
  * killed.
@@ -129,7 +129,8 @@ static void upgrade(worker *w, int n, const hf_options *o, hf_hold *hold) {
     if (r != HF_OK) return;
     note(w->t, n, &writing, hold, between(w, 0, 300));
     r = hf_downgrade(hold);
-    if (r != HF_OK && r != HF_LOST && !may_be(w, r)) t_fail("to read again is %s", hf_result_name(r));
+    if (r != HF_OK && r != HF_LOST && !may_be(w, r))
+        t_fail("to read again is %s", hf_result_name(r));
 }
 
 static void be_inside(worker *w, int n, const char *name, const hf_options *o, hf_hold *hold) {

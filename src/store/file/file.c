@@ -177,8 +177,7 @@ static void see_line(const hf__view *view, hf__sight *s) {
     for (uint32_t i = 0; i < s->waiting && i < HF__LINE_SEEN; i++) {
         const hf__slot *slot = &view->line[i];
         (void)snprintf(s->line[i].client, sizeof s->line[i].client, "%08x", slot->id);
-        if (slot->number)
-            hf__owner_text(s->line[i].owner, (hf__owner){slot->owner, slot->logical});
+        if (slot->number) hf__owner_text(s->line[i].owner, (hf__owner){slot->owner, slot->logical});
     }
 }
 

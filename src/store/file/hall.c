@@ -25,9 +25,10 @@ typedef struct hall {
 } hall;
 
 hf_result hf__hall_stuck(const hf__lock *l, char **detail) {
-    *detail = hf__line("somebody is stopped in the middle of taking or releasing %s/%s, or very slow; "
-                       "it is free when that process goes on, or when it is killed",
-                       l->file.path, l->file.name);
+    *detail =
+        hf__line("somebody is stopped in the middle of taking or releasing %s/%s, or very slow; "
+                 "it is free when that process goes on, or when it is killed",
+                 l->file.path, l->file.name);
     return HF_UNREACHABLE;
 }
 
@@ -69,8 +70,8 @@ static bool put_in_line(hall *h, const hf__slot *slot, uint32_t tag) {
     return true;
 }
 
-/* Whom it is the turn of before anything is done, and who is ahead of whom. When somebody has died, nobody of
-   them may know yet. */
+/* Whom it is the turn of before anything is done, and who is ahead of whom. When somebody has
+   died, nobody of them may know yet. */
 static void note_line(hall *h) {
     size_t turns = h->table.died ? 0 : hf__room_turns(&h->room), i = 0;
     uint32_t ahead = 0;
@@ -133,7 +134,8 @@ static hf__slot holder_slot(const hall *h, const hf__holder *it) {
     return slot;
 }
 
-/* One of ours that nothing in the room stands for any more has its range already; else the first that is free. */
+/* One of ours that nothing in the room stands for any more has its range already; else the first
+   that is free. */
 static int find_slot(hall *h, unsigned *index) {
     for (unsigned i = 0; i < h->table.count; i++) {
         hf__spot *spot = &h->table.spots[i];
@@ -230,7 +232,8 @@ static int write_back(hall *h) {
         error = hf__lockfile_room(h->lock->fd, h->head);
     if (!error) error = write_slots(h);
     for (unsigned i = 0; i < h->table.count; i++)
-        if (h->table.spots[i].own && !h->table.spots[i].seen) free_slot(h->lock, h->table.spots[i].index);
+        if (h->table.spots[i].own && !h->table.spots[i].seen)
+            free_slot(h->lock, h->table.spots[i].index);
     return error;
 }
 
@@ -303,8 +306,8 @@ static bool is_ours(const hf__waiter *it, const hall *h) {
     return it->party.member == h->self;
 }
 
-/* Some who could enter have left it for long: they are stopped, and whoever looks may go past them. As long as the
-   last of them is the same, so are all. */
+/* Some who could enter have left it for long: they are stopped, and whoever looks may go past
+   them. As long as the last of them is the same, so are all. */
 static void pass_stalled(hall *h, hf__seat *seat, const hf__party *who, hf__time now) {
     size_t turns = hf__room_turns(&h->room);
     const hf__waiter *last = NULL, *us = hf__room_waiter(&h->room, who), *it = h->room.line;
@@ -335,8 +338,9 @@ static hf_result end(hall *h, hf__seat *seat, const hf__party *who, int error, h
     note_seat(h, seat, who);
     go(h);
     if (error == EDQUOT) {
-        *detail = hf__line("%d hold %s/%s or wait for it already, which is as many as it has room for",
-                           HF__SLOTS_MAX, h->lock->file.path, h->lock->file.name);
+        *detail =
+            hf__line("%d hold %s/%s or wait for it already, which is as many as it has room for",
+                     HF__SLOTS_MAX, h->lock->file.path, h->lock->file.name);
         return HF_NOMEM;
     }
     return error ? hf__lock_trouble(h->lock, "write", error, detail) : r;
@@ -410,8 +414,8 @@ hf_result hf__hall_renew(hf__lock *l, hf__seat *seat, hf__peers *peers, const hf
     return r;
 }
 
-/* Without the door, where it cannot be had, or what is behind it not be read: nobody is to wait for us. Who waits
-   sees it when it looks. */
+/* Without the door, where it cannot be had, or what is behind it not be read: nobody is to wait
+   for us. Who waits sees it when it looks. */
 static void drop_slots(hf__lock *l, const hf__seat *seat, hf__peers *peers) {
     if (seat->slot >= 0) free_slot(l, (unsigned)seat->slot);
     if (seat->upgrade >= 0) free_slot(l, (unsigned)seat->upgrade);

@@ -109,7 +109,8 @@ static bool any_holds(const hf__lock *l) {
     return l->held;
 }
 
-/* Unlocking can fail, closing cannot. Who waits is still to be told, through the file opened again. */
+/* Unlocking can fail, closing cannot. Who waits is still to be told, through the file opened
+   again. */
 static void unlock_by_closing(hf__lock *l) {
     hf_result why;
     char *detail = NULL;
@@ -185,7 +186,8 @@ bool hf__line_mend(hf__lock *l, hf__peers *peers) {
 
 /* ---- Taking ---- */
 
-/* Somebody is there for a moment: at the door, or as a mutex that has yet to see that the room is in use. */
+/* Somebody is there for a moment: at the door, or as a mutex that has yet to see that the room
+   is in use. */
 static bool is_passing(const hf__lock *l, bool mutex) {
     hf__head head;
     char *detail = NULL;

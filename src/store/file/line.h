@@ -11,11 +11,11 @@
 #define HF__TRIES         32      /* against files that are removed while we open them */
 
 /* Who has the door has it for some microseconds, unless the processor is taken from it. */
-#define HF__DOOR_MS  250
+#define HF__DOOR_MS   250
 #define HF__GLANCE_MS 3
 
-/* Take the hold for a mutex, or else the door. 0; EAGAIN: a mutex holds it, or the file is being removed;
-   ETIMEDOUT: somebody had the door for all of `patience_ms`; errno. */
+/* Take the hold for a mutex, or else the door. 0; EAGAIN: a mutex holds it, or the file is being
+   removed; ETIMEDOUT: somebody had the door for all of `patience_ms`; errno. */
 int hf__line_seize(hf__lock *lock, const hf__peers *peers, bool mutex, int64_t patience_ms);
 
 /* Drop either, and wake the first in line. True: there was one. */
@@ -24,8 +24,10 @@ bool hf__line_let_go(hf__lock *lock, hf__peers *peers);
 /* Unlock what could not be unlocked before. True: all of it was. */
 bool hf__line_mend(hf__lock *lock, hf__peers *peers);
 
-/* Take a ticket and wait behind it. HF_OK: the hold or the door is ours, and the ticket dropped. HF_BUSY: placed. */
-hf_result hf__line_stand(hf__lock *lock, hf__seat *seat, hf__peers *peers, hf__op *op, hf__time now);
+/* Take a ticket and wait behind it. HF_OK: the hold or the door is ours, and the ticket dropped.
+   HF_BUSY: placed. */
+hf_result hf__line_stand(hf__lock *lock, hf__seat *seat, hf__peers *peers, hf__op *op,
+                         hf__time now);
 hf_result hf__line_wait(hf__lock *lock, hf__seat *seat, hf__peers *peers, hf__op *op, hf__time now);
 void hf__line_leave(hf__lock *lock, hf__seat *seat, hf__peers *peers);
 
@@ -33,7 +35,8 @@ void hf__line_leave(hf__lock *lock, hf__seat *seat, hf__peers *peers);
 bool hf__line_ours(const hf__lock *lock);
 bool hf__line_theirs(const hf__lock *lock);
 
-/* Be told when one of these dies, and of nobody else. How long to wait before looking again, all the same. */
+/* Be told when one of these dies, and of nobody else. How long to wait before looking again, all
+   the same. */
 int64_t hf__seat_watch(hf__seat *seat, hf__peers *peers, const uint32_t *ids, unsigned count);
 void hf__seat_unwatch(hf__seat *seat);
 

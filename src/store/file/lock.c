@@ -1,5 +1,6 @@
 /*
- * One lock: taking it, renewing it, letting go. See lock.h; line.c has how it is waited for, hall.c the room.
+ * One lock: taking it, renewing it, letting go. See lock.h; line.c has how it is waited for, hall.c
+ * the room.
  */
 #include "store/file/lock.h"
 
@@ -131,9 +132,8 @@ void hf__lock_fini(hf__lock *l) {
 void hf__lock_close(hf__lock *l, hf__peers *peers) {
     if (l->held) hf__line_let_go(l, peers);
     for (hf__seat *s = &l->mutex; s; s = s->next) {
-        hf__op op = {.verb = HF__RELEASE,
-                     .number = s->number,
-                     .kind = s == &l->mutex ? HF_MUTEX : HF_READ};
+        hf__op op = {
+            .verb = HF__RELEASE, .number = s->number, .kind = s == &l->mutex ? HF_MUTEX : HF_READ};
         if (s->ticket >= 0) hf__line_leave(l, s, peers);
         if (s->slot >= 0) (void)hf__hall_release(l, s, peers, &l->record, &op);
         free(op.detail);
@@ -166,8 +166,9 @@ static void fill_record(hf__record *r, const hf__op *op, uint64_t last, hf__time
     r->count = op->count;
 }
 
-/* Others stood in line before us: the hold is theirs. When there is no line any more, say so, and look
-   again: who joins takes his ticket first and writes then, so that one of us sees the other. */
+/* Others stood in line before us: the hold is theirs. When there is no line any more, say so,
+   and look again: who joins takes his ticket first and writes then, so that one of us sees the
+   other. */
 static bool barged(hf__lock *l, const hf__head *head) {
     if (l->served) return false;
     l->wary = (head->line || !head->version) && hf__line_theirs(l);
@@ -206,6 +207,15 @@ static hf_result see_head(hf__lock *l, const hf__seat *seat, hf__head *head, hf_
     return error ? hf__lock_trouble(l, "write", error, &op->detail) : r;
 }
 
+/* A mutex, too, may have to wait there. */
+static hf_result go_to_room(hf__lock *l, hf__seat *seat, hf__peers *peers, const hf__record *self,
+                            hf__head *head, hf__op *op, hf__time now, bool *plain) {
+    int error = op->stand ? hf__peers_join(peers, true) : 0;
+    if (!error) return hf__hall_ask(l, seat, peers, self, head, op, now, plain);
+    hf__line_let_go(l, peers);
+    return hf__lock_trouble(l, "wait for", error, &op->detail);
+}
+
 static hf_result go_in(hf__lock *l, hf__seat *seat, hf__peers *peers, const hf__record *self,
                        hf__op *op, hf__time now) {
     hf__head head;
@@ -217,7 +227,7 @@ static hf_result go_in(hf__lock *l, hf__seat *seat, hf__peers *peers, const hf__
     }
     if (op->kind != HF_MUTEX || head.room.open || seat->slot >= 0) {
         plain = false;
-        r = hf__hall_ask(l, seat, peers, self, &head, op, now, &plain);
+        r = go_to_room(l, seat, peers, self, &head, op, now, &plain);
     }
     return plain && !r ? enter(l, peers, self, &head, op, now) : r;
 }
@@ -226,8 +236,8 @@ static hf_result go_in(hf__lock *l, hf__seat *seat, hf__peers *peers, const hf__
 
 /* In the room already, or in its line: only the door is to be had. */
 static hf_result take_door(hf__lock *l, const hf__seat *seat, hf__peers *peers, hf__op *op) {
-    int error = hf__line_seize(l, peers, false, HF__DOOR_MS);
     bool stands = seat->upgrade >= 0 || !seat->holds;
+    int error = hf__line_seize(l, peers, false, stands ? HF__GLANCE_MS : HF__DOOR_MS);
     if (!error) return HF_OK;
     if (error != EAGAIN && error != ETIMEDOUT)
         return hf__lock_trouble(l, "lock", error, &op->detail);
@@ -254,7 +264,8 @@ static hf_result take(hf__lock *l, hf__seat *seat, hf__peers *peers, hf__op *op,
                      : hf__line_busy(op, HF__LOOK_AGAIN_MS, false);
 }
 
-/* What was in the way is a file being removed, or is over: nobody holds it and nobody stands in line. */
+/* What was in the way is a file being removed, or is over: nobody holds it and nobody stands in
+   line. */
 static bool worth_another_try(const hf__lock *l) {
     if (hf__lock_used(l)) return false;
     int64_t holder = hf__hold_holder(l->fd);
@@ -349,8 +360,8 @@ static bool lowers(const hf__seat *s, uint32_t kind) {
     return s->upgrade >= 0 || s->kind == HF_WRITE || (s->kind == HF_UPGRADABLE && kind == HF_READ);
 }
 
-/* Without the door, which somebody might have for long: what is kept is nobody's but ours. Whether somebody waits
-   is not looked at, and so it is said that somebody does. */
+/* Without the door, which somebody might have for long: what is kept is nobody's but ours.
+   Whether somebody waits is not looked at, and so it is said that somebody does. */
 static hf_result renew_seat(hf__lock *l, hf__seat *s, hf__peers *peers, const hf__record *self,
                             hf__op *op, hf__time now) {
     hf__slot slot;

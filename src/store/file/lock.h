@@ -1,18 +1,19 @@
 /*
  * One lock of the directory, as this client has it open: held, waited for, or idle.
  *
- * Taking it is: take the hold's range; see that the file is still the one that has the name; read whether
- * others may stand in line, and the last token; write the record. Who finds that others stand in line
- * gives the range back and joins them. Waiting is: take a ticket, and ask again when woken, when the
- * one ahead dies, and now and then.
+ * Taking it is: take the hold's range; see that the file is still the one that has the name; read
+ * whether others may stand in line, and the last token; write the record. Who finds that others
+ * stand in line gives the range back and joins them. Waiting is: take a ticket, and ask again when
+ * woken, when the one ahead dies, and now and then.
  *
- * Other kinds than the mutex are in the *room* (hall.h), which is a table in the file. Its door is the hold's range:
- * who takes it finds the lock free of mutexes, and all of the line goes through it one by one. While somebody
- * is in the room, mutexes are asked for there too. So there is one line, of tickets first and of the room then:
- * who has got through the door and cannot enter yet stands in the room's line, before all who have tickets.
+ * Other kinds than the mutex are in the *room* (hall.h), which is a table in the file. Its door is
+ * the hold's range: who takes it finds the lock free of mutexes, and all of the line goes through
+ * it one by one. While somebody is in the room, mutexes are asked for there too. So there is one
+ * line, of tickets first and of the room then: who has got through the door and cannot enter yet
+ * stands in the room's line, before all who have tickets.
  *
- * No wake-up is lost: a waiter takes its ticket and then tries the hold; who releases drops the hold
- * and then looks for tickets. Whichever comes second sees the other.
+ * No wake-up is lost: a waiter takes its ticket and then tries the hold; who releases drops the
+ * hold and then looks for tickets. Whichever comes second sees the other.
  */
 #ifndef HF_STORE_FILE_LOCK_H
 #define HF_STORE_FILE_LOCK_H
@@ -28,14 +29,14 @@
 typedef struct hf__seat {
     struct hf__seat *next;
     uint64_t number;
-    int64_t ticket;   /* -1: none */
-    int32_t slot;     /* in the room, or in its line; -1: neither */
-    int32_t upgrade;  /* the slot in which it waits for its upgrade; -1: it does not */
-    bool holds;       /* in the room; with it: */
-    uint32_t kind;    /* what it has */
-    uint64_t token;   /* under what token */
-    uint64_t before;  /* that of before its upgrade; 0: none */
-    bool called;      /* it may be its turn */
+    int64_t ticket;  /* -1: none */
+    int32_t slot;    /* in the room, or in its line; -1: neither */
+    int32_t upgrade; /* the slot in which it waits for its upgrade; -1: it does not */
+    bool holds;      /* in the room; with it: */
+    uint32_t kind;   /* what it has */
+    uint64_t token;  /* under what token */
+    uint64_t before; /* that of before its upgrade; 0: none */
+    bool called;     /* it may be its turn */
 
     hf__peer *watched[HF__WATCHED_MAX]; /* while it waits */
     unsigned watching;

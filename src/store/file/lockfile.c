@@ -145,7 +145,8 @@ hf_result hf__lockfile_read(const hf__lockfile *file, int fd, const char *key, s
     end_texts(&head->record);
     hf_result r = check_head(file, head, detail);
     if (r || !key) return r;
-    if (n < (ssize_t)(KEY_AT + head->key_length)) return hf__lockfile_damaged(file, "was cut short", detail);
+    if (n < (ssize_t)(KEY_AT + head->key_length))
+        return hf__lockfile_damaged(file, "was cut short", detail);
     return check_key(file, head, page + KEY_AT, key, length, detail);
 }
 

@@ -1,7 +1,8 @@
 /*
- * What stands in a lock's file: which lock it is, the last token, who holds it. The kernel's ranges say
- * whether it is held and by whom (ranges.h); the file only says more about it. It is written by who holds
- * the lock, in single writes within one page, which a kill cannot cut in two. An empty file is a new one.
+ * What stands in a lock's file: which lock it is, the last token, who holds it. The kernel's ranges
+ * say whether it is held and by whom (ranges.h); the file only says more about it. It is written by
+ * who holds the lock, in single writes within one page, which a kill cannot cut in two. An empty
+ * file is a new one.
  *
  *   0     magic, version, length of the key      written once
  *   16    line: others may stand in line          written by who joins it; taken back by a holder
@@ -11,8 +12,8 @@
  *   512   the key: prefix, NUL, name              written once
  *   4096  the table of the room, see table.h
  *
- * The room is written by who has the door. A file is of version 2 once it was in use: programs that do not know of
- * it would take the lock past those inside.
+ * The room is written by who has the door. A file is of version 2 once it was in use: programs that
+ * do not know of it would take the lock past those inside.
  */
 #ifndef HF_STORE_FILE_LOCKFILE_H
 #define HF_STORE_FILE_LOCKFILE_H
@@ -41,7 +42,7 @@ typedef struct hf__record {
 
 /* All zero in a file where it was never in use. */
 typedef struct hf__room_head {
-    uint64_t open;      /* somebody is inside or in line, or was and died: a mutex is to be asked for there */
+    uint64_t open;      /* somebody is inside or in line, or died there: mutexes ask there too */
     uint64_t token;     /* the last of the room */
     int64_t last_place; /* in line: who comes gets the next */
     uint64_t sum;
@@ -66,14 +67,16 @@ typedef struct hf__lockfile {
    HF_NOT_HELD: there is none. */
 int hf__lockfile_open(const hf__lockfile *file, bool make, hf_result *why, char **detail);
 
-/* The open file is the one that has the name now; 0: it is not; errno negative: that cannot be told. */
+/* The open file is the one that has the name now; 0: it is not; errno negative: that cannot be
+   told. */
 int hf__lockfile_current(const hf__lockfile *file, dev_t device, ino_t inode);
 
 /* The directory has another path, or none: as far as can be told. */
 bool hf__lockfile_moved(const hf__lockfile *file);
 
-/* Read the head, and with `key` also see that it is of this key. HF_OK with a zero head when the file is
-   new; HF_PROTOCOL when it is no lock file, or one of another lock or of a newer version. */
+/* Read the head, and with `key` also see that it is of this key. HF_OK with a zero head when the
+   file is new; HF_PROTOCOL when it is no lock file, or one of another lock or of a newer
+   version. */
 hf_result hf__lockfile_read(const hf__lockfile *file, int fd, const char *key, size_t length,
                             hf__head *head, char **detail);
 
@@ -89,7 +92,8 @@ int hf__lockfile_line(int fd, bool line);
 /* Mark a token as broken. 0 or errno. */
 int hf__lockfile_break(int fd, uint64_t token);
 
-/* Write the head of the room, summed; and see to the version, if the head says that it is too low. 0 or errno. */
+/* Write the head of the room, summed; and see to the version, if the head says that it is too
+   low. 0 or errno. */
 int hf__lockfile_room(int fd, hf__head *head);
 
 /* The record is whole: not one that is being written. So is the room's head. */

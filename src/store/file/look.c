@@ -17,8 +17,8 @@ static hf_result cannot_look(const hf__lockfile *file, int error, char **detail)
     return HF_UNREACHABLE;
 }
 
-/* The record belongs to the holder once it names it; it is written right after the hold is taken. Who has the
-   range while the room is open only passes. */
+/* The record belongs to the holder once it names it; it is written right after the hold is
+   taken. Who has the range while the room is open only passes. */
 static hf_result read_holder(const hf__lockfile *file, int fd, hf__head *head, char **detail) {
     for (int i = 0; i < TRIES; i++) {
         int64_t holder = hf__hold_holder(fd);
@@ -62,8 +62,7 @@ hf_result hf__look(const hf__lockfile *file, const char *key, size_t length, hf_
     r = hf__lockfile_read(file, view->fd, key, length, &view->head, detail);
     if (!r) r = read_holder(file, view->fd, &view->head, detail);
     view->held = !r;
-    if (!r || r == HF_NOT_HELD)
-        r = hf__table_read(file, view->fd, NULL, &view->table, detail);
+    if (!r || r == HF_NOT_HELD) r = hf__table_read(file, view->fd, NULL, &view->table, detail);
     if (!r && fstat(view->fd, &st) != 0) r = cannot_look(file, errno, detail);
     if (r) {
         hf__look_end(view);

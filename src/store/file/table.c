@@ -50,7 +50,8 @@ int hf__slot_write(int fd, unsigned index, hf__slot *slot, bool anew) {
     char bytes[SLOT_SIZE] = {0}; /* whole, so that the table is as long as its last slot's end */
     slot->sum = sum_of(slot);
     memcpy(bytes, slot, sizeof *slot);
-    return hf__lockfile_write(fd, bytes + from, sizeof bytes - from, offset_of(index) + (off_t)from);
+    return hf__lockfile_write(fd, bytes + from, sizeof bytes - from,
+                              offset_of(index) + (off_t)from);
 }
 
 static int write_word(int fd, unsigned index, const void *word, size_t size, size_t at) {
@@ -84,8 +85,7 @@ static hf_result trouble(const hf__lockfile *file, int error, char **detail) {
 /* The same text is the same memory, by which the room knows a client. */
 static hf__spot *add(hf__table *table, const hf__slot *slot, unsigned index, bool own) {
     if (table->count % CHUNK == 0) {
-        hf__spot *larger =
-            realloc(table->spots, (table->count + CHUNK) * sizeof *table->spots);
+        hf__spot *larger = realloc(table->spots, (table->count + CHUNK) * sizeof *table->spots);
         if (!larger) return NULL;
         table->spots = larger;
     }

@@ -1,12 +1,13 @@
 /*
- * The table of a lock's file: who is in the room and who stands in its line, a slot each, in 256 bytes from 4096
- * on. A slot counts if a client has its range locked (ranges.h), which it does no longer than it lives: so the
- * death of a process takes it out of the room and of its line at once, in any state, and a slot that was being
- * written by one who was killed is nobody's. The slot says who it is and what it wants or has.
+ * The table of a lock's file: who is in the room and who stands in its line, a slot each, in 256
+ * bytes from 4096 on. A slot counts if a client has its range locked (ranges.h), which it does no
+ * longer than it lives: so the death of a process takes it out of the room and of its line at once,
+ * in any state, and a slot that was being written by one who was killed is nobody's. The slot says
+ * who it is and what it wants or has.
  *
- * Slots are taken, written and dropped by their owner, who has the door meanwhile. Outside of it, but for
- * the sum, are the words that change while it is held: `until` and `count`, which the owner writes at any time; and
- * `broken`, which anybody writes.
+ * Slots are taken, written and dropped by their owner, who has the door meanwhile. Outside of it,
+ * but for the sum, are the words that change while it is held: `until` and `count`, which the owner
+ * writes at any time; and `broken`, which anybody writes.
  */
 #ifndef HF_STORE_FILE_TABLE_H
 #define HF_STORE_FILE_TABLE_H
@@ -68,8 +69,9 @@ typedef struct hf__table {
     bool died; /* some belonged to clients that are dead, and were cleared */
 } hf__table;
 
-/* Read it. The ranges of our own open file are known from `own` alone; NULL: it has none, and who is dead is not
-   cleared, since we have not the door. HF_PROTOCOL: one that counts is damaged; HF_NOMEM; HF_UNREACHABLE. */
+/* Read it. The ranges of our own open file are known from `own` alone; NULL: it has none, and
+   who is dead is not cleared, since we have not the door. HF_PROTOCOL: one that counts is
+   damaged; HF_NOMEM; HF_UNREACHABLE. */
 hf_result hf__table_read(const hf__lockfile *file, int fd, const hf__slots *own, hf__table *table,
                          char **detail);
 void hf__table_fini(hf__table *table);
