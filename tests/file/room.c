@@ -65,6 +65,47 @@ static void do_count(self *me, const ask *q, answer *a) {
     hf_info_free(info);
 }
 
+/* ---- B13: told by whoever leaves
+   -------------------------------------------------------------- */
+
+static void reader_leaves(place *p, int64_t *began) {
+    actor *reader = actor_new(p, NULL), *writer = actor_new(p, NULL), *mutex = actor_new(p, NULL);
+    TAKES(reader, READ_);
+    WAITS(writer, WRITE_, WAIT);
+    WAITS(mutex, WAIT);
+    *began = t_now_ms();
+    FREES(reader);
+    GETS(writer);
+    FREES(writer);
+    GETS(mutex);
+}
+
+static void waiting_writer_leaves(place *p, int64_t *began) {
+    actor *reader = actor_new(p, NULL), *writer = actor_new(p, NULL), *next = actor_new(p, NULL);
+    TAKES(reader, READ_);
+    WAITS(writer, WRITE_, WAIT);
+    WAITS(next, READ_, WAIT);
+    *began = t_now_ms();
+    actor_signal(writer, SIGUSR1);
+    IS(HF_CANCELLED, actor_end(writer));
+    GETS(next);
+}
+
+static void writer_reads(place *p, int64_t *began) {
+    actor *writer = actor_new(p, NULL), *reader = actor_new(p, NULL);
+    TAKES(writer, WRITE_);
+    WAITS(reader, READ_, WAIT);
+    *began = t_now_ms();
+    IS(HF_OK, DO(writer, do_downgrade));
+    GETS(reader);
+}
+
+static void B13_who_leaves_the_room_or_its_line_tells_the_next(void **state) {
+    check_told(*state, reader_leaves);
+    check_told(*state, waiting_writer_leaves);
+    check_told(*state, writer_reads);
+}
+
 /* ---- F46: deaths ----------------------------------------------------------------------------- */
 
 static void last_reader_dies(place *p, int64_t *began) {
@@ -359,6 +400,23 @@ static void F03_one_that_is_stopped_at_the_door_costs_nobody_a_hold(void **state
     assert_int_equal(DO(other, do_count).number, 3);
 }
 
+/* The first of all, who has yet to say in the file that there is a room: it is not taken for a
+   mutex. */
+static void F03_one_that_is_stopped_as_it_makes_the_room_is_no_holder(void **state) {
+    place *p = *state;
+    actor *stopped = actor_new(p, NULL), *other = actor_new(p, NULL);
+    ask q = {.deed = do_acquire_doomed, .name = LOCK, .token = SIGSTOP, .number = 2};
+    q.options = (hf_options){READ_, WAIT};
+    actor_begin(stopped, &q);
+    UNTIL(is_stopped(actor_pid(stopped)));
+    assert_true(t_line_holder(lock_path(p, LOCK)) != 0);
+    check_says(IS(HF_UNREACHABLE, TRIES(other, READ_)).detail, "stopped");
+    IS(HF_UNREACHABLE, TRIES(other, 0));
+    actor_signal(stopped, SIGCONT);
+    IS(HF_OK, actor_end(stopped));
+    TAKES(other, READ_);
+}
+
 /* As in a line of mutexes: the others go past it, and it gets its turn when it goes on. */
 static void B08_a_stopped_first_waiter_of_the_room_is_passed_and_served_later(void **state) {
     place *p = *state;
@@ -418,6 +476,50 @@ static void B16_a_mutex_and_readers_are_served_in_order_of_arrival(void **state)
     GETS(last);
 }
 
+/* Each says its turn, and goes. */
+static struct {
+    pthread_mutex_t mutex;
+    int64_t turns;
+} said = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+static void say_turn(hf_result result, hf_hold *hold, void *arg) {
+    if (result != HF_OK) t_fail("a turn is %s", hf_result_name(result));
+    pthread_mutex_lock(&said.mutex);
+    said.turns = said.turns * 10 + (int64_t)(uintptr_t)arg;
+    pthread_mutex_unlock(&said.mutex);
+    T_HF(HF_OK, hf_release(hold));
+}
+
+static void do_say_turn(self *me, const ask *q, answer *a) {
+    hf_options o = q->options;
+    a->result = hf_acquire_async(me->client, q->name, &o, say_turn, (void *)(uintptr_t)q->number);
+}
+
+static void do_turns(self *me, const ask *q, answer *a) {
+    (void)me, (void)q;
+    pthread_mutex_lock(&said.mutex);
+    a->number = said.turns;
+    pthread_mutex_unlock(&said.mutex);
+}
+
+/* They have their tickets from one open file, which does not see them. */
+static void B08_those_of_one_client_are_served_in_order_of_arrival(void **state) {
+    static const uint32_t kinds[] = {HF_WRITE, HF_MUTEX, HF_UPGRADABLE, HF_WRITE};
+    place *p = *state;
+    actor *holder = actor_new(p, NULL), *many = actor_new(p, NULL);
+    for (int round = 0; round < 2; round++) {
+        TAKES(holder, .kind = round ? HF_READ : HF_MUTEX);
+        for (int i = 0; i < 4; i++) {
+            IS(HF_OK, DO(many, do_say_turn, .number = i + 1,
+                         .options = {.kind = kinds[i], .wait_ms = SOON_MS}));
+            UNTIL(t_line_length(lock_path(p, LOCK)) == i + 1);
+        }
+        FREES(holder);
+        UNTIL(DO(many, do_turns).number >= (round ? 12341234 : 1234));
+        assert_int_equal(DO(many, do_turns).number, round ? 12341234 : 1234);
+    }
+}
+
 static void reader_before_mutex_dies(place *p, int64_t *began) {
     actor *reader = actor_new(p, NULL), *mutex = actor_new(p, NULL);
     TAKES(reader, READ_);
@@ -464,23 +566,21 @@ static void B16_the_room_is_closed_when_the_last_has_left(void **state) {
     assert_int_equal(t_line_holder(lock_path(p, LOCK)) != 0, 1);
 }
 
-/* Also when the clock is behind the last token, which was the room's. */
+/* Also when the clock is behind the last token; to clients that have not seen it. */
 static void B28_tokens_grow_from_the_room_to_the_mutex_and_back(void **state) {
     place *p = *state;
-    actor *a = actor_new(p, NULL);
-    TAKES(a, READ_);
-    FREES(a);
+    uint64_t last = TAKES(actor_new(p, NULL), READ_) + 3600000000; /* an hour ahead */
+    actor_kill(p->actors[0]);
     hf__head head = head_of(p);
-    head.record.token += 3600000000; /* an hour ahead */
+    head.record.token = last;
     int fd = open(lock_path(p, LOCK), O_RDWR | O_CLOEXEC);
     assert_int_equal(hf__lockfile_record(fd, &head.record), 0);
     close(fd);
-    uint64_t last = head.record.token;
     for (uint32_t i = 0; i < 6; i++) {
-        uint64_t token = TAKES(a, .kind = i % 3);
+        uint64_t token = TAKES(actor_new(p, NULL), .kind = i % 3);
         assert_true(token > last);
         last = token;
-        FREES(a);
+        actor_kill(p->actors[0]);
     }
 }
 
@@ -623,6 +723,7 @@ static void F45_when_the_table_is_full_it_is_said(void **state) {
 }
 
 static const struct CMUnitTest tests[] = {
+    FILE_TEST(B13_who_leaves_the_room_or_its_line_tells_the_next),
     FILE_TEST(F46_killed_readers_let_the_writer_in_with_the_last_of_them),
     FILE_TEST(F46_a_killed_writer_lets_all_readers_in_together),
     FILE_TEST(F46_a_writer_killed_in_line_holds_no_reader_back),
@@ -637,9 +738,11 @@ static const struct CMUnitTest tests[] = {
     FILE_TEST(F46_killed_at_any_step_of_a_downgrade),
     FILE_TEST(F46_killed_at_any_step_of_making_the_room),
     FILE_TEST(F03_one_that_is_stopped_at_the_door_costs_nobody_a_hold),
+    FILE_TEST(F03_one_that_is_stopped_as_it_makes_the_room_is_no_holder),
     FILE_TEST(B08_a_stopped_first_waiter_of_the_room_is_passed_and_served_later),
     FILE_TEST(B13_waiting_in_the_room_asks_seldom),
     FILE_TEST(B16_a_mutex_and_readers_are_served_in_order_of_arrival),
+    FILE_TEST(B08_those_of_one_client_are_served_in_order_of_arrival),
     FILE_TEST(F46_a_mutex_and_a_reader_are_told_of_each_other_s_death),
     FILE_TEST(B16_the_room_is_closed_when_the_last_has_left),
     FILE_TEST(B28_tokens_grow_from_the_room_to_the_mutex_and_back),

@@ -413,15 +413,8 @@ MUTATIONS = [
         "who leaves the room wakes nobody",
         HALL,
         "        if (spot->ahead == ahead && (!turn || spot->called)) continue;",
-        "        if (spot->ahead == ahead || turn) continue;",
-        ("file_room", "F46_killed_at_any_step_of_rel*", ),
-    ),
-    Mutation(
-        "those who died are cleared, and nobody of those whose turn it is is told",
-        HALL,
-        "size_t turns = h->table.died ? 0 : hf__room_turns(&h->room), i = 0;",
-        "size_t turns = hf__room_turns(&h->room), i = 0;",
-        ("file_room", "F46_a_writer_killed_in_line*"),
+        "        if (spot->ahead == ahead) continue;",
+        ("file_room", "B13_who_leaves*"),
     ),
     Mutation(
         "who becomes the first in line is not told",
@@ -477,7 +470,7 @@ MUTATIONS = [
         TICKETS,
         "if (behind_ours(l, s)) return",
         "if (l->held) return",
-        ("conformance", "file", "B18_kinds_wait*"),
+        ("file_room", "B08_those_of_one_client*"),
     ),
     Mutation(
         "a file with a room says that it has none",
