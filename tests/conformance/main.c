@@ -110,7 +110,7 @@ bool cf_all_listen(const hf_info *info) {
 
 static const store stores[] = {
     {"memory", CF_LINE | CF_KINDS, start_memory, in_memory_line},
-    {"file", CF_PROCESSES | CF_LINE | CF_OWN_CLOCK, start_file, in_file_line},
+    {"file", CF_PROCESSES | CF_LINE | CF_OWN_CLOCK | CF_KINDS, start_file, in_file_line},
     {"redis", CF_PROCESSES | CF_REDIS | CF_LINE | CF_KINDS, start_redis, in_redis_line},
     {"redis-unix", CF_PROCESSES | CF_REDIS | CF_LINE | CF_KINDS, start_redis_unix, in_redis_line},
 };

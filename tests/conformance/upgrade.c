@@ -995,6 +995,10 @@ static void F03_an_upgrade_of_a_stopped_process_is_in_nobody_s_way(cf *f) {
         t_proc_kill(child, SIGSTOP);
         t_sleep_ms(t_patience(3 * CF_SHORT_LEASE_MS)); /* what is not renewed has ended */
         CF_IS(both ? HF_LOST : HF_OK, hf_release(reader));
+        if (cf_has(CF_OWN_CLOCK)) { /* until it goes on it has what it had */
+            CF_REFUSED(HF_BUSY, f->b, f->name, CF_TRY(HF_WRITE, 0));
+            t_proc_kill(child, SIGCONT);
+        }
         hf_hold *next = CF_TAKE(f->b, f->name, CF_OPTIONS(HF_WRITE, .wait_ms = CF_GRANT_MS));
         check_writes(f, next);
         t_proc_kill(child, SIGCONT);

@@ -84,6 +84,20 @@ static void F42_a_child_that_lives_on_keeps_no_lock_of_its_parent(void **state) 
     end_bystander(child);
 }
 
+static void F42_a_child_that_lives_on_is_not_in_the_room(void **state) {
+    place *p = *state;
+    adopt_children();
+    actor *reader = actor_new(p, NULL), *next = actor_new(p, NULL);
+    TAKES(reader, .kind = HF_READ, .lease_ms = 60000);
+    pid_t child = (pid_t)DO(reader, do_fork).number;
+    assert_int_equal(descriptors_in(p, child, false), 0);
+    IS(HF_BUSY, TRIES(next, .kind = HF_WRITE));
+    WAITS(next, .kind = HF_WRITE, .wait_ms = SOON_MS);
+    actor_kill(reader);
+    GETS(next);
+    end_bystander(child);
+}
+
 /* Who waits behind the parent is told of its death though a child lives. */
 static void F42_a_child_that_lives_on_does_not_hide_the_death_of_its_parent(void **state) {
     place *p = *state;
@@ -433,6 +447,7 @@ static void F40_nonsense_in_a_fifo_harms_nobody(void **state) {
 
 static const struct CMUnitTest tests[] = {
     FILE_TEST(F42_a_child_that_lives_on_keeps_no_lock_of_its_parent),
+    FILE_TEST(F42_a_child_that_lives_on_is_not_in_the_room),
     FILE_TEST(F42_a_child_that_lives_on_does_not_hide_the_death_of_its_parent),
     FILE_TEST(F42_a_child_that_lives_on_keeps_no_place_in_line),
     FILE_TEST(F42_the_parent_of_a_child_releases_as_ever),

@@ -11,6 +11,7 @@
 
 #include "base/rand.h"
 #include "store/file/kept.h"
+#include "store/file/ranges.h"
 
 #define IDLE_MAX 8 /* peers kept open though nobody waits behind them: likely to come again */
 #define TRIES    16
@@ -57,7 +58,7 @@ static bool claim(int fd) {
 static int make_life(hf__peers *p) {
     int error = EEXIST;
     for (int i = 0; i < TRIES && (error == EEXIST || error == EAGAIN); i++) {
-        uint32_t id = (uint32_t)hf__rand_seed();
+        uint32_t id = (uint32_t)hf__rand_seed() & HF__ID_MAX;
         if (!id) continue;
         error = make_fifo(p, HF__LIFE_START, id, &p->life);
         if (error) continue;

@@ -54,7 +54,8 @@ static bool may_go(const hf__lockfile *file, int fd) {
     free(detail);
     bool named = strchr(file->name + strlen(HF__LOCK_START), '.') || strchr(file->name, '%');
     if (!r && !head.version) return named;
-    return !r && (int64_t)(head.record.token / 1000) < now_ms();
+    uint64_t last = head.record.token > head.room.token ? head.record.token : head.room.token;
+    return !r && (int64_t)(last / 1000) < now_ms();
 }
 
 static bool unused_for(int fd, int64_t ms, struct stat *st) {

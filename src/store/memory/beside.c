@@ -60,7 +60,7 @@ static hf_result leader(const hf__beside *b, const hf__room *room, hf__op *op, h
     if (!op->sight->held) return HF_NOT_HELD;
     op->sight->token = holder->token;
     op->sight->remaining_ms = (holder->expires - now) / HF__MS;
-    memcpy(op->sight->who.client, holder->party.member->who.client, sizeof op->sight->who.client);
+    memcpy(op->sight->who.client, holder->party.member->client, sizeof op->sight->who.client);
     *op->word = *b->word;
     return HF_OK;
 }

@@ -2,7 +2,7 @@
 #ifndef HF_STORE_MEMORY_BESIDE_H
 #define HF_STORE_MEMORY_BESIDE_H
 
-#include "store/memory/room.h"
+#include "store/room/room.h"
 
 /* Zero is one that was never used. */
 typedef struct hf__beside {

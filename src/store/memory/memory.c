@@ -1,7 +1,7 @@
 /*
  * The store of one process, and the reference for what a store does: it says in C what the Redis
  * scripts say in Lua, over a map instead of keys, and answers at once. Here are the spaces, the map and the
- * table; room.c has who holds a lock and who waits for it, verbs.c what the operations do to that.
+ * table; store/room has who holds a lock and who waits for it, and what the operations do to that.
  *
  * A space is shared by the clients that name it and lives as long as the last of them. Each lock of a
  * space is kept for good once used, because its last token must be remembered.
@@ -14,7 +14,7 @@
 #include "base/map.h"
 #include "base/url.h"
 #include "store/memory/beside.h"
-#include "store/memory/verbs.h"
+#include "store/room/verbs.h"
 
 #define KEY_MAX (HF__PREFIX_MAX + 1 + HF_NAME_MAX)
 
@@ -24,18 +24,25 @@ typedef struct lock {
     hf__beside beside;
 } lock;
 
+/* A client of a space. */
+typedef struct member {
+    hf__member base; /* first */
+    struct member *next;
+    hf__identity who;
+} member;
+
 typedef struct space {
     struct space *next;
     char *name;
     unsigned refs;
     hf__map locks;
-    hf__member *members;
+    member *members;
 } space;
 
 typedef struct memory {
     hf__store store;
     space *space;
-    hf__member *self;
+    member *self;
     char *prefix;
     hf__op *first, *last; /* completed */
 } memory;
@@ -65,7 +72,7 @@ static lock *find(const memory *m, const hf__op *op, bool make) {
 
 static hf_result who(const memory *m, hf__op *op) {
     hf__sight *s = op->sight;
-    for (const hf__member *it = m->space->members; it; it = it->next)
+    for (const member *it = m->space->members; it; it = it->next)
         if (!strcmp(it->who.client, s->who.client)) s->who = it->who;
     return HF_OK;
 }
@@ -90,8 +97,9 @@ static hf_result execute(const memory *m, hf__op *op, hf__time now) {
     lock *l = find(m, op, make);
     if (!l && make) return HF_NOMEM;
     if (!l) l = &unused;
-    hf_result r = execute_on(&l->room, m->self, op, now);
-    return r == HF_UNSUPPORTED ? hf__beside_execute(&l->beside, &l->room, m->self, op, now) : r;
+    hf_result r = execute_on(&l->room, &m->self->base, op, now);
+    return r == HF_UNSUPPORTED ? hf__beside_execute(&l->beside, &l->room, &m->self->base, op, now)
+                               : r;
 }
 
 /* ---- The table ---- */
@@ -185,7 +193,7 @@ static space *space_new(const char *name) {
     return s;
 }
 
-static space *space_join(const char *name, hf__member *self) {
+static space *space_join(const char *name, member *self) {
     space *s = spaces;
     while (s && strcmp(s->name, name) != 0) s = s->next;
     if (!s) s = space_new(name);
@@ -212,10 +220,10 @@ static void space_free(space *s) {
 }
 
 /* What a member still holds or waits for ends with it. */
-static void space_leave(space *s, hf__member *self) {
+static void space_leave(space *s, member *self) {
     for (hf__mapped *it = NULL; (it = hf__map_next(&s->locks, it));)
-        hf__room_forget(&((lock *)it)->room, self);
-    hf__member **link = &s->members;
+        hf__room_forget(&((lock *)it)->room, &self->base);
+    member **link = &s->members;
     while (*link != self) link = &(*link)->next;
     *link = self->next;
     free(self);
@@ -266,9 +274,10 @@ hf__store *hf__memory_new(const char *name, const char *prefix, const hf__identi
     m->store =
         (hf__store){.table = &table, .link = 1, .up = true, .forgets = true, .has_kinds = true};
     m->prefix = strdup(prefix);
-    hf__member *self = m->prefix ? calloc(1, sizeof *self) : NULL;
+    member *self = m->prefix ? calloc(1, sizeof *self) : NULL;
     if (self) {
         self->who = *identity;
+        memcpy(self->base.client, identity->client, sizeof self->base.client);
         pthread_mutex_lock(&spaces_mutex);
         m->space = space_join(name, self);
         pthread_mutex_unlock(&spaces_mutex);

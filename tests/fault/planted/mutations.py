@@ -28,6 +28,8 @@ RENEW = "store/redis/lua/renew.lua"
 LINE = "store/redis/lua/part/line.lua"
 HEARING = "store/redis/hearing.c"
 LOCK = "store/file/lock.c"
+TICKETS = "store/file/line.c"
+HALL = "store/file/hall.c"
 
 MUTATIONS = [
     Mutation(
@@ -270,43 +272,43 @@ MUTATIONS = [
     ),
     Mutation(
         "who waits takes the hold past those before it",
-        LOCK,
-        "if (first.ticket < 0 || first.ticket > l->ticket) return true;",
+        TICKETS,
+        "if (first.ticket < 0 || first.ticket > s->ticket) return true;",
         "if (first.ticket < INT64_MAX) return true;",
         ("file_line", "B08_a_try_does_not*"),
     ),
     Mutation(
         "who waits takes no ticket",
-        LOCK,
-        "error = hf__ticket_take(l->fd, peers->id, &l->ticket);",
-        "error = 0;",
+        TICKETS,
+        "error = hf__ticket_take(l->fd, peers->id, last_of_ours(l), &ticket);",
+        "error = 0, ticket = 0;",
         ("file_line", "B08_a_new_waiter*"),
     ),
     Mutation(
         "a release wakes nobody",
-        LOCK,
-        "    wake_first(l, peers, 0);\n",
-        "",
+        TICKETS,
+        "unlock_somehow(l);\n    return wake_first(l, peers, 0);",
+        "unlock_somehow(l);\n    return peers->id == 0;",
         ("file_line", "B13_*"),
     ),
     Mutation(
         "who leaves the line wakes nobody",
-        LOCK,
-        "    wake_first(l, peers, l->ticket);\n",
+        TICKETS,
+        "    wake_first(l, peers, ticket);\n",
         "",
         ("file_line", "F46_the_first_in_line_leaves*"),
     ),
     Mutation(
         "a stopped waiter is never passed",
-        LOCK,
-        "return now - l->stalled_since >= STALLED;",
+        TICKETS,
+        "return now - s->stalled_since >= HF__STALLED;",
         "return false;",
         ("file_line", "B08_a_stopped_first*"),
     ),
     Mutation(
         "the last token is not read from the file",
         LOCK,
-        "fill_record(&l->record, op, head.record.token, now);",
+        "fill_record(&l->record, op, last, now);",
         "fill_record(&l->record, op, 0, now);",
         ("file_damage", "F06_*"),
     ),
@@ -370,9 +372,115 @@ MUTATIONS = [
     Mutation(
         "a sweep removes what is not Holdfast's",
         "store/file/sweep.c",
-        "return !r && (int64_t)(head.record.token / 1000) < now_ms();",
-        "return (int64_t)(head.record.token / 1000) < now_ms();",
+        "return !r && (int64_t)(last / 1000) < now_ms();",
+        "return (int64_t)(last / 1000) < now_ms();",
         ("file_sweep", "B30_files_of_others*"),
+    ),
+    # The room of a file lock.
+    Mutation(
+        "a mutex does not look whether the room is in use",
+        LOCK,
+        "if (op->kind != HF_MUTEX || head.room.open || seat->slot >= 0) {",
+        "if (op->kind != HF_MUTEX || seat->slot >= 0) {",
+        ("file_room", "B16_a_mutex*"),
+    ),
+    Mutation(
+        "slots of the dead count",
+        "store/file/table.c",
+        "    if (!holder) {\n",
+        "    if (!holder && slot->id == 0) {\n",
+        ("file_room", "F46_killed_readers*"),
+    ),
+    Mutation(
+        "a slot is written, and its range not locked",
+        HALL,
+        "int error = hf__slot_take(h->lock->fd, *index, h->peers->id);",
+        "int error = 0;",
+        ("conformance", "file", "B16_a_writer_keeps*"),
+    ),
+    Mutation(
+        "a slot is not seen to be whole",
+        "store/file/table.c",
+        "    return slot->sum == sum_of(slot);",
+        "    return slot->sum == sum_of(slot) || slot->number;",
+        ("file_room", "F28_no_byte_of_a_slot*"),
+    ),
+    Mutation(
+        "the head of the room is not seen to be whole",
+        "store/file/lockfile.c",
+        "    return room->sum == room_sum(room);",
+        "    return room->sum == room_sum(room) || room;",
+        ("file_room", "F28_no_byte_of_the_room*"),
+    ),
+    Mutation(
+        "who leaves the room wakes nobody",
+        HALL,
+        "        if (spot->ahead == ahead && (!turn || spot->called)) continue;",
+        "        if (spot->ahead == ahead) continue;",
+        ("file_room", "B13_who_leaves*"),
+    ),
+    Mutation(
+        "who becomes the first in line is not told",
+        HALL,
+        "        if (spot->ahead == ahead && (!turn || spot->called)) continue;",
+        "        if (!turn || spot->called) continue;",
+        ("file_room", "F46_who_becomes_the_first*"),
+    ),
+    Mutation(
+        "the first in line watches nobody inside",
+        HALL,
+        "if (it->party.member != h->self) ids[count++] = id_of(h, it->tag);",
+        "if (!it->party.member) ids[count++] = id_of(h, it->tag);",
+        ("file_room", "F46_permits_of_one*"),
+    ),
+    Mutation(
+        "a stopped waiter of the room is never passed",
+        HALL,
+        "} else if (now - seat->stalled_since >= HF__STALLED) {",
+        "} else if (now < 0) {",
+        ("file_room", "B08_a_stopped*"),
+    ),
+    Mutation(
+        "who is at the door is taken for a mutex that holds",
+        TICKETS,
+        "    if (!holder || holder >= HF__AT_DOOR) return true;",
+        "    if (!holder) return true;",
+        ("file_room", "F03_*"),
+    ),
+    Mutation(
+        "a renewal needs the door",
+        LOCK,
+        "if (lowers(s, op->kind)) return",
+        "if (lowers(s, op->kind) || s->holds) return",
+        ("file_room", "F03_*"),
+    ),
+    Mutation(
+        "the mark of a break is not looked at in the room",
+        LOCK,
+        "slot.broken != s->token && op->token == s->token;",
+        "op->token == s->token;",
+        ("file_room", "B26_one_of*"),
+    ),
+    Mutation(
+        "the token of the room is forgotten",
+        HALL,
+        "    head->token = h->room.last_token;\n",
+        "",
+        ("file_room", "B28_*"),
+    ),
+    Mutation(
+        "our own tickets are not seen",
+        TICKETS,
+        "if (behind_ours(l, s)) return",
+        "if (l->held) return",
+        ("file_room", "B08_those_of_one_client*"),
+    ),
+    Mutation(
+        "a file with a room says that it has none",
+        "store/file/lockfile.c",
+        "    if (head->version < ROOMS)\n",
+        "    if (!head->version)\n",
+        ("file_room", "B16_the_room_is_closed*"),
     ),
     # Waiting in line and handing over.
     Mutation(

@@ -1,11 +1,11 @@
 /* See verbs.h. */
-#include "store/memory/verbs.h"
+#include "store/room/verbs.h"
 
 #include <time.h>
 
 #define RETRY_MS 20 /* how long a waiter waits before it asks again */
 
-static hf__party party_of(const hf__member *self, const hf__op *op) {
+hf__party hf__room_party(const hf__member *self, const hf__op *op) {
     return (hf__party){.member = self,
                        .number = op->number,
                        .owner = op->owner,
@@ -90,7 +90,7 @@ static hf_result upgrade(hf__room *room, const hf__party *who, hf__op *op, hf__t
 
 hf_result hf__room_ask(hf__room *room, const hf__member *self, hf__op *op, hf__time now) {
     if (now > op->not_after) return HF_TIMEOUT;
-    hf__party who = party_of(self, op);
+    hf__party who = hf__room_party(self, op);
     if (op->upgrade) return upgrade(room, &who, op, now);
     hf__holder *holder = hf__room_holder(room, &who);
     if (holder) return granted(room, holder, op, now);
@@ -119,7 +119,7 @@ static void lower(hf__room *room, hf__holder *holder, uint32_t kind) {
 }
 
 hf_result hf__room_renew(hf__room *room, const hf__member *self, hf__op *op, hf__time now) {
-    hf__party who = party_of(self, op);
+    hf__party who = hf__room_party(self, op);
     hf__holder *holder = hf__room_holder(room, &who);
     if (!holder || holder->token != op->token) return HF_LOST;
     lower(room, holder, op->kind);
@@ -130,7 +130,7 @@ hf_result hf__room_renew(hf__room *room, const hf__member *self, hf__op *op, hf_
 }
 
 hf_result hf__room_release(hf__room *room, const hf__member *self, const hf__op *op) {
-    hf__party who = party_of(self, op);
+    hf__party who = hf__room_party(self, op);
     bool held = hf__room_end_of(room, &who);
     hf__room_leave(room, &who);
     return held ? HF_OK : HF_LOST;
@@ -164,7 +164,7 @@ static void see_first(const hf__holder *first, hf__sight *sight, hf__time now) {
     sight->since_unix_ms = first->since_unix_ms;
     sight->remaining_ms = (first->expires - now) / HF__MS;
     hf__owner_text(sight->owner, first->party.owner);
-    memcpy(sight->who.client, first->party.member->who.client, sizeof sight->who.client);
+    memcpy(sight->who.client, first->party.member->client, sizeof sight->who.client);
 }
 
 static void see_line(const hf__room *room, hf__sight *sight) {
@@ -172,7 +172,7 @@ static void see_line(const hf__room *room, hf__sight *sight) {
         if (sight->waiting++ >= HF__LINE_SEEN) continue;
         hf__standing *seen = &sight->line[sight->waiting - 1];
         hf__owner_text(seen->owner, it->party.owner);
-        memcpy(seen->client, it->party.member->who.client, sizeof seen->client);
+        memcpy(seen->client, it->party.member->client, sizeof seen->client);
     }
 }
 
