@@ -1,11 +1,12 @@
-# What is installed: the command, the header, both libraries, and how pkg-config and find_package find them.
+# What is installed: the command, the headers, both libraries, and how pkg-config and find_package find them.
 
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/Holdfast")
 
-install(FILES "${PROJECT_SOURCE_DIR}/include/holdfast.h" TYPE INCLUDE)
+install(FILES "${PROJECT_SOURCE_DIR}/include/holdfast.h" "${PROJECT_SOURCE_DIR}/include/holdfast.hpp"
+    TYPE INCLUDE)
 if(TARGET holdfast-cli)
     install(TARGETS holdfast-cli)
 endif()
