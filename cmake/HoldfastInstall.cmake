@@ -1,4 +1,4 @@
-# What is installed: the command, the headers, both libraries, and how pkg-config and find_package find them.
+# What is installed: the command, its pages, the headers, both libraries, and how pkg-config and find_package find them.
 
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
@@ -9,6 +9,21 @@ install(FILES "${PROJECT_SOURCE_DIR}/include/holdfast.h" "${PROJECT_SOURCE_DIR}/
     TYPE INCLUDE)
 if(TARGET holdfast-cli)
     install(TARGETS holdfast-cli)
+endif()
+
+if(TARGET pages)
+    foreach(section 1 3)
+        install(DIRECTORY "${HOLDFAST_PAGES}/man/" DESTINATION "${CMAKE_INSTALL_MANDIR}/man${section}"
+            FILES_MATCHING PATTERN "*.${section}")
+    endforeach()
+    foreach(pair holdfast:bash-completion/completions _holdfast:zsh/site-functions
+            holdfast.fish:fish/vendor_completions.d)
+        string(REPLACE ":" ";" pair "${pair}")
+        list(GET pair 0 file)
+        list(GET pair 1 folder)
+        install(FILES "${HOLDFAST_PAGES}/completions/${file}" DESTINATION
+            "${CMAKE_INSTALL_DATAROOTDIR}/${folder}")
+    endforeach()
 endif()
 
 # Two sets, for only the static library asks its users for hiredis.
