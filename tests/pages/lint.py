@@ -76,11 +76,7 @@ def fish_options(word):
 
 
 class Command(unittest.TestCase):
-    def each(self):
-        for word in subcommands():
-            if word != "help":
-                with self.subTest(word):
-                    yield word
+    explained = [word for word in subcommands() if word != "help"]
 
     def test_there_are_subcommands(self):
         self.assertTrue({"run", "status", "help"} <= set(subcommands()))
@@ -91,16 +87,16 @@ class Command(unittest.TestCase):
         self.assertEqual({"holdfast.1"} | {f"holdfast-{w}.1" for w in subcommands() if w != "help"}, pages)
 
     def test_pages_have_the_options_of_the_help(self):
-        for word in self.each():
-            self.assertEqual(options_of_help(word), options_of_page(f"holdfast-{word}.1"))
+        for word in self.explained:
+            self.assertEqual(options_of_help(word), options_of_page(f"holdfast-{word}.1"), word)
         self.assertEqual({"--help", "--version"}, options_of_page("holdfast.1"))
 
     def test_completions_have_the_options_of_the_help(self):
-        for word in self.each():
+        for word in self.explained:
             wanted = options_of_help(word)
-            self.assertEqual(wanted, bash_options(word))
-            self.assertEqual(wanted, zsh_options(word))
-            self.assertEqual(wanted, fish_options(word))
+            self.assertEqual(wanted, bash_options(word), word)
+            self.assertEqual(wanted, zsh_options(word), word)
+            self.assertEqual(wanted, fish_options(word), word)
 
     def test_what_the_command_accepts_is_in_a_help(self):
         helped = set().union(*(options_of_help(word) for word in ["", *subcommands()]))
@@ -109,10 +105,10 @@ class Command(unittest.TestCase):
                 self.assertIn(f"--{name}", helped, source.name)
 
     def test_exit_codes_of_the_help_are_in_the_page(self):
-        for word in self.each():
+        for word in self.explained:
             codes = set(re.findall(r"(?:^ +|  )(\d{1,2})  \w", help_of(word), re.M))
             page = set(re.findall(r"^\.TP\n\\fB(\d+)\\fR", plain(f"holdfast-{word}.1"), re.M))
-            self.assertEqual(codes, page)
+            self.assertEqual(codes, page, word)
 
     def test_pages_added_by_hand_belong_to_a_page(self):
         for path in (ROOT / "docs" / "man").glob("*.md"):
