@@ -19,13 +19,18 @@ def make(helps: List[Help], extra: pathlib.Path, date: str, version: str) -> Dic
     names = ["holdfast" if not h.name else f"holdfast-{h.name}" for h in helps]
     pages = {}
     for name, each in zip(names, helps):
-        summary = about[each.name] if each.name else "run a command while holding a lock"
+        summary = about[each.name] if each.name else first_sentence(general)
         others = [other for other in names if other != name]
         pages[f"{name}.1"] = roff.join([
             roff.title(name.upper(), 1, date, version, MANUAL),
             [".SH NAME", f"{roff.escape(name)} \\- {roff.escape(summary)}"],
             synopsis(each), body(each), supplement(extra / f"{name}.md"), see_also(others)])
     return pages
+
+
+def first_sentence(page: Help) -> str:
+    text = next(block.text for block in page.blocks if isinstance(block, Paragraph)).split(". ")[0]
+    return text[0].lower() + text[1:].rstrip(".")
 
 
 def synopsis(page: Help) -> List[str]:
@@ -64,7 +69,7 @@ def sort_blocks(page: Help) -> Tuple[List[Block], List[Block], List[Block], List
     codes: List[Block] = []
     examples: List[Block] = []
     current = description
-    for block in page.blocks:
+    for block, after in zip(page.blocks, [*page.blocks[1:], None]):
         text = block.text if isinstance(block, Paragraph) else ""
         if isinstance(block, Options):
             current = options
@@ -74,6 +79,8 @@ def sort_blocks(page: Help) -> Tuple[List[Block], List[Block], List[Block], List
         elif text.startswith("Example"):
             current = examples
             block = Literal(text.split(": ", 1)[1])
+        elif text.endswith(":") and isinstance(after, Options):
+            current = options  # a heading of some of them
         elif text:
             current = options if text.split()[0] in values else description
         current.append(block)
@@ -97,7 +104,7 @@ def render(blocks: List[Block]) -> List[str]:
 
 
 def option(each: Option) -> List[str]:
-    value = f" \\fI{roff.escape(each.value)}\\fR" if each.value else ""
+    value = f"{' ' if each.takes_next else ''}\\fI{roff.escape(each.value)}\\fR" if each.value else ""
     flags = ", ".join(f"\\fB{roff.escape(flag)}\\fR" for flag in each.flags)
     return roff.tagged(flags + value, each.text)
 

@@ -30,7 +30,7 @@ def stores(general: Help) -> List[str]:
 
 def value_of(option: Option) -> Optional[str]:
     """What its value is; "" is one that cannot be guessed, None none at all."""
-    if not option.value:
+    if not option.takes_next or not option.value:
         return None
     return VALUES.get(re.split(r"[^A-Z]", option.value)[0], "")
 
@@ -41,6 +41,10 @@ def spellings(option: Option) -> List[str]:
 
 def runs_a_command(page: Help) -> bool:
     return any(" COMMAND" in line for line in page.usage)
+
+
+def takes_a_name(page: Help) -> bool:
+    return any(re.search(r" NAME\b", line) for line in page.usage)
 
 
 def short(text: str) -> str:
@@ -129,7 +133,7 @@ def bash(helps: List[Help]) -> str:
     cases, values = [], []
     for page in pages:
         flags = [flag for o in page.options for flag in spellings(o)]
-        taking = [flag for o in page.options if o.value for flag in spellings(o)]
+        taking = [flag for o in page.options if o.takes_next for flag in spellings(o)]
         cases.append(f"    {page.name})\n        flags={quoted(' '.join(flags))}\n"
                      f"        taking={quoted(' '.join(taking))}\n"
                      f"        command={'yes' if runs_a_command(page) else ''} ;;")
@@ -170,7 +174,8 @@ def zsh(helps: List[Help]) -> str:
            "    _describe subcommand known", "    ;;", "  argument)", "    case $line[1] in"]
     for page in pages:
         out += [f"    {page.name})", "      _arguments -S -A '-*' \\",
-                *(f"        {zsh_option(o)} \\" for o in page.options), "        '1:lock name:_holdfast_name' \\",
+                *(f"        {zsh_option(o)} \\" for o in page.options),
+                *(["        '1:lock name:_holdfast_name' \\"] if takes_a_name(page) else []),
                 "        '*:::command:_normal'" if runs_a_command(page) else "        && return", "      ;;"]
     out += ["    help)", f"      _arguments '1:subcommand:({' '.join(p.name for p in pages)})'", "      ;;",
             "    esac", "    ;;", "  esac", "}", "", '_holdfast "$@"']
@@ -225,7 +230,7 @@ def fish(helps: List[Help]) -> str:
         out += ["complete -c holdfast" + condition + fish_option(o, general) for o in page.options]
         if runs_a_command(page):
             # Short ones first: it takes long ones at the beginning for options of its own.
-            taking = sorted((flag for o in page.options if o.value for flag in spellings(o)), key=len)
+            taking = sorted((flag for o in page.options if o.takes_next for flag in spellings(o)), key=len)
             named = f" -n '__holdfast_named {' '.join(taking)}'"
             out.append(f"complete -c holdfast{condition}{named} "
                        f"-a '(__fish_complete_subcommand --fcs-skip=3 {' '.join(taking)})'")

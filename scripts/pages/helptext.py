@@ -14,13 +14,14 @@ import subprocess
 from dataclasses import dataclass, field
 from typing import List, Optional, Tuple, Union
 
-FLAG = r"-[A-Za-z]|--[a-z][a-z-]*"
-OPTION = re.compile(rf"^ {{2,6}}((?:{FLAG})(?:, (?:{FLAG}))*)(?:[ =]((?:\S+ )*?\S+))?(?: {{2,}}(\S.*))?$")
+FLAG = r"-[A-Za-z0-9]|--[a-z][a-z0-9-]*"
+VALUE = r"\[=[^\]\s]+\]|[ =](?:\S+ )*?\S+"
+OPTION = re.compile(rf"^ {{2,6}}((?:{FLAG})(?:, (?:{FLAG}))*)({VALUE})?(?: {{2,}}(\S.*))?$")
 TERM = re.compile(r"^ {2,}(\S+(?: \S+)*) {2,}(\S.*)$")
 CODE = re.compile(r"(?<!\S)(\d{1,3})  (\S(?:.*?))(?= {2,}\d{1,3}  |$)")
 OPTION_INDENT = 6  # at most; what goes on is further right
 WELL_KNOWN = {"--help": "show the help", "--version": "show the version"}
-ALIAS = re.compile(r"\balso (--[a-z][a-z-]*)")
+ALIAS = re.compile(r"\balso (--[a-z][a-z0-9-]*)")
 
 
 @dataclass
@@ -28,6 +29,11 @@ class Option:
     flags: List[str]
     value: Optional[str]
     text: str
+
+    @property
+    def takes_next(self) -> bool:
+        """Its value may stand in the next word: not one that may be left out."""
+        return bool(self.value and not self.value.startswith("["))
 
     @property
     def aliases(self) -> List[str]:
@@ -135,7 +141,7 @@ def parse_options(lines: List[str]) -> List[Option]:
         match = OPTION.match(line) if is_option(line) else None
         if match:
             flags, value, text = match.groups()
-            options.append(Option(flags.split(", "), value, text or ""))
+            options.append(Option(flags.split(", "), (value or "").strip(" =") or None, text or ""))
         else:
             options[-1].text = f"{options[-1].text} {line.strip()}".strip()
     return [each for option in options for each in explained(option)]

@@ -12,7 +12,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGES, COMMAND = pathlib.Path(sys.argv.pop(1)).resolve(), os.path.abspath(sys.argv.pop(1))
-FLAG = r"(?<![\w-])(--[a-z][a-z-]+|-[A-Za-z])(?![\w-])"
+FLAG = r"(?<![\w-])(--[a-z][a-z0-9-]+|-[A-Za-z0-9])(?![\w-])"
 
 
 def output(*words):
@@ -35,7 +35,7 @@ def options_of_help(word):
     for line in help_of(word).splitlines():
         if re.match(r" {2,6}-", line):
             found |= set(re.findall(FLAG, re.split(r"(?<=\S) {2,}", line.strip())[0]))
-        found |= set(re.findall(r"also (--[a-z-]+)", line))
+        found |= set(re.findall(r"also (--[a-z0-9-]+)", line))
     return found
 
 
@@ -50,7 +50,7 @@ def options_of_page(name):
         return set()
     tags = re.findall(r"^\.TP\n(.*)", section.group(1), re.M)
     text = re.sub(r"\\f[BIR]", "", " ".join(tags))
-    return set(re.findall(FLAG, text)) | set(re.findall(r"also (--[a-z-]+)", section.group(1)))
+    return set(re.findall(FLAG, text)) | set(re.findall(r"also (--[a-z0-9-]+)", section.group(1)))
 
 
 def completion(name):
@@ -71,7 +71,7 @@ def zsh_options(word):
 def fish_options(word):
     lines = [line for line in completion("holdfast.fish").splitlines() if f"from {word}'" in line]
     text = " ".join(re.split(r" -[drxa] ", line.split("'", 2)[2])[0] for line in lines)
-    return {f"--{flag}" for flag in re.findall(r" -l ([a-z-]+)", text)} | {
+    return {f"--{flag}" for flag in re.findall(r" -l ([a-z0-9-]+)", text)} | {
         f"-{flag}" for flag in re.findall(r" -s (\w)", text)}
 
 
@@ -101,7 +101,7 @@ class Command(unittest.TestCase):
     def test_what_the_command_accepts_is_in_a_help(self):
         helped = set().union(*(options_of_help(word) for word in ["", *subcommands()]))
         for source in (ROOT / "cli").glob("*.c"):
-            for name in re.findall(r'\{"([a-z-]+)", (?:no|required|optional)_argument', source.read_text()):
+            for name in re.findall(r'\{"([a-z0-9-]+)", (?:no|required|optional)_argument', source.read_text()):
                 self.assertIn(f"--{name}", helped, source.name)
 
     def test_exit_codes_of_the_help_are_in_the_page(self):
