@@ -5,7 +5,7 @@ ARGS   ?=
 SEEDS  ?= 100000
 FIRST  ?= 1
 
-.PHONY: build help deps run test test-sanitize sim check bench install clean
+.PHONY: build help deps run test test-sanitize sim check bench package test-package static install clean
 
 build: ## build the libraries and examples into build/release
 	@scripts/deps build
@@ -45,6 +45,21 @@ bench: ## measure; needs a machine that does nothing else
 	@scripts/deps build test bench
 	@scripts/build release
 	@bench/run
+
+package: ## Debian packages of the library, of what builds against it, and of the command
+	@scripts/deps build package
+	@scripts/build package
+	@cd build/package && cpack -B ../packages >cpack.log 2>&1 || { cat cpack.log; exit 1; }
+	@rm -rf build/packages/_CPack_Packages && ls build/packages/*.deb
+
+test-package: package static ## install the packages in a clean Debian 12, and use them there; as root
+	@scripts/deps test-package
+	@tests/package/run build/packages build/static/cli/holdfast
+
+static: ## a command that needs no library at all: build/static/cli/holdfast
+	@scripts/deps build
+	@scripts/build static
+	@ls build/static/cli/holdfast
 
 install: build ## install into PREFIX (/usr/local), under DESTDIR if set
 	@cmake --install build/release --prefix "$(PREFIX)"

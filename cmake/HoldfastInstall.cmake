@@ -1,22 +1,46 @@
-# What is installed: the command, the header, both libraries, and how pkg-config and find_package find them.
+# What is installed: the command, its pages, the headers, both libraries, and how pkg-config and find_package find
+# them. The components are the packages that cmake/HoldfastPackage.cmake makes: lib, dev and tool.
 
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/Holdfast")
 
-install(FILES "${PROJECT_SOURCE_DIR}/include/holdfast.h" TYPE INCLUDE)
+install(FILES "${PROJECT_SOURCE_DIR}/include/holdfast.h" "${PROJECT_SOURCE_DIR}/include/holdfast.hpp"
+    TYPE INCLUDE COMPONENT dev)
 if(TARGET holdfast-cli)
-    install(TARGETS holdfast-cli)
+    install(TARGETS holdfast-cli COMPONENT tool)
+endif()
+
+if(TARGET pages)
+    foreach(pair 1:tool 3:dev)
+        string(REPLACE ":" ";" pair "${pair}")
+        list(GET pair 0 section)
+        list(GET pair 1 component)
+        install(DIRECTORY "${HOLDFAST_PAGES}/man/" DESTINATION "${CMAKE_INSTALL_MANDIR}/man${section}"
+            COMPONENT ${component} FILES_MATCHING PATTERN "*.${section}")
+    endforeach()
+    # Debian's zsh looks elsewhere for what packages bring than for what a user installs.
+    set(HOLDFAST_ZSH_DIR zsh/site-functions CACHE STRING "For zsh's completions, below the data directory")
+    foreach(pair holdfast:bash-completion/completions _holdfast:${HOLDFAST_ZSH_DIR}
+            holdfast.fish:fish/vendor_completions.d)
+        string(REPLACE ":" ";" pair "${pair}")
+        list(GET pair 0 file)
+        list(GET pair 1 folder)
+        install(FILES "${HOLDFAST_PAGES}/completions/${file}" DESTINATION
+            "${CMAKE_INSTALL_DATAROOTDIR}/${folder}" COMPONENT tool)
+    endforeach()
 endif()
 
 # Two sets, for only the static library asks its users for hiredis.
 install(TARGETS holdfast EXPORT HoldfastTargets
+    LIBRARY COMPONENT lib NAMELINK_COMPONENT dev
     INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 install(TARGETS holdfast_static EXPORT HoldfastStaticTargets
+    ARCHIVE COMPONENT dev
     INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 foreach(set HoldfastTargets HoldfastStaticTargets)
-    install(EXPORT ${set} NAMESPACE Holdfast:: DESTINATION "${package_dir}")
+    install(EXPORT ${set} NAMESPACE Holdfast:: DESTINATION "${package_dir}" COMPONENT dev)
 endforeach()
 
 configure_package_config_file(cmake/HoldfastConfig.cmake.in HoldfastConfig.cmake
@@ -27,11 +51,14 @@ write_basic_package_version_file(HoldfastConfigVersion.cmake COMPATIBILITY SameM
 install(FILES
     "${PROJECT_BINARY_DIR}/HoldfastConfig.cmake"
     "${PROJECT_BINARY_DIR}/HoldfastConfigVersion.cmake"
-    DESTINATION "${package_dir}")
+    DESTINATION "${package_dir}" COMPONENT dev)
 
 # The prefix is said relative to the .pc file, so that the tree can be moved (or `--prefix` given late).
 file(RELATIVE_PATH HF_PC_TO_PREFIX
     "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig" "${CMAKE_INSTALL_PREFIX}")
 string(REGEX REPLACE "/$" "" HF_PC_TO_PREFIX "${HF_PC_TO_PREFIX}")
 configure_file(cmake/holdfast.pc.in holdfast.pc @ONLY)
-install(FILES "${PROJECT_BINARY_DIR}/holdfast.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+install(FILES "${PROJECT_BINARY_DIR}/holdfast.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig"
+    COMPONENT dev)
+
+include(cmake/HoldfastPackage.cmake)

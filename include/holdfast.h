@@ -50,7 +50,7 @@
  *          is right at once, without a round trip.
  * clocks   No lease, wait or deadline depends on the wall clock of this machine. A server's clock
  *          stepped forward by more than the margin can end a lease early; the token still fences.
- * failover A replicated Redis can lose a lock with its primary: see docs/GUARANTEES.md.
+ * failover  A replicated Redis can lose a lock with its primary: see docs/GUARANTEES.md.
  *
  * OWNERSHIP OF MEMORY
  *

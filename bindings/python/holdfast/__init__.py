@@ -1,0 +1,60 @@
+"""Locks that hold across machines.
+
+    with holdfast.Client("redis://localhost") as client:
+        with client.acquire("invoices", timeout=5) as hold:
+            write_with_token(hold.fence)
+
+Times are in seconds. What the calls mean is said at length in holdfast.h, over which this is a thin layer.
+"""
+from ._cancel import Cancel
+from ._client import Client
+from ._hold import Hold
+from ._info import Info, Stats, Waiter
+from ._library import Kind, library_version
+from .errors import (
+    BusyError,
+    CancelledError,
+    ClosedError,
+    DeadlockError,
+    ForkedError,
+    HoldfastError,
+    InvalidError,
+    LostError,
+    NoMemoryError,
+    NotHeldError,
+    ProtocolError,
+    RefusedError,
+    UnknownOutcomeError,
+    UnreachableError,
+    UnsupportedError,
+    WaitTimeoutError,
+)
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "BusyError",
+    "Cancel",
+    "CancelledError",
+    "Client",
+    "ClosedError",
+    "DeadlockError",
+    "ForkedError",
+    "Hold",
+    "HoldfastError",
+    "Info",
+    "InvalidError",
+    "Kind",
+    "LostError",
+    "NoMemoryError",
+    "NotHeldError",
+    "ProtocolError",
+    "RefusedError",
+    "Stats",
+    "UnknownOutcomeError",
+    "UnreachableError",
+    "UnsupportedError",
+    "Waiter",
+    "WaitTimeoutError",
+    "library_version",
+]

@@ -1,0 +1,213 @@
+"""A process's connection to a store."""
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import itertools
+import os
+import threading
+import weakref
+from ctypes import byref, c_void_p
+from types import TracebackType
+from typing import Iterator, Optional, Type, Union
+
+from . import _wait
+from ._cancel import Cancel
+from ._hold import Hold, LostFunction, callback_thread, lost
+from ._info import Info, Stats, info_of, stats_of
+from ._library import (NO_RENEW, NOT_REENTRANT, CClientOptions, CInfo, COptions, CStats, Kind, check,
+                       count, encode, library, span_ms, wait_ms)
+from .errors import (BusyError, CancelledError, ClosedError, ForkedError, InvalidError,
+                     WaitTimeoutError)
+
+Name = Union[str, bytes]
+
+# Python's threads as logical owners, apart from those that a program would choose. They are counted here,
+# for a call in the main thread waits by way of another one (_wait.py).
+OWNERS = itertools.count(1 << 63)
+this_thread = threading.local()
+
+
+def owner_of_thread() -> int:
+    if not hasattr(this_thread, "owner"):
+        this_thread.owner = next(OWNERS)
+    owner: int = this_thread.owner
+    return owner
+
+
+class Client:
+    """A client of the store that a URL names; without one, of $HOLDFAST_URL.
+
+    Threads of one process usually share one. Closing it, or leaving its `with` block, releases what it
+    holds. A client is not for a forked child: it opens its own.
+    """
+
+    def __init__(self, url: Optional[str] = None, *, lease: Optional[float] = None,
+                 connect_timeout: Optional[float] = None, command_timeout: Optional[float] = None,
+                 outage: Optional[float] = None, label: Optional[str] = None) -> None:
+        options = CClientOptions(
+            lease_ms=span_ms(lease, "lease"),
+            connect_timeout_ms=span_ms(connect_timeout, "connect_timeout"),
+            command_timeout_ms=span_ms(command_timeout, "command_timeout"),
+            outage_ms=span_ms(outage, "outage"),
+            label=None if label is None else encode(label, "label"))
+        self._closed_by = Cancel()  # ends the waits when it closes
+        opened = c_void_p()
+        check(library().hf_open_v(None if url is None else encode(url, "URL"), byref(options),
+                                  ctypes.sizeof(options), byref(opened)))
+        self._pid = os.getpid()
+        self._pointer: int = opened.value or 0
+        self._closing = False
+        self._using = 0  # calls that are in the library
+        self._idle = threading.Condition()
+        # At the latest while Python still runs: callbacks need it.
+        self._closer = weakref.finalize(self, close_anywhere, self._pointer)
+
+    # -- Taking locks
+
+    def acquire(self, name: Name, timeout: Optional[float] = None, *, lease: Optional[float] = None,
+                max_hold: Optional[float] = None, kind: Kind = Kind.MUTEX, permits: int = 0,
+                capacity: int = 0, owner: Optional[int] = None, cancel: Optional[Cancel] = None,
+                on_lost: Optional[LostFunction] = None, renew: bool = True,
+                reentrant: bool = True) -> Hold:
+        """Take the lock `name`, and return the hold: use it in a `with` statement.
+
+        timeout   seconds to wait; None: without end; 0: try once
+        lease     seconds after which the store forgets it if it is not renewed; None: the client's
+        max_hold  it is lost this many seconds after it was asked for, whatever renews it
+        owner     who takes it: an owner that has it takes it again. None: this thread
+        on_lost   called once with the hold if it is lost, on a thread of the client's
+
+        Raises BusyError, WaitTimeoutError, CancelledError, DeadlockError, UnreachableError and the other
+        classes of HoldfastError.
+        """
+        options = COptions(
+            wait_ms=wait_ms(timeout), lease_ms=span_ms(lease, "lease"),
+            max_hold_ms=span_ms(max_hold, "max_hold"), owner=checked_owner(owner), kind=int(kind),
+            permits=count(permits, "permits"), capacity=count(capacity, "capacity"),
+            flags=(0 if renew else NO_RENEW) | (0 if reentrant else NOT_REENTRANT))
+        return self._take(encode(name), options, cancel, on_lost)
+
+    def try_acquire(self, name: Name, timeout: Optional[float] = 0, *, lease: Optional[float] = None,
+                    max_hold: Optional[float] = None, kind: Kind = Kind.MUTEX, permits: int = 0,
+                    capacity: int = 0, owner: Optional[int] = None, cancel: Optional[Cancel] = None,
+                    on_lost: Optional[LostFunction] = None, renew: bool = True,
+                    reentrant: bool = True) -> Optional[Hold]:
+        """As acquire(), but without waiting unless told to; None if another has the lock."""
+        try:
+            return self.acquire(
+                name, timeout, lease=lease, max_hold=max_hold, kind=kind, permits=permits,
+                capacity=capacity, owner=owner, cancel=cancel, on_lost=on_lost, renew=renew,
+                reentrant=reentrant)
+        except (BusyError, WaitTimeoutError):
+            return None
+
+    def _take(self, name: bytes, options: COptions, cancel: Optional[Cancel],
+              on_lost: Optional[LostFunction]) -> Hold:
+        hold = Hold(name, on_lost)
+        if on_lost:
+            options.on_lost = ctypes.cast(lost, c_void_p)
+            options.arg = hold._number
+        try:
+            with self._use() as client:
+                _wait.acquire(client, name, options, hold, self._closed_by, cancel)
+        except CancelledError:
+            if self._closing and not (cancel and cancel.fired):
+                raise ClosedError("the client was closed") from None
+            raise
+        finally:
+            hold._granted.set()
+        return hold
+
+    # -- Looking and breaking
+
+    def inspect(self, name: Name) -> Info:
+        """Ask the store who holds `name`, and who waits for it."""
+        found = ctypes.POINTER(CInfo)()
+        with self._use() as client:
+            check(library().hf_inspect(client, encode(name), byref(found)))
+        try:
+            return info_of(found.contents)
+        finally:
+            library().hf_info_free(found)
+
+    def break_lock(self, name: Name, token: int = 0) -> None:
+        """The operator's force: end the ownership of `name`; with a token only if it is that one.
+
+        Its holder is told that it lost it. NotHeldError says that there was nothing to break.
+        """
+        if not 0 <= token < 1 << 64:
+            raise InvalidError(f"the token {token} is no number of 64 bits")
+        with self._use() as client:
+            check(library().hf_break(client, encode(name), token))
+
+    def stats(self) -> Stats:
+        """What this client has done so far."""
+        counted = CStats()
+        with self._use() as client:
+            check(library().hf_stats_get_v(client, byref(counted), ctypes.sizeof(counted)))
+        return stats_of(counted)
+
+    # -- Closing
+
+    def close(self) -> None:
+        """Release what is held and end every wait with ClosedError. Closing twice is allowed.
+
+        Called by an on_lost it is done behind, for it waits until those have returned.
+        """
+        if os.getpid() != self._pid:
+            self._closer()  # frees memory
+            return
+        if getattr(callback_thread, "runs", False):
+            threading.Thread(target=self.close).start()
+            return
+        with self._idle:
+            self._closing = True
+        self._closed_by.fire()
+        with self._idle:
+            self._idle.wait_for(lambda: self._using == 0)
+        self._closer()
+
+    @property
+    def closed(self) -> bool:
+        return self._closing
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
+                 trace: Optional[TracebackType]) -> None:
+        self.close()
+
+    @contextlib.contextmanager
+    def _use(self) -> Iterator[int]:
+        """The library's client, which is not closed meanwhile."""
+        if os.getpid() != self._pid:
+            raise ForkedError("the client belongs to the parent process: open one in the child")
+        with self._idle:
+            if self._closing:
+                raise ClosedError("the client is closed")
+            self._using += 1
+        try:
+            yield self._pointer
+        finally:
+            with self._idle:
+                self._using -= 1
+                self._idle.notify_all()
+
+
+def close_anywhere(client: int) -> None:
+    """hf_close, which may not be called by the thread that runs callbacks: the last reference to a client
+    may go there."""
+    if getattr(callback_thread, "runs", False):
+        threading.Thread(target=library().hf_close, args=(client,)).start()
+    else:
+        library().hf_close(client)
+
+
+def checked_owner(owner: Optional[int]) -> int:
+    if owner is None:
+        return owner_of_thread()
+    if not 0 < owner < 1 << 63:
+        raise InvalidError(f"owner is {owner}: a number from 1 to 2**63 - 1")
+    return owner

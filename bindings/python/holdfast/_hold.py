@@ -1,0 +1,158 @@
+"""A lock that is held."""
+from __future__ import annotations
+
+import itertools
+import threading
+import weakref
+from ctypes import c_void_p
+from types import TracebackType
+from typing import Callable, Dict, Optional, Tuple, Type
+
+from ._library import (FOREVER, LOST_FN, OK, TIMEOUT, c_hold, check, detail_of, library, span_ms, text,
+                       wait_ms)
+from .errors import LostError, NotHeldError, error_of
+
+LostFunction = Callable[["Hold"], None]
+
+# Whom to call when a hold is lost, by the number that the library was given for it.
+told: Dict[int, Tuple[LostFunction, "weakref.ref[Hold]"]] = {}
+numbers = itertools.count(1)
+
+# Marks the thread that runs a callback: it must not close the client, which waits for callbacks.
+callback_thread = threading.local()
+
+# A wait in the library is blind to Python's signal handlers: an upgrade in the main thread, which keeps its
+# place before all others, comes up for air this often.
+SLICE_MS = 500
+
+
+def tell(_hold: int, number: int) -> None:
+    function, reference = told.get(number, (None, None))
+    hold = reference() if reference else None
+    if not function or not hold:
+        return
+    hold._granted.wait()  # a loss may be told before the acquire has returned
+    callback_thread.runs = True
+    try:
+        function(hold)
+    finally:
+        callback_thread.runs = False
+
+
+lost = LOST_FN(tell)
+
+
+class Hold:
+    """An ownership of a lock, from Client.acquire. Leaving its `with` block releases it.
+
+    What it knows (held, remaining, fence, why_lost) it knows without asking the store. It has a reference
+    to the library's handle until it is gone itself, so all of it may be asked by any thread at any time.
+    """
+
+    def __init__(self, name: bytes, on_lost: Optional[LostFunction] = None) -> None:
+        # Empty until the library has written the handle into it: nothing that interrupts us in
+        # between can then lose it.
+        self._cell = c_void_p()
+        self._name = name
+        self._released = False
+        self._granted = threading.Event()
+        self._number = 0
+        if on_lost:
+            self._number = next(numbers)
+            told[self._number] = on_lost, weakref.ref(self)
+
+    def __repr__(self) -> str:
+        state = "held" if self.held else "not held"
+        return f"<holdfast.Hold {text(self._name)!r}, {state}, token {self.fence}>"
+
+    # -- What it knows
+
+    @property
+    def name(self) -> str:
+        return text(self._name)
+
+    @property
+    def held(self) -> bool:
+        """True while it is not released, not lost and before its deadline, by the clock now."""
+        return bool(library().hf_held(self._cell))
+
+    @property
+    def remaining(self) -> float:
+        """Seconds until the deadline, if nothing renews it; 0 when it is not held."""
+        return float(library().hf_remaining_ms(self._cell)) / 1000
+
+    @property
+    def fence(self) -> int:
+        """The token, greater than that of every earlier holder: let the resource refuse a lower one."""
+        return int(library().hf_fence(self._cell))
+
+    @property
+    def why_lost(self) -> Optional[str]:
+        """Why it was lost, in one line; None if it was not."""
+        why = library().hf_why_lost(self._cell)
+        return text(why) if why else None
+
+    def fileno(self) -> int:
+        """A descriptor that polls readable once the hold is lost. Do not read from it."""
+        return int(library().hf_lost_fd(self._cell))
+
+    def check(self) -> None:
+        """Raise LostError, or NotHeldError once it is released, unless it is held. No round trip."""
+        if self.held:
+            return
+        if self._released:
+            raise NotHeldError("the hold was released")
+        raise LostError(self.why_lost or "the hold is over")
+
+    # -- What can be done with it
+
+    def extend(self, lease: float) -> None:
+        """Make it last for at least this many seconds from now."""
+        check(library().hf_extend(self._cell, span_ms(lease, "lease")))
+
+    def upgrade(self, timeout: Optional[float] = None) -> None:
+        """Make of an UPGRADABLE hold the writer's: waits for the readers beside it to leave."""
+        left = wait_ms(timeout)
+        in_slices = threading.current_thread() is threading.main_thread()
+        while in_slices and (left == FOREVER or left > SLICE_MS):
+            result = library().hf_upgrade(self._cell, SLICE_MS)
+            if result != TIMEOUT:
+                check(result)
+                return
+            left = left if left == FOREVER else left - SLICE_MS
+        check(library().hf_upgrade(self._cell, left))
+
+    def downgrade(self) -> None:
+        """Make of the writer's hold a reader's, without letting go in between."""
+        check(library().hf_downgrade(self._cell))
+
+    def release(self) -> None:
+        """End it. LostError says that it was lost before: others may have worked since."""
+        result, detail = self._end()
+        if result != OK:
+            raise error_of(result, detail)
+
+    def __enter__(self) -> Hold:
+        return self
+
+    def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
+                 trace: Optional[TracebackType]) -> None:
+        if self._released:  # inside the block
+            return
+        result, detail = self._end()
+        if result != OK and kind is None:  # the block's own exception goes before
+            raise error_of(result, detail)
+
+    def __del__(self) -> None:
+        # Without waiting for the store: this may be any thread, at any time.
+        cell = getattr(self, "_cell", None)
+        if cell:
+            library().hf_unref(cell)
+        told.pop(getattr(self, "_number", 0), None)
+
+    def _end(self) -> Tuple[int, str]:
+        hf = library()
+        result: int = hf.hf_release(c_hold(hf.hf_ref(self._cell)))
+        detail = detail_of(result) if result != OK else ""
+        self._released = True
+        return result, detail

@@ -1,0 +1,78 @@
+"""Who holds a lock, and what a client has done."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Tuple
+
+from ._library import CInfo, CStats, CWaiter, Kind, text
+
+
+@dataclass(frozen=True)
+class Waiter:
+    """Somebody who waits: the first of its client, which stands in line for all of its threads."""
+
+    pid: int  # 0: not known
+    client: str
+    owner: str
+    host: str
+    program: str
+    label: str
+
+
+@dataclass(frozen=True)
+class Info:
+    """Who holds a lock, as the store has it. Of a free one only `waiting` and `waiters` say something."""
+
+    held: bool
+    kind: Kind
+    count: int  # how many times its owner has entered
+    remaining: float  # seconds until the store forgets it, if it is not renewed
+    token: int
+    since: float  # when it was granted, in seconds of Unix time, by the store's clock
+    pid: int
+    client: str
+    owner: str
+    host: str
+    program: str
+    label: str
+    holders: int  # how many; what is above tells of one of them
+    used: int  # permits
+    capacity: int
+    waiting: int  # clients in line
+    waiters: Tuple[Waiter, ...]  # the first of them first
+
+
+@dataclass(frozen=True)
+class Stats:
+    """Counters since the client was opened; `held` and `waiting` are of now."""
+
+    acquired: int
+    reentered: int
+    released: int
+    refused: int
+    lost: int
+    renewed: int
+    commands: int
+    reconnects: int
+    held: int
+    waiting: int
+
+
+WAITERS_MAX = 64  # of hf_info
+
+
+def waiter_of(c: CWaiter) -> Waiter:
+    return Waiter(c.pid, text(c.client), text(c.owner), text(c.host), text(c.program), text(c.label))
+
+
+def info_of(c: CInfo) -> Info:
+    waiters = tuple(waiter_of(c.waiters[i]) for i in range(min(c.waiting, WAITERS_MAX)))
+    return Info(
+        held=bool(c.held), kind=Kind(c.kind), count=c.count, remaining=c.remaining_ms / 1000,
+        token=c.token, since=c.since_unix_ms / 1000, pid=c.pid, client=text(c.client),
+        owner=text(c.owner), host=text(c.host), program=text(c.program), label=text(c.label),
+        holders=c.holders, used=c.used, capacity=c.capacity, waiting=c.waiting, waiters=waiters)
+
+
+def stats_of(c: CStats) -> Stats:
+    return Stats(**{field: getattr(c, field) for field, _ in CStats._fields_})

@@ -1,0 +1,203 @@
+"""The shared library: where it is, what its functions take, and what its structs look like."""
+from __future__ import annotations
+
+import ctypes
+import enum
+import functools
+import math
+import os
+import pathlib
+from ctypes import POINTER, c_char_p, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
+from typing import Iterator, Optional, Union
+
+from .errors import InvalidError, error_of
+
+OK, BUSY, TIMEOUT = 0, 1, 2
+FOREVER = -1
+SPAN_MAX = 1e12  # seconds: past counting, and well inside 64 bits
+NO_RENEW, NOT_REENTRANT = 1, 2
+SONAME = "libholdfast.so.0"
+# Before 1.0 a minor version may change the interface.
+COMPATIBLE = "0.1."
+
+
+class Kind(enum.IntEnum):
+    """Kinds of lock. All of them stand in one line of a name."""
+
+    MUTEX = 0
+    READ = 1
+    WRITE = 2
+    UPGRADABLE = 3  # a reader that may become the writer: one at a time
+    PERMITS = 4
+
+
+# ---- Structs, as tests/api/layout.c has them -----------------------------------------------------
+
+class COptions(ctypes.Structure):
+    _fields_ = [
+        ("wait_ms", c_int64), ("lease_ms", c_int64), ("max_hold_ms", c_int64), ("owner", c_uint64),
+        ("cancel", c_void_p), ("on_lost", c_void_p), ("arg", c_void_p), ("kind", c_uint32),
+        ("permits", c_uint32), ("capacity", c_uint32), ("flags", c_uint32),
+    ]
+
+
+class CClientOptions(ctypes.Structure):
+    _fields_ = [
+        ("lease_ms", c_int64), ("connect_timeout_ms", c_int64), ("command_timeout_ms", c_int64),
+        ("outage_ms", c_int64), ("label", c_char_p), ("log", c_void_p), ("log_arg", c_void_p),
+        ("log_level", c_uint32), ("flags", c_uint32),
+    ]
+
+
+class CWaiter(ctypes.Structure):
+    _fields_ = [
+        ("pid", c_int64), ("client", c_char_p), ("owner", c_char_p), ("host", c_char_p),
+        ("program", c_char_p), ("label", c_char_p),
+    ]
+
+
+class CInfo(ctypes.Structure):
+    _fields_ = [
+        ("held", c_int32), ("kind", c_uint32), ("count", c_uint32), ("waiting", c_uint32),
+        ("remaining_ms", c_int64), ("token", c_uint64), ("since_unix_ms", c_int64), ("pid", c_int64),
+        ("client", c_char_p), ("owner", c_char_p), ("host", c_char_p), ("program", c_char_p),
+        ("label", c_char_p), ("waiters", POINTER(CWaiter)), ("holders", c_uint32),
+        ("used", c_uint32), ("capacity", c_uint32),
+    ]
+
+
+class CStats(ctypes.Structure):
+    _fields_ = [(name, c_uint64) for name in (
+        "acquired", "reentered", "released", "refused", "lost", "renewed", "commands", "reconnects",
+        "held", "waiting")]
+
+
+# ---- Functions -----------------------------------------------------------------------------------
+
+c_hold = c_void_p  # what ctypes returns as a number goes in as a pointer again
+LOST_FN = ctypes.CFUNCTYPE(None, c_void_p, c_void_p)
+ACQUIRED_FN = ctypes.CFUNCTYPE(None, c_int32, c_void_p, c_void_p)
+
+SIGNATURES = {
+    "hf_version": (c_char_p, []),
+    "hf_error_detail": (c_char_p, []),
+    "hf_result_text": (c_char_p, [c_int32]),
+    "hf_open_v": (c_int32, [c_char_p, POINTER(CClientOptions), c_size_t, POINTER(c_void_p)]),
+    "hf_close": (None, [c_void_p]),
+    "hf_acquire_v": (c_int32, [c_void_p, c_char_p, POINTER(COptions), c_size_t, POINTER(c_void_p)]),
+    "hf_acquire_async_v": (
+        c_int32, [c_void_p, c_char_p, POINTER(COptions), c_size_t, ACQUIRED_FN, c_void_p]),
+    "hf_release": (c_int32, [c_void_p]),
+    "hf_ref": (c_void_p, [c_void_p]),
+    "hf_unref": (None, [c_void_p]),
+    "hf_extend": (c_int32, [c_void_p, c_int64]),
+    "hf_upgrade": (c_int32, [c_void_p, c_int64]),
+    "hf_downgrade": (c_int32, [c_void_p]),
+    "hf_held": (c_int32, [c_void_p]),
+    "hf_remaining_ms": (c_int64, [c_void_p]),
+    "hf_fence": (c_uint64, [c_void_p]),
+    "hf_lost_fd": (c_int32, [c_void_p]),
+    "hf_why_lost": (c_char_p, [c_void_p]),
+    "hf_cancel_new": (c_void_p, []),
+    "hf_cancel_fire": (None, [c_void_p]),
+    "hf_cancel_free": (None, [c_void_p]),
+    "hf_inspect": (c_int32, [c_void_p, c_char_p, POINTER(POINTER(CInfo))]),
+    "hf_info_free": (None, [POINTER(CInfo)]),
+    "hf_break": (c_int32, [c_void_p, c_char_p, c_uint64]),
+    "hf_stats_get_v": (c_int32, [c_void_p, POINTER(CStats), c_size_t]),
+}
+
+
+def candidates() -> Iterator[str]:
+    """Where the library may be, the best first. What $HOLDFAST_LIBRARY names is the only one then."""
+    named = os.environ.get("HOLDFAST_LIBRARY")
+    if named:
+        yield named
+        return
+    root = pathlib.Path(__file__).resolve().parents[3]
+    if (root / "include" / "holdfast.h").exists():  # a source tree
+        for preset in ("release", "dev"):
+            built = root / "build" / preset / "src" / SONAME
+            if built.exists():
+                yield str(built)
+    yield SONAME
+
+
+@functools.lru_cache(maxsize=None)
+def library() -> ctypes.CDLL:
+    """The library, loaded at the first use; calls into it let other Python threads run."""
+    failures = []
+    for path in candidates():
+        try:
+            loaded = ctypes.CDLL(path)
+        except OSError as failure:
+            failures.append(str(failure))
+            continue
+        return declare(loaded, path)
+    raise ImportError(
+        "libholdfast is not found; install it, or name it in HOLDFAST_LIBRARY: " + "; ".join(failures))
+
+
+def declare(loaded: ctypes.CDLL, path: str) -> ctypes.CDLL:
+    for name, (result, arguments) in SIGNATURES.items():
+        function = getattr(loaded, name)
+        function.restype, function.argtypes = result, arguments
+    version = loaded.hf_version().decode()
+    if not version.startswith(COMPATIBLE):
+        raise ImportError(f"{path} is libholdfast {version}; this module needs {COMPATIBLE}x")
+    return loaded
+
+
+def library_version() -> str:
+    """The version of the library that is loaded."""
+    version: bytes = library().hf_version()
+    return version.decode()
+
+
+# ---- Values --------------------------------------------------------------------------------------
+
+def check(result: int) -> None:
+    """Raise what a result stands for, with this thread's detail of it."""
+    if result != OK:
+        raise error_of(result, detail_of(result))
+
+
+def detail_of(result: int) -> str:
+    hf = library()
+    said: bytes = hf.hf_error_detail() or hf.hf_result_text(result)
+    return text(said)
+
+
+def text(value: Optional[bytes]) -> str:
+    return (value or b"").decode("utf-8", "surrogateescape")
+
+
+def encode(name: Union[str, bytes], what: str = "name") -> bytes:
+    raw = name.encode("utf-8", "surrogateescape") if isinstance(name, str) else bytes(name)
+    if b"\0" in raw:  # C would take what stands before it
+        raise InvalidError(f"the {what} has a NUL in it")
+    return raw
+
+
+def wait_ms(timeout: Optional[float]) -> int:
+    """A wait in seconds: None is without end. Rounded up, for it must not end before its time."""
+    if timeout is None or timeout == math.inf:
+        return FOREVER
+    if not 0 <= timeout < SPAN_MAX:  # also refuses what is not a number
+        raise InvalidError(f"timeout is {timeout!r}: a number of seconds, not below 0")
+    return math.ceil(timeout * 1000)
+
+
+def span_ms(seconds: Optional[float], what: str) -> int:
+    """A span in seconds: None is the default, which the library knows as 0."""
+    if seconds is None:
+        return 0
+    if not 0 < seconds < SPAN_MAX:
+        raise InvalidError(f"{what} is {seconds!r}: a number of seconds, above 0")
+    return math.ceil(seconds * 1000)
+
+
+def count(number: int, what: str) -> int:
+    if not 0 <= number < 1 << 32:
+        raise InvalidError(f"{what} is {number!r}: a number of 32 bits, not below 0")
+    return number

@@ -1,0 +1,588 @@
+"""The module on a store: test_holdfast.py [unittest's arguments] [URL], memory: if there is none."""
+import gc
+import os
+import pathlib
+import re
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+import unittest
+
+PACKAGE = pathlib.Path(__file__).resolve().parents[1]
+ROOT = PACKAGE.parents[1]
+sys.path.insert(0, str(PACKAGE))
+
+import holdfast  # noqa: E402
+from holdfast import Kind, _library  # noqa: E402
+from holdfast.errors import error_of  # noqa: E402
+
+URL = "memory:"
+PATIENCE = 20
+
+
+def until(ready, what):
+    """Wait for an event; the deadline only says when to give up."""
+    end = time.monotonic() + PATIENCE
+    while not ready():
+        if time.monotonic() > end:
+            raise AssertionError(f"waited in vain for {what}")
+        time.sleep(0.001)
+
+
+class Worker(threading.Thread):
+    """A thread whose result, or failure, is fetched by join()."""
+
+    def __init__(self, work):
+        super().__init__(daemon=True)
+        self.work, self.value, self.failure = work, None, None
+        self.start()
+
+    def run(self):
+        try:
+            self.value = self.work()
+        except BaseException as failure:  # it is the test's
+            self.failure = failure
+
+    def join(self, timeout=PATIENCE):
+        super().join(timeout)
+        if self.is_alive():
+            raise AssertionError("a thread does not end")
+        if self.failure:
+            raise self.failure
+        return self.value
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.client = holdfast.Client(URL)
+        self.addCleanup(self.client.close)
+        self.name = "python:" + self.id()
+
+    def is_free(self, name=None):
+        hold = self.client.try_acquire(name or self.name, owner=77)
+        if hold:
+            hold.release()
+        return hold is not None
+
+    def wait_for_a_wait(self, number=1):
+        until(lambda: self.client.stats().waiting == number, "a wait")
+
+
+class Holding(Case):
+    def test_a_block_holds_and_releases(self):
+        with self.client.acquire(self.name) as hold:
+            self.assertTrue(hold.held)
+            self.assertGreater(hold.fence, 0)
+            self.assertTrue(0 < hold.remaining <= 30)
+            self.assertIsNone(hold.why_lost)
+            self.assertEqual(self.name, hold.name)
+            self.assertIn("held", repr(hold))
+            hold.check()
+            self.assertFalse(self.is_free())
+        self.assertTrue(self.is_free())
+        self.assertFalse(hold.held)
+        self.assertEqual(0, hold.remaining)
+        self.assertGreater(hold.fence, 0)
+        with self.assertRaises(holdfast.NotHeldError):
+            hold.check()
+
+    def test_an_exception_releases_and_is_passed_on(self):
+        with self.assertRaises(ZeroDivisionError):
+            with self.client.acquire(self.name):
+                1 / 0
+        self.assertTrue(self.is_free())
+
+    def test_a_second_release_says_so(self):
+        hold = self.client.acquire(self.name)
+        hold.release()
+        with self.assertRaises(holdfast.NotHeldError):
+            hold.release()
+        with self.client.acquire(self.name) as hold:
+            hold.release()  # and the end of the block does not mind
+        for call in (lambda: hold.extend(1), hold.downgrade):
+            with self.assertRaises(holdfast.NotHeldError):
+                call()
+
+    def test_what_nobody_refers_to_is_released(self):
+        self.client.acquire(self.name)
+        gc.collect()
+        until(self.is_free, "the release")
+
+    def test_a_lock_is_its_threads_to_take_again(self):
+        with self.client.acquire(self.name) as first, self.client.acquire(self.name) as second:
+            self.assertEqual(first.fence, second.fence)
+            self.assertIsNone(Worker(lambda: self.client.try_acquire(self.name)).join())
+            with self.assertRaises(holdfast.DeadlockError):
+                self.client.acquire(self.name, reentrant=False)
+        self.assertTrue(self.is_free())
+
+    def test_a_wait_of_the_main_thread_has_its_owner_too(self):
+        hold = self.client.acquire(self.name, owner=5)
+        Worker(lambda: (self.wait_for_a_wait(), hold.release()))
+        with self.client.acquire(self.name) as mine:  # by way of _wait
+            with self.client.acquire(self.name, timeout=0) as again:
+                self.assertEqual(mine.fence, again.fence)
+
+    def test_leases_and_extending(self):
+        with self.client.acquire(self.name, lease=10, renew=False) as hold:
+            self.assertLessEqual(hold.remaining, 10)
+            hold.extend(60)
+            self.assertGreater(hold.remaining, 10)
+
+    def test_threads_exclude_each_other(self):
+        seen = {"inside": 0, "crowd": 0, "turns": 0}
+
+        def work():
+            for _ in range(10):
+                with self.client.acquire(self.name):
+                    seen["inside"] += 1
+                    seen["crowd"] += seen["inside"] > 1
+                    time.sleep(0)
+                    seen["turns"] += 1
+                    seen["inside"] -= 1
+
+        for worker in [Worker(work) for _ in range(6)]:
+            worker.join()
+        self.assertEqual({"inside": 0, "crowd": 0, "turns": 60}, seen)
+
+    def test_clients_exclude_each_other(self):
+        with holdfast.Client(URL) as other, self.client.acquire(self.name):
+            self.assertIsNone(other.try_acquire(self.name))
+            with self.assertRaises(holdfast.BusyError):
+                other.acquire(self.name, timeout=0)
+
+
+class Waiting(Case):
+    def setUp(self):
+        super().setUp()
+        self.hold = self.client.acquire(self.name, owner=5)
+
+    def test_a_wait_ends(self):
+        for where in (lambda work: work(), lambda work: Worker(work).join()):
+            with self.assertRaises(holdfast.WaitTimeoutError) as caught:
+                where(lambda: self.client.acquire(self.name, timeout=0.005))
+            self.assertIsInstance(caught.exception, TimeoutError)
+            begin = time.monotonic()
+            self.assertIsNone(where(lambda: self.client.try_acquire(self.name, timeout=0.0205)))
+            self.assertGreaterEqual(time.monotonic() - begin, 0.0205)
+
+    def test_times_that_are_none(self):
+        for timeout in (-1, -0.001, float("nan"), -float("inf"), 1e300):
+            with self.assertRaises(holdfast.InvalidError):
+                self.client.acquire(self.name, timeout=timeout)
+        for wrong in ({"lease": 0}, {"lease": -1}, {"lease": 0.001}, {"max_hold": 0}, {"permits": -1},
+                      {"capacity": 1 << 32}, {"owner": 0}, {"owner": 1 << 63}, {"kind": 9}):
+            with self.assertRaises(holdfast.HoldfastError, msg=wrong) as caught:
+                self.client.acquire(self.name, timeout=0, **wrong)
+            self.assertIn(type(caught.exception),
+                          (holdfast.InvalidError, holdfast.UnsupportedError), wrong)
+        with self.assertRaises(ValueError):
+            self.hold.extend(0)
+
+    def test_a_release_serves_who_waits(self):
+        for timeout in (None, PATIENCE, float("inf")):
+            waiter = Worker(lambda: self.client.acquire(self.name, timeout))
+            self.wait_for_a_wait()
+            self.hold.release()
+            self.hold = waiter.join()
+            self.assertTrue(self.hold.held)
+
+    def test_a_cancel_ends_waits(self):
+        cancel = holdfast.Cancel()
+        waiter = Worker(lambda: self.client.acquire(self.name, cancel=cancel))
+        Worker(lambda: (self.wait_for_a_wait(2), cancel.fire()))
+        with self.assertRaises(holdfast.CancelledError):
+            self.client.acquire(self.name, cancel=cancel)  # in the main thread
+        with self.assertRaises(holdfast.CancelledError):
+            waiter.join()
+        self.assertTrue(cancel.fired)
+        with self.assertRaises(holdfast.CancelledError):
+            self.client.acquire(self.name, cancel=cancel)
+        with self.assertRaises(holdfast.CancelledError):
+            self.client.acquire(self.name + " free", timeout=0, cancel=cancel)
+        self.assertTrue(self.hold.held)
+        self.assertFalse(cancel._linked)
+
+    def test_ctrl_c_ends_a_wait_and_leaves_the_line(self):
+        def interrupt():
+            self.wait_for_a_wait()
+            os.kill(os.getpid(), signal.SIGINT)
+
+        worker = Worker(interrupt)
+        with self.assertRaises(KeyboardInterrupt):
+            try:
+                self.client.acquire(self.name)
+            finally:
+                worker.join()
+        until(lambda: self.client.stats().waiting == 0, "the wait to leave")
+        self.hold.release()
+        self.assertTrue(self.is_free())
+
+    def test_a_signal_that_raises_nothing_does_not_end_a_wait(self):
+        handled = []
+        before = signal.signal(signal.SIGUSR1, lambda *_: handled.append(1))
+        self.addCleanup(signal.signal, signal.SIGUSR1, before)
+
+        def interrupt():
+            self.wait_for_a_wait()
+            os.kill(os.getpid(), signal.SIGUSR1)
+            until(lambda: handled, "the handler")  # it runs while the wait goes on
+            self.hold.release()
+
+        worker = Worker(interrupt)
+        self.client.acquire(self.name).release()
+        worker.join()
+
+    def test_an_upgrade_can_be_interrupted(self):
+        name = self.name + " up"
+        reader = self.client.acquire(name, kind=Kind.READ, owner=6)
+        mine = self.client.acquire(name, kind=Kind.UPGRADABLE)
+
+        def interrupt():
+            self.wait_for_a_wait()
+            os.kill(os.getpid(), signal.SIGINT)
+
+        worker = Worker(interrupt)
+        with self.assertRaises(KeyboardInterrupt):
+            mine.upgrade()
+        worker.join()
+        self.assertTrue(mine.held and reader.held)
+
+    def test_closing_ends_waits_and_calls(self):
+        waiter = Worker(lambda: self.client.acquire(self.name))
+        other = Worker(lambda: self.client.acquire(self.name, cancel=holdfast.Cancel()))
+        closer = Worker(lambda: (self.wait_for_a_wait(3), self.client.close()))
+        with self.assertRaises(holdfast.ClosedError):
+            self.client.acquire(self.name)
+        closer.join()
+        for each in (waiter, other):
+            with self.assertRaises(holdfast.ClosedError):
+                each.join()
+        for call in (lambda: self.client.acquire(self.name), lambda: self.client.inspect(self.name),
+                     self.client.stats, lambda: self.client.break_lock(self.name)):
+            with self.assertRaises(holdfast.ClosedError):
+                call()
+        self.assertTrue(self.client.closed)
+        self.client.close()
+        self.assertFalse(self.hold.held)
+        with self.assertRaises(holdfast.ClosedError):
+            self.hold.release()
+
+    def test_closing_waits_for_calls_that_are_in_the_library(self):
+        with self.client._use():
+            closer = Worker(self.client.close)
+            until(lambda: self.client.closed, "the closing")
+            end = time.monotonic() + 0.05
+            while time.monotonic() < end:
+                self.assertTrue(self.client._closer.alive, "it was freed under a call")
+                time.sleep(0.005)
+        closer.join()
+        self.assertFalse(self.client._closer.alive)
+
+    def test_closing_racing_calls_is_no_crash(self):
+        for _ in range(30):
+            client = holdfast.Client(URL)
+            begin = threading.Barrier(3)
+
+            def work():
+                begin.wait()
+                try:
+                    while True:
+                        with client.acquire(self.name + " race"):
+                            pass
+                except holdfast.ClosedError:
+                    return
+
+            workers = [Worker(work), Worker(work)]
+            begin.wait()
+            client.close()
+            for worker in workers:
+                worker.join()
+
+
+class Kinds(Case):
+    def test_readers_share_and_a_writer_does_not(self):
+        with holdfast.Client(URL) as other, self.client.acquire(self.name, kind=Kind.READ, owner=1):
+            with self.client.acquire(self.name, kind=Kind.READ, owner=2):
+                self.assertIsNone(self.client.try_acquire(self.name, kind=Kind.WRITE, owner=3))
+            with other.acquire(self.name, kind=Kind.READ):
+                self.assertEqual(2, self.client.inspect(self.name).holders)
+        with self.client.acquire(self.name, kind=Kind.WRITE, owner=3):
+            self.assertIsNone(self.client.try_acquire(self.name, kind=Kind.READ, owner=1))
+
+    def test_upgrading_and_downgrading(self):
+        reader = self.client.acquire(self.name, kind=Kind.READ, owner=1)
+        with self.client.acquire(self.name, kind=Kind.UPGRADABLE) as hold:
+            with self.assertRaises(holdfast.BusyError):
+                hold.upgrade(0)
+            with self.assertRaises(holdfast.WaitTimeoutError):
+                hold.upgrade(0.005)
+            with self.assertRaises(holdfast.DeadlockError):
+                reader.upgrade(0)
+            Worker(lambda: (self.wait_for_a_wait(), reader.release()))
+            before = hold.fence
+            hold.upgrade()
+            self.assertGreater(hold.fence, before)
+            hold.upgrade(0)  # it is already
+            hold.downgrade()
+            self.client.acquire(self.name, kind=Kind.READ, owner=1).release()
+
+    def test_permits(self):
+        hold = self.client.acquire(self.name, kind=Kind.PERMITS, permits=2, capacity=3)
+        info = self.client.inspect(self.name)
+        self.assertEqual((Kind.PERMITS, 2, 3), (info.kind, info.used, info.capacity))
+        with self.client.acquire(self.name, kind=Kind.PERMITS, capacity=3):
+            self.assertIsNone(self.client.try_acquire(self.name, kind=Kind.PERMITS, capacity=3))
+        with self.assertRaises(holdfast.InvalidError):
+            self.client.acquire(self.name, kind=Kind.PERMITS, capacity=4)
+        hold.release()
+
+
+class Losing(Case):
+    def lose(self, hold):
+        self.client.break_lock(self.name, hold.fence)
+        with self.assertRaises(holdfast.LostError):
+            hold.extend(30)  # saves the wait for the renewal that finds out
+
+    def test_the_end_of_a_block_says_that_it_was_lost(self):
+        with self.assertRaises(holdfast.LostError) as caught:
+            with self.client.acquire(self.name) as hold:
+                self.lose(hold)
+                self.assertFalse(hold.held)
+                self.assertTrue(hold.why_lost)
+                with self.assertRaises(holdfast.LostError):
+                    hold.check()
+        self.assertTrue(caught.exception.detail)
+
+    def test_the_exception_of_a_block_goes_before(self):
+        with self.assertRaises(ZeroDivisionError):
+            with self.client.acquire(self.name) as hold:
+                self.lose(hold)
+                1 / 0
+
+    def test_a_callback_is_told_once_and_with_the_hold(self):
+        told = []
+        hold = self.client.acquire(self.name, on_lost=told.append)
+        self.lose(hold)
+        until(lambda: told, "the callback")
+        with self.assertRaises(holdfast.LostError):
+            hold.release()
+        self.assertEqual([hold], told)
+
+    def test_a_normal_release_calls_nobody(self):
+        told, before = [], set(holdfast._hold.told)
+        for _ in range(20):
+            self.client.acquire(self.name, on_lost=told.append).release()
+        self.assertEqual([], told)
+        gc.collect()
+        self.assertEqual(set(), set(holdfast._hold.told) - before)  # and nobody is remembered
+
+    def test_a_callback_may_release(self):
+        results = []
+
+        def on_lost(hold):
+            try:
+                hold.release()
+            except holdfast.LostError as error:
+                results.append(error)
+
+        hold = self.client.acquire(self.name, on_lost=on_lost)
+        self.lose(hold)
+        until(lambda: results, "the callback")
+        with self.assertRaises(holdfast.NotHeldError):
+            hold.release()
+
+    def test_a_callback_may_close_the_client(self):
+        client = holdfast.Client(URL)
+        hold = client.acquire(self.name, on_lost=lambda _: client.close())
+        self.client.break_lock(self.name, hold.fence)
+        with self.assertRaises((holdfast.LostError, holdfast.ClosedError)):
+            hold.extend(30)
+        until(lambda: not client._closer.alive, "the end of the client")
+
+    def test_a_descriptor_polls_readable(self):
+        with self.assertRaises(holdfast.LostError):
+            with self.client.acquire(self.name) as hold:
+                self.assertEqual([], select.select([hold], [], [], 0)[0])
+                self.lose(hold)
+                self.assertEqual([hold], select.select([hold], [], [], PATIENCE)[0])
+
+    def test_a_bounded_hold_ends(self):
+        hold = self.client.acquire(self.name, max_hold=0.05)
+        until(lambda: not hold.held, "its end")
+        with self.assertRaises(holdfast.LostError):
+            hold.release()
+
+
+class Looking(Case):
+    def test_inspecting(self):
+        self.assertFalse(self.client.inspect(self.name).held)
+        with holdfast.Client(URL, label="tested") as other, other.acquire(self.name) as hold:
+            info = self.client.inspect(self.name)
+            self.assertTrue(info.held)
+            self.assertEqual((os.getpid(), "tested", hold.fence, 1, Kind.MUTEX),
+                             (info.pid, info.label, info.token, info.count, info.kind))
+            self.assertTrue(0 < info.remaining <= 31)
+            self.assertLess(abs(info.since - time.time()), 3600)
+
+    def test_waiters_are_seen(self):
+        if URL.startswith("memory:"):
+            return  # there is no line to be seen
+        cancel = holdfast.Cancel()
+        with holdfast.Client(URL, label="patient") as other, self.client.acquire(self.name):
+            waiter = Worker(lambda: other.try_acquire(self.name, None, cancel=cancel))
+            until(lambda: self.client.inspect(self.name).waiting == 1, "a waiter")
+            (seen,) = self.client.inspect(self.name).waiters
+            self.assertEqual((os.getpid(), "patient"), (seen.pid, seen.label))
+            cancel.fire()
+            with self.assertRaises(holdfast.CancelledError):
+                waiter.join()
+
+    def test_breaking_only_what_is_meant(self):
+        with self.assertRaises(holdfast.NotHeldError):
+            self.client.break_lock(self.name)
+        with self.client.acquire(self.name) as hold:
+            with self.assertRaises(holdfast.NotHeldError):
+                self.client.break_lock(self.name, hold.fence - 1)
+            for token in (-1, 1 << 64):
+                with self.assertRaises(holdfast.InvalidError):
+                    self.client.break_lock(self.name, token)
+
+    def test_counters(self):
+        self.client.acquire(self.name).release()
+        stats = self.client.stats()
+        self.assertEqual((1, 1, 0, 0), (stats.acquired, stats.released, stats.held, stats.lost))
+
+    def test_names(self):
+        for name in ("é", b"\xff\xfe", "\udcff", "{}", "a\nb", "x" * 1024):
+            with self.client.acquire(name):
+                self.assertTrue(self.client.inspect(name).held)
+        for name in ("", "x" * 1025, "a\0b", b"\0"):
+            with self.assertRaises(holdfast.InvalidError):
+                self.client.acquire(name)
+
+
+class Opening(Case):
+    def test_errors_say_what_and_why(self):
+        with self.assertRaises(holdfast.InvalidError) as caught:
+            holdfast.Client("memory:?walk=1")
+        self.assertEqual(11, caught.exception.result)
+        self.assertIn("walk", str(caught.exception))
+        self.assertIsInstance(caught.exception, ValueError)
+        with self.assertRaises(holdfast.UnreachableError):
+            holdfast.Client("redis+unix:///nowhere/redis.sock")
+        self.assertIs(holdfast.HoldfastError, type(error_of(4711, "new")))
+        self.assertEqual(4711, error_of(4711, "new").result)
+
+    def test_the_url_may_come_from_the_environment(self):
+        before = os.environ.pop("HOLDFAST_URL", None)
+        try:
+            with self.assertRaises(holdfast.InvalidError):
+                holdfast.Client()
+            os.environ["HOLDFAST_URL"] = URL
+            holdfast.Client().close()
+        finally:
+            os.environ.pop("HOLDFAST_URL", None)
+            if before is not None:
+                os.environ["HOLDFAST_URL"] = before
+
+    def test_a_client_that_is_forgotten_is_closed(self):
+        client = holdfast.Client(URL)
+        hold = client.acquire(self.name)
+        del client
+        gc.collect()
+        self.assertFalse(hold.held)
+        self.assertTrue(self.is_free())
+
+    def test_a_forked_child_has_nothing(self):
+        with self.client.acquire(self.name) as hold:
+            child = os.fork()
+            if child == 0:
+                code = 1
+                try:
+                    self.assertFalse(hold.held)
+                    with self.assertRaises(holdfast.ForkedError):
+                        self.client.acquire(self.name)
+                    with self.assertRaises(holdfast.ForkedError):
+                        hold.release()
+                    self.client.close()
+                    code = 0
+                finally:
+                    os._exit(code)
+            self.assertEqual(0, os.waitpid(child, 0)[1])
+            hold.check()
+            self.assertFalse(self.is_free())
+
+    def run_python(self, code, **env):
+        return subprocess.run(
+            [sys.executable, "-B", "-c", code], text=True, capture_output=True, timeout=PATIENCE,
+            env={**os.environ, "PYTHONPATH": str(PACKAGE), **env})
+
+    def test_the_end_of_the_program_releases(self):
+        ended = self.run_python(
+            f"import holdfast\nclient = holdfast.Client({URL!r})\n"
+            f"hold = client.acquire({self.name!r}, on_lost=print)\nprint(hold.held)")
+        self.assertEqual((0, "True\n", ""), (ended.returncode, ended.stdout, ended.stderr))
+        self.assertTrue(self.is_free())
+
+    def test_a_library_that_is_not_there_is_named(self):
+        ended = self.run_python("import holdfast; holdfast.Client('memory:')",
+                                HOLDFAST_LIBRARY="/nowhere/libholdfast.so")
+        self.assertEqual(1, ended.returncode)
+        self.assertRegex(ended.stderr, "ImportError: .*/nowhere/libholdfast.so")
+
+
+class Agreeing(unittest.TestCase):
+    """What is written down twice is the same both times."""
+
+    header = (ROOT / "include/holdfast.h").read_text()
+
+    def test_every_result_has_its_class(self):
+        results = dict(re.findall(r"X\(HF_(\w+), (\d+),", self.header))
+        self.assertEqual(0, int(results.pop("OK")))
+        numbers = {cls.code for cls in holdfast.HoldfastError.__subclasses__()}
+        self.assertEqual({int(number) for number in results.values()}, numbers)
+        for name, number in results.items():
+            word = {"TIMEOUT": "WAITTIMEOUT", "NOMEM": "NOMEMORY"}.get(name, name).replace("_", "")
+            self.assertEqual(word + "ERROR", type(error_of(int(number), "")).__name__.upper())
+
+    def test_structs_are_laid_out_alike(self):
+        layout = (ROOT / "tests/api/layout.c").read_text()
+        structs = {"hf_options": _library.COptions, "hf_client_options": _library.CClientOptions,
+                   "hf_info": _library.CInfo, "hf_waiter": _library.CWaiter,
+                   "hf_stats": _library.CStats}
+        fields = re.findall(r"^AT\((\w+), (\w+), (\d+)\);", layout, re.M)
+        known = [(struct, field, offset) for struct, field, offset in fields if struct in structs]
+        self.assertGreater(len(known), 40)
+        for struct, field, offset in known:
+            if hasattr(structs[struct], field):
+                self.assertEqual(int(offset), getattr(structs[struct], field).offset, field)
+        for name, struct in structs.items():
+            have = [field for field, *_ in struct._fields_]
+            self.assertEqual([field for of, field, _ in known if of == name][:len(have)], have)
+
+    def test_versions(self):
+        version = ".".join(re.findall(r"#define HF_VERSION_\w+ (\d+)", self.header))
+        self.assertEqual(version, holdfast.__version__)
+        self.assertEqual(version, holdfast.library_version())
+        self.assertIn(f'version = "{version}"', (PACKAGE / "pyproject.toml").read_text())
+
+    def test_kinds_and_limits(self):
+        for kind in Kind:
+            self.assertRegex(self.header, rf"HF_{kind.name} = {kind.value}\b")
+
+    def test_what_the_pages_show_runs(self):
+        for page in (PACKAGE / "README.md", ROOT / "README.md"):
+            shown = re.findall(r"^```python\n(.*?)^```", page.read_text(), re.M | re.S)
+            self.assertTrue(shown, page)
+            for code in shown:
+                exec(compile(code.replace("redis://localhost", URL), str(page), "exec"), {})
+
+
+if __name__ == "__main__":
+    if ":" in sys.argv[-1]:
+        URL = sys.argv.pop()
+    unittest.main()

@@ -1,0 +1,505 @@
+/*
+ * Holdfast for C++17: what holdfast.h does, with scopes for lifetimes and exceptions for errors.
+ *
+ *     holdfast::client client("redis://localhost");
+ *     holdfast::mutex orders(client, "orders:42");
+ *     {
+ *         std::scoped_lock lock(orders);
+ *         write_with_token(orders.fence());       // the resource rejects lower tokens
+ *         orders.check();                         // throws if it was lost; no round trip
+ *     }
+ *
+ * or, where one scope takes a lock of its own, with all that a hold can do:
+ *
+ *     holdfast::hold hold = client.acquire("orders:42", {.wait = 5s});        // C++20; in C++17 name
+ *     write_with_token(hold.fence());                                         // the options first
+ *     hold.release();                             // throws HF_LOST if it was lost meanwhile
+ *
+ * What the calls mean, how long they block and what they return is said in holdfast.h; here is only
+ * what C++ adds. Link with the library as a C program does.
+ *
+ * ERRORS are exceptions of one class, holdfast::error, with the result and its detail. Those that
+ * are answers rather than errors are none: a try or a wait that ends because another has the lock
+ * (HF_BUSY, HF_TIMEOUT) gives false, or an empty hold.
+ *
+ * LOSS. A destructor cannot say that the lock was lost meanwhile. So say `release()` of a hold, or
+ * `check()` of a lock, before you believe in the work; or have `on_lost` called. unlock() returns what
+ * came of it, to whoever looks.
+ *
+ * LOCKS (mutex, recursive_mutex, shared_mutex, permits) are for std::unique_lock, std::scoped_lock,
+ * std::shared_lock and std::lock. Each may be used by many threads; like those of the standard library,
+ * a lock is unlocked by the thread that locked it, and neither copied nor moved. Two objects of one client
+ * and name are one lock. What a thread lost is not another's to unlock: unlocking it then is HF_LOST and
+ * touches nothing.
+ *
+ * LIFETIMES. A client outlives the locks made from it, and the cancel its waits. A hold may outlive
+ * its client: it is then no longer held.
+ */
+#ifndef HOLDFAST_HPP
+#define HOLDFAST_HPP
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "holdfast.h"
+
+namespace holdfast {
+
+using std::chrono::milliseconds;
+
+/* As options::wait: until the lock is granted, the wait cancelled or the client closed. */
+inline constexpr milliseconds forever{HF_FOREVER};
+
+enum class kind : std::uint32_t {
+    mutex = HF_MUTEX,
+    read = HF_READ,
+    write = HF_WRITE,
+    upgradable = HF_UPGRADABLE,
+    permits = HF_PERMITS
+};
+
+/* ---- Errors --------------------------------------------------------------------------------- */
+
+/* what() is the detail with the result's name behind it. */
+class error : public std::runtime_error {
+  public:
+    error(hf_result result, const std::string &detail)
+        : std::runtime_error(detail + " (" + hf_result_name(result) + ")"), result_(result),
+          detail_(detail) {}
+
+    hf_result result() const noexcept { return result_; }
+    const char *name() const noexcept { return hf_result_name(result_); } /* "HF_BUSY" */
+    const char *detail() const noexcept { return detail_.what(); }        /* a line to act on */
+
+  private:
+    hf_result result_;
+    std::runtime_error detail_; /* a string that can be copied without failing */
+};
+
+namespace detail {
+
+[[noreturn]] inline void fail(hf_result result) {
+    const char *said = hf_error_detail();
+    throw error(result, *said ? said : hf_result_text(result));
+}
+
+inline void check(hf_result result) {
+    if (result != HF_OK) fail(result);
+}
+
+/* The lock is another's, and that is all that there is to it. */
+inline bool is_taken(hf_result result) noexcept {
+    return result == HF_BUSY || result == HF_TIMEOUT;
+}
+
+/* Up to whole milliseconds, for a wait must not end before its time; past counting is for ever. */
+template <class Rep, class Period>
+milliseconds wait_of(const std::chrono::duration<Rep, Period> &time) {
+    using fine = std::chrono::duration<long double, std::milli>;
+    if (time <= time.zero()) return milliseconds::zero();
+    if (fine(time).count() >= 1e15L) return forever;
+    return std::chrono::ceil<milliseconds>(time);
+}
+
+} // namespace detail
+
+/* ---- Cancelling ----------------------------------------------------------------------------- */
+
+/* Ends the waits that carry it, for ever. fire() is safe from any thread and in a signal handler. */
+class cancel {
+  public:
+    cancel() : cancel_(hf_cancel_new()) {
+        if (!cancel_) throw std::bad_alloc();
+    }
+    cancel(const cancel &) = delete;
+    cancel &operator=(const cancel &) = delete;
+    ~cancel() { hf_cancel_free(cancel_); }
+
+    void fire() noexcept { hf_cancel_fire(cancel_); }
+    hf_cancel *get() const noexcept { return cancel_; }
+
+  private:
+    hf_cancel *cancel_;
+};
+
+/* ---- Options -------------------------------------------------------------------------------- */
+
+/* As hf_options, field for field. An aggregate, so that C++20 can name what it sets. */
+struct options {
+    milliseconds wait{0};     /* 0: try once; forever */
+    milliseconds lease{0};    /* 0: the client's */
+    milliseconds max_hold{0}; /* 0: none */
+    std::uint64_t owner = 0;  /* 0: this thread */
+    cancel *cancelled_by = nullptr;
+    std::function<void()> on_lost = {}; /* told once, on a thread of the client's; may not throw */
+    holdfast::kind kind = holdfast::kind::mutex;
+    std::uint32_t permits = 0;  /* kind::permits: how many, 0: one */
+    std::uint32_t capacity = 0; /* kind::permits: of how many */
+    bool renew = true;
+    bool reentrant = true;
+};
+
+/* ---- A hold --------------------------------------------------------------------------------- */
+
+/*
+ * An ownership, released at the end of its scope. Moved, not copied; empty when moved from, released
+ * or default-made. Asking an empty one is allowed: it is not held.
+ */
+class hold {
+  public:
+    hold() noexcept = default;
+    hold(hold &&other) noexcept
+        : hold_(std::exchange(other.hold_, nullptr)), told_(std::move(other.told_)) {}
+    hold &operator=(hold &&other) noexcept {
+        if (this != &other) {
+            (void)end();
+            hold_ = std::exchange(other.hold_, nullptr);
+            told_ = std::move(other.told_);
+        }
+        return *this;
+    }
+    ~hold() { (void)end(); }
+
+    explicit operator bool() const noexcept { return hold_ != nullptr; } /* not: held */
+
+    bool held() const noexcept { return hold_ && hf_held(hold_) != 0; }
+    milliseconds remaining() const noexcept {
+        return milliseconds(hold_ ? hf_remaining_ms(hold_) : 0);
+    }
+    std::uint64_t fence() const noexcept { return hold_ ? hf_fence(hold_) : 0; }
+    const char *why_lost() const noexcept { return hold_ ? hf_why_lost(hold_) : nullptr; }
+    int lost_fd() noexcept { return hold_ ? hf_lost_fd(hold_) : -1; }
+
+    /* Throws unless it is held: HF_LOST, of an empty one HF_NOT_HELD. No round trip. */
+    void check() const {
+        if (held()) return;
+        if (!hold_) throw error(HF_NOT_HELD, hf_result_text(HF_NOT_HELD));
+        const char *why = why_lost(); /* none yet if the deadline has just passed */
+        throw error(HF_LOST, why ? why : "the hold is over");
+    }
+
+    void extend(milliseconds lease) { detail::check(hf_extend(hold_, lease.count())); }
+    void downgrade() { detail::check(hf_downgrade(hold_)); }
+    void upgrade() { detail::check(hf_upgrade(hold_, HF_FOREVER)); }
+
+    /* False if the readers beside it did not leave in time: it is still a reader's. */
+    template <class Rep, class Period>
+    bool try_upgrade_for(const std::chrono::duration<Rep, Period> &time) {
+        const hf_result result = hf_upgrade(hold_, detail::wait_of(time).count());
+        if (!detail::is_taken(result)) detail::check(result);
+        return result == HF_OK;
+    }
+
+    /* Throws if it was lost, or the store did not do it. The hold is empty then too. */
+    void release() {
+        if (!hold_) throw error(HF_NOT_HELD, hf_result_text(HF_NOT_HELD));
+        detail::check(end());
+    }
+
+    /* What release() would throw, returned; HF_NOT_HELD of an empty one. */
+    hf_result end() noexcept {
+        hf_hold *ended = std::exchange(hold_, nullptr);
+        const hf_result result = ended ? hf_release(ended) : HF_NOT_HELD;
+        told_.reset(); /* after the release: on_lost does not run any more */
+        return result;
+    }
+
+    /* For the calls of holdfast.h that are not here. The reference stays the hold's. */
+    hf_hold *get() const noexcept { return hold_; }
+
+  private:
+    friend class client;
+    using teller = std::function<void()>;
+
+    /* Releasing in on_lost ends what it is called with: it runs on a copy. */
+    static void tell(hf_hold *, void *arg) noexcept {
+        const std::shared_ptr<teller> told = *static_cast<std::shared_ptr<teller> *>(arg);
+        (*told)();
+    }
+
+    hf_hold *hold_ = nullptr;
+    /* Behind a pointer: what the library was given must not move with the hold. */
+    std::unique_ptr<std::shared_ptr<teller>> told_;
+};
+
+/* ---- A client ------------------------------------------------------------------------------- */
+
+struct info_free {
+    void operator()(hf_info *info) const noexcept { hf_info_free(info); }
+};
+using info = std::unique_ptr<hf_info, info_free>;
+
+/* A connection to a store, for all threads of the process; closed with its scope. Moved, not copied. */
+class client {
+  public:
+    /* Of $HOLDFAST_URL. */
+    client() { open(nullptr, nullptr); }
+    explicit client(const std::string &url) { open(url.c_str(), nullptr); }
+    client(const std::string &url, const hf_client_options &options) {
+        open(url.c_str(), &options);
+    }
+    client(client &&) noexcept = default;
+    client &operator=(client &&) noexcept = default;
+
+    /* Throws whatever is not HF_OK, HF_BUSY and HF_TIMEOUT too. */
+    hold acquire(const std::string &name, const options &how = {}) {
+        hold taken;
+        detail::check(ask(name, how, taken));
+        return taken;
+    }
+    /* Waits until it is granted. */
+    hold lock(const std::string &name) {
+        options how;
+        how.wait = forever;
+        return acquire(name, how);
+    }
+    /* Empty if another has it, at the end of how.wait; throws whatever else stands in the way. */
+    hold try_acquire(const std::string &name, const options &how = {}) {
+        hold taken;
+        const hf_result result = ask(name, how, taken);
+        if (!detail::is_taken(result)) detail::check(result);
+        return taken;
+    }
+
+    info inspect(const std::string &name) const {
+        hf_info *found = nullptr;
+        detail::check(hf_inspect(get(), name.c_str(), &found));
+        return info(found);
+    }
+    /* The operator's force; with a token, only if it is that one. HF_NOT_HELD is thrown. */
+    void break_lock(const std::string &name, std::uint64_t token = 0) {
+        detail::check(hf_break(get(), name.c_str(), token));
+    }
+    hf_stats stats() const {
+        hf_stats counted{};
+        detail::check(hf_stats_get(get(), &counted));
+        return counted;
+    }
+
+    void close() noexcept { client_.reset(); }
+    hf_client *get() const noexcept { return client_.get(); }
+
+  private:
+    struct closer {
+        void operator()(hf_client *client) const noexcept { hf_close(client); }
+    };
+
+    void open(const char *url, const hf_client_options *options) {
+        hf_client *opened = nullptr;
+        detail::check(hf_open(url, options, &opened));
+        client_.reset(opened);
+    }
+
+    static hf_options plain(const options &how) noexcept {
+        hf_options c{};
+        c.wait_ms = how.wait.count();
+        c.lease_ms = how.lease.count();
+        c.max_hold_ms = how.max_hold.count();
+        c.owner = how.owner;
+        c.cancel = how.cancelled_by ? how.cancelled_by->get() : nullptr;
+        c.kind = static_cast<std::uint32_t>(how.kind);
+        c.permits = how.permits;
+        c.capacity = how.capacity;
+        c.flags = (how.renew ? 0u : static_cast<std::uint32_t>(HF_NO_RENEW)) |
+                  (how.reentrant ? 0u : static_cast<std::uint32_t>(HF_NOT_REENTRANT));
+        return c;
+    }
+
+    /* All that can fail for want of memory comes before the asking. */
+    hf_result ask(const std::string &name, const options &how, hold &taken) {
+        if (name.find('\0') != std::string::npos)
+            throw error(HF_INVALID, "the name has a NUL in it");
+        hf_options c = plain(how);
+        if (how.on_lost) {
+            taken.told_ = std::make_unique<std::shared_ptr<hold::teller>>(
+                std::make_shared<hold::teller>(how.on_lost));
+            c.on_lost = hold::tell;
+            c.arg = taken.told_.get();
+        }
+        return hf_acquire(get(), name.c_str(), &c, &taken.hold_);
+    }
+
+    std::unique_ptr<hf_client, closer> client_;
+};
+
+/* ---- Locks for the standard library's guards ------------------------------------------------ */
+
+namespace detail {
+
+/*
+ * One lock and what each thread holds of it. It is kept by thread and not in one place: after a loss
+ * another thread may have the lock while the one that lost it has yet to unlock.
+ */
+class named_lock {
+  public:
+    named_lock(client &store, std::string name, options how)
+        : client_(&store), name_(std::move(name)), how_(std::move(how)) {}
+    named_lock(const named_lock &) = delete;
+    named_lock &operator=(const named_lock &) = delete;
+
+    const std::string &name() const noexcept { return name_; }
+
+    /* Of what this thread locked last and has not unlocked; false, 0 and NULL if there is nothing. */
+    bool held() const {
+        return look([](const hold &mine) { return mine.held(); });
+    }
+    milliseconds remaining() const {
+        return look([](const hold &mine) { return mine.remaining(); });
+    }
+    std::uint64_t fence() const {
+        return look([](const hold &mine) { return mine.fence(); });
+    }
+
+    /* Throws unless this thread holds it: HF_LOST, or HF_NOT_HELD. No round trip. */
+    void check() const {
+        look([](const hold &mine) { return mine.check(), 0; });
+    }
+
+  protected:
+    bool take(kind as, milliseconds wait) {
+        options how = how_;
+        how.kind = as;
+        how.wait = wait;
+        hold taken = client_->try_acquire(name_, how);
+        if (!taken) return false;
+        const std::lock_guard<std::mutex> guard(mutex_);
+        mine_.push_back({std::this_thread::get_id(), as, std::move(taken)});
+        return true;
+    }
+
+    template <class Clock, class Duration>
+    bool take_until(kind as, const std::chrono::time_point<Clock, Duration> &end) {
+        /* A wait ends by another clock than this one, which may also be set meanwhile. */
+        do {
+            if (take(as, wait_of(end - Clock::now()))) return true;
+        } while (Clock::now() < end);
+        return false;
+    }
+
+    /* Not under the mutex: a release asks the store. */
+    hf_result give(kind as) noexcept {
+        hold ended;
+        {
+            const std::lock_guard<std::mutex> guard(mutex_);
+            for (auto it = mine_.end(); it != mine_.begin() && !ended;) {
+                --it;
+                if (it->thread != std::this_thread::get_id() || it->as != as) continue;
+                ended = std::move(it->what);
+                mine_.erase(it);
+                break;
+            }
+        }
+        return ended.end();
+    }
+
+  private:
+    struct entry {
+        std::thread::id thread;
+        kind as;
+        hold what;
+    };
+
+    template <class Look> auto look(Look ask) const -> decltype(ask(std::declval<hold &>())) {
+        const std::lock_guard<std::mutex> guard(mutex_);
+        for (auto it = mine_.rbegin(); it != mine_.rend(); ++it)
+            if (it->thread == std::this_thread::get_id()) return ask(it->what);
+        return ask(hold());
+    }
+
+    client *client_;
+    const std::string name_;
+    const options how_;
+    mutable std::mutex mutex_;
+    std::vector<entry> mine_; /* the last locked last */
+};
+
+/* Lockable and TimedLockable, of one kind. */
+template <kind As> class exclusive : public named_lock {
+  public:
+    using named_lock::named_lock;
+
+    void lock() { (void)take(As, forever); }
+    bool try_lock() { return take(As, milliseconds::zero()); }
+    template <class Rep, class Period>
+    bool try_lock_for(const std::chrono::duration<Rep, Period> &time) {
+        return take(As, wait_of(time));
+    }
+    template <class Clock, class Duration>
+    bool try_lock_until(const std::chrono::time_point<Clock, Duration> &end) {
+        return take_until(As, end);
+    }
+    hf_result unlock() noexcept { return give(As); }
+};
+
+inline options not_reentrant(options how) {
+    how.reentrant = false;
+    return how;
+}
+
+inline options of_capacity(options how, std::uint32_t capacity, std::uint32_t count) {
+    how.capacity = capacity;
+    how.permits = count;
+    return how;
+}
+
+} // namespace detail
+
+/*
+ * A mutex across machines. Of the options the lease, max_hold, cancel, on_lost and renew count. A thread
+ * that has it and locks it again has HF_DEADLOCK thrown at it.
+ */
+class mutex : public detail::exclusive<kind::mutex> {
+  public:
+    mutex(client &store, std::string name, options how = {})
+        : exclusive(store, std::move(name), detail::not_reentrant(std::move(how))) {}
+};
+
+/* One that its thread may lock again; it unlocks as often. */
+class recursive_mutex : public detail::exclusive<kind::mutex> {
+  public:
+    recursive_mutex(client &store, std::string name, options how = {})
+        : exclusive(store, std::move(name), std::move(how)) {}
+};
+
+/*
+ * Readers share it (std::shared_lock), a writer has it alone (std::unique_lock). First come first served:
+ * a waiting writer holds back later readers. Not on file:.
+ */
+class shared_mutex : public detail::exclusive<kind::write> {
+  public:
+    shared_mutex(client &store, std::string name, options how = {})
+        : exclusive(store, std::move(name), detail::not_reentrant(std::move(how))) {}
+
+    void lock_shared() { (void)take(kind::read, forever); }
+    bool try_lock_shared() { return take(kind::read, milliseconds::zero()); }
+    template <class Rep, class Period>
+    bool try_lock_shared_for(const std::chrono::duration<Rep, Period> &time) {
+        return take(kind::read, detail::wait_of(time));
+    }
+    template <class Clock, class Duration>
+    bool try_lock_shared_until(const std::chrono::time_point<Clock, Duration> &end) {
+        return take_until(kind::read, end);
+    }
+    hf_result unlock_shared() noexcept { return give(kind::read); }
+};
+
+/* At most `capacity` at once: locking takes `count` of them. All must say the same capacity. Not on file:. */
+class permits : public detail::exclusive<kind::permits> {
+  public:
+    permits(client &store, std::string name, std::uint32_t capacity, std::uint32_t count = 1,
+            options how = {})
+        : exclusive(store, std::move(name), detail::of_capacity(std::move(how), capacity, count)) {}
+};
+
+} // namespace holdfast
+
+#endif

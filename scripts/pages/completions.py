@@ -1,0 +1,255 @@
+"""Completions for bash, zsh and fish, of what the help says: subcommands, options and what their values are.
+
+What a value is, is told by the word that stands for it in the help.
+"""
+import re
+import textwrap
+from typing import Dict, List, Optional
+
+from helptext import Help, Literal, Option, subcommands
+
+FILES, FOLDERS, COMMANDS, SIGNALS, PROCESSES, STORES = (
+    "files", "folders", "commands", "signals", "processes", "stores")
+VALUES = {"URL": STORES, "FILE": FILES, "PATH": FILES, "DIR": FOLDERS, "DIRECTORY": FOLDERS,
+          "CMD": COMMANDS, "COMMAND": COMMANDS, "STRING": COMMANDS, "SIGNAL": SIGNALS, "PID": PROCESSES}
+
+
+def make(helps: List[Help]) -> Dict[str, str]:
+    """File name → text, under the names that the shells look for."""
+    return {"holdfast": bash(helps), "_holdfast": zsh(helps), "holdfast.fish": fish(helps)}
+
+
+def stores(general: Help) -> List[str]:
+    """The beginnings of URLs that the general help shows."""
+    for block in general.blocks:
+        if isinstance(block, Literal) and block.text.startswith("Stores:"):
+            found = re.findall(r"(?<![\w+])([a-z+]+:(?://)?)(?!\s*$)", block.text.split(":", 1)[1])
+            return sorted(set(found))
+    raise SystemExit("the help shows no stores")
+
+
+def value_of(option: Option) -> Optional[str]:
+    """What its value is; "" is one that cannot be guessed, None none at all."""
+    if not option.takes_next or not option.value:
+        return None
+    return VALUES.get(re.split(r"[^A-Z]", option.value)[0], "")
+
+
+def spellings(option: Option) -> List[str]:
+    return option.flags + option.aliases
+
+
+def runs_a_command(page: Help) -> bool:
+    return any(" COMMAND" in line for line in page.usage)
+
+
+def takes_a_name(page: Help) -> bool:
+    return any(re.search(r" NAME\b", line) for line in page.usage)
+
+
+def short(text: str) -> str:
+    """The first clause: what a menu has room for."""
+    return textwrap.shorten(re.split(r"[;:.](?= |$)| \(", text)[0], 64, placeholder=" ...")
+
+
+def quoted(text: str) -> str:
+    return "'" + text.replace("'", "'\\''") + "'"
+
+
+# ---- bash ----------------------------------------------------------------------------------------
+
+BASH = r"""# bash completion for holdfast; made of its help
+_holdfast() {
+    # Words as the user sees them: bash would split them at the colons of a URL.
+    local line=${COMP_LINE:0:COMP_POINT} words cur word value at=0 skip='' name=''
+    read -ra words <<<"$line"
+    [[ $line == *[[:space:]] ]] && words+=("")
+    cur=${words[${#words[@]}-1]}
+    COMPREPLY=()
+    if [ ${#words[@]} -le 2 ]; then
+        mapfile -t COMPREPLY < <(compgen -W '@SUBCOMMANDS@' -- "$cur")
+        return
+    fi
+
+    local sub=${words[1]} flags="" taking="" command=""
+    case $sub in
+@CASES@
+    help) [ ${#words[@]} -eq 3 ] &&
+        mapfile -t COMPREPLY < <(compgen -W '@HELPABLE@' -- "$cur")
+        return ;;
+    *) return ;;
+    esac
+
+    # What comes before the word at the cursor: options, their values, the lock's name, a command.
+    for ((at = 2; at < ${#words[@]} - 1; at++)); do
+        word=${words[at]}
+        if [ -n "$skip" ]; then skip=''
+        elif [[ -z $name && " $taking " == *" $word "* ]]; then skip=$word
+        elif [[ -z $name && $word == -?* && $word != -- ]]; then :
+        elif [[ -z $name && $word != -- ]]; then name=$word
+        elif [[ -n $name && -n $command && $word != -- ]]; then
+            compopt -o default # the command's own arguments
+            return
+        fi
+    done
+
+    value=$cur
+    if [ -z "$skip" ] && [[ -z $name && $cur == --*=* ]]; then
+        skip=${cur%%=*} value=${cur#*=}
+    fi
+    if [ -n "$skip" ]; then
+        _holdfast_value "$sub" "$skip" "$value"
+    elif [[ -z $name && $cur == -* ]]; then
+        mapfile -t COMPREPLY < <(compgen -W "$flags" -- "$cur")
+    elif [[ -n $name && -n $command ]]; then
+        mapfile -t COMPREPLY < <(compgen -c -- "$cur")
+        compopt -o default
+    fi
+    _holdfast_uncolon "$value"
+}
+
+# The values of an option, by the word that its help has for them.
+_holdfast_value() {
+    case $1:$2 in
+@VALUES@
+    esac
+}
+
+# bash replaces what is behind the last colon or equals sign only.
+_holdfast_uncolon() {
+    [[ $COMP_WORDBREAKS == *:* && $1 == *:* ]] || return 0
+    local i before=${1%"${1##*:}"}
+    for i in "${!COMPREPLY[@]}"; do COMPREPLY[i]=${COMPREPLY[i]#"$before"}; done
+}
+
+complete -F _holdfast holdfast
+"""
+
+
+def bash(helps: List[Help]) -> str:
+    general, pages = helps[0], helps[1:]
+    names = [word for word, _ in subcommands(general)]
+    top = [flag for o in general.options for flag in spellings(o)]
+    cases, values = [], []
+    for page in pages:
+        flags = [flag for o in page.options for flag in spellings(o)]
+        taking = [flag for o in page.options if o.takes_next for flag in spellings(o)]
+        cases.append(f"    {page.name})\n        flags={quoted(' '.join(flags))}\n"
+                     f"        taking={quoted(' '.join(taking))}\n"
+                     f"        command={'yes' if runs_a_command(page) else ''} ;;")
+        values += bash_values(page, general)
+    return (BASH.replace("@SUBCOMMANDS@", " ".join(names + top))
+            .replace("@HELPABLE@", " ".join(page.name for page in pages))
+            .replace("@CASES@", "\n".join(cases)).replace("@VALUES@", "\n".join(values)))
+
+
+def bash_values(page: Help, general: Help) -> List[str]:
+    words = {STORES: f"compgen -W {quoted(' '.join(stores(general)))}", FILES: "compgen -f",
+             FOLDERS: "compgen -d", COMMANDS: "compgen -c", SIGNALS: "compgen -A signal",
+             PROCESSES: "compgen -W \"$(cd /proc && echo [0-9]*)\""}
+    out = []
+    for o in page.options:
+        kind = value_of(o)
+        if not kind:
+            continue
+        patterns = " | ".join(f"{page.name}:{flag}" for flag in spellings(o))
+        after = " compopt -o nospace;" if kind == STORES else ""
+        out.append(f"    {patterns})\n        mapfile -t COMPREPLY < <({words[kind]} -- \"$3\");{after} ;;")
+    return [line.replace("; ;;", " ;;").replace(";;;", ";;") for line in out]
+
+
+# ---- zsh -----------------------------------------------------------------------------------------
+
+def zsh(helps: List[Help]) -> str:
+    general, pages = helps[0], helps[1:]
+    listed = " ".join(quoted(f"{word}:{zsh_text(text)}") for word, text in subcommands(general))
+    out = ["#compdef holdfast", "# zsh completion for holdfast; made of its help", "",
+           "_holdfast_stores() {", f"  compadd -S '' -- {' '.join(stores(general))}", "}", "",
+           "# A message would keep an option from being inserted.",
+           "_holdfast_name() {", "  [[ $PREFIX == -* ]] || _message 'lock name'", "}", "",
+           "_holdfast() {", "  local context state state_descr line", "  typeset -A opt_args", "",
+           "  _arguments -C " + " ".join(zsh_option(o) for o in general.options) + " \\",
+           "    '1:subcommand:->subcommand' '*::argument:->argument'", "",
+           "  case $state in", "  subcommand)", f"    local -a known=({listed})",
+           "    _describe subcommand known", "    ;;", "  argument)", "    case $line[1] in"]
+    for page in pages:
+        out += [f"    {page.name})", "      _arguments -S -A '-*' \\",
+                *(f"        {zsh_option(o)} \\" for o in page.options),
+                *(["        '1:lock name:_holdfast_name' \\"] if takes_a_name(page) else []),
+                "        '*:::command:_normal'" if runs_a_command(page) else "        && return", "      ;;"]
+    out += ["    help)", f"      _arguments '1:subcommand:({' '.join(p.name for p in pages)})'", "      ;;",
+            "    esac", "    ;;", "  esac", "}", "", '_holdfast "$@"']
+    return "\n".join(out) + "\n"
+
+
+def zsh_text(text: str) -> str:
+    return re.sub(r"([\[\]:])", r"\\\1", short(text))
+
+
+def zsh_option(option: Option) -> str:
+    actions = {STORES: "_holdfast_stores", FILES: "_files", FOLDERS: "_files -/",
+               COMMANDS: "_cmdstring", SIGNALS: "_signals", PROCESSES: "_pids"}
+    value = value_of(option)
+    names = spellings(option)
+    tail = f"[{zsh_text(option.text)}]"
+    if value is not None:
+        tail += f":{re.sub(r'[^A-Za-z]+', ' ', option.value or '').strip()}:{actions.get(value, ' ')}"
+    if len(names) == 1:
+        return quoted(names[0] + tail)
+    return f"{quoted('(' + ' '.join(names) + ')')}{{{','.join(names)}}}{quoted(tail)}"
+
+
+# ---- fish ----------------------------------------------------------------------------------------
+
+FISH = """# fish completion for holdfast; made of its help
+function __holdfast_named -d 'The name of the lock stands before the cursor'
+    set -l value no
+    for word in (commandline -opc)[3..-1]
+        if test $value = yes
+            set value no
+        else if contains -- $word $argv
+            set value yes
+        else if not string match -q -- '-*' $word
+            return 0
+        end
+    end
+    return 1
+end
+complete -c holdfast -f"""
+
+
+def fish(helps: List[Help]) -> str:
+    general, pages = helps[0], helps[1:]
+    out = [FISH]
+    for word, text in subcommands(general):
+        out.append(f"complete -c holdfast -n __fish_use_subcommand -a {word} -d {fish_quoted(short(text))}")
+    for o in general.options:
+        out.append("complete -c holdfast -n __fish_use_subcommand" + fish_option(o, general))
+    for page in pages:
+        condition = f" -n '__fish_seen_subcommand_from {page.name}'"
+        out += ["complete -c holdfast" + condition + fish_option(o, general) for o in page.options]
+        if runs_a_command(page):
+            # Short ones first: it takes long ones at the beginning for options of its own.
+            taking = sorted((flag for o in page.options if o.takes_next for flag in spellings(o)), key=len)
+            named = f" -n '__holdfast_named {' '.join(taking)}'"
+            out.append(f"complete -c holdfast{condition}{named} "
+                       f"-a '(__fish_complete_subcommand --fcs-skip=3 {' '.join(taking)})'")
+    words = " ".join(page.name for page in pages)
+    out.append(f"complete -c holdfast -n '__fish_seen_subcommand_from help' -a '{words}'")
+    return "\n".join(out) + "\n"
+
+
+def fish_quoted(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def fish_option(option: Option, general: Help) -> str:
+    values = {STORES: f" -x -a {fish_quoted(' '.join(stores(general)))}", FILES: " -r -F",
+              FOLDERS: " -x -a '(__fish_complete_directories)'", "": " -x",
+              COMMANDS: " -x -a '(__fish_complete_command)'",
+              SIGNALS: " -x -a '(__fish_make_completion_signals; string replace -r \"^\\\\d+ \" \"\" -- $__kill_signals)'",
+              PROCESSES: " -x -a '(__fish_complete_pids)'"}
+    names = "".join(f" -l {flag[2:]}" if flag.startswith("--") else f" -s {flag[1:]}"
+                    for flag in spellings(option))
+    value = value_of(option)
+    return names + (values[value] if value is not None else "") + f" -d {fish_quoted(short(option.text))}"
