@@ -274,7 +274,7 @@ HF_API void hf_close(hf_client *client);
  * An owner that holds the lock already re-enters at once, without waiting for the store: a new
  * handle on the same ownership, with its token, lease and max_hold, and an on_lost of its own; n
  * acquires need n releases. Threads of one client are served in order of arrival; so are clients among
- * each other, as long as the store can reach them (not on memory:).
+ * each other, as long as the store can reach them.
  *
  * HF_OK               held; the caller has one reference to *hold
  * HF_BUSY             another holds it or others of this client wait for it, and wait_ms was 0

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/event.h"
 #include "base/map.h"
 #include "base/url.h"
 #include "store/memory/beside.h"
@@ -29,6 +30,8 @@ typedef struct member {
     hf__member base; /* first */
     struct member *next;
     hf__identity who;
+    int bell; /* readable: it may be its turn somewhere; -1: none to be had */
+    bool rung;
 } member;
 
 typedef struct space {
@@ -45,6 +48,7 @@ typedef struct memory {
     member *self;
     char *prefix;
     hf__op *first, *last; /* completed */
+    bool heard;
 } memory;
 
 /* Guards all spaces: no call under it takes longer than a look into a map. */
@@ -89,6 +93,16 @@ static hf_result execute_on(hf__room *room, const hf__member *self, hf__op *op, 
     }
 }
 
+/* Tell those whose turn it is. Who is told already has yet to look. */
+static void ring(const hf__room *room) {
+    size_t turns = room->line ? hf__room_turns(room) : 0;
+    for (const hf__waiter *it = room->line; turns--; it = it->next) {
+        member *m = (member *)it->party.member;
+        if (!m->rung) hf__event_set(m->bell);
+        m->rung = true;
+    }
+}
+
 /* Only asking, and setting a latch, makes a lock: for all else one that was never used is an empty one. */
 static hf_result execute(const memory *m, hf__op *op, hf__time now) {
     if (op->verb == HF__WHO) return who(m, op);
@@ -98,6 +112,7 @@ static hf_result execute(const memory *m, hf__op *op, hf__time now) {
     if (!l && make) return HF_NOMEM;
     if (!l) l = &unused;
     hf_result r = execute_on(&l->room, &m->self->base, op, now);
+    ring(&l->room);
     return r == HF_UNSUPPORTED ? hf__beside_execute(&l->beside, &l->room, &m->self->base, op, now)
                                : r;
 }
@@ -147,18 +162,31 @@ static bool flush(hf__store *store, pthread_mutex_t *mutex) {
     return false;
 }
 
+static bool news(hf__store *store, hf__news *out) {
+    memory *m = (memory *)store;
+    if (!m->heard) return false;
+    m->heard = false;
+    *out = (hf__news){.what = HF__ASK_AGAIN};
+    return true;
+}
+
 static int pollset(hf__store *store, struct pollfd *fds, bool reading) {
-    (void)store;
-    (void)fds;
+    const member *self = ((const memory *)store)->self;
     (void)reading;
-    return 0;
+    if (self->bell < 0) return 0;
+    fds[0] = (struct pollfd){.fd = self->bell, .events = POLLIN};
+    return 1;
 }
 
 static void ready(hf__store *store, const struct pollfd *fds, int count, pthread_mutex_t *mutex) {
-    (void)store;
-    (void)fds;
-    (void)count;
+    memory *m = (memory *)store;
     (void)mutex;
+    if (count < 1 || !fds[0].revents) return;
+    pthread_mutex_lock(&spaces_mutex);
+    hf__event_clear(m->self->bell);
+    m->self->rung = false;
+    pthread_mutex_unlock(&spaces_mutex);
+    m->heard = true;
 }
 
 static bool wait_for_answer(hf__store *store, pthread_mutex_t *mutex) {
@@ -178,6 +206,21 @@ static void shut(hf__store *store, hf__time now) {
 }
 
 /* ---- Spaces ---- */
+
+static member *member_new(const hf__identity *who) {
+    member *m = calloc(1, sizeof *m);
+    if (!m) return NULL;
+    m->who = *who;
+    memcpy(m->base.client, who->client, sizeof m->base.client);
+    m->bell = hf__event_new();
+    m->base.is_told = m->bell >= 0;
+    return m;
+}
+
+static void member_free(member *m) {
+    if (m) hf__event_free(m->bell);
+    free(m);
+}
 
 static space *space_new(const char *name) {
     space *s = calloc(1, sizeof *s);
@@ -221,12 +264,14 @@ static void space_free(space *s) {
 
 /* What a member still holds or waits for ends with it. */
 static void space_leave(space *s, member *self) {
-    for (hf__mapped *it = NULL; (it = hf__map_next(&s->locks, it));)
+    for (hf__mapped *it = NULL; (it = hf__map_next(&s->locks, it));) {
         hf__room_forget(&((lock *)it)->room, &self->base);
+        ring(&((lock *)it)->room);
+    }
     member **link = &s->members;
     while (*link != self) link = &(*link)->next;
     *link = self->next;
-    free(self);
+    member_free(self);
     if (!--s->refs) space_free(s);
 }
 
@@ -237,6 +282,7 @@ static void memory_free(hf__store *store, bool forked) {
         space_leave(m->space, m->self);
         pthread_mutex_unlock(&spaces_mutex);
     }
+    if (m->self && forked) hf__event_free(m->self->bell);
     free(m->prefix);
     free(m->store.down_detail);
     free(m);
@@ -246,6 +292,7 @@ static const hf__store_table table = {
     .free = memory_free,
     .submit = submit,
     .completed = completed,
+    .news = news,
     .tick = tick,
     .due = due,
     .flush = flush,
@@ -274,16 +321,14 @@ hf__store *hf__memory_new(const char *name, const char *prefix, const hf__identi
     m->store =
         (hf__store){.table = &table, .link = 1, .up = true, .forgets = true, .has_kinds = true};
     m->prefix = strdup(prefix);
-    member *self = m->prefix ? calloc(1, sizeof *self) : NULL;
+    member *self = m->prefix ? member_new(identity) : NULL;
     if (self) {
-        self->who = *identity;
-        memcpy(self->base.client, identity->client, sizeof self->base.client);
         pthread_mutex_lock(&spaces_mutex);
         m->space = space_join(name, self);
         pthread_mutex_unlock(&spaces_mutex);
     }
     if (!m->space) {
-        free(self);
+        member_free(self);
         memory_free(&m->store, false);
         return NULL;
     }

@@ -21,6 +21,7 @@
 /* A client. Each has one, by whose address it is known. */
 typedef struct hf__member {
     char client[HF__UUID_LENGTH + 1];
+    bool is_told; /* when its turn has come: it need not ask often */
 } hf__member;
 
 /* Who wants or has what. */

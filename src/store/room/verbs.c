@@ -3,7 +3,8 @@
 
 #include <time.h>
 
-#define RETRY_MS 20 /* how long a waiter waits before it asks again */
+#define RETRY_MS 20  /* how long a waiter waits before it asks again */
+#define TOLD_MS  400 /* one who stands in line and is told; well below HF__ROOM_GONE */
 
 hf__party hf__room_party(const hf__member *self, const hf__op *op) {
     return (hf__party){.member = self,
@@ -51,8 +52,8 @@ static hf_result granted(const hf__room *room, hf__holder *holder, hf__op *op, h
 }
 
 /* Not later than when the first lease ends, which may be that of one who died. */
-static hf_result busy(const hf__room *room, hf__op *op, hf__time now) {
-    op->retry_ms = RETRY_MS;
+static hf_result busy(const hf__room *room, const hf__member *self, hf__op *op, hf__time now) {
+    op->retry_ms = op->placed && self->is_told ? TOLD_MS : RETRY_MS;
     for (const hf__holder *it = room->holders; it; it = it->next) {
         int64_t left = (it->expires - now) / HF__MS + 1;
         if (left < op->retry_ms) op->retry_ms = left;
@@ -63,7 +64,7 @@ static hf_result busy(const hf__room *room, hf__op *op, hf__time now) {
 
 static hf_result wait_in_line(hf__room *room, const hf__party *who, hf__op *op, hf__time now) {
     op->placed = op->stand && hf__room_stand(room, who, op->upgrade, now);
-    return busy(room, op, now);
+    return busy(room, who->member, op, now);
 }
 
 /* While permits are held, their capacity is that of all. */
@@ -94,7 +95,7 @@ hf_result hf__room_ask(hf__room *room, const hf__member *self, hf__op *op, hf__t
     if (op->upgrade) return upgrade(room, &who, op, now);
     hf__holder *holder = hf__room_holder(room, &who);
     if (holder) return granted(room, holder, op, now);
-    if (hf__room_superseded(room, &who)) return busy(room, op, now);
+    if (hf__room_superseded(room, &who)) return busy(room, self, op, now);
     if (disagrees(room, &who, op)) {
         hf__room_leave(room, &who);
         return HF_INVALID;
