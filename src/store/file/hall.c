@@ -353,22 +353,21 @@ static hf_result leave_unseen(hall *h, hf_result r) {
 }
 
 /* A mutex may have the hold itself, as nobody is there any more. */
-static hf_result make_plain(hall *h, hf__op *op, bool *plain) {
+static hf_result close_room(hall *h, hf__op *op) {
     fini(h);
     h->head->room.open = 0;
     int error = hf__lockfile_room(h->lock->fd, h->head);
-    *plain = !error;
-    if (!error) return HF_OK;
+    if (!error) return HF_NOT_HELD;
     (void)hf__line_let_go(h->lock, h->peers);
     return hf__lock_trouble(h->lock, "write", error, &op->detail);
 }
 
 hf_result hf__hall_ask(hf__lock *l, hf__seat *seat, hf__peers *peers, const hf__record *self,
-                       hf__head *head, hf__op *op, hf__time now, bool *plain) {
+                       hf__head *head, hf__op *op, hf__time now) {
     hall h = {.lock = l, .peers = peers, .record = self, .head = head};
     hf_result r = look_in(&h, &op->detail);
     if (r) return leave_unseen(&h, r);
-    if (op->kind == HF_MUTEX && !h.table.count) return make_plain(&h, op, plain);
+    if (op->kind == HF_MUTEX && !h.table.count) return close_room(&h, op);
     hf__party who = hf__room_party(h.self, op);
     pass_stalled(&h, seat, &who, now);
     r = hf__room_ask(&h.room, h.self, op, now);
