@@ -283,6 +283,15 @@ static void note_seat(hall *h, hf__seat *seat, const hf__party *who) {
     if (!waiter) seat->stalled_since = 0;
 }
 
+/* It could not be written: what it had it has still, unless that was given up for it. */
+static void keep_seat(const hf__lock *l, hf__seat *seat) {
+    if (seat->upgrade >= 0 && !hf__slots_has(&l->slots, (unsigned)seat->upgrade))
+        seat->upgrade = -1;
+    if (seat->slot >= 0 && hf__slots_has(&l->slots, (unsigned)seat->slot)) return;
+    seat->slot = -1;
+    seat->holds = false;
+}
+
 /* ---- Waiting ---- */
 
 /* Whoever is in the way: the one ahead; those inside, if nobody is. */
@@ -335,7 +344,10 @@ static void pass_stalled(hall *h, hf__seat *seat, const hf__party *who, hf__time
 
 static hf_result end(hall *h, hf__seat *seat, const hf__party *who, int error, hf_result r,
                      char **detail) {
-    note_seat(h, seat, who);
+    if (error)
+        keep_seat(h->lock, seat);
+    else
+        note_seat(h, seat, who);
     go(h);
     if (error == EDQUOT) {
         *detail =
