@@ -256,7 +256,7 @@ static void wake(hall *h) {
         if (spot->own)
             call_ours(h->lock, spot->slot.number);
         else
-            hf__peers_wake(h->peers, spot->slot.id, h->lock->inode);
+            hf__peers_wake(h->peers, spot->slot.id, h->lock->inode, spot->slot.number);
     }
 }
 

@@ -136,7 +136,7 @@ static bool wake_first(hf__lock *l, hf__peers *peers, int64_t from) {
     if (ours && (first.ticket < 0 || ours->ticket < first.ticket))
         ours->called = l->calls = true;
     else if (first.ticket >= 0 && first.id)
-        hf__peers_wake(peers, first.id, l->inode);
+        hf__peers_wake(peers, first.id, l->inode, 0);
     return ours || first.ticket >= 0;
 }
 
