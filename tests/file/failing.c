@@ -298,6 +298,30 @@ static void upgrade_and_downgrade(void *arg) {
     end_life(t, client);
 }
 
+/* An upgrade or a downgrade that fails leaves the hold as it was. */
+static void F14_a_call_that_fails_once_in_an_upgrade_loses_nothing(void **state) {
+    enum { CALLS = 14 };
+    place *p = *state;
+    hf_client *client = NULL;
+    hf_hold *hold = NULL;
+    T_HF(HF_OK, hf_open(p->url, NULL, &client));
+    T_HF(HF_OK, hf_acquire(client, LOCK, &(hf_options){.kind = HF_UPGRADABLE}, &hold));
+    for (int n = 1; n <= CALLS; n++) {
+        t_files_fail_at(n, false);
+        hf_result r = hf_upgrade(hold, 100);
+        t_files_reset();
+        if (r != HF_OK) T_CHECK(*hf_error_detail());
+        if (r != HF_OK) T_HF(HF_OK, hf_upgrade(hold, SOON_MS));
+        t_files_fail_at(n, false);
+        r = hf_downgrade(hold);
+        t_files_reset();
+        T_HF(HF_OK, hf_extend(hold, 31000));
+        if (!hf_held(hold)) t_fail("lost when call %d failed: %s", n, hf_why_lost(hold));
+    }
+    T_HF(HF_OK, hf_release(hold));
+    hf_close(client);
+}
+
 static t_inject_fn *const lives[] = {
     open_and_close, acquire_and_release, reenter_and_extend,    wait_and_release, wait_in_vain,
     look_and_break, close_while_holding, upgrade_and_downgrade, count_a_latch,    lead};
@@ -409,6 +433,7 @@ static const struct CMUnitTest tests[] = {
     TEST(F45_files_while_counting_and_leading),
     TEST(F45_files_while_renewing),
     TEST(F14_a_call_that_fails_once_in_a_renewal_loses_nothing),
+    TEST(F14_a_call_that_fails_once_in_an_upgrade_loses_nothing),
 };
 
 FILE_MAIN(tests)

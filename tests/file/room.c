@@ -696,6 +696,38 @@ static void F28_no_byte_of_the_room_s_head_that_is_changed_lets_a_writer_in(void
     IS(HF_BUSY, TRIES(other, 0));
 }
 
+/* ---- F25: the file is gone ------------------------------------------------------------------- */
+
+static void F25_those_in_the_room_of_a_file_that_is_gone_move_on(void **state) {
+    place *p = *state;
+    actor *reader = actor_new(p, NULL), *writer = actor_new(p, NULL), *next = actor_new(p, NULL);
+    TAKES(reader, READ_, .lease_ms = t_patience(300));
+    WAITS(writer, WRITE_, WAIT);
+    WAITS(next, READ_, WAIT);
+    assert_int_equal(unlink(lock_path(p, LOCK)), 0);
+    actor_lost(reader);
+    GETS(writer);
+    assert_int_equal(DO(reader, do_count).number, 1);
+    assert_false(actor_ended(next));
+    FREES(writer);
+    GETS(next);
+}
+
+/* Of the same client: what it had in the file that is gone is over when it takes the new one. */
+static void F25_a_client_has_nothing_in_two_files_of_a_name(void **state) {
+    place *p = *state;
+    actor *a = actor_new(p, NULL);
+    TAKES(a, READ_, .lease_ms = 60000);
+    assert_int_equal(unlink(lock_path(p, LOCK)), 0);
+    uint64_t token = TAKES(a, WRITE_, .owner = 7, .lease_ms = 60000);
+    UNTIL(DO(a, do_held).lost == 1);
+    answer got = DO(a, do_inspect);
+    assert_true(got.token == token);
+    assert_true(actor_holds(a));
+    FREES(a);
+    IS(HF_LOST, DO(a, do_release));
+}
+
 /* ---- Full ------------------------------------------------------------------------------------ */
 
 static void do_fill(self *me, const ask *q, answer *a) {
@@ -752,6 +784,8 @@ static const struct CMUnitTest tests[] = {
     FILE_TEST(F25_a_reader_whose_slot_is_damaged_is_told_at_its_next_renewal),
     FILE_TEST(F28_slots_of_nobody_are_not_looked_at),
     FILE_TEST(F28_no_byte_of_the_room_s_head_that_is_changed_lets_a_writer_in),
+    FILE_TEST(F25_those_in_the_room_of_a_file_that_is_gone_move_on),
+    FILE_TEST(F25_a_client_has_nothing_in_two_files_of_a_name),
     FILE_TEST(F45_when_the_table_is_full_it_is_said),
 };
 

@@ -505,13 +505,19 @@ static int pollset(hf__store *store, struct pollfd *fds, bool reading) {
     return hf__peers_pollset(&((file *)store)->peers, fds, reading);
 }
 
+/* Of many that wait only who is meant; number 0: whoever has a ticket. */
+static void call(hf__lock *l, uint64_t number) {
+    for (hf__seat *s = &l->mutex; s; s = s->next)
+        if (number ? s->number == number && s->slot >= 0 : s->ticket >= 0) s->called = true;
+}
+
 /* An order is about what is held, all else about what waits. */
-static void hear_of_inode(file *f, ino_t inode, bool order) {
+static void hear_of_inode(file *f, ino_t inode, bool order, uint64_t number) {
     for (hf__mapped *it = NULL; (it = hf__map_next(&f->locks, it));) {
         hf__lock *l = (hf__lock *)it;
         if (l->inode != inode) continue;
         if (order) l->checked = true;
-        for (hf__seat *s = &l->mutex; s; s = s->next) s->called |= s->ticket >= 0 || s->slot >= 0;
+        call(l, number);
         hear(f, l);
     }
 }
@@ -539,9 +545,10 @@ static void ready(hf__store *store, const struct pollfd *fds, int count, pthread
     for (int i = 0; i < count; i++) {
         ino_t inode;
         uint32_t id;
+        uint64_t number;
         if (!fds[i].revents) continue;
-        while (hf__peers_message(&f->peers, fds[i].fd, &inode))
-            hear_of_inode(f, inode, fds[i].fd == f->peers.life);
+        while (hf__peers_message(&f->peers, fds[i].fd, &inode, &number))
+            hear_of_inode(f, inode, fds[i].fd == f->peers.life, number);
         if (fds[i].fd == f->peers.watch)
             while (hf__peers_death(&f->peers, &id)) hear_of_death(f, id);
     }

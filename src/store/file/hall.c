@@ -256,7 +256,7 @@ static void wake(hall *h) {
         if (spot->own)
             call_ours(h->lock, spot->slot.number);
         else
-            hf__peers_wake(h->peers, spot->slot.id, h->lock->inode);
+            hf__peers_wake(h->peers, spot->slot.id, h->lock->inode, spot->slot.number);
     }
 }
 
@@ -281,6 +281,15 @@ static void note_seat(hall *h, hf__seat *seat, const hf__party *who) {
         *(seat->holds ? &seat->upgrade : &seat->slot) = (int32_t)index_of(h, waiter->tag);
     if (!seat->holds) seat->token = seat->before = 0;
     if (!waiter) seat->stalled_since = 0;
+}
+
+/* It could not be written: what it had it has still, unless that was given up for it. */
+static void keep_seat(const hf__lock *l, hf__seat *seat) {
+    if (seat->upgrade >= 0 && !hf__slots_has(&l->slots, (unsigned)seat->upgrade))
+        seat->upgrade = -1;
+    if (seat->slot >= 0 && hf__slots_has(&l->slots, (unsigned)seat->slot)) return;
+    seat->slot = -1;
+    seat->holds = false;
 }
 
 /* ---- Waiting ---- */
@@ -335,7 +344,10 @@ static void pass_stalled(hall *h, hf__seat *seat, const hf__party *who, hf__time
 
 static hf_result end(hall *h, hf__seat *seat, const hf__party *who, int error, hf_result r,
                      char **detail) {
-    note_seat(h, seat, who);
+    if (error)
+        keep_seat(h->lock, seat);
+    else
+        note_seat(h, seat, who);
     go(h);
     if (error == EDQUOT) {
         *detail =
@@ -353,22 +365,21 @@ static hf_result leave_unseen(hall *h, hf_result r) {
 }
 
 /* A mutex may have the hold itself, as nobody is there any more. */
-static hf_result make_plain(hall *h, hf__op *op, bool *plain) {
+static hf_result close_room(hall *h, hf__op *op) {
     fini(h);
     h->head->room.open = 0;
     int error = hf__lockfile_room(h->lock->fd, h->head);
-    *plain = !error;
-    if (!error) return HF_OK;
+    if (!error) return HF_NOT_HELD;
     (void)hf__line_let_go(h->lock, h->peers);
     return hf__lock_trouble(h->lock, "write", error, &op->detail);
 }
 
 hf_result hf__hall_ask(hf__lock *l, hf__seat *seat, hf__peers *peers, const hf__record *self,
-                       hf__head *head, hf__op *op, hf__time now, bool *plain) {
+                       hf__head *head, hf__op *op, hf__time now) {
     hall h = {.lock = l, .peers = peers, .record = self, .head = head};
     hf_result r = look_in(&h, &op->detail);
     if (r) return leave_unseen(&h, r);
-    if (op->kind == HF_MUTEX && !h.table.count) return make_plain(&h, op, plain);
+    if (op->kind == HF_MUTEX && !h.table.count) return close_room(&h, op);
     hf__party who = hf__room_party(h.self, op);
     pass_stalled(&h, seat, &who, now);
     r = hf__room_ask(&h.room, h.self, op, now);

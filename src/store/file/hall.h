@@ -11,10 +11,10 @@
 
 #include "store/file/lock.h"
 
-/* The hold's range is ours, as hold or door, and `head` was read under it. It is given back,
-   unless it is a mutex that asks and the room is over: then HF_OK, and *plain is set. */
+/* The hold's range is ours, as hold or door, and `head` was read under it. It is given back; but not
+   with HF_NOT_HELD: it is a mutex that asks, and nobody is in the room, so the hold is to be had. */
 hf_result hf__hall_ask(hf__lock *lock, hf__seat *seat, hf__peers *peers, const hf__record *self,
-                       hf__head *head, hf__op *op, hf__time now, bool *plain);
+                       hf__head *head, hf__op *op, hf__time now);
 
 /* These go through the door by themselves. A renewal has to only if it makes less of the hold. */
 hf_result hf__hall_renew(hf__lock *lock, hf__seat *seat, hf__peers *peers, const hf__record *self,

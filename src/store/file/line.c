@@ -45,7 +45,7 @@ static hf__peer *take_watched(hf__seat *s, uint32_t id) {
 }
 
 int64_t hf__seat_watch(hf__seat *s, hf__peers *peers, const uint32_t *ids, unsigned count) {
-    hf__peer *now[HF__WATCHED_MAX];
+    hf__peer *now[HF__WATCHED_MAX] = {0};
     unsigned watching = 0, missed = 0;
     for (unsigned i = 0; i < count && watching < HF__WATCHED_MAX; i++) {
         now[watching] = take_watched(s, ids[i]);
@@ -136,7 +136,7 @@ static bool wake_first(hf__lock *l, hf__peers *peers, int64_t from) {
     if (ours && (first.ticket < 0 || ours->ticket < first.ticket))
         ours->called = l->calls = true;
     else if (first.ticket >= 0 && first.id)
-        hf__peers_wake(peers, first.id, l->inode);
+        hf__peers_wake(peers, first.id, l->inode, 0);
     return ours || first.ticket >= 0;
 }
 

@@ -209,9 +209,9 @@ static hf_result see_head(hf__lock *l, const hf__seat *seat, hf__head *head, hf_
 
 /* A mutex, too, may have to wait there. */
 static hf_result go_to_room(hf__lock *l, hf__seat *seat, hf__peers *peers, const hf__record *self,
-                            hf__head *head, hf__op *op, hf__time now, bool *plain) {
+                            hf__head *head, hf__op *op, hf__time now) {
     int error = op->stand ? hf__peers_join(peers, true) : 0;
-    if (!error) return hf__hall_ask(l, seat, peers, self, head, op, now, plain);
+    if (!error) return hf__hall_ask(l, seat, peers, self, head, op, now);
     hf__line_let_go(l, peers);
     return hf__lock_trouble(l, "wait for", error, &op->detail);
 }
@@ -219,17 +219,16 @@ static hf_result go_to_room(hf__lock *l, hf__seat *seat, hf__peers *peers, const
 static hf_result go_in(hf__lock *l, hf__seat *seat, hf__peers *peers, const hf__record *self,
                        hf__op *op, hf__time now) {
     hf__head head;
-    bool plain = true;
     hf_result r = see_head(l, seat, &head, op);
     if (r) {
         hf__line_let_go(l, peers);
         return r;
     }
     if (op->kind != HF_MUTEX || head.room.open || seat->slot >= 0) {
-        plain = false;
-        r = go_to_room(l, seat, peers, self, &head, op, now, &plain);
+        r = go_to_room(l, seat, peers, self, &head, op, now);
+        if (r != HF_NOT_HELD) return r;
     }
-    return plain && !r ? enter(l, peers, self, &head, op, now) : r;
+    return enter(l, peers, self, &head, op, now);
 }
 
 /* ---- Asking ---- */
@@ -394,14 +393,14 @@ hf_result hf__lock_renew(hf__lock *l, hf__peers *peers, const hf__record *self, 
 
 hf_result hf__lock_release(hf__lock *l, hf__peers *peers, const hf__record *self, hf__op *op) {
     hf_result r = HF_LOST;
+    if (op->kind == HF_MUTEX && l->held && l->held <= op->number) {
+        hf__line_let_go(l, peers);
+        r = HF_OK;
+    }
     hf__seat *seat = find_seat(l, op);
     if (seat && seat->number <= op->number) {
         if (seat->ticket >= 0) hf__line_leave(l, seat, peers);
         if (seat->slot >= 0) r = hf__hall_release(l, seat, peers, self, op);
-    }
-    if (op->kind == HF_MUTEX && l->held && l->held <= op->number) {
-        hf__line_let_go(l, peers);
-        r = HF_OK;
     }
     tidy(l);
     return r;

@@ -469,6 +469,13 @@ MUTATIONS = [
         ("file_room", "B28_*"),
     ),
     Mutation(
+        "an upgrade that could not be written is taken for done",
+        HALL,
+        "    if (error)\n        keep_seat(",
+        "    if (!h)\n        keep_seat(",
+        ("file_failing", "F14_*upgrade*"),
+    ),
+    Mutation(
         "our own tickets are not seen",
         TICKETS,
         "if (behind_ours(l, s)) return",
