@@ -20,6 +20,7 @@
 #include "client/watch.h"
 
 #define RETRY_TROUBLE (200 * HF__MS) /* the store does not answer, or refuses */
+#define IDLE          HF__SEC        /* who looks so seldom has nothing to look for just then */
 
 typedef enum state { RESTS, LOOKS, NAMES, TELLS } state;
 
@@ -96,7 +97,8 @@ static void saw(hf_observer *o, hf_result r, hf__time now) {
     o->refused = false;
     o->ask.op.attempt++;
     if (!is_news(o, led)) {
-        rest(o, o->ask.op.retry_ms * HF__MS, now);
+        hf__time span = o->ask.op.retry_ms * HF__MS;
+        rest(o, span < IDLE ? span : hf__jitter(&o->client->core.rand, span), now);
         return;
     }
     o->token = led ? o->led.sight.token : 0;

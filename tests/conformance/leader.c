@@ -500,6 +500,39 @@ static void B32_a_loop_observes_and_leads(cf *f) {
     CF_FREE(hold);
 }
 
+/* Without blocking: acquired by a callback, which proclaims. */
+typedef struct begun {
+    hf_hold *hold;
+    hf_result result;
+    atomic_int over;
+} begun;
+
+static void proclaim_at_once(hf_result result, hf_hold *hold, void *arg) {
+    begun *b = arg;
+    b->hold = hold;
+    b->result = result == HF_OK ? hf_proclaim(hold, "async", 5) : result;
+    atomic_store(&b->over, 1);
+}
+
+static void check_async(cf *f, hf_client *client, bool loop) {
+    begun *b = cf_new(f, sizeof *b);
+    CF_IS(HF_OK, hf_acquire_async(client, f->name, &FOREVER, proclaim_at_once, b));
+    for (int64_t until = t_now_ms() + t_patience(CF_WATCHDOG_MS); !atomic_load(&b->over);) {
+        assert_true(t_now_ms() < until);
+        if (loop) CF_IS(HF_OK, hf_dispatch(client));
+        t_sleep_ms(1);
+    }
+    CF_IS(HF_OK, b->result);
+    check_leads(f->b, f->name, b->hold, "async");
+    CF_FREE(b->hold);
+    check_nobody(f->b, f->name);
+}
+
+static void B32_a_callback_may_proclaim(cf *f) {
+    check_async(f, f->a, false);
+    check_async(f, cf_open_url(f, cf_url(), &(hf_client_options){.flags = HF_NO_THREAD}), true);
+}
+
 /* ---- Processes ------------------------------------------------------------------------------- */
 
 typedef struct stage {
@@ -590,6 +623,7 @@ const cf_case cf_leader[] = {
     CF_CASE(B32_a_close_ends_observers),
     CF_CASE(B32_observers_come_and_go_while_leaders_do),
     CF_CASE(B32_a_loop_observes_and_leads),
+    CF_CASE(B32_a_callback_may_proclaim),
     CF_CASE_NEEDS(B32_the_death_of_a_leader_is_noticed_and_the_next_leads, CF_PROCESSES),
     CF_CASE(F42_a_forked_child_leads_and_observes_nothing),
     CF_CASES_END,
