@@ -18,7 +18,7 @@ if(TARGET pages)
         list(GET pair 0 section)
         list(GET pair 1 component)
         install(DIRECTORY "${HOLDFAST_PAGES}/man/" DESTINATION "${CMAKE_INSTALL_MANDIR}/man${section}"
-            COMPONENT ${component} FILES_MATCHING PATTERN "*.${section}")
+            COMPONENT ${component} FILES_MATCHING PATTERN "*.${section}" PATTERN "*.${section}.gz")
     endforeach()
     # Debian's zsh looks elsewhere for what packages bring than for what a user installs.
     set(HOLDFAST_ZSH_DIR zsh/site-functions CACHE STRING "For zsh's completions, below the data directory")
@@ -61,4 +61,6 @@ configure_file(cmake/holdfast.pc.in holdfast.pc @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/holdfast.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig"
     COMPONENT dev)
 
-include(cmake/HoldfastPackage.cmake)
+if(HOLDFAST_DEBIAN)
+    include(cmake/HoldfastPackage.cmake)
+endif()

@@ -1,6 +1,7 @@
-"""Make manual pages and completions: pages OUT COMMAND
+"""Make manual pages and completions: pages OUT COMMAND [CONTACT VERSION]
 
-OUT/man/*.1, *.3, and OUT/completions. COMMAND is the command that was built: its help is what they are made
+OUT/man/*.1, *.3, and OUT/completions; with a contact and the version of a Debian package they are compressed, and
+OUT/doc has what else such a package must have. COMMAND is the command that was built: its help is what they are made
 of, and the header for those of the library.
 """
 import pathlib
@@ -14,38 +15,42 @@ sys.path.insert(0, str(HERE))
 import api_pages  # noqa: E402
 import command_pages  # noqa: E402
 import completions  # noqa: E402
+import debian  # noqa: E402
 import header  # noqa: E402
 import helptext  # noqa: E402
 
 
-def release() -> str:
-    """The day of the newest version, as CHANGELOG.md has it."""
-    match = re.search(r"^## \S+ \((\d{4}-\d{2}-\d{2})\)", (ROOT / "CHANGELOG.md").read_text(), re.M)
-    if not match:
-        raise SystemExit("CHANGELOG.md begins with no `## VERSION (YYYY-MM-DD)`")
-    return match.group(1)
-
-
-def write(directory: pathlib.Path, files: dict) -> None:
+def write(directory: pathlib.Path, files: dict, compress: bool = False) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     for old in directory.iterdir():
         old.unlink()
+    suffix = ".gz" if compress else ""
     for name, text in files.items():
-        if text.startswith(api_pages.LINK):
-            (directory / name).symlink_to(text[len(api_pages.LINK):])
+        path = directory / (name + suffix)
+        if isinstance(text, bytes):
+            path.write_bytes(text)
+        elif text.startswith(api_pages.LINK):
+            path.symlink_to(text[len(api_pages.LINK):] + suffix)
+        elif compress:
+            path.write_bytes(debian.compressed(text))
         else:
-            (directory / name).write_text(text)
+            path.write_text(text)
 
 
 def main() -> None:
-    out, command = pathlib.Path(sys.argv[1]), sys.argv[2]
+    out, command, *packed = sys.argv[1:]
     text = (ROOT / "include" / "holdfast.h").read_text()
+    changes = (ROOT / "CHANGELOG.md").read_text()
     version = ".".join(re.findall(r"#define HF_VERSION_\w+ (\d+)", text))
+    _, date, _ = debian.newest(changes)
     helps = helptext.read_all(command)
-    write(out / "man", {
-        **command_pages.make(helps, ROOT / "docs" / "man", release(), version),
-        **api_pages.make(header.parse(text), release(), version)})
-    write(out / "completions", completions.make(helps))
+    directory = pathlib.Path(out)
+    write(directory / "man", {
+        **command_pages.make(helps, ROOT / "docs" / "man", date, version),
+        **api_pages.make(header.parse(text), date, version)}, compress=bool(packed))
+    write(directory / "completions", completions.make(helps))
+    if packed:
+        write(directory / "doc", debian.documents(changes, *packed))
 
 
 main()

@@ -136,11 +136,15 @@ class Sql(unittest.TestCase):
         self.db.executescript(self.sql["schema"])
         self.db.execute("INSERT INTO orders (id, state) VALUES (42, 'open')")
 
+    def changed_by(self, statement, **values):
+        self.db.execute(self.sql[statement], values)
+        return self.db.execute("SELECT changes()").fetchone()[0]
+
     def bill(self, token, state):
-        return self.db.execute(self.sql["bill_order"], {"id": 42, "token": token, "state": state}).rowcount
+        return self.changed_by("bill_order", id=42, token=token, state=state)
 
     def guard(self, token):
-        return self.db.execute(self.sql["pass_guard"], {"name": "orders", "token": token}).rowcount
+        return self.changed_by("pass_guard", name="orders", token=token)
 
     def test_who_comes_with_an_old_token_changes_nothing(self):
         token = 1794805158885882

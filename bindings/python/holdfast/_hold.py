@@ -1,12 +1,13 @@
 """A lock that is held."""
 from __future__ import annotations
 
+import contextlib
 import itertools
 import threading
 import weakref
 from ctypes import c_void_p
 from types import TracebackType
-from typing import Callable, Dict, Optional, Tuple, Type
+from typing import Callable, Dict, Iterator, Optional, Tuple, Type
 
 from ._library import (FOREVER, LOST_FN, OK, TIMEOUT, c_hold, check, detail_of, library, span_ms, text,
                        wait_ms)
@@ -18,8 +19,18 @@ LostFunction = Callable[["Hold"], None]
 told: Dict[int, Tuple[LostFunction, "weakref.ref[Hold]"]] = {}
 numbers = itertools.count(1)
 
-# Marks the thread that runs a callback: it must not close the client, which waits for callbacks.
+# Marks the thread that runs a callback: it must not close a client, which waits for callbacks.
 callback_thread = threading.local()
+
+
+@contextlib.contextmanager
+def in_callback() -> Iterator[None]:
+    callback_thread.runs = True
+    try:
+        yield
+    finally:
+        callback_thread.runs = False
+
 
 # A wait in the library is blind to Python's signal handlers: an upgrade in the main thread, which keeps its
 # place before all others, comes up for air this often.
@@ -27,16 +38,13 @@ SLICE_MS = 500
 
 
 def tell(_hold: int, number: int) -> None:
-    function, reference = told.get(number, (None, None))
-    hold = reference() if reference else None
-    if not function or not hold:
-        return
-    hold._granted.wait()  # a loss may be told before the acquire has returned
-    callback_thread.runs = True
-    try:
-        function(hold)
-    finally:
-        callback_thread.runs = False
+    with in_callback():
+        function, reference = told.get(number, (None, None))
+        hold = reference() if reference else None
+        if function and hold:
+            hold._granted.wait()  # a loss may be told before the acquire has returned
+            function(hold)
+        del hold  # here, where it is known to be a callback
 
 
 lost = LOST_FN(tell)

@@ -13,7 +13,7 @@ from ctypes import byref
 from typing import Dict, Optional
 
 from ._cancel import Cancel
-from ._hold import Hold
+from ._hold import Hold, in_callback
 from ._library import ACQUIRED_FN, OK, COptions, c_hold, check, detail_of, library
 from .errors import error_of
 
@@ -49,9 +49,11 @@ class Wait:
 
 
 def answer(result: int, pointer: Optional[int], number: int) -> None:
-    wait = waits.pop(number, None)
-    if wait:
-        wait.answered(result, pointer)
+    with in_callback():
+        wait = waits.pop(number, None)
+        if wait:
+            wait.answered(result, pointer)
+        del wait
 
 
 acquired = ACQUIRED_FN(answer)
