@@ -58,6 +58,7 @@ static void fail(hf__together *t, hf_result result, char *detail, hf__time now) 
         let_go(&t->parts[i], t->gather.core, now);
         free_detail(&t->parts[i].wait);
     }
+    t->gather.core->stats.refused++;
     hf__call_finish(t->gather.core, &t->call, result, detail);
 }
 
@@ -92,8 +93,12 @@ static void begin_one(hf__together *t, hf__part *p, hf__time now) {
         hf__call_finish(t->gather.core, &p->wait.call, HF_NOMEM, NULL);
 }
 
-static bool worth_waiting_for(hf_result r) {
-    return r == HF_BUSY || r == HF_TIMEOUT || r == HF_UNREACHABLE || r == HF_UNKNOWN_OUTCOME;
+/* What came of asking for all in one step may not be the end. Busy: one by one there may be more to be had, beside
+   others or past a line that nobody stands in any more. No answer: who waits has patience, once. */
+static bool worth_asking_again(const hf__together *t, hf_result r, hf__time now) {
+    if (r == HF_BUSY) return true;
+    bool away = r == HF_TIMEOUT || r == HF_UNREACHABLE || r == HF_UNKNOWN_OUTCOME;
+    return away && !t->once && now < hf__after_ms(t->began, t->gather.core->config.outage_ms);
 }
 
 /* The first that is not held. What became of it, if it was asked for, is the end or not. */
@@ -101,14 +106,17 @@ static bool goes_on(const hf__together *t, const hf__part *p, hf__time now) {
     hf_result r = p->wait.call.result;
     if (t->why) return false;
     if (!p->asked) return true;
-    if (t->once || now >= t->until) return false;
-    return r == HF_OK || (!t->one_by_one && worth_waiting_for(r)); /* HF_OK: lost since */
+    if (now >= t->until) return false;
+    if (r == HF_OK) return !t->once; /* lost since */
+    return !t->one_by_one && worth_asking_again(t, r, now);
 }
 
 static void stop_at(hf__together *t, hf__part *p, hf__time now) {
     hf_result r = p->asked ? p->wait.call.result : t->why;
     char *detail = p->wait.call.detail;
     p->wait.call.detail = NULL;
+    if (r == HF_OK && t->gather.core->closing) r = HF_CLOSED;
+    if (r == HF_OK && t->why != HF_TIMEOUT) r = t->why;
     if (r == HF_OK) {
         r = HF_LOST;
         detail = hf__line("%.*s was lost before all were held", (int)p->length, p->name);
@@ -188,9 +196,11 @@ static bool begin_all(hf__together *t, hf__time now) {
 void hf__core_acquire_all(hf__together *t, hf__time now) {
     hf__core *core = t->gather.core;
     if (core->closing) {
+        core->stats.refused++;
         hf__call_finish(core, &t->call, HF_CLOSED, NULL);
         return;
     }
+    t->began = now;
     t->gather.acquires = true;
     bool at_once = core->store->asks_together && core->link && t->count > 1 && all_untouched(t);
     if (at_once && begin_all(t, now)) return;

@@ -31,7 +31,7 @@ typedef struct hf__part {
 typedef struct hf__together {
     hf__gather gather;
     hf__call call; /* finished when all are held, or none is wanted any more */
-    hf__time until;
+    hf__time began, until;
     int64_t max_hold_ms; /* counted from when all are held */
     bool once;
     bool no_renew; /* from when all are held */
