@@ -72,10 +72,35 @@ static void bound(const hf__together *t, hf__own *own, hf__time now) {
     if (t->no_renew) {
         own->flags |= HF_NO_RENEW;
         own->renew_at = HF__NEVER;
-        if (t->one_by_one) own->extend_ms = own->lease_ms;
-        own->check |= t->one_by_one; /* waiting for the others has cost some of its lease */
     }
     hf__entry_step(own->entry, now);
+}
+
+/* Waiting for the others has cost some of a lease that is not renewed any more: each begins anew. Where the store
+   does not answer, what was renewed before stands. */
+static void begin_leases(hf__together *t, hf__time now) {
+    t->leases_begun = true;
+    t->gather.under_way = t->count;
+    for (unsigned i = 0; i < t->count; i++) {
+        hf__part *p = &t->parts[i];
+        p->extends = (hf__call){.whole = &t->gather};
+        hf__core_extend(t->gather.core, p->wait.hold->own, p->wait.lease_ms, &p->extends, now);
+    }
+}
+
+static void stop_extending(hf__together *t) {
+    for (unsigned i = 0; i < t->count; i++) {
+        hf__part *p = &t->parts[i];
+        if (p->extends.whole && !p->extends.done)
+            hf__core_extend_unwait(t->gather.core, p->wait.hold->own, &p->extends);
+    }
+}
+
+static void free_extends(hf__together *t) {
+    for (unsigned i = 0; i < t->count; i++) {
+        free(t->parts[i].extends.detail);
+        t->parts[i].extends = (hf__call){0};
+    }
 }
 
 static void finish(hf__together *t, hf__time now) {
@@ -127,10 +152,16 @@ static void stop_at(hf__together *t, hf__part *p, hf__time now) {
 static void advance(hf__together *t, hf__time now) {
     unsigned i = 0;
     while (i < t->count && holds(&t->parts[i], now)) i++;
+    free_extends(t);
+    if (i == t->count && t->no_renew && t->one_by_one && !t->leases_begun && !t->why) {
+        begin_leases(t, now);
+        return;
+    }
     if (i == t->count) {
         finish(t, now);
         return;
     }
+    t->leases_begun = false;
     hf__part *p = &t->parts[i];
     if (!goes_on(t, p, now)) {
         stop_at(t, p, now);
@@ -214,6 +245,7 @@ void hf__core_give_up_all(hf__together *t, hf_result why, hf__time now) {
         hf__wait *w = &t->parts[i].wait;
         if (t->parts[i].asked && !w->call.done) hf__core_give_up(w, why, now);
     }
+    stop_extending(t);
     hf__core_gather(t->gather.core, now);
 }
 

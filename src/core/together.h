@@ -25,7 +25,8 @@ typedef struct hf__part {
     hf__wait wait;
     const char *name;
     size_t length;
-    bool asked; /* since it was last without anything */
+    bool asked;       /* since it was last without anything */
+    hf__call extends; /* `whole` is set while it is under way */
 } hf__part;
 
 typedef struct hf__together {
@@ -37,7 +38,8 @@ typedef struct hf__together {
     bool no_renew; /* from when all are held */
 
     bool one_by_one;
-    hf_result why; /* given up; HF_OK: it is not */
+    bool leases_begun; /* anew, once all were held */
+    hf_result why;     /* given up; HF_OK: it is not */
     unsigned count;
     hf__part parts[];
 } hf__together;
