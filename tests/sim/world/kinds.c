@@ -468,7 +468,7 @@ void sim_kinds_ran(sim_world *w, const rm_ran *ran, int name, bool late, bool ke
               .queue = &queue};
     reread(w, name, late, &now);
     sim_probe_queue(w, name, &queue);
-    l.has_actor = sim_probe_actor(ran, &l.slot, &l.number, &l.ask);
+    l.has_actor = sim_probe_actor(ran, name, &l.slot, &l.number, &l.ask);
     check_marks(w, &l);
     check_places(w, &l);
     check_left(w, &l);

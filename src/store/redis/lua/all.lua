@@ -31,6 +31,7 @@ local function status(i) -- 1: it can be had
     if not string.find(fence .. ' ', '^%d+ ') then return 3 end
     local _, buried = tombs_of(fence, now, key, number)
     if buried then return 2 end
+    if call('HEXISTS', KEYS[1], id) == 1 then return 0 end -- asked for by itself since, and granted
     return fits(spec, id, now) and not string.find(fence, ' q') and 1 or 0
 end
 
