@@ -310,8 +310,8 @@ HF_API HF_MUST_USE hf_result hf_try_lock(hf_client *client, const char *name, hf
  * until it is released, so that nobody comes in while its holder stops. hf_fence_of has the tokens.
  * hf_upgrade and hf_downgrade are HF_UNSUPPORTED.
  *
- * Results as of hf_acquire, of the first name that could not be had; HF_LOST: one was lost before all were held,
- * and there was no time to take it again.
+ * Results as of hf_acquire, of the first name that could not be had; nothing is held then. HF_LOST: one was
+ * lost before all were held, and there was no time to take it again.
  */
 HF_API HF_MUST_USE hf_result hf_acquire_all_v(hf_client *client, const hf_request *requests,
                                               size_t count, size_t request_size,

@@ -54,7 +54,7 @@ static hf_result merge(hf_request *into, const hf_request *more) {
         if (into->capacity != more->capacity)
             return hf__fail(HF_INVALID, "%s is asked for with a capacity of %u and of %u",
                             into->name, into->capacity, more->capacity);
-        into->permits += more->permits;
+        into->permits += more->permits; /* each is HF_PERMITS_MAX at most */
     } else if (hf__kind_covers(more->kind, into->kind)) {
         into->kind = more->kind;
     } else if (!hf__kind_covers(into->kind, more->kind)) {
@@ -91,10 +91,9 @@ static hf_options options_of(const hf_options *all, const hf_request *request) {
     return o;
 }
 
-static hf_result check(const hf_client *c, const wishes *w, const hf_options *o) {
-    if (o->kind || o->permits || o->capacity)
-        return hf__fail(HF_INVALID, "kind, permits and capacity are said in each request");
-    for (unsigned i = 0; i < w->parts; i++) {
+static hf_result check_first(const hf_client *c, const wishes *w, unsigned count,
+                             const hf_options *o) {
+    for (unsigned i = 0; i < count; i++) {
         if (w->at[i].request.flags & ~(uint32_t)HF_NOT_REENTRANT)
             return hf__fail(HF_UNSUPPORTED, "a request's flags may be HF_NOT_REENTRANT; the others "
                                             "are said in the options, for all names");
@@ -103,6 +102,15 @@ static hf_result check(const hf_client *c, const wishes *w, const hf_options *o)
         if (r) return r;
     }
     return HF_OK;
+}
+
+/* Each as it was asked for, and then what became of the same name twice. */
+static hf_result check(const hf_client *c, wishes *w, const hf_options *o) {
+    if (o->kind || o->permits || o->capacity)
+        return hf__fail(HF_INVALID, "kind, permits and capacity are said in each request");
+    hf_result r = check_first(c, w, w->count, o);
+    if (!r) r = merge_all(w);
+    return r ? r : check_first(c, w, w->parts, o);
 }
 
 /* ---- What it takes ---- */
@@ -211,7 +219,7 @@ static hf_result acquire(hf_client *c, const wishes *w, const hf_options *o, hf_
 }
 
 /* The mutex is held before and after. */
-static hf_result acquire_open(hf_client *c, const wishes *w, const hf_options *o, hf_hold **hold) {
+static hf_result acquire_open(hf_client *c, wishes *w, const hf_options *o, hf_hold **hold) {
     hf_result r = check(c, w, o);
     if (r) return r;
     if (o->cancel && atomic_load(&o->cancel->fired)) {
@@ -242,7 +250,6 @@ hf_result hf_acquire_all_v(hf_client *c, const hf_request *requests, size_t coun
     wishes *w = r ? NULL : calloc(1, sizeof *w);
     if (!r && !w) r = hf__fail(HF_NOMEM, "out of memory; nothing was acquired");
     if (!r) r = copy(w, requests, count, request_size);
-    if (!r) r = merge_all(w);
     if (!r) r = hf__begin(c);
     if (!r) {
         r = acquire_open(c, w, &o, hold);

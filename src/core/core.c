@@ -78,7 +78,7 @@ hf__entry *hf__entry_find(hf__core *core, const char *name, size_t length) {
 
 /* A wait that never entered the queue. */
 static void refuse(hf__core *core, hf__wait *w, hf_result result, char *detail) {
-    core->stats.refused++;
+    if (!w->call.whole) core->stats.refused++;
     hf__call_finish(core, &w->call, result, detail);
 }
 

@@ -58,6 +58,7 @@ static void fail(hf__together *t, hf_result result, char *detail, hf__time now) 
         let_go(&t->parts[i], t->gather.core, now);
         free_detail(&t->parts[i].wait);
     }
+    t->gather.core->stats.refused++;
     hf__call_finish(t->gather.core, &t->call, result, detail);
 }
 
@@ -71,10 +72,35 @@ static void bound(const hf__together *t, hf__own *own, hf__time now) {
     if (t->no_renew) {
         own->flags |= HF_NO_RENEW;
         own->renew_at = HF__NEVER;
-        if (t->one_by_one) own->extend_ms = own->lease_ms;
-        own->check |= t->one_by_one; /* waiting for the others has cost some of its lease */
     }
     hf__entry_step(own->entry, now);
+}
+
+/* Waiting for the others has cost some of a lease that is not renewed any more: each begins anew. Where the store
+   does not answer, what was renewed before stands. */
+static void begin_leases(hf__together *t, hf__time now) {
+    t->leases_begun = true;
+    t->gather.under_way = t->count;
+    for (unsigned i = 0; i < t->count; i++) {
+        hf__part *p = &t->parts[i];
+        p->extends = (hf__call){.whole = &t->gather};
+        hf__core_extend(t->gather.core, p->wait.hold->own, p->wait.lease_ms, &p->extends, now);
+    }
+}
+
+static void stop_extending(hf__together *t) {
+    for (unsigned i = 0; i < t->count; i++) {
+        hf__part *p = &t->parts[i];
+        if (p->extends.whole && !p->extends.done)
+            hf__core_extend_unwait(t->gather.core, p->wait.hold->own, &p->extends);
+    }
+}
+
+static void free_extends(hf__together *t) {
+    for (unsigned i = 0; i < t->count; i++) {
+        free(t->parts[i].extends.detail);
+        t->parts[i].extends = (hf__call){0};
+    }
 }
 
 static void finish(hf__together *t, hf__time now) {
@@ -92,8 +118,12 @@ static void begin_one(hf__together *t, hf__part *p, hf__time now) {
         hf__call_finish(t->gather.core, &p->wait.call, HF_NOMEM, NULL);
 }
 
-static bool worth_waiting_for(hf_result r) {
-    return r == HF_BUSY || r == HF_TIMEOUT || r == HF_UNREACHABLE || r == HF_UNKNOWN_OUTCOME;
+/* What came of asking for all in one step may not be the end. Busy: one by one there may be more to be had, beside
+   others or past a line that nobody stands in any more. No answer: who waits has patience, once. */
+static bool worth_asking_again(const hf__together *t, hf_result r, hf__time now) {
+    if (r == HF_BUSY) return true;
+    bool away = r == HF_TIMEOUT || r == HF_UNREACHABLE || r == HF_UNKNOWN_OUTCOME;
+    return away && !t->once && now < hf__after_ms(t->began, t->gather.core->config.outage_ms);
 }
 
 /* The first that is not held. What became of it, if it was asked for, is the end or not. */
@@ -101,14 +131,17 @@ static bool goes_on(const hf__together *t, const hf__part *p, hf__time now) {
     hf_result r = p->wait.call.result;
     if (t->why) return false;
     if (!p->asked) return true;
-    if (t->once || now >= t->until) return false;
-    return r == HF_OK || (!t->one_by_one && worth_waiting_for(r)); /* HF_OK: lost since */
+    if (now >= t->until) return false;
+    if (r == HF_OK) return !t->once; /* lost since */
+    return !t->one_by_one && worth_asking_again(t, r, now);
 }
 
 static void stop_at(hf__together *t, hf__part *p, hf__time now) {
     hf_result r = p->asked ? p->wait.call.result : t->why;
     char *detail = p->wait.call.detail;
     p->wait.call.detail = NULL;
+    if (r == HF_OK && t->gather.core->closing) r = HF_CLOSED;
+    if (r == HF_OK && t->why != HF_TIMEOUT) r = t->why;
     if (r == HF_OK) {
         r = HF_LOST;
         detail = hf__line("%.*s was lost before all were held", (int)p->length, p->name);
@@ -119,10 +152,16 @@ static void stop_at(hf__together *t, hf__part *p, hf__time now) {
 static void advance(hf__together *t, hf__time now) {
     unsigned i = 0;
     while (i < t->count && holds(&t->parts[i], now)) i++;
+    free_extends(t);
+    if (i == t->count && t->no_renew && t->one_by_one && !t->leases_begun && !t->why) {
+        begin_leases(t, now);
+        return;
+    }
     if (i == t->count) {
         finish(t, now);
         return;
     }
+    t->leases_begun = false;
     hf__part *p = &t->parts[i];
     if (!goes_on(t, p, now)) {
         stop_at(t, p, now);
@@ -188,9 +227,11 @@ static bool begin_all(hf__together *t, hf__time now) {
 void hf__core_acquire_all(hf__together *t, hf__time now) {
     hf__core *core = t->gather.core;
     if (core->closing) {
+        core->stats.refused++;
         hf__call_finish(core, &t->call, HF_CLOSED, NULL);
         return;
     }
+    t->began = now;
     t->gather.acquires = true;
     bool at_once = core->store->asks_together && core->link && t->count > 1 && all_untouched(t);
     if (at_once && begin_all(t, now)) return;
@@ -204,6 +245,7 @@ void hf__core_give_up_all(hf__together *t, hf_result why, hf__time now) {
         hf__wait *w = &t->parts[i].wait;
         if (t->parts[i].asked && !w->call.done) hf__core_give_up(w, why, now);
     }
+    stop_extending(t);
     hf__core_gather(t->gather.core, now);
 }
 

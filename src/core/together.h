@@ -25,19 +25,21 @@ typedef struct hf__part {
     hf__wait wait;
     const char *name;
     size_t length;
-    bool asked; /* since it was last without anything */
+    bool asked;       /* since it was last without anything */
+    hf__call extends; /* `whole` is set while it is under way */
 } hf__part;
 
 typedef struct hf__together {
     hf__gather gather;
     hf__call call; /* finished when all are held, or none is wanted any more */
-    hf__time until;
+    hf__time began, until;
     int64_t max_hold_ms; /* counted from when all are held */
     bool once;
     bool no_renew; /* from when all are held */
 
     bool one_by_one;
-    hf_result why; /* given up; HF_OK: it is not */
+    bool leases_begun; /* anew, once all were held */
+    hf_result why;     /* given up; HF_OK: it is not */
     unsigned count;
     hf__part parts[];
 } hf__together;

@@ -141,7 +141,7 @@ void hf__upgrades_finish(hf__entry *e, hf_result result, const char *detail) {
 void hf__wait_finish(hf__wait *w, hf_result result, char *detail) {
     hf__entry *e = w->entry;
     unlink_wait(w);
-    if (result != HF_OK) e->core->stats.refused++;
+    if (result != HF_OK && !w->call.whole) e->core->stats.refused++;
     if (result != HF_OK) hf__wait_forgo(w);
     hf__wait_set_placed(w, 0);
     hf__wait_set_number(w, 0);

@@ -666,7 +666,7 @@ static hf_result number_answer(hf__session *s, hf__op *op, hf__time now, char **
         return HF_OK;
     }
     bool may_be = op->verb == HF__RENEW || op->verb == HF__REGISTER ||
-                  (op->verb == HF__ASK && n >= TIME_MIN_US);
+                  (op->verb == HF__ASK && !op->together && n >= TIME_MIN_US);
     if (!may_be || !good_time(server_us)) return bad_answer(s, op, detail);
     note_time(s, server_us, op->asked_at, now);
     if (op->verb == HF__ASK) op->token = (uint64_t)n;

@@ -30,6 +30,8 @@ HEARING = "store/redis/hearing.c"
 LOCK = "store/file/lock.c"
 TICKETS = "store/file/line.c"
 HALL = "store/file/hall.c"
+MANY = "client/many.c"
+ALL = "store/redis/lua/all.lua"
 
 MUTATIONS = [
     Mutation(
@@ -787,5 +789,68 @@ MUTATIONS = [
         "while (o->running && !hf__in_callback(c)) {",
         "while (!c) {",
         ("conformance", "memory", "B32_once_ended*"),
+    ),
+    Mutation(
+        "many names are taken in the order given",
+        MANY,
+        "    qsort(w->at, count, sizeof w->at[0], by_name);\n",
+        "    (void)by_name;\n",
+        ("conformance", "memory", "B19_opposite_orders_of_two*"),
+    ),
+    Mutation(
+        "of many names only the first is looked at",
+        "client/hold.c",
+        "if (!hf__own_good(own, now)) return 0;",
+        "if (!i && !hf__own_good(own, now)) return 0;",
+        ("conformance", "memory", "B19_the_loss_of_any*"),
+    ),
+    Mutation(
+        "the loss of a later one of many names is told to nobody",
+        "client/teller.c",
+        "return hold->head ? hold->head : hold;",
+        "return hold;",
+        ("conformance", "memory", "B19_the_loss_of_any*"),
+    ),
+    Mutation(
+        "requests for the same name are not checked before they are merged",
+        MANY,
+        "hf_result r = check_first(c, w, w->count, o);",
+        "hf_result r = HF_OK;",
+        ("conformance", "memory", "B19_requests_that_contradict*"),
+    ),
+    Mutation(
+        "many names are never asked for in one step",
+        "core/together.c",
+        "bool at_once = core->store->asks_together &&",
+        "bool at_once = !core->store->asks_together &&",
+        ("fault_many_names", "B19_all_that_are_free*"),
+    ),
+    Mutation(
+        "what was granted of many names stays so when one cannot be",
+        ALL,
+        "return take_back(i - 1) end",
+        "return take_back(0) end",
+        ("fault_many_names", "B19_what_cannot_be*"),
+    ),
+    Mutation(
+        "many names that come late are taken again",
+        ALL,
+        "if buried then return 2 end",
+        "",
+        ("fault_many_names", "F51_late_bytes_of_many_bring*"),
+    ),
+    Mutation(
+        "shared names that come late are taken twice",
+        ALL,
+        "if call('HEXISTS', KEYS[1], id) == 1 then return 0 end",
+        "",
+        ("fault_many_names", "F51_late_bytes_of_shared*"),
+    ),
+    Mutation(
+        "an outage is borne twice for many names",
+        "core/together.c",
+        "return away && !t->once && now < hf__after_ms(t->began, t->gather.core->config.outage_ms);",
+        "return away && !t->once && now > 0;",
+        ("fault_many_names", "B19_an_outage_is_borne_once"),
     ),
 ]

@@ -38,6 +38,8 @@ ENTER = "store/redis/lua/enter.lua"
 KEEP = "store/redis/lua/keep.lua"
 LEAVE = "store/redis/lua/leave.lua"
 LANES = "core/lanes.c"
+TOGETHER = "core/together.c"
+ALL = "store/redis/lua/all.lua"
 
 BUGS = [
     # Deadlines.
@@ -359,4 +361,39 @@ BUGS = [
     Bug("readers join though others wait", GRANT,
         "return [[plain && !op->crowded]] ? hf__after_ms(op->asked_at, JOIN_MS) : 0;",
         "plain"),
+
+    # Many names.
+    Bug("of many names the first that are free are granted", ALL,
+        "if found ~= 1 then return {found, now} end",
+        "if found ~= 1 then names = i - 1 break end"),
+    Bug("many names are taken though one is held", ALL,
+        "fits(spec, id, now) and not",
+        "not"),
+    Bug("many names are taken past a line", ALL,
+        " and not string.find(fence, ' q')",
+        ""),
+    Bug("many names are taken without a look at tombs", ALL,
+        "if buried then return 2 end",
+        "", first=3100),
+    Bug("many names are taken after their time", ALL,
+        "if now > tonumber(ARGV[3]) then return {2, now} end",
+        "", first=2800),
+    Bug("one of many that was entered before and lost meanwhile counts as held", TOGETHER,
+        "w->call.result == HF_OK && [[hf__own_good(w->hold->own, now)]];",
+        "(w->hold->own->count > 1 || hf__own_good(w->hold->own, now))"),
+    Bug("many names sent twice are taken twice", ALL,
+        "if call('HEXISTS', KEYS[1], id) == 1 then return 0 end",
+        "", first=5050),
+    Bug("what was had of many is kept when the rest cannot be", TOGETHER,
+        "[[let_go(&t->parts[i], t->gather.core, now);]]",
+        ""),
+    Bug("those behind one that was lost are kept while it is waited for", TOGETHER,
+        "for (unsigned j = i; j < [[t->count]]; j++) let_go",
+        "i + 1"),
+    Bug("of many that are given up only the first is", TOGETHER,
+        "if ([[t->parts[i].asked && !w->call.done]]) hf__core_give_up",
+        "i == 0 && t->parts[i].asked && !w->call.done"),
+    Bug("those asked for together count from when they were asked for before", SESSION,
+        "[[next->asked_at = op->asked_at;]]",
+        "next->asked_at = op->not_after"),
 ]

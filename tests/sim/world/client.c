@@ -150,7 +150,7 @@ static void check_closed(sim_client *c) {
     sim_world *w = c->world;
     SIM_CHECK(w, SIM_ANY, c->core.stats.held == 0);
     SIM_CHECK(w, SIM_ANY, c->core.stats.waiting == 0);
-    SIM_CHECK(w, SIM_ANY, !c->core.lost && !c->core.finished);
+    SIM_CHECK(w, SIM_ANY, !c->core.lost && !c->core.finished && !c->core.gathered);
     SIM_CHECK(w, SIM_ANY, !c->closer.done || c->core.entries.count == 0);
     SIM_CHECK(w, SIM_ANY, !c->closer.done || !c->core.timers.root);
     SIM_CHECK(w, SIM_ANY, c->closer.done || !c->unhindered);

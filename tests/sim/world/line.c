@@ -135,7 +135,7 @@ void sim_line_ran(sim_world *w, const rm_ran *ran, int name, const sim_seen *bef
               .now = &w->checks.names[name].seen,
               .was = kept,
               .queue = &queue};
-    l.has_actor = sim_probe_actor(ran, &l.slot, &l.number, &l.ask);
+    l.has_actor = sim_probe_actor(ran, name, &l.slot, &l.number, &l.ask);
     if (!same_hold(before, l.now)) w->checks.names[name].since = w->now;
     check_marks(w, &l);
     check_places(w, &l);
