@@ -709,7 +709,7 @@ static void prepare_ask(hf__entry *e, hf__time now) {
     e->op.upgrades = e->own ? e->own->upgrades : 0;
     e->op.stand = !w->once;
     e->op.succeeds = e->ghost_stands && !e->ghost_held;
-    e->op.lease_ms = w->upgrade ? lease_to_ask(e->own, now) : lease_of(w);
+    e->op.lease_ms = w->upgrade && e->own ? lease_to_ask(e->own, now) : lease_of(w);
     e->op.token = w->floor;
     e->op.not_after = ask_until(e, w, now);
     prepare_op(e, HF__ASK, w->number);
