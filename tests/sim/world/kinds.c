@@ -108,8 +108,8 @@ void sim_kinds_claim(sim_world *w, const sim_claim *claim, bool looked) {
 bool sim_kinds_agree(const sim_claim *a, const sim_claim *b) {
     uint32_t one = a->own->kind, other = b->own->kind;
     if (one == HF_PERMITS && other == HF_PERMITS) return a->capacity == b->capacity;
-    bool read = (one == HF_READ || one == HF_UPGRADABLE) &&
-                (other == HF_READ || other == HF_UPGRADABLE);
+    bool read =
+        (one == HF_READ || one == HF_UPGRADABLE) && (other == HF_READ || other == HF_UPGRADABLE);
     return read && !(one == HF_UPGRADABLE && other == HF_UPGRADABLE);
 }
 
@@ -184,8 +184,7 @@ void sim_kinds_downgraded(sim_world *w, const sim_caller *t) {
     sim_holding holding;
     if (t->call.result != HF_OK || !own->entry || own->entry->head || own->entry->busy) return;
     if (own->kind == HF_WRITE || w->checks.stepped) return;
-    const sim_holder *h =
-        find_ask(&w->checks.holdings[t->name], c->slot, c->number, own->number);
+    const sim_holder *h = find_ask(&w->checks.holdings[t->name], c->slot, c->number, own->number);
     if (h && h->stray) return;
     sim_probe_holding(w, t->name, &holding);
     h = find_ask(&holding, c->slot, c->number, own->number);
@@ -519,8 +518,9 @@ static void check_holders(sim_world *w, int name) {
         const sim_client *c = client_of(w, h->slot, h->number);
         if (!c || h->stray || over(w, h)) continue;
         if (!known(c, name, h->ask, h->lane))
-            sim_fail(w, name, "the server has %s for client %d, number %" PRIu64
-                     ", who does not know", sim_names[name], c->slot, h->ask);
+            sim_fail(w, name,
+                     "the server has %s for client %d, number %" PRIu64 ", who does not know",
+                     sim_names[name], c->slot, h->ask);
         check_noticed(w, name, c, h);
     }
 }
@@ -539,8 +539,10 @@ static void check_queue(sim_world *w, int name) {
         if (!c || s->stray) continue;
         const hf__entry *e = s->lane ? sim_client_lane(c, name, s->ask) : NULL;
         if (!known(c, name, s->ask, s->lane) || abandoned(w, e, s))
-            sim_fail(w, name, "client %d, number %" PRIu64 ", stands in line for %s as %c, and does "
-                     "not wait", c->slot, s->ask, sim_names[name], s->kind);
+            sim_fail(w, name,
+                     "client %d, number %" PRIu64 ", stands in line for %s as %c, and does "
+                     "not wait",
+                     c->slot, s->ask, sim_names[name], s->kind);
     }
 }
 

@@ -113,8 +113,7 @@ static void read_holders(sim_world *w, int name, const rm_key *key, sim_holding 
     if ((kind != 'r' && kind != 'p') || (kind == 'p' && used > holding->capacity))
         sim_fail(w, name, "%" PRId64 " of %s are in use, of %" PRIu32 " of kind %c", used,
                  sim_names[name], holding->capacity, kind);
-    if (!upgrades_held)
-        sim_fail(w, name, "who may upgrade %s does not hold it", sim_names[name]);
+    if (!upgrades_held) sim_fail(w, name, "who may upgrade %s does not hold it", sim_names[name]);
     if ((int64_t)number_field(key, "e") > first)
         sim_fail(w, name, "somebody holds %s who ends sooner than it says", sim_names[name]);
 }
@@ -274,8 +273,7 @@ sim_effect sim_probe_effect(const rm_ran *ran, uint64_t *token, uint64_t *wanted
         *wanted = strtoull(strrchr(ran->args[0].at, ':') + 1, NULL, 10);
         return SIM_BUSY;
     }
-    if (script == &hf__script_enter && answered(ran, "*5\r\n:0\r\n") &&
-        ran->args[5].at[0] != 'g') {
+    if (script == &hf__script_enter && answered(ran, "*5\r\n:0\r\n") && ran->args[5].at[0] != 'g') {
         *wanted = strtoull(strrchr(ran->args[0].at, '#') + 1, NULL, 10);
         return SIM_BUSY;
     }
