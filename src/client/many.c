@@ -210,7 +210,7 @@ static hf_result acquire(hf_client *c, const wishes *w, const hf_options *o, hf_
     if (r) {
         free_parts(c, t);
     } else {
-        *out = b->parts[0];
+        *out = t->parts[0].wait.hold;
         (*out)->bundle = b;
         r = hand_over(c, *out);
     }
@@ -247,9 +247,10 @@ hf_result hf_acquire_all_v(hf_client *c, const hf_request *requests, size_t coun
     if (!hold) return hf__fail(HF_INVALID, "hf_acquire_all needs somewhere to put the hold");
     *hold = NULL;
     hf_result r = hf__options_copy("hf_options", &o, sizeof o, options, options_size);
-    wishes *w = r ? NULL : calloc(1, sizeof *w);
-    if (!r && !w) r = hf__fail(HF_NOMEM, "out of memory; nothing was acquired");
-    if (!r) r = copy(w, requests, count, request_size);
+    if (r) return r;
+    wishes *w = calloc(1, sizeof *w);
+    if (!w) return hf__fail(HF_NOMEM, "out of memory; nothing was acquired");
+    r = copy(w, requests, count, request_size);
     if (!r) r = hf__begin(c);
     if (!r) {
         r = acquire_open(c, w, &o, hold);

@@ -681,6 +681,90 @@ static void test_a_full_buffer_is_nomem(void **state) {
     assert_completed(f, op, HF_OK, false);
 }
 
+/* ---- Several at once ---- */
+
+/* The first of a reader and a mutex that are asked for together. */
+static hf__op *submit_two(struct fixture *f) {
+    static const hf__op ask = {.verb = HF__ASK,
+                               .name_length = 2,
+                               .owner = {3, false},
+                               .token = 9,
+                               .lease_ms = 1000,
+                               .not_after = NOW + 2 * HF__SEC};
+    for (size_t i = 0; i < 2; i++) free(f->op[i].detail);
+    f->op[0] = f->op[1] = ask;
+    f->op[0].name = "na";
+    f->op[0].number = 5;
+    f->op[0].kind = HF_READ;
+    f->op[0].together = &f->op[1];
+    f->op[1].name = "nb";
+    f->op[1].number = 6;
+    hf__session_submit(&f->s, &f->op[0], NOW);
+    return &f->op[0];
+}
+
+static void assert_both(struct fixture *f, hf_result result, bool maybe) {
+    assert_completed(f, &f->op[1], result, maybe);
+    assert_completed(f, &f->op[0], result, maybe);
+    assert_null(hf__session_completed(&f->s));
+    assert_int_equal(f->s.in_flight, 0);
+}
+
+static void test_many_are_one_command(void **state) {
+    struct fixture *f = *state;
+    be_ready(f);
+    submit_two(f);
+    assert_int_equal(f->s.in_flight, 1);
+    assert_true(sends(f, "$7\r\nhf:{na}\r\n$9\r\nhf:{na}:f\r\n"));
+    assert_true(sends(f, "$9\r\nhf:{nb}:i\r\n$39\r\n" CLIENT ":t3\r\n$4\r\n1000\r\n"));
+    assert_true(sends(f, "$1\r\n9\r\n$38\r\n" CLIENT "#5\r\n$1\r\nr\r\n$38\r\n" CLIENT
+                         ":6\r\n$1\r\nm\r\n"));
+    feed(f, "*4\r\n:1\r\n:1000000700\r\n:71\r\n:72\r\n");
+    assert_both(f, HF_OK, false);
+    assert_int_equal(f->op[0].token, 71);
+    assert_int_equal(f->op[1].token, 72);
+    assert_int_equal(f->op[1].asked_at, NOW);
+    assert_int_equal(f->op[1].link, f->s.link);
+}
+
+static void test_many_are_answered_alike(void **state) {
+    struct fixture *f = *state;
+    be_ready(f);
+    submit_two(f);
+    feed(f, "-NOSCRIPT no\r\n"); /* sent once more, whole */
+    assert_null(hf__session_completed(&f->s));
+    feed(f, "*2\r\n:0\r\n:1000000700\r\n");
+    assert_both(f, HF_BUSY, false);
+    submit_two(f);
+    feed(f, "-NOPERM no\r\n");
+    assert_both(f, HF_REFUSED, false);
+    submit_two(f);
+    f->s.unsent = 0;
+    hf__session_break(&f->s);
+    assert_both(f, HF_UNREACHABLE, true);
+}
+
+/* What would do for one is none to several: no token is made up. */
+static void test_many_have_answers_of_their_own(void **state) {
+    static const char *const bad[] = {
+        ":1794807512956906\r\n",
+        "*3\r\n:1\r\n:1000000700\r\n:71\r\n",
+        "*2\r\n:1\r\n:1000000700\r\n",
+        "*4\r\n:1\r\n:1000000700\r\n:71\r\n:0\r\n",
+        "*2\r\n:4\r\n:1000000700\r\n",
+        "*3\r\n:3\r\n:1000000700\r\n:5\r\n",
+        "*4\r\n:1\r\n:1000000700\r\n:71\r\n$1\r\nx\r\n",
+    };
+    struct fixture *f = *state;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        be_ready(f);
+        submit_two(f);
+        feed_bad(f, bad[i], HF_PROTOCOL, "none to what was asked");
+        assert_both(f, HF_PROTOCOL, true);
+        hf__session_break(&f->s);
+    }
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
@@ -711,6 +795,9 @@ int main(void) {
         TEST(test_waits_since_the_oldest),
         TEST(test_a_full_buffer_is_nomem),
         TEST(test_times_that_are_none),
+        TEST(test_many_are_one_command),
+        TEST(test_many_are_answered_alike),
+        TEST(test_many_have_answers_of_their_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -689,7 +689,7 @@ static hf_result kept_answer(hf__session *s, hf__op *op, bool yes, int64_t serve
 static hf_result other_answer(hf__session *s, hf__op *op, int64_t status, char **detail) {
     int64_t capacity = 0;
     bool other = status == STATUS_CAPACITY;
-    if (op->verb != HF__ASK || !in_lane(op) ||
+    if (op->verb != HF__ASK || op->together || !in_lane(op) ||
         (other && !hf__reply_number(&s->parser.reply, 2, &capacity)))
         return bad_answer(s, op, detail);
     if (other) op->capacity = (uint32_t)capacity; /* the one in force */
