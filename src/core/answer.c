@@ -88,6 +88,7 @@ static void asked(hf__entry *e, hf__time now) {
         else if (w->early.number)
             enter_early(e, w, now);
     } else if (op->result == HF_TIMEOUT && !(w && w->once)) {
+        if (w) w->late = true;
         e->next_try = hf__lease_retry_at(now, op->lease_ms, e->tries++, &e->core->rand);
     } else if (w && op->result == HF_INVALID && w->kind == HF_PERMITS && !op->detail) {
         hf__wait_finish(w, HF_INVALID,

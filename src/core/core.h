@@ -123,6 +123,7 @@ typedef struct hf__wait {
     bool alone;            /* readers do not share what it gets */
     bool once;             /* wait_ms 0 */
     bool maybe;            /* an ask of it may have taken effect, and it was not told so */
+    bool late;             /* the store has answered, that it was asked too late */
     hf__time placed_until; /* it stands in the store's line, until then at most; 0: it does not */
     hf__time began, until;
     hf__own *own;

@@ -159,7 +159,7 @@ static hf_result outcome(const hf__wait *w, hf_result why, bool asking) {
     if (w->maybe || (asking && (e->trouble_since || !e->told))) return HF_UNKNOWN_OUTCOME;
     bool others = e->told || e->own || e->head != w || /* had it, or came before */
                   (e->busy && e->asker != w);
-    if (!e->trouble_since && others) return HF_TIMEOUT;
+    if (!e->trouble_since && (others || w->late)) return HF_TIMEOUT;
     if (w->placed_until) return HF_UNKNOWN_OUTCOME; /* it may have been handed the lock meanwhile */
     return store->up || !store->down_result ? HF_UNREACHABLE : store->down_result;
 }
@@ -176,7 +176,10 @@ static char *outcome_line(const hf__wait *w, hf_result result) {
         return hf__line("the store did not answer in time%s%s; should it have granted the lock, "
                         "that is undone or ends with its lease",
                         trouble ? ": " : "", trouble ? trouble : "");
-    case HF_TIMEOUT: return hf__line("another held the lock for all of the wait");
+    case HF_TIMEOUT:
+        return hf__line(w->late && !w->entry->told
+                            ? "the store took longer to answer than all of the wait"
+                            : "another held the lock for all of the wait");
     default: return trouble ? strdup(trouble) : NULL;
     }
 }

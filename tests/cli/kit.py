@@ -83,6 +83,15 @@ class Process:
     def stopped(self):
         return self.state in ("T", "t")
 
+    @property
+    def blocks_signals(self):
+        """All of them: that is how the wrapper holds a lock, and not how it waits for one."""
+        try:
+            text = pathlib.Path(f"/proc/{self.pid}/status").read_text()
+        except (FileNotFoundError, ProcessLookupError):
+            return False
+        return "\nSigBlk:\tfffffff" in text
+
     def command(self):
         try:
             line = pathlib.Path(f"/proc/{self.pid}/cmdline").read_bytes().replace(b"\0", b" ")

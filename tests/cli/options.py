@@ -246,7 +246,7 @@ class Options(kit.Case):
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             with self.subTest(number):
                 job = self.start("run", self.name)
-                until(lambda: self.hf("status", self.name).code == 0 or job.ended(), "the lock")
+                until(lambda: job.process.blocks_signals or job.ended(), "it to hold the lock")
                 self.assertBusy()
                 job.signal(number)
                 self.assertCode(0, job.wait())
