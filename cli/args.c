@@ -13,7 +13,7 @@
 #include "span.h"
 
 /* Long options that have no short form. */
-enum { LEASE = 256, GRACE, PERMITS, VERBOSE_OPTION, HELP };
+enum { LEASE = 256, GRACE, PERMITS, ALSO, VERBOSE_OPTION, HELP };
 
 /* getopt_long has said which option it stumbled over in optopt, or only by its place. */
 static int bad_option(const char *subcommand, int c, char **argv) {
@@ -93,6 +93,15 @@ static int parse_permits(run_args *a, const char *text) {
                        HF_PERMITS_MAX);
 }
 
+/* The first place is NAME's, which comes last. */
+static int add_name(run_args *a, const char *name) {
+    if (a->name_count == HF_NAMES_MAX)
+        return usage_error("run", "--also %.40s is one too many: %d names at most", name,
+                           HF_NAMES_MAX);
+    a->names[a->name_count++] = name;
+    return ARGS_GO_ON;
+}
+
 /* ---- run ---- */
 
 /* $SHELL, as flock(1) does it. */
@@ -115,6 +124,7 @@ static int run_option(run_args *a, int c, char *value) {
     case 'x': return set_kind(a, HF_MUTEX);
     case 's': return set_kind(a, HF_READ);
     case PERMITS: return parse_permits(a, value);
+    case ALSO: return add_name(a, value);
     case 'c': set_shell_command(a, value); return ARGS_GO_ON;
     case LEASE: return parse_lease(a, value);
     case GRACE: return parse_span("--grace", value, &a->grace_ms);
@@ -153,6 +163,7 @@ int run_args_parse(run_args *a, int argc, char **argv) {
                                             {"exclusive", no_argument, NULL, 'x'},
                                             {"shared", no_argument, NULL, 's'},
                                             {"permits", required_argument, NULL, PERMITS},
+                                            {"also", required_argument, NULL, ALSO},
                                             {"command", required_argument, NULL, 'c'},
                                             {"lease", required_argument, NULL, LEASE},
                                             {"grace", required_argument, NULL, GRACE},
@@ -160,14 +171,15 @@ int run_args_parse(run_args *a, int argc, char **argv) {
                                             {"verbose", no_argument, NULL, VERBOSE_OPTION},
                                             {"help", no_argument, NULL, HELP},
                                             {0}};
-    *a = (run_args){.wait_ms = HF_FOREVER, .grace_ms = -1, .conflict_code = EXIT_CONFLICT};
+    *a = (run_args){
+        .name_count = 1, .wait_ms = HF_FOREVER, .grace_ms = -1, .conflict_code = EXIT_CONFLICT};
     int c;
     while ((c = getopt_long(argc, argv, "+:S:nw:E:xsc:qh", options, NULL)) != -1) {
         int code = c == ':' || c == '?' ? bad_option("run", c, argv) : run_option(a, c, optarg);
         if (code != ARGS_GO_ON) return code;
     }
-    a->name = argv[optind];
-    if (!a->name) return usage_error("run", "the lock's NAME is missing");
+    a->names[0] = argv[optind];
+    if (!a->names[0]) return usage_error("run", "the lock's NAME is missing");
     return run_command(a, argv + optind + 1);
 }
 

@@ -5,9 +5,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "holdfast.h"
+
 typedef struct run_args {
-    char *store; /* NULL: not given */
-    const char *name;
+    char *store;                     /* NULL: not given */
+    const char *names[HF_NAMES_MAX]; /* the first is NAME, the others those of --also */
+    int name_count;
     char **command;   /* NULL: hold until signalled */
     char *shell[4];   /* what `command` is, for -c */
     int64_t wait_ms;  /* HF_FOREVER by default */

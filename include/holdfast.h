@@ -36,7 +36,8 @@
  * hold; hf_dispatch by one thread at a time. "Blocks" below means for one exchange with the store,
  * never longer than the client's command timeout; hf_acquire and its kin also wait as long as they
  * were asked to.
- * Safe in a signal handler: hf_cancel_fire, hf_held, hf_remaining_ms, hf_fence; nothing else.
+ * Safe in a signal handler: hf_cancel_fire, hf_held, hf_remaining_ms, hf_fence, hf_fence_of; nothing
+ * else.
  * The client's threads block all signals. The library raises no SIGPIPE and writes to no stream.
  *
  * CAVEATS
@@ -125,6 +126,8 @@ HF_API const char *hf_version(void);
 typedef struct hf_client hf_client;
 typedef struct hf_hold hf_hold;
 typedef struct hf_cancel hf_cancel;
+typedef struct hf_observer hf_observer;
+typedef struct hf_leader_info hf_leader_info;
 
 /*
  * Told once when a hold is lost, on a thread that the client has for callbacks, or in hf_dispatch
@@ -137,6 +140,9 @@ typedef struct hf_cancel hf_cancel;
 typedef void hf_lost_fn(hf_hold *hold, void *arg);
 typedef void hf_acquired_fn(hf_result result, hf_hold *hold, void *arg);
 typedef void hf_released_fn(hf_result result, void *arg);
+
+/* Told who leads, NULL: nobody does; see hf_observe. What it is given is valid until it returns. */
+typedef void hf_leader_fn(const hf_leader_info *leader, void *arg);
 
 /* One line without a newline, never a secret. Called by any thread, also the one that renews holds,
    with no lock of the library held: it must be quick, and call nothing of the library. */
@@ -151,6 +157,8 @@ enum { HF_LOG_ERROR = 1, HF_LOG_WARNING = 2, HF_LOG_INFO = 3, HF_LOG_DEBUG = 4 }
 #define HF_LEASE_MIN_MS INT64_C(50)
 #define HF_LEASE_MAX_MS INT64_C(2592000000) /* 30 days */
 #define HF_COUNT_MAX    1000000             /* re-entries of one ownership */
+#define HF_LATCH_MAX    1000000000          /* what a latch counts down from */
+#define HF_VALUE_MAX    4096                /* bytes of what a leader says */
 
 /*
  * Kinds of lock. On one name HF_MUTEX and HF_WRITE exclude everybody; readers share it, one of them may be
@@ -166,6 +174,7 @@ enum {
 };
 
 #define HF_PERMITS_MAX 1000000 /* the most permits and capacity */
+#define HF_NAMES_MAX   64      /* names taken at once */
 
 /* Flags of hf_options. */
 enum {
@@ -197,6 +206,13 @@ typedef struct hf_options {
     uint32_t capacity;   /* HF_PERMITS: of how many; fixed by the first holder; others: 0 */
     uint32_t flags;      /* HF_NO_RENEW | HF_NOT_REENTRANT */
 } hf_options;
+
+/* One of the names for hf_acquire_all; as the fields of hf_options. Grows at the end, too. */
+typedef struct hf_request {
+    const char *name;
+    uint32_t kind, permits, capacity;
+    uint32_t flags; /* HF_NOT_REENTRANT; others are said in the options, for all */
+} hf_request;
 
 /* How to open. Zero is the default everywhere; options in the URL win over these. */
 typedef struct hf_client_options {
@@ -258,7 +274,7 @@ HF_API void hf_close(hf_client *client);
  * An owner that holds the lock already re-enters at once, without waiting for the store: a new
  * handle on the same ownership, with its token, lease and max_hold, and an on_lost of its own; n
  * acquires need n releases. Threads of one client are served in order of arrival; so are clients among
- * each other, as long as the store can reach them (not on memory:).
+ * each other, as long as the store can reach them.
  *
  * HF_OK               held; the caller has one reference to *hold
  * HF_BUSY             another holds it or others of this client wait for it, and wait_ms was 0
@@ -282,6 +298,25 @@ HF_API HF_MUST_USE hf_result hf_acquire_v(hf_client *client, const char *name,
 /* hf_acquire with default options that waits for ever, and one that does not wait at all. */
 HF_API HF_MUST_USE hf_result hf_lock(hf_client *client, const char *name, hf_hold **hold);
 HF_API HF_MUST_USE hf_result hf_try_lock(hf_client *client, const char *name, hf_hold **hold);
+
+/*
+ * Acquire several names, all or none, as one hold. Names are taken in one order by everybody, so that two
+ * callers cannot wait for each other; on Redis in one step where all are free, else one after the other, those
+ * before being kept meanwhile. Kinds may be mixed; the same name twice is taken once, as the stronger of two
+ * kinds, and permits of it add up. `options` are for all of them (kind, permits and capacity are 0 there), wait_ms
+ * is for the whole, max_hold_ms and HF_NO_RENEW count from when all are held.
+ *
+ * The hold is held while all of it is, and lost with the first that is lost; what is left of it stays locked
+ * until it is released, so that nobody comes in while its holder stops. hf_fence_of has the tokens.
+ * hf_upgrade and hf_downgrade are HF_UNSUPPORTED.
+ *
+ * Results as of hf_acquire, of the first name that could not be had; nothing is held then. HF_LOST: one was
+ * lost before all were held, and there was no time to take it again.
+ */
+HF_API HF_MUST_USE hf_result hf_acquire_all_v(hf_client *client, const hf_request *requests,
+                                              size_t count, size_t request_size,
+                                              const hf_options *options, size_t options_size,
+                                              hf_hold **hold);
 
 /*
  * End this hold and drop the caller's reference, whatever the result. Any thread may do it. The
@@ -346,6 +381,9 @@ HF_API int64_t hf_remaining_ms(const hf_hold *hold);
    readers and permits, which hold at the same time. Upgrading changes it. Stays readable after release
    or loss. */
 HF_API uint64_t hf_fence(const hf_hold *hold);
+
+/* The same of one of several names: `i` is its place among the requests of hf_acquire_all. 0 beyond them. */
+HF_API uint64_t hf_fence_of(const hf_hold *hold, size_t i);
 
 /*
  * A descriptor that polls readable once the hold is lost; made at the first call, shared by the
@@ -468,6 +506,127 @@ HF_API void hf_info_free(hf_info *info);
  */
 HF_API HF_MUST_USE hf_result hf_break(hf_client *client, const char *name, uint64_t token);
 
+/* ---- Latches -------------------------------------------------------------------------------- */
+
+/*
+ * A latch is set to a count, counted down, and open from then on: whoever waits for it goes on. It
+ * has a name of its own: a latch and a lock of the same name have nothing to do with each other.
+ * The store forgets a latch a day after it was last set, counted or looked at.
+ *
+ * Setting it begins a new round, whether or not the last one came to its end. Who waits is let go
+ * when a round has come to its end that began no earlier than the one it found: one that was
+ * missed, because the latch was set again at once, is not waited for a second time; and one that
+ * was given up half way lets nobody go. Each count-down is counted once, also where its answer was
+ * lost and the library has asked again. docs/LATCH.md says more.
+ */
+
+/*
+ * Begin a round with `count` to be counted down, 0 up to HF_LATCH_MAX; 0 is open at once. Blocks,
+ * and rides an outage out: for the outage time and the command timeout at most.
+ *
+ * HF_OK; HF_UNKNOWN_OUTCOME (sent and not answered: it may have begun a round, or yet do so within
+ * the outage time); HF_UNREACHABLE (nothing was done); HF_REFUSED, HF_PROTOCOL, HF_UNSUPPORTED,
+ * HF_INVALID, HF_CLOSED, HF_FORKED, HF_NOMEM.
+ */
+HF_API HF_MUST_USE hf_result hf_latch_set(hf_client *client, const char *name, uint32_t count);
+
+/*
+ * Count `by` down, 1 to HF_LATCH_MAX; never below zero. *left is what is left (`left` may be NULL).
+ * Blocks as hf_latch_set does, with its results; and HF_NOT_HELD: the latch is not set, and nothing
+ * was counted.
+ */
+HF_API HF_MUST_USE hf_result hf_latch_count_down(hf_client *client, const char *name, uint32_t by,
+                                                 uint32_t *left);
+
+/*
+ * Wait until the latch is open. Of the options only wait_ms and cancel may be set.
+ *
+ * HF_OK               a round has come to its end that began no earlier than the one it found
+ * HF_BUSY             it is not open, and wait_ms was 0
+ * HF_TIMEOUT          it was not open for all of wait_ms
+ * HF_CANCELLED        options->cancel was fired, before or meanwhile
+ * HF_NOT_HELD         the latch is not set; or it was, and the store has lost it: see the detail
+ * HF_UNREACHABLE      the store is away, for the outage time, or at the end of wait_ms
+ * HF_REFUSED, HF_PROTOCOL, HF_INVALID, HF_UNSUPPORTED, HF_CLOSED, HF_FORKED, HF_NOMEM
+ * Blocks for wait_ms; with wait_ms 0 for at most the command timeout.
+ */
+HF_API HF_MUST_USE hf_result hf_latch_wait_v(hf_client *client, const char *name,
+                                             const hf_options *options, size_t options_size);
+
+/* How many are left in this round. Blocks, as hf_inspect does and with its results; HF_NOT_HELD:
+   not set. */
+HF_API HF_MUST_USE hf_result hf_latch_left(hf_client *client, const char *name, uint32_t *left);
+
+/* ---- Leading -------------------------------------------------------------------------------- */
+
+/*
+ * Who leads holds the lock `name` and has said something under its token: the value. So a leader
+ * has a value, if only an empty one, and who holds the lock and has said nothing is no leader. The
+ * value goes with the hold: it is never seen with the token of another. docs/LEADER.md says more.
+ */
+
+/* Made by the library: fields are only ever added at the end. Strings are never NULL; "" where
+   nothing is known. */
+struct hf_leader_info {
+    uint64_t token;       /* hf_fence of the leader's hold */
+    int64_t remaining_ms; /* until the store forgets it, if it is not renewed */
+    int64_t pid;          /* 0: not known */
+    const char *value;    /* any bytes, and a NUL behind them that does not count */
+    const char *client;   /* a UUID */
+    const char *host;
+    const char *program;
+    const char *label;
+    uint32_t value_length;
+};
+
+/*
+ * Wait to lead: acquire `name`, as hf_acquire does and with its options (the kind is HF_MUTEX) and
+ * results, and publish `value`, of at most HF_VALUE_MAX bytes; NULL with a length of 0 is an empty
+ * one. The hold is one like any other: hf_release resigns. An owner that holds the lock enters it
+ * again, and its value is replaced.
+ *
+ * Also HF_LOST: it was granted, and lost before the value was published; HF_UNKNOWN_OUTCOME also
+ * where the store did not say whether it was. Nothing is held then; on_lost may have been called.
+ */
+HF_API HF_MUST_USE hf_result hf_campaign_v(hf_client *client, const char *name, const void *value,
+                                           size_t value_length, const hf_options *options,
+                                           size_t options_size, hf_hold **hold);
+
+/*
+ * Publish another value, or a first one, with a hold of kind HF_MUTEX: its holder leads from then
+ * on. Blocks. HF_OK, HF_LOST, HF_NOT_HELD (released), HF_INVALID, HF_UNREACHABLE (nothing was
+ * done), HF_UNKNOWN_OUTCOME, HF_REFUSED, HF_PROTOCOL, HF_UNSUPPORTED, HF_CLOSED, HF_FORKED,
+ * HF_NOMEM.
+ */
+HF_API HF_MUST_USE hf_result hf_proclaim(hf_hold *hold, const void *value, size_t value_length);
+
+/*
+ * Ask who leads; *info is freed with hf_leader_free. Blocks. HF_OK; HF_NOT_HELD: nobody does; and
+ * the results of hf_inspect.
+ */
+HF_API HF_MUST_USE hf_result hf_leader(hf_client *client, const char *name, hf_leader_info **info);
+HF_API void hf_leader_free(hf_leader_info *info);
+
+/*
+ * Be called with who leads now, and then at every change that is seen: another leader, another
+ * value, nobody. What is told is in order, and the last is always told; changes that follow each
+ * other faster than they can be looked at or told may be told as one. Without any message the end
+ * of a leader is seen when its lease ends, and a resignation within a second. While the store is
+ * away nothing is told, and nothing is known: for a decision ask hf_held of the leader itself, or
+ * send its token along.
+ *
+ * Callbacks run as those of hf_acquire_async do, one after another, with no lock held, and may call
+ * everything but hf_close. Does not block. HF_OK, HF_INVALID, HF_NOMEM, HF_CLOSED, HF_FORKED.
+ */
+HF_API HF_MUST_USE hf_result hf_observe(hf_client *client, const char *name, hf_leader_fn *fn,
+                                        void *arg, hf_observer **observer);
+
+/*
+ * End it and free the observer; NULL is allowed. Once it has returned the callback neither runs nor
+ * will, unless this is its own call. Needed after hf_close, too, which has ended the callbacks.
+ */
+HF_API void hf_unobserve(hf_observer *observer);
+
 /* ---- Counters ------------------------------------------------------------------------------- */
 
 /* Since the client was opened. Fields are only ever added at the end. */
@@ -499,10 +658,28 @@ static inline HF_MUST_USE hf_result hf_acquire(hf_client *client, const char *na
     return hf_acquire_v(client, name, options, sizeof(hf_options), hold);
 }
 
+static inline HF_MUST_USE hf_result hf_acquire_all(hf_client *client, const hf_request *requests,
+                                                   size_t count, const hf_options *options,
+                                                   hf_hold **hold) {
+    return hf_acquire_all_v(client, requests, count, sizeof *requests, options, sizeof *options,
+                            hold);
+}
+
 static inline HF_MUST_USE hf_result hf_acquire_async(hf_client *client, const char *name,
                                                      const hf_options *options, hf_acquired_fn *fn,
                                                      void *arg) {
     return hf_acquire_async_v(client, name, options, sizeof(hf_options), fn, arg);
+}
+
+static inline HF_MUST_USE hf_result hf_latch_wait(hf_client *client, const char *name,
+                                                  const hf_options *options) {
+    return hf_latch_wait_v(client, name, options, sizeof(hf_options));
+}
+
+static inline HF_MUST_USE hf_result hf_campaign(hf_client *client, const char *name,
+                                                const void *value, size_t value_length,
+                                                const hf_options *options, hf_hold **hold) {
+    return hf_campaign_v(client, name, value, value_length, options, sizeof(hf_options), hold);
 }
 
 static inline HF_MUST_USE hf_result hf_stats_get(hf_client *client, hf_stats *stats) {

@@ -76,6 +76,12 @@ hf_result hf__acquire_prepare(hf_client *c, hf__wait *w, const hf_options *o) {
     return HF_OK;
 }
 
+void hf__acquire_undo(hf_client *c, hf__wait *w) {
+    if (w->hold) atomic_fetch_sub(&c->refs, 1); /* the user's is left */
+    free(w->hold);
+    hf__own_unref(w->own);
+}
+
 static hf_result acquire(hf_client *c, const char *name, size_t length, const hf_options *o,
                          hf__wait *w) {
     if (o->cancel && atomic_load(&o->cancel->fired)) {
@@ -105,9 +111,7 @@ static hf_result acquire_open(hf_client *c, const char *name, size_t length, con
         *hold = w.hold;
         return r;
     }
-    if (w.hold) atomic_fetch_sub(&c->refs, 1); /* the user's is left */
-    free(w.hold);
-    hf__own_unref(w.own);
+    hf__acquire_undo(c, &w);
     return r;
 }
 

@@ -10,6 +10,9 @@ hf_result hf__acquire_check(const hf_client *client, const hf_options *options);
 /* Allocate and start what a grant will need, so that it cannot fail. */
 hf_result hf__acquire_prepare(hf_client *client, hf__wait *wait, const hf_options *options);
 
+/* The opposite, of a wait that came to nothing. */
+void hf__acquire_undo(hf_client *client, hf__wait *wait);
+
 /* What is wanted, into the wait. */
 void hf__acquire_fill(hf__wait *wait, const hf_client *client, const hf_options *options,
                       hf__time now);

@@ -6,9 +6,10 @@
 
 #include "client/acquire.h"
 #include "client/hold.h"
+#include "client/observe.h"
 #include "client/options.h"
 
-/* One call. An acquire has its wait in it; of a release only the wait's call and entry are used. */
+/* One call. An acquire has its wait in it; of a release only the wait's call is used. */
 struct hf__async {
     hf__wait wait;
     hf__timer deadline;
@@ -66,7 +67,7 @@ void hf__async_done(hf_client *c, hf__call *call) {
 
 static void give_up(hf_client *c, hf__async *a, hf_result why, hf__time now) {
     if (a->released)
-        hf__core_release_unwait(&c->core, a->wait.entry, &a->wait.call);
+        hf__hold_release_unwait(c, a->hold, &a->wait.call);
     else
         hf__core_give_up(&a->wait, why, now);
 }
@@ -157,7 +158,7 @@ static void call_back(hf_client *c, hf__async *a) {
 }
 
 bool hf__callbacks_due(const hf_client *c) {
-    return c->called_first || c->telling;
+    return c->called_first || c->telling || c->seen_first;
 }
 
 /* Those that are there now: a callback may bring about the next without end. */
@@ -165,6 +166,7 @@ void hf__callbacks_run(hf_client *c) {
     const hf_client *before = calling;
     calling = c;
     hf__tell_run(c);
+    hf__observe_run(c);
     hf__async *a = c->called_first;
     c->called_first = c->called_last = NULL;
     pthread_mutex_unlock(&c->mutex);
@@ -267,7 +269,7 @@ static hf_result start_release(hf_client *c, hf_hold *hold, hf_released_fn *fn, 
     if (atomic_load(&hold->released)) return hf__fail(HF_NOT_HELD, "it was released before");
     if (c->teller_stop && !hf__in_callback(c)) { /* nobody is left to call back */
         hf__call call = {0};
-        hf__core_release(&c->core, hold, &call, hf__now());
+        hf__hold_release(c, hold, &call, hf__now());
         hf__settle(c);
         return hf__call_result(&call);
     }
@@ -278,9 +280,8 @@ static hf_result start_release(hf_client *c, hf_hold *hold, hf_released_fn *fn, 
     hf__time now = hf__now();
     a->released = fn;
     a->hold = hold;
-    a->wait.entry = hold->own->entry;
     enlist(c, a, hf__after_ms(now, c->core.config.command_timeout_ms));
-    hf__core_release(&c->core, a->hold, &a->wait.call, now);
+    hf__hold_release(c, a->hold, &a->wait.call, now);
     begun(c);
     return HF_OK;
 }

@@ -10,7 +10,9 @@
 #include "base/text.h"
 #include "client/async.h"
 #include "client/loop.h"
+#include "client/observe.h"
 #include "client/options.h"
+#include "client/watch.h"
 #include "store/file/file.h"
 #include "store/memory/memory.h"
 #include "store/redis/redis.h"
@@ -253,6 +255,8 @@ void hf_close(hf_client *c) {
     if (c->born == hf__generation()) {
         pthread_mutex_lock(&c->mutex);
         c->closed = true;
+        hf__observe_close(c);
+        hf__watch_close(c);
         end_holds(c);
         hf__unlock(c);
         hf__keeper_join(c); /* first: who reads keeps the store from saying goodbye */

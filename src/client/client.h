@@ -23,6 +23,8 @@ typedef struct hf__waker {
 } hf__waker;
 
 typedef struct hf__async hf__async;
+typedef struct hf__watch hf__watch;
+typedef struct hf__change hf__change;
 
 struct hf_client {
     pthread_mutex_t mutex;
@@ -65,6 +67,13 @@ struct hf_client {
     hf__heap deadlines;
     int cancels;      /* epoll: the cancels they carry; -1: none yet */
     hf__time send_by; /* something that callbacks have begun; 0: nothing */
+
+    /* latches and leaders: watch.c, latch.c, observe.c */
+    hf__watch *watches;
+    hf__change *changes; /* under way or waiting for their turn, in order */
+    hf__heap looks;      /* of observers */
+    hf_observer *observers;
+    hf_observer *seen_first, *seen_last; /* have something to tell */
 
     /* the user's own event loop: loop.c */
     struct {

@@ -11,11 +11,19 @@ static bool forked(const hf_hold *hold) {
 
 /* ---- References ---- */
 
-void hf__hold_free(hf_hold *hold) {
+static void free_one(hf_hold *hold) {
     hf_client *client = hold->client;
     hf__own_unref(hold->own);
     free(hold);
     hf__client_unref(client);
+}
+
+void hf__hold_free(hf_hold *hold) {
+    hf__bundle *bundle = hold->bundle;
+    for (unsigned i = 1; bundle && i < bundle->count; i++) free_one(bundle->parts[i]);
+    if (bundle) hf__event_free(bundle->lost_fd);
+    free(bundle);
+    free_one(hold);
 }
 
 hf_hold *hf_ref(hf_hold *hold) {
@@ -29,7 +37,7 @@ static bool drop_last(hf_client *c, hf_hold *hold) {
     pthread_mutex_lock(&c->mutex);
     bool last = atomic_load(&hold->refs) == 1;
     if (last && !atomic_load(&hold->released)) {
-        hf__core_release(&c->core, hold, NULL, hf__now());
+        hf__hold_release(c, hold, NULL, hf__now());
         hf__turn(c, NULL);
     }
     hf__unlock(c);
@@ -55,14 +63,29 @@ void hf_unref(hf_hold *hold) {
 
 /* ---- Releasing ---- */
 
+void hf__hold_release(hf_client *c, hf_hold *hold, hf__call *call, hf__time now) {
+    const hf__bundle *b = hold->bundle;
+    if (b)
+        hf__core_release_all(&c->core, b->parts, b->count, b->letting_go, call, now);
+    else
+        hf__core_release(&c->core, hold, call, now);
+}
+
+void hf__hold_release_unwait(hf_client *c, const hf_hold *hold, hf__call *call) {
+    const hf__bundle *b = hold->bundle;
+    if (b)
+        hf__core_release_all_unwait(b->letting_go, b->parts, hf__now());
+    else
+        hf__core_release_unwait(&c->core, hold, call);
+}
+
 static hf_result release_held(hf_client *c, hf_hold *hold) {
     hf__call call = {0};
     hf__time now = hf__now();
-    hf__entry *entry = hold->own->entry;
-    hf__core_release(&c->core, hold, &call, now);
+    hf__hold_release(c, hold, &call, now);
     hf__time until = hf__after_ms(now, c->core.config.command_timeout_ms);
     if (hf__await(c, &call, until, NULL) != HF__DONE) {
-        hf__core_release_unwait(&c->core, entry, &call);
+        hf__hold_release_unwait(c, hold, &call);
         hf__turn(c, NULL);
     }
     return hf__call_result(&call);
@@ -90,16 +113,23 @@ hf_result hf_release(hf_hold *hold) {
 
 /* ---- Extending ---- */
 
-static hf_result extend_held(hf_client *c, hf__own *own, int64_t lease_ms) {
+static hf_result extend_one(hf_client *c, hf__own *own, int64_t lease_ms, hf__time until) {
     hf__call call = {0};
-    hf__time now = hf__now();
-    hf__core_extend(&c->core, own, lease_ms, &call, now);
-    hf__time until = hf__after_ms(now, c->core.config.command_timeout_ms);
+    hf__core_extend(&c->core, own, lease_ms, &call, hf__now());
     if (hf__await(c, &call, until, NULL) != HF__DONE) {
         hf__core_extend_unwait(&c->core, own, &call);
         hf__turn(c, NULL);
     }
     return hf__call_result(&call);
+}
+
+/* One after the other: what comes of the first that fails is what came of it. */
+static hf_result extend_held(hf_client *c, const hf_hold *hold, int64_t lease_ms) {
+    hf__time until = hf__after_ms(hf__now(), c->core.config.command_timeout_ms);
+    hf_result r = HF_OK;
+    for (unsigned i = 0; i < hf__parts(hold) && !r; i++)
+        r = extend_one(c, hf__part_at(hold, i)->own, lease_ms, until);
+    return r;
 }
 
 hf_result hf_extend(hf_hold *hold, int64_t lease_ms) {
@@ -110,7 +140,7 @@ hf_result hf_extend(hf_hold *hold, int64_t lease_ms) {
     c->calls++;
     hf_result r = hf__lease_check(c, lease_ms);
     if (!r && atomic_load(&hold->released)) r = hf__fail(HF_NOT_HELD, "the hold was released");
-    if (!r) r = extend_held(c, hold->own, lease_ms);
+    if (!r) r = extend_held(c, hold, lease_ms);
     hf__end(c);
     return r;
 }
@@ -131,11 +161,17 @@ static hf_result upgrade_held(hf_client *c, hf_hold *hold, int64_t wait_ms) {
     return hf__call_result(&w.call);
 }
 
+static hf_result of_many(void) {
+    return hf__fail(HF_UNSUPPORTED, "a hold of several names is taken as it is to be; release it, "
+                                    "and take another");
+}
+
 static hf_result upgrade_check(const hf_hold *hold, int64_t wait_ms) {
     uint32_t kind = hold->own->kind;
     if (wait_ms < 0 && wait_ms != HF_FOREVER)
         return hf__fail(HF_INVALID, "wait_ms %" PRId64 " is negative", wait_ms);
     if (atomic_load(&hold->released)) return hf__fail(HF_NOT_HELD, "the hold was released");
+    if (hold->bundle) return of_many();
     if (kind == HF_READ)
         return hf__fail(HF_DEADLOCK, "a plain reader could only wait for itself; take "
                                      "HF_UPGRADABLE to upgrade");
@@ -180,6 +216,8 @@ hf_result hf_downgrade(hf_hold *hold) {
     hf_result r = HF_OK;
     if (atomic_load(&hold->released))
         r = hf__fail(HF_NOT_HELD, "the hold was released");
+    else if (hold->bundle)
+        r = of_many();
     else if (kind == HF_MUTEX || kind == HF_PERMITS)
         r = hf__fail(HF_INVALID, "only a writer's hold can be downgraded; take HF_WRITE");
     else
@@ -194,35 +232,66 @@ static bool usable(const hf_hold *hold) {
     return hold && !atomic_load_explicit(&hold->released, memory_order_acquire) && !forked(hold);
 }
 
+/* Until when all of it is good; 0: it is not. */
+static hf__time good_until(const hf_hold *hold, hf__time now) {
+    hf__time until = HF__NEVER;
+    if (!usable(hold)) return 0;
+    for (unsigned i = 0; i < hf__parts(hold); i++) {
+        const hf__own *own = hf__part_at(hold, i)->own;
+        if (!hf__own_good(own, now)) return 0;
+        until = hf__sooner(until, atomic_load(&own->deadline));
+    }
+    return until;
+}
+
 int32_t hf_held(const hf_hold *hold) {
-    return usable(hold) && hf__own_good(hold->own, hf__now());
+    return good_until(hold, hf__now()) != 0;
 }
 
 int64_t hf_remaining_ms(const hf_hold *hold) {
-    hf__time now = hf__now();
-    if (!usable(hold) || !hf__own_good(hold->own, now)) return 0;
-    int64_t left = (atomic_load(&hold->own->deadline) - now) / HF__MS;
-    return left > 0 ? left : 0;
+    hf__time now = hf__now(), until = good_until(hold, now);
+    return until > now ? (until - now) / HF__MS : 0;
 }
 
 uint64_t hf_fence(const hf_hold *hold) {
-    return hold ? hold->own->token : 0;
+    return hf_fence_of(hold, 0);
+}
+
+uint64_t hf_fence_of(const hf_hold *hold, size_t i) {
+    if (!hold) return 0;
+    const hf__bundle *b = hold->bundle;
+    if (i >= (b ? b->requests : 1)) return 0;
+    return hf__part_at(hold, b ? b->part_of[i] : 0)->own->token;
 }
 
 const char *hf_why_lost(const hf_hold *hold) {
-    return hold ? atomic_load_explicit(&hold->own->why, memory_order_acquire) : NULL;
+    const char *why = NULL;
+    for (unsigned i = 0; hold && !why && i < hf__parts(hold); i++)
+        why = atomic_load_explicit(&hf__part_at(hold, i)->own->why, memory_order_acquire);
+    return why;
+}
+
+/* Looks at all of it, as of now. */
+static bool lost(const hf_hold *hold) {
+    bool any = false;
+    for (unsigned i = 0; i < hf__parts(hold); i++) {
+        hf__own *own = hf__part_at(hold, i)->own;
+        if (own->entry) hf__entry_expire(own->entry, hf__now());
+        any |= atomic_load(&own->state) == HF__LOST;
+    }
+    return any;
 }
 
 int32_t hf_lost_fd(hf_hold *hold) {
     if (!hold || forked(hold)) return -1;
     hf_client *c = hold->client;
-    hf__own *own = hold->own;
+    int *fd = hold->bundle ? &hold->bundle->lost_fd : &hold->own->lost_fd;
     pthread_mutex_lock(&c->mutex);
-    if (own->entry) hf__entry_expire(own->entry, hf__now());
-    if (own->lost_fd < 0) own->lost_fd = hf__event_new();
-    if (atomic_load(&own->state) == HF__LOST) hf__event_set(own->lost_fd);
+    bool is_lost = lost(hold);
+    if (*fd < 0) *fd = hf__event_new();
+    if (is_lost) hf__event_set(*fd);
     hf__turn(c, NULL);
-    int32_t fd = own->lost_fd;
+    int32_t out = *fd;
     hf__unlock(c);
-    return fd;
+    return out;
 }

@@ -1,41 +1,8 @@
-#include "client/look.h"
-
+/* Operations that concern no hold of ours: looking and breaking. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/client.h"
-
-/* Lives on its caller's stack: the caller waits until the store has completed it, which the store's
-   command timeout bounds. */
-typedef struct look {
-    hf__op op;
-    hf__call call;
-} look;
-
-bool hf__look_complete(hf__core *core, hf__op *op) {
-    if (op->verb != HF__INSPECT && op->verb != HF__WHO && op->verb != HF__BREAK) return false;
-    look *l = (look *)((char *)op - offsetof(look, op));
-    hf_result r = op->result == HF_UNREACHABLE && core->closing ? HF_CLOSED : op->result;
-    hf__call_finish(core, &l->call, r, op->detail);
-    return true;
-}
-
-/* One exchange, mutex held. The failure is set as this thread's. A connection that broke while nobody
-   used it is made again first; what has been sent is sent again only if that does no harm. */
-static hf_result exchange(hf_client *c, look *l, hf__time until) {
-    for (;;) {
-        hf_result r = c->store->up ? HF_OK : hf__await_up(c, until);
-        if (r) return r;
-        l->call = (hf__call){0};
-        l->op.not_after = until;
-        c->store->table->submit(c->store, &l->op, hf__now());
-        (void)hf__await(c, &l->call, HF__NEVER, NULL);
-        bool again = l->call.result == HF_UNREACHABLE && !c->store->up &&
-                     (!l->op.maybe || l->op.verb != HF__BREAK);
-        r = hf__call_result(&l->call);
-        if (!again || hf__now() >= until) return r;
-    }
-}
+#include "client/ask.h"
 
 /* ---- Inspecting ---- */
 
@@ -87,15 +54,15 @@ static void fill_info(insight *made) {
 }
 
 /* Who the holder is, and who waits; as far as there is time for it. */
-static hf_result identify(hf_client *c, look *l, insight *made, hf__time until) {
+static hf_result identify(hf_client *c, hf__ask *l, insight *made, hf__time until) {
     hf__sight *s = &made->sight;
     l->op.verb = HF__WHO;
-    hf_result r = s->held && hf__now() < until ? exchange(c, l, until) : HF_OK;
+    hf_result r = s->held && hf__now() < until ? hf__ask_exchange(c, l, until) : HF_OK;
     hf__identity holder = s->who;
     for (uint32_t i = 0; !r && i < seen(s) && hf__now() < until; i++) {
         s->who = (hf__identity){0};
         memcpy(s->who.client, s->line[i].client, sizeof s->who.client);
-        r = exchange(c, l, until);
+        r = hf__ask_exchange(c, l, until);
         made->line[i] = s->who;
     }
     s->who = holder;
@@ -111,11 +78,11 @@ hf_result hf_inspect(hf_client *c, const char *name, hf_info **info) {
     if (r) return r;
     insight *made = calloc(1, sizeof *made);
     if (made) {
-        look l = {
+        hf__ask l = {
             .op = {
                 .verb = HF__INSPECT, .name = name, .name_length = length, .sight = &made->sight}};
         hf__time until = hf__after_ms(hf__now(), c->core.config.command_timeout_ms);
-        r = exchange(c, &l, until);
+        r = hf__ask_exchange(c, &l, until);
         if (!r) r = identify(c, &l, made, until);
     }
     hf__end(c);
@@ -140,8 +107,8 @@ hf_result hf_break(hf_client *c, const char *name, uint64_t token) {
     hf_result r = hf__name_check(name, &length);
     if (!r) r = hf__begin(c);
     if (r) return r;
-    look l = {.op = {.verb = HF__BREAK, .name = name, .name_length = length, .token = token}};
-    r = exchange(c, &l, hf__after_ms(hf__now(), c->core.config.command_timeout_ms));
+    hf__ask l = {.op = {.verb = HF__BREAK, .name = name, .name_length = length, .token = token}};
+    r = hf__ask_exchange(c, &l, hf__after_ms(hf__now(), c->core.config.command_timeout_ms));
     hf__end(c);
     if (r == HF_TIMEOUT)
         return hf__fail(HF_UNREACHABLE, "the store got to it too late, and broke nothing");

@@ -14,9 +14,11 @@
 #include <sys/timerfd.h>
 
 #include "base/thread.h"
+#include "client/ask.h"
 #include "client/async.h"
-#include "client/look.h"
 #include "client/loop.h"
+#include "client/observe.h"
+#include "client/watch.h"
 
 /* While another thread leads it sees to the timers; the keeper is then only there in case. */
 #define BACKSTOP (100 * HF__MS)
@@ -83,7 +85,10 @@ static void tell_of_connection(hf_client *c) {
 static void hear(hf_client *c, hf__time now) {
     hf__news news;
     if (!c->store->table->news) return;
-    while (c->store->table->news(c->store, &news)) hf__core_news(&c->core, &news, now);
+    while (c->store->table->news(c->store, &news)) {
+        hf__watch_news(c, &news);
+        hf__core_news(&c->core, &news, now);
+    }
 }
 
 /* Who waits is woken; who does not is called, in the order of finishing. */
@@ -107,12 +112,15 @@ static void finish(hf_client *c, const hf__waker *self) {
 static void settle(hf_client *c, hf__time now, const hf__waker *self) {
     hf__core_tick(&c->core, now);
     hf__async_expire(c, now);
+    hf__observe_tick(c, now);
     c->store->table->tick(c->store, now);
     hf__core_link(&c->core, now);
     hear(c, now);
     now = hf__now(); /* a store may have answered at once, and taken its time */
-    for (hf__op *op; (op = c->store->table->completed(c->store));)
-        if (!hf__look_complete(&c->core, op)) hf__core_complete(&c->core, op, now);
+    do {
+        for (hf__op *op; (op = c->store->table->completed(c->store));)
+            if (!hf__ask_complete(&c->core, op, now)) hf__core_complete(&c->core, op, now);
+    } while (hf__core_gather(&c->core, now));
     if (c->ups) tell_of_connection(c);
     finish(c, self);
     hf__tell(c);
@@ -135,12 +143,14 @@ hf__time hf__turn(hf_client *c, const hf__waker *self) {
 hf__time hf__next_due(const hf_client *c) {
     hf__time due = hf__sooner(hf__core_due(&c->core), c->store->table->due(c->store));
     if (c->send_by) due = hf__sooner(due, c->send_by);
+    due = hf__sooner(due, hf__heap_due(&c->looks));
     return hf__sooner(due, hf__heap_due(&c->deadlines));
 }
 
 /* Something may come in that no thread waits for. */
 static bool unread(const hf_client *c) {
-    return !c->leading && !c->awaiting && (c->asyncs || c->store->table->in_flight(c->store));
+    return !c->leading && !c->awaiting &&
+           (c->asyncs || c->watches || c->store->table->in_flight(c->store));
 }
 
 /* The keeper has to look sooner than it would, or to read answers that nobody else reads. */
@@ -283,6 +293,7 @@ hf__awaited hf__await(hf_client *c, hf__call *call, hf__time until, const hf_can
 }
 
 hf_result hf__await_up(hf_client *c, hf__time until) {
+    if (c->closed) return hf__fail_line(HF_CLOSED, NULL);
     hf__call call = {0};
     hf__call_push(&c->ups, &call);
     if (hf__await(c, &call, until, NULL) == HF__DONE) return hf__call_result(&call);

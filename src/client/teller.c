@@ -10,17 +10,32 @@
 #include "client/async.h"
 #include "client/hold.h"
 
+/* What the user has of a handle: of one among many, the first of them. */
+static hf_hold *as_user_has_it(hf_hold *hold) {
+    return hold->head ? hold->head : hold;
+}
+
 static hf_hold *untold(hf__own *own) {
-    hf_hold *hold = own->handles;
-    while (hold && (hold->told || !hold->on_lost)) hold = hold->next;
-    return hold;
+    for (hf_hold *each = own->handles; each; each = each->next) {
+        hf_hold *hold = as_user_has_it(each);
+        if (!hold->told && hold->on_lost) return hold;
+    }
+    return NULL;
+}
+
+static void set_descriptors(const hf__own *own) {
+    hf__event_set(own->lost_fd);
+    for (hf_hold *each = own->handles; each; each = each->next) {
+        const hf__bundle *bundle = as_user_has_it(each)->bundle;
+        if (bundle) hf__event_set(bundle->lost_fd);
+    }
 }
 
 void hf__tell(hf_client *c) {
     while (c->core.lost) {
         hf__own *own = c->core.lost;
         c->core.lost = own->next_lost;
-        hf__event_set(own->lost_fd);
+        set_descriptors(own);
         hf__log_add(&c->log, HF_LOG_WARNING, "lost %s (token %" PRIu64 "): %s",
                     own->name ? own->name : "a lock", own->token, atomic_load(&own->why));
         if (untold(own)) {

@@ -44,7 +44,10 @@ void hf__call_finish(hf__core *core, hf__call *call, hf_result result, char *det
     call->done = true;
     call->result = result;
     call->detail = detail;
-    hf__call_push(&core->finished, call);
+    if (call->whole)
+        hf__gather_part_done(call->whole);
+    else
+        hf__call_push(&core->finished, call);
 }
 
 void hf__calls_finish(hf__core *core, hf__call **list, hf_result result, const char *detail) {
@@ -57,7 +60,7 @@ void hf__calls_finish(hf__core *core, hf__call **list, hf_result result, const c
 
 /* ---- Entries by name ---- */
 
-static hf__entry *find_or_make(hf__core *core, const char *name, size_t length) {
+hf__entry *hf__entry_find(hf__core *core, const char *name, size_t length) {
     hf__mapped *m = hf__map_find(&core->entries, name, length);
     if (m) return entry_of(m, mapped);
     hf__entry *e = calloc(1, sizeof *e + length + 1);
@@ -75,7 +78,7 @@ static hf__entry *find_or_make(hf__core *core, const char *name, size_t length) 
 
 /* A wait that never entered the queue. */
 static void refuse(hf__core *core, hf__wait *w, hf_result result, char *detail) {
-    core->stats.refused++;
+    if (!w->call.whole) core->stats.refused++;
     hf__call_finish(core, &w->call, result, detail);
 }
 
@@ -94,7 +97,7 @@ static void reenter(hf__core *core, hf__wait *w, hf__own *own) {
     }
 }
 
-static void enqueue(hf__entry *e, hf__wait *w) {
+void hf__entry_enqueue(hf__entry *e, hf__wait *w) {
     w->entry = e;
     w->prev = e->tail;
     w->next = NULL;
@@ -117,7 +120,7 @@ static void acquire_mutex(hf__entry *e, hf__wait *w) {
     if (!e->head && e->core->link) hf__entry_trouble_over(e); /* nobody asks: try afresh */
     if (!e->head && !e->ghost_calls) e->next_try = 0;
     if (!e->head) e->told = own != NULL;
-    enqueue(e, w);
+    hf__entry_enqueue(e, w);
 }
 
 /* This owner holds something of the name already. */
@@ -138,7 +141,7 @@ static void acquire_lane(hf__entry *anchor, hf__wait *w, hf__time now) {
         hf__call_finish(anchor->core, &w->call, HF_OK, NULL);
         hf__entry_step(lane, now);
     } else {
-        enqueue(lane, w);
+        hf__entry_enqueue(lane, w);
         hf__entry_step(lane, now);
     }
 }
@@ -168,7 +171,7 @@ void hf__core_acquire(hf__core *core, hf__wait *w, const char *name, size_t leng
         refuse(core, w, HF_CLOSED, NULL);
         return;
     }
-    hf__entry *e = find_or_make(core, name, length);
+    hf__entry *e = hf__entry_find(core, name, length);
     if (!e) {
         refuse(core, w, HF_NOMEM, NULL);
         return;
@@ -203,6 +206,7 @@ void hf__core_release(hf__core *core, hf_hold *hold, hf__call *call, hf__time no
     hf__own *own = hold->own;
     hf__entry *e = own->entry;
     if (e) hf__entry_expire(e, now);
+    hold->releasing = e;
     atomic_store(&hold->released, true);
     hf__hold_detach(hold);
     if (own->entry && own->count > 0) {
@@ -222,7 +226,8 @@ void hf__core_release(hf__core *core, hf_hold *hold, hf__call *call, hf__time no
 
 /* ---- Callers that stop waiting ---- */
 
-void hf__core_release_unwait(hf__core *core, hf__entry *e, hf__call *call) {
+void hf__core_release_unwait(hf__core *core, const hf_hold *hold, hf__call *call) {
+    hf__entry *e = hold->releasing;
     hf__call_unlink(&e->ghost_calls, call);
     hf__call_unlink(&e->ghost_carried, call);
     hf__call_finish(core, call, HF_UNKNOWN_OUTCOME,
@@ -281,7 +286,7 @@ void hf__core_upgrade(hf__core *core, hf__own *own, hf__wait *w, hf__time now) {
         w->owner = own->owner;
         e->next_try = 0;
         e->told = true;
-        enqueue(e, w);
+        hf__entry_enqueue(e, w);
     }
     if (e) hf__entry_step(e, now);
 }

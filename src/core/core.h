@@ -41,8 +41,9 @@ typedef struct hf__call {
     void *waker; /* the client's: whom to wake */
     hf_result result;
     bool done;
-    bool async;   /* the client's: nobody waits, somebody is called */
-    char *detail; /* on the heap, the caller's to free; may be NULL */
+    bool async;               /* the client's: nobody waits, somebody is called */
+    struct hf__gather *whole; /* it is a part of this, which is told instead: together.h */
+    char *detail;             /* on the heap, the caller's to free; may be NULL */
 } hf__call;
 
 /*
@@ -71,6 +72,7 @@ typedef struct hf__own {
     hf__time stands_until;     /* an upgrade that was given up may stand in line; 0: none */
     hf__time joinable_until;   /* HF_READ: other readers of the client may share it until then */
     uint32_t flags;
+    bool alone;                         /* HF_READ: nobody shares it */
     uint32_t posted_kind, telling_kind; /* what the store was told it is; and is being told */
     uint32_t count, posted;             /* entries by the owner; and what the store was told */
     uint32_t tries;                     /* of a renewal, since the last that was answered well */
@@ -97,6 +99,10 @@ struct hf_hold {
     hf_lost_fn *on_lost;
     void *arg;
     bool told, telling; /* on_lost was begun; is running */
+    struct hf__bundle
+        *bundle;          /* the client's, of a hold of many names: this is the first of them */
+    hf_hold *head;        /* of the others: that first one, which the user has */
+    hf__entry *releasing; /* whose answer a release of it waits for */
 };
 
 /* A call that wants the lock. Memory of the caller; own and hold are taken from it by a grant. */
@@ -114,6 +120,7 @@ typedef struct hf__wait {
     int64_t lease_ms, max_hold_ms;
     uint32_t kind, permits, capacity, flags;
     bool upgrade;          /* it wants more of what the entry holds; own and hold are NULL */
+    bool alone;            /* readers do not share what it gets */
     bool once;             /* wait_ms 0 */
     bool maybe;            /* an ask of it may have taken effect, and it was not told so */
     hf__time placed_until; /* it stands in the store's line, until then at most; 0: it does not */
@@ -179,9 +186,10 @@ struct hf__core {
     size_t standing; /* waits that stand in the store's line */
     uint64_t link;   /* of the store, as the core knows it; 0: down */
     bool closing;
-    hf__call *closer;   /* finished when no entry is left */
-    hf__call *finished; /* to be woken */
-    hf__own *lost;      /* to be told of */
+    hf__call *closer;            /* finished when no entry is left */
+    hf__call *finished;          /* to be woken */
+    struct hf__gather *gathered; /* all that they had begun is answered */
+    hf__own *lost;               /* to be told of */
     hf_stats stats;
 };
 
@@ -208,7 +216,7 @@ hf__time hf__wait_until(const hf__core *core, const hf__wait *wait);
 void hf__core_release(hf__core *core, hf_hold *hold, hf__call *call, hf__time now);
 
 /* The caller of a release stops waiting for it; the release itself goes on. */
-void hf__core_release_unwait(hf__core *core, hf__entry *entry, hf__call *call);
+void hf__core_release_unwait(hf__core *core, const hf_hold *hold, hf__call *call);
 
 void hf__core_extend(hf__core *core, hf__own *own, int64_t lease_ms, hf__call *call, hf__time now);
 
@@ -235,6 +243,9 @@ void hf__core_link(hf__core *core, hf__time now);
 /* The store has heard something. */
 void hf__core_news(hf__core *core, const hf__news *news, hf__time now);
 
+/* Go on with calls that concern many names, as far as the answers go. True: something was to be done. */
+bool hf__core_gather(hf__core *core, hf__time now);
+
 void hf__core_tick(hf__core *core, hf__time now);
 hf__time hf__core_due(const hf__core *core);
 
@@ -257,6 +268,15 @@ void hf__wait_forgo(hf__wait *wait);
 void hf__own_join(hf__own *own, hf__wait *wait);
 /* Waits for an upgrade of what the entry holds: it holds it no more, or as it is for good. */
 void hf__upgrades_finish(hf__entry *entry, hf_result result, const char *detail);
+/* The entry of a name, made if there is none; NULL: no memory. */
+hf__entry *hf__entry_find(hf__core *core, const char *name, size_t length);
+bool hf__entry_idle(const hf__entry *entry); /* it can be dropped */
+void hf__entry_enqueue(hf__entry *entry, hf__wait *wait);
+/* The opposite, before anything was asked for. */
+void hf__entry_forget(hf__wait *wait, hf__time now);
+/* Fill in an ASK for the wait at its head; the caller submits it, with what follows in the chain. */
+hf__op *hf__entry_ask_with(hf__entry *entry, hf__op *together, hf__time now);
+void hf__gather_part_done(struct hf__gather *gather);
 void hf__call_push(hf__call **list, hf__call *call);
 void hf__call_unlink(hf__call **list, hf__call *call); /* nothing if it is not there */
 void hf__call_finish(hf__core *core, hf__call *call, hf_result result, char *detail);

@@ -14,7 +14,8 @@
 #include "core/core.h"
 
 static bool reads_plainly(const hf__wait *w) {
-    return w->kind == HF_READ && !w->max_hold_ms && !(w->flags & (HF_NO_RENEW | HF_NOT_REENTRANT));
+    return w->kind == HF_READ && !w->alone && !w->max_hold_ms &&
+           !(w->flags & (HF_NO_RENEW | HF_NOT_REENTRANT));
 }
 
 /* ---- Who holds ---- */

@@ -28,6 +28,8 @@
  *   ASK      with `upgrade`: of a number that holds HF_UPGRADABLE, to hold HF_WRITE, under a new token;
  *            with `stand` it waits before all others. HF_LOST: it holds nothing. HF_INVALID: permits of another capacity are in
  *            force, which `capacity` then says.
+ *   ASK      a chain by `together`, of different names: all are granted if all are free and nobody waits
+ *            for any, else none is. Submitted by its first; each is completed, with a result of its own.
  *   RENEW    the hold is of `kind` at most: HF_WRITE becomes HF_UPGRADABLE or HF_READ if that is said, and
  *            an upgrade that waits is given up; who waits may be served. `token` may be that of before an
  *            upgrade which was not heard of.
@@ -35,6 +37,22 @@
  *   INSPECT  who holds the name.        WHO      the registration of a client.
  *   BREAK    end the hold with `token`, or any with 0, but not after `not_after`. HF_NOT_HELD if there is none such; `token` then
  *            says which holds, 0 for none.
+ *
+ * Beside its locks a name has a latch, and its holder may say something:
+ *
+ *   LATCH_SET    a new round begins, with `latch->count` to be counted.
+ *   LATCH_DOWN   `latch->count` of them are. HF_NOT_HELD: the latch is not set, or forgotten.
+ *   LATCH_LOOK   the same answer, nothing done.
+ *            All say what is left, which round it is, and the last that came to its end; rounds
+ *            grow. SET and DOWN have a number: one that was done, or is lower than one of the same
+ *            client that was, is not done (again); not after `not_after`.
+ *   PROCLAIM the hold of (client, number) under `token`, a mutex, says `word`. HF_LOST: there is
+ *            none such. Of two the one with the higher `word->nth` stands.
+ *   LEADER   who holds the name and has said something under the token it holds: `sight`, `word`.
+ *            HF_NOT_HELD: nobody.
+ *            LATCH_LOOK and LEADER with `stand`: `number` is a watch of the client's. The store may
+ *            have news of it, as if it were GRANTED, when there is something new; it is asked again
+ *            in `retry_ms` all the same.
  *
  * Results of a completed operation: HF_OK; HF_BUSY (ASK: held by another, ask again in `retry_ms`);
  * HF_TIMEOUT (ASK: executed after `not_after`, and so not done); HF_LOST, HF_NOT_HELD as above; HF_UNREACHABLE (no connection, or a server that cannot answer at the
@@ -65,6 +83,11 @@ typedef enum hf__verb {
     HF__INSPECT,
     HF__WHO,
     HF__BREAK,
+    HF__LATCH_SET,
+    HF__LATCH_DOWN,
+    HF__LATCH_LOOK,
+    HF__PROCLAIM,
+    HF__LEADER,
     HF__REGISTER /* a store's own: never submitted */
 } hf__verb;
 
@@ -115,6 +138,20 @@ typedef struct hf__sight {
     hf__identity who;
 } hf__sight;
 
+/* A latch: what is asked, and the answer. */
+typedef struct hf__latch {
+    uint32_t count; /* LATCH_SET: of the round; LATCH_DOWN: by how much */
+    uint32_t left;
+    uint64_t round, done; /* this one; the last that came to its end, 0: none has */
+} hf__latch;
+
+/* What a leader says: of the asker's memory. */
+typedef struct hf__word {
+    uint64_t nth; /* grows with each that a client says */
+    uint32_t length;
+    char value[HF_VALUE_MAX + 1];
+} hf__word;
+
 /* The next of a client, in one step with the release before it. */
 typedef struct hf__heir {
     uint64_t number; /* 0: none */
@@ -154,7 +191,11 @@ typedef struct hf__op {
     hf__time held_since; /* RELEASE: when it was granted; 0: not known */
     bool leave;          /* RELEASE: it stands in line, or may */
     hf__heir heir;       /* RELEASE */
-    hf__sight *sight;    /* INSPECT, WHO */
+    hf__sight *sight;    /* INSPECT, WHO, LEADER */
+    hf__latch *latch;    /* LATCH_… */
+    hf__word *word;      /* PROCLAIM, LEADER */
+    struct hf__op
+        *together; /* ASK, where the store asks_together: the next of a chain, see above */
 
     /* the answer */
     hf__time asked_at;   /* before the last sending: deadlines count from here */
@@ -236,9 +277,10 @@ struct hf__store {
     const hf__store_table *table;
     uint64_t link;
     bool up;
-    bool has_kinds; /* it knows others than HF_MUTEX */
-    bool hands_on;  /* RELEASE minds `heir` */
-    bool forgets;   /* what it holds ends by itself, with its lease or when RENEW says HF_LOST */
+    bool has_kinds;     /* it knows others than HF_MUTEX */
+    bool hands_on;      /* RELEASE minds `heir` */
+    bool asks_together; /* it takes chains of ASK */
+    bool forgets; /* what it holds ends by itself, with its lease or when RENEW says HF_LOST */
     hf_result down_result; /* why not up: of the last attempt to connect */
     char *down_detail;
     uint64_t polls;        /* changes with what pollset would say */

@@ -63,6 +63,17 @@ AT(hf_waiter, program, 32);
 AT(hf_waiter, label, 40);
 SIZE(hf_waiter, 48);
 
+AT(hf_leader_info, token, 0);
+AT(hf_leader_info, remaining_ms, 8);
+AT(hf_leader_info, pid, 16);
+AT(hf_leader_info, value, 24);
+AT(hf_leader_info, client, 32);
+AT(hf_leader_info, host, 40);
+AT(hf_leader_info, program, 48);
+AT(hf_leader_info, label, 56);
+AT(hf_leader_info, value_length, 64);
+SIZE(hf_leader_info, 72);
+
 AT(hf_stats, acquired, 0);
 AT(hf_stats, reentered, 8);
 AT(hf_stats, released, 16);

@@ -108,9 +108,8 @@ class Guard(Killing, kit.Case):
         job = self.start("run", self.name, "--", "sh", "-c", 'echo in; read x <"$1"; exit 3', "sh",
                          gate, **options)
         until(lambda: job.out, "the child to run")
-        guard = job.guard()
-        self.assertIsNotNone(guard, job.family())
-        return job, guard, gate
+        until(job.guard, lambda: f"the helper, among {job.family()}")
+        return job, job.guard(), gate
 
     def test_the_helper_keeps_no_stream_of_the_user_s(self):
         """Who reads our output to its end must not have to wait for the helper."""

@@ -212,18 +212,7 @@ class Options(kit.Case):
         for option in ("-x", "--exclusive"):
             self.assertCode(1, self.hf("run", "-n", option, self.name, "true"))
 
-    def test_what_the_store_does_not_know_is_said(self):
-        if self.kind == "redis":
-            self.skipTest("it knows all kinds")
-        for option in (["-s"], ["--shared"], ["--permits", "2"]):
-            result = self.hf("run", *option, self.name, "echo", "no")
-            self.assertNotEqual(0, result.code)
-            self.assertSays(result, "knows locks that exclude all others")
-            self.assertEqual("", result.out)
-
     def test_shared_is_beside_shared_only(self):
-        if self.kind != "redis":
-            self.skipTest("this store knows no readers")
         job = self.start("run", "-s", self.name)
         until(lambda: "shared, by 1" in self.hf("status", self.name).out or job.ended(), "the lock")
         self.assertCode(0, self.hf("run", "-n", "--shared", self.name, "true"))
@@ -234,8 +223,6 @@ class Options(kit.Case):
         self.assertCode(0, self.hf("run", "-n", "-x", self.name, "true"))
 
     def test_permits_are_as_many_as_said(self):
-        if self.kind != "redis":
-            self.skipTest("this store knows no permits")
         job = self.start("run", "--permits", "2/3", self.name)
         until(lambda: "2 of 3 permits in use, by 1" in self.hf("status", self.name).out or job.ended(),
               "the permits")

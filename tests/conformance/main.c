@@ -110,7 +110,7 @@ bool cf_all_listen(const hf_info *info) {
 
 static const store stores[] = {
     {"memory", CF_LINE | CF_KINDS, start_memory, in_memory_line},
-    {"file", CF_PROCESSES | CF_LINE | CF_OWN_CLOCK, start_file, in_file_line},
+    {"file", CF_PROCESSES | CF_LINE | CF_OWN_CLOCK | CF_KINDS, start_file, in_file_line},
     {"redis", CF_PROCESSES | CF_REDIS | CF_LINE | CF_KINDS, start_redis, in_redis_line},
     {"redis-unix", CF_PROCESSES | CF_REDIS | CF_LINE | CF_KINDS, start_redis_unix, in_redis_line},
 };
@@ -134,10 +134,10 @@ static const store *find_store(const char *name) {
 
 /* The keys come last: that case empties the server. */
 static const cf_case *const themes[] = {
-    cf_basics,  cf_waiting,  cf_contention, cf_reentry,   cf_owners, cf_leases,
-    cf_loss,    cf_breaking, cf_inspecting, cf_processes, cf_misuse, cf_names,
-    cf_options, cf_errors,   cf_closing,    cf_line,      cf_async,  cf_kinds,
-    cf_readers, cf_upgrade,  cf_permits,    cf_keys,
+    cf_basics,   cf_waiting,    cf_contention, cf_reentry, cf_owners,  cf_leases,  cf_loss,
+    cf_breaking, cf_inspecting, cf_processes,  cf_misuse,  cf_names,   cf_options, cf_errors,
+    cf_closing,  cf_line,       cf_async,      cf_kinds,   cf_readers, cf_upgrade, cf_permits,
+    cf_many,     cf_latch,      cf_leader,     cf_keys,
 };
 
 enum { CASES_MAX = 512 };

@@ -280,6 +280,32 @@ static void do_all_else(bed *b, hf_client *client, hf_client *other) {
     (void)hf_release(hold);
 }
 
+static void note_nothing(const hf_leader_info *leader, void *arg) {
+    (void)leader;
+    atomic_fetch_add((atomic_int *)arg, 1);
+}
+
+/* What is beside locks: latches, with one that waits; a leader, with one that watches. */
+static void do_all_beside(hf_client *client, hf_client *other) {
+    static atomic_int told;
+    hf_observer *observer = NULL;
+    hf_leader_info *info = NULL;
+    hf_hold *hold = NULL;
+    T_HF(HF_OK, hf_latch_set(client, LOCK, 2));
+    T_HF(HF_TIMEOUT, hf_latch_wait(other, LOCK, &(hf_options){.wait_ms = 50}));
+    T_HF(HF_OK, hf_latch_count_down(other, LOCK, 2, NULL));
+    T_HF(HF_OK, hf_latch_wait(client, LOCK, &FOREVER));
+    atomic_store(&told, 0);
+    T_HF(HF_OK, hf_observe(other, LOCK, note_nothing, &told, &observer));
+    UNTIL(atomic_load(&told) == 1);
+    T_HF(HF_OK, hf_campaign(client, LOCK, "x", 1, NULL, &hold));
+    UNTIL(atomic_load(&told) == 2);
+    T_HF(HF_OK, hf_leader(other, LOCK, &info));
+    hf_leader_free(info);
+    hf_unobserve(observer);
+    FREE(hold);
+}
+
 /* Asks that go unanswered, in line and not, and what is left behind for them. */
 static void lose_answers(bed *b, hf_client *client) {
     for (int held = 0; held < 2; held++) {
@@ -314,6 +340,7 @@ static void F55_the_user_of_the_documentation_has_all_rights_that_it_takes(void 
     assert_int_equal(atomic_load(&r.visits), VISITORS * VISITS);
     assert_int_equal(listening(b), 3);
     do_all_else(b, r.clients[0], r.clients[1]);
+    do_all_beside(r.clients[0], r.clients[1]);
     lose_answers(b, r.clients[1]);
     redisReply *refused = t_redis_cmd(b->redis, "ACL LOG");
     assert_int_equal(refused->elements, 0);

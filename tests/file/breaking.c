@@ -82,7 +82,7 @@ ssize_t __wrap_write(int fd, const void *from, size_t length);
 ssize_t __wrap_write(int fd, const void *from, size_t length) {
     struct stat st;
     hf_hold *hold = atomic_load(&watched);
-    if (hold && length == sizeof(uint64_t) && fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode)) {
+    if (hold && length == 2 * sizeof(uint64_t) && fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode)) {
         atomic_fetch_add(&wakes, 1);
         atomic_fetch_add(&held_at_wake, hf_held(hold));
     }

@@ -4,7 +4,8 @@
  * so or does without; nothing is held wrongly, nothing stays held, no descriptor is left (and no
  * memory: the asan run looks).
  *
- * The other client is an actor, in a process where nothing fails.
+ * The other client is an actor, in a process where nothing fails. All of it is gone through with
+ * the mutex, and with other kinds against it and against each other.
  */
 #include "kit.h"
 
@@ -18,6 +19,7 @@ typedef struct trial {
     actor *other;
     char lock[PATH_SIZE];
     hf_client_options options;
+    uint32_t ours, theirs; /* kinds that keep each other out */
 } trial;
 
 /* ---- What is so, whoever says what ----------------------------------------------------------- */
@@ -39,9 +41,10 @@ static bool taken(trial *t) {
     answer got = TRIES(t->other, 0);
     if (got.result == HF_OK) FREES(t->other);
     t_exempt_end();
-    if (got.result != HF_OK && got.result != HF_BUSY)
+    bool door = got.result == HF_UNREACHABLE; /* which could not be unlocked yet */
+    if (got.result != HF_OK && got.result != HF_BUSY && !door)
         t_fail("to the other it is %s: %s", hf_result_name(got.result), got.detail);
-    return got.result == HF_BUSY;
+    return got.result != HF_OK;
 }
 
 /* ---- Calls that may fail --------------------------------------------------------------------- */
@@ -73,8 +76,8 @@ static void check_hold(trial *t, hf_result r, const hf_hold *hold) {
 
 static hf_hold *try_acquire(trial *t, hf_client *client) {
     hf_hold *hold = NULL;
-    hf_result r = hf_try_lock(client, LOCK, &hold);
-    (void)went_well(r, "hf_try_lock");
+    hf_result r = hf_acquire(client, LOCK, &(hf_options){.kind = t->ours}, &hold);
+    (void)went_well(r, "to try");
     check_hold(t, r, hold);
     return hold;
 }
@@ -129,10 +132,11 @@ static void wait_and_release(void *arg) {
     hf_client *client = try_open(t);
     if (client) {
         t_exempt_begin();
-        TAKES(t->other);
+        TAKES(t->other, .kind = t->theirs);
         actor_begin(t->other, &(ask){.deed = do_release, .number = RELEASE_AFTER_US});
         t_exempt_end();
-        hf_result r = hf_acquire(client, LOCK, &(hf_options){.wait_ms = 5000}, &hold);
+        hf_result r =
+            hf_acquire(client, LOCK, &(hf_options){.wait_ms = 5000, .kind = t->ours}, &hold);
         t_exempt_begin();
         IS(HF_OK, actor_end(t->other));
         t_exempt_end();
@@ -150,9 +154,10 @@ static void wait_in_vain(void *arg) {
     hf_client *client = try_open(t);
     if (client) {
         t_exempt_begin();
-        TAKES(t->other);
+        TAKES(t->other, .kind = t->theirs);
         t_exempt_end();
-        hf_result r = hf_acquire(client, LOCK, &(hf_options){.wait_ms = 5}, &hold);
+        hf_options options = {.wait_ms = 5, .kind = t->ours};
+        hf_result r = hf_acquire(client, LOCK, &options, &hold);
         T_CHECK(r != HF_OK && !hold);
         if (r != HF_TIMEOUT) (void)went_well(r, "a wait in vain");
         T_CHECK(t_line_length(t->lock) == 0);
@@ -170,7 +175,7 @@ static void look_and_break(void *arg) {
     hf_client *client = try_open(t);
     if (client) {
         t_exempt_begin();
-        TAKES(t->other, .lease_ms = 60000);
+        TAKES(t->other, .lease_ms = 60000, .kind = t->theirs);
         t_exempt_end();
         hf_result r = hf_inspect(client, LOCK, &info);
         T_CHECK(went_well(r, "hf_inspect") == (info != NULL));
@@ -204,7 +209,7 @@ static void renew(void *arg) {
     hf_client *client = try_open(t);
     hf_hold *hold = NULL;
     if (client) {
-        hf_options options = {.lease_ms = 60};
+        hf_options options = {.lease_ms = 60, .kind = t->ours};
         hf_result r = hf_acquire(client, LOCK, &options, &hold);
         (void)went_well(r, "hf_acquire");
         check_hold(t, r, hold);
@@ -212,6 +217,39 @@ static void renew(void *arg) {
     if (hold) {
         t_sleep_ms(50); /* for a renewal or two */
         check_hold(t, HF_OK, hold);
+        try_release(t, hold);
+    }
+    end_life(t, client);
+}
+
+/* What was counted was counted, as the file says when all is well again. */
+static void count_a_latch(void *arg) {
+    trial *t = arg;
+    uint32_t left = 0;
+    hf_client *client = try_open(t);
+    if (client && went_well(hf_latch_set(client, LOCK, 2), "hf_latch_set")) {
+        if (went_well(hf_latch_count_down(client, LOCK, 1, &left), "hf_latch_count_down"))
+            T_CHECK(left == 1);
+        hf_result r = hf_latch_wait(client, LOCK, &(hf_options){.wait_ms = 5});
+        if (r != HF_TIMEOUT) T_CHECK(!went_well(r, "hf_latch_wait"));
+        if (went_well(hf_latch_left(client, LOCK, &left), "hf_latch_left")) T_CHECK(left != 0);
+    }
+    end_life(t, client);
+}
+
+static void lead(void *arg) {
+    trial *t = arg;
+    hf_hold *hold = NULL;
+    hf_leader_info *info = NULL;
+    hf_client *client = try_open(t);
+    if (client) {
+        hf_result r = hf_campaign(client, LOCK, "here", 4, NULL, &hold);
+        if (r != HF_LOST) (void)went_well(r, "hf_campaign");
+        check_hold(t, r, hold);
+        r = hf_leader(client, LOCK, &info);
+        if (r != HF_NOT_HELD) T_CHECK(went_well(r, "hf_leader") == (info != NULL));
+        if (info) T_CHECK(info->value_length == 4 && !strcmp(info->value, "here"));
+        hf_leader_free(info);
         try_release(t, hold);
     }
     end_life(t, client);
@@ -238,9 +276,55 @@ static void F14_a_call_that_fails_once_in_a_renewal_loses_nothing(void **state) 
     hf_close(client);
 }
 
-static t_inject_fn *const lives[] = {open_and_close,     acquire_and_release, reenter_and_extend,
-                                     wait_and_release,   wait_in_vain,        look_and_break,
-                                     close_while_holding};
+/* A reader writes, and reads again: whatever fails, it is held as long as it says so. */
+static void upgrade_and_downgrade(void *arg) {
+    trial *t = arg;
+    hf_client *client = try_open(t);
+    hf_hold *hold = NULL;
+    if (client) {
+        hf_result r = hf_acquire(client, LOCK, &(hf_options){.kind = HF_UPGRADABLE}, &hold);
+        (void)went_well(r, "hf_acquire");
+        check_hold(t, r, hold);
+    }
+    if (hold) {
+        hf_result r = hf_upgrade(hold, 100);
+        bool upgraded = r != HF_LOST && r != HF_TIMEOUT && went_well(r, "hf_upgrade");
+        check_hold(t, HF_OK, hold);
+        r = upgraded ? hf_downgrade(hold) : HF_LOST;
+        if (r != HF_LOST) (void)went_well(r, "hf_downgrade");
+        check_hold(t, HF_OK, hold);
+        try_release(t, hold);
+    }
+    end_life(t, client);
+}
+
+/* An upgrade or a downgrade that fails leaves the hold as it was. */
+static void F14_a_call_that_fails_once_in_an_upgrade_loses_nothing(void **state) {
+    enum { CALLS = 14 };
+    place *p = *state;
+    hf_client *client = NULL;
+    hf_hold *hold = NULL;
+    T_HF(HF_OK, hf_open(p->url, NULL, &client));
+    T_HF(HF_OK, hf_acquire(client, LOCK, &(hf_options){.kind = HF_UPGRADABLE}, &hold));
+    for (int n = 1; n <= CALLS; n++) {
+        t_files_fail_at(n, false);
+        hf_result r = hf_upgrade(hold, 100);
+        t_files_reset();
+        if (r != HF_OK) T_CHECK(*hf_error_detail());
+        if (r != HF_OK) T_HF(HF_OK, hf_upgrade(hold, SOON_MS));
+        t_files_fail_at(n, false);
+        r = hf_downgrade(hold);
+        t_files_reset();
+        T_HF(HF_OK, hf_extend(hold, 31000));
+        if (!hf_held(hold)) t_fail("lost when call %d failed: %s", n, hf_why_lost(hold));
+    }
+    T_HF(HF_OK, hf_release(hold));
+    hf_close(client);
+}
+
+static t_inject_fn *const lives[] = {
+    open_and_close, acquire_and_release, reenter_and_extend,    wait_and_release, wait_in_vain,
+    look_and_break, close_while_holding, upgrade_and_downgrade, count_a_latch,    lead};
 
 enum { LIVES = sizeof lives / sizeof *lives };
 
@@ -257,13 +341,28 @@ static void live_without_leaving_descriptors(void *arg) {
     if (after != before) t_fail("%d descriptors before, %d after", before, after);
 }
 
+static const uint32_t pairs[][2] = {
+    {HF_MUTEX, HF_MUTEX}, {HF_READ, HF_MUTEX}, {HF_WRITE, HF_READ}, {HF_MUTEX, HF_WRITE}};
+
+/* Not all lives have to do with both. */
+static bool concerns(t_inject_fn *life, size_t pair) {
+    if (life == open_and_close || life == upgrade_and_downgrade) return pair == 0;
+    if (life == wait_and_release || life == wait_in_vain) return true;
+    return life == look_and_break ? pair % 2 == 0 : pair < 2;
+}
+
 static void run_life(place *p, each_fn *each, t_inject_fn *life) {
     trial t = {.place = p, .other = p->actors[0]};
     t.options =
         (hf_client_options){.lease_ms = LEASE_MS, .command_timeout_ms = 300, .outage_ms = 100};
     snprintf(t.lock, sizeof t.lock, "%s", lock_path(p, LOCK));
     living = life;
-    each(live_without_leaving_descriptors, &t, CALLS_MAX);
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        if (!concerns(life, i)) continue;
+        t.ours = pairs[i][0];
+        t.theirs = pairs[i][1];
+        each(live_without_leaving_descriptors, &t, CALLS_MAX);
+    }
 }
 
 static int trial_up(void **state) {
@@ -304,8 +403,17 @@ static void F45_files_while_waiting(void **state) {
     run_life(*state, t_files_each, wait_in_vain);
 }
 
+static void F45_files_while_upgrading(void **state) {
+    run_life(*state, t_files_each, upgrade_and_downgrade);
+}
+
 static void F45_files_while_looking_and_breaking(void **state) {
     run_life(*state, t_files_each, look_and_break);
+}
+
+static void F45_files_while_counting_and_leading(void **state) {
+    run_life(*state, t_files_each, count_a_latch);
+    run_life(*state, t_files_each, lead);
 }
 
 static void F45_files_while_renewing(void **state) {
@@ -320,9 +428,12 @@ static const struct CMUnitTest tests[] = {
     TEST(F45_files_while_opening),
     TEST(F45_files_while_acquiring),
     TEST(F45_files_while_waiting),
+    TEST(F45_files_while_upgrading),
     TEST(F45_files_while_looking_and_breaking),
+    TEST(F45_files_while_counting_and_leading),
     TEST(F45_files_while_renewing),
     TEST(F14_a_call_that_fails_once_in_a_renewal_loses_nothing),
+    TEST(F14_a_call_that_fails_once_in_an_upgrade_loses_nothing),
 };
 
 FILE_MAIN(tests)

@@ -288,6 +288,15 @@ answer actor_end(actor *a) {
     t_fail("the actor ended, with status %d", t_proc_wait(proc, SOON_MS)); /* shows what it said */
 }
 
+bool actor_survives(actor *a, answer *got) {
+    if (!has_answer(a, t_patience(SOON_MS))) t_fail("the actor does not answer");
+    if (recv(a->line, got, sizeof *got, 0) == (ssize_t)sizeof *got) return true;
+    t_proc *proc = a->proc;
+    forget(a);
+    assert_int_equal(t_proc_wait(proc, SOON_MS), 128 + SIGKILL);
+    return false;
+}
+
 answer actor_do(actor *a, const ask *q) {
     actor_begin(a, q);
     return actor_end(a);

@@ -121,7 +121,8 @@ pid_t actor_pid(const actor *a);
 void actor_begin(actor *a, const ask *q);
 answer actor_end(actor *a);
 answer actor_do(actor *a, const ask *q);
-bool actor_ended(actor *a); /* actor_end would not wait */
+bool actor_ended(actor *a);                 /* actor_end would not wait */
+bool actor_survives(actor *a, answer *got); /* as actor_end; false: it was killed meanwhile */
 
 /* SIGKILL waits for its end. */
 void actor_signal(actor *a, int signal_number);

@@ -264,7 +264,7 @@ static void B08_a_new_waiter_stands_behind_all_others(void **state) {
 
 /* The numbers have an end, and begin anew when nobody waits. */
 static void B08_when_tickets_have_run_out_it_is_said(void **state) {
-    enum { LAST = (1 << 30) - 1 };
+    enum { LAST = (1 << 30) - 2 };
     place *p = *state;
     actor *holder = actor_new(p, NULL), *late = actor_new(p, NULL);
     TAKES(holder);

@@ -84,6 +84,20 @@ static void F42_a_child_that_lives_on_keeps_no_lock_of_its_parent(void **state) 
     end_bystander(child);
 }
 
+static void F42_a_child_that_lives_on_is_not_in_the_room(void **state) {
+    place *p = *state;
+    adopt_children();
+    actor *reader = actor_new(p, NULL), *next = actor_new(p, NULL);
+    TAKES(reader, .kind = HF_READ, .lease_ms = 60000);
+    pid_t child = (pid_t)DO(reader, do_fork).number;
+    assert_int_equal(descriptors_in(p, child, false), 0);
+    IS(HF_BUSY, TRIES(next, .kind = HF_WRITE));
+    WAITS(next, .kind = HF_WRITE, .wait_ms = SOON_MS);
+    actor_kill(reader);
+    GETS(next);
+    end_bystander(child);
+}
+
 /* Who waits behind the parent is told of its death though a child lives. */
 static void F42_a_child_that_lives_on_does_not_hide_the_death_of_its_parent(void **state) {
     place *p = *state;
@@ -361,19 +375,19 @@ static int play_waiter(const place *p, int *fifo) {
     return t_line_stand(lock_path(p, LOCK), 0, PEER);
 }
 
-/* It is woken with the inode of the lock, and gone the next time: whoever wakes it lives on. */
+/* It is woken with the inode of the lock and no number, and gone the next time: whoever wakes it lives on. */
 static void F43_waking_a_client_that_has_just_died_raises_no_signal(void **state) {
     place *p = *state;
     actor *holder = actor_new(p, NULL);
-    uint64_t message = 0;
+    uint64_t message[2] = {0, 1};
     struct stat st;
     int fifo;
     TAKES(holder);
     int stands = play_waiter(p, &fifo);
     FREES(holder);
-    assert_true(read(fifo, &message, sizeof message) == (ssize_t)sizeof message);
+    assert_true(read(fifo, message, sizeof message) == (ssize_t)sizeof message);
     assert_int_equal(stat(lock_path(p, LOCK), &st), 0);
-    assert_true(message == st.st_ino);
+    assert_true(message[0] == st.st_ino && !message[1]);
     close(stands);
     close(fifo);
 
@@ -433,6 +447,7 @@ static void F40_nonsense_in_a_fifo_harms_nobody(void **state) {
 
 static const struct CMUnitTest tests[] = {
     FILE_TEST(F42_a_child_that_lives_on_keeps_no_lock_of_its_parent),
+    FILE_TEST(F42_a_child_that_lives_on_is_not_in_the_room),
     FILE_TEST(F42_a_child_that_lives_on_does_not_hide_the_death_of_its_parent),
     FILE_TEST(F42_a_child_that_lives_on_keeps_no_place_in_line),
     FILE_TEST(F42_the_parent_of_a_child_releases_as_ever),

@@ -154,6 +154,44 @@ static void B30_what_is_only_waited_for_stays(void **state) {
     assert_false(there(lock_path(p, LOCK)));
 }
 
+/* Those in the room have no hold's range. */
+static void B30_what_is_read_or_waited_for_in_the_room_stays(void **state) {
+    place *p = *state;
+    actor *reader = actor_new(p, NULL), *writer = actor_new(p, NULL);
+    uint64_t token = TAKES(reader, .kind = HF_READ, .lease_ms = 10 * MINUTE, .flags = HF_NO_RENEW);
+    make_old(lock_path(p, LOCK));
+    sweep(p, "keep=1s", 0); /* makes the stamp */
+    sweep(p, "keep=1s", HOUR);
+    assert_true(there(lock_path(p, LOCK)));
+    WAITS(writer, .kind = HF_WRITE, .wait_ms = SOON_MS);
+    make_old(lock_path(p, LOCK));
+    sweep(p, "keep=1s", 2 * HOUR);
+    assert_true(there(lock_path(p, LOCK)));
+    FREES(reader);
+    assert_true(GETS(writer) > token);
+    FREES(writer);
+    make_old(lock_path(p, LOCK));
+    sweep(p, "keep=1s", 3 * HOUR);
+    assert_false(there(lock_path(p, LOCK)));
+}
+
+static void B28_a_file_whose_room_had_a_token_ahead_of_the_clock_stays(void **state) {
+    place *p = *state;
+    hf__head head;
+    use_lock(p, LOCK);
+    int fd = open(lock_path(p, LOCK), O_RDWR | O_CLOEXEC);
+    assert_true(pread(fd, &head, sizeof head, 0) == (ssize_t)sizeof head);
+    head.room.token = head.record.token + (uint64_t)2 * HOUR * 1000;
+    assert_int_equal(hf__lockfile_room(fd, &head), 0);
+    close(fd);
+    make_old(lock_path(p, LOCK));
+    sweep(p, "keep=1s", HOUR);
+    assert_true(there(lock_path(p, LOCK)));
+    actor *mutex = actor_new(p, NULL);
+    assert_true(TAKES(mutex) > head.room.token);
+    FREES(mutex);
+}
+
 /* A new file would begin with a token of the clock's, below the last one. */
 static void B28_a_file_whose_token_is_ahead_of_the_clock_stays(void **state) {
     place *p = *state;
@@ -310,6 +348,8 @@ static const struct CMUnitTest tests[] = {
     TEST(F06_a_sweep_in_the_future_keeps_nobody_from_sweeping),
     TEST(B30_what_is_held_or_waited_for_stays),
     TEST(B30_what_is_only_waited_for_stays),
+    TEST(B30_what_is_read_or_waited_for_in_the_room_stays),
+    TEST(B28_a_file_whose_room_had_a_token_ahead_of_the_clock_stays),
     TEST(B28_a_file_whose_token_is_ahead_of_the_clock_stays),
     TEST(B30_files_of_others_stay),
     TEST(B30_fifos_of_dead_clients_go),

@@ -8,7 +8,9 @@
  * clock was read, and hf_held still said yes. Between the two the lock was promised to be its own,
  * however long it was stopped before or after. Such spans of one lock must not overlap.
  *
- * A second run stops nobody: there a free lock that is waited for is taken at once, whoever was
+ * In another run they also read, write, upgrade and take permits, and spans overlap as kinds may.
+ *
+ * Further runs stop nobody: there a free lock that is waited for is taken at once, whoever was
  * killed.
  *
  * $HOLDFAST_TEST_SEED repeats a run as far as the kernel does, $HOLDFAST_TEST_SECONDS sets its
@@ -26,18 +28,21 @@ enum {
     SECONDS = 7,
     CALM_SECONDS = 2,
     SPANS_MAX = 200000,
+    CAPACITY = 3,
     STUCK_MS = 20000 /* no wait of theirs is longer, by far */
 };
 
 typedef struct span {
     int name;
+    uint32_t kind, permits;
     uint64_t token;
     _Atomic int64_t from, to; /* 0: not held */
 } span;
 
 typedef struct torture {
     char url[PATH_SIZE];
-    bool calm; /* one lock, that all wait for; nobody is stopped */
+    bool calm;  /* one lock, that all wait for; nobody is stopped */
+    bool kinds; /* all of them, not the mutex alone */
     atomic_int over;
     atomic_int spanned;
     atomic_long results[32];
@@ -67,13 +72,15 @@ static int64_t between(worker *w, int64_t low, int64_t high) {
 
 /* ---- A worker's hold ------------------------------------------------------------------------- */
 
-static void note(torture *t, int name, hf_hold *hold, int64_t stay_us) {
+static void note(torture *t, int name, const hf_options *o, hf_hold *hold, int64_t stay_us) {
     int64_t now = t_now_us(), until = now + stay_us;
     if (!hf_held(hold)) return;
     int n = atomic_fetch_add(&t->spanned, 1);
     if (n >= SPANS_MAX) return;
     span *s = &t->spans[n];
     s->name = name;
+    s->kind = o->kind;
+    s->permits = o->permits;
     s->token = hf_fence(hold);
     atomic_store(&s->to, now);
     atomic_store(&s->from, now);
@@ -92,14 +99,16 @@ static void fork_child(worker *w, hf_hold *hold) {
     _exit(nothing ? 0 : 1);
 }
 
-static void reenter(worker *w, const char *name, uint64_t owner, hf_hold *hold) {
+static void reenter(worker *w, const char *name, const hf_options *o, hf_hold *hold) {
     hf_hold *again = NULL;
-    hf_result r = hf_acquire(w->client, name, &(hf_options){.owner = owner}, &again);
+    hf_options options = {.owner = o->owner, .kind = o->kind};
+    if (o->kind == HF_PERMITS) return; /* they are not re-entered */
+    hf_result r = hf_acquire(w->client, name, &options, &again);
     if (r != HF_OK) { /* unless the first was lost meanwhile */
         T_CHECK(!hf_held(hold));
         return;
     }
-    T_CHECK(hf_fence(again) >= hf_fence(hold));
+    T_CHECK(hf_fence(again) >= hf_fence(hold) || o->kind == HF_READ);
     (void)hf_release(again);
 }
 
@@ -108,15 +117,32 @@ static void extend(worker *w, hf_hold *hold) {
     if (r != HF_OK && r != HF_LOST) t_fail("an extension is %s", hf_result_name(r));
 }
 
-static void be_inside(worker *w, int n, const char *name, uint64_t owner, hf_hold *hold) {
-    note(w->t, n, hold, between(w, 0, w->t->calm ? 200 : 1500));
-    if (chance(w, 10)) reenter(w, name, owner, hold);
+/* Somebody may be stopped in the door: then there is no answer. */
+static bool may_be(const worker *w, hf_result r) {
+    return w->t->kinds && (r == HF_UNREACHABLE || r == HF_UNKNOWN_OUTCOME);
+}
+
+static void upgrade(worker *w, int n, const hf_options *o, hf_hold *hold) {
+    hf_options writing = *o;
+    writing.kind = HF_WRITE;
+    hf_result r = hf_upgrade(hold, between(w, 0, 30));
+    if (r != HF_OK) return;
+    note(w->t, n, &writing, hold, between(w, 0, 300));
+    r = hf_downgrade(hold);
+    if (r != HF_OK && r != HF_LOST && !may_be(w, r))
+        t_fail("to read again is %s", hf_result_name(r));
+}
+
+static void be_inside(worker *w, int n, const char *name, const hf_options *o, hf_hold *hold) {
+    note(w->t, n, o, hold, between(w, 0, w->t->calm ? 200 : 1500));
+    if (chance(w, 10)) reenter(w, name, o, hold);
+    if (o->kind == HF_UPGRADABLE && chance(w, 50)) upgrade(w, n, o, hold);
     if (chance(w, 5)) fork_child(w, hold);
     if (chance(w, 10)) extend(w, hold);
     if (!w->t->calm && chance(w, 3)) t_sleep_ms(between(w, 1, 120));
-    note(w->t, n, hold, between(w, 0, 300));
+    note(w->t, n, o, hold, between(w, 0, 300));
     hf_result r = hf_release(hold);
-    if (r != HF_OK && r != HF_LOST) t_fail("a release is %s", hf_result_name(r));
+    if (r != HF_OK && r != HF_LOST && !may_be(w, r)) t_fail("a release is %s", hf_result_name(r));
 }
 
 /* ---- A worker's wait ------------------------------------------------------------------------- */
@@ -133,15 +159,23 @@ static void cancel_after(int64_t us) {
     (void)setitimer(ITIMER_REAL, &timer, NULL);
 }
 
+static hf_options draw_kind(worker *w, hf_options o) {
+    if (w->t->kinds) o.kind = (uint32_t)draw(&w->rand, 5);
+    if (o.kind == HF_PERMITS) o.capacity = CAPACITY;
+    if (o.kind == HF_PERMITS) o.permits = (uint32_t)between(w, 1, CAPACITY);
+    return o;
+}
+
 static hf_options draw_options(worker *w) {
     static const int64_t waits[] = {0, 0, 1, 5, 30, 300, 2000};
-    if (w->t->calm) return (hf_options){.wait_ms = chance(w, 20) ? between(w, 1, 5) : HF_FOREVER};
+    if (w->t->calm)
+        return draw_kind(w, (hf_options){.wait_ms = chance(w, 20) ? between(w, 1, 5) : HF_FOREVER});
     hf_options o = {.wait_ms = waits[draw(&w->rand, sizeof waits / sizeof *waits)],
                     .lease_ms = between(w, 200, 1500)};
     if (chance(w, 15)) o.flags |= HF_NO_RENEW;
     if (chance(w, 10)) o.max_hold_ms = between(w, 50, 300);
     if (chance(w, 10)) o.owner = (uint64_t)between(w, 1, 2);
-    return o;
+    return draw_kind(w, o);
 }
 
 static void acquire_once(worker *w) {
@@ -159,8 +193,8 @@ static void acquire_once(worker *w) {
     cancel_after(0);
     atomic_fetch_add(&w->t->results[r], 1);
     if (r == HF_OK)
-        be_inside(w, n, name, o.owner, hold);
-    else if (r != HF_BUSY && r != HF_TIMEOUT && r != HF_CANCELLED)
+        be_inside(w, n, name, &o, hold);
+    else if (r != HF_BUSY && r != HF_TIMEOUT && r != HF_CANCELLED && !may_be(w, r))
         t_fail("an acquire is %s: %s", hf_result_name(r), hf_error_detail());
     hf_cancel_free(o.cancel);
 }
@@ -262,18 +296,53 @@ static int span_count(const torture *t) {
     return count < SPANS_MAX ? count : SPANS_MAX;
 }
 
+static bool reads(const span *s) {
+    return s->kind == HF_READ || s->kind == HF_UPGRADABLE;
+}
+
+static bool fit(const span *a, const span *b) {
+    if (a->kind == HF_PERMITS) return b->kind == HF_PERMITS;
+    return reads(a) && reads(b) && (a->kind == HF_READ || b->kind == HF_READ);
+}
+
+static bool excludes(const span *s) {
+    return s->kind == HF_MUTEX || s->kind == HF_WRITE;
+}
+
+/* What began before `s` and has not ended when it begins. */
+typedef struct beside {
+    const span *spans[4 * WORKERS];
+    int count;
+    uint64_t last; /* the highest token of those who exclude */
+} beside;
+
+static void check_span(beside *b, const span *s) {
+    uint32_t permits = s->kind == HF_PERMITS ? s->permits : 0;
+    int kept = 0;
+    for (int i = 0; i < b->count; i++) {
+        const span *other = b->spans[i];
+        if (other->to <= s->from || other->token == s->token) continue; /* over, or of one hold */
+        if (!fit(s, other)) t_fail("two held n%d at once, for a time", s->name);
+        permits += other->permits;
+        b->spans[kept++] = other;
+    }
+    if (s->kind == HF_PERMITS && permits > CAPACITY) t_fail("n%d has too many permits", s->name);
+    if (excludes(s) && b->last > s->token) t_fail("the token of n%d went back", s->name);
+    if (excludes(s)) b->last = s->token;
+    T_CHECK(kept < 4 * WORKERS);
+    b->spans[kept] = s;
+    b->count = kept + 1;
+}
+
 static int check_spans(torture *t) {
     int count = span_count(t), held = 0;
     qsort(t->spans, (size_t)count, sizeof *t->spans, by_time);
-    const span *last = NULL;
+    beside b = {.count = 0};
     for (int i = 0; i < count; i++) {
         const span *s = &t->spans[i];
         if (!s->from) continue; /* killed as it was about to write it */
-        bool same = last && last->name == s->name;
-        if (same && last->token == s->token) continue; /* of one hold */
-        if (same && last->to > s->from) t_fail("two held n%d at once, for a time", s->name);
-        if (same && last->token > s->token) t_fail("the token of n%d went back", s->name);
-        last = s;
+        if (b.count && b.spans[b.count - 1]->name != s->name) b = (beside){.count = 0};
+        check_span(&b, s);
         held++;
     }
     return held;
@@ -296,7 +365,7 @@ static int count_gaps(const torture *t) {
     for (int i = 0; i < span_count(t); i++) { /* sorted by now */
         if (!t->spans[i].from) continue;
         gaps += last && t->spans[i].from - last >= LOOK_AGAIN_MS * 1000;
-        last = t->spans[i].to;
+        if (t->spans[i].to > last) last = t->spans[i].to;
     }
     return gaps;
 }
@@ -331,6 +400,13 @@ static void B08_torture(void **state) {
     t_shared_free(t, sizeof *t);
 }
 
+static void B16_torture_of_all_kinds(void **state) {
+    torture *t = t_shared_new(sizeof *t);
+    t->kinds = true;
+    run_torture(*state, t, (int64_t)number_from("HOLDFAST_TEST_SECONDS", SECONDS));
+    t_shared_free(t, sizeof *t);
+}
+
 /* The machine may be busy with something else, once or twice. */
 static void B20_no_wake_up_is_lost_to_those_who_are_killed(void **state) {
     torture *t = t_shared_new(sizeof *t);
@@ -340,9 +416,19 @@ static void B20_no_wake_up_is_lost_to_those_who_are_killed(void **state) {
     t_shared_free(t, sizeof *t);
 }
 
+static void B20_no_wake_up_of_any_kind_is_lost_to_those_who_are_killed(void **state) {
+    torture *t = t_shared_new(sizeof *t);
+    t->calm = t->kinds = true;
+    run_torture(*state, t, (int64_t)number_from("HOLDFAST_TEST_SECONDS", CALM_SECONDS));
+    assert_in_range(count_gaps(t), 0, 2);
+    t_shared_free(t, sizeof *t);
+}
+
 static const struct CMUnitTest tests[] = {
     FILE_TEST(B08_torture),
+    FILE_TEST(B16_torture_of_all_kinds),
     FILE_TEST(B20_no_wake_up_is_lost_to_those_who_are_killed),
+    FILE_TEST(B20_no_wake_up_of_any_kind_is_lost_to_those_who_are_killed),
 };
 
 FILE_MAIN(tests)

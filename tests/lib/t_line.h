@@ -3,7 +3,9 @@
  * the lock's file that are locked. This is a reading of the format of its own, not the store's:
  *
  *   [0, id)                    the hold of the client with this id
- *   [(t + 1) << 32, … + id)    its ticket t
+ *   [(t + 1) << 32, … + id)    its ticket t, below 2^62
+ *
+ *   [2^62 + (s << 32), … )     slot s of the table at 4096, 256 bytes each: in the room, or in its line
  *
  * Who stands there says so in the file, in the word at 16.
  *

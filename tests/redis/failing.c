@@ -59,21 +59,25 @@ static int reset(void **state) {
 
 /* ---- What the store says ---- */
 
-/* The token under which the lock is held, 0 if it is free. */
-static uint64_t token_in(const struct store *s) {
+/* The token under which a lock is held, 0 if it is free. */
+static uint64_t token_of(const struct store *s, const char *name) {
     uint64_t token = 0;
     t_exempt_begin();
     if (s->redis) {
-        const char *text = t_redis_str(s->redis, "HGET hf:{n} t");
+        const char *text = t_redis_str(s->redis, "HGET hf:{%s} t", name);
         token = text ? strtoull(text, NULL, 10) : 0;
     } else {
         hf_info *info;
-        T_HF(HF_OK, hf_inspect(s->witness, "n", &info));
+        T_HF(HF_OK, hf_inspect(s->witness, name, &info));
         token = info->token;
         hf_info_free(info);
     }
     t_exempt_end();
     return token;
+}
+
+static uint64_t token_in(const struct store *s) {
+    return token_of(s, "n");
 }
 
 /* What was not released ends with its lease. */
@@ -192,6 +196,28 @@ static void close_while_holding(void *arg) {
     assert_free_in_the_end(s);
 }
 
+/* All or nothing: what is not had leaves nothing held beyond its lease. */
+static void take_many(void *arg) {
+    static const hf_request names[] = {
+        {.name = "o"}, {.name = "n", .kind = HF_WRITE}, {.name = "m", .kind = HF_READ}};
+    struct store *s = arg;
+    hf_client *client = try_open(s);
+    hf_hold *hold = NULL;
+    hf_options options = {.on_lost = ignore_loss};
+    if (client) {
+        bool made = went_well(hf_acquire_all(client, names, 3, &options, &hold), "hf_acquire_all");
+        T_CHECK(made == (hold != NULL));
+        for (size_t i = 0; i < 3 && made && hf_held(hold); i++) {
+            uint64_t token = token_of(s, names[i].name);
+            T_CHECK(token == hf_fence_of(hold, i) || !hf_held(hold));
+        }
+        if (made) (void)hf_lost_fd(hold);
+        try_release(hold);
+    }
+    hf_close(client);
+    for (size_t i = 0; i < 3; i++) T_WAIT_UNTIL(token_of(s, names[i].name) == 0, WATCHDOG_MS);
+}
+
 static void cancel(void *arg) {
     struct store *s = arg;
     hf_cancel *fired = hf_cancel_new();
@@ -206,8 +232,51 @@ static void cancel(void *arg) {
     hf_cancel_free(fired);
 }
 
-static t_inject_fn *const lives[] = {open_and_close, acquire_and_release, reenter, extend_and_watch,
-                                     look_and_break, close_while_holding, cancel};
+/* What was counted was counted, and who waits is told the truth. */
+static void count_a_latch(void *arg) {
+    uint32_t left = 0;
+    hf_client *client = try_open(arg);
+    if (client && went_well(hf_latch_set(client, "n", 2), "hf_latch_set")) {
+        if (went_well(hf_latch_count_down(client, "n", 1, &left), "hf_latch_count_down"))
+            T_CHECK(left == 1);
+        hf_result r = hf_latch_wait(client, "n", &(hf_options){.wait_ms = 20});
+        if (r != HF_TIMEOUT) T_CHECK(!went_well(r, "hf_latch_wait"));
+        if (went_well(hf_latch_left(client, "n", &left), "hf_latch_left")) T_CHECK(left != 0);
+    }
+    hf_close(client);
+}
+
+static void ignore_leader(const hf_leader_info *leader, void *arg) {
+    (void)leader, (void)arg;
+}
+
+static void lead_and_observe(void *arg) {
+    struct store *s = arg;
+    hf_hold *hold = NULL;
+    hf_leader_info *info = NULL;
+    hf_observer *observer = NULL;
+    hf_client *client = try_open(s);
+    if (client) {
+        bool made =
+            went_well(hf_observe(client, "n", ignore_leader, NULL, &observer), "hf_observe");
+        T_CHECK(made == (observer != NULL));
+        hf_result r = hf_campaign(client, "n", "here", 4, NULL, &hold);
+        if (r != HF_LOST) T_CHECK(went_well(r, "hf_campaign") == (hold != NULL));
+        r = hf_leader(client, "n", &info);
+        if (r != HF_NOT_HELD) T_CHECK(went_well(r, "hf_leader") == (info != NULL));
+        if (info) T_CHECK(info->value_length == 4 && !strcmp(info->value, "here"));
+        hf_leader_free(info);
+        try_release(hold);
+    }
+    hf_unobserve(observer);
+    hf_close(client);
+    assert_free_in_the_end(s);
+}
+
+static t_inject_fn *const lives[] = {
+    open_and_close,      acquire_and_release, reenter, extend_and_watch, look_and_break,
+    close_while_holding, take_many,           cancel,  count_a_latch,    lead_and_observe,
+};
 
 enum { LIVES = sizeof lives / sizeof *lives };
 

@@ -8,9 +8,12 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "store/file/beside.h"
 #include "store/file/directory.h"
 #include "store/file/kept.h"
+#include "store/file/line.h"
 #include "store/file/lock.h"
+#include "store/file/look.h"
 #include "store/file/sweep.h"
 
 #define KEEP_MS  INT64_C(86400000) /* a day past the last use, as everywhere */
@@ -32,6 +35,7 @@ typedef struct file {
     hf__lock *heard;
     hf__op *first, *last; /* completed */
     hf__op *breaking;     /* marked, not obeyed yet */
+    bool mending;         /* ranges could not be unlocked: again */
     hf__time look_at;
 } file;
 
@@ -57,7 +61,7 @@ static hf__lock *find(file *f, const hf__op *op, bool make) {
     if (found || !make) return (hf__lock *)found;
     hf__lock *l = calloc(1, sizeof *l + length);
     if (!l) return NULL;
-    l->fd = -1;
+    hf__lock_init(l);
     l->mapped.key = memcpy(l + 1, key, length);
     l->mapped.length = length;
     name_file(f, &l->file, key, length);
@@ -80,12 +84,13 @@ static void drop(file *f, hf__lock *l) {
     hf__lock **link = &f->heard;
     while (*link && *link != l) link = &(*link)->next_heard;
     if (*link) *link = l->next_heard;
+    hf__lock_fini(l);
     free(l);
 }
 
 /* What is not in use stays open for a while: opening is dearer than all the rest. */
 static void rest(file *f, hf__lock *l) {
-    bool used = l->held || l->standing;
+    bool used = hf__lock_used(l);
     if (used || l->idle) {
         if (used) unlist_idle(f, l);
         return;
@@ -96,6 +101,14 @@ static void rest(file *f, hf__lock *l) {
     *(l->prev ? &l->prev->next : &f->idle_first) = l;
     f->idle_last = l;
     if (++f->idle > IDLE_MAX) drop(f, f->idle_first);
+}
+
+/* Worth telling: something of it was called, or is to be looked at. */
+static void hear(file *f, hf__lock *l) {
+    if (l->heard) return;
+    l->heard = true;
+    l->next_heard = f->heard;
+    f->heard = l;
 }
 
 /* ---- The verbs ---- */
@@ -114,6 +127,12 @@ static bool give_back(file *f) {
     return some;
 }
 
+static void done_with(file *f, hf__lock *l) {
+    if (l->calls) hear(f, l);
+    if (l->mend) f->mending = true;
+    rest(f, l);
+}
+
 static hf_result ask(file *f, hf__op *op, hf__time now) {
     hf__lock *l = find(f, op, true);
     if (!l) return HF_NOMEM;
@@ -124,53 +143,60 @@ static hf_result ask(file *f, hf__op *op, hf__time now) {
         op->detail = NULL;
         r = hf__lock_ask(l, &f->peers, &f->self, op, now);
     }
-    rest(f, l);
+    done_with(f, l);
     return r;
 }
 
 static hf_result renew(file *f, hf__op *op, hf__time now) {
     hf__lock *l = find(f, op, false);
     if (!l) return HF_LOST;
-    return hf__lock_renew(l, op, now);
+    hf_result r = hf__lock_renew(l, &f->peers, &f->self, op, now);
+    done_with(f, l);
+    return r;
 }
 
 static hf_result release(file *f, hf__op *op) {
     hf__lock *l = find(f, op, false);
     if (!l) return HF_LOST;
-    hf_result r = hf__lock_release(l, &f->peers, op);
-    rest(f, l);
+    hf_result r = hf__lock_release(l, &f->peers, &f->self, op);
+    done_with(f, l);
     return r;
 }
 
 /* ---- Looking ---- */
 
-static hf_result look(file *f, hf__op *op, int *fd, ino_t *inode, hf__head *head) {
+static hf_result look(file *f, hf__op *op, hf__view *view) {
     char key[HF__KEY_MAX];
     size_t length = key_of(f, key, op);
     hf__lockfile where;
     name_file(f, &where, key, length);
-    return hf__lock_look(&where, key, length, fd, inode, head, &op->detail);
+    return hf__look(&where, key, length, view, &op->detail);
 }
 
-static void see_line(const file *f, hf__op *op) {
-    char key[HF__KEY_MAX];
-    uint32_t ids[HF__LINE_SEEN];
-    hf__lockfile where;
-    name_file(f, &where, key, key_of(f, key, op));
-    op->sight->waiting = hf__lock_line(&where, ids, HF__LINE_SEEN);
-    for (uint32_t i = 0; i < op->sight->waiting && i < HF__LINE_SEEN; i++)
-        (void)snprintf(op->sight->line[i].client, sizeof op->sight->line[i].client, "%08x", ids[i]);
+static void see_line(const hf__view *view, hf__sight *s) {
+    s->waiting = view->waiting;
+    for (uint32_t i = 0; i < s->waiting && i < HF__LINE_SEEN; i++) {
+        const hf__slot *slot = &view->line[i];
+        (void)snprintf(s->line[i].client, sizeof s->line[i].client, "%08x", slot->id);
+        if (slot->number) hf__owner_text(s->line[i].owner, (hf__owner){slot->owner, slot->logical});
+    }
 }
 
-static hf_result inspect(file *f, hf__op *op, hf__time now) {
-    hf__head head;
-    hf__sight *s = op->sight;
-    see_line(f, op);
-    hf_result r = look(f, op, NULL, NULL, &head);
-    s->held = r == HF_OK;
-    if (r == HF_NOT_HELD) return HF_OK;
-    if (r) return r;
-    const hf__record *record = &head.record;
+/* How a client introduces itself: pid, program, label, a tab between them. */
+static void introduced(const file *f, uint32_t id, hf__identity *who) {
+    char text[HF__WHO_LINE], *rest = text;
+    if (!hf__peers_who(&f->peers, id, text)) return;
+    who->pid = strtol(strsep(&rest, "\t"), NULL, 10);
+    hf__text_copy(who->program, sizeof who->program, rest ? strsep(&rest, "\t") : "");
+    hf__text_copy(who->label, sizeof who->label, rest ? rest : "");
+}
+
+static void see_host(hf__identity *who) {
+    if (gethostname(who->host, sizeof who->host - 1) != 0) who->host[0] = '\0';
+}
+
+static void see_mutex(const hf__record *record, hf__sight *s, hf__time now) {
+    s->holders = 1;
     s->count = record->count;
     s->token = record->token;
     s->since_unix_ms = record->since_unix_ms;
@@ -180,92 +206,193 @@ static hf_result inspect(file *f, hf__op *op, hf__time now) {
     s->who.pid = record->pid;
     hf__text_copy(s->who.program, sizeof s->who.program, record->program);
     hf__text_copy(s->who.label, sizeof s->who.label, record->label);
-    if (gethostname(s->who.host, sizeof s->who.host - 1) != 0) s->who.host[0] = '\0';
+}
+
+static void see_room(const file *f, const hf__view *view, hf__sight *s, hf__time now) {
+    const hf__slot *first = &view->table.spots[0].slot;
+    s->holders = view->inside;
+    for (unsigned i = 0; i < view->inside; i++) {
+        const hf__slot *slot = &view->table.spots[i].slot;
+        if (slot->kind != HF_PERMITS) continue;
+        s->used += slot->permits;
+        s->capacity = slot->capacity;
+    }
+    s->kind = view->inside > 1 && first->kind == HF_UPGRADABLE ? HF_READ : first->kind;
+    s->count = first->count;
+    s->token = first->token;
+    s->since_unix_ms = first->since_unix_ms;
+    s->remaining_ms = first->until > now ? (first->until - now) / HF__MS : 0;
+    hf__owner_text(s->owner, (hf__owner){first->owner, first->logical});
+    introduced(f, first->id, &s->who);
+    hf__text_copy(s->who.client, sizeof s->who.client, first->client);
+    s->who.pid = first->pid;
+}
+
+static hf_result inspect(file *f, hf__op *op, hf__time now) {
+    hf__view view;
+    hf__sight *s = op->sight;
+    s->held = false;
+    s->kind = s->used = s->capacity = s->holders = s->waiting = 0;
+    hf_result r = look(f, op, &view);
+    if (r) return r;
+    see_line(&view, s);
+    s->held = view.held || view.inside;
+    if (view.held)
+        see_mutex(&view.head.record, s, now);
+    else if (view.inside)
+        see_room(f, &view, s, now);
+    if (s->held) see_host(&s->who);
+    hf__look_end(&view);
     return HF_OK;
 }
 
-/* As the client has introduced itself: pid, program, label, a tab between them. */
+/* ---- Beside the lock: see beside.h ---- */
+
+static hf_result latch(file *f, hf__op *op) {
+    char key[HF__KEY_MAX];
+    size_t length = key_of(f, key, op);
+    return hf__file_latch(f->directory, f->path, key, length, op);
+}
+
+/* Whether we hold it under this token, as a mutex, which may be alone in the room. */
+static bool ours_under(const file *f, const hf__view *view, uint64_t token) {
+    const hf__slot *inside = view->inside ? &view->table.spots[0].slot : NULL;
+    if (view->held)
+        return view->head.record.token == token &&
+               !strcmp(view->head.record.client, f->self.client);
+    return inside && inside->token == token && !strcmp(inside->client, f->self.client);
+}
+
+static hf_result proclaim(file *f, hf__op *op) {
+    char key[HF__KEY_MAX];
+    size_t length = key_of(f, key, op);
+    hf__view view;
+    hf_result r = look(f, op, &view);
+    if (r) return r;
+    bool ours = ours_under(f, &view, op->token);
+    hf__look_end(&view);
+    return ours ? hf__file_proclaim(f->directory, f->path, key, length, op) : HF_LOST;
+}
+
+static hf_result leader(file *f, hf__op *op, hf__time now) {
+    char key[HF__KEY_MAX];
+    size_t length = key_of(f, key, op);
+    hf_result r = inspect(f, op, now);
+    op->retry_ms = HF__BESIDE_RETRY_MS;
+    if (r) return r;
+    r = op->sight->held ? hf__file_word(f->directory, f->path, key, length, op->sight->token, op)
+                        : HF_NOT_HELD;
+    op->sight->held = r == HF_OK;
+    return r;
+}
+
+/* Of one who waits, whose id we said; of a holder all is known. */
 static hf_result who(const file *f, hf__op *op) {
     hf__identity *who = &op->sight->who;
-    char text[HF__WHO_LINE], *rest = text;
-    unsigned long id = strtoul(who->client, NULL, 16);
-    if (strlen(who->client) != ID_TEXT || !hf__peers_who(&f->peers, (uint32_t)id, text))
-        return HF_OK;
-    who->pid = strtol(strsep(&rest, "\t"), NULL, 10);
-    hf__text_copy(who->program, sizeof who->program, rest ? strsep(&rest, "\t") : "");
-    hf__text_copy(who->label, sizeof who->label, rest ? rest : "");
-    if (gethostname(who->host, sizeof who->host - 1) != 0) who->host[0] = '\0';
+    if (strlen(who->client) != ID_TEXT) return HF_OK;
+    introduced(f, (uint32_t)strtoul(who->client, NULL, 16), who);
+    see_host(who);
     return HF_OK;
 }
 
 /* ---- Breaking: the holder is asked to let go, and does so itself ---- */
 
-static void hear(file *f, hf__lock *l) {
-    if (l->heard) return;
-    l->heard = true;
-    l->next_heard = f->heard;
-    f->heard = l;
-}
-
 static void tell_holder(file *f, hf__op *op, uint32_t id, ino_t inode) {
     hf__lock *ours = find(f, op, false);
-    if (ours && ours->held && id == f->peers.id)
+    if (ours && id == f->peers.id) {
+        ours->checked = true;
         hear(f, ours);
-    else
+    } else {
         hf__peers_order(&f->peers, id, inode);
+    }
 }
 
-static hf_result begin_break(file *f, hf__op *op) {
-    hf__head head;
-    ino_t inode;
-    int fd;
-    uint64_t wanted = op->token;
-    hf_result r = look(f, op, &fd, &inode, &head);
-    if (r) {
-        op->token = 0;
-        return r;
+/* Of all who hold it, those with this token; 0: all. */
+static bool wanted(uint64_t token, uint64_t held) {
+    return held && (!token || token == held);
+}
+
+/* Mark what is to end, and tell whom. How many there are, or errno negative. */
+static int mark(file *f, hf__op *op, const hf__view *view) {
+    int marked = 0, error = 0;
+    const hf__record *record = &view->head.record;
+    if (view->held && wanted(op->number, record->token)) {
+        error = hf__lockfile_break(view->fd, record->token);
+        if (!error) tell_holder(f, op, record->id, view->inode);
+        marked++;
     }
-    op->token = head.record.token;
-    bool fits = head.record.token && (!wanted || wanted == head.record.token);
-    int error = fits ? hf__lockfile_break(fd, head.record.token) : 0;
-    hf__kept_close(fd);
-    if (error) {
+    for (unsigned i = 0; !view->held && !error && i < view->inside; i++) {
+        const hf__spot *spot = &view->table.spots[i];
+        if (!wanted(op->number, spot->slot.token)) continue;
+        error = hf__slot_break(view->fd, spot->index, spot->slot.token);
+        if (!error) tell_holder(f, op, spot->slot.id, view->inode);
+        marked++;
+    }
+    return error ? -error : marked;
+}
+
+/* Of a break the number is the token that is wanted, and the token that of the first who holds. */
+static hf_result begin_break(file *f, hf__op *op) {
+    hf__view view;
+    op->number = op->token;
+    op->token = 0;
+    hf_result r = look(f, op, &view);
+    if (r) return r;
+    if (view.held)
+        op->token = view.head.record.token;
+    else if (view.inside)
+        op->token = view.table.spots[0].slot.token;
+    int marked = mark(f, op, &view);
+    bool unnamed = view.held && !op->token;
+    hf__look_end(&view);
+    if (marked < 0) {
         op->detail =
-            hf__line("cannot write to the lock's file in %s: %s", f->path, strerror(error));
+            hf__line("cannot write to the lock's file in %s: %s", f->path, strerror(-marked));
         return HF_REFUSED;
     }
-    if (!fits && !head.record.token) {
+    if (unnamed) {
         op->detail = hf__line("somebody is just taking the lock; try again");
         return HF_UNKNOWN_OUTCOME;
     }
-    if (!fits) return HF_NOT_HELD;
-    tell_holder(f, op, head.record.id, inode);
+    if (!marked) return HF_NOT_HELD;
+    if (op->number) op->token = op->number;
     op->next = f->breaking;
     f->breaking = op;
     return HF_OK;
 }
 
+/* The process of one who was told to let go and has not; 0: there is none; -1: that cannot be seen. */
+static int64_t disobeys(file *f, hf__op *op) {
+    hf__view view;
+    int64_t pid = 0;
+    if (look(f, op, &view) != HF_OK) return -1;
+    if (view.held && view.head.record.token == op->token) pid = view.head.record.pid;
+    for (unsigned i = 0; !view.held && i < view.inside; i++) {
+        const hf__slot *slot = &view.table.spots[i].slot;
+        if (slot->broken == slot->token && wanted(op->number, slot->token)) pid = slot->pid;
+    }
+    hf__look_end(&view);
+    return pid;
+}
+
 /* True: it is over, one way or the other. */
 static bool obeyed(file *f, hf__op *op, hf__time now) {
-    hf__head head;
-    hf_result r = look(f, op, NULL, NULL, &head);
+    int64_t pid = disobeys(f, op);
     free(op->detail);
     op->detail = NULL;
-    if (r == HF_NOT_HELD || (r == HF_OK && head.record.token != op->token)) {
+    if (!pid) {
         complete(f, op, HF_OK);
         return true;
     }
     if (now < op->not_after) return false; /* also when it could not be seen */
     op->detail = hf__line("the holder (process %d) did not let go in time: it is stopped, or very "
                           "slow; it will let go when it goes on, or when it is killed",
-                          r ? 0 : head.record.pid);
+                          pid < 0 ? 0 : (int)pid);
     complete(f, op, HF_UNKNOWN_OUTCOME);
     return true;
 }
 
 static void look_at_breaks(file *f, hf__time now) {
-    if (!f->breaking || now < f->look_at) return;
-    f->look_at = now + LOOK;
     for (hf__op **link = &f->breaking; *link;) {
         hf__op *op = *link, *next = op->next;
         if (obeyed(f, op, now))
@@ -294,6 +421,11 @@ static void submit(hf__store *store, hf__op *op, hf__time now) {
         r = begin_break(f, op);
         if (!r) return; /* completed when the holder has obeyed */
         break;
+    case HF__LATCH_SET:
+    case HF__LATCH_DOWN:
+    case HF__LATCH_LOOK: r = latch(f, op); break;
+    case HF__PROCLAIM: r = proclaim(f, op); break;
+    case HF__LEADER: r = leader(f, op, now); break;
     case HF__REGISTER: r = HF_UNSUPPORTED; break;
     }
     complete(f, op, r);
@@ -308,25 +440,59 @@ static hf__op *completed(hf__store *store) {
     return op;
 }
 
+static hf__seat *called(hf__lock *l) {
+    hf__seat *seat = &l->mutex;
+    while (seat && !seat->called) seat = seat->next;
+    return seat;
+}
+
+/* Who was called has to ask: nothing is granted unasked here. */
 static bool news(hf__store *store, hf__news *out) {
     file *f = (file *)store;
-    hf__lock *l = f->heard;
-    if (!l) return false;
-    f->heard = l->next_heard;
-    l->heard = false;
-    size_t prefix = strlen(l->mapped.key) + 1;
-    *out = (hf__news){
-        .what = HF__HEARD_OF, .name = l->mapped.key + prefix, .length = l->mapped.length - prefix};
-    return true;
+    while (f->heard) {
+        hf__lock *l = f->heard;
+        hf__seat *seat = called(l);
+        if (seat && !l->checked) {
+            seat->called = false;
+            *out = (hf__news){.what = HF__GRANTED, .number = seat->number};
+            return true;
+        }
+        f->heard = l->next_heard;
+        l->heard = l->calls = false;
+        if (!l->checked) continue;
+        l->checked = false;
+        for (; seat; seat = called(l)) seat->called = false;
+        size_t prefix = strlen(l->mapped.key) + 1;
+        *out = (hf__news){.what = HF__HEARD_OF,
+                          .name = l->mapped.key + prefix,
+                          .length = l->mapped.length - prefix};
+        return true;
+    }
+    return false;
+}
+
+static void mend(file *f) {
+    bool all = true;
+    for (hf__mapped *it = NULL; (it = hf__map_next(&f->locks, it));) {
+        hf__lock *l = (hf__lock *)it;
+        if (l->mend && !hf__line_mend(l, &f->peers)) all = false;
+        if (l->calls) hear(f, l);
+    }
+    f->mending = !all;
 }
 
 static void tick(hf__store *store, hf__time now) {
-    look_at_breaks((file *)store, now);
+    file *f = (file *)store;
+    if (now < f->look_at) return;
+    f->look_at = now + LOOK;
+    if (f->mending) mend(f);
+    if (f->breaking) look_at_breaks(f, now);
 }
 
 static hf__time due(const hf__store *store) {
     const file *f = (const file *)store;
-    return f->breaking ? f->look_at : HF__NEVER;
+    if (f->heard) return 0; /* by an operation of our own: to be told in the next turn */
+    return f->breaking || f->mending ? f->look_at : HF__NEVER;
 }
 
 static bool flush(hf__store *store, pthread_mutex_t *mutex) {
@@ -339,15 +505,37 @@ static int pollset(hf__store *store, struct pollfd *fds, bool reading) {
     return hf__peers_pollset(&((file *)store)->peers, fds, reading);
 }
 
-static void hear_of_inode(file *f, ino_t inode) {
-    for (hf__mapped *it = NULL; (it = hf__map_next(&f->locks, it));)
-        if (((hf__lock *)it)->inode == inode) hear(f, (hf__lock *)it);
+/* Of many that wait only who is meant; number 0: whoever has a ticket. */
+static void call(hf__lock *l, uint64_t number) {
+    for (hf__seat *s = &l->mutex; s; s = s->next)
+        if (number ? s->number == number && s->slot >= 0 : s->ticket >= 0) s->called = true;
+}
+
+/* An order is about what is held, all else about what waits. */
+static void hear_of_inode(file *f, ino_t inode, bool order, uint64_t number) {
+    for (hf__mapped *it = NULL; (it = hf__map_next(&f->locks, it));) {
+        hf__lock *l = (hf__lock *)it;
+        if (l->inode != inode) continue;
+        if (order) l->checked = true;
+        call(l, number);
+        hear(f, l);
+    }
+}
+
+static bool watches(const hf__seat *s, uint32_t id) {
+    for (unsigned i = 0; i < s->watching; i++)
+        if (s->watched[i]->id == id) return true;
+    return false;
 }
 
 static void hear_of_death(file *f, uint32_t id) {
     for (hf__mapped *it = NULL; (it = hf__map_next(&f->locks, it));) {
         hf__lock *l = (hf__lock *)it;
-        if (l->ahead && l->ahead->id == id) hear(f, l);
+        for (hf__seat *s = &l->mutex; s; s = s->next) {
+            if (!watches(s, id)) continue;
+            s->called = true;
+            hear(f, l);
+        }
     }
 }
 
@@ -357,8 +545,10 @@ static void ready(hf__store *store, const struct pollfd *fds, int count, pthread
     for (int i = 0; i < count; i++) {
         ino_t inode;
         uint32_t id;
+        uint64_t number;
         if (!fds[i].revents) continue;
-        while (hf__peers_message(&f->peers, fds[i].fd, &inode)) hear_of_inode(f, inode);
+        while (hf__peers_message(&f->peers, fds[i].fd, &inode, &number))
+            hear_of_inode(f, inode, fds[i].fd == f->peers.life, number);
         if (fds[i].fd == f->peers.watch)
             while (hf__peers_death(&f->peers, &id)) hear_of_death(f, id);
     }
@@ -394,6 +584,7 @@ static void file_free(hf__store *store, bool forked) {
         hf__lock *l = (hf__lock *)it;
         hf__map_remove(&f->locks, it);
         if (!forked) hf__lock_close(l, &f->peers); /* a child's were closed when it was forked */
+        hf__lock_fini(l);
         free(l);
     }
     hf__map_fini(&f->locks);
@@ -435,7 +626,7 @@ hf_result hf__file_new(const hf__url *url, const hf__identity *identity, hf__log
                        hf__store **store) {
     file *f = calloc(1, sizeof *f);
     if (!f) return hf__fail(HF_NOMEM, "out of memory");
-    f->store = (hf__store){.table = &table, .link = 1, .up = true};
+    f->store = (hf__store){.table = &table, .link = 1, .up = true, .has_kinds = true};
     f->url = url;
     f->directory = -1;
     hf__map_init(&f->locks, hf__rand_seed());

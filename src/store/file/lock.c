@@ -1,27 +1,25 @@
+/*
+ * One lock: taking it, renewing it, letting go. See lock.h; line.c has how it is waited for, hall.c
+ * the room.
+ */
 #include "store/file/lock.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
+#include "store/file/hall.h"
 #include "store/file/kept.h"
+#include "store/file/line.h"
 #include "store/file/ranges.h"
-
-#define LOOK_AGAIN_MS 1000 /* a waiter asks now and then, though it will be woken */
-#define SOON_MS       2    /* what is in the way will be gone in a moment */
-#define SOON_TRIES    16
-#define UNWATCHED_MS  50      /* nobody tells us of a death */
-#define STALLED       HF__SEC /* for how long the first in line may leave a free lock lying */
-#define TRIES         32      /* against files that are removed while we open them */
 
 /* ---- The file ---- */
 
-static hf_result system_trouble(const hf__lock *l, const char *what, int error, char **detail) {
+hf_result hf__lock_trouble(const hf__lock *l, const char *what, int error, char **detail) {
     *detail = hf__line("cannot %s %s/%s: %s", what, l->file.path, l->file.name, strerror(error));
     switch (error) {
     case EMFILE:
@@ -47,7 +45,7 @@ static hf_result open_file(hf__lock *l, char **detail) {
     if (fd < 0) return why;
     struct stat st;
     if (fstat(fd, &st) != 0)
-        why = system_trouble(l, "open", errno, detail);
+        why = hf__lock_trouble(l, "open", errno, detail);
     else
         why = hf__lockfile_read(&l->file, fd, l->mapped.key, l->mapped.length, &head, detail);
     if (why) {
@@ -64,49 +62,84 @@ static hf_result open_file(hf__lock *l, char **detail) {
 static void close_file(hf__lock *l) {
     hf__kept_close(l->fd);
     l->fd = -1;
+    hf__line_abandon(l);
 }
 
-/* ---- Giving up ---- */
+/* ---- Seats ---- */
 
-static void unwatch(hf__lock *l) {
-    hf__peers_unwatch(l->ahead);
-    l->ahead = NULL;
+static void seat_init(hf__seat *s) {
+    *s = (hf__seat){.ticket = -1, .slot = -1, .upgrade = -1};
 }
 
-/* Unlocking can fail, closing cannot. Who waits is still to be told, through the file opened again. */
-static void unlock_by_closing(hf__lock *l) {
-    hf_result why;
-    char *detail = NULL;
-    close_file(l);
-    l->soiled = false;
-    l->fd = hf__lockfile_open(&l->file, false, &why, &detail);
-    free(detail);
+static bool in_use(const hf__seat *s) {
+    return s->ticket >= 0 || s->slot >= 0;
 }
 
-static void wake_first(const hf__lock *l, hf__peers *peers, int64_t from) {
-    if (l->fd < 0) return;
-    hf__place first = hf__ticket_first(l->fd, from);
-    if (first.ticket >= 0 && first.id) hf__peers_wake(peers, first.id, l->inode);
+void hf__lock_init(hf__lock *l) {
+    l->fd = -1;
+    seat_init(&l->mutex);
 }
 
-static void let_go(hf__lock *l, hf__peers *peers) {
-    l->held = 0;
-    if (hf__hold_drop(l->fd, peers->id) != 0 || l->soiled) unlock_by_closing(l);
-    wake_first(l, peers, 0);
+static hf__seat *find_seat(hf__lock *l, const hf__op *op) {
+    if (op->kind == HF_MUTEX) return &l->mutex;
+    hf__seat *s = l->mutex.next;
+    while (s && s->number != op->number) s = s->next;
+    return s;
 }
 
-/* The next in line no longer waits behind us, and has to see behind whom. */
-static void leave(hf__lock *l, hf__peers *peers) {
-    l->standing = 0;
-    unwatch(l);
-    if (hf__ticket_drop(l->fd, peers->id, l->ticket) != 0) unlock_by_closing(l);
-    wake_first(l, peers, l->ticket);
+static hf__seat *make_seat(hf__lock *l, const hf__op *op) {
+    hf__seat *s = find_seat(l, op);
+    if (s) return s;
+    s = malloc(sizeof *s);
+    if (!s) return NULL;
+    seat_init(s);
+    s->number = op->number;
+    s->next = l->mutex.next;
+    l->mutex.next = s;
+    return s;
+}
+
+/* Seats that nobody sits in are not kept. */
+static void tidy(hf__lock *l) {
+    for (hf__seat **link = &l->mutex.next; *link;) {
+        hf__seat *s = *link;
+        if (in_use(s)) {
+            link = &s->next;
+            continue;
+        }
+        *link = s->next;
+        hf__seat_unwatch(s);
+        free(s);
+    }
+    if (!in_use(&l->mutex)) hf__seat_unwatch(&l->mutex);
+}
+
+bool hf__lock_used(const hf__lock *l) {
+    if (l->held) return true;
+    for (const hf__seat *s = &l->mutex; s; s = s->next)
+        if (in_use(s)) return true;
+    return false;
+}
+
+void hf__lock_fini(hf__lock *l) {
+    while (l->mutex.next) {
+        hf__seat *s = l->mutex.next;
+        l->mutex.next = s->next;
+        free(s);
+    }
 }
 
 void hf__lock_close(hf__lock *l, hf__peers *peers) {
-    if (l->standing) leave(l, peers);
-    if (l->held) let_go(l, peers);
+    if (l->held) hf__line_let_go(l, peers);
+    for (hf__seat *s = &l->mutex; s; s = s->next) {
+        hf__op op = {
+            .verb = HF__RELEASE, .number = s->number, .kind = s == &l->mutex ? HF_MUTEX : HF_READ};
+        if (s->ticket >= 0) hf__line_leave(l, s, peers);
+        if (s->slot >= 0) (void)hf__hall_release(l, s, peers, &l->record, &op);
+        free(op.detail);
+    }
     close_file(l);
+    tidy(l);
 }
 
 /* ---- Entering ---- */
@@ -133,293 +166,242 @@ static void fill_record(hf__record *r, const hf__op *op, uint64_t last, hf__time
     r->count = op->count;
 }
 
-/* Others stood in line before us: the hold is theirs. When there is no line any more, say so, and look
-   again: who joins takes his ticket first and writes then, so that one of us sees the other. */
+/* Others stood in line before us: the hold is theirs. When there is no line any more, say so,
+   and look again: who joins takes his ticket first and writes then, so that one of us sees the
+   other. */
 static bool barged(hf__lock *l, const hf__head *head) {
     if (l->served) return false;
-    l->wary = (head->line || !head->version) && hf__ticket_first(l->fd, 0).ticket >= 0;
+    l->wary = (head->line || !head->version) && hf__line_theirs(l);
     if (!head->line || l->wary) return l->wary;
     (void)hf__lockfile_line(l->fd, false);
-    if (hf__ticket_first(l->fd, 0).ticket >= 0) (void)hf__lockfile_line(l->fd, true);
+    if (hf__line_theirs(l)) (void)hf__lockfile_line(l->fd, true);
     return false;
 }
 
-static hf_result damaged(const hf__lock *l, char **detail) {
-    *detail = hf__line("%s/%s was damaged; when no program uses this lock, remove the file",
-                       l->file.path, l->file.name);
-    return HF_PROTOCOL;
-}
-
-/* The hold's range is ours: see what the file says, and write ourselves into it. HF_BUSY: it is not
-   our turn. */
-static hf_result enter(hf__lock *l, hf__peers *peers, const hf__record *self, hf__op *op,
-                       hf__time now) {
-    hf__head head;
-    hf_result r = hf__lockfile_read(&l->file, l->fd, NULL, 0, &head, &op->detail);
-    int error = 0;
-    if (!r && barged(l, &head)) r = HF_BUSY;
-    if (!r && !head.version) error = hf__lockfile_begin(l->fd, l->mapped.key, l->mapped.length);
-    if (!r && head.version && !hf__record_whole(&head.record)) r = damaged(l, &op->detail);
-    if (!r && !error) {
-        l->record = *self;
-        l->record.id = peers->id;
-        fill_record(&l->record, op, head.record.token, now);
-        error = hf__lockfile_record(l->fd, &l->record);
-    }
-    if (error) r = system_trouble(l, "write", error, &op->detail);
-    if (r) {
-        let_go(l, peers);
-        return r;
+/* Nobody is in the room: the hold is ours as long as we keep its range. */
+static hf_result enter(hf__lock *l, hf__peers *peers, const hf__record *self, const hf__head *head,
+                       hf__op *op, hf__time now) {
+    uint64_t last = head->record.token > head->room.token ? head->record.token : head->room.token;
+    l->record = *self;
+    l->record.id = peers->id;
+    fill_record(&l->record, op, last, now);
+    int error = hf__lockfile_record(l->fd, &l->record);
+    if (error) {
+        hf__line_let_go(l, peers);
+        return hf__lock_trouble(l, "write", error, &op->detail);
     }
     l->held = op->number;
     op->token = l->record.token;
     return HF_OK;
 }
 
-/* ---- Waiting ---- */
-
-static hf_result busy(hf__op *op, int64_t retry_ms, bool placed) {
-    op->retry_ms = retry_ms;
-    op->placed = placed;
-    return HF_BUSY;
+/* The hold's range is ours: see what the file says. HF_NOT_HELD: it is not our turn. */
+static hf_result see_head(hf__lock *l, const hf__seat *seat, hf__head *head, hf__op *op) {
+    hf_result r = hf__lockfile_read(&l->file, l->fd, NULL, 0, head, &op->detail);
+    int error = 0;
+    if (!r && seat->slot < 0 && barged(l, head)) r = HF_NOT_HELD;
+    if (!r && !head->version) error = hf__lockfile_begin(l->fd, l->mapped.key, l->mapped.length);
+    if (!r && head->version &&
+        !(hf__record_whole(&head->record) && hf__room_head_whole(&head->room)))
+        r = hf__lockfile_damaged(&l->file, "was damaged", &op->detail);
+    return error ? hf__lock_trouble(l, "write", error, &op->detail) : r;
 }
 
-/* Who stands before us; the holder if nobody does. 0: nobody at all. HF__REMOVING: see ranges.h. */
-static int64_t one_ahead(const hf__lock *l) {
-    hf__place before = hf__ticket_before(l->fd, l->ticket);
-    if (before.ticket < 0) return hf__hold_holder(l->fd);
-    return before.id ? before.id : HF__REMOVING;
+/* A mutex, too, may have to wait there. */
+static hf_result go_to_room(hf__lock *l, hf__seat *seat, hf__peers *peers, const hf__record *self,
+                            hf__head *head, hf__op *op, hf__time now) {
+    int error = op->stand ? hf__peers_join(peers, true) : 0;
+    if (!error) return hf__hall_ask(l, seat, peers, self, head, op, now);
+    hf__line_let_go(l, peers);
+    return hf__lock_trouble(l, "wait for", error, &op->detail);
 }
 
-/* Be told when the one ahead dies; HF_OK if it is dead or gone already. */
-static hf_result watch_ahead(hf__lock *l, hf__peers *peers, hf__op *op) {
-    int64_t id = one_ahead(l);
-    if (!id) return HF_OK;
-    if (id < 0) return busy(op, UNWATCHED_MS, true);
-    if (id == HF__REMOVING) return busy(op, SOON_MS, true);
-    if (l->ahead && l->ahead->id == (uint32_t)id && l->ahead->life >= 0)
-        return busy(op, LOOK_AGAIN_MS, true);
-    unwatch(l);
-    if (hf__peers_watch(peers, (uint32_t)id, &l->ahead) == 0) {
-        l->unseen = 0;
-        return busy(op, LOOK_AGAIN_MS, true);
-    }
-    /* Most often it is dying, and the kernel still tidying up. */
-    return busy(op, l->unseen++ < SOON_TRIES ? SOON_MS : UNWATCHED_MS, true);
-}
-
-/* The lock is free and the first in line has left it lying for long: it is stopped, and whoever
-   looks may go past it. */
-static bool may_pass(hf__lock *l, hf__place first, hf__time now) {
-    bool idle = hf__hold_holder(l->fd) == 0;
-    if (idle && l->stalled_since && l->stalled_ticket == first.ticket)
-        return now - l->stalled_since >= STALLED;
-    l->stalled_since = idle ? now : 0;
-    l->stalled_ticket = first.ticket;
-    return false;
-}
-
-static bool our_turn(hf__lock *l, hf__time now) {
-    hf__place first = hf__ticket_first(l->fd, 0);
-    if (first.ticket < 0 || first.ticket > l->ticket) return true;
-    return first.id && may_pass(l, first, now);
-}
-
-/* HF_OK: the hold's range is ours. */
-static hf_result wait_in_line(hf__lock *l, hf__peers *peers, hf__op *op, hf__time now) {
-    l->standing = op->number;
-    for (int i = 0; i < TRIES; i++) {
-        if (our_turn(l, now)) {
-            int error = hf__hold_take(l->fd, peers->id);
-            if (!error) {
-                l->standing = 0;
-                l->served = true;
-                unwatch(l);
-                l->soiled = hf__ticket_drop(l->fd, peers->id, l->ticket) != 0;
-                return HF_OK;
-            }
-            if (error != EAGAIN) {
-                leave(l, peers);
-                return system_trouble(l, "lock", error, &op->detail);
-            }
-        }
-        hf_result r = watch_ahead(l, peers, op);
-        if (r) return r;
-    }
-    return busy(op, SOON_MS, true);
-}
-
-/* Not in a file that is new: its first holder writes it as a whole, and says so there. */
-static int say_line(hf__lock *l) {
+static hf_result go_in(hf__lock *l, hf__seat *seat, hf__peers *peers, const hf__record *self,
+                       hf__op *op, hf__time now) {
     hf__head head;
-    char *detail = NULL;
-    if (l->blank && hf__lockfile_read(&l->file, l->fd, NULL, 0, &head, &detail) == HF_OK)
-        l->blank = !head.version;
-    free(detail);
-    return l->blank ? 0 : hf__lockfile_line(l->fd, true);
-}
-
-static hf_result stand(hf__lock *l, hf__peers *peers, hf__op *op, hf__time now) {
-    int error = hf__peers_join(peers, true);
-    if (error) return system_trouble(l, "wait for", error, &op->detail);
-    error = hf__ticket_take(l->fd, peers->id, &l->ticket);
-    if (error == EAGAIN) return busy(op, SOON_MS, false);
-    if (error) return system_trouble(l, "wait for", error, &op->detail);
-    l->stalled_since = 0;
-    l->unseen = 0;
-    error = say_line(l);
-    if (error) {
-        leave(l, peers);
-        return system_trouble(l, "write", error, &op->detail);
+    hf_result r = see_head(l, seat, &head, op);
+    if (r) {
+        hf__line_let_go(l, peers);
+        return r;
     }
-    return wait_in_line(l, peers, op, now);
+    if (op->kind != HF_MUTEX || head.room.open || seat->slot >= 0) {
+        r = go_to_room(l, seat, peers, self, &head, op, now);
+        if (r != HF_NOT_HELD) return r;
+    }
+    return enter(l, peers, self, &head, op, now);
 }
 
-/* HF_OK: the hold's range is ours. */
-static hf_result take(hf__lock *l, hf__peers *peers, hf__op *op, hf__time now) {
-    if (l->standing) return wait_in_line(l, peers, op, now);
-    int error = hf__peers_join(peers, false);
-    if (error) return system_trouble(l, "take", error, &op->detail);
-    if (!l->wary || hf__ticket_first(l->fd, 0).ticket < 0) {
-        error = hf__hold_take(l->fd, peers->id);
+/* ---- Asking ---- */
+
+/* In the room already, or in its line: only the door is to be had. */
+static hf_result take_door(hf__lock *l, const hf__seat *seat, hf__peers *peers, hf__op *op) {
+    bool stands = seat->upgrade >= 0 || !seat->holds;
+    int error = hf__line_seize(l, peers, false, stands ? HF__GLANCE_MS : HF__DOOR_MS);
+    if (!error) return HF_OK;
+    if (error != EAGAIN && error != ETIMEDOUT)
+        return hf__lock_trouble(l, "lock", error, &op->detail);
+    return stands ? hf__line_busy(op, HF__UNWATCHED_MS, true) : hf__hall_stuck(l, &op->detail);
+}
+
+/* HF_OK: the hold's range is ours, or the door. */
+static hf_result take(hf__lock *l, hf__seat *seat, hf__peers *peers, hf__op *op, hf__time now) {
+    bool mutex = op->kind == HF_MUTEX;
+    if (seat->ticket >= 0) return hf__line_wait(l, seat, peers, op, now);
+    if (seat->slot >= 0) return take_door(l, seat, peers, op);
+    int error = hf__peers_join(peers, !mutex);
+    if (error) return hf__lock_trouble(l, "take", error, &op->detail);
+    if (!hf__line_ours(l) && (!l->wary || !hf__line_theirs(l))) {
+        int64_t patience = !op->stand ? HF__DOOR_MS : mutex ? 0 : HF__GLANCE_MS;
+        error = hf__line_seize(l, peers, mutex, patience);
         l->served = false;
         if (!error) return HF_OK;
-        if (error != EAGAIN) return system_trouble(l, "lock", error, &op->detail);
+        if (error == ETIMEDOUT && !op->stand) return hf__hall_stuck(l, &op->detail);
+        if (error != EAGAIN && error != ETIMEDOUT)
+            return hf__lock_trouble(l, "lock", error, &op->detail);
     }
-    return op->stand ? stand(l, peers, op, now) : busy(op, LOOK_AGAIN_MS, false);
+    return op->stand ? hf__line_stand(l, seat, peers, op, now)
+                     : hf__line_busy(op, HF__LOOK_AGAIN_MS, false);
 }
 
-/* What was in the way is a file being removed, or is over: nobody holds it and nobody stands in line. */
+/* What was in the way is a file being removed, or is over: nobody holds it and nobody stands in
+   line. */
 static bool worth_another_try(const hf__lock *l) {
+    if (hf__lock_used(l)) return false;
     int64_t holder = hf__hold_holder(l->fd);
     if (holder == HF__REMOVING) return true;
-    return !holder && hf__ticket_first(l->fd, 0).ticket < 0;
+    return !holder && !hf__line_theirs(l);
 }
 
-/* Who removes a file has it for some microseconds, unless the processor is taken from it. */
-static void give_way(int tries) {
-    struct timespec moment = {.tv_nsec = 50000L << (tries < 8 ? 0 : (tries - 8) / 8)};
-    if (tries < 8)
-        sched_yield();
-    else
-        nanosleep(&moment, NULL);
-}
-
-hf_result hf__lock_ask(hf__lock *l, hf__peers *peers, const hf__record *self, hf__op *op,
-                       hf__time now) {
-    if (now > op->not_after) return HF_TIMEOUT;
-    if (l->held == op->number) {
-        op->token = l->record.token;
-        return HF_OK;
-    }
-    if (l->held) let_go(l, peers); /* an older number of ours, which nobody wants any more */
-    for (int i = 0; i < TRIES; i++) {
-        hf_result r = l->fd < 0 ? open_file(l, &op->detail) : HF_OK;
-        if (!r) r = take(l, peers, op, now);
-        if (r == HF_BUSY && !op->placed && worth_another_try(l)) {
-            give_way(i);
-            close_file(l);
-            continue;
-        }
-        if (r) return r;
-        int current = hf__lockfile_current(&l->file, l->device, l->inode);
-        if (current == 1) {
-            r = enter(l, peers, self, op, now);
-            if (r != HF_BUSY) return r;
-            continue;
-        }
-        let_go(l, peers); /* whoever waits on a file that is gone has to see it too */
-        if (current < 0) return system_trouble(l, "look at", -current, &op->detail);
+/* HF_NOT_HELD: once more, in line or with the file that has the name now. */
+static hf_result try_once(hf__lock *l, hf__seat *seat, hf__peers *peers, const hf__record *self,
+                          hf__op *op, hf__time now, int tries) {
+    hf_result r = take(l, seat, peers, op, now);
+    if (r == HF_BUSY && !op->placed && worth_another_try(l)) {
+        hf__line_give_way(tries);
         close_file(l);
+        return HF_NOT_HELD;
+    }
+    if (r) return r;
+    int current = hf__lockfile_current(&l->file, l->device, l->inode);
+    if (current == 1) return go_in(l, seat, peers, self, op, now);
+    hf__line_let_go(l, peers); /* whoever waits on a file that is gone has to see it too */
+    if (current < 0) return hf__lock_trouble(l, "look at", -current, &op->detail);
+    close_file(l);
+    return HF_NOT_HELD;
+}
+
+static hf_result try_often(hf__lock *l, hf__seat *seat, hf__peers *peers, const hf__record *self,
+                           hf__op *op, hf__time now) {
+    for (int i = 0; i < HF__TRIES; i++) {
+        hf_result r = l->fd < 0 ? open_file(l, &op->detail) : HF_OK;
+        if (!r) r = try_once(l, seat, peers, self, op, now, i);
+        if (r != HF_NOT_HELD) return r;
     }
     op->detail = hf__line("%s/%s is being removed again and again", l->file.path, l->file.name);
     return HF_UNREACHABLE;
 }
 
+hf_result hf__lock_ask(hf__lock *l, hf__peers *peers, const hf__record *self, hf__op *op,
+                       hf__time now) {
+    if (now > op->not_after) return HF_TIMEOUT;
+    if (op->kind == HF_MUTEX && l->held == op->number) {
+        op->token = l->record.token;
+        return HF_OK;
+    }
+    /* an older number of ours, which nobody wants any more */
+    if (op->kind == HF_MUTEX && l->held) hf__line_let_go(l, peers);
+    hf__seat *seat = make_seat(l, op);
+    if (!seat) return HF_NOMEM;
+    if (op->upgrade && seat->slot < 0) {
+        tidy(l);
+        return HF_LOST;
+    }
+    hf_result r = try_often(l, seat, peers, self, op, now);
+    tidy(l);
+    return r;
+}
+
 /* ---- Holding ---- */
 
-hf_result hf__lock_renew(hf__lock *l, hf__op *op, hf__time now) {
-    hf__head head;
-    if (!l->held || l->held != op->number) return HF_LOST;
-    hf_result r = hf__lockfile_read(&l->file, l->fd, NULL, 0, &head, &op->detail);
-    if (r == HF_UNREACHABLE) return r;
+static hf_result lost(hf__op *op) {
+    free(op->detail);
+    op->detail = NULL;
+    return HF_LOST; /* and let go of when its holder has been told, not before */
+}
+
+/* `ours`: the file says that it is still held. */
+static hf_result check_current(const hf__lock *l, bool ours, hf__op *op) {
     int current = hf__lockfile_current(&l->file, l->device, l->inode);
-    bool ours = !r && head.record.token == l->record.token && head.broken != l->record.token;
     if (ours && current < 0) {
         op->detail =
             hf__line("cannot look at %s/%s: %s", l->file.path, l->file.name, strerror(-current));
         return HF_UNREACHABLE;
     }
-    if (!ours || !current || hf__lockfile_moved(&l->file)) {
-        free(op->detail);
-        op->detail = NULL;
-        return HF_LOST; /* and let go of when its holder has been told, not before */
-    }
+    return !ours || !current || hf__lockfile_moved(&l->file) ? lost(op) : HF_OK;
+}
+
+static hf_result renew_mutex(hf__lock *l, hf__op *op, hf__time now) {
+    hf__head head;
+    hf_result r = hf__lockfile_read(&l->file, l->fd, NULL, 0, &head, &op->detail);
+    if (r == HF_UNREACHABLE) return r;
+    bool ours = !r && head.record.token == l->record.token && head.broken != l->record.token;
+    r = check_current(l, ours, op);
+    if (r) return r;
     l->record.count = op->count;
     if (op->lease_ms) l->record.until = hf__later(l->record.until, now + op->lease_ms * HF__MS);
     int error = hf__lockfile_record(l->fd, &l->record);
-    return error == EIO ? system_trouble(l, "write", error, &op->detail) : HF_OK;
+    return error == EIO ? hf__lock_trouble(l, "write", error, &op->detail) : HF_OK;
 }
 
-hf_result hf__lock_release(hf__lock *l, hf__peers *peers, const hf__op *op) {
-    if (l->standing && l->standing <= op->number) leave(l, peers);
-    if (!l->held || l->held > op->number) return HF_LOST;
-    let_go(l, peers);
-    return HF_OK;
+/* Less is wanted than is held, or than is waited for. */
+static bool lowers(const hf__seat *s, uint32_t kind) {
+    if (kind != HF_READ && kind != HF_UPGRADABLE) return false;
+    return s->upgrade >= 0 || s->kind == HF_WRITE || (s->kind == HF_UPGRADABLE && kind == HF_READ);
 }
 
-/* ---- Looking ---- */
-
-static hf_result cannot_look(const hf__lockfile *file, int error, char **detail) {
-    *detail = hf__line("cannot look at %s/%s: %s", file->path, file->name, strerror(error));
-    return HF_UNREACHABLE;
-}
-
-/* The record belongs to the holder once it names it; it is written right after the hold is taken. */
-static hf_result read_holder(const hf__lockfile *file, int fd, hf__head *head, char **detail) {
-    for (int i = 0; i < TRIES; i++) {
-        int64_t holder = hf__hold_holder(fd);
-        if (!holder || holder == HF__REMOVING) return HF_NOT_HELD;
-        if (holder < 0) return cannot_look(file, (int)-holder, detail);
-        hf_result r = hf__lockfile_read(file, fd, NULL, 0, head, detail);
-        if (r) return r;
-        if (hf__record_whole(&head->record) && head->record.id == holder) return HF_OK;
-        sched_yield();
+/* Without the door, which somebody might have for long: what is kept is nobody's but ours.
+   Whether somebody waits is not looked at, and so it is said that somebody does. */
+static hf_result renew_seat(hf__lock *l, hf__seat *s, hf__peers *peers, const hf__record *self,
+                            hf__op *op, hf__time now) {
+    hf__slot slot;
+    int error = hf__slot_read(l->fd, (unsigned)s->slot, &slot);
+    if (error) {
+        (void)hf__lock_trouble(l, "read", error, &op->detail);
+        return HF_UNREACHABLE;
     }
-    head->record = (hf__record){.count = 1};
-    return HF_OK;
+    if (s->before && op->token == s->before) op->token = s->token;
+    bool ours = slot.number == s->number && hf__slot_whole(&slot) && slot.token == s->token &&
+                slot.broken != s->token && op->token == s->token;
+    hf_result r = check_current(l, ours, op);
+    if (r) return r;
+    op->crowded = true;
+    if (lowers(s, op->kind)) return hf__hall_renew(l, s, peers, self, op, now);
+    hf__time until = op->lease_ms ? now + op->lease_ms * HF__MS : 0;
+    error = hf__slot_keep(l->fd, (unsigned)s->slot, hf__later(slot.until, until), op->count);
+    return error == EIO ? hf__lock_trouble(l, "write", error, &op->detail) : HF_OK;
 }
 
-hf_result hf__lock_look(const hf__lockfile *file, const char *key, size_t length, int *out,
-                        ino_t *inode, hf__head *head, char **detail) {
-    hf_result r;
-    struct stat st;
-    int fd = hf__lockfile_open(file, false, &r, detail);
-    if (fd < 0) return r;
-    r = hf__lockfile_read(file, fd, key, length, head, detail);
-    if (!r) r = read_holder(file, fd, head, detail);
-    if (!r && out && fstat(fd, &st) != 0) r = cannot_look(file, errno, detail);
-    if (r || !out) {
-        hf__kept_close(fd);
-        return r;
+hf_result hf__lock_renew(hf__lock *l, hf__peers *peers, const hf__record *self, hf__op *op,
+                         hf__time now) {
+    if (op->kind == HF_MUTEX && l->held) {
+        return l->held == op->number ? renew_mutex(l, op, now) : HF_LOST;
     }
-    *inode = st.st_ino;
-    *out = fd;
-    return HF_OK;
+    hf__seat *seat = find_seat(l, op);
+    if (!seat || !seat->holds || seat->number != op->number) return HF_LOST;
+    return renew_seat(l, seat, peers, self, op, now);
 }
 
-uint32_t hf__lock_line(const hf__lockfile *file, uint32_t *ids, uint32_t size) {
-    hf_result why;
-    char *detail = NULL;
-    uint32_t count = 0;
-    int fd = hf__lockfile_open(file, false, &why, &detail);
-    free(detail);
-    if (fd < 0) return 0;
-    for (hf__place at = {.ticket = -1}; (at = hf__ticket_first(fd, at.ticket + 1)).ticket >= 0;) {
-        if (!at.id) break;
-        if (count < size) ids[count] = at.id;
-        count++;
+hf_result hf__lock_release(hf__lock *l, hf__peers *peers, const hf__record *self, hf__op *op) {
+    hf_result r = HF_LOST;
+    if (op->kind == HF_MUTEX && l->held && l->held <= op->number) {
+        hf__line_let_go(l, peers);
+        r = HF_OK;
     }
-    hf__kept_close(fd);
-    return count;
+    hf__seat *seat = find_seat(l, op);
+    if (seat && seat->number <= op->number) {
+        if (seat->ticket >= 0) hf__line_leave(l, seat, peers);
+        if (seat->slot >= 0) r = hf__hall_release(l, seat, peers, self, op);
+    }
+    tidy(l);
+    return r;
 }

@@ -1,13 +1,19 @@
 /*
  * One lock of the directory, as this client has it open: held, waited for, or idle.
  *
- * Taking it is: take the hold's range; see that the file is still the one that has the name; read whether
- * others may stand in line, and the last token; write the record. Who finds that others stand in line
- * gives the range back and joins them. Waiting is: take a ticket, and ask again when woken, when the
- * one ahead dies, and now and then.
+ * Taking it is: take the hold's range; see that the file is still the one that has the name; read
+ * whether others may stand in line, and the last token; write the record. Who finds that others
+ * stand in line gives the range back and joins them. Waiting is: take a ticket, and ask again when
+ * woken, when the one ahead dies, and now and then.
  *
- * No wake-up is lost: a waiter takes its ticket and then tries the hold; who releases drops the hold
- * and then looks for tickets. Whichever comes second sees the other.
+ * Other kinds than the mutex are in the *room* (hall.h), which is a table in the file. Its door is
+ * the hold's range: who takes it finds the lock free of mutexes, and all of the line goes through
+ * it one by one. While somebody is in the room, mutexes are asked for there too. So there is one
+ * line, of tickets first and of the room then: who has got through the door and cannot enter yet
+ * stands in the room's line, before all who have tickets.
+ *
+ * No wake-up is lost: a waiter takes its ticket and then tries the hold; who releases drops the
+ * hold and then looks for tickets. Whichever comes second sees the other.
  */
 #ifndef HF_STORE_FILE_LOCK_H
 #define HF_STORE_FILE_LOCK_H
@@ -15,46 +21,74 @@
 #include "base/map.h"
 #include "store/file/lockfile.h"
 #include "store/file/peers.h"
+#include "store/file/table.h"
+
+#define HF__WATCHED_MAX 32 /* who more is in the way is looked at now and then */
+
+/* A number of ours that waits, or that is in the room. */
+typedef struct hf__seat {
+    struct hf__seat *next;
+    uint64_t number;
+    int64_t ticket;  /* -1: none */
+    int32_t slot;    /* in the room, or in its line; -1: neither */
+    int32_t upgrade; /* the slot in which it waits for its upgrade; -1: it does not */
+    bool holds;      /* in the room; with it: */
+    uint32_t kind;   /* what it has */
+    uint64_t token;  /* under what token */
+    uint64_t before; /* that of before its upgrade; 0: none */
+    bool called;     /* it may be its turn */
+
+    hf__peer *watched[HF__WATCHED_MAX]; /* while it waits */
+    unsigned watching;
+    unsigned unseen; /* how often one of them could not be watched */
+
+    /* It could enter, but for one before it that could too and does not: stopped, it seems. */
+    int64_t stalled; /* the ticket or place of that one */
+    hf__time stalled_since;
+} hf__seat;
 
 typedef struct hf__lock {
     hf__mapped mapped;            /* key: prefix, NUL, name; in this same allocation */
     struct hf__lock *next, *prev; /* among the idle */
     struct hf__lock *next_heard;
     bool heard, idle;
+    bool calls;   /* there is a seat that was called */
+    bool checked; /* what is held is to be looked at */
     hf__lockfile file;
     int fd; /* -1: not open */
     dev_t device;
     ino_t inode;
-    uint64_t held, standing; /* numbers; 0: not */
-    int64_t ticket;          /* while standing */
-    hf__peer *ahead;         /* who is watched, while standing */
-    unsigned unseen;         /* how often the one ahead could not be watched */
-    hf__record record;       /* while held */
-    bool served;             /* the hold was come by in line */
-    bool wary;               /* there was a line: look for it before taking the hold */
-    bool blank;              /* the file was new when it was opened */
-    bool soiled;             /* a range of ours could not be unlocked */
-
-    /* Nobody holds it, and the first in line does not take it: stopped, it seems. */
-    int64_t stalled_ticket;
-    hf__time stalled_since;
+    uint64_t held;     /* the number of the mutex that holds; 0: none, or it does so in the room */
+    hf__record record; /* while held */
+    hf__seat mutex;    /* the first of the seats; those of other kinds follow */
+    hf__slots slots;   /* whose ranges are ours */
+    bool served;       /* the hold was come by in line */
+    bool wary;         /* there was a line: look for it before taking the hold */
+    bool blank;        /* the file was new when it was opened */
+    bool soiled;       /* a range of ours could not be unlocked */
+    bool mend;         /* it is to be tried again, by hf__line_mend */
 } hf__lock;
+
+void hf__lock_init(hf__lock *lock);
 
 /* The verbs, as store.h has them. `self` is who we are, for the record. */
 hf_result hf__lock_ask(hf__lock *lock, hf__peers *peers, const hf__record *self, hf__op *op,
                        hf__time now);
-hf_result hf__lock_renew(hf__lock *lock, hf__op *op, hf__time now);
-hf_result hf__lock_release(hf__lock *lock, hf__peers *peers, const hf__op *op);
+hf_result hf__lock_renew(hf__lock *lock, hf__peers *peers, const hf__record *self, hf__op *op,
+                         hf__time now);
+hf_result hf__lock_release(hf__lock *lock, hf__peers *peers, const hf__record *self, hf__op *op);
+
+/* Something of it is held or waited for. */
+bool hf__lock_used(const hf__lock *lock);
 
 /* Give up all there is of it and close the file. */
 void hf__lock_close(hf__lock *lock, hf__peers *peers);
 
-/* Who holds it, through an open file of its own. HF_NOT_HELD: nobody. The inode and the record, which is
-   zero if the holder has not written it yet. */
-hf_result hf__lock_look(const hf__lockfile *file, const char *key, size_t length, int *out,
-                        ino_t *inode, hf__head *head, char **detail);
+/* The same in a child, whose descriptors are closed: memory only. */
+void hf__lock_fini(hf__lock *lock);
 
-/* Who waits: the ids of the first `size`, in order; how many wait in all. */
-uint32_t hf__lock_line(const hf__lockfile *file, uint32_t *ids, uint32_t size);
+/* ---- Between its files ---- */
+
+hf_result hf__lock_trouble(const hf__lock *lock, const char *what, int error, char **detail);
 
 #endif

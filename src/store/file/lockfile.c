@@ -10,7 +10,8 @@
 #include "base/error.h"
 #include "store/file/kept.h"
 
-#define VERSION 1
+#define VERSION 1 /* of a file whose room was never in use */
+#define ROOMS   2
 #define KEY_AT  512
 
 static const char magic[8] = {'h', 'o', 'l', 'd', 'f', 'a', 's', 't'};
@@ -18,6 +19,7 @@ static const char magic[8] = {'h', 'o', 'l', 'd', 'f', 'a', 's', 't'};
 _Static_assert(sizeof(hf__head) <= KEY_AT, "the head ends before the key");
 _Static_assert(offsetof(hf__head, record) == 64, "the record stands where the format says");
 _Static_assert(offsetof(hf__head, broken) == 24, "the mark stands where the format says");
+_Static_assert(offsetof(hf__head, room) == 32, "the room stands where the format says");
 _Static_assert(sizeof(hf__record) % 8 == 0, "the sum goes over whole words");
 
 /* ---- The record ---- */
@@ -34,6 +36,16 @@ bool hf__record_whole(const hf__record *record) {
     return record->sum == sum_of(record);
 }
 
+static uint64_t room_sum(const hf__room_head *room) {
+    uint64_t sum = room->open * UINT64_C(0x9e3779b97f4a7c15);
+    sum = (sum ^ sum >> 29 ^ room->token) * UINT64_C(0xbf58476d1ce4e5b9);
+    return (sum ^ sum >> 31 ^ (uint64_t)room->last_place) * UINT64_C(0x94d049bb133111eb);
+}
+
+bool hf__room_head_whole(const hf__room_head *room) {
+    return room->sum == room_sum(room);
+}
+
 /* The sum is over what was written: as we write it, all texts have an end. */
 static void end_texts(hf__record *record) {
     record->client[sizeof record->client - 1] = '\0';
@@ -43,7 +55,7 @@ static void end_texts(hf__record *record) {
 
 /* ---- Writing ---- */
 
-static int write_at(int fd, const void *bytes, size_t length, off_t offset) {
+int hf__lockfile_write(int fd, const void *bytes, size_t length, off_t offset) {
     ssize_t n;
     do n = pwrite(fd, bytes, length, offset);
     while (n < 0 && errno == EINTR);
@@ -52,16 +64,27 @@ static int write_at(int fd, const void *bytes, size_t length, off_t offset) {
 
 int hf__lockfile_record(int fd, hf__record *record) {
     record->sum = sum_of(record);
-    return write_at(fd, record, sizeof *record, offsetof(hf__head, record));
+    return hf__lockfile_write(fd, record, sizeof *record, offsetof(hf__head, record));
 }
 
 int hf__lockfile_line(int fd, bool line) {
     uint64_t word = line;
-    return write_at(fd, &word, sizeof word, offsetof(hf__head, line));
+    return hf__lockfile_write(fd, &word, sizeof word, offsetof(hf__head, line));
 }
 
 int hf__lockfile_break(int fd, uint64_t token) {
-    return write_at(fd, &token, sizeof token, offsetof(hf__head, broken));
+    return hf__lockfile_write(fd, &token, sizeof token, offsetof(hf__head, broken));
+}
+
+int hf__lockfile_room(int fd, hf__head *head) {
+    uint32_t version = ROOMS;
+    int error = 0;
+    if (head->version < ROOMS)
+        error = hf__lockfile_write(fd, &version, sizeof version, offsetof(hf__head, version));
+    if (error) return error;
+    head->version = ROOMS;
+    head->room.sum = room_sum(&head->room);
+    return hf__lockfile_write(fd, &head->room, sizeof head->room, offsetof(hf__head, room));
 }
 
 int hf__lockfile_begin(int fd, const char *key, size_t length) {
@@ -71,14 +94,14 @@ int hf__lockfile_begin(int fd, const char *key, size_t length) {
     head.record.sum = sum_of(&head.record);
     memcpy(page, &head, sizeof head);
     memcpy(page + KEY_AT, key, length);
-    int error = write_at(fd, page, KEY_AT + length, 0);
+    int error = hf__lockfile_write(fd, page, KEY_AT + length, 0);
     if (error && ftruncate(fd, 0) != 0) return errno;
     return error;
 }
 
 /* ---- Reading ---- */
 
-static hf_result damaged(const hf__lockfile *file, const char *what, char **detail) {
+hf_result hf__lockfile_damaged(const hf__lockfile *file, const char *what, char **detail) {
     *detail = hf__line("%s/%s %s; when no program uses this lock, remove the file", file->path,
                        file->name, what);
     return HF_PROTOCOL;
@@ -86,15 +109,15 @@ static hf_result damaged(const hf__lockfile *file, const char *what, char **deta
 
 static hf_result check_head(const hf__lockfile *file, const hf__head *head, char **detail) {
     if (memcmp(head->magic, magic, sizeof magic) != 0)
-        return damaged(file, "is no lock file of Holdfast, or was damaged", detail);
-    if (head->version > VERSION) {
+        return hf__lockfile_damaged(file, "is no lock file of Holdfast, or was damaged", detail);
+    if (head->version > ROOMS) {
         *detail = hf__line("%s/%s was written by a newer version of Holdfast (format %u, this one "
                            "knows %d); update this program",
-                           file->path, file->name, head->version, VERSION);
+                           file->path, file->name, head->version, ROOMS);
         return HF_PROTOCOL;
     }
-    if (head->version != VERSION || head->key_length > HF__KEY_MAX)
-        return damaged(file, "was damaged", detail);
+    if (head->version < VERSION || head->key_length > HF__KEY_MAX)
+        return hf__lockfile_damaged(file, "was damaged", detail);
     return HF_OK;
 }
 
@@ -117,12 +140,13 @@ hf_result hf__lockfile_read(const hf__lockfile *file, int fd, const char *key, s
     }
     *head = (hf__head){0};
     if (n == 0) return HF_OK;
-    if (n < (ssize_t)sizeof *head) return damaged(file, "was cut short", detail);
+    if (n < (ssize_t)sizeof *head) return hf__lockfile_damaged(file, "was cut short", detail);
     memcpy(head, page, sizeof *head);
     end_texts(&head->record);
     hf_result r = check_head(file, head, detail);
     if (r || !key) return r;
-    if (n < (ssize_t)(KEY_AT + head->key_length)) return damaged(file, "was cut short", detail);
+    if (n < (ssize_t)(KEY_AT + head->key_length))
+        return hf__lockfile_damaged(file, "was cut short", detail);
     return check_key(file, head, page + KEY_AT, key, length, detail);
 }
 

@@ -1,13 +1,19 @@
 /*
- * What stands in a lock's file: which lock it is, the last token, who holds it. The kernel's ranges say
- * whether it is held and by whom (ranges.h); the file only says more about it. It is written by who holds
- * the lock, in single writes within one page, which a kill cannot cut in two. An empty file is a new one.
+ * What stands in a lock's file: which lock it is, the last token, who holds it. The kernel's ranges
+ * say whether it is held and by whom (ranges.h); the file only says more about it. It is written by
+ * who holds the lock, in single writes within one page, which a kill cannot cut in two. An empty
+ * file is a new one.
  *
  *   0     magic, version, length of the key      written once
  *   16    line: others may stand in line          written by who joins it; taken back by a holder
  *   24    broken: the token of a hold that an operator wants ended     written by anybody
+ *   32    the room: whether it is in use, and what it counts
  *   64    the record: the last hold
  *   512   the key: prefix, NUL, name              written once
+ *   4096  the table of the room, see table.h
+ *
+ * The room is written by who has the door. A file is of version 2 once it was in use: programs that
+ * do not know of it would take the lock past those inside.
  */
 #ifndef HF_STORE_FILE_LOCKFILE_H
 #define HF_STORE_FILE_LOCKFILE_H
@@ -34,11 +40,19 @@ typedef struct hf__record {
     uint64_t sum; /* over the rest: a record that is being written reads as none */
 } hf__record;
 
+/* All zero in a file where it was never in use. */
+typedef struct hf__room_head {
+    uint64_t open;      /* somebody is inside or in line, or died there: mutexes ask there too */
+    uint64_t token;     /* the last of the room */
+    int64_t last_place; /* in line: who comes gets the next */
+    uint64_t sum;
+} hf__room_head;
+
 typedef struct hf__head {
     char magic[8];
     uint32_t version, key_length;
     uint64_t line, broken;
-    char more[32];
+    hf__room_head room;
     hf__record record;
 } hf__head;
 
@@ -53,14 +67,16 @@ typedef struct hf__lockfile {
    HF_NOT_HELD: there is none. */
 int hf__lockfile_open(const hf__lockfile *file, bool make, hf_result *why, char **detail);
 
-/* The open file is the one that has the name now; 0: it is not; errno negative: that cannot be told. */
+/* The open file is the one that has the name now; 0: it is not; errno negative: that cannot be
+   told. */
 int hf__lockfile_current(const hf__lockfile *file, dev_t device, ino_t inode);
 
 /* The directory has another path, or none: as far as can be told. */
 bool hf__lockfile_moved(const hf__lockfile *file);
 
-/* Read the head, and with `key` also see that it is of this key. HF_OK with a zero head when the file is
-   new; HF_PROTOCOL when it is no lock file, or one of another lock or of a newer version. */
+/* Read the head, and with `key` also see that it is of this key. HF_OK with a zero head when the
+   file is new; HF_PROTOCOL when it is no lock file, or one of another lock or of a newer
+   version. */
 hf_result hf__lockfile_read(const hf__lockfile *file, int fd, const char *key, size_t length,
                             hf__head *head, char **detail);
 
@@ -76,7 +92,18 @@ int hf__lockfile_line(int fd, bool line);
 /* Mark a token as broken. 0 or errno. */
 int hf__lockfile_break(int fd, uint64_t token);
 
-/* The record is whole: not one that is being written. */
+/* Write the head of the room, summed; and see to the version, if the head says that it is too
+   low. 0 or errno. */
+int hf__lockfile_room(int fd, hf__head *head);
+
+/* The record is whole: not one that is being written. So is the room's head. */
 bool hf__record_whole(const hf__record *record);
+bool hf__room_head_whole(const hf__room_head *room);
+
+/* Bytes at an offset, all or none as far as a kill goes if they lie in one page. 0 or errno. */
+int hf__lockfile_write(int fd, const void *bytes, size_t length, off_t offset);
+
+/* A line for a person, and HF_PROTOCOL. */
+hf_result hf__lockfile_damaged(const hf__lockfile *file, const char *what, char **detail);
 
 #endif

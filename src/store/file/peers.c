@@ -11,6 +11,7 @@
 
 #include "base/rand.h"
 #include "store/file/kept.h"
+#include "store/file/ranges.h"
 
 #define IDLE_MAX 8 /* peers kept open though nobody waits behind them: likely to come again */
 #define TRIES    16
@@ -57,7 +58,7 @@ static bool claim(int fd) {
 static int make_life(hf__peers *p) {
     int error = EEXIST;
     for (int i = 0; i < TRIES && (error == EEXIST || error == EAGAIN); i++) {
-        uint32_t id = (uint32_t)hf__rand_seed();
+        uint32_t id = (uint32_t)hf__rand_seed() & HF__ID_MAX;
         if (!id) continue;
         error = make_fifo(p, HF__LIFE_START, id, &p->life);
         if (error) continue;
@@ -199,25 +200,25 @@ void hf__peers_unwatch(hf__peer *peer) {
     if (peer) peer->watchers--;
 }
 
-static void tell(int fd, ino_t lock) {
-    uint64_t message = lock;
+static void tell(int fd, ino_t lock, uint64_t number) {
+    const uint64_t message[] = {lock, number};
     /* A full FIFO is that of a client which does not read: it will ask by itself when it does. */
-    if (fd >= 0 && write(fd, &message, sizeof message) < 0) return;
+    if (fd >= 0 && write(fd, message, sizeof message) < 0) return;
 }
 
 /* Opened for reading too: a FIFO that nobody reads would be answered by SIGPIPE. */
-void hf__peers_wake(hf__peers *p, uint32_t id, ino_t lock) {
+void hf__peers_wake(hf__peers *p, uint32_t id, ino_t lock, uint64_t number) {
     hf__peer *peer = find(p, id);
     if (!peer) return;
     if (peer->wake < 0) peer->wake = open_fifo(p, HF__WAKE_START, id, O_RDWR);
-    tell(peer->wake, lock);
+    tell(peer->wake, lock, number);
     if (peer->wake < 0 && !peer->watchers) drop(p, peer);
 }
 
 /* For a moment only: as long as we have it open for writing, its death would not be seen. */
 void hf__peers_order(hf__peers *p, uint32_t id, ino_t lock) {
     int fd = open_fifo(p, HF__LIFE_START, id, O_RDWR);
-    tell(fd, lock);
+    tell(fd, lock, 0);
     hf__kept_close(fd);
 }
 
@@ -232,11 +233,12 @@ int hf__peers_pollset(const hf__peers *p, struct pollfd *fds, bool reading) {
     return count;
 }
 
-bool hf__peers_message(hf__peers *p, int fd, ino_t *lock) {
-    uint64_t message;
+bool hf__peers_message(hf__peers *p, int fd, ino_t *lock, uint64_t *number) {
+    uint64_t message[2];
     if (fd < 0 || (fd != p->life && fd != p->wake)) return false;
-    if (read(fd, &message, sizeof message) != (ssize_t)sizeof message) return false;
-    *lock = (ino_t)message;
+    if (read(fd, message, sizeof message) != (ssize_t)sizeof message) return false;
+    *lock = (ino_t)message[0];
+    *number = message[1];
     return true;
 }
 

@@ -6,7 +6,7 @@
  *   wake.<id>   takes wake-ups, for the thread that waits.
  *   who.<id>    of one that waits: a link that points nowhere, but says who it is
  *
- * What is written is the inode number of the lock that it is about.
+ * What is written is the inode number of the lock that it is about, and the number of who is meant.
  */
 #ifndef HF_STORE_FILE_PEERS_H
 #define HF_STORE_FILE_PEERS_H
@@ -53,8 +53,9 @@ void hf__peers_unwatch(hf__peer *peer);
 /* Close those that nobody waits behind, but for so many. True if there were such. */
 bool hf__peers_trim(hf__peers *peers, unsigned keep);
 
-/* Tell a client of a lock: that it may be its turn; that its hold is to end. */
-void hf__peers_wake(hf__peers *peers, uint32_t id, ino_t lock);
+/* Tell a client of a lock: that it may be the turn of this number of its, 0: of one with a ticket; that
+   its hold is to end. */
+void hf__peers_wake(hf__peers *peers, uint32_t id, ino_t lock, uint64_t number);
 void hf__peers_order(hf__peers *peers, uint32_t id, ino_t lock);
 
 /* What a client says of itself; false: nothing, or not any more. */
@@ -63,7 +64,7 @@ bool hf__peers_who(const hf__peers *peers, uint32_t id, char out[HF__WHO_LINE]);
 /* What to poll; and what is there: the next lock that something was heard of, the next peer that died,
    false when there is none (more). A peer that died stays valid until it is unwatched. */
 int hf__peers_pollset(const hf__peers *peers, struct pollfd *fds, bool reading);
-bool hf__peers_message(hf__peers *peers, int fd, ino_t *lock);
+bool hf__peers_message(hf__peers *peers, int fd, ino_t *lock, uint64_t *number);
 bool hf__peers_death(hf__peers *peers, uint32_t *id);
 
 #endif

@@ -3,11 +3,14 @@
 #include <errno.h>
 #include <fcntl.h>
 
+#define WIDTH    (INT64_C(1) << 32) /* of what is kept free for one range */
+#define DOOR     (INT64_C(1) << 31)
+#define TABLE_AT (INT64_C(1) << 62)
 #define TICKETS_MAX \
-    (INT64_C(1) << 30) /* a busy lock counts up to here, and starts again when idle */
+    (TABLE_AT / WIDTH - 1) /* a busy lock counts up to here, and starts again when idle */
 
 static int64_t offset_of(int64_t ticket) {
-    return (ticket + 1) * (INT64_C(1) << 32);
+    return (ticket + 1) * WIDTH;
 }
 
 static int set(int fd, short type, int64_t start, int64_t length) {
@@ -36,13 +39,39 @@ int hf__hold_take(int fd, uint32_t id) {
     return set(fd, F_WRLCK, 0, id);
 }
 
-int hf__hold_drop(int fd, uint32_t id) {
-    return set(fd, F_UNLCK, 0, id);
+int hf__door_take(int fd, uint32_t id) {
+    return set(fd, F_WRLCK, 0, DOOR + id);
+}
+
+int hf__hold_drop(int fd) {
+    return set(fd, F_UNLCK, 0, WIDTH);
 }
 
 int64_t hf__hold_holder(int fd) {
     int error;
     struct flock range = find(fd, 0, 1, &error);
+    if (range.l_type == F_UNLCK) return -error;
+    if (!range.l_len) return HF__REMOVING;
+    return range.l_len > DOOR ? range.l_len - DOOR + HF__AT_DOOR : range.l_len;
+}
+
+/* ---- Slots ---- */
+
+static int64_t slot_at(unsigned slot) {
+    return TABLE_AT + slot * WIDTH;
+}
+
+int hf__slot_take(int fd, unsigned slot, uint32_t id) {
+    return set(fd, F_WRLCK, slot_at(slot), id);
+}
+
+int hf__slot_drop(int fd, unsigned slot) {
+    return set(fd, F_UNLCK, slot_at(slot), WIDTH);
+}
+
+int64_t hf__slot_holder(int fd, unsigned slot) {
+    int error;
+    struct flock range = find(fd, slot_at(slot), 1, &error);
     if (range.l_type == F_UNLCK) return -error;
     return range.l_len ? range.l_len : HF__REMOVING;
 }
@@ -53,7 +82,7 @@ int64_t hf__hold_holder(int fd) {
 static hf__place any(int fd, int64_t from, int64_t until) {
     int error; /* as if there were none: the hold's own range decides */
     if (until == from) return (hf__place){.ticket = -1};
-    int64_t length = until < 0 ? 0 : offset_of(until) - offset_of(from);
+    int64_t length = (until < 0 ? TABLE_AT : offset_of(until)) - offset_of(from);
     return place_of(find(fd, offset_of(from), length, &error));
 }
 
@@ -97,12 +126,13 @@ static hf__place last(int fd) {
     return low;
 }
 
-int hf__ticket_take(int fd, uint32_t id, int64_t *ticket) {
+int hf__ticket_take(int fd, uint32_t id, int64_t after, int64_t *ticket) {
     hf__place end = last(fd);
     if (end.ticket >= 0 && !end.id) return EAGAIN;
     int error = EAGAIN;
     /* Who is refused a ticket comes behind the one who got it. */
-    for (int64_t t = end.ticket + 1; error == EAGAIN && t < TICKETS_MAX; t++) {
+    int64_t first = (end.ticket > after ? end.ticket : after) + 1;
+    for (int64_t t = first; error == EAGAIN && t < TICKETS_MAX; t++) {
         error = set(fd, F_WRLCK, offset_of(t), id);
         *ticket = t;
         if (error == EAGAIN && hf__hold_holder(fd) == HF__REMOVING) return EAGAIN;
@@ -112,6 +142,10 @@ int hf__ticket_take(int fd, uint32_t id, int64_t *ticket) {
 
 int hf__ticket_drop(int fd, uint32_t id, int64_t ticket) {
     return set(fd, F_UNLCK, offset_of(ticket), id);
+}
+
+int hf__tickets_drop(int fd) {
+    return set(fd, F_UNLCK, offset_of(0), TABLE_AT - offset_of(0));
 }
 
 bool hf__ranges_take(int fd) {

@@ -3,11 +3,14 @@
  * locked (as open file description locks), so that the death of a process takes it out of both at
  * once, in any state, and there is nothing to repair.
  *
- *   [0, id)                         the hold
+ *   [0, id)                         the hold: of a mutex, as long as it is held
+ *   [0, 2^31 + id)                  the door: of one who changes the room, for a moment
  *   [(t + 1) << 32, … + id)         ticket t: a place in line; lower tickets are served first
+ *   [2^62 + (s << 32), … + id)      slot s of the table (table.h): it counts
  *
- * All ranges of a kind begin at the same offset, so two of them exclude each other; and since the
- * kernel tells where a conflicting range ends, its length says who has it: the client's id.
+ * Ids are below 2^31. All ranges of a kind begin at the same offset, so two of them exclude each
+ * other; and since the kernel tells where a conflicting range ends, its length says who has it: the
+ * client's id.
  *
  * A file whose ranges are locked from 0 to the end is being removed.
  */
@@ -22,17 +25,30 @@ typedef struct hf__place {
     uint32_t id;    /* of the client that has it; 0: the file is being removed */
 } hf__place;
 
-/* 0 or errno; EAGAIN: another has it. */
-int hf__hold_take(int fd, uint32_t id);
-int hf__hold_drop(int fd, uint32_t id); /* can fail, where the kernel has no memory for it */
+#define HF__ID_MAX INT32_MAX
 
-/* Who holds it, seen from this open file: 0 nobody; HF__REMOVING; errno negative. */
+/* The hold, or the door. 0 or errno; EAGAIN: another has it. */
+int hf__hold_take(int fd, uint32_t id);
+int hf__door_take(int fd, uint32_t id);
+int hf__hold_drop(int fd); /* either; can fail, where the kernel has no memory for it */
+
+/* Who holds it, seen from this open file: 0 nobody; HF__REMOVING; errno negative. HF__AT_DOOR is
+   added to one who has the door. */
 #define HF__REMOVING (INT64_C(1) << 32)
+#define HF__AT_DOOR  (INT64_C(1) << 33)
 int64_t hf__hold_holder(int fd);
 
-/* Take the place behind all others. 0 or errno; ENOLCK also when tickets have run out. */
-int hf__ticket_take(int fd, uint32_t id, int64_t *ticket);
+/* Slots, which are taken and dropped by who has the door. The holder's id, 0: nobody,
+   HF__REMOVING, or errno negative. */
+int hf__slot_take(int fd, unsigned slot, uint32_t id);
+int hf__slot_drop(int fd, unsigned slot);
+int64_t hf__slot_holder(int fd, unsigned slot);
+
+/* Take the place behind all others, and behind `after`, which is ours. 0 or errno; ENOLCK also
+   when tickets have run out. */
+int hf__ticket_take(int fd, uint32_t id, int64_t after, int64_t *ticket);
 int hf__ticket_drop(int fd, uint32_t id, int64_t ticket);
+int hf__tickets_drop(int fd); /* all of ours */
 
 /* Of the others: the first at or behind `from`; the last before `until`. */
 hf__place hf__ticket_first(int fd, int64_t from);

@@ -14,6 +14,7 @@
 #include "store/file/lockfile.h"
 #include "store/file/peers.h"
 #include "store/file/ranges.h"
+#include "store/file/slate.h"
 
 #define STAMP       "swept"
 #define ENTRIES_MAX 100000 /* looked at in one sweep: closing a client must not take long */
@@ -53,7 +54,8 @@ static bool may_go(const hf__lockfile *file, int fd) {
     free(detail);
     bool named = strchr(file->name + strlen(HF__LOCK_START), '.') || strchr(file->name, '%');
     if (!r && !head.version) return named;
-    return !r && (int64_t)(head.record.token / 1000) < now_ms();
+    uint64_t last = head.record.token > head.room.token ? head.record.token : head.room.token;
+    return !r && (int64_t)(last / 1000) < now_ms();
 }
 
 static bool unused_for(int fd, int64_t ms, struct stat *st) {
@@ -115,6 +117,8 @@ static bool of_client(const char *name, const char *start) {
 static void sweep_entry(int directory, const char *name, int64_t keep_ms) {
     if (starts(name, HF__LOCK_START))
         sweep_lock(directory, name, keep_ms);
+    else if (starts(name, HF__LATCH_START) || starts(name, HF__LEAD_START))
+        hf__slate_sweep(directory, name, keep_ms);
     else if (of_client(name, HF__LIFE_START))
         sweep_life(directory, name);
     else if (of_client(name, HF__WAKE_START))

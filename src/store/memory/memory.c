@@ -1,7 +1,7 @@
 /*
  * The store of one process, and the reference for what a store does: it says in C what the Redis
  * scripts say in Lua, over a map instead of keys, and answers at once. Here are the spaces, the map and the
- * table; room.c has who holds a lock and who waits for it, verbs.c what the operations do to that.
+ * table; store/room has who holds a lock and who waits for it, and what the operations do to that.
  *
  * A space is shared by the clients that name it and lives as long as the last of them. Each lock of a
  * space is kept for good once used, because its last token must be remembered.
@@ -11,31 +11,44 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/event.h"
 #include "base/map.h"
 #include "base/url.h"
-#include "store/memory/verbs.h"
+#include "store/memory/beside.h"
+#include "store/room/verbs.h"
 
 #define KEY_MAX (HF__PREFIX_MAX + 1 + HF_NAME_MAX)
 
 typedef struct lock {
     hf__mapped mapped; /* key: prefix, NUL, name; in this same allocation */
     hf__room room;
+    hf__beside beside;
 } lock;
+
+/* A client of a space. */
+typedef struct member {
+    hf__member base; /* first */
+    struct member *next;
+    hf__identity who;
+    int bell; /* readable: it may be its turn somewhere; -1: none to be had */
+    bool rung;
+} member;
 
 typedef struct space {
     struct space *next;
     char *name;
     unsigned refs;
     hf__map locks;
-    hf__member *members;
+    member *members;
 } space;
 
 typedef struct memory {
     hf__store store;
     space *space;
-    hf__member *self;
+    member *self;
     char *prefix;
     hf__op *first, *last; /* completed */
+    bool heard;
 } memory;
 
 /* Guards all spaces: no call under it takes longer than a look into a map. */
@@ -63,7 +76,7 @@ static lock *find(const memory *m, const hf__op *op, bool make) {
 
 static hf_result who(const memory *m, hf__op *op) {
     hf__sight *s = op->sight;
-    for (const hf__member *it = m->space->members; it; it = it->next)
+    for (const member *it = m->space->members; it; it = it->next)
         if (!strcmp(it->who.client, s->who.client)) s->who = it->who;
     return HF_OK;
 }
@@ -80,13 +93,28 @@ static hf_result execute_on(hf__room *room, const hf__member *self, hf__op *op, 
     }
 }
 
-/* Only asking makes a lock: for all else one that was never used is an empty one. */
+/* Tell those whose turn it is. Who is told already has yet to look. */
+static void ring(const hf__room *room) {
+    size_t turns = room->line ? hf__room_turns(room) : 0;
+    for (const hf__waiter *it = room->line; turns--; it = it->next) {
+        member *m = (member *)it->party.member;
+        if (!m->rung) hf__event_set(m->bell);
+        m->rung = true;
+    }
+}
+
+/* Only asking, and setting a latch, makes a lock: for all else one that was never used is an empty one. */
 static hf_result execute(const memory *m, hf__op *op, hf__time now) {
     if (op->verb == HF__WHO) return who(m, op);
-    hf__room unused = {0};
-    lock *l = find(m, op, op->verb == HF__ASK);
-    if (!l && op->verb == HF__ASK) return HF_NOMEM;
-    return execute_on(l ? &l->room : &unused, m->self, op, now);
+    lock unused = {0};
+    bool make = op->verb == HF__ASK || op->verb == HF__LATCH_SET;
+    lock *l = find(m, op, make);
+    if (!l && make) return HF_NOMEM;
+    if (!l) l = &unused;
+    hf_result r = execute_on(&l->room, &m->self->base, op, now);
+    ring(&l->room);
+    return r == HF_UNSUPPORTED ? hf__beside_execute(&l->beside, &l->room, &m->self->base, op, now)
+                               : r;
 }
 
 /* ---- The table ---- */
@@ -134,18 +162,31 @@ static bool flush(hf__store *store, pthread_mutex_t *mutex) {
     return false;
 }
 
+static bool news(hf__store *store, hf__news *out) {
+    memory *m = (memory *)store;
+    if (!m->heard) return false;
+    m->heard = false;
+    *out = (hf__news){.what = HF__ASK_AGAIN};
+    return true;
+}
+
 static int pollset(hf__store *store, struct pollfd *fds, bool reading) {
-    (void)store;
-    (void)fds;
+    const member *self = ((const memory *)store)->self;
     (void)reading;
-    return 0;
+    if (self->bell < 0) return 0;
+    fds[0] = (struct pollfd){.fd = self->bell, .events = POLLIN};
+    return 1;
 }
 
 static void ready(hf__store *store, const struct pollfd *fds, int count, pthread_mutex_t *mutex) {
-    (void)store;
-    (void)fds;
-    (void)count;
+    memory *m = (memory *)store;
     (void)mutex;
+    if (count < 1 || !fds[0].revents) return;
+    pthread_mutex_lock(&spaces_mutex);
+    hf__event_clear(m->self->bell);
+    m->self->rung = false;
+    pthread_mutex_unlock(&spaces_mutex);
+    m->heard = true;
 }
 
 static bool wait_for_answer(hf__store *store, pthread_mutex_t *mutex) {
@@ -166,6 +207,21 @@ static void shut(hf__store *store, hf__time now) {
 
 /* ---- Spaces ---- */
 
+static member *member_new(const hf__identity *who) {
+    member *m = calloc(1, sizeof *m);
+    if (!m) return NULL;
+    m->who = *who;
+    memcpy(m->base.client, who->client, sizeof m->base.client);
+    m->bell = hf__event_new();
+    m->base.is_told = m->bell >= 0;
+    return m;
+}
+
+static void member_free(member *m) {
+    if (m) hf__event_free(m->bell);
+    free(m);
+}
+
 static space *space_new(const char *name) {
     space *s = calloc(1, sizeof *s);
     if (!s) return NULL;
@@ -180,7 +236,7 @@ static space *space_new(const char *name) {
     return s;
 }
 
-static space *space_join(const char *name, hf__member *self) {
+static space *space_join(const char *name, member *self) {
     space *s = spaces;
     while (s && strcmp(s->name, name) != 0) s = s->next;
     if (!s) s = space_new(name);
@@ -198,6 +254,7 @@ static void space_free(space *s) {
     for (hf__mapped *it; (it = hf__map_next(&s->locks, NULL));) {
         hf__map_remove(&s->locks, it);
         hf__room_forget(&((lock *)it)->room, NULL);
+        free(((lock *)it)->beside.word);
         free(it);
     }
     hf__map_fini(&s->locks);
@@ -206,13 +263,15 @@ static void space_free(space *s) {
 }
 
 /* What a member still holds or waits for ends with it. */
-static void space_leave(space *s, hf__member *self) {
-    for (hf__mapped *it = NULL; (it = hf__map_next(&s->locks, it));)
-        hf__room_forget(&((lock *)it)->room, self);
-    hf__member **link = &s->members;
+static void space_leave(space *s, member *self) {
+    for (hf__mapped *it = NULL; (it = hf__map_next(&s->locks, it));) {
+        hf__room_forget(&((lock *)it)->room, &self->base);
+        ring(&((lock *)it)->room);
+    }
+    member **link = &s->members;
     while (*link != self) link = &(*link)->next;
     *link = self->next;
-    free(self);
+    member_free(self);
     if (!--s->refs) space_free(s);
 }
 
@@ -223,6 +282,7 @@ static void memory_free(hf__store *store, bool forked) {
         space_leave(m->space, m->self);
         pthread_mutex_unlock(&spaces_mutex);
     }
+    if (m->self && forked) hf__event_free(m->self->bell);
     free(m->prefix);
     free(m->store.down_detail);
     free(m);
@@ -232,6 +292,7 @@ static const hf__store_table table = {
     .free = memory_free,
     .submit = submit,
     .completed = completed,
+    .news = news,
     .tick = tick,
     .due = due,
     .flush = flush,
@@ -260,15 +321,14 @@ hf__store *hf__memory_new(const char *name, const char *prefix, const hf__identi
     m->store =
         (hf__store){.table = &table, .link = 1, .up = true, .forgets = true, .has_kinds = true};
     m->prefix = strdup(prefix);
-    hf__member *self = m->prefix ? calloc(1, sizeof *self) : NULL;
+    member *self = m->prefix ? member_new(identity) : NULL;
     if (self) {
-        self->who = *identity;
         pthread_mutex_lock(&spaces_mutex);
         m->space = space_join(name, self);
         pthread_mutex_unlock(&spaces_mutex);
     }
     if (!m->space) {
-        free(self);
+        member_free(self);
         memory_free(&m->store, false);
         return NULL;
     }

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "store/redis/beside.h"
 #include "store/redis/command.h"
 #include "store/redis/script.h"
 #include "store/redis/trouble.h"
@@ -45,6 +46,19 @@ void hf__session_fini(hf__session *s) {
 
 /* ---- Completing ---- */
 
+static void completed(hf__session *s, hf__op *op, hf_result result, bool maybe, char *detail) {
+    op->result = result;
+    op->maybe = maybe;
+    op->detail = detail;
+    op->next = NULL;
+    if (s->done_last)
+        s->done_last->next = op;
+    else
+        s->done_first = op;
+    s->done_last = op;
+}
+
+/* And those that were asked together with it. */
 static void complete(hf__session *s, hf__op *op, hf_result result, bool maybe, char *detail) {
     if (op == &s->registration) {
         s->registering = false;
@@ -56,15 +70,12 @@ static void complete(hf__session *s, hf__op *op, hf_result result, bool maybe, c
         free(detail);
         return;
     }
-    op->result = result;
-    op->maybe = maybe;
-    op->detail = detail;
-    op->next = NULL;
-    if (s->done_last)
-        s->done_last->next = op;
-    else
-        s->done_first = op;
-    s->done_last = op;
+    for (hf__op *next = op->together; next; next = next->together) {
+        next->asked_at = op->asked_at;
+        next->link = op->link;
+        completed(s, next, result, maybe, detail ? strdup(detail) : NULL);
+    }
+    completed(s, op, result, maybe, detail);
 }
 
 hf__op *hf__session_completed(hf__session *s) {
@@ -102,6 +113,7 @@ static bool in_lane(const hf__op *op) {
 
 static const hf__script *script_of(const hf__op *op) {
     bool lane = in_lane(op);
+    if (op->together) return &hf__script_all;
     switch (op->verb) {
     case HF__ASK: return lane ? &hf__script_enter : &hf__script_acquire;
     case HF__RENEW: return lane ? &hf__script_keep : &hf__script_renew;
@@ -109,9 +121,8 @@ static const hf__script *script_of(const hf__op *op) {
     case HF__BREAK: return &hf__script_break;
     case HF__INSPECT: return &hf__script_inspect;
     case HF__REGISTER: return &hf__script_register;
-    case HF__WHO: break;
+    default: return hf__beside_script(op->verb);
     }
-    return NULL;
 }
 
 static void add_client_key(hf__session *s, const char *client) {
@@ -127,7 +138,7 @@ static void add_owner(hf__session *s, const hf__op *op) {
     hf__command_id(&s->out, s->who->client, op->owner.logical ? ":o" : ":t", op->owner.id);
 }
 
-/* See part/share.lua. */
+/* See part/hold.lua. */
 static void add_spec(hf__session *s, const hf__op *op) {
     if (op->kind == HF_PERMITS)
         hf__command_text(&s->out, "p%" PRIu32 "/%" PRIu32, op->permits, op->capacity);
@@ -147,6 +158,27 @@ static void add_ask(hf__session *s, const hf__op *op) {
     hf__command_number(&s->out, (int64_t)op->token);
     if (in_lane(op)) add_spec(s, op);
     if (op->stand) hf__command_number(&s->out, op->succeeds ? 2 : 1);
+}
+
+static int chain_length(const hf__op *op) {
+    int n = 0;
+    for (; op; op = op->together) n++;
+    return n;
+}
+
+/* Several names at once: see all.lua. */
+static void add_chain(hf__session *s, const hf__op *op) {
+    add_owner(s, op);
+    hf__command_number(&s->out, op->lease_ms);
+    hf__command_number(&s->out, not_after(s, op->not_after));
+    hf__command_number(&s->out, (int64_t)op->token);
+    for (; op; op = op->together) {
+        add_id(s, op);
+        if (in_lane(op))
+            add_spec(s, op);
+        else
+            hf__command_string(&s->out, "m");
+    }
 }
 
 static void add_heir(hf__session *s, const hf__heir *heir) {
@@ -196,29 +228,48 @@ static void add_register(hf__session *s) {
 }
 
 static int key_count(const hf__op *op) {
+    if (op->together) return 4 * chain_length(op);
     switch (op->verb) {
     case HF__ASK:
     case HF__RELEASE:
     case HF__BREAK: return 4;
     case HF__RENEW: return in_lane(op) ? 4 : 1;
     case HF__INSPECT: return 2;
-    default: return 1;
+    default: return hf__beside_script(op->verb) ? HF__BESIDE_KEYS : 1;
     }
+}
+
+static void add_four_keys(hf__session *s, const hf__op *op) {
+    static const char *const suffixes[] = {"", ":f", ":q", ":i"};
+    for (int i = 0; i < 4; i++)
+        hf__command_key(&s->out, s->url->prefix, op->name, op->name_length, suffixes[i]);
+}
+
+/* A latch, or what a leader says. */
+static bool is_beside(const hf__op *op) {
+    return hf__beside_script(op->verb) != NULL;
 }
 
 /* Keys, then arguments. */
 static void add_script_arguments(hf__session *s, const hf__op *op, hf__time now) {
+    if (op->together) {
+        for (const hf__op *each = op; each; each = each->together) add_four_keys(s, each);
+        add_chain(s, op);
+        return;
+    }
+    if (is_beside(op)) {
+        hf__beside_encode(&s->out, s->url->prefix, s->who->client, op, not_after(s, op->not_after));
+        return;
+    }
     if (op->verb == HF__REGISTER) {
         add_client_key(s, s->who->client);
         add_register(s);
         return;
     }
-    hf__command_key(&s->out, s->url->prefix, op->name, op->name_length, "");
-    if (key_count(op) == 4) {
-        hf__command_key(&s->out, s->url->prefix, op->name, op->name_length, ":f");
-        hf__command_key(&s->out, s->url->prefix, op->name, op->name_length, ":q");
-        hf__command_key(&s->out, s->url->prefix, op->name, op->name_length, ":i");
-    }
+    if (key_count(op) == 4)
+        add_four_keys(s, op);
+    else
+        hf__command_key(&s->out, s->url->prefix, op->name, op->name_length, "");
     if (op->verb == HF__INSPECT)
         hf__command_key(&s->out, s->url->prefix, op->name, op->name_length, ":q");
     if (op->verb == HF__ASK) add_ask(s, op);
@@ -231,13 +282,14 @@ static void add_script_arguments(hf__session *s, const hf__op *op, hf__time now)
 }
 
 static int argument_count(const hf__op *op, hf__time now) {
+    if (op->together) return 4 + 2 * chain_length(op);
     switch (op->verb) {
     case HF__ASK: return 5 + in_lane(op) + op->stand;
     case HF__RELEASE: return plain_release(op, now) ? 1 : op->heir.number ? 9 : 4;
     case HF__RENEW: return in_lane(op) ? 7 : 5;
     case HF__REGISTER: return 5;
     case HF__BREAK: return 2;
-    default: return 0;
+    default: return is_beside(op) ? hf__beside_arguments(op) : 0;
     }
 }
 
@@ -572,6 +624,19 @@ static hf_result grant_answer(hf__session *s, hf__op *op, int64_t value, bool ye
     return HF_OK;
 }
 
+/* To several names at once: a token for each, or nothing. */
+static hf_result chain_answer(hf__session *s, hf__op *op, bool yes, char **detail) {
+    const hf__reply *r = &s->parser.reply;
+    size_t i = 2;
+    for (hf__op *each = op; yes && each; each = each->together, i++) {
+        int64_t token;
+        if (!hf__reply_number(r, i, &token) || token <= 0) return bad_answer(s, op, detail);
+        each->token = (uint64_t)token;
+    }
+    complete(s, op, yes ? HF_OK : HF_BUSY, false, NULL);
+    return HF_OK;
+}
+
 /* A list is the answer to a release with an heir: what became of the heir. */
 static hf_result heir_answer(hf__session *s, hf__op *op, int64_t status, int64_t value,
                              char **detail) {
@@ -601,7 +666,7 @@ static hf_result number_answer(hf__session *s, hf__op *op, hf__time now, char **
         return HF_OK;
     }
     bool may_be = op->verb == HF__RENEW || op->verb == HF__REGISTER ||
-                  (op->verb == HF__ASK && n >= TIME_MIN_US);
+                  (op->verb == HF__ASK && !op->together && n >= TIME_MIN_US);
     if (!may_be || !good_time(server_us)) return bad_answer(s, op, detail);
     note_time(s, server_us, op->asked_at, now);
     if (op->verb == HF__ASK) op->token = (uint64_t)n;
@@ -643,6 +708,7 @@ static hf_result list_answer(hf__session *s, hf__op *op, hf__time now, char **de
     bool yes = status == STATUS_YES, late = status == STATUS_LATE;
     if (op->verb == HF__RENEW) return kept_answer(s, op, yes, server_us, now, detail);
     bool third = op->verb == HF__ASK || op->verb == HF__BREAK || op->verb == HF__RELEASE;
+    if (op->together) third = late;
     if ((late && !third) || (!late && third && !hf__reply_number(r, 2, &value)))
         return bad_answer(s, op, detail);
     note_time(s, server_us, op->asked_at, now);
@@ -651,6 +717,7 @@ static hf_result list_answer(hf__session *s, hf__op *op, hf__time now, char **de
         late_answer(s, op, now);
         return HF_OK;
     }
+    if (op->together) return chain_answer(s, op, yes, detail);
     if (op->verb == HF__ASK) return grant_answer(s, op, value, yes, detail);
     if (op->verb == HF__BREAK)
         op->token = (uint64_t)value;
@@ -661,8 +728,27 @@ static hf_result list_answer(hf__session *s, hf__op *op, hf__time now, char **de
     return HF_OK;
 }
 
+static hf_result beside_answer(hf__session *s, hf__op *op, hf__time now, char **detail) {
+    const hf__reply *r = &s->parser.reply;
+    int64_t status, server_us;
+    bool changes = op->verb == HF__LATCH_SET || op->verb == HF__LATCH_DOWN;
+    if (r->type != REDIS_REPLY_ARRAY || !hf__reply_number(r, 0, &status) || status < STATUS_NO ||
+        status > (changes ? STATUS_LATE : STATUS_YES) || !hf__reply_number(r, 1, &server_us) ||
+        !good_time(server_us))
+        return bad_answer(s, op, detail);
+    note_time(s, server_us, op->asked_at, now);
+    if (status == STATUS_LATE)
+        late_answer(s, op, now);
+    else if (hf__beside_answer(r, op, status == STATUS_YES, s->heard))
+        complete(s, op, op->result, false, NULL);
+    else
+        return bad_answer(s, op, detail);
+    return HF_OK;
+}
+
 static hf_result script_answer(hf__session *s, hf__op *op, hf__time now, char **detail) {
     int type = s->parser.reply.type;
+    if (is_beside(op)) return beside_answer(s, op, now, detail);
     bool lists = op->verb == HF__ASK || (op->verb == HF__RENEW && in_lane(op)) ||
                  op->verb == HF__BREAK || op->verb == HF__INSPECT || op->verb == HF__RELEASE;
     if (type == REDIS_REPLY_INTEGER) return number_answer(s, op, now, detail);

@@ -20,7 +20,10 @@ class Bug(NamedTuple):
 
 
 CORE = "core/core.c"
+ANSWER = "core/answer.c"
 ENTRY = "core/entry.c"
+GRANT = "core/grant.c"
+WAIT = "core/wait.c"
 LEASE = "core/lease.c"
 SESSION = "store/redis/session.c"
 HEARING = "store/redis/hearing.c"
@@ -29,36 +32,39 @@ RELEASE = "store/redis/lua/release.lua"
 RENEW = "store/redis/lua/renew.lua"
 BREAK = "store/redis/lua/break.lua"
 LINE = "store/redis/lua/part/line.lua"
+HOLD = "store/redis/lua/part/hold.lua"
 SHARE = "store/redis/lua/part/share.lua"
 ENTER = "store/redis/lua/enter.lua"
 KEEP = "store/redis/lua/keep.lua"
 LEAVE = "store/redis/lua/leave.lua"
 LANES = "core/lanes.c"
+TOGETHER = "core/together.c"
+ALL = "store/redis/lua/all.lua"
 
 BUGS = [
     # Deadlines.
-    Bug("the deadline of a grant counts from its answer", ENTRY,
+    Bug("the deadline of a grant counts from its answer", GRANT,
         "atomic_store(&own->deadline, [[deadline_of(w, op)]]);",
         "hf__sooner(hf__lease_deadline(now, op->lease_ms), max_until(w, op))"),
     Bug("the deadline of a grant counts from its message", HEARING,
         "return [[since_us >= 0 && at <= m->came_at && !old ? at : 0]];",
         "m->came_at"),
-    Bug("the deadline of a renewal counts from its answer", ENTRY,
+    Bug("the deadline of a renewal counts from its answer", ANSWER,
         "hf__time deadline = [[hf__lease_deadline(op->asked_at, op->lease_ms)]];",
         "hf__lease_deadline(now, op->lease_ms)"),
     Bug("there is no margin for clocks that drift", LEASE,
         "return [[asked_at + lease_ms * HF__MS - hf__lease_margin(lease_ms)]];",
         "asked_at + lease_ms * HF__MS", first=320),
-    Bug("a grant that is answered after its lease is entered", ENTRY,
+    Bug("a grant that is answered after its lease is entered", GRANT,
         "if ([[w && now < deadline_of(w, op)]]) {",
         "w != NULL"),
-    Bug("a grant is believed to last for a lease", ENTRY,
+    Bug("a grant is believed to last for a lease", GRANT,
         "op->lease_ms = [[news->lease_ms]];",
-        "lease_of(w)"),
-    Bug("an unanswered renewal counts as done", ENTRY,
+        "hf__wait_lease(w)"),
+    Bug("an unanswered renewal counts as done", ANSWER,
         "if ([[e->op.result == HF_OK]])\n        renew_confirmed(e, now);",
         "e->op.result == HF_OK || e->op.maybe"),
-    Bug("a lost hold is kept", ENTRY,
+    Bug("a lost hold is kept", ANSWER,
         "else if ([[e->op.result == HF_LOST]])\n        renew_lost(e, now);",
         "false"),
 
@@ -87,7 +93,7 @@ BUGS = [
     Bug("a late ask that stands in line is left there", ENTRY,
         "e->op.leave = [[e->ghost_stands || late_may_stand(e, now)]];",
         "e->ghost_stands", first=4800),
-    Bug("who may have been handed the lock was not", ENTRY,
+    Bug("who may have been handed the lock was not", WAIT,
         "if ([[w->placed_until]]) return HF_UNKNOWN_OUTCOME;",
         "false"),
     Bug("an acquire acts after its time", ACQUIRE,
@@ -102,13 +108,13 @@ BUGS = [
     Bug("an acquire sent twice is refused for its own sake", ACQUIRE,
         "if holder == ARGV[1] or holder == ARGV[1] .. ' q' then",
         "if holder == ARGV[1] then return {0, now, 30000, 0} end if false then"),
-    Bug("a grant that nobody wants any more is kept", ENTRY,
+    Bug("a grant that nobody wants any more is kept", GRANT,
         "[[hf__entry_haunt_line(e, op->number, hf__lease_lapse(now, op->lease_ms));]]\n    if (!w) return;",
         ""),
-    Bug("who gives up forgets what it asked for", ENTRY,
+    Bug("who gives up forgets what it asked for", WAIT,
         "bool asking = [[e->busy && e->asker == w]];",
-        "(set_number(w, 0), w->maybe = false, e->asker = e->asker == w ? NULL : e->asker, false)"),
-    Bug("an unanswered ask is forgotten", ENTRY,
+        "(hf__wait_set_number(w, 0), w->maybe = false, e->asker = e->asker == w ? NULL : e->asker, false)"),
+    Bug("an unanswered ask is forgotten", ANSWER,
         "if ([[op->maybe]]) asked_unheard(e, w);",
         "false"),
 
@@ -138,7 +144,7 @@ BUGS = [
         "now"),
 
     # Waiting and releasing.
-    Bug("who was told that it is held does not ask again", ENTRY,
+    Bug("who was told that it is held does not ask again", ANSWER,
         "[[e->next_try = e->again ? now : now + hf__jitter(&e->core->rand, op->retry_ms * HF__MS);]]",
         "e->next_try = HF__NEVER;"),
     Bug("the last comes first", CORE,
@@ -148,10 +154,10 @@ BUGS = [
         " e->head = w;"),
     Bug("a release is not sent", ENTRY,
         "if (e->ghost_let_go && now >= e->next_try)\n        [[send_release(e, now);]]",
-        "hf__calls_finish(e->core, &e->ghost_calls, HF_OK, NULL); lay_ghost(e);"),
-    Bug("a release that failed is not tried again", ENTRY,
+        "hf__calls_finish(e->core, &e->ghost_calls, HF_OK, NULL); hf__entry_lay_ghost(e);"),
+    Bug("a release that failed is not tried again", ANSWER,
         "[[e->ghost_maybe |= op->maybe;]]",
-        "if (op->maybe) { hf__calls_finish(e->core, &e->ghost_carried, HF_OK, NULL); lay_ghost(e);"
+        "if (op->maybe) { hf__calls_finish(e->core, &e->ghost_carried, HF_OK, NULL); hf__entry_lay_ghost(e);"
         " return; }"),
     Bug("break does not look at the token", BREAK,
         "ARGV[1] ~= '0' and ARGV[1] ~= token",
@@ -233,33 +239,33 @@ BUGS = [
     Bug("a grant does not say that others wait", LINE,
         "local text, mark = digits(token), waiting and ' q' or ''",
         "local text, mark = digits(token), ''"),
-    Bug("who leaves does not pass a grant on", ENTRY,
+    Bug("who leaves does not pass a grant on", WAIT,
         "[[hf__entry_haunt_line(e, w->number, w->placed_until);]] /* it leaves the line */",
         ""),
-    Bug("a place that was not heard of is forgotten", ENTRY,
+    Bug("a place that was not heard of is forgotten", WAIT,
         "return [[e->core->store->hands_on ? hf__later(gone, hf__after_ms(latest, HF__PLACE_MS)) : gone]];",
         "gone"),
-    Bug("who waited behind a hold of its client enters without asking", ENTRY,
+    Bug("who waited behind a hold of its client enters without asking", ANSWER,
         "if (op->result != HF_UNREACHABLE) [[op->result = heir.result;]]",
         "op->result = HF_OK;"),
-    Bug("a release that did nothing has granted the lock to the next", ENTRY,
+    Bug("a release that did nothing has granted the lock to the next", ANSWER,
         "const hf__heir heir = [[op->heir]];",
         "op->result == HF_LOST ? (op->result = HF_OK, op->heir.result = HF_OK, op->heir) : op->heir"),
 
     # Messages.
-    Bug("a grant is entered that came over another connection", ENTRY,
+    Bug("a grant is entered that came over another connection", GRANT,
         "bool one_link = [[news->link == w->first_link && news->link == e->core->link]];",
         "true"),
-    Bug("a grant is entered that is older than an answer", ENTRY,
+    Bug("a grant is entered that is older than an answer", GRANT,
         "[[news->token > w->told_token]] &&",
         "true", first=1210),
-    Bug("a short grant is entered that nothing makes longer", ENTRY,
+    Bug("a short grant is entered that nothing makes longer", GRANT,
         "bool renews = [[!(w->flags & HF_NO_RENEW)]] &&",
         "true"),
-    Bug("a grant that overtakes its answer is dropped", ENTRY,
+    Bug("a grant that overtakes its answer is dropped", ANSWER,
         "[[if (e->asker == w) w->early = *news;]]",
         "", first=380),
-    Bug("a grant that is not entered is dropped", ENTRY,
+    Bug("a grant that is not entered is dropped", GRANT,
         "    if (!sure) {\n        [[e->next_try = 0;]]",
         ""),
     Bug("who begins to listen does not ask again", HEARING,
@@ -279,20 +285,20 @@ BUGS = [
     Bug("an upgrade does not wait for readers", SHARE,
         "return held[4] == id and held[3] == '1'",
         "return held[4] == id"),
-    Bug("what is let go is not free", SHARE,
+    Bug("what is let go is not free", HOLD,
         "local used = held[1] - weight",
         "local used = tonumber(held[1])"),
-    Bug("who has let go may still upgrade", SHARE,
+    Bug("who has let go may still upgrade", HOLD,
         "if held[2] == id then call('HDEL', KEYS[1], 'g') end",
         ""),
     Bug("permits whose time is over stay in use", SHARE,
         "call('HSET', KEYS[1], 'u', used, 'e', digits(first))",
         "call('HSET', KEYS[1], 'e', digits(first))"),
-    Bug("the last to come is the first to end", SHARE,
+    Bug("the last to come is the first to end", HOLD,
         "'e', digits(math.min(tonumber(held[2] or ends), ends)),",
         "'e', digits(ends),"),
-    Bug("a holder outlasts the lock", SHARE,
-        "if call('PTTL', KEYS[1]) >= tonumber(lease) then return 1 end",
+    Bug("a holder outlasts the lock", HOLD,
+        "if not first and call('PTTL', KEYS[1]) >= tonumber(lease) then return 1 end",
         "if held[1] then return 1 end"),
 
     # Kinds: asking, keeping, leaving.
@@ -346,13 +352,48 @@ BUGS = [
         "if true then return true end"),
 
     # Kinds: what a client makes of it.
-    Bug("an upgrade keeps its old token", ENTRY,
+    Bug("an upgrade keeps its old token", GRANT,
         "[[atomic_store(&own->token, op->token);]]\n    if (own->kind",
         ""),
-    Bug("an upgrade that is not wanted any more is not taken back", ENTRY,
+    Bug("an upgrade that is not wanted any more is not taken back", WAIT,
         "[[if (e->own) e->own->check = true;]]\n    e->next_try = 0;",
         ""),
-    Bug("readers join though others wait", ENTRY,
+    Bug("readers join though others wait", GRANT,
         "return [[plain && !op->crowded]] ? hf__after_ms(op->asked_at, JOIN_MS) : 0;",
         "plain"),
+
+    # Many names.
+    Bug("of many names the first that are free are granted", ALL,
+        "if found ~= 1 then return {found, now} end",
+        "if found ~= 1 then names = i - 1 break end"),
+    Bug("many names are taken though one is held", ALL,
+        "fits(spec, id, now) and not",
+        "not"),
+    Bug("many names are taken past a line", ALL,
+        " and not string.find(fence, ' q')",
+        ""),
+    Bug("many names are taken without a look at tombs", ALL,
+        "if buried then return 2 end",
+        "", first=3100),
+    Bug("many names are taken after their time", ALL,
+        "if now > tonumber(ARGV[3]) then return {2, now} end",
+        "", first=2800),
+    Bug("one of many that was entered before and lost meanwhile counts as held", TOGETHER,
+        "w->call.result == HF_OK && [[hf__own_good(w->hold->own, now)]];",
+        "(w->hold->own->count > 1 || hf__own_good(w->hold->own, now))"),
+    Bug("many names sent twice are taken twice", ALL,
+        "if call('HEXISTS', KEYS[1], id) == 1 then return 0 end",
+        "", first=5050),
+    Bug("what was had of many is kept when the rest cannot be", TOGETHER,
+        "[[let_go(&t->parts[i], t->gather.core, now);]]",
+        ""),
+    Bug("those behind one that was lost are kept while it is waited for", TOGETHER,
+        "for (unsigned j = i; j < [[t->count]]; j++) let_go",
+        "i + 1"),
+    Bug("of many that are given up only the first is", TOGETHER,
+        "if ([[t->parts[i].asked && !w->call.done]]) hf__core_give_up",
+        "i == 0 && t->parts[i].asked && !w->call.done"),
+    Bug("those asked for together count from when they were asked for before", SESSION,
+        "[[next->asked_at = op->asked_at;]]",
+        "next->asked_at = op->not_after"),
 ]

@@ -6,6 +6,7 @@
 #include "core/lease.h"
 #include "world/client.h"
 #include "world/kinds.h"
+#include "world/many.h"
 
 #define CALM_THINK (5 * HF__MS)
 
@@ -17,7 +18,7 @@ void sim_caller_init(sim_caller *t, sim_client *client, int index) {
     *t = (sim_caller){.client = client, .index = index};
 }
 
-static void think(sim_caller *t, hf__time now) {
+void sim_caller_think(sim_caller *t, hf__time now) {
     sim_world *w = world_of(t);
     hf__time span = w->calm             ? CALM_THINK
                     : sim_chance(w, 16) ? w->plan.longest_ms * HF__MS * 3 / 2
@@ -28,7 +29,7 @@ static void think(sim_caller *t, hf__time now) {
 
 /* ---- Handles ---- */
 
-static sim_hold *free_place(sim_client *c) {
+sim_hold *sim_caller_free_place(sim_client *c) {
     for (int i = 0; i < SIM_HOLDS; i++)
         if (!c->holds[i].hold) return &c->holds[i];
     return NULL;
@@ -46,7 +47,7 @@ static sim_hold *some_hold(sim_caller *t, bool anybodys) {
     return count ? found[sim_draw(world_of(t), count)] : NULL;
 }
 
-static void drop_hold(sim_hold *h) {
+void sim_caller_drop_hold(sim_hold *h) {
     hf__own_unref(h->hold->own);
     free(h->hold);
     *h = (sim_hold){0};
@@ -86,14 +87,14 @@ static void set_wait(sim_caller *t, int64_t wait_ms, hf__time now) {
     wait->until = wait->once ? HF__NEVER : hf__after_ms(now, wait_ms);
 }
 
-static int64_t draw_wait_ms(sim_caller *t) {
+int64_t sim_caller_draw_wait(sim_caller *t) {
     sim_world *w = world_of(t);
     if (sim_chance(w, 3)) return 0;
     if (!some_hold(t, false) && sim_chance(w, 3)) return HF_FOREVER; /* else two might for ever */
     return 1 + sim_draw(w, w->plan.leases[sim_draw(w, SIM_LEASES)] * 2);
 }
 
-static void draw_kind(sim_caller *t) {
+void sim_caller_draw_kind(sim_caller *t) {
     sim_world *w = world_of(t);
     hf__wait *wait = &t->wait;
     if (w->plan.sorts[t->name] == SIM_MUTEXES || sim_chance(w, 16)) return;
@@ -116,8 +117,8 @@ static void acquire(sim_caller *t, int name, hf__time now) {
     if (sim_chance(w, 10)) t->wait.flags |= HF_NO_RENEW;
     if (sim_chance(w, 10)) t->wait.flags |= HF_NOT_REENTRANT;
     if (sim_chance(w, 10)) t->wait.max_hold_ms = 50 + sim_draw(w, w->plan.longest_ms);
-    draw_kind(t);
-    set_wait(t, draw_wait_ms(t), now);
+    sim_caller_draw_kind(t);
+    set_wait(t, sim_caller_draw_wait(t), now);
     t->cancel_at =
         sim_chance(w, w->plan.hasty ? 2 : 8) ? now + sim_draw(w, 200 * HF__MS) : HF__NEVER;
     begin_acquire(t, now);
@@ -133,7 +134,7 @@ void sim_caller_want(sim_caller *t, int name, hf__time now) {
 }
 
 static void keep_hold(sim_caller *t) {
-    sim_hold *place = free_place(t->client);
+    sim_hold *place = sim_caller_free_place(t->client);
     *place = (sim_hold){.hold = t->wait.hold, .name = t->name, .caller = t->index};
     sim_checks_entered(world_of(t), t);
 }
@@ -151,7 +152,7 @@ static void acquired(sim_caller *t, hf__time now) {
         free(t->wait.hold);
         hf__own_unref(t->wait.own);
     }
-    think(t, now);
+    sim_caller_think(t, now);
 }
 
 static void give_up(sim_caller *t, hf_result why, hf__time now) {
@@ -188,11 +189,14 @@ static void begin_call(sim_caller *t, sim_doing doing, sim_hold *h, hf__time now
 
 static void release(sim_caller *t, sim_hold *h, hf__time now) {
     hf__own *own = h->hold->own;
+    if (h->group && !sim_chance(world_of(t), 3)) {
+        sim_many_let_go(t, h, now);
+        return;
+    }
     SIM_TELL(world_of(t), h->name, "client %d.%d  releases %s, token %llu, entered %u times",
              t->client->slot, t->index, sim_names[h->name], (unsigned long long)own->token,
              own->count);
     begin_call(t, SIM_RELEASING, h, now);
-    t->entry = own->entry;
     t->number = own->count == 1 ? own->number : 0;
     hf__core_release(&t->client->core, h->hold, &t->call, now);
 }
@@ -203,10 +207,10 @@ static bool releasing(sim_caller *t, hf__time now) {
                  sim_names[t->name], hf_result_name(t->call.result));
         sim_checks_released(world_of(t), t);
         free(t->call.detail);
-        drop_hold(t->hold);
-        think(t, now);
+        sim_caller_drop_hold(t->hold);
+        sim_caller_think(t, now);
     } else if (now >= t->until) {
-        hf__core_release_unwait(&t->client->core, t->entry, &t->call);
+        hf__core_release_unwait(&t->client->core, t->hold->hold, &t->call);
     } else {
         return false;
     }
@@ -220,7 +224,7 @@ void sim_caller_release_closed(sim_client *c, sim_hold *h, hf__time now) {
     SIM_CHECK(c->world, h->name, call.result == HF_CLOSED || call.result == HF_LOST);
     c->core.finished = NULL;
     free(call.detail);
-    drop_hold(h);
+    sim_caller_drop_hold(h);
 }
 
 /* ---- Extending ---- */
@@ -241,7 +245,7 @@ static bool extending(sim_caller *t, hf__time now) {
         sim_checks_extended(world_of(t), t);
         free(t->call.detail);
         t->hold->busy = false;
-        think(t, now);
+        sim_caller_think(t, now);
     } else if (now >= t->until) {
         hf__core_extend_unwait(&t->client->core, t->hold->hold->own, &t->call);
     } else {
@@ -270,7 +274,7 @@ static bool upgrading(sim_caller *t, hf__time now) {
         sim_kinds_upgraded(world_of(t), t);
         free(t->wait.call.detail);
         t->hold->busy = false;
-        think(t, now);
+        sim_caller_think(t, now);
     } else if (now >= t->cancel_at) {
         give_up(t, HF_CANCELLED, now);
     } else if (now >= hf__wait_until(&t->client->core, &t->wait)) {
@@ -295,7 +299,7 @@ static bool downgrading(sim_caller *t, hf__time now) {
         sim_kinds_downgraded(world_of(t), t);
         free(t->call.detail);
         t->hold->busy = false;
-        think(t, now);
+        sim_caller_think(t, now);
     } else if (now >= t->until) {
         hf__core_extend_unwait(&t->client->core, t->hold->hold->own, &t->call);
     } else {
@@ -323,7 +327,7 @@ static bool act_up_and_down(sim_caller *t, sim_hold *h, hf__time now) {
 static void look(sim_caller *t, hf__verb verb, int name, uint64_t token, hf__time now) {
     sim_client *c = t->client;
     if (!c->store.store.up) { /* hf_inspect would wait for a connection */
-        think(t, now);
+        sim_caller_think(t, now);
         return;
     }
     t->doing = SIM_LOOKING;
@@ -357,7 +361,7 @@ static bool looking(sim_caller *t, hf__time now) {
              hf_result_name(t->op.result));
     free(t->op.detail);
     t->op.detail = NULL;
-    think(t, now);
+    sim_caller_think(t, now);
     return true;
 }
 
@@ -367,8 +371,28 @@ static int some_name(sim_caller *t) {
     return (int)sim_draw(world_of(t), world_of(t)->plan.names);
 }
 
+static int places_spoken_for(const sim_client *c) {
+    int count = 0;
+    for (int i = 0; i < SIM_HOLDS; i++) count += c->holds[i].hold != NULL;
+    for (int i = 0; i < c->caller_count; i++)
+        count += c->callers[i].doing == SIM_ACQUIRING ? 1
+                 : c->callers[i].doing == SIM_TAKING  ? SIM_NAMES
+                                                      : 0;
+    return count;
+}
+
+/* In some worlds; false: it does something else. */
+static bool act_on_many(sim_caller *t, int64_t one_in, hf__time now) {
+    sim_world *w = world_of(t);
+    if (!w->plan.together || !sim_chance(w, one_in)) return false;
+    if (places_spoken_for(t->client) + SIM_NAMES > SIM_HOLDS) return false;
+    sim_many_take(t, now);
+    return true;
+}
+
 static void act_idle_handed(sim_caller *t, hf__time now) {
     sim_world *w = world_of(t);
+    if (act_on_many(t, 2, now)) return;
     int64_t what = sim_draw(w, 100);
     sim_hold *others = some_hold(t, true);
     if (what < 6)
@@ -383,9 +407,9 @@ static void act_idle_handed(sim_caller *t, hf__time now) {
 
 static void act_holding(sim_caller *t, sim_hold *h, hf__time now) {
     sim_world *w = world_of(t);
-    if (act_up_and_down(t, h, now)) return;
+    if (act_up_and_down(t, h, now) || act_on_many(t, 12, now)) return;
     int64_t what = sim_draw(w, 100);
-    bool room = free_place(t->client) != NULL;
+    bool room = sim_caller_free_place(t->client) != NULL;
     if (what < 15 && room)
         acquire(t, h->name, now);
     else if (what < 25 && room)
@@ -396,13 +420,6 @@ static void act_holding(sim_caller *t, sim_hold *h, hf__time now) {
         look(t, HF__BREAK, h->name, h->hold->own->token, now);
     else
         release(t, h, now);
-}
-
-static int places_spoken_for(const sim_client *c) {
-    int count = 0;
-    for (int i = 0; i < SIM_HOLDS; i++) count += c->holds[i].hold != NULL;
-    for (int i = 0; i < c->caller_count; i++) count += c->callers[i].doing == SIM_ACQUIRING;
-    return count;
 }
 
 static bool act(sim_caller *t, hf__time now) {
@@ -416,7 +433,7 @@ static bool act(sim_caller *t, hf__time now) {
         else if (c->world->calm)
             t->next = HF__NEVER;
         else
-            think(t, now);
+            sim_caller_think(t, now);
     } else if (h) {
         act_holding(t, h, now);
     } else {
@@ -434,6 +451,8 @@ bool sim_caller_step(sim_caller *t, hf__time now) {
     case SIM_UPGRADING: return upgrading(t, now);
     case SIM_DOWNGRADING: return downgrading(t, now);
     case SIM_LOOKING: return looking(t, now);
+    case SIM_TAKING: return sim_many_taking(t, now);
+    case SIM_LETTING_GO: return sim_many_letting_go(t, now);
     }
     return false;
 }
@@ -444,6 +463,8 @@ hf__time sim_caller_due(const sim_caller *t) {
     case SIM_IDLE: return c->was_up && c->life == SIM_RUNNING ? t->next : HF__NEVER;
     case SIM_UPGRADING:
     case SIM_ACQUIRING: return hf__sooner(t->cancel_at, hf__wait_until(&c->core, &t->wait));
+    case SIM_TAKING: return sim_many_taken_by(t);
+    case SIM_LETTING_GO:
     case SIM_RELEASING:
     case SIM_DOWNGRADING:
     case SIM_EXTENDING: return t->until;
@@ -464,5 +485,6 @@ void sim_caller_discard(sim_caller *t) {
     if (t->doing == SIM_RELEASING || t->doing == SIM_EXTENDING || t->doing == SIM_DOWNGRADING)
         free(t->call.detail);
     if (t->doing == SIM_LOOKING && t->op_done) free(t->op.detail);
+    sim_many_discard(t);
     t->doing = SIM_IDLE;
 }

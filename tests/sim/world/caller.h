@@ -7,6 +7,7 @@
 #define SIM_WORLD_CALLER_H
 
 #include "core/core.h"
+#include "world/sizes.h"
 
 struct sim_client;
 struct sim_hold;
@@ -18,7 +19,9 @@ typedef enum sim_doing {
     SIM_EXTENDING,
     SIM_UPGRADING,
     SIM_DOWNGRADING,
-    SIM_LOOKING
+    SIM_LOOKING,
+    SIM_TAKING,    /* several names: many.c */
+    SIM_LETTING_GO /* the same */
 } sim_doing;
 
 typedef struct sim_caller {
@@ -37,9 +40,17 @@ typedef struct sim_caller {
     bool op_done;
     hf__sight sight;
     struct sim_hold *hold;
-    hf__entry *entry;
     uint64_t number; /* of the hold that is released for good; 0: entered more often */
     int64_t lease_ms;
+
+    /* of several names: many.c */
+    struct hf__together *all;
+    int names[SIM_NAMES];
+    const hf__own *entered[SIM_NAMES];
+    struct hf__letting_go *letting_go;
+    struct sim_hold *gone[SIM_NAMES];
+    hf_hold *handles[SIM_NAMES];
+    uint64_t gone_numbers[SIM_NAMES];
 } sim_caller;
 
 void sim_caller_init(sim_caller *caller, struct sim_client *client, int index);
@@ -56,6 +67,13 @@ bool sim_caller_completed(struct sim_client *client, hf__op *op);
 
 /* Release what a closed client still has. */
 void sim_caller_release_closed(struct sim_client *client, struct sim_hold *hold, hf__time now);
+
+/* For many.c: a wait to be drawn, and the kind of t->wait; the end of a call; places for handles. */
+int64_t sim_caller_draw_wait(sim_caller *caller);
+void sim_caller_draw_kind(sim_caller *caller);
+void sim_caller_think(sim_caller *caller, hf__time now);
+struct sim_hold *sim_caller_free_place(struct sim_client *client);
+void sim_caller_drop_hold(struct sim_hold *hold);
 
 /* Wait for a name until it is granted, now: for the client that comes last. */
 void sim_caller_want(sim_caller *caller, int name, hf__time now);

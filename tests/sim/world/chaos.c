@@ -53,6 +53,13 @@ static void draw_sorts(sim_world *w) {
     p->capacity = 1 + (uint32_t)(hf__rand_next(&rand) % 5);
 }
 
+/* In one world of four, half of them with kinds, callers also take several names at once. */
+static void draw_together(sim_world *w) {
+    sim_plan *p = &w->plan;
+    p->together = w->seed % 8 == 5 || w->seed % 8 == 7;
+    if (p->together && p->names < 2) p->names = 2 + (int)(w->seed / 8 % 2);
+}
+
 void sim_plan_draw(sim_world *w) {
     static const int64_t leases[][SIM_LEASES] = {
         {60, 200, 1000}, {80, 120, 300}, {200, 500, 3000}, {1000, 4000, 8000}};
@@ -74,6 +81,7 @@ void sim_plan_draw(sim_world *w) {
     p->outage_ms = 300 + sim_draw(w, 1000);
     if (sim_chance(w, 5)) make_stormy(w);
     if (p->leases[0] == 1000 && sim_chance(w, 4)) make_patient(w);
+    draw_together(w);
     p->fair = !(p->faults & ~(unsigned)SIM_HARMLESS);
 }
 

@@ -9,6 +9,7 @@
 #include "world/client.h"
 #include "world/kinds.h"
 #include "world/line.h"
+#include "world/many.h"
 #include "world/order.h"
 #include "world/probe.h"
 #include "world/server.h"
@@ -227,14 +228,15 @@ static void check_lasts(sim_world *w, const sim_caller *t, const hf__own *own) {
 void sim_checks_entered(sim_world *w, const sim_caller *t) {
     hf__own *own = t->wait.hold->own;
     sim_name *n = &w->checks.names[t->name];
-    if (!sim_kinds_name(w, t->name)) check_order(w, t);
+    bool of_many = t->doing == SIM_TAKING; /* when it came is not known, nor when it was granted */
+    if (!sim_kinds_name(w, t->name) && !of_many) check_order(w, t);
     if (find_claim(w, own)) {
         w->checks.counts.reentered++;
         if (sim_kinds_name(w, t->name)) sim_kinds_joined(w, t);
         return;
     }
     w->checks.counts.entered++;
-    if (!sim_kinds_name(w, t->name)) sim_order_entered(w, t->client, t->name);
+    if (!sim_kinds_name(w, t->name) && !of_many) sim_order_entered(w, t->client, t->name);
     sim_claim *claim = rm_alloc(sizeof *claim);
     hf__time asked_at = own->entry ? own->entry->held_since : t->began;
     *claim = (sim_claim){.next = w->checks.claims,
@@ -249,7 +251,7 @@ void sim_checks_entered(sim_world *w, const sim_caller *t) {
     claim->empty = was_broken(n, own->token) || (n->lost_at && n->lost_at >= claim->asked_at);
     w->checks.claims = claim;
     check_told(w, t, own);
-    check_lasts(w, t, own);
+    if (!of_many) check_lasts(w, t, own);
     if (sim_kinds_name(w, t->name)) {
         sim_kinds_entered(w, claim);
         return;
@@ -476,6 +478,17 @@ static void check_refused(sim_world *w, int name, const sim_seen *before) {
              n->seen.slot, sim_names[name]);
 }
 
+static void ran_with(sim_world *w, const rm_ran *ran, int name, bool late) {
+    if (sim_kinds_name(w, name)) {
+        sim_kinds_ran(w, ran, name, late, note_effect(w, ran, name) == SIM_KEPT);
+        return;
+    }
+    sim_seen before = w->checks.names[name].seen;
+    look_for_stray(w, name, late, note_effect(w, ran, name));
+    check_refused(w, name, &before);
+    sim_line_ran(w, ran, name, &before);
+}
+
 void sim_checks_ran(void *world, const rm_ran *ran) {
     sim_world *w = world;
     const sim_wire *wire = ran->conn->owner;
@@ -487,12 +500,8 @@ void sim_checks_ran(void *world, const rm_ran *ran) {
     if (w->trace.on) tell_ran(w, ran, name, late);
     check_keys(w, ran);
     if (name == SIM_ANY) return;
-    if (sim_kinds_name(w, name)) {
-        sim_kinds_ran(w, ran, name, late, note_effect(w, ran, name) == SIM_KEPT);
-        return;
-    }
-    sim_seen before = w->checks.names[name].seen;
-    look_for_stray(w, name, late, note_effect(w, ran, name));
-    check_refused(w, name, &before);
-    sim_line_ran(w, ran, name, &before);
+    sim_many_ran(w, ran);
+    for (size_t i = 4; sim_probe_of_many(ran) && i < ran->key_count; i += 4)
+        ran_with(w, ran, sim_probe_name(ran->keys[i], &is_lock), late);
+    ran_with(w, ran, name, late);
 }

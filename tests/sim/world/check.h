@@ -43,12 +43,12 @@ typedef struct sim_claim {
     struct hf__own *own; /* with a reference */
     int name;
     uint32_t weight, capacity; /* of permits */
-    hf__time asked_at; /* true time before which it was not granted */
-    hf__time deadline; /* on the client's clock, as last seen */
-    hf__time basis;    /* true time before which what it stands on was not asked for */
-    bool empty;        /* broken, or its data lost: it holds nothing any more */
+    hf__time asked_at;         /* true time before which it was not granted */
+    hf__time deadline;         /* on the client's clock, as last seen */
+    hf__time basis;            /* true time before which what it stands on was not asked for */
+    bool empty;                /* broken, or its data lost: it holds nothing any more */
     bool told;
-    bool upgraded; /* it excluded others under its last token: it may go on to */
+    bool upgraded;      /* it excluded others under its last token: it may go on to */
     uint64_t denied_on; /* the link on which the server said that it is not held; 0: it did not */
 } sim_claim;
 
@@ -71,10 +71,10 @@ typedef struct sim_told {
 typedef struct sim_standing {
     int slot, number; /* of the client */
     uint64_t ask;
-    bool lane;        /* for this number alone: not for a mutex */
-    char kind;        /* of what is wanted: see share.lua; `m` for a mutex */
+    bool lane; /* for this number alone: not for a mutex */
+    char kind; /* of what is wanted: see hold.lua; `m` for a mutex */
     uint32_t weight, capacity;
-    bool stray;       /* came late, in a way that its client cannot know of */
+    bool stray;                /* came late, in a way that its client cannot know of */
     int64_t seen_us, since_us; /* when it last asked, and first, by the server's clock */
 } sim_standing;
 
@@ -111,10 +111,10 @@ typedef struct sim_name {
     sim_told told[SIM_SLOTS], refused[SIM_SLOTS]; /* by a store that is away */
     uint64_t granted, entered;                    /* the last tokens */
     uint64_t excluded; /* kinds: the last that was entered to exclude others */
-    bool stray;       /* held through what came late, in a way that its client cannot know of */
-    bool miscounted;  /* a late renewal may have put an old count back */
-    bool exposed;     /* was broken or lost: an old ask may take it */
-    hf__time lost_at; /* when its data was lost; 0: never */
+    bool stray;        /* held through what came late, in a way that its client cannot know of */
+    bool miscounted;   /* a late renewal may have put an old count back */
+    bool exposed;      /* was broken or lost: an old ask may take it */
+    hf__time lost_at;  /* when its data was lost; 0: never */
     uint64_t broken[SIM_BROKEN];
     unsigned broken_count;
 } sim_name;
@@ -133,10 +133,10 @@ typedef struct sim_checks {
     sim_stand stands[SIM_SLOTS][SIM_NAMES];
     sim_claim *claims;
     sim_name names[SIM_NAMES];
-    sim_queue queues[SIM_NAMES]; /* after the last script */
+    sim_queue queues[SIM_NAMES];     /* after the last script */
     sim_holding holdings[SIM_NAMES]; /* of names with kinds, the same */
-    bool stale;                  /* the server may have changed since `seen` */
-    bool stepped;                /* its clock was, at all */
+    bool stale;                      /* the server may have changed since `seen` */
+    bool stepped;                    /* its clock was, at all */
     bool set_back, data_lost;
     hf__time step_at;    /* the last step forward, beyond the margin */
     int64_t small_steps; /* µs forward since, within it */

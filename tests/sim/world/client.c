@@ -150,7 +150,7 @@ static void check_closed(sim_client *c) {
     sim_world *w = c->world;
     SIM_CHECK(w, SIM_ANY, c->core.stats.held == 0);
     SIM_CHECK(w, SIM_ANY, c->core.stats.waiting == 0);
-    SIM_CHECK(w, SIM_ANY, !c->core.lost && !c->core.finished);
+    SIM_CHECK(w, SIM_ANY, !c->core.lost && !c->core.finished && !c->core.gathered);
     SIM_CHECK(w, SIM_ANY, !c->closer.done || c->core.entries.count == 0);
     SIM_CHECK(w, SIM_ANY, !c->closer.done || !c->core.timers.root);
     SIM_CHECK(w, SIM_ANY, c->closer.done || !c->unhindered);
@@ -213,8 +213,10 @@ static void settle(sim_client *c, hf__time now) {
     if (store->up && c->core.link != store->link) c->up_since = now;
     hf__core_link(&c->core, now);
     hear(c, now);
-    for (hf__op *op; (op = store->table->completed(store));)
-        if (!sim_caller_completed(c, op)) hf__core_complete(&c->core, op, now);
+    do {
+        for (hf__op *op; (op = store->table->completed(store));)
+            if (!sim_caller_completed(c, op)) hf__core_complete(&c->core, op, now);
+    } while (hf__core_gather(&c->core, now));
     take_finished(c);
     take_lost(c);
     c->was_up |= store->up;

@@ -22,6 +22,7 @@ typedef enum sim_life { SIM_RUNNING, SIM_CLOSING, SIM_GONE } sim_life;
 typedef struct sim_hold {
     hf_hold *hold; /* NULL: none here */
     int name, caller;
+    int group; /* of those that were taken together; 0: alone */
     bool busy; /* a call of it is under way */
 } sim_hold;
 

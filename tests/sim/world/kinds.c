@@ -108,8 +108,8 @@ void sim_kinds_claim(sim_world *w, const sim_claim *claim, bool looked) {
 bool sim_kinds_agree(const sim_claim *a, const sim_claim *b) {
     uint32_t one = a->own->kind, other = b->own->kind;
     if (one == HF_PERMITS && other == HF_PERMITS) return a->capacity == b->capacity;
-    bool read = (one == HF_READ || one == HF_UPGRADABLE) &&
-                (other == HF_READ || other == HF_UPGRADABLE);
+    bool read =
+        (one == HF_READ || one == HF_UPGRADABLE) && (other == HF_READ || other == HF_UPGRADABLE);
     return read && !(one == HF_UPGRADABLE && other == HF_UPGRADABLE);
 }
 
@@ -184,8 +184,7 @@ void sim_kinds_downgraded(sim_world *w, const sim_caller *t) {
     sim_holding holding;
     if (t->call.result != HF_OK || !own->entry || own->entry->head || own->entry->busy) return;
     if (own->kind == HF_WRITE || w->checks.stepped) return;
-    const sim_holder *h =
-        find_ask(&w->checks.holdings[t->name], c->slot, c->number, own->number);
+    const sim_holder *h = find_ask(&w->checks.holdings[t->name], c->slot, c->number, own->number);
     if (h && h->stray) return;
     sim_probe_holding(w, t->name, &holding);
     h = find_ask(&holding, c->slot, c->number, own->number);
@@ -468,7 +467,7 @@ void sim_kinds_ran(sim_world *w, const rm_ran *ran, int name, bool late, bool ke
               .queue = &queue};
     reread(w, name, late, &now);
     sim_probe_queue(w, name, &queue);
-    l.has_actor = sim_probe_actor(ran, &l.slot, &l.number, &l.ask);
+    l.has_actor = sim_probe_actor(ran, name, &l.slot, &l.number, &l.ask);
     check_marks(w, &l);
     check_places(w, &l);
     check_left(w, &l);
@@ -519,8 +518,9 @@ static void check_holders(sim_world *w, int name) {
         const sim_client *c = client_of(w, h->slot, h->number);
         if (!c || h->stray || over(w, h)) continue;
         if (!known(c, name, h->ask, h->lane))
-            sim_fail(w, name, "the server has %s for client %d, number %" PRIu64
-                     ", who does not know", sim_names[name], c->slot, h->ask);
+            sim_fail(w, name,
+                     "the server has %s for client %d, number %" PRIu64 ", who does not know",
+                     sim_names[name], c->slot, h->ask);
         check_noticed(w, name, c, h);
     }
 }
@@ -531,24 +531,18 @@ static bool abandoned(const sim_world *w, const hf__entry *e, const sim_standing
     return !e->busy && !e->own->check && !(e->head && e->head->upgrade);
 }
 
-/* One that was given up while the store was away, and its hold has lapsed since: it is passed over, and gone
-   after a minute. */
-static bool lapsed(const sim_world *w, int name, const sim_standing *s) {
-    const sim_holder *h =
-        find_ask(&w->checks.holdings[name], s->slot, s->number, s->ask);
-    return s->kind == 'g' && !w->plan.fair && (!h || over(w, h));
-}
-
 static void check_queue(sim_world *w, int name) {
     const sim_queue *queue = &w->checks.queues[name];
     for (size_t i = 0; i < queue->count; i++) {
         const sim_standing *s = &queue->at[i];
         const sim_client *c = client_of(w, s->slot, s->number);
-        if (!c || s->stray || lapsed(w, name, s)) continue;
+        if (!c || s->stray) continue;
         const hf__entry *e = s->lane ? sim_client_lane(c, name, s->ask) : NULL;
         if (!known(c, name, s->ask, s->lane) || abandoned(w, e, s))
-            sim_fail(w, name, "client %d, number %" PRIu64 ", stands in line for %s as %c, and does "
-                     "not wait", c->slot, s->ask, sim_names[name], s->kind);
+            sim_fail(w, name,
+                     "client %d, number %" PRIu64 ", stands in line for %s as %c, and does "
+                     "not wait",
+                     c->slot, s->ask, sim_names[name], s->kind);
     }
 }
 

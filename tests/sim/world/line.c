@@ -135,7 +135,7 @@ void sim_line_ran(sim_world *w, const rm_ran *ran, int name, const sim_seen *bef
               .now = &w->checks.names[name].seen,
               .was = kept,
               .queue = &queue};
-    l.has_actor = sim_probe_actor(ran, &l.slot, &l.number, &l.ask);
+    l.has_actor = sim_probe_actor(ran, name, &l.slot, &l.number, &l.ask);
     if (!same_hold(before, l.now)) w->checks.names[name].since = w->now;
     check_marks(w, &l);
     check_places(w, &l);
@@ -198,12 +198,10 @@ void sim_line_look(sim_world *w) {
 
 /* ---- Closing ---- */
 
-/* An upgrade whose hold has lapsed while the store was away is passed over: see kinds.c. */
-static bool stands_there(const sim_world *w, const sim_queue *queue, const sim_client *c) {
+static bool stands_there(const sim_queue *queue, const sim_client *c) {
     for (size_t i = 0; i < queue->count; i++) {
         const sim_standing *s = &queue->at[i];
-        if (s->slot == c->slot && s->number == c->number && (s->kind != 'g' || w->plan.fair))
-            return true;
+        if (s->slot == c->slot && s->number == c->number) return true;
     }
     return false;
 }
@@ -212,7 +210,7 @@ void sim_line_closed(sim_world *w, const sim_client *c) {
     for (int name = 0; name < w->plan.names; name++) {
         sim_queue queue;
         sim_probe_queue(w, name, &queue);
-        if (!stands_there(w, &queue, c)) continue;
+        if (!stands_there(&queue, c)) continue;
         if (w->checks.stepped || w->checks.names[name].lost_at) continue; /* its tombs, too */
         sim_fail(w, name, "client %d is closed, and stands in line for %s", c->slot,
                  sim_names[name]);

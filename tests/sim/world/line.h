@@ -24,7 +24,8 @@ void sim_line_copy(sim_queue *to, const sim_queue *from);
 void sim_line_look(sim_world *w);
 void sim_line_lost(sim_world *w, int name);
 /* By when a client must know of its grant; HF__NEVER where too much may be the matter. */
-hf__time sim_line_notice_by(const sim_world *w, const struct sim_client *client, hf__time granted_at);
+hf__time sim_line_notice_by(const sim_world *w, const struct sim_client *client,
+                            hf__time granted_at);
 
 /* It listens, and has asked not long ago by the server's clock, which may have been set. */
 bool sim_line_reachable(const sim_world *w, const sim_standing *standing);

@@ -113,8 +113,7 @@ static void read_holders(sim_world *w, int name, const rm_key *key, sim_holding 
     if ((kind != 'r' && kind != 'p') || (kind == 'p' && used > holding->capacity))
         sim_fail(w, name, "%" PRId64 " of %s are in use, of %" PRIu32 " of kind %c", used,
                  sim_names[name], holding->capacity, kind);
-    if (!upgrades_held)
-        sim_fail(w, name, "who may upgrade %s does not hold it", sim_names[name]);
+    if (!upgrades_held) sim_fail(w, name, "who may upgrade %s does not hold it", sim_names[name]);
     if ((int64_t)number_field(key, "e") > first)
         sim_fail(w, name, "somebody holds %s who ends sooner than it says", sim_names[name]);
 }
@@ -274,8 +273,7 @@ sim_effect sim_probe_effect(const rm_ran *ran, uint64_t *token, uint64_t *wanted
         *wanted = strtoull(strrchr(ran->args[0].at, ':') + 1, NULL, 10);
         return SIM_BUSY;
     }
-    if (script == &hf__script_enter && answered(ran, "*5\r\n:0\r\n") &&
-        ran->args[5].at[0] != 'g') {
+    if (script == &hf__script_enter && answered(ran, "*5\r\n:0\r\n") && ran->args[5].at[0] != 'g') {
         *wanted = strtoull(strrchr(ran->args[0].at, '#') + 1, NULL, 10);
         return SIM_BUSY;
     }
@@ -297,12 +295,30 @@ sim_effect sim_probe_effect(const rm_ran *ran, uint64_t *token, uint64_t *wanted
     return SIM_NO_EFFECT;
 }
 
-bool sim_probe_actor(const rm_ran *ran, int *slot, int *number, uint64_t *ask) {
+bool sim_probe_of_many(const rm_ran *ran) {
+    return sim_probe_script(ran->sha1) == &hf__script_all;
+}
+
+bool sim_probe_took_all(const rm_ran *ran) { /* two or three */
+    return sim_probe_of_many(ran) &&
+           (answered(ran, "*4\r\n:1\r\n") || answered(ran, "*5\r\n:1\r\n"));
+}
+
+/* What it acts for stands in this argument; none: nothing in particular. */
+static size_t actor_at(const rm_ran *ran, int name) {
+    bool is_lock;
+    for (size_t i = 0; sim_probe_of_many(ran) && i < ran->key_count; i += 4)
+        if (sim_probe_name(ran->keys[i], &is_lock) == name) return 4 + i / 2;
+    return 0;
+}
+
+bool sim_probe_actor(const rm_ran *ran, int name, int *slot, int *number, uint64_t *ask) {
     const hf__script *script = sim_probe_script(ran->sha1);
     if (script != &hf__script_acquire && script != &hf__script_release &&
-        script != &hf__script_enter && script != &hf__script_keep && script != &hf__script_leave)
+        script != &hf__script_enter && script != &hf__script_keep && script != &hf__script_leave &&
+        script != &hf__script_renew && script != &hf__script_all)
         return false;
-    sim_standing actor = standing(ran->args[0].at);
+    sim_standing actor = standing(ran->args[actor_at(ran, name)].at);
     *slot = actor.slot;
     *number = actor.number;
     *ask = actor.ask;
@@ -316,7 +332,8 @@ bool sim_probe_succeeds(const rm_ran *ran) {
 
 bool sim_probe_asks(const rm_ran *ran) {
     const hf__script *script = sim_probe_script(ran->sha1);
-    return script == &hf__script_acquire || script == &hf__script_enter;
+    return script == &hf__script_acquire || script == &hf__script_enter ||
+           script == &hf__script_all;
 }
 
 bool sim_probe_failed(const rm_ran *ran) {

@@ -20,8 +20,12 @@ void sim_probe_queue(sim_world *w, int name, sim_queue *queue);
 /* Somebody listens on the channel of a client. */
 bool sim_probe_listens(const sim_world *w, int slot, int number);
 
-/* The client, and the number of it, that a script acts for; false: none in particular. */
-bool sim_probe_actor(const rm_ran *ran, int *slot, int *number, uint64_t *ask);
+/* The client, and the number of it, that a script acts for with this name; false: none in particular. */
+bool sim_probe_actor(const rm_ran *ran, int name, int *slot, int *number, uint64_t *ask);
+
+/* It is the script that takes several names at once; and did. */
+bool sim_probe_of_many(const rm_ran *ran);
+bool sim_probe_took_all(const rm_ran *ran);
 
 /* They are the same place in line. */
 bool sim_probe_same_place(const sim_standing *a, const sim_standing *b);

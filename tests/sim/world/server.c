@@ -59,8 +59,7 @@ static void grants_of_old(sim_world *w, const sim_client *c, int name) {
 
 void sim_server_old_grants(sim_world *w) {
     for (int slot = 0; slot < w->plan.clients; slot++)
-        for (int name = 0; name < w->plan.names; name++)
-            grants_of_old(w, w->clients[slot], name);
+        for (int name = 0; name < w->plan.names; name++) grants_of_old(w, w->clients[slot], name);
     sim_net_answers(w);
 }
 

@@ -151,7 +151,11 @@ static const hf__store_table table = {.submit = submit,
 
 void sim_store_init(sim_store *s, struct sim_client *client, const hf__url *url,
                     const hf__identity *who, hf__log *log, uint64_t seed) {
-    *s = (sim_store){.store = {.table = &table, .forgets = true, .hands_on = true, .has_kinds = true},
+    *s = (sim_store){.store = {.table = &table,
+                               .forgets = true,
+                               .hands_on = true,
+                               .has_kinds = true,
+                               .asks_together = true},
                      .client = client,
                      .hearing = {.commands = &s->session, .messages = &s->ears}};
     s->links[SIM_COMMANDS] = (sim_link){.table = &half_table, .half = &s->session};

@@ -68,9 +68,11 @@ static bool all_idle(const sim_world *w) {
 static int waiting(const sim_world *w) {
     int count = 0;
     for (int i = 0; i < SIM_SLOTS; i++)
-        for (int k = 0; w->clients[i] && k < w->clients[i]->caller_count; k++)
-            count += w->clients[i]->callers[k].doing == SIM_ACQUIRING ||
-                     w->clients[i]->callers[k].doing == SIM_UPGRADING;
+        for (int k = 0; w->clients[i] && k < w->clients[i]->caller_count; k++) {
+            sim_doing doing = w->clients[i]->callers[k].doing;
+            count += doing == SIM_ACQUIRING || doing == SIM_UPGRADING;
+            count += doing == SIM_TAKING ? SIM_NAMES : 0;
+        }
     return count;
 }
 
@@ -96,7 +98,8 @@ static void run_until_idle(sim_world *w, const char *what) {
         const sim_caller *t = some_waiting(w);
         sim_fail(w, t ? t->name : SIM_ANY, "%s: client %d.%d still %s %s", what,
                  t ? t->client->slot : -1, t ? t->index : -1,
-                 t && t->doing == SIM_ACQUIRING ? "waits for" : "is busy with",
+                 t && (t->doing == SIM_ACQUIRING || t->doing == SIM_TAKING) ? "waits for"
+                                                                            : "is busy with",
                  t ? sim_names[t->name] : "nothing");
     }
 }

@@ -57,6 +57,7 @@ typedef struct sim_plan {
     sim_sort sorts[SIM_NAMES];
     uint32_t capacity; /* of permits */
     unsigned faults;
+    bool together; /* callers take several names at once */
     bool hasty;    /* who waits often gives up */
     bool fair;     /* nothing disturbs those who wait */
     hf__time gap;  /* between faults, about */
@@ -88,7 +89,7 @@ struct sim_world {
     sim_wire *wires;
     int wires_made;
     struct sim_client *clients[SIM_SLOTS];
-    int clients_made;
+    int clients_made, groups;
     sim_checks checks;
     sim_event chaos, server_event, memory_event, message_event;
     sim_heard heard[SIM_HEARD]; /* messages of late */

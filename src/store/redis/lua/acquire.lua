@@ -55,6 +55,7 @@ if not holder then
     end
 end
 
+--@ hold
 --@ line
 local asker, asked = split(ARGV[1])
 if holder and string.sub(holder, 1, 1) == '*' then

@@ -2,7 +2,7 @@
 --
 -- KEYS    1 the lock   2 its fence   3 the line   4 who stands there
 -- ARGV    1 client#number   2 client:owner   3 lease, ms   4 server time after which not to act, µs
---         5 highest token the client had seen   6 what is wanted: see share.lua   7 there only to stand in line
+--         5 highest token the client had seen   6 what is wanted: see hold.lua   7 there only to stand in line
 -- Answer  {1, µs, token, crowded}     granted, now or before; 1: others wait
 --         {0, µs, ms, place, token}   not now; something changes in ms; place in line, 0: none; a holder's token
 --         {2, µs}                     too late: nothing was done
@@ -16,10 +16,23 @@ local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
 if now > tonumber(ARGV[4]) then return {2, now} end
 
---@ line
 local id, owner, lease, floor, spec = ARGV[1], ARGV[2], ARGV[3], ARGV[5], ARGV[6]
+
+-- Nobody holds it, nobody waits and nobody's acquire may come late: that is all there is to do then.
+--@ hold
+local fence, upgrade = call('GET', KEYS[2]), is_upgrade(spec)
+if not upgrade and string.find(fence or '0', '^%d+$') and call('EXISTS', KEYS[1]) == 0 then
+    local token = math.max(now, (fence or 0) + 1, floor + 1)
+    local text = digits(token)
+    call('SET', KEYS[2], text, 'PX', 90000000)
+    if put_holder(id, owner, spec, lease, now, text, '', digits(now), true) == 1 then return {1, now, token, 0} end
+    call('DEL', KEYS[1])
+    return redis.error_reply('NOPERM this user may not set an end to the lock (pexpire)')
+end
+
+--@ line
 local _, number, key = split(id)
-local fence = call('GET', KEYS[2]) or call('HGET', KEYS[1], 't') or '0'
+fence = fence or call('HGET', KEYS[1], 't') or '0'
 local rest = string.match(fence, '^%d+(.*)$')
 if not rest or not string.find(rest .. ' ', '^ ') then
     return redis.error_reply('HFFENCE the fence holds no token')
@@ -28,8 +41,6 @@ local _, buried = tombs_of(fence, now, key, number)
 if buried then return {2, now} end
 
 local function crowded() return call('LLEN', KEYS[3]) > 0 and 1 or 0 end
-
-local upgrade = is_upgrade(spec)
 
 -- It has it already, of an earlier asking.
 purge(now)

@@ -3,7 +3,7 @@
 --
 -- KEYS    1 the lock   2 its fence   3 the line   4 who stands there
 -- ARGV    1 client#number   2 client:owner   3 count   4 lease, ms; 0: leave its end as it is
---         5 token   6 what it is at most: see share.lua; `gN` of a reader whose upgrade waits
+--         5 token   6 what it is at most: see hold.lua; `gN` of a reader whose upgrade waits
 --         7 how many upgrades it has asked for
 -- Answer  {1, µs, crowded}  kept; 1: others wait      {0, µs}  not held under this token; nothing was done
 
@@ -33,6 +33,7 @@ if alone and all then
     return {1, now, string.find(held[1], ' q$') and 1 or 0}
 end
 
+--@ hold
 --@ line
 if alone then -- a writer that reads from now on, or an upgrade that nobody has heard of
     if not its_own or late then return {0, now} end

@@ -12,6 +12,9 @@ local id = ARGV[1]
 local holder = call('HGET', KEYS[1], 'n')
 if holder == id and not ARGV[2] then return call('DEL', KEYS[1]) end
 
+--@ hold
+if holder == '*' and not ARGV[2] then return remove_holder(id) and 1 or 0 end
+
 --@ line
 local bury, keep = ARGV[2] or '0', ARGV[3] or '0'
 local marked = holder and string.find(holder, ' q$')

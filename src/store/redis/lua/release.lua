@@ -22,6 +22,7 @@ local call = redis.call
 local holder = call('HGET', KEYS[1], 'n')
 if holder == ARGV[1] and not ARGV[2] then return call('DEL', KEYS[1]) end
 
+--@ hold
 --@ line
 local ours, marked = false, holder and string.find(holder, ' q$')
 local releaser, released = split(ARGV[1])

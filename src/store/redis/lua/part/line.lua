@@ -1,7 +1,7 @@
 -- The line of waiters, the first to come first: a list of entries
 --
 --     client:number client:owner lease floor          for a mutex, one for each client
---     client#number client:owner leaseKIND floor      for another kind: see share.lua
+--     client#number client:owner leaseKIND floor      for another kind: see hold.lua
 --
 -- lease in ms; floor: the highest token the client had seen. Beside it a hash says of each client when it last
 -- asked and since when it stands there, in µs. The fence ends its token with ` q` while there may be a line, and so
@@ -17,12 +17,6 @@ local OFTEN_US = 1000000       -- who does not listen asks more often than this
 local FIRST, LOOKS = 2, 100    -- entries looked at at once
 local ROUNDS = 10              -- and how often in one script
 local SWEEP = 16               -- every so many who come, those before them who are gone are taken out
-
--- Lua by itself would write an exponent, and %.0f is slow.
-local function digits(n)
-    if n < 1000000 then return string.format('%d', n) end
-    return string.format('%d%06d', n / 1000000, n % 1000000)
-end
 
 local function split(id) -- client, number, what it is known by in line
     local client, sign, number = string.match(id, '^([^:# ]*)([:#])(%d+)')
@@ -158,18 +152,14 @@ local function grant(id, owner, floor, now, lease, waiting, spec)
     local since = token == now and text or digits(now)
     call('SET', KEYS[2], text .. mark .. tombs_of(fence, now), 'PX', FENCE_MS)
     local lasts
-    if spec and spec_of(spec) then
-        lasts = add_holder(id, owner, spec, lease, now, text, mark)
-    elseif spec and is_upgrade(spec) then -- the only reader becomes the writer; its end is not brought nearer
+    if spec and is_upgrade(spec) then -- the only reader becomes the writer; its end is not brought nearer
         local ends, count, old = string.match(call('HGET', KEYS[1], id), '^(%d+) %d+ %S+ (%d+) (%d+) ')
         call('HSET', KEYS[1], owner, count, 'n', id .. mark, 'k', 'g', 't', text, 's', since,
             'o', old .. ' ' .. string.sub(spec, 2))
         call('HDEL', KEYS[1], id, 'u', 'g', 'e')
         lasts = redis.pcall('PEXPIRE', KEYS[1], math.max(lease, math.ceil((ends - now) / 1000)))
     else
-        call('HSET', KEYS[1], owner, 1, 'n', id .. mark, 't', text, 's', since)
-        if spec then call('HSET', KEYS[1], 'k', spec) end
-        lasts = redis.pcall('PEXPIRE', KEYS[1], lease)
+        lasts = put_holder(id, owner, spec, lease, now, text, mark, since)
     end
     if lasts == 1 then return token, text .. ' ' .. since end
     -- The lock not without its end, which this user may not set; but for others who hold it.

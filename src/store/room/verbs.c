@@ -1,11 +1,12 @@
 /* See verbs.h. */
-#include "store/memory/verbs.h"
+#include "store/room/verbs.h"
 
 #include <time.h>
 
-#define RETRY_MS 20 /* how long a waiter waits before it asks again */
+#define RETRY_MS 20  /* how long a waiter waits before it asks again */
+#define TOLD_MS  400 /* one who stands in line and is told; well below HF__ROOM_GONE */
 
-static hf__party party_of(const hf__member *self, const hf__op *op) {
+hf__party hf__room_party(const hf__member *self, const hf__op *op) {
     return (hf__party){.member = self,
                        .number = op->number,
                        .owner = op->owner,
@@ -51,8 +52,8 @@ static hf_result granted(const hf__room *room, hf__holder *holder, hf__op *op, h
 }
 
 /* Not later than when the first lease ends, which may be that of one who died. */
-static hf_result busy(const hf__room *room, hf__op *op, hf__time now) {
-    op->retry_ms = RETRY_MS;
+static hf_result busy(const hf__room *room, const hf__member *self, hf__op *op, hf__time now) {
+    op->retry_ms = op->placed && self->is_told ? TOLD_MS : RETRY_MS;
     for (const hf__holder *it = room->holders; it; it = it->next) {
         int64_t left = (it->expires - now) / HF__MS + 1;
         if (left < op->retry_ms) op->retry_ms = left;
@@ -63,7 +64,7 @@ static hf_result busy(const hf__room *room, hf__op *op, hf__time now) {
 
 static hf_result wait_in_line(hf__room *room, const hf__party *who, hf__op *op, hf__time now) {
     op->placed = op->stand && hf__room_stand(room, who, op->upgrade, now);
-    return busy(room, op, now);
+    return busy(room, who->member, op, now);
 }
 
 /* While permits are held, their capacity is that of all. */
@@ -90,11 +91,11 @@ static hf_result upgrade(hf__room *room, const hf__party *who, hf__op *op, hf__t
 
 hf_result hf__room_ask(hf__room *room, const hf__member *self, hf__op *op, hf__time now) {
     if (now > op->not_after) return HF_TIMEOUT;
-    hf__party who = party_of(self, op);
+    hf__party who = hf__room_party(self, op);
     if (op->upgrade) return upgrade(room, &who, op, now);
     hf__holder *holder = hf__room_holder(room, &who);
     if (holder) return granted(room, holder, op, now);
-    if (hf__room_superseded(room, &who)) return busy(room, op, now);
+    if (hf__room_superseded(room, &who)) return busy(room, self, op, now);
     if (disagrees(room, &who, op)) {
         hf__room_leave(room, &who);
         return HF_INVALID;
@@ -119,7 +120,7 @@ static void lower(hf__room *room, hf__holder *holder, uint32_t kind) {
 }
 
 hf_result hf__room_renew(hf__room *room, const hf__member *self, hf__op *op, hf__time now) {
-    hf__party who = party_of(self, op);
+    hf__party who = hf__room_party(self, op);
     hf__holder *holder = hf__room_holder(room, &who);
     if (!holder || holder->token != op->token) return HF_LOST;
     lower(room, holder, op->kind);
@@ -130,7 +131,7 @@ hf_result hf__room_renew(hf__room *room, const hf__member *self, hf__op *op, hf_
 }
 
 hf_result hf__room_release(hf__room *room, const hf__member *self, const hf__op *op) {
-    hf__party who = party_of(self, op);
+    hf__party who = hf__room_party(self, op);
     bool held = hf__room_end_of(room, &who);
     hf__room_leave(room, &who);
     return held ? HF_OK : HF_LOST;
@@ -164,7 +165,7 @@ static void see_first(const hf__holder *first, hf__sight *sight, hf__time now) {
     sight->since_unix_ms = first->since_unix_ms;
     sight->remaining_ms = (first->expires - now) / HF__MS;
     hf__owner_text(sight->owner, first->party.owner);
-    memcpy(sight->who.client, first->party.member->who.client, sizeof sight->who.client);
+    memcpy(sight->who.client, first->party.member->client, sizeof sight->who.client);
 }
 
 static void see_line(const hf__room *room, hf__sight *sight) {
@@ -172,7 +173,7 @@ static void see_line(const hf__room *room, hf__sight *sight) {
         if (sight->waiting++ >= HF__LINE_SEEN) continue;
         hf__standing *seen = &sight->line[sight->waiting - 1];
         hf__owner_text(seen->owner, it->party.owner);
-        memcpy(seen->client, it->party.member->who.client, sizeof seen->client);
+        memcpy(seen->client, it->party.member->client, sizeof seen->client);
     }
 }
 

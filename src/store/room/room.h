@@ -1,6 +1,7 @@
 /*
- * One lock of the memory store, as a room: who is inside, who stands in line at its door, and whom it is the
- * turn of. It knows neither operations nor the clock; verbs.c says what an operation does to it.
+ * One lock, as a room: who is inside, who stands in line at its door, and whom it is the turn of. It knows
+ * neither operations nor the clock; verbs.c says what an operation does to it. The memory store keeps its locks
+ * so; the file store reads one from the lock's file, and writes back what has changed.
  *
  * Who is inside is there together by right: one that excludes, or readers with one upgradable at most, or permits
  * of one capacity up to it. Turns are taken strictly: walking the line from its front, each who fits beside
@@ -9,18 +10,18 @@
  * Numbers: of mutexes a client has one at a time, the highest, which stands for all that came before it.
  * Anything else is this very number, and has nothing to do with the client's mutex.
  */
-#ifndef HF_STORE_MEMORY_ROOM_H
-#define HF_STORE_MEMORY_ROOM_H
+#ifndef HF_STORE_ROOM_ROOM_H
+#define HF_STORE_ROOM_ROOM_H
 
 #include "store/store.h"
 
 /* Who has not asked for this long has left the line. */
 #define HF__ROOM_GONE HF__SEC
 
-/* A client of a space. */
+/* A client. Each has one, by whose address it is known. */
 typedef struct hf__member {
-    struct hf__member *next;
-    hf__identity who;
+    char client[HF__UUID_LENGTH + 1];
+    bool is_told; /* when its turn has come: it need not ask often */
 } hf__member;
 
 /* Who wants or has what. */
@@ -39,12 +40,14 @@ typedef struct hf__holder {
     uint64_t token;
     int64_t since_unix_ms;
     hf__time expires;
+    uint32_t tag; /* the store's own; 0 in what is new */
 } hf__holder;
 
 typedef struct hf__waiter {
     struct hf__waiter *next; /* who came later */
     hf__party party;
     hf__time seen_at; /* when it last asked */
+    uint32_t tag;     /* as above */
 } hf__waiter;
 
 /* Zero is an empty one. */
@@ -76,8 +79,14 @@ bool hf__room_end_token(hf__room *room, uint64_t token);
 /* Whether it may enter now: from its place if it has one, else from behind all others. */
 bool hf__room_turn(const hf__room *room, const hf__party *who);
 
+/* How many at the front of the line may enter now. */
+size_t hf__room_turns(const hf__room *room);
+
 /* A mutex of the client with a higher number holds or waits: this one comes too late. */
 bool hf__room_superseded(const hf__room *room, const hf__party *who);
+
+/* The place of this very number. */
+hf__waiter *hf__room_waiter(const hf__room *room, const hf__party *who);
 
 /* Keep the place it has, or take one, behind or before all others. False: no memory for one. */
 bool hf__room_stand(hf__room *room, const hf__party *who, bool before_all, hf__time now);

@@ -1,5 +1,5 @@
 /* See room.h. */
-#include "store/memory/room.h"
+#include "store/room/room.h"
 
 #include <stdlib.h>
 
@@ -151,12 +151,35 @@ bool hf__room_turn(const hf__room *room, const hf__party *who) {
     return fits(&f, who);
 }
 
+/* An upgrade waits for those beside it, and for nobody else. */
+static bool may_enter(const hf__room *room, const filling *f, const hf__party *who) {
+    if (hf__room_holder(room, who)) return !room->holders->next;
+    return fits(f, who);
+}
+
+size_t hf__room_turns(const hf__room *room) {
+    filling f = {0};
+    size_t count = 0;
+    for (const hf__holder *it = room->holders; it; it = it->next) fill(&f, &it->party);
+    for (const hf__waiter *it = room->line; it && may_enter(room, &f, &it->party); it = it->next) {
+        fill(&f, &it->party);
+        count++;
+    }
+    return count;
+}
+
 bool hf__room_superseded(const hf__room *room, const hf__party *who) {
     for (const hf__holder *it = room->holders; it; it = it->next)
         if (supersedes(&it->party, who)) return true;
     for (const hf__waiter *it = room->line; it; it = it->next)
         if (supersedes(&it->party, who)) return true;
     return false;
+}
+
+hf__waiter *hf__room_waiter(const hf__room *room, const hf__party *who) {
+    hf__waiter *it = room->line;
+    while (it && !same(&it->party, who)) it = it->next;
+    return it;
 }
 
 bool hf__room_stand(hf__room *room, const hf__party *who, bool before_all, hf__time now) {
@@ -166,6 +189,7 @@ bool hf__room_stand(hf__room *room, const hf__party *who, bool before_all, hf__t
         if (!made) return false;
         if (before_all) link = &room->line;
         made->next = *link;
+        made->tag = 0;
         *link = made;
     }
     (*link)->party = *who;

@@ -1,0 +1,303 @@
+/*
+ * Latches. To set and to count are one exchange each, repeated under the same number until it is
+ * answered; of one name a client has one under way at a time, since the store remembers the highest
+ * number of a client and takes lower ones for done. To wait is to look, again and again: when the
+ * store says to, and sooner when something was heard.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/ask.h"
+#include "client/options.h"
+#include "client/watch.h"
+
+#define AGAIN ((hf_result)-1) /* no result: look again, in a while */
+
+#define RETRY_FIRST (5 * HF__MS)
+#define RETRY_MOST  (100 * HF__MS)
+
+static hf__time backoff(uint32_t tries) {
+    hf__time span = RETRY_FIRST << (tries < 5 ? tries : 5);
+    return span < RETRY_MOST ? span : RETRY_MOST;
+}
+
+/* ---- Setting and counting ---- */
+
+struct hf__change {
+    hf__change *next; /* who came later */
+    const char *name;
+    size_t length;
+    hf__call turn; /* finished when those before it have ended */
+};
+
+static bool same_latch(const hf__change *a, const hf__change *b) {
+    return a->length == b->length && !memcmp(a->name, b->name, a->length);
+}
+
+static void leave_line(hf_client *c, hf__change *me) {
+    hf__change **link = &c->changes, *next = me->next;
+    while (*link != me) link = &(*link)->next;
+    *link = next;
+    while (next && !same_latch(me, next)) next = next->next;
+    for (const hf__change *it = c->changes; next && it != next; it = it->next)
+        if (same_latch(it, next)) return; /* one that stopped waiting: there are others before */
+    if (next && !next->turn.done) hf__call_finish(&c->core, &next->turn, HF_OK, NULL);
+}
+
+static hf_result take_turn(hf_client *c, hf__change *me, hf__time until) {
+    bool first = true;
+    hf__change **link = &c->changes;
+    for (; *link; link = &(*link)->next) first = first && !same_latch(*link, me);
+    me->next = NULL;
+    *link = me;
+    if (first || hf__await(c, &me->turn, until, NULL) == HF__DONE) return HF_OK;
+    return hf__fail(HF_UNREACHABLE,
+                    "the store did not answer in time what others of this client have asked for");
+}
+
+/* A moment, in which the client goes on. */
+static void pause_for(hf_client *c, hf__time span, hf__time until) {
+    hf__call never = {0};
+    (void)hf__await(c, &never, hf__sooner(hf__now() + span, until), NULL);
+}
+
+/* Until it is answered; the number is the same each time. */
+static hf_result insist(hf_client *c, hf__ask *ask, hf__time until) {
+    bool maybe = false;
+    hf_result r;
+    for (uint32_t tries = 0;; tries++) {
+        r = hf__ask_exchange(c, ask, until);
+        maybe |= ask->op.maybe;
+        if (r != HF_UNREACHABLE || c->closed || hf__now() >= until) break;
+        pause_for(c, backoff(tries), until);
+    }
+    if (r == HF_TIMEOUT)
+        r = hf__fail(HF_UNREACHABLE, "the store got to it too late, and did nothing");
+    bool unknown = maybe && r != HF_OK && r != HF_NOT_HELD;
+    return unknown ? hf__fail(HF_UNKNOWN_OUTCOME,
+                              "the store did not answer whether the latch was changed; look at it "
+                              "with hf_latch_left before changing it again")
+                   : r;
+}
+
+static hf_result change(hf_client *c, hf__verb verb, const char *name, hf__latch *latch) {
+    hf__change me = {.name = name};
+    hf_result r = hf__name_check(name, &me.length);
+    if (!r) r = hf__begin(c);
+    if (r) return r;
+    const hf__core_config *config = &c->core.config;
+    int64_t span = config->outage_ms > config->command_timeout_ms ? config->outage_ms
+                                                                  : config->command_timeout_ms;
+    hf__time until = hf__after_ms(hf__now(), span);
+    r = take_turn(c, &me, until);
+    if (!r) {
+        hf__ask ask = {.op = {.verb = verb,
+                              .name = name,
+                              .name_length = me.length,
+                              .number = ++c->core.last_number,
+                              .latch = latch}};
+        r = insist(c, &ask, until);
+    }
+    leave_line(c, &me);
+    hf__turn(c, NULL); /* the next one's turn is told */
+    hf__end(c);
+    return r;
+}
+
+static hf_result not_set(const char *what) {
+    return hf__fail(HF_NOT_HELD,
+                    "the latch is not set, or the store has forgotten it%s: hf_latch_set it first",
+                    what);
+}
+
+hf_result hf_latch_set(hf_client *c, const char *name, uint32_t count) {
+    hf__latch latch = {.count = count};
+    if (count > HF_LATCH_MAX)
+        return hf__fail(HF_INVALID, "a count of %u is above %d", count, HF_LATCH_MAX);
+    return change(c, HF__LATCH_SET, name, &latch);
+}
+
+hf_result hf_latch_count_down(hf_client *c, const char *name, uint32_t by, uint32_t *left) {
+    hf__latch latch = {.count = by};
+    if (left) *left = 0;
+    if (!by || by > HF_LATCH_MAX)
+        return hf__fail(HF_INVALID, "a latch is counted down by 1 to %d, not by %u", HF_LATCH_MAX,
+                        by);
+    hf_result r = change(c, HF__LATCH_DOWN, name, &latch);
+    if (r == HF_NOT_HELD) return not_set("; nothing was counted");
+    if (!r && left) *left = latch.left;
+    return r;
+}
+
+hf_result hf_latch_left(hf_client *c, const char *name, uint32_t *left) {
+    hf__latch latch = {0};
+    size_t length;
+    if (!left) return hf__fail(HF_INVALID, "hf_latch_left needs somewhere to put the number");
+    *left = 0;
+    hf_result r = hf__name_check(name, &length);
+    if (!r) r = hf__begin(c);
+    if (r) return r;
+    hf__ask ask = {
+        .op = {.verb = HF__LATCH_LOOK, .name = name, .name_length = length, .latch = &latch}};
+    r = hf__ask_exchange(c, &ask, hf__after_ms(hf__now(), c->core.config.command_timeout_ms));
+    hf__end(c);
+    if (r == HF_NOT_HELD) return not_set("");
+    *left = latch.left;
+    return r;
+}
+
+/* ---- Waiting ---- */
+
+/* What the store has while it looks: it may outlive the wait. */
+typedef struct glance {
+    hf__ask ask; /* first: see hf__ask_complete */
+    hf__latch latch;
+    char name[HF_NAME_MAX];
+} glance;
+
+typedef struct latch_wait {
+    hf_client *client;
+    hf__watch watch;
+    const hf_cancel *cancel;
+    bool once;
+    hf__time until;
+    hf__time again;         /* when to look next */
+    hf__time trouble_since; /* the store has not answered since; 0: it did */
+    uint32_t attempt, tries;
+    uint64_t round; /* the one that it found; 0: it has not been told yet */
+    uint32_t left;
+} latch_wait;
+
+static glance *glance_new(const latch_wait *w) {
+    glance *g = calloc(1, sizeof *g);
+    if (!g) return NULL;
+    memcpy(g->name, w->watch.name, w->watch.length);
+    g->ask.op = (hf__op){.verb = HF__LATCH_LOOK,
+                         .name = g->name,
+                         .name_length = w->watch.length,
+                         .number = w->watch.number,
+                         .stand = !w->once,
+                         .attempt = w->attempt,
+                         .latch = &g->latch};
+    return g;
+}
+
+/* The wait ends before it is open. */
+static hf_result time_up(const latch_wait *w) {
+    const hf__store *store = w->client->store;
+    if (w->trouble_since || !w->round) {
+        bool why = !store->up && store->down_result;
+        const char *line =
+            why && store->down_detail ? store->down_detail : "the store did not answer in time";
+        return hf__fail_line(why ? store->down_result : HF_UNREACHABLE, line);
+    }
+    if (w->once) return hf__fail(HF_BUSY, "the latch is not open: %u are left", w->left);
+    return hf__fail(HF_TIMEOUT, "the latch was not open in time: %u are left", w->left);
+}
+
+static hf_result ended(const latch_wait *w, hf__awaited how) {
+    if (how == HF__FIRED) return hf__fail(HF_CANCELLED, "the wait was cancelled");
+    return time_up(w);
+}
+
+/* A round has come to its end that began no earlier than the one it found. */
+static hf_result judge(latch_wait *w, const glance *g) {
+    w->trouble_since = 0;
+    w->tries = 0;
+    if (!w->round) w->round = g->latch.round;
+    w->left = g->latch.left;
+    if (g->latch.done >= w->round) return HF_OK;
+    if (w->once) return time_up(w);
+    w->attempt++;
+    hf_client *c = w->client;
+    w->again = hf__now() + hf__jitter(&c->core.rand, g->ask.op.retry_ms * HF__MS);
+    return AGAIN;
+}
+
+static hf_result no_answer(latch_wait *w, hf__time asked_at, const char *detail) {
+    hf_client *c = w->client;
+    const hf__core_config *config = &c->core.config;
+    hf__time now = hf__now();
+    if (!w->trouble_since) w->trouble_since = asked_at;
+    hf__time patience = (w->once ? config->command_timeout_ms : config->outage_ms) * HF__MS;
+    if (now < w->trouble_since + patience) {
+        w->again = hf__sooner(now + backoff(w->tries++), w->trouble_since + patience);
+        return AGAIN;
+    }
+    return detail && c->store->up ? hf__fail_line(HF_UNREACHABLE, detail) : time_up(w);
+}
+
+static hf_result look(latch_wait *w) {
+    hf_client *c = w->client;
+    glance *g = glance_new(w);
+    if (!g) return hf__fail(HF_NOMEM, "out of memory");
+    hf__time now = hf__now();
+    w->watch.heard = false;
+    c->store->table->submit(c->store, &g->ask.op, now);
+    hf__awaited how = hf__await(c, &g->ask.call, w->until, w->cancel);
+    if (how != HF__DONE) {
+        g->ask.abandoned = true;
+        return ended(w, how);
+    }
+    hf_result r = g->ask.call.result;
+    if (r == HF_OK)
+        r = judge(w, g);
+    else if (r == HF_UNREACHABLE)
+        r = no_answer(w, now, g->ask.call.detail);
+    else if (r == HF_NOT_HELD)
+        r = not_set(w->round ? "; it was there when the wait began" : "");
+    else
+        hf__fail_line(r, g->ask.call.detail);
+    free(g->ask.call.detail);
+    free(g);
+    return r;
+}
+
+static hf_result wait_open(latch_wait *w) {
+    hf_client *c = w->client;
+    for (;;) {
+        if (c->closed) return hf__fail_line(HF_CLOSED, NULL);
+        hf_result r = look(w);
+        if (r != AGAIN) return r;
+        hf__awaited how = hf__watch_rest(c, &w->watch, hf__sooner(w->again, w->until), w->cancel);
+        if (how == HF__FIRED || (how == HF__TIME_UP && hf__now() >= w->until)) return ended(w, how);
+    }
+}
+
+static hf_result check(const hf_options *o) {
+    hf_options others = *o;
+    others.wait_ms = 0;
+    others.cancel = NULL;
+    const unsigned char *bytes = (const unsigned char *)&others;
+    for (size_t i = 0; i < sizeof others; i++)
+        if (bytes[i])
+            return hf__fail(HF_INVALID, "of the options only wait_ms and cancel mean something to "
+                                        "a latch: leave the others 0");
+    if (o->wait_ms < 0 && o->wait_ms != HF_FOREVER)
+        return hf__fail(HF_INVALID,
+                        "wait_ms %" PRId64 " is negative; use HF_FOREVER to wait without end",
+                        o->wait_ms);
+    if (o->cancel && atomic_load(&o->cancel->fired))
+        return hf__fail(HF_CANCELLED, "the cancel was fired before the call began");
+    return HF_OK;
+}
+
+hf_result hf_latch_wait_v(hf_client *c, const char *name, const hf_options *options, size_t size) {
+    hf_options o;
+    latch_wait w = {.client = c, .watch.name = name};
+    hf_result r = hf__options_copy("hf_options", &o, sizeof o, options, size);
+    if (!r) r = hf__name_check(name, &w.watch.length);
+    if (!r) r = check(&o);
+    if (!r) r = hf__begin(c);
+    if (r) return r;
+    w.cancel = o.cancel;
+    w.once = o.wait_ms == 0;
+    w.until = w.once ? HF__NEVER : hf__after_ms(hf__now(), o.wait_ms);
+    hf__watch_begin(c, &w.watch);
+    c->core.stats.waiting++;
+    r = wait_open(&w);
+    c->core.stats.waiting--;
+    hf__watch_end(c, &w.watch);
+    hf__end(c);
+    return r;
+}

@@ -1,0 +1,157 @@
+/*
+ * Leaders. To campaign is to acquire, and then to say something under the token of the hold: the
+ * store takes it only while that hold is there, and shows it only with that token.
+ */
+#include "client/leader.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/ask.h"
+#include "client/options.h"
+
+/* ---- Saying ---- */
+
+static hf_result check_value(const void *value, size_t length) {
+    if (length > HF_VALUE_MAX)
+        return hf__fail(HF_INVALID, "a value of %zu bytes is longer than %d", length, HF_VALUE_MAX);
+    if (!value && length)
+        return hf__fail(HF_INVALID, "there is no value, but a length of %zu", length);
+    return HF_OK;
+}
+
+static hf_result check_hold(const hf_hold *hold) {
+    const hf__own *own = hold->own;
+    if (atomic_load(&hold->released)) return hf__fail(HF_NOT_HELD, "the hold was released");
+    if (own->kind != HF_MUTEX)
+        return hf__fail(HF_INVALID, "only a hold of kind HF_MUTEX leads: it is alone");
+    if (own->entry) return HF_OK;
+    hf_result r = atomic_load(&own->state) == HF__ENDED ? HF_CLOSED : HF_LOST;
+    return hf__fail_line(r, atomic_load(&own->why));
+}
+
+/* The store knows it no more: let the keeper see so at once. */
+static void doubt(hf__own *own) {
+    if (!own->entry) return;
+    own->check = true;
+    hf__entry_step(own->entry, hf__now());
+}
+
+static hf_result say(hf_client *c, hf__own *own, hf__word *word) {
+    word->nth = ++c->core.last_number;
+    hf__ask ask = {.op = {.verb = HF__PROCLAIM,
+                          .name = own->entry->mapped.key,
+                          .name_length = own->entry->name_length,
+                          .number = own->number,
+                          .token = own->token,
+                          .word = word}};
+    char name[HF_NAME_MAX]; /* the entry may be gone before the store has answered */
+    memcpy(name, ask.op.name, ask.op.name_length);
+    ask.op.name = name;
+    hf_result r =
+        hf__ask_exchange(c, &ask, hf__after_ms(hf__now(), c->core.config.command_timeout_ms));
+    if (r == HF_LOST) doubt(own);
+    if (r == HF_LOST) return hf__fail(r, "the lock was lost before the value could be published");
+    if (r && ask.op.maybe)
+        return hf__fail(HF_UNKNOWN_OUTCOME, "the store did not answer whether the value was "
+                                            "published");
+    return r;
+}
+
+hf_result hf_proclaim(hf_hold *hold, const void *value, size_t length) {
+    if (!hold) return hf__fail(HF_INVALID, "there is no hold to proclaim with");
+    if (hold->born != hf__generation())
+        return hf__fail(HF_FORKED, "the hold belongs to the parent process");
+    hf_result r = check_value(value, length);
+    if (r) return r;
+    hf_client *c = hold->client;
+    hf__word word = {.length = (uint32_t)length};
+    if (length) memcpy(word.value, value, length);
+    pthread_mutex_lock(&c->mutex);
+    c->calls++;
+    r = check_hold(hold);
+    if (!r) r = say(c, hold->own, &word);
+    hf__end(c);
+    return r;
+}
+
+/* ---- Campaigning ---- */
+
+static hf_result check_campaign(const hf_options *options, size_t size, const void *value,
+                                size_t length) {
+    hf_options o;
+    hf_result r = hf__options_copy("hf_options", &o, sizeof o, options, size);
+    if (r) return r;
+    if (o.kind != HF_MUTEX)
+        return hf__fail(HF_INVALID, "one leads alone: the kind of a campaign is HF_MUTEX");
+    return check_value(value, length);
+}
+
+hf_result hf_campaign_v(hf_client *c, const char *name, const void *value, size_t length,
+                        const hf_options *options, size_t size, hf_hold **hold) {
+    if (!hold) return hf__fail(HF_INVALID, "hf_campaign needs somewhere to put the hold");
+    *hold = NULL;
+    hf_result r = check_campaign(options, size, value, length);
+    if (!r) r = hf_acquire_v(c, name, options, size, hold);
+    if (r) return r;
+    r = hf_proclaim(*hold, value, length);
+    if (!r) return HF_OK;
+    char detail[HF__DETAIL_MAX];
+    hf__text_copy(detail, sizeof detail, hf_error_detail());
+    (void)hf_release(*hold);
+    *hold = NULL;
+    return hf__fail_line(r, detail);
+}
+
+/* ---- Asking ---- */
+
+void hf__led_fill(hf__led *led) {
+    const hf__sight *s = &led->sight;
+    led->info = (hf_leader_info){.token = s->token,
+                                 .remaining_ms = s->remaining_ms,
+                                 .value = led->word.value,
+                                 .value_length = led->word.length,
+                                 .pid = s->who.pid,
+                                 .client = s->who.client,
+                                 .host = s->who.host,
+                                 .program = s->who.program,
+                                 .label = s->who.label};
+}
+
+static hf_result ask_leader(hf_client *c, const char *name, size_t length, hf__led *led) {
+    hf__time until = hf__after_ms(hf__now(), c->core.config.command_timeout_ms);
+    hf__ask ask = {.op = {.verb = HF__LEADER,
+                          .name = name,
+                          .name_length = length,
+                          .sight = &led->sight,
+                          .word = &led->word}};
+    hf_result r = hf__ask_exchange(c, &ask, until);
+    if (r == HF_NOT_HELD) return hf__fail(r, "nobody leads");
+    if (r) return r;
+    ask.op.verb = HF__WHO;
+    return hf__ask_exchange(c, &ask, until);
+}
+
+hf_result hf_leader(hf_client *c, const char *name, hf_leader_info **info) {
+    size_t length;
+    if (!info) return hf__fail(HF_INVALID, "hf_leader needs somewhere to put the info");
+    *info = NULL;
+    hf_result r = hf__name_check(name, &length);
+    if (!r) r = hf__begin(c);
+    if (r) return r;
+    hf__led *led = calloc(1, sizeof *led);
+    if (led) r = ask_leader(c, name, length, led);
+    hf__end(c);
+    if (!led) return hf__fail(HF_NOMEM, "out of memory");
+    if (r) {
+        free(led);
+        return r;
+    }
+    hf__led_fill(led);
+    *info = &led->info;
+    return HF_OK;
+}
+
+void hf_leader_free(hf_leader_info *info) {
+    free(info);
+}

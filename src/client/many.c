@@ -1,0 +1,260 @@
+/* Acquiring many names: sort, take each once, hand to the core, wait; one hold of them all. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/acquire.h"
+#include "client/hold.h"
+#include "client/options.h"
+
+/* A request, and which it was. */
+typedef struct wish {
+    hf_request request;
+    size_t length;
+    unsigned index;
+} wish;
+
+typedef struct wishes {
+    unsigned count;
+    wish at[HF_NAMES_MAX];
+    unsigned parts; /* different names: the first so many of `at`, once they are merged */
+    unsigned part_of[HF_NAMES_MAX];
+} wishes;
+
+/* ---- What is asked for ---- */
+
+static int by_name(const void *a, const void *b) {
+    const wish *x = a, *y = b;
+    int order = strcmp(x->request.name, y->request.name);
+    return order ? order : (int)x->index - (int)y->index;
+}
+
+static hf_result copy(wishes *w, const hf_request *requests, size_t count, size_t size) {
+    if (!count || count > HF_NAMES_MAX)
+        return hf__fail(HF_INVALID, "%zu names: 1 to %d can be taken at once", count, HF_NAMES_MAX);
+    if (!requests) return hf__fail(HF_INVALID, "there are no requests");
+    for (size_t i = 0; i < count; i++) {
+        wish *each = &w->at[i];
+        const void *from = (const char *)requests + i * size;
+        hf_result r =
+            hf__options_copy("hf_request", &each->request, sizeof each->request, from, size);
+        if (!r) r = hf__name_check(each->request.name, &each->length);
+        if (r) return r;
+        each->index = (unsigned)i;
+        if (each->request.kind == HF_PERMITS && !each->request.permits) each->request.permits = 1;
+    }
+    w->count = (unsigned)count;
+    qsort(w->at, count, sizeof w->at[0], by_name);
+    return HF_OK;
+}
+
+/* The same name twice: permits add up, of other kinds the stronger is taken. */
+static hf_result merge(hf_request *into, const hf_request *more) {
+    into->flags |= more->flags;
+    if (into->kind == HF_PERMITS && more->kind == HF_PERMITS) {
+        if (into->capacity != more->capacity)
+            return hf__fail(HF_INVALID, "%s is asked for with a capacity of %u and of %u",
+                            into->name, into->capacity, more->capacity);
+        into->permits += more->permits; /* each is HF_PERMITS_MAX at most */
+    } else if (hf__kind_covers(more->kind, into->kind)) {
+        into->kind = more->kind;
+    } else if (!hf__kind_covers(into->kind, more->kind)) {
+        return hf__fail(HF_INVALID,
+                        "%s is asked for as two kinds, of which neither includes the "
+                        "other",
+                        into->name);
+    }
+    return HF_OK;
+}
+
+static hf_result merge_all(wishes *w) {
+    for (unsigned i = 0; i < w->count; i++) {
+        wish *last = w->parts ? &w->at[w->parts - 1] : NULL;
+        const wish each = w->at[i];
+        if (last && !strcmp(last->request.name, each.request.name)) {
+            hf_result r = merge(&last->request, &each.request);
+            if (r) return r;
+        } else {
+            w->at[w->parts++] = each;
+        }
+        w->part_of[each.index] = w->parts - 1;
+    }
+    return HF_OK;
+}
+
+/* The options for one of them. */
+static hf_options options_of(const hf_options *all, const hf_request *request) {
+    hf_options o = *all;
+    o.kind = request->kind;
+    o.permits = request->permits;
+    o.capacity = request->capacity;
+    o.flags |= request->flags;
+    return o;
+}
+
+static hf_result check_first(const hf_client *c, const wishes *w, unsigned count,
+                             const hf_options *o) {
+    for (unsigned i = 0; i < count; i++) {
+        if (w->at[i].request.flags & ~(uint32_t)HF_NOT_REENTRANT)
+            return hf__fail(HF_UNSUPPORTED, "a request's flags may be HF_NOT_REENTRANT; the others "
+                                            "are said in the options, for all names");
+        const hf_options one = options_of(o, &w->at[i].request);
+        hf_result r = hf__acquire_check(c, &one);
+        if (r) return r;
+    }
+    return HF_OK;
+}
+
+/* Each as it was asked for, and then what became of the same name twice. */
+static hf_result check(const hf_client *c, wishes *w, const hf_options *o) {
+    if (o->kind || o->permits || o->capacity)
+        return hf__fail(HF_INVALID, "kind, permits and capacity are said in each request");
+    hf_result r = check_first(c, w, w->count, o);
+    if (!r) r = merge_all(w);
+    return r ? r : check_first(c, w, w->parts, o);
+}
+
+/* ---- What it takes ---- */
+
+static hf__bundle *bundle_new(const wishes *w) {
+    size_t parts = w->parts * sizeof(hf_hold *), part_of = w->count * sizeof(unsigned);
+    size_t letting_go = sizeof(hf__letting_go) + w->parts * sizeof(hf__call);
+    hf__bundle *b = calloc(1, sizeof *b + parts + letting_go + part_of);
+    if (!b) return NULL;
+    b->lost_fd = -1;
+    b->count = w->parts;
+    b->requests = w->count;
+    b->parts = (hf_hold **)(b + 1);
+    b->letting_go = (hf__letting_go *)(b->parts + w->parts);
+    b->part_of = (unsigned *)((char *)b->letting_go + letting_go);
+    memcpy(b->part_of, w->part_of, part_of);
+    return b;
+}
+
+/* The first is the user's; until that is given nobody is told of a loss. */
+static hf_result prepare_part(hf_client *c, hf__part *p, hf__bundle *b, unsigned i,
+                              const hf_options *o) {
+    hf_options one = *o;
+    if (i) one.on_lost = NULL;
+    hf_result r = hf__acquire_prepare(c, &p->wait, &one);
+    if (r) return r;
+    hf_hold *hold = p->wait.hold;
+    b->parts[i] = hold;
+    hold->told = true;
+    hold->head = i ? b->parts[0] : NULL;
+    return HF_OK;
+}
+
+static void fill_part(hf__part *p, const hf_client *c, const wish *each, const hf_options *o,
+                      hf__time now) {
+    hf_options one = options_of(o, &each->request);
+    one.flags &= ~(uint32_t)HF_NO_RENEW; /* those that are held first are renewed until all are */
+    p->name = each->request.name;
+    p->length = each->length;
+    hf__acquire_fill(&p->wait, c, &one, now);
+}
+
+static void free_parts(hf_client *c, hf__together *t) {
+    for (unsigned i = 0; i < t->count; i++) hf__acquire_undo(c, &t->parts[i].wait);
+}
+
+static hf_result prepare(hf_client *c, hf__together *t, hf__bundle *b, const wishes *w,
+                         const hf_options *o) {
+    hf__time now = hf__now();
+    t->gather.core = &c->core;
+    t->count = w->parts;
+    t->once = o->wait_ms == 0;
+    t->until = t->once ? HF__NEVER : hf__after_ms(now, o->wait_ms);
+    t->max_hold_ms = o->max_hold_ms;
+    t->no_renew = o->flags & HF_NO_RENEW;
+    for (unsigned i = 0; i < w->parts; i++) {
+        hf_result r = prepare_part(c, &t->parts[i], b, i, o);
+        if (r) return r;
+        fill_part(&t->parts[i], c, &w->at[i], o, now);
+    }
+    return HF_OK;
+}
+
+/* ---- The call ---- */
+
+static hf_result wait_for_all(hf_client *c, hf__together *t, hf_cancel *cancel) {
+    hf__time now = hf__now();
+    hf__time until = t->once ? hf__after_ms(now, c->core.config.command_timeout_ms) : t->until;
+    hf__core_acquire_all(t, now);
+    hf__awaited how = hf__await(c, &t->call, until, cancel);
+    if (how != HF__DONE) {
+        hf__core_give_up_all(t, how == HF__FIRED ? HF_CANCELLED : HF_TIMEOUT, hf__now());
+        hf__turn(c, NULL);
+    }
+    return hf__call_result(&t->call);
+}
+
+/* One may have been lost since the last was granted. */
+static hf_result hand_over(hf_client *c, hf_hold *hold) {
+    hf__time now = hf__now();
+    for (unsigned i = 0; i < hf__parts(hold); i++) {
+        if (hf__own_good(hf__part_at(hold, i)->own, now)) continue;
+        hf__hold_release(c, hold, NULL, now);
+        hf__turn(c, NULL);
+        return hf__fail(HF_LOST, "all were granted, and one was over before this could be told");
+    }
+    hold->told = false;
+    return HF_OK;
+}
+
+static hf_result acquire(hf_client *c, const wishes *w, const hf_options *o, hf__bundle *b,
+                         hf_hold **out) {
+    hf__together *t = calloc(1, sizeof *t + w->parts * sizeof t->parts[0]);
+    if (!t) return hf__fail(HF_NOMEM, "out of memory; nothing was acquired");
+    hf_result r = prepare(c, t, b, w, o);
+    if (!r) r = wait_for_all(c, t, o->cancel);
+    if (r) {
+        free_parts(c, t);
+    } else {
+        *out = b->parts[0];
+        (*out)->bundle = b;
+        r = hand_over(c, *out);
+    }
+    free(t);
+    return r;
+}
+
+/* The mutex is held before and after. */
+static hf_result acquire_open(hf_client *c, wishes *w, const hf_options *o, hf_hold **hold) {
+    hf_result r = check(c, w, o);
+    if (r) return r;
+    if (o->cancel && atomic_load(&o->cancel->fired)) {
+        c->core.stats.refused++;
+        return hf__fail(HF_CANCELLED, "the cancel was fired before the call began");
+    }
+    hf__bundle *b = bundle_new(w);
+    if (!b) return hf__fail(HF_NOMEM, "out of memory; nothing was acquired");
+    hf_hold *made = NULL;
+    r = acquire(c, w, o, b, &made);
+    if (!made) free(b);
+    if (made && r) {
+        hf__unlock(c);
+        hf_unref(made);
+        pthread_mutex_lock(&c->mutex);
+    }
+    if (!r) *hold = made;
+    return r;
+}
+
+hf_result hf_acquire_all_v(hf_client *c, const hf_request *requests, size_t count,
+                           size_t request_size, const hf_options *options, size_t options_size,
+                           hf_hold **hold) {
+    hf_options o;
+    if (!hold) return hf__fail(HF_INVALID, "hf_acquire_all needs somewhere to put the hold");
+    *hold = NULL;
+    hf_result r = hf__options_copy("hf_options", &o, sizeof o, options, options_size);
+    wishes *w = r ? NULL : calloc(1, sizeof *w);
+    if (!r && !w) r = hf__fail(HF_NOMEM, "out of memory; nothing was acquired");
+    if (!r) r = copy(w, requests, count, request_size);
+    if (!r) r = hf__begin(c);
+    if (!r) {
+        r = acquire_open(c, w, &o, hold);
+        hf__end(c);
+    }
+    free(w);
+    return r;
+}

@@ -1,0 +1,280 @@
+/*
+ * Observers: each looks, again and again, and is called with what is another than it was last told.
+ *
+ *   RESTS --timer, something heard--> LOOKS --as before, or no answer--> RESTS
+ *   LOOKS --another leader--> NAMES (asks who that is) --> TELLS;   LOOKS --nobody--> TELLS
+ *   TELLS --the callback has returned--> RESTS
+ *
+ * It does not look while there is something to tell: a callback that takes its time is told the
+ * newest when it comes back, and nothing piles up. One that was ended is freed when neither the
+ * store nor a callback has it.
+ */
+#include "client/observe.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/ask.h"
+#include "client/async.h"
+#include "client/leader.h"
+#include "client/watch.h"
+
+#define RETRY_TROUBLE (200 * HF__MS) /* the store does not answer, or refuses */
+#define IDLE          HF__SEC        /* who looks so seldom has nothing to look for just then */
+
+typedef enum state { RESTS, LOOKS, NAMES, TELLS } state;
+
+struct hf_observer {
+    hf__ask ask;
+    hf__watch watch;
+    hf__timer timer;
+    hf_client *client;
+    hf_observer *next, *prev; /* among the client's */
+    hf_observer *next_seen;
+    hf_leader_fn *fn;
+    void *arg;
+    state state;
+    bool ended;          /* hf_unobserve was called: it looks no more */
+    bool orphan;         /* and has returned: whoever has it frees it */
+    bool running;        /* the callback */
+    bool begun, refused; /* it was told something; a refusal was logged */
+    uint64_t token, nth; /* what was last told; 0: nobody */
+    hf__led led;
+    size_t length;
+    char name[];
+};
+
+static hf_observer *observer_of(void *member, size_t offset) {
+    return (hf_observer *)((char *)member - offset);
+}
+
+/* ---- Looking ---- */
+
+static void rest(hf_observer *o, hf__time span, hf__time now) {
+    hf_client *c = o->client;
+    o->state = RESTS;
+    if (o->ended || c->closed) return;
+    hf__heap_set(&c->looks, &o->timer, o->watch.heard ? now : now + span);
+}
+
+static void submit(hf_observer *o, hf__verb verb, hf__time now) {
+    hf__store *store = o->client->store;
+    o->state = verb == HF__WHO ? NAMES : LOOKS;
+    o->ask.op.verb = verb;
+    o->ask.op.detail = NULL;
+    store->table->submit(store, &o->ask.op, now);
+}
+
+static void look(hf_observer *o, hf__time now) {
+    o->watch.heard = false;
+    o->led.sight.who = (hf__identity){0};
+    submit(o, HF__LEADER, now);
+}
+
+void hf__observe_tick(hf_client *c, hf__time now) {
+    for (hf__timer *t; (t = hf__heap_pop(&c->looks, now));)
+        look(observer_of(t, offsetof(hf_observer, timer)), now);
+}
+
+static void tell(hf_observer *o) {
+    hf_client *c = o->client;
+    o->state = c->closed ? RESTS : TELLS;
+    if (c->closed) return;
+    o->next_seen = NULL;
+    *(c->seen_last ? &c->seen_last->next_seen : &c->seen_first) = o;
+    c->seen_last = o;
+    pthread_cond_signal(&c->teller_work);
+}
+
+static bool is_news(const hf_observer *o, bool led) {
+    if (!o->begun) return true;
+    if (!led) return o->token != 0;
+    return o->token != o->led.sight.token || o->nth != o->led.word.nth;
+}
+
+static void saw(hf_observer *o, hf_result r, hf__time now) {
+    bool led = r == HF_OK;
+    o->refused = false;
+    o->ask.op.attempt++;
+    if (!is_news(o, led)) {
+        hf__time span = o->ask.op.retry_ms * HF__MS;
+        rest(o, span < IDLE ? span : hf__jitter(&o->client->core.rand, span), now);
+        return;
+    }
+    o->token = led ? o->led.sight.token : 0;
+    o->nth = led ? o->led.word.nth : 0;
+    if (led)
+        submit(o, HF__WHO, now);
+    else
+        tell(o);
+}
+
+static void no_answer(hf_observer *o, hf_result r, const char *detail, hf__time now) {
+    if (r != HF_UNREACHABLE && !o->refused) {
+        o->refused = true;
+        hf__log_add(&o->client->log, HF_LOG_WARNING, "cannot see who leads %s: %s", o->name,
+                    detail ? detail : hf_result_text(r));
+    }
+    rest(o, RETRY_TROUBLE, now);
+}
+
+static void observer_free(hf_observer *o) {
+    hf_client *c = o->client;
+    free(o);
+    hf__client_unref(c);
+}
+
+/* The user's own reference to the client is there as long as something of it is completed. */
+static void told(hf__ask *ask, hf__time now) {
+    hf_observer *o = observer_of(ask, offsetof(hf_observer, ask));
+    hf_result r = ask->op.result;
+    bool looked = o->state == LOOKS;
+    char *detail = ask->op.detail;
+    if (o->orphan)
+        observer_free(o);
+    else if (!looked)
+        tell(o); /* who it is, or "" */
+    else if (r == HF_OK || r == HF_NOT_HELD)
+        saw(o, r, now);
+    else
+        no_answer(o, r, detail, now);
+    free(detail);
+}
+
+/* ---- Telling ---- */
+
+static void unlist_seen(hf_client *c, hf_observer *o) {
+    hf_observer **link = &c->seen_first, *last = NULL;
+    for (; *link && *link != o; link = &(*link)->next_seen) last = *link;
+    if (!*link) return;
+    *link = o->next_seen;
+    if (c->seen_last == o) c->seen_last = last;
+}
+
+static void call(hf_client *c, hf_observer *o) {
+    bool led = o->token != 0;
+    o->begun = o->running = true;
+    if (led) hf__led_fill(&o->led);
+    pthread_mutex_unlock(&c->mutex);
+    o->fn(led ? &o->led.info : NULL, o->arg);
+    pthread_mutex_lock(&c->mutex);
+    o->running = false;
+    pthread_cond_broadcast(&c->telling_over);
+}
+
+/* Those that are there now: a callback may bring about the next without end. */
+void hf__observe_run(hf_client *c) {
+    const hf_observer *last = c->seen_last;
+    for (bool more = c->seen_first != NULL; more && c->seen_first;) {
+        hf_observer *o = c->seen_first;
+        more = o != last;
+        c->seen_first = o->next_seen;
+        if (!c->seen_first) c->seen_last = NULL;
+        call(c, o);
+        if (o->orphan)
+            observer_free(o);
+        else
+            rest(o, 0, hf__now());
+    }
+}
+
+void hf__observe_close(hf_client *c) {
+    c->seen_first = c->seen_last = NULL;
+    for (hf_observer *o = c->observers; o; o = o->next) {
+        hf__heap_remove(&c->looks, &o->timer);
+        hf__watch_end(c, &o->watch);
+        if (!o->running && o->state == TELLS) o->state = RESTS;
+    }
+}
+
+/* ---- Beginning and ending ---- */
+
+static hf_observer *observer_new(hf_client *c, const char *name, size_t length, hf_leader_fn *fn,
+                                 void *arg) {
+    hf_observer *o = calloc(1, sizeof *o + length + 1);
+    if (!o) return NULL;
+    memcpy(o->name, name, length);
+    o->client = c;
+    o->fn = fn;
+    o->arg = arg;
+    o->length = length;
+    o->watch = (hf__watch){.name = o->name, .length = length, .timer = &o->timer};
+    o->ask.told = told;
+    o->ask.op = (hf__op){.name = o->name,
+                         .name_length = length,
+                         .stand = true,
+                         .sight = &o->led.sight,
+                         .word = &o->led.word};
+    return o;
+}
+
+static void begin(hf_client *c, hf_observer *o) {
+    atomic_fetch_add(&c->refs, 1);
+    o->next = c->observers;
+    if (o->next) o->next->prev = o;
+    c->observers = o;
+    hf__watch_begin(c, &o->watch);
+    o->ask.op.number = o->watch.number;
+    hf__heap_set(&c->looks, &o->timer, hf__now());
+    hf__turn(c, NULL);
+}
+
+hf_result hf_observe(hf_client *c, const char *name, hf_leader_fn *fn, void *arg,
+                     hf_observer **observer) {
+    size_t length;
+    if (!fn || !observer)
+        return hf__fail(HF_INVALID, "hf_observe needs a function to call, and somewhere to put the "
+                                    "observer");
+    *observer = NULL;
+    hf_result r = hf__name_check(name, &length);
+    if (!r) r = hf__begin(c);
+    if (r) return r;
+    r = hf__keeper_start(c);
+    if (!r) r = hf__teller_start(c);
+    hf_observer *o = r ? NULL : observer_new(c, name, length, fn, arg);
+    if (!r && !o) r = hf__fail(HF_NOMEM, "out of memory");
+    if (!r) {
+        *observer = o; /* before the first callback */
+        begin(c, o);
+    }
+    hf__end(c);
+    return r;
+}
+
+static void unlist(hf_client *c, hf_observer *o) {
+    *(o->prev ? &o->prev->next : &c->observers) = o->next;
+    if (o->next) o->next->prev = o->prev;
+    hf__heap_remove(&c->looks, &o->timer);
+    hf__watch_end(c, &o->watch);
+    unlist_seen(c, o);
+    if (!o->running && o->state == TELLS) o->state = RESTS;
+}
+
+/* As hf__tell_wait: others need not wait for this. */
+static void await_callback(hf_client *c, const hf_observer *o) {
+    while (o->running && !hf__in_callback(c)) {
+        if (hf__pending(c)) {
+            hf__unlock(c);
+            pthread_mutex_lock(&c->mutex);
+        } else {
+            pthread_cond_wait(&c->telling_over, &c->mutex);
+        }
+    }
+}
+
+void hf_unobserve(hf_observer *o) {
+    if (!o) return;
+    hf_client *c = o->client;
+    if (c->born != hf__generation()) {
+        observer_free(o);
+        return;
+    }
+    pthread_mutex_lock(&c->mutex);
+    o->ended = true;
+    unlist(c, o);
+    await_callback(c, o);
+    bool kept = o->running || o->state == LOOKS || o->state == NAMES;
+    o->orphan = kept;
+    hf__unlock(c);
+    if (!kept) observer_free(o);
+}

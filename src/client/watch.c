@@ -1,0 +1,60 @@
+#include "client/watch.h"
+
+static bool same_name(const hf__watch *w, const char *name, size_t length) {
+    return w->length == length && !memcmp(w->name, name, length);
+}
+
+/* As long as somebody watches, messages are read: see lead_deaf in pump.c. */
+void hf__watch_begin(hf_client *c, hf__watch *w) {
+    w->number = 0;
+    for (const hf__watch *it = c->watches; it && !w->number; it = it->next)
+        if (same_name(it, w->name, w->length)) w->number = it->number;
+    if (!w->number) w->number = ++c->core.last_number;
+    w->next = c->watches;
+    c->watches = w;
+    c->core.standing++;
+}
+
+void hf__watch_end(hf_client *c, hf__watch *w) {
+    hf__watch **link = &c->watches;
+    while (*link && *link != w) link = &(*link)->next;
+    if (!*link) return;
+    *link = w->next;
+    c->core.standing--;
+}
+
+static void hear(hf_client *c, hf__watch *w) {
+    w->heard = true;
+    if (w->timer && hf__timer_armed(w->timer)) hf__heap_set(&c->looks, w->timer, 0);
+    if (!w->resting) return;
+    hf__call *call = w->resting;
+    w->resting = NULL;
+    hf__call_finish(&c->core, call, HF_OK, NULL);
+}
+
+hf__awaited hf__watch_rest(hf_client *c, hf__watch *w, hf__time until, const hf_cancel *cancel) {
+    if (w->heard || c->closed) return HF__DONE;
+    hf__call call = {0};
+    w->resting = &call;
+    hf__awaited how = hf__await(c, &call, until, cancel);
+    w->resting = NULL;
+    return how;
+}
+
+static bool concerns(const hf__news *news, const hf__watch *w) {
+    switch (news->what) {
+    case HF__HEARD_OF: return same_name(w, news->name, news->length);
+    case HF__GRANTED: return news->number == w->number;
+    default: return true;
+    }
+}
+
+void hf__watch_news(hf_client *c, const hf__news *news) {
+    for (hf__watch *w = c->watches; w; w = w->next)
+        if (concerns(news, w)) hear(c, w);
+}
+
+void hf__watch_close(hf_client *c) {
+    for (hf__watch *w = c->watches; w; w = w->next) hear(c, w);
+    hf__calls_finish(&c->core, &c->ups, HF_CLOSED, NULL);
+}

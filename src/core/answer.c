@@ -1,0 +1,245 @@
+/* What the store has answered to what an entry asked, and what follows from it. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "core/entry.h"
+#include "core/lease.h"
+
+#define DRIFT_MS \
+    200 /* by which clocks may differ over what moments of ours on the store's rest on */
+
+static const char LOST_STORE[] =
+    "the store no longer has it: broken by an operator, removed, flushed, or lost in a restart or "
+    "failover";
+
+/* ---- To an ASK ---- */
+
+/* It was sent and not heard of: it may have been done, or be done yet. */
+static void asked_unheard(hf__entry *e, hf__wait *w) {
+    const hf__op *op = &e->op;
+    e->late_until = hf__later(e->late_until, hf__after_ms(op->not_after, DRIFT_MS));
+    if (w)
+        w->maybe = true; /* asks again, or haunts when it ends */
+    else
+        hf__entry_haunt_line(e, op->number, hf__entry_gone_by(e, op->not_after, op->lease_ms));
+}
+
+static void asked_unreachable(hf__entry *e, hf__time now) {
+    hf__op *op = &e->op;
+    hf__entry_trouble(e, op->detail, now);
+    op->detail = NULL;
+    e->next_try = hf__lease_retry_at(now, op->lease_ms, e->tries++, &e->core->rand);
+    hf__entry_fail_troubled(e, now);
+}
+
+/* What was said of one ask also goes for those before it, unless they may still come behind it. */
+static bool settles(const hf__entry *e, const hf__op *op) {
+    return op->result == HF_OK || (op->result != HF_TIMEOUT && op->asked_at > e->late_until);
+}
+
+static void enter_early(hf__entry *e, hf__wait *w, hf__time now) {
+    hf__news news = w->early;
+    w->early.number = 0;
+    hf__entry_enter(e, w, &news, now);
+}
+
+static void renew_lost(hf__entry *e, hf__time now) {
+    hf__own *own = e->own;
+    if (e->late_until > now) /* its ask may come late, and take the lock again for nobody */
+        hf__entry_haunt(e, own->number, hf__lease_lapse(e->late_until, own->lease_ms));
+    if (!e->core->store->forgets) /* it waits for us to let go, now that its holder knows */
+        hf__entry_haunt(e, own->number, own->lapses_at);
+    hf__own_lose(own, LOST_STORE);
+}
+
+static void asked(hf__entry *e, hf__time now) {
+    hf__wait *w = e->asker;
+    hf__op *op = &e->op;
+    e->asker = NULL;
+    if (op->maybe) asked_unheard(e, w);
+    if (op->result == HF_UNREACHABLE) {
+        asked_unreachable(e, now);
+        return;
+    }
+    hf__entry_trouble_over(e);
+    if (w && settles(e, op)) w->maybe = false;
+    if (op->upgrade && e->own && op->result == HF_OK) {
+        hf__entry_upgraded(e, w, now);
+    } else if (op->upgrade && e->own && op->result == HF_LOST) {
+        renew_lost(e, now);
+    } else if (op->upgrade && !w && e->own) {
+        hf__entry_take_back(e);
+    } else if (op->result == HF_OK) {
+        hf__entry_asked_granted(e, w, now);
+    } else if (op->result == HF_BUSY) {
+        e->told = true;
+        e->next_try = e->again ? now : now + hf__jitter(&e->core->rand, op->retry_ms * HF__MS);
+        hf__time placed_until = op->placed ? hf__after_ms(now, HF__PLACE_MS) : 0;
+        if (!w) {
+            hf__entry_haunt_line(e, op->number, placed_until);
+            return;
+        }
+        hf__wait_set_placed(w, placed_until);
+        w->told_token = op->told_token;
+        e->op.attempt++;
+        if (w->once)
+            hf__wait_finish(w, HF_BUSY, hf__line("another holds the lock"));
+        else if (w->early.number)
+            enter_early(e, w, now);
+    } else if (op->result == HF_TIMEOUT && !(w && w->once)) {
+        e->next_try = hf__lease_retry_at(now, op->lease_ms, e->tries++, &e->core->rand);
+    } else if (w && op->result == HF_INVALID && w->kind == HF_PERMITS && !op->detail) {
+        hf__wait_finish(w, HF_INVALID,
+                        hf__line("a capacity of %" PRIu32 " was asked for, and permits of a "
+                                 "capacity of %" PRIu32 " are in use",
+                                 w->capacity, op->capacity));
+    } else if (w) {
+        hf__wait_finish(w, op->result == HF_TIMEOUT ? HF_UNREACHABLE : op->result, op->detail);
+        op->detail = NULL;
+    }
+}
+
+/* The answer to the release that carried it is also that to an ask of the heir. */
+static void inherited(hf__entry *e, hf__time now) {
+    hf__op *op = &e->op;
+    const hf__heir heir = op->heir;
+    if (!heir.number) return;
+    op->heir.number = 0;
+    bool answered = op->result == HF_OK && heir.result != HF_NOT_HELD;
+    if (op->result != HF_UNREACHABLE && !answered && !op->maybe) { /* nothing was done for it */
+        e->asker = NULL;
+        return;
+    }
+    op->number = heir.number;
+    op->lease_ms = heir.lease_ms;
+    op->token = heir.token;
+    op->not_after = heir.not_after;
+    op->retry_ms = heir.retry_ms;
+    op->placed = heir.result == HF_BUSY;
+    op->told_token = heir.told_token;
+    if (op->maybe && op->result != HF_UNREACHABLE) { /* no answer that could be understood */
+        asked_unheard(e, e->asker);
+        e->asker = NULL;
+        return;
+    }
+    if (op->result != HF_UNREACHABLE) op->result = heir.result;
+    asked(e, now);
+}
+
+/* A message that a wait has the lock may overtake the answer that it stands in line. */
+void hf__entry_granted(hf__entry *e, hf__wait *w, const hf__news *news, hf__time now) {
+    if (w->upgrade) {
+        e->next_try = 0;
+        e->again = e->busy;
+        hf__entry_step(e, now);
+        return;
+    }
+    if (e->own || e->head != w) return;
+    if (e->busy) {
+        if (e->asker == w) w->early = *news;
+        return;
+    }
+    hf__entry_enter(e, w, news, now);
+    hf__entry_step(e, now);
+}
+
+/* ---- To a RENEW ---- */
+
+/* A hold whose renewal failed goes on until its deadline: the store may answer the next one. */
+static void renew_failed(hf__entry *e, hf__time now) {
+    hf__own *own = e->own;
+    hf__op *op = &e->op;
+    hf_result r = op->maybe ? HF_UNKNOWN_OUTCOME : op->result;
+    hf__calls_finish(e->core, &e->extending, r, op->detail);
+    if (op->maybe) hf__own_may_last(own, op->lease_ms, now);
+    hf__time again = hf__lease_retry_at(now, own->lease_ms, own->tries++, &e->core->rand);
+    if (own->flags & HF_NO_RENEW)
+        own->check = false;
+    else
+        own->renew_at = again;
+    e->next_try = again;
+}
+
+static void renew_confirmed(hf__entry *e, hf__time now) {
+    hf__own *own = e->own;
+    hf__op *op = &e->op;
+    own->tries = 0;
+    own->posted = op->count;
+    own->posted_kind = own->telling_kind;
+    if (!op->upgrade) own->stands_until = 0;
+    e->core->stats.renewed++;
+    if (op->lease_ms) {
+        hf__time deadline = hf__lease_deadline(op->asked_at, op->lease_ms);
+        deadline = hf__later(deadline, atomic_load(&own->deadline));
+        atomic_store(&own->deadline, hf__sooner(deadline, own->max_until));
+        hf__own_may_last(own, op->lease_ms, now);
+    }
+    if (!(own->flags & HF_NO_RENEW))
+        own->renew_at = hf__core_renew_at(e->core, op->asked_at, own->lease_ms);
+    own->joinable_until = hf__own_joinable_until(own, op);
+    hf__calls_finish(e->core, &e->extending, HF_OK, NULL);
+}
+
+static void renewed(hf__entry *e, hf__time now) {
+    hf__own *own = e->own;
+    if (e->op.result == HF_OK || e->op.result == HF_LOST) hf__entry_trouble_over(e);
+    if (!own || own->number != e->op.number) return; /* released or lost meanwhile */
+    if (e->op.result == HF_OK)
+        renew_confirmed(e, now);
+    else if (e->op.result == HF_LOST)
+        renew_lost(e, now);
+    else
+        renew_failed(e, now);
+}
+
+/* ---- To a RELEASE ---- */
+
+static void released(hf__entry *e, hf__time now) {
+    hf__op *op = &e->op;
+    e->ghost_maybe |= op->maybe;
+    if (op->result == HF_UNREACHABLE) {
+        e->next_try = hf__lease_retry_at(now, e->core->config.lease_ms, e->tries++, &e->core->rand);
+        while (e->ghost_carried) { /* their callers wait on, for the next try */
+            hf__call *call = e->ghost_carried;
+            e->ghost_carried = call->next;
+            hf__call_push(&e->ghost_calls, call);
+        }
+        return;
+    }
+    hf__entry_trouble_over(e);
+    hf_result r = op->result;
+    /* A release that was sent twice finds nothing the second time. */
+    if (r == HF_LOST && e->ghost_maybe) r = HF_OK;
+    const char *detail = r == HF_LOST ? LOST_STORE : op->detail;
+    if (e->ghost_carried && r == HF_LOST) { /* it counted as released when its holder let go */
+        e->core->stats.released--;
+        e->core->stats.lost++;
+    }
+    hf__calls_finish(e->core, &e->ghost_carried, r, detail);
+    if (op->number < e->ghost) return;
+    if (r == HF_OK || r == HF_LOST)
+        hf__entry_lay_ghost(e);
+    else
+        e->next_try = hf__lease_retry_at(now, e->core->config.lease_ms, 9, &e->core->rand);
+}
+
+/* ---- All of them ---- */
+
+void hf__entry_complete(hf__entry *e, hf__time now) {
+    e->busy = false;
+    hf__entry_expire_own(e, now); /* a hold past its deadline is lost, whatever the answer says */
+    switch (e->op.verb) {
+    case HF__ASK: asked(e, now); break;
+    case HF__RENEW: renewed(e, now); break;
+    case HF__RELEASE:
+        released(e, now);
+        inherited(e, now);
+        break;
+    default: break;
+    }
+    free(e->op.detail);
+    e->op.detail = NULL;
+    e->again = false;
+    hf__entry_step(e, now);
+}

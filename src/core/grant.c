@@ -1,0 +1,170 @@
+/* Granting: how an answer or a message that a wait has the lock makes an ownership of it. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "core/entry.h"
+#include "core/lease.h"
+
+/* How long readers may join a hold, since the store said that nobody waits. */
+#define JOIN_MS 100
+#define LOOK_MS 30000 /* three looks in it */
+
+/* ---- Granting ---- */
+
+void hf__own_join(hf__own *own, hf__wait *w) {
+    w->hold->owner = w->owner;
+    hf__hold_attach(w->hold, own);
+    hf__own_unref(w->own);
+    w->own = NULL;
+    own->entry->core->stats.reentered++;
+}
+
+/* Waits of the owner that holds now: one owner in several threads re-enters. Readers who wait together enter
+   together. */
+static void join_others(hf__entry *e) {
+    for (hf__wait *w = e->head, *next; w; w = next) {
+        next = w->next;
+        hf__own *own = e->own;
+        if (own->kind != HF_READ && !hf__owner_same(w->owner, own->owner)) continue;
+        if ((w->flags | own->flags) & HF_NOT_REENTRANT)
+            hf__wait_finish(w, HF_DEADLOCK,
+                            hf__line("this owner was granted the lock meanwhile, and "
+                                     "HF_NOT_REENTRANT forbids taking it again"));
+        else if (own->count < HF_COUNT_MAX) {
+            hf__own_join(own, w);
+            hf__wait_finish(w, HF_OK, NULL);
+        }
+    }
+}
+
+static hf__time max_until(const hf__wait *w, const hf__op *op) {
+    return w->max_hold_ms ? hf__after_ms(op->asked_at, w->max_hold_ms) : HF__NEVER;
+}
+
+static hf__time deadline_of(const hf__wait *w, const hf__op *op) {
+    return hf__sooner(hf__lease_deadline(op->asked_at, op->lease_ms), max_until(w, op));
+}
+
+/* Where renewing is only a look, a long lease is no reason to look seldom. */
+hf__time hf__core_renew_at(hf__core *core, hf__time asked_at, int64_t lease_ms) {
+    bool looks = !core->store->forgets && lease_ms > LOOK_MS;
+    return hf__lease_renew_at(asked_at, looks ? LOOK_MS : lease_ms, &core->rand);
+}
+
+/* Others wait: readers who come later are not to go past them. */
+hf__time hf__own_joinable_until(const hf__own *own, const hf__op *op) {
+    bool plain = own->kind == HF_READ && !own->alone && own->max_until == HF__NEVER &&
+                 !(own->flags & (HF_NO_RENEW | HF_NOT_REENTRANT));
+    return plain && !op->crowded ? hf__after_ms(op->asked_at, JOIN_MS) : 0;
+}
+
+static void fill_own(hf__own *own, const hf__wait *w, const hf__op *op, hf__core *core,
+                     hf__time now) {
+    own->token = op->token;
+    own->number = op->number;
+    own->owner = w->owner;
+    own->lease_ms = w->lease_ms;
+    own->flags = w->flags;
+    own->alone = w->alone;
+    own->kind = own->posted_kind = w->kind;
+    own->first_kind = w->kind == HF_WRITE ? HF_READ : w->kind;
+    own->posted = 1;
+    own->renew_at =
+        w->flags & HF_NO_RENEW ? HF__NEVER : hf__core_renew_at(core, op->asked_at, op->lease_ms);
+    own->max_until = max_until(w, op);
+    own->joinable_until = hf__own_joinable_until(own, op);
+    own->lapses_at = hf__lease_lapse(now, op->lease_ms);
+    atomic_store(&own->deadline, deadline_of(w, op));
+    atomic_store_explicit(&own->state, HF__HELD, memory_order_release);
+}
+
+static void grant(hf__entry *e, hf__wait *w, hf__time now) {
+    hf__core *core = e->core;
+    hf__own *own = w->own;
+    fill_own(own, w, &e->op, core, now);
+    if (e->late_until) /* a twin of this ask may come late, and begin its lease anew */
+        own->lapses_at = hf__later(own->lapses_at, hf__lease_lapse(e->late_until, own->lease_ms));
+    own->entry = e;
+    e->own = own; /* the wait's reference becomes the entry's */
+    w->own = NULL;
+    w->hold->owner = w->owner;
+    hf__hold_attach(w->hold, own);
+    core->stats.acquired++;
+    core->stats.held++;
+    e->held_since = e->op.asked_at;
+    hf__entry_lay_ghost(e); /* older numbers of ours were replaced */
+    e->told = true;         /* to whoever waits behind it */
+    hf__wait_finish(w, HF_OK, NULL);
+    join_others(e);
+    hf__lanes_granted(own);
+}
+
+void hf__entry_asked_granted(hf__entry *e, hf__wait *w, hf__time now) {
+    hf__op *op = &e->op;
+    if (op->token > e->core->highest_token) e->core->highest_token = op->token;
+    if (w && now < deadline_of(w, op)) {
+        grant(e, w, now);
+        return;
+    }
+    /* Nobody wants it any more, or the answer came when the lease may have run out. */
+    hf__entry_haunt_line(e, op->number, hf__lease_lapse(now, op->lease_ms));
+    if (!w) return;
+    hf__wait_set_number(w, 0);
+    w->maybe = true; /* it was granted, and that is yet to be undone */
+    e->next_try = hf__lease_retry_at(now, op->lease_ms, e->tries++, &e->core->rand);
+    if (w->once)
+        hf__wait_finish(w, HF_UNKNOWN_OUTCOME,
+                        hf__line("the store's answer came after the lease had run out; it is "
+                                 "undone; use a lease well above the round trip"));
+}
+
+/* It was sent, so it may have been done, up to now. */
+void hf__own_may_last(hf__own *own, int64_t lease_ms, hf__time now) {
+    own->lapses_at = hf__later(own->lapses_at, hf__lease_lapse(now, lease_ms));
+}
+
+/* What was read is written now. */
+void hf__entry_upgraded(hf__entry *e, hf__wait *w, hf__time now) {
+    hf__own *own = e->own;
+    const hf__op *op = &e->op;
+    if (op->token > e->core->highest_token) e->core->highest_token = op->token;
+    hf__own_may_last(own, op->lease_ms, now);
+    if (!w) { /* too late */
+        hf__entry_take_back(e);
+        return;
+    }
+    hf__time deadline = hf__sooner(hf__lease_deadline(op->asked_at, op->lease_ms), own->max_until);
+    atomic_store(&own->deadline, hf__later(deadline, atomic_load(&own->deadline)));
+    atomic_store(&own->token, op->token);
+    if (own->kind != HF_WRITE) own->first_kind = own->kind;
+    own->kind = own->posted_kind = HF_WRITE;
+    hf__wait_finish(w, HF_OK, NULL);
+}
+
+int64_t hf__wait_lease(const hf__wait *w) {
+    int64_t bound = w->max_hold_ms ? hf__lease_covering(w->max_hold_ms) : w->lease_ms;
+    return bound < w->lease_ms ? bound : w->lease_ms;
+}
+
+/* A wait that stands in line was granted the lock. It enters on the message where it is sure when the
+   grant was made, and that no later answer said otherwise; else it asks, and is told. A number that was
+   asked for on two connections may stand in the lines of two servers: it always asks. So does who
+   cannot renew soon: a grant is short until then. */
+void hf__entry_enter(hf__entry *e, hf__wait *w, const hf__news *news, hf__time now) {
+    bool renews = !(w->flags & HF_NO_RENEW) && !e->core->config.unattended;
+    bool one_link = news->link == w->first_link && news->link == e->core->link;
+    bool sure = news->asked_at && one_link && news->token > w->told_token &&
+                news->lease_ms <= hf__wait_lease(w) && !w->maybe && renews;
+    hf__op *op = &e->op;
+    if (!sure) {
+        e->next_try = 0;
+        return;
+    }
+    op->number = news->number;
+    op->token = news->token;
+    op->lease_ms = news->lease_ms;
+    op->asked_at = news->asked_at;
+    op->crowded = true; /* for all that was said */
+    hf__entry_asked_granted(e, w, now);
+}

@@ -1,0 +1,216 @@
+/* Waits, from the line of their entry to how they end; and what they may have left in the store. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "core/entry.h"
+#include "core/lease.h"
+
+/* ---- Trouble: a store that does not answer ---- */
+
+void hf__entry_trouble(hf__entry *e, char *detail, hf__time now) {
+    if (!e->trouble_since) e->trouble_since = now;
+    free(e->trouble);
+    e->trouble = detail;
+}
+
+void hf__entry_trouble_over(hf__entry *e) {
+    e->trouble_since = 0;
+    e->tries = 0;
+    free(e->trouble);
+    e->trouble = NULL;
+}
+
+/* ---- Ghosts ---- */
+
+void hf__entry_haunt(hf__entry *e, uint64_t number, hf__time until) {
+    if (!number || !until) return;
+    if (!e->ghost) e->ghost_maybe = false;
+    if (number > e->ghost) e->ghost = number;
+    e->ghost_until = hf__later(e->ghost_until, until);
+    e->ghost_held = true;
+    e->next_try = 0;
+}
+
+void hf__entry_lay_ghost(hf__entry *e) {
+    e->ghost = 0;
+    e->ghost_until = 0;
+    e->ghost_maybe = e->ghost_stands = e->ghost_held = e->ghost_let_go = false;
+}
+
+/* An ask that acts at the latest then has left nothing in the store by this time: no hold, and no place
+   in line, which lasts longer. */
+hf__time hf__entry_gone_by(const hf__entry *e, hf__time latest, int64_t lease_ms) {
+    hf__time gone = hf__lease_lapse(latest, lease_ms);
+    return e->core->store->hands_on ? hf__later(gone, hf__after_ms(latest, HF__PLACE_MS)) : gone;
+}
+
+/* A wait that ended: its number may hold the lock, or stand in line for it. */
+void hf__entry_haunt_line(hf__entry *e, uint64_t number, hf__time until) {
+    bool held = e->ghost_held;
+    if (number && until) e->ghost_stands = true;
+    hf__entry_haunt(e, number, until);
+    e->ghost_held = held;
+}
+
+/* ---- Waits ---- */
+
+/* By its number a wait is found when the store says that it was granted. */
+void hf__wait_set_number(hf__wait *w, uint64_t number) {
+    hf__map *asking = &w->entry->core->asking;
+    if (w->number) hf__map_remove(asking, &w->by_number);
+    w->number = number;
+    w->first_link = 0;
+    w->early.number = 0;
+    if (!number) return;
+    w->by_number.key = (const char *)&w->number;
+    w->by_number.length = sizeof w->number;
+    hf__map_add(asking, &w->by_number);
+    w->floor = w->entry->core->highest_token;
+}
+
+/* Whether it stands in the store's line, and until when at most. */
+void hf__wait_set_placed(hf__wait *w, hf__time until) {
+    if (until && !w->placed_until) w->entry->core->standing++;
+    if (!until && w->placed_until) w->entry->core->standing--;
+    w->placed_until = until;
+}
+
+static void unlink_wait(hf__wait *w) {
+    hf__entry *e = w->entry;
+    if (w->prev)
+        w->prev->next = w->next;
+    else
+        e->head = w->next;
+    if (w->next)
+        w->next->prev = w->prev;
+    else
+        e->tail = w->prev;
+    w->next = w->prev = NULL;
+    e->core->stats.waiting--;
+}
+
+void hf__entry_forget(hf__wait *w, hf__time now) {
+    unlink_wait(w);
+    hf__entry_step(w->entry, now);
+}
+
+/* An upgrade that is not wanted any more: the next renewal says what is held instead, at once. */
+void hf__entry_take_back(hf__entry *e) {
+    if (e->own) e->own->check = true;
+    e->next_try = 0;
+}
+
+/* Until when an upgrade may stand in line, for all that was asked and not heard of. */
+static hf__time upgrade_stands_until(const hf__entry *e, const hf__wait *w) {
+    hf__time latest = e->busy && e->asker == w ? e->op.not_after : 0;
+    latest = hf__later(latest, e->late_until);
+    return latest ? hf__later(w->placed_until, hf__after_ms(latest, HF__PLACE_MS))
+                  : w->placed_until;
+}
+
+static void forgo_upgrade(hf__entry *e, const hf__wait *w) {
+    hf__time until = upgrade_stands_until(e, w);
+    hf__entry_take_back(e);
+    if (e->own)
+        e->own->stands_until = hf__later(e->own->stands_until, until);
+    else
+        hf__entry_haunt_line(e, w->number, until);
+}
+
+/* What a wait that ends has in the store, or may have, is to be undone. */
+void hf__wait_forgo(hf__wait *w) {
+    hf__entry *e = w->entry;
+    if (w->upgrade) {
+        forgo_upgrade(e, w);
+        return;
+    }
+    /* An ask of its number that is late somewhere must find that it is no longer wanted. */
+    if (w->number && e->late_until)
+        hf__entry_haunt_line(e, w->number, hf__entry_gone_by(e, e->late_until, w->lease_ms));
+    hf__entry_haunt_line(e, w->number, w->placed_until); /* it leaves the line */
+}
+
+void hf__upgrades_finish(hf__entry *e, hf_result result, const char *detail) {
+    for (hf__wait *w = e->head, *next; w; w = next) {
+        next = w->next;
+        if (w->upgrade) hf__wait_finish(w, result, detail ? strdup(detail) : NULL);
+    }
+}
+
+void hf__wait_finish(hf__wait *w, hf_result result, char *detail) {
+    hf__entry *e = w->entry;
+    unlink_wait(w);
+    if (result != HF_OK && !w->call.whole) e->core->stats.refused++;
+    if (result != HF_OK) hf__wait_forgo(w);
+    hf__wait_set_placed(w, 0);
+    hf__wait_set_number(w, 0);
+    if (e->asker == w) e->asker = NULL;
+    hf__call_finish(e->core, &w->call, result, detail);
+}
+
+/* What a wait that ends without an answer may say. */
+static hf_result outcome(const hf__wait *w, hf_result why, bool asking) {
+    if (why != HF_TIMEOUT && why != HF_UNREACHABLE) return why;
+    const hf__entry *e = w->entry;
+    const hf__store *store = e->core->store;
+    if (w->upgrade && (why == HF_UNREACHABLE || !e->trouble_since)) return why;
+    if (w->upgrade) return HF_UNREACHABLE;
+    if (w->maybe || (asking && (e->trouble_since || !e->told))) return HF_UNKNOWN_OUTCOME;
+    bool others = e->told || e->own || e->head != w || /* had it, or came before */
+                  (e->busy && e->asker != w);
+    if (!e->trouble_since && others) return HF_TIMEOUT;
+    if (w->placed_until) return HF_UNKNOWN_OUTCOME; /* it may have been handed the lock meanwhile */
+    return store->up || !store->down_result ? HF_UNREACHABLE : store->down_result;
+}
+
+static char *outcome_line(const hf__wait *w, hf_result result) {
+    const hf__store *store = w->entry->core->store;
+    const char *trouble = w->entry->trouble ? w->entry->trouble
+                          : !store->up      ? store->down_detail
+                                            : NULL;
+    switch (result) {
+    case HF_CLOSED:
+    case HF_CANCELLED: return NULL;
+    case HF_UNKNOWN_OUTCOME:
+        return hf__line("the store did not answer in time%s%s; should it have granted the lock, "
+                        "that is undone or ends with its lease",
+                        trouble ? ": " : "", trouble ? trouble : "");
+    case HF_TIMEOUT: return hf__line("another held the lock for all of the wait");
+    default: return trouble ? strdup(trouble) : NULL;
+    }
+}
+
+void hf__wait_give_up(hf__wait *w, hf_result why, hf__time now) {
+    hf__entry *e = w->entry;
+    bool asking = e->busy && e->asker == w;
+    hf_result result = outcome(w, why, asking);
+    if ((asking || w->maybe) && !w->upgrade) {
+        hf__time latest = hf__later(e->op.not_after, now);
+        hf__entry_haunt_line(e, w->number, hf__entry_gone_by(e, latest, w->lease_ms));
+    }
+    hf__wait_finish(w, result, outcome_line(w, result));
+}
+
+/* Waits end when the store has been silent for too long, each counted from when it began. Not those
+   behind a hold of this client: it is not the store that they wait for. */
+bool hf__entry_awaits(const hf__entry *e) {
+    return e->head && (!e->own || e->head->upgrade);
+}
+
+void hf__entry_fail_troubled(hf__entry *e, hf__time now) {
+    if (!e->trouble_since || !hf__entry_awaits(e)) return;
+    for (hf__wait *w = e->head, *next; w; w = next) {
+        next = w->next;
+        /* Who tries once does not wait for a store that is away, but for an answer under way. */
+        bool at_once = w->once && !w->maybe && !(e->busy && e->asker == w);
+        hf__time patience = at_once ? 0 : e->core->config.outage_ms * HF__MS;
+        if (now >= hf__later(e->trouble_since, w->began) + patience)
+            hf__wait_give_up(w, HF_UNREACHABLE, now);
+    }
+}
+
+hf__time hf__entry_trouble_due(const hf__entry *e) {
+    if (!e->trouble_since || !hf__entry_awaits(e)) return HF__NEVER;
+    return hf__later(e->trouble_since, e->head->began) + e->core->config.outage_ms * HF__MS;
+}

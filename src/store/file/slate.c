@@ -1,0 +1,197 @@
+#include "store/file/slate.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "store/file/kept.h"
+#include "store/file/ranges.h"
+
+#define TRIES 16 /* against one that is just being written, or removed */
+
+static const char magic[8] = {'h', 'f', 's', 'l', 'a', 't', 'e', '1'};
+
+typedef struct head {
+    char magic[8];
+    uint32_t key_length, body_length;
+    uint64_t sum; /* over lengths, key and body */
+} head;
+
+typedef struct page {
+    head head;
+    char rest[HF__KEY_MAX + HF__SLATE_BODY];
+} page;
+
+_Static_assert(offsetof(page, rest) == 24, "the key stands where the format says");
+
+void hf__slate_init(hf__slate *s, int directory, const char *path, const char *start,
+                    const char *key, size_t length) {
+    *s = (hf__slate){
+        .file = {.directory = directory, .path = path}, .key = key, .key_length = length, .fd = -1};
+    hf__filename(s->file.name, key, length);
+    memcpy(s->file.name, start, strlen(start));
+}
+
+static uint64_t sum_of(const page *p) {
+    size_t length = p->head.key_length + p->head.body_length;
+    uint64_t sum =
+        UINT64_C(0xcbf29ce484222325) ^ p->head.key_length ^ (uint64_t)p->head.body_length << 32;
+    for (size_t i = 0; i < length; i++)
+        sum = (sum ^ (unsigned char)p->rest[i]) * UINT64_C(0x100000001b3);
+    return sum;
+}
+
+static hf_result trouble(const hf__slate *s, const char *what, int error, char **detail) {
+    *detail = hf__line("cannot %s %s/%s: %s", what, s->file.path, s->file.name, strerror(error));
+    bool out = error == EMFILE || error == ENFILE || error == ENOLCK || error == ENOMEM;
+    return out ? HF_NOMEM : error == EIO ? HF_UNREACHABLE : HF_REFUSED;
+}
+
+static hf_result damaged(const hf__slate *s, const char *what, char **detail) {
+    *detail = hf__line("%s/%s %s; when no program uses it, remove the file", s->file.path,
+                       s->file.name, what);
+    return HF_PROTOCOL;
+}
+
+/* ---- Reading ---- */
+
+/* HF_UNREACHABLE: its sum is wrong, as it is while it is being written. */
+static hf_result read_page(const hf__slate *s, page *p, char **detail) {
+    ssize_t n = pread(s->fd, p, sizeof *p, 0);
+    if (n < 0) return trouble(s, "read", errno, detail);
+    if (n == 0) return HF_NOT_HELD;
+    if (n < (ssize_t)sizeof p->head || memcmp(p->head.magic, magic, sizeof magic) != 0)
+        return damaged(s, "is no file of Holdfast's, or was damaged", detail);
+    size_t length = (size_t)p->head.key_length + p->head.body_length;
+    if (p->head.key_length > HF__KEY_MAX || p->head.body_length > HF__SLATE_BODY)
+        return damaged(s, "was damaged", detail);
+    if ((size_t)n < sizeof p->head + length || sum_of(p) != p->head.sum) return HF_UNREACHABLE;
+    if (p->head.key_length != s->key_length || memcmp(p->rest, s->key, s->key_length) != 0)
+        return damaged(s, "is that of another name which falls together with this one", detail);
+    return HF_OK;
+}
+
+static hf_result read_body(const hf__slate *s, void *body, size_t *length, char **detail) {
+    page p;
+    hf_result r = HF_UNREACHABLE;
+    for (int i = 0; i < TRIES && r == HF_UNREACHABLE && !*detail; i++) {
+        if (i) sched_yield();
+        r = read_page(s, &p, detail);
+    }
+    if (r == HF_UNREACHABLE && !*detail) return HF_BUSY;
+    if (r) return r;
+    *length = p.head.body_length;
+    memcpy(body, p.rest + p.head.key_length, *length);
+    return HF_OK;
+}
+
+static hf_result open_slate(hf__slate *s, bool make, char **detail) {
+    int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | (make ? O_CREAT : 0);
+    s->fd = hf__kept_open(s->file.directory, s->file.name, flags, 0600);
+    if (s->fd >= 0) return HF_OK;
+    return errno == ENOENT && !make ? HF_NOT_HELD : trouble(s, "open", errno, detail);
+}
+
+void hf__slate_close(hf__slate *s) {
+    hf__kept_close(s->fd); /* and so unlocked */
+    s->fd = -1;
+}
+
+hf_result hf__slate_read(hf__slate *s, void *body, size_t *length, char **detail) {
+    if (s->fd >= 0) return read_body(s, body, length, detail);
+    hf_result r = open_slate(s, false, detail);
+    if (!r) r = read_body(s, body, length, detail);
+    hf__slate_close(s);
+    return r;
+}
+
+/* ---- Writing ---- */
+
+/* 1: it is ours, and has its name; 0: another has it, or it has lost its name; else errno negative.
+   */
+static int lock_open(const hf__slate *s) {
+    struct flock range = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    struct stat st;
+    if (fcntl(s->fd, F_OFD_SETLK, &range) != 0)
+        return errno == EAGAIN || errno == EACCES ? 0 : -errno;
+    if (fstat(s->fd, &st) != 0) return -errno;
+    return hf__lockfile_current(&s->file, st.st_dev, st.st_ino);
+}
+
+hf_result hf__slate_lock(hf__slate *s, bool make, char **detail) {
+    for (int i = 0; i < TRIES; i++) {
+        if (i) sched_yield();
+        hf_result r = open_slate(s, make, detail);
+        if (r) return r;
+        int locked = lock_open(s);
+        if (locked == 1) return HF_OK;
+        if (locked < 0) return trouble(s, "lock", -locked, detail);
+        hf__slate_close(s);
+    }
+    *detail = hf__line("%s/%s is being written by another process, which may be stopped",
+                       s->file.path, s->file.name);
+    return HF_UNREACHABLE;
+}
+
+hf_result hf__slate_write(hf__slate *s, const void *body, size_t length, char **detail) {
+    page p = {.head = {.key_length = (uint32_t)s->key_length, .body_length = (uint32_t)length}};
+    memcpy(p.head.magic, magic, sizeof magic);
+    memcpy(p.rest, s->key, s->key_length);
+    memcpy(p.rest + s->key_length, body, length);
+    p.head.sum = sum_of(&p);
+    size_t all = sizeof p.head + s->key_length + length;
+    ssize_t n;
+    do n = pwrite(s->fd, &p, all, 0);
+    while (n < 0 && errno == EINTR);
+    if (n == (ssize_t)all) return HF_OK;
+    int error = n < 0 ? errno : ENOSPC;
+    if (n >= 0 && ftruncate(s->fd, 0) != 0) error = errno; /* half of it is worse than none */
+    return trouble(s, "write", error, detail);
+}
+
+/* ---- Sweeping ---- */
+
+static int64_t age_ms(int fd) {
+    struct stat st;
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) return -1;
+    return (now.tv_sec - st.st_mtim.tv_sec) * INT64_C(1000) +
+           (now.tv_nsec - st.st_mtim.tv_nsec) / 1000000;
+}
+
+/* What a leader has said is as old as its leading. */
+static bool is_held(int directory, const char *name) {
+    char lock[HF__FILENAME_MAX + 1];
+    hf__text_copy(lock, sizeof lock, name);
+    memcpy(lock, HF__LOCK_START, sizeof HF__LOCK_START - 1);
+    int fd = hf__kept_open(directory, lock, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
+    if (fd < 0) return errno != ENOENT;
+    bool held = hf__hold_holder(fd) != 0;
+    hf__kept_close(fd);
+    return held;
+}
+
+/* A directory may have other files in it. */
+static bool is_ours(int fd) {
+    char begins[sizeof magic];
+    ssize_t n = pread(fd, begins, sizeof begins, 0);
+    return n == (ssize_t)sizeof begins && !memcmp(begins, magic, sizeof magic);
+}
+
+void hf__slate_sweep(int directory, const char *name, int64_t keep_ms) {
+    hf__slate s = {.file = {.directory = directory, .path = "."}, .fd = -1};
+    char *detail = NULL;
+    hf__text_copy(s.file.name, sizeof s.file.name, name);
+    bool leads = !strncmp(name, HF__LEAD_START, strlen(HF__LEAD_START));
+    if (open_slate(&s, false, &detail) == HF_OK && age_ms(s.fd) > keep_ms && is_ours(s.fd) &&
+        lock_open(&s) == 1 && age_ms(s.fd) > keep_ms && !(leads && is_held(directory, name)))
+        unlinkat(directory, name, 0);
+    hf__slate_close(&s);
+    free(detail);
+}

@@ -1,0 +1,159 @@
+/* See table.h. */
+#include "store/file/table.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "store/file/ranges.h"
+
+#define TABLE_AT  4096
+#define SLOT_SIZE 256
+#define CHUNK     16 /* slots read at once */
+#define TRIES     32 /* against one that is being written */
+
+_Static_assert(sizeof(hf__slot) <= SLOT_SIZE, "a slot has room for itself");
+_Static_assert(sizeof(hf__slot) % 8 == 0, "the sum goes over whole words");
+_Static_assert(HF__SLOTS_MAX % CHUNK == 0, "the table is whole chunks");
+
+/* ---- One slot ---- */
+
+static off_t offset_of(unsigned index) {
+    return TABLE_AT + (off_t)index * SLOT_SIZE;
+}
+
+static uint64_t sum_of(const hf__slot *slot) {
+    enum { FIRST = offsetof(hf__slot, number) / 8, LAST = offsetof(hf__slot, sum) / 8 };
+    uint64_t words[sizeof *slot / 8], sum = 1;
+    memcpy(words, slot, sizeof words);
+    for (size_t i = FIRST; i < LAST; i++)
+        sum = (sum ^ sum >> 29 ^ words[i]) * UINT64_C(0x9e3779b97f4a7c15);
+    return sum;
+}
+
+bool hf__slot_whole(const hf__slot *slot) {
+    return slot->sum == sum_of(slot);
+}
+
+int hf__slot_read(int fd, unsigned index, hf__slot *slot) {
+    *slot = (hf__slot){0};
+    ssize_t n = pread(fd, slot, sizeof *slot, offset_of(index));
+    if (n >= 0 && n < (ssize_t)sizeof *slot) *slot = (hf__slot){0};
+    return n < 0 ? errno : 0;
+}
+
+int hf__slot_write(int fd, unsigned index, hf__slot *slot, bool anew) {
+    size_t from = anew ? 0 : offsetof(hf__slot, until);
+    char bytes[SLOT_SIZE] = {0}; /* whole, so that the table is as long as its last slot's end */
+    slot->sum = sum_of(slot);
+    memcpy(bytes, slot, sizeof *slot);
+    return hf__lockfile_write(fd, bytes + from, sizeof bytes - from,
+                              offset_of(index) + (off_t)from);
+}
+
+static int write_word(int fd, unsigned index, const void *word, size_t size, size_t at) {
+    return hf__lockfile_write(fd, word, size, offset_of(index) + (off_t)at);
+}
+
+int hf__slot_clear(int fd, unsigned index) {
+    uint64_t nobody = 0;
+    return write_word(fd, index, &nobody, sizeof nobody, offsetof(hf__slot, number));
+}
+
+int hf__slot_keep(int fd, unsigned index, hf__time until, uint32_t count) {
+    struct {
+        hf__time until;
+        uint32_t count, spare;
+    } words = {until, count, 0};
+    return write_word(fd, index, &words, sizeof words, offsetof(hf__slot, until));
+}
+
+int hf__slot_break(int fd, unsigned index, uint64_t token) {
+    return write_word(fd, index, &token, sizeof token, offsetof(hf__slot, broken));
+}
+
+/* ---- The table ---- */
+
+static hf_result trouble(const hf__lockfile *file, int error, char **detail) {
+    *detail = hf__line("cannot read %s/%s: %s", file->path, file->name, strerror(error));
+    return HF_UNREACHABLE;
+}
+
+/* The same text is the same memory, by which the room knows a client. */
+static hf__spot *add(hf__table *table, const hf__slot *slot, unsigned index, bool own) {
+    if (table->count % CHUNK == 0) {
+        hf__spot *larger = realloc(table->spots, (table->count + CHUNK) * sizeof *table->spots);
+        if (!larger) return NULL;
+        table->spots = larger;
+    }
+    hf__spot *spot = &table->spots[table->count++];
+    *spot = (hf__spot){.slot = *slot, .index = index, .own = own};
+    spot->slot.client[sizeof spot->slot.client - 1] = '\0';
+    hf__text_copy(spot->member.client, sizeof spot->member.client, spot->slot.client);
+    hf__slots_put(&table->taken, index, true);
+    return spot;
+}
+
+/* It is being written just now, unless we have the door: then it is damaged. */
+static hf_result read_again(const hf__lockfile *file, int fd, unsigned index, hf__slot *slot,
+                            char **detail) {
+    for (int i = 0; i < TRIES && slot->number && !hf__slot_whole(slot); i++) {
+        sched_yield();
+        int error = hf__slot_read(fd, index, slot);
+        if (error) return trouble(file, error, detail);
+    }
+    if (!slot->number || hf__slot_whole(slot)) return HF_OK;
+    return hf__lockfile_damaged(file, "was damaged", detail);
+}
+
+static hf_result read_slot(const hf__lockfile *file, int fd, const hf__slots *own, unsigned index,
+                           hf__slot *slot, hf__table *table, char **detail) {
+    bool ours = own && hf__slots_has(own, index);
+    if (ours) hf__slots_put(&table->taken, index, true);
+    if (!slot->number) return HF_OK;
+    int64_t holder = ours ? slot->id : hf__slot_holder(fd, index);
+    if (holder < 0) return trouble(file, (int)-holder, detail);
+    if (!holder) {
+        if (own) table->died = hf__slot_clear(fd, index) == 0 || table->died;
+        return HF_OK;
+    }
+    hf_result r = read_again(file, fd, index, slot, detail);
+    if (r || !slot->number) return r;
+    if (slot->id != holder) return hf__lockfile_damaged(file, "was damaged", detail);
+    return add(table, slot, index, ours) ? HF_OK : HF_NOMEM;
+}
+
+static int in_order(const void *a, const void *b) {
+    const hf__slot *x = &((const hf__spot *)a)->slot, *y = &((const hf__spot *)b)->slot;
+    if (!x->token != !y->token) return x->token ? -1 : 1;
+    if (x->token != y->token) return x->token < y->token ? -1 : 1;
+    return x->place < y->place ? -1 : x->place > y->place;
+}
+
+hf_result hf__table_read(const hf__lockfile *file, int fd, const hf__slots *own, hf__table *table,
+                         char **detail) {
+    char chunk[CHUNK * SLOT_SIZE];
+    *table = (hf__table){0};
+    for (unsigned first = 0; first < HF__SLOTS_MAX; first += CHUNK) {
+        ssize_t n = pread(fd, chunk, sizeof chunk, offset_of(first));
+        if (n < 0) return trouble(file, errno, detail);
+        for (unsigned i = 0; i < (size_t)n / SLOT_SIZE; i++) {
+            hf__slot slot;
+            memcpy(&slot, chunk + (size_t)i * SLOT_SIZE, sizeof slot);
+            hf_result r = read_slot(file, fd, own, first + i, &slot, table, detail);
+            if (r) return r;
+        }
+        if (n < (ssize_t)sizeof chunk) break;
+    }
+    if (table->count) qsort(table->spots, table->count, sizeof *table->spots, in_order);
+    return HF_OK;
+}
+
+void hf__table_fini(hf__table *table) {
+    free(table->spots);
+    table->spots = NULL;
+    table->count = 0;
+}

@@ -1,0 +1,78 @@
+/*
+ * Numbers are not remembered here, as a store has to where an answer can be lost: in one process
+ * every operation is executed once, and answered.
+ */
+#include "store/memory/beside.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+#define RETRY_MS   20
+#define LATCH_KEPT (INT64_C(25) * 3600 * HF__SEC)
+
+/* ---- Latches ---- */
+
+static uint64_t next_round(uint64_t last) {
+    struct timespec ts;
+    clock_gettime(CLOCK_REALTIME, &ts);
+    uint64_t us = (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
+    return us > last ? us : last + 1;
+}
+
+static hf_result latch(hf__beside *b, hf__op *op, hf__time now) {
+    hf__latch *l = &b->latch;
+    uint32_t count = op->latch->count;
+    op->retry_ms = RETRY_MS;
+    if (now - b->latch_used > LATCH_KEPT) *l = (hf__latch){0};
+    b->latch_used = now;
+    if (op->verb == HF__LATCH_SET) {
+        l->round = next_round(l->round);
+        l->left = count;
+    } else if (!l->round) {
+        return HF_NOT_HELD;
+    } else if (op->verb == HF__LATCH_DOWN) {
+        l->left = l->left > count ? l->left - count : 0;
+    }
+    if (!l->left) l->done = l->round;
+    *op->latch = *l;
+    return HF_OK;
+}
+
+/* ---- Leaders ---- */
+
+static hf_result proclaim(hf__beside *b, const hf__room *room, const hf__member *self,
+                          const hf__op *op) {
+    hf__party who = {.member = self, .number = op->number, .kind = HF_MUTEX};
+    const hf__holder *holder = hf__room_holder(room, &who);
+    if (!holder || holder->token != op->token) return HF_LOST;
+    if (b->word && b->token == op->token && b->word->nth >= op->word->nth) return HF_OK;
+    if (!b->word) b->word = malloc(sizeof *b->word);
+    if (!b->word) return HF_NOMEM;
+    *b->word = *op->word;
+    b->token = op->token;
+    return HF_OK;
+}
+
+static hf_result leader(const hf__beside *b, const hf__room *room, hf__op *op, hf__time now) {
+    const hf__holder *holder = room->holders;
+    op->sight->held = holder && b->word && b->token == holder->token;
+    op->retry_ms = RETRY_MS;
+    if (!op->sight->held) return HF_NOT_HELD;
+    op->sight->token = holder->token;
+    op->sight->remaining_ms = (holder->expires - now) / HF__MS;
+    memcpy(op->sight->who.client, holder->party.member->client, sizeof op->sight->who.client);
+    *op->word = *b->word;
+    return HF_OK;
+}
+
+hf_result hf__beside_execute(hf__beside *b, const hf__room *room, const hf__member *self,
+                             hf__op *op, hf__time now) {
+    switch (op->verb) {
+    case HF__LATCH_SET:
+    case HF__LATCH_DOWN:
+    case HF__LATCH_LOOK: return latch(b, op, now);
+    case HF__PROCLAIM: return proclaim(b, room, self, op);
+    case HF__LEADER: return leader(b, room, op, now);
+    default: return HF_UNSUPPORTED;
+    }
+}

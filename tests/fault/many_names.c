@@ -1,0 +1,369 @@
+/*
+ * Many names at once (B19) on a real server: what it costs, and what becomes of it when answers are lost, bytes come
+ * late, or the server forgets, is away or refuses.
+ */
+#include "fault.h"
+
+enum { NAMES = 3 };
+
+static const hf_request all[NAMES] = {{.name = "many-2"}, {.name = "many-3"}, {.name = "many-1"}};
+static const hf_request shared[2] = {{.name = "many-1", .kind = HF_READ},
+                                     {.name = "many-2", .kind = HF_PERMITS, .capacity = 3}};
+
+static hf_hold *take_all(hf_client *client, const hf_options *options) {
+    hf_hold *hold = NULL;
+    T_HF(HF_OK, hf_acquire_all(client, all, NAMES, options, &hold));
+    return hold;
+}
+
+static uint64_t token_of(bed *b, const char *name) {
+    const char *token = t_redis_str(b->redis, "HGET hf:{%s} t", name);
+    return token ? strtoull(token, NULL, 10) : 0;
+}
+
+static bool any_held(bed *b) {
+    return token_of(b, "many-1") || token_of(b, "many-2") || token_of(b, "many-3");
+}
+
+static void check_all(bed *b, const hf_hold *hold) {
+    assert_int_equal(hf_held(hold), 1);
+    for (size_t i = 0; i < NAMES; i++) {
+        assert_true(hf_fence_of(hold, i) != 0);
+        assert_true(hf_fence_of(hold, i) == token_of(b, all[i].name));
+    }
+}
+
+/* In a thread of its own. */
+typedef struct call {
+    hf_client *client;
+    const hf_request *requests;
+    size_t count;
+    hf_options options;
+    t_threads *thread;
+    hf_result result;
+    hf_hold *hold;
+    int64_t took_ms;
+    char detail[256];
+} call;
+
+static void call_main(int index, void *arg) {
+    call *c = arg;
+    int64_t began = t_now_ms();
+    (void)index;
+    c->result = hf_acquire_all(c->client, c->requests, c->count, &c->options, &c->hold);
+    c->took_ms = t_now_ms() - began;
+    snprintf(c->detail, sizeof c->detail, "%s", c->result ? hf_error_detail() : "");
+}
+
+static void call_start(call *c, hf_client *client, const hf_options *options) {
+    *c = (call){.client = client, .requests = all, .count = NAMES, .options = *options};
+    c->thread = t_threads_start(1, call_main, c);
+}
+
+static hf_hold *call_end(call *c, hf_result expected) {
+    t_threads_join(c->thread, 4 * SOON_MS);
+    if (c->result != expected)
+        t_fail("the call ended with %s (%s), not %s", hf_result_name(c->result), c->detail,
+               hf_result_name(expected));
+    return c->hold;
+}
+
+static hf_client *warm_client(bed *b) {
+    hf_client *client = bed_through(b, NULL);
+    FREE(take_all(client, NULL));
+    return client;
+}
+
+/* ---- What it costs --------------------------------------------------------------------------- */
+
+static void B19_all_that_are_free_cost_one_command(void **state) {
+    bed *b = *state;
+    hf_client *client = warm_client(b);
+    calls_reset(b);
+    uint64_t commands = stats_of(client).commands;
+    hf_hold *hold = take_all(client, &(hf_options){.wait_ms = HF_FOREVER});
+    assert_int_equal(stats_of(client).commands, commands + 1);
+    assert_int_equal(calls(b, "evalsha"), 1);
+    check_all(b, hold);
+    FREE(hold);
+    assert_int_equal(stats_of(client).commands, commands + 1 + NAMES);
+}
+
+/* Also what others share, and what nobody but a reader of it has. */
+static void B19_all_that_can_be_shared_cost_one_command(void **state) {
+    bed *b = *state;
+    hf_client *client = warm_client(b), *other = bed_direct(b);
+    hf_hold *first = NULL, *second = NULL;
+    T_HF(HF_OK, hf_acquire_all(other, shared, 2, NULL, &first));
+    uint64_t commands = stats_of(client).commands;
+    T_HF(HF_OK, hf_acquire_all(client, shared, 2, NULL, &second));
+    assert_int_equal(stats_of(client).commands, commands + 1);
+    assert_int_equal(t_redis_int(b->redis, "HGET hf:{many-1} u"), 2);
+    assert_int_equal(t_redis_int(b->redis, "HGET hf:{many-2} u"), 2);
+    FREE(first);
+    assert_int_equal(hf_held(second), 1);
+    FREE(second);
+    assert_false(any_held(b));
+}
+
+static void B19_a_busy_one_is_waited_for_one_by_one(void **state) {
+    bed *b = *state;
+    call c;
+    hf_client *client = warm_client(b), *other = bed_direct(b);
+    hf_hold *held = take(other, "many-2", NULL, __FILE__, __LINE__);
+    call_start(&c, client, &(hf_options){.wait_ms = t_patience(SOON_MS)});
+    UNTIL(t_redis_int(b->redis, "LLEN hf:{many-2}:q") == 1);
+    assert_true(token_of(b, "many-1") != 0);
+    assert_true(token_of(b, "many-3") == 0);
+    FREE(held);
+    hf_hold *hold = call_end(&c, HF_OK);
+    check_all(b, hold);
+    FREE(hold);
+    assert_false(any_held(b));
+}
+
+/* ---- Answers that are lost -------------------------------------------------------------------- */
+
+/* The server has granted all, and nobody hears of it: each is asked for by itself, and found granted. */
+static void check_lost_answer(bed *b, int64_t wait_ms) {
+    hf_client *client = warm_client(b);
+    t_proxy_drop_answers(b->proxy, 1);
+    hf_hold *hold = take_all(client, &(hf_options){.wait_ms = wait_ms});
+    check_all(b, hold);
+    FREE(hold);
+    assert_false(any_held(b));
+}
+
+static void B19_an_answer_that_is_lost_is_asked_for_again(void **state) {
+    check_lost_answer(*state, t_patience(SOON_MS));
+    check_lost_answer(*state, 0);
+}
+
+/* Another has one of them by then: what was granted is given back, or waited with. */
+static void B19_an_answer_that_is_lost_leaves_nothing_held(void **state) {
+    bed *b = *state;
+    call c;
+    hf_client *client = warm_client(b), *other = bed_direct(b);
+    t_proxy_withhold(b->proxy, T_TO_CLIENT, true);
+    call_start(&c, client, &(hf_options){.wait_ms = 0});
+    UNTIL(token_of(b, "many-3") != 0);
+    T_HF(HF_OK, hf_break(other, "many-2", 0));
+    hf_hold *held = take(other, "many-2", NULL, __FILE__, __LINE__);
+    t_proxy_withhold(b->proxy, T_TO_CLIENT, false);
+    t_proxy_cut(b->proxy);
+    t_threads_join(c.thread, 4 * SOON_MS);
+    if (c.result == HF_OK) { /* the answer got through: it was granted, and then lost */
+        UNTIL(!hf_held(c.hold));
+        T_HF(HF_LOST, hf_release(c.hold));
+    } else if (c.result != HF_BUSY && c.result != HF_UNKNOWN_OUTCOME) {
+        t_fail("the call ended with %s (%s)", hf_result_name(c.result), c.detail);
+    }
+    UNTIL(!token_of(b, "many-1") && !token_of(b, "many-3"));
+    assert_int_equal(hf_held(held), 1);
+    FREE(held);
+}
+
+/* ---- Bytes that come late -------------------------------------------------------------------- */
+
+/* Sent on a connection that breaks, and granted on the next one. */
+static hf_hold *take_on_second_connection(bed *b, hf_client *client) {
+    call c;
+    uint64_t before = t_proxy_bytes(b->proxy, T_TO_SERVER);
+    t_proxy_withhold(b->proxy, T_TO_SERVER, true);
+    call_start(&c, client, &(hf_options){.wait_ms = t_patience(SOON_MS)});
+    t_proxy_wait_bytes(b->proxy, T_TO_SERVER, before + 1, SOON_MS);
+    assert_true(t_proxy_detach(b->proxy) > 0);
+    return call_end(&c, HF_OK);
+}
+
+static void deliver(bed *b, const char *answer) {
+    assert_true(t_proxy_deliver(b->proxy) > 0);
+    if (!strstr(t_proxy_late_answers(b->proxy), answer))
+        t_fail("the late bytes were answered: %s", t_proxy_late_answers(b->proxy));
+}
+
+static void F51_late_bytes_of_many_leave_a_hold_alone(void **state) {
+    bed *b = *state;
+    hf_client *client = warm_client(b);
+    hf_hold *hold = take_on_second_connection(b, client);
+    deliver(b, "*2\r\n:0\r\n");
+    check_all(b, hold);
+    FREE(hold);
+    assert_false(any_held(b));
+}
+
+static void F51_late_bytes_of_many_bring_nothing_back(void **state) {
+    bed *b = *state;
+    hf_client *client = warm_client(b);
+    FREE(take_on_second_connection(b, client));
+    deliver(b, "*2\r\n:2\r\n");
+    assert_false(any_held(b));
+    FREE(take_all(client, NULL)); /* only the old numbers are refused */
+}
+
+static void F51_late_bytes_of_many_do_not_disturb_later_holds(void **state) {
+    bed *b = *state;
+    hf_client *client = warm_client(b);
+    FREE(take_on_second_connection(b, client));
+    hf_hold *one = take(client, "many-3", NULL, __FILE__, __LINE__);
+    hf_hold *others = take(bed_direct(b), "many-1", NULL, __FILE__, __LINE__);
+    uint64_t tokens[] = {token_of(b, "many-3"), token_of(b, "many-1")};
+    assert_true(t_proxy_deliver(b->proxy) > 0);
+    assert_true(token_of(b, "many-3") == tokens[0] && token_of(b, "many-1") == tokens[1]);
+    assert_true(token_of(b, "many-2") == 0);
+    FREE(one);
+    FREE(others);
+    assert_false(any_held(b));
+}
+
+/* Shared, so that the late one would fit beside itself. */
+static void F51_late_bytes_of_shared_names_count_once(void **state) {
+    bed *b = *state;
+    call c = {.client = warm_client(b), .requests = shared, .count = 2};
+    uint64_t before = t_proxy_bytes(b->proxy, T_TO_SERVER);
+    t_proxy_withhold(b->proxy, T_TO_SERVER, true);
+    c.options.wait_ms = t_patience(SOON_MS);
+    c.thread = t_threads_start(1, call_main, &c);
+    t_proxy_wait_bytes(b->proxy, T_TO_SERVER, before + 1, SOON_MS);
+    assert_true(t_proxy_detach(b->proxy) > 0);
+    hf_hold *hold = call_end(&c, HF_OK);
+    deliver(b, "*2\r\n:0\r\n");
+    assert_int_equal(t_redis_int(b->redis, "HGET hf:{many-1} u"), 1);
+    assert_int_equal(t_redis_int(b->redis, "HGET hf:{many-2} u"), 1);
+    FREE(hold);
+    assert_false(any_held(b));
+}
+
+static void F51_late_bytes_of_a_call_that_was_cancelled_take_nothing(void **state) {
+    bed *b = *state;
+    call c;
+    hf_client *client = warm_client(b);
+    hf_cancel *cancel = hf_cancel_new();
+    uint64_t before = t_proxy_bytes(b->proxy, T_TO_SERVER);
+    t_proxy_withhold(b->proxy, T_TO_SERVER, true);
+    call_start(&c, client, &(hf_options){.wait_ms = HF_FOREVER, .cancel = cancel});
+    t_proxy_wait_bytes(b->proxy, T_TO_SERVER, before + 1, SOON_MS);
+    hf_cancel_fire(cancel);
+    assert_null(call_end(&c, HF_CANCELLED));
+    calls_reset(b);
+    assert_true(t_proxy_detach(b->proxy) > 0);
+    UNTIL(calls(b, "set") >= NAMES); /* the releases behind it have left their marks */
+    deliver(b, "*2\r\n:2\r\n");
+    assert_false(any_held(b));
+    hf_cancel_free(cancel);
+}
+
+/* ---- A server that forgets, is away, or refuses ----------------------------------------------- */
+
+static void B19_a_script_that_the_server_forgot_is_sent_again(void **state) {
+    bed *b = *state;
+    hf_client *client = warm_client(b);
+    freeReplyObject(t_redis_cmd(b->redis, "SCRIPT FLUSH"));
+    hf_hold *hold = take_all(client, NULL);
+    check_all(b, hold);
+    FREE(hold);
+}
+
+/* What it held and what it waited for are gone: it is asked for again, and all are held when it returns. */
+static void B19_a_flush_while_one_is_waited_for_is_noticed(void **state) {
+    bed *b = *state;
+    call c;
+    hf_client *client = warm_client(b), *other = bed_direct(b);
+    hf_hold *held =
+        take(other, "many-2", &(hf_options){.lease_ms = t_patience(1000)}, __FILE__, __LINE__);
+    call_start(&c, client,
+               &(hf_options){.wait_ms = t_patience(4 * SOON_MS), .lease_ms = t_patience(1000)});
+    UNTIL(t_redis_int(b->redis, "LLEN hf:{many-2}:q") == 1);
+    freeReplyObject(t_redis_cmd(b->redis, "FLUSHALL"));
+    hf_hold *hold = call_end(&c, HF_OK);
+    check_all(b, hold);
+    UNTIL(!hf_held(held));
+    T_HF(HF_LOST, hf_release(held));
+    FREE(hold);
+    assert_false(any_held(b));
+}
+
+static void B19_an_outage_while_one_is_waited_for_is_ridden_out(void **state) {
+    bed *b = *state;
+    call c;
+    hf_client *client = bed_direct(b), *other = bed_direct(b);
+    hf_hold *held = take(other, "many-2", NULL, __FILE__, __LINE__);
+    call_start(&c, client, &(hf_options){.wait_ms = t_patience(4 * SOON_MS)});
+    UNTIL(t_redis_int(b->redis, "LLEN hf:{many-2}:q") == 1);
+    t_redis_restart(b->redis); /* without data */
+    hf_hold *hold = call_end(&c, HF_OK);
+    check_all(b, hold);
+    (void)!hf_release(held);
+    check_all(b, hold);
+    FREE(hold);
+}
+
+static void B19_an_outage_before_it_is_asked_for_is_ridden_out(void **state) {
+    bed *b = *state;
+    call c;
+    hf_client *client = bed_direct(b);
+    FREE(take_all(client, NULL));
+    t_redis_kill9(b->redis);
+    call_start(&c, client, &(hf_options){.wait_ms = t_patience(4 * SOON_MS)});
+    UNTIL(stats_of(client).waiting > 0);
+    t_redis_restart(b->redis);
+    hf_hold *hold = call_end(&c, HF_OK);
+    check_all(b, hold);
+    FREE(hold);
+}
+
+/* Were it borne once for all in one step, and once more one by one, it would be twice as long. */
+static void B19_an_outage_is_borne_once(void **state) {
+    bed *b = *state;
+    call c;
+    int64_t outage = t_patience(1500);
+    hf_client *client = bed_through(b, &(hf_client_options){.command_timeout_ms = t_patience(200),
+                                                            .connect_timeout_ms = t_patience(200),
+                                                            .outage_ms = outage});
+    FREE(take_all(client, NULL));
+    t_proxy_blackhole(b->proxy, true);
+    call_start(&c, client, &(hf_options){.wait_ms = HF_FOREVER});
+    assert_null(call_end(&c, HF_UNKNOWN_OUTCOME));
+    assert_in_range(c.took_ms, outage, 2 * outage - 1);
+    t_proxy_blackhole(b->proxy, false);
+    t_proxy_cut(b->proxy);
+    UNTIL(!any_held(b));
+}
+
+/* The user may give an end to the first lock, and not to the second. */
+static void B19_what_cannot_be_granted_leaves_the_others_free(void **state) {
+    static const hf_request two[] = {{.name = "many-1"}, {.name = "many-2", .kind = HF_WRITE}};
+    bed *b = *state;
+    hf_hold *hold = NULL;
+    redisReply *reply = t_redis_cmd(b->redis, "ACL SETUSER anna on >secret ~* &* +@all -pexpire %s",
+                                    "(+pexpire ~hf:{many-1}*)");
+    assert_int_equal(reply->type, REDIS_REPLY_STATUS);
+    freeReplyObject(reply);
+    hf_client *client = bed_open(b, t_redis_url_as(b->redis, "anna", "secret"), NULL);
+    T_HF(HF_REFUSED, hf_acquire_all(client, two, 2, NULL, &hold));
+    assert_null(hold);
+    assert_false(any_held(b));
+    T_HF(HF_REFUSED, hf_acquire_all(client, two, 2, &(hf_options){.wait_ms = HF_FOREVER}, &hold));
+    assert_false(any_held(b));
+}
+
+static const struct CMUnitTest tests[] = {
+    FAULT_TEST(B19_all_that_are_free_cost_one_command),
+    FAULT_TEST(B19_all_that_can_be_shared_cost_one_command),
+    FAULT_TEST(B19_a_busy_one_is_waited_for_one_by_one),
+    FAULT_TEST(B19_an_answer_that_is_lost_is_asked_for_again),
+    FAULT_TEST(B19_an_answer_that_is_lost_leaves_nothing_held),
+    FAULT_TEST(F51_late_bytes_of_many_leave_a_hold_alone),
+    FAULT_TEST(F51_late_bytes_of_many_bring_nothing_back),
+    FAULT_TEST(F51_late_bytes_of_many_do_not_disturb_later_holds),
+    FAULT_TEST(F51_late_bytes_of_shared_names_count_once),
+    FAULT_TEST(F51_late_bytes_of_a_call_that_was_cancelled_take_nothing),
+    FAULT_TEST(B19_a_script_that_the_server_forgot_is_sent_again),
+    FAULT_TEST(B19_a_flush_while_one_is_waited_for_is_noticed),
+    FAULT_TEST(B19_an_outage_while_one_is_waited_for_is_ridden_out),
+    FAULT_TEST(B19_an_outage_before_it_is_asked_for_is_ridden_out),
+    FAULT_TEST(B19_an_outage_is_borne_once),
+    FAULT_TEST(B19_what_cannot_be_granted_leaves_the_others_free),
+};
+
+FAULT_MAIN(tests)

@@ -1,0 +1,792 @@
+/*
+ * The room: readers, writers, upgrades and permits of many processes, in a table of the lock's
+ * file. A death takes a process out of it at once, wherever it was, also between two steps of a
+ * change (F46); the mutex and the others keep each other out (B16); and what stands in the table is
+ * trusted only if its owner lives (F28).
+ */
+#include "kit.h"
+
+#include <fcntl.h>
+#include <stdarg.h>
+#include <unistd.h>
+
+#include "store/file/table.h"
+
+#define READ_      .kind = HF_READ
+#define WRITE_     .kind = HF_WRITE
+#define UPGRADABLE .kind = HF_UPGRADABLE
+#define PERMITS(n) .kind = HF_PERMITS, .permits = (n), .capacity = 4
+#define WAIT       .wait_ms = SOON_MS
+
+/* The quickest of some rounds: a wait that nobody told of its turn takes longer in all of them. */
+typedef void scene(place *p, int64_t *began);
+
+static void check_told(place *p, scene *play) {
+    int64_t best = -1;
+    for (int i = 0; i < ROUNDS; i++) {
+        int64_t began = 0;
+        play(p, &began);
+        int64_t took = t_now_ms() - began;
+        if (best < 0 || took < best) best = took;
+        for (int k = 0; k < ACTORS_MAX; k++)
+            if (p->actors[k]) actor_kill(p->actors[k]);
+    }
+    if (best >= TOLD_MS) t_fail("served after %lld ms at best: not told", (long long)best);
+}
+
+static void kill_at(actor *a, int64_t *began) {
+    *began = t_now_ms();
+    actor_kill(a);
+}
+
+static void do_upgrade(self *me, const ask *q, answer *a) {
+    a->result = hf_upgrade(me->holds[me->held - 1], q->options.wait_ms);
+    a->token = hf_fence(me->holds[me->held - 1]);
+}
+
+static void do_downgrade(self *me, const ask *q, answer *a) {
+    (void)q;
+    a->result = hf_downgrade(me->holds[me->held - 1]);
+}
+
+/* It waits for its upgrade. */
+static void upgrades(actor *a, const place *p) {
+    int before = t_line_length(lock_path(p, LOCK));
+    actor_begin(a, &(ask){.deed = do_upgrade, .name = LOCK, .options = {WAIT}});
+    UNTIL(t_line_length(lock_path(p, LOCK)) == before + 1);
+}
+
+/* number: how many hold it, and in `token` how many permits are in use */
+static void do_count(self *me, const ask *q, answer *a) {
+    hf_info *info = NULL;
+    a->result = hf_inspect(me->client, q->name, &info);
+    if (info) a->number = info->holders;
+    if (info) a->token = info->used;
+    hf_info_free(info);
+}
+
+/* ---- B13: told by whoever leaves
+   -------------------------------------------------------------- */
+
+static void reader_leaves(place *p, int64_t *began) {
+    actor *reader = actor_new(p, NULL), *writer = actor_new(p, NULL), *mutex = actor_new(p, NULL);
+    TAKES(reader, READ_);
+    WAITS(writer, WRITE_, WAIT);
+    WAITS(mutex, WAIT);
+    *began = t_now_ms();
+    FREES(reader);
+    GETS(writer);
+    FREES(writer);
+    GETS(mutex);
+}
+
+static void waiting_writer_leaves(place *p, int64_t *began) {
+    actor *reader = actor_new(p, NULL), *writer = actor_new(p, NULL), *next = actor_new(p, NULL);
+    TAKES(reader, READ_);
+    WAITS(writer, WRITE_, WAIT);
+    WAITS(next, READ_, WAIT);
+    *began = t_now_ms();
+    actor_signal(writer, SIGUSR1);
+    IS(HF_CANCELLED, actor_end(writer));
+    GETS(next);
+}
+
+static void writer_reads(place *p, int64_t *began) {
+    actor *writer = actor_new(p, NULL), *reader = actor_new(p, NULL);
+    TAKES(writer, WRITE_);
+    WAITS(reader, READ_, WAIT);
+    *began = t_now_ms();
+    IS(HF_OK, DO(writer, do_downgrade));
+    GETS(reader);
+}
+
+static void B13_who_leaves_the_room_or_its_line_tells_the_next(void **state) {
+    check_told(*state, reader_leaves);
+    check_told(*state, waiting_writer_leaves);
+    check_told(*state, writer_reads);
+}
+
+/* ---- F46: deaths ----------------------------------------------------------------------------- */
+
+static void last_reader_dies(place *p, int64_t *began) {
+    actor *one = actor_new(p, NULL), *two = actor_new(p, NULL), *writer = actor_new(p, NULL);
+    uint64_t token = TAKES(one, READ_);
+    TAKES(two, READ_);
+    WAITS(writer, WRITE_, WAIT);
+    actor_kill(one);
+    assert_int_equal(DO(two, do_count).number, 1);
+    assert_false(actor_ended(writer));
+    assert_true(actor_holds(two));
+    kill_at(two, began);
+    assert_true(GETS(writer) > token);
+}
+
+static void F46_killed_readers_let_the_writer_in_with_the_last_of_them(void **state) {
+    check_told(*state, last_reader_dies);
+}
+
+static void writer_dies(place *p, int64_t *began) {
+    actor *writer = actor_new(p, NULL), *one = actor_new(p, NULL), *two = actor_new(p, NULL);
+    TAKES(writer, WRITE_);
+    WAITS(one, READ_, WAIT);
+    WAITS(two, READ_, WAIT);
+    kill_at(writer, began);
+    GETS(one);
+    GETS(two);
+}
+
+static void F46_a_killed_writer_lets_all_readers_in_together(void **state) {
+    check_told(*state, writer_dies);
+}
+
+/* Of a line it is the one ahead who dies, and all behind it enter. */
+static void waiting_writer_dies(place *p, int64_t *began) {
+    actor *reader = actor_new(p, NULL), *writer = actor_new(p, NULL);
+    actor *one = actor_new(p, NULL), *two = actor_new(p, NULL);
+    TAKES(reader, READ_);
+    WAITS(writer, WRITE_, WAIT);
+    WAITS(one, READ_, WAIT);
+    WAITS(two, READ_, WAIT);
+    kill_at(writer, began);
+    GETS(one);
+    GETS(two);
+    assert_true(actor_holds(reader));
+}
+
+static void F46_a_writer_killed_in_line_holds_no_reader_back(void **state) {
+    check_told(*state, waiting_writer_dies);
+}
+
+static void upgrader_dies(place *p, int64_t *began) {
+    actor *upgrader = actor_new(p, NULL), *reader = actor_new(p, NULL), *next = actor_new(p, NULL);
+    TAKES(upgrader, UPGRADABLE);
+    TAKES(reader, READ_);
+    upgrades(upgrader, p);
+    WAITS(next, UPGRADABLE, WAIT);
+    kill_at(upgrader, began);
+    GETS(next);
+    assert_true(actor_holds(reader));
+}
+
+static void F46_an_upgrader_killed_as_it_waits_is_out_of_the_line_and_of_the_room(void **state) {
+    check_told(*state, upgrader_dies);
+}
+
+static void upgraded_dies(place *p, int64_t *began) {
+    actor *upgrader = actor_new(p, NULL), *reader = actor_new(p, NULL);
+    uint64_t token = TAKES(upgrader, UPGRADABLE);
+    assert_true(IS(HF_OK, DO(upgrader, do_upgrade)).token > token);
+    WAITS(reader, READ_, WAIT);
+    kill_at(upgrader, began);
+    GETS(reader);
+}
+
+static void F46_an_upgraded_reader_that_is_killed_frees_all(void **state) {
+    check_told(*state, upgraded_dies);
+}
+
+static void reader_beside_upgrader_dies(place *p, int64_t *began) {
+    actor *upgrader = actor_new(p, NULL), *reader = actor_new(p, NULL);
+    TAKES(upgrader, UPGRADABLE);
+    TAKES(reader, READ_);
+    upgrades(upgrader, p);
+    kill_at(reader, began);
+    IS(HF_OK, actor_end(upgrader));
+}
+
+static void F46_an_upgrade_is_done_when_the_last_reader_is_killed(void **state) {
+    check_told(*state, reader_beside_upgrader_dies);
+}
+
+static void one_of_permits_dies(place *p, int64_t *began) {
+    actor *one = actor_new(p, NULL), *two = actor_new(p, NULL), *next = actor_new(p, NULL);
+    TAKES(one, PERMITS(2));
+    TAKES(two, PERMITS(2));
+    WAITS(next, PERMITS(2), WAIT);
+    kill_at(one, began);
+    GETS(next);
+    answer got = DO(two, do_count);
+    assert_int_equal(got.number, 2);
+    assert_int_equal(got.token, 4);
+}
+
+static void F46_permits_of_one_that_is_killed_come_back_at_once(void **state) {
+    check_told(*state, one_of_permits_dies);
+}
+
+/* Who has become the first in line has to watch those inside whom it did not see before. */
+static void other_of_permits_dies(place *p, int64_t *began) {
+    actor *one = actor_new(p, NULL), *two = actor_new(p, NULL);
+    actor *first = actor_new(p, NULL), *second = actor_new(p, NULL);
+    TAKES(one, PERMITS(2));
+    TAKES(two, PERMITS(2));
+    WAITS(first, PERMITS(2), WAIT);
+    WAITS(second, PERMITS(2), WAIT);
+    FREES(one);
+    GETS(first);
+    t_sleep_ms(20); /* not so long that it would look by itself */
+    kill_at(two, began);
+    GETS(second);
+}
+
+static void F46_who_becomes_the_first_in_line_is_told_of_deaths_inside(void **state) {
+    check_told(*state, other_of_permits_dies);
+}
+
+/* ---- F46: killed between two steps ----------------------------------------------------------- */
+
+/* The calls that change a lock's file: after so many of them the process gets this signal. */
+static atomic_int steps_left = -1;
+static atomic_int step_signal;
+
+static void step(void) {
+    if (atomic_load(&steps_left) >= 0 && atomic_fetch_sub(&steps_left, 1) == 0)
+        (void)raise(atomic_load(&step_signal));
+}
+
+ssize_t __real_pwrite64(int fd, const void *from, size_t length, off_t at);
+ssize_t __wrap_pwrite64(int fd, const void *from, size_t length, off_t at);
+ssize_t __wrap_pwrite64(int fd, const void *from, size_t length, off_t at) {
+    step();
+    return __real_pwrite64(fd, from, length, at);
+}
+
+int __real_fcntl64(int fd, int command, ...);
+int __wrap_fcntl64(int fd, int command, ...);
+int __wrap_fcntl64(int fd, int command, ...) {
+    va_list list;
+    va_start(list, command);
+    void *arg = va_arg(list, void *);
+    va_end(list);
+    step();
+    return __real_fcntl64(fd, command, arg);
+}
+
+/* A deed with a signal in the middle of it: `token` says which, `number` before which step. */
+static void do_release_doomed(self *me, const ask *q, answer *a) {
+    atomic_store(&step_signal, (int)q->token);
+    atomic_store(&steps_left, (int)q->number);
+    do_release(me, &(ask){.deed = do_release}, a);
+    atomic_store(&steps_left, -1);
+}
+
+static void do_acquire_doomed(self *me, const ask *q, answer *a) {
+    atomic_store(&step_signal, (int)q->token);
+    atomic_store(&steps_left, (int)q->number);
+    do_acquire(me, q, a);
+    atomic_store(&steps_left, -1);
+}
+
+static void do_upgrade_doomed(self *me, const ask *q, answer *a) {
+    atomic_store(&step_signal, (int)q->token);
+    atomic_store(&steps_left, (int)q->number);
+    do_upgrade(me, q, a);
+    atomic_store(&steps_left, -1);
+}
+
+static void do_downgrade_doomed(self *me, const ask *q, answer *a) {
+    atomic_store(&step_signal, (int)q->token);
+    atomic_store(&steps_left, (int)q->number);
+    do_downgrade(me, q, a);
+    atomic_store(&steps_left, -1);
+}
+
+enum { STEPS_MAX = 100 };
+
+/* Killed in the middle of its deed: others are in the room, as they were, and a writer comes
+   when they go. */
+static bool dies_at(place *p, const hf_options *first, bool alone, deed *what, int n) {
+    actor *victim = actor_new(p, NULL), *reader = actor_new(p, NULL), *writer = actor_new(p, NULL);
+    answer got;
+    if (first) actor_takes(victim, first, __FILE__, __LINE__);
+    if (!alone) TAKES(reader, READ_);
+    if (first) WAITS(writer, WRITE_, WAIT);
+    ask q = {.deed = what, .name = LOCK, .token = SIGKILL, .number = n, .options = {READ_}};
+    actor_begin(victim, &q);
+    bool survived = actor_survives(victim, &got);
+    if (survived) actor_kill(victim);
+    if (!first) WAITS(writer, WRITE_, WAIT);
+    if (!alone) {
+        assert_false(actor_ended(writer));
+        assert_true(actor_holds(reader));
+        assert_int_equal(DO(reader, do_count).number, 1);
+        FREES(reader);
+    }
+    GETS(writer);
+    IS(HF_BUSY, TRIES(reader, READ_));
+    FREES(writer);
+    TAKES(reader);
+    actor_kill(reader);
+    actor_kill(writer);
+    return !survived;
+}
+
+static void check_deaths(place *p, const hf_options *first, bool alone, deed *what) {
+    int n = 0;
+    while (n < STEPS_MAX && dies_at(p, first, alone, what, n)) n++;
+    assert_in_range(n, 4, STEPS_MAX - 1);
+}
+
+static void F46_killed_at_any_step_of_asking(void **state) {
+    check_deaths(*state, NULL, false, do_acquire_doomed);
+}
+
+static void F46_killed_at_any_step_of_releasing(void **state) {
+    check_deaths(*state, &(hf_options){READ_}, false, do_release_doomed);
+    check_deaths(*state, &(hf_options){WRITE_}, true, do_release_doomed);
+}
+
+static void F46_killed_at_any_step_of_an_upgrade(void **state) {
+    check_deaths(*state, &(hf_options){UPGRADABLE}, true, do_upgrade_doomed);
+}
+
+static void F46_killed_at_any_step_of_a_downgrade(void **state) {
+    check_deaths(*state, &(hf_options){WRITE_}, true, do_downgrade_doomed);
+}
+
+/* Taken when nobody is there, which makes the room, and killed: a mutex finds it free at once. */
+static void F46_killed_at_any_step_of_making_the_room(void **state) {
+    place *p = *state;
+    actor *other = actor_new(p, NULL);
+    bool died = true;
+    for (int n = 0; died && n < STEPS_MAX; n++) {
+        actor *victim = actor_new(p, NULL);
+        uint32_t kind = (uint32_t)n % 4 + 1;
+        answer got;
+        ask q = {.deed = do_acquire_doomed,
+                 .name = LOCK,
+                 .token = SIGKILL,
+                 .number = n,
+                 .options = {.kind = kind, .capacity = kind == HF_PERMITS}};
+        actor_begin(victim, &q);
+        died = !actor_survives(victim, &got);
+        if (!died) actor_kill(victim);
+        TAKES(other);
+        FREES(other);
+        TAKES(other, READ_);
+        FREES(other);
+    }
+    assert_false(died);
+}
+
+/* ---- F03: stopped ---------------------------------------------------------------------------- */
+
+static bool is_stopped(pid_t pid) {
+    char path[64], state = 0;
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    FILE *file = fopen(path, "r");
+    bool read = file && fscanf(file, "%*d (%*[^)]) %c", &state) == 1;
+    if (file) fclose(file);
+    return read && state == 'T';
+}
+
+/* Stopped with the door in hand: nobody can look into the room, but nobody loses what it holds;
+   and all go on when it does. */
+static void F03_one_that_is_stopped_at_the_door_costs_nobody_a_hold(void **state) {
+    place *p = *state;
+    actor *holder = actor_new(p, NULL), *stopped = actor_new(p, NULL), *other = actor_new(p, NULL);
+    TAKES(holder, READ_, .lease_ms = 500);
+    ask q = {.deed = do_acquire_doomed, .name = LOCK, .token = SIGSTOP, .number = 2};
+    q.options = (hf_options){READ_, WAIT};
+    actor_begin(stopped, &q);
+    UNTIL(is_stopped(actor_pid(stopped)));
+    assert_true(t_line_holder(lock_path(p, LOCK)) != 0);
+    check_says(IS(HF_UNREACHABLE, TRIES(other, READ_)).detail, "stopped");
+    t_sleep_ms(1000); /* two of its leases */
+    assert_true(actor_holds(holder));
+    actor_signal(stopped, SIGCONT);
+    IS(HF_OK, actor_end(stopped));
+    TAKES(other, READ_);
+    assert_int_equal(DO(other, do_count).number, 3);
+}
+
+/* The first of all, who has yet to say in the file that there is a room: it is not taken for a
+   mutex. */
+static void F03_one_that_is_stopped_as_it_makes_the_room_is_no_holder(void **state) {
+    place *p = *state;
+    actor *stopped = actor_new(p, NULL), *other = actor_new(p, NULL);
+    ask q = {.deed = do_acquire_doomed, .name = LOCK, .token = SIGSTOP, .number = 2};
+    q.options = (hf_options){READ_, WAIT};
+    actor_begin(stopped, &q);
+    UNTIL(is_stopped(actor_pid(stopped)));
+    assert_true(t_line_holder(lock_path(p, LOCK)) != 0);
+    check_says(IS(HF_UNREACHABLE, TRIES(other, READ_)).detail, "stopped");
+    IS(HF_UNREACHABLE, TRIES(other, 0));
+    actor_signal(stopped, SIGCONT);
+    IS(HF_OK, actor_end(stopped));
+    TAKES(other, READ_);
+}
+
+/* As in a line of mutexes: the others go past it, and it gets its turn when it goes on. */
+static void B08_a_stopped_first_waiter_of_the_room_is_passed_and_served_later(void **state) {
+    place *p = *state;
+    actor *holder = actor_new(p, NULL), *stopped = actor_new(p, NULL), *next = actor_new(p, NULL);
+    TAKES(holder, READ_);
+    WAITS(stopped, WRITE_, .wait_ms = 3 * SOON_MS);
+    WAITS(next, READ_, .wait_ms = 3 * SOON_MS);
+    actor_signal(stopped, SIGSTOP);
+    FREES(holder);
+    GETS(next);
+    actor_signal(stopped, SIGCONT);
+    assert_false(actor_ended(stopped));
+    FREES(next);
+    GETS(stopped);
+}
+
+/* Waiting is an event: who waits for long asks now and then, and no more. */
+static void B13_waiting_in_the_room_asks_seldom(void **state) {
+    place *p = *state;
+    TAKES(actor_new(p, NULL), READ_);
+    for (uint32_t kind = HF_MUTEX; kind <= HF_WRITE; kind += HF_WRITE) {
+        actor *waiter = actor_new(p, NULL);
+        int64_t before = DO(waiter, do_stats).number;
+        IS(HF_TIMEOUT, TRIES(waiter, .kind = kind, .wait_ms = 2500));
+        assert_in_range(DO(waiter, do_stats).number - before, 1, 8);
+    }
+}
+
+/* ---- B16: beside the mutex ------------------------------------------------------------------- */
+
+static void B16_a_mutex_and_readers_are_served_in_order_of_arrival(void **state) {
+    place *p = *state;
+    actor *holder = actor_new(p, NULL), *one = actor_new(p, NULL), *two = actor_new(p, NULL);
+    actor *mutex = actor_new(p, NULL), *late = actor_new(p, NULL), *last = actor_new(p, NULL);
+    uint64_t token = TAKES(holder);
+    IS(HF_BUSY, TRIES(one, READ_));
+    WAITS(one, READ_, WAIT);
+    WAITS(two, READ_, WAIT);
+    WAITS(mutex, WAIT);
+    WAITS(late, READ_, WAIT);
+    WAITS(last, WAIT);
+    FREES(holder);
+    assert_true(GETS(one) > token);
+    assert_true(GETS(two) > token);
+    UNTIL(t_line_length(lock_path(p, LOCK)) == 3);
+    IS(HF_BUSY, TRIES(holder, 0));
+    FREES(one);
+    assert_false(actor_ended(mutex));
+    FREES(two);
+    token = GETS(mutex);
+    assert_false(actor_ended(late) || actor_ended(last));
+    IS(HF_BUSY, TRIES(one, READ_));
+    FREES(mutex);
+    assert_true(GETS(late) > token);
+    assert_false(actor_ended(last));
+    FREES(late);
+    GETS(last);
+}
+
+/* Each says its turn, and goes. */
+static struct {
+    pthread_mutex_t mutex;
+    int64_t turns;
+} said = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+static void say_turn(hf_result result, hf_hold *hold, void *arg) {
+    if (result != HF_OK) t_fail("a turn is %s", hf_result_name(result));
+    pthread_mutex_lock(&said.mutex);
+    said.turns = said.turns * 10 + (int64_t)(uintptr_t)arg;
+    pthread_mutex_unlock(&said.mutex);
+    T_HF(HF_OK, hf_release(hold));
+}
+
+static void do_say_turn(self *me, const ask *q, answer *a) {
+    hf_options o = q->options;
+    a->result = hf_acquire_async(me->client, q->name, &o, say_turn, (void *)(uintptr_t)q->number);
+}
+
+static void do_turns(self *me, const ask *q, answer *a) {
+    (void)me, (void)q;
+    pthread_mutex_lock(&said.mutex);
+    a->number = said.turns;
+    pthread_mutex_unlock(&said.mutex);
+}
+
+/* They have their tickets from one open file, which does not see them. */
+static void B08_those_of_one_client_are_served_in_order_of_arrival(void **state) {
+    static const uint32_t kinds[] = {HF_WRITE, HF_MUTEX, HF_UPGRADABLE, HF_WRITE};
+    place *p = *state;
+    actor *holder = actor_new(p, NULL), *many = actor_new(p, NULL);
+    for (int round = 0; round < 2; round++) {
+        TAKES(holder, .kind = round ? HF_READ : HF_MUTEX);
+        for (int i = 0; i < 4; i++) {
+            IS(HF_OK, DO(many, do_say_turn, .number = i + 1,
+                         .options = {.kind = kinds[i], .wait_ms = SOON_MS}));
+            UNTIL(t_line_length(lock_path(p, LOCK)) == i + 1);
+        }
+        FREES(holder);
+        UNTIL(DO(many, do_turns).number >= (round ? 12341234 : 1234));
+        assert_int_equal(DO(many, do_turns).number, round ? 12341234 : 1234);
+    }
+}
+
+static void reader_before_mutex_dies(place *p, int64_t *began) {
+    actor *reader = actor_new(p, NULL), *mutex = actor_new(p, NULL);
+    TAKES(reader, READ_);
+    WAITS(mutex, WAIT);
+    kill_at(reader, began);
+    GETS(mutex);
+}
+
+static void mutex_before_reader_dies(place *p, int64_t *began) {
+    actor *mutex = actor_new(p, NULL), *reader = actor_new(p, NULL);
+    TAKES(mutex);
+    WAITS(reader, READ_, WAIT);
+    kill_at(mutex, began);
+    GETS(reader);
+}
+
+static void F46_a_mutex_and_a_reader_are_told_of_each_other_s_death(void **state) {
+    check_told(*state, reader_before_mutex_dies);
+    check_told(*state, mutex_before_reader_dies);
+}
+
+static hf__head head_of(const place *p) {
+    hf__head head;
+    int fd = open(lock_path(p, LOCK), O_RDONLY | O_CLOEXEC);
+    assert_true(pread(fd, &head, sizeof head, 0) == (ssize_t)sizeof head);
+    close(fd);
+    return head;
+}
+
+/* When nobody is in the room any more, a mutex is as cheap as ever; and programs that know of no
+   room are kept out of a file that has one. */
+static void B16_the_room_is_closed_when_the_last_has_left(void **state) {
+    place *p = *state;
+    actor *a = actor_new(p, NULL);
+    TAKES(a);
+    FREES(a);
+    assert_int_equal(head_of(p).version, 1);
+    uint64_t token = TAKES(a, READ_);
+    assert_int_equal(head_of(p).version, 2);
+    assert_true(head_of(p).room.open);
+    FREES(a);
+    assert_false(head_of(p).room.open);
+    assert_true(TAKES(a) > token);
+    assert_int_equal(t_line_holder(lock_path(p, LOCK)) != 0, 1);
+}
+
+/* Also when the clock is behind the last token; to clients that have not seen it. */
+static void B28_tokens_grow_from_the_room_to_the_mutex_and_back(void **state) {
+    place *p = *state;
+    uint64_t last = TAKES(actor_new(p, NULL), READ_) + 3600000000; /* an hour ahead */
+    actor_kill(p->actors[0]);
+    hf__head head = head_of(p);
+    head.record.token = last;
+    int fd = open(lock_path(p, LOCK), O_RDWR | O_CLOEXEC);
+    assert_int_equal(hf__lockfile_record(fd, &head.record), 0);
+    close(fd);
+    for (uint32_t i = 0; i < 6; i++) {
+        uint64_t token = TAKES(actor_new(p, NULL), .kind = i % 3);
+        assert_true(token > last);
+        last = token;
+        actor_kill(p->actors[0]);
+    }
+}
+
+/* ---- B26: breaking --------------------------------------------------------------------------- */
+
+static void B26_one_of_those_inside_is_broken_by_its_token(void **state) {
+    place *p = *state;
+    actor *one = actor_new(p, NULL), *two = actor_new(p, NULL), *breaker = actor_new(p, NULL);
+    uint64_t token = TAKES(one, READ_, .lease_ms = 60000);
+    TAKES(two, READ_, .lease_ms = 60000);
+    IS(HF_NOT_HELD, DO(breaker, do_break, .token = token + 1000000));
+    IS(HF_OK, DO(breaker, do_break, .token = token));
+    actor_lost(one);
+    assert_true(actor_holds(two));
+    WAITS(one, WRITE_, WAIT);
+    IS(HF_OK, DO(breaker, do_break));
+    GETS(one);
+    actor_lost(two);
+}
+
+static void B26_a_stopped_reader_obeys_when_it_goes_on(void **state) {
+    place *p = *state;
+    actor *reader = actor_new(p, NULL), *next = actor_new(p, NULL), *breaker = actor_new(p, NULL);
+    ask open = {.deed = do_open, .options = {.wait_ms = 300}};
+    char pid[32];
+    IS(HF_OK, DO(breaker, do_close));
+    snprintf(open.name, sizeof open.name, "%s", p->url);
+    IS(HF_OK, actor_do(breaker, &open));
+    TAKES(reader, READ_, .lease_ms = 60000);
+    WAITS(next, WRITE_, WAIT);
+    actor_signal(reader, SIGSTOP);
+    answer got = IS(HF_UNKNOWN_OUTCOME, DO(breaker, do_break));
+    snprintf(pid, sizeof pid, "process %d", (int)actor_pid(reader));
+    check_says(got.detail, pid);
+    assert_false(actor_ended(next));
+    actor_signal(reader, SIGCONT);
+    GETS(next);
+    actor_lost(reader);
+}
+
+/* ---- F28: damage ----------------------------------------------------------------------------- */
+
+enum { SLOTS_AT = 4096, SLOT_SIZE = 256 };
+
+static void flip(const place *p, int64_t at) {
+    unsigned char byte;
+    int fd = open(lock_path(p, LOCK), O_RDWR | O_CLOEXEC);
+    assert_true(pread(fd, &byte, 1, at) == 1);
+    byte ^= 0x5a;
+    assert_true(pwrite(fd, &byte, 1, at) == 1);
+    close(fd);
+}
+
+/* Of a slot that counts: nobody gets in who should not, whatever is changed. */
+static void F28_no_byte_of_a_slot_that_is_changed_lets_a_writer_in(void **state) {
+    place *p = *state;
+    actor *reader = actor_new(p, NULL), *other = actor_new(p, NULL);
+    TAKES(reader, READ_, .lease_ms = 60000);
+    for (int i = (int)offsetof(hf__slot, token); i < (int)sizeof(hf__slot); i++) {
+        flip(p, SLOTS_AT + i);
+        hf_result r = TRIES(other, WRITE_).result;
+        if (r != HF_PROTOCOL) t_fail("byte %d: it is %s", i, hf_result_name(r));
+        r = TRIES(other, 0).result;
+        if (r != HF_PROTOCOL) t_fail("byte %d: a mutex is %s", i, hf_result_name(r));
+        flip(p, SLOTS_AT + i);
+    }
+    IS(HF_BUSY, TRIES(other, WRITE_));
+    assert_true(actor_holds(reader));
+    FREES(reader);
+    TAKES(other, WRITE_);
+}
+
+static void F25_a_reader_whose_slot_is_damaged_is_told_at_its_next_renewal(void **state) {
+    place *p = *state;
+    actor *reader = actor_new(p, NULL), *waiter = actor_new(p, NULL);
+    TAKES(reader, READ_, .lease_ms = t_patience(300));
+    WAITS(waiter, WRITE_, WAIT);
+    flip(p, SLOTS_AT + (int)offsetof(hf__slot, token));
+    actor_lost(reader);
+    hf_result r = actor_end(waiter).result; /* as it finds it before or after */
+    assert_true(r == HF_PROTOCOL || r == HF_OK);
+    actor_kill(waiter);
+    TAKES(reader, WRITE_); /* nobody counts who does not live */
+}
+
+/* What nobody's range speaks for is nobody, whatever it says. */
+static void F28_slots_of_nobody_are_not_looked_at(void **state) {
+    place *p = *state;
+    actor *a = actor_new(p, NULL);
+    unsigned char slots[8 * SLOT_SIZE];
+    TAKES(a, READ_);
+    FREES(a);
+    memset(slots, 0x77, sizeof slots);
+    int fd = open(lock_path(p, LOCK), O_RDWR | O_CLOEXEC);
+    assert_true(pwrite(fd, slots, sizeof slots, SLOTS_AT) == (ssize_t)sizeof slots);
+    close(fd);
+    TAKES(a, WRITE_);
+    assert_int_equal(DO(a, do_count).number, 1);
+    FREES(a);
+    TAKES(a);
+}
+
+static void F28_no_byte_of_the_room_s_head_that_is_changed_lets_a_writer_in(void **state) {
+    place *p = *state;
+    actor *reader = actor_new(p, NULL), *other = actor_new(p, NULL);
+    TAKES(reader, READ_, .lease_ms = 60000);
+    for (size_t i = 0; i < sizeof(hf__room_head); i++) {
+        flip(p, (int64_t)(offsetof(hf__head, room) + i));
+        IS(HF_PROTOCOL, TRIES(other, WRITE_));
+        IS(HF_PROTOCOL, TRIES(other, 0));
+        flip(p, (int64_t)(offsetof(hf__head, room) + i));
+    }
+    IS(HF_BUSY, TRIES(other, 0));
+}
+
+/* ---- F25: the file is gone ------------------------------------------------------------------- */
+
+static void F25_those_in_the_room_of_a_file_that_is_gone_move_on(void **state) {
+    place *p = *state;
+    actor *reader = actor_new(p, NULL), *writer = actor_new(p, NULL), *next = actor_new(p, NULL);
+    TAKES(reader, READ_, .lease_ms = t_patience(300));
+    WAITS(writer, WRITE_, WAIT);
+    WAITS(next, READ_, WAIT);
+    assert_int_equal(unlink(lock_path(p, LOCK)), 0);
+    actor_lost(reader);
+    GETS(writer);
+    assert_int_equal(DO(reader, do_count).number, 1);
+    assert_false(actor_ended(next));
+    FREES(writer);
+    GETS(next);
+}
+
+/* Of the same client: what it had in the file that is gone is over when it takes the new one. */
+static void F25_a_client_has_nothing_in_two_files_of_a_name(void **state) {
+    place *p = *state;
+    actor *a = actor_new(p, NULL);
+    TAKES(a, READ_, .lease_ms = 60000);
+    assert_int_equal(unlink(lock_path(p, LOCK)), 0);
+    uint64_t token = TAKES(a, WRITE_, .owner = 7, .lease_ms = 60000);
+    UNTIL(DO(a, do_held).lost == 1);
+    answer got = DO(a, do_inspect);
+    assert_true(got.token == token);
+    assert_true(actor_holds(a));
+    FREES(a);
+    IS(HF_LOST, DO(a, do_release));
+}
+
+/* ---- Full ------------------------------------------------------------------------------------ */
+
+static void do_fill(self *me, const ask *q, answer *a) {
+    hf_options o = {.kind = HF_PERMITS, .capacity = 2 * HF__SLOTS_MAX};
+    hf_hold *hold = NULL;
+    while ((a->result = hf_acquire(me->client, q->name, &o, &hold)) == HF_OK) a->number++;
+    snprintf(a->detail, sizeof a->detail, "%s", hf_error_detail());
+    T_HF(HF_OK, hf_release(me->holds[0]));
+    me->held = 0;
+    T_HF(HF_OK, hf_acquire(me->client, q->name, &o, &me->holds[0]));
+    me->held = 1;
+}
+
+static void F45_when_the_table_is_full_it_is_said(void **state) {
+    place *p = *state;
+    actor *a = actor_new(p, NULL), *other = actor_new(p, NULL);
+    TAKES(a, .kind = HF_PERMITS, .capacity = 2 * HF__SLOTS_MAX);
+    answer got = IS(HF_NOMEM, DO(a, do_fill));
+    assert_int_equal(got.number, HF__SLOTS_MAX - 1);
+    check_says(got.detail, "1024");
+    IS(HF_BUSY, TRIES(other, 0));
+    IS(HF_NOMEM, TRIES(other, WAIT));
+    actor_kill(a);
+    TAKES(other);
+}
+
+static const struct CMUnitTest tests[] = {
+    FILE_TEST(B13_who_leaves_the_room_or_its_line_tells_the_next),
+    FILE_TEST(F46_killed_readers_let_the_writer_in_with_the_last_of_them),
+    FILE_TEST(F46_a_killed_writer_lets_all_readers_in_together),
+    FILE_TEST(F46_a_writer_killed_in_line_holds_no_reader_back),
+    FILE_TEST(F46_an_upgrader_killed_as_it_waits_is_out_of_the_line_and_of_the_room),
+    FILE_TEST(F46_an_upgraded_reader_that_is_killed_frees_all),
+    FILE_TEST(F46_an_upgrade_is_done_when_the_last_reader_is_killed),
+    FILE_TEST(F46_permits_of_one_that_is_killed_come_back_at_once),
+    FILE_TEST(F46_who_becomes_the_first_in_line_is_told_of_deaths_inside),
+    FILE_TEST(F46_killed_at_any_step_of_asking),
+    FILE_TEST(F46_killed_at_any_step_of_releasing),
+    FILE_TEST(F46_killed_at_any_step_of_an_upgrade),
+    FILE_TEST(F46_killed_at_any_step_of_a_downgrade),
+    FILE_TEST(F46_killed_at_any_step_of_making_the_room),
+    FILE_TEST(F03_one_that_is_stopped_at_the_door_costs_nobody_a_hold),
+    FILE_TEST(F03_one_that_is_stopped_as_it_makes_the_room_is_no_holder),
+    FILE_TEST(B08_a_stopped_first_waiter_of_the_room_is_passed_and_served_later),
+    FILE_TEST(B13_waiting_in_the_room_asks_seldom),
+    FILE_TEST(B16_a_mutex_and_readers_are_served_in_order_of_arrival),
+    FILE_TEST(B08_those_of_one_client_are_served_in_order_of_arrival),
+    FILE_TEST(F46_a_mutex_and_a_reader_are_told_of_each_other_s_death),
+    FILE_TEST(B16_the_room_is_closed_when_the_last_has_left),
+    FILE_TEST(B28_tokens_grow_from_the_room_to_the_mutex_and_back),
+    FILE_TEST(B26_one_of_those_inside_is_broken_by_its_token),
+    FILE_TEST(B26_a_stopped_reader_obeys_when_it_goes_on),
+    FILE_TEST(F28_no_byte_of_a_slot_that_is_changed_lets_a_writer_in),
+    FILE_TEST(F25_a_reader_whose_slot_is_damaged_is_told_at_its_next_renewal),
+    FILE_TEST(F28_slots_of_nobody_are_not_looked_at),
+    FILE_TEST(F28_no_byte_of_the_room_s_head_that_is_changed_lets_a_writer_in),
+    FILE_TEST(F25_those_in_the_room_of_a_file_that_is_gone_move_on),
+    FILE_TEST(F25_a_client_has_nothing_in_two_files_of_a_name),
+    FILE_TEST(F45_when_the_table_is_full_it_is_said),
+};
+
+FILE_MAIN(tests)

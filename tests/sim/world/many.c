@@ -1,0 +1,263 @@
+#include "world/many.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/together.h"
+#include "world/client.h"
+#include "world/kinds.h"
+#include "world/probe.h"
+
+static sim_world *world_of(const sim_caller *t) {
+    return t->client->world;
+}
+
+/* ---- Taking ---- */
+
+static bool granted(const hf__part *p) {
+    return p->asked && p->wait.call.done && p->wait.call.result == HF_OK;
+}
+
+/* Two or three of them, in their order. */
+static unsigned draw_names(sim_world *w, int names[SIM_NAMES]) {
+    int left_out = w->plan.names > 2 ? (int)sim_draw(w, 4) : SIM_NAMES;
+    unsigned count = 0;
+    for (int i = 0; i < w->plan.names; i++)
+        if (i != left_out) names[count++] = i;
+    return count;
+}
+
+static void add_part(sim_caller *t, hf__part *p, int name, hf__owner owner, int64_t lease_ms) {
+    t->name = name;
+    t->wait = (hf__wait){.owner = owner, .lease_ms = lease_ms};
+    if (sim_chance(world_of(t), 10)) t->wait.flags |= HF_NOT_REENTRANT;
+    sim_caller_draw_kind(t);
+    t->wait.own = hf__own_new();
+    t->wait.hold = hf__hold_new(NULL, NULL);
+    if (!t->wait.own || !t->wait.hold) abort();
+    p->wait = t->wait;
+    p->name = sim_names[name];
+    p->length = strlen(sim_names[name]);
+}
+
+void sim_many_take(sim_caller *t, hf__time now) {
+    sim_world *w = world_of(t);
+    sim_client *c = t->client;
+    unsigned count = draw_names(w, t->names);
+    hf__together *all = rm_alloc(sizeof *all + count * sizeof all->parts[0]);
+    memset(all, 0, sizeof *all + count * sizeof all->parts[0]);
+    bool logical = sim_chance(w, 8);
+    hf__owner owner = {logical ? 1 : (uint64_t)t->index + 1, logical};
+    int64_t lease_ms = w->plan.leases[sim_draw(w, SIM_LEASES)];
+    int64_t wait_ms = sim_caller_draw_wait(t);
+    all->gather.core = &c->core;
+    all->count = count;
+    all->once = wait_ms == 0;
+    all->until = all->once ? HF__NEVER : hf__after_ms(now, wait_ms);
+    all->no_renew = sim_chance(w, 10);
+    all->max_hold_ms = sim_chance(w, 10) ? 50 + sim_draw(w, w->plan.longest_ms) : 0;
+    for (unsigned i = 0; i < count; i++) add_part(t, &all->parts[i], t->names[i], owner, lease_ms);
+    t->all = all;
+    t->doing = SIM_TAKING;
+    t->began = now;
+    t->cancel_at = sim_chance(w, 8) ? now + sim_draw(w, 200 * HF__MS) : HF__NEVER;
+    memset(t->entered, 0, sizeof t->entered);
+    SIM_TELL(w, SIM_ANY, "client %d.%d  takes %u names together, from %s, %s lease %lld%s%s",
+             c->slot, t->index, count, sim_names[t->names[0]], all->once ? "once," : "waits,",
+             (long long)lease_ms, all->no_renew ? ", no renewal" : "",
+             all->max_hold_ms ? ", bounded" : "");
+    hf__core_acquire_all(all, now);
+}
+
+/* Each is looked at as a hold from when it is one. */
+static void note_entered(sim_caller *t) {
+    for (unsigned i = 0; i < t->all->count; i++) {
+        const hf__part *p = &t->all->parts[i];
+        const hf__own *own = granted(p) ? p->wait.hold->own : NULL;
+        if (own && own != t->entered[i]) {
+            t->name = t->names[i];
+            t->wait = p->wait;
+            sim_checks_entered(world_of(t), t);
+        }
+        t->entered[i] = own;
+    }
+}
+
+static void keep_all(sim_caller *t, hf__time now) {
+    sim_world *w = world_of(t);
+    int group = ++w->groups;
+    for (unsigned i = 0; i < t->all->count; i++) {
+        hf_hold *hold = t->all->parts[i].wait.hold;
+        if (!granted(&t->all->parts[i]) || !hf__own_good(hold->own, now))
+            sim_fail(w, t->names[i], "client %d.%d was told that it has all, and has not %s",
+                     t->client->slot, t->index, sim_names[t->names[i]]);
+        *sim_caller_free_place(t->client) =
+            (sim_hold){.hold = hold, .name = t->names[i], .caller = t->index, .group = group};
+    }
+}
+
+static void free_part(hf__part *p) {
+    if (granted(p)) hf__own_unref(p->wait.hold->own);
+    free(p->wait.hold);
+    hf__own_unref(p->wait.own);
+    free(p->wait.call.detail);
+    free(p->extends.detail);
+}
+
+static void check_nothing(sim_caller *t) {
+    sim_world *w = world_of(t);
+    w->checks.counts.refused++;
+    for (unsigned i = 0; i < t->all->count; i++) {
+        hf__part *p = &t->all->parts[i];
+        if (p->asked || p->wait.hold->own)
+            sim_fail(w, t->names[i], "client %d.%d was told that it has nothing, and has %s",
+                     t->client->slot, t->index, sim_names[t->names[i]]);
+        free_part(p);
+    }
+}
+
+static void taken(sim_caller *t, hf__time now) {
+    hf_result r = t->all->call.result;
+    SIM_TELL(world_of(t), SIM_ANY, "client %d.%d  of %u names together: %s%s%s", t->client->slot,
+             t->index, t->all->count, hf_result_name(r), t->all->call.detail ? ": " : "",
+             t->all->call.detail ? t->all->call.detail : "");
+    free(t->all->call.detail);
+    if (r == HF_OK)
+        keep_all(t, now);
+    else
+        check_nothing(t);
+    free(t->all);
+    t->all = NULL;
+    sim_caller_think(t, now);
+}
+
+static void give_up(sim_caller *t, hf_result why, hf__time now) {
+    SIM_TELL(world_of(t), SIM_ANY, "client %d.%d  gives many up: %s", t->client->slot, t->index,
+             hf_result_name(why));
+    hf__core_give_up_all(t->all, why, now);
+    SIM_CHECK(world_of(t), SIM_ANY, t->all->call.done);
+}
+
+hf__time sim_many_taken_by(const sim_caller *t) {
+    hf__time until = t->all->once
+                         ? hf__after_ms(t->began, t->client->core.config.command_timeout_ms)
+                         : t->all->until;
+    return hf__sooner(t->cancel_at, until);
+}
+
+bool sim_many_taking(sim_caller *t, hf__time now) {
+    note_entered(t);
+    if (t->all->call.done)
+        taken(t, now);
+    else if (now >= sim_many_taken_by(t))
+        give_up(t, now >= t->cancel_at ? HF_CANCELLED : HF_TIMEOUT, now);
+    else
+        return false;
+    return true;
+}
+
+/* ---- Letting go ---- */
+
+void sim_many_let_go(sim_caller *t, sim_hold *h, hf__time now) {
+    sim_client *c = t->client;
+    unsigned count = 0;
+    t->letting_go = rm_alloc(sizeof *t->letting_go + SIM_NAMES * sizeof t->letting_go->calls[0]);
+    for (int i = 0; i < SIM_HOLDS; i++) {
+        sim_hold *each = &c->holds[i];
+        if (!each->hold || each->busy || each->group != h->group) continue;
+        each->busy = true;
+        t->gone[count] = each;
+        t->gone_numbers[count] = each->hold->own->count == 1 ? each->hold->own->number : 0;
+        t->handles[count++] = each->hold;
+    }
+    SIM_TELL(c->world, SIM_ANY, "client %d.%d  lets go of %u together", c->slot, t->index, count);
+    t->doing = SIM_LETTING_GO;
+    t->call = (hf__call){0};
+    t->until = hf__after_ms(now, c->core.config.command_timeout_ms);
+    hf__core_release_all(&c->core, t->handles, count, t->letting_go, &t->call, now);
+}
+
+static void let_go(sim_caller *t, hf__time now) {
+    SIM_TELL(world_of(t), SIM_ANY, "client %d.%d  has let go: %s", t->client->slot, t->index,
+             hf_result_name(t->call.result));
+    for (unsigned i = 0; i < t->letting_go->count; i++) {
+        t->name = t->gone[i]->name;
+        t->number = t->gone_numbers[i];
+        sim_checks_released(world_of(t), t);
+        sim_caller_drop_hold(t->gone[i]);
+    }
+    free(t->call.detail);
+    free(t->letting_go);
+    t->letting_go = NULL;
+    sim_caller_think(t, now);
+}
+
+bool sim_many_letting_go(sim_caller *t, hf__time now) {
+    if (t->call.done) {
+        let_go(t, now);
+    } else if (now >= t->until) {
+        hf__core_release_all_unwait(t->letting_go, t->handles, now);
+        SIM_CHECK(world_of(t), SIM_ANY, t->call.done);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* ---- A process that is gone ---- */
+
+void sim_many_discard(sim_caller *t) {
+    for (unsigned i = 0; t->all && i < t->all->count; i++) free_part(&t->all->parts[i]);
+    if (t->all) free(t->all->call.detail);
+    for (unsigned i = 0; t->letting_go && !t->call.done && i < t->letting_go->count; i++)
+        if (t->letting_go->calls[i].done) free(t->letting_go->calls[i].detail);
+    if (t->letting_go) free(t->call.detail);
+    free(t->all);
+    free(t->letting_go);
+    t->all = NULL;
+    t->letting_go = NULL;
+}
+
+/* ---- The script ---- */
+
+/* As it was when last looked at. */
+static bool had(const sim_world *w, int name, int slot, int number, uint64_t ask) {
+    if (!sim_kinds_name(w, name)) {
+        const sim_seen *seen = &w->checks.names[name].seen;
+        return seen->held && seen->slot == slot && seen->number == number && seen->ask == ask;
+    }
+    const sim_holding *holding = &w->checks.holdings[name];
+    for (size_t i = 0; i < holding->count; i++) {
+        const sim_holder *h = &holding->at[i];
+        if (h->slot == slot && h->number == number && h->ask == ask) return true;
+    }
+    return false;
+}
+
+static bool has(sim_world *w, int name, int slot, int number, uint64_t ask) {
+    if (!sim_kinds_name(w, name)) {
+        sim_seen seen = sim_probe(w, name);
+        return seen.held && seen.slot == slot && seen.number == number && seen.ask == ask;
+    }
+    sim_holding holding;
+    sim_probe_holding(w, name, &holding);
+    for (size_t i = 0; i < holding.count; i++) {
+        const sim_holder *h = &holding.at[i];
+        if (h->slot == slot && h->number == number && h->ask == ask) return true;
+    }
+    return false;
+}
+
+void sim_many_ran(sim_world *w, const rm_ran *ran) {
+    bool yes = sim_probe_took_all(ran), is_lock;
+    for (size_t i = 0; sim_probe_of_many(ran) && i < ran->key_count; i += 4) {
+        int slot, number, name = sim_probe_name(ran->keys[i], &is_lock);
+        uint64_t ask;
+        if (name == SIM_ANY || !sim_probe_actor(ran, name, &slot, &number, &ask)) continue;
+        bool now = has(w, name, slot, number, ask);
+        if (yes ? !now : now && !had(w, name, slot, number, ask))
+            sim_fail(w, name, "client %d was %s all, and %s %s, number %" PRIu64, slot,
+                     yes ? "granted" : "refused", yes ? "has not" : "has", sim_names[name], ask);
+    }
+}
