@@ -5,7 +5,7 @@ ARGS   ?=
 SEEDS  ?= 100000
 FIRST  ?= 1
 
-.PHONY: build help deps run test test-sanitize sim check bench package test-package static install clean
+.PHONY: build help deps run test test-sanitize sim planted check bench package test-package static install clean
 
 build: ## build the libraries and examples into build/release
 	@scripts/deps build
@@ -36,6 +36,10 @@ sim: ## the simulator, from seed FIRST (1) on for SEEDS (100000) of them
 	@scripts/deps build test
 	@scripts/build dev
 	@build/dev/tests/sim/sim --first $(FIRST) --seeds $(SEEDS) --jobs "$$(nproc)"
+
+planted: ## plant bugs in a copy of the sources, which the tests must find; a part of check
+	@scripts/deps build test
+	@python3 -B tests/fault/planted/planted.py --source . --work build/planted
 
 check: ## formatting, analysis, layers, exports, docs, scripts
 	@scripts/deps build test check

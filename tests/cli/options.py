@@ -8,7 +8,7 @@ import kit
 from kit import on, until
 
 RUN_OPTIONS = ["-S", "--store", "-n", "--nonblock", "-w", "--wait", "-E", "--conflict-exit-code",
-               "-x", "--exclusive", "-c", "--command", "--lease", "--grace", "-q", "--quiet",
+               "-x", "--exclusive", "--also", "-c", "--command", "--lease", "--grace", "-q", "--quiet",
                "--verbose", "--help"]
 
 

@@ -330,8 +330,8 @@ static void B05_a_client_without_threads_works_in_a_loop(cf *f) {
 
 static void B15_a_loop_renews(cf *f) {
     hf_client *client = open_loop(f);
-    hf_hold *hold = CF_TAKE(client, f->name, &(hf_options){.lease_ms = 4 * CF_SHORT_LEASE_MS});
-    int64_t until = t_now_ms() + t_patience(16 * CF_SHORT_LEASE_MS);
+    hf_hold *hold = CF_TAKE(client, f->name, &(hf_options){.lease_ms = CF_KEPT_LEASE_MS});
+    int64_t until = t_now_ms() + t_patience(4 * CF_KEPT_LEASE_MS);
     while (cf_stats(client).renewed < 4 && t_now_ms() < until) turn(client, 20);
     assert_int_equal(hf_held(hold), 1);
     assert_true(cf_stats(client).renewed >= 4);

@@ -74,6 +74,7 @@ enum {
     CF_GRANT_MS = 4000,      /* a grant that is due is made: below the command timeout of 5 s */
     CF_AT_ONCE_MS = 3000,    /* "at once": far below the default lease, far above a slow machine */
     CF_SHORT_LEASE_MS = 300, /* a lease that a case can outlive */
+    CF_KEPT_LEASE_MS = 1500, /* and one that a case keeps, also where a machine is slow */
     CF_CLIENTS_MAX = 16
 };
 

@@ -666,15 +666,16 @@ static void B05_a_client_without_threads_has_every_kind(cf *f) {
     hf_client *client = cf_open_url(f, cf_url(), &(hf_client_options){.flags = HF_NO_THREAD});
     EACH_KIND(i) {
         const hf_options *options =
-            CF_OPTIONS(KINDS[i].kind, .wait_ms = HF_FOREVER, .lease_ms = CF_SHORT_LEASE_MS);
+            CF_OPTIONS(KINDS[i].kind, .wait_ms = HF_FOREVER, .lease_ms = CF_KEPT_LEASE_MS);
         hf_hold *blocks = CF_TAKE(f->a, f->name, NULL);
         outcome *o = begin(f, client, f->name, options);
         while (cf_standing(f->b, f->name) != 1 && cf_has(CF_LINE)) turn(client, 20);
         CF_FREE(blocks);
         turn_until(client, &o->calls);
         OUTCOME(HF_OK, o);
-        int64_t until = t_now_ms() + 3 * CF_SHORT_LEASE_MS;
-        while (t_now_ms() < until) turn(client, 20);
+        int64_t until = t_now_ms() + CF_WATCHDOG_MS;
+        uint64_t renewed = cf_stats(client).renewed;
+        while (cf_stats(client).renewed < renewed + 2 && t_now_ms() < until) turn(client, 20);
         assert_int_equal(hf_held(o->hold), 1);
         if (KINDS[i].kind == HF_UPGRADABLE) CF_IS(HF_OK, hf_upgrade(o->hold, HF_FOREVER));
         if (KINDS[i].kind == HF_UPGRADABLE) CF_IS(HF_OK, hf_downgrade(o->hold));

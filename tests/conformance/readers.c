@@ -589,7 +589,7 @@ static void B02_a_reader_that_is_not_to_re_enter_is_a_deadlock(cf *f) {
 static void B16_an_owner_reads_while_it_writes(cf *f) {
     for (int w = 0; w < ALONES; w++) {
         hf_hold *hold = CF_TAKE(f->a, f->name, CF_TRY(ALONE[w], 0));
-        cf_attempt *waiter = cf_queue(f, f->b, f->name, CF_WAIT(HF_WRITE));
+        cf_attempt *waiter = cf_arrive(f, f->b, f->name, CF_WAIT(HF_WRITE));
         cf_attempt *local = cf_queue(f, f->a, f->name, CF_WAIT(HF_READ));
         hf_hold *reading = CF_TAKE(f->a, f->name, CF_WAIT(HF_READ));
         hf_hold *again = CF_TAKE(f->a, f->name, CF_TRY(ALONE[w], 0));

@@ -1036,9 +1036,10 @@ static void B20_a_timeout_racing_the_last_reader_shortens_nothing(cf *f) {
 static void B17_an_upgrade_waits_in_a_client_without_threads(cf *f) {
     hf_client *client = cf_open_url(f, cf_url(), &(hf_client_options){.flags = HF_NO_THREAD});
     hf_hold *reader = CF_TAKE(f->b, f->name, CF_TRY(HF_READ, 0));
-    hf_hold *hold = CF_TAKE(client, f->name, &SHORT_UPGRADABLE);
+    hf_hold *hold =
+        CF_TAKE(client, f->name, CF_OPTIONS(HF_UPGRADABLE, .lease_ms = CF_KEPT_LEASE_MS));
     CF_IS(HF_BUSY, hf_upgrade(hold, 0));
-    CF_IS(HF_TIMEOUT, hf_upgrade(hold, 3 * CF_SHORT_LEASE_MS)); /* renewed meanwhile */
+    CF_IS(HF_TIMEOUT, hf_upgrade(hold, CF_KEPT_LEASE_MS * 4 / 3)); /* renewed meanwhile */
     CF_FREE(CF_TAKE(f->a, f->name, CF_TRY(HF_READ, 0)));
     upgrading *u = cf_new(f, sizeof *u);
     u->hold = hold;

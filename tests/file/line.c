@@ -2,6 +2,8 @@
  * The line of waiters, which the kernel keeps: a death in any place of it serves the next at once
  * (F46), a leaver and a stopped one hold nobody up (B7, B8), and nobody goes past the others.
  */
+#include <stdlib.h>
+
 #include "kit.h"
 
 #include <sys/stat.h>
@@ -15,6 +17,16 @@ static int64_t quicker(int64_t best, int64_t since_ms) {
 /* A wait that nobody told of its turn would have taken longer. */
 static void check_told(int64_t best_ms) {
     if (best_ms >= TOLD_MS) t_fail("served after %lld ms at best: not told", (long long)best_ms);
+}
+
+static int by_length(const void *a, const void *b) {
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static int64_t middle_of(int64_t took[ROUNDS]) {
+    qsort(took, ROUNDS, sizeof *took, by_length);
+    return took[ROUNDS / 2];
 }
 
 /* ---- The holder ------------------------------------------------------------------------------ */
@@ -179,7 +191,7 @@ static void F46_the_first_in_line_leaves_and_then_the_holder_dies(void **state) 
 static void F46_a_holder_that_is_not_quite_dead_is_looked_after(void **state) {
     place *p = *state;
     actor *next = actor_new(p, NULL);
-    int64_t best = -1;
+    int64_t took[ROUNDS];
     assert_int_equal(mkfifo(path_of(p, "life.0000abcd"), 0600), 0);
     TAKES(next);
     FREES(next);
@@ -189,10 +201,10 @@ static void F46_a_holder_that_is_not_quite_dead_is_looked_after(void **state) {
         int64_t began = t_now_ms();
         close(hold);
         GETS(next);
-        best = quicker(best, began);
+        took[i] = t_now_ms() - began;
         FREES(next);
     }
-    check_told(best);
+    check_told(middle_of(took)); /* one may be served before it has looked at all */
 }
 
 /* ---- Those who are told not ------------------------------------------------------------------ */

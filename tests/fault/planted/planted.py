@@ -50,7 +50,7 @@ class Tree:
         self.runs.mkdir(parents=True)
         if not (self.build / "CMakeCache.txt").exists():
             self.call("cmake", "-S", self.tree, "-B", self.build, "-G", generator,
-                      "-DCMAKE_BUILD_TYPE=Debug", "-DHOLDFAST_BUILD_BENCH=OFF",
+                      "-DCMAKE_BUILD_TYPE=None", "-DHOLDFAST_BUILD_BENCH=OFF",
                       "-DHOLDFAST_BUILD_EXAMPLES=OFF", "-DHOLDFAST_INSTALL=OFF")
 
     def copy(self):
