@@ -148,6 +148,15 @@ struct options {
     bool reentrant = true;
 };
 
+/* One of several names that are taken at once; as hf_request. */
+struct request {
+    std::string name;
+    holdfast::kind kind = holdfast::kind::mutex;
+    std::uint32_t permits = 0;
+    std::uint32_t capacity = 0;
+    bool reentrant = true;
+};
+
 /* ---- A hold --------------------------------------------------------------------------------- */
 
 /*
@@ -176,6 +185,10 @@ class hold {
         return milliseconds(hold_ ? hf_remaining_ms(hold_) : 0);
     }
     std::uint64_t fence() const noexcept { return hold_ ? hf_fence(hold_) : 0; }
+    /* Of one of several names: its place among the requests. */
+    std::uint64_t fence_of(std::size_t i) const noexcept {
+        return hold_ ? hf_fence_of(hold_, i) : 0;
+    }
     const char *why_lost() const noexcept { return hold_ ? hf_why_lost(hold_) : nullptr; }
     int lost_fd() noexcept { return hold_ ? hf_lost_fd(hold_) : -1; }
 
@@ -270,6 +283,19 @@ class client {
         return taken;
     }
 
+    /* Several names, all or none, as one hold; of the options those count that are for all of them. */
+    hold acquire_all(const std::vector<request> &all, const options &how = {}) {
+        hold taken;
+        detail::check(ask_all(all, how, taken));
+        return taken;
+    }
+    hold try_acquire_all(const std::vector<request> &all, const options &how = {}) {
+        hold taken;
+        const hf_result result = ask_all(all, how, taken);
+        if (!detail::is_taken(result)) detail::check(result);
+        return taken;
+    }
+
     info inspect(const std::string &name) const {
         hf_info *found = nullptr;
         detail::check(hf_inspect(get(), name.c_str(), &found));
@@ -299,7 +325,19 @@ class client {
         client_.reset(opened);
     }
 
-    static hf_options plain(const options &how) noexcept {
+    static std::uint32_t flags(bool renew, bool reentrant) noexcept {
+        return (renew ? 0u : static_cast<std::uint32_t>(HF_NO_RENEW)) |
+               (reentrant ? 0u : static_cast<std::uint32_t>(HF_NOT_REENTRANT));
+    }
+
+    static const char *plain(const std::string &name) {
+        if (name.find('\0') != std::string::npos)
+            throw error(HF_INVALID, "the name has a NUL in it");
+        return name.c_str();
+    }
+
+    /* All that can fail for want of memory comes before the asking. */
+    static hf_options plain(const options &how, hold &taken) {
         hf_options c{};
         c.wait_ms = how.wait.count();
         c.lease_ms = how.lease.count();
@@ -309,23 +347,36 @@ class client {
         c.kind = static_cast<std::uint32_t>(how.kind);
         c.permits = how.permits;
         c.capacity = how.capacity;
-        c.flags = (how.renew ? 0u : static_cast<std::uint32_t>(HF_NO_RENEW)) |
-                  (how.reentrant ? 0u : static_cast<std::uint32_t>(HF_NOT_REENTRANT));
-        return c;
-    }
-
-    /* All that can fail for want of memory comes before the asking. */
-    hf_result ask(const std::string &name, const options &how, hold &taken) {
-        if (name.find('\0') != std::string::npos)
-            throw error(HF_INVALID, "the name has a NUL in it");
-        hf_options c = plain(how);
+        c.flags = flags(how.renew, how.reentrant);
         if (how.on_lost) {
             taken.told_ = std::make_unique<std::shared_ptr<hold::teller>>(
                 std::make_shared<hold::teller>(how.on_lost));
             c.on_lost = hold::tell;
             c.arg = taken.told_.get();
         }
-        return hf_acquire(get(), name.c_str(), &c, &taken.hold_);
+        return c;
+    }
+
+    hf_result ask(const std::string &name, const options &how, hold &taken) {
+        const char *c_name = plain(name);
+        const hf_options c = plain(how, taken);
+        return hf_acquire(get(), c_name, &c, &taken.hold_);
+    }
+
+    hf_result ask_all(const std::vector<request> &all, const options &how, hold &taken) {
+        std::vector<hf_request> requests;
+        requests.reserve(all.size());
+        for (const request &each : all) {
+            hf_request c{};
+            c.name = plain(each.name);
+            c.kind = static_cast<std::uint32_t>(each.kind);
+            c.permits = each.permits;
+            c.capacity = each.capacity;
+            c.flags = flags(true, each.reentrant);
+            requests.push_back(c);
+        }
+        const hf_options c = plain(how, taken);
+        return hf_acquire_all(get(), requests.data(), requests.size(), &c, &taken.hold_);
     }
 
     std::unique_ptr<hf_client, closer> client_;
@@ -472,7 +523,7 @@ class recursive_mutex : public detail::exclusive<kind::mutex> {
 
 /*
  * Readers share it (std::shared_lock), a writer has it alone (std::unique_lock). First come first served:
- * a waiting writer holds back later readers. Not on file:.
+ * a waiting writer holds back later readers.
  */
 class shared_mutex : public detail::exclusive<kind::write> {
   public:
@@ -492,7 +543,7 @@ class shared_mutex : public detail::exclusive<kind::write> {
     hf_result unlock_shared() noexcept { return give(kind::read); }
 };
 
-/* At most `capacity` at once: locking takes `count` of them. All must say the same capacity. Not on file:. */
+/* At most `capacity` at once: locking takes `count` of them. All must say the same capacity. */
 class permits : public detail::exclusive<kind::permits> {
   public:
     permits(client &store, std::string name, std::uint32_t capacity, std::uint32_t count = 1,

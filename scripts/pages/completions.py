@@ -6,7 +6,7 @@ import re
 import textwrap
 from typing import Dict, List, Optional
 
-from helptext import Help, Literal, Option, subcommands
+from helptext import Help, Option, subcommands
 
 FILES, FOLDERS, COMMANDS, SIGNALS, PROCESSES, STORES = (
     "files", "folders", "commands", "signals", "processes", "stores")
@@ -20,12 +20,8 @@ def make(helps: List[Help]) -> Dict[str, str]:
 
 
 def stores(general: Help) -> List[str]:
-    """The beginnings of URLs that the general help shows."""
-    for block in general.blocks:
-        if isinstance(block, Literal) and block.text.startswith("Stores:"):
-            found = re.findall(r"(?<![\w+])([a-z+]+:(?://)?)(?!\s*$)", block.text.split(":", 1)[1])
-            return sorted(set(found))
-    raise SystemExit("the help shows no stores")
+    """The beginnings of URLs that the general help shows; two of them have no slashes."""
+    return sorted(set(re.findall(r"(?<![\w+])(?:[a-z][a-z0-9+]*://|file:|memory:)", general.text)))
 
 
 def value_of(option: Option) -> Optional[str]:

@@ -74,6 +74,7 @@ class Help:
     name: str  # "" is the command itself
     usage: List[str] = field(default_factory=list)
     blocks: List[Block] = field(default_factory=list)
+    text: str = ""  # as it was
 
     @property
     def options(self) -> List[Option]:
@@ -81,7 +82,10 @@ class Help:
 
 
 def ask(command: str, *words: str) -> str:
-    return subprocess.run([command, *words], check=True, capture_output=True, text=True).stdout
+    ended = subprocess.run([command, *words], capture_output=True, text=True)
+    if ended.returncode != 0:
+        raise SystemExit(f"`{command} {' '.join(words)}` fails: {ended.stderr}")
+    return ended.stdout
 
 
 def read_all(command: str) -> List[Help]:
@@ -102,7 +106,7 @@ def subcommands(general: Help) -> List[Tuple[str, str]]:
 def parse(name: str, text: str) -> Help:
     usage, *rest = re.split(r"\n\n+", text.rstrip("\n"))
     lines = [re.sub(r"^(Usage:)? *", "", line) for line in usage.splitlines()]
-    return Help(name, lines, [parse_block(block) for block in rest])
+    return Help(name, lines, [parse_block(block) for block in rest], text)
 
 
 def parse_block(block: str) -> Block:

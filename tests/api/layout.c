@@ -25,6 +25,13 @@ AT(hf_options, capacity, 64);
 AT(hf_options, flags, 68);
 SIZE(hf_options, 72);
 
+AT(hf_request, name, 0);
+AT(hf_request, kind, 8);
+AT(hf_request, permits, 12);
+AT(hf_request, capacity, 16);
+AT(hf_request, flags, 20);
+SIZE(hf_request, 24);
+
 AT(hf_client_options, lease_ms, 0);
 AT(hf_client_options, connect_timeout_ms, 8);
 AT(hf_client_options, command_timeout_ms, 16);

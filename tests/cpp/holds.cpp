@@ -253,6 +253,34 @@ CASE(extending_and_not_renewing) {
     CHECK_THROWS(HF_LOST, bounded.release());
 }
 
+CASE(several_names_are_one_hold) {
+    const std::string a = w.name + " a", b = w.name + " b";
+    hold both = w.client.acquire_all({{a}, {b, holdfast::kind::read}});
+    CHECK(both.held() && both.fence_of(0) > 0 && both.fence_of(1) > 0 && both.fence_of(2) == 0);
+    options other = stranger();
+    CHECK(!w.client.try_acquire(a, other));
+    CHECK(!w.client.try_acquire_all({{w.name}, {a}}, other));
+    CHECK_THROWS(HF_BUSY, w.client.acquire_all({{w.name}, {a}}, other));
+    CHECK(is_free(w)); // all or none
+    other.kind = holdfast::kind::read;
+    CHECK(w.client.try_acquire(b, other));
+    both.release();
+    CHECK(hold().fence_of(0) == 0);
+    CHECK_THROWS(HF_INVALID, w.client.acquire_all({}));
+    CHECK_THROWS(HF_INVALID, w.client.acquire_all({{std::string("a\0b", 3)}}));
+}
+
+CASE(several_names_are_lost_as_one) {
+    std::atomic<int> told{0};
+    options how;
+    how.on_lost = [&] { ++told; };
+    hold both = w.client.acquire_all({{w.name}, {w.name + " b"}}, how);
+    w.client.break_lock(w.name, both.fence_of(0));
+    CHECK_THROWS(HF_LOST, both.extend(30s));
+    until("on_lost", [&] { return told == 1; });
+    CHECK_THROWS(HF_LOST, both.release());
+}
+
 #if __cplusplus >= 202002L
 CASE(options_are_named_where_they_are_set) {
     const hold mine = w.client.acquire(w.name, {.wait = 5s, .lease = 20s});

@@ -11,6 +11,7 @@ from ._client import Client
 from ._hold import Hold
 from ._info import Info, Stats, Waiter
 from ._library import Kind, library_version
+from ._request import Request
 from .errors import (
     BusyError,
     CancelledError,
@@ -50,6 +51,7 @@ __all__ = [
     "NotHeldError",
     "ProtocolError",
     "RefusedError",
+    "Request",
     "Stats",
     "UnknownOutcomeError",
     "UnreachableError",

@@ -9,7 +9,7 @@ import threading
 import weakref
 from ctypes import byref, c_void_p
 from types import TracebackType
-from typing import Iterator, Optional, Type, Union
+from typing import Iterable, Iterator, Optional, Type, Union
 
 from . import _wait
 from ._cancel import Cancel
@@ -17,10 +17,9 @@ from ._hold import Hold, LostFunction, callback_thread, lost
 from ._info import Info, Stats, info_of, stats_of
 from ._library import (NO_RENEW, NOT_REENTRANT, CClientOptions, CInfo, COptions, CStats, Kind, check,
                        count, encode, library, span_ms, wait_ms)
+from ._request import Name, Request, plain
 from .errors import (BusyError, CancelledError, ClosedError, ForkedError, InvalidError,
                      WaitTimeoutError)
-
-Name = Union[str, bytes]
 
 # Python's threads as logical owners, apart from those that a program would choose. They are counted here,
 # for a call in the main thread waits by way of another one (_wait.py).
@@ -86,7 +85,25 @@ class Client:
             max_hold_ms=span_ms(max_hold, "max_hold"), owner=checked_owner(owner), kind=int(kind),
             permits=count(permits, "permits"), capacity=count(capacity, "capacity"),
             flags=(0 if renew else NO_RENEW) | (0 if reentrant else NOT_REENTRANT))
-        return self._take(encode(name), options, cancel, on_lost)
+        raw = encode(name)
+        return self._take(_wait.One(self._use, raw), raw, options, cancel, on_lost)
+
+    def acquire_all(self, requests: Iterable[Union[Name, Request]], timeout: Optional[float] = None, *,
+                    lease: Optional[float] = None, max_hold: Optional[float] = None,
+                    owner: Optional[int] = None, cancel: Optional[Cancel] = None,
+                    on_lost: Optional[LostFunction] = None, renew: bool = True) -> Hold:
+        """Take several names, all or none, as one hold: names, or a Request for what is no mutex.
+
+        They are taken in one order by everybody, so that nobody waits for each other. The hold is lost with the
+        first that is lost. Otherwise as acquire().
+        """
+        options = COptions(
+            wait_ms=wait_ms(timeout), lease_ms=span_ms(lease, "lease"),
+            max_hold_ms=span_ms(max_hold, "max_hold"), owner=checked_owner(owner),
+            flags=0 if renew else NO_RENEW)
+        every = [plain(request) for request in requests]
+        name = b", ".join(each.name for each in every)
+        return self._take(_wait.All(self._use, every), name, options, cancel, on_lost)
 
     def try_acquire(self, name: Name, timeout: Optional[float] = 0, *, lease: Optional[float] = None,
                     max_hold: Optional[float] = None, kind: Kind = Kind.MUTEX, permits: int = 0,
@@ -102,15 +119,14 @@ class Client:
         except (BusyError, WaitTimeoutError):
             return None
 
-    def _take(self, name: bytes, options: COptions, cancel: Optional[Cancel],
+    def _take(self, asking: Union[_wait.One, _wait.All], name: bytes, options: COptions, cancel: Optional[Cancel],
               on_lost: Optional[LostFunction]) -> Hold:
         hold = Hold(name, on_lost)
         if on_lost:
             options.on_lost = ctypes.cast(lost, c_void_p)
             options.arg = hold._number
         try:
-            with self._use() as client:
-                _wait.acquire(client, name, options, hold, self._closed_by, cancel)
+            _wait.acquire(asking, options, hold, self._closed_by, cancel)
         except CancelledError:
             if self._closing and not (cancel and cancel.fired):
                 raise ClosedError("the client was closed") from None

@@ -94,6 +94,10 @@ class Hold:
         """The token, greater than that of every earlier holder: let the resource refuse a lower one."""
         return int(library().hf_fence(self._cell))
 
+    def fence_of(self, index: int) -> int:
+        """The token of one of several names, by its place in Client.acquire_all; 0 beyond them."""
+        return int(library().hf_fence_of(self._cell, index)) if index >= 0 else 0
+
     @property
     def why_lost(self) -> Optional[str]:
         """Why it was lost, in one line; None if it was not."""

@@ -12,7 +12,7 @@ from typing import Iterator, Optional, Union
 
 from .errors import InvalidError, error_of
 
-OK, BUSY, TIMEOUT = 0, 1, 2
+OK, BUSY, TIMEOUT, CLOSED = 0, 1, 2, 14
 FOREVER = -1
 SPAN_MAX = 1e12  # seconds: past counting, and well inside 64 bits
 NO_RENEW, NOT_REENTRANT = 1, 2
@@ -38,6 +38,13 @@ class COptions(ctypes.Structure):
         ("wait_ms", c_int64), ("lease_ms", c_int64), ("max_hold_ms", c_int64), ("owner", c_uint64),
         ("cancel", c_void_p), ("on_lost", c_void_p), ("arg", c_void_p), ("kind", c_uint32),
         ("permits", c_uint32), ("capacity", c_uint32), ("flags", c_uint32),
+    ]
+
+
+class CRequest(ctypes.Structure):
+    _fields_ = [
+        ("name", c_char_p), ("kind", c_uint32), ("permits", c_uint32), ("capacity", c_uint32),
+        ("flags", c_uint32),
     ]
 
 
@@ -85,6 +92,8 @@ SIGNATURES = {
     "hf_open_v": (c_int32, [c_char_p, POINTER(CClientOptions), c_size_t, POINTER(c_void_p)]),
     "hf_close": (None, [c_void_p]),
     "hf_acquire_v": (c_int32, [c_void_p, c_char_p, POINTER(COptions), c_size_t, POINTER(c_void_p)]),
+    "hf_acquire_all_v": (c_int32, [c_void_p, POINTER(CRequest), c_size_t, c_size_t, POINTER(COptions),
+                                   c_size_t, POINTER(c_void_p)]),
     "hf_acquire_async_v": (
         c_int32, [c_void_p, c_char_p, POINTER(COptions), c_size_t, ACQUIRED_FN, c_void_p]),
     "hf_release": (c_int32, [c_void_p]),
@@ -96,6 +105,7 @@ SIGNATURES = {
     "hf_held": (c_int32, [c_void_p]),
     "hf_remaining_ms": (c_int64, [c_void_p]),
     "hf_fence": (c_uint64, [c_void_p]),
+    "hf_fence_of": (c_uint64, [c_void_p, c_size_t]),
     "hf_lost_fd": (c_int32, [c_void_p]),
     "hf_why_lost": (c_char_p, [c_void_p]),
     "hf_cancel_new": (c_void_p, []),

@@ -1,21 +1,22 @@
 """Waiting for a lock so that Ctrl-C ends it.
 
 Python runs signal handlers in its main thread, between its own steps; a wait inside the library would keep
-them from running. So the main thread asks once, and if the lock is taken it has itself called back and
-waits in Python. Other threads wait in the library.
+them from running. So the main thread asks once, and if the lock is taken it has itself told and waits in
+Python. Other threads wait in the library.
 """
 from __future__ import annotations
 
 import ctypes
 import itertools
 import threading
-from ctypes import byref
-from typing import Dict, Optional
+from ctypes import byref, c_void_p
+from typing import Callable, ContextManager, Dict, Optional, Sequence, Union
 
 from ._cancel import Cancel
 from ._hold import Hold, in_callback
-from ._library import ACQUIRED_FN, OK, COptions, c_hold, check, detail_of, library
-from .errors import error_of
+from ._library import (ACQUIRED_FN, CLOSED, OK, COptions, CRequest, c_hold, check, detail_of,
+                       library)
+from .errors import ClosedError, error_of
 
 waits: Dict[int, "Wait"] = {}
 numbers = itertools.count(1)
@@ -59,16 +60,66 @@ def answer(result: int, pointer: Optional[int], number: int) -> None:
 acquired = ACQUIRED_FN(answer)
 
 
-def acquire(client: int, name: bytes, options: COptions, hold: Hold, closed: Cancel,
+Use = Callable[[], ContextManager[int]]
+
+
+class One:
+    """Asking for one name; the library calls back."""
+
+    def __init__(self, use: Use, name: bytes) -> None:
+        self.use, self.name = use, name
+
+    def ask(self, options: COptions, cell: c_void_p) -> int:
+        with self.use() as client:
+            result: int = library().hf_acquire_v(
+                client, self.name, byref(options), ctypes.sizeof(options), byref(cell))
+        return result
+
+    def begin(self, options: COptions, wait: Wait) -> None:
+        number = next(numbers)
+        waits[number] = wait
+        with self.use() as client:
+            begun = library().hf_acquire_async_v(
+                client, self.name, byref(options), ctypes.sizeof(options), acquired, number)
+        if begun != OK:
+            del waits[number]
+            check(begun)
+
+
+class All:
+    """Asking for several; a thread waits for the library."""
+
+    def __init__(self, use: Use, requests: Sequence[CRequest]) -> None:
+        self.use, self.requests = use, (CRequest * len(requests))(*requests)
+
+    def ask(self, options: COptions, cell: c_void_p) -> int:
+        with self.use() as client:
+            result: int = library().hf_acquire_all_v(
+                client, self.requests, len(self.requests), ctypes.sizeof(CRequest), byref(options),
+                ctypes.sizeof(options), byref(cell))
+        return result
+
+    def begin(self, options: COptions, wait: Wait) -> None:
+        threading.Thread(target=self.work, args=(options, wait), daemon=True).start()
+
+    def work(self, options: COptions, wait: Wait) -> None:
+        cell = c_void_p()
+        try:
+            wait.answered(self.ask(options, cell), cell.value)
+        except ClosedError:  # before it had begun
+            wait.answered(CLOSED, None)
+
+
+def acquire(asking: Union[One, All], options: COptions, hold: Hold, closed: Cancel,
             cancel: Optional[Cancel]) -> None:
     """Have the library write the handle into `hold`, or raise what it said instead."""
-    waits_here = threading.current_thread() is threading.main_thread()
-    if waits_here and options.wait_ms != 0:
-        if not (cancel and cancel.fired) and try_once(client, name, options, hold):
+    waits_here = threading.current_thread() is threading.main_thread() and options.wait_ms != 0
+    if waits_here:
+        if not (cancel and cancel.fired) and try_once(asking, options, hold):
             return
     elif not cancel:
         options.cancel = closed._pointer
-        check(ask(client, name, options, hold))
+        check(asking.ask(options, hold._cell))
         return
     inner = Cancel()
     both = [outer for outer in (closed, cancel) if outer]
@@ -77,38 +128,26 @@ def acquire(client: int, name: bytes, options: COptions, hold: Hold, closed: Can
     try:
         options.cancel = inner._pointer
         if waits_here:
-            wait_in_python(client, name, options, hold, inner)
+            wait_in_python(asking, options, hold, inner)
         else:
-            check(ask(client, name, options, hold))
+            check(asking.ask(options, hold._cell))
     finally:
         for outer in both:
             outer.unlink(inner)
 
 
-def ask(client: int, name: bytes, options: COptions, hold: Hold) -> int:
-    result: int = library().hf_acquire_v(
-        client, name, byref(options), ctypes.sizeof(options), byref(hold._cell))
-    return result
-
-
-def try_once(client: int, name: bytes, options: COptions, hold: Hold) -> bool:
+def try_once(asking: Union[One, All], options: COptions, hold: Hold) -> bool:
     """Whatever stands in the way, the wait will meet it too, and may sit it out."""
     wait_ms, options.wait_ms = options.wait_ms, 0
-    result = ask(client, name, options, hold)
+    result = asking.ask(options, hold._cell)
     options.wait_ms = wait_ms
     return result == OK
 
 
-def wait_in_python(client: int, name: bytes, options: COptions, hold: Hold, inner: Cancel) -> None:
+def wait_in_python(asking: Union[One, All], options: COptions, hold: Hold, inner: Cancel) -> None:
     wait = Wait(hold, inner)
-    number = next(numbers)
-    waits[number] = wait
     try:
-        begun = library().hf_acquire_async_v(
-            client, name, byref(options), ctypes.sizeof(options), acquired, number)
-        if begun != OK:
-            del waits[number]
-            check(begun)
+        asking.begin(options, wait)
         wait.done.wait()
     except BaseException:
         wait.abandon()

@@ -341,6 +341,71 @@ class Kinds(Case):
         hold.release()
 
 
+class Several(Case):
+    def setUp(self):
+        super().setUp()
+        self.a, self.b = self.name + " a", self.name + " b"
+
+    def test_all_or_none(self):
+        with self.client.acquire_all([self.a, holdfast.Request(self.b, Kind.READ)]) as both:
+            self.assertTrue(both.held and both.fence_of(0) and both.fence_of(1))
+            self.assertEqual((0, 0), (both.fence_of(2), both.fence_of(-1)))
+            with self.assertRaises(holdfast.BusyError):
+                self.client.acquire_all([self.name, self.a], timeout=0, owner=3)
+            self.assertTrue(self.is_free())
+            self.assertIsNone(self.client.try_acquire(self.a, owner=3))
+            self.client.acquire(self.b, kind=Kind.READ, owner=3).release()
+        self.assertTrue(self.is_free(self.a) and self.is_free(self.b))
+        for wrong in ([], ["a\0b"], [holdfast.Request("x", permits=-1)]):
+            with self.assertRaises(holdfast.InvalidError):
+                self.client.acquire_all(wrong)
+
+    def test_waiting(self):
+        hold = self.client.acquire(self.b, owner=3)
+        worker = Worker(lambda: (self.wait_for_a_wait(), hold.release()))
+        with self.client.acquire_all([self.a, self.b]) as both:  # in the main thread
+            self.assertTrue(both.held)
+        worker.join()
+        with self.client.acquire(self.b, owner=3):
+            for where in (lambda work: work(), lambda work: Worker(work).join()):
+                with self.assertRaises(holdfast.WaitTimeoutError):
+                    where(lambda: self.client.acquire_all([self.a, self.b], timeout=0.01))
+                self.assertTrue(self.is_free(self.a))
+
+    def test_ctrl_c_ends_a_wait_and_keeps_nothing(self):
+        hold = self.client.acquire(self.b, owner=3)
+
+        def interrupt():
+            self.wait_for_a_wait()
+            os.kill(os.getpid(), signal.SIGINT)
+
+        worker = Worker(interrupt)
+        with self.assertRaises(KeyboardInterrupt):
+            self.client.acquire_all([self.a, self.b])
+        worker.join()
+        until(lambda: self.is_free(self.a), "the first of them to be free")
+        hold.release()
+        self.assertTrue(self.is_free(self.b))
+
+    def test_closing_ends_a_wait(self):
+        hold = self.client.acquire(self.b, owner=3)
+        closer = Worker(lambda: (self.wait_for_a_wait(), self.client.close()))
+        with self.assertRaises(holdfast.ClosedError):
+            self.client.acquire_all([self.a, self.b])
+        closer.join()
+        self.assertFalse(hold.held)
+
+    def test_they_are_lost_as_one(self):
+        told = []
+        both = self.client.acquire_all([self.a, self.b], on_lost=told.append)
+        self.client.break_lock(self.b, both.fence_of(1))
+        with self.assertRaises(holdfast.LostError):
+            both.extend(30)
+        until(lambda: told, "the callback")
+        with self.assertRaises(holdfast.LostError):
+            both.release()
+
+
 class Losing(Case):
     def lose(self, hold):
         self.client.break_lock(self.name, hold.fence)
@@ -553,7 +618,7 @@ class Agreeing(unittest.TestCase):
         layout = (ROOT / "tests/api/layout.c").read_text()
         structs = {"hf_options": _library.COptions, "hf_client_options": _library.CClientOptions,
                    "hf_info": _library.CInfo, "hf_waiter": _library.CWaiter,
-                   "hf_stats": _library.CStats}
+                   "hf_stats": _library.CStats, "hf_request": _library.CRequest}
         fields = re.findall(r"^AT\((\w+), (\w+), (\d+)\);", layout, re.M)
         known = [(struct, field, offset) for struct, field, offset in fields if struct in structs]
         self.assertGreater(len(known), 40)
