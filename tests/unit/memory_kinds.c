@@ -11,7 +11,7 @@
 enum { CLIENTS = 5 };
 
 #define LEASE_MS 10000
-#define TOLD_MS 400 /* who is told of its turn asks this seldom, or when a lease ends */
+#define TOLD_MS  400 /* who is told of its turn asks this seldom, or when a lease ends */
 
 /* Clients of one space, who want one name. */
 typedef struct world {
