@@ -18,6 +18,7 @@
 
 #include <cmocka.h>
 
+#include "t_acl.h"
 #include "t_alloc.h"
 #include "t_exempt.h"
 #include "t_fail.h"

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "store/redis/command.h"
+#include "store/redis/rights.h"
 #include "store/redis/script.h"
 #include "store/redis/trouble.h"
 
@@ -352,9 +353,22 @@ static hf_result not_redis(const hf__session *s, char **detail) {
     return HF_PROTOCOL;
 }
 
+/* What an error means, of an operation (NULL: of the login), and a line for a person. */
+static hf_result trouble(const hf__session *s, const hf__op *op, const char *error, char **detail) {
+    hf__tried tried = {.prefix = s->url->prefix, .client = s->who->client};
+    if (op) tried.script = script_of(op);
+    if (op && op->verb == HF__WHO) tried.client = op->sight->who.client;
+    if (op && op->name) {
+        tried.name = op->name;
+        tried.name_length = (int)op->name_length;
+    }
+    *detail = hf__rights_lacking(error, &tried, s->where);
+    return *detail ? HF_REFUSED : hf__trouble(error, s->where, detail);
+}
+
 /* Words that we do not know may repeat the password: they are not shown. */
 static hf_result login_refused(const hf__session *s, const char *error, char **detail) {
-    hf_result result = hf__trouble(error, s->where, detail);
+    hf_result result = trouble(s, NULL, error, detail);
     if (result != HF_PROTOCOL) return result;
     free(*detail);
     *detail = hf__line("%s does not let us log in; its words are not shown, they may hold the "
@@ -685,7 +699,7 @@ static hf_result answer(hf__session *s, hf__time now, char **detail) {
             return HF_OK;
         }
         char *line = NULL;
-        hf_result result = hf__trouble(r->item[0].text, s->where, &line);
+        hf_result result = trouble(s, op, r->item[0].text, &line);
         /* Where something else stands in its place, our hold is gone. */
         bool ours = op->verb == HF__RENEW || op->verb == HF__RELEASE;
         if (ours && !strncmp(r->item[0].text, "WRONGTYPE", 9)) result = HF_LOST;
