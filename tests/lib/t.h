@@ -30,6 +30,7 @@
 #include "t_proc.h"
 #include "t_proxy.h"
 #include "t_redis.h"
+#include "t_sentinel.h"
 #include "t_sys.h"
 #include "t_time.h"
 

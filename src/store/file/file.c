@@ -294,7 +294,9 @@ static void submit(hf__store *store, hf__op *op, hf__time now) {
         r = begin_break(f, op);
         if (!r) return; /* completed when the holder has obeyed */
         break;
-    case HF__REGISTER: r = HF_UNSUPPORTED; break;
+    case HF__REGISTER:
+    case HF__PRESENT:
+    case HF__CONFIRM: r = HF_UNSUPPORTED; break;
     }
     complete(f, op, r);
 }

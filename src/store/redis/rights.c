@@ -45,16 +45,23 @@ static const char *text_of_line(const char *text, long line) {
     return text;
 }
 
+/* One more command behind those before it, in small letters; how long all are then. */
+static size_t add_command(char out[COMMAND_MAX], size_t used, const char *name) {
+    const char *between = used ? " or " : "";
+    size_t length = strcspn(name, "'");
+    if (used + strlen(between) + length >= COMMAND_MAX) return used;
+    for (const char *c = between; *c; c++) out[used++] = *c;
+    for (size_t i = 0; i < length; i++) out[used++] = (char)tolower((unsigned char)name[i]);
+    return used;
+}
+
 /* The commands that are called in a line of the script: one most often, else "pttl or pexpire". */
 static bool called_in(const char *text, char out[COMMAND_MAX]) {
-    size_t used = 0, end = strcspn(text, "\n");
-    for (const char *at = text; (at = strstr(at, "call('")) && at < text + end;) {
+    const char *end = text + strcspn(text, "\n"), *at = text;
+    size_t used = 0;
+    while ((at = strstr(at, "call('")) && at < end) {
         at += strlen("call('");
-        size_t length = strcspn(at, "'"), room = length + (used ? strlen(" or ") : 0);
-        if (used + room >= COMMAND_MAX) break;
-        if (used) memcpy(out + used, " or ", strlen(" or "));
-        used += room - length;
-        for (size_t i = 0; i < length; i++) out[used++] = (char)tolower((unsigned char)at[i]);
+        used = add_command(out, used, at);
     }
     out[used] = '\0';
     return used > 0;
