@@ -29,8 +29,8 @@ static const char general[] =
     "  file:    the locks of this user on this machine\n"
     "\n"
     "Stores: file:  file:///DIRECTORY  redis://[[USER]:PASSWORD@]HOST[:PORT][/DB]\n"
-    "        rediss://HOST (TLS)  redis+unix:///SOCKET  redis+sentinel://HOST,HOST/NAME\n"
-    "        memory: (for trying out)\n"
+    "        rediss://HOST (TLS)  redis+unix:///SOCKET  memory: (for trying out)\n"
+    "        redis+sentinel://HOST[:PORT],HOST…/NAME (the primary of that name)\n"
     "\n"
     "Example: holdfast run -n -S redis://locks nightly-report ./report.sh\n";
 
