@@ -172,6 +172,28 @@ static void F32_a_primary_that_becomes_read_only_is_left(void **state) {
     for (int i = 0; i < 3; i++) t_redis_free(all[i]);
 }
 
+/* It has the old address, says that it is a primary, and a Sentinel that has not heard yet names it. */
+static void F32_an_old_primary_that_is_back_without_data_is_not_gone_back_to(void **state) {
+    (void)state;
+    t_redis *old = start_node(), *new = start_node();
+    t_redis *behind = sentinel_of(old, 1), *knows = sentinel_of(old, 1);
+    uint16_t port = t_redis_port(knows);
+    hf_client *client = open_at(url_of(behind, knows, "outage=60s&connect_timeout=30s"));
+    T_CHECK(takes_at(client, old));
+    t_redis_free(knows);
+    knows = sentinel_at(port, new, 2, NULL, NULL);
+    t_redis_stop(knows); /* it takes its time to say so */
+    t_redis_restart(old);
+    for (int64_t end = t_now_ms() + 400; t_now_ms() < end; t_sleep_ms(5))
+        assert_int_equal(t_redis_int(old, "DBSIZE"), 0); /* nobody so much as registers */
+    t_redis_cont(knows);
+    T_CHECK(takes_at(client, new));
+    assert_int_equal(t_redis_int(old, "DBSIZE"), 0);
+    hf_close(client);
+    t_redis *all[] = {behind, knows, old, new};
+    for (int i = 0; i < 4; i++) t_redis_free(all[i]);
+}
+
 static void a_client_without_threads_follows_too(void **state) {
     (void)state;
     t_redis *old = start_node(), *new = start_node(), *sentinel = sentinel_of(old, 1);
@@ -401,6 +423,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(a_history_that_most_have_forgotten_is_over),
         cmocka_unit_test(F32_a_node_that_says_it_is_a_replica_is_not_used),
         cmocka_unit_test(F32_a_primary_that_becomes_read_only_is_left),
+        cmocka_unit_test(F32_an_old_primary_that_is_back_without_data_is_not_gone_back_to),
         cmocka_unit_test(a_client_without_threads_follows_too),
         cmocka_unit_test(F38_a_release_that_was_forgotten_is_repeated),
         cmocka_unit_test(a_failover_is_followed_by_message),

@@ -574,6 +574,13 @@ MUTATIONS = [
         ("sentinel_told", "F33_*"),
     ),
     Mutation(
+        "an old primary is gone back to without asking",
+        "store/redis/redis.c",
+        "(r->place.port && (busy || hf__watch_primary(r->watch)))",
+        "(r->place.port && (busy || r->watch))",
+        ("sentinel_told", "F32_an_old*"),
+    ),
+    Mutation(
         "what a Sentinel says of a failover is not heard",
         SENTINEL,
         "s->switched = true;",
