@@ -4,8 +4,10 @@ PREFIX ?= /usr/local
 ARGS   ?=
 SEEDS  ?= 100000
 FIRST  ?= 1
+SEED   ?=
+SERVER ?=
 
-.PHONY: build help deps run test test-sanitize sim planted check bench package test-package static install clean
+.PHONY: build help deps run test test-sanitize test-failover test-server sim planted check bench package test-package static install clean
 
 build: ## build the libraries and examples into build/release
 	@scripts/deps build
@@ -31,6 +33,16 @@ test-sanitize: ## the tests again, under the sanitizers
 	@ctest --preset asan
 	@scripts/build tsan
 	@scripts/fixed-addresses ctest --preset tsan
+
+test-failover: ## 1,000 acquisitions under Sentinel with a failure every few seconds; SEED=
+	@scripts/deps build test
+	@scripts/build dev
+	@build/dev/tests/sentinel/sentinel_torture 1000 $(SEED)
+
+test-server: ## what needs a server, on another one: SERVER=path/to/redis-server
+	@scripts/deps build test
+	@scripts/build dev
+	@scripts/test-server "$(SERVER)"
 
 sim: ## the simulator, from seed FIRST (1) on for SEEDS (100000) of them
 	@scripts/deps build test

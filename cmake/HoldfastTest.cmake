@@ -1,8 +1,9 @@
 # hf_add_test(NAME name SOURCES file.c... [LABELS label...] [TIMEOUT seconds] [ARGS arg...]
-#             [LIBS library...])
+#             [LIBS library...] [MANUAL])
 #
 # Builds the cmocka program `name` and registers it with CTest under that name. It can include from
-# src/ and tests/lib, and links the static library, so that it reaches the inside.
+# src/ and tests/lib, and links the static library, so that it reaches the inside. MANUAL only builds it: a
+# target of the Makefile runs it.
 #
 # Labels that mean something: `sanitize-skip` keeps a test from the asan and tsan runs, `tsan-skip`
 # from the tsan run alone; `threads` marks what is there for tsan's sake.
@@ -11,7 +12,7 @@ find_package(PkgConfig REQUIRED)
 pkg_check_modules(CMOCKA REQUIRED IMPORTED_TARGET cmocka)
 
 function(hf_add_test)
-    cmake_parse_arguments(PARSE_ARGV 0 test "" "NAME;TIMEOUT" "SOURCES;LABELS;ARGS;LIBS")
+    cmake_parse_arguments(PARSE_ARGV 0 test "MANUAL" "NAME;TIMEOUT" "SOURCES;LABELS;ARGS;LIBS")
     if(test_UNPARSED_ARGUMENTS OR NOT test_NAME OR NOT test_SOURCES)
         message(FATAL_ERROR "hf_add_test: needs NAME and SOURCES; `${test_UNPARSED_ARGUMENTS}`?")
     endif()
@@ -27,6 +28,9 @@ function(hf_add_test)
         ${test_LIBS} $<TARGET_NAME_IF_EXISTS:hf_testlib> holdfast_static
         PkgConfig::CMOCKA PkgConfig::HIREDIS Threads::Threads)
 
+    if(test_MANUAL)
+        return()
+    endif()
     add_test(NAME ${test_NAME} COMMAND ${test_NAME} ${test_ARGS})
     set_tests_properties(${test_NAME} PROPERTIES LABELS "${test_LABELS}" TIMEOUT ${test_TIMEOUT})
     if(DEFINED ENV{CI})

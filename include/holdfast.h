@@ -238,12 +238,16 @@ typedef struct hf_client_options {
  *     redis://[[user]:password@]host[:port][/db]    one Redis or Valkey; also redis://[::1]
  *     rediss://…                                    the same over TLS, verified
  *     redis+unix:///path/to/redis.sock              the same over a unix socket; ?db=N
+ *     redis+sentinel://s1[:port][,s2…]/NAME[/db]    the primary that Sentinels call NAME; docs/TOPOLOGIES.md
+ *     rediss+sentinel://…                           the same over TLS, to all of them
  *
  * Options follow `?`, joined by `&`; durations carry a unit (500ms, 30s, 5m, 1h):
  *
  *     prefix=hf  lease=30s  connect_timeout=5s  command_timeout=5s  outage=10s  label=TEXT
  *     user=NAME  password_file=PATH  db=N
+ *     replicas=N                     what was granted is on so many replicas, too
  *     tls_ca=FILE or DIRECTORY  tls_cert=FILE  tls_key=FILE  tls_verify=none
+ *     sentinel_user=NAME  sentinel_password_file=PATH  sentinel_password=TEXT
  *     keep=24h  network=allow        (file: only)
  *
  * NULL uses $HOLDFAST_URL; without one it is HF_INVALID: a program must not believe that it
@@ -281,8 +285,8 @@ HF_API void hf_close(hf_client *client);
  * HF_TIMEOUT          another held it for all of wait_ms
  * HF_CANCELLED        options->cancel was fired, before or meanwhile
  * HF_DEADLOCK         this owner holds it and either acquire said HF_NOT_REENTRANT
- * HF_UNREACHABLE      the store is away: at once with wait_ms 0, else after the outage time at most;
- *                     nothing was taken
+ * HF_UNREACHABLE      the store is away, or too few replicas are: at once with wait_ms 0, else after the
+ *                     outage time at most; nothing was taken
  * HF_UNKNOWN_OUTCOME  a request was sent and not answered; or the wait stood in line when the store
  *                     went away; or the answer came after its lease. Should it have taken the lock,
  *                     it is released behind, or ends with its lease

@@ -9,16 +9,19 @@
 
 #include "base/error.h"
 
-#define REDIS_PORT 6379
-#define DB_MAX     65535
+#define REDIS_PORT    6379
+#define SENTINEL_PORT 26379
+#define DB_MAX        65535
+#define REPLICAS_MAX  100
 
 /* ---- Schemes and options, each one list ---- */
 
 enum {
     ON_MEMORY = 1 << HF__SCHEME_MEMORY,
     ON_FILE = 1 << HF__SCHEME_FILE,
-    ON_TLS = 1 << HF__SCHEME_REDIS_TLS,
-    ON_REDIS = 1 << HF__SCHEME_REDIS | 1 << HF__SCHEME_REDIS_UNIX | ON_TLS,
+    ON_SENTINEL = 1 << HF__SCHEME_SENTINEL | 1 << HF__SCHEME_SENTINEL_TLS,
+    ON_TLS = 1 << HF__SCHEME_REDIS_TLS | 1 << HF__SCHEME_SENTINEL_TLS,
+    ON_REDIS = 1 << HF__SCHEME_REDIS | 1 << HF__SCHEME_REDIS_UNIX | ON_TLS | ON_SENTINEL,
     ON_ALL = ON_MEMORY | ON_FILE | ON_REDIS
 };
 
@@ -26,9 +29,13 @@ static const struct {
     const char *prefix;
     hf__scheme scheme;
 } schemes[] = {
-    {"redis://", HF__SCHEME_REDIS},           {"rediss://", HF__SCHEME_REDIS_TLS},
-    {"redis+unix://", HF__SCHEME_REDIS_UNIX}, {"file:", HF__SCHEME_FILE},
+    {"redis://", HF__SCHEME_REDIS},
+    {"rediss://", HF__SCHEME_REDIS_TLS},
+    {"redis+unix://", HF__SCHEME_REDIS_UNIX},
+    {"file:", HF__SCHEME_FILE},
     {"memory:", HF__SCHEME_MEMORY},
+    {"redis+sentinel://", HF__SCHEME_SENTINEL},
+    {"rediss+sentinel://", HF__SCHEME_SENTINEL_TLS},
 };
 
 enum { TLS_VERIFY, NETWORK };
@@ -55,6 +62,12 @@ static const struct option {
     {"user", ON_REDIS, TEXT, offsetof(hf__url, user), HF__URL_MAX},
     {"password_file", ON_REDIS, TEXT, offsetof(hf__url, password_file), HF__URL_MAX},
     {"db", ON_REDIS, NUMBER, offsetof(hf__url, db), DB_MAX},
+    {"sentinel_user", ON_SENTINEL, TEXT, offsetof(hf__url, sentinel_user), HF__URL_MAX},
+    {"sentinel_password", ON_SENTINEL, TEXT, offsetof(hf__url, sentinel_password),
+     HF__PASSWORD_MAX},
+    {"sentinel_password_file", ON_SENTINEL, TEXT, offsetof(hf__url, sentinel_password_file),
+     HF__URL_MAX},
+    {"replicas", ON_REDIS, NUMBER, offsetof(hf__url, replicas), REPLICAS_MAX},
     {"tls_ca", ON_TLS, TEXT, offsetof(hf__url, tls_ca), HF__URL_MAX},
     {"tls_cert", ON_TLS, TEXT, offsetof(hf__url, tls_cert), HF__URL_MAX},
     {"tls_key", ON_TLS, TEXT, offsetof(hf__url, tls_key), HF__URL_MAX},
@@ -129,7 +142,7 @@ static bool parse_number(const char *text, int64_t max, int32_t *out) {
 /* ---- Options ---- */
 
 static hf_result unknown_option(const hf__url *url, const char *name, size_t length) {
-    char known[256] = "";
+    char known[512] = "";
     size_t used = 0;
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
         if (options[i].on & 1 << url->scheme)
@@ -235,14 +248,14 @@ static hf_result parse_user(hf__url *url, const char *text, size_t length) {
     return HF_OK;
 }
 
-static hf_result parse_port(hf__url *url, const char *text) {
+static hf_result parse_port(const char *text, int32_t *port) {
     if (!*text) return HF_OK;
-    if (*text == ':' && parse_number(text + 1, 65535, &url->port) && url->port) return HF_OK;
+    if (*text == ':' && parse_number(text + 1, 65535, port) && *port) return HF_OK;
     return hf__fail(HF_INVALID, "the URL's port must be a number from 1 to 65535; an IPv6 address "
                                 "stands in brackets, and a '/' in a password is written %%2F");
 }
 
-static hf_result parse_host(hf__url *url, char *text) {
+static hf_result parse_host(const char *text, char **name, int32_t *port_number) {
     size_t length = strcspn(text, ":");
     const char *host = text, *port = text + length;
     if (*text == '[') {
@@ -252,9 +265,9 @@ static hf_result parse_host(hf__url *url, char *text) {
         length = (size_t)(close - host);
         port = close + 1;
     }
-    hf_result r = parse_port(url, port);
+    hf_result r = parse_port(port, port_number);
     if (r || !length) return r;
-    return decode("host", host, length, &url->host);
+    return decode("host", host, length, name);
 }
 
 static hf_result parse_redis(hf__url *url, char *text) {
@@ -262,11 +275,45 @@ static hf_result parse_redis(hf__url *url, char *text) {
     if (slash) *slash = '\0';
     char *at = strrchr(text, '@');
     hf_result r = at ? parse_user(url, text, (size_t)(at - text)) : HF_OK;
-    if (!r) r = parse_host(url, at ? at + 1 : text);
+    if (!r) r = parse_host(at ? at + 1 : text, &url->host, &url->port);
     if (!r && slash && slash[1] && !parse_number(slash + 1, DB_MAX, &url->db))
         r = hf__fail(HF_INVALID,
                      "after the host the URL may name a database from 0 to %d, as in "
                      "redis://host/2",
+                     DB_MAX);
+    return r;
+}
+
+static hf_result parse_hosts(hf__url *url, char *text) {
+    for (int i = 0; text; i++) {
+        if (i == HF__HOSTS_MAX)
+            return hf__fail(HF_INVALID, "the URL names more than %d Sentinels", HF__HOSTS_MAX);
+        char *comma = strchr(text, ',');
+        if (comma) *comma = '\0';
+        url->hosts[i].port = SENTINEL_PORT;
+        hf_result r = parse_host(text, &url->hosts[i].name, &url->hosts[i].port);
+        if (r) return r;
+        if (!url->hosts[i].name)
+            return hf__fail(HF_INVALID, "the URL's list of Sentinels has an empty place");
+        text = comma ? comma + 1 : NULL;
+    }
+    return HF_OK;
+}
+
+/* [user:password@]s1[:port],s2,…/primary[/db] */
+static hf_result parse_sentinel(hf__url *url, char *text) {
+    char *slash = strchr(text, '/');
+    if (slash) *slash++ = '\0';
+    if (!slash || !*slash || *slash == '/')
+        return hf__fail(HF_INVALID, "a URL of Sentinels ends with what they call the primary: "
+                                    "redis+sentinel://HOST,HOST,HOST/mymaster");
+    char *db = strchr(slash, '/'), *at = strrchr(text, '@');
+    if (db) *db++ = '\0';
+    hf_result r = at ? parse_user(url, text, (size_t)(at - text)) : HF_OK;
+    if (!r) r = parse_hosts(url, at ? at + 1 : text);
+    if (!r) r = decode("primary", slash, strlen(slash), &url->primary);
+    if (!r && db && *db && !parse_number(db, DB_MAX, &url->db))
+        r = hf__fail(HF_INVALID, "after the primary the URL may name a database from 0 to %d",
                      DB_MAX);
     return r;
 }
@@ -296,6 +343,8 @@ static hf_result parse_body(hf__url *url, char *text) {
     case HF__SCHEME_REDIS:
     case HF__SCHEME_REDIS_TLS: return parse_redis(url, text);
     case HF__SCHEME_REDIS_UNIX: return parse_unix(url, text);
+    case HF__SCHEME_SENTINEL:
+    case HF__SCHEME_SENTINEL_TLS: return parse_sentinel(url, text);
     case HF__SCHEME_FILE: return parse_file(url, text);
     case HF__SCHEME_MEMORY: return decode("space", text, strlen(text), &url->path);
     }
@@ -314,6 +363,12 @@ static hf_result check(const hf__url *url) {
         return hf__fail(HF_INVALID, "prefix in the URL may not contain '{' or '}'");
     if (url->password && url->password_file)
         return hf__fail(HF_INVALID, "the URL has both a password and a password_file; keep one");
+    if (url->sentinel_password && url->sentinel_password_file)
+        return hf__fail(HF_INVALID, "the URL has both a sentinel_password and a "
+                                    "sentinel_password_file; keep one");
+    if (url->sentinel_user && !url->sentinel_password && !url->sentinel_password_file)
+        return hf__fail(HF_INVALID, "the URL names a sentinel_user but neither a "
+                                    "sentinel_password nor a sentinel_password_file");
     if (url->tls_key && !url->tls_cert)
         return hf__fail(HF_INVALID, "the URL has a tls_key but no tls_cert to go with it");
     if (url->user && !url->password && !url->password_file)
@@ -336,10 +391,11 @@ static hf_result unknown_scheme(const char *text) {
     size_t length = strcspn(text, ":/?@");
     if (strncmp(text + length, "://", 3) != 0) /* localhost:6379, redis:host, a bare name */
         return hf__fail(HF_INVALID, "a store is named by a URL: redis://HOST:PORT, rediss://HOST, "
-                                    "redis+unix:///PATH, file: or memory:");
+                                    "redis+unix:///PATH, redis+sentinel://HOST,HOST/NAME, file: "
+                                    "or memory:");
     return hf__fail(HF_UNSUPPORTED,
                     "the scheme '%.*s:' is not one of this build; it has redis://, rediss://, "
-                    "redis+unix://, file: and memory:",
+                    "redis+unix://, redis+sentinel://, rediss+sentinel://, file: and memory:",
                     (int)(length > 32 ? 32 : length), text);
 }
 
@@ -364,8 +420,23 @@ hf_result hf__url_parse(hf__url *url, const char *text) {
 
 void hf__url_fini(hf__url *url) {
     if (url->password) explicit_bzero(url->password, strlen(url->password));
-    char *strings[] = {url->user,  url->password,      url->host,   url->path,     url->prefix,
-                       url->label, url->password_file, url->tls_ca, url->tls_cert, url->tls_key};
+    if (url->sentinel_password)
+        explicit_bzero(url->sentinel_password, strlen(url->sentinel_password));
+    char *strings[] = {url->user,
+                       url->password,
+                       url->host,
+                       url->path,
+                       url->prefix,
+                       url->label,
+                       url->password_file,
+                       url->tls_ca,
+                       url->tls_cert,
+                       url->tls_key,
+                       url->primary,
+                       url->sentinel_user,
+                       url->sentinel_password,
+                       url->sentinel_password_file};
+    for (int i = 0; i < HF__HOSTS_MAX; i++) free(url->hosts[i].name);
     for (size_t i = 0; i < sizeof strings / sizeof *strings; i++) free(strings[i]);
     *url = (hf__url){0};
 }

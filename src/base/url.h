@@ -20,8 +20,17 @@ typedef enum hf__scheme {
     HF__SCHEME_FILE,
     HF__SCHEME_REDIS,
     HF__SCHEME_REDIS_TLS,
-    HF__SCHEME_REDIS_UNIX
+    HF__SCHEME_REDIS_UNIX,
+    HF__SCHEME_SENTINEL,
+    HF__SCHEME_SENTINEL_TLS
 } hf__scheme;
+
+#define HF__HOSTS_MAX 9
+
+typedef struct hf__host {
+    char *name;
+    int32_t port;
+} hf__host;
 
 /* Strings are on the heap and NULL where the URL had none, but for those with a default. */
 typedef struct hf__url {
@@ -32,7 +41,12 @@ typedef struct hf__url {
     char *prefix;          /* default hf */
     char *label, *password_file;
     char *tls_ca, *tls_cert, *tls_key;
+    hf__host hosts
+        [HF__HOSTS_MAX]; /* redis+sentinel: the Sentinels; the first without a name ends them */
+    char *primary;       /* redis+sentinel: what they call the primary */
+    char *sentinel_user, *sentinel_password, *sentinel_password_file;
     int32_t port, db;
+    int32_t replicas; /* redis: how many must confirm what was granted; 0: none */
     bool tls_verify_none, network_allowed;
     int64_t lease_ms, connect_timeout_ms, command_timeout_ms, outage_ms, keep_ms; /* 0: not given */
 } hf__url;

@@ -130,7 +130,7 @@ hf__op *hf__entry_ask_with(hf__entry *e, hf__op *together, hf__time now) {
 static void add_heir(hf__entry *e, hf__time now) {
     hf__wait *w = e->head;
     e->op.heir = (hf__heir){0};
-    if (e->lane) return;
+    if (e->lane || e->core->store->confirms) return;
     if (!e->core->store->hands_on || !w || w->number || w->once || now >= w->until) return;
     begin_asking(e, w);
     e->op.heir = (hf__heir){.number = w->number,

@@ -88,7 +88,10 @@ typedef enum hf__verb {
     HF__LATCH_LOOK,
     HF__PROCLAIM,
     HF__LEADER,
-    HF__REGISTER /* a store's own: never submitted */
+    /* a store's own: never submitted */
+    HF__REGISTER,
+    HF__PRESENT,
+    HF__CONFIRM
 } hf__verb;
 
 typedef struct hf__owner {
@@ -118,6 +121,17 @@ typedef struct hf__identity {
     int64_t pid;
     char host[HF__WHO_TEXT], program[HF__WHO_TEXT], label[HF__WHO_TEXT];
 } hf__identity;
+
+/* A store's own: what becomes of an answer that others are to confirm. */
+typedef struct hf__ack {
+    enum { HF__ACK_NONE, HF__ACK_WAITING, HF__ACK_UNDOING } state;
+    bool there; /* where it was looked for */
+    hf__verb verb;
+    hf__time asked_at;
+    uint64_t link;
+    hf_result result; /* to be told once it is undone */
+    char *why;
+} hf__ack;
 
 #define HF__LINE_SEEN 64 /* waiters that are looked at */
 
@@ -202,6 +216,8 @@ typedef struct hf__op {
     uint64_t link;       /* the connection it was last sent on; 0: none */
     uint64_t told_token; /* HF_BUSY: of who holds it, where the store says; 0: it does not */
     uint32_t late;       /* the store's: how often it came too late */
+    hf__ack ack;         /* the store's */
+    bool repeated;       /* the store's: its own, of what was asked for before */
     hf_result result;
     bool maybe;   /* it failed, and may have taken effect all the same */
     bool crowded; /* ASK that was granted, RENEW: somebody waits */
@@ -269,7 +285,7 @@ typedef struct hf__store_table {
     void (*shut)(hf__store *store, hf__time now);
 } hf__store_table;
 
-#define HF__STORE_FDS 3
+#define HF__STORE_FDS 4
 
 /* The head of every store. `link` counts connections made: while it stays the same, answers come in
    the order of asking; 0 is not connected. */
@@ -280,6 +296,7 @@ struct hf__store {
     bool has_kinds;     /* it knows others than HF_MUTEX */
     bool hands_on;      /* RELEASE minds `heir` */
     bool asks_together; /* it takes chains of ASK */
+    bool confirms;      /* a grant counts once ASK has said so: no heirs, no chains, no entering on news */
     bool forgets; /* what it holds ends by itself, with its lease or when RENEW says HF_LOST */
     hf_result down_result; /* why not up: of the last attempt to connect */
     char *down_detail;

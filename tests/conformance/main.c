@@ -10,7 +10,9 @@
 #include <unistd.h>
 
 #include "cf_redis.h"
+#include "t_acl.h"
 #include "t_line.h"
+#include "t_net.h"
 
 /* ---- Stores ---------------------------------------------------------------------------------- */
 
@@ -24,7 +26,7 @@ typedef struct store {
 enum { URL_MAX = 512 };
 
 static char url[URL_MAX], other_url[URL_MAX + sizeof "?prefix=other"];
-static t_redis *redis;
+static t_redis *redis, *replica;
 
 const char *cf_url(void) {
     return url;
@@ -61,8 +63,25 @@ static void start_redis_at(const char *(*url_of)(const t_redis *)) {
     snprintf(other_url, sizeof other_url, "%s?prefix=other", url);
 }
 
+/* As the user of the documentation, who may do just what it takes. */
 static void start_redis(void) {
-    start_redis_at(t_redis_url);
+    redis = t_redis_start(NULL);
+    snprintf(url, sizeof url, "%s", t_acl_user(redis, "other"));
+    snprintf(other_url, sizeof other_url, "%s?prefix=other", url);
+}
+
+/* With a replica that has to confirm each grant. */
+static void start_replicas(void) {
+    static const char *const config[] = {"repl-diskless-sync-delay 0", NULL};
+    char of[64];
+    const char *replica_config[] = {config[0], of, NULL};
+    redis = t_redis_start(&(t_redis_options){.config = config});
+    snprintf(of, sizeof of, "replicaof " T_HOST " %u", t_redis_port(redis));
+    replica = t_redis_start(&(t_redis_options){.config = replica_config});
+    T_WAIT_UNTIL(t_redis_str(redis, "SET in sync PX 1") && t_redis_int(redis, "WAIT 1 100") == 1,
+                 10000);
+    snprintf(url, sizeof url, "%s?replicas=1", t_redis_url(redis));
+    snprintf(other_url, sizeof other_url, "%s&prefix=other", url);
 }
 
 static void start_redis_unix(void) {
@@ -112,6 +131,7 @@ static const store stores[] = {
     {"memory", CF_LINE | CF_KINDS, start_memory, in_memory_line},
     {"file", CF_PROCESSES | CF_LINE | CF_OWN_CLOCK | CF_KINDS, start_file, in_file_line},
     {"redis", CF_PROCESSES | CF_REDIS | CF_LINE | CF_KINDS, start_redis, in_redis_line},
+    {"redis-replicas", CF_PROCESSES | CF_REDIS | CF_LINE | CF_KINDS, start_replicas, in_redis_line},
     {"redis-unix", CF_PROCESSES | CF_REDIS | CF_LINE | CF_KINDS, start_redis_unix, in_redis_line},
 };
 
@@ -179,7 +199,9 @@ static int start_store(void **state) {
 
 static int stop_store(void **state) {
     (void)state;
+    if (redis) t_acl_none_refused(redis);
     t_redis_free(redis);
+    t_redis_free(replica);
     remove_directory();
     return 0;
 }
@@ -187,7 +209,8 @@ static int stop_store(void **state) {
 int main(int argc, char **argv) {
     under_test = argc > 1 ? find_store(argv[1]) : NULL;
     if (!under_test) {
-        fprintf(stderr, "usage: conformance memory|file|redis|redis-unix [PATTERN]\n");
+        fprintf(stderr,
+                "usage: conformance memory|file|redis|redis-replicas|redis-unix [PATTERN]\n");
         return 64;
     }
     setvbuf(stdout, NULL, _IOLBF, 0); /* so that the case that hangs is named */

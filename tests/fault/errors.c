@@ -225,7 +225,7 @@ static const t_redis_options WITH_USERS = {.acl = USERS};
 
 static void F27_rights_that_are_lacking_are_said(void **state) {
     static const char *const lacking[][2] = {
-        {"alice", "evalsha"}, {"bob", "keys"}, {"carol", "lacks a right"}};
+        {"alice", "command evalsha"}, {"bob", "key hf:{lock}"}, {"carol", "command hset"}};
     bed *b = *state;
     for (size_t i = 0; i < sizeof lacking / sizeof *lacking; i++) {
         hf_client *client = bed_open(b, t_redis_url_as(b->redis, lacking[i][0], "secret"), NULL);

@@ -18,6 +18,7 @@
 
 #include <cmocka.h>
 
+#include "t_acl.h"
 #include "t_alloc.h"
 #include "t_exempt.h"
 #include "t_fail.h"
@@ -29,6 +30,7 @@
 #include "t_proc.h"
 #include "t_proxy.h"
 #include "t_redis.h"
+#include "t_sentinel.h"
 #include "t_sys.h"
 #include "t_time.h"
 

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -40,7 +41,7 @@ struct t_redis {
     t_redis *next;
     pid_t owner, pid; /* pid 0: not running */
     uint16_t port;
-    bool unix_only, port_given, appendonly, has_admin;
+    bool unix_only, port_given, appendonly, has_admin, sentinel, ran;
     char *binary, *password, *extra; /* extra: lines of the configuration */
     char dir[PATH_MAX_], socket[PATH_MAX_ + 32], password_file[PATH_MAX_ + 32];
     char url[URL_MAX], unix_url[URL_MAX], url_as[URL_MAX];
@@ -151,14 +152,14 @@ static void show_log(const t_redis *r) {
 }
 
 /* Between fork and exec only what is safe in a signal handler: other threads' locks may be held. */
-_Noreturn static void exec_server(const char *binary, const char *config, int log, pid_t parent) {
+_Noreturn static void exec_server(const t_redis *r, const char *config, int log, pid_t parent) {
     sigset_t none;
     sigemptyset(&none);
     if (!t_proc_die_with(parent)) _exit(127);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
     (void)dup2(log, STDOUT_FILENO);
     (void)dup2(log, STDERR_FILENO);
-    execlp(binary, binary, config, (char *)NULL);
+    execlp(r->binary, r->binary, config, r->sentinel ? "--sentinel" : NULL, (char *)NULL);
     _exit(127);
 }
 
@@ -172,7 +173,7 @@ static void spawn(t_redis *r) {
     pid_t parent = getpid();
     pid_t pid = fork();
     if (pid < 0) t_fail("fork: %s", strerror(errno));
-    if (pid == 0) exec_server(r->binary, config, log, parent);
+    if (pid == 0) exec_server(r, config, log, parent);
     close(log);
     r->pid = pid;
 }
@@ -204,11 +205,17 @@ static bool log_in(t_redis *r, redisContext *c) {
     return true;
 }
 
+/* A server that changes its role is told to close its connections. */
+static bool hung_up(const t_redis *r) {
+    char byte;
+    return recv(r->connection->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
 /* One attempt: a connection that is logged in to a server that has loaded its data, or none. */
 static bool try_connect(t_redis *r) {
     int64_t limit_ms = t_patience(COMMAND_MS);
     struct timeval limit = {.tv_sec = (time_t)(limit_ms / 1000)};
-    if (r->connection && r->connection_of != getpid()) disconnect(r);
+    if (r->connection && (r->connection_of != getpid() || hung_up(r))) disconnect(r);
     if (r->connection) return true;
     redisContext *c = redisConnectUnixWithTimeout(r->socket, limit);
     if (!c) t_fail("out of memory");
@@ -237,9 +244,11 @@ static bool await_answer(t_redis *r) {
 }
 
 static bool run(t_redis *r) {
-    write_config(r);
+    if (!r->sentinel || !r->ran) write_config(r);
     spawn(r);
-    return await_answer(r);
+    bool answers = await_answer(r);
+    r->ran = r->ran || answers;
+    return answers;
 }
 
 static void run_on_some_port(t_redis *r) {
@@ -300,6 +309,7 @@ static t_redis *redis_new(const t_redis_options *options) {
     r->port_given = options->port != 0;
     r->unix_only = options->unix_only;
     r->appendonly = options->appendonly;
+    r->sentinel = options->sentinel;
     r->binary = copy(binary_of(options));
     r->password = copy(options->requirepass);
     r->has_admin = options->acl != NULL;
@@ -434,6 +444,22 @@ redisReply *t_redis_cmd(t_redis *redis, const char *format, ...) {
     va_start(args, format);
     redisReply *reply = run_command(redis, format, args);
     va_end(args);
+    return reply;
+}
+
+redisReply *t_redis_try(t_redis *redis, const char *format, ...) {
+    va_list args;
+    redisReply *reply = NULL;
+    t_exempt_begin();
+    pthread_mutex_lock(&redis->mutex);
+    if (try_connect(redis)) {
+        va_start(args, format);
+        reply = redisvCommand(redis->connection, format, args);
+        va_end(args);
+        if (!reply) disconnect(redis);
+    }
+    pthread_mutex_unlock(&redis->mutex);
+    t_exempt_end();
     return reply;
 }
 

@@ -27,6 +27,7 @@ typedef struct t_redis_options {
     const char *requirepass;   /* part of t_redis_url */
     const char *const *acl;    /* users, each "alice on >secret ~* &* +@all"; ends with NULL */
     const char *const *config; /* lines of redis.conf, "maxmemory 2mb"; ends with NULL; they win */
+    bool sentinel;             /* a Sentinel; what it finds out it keeps over a restart */
     const char *binary;        /* NULL: $HOLDFAST_TEST_SERVER, else redis-server */
 } t_redis_options;
 
@@ -54,7 +55,8 @@ void t_redis_cont(t_redis *redis);
  * Commands, with the format of redisCommand, by an administrator whom no ACL of the test restrains.
  * The server must answer within 5 s. t_redis_cmd gives error replies back; the others fail on them.
  */
-redisReply *t_redis_cmd(t_redis *redis, const char *format, ...);            /* freeReplyObject */
+redisReply *t_redis_cmd(t_redis *redis, const char *format, ...); /* freeReplyObject */
+redisReply *t_redis_try(t_redis *redis, const char *format, ...); /* NULL: no answer just now */
 redisReply *t_redis_eval(t_redis *redis, const char *script, int keys, ...); /* keys, args, NULL */
 int64_t t_redis_int(t_redis *redis, const char *format, ...); /* integer, or digits; not nil */
 

@@ -23,7 +23,8 @@ struct store {
     hf_client *witness; /* of the same locks, in no trouble */
 };
 
-static struct store memory, redis, unix_redis;
+static struct store memory, redis, unix_redis, watched;
+static t_redis *replica, *sentinel;
 
 /* The witness has its keeper from before: later it takes nothing on other threads. */
 static void open_witness(struct store *s, const char *url) {
@@ -33,9 +34,29 @@ static void open_witness(struct store *s, const char *url) {
     T_HF(HF_OK, hf_release(hold));
 }
 
+/* Through a Sentinel, with a replica that has to confirm. */
+static void start_watched(void) {
+    char of[64], monitor[96];
+    const char *config[] = {of, NULL}, *watch[] = {monitor, NULL};
+    snprintf(of, sizeof of, "replicaof " T_HOST " %u", t_redis_port(redis.redis));
+    snprintf(monitor, sizeof monitor, "sentinel monitor " T_PRIMARY " " T_HOST " %u 2",
+             t_redis_port(redis.redis));
+    replica = t_redis_start(&(t_redis_options){.config = config});
+    sentinel = t_redis_start(&(t_redis_options){.sentinel = true, .config = watch});
+    T_WAIT_UNTIL(t_redis_str(redis.redis, "SET in sync PX 1") &&
+                     t_redis_int(redis.redis, "WAIT 1 100") == 1,
+                 WATCHDOG_MS);
+    watched.redis = redis.redis;
+    snprintf(watched.url, sizeof watched.url,
+             "redis+sentinel://" T_HOST ":%u/" T_PRIMARY "?replicas=1&" OPTIONS,
+             t_redis_port(sentinel));
+}
+
 static int set_up(void **state) {
     (void)state;
-    redis.redis = unix_redis.redis = t_redis_start(NULL);
+    static const char *const config[] = {"repl-diskless-sync-delay 0", NULL};
+    redis.redis = unix_redis.redis = t_redis_start(&(t_redis_options){.config = config});
+    start_watched();
     snprintf(memory.url, sizeof memory.url, "memory:failing?lease=200ms");
     snprintf(redis.url, sizeof redis.url, "%s?" OPTIONS, t_redis_url(redis.redis));
     snprintf(unix_redis.url, sizeof unix_redis.url, "%s?" OPTIONS, t_redis_unix_url(redis.redis));
@@ -46,6 +67,8 @@ static int set_up(void **state) {
 static int tear_down(void **state) {
     (void)state;
     hf_close(memory.witness);
+    t_redis_free(sentinel);
+    t_redis_free(replica);
     t_redis_free(redis.redis);
     return 0;
 }
@@ -295,6 +318,12 @@ static void test_memory_on_a_socket(void **state) {
     t_alloc_each(acquire_and_release, &unix_redis, 1000);
 }
 
+static void test_memory_through_a_sentinel(void **state) {
+    (void)state;
+    t_alloc_each(acquire_and_release, &watched, 1000);
+    t_sys_each(acquire_and_release, &watched, 1000);
+}
+
 static void test_descriptors_and_threads_on_memory(void **state) {
     (void)state;
     for (size_t i = 0; i < LIVES; i++) t_sys_each(lives[i], &memory, 1000);
@@ -311,6 +340,7 @@ int main(void) {
         TEST(test_memory_on_memory),
         TEST(test_memory_on_redis),
         TEST(test_memory_on_a_socket),
+        TEST(test_memory_through_a_sentinel),
         TEST(test_descriptors_and_threads_on_memory),
         TEST(test_descriptors_and_threads_on_redis),
     };

@@ -4,6 +4,7 @@
  */
 #include "t.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -20,17 +21,21 @@ typedef struct server {
 } server;
 
 /* A server that speaks TLS with this certificate, and trusts ours for clients. */
-static server start(const char *certificate, bool wants_client) {
+static server start_with(const char *certificate, const char *clients, const char *protocols) {
     server s = {.port = t_net_free_port()};
-    char lines[6][URL_MAX];
+    char lines[4][URL_MAX];
     snprintf(lines[0], URL_MAX, "tls-port %d", s.port);
     snprintf(lines[1], URL_MAX, "tls-cert-file %s/%s.crt", dir, certificate);
     snprintf(lines[2], URL_MAX, "tls-key-file %s/%s.key", dir, certificate);
     snprintf(lines[3], URL_MAX, "tls-ca-cert-file %s/ca.crt", dir);
-    snprintf(lines[4], URL_MAX, "tls-auth-clients %s", wants_client ? "yes" : "no");
-    const char *config[] = {lines[0], lines[1], lines[2], lines[3], lines[4], NULL};
+    const char *config[] = {lines[0], lines[1], lines[2], lines[3], clients, protocols, NULL};
     s.redis = t_redis_start(&(t_redis_options){.config = config});
     return s;
+}
+
+static server start(const char *certificate, bool wants_client) {
+    return start_with(certificate, wants_client ? "tls-auth-clients yes" : "tls-auth-clients no",
+                      NULL);
 }
 
 static const char *url_of(server s, const char *host, const char *options) {
@@ -43,6 +48,25 @@ static const char *trust_ca(void) {
     static char option[URL_MAX];
     snprintf(option, sizeof option, "tls_ca=%s/ca.crt", dir);
     return option;
+}
+
+/* Those who listen for their turn. */
+static int64_t listeners(t_redis *redis) {
+    redisReply *reply = t_redis_cmd(redis, "PUBSUB CHANNELS hf:c:*");
+    int64_t count = (int64_t)reply->elements;
+    freeReplyObject(reply);
+    return count;
+}
+
+typedef struct waiter {
+    hf_client *client;
+    hf_hold **hold;
+} waiter;
+
+static void wait_for_lock(int index, void *arg) {
+    const waiter *w = arg;
+    (void)index;
+    T_HF(HF_OK, hf_lock(w->client, "turns", w->hold));
 }
 
 static void refused(const char *url, hf_result result, const char *says) {
@@ -146,6 +170,9 @@ static void a_client_certificate_is_shown_where_it_is_wanted(void **state) {
     snprintf(option, sizeof option, "%s&tls_cert=%s/client.crt&tls_key=%s/client.key", trust_ca(),
              dir, dir);
     lock_through(s, url_of(s, "localhost", option));
+    snprintf(option, sizeof option, "%s&tls_cert=%s/stranger.crt&tls_key=%s/stranger.key",
+             trust_ca(), dir, dir);
+    refused(url_of(s, "localhost", option), HF_REFUSED, "localhost");
     snprintf(option, sizeof option, "%s&tls_cert=%s/client.crt&tls_key=%s/good.key", trust_ca(),
              dir, dir);
     refused(url_of(s, "localhost", option), HF_INVALID, "tls_key");
@@ -177,16 +204,140 @@ static void a_hold_outlives_a_broken_tls_connection(void **state) {
     t_redis_free(s.redis);
 }
 
+/* ---- Protocol ---- */
+
+/* The environment allows all that OpenSSL has (see main): it is the client that does not. */
+static void F41_nothing_below_tls_1_2_is_spoken(void **state) {
+    (void)state;
+    server s = start_with("good", "tls-auth-clients no", "tls-protocols \"TLSv1.1\"");
+    char command[3 * URL_MAX];
+    snprintf(command, sizeof command,
+             "openssl s_client -connect 127.0.0.1:%d -tls1_1 -cipher DEFAULT@SECLEVEL=0 "
+             "-CAfile %s/ca.crt </dev/null >/dev/null 2>&1",
+             s.port, dir);
+    if (system(command) != 0) t_fail("the server does not speak TLS 1.1: nothing would be shown");
+    refused(url_of(s, "localhost", trust_ca()), HF_REFUSED, "TLS handshake failed");
+    t_redis_free(s.redis);
+    s = start_with("good", "tls-auth-clients no", "tls-protocols \"TLSv1.2\"");
+    lock_through(s, url_of(s, "localhost", trust_ca()));
+    t_redis_free(s.redis);
+}
+
+/* It has two certificates, and shows the good one to who names the host. */
+static int serve_two_hosts(void *arg) {
+    char port[8], file[4][URL_MAX];
+    static const char *const names[] = {"other-host.crt", "other-host.key", "good.crt", "good.key"};
+    snprintf(port, sizeof port, "%d", *(uint16_t *)arg);
+    for (int i = 0; i < 4; i++) snprintf(file[i], URL_MAX, "%s/%s", dir, names[i]);
+    execlp("openssl", "openssl", "s_server", "-accept", port, "-www", "-quiet", "-cert", file[0],
+           "-key", file[1], "-cert2", file[2], "-key2", file[3], "-servername", "localhost", NULL);
+    return 1;
+}
+
+/* Once it has shown that, it is of no use as a lock server. */
+static void the_name_of_the_host_is_sent(void **state) {
+    (void)state;
+    server s = {.port = t_net_free_port()};
+    char option[2 * URL_MAX];
+    t_proc *two = t_proc_start(serve_two_hosts, &s.port);
+    T_WAIT_UNTIL(t_net_accepts(s.port), 5000);
+    snprintf(option, sizeof option, "%s&connect_timeout=500ms", trust_ca());
+    refused(url_of(s, "localhost", option), HF_UNREACHABLE, "the login at");
+    refused(url_of(s, "127.0.0.1", option), HF_REFUSED, "IP address mismatch");
+    t_proc_kill(two, SIGKILL);
+    (void)t_proc_wait(two, 5000);
+}
+
+/* ---- Deadlines ---- */
+
+/* Says so much, takes whatever comes, and goes on saying nothing. */
+static void stalls_after(const char *said) {
+    char steps[256], url[2 * URL_MAX];
+    snprintf(steps, sizeof steps, "%sEXPECT_CLOSE", said);
+    t_fake *fake = t_fake_start(steps);
+    snprintf(url, sizeof url, "rediss://127.0.0.1:%d?connect_timeout=200ms", t_fake_port(fake));
+    int64_t begun = t_now_ms();
+    refused(url, HF_UNREACHABLE, "the TLS handshake with");
+    assert_true(t_now_ms() - begun >= 190);
+    t_fake_free(fake);
+}
+
+static void F17_a_handshake_that_stalls_ends_with_its_time(void **state) {
+    (void)state;
+    stalls_after("");
+    stalls_after("SEND \\x16\\x03\\x03\\x00\\x7a\\x02\n"); /* the head of a record, no more */
+}
+
+/* The connection is made anew, and the server stalls in the handshake of it. */
+static void F17_a_call_ends_in_time_while_a_handshake_stalls(void **state) {
+    (void)state;
+    server s = start("good", false);
+    t_proxy *proxy = t_proxy_start(s.port);
+    char url[2 * URL_MAX];
+    hf_client *client;
+    hf_hold *hold = NULL;
+    snprintf(url, sizeof url, "rediss://localhost:%d?%s", t_proxy_port(proxy), trust_ca());
+    T_HF(HF_OK, hf_open(url, NULL, &client));
+    t_proxy_cut(proxy);
+    t_proxy_withhold(proxy, T_TO_CLIENT, true);
+    int64_t begun = t_now_ms();
+    hf_result result = hf_acquire(client, "stalled", &(hf_options){.wait_ms = 300}, &hold);
+    assert_null(hold);
+    assert_true(result == HF_UNREACHABLE || result == HF_UNKNOWN_OUTCOME);
+    assert_true(t_now_ms() - begun < t_patience(4000)); /* connect_timeout is longer */
+    t_proxy_withhold(proxy, T_TO_CLIENT, false);
+    T_HF(HF_OK, hf_acquire(client, "stalled", &(hf_options){.wait_ms = t_patience(5000)}, &hold));
+    T_HF(HF_OK, hf_release(hold));
+    hf_close(client);
+    t_proxy_free(proxy);
+    t_redis_free(s.redis);
+}
+
+/* Waiting: who stands in line hears of its turn over TLS, too. */
+static void a_lock_is_handed_over_through_tls(void **state) {
+    (void)state;
+    server s = start("good", false);
+    hf_client *clients[2];
+    hf_hold *hold, *other = NULL;
+    const char *url = url_of(s, "localhost", trust_ca());
+    for (int i = 0; i < 2; i++) T_HF(HF_OK, hf_open(url, NULL, &clients[i]));
+    T_HF(HF_OK, hf_lock(clients[0], "turns", &hold));
+    waiter w = {clients[1], &other};
+    t_threads *thread = t_threads_start(1, wait_for_lock, &w);
+    T_WAIT_UNTIL(t_redis_int(s.redis, "LLEN hf:{turns}:q") == 1, 5000);
+    T_WAIT_UNTIL(listeners(s.redis) == 1, 5000);
+    T_HF(HF_OK, hf_release(hold));
+    t_threads_join(thread, 5000);
+    assert_int_equal(hf_held(other), 1);
+    T_HF(HF_OK, hf_release(other));
+    for (int i = 0; i < 2; i++) hf_close(clients[i]);
+    t_redis_free(s.redis);
+}
+
 static void run(const char *program, const char *argument) {
     char command[2 * URL_MAX];
     snprintf(command, sizeof command, "%.1000s %.1000s", program, argument);
     if (system(command) != 0) t_fail("failed: %s", command);
 }
 
+/* What OpenSSL would refuse by itself is allowed here, so that what is refused is by our doing. */
+static void allow_all_protocols(void) {
+    char path[URL_MAX];
+    snprintf(path, sizeof path, "%s/openssl.cnf", dir);
+    FILE *file = fopen(path, "we");
+    if (!file) t_fail("cannot write %s", path);
+    fputs("openssl_conf = all\n[all]\nssl_conf = ssl\n[ssl]\nsystem_default = any\n"
+          "[any]\nMinProtocol = TLSv1\nCipherString = DEFAULT@SECLEVEL=0\n",
+          file);
+    fclose(file);
+    setenv("OPENSSL_CONF", path, 1);
+}
+
 static int make_certificates(void **state) {
     (void)state;
     if (!mkdtemp(dir)) t_fail("no directory for certificates");
     run(script, dir);
+    allow_all_protocols();
     return 0;
 }
 
@@ -209,6 +360,11 @@ int main(int argc, char **argv) {
         cmocka_unit_test(F41_there_is_no_fallback_to_plain),
         cmocka_unit_test(a_client_certificate_is_shown_where_it_is_wanted),
         cmocka_unit_test(a_hold_outlives_a_broken_tls_connection),
+        cmocka_unit_test(F41_nothing_below_tls_1_2_is_spoken),
+        cmocka_unit_test(the_name_of_the_host_is_sent),
+        cmocka_unit_test(F17_a_handshake_that_stalls_ends_with_its_time),
+        cmocka_unit_test(F17_a_call_ends_in_time_while_a_handshake_stalls),
+        cmocka_unit_test(a_lock_is_handed_over_through_tls),
     };
     return cmocka_run_group_tests(tests, make_certificates, remove_certificates);
 }

@@ -120,6 +120,35 @@ static void test_good_urls(void **state) {
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) check_good(&good[i]);
 }
 
+/* ---- Sentinels ---- */
+
+static void test_sentinel_urls(void **state) {
+    (void)state;
+    hf__url u;
+    T_HF(HF_OK, hf__url_parse(&u, "redis+sentinel://u:p%2Cw@a,b:7,[::1]:8/my%2Fmaster/3"
+                                  "?sentinel_user=s&sentinel_password=q&prefix=x"));
+    assert_int_equal(u.scheme, HF__SCHEME_SENTINEL);
+    assert_string_equal(u.user, "u");
+    assert_string_equal(u.password, "p,w");
+    assert_string_equal(u.hosts[0].name, "a");
+    assert_int_equal(u.hosts[0].port, 26379);
+    assert_string_equal(u.hosts[1].name, "b");
+    assert_int_equal(u.hosts[1].port, 7);
+    assert_string_equal(u.hosts[2].name, "::1");
+    assert_int_equal(u.hosts[2].port, 8);
+    assert_null(u.hosts[3].name);
+    assert_string_equal(u.primary, "my/master");
+    assert_int_equal(u.db, 3);
+    assert_string_equal(u.sentinel_user, "s");
+    assert_string_equal(u.sentinel_password, "q");
+    hf__url_fini(&u);
+    T_HF(HF_OK, hf__url_parse(&u, "rediss+sentinel://a/m?tls_ca=x&db=2&sentinel_password_file=f"));
+    assert_int_equal(u.scheme, HF__SCHEME_SENTINEL_TLS);
+    assert_string_equal(u.sentinel_password_file, "f");
+    assert_int_equal(u.db, 2);
+    hf__url_fini(&u);
+}
+
 /* ---- URLs that are refused ---- */
 
 /* Wherever a password stands in these it is this word, in one piece. */
@@ -201,6 +230,21 @@ static const struct bad {
     {"redis+unix://u:" SECRET "@h/x", HF_INVALID, "three slashes"},
     {"redis+unix://:" SECRET "%@/x", HF_INVALID, "password"},
     {"redis+unix:///x%", HF_INVALID, "path"},
+    {"redis+sentinel://a,b", HF_INVALID, "what they call the primary"},
+    {"redis+sentinel://a,b/", HF_INVALID, "what they call the primary"},
+    {"redis+sentinel://a//2", HF_INVALID, "what they call the primary"},
+    {"redis+sentinel:///m", HF_INVALID, "empty place"},
+    {"redis+sentinel://a,,b/m", HF_INVALID, "empty place"},
+    {"redis+sentinel://a,b,/m", HF_INVALID, "empty place"},
+    {"redis+sentinel://a,b:0/m", HF_INVALID, "port"},
+    {"redis+sentinel://a,b,c,d,e,f,g,h,i,j/m", HF_INVALID, "more than 9"},
+    {"redis+sentinel://a/m/x", HF_INVALID, "database"},
+    {"redis+sentinel://a/m?tls_ca=x", HF_INVALID, "unknown option 'tls_ca'"},
+    {"redis+sentinel://a/m?sentinel_user=u", HF_INVALID, "sentinel_password nor"},
+    {"redis+sentinel://a/m?sentinel_password=" SECRET "&sentinel_password_file=f", HF_INVALID,
+     "keep one"},
+    {"redis+sentinel://u:" SECRET "@a,,b/m", HF_INVALID, "empty place"},
+    {"redis://h?sentinel_user=u", HF_INVALID, "unknown option 'sentinel_user'"},
 };
 
 static void check_bad(const char *text, hf_result result, const char *mentions) {
@@ -297,9 +341,8 @@ static void test_durations(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_good_urls),
-        cmocka_unit_test(test_bad_urls),
-        cmocka_unit_test(test_longest_parts),
+        cmocka_unit_test(test_good_urls), cmocka_unit_test(test_sentinel_urls),
+        cmocka_unit_test(test_bad_urls),  cmocka_unit_test(test_longest_parts),
         cmocka_unit_test(test_durations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -45,6 +45,6 @@ bool hf__hearing_news(hf__hearing *h, hf__news *out) {
                       .token = m.token,
                       .link = h->commands->link,
                       .lease_ms = m.lease_ms,
-                      .asked_at = asked_at(h->commands, &m)};
+                      .asked_at = h->claims ? 0 : asked_at(h->commands, &m)};
     return true;
 }

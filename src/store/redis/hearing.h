@@ -12,6 +12,7 @@ typedef struct hf__hearing {
     bool waits;     /* somebody stood in line: listen */
     bool listening; /* as was told */
     bool ask_again; /* to be told */
+    bool claims;    /* what is heard is to be asked for: replicas must have it */
     uint64_t link;  /* of the commands, when the connection to listen on was begun */
 } hf__hearing;
 

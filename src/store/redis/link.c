@@ -21,17 +21,22 @@
 #define KEEPALIVE_GAP_S  5
 #define KEEPALIVE_TRIES  3
 
+static void say_where(hf__link *l) {
+    const hf__url *url = l->url;
+    if (url->scheme == HF__SCHEME_REDIS_UNIX)
+        snprintf(l->where, sizeof l->where, "%s", url->path);
+    else
+        snprintf(l->where, sizeof l->where, strchr(url->host, ':') ? "[%s]:%d" : "%s:%d", url->host,
+                 url->port);
+}
+
 bool hf__link_init(hf__link *l, hf__session_role role, const hf__url *url, const hf__identity *who,
                    hf__log *log) {
     *l = (hf__link){.url = url, .log = log, .fd = -1, .rand = {hf__rand_seed()}};
     hf__buffer_init(&l->sending, HF__OUT_MAX);
     hf__buffer_init(&l->sealed, HF__OUT_MAX);
     hf__buffer_init(&l->plain, PLAIN_MAX);
-    if (url->scheme == HF__SCHEME_REDIS_UNIX)
-        snprintf(l->where, sizeof l->where, "%s", url->path);
-    else
-        snprintf(l->where, sizeof l->where, strchr(url->host, ':') ? "[%s]:%d" : "%s:%d", url->host,
-                 url->port);
+    say_where(l);
     return hf__session_init(&l->session, role, url, who, log, l->where);
 }
 
@@ -69,22 +74,17 @@ static void clear_socket(hf__link *l) {
 }
 
 static void say_down(hf__link *l, hf_result result, char *detail) {
-    bool was_up = l->state == HF__LINK_UP;
-    hf__log_add(l->log, was_up || l->failures == 0 ? HF_LOG_WARNING : HF_LOG_DEBUG, "%s",
+    bool new = l->state == HF__LINK_UP || l->failures == 0;
+    hf__log_add(l->log, new && !l->quiet ? HF_LOG_WARNING : HF_LOG_DEBUG, "%s",
                 detail ? detail : hf_result_text(result));
     free(l->down_detail);
     l->down_detail = detail;
     l->down_result = result;
 }
 
-/* The connection, or the attempt at one, has failed: try again later, each time later. */
-static void fail(hf__link *l, hf_result result, char *detail, hf__time now) {
-    say_down(l, result, detail);
+static void give_up(hf__link *l) {
     forget_addresses(l);
     hf__session_break(&l->session);
-    hf__time wait = l->failures < 10 ? RETRY_FIRST << l->failures : RETRY_MOST;
-    l->failures++;
-    l->retry_at = now + hf__jitter(&l->rand, hf__sooner(wait, RETRY_MOST));
     if (l->reading || l->writing) {
         shutdown(l->fd, SHUT_RDWR); /* ends a read that blocks; who has the socket resets it then */
         l->state = HF__LINK_BREAKING;
@@ -92,6 +92,15 @@ static void fail(hf__link *l, hf_result result, char *detail, hf__time now) {
     }
     clear_socket(l);
     l->state = HF__LINK_IDLE;
+}
+
+/* The connection, or the attempt at one, has failed: try again later, each time later. */
+static void fail(hf__link *l, hf_result result, char *detail, hf__time now) {
+    say_down(l, result, detail);
+    hf__time wait = l->failures < 10 ? RETRY_FIRST << l->failures : RETRY_MOST;
+    l->failures++;
+    l->retry_at = now + hf__jitter(&l->rand, hf__sooner(wait, RETRY_MOST));
+    give_up(l);
 }
 
 /* A thread is done with the socket: if it was given up meanwhile, now it can be closed. */
@@ -146,8 +155,9 @@ static void start_tls(hf__link *l, hf__time now) {
         return;
     }
     if (l->url->tls_verify_none)
-        hf__log_add(l->log, HF_LOG_WARNING,
+        hf__log_add(l->log, l->quiet && l->warned ? HF_LOG_DEBUG : HF_LOG_WARNING,
                     "tls_verify=none: whoever answers at %s is taken for the server", l->where);
+    l->warned = true;
     l->state = HF__LINK_TLS;
 }
 
@@ -266,7 +276,7 @@ static void connected(hf__link *l, hf__time now) {
 /* ---- Reading and writing ---- */
 
 static void came_up(hf__link *l) {
-    if (l->failures || l->session.link > 1)
+    if (!l->quiet && (l->failures || l->session.link > 1))
         hf__log_add(l->log, HF_LOG_INFO, "connected to %s again", l->where);
     l->state = HF__LINK_UP;
     l->failures = 0;
@@ -393,6 +403,14 @@ void hf__link_flush(hf__link *l, pthread_mutex_t *mutex) {
 void hf__link_renew(hf__link *l, hf__time now) {
     fail(l, HF_UNREACHABLE, hf__line("the connection to %s is made anew", l->where), now);
     l->retry_at = now;
+    l->failures = 0;
+}
+
+void hf__link_move(hf__link *l, hf__time when) {
+    if (l->state == HF__LINK_SHUT) return;
+    if (l->state != HF__LINK_BREAKING) give_up(l);
+    say_where(l);
+    l->retry_at = when;
     l->failures = 0;
 }
 

@@ -48,6 +48,8 @@ typedef struct hf__link {
     struct addrinfo *addresses, *address; /* those of the name; the one being tried */
     hf__time attempt_until, address_until, retry_at;
     unsigned failures; /* since the last time it was up */
+    bool quiet;        /* what fails is for its owner to say */
+    bool warned;       /* that nobody is verified */
 
     bool reading, writing, want_write;
     hf__buffer sending; /* the writer's, while `writing` */
@@ -76,6 +78,9 @@ void hf__link_ready(hf__link *link, short events, pthread_mutex_t *mutex);
 
 /* Give the connection up and make it again, at once. */
 void hf__link_renew(hf__link *link, hf__time now);
+
+/* The URL names another place now: go there, not before `when`. */
+void hf__link_move(hf__link *link, hf__time when);
 
 /* See hf__store_table.wait. */
 bool hf__link_wait(hf__link *link, pthread_mutex_t *mutex);

@@ -1,13 +1,20 @@
 /*
- * The Redis store of one node: the store's table over two links. One carries the commands; the other
- * listens for grants, and is made when somebody first stands in line.
+ * The Redis store: the store's table over two links. One carries the commands; the other listens for
+ * grants, and is made when somebody first stands in line. Where Sentinels say which node that is, a
+ * third asks them, and the others go where the primary is. Where replicas are to confirm, a fourth waits
+ * for them.
  */
 #include "store/redis/redis.h"
 
 #include <stdlib.h>
 
+#include "store/redis/acks.h"
 #include "store/redis/hearing.h"
 #include "store/redis/link.h"
+#include "store/redis/past.h"
+#include "store/redis/watch.h"
+
+#define DOUBT (500 * HF__MS)
 
 /* What pollset would say of a link, as last published. */
 typedef struct seen {
@@ -19,9 +26,20 @@ typedef struct seen {
 typedef struct redis {
     hf__store store;
     hf__identity who;
-    hf__link link, ears;
-    seen link_seen, ears_seen;
+    hf__log *log;
+    hf__link link, ears, waits;
+    seen link_seen, ears_seen, watch_seen, waits_seen;
+    bool confirms; /* replicas=: `waits` is used */
+    hf__acks acks;
     hf__hearing hearing;
+
+    /* redis+sentinel:// only */
+    hf__watch *watch;
+    hf__url node; /* the URL of the links: parts of the client's, and where the primary is */
+    hf__place place;
+    hf__past past;
+    unsigned failures; /* of `link`, as last seen */
+    uint64_t repeated; /* the connection on which what is past was said again */
 } redis;
 
 /* ---- What the client and its core may know of the links ---- */
@@ -33,14 +51,29 @@ static bool changed(seen *before, const hf__link *l) {
     return true;
 }
 
+/* Why not up. While the first connection is being made, through Sentinels, a node that is away is no
+   answer yet. */
+static void say_down(redis *r) {
+    const hf__watch *w = r->watch;
+    bool lost = w && w->result && r->link.state != HF__LINK_UP; /* nobody says where to go */
+    bool wait = w && !lost && hf__watch_opening(w) && r->link.down_result == HF_UNREACHABLE;
+    r->store.down_result = lost ? w->result : wait ? HF_OK : r->link.down_result;
+    r->store.down_detail = lost ? w->detail : wait ? NULL : r->link.down_detail;
+    static char late[] = "the primary could not be reached within connect_timeout";
+    if (!w || hf__watch_opening(w) || r->link.state == HF__LINK_UP || r->store.down_result) return;
+    r->store.down_result = HF_UNREACHABLE;
+    r->store.down_detail = late;
+}
+
 static void publish(redis *r) {
     bool link = changed(&r->link_seen, &r->link), ears = changed(&r->ears_seen, &r->ears);
-    if (link || ears) r->store.polls++;
+    bool watch = r->watch && changed(&r->watch_seen, &r->watch->link);
+    bool waits = changed(&r->waits_seen, &r->waits);
+    if (link || ears || watch || waits) r->store.polls++;
     hf__hearing_look(&r->hearing, r->ears.state == HF__LINK_UP);
     r->store.up = r->link.state == HF__LINK_UP;
     r->store.link = r->link.session.link;
-    r->store.down_result = r->link.down_result;
-    r->store.down_detail = r->link.down_detail;
+    say_down(r);
     r->store.round_trip_us = r->link.session.round_trip_us;
     r->store.commands = r->link.session.commands;
 }
@@ -49,6 +82,9 @@ static void redis_free(hf__store *store, bool forked) {
     redis *r = (redis *)store;
     hf__link_fini(&r->link, forked);
     hf__link_fini(&r->ears, forked);
+    hf__link_fini(&r->waits, forked);
+    hf__watch_free(r->watch, forked);
+    hf__past_fini(&r->past);
     free(r);
 }
 
@@ -57,10 +93,21 @@ static void submit(hf__store *store, hf__op *op, hf__time now) {
     hf__session_submit(&r->link.session, op, now);
 }
 
+/* The next that is to be handed up: confirmed, where it must be. */
+static hf__op *next_completed(redis *r) {
+    hf__op *op = r->confirms ? hf__acks_completed(&r->acks) : NULL;
+    if (op) return op;
+    do op = hf__session_completed(&r->link.session);
+    while (op &&
+           (hf__past_took(op) || (r->confirms && hf__acks_take(&r->acks, op, r->link.fed_at))));
+    return op || !r->confirms ? op : hf__acks_completed(&r->acks);
+}
+
 static hf__op *completed(hf__store *store) {
     redis *r = (redis *)store;
-    hf__op *op = hf__session_completed(&r->link.session);
+    hf__op *op = next_completed(r);
     if (op) hf__hearing_complete(&r->hearing, op);
+    if (op && r->watch) hf__past_note(&r->past, op, hf__later(op->asked_at, r->link.fed_at));
     return op;
 }
 
@@ -70,64 +117,129 @@ static bool news(hf__store *store, hf__news *out) {
 
 /* ---- Turning ---- */
 
+/* Where to connect to is known: it is where the URL says, or where Sentinels said just now. */
+static bool placed(const redis *r) {
+    bool busy = r->link.state != HF__LINK_IDLE;
+    return !r->watch || (r->place.port && (busy || hf__watch_primary(r->watch)));
+}
+
+/* When a primary that does not answer is taken for one that is away, and Sentinels are asked; its
+   connection is given up later. */
+static hf__time doubted_at(const redis *r) {
+    hf__time since = hf__session_waits_since(&r->link.session);
+    return since == HF__NEVER ? HF__NEVER : since + DOUBT;
+}
+
+static void follow(redis *r, hf__time now) {
+    if (r->link.failures > r->failures) hf__watch_doubt(r->watch);
+    r->failures = r->link.failures;
+    hf__watch_tick(r->watch, r->link.state == HF__LINK_UP && now < doubted_at(r), now);
+    const hf__place *primary = hf__watch_primary(r->watch);
+    if (!primary || (primary->port == r->place.port && !strcmp(primary->host, r->place.host)))
+        return;
+    hf__log_add(r->log, HF_LOG_INFO, "the primary '%s' is at %s, port %d", r->node.primary,
+                primary->host, (int)primary->port);
+    r->place = *primary;
+    r->node.port = primary->port;
+    hf__link_move(&r->link, now);
+    hf__link_move(&r->ears, now);
+    if (r->confirms) hf__link_move(&r->waits, now);
+}
+
+/* Another server than the one that answered a release may not know of it. */
+static void repeat_past(redis *r, hf__time now) {
+    if (r->link.state != HF__LINK_UP || r->repeated == r->link.session.link) return;
+    r->repeated = r->link.session.link;
+    hf__past_repeat(&r->past, &r->link.session, now);
+}
+
+static void tick_waits(redis *r, hf__time now) {
+    if (hf__acks_stale(&r->acks)) hf__link_renew(&r->waits, now);
+    if (r->link.state == HF__LINK_UP) {
+        if (r->waits.state == HF__LINK_IDLE) hf__acks_begin(&r->acks);
+        hf__link_tick(&r->waits, now);
+    }
+    hf__acks_tick(&r->acks, now);
+}
+
 static void tick(hf__store *store, hf__time now) {
     redis *r = (redis *)store;
-    hf__link_tick(&r->link, now);
+    if (r->watch) follow(r, now);
+    if (placed(r)) hf__link_tick(&r->link, now);
+    if (r->watch) repeat_past(r, now);
     if (hf__hearing_stale(&r->hearing)) hf__link_renew(&r->ears, now);
     if (r->hearing.waits && r->link.state == HF__LINK_UP) {
         if (r->ears.state == HF__LINK_IDLE) hf__hearing_begin(&r->hearing);
         hf__link_tick(&r->ears, now);
     }
+    if (r->confirms) tick_waits(r, now);
     publish(r);
 }
 
 static hf__time due(const hf__store *store) {
     const redis *r = (const redis *)store;
-    hf__time link = hf__link_due(&r->link);
-    bool ears = r->hearing.waits && r->link.state == HF__LINK_UP;
+    hf__time link = placed(r) ? hf__link_due(&r->link) : HF__NEVER;
+    if (r->watch) link = hf__sooner(link, hf__watch_due(r->watch));
+    if (r->watch && r->watch->primary_up) link = hf__sooner(link, doubted_at(r));
+    bool up = r->link.state == HF__LINK_UP, ears = r->hearing.waits && up;
+    if (r->confirms) link = hf__sooner(link, hf__acks_due(&r->acks));
+    if (r->confirms && up) link = hf__sooner(link, hf__link_due(&r->waits));
     return ears ? hf__sooner(link, hf__link_due(&r->ears)) : link;
 }
 
 static bool flush(hf__store *store, pthread_mutex_t *mutex) {
     redis *r = (redis *)store;
     bool was_up = r->store.up;
+    if (r->confirms) hf__acks_tick(&r->acks, hf__now()); /* of what was answered just now */
     hf__link_flush(&r->link, mutex);
     hf__link_flush(&r->ears, mutex);
+    if (r->watch) hf__link_flush(&r->watch->link, mutex);
+    if (r->confirms) hf__link_flush(&r->waits, mutex);
     publish(r);
-    return r->store.up != was_up || r->hearing.ask_again || r->link.session.done_first;
+    bool told = r->link.session.done_first || r->waits.session.done_first || r->acks.done_first;
+    return r->store.up != was_up || r->hearing.ask_again || told;
 }
 
-/* Both have a place of their own; what is not to be polled is -1. */
+/* Each has a place of its own; what is not to be polled is -1. What a Sentinel says cannot wait. */
 static int pollset(hf__store *store, struct pollfd *fds, bool reading) {
     redis *r = (redis *)store;
     if (!hf__link_pollset(&r->link, &fds[0], reading)) fds[0] = (struct pollfd){.fd = -1};
     if (!hf__link_pollset(&r->ears, &fds[1], reading)) fds[1] = (struct pollfd){.fd = -1};
-    return 2;
+    if (!r->watch && !r->confirms) return 2;
+    fds[2] = fds[3] = (struct pollfd){.fd = -1};
+    if (r->watch && !hf__link_pollset(&r->watch->link, &fds[2], true)) fds[2].fd = -1;
+    if (r->confirms && !hf__link_pollset(&r->waits, &fds[3], true)) fds[3].fd = -1;
+    return 4;
 }
 
 static void ready(hf__store *store, const struct pollfd *fds, int count, pthread_mutex_t *mutex) {
     redis *r = (redis *)store;
     if (count > 0) hf__link_ready(&r->link, fds[0].revents, mutex);
     if (count > 1) hf__link_ready(&r->ears, fds[1].revents, mutex);
+    if (count > 2 && r->watch) hf__link_ready(&r->watch->link, fds[2].revents, mutex);
+    if (count > 3 && r->confirms) hf__link_ready(&r->waits, fds[3].revents, mutex);
     publish(r);
 }
 
 static bool wait_for_answer(hf__store *store, pthread_mutex_t *mutex) {
     redis *r = (redis *)store;
-    bool waited = hf__link_wait(&r->link, mutex);
+    bool waited = !r->confirms && hf__link_wait(&r->link, mutex);
     publish(r);
     return waited;
 }
 
 static size_t in_flight(const hf__store *store) {
-    return ((const redis *)store)->link.session.in_flight;
+    const redis *r = (const redis *)store;
+    return r->link.session.in_flight + r->acks.count;
 }
 
 static void shut(hf__store *store, hf__time now) {
     redis *r = (redis *)store;
-    (void)now;
     hf__link_shut(&r->link);
     hf__link_shut(&r->ears);
+    if (r->watch) hf__link_shut(&r->watch->link);
+    hf__link_shut(&r->waits);
+    if (r->confirms) hf__acks_tick(&r->acks, now);
     publish(r);
 }
 
@@ -146,17 +258,38 @@ static const hf__store_table table = {
     .shut = shut,
 };
 
+/* The links go by a URL of their own, which changes with the primary. */
+static const hf__url *find_through_sentinels(redis *r, const hf__url *url) {
+    r->node = *url;
+    r->node.scheme =
+        url->scheme == HF__SCHEME_SENTINEL_TLS ? HF__SCHEME_REDIS_TLS : HF__SCHEME_REDIS;
+    r->node.host = r->place.host;
+    r->watch = hf__watch_new(url, &r->who, r->log);
+    return &r->node;
+}
+
 hf__store *hf__redis_new(const hf__url *url, const hf__identity *who, hf__log *log) {
     redis *r = calloc(1, sizeof *r);
     if (!r) return NULL;
     r->store.table = &table;
     r->store.forgets = r->store.hands_on = r->store.has_kinds = r->store.asks_together = true;
     r->who = *who;
+    r->log = log;
     r->hearing.commands = &r->link.session;
     r->hearing.messages = &r->ears.session;
+    hf__past_init(&r->past, hf__rand_seed());
+    bool found = true;
+    if (url->primary) {
+        url = find_through_sentinels(r, url);
+        found = r->watch != NULL;
+    }
     bool link = hf__link_init(&r->link, HF__COMMANDS, url, &r->who, log);
     bool ears = hf__link_init(&r->ears, HF__MESSAGES, url, &r->who, log);
-    if (link && ears) return &r->store;
+    bool waits = hf__link_init(&r->waits, HF__REPLICAS, url, &r->who, log);
+    r->confirms = r->store.confirms = r->hearing.claims = url->replicas > 0;
+    if (r->confirms) r->store.asks_together = false; /* each name is confirmed by itself */
+    r->acks = (hf__acks){.commands = &r->link.session, .session = &r->waits.session, .url = url};
+    if (found && link && ears && waits) return &r->store;
     redis_free(&r->store, false);
     return NULL;
 }

@@ -14,6 +14,12 @@ static void begin(hf__reply *r, int type, size_t count) {
     r->used = 0;
 }
 
+/* Part of a list within the list. */
+static bool passed_over(const redisReadTask *task) {
+    const hf__reply *r = task->privdata;
+    return r->nested && task->parent && task->parent->parent;
+}
+
 static hf__value *place(const redisReadTask *task, int type) {
     hf__reply *r = task->privdata;
     if (!task->parent) {
@@ -26,6 +32,7 @@ static hf__value *place(const redisReadTask *task, int type) {
 }
 
 static void *put(const redisReadTask *task, hf__value value) {
+    if (passed_over(task)) return task->privdata;
     hf__value *to = place(task, value.type);
     if (!to) return NULL;
     *to = value;
@@ -34,6 +41,7 @@ static void *put(const redisReadTask *task, hf__value value) {
 
 static void *make_string(const redisReadTask *task, char *text, size_t length) {
     hf__reply *r = task->privdata;
+    if (passed_over(task)) return r;
     hf__value *to = place(task, task->type);
     if (!to || length >= HF__REPLY_TEXT - r->used) return NULL;
     char *copy = r->text + r->used;
@@ -50,6 +58,7 @@ static void *make_array(const redisReadTask *task, size_t elements) {
 static void *make_array(const redisReadTask *task, int elements) {
 #endif
     hf__reply *r = task->privdata;
+    if (task->parent && r->nested) return put(task, (hf__value){.type = REDIS_REPLY_ARRAY});
     if (task->parent || elements > HF__REPLY_ITEMS) return NULL;
     begin(r, REDIS_REPLY_ARRAY, (size_t)elements);
     return r;

@@ -1,7 +1,7 @@
 /*
  * A server's answer, in memory of a fixed size. hiredis parses; its objects are made here, so that
  * nothing is ever allocated because a server says so. Answers to what we ask are a value or a flat
- * list of values; anything larger or deeper is no answer to us.
+ * list of values; anything larger or deeper is no answer to us, but for that to ROLE.
  */
 #ifndef HF_STORE_REDIS_REPLY_H
 #define HF_STORE_REDIS_REPLY_H
@@ -30,6 +30,7 @@ typedef struct hf__reply {
     hf__value item[HF__REPLY_ITEMS];
     char text[HF__REPLY_TEXT];
     size_t used;
+    bool nested; /* set by who asks: lists within the list are passed over, as if they were empty */
 } hf__reply;
 
 typedef enum hf__parsed { HF__PARSED, HF__PARSE_MORE, HF__PARSE_BAD } hf__parsed;

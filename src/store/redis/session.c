@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "store/redis/beside.h"
 #include "store/redis/command.h"
+#include "store/redis/rights.h"
 #include "store/redis/script.h"
 #include "store/redis/trouble.h"
 
@@ -316,13 +317,32 @@ static void encode_who(hf__session *s, const hf__op *op) {
     hf__command_string(&s->out, "label");
 }
 
+static void encode_present(hf__session *s, const hf__op *op) {
+    hf__command_begin(&s->out, 2);
+    hf__command_string(&s->out, "PTTL");
+    hf__command_key(&s->out, s->url->prefix, op->name, op->name_length, "");
+}
+
+static void encode_confirm(hf__session *s, const hf__op *op) {
+    hf__command_begin(&s->out, 3);
+    hf__command_string(&s->out, "WAIT");
+    hf__command_number(&s->out, op->count);
+    hf__command_number(&s->out, op->lease_ms);
+}
+
+static void encode(hf__session *s, const hf__op *op, bool whole, hf__time now) {
+    switch (op->verb) {
+    case HF__WHO: encode_who(s, op); break;
+    case HF__PRESENT: encode_present(s, op); break;
+    case HF__CONFIRM: encode_confirm(s, op); break;
+    default: encode_script(s, op, whole, now); break;
+    }
+}
+
 /* To the end of the line. Half a command is never left in the buffer. */
 static void send(hf__session *s, hf__op *op, bool whole, hf__time now) {
     size_t before = s->out.length;
-    if (op->verb == HF__WHO)
-        encode_who(s, op);
-    else
-        encode_script(s, op, whole, now);
+    encode(s, op, whole, now);
     if (s->out.failed) {
         hf__buffer_cut(&s->out, before);
         complete(s, op, HF_NOMEM, false, hf__line("no memory for a command to %s", s->where));
@@ -365,6 +385,16 @@ static void add_login(hf__session *s, const char *password) {
         hf__command_number(&s->out, s->url->db);
         s->login_left++;
     }
+    if (s->role == HF__SENTINEL) {
+        hf__sentinel_ask(s->sentinel, &s->out);
+        s->login_left += HF__SENTINEL_ASKS;
+        return;
+    }
+    if (s->url->primary) {
+        hf__role_ask(&s->out);
+        s->parser.reply.nested = true;
+        s->login_left++;
+    }
     if (s->role == HF__MESSAGES) {
         hf__command_begin(&s->out, 2);
         hf__command_string(&s->out, "SUBSCRIBE");
@@ -381,6 +411,7 @@ hf_result hf__session_begin(hf__session *s, const char *password, hf__time now) 
     if (!hf__parser_init(&s->parser)) return HF_NOMEM;
     hf__buffer_cut(&s->out, 0);
     s->login_left = 0;
+    s->parser.reply.nested = false;
     add_login(s, password);
     if (s->out.failed) {
         hf__buffer_cut(&s->out, 0);
@@ -404,9 +435,22 @@ static hf_result not_redis(const hf__session *s, char **detail) {
     return HF_PROTOCOL;
 }
 
+/* What an error means, of an operation (NULL: of the login), and a line for a person. */
+static hf_result trouble(const hf__session *s, const hf__op *op, const char *error, char **detail) {
+    hf__tried tried = {.prefix = s->url->prefix, .client = s->who->client};
+    if (op) tried.script = script_of(op);
+    if (op && op->verb == HF__WHO) tried.client = op->sight->who.client;
+    if (op && op->name) {
+        tried.name = op->name;
+        tried.name_length = (int)op->name_length;
+    }
+    *detail = hf__rights_lacking(error, &tried, s->where);
+    return *detail ? HF_REFUSED : hf__trouble(error, s->where, detail);
+}
+
 /* Words that we do not know may repeat the password: they are not shown. */
 static hf_result login_refused(const hf__session *s, const char *error, char **detail) {
-    hf_result result = hf__trouble(error, s->where, detail);
+    hf_result result = trouble(s, NULL, error, detail);
     if (result != HF_PROTOCOL) return result;
     free(*detail);
     *detail = hf__line("%s does not let us log in; its words are not shown, they may hold the "
@@ -488,10 +532,26 @@ static void ping(hf__session *s, hf__time now) {
     s->pinged_at = now;
 }
 
+static hf_result sentinel_answer(hf__session *s, char **detail) {
+    unsigned part = HF__SENTINEL_ASKS - s->login_left--;
+    hf_result r = hf__sentinel_answer(s->sentinel, part, &s->parser.reply, s->where, detail);
+    if (r || s->login_left) return r;
+    s->state = HF__READY;
+    s->link++;
+    return HF_OK;
+}
+
 static hf_result login_answer(hf__session *s, hf__time now, char **detail) {
     const hf__reply *r = &s->parser.reply;
+    if (s->role == HF__SENTINEL && s->login_left <= HF__SENTINEL_ASKS)
+        return sentinel_answer(s, detail);
     if (r->type == REDIS_REPLY_ERROR) return login_refused(s, r->item[0].text, detail);
-    if (--s->login_left) return r->type == REDIS_REPLY_STATUS ? HF_OK : not_redis(s, detail);
+    s->login_left--;
+    if (s->parser.reply.nested && s->login_left == 1) {
+        s->parser.reply.nested = false;
+        return hf__role_answer(r, s->where, detail);
+    }
+    if (s->login_left) return r->type == REDIS_REPLY_STATUS ? HF_OK : not_redis(s, detail);
     if (s->role == HF__MESSAGES) return listening(s, now, detail);
     int64_t seconds, micros;
     if (r->type != REDIS_REPLY_ARRAY || !hf__reply_number(r, 0, &seconds) ||
@@ -756,28 +816,49 @@ static hf_result script_answer(hf__session *s, hf__op *op, hf__time now, char **
     return bad_answer(s, op, detail);
 }
 
+/* How long it still is there; or how many replicas have it. */
+static hf_result replicas_answer(hf__session *s, hf__op *op, char **detail) {
+    const hf__reply *r = &s->parser.reply;
+    if (r->type != REDIS_REPLY_INTEGER) return bad_answer(s, op, detail);
+    int64_t n = r->item[0].integer;
+    bool yes = op->verb == HF__CONFIRM ? n >= 0 : n > 0;
+    if (op->verb == HF__CONFIRM) op->token = (uint64_t)n;
+    complete(s, op, yes ? HF_OK : HF_LOST, false, NULL);
+    return HF_OK;
+}
+
+/* There was a failover: nothing was done, and another node is to be asked. */
+static hf_result demoted(hf__session *s, hf__op *op, char **detail) {
+    *detail = hf__line("%s is not the primary any more", s->where);
+    complete(s, op, HF_UNREACHABLE, false, *detail ? strdup(*detail) : NULL);
+    return HF_UNREACHABLE;
+}
+
 static hf_result answer(hf__session *s, hf__time now, char **detail) {
     const hf__reply *r = &s->parser.reply;
     if (s->state == HF__LOGIN) return login_answer(s, now, detail);
     if (s->role == HF__MESSAGES) return push(s, now, detail);
+    if (s->role == HF__SENTINEL) return hf__sentinel_push(s->sentinel, r, s->where, detail);
     if (s->in_flight == s->unsent) {
         *detail = hf__line("%s sent what nobody asked for; the connection is closed", s->where);
         return HF_PROTOCOL;
     }
     hf__op *op = take_first(s);
     if (r->type == REDIS_REPLY_ERROR) {
-        if (!strncmp(r->item[0].text, "NOSCRIPT", 8) && op->verb != HF__WHO) {
+        if (!strncmp(r->item[0].text, "NOSCRIPT", 8) && script_of(op)) {
             send(s, op, true, now);
             return HF_OK;
         }
+        if (s->url->primary && hf__role_lost(r->item[0].text)) return demoted(s, op, detail);
         char *line = NULL;
-        hf_result result = hf__trouble(r->item[0].text, s->where, &line);
+        hf_result result = trouble(s, op, r->item[0].text, &line);
         /* Where something else stands in its place, our hold is gone. */
         bool ours = op->verb == HF__RENEW || op->verb == HF__RELEASE;
         if (ours && !strncmp(r->item[0].text, "WRONGTYPE", 9)) result = HF_LOST;
         complete(s, op, result, false, line);
         return HF_OK;
     }
+    if (s->role == HF__REPLICAS) return replicas_answer(s, op, detail);
     return op->verb == HF__WHO ? who_answer(s, op, detail) : script_answer(s, op, now, detail);
 }
 
@@ -815,6 +896,7 @@ void hf__session_tick(hf__session *s, hf__time now) {
         ping(s, now);
         return;
     }
+    if (s->role != HF__COMMANDS) return;
     if (s->state != HF__READY || s->registering || now < s->register_at) return;
     s->registering = true;
     s->register_at = now + REGISTER_EVERY;
@@ -825,6 +907,7 @@ void hf__session_tick(hf__session *s, hf__time now) {
 hf__time hf__session_due(const hf__session *s) {
     if (s->role == HF__MESSAGES)
         return s->state == HF__READY && !s->pinged_at ? s->ping_at : HF__NEVER;
+    if (s->role != HF__COMMANDS) return HF__NEVER;
     return s->state == HF__READY && !s->registering ? s->register_at : HF__NEVER;
 }
 
@@ -835,7 +918,7 @@ hf__time hf__session_waits_since(const hf__session *s) {
 }
 
 void hf__session_goodbye(hf__session *s) {
-    if (s->state != HF__READY || s->role == HF__MESSAGES) return;
+    if (s->state != HF__READY || s->role != HF__COMMANDS) return;
     hf__command_begin(&s->out, 2);
     hf__command_string(&s->out, "DEL");
     add_client_key(s, s->who->client);

@@ -18,15 +18,21 @@
 #include "base/log.h"
 #include "base/url.h"
 #include "store/redis/reply.h"
+#include "store/redis/sentinel.h"
 #include "store/store.h"
 
 #define HF__OUT_MAX (16 << 20) /* bytes of commands not sent yet */
 
 typedef enum hf__session_state { HF__AWAY, HF__LOGIN, HF__READY } hf__session_state;
 
-/* A connection for commands, or one that only listens: on the client's own channel, where others say
-   that it has been granted a lock. */
-typedef enum hf__session_role { HF__COMMANDS, HF__MESSAGES } hf__session_role;
+/* A connection for commands; or one that only listens: on the client's own channel, where others say
+   that it has been granted a lock; or one to a Sentinel; or one that waits for replicas. */
+typedef enum hf__session_role {
+    HF__COMMANDS,
+    HF__MESSAGES,
+    HF__SENTINEL,
+    HF__REPLICAS
+} hf__session_role;
 
 /* What a grant says, and when it came. */
 typedef struct hf__message {
@@ -72,6 +78,8 @@ typedef struct hf__session {
     unsigned message_first, message_count;
     bool missed;
     hf__time ping_at, pinged_at; /* when to see whether it still works; 0: not being seen to */
+
+    hf__sentinel *sentinel; /* of a Sentinel's */
 } hf__session;
 
 /* Borrows all it is given. False: out of memory. */

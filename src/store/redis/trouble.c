@@ -18,8 +18,6 @@ typedef struct trouble {
 static const trouble words[] = {
     {"NOAUTH", HF_REFUSED, "the server wants a password: give one in the URL or by password_file"},
     {"WRONGPASS", HF_REFUSED, "check user and password, in the URL or its password_file"},
-    {"NOPERM", HF_REFUSED,
-     "the ACL user lacks a right; docs/REDIS-PROTOCOL.md lists those that are needed"},
     {"DENIED", HF_REFUSED, "the server is in protected mode: set a password or bind address"},
     {"READONLY", HF_REFUSED, "this is a read-only replica: point the URL at the primary"},
     {"OOM", HF_REFUSED, "the server is out of memory: raise maxmemory or free some"},
@@ -50,8 +48,6 @@ static const trouble phrases[] = {
     {"no password is set", HF_REFUSED, "the server has no password: leave it out of the URL"},
     {"DB index is out of range", HF_INVALID,
      "the server has fewer databases than the URL asks for"},
-    {"The user executing the script can't", HF_REFUSED,
-     "the ACL user lacks a right, and ACL LOG says which; docs/REDIS-PROTOCOL.md lists all"},
     {"unknown command", HF_UNSUPPORTED, "Holdfast needs Redis 6.2 or later, or Valkey"},
 };
 

@@ -32,6 +32,8 @@ TICKETS = "store/file/line.c"
 HALL = "store/file/hall.c"
 MANY = "client/many.c"
 ALL = "store/redis/lua/all.lua"
+SENTINEL = "store/redis/sentinel.c"
+ACKS = "store/redis/acks.c"
 
 MUTATIONS = [
     Mutation(
@@ -852,5 +854,89 @@ MUTATIONS = [
         "return away && !t->once && now < hf__after_ms(t->began, t->gather.core->config.outage_ms);",
         "return away && !t->once && now > 0;",
         ("fault_many_names", "B19_an_outage_is_borne_once"),
+    ),
+    Mutation(
+        "a node is not asked whether it is the primary",
+        SENTINEL,
+        'if (role && !strcmp(role, "master")) return HF_OK;',
+        "if (role) return HF_OK;",
+        ("sentinel_told", "F32_a_node*"),
+    ),
+    Mutation(
+        "a primary that became read-only is stayed with",
+        "store/redis/session.c",
+        "if (s->url->primary && hf__role_lost(r->item[0].text)) return demoted(s, op, detail);",
+        "",
+        ("sentinel_told", "F32_a_primary*"),
+    ),
+    Mutation(
+        "a Sentinel that is behind is believed",
+        SENTINEL,
+        "s->said_epoch < s->epoch &&",
+        "s->said_epoch < 0 &&",
+        ("sentinel_told", "F33_*"),
+    ),
+    Mutation(
+        "an old primary is gone back to without asking",
+        "store/redis/redis.c",
+        "(r->place.port && (busy || hf__watch_primary(r->watch)))",
+        "(r->place.port && (busy || r->watch))",
+        ("sentinel_told", "F32_an_old*"),
+    ),
+    Mutation(
+        "what a Sentinel says of a failover is not heard",
+        SENTINEL,
+        "s->switched = true;",
+        "s->switched = false;",
+        ("sentinel_told", "a_failover*"),
+    ),
+    Mutation(
+        "a release is not repeated after a failover",
+        "store/redis/redis.c",
+        "    hf__past_repeat(&r->past, &r->link.session, now);\n",
+        "",
+        ("sentinel_told", "F38_*"),
+    ),
+    Mutation(
+        "too few replicas are enough",
+        ACKS,
+        "op->ack.there && confirmed >= a->url->replicas",
+        "op->ack.there",
+        ("fault_replicas", "F31_what_too_few*"),
+    ),
+    Mutation(
+        "what too few replicas have is kept",
+        ACKS,
+        "if (op->ack.verb != HF__ASK || op->upgrade || !there) {",
+        "if (!there || op) {",
+        ("fault_replicas", "F31_what_too_few*"),
+    ),
+    Mutation(
+        "a renewal that no replica has counts",
+        ACKS,
+        "if ((op->verb != HF__ASK && op->verb != HF__RENEW) || op->result != HF_OK) return false;",
+        "if (op->verb != HF__ASK || op->result != HF_OK) return false;",
+        ("fault_replicas", "F31_a_renewal_that_no*"),
+    ),
+    Mutation(
+        "replicas are waited for without a command before",
+        ACKS,
+        "        hf__session_submit(a->session, op, now);\n    }",
+        "        op->ack.there = true;\n        push(&a->asked_first, &a->asked_last, op);\n    }",
+        ("fault_replicas", "F31_what_no_replica*"),
+    ),
+    Mutation(
+        "a grant is entered on before replicas have it",
+        "store/redis/redis.c",
+        "r->hearing.claims = url->replicas > 0;",
+        "url->replicas > 0;",
+        ("fault_replicas", "F31_what_is_handed*"),
+    ),
+    Mutation(
+        "an heir enters before replicas have it",
+        ENTRY,
+        "if (e->lane || e->core->store->confirms) return;",
+        "if (e->lane) return;",
+        ("fault_replicas", "F31_what_is_handed*"),
     ),
 ]

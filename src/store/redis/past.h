@@ -1,0 +1,36 @@
+/*
+ * What was released not long ago. A primary that fails may take with it that it released a lock: its
+ * successor has the lock still held, and nobody to release it before its lease ends. So releases are kept
+ * for a lease, and repeated to whoever answers next. A release acts on its number only: late or twice, it
+ * touches nothing that was taken since.
+ */
+#ifndef HF_STORE_REDIS_PAST_H
+#define HF_STORE_REDIS_PAST_H
+
+#include "base/map.h"
+#include "store/redis/session.h"
+
+#define HF__PAST_MAX 1024 /* names; beyond that the oldest are left to their leases */
+
+typedef struct hf__released hf__released;
+
+typedef struct hf__past {
+    hf__map names;
+    hf__released *first, *last; /* by age */
+    size_t count;
+    int64_t lease_ms; /* the longest that was asked for */
+} hf__past;
+
+void hf__past_init(hf__past *p, uint64_t seed);
+void hf__past_fini(hf__past *p);
+
+/* An operation was answered. Where memory is out, nothing is kept. */
+void hf__past_note(hf__past *p, const hf__op *op, hf__time now);
+
+/* The commands go to another connection: say them all again. */
+void hf__past_repeat(hf__past *p, hf__session *session, hf__time now);
+
+/* Whether a completed operation is one of these, and so nobody else's. */
+bool hf__past_took(hf__op *op);
+
+#endif

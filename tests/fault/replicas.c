@@ -1,0 +1,200 @@
+/*
+ * replicas=N (F31): what was granted or renewed counts when so many replicas have it, and is given back
+ * when they do not; and a server that itself wants replicas is told apart (F27).
+ */
+#include "waiters.h"
+
+static const char *const NO_DELAY[] = {"repl-diskless-sync-delay 0", "repl-ping-replica-period 1",
+                                       NULL};
+static const t_redis_options PRIMARY = {.config = NO_DELAY};
+
+static const char *url_of(const bed *b, const char *options) {
+    return with_option(t_redis_url(b->redis), "replicas=1%s%s", *options ? "&" : "", options);
+}
+
+static t_redis *start_replica(bed *b) {
+    char of[64];
+    const char *config[] = {NO_DELAY[0], of, NULL};
+    snprintf(of, sizeof of, "replicaof " T_HOST " %u", t_redis_port(b->redis));
+    t_redis *replica = t_redis_start(&(t_redis_options){.config = config});
+    /* What was written before it came counts for nothing, and at first it takes its time. */
+    UNTIL((run(b, "SET in sync"), t_redis_int(b->redis, "WAIT 1 100") == 1) &&
+          (run(b, "SET in sync"), t_redis_int(b->redis, "WAIT 1 100") == 1));
+    return replica;
+}
+
+static void F31_a_grant_counts_when_a_replica_has_it(void **state) {
+    bed *b = *state;
+    t_redis *replica = start_replica(b);
+    hf_client *client = bed_open(b, url_of(b, ""), NULL);
+    for (int i = 0; i < 20; i++) {
+        hf_hold *hold = TAKE(client);
+        assert_int_equal(t_redis_int(replica, "EXISTS " KEY), 1);
+        T_HF(HF_OK, hf_extend(hold, 60000));
+        assert_true(t_redis_int(replica, "PTTL " KEY) > 30000);
+        FREE(hold);
+    }
+    t_redis_free(replica);
+}
+
+static void F31_what_too_few_replicas_have_is_given_back(void **state) {
+    bed *b = *state;
+    hf_client *client = bed_open(b, url_of(b, "command_timeout=400ms"), NULL);
+    REFUSED(HF_UNREACHABLE, client, .wait_ms = 0);
+    check_detail("0 of 1 replicas confirmed");
+    check_detail("it was given back");
+    assert_false(on_server(b));
+    REFUSED(HF_UNREACHABLE, client, .wait_ms = 0, .kind = HF_WRITE);
+    check_detail("0 of 1 replicas confirmed");
+    assert_false(on_server(b));
+}
+
+/* One of the two that are wanted. */
+static void F31_one_of_two_is_too_few(void **state) {
+    bed *b = *state;
+    t_redis *replica = start_replica(b);
+    hf_client *client =
+        bed_open(b, with_option(t_redis_url(b->redis), "replicas=2&command_timeout=400ms"), NULL);
+    REFUSED(HF_UNREACHABLE, client, .wait_ms = 0);
+    check_detail("1 of 2 replicas confirmed");
+    assert_false(on_server(b));
+    t_redis_free(replica);
+}
+
+static void F27_a_server_that_wants_replicas_is_told_apart(void **state) {
+    bed *b = *state;
+    hf_client *client = bed_open(b, url_of(b, "command_timeout=400ms"), NULL);
+    set_config(b, "min-replicas-to-write", "1");
+    REFUSED(HF_UNREACHABLE, client, .wait_ms = 0);
+    check_detail("min-replicas-to-write");
+}
+
+static void F31_a_wait_lasts_until_a_replica_is_there(void **state) {
+    bed *b = *state;
+    t_redis *replica = start_replica(b);
+    hf_client *client = bed_open(b, url_of(b, "command_timeout=400ms&outage=30s"), NULL);
+    t_redis_stop(replica);
+    attempt *a = attempt_start(b, client, &(hf_options){.wait_ms = HF_FOREVER});
+    UNTIL(calls(b, "wait") >= 2); /* it was given back, and asked for again */
+    t_redis_cont(replica);
+    FREE(attempt_end(a, HF_OK));
+    t_redis_free(replica);
+}
+
+/* WAIT by itself counts from what its own connection wrote, which is nothing. */
+static void F31_what_no_replica_has_yet_is_not_confirmed(void **state) {
+    bed *b = *state;
+    t_redis *replica = start_replica(b);
+    hf_client *client = bed_open(b, url_of(b, "command_timeout=400ms"), NULL);
+    FREE(TAKE(client));
+    t_redis_stop(replica);
+    REFUSED(HF_UNREACHABLE, client, .wait_ms = 0);
+    check_detail("0 of 1 replicas confirmed");
+    assert_false(on_server(b));
+    t_redis_cont(replica);
+    t_redis_free(replica);
+}
+
+/* The server has renewed it, and its replica has not: it ends when the replica would forget it. */
+static void F31_a_renewal_that_no_replica_has_does_not_count(void **state) {
+    bed *b = *state;
+    t_redis *replica = start_replica(b);
+    hf_client *client = bed_open(b, url_of(b, ""), NULL);
+    hf_hold *hold = TAKE(client, .lease_ms = 1500, .on_lost = count_loss, .arg = &b->loss);
+    calls_reset(b);
+    t_redis_stop(replica);
+    UNTIL(atomic_load(&b->loss.calls) == 1);
+    assert_true(calls(b, "wait") > 0);
+    assert_true(calls(b, "pexpire") > 0); /* it was renewed there, in vain */
+    check_lost(b, hold, "did not confirm a renewal");
+    t_redis_cont(replica);
+    t_redis_free(replica);
+}
+
+static void F31_a_renewal_that_a_replica_has_counts(void **state) {
+    bed *b = *state;
+    t_redis *replica = start_replica(b);
+    hf_client *client = bed_open(b, url_of(b, ""), NULL);
+    hf_hold *hold = TAKE(client, .lease_ms = t_patience(900));
+    UNTIL(stats_of(client).renewed >= 4);
+    check_held(b, hold);
+    FREE(hold);
+    t_redis_free(replica);
+}
+
+typedef struct turns {
+    hf_client *clients[2];
+    atomic_int inside, collisions;
+} turns;
+
+static void take_turns(int index, void *arg) {
+    turns *t = arg;
+    for (int i = 0; i < 25; i++) {
+        hf_hold *hold = NULL;
+        T_HF(HF_OK, hf_lock(t->clients[index % 2], LOCK, &hold));
+        if (atomic_fetch_add(&t->inside, 1)) atomic_fetch_add(&t->collisions, 1);
+        atomic_fetch_sub(&t->inside, 1);
+        T_HF(HF_OK, hf_release(hold));
+    }
+}
+
+/* Who is handed the lock asks for it once more, and so do the threads of one client: WAIT comes between. */
+static void F31_what_is_handed_over_is_confirmed_too(void **state) {
+    static turns t;
+    bed *b = *state;
+    t_redis *replica = start_replica(b);
+    for (int i = 0; i < 2; i++) t.clients[i] = bed_open(b, url_of(b, ""), NULL);
+    calls_reset(b);
+    t_threads_run(4, take_turns, &t, 4 * SOON_MS);
+    assert_int_equal(atomic_load(&t.collisions), 0);
+    int64_t acquired = (int64_t)(stats_of(t.clients[0]).acquired + stats_of(t.clients[1]).acquired);
+    assert_true(acquired == 100 && calls(b, "wait") >= acquired);
+    t.clients[1] = t.clients[0]; /* nobody but this client: from thread to thread */
+    calls_reset(b);
+    t_threads_run(4, take_turns, &t, 4 * SOON_MS);
+    assert_int_equal(atomic_load(&t.collisions), 0);
+    assert_true(calls(b, "wait") >= 100);
+    t_redis_free(replica);
+}
+
+/* The connection that waits breaks alone, and is made again. */
+static void F31_the_waiting_connection_may_break(void **state) {
+    bed *b = *state;
+    t_redis *replica = start_replica(b);
+    b->proxy = t_proxy_start(t_redis_port(b->redis));
+    hf_client *client = bed_open(b, with_option(t_proxy_url(b->proxy), "replicas=1"), NULL);
+    FREE(TAKE(client));
+    t_proxy_select(b->proxy, 2); /* the second that was made */
+    t_proxy_cut(b->proxy);
+    t_proxy_select(b->proxy, 0);
+    for (int i = 0; i < 5; i++) FREE(TAKE(client, .wait_ms = t_patience(SOON_MS)));
+    t_redis_free(replica);
+}
+
+static const char *const USERS[] = {"anna on >secret ~* &* +@all -wait", NULL};
+static const t_redis_options WITH_ANNA = {.acl = USERS};
+
+static void F27_the_right_to_wait_is_named(void **state) {
+    bed *b = *state;
+    hf_client *anna =
+        bed_open(b, with_option(t_redis_url_as(b->redis, "anna", "secret"), "replicas=1"), NULL);
+    REFUSED(HF_REFUSED, anna, .wait_ms = 0);
+    check_detail("may not run the command wait");
+    assert_false(on_server(b));
+}
+
+static const struct CMUnitTest tests[] = {
+    FAULT_TEST_ON(F31_a_grant_counts_when_a_replica_has_it, &PRIMARY),
+    FAULT_TEST(F31_what_too_few_replicas_have_is_given_back),
+    FAULT_TEST_ON(F31_one_of_two_is_too_few, &PRIMARY),
+    FAULT_TEST(F27_a_server_that_wants_replicas_is_told_apart),
+    FAULT_TEST_ON(F31_a_wait_lasts_until_a_replica_is_there, &PRIMARY),
+    FAULT_TEST_ON(F31_what_no_replica_has_yet_is_not_confirmed, &PRIMARY),
+    FAULT_TEST_ON(F31_a_renewal_that_no_replica_has_does_not_count, &PRIMARY),
+    FAULT_TEST_ON(F31_a_renewal_that_a_replica_has_counts, &PRIMARY),
+    FAULT_TEST_ON(F31_what_is_handed_over_is_confirmed_too, &PRIMARY),
+    FAULT_TEST_ON(F31_the_waiting_connection_may_break, &PRIMARY),
+    FAULT_TEST_ON(F27_the_right_to_wait_is_named, &WITH_ANNA),
+};
+
+FAULT_MAIN(tests)

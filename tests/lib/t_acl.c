@@ -1,0 +1,53 @@
+/* See t_acl.h. */
+#include "t_acl.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char BEGINS[] = "ACL SETUSER holdfast ";
+
+void t_acl_documented(char line[T_ACL_LINE]) {
+    FILE *file = fopen(T_PROTOCOL_DOC, "re");
+    if (!file) t_fail("cannot read %s", T_PROTOCOL_DOC);
+    char *text = NULL;
+    while (!text && fgets(line, T_ACL_LINE, file)) text = strstr(line, BEGINS);
+    fclose(file);
+    if (!text) t_fail("no line with `%s` in %s", BEGINS, T_PROTOCOL_DOC);
+    text[strcspn(text, "\n`")] = '\0';
+    memmove(line, text, strlen(text) + 1);
+}
+
+static void run(t_redis *redis, const char *line) {
+    redisReply *reply = t_redis_cmd(redis, line);
+    if (reply->type == REDIS_REPLY_ERROR) t_fail("`%s`: %s", line, reply->str);
+    freeReplyObject(reply);
+}
+
+const char *t_acl_user(t_redis *redis, const char *prefix) {
+    char line[T_ACL_LINE];
+    t_acl_documented(line);
+    run(redis, line);
+    if (prefix) {
+        snprintf(line, sizeof line, "%s~%s:* &%s:c:*", BEGINS, prefix, prefix);
+        run(redis, line);
+    }
+    run(redis, "ACL LOG RESET");
+    return t_redis_url_as(redis, "holdfast", "PASSWORD");
+}
+
+/* A field of one entry of ACL LOG. */
+static const char *field(const redisReply *entry, const char *name) {
+    for (size_t i = 0; i + 1 < entry->elements; i += 2)
+        if (!strcmp(entry->element[i]->str, name)) return entry->element[i + 1]->str;
+    return "";
+}
+
+void t_acl_none_refused(t_redis *redis) {
+    redisReply *log = t_redis_cmd(redis, "ACL LOG");
+    for (size_t i = 0; i < log->elements; i++) {
+        if (!strcmp(field(log->element[i], "reason"), "auth")) continue; /* a wrong password */
+        t_fail("a user was refused the %s %s", field(log->element[i], "reason"),
+               field(log->element[i], "object"));
+    }
+    freeReplyObject(log);
+}

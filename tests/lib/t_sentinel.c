@@ -1,0 +1,196 @@
+/* See t_sentinel.h. */
+#include "t_sentinel.h"
+
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "t_net.h"
+#include "t_time.h"
+
+#define LINE 512
+
+struct t_sentinel {
+    t_redis *nodes[T_NODES], *watchers[T_SENTINELS];
+    uint16_t ports[T_NODES]; /* those that clients use: with TLS not those of t_redis_port */
+    char url[LINE];
+};
+
+/* ---- Starting -------------------------------------------------------------------------------- */
+
+enum { LINES = 24 };
+
+typedef struct lines {
+    char text[LINES][LINE];
+    const char *list[LINES + 1];
+    int count;
+} lines;
+
+T_PRINTF(2, 3) static void add(lines *l, const char *format, ...) {
+    va_list args;
+    if (l->count == LINES) t_fail("too many lines of configuration");
+    va_start(args, format);
+    vsnprintf(l->text[l->count], LINE, format, args);
+    va_end(args);
+    l->list[l->count] = l->text[l->count];
+    l->count++;
+}
+
+static void add_tls(lines *l, const t_sentinel_options *o, uint16_t port) {
+    if (!o->certificates) return;
+    add(l, "tls-port %u", port);
+    add(l, "tls-cert-file %s/good.crt", o->certificates);
+    add(l, "tls-key-file %s/good.key", o->certificates);
+    add(l, "tls-ca-cert-file %s/ca.crt", o->certificates);
+    add(l, "tls-auth-clients no");
+    add(l, "tls-replication yes");
+}
+
+static void start_node(t_sentinel *s, int i, const t_sentinel_options *o) {
+    lines l = {.count = 0};
+    s->ports[i] = t_net_free_port();
+    add_tls(&l, o, s->ports[i]);
+    add(&l, "repl-diskless-sync-delay 0");
+    add(&l, "repl-backlog-size 4mb");
+    if (o->password) add(&l, "masterauth %s", o->password);
+    if (i) add(&l, "replicaof " T_HOST " %u", s->ports[0]);
+    for (int k = 0; o->config && o->config[k]; k++) add(&l, "%s", o->config[k]);
+    t_redis_options options = {.requirepass = o->password, .config = l.list};
+    if (!o->certificates) options.port = s->ports[i];
+    s->nodes[i] = t_redis_start(&options);
+}
+
+static void start_watcher(t_sentinel *s, int i, const t_sentinel_options *o) {
+    lines l = {.count = 0};
+    uint16_t port = t_net_free_port();
+    add_tls(&l, o, port);
+    add(&l, "sentinel monitor " T_PRIMARY " " T_HOST " %u 2", s->ports[0]);
+    add(&l, "sentinel down-after-milliseconds " T_PRIMARY " 1200");
+    add(&l, "sentinel failover-timeout " T_PRIMARY " 3000");
+    add(&l, "sentinel parallel-syncs " T_PRIMARY " 2");
+    if (o->password) add(&l, "sentinel auth-pass " T_PRIMARY " %s", o->password);
+    if (o->sentinel_password) add(&l, "sentinel sentinel-pass %s", o->sentinel_password);
+    t_redis_options options = {
+        .sentinel = true, .requirepass = o->sentinel_password, .config = l.list};
+    if (!o->certificates) options.port = port;
+    s->watchers[i] = t_redis_start(&options);
+    size_t used = strlen(s->url);
+    snprintf(s->url + used, sizeof s->url - used, "%s" T_HOST ":%u", i ? "," : "", port);
+}
+
+/* ---- Looking --------------------------------------------------------------------------------- */
+
+/* A field of what a Sentinel says of the primary; NULL if it does not answer as it should. */
+static const char *field_of(t_redis *watcher, const char *name, char value[LINE]) {
+    redisReply *reply = t_redis_try(watcher, "SENTINEL MASTER " T_PRIMARY);
+    const char *found = NULL;
+    for (size_t i = 0; reply && reply->type == REDIS_REPLY_ARRAY && i + 1 < reply->elements;
+         i += 2) {
+        if (strcmp(reply->element[i]->str, name) != 0) continue;
+        snprintf(value, LINE, "%s", reply->element[i + 1]->str);
+        found = value;
+    }
+    if (reply) freeReplyObject(reply);
+    return found;
+}
+
+static bool says(t_redis *watcher, const char *name, const char *expected) {
+    char value[LINE];
+    const char *said = field_of(watcher, name, value);
+    return said && !strcmp(said, expected);
+}
+
+static bool all_known(t_sentinel *s) {
+    for (int i = 0; i < T_SENTINELS; i++) {
+        if (!says(s->watchers[i], "num-slaves", "2")) return false;
+        if (!says(s->watchers[i], "num-other-sentinels", "2")) return false;
+    }
+    return true;
+}
+
+static bool is_primary(t_redis *node) {
+    redisReply *reply = t_redis_try(node, "ROLE");
+    bool said = reply && reply->type == REDIS_REPLY_ARRAY;
+    bool primary = said && !strcmp(reply->element[0]->str, "master");
+    if (reply) freeReplyObject(reply);
+    return primary;
+}
+
+static int node_at(const t_sentinel *s, const char *port) {
+    for (int i = 0; i < T_NODES; i++)
+        if (s->ports[i] == (uint16_t)strtoul(port, NULL, 10)) return i;
+    return -1;
+}
+
+int t_sentinel_primary(t_sentinel *s) {
+    int votes[T_NODES] = {0};
+    for (int i = 0; i < T_SENTINELS; i++) {
+        char port[LINE];
+        if (!t_redis_pid(s->watchers[i])) continue;
+        const char *said = field_of(s->watchers[i], "port", port);
+        int node = said ? node_at(s, said) : -1;
+        if (node >= 0 && ++votes[node] > T_SENTINELS / 2) return node;
+    }
+    return -1;
+}
+
+int t_sentinel_failed_over(t_sentinel *s, int from) {
+    int to;
+    T_WAIT_UNTIL((to = t_sentinel_primary(s)) >= 0 && to != from && is_primary(s->nodes[to]),
+                 T_FAILOVER_MS);
+    return to;
+}
+
+static bool in_sync(t_sentinel *s, int i) {
+    int primary = t_sentinel_primary(s);
+    if (primary >= 0 && primary != i && is_primary(s->nodes[i]))
+        freeReplyObject(t_redis_cmd(s->nodes[i], "REPLICAOF " T_HOST " %d", s->ports[primary]));
+    redisReply *reply = t_redis_try(s->nodes[i], "ROLE");
+    bool synced = reply && reply->type == REDIS_REPLY_ARRAY && reply->elements > 3 &&
+                  !strcmp(reply->element[0]->str, "slave") &&
+                  !strcmp(reply->element[3]->str, "connected");
+    if (reply) freeReplyObject(reply);
+    return synced && i != primary;
+}
+
+void t_sentinel_rejoined(t_sentinel *s, int i) {
+    T_WAIT_UNTIL(in_sync(s, i), 2 * T_FAILOVER_MS);
+}
+
+/* ---- Its life -------------------------------------------------------------------------------- */
+
+t_sentinel *t_sentinel_start(const t_sentinel_options *options) {
+    (void)signal(SIGPIPE, SIG_IGN); /* for hiredis, when a node closes its connections */
+    t_sentinel *s = calloc(1, sizeof *s);
+    const t_sentinel_options none = {0}, *o = options ? options : &none;
+    if (!s) t_fail("out of memory");
+    for (int i = 0; i < T_NODES; i++) start_node(s, i, o);
+    for (int i = 1; i < T_NODES; i++) T_WAIT_UNTIL(!is_primary(s->nodes[i]), 5000);
+    T_WAIT_UNTIL(t_redis_info(s->nodes[0], "connected_slaves") == T_NODES - 1, 10000);
+    snprintf(s->url, sizeof s->url, "redis%s+sentinel://", o->certificates ? "s" : "");
+    for (int i = 0; i < T_SENTINELS; i++) start_watcher(s, i, o);
+    strncat(s->url, "/" T_PRIMARY, sizeof s->url - strlen(s->url) - 1);
+    T_WAIT_UNTIL(all_known(s), T_FAILOVER_MS);
+    return s;
+}
+
+void t_sentinel_free(t_sentinel *s) {
+    if (!s) return;
+    for (int i = 0; i < T_SENTINELS; i++) t_redis_free(s->watchers[i]);
+    for (int i = 0; i < T_NODES; i++) t_redis_free(s->nodes[i]);
+    free(s);
+}
+
+const char *t_sentinel_url(const t_sentinel *s) {
+    return s->url;
+}
+
+t_redis *t_sentinel_node(const t_sentinel *s, int i) {
+    return s->nodes[i];
+}
+
+t_redis *t_sentinel_watcher(const t_sentinel *s, int i) {
+    return s->watchers[i];
+}

@@ -1,0 +1,214 @@
+/*
+ * Failovers, by killing and stopping real primaries under real Sentinels. One set of nodes serves all
+ * tests; each leaves them complete.
+ */
+#include "crowd.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define LOCK "lock"
+#define KEY  "hf:{lock}"
+
+enum { SOON_MS = 10000, LEASE_MS = 30000 };
+
+static t_sentinel *set;
+
+static const char *with(const char *options) {
+    static char url[1024];
+    snprintf(url, sizeof url, "%s?%s", t_sentinel_url(set), options);
+    return url;
+}
+
+static hf_client *open_client(void) {
+    hf_client *client;
+    T_HF(HF_OK, hf_open(t_sentinel_url(set), NULL, &client));
+    return client;
+}
+
+static int primary_now(void) {
+    int primary;
+    T_WAIT_UNTIL((primary = t_sentinel_primary(set)) >= 0, SOON_MS);
+    return primary;
+}
+
+/* Kill or stop the primary; the node that has taken its place. */
+static int kill_primary(int from) {
+    t_redis_kill9(t_sentinel_node(set, from));
+    int to = t_sentinel_failed_over(set, from);
+    printf("           killed the primary, node %d; node %d is the primary now\n", from, to);
+    return to;
+}
+
+static int stop_primary(int from) {
+    t_redis_stop(t_sentinel_node(set, from));
+    int to = t_sentinel_failed_over(set, from);
+    printf("           stopped the primary, node %d; node %d is the primary now\n", from, to);
+    return to;
+}
+
+static void revive(int node) {
+    t_redis_restart(t_sentinel_node(set, node));
+    t_sentinel_rejoined(set, node);
+    printf("           restarted node %d\n", node);
+}
+
+/* Whether a node has the lock: 1 or 0, or -1: it does not say just now. */
+static int has_lock(int node) {
+    redisReply *reply = t_redis_try(t_sentinel_node(set, node), "EXISTS " KEY);
+    int has = reply && reply->type == REDIS_REPLY_INTEGER ? (int)reply->integer : -1;
+    if (reply) freeReplyObject(reply);
+    return has;
+}
+
+static bool on_all_nodes(int has) {
+    for (int i = 0; i < T_NODES; i++)
+        if (has_lock(i) != has) return false;
+    return true;
+}
+
+/* ---- Discovery ------------------------------------------------------------------------------- */
+
+static void any_living_sentinel_will_do(void **state) {
+    (void)state;
+    t_redis *killed = t_sentinel_watcher(set, 0), *stopped = t_sentinel_watcher(set, 1);
+    int primary = primary_now();
+    hf_hold *hold;
+    t_redis_kill9(killed);
+    t_redis_stop(stopped);
+    hf_client *client = open_client();
+    T_HF(HF_OK, hf_try_lock(client, LOCK, &hold));
+    assert_int_equal(has_lock(primary), 1);
+    T_HF(HF_OK, hf_release(hold));
+    hf_close(client);
+    t_redis_cont(stopped);
+    t_redis_restart(killed);
+}
+
+static void a_primary_that_nobody_knows_is_said(void **state) {
+    (void)state;
+    hf_client *client;
+    char url[512];
+    snprintf(url, sizeof url, "%.*sother", (int)(strlen(t_sentinel_url(set)) - strlen(T_PRIMARY)),
+             t_sentinel_url(set));
+    T_HF(HF_REFUSED, hf_open(url, NULL, &client));
+    assert_non_null(strstr(hf_error_detail(), "knows no primary named 'other'"));
+}
+
+/* ---- Holds ----------------------------------------------------------------------------------- */
+
+static void F31_a_hold_survives_a_failover_that_kept_it(void **state) {
+    (void)state;
+    hf_client *client = open_client();
+    hf_hold *hold, *none = NULL;
+    hf_stats stats;
+    T_HF(HF_OK, hf_acquire(client, LOCK, &(hf_options){.lease_ms = LEASE_MS}, &hold));
+    T_WAIT_UNTIL(on_all_nodes(1), SOON_MS);
+    int from = primary_now(), to = kill_primary(from);
+    T_HF(HF_OK, hf_stats_get(client, &stats));
+    uint64_t renewed = stats.renewed;
+    do T_HF(HF_OK, hf_stats_get(client, &stats)); /* after a reconnect it is renewed at once */
+    while (stats.renewed == renewed && (t_sleep_ms(2), hf_held(hold)));
+    assert_int_equal(hf_held(hold), 1);
+    hf_client *other = open_client();
+    T_HF(HF_BUSY, hf_try_lock(other, LOCK, &none));
+    T_HF(HF_OK, hf_release(hold));
+    T_WAIT_UNTIL(has_lock(to) == 0, SOON_MS);
+    hf_close(other);
+    hf_close(client);
+    revive(from);
+}
+
+/* Replicas that can be made to differ from their primary, as if they were behind it. */
+static void on_replicas(const char *format, const char *arg, size_t length) {
+    int primary = primary_now();
+    for (int i = 0; i < T_NODES; i++) {
+        t_redis *node = t_sentinel_node(set, i);
+        if (i == primary) continue;
+        freeReplyObject(t_redis_cmd(node, "CONFIG SET replica-read-only no"));
+        redisReply *reply =
+            arg ? t_redis_cmd(node, format, arg, length) : t_redis_cmd(node, format);
+        if (reply->type == REDIS_REPLY_ERROR) t_fail("%s: %s", format, reply->str);
+        freeReplyObject(reply);
+    }
+}
+
+static void F31_a_hold_that_a_failover_lost_is_told_at_once(void **state) {
+    (void)state;
+    hf_client *client = open_client();
+    hf_hold *hold;
+    T_HF(HF_OK, hf_acquire(client, LOCK, &(hf_options){.lease_ms = LEASE_MS}, &hold));
+    T_WAIT_UNTIL(on_all_nodes(1), SOON_MS);
+    on_replicas("DEL " KEY, NULL, 0);
+    int from = primary_now();
+    kill_primary(from);
+    T_WAIT_UNTIL(!hf_held(hold), LEASE_MS / 3); /* and not at its deadline */
+    assert_non_null(strstr(hf_why_lost(hold), "no longer has it"));
+    T_HF(HF_LOST, hf_release(hold));
+    hf_close(client);
+    revive(from);
+}
+
+/* The successor of a primary never heard of the release. */
+static void F38_a_release_that_a_failover_forgot_is_repeated(void **state) {
+    (void)state;
+    hf_client *client = open_client();
+    hf_hold *hold;
+    T_HF(HF_OK, hf_acquire(client, LOCK, &(hf_options){.lease_ms = 10 * LEASE_MS}, &hold));
+    T_WAIT_UNTIL(on_all_nodes(1), SOON_MS);
+    int from = primary_now();
+    redisReply *dump = t_redis_cmd(t_sentinel_node(set, from), "DUMP " KEY);
+    T_HF(HF_OK, hf_release(hold));
+    T_WAIT_UNTIL(on_all_nodes(0), SOON_MS);
+    on_replicas("RESTORE " KEY " 300000 %b", dump->str, dump->len);
+    freeReplyObject(dump);
+    int to = kill_primary(from);
+    T_WAIT_UNTIL(has_lock(to) == 0, SOON_MS);
+    hf_close(client);
+    revive(from);
+}
+
+/* ---- Contention ------------------------------------------------------------------------------ */
+
+enum { ACQUISITIONS = 200, INSIDE_MS = 15 };
+
+static void F32_two_failovers_in_mid_contention(void **state) {
+    static crowd c;
+    (void)state;
+    crowd_start(&c, with("lease=8s&outage=30s&replicas=1"), ACQUISITIONS, INSIDE_MS);
+    crowd_await(&c, ACQUISITIONS / 4, SOON_MS);
+    int killed = primary_now(), stopped = kill_primary(killed);
+    revive(killed);
+    crowd_await(&c, ACQUISITIONS / 2, 3 * SOON_MS);
+    stop_primary(stopped);
+    crowd_await(&c, ACQUISITIONS * 3 / 4, 3 * SOON_MS);
+    t_redis_cont(t_sentinel_node(set, stopped)); /* it goes on as a primary until it is told */
+    crowd_end(&c, 3 * SOON_MS);
+    t_sentinel_rejoined(set, stopped);
+}
+
+static int start_set(void **state) {
+    (void)state;
+    set = t_sentinel_start(NULL);
+    return 0;
+}
+
+static int end_set(void **state) {
+    (void)state;
+    t_sentinel_free(set);
+    return 0;
+}
+
+int main(int argc, char **argv) {
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(any_living_sentinel_will_do),
+        cmocka_unit_test(a_primary_that_nobody_knows_is_said),
+        cmocka_unit_test(F31_a_hold_survives_a_failover_that_kept_it),
+        cmocka_unit_test(F31_a_hold_that_a_failover_lost_is_told_at_once),
+        cmocka_unit_test(F38_a_release_that_a_failover_forgot_is_repeated),
+        cmocka_unit_test(F32_two_failovers_in_mid_contention),
+    };
+    return cmocka_run_group_tests(tests, start_set, end_set);
+}

@@ -1,0 +1,156 @@
+/* What was released not long ago, and is said again to another server (F38). */
+#include "t.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/redis/past.h"
+
+#define NOW      (1000 * HF__SEC)
+#define LEASE_MS 10000
+
+static hf__url url = {.prefix = "hf"};
+static const hf__identity who = {.client = "c"};
+
+typedef struct fixture {
+    hf__past past;
+    hf__session session;
+} fixture;
+
+static int set_up(void **state) {
+    fixture *f = calloc(1, sizeof *f);
+    hf__past_init(&f->past, 1);
+    if (!f || !hf__session_init(&f->session, HF__COMMANDS, &url, &who, NULL, "w:1")) return -1;
+    f->session.state = HF__READY;
+    *state = f;
+    return 0;
+}
+
+static void take_back(fixture *f) {
+    for (hf__op *op; (op = hf__session_completed(&f->session));) assert_true(hf__past_took(op));
+}
+
+static int tear_down(void **state) {
+    fixture *f = *state;
+    hf__session_break(&f->session);
+    take_back(f);
+    hf__past_fini(&f->past);
+    hf__session_fini(&f->session);
+    free(f);
+    return 0;
+}
+
+static void note(fixture *f, hf__verb verb, const char *name, uint64_t number, hf_result result,
+                 bool leave, hf__time now) {
+    hf__op op = {.verb = verb,
+                 .name = name,
+                 .name_length = strlen(name),
+                 .number = number,
+                 .lease_ms = LEASE_MS,
+                 .leave = leave,
+                 .result = result};
+    hf__past_note(&f->past, &op, now);
+}
+
+/* How many are said again; they are answered by a connection that breaks. */
+static size_t repeated(fixture *f, hf__time now) {
+    hf__past_repeat(&f->past, &f->session, now);
+    size_t count = f->session.in_flight;
+    hf__session_break(&f->session);
+    take_back(f);
+    f->session.state = HF__READY;
+    return count;
+}
+
+static void test_a_release_is_said_again_for_a_lease(void **state) {
+    fixture *f = *state;
+    note(f, HF__RELEASE, "a", 7, HF_OK, false, NOW);
+    hf__past_repeat(&f->past, &f->session, NOW);
+    assert_int_equal(f->session.in_flight, 1);
+    const hf__op *op = f->session.first;
+    assert_int_equal(op->verb, HF__RELEASE);
+    assert_int_equal(op->number, 7);
+    assert_int_equal(op->name_length, 1);
+    assert_memory_equal(op->name, "a", 1);
+    hf__past_repeat(&f->past, &f->session, NOW); /* it is under way */
+    assert_int_equal(f->session.in_flight, 1);
+    hf__session_break(&f->session);
+    take_back(f);
+    f->session.state = HF__READY;
+    assert_int_equal(repeated(f, NOW + (LEASE_MS - 1) * HF__MS), 1);
+    assert_int_equal(repeated(f, NOW + LEASE_MS * HF__MS), 0);
+    assert_int_equal(f->past.count, 0);
+}
+
+static void test_what_was_not_released_is_not(void **state) {
+    fixture *f = *state;
+    note(f, HF__ASK, "a", 1, HF_OK, false, NOW);
+    note(f, HF__RENEW, "a", 1, HF_OK, false, NOW);
+    note(f, HF__RELEASE, "a", 1, HF_UNREACHABLE, false, NOW);
+    note(f, HF__RELEASE, "a", 1, HF_LOST, false, NOW);
+    assert_int_equal(repeated(f, NOW), 0);
+    note(f, HF__RELEASE, "a", 1, HF_LOST, true, NOW); /* who left the line held nothing */
+    assert_int_equal(repeated(f, NOW), 1);
+    assert_int_equal(repeated(f, NOW + (HF__PLACE_MS - 1) * HF__MS), 1);
+    assert_int_equal(repeated(f, NOW + HF__PLACE_MS * HF__MS), 0);
+}
+
+static void test_one_of_a_name_stands_for_those_before_it(void **state) {
+    fixture *f = *state;
+    for (uint64_t i = 1; i <= 5; i++) note(f, HF__RELEASE, "a", i, HF_OK, false, NOW);
+    note(f, HF__RELEASE, "b", 9, HF_OK, false, NOW);
+    assert_int_equal(f->past.count, 2);
+    hf__past_repeat(&f->past, &f->session, NOW);
+    assert_int_equal(f->session.first->number, 5);
+    note(f, HF__RELEASE, "a", 6, HF_OK, false, NOW); /* while that is under way */
+    hf__session_break(&f->session);
+    take_back(f);
+    f->session.state = HF__READY;
+    hf__past_repeat(&f->past, &f->session, NOW);
+    assert_int_equal(f->session.in_flight, 2);
+    uint64_t a =
+        f->session.first->name[0] == 'a' ? f->session.first->number : f->session.last->number;
+    assert_int_equal(a, 6);
+}
+
+static void test_of_other_kinds_each_is_its_own(void **state) {
+    fixture *f = *state;
+    for (uint64_t i = 1; i <= 3; i++) {
+        hf__op op = {.verb = HF__RELEASE,
+                     .kind = HF_READ,
+                     .name = "a",
+                     .name_length = 1,
+                     .number = i,
+                     .lease_ms = LEASE_MS};
+        hf__past_note(&f->past, &op, NOW);
+    }
+    hf__past_repeat(&f->past, &f->session, NOW);
+    assert_int_equal(f->session.in_flight, 3);
+    assert_int_equal(f->session.first->name_length, 1);
+    assert_int_equal(f->session.first->kind, HF_READ);
+}
+
+static void test_there_is_a_most_of_them(void **state) {
+    fixture *f = *state;
+    char name[16];
+    for (int i = 0; i < HF__PAST_MAX + 100; i++) {
+        snprintf(name, sizeof name, "n%d", i);
+        note(f, HF__RELEASE, name, (uint64_t)i + 1, HF_OK, false, NOW + i);
+    }
+    assert_int_equal(f->past.count, HF__PAST_MAX);
+    hf__past_repeat(&f->past, &f->session, NOW);
+    assert_int_equal(f->session.last->number, HF__PAST_MAX + 100); /* the oldest went */
+}
+
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(test_a_release_is_said_again_for_a_lease),
+        TEST(test_what_was_not_released_is_not),
+        TEST(test_one_of_a_name_stands_for_those_before_it),
+        TEST(test_of_other_kinds_each_is_its_own),
+        TEST(test_there_is_a_most_of_them),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
