@@ -68,7 +68,7 @@ static void start_watcher(t_sentinel *s, int i, const t_sentinel_options *o) {
     add_tls(&l, o, port);
     add(&l, "sentinel monitor " T_PRIMARY " " T_HOST " %u 2", s->ports[0]);
     add(&l, "sentinel down-after-milliseconds " T_PRIMARY " 1200");
-    add(&l, "sentinel failover-timeout " T_PRIMARY " 3000");
+    add(&l, "sentinel failover-timeout " T_PRIMARY " 2000");
     add(&l, "sentinel parallel-syncs " T_PRIMARY " 2");
     if (o->password) add(&l, "sentinel auth-pass " T_PRIMARY " %s", o->password);
     if (o->sentinel_password) add(&l, "sentinel sentinel-pass %s", o->sentinel_password);

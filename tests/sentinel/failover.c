@@ -10,7 +10,7 @@
 #define LOCK "lock"
 #define KEY  "hf:{lock}"
 
-enum { SOON_MS = 10000, LEASE_MS = 30000 };
+enum { SOON_MS = 10000, LEASE_MS = 180000 };
 
 static t_sentinel *set;
 
@@ -104,9 +104,9 @@ static void F31_a_hold_survives_a_failover_that_kept_it(void **state) {
     hf_stats stats;
     T_HF(HF_OK, hf_acquire(client, LOCK, &(hf_options){.lease_ms = LEASE_MS}, &hold));
     T_WAIT_UNTIL(on_all_nodes(1), SOON_MS);
-    int from = primary_now(), to = kill_primary(from);
     T_HF(HF_OK, hf_stats_get(client, &stats));
     uint64_t renewed = stats.renewed;
+    int from = primary_now(), to = kill_primary(from);
     do T_HF(HF_OK, hf_stats_get(client, &stats)); /* after a reconnect it is renewed at once */
     while (stats.renewed == renewed && (t_sleep_ms(2), hf_held(hold)));
     assert_int_equal(hf_held(hold), 1);
@@ -154,7 +154,7 @@ static void F38_a_release_that_a_failover_forgot_is_repeated(void **state) {
     (void)state;
     hf_client *client = open_client();
     hf_hold *hold;
-    T_HF(HF_OK, hf_acquire(client, LOCK, &(hf_options){.lease_ms = 10 * LEASE_MS}, &hold));
+    T_HF(HF_OK, hf_acquire(client, LOCK, &(hf_options){.lease_ms = LEASE_MS}, &hold));
     T_WAIT_UNTIL(on_all_nodes(1), SOON_MS);
     int from = primary_now();
     redisReply *dump = t_redis_cmd(t_sentinel_node(set, from), "DUMP " KEY);
@@ -175,15 +175,15 @@ enum { ACQUISITIONS = 200, INSIDE_MS = 15 };
 static void F32_two_failovers_in_mid_contention(void **state) {
     static crowd c;
     (void)state;
-    crowd_start(&c, with("lease=8s&outage=30s&replicas=1"), ACQUISITIONS, INSIDE_MS);
+    crowd_start(&c, with("lease=10s&outage=90s&replicas=1"), ACQUISITIONS, INSIDE_MS);
     crowd_await(&c, ACQUISITIONS / 4, SOON_MS);
     int killed = primary_now(), stopped = kill_primary(killed);
     revive(killed);
-    crowd_await(&c, ACQUISITIONS / 2, 3 * SOON_MS);
+    crowd_await(&c, ACQUISITIONS / 2, T_FAILOVER_MS);
     stop_primary(stopped);
-    crowd_await(&c, ACQUISITIONS * 3 / 4, 3 * SOON_MS);
+    crowd_await(&c, ACQUISITIONS * 3 / 4, T_FAILOVER_MS);
     t_redis_cont(t_sentinel_node(set, stopped)); /* it goes on as a primary until it is told */
-    crowd_end(&c, 3 * SOON_MS);
+    crowd_end(&c, T_FAILOVER_MS);
     t_sentinel_rejoined(set, stopped);
 }
 

@@ -14,7 +14,7 @@ enum { INSIDE_MS = 20, CALM_MS = 1500, END_MS = 120000 };
 static t_sentinel *set;
 static int wanted;
 static unsigned seed;
-static const char *options = "lease=10s&outage=60s&replicas=1";
+static const char *options = "lease=10s&outage=90s&replicas=1";
 static int64_t began_ms;
 
 T_PRINTF(1, 2) static void say(const char *format, ...) {
