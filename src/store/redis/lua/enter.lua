@@ -21,7 +21,7 @@ local id, owner, lease, floor, spec = ARGV[1], ARGV[2], ARGV[3], ARGV[5], ARGV[6
 -- Nobody holds it, nobody waits and nobody's acquire may come late: that is all there is to do then.
 --@ hold
 local fence, upgrade = call('GET', KEYS[2]), is_upgrade(spec)
-if not upgrade and string.find(fence or '0', '^%d+$') and call('EXISTS', KEYS[1]) == 0 then
+if not upgrade and string.find(fence or '0', '^%d+$') and call('PTTL', KEYS[1]) == -2 then
     local token = math.max(now, (fence or 0) + 1, floor + 1)
     local text = digits(token)
     call('SET', KEYS[2], text, 'PX', 90000000)
