@@ -171,6 +171,16 @@ cf_thread *cf_spawn(cf *f, void (*fn)(void *), void *arg);
 void cf_join(cf_thread *thread);
 pthread_t cf_thread_id(const cf_thread *thread);
 
+/* One of a crowd. */
+typedef struct cf_visitor {
+    void *arg; /* what all of them share */
+    hf_client *client;
+    int index;
+} cf_visitor;
+
+/* Threads of several clients, each of which runs fn(a cf_visitor); returns when all have ended. */
+void cf_crowd(cf *f, int clients, int threads, void (*fn)(void *), void *arg);
+
 /* An acquire that runs in a thread, and thereby under an owner, of its own. */
 typedef struct cf_attempt {
     hf_client *client;

@@ -232,6 +232,18 @@ cf_attempt *cf_start(cf *f, hf_client *client, const char *name, const hf_option
     return a;
 }
 
+void cf_crowd(cf *f, int clients, int threads, void (*fn)(void *), void *arg) {
+    cf_thread **all = cf_new(f, (size_t)(clients * threads) * sizeof *all);
+    hf_client *client = NULL;
+    for (int i = 0; i < clients * threads; i++) {
+        cf_visitor *v = cf_new(f, sizeof *v);
+        if (i % threads == 0) client = cf_open(f);
+        *v = (cf_visitor){arg, client, i};
+        all[i] = cf_spawn(f, fn, v);
+    }
+    for (int i = 0; i < clients * threads; i++) cf_join(all[i]);
+}
+
 cf_attempt *cf_queue(cf *f, hf_client *client, const char *name, const hf_options *options) {
     uint64_t before = cf_stats(client).waiting;
     cf_attempt *a = cf_start(f, client, name, options);

@@ -515,31 +515,16 @@ static void check_pool(cf *f, pool *p, int visitors) {
     assert_int_equal(cf_standing(f->b, f->name), 0);
 }
 
-typedef struct visitor {
-    pool *pool;
-    hf_client *client;
-    int first;
-} visitor;
-
 static void run_visitor(void *arg) {
-    visitor *v = arg;
-    visit(v->pool, v->client, v->first);
+    cf_visitor *v = arg;
+    visit(v->arg, v->client, v->index);
 }
 
 static void B18_many_threads_and_clients_never_pass_capacity_and_all_finish(cf *f) {
     enum { CLIENTS = 4, THREADS = 6 };
     pool *p = cf_new(f, sizeof *p);
-    cf_thread *threads[CLIENTS * THREADS];
     p->name = f->name;
-    for (int i = 0; i < CLIENTS; i++) {
-        hf_client *client = cf_open(f);
-        for (int k = 0; k < THREADS; k++) {
-            visitor *v = cf_new(f, sizeof *v);
-            *v = (visitor){p, client, i + k};
-            threads[i * THREADS + k] = cf_spawn(f, run_visitor, v);
-        }
-    }
-    for (int i = 0; i < CLIENTS * THREADS; i++) cf_join(threads[i]);
+    cf_crowd(f, CLIENTS, THREADS, run_visitor, p);
     check_pool(f, p, CLIENTS * THREADS);
 }
 
@@ -549,8 +534,8 @@ static void B18_many_threads_of_a_client_never_pass_capacity_and_all_finish(cf *
     cf_thread *threads[THREADS];
     p->name = f->name;
     for (int i = 0; i < THREADS; i++) {
-        visitor *v = cf_new(f, sizeof *v);
-        *v = (visitor){p, f->a, i};
+        cf_visitor *v = cf_new(f, sizeof *v);
+        *v = (cf_visitor){p, f->a, i};
         threads[i] = cf_spawn(f, run_visitor, v);
     }
     for (int i = 0; i < THREADS; i++) cf_join(threads[i]);

@@ -755,15 +755,9 @@ static void visit(library *l, hf_client *client, int rounds, int first) {
 
 enum { ROUNDS = 24 };
 
-typedef struct visitor {
-    library *library;
-    hf_client *client;
-    int first;
-} visitor;
-
 static void run_visitor(void *arg) {
-    visitor *v = arg;
-    visit(v->library, v->client, ROUNDS, v->first);
+    cf_visitor *v = arg;
+    visit(v->arg, v->client, ROUNDS, v->index);
 }
 
 static void check_library(library *l, int visitors) {
@@ -776,17 +770,8 @@ static void check_library(library *l, int visitors) {
 static void B16_many_readers_and_writers_never_meet_and_all_finish(cf *f) {
     enum { CLIENTS = 4, THREADS = 6 };
     library *l = cf_new(f, sizeof *l);
-    cf_thread *threads[CLIENTS * THREADS];
     l->name = f->name;
-    for (int i = 0; i < CLIENTS; i++) {
-        hf_client *client = cf_open(f);
-        for (int k = 0; k < THREADS; k++) {
-            visitor *v = cf_new(f, sizeof *v);
-            *v = (visitor){l, client, i * THREADS + k};
-            threads[i * THREADS + k] = cf_spawn(f, run_visitor, v);
-        }
-    }
-    for (int i = 0; i < CLIENTS * THREADS; i++) cf_join(threads[i]);
+    cf_crowd(f, CLIENTS, THREADS, run_visitor, l);
     check_library(l, CLIENTS * THREADS);
     assert_int_equal(cf_holders(f->a, f->name), 0);
     assert_int_equal(cf_standing(f->a, f->name), 0);
@@ -798,8 +783,8 @@ static void B16_many_threads_of_a_client_never_meet_and_all_finish(cf *f) {
     cf_thread *threads[THREADS];
     l->name = f->name;
     for (int k = 0; k < THREADS; k++) {
-        visitor *v = cf_new(f, sizeof *v);
-        *v = (visitor){l, f->a, k};
+        cf_visitor *v = cf_new(f, sizeof *v);
+        *v = (cf_visitor){l, f->a, k};
         threads[k] = cf_spawn(f, run_visitor, v);
     }
     for (int i = 0; i < THREADS; i++) cf_join(threads[i]);

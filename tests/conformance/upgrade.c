@@ -744,12 +744,6 @@ typedef struct library {
     atomic_long writes, timeouts;
 } library;
 
-typedef struct visitor {
-    library *library;
-    hf_client *client;
-    int index;
-} visitor;
-
 enum { ROUNDS = 20 };
 
 static void note(library *l, hf_result result) {
@@ -805,12 +799,12 @@ static void visit_otherwise(library *l, hf_client *client, uint32_t kind) {
 }
 
 static void run_visitor(void *arg) {
-    visitor *v = arg;
+    cf_visitor *v = arg;
     for (int i = 0; i < ROUNDS; i++) {
         switch ((v->index + i) % 4) {
-        case 0: visit_upgrading(v->library, v->client, i); break;
-        case 1: visit_otherwise(v->library, v->client, HF_WRITE); break;
-        default: visit_otherwise(v->library, v->client, HF_READ);
+        case 0: visit_upgrading(v->arg, v->client, i); break;
+        case 1: visit_otherwise(v->arg, v->client, HF_WRITE); break;
+        default: visit_otherwise(v->arg, v->client, HF_READ);
         }
     }
 }
@@ -818,17 +812,8 @@ static void run_visitor(void *arg) {
 static void B17_many_that_go_up_and_down_never_meet_and_all_finish(cf *f) {
     enum { CLIENTS = 3, THREADS = 5 };
     library *l = cf_new(f, sizeof *l);
-    cf_thread *threads[CLIENTS * THREADS];
     l->name = f->name;
-    for (int i = 0; i < CLIENTS; i++) {
-        hf_client *client = cf_open(f);
-        for (int k = 0; k < THREADS; k++) {
-            visitor *v = cf_new(f, sizeof *v);
-            *v = (visitor){l, client, i * THREADS + k};
-            threads[i * THREADS + k] = cf_spawn(f, run_visitor, v);
-        }
-    }
-    for (int i = 0; i < CLIENTS * THREADS; i++) cf_join(threads[i]);
+    cf_crowd(f, CLIENTS, THREADS, run_visitor, l);
     assert_int_equal(l->failures, 0);
     assert_int_equal(l->collisions, 0);
     assert_int_equal(l->writes + l->timeouts, CLIENTS * THREADS * ROUNDS / 2);
