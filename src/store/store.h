@@ -296,7 +296,7 @@ struct hf__store {
     bool has_kinds;     /* it knows others than HF_MUTEX */
     bool hands_on;      /* RELEASE minds `heir` */
     bool asks_together; /* it takes chains of ASK */
-    bool confirms;      /* a grant counts once ASK has said so: no heirs, no chains, no entering on news */
+    bool confirms;      /* a grant counts once ASK has said so: no heirs, no entering on news */
     bool forgets; /* what it holds ends by itself, with its lease or when RENEW says HF_LOST */
     hf_result down_result; /* why not up: of the last attempt to connect */
     char *down_detail;
