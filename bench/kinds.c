@@ -145,6 +145,11 @@ static void lock(void *client, int thread) {
     turn_of(client, &MUTEX.options);
 }
 
+static void write_shortly(void *client, int thread) {
+    (void)thread;
+    turn_of(client, &KINDS[1].options);
+}
+
 static void read_shortly(void *client, int thread) {
     (void)thread;
     turn_of(client, &KINDS[0].options);
@@ -187,6 +192,7 @@ static void measure_crowds(redisContext *c) {
     b_section("64 threads on one name", "", "");
     for (int processes = 1; processes <= 4; processes *= 4) {
         watch(c, "mutex", processes, lock);
+        watch(c, "writers", processes, write_shortly);
         watch(c, "readers", processes, read_shortly);
         watch(c, "readers and a writer", processes, read_or_write);
         watch(c, "permits, 8", processes, take_permit);

@@ -456,6 +456,58 @@ static void B19_opposite_orders_of_processes_do_not_deadlock(cf *f) {
     t_shared_free(s, sizeof *s);
 }
 
+/* ---- Death ------------------------------------------------------------------------------------- */
+
+typedef struct doomed {
+    trio *t;
+    atomic_int go, ready;
+} doomed;
+
+static int take_until_killed(void *arg) {
+    doomed *d = arg;
+    hf_client *client = NULL;
+    CF_IS(HF_OK, hf_open(cf_url(), NULL, &client));
+    CF_UNTIL(atomic_load(&d->go));
+    hf_options options = {.wait_ms = HF_FOREVER, .lease_ms = CF_KEPT_LEASE_MS};
+    (void)take_all(client, d->t->back, NAMES, &options);
+    atomic_store(&d->ready, 1);
+    t_sleep_ms(t_patience(CF_WATCHDOG_MS));
+    return 1; /* killed before */
+}
+
+static void kill_it(t_proc *child) {
+    t_proc_kill(child, SIGKILL);
+    assert_int_equal(t_proc_wait(child, CF_WATCHDOG_MS), 128 + SIGKILL);
+}
+
+static void B19_names_of_a_killed_process_come_free(cf *f) {
+    doomed *d = t_shared_new(sizeof *d);
+    d->t = new_trio(f);
+    t_proc *child = t_proc_start(take_until_killed, d);
+    atomic_store(&d->go, 1);
+    CF_UNTIL(atomic_load(&d->ready));
+    for (int i = 0; i < NAMES; i++) check_busy(f, d->t->name[i]);
+    kill_it(child);
+    check_all_free(f, d->t);
+    t_shared_free(d, sizeof *d);
+}
+
+/* It has two of them, and waits for the third. */
+static void B19_a_process_killed_while_it_waits_keeps_none(cf *f) {
+    doomed *d = t_shared_new(sizeof *d);
+    d->t = new_trio(f);
+    t_proc *child = t_proc_start(take_until_killed, d);
+    hf_hold *last = CF_TAKE(f->a, d->t->name[NAMES - 1], NULL);
+    atomic_store(&d->go, 1);
+    CF_UNTIL(cf_standing(f->a, d->t->name[NAMES - 1]) == 1);
+    for (int i = 0; i < NAMES; i++) check_busy(f, d->t->name[i]);
+    kill_it(child);
+    CF_FREE(last);
+    check_all_free(f, d->t);
+    assert_int_equal(atomic_load(&d->ready), 0);
+    t_shared_free(d, sizeof *d);
+}
+
 /* ---- The same name twice ------------------------------------------------------------------------ */
 
 static void B19_a_name_given_twice_is_taken_once(cf *f) {
@@ -1076,6 +1128,8 @@ const cf_case cf_many[] = {
     CF_CASE(B19_opposite_orders_of_one_client_do_not_deadlock),
     CF_CASE(B19_opposite_orders_of_two_clients_do_not_deadlock),
     CF_CASE_NEEDS(B19_opposite_orders_of_processes_do_not_deadlock, CF_PROCESSES),
+    CF_CASE_NEEDS(B19_names_of_a_killed_process_come_free, CF_PROCESSES),
+    CF_CASE_NEEDS(B19_a_process_killed_while_it_waits_keeps_none, CF_PROCESSES),
     CF_CASE(B19_a_name_given_twice_is_taken_once),
     CF_CASE_NEEDS(B19_of_two_kinds_of_a_name_the_stronger_is_taken, CF_KINDS),
     CF_CASE_NEEDS(B19_permits_of_one_name_add_up, CF_KINDS),
