@@ -263,32 +263,35 @@ int __wrap_fcntl64(int fd, int command, ...) {
 }
 
 /* A deed with a signal in the middle of it: `token` says which, `number` before which step. */
-static void do_release_doomed(self *me, const ask *q, answer *a) {
+static void doom(deed *what, self *me, const ask *q, answer *a) {
+    ask plain = *q;
+    plain.token = 0;
+    plain.number = 0;
+    plain.deed = what;
     atomic_store(&step_signal, (int)q->token);
     atomic_store(&steps_left, (int)q->number);
-    do_release(me, &(ask){.deed = do_release}, a);
+    what(me, &plain, a);
     atomic_store(&steps_left, -1);
+}
+
+static void do_release_doomed(self *me, const ask *q, answer *a) {
+    doom(do_release, me, q, a);
 }
 
 static void do_acquire_doomed(self *me, const ask *q, answer *a) {
-    atomic_store(&step_signal, (int)q->token);
-    atomic_store(&steps_left, (int)q->number);
-    do_acquire(me, q, a);
-    atomic_store(&steps_left, -1);
+    doom(do_acquire, me, q, a);
 }
 
 static void do_upgrade_doomed(self *me, const ask *q, answer *a) {
-    atomic_store(&step_signal, (int)q->token);
-    atomic_store(&steps_left, (int)q->number);
-    do_upgrade(me, q, a);
-    atomic_store(&steps_left, -1);
+    doom(do_upgrade, me, q, a);
 }
 
 static void do_downgrade_doomed(self *me, const ask *q, answer *a) {
-    atomic_store(&step_signal, (int)q->token);
-    atomic_store(&steps_left, (int)q->number);
-    do_downgrade(me, q, a);
-    atomic_store(&steps_left, -1);
+    doom(do_downgrade, me, q, a);
+}
+
+static void do_count_doomed(self *me, const ask *q, answer *a) {
+    doom(do_count, me, q, a);
 }
 
 enum { STEPS_MAX = 100 };
@@ -415,6 +418,30 @@ static void F03_one_that_is_stopped_as_it_makes_the_room_is_no_holder(void **sta
     actor_signal(stopped, SIGCONT);
     IS(HF_OK, actor_end(stopped));
     TAKES(other, READ_);
+}
+
+/* One who looks, stopped before each of its steps, while a slot goes from one reader to another:
+   that is no damage. */
+static void F28_a_slot_that_changes_hands_while_one_looks_is_not_damaged(void **state) {
+    place *p = *state;
+    bool stopped = true;
+    int n = 0;
+    for (; stopped && n < STEPS_MAX; n++) {
+        actor *one = actor_new(p, NULL), *two = actor_new(p, NULL), *looker = actor_new(p, NULL);
+        TAKES(one, READ_);
+        ask q = {.deed = do_count_doomed, .name = LOCK, .token = SIGSTOP, .number = n};
+        actor_begin(looker, &q);
+        UNTIL(is_stopped(actor_pid(looker)) || actor_ended(looker));
+        stopped = !actor_ended(looker);
+        FREES(one);
+        TAKES(two, READ_);
+        actor_signal(looker, SIGCONT);
+        IS(HF_OK, actor_end(looker));
+        actor_kill(one);
+        actor_kill(two);
+        actor_kill(looker);
+    }
+    assert_in_range(n, 2, STEPS_MAX - 1);
 }
 
 /* As in a line of mutexes: the others go past it, and it gets its turn when it goes on. */
@@ -769,6 +796,7 @@ static const struct CMUnitTest tests[] = {
     FILE_TEST(F46_killed_at_any_step_of_an_upgrade),
     FILE_TEST(F46_killed_at_any_step_of_a_downgrade),
     FILE_TEST(F46_killed_at_any_step_of_making_the_room),
+    FILE_TEST(F28_a_slot_that_changes_hands_while_one_looks_is_not_damaged),
     FILE_TEST(F03_one_that_is_stopped_at_the_door_costs_nobody_a_hold),
     FILE_TEST(F03_one_that_is_stopped_as_it_makes_the_room_is_no_holder),
     FILE_TEST(B08_a_stopped_first_waiter_of_the_room_is_passed_and_served_later),

@@ -109,21 +109,42 @@ static hf_result read_again(const hf__lockfile *file, int fd, unsigned index, hf
     return hf__lockfile_damaged(file, "was damaged", detail);
 }
 
-static hf_result read_slot(const hf__lockfile *file, int fd, const hf__slots *own, unsigned index,
-                           hf__slot *slot, hf__table *table, char **detail) {
-    bool ours = own && hf__slots_has(own, index);
-    if (ours) hf__slots_put(&table->taken, index, true);
-    if (!slot->number) return HF_OK;
-    int64_t holder = ours ? slot->id : hf__slot_holder(fd, index);
-    if (holder < 0) return trouble(file, (int)-holder, detail);
-    if (!holder) {
-        if (own) table->died = hf__slot_clear(fd, index) == 0 || table->died;
-        return HF_OK;
+/* Who has it, 0 if nobody. Without the door it may be seen as it goes from one owner to another. */
+static hf_result read_owner(const hf__lockfile *file, int fd, const hf__slots *own, unsigned index,
+                            hf__slot *slot, int64_t *owner, char **detail) {
+    for (int i = 0; i < TRIES; i++) {
+        *owner = hf__slot_holder(fd, index);
+        if (*owner < 0) return trouble(file, (int)-*owner, detail);
+        if (!*owner) return HF_OK;
+        hf_result r = read_again(file, fd, index, slot, detail);
+        if (r || !slot->number || slot->id == *owner) return r;
+        if (own) break;
+        sched_yield();
+        int error = hf__slot_read(fd, index, slot);
+        if (error) return trouble(file, error, detail);
     }
+    return hf__lockfile_damaged(file, "was damaged", detail);
+}
+
+static hf_result read_own(const hf__lockfile *file, int fd, unsigned index, hf__slot *slot,
+                          hf__table *table, char **detail) {
+    hf__slots_put(&table->taken, index, true);
+    if (!slot->number) return HF_OK;
     hf_result r = read_again(file, fd, index, slot, detail);
     if (r || !slot->number) return r;
-    if (slot->id != holder) return hf__lockfile_damaged(file, "was damaged", detail);
-    return add(table, slot, index, ours) ? HF_OK : HF_NOMEM;
+    return add(table, slot, index, true) ? HF_OK : HF_NOMEM;
+}
+
+static hf_result read_slot(const hf__lockfile *file, int fd, const hf__slots *own, unsigned index,
+                           hf__slot *slot, hf__table *table, char **detail) {
+    int64_t owner;
+    if (own && hf__slots_has(own, index)) return read_own(file, fd, index, slot, table, detail);
+    if (!slot->number) return HF_OK;
+    hf_result r = read_owner(file, fd, own, index, slot, &owner, detail);
+    if (r || !slot->number) return r;
+    if (owner) return add(table, slot, index, false) ? HF_OK : HF_NOMEM;
+    if (own) table->died = hf__slot_clear(fd, index) == 0 || table->died;
+    return HF_OK;
 }
 
 static int in_order(const void *a, const void *b) {

@@ -391,9 +391,16 @@ MUTATIONS = [
     Mutation(
         "slots of the dead count",
         "store/file/table.c",
-        "    if (!holder) {\n",
-        "    if (!holder && slot->id == 0) {\n",
+        "        if (!*owner) return HF_OK;\n",
+        "        if (!*owner) *owner = slot->id;\n",
         ("file_room", "F46_killed_readers*"),
+    ),
+    Mutation(
+        "a slot that changes hands is taken for damaged by who looks",
+        "store/file/table.c",
+        "        if (own) break;\n",
+        "        break;\n",
+        ("file_room", "F28_a_slot_that_changes_hands*"),
     ),
     Mutation(
         "a slot is written, and its range not locked",
