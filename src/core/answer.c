@@ -63,6 +63,7 @@ static void asked(hf__entry *e, hf__time now) {
         return;
     }
     hf__entry_trouble_over(e);
+    if (e->lane) hf__lane_heard(e);
     if (w && settles(e, op)) w->maybe = false;
     if (op->upgrade && e->own && op->result == HF_OK) {
         hf__entry_upgraded(e, w, now);
@@ -82,6 +83,7 @@ static void asked(hf__entry *e, hf__time now) {
         }
         hf__wait_set_placed(w, placed_until);
         w->told_token = op->told_token;
+        w->told_us = op->server_us;
         e->op.attempt++;
         if (w->once)
             hf__wait_finish(w, HF_BUSY, hf__line("another holds the lock"));
@@ -178,7 +180,7 @@ static void renew_confirmed(hf__entry *e, hf__time now) {
     }
     if (!(own->flags & HF_NO_RENEW))
         own->renew_at = hf__core_renew_at(e->core, op->asked_at, own->lease_ms);
-    own->joinable_until = hf__own_joinable_until(own, op);
+    own->joinable_until = hf__own_joinable_until(e, own);
     hf__calls_finish(e->core, &e->extending, HF_OK, NULL);
 }
 

@@ -115,6 +115,7 @@ typedef struct hf__wait {
     hf__mapped by_number; /* in core->asking, while it has one */
     uint64_t floor;       /* highest token seen when it first asked */
     uint64_t told_token;  /* of who held it when the store last said that another does */
+    int64_t told_us;      /* when that was, on the store's clock; 0: it does not say */
     uint64_t first_link;  /* the connection on which its number was first asked; 0: it was not */
     hf__news early;       /* a grant that came before the answer to its ask; number 0: none */
     int64_t lease_ms, max_hold_ms;
@@ -140,11 +141,16 @@ struct hf__entry {
     hf__own *own;
 
     hf__entry *anchor; /* of a lane: the entry of its name; NULL: this is one */
-    hf__entry *lanes;  /* of an anchor */
+    hf__entry *lanes;  /* of an anchor: the first that came, and the last */
+    hf__entry *last_lane;
     hf__entry *next_lane, *prev_lane;
-    uint32_t kind; /* of a lane */
-    uint64_t lane; /* its number, under which all of it is asked for; 0: an anchor */
-    bool closed;   /* nobody joins those who wait in it */
+    size_t lanes_back;    /* of an anchor: how many of them stay back */
+    uint32_t asking_more; /* of an anchor: of those who stay back, so many may ask beside another */
+    uint32_t kind;        /* of a lane */
+    uint64_t lane;        /* its number, under which all of it is asked for; 0: an anchor */
+    bool closed;          /* nobody joins those who wait in it */
+    bool back;            /* it stays back: others of the client stand in the store's line for it */
+    bool carried;         /* it asked with a release of the client's */
 
     hf__op op; /* what is under way, while busy */
     bool busy;
@@ -253,6 +259,8 @@ hf__time hf__core_due(const hf__core *core);
 /* ---- Between the files of the core ---- */
 
 void hf__entry_step(hf__entry *entry, hf__time now);
+/* One that stayed back asks now; false: it cannot. Unlike a step it frees nothing. */
+bool hf__entry_go_on(hf__entry *entry, hf__time now);
 void hf__entry_complete(hf__entry *entry, hf__time now);
 void hf__entry_granted(hf__entry *entry, hf__wait *wait, const hf__news *news, hf__time now);
 void hf__entry_expire(hf__entry *entry, hf__time now);
@@ -300,7 +308,24 @@ hf__entry *hf__lane_for(hf__entry *anchor, const hf__wait *wait, hf__time now, h
 
 /* Somebody came who does not read: readers who come later wait behind. */
 void hf__lanes_close(hf__entry *anchor);
+/* Whether such a one of the client still waits, apart from this lane. */
+bool hf__lanes_closed(const hf__entry *lane);
 void hf__lane_drop(hf__entry *lane);
+
+/* ---- Staying back (back.c) ---- */
+
+/* Whether who waits in it is not to ask yet; and say whether it stays back. */
+bool hf__lane_stays_back(const hf__entry *lane);
+void hf__lane_set_back(hf__entry *lane, bool back);
+
+/* The one that a release of the client's takes along to ask; NULL: none. */
+hf__entry *hf__lanes_heir(const hf__entry *anchor);
+
+/* What it has asked for is answered. */
+void hf__lane_heard(const hf__entry *lane);
+
+/* Let the first of those who stay back ask, as far as they may. */
+void hf__lanes_let_on(hf__entry *anchor, hf__time now);
 
 /* ---- Ownerships and handles (own.c) ---- */
 

@@ -60,7 +60,7 @@ static void prepare_op(hf__entry *e, hf__verb verb, uint64_t number) {
     op->result = HF_OK;
     op->maybe = op->placed = op->crowded = false;
     op->detail = NULL;
-    op->together = NULL;
+    op->together = op->next_ask = NULL;
     e->busy = true;
 }
 
@@ -112,6 +112,8 @@ static void prepare_ask(hf__entry *e, hf__time now) {
     e->op.lease_ms = w->upgrade && e->own ? lease_to_ask(e->own, now) : hf__wait_lease(w);
     e->op.token = w->floor;
     e->op.not_after = ask_until(e, w, now);
+    if (e->lane) hf__lane_set_back(e, false);
+    e->carried = false;
     prepare_op(e, HF__ASK, w->number);
 }
 
@@ -171,7 +173,23 @@ static void send_release(hf__entry *e, hf__time now) {
     e->op.bury_until = e->late_until > now ? e->late_until : 0;
     e->op.leave = e->ghost_stands || late_may_stand(e, now);
     add_heir(e, now);
-    send(e, HF__RELEASE, e->ghost, now);
+    prepare_op(e, HF__RELEASE, e->ghost);
+    hf__entry *next = e->lane ? hf__lanes_heir(e->anchor) : NULL;
+    if (next && now >= next->next_try && now < next->head->until) {
+        e->op.next_ask = hf__entry_ask_with(next, NULL, now);
+        next->carried = true;
+    }
+    e->core->store->table->submit(e->core->store, &e->op, now);
+}
+
+/* Unless others stand in line for it, in which case it has no trouble of its own. */
+static void ask_or_stay_back(hf__entry *e, hf__time now) {
+    bool back = e->lane && hf__lane_stays_back(e);
+    if (e->lane) hf__lane_set_back(e, back);
+    if (back)
+        hf__entry_trouble_over(e);
+    else
+        send_ask(e, now);
 }
 
 /* The store is to be asked or told something, of a hold that need not be renewed yet. */
@@ -192,7 +210,7 @@ static void send_next(hf__entry *e, hf__time now) {
     else if (renew_wanted(e, now))
         send_renew(e, now);
     else if (e->head && now < e->head->until && !e->own == !e->head->upgrade && !e->ghost_let_go) {
-        if (now >= e->next_try) send_ask(e, now);
+        if (now >= e->next_try) ask_or_stay_back(e, now);
     } else if (e->ghost && !e->own && !(e->lane && e->head) && now >= e->next_try)
         send_release(e, now); /* not while others may ask under the lane's number */
 }
@@ -207,7 +225,7 @@ static hf__time earliest(const hf__entry *e) {
         if (may_send) due = hf__sooner(due, e->own->renew_at);
         if (may_send && untold(e->own)) due = hf__sooner(due, e->next_try);
         if (may_send && e->head && e->head->upgrade) due = hf__sooner(due, e->next_try);
-    } else if (may_send && ((e->head && e->next_try < e->head->until) || e->ghost)) {
+    } else if (may_send && !e->back && ((e->head && e->next_try < e->head->until) || e->ghost)) {
         due = hf__sooner(due, e->next_try);
     }
     return hf__sooner(due, forgotten_at(e));
@@ -242,13 +260,22 @@ static void away(hf__entry *e, hf__time now) {
         hf__calls_finish(e->core, &e->own->extends, HF_UNREACHABLE, e->core->store->down_detail);
 }
 
+bool hf__entry_go_on(hf__entry *e, hf__time now) {
+    if (!e->core->link || e->busy || now < e->next_try || now >= e->head->until) return false;
+    send_ask(e, now);
+    hf__heap_set(&e->core->timers, &e->timer, earliest(e));
+    return true;
+}
+
 /* Do what is to be done next, and plan when to look again. Frees the entry when it is done with. */
 void hf__entry_step(hf__entry *e, hf__time now) {
     hf__entry_expire(e, now);
     if (!e->core->link) away(e, now);
     if (e->core->link && !e->busy) send_next(e, now);
+    hf__entry *anchor = e->anchor;
     if (hf__entry_idle(e))
         drop(e);
     else
         hf__heap_set(&e->core->timers, &e->timer, earliest(e));
+    if (anchor && anchor->lanes_back) hf__lanes_let_on(anchor, now);
 }

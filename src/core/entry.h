@@ -47,7 +47,7 @@ void hf__entry_enter(hf__entry *entry, hf__wait *wait, const hf__news *news, hf_
 hf__time hf__core_renew_at(hf__core *core, hf__time asked_at, int64_t lease_ms);
 
 /* Until when readers may join, after this answer. */
-hf__time hf__own_joinable_until(const hf__own *own, const hf__op *op);
+hf__time hf__own_joinable_until(const hf__entry *entry, const hf__own *own);
 
 /* The store may have begun a lease of it, up to now. */
 void hf__own_may_last(hf__own *own, int64_t lease_ms, hf__time now);

@@ -53,14 +53,15 @@ hf__time hf__core_renew_at(hf__core *core, hf__time asked_at, int64_t lease_ms) 
 }
 
 /* Others wait: readers who come later are not to go past them. */
-hf__time hf__own_joinable_until(const hf__own *own, const hf__op *op) {
+hf__time hf__own_joinable_until(const hf__entry *e, const hf__own *own) {
     bool plain = own->kind == HF_READ && !own->alone && own->max_until == HF__NEVER &&
                  !(own->flags & (HF_NO_RENEW | HF_NOT_REENTRANT));
-    return plain && !op->crowded ? hf__after_ms(op->asked_at, JOIN_MS) : 0;
+    if (!plain || e->op.crowded || hf__lanes_closed(e)) return 0;
+    return hf__after_ms(e->op.asked_at, JOIN_MS);
 }
 
-static void fill_own(hf__own *own, const hf__wait *w, const hf__op *op, hf__core *core,
-                     hf__time now) {
+static void fill_own(hf__own *own, const hf__wait *w, const hf__entry *e, hf__time now) {
+    const hf__op *op = &e->op;
     own->token = op->token;
     own->number = op->number;
     own->owner = w->owner;
@@ -71,9 +72,9 @@ static void fill_own(hf__own *own, const hf__wait *w, const hf__op *op, hf__core
     own->first_kind = w->kind == HF_WRITE ? HF_READ : w->kind;
     own->posted = 1;
     own->renew_at =
-        w->flags & HF_NO_RENEW ? HF__NEVER : hf__core_renew_at(core, op->asked_at, op->lease_ms);
+        w->flags & HF_NO_RENEW ? HF__NEVER : hf__core_renew_at(e->core, op->asked_at, op->lease_ms);
     own->max_until = max_until(w, op);
-    own->joinable_until = hf__own_joinable_until(own, op);
+    own->joinable_until = hf__own_joinable_until(e, own);
     own->lapses_at = hf__lease_lapse(now, op->lease_ms);
     atomic_store(&own->deadline, deadline_of(w, op));
     atomic_store_explicit(&own->state, HF__HELD, memory_order_release);
@@ -82,7 +83,7 @@ static void fill_own(hf__own *own, const hf__wait *w, const hf__op *op, hf__core
 static void grant(hf__entry *e, hf__wait *w, hf__time now) {
     hf__core *core = e->core;
     hf__own *own = w->own;
-    fill_own(own, w, &e->op, core, now);
+    fill_own(own, w, e, now);
     if (e->late_until) /* a twin of this ask may come late, and begin its lease anew */
         own->lapses_at = hf__later(own->lapses_at, hf__lease_lapse(e->late_until, own->lease_ms));
     own->entry = e;
@@ -154,8 +155,9 @@ int64_t hf__wait_lease(const hf__wait *w) {
 void hf__entry_enter(hf__entry *e, hf__wait *w, const hf__news *news, hf__time now) {
     bool renews = !(w->flags & HF_NO_RENEW) && !e->core->config.unattended;
     bool one_link = news->link == w->first_link && news->link == e->core->link;
-    bool sure = news->asked_at && one_link && news->token > w->told_token &&
-                news->lease_ms <= hf__wait_lease(w) && !w->maybe && renews;
+    bool newer = news->server_us >= w->told_us && news->token > w->told_token;
+    bool sure = news->asked_at && one_link && newer && news->lease_ms <= hf__wait_lease(w) &&
+                !w->maybe && renews;
     hf__op *op = &e->op;
     if (!sure) {
         e->next_try = 0;

@@ -90,19 +90,26 @@ static hf__entry *lane_new(hf__entry *anchor, uint32_t kind) {
     e->name_length = length;
     e->core = anchor->core;
     e->anchor = anchor;
-    e->next_lane = anchor->lanes;
-    if (e->next_lane) e->next_lane->prev_lane = e;
-    anchor->lanes = e;
+    e->prev_lane = anchor->last_lane;
+    if (e->prev_lane)
+        e->prev_lane->next_lane = e;
+    else
+        anchor->lanes = e;
+    anchor->last_lane = e;
     hf__map_add(&e->core->entries, &e->mapped);
     return e;
 }
 
 void hf__lane_drop(hf__entry *e) {
+    hf__lane_set_back(e, false);
     if (e->prev_lane)
         e->prev_lane->next_lane = e->next_lane;
     else
         e->anchor->lanes = e->next_lane;
-    if (e->next_lane) e->next_lane->prev_lane = e->prev_lane;
+    if (e->next_lane)
+        e->next_lane->prev_lane = e->prev_lane;
+    else
+        e->anchor->last_lane = e->prev_lane;
 }
 
 static bool can_join(const hf__entry *e, const hf__wait *w, hf__time now) {
@@ -134,4 +141,12 @@ void hf__lanes_close(hf__entry *anchor) {
         e->closed = true;
         if (e->own) e->own->joinable_until = 0;
     }
+}
+
+bool hf__lanes_closed(const hf__entry *e) {
+    if (!e->anchor) return false;
+    if (e->anchor->head) return true;
+    for (const hf__entry *other = e->anchor->lanes; other; other = other->next_lane)
+        if (other != e && other->head && !other->own && other->kind != HF_READ) return true;
+    return false;
 }

@@ -157,7 +157,7 @@ static hf_result outcome(const hf__wait *w, hf_result why, bool asking) {
     if (w->upgrade && (why == HF_UNREACHABLE || !e->trouble_since)) return why;
     if (w->upgrade) return HF_UNREACHABLE;
     if (w->maybe || (asking && (e->trouble_since || !e->told))) return HF_UNKNOWN_OUTCOME;
-    bool others = e->told || e->own || e->head != w || /* had it, or came before */
+    bool others = e->told || e->own || e->back || e->head != w || /* had it, or came before */
                   (e->busy && e->asker != w);
     if (!e->trouble_since && (others || w->late)) return HF_TIMEOUT;
     if (w->placed_until) return HF_UNKNOWN_OUTCOME; /* it may have been handed the lock meanwhile */

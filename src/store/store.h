@@ -16,7 +16,8 @@
  *            from now (0: leave as is). Else HF_LOST. Never re-creates.
  *   RELEASE  (client, any number up to `number`) holds no more, and stands in no line. HF_LOST if it
  *            did not hold. With an `heir`, an ASK of the client's next: where the store can do both in
- *            one step, and the hold was there, its answer is in `heir` too.
+ *            one step, and the hold was there, its answer is in `heir` too. Of another kind, the `next_ask` is
+ *            submitted with it, and completed by itself.
  *
  * Kinds: an op of a kind other than HF_MUTEX has a number that no other hold of its client has (`kind` is
  * not HF_MUTEX: then "a lower number" and "up to" mean this very number, and nothing of the client is
@@ -204,10 +205,13 @@ typedef struct hf__op {
         bury_until; /* RELEASE: an ASK of this number may arrive late, until then; 0: none can */
     hf__time held_since; /* RELEASE: when it was granted; 0: not known */
     bool leave;          /* RELEASE: it stands in line, or may */
-    hf__heir heir;       /* RELEASE */
-    hf__sight *sight;    /* INSPECT, WHO, LEADER */
-    hf__latch *latch;    /* LATCH_… */
-    hf__word *word;      /* PROCLAIM, LEADER */
+    hf__heir heir;       /* RELEASE of a mutex */
+    struct hf__op
+        *next_ask;    /* RELEASE of another kind, where the store hands_on: that of the client's
+                                next, for the same name */
+    hf__sight *sight; /* INSPECT, WHO, LEADER */
+    hf__latch *latch; /* LATCH_… */
+    hf__word *word;   /* PROCLAIM, LEADER */
     struct hf__op
         *together; /* ASK, where the store asks_together: the next of a chain, see above */
 
@@ -215,6 +219,7 @@ typedef struct hf__op {
     hf__time asked_at;   /* before the last sending: deadlines count from here */
     uint64_t link;       /* the connection it was last sent on; 0: none */
     uint64_t told_token; /* HF_BUSY: of who holds it, where the store says; 0: it does not */
+    int64_t server_us;   /* ASK: when it was executed, on the store's clock; 0: not known */
     uint32_t late;       /* the store's: how often it came too late */
     hf__ack ack;         /* the store's */
     bool repeated;       /* the store's: its own, of what was asked for before */
@@ -239,6 +244,7 @@ typedef struct hf__news {
     size_t length;
 
     uint64_t number, token, link; /* HF__GRANTED */
+    int64_t server_us;            /* when it was granted, on the store's clock */
     int64_t lease_ms;
     hf__time asked_at; /* as if it had been asked for then; 0: not known, so it must be asked for */
 } hf__news;
@@ -294,7 +300,7 @@ struct hf__store {
     uint64_t link;
     bool up;
     bool has_kinds;     /* it knows others than HF_MUTEX */
-    bool hands_on;      /* RELEASE minds `heir` */
+    bool hands_on;      /* RELEASE minds `heir` and `next_ask` */
     bool asks_together; /* it takes chains of ASK */
     bool confirms;      /* a grant counts once ASK has said so: no heirs, no entering on news */
     bool forgets; /* what it holds ends by itself, with its lease or when RENEW says HF_LOST */

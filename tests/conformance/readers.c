@@ -294,7 +294,9 @@ static void B16_readers_and_writers_of_a_client_are_served_in_order_of_arrival(c
     for (int c = 0; c < 2; c++) {
         cf_attempt *line[MIXED_COUNT];
         hf_hold *hold = CF_TAKE(f->a, f->name, CF_TRY(HF_WRITE, 0));
-        line[0] = cf_arrive(f, clients[c], f->name, CF_WAIT(MIXED[0]));
+        /* behind a writer of its own client the first may stay back, too */
+        line[0] = c ? cf_arrive(f, f->b, f->name, CF_WAIT(MIXED[0]))
+                    : cf_queue(f, f->a, f->name, CF_WAIT(MIXED[0]));
         for (int i = 1; i < MIXED_COUNT; i++)
             line[i] = cf_queue(f, clients[c], f->name, CF_WAIT(MIXED[i]));
         CF_FREE(hold);

@@ -168,7 +168,59 @@ static void F20_waiters_of_a_dead_holder_are_no_herd(void **state) {
     crowd_close(c);
 }
 
+/* ---- A crowd of one client ------------------------------------------------------------------- */
+
+typedef struct guest {
+    struct party *party;
+    int came;
+} guest;
+
+typedef struct party {
+    atomic_int entered, left, out_of_turn;
+    guest guests[SMALL_CROWD];
+} party;
+
+static void guest_left(hf_result result, void *arg) {
+    T_CHECK(result == HF_OK);
+    atomic_fetch_add(&((party *)arg)->left, 1);
+}
+
+static void guest_entered(hf_result result, hf_hold *hold, void *arg) {
+    const guest *g = arg;
+    T_CHECK(result == HF_OK);
+    if (atomic_fetch_add(&g->party->entered, 1) != g->came) atomic_store(&g->party->out_of_turn, 1);
+    T_HF(HF_OK, hf_release_async(hold, guest_left, g->party));
+}
+
+/* Who leaves takes along the ask of the next: all that it costs to serve one is a command. */
+static void check_party(bed *b, hf_client *client, const hf_options *options) {
+    static party p;
+    hf_client *other = bed_direct(b);
+    hf_hold *hold = TAKE(other);
+    atomic_store(&p.entered, 0);
+    atomic_store(&p.left, 0);
+    for (int i = 0; i < SMALL_CROWD; i++) {
+        p.guests[i] = (guest){&p, i};
+        T_HF(HF_OK, hf_acquire_async(client, LOCK, options, guest_entered, &p.guests[i]));
+    }
+    UNTIL(stats_of(client).waiting == SMALL_CROWD && in_line(b) > 0 && listening(b) > 0);
+    calls_reset(b);
+    FREE(hold);
+    UNTIL(atomic_load(&p.left) == SMALL_CROWD);
+    assert_in_range(commands(b), SMALL_CROWD, SMALL_CROWD * 5 / 4);
+    assert_false(atomic_load(&p.out_of_turn));
+}
+
+static void F20_a_crowd_of_a_client_costs_a_command_each(void **state) {
+    bed *b = *state;
+    hf_client *client = bed_direct(b);
+    check_party(b, client, &FOREVER);
+    check_party(b, client, &(hf_options){.wait_ms = HF_FOREVER, .kind = HF_WRITE});
+    check_party(b, client, &(hf_options){.wait_ms = HF_FOREVER, .kind = HF_PERMITS, .capacity = 1});
+}
+
 static const struct CMUnitTest tests[] = {
+    FAULT_TEST(F20_a_crowd_of_a_client_costs_a_command_each),
     FAULT_TEST(F20_a_thousand_waiters_are_served_in_order_with_few_commands),
     FAULT_TEST(F20_waiters_of_a_dead_holder_are_no_herd),
 };

@@ -23,13 +23,16 @@ bool hf__hearing_stale(hf__hearing *h) {
 }
 
 /* When a grant would have been asked for: the server's time of the grant on our clock, counted from
-   before we asked for the newest sample of its clock. 0 where that cannot be relied on: the sample is
-   too old, or one of the clocks was stepped. */
+   before we asked for the newest sample of its clock, which may have overtaken it. 0 where that cannot be
+   relied on: the two are too far apart, or one of the clocks was stepped. */
 static hf__time asked_at(const hf__session *s, const hf__message *m) {
     int64_t since_us = m->server_us - s->server_us;
-    hf__time at = s->sampled_at + since_us * 990; /* less the margin: its clock may be the faster */
+    int64_t slowest =
+        since_us > 0 ? 990 : 1010; /* with the margin: its clock may be the faster, or the slower */
+    hf__time at = s->sampled_at + since_us * slowest;
     bool old = m->came_at - s->sampled_at > m->lease_ms * HF__MS;
-    return since_us >= 0 && at <= m->came_at && !old ? at : 0;
+    bool overtaken = since_us < -m->lease_ms * 100; /* by more than a tenth of it */
+    return at <= m->came_at && !old && !overtaken ? at : 0;
 }
 
 bool hf__hearing_news(hf__hearing *h, hf__news *out) {
@@ -44,6 +47,7 @@ bool hf__hearing_news(hf__hearing *h, hf__news *out) {
                       .number = m.number,
                       .token = m.token,
                       .link = h->commands->link,
+                      .server_us = m.server_us,
                       .lease_ms = m.lease_ms,
                       .asked_at = h->claims ? 0 : asked_at(h->commands, &m)};
     return true;

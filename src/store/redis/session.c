@@ -59,6 +59,19 @@ static void completed(hf__session *s, hf__op *op, hf_result result, bool maybe, 
     s->done_last = op;
 }
 
+static void went_with(hf__op *op, const hf__op *sent) {
+    op->asked_at = sent->asked_at;
+    op->link = sent->link;
+}
+
+/* What was asked with a release is told apart from it. */
+static hf__op *take_next_ask(hf__op *op) {
+    hf__op *next = op->next_ask;
+    op->next_ask = NULL;
+    went_with(next, op);
+    return next;
+}
+
 /* And those that were asked together with it. */
 static void complete(hf__session *s, hf__op *op, hf_result result, bool maybe, char *detail) {
     if (op == &s->registration) {
@@ -72,8 +85,11 @@ static void complete(hf__session *s, hf__op *op, hf_result result, bool maybe, c
         return;
     }
     for (hf__op *next = op->together; next; next = next->together) {
-        next->asked_at = op->asked_at;
-        next->link = op->link;
+        went_with(next, op);
+        completed(s, next, result, maybe, detail ? strdup(detail) : NULL);
+    }
+    if (op->next_ask) {
+        hf__op *next = take_next_ask(op);
         completed(s, next, result, maybe, detail ? strdup(detail) : NULL);
     }
     completed(s, op, result, maybe, detail);
@@ -208,7 +224,7 @@ static bool keeps_fence(const hf__op *op, hf__time now) {
 }
 
 static bool plain_release(const hf__op *op, hf__time now) {
-    return !keeps_fence(op, now) && !op->leave && !op->heir.number;
+    return !keeps_fence(op, now) && !op->leave && !op->heir.number && !op->next_ask;
 }
 
 static void add_release(hf__session *s, const hf__op *op, hf__time now) {
@@ -218,6 +234,7 @@ static void add_release(hf__session *s, const hf__op *op, hf__time now) {
     hf__command_number(&s->out, keeps_fence(op, now) ? FENCE_KEPT_MS : 0);
     hf__command_number(&s->out, op->leave);
     if (op->heir.number) add_heir(s, &op->heir);
+    if (op->next_ask) add_ask(s, op->next_ask);
 }
 
 static void add_register(hf__session *s) {
@@ -282,11 +299,20 @@ static void add_script_arguments(hf__session *s, const hf__op *op, hf__time now)
     }
 }
 
+static int ask_arguments(const hf__op *op) {
+    return 5 + in_lane(op) + op->stand;
+}
+
+static int release_arguments(const hf__op *op, hf__time now) {
+    if (plain_release(op, now)) return 1;
+    return 4 + (op->heir.number ? 5 : 0) + (op->next_ask ? ask_arguments(op->next_ask) : 0);
+}
+
 static int argument_count(const hf__op *op, hf__time now) {
     if (op->together) return 4 + 2 * chain_length(op);
     switch (op->verb) {
-    case HF__ASK: return 5 + in_lane(op) + op->stand;
-    case HF__RELEASE: return plain_release(op, now) ? 1 : op->heir.number ? 9 : 4;
+    case HF__ASK: return ask_arguments(op);
+    case HF__RELEASE: return release_arguments(op, now);
     case HF__RENEW: return in_lane(op) ? 7 : 5;
     case HF__REGISTER: return 5;
     case HF__BREAK: return 2;
@@ -720,7 +746,7 @@ static hf_result number_answer(hf__session *s, hf__op *op, hf__time now, char **
     int64_t n = s->parser.reply.item[0].integer;
     int64_t server_us = n > -TIME_MAX_US && n < 0 ? -n : n;
     if (op->verb == HF__RELEASE) {
-        if (n != 0 && n != 1) return bad_answer(s, op, detail);
+        if ((n != 0 && n != 1) || op->next_ask) return bad_answer(s, op, detail);
         op->heir.result = HF_NOT_HELD; /* the script did nothing for it */
         complete(s, op, n ? HF_OK : HF_LOST, false, NULL);
         return HF_OK;
@@ -772,6 +798,7 @@ static hf_result list_answer(hf__session *s, hf__op *op, hf__time now, char **de
     if ((late && !third) || (!late && third && !hf__reply_number(r, 2, &value)))
         return bad_answer(s, op, detail);
     note_time(s, server_us, op->asked_at, now);
+    op->server_us = server_us;
     if (op->verb == HF__RELEASE) return heir_answer(s, op, status, value, detail);
     if (late) {
         late_answer(s, op, now);
@@ -786,6 +813,20 @@ static hf_result list_answer(hf__session *s, hf__op *op, hf__time now, char **de
     hf_result no = op->verb == HF__BREAK ? HF_NOT_HELD : HF_OK;
     complete(s, op, yes ? HF_OK : no, false, NULL);
     return HF_OK;
+}
+
+/* That to the ask which went with a release; the time is below 0 if there was nothing to release. */
+static hf_result next_answer(hf__session *s, hf__op *op, hf__time now, char **detail) {
+    hf__reply *r = &s->parser.reply;
+    int64_t status, server_us;
+    if (!hf__reply_number(r, 0, &status) || status < STATUS_NO || status > STATUS_CAPACITY ||
+        !hf__reply_number(r, 1, &server_us) || server_us == INT64_MIN)
+        return bad_answer(s, op, detail);
+    bool held = server_us > 0;
+    if (!held) r->item[1].integer = -server_us;
+    hf__op *next = take_next_ask(op);
+    complete(s, op, held ? HF_OK : HF_LOST, false, NULL);
+    return list_answer(s, next, now, detail);
 }
 
 static hf_result beside_answer(hf__session *s, hf__op *op, hf__time now, char **detail) {
@@ -812,6 +853,7 @@ static hf_result script_answer(hf__session *s, hf__op *op, hf__time now, char **
     bool lists = op->verb == HF__ASK || (op->verb == HF__RENEW && in_lane(op)) ||
                  op->verb == HF__BREAK || op->verb == HF__INSPECT || op->verb == HF__RELEASE;
     if (type == REDIS_REPLY_INTEGER) return number_answer(s, op, now, detail);
+    if (type == REDIS_REPLY_ARRAY && op->next_ask) return next_answer(s, op, now, detail);
     if (type == REDIS_REPLY_ARRAY && lists) return list_answer(s, op, now, detail);
     return bad_answer(s, op, detail);
 }
@@ -854,8 +896,10 @@ static hf_result answer(hf__session *s, hf__time now, char **detail) {
         hf_result result = trouble(s, op, r->item[0].text, &line);
         /* Where something else stands in its place, our hold is gone. */
         bool ours = op->verb == HF__RENEW || op->verb == HF__RELEASE;
-        if (ours && !strncmp(r->item[0].text, "WRONGTYPE", 9)) result = HF_LOST;
-        complete(s, op, result, false, line);
+        bool gone = ours && !strncmp(r->item[0].text, "WRONGTYPE", 9);
+        if (gone && op->next_ask)
+            complete(s, take_next_ask(op), result, false, line ? strdup(line) : NULL);
+        complete(s, op, gone ? HF_LOST : result, false, line);
         return HF_OK;
     }
     if (s->role == HF__REPLICAS) return replicas_answer(s, op, detail);

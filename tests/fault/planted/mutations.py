@@ -604,8 +604,8 @@ MUTATIONS = [
     Mutation(
         "a grant counts from when its message came",
         HEARING,
-        "return since_us >= 0 && at <= m->came_at && !old ? at : 0;",
-        "return at ? m->came_at : 0 * old;",
+        "return at <= m->came_at && !old && !overtaken ? at : 0;",
+        "return at ? m->came_at : 0 * old * overtaken;",
         ("unit_redis_hearing",),
     ),
     Mutation(

@@ -35,9 +35,11 @@ LINE = "store/redis/lua/part/line.lua"
 HOLD = "store/redis/lua/part/hold.lua"
 SHARE = "store/redis/lua/part/share.lua"
 ENTER = "store/redis/lua/enter.lua"
+LET_IN = "store/redis/lua/part/enter.lua"
 KEEP = "store/redis/lua/keep.lua"
 LEAVE = "store/redis/lua/leave.lua"
 LANES = "core/lanes.c"
+BACK = "core/back.c"
 TOGETHER = "core/together.c"
 ALL = "store/redis/lua/all.lua"
 
@@ -47,7 +49,7 @@ BUGS = [
         "atomic_store(&own->deadline, [[deadline_of(w, op)]]);",
         "hf__sooner(hf__lease_deadline(now, op->lease_ms), max_until(w, op))"),
     Bug("the deadline of a grant counts from its message", HEARING,
-        "return [[since_us >= 0 && at <= m->came_at && !old ? at : 0]];",
+        "return [[at <= m->came_at && !old && !overtaken ? at : 0]];",
         "m->came_at"),
     Bug("the deadline of a renewal counts from its answer", ANSWER,
         "hf__time deadline = [[hf__lease_deadline(op->asked_at, op->lease_ms)]];",
@@ -257,7 +259,7 @@ BUGS = [
         "bool one_link = [[news->link == w->first_link && news->link == e->core->link]];",
         "true"),
     Bug("a grant is entered that is older than an answer", GRANT,
-        "[[news->token > w->told_token]] &&",
+        "[[news->server_us >= w->told_us && news->token > w->told_token]];",
         "true", first=1210),
     Bug("a short grant is entered that nothing makes longer", GRANT,
         "bool renews = [[!(w->flags & HF_NO_RENEW)]] &&",
@@ -302,22 +304,22 @@ BUGS = [
         "if held[1] then return 1 end"),
 
     # Kinds: asking, keeping, leaving.
-    Bug("an enter goes past the line", ENTER,
+    Bug("an enter goes past the line", LET_IN,
         "serve(now, key, not holder, not together)",
         "false"),
     Bug("an enter acts after its time", ENTER,
         "if now > tonumber(ARGV[4]) then return {2, now} end",
         ""),
-    Bug("an enter does not look at tombs", ENTER,
+    Bug("an enter does not look at tombs", LET_IN,
         "if buried then return {2, now} end",
         ""),
-    Bug("an enter sent twice is granted twice", ENTER,
+    Bug("an enter sent twice is granted twice", LET_IN,
         "if said and not upgrade then",
         "if false then"),
-    Bug("an upgrade stands behind all others", ENTER,
+    Bug("an upgrade stands behind all others", LET_IN,
         "local first = upgrade and",
         "local first = false and"),
-    Bug("who was let in stays in line", ENTER,
+    Bug("who was let in stays in line", LET_IN,
         "if marked then leave(key, number) end",
         ""),
     Bug("a keep does not look at the token", KEEP,
@@ -336,8 +338,20 @@ BUGS = [
         "if mark ~= '' then serve(now, nil, false) end",
         ""),
     Bug("a leave does not hand on", LEAVE,
-        "if (ours and marked) or stood then serve(now, nil, false) end",
-        ""),
+        "    serve(now, nil, false)\n    turns, fence",
+        "    turns, fence"),
+    Bug("a leave with a next does not hand on", LEAVE,
+        "local turns = (ours and marked) or stood\nlocal fence = in_time and call('GET', KEYS[2])",
+        "local turns, fence = (ours and marked) or stood, '0'"),
+    Bug("a leave does for the next what comes too late", LEAVE,
+        "local in_time = ARGV[5] and now <= tonumber(ARGV[8])",
+        "local in_time = ARGV[5]", first=3700),
+    Bug("those who stay back stay there", BACK,
+        "(e = first_back(anchor)) && [[!hf__lane_stays_back(e)]];)",
+        "e->core->closing"),
+    Bug("what went with a release that was not heard of is not heard of", SESSION,
+        "completed(s, next, result, [[maybe]], detail ? strdup(detail) : NULL);\n    }\n    completed(",
+        "false"),
     Bug("who leaves does not leave the line", LEAVE,
         " and find(id)\nif stood",
         " and false\nif stood"),
@@ -359,8 +373,8 @@ BUGS = [
         "[[if (e->own) e->own->check = true;]]\n    e->next_try = 0;",
         ""),
     Bug("readers join though others wait", GRANT,
-        "return [[plain && !op->crowded]] ? hf__after_ms(op->asked_at, JOIN_MS) : 0;",
-        "plain"),
+        "if (!plain || [[e->op.crowded]] ||",
+        "false"),
 
     # Many names.
     Bug("of many names the first that are free are granted", ALL,
@@ -394,6 +408,6 @@ BUGS = [
         "if ([[t->parts[i].asked && !w->call.done]]) hf__core_give_up",
         "i == 0 && t->parts[i].asked && !w->call.done"),
     Bug("those asked for together count from when they were asked for before", SESSION,
-        "[[next->asked_at = op->asked_at;]]",
-        "next->asked_at = op->not_after"),
+        "[[op->asked_at = sent->asked_at;]]",
+        "op->asked_at = sent->not_after"),
 ]

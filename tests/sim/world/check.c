@@ -324,12 +324,12 @@ void sim_checks_lost(sim_world *w, const sim_client *c, const hf__own *own) {
 
 /* ---- The server ---- */
 
-/* Somebody of the client knows that this number may be held. */
-static bool known(const sim_client *c, int name, uint64_t ask) {
+bool sim_check_known(const sim_client *c, int name, uint64_t ask) {
     const hf__entry *e = sim_client_entry(c, name);
     if (!e) return false;
     if (e->own && e->own->number == ask) return true;
-    if (e->ghost >= ask || (e->busy && e->op.number >= ask)) return true;
+    if (e->ghost >= ask) return true;
+    if (e->busy && (e->op.number >= ask || e->op.heir.number >= ask)) return true;
     for (const hf__wait *wait = e->head; wait; wait = wait->next)
         if (wait->number == ask) return true;
     return false;
@@ -341,7 +341,7 @@ static void check_known(sim_world *w, int name) {
     if (!n->seen.held || n->stray || w->checks.stepped) return;
     if (sim_server_ms(w) > n->seen.expires_ms) return; /* the look is older than its end */
     if (!c || c->life != SIM_RUNNING || c->number != n->seen.number) return;
-    if (!known(c, name, n->seen.ask))
+    if (!sim_check_known(c, name, n->seen.ask))
         sim_fail(w, name, "the server has %s for client %d, number %" PRIu64 ", who does not know",
                  sim_names[name], c->slot, n->seen.ask);
 }

@@ -167,4 +167,7 @@ bool sim_checks_good(const sim_claim *claim);
 void sim_checks_note_broken(sim_world *w, int name, uint64_t token);
 void sim_checks_client_gone(sim_world *w, const struct sim_client *client);
 
+/* Somebody of the client knows that this number of a mutex may be held, or stand in line. */
+bool sim_check_known(const struct sim_client *c, int name, uint64_t ask);
+
 #endif

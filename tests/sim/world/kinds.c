@@ -272,6 +272,7 @@ typedef struct look {
     bool has_actor;
     int slot, number; /* of the actor */
     uint64_t ask;
+    uint64_t next; /* of the same client, which asks, too; 0: none */
 } look;
 
 static const sim_standing *place_of(const sim_queue *queue, const sim_standing *s) {
@@ -400,8 +401,8 @@ static void check_holder(sim_world *w, const look *l, const sim_holder *h) {
     const sim_holder *before = find(l->before, h);
     if (before && alone(before) == alone(h)) return;
     if (before && !alone(h)) return; /* downgraded */
-    bool handed =
-        !(l->has_actor && l->slot == h->slot && l->number == h->number && l->ask == h->ask);
+    bool asked = l->ask == h->ask || (l->next && l->next == h->ask);
+    bool handed = !(l->has_actor && l->slot == h->slot && l->number == h->number && asked);
     if (l->has_actor && !h->lane && l->slot == h->slot && l->number == h->number) handed = false;
     bool heard = !w->server.refused && sim_probe_listens(w, h->slot, h->number);
     if (handed && !heard && !asked_often(w, l, h))
@@ -468,6 +469,7 @@ void sim_kinds_ran(sim_world *w, const rm_ran *ran, int name, bool late, bool ke
     reread(w, name, late, &now);
     sim_probe_queue(w, name, &queue);
     l.has_actor = sim_probe_actor(ran, name, &l.slot, &l.number, &l.ask);
+    l.next = sim_probe_next(ran);
     check_marks(w, &l);
     check_places(w, &l);
     check_left(w, &l);
@@ -492,14 +494,7 @@ static const sim_client *client_of(const sim_world *w, int slot, int number) {
 }
 
 static bool known(const sim_client *c, int name, uint64_t ask, bool lane) {
-    if (lane) return sim_client_lane(c, name, ask) != NULL;
-    const hf__entry *e = sim_client_entry(c, name);
-    if (!e) return false;
-    if (e->own && e->own->number == ask) return true;
-    if (e->ghost >= ask || (e->busy && e->op.number >= ask)) return true;
-    for (const hf__wait *wait = e->head; wait; wait = wait->next)
-        if (wait->number == ask) return true;
-    return false;
+    return lane ? sim_client_lane(c, name, ask) != NULL : sim_check_known(c, name, ask);
 }
 
 static void check_noticed(sim_world *w, int name, const sim_client *c, const sim_holder *h) {

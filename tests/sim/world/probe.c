@@ -266,6 +266,11 @@ static uint64_t last_number(rm_bytes answer) {
     return (uint64_t)n;
 }
 
+uint64_t sim_probe_next(const rm_ran *ran) {
+    if (sim_probe_script(ran->sha1) != &hf__script_leave || ran->arg_count <= 4) return 0;
+    return strtoull(strrchr(ran->args[4].at, '#') + 1, NULL, 10);
+}
+
 sim_effect sim_probe_effect(const rm_ran *ran, uint64_t *token, uint64_t *wanted) {
     const hf__script *script = sim_probe_script(ran->sha1);
     *token = *wanted = 0;
@@ -275,6 +280,10 @@ sim_effect sim_probe_effect(const rm_ran *ran, uint64_t *token, uint64_t *wanted
     }
     if (script == &hf__script_enter && answered(ran, "*5\r\n:0\r\n") && ran->args[5].at[0] != 'g') {
         *wanted = strtoull(strrchr(ran->args[0].at, '#') + 1, NULL, 10);
+        return SIM_BUSY;
+    }
+    if (sim_probe_next(ran) && answered(ran, "*5\r\n:0\r\n")) {
+        *wanted = sim_probe_next(ran);
         return SIM_BUSY;
     }
     if (script == &hf__script_keep && answered(ran, "*2\r\n:0\r\n")) {

@@ -23,6 +23,9 @@ bool sim_probe_listens(const sim_world *w, int slot, int number);
 /* The client, and the number of it, that a script acts for with this name; false: none in particular. */
 bool sim_probe_actor(const rm_ran *ran, int name, int *slot, int *number, uint64_t *ask);
 
+/* The number of the same client that asks in one step with its release, by a lane; 0: none. */
+uint64_t sim_probe_next(const rm_ran *ran);
+
 /* It is the script that takes several names at once; and did. */
 bool sim_probe_of_many(const rm_ran *ran);
 bool sim_probe_took_all(const rm_ran *ran);

@@ -1,11 +1,14 @@
--- End what enter.lua granted, and hand the lock on to those whose turn it is.
+-- End what enter.lua granted, and hand the lock on to those whose turn it is. The next of the same client asks in the
+-- same step.
 --
 -- KEYS    1 the lock   2 its fence   3 the line   4 who stands there
 -- ARGV    1 client#number; most often that is all
 --         2 until when an acquire of it may come late, µs; 0: none can
 --         3 how long to keep the fence from now, ms; 0: it was touched not long ago
 --         4 `1`: leave the line, too
+--         5 to 11 the next, as ARGV 1 to 7 of enter.lua
 -- Answer  1  released      0  was not held by it
+--         with a next what enter.lua answers to it; and -µs for µs if it was not held
 
 local call = redis.call
 local id = ARGV[1]
@@ -15,17 +18,31 @@ if holder == id and not ARGV[2] then return call('DEL', KEYS[1]) end
 --@ hold
 if holder == '*' and not ARGV[2] then return remove_holder(id) and 1 or 0 end
 
---@ line
+local time = call('TIME')
+local now = time[1] * 1000000 + time[2]
 local bury, keep = ARGV[2] or '0', ARGV[3] or '0'
 local marked = holder and string.find(holder, ' q$')
 local token = keep ~= '0' and call('HGET', KEYS[1], 't')
 local ours = true
 if holder == id or holder == id .. ' q' then call('DEL', KEYS[1]) else ours = remove_holder(id) end
+
+-- What cannot be said of the next it hears when it asks by itself: that nothing was done is all it is told here.
+local function answer(said)
+    if not said or said.err then said = {2} end
+    said[2] = ours and now or -now
+    return said
+end
+
+--@ free
+local in_time = ARGV[5] and now <= tonumber(ARGV[8])
+if in_time and not marked and bury == '0' and keep == '0' and ARGV[4] ~= '1' then
+    local granted = enter_free(ARGV[5], ARGV[6], ARGV[7], ARGV[9], ARGV[10], now, call('GET', KEYS[2]))
+    if granted then return answer(granted) end
+end
+
+--@ line
 local stood = (ARGV[4] == '1' or marked) and find(id)
 if stood then leave(id, (select(2, split(id)))) end
-
-local time = call('TIME')
-local now = time[1] * 1000000 + time[2]
 if bury ~= '0' then
     local fence = call('GET', KEYS[2]) or token or '0'
     local kept = string.match(fence, '^%d+ q') or string.match(fence, '^%d+') or '0'
@@ -33,5 +50,16 @@ if bury ~= '0' then
 elseif token and call('PEXPIRE', KEYS[2], keep) == 0 then
     call('SET', KEYS[2], token .. (marked and ' q' or ''), 'PX', keep)
 end
-if (ours and marked) or stood then serve(now, nil, false) end
-return ours and 1 or 0
+local turns = (ours and marked) or stood
+local fence = in_time and call('GET', KEYS[2])
+if turns and not string.find(fence or '', '^%d+ q') then -- the next would not see to them
+    serve(now, nil, false)
+    turns, fence = false, nil
+end
+if not ARGV[5] then return ours and 1 or 0 end
+if not in_time then return answer() end
+
+--@ enter
+local done, said = pcall(enter, ARGV[5], ARGV[6], ARGV[7], ARGV[9], ARGV[10], ARGV[11], now, fence)
+if turns and not served then serve(now, nil, false) end
+return answer(done and said)

@@ -1,0 +1,70 @@
+-- Let somebody in, if nobody who came before cannot be; or have it stand in line: the answer of enter.lua. Included
+-- after line.lua.
+
+local served = false -- those in line whose turn it is were handed the lock
+
+local function crowded() return call('LLEN', KEYS[3]) > 0 and 1 or 0 end
+
+local function enter(id, owner, lease, floor, spec, stand, now, fence)
+    local _, number, key = split(id)
+    fence = fence or call('GET', KEYS[2]) or call('HGET', KEYS[1], 't') or '0'
+    local upgrade = is_upgrade(spec)
+    local rest = string.match(fence, '^%d+(.*)$')
+    if not rest or not string.find(rest .. ' ', '^ ') then
+        return redis.error_reply('HFFENCE the fence holds no token')
+    end
+    local _, buried = tombs_of(fence, now, key, number)
+    if buried then return {2, now} end
+
+    -- It has it already, of an earlier asking.
+    purge(now)
+    local holder = call('HGET', KEYS[1], 'n')
+    local said = call('HGET', KEYS[1], id)
+    if holder == id or holder == id .. ' q' then
+        local before = upgrade and string.match(call('HGET', KEYS[1], 'o') or '', '^%d+')
+        if before then call('HSET', KEYS[1], 'o', before .. ' ' .. string.sub(spec, 2)) end
+        if call('PTTL', KEYS[1]) < tonumber(lease) then call('PEXPIRE', KEYS[1], lease) end
+        return {1, now, tonumber(call('HGET', KEYS[1], 't')), crowded()}
+    end
+    if said and not upgrade then
+        local ends, others, token = string.match(said, '^(%d+) (.* (%d+) %d+)$')
+        call('HSET', KEYS[1], id, digits(math.max(ends, now + lease * 1000)) .. ' ' .. others)
+        if call('PTTL', KEYS[1]) < tonumber(lease) then call('PEXPIRE', KEYS[1], lease) end
+        return {1, now, tonumber(token), crowded()}
+    end
+    if upgrade and not said then return {4, now} end
+    local together, _, capacity = spec_of(spec)
+    local in_use = capacity and call('HGET', KEYS[1], 'k')
+    if in_use and string.sub(in_use, 1, 1) == 'p' and in_use ~= together then
+        return {3, now, tonumber(string.sub(in_use, 2))}
+    end
+
+    local marked = string.find(rest, '^ q')
+    served = marked and not upgrade
+    local waits = served and serve(now, key, not holder, not together)
+    if not waits and fits(spec, id, now) then
+        if marked then leave(key, number) end
+        local token = grant(id, owner, floor, now, lease, crowded() == 1, spec)
+        if token then return {1, now, token, crowded()} end
+        return redis.error_reply('NOPERM this user may not set an end to the lock (pexpire)')
+    end
+
+    local place = 0
+    if stand then
+        local entry = id .. ' ' .. owner .. ' ' .. lease .. spec .. ' ' .. floor
+        local first = upgrade and not find(key) and call('LINDEX', KEYS[3], 0)
+        if first then -- before all others, who wait for it to go on
+            call('LINSERT', KEYS[3], 'BEFORE', first, entry)
+            note(key, now, digits(now))
+            place = 1
+        else
+            place = join(entry, now)
+        end
+        mark_fence()
+        mark_hold()
+    end
+    local held = call('HMGET', KEYS[1], 't', 'e')
+    local ms = call('PTTL', KEYS[1])
+    if held[2] then ms = math.min(ms, math.max(0, math.floor((held[2] - now) / 1000) + 1)) end
+    return {0, now, ms, place, tonumber(held[1] or 0)}
+end
