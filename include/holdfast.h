@@ -98,7 +98,8 @@ extern "C" {
     X(HF_PROTOCOL, 12, "the store holds or answers what is not Holdfast's")          \
     X(HF_FORKED, 13, "the client belongs to the parent process")                     \
     X(HF_CLOSED, 14, "the client is closed")                                         \
-    X(HF_NOMEM, 15, "out of memory, descriptors or threads")
+    X(HF_NOMEM, 15, "out of memory, descriptors or threads")                         \
+    X(HF_NO_QUORUM, 16, "too few of the nodes can be reached, or may vote")
 
 typedef int32_t hf_result;
 

@@ -6,19 +6,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/error.h"
 
 #define REDIS_PORT 6379
 #define DB_MAX     65535
+#define NODES_MIN  3
 
 /* ---- Schemes and options, each one list ---- */
 
 enum {
     ON_MEMORY = 1 << HF__SCHEME_MEMORY,
     ON_FILE = 1 << HF__SCHEME_FILE,
-    ON_TLS = 1 << HF__SCHEME_REDIS_TLS,
-    ON_REDIS = 1 << HF__SCHEME_REDIS | 1 << HF__SCHEME_REDIS_UNIX | ON_TLS,
+    ON_QUORUM = 1 << HF__SCHEME_QUORUM | 1 << HF__SCHEME_QUORUM_TLS,
+    ON_TLS = 1 << HF__SCHEME_REDIS_TLS | 1 << HF__SCHEME_QUORUM_TLS,
+    ON_REDIS = 1 << HF__SCHEME_REDIS | 1 << HF__SCHEME_REDIS_UNIX | ON_TLS | ON_QUORUM,
     ON_ALL = ON_MEMORY | ON_FILE | ON_REDIS
 };
 
@@ -26,9 +29,13 @@ static const struct {
     const char *prefix;
     hf__scheme scheme;
 } schemes[] = {
-    {"redis://", HF__SCHEME_REDIS},           {"rediss://", HF__SCHEME_REDIS_TLS},
-    {"redis+unix://", HF__SCHEME_REDIS_UNIX}, {"file:", HF__SCHEME_FILE},
+    {"redis://", HF__SCHEME_REDIS},
+    {"rediss://", HF__SCHEME_REDIS_TLS},
+    {"redis+unix://", HF__SCHEME_REDIS_UNIX},
+    {"file:", HF__SCHEME_FILE},
     {"memory:", HF__SCHEME_MEMORY},
+    {"redis+quorum://", HF__SCHEME_QUORUM},
+    {"rediss+quorum://", HF__SCHEME_QUORUM_TLS},
 };
 
 enum { TLS_VERIFY, NETWORK };
@@ -59,6 +66,7 @@ static const struct option {
     {"tls_cert", ON_TLS, TEXT, offsetof(hf__url, tls_cert), HF__URL_MAX},
     {"tls_key", ON_TLS, TEXT, offsetof(hf__url, tls_key), HF__URL_MAX},
     {"tls_verify", ON_TLS, WORD, offsetof(hf__url, tls_verify_none), TLS_VERIFY},
+    {"rejoin_delay", ON_QUORUM, DURATION, offsetof(hf__url, rejoin_delay_ms), HF_LEASE_MAX_MS},
     {"keep", ON_FILE, DURATION, offsetof(hf__url, keep_ms), HF_LEASE_MAX_MS},
     {"network", ON_FILE, WORD, offsetof(hf__url, network_allowed), NETWORK},
 };
@@ -129,7 +137,7 @@ static bool parse_number(const char *text, int64_t max, int32_t *out) {
 /* ---- Options ---- */
 
 static hf_result unknown_option(const hf__url *url, const char *name, size_t length) {
-    char known[256] = "";
+    char known[512] = "";
     size_t used = 0;
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
         if (options[i].on & 1 << url->scheme)
@@ -235,14 +243,14 @@ static hf_result parse_user(hf__url *url, const char *text, size_t length) {
     return HF_OK;
 }
 
-static hf_result parse_port(hf__url *url, const char *text) {
+static hf_result parse_port(const char *text, int32_t *port) {
     if (!*text) return HF_OK;
-    if (*text == ':' && parse_number(text + 1, 65535, &url->port) && url->port) return HF_OK;
+    if (*text == ':' && parse_number(text + 1, 65535, port) && *port) return HF_OK;
     return hf__fail(HF_INVALID, "the URL's port must be a number from 1 to 65535; an IPv6 address "
                                 "stands in brackets, and a '/' in a password is written %%2F");
 }
 
-static hf_result parse_host(hf__url *url, char *text) {
+static hf_result parse_host(const char *text, char **name, int32_t *port_number) {
     size_t length = strcspn(text, ":");
     const char *host = text, *port = text + length;
     if (*text == '[') {
@@ -252,17 +260,54 @@ static hf_result parse_host(hf__url *url, char *text) {
         length = (size_t)(close - host);
         port = close + 1;
     }
-    hf_result r = parse_port(url, port);
+    hf_result r = parse_port(port, port_number);
     if (r || !length) return r;
-    return decode("host", host, length, &url->host);
+    return decode("host", host, length, name);
 }
 
+static bool on_quorum(const hf__url *url) {
+    return ON_QUORUM & 1 << url->scheme;
+}
+
+/* No node twice: it would have two votes. */
+static hf_result check_nodes(const hf__url *url, int count) {
+    if (count < NODES_MIN)
+        return hf__fail(HF_INVALID,
+                        "a quorum needs %d to %d nodes, each a server of its own: "
+                        "redis+quorum://HOST,HOST,HOST",
+                        NODES_MIN, HF__HOSTS_MAX);
+    for (int i = 0; i < count; i++)
+        for (int j = 0; j < i; j++)
+            if (url->hosts[i].port == url->hosts[j].port &&
+                !strcasecmp(url->hosts[i].name, url->hosts[j].name))
+                return hf__fail(HF_INVALID, "the URL names the node %s:%d twice",
+                                url->hosts[i].name, (int)url->hosts[i].port);
+    return HF_OK;
+}
+
+static hf_result parse_nodes(hf__url *url, char *text) {
+    int count = 0;
+    for (char *comma; text; text = comma ? comma + 1 : NULL) {
+        if (count == HF__HOSTS_MAX)
+            return hf__fail(HF_INVALID, "the URL names more than %d nodes", HF__HOSTS_MAX);
+        comma = strchr(text, ',');
+        if (comma) *comma = '\0';
+        hf__host *host = &url->hosts[count++];
+        host->port = REDIS_PORT;
+        hf_result r = parse_host(text, &host->name, &host->port);
+        if (r) return r;
+        if (!host->name) return hf__fail(HF_INVALID, "the URL's list of nodes has an empty place");
+    }
+    return check_nodes(url, count);
+}
+
+/* [user:password@]host[:port][/db], or several hosts */
 static hf_result parse_redis(hf__url *url, char *text) {
     char *slash = strchr(text, '/');
     if (slash) *slash = '\0';
-    char *at = strrchr(text, '@');
+    char *at = strrchr(text, '@'), *host = at ? at + 1 : text;
     hf_result r = at ? parse_user(url, text, (size_t)(at - text)) : HF_OK;
-    if (!r) r = parse_host(url, at ? at + 1 : text);
+    if (!r) r = on_quorum(url) ? parse_nodes(url, host) : parse_host(host, &url->host, &url->port);
     if (!r && slash && slash[1] && !parse_number(slash + 1, DB_MAX, &url->db))
         r = hf__fail(HF_INVALID,
                      "after the host the URL may name a database from 0 to %d, as in "
@@ -294,6 +339,8 @@ static hf_result parse_file(hf__url *url, const char *text) {
 static hf_result parse_body(hf__url *url, char *text) {
     switch (url->scheme) {
     case HF__SCHEME_REDIS:
+    case HF__SCHEME_QUORUM:
+    case HF__SCHEME_QUORUM_TLS:
     case HF__SCHEME_REDIS_TLS: return parse_redis(url, text);
     case HF__SCHEME_REDIS_UNIX: return parse_unix(url, text);
     case HF__SCHEME_FILE: return parse_file(url, text);
@@ -336,10 +383,11 @@ static hf_result unknown_scheme(const char *text) {
     size_t length = strcspn(text, ":/?@");
     if (strncmp(text + length, "://", 3) != 0) /* localhost:6379, redis:host, a bare name */
         return hf__fail(HF_INVALID, "a store is named by a URL: redis://HOST:PORT, rediss://HOST, "
-                                    "redis+unix:///PATH, file: or memory:");
+                                    "redis+unix:///PATH, redis+quorum://HOST,HOST,HOST, file: "
+                                    "or memory:");
     return hf__fail(HF_UNSUPPORTED,
                     "the scheme '%.*s:' is not one of this build; it has redis://, rediss://, "
-                    "redis+unix://, file: and memory:",
+                    "redis+unix://, redis+quorum://, rediss+quorum://, file: and memory:",
                     (int)(length > 32 ? 32 : length), text);
 }
 
@@ -366,6 +414,7 @@ void hf__url_fini(hf__url *url) {
     if (url->password) explicit_bzero(url->password, strlen(url->password));
     char *strings[] = {url->user,  url->password,      url->host,   url->path,     url->prefix,
                        url->label, url->password_file, url->tls_ca, url->tls_cert, url->tls_key};
+    for (int i = 0; i < HF__HOSTS_MAX; i++) free(url->hosts[i].name);
     for (size_t i = 0; i < sizeof strings / sizeof *strings; i++) free(strings[i]);
     *url = (hf__url){0};
 }

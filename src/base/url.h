@@ -20,8 +20,17 @@ typedef enum hf__scheme {
     HF__SCHEME_FILE,
     HF__SCHEME_REDIS,
     HF__SCHEME_REDIS_TLS,
-    HF__SCHEME_REDIS_UNIX
+    HF__SCHEME_REDIS_UNIX,
+    HF__SCHEME_QUORUM,
+    HF__SCHEME_QUORUM_TLS
 } hf__scheme;
+
+#define HF__HOSTS_MAX 9
+
+typedef struct hf__host {
+    char *name;
+    int32_t port;
+} hf__host;
 
 /* Strings are on the heap and NULL where the URL had none, but for those with a default. */
 typedef struct hf__url {
@@ -32,9 +41,11 @@ typedef struct hf__url {
     char *prefix;          /* default hf */
     char *label, *password_file;
     char *tls_ca, *tls_cert, *tls_key;
+    hf__host hosts[HF__HOSTS_MAX]; /* redis+quorum: the nodes; the first without a name ends them */
     int32_t port, db;
     bool tls_verify_none, network_allowed;
     int64_t lease_ms, connect_timeout_ms, command_timeout_ms, outage_ms, keep_ms; /* 0: not given */
+    int64_t rejoin_delay_ms;
 } hf__url;
 
 /* HF_OK, HF_INVALID, HF_UNSUPPORTED (a scheme this build lacks) or HF_NOMEM, with the detail set.

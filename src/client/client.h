@@ -29,6 +29,7 @@ struct hf_client {
     atomic_uint refs; /* the user's, one per handle */
     uint64_t born;    /* fork generation: see fork.c */
     hf__url url;
+    hf__url *node_urls; /* of a quorum: its nodes', with strings of `url` */
     hf__store *store;
     hf__core core;
     hf__log log;

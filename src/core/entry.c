@@ -183,6 +183,7 @@ static hf_result outcome(const hf__wait *w, hf_result why, bool asking) {
     const hf__store *store = e->core->store;
     if (w->upgrade && (why == HF_UNREACHABLE || !e->trouble_since)) return why;
     if (w->upgrade) return HF_UNREACHABLE;
+    if (store->asks_anew && store->down_result) return store->down_result; /* all is undone */
     if (w->maybe || (asking && (e->trouble_since || !e->told))) return HF_UNKNOWN_OUTCOME;
     bool others = e->told || e->own || e->head != w || /* had it, or came before */
                   (e->busy && e->asker != w);
@@ -670,10 +671,9 @@ static void send(hf__entry *e, hf__verb verb, uint64_t number, hf__time now) {
 }
 
 static void begin_asking(hf__entry *e, hf__wait *w) {
-    if (!w->number) {
+    if (!w->number) e->op.attempt = 0;
+    if (!w->number || e->core->store->asks_anew)
         set_number(w, e->lane ? e->lane : ++e->core->last_number);
-        e->op.attempt = 0;
-    }
     if (!w->first_link) w->first_link = e->core->link;
     e->asker = w;
 }
@@ -769,6 +769,7 @@ static void send_release(hf__entry *e, hf__time now) {
     e->op.lease_ms = e->core->config.lease_ms;
     e->op.held_since = e->held_since;
     e->op.bury_until = e->late_until > now ? e->late_until : 0;
+    e->op.gone_by = e->ghost_until;
     e->op.leave = e->ghost_stands || late_may_stand(e, now);
     add_heir(e, now);
     send(e, HF__RELEASE, e->ghost, now);

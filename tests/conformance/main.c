@@ -11,6 +11,7 @@
 
 #include "cf_redis.h"
 #include "t_line.h"
+#include "t_nodes.h"
 
 /* ---- Stores ---------------------------------------------------------------------------------- */
 
@@ -25,6 +26,7 @@ enum { URL_MAX = 512 };
 
 static char url[URL_MAX], other_url[URL_MAX + sizeof "?prefix=other"];
 static t_redis *redis;
+static t_nodes *nodes;
 
 const char *cf_url(void) {
     return url;
@@ -67,6 +69,14 @@ static void start_redis(void) {
 
 static void start_redis_unix(void) {
     start_redis_at(t_redis_unix_url);
+}
+
+/* Servers that have just been started may vote soon: nothing was lost with them. */
+static void start_quorum(void) {
+    nodes = t_nodes_start(3, NULL);
+    t_nodes_grow_old(nodes, 2);
+    snprintf(url, sizeof url, "%s?rejoin_delay=1ms", t_nodes_url(nodes));
+    snprintf(other_url, sizeof other_url, "%s&prefix=other", url);
 }
 
 /* A directory of its own, taken away at the end by a process that has nothing else to do with it. */
@@ -113,6 +123,7 @@ static const store stores[] = {
     {"file", CF_PROCESSES | CF_LINE | CF_OWN_CLOCK, start_file, in_file_line},
     {"redis", CF_PROCESSES | CF_REDIS | CF_LINE | CF_KINDS, start_redis, in_redis_line},
     {"redis-unix", CF_PROCESSES | CF_REDIS | CF_LINE | CF_KINDS, start_redis_unix, in_redis_line},
+    {"redis-quorum", CF_PROCESSES, start_quorum, NULL},
 };
 
 #if defined(__SANITIZE_THREAD__)
@@ -180,6 +191,7 @@ static int start_store(void **state) {
 static int stop_store(void **state) {
     (void)state;
     t_redis_free(redis);
+    t_nodes_free(nodes);
     remove_directory();
     return 0;
 }
@@ -187,7 +199,7 @@ static int stop_store(void **state) {
 int main(int argc, char **argv) {
     under_test = argc > 1 ? find_store(argv[1]) : NULL;
     if (!under_test) {
-        fprintf(stderr, "usage: conformance memory|file|redis|redis-unix [PATTERN]\n");
+        fprintf(stderr, "usage: conformance memory|file|redis|redis-unix|redis-quorum [PATTERN]\n");
         return 64;
     }
     setvbuf(stdout, NULL, _IOLBF, 0); /* so that the case that hangs is named */

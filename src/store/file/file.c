@@ -294,6 +294,8 @@ static void submit(hf__store *store, hf__op *op, hf__time now) {
         r = begin_break(f, op);
         if (!r) return; /* completed when the holder has obeyed */
         break;
+    case HF__RAISE:
+    case HF__AGE:
     case HF__REGISTER: r = HF_UNSUPPORTED; break;
     }
     complete(f, op, r);

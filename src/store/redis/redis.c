@@ -42,6 +42,8 @@ static void publish(redis *r) {
     r->store.down_result = r->link.down_result;
     r->store.down_detail = r->link.down_detail;
     r->store.round_trip_us = r->link.session.round_trip_us;
+    r->store.clock_us = r->link.session.server_us;
+    r->store.clock_at = r->link.session.sampled_at;
     r->store.commands = r->link.session.commands;
 }
 

@@ -12,12 +12,14 @@ typedef struct hf__script {
 } hf__script;
 
 extern const hf__script hf__script_acquire;
+extern const hf__script hf__script_age;
 extern const hf__script hf__script_all;
 extern const hf__script hf__script_break;
 extern const hf__script hf__script_enter;
 extern const hf__script hf__script_inspect;
 extern const hf__script hf__script_keep;
 extern const hf__script hf__script_leave;
+extern const hf__script hf__script_raise;
 extern const hf__script hf__script_register;
 extern const hf__script hf__script_release;
 extern const hf__script hf__script_renew;
