@@ -75,7 +75,7 @@ static void start_redis_unix(void) {
 static void start_quorum(void) {
     nodes = t_nodes_start(3, NULL);
     t_nodes_grow_old(nodes, 2);
-    snprintf(url, sizeof url, "%s?rejoin_delay=1ms", t_nodes_url(nodes));
+    snprintf(url, sizeof url, "%s?rejoin_delay=1ms", t_nodes_url(nodes, 3));
     snprintf(other_url, sizeof other_url, "%s&prefix=other", url);
 }
 

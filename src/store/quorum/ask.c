@@ -127,9 +127,11 @@ static void weigh(hf__ballot *b, hf__time now) {
         b->op->token = b->token;
         b->op->maybe = b->op->placed = b->op->crowded = false;
         hf__ballot_tell(b, HF_OK, NULL);
-    } else if ((agreeing ? t.agreed : t.granted) + t.pending < b->q->majority) {
-        fail(b, &t, now);
+        return;
     }
+    /* It cannot be had. Whether that is because others have it is known when a majority has answered. */
+    bool possible = (agreeing ? t.agreed : t.granted) + t.pending >= b->q->majority;
+    if (!possible && (!t.pending || t.heard >= b->q->majority)) fail(b, &t, now);
 }
 
 static void asked(hf__ballot *b, hf__vote *v, hf__time now) {
