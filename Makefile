@@ -4,8 +4,9 @@ PREFIX ?= /usr/local
 ARGS   ?=
 SEEDS  ?= 100000
 FIRST  ?= 1
+ROUNDS ?= 1000
 
-.PHONY: build help deps run test test-sanitize sim check bench install clean
+.PHONY: build help deps run test test-sanitize test-quorum sim check bench install clean
 
 build: ## build the libraries and examples into build/release
 	@scripts/deps build
@@ -31,6 +32,11 @@ test-sanitize: ## the tests again, under the sanitizers
 	@ctest --preset asan
 	@scripts/build tsan
 	@scripts/fixed-addresses ctest --preset tsan
+
+test-quorum: ## a crowd on a quorum whose nodes are killed and stopped: ROUNDS (1000) acquisitions
+	@scripts/deps build test
+	@scripts/build dev
+	@HOLDFAST_QUORUM_ROUNDS=$(ROUNDS) build/dev/tests/fault/fault_quorum_crowd
 
 sim: ## the simulator, from seed FIRST (1) on for SEEDS (100000) of them
 	@scripts/deps build test

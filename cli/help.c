@@ -29,7 +29,8 @@ static const char general[] =
     "  file:    the locks of this user on this machine\n"
     "\n"
     "Stores: file:  file:///DIRECTORY  redis://[[USER]:PASSWORD@]HOST[:PORT][/DB]\n"
-    "        rediss://HOST (TLS)  redis+unix:///SOCKET  memory: (for trying out)\n"
+    "        rediss://HOST (TLS)  redis+unix:///SOCKET  redis+quorum://HOST,HOST,HOST\n"
+    "        memory: (for trying out)\n"
     "\n"
     "Example: holdfast run -n -S redis://locks nightly-report ./report.sh\n";
 

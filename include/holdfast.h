@@ -232,12 +232,14 @@ typedef struct hf_client_options {
  *     redis://[[user]:password@]host[:port][/db]    one Redis or Valkey; also redis://[::1]
  *     rediss://…                                    the same over TLS, verified
  *     redis+unix:///path/to/redis.sock              the same over a unix socket; ?db=N
+ *     redis+quorum://n1,n2,n3  rediss+quorum://…    the mutex over 3 to 9 servers; docs/QUORUM.md
  *
  * Options follow `?`, joined by `&`; durations carry a unit (500ms, 30s, 5m, 1h):
  *
  *     prefix=hf  lease=30s  connect_timeout=5s  command_timeout=5s  outage=10s  label=TEXT
  *     user=NAME  password_file=PATH  db=N
  *     tls_ca=FILE or DIRECTORY  tls_cert=FILE  tls_key=FILE  tls_verify=none
+ *     rejoin_delay=30s               (quorum only)
  *     keep=24h  network=allow        (file: only)
  *
  * NULL uses $HOLDFAST_URL; without one it is HF_INVALID: a program must not believe that it
@@ -247,7 +249,7 @@ typedef struct hf_client_options {
  *
  * Blocks for at most connect_timeout. Errors: HF_INVALID (URL, option, a file it names),
  * HF_UNSUPPORTED (a scheme this build lacks), HF_UNREACHABLE, HF_REFUSED (password, ACL, TLS),
- * HF_PROTOCOL (not a Redis), HF_NOMEM.
+ * HF_PROTOCOL (not a Redis), HF_NO_QUORUM, HF_NOMEM.
  */
 HF_API HF_MUST_USE hf_result hf_open_v(const char *url, const hf_client_options *options,
                                        size_t options_size, hf_client **client);
@@ -277,6 +279,7 @@ HF_API void hf_close(hf_client *client);
  * HF_DEADLOCK         this owner holds it and either acquire said HF_NOT_REENTRANT
  * HF_UNREACHABLE      the store is away: at once with wait_ms 0, else after the outage time at most;
  *                     nothing was taken
+ * HF_NO_QUORUM        the same, of a majority of the nodes; or too few have been up for rejoin_delay
  * HF_UNKNOWN_OUTCOME  a request was sent and not answered; or the wait stood in line when the store
  *                     went away; or the answer came after its lease. Should it have taken the lock,
  *                     it is released behind, or ends with its lease

@@ -25,8 +25,10 @@ static int pending(const hf__ballot *b) {
 static void no_majority(hf__ballot *b) {
     char *detail = NULL;
     hf_result r = hf__ballot_refused(b, &detail);
+    bool again = b->op->maybe || !b->q->store.up; /* what that means is for the caller to say */
+    if (!r) detail = hf__quorum_why(b->q, b);
     b->q->no_quorum = !r;
-    hf__ballot_tell(b, r ? r : HF_UNREACHABLE, r ? detail : hf__quorum_why(b->q, b));
+    hf__ballot_tell(b, r ? r : again ? HF_UNREACHABLE : HF_NO_QUORUM, detail);
 }
 
 static void noted(hf__ballot *b, hf__vote *v, hf__time now) {
