@@ -32,20 +32,24 @@ static void unreachable(hf__ballot *b, hf_result result, char *detail) {
     hf__ballot_tell(b, result, detail);
 }
 
+/* So many did not have it that there was no majority: it was lost before. Else one that had it is enough, if a
+   majority has answered: the others may have had it. */
 static void tell(hf__ballot *b, const tally *t) {
     hf__quorum *q = b->q;
-    char *detail = NULL;
-    hf_result refused = HF_OK;
+    bool heard = t->done + t->lost >= q->majority;
     b->op->maybe = false;
-    if (t->done >= q->majority || (t->done && t->done + t->lost >= q->majority)) {
+    if (t->done >= q->majority) {
         hf__ballot_tell(b, HF_OK, NULL);
-    } else if (t->done + t->lost >= q->majority) {
-        hf__ballot_tell(b, HF_LOST, NULL);
+    } else if (heard) {
+        bool lost = !t->done || q->count - t->lost < q->majority;
+        hf__ballot_tell(b, lost ? HF_LOST : HF_OK, NULL);
     } else {
-        refused = hf__ballot_refused(b, &detail);
+        char *detail = NULL;
+        hf_result refused = hf__ballot_refused(b, &detail);
+        if (!refused) detail = hf__quorum_why(q, b);
         q->no_quorum = !refused;
         b->op->maybe = t->maybe || t->done;
-        unreachable(b, refused ? refused : HF_UNREACHABLE, refused ? detail : hf__quorum_why(q, b));
+        unreachable(b, refused ? refused : HF_UNREACHABLE, detail);
     }
 }
 
