@@ -5,7 +5,6 @@
 
 #include "base/error.h"
 
-#define DRIFT_MS    200 /* by which moments on a node's clock may be off */
 #define RETRY_FIRST (20 * HF__MS)
 #define RETRY_MOST  HF__SEC
 #define OWING_MAX   4096 /* releases that are remembered for nodes that are away */
@@ -125,7 +124,7 @@ static void note_late(hf__vote *v) {
     hf__node *n = hf__vote_node(v);
     if (v->op.verb != HF__ASK || !v->op.maybe) return;
     v->maybe = true;
-    n->late_until = hf__later(n->late_until, hf__after_ms(v->op.not_after, DRIFT_MS));
+    n->late_until = hf__later(n->late_until, hf__vote_late_until(v));
 }
 
 void hf__ballot_answered(hf__vote *v, hf__time now) {

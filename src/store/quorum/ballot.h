@@ -102,6 +102,8 @@ struct hf__quorum {
     bool no_quorum;          /* the last ballot found too few that answer, or vote */
 };
 
+#define HF__DRIFT_MS 200 /* by which moments on a node's clock may be off */
+
 /* ---- ballot.c ---- */
 
 /* NULL: out of memory, and the caller has been told. The votes are copies of `op`, none sent. */
@@ -115,6 +117,11 @@ hf__node *hf__vote_node(const hf__vote *v);
 /* The node may vote, as far as is known; and does, on the connection of its last answer. */
 bool hf__node_too_young(const hf__quorum *q, const hf__node *n, hf__time at);
 bool hf__vote_counts(const hf__vote *v);
+
+/* By when an ASK of it has acted, if it ever does. */
+static inline hf__time hf__vote_late_until(const hf__vote *v) {
+    return hf__after_ms(v->op.not_after, HF__DRIFT_MS);
+}
 
 /* No answer is to come, or none that could still change anything. */
 bool hf__vote_pending(const hf__vote *v);

@@ -41,6 +41,7 @@ static void age_told(hf__quorum *q, hf__node *n, hf__time now) {
     bool said = n->age.result == HF_OK && n->age.age_ms >= 0;
     n->asking = false;
     free(n->age.detail);
+    n->age.detail = NULL;
     if (n->age.result == HF_UNREACHABLE || n->age.link != n->link) {
         n->link = 0;
         n->ask_at = now + AGE_AGAIN;
@@ -94,8 +95,11 @@ static void open_up(hf__quorum *q, hf__time now) {
     bool all = true;
     for (int i = 0; i < q->count; i++)
         all &= q->nodes[i].at.store->up || q->nodes[i].at.store->down_result;
-    if (up_count(q) < q->majority) return;
-    if (!q->open_by) q->open_by = now + MOMENT + 3 * (now - q->began);
+    if (up_count(q) < q->majority)
+        q->open_by = 0;
+    else if (!q->open_by)
+        q->open_by = now + MOMENT + 3 * (now - q->began);
+    if (!q->open_by) return;
     if (!all && now < q->open_by) return;
     q->opened = true;
     q->first_links = links(q);
@@ -308,7 +312,10 @@ static void free_nodes(const hf__quorum_node *nodes, int count, bool forked) {
 
 static void quorum_free(hf__store *store, bool forked) {
     hf__quorum *q = of(store);
-    for (int i = 0; i < q->count; i++) free_nodes(&q->nodes[i].at, 1, forked);
+    for (int i = 0; i < q->count; i++) {
+        free_nodes(&q->nodes[i].at, 1, forked);
+        free(q->nodes[i].age.detail);
+    }
     while (q->ballots) hf__ballot_free(q->ballots);
     free(q->store.down_detail);
     free(q);

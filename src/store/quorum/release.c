@@ -88,8 +88,22 @@ static void end_number(hf__quorum *q, uint64_t number) {
         if (b->number == number) b->over = true;
 }
 
+/* An ASK that is under way there may be executed after this, on the same connection: a node that does not
+   know the script yet is sent it again, and so is one that was told too late. */
+static hf__time under_way_until(const hf__quorum *q, ptrdiff_t node, uint64_t number) {
+    hf__time until = 0;
+    for (const hf__ballot *b = q->ballots; b; b = b->next) {
+        const hf__vote *v = &b->votes[node];
+        if (b->number == number && v->state == HF__VOTE_SENT && v->op.verb == HF__ASK)
+            until = hf__later(until, hf__vote_late_until(v));
+    }
+    return until;
+}
+
 static void cast(hf__vote *v, hf__time bury, hf__time now) {
+    const hf__ballot *b = v->ballot;
     hf__time late = hf__vote_node(v)->late_until;
+    bury = hf__later(bury, under_way_until(b->q, v - b->votes, b->number));
     v->op.bury_until = hf__later(bury, late > now ? late : 0);
     hf__vote_cast(v, HF__RELEASE, now);
 }

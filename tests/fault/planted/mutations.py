@@ -583,7 +583,7 @@ MUTATIONS = [
     Mutation(
         "a quorum leaves no mark for an acquire that comes late to a node",
         BALLOT,
-        "    n->late_until = hf__later(n->late_until, hf__after_ms(v->op.not_after, DRIFT_MS));\n",
+        "    n->late_until = hf__later(n->late_until, hf__vote_late_until(v));\n",
         "    (void)n;\n",
         ("fault_quorum", "F51_*"),
     ),
