@@ -137,7 +137,9 @@ static void say_down(hf__quorum *q) {
     uint64_t signature = q->store.up ? 0 : 1;
     for (int i = 0; !q->store.up && i < q->count; i++) {
         const hf__store *s = q->nodes[i].at.store;
-        signature = signature * 31 + (uintptr_t)s->down_detail + s->up + (uint64_t)s->down_result;
+        for (const char *at = s->up ? "up" : s->down_detail; at && *at; at++)
+            signature = signature * 31 + (unsigned char)*at;
+        signature = signature * 31 + (uint64_t)s->down_result;
     }
     bool says = !q->store.up && (q->opened || failed(q));
     q->store.down_result = says ? shared_result(q) : q->no_quorum ? HF_NO_QUORUM : HF_OK;
