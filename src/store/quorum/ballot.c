@@ -205,7 +205,7 @@ hf_result hf__ballot_refused(const hf__ballot *b, char **detail) {
         refused++;
         if (!first) first = v;
     }
-    if (b->q->count - refused >= b->q->majority) return HF_OK;
+    if (!first || b->q->count - refused >= b->q->majority) return HF_OK;
     *detail = first->op.detail ? strdup(first->op.detail) : NULL;
     return first->op.result;
 }

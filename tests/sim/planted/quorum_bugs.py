@@ -1,4 +1,8 @@
-"""Bugs to be planted in the simulator of a quorum, each of which it must find: see bugs.py."""
+"""Bugs to be planted in the simulator of a quorum, each of which it must find: see bugs.py.
+
+A token that is counted where the hold is another's is not among them: within the faults of quorum/ring.c no
+node loses a hold while its connection stands and the answer still counts. tests/fault has that one.
+"""
 
 from bugs import Bug
 
@@ -8,7 +12,6 @@ QUORUM = "store/quorum/quorum.c"
 RENEW = "store/quorum/renew.c"
 UNDO = "store/quorum/release.c"
 LEASE = "core/lease.c"
-RAISE = "store/redis/lua/raise.lua"
 
 BUGS = [
     Bug("there is no margin for clocks that drift", LEASE,
@@ -41,9 +44,6 @@ BUGS = [
     Bug("the token is not written back", ASK,
         "        [[hf__vote_cast(v, HF__RAISE, now);]]",
         "v->stand = HF__STANDS_AGREED;"),
-    Bug("a token counts where the hold is another's", RAISE,
-        "' q' then return -now end",
-        "' q' then return now end"),
     Bug("a renewal that a minority confirms is good", RENEW,
         "if ([[kept >= q->majority]]) {",
         "kept > 0"),

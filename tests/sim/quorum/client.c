@@ -126,6 +126,14 @@ static bool act(ring_caller *t, hf__time now) {
     return false;
 }
 
+void ring_client_cancel(ring_client *c) {
+    for (int i = 0; !c->gone && i < c->ring->callers; i++) {
+        ring_caller *t = &c->callers[i];
+        if (t->doing == RING_WAITS && !t->wait.call.done)
+            hf__core_give_up(&t->wait, HF_CANCELLED, ring_client_now(c));
+    }
+}
+
 void ring_client_want(ring_client *c) {
     ring_caller *t = &c->callers[0];
     t->last = true;

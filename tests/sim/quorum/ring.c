@@ -64,12 +64,17 @@ static void pause_some(ring *r) {
     RING_TELL(r, "client %d  is paused until %.3f ms", c->slot, (double)c->paused_until / HF__MS);
 }
 
+static bool may_cut(const ring_wire *w, bool answering) {
+    return w->link && (!answering || w->down.first);
+}
+
 static void cut_some(ring *r) {
     int count = 0;
-    for (ring_wire *w = r->wires; w; w = w->next) count += w->link != NULL;
+    bool answering = ring_chance(r, 2); /* one that brings answers, if there is any */
+    for (ring_wire *w = r->wires; w; w = w->next) count += may_cut(w, answering);
     int64_t chosen = ring_draw(r, count);
     for (ring_wire *w = r->wires; w; w = w->next)
-        if (w->link && !chosen--) {
+        if (may_cut(w, answering) && !chosen--) {
             ring_wire_cut(w);
             return;
         }
@@ -117,6 +122,7 @@ static void end_chaos(ring *r) {
         if (w->up.first) ring_at(r, &w->up.event, hf__sooner(w->up.first->at, r->now + r->trip));
     for (int i = 0; i < r->clients; i++) {
         r->client[i].paused_until = 0;
+        if (r->lossless) ring_client_cancel(&r->client[i]); /* else a later hold covers up */
         if (!r->client[i].gone) ring_at(r, &r->client[i].event, r->now);
     }
 }

@@ -145,6 +145,9 @@ void ring_client_crash(ring_client *c);
 void ring_client_wake(ring_client *c);
 hf__time ring_client_now(const ring_client *c);
 
+/* Nobody of it waits any more. */
+void ring_client_cancel(ring_client *c);
+
 /* It wants the name once more, and must get it; and whether it did. */
 void ring_client_want(ring_client *c);
 bool ring_client_served(const ring_client *c);
