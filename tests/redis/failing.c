@@ -19,11 +19,14 @@ enum { WATCHDOG_MS = 20000 };
 
 struct store {
     char url[512];
-    t_redis *redis;     /* NULL: memory */
+    t_redis *redis;     /* NULL: memory, or */
+    t_nodes *nodes;     /* a quorum */
     hf_client *witness; /* of the same locks, in no trouble */
 };
 
-static struct store memory, redis, unix_redis;
+static struct store memory, redis, unix_redis, quorum;
+
+enum { NODES = 3 };
 
 /* The witness has its keeper from before: later it takes nothing on other threads. */
 static void open_witness(struct store *s, const char *url) {
@@ -40,6 +43,10 @@ static int set_up(void **state) {
     snprintf(redis.url, sizeof redis.url, "%s?" OPTIONS, t_redis_url(redis.redis));
     snprintf(unix_redis.url, sizeof unix_redis.url, "%s?" OPTIONS, t_redis_unix_url(redis.redis));
     open_witness(&memory, "memory:failing");
+    quorum.nodes = t_nodes_start(NODES, NULL);
+    t_nodes_grow_old(quorum.nodes, 2);
+    snprintf(quorum.url, sizeof quorum.url, "%s?rejoin_delay=1ms&" OPTIONS,
+             t_nodes_url(quorum.nodes, NODES));
     return 0;
 }
 
@@ -47,6 +54,7 @@ static int tear_down(void **state) {
     (void)state;
     hf_close(memory.witness);
     t_redis_free(redis.redis);
+    t_nodes_free(quorum.nodes);
     return 0;
 }
 
@@ -59,13 +67,28 @@ static int reset(void **state) {
 
 /* ---- What the store says ---- */
 
+static uint64_t token_at(t_redis *node) {
+    const char *text = t_redis_str(node, "HGET hf:{n} t");
+    return text ? strtoull(text, NULL, 10) : 0;
+}
+
+/* That of two nodes; else of any that has one. */
+static uint64_t token_of_most(t_nodes *nodes) {
+    uint64_t a = token_at(t_nodes_at(nodes, 0)), b = token_at(t_nodes_at(nodes, 1));
+    uint64_t c = token_at(t_nodes_at(nodes, 2));
+    if (a && (a == b || a == c)) return a;
+    if (b && b == c) return b;
+    return a | b | c;
+}
+
 /* The token under which the lock is held, 0 if it is free. */
 static uint64_t token_in(const struct store *s) {
     uint64_t token = 0;
     t_exempt_begin();
     if (s->redis) {
-        const char *text = t_redis_str(s->redis, "HGET hf:{n} t");
-        token = text ? strtoull(text, NULL, 10) : 0;
+        token = token_at(s->redis);
+    } else if (s->nodes) {
+        token = token_of_most(s->nodes);
     } else {
         hf_info *info;
         T_HF(HF_OK, hf_inspect(s->witness, "n", &info));
@@ -85,7 +108,8 @@ static void assert_free_in_the_end(const struct store *s) {
 
 /* Out of memory, or the consequences: a connection that broke over it, and what that leaves open. */
 static bool went_well(hf_result r, const char *what) {
-    static const hf_result clean[] = {HF_OK, HF_NOMEM, HF_UNREACHABLE, HF_UNKNOWN_OUTCOME};
+    static const hf_result clean[] = {HF_OK, HF_NOMEM, HF_UNREACHABLE, HF_UNKNOWN_OUTCOME,
+                                      HF_NO_QUORUM};
     for (size_t i = 0; i < sizeof clean / sizeof *clean; i++) {
         if (r != clean[i]) continue;
         if (r) T_CHECK(*hf_error_detail());
@@ -221,6 +245,16 @@ static void test_memory_on_redis(void **state) {
     for (size_t i = 0; i < LIVES; i++) t_alloc_each(lives[i], &redis, 1000);
 }
 
+static void test_memory_on_a_quorum(void **state) {
+    (void)state;
+    for (size_t i = 0; i < LIVES; i++) t_alloc_each(lives[i], &quorum, 1000);
+}
+
+static void test_descriptors_and_threads_on_a_quorum(void **state) {
+    (void)state;
+    t_sys_each(acquire_and_release, &quorum, 1000);
+}
+
 static void test_memory_on_a_socket(void **state) {
     (void)state;
     t_alloc_each(acquire_and_release, &unix_redis, 1000);
@@ -242,6 +276,8 @@ int main(void) {
         TEST(test_memory_on_memory),
         TEST(test_memory_on_redis),
         TEST(test_memory_on_a_socket),
+        TEST(test_memory_on_a_quorum),
+        TEST(test_descriptors_and_threads_on_a_quorum),
         TEST(test_descriptors_and_threads_on_memory),
         TEST(test_descriptors_and_threads_on_redis),
     };
