@@ -12,11 +12,15 @@
 
 /* ---- Making and ending ---- */
 
+static hf__ballot **list_of(const hf__ballot *b) {
+    return b->asks ? &b->q->asking : &b->q->ballots;
+}
+
 static void link_ballot(hf__ballot *b) {
-    hf__quorum *q = b->q;
-    b->next = q->ballots;
+    hf__ballot **list = list_of(b);
+    b->next = *list;
     if (b->next) b->next->prev = b;
-    q->ballots = b;
+    *list = b;
 }
 
 static void fill_vote(hf__vote *v, hf__ballot *b, const hf__op *op) {
@@ -36,6 +40,7 @@ hf__ballot *hf__ballot_new(hf__quorum *q, const hf__motion *motion, const hf__op
     if (!b) return NULL;
     b->q = q;
     b->motion = motion;
+    b->asks = op->verb == HF__ASK || op->verb == HF__RENEW;
     b->began = now;
     b->decide_by = now + q->config.command_timeout_ms * HF__MS / 5 * 4;
     b->number = op->number;
@@ -55,7 +60,7 @@ void hf__ballot_free(hf__ballot *b) {
     if (b->prev)
         b->prev->next = b->next;
     else
-        q->ballots = b->next;
+        *list_of(b) = b->next;
     if (b->next) b->next->prev = b->prev;
     for (int i = 0; i < q->count; i++) free(b->votes[i].op.detail);
     free(b->sights);

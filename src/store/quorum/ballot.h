@@ -64,7 +64,8 @@ typedef struct hf__motion {
 
 struct hf__ballot {
     hf__quorum *q;
-    hf__ballot *next, *prev; /* among all */
+    hf__ballot *next, *prev; /* among those of its list */
+    bool asks;               /* which is that of ASK and RENEW */
     const hf__motion *motion;
     hf__op *op; /* the caller's; NULL: it was told, or there is none */
     hf__timer timer;
@@ -90,8 +91,8 @@ struct hf__quorum {
     hf__rand rand;
     int count, majority;
     hf__node nodes[HF__NODES_MAX];
-    hf__ballot *ballots;
-    size_t owing; /* ballots of releases that are kept to be said again */
+    hf__ballot *asking, *ballots; /* those that may cast an ASK; and all others */
+    size_t owing;                 /* ballots of releases that are kept to be said again */
     hf__heap timers;
     hf__op *done_first, *done_last;
     hf__time now; /* as last told */

@@ -318,6 +318,7 @@ static void quorum_free(hf__store *store, bool forked) {
         free_nodes(&q->nodes[i].at, 1, forked);
         free(q->nodes[i].age.detail);
     }
+    while (q->asking) hf__ballot_free(q->asking);
     while (q->ballots) hf__ballot_free(q->ballots);
     free(q->store.down_detail);
     free(q);

@@ -84,7 +84,7 @@ static const hf__motion motion = {answered, weigh};
 
 /* From now on nothing is asked for on behalf of this number. */
 static void end_number(hf__quorum *q, uint64_t number) {
-    for (hf__ballot *b = q->ballots; b; b = b->next)
+    for (hf__ballot *b = q->asking; b; b = b->next)
         if (b->number == number) b->over = true;
 }
 
@@ -92,7 +92,7 @@ static void end_number(hf__quorum *q, uint64_t number) {
    know the script yet is sent it again, and so is one that was told too late. */
 static hf__time under_way_until(const hf__quorum *q, ptrdiff_t node, uint64_t number) {
     hf__time until = 0;
-    for (const hf__ballot *b = q->ballots; b; b = b->next) {
+    for (const hf__ballot *b = q->asking; b; b = b->next) {
         const hf__vote *v = &b->votes[node];
         if (b->number == number && v->state == HF__VOTE_SENT && v->op.verb == HF__ASK)
             until = hf__later(until, hf__vote_late_until(v));
@@ -131,7 +131,8 @@ static bool may_hold(const hf__vote *v) {
 void hf__quorum_undo(hf__ballot *of, hf__op *op, hf__time now) {
     hf__quorum *q = of->q;
     hf__time latest = hf__after_ms(now, q->config.command_timeout_ms);
-    const hf__op release = {.name = of->name,
+    const hf__op release = {.verb = HF__RELEASE,
+                            .name = of->name,
                             .name_length = of->votes[0].op.name_length,
                             .number = of->number,
                             .lease_ms = of->lease_ms,

@@ -126,6 +126,12 @@ static bool act(ring_caller *t, hf__time now) {
     return false;
 }
 
+void ring_client_resume(ring_client *c) {
+    if (c->gone) return;
+    for (int i = 0; i < c->ring->callers; i++) think(&c->callers[i], ring_client_now(c));
+    ring_client_wake(c);
+}
+
 void ring_client_cancel(ring_client *c) {
     for (int i = 0; !c->gone && i < c->ring->callers; i++) {
         ring_caller *t = &c->callers[i];

@@ -5,8 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/command.h"
 #include "world/world.h" /* sim_run */
 
+#define ROUNDS       6 /* where what is left behind is looked for */
 #define STEPS_MAX    400000
 #define TRACE_LINES  80
 #define CALM_SERVICE (12 * HF__SEC)  /* the longest wait, nodes that are too young, an outage */
@@ -91,7 +93,7 @@ static void stop_some(ring *r) {
 static void disturb(void *arg) {
     ring *r = arg;
     ring_node *n = &r->node[ring_draw(r, r->nodes)];
-    switch (ring_draw(r, 8)) {
+    switch (ring_draw(r, 9)) {
     case 0:
     case 1: cut_some(r); break;
     case 2:
@@ -103,6 +105,10 @@ static void disturb(void *arg) {
                               ring_chance(r, 2) ? 0 : ring_draw(r, r->lease_ms * HF__MS));
         break;
     case 6: pause_some(r); break;
+    case 7:
+        RING_TELL(r, "node %d  SCRIPT FLUSH", n->number);
+        rm_scripts_forget(&n->server);
+        break;
     default:
         if (ring_chance(r, 3)) ring_client_crash(&r->client[ring_draw(r, r->clients)]);
         break;
@@ -163,7 +169,6 @@ static void plan(ring *r) {
     r->trip = 100000 + ring_draw(r, 5 * HF__MS);
     r->gap = (20 << ring_draw(r, 7)) * HF__MS;
     r->think = (1 + ring_draw(r, 300)) * HF__MS;
-    r->calm_at = r->now + 12 * HF__SEC;
     RING_TELL(r, "world  %d nodes, %d clients, %d callers, lease %lld ms", r->nodes, r->clients,
               r->callers, (long long)r->lease_ms);
 }
@@ -173,7 +178,6 @@ static void begin(ring *r) {
     for (int i = 0; i < r->nodes; i++) ring_node_init(r, i);
     for (int i = 0; i < r->clients; i++) ring_client_init(r, i);
     r->chaos = (ring_event){.fn = disturb, .arg = r};
-    ring_at(r, &r->chaos, r->now + ring_draw(r, HF__SEC));
 }
 
 /* Who is alive has left nothing, though leases are longer. What a dead one held ends by itself. */
@@ -199,18 +203,28 @@ static void run_last(ring *r, ring_client *c) {
     if (!ring_client_served(c)) ring_fail(r, "client %d cannot have it any more", c->slot);
 }
 
-static void play(ring *r) {
-    while (step(r, r->calm_at)) {
+/* Faults for a while; then none, until all is as it should be. */
+static void play_once(ring *r, hf__time span) {
+    hf__time until = r->now + span;
+    r->calm = false;
+    ring_at(r, &r->chaos, r->now + ring_draw(r, r->gap));
+    for (int i = 0; i < r->clients; i++) ring_client_resume(&r->client[i]);
+    while (step(r, until)) {
     }
     end_chaos(r);
-    hf__time until = r->now + CALM_SERVICE;
+    until = r->now + CALM_SERVICE;
     while (!idle(r))
         if (!step(r, until)) ring_fail(r, "somebody waits, or cannot release, without a reason");
     until = r->now + CALM_UNDO;
     while (step(r, until)) {
     }
     check_nodes(r);
-    until = r->now + CALM_AGE;
+}
+
+static void play(ring *r) {
+    for (int i = 0; i < (r->lossless ? ROUNDS : 1); i++)
+        play_once(r, (r->lossless ? 2 : 12) * HF__SEC);
+    hf__time until = r->now + CALM_AGE;
     while (!r->lossless && step(r, until)) {
     }
     for (int i = 0; !r->lossless && i < r->clients; i++) run_last(r, &r->client[i]);

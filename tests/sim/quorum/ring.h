@@ -145,6 +145,9 @@ void ring_client_crash(ring_client *c);
 void ring_client_wake(ring_client *c);
 hf__time ring_client_now(const ring_client *c);
 
+/* After a calm: its callers want something again. */
+void ring_client_resume(ring_client *c);
+
 /* Nobody of it waits any more. */
 void ring_client_cancel(ring_client *c);
 
@@ -164,7 +167,7 @@ struct ring {
     long steps;
     int nodes, clients, callers;
     int64_t lease_ms, command_ms;
-    hf__time trip, gap, think, calm_at;
+    hf__time trip, gap, think;
     bool calm;      /* nothing goes wrong any more, and nobody wants anything new */
     bool lossless;  /* nodes keep their data and leases are long: what is left behind is seen */
     bool unclocked; /* clients do not know the nodes' clocks: tokens differ, and are written back */
