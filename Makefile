@@ -6,8 +6,9 @@ SEEDS  ?= 100000
 FIRST  ?= 1
 SEED   ?=
 SERVER ?=
+ROUNDS ?= 1000
 
-.PHONY: build help deps run test test-sanitize test-failover test-server sim planted check bench package test-package static install clean
+.PHONY: build help deps run test test-sanitize test-failover test-quorum test-server sim planted check bench package test-package static install clean
 
 build: ## build the libraries and examples into build/release
 	@scripts/deps build
@@ -39,6 +40,11 @@ test-failover: ## failovers under real Sentinels, and 1,000 acquisitions with a 
 	@scripts/build dev
 	@build/dev/tests/sentinel/sentinel_failover
 	@build/dev/tests/sentinel/sentinel_torture 1000 $(SEED)
+
+test-quorum: ## a crowd on a quorum whose nodes are killed and stopped: ROUNDS (1000) acquisitions
+	@scripts/deps build test
+	@scripts/build dev
+	@HOLDFAST_QUORUM_ROUNDS=$(ROUNDS) build/dev/tests/fault/fault_quorum_crowd
 
 test-server: ## what needs a server, on another one: SERVER=path/to/redis-server
 	@scripts/deps build test

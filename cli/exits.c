@@ -7,6 +7,7 @@ int exit_of(hf_result result) {
     case HF_INVALID:
     case HF_UNSUPPORTED: return EXIT_USAGE;
     case HF_UNREACHABLE:
+    case HF_NO_QUORUM:
     case HF_PROTOCOL: return EXIT_STORE;
     case HF_LOST: return EXIT_LOST;
     case HF_UNKNOWN_OUTCOME: return EXIT_UNKNOWN;

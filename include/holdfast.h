@@ -98,7 +98,8 @@ extern "C" {
     X(HF_PROTOCOL, 12, "the store holds or answers what is not Holdfast's")          \
     X(HF_FORKED, 13, "the client belongs to the parent process")                     \
     X(HF_CLOSED, 14, "the client is closed")                                         \
-    X(HF_NOMEM, 15, "out of memory, descriptors or threads")
+    X(HF_NOMEM, 15, "out of memory, descriptors or threads")                         \
+    X(HF_NO_QUORUM, 16, "too few of the nodes can be reached, or may vote")
 
 typedef int32_t hf_result;
 
@@ -240,6 +241,7 @@ typedef struct hf_client_options {
  *     redis+unix:///path/to/redis.sock              the same over a unix socket; ?db=N
  *     redis+sentinel://s1[:port][,s2…]/NAME[/db]    the primary that Sentinels call NAME; docs/TOPOLOGIES.md
  *     rediss+sentinel://…                           the same over TLS, to all of them
+ *     redis+quorum://n1,n2,n3  rediss+quorum://…    the mutex over 3 to 9 servers; docs/QUORUM.md
  *
  * Options follow `?`, joined by `&`; durations carry a unit (500ms, 30s, 5m, 1h):
  *
@@ -248,6 +250,7 @@ typedef struct hf_client_options {
  *     replicas=N                     what was granted is on so many replicas, too
  *     tls_ca=FILE or DIRECTORY  tls_cert=FILE  tls_key=FILE  tls_verify=none
  *     sentinel_user=NAME  sentinel_password_file=PATH  sentinel_password=TEXT
+ *     rejoin_delay=30s               (quorum only)
  *     keep=24h  network=allow        (file: only)
  *
  * NULL uses $HOLDFAST_URL; without one it is HF_INVALID: a program must not believe that it
@@ -257,7 +260,7 @@ typedef struct hf_client_options {
  *
  * Blocks for at most connect_timeout. Errors: HF_INVALID (URL, option, a file it names),
  * HF_UNSUPPORTED (a scheme this build lacks), HF_UNREACHABLE, HF_REFUSED (password, ACL, TLS),
- * HF_PROTOCOL (not a Redis), HF_NOMEM.
+ * HF_PROTOCOL (not a Redis), HF_NO_QUORUM, HF_NOMEM.
  */
 HF_API HF_MUST_USE hf_result hf_open_v(const char *url, const hf_client_options *options,
                                        size_t options_size, hf_client **client);
@@ -287,6 +290,7 @@ HF_API void hf_close(hf_client *client);
  * HF_DEADLOCK         this owner holds it and either acquire said HF_NOT_REENTRANT
  * HF_UNREACHABLE      the store is away, or too few replicas are: at once with wait_ms 0, else after the
  *                     outage time at most; nothing was taken
+ * HF_NO_QUORUM        the same, of a majority of the nodes; or too few have been up for rejoin_delay
  * HF_UNKNOWN_OUTCOME  a request was sent and not answered; or the wait stood in line when the store
  *                     went away; or the answer came after its lease. Should it have taken the lock,
  *                     it is released behind, or ends with its lease

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/error.h"
 
@@ -13,6 +14,7 @@
 #define SENTINEL_PORT 26379
 #define DB_MAX        65535
 #define REPLICAS_MAX  100
+#define NODES_MIN     3
 
 /* ---- Schemes and options, each one list ---- */
 
@@ -20,8 +22,11 @@ enum {
     ON_MEMORY = 1 << HF__SCHEME_MEMORY,
     ON_FILE = 1 << HF__SCHEME_FILE,
     ON_SENTINEL = 1 << HF__SCHEME_SENTINEL | 1 << HF__SCHEME_SENTINEL_TLS,
-    ON_TLS = 1 << HF__SCHEME_REDIS_TLS | 1 << HF__SCHEME_SENTINEL_TLS,
-    ON_REDIS = 1 << HF__SCHEME_REDIS | 1 << HF__SCHEME_REDIS_UNIX | ON_TLS | ON_SENTINEL,
+    ON_QUORUM = 1 << HF__SCHEME_QUORUM | 1 << HF__SCHEME_QUORUM_TLS,
+    ON_TLS = 1 << HF__SCHEME_REDIS_TLS | 1 << HF__SCHEME_SENTINEL_TLS | 1 << HF__SCHEME_QUORUM_TLS,
+    ON_PRIMARY = 1 << HF__SCHEME_REDIS | 1 << HF__SCHEME_REDIS_TLS | 1 << HF__SCHEME_REDIS_UNIX |
+                 ON_SENTINEL, /* one server at a time, that may have replicas */
+    ON_REDIS = ON_PRIMARY | ON_QUORUM,
     ON_ALL = ON_MEMORY | ON_FILE | ON_REDIS
 };
 
@@ -36,6 +41,8 @@ static const struct {
     {"memory:", HF__SCHEME_MEMORY},
     {"redis+sentinel://", HF__SCHEME_SENTINEL},
     {"rediss+sentinel://", HF__SCHEME_SENTINEL_TLS},
+    {"redis+quorum://", HF__SCHEME_QUORUM},
+    {"rediss+quorum://", HF__SCHEME_QUORUM_TLS},
 };
 
 enum { TLS_VERIFY, NETWORK };
@@ -67,11 +74,12 @@ static const struct option {
      HF__PASSWORD_MAX},
     {"sentinel_password_file", ON_SENTINEL, TEXT, offsetof(hf__url, sentinel_password_file),
      HF__URL_MAX},
-    {"replicas", ON_REDIS, NUMBER, offsetof(hf__url, replicas), REPLICAS_MAX},
+    {"replicas", ON_PRIMARY, NUMBER, offsetof(hf__url, replicas), REPLICAS_MAX},
     {"tls_ca", ON_TLS, TEXT, offsetof(hf__url, tls_ca), HF__URL_MAX},
     {"tls_cert", ON_TLS, TEXT, offsetof(hf__url, tls_cert), HF__URL_MAX},
     {"tls_key", ON_TLS, TEXT, offsetof(hf__url, tls_key), HF__URL_MAX},
     {"tls_verify", ON_TLS, WORD, offsetof(hf__url, tls_verify_none), TLS_VERIFY},
+    {"rejoin_delay", ON_QUORUM, DURATION, offsetof(hf__url, rejoin_delay_ms), HF_LEASE_MAX_MS},
     {"keep", ON_FILE, DURATION, offsetof(hf__url, keep_ms), HF_LEASE_MAX_MS},
     {"network", ON_FILE, WORD, offsetof(hf__url, network_allowed), NETWORK},
 };
@@ -270,34 +278,63 @@ static hf_result parse_host(const char *text, char **name, int32_t *port_number)
     return decode("host", host, length, name);
 }
 
+/* `what` they are, for the line; `count` is how many. */
+static hf_result parse_hosts(hf__url *url, char *text, const char *what, int32_t port, int *count) {
+    *count = 0;
+    for (char *comma; text; text = comma ? comma + 1 : NULL) {
+        if (*count == HF__HOSTS_MAX)
+            return hf__fail(HF_INVALID, "the URL names more than %d %s", HF__HOSTS_MAX, what);
+        comma = strchr(text, ',');
+        if (comma) *comma = '\0';
+        hf__host *host = &url->hosts[(*count)++];
+        host->port = port;
+        hf_result r = parse_host(text, &host->name, &host->port);
+        if (r) return r;
+        if (!host->name)
+            return hf__fail(HF_INVALID, "the URL's list of %s has an empty place", what);
+    }
+    return HF_OK;
+}
+
+static bool on_quorum(const hf__url *url) {
+    return ON_QUORUM & 1 << url->scheme;
+}
+
+/* No node twice: it would have two votes. */
+static hf_result check_nodes(const hf__url *url, int count) {
+    if (count < NODES_MIN)
+        return hf__fail(HF_INVALID,
+                        "a quorum needs %d to %d nodes, each a server of its own: "
+                        "redis+quorum://HOST,HOST,HOST",
+                        NODES_MIN, HF__HOSTS_MAX);
+    for (int i = 0; i < count; i++)
+        for (int j = 0; j < i; j++)
+            if (url->hosts[i].port == url->hosts[j].port &&
+                !strcasecmp(url->hosts[i].name, url->hosts[j].name))
+                return hf__fail(HF_INVALID, "the URL names the node %s:%d twice",
+                                url->hosts[i].name, (int)url->hosts[i].port);
+    return HF_OK;
+}
+
+static hf_result parse_nodes(hf__url *url, char *text) {
+    int count = 0;
+    hf_result r = parse_hosts(url, text, "nodes", REDIS_PORT, &count);
+    return r ? r : check_nodes(url, count);
+}
+
+/* [user:password@]host[:port][/db], or several hosts */
 static hf_result parse_redis(hf__url *url, char *text) {
     char *slash = strchr(text, '/');
     if (slash) *slash = '\0';
-    char *at = strrchr(text, '@');
+    char *at = strrchr(text, '@'), *host = at ? at + 1 : text;
     hf_result r = at ? parse_user(url, text, (size_t)(at - text)) : HF_OK;
-    if (!r) r = parse_host(at ? at + 1 : text, &url->host, &url->port);
+    if (!r) r = on_quorum(url) ? parse_nodes(url, host) : parse_host(host, &url->host, &url->port);
     if (!r && slash && slash[1] && !parse_number(slash + 1, DB_MAX, &url->db))
         r = hf__fail(HF_INVALID,
                      "after the host the URL may name a database from 0 to %d, as in "
                      "redis://host/2",
                      DB_MAX);
     return r;
-}
-
-static hf_result parse_hosts(hf__url *url, char *text) {
-    for (int i = 0; text; i++) {
-        if (i == HF__HOSTS_MAX)
-            return hf__fail(HF_INVALID, "the URL names more than %d Sentinels", HF__HOSTS_MAX);
-        char *comma = strchr(text, ',');
-        if (comma) *comma = '\0';
-        url->hosts[i].port = SENTINEL_PORT;
-        hf_result r = parse_host(text, &url->hosts[i].name, &url->hosts[i].port);
-        if (r) return r;
-        if (!url->hosts[i].name)
-            return hf__fail(HF_INVALID, "the URL's list of Sentinels has an empty place");
-        text = comma ? comma + 1 : NULL;
-    }
-    return HF_OK;
 }
 
 /* [user:password@]s1[:port],s2,…/primary[/db] */
@@ -310,7 +347,8 @@ static hf_result parse_sentinel(hf__url *url, char *text) {
     char *db = strchr(slash, '/'), *at = strrchr(text, '@');
     if (db) *db++ = '\0';
     hf_result r = at ? parse_user(url, text, (size_t)(at - text)) : HF_OK;
-    if (!r) r = parse_hosts(url, at ? at + 1 : text);
+    int count;
+    if (!r) r = parse_hosts(url, at ? at + 1 : text, "Sentinels", SENTINEL_PORT, &count);
     if (!r) r = decode("primary", slash, strlen(slash), &url->primary);
     if (!r && db && *db && !parse_number(db, DB_MAX, &url->db))
         r = hf__fail(HF_INVALID, "after the primary the URL may name a database from 0 to %d",
@@ -341,6 +379,8 @@ static hf_result parse_file(hf__url *url, const char *text) {
 static hf_result parse_body(hf__url *url, char *text) {
     switch (url->scheme) {
     case HF__SCHEME_REDIS:
+    case HF__SCHEME_QUORUM:
+    case HF__SCHEME_QUORUM_TLS:
     case HF__SCHEME_REDIS_TLS: return parse_redis(url, text);
     case HF__SCHEME_REDIS_UNIX: return parse_unix(url, text);
     case HF__SCHEME_SENTINEL:
@@ -391,11 +431,12 @@ static hf_result unknown_scheme(const char *text) {
     size_t length = strcspn(text, ":/?@");
     if (strncmp(text + length, "://", 3) != 0) /* localhost:6379, redis:host, a bare name */
         return hf__fail(HF_INVALID, "a store is named by a URL: redis://HOST:PORT, rediss://HOST, "
-                                    "redis+unix:///PATH, redis+sentinel://HOST,HOST/NAME, file: "
-                                    "or memory:");
+                                    "redis+unix:///PATH, redis+sentinel://HOST,HOST/NAME, "
+                                    "redis+quorum://HOST,HOST,HOST, file: or memory:");
     return hf__fail(HF_UNSUPPORTED,
                     "the scheme '%.*s:' is not one of this build; it has redis://, rediss://, "
-                    "redis+unix://, redis+sentinel://, rediss+sentinel://, file: and memory:",
+                    "redis+unix://, redis+sentinel://, rediss+sentinel://, redis+quorum://, "
+                    "rediss+quorum://, file: and memory:",
                     (int)(length > 32 ? 32 : length), text);
 }
 

@@ -25,7 +25,8 @@ static hf_result kind_check(const hf_client *c, const hf_options *o) {
     if (o->kind != HF_MUTEX && !c->store->has_kinds)
         return hf__fail(HF_UNSUPPORTED,
                         "this store knows locks that exclude all others, and no other "
-                        "kind; Redis does");
+                        "kind%s",
+                        c->store->no_kinds ? c->store->no_kinds : "; Redis does");
     return permits_check(o);
 }
 

@@ -15,6 +15,7 @@
 #include "client/watch.h"
 #include "store/file/file.h"
 #include "store/memory/memory.h"
+#include "store/quorum/quorum.h"
 #include "store/redis/redis.h"
 
 #define LEASE_MS           30000
@@ -90,6 +91,14 @@ hf_result hf__begin(hf_client *c) {
     return HF_OK;
 }
 
+hf_result hf__begin_beside(hf_client *c) {
+    hf_result r = hf__begin(c);
+    if (r || c->store->has_beside) return r;
+    hf__end(c);
+    return hf__fail(HF_UNSUPPORTED, "this store has locks, but neither latches nor leaders: the "
+                                    "nodes of a quorum cannot agree on them (one Redis can)");
+}
+
 void hf__end(hf_client *c) {
     /* Waking others uses the client, which hf_close may free once the last call has ended. */
     while (hf__pending(c)) {
@@ -133,12 +142,38 @@ static void merge(hf_client *c, const hf_client_options *o) {
     u->outage_ms = first_set(u->outage_ms, o->outage_ms, OUTAGE_MS);
 }
 
+/* Each node has a store of its own, as if it were alone. */
+static hf__store *make_quorum(hf_client *c, const hf__identity *who) {
+    const hf__url *u = &c->url;
+    hf__quorum_node nodes[HF__HOSTS_MAX] = {0};
+    int count = 0;
+    c->node_urls = calloc(HF__HOSTS_MAX, sizeof *c->node_urls);
+    if (!c->node_urls) return NULL;
+    for (; count < HF__HOSTS_MAX && u->hosts[count].name; count++) {
+        hf__url *url = &c->node_urls[count];
+        *url = *u;
+        url->scheme = u->scheme == HF__SCHEME_QUORUM_TLS ? HF__SCHEME_REDIS_TLS : HF__SCHEME_REDIS;
+        url->host = u->hosts[count].name;
+        url->port = u->hosts[count].port;
+        snprintf(nodes[count].name, sizeof nodes[count].name,
+                 strchr(url->host, ':') ? "[%s]:%d" : "%s:%d", url->host, (int)url->port);
+        nodes[count].store = hf__redis_new(url, who, &c->log);
+    }
+    hf__quorum_config config = {.command_timeout_ms = u->command_timeout_ms,
+                                .rejoin_ms = first_set(u->rejoin_delay_ms, u->lease_ms, 0),
+                                .rejoin_given = u->rejoin_delay_ms,
+                                .seed = hf__rand_seed()};
+    return hf__quorum_new(&config, nodes, count, &c->log);
+}
+
 static hf_result make_store(hf_client *c, const hf_client_options *o) {
     hf__identity who = {0};
     identify(&who, c->url.label ? c->url.label : o->label);
     if (c->url.scheme == HF__SCHEME_FILE) return hf__file_new(&c->url, &who, &c->log, &c->store);
     if (c->url.scheme == HF__SCHEME_MEMORY)
         c->store = hf__memory_new(c->url.path, c->url.prefix, &who);
+    else if (c->url.scheme == HF__SCHEME_QUORUM || c->url.scheme == HF__SCHEME_QUORUM_TLS)
+        c->store = make_quorum(c, &who);
     else
         c->store = hf__redis_new(&c->url, &who, &c->log);
     return c->store ? HF_OK : hf__fail(HF_NOMEM, "out of memory");
@@ -170,6 +205,7 @@ static void free_all(hf_client *c, bool forked) {
     hf__event_free(c->keeper_timer);
     hf__event_free(c->cancels);
     hf__loop_fini(c);
+    free(c->node_urls);
     hf__url_fini(&c->url);
     free(c);
 }

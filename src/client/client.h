@@ -31,6 +31,7 @@ struct hf_client {
     atomic_uint refs; /* the user's, one per handle */
     uint64_t born;    /* fork generation: see fork.c */
     hf__url url;
+    hf__url *node_urls; /* of a quorum: its nodes', with strings of `url` */
     hf__store *store;
     hf__core core;
     hf__log log;
@@ -144,6 +145,7 @@ void hf__teller_join(hf_client *client);
 
 /* Begin a call: HF_FORKED, HF_CLOSED or HF_INVALID, else the mutex is held. And end it. */
 hf_result hf__begin(hf_client *client);
+hf_result hf__begin_beside(hf_client *client); /* also HF_UNSUPPORTED: no latches, no leaders */
 void hf__end(hf_client *client);
 
 void hf__client_unref(hf_client *client);

@@ -227,7 +227,7 @@ hf_result hf_observe(hf_client *c, const char *name, hf_leader_fn *fn, void *arg
                                     "observer");
     *observer = NULL;
     hf_result r = hf__name_check(name, &length);
-    if (!r) r = hf__begin(c);
+    if (!r) r = hf__begin_beside(c);
     if (r) return r;
     r = hf__keeper_start(c);
     if (!r) r = hf__teller_start(c);

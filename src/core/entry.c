@@ -70,10 +70,9 @@ static void send(hf__entry *e, hf__verb verb, uint64_t number, hf__time now) {
 }
 
 static void begin_asking(hf__entry *e, hf__wait *w) {
-    if (!w->number) {
+    if (!w->number) e->op.attempt = 0;
+    if (!w->number || e->core->store->asks_anew)
         hf__wait_set_number(w, e->lane ? e->lane : ++e->core->last_number);
-        e->op.attempt = 0;
-    }
     if (!w->first_link) w->first_link = e->core->link;
     e->asker = w;
 }
@@ -171,6 +170,7 @@ static void send_release(hf__entry *e, hf__time now) {
     e->op.lease_ms = e->core->config.lease_ms;
     e->op.held_since = e->held_since;
     e->op.bury_until = e->late_until > now ? e->late_until : 0;
+    e->op.gone_by = e->ghost_until;
     e->op.leave = e->ghost_stands || late_may_stand(e, now);
     add_heir(e, now);
     prepare_op(e, HF__RELEASE, e->ghost);

@@ -156,6 +156,7 @@ static hf_result outcome(const hf__wait *w, hf_result why, bool asking) {
     const hf__store *store = e->core->store;
     if (w->upgrade && (why == HF_UNREACHABLE || !e->trouble_since)) return why;
     if (w->upgrade) return HF_UNREACHABLE;
+    if (store->asks_anew && store->down_result) return store->down_result; /* all is undone */
     if (w->maybe || (asking && (e->trouble_since || !e->told))) return HF_UNKNOWN_OUTCOME;
     bool others = e->told || e->own || e->back || e->head != w || /* had it, or came before */
                   (e->busy && e->asker != w);

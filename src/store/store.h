@@ -55,6 +55,12 @@
  *            have news of it, as if it were GRANTED, when there is something new; it is asked again
  *            in `retry_ms` all the same.
  *
+ * Of a store that is a node of another (quorum/), the mutex only:
+ *
+ *   RAISE    if (client, number) holds: its token is `token` from now on, and what is granted later is
+ *            above it. Else HF_LOST.
+ *   AGE      how long the server has been up, by its own count: `age_ms`; -1: it may not say.
+ *
  * Results of a completed operation: HF_OK; HF_BUSY (ASK: held by another, ask again in `retry_ms`);
  * HF_TIMEOUT (ASK: executed after `not_after`, and so not done); HF_LOST, HF_NOT_HELD as above; HF_UNREACHABLE (no connection, or a server that cannot answer at the
  * moment: worth trying again; `maybe` says that it may have taken effect all the same); any other is
@@ -89,6 +95,8 @@ typedef enum hf__verb {
     HF__LATCH_LOOK,
     HF__PROCLAIM,
     HF__LEADER,
+    HF__RAISE, /* of one node of several, by the store over them */
+    HF__AGE,   /* the same */
     /* a store's own: never submitted */
     HF__REGISTER,
     HF__PRESENT,
@@ -204,11 +212,11 @@ typedef struct hf__op {
     hf__time
         bury_until; /* RELEASE: an ASK of this number may arrive late, until then; 0: none can */
     hf__time held_since; /* RELEASE: when it was granted; 0: not known */
+    hf__time gone_by;    /* RELEASE: what it ends has ended by itself then */
     bool leave;          /* RELEASE: it stands in line, or may */
     hf__heir heir;       /* RELEASE of a mutex */
-    struct hf__op
-        *next_ask;    /* RELEASE of another kind, where the store hands_on: that of the client's
-                                next, for the same name */
+    /* RELEASE of another kind, where the store hands_on: that of the client's next, of the same name */
+    struct hf__op *next_ask;
     hf__sight *sight; /* INSPECT, WHO, LEADER */
     hf__latch *latch; /* LATCH_… */
     hf__word *word;   /* PROCLAIM, LEADER */
@@ -228,7 +236,8 @@ typedef struct hf__op {
     bool crowded; /* ASK that was granted, RENEW: somebody waits */
     bool placed;  /* HF_BUSY: it stands in line, for HF__PLACE_MS at most unless it asks again */
     int64_t retry_ms;
-    char *detail; /* on the heap, the taker's to free; may be NULL */
+    int64_t age_ms; /* AGE */
+    char *detail;   /* on the heap, the taker's to free; may be NULL */
 } hf__op;
 
 #define HF__PLACE_MS 60000
@@ -291,7 +300,9 @@ typedef struct hf__store_table {
     void (*shut)(hf__store *store, hf__time now);
 } hf__store_table;
 
-#define HF__STORE_FDS 4
+#define HF__NODE_FDS  4                              /* of a store on one server */
+#define HF__NODES_MAX 9                              /* of a store of stores */
+#define HF__STORE_FDS (HF__NODE_FDS * HF__NODES_MAX) /* of any */
 
 /* The head of every store. `link` counts connections made: while it stays the same, answers come in
    the order of asking; 0 is not connected. */
@@ -300,15 +311,20 @@ struct hf__store {
     uint64_t link;
     bool up;
     bool has_kinds;     /* it knows others than HF_MUTEX */
+    bool has_beside;    /* it knows latches, and what holders say */
     bool hands_on;      /* RELEASE minds `heir` and `next_ask` */
     bool asks_together; /* it takes chains of ASK */
     bool confirms;      /* a grant counts once ASK has said so: no heirs, no entering on news */
-    bool forgets; /* what it holds ends by itself, with its lease or when RENEW says HF_LOST */
+    bool asks_anew; /* it undoes an ASK that it does not grant: the next has a number of its own */
+    bool forgets;   /* what it holds ends by itself, with its lease or when RENEW says HF_LOST */
     hf_result down_result; /* why not up: of the last attempt to connect */
     char *down_detail;
     uint64_t polls;        /* changes with what pollset would say */
     int64_t round_trip_us; /* the shortest seen; 0: not known */
     uint64_t commands;     /* sent */
+    int64_t clock_us;      /* what the server's clock said last, to what was asked at clock_at */
+    hf__time clock_at;     /* 0: it has not been asked */
+    const char *no_kinds;  /* why it does not have kinds, in a line; NULL: nothing to say */
 };
 
 #endif

@@ -37,7 +37,8 @@ enum {
         4,             /* a child forked beside threads may make its own: any build but tsan's */
     CF_LINE = 8,       /* it keeps a line of waiters: order of arrival among clients */
     CF_OWN_CLOCK = 16, /* leases are kept by the holder: one that is stopped keeps its lock */
-    CF_KINDS = 32      /* it has readers, writers, upgradable readers and permits */
+    CF_KINDS = 32,     /* it has readers, writers, upgradable readers and permits */
+    CF_BESIDE = 64     /* it has latches and leaders */
 };
 
 typedef struct cf cf;

@@ -602,29 +602,55 @@ static void F42_a_forked_child_leads_and_observes_nothing(cf *f) {
     t_shared_free(s, sizeof *s);
 }
 
+/* ---- Stores without them --------------------------------------------------------------------- */
+
+static void nobody_leads(const hf_leader_info *info, void *arg) {
+    (void)info, (void)arg;
+}
+
+static void latches_and_leaders_that_a_store_lacks_are_unsupported(cf *f) {
+    if (cf_has(CF_BESIDE)) return;
+    uint32_t left;
+    hf_leader_info *info;
+    hf_observer *observer;
+    hf_hold *led, *hold = CF_TAKE(f->a, f->name, NULL);
+    CF_IS(HF_UNSUPPORTED, hf_latch_set(f->a, f->name, 1));
+    CF_IS(HF_UNSUPPORTED, hf_latch_count_down(f->a, f->name, 1, &left));
+    CF_IS(HF_UNSUPPORTED, hf_latch_left(f->a, f->name, &left));
+    CF_IS(HF_UNSUPPORTED, hf_latch_wait(f->a, f->name, &FOREVER));
+    CF_IS(HF_UNSUPPORTED, hf_campaign(f->b, f->name, "x", 1, &FOREVER, &led));
+    CF_IS(HF_UNSUPPORTED, hf_proclaim(hold, "x", 1));
+    CF_IS(HF_UNSUPPORTED, hf_leader(f->a, f->name, &info));
+    CF_IS(HF_UNSUPPORTED, hf_observe(f->a, f->name, nobody_leads, NULL, &observer));
+    assert_int_equal(hf_held(hold), 1);
+    CF_FREE(hold);
+}
+
 const cf_case cf_leader[] = {
-    CF_CASE(B32_who_campaigns_leads_until_it_resigns),
-    CF_CASE(B32_the_next_leads_when_one_resigns),
-    CF_CASE(B32_a_campaign_is_cancelled_or_closed_as_a_wait_is),
-    CF_CASE(B32_who_holds_and_says_nothing_is_no_leader),
-    CF_CASE(B32_a_leader_may_say_something_else),
-    CF_CASE(B32_a_value_is_any_bytes),
-    CF_CASE(B32_arguments_are_checked),
-    CF_CASE(B32_who_was_broken_leads_no_more),
-    CF_CASE(B32_a_leader_lasts_as_long_as_its_lease_is_renewed),
-    CF_CASE(B32_a_value_is_never_seen_with_another_token),
-    CF_CASE(B32_an_observer_is_told_every_change_in_order),
-    CF_CASE(B32_an_observer_that_comes_later_is_told_who_leads),
-    CF_CASE(B32_a_leader_whose_lease_ends_is_noticed),
-    CF_CASE(B32_what_is_told_is_in_order),
-    CF_CASE(B32_a_callback_may_call_back_in),
-    CF_CASE(B32_an_observer_may_end_itself),
-    CF_CASE(B32_once_ended_nobody_is_called),
-    CF_CASE(B32_a_close_ends_observers),
-    CF_CASE(B32_observers_come_and_go_while_leaders_do),
-    CF_CASE(B32_a_loop_observes_and_leads),
-    CF_CASE(B32_a_callback_may_proclaim),
-    CF_CASE_NEEDS(B32_the_death_of_a_leader_is_noticed_and_the_next_leads, CF_PROCESSES),
-    CF_CASE(F42_a_forked_child_leads_and_observes_nothing),
+    CF_CASE(latches_and_leaders_that_a_store_lacks_are_unsupported),
+    CF_CASE_NEEDS(B32_who_campaigns_leads_until_it_resigns, CF_BESIDE),
+    CF_CASE_NEEDS(B32_the_next_leads_when_one_resigns, CF_BESIDE),
+    CF_CASE_NEEDS(B32_a_campaign_is_cancelled_or_closed_as_a_wait_is, CF_BESIDE),
+    CF_CASE_NEEDS(B32_who_holds_and_says_nothing_is_no_leader, CF_BESIDE),
+    CF_CASE_NEEDS(B32_a_leader_may_say_something_else, CF_BESIDE),
+    CF_CASE_NEEDS(B32_a_value_is_any_bytes, CF_BESIDE),
+    CF_CASE_NEEDS(B32_arguments_are_checked, CF_BESIDE),
+    CF_CASE_NEEDS(B32_who_was_broken_leads_no_more, CF_BESIDE),
+    CF_CASE_NEEDS(B32_a_leader_lasts_as_long_as_its_lease_is_renewed, CF_BESIDE),
+    CF_CASE_NEEDS(B32_a_value_is_never_seen_with_another_token, CF_BESIDE),
+    CF_CASE_NEEDS(B32_an_observer_is_told_every_change_in_order, CF_BESIDE),
+    CF_CASE_NEEDS(B32_an_observer_that_comes_later_is_told_who_leads, CF_BESIDE),
+    CF_CASE_NEEDS(B32_a_leader_whose_lease_ends_is_noticed, CF_BESIDE),
+    CF_CASE_NEEDS(B32_what_is_told_is_in_order, CF_BESIDE),
+    CF_CASE_NEEDS(B32_a_callback_may_call_back_in, CF_BESIDE),
+    CF_CASE_NEEDS(B32_an_observer_may_end_itself, CF_BESIDE),
+    CF_CASE_NEEDS(B32_once_ended_nobody_is_called, CF_BESIDE),
+    CF_CASE_NEEDS(B32_a_close_ends_observers, CF_BESIDE),
+    CF_CASE_NEEDS(B32_observers_come_and_go_while_leaders_do, CF_BESIDE),
+    CF_CASE_NEEDS(B32_a_loop_observes_and_leads, CF_BESIDE),
+    CF_CASE_NEEDS(B32_a_callback_may_proclaim, CF_BESIDE),
+    CF_CASE_NEEDS(B32_the_death_of_a_leader_is_noticed_and_the_next_leads,
+                  CF_PROCESSES | CF_BESIDE),
+    CF_CASE_NEEDS(F42_a_forked_child_leads_and_observes_nothing, CF_BESIDE),
     CF_CASES_END,
 };

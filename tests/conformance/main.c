@@ -13,6 +13,7 @@
 #include "t_acl.h"
 #include "t_line.h"
 #include "t_net.h"
+#include "t_nodes.h"
 
 /* ---- Stores ---------------------------------------------------------------------------------- */
 
@@ -27,6 +28,7 @@ enum { URL_MAX = 512 };
 
 static char url[URL_MAX], other_url[URL_MAX + sizeof "?prefix=other"];
 static t_redis *redis, *replica;
+static t_nodes *nodes;
 
 const char *cf_url(void) {
     return url;
@@ -88,6 +90,14 @@ static void start_redis_unix(void) {
     start_redis_at(t_redis_unix_url);
 }
 
+/* Servers that have just been started may vote soon: nothing was lost with them. */
+static void start_quorum(void) {
+    nodes = t_nodes_start(3, NULL);
+    t_nodes_grow_old(nodes, 2);
+    snprintf(url, sizeof url, "%s?rejoin_delay=1ms", t_nodes_url(nodes, 3));
+    snprintf(other_url, sizeof other_url, "%s&prefix=other", url);
+}
+
 /* A directory of its own, taken away at the end by a process that has nothing else to do with it. */
 static char directory[] = "/tmp/hf-conformance-XXXXXX";
 
@@ -128,11 +138,15 @@ bool cf_all_listen(const hf_info *info) {
 }
 
 static const store stores[] = {
-    {"memory", CF_LINE | CF_KINDS, start_memory, in_memory_line},
-    {"file", CF_PROCESSES | CF_LINE | CF_OWN_CLOCK | CF_KINDS, start_file, in_file_line},
-    {"redis", CF_PROCESSES | CF_REDIS | CF_LINE | CF_KINDS, start_redis, in_redis_line},
-    {"redis-replicas", CF_PROCESSES | CF_REDIS | CF_LINE | CF_KINDS, start_replicas, in_redis_line},
-    {"redis-unix", CF_PROCESSES | CF_REDIS | CF_LINE | CF_KINDS, start_redis_unix, in_redis_line},
+    {"memory", CF_LINE | CF_KINDS | CF_BESIDE, start_memory, in_memory_line},
+    {"file", CF_PROCESSES | CF_LINE | CF_OWN_CLOCK | CF_KINDS | CF_BESIDE, start_file,
+     in_file_line},
+    {"redis", CF_PROCESSES | CF_REDIS | CF_LINE | CF_KINDS | CF_BESIDE, start_redis, in_redis_line},
+    {"redis-replicas", CF_PROCESSES | CF_REDIS | CF_LINE | CF_KINDS | CF_BESIDE, start_replicas,
+     in_redis_line},
+    {"redis-unix", CF_PROCESSES | CF_REDIS | CF_LINE | CF_KINDS | CF_BESIDE, start_redis_unix,
+     in_redis_line},
+    {"redis-quorum", CF_PROCESSES, start_quorum, NULL},
 };
 
 #if defined(__SANITIZE_THREAD__)
@@ -202,6 +216,7 @@ static int stop_store(void **state) {
     if (redis) t_acl_none_refused(redis);
     t_redis_free(redis);
     t_redis_free(replica);
+    t_nodes_free(nodes);
     remove_directory();
     return 0;
 }
@@ -210,7 +225,8 @@ int main(int argc, char **argv) {
     under_test = argc > 1 ? find_store(argv[1]) : NULL;
     if (!under_test) {
         fprintf(stderr,
-                "usage: conformance memory|file|redis|redis-replicas|redis-unix [PATTERN]\n");
+                "usage: conformance memory|file|redis|redis-replicas|redis-unix|redis-quorum "
+                "[PATTERN]\n");
         return 64;
     }
     setvbuf(stdout, NULL, _IOLBF, 0); /* so that the case that hangs is named */

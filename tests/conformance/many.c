@@ -1110,6 +1110,8 @@ static void B19_requests_of_other_versions_are_understood(cf *f) {
     check_all_free(f, t);
 }
 
+/* Those that need a line wait until somebody is seen to stand in it: a quorum has none, for its nodes
+   cannot agree on who came first. */
 const cf_case cf_many[] = {
     CF_CASE(B19_all_are_held_by_one_hold_each_under_its_token),
     CF_CASE(B19_one_name_is_as_good_as_many),
@@ -1117,19 +1119,19 @@ const cf_case cf_many[] = {
     CF_CASE(B19_the_longest_names_can_be_taken_together),
     CF_CASE(B19_nothing_is_kept_when_one_is_busy),
     CF_CASE(B19_nothing_is_kept_when_time_is_up),
-    CF_CASE(B19_nothing_is_kept_when_it_is_cancelled),
-    CF_CASE(B19_nothing_is_kept_when_the_client_is_closed),
+    CF_CASE_NEEDS(B19_nothing_is_kept_when_it_is_cancelled, CF_LINE),
+    CF_CASE_NEEDS(B19_nothing_is_kept_when_the_client_is_closed, CF_LINE),
     CF_CASE(B19_closing_releases_all_of_a_hold),
-    CF_CASE(B19_all_are_waited_for),
-    CF_CASE(B19_one_budget_of_time_is_for_all),
-    CF_CASE(B19_what_is_held_is_renewed_while_the_rest_is_waited_for),
-    CF_CASE(B19_what_is_lost_while_waiting_is_taken_again),
-    CF_CASE(B19_what_was_lost_while_waiting_is_said_when_time_is_up),
+    CF_CASE_NEEDS(B19_all_are_waited_for, CF_LINE),
+    CF_CASE_NEEDS(B19_one_budget_of_time_is_for_all, CF_LINE),
+    CF_CASE_NEEDS(B19_what_is_held_is_renewed_while_the_rest_is_waited_for, CF_LINE),
+    CF_CASE_NEEDS(B19_what_is_lost_while_waiting_is_taken_again, CF_LINE),
+    CF_CASE_NEEDS(B19_what_was_lost_while_waiting_is_said_when_time_is_up, CF_LINE),
     CF_CASE(B19_opposite_orders_of_one_client_do_not_deadlock),
     CF_CASE(B19_opposite_orders_of_two_clients_do_not_deadlock),
     CF_CASE_NEEDS(B19_opposite_orders_of_processes_do_not_deadlock, CF_PROCESSES),
     CF_CASE_NEEDS(B19_names_of_a_killed_process_come_free, CF_PROCESSES),
-    CF_CASE_NEEDS(B19_a_process_killed_while_it_waits_keeps_none, CF_PROCESSES),
+    CF_CASE_NEEDS(B19_a_process_killed_while_it_waits_keeps_none, CF_PROCESSES | CF_LINE),
     CF_CASE(B19_a_name_given_twice_is_taken_once),
     CF_CASE_NEEDS(B19_of_two_kinds_of_a_name_the_stronger_is_taken, CF_KINDS),
     CF_CASE_NEEDS(B19_permits_of_one_name_add_up, CF_KINDS),
@@ -1148,9 +1150,9 @@ const cf_case cf_many[] = {
     CF_CASE(B19_on_lost_may_release_all),
     CF_CASE(B19_the_least_that_remains_remains_of_all),
     CF_CASE(B19_extending_extends_all),
-    CF_CASE(B19_max_hold_counts_from_when_all_are_held),
+    CF_CASE_NEEDS(B19_max_hold_counts_from_when_all_are_held, CF_LINE),
     CF_CASE(B19_max_hold_bounds_also_what_is_had_at_once),
-    CF_CASE(B19_without_renewal_all_end_a_lease_after_all_are_held),
+    CF_CASE_NEEDS(B19_without_renewal_all_end_a_lease_after_all_are_held, CF_LINE),
     CF_CASE(B19_the_last_reference_releases_all),
     CF_CASE(B19_any_thread_may_release_all),
     CF_CASE(B19_all_can_be_released_without_blocking),

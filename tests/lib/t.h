@@ -7,6 +7,7 @@
  *     t_alloc   failing memory                     t_net     sockets
  *     t_sys     failing descriptors and threads    t_hf      checks of the library's results
  *     t_files   failing files                      t_line    the line of a file store's lock
+ *     t_nodes   servers that know nothing of each other
  */
 #ifndef T_H
 #define T_H
@@ -27,6 +28,7 @@
 #include "t_hf.h"
 #include "t_line.h"
 #include "t_net.h"
+#include "t_nodes.h"
 #include "t_proc.h"
 #include "t_proxy.h"
 #include "t_redis.h"

@@ -19,12 +19,15 @@ enum { WATCHDOG_MS = 20000 };
 
 struct store {
     char url[512];
-    t_redis *redis;     /* NULL: memory */
+    t_redis *redis;     /* NULL: memory, or */
+    t_nodes *nodes;     /* a quorum */
     hf_client *witness; /* of the same locks, in no trouble */
 };
 
-static struct store memory, redis, unix_redis, watched;
+static struct store memory, redis, unix_redis, watched, quorum;
 static t_redis *replica, *sentinel;
+
+enum { NODES = 3 };
 
 /* The witness has its keeper from before: later it takes nothing on other threads. */
 static void open_witness(struct store *s, const char *url) {
@@ -61,6 +64,10 @@ static int set_up(void **state) {
     snprintf(redis.url, sizeof redis.url, "%s?" OPTIONS, t_redis_url(redis.redis));
     snprintf(unix_redis.url, sizeof unix_redis.url, "%s?" OPTIONS, t_redis_unix_url(redis.redis));
     open_witness(&memory, "memory:failing");
+    quorum.nodes = t_nodes_start(NODES, NULL);
+    t_nodes_grow_old(quorum.nodes, 2);
+    snprintf(quorum.url, sizeof quorum.url, "%s?rejoin_delay=1ms&" OPTIONS,
+             t_nodes_url(quorum.nodes, NODES));
     return 0;
 }
 
@@ -70,6 +77,7 @@ static int tear_down(void **state) {
     t_redis_free(sentinel);
     t_redis_free(replica);
     t_redis_free(redis.redis);
+    t_nodes_free(quorum.nodes);
     return 0;
 }
 
@@ -82,13 +90,28 @@ static int reset(void **state) {
 
 /* ---- What the store says ---- */
 
+static uint64_t token_at(t_redis *node, const char *name) {
+    const char *text = t_redis_str(node, "HGET hf:{%s} t", name);
+    return text ? strtoull(text, NULL, 10) : 0;
+}
+
+/* That of two nodes; else of any that has one. */
+static uint64_t token_of_most(t_nodes *nodes, const char *name) {
+    uint64_t a = token_at(t_nodes_at(nodes, 0), name), b = token_at(t_nodes_at(nodes, 1), name);
+    uint64_t c = token_at(t_nodes_at(nodes, 2), name);
+    if (a && (a == b || a == c)) return a;
+    if (b && b == c) return b;
+    return a | b | c;
+}
+
 /* The token under which a lock is held, 0 if it is free. */
 static uint64_t token_of(const struct store *s, const char *name) {
     uint64_t token = 0;
     t_exempt_begin();
     if (s->redis) {
-        const char *text = t_redis_str(s->redis, "HGET hf:{%s} t", name);
-        token = text ? strtoull(text, NULL, 10) : 0;
+        token = token_at(s->redis, name);
+    } else if (s->nodes) {
+        token = token_of_most(s->nodes, name);
     } else {
         hf_info *info;
         T_HF(HF_OK, hf_inspect(s->witness, name, &info));
@@ -112,7 +135,8 @@ static void assert_free_in_the_end(const struct store *s) {
 
 /* Out of memory, or the consequences: a connection that broke over it, and what that leaves open. */
 static bool went_well(hf_result r, const char *what) {
-    static const hf_result clean[] = {HF_OK, HF_NOMEM, HF_UNREACHABLE, HF_UNKNOWN_OUTCOME};
+    static const hf_result clean[] = {HF_OK, HF_NOMEM, HF_UNREACHABLE, HF_UNKNOWN_OUTCOME,
+                                      HF_NO_QUORUM};
     for (size_t i = 0; i < sizeof clean / sizeof *clean; i++) {
         if (r != clean[i]) continue;
         if (r) T_CHECK(*hf_error_detail());
@@ -296,12 +320,14 @@ static void lead_and_observe(void *arg) {
     assert_free_in_the_end(s);
 }
 
+/* The last ones have to do with kinds, latches and leaders, which a quorum lacks. */
 static t_inject_fn *const lives[] = {
-    open_and_close,      acquire_and_release, reenter, extend_and_watch, look_and_break,
-    close_while_holding, take_many,           cancel,  count_a_latch,    lead_and_observe,
+    open_and_close, acquire_and_release, reenter, extend_and_watch,
+    look_and_break, close_while_holding, cancel,  take_many,
+    count_a_latch,  lead_and_observe,
 };
 
-enum { LIVES = sizeof lives / sizeof *lives };
+enum { LIVES = sizeof lives / sizeof *lives, MUTEX_LIVES = LIVES - 3 };
 
 static void test_memory_on_memory(void **state) {
     (void)state;
@@ -311,6 +337,16 @@ static void test_memory_on_memory(void **state) {
 static void test_memory_on_redis(void **state) {
     (void)state;
     for (size_t i = 0; i < LIVES; i++) t_alloc_each(lives[i], &redis, 1000);
+}
+
+static void test_memory_on_a_quorum(void **state) {
+    (void)state;
+    for (size_t i = 0; i < MUTEX_LIVES; i++) t_alloc_each(lives[i], &quorum, 1000);
+}
+
+static void test_descriptors_and_threads_on_a_quorum(void **state) {
+    (void)state;
+    t_sys_each(acquire_and_release, &quorum, 1000);
 }
 
 static void test_memory_on_a_socket(void **state) {
@@ -341,6 +377,8 @@ int main(void) {
         TEST(test_memory_on_redis),
         TEST(test_memory_on_a_socket),
         TEST(test_memory_through_a_sentinel),
+        TEST(test_memory_on_a_quorum),
+        TEST(test_descriptors_and_threads_on_a_quorum),
         TEST(test_descriptors_and_threads_on_memory),
         TEST(test_descriptors_and_threads_on_redis),
     };

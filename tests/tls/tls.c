@@ -347,6 +347,29 @@ static int remove_certificates(void **state) {
     return 0;
 }
 
+/* Each node is verified by itself: one that is not who it should be has no vote. */
+static void F41_the_nodes_of_a_quorum_are_verified(void **state) {
+    (void)state;
+    server nodes[] = {start("good", false), start("good", false), start("other-host", false)};
+    char url[2 * URL_MAX];
+    hf_client *client;
+    hf_hold *hold;
+    for (int i = 0; i < 3; i++)
+        T_WAIT_UNTIL(t_redis_info(nodes[i].redis, "uptime_in_seconds") >= 2, 10000);
+    snprintf(url, sizeof url,
+             "rediss+quorum://localhost:%d,localhost:%d,localhost:%d?rejoin_delay=1ms&%s",
+             nodes[0].port, nodes[1].port, nodes[2].port, trust_ca());
+    T_HF(HF_OK, hf_open(url, NULL, &client));
+    T_HF(HF_OK, hf_acquire(client, "q", &(hf_options){.wait_ms = 10000}, &hold));
+    assert_int_equal(t_redis_int(nodes[0].redis, "EXISTS hf:{q}"), 1);
+    assert_int_equal(t_redis_int(nodes[2].redis, "EXISTS hf:{q}"), 0);
+    T_HF(HF_OK, hf_release(hold));
+    hf_close(client);
+    *strchr(url, '?') = '\0';
+    refused(url, HF_REFUSED, "certificate is not accepted");
+    for (int i = 0; i < 3; i++) t_redis_free(nodes[i].redis);
+}
+
 int main(int argc, char **argv) {
     if (argc != 2) return 2;
     script = argv[1];
@@ -356,6 +379,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(F41_a_chain_that_is_not_trusted_is_refused),
         cmocka_unit_test(F41_a_certificate_for_another_host_is_refused),
         cmocka_unit_test(F41_an_expired_certificate_is_refused),
+        cmocka_unit_test(F41_the_nodes_of_a_quorum_are_verified),
         cmocka_unit_test(only_the_word_none_turns_verification_off_and_it_is_logged),
         cmocka_unit_test(F41_there_is_no_fallback_to_plain),
         cmocka_unit_test(a_client_certificate_is_shown_where_it_is_wanted),

@@ -115,6 +115,38 @@ static void check_good(const struct good *g) {
     hf__url_fini(&u);
 }
 
+static const struct {
+    const char *text;
+    hf__host hosts[HF__HOSTS_MAX];
+    hf__scheme scheme;
+    int64_t rejoin_ms;
+} quorums[] = {
+    {"redis+quorum://a,b:1,c", {{"a", 6379}, {"b", 1}, {"c", 6379}}, HF__SCHEME_QUORUM, 0},
+    {"redis+quorum://:pw@[::1]:7,[::2],h%2D1/3?rejoin_delay=5s",
+     {{"::1", 7}, {"::2", 6379}, {"h-1", 6379}},
+     HF__SCHEME_QUORUM,
+     5000},
+    {"rediss+quorum://a:1,a:2,a:3,a:4,a:5,a:6,a:7,a:8,a:9?tls_verify=none",
+     {{"a", 1}, {"a", 2}, {"a", 3}, {"a", 4}, {"a", 5}, {"a", 6}, {"a", 7}, {"a", 8}, {"a", 9}},
+     HF__SCHEME_QUORUM_TLS,
+     0},
+};
+
+static void test_quorums(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof quorums / sizeof *quorums; i++) {
+        hf__url u;
+        T_HF(HF_OK, hf__url_parse(&u, quorums[i].text));
+        same_number(quorums[i].text, "scheme", u.scheme, quorums[i].scheme);
+        same_number(quorums[i].text, "rejoin_delay", u.rejoin_delay_ms, quorums[i].rejoin_ms);
+        for (int j = 0; j < HF__HOSTS_MAX; j++) {
+            same_text(quorums[i].text, "a node", u.hosts[j].name, quorums[i].hosts[j].name);
+            same_number(quorums[i].text, "its port", u.hosts[j].port, quorums[i].hosts[j].port);
+        }
+        hf__url_fini(&u);
+    }
+}
+
 static void test_good_urls(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) check_good(&good[i]);
@@ -225,6 +257,23 @@ static const struct bad {
     {"redis://h?prefix=a}", HF_INVALID, "'}'"},
     {"redis://h?label=", HF_INVALID, "1 to 128"},
     {"redis://h?label=%g0", HF_INVALID, "label"},
+    {"redis+quorum://", HF_INVALID, "empty place"},
+    {"redis+quorum://a,b", HF_INVALID, "3 to 9 nodes"},
+    {"redis+quorum://a,,b", HF_INVALID, "empty place"},
+    {"redis+quorum://a,b,", HF_INVALID, "empty place"},
+    {"redis+quorum://a,b,A", HF_INVALID, "twice"},
+    {"redis+quorum://a:1,b,a:2,a:1", HF_INVALID, "a:1 twice"},
+    {"redis+quorum://a,b,c:0", HF_INVALID, "port"},
+    {"redis+quorum://a,b,c/x", HF_INVALID, "database"},
+    {"redis+quorum://a,b,c,d,e,f,g,h,i,j", HF_INVALID, "more than 9"},
+    {"redis+quorum://:" SECRET ",a,b,c", HF_INVALID, "port"},
+    {"redis+quorum://:" SECRET "@a,b", HF_INVALID, "3 to 9"},
+    {"redis+quorum://a,b,c?rejoin_delay=0s", HF_INVALID, "rejoin_delay=0s"},
+    {"redis+quorum://a,b,c?tls_ca=x", HF_INVALID, "rejoin_delay"},
+    {"redis+quorum://a,b,c?replicas=1", HF_INVALID, "unknown option 'replicas'"},
+    {"redis+quorum://a,b,c?sentinel_user=x", HF_INVALID, "unknown option"},
+    {"redis+sentinel://a/m?rejoin_delay=1s", HF_INVALID, "unknown option"},
+    {"redis://a?rejoin_delay=1s", HF_INVALID, "unknown option"},
     {"redis+unix://h/x", HF_INVALID, "three slashes"},
     {"redis+unix://", HF_INVALID, "three slashes"},
     {"redis+unix://u:" SECRET "@h/x", HF_INVALID, "three slashes"},
@@ -341,9 +390,9 @@ static void test_durations(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_good_urls), cmocka_unit_test(test_sentinel_urls),
-        cmocka_unit_test(test_bad_urls),  cmocka_unit_test(test_longest_parts),
-        cmocka_unit_test(test_durations),
+        cmocka_unit_test(test_good_urls),     cmocka_unit_test(test_sentinel_urls),
+        cmocka_unit_test(test_quorums),       cmocka_unit_test(test_bad_urls),
+        cmocka_unit_test(test_longest_parts), cmocka_unit_test(test_durations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -426,6 +426,8 @@ static void submit(hf__store *store, hf__op *op, hf__time now) {
     case HF__LATCH_LOOK: r = latch(f, op); break;
     case HF__PROCLAIM: r = proclaim(f, op); break;
     case HF__LEADER: r = leader(f, op, now); break;
+    case HF__RAISE:
+    case HF__AGE:
     case HF__REGISTER:
     case HF__PRESENT:
     case HF__CONFIRM: r = HF_UNSUPPORTED; break;
@@ -628,7 +630,8 @@ hf_result hf__file_new(const hf__url *url, const hf__identity *identity, hf__log
                        hf__store **store) {
     file *f = calloc(1, sizeof *f);
     if (!f) return hf__fail(HF_NOMEM, "out of memory");
-    f->store = (hf__store){.table = &table, .link = 1, .up = true, .has_kinds = true};
+    f->store = (hf__store){.table = &table, .link = 1, .up = true};
+    f->store.has_kinds = f->store.has_beside = true;
     f->url = url;
     f->directory = -1;
     hf__map_init(&f->locks, hf__rand_seed());

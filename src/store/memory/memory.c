@@ -318,8 +318,8 @@ hf__store *hf__memory_new(const char *name, const char *prefix, const hf__identi
     pthread_once(&once, watch_forks);
     memory *m = calloc(1, sizeof *m);
     if (!m) return NULL;
-    m->store =
-        (hf__store){.table = &table, .link = 1, .up = true, .forgets = true, .has_kinds = true};
+    m->store = (hf__store){.table = &table, .link = 1, .up = true, .forgets = true};
+    m->store.has_kinds = m->store.has_beside = true;
     m->prefix = strdup(prefix);
     member *self = m->prefix ? member_new(identity) : NULL;
     if (self) {

@@ -75,6 +75,8 @@ static void publish(redis *r) {
     r->store.link = r->link.session.link;
     say_down(r);
     r->store.round_trip_us = r->link.session.round_trip_us;
+    r->store.clock_us = r->link.session.server_us;
+    r->store.clock_at = r->link.session.sampled_at;
     r->store.commands = r->link.session.commands;
 }
 
@@ -272,7 +274,8 @@ hf__store *hf__redis_new(const hf__url *url, const hf__identity *who, hf__log *l
     redis *r = calloc(1, sizeof *r);
     if (!r) return NULL;
     r->store.table = &table;
-    r->store.forgets = r->store.hands_on = r->store.has_kinds = r->store.asks_together = true;
+    r->store.has_kinds = r->store.has_beside = true;
+    r->store.forgets = r->store.hands_on = r->store.asks_together = true;
     r->who = *who;
     r->log = log;
     r->hearing.commands = &r->link.session;

@@ -12,6 +12,7 @@ typedef struct hf__script {
 } hf__script;
 
 extern const hf__script hf__script_acquire;
+extern const hf__script hf__script_age;
 extern const hf__script hf__script_all;
 extern const hf__script hf__script_break;
 extern const hf__script hf__script_enter;
@@ -23,6 +24,7 @@ extern const hf__script hf__script_latch_look;
 extern const hf__script hf__script_latch_set;
 extern const hf__script hf__script_leader;
 extern const hf__script hf__script_proclaim;
+extern const hf__script hf__script_raise;
 extern const hf__script hf__script_register;
 extern const hf__script hf__script_release;
 extern const hf__script hf__script_renew;

@@ -138,6 +138,8 @@ static const hf__script *script_of(const hf__op *op) {
     case HF__BREAK: return &hf__script_break;
     case HF__INSPECT: return &hf__script_inspect;
     case HF__REGISTER: return &hf__script_register;
+    case HF__RAISE: return &hf__script_raise;
+    case HF__AGE: return &hf__script_age;
     default: return hf__beside_script(op->verb);
     }
 }
@@ -218,6 +220,12 @@ static void add_renew(hf__session *s, const hf__op *op) {
     hf__command_number(&s->out, op->upgrades);
 }
 
+static void add_raise(hf__session *s, const hf__op *op) {
+    hf__command_key(&s->out, s->url->prefix, op->name, op->name_length, ":f");
+    add_id(s, op);
+    hf__command_number(&s->out, (int64_t)op->token);
+}
+
 /* The acquire has written the fence; after a long hold it is kept a day from now. */
 static bool keeps_fence(const hf__op *op, hf__time now) {
     return op->bury_until || now - op->held_since > FENCE_FRESH;
@@ -252,7 +260,9 @@ static int key_count(const hf__op *op) {
     case HF__RELEASE:
     case HF__BREAK: return 4;
     case HF__RENEW: return in_lane(op) ? 4 : 1;
+    case HF__RAISE:
     case HF__INSPECT: return 2;
+    case HF__AGE: return 0;
     default: return hf__beside_script(op->verb) ? HF__BESIDE_KEYS : 1;
     }
 }
@@ -284,12 +294,14 @@ static void add_script_arguments(hf__session *s, const hf__op *op, hf__time now)
         add_register(s);
         return;
     }
+    if (op->verb == HF__AGE) return;
     if (key_count(op) == 4)
         add_four_keys(s, op);
     else
         hf__command_key(&s->out, s->url->prefix, op->name, op->name_length, "");
     if (op->verb == HF__INSPECT)
         hf__command_key(&s->out, s->url->prefix, op->name, op->name_length, ":q");
+    if (op->verb == HF__RAISE) add_raise(s, op);
     if (op->verb == HF__ASK) add_ask(s, op);
     if (op->verb == HF__RENEW) add_renew(s, op);
     if (op->verb == HF__RELEASE) add_release(s, op, now);
@@ -315,6 +327,7 @@ static int argument_count(const hf__op *op, hf__time now) {
     case HF__RELEASE: return release_arguments(op, now);
     case HF__RENEW: return in_lane(op) ? 7 : 5;
     case HF__REGISTER: return 5;
+    case HF__RAISE:
     case HF__BREAK: return 2;
     default: return is_beside(op) ? hf__beside_arguments(op) : 0;
     }
@@ -741,6 +754,14 @@ static bool good_time(int64_t server_us) {
     return server_us > 0 && server_us <= TIME_MAX_US;
 }
 
+/* Seconds that it has been up, by its own count; -1: it may not say. */
+static hf_result age_answer(hf__session *s, hf__op *op, int64_t seconds, char **detail) {
+    if (seconds < -1 || seconds > TIME_MAX_US / 1000000) return bad_answer(s, op, detail);
+    op->age_ms = seconds < 0 ? -1 : seconds * 1000;
+    complete(s, op, HF_OK, false, NULL);
+    return HF_OK;
+}
+
 /* One number for yes or no: 1 or 0, or where the server's time goes with it µs or -µs. */
 static hf_result number_answer(hf__session *s, hf__op *op, hf__time now, char **detail) {
     int64_t n = s->parser.reply.item[0].integer;
@@ -751,7 +772,8 @@ static hf_result number_answer(hf__session *s, hf__op *op, hf__time now, char **
         complete(s, op, n ? HF_OK : HF_LOST, false, NULL);
         return HF_OK;
     }
-    bool may_be = op->verb == HF__RENEW || op->verb == HF__REGISTER ||
+    if (op->verb == HF__AGE) return age_answer(s, op, n, detail);
+    bool may_be = op->verb == HF__RENEW || op->verb == HF__REGISTER || op->verb == HF__RAISE ||
                   (op->verb == HF__ASK && !op->together && n >= TIME_MIN_US);
     if (!may_be || !good_time(server_us)) return bad_answer(s, op, detail);
     note_time(s, server_us, op->asked_at, now);
@@ -895,7 +917,7 @@ static hf_result answer(hf__session *s, hf__time now, char **detail) {
         char *line = NULL;
         hf_result result = trouble(s, op, r->item[0].text, &line);
         /* Where something else stands in its place, our hold is gone. */
-        bool ours = op->verb == HF__RENEW || op->verb == HF__RELEASE;
+        bool ours = op->verb == HF__RENEW || op->verb == HF__RELEASE || op->verb == HF__RAISE;
         bool gone = ours && !strncmp(r->item[0].text, "WRONGTYPE", 9);
         if (gone && op->next_ask)
             complete(s, take_next_ask(op), result, false, line ? strdup(line) : NULL);

@@ -34,6 +34,8 @@ MANY = "client/many.c"
 ALL = "store/redis/lua/all.lua"
 SENTINEL = "store/redis/sentinel.c"
 ACKS = "store/redis/acks.c"
+QUORUM = "store/quorum/quorum.c"
+BALLOT = "store/quorum/ballot.c"
 
 MUTATIONS = [
     Mutation(
@@ -945,5 +947,82 @@ MUTATIONS = [
         "if (e->lane || e->core->store->confirms) return;",
         "if (e->lane) return;",
         ("fault_replicas", "F31_what_is_handed*"),
+    ),
+    Mutation(
+        "no margin for clocks that drift, on a quorum",
+        "core/lease.c",
+        "return asked_at + lease_ms * HF__MS - hf__lease_margin(lease_ms);",
+        "return asked_at + lease_ms * HF__MS;",
+        ("fault_quorum", "F10_*"),
+    ),
+    Mutation(
+        "the deadline of a quorum counts from the answers",
+        BALLOT,
+        "    op->asked_at = b->began;\n",
+        "    op->asked_at = b->q->now;\n",
+        ("fault_quorum", "F10_*"),
+    ),
+    Mutation(
+        "a quorum leaves what a lost answer may have granted",
+        "store/quorum/release.c",
+        "v->state == HF__VOTE_SENT || v->maybe ||",
+        "v->state == HF__VOTE_SENT ||",
+        ("fault_quorum", "F12_*"),
+    ),
+    Mutation(
+        "a quorum does not say a release again to a node that was away",
+        "store/quorum/release.c",
+        "    v->state = HF__VOTE_OWED;\n",
+        "",
+        ("fault_quorum", "F13_*"),
+    ),
+    Mutation(
+        "a quorum leaves no mark for an acquire that comes late to a node",
+        BALLOT,
+        "    n->late_until = hf__later(n->late_until, hf__vote_late_until(v));\n",
+        "    (void)n;\n",
+        ("fault_quorum", "F51_*"),
+    ),
+    Mutation(
+        "a quorum's token is counted where the hold is another's",
+        "store/redis/lua/raise.lua",
+        "' q' then return -now end",
+        "' q' then return now end",
+        ("fault_quorum", "F36_a_token*"),
+    ),
+    Mutation(
+        "a quorum's token is not written back",
+        "store/quorum/ask.c",
+        "        hf__vote_cast(v, HF__RAISE, now);\n",
+        "        v->stand = HF__STANDS_AGREED;\n        (void)now;\n",
+        ("fault_quorum", "F36_tokens*"),
+    ),
+    Mutation(
+        "a quorum's node back without data votes at once",
+        BALLOT,
+        "return n->known && at < hf__after_ms(n->born, q->config.rejoin_ms);",
+        "return n->known && at < n->born && q;",
+        ("fault_quorum", "F24_a_node_back*"),
+    ),
+    Mutation(
+        "a quorum's node is asked for its age once",
+        QUORUM,
+        "(n->known && n->link == s->link)",
+        "n->known",
+        ("fault_quorum", "F24_a_node_that_restarts*"),
+    ),
+    Mutation(
+        "half of a quorum is enough",
+        QUORUM,
+        "q->majority = count / 2 + 1;",
+        "q->majority = count / 2;",
+        ("fault_quorum", "no_quorum_says*"),
+    ),
+    Mutation(
+        "a quorum's node that lost a hold is not given it again",
+        "store/quorum/renew.c",
+        "            if (b->votes[i].stand == HF__STANDS_LOST) retake(&b->votes[i], now);\n",
+        "            (void)b, (void)retake;\n",
+        ("fault_quorum", "F25_a_node*"),
     ),
 ]

@@ -27,6 +27,14 @@ static void c_time(rm_call *c) {
     rm_bulk(c->out, rm_text(text));
 }
 
+/* Of the section `server`, what Holdfast asks for. Whole seconds, as the real one counts. */
+static void c_info(rm_call *c) {
+    char text[64];
+    snprintf(text, sizeof text, "# Server\r\nuptime_in_seconds:%lld\r\n",
+             (long long)(c->server->now_us / 1000000 - c->server->started_us / 1000000));
+    rm_bulk(c->out, rm_text(text));
+}
+
 static void c_auth(rm_call *c) {
     const char *password = c->server->password;
     bool right_user = c->argc < 3 || rm_same(c->argv[1], rm_text("default"));
@@ -71,6 +79,7 @@ static void c_flushall(rm_call *c) {
 
 const rm_command rm_commands_server[] = {
     {"time", 1, 0, c_time},
+    {"info", -1, 0, c_info},
     {"ping", -1, RM_WHEN_SUBSCRIBED, c_ping},
     {"auth", -2, RM_NO_SCRIPT | RM_NO_AUTH, c_auth},
     {"select", 2, 0, c_select},

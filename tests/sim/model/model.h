@@ -53,6 +53,7 @@ typedef void rm_overhear(void *arg, rm_bytes channel, rm_bytes message);
 
 struct rm_server {
     int64_t now_us;
+    int64_t started_us; /* for INFO */
     rm_keys db[RM_DATABASES];
     rm_conn *conns;
     const char *password; /* NULL: none is wanted */

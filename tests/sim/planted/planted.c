@@ -1,7 +1,8 @@
 /*
  * Plant bugs, one at a time, and see that the simulator finds them.
  *
- *     sim_planted [--seeds N] [--jobs J] [PATTERN]     N seeds for each bug named like that
+ *     sim_planted [--seeds N] [--jobs J] [PATTERN]     N seeds for each bug named like that; --sound N:
+ *                                                      and so many with none planted
  *     sim_planted --bug NUMBER --seed S                what one of them does to one seed
  *
  * One line for each: found, and by which seed; or MISSED. Before that, with none planted, no seed may
@@ -25,12 +26,14 @@ enum { FOUND = 0, MISSED = 3 };
 
 typedef struct options {
     const char *pattern;
-    uint64_t seeds, seed;
+    uint64_t seeds, sound, seed;
     int jobs, bug;
 } options;
 
 static void usage(void) {
-    fputs("usage: sim_planted [--seeds N] [--jobs J] [PATTERN] | --bug NUMBER --seed S\n", stderr);
+    fputs(
+        "usage: sim_planted [--seeds N] [--sound N] [--jobs J] [PATTERN] | --bug NUMBER --seed S\n",
+        stderr);
     exit(2);
 }
 
@@ -43,10 +46,12 @@ static uint64_t number(int argc, char **argv, int *i) {
 }
 
 static options parse(int argc, char **argv) {
-    options o = {.pattern = "*", .seeds = SEEDS, .jobs = 1};
+    options o = {.pattern = "*", .seeds = SEEDS, .sound = SEEDS_WITHOUT, .jobs = 1};
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--seeds"))
             o.seeds = number(argc, argv, &i);
+        else if (!strcmp(argv[i], "--sound"))
+            o.sound = number(argc, argv, &i);
         else if (!strcmp(argv[i], "--jobs"))
             o.jobs = (int)number(argc, argv, &i);
         else if (!strcmp(argv[i], "--bug"))
@@ -90,10 +95,10 @@ static int look_for(int bug, uint64_t seeds) {
     return seed ? FOUND : MISSED;
 }
 
-static int without(void) {
+static int without(uint64_t seeds) {
     sim_result result;
     plant(0);
-    uint64_t seed = search(1, SEEDS_WITHOUT, &result);
+    uint64_t seed = search(1, seeds, &result);
     if (seed) printf("with nothing planted seed %" PRIu64 " fails: %s\n", seed, result.why);
     fflush(stdout);
     return seed ? 1 : 0;
@@ -108,11 +113,11 @@ static int one(const options *o) {
 }
 
 /* -1 is the run without any. */
-static void start(int bug, uint64_t seeds) {
+static void start(int bug, const options *o) {
     pid_t pid = fork();
     if (pid < 0) exit(2);
     if (pid) return;
-    _exit(bug < 0 ? without() : look_for(bug, seeds));
+    _exit(bug < 0 ? without(o->sound) : look_for(bug, o->seeds));
 }
 
 static int await_one(void) {
@@ -130,7 +135,7 @@ int main(int argc, char **argv) {
             failed += await_one();
             running--;
         }
-        start(bug, o.seeds);
+        start(bug, &o);
         running++;
         count += bug > 0;
     }

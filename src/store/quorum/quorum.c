@@ -1,0 +1,356 @@
+/*
+ * The store's table over those of the nodes: operations are put to all (ballot.h), and what the client
+ * and its core may know of the nodes together.
+ *
+ *   opening --a majority is up, the others too or not in a moment--> up <--> down: fewer than that
+ */
+#include "store/quorum/quorum.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "store/quorum/ballot.h"
+
+#define MOMENT    (20 * HF__MS) /* for nodes slower than a majority at opening, and 3 times that */
+#define AGE_AGAIN (100 * HF__MS)
+
+static const char NO_KINDS[] = "; the nodes of a quorum do not know of each other, and cannot "
+                               "agree on a line, or on who shares "
+                               "a lock (one Redis can)";
+
+static hf__quorum *of(hf__store *store) {
+    return (hf__quorum *)store;
+}
+
+/* ---- How old a node is ---- */
+
+static void ask_age(hf__node *n, hf__time now) {
+    hf__store *s = n->at.store;
+    if (!s->up || n->asking || now < n->ask_at || (n->known && n->link == s->link)) return;
+    n->link = s->link;
+    n->known = false;
+    n->asking = true;
+    n->age = (hf__op){.verb = HF__AGE, .name = ""};
+    s->table->submit(s, &n->age, now);
+}
+
+/* It counts whole seconds between clock readings that it rounds down: up to one of them may be none.
+   One that may not say has been up since now, for all that is known. */
+static void age_told(hf__quorum *q, hf__node *n, hf__time now) {
+    bool said = n->age.result == HF_OK && n->age.age_ms >= 0;
+    n->asking = false;
+    free(n->age.detail);
+    n->age.detail = NULL;
+    if (n->age.result == HF_UNREACHABLE || n->age.link != n->link) {
+        n->link = 0;
+        n->ask_at = now + AGE_AGAIN;
+        return;
+    }
+    n->ask_at = 0;
+    n->known = true;
+    n->born = said && n->age.age_ms > 1000 ? now - (n->age.age_ms - 1000) * HF__MS : now;
+    if (!said)
+        hf__log_add(q->log, HF_LOG_WARNING,
+                    "%s does not let us see how long it has been up (INFO): it votes when we have "
+                    "been connected for rejoin_delay (%" PRId64 " ms)",
+                    n->at.name, q->config.rejoin_ms);
+    else if (hf__node_too_young(q, n, now))
+        hf__log_add(q->log, HF_LOG_INFO,
+                    "%s has been up for %" PRId64 " ms; it votes after rejoin_delay (%" PRId64
+                    " ms)",
+                    n->at.name, (now - n->born) / HF__MS, q->config.rejoin_ms);
+}
+
+static void look_at_node(hf__quorum *q, hf__node *n, hf__time now) {
+    uint64_t before = n->link;
+    ask_age(n, now);
+    if (n->link != before && n->link) hf__ballots_retry(q, n, now);
+}
+
+/* ---- What the client and its core may know ---- */
+
+static int up_count(const hf__quorum *q) {
+    int n = 0;
+    for (int i = 0; i < q->count; i++) n += q->nodes[i].at.store->up;
+    return n;
+}
+
+/* So many have failed to connect that a majority cannot. */
+static bool failed(const hf__quorum *q) {
+    int n = 0;
+    for (int i = 0; i < q->count; i++)
+        n += !q->nodes[i].at.store->up && q->nodes[i].at.store->down_result;
+    return q->count - n < q->majority;
+}
+
+static uint64_t links(const hf__quorum *q) {
+    uint64_t n = 0;
+    for (int i = 0; i < q->count; i++) n += q->nodes[i].at.store->link;
+    return n;
+}
+
+/* All are up, or have failed; or a majority is and the rest had a moment. */
+static void open_up(hf__quorum *q, hf__time now) {
+    bool all = true;
+    for (int i = 0; i < q->count; i++)
+        all &= q->nodes[i].at.store->up || q->nodes[i].at.store->down_result;
+    if (up_count(q) < q->majority)
+        q->open_by = 0;
+    else if (!q->open_by)
+        q->open_by = now + MOMENT + 3 * (now - q->began);
+    if (!q->open_by) return;
+    if (!all && now < q->open_by) return;
+    q->opened = true;
+    q->first_links = links(q);
+}
+
+/* The shortest to any: it is there to refuse leases that are hopeless, and a first sample may be slow. */
+static int64_t round_trip_us(const hf__quorum *q) {
+    int64_t best = 0;
+    for (int i = 0; i < q->count; i++) {
+        int64_t trip = q->nodes[i].at.store->round_trip_us;
+        if (trip && (!best || trip < best)) best = trip;
+    }
+    return best;
+}
+
+/* A result that so many nodes give that the others are no majority: a password, a certificate. */
+static hf_result shared_result(const hf__quorum *q) {
+    for (int i = 0; i < q->count; i++) {
+        hf_result r = q->nodes[i].at.store->down_result;
+        int same = 0;
+        for (int j = 0; j < q->count; j++)
+            same += !q->nodes[j].at.store->up && q->nodes[j].at.store->down_result == r;
+        if (r && r != HF_UNREACHABLE && q->count - same < q->majority) return r;
+    }
+    return HF_NO_QUORUM;
+}
+
+/* The line is made anew when it would say something else. */
+static void say_down(hf__quorum *q) {
+    uint64_t signature = q->store.up ? 0 : 1;
+    for (int i = 0; !q->store.up && i < q->count; i++) {
+        const hf__store *s = q->nodes[i].at.store;
+        for (const char *at = s->up ? "up" : s->down_detail; at && *at; at++)
+            signature = signature * 31 + (unsigned char)*at;
+        signature = signature * 31 + (uint64_t)s->down_result;
+    }
+    bool says = !q->store.up && (q->opened || failed(q));
+    q->store.down_result = says ? shared_result(q) : q->no_quorum ? HF_NO_QUORUM : HF_OK;
+    if (signature == q->signature) return;
+    q->signature = signature;
+    free(q->store.down_detail);
+    q->store.down_detail = says ? hf__quorum_why(q, NULL) : NULL;
+}
+
+static void publish(hf__quorum *q, hf__time now) {
+    hf__store *s = &q->store;
+    if (!q->opened) open_up(q, now);
+    s->up = q->opened && up_count(q) >= q->majority;
+    s->link = q->opened ? 1 + links(q) - q->first_links : 0;
+    s->polls = s->commands = 0;
+    for (int i = 0; i < q->count; i++) {
+        s->polls += q->nodes[i].at.store->polls;
+        s->commands += q->nodes[i].at.store->commands;
+    }
+    s->round_trip_us = round_trip_us(q);
+    say_down(q);
+}
+
+/* ---- Answers ---- */
+
+static hf__node *asked_age(hf__quorum *q, const hf__op *op) {
+    for (int i = 0; i < q->count; i++)
+        if (op == &q->nodes[i].age) return &q->nodes[i];
+    return NULL;
+}
+
+/* One answer may make for further questions, some of which are answered at once. */
+static bool take_answers(hf__quorum *q) {
+    bool any = false;
+    for (int i = 0; i < q->count; i++) {
+        hf__store *s = q->nodes[i].at.store;
+        for (hf__op *op; (op = s->table->completed(s)); any = true) {
+            hf__node *n = asked_age(q, op);
+            if (n)
+                age_told(q, n, q->now);
+            else
+                hf__ballot_answered((hf__vote *)op, q->now);
+        }
+    }
+    return any;
+}
+
+static hf__op *completed(hf__store *store) {
+    hf__quorum *q = of(store);
+    while (take_answers(q)) {
+    }
+    hf__op *op = q->done_first;
+    if (!op) return NULL;
+    q->done_first = op->next;
+    if (!q->done_first) q->done_last = NULL;
+    say_down(q); /* the core looks there for what a wait may say */
+    return op;
+}
+
+static void submit(hf__store *store, hf__op *op, hf__time now) {
+    hf__quorum *q = of(store);
+    q->now = hf__later(q->now, now);
+    for (int i = 0; i < q->count; i++) look_at_node(q, &q->nodes[i], now);
+    switch (op->verb) {
+    case HF__ASK: hf__quorum_ask(q, op, now); break;
+    case HF__RENEW: hf__quorum_renew(q, op, now); break;
+    case HF__RELEASE: hf__quorum_release(q, op, now); break;
+    case HF__INSPECT:
+    case HF__WHO:
+    case HF__BREAK: hf__quorum_look(q, op, now); break;
+    default: hf__quorum_complete(q, op, HF_UNSUPPORTED, NULL); break;
+    }
+}
+
+/* ---- Turning ---- */
+
+static void tick(hf__store *store, hf__time now) {
+    hf__quorum *q = of(store);
+    q->now = hf__later(q->now, now);
+    if (!q->began) q->began = now;
+    for (int i = 0; i < q->count; i++) {
+        hf__store *s = q->nodes[i].at.store;
+        s->table->tick(s, now);
+        look_at_node(q, &q->nodes[i], now);
+    }
+    publish(q, now);
+    hf__timer *due = NULL; /* drained first: what is due may arm it again */
+    for (hf__timer *t; (t = hf__heap_pop(&q->timers, now)); due = t) t->next_due = due;
+    while (due) {
+        hf__ballot *b = (hf__ballot *)((char *)due - offsetof(hf__ballot, timer));
+        due = due->next_due;
+        hf__ballot_due(b, now);
+    }
+}
+
+static hf__time due(const hf__store *store) {
+    const hf__quorum *q = (const hf__quorum *)store;
+    hf__time first = hf__heap_due(&q->timers);
+    if (!q->opened && q->open_by) first = hf__sooner(first, q->open_by);
+    for (int i = 0; i < q->count; i++) {
+        const hf__node *n = &q->nodes[i];
+        first = hf__sooner(first, n->at.store->table->due(n->at.store));
+        if (n->ask_at && n->at.store->up && !n->asking) first = hf__sooner(first, n->ask_at);
+    }
+    return first;
+}
+
+static bool flush(hf__store *store, pthread_mutex_t *mutex) {
+    hf__quorum *q = of(store);
+    bool any = false;
+    for (int i = 0; i < q->count; i++) {
+        hf__store *s = q->nodes[i].at.store;
+        any |= s->table->flush(s, mutex);
+    }
+    publish(q, q->now);
+    return any || q->done_first;
+}
+
+/* Each node has places of its own. */
+static int pollset(hf__store *store, struct pollfd *fds, bool reading) {
+    hf__quorum *q = of(store);
+    for (int i = 0; i < q->count; i++) {
+        hf__store *s = q->nodes[i].at.store;
+        struct pollfd *at = fds + (ptrdiff_t)i * HF__NODE_FDS;
+        int n = s->table->pollset(s, at, reading);
+        for (; n < HF__NODE_FDS; n++) at[n] = (struct pollfd){.fd = -1};
+    }
+    return q->count * HF__NODE_FDS;
+}
+
+/* While one is read the mutex is let go: another may have been seen to meanwhile by another thread, and
+   what poll said of it no longer be so. */
+static void ready(hf__store *store, const struct pollfd *fds, int count, pthread_mutex_t *mutex) {
+    hf__quorum *q = of(store);
+    uint64_t polls[HF__NODES_MAX];
+    for (int i = 0; i < q->count; i++) polls[i] = q->nodes[i].at.store->polls;
+    for (int i = 0; i < q->count && (i + 1) * HF__NODE_FDS <= count; i++) {
+        hf__store *s = q->nodes[i].at.store;
+        if (s->polls == polls[i])
+            s->table->ready(s, fds + (ptrdiff_t)i * HF__NODE_FDS, HF__NODE_FDS, mutex);
+    }
+    publish(q, q->now);
+}
+
+/* There are several to wait for: that is for poll. */
+static bool wait_for_answer(hf__store *store, pthread_mutex_t *mutex) {
+    (void)store, (void)mutex;
+    return false;
+}
+
+static size_t in_flight(const hf__store *store) {
+    const hf__quorum *q = (const hf__quorum *)store;
+    size_t n = 0;
+    for (int i = 0; i < q->count; i++)
+        n += q->nodes[i].at.store->table->in_flight(q->nodes[i].at.store);
+    return n;
+}
+
+static void shut(hf__store *store, hf__time now) {
+    hf__quorum *q = of(store);
+    q->shut = true;
+    for (int i = 0; i < q->count; i++) q->nodes[i].at.store->table->shut(q->nodes[i].at.store, now);
+    publish(q, now);
+}
+
+/* ---- Making ---- */
+
+static void free_nodes(const hf__quorum_node *nodes, int count, bool forked) {
+    for (int i = 0; i < count; i++)
+        if (nodes[i].store) nodes[i].store->table->free(nodes[i].store, forked);
+}
+
+static void quorum_free(hf__store *store, bool forked) {
+    hf__quorum *q = of(store);
+    for (int i = 0; i < q->count; i++) {
+        free_nodes(&q->nodes[i].at, 1, forked);
+        free(q->nodes[i].age.detail);
+    }
+    while (q->asking) hf__ballot_free(q->asking);
+    while (q->ballots) hf__ballot_free(q->ballots);
+    free(q->store.down_detail);
+    free(q);
+}
+
+static const hf__store_table table = {
+    .free = quorum_free,
+    .submit = submit,
+    .completed = completed,
+    .tick = tick,
+    .due = due,
+    .flush = flush,
+    .pollset = pollset,
+    .ready = ready,
+    .wait = wait_for_answer,
+    .in_flight = in_flight,
+    .shut = shut,
+};
+
+hf__store *hf__quorum_new(const hf__quorum_config *config, const hf__quorum_node *nodes, int count,
+                          hf__log *log) {
+    hf__quorum *q = calloc(1, sizeof *q);
+    bool all = q != NULL;
+    for (int i = 0; i < count; i++) all &= nodes[i].store != NULL;
+    if (!all) {
+        free_nodes(nodes, count, false);
+        free(q);
+        return NULL;
+    }
+    q->store.table = &table;
+    q->store.forgets = q->store.asks_anew = true;
+    q->store.no_kinds = NO_KINDS;
+    q->config = *config;
+    q->log = log;
+    q->rand.state = config->seed;
+    q->count = count;
+    q->majority = count / 2 + 1;
+    for (int i = 0; i < count; i++) q->nodes[i].at = nodes[i];
+    return &q->store;
+}

@@ -1,0 +1,8 @@
+-- Say how long this server has been up.
+--
+-- Answer  seconds, by the server's own count; -1: this user may not ask, or it does not say
+-- Cost    1 command
+
+local info = redis.pcall('INFO', 'server')
+local up = type(info) == 'string' and string.match(info, 'uptime_in_seconds:(%d+)')
+return up and tonumber(up) or -1

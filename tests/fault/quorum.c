@@ -1,0 +1,464 @@
+/*
+ * Faults of the nodes of a quorum, one at a time; tests/fault/quorum_crowd.c has many at once. The nodes are
+ * shared by the tests: each finds them empty, running, and old enough to vote.
+ */
+#include "fault.h"
+
+enum { NODES = 5, THREE = 3 };
+
+static t_nodes *nodes;
+
+/* ---- Around a test --------------------------------------------------------------------------- */
+
+static int start_nodes(void **state) {
+    fault_chosen(state);
+    nodes = t_nodes_start(NODES, NULL);
+    return 0;
+}
+
+static int stop_nodes(void **state) {
+    (void)state;
+    t_nodes_free(nodes);
+    return 0;
+}
+
+static int quorum_up(void **state) {
+    for (int i = 0; i < NODES; i++) freeReplyObject(t_redis_cmd(t_nodes_at(nodes, i), "FLUSHALL"));
+    t_nodes_grow_old(nodes, 2);
+    *state = (void *)(uintptr_t)&BED_BARE;
+    return bed_up(state);
+}
+
+static bool answers(t_redis *node) {
+    redisContext *c = redisConnectUnix(t_redis_socket(node));
+    bool up = c && !c->err;
+    if (c) redisFree(c);
+    return up;
+}
+
+static int quorum_down(void **state) {
+    int r = bed_down(state);
+    for (int i = 0; i < NODES; i++) {
+        t_nodes_stand_in(nodes, i, 0);
+        if (!answers(t_nodes_at(nodes, i))) t_redis_restart(t_nodes_at(nodes, i));
+    }
+    return r;
+}
+
+#define QUORUM_TEST(fn) \
+    { #fn, fn, quorum_up, quorum_down, NULL }
+
+/* ---- Nodes ----------------------------------------------------------------------------------- */
+
+static t_redis *node(int i) {
+    return t_nodes_at(nodes, i);
+}
+
+/* Of the first three. They vote as soon as they are known to be up at all. */
+static const char *three(const char *options) {
+    return with_option(t_nodes_url(nodes, THREE), "rejoin_delay=1ms&%s", options);
+}
+
+static bool holds(int i) {
+    return t_redis_int(node(i), "EXISTS " KEY) == 1;
+}
+
+static int holding(int count) {
+    int n = 0;
+    for (int i = 0; i < count; i++) n += holds(i);
+    return n;
+}
+
+static uint64_t token_at(int i) {
+    return (uint64_t)t_redis_int(node(i), "HGET " KEY " t");
+}
+
+/* All have the hold, under its token. */
+static bool agreed(const hf_hold *hold) {
+    bool all = holding(THREE) == THREE;
+    for (int i = 0; all && i < THREE; i++) all = token_at(i) == hf_fence(hold);
+    return all;
+}
+
+/* Held by somebody who is not there. */
+static void hold_by_hand(int i) {
+    t_redis_int(node(i), "HSET " KEY " 11111111-2222-4333-8444-555555555555:t1 1"
+                         " n 11111111-2222-4333-8444-555555555555:7 t 1");
+    t_redis_int(node(i), "PEXPIRE " KEY " %lld", (long long)t_patience(60000));
+}
+
+/* The last token that a node knows of is an hour ahead of all clocks. */
+static uint64_t fence_ahead(int i) {
+    redisReply *time = t_redis_cmd(node(i), "TIME");
+    uint64_t ahead = (strtoull(time->element[0]->str, NULL, 10) + 3600) * 1000000;
+    freeReplyObject(time);
+    freeReplyObject(t_redis_cmd(node(i), "SET " FENCE " %llu", (unsigned long long)ahead));
+    return ahead;
+}
+
+static t_proxy *in_front_of(bed *b, int i) {
+    b->proxy = t_proxy_start(t_redis_port(node(i)));
+    t_nodes_stand_in(nodes, i, t_proxy_port(b->proxy));
+    return b->proxy;
+}
+
+static void check_names(int i) {
+    char name[32];
+    snprintf(name, sizeof name, "127.0.0.1:%u", t_redis_port(node(i)));
+    check_detail(name);
+}
+
+/* ---- A minority fails ------------------------------------------------------------------------ */
+
+static void F22_a_dead_minority_is_not_missed(void **state) {
+    bed *b = *state;
+    hf_client *a = bed_open(b, three("lease=900ms"), NULL);
+    hf_hold *hold = TAKE(a, .on_lost = count_loss, .arg = &b->loss);
+    t_redis_kill9(node(2));
+    uint64_t renewed = stats_of(a).renewed;
+    UNTIL(stats_of(a).renewed >= renewed + 3);
+    assert_true(hf_held(hold));
+    FREE(hold);
+    hold = TAKE(a);
+    FREE(hold);
+    assert_int_equal(b->loss.calls, 0);
+}
+
+/* Nobody waits for a node that does not answer, as long as the others do. */
+static void F17_a_stopped_minority_is_not_waited_for(void **state) {
+    bed *b = *state;
+    hf_client *a = bed_open(b, three("command_timeout=1h&connect_timeout=1h"), NULL);
+    t_redis_stop(node(1));
+    for (int i = 0; i < 3; i++) {
+        hf_hold *hold = TAKE(a);
+        T_HF(HF_OK, hf_extend(hold, t_patience(40000)));
+        FREE(hold);
+    }
+    t_redis_cont(node(1));
+    UNTIL(holding(THREE) == 0);
+}
+
+static void F25_a_node_that_lost_a_hold_is_given_it_again(void **state) {
+    bed *b = *state;
+    hf_client *a = bed_open(b, three("lease=900ms"), NULL);
+    hf_hold *hold = TAKE(a);
+    freeReplyObject(t_redis_cmd(node(0), "FLUSHALL"));
+    UNTIL(holds(0) && token_at(0) == hf_fence(hold));
+    assert_true(hf_held(hold));
+    FREE(hold);
+    UNTIL(holding(THREE) == 0);
+}
+
+/* A majority has lost it: so has its holder, and what is left of it on the others is taken away. */
+static void F25_a_majority_that_lost_a_hold_has_lost_it(void **state) {
+    bed *b = *state;
+    hf_client *a = bed_open(b, three("lease=20s"), NULL);
+    hf_hold *hold = TAKE(a, .on_lost = count_loss, .arg = &b->loss);
+    UNTIL(holding(THREE) == THREE);
+    freeReplyObject(t_redis_cmd(node(0), "FLUSHALL"));
+    freeReplyObject(t_redis_cmd(node(1), "FLUSHALL"));
+    T_HF(HF_LOST, hf_extend(hold, 20000));
+    check_lost(b, hold, "the store no longer has it");
+    UNTIL(holding(THREE) == 0);
+}
+
+/* ---- No majority ----------------------------------------------------------------------------- */
+
+static void no_quorum_says_so_and_names_the_nodes(void **state) {
+    bed *b = *state;
+    hf_client *a = bed_open(b, three("outage=300ms"), NULL), *late = NULL;
+    t_redis_kill9(node(0));
+    t_redis_kill9(node(2));
+    REFUSED(HF_NO_QUORUM, a);
+    check_names(0);
+    check_names(2);
+    REFUSED(HF_NO_QUORUM, a, .wait_ms = HF_FOREVER);
+    T_HF(HF_NO_QUORUM, hf_open(three("lease=30s"), NULL, &late));
+    check_names(0);
+    hf_info *info;
+    T_HF(HF_NO_QUORUM, hf_inspect(a, LOCK, &info));
+}
+
+static void F17_a_stopped_majority_is_no_quorum_within_the_command_timeout(void **state) {
+    bed *b = *state;
+    hf_client *a = bed_open(b, three("command_timeout=500ms&outage=300ms"), NULL);
+    t_redis_stop(node(0));
+    t_redis_stop(node(2));
+    REFUSED(HF_NO_QUORUM, a);
+    t_redis_cont(node(0));
+    t_redis_cont(node(2));
+    hf_hold *hold = TAKE(a, .wait_ms = HF_FOREVER);
+    FREE(hold);
+    UNTIL(holding(THREE) == 0);
+}
+
+static void a_wait_rides_out_a_majority_that_is_away(void **state) {
+    bed *b = *state;
+    hf_client *a = bed_open(b, three("outage=1h"), NULL);
+    t_redis_kill9(node(0));
+    t_redis_kill9(node(1));
+    attempt *waiting = attempt_start(b, a, &(hf_options){.wait_ms = HF_FOREVER});
+    UNTIL(stats_of(a).waiting == 1);
+    t_redis_restart(node(0));
+    hf_hold *hold = attempt_end(waiting, HF_OK);
+    FREE(hold);
+}
+
+static void a_held_one_is_busy_and_a_minority_is_nobody_s(void **state) {
+    bed *b = *state;
+    hf_client *a = bed_open(b, three("lease=30s"), NULL);
+    hf_client *other = bed_open(b, three("lease=30s"), NULL);
+    hf_hold *hold = TAKE(a);
+    REFUSED(HF_BUSY, other);
+    FREE(hold);
+    UNTIL(holding(THREE) == 0);
+    hold_by_hand(2);
+    hf_info *info = NULL;
+    T_HF(HF_OK, hf_inspect(a, LOCK, &info));
+    assert_false(info->held);
+    hf_info_free(info);
+    hold = TAKE(other);
+    FREE(hold);
+}
+
+/* ---- A node without its data ----------------------------------------------------------------- */
+
+/* It was taken while one was away. Another loses its data: with the one that was away it would make a
+   majority that knows of no holder. */
+static void F24_a_node_back_without_data_does_not_vote(void **state) {
+    bed *b = *state;
+    t_redis_kill9(node(2));
+    hf_client *a = bed_open(b, three("lease=30s"), NULL);
+    hf_hold *hold = TAKE(a);
+    t_redis_restart(node(2));
+    t_redis_restart(node(1));
+    const char *url = with_option(t_nodes_url(nodes, THREE), "outage=300ms&lease=30s");
+    hf_client *other = bed_open(b, url, NULL);
+    REFUSED(HF_NO_QUORUM, other);
+    check_names(1);
+    check_names(2);
+    check_detail("votes after rejoin_delay");
+    REFUSED(HF_NO_QUORUM, other, .wait_ms = HF_FOREVER);
+    /* What it was granted there in trying, it has given back. And the holder has found out. */
+    UNTIL(holding(THREE) == 0);
+    assert_false(hf_held(hold));
+    T_HF(HF_LOST, hf_release(hold));
+}
+
+static void F24_a_node_votes_again_when_it_is_old_enough(void **state) {
+    bed *b = *state;
+    t_redis_kill9(node(0));
+    t_redis_restart(node(1));
+    const char *url = with_option(t_nodes_url(nodes, THREE), "outage=1h&lease=1s&rejoin_delay=2s");
+    hf_client *a = bed_open(b, url, NULL);
+    hf_hold *hold = TAKE(a, .wait_ms = HF_FOREVER);
+    assert_true(t_redis_info(node(1), "uptime_in_seconds") >= 2);
+    FREE(hold);
+}
+
+/* A restart in the middle is seen by the connection. */
+static void F24_a_node_that_restarts_under_a_client_does_not_vote(void **state) {
+    bed *b = *state;
+    const char *url =
+        with_option(t_nodes_url(nodes, THREE), "outage=300ms&lease=1s&rejoin_delay=2s");
+    t_nodes_grow_old(nodes, 4);
+    hf_client *a = bed_open(b, url, NULL);
+    FREE(TAKE(a));
+    t_redis_kill9(node(0));
+    t_redis_restart(node(1));
+    REFUSED(HF_NO_QUORUM, a, .wait_ms = HF_FOREVER);
+    check_names(1);
+}
+
+/* No hold may outlast the time after which a node that lost it votes. */
+static void F24_a_lease_longer_than_the_delay_is_refused(void **state) {
+    bed *b = *state;
+    t_nodes_grow_old(nodes, 4);
+    hf_client *a = bed_open(b, with_option(t_nodes_url(nodes, THREE), "lease=2s"), NULL);
+    REFUSED(HF_INVALID, a, .lease_ms = 3000);
+    check_detail("rejoin_delay");
+    hf_hold *hold = TAKE(a);
+    T_HF(HF_INVALID, hf_extend(hold, 3000));
+    assert_true(hf_held(hold));
+    FREE(hold);
+}
+
+static void F27_a_node_that_may_not_tell_its_age_counts_from_our_login(void **state) {
+    bed *b = *state;
+    for (int i = 0; i < THREE; i++)
+        freeReplyObject(t_redis_cmd(node(i), "ACL SETUSER shy on >pw ~* &* +@all -info"));
+    char url[256];
+    snprintf(url, sizeof url, "redis+quorum://shy:pw@%s",
+             t_nodes_url(nodes, THREE) + strlen("redis+quorum://"));
+    hf_client *a = bed_open(b, with_option(url, "rejoin_delay=1h&lease=30s&outage=200ms"), NULL);
+    REFUSED(HF_NO_QUORUM, a);
+    hf_client *soon = bed_open(b, with_option(url, "rejoin_delay=100ms&lease=30s"), NULL);
+    FREE(TAKE(soon, .wait_ms = HF_FOREVER));
+}
+
+/* ---- Lost answers ---------------------------------------------------------------------------- */
+
+static void F12_what_a_lost_answer_may_have_granted_is_undone(void **state) {
+    bed *b = *state;
+    t_proxy *proxy = in_front_of(b, 0);
+    hf_client *a = bed_open(b, three("lease=10m"), NULL);
+    FREE(TAKE(a)); /* the scripts are known */
+    UNTIL(holding(THREE) == 0);
+    hold_by_hand(1);
+    hold_by_hand(2);
+    t_redis_stop(node(2)); /* so that it is not decided before the answer is known to be lost */
+    uint64_t connections = t_proxy_connections(proxy);
+    t_proxy_drop_answers(proxy, 1);
+    attempt *asks = attempt_start(b, a, &(hf_options){0});
+    t_proxy_wait_connections(proxy, connections + 1, SOON_MS);
+    assert_true(holds(0));
+    t_redis_cont(node(2));
+    attempt_end(asks, HF_BUSY);
+    UNTIL(!holds(0));
+}
+
+/* The node is away when it should be released: it is said again when it is back. */
+static void F13_what_a_node_away_may_hold_is_undone_when_it_is_back(void **state) {
+    bed *b = *state;
+    t_proxy *proxy = in_front_of(b, 0);
+    hf_client *a = bed_open(b, three("lease=10m"), NULL);
+    FREE(TAKE(a));
+    UNTIL(holding(THREE) == 0);
+    t_proxy_withhold(proxy, T_TO_CLIENT, true);
+    hf_hold *hold = TAKE(a);
+    UNTIL(holding(THREE) == THREE);
+    t_proxy_refuse(proxy, true);
+    t_proxy_cut(proxy);
+    FREE(hold);
+    assert_true(holds(0));
+    t_proxy_withhold(proxy, T_TO_CLIENT, false);
+    t_proxy_refuse(proxy, false);
+    UNTIL(!holds(0));
+    assert_int_equal(holding(THREE), 0);
+}
+
+/* Its bytes come after all that the client has to say of it. */
+static void F51_a_late_ask_of_a_closed_connection_takes_nothing(void **state) {
+    bed *b = *state;
+    t_proxy *proxy = in_front_of(b, 0);
+    hf_client *a = bed_open(b, three("lease=10m&command_timeout=30s"), NULL);
+    FREE(TAKE(a));
+    UNTIL(holding(THREE) == 0);
+    t_redis_int(node(0), "DEL " FENCE); /* and what may be buried there already */
+    t_proxy_withhold(proxy, T_TO_SERVER, true);
+    hf_hold *hold = TAKE(a);
+    FREE(hold);
+    UNTIL(holding(THREE) == 0); /* of the others one may be slower */
+    uint64_t connections = t_proxy_connections(proxy);
+    t_proxy_detach(proxy);
+    t_proxy_wait_connections(proxy, connections + 1, SOON_MS);
+    UNTIL(t_redis_int(node(0), "EXISTS " FENCE) == 1 &&
+          strstr(t_redis_str(node(0), "GET " FENCE), ":")); /* it is buried */
+    t_proxy_deliver(proxy);
+    assert_int_equal(holding(THREE), 0);
+}
+
+/* ---- Tokens ---------------------------------------------------------------------------------- */
+
+static void F36_tokens_grow_also_where_nodes_disagree(void **state) {
+    bed *b = *state;
+    hf_client *a = bed_open(b, three("lease=30s"), NULL);
+    hf_client *other = bed_open(b, three("lease=30s"), NULL);
+    uint64_t ahead = fence_ahead(0);
+    fence_ahead(1); /* any majority has one of them */
+    hf_hold *hold = TAKE(a);
+    uint64_t first = hf_fence(hold);
+    assert_true(first > ahead);
+    UNTIL(agreed(hold));
+    FREE(hold);
+    t_redis_kill9(node(0));
+    hold = TAKE(other, .wait_ms = HF_FOREVER);
+    assert_true(hf_fence(hold) > first);
+    FREE(hold);
+}
+
+/* Between the grant and the writing back, a node's hold becomes another's. */
+static void F36_a_token_counts_only_where_the_hold_is_still_ours(void **state) {
+    bed *b = *state;
+    t_proxy *proxy = in_front_of(b, 1);
+    hf_client *a = bed_open(b, three("lease=10m&command_timeout=30s"), NULL);
+    FREE(TAKE(a));
+    UNTIL(holding(THREE) == 0);
+    t_redis_kill9(node(2));
+    UNTIL(stats_of(a).held == 0);
+    fence_ahead(0); /* so that node 1 must be raised */
+    t_proxy_withhold(proxy, T_TO_CLIENT, true);
+    attempt *asks = attempt_start(b, a, &(hf_options){0});
+    UNTIL(holds(0) && holds(1));
+    t_proxy_withhold(proxy, T_TO_SERVER, true);
+    uint64_t bytes = t_proxy_bytes(proxy, T_TO_SERVER);
+    t_proxy_withhold(proxy, T_TO_CLIENT, false);
+    t_proxy_wait_bytes(proxy, T_TO_SERVER, bytes + 1, SOON_MS);
+    t_redis_int(node(1), "DEL " KEY);
+    hold_by_hand(1);
+    t_proxy_withhold(proxy, T_TO_SERVER, false);
+    attempt_end(asks, HF_BUSY);
+    UNTIL(!holds(0));
+}
+
+/* ---- Deadlines ------------------------------------------------------------------------------- */
+
+static void F10_the_deadline_counts_from_before_the_first_sending_less_a_margin(void **state) {
+    bed *b = *state;
+    enum { LEASE = 20000, SLOW = 150 };
+    t_redis_kill9(node(2));
+    t_proxy *proxy = in_front_of(b, 0);
+    hf_client *a = bed_open(b, three("lease=20s"), NULL);
+    FREE(TAKE(a));
+    t_proxy_delay(proxy, T_TO_CLIENT, SLOW);
+    int64_t before = t_now_ms();
+    hf_hold *hold = TAKE(a, .flags = HF_NO_RENEW);
+    int64_t deadline = t_now_ms() + hf_remaining_ms(hold);
+    assert_true(deadline <= before + LEASE - LEASE / 100 + 1);
+    FREE(hold);
+}
+
+/* ---- An operator ----------------------------------------------------------------------------- */
+
+static void B26_a_break_reaches_all_nodes(void **state) {
+    bed *b = *state;
+    hf_client *a = bed_open(b, three("lease=30s"), NULL);
+    hf_client *other = bed_open(b, three("lease=30s"), NULL);
+    hf_hold *hold = TAKE(a, .on_lost = count_loss, .arg = &b->loss);
+    UNTIL(agreed(hold));
+    T_HF(HF_NOT_HELD, hf_break(other, LOCK, hf_fence(hold) + 1));
+    assert_int_equal(holding(THREE), THREE);
+    T_HF(HF_OK, hf_break(other, LOCK, hf_fence(hold)));
+    UNTIL(holding(THREE) == 0);
+    T_HF(HF_LOST, hf_extend(hold, 30000));
+    check_lost(b, hold, "the store no longer has it");
+    T_HF(HF_NOT_HELD, hf_break(other, LOCK, 0));
+}
+
+static const struct CMUnitTest tests[] = {
+    QUORUM_TEST(F22_a_dead_minority_is_not_missed),
+    QUORUM_TEST(F17_a_stopped_minority_is_not_waited_for),
+    QUORUM_TEST(F25_a_node_that_lost_a_hold_is_given_it_again),
+    QUORUM_TEST(F25_a_majority_that_lost_a_hold_has_lost_it),
+    QUORUM_TEST(no_quorum_says_so_and_names_the_nodes),
+    QUORUM_TEST(F17_a_stopped_majority_is_no_quorum_within_the_command_timeout),
+    QUORUM_TEST(a_wait_rides_out_a_majority_that_is_away),
+    QUORUM_TEST(a_held_one_is_busy_and_a_minority_is_nobody_s),
+    QUORUM_TEST(F24_a_node_back_without_data_does_not_vote),
+    QUORUM_TEST(F24_a_node_votes_again_when_it_is_old_enough),
+    QUORUM_TEST(F24_a_node_that_restarts_under_a_client_does_not_vote),
+    QUORUM_TEST(F24_a_lease_longer_than_the_delay_is_refused),
+    QUORUM_TEST(F27_a_node_that_may_not_tell_its_age_counts_from_our_login),
+    QUORUM_TEST(F12_what_a_lost_answer_may_have_granted_is_undone),
+    QUORUM_TEST(F13_what_a_node_away_may_hold_is_undone_when_it_is_back),
+    QUORUM_TEST(F51_a_late_ask_of_a_closed_connection_takes_nothing),
+    QUORUM_TEST(F36_tokens_grow_also_where_nodes_disagree),
+    QUORUM_TEST(F36_a_token_counts_only_where_the_hold_is_still_ours),
+    QUORUM_TEST(F10_the_deadline_counts_from_before_the_first_sending_less_a_margin),
+    QUORUM_TEST(B26_a_break_reaches_all_nodes),
+};
+
+int main(int argc, char **argv) {
+    fault_begin(argc, argv);
+    return cmocka_run_group_tests(tests, start_nodes, stop_nodes);
+}

@@ -1,0 +1,53 @@
+"""Bugs to be planted in the simulator of a quorum, each of which it must find: see bugs.py.
+
+A token that is counted where the hold is another's is not among them: within the faults of quorum/ring.c no
+node loses a hold while its connection stands and the answer still counts. tests/fault has that one.
+"""
+
+from bugs import Bug
+
+ASK = "store/quorum/ask.c"
+BALLOT = "store/quorum/ballot.c"
+QUORUM = "store/quorum/quorum.c"
+RENEW = "store/quorum/renew.c"
+UNDO = "store/quorum/release.c"
+LEASE = "core/lease.c"
+
+BUGS = [
+    Bug("there is no margin for clocks that drift", LEASE,
+        "return [[asked_at + lease_ms * HF__MS - hf__lease_margin(lease_ms)]];",
+        "asked_at + lease_ms * HF__MS"),
+    Bug("the deadline counts from the answers", BALLOT,
+        "op->asked_at = [[b->began]];",
+        "b->q->now", first=110),
+    Bug("what a lost answer may have granted is not undone", UNDO,
+        "return v->state == HF__VOTE_SENT || [[v->maybe]] || v->stand == HF__STANDS_GRANTED ||",
+        "false", first=110),
+    Bug("a release is not said again to a node that was away", UNDO,
+        "v->state = [[HF__VOTE_OWED]];",
+        "HF__VOTE_IN"),
+    Bug("an acquire that is sent again comes after its release", UNDO,
+        "bury = hf__later(bury, [[under_way_until(b->q, v - b->votes, b->number)]]);",
+        "(hf__time)0", first=720),
+    Bug("a node back without data votes at once", BALLOT,
+        "return [[n->known && at < hf__after_ms(n->born, q->config.rejoin_ms)]];",
+        "false"),
+    Bug("a node is asked for its age once", QUORUM,
+        "([[n->known && n->link == s->link]])",
+        "n->known"),
+    Bug("the last second of a node's age counts", QUORUM,
+        "n->born = [[said && n->age.age_ms > 1000 ? now - (n->age.age_ms - 1000) * HF__MS : now]];",
+        "said ? now - (n->age.age_ms + 1000) * HF__MS : now"),
+    Bug("half of the nodes are enough", QUORUM,
+        "q->majority = [[count / 2 + 1]];",
+        "count / 2"),
+    Bug("the token is not written back", ASK,
+        "        [[hf__vote_cast(v, HF__RAISE, now);]]",
+        "v->stand = HF__STANDS_AGREED;"),
+    Bug("a renewal that a minority confirms is good", RENEW,
+        "if ([[kept >= q->majority]]) {",
+        "kept > 0", first=150),
+    Bug("what was released is taken again", RENEW,
+        "if ([[b->over || !b->lease_ms || now >= until]]) return;",
+        "!b->lease_ms || now >= until", first=440),
+]

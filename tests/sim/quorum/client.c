@@ -1,0 +1,293 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "quorum/ring.h"
+
+#define OUTAGE_MS 3000
+
+hf__time ring_client_now(const ring_client *c) {
+    return sim_shows(&c->clock, c->ring->now);
+}
+
+void ring_client_wake(ring_client *c) {
+    ring *r = c->ring;
+    if (c->gone) return;
+    hf__time at = hf__later(r->now, c->paused_until);
+    if (hf__timer_armed(&c->event.timer)) at = hf__sooner(at, c->event.timer.due);
+    ring_at(r, &c->event, at);
+}
+
+/* ---- Callers ---- */
+
+bool ring_caller_holds(const ring_caller *t) {
+    if (t->doing != RING_HOLDS) return false;
+    const hf__own *own = t->hold->own;
+    return atomic_load(&own->state) == HF__HELD &&
+           ring_client_now(t->client) < atomic_load(&own->deadline);
+}
+
+static void think(ring_caller *t, hf__time now) {
+    ring *r = t->client->ring;
+    t->doing = RING_THINKS;
+    t->at = r->calm ? HF__NEVER : now + ring_draw(r, r->think);
+}
+
+static void begin(ring_caller *t, hf__time now) {
+    ring *r = t->client->ring;
+    bool once = !t->last && ring_chance(r, 4);
+    t->wait = (hf__wait){.owner = {(uint64_t)t->number + 1, true},
+                         .lease_ms = r->lease_ms / 2 + ring_draw(r, r->lease_ms / 2 + 1),
+                         .flags = ring_chance(r, 3) ? HF_NO_RENEW : 0,
+                         .once = once,
+                         .began = now,
+                         .until = once ? HF__NEVER : now + ring_draw(r, 4000 * HF__MS)};
+    if (t->last) t->wait.until = HF__NEVER;
+    t->wait.own = hf__own_new();
+    t->wait.hold = hf__hold_new(NULL, NULL);
+    if (!t->wait.own || !t->wait.hold) abort();
+    t->doing = RING_WAITS;
+    RING_TELL(r, "client %d.%d  wants it", t->client->slot, t->number);
+    hf__core_acquire(&t->client->core, &t->wait, RING_NAME, strlen(RING_NAME), now);
+}
+
+static void began(ring_caller *t, hf__time now) {
+    ring *r = t->client->ring;
+    RING_TELL(r, "client %d.%d  acquire: %s %s", t->client->slot, t->number,
+              hf_result_name(t->wait.call.result), t->wait.call.detail ? t->wait.call.detail : "");
+    free(t->wait.call.detail);
+    if (t->wait.call.result != HF_OK) {
+        r->refused++;
+        free(t->wait.hold);
+        hf__own_unref(t->wait.own);
+        think(t, now);
+        return;
+    }
+    t->hold = t->wait.hold;
+    t->doing = RING_HOLDS;
+    bool stays = ring_chance(r, 3) && !r->lossless && !t->last;
+    t->at = now + (stays ? 2 * r->lease_ms * HF__MS : ring_draw(r, 40 * HF__MS));
+    t->served = true;
+    ring_entered(r, t);
+}
+
+static void release(ring_caller *t, hf__time now) {
+    RING_TELL(t->client->ring, "client %d.%d  releases", t->client->slot, t->number);
+    t->doing = RING_RELEASES;
+    t->call = (hf__call){0};
+    t->at = hf__after_ms(now, t->client->ring->command_ms);
+    hf__core_release(&t->client->core, t->hold, &t->call, now);
+}
+
+static void drop_hold(ring_caller *t) {
+    hf__own_unref(t->hold->own);
+    free(t->hold);
+    t->hold = NULL;
+}
+
+static void released(ring_caller *t, hf__time now) {
+    ring *r = t->client->ring;
+    RING_TELL(r, "client %d.%d  release: %s", t->client->slot, t->number,
+              hf_result_name(t->call.result));
+    r->lost += t->call.result == HF_LOST;
+    free(t->call.detail);
+    drop_hold(t);
+    think(t, now);
+}
+
+/* True if it did something. */
+static bool act(ring_caller *t, hf__time now) {
+    switch (t->doing) {
+    case RING_THINKS:
+        if (now < t->at || t->client->ring->calm) return false;
+        begin(t, now);
+        return true;
+    case RING_WAITS:
+        if (t->wait.call.done)
+            began(t, now);
+        else if (now >= hf__wait_until(&t->client->core, &t->wait))
+            hf__core_give_up(&t->wait, HF_TIMEOUT, now);
+        else
+            return false;
+        return true;
+    case RING_HOLDS:
+        if (now < t->at && ring_caller_holds(t)) return false;
+        release(t, now);
+        return true;
+    case RING_RELEASES:
+        if (t->call.done)
+            released(t, now);
+        else if (now >= t->at)
+            hf__core_release_unwait(&t->client->core, t->hold, &t->call);
+        else
+            return false;
+        return true;
+    }
+    return false;
+}
+
+void ring_client_resume(ring_client *c) {
+    if (c->gone) return;
+    for (int i = 0; i < c->ring->callers; i++) think(&c->callers[i], ring_client_now(c));
+    ring_client_wake(c);
+}
+
+void ring_client_cancel(ring_client *c) {
+    for (int i = 0; !c->gone && i < c->ring->callers; i++) {
+        ring_caller *t = &c->callers[i];
+        if (t->doing == RING_WAITS && !t->wait.call.done)
+            hf__core_give_up(&t->wait, HF_CANCELLED, ring_client_now(c));
+    }
+}
+
+void ring_client_want(ring_client *c) {
+    ring_caller *t = &c->callers[0];
+    t->last = true;
+    t->served = false;
+    begin(t, ring_client_now(c));
+    ring_client_wake(c);
+}
+
+bool ring_client_served(const ring_client *c) {
+    return c->callers[0].served;
+}
+
+static hf__time caller_due(const ring_caller *t) {
+    switch (t->doing) {
+    case RING_THINKS: return t->client->ring->calm ? HF__NEVER : t->at;
+    case RING_WAITS: return hf__wait_until(&t->client->core, &t->wait);
+    case RING_HOLDS: return hf__sooner(t->at, atomic_load(&t->hold->own->deadline));
+    default: return t->at;
+    }
+}
+
+static void discard_caller(ring_caller *t) {
+    if (t->doing == RING_WAITS) {
+        free(t->wait.hold);
+        hf__own_unref(t->wait.own);
+        free(t->wait.call.detail);
+    } else if (t->hold) {
+        drop_hold(t);
+    }
+    t->doing = RING_THINKS;
+}
+
+/* ---- Turning: as src/client/pump.c does it ---- */
+
+static void settle(ring_client *c, hf__time now) {
+    hf__core_tick(&c->core, now);
+    c->store->table->tick(c->store, now);
+    hf__core_link(&c->core, now);
+    for (hf__op *op; (op = c->store->table->completed(c->store));)
+        hf__core_complete(&c->core, op, now);
+    c->core.finished = NULL;
+    while (c->core.lost) {
+        hf__own *own = c->core.lost;
+        c->core.lost = own->next_lost;
+        hf__own_unref(own);
+    }
+}
+
+static void pump(ring_client *c, hf__time now) {
+    bool again;
+    do {
+        do settle(c, now);
+        while (c->store->table->flush(c->store, NULL));
+        again = false;
+        for (int i = 0; i < c->ring->callers; i++) again |= act(&c->callers[i], now);
+    } while (again);
+}
+
+static hf__time due(const ring_client *c) {
+    hf__time at = hf__sooner(hf__core_due(&c->core), c->store->table->due(c->store));
+    for (int i = 0; i < c->ring->callers; i++) at = hf__sooner(at, caller_due(&c->callers[i]));
+    return at;
+}
+
+static void be_born(ring_client *c);
+
+static void turn(void *arg) {
+    ring_client *c = arg;
+    ring *r = c->ring;
+    if (c->gone) be_born(c);
+    if (r->now < c->paused_until) {
+        ring_at(r, &c->event, c->paused_until);
+        return;
+    }
+    hf__time now = ring_client_now(c);
+    for (int i = 0; i < r->nodes; i++)
+        if (!ring_chance(r, 8)) ring_link_read(c->nodes[i], now);
+    pump(c, now);
+    bool more = false;
+    for (int i = 0; i < r->nodes; i++) more |= ring_link_readable(c->nodes[i]);
+    ring_at(r, &c->event, more ? r->now + 1000 : hf__later(r->now, sim_moment(&c->clock, due(c))));
+}
+
+/* ---- Birth and death ---- */
+
+static void be_born(ring_client *c) {
+    ring *r = c->ring;
+    c->gone = false;
+    c->number = ++r->clients_made;
+    c->who = (hf__identity){.pid = c->number, .host = "host", .program = "sim"};
+    snprintf(c->who.client, sizeof c->who.client, "%08x-0000-4000-8000-%012x", (unsigned)c->slot,
+             (unsigned)c->number);
+    hf__quorum_node nodes[RING_NODES] = {0};
+    for (int i = 0; i < r->nodes; i++) {
+        nodes[i].store = c->nodes[i] = ring_link_new(c, &r->node[i]);
+        snprintf(nodes[i].name, sizeof nodes[i].name, "node %d", i);
+    }
+    const hf__quorum_config quorum = {.command_timeout_ms = r->command_ms,
+                                      .rejoin_ms = r->lossless ? 1 : r->lease_ms,
+                                      .rejoin_given = r->lossless,
+                                      .seed = hf__rand_next(&r->rand)};
+    c->store = hf__quorum_new(&quorum, nodes, r->nodes, &c->log);
+    if (!c->store) abort();
+    const hf__core_config config = {
+        .lease_ms = r->lease_ms, .command_timeout_ms = r->command_ms, .outage_ms = OUTAGE_MS};
+    hf__core_init(&c->core, c->store, &config, hf__rand_next(&r->rand));
+    for (int i = 0; i < r->callers; i++) {
+        c->callers[i] = (ring_caller){.client = c, .number = i};
+        think(&c->callers[i], ring_client_now(c));
+    }
+    RING_TELL(r, "client %d  opens, as number %d", c->slot, c->number);
+}
+
+void ring_client_init(ring *r, int slot) {
+    ring_client *c = &r->client[slot];
+    *c = (ring_client){.ring = r, .slot = slot, .event = {.fn = turn, .arg = c}};
+    c->clock.base = HF__SEC + ring_draw(r, 1000 * HF__SEC);
+    c->clock.ppm =
+        ring_chance(r, 3) ? (ring_chance(r, 2) ? 4900 : -4900) : ring_draw(r, 9801) - 4900;
+    c->url = (hf__url){.scheme = HF__SCHEME_REDIS,
+                       .host = "sim",
+                       .prefix = "hf",
+                       .connect_timeout_ms = r->command_ms,
+                       .command_timeout_ms = r->command_ms};
+    hf__log_init(&c->log, NULL, NULL, 0);
+    be_born(c);
+    ring_at(r, &c->event, r->now);
+}
+
+/* All memory of a process goes, and nothing else happens. */
+void ring_client_fini(ring_client *c) {
+    if (c->gone) return;
+    c->gone = true;
+    for (hf__mapped *m = NULL; (m = hf__map_next(&c->core.entries, m));) {
+        hf__entry *e = (hf__entry *)m;
+        hf__own_unref(e->own);
+        e->own = NULL;
+    }
+    for (int i = 0; i < c->ring->callers; i++) discard_caller(&c->callers[i]);
+    hf__core_fini(&c->core);
+    c->store->table->free(c->store, false);
+}
+
+void ring_client_crash(ring_client *c) {
+    ring *r = c->ring;
+    if (c->gone) return;
+    RING_TELL(r, "client %d  crashes", c->slot);
+    ring_client_fini(c);
+    c->paused_until = 0;
+    ring_at(r, &c->event, r->now + ring_draw(r, 500 * HF__MS));
+}

@@ -1,0 +1,204 @@
+/*
+ * The world of one run over a quorum: true time, some model servers that know nothing of each other, wires,
+ * and clients whose core stands on src/store/quorum over one session per node. All of it follows from the
+ * seed. It is simpler than world/ (one name, the mutex) and checks less, but over many servers:
+ *
+ *  1. never two hold the name, each by its own deadline on its own clock; nothing is excused, for nodes that
+ *     lose their data stay out of votes;
+ *  2. tokens grow from entry to entry;
+ *  3. once faults have ended, every wait does, and what clients do not hold they leave on no node for
+ *     longer than it takes to say so.
+ */
+#ifndef SIM_QUORUM_RING_H
+#define SIM_QUORUM_RING_H
+
+#include <setjmp.h>
+
+#include "base/log.h"
+#include "base/rand.h"
+#include "core/core.h"
+#include "model/model.h"
+#include "store/quorum/quorum.h"
+#include "store/redis/session.h"
+#include "world/clock.h"
+#include "world/trace.h"
+
+enum { RING_NODES = 5, RING_CLIENTS = 4, RING_CALLERS = 2, RING_WHY = 512 };
+
+#define RING_NAME "a"
+#define RING_KEY  "hf:{a}"
+
+typedef struct ring ring;
+typedef struct ring_client ring_client;
+
+typedef struct ring_event {
+    hf__timer timer; /* first */
+    void (*fn)(void *arg);
+    void *arg;
+} ring_event;
+
+/* Plan it; anew, if it is planned. HF__NEVER: not at all. */
+void ring_at(ring *r, ring_event *event, hf__time at);
+
+/* ---- Nodes and wires (wire.c) ---- */
+
+typedef struct ring_node {
+    ring *ring;
+    int number;
+    rm_server server;
+    sim_clock clock;
+    hf__time stopped_until; /* it does nothing before */
+    bool down;
+    ring_event back;
+} ring_node;
+
+typedef struct ring_chunk {
+    struct ring_chunk *next;
+    hf__time at;
+    size_t length;
+    char bytes[];
+} ring_chunk;
+
+typedef struct ring_flow {
+    ring_chunk *first, *last;
+    ring_event event; /* the next delivery */
+} ring_flow;
+
+struct ring_link;
+
+/* A connection. What is under way to the server when its client's end closes is lost, or comes late. */
+typedef struct ring_wire {
+    struct ring_wire *next, *prev;
+    ring_node *node;
+    struct ring_link *link; /* the client's end; NULL: closed */
+    rm_conn *conn;          /* the server's end; NULL: not yet, or gone */
+    bool open, broken;      /* as the client's end may see */
+    ring_flow up, down;
+    ring_event opens;
+    hf__buffer arrived;
+} ring_wire;
+
+void ring_node_init(ring *r, int number);
+void ring_node_stop(ring_node *n, hf__time span);
+void ring_node_restart(ring_node *n, bool keep_keys, hf__time away);
+void ring_node_clock(ring_node *n);
+
+ring_wire *ring_wire_open(ring_node *n, struct ring_link *link);
+void ring_wire_send(ring_wire *w, const char *bytes, size_t length);
+void ring_wire_close(ring_wire *w);
+void ring_wire_cut(ring_wire *w);
+void ring_wires_fini(ring *r);
+
+/* ---- A client's connection to a node, as a store (link.c) ---- */
+
+typedef enum ring_link_state { RING_IDLE, RING_CONNECTING, RING_LOGIN, RING_UP } ring_link_state;
+
+typedef struct ring_link {
+    hf__store store; /* first */
+    ring_client *client;
+    ring_node *node;
+    hf__session session;
+    ring_link_state state;
+    ring_wire *wire;
+    hf__time attempt_until, retry_at;
+    unsigned failures;
+} ring_link;
+
+hf__store *ring_link_new(ring_client *c, ring_node *n);
+void ring_link_read(hf__store *store, hf__time now);
+bool ring_link_readable(const hf__store *store);
+
+/* ---- Clients (client.c) ---- */
+
+typedef enum ring_doing { RING_THINKS, RING_WAITS, RING_HOLDS, RING_RELEASES } ring_doing;
+
+typedef struct ring_caller {
+    ring_client *client;
+    int number;
+    ring_doing doing;
+    hf__time at; /* on its client's clock: what it does next */
+    hf__wait wait;
+    hf__call call;
+    hf_hold *hold;
+    bool last, served; /* it wants it for the last time; and had it */
+} ring_caller;
+
+struct ring_client {
+    ring *ring;
+    int slot, number;
+    bool gone;
+    sim_clock clock;
+    hf__time paused_until;
+    ring_event event;
+    hf__url url;
+    hf__identity who;
+    hf__log log;
+    hf__store *nodes[RING_NODES]; /* the quorum's */
+    hf__store *store;
+    hf__core core;
+    ring_caller callers[RING_CALLERS];
+};
+
+void ring_client_init(ring *r, int slot);
+void ring_client_fini(ring_client *c);
+void ring_client_crash(ring_client *c);
+void ring_client_wake(ring_client *c);
+hf__time ring_client_now(const ring_client *c);
+
+/* After a calm: its callers want something again. */
+void ring_client_resume(ring_client *c);
+
+/* Nobody of it waits any more. */
+void ring_client_cancel(ring_client *c);
+
+/* It wants the name once more, and must get it; and whether it did. */
+void ring_client_want(ring_client *c);
+bool ring_client_served(const ring_client *c);
+
+/* It holds the name, for all that it knows itself. */
+bool ring_caller_holds(const ring_caller *t);
+
+/* ---- The run (ring.c) ---- */
+
+struct ring {
+    hf__rand rand;
+    hf__time now;
+    hf__heap events;
+    long steps;
+    int nodes, clients, callers;
+    int64_t lease_ms, command_ms;
+    hf__time trip, gap, think;
+    bool calm;      /* nothing goes wrong any more, and nobody wants anything new */
+    bool lossless;  /* nodes keep their data and leases are long: what is left behind is seen */
+    bool unclocked; /* clients do not know the nodes' clocks: tokens differ, and are written back */
+    ring_node node[RING_NODES];
+    ring_wire *wires;
+    ring_client client[RING_CLIENTS];
+    int clients_made;
+    ring_event chaos;
+    uint64_t last_token;
+    long entered, refused, lost, scripts;
+    sim_trace trace;
+    jmp_buf failed;
+    char why[RING_WHY];
+};
+
+static inline int64_t ring_draw(ring *r, int64_t below) {
+    return below > 0 ? (int64_t)(hf__rand_next(&r->rand) % (uint64_t)below) : 0;
+}
+
+static inline bool ring_chance(ring *r, int64_t in) {
+    return ring_draw(r, in) == 0;
+}
+
+#define RING_TELL(r, ...)                                                              \
+    do {                                                                               \
+        if ((r)->trace.on) sim_trace_add(&(r)->trace, (r)->now, SIM_ANY, __VA_ARGS__); \
+    } while (0)
+
+/* The run ends here. */
+_Noreturn void ring_fail(ring *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+void ring_entered(ring *r, const ring_caller *t);
+
+#endif
