@@ -20,8 +20,11 @@ enum {
     ON_MEMORY = 1 << HF__SCHEME_MEMORY,
     ON_FILE = 1 << HF__SCHEME_FILE,
     ON_SENTINEL = 1 << HF__SCHEME_SENTINEL | 1 << HF__SCHEME_SENTINEL_TLS,
-    ON_TLS = 1 << HF__SCHEME_REDIS_TLS | 1 << HF__SCHEME_SENTINEL_TLS,
-    ON_REDIS = 1 << HF__SCHEME_REDIS | 1 << HF__SCHEME_REDIS_UNIX | ON_TLS | ON_SENTINEL,
+    ON_CLUSTER = 1 << HF__SCHEME_CLUSTER | 1 << HF__SCHEME_CLUSTER_TLS,
+    ON_TLS = 1 << HF__SCHEME_REDIS_TLS | 1 << HF__SCHEME_SENTINEL_TLS | 1 << HF__SCHEME_CLUSTER_TLS,
+    ON_DB = 1 << HF__SCHEME_REDIS | 1 << HF__SCHEME_REDIS_TLS | 1 << HF__SCHEME_REDIS_UNIX |
+            ON_SENTINEL, /* a cluster has one database */
+    ON_REDIS = ON_DB | ON_CLUSTER,
     ON_ALL = ON_MEMORY | ON_FILE | ON_REDIS
 };
 
@@ -36,6 +39,8 @@ static const struct {
     {"memory:", HF__SCHEME_MEMORY},
     {"redis+sentinel://", HF__SCHEME_SENTINEL},
     {"rediss+sentinel://", HF__SCHEME_SENTINEL_TLS},
+    {"redis+cluster://", HF__SCHEME_CLUSTER},
+    {"rediss+cluster://", HF__SCHEME_CLUSTER_TLS},
 };
 
 enum { TLS_VERIFY, NETWORK };
@@ -61,7 +66,7 @@ static const struct option {
     {"outage", ON_REDIS, DURATION, offsetof(hf__url, outage_ms), INT64_C(86400000)},
     {"user", ON_REDIS, TEXT, offsetof(hf__url, user), HF__URL_MAX},
     {"password_file", ON_REDIS, TEXT, offsetof(hf__url, password_file), HF__URL_MAX},
-    {"db", ON_REDIS, NUMBER, offsetof(hf__url, db), DB_MAX},
+    {"db", ON_DB, NUMBER, offsetof(hf__url, db), DB_MAX},
     {"sentinel_user", ON_SENTINEL, TEXT, offsetof(hf__url, sentinel_user), HF__URL_MAX},
     {"sentinel_password", ON_SENTINEL, TEXT, offsetof(hf__url, sentinel_password),
      HF__PASSWORD_MAX},
@@ -284,20 +289,35 @@ static hf_result parse_redis(hf__url *url, char *text) {
     return r;
 }
 
-static hf_result parse_hosts(hf__url *url, char *text) {
-    for (int i = 0; text; i++) {
-        if (i == HF__HOSTS_MAX)
-            return hf__fail(HF_INVALID, "the URL names more than %d Sentinels", HF__HOSTS_MAX);
-        char *comma = strchr(text, ',');
+/* `what` they are, for the line; `count` is how many. */
+static hf_result parse_hosts(hf__url *url, char *text, const char *what, int32_t port, int *count) {
+    *count = 0;
+    for (char *comma; text; text = comma ? comma + 1 : NULL) {
+        if (*count == HF__HOSTS_MAX)
+            return hf__fail(HF_INVALID, "the URL names more than %d %s", HF__HOSTS_MAX, what);
+        comma = strchr(text, ',');
         if (comma) *comma = '\0';
-        url->hosts[i].port = SENTINEL_PORT;
-        hf_result r = parse_host(text, &url->hosts[i].name, &url->hosts[i].port);
+        hf__host *host = &url->hosts[(*count)++];
+        host->port = port;
+        hf_result r = parse_host(text, &host->name, &host->port);
         if (r) return r;
-        if (!url->hosts[i].name)
-            return hf__fail(HF_INVALID, "the URL's list of Sentinels has an empty place");
-        text = comma ? comma + 1 : NULL;
+        if (!host->name)
+            return hf__fail(HF_INVALID, "the URL's list of %s has an empty place", what);
     }
     return HF_OK;
+}
+
+/* [user:password@]n1[:port],n2,… of a cluster, which has no databases to choose from */
+static hf_result parse_cluster(hf__url *url, char *text) {
+    char *slash = strchr(text, '/'), *at;
+    if (slash && slash[1] && strcmp(slash, "/0") != 0)
+        return hf__fail(HF_INVALID, "a cluster has one database: the URL ends with its nodes, as "
+                                    "in redis+cluster://HOST,HOST,HOST");
+    if (slash) *slash = '\0';
+    at = strrchr(text, '@');
+    int count;
+    hf_result r = at ? parse_user(url, text, (size_t)(at - text)) : HF_OK;
+    return r ? r : parse_hosts(url, at ? at + 1 : text, "nodes", REDIS_PORT, &count);
 }
 
 /* [user:password@]s1[:port],s2,…/primary[/db] */
@@ -310,7 +330,8 @@ static hf_result parse_sentinel(hf__url *url, char *text) {
     char *db = strchr(slash, '/'), *at = strrchr(text, '@');
     if (db) *db++ = '\0';
     hf_result r = at ? parse_user(url, text, (size_t)(at - text)) : HF_OK;
-    if (!r) r = parse_hosts(url, at ? at + 1 : text);
+    int count;
+    if (!r) r = parse_hosts(url, at ? at + 1 : text, "Sentinels", SENTINEL_PORT, &count);
     if (!r) r = decode("primary", slash, strlen(slash), &url->primary);
     if (!r && db && *db && !parse_number(db, DB_MAX, &url->db))
         r = hf__fail(HF_INVALID, "after the primary the URL may name a database from 0 to %d",
@@ -345,6 +366,8 @@ static hf_result parse_body(hf__url *url, char *text) {
     case HF__SCHEME_REDIS_UNIX: return parse_unix(url, text);
     case HF__SCHEME_SENTINEL:
     case HF__SCHEME_SENTINEL_TLS: return parse_sentinel(url, text);
+    case HF__SCHEME_CLUSTER:
+    case HF__SCHEME_CLUSTER_TLS: return parse_cluster(url, text);
     case HF__SCHEME_FILE: return parse_file(url, text);
     case HF__SCHEME_MEMORY: return decode("space", text, strlen(text), &url->path);
     }
@@ -391,11 +414,12 @@ static hf_result unknown_scheme(const char *text) {
     size_t length = strcspn(text, ":/?@");
     if (strncmp(text + length, "://", 3) != 0) /* localhost:6379, redis:host, a bare name */
         return hf__fail(HF_INVALID, "a store is named by a URL: redis://HOST:PORT, rediss://HOST, "
-                                    "redis+unix:///PATH, redis+sentinel://HOST,HOST/NAME, file: "
-                                    "or memory:");
+                                    "redis+unix:///PATH, redis+sentinel://HOST,HOST/NAME, "
+                                    "redis+cluster://HOST,HOST, file: or memory:");
     return hf__fail(HF_UNSUPPORTED,
                     "the scheme '%.*s:' is not one of this build; it has redis://, rediss://, "
-                    "redis+unix://, redis+sentinel://, rediss+sentinel://, file: and memory:",
+                    "redis+unix://, redis+sentinel://, rediss+sentinel://, redis+cluster://, "
+                    "rediss+cluster://, file: and memory:",
                     (int)(length > 32 ? 32 : length), text);
 }
 

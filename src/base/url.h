@@ -22,7 +22,9 @@ typedef enum hf__scheme {
     HF__SCHEME_REDIS_TLS,
     HF__SCHEME_REDIS_UNIX,
     HF__SCHEME_SENTINEL,
-    HF__SCHEME_SENTINEL_TLS
+    HF__SCHEME_SENTINEL_TLS,
+    HF__SCHEME_CLUSTER,
+    HF__SCHEME_CLUSTER_TLS
 } hf__scheme;
 
 #define HF__HOSTS_MAX 9
@@ -42,12 +44,14 @@ typedef struct hf__url {
     char *label, *password_file;
     char *tls_ca, *tls_cert, *tls_key;
     hf__host hosts
-        [HF__HOSTS_MAX]; /* redis+sentinel: the Sentinels; the first without a name ends them */
+        [HF__HOSTS_MAX]; /* redis+sentinel: the Sentinels; redis+cluster: nodes to ask first; the
+                            first without a name ends them */
     char *primary;       /* redis+sentinel: what they call the primary */
     char *sentinel_user, *sentinel_password, *sentinel_password_file;
     int32_t port, db;
     int32_t replicas; /* redis: how many must confirm what was granted; 0: none */
     bool tls_verify_none, network_allowed;
+    bool in_cluster; /* redis: a node of a cluster, by the store over them: not of a URL */
     int64_t lease_ms, connect_timeout_ms, command_timeout_ms, outage_ms, keep_ms; /* 0: not given */
 } hf__url;
 

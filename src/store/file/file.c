@@ -426,6 +426,7 @@ static void submit(hf__store *store, hf__op *op, hf__time now) {
     case HF__LATCH_LOOK: r = latch(f, op); break;
     case HF__PROCLAIM: r = proclaim(f, op); break;
     case HF__LEADER: r = leader(f, op, now); break;
+    case HF__SLOTS_OF:
     case HF__REGISTER:
     case HF__PRESENT:
     case HF__CONFIRM: r = HF_UNSUPPORTED; break;

@@ -1,0 +1,126 @@
+/*
+ * Asking for the map: whom, and when. Any node will do, one at a time and each time another, since one that was cut off
+ * from the others says what was. While nobody answers, nodes of the URL are gone to, one more every moment.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/cluster/inside.h"
+
+#define PAUSE_FIRST (25 * HF__MS)
+#define DOUBLINGS   5 /* to 800 ms */
+#define CALM        (5 * HF__SEC)
+#define MOMENT      (200 * HF__MS)
+#define SUSPICIOUS  3 /* maps in a row that changed nothing: nodes of the URL are asked, too */
+
+static hf__time pause(hf__cluster *c) {
+    unsigned doublings = c->doubts < DOUBLINGS ? c->doubts : DOUBLINGS;
+    return c->doubts ? hf__jitter(&c->rand, PAUSE_FIRST << doublings) : 0;
+}
+
+void hf__cluster_doubt(hf__cluster *c, hf__time now) {
+    if (c->doubted) return;
+    c->doubted = true;
+    if (now - c->refreshed > CALM) c->doubts = 0;
+    c->refresh_at = c->refreshed + pause(c);
+}
+
+static hf__member *next_up(hf__cluster *c) {
+    for (int k = 1; k <= HF__MEMBERS_MAX; k++) {
+        int i = (c->asked + k) % HF__MEMBERS_MAX;
+        if (!c->members[i] || !c->members[i]->store->up) continue;
+        c->asked = i;
+        return c->members[i];
+    }
+    return NULL;
+}
+
+/* ---- Whom ---- */
+
+static int seed_count(const hf__cluster *c) {
+    int n = 0;
+    while (n < HF__HOSTS_MAX && c->url->hosts[n].name) n++;
+    return n;
+}
+
+static bool all_have_failed(const hf__cluster *c) {
+    for (int i = 0; i < HF__MEMBERS_MAX; i++)
+        if (c->members[i] && !c->members[i]->store->down_result && !c->members[i]->useless)
+            return false;
+    return true;
+}
+
+static void go_to_seed(hf__cluster *c, hf__time now) {
+    const hf__host *host = &c->url->hosts[c->seeds % seed_count(c)];
+    char where[HF__WHERE_TEXT];
+    snprintf(where, sizeof where, "%s:%d", host->name, (int)host->port);
+    (void)hf__member_at(c, where, now);
+    c->seeds++;
+    c->seed_at = now + MOMENT;
+    c->untidy = true;
+}
+
+/* Each once, the next when a moment has passed or all before it have failed; later again, for they may have been given
+   up. */
+static void go_to_seeds(hf__cluster *c, hf__time now) {
+    while (now >= c->seed_at || (c->seeds < seed_count(c) && all_have_failed(c)))
+        go_to_seed(c, now);
+}
+
+static void ask(hf__cluster *c, hf__member *m, hf__time now) {
+    hf__slots_clear(c->map.next);
+    m->ask = (hf__op){.verb = HF__SLOTS_OF, .slots = c->map.next};
+    m->asking = c->asking = true;
+    c->refreshed = now;
+    m->store->table->submit(m->store, &m->ask, now);
+}
+
+void hf__cluster_refresh(hf__cluster *c, hf__time now) {
+    if (!c->doubted || c->asking || c->shut) return;
+    hf__member *m = now >= c->refresh_at ? next_up(c) : NULL;
+    bool nobody = !m && !c->store.up;
+    if (nobody || c->doubts >= SUSPICIOUS) go_to_seeds(c, now);
+    if (m) ask(c, m, now);
+}
+
+hf__time hf__cluster_refresh_due(const hf__cluster *c) {
+    if (!c->doubted || c->asking || c->shut) return HF__NEVER;
+    bool seeds = !c->store.up || c->doubts >= SUSPICIOUS;
+    hf__time due = c->store.up ? c->refresh_at : HF__NEVER;
+    return seeds ? hf__sooner(due, c->seed_at) : due;
+}
+
+/* ---- What was answered ---- */
+
+static void no_use(hf__cluster *c, hf__member *m, hf_result result, const char *why, hf__time now) {
+    c->trouble = result;
+    snprintf(c->trouble_text, sizeof c->trouble_text, "%s", why ? why : hf_result_text(result));
+    m->useless = true;
+    c->doubts++;
+    c->refresh_at = now + pause(c);
+}
+
+static void adopt(hf__cluster *c, hf__member *m, hf__time now) {
+    bool changed = hf__slot_map_adopt(&c->map, m->host);
+    if (changed)
+        hf__log_add(c->log, c->opened ? HF_LOG_INFO : HF_LOG_DEBUG,
+                    "%s: %u primaries have slots of the cluster", m->where, c->map.now->nodes);
+    c->doubts = changed ? 0 : c->doubts + 1;
+    c->refreshed = now;
+    c->trouble = HF_OK;
+    c->doubted = m->useless = false;
+    c->opened = c->untidy = true;
+}
+
+void hf__cluster_told_map(hf__cluster *c, hf__member *m, hf__time now) {
+    m->asking = c->asking = false;
+    if (m->ask.result)
+        no_use(c, m, m->ask.result, m->ask.detail, now);
+    else if (!c->map.next->nodes)
+        no_use(c, m, HF_UNREACHABLE, "no node has slots: has the cluster been made?", now);
+    else
+        adopt(c, m, now);
+    free(m->ask.detail);
+    m->ask.detail = NULL;
+}
