@@ -11,6 +11,7 @@
 
 #include "cf_redis.h"
 #include "t_acl.h"
+#include "t_cluster.h"
 #include "t_line.h"
 #include "t_net.h"
 
@@ -27,6 +28,7 @@ enum { URL_MAX = 512 };
 
 static char url[URL_MAX], other_url[URL_MAX + sizeof "?prefix=other"];
 static t_redis *redis, *replica;
+static t_cluster *cluster;
 
 const char *cf_url(void) {
     return url;
@@ -88,6 +90,17 @@ static void start_redis_unix(void) {
     start_redis_at(t_redis_unix_url);
 }
 
+static void start_cluster(void) {
+    cluster = t_cluster_start(NULL);
+    snprintf(url, sizeof url, "%s", t_cluster_url(cluster));
+    snprintf(other_url, sizeof other_url, "%s?prefix=other", url);
+}
+
+static int in_cluster_line(const char *name) {
+    t_redis *node = t_cluster_node(cluster, t_cluster_owner(cluster, t_cluster_slot(name)));
+    return (int)t_redis_int(node, "LLEN hf:{%s}:q", name);
+}
+
 /* A directory of its own, taken away at the end by a process that has nothing else to do with it. */
 static char directory[] = "/tmp/hf-conformance-XXXXXX";
 
@@ -133,6 +146,7 @@ static const store stores[] = {
     {"redis", CF_PROCESSES | CF_REDIS | CF_LINE | CF_KINDS, start_redis, in_redis_line},
     {"redis-replicas", CF_PROCESSES | CF_REDIS | CF_LINE | CF_KINDS, start_replicas, in_redis_line},
     {"redis-unix", CF_PROCESSES | CF_REDIS | CF_LINE | CF_KINDS, start_redis_unix, in_redis_line},
+    {"cluster", CF_PROCESSES | CF_LINE | CF_KINDS, start_cluster, in_cluster_line},
 };
 
 #if defined(__SANITIZE_THREAD__)
@@ -202,6 +216,7 @@ static int stop_store(void **state) {
     if (redis) t_acl_none_refused(redis);
     t_redis_free(redis);
     t_redis_free(replica);
+    t_cluster_free(cluster);
     remove_directory();
     return 0;
 }
@@ -209,8 +224,9 @@ static int stop_store(void **state) {
 int main(int argc, char **argv) {
     under_test = argc > 1 ? find_store(argv[1]) : NULL;
     if (!under_test) {
-        fprintf(stderr,
-                "usage: conformance memory|file|redis|redis-replicas|redis-unix [PATTERN]\n");
+        fprintf(
+            stderr,
+            "usage: conformance memory|file|redis|redis-replicas|redis-unix|cluster [PATTERN]\n");
         return 64;
     }
     setvbuf(stdout, NULL, _IOLBF, 0); /* so that the case that hangs is named */
