@@ -152,8 +152,8 @@ static bool all_met(t_cluster *c) {
 
 /* Everybody is introduced to everybody: to leave that to gossip takes seconds. */
 static void meet(t_cluster *c) {
+    for (int i = 0; i < c->count; i++) run(c->nodes[i], "CLUSTER SET-CONFIG-EPOCH %d", i + 1);
     for (int i = 0; i < c->count; i++) {
-        run(c->nodes[i], "CLUSTER SET-CONFIG-EPOCH %d", i + 1);
         for (int k = 0; k < c->count; k++)
             if (k != i)
                 run(c->nodes[i], "CLUSTER MEET " T_HOST " %u %u", c->ports[k], c->ports[k] + 10000);

@@ -159,6 +159,7 @@ static void tick(hf__store *store, hf__time now) {
     }
     publish(c, now);
     hf__cluster_refresh(c, now);
+    c->woken = false;
     if (c->waiting.first) hf__cluster_go_on(c, now);
     tell_who(c, now);
     hf__members_tidy(c, now);
@@ -184,7 +185,8 @@ static bool flush(hf__store *store, pthread_mutex_t *mutex) {
         m->busy--;
     }
     publish(c, hf__now());
-    return any || store->up != was_up || c->done.first || c->map.any_shaken;
+    return any || store->up != was_up || c->done.first || c->map.any_shaken ||
+           (c->woken && c->waiting.first);
 }
 
 /* Each member has places of its own. */

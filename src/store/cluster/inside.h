@@ -65,6 +65,8 @@ typedef struct hf__cluster {
 
     /* the map is asked for */
     bool doubted;
+    uint64_t maps;       /* that were told */
+    bool woken;          /* one was just now: those that wait may go on */
     unsigned doubts;     /* in a row, that changed nothing */
     hf__time refresh_at; /* not before */
     hf__time refreshed;  /* when it last was */

@@ -110,7 +110,8 @@ static void adopt(hf__cluster *c, hf__member *m, hf__time now) {
     c->refreshed = now;
     c->trouble = HF_OK;
     c->doubted = m->useless = false;
-    c->opened = c->untidy = true;
+    c->opened = c->untidy = c->woken = true;
+    c->maps++;
 }
 
 void hf__cluster_told_map(hf__cluster *c, hf__member *m, hf__time now) {

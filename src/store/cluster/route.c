@@ -6,7 +6,8 @@
  *   TRYAGAIN     again in a moment: some keys of the name are here and some are there
  *   CLUSTERDOWN  handed up, as from a server that is away: whoever waits has patience, and asks again
  *
- * Each within the time that one command may take.
+ * Each within the time that one command may take, and a little less: so that who waits no longer than that is told
+ * why.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,11 +69,10 @@ static void finish(hf__cluster *c, hf__op *op, hf__time now) {
 
 /* It was not done. A line that was said before stands. */
 static void fail(hf__cluster *c, hf__op *op, hf_result result, char *detail, hf__time now) {
-    if (op->detail && detail) {
+    if (detail) {
         free(op->detail);
-        op->detail = NULL;
+        op->detail = detail;
     }
-    if (detail) op->detail = detail;
     op->result = result;
     op->maybe = false;
     op->link = 0;
@@ -109,6 +109,19 @@ static void wait_for_connection(hf__cluster *c, hf__op *op) {
     hf__ops_push(&c->waiting, op);
 }
 
+/* Perhaps another has its place by now: what the others say to that is waited for, once. */
+static void is_away(hf__cluster *c, const hf__member *m, hf__op *op, hf__time now) {
+    const hf__store *s = m->store;
+    hf__cluster_doubt(c, now);
+    if (!op->detour.map) op->detour.map = c->maps + 1 + c->asking;
+    if (c->maps < op->detour.map && c->store.up) {
+        wait_for_connection(c, op);
+        return;
+    }
+    fail(c, op, HF_UNREACHABLE,
+         hf__line("%s", s->down_detail ? s->down_detail : hf_result_text(s->down_result)), now);
+}
+
 static void route(hf__cluster *c, hf__op *op, hf__time now) {
     char where[HF__WHERE_TEXT];
     if (!destination(c, op, where)) {
@@ -125,16 +138,14 @@ static void route(hf__cluster *c, hf__op *op, hf__time now) {
     else if (m->store->up)
         send_to(m, op, now);
     else if (m->store->down_result)
-        fail(c, op, HF_UNREACHABLE,
-             hf__line("%s", m->store->down_detail ? m->store->down_detail
-                                                  : hf_result_text(m->store->down_result)),
-             now);
+        is_away(c, m, op, now);
     else
         wait_for_connection(c, op);
 }
 
 void hf__cluster_submit(hf__cluster *c, hf__op *op, hf__time now) {
-    op->detour = (hf__detour){.until = hf__after_ms(now, c->url->command_timeout_ms)};
+    int64_t timeout = c->url->command_timeout_ms;
+    op->detour = (hf__detour){.until = hf__after_ms(now, timeout - timeout / 8)};
     if (op->verb == HF__ASK) op->detour.until = hf__sooner(op->detour.until, op->not_after);
     op->asking = op->asking_said = op->brief = false;
     op->detail = NULL;
@@ -164,10 +175,21 @@ static void fill_in(hf__detour *d, const hf__member *m) {
     d->to = strdup(full);
 }
 
+static char *still_turned(const hf__op *op) {
+    bool moves = op->detour.what != HF__DETOUR_MOVED;
+    return hf__line("%s (%s)", op->detail ? op->detail : "turned away",
+                    moves ? "the slot of the name is on its way to another node"
+                          : "the nodes do not agree where the name is");
+}
+
 static void turned(hf__cluster *c, const hf__member *m, hf__op *op, hf__time now) {
     hf__detour *d = &op->detour;
-    if (d->what == HF__DETOUR_DOWN || now >= d->until) {
+    if (d->what == HF__DETOUR_DOWN) {
         finish(c, op, now);
+        return;
+    }
+    if (now >= d->until) {
+        fail(c, op, HF_UNREACHABLE, still_turned(op), now);
         return;
     }
     bool brief = d->what == HF__DETOUR_AGAIN && can_be_brief(op);
@@ -209,7 +231,8 @@ void hf__cluster_go_on(hf__cluster *c, hf__time now) {
             route(c, op, now);
         else
             fail(c, op, HF_UNREACHABLE,
-                 op->detail ? NULL : hf__line("no connection to the node of the name in time"),
+                 op->detail ? still_turned(op)
+                            : hf__line("no connection to the node of the name in time"),
                  now);
     }
 }
