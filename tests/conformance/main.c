@@ -90,9 +90,13 @@ static void start_redis_unix(void) {
     start_redis_at(t_redis_unix_url);
 }
 
+/* As the user of the documentation, too. */
 static void start_cluster(void) {
     cluster = t_cluster_start(NULL);
-    snprintf(url, sizeof url, "%s", t_cluster_url(cluster));
+    const char *hosts = strstr(t_cluster_url(cluster), "://") + 3;
+    for (int i = 0; i < t_cluster_size(cluster); i++)
+        t_acl_user_in_cluster(t_cluster_node(cluster, i), "other");
+    snprintf(url, sizeof url, "redis+cluster://holdfast:PASSWORD@%s", hosts);
     snprintf(other_url, sizeof other_url, "%s?prefix=other", url);
 }
 
@@ -216,6 +220,8 @@ static int stop_store(void **state) {
     if (redis) t_acl_none_refused(redis);
     t_redis_free(redis);
     t_redis_free(replica);
+    for (int i = 0; cluster && i < t_cluster_size(cluster); i++)
+        t_acl_none_refused(t_cluster_node(cluster, i));
     t_cluster_free(cluster);
     remove_directory();
     return 0;
