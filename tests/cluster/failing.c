@@ -146,6 +146,25 @@ static void F31_who_waits_is_served_by_the_successor(void **state) {
     revive(from);
 }
 
+/* It was stopped, and has a successor: that is found out before the time is up that a command may take. */
+static void F31_a_primary_that_does_not_answer_is_left_for_its_successor(void **state) {
+    (void)state;
+    int from = some_primary(), replica = t_cluster_replica(cluster, from);
+    const char *name = kit_name(from);
+    hf_client *client = kit_open("command_timeout=10m&outage=10m&lease=3m");
+    T_HF(HF_OK, hf_release(kit_take(client, name, NULL)));
+    t_redis_stop(node_at(from));
+    kit_wait w;
+    kit_begin(&w, client, name, NULL);
+    t_cluster_take_over(cluster, replica);
+    T_HF(HF_OK, kit_end_wait(&w));
+    assert_true(kit_has(replica, name));
+    T_HF(HF_OK, hf_release(w.hold));
+    hf_close(client);
+    t_redis_cont(node_at(from));
+    t_cluster_settled(cluster);
+}
+
 /* One slot is nobody's: its node says that the cluster is down. Others are not touched by that. */
 static void F34_a_cluster_that_is_down_is_said_so_in_time(void **state) {
     (void)state;
@@ -203,6 +222,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(F38_a_release_that_a_failover_forgot_is_repeated),
         cmocka_unit_test(F22_a_primary_back_without_data_is_noticed),
         cmocka_unit_test(F31_who_waits_is_served_by_the_successor),
+        cmocka_unit_test(F31_a_primary_that_does_not_answer_is_left_for_its_successor),
         cmocka_unit_test(F34_a_cluster_that_is_down_is_said_so_in_time),
         cmocka_unit_test(F32_primaries_fail_in_mid_contention),
     };

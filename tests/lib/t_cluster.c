@@ -261,7 +261,7 @@ int t_cluster_replica(t_cluster *c, int primary) {
 
 static bool took_over(t_cluster *c, int replica, int from) {
     for (int i = 0; i < c->count; i++) {
-        if (i == from || !t_redis_pid(c->nodes[i])) continue;
+        if (i == from || !t_redis_pid(c->nodes[i])) continue; /* which may be stopped */
         redisReply *reply = t_redis_try(c->nodes[i], "CLUSTER SLOTS");
         bool new = false;
         for (size_t k = 0; reply && reply->type == REDIS_REPLY_ARRAY && k < reply->elements; k++)

@@ -94,8 +94,11 @@ static hf__op *completed(hf__store *store) {
     hf__cluster *c = of(store);
     EACH(c, i, m) {
         m->busy++; /* an answer may send others, and make room for members */
-        for (hf__op *op; (op = m->store->table->completed(m->store));)
-            hf__cluster_answered(c, m, op, hf__now());
+        for (hf__op *op; (op = m->store->table->completed(m->store));) {
+            hf__time now = hf__now();
+            if (m->waits_since) m->waits_since = now;
+            hf__cluster_answered(c, m, op, now);
+        }
         m->busy--;
     }
     return hf__ops_pop(&c->done);
@@ -131,8 +134,9 @@ static void look_at_member(hf__cluster *c, hf__member *m, hf__time now) {
         m->link = s->link;
         m->useless = false;
     }
-    bool away = !s->up && s->down_result && c->opened && !c->doubted;
-    if (away && hf__slot_map_has(&c->map, m->where)) hf__cluster_doubt(c, now);
+    hf__member_look(m, now);
+    if (m->silent && !m->owns) c->untidy = true;
+    if (c->opened && hf__member_missed(m)) hf__cluster_doubt(c, now);
 }
 
 /* Who this client is stands in one place, for all nodes. */
@@ -172,7 +176,7 @@ static hf__time due(const hf__store *store) {
     if (c->shut) return HF__NEVER;
     if (!c->opened) first = hf__sooner(first, c->open_until);
     if (c->store.up && !c->registering) first = hf__sooner(first, c->register_at);
-    EACH(c, i, m) first = hf__sooner(first, m->store->table->due(m->store));
+    EACH(c, i, m) first = hf__sooner(first, hf__member_due(c, m));
     return first;
 }
 
@@ -255,6 +259,7 @@ static void cluster_free(hf__store *store, bool forked) {
     hf__cluster *c = of(store);
     EACH(c, i, m) {
         m->store->table->free(m->store, forked);
+        free(m->ask.slots);
         free(m->ask.detail);
         free(m->ask.detour.to);
         free(m);

@@ -31,11 +31,15 @@ typedef struct hf__member {
     char host[HF__WHERE_TEXT];
     hf__url url; /* parts of the client's, and where it is */
     hf__store *store;
-    uint64_t link; /* of its store, as last seen */
-    unsigned busy; /* threads that do its I/O, without the mutex */
-    hf__time used; /* when something was last sent there */
-    bool asking;   /* for the map */
-    bool useless;  /* it was asked, and did not say */
+    uint64_t link;        /* of its store, as last seen */
+    unsigned busy;        /* threads that do its I/O, without the mutex */
+    hf__time used;        /* when something was last sent there */
+    hf__time waits_since; /* for an answer, of any: 0: it is not */
+    bool silent;          /* that has taken long */
+    bool owns;            /* the map says that it has slots */
+    bool given_up;        /* shut for good, and to be freed */
+    bool asking;          /* for the map */
+    bool useless;         /* it was asked, and did not say */
     hf__op ask;
 } hf__member;
 
@@ -71,7 +75,7 @@ typedef struct hf__cluster {
     hf__time refresh_at; /* not before */
     hf__time refreshed;  /* when it last was */
     int asked;           /* the member that was asked last */
-    bool asking;
+    hf__member *asking;  /* it, until it has answered or somebody else is asked */
 
     hf__op registration;
     bool registering;
@@ -91,7 +95,17 @@ hf__member *hf__member_find(const hf__cluster *c, const char *where);
 /* The same, and made if there is none; NULL: no memory, or as many as may be are in use. */
 hf__member *hf__member_at(hf__cluster *c, const char *where, hf__time now);
 
-/* Give up members that have no slot and nothing to do. */
+/* Look whether it answers; and when to look again. */
+void hf__member_look(hf__member *m, hf__time now);
+hf__time hf__member_due(const hf__cluster *c, const hf__member *m);
+
+/* It has slots, and cannot be reached or does not answer. */
+bool hf__member_missed(const hf__member *m);
+
+/* There is another map. */
+void hf__members_mapped(hf__cluster *c);
+
+/* Give up members that have no slot, and nothing to do or no word to say. */
 void hf__members_tidy(hf__cluster *c, hf__time now);
 void hf__member_drop(hf__cluster *c, int i, hf__time now);
 

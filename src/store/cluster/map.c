@@ -5,13 +5,12 @@
 #include <string.h>
 
 bool hf__slot_map_init(hf__slot_map *m) {
-    *m = (hf__slot_map){.now = calloc(1, sizeof *m->now), .next = calloc(1, sizeof *m->next)};
-    return m->now && m->next;
+    *m = (hf__slot_map){.now = calloc(1, sizeof *m->now)};
+    return m->now != NULL;
 }
 
 void hf__slot_map_fini(hf__slot_map *m) {
     free(m->now);
-    free(m->next);
 }
 
 /* ---- Places ---- */
@@ -62,21 +61,20 @@ static void shake(hf__slot_map *m, unsigned slot) {
     m->any_shaken = true;
 }
 
-static bool same_owner(const hf__slot_map *m, unsigned slot) {
-    const char *before = hf__slots_owner(m->now, slot), *after = hf__slots_owner(m->next, slot);
+static bool same_owner(const hf__slot_map *m, const hf__slots *next, unsigned slot) {
+    const char *before = hf__slots_owner(m->now, slot), *after = hf__slots_owner(next, slot);
     return before && after ? !strcmp(before, after) : before == after;
 }
 
-bool hf__slot_map_adopt(hf__slot_map *m, const char *host) {
+bool hf__slot_map_adopt(hf__slot_map *m, hf__slots *next, const char *host) {
     bool changed = !m->known;
     for (unsigned slot = 0; slot < HF__SLOTS && m->known; slot++) {
-        if (same_owner(m, slot)) continue;
+        if (same_owner(m, next, slot)) continue;
         changed = true;
         shake(m, slot);
     }
-    hf__slots *before = m->now;
-    m->now = m->next;
-    m->next = before;
+    free(m->now);
+    m->now = next;
     m->known = true;
     snprintf(m->host, sizeof m->host, "%s", host);
     return changed;

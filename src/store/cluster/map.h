@@ -14,7 +14,7 @@
 
 typedef struct hf__slot_map {
     bool known;
-    hf__slots *now, *next;     /* `next` while it is asked for */
+    hf__slots *now;
     char host[HF__WHERE_TEXT]; /* of whom `now` is: those without a host are there, too */
     bool any_shaken;
     uint8_t shaken[HF__SLOTS / 8];  /* since the last telling */
@@ -25,8 +25,8 @@ typedef struct hf__slot_map {
 bool hf__slot_map_init(hf__slot_map *m);
 void hf__slot_map_fini(hf__slot_map *m);
 
-/* `next` has come in, from the node at this host. Whether anything is elsewhere than it was. */
-bool hf__slot_map_adopt(hf__slot_map *m, const char *host);
+/* Take what has come in, from the node at this host. Whether anything is elsewhere than it was. */
+bool hf__slot_map_adopt(hf__slot_map *m, hf__slots *next, const char *host);
 
 /* Where a slot is: "host:port" in `out`; false: not known. */
 bool hf__slot_map_owner(const hf__slot_map *m, unsigned slot, char out[HF__WHERE_TEXT]);

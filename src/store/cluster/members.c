@@ -5,9 +5,13 @@
 #include "store/cluster/inside.h"
 #include "store/redis/redis.h"
 
+#define SILENT (500 * HF__MS) /* well above what a command takes, and below what a failover does */
+#define AGAIN  (25 * HF__MS)
+
 hf__member *hf__member_find(const hf__cluster *c, const char *where) {
     for (int i = 0; i < HF__MEMBERS_MAX; i++)
-        if (c->members[i] && !strcmp(c->members[i]->where, where)) return c->members[i];
+        if (c->members[i] && !c->members[i]->given_up && !strcmp(c->members[i]->where, where))
+            return c->members[i];
     return NULL;
 }
 
@@ -45,6 +49,7 @@ hf__member *hf__member_at(hf__cluster *c, const char *where, hf__time now) {
     hf__where_host(m->host, where);
     fill_url(m, c->url);
     m->used = now;
+    m->owns = hf__slot_map_has(&c->map, where);
     m->store = hf__redis_new(&m->url, &c->who, c->log);
     if (!m->store) {
         free(m);
@@ -74,13 +79,61 @@ void hf__member_drop(hf__cluster *c, int i, hf__time now) {
     free(m);
 }
 
-/* Those that the map does not name, unless there is nobody else to ask for it. */
-void hf__members_tidy(hf__cluster *c, hf__time now) {
-    if (!c->untidy || !c->store.up) return;
-    c->untidy = false;
+/* ---- Those that are of no use any more ---- */
+
+void hf__member_look(hf__member *m, hf__time now) {
+    if (!m->store->table->in_flight(m->store))
+        m->waits_since = 0;
+    else if (!m->waits_since)
+        m->waits_since = now;
+    m->silent = m->waits_since && now >= m->waits_since + SILENT;
+}
+
+bool hf__member_missed(const hf__member *m) {
+    bool down = !m->store->up && m->store->down_result;
+    return m->owns && !m->given_up && (m->silent || down);
+}
+
+/* As long as it is missed the map is asked for, again and again. */
+hf__time hf__member_due(const hf__cluster *c, const hf__member *m) {
+    hf__time due = m->store->table->due(m->store);
+    if (m->waits_since && !m->silent) due = hf__sooner(due, m->waits_since + SILENT);
+    if (hf__member_missed(m) && !c->doubted) due = hf__sooner(due, c->refreshed + AGAIN);
+    return due;
+}
+
+void hf__members_mapped(hf__cluster *c) {
+    for (int i = 0; i < HF__MEMBERS_MAX; i++) {
+        hf__member *m = c->members[i];
+        if (m) m->owns = hf__slot_map_has(&c->map, m->where);
+    }
+    c->untidy = true;
+}
+
+/* What it has not answered may have been done, and is asked of its successor. */
+static void give_up(hf__cluster *c, hf__member *m, hf__time now) {
+    if (m->given_up) return;
+    m->given_up = true;
+    hf__log_add(c->log, HF_LOG_INFO, "%s has no slots any more, and does not answer", m->where);
+    m->store->table->shut(m->store, now);
+}
+
+static bool another_is_up(const hf__cluster *c) {
     for (int i = 0; i < HF__MEMBERS_MAX; i++) {
         const hf__member *m = c->members[i];
-        if (!m || hf__slot_map_has(&c->map, m->where)) continue;
+        if (m && m->store->up && m->owns) return true;
+    }
+    return false;
+}
+
+/* Those that the map does not name, unless there is nobody else to ask for it. */
+void hf__members_tidy(hf__cluster *c, hf__time now) {
+    if (!c->untidy || !another_is_up(c)) return;
+    c->untidy = false;
+    for (int i = 0; i < HF__MEMBERS_MAX; i++) {
+        hf__member *m = c->members[i];
+        if (!m || m->owns) continue;
+        if (m->silent) give_up(c, m, now);
         hf__member_drop(c, i, now);
         if (c->members[i]) c->untidy = true;
     }

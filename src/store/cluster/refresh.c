@@ -12,6 +12,7 @@
 #define DOUBLINGS   5 /* to 800 ms */
 #define CALM        (5 * HF__SEC)
 #define MOMENT      (200 * HF__MS)
+#define PATIENCE    (300 * HF__MS) /* with who is asked, before another is */
 #define SUSPICIOUS  3 /* maps in a row that changed nothing: nodes of the URL are asked, too */
 
 static hf__time pause(hf__cluster *c) {
@@ -29,7 +30,8 @@ void hf__cluster_doubt(hf__cluster *c, hf__time now) {
 static hf__member *next_up(hf__cluster *c) {
     for (int k = 1; k <= HF__MEMBERS_MAX; k++) {
         int i = (c->asked + k) % HF__MEMBERS_MAX;
-        if (!c->members[i] || !c->members[i]->store->up) continue;
+        const hf__member *m = c->members[i];
+        if (!m || !m->store->up || m->asking || m->silent) continue;
         c->asked = i;
         return c->members[i];
     }
@@ -68,31 +70,6 @@ static void go_to_seeds(hf__cluster *c, hf__time now) {
         go_to_seed(c, now);
 }
 
-static void ask(hf__cluster *c, hf__member *m, hf__time now) {
-    hf__slots_clear(c->map.next);
-    m->ask = (hf__op){.verb = HF__SLOTS_OF, .slots = c->map.next};
-    m->asking = c->asking = true;
-    c->refreshed = now;
-    m->store->table->submit(m->store, &m->ask, now);
-}
-
-void hf__cluster_refresh(hf__cluster *c, hf__time now) {
-    if (!c->doubted || c->asking || c->shut) return;
-    hf__member *m = now >= c->refresh_at ? next_up(c) : NULL;
-    bool nobody = !m && !c->store.up;
-    if (nobody || c->doubts >= SUSPICIOUS) go_to_seeds(c, now);
-    if (m) ask(c, m, now);
-}
-
-hf__time hf__cluster_refresh_due(const hf__cluster *c) {
-    if (!c->doubted || c->asking || c->shut) return HF__NEVER;
-    bool seeds = !c->store.up || c->doubts >= SUSPICIOUS;
-    hf__time due = c->store.up ? c->refresh_at : HF__NEVER;
-    return seeds ? hf__sooner(due, c->seed_at) : due;
-}
-
-/* ---- What was answered ---- */
-
 static void no_use(hf__cluster *c, hf__member *m, hf_result result, const char *why, hf__time now) {
     c->trouble = result;
     snprintf(c->trouble_text, sizeof c->trouble_text, "%s", why ? why : hf_result_text(result));
@@ -101,8 +78,45 @@ static void no_use(hf__cluster *c, hf__member *m, hf_result result, const char *
     c->refresh_at = now + pause(c);
 }
 
+static void ask(hf__cluster *c, hf__member *m, hf__time now) {
+    hf__slots *slots = calloc(1, sizeof *slots);
+    if (!slots) {
+        no_use(c, m, HF_NOMEM, NULL, now);
+        return;
+    }
+    m->ask = (hf__op){.verb = HF__SLOTS_OF, .slots = slots};
+    m->asking = true;
+    c->asking = m;
+    c->refreshed = now;
+    m->store->table->submit(m->store, &m->ask, now);
+}
+
+/* Whoever was asked may not answer. */
+static bool still_asking(const hf__cluster *c, hf__time now) {
+    return c->asking && now < c->refreshed + PATIENCE;
+}
+
+void hf__cluster_refresh(hf__cluster *c, hf__time now) {
+    if (!c->doubted || still_asking(c, now) || c->shut) return;
+    hf__member *m = now >= c->refresh_at ? next_up(c) : NULL;
+    bool nobody = !m && !c->store.up;
+    if (nobody || c->doubts >= SUSPICIOUS) go_to_seeds(c, now);
+    if (m) ask(c, m, now);
+}
+
+hf__time hf__cluster_refresh_due(const hf__cluster *c) {
+    if (!c->doubted || c->shut) return HF__NEVER;
+    if (c->asking && c->store.up) return c->refreshed + PATIENCE;
+    bool seeds = !c->store.up || c->doubts >= SUSPICIOUS;
+    hf__time due = c->store.up ? c->refresh_at : HF__NEVER;
+    return seeds ? hf__sooner(due, c->seed_at) : due;
+}
+
+/* ---- What was answered ---- */
+
 static void adopt(hf__cluster *c, hf__member *m, hf__time now) {
-    bool changed = hf__slot_map_adopt(&c->map, m->host);
+    bool changed = hf__slot_map_adopt(&c->map, m->ask.slots, m->host);
+    m->ask.slots = NULL;
     if (changed)
         hf__log_add(c->log, c->opened ? HF_LOG_INFO : HF_LOG_DEBUG,
                     "%s: %u primaries have slots of the cluster", m->where, c->map.now->nodes);
@@ -110,18 +124,25 @@ static void adopt(hf__cluster *c, hf__member *m, hf__time now) {
     c->refreshed = now;
     c->trouble = HF_OK;
     c->doubted = m->useless = false;
-    c->opened = c->untidy = c->woken = true;
+    c->opened = c->woken = true;
+    hf__members_mapped(c);
     c->maps++;
 }
 
 void hf__cluster_told_map(hf__cluster *c, hf__member *m, hf__time now) {
-    m->asking = c->asking = false;
-    if (m->ask.result)
+    bool wanted = c->asking == m;
+    m->asking = false;
+    if (wanted) c->asking = NULL;
+    if (!wanted)
+        m->useless = false; /* another was asked meanwhile, and may know better */
+    else if (m->ask.result)
         no_use(c, m, m->ask.result, m->ask.detail, now);
-    else if (!c->map.next->nodes)
+    else if (!m->ask.slots->nodes)
         no_use(c, m, HF_UNREACHABLE, "no node has slots: has the cluster been made?", now);
     else
         adopt(c, m, now);
+    free(m->ask.slots);
     free(m->ask.detail);
+    m->ask.slots = NULL;
     m->ask.detail = NULL;
 }

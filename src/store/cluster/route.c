@@ -113,7 +113,7 @@ static void wait_for_connection(hf__cluster *c, hf__op *op) {
 static void is_away(hf__cluster *c, const hf__member *m, hf__op *op, hf__time now) {
     const hf__store *s = m->store;
     hf__cluster_doubt(c, now);
-    if (!op->detour.map) op->detour.map = c->maps + 1 + c->asking;
+    if (!op->detour.map) op->detour.map = c->maps + 1 + (c->asking != NULL);
     if (c->maps < op->detour.map && c->store.up) {
         wait_for_connection(c, op);
         return;
