@@ -82,8 +82,12 @@ bool kit_has(int node, const char *name) {
 }
 
 int kit_listeners(int node, const char *name) {
-    redisReply *reply =
-        t_redis_try(t_cluster_node(cluster, node), "PUBSUB SHARDCHANNELS hf:{%s}:c:*", name);
+    t_redis *redis = t_cluster_node(cluster, node);
+    redisReply *reply = t_redis_try(redis, "PUBSUB SHARDCHANNELS hf:{%s}:c:*", name);
+    if (reply && reply->type == REDIS_REPLY_ERROR) { /* before Redis 7 */
+        freeReplyObject(reply);
+        reply = t_redis_try(redis, "PUBSUB CHANNELS hf:{%s}:c:*", name);
+    }
     int n = reply && reply->type == REDIS_REPLY_ARRAY ? (int)reply->elements : -1;
     if (reply) freeReplyObject(reply);
     return n;

@@ -15,6 +15,8 @@ enum { LINE = 512, LINES = 24, ID = 41, NEVER_MS = 600000 };
 struct t_cluster {
     t_redis *nodes[T_MEMBERS];
     uint16_t ports[T_MEMBERS]; /* those that clients use: with TLS not those of t_redis_port */
+    uint16_t buses[T_MEMBERS]; /* those that nodes use */
+    bool old;                  /* before Redis 7 */
     char ids[T_MEMBERS][ID];
     int count;
     char url[LINE];
@@ -48,10 +50,22 @@ static void add_tls(lines *l, const char *certificates, uint16_t port) {
     add(l, "tls-cluster yes");
 }
 
+static bool is_old(void) {
+    t_redis *redis = t_redis_start(NULL);
+    redisReply *reply = t_redis_cmd(redis, "COMMAND INFO ssubscribe");
+    bool old = !reply->elements || reply->element[0]->type == REDIS_REPLY_NIL;
+    freeReplyObject(reply);
+    t_redis_free(redis);
+    return old;
+}
+
 static void start_node(t_cluster *c, int i, const t_cluster_options *o) {
     lines l = {.count = 0};
     uint16_t tls_port = o->certificates ? t_net_free_port() : 0;
     if (tls_port) add_tls(&l, o->certificates, tls_port);
+    /* Of our own choice: the one it would take itself may be the other end of somebody's connection. */
+    c->buses[i] = c->old ? 0 : t_net_free_port();
+    if (c->buses[i]) add(&l, "cluster-port %u", c->buses[i]);
     add(&l, "cluster-enabled yes");
     add(&l, "cluster-node-timeout %d", o->node_timeout_ms ? o->node_timeout_ms : NEVER_MS);
     add(&l, "repl-diskless-sync-delay 0");
@@ -60,6 +74,7 @@ static void start_node(t_cluster *c, int i, const t_cluster_options *o) {
     for (int k = 0; o->config && o->config[k]; k++) add(&l, "%s", o->config[k]);
     c->nodes[i] = t_redis_start(&(t_redis_options){.requirepass = o->password, .config = l.list});
     c->ports[i] = tls_port ? tls_port : t_redis_port(c->nodes[i]);
+    if (c->old) c->buses[i] = (uint16_t)(c->ports[i] + 10000);
     snprintf(c->ids[i], ID, "%s", t_redis_str(c->nodes[i], "CLUSTER MYID"));
 }
 
@@ -155,8 +170,7 @@ static void meet(t_cluster *c) {
     for (int i = 0; i < c->count; i++) run(c->nodes[i], "CLUSTER SET-CONFIG-EPOCH %d", i + 1);
     for (int i = 0; i < c->count; i++) {
         for (int k = 0; k < c->count; k++)
-            if (k != i)
-                run(c->nodes[i], "CLUSTER MEET " T_HOST " %u %u", c->ports[k], c->ports[k] + 10000);
+            if (k != i) run(c->nodes[i], "CLUSTER MEET " T_HOST " %u %u", c->ports[k], c->buses[k]);
     }
     T_WAIT_UNTIL(all_met(c), T_CLUSTER_MS);
 }
@@ -170,9 +184,15 @@ static bool replicates(t_cluster *c, int replica, int primary) {
 }
 
 static void share_out(t_cluster *c) {
-    for (int i = 0; i < T_PRIMARIES; i++)
-        run(c->nodes[i], "CLUSTER ADDSLOTSRANGE %d %d", i * T_SLOTS / T_PRIMARIES,
-            (i + 1) * T_SLOTS / T_PRIMARIES - 1);
+    static char line[T_SLOTS * sizeof " 12345"];
+    for (int i = 0; i < T_PRIMARIES; i++) {
+        int used = snprintf(line, sizeof line, "CLUSTER ADDSLOTS");
+        for (int k = i * T_SLOTS / T_PRIMARIES; k < (i + 1) * T_SLOTS / T_PRIMARIES; k++)
+            used += snprintf(line + used, sizeof line - (size_t)used, " %d", k);
+        redisReply *reply = t_redis_cmd(c->nodes[i], line);
+        if (reply->type == REDIS_REPLY_ERROR) t_fail("CLUSTER ADDSLOTS: %s", reply->str);
+        freeReplyObject(reply);
+    }
 }
 
 t_cluster *t_cluster_start(const t_cluster_options *options) {
@@ -181,6 +201,7 @@ t_cluster *t_cluster_start(const t_cluster_options *options) {
     t_cluster *c = calloc(1, sizeof *c);
     if (!c) t_fail("out of memory");
     c->count = o->alone ? T_PRIMARIES : T_MEMBERS;
+    c->old = is_old();
     for (int i = 0; i < c->count; i++) start_node(c, i, o);
     share_out(c);
     meet(c);

@@ -44,7 +44,7 @@ void hf__slots_set(hf__slots *s, unsigned slot, const char *where) {
 
 void hf__slots_range(hf__slots *s) {
     s->first = s->last = -1;
-    s->host_length = 0;
+    s->good_host = false;
 }
 
 void hf__slots_number(hf__slots *s, int item, int64_t number) {
@@ -54,8 +54,8 @@ void hf__slots_number(hf__slots *s, int item, int64_t number) {
 
 /* Kept behind what is used, until its port is known. A host that is not known is said by '?' or nothing. */
 void hf__slots_host(hf__slots *s, const char *host, size_t length) {
-    s->host_length = 0;
-    if (length >= WHERE_MAX - 8 || length > HF__SLOT_TEXT - s->used) return;
+    s->good_host = length < WHERE_MAX - 8 && length <= HF__SLOT_TEXT - s->used;
+    if (!s->good_host) return;
     if (length == 1 && *host == '?') length = 0;
     memcpy(s->text + s->used, host, length);
     s->host_length = length;
@@ -64,7 +64,7 @@ void hf__slots_host(hf__slots *s, const char *host, size_t length) {
 void hf__slots_port(hf__slots *s, int64_t port) {
     char where[WHERE_MAX];
     if (s->first < 0 || s->last < s->first || s->last >= HF__SLOTS) return;
-    if (port <= 0 || port > 65535) return;
+    if (port <= 0 || port > 65535 || !s->good_host) return;
     snprintf(where, sizeof where, "%.*s:%" PRId64, (int)s->host_length, s->text + s->used, port);
     unsigned owner = find_or_add(s, where);
     for (int64_t slot = s->first; slot <= s->last; slot++) s->owner[slot] = (uint16_t)owner;

@@ -24,6 +24,7 @@ typedef struct hf__slots {
     /* the range that is coming in */
     int64_t first, last;
     size_t host_length;
+    bool good_host;
 } hf__slots;
 
 void hf__slots_clear(hf__slots *s);
