@@ -31,6 +31,7 @@ static const char general[] =
     "Stores: file:  file:///DIRECTORY  redis://[[USER]:PASSWORD@]HOST[:PORT][/DB]\n"
     "        rediss://HOST (TLS)  redis+unix:///SOCKET  memory: (for trying out)\n"
     "        redis+sentinel://HOST[:PORT],HOST…/NAME (the primary of that name)\n"
+    "        redis+cluster://HOST[:PORT],HOST… (the primaries of a cluster)\n"
     "\n"
     "Example: holdfast run -n -S redis://locks nightly-report ./report.sh\n";
 

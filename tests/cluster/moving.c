@@ -5,6 +5,7 @@
 #include "kit.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static int slot_of(const char *name) {
@@ -205,6 +206,42 @@ static void F35_waiters_follow_the_slot_and_keep_their_places(void **state) {
     hf_close(client);
 }
 
+/* Of a node that is the primary no more, for one: it is asked for, where the slot is. */
+static void F32_a_grant_that_is_heard_is_not_entered_upon(void **state) {
+    (void)state;
+    const char *name = kit_name(1);
+    t_redis *node = t_cluster_node(cluster, 1);
+    hf_client *client = kit_open(""), *other = kit_open("");
+    hf_hold *hold = kit_take(client, name, &(hf_options){.lease_ms = LEASE_MS});
+    kit_wait w;
+    kit_begin(&w, other, name, NULL);
+    T_WAIT_UNTIL(kit_listeners(1, name) == 1, SOON_MS);
+    char waiter[64];
+    snprintf(waiter, sizeof waiter, "%.63s", t_redis_str(node, "LINDEX hf:{%s}:q 0", name));
+    waiter[strcspn(waiter, " ")] = '\0';
+    char *number = strchr(waiter, ':');
+    *number++ = '\0';
+    for (int i = 0; i < 3; i++) { /* each is answered by asking */
+        hf_stats before, after;
+        T_HF(HF_OK, hf_stats_get(other, &before));
+        redisReply *time = t_redis_cmd(node, "TIME");
+        char grant[128];
+        snprintf(grant, sizeof grant, "%s %s%06ld %s%06ld 10000", number, time->element[0]->str,
+                 strtol(time->element[1]->str, NULL, 10), time->element[0]->str,
+                 strtol(time->element[1]->str, NULL, 10));
+        freeReplyObject(time);
+        assert_int_equal(t_redis_int(node, "SPUBLISH hf:{%s}:c:%s %s", name, waiter, grant), 1);
+        do T_HF(HF_OK, hf_stats_get(other, &after));
+        while (after.commands == before.commands && !after.held);
+        assert_int_equal(after.held, 0);
+    }
+    T_HF(HF_OK, hf_release(hold));
+    T_HF(HF_OK, kit_end_wait(&w));
+    T_HF(HF_OK, hf_release(w.hold));
+    hf_close(other);
+    hf_close(client);
+}
+
 /* The right to use shard channels is lacking, or the server has none: then it is a plain one. */
 static void without_shard_channels_plain_ones_do(void **state) {
     (void)state;
@@ -266,6 +303,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(F34_a_try_half_way_ends_with_its_command),
         cmocka_unit_test(who_waits_listens_in_the_slot_of_the_name),
         cmocka_unit_test(F35_waiters_follow_the_slot_and_keep_their_places),
+        cmocka_unit_test(F32_a_grant_that_is_heard_is_not_entered_upon),
         cmocka_unit_test(without_shard_channels_plain_ones_do),
         cmocka_unit_test(many_names_of_several_nodes_are_taken_one_by_one),
     };
