@@ -147,9 +147,9 @@ typedef struct hf__detour {
         HF__DETOUR_AGAIN,
         HF__DETOUR_DOWN
     } what;
-    uint32_t times;     /* that it was turned away */
-    uint64_t map;       /* while its node is away: that one which may say of another; 0: not asked for */
-    char *to;           /* MOVED, ASK: "host:port", on the heap */
+    uint32_t times; /* that it was turned away */
+    uint64_t map; /* while its node is away: that one which may say of another; 0: not asked for */
+    char *to;     /* MOVED, ASK: "host:port", on the heap */
     hf__time at, until; /* while it waits: not before, and no longer than */
 } hf__detour;
 

@@ -195,8 +195,9 @@ bool hf__channels_push(hf__channels *c, const hf__reply *r) {
     bool gone = !strcmp(kind, "sunsubscribe") || !strcmp(kind, "unsubscribe");
     if (!come && !gone) return false;
     hf__channel *ch = text ? of(hf__map_find(&c->names, text, r->item[1].length)) : NULL;
-    if (ch && gone) left(c, ch);
-    if (ch && come && ch->state == ASKED) {
+    if (ch && gone) {
+        left(c, ch);
+    } else if (ch && ch->state == ASKED) {
         set_state(c, ch, HEARD);
         tell(c, ch);
     }
