@@ -40,8 +40,9 @@ static hf__member *next_up(hf__cluster *c) {
 
 /* ---- Whom ---- */
 
+/* A URL has one at least. */
 static int seed_count(const hf__cluster *c) {
-    int n = 0;
+    int n = 1;
     while (n < HF__HOSTS_MAX && c->url->hosts[n].name) n++;
     return n;
 }

@@ -59,9 +59,10 @@ static void drop(hf__channels *c, hf__channel *ch) {
 }
 
 void hf__channels_fini(hf__channels *c) {
-    while (c->first) {
-        c->first->tell = false;
-        drop(c, c->first);
+    for (hf__channel *ch = c->first, *next; ch; ch = next) {
+        next = ch->next;
+        if (ch->state != GONE) hf__map_remove(&c->names, &ch->mapped);
+        free(ch);
     }
     free(c->told);
     hf__map_fini(&c->names);
