@@ -132,7 +132,7 @@ void hf__members_tidy(hf__cluster *c, hf__time now) {
     c->untidy = false;
     for (int i = 0; i < HF__MEMBERS_MAX; i++) {
         hf__member *m = c->members[i];
-        if (!m || m->owns) continue;
+        if (!m || (m->owns && !m->given_up)) continue;
         if (m->silent) give_up(c, m, now);
         hf__member_drop(c, i, now);
         if (c->members[i]) c->untidy = true;

@@ -12,6 +12,7 @@
 #define DOUBLINGS   5 /* to 800 ms */
 #define CALM        (5 * HF__SEC)
 #define MOMENT      (200 * HF__MS)
+#define LATER       (2 * HF__SEC)
 #define PATIENCE    (300 * HF__MS) /* with who is asked, before another is */
 #define SUSPICIOUS  3 /* maps in a row that changed nothing: nodes of the URL are asked, too */
 
@@ -60,7 +61,7 @@ static void go_to_seed(hf__cluster *c, hf__time now) {
     snprintf(where, sizeof where, "%s:%d", host->name, (int)host->port);
     (void)hf__member_at(c, where, now);
     c->seeds++;
-    c->seed_at = now + MOMENT;
+    c->seed_at = now + (c->store.up ? LATER : MOMENT);
     c->untidy = true;
 }
 

@@ -131,7 +131,7 @@ static void route(hf__cluster *c, hf__op *op, hf__time now) {
     }
     hf__member *m = hf__member_at(c, where, now);
     if (!m)
-        fail(c, op, HF_NOMEM,
+        fail(c, op, HF_UNREACHABLE,
              hf__line("no memory for a connection to %s, or %d others are in use", where,
                       HF__MEMBERS_MAX),
              now);
