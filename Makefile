@@ -35,11 +35,13 @@ test-sanitize: ## the tests again, under the sanitizers
 	@scripts/build tsan
 	@scripts/fixed-addresses ctest --preset tsan
 
-test-failover: ## failovers under real Sentinels, and 1,000 acquisitions with a failure every few seconds; SEED=
+test-failover: ## failovers under real Sentinels and in a cluster, and 1,000 acquisitions with a failure every few seconds; SEED=
 	@scripts/deps build test
 	@scripts/build dev
 	@build/dev/tests/sentinel/sentinel_failover
 	@build/dev/tests/sentinel/sentinel_torture 1000 $(SEED)
+	@build/dev/tests/conformance/conformance cluster
+	@build/dev/tests/cluster/cluster_torture 1000 $(SEED)
 
 test-quorum: ## a crowd on a quorum whose nodes are killed and stopped: ROUNDS (1000) acquisitions
 	@scripts/deps build test

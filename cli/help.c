@@ -32,6 +32,7 @@ static const char general[] =
     "        rediss://HOST (TLS)  redis+unix:///SOCKET  memory: (for trying out)\n"
     "        redis+sentinel://HOST[:PORT],HOST…/NAME (the primary of that name)\n"
     "        redis+quorum://HOST,HOST,HOST (what a majority of them says)\n"
+    "        redis+cluster://HOST[:PORT],HOST… (the primaries of a cluster)\n"
     "\n"
     "Example: holdfast run -n -S redis://locks nightly-report ./report.sh\n";
 

@@ -3,7 +3,8 @@
 #
 #     hf_embed_lua(<variable> <script.lua>...)     sets the variable to the generated C files
 #
-# A line `--@ PART` in a script stands for the text of part/PART.lua beside it.
+# A line `--@ PART` in a script stands for the text of part/PART.lua beside it. Where there is a
+# part/PART_cluster.lua, the script has a second text for nodes of a cluster, with that in its place.
 #
 # At build time this same file runs as a script, once for each .lua that changed. The text goes
 # through CMake as hex digits, and into C as character constants: nothing in a script (quotes,
@@ -40,27 +41,57 @@ endif()
 
 # Put together beside the output: what is hashed is what is sent.
 get_filename_component(folder "${INPUT}" DIRECTORY)
-file(READ "${INPUT}" text)
 file(GLOB parts "${folder}/part/*.lua")
-foreach(part IN LISTS parts)
-    get_filename_component(part_name "${part}" NAME_WE)
-    file(READ "${part}" part_text)
-    string(REPLACE "--@ ${part_name}\n" "${part_text}" text "${text}")
-endforeach()
-if(text MATCHES "\n--@ ")
-    message(FATAL_ERROR "${INPUT}: there is no such part")
-endif()
+
+function(put_together suffix whole)
+    file(READ "${INPUT}" text)
+    foreach(part IN LISTS parts)
+        get_filename_component(part_name "${part}" NAME_WE)
+        set(other "${folder}/part/${part_name}${suffix}.lua")
+        if(EXISTS "${other}")
+            set(part "${other}")
+        endif()
+        file(READ "${part}" part_text)
+        string(REPLACE "--@ ${part_name}\n" "${part_text}" text "${text}")
+    endforeach()
+    if(text MATCHES "\n--@ ")
+        message(FATAL_ERROR "${INPUT}: there is no such part")
+    endif()
+    file(WRITE "${whole}" "${text}")
+endfunction()
+
+function(read_bytes whole variable)
+    file(READ "${whole}" bytes HEX)
+    string(REGEX REPLACE "(..)" "'\\\\x\\1'," bytes "${bytes}")
+    string(REPLACE "'\\x0a'," "'\\x0a',\n    " bytes "${bytes}")
+    set(${variable} "${bytes}" PARENT_SCOPE)
+endfunction()
+
 set(whole "${OUTPUT}.lua")
-file(WRITE "${whole}" "${text}")
+set(cluster_whole "${OUTPUT}.cluster.lua")
+put_together("" "${whole}")
+put_together("_cluster" "${cluster_whole}")
 file(SHA1 "${whole}" sha1)
-file(READ "${whole}" bytes HEX)
-string(REGEX REPLACE "(..)" "'\\\\x\\1'," bytes "${bytes}")
-string(REPLACE "'\\x0a'," "'\\x0a',\n    " bytes "${bytes}")
+file(SHA1 "${cluster_whole}" cluster_sha1)
+read_bytes("${whole}" bytes)
+set(second)
+set(cluster "NULL")
+if(NOT sha1 STREQUAL cluster_sha1)
+    read_bytes("${cluster_whole}" cluster_bytes)
+    set(cluster "&in_cluster")
+    set(second "
+static const char cluster_text[] = {
+    ${cluster_bytes}'\\0'};
+
+static const hf__script in_cluster = {\"${name}\", cluster_text, sizeof cluster_text - 1,
+                                      \"${cluster_sha1}\", NULL};
+")
+endif()
 file(WRITE "${OUTPUT}" "/* Generated from ${name}.lua: a line here is a line there. */
 #include \"store/redis/script.h\"
 
 static const char text[] = {
     ${bytes}'\\0'};
-
-const hf__script hf__script_${name} = {\"${name}\", text, sizeof text - 1, \"${sha1}\"};
+${second}
+const hf__script hf__script_${name} = {\"${name}\", text, sizeof text - 1, \"${sha1}\", ${cluster}};
 ")

@@ -242,6 +242,8 @@ typedef struct hf_client_options {
  *     redis+sentinel://s1[:port][,s2…]/NAME[/db]    the primary that Sentinels call NAME; docs/TOPOLOGIES.md
  *     rediss+sentinel://…                           the same over TLS, to all of them
  *     redis+quorum://n1,n2,n3  rediss+quorum://…    the mutex over 3 to 9 servers; docs/QUORUM.md
+ *     redis+cluster://n1[:port][,n2…]               the primaries of a cluster; docs/CLUSTER.md
+ *     rediss+cluster://…                            the same over TLS, to all of them
  *
  * Options follow `?`, joined by `&`; durations carry a unit (500ms, 30s, 5m, 1h):
  *

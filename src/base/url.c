@@ -23,10 +23,12 @@ enum {
     ON_FILE = 1 << HF__SCHEME_FILE,
     ON_SENTINEL = 1 << HF__SCHEME_SENTINEL | 1 << HF__SCHEME_SENTINEL_TLS,
     ON_QUORUM = 1 << HF__SCHEME_QUORUM | 1 << HF__SCHEME_QUORUM_TLS,
-    ON_TLS = 1 << HF__SCHEME_REDIS_TLS | 1 << HF__SCHEME_SENTINEL_TLS | 1 << HF__SCHEME_QUORUM_TLS,
+    ON_CLUSTER = 1 << HF__SCHEME_CLUSTER | 1 << HF__SCHEME_CLUSTER_TLS,
+    ON_TLS = 1 << HF__SCHEME_REDIS_TLS | 1 << HF__SCHEME_SENTINEL_TLS | 1 << HF__SCHEME_QUORUM_TLS |
+             1 << HF__SCHEME_CLUSTER_TLS,
     ON_PRIMARY = 1 << HF__SCHEME_REDIS | 1 << HF__SCHEME_REDIS_TLS | 1 << HF__SCHEME_REDIS_UNIX |
                  ON_SENTINEL, /* one server at a time, that may have replicas */
-    ON_REDIS = ON_PRIMARY | ON_QUORUM,
+    ON_REDIS = ON_PRIMARY | ON_QUORUM | ON_CLUSTER,
     ON_ALL = ON_MEMORY | ON_FILE | ON_REDIS
 };
 
@@ -43,6 +45,8 @@ static const struct {
     {"rediss+sentinel://", HF__SCHEME_SENTINEL_TLS},
     {"redis+quorum://", HF__SCHEME_QUORUM},
     {"rediss+quorum://", HF__SCHEME_QUORUM_TLS},
+    {"redis+cluster://", HF__SCHEME_CLUSTER},
+    {"rediss+cluster://", HF__SCHEME_CLUSTER_TLS},
 };
 
 enum { TLS_VERIFY, NETWORK };
@@ -68,13 +72,13 @@ static const struct option {
     {"outage", ON_REDIS, DURATION, offsetof(hf__url, outage_ms), INT64_C(86400000)},
     {"user", ON_REDIS, TEXT, offsetof(hf__url, user), HF__URL_MAX},
     {"password_file", ON_REDIS, TEXT, offsetof(hf__url, password_file), HF__URL_MAX},
-    {"db", ON_REDIS, NUMBER, offsetof(hf__url, db), DB_MAX},
+    {"db", ON_PRIMARY | ON_QUORUM, NUMBER, offsetof(hf__url, db), DB_MAX},
     {"sentinel_user", ON_SENTINEL, TEXT, offsetof(hf__url, sentinel_user), HF__URL_MAX},
     {"sentinel_password", ON_SENTINEL, TEXT, offsetof(hf__url, sentinel_password),
      HF__PASSWORD_MAX},
     {"sentinel_password_file", ON_SENTINEL, TEXT, offsetof(hf__url, sentinel_password_file),
      HF__URL_MAX},
-    {"replicas", ON_PRIMARY, NUMBER, offsetof(hf__url, replicas), REPLICAS_MAX},
+    {"replicas", ON_PRIMARY | ON_CLUSTER, NUMBER, offsetof(hf__url, replicas), REPLICAS_MAX},
     {"tls_ca", ON_TLS, TEXT, offsetof(hf__url, tls_ca), HF__URL_MAX},
     {"tls_cert", ON_TLS, TEXT, offsetof(hf__url, tls_cert), HF__URL_MAX},
     {"tls_key", ON_TLS, TEXT, offsetof(hf__url, tls_key), HF__URL_MAX},
@@ -337,6 +341,19 @@ static hf_result parse_redis(hf__url *url, char *text) {
     return r;
 }
 
+/* [user:password@]n1[:port],n2,… of a cluster, which has no databases to choose from */
+static hf_result parse_cluster(hf__url *url, char *text) {
+    char *slash = strchr(text, '/'), *at;
+    if (slash && slash[1] && strcmp(slash, "/0") != 0)
+        return hf__fail(HF_INVALID, "a cluster has one database: the URL ends with its nodes, as "
+                                    "in redis+cluster://HOST,HOST,HOST");
+    if (slash) *slash = '\0';
+    at = strrchr(text, '@');
+    int count;
+    hf_result r = at ? parse_user(url, text, (size_t)(at - text)) : HF_OK;
+    return r ? r : parse_hosts(url, at ? at + 1 : text, "nodes", REDIS_PORT, &count);
+}
+
 /* [user:password@]s1[:port],s2,…/primary[/db] */
 static hf_result parse_sentinel(hf__url *url, char *text) {
     char *slash = strchr(text, '/');
@@ -385,6 +402,8 @@ static hf_result parse_body(hf__url *url, char *text) {
     case HF__SCHEME_REDIS_UNIX: return parse_unix(url, text);
     case HF__SCHEME_SENTINEL:
     case HF__SCHEME_SENTINEL_TLS: return parse_sentinel(url, text);
+    case HF__SCHEME_CLUSTER:
+    case HF__SCHEME_CLUSTER_TLS: return parse_cluster(url, text);
     case HF__SCHEME_FILE: return parse_file(url, text);
     case HF__SCHEME_MEMORY: return decode("space", text, strlen(text), &url->path);
     }
@@ -432,11 +451,12 @@ static hf_result unknown_scheme(const char *text) {
     if (strncmp(text + length, "://", 3) != 0) /* localhost:6379, redis:host, a bare name */
         return hf__fail(HF_INVALID, "a store is named by a URL: redis://HOST:PORT, rediss://HOST, "
                                     "redis+unix:///PATH, redis+sentinel://HOST,HOST/NAME, "
-                                    "redis+quorum://HOST,HOST,HOST, file: or memory:");
+                                    "redis+cluster://HOST,HOST, redis+quorum://HOST,HOST,HOST, "
+                                    "file: or memory:");
     return hf__fail(HF_UNSUPPORTED,
                     "the scheme '%.*s:' is not one of this build; it has redis://, rediss://, "
-                    "redis+unix://, redis+sentinel://, rediss+sentinel://, redis+quorum://, "
-                    "rediss+quorum://, file: and memory:",
+                    "redis+unix://, redis+sentinel://, rediss+sentinel://, redis+cluster://, "
+                    "rediss+cluster://, redis+quorum://, rediss+quorum://, file: and memory:",
                     (int)(length > 32 ? 32 : length), text);
 }
 

@@ -24,7 +24,9 @@ typedef enum hf__scheme {
     HF__SCHEME_SENTINEL,
     HF__SCHEME_SENTINEL_TLS,
     HF__SCHEME_QUORUM,
-    HF__SCHEME_QUORUM_TLS
+    HF__SCHEME_QUORUM_TLS,
+    HF__SCHEME_CLUSTER,
+    HF__SCHEME_CLUSTER_TLS
 } hf__scheme;
 
 #define HF__HOSTS_MAX 9
@@ -43,13 +45,15 @@ typedef struct hf__url {
     char *prefix;          /* default hf */
     char *label, *password_file;
     char *tls_ca, *tls_cert, *tls_key;
-    hf__host hosts[HF__HOSTS_MAX]; /* redis+sentinel: the Sentinels; redis+quorum: the nodes; the
-                                      first without a name ends them */
-    char *primary;                 /* redis+sentinel: what they call the primary */
+    /* redis+sentinel: the Sentinels; redis+quorum: the nodes; redis+cluster: nodes to ask first. The
+       first without a name ends them. */
+    hf__host hosts[HF__HOSTS_MAX];
+    char *primary; /* redis+sentinel: what they call the primary */
     char *sentinel_user, *sentinel_password, *sentinel_password_file;
     int32_t port, db;
     int32_t replicas; /* redis: how many must confirm what was granted; 0: none */
     bool tls_verify_none, network_allowed;
+    bool in_cluster; /* redis: a node of a cluster, by the store over them: not of a URL */
     int64_t lease_ms, connect_timeout_ms, command_timeout_ms, outage_ms, keep_ms; /* 0: not given */
     int64_t rejoin_delay_ms;
 } hf__url;

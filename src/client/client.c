@@ -13,6 +13,7 @@
 #include "client/observe.h"
 #include "client/options.h"
 #include "client/watch.h"
+#include "store/cluster/cluster.h"
 #include "store/file/file.h"
 #include "store/memory/memory.h"
 #include "store/quorum/quorum.h"
@@ -174,6 +175,8 @@ static hf_result make_store(hf_client *c, const hf_client_options *o) {
         c->store = hf__memory_new(c->url.path, c->url.prefix, &who);
     else if (c->url.scheme == HF__SCHEME_QUORUM || c->url.scheme == HF__SCHEME_QUORUM_TLS)
         c->store = make_quorum(c, &who);
+    else if (c->url.scheme == HF__SCHEME_CLUSTER || c->url.scheme == HF__SCHEME_CLUSTER_TLS)
+        c->store = hf__cluster_new(&c->url, &who, &c->log);
     else
         c->store = hf__redis_new(&c->url, &who, &c->log);
     return c->store ? HF_OK : hf__fail(HF_NOMEM, "out of memory");

@@ -41,9 +41,10 @@ hf__awaited hf__watch_rest(hf_client *c, hf__watch *w, hf__time until, const hf_
     return how;
 }
 
-static bool concerns(const hf__news *news, const hf__watch *w) {
+static bool concerns(const hf_client *c, const hf__news *news, const hf__watch *w) {
     switch (news->what) {
     case HF__HEARD_OF: return same_name(w, news->name, news->length);
+    case HF__HEARD_OF_MANY: return news->concerns(c->store, w->name, w->length);
     case HF__GRANTED: return news->number == w->number;
     default: return true;
     }
@@ -51,7 +52,7 @@ static bool concerns(const hf__news *news, const hf__watch *w) {
 
 void hf__watch_news(hf_client *c, const hf__news *news) {
     for (hf__watch *w = c->watches; w; w = w->next)
-        if (concerns(news, w)) hear(c, w);
+        if (concerns(c, news, w)) hear(c, w);
 }
 
 void hf__watch_close(hf_client *c) {

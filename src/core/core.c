@@ -370,6 +370,15 @@ static void look_at_all(hf__core *core, hf__time now) {
     }
 }
 
+/* Holds as well as waits: of a lane the name is what comes first of its key. */
+static void look_at_many(hf__core *core, const hf__news *news, hf__time now) {
+    for (hf__mapped *m = hf__map_next(&core->entries, NULL), *next; m; m = next) {
+        next = hf__map_next(&core->entries, m);
+        hf__entry *e = entry_of(m, mapped);
+        if (news->concerns(core->store, e->mapped.key, e->name_length)) look_again(e, now);
+    }
+}
+
 void hf__core_news(hf__core *core, const hf__news *news, hf__time now) {
     hf__mapped *m;
     switch (news->what) {
@@ -377,6 +386,7 @@ void hf__core_news(hf__core *core, const hf__news *news, hf__time now) {
         m = hf__map_find(&core->entries, news->name, news->length);
         if (m) look_at_name(entry_of(m, mapped), now);
         break;
+    case HF__HEARD_OF_MANY: look_at_many(core, news, now); break;
     case HF__ASK_AGAIN: look_at_all(core, now); break;
     case HF__GRANTED:
         m = hf__map_find(&core->asking, (const char *)&news->number, sizeof news->number);

@@ -61,6 +61,10 @@
  *            above it. Else HF_LOST.
  *   AGE      how long the server has been up, by its own count: `age_ms`; -1: it may not say.
  *
+ * And of any kind (cluster/):
+ *
+ *   SLOTS_OF which node has which slot, into `slots`.
+ *
  * Results of a completed operation: HF_OK; HF_BUSY (ASK: held by another, ask again in `retry_ms`);
  * HF_TIMEOUT (ASK: executed after `not_after`, and so not done); HF_LOST, HF_NOT_HELD as above; HF_UNREACHABLE (no connection, or a server that cannot answer at the
  * moment: worth trying again; `maybe` says that it may have taken effect all the same); any other is
@@ -96,7 +100,8 @@ typedef enum hf__verb {
     HF__PROCLAIM,
     HF__LEADER,
     HF__RAISE, /* of one node of several, by the store over them */
-    HF__AGE,   /* the same */
+    HF__AGE,
+    HF__SLOTS_OF,
     /* a store's own: never submitted */
     HF__REGISTER,
     HF__PRESENT,
@@ -141,6 +146,21 @@ typedef struct hf__ack {
     hf_result result; /* to be told once it is undone */
     char *why;
 } hf__ack;
+
+/* A store's own: a node of a cluster did nothing, since another is to be asked, or later. */
+typedef struct hf__detour {
+    enum {
+        HF__DETOUR_NONE,
+        HF__DETOUR_MOVED,
+        HF__DETOUR_ASK,
+        HF__DETOUR_AGAIN,
+        HF__DETOUR_DOWN
+    } what;
+    uint32_t times; /* that it was turned away */
+    uint64_t map; /* while its node is away: that one which may say of another; 0: not asked for */
+    char *to;     /* MOVED, ASK: "host:port", on the heap */
+    hf__time at, until; /* while it waits: not before, and no longer than */
+} hf__detour;
 
 #define HF__LINE_SEEN 64 /* waiters that are looked at */
 
@@ -224,13 +244,19 @@ typedef struct hf__op {
         *together; /* ASK, where the store asks_together: the next of a chain, see above */
 
     /* the answer */
-    hf__time asked_at;   /* before the last sending: deadlines count from here */
-    uint64_t link;       /* the connection it was last sent on; 0: none */
-    uint64_t told_token; /* HF_BUSY: of who holds it, where the store says; 0: it does not */
-    int64_t server_us;   /* ASK: when it was executed, on the store's clock; 0: not known */
-    uint32_t late;       /* the store's: how often it came too late */
-    hf__ack ack;         /* the store's */
-    bool repeated;       /* the store's: its own, of what was asked for before */
+    hf__time asked_at;       /* before the last sending: deadlines count from here */
+    uint64_t link;           /* the connection it was last sent on; 0: none */
+    uint64_t told_token;     /* HF_BUSY: of who holds it, where the store says; 0: it does not */
+    int64_t server_us;       /* ASK: when it was executed, on the store's clock; 0: not known */
+    uint32_t late;           /* the store's: how often it came too late */
+    hf__ack ack;             /* the store's */
+    hf__detour detour;       /* the store's, and below: to a node of a cluster */
+    bool asking;             /* the slot is on its way there */
+    bool asking_said;        /* and the answer to that is still to come */
+    bool brief;              /* RENEW: with one key, where the others may be elsewhere */
+    bool heard;              /* what is said of the name is listened to */
+    struct hf__slots *slots; /* SLOTS_OF */
+    bool repeated;           /* the store's: its own, of what was asked for before */
     hf_result result;
     bool maybe;   /* it failed, and may have taken effect all the same */
     bool crowded; /* ASK that was granted, RENEW: somebody waits */
@@ -242,23 +268,25 @@ typedef struct hf__op {
 
 #define HF__PLACE_MS 60000
 
+typedef struct hf__store hf__store;
+
 /* What a store has heard, unasked. */
 typedef struct hf__news {
     enum {
-        HF__HEARD_OF,  /* of a name: worth asking again at once, for who waits and who holds */
-        HF__ASK_AGAIN, /* of all names: it may have missed something */
-        HF__GRANTED    /* a number that stands in line has the lock */
+        HF__HEARD_OF,      /* of a name: worth asking again at once, for who waits and who holds */
+        HF__HEARD_OF_MANY, /* the same, of those that `concerns` says */
+        HF__ASK_AGAIN,     /* of all names: it may have missed something */
+        HF__GRANTED        /* a number that stands in line has the lock */
     } what;
     const char *name; /* the store's memory, until the next call */
     size_t length;
+    bool (*concerns)(const struct hf__store *store, const char *name, size_t length);
 
     uint64_t number, token, link; /* HF__GRANTED */
     int64_t server_us;            /* when it was granted, on the store's clock */
     int64_t lease_ms;
     hf__time asked_at; /* as if it had been asked for then; 0: not known, so it must be asked for */
 } hf__news;
-
-typedef struct hf__store hf__store;
 
 typedef struct hf__store_table {
     /* In a forked child only memory and descriptors of this process are given up. */
@@ -300,9 +328,9 @@ typedef struct hf__store_table {
     void (*shut)(hf__store *store, hf__time now);
 } hf__store_table;
 
-#define HF__NODE_FDS  4                              /* of a store on one server */
-#define HF__NODES_MAX 9                              /* of a store of stores */
-#define HF__STORE_FDS (HF__NODE_FDS * HF__NODES_MAX) /* of any */
+#define HF__NODE_FDS  4   /* of a store on one server */
+#define HF__NODES_MAX 9   /* of a quorum */
+#define HF__STORE_FDS 128 /* of any */
 
 /* The head of every store. `link` counts connections made: while it stays the same, answers come in
    the order of asking; 0 is not connected. */

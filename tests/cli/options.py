@@ -356,7 +356,7 @@ class Usage(kit.Case):
     def test_a_store_that_is_none_is_refused(self):
         for url in ("", "x", "http://localhost", "redis:/x", "redis://host:99999", "file",
                     "redis://localhost?walk=1", "memory:?lease=0s", "memory:?lease=-1s",
-                    "memory:?lease=99999999999999999999s", "redis+cluster://a,b"):
+                    "memory:?lease=99999999999999999999s", "redis+cluster://a,,b"):
             with self.subTest(url):
                 result = self.hf("run", "-S", url, "x", "echo", "no")
                 self.assertCode(64, result)

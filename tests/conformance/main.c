@@ -11,6 +11,7 @@
 
 #include "cf_redis.h"
 #include "t_acl.h"
+#include "t_cluster.h"
 #include "t_line.h"
 #include "t_net.h"
 #include "t_nodes.h"
@@ -29,6 +30,7 @@ enum { URL_MAX = 512 };
 static char url[URL_MAX], other_url[URL_MAX + sizeof "?prefix=other"];
 static t_redis *redis, *replica;
 static t_nodes *nodes;
+static t_cluster *cluster;
 
 const char *cf_url(void) {
     return url;
@@ -98,6 +100,21 @@ static void start_quorum(void) {
     snprintf(other_url, sizeof other_url, "%s&prefix=other", url);
 }
 
+/* As the user of the documentation, too. */
+static void start_cluster(void) {
+    cluster = t_cluster_start(NULL);
+    const char *hosts = strstr(t_cluster_url(cluster), "://") + 3;
+    for (int i = 0; i < t_cluster_size(cluster); i++)
+        t_acl_user_in_cluster(t_cluster_node(cluster, i), "other");
+    snprintf(url, sizeof url, "redis+cluster://holdfast:PASSWORD@%s", hosts);
+    snprintf(other_url, sizeof other_url, "%s?prefix=other", url);
+}
+
+static int in_cluster_line(const char *name) {
+    t_redis *node = t_cluster_node(cluster, t_cluster_owner(cluster, t_cluster_slot(name)));
+    return (int)t_redis_int(node, "LLEN hf:{%s}:q", name);
+}
+
 /* A directory of its own, taken away at the end by a process that has nothing else to do with it. */
 static char directory[] = "/tmp/hf-conformance-XXXXXX";
 
@@ -147,6 +164,7 @@ static const store stores[] = {
     {"redis-unix", CF_PROCESSES | CF_REDIS | CF_LINE | CF_KINDS | CF_BESIDE, start_redis_unix,
      in_redis_line},
     {"redis-quorum", CF_PROCESSES, start_quorum, NULL},
+    {"cluster", CF_PROCESSES | CF_LINE | CF_KINDS | CF_BESIDE, start_cluster, in_cluster_line},
 };
 
 #if defined(__SANITIZE_THREAD__)
@@ -217,6 +235,9 @@ static int stop_store(void **state) {
     t_redis_free(redis);
     t_redis_free(replica);
     t_nodes_free(nodes);
+    for (int i = 0; cluster && i < t_cluster_size(cluster); i++)
+        t_acl_none_refused(t_cluster_node(cluster, i));
+    t_cluster_free(cluster);
     remove_directory();
     return 0;
 }
@@ -224,9 +245,10 @@ static int stop_store(void **state) {
 int main(int argc, char **argv) {
     under_test = argc > 1 ? find_store(argv[1]) : NULL;
     if (!under_test) {
-        fprintf(stderr,
-                "usage: conformance memory|file|redis|redis-replicas|redis-unix|redis-quorum "
-                "[PATTERN]\n");
+        fprintf(
+            stderr,
+            "usage: conformance memory|file|redis|redis-replicas|redis-unix|redis-quorum|cluster "
+            "[PATTERN]\n");
         return 64;
     }
     setvbuf(stdout, NULL, _IOLBF, 0); /* so that the case that hangs is named */

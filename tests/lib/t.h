@@ -8,6 +8,7 @@
  *     t_sys     failing descriptors and threads    t_hf      checks of the library's results
  *     t_files   failing files                      t_line    the line of a file store's lock
  *     t_nodes   servers that know nothing of each other
+ *     t_cluster a cluster of six nodes
  */
 #ifndef T_H
 #define T_H
@@ -21,6 +22,7 @@
 
 #include "t_acl.h"
 #include "t_alloc.h"
+#include "t_cluster.h"
 #include "t_exempt.h"
 #include "t_fail.h"
 #include "t_fake.h"

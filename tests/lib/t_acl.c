@@ -6,15 +6,24 @@
 
 static const char BEGINS[] = "ACL SETUSER holdfast ";
 
-void t_acl_documented(char line[T_ACL_LINE]) {
+/* The one that stands there as the `nth`. */
+static void find(char line[T_ACL_LINE], int nth) {
     FILE *file = fopen(T_PROTOCOL_DOC, "re");
     if (!file) t_fail("cannot read %s", T_PROTOCOL_DOC);
     char *text = NULL;
-    while (!text && fgets(line, T_ACL_LINE, file)) text = strstr(line, BEGINS);
+    while (nth && fgets(line, T_ACL_LINE, file)) {
+        text = strstr(line, BEGINS);
+        if (text) nth--;
+    }
     fclose(file);
+    if (nth) text = NULL;
     if (!text) t_fail("no line with `%s` in %s", BEGINS, T_PROTOCOL_DOC);
     text[strcspn(text, "\n`")] = '\0';
     memmove(line, text, strlen(text) + 1);
+}
+
+void t_acl_documented(char line[T_ACL_LINE]) {
+    find(line, 1);
 }
 
 static void run(t_redis *redis, const char *line) {
@@ -33,6 +42,15 @@ const char *t_acl_user(t_redis *redis, const char *prefix) {
     }
     run(redis, "ACL LOG RESET");
     return t_redis_url_as(redis, "holdfast", "PASSWORD");
+}
+
+void t_acl_user_in_cluster(t_redis *redis, const char *prefix) {
+    char line[T_ACL_LINE];
+    (void)t_acl_user(redis, prefix);
+    find(line, 2);
+    run(redis, line);
+    snprintf(line, sizeof line, "%s&%s:*", BEGINS, prefix);
+    run(redis, line);
 }
 
 /* A field of one entry of ACL LOG. */

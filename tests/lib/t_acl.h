@@ -13,6 +13,9 @@ void t_acl_documented(char line[T_ACL_LINE]);
    t_redis_url_as. */
 const char *t_acl_user(t_redis *redis, const char *prefix);
 
+/* The same on a node of a cluster, with what it needs besides. */
+void t_acl_user_in_cluster(t_redis *redis, const char *prefix);
+
 /* Fails if a user was refused anything since the server started, or since ACL LOG RESET. */
 void t_acl_none_refused(t_redis *redis);
 

@@ -154,6 +154,27 @@ static void test_good_urls(void **state) {
 
 /* ---- Sentinels ---- */
 
+static void test_cluster_urls(void **state) {
+    (void)state;
+    hf__url u;
+    T_HF(HF_OK, hf__url_parse(&u, "redis+cluster://u:p%2Cw@a,b:7,[::1]:8/?prefix=x&replicas=1"));
+    assert_int_equal(u.scheme, HF__SCHEME_CLUSTER);
+    assert_string_equal(u.password, "p,w");
+    assert_string_equal(u.hosts[0].name, "a");
+    assert_int_equal(u.hosts[0].port, 6379);
+    assert_int_equal(u.hosts[1].port, 7);
+    assert_string_equal(u.hosts[2].name, "::1");
+    assert_int_equal(u.hosts[2].port, 8);
+    assert_null(u.hosts[3].name);
+    assert_int_equal(u.replicas, 1);
+    assert_false(u.in_cluster);
+    hf__url_fini(&u);
+    T_HF(HF_OK, hf__url_parse(&u, "rediss+cluster://a/0?tls_ca=x"));
+    assert_int_equal(u.scheme, HF__SCHEME_CLUSTER_TLS);
+    assert_string_equal(u.tls_ca, "x");
+    hf__url_fini(&u);
+}
+
 static void test_sentinel_urls(void **state) {
     (void)state;
     hf__url u;
@@ -288,6 +309,13 @@ static const struct bad {
     {"redis+sentinel://a,b:0/m", HF_INVALID, "port"},
     {"redis+sentinel://a,b,c,d,e,f,g,h,i,j/m", HF_INVALID, "more than 9"},
     {"redis+sentinel://a/m/x", HF_INVALID, "database"},
+    {"redis+cluster://", HF_INVALID, "empty place"},
+    {"redis+cluster://a,,b", HF_INVALID, "list of nodes has an empty place"},
+    {"redis+cluster://a,b,c,d,e,f,g,h,i,j", HF_INVALID, "more than 9 nodes"},
+    {"redis+cluster://a/2", HF_INVALID, "one database"},
+    {"redis+cluster://a?db=2", HF_INVALID, "unknown option 'db'"},
+    {"redis+cluster://a?tls_ca=x", HF_INVALID, "unknown option 'tls_ca'"},
+    {"redis+cluster://u:" SECRET "@a,,b", HF_INVALID, "empty place"},
     {"redis+sentinel://a/m?tls_ca=x", HF_INVALID, "unknown option 'tls_ca'"},
     {"redis+sentinel://a/m?sentinel_user=u", HF_INVALID, "sentinel_password nor"},
     {"redis+sentinel://a/m?sentinel_password=" SECRET "&sentinel_password_file=f", HF_INVALID,
@@ -390,9 +418,10 @@ static void test_durations(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_good_urls),     cmocka_unit_test(test_sentinel_urls),
-        cmocka_unit_test(test_quorums),       cmocka_unit_test(test_bad_urls),
-        cmocka_unit_test(test_longest_parts), cmocka_unit_test(test_durations),
+        cmocka_unit_test(test_good_urls), cmocka_unit_test(test_sentinel_urls),
+        cmocka_unit_test(test_quorums),   cmocka_unit_test(test_cluster_urls),
+        cmocka_unit_test(test_bad_urls),  cmocka_unit_test(test_longest_parts),
+        cmocka_unit_test(test_durations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -428,6 +428,7 @@ static void submit(hf__store *store, hf__op *op, hf__time now) {
     case HF__LEADER: r = leader(f, op, now); break;
     case HF__RAISE:
     case HF__AGE:
+    case HF__SLOTS_OF:
     case HF__REGISTER:
     case HF__PRESENT:
     case HF__CONFIRM: r = HF_UNSUPPORTED; break;

@@ -64,14 +64,14 @@ void hf__command_text(hf__buffer *out, const char *format, ...) {
 }
 
 /* A brace would end the hash tag early, and a percent sign is what stands for one. */
-static const char *escape_of(char c) {
+const char *hf__key_escape(char c) {
     return c == '{' ? "%7B" : c == '}' ? "%7D" : c == '%' ? "%25" : NULL;
 }
 
 static size_t escaped_length(const char *name, size_t length) {
     size_t n = length;
     for (size_t i = 0; i < length; i++)
-        if (escape_of(name[i])) n += 2;
+        if (hf__key_escape(name[i])) n += 2;
     return n;
 }
 
@@ -82,7 +82,7 @@ static char *put(char *at, const char *text, size_t length) {
 
 static char *put_escaped(char *at, const char *name, size_t length) {
     for (size_t i = 0; i < length; i++) {
-        const char *escape = escape_of(name[i]);
+        const char *escape = hf__key_escape(name[i]);
         at = escape ? put(at, escape, 3) : put(at, name + i, 1);
     }
     return at;
@@ -98,14 +98,22 @@ void hf__command_id(hf__buffer *out, const char *client, const char *sign, uint6
     put(at, digits, after);
 }
 
+size_t hf__key_length(const char *prefix, const char *name, size_t length, const char *suffix) {
+    return strlen(prefix) + 2 + escaped_length(name, length) + 1 + strlen(suffix);
+}
+
+char *hf__key_put(char *at, const char *prefix, const char *name, size_t length,
+                  const char *suffix) {
+    at = put(at, prefix, strlen(prefix));
+    at = put(at, ":{", 2);
+    at = escaped_length(name, length) == length ? put(at, name, length)
+                                                : put_escaped(at, name, length);
+    at = put(at, "}", 1);
+    return put(at, suffix, strlen(suffix));
+}
+
 void hf__command_key(hf__buffer *out, const char *prefix, const char *name, size_t length,
                      const char *suffix) {
-    size_t before = strlen(prefix), escaped = escaped_length(name, length), after = strlen(suffix);
-    char *at = argument(out, before + 2 + escaped + 1 + after);
-    if (!at) return;
-    at = put(at, prefix, before);
-    at = put(at, ":{", 2);
-    at = escaped == length ? put(at, name, length) : put_escaped(at, name, length);
-    at = put(at, "}", 1);
-    put(at, suffix, after);
+    char *at = argument(out, hf__key_length(prefix, name, length, suffix));
+    if (at) hf__key_put(at, prefix, name, length, suffix);
 }

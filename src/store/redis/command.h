@@ -22,4 +22,11 @@ void hf__command_id(hf__buffer *out, const char *client, const char *sign, uint6
 void hf__command_key(hf__buffer *out, const char *prefix, const char *name, size_t length,
                      const char *suffix);
 
+/* The same by itself: how long it is; put at a place that is as long, and what follows it; and what stands
+   for a byte of the name, NULL: itself. */
+size_t hf__key_length(const char *prefix, const char *name, size_t length, const char *suffix);
+char *hf__key_put(char *at, const char *prefix, const char *name, size_t length,
+                  const char *suffix);
+const char *hf__key_escape(char c);
+
 #endif

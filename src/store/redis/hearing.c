@@ -1,11 +1,16 @@
 #include "store/redis/hearing.h"
 
+bool hf__hearing_stands(const hf__op *op) {
+    return op->placed || (op->verb == HF__RELEASE && op->heir.result == HF_BUSY);
+}
+
 void hf__hearing_complete(hf__hearing *h, const hf__op *op) {
-    if (op->placed || (op->verb == HF__RELEASE && op->heir.result == HF_BUSY)) h->waits = true;
+    if (hf__hearing_stands(op)) h->waits = true;
 }
 
 /* When listening begins or ends, whoever waits asks again: something may have been missed. */
 void hf__hearing_look(hf__hearing *h, bool listening) {
+    if (h->by_name) listening = h->listening;
     if (listening != h->listening || h->messages->missed) h->ask_again = true;
     h->listening = h->commands->heard = listening;
     h->messages->missed = false;

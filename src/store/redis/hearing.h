@@ -12,9 +12,14 @@ typedef struct hf__hearing {
     bool waits;     /* somebody stood in line: listen */
     bool listening; /* as was told */
     bool ask_again; /* to be told */
-    bool claims;    /* what is heard is to be asked for: replicas must have it */
-    uint64_t link;  /* of the commands, when the connection to listen on was begun */
+    bool claims; /* what is heard is to be asked for: replicas must have it, or another node may */
+    bool
+        by_name; /* each name has a channel of its own: who waits for it is told when that is heard */
+    uint64_t link; /* of the commands, when the connection to listen on was begun */
 } hf__hearing;
+
+/* Whether who asked stands in line now. */
+bool hf__hearing_stands(const hf__op *op);
 
 /* What was answered: somebody may stand in line now, and has to listen. */
 void hf__hearing_complete(hf__hearing *h, const hf__op *op);

@@ -108,20 +108,33 @@ void hf__past_note(hf__past *p, const hf__op *op, hf__time now) {
     if (op->verb == HF__RELEASE && was_there) keep(p, op, now);
 }
 
+static hf__op *say_again(hf__released *r, hf__time now) {
+    r->busy = true;
+    r->op = (hf__op){.verb = HF__RELEASE,
+                     .repeated = true,
+                     .name = r->key,
+                     .name_length = r->mapped.length - lane_length(r->kind),
+                     .number = r->number,
+                     .kind = r->kind,
+                     .leave = r->leave,
+                     .held_since = now};
+    return &r->op;
+}
+
 void hf__past_repeat(hf__past *p, hf__session *session, hf__time now) {
     tidy(p, now);
+    for (hf__released *r = p->first; r; r = r->next)
+        if (!r->busy) hf__session_submit(session, say_again(r, now), now);
+}
+
+void hf__past_repeat_to(hf__past *p, hf__store *store,
+                        bool (*concerns)(const hf__store *store, const char *name, size_t length),
+                        hf__time now) {
+    tidy(p, now);
     for (hf__released *r = p->first; r; r = r->next) {
-        if (r->busy) continue;
-        r->busy = true;
-        r->op = (hf__op){.verb = HF__RELEASE,
-                         .repeated = true,
-                         .name = r->key,
-                         .name_length = r->mapped.length - lane_length(r->kind),
-                         .number = r->number,
-                         .kind = r->kind,
-                         .leave = r->leave,
-                         .held_since = now};
-        hf__session_submit(session, &r->op, now);
+        size_t length = r->mapped.length - lane_length(r->kind);
+        if (!r->busy && concerns(store, r->key, length))
+            store->table->submit(store, say_again(r, now), now);
     }
 }
 

@@ -30,6 +30,11 @@ void hf__past_note(hf__past *p, const hf__op *op, hf__time now);
 /* The commands go to another connection: say them all again. */
 void hf__past_repeat(hf__past *p, hf__session *session, hf__time now);
 
+/* The same through a store, of the names that `concerns` says. */
+void hf__past_repeat_to(hf__past *p, hf__store *store,
+                        bool (*concerns)(const hf__store *store, const char *name, size_t length),
+                        hf__time now);
+
 /* Whether a completed operation is one of these, and so nobody else's. */
 bool hf__past_took(hf__op *op);
 

@@ -30,6 +30,8 @@ typedef struct redis {
     hf__link link, ears, waits;
     seen link_seen, ears_seen, watch_seen, waits_seen;
     bool confirms; /* replicas=: `waits` is used */
+    bool in_cluster;
+    hf__channels channels; /* of a node of a cluster: what `ears` listens to */
     hf__acks acks;
     hf__hearing hearing;
 
@@ -85,6 +87,7 @@ static void redis_free(hf__store *store, bool forked) {
     hf__link_fini(&r->link, forked);
     hf__link_fini(&r->ears, forked);
     hf__link_fini(&r->waits, forked);
+    hf__channels_fini(&r->channels);
     hf__watch_free(r->watch, forked);
     hf__past_fini(&r->past);
     free(r);
@@ -92,6 +95,8 @@ static void redis_free(hf__store *store, bool forked) {
 
 static void submit(hf__store *store, hf__op *op, hf__time now) {
     redis *r = (redis *)store;
+    if (r->in_cluster && op->name)
+        op->heard = hf__channels_heard(&r->channels, op->name, op->name_length);
     hf__session_submit(&r->link.session, op, now);
 }
 
@@ -100,8 +105,8 @@ static hf__op *next_completed(redis *r) {
     hf__op *op = r->confirms ? hf__acks_completed(&r->acks) : NULL;
     if (op) return op;
     do op = hf__session_completed(&r->link.session);
-    while (op &&
-           (hf__past_took(op) || (r->confirms && hf__acks_take(&r->acks, op, r->link.fed_at))));
+    while (op && ((r->watch && hf__past_took(op)) ||
+                  (r->confirms && hf__acks_take(&r->acks, op, r->link.fed_at))));
     return op || !r->confirms ? op : hf__acks_completed(&r->acks);
 }
 
@@ -109,11 +114,21 @@ static hf__op *completed(hf__store *store) {
     redis *r = (redis *)store;
     hf__op *op = next_completed(r);
     if (op) hf__hearing_complete(&r->hearing, op);
+    if (op && r->in_cluster && hf__hearing_stands(op))
+        hf__channels_want(&r->channels, op->name, op->name_length,
+                          hf__later(op->asked_at, r->link.fed_at));
     if (op && r->watch) hf__past_note(&r->past, op, hf__later(op->asked_at, r->link.fed_at));
     return op;
 }
 
 static bool news(hf__store *store, hf__news *out) {
+    redis *r = (redis *)store;
+    size_t length;
+    const char *name = r->in_cluster ? hf__channels_tell(&r->channels, &length) : NULL;
+    if (name) {
+        *out = (hf__news){.what = HF__HEARD_OF, .name = name, .length = length};
+        return true;
+    }
     return hf__hearing_news(&((redis *)store)->hearing, out);
 }
 
@@ -193,13 +208,14 @@ static bool flush(hf__store *store, pthread_mutex_t *mutex) {
     redis *r = (redis *)store;
     bool was_up = r->store.up;
     if (r->confirms) hf__acks_tick(&r->acks, hf__now()); /* of what was answered just now */
+    if (r->in_cluster) hf__session_tick(&r->ears.session, hf__now());
     hf__link_flush(&r->link, mutex);
     hf__link_flush(&r->ears, mutex);
     if (r->watch) hf__link_flush(&r->watch->link, mutex);
     if (r->confirms) hf__link_flush(&r->waits, mutex);
     publish(r);
     bool told = r->link.session.done_first || r->waits.session.done_first || r->acks.done_first;
-    return r->store.up != was_up || r->hearing.ask_again || told;
+    return r->store.up != was_up || r->hearing.ask_again || r->channels.to_tell || told;
 }
 
 /* Each has a place of its own; what is not to be polled is -1. What a Sentinel says cannot wait. */
@@ -289,7 +305,11 @@ hf__store *hf__redis_new(const hf__url *url, const hf__identity *who, hf__log *l
     bool link = hf__link_init(&r->link, HF__COMMANDS, url, &r->who, log);
     bool ears = hf__link_init(&r->ears, HF__MESSAGES, url, &r->who, log);
     bool waits = hf__link_init(&r->waits, HF__REPLICAS, url, &r->who, log);
+    r->in_cluster = r->hearing.by_name = url->in_cluster;
+    hf__channels_init(&r->channels, url->prefix, r->who.client, hf__rand_seed());
+    if (r->in_cluster) r->ears.session.channels = &r->channels;
     r->confirms = r->store.confirms = r->hearing.claims = url->replicas > 0;
+    if (r->in_cluster) r->hearing.claims = true;
     if (r->confirms) r->store.asks_together = false; /* each name is confirmed by itself */
     r->acks = (hf__acks){.commands = &r->link.session, .session = &r->waits.session, .url = url};
     if (found && link && ears && waits) return &r->store;

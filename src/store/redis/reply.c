@@ -31,7 +31,30 @@ static hf__value *place(const redisReadTask *task, int type) {
     return &r->item[task->idx];
 }
 
+/* Of CLUSTER SLOTS: a list of ranges, [first, last, [host, port, …] of the primary, replicas…]. What is more
+   is passed over. */
+static void put_slots(const redisReadTask *task, const hf__value *value) {
+    hf__slots *s = ((hf__reply *)task->privdata)->slots;
+    const redisReadTask *range = task->parent->parent;
+    if (!range) {
+        hf__slots_range(s);
+    } else if (!range->parent) {
+        if (value->type == REDIS_REPLY_INTEGER) hf__slots_number(s, task->idx, value->integer);
+    } else if (!range->parent->parent && task->parent->idx == 2) {
+        if (task->idx == 0) hf__slots_host(s, value->text ? value->text : "", value->length);
+        if (task->idx == 1) hf__slots_port(s, value->integer);
+    }
+}
+
+static bool of_slots(const redisReadTask *task) {
+    return task->parent && ((const hf__reply *)task->privdata)->slots;
+}
+
 static void *put(const redisReadTask *task, hf__value value) {
+    if (of_slots(task)) {
+        put_slots(task, &value);
+        return task->privdata;
+    }
     if (passed_over(task)) return task->privdata;
     hf__value *to = place(task, value.type);
     if (!to) return NULL;
@@ -41,6 +64,8 @@ static void *put(const redisReadTask *task, hf__value value) {
 
 static void *make_string(const redisReadTask *task, char *text, size_t length) {
     hf__reply *r = task->privdata;
+    if (of_slots(task))
+        return put(task, (hf__value){.type = task->type, .text = text, .length = length});
     if (passed_over(task)) return r;
     hf__value *to = place(task, task->type);
     if (!to || length >= HF__REPLY_TEXT - r->used) return NULL;
@@ -58,7 +83,12 @@ static void *make_array(const redisReadTask *task, size_t elements) {
 static void *make_array(const redisReadTask *task, int elements) {
 #endif
     hf__reply *r = task->privdata;
-    if (task->parent && r->nested) return put(task, (hf__value){.type = REDIS_REPLY_ARRAY});
+    if (r->slots && !task->parent) {
+        begin(r, REDIS_REPLY_ARRAY, 0);
+        return r;
+    }
+    if (task->parent && (r->nested || r->slots))
+        return put(task, (hf__value){.type = REDIS_REPLY_ARRAY});
     if (task->parent || elements > HF__REPLY_ITEMS) return NULL;
     begin(r, REDIS_REPLY_ARRAY, (size_t)elements);
     return r;

@@ -1,7 +1,7 @@
 /*
  * A server's answer, in memory of a fixed size. hiredis parses; its objects are made here, so that
  * nothing is ever allocated because a server says so. Answers to what we ask are a value or a flat
- * list of values; anything larger or deeper is no answer to us, but for that to ROLE.
+ * list of values; anything larger or deeper is no answer to us, but for those to ROLE and CLUSTER SLOTS.
  */
 #ifndef HF_STORE_REDIS_REPLY_H
 #define HF_STORE_REDIS_REPLY_H
@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "holdfast.h"
+#include "store/redis/slots.h"
 
 #define HF__REPLY_ITEMS  80 /* what inspect.lua answers, with a line of 64 */
 #define HF__REPLY_TEXT   16384
@@ -31,6 +32,8 @@ typedef struct hf__reply {
     char text[HF__REPLY_TEXT];
     size_t used;
     bool nested; /* set by who asks: lists within the list are passed over, as if they were empty */
+    hf__slots
+        *slots; /* set by who asks: where what is in lists within the list goes, and not here */
 } hf__reply;
 
 typedef enum hf__parsed { HF__PARSED, HF__PARSE_MORE, HF__PARSE_BAD } hf__parsed;

@@ -9,6 +9,7 @@ typedef struct hf__script {
     const char *text;
     size_t length;
     const char *sha1;
+    const struct hf__script *in_cluster; /* what a node of a cluster is sent; NULL: the same */
 } hf__script;
 
 extern const hf__script hf__script_acquire;

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "store/redis/beside.h"
 #include "store/redis/command.h"
+#include "store/redis/detour.h"
 #include "store/redis/rights.h"
 #include "store/redis/script.h"
 #include "store/redis/trouble.h"
@@ -60,6 +61,7 @@ static void completed(hf__session *s, hf__op *op, hf_result result, bool maybe, 
 }
 
 static void went_with(hf__op *op, const hf__op *sent) {
+    op->heard = sent->heard;
     op->asked_at = sent->asked_at;
     op->link = sent->link;
 }
@@ -128,7 +130,7 @@ static bool in_lane(const hf__op *op) {
     return op->kind != HF_MUTEX;
 }
 
-static const hf__script *script_of(const hf__op *op) {
+static const hf__script *plain_script_of(const hf__op *op) {
     bool lane = in_lane(op);
     if (op->together) return &hf__script_all;
     switch (op->verb) {
@@ -142,6 +144,11 @@ static const hf__script *script_of(const hf__op *op) {
     case HF__AGE: return &hf__script_age;
     default: return hf__beside_script(op->verb);
     }
+}
+
+static const hf__script *script_of(const hf__session *s, const hf__op *op) {
+    const hf__script *script = plain_script_of(op);
+    return script && s->url->in_cluster && script->in_cluster ? script->in_cluster : script;
 }
 
 static void add_client_key(hf__session *s, const char *client) {
@@ -259,8 +266,8 @@ static int key_count(const hf__op *op) {
     case HF__ASK:
     case HF__RELEASE:
     case HF__BREAK: return 4;
-    case HF__RENEW: return in_lane(op) ? 4 : 1;
     case HF__RAISE:
+    case HF__RENEW: return in_lane(op) && !op->brief ? 4 : 1;
     case HF__INSPECT: return 2;
     case HF__AGE: return 0;
     default: return hf__beside_script(op->verb) ? HF__BESIDE_KEYS : 1;
@@ -334,7 +341,7 @@ static int argument_count(const hf__op *op, hf__time now) {
 }
 
 static void encode_script(hf__session *s, const hf__op *op, bool whole, hf__time now) {
-    const hf__script *script = script_of(op);
+    const hf__script *script = script_of(s, op);
     int keys = key_count(op);
     hf__command_begin(&s->out, 3 + keys + argument_count(op, now));
     hf__command_string(&s->out, whole ? "EVAL" : "EVALSHA");
@@ -369,8 +376,21 @@ static void encode_confirm(hf__session *s, const hf__op *op) {
     hf__command_number(&s->out, op->lease_ms);
 }
 
+static void encode_slots(hf__session *s) {
+    hf__command_begin(&s->out, 2);
+    hf__command_string(&s->out, "CLUSTER");
+    hf__command_string(&s->out, "SLOTS");
+}
+
+static void encode_asking(hf__session *s) {
+    hf__command_begin(&s->out, 1);
+    hf__command_string(&s->out, "ASKING");
+}
+
 static void encode(hf__session *s, const hf__op *op, bool whole, hf__time now) {
+    if (op->asking) encode_asking(s);
     switch (op->verb) {
+    case HF__SLOTS_OF: encode_slots(s); break;
     case HF__WHO: encode_who(s, op); break;
     case HF__PRESENT: encode_present(s, op); break;
     case HF__CONFIRM: encode_confirm(s, op); break;
@@ -387,6 +407,7 @@ static void send(hf__session *s, hf__op *op, bool whole, hf__time now) {
         complete(s, op, HF_NOMEM, false, hf__line("no memory for a command to %s", s->where));
         return;
     }
+    op->asking_said = op->asking;
     op->asked_at = now;
     op->link = s->link;
     op->next = NULL;
@@ -434,7 +455,10 @@ static void add_login(hf__session *s, const char *password) {
         s->parser.reply.nested = true;
         s->login_left++;
     }
-    if (s->role == HF__MESSAGES) {
+    if (s->channels) {
+        hf__command_begin(&s->out, 1);
+        hf__command_string(&s->out, "PING");
+    } else if (s->role == HF__MESSAGES) {
         hf__command_begin(&s->out, 2);
         hf__command_string(&s->out, "SUBSCRIBE");
         hf__command_text(&s->out, "%s:c:%s", s->url->prefix, s->who->client);
@@ -477,7 +501,7 @@ static hf_result not_redis(const hf__session *s, char **detail) {
 /* What an error means, of an operation (NULL: of the login), and a line for a person. */
 static hf_result trouble(const hf__session *s, const hf__op *op, const char *error, char **detail) {
     hf__tried tried = {.prefix = s->url->prefix, .client = s->who->client};
-    if (op) tried.script = script_of(op);
+    if (op) tried.script = script_of(s, op);
     if (op && op->verb == HF__WHO) tried.client = op->sight->who.client;
     if (op && op->name) {
         tried.name = op->name;
@@ -506,7 +530,9 @@ static bool is_push(const hf__reply *r, const char *kind) {
 }
 
 static hf_result listening(hf__session *s, hf__time now, char **detail) {
-    if (!is_push(&s->parser.reply, "subscribe")) return not_redis(s, detail);
+    const hf__reply *r = &s->parser.reply;
+    bool ponged = s->channels && r->type == REDIS_REPLY_STATUS;
+    if (!ponged && !is_push(r, "subscribe")) return not_redis(s, detail);
     s->state = HF__READY;
     s->link++;
     s->pinged_at = 0;
@@ -552,12 +578,24 @@ bool hf__session_message(hf__session *s, hf__message *m) {
     return true;
 }
 
+/* What else a node of a cluster says to who listens: of its channels, or an answer to a ping. */
+static hf_result of_channels(hf__session *s, char **detail) {
+    const hf__reply *r = &s->parser.reply;
+    bool good = r->type == REDIS_REPLY_ERROR
+                    ? hf__channels_refused(s->channels, r->item[0].text, s->log)
+                    : r->type == REDIS_REPLY_STATUS || is_push(r, "pong") ||
+                          hf__channels_push(s->channels, r);
+    return good ? HF_OK : not_redis(s, detail);
+}
+
 static hf_result push(hf__session *s, hf__time now, char **detail) {
     const hf__reply *r = &s->parser.reply;
     s->pinged_at = 0;
     s->ping_at = now + PING_EVERY;
-    if (is_push(r, "message")) {
+    if (is_push(r, "message") || is_push(r, "smessage")) {
         take_message(s, now);
+    } else if (s->channels) {
+        return of_channels(s, detail);
     } else if (!is_push(r, "pong") && !is_push(r, "subscribe")) {
         return not_redis(s, detail);
     }
@@ -610,13 +648,17 @@ static hf_result login_answer(hf__session *s, hf__time now, char **detail) {
 /* When to ask again. Who stands in line and listens will be told; it asks when the holder expires, the
    first first, in case that it is not told. Who does not asks soon at first, ten times a second later,
    and when the holder expires. */
-static int64_t retry_ms(const hf__session *s, uint32_t attempt, int64_t expires_ms, int64_t place) {
-    if (s->heard && place) {
+static int64_t retry_ms(bool heard, uint32_t attempt, int64_t expires_ms, int64_t place) {
+    if (heard && place) {
         int64_t left = (expires_ms > 0 ? expires_ms : 0) + place * PLACE_APART_MS;
         return left < RETRY_TOLD_MS ? left : RETRY_TOLD_MS;
     }
     int64_t wait = attempt < RETRY_DOUBLINGS ? (int64_t)RETRY_FIRST_MS << attempt : RETRY_MOST_MS;
     return expires_ms >= 0 && expires_ms < wait ? expires_ms + 1 : wait;
+}
+
+static bool is_heard(const hf__session *s, const hf__op *op) {
+    return s->url->in_cluster ? op->heard : s->heard;
 }
 
 static hf_result bad_answer(hf__session *s, hf__op *op, char **detail) {
@@ -716,7 +758,7 @@ static hf_result grant_answer(hf__session *s, hf__op *op, int64_t value, bool ye
     if (yes)
         op->token = (uint64_t)value;
     else
-        op->retry_ms = retry_ms(s, op->attempt, value, place);
+        op->retry_ms = retry_ms(is_heard(s, op), op->attempt, value, place);
     if (yes && in_lane(op) && !read_crowded(&s->parser.reply, op)) return bad_answer(s, op, detail);
     op->placed = place > 0;
     complete(s, op, yes ? HF_OK : HF_BUSY, false, NULL);
@@ -745,7 +787,7 @@ static hf_result heir_answer(hf__session *s, hf__op *op, int64_t status, int64_t
         return bad_answer(s, op, detail);
     op->heir.result = status == STATUS_YES ? HF_OK : status == STATUS_NO ? HF_BUSY : HF_NOT_HELD;
     if (status == STATUS_YES) op->heir.token = (uint64_t)value;
-    if (status == STATUS_NO) op->heir.retry_ms = retry_ms(s, 0, value, place);
+    if (status == STATUS_NO) op->heir.retry_ms = retry_ms(is_heard(s, op), 0, value, place);
     complete(s, op, HF_OK, false, NULL);
     return HF_OK;
 }
@@ -778,6 +820,7 @@ static hf_result number_answer(hf__session *s, hf__op *op, hf__time now, char **
     if (!may_be || !good_time(server_us)) return bad_answer(s, op, detail);
     note_time(s, server_us, op->asked_at, now);
     if (op->verb == HF__ASK) op->token = (uint64_t)n;
+    if (op->verb == HF__REGISTER) s->registered = true;
     complete(s, op, n > 0 ? HF_OK : HF_LOST, false, NULL);
     return HF_OK;
 }
@@ -862,7 +905,7 @@ static hf_result beside_answer(hf__session *s, hf__op *op, hf__time now, char **
     note_time(s, server_us, op->asked_at, now);
     if (status == STATUS_LATE)
         late_answer(s, op, now);
-    else if (hf__beside_answer(r, op, status == STATUS_YES, s->heard))
+    else if (hf__beside_answer(r, op, status == STATUS_YES, is_heard(s, op)))
         complete(s, op, op->result, false, NULL);
     else
         return bad_answer(s, op, detail);
@@ -898,6 +941,38 @@ static hf_result demoted(hf__session *s, hf__op *op, char **detail) {
     return HF_UNREACHABLE;
 }
 
+/* The answer to ASKING, which goes before what it is for. Where it is refused, so is that. */
+static hf_result asking_answer(hf__session *s, hf__op *op) {
+    const hf__reply *r = &s->parser.reply;
+    op->asking_said = false;
+    free(op->detail);
+    op->detail = NULL;
+    if (r->type == REDIS_REPLY_ERROR) trouble(s, op, r->item[0].text, &op->detail);
+    return HF_OK;
+}
+
+static void forget_asking(hf__op *op) {
+    if (!op->asking) return;
+    free(op->detail);
+    op->detail = NULL;
+}
+
+/* Nothing was done, and another node is to be asked, or later. */
+static bool turned_away(hf__session *s, hf__op *op, const char *error) {
+    if (!s->url->in_cluster || s->role != HF__COMMANDS || !hf__turned(error, &op->detour))
+        return false;
+    hf_result result = op->asking && op->detail ? HF_REFUSED : HF_UNREACHABLE;
+    char *line = result == HF_REFUSED ? op->detail : hf__line("%s: %.200s", s->where, error);
+    complete(s, op, result, false, line);
+    return true;
+}
+
+static hf_result slots_answer(hf__session *s, hf__op *op, char **detail) {
+    if (s->parser.reply.type != REDIS_REPLY_ARRAY) return bad_answer(s, op, detail);
+    complete(s, op, HF_OK, false, NULL);
+    return HF_OK;
+}
+
 static hf_result answer(hf__session *s, hf__time now, char **detail) {
     const hf__reply *r = &s->parser.reply;
     if (s->state == HF__LOGIN) return login_answer(s, now, detail);
@@ -907,9 +982,12 @@ static hf_result answer(hf__session *s, hf__time now, char **detail) {
         *detail = hf__line("%s sent what nobody asked for; the connection is closed", s->where);
         return HF_PROTOCOL;
     }
+    if (s->first->asking_said) return asking_answer(s, s->first);
     hf__op *op = take_first(s);
     if (r->type == REDIS_REPLY_ERROR) {
-        if (!strncmp(r->item[0].text, "NOSCRIPT", 8) && script_of(op)) {
+        if (turned_away(s, op, r->item[0].text)) return HF_OK;
+        forget_asking(op);
+        if (!strncmp(r->item[0].text, "NOSCRIPT", 8) && script_of(s, op)) {
             send(s, op, true, now);
             return HF_OK;
         }
@@ -924,7 +1002,9 @@ static hf_result answer(hf__session *s, hf__time now, char **detail) {
         complete(s, op, gone ? HF_LOST : result, false, line);
         return HF_OK;
     }
+    forget_asking(op);
     if (s->role == HF__REPLICAS) return replicas_answer(s, op, detail);
+    if (op->verb == HF__SLOTS_OF) return slots_answer(s, op, detail);
     return op->verb == HF__WHO ? who_answer(s, op, detail) : script_answer(s, op, now, detail);
 }
 
@@ -936,6 +1016,8 @@ hf_result hf__session_feed(hf__session *s, const char *bytes, size_t length, hf_
     default: return not_redis(s, detail);
     }
     for (;;) {
+        bool slots = s->in_flight > s->unsent && s->first->verb == HF__SLOTS_OF;
+        s->parser.reply.slots = slots ? s->first->slots : NULL;
         hf__parsed parsed = hf__parser_next(&s->parser);
         if (parsed == HF__PARSE_MORE) return HF_OK;
         hf_result r = parsed == HF__PARSED ? answer(s, now, detail) : not_redis(s, detail);
@@ -946,6 +1028,8 @@ hf_result hf__session_feed(hf__session *s, const char *bytes, size_t length, hf_
 void hf__session_break(hf__session *s) {
     s->state = HF__AWAY;
     s->pinged_at = 0;
+    s->registered = false;
+    if (s->channels) hf__channels_broke(s->channels);
     hf__buffer_cut(&s->out, 0);
     while (s->first) {
         bool sent = s->in_flight > s->unsent;
@@ -960,9 +1044,10 @@ void hf__session_break(hf__session *s) {
 void hf__session_tick(hf__session *s, hf__time now) {
     if (s->role == HF__MESSAGES) {
         ping(s, now);
+        if (s->channels && s->state == HF__READY) hf__channels_send(s->channels, &s->out, now);
         return;
     }
-    if (s->role != HF__COMMANDS) return;
+    if (s->role != HF__COMMANDS || s->url->in_cluster) return;
     if (s->state != HF__READY || s->registering || now < s->register_at) return;
     s->registering = true;
     s->register_at = now + REGISTER_EVERY;
@@ -971,9 +1056,12 @@ void hf__session_tick(hf__session *s, hf__time now) {
 }
 
 hf__time hf__session_due(const hf__session *s) {
-    if (s->role == HF__MESSAGES)
-        return s->state == HF__READY && !s->pinged_at ? s->ping_at : HF__NEVER;
-    if (s->role != HF__COMMANDS) return HF__NEVER;
+    if (s->role == HF__MESSAGES) {
+        if (s->state != HF__READY) return HF__NEVER;
+        hf__time due = s->pinged_at ? HF__NEVER : s->ping_at;
+        return s->channels ? hf__sooner(due, hf__channels_due(s->channels)) : due;
+    }
+    if (s->role != HF__COMMANDS || s->url->in_cluster) return HF__NEVER;
     return s->state == HF__READY && !s->registering ? s->register_at : HF__NEVER;
 }
 
@@ -985,6 +1073,7 @@ hf__time hf__session_waits_since(const hf__session *s) {
 
 void hf__session_goodbye(hf__session *s) {
     if (s->state != HF__READY || s->role != HF__COMMANDS) return;
+    if (s->url->in_cluster && !s->registered) return;
     hf__command_begin(&s->out, 2);
     hf__command_string(&s->out, "DEL");
     add_client_key(s, s->who->client);

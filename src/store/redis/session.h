@@ -17,6 +17,7 @@
 #include "base/buffer.h"
 #include "base/log.h"
 #include "base/url.h"
+#include "store/redis/channels.h"
 #include "store/redis/reply.h"
 #include "store/redis/sentinel.h"
 #include "store/store.h"
@@ -26,7 +27,7 @@
 typedef enum hf__session_state { HF__AWAY, HF__LOGIN, HF__READY } hf__session_state;
 
 /* A connection for commands; or one that only listens: on the client's own channel, where others say
-   that it has been granted a lock; or one to a Sentinel; or one that waits for replicas. */
+   that it has been granted a lock (in a cluster, on a channel for each name that it waits for); or one to a Sentinel; or one that waits for replicas. */
 typedef enum hf__session_role {
     HF__COMMANDS,
     HF__MESSAGES,
@@ -80,6 +81,9 @@ typedef struct hf__session {
     hf__time ping_at, pinged_at; /* when to see whether it still works; 0: not being seen to */
 
     hf__sentinel *sentinel; /* of a Sentinel's */
+
+    hf__channels *channels; /* messages, of a node of a cluster: what it listens to */
+    bool registered;        /* of a node of a cluster: it has the client's registration */
 } hf__session;
 
 /* Borrows all it is given. False: out of memory. */

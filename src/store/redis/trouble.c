@@ -35,8 +35,8 @@ static const trouble words[] = {
     {"MASTERDOWN", HF_UNREACHABLE, "the replica has lost its primary"},
     {"TRYAGAIN", HF_UNREACHABLE, "the slot is being moved"},
     {"CLUSTERDOWN", HF_UNREACHABLE, "the cluster is down"},
-    {"MOVED", HF_UNSUPPORTED, "the server is part of a cluster, which redis:// does not follow"},
-    {"ASK", HF_UNSUPPORTED, "the server is part of a cluster, which redis:// does not follow"},
+    {"MOVED", HF_UNSUPPORTED, "the server is part of a cluster: use redis+cluster://"},
+    {"ASK", HF_UNSUPPORTED, "the server is part of a cluster: use redis+cluster://"},
 };
 
 /* Errors that have no word of their own. */
@@ -48,6 +48,8 @@ static const trouble phrases[] = {
     {"no password is set", HF_REFUSED, "the server has no password: leave it out of the URL"},
     {"DB index is out of range", HF_INVALID,
      "the server has fewer databases than the URL asks for"},
+    {"cluster support disabled", HF_INVALID,
+     "this server is no node of a cluster: use redis:// or rediss://"},
     {"unknown command", HF_UNSUPPORTED, "Holdfast needs Redis 6.2 or later, or Valkey"},
 };
 

@@ -36,6 +36,7 @@ SENTINEL = "store/redis/sentinel.c"
 ACKS = "store/redis/acks.c"
 QUORUM = "store/quorum/quorum.c"
 BALLOT = "store/quorum/ballot.c"
+ROUTE = "store/cluster/route.c"
 
 MUTATIONS = [
     Mutation(
@@ -1024,5 +1025,85 @@ MUTATIONS = [
         "            if (b->votes[i].stand == HF__STANDS_LOST) retake(&b->votes[i], now);\n",
         "            (void)b, (void)retake;\n",
         ("fault_quorum", "F25_a_node*"),
+    ),
+
+    # A cluster.
+    Mutation(
+        "cluster: a grant that is heard is entered upon",
+        "store/redis/redis.c",
+        "if (r->in_cluster) r->hearing.claims = true;",
+        "",
+        ("cluster_moving", "F32_a_grant_that*"),
+    ),
+    Mutation(
+        "cluster: a channel counts before it is confirmed",
+        "store/redis/channels.c",
+        "return ch && ch->state == HEARD;",
+        "return ch != NULL;",
+        ("unit_cluster",),
+    ),
+    Mutation(
+        "cluster: nobody is told of a slot that is elsewhere",
+        "store/cluster/map.c",
+        "    hf__slots_set(m->now, slot, where);\n    shake(m, slot);",
+        "    hf__slots_set(m->now, slot, where);",
+        ("unit_cluster",),
+    ),
+    Mutation(
+        "cluster: the braces of a name stand in its tag",
+        "store/cluster/slot.c",
+        "crc = escape ? add_bytes(crc, escape, strlen(escape)) : add_bytes(crc, name + i, 1);",
+        "crc = add_bytes(crc, escape ? name + i : name + i, 1);",
+        ("unit_cluster",),
+    ),
+    Mutation(
+        "cluster: who is sent on to a slot on its way does not say so",
+        ROUTE,
+        "op->asking = d->what == HF__DETOUR_ASK;",
+        "op->asking = false;",
+        ("cluster_moving", "F37_holds*"),
+    ),
+    Mutation(
+        "cluster: readers are renewed with all keys of the name or not at all",
+        ROUTE,
+        "bool brief = d->what == HF__DETOUR_AGAIN && can_be_brief(op);",
+        "bool brief = d->what == HF__DETOUR_AGAIN && can_be_brief(op) && false;",
+        ("cluster_moving", "F37_holds*"),
+    ),
+    Mutation(
+        "cluster: what was released is not said again to a successor",
+        "store/cluster/cluster.c",
+        "hf__past_repeat_to(&c->past, store, shaken, hf__now());",
+        "",
+        ("cluster_failing", "F38_*"),
+    ),
+    Mutation(
+        "cluster: holds are not looked at when their slot is elsewhere",
+        "core/core.c",
+        "if (news->concerns(core->store, e->mapped.key, e->name_length)) look_again(e, now);",
+        "if (news->concerns(core->store, e->mapped.key, e->name_length) && e->head)\n"
+        "            look_again(e, now);",
+        ("cluster_failing", "F31_a_hold_that_a_failover_lost*"),
+    ),
+    Mutation(
+        "cluster: a node that is back is taken for the one it was",
+        "store/cluster/cluster.c",
+        "if (m->link) hf__slot_map_shake(&c->map, m->where);",
+        "",
+        ("cluster_failing", "F22_*"),
+    ),
+    Mutation(
+        "cluster: a node that does not answer is waited for",
+        "store/cluster/members.c",
+        "m->silent = m->waits_since && now >= m->waits_since + SILENT;",
+        "m->silent = m->waits_since && now >= m->waits_since + 1000 * SILENT;",
+        ("cluster_failing", "F31_a_primary_that_does_not*"),
+    ),
+    Mutation(
+        "cluster: who waits does not listen where the slot is now",
+        "store/redis/redis.c",
+        "if (op && r->in_cluster && hf__hearing_stands(op))",
+        "if (op && r->in_cluster && hf__hearing_stands(op) && !r->store.commands)",
+        ("cluster_moving", "F35_waiters*"),
     ),
 ]

@@ -5,6 +5,7 @@
 -- ARGV    1 client#number   2 client:owner   3 count   4 lease, ms; 0: leave its end as it is
 --         5 token   6 what it is at most: see hold.lua; `gN` of a reader whose upgrade waits
 --         7 how many upgrades it has asked for
+--         Where the slot is being moved, with the lock alone in KEYS: then no more is done than that it lasts
 -- Answer  {1, µs, crowded}  kept; 1: others wait      {0, µs}  not held under this token; nothing was done
 
 local call = redis.call
@@ -36,6 +37,7 @@ end
 --@ hold
 --@ line
 if alone then -- a writer that reads from now on, or an upgrade that nobody has heard of
+    if not KEYS[2] then return redis.error_reply('TRYAGAIN the slot is being moved') end
     if not its_own or late then return {0, now} end
     local mark = string.match(held[1], ' q$') or ''
     lasts()
@@ -50,6 +52,7 @@ else
     lasts()
     call('HSET', KEYS[1], id, digits(math.max(ends, now + lease * 1000)) .. ' ' .. weight .. ' ' .. owner .. ' ' ..
         count .. ' ' .. token .. ' ' .. since)
+    if not KEYS[2] then return {1, now, string.find(held[1], ' q$') and 1 or 0} end
     if not all and find(id) then
         leave(id, (select(2, split(id))))
         serve(now, nil, false)

@@ -140,6 +140,7 @@ local function leave(key, number)
 end
 
 --@ share
+--@ wire
 
 -- ---- Handing over
 
@@ -167,10 +168,10 @@ local function grant(id, owner, floor, now, lease, waiting, spec)
 end
 
 -- Which of these entries' clients listen. One that cannot be asked for counts as deaf.
-local function listeners(entries, channels)
-    local names, listen = {}, {}
-    for i, entry in ipairs(entries) do names[i] = channels .. split(entry) end
-    local answer = redis.pcall('PUBSUB', 'NUMSUB', unpack(names)) -- counts neither patterns nor replicas
+local function listeners(entries)
+    local channels, listen = {}, {}
+    for i, entry in ipairs(entries) do channels[i] = channel_of((split(entry))) end
+    local answer = subscribers(channels)
     for i = 1, #entries do listen[i] = not answer.err and answer[2 * i] > 0 end
     return listen
 end
@@ -197,8 +198,7 @@ local function hand_to(at, entry, said, now, channel, others)
     local token, text = grant(id, owner, floor, now, first, others, spec ~= '' and spec or nil)
     if not token then return nil end
     if not channel then return true end
-    local told = redis.pcall('PUBLISH', channel,
-        string.match(id, '%d+$') .. ' ' .. text .. ' ' .. first)
+    local told = say(channel, string.match(id, '%d+$') .. ' ' .. text .. ' ' .. first)
     if told ~= 0 and not (type(told) == 'table' and told.err) then return true end
     undo(at, entry, said)
     return false
@@ -210,11 +210,10 @@ end
 -- served: it will see.
 local function serve(now, asker, free, alone)
     local at, looks, handed_on = 0, FIRST, false
-    local channels = string.match(KEYS[1], '^[^{]*') .. 'c:'
     for _ = 1, ROUNDS do
         local entries = call('LRANGE', KEYS[3], at, at + looks - 1)
         if #entries == 0 then break end
-        local listen, notes = listeners(entries, channels), notes_of(entries)
+        local listen, notes = listeners(entries), notes_of(entries)
         for i, entry in ipairs(entries) do
             local client, _, key = split(entry)
             local id, spec = string.match(entry, '^(%S+) %S+ %d+(%S*)')
@@ -227,13 +226,13 @@ local function serve(now, asker, free, alone)
             if not fitting and not cannot(spec, id) then return true end
             if upgrade and reached and fitting then -- it asks, and is let: what it holds is not touched here
                 if listen[i] then
-                    redis.pcall('PUBLISH', channels .. client, string.match(id, '%d+$') .. ' ' .. digits(now) ..
-                        ' ' .. digits(now) .. ' 1000')
+                    say(channel_of(client), string.match(id, '%d+$') .. ' ' .. digits(now) .. ' ' .. digits(now) ..
+                        ' 1000')
                 end
                 return true
             end
             if reached and fitting then
-                local channel = listen[i] and channels .. client
+                local channel = listen[i] and channel_of(client)
                 handed = hand_to(at, entry, notes[i], now, channel, at > 0 or #entries > 1)
             end
             if handed == nil then return false end

@@ -6,6 +6,8 @@
 
 local WATCH_MS = 60000
 
+--@ wire
+
 -- Lua by itself would write an exponent.
 local function digits(n) return string.format('%.0f', n) end
 
@@ -39,11 +41,10 @@ local function tell(now)
     local watchers = call('HGETALL', KEYS[2])
     if #watchers == 0 then return end
     call('DEL', KEYS[2])
-    local channels = string.match(KEYS[2], '^[^{]*') .. 'c:'
     for i = 1, #watchers, 2 do
         local number = string.match(watchers[i + 1], '^(%d+) %d+$')
         if number then
-            redis.pcall('PUBLISH', channels .. watchers[i], number .. ' ' .. digits(now) .. ' ' .. digits(now) .. ' 1')
+            say(channel_of(watchers[i]), number .. ' ' .. digits(now) .. ' ' .. digits(now) .. ' 1')
         end
     end
 end

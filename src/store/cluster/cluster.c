@@ -1,0 +1,304 @@
+/*
+ * The store's table over those of the members, and what the client and its core may know of them together.
+ *
+ *   opening --a node says where the slots are--> up <--> down: no node is connected
+ *
+ * While it is up some of the nodes may be away: what is to go there fails as unreachable, each by itself.
+ *
+ * Listing what there is, over all nodes, would go to each primary of the map in turn: hf__slots_owner names them,
+ * hf__member_at connects, and an operation with detour.to set goes to the one it names.
+ */
+#include "store/cluster/cluster.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/cluster/inside.h"
+#include "store/cluster/slot.h"
+
+#define EACH(c, i, m)                         \
+    for (int i = 0; i < HF__MEMBERS_MAX; i++) \
+        for (hf__member *m = (c)->members[i]; m; m = NULL)
+
+static hf__cluster *of(hf__store *store) {
+    return (hf__cluster *)store;
+}
+
+/* ---- What the client and its core may know ---- */
+
+static bool any_up(const hf__cluster *c) {
+    EACH(c, i, m) if (m->store->up) return true;
+    return false;
+}
+
+static void say(hf__cluster *c, hf_result result, const char *detail) {
+    c->store.down_result = result;
+    if (detail) snprintf(c->down_text, sizeof c->down_text, "%s", detail);
+    c->store.down_detail = detail ? c->down_text : NULL;
+}
+
+/* Why nobody is connected: what the last said that could not tell where the slots are, or why one cannot be reached. */
+static void say_why(hf__cluster *c) {
+    EACH(c, i, m) {
+        if (m->store->up || !m->store->down_result || c->trouble) continue;
+        say(c, m->store->down_result, m->store->down_detail);
+        return;
+    }
+    if (c->trouble)
+        say(c, c->trouble, c->trouble_text);
+    else
+        say(c, HF_UNREACHABLE, "no node of the cluster answered within connect_timeout");
+}
+
+/* All that could have told where the slots are have failed. */
+static bool opening_failed(const hf__cluster *c) {
+    bool all = c->seeds > 0;
+    for (int i = c->seeds; i < HF__HOSTS_MAX; i++) all &= !c->url->hosts[i].name;
+    EACH(c, i, m) all &= m->store->down_result || m->useless;
+    return all && !c->asking;
+}
+
+static void say_down(hf__cluster *c, hf__time now) {
+    bool opening = !c->opened && now < c->open_until;
+    if (c->store.up || (opening && !opening_failed(c)))
+        say(c, HF_OK, NULL);
+    else
+        say_why(c);
+}
+
+static void publish(hf__cluster *c, hf__time now) {
+    hf__store *s = &c->store;
+    bool up = c->opened && !c->shut && any_up(c);
+    if (up && !s->up) s->link++;
+    s->up = up;
+    s->polls = c->polls_gone;
+    s->commands = c->commands_gone;
+    s->round_trip_us = 0;
+    EACH(c, i, m) {
+        int64_t trip = m->store->round_trip_us;
+        if (trip && (!s->round_trip_us || trip < s->round_trip_us)) s->round_trip_us = trip;
+        s->polls += m->store->polls + 1;
+        s->commands += m->store->commands;
+    }
+    if (!up || s->down_result) say_down(c, now);
+}
+
+/* ---- Operations ---- */
+
+static void submit(hf__store *store, hf__op *op, hf__time now) {
+    hf__cluster_submit(of(store), op, now);
+}
+
+static hf__op *completed(hf__store *store) {
+    hf__cluster *c = of(store);
+    EACH(c, i, m) {
+        m->busy++; /* an answer may send others, and make room for members */
+        for (hf__op *op; (op = m->store->table->completed(m->store));) {
+            hf__time now = hf__now();
+            if (m->waits_since) m->waits_since = now;
+            hf__cluster_answered(c, m, op, now);
+        }
+        m->busy--;
+    }
+    return hf__ops_pop(&c->done);
+}
+
+static bool shaken(const hf__store *store, const char *name, size_t length) {
+    const hf__cluster *c = (const hf__cluster *)store;
+    return hf__slot_map_tells(&c->map, hf__slot_of_name(name, length));
+}
+
+/* What is not where it was is looked at again; and what was released there is said again: a node that was promoted may
+   not know of it. */
+static bool news(hf__store *store, hf__news *out) {
+    hf__cluster *c = of(store);
+    if (hf__slot_map_tell(&c->map)) {
+        hf__past_repeat_to(&c->past, store, shaken, hf__now());
+        *out = (hf__news){.what = HF__HEARD_OF_MANY, .concerns = shaken};
+        return true;
+    }
+    EACH(c, i, m) if (m->store->table->news(m->store, out)) {
+        out->link = store->link;
+        return true;
+    }
+    return false;
+}
+
+/* ---- Turning ---- */
+
+static void look_at_member(hf__cluster *c, hf__member *m, hf__time now) {
+    const hf__store *s = m->store;
+    if (s->up && s->link != m->link) {
+        if (m->link) hf__slot_map_shake(&c->map, m->where);
+        m->link = s->link;
+        m->useless = false;
+    }
+    hf__member_look(m, now);
+    if (m->silent && !m->owns) c->untidy = true;
+    if (c->opened && hf__member_missed(m)) hf__cluster_doubt(c, now);
+}
+
+/* Who this client is stands in one place, for all nodes. */
+static void tell_who(hf__cluster *c, hf__time now) {
+    if (!c->store.up || c->registering || now < c->register_at) return;
+    c->registering = true;
+    c->registration = (hf__op){.verb = HF__REGISTER};
+    hf__cluster_submit(c, &c->registration, now);
+}
+
+static void begin(hf__cluster *c, hf__time now) {
+    c->began = now;
+    c->open_until = hf__after_ms(now, c->url->connect_timeout_ms);
+    c->doubted = true;
+}
+
+static void tick(hf__store *store, hf__time now) {
+    hf__cluster *c = of(store);
+    if (!c->began) begin(c, now);
+    if (c->shut) return;
+    EACH(c, i, m) {
+        m->store->table->tick(m->store, now);
+        look_at_member(c, m, now);
+    }
+    publish(c, now);
+    hf__cluster_refresh(c, now);
+    c->woken = false;
+    if (c->waiting.first) hf__cluster_go_on(c, now);
+    tell_who(c, now);
+    hf__members_tidy(c, now);
+    publish(c, now);
+}
+
+static hf__time due(const hf__store *store) {
+    const hf__cluster *c = (const hf__cluster *)store;
+    hf__time first = hf__sooner(hf__cluster_refresh_due(c), hf__cluster_waiting_due(c));
+    if (c->shut) return HF__NEVER;
+    if (!c->opened) first = hf__sooner(first, c->open_until);
+    if (c->store.up && !c->registering) first = hf__sooner(first, c->register_at);
+    EACH(c, i, m) first = hf__sooner(first, hf__member_due(c, m));
+    return first;
+}
+
+static bool flush(hf__store *store, pthread_mutex_t *mutex) {
+    hf__cluster *c = of(store);
+    bool any = false, was_up = store->up;
+    EACH(c, i, m) {
+        m->busy++;
+        any |= m->store->table->flush(m->store, mutex);
+        m->busy--;
+    }
+    publish(c, hf__now());
+    return any || store->up != was_up || c->done.first || c->map.any_shaken ||
+           (c->woken && c->waiting.first);
+}
+
+/* Each member has places of its own. */
+static int places(const hf__cluster *c) {
+    return c->url->replicas ? 4 : 2;
+}
+
+static int pollset(hf__store *store, struct pollfd *fds, bool reading) {
+    hf__cluster *c = of(store);
+    int each = places(c), count = 0;
+    EACH(c, i, m) {
+        for (; count < i * each; count++) fds[count] = (struct pollfd){.fd = -1};
+        count += m->store->table->pollset(m->store, fds + count, reading);
+        for (; count < (i + 1) * each; count++) fds[count] = (struct pollfd){.fd = -1};
+    }
+    return count;
+}
+
+/* While one is read the mutex is let go: another may have been seen to meanwhile by another thread, and
+   what poll said of it no longer be so. */
+static void ready(hf__store *store, const struct pollfd *fds, int count, pthread_mutex_t *mutex) {
+    hf__cluster *c = of(store);
+    int each = places(c);
+    struct {
+        const hf__member *member;
+        uint64_t polls;
+    } seen[HF__MEMBERS_MAX] = {0};
+    EACH(c, i, m) {
+        seen[i].member = m;
+        seen[i].polls = m->store->polls;
+    }
+    EACH(c, i, m) {
+        if (m != seen[i].member || m->store->polls != seen[i].polls || (i + 1) * each > count)
+            continue;
+        m->busy++;
+        m->store->table->ready(m->store, fds + (ptrdiff_t)i * each, each, mutex);
+        m->busy--;
+    }
+    publish(c, hf__now());
+}
+
+/* There are several to wait for: that is for poll. */
+static bool wait_for_answer(hf__store *store, pthread_mutex_t *mutex) {
+    (void)store, (void)mutex;
+    return false;
+}
+
+static size_t in_flight(const hf__store *store) {
+    const hf__cluster *c = (const hf__cluster *)store;
+    size_t n = 0;
+    EACH(c, i, m) n += m->store->table->in_flight(m->store);
+    return n;
+}
+
+static void shut(hf__store *store, hf__time now) {
+    hf__cluster *c = of(store);
+    c->shut = true;
+    EACH(c, i, m) m->store->table->shut(m->store, now);
+    hf__cluster_end_waiting(c);
+    publish(c, now);
+}
+
+/* ---- Making ---- */
+
+static void cluster_free(hf__store *store, bool forked) {
+    hf__cluster *c = of(store);
+    EACH(c, i, m) {
+        m->store->table->free(m->store, forked);
+        free(m->ask.slots);
+        free(m->ask.detail);
+        free(m->ask.detour.to);
+        free(m);
+        c->members[i] = NULL;
+    }
+    free(c->registration.detail);
+    free(c->registration.detour.to);
+    hf__past_fini(&c->past);
+    hf__slot_map_fini(&c->map);
+    free(c);
+}
+
+static const hf__store_table table = {
+    .free = cluster_free,
+    .submit = submit,
+    .completed = completed,
+    .news = news,
+    .tick = tick,
+    .due = due,
+    .flush = flush,
+    .pollset = pollset,
+    .ready = ready,
+    .wait = wait_for_answer,
+    .in_flight = in_flight,
+    .shut = shut,
+};
+
+hf__store *hf__cluster_new(const hf__url *url, const hf__identity *who, hf__log *log) {
+    hf__cluster *c = calloc(1, sizeof *c);
+    if (!c) return NULL;
+    c->store.table = &table;
+    c->store.forgets = c->store.hands_on = c->store.has_kinds = true;
+    c->store.confirms = url->replicas > 0;
+    c->url = url;
+    c->who = *who;
+    c->log = log;
+    c->rand.state = hf__rand_seed();
+    hf__past_init(&c->past, hf__rand_seed());
+    if (hf__slot_map_init(&c->map)) return &c->store;
+    cluster_free(&c->store, false);
+    return NULL;
+}

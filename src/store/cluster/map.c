@@ -1,0 +1,106 @@
+#include "store/cluster/map.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool hf__slot_map_init(hf__slot_map *m) {
+    *m = (hf__slot_map){.now = calloc(1, sizeof *m->now)};
+    return m->now != NULL;
+}
+
+void hf__slot_map_fini(hf__slot_map *m) {
+    free(m->now);
+}
+
+/* ---- Places ---- */
+
+/* An IPv6 address may begin with a colon, too. */
+static bool without_host(const char *where) {
+    return where[0] == ':' && strrchr(where, ':') == where;
+}
+
+void hf__where_full(char out[HF__WHERE_TEXT], const char *host, const char *where) {
+    snprintf(out, HF__WHERE_TEXT, "%s%s", without_host(where) ? host : "", where);
+}
+
+void hf__where_host(char out[HF__WHERE_TEXT], const char *where) {
+    const char *colon = strrchr(where, ':');
+    size_t length = colon ? (size_t)(colon - where) : strlen(where);
+    snprintf(out, HF__WHERE_TEXT, "%.*s", (int)length, where);
+}
+
+bool hf__slot_map_owner(const hf__slot_map *m, unsigned slot, char out[HF__WHERE_TEXT]) {
+    const char *where = m->known ? hf__slots_owner(m->now, slot) : NULL;
+    if (where) hf__where_full(out, m->host, where);
+    return where != NULL;
+}
+
+/* By its port alone it is known at the host that was asked. */
+static const char *as_said(const hf__slot_map *m, const char *where) {
+    size_t length = strlen(m->host);
+    return !strncmp(where, m->host, length) && where[length] == ':' ? where + length : where;
+}
+
+static unsigned node_of(const hf__slot_map *m, const char *where) {
+    unsigned node = hf__slots_node(m->now, where);
+    return node ? node : hf__slots_node(m->now, as_said(m, where));
+}
+
+bool hf__slot_map_has(const hf__slot_map *m, const char *where) {
+    unsigned node = node_of(m, where);
+    for (unsigned slot = 0; node && slot < HF__SLOTS; slot++)
+        if (m->now->owner[slot] == node) return true;
+    return false;
+}
+
+/* ---- What is not where it was ---- */
+
+static void shake(hf__slot_map *m, unsigned slot) {
+    m->shaken[slot / 8] |= (uint8_t)(1u << slot % 8);
+    m->any_shaken = true;
+}
+
+static bool same_owner(const hf__slot_map *m, const hf__slots *next, unsigned slot) {
+    const char *before = hf__slots_owner(m->now, slot), *after = hf__slots_owner(next, slot);
+    return before && after ? !strcmp(before, after) : before == after;
+}
+
+bool hf__slot_map_adopt(hf__slot_map *m, hf__slots *next, const char *host) {
+    bool changed = !m->known;
+    for (unsigned slot = 0; slot < HF__SLOTS && m->known; slot++) {
+        if (same_owner(m, next, slot)) continue;
+        changed = true;
+        shake(m, slot);
+    }
+    free(m->now);
+    m->now = next;
+    m->known = true;
+    snprintf(m->host, sizeof m->host, "%s", host);
+    return changed;
+}
+
+void hf__slot_map_moved(hf__slot_map *m, unsigned slot, const char *where) {
+    char before[HF__WHERE_TEXT];
+    if (hf__slot_map_owner(m, slot, before) && !strcmp(before, where)) return;
+    hf__slots_set(m->now, slot, where);
+    shake(m, slot);
+}
+
+void hf__slot_map_shake(hf__slot_map *m, const char *where) {
+    unsigned node = node_of(m, where);
+    for (unsigned slot = 0; node && slot < HF__SLOTS; slot++)
+        if (m->now->owner[slot] == node) shake(m, slot);
+}
+
+bool hf__slot_map_tell(hf__slot_map *m) {
+    if (!m->any_shaken) return false;
+    memcpy(m->telling, m->shaken, sizeof m->telling);
+    memset(m->shaken, 0, sizeof m->shaken);
+    m->any_shaken = false;
+    return true;
+}
+
+bool hf__slot_map_tells(const hf__slot_map *m, unsigned slot) {
+    return m->telling[slot / 8] & 1u << slot % 8;
+}

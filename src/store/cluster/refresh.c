@@ -1,0 +1,150 @@
+/*
+ * Asking for the map: whom, and when. Any node will do, one at a time and each time another, since one that was cut off
+ * from the others says what was. While nobody answers, nodes of the URL are gone to, one more every moment.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/cluster/inside.h"
+
+#define PAUSE_FIRST (25 * HF__MS)
+#define DOUBLINGS   5 /* to 800 ms */
+#define CALM        (5 * HF__SEC)
+#define MOMENT      (200 * HF__MS)
+#define LATER       (2 * HF__SEC)
+#define PATIENCE    (300 * HF__MS) /* with who is asked, before another is */
+#define SUSPICIOUS  3 /* maps in a row that changed nothing: nodes of the URL are asked, too */
+
+static hf__time pause(hf__cluster *c) {
+    unsigned doublings = c->doubts < DOUBLINGS ? c->doubts : DOUBLINGS;
+    return c->doubts ? hf__jitter(&c->rand, PAUSE_FIRST << doublings) : 0;
+}
+
+void hf__cluster_doubt(hf__cluster *c, hf__time now) {
+    if (c->doubted) return;
+    c->doubted = true;
+    if (now - c->refreshed > CALM) c->doubts = 0;
+    c->refresh_at = c->refreshed + pause(c);
+}
+
+static hf__member *next_up(hf__cluster *c) {
+    for (int k = 1; k <= HF__MEMBERS_MAX; k++) {
+        int i = (c->asked + k) % HF__MEMBERS_MAX;
+        const hf__member *m = c->members[i];
+        if (!m || !m->store->up || m->asking || m->silent) continue;
+        c->asked = i;
+        return c->members[i];
+    }
+    return NULL;
+}
+
+/* ---- Whom ---- */
+
+/* A URL has one at least. */
+static int seed_count(const hf__cluster *c) {
+    int n = 1;
+    while (n < HF__HOSTS_MAX && c->url->hosts[n].name) n++;
+    return n;
+}
+
+static bool all_have_failed(const hf__cluster *c) {
+    for (int i = 0; i < HF__MEMBERS_MAX; i++)
+        if (c->members[i] && !c->members[i]->store->down_result && !c->members[i]->useless)
+            return false;
+    return true;
+}
+
+static void go_to_seed(hf__cluster *c, hf__time now) {
+    const hf__host *host = &c->url->hosts[c->seeds % seed_count(c)];
+    char where[HF__WHERE_TEXT];
+    snprintf(where, sizeof where, "%s:%d", host->name, (int)host->port);
+    (void)hf__member_at(c, where, now);
+    c->seeds++;
+    c->seed_at = now + (c->store.up ? LATER : MOMENT);
+    c->untidy = true;
+}
+
+/* Each once, the next when a moment has passed or all before it have failed; later again, for they may have been given
+   up. */
+static void go_to_seeds(hf__cluster *c, hf__time now) {
+    while (now >= c->seed_at || (c->seeds < seed_count(c) && all_have_failed(c)))
+        go_to_seed(c, now);
+}
+
+static void no_use(hf__cluster *c, hf__member *m, hf_result result, const char *why, hf__time now) {
+    c->trouble = result;
+    snprintf(c->trouble_text, sizeof c->trouble_text, "%s", why ? why : hf_result_text(result));
+    m->useless = true;
+    c->doubts++;
+    c->refresh_at = now + pause(c);
+}
+
+static void ask(hf__cluster *c, hf__member *m, hf__time now) {
+    hf__slots *slots = calloc(1, sizeof *slots);
+    if (!slots) {
+        no_use(c, m, HF_NOMEM, NULL, now);
+        return;
+    }
+    m->ask = (hf__op){.verb = HF__SLOTS_OF, .slots = slots};
+    m->asking = true;
+    c->asking = m;
+    c->refreshed = now;
+    m->store->table->submit(m->store, &m->ask, now);
+}
+
+/* Whoever was asked may not answer. */
+static bool still_asking(const hf__cluster *c, hf__time now) {
+    return c->asking && now < c->refreshed + PATIENCE;
+}
+
+void hf__cluster_refresh(hf__cluster *c, hf__time now) {
+    if (!c->doubted || still_asking(c, now) || c->shut) return;
+    hf__member *m = now >= c->refresh_at ? next_up(c) : NULL;
+    bool nobody = !m && !c->store.up;
+    if (nobody || c->doubts >= SUSPICIOUS) go_to_seeds(c, now);
+    if (m) ask(c, m, now);
+}
+
+hf__time hf__cluster_refresh_due(const hf__cluster *c) {
+    if (!c->doubted || c->shut) return HF__NEVER;
+    if (c->asking && c->store.up) return c->refreshed + PATIENCE;
+    bool seeds = !c->store.up || c->doubts >= SUSPICIOUS;
+    hf__time due = c->store.up ? c->refresh_at : HF__NEVER;
+    return seeds ? hf__sooner(due, c->seed_at) : due;
+}
+
+/* ---- What was answered ---- */
+
+static void adopt(hf__cluster *c, hf__member *m, hf__time now) {
+    bool changed = hf__slot_map_adopt(&c->map, m->ask.slots, m->host);
+    m->ask.slots = NULL;
+    if (changed)
+        hf__log_add(c->log, c->opened ? HF_LOG_INFO : HF_LOG_DEBUG,
+                    "%s: %u primaries have slots of the cluster", m->where, c->map.now->nodes);
+    c->doubts = changed ? 0 : c->doubts + 1;
+    c->refreshed = now;
+    c->trouble = HF_OK;
+    c->doubted = m->useless = false;
+    c->opened = c->woken = true;
+    hf__members_mapped(c);
+    c->maps++;
+}
+
+void hf__cluster_told_map(hf__cluster *c, hf__member *m, hf__time now) {
+    bool wanted = c->asking == m;
+    m->asking = false;
+    if (wanted) c->asking = NULL;
+    if (!wanted)
+        m->useless = false; /* another was asked meanwhile, and may know better */
+    else if (m->ask.result)
+        no_use(c, m, m->ask.result, m->ask.detail, now);
+    else if (!m->ask.slots->nodes)
+        no_use(c, m, HF_UNREACHABLE, "no node has slots: has the cluster been made?", now);
+    else
+        adopt(c, m, now);
+    free(m->ask.slots);
+    free(m->ask.detail);
+    m->ask.slots = NULL;
+    m->ask.detail = NULL;
+}

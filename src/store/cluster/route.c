@@ -1,0 +1,257 @@
+/*
+ * Where an operation goes, and what becomes of one that was turned away:
+ *
+ *   MOVED        to the node that was named, which has the slot from now on; the map is asked for
+ *   ASK          to the node that was named, this once: the slot is on its way there
+ *   TRYAGAIN     again in a moment: some keys of the name are here and some are there
+ *   CLUSTERDOWN  handed up, as from a server that is away: whoever waits has patience, and asks again
+ *
+ * Each within the time that one command may take, and a little less: so that who waits no longer than that is told
+ * why.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "store/cluster/inside.h"
+#include "store/cluster/slot.h"
+
+#define PAUSE_FIRST (5 * HF__MS)
+#define PAUSE_MOST  (50 * HF__MS)
+#define DOUBLINGS   4
+#define AT_ONCE     3 /* times that one is sent elsewhere without a pause */
+#define CLIENT_KEY  (HF__PREFIX_MAX + sizeof ":client:" + HF__UUID_LENGTH)
+#define REGISTER_AT (30 * HF__SEC)
+#define AGAIN_IN    (2 * HF__SEC)
+
+void hf__ops_push(hf__ops *ops, hf__op *op) {
+    op->next = NULL;
+    if (ops->last)
+        ops->last->next = op;
+    else
+        ops->first = op;
+    ops->last = op;
+}
+
+hf__op *hf__ops_pop(hf__ops *ops) {
+    hf__op *op = ops->first;
+    if (!op) return NULL;
+    ops->first = op->next;
+    if (!ops->first) ops->last = NULL;
+    return op;
+}
+
+/* ---- Done ---- */
+
+static void registered(hf__cluster *c, hf__time now) {
+    hf__op *op = &c->registration;
+    c->registering = false;
+    c->register_at = now + (op->result == HF_UNREACHABLE ? AGAIN_IN : REGISTER_AT);
+    if (op->detail && op->result != HF_UNREACHABLE)
+        hf__log_add(c->log, HF_LOG_WARNING, "others cannot see who holds our locks: %s",
+                    op->detail);
+    free(op->detail);
+    op->detail = NULL;
+}
+
+static void finish(hf__cluster *c, hf__op *op, hf__time now) {
+    free(op->detour.to);
+    op->detour = (hf__detour){0};
+    if (op->result == HF_UNREACHABLE) hf__cluster_doubt(c, now);
+    if (op == &c->registration) {
+        registered(c, now);
+    } else if (!hf__past_took(op)) {
+        hf__past_note(&c->past, op, now);
+        hf__ops_push(&c->done, op);
+    }
+}
+
+/* It was not done, nor what was to be asked with it. A line that was said before stands. */
+static void fail(hf__cluster *c, hf__op *op, hf_result result, char *detail, hf__time now) {
+    if (op->next_ask) {
+        hf__op *next = op->next_ask;
+        op->next_ask = NULL;
+        next->detail = NULL;
+        fail(c, next, result, detail ? strdup(detail) : NULL, now);
+    }
+    if (detail) {
+        free(op->detail);
+        op->detail = detail;
+    }
+    op->result = result;
+    op->maybe = false;
+    op->link = 0;
+    finish(c, op, now);
+}
+
+/* ---- Where to ---- */
+
+static unsigned slot_of(const hf__cluster *c, const hf__op *op) {
+    char key[CLIENT_KEY];
+    if (op->verb != HF__WHO && op->verb != HF__REGISTER)
+        return hf__slot_of_name(op->name, op->name_length);
+    const char *client = op->verb == HF__WHO ? op->sight->who.client : c->who.client;
+    int length = snprintf(key, sizeof key, "%s:client:%s", c->url->prefix, client);
+    return hf__slot_of_key(key, (size_t)length);
+}
+
+static bool destination(const hf__cluster *c, const hf__op *op, char out[HF__WHERE_TEXT]) {
+    if (!op->detour.to) return hf__slot_map_owner(&c->map, slot_of(c, op), out);
+    hf__text_copy(out, HF__WHERE_TEXT, op->detour.to);
+    return true;
+}
+
+static void send_to(hf__member *m, hf__op *op, hf__time now) {
+    free(op->detail);
+    op->detail = NULL;
+    op->detour.what = HF__DETOUR_NONE;
+    m->used = now;
+    m->store->table->submit(m->store, op, now);
+}
+
+static void wait_for_connection(hf__cluster *c, hf__op *op) {
+    op->detour.at = 0;
+    hf__ops_push(&c->waiting, op);
+}
+
+/* Perhaps another has its place by now: what the others say to that is waited for, once. */
+static void is_away(hf__cluster *c, const hf__member *m, hf__op *op, hf__time now) {
+    const hf__store *s = m->store;
+    hf__cluster_doubt(c, now);
+    if (!op->detour.map) op->detour.map = c->maps + 1 + (c->asking != NULL);
+    if (c->maps < op->detour.map && c->store.up) {
+        wait_for_connection(c, op);
+        return;
+    }
+    fail(c, op, HF_UNREACHABLE,
+         hf__line("%s", s->down_detail ? s->down_detail : hf_result_text(s->down_result)), now);
+}
+
+static void route(hf__cluster *c, hf__op *op, hf__time now) {
+    char where[HF__WHERE_TEXT];
+    if (!destination(c, op, where)) {
+        fail(c, op, HF_UNREACHABLE, hf__line("no node of the cluster has the slot of the name"),
+             now);
+        return;
+    }
+    hf__member *m = hf__member_at(c, where, now);
+    if (!m)
+        fail(c, op, HF_UNREACHABLE,
+             hf__line("no memory for a connection to %s, or %d others are in use", where,
+                      HF__MEMBERS_MAX),
+             now);
+    else if (m->store->up)
+        send_to(m, op, now);
+    else if (m->store->down_result)
+        is_away(c, m, op, now);
+    else
+        wait_for_connection(c, op);
+}
+
+void hf__cluster_submit(hf__cluster *c, hf__op *op, hf__time now) {
+    int64_t timeout = c->url->command_timeout_ms;
+    op->detour = (hf__detour){.until = hf__after_ms(now, timeout - timeout / 8)};
+    if (op->verb == HF__ASK) op->detour.until = hf__sooner(op->detour.until, op->not_after);
+    op->asking = op->asking_said = op->brief = false;
+    op->detail = NULL;
+    route(c, op, now);
+}
+
+/* ---- Turned away ---- */
+
+static hf__time pause(const hf__detour *d) {
+    unsigned doublings = d->times < DOUBLINGS ? d->times : DOUBLINGS;
+    return hf__sooner(PAUSE_FIRST << doublings, PAUSE_MOST);
+}
+
+/* A hold of another kind than the mutex is renewed with all keys of its name, for those who wait; that it lasts takes
+   one. */
+static bool can_be_brief(const hf__op *op) {
+    return op->verb == HF__RENEW && op->kind != HF_MUTEX && !op->brief &&
+           (!op->upgrades || op->upgrade);
+}
+
+/* The place that was named in full. */
+static void fill_in(hf__detour *d, const hf__member *m) {
+    char full[HF__WHERE_TEXT];
+    hf__where_full(full, m->host, d->to);
+    if (!strcmp(full, d->to)) return;
+    free(d->to);
+    d->to = strdup(full);
+}
+
+static char *still_turned(const hf__op *op) {
+    bool moves = op->detour.what != HF__DETOUR_MOVED;
+    return hf__line("%s (%s)", op->detail ? op->detail : "turned away",
+                    moves ? "the slot of the name is on its way to another node"
+                          : "the nodes do not agree where the name is");
+}
+
+static void turned(hf__cluster *c, const hf__member *m, hf__op *op, hf__time now) {
+    hf__detour *d = &op->detour;
+    if (d->what == HF__DETOUR_DOWN) {
+        finish(c, op, now);
+        return;
+    }
+    if (now >= d->until) {
+        fail(c, op, HF_UNREACHABLE, still_turned(op), now);
+        return;
+    }
+    bool brief = d->what == HF__DETOUR_AGAIN && can_be_brief(op);
+    bool waits = (d->what == HF__DETOUR_AGAIN && !brief) || d->times >= AT_ONCE;
+    op->asking = d->what == HF__DETOUR_ASK;
+    op->brief |= brief;
+    if (d->to) fill_in(d, m);
+    if (d->what == HF__DETOUR_MOVED) {
+        if (d->to) hf__slot_map_moved(&c->map, slot_of(c, op), d->to);
+        hf__cluster_doubt(c, now);
+    }
+    d->at = waits ? now + pause(d) : now;
+    d->times++;
+    if (waits)
+        hf__ops_push(&c->waiting, op);
+    else
+        route(c, op, now);
+}
+
+void hf__cluster_answered(hf__cluster *c, hf__member *m, hf__op *op, hf__time now) {
+    bool away = op->result == HF_UNREACHABLE && !op->maybe && op->detour.what;
+    if (op == &m->ask)
+        hf__cluster_told_map(c, m, now);
+    else if (away && !c->shut)
+        turned(c, m, op, now);
+    else
+        finish(c, op, now);
+}
+
+/* ---- Those that wait ---- */
+
+void hf__cluster_go_on(hf__cluster *c, hf__time now) {
+    hf__ops ops = c->waiting;
+    c->waiting = (hf__ops){0};
+    for (hf__op *op; (op = hf__ops_pop(&ops));) {
+        if (now < op->detour.at && now < op->detour.until)
+            hf__ops_push(&c->waiting, op);
+        else if (now < op->detour.until)
+            route(c, op, now);
+        else
+            fail(c, op, HF_UNREACHABLE,
+                 op->detail ? still_turned(op)
+                            : hf__line("no connection to the node of the name in time"),
+                 now);
+    }
+}
+
+hf__time hf__cluster_waiting_due(const hf__cluster *c) {
+    hf__time due = HF__NEVER;
+    for (const hf__op *op = c->waiting.first; op; op = op->next)
+        due = hf__sooner(due, op->detour.at ? op->detour.at : op->detour.until);
+    return due;
+}
+
+void hf__cluster_end_waiting(hf__cluster *c) {
+    hf__time now = hf__now();
+    for (hf__op *op; (op = hf__ops_pop(&c->waiting));)
+        fail(c, op, HF_UNREACHABLE, op->detail ? NULL : hf__line("the client was closed"), now);
+}

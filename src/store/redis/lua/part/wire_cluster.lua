@@ -1,0 +1,17 @@
+-- How a client is told something in a cluster, in place of wire.lua: on a shard channel, in the slot of the name, which
+-- stays within the nodes of that slot. Redis before 7 has none, and an ACL user may lack the right: then on a plain one
+-- of the same name.
+
+local function channel_of(client) return string.match(KEYS[1], '^[^}]*}') .. ':c:' .. client end
+
+local function subscribers(channels)
+    local answer = redis.pcall('PUBSUB', 'SHARDNUMSUB', unpack(channels))
+    if answer.err then answer = redis.pcall('PUBSUB', 'NUMSUB', unpack(channels)) end
+    return answer
+end
+
+local function say(channel, text)
+    local told = redis.pcall('SPUBLISH', channel, text)
+    if type(told) == 'table' and told.err then told = redis.pcall('PUBLISH', channel, text) end
+    return told
+end

@@ -1,0 +1,83 @@
+/* See crowd.h. */
+#include "crowd.h"
+
+#include <stdio.h>
+
+/* Whoever was inside before must be over, by its own word. */
+static void enter(crowd *c, crowd_room *room, hf_hold *hold) {
+    pthread_mutex_lock(&room->mutex);
+    if (room->inside && hf_held(hold) && hf_held(room->inside)) atomic_fetch_add(&c->overlaps, 1);
+    if (hf_fence(hold) <= room->token) atomic_fetch_add(&c->backwards, 1);
+    if (room->inside) hf_unref(room->inside);
+    room->inside = hf_ref(hold);
+    room->token = hf_fence(hold);
+    pthread_mutex_unlock(&room->mutex);
+}
+
+/* Not inside any more before it is released. */
+static void leave(crowd_room *room, hf_hold *hold) {
+    pthread_mutex_lock(&room->mutex);
+    if (room->inside == hold) {
+        hf_unref(room->inside);
+        room->inside = NULL;
+    }
+    pthread_mutex_unlock(&room->mutex);
+}
+
+/* One acquisition; false: it is to be tried again, as a user would who is told that the store was away. */
+static bool visit(crowd *c, crowd_room *room, hf_client *client) {
+    hf_hold *hold = NULL;
+    hf_result result = hf_acquire(client, room->name, &(hf_options){.wait_ms = HF_FOREVER}, &hold);
+    if (result == HF_UNREACHABLE || result == HF_UNKNOWN_OUTCOME) {
+        atomic_fetch_add(&c->troubled, 1);
+        return false;
+    }
+    T_HF(HF_OK, result);
+    enter(c, room, hold);
+    for (int ms = 0; ms < c->inside_ms && hf_held(hold); ms++) t_sleep_ms(1);
+    leave(room, hold);
+    result = hf_release(hold);
+    if (result == HF_LOST) {
+        atomic_fetch_add(&c->lost, 1);
+        printf("           lost: %s\n", hf_error_detail());
+    }
+    if (result != HF_OK && result != HF_LOST && result != HF_UNKNOWN_OUTCOME) T_HF(HF_OK, result);
+    return true;
+}
+
+static void contend(int index, void *arg) {
+    crowd *c = arg;
+    for (int nth; (nth = atomic_fetch_add(&c->begun, 1)) < c->wanted;) {
+        while (!visit(c, &c->rooms[nth % CROWD_ROOMS], c->clients[index % CROWD_CLIENTS])) continue;
+        atomic_fetch_add(&c->served, 1);
+    }
+}
+
+void crowd_start(crowd *c, const char *options, int wanted, int inside_ms) {
+    *c = (crowd){.wanted = wanted, .inside_ms = inside_ms};
+    for (int i = 0; i < CROWD_ROOMS; i++) {
+        int node;
+        T_WAIT_UNTIL((node = t_cluster_owner(cluster, (2 * i + 1) * T_SLOTS / (2 * CROWD_ROOMS))) >=
+                         0,
+                     T_CLUSTER_MS);
+        t_cluster_name(cluster, node, "crowd", c->rooms[i].name);
+        pthread_mutex_init(&c->rooms[i].mutex, NULL);
+    }
+    for (int i = 0; i < CROWD_CLIENTS; i++) c->clients[i] = kit_open(options);
+    c->threads = t_threads_start(CROWD_THREADS, contend, c);
+}
+
+void crowd_await(crowd *c, int served, int64_t deadline_ms) {
+    T_WAIT_UNTIL(atomic_load(&c->served) >= served, deadline_ms);
+}
+
+void crowd_end(crowd *c, int64_t deadline_ms) {
+    t_threads_join(c->threads, deadline_ms);
+    printf("           served %d, lost %d, told that the store was away %d\n",
+           atomic_load(&c->served), atomic_load(&c->lost), atomic_load(&c->troubled));
+    for (int i = 0; i < CROWD_CLIENTS; i++) hf_close(c->clients[i]);
+    for (int i = 0; i < CROWD_ROOMS; i++) pthread_mutex_destroy(&c->rooms[i].mutex);
+    assert_int_equal(atomic_load(&c->served), c->wanted);
+    assert_int_equal(atomic_load(&c->overlaps), 0);
+    assert_int_equal(atomic_load(&c->backwards), 0);
+}

@@ -1,0 +1,353 @@
+/* What a cluster's store knows without asking: slots of names, the map of them, where it is sent, and its channels. */
+#include "t.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <hiredis/hiredis.h>
+
+#include "store/cluster/map.h"
+#include "store/cluster/slot.h"
+#include "store/redis/channels.h"
+#include "store/redis/command.h"
+#include "store/redis/detour.h"
+
+/* ---- Slots ---- */
+
+static unsigned slot_of(const char *key) {
+    return hf__slot_of_key(key, strlen(key));
+}
+
+/* As Redis documents and answers (CLUSTER KEYSLOT). */
+static void test_slots_of_keys(void **state) {
+    (void)state;
+    assert_int_equal(slot_of("123456789"), 12739);
+    assert_int_equal(slot_of("foo"), 12182);
+    assert_int_equal(slot_of(""), 0);
+    assert_int_equal(slot_of("{user1000}.following"), slot_of("user1000"));
+    assert_int_equal(slot_of("foo{}{bar}"), 8363);
+    assert_int_equal(slot_of("foo{{bar}}zap"), slot_of("{bar"));
+    assert_int_equal(slot_of("foo{bar}{zap}"), slot_of("bar"));
+    assert_int_equal(slot_of("foo{bar"), 15278);
+}
+
+static void test_keys_and_channels_of_a_name_share_its_slot(void **state) {
+    (void)state;
+    static const char *const names[] = {"a", "{", "}", "{}", "{a}b", "100%", "\xff\x01{x", "a b"};
+    static const char *const suffixes[] = {"", ":f", ":q", ":i", ":l", ":lw", ":w", ":c:uuid"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        size_t length = strlen(names[i]);
+        for (size_t k = 0; k < sizeof suffixes / sizeof *suffixes; k++) {
+            char key[128];
+            char *end = hf__key_put(key, "hf", names[i], length, suffixes[k]);
+            assert_int_equal(end - key, hf__key_length("hf", names[i], length, suffixes[k]));
+            assert_int_equal(hf__slot_of_key(key, (size_t)(end - key)),
+                             hf__slot_of_name(names[i], length));
+        }
+    }
+}
+
+/* ---- The answer to CLUSTER SLOTS ---- */
+
+#define NODE(host, port) \
+    "*4\r\n" host ":" port "\r\n$2\r\nid\r\n*2\r\n$8\r\nhostname\r\n$1\r\nx\r\n"
+#define H1 "$9\r\n127.0.0.1\r\n"
+#define ANSWER                                                                               \
+    "*3\r\n"                                                                                 \
+    "*4\r\n:0\r\n:99\r\n" NODE(H1, "7000") NODE(H1, "7003") "*3\r\n:100\r\n:16382\r\n" NODE( \
+        "$-1\r\n", "7001") "*3\r\n:16383\r\n:16383\r\n" NODE("$3\r\n::1\r\n", "7002")
+
+static hf__slots *parse(const char *text, size_t slice) {
+    hf__parser *p = calloc(1, sizeof *p);
+    hf__slots *slots = calloc(1, sizeof *slots);
+    assert_true(p && slots && hf__parser_init(p));
+    hf__parsed parsed = HF__PARSE_MORE;
+    for (size_t at = 0, length = strlen(text); at < length; at += slice) {
+        p->reply.slots = slots;
+        size_t size = length - at < slice ? length - at : slice;
+        assert_int_equal(hf__parser_feed(p, text + at, size), HF_OK);
+        parsed = hf__parser_next(p);
+    }
+    assert_int_equal(parsed, HF__PARSED);
+    assert_int_equal(p->reply.type, REDIS_REPLY_ARRAY);
+    hf__parser_fini(p);
+    free(p);
+    return slots;
+}
+
+static void test_an_answer_in_any_slices(void **state) {
+    (void)state;
+    for (size_t slice = 1; slice < 40; slice++) {
+        hf__slots *slots = parse(ANSWER, slice);
+        assert_int_equal(slots->nodes, 3); /* replicas are none of ours */
+        assert_string_equal(hf__slots_owner(slots, 0), "127.0.0.1:7000");
+        assert_string_equal(hf__slots_owner(slots, 99), "127.0.0.1:7000");
+        assert_string_equal(hf__slots_owner(slots, 100), ":7001");
+        assert_string_equal(hf__slots_owner(slots, 16383), "::1:7002");
+        free(slots);
+    }
+}
+
+/* F39: what is no range is nobody's. */
+static void test_an_answer_that_is_wrong(void **state) {
+    (void)state;
+    static const char *const answers[] = {
+        "*0\r\n",
+        "*1\r\n*3\r\n:0\r\n:16384\r\n" NODE(H1, "7000"),
+        "*1\r\n*3\r\n:-1\r\n:5\r\n" NODE(H1, "7000"),
+        "*1\r\n*3\r\n:9\r\n:5\r\n" NODE(H1, "7000"),
+        "*1\r\n*3\r\n:0\r\n:5\r\n" NODE(H1, "70000"),
+        "*1\r\n*3\r\n$1\r\n0\r\n:5\r\n" NODE(H1, "7000"),
+        "*2\r\n*1\r\n:0\r\n*1\r\n*1\r\n*1\r\n*0\r\n",
+        "*1\r\n*3\r\n:0\r\n:5\r\n*2\r\n*0\r\n*0\r\n",
+        "*1\r\n:5\r\n",
+    };
+    for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
+        hf__slots *slots = parse(answers[i], 1000);
+        assert_int_equal(slots->nodes, 0);
+        for (unsigned slot = 0; slot < HF__SLOTS; slot++) assert_null(hf__slots_owner(slots, slot));
+        free(slots);
+    }
+}
+
+/* More nodes than there is room for are nobody's, too. */
+static void test_an_answer_with_too_many_nodes(void **state) {
+    (void)state;
+    hf__slots *slots = calloc(1, sizeof *slots);
+    char host[128];
+    for (int i = 0; i < HF__SLOTS; i++) {
+        hf__slots_range(slots);
+        hf__slots_number(slots, 0, i);
+        hf__slots_number(slots, 1, i);
+        int length = snprintf(host, sizeof host, "%0100d", i);
+        hf__slots_host(slots, host, (size_t)length);
+        hf__slots_port(slots, 7000);
+    }
+    assert_true(slots->nodes > 100 && slots->used <= HF__SLOT_TEXT);
+    assert_non_null(hf__slots_owner(slots, slots->nodes - 1));
+    assert_null(hf__slots_owner(slots, slots->nodes));
+    free(slots);
+}
+
+/* ---- The map ---- */
+
+static hf__slots *half_and_half(const char *first, const char *second) {
+    hf__slots *s = calloc(1, sizeof *s);
+    for (unsigned i = 0; i < HF__SLOTS; i++)
+        hf__slots_set(s, i, i < HF__SLOTS / 2 ? first : second);
+    return s;
+}
+
+static unsigned told(hf__slot_map *m) {
+    unsigned n = 0;
+    if (!hf__slot_map_tell(m)) return 0;
+    for (unsigned i = 0; i < HF__SLOTS; i++) n += hf__slot_map_tells(m, i);
+    return n;
+}
+
+static void test_what_is_not_where_it_was_is_told_once(void **state) {
+    (void)state;
+    hf__slot_map m;
+    char where[HF__WHERE_TEXT];
+    assert_true(hf__slot_map_init(&m));
+    assert_false(hf__slot_map_owner(&m, 5, where));
+    assert_true(hf__slot_map_adopt(&m, half_and_half("a:1", ":2"), "b"));
+    assert_int_equal(told(&m), 0); /* nothing was anywhere before */
+    assert_true(hf__slot_map_owner(&m, HF__SLOTS - 1, where));
+    assert_string_equal(where, "b:2"); /* without a host it is at the one that was asked */
+    assert_true(hf__slot_map_has(&m, "b:2") && hf__slot_map_has(&m, "a:1"));
+    assert_false(hf__slot_map_has(&m, "a:2"));
+    assert_false(hf__slot_map_adopt(&m, half_and_half("a:1", ":2"), "b"));
+    assert_int_equal(told(&m), 0);
+    assert_true(hf__slot_map_adopt(&m, half_and_half("c:1", ":2"), "b"));
+    assert_int_equal(told(&m), HF__SLOTS / 2);
+    assert_true(hf__slot_map_tells(&m, 0) && !hf__slot_map_tells(&m, HF__SLOTS - 1));
+    assert_int_equal(told(&m), 0);
+    hf__slot_map_moved(&m, 7, "d:1");
+    hf__slot_map_moved(&m, 8, "c:1"); /* where it is */
+    assert_int_equal(told(&m), 1);
+    assert_true(hf__slot_map_owner(&m, 7, where));
+    assert_string_equal(where, "d:1");
+    hf__slot_map_shake(&m, "b:2");
+    hf__slot_map_shake(&m, "nobody:2");
+    assert_int_equal(told(&m), HF__SLOTS / 2);
+    hf__slot_map_fini(&m);
+}
+
+/* ---- Being sent elsewhere ---- */
+
+static void test_detours(void **state) {
+    (void)state;
+    hf__detour d = {0};
+    assert_true(hf__turned("MOVED 3999 127.0.0.1:6381", &d));
+    assert_int_equal(d.what, HF__DETOUR_MOVED);
+    assert_string_equal(d.to, "127.0.0.1:6381");
+    assert_true(hf__turned("ASK 3999 ::1:6381", &d));
+    assert_int_equal(d.what, HF__DETOUR_ASK);
+    assert_string_equal(d.to, "::1:6381");
+    assert_true(hf__turned("MOVED 3999 :6381", &d));
+    assert_string_equal(d.to, ":6381");
+    assert_true(hf__turned("TRYAGAIN Multiple keys", &d));
+    assert_int_equal(d.what, HF__DETOUR_AGAIN);
+    assert_null(d.to);
+    assert_true(hf__turned("CLUSTERDOWN The cluster is down", &d));
+    assert_int_equal(d.what, HF__DETOUR_DOWN);
+    static const char *const odd[] = {
+        "MOVED", "MOVED 1", "ASK 1 host", "MOVED 1 host:0", "MOVED 1 host:99999", "ASK 1 host:x"};
+    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
+        assert_true(hf__turned(odd[i], &d));
+        assert_int_equal(d.what, HF__DETOUR_AGAIN);
+        assert_null(d.to);
+    }
+    assert_false(hf__turned("ERR no", &d));
+    assert_false(hf__turned("MOVEDON 1 a:1", &d));
+}
+
+/* ---- Channels ---- */
+
+#define NOW (1000 * HF__SEC)
+
+typedef struct listening {
+    hf__channels channels;
+    hf__buffer out;
+    hf__parser parser;
+    hf__log log;
+} listening;
+
+static int set_up(void **state) {
+    listening *l = calloc(1, sizeof *l);
+    hf__channels_init(&l->channels, "hf", "uuid", 1);
+    hf__buffer_init(&l->out, 1 << 20);
+    *state = l;
+    return hf__parser_init(&l->parser) ? 0 : -1;
+}
+
+static int tear_down(void **state) {
+    listening *l = *state;
+    hf__channels_fini(&l->channels);
+    hf__buffer_fini(&l->out);
+    hf__parser_fini(&l->parser);
+    free(l);
+    return 0;
+}
+
+static void check_sends(listening *l, hf__time now, const char *expected) {
+    hf__buffer_cut(&l->out, 0);
+    hf__channels_send(&l->channels, &l->out, now);
+    assert_int_equal(l->out.length, strlen(expected));
+    assert_memory_equal(l->out.data ? l->out.data : "", expected, l->out.length);
+}
+
+static bool says(listening *l, const char *kind) {
+    char text[128];
+    snprintf(text, sizeof text, "*3\r\n$%zu\r\n%s\r\n$13\r\nhf:{a}:c:uuid\r\n:1\r\n", strlen(kind),
+             kind);
+    assert_int_equal(hf__parser_feed(&l->parser, text, strlen(text)), HF_OK);
+    assert_int_equal(hf__parser_next(&l->parser), HF__PARSED);
+    return hf__channels_push(&l->channels, &l->parser.reply);
+}
+
+static void check_told(listening *l, bool expected) {
+    size_t length = 0;
+    const char *name = hf__channels_tell(&l->channels, &length);
+    assert_int_equal(name != NULL, expected);
+    if (name) assert_true(length == 1 && *name == 'a');
+}
+
+#define SUBSCRIBE   "*2\r\n$10\r\nSSUBSCRIBE\r\n$13\r\nhf:{a}:c:uuid\r\n"
+#define UNSUBSCRIBE "*2\r\n$12\r\nSUNSUBSCRIBE\r\n$13\r\nhf:{a}:c:uuid\r\n"
+#define PLAIN       "*2\r\n$9\r\nSUBSCRIBE\r\n$13\r\nhf:{a}:c:uuid\r\n"
+
+static void begin_to_hear(listening *l) {
+    hf__channels_want(&l->channels, "a", 1, NOW);
+    check_sends(l, NOW, SUBSCRIBE);
+    assert_false(hf__channels_heard(&l->channels, "a", 1)); /* not before it is confirmed */
+    assert_true(says(l, "ssubscribe"));
+    assert_true(hf__channels_heard(&l->channels, "a", 1));
+    check_told(l, true);
+    check_told(l, false);
+}
+
+static void test_a_channel_counts_when_it_is_confirmed(void **state) {
+    listening *l = *state;
+    check_sends(l, NOW, "");
+    begin_to_hear(l);
+    assert_false(says(l, "smessage"));
+    hf__channels_want(&l->channels, "a", 1, NOW);
+    check_sends(l, NOW, "");
+}
+
+static void test_a_channel_whose_slot_went_away_is_told(void **state) {
+    listening *l = *state;
+    begin_to_hear(l);
+    assert_true(says(l, "sunsubscribe"));
+    assert_false(hf__channels_heard(&l->channels, "a", 1));
+    check_told(l, true);
+    check_told(l, false);
+    begin_to_hear(l);
+}
+
+static void test_channels_of_a_connection_that_broke_are_asked_for_again(void **state) {
+    listening *l = *state;
+    begin_to_hear(l);
+    hf__channels_broke(&l->channels);
+    assert_false(hf__channels_heard(&l->channels, "a", 1));
+    check_told(l, true);
+    check_sends(l, NOW, SUBSCRIBE);
+}
+
+static void test_a_channel_that_nobody_wants_is_left(void **state) {
+    listening *l = *state;
+    begin_to_hear(l);
+    check_sends(l, NOW + 29 * HF__SEC, "");
+    check_sends(l, NOW + 60 * HF__SEC, UNSUBSCRIBE);
+    assert_false(hf__channels_heard(&l->channels, "a", 1));
+    hf__channels_want(&l->channels, "a", 1, NOW + 61 * HF__SEC); /* in that instant */
+    assert_true(says(l, "sunsubscribe"));
+    check_told(l, false);
+    check_sends(l, NOW + 61 * HF__SEC, SUBSCRIBE);
+}
+
+static void test_where_there_are_no_shards_it_is_a_plain_one(void **state) {
+    listening *l = *state;
+    hf__channels_want(&l->channels, "a", 1, NOW);
+    check_sends(l, NOW, SUBSCRIBE);
+    assert_true(hf__channels_refused(&l->channels, "ERR unknown command 'SSUBSCRIBE'", &l->log));
+    check_sends(l, NOW, PLAIN);
+    assert_true(says(l, "subscribe"));
+    assert_true(hf__channels_heard(&l->channels, "a", 1));
+    check_told(l, true);
+}
+
+static void test_a_channel_that_is_refused_is_not_heard(void **state) {
+    listening *l = *state;
+    hf__channels_want(&l->channels, "a", 1, NOW);
+    check_sends(l, NOW, SUBSCRIBE);
+    assert_true(hf__channels_refused(&l->channels, "MOVED 1 a:1", &l->log));
+    assert_false(hf__channels_heard(&l->channels, "a", 1));
+    check_told(l, false);
+    check_sends(l, NOW, "");
+    assert_false(hf__channels_refused(&l->channels, "ERR of nothing", &l->log));
+}
+
+#define CHANNEL_TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_slots_of_keys),
+        cmocka_unit_test(test_keys_and_channels_of_a_name_share_its_slot),
+        cmocka_unit_test(test_an_answer_in_any_slices),
+        cmocka_unit_test(test_an_answer_that_is_wrong),
+        cmocka_unit_test(test_an_answer_with_too_many_nodes),
+        cmocka_unit_test(test_what_is_not_where_it_was_is_told_once),
+        cmocka_unit_test(test_detours),
+        CHANNEL_TEST(test_a_channel_counts_when_it_is_confirmed),
+        CHANNEL_TEST(test_a_channel_whose_slot_went_away_is_told),
+        CHANNEL_TEST(test_channels_of_a_connection_that_broke_are_asked_for_again),
+        CHANNEL_TEST(test_a_channel_that_nobody_wants_is_left),
+        CHANNEL_TEST(test_where_there_are_no_shards_it_is_a_plain_one),
+        CHANNEL_TEST(test_a_channel_that_is_refused_is_not_heard),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
