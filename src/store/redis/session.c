@@ -266,8 +266,8 @@ static int key_count(const hf__op *op) {
     case HF__ASK:
     case HF__RELEASE:
     case HF__BREAK: return 4;
-    case HF__RAISE:
     case HF__RENEW: return in_lane(op) && !op->brief ? 4 : 1;
+    case HF__RAISE:
     case HF__INSPECT: return 2;
     case HF__AGE: return 0;
     default: return hf__beside_script(op->verb) ? HF__BESIDE_KEYS : 1;
