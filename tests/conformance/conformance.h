@@ -99,7 +99,7 @@ bool cf_has(unsigned needs);
 int cf_in_line(const char *name);
 
 /* Those who wait can all be reached by a message, where the store sends them. */
-bool cf_all_listen(const hf_info *info);
+bool cf_all_listen(const hf_info *info, const char *name);
 
 /* Zeroed memory that is freed when the case has ended and its threads too. */
 void *cf_new(cf *f, size_t size);

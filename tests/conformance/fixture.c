@@ -291,7 +291,7 @@ uint32_t cf_used(hf_client *client, const char *name) {
 
 static bool stand(hf_client *client, const char *name, uint32_t count) {
     hf_info *info = cf_inspect(client, name);
-    bool all = info->waiting == count && cf_all_listen(info);
+    bool all = info->waiting == count && cf_all_listen(info, name);
     hf_info_free(info);
     return all;
 }

@@ -110,9 +110,26 @@ static void start_cluster(void) {
     snprintf(other_url, sizeof other_url, "%s?prefix=other", url);
 }
 
+static bool listens(t_redis *node, const char *name, const char *entry) {
+    size_t length = strcspn(entry, ":#");
+    redisReply *reply = t_redis_cmd(node, "PUBSUB SHARDNUMSUB hf:{%s}:c:%b", name, entry, length);
+    if (reply->type == REDIS_REPLY_ERROR) { /* before Redis 7 */
+        freeReplyObject(reply);
+        reply = t_redis_cmd(node, "PUBSUB NUMSUB hf:{%s}:c:%b", name, entry, length);
+    }
+    bool any = reply->elements == 2 && reply->element[1]->integer > 0;
+    freeReplyObject(reply);
+    return any;
+}
+
+/* Those who listen: others may be passed over. */
 static int in_cluster_line(const char *name) {
     t_redis *node = t_cluster_node(cluster, t_cluster_owner(cluster, t_cluster_slot(name)));
-    return (int)t_redis_int(node, "LLEN hf:{%s}:q", name);
+    redisReply *line = t_redis_cmd(node, "LRANGE hf:{%s}:q 0 -1", name);
+    int count = 0;
+    for (size_t i = 0; i < line->elements; i++) count += listens(node, name, line->element[i]->str);
+    freeReplyObject(line);
+    return count;
 }
 
 /* A directory of its own, taken away at the end by a process that has nothing else to do with it. */
@@ -144,8 +161,8 @@ static int in_redis_line(const char *name) {
 }
 
 /* Who waits and does not listen yet may be passed over. */
-bool cf_all_listen(const hf_info *info) {
-    bool all = true;
+bool cf_all_listen(const hf_info *info, const char *name) {
+    bool all = !cluster || in_cluster_line(name) == (int)info->waiting;
     for (uint32_t i = 0; redis && i < info->waiting && i < 64; i++) {
         redisReply *reply = t_redis_cmd(redis, "PUBSUB NUMSUB hf:c:%s", info->waiters[i].client);
         all = all && reply->elements == 2 && reply->element[1]->integer > 0;
