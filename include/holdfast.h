@@ -629,22 +629,49 @@ HF_API void hf_unobserve(hf_observer *observer);
 
 /* ---- Counters ------------------------------------------------------------------------------- */
 
+/*
+ * How long something took. `bucket[i]` counts spans of at most 2^i microseconds that are in no bucket
+ * before it: the first is for up to one microsecond, the 21st for up to about a second. The last has
+ * all that are longer. This struct does not grow.
+ */
+#define HF_BUCKETS 40
+
+typedef struct hf_histogram {
+    uint64_t count;
+    uint64_t sum_us; /* of all, in microseconds */
+    uint64_t bucket[HF_BUCKETS];
+} hf_histogram;
+
 /* Since the client was opened. Fields are only ever added at the end. */
 typedef struct hf_stats {
-    uint64_t acquired;   /* ownerships granted */
-    uint64_t reentered;  /* acquires that joined an ownership */
-    uint64_t released;   /* ownerships ended by their holder */
-    uint64_t refused;    /* acquires that ended without the lock */
-    uint64_t lost;       /* ownerships lost */
-    uint64_t renewed;    /* renewals confirmed */
-    uint64_t commands;   /* sent to the store */
-    uint64_t reconnects; /* connections made after the first */
-    uint64_t held;       /* ownerships now */
-    uint64_t waiting;    /* calls that wait now */
+    uint64_t acquired;    /* ownerships granted */
+    uint64_t reentered;   /* acquires that joined an ownership */
+    uint64_t released;    /* ownerships ended by their holder */
+    uint64_t refused;     /* acquires that ended without the lock */
+    uint64_t lost;        /* ownerships lost */
+    uint64_t renewed;     /* renewals confirmed */
+    uint64_t commands;    /* sent to the store */
+    uint64_t reconnects;  /* connections made after the first */
+    uint64_t held;        /* ownerships now */
+    uint64_t waiting;     /* calls that wait now */
+    uint64_t handed_over; /* acquires that waited while another had the lock, and then got it */
+    hf_histogram waits; /* acquires that were granted, from the call to the grant; no re-entries */
+    hf_histogram holds; /* ownerships that ended, from the grant to the release or the loss */
 } hf_stats;
 
 /* Fill in at most `size` bytes of *stats. HF_OK, HF_INVALID, HF_CLOSED, HF_FORKED. */
 HF_API HF_MUST_USE hf_result hf_stats_get_v(hf_client *client, hf_stats *stats, size_t size);
+
+/*
+ * The same as text in the OpenMetrics format, for Prometheus and what else reads it: counters, gauges and
+ * the two histograms in seconds, all named holdfast_..., terminated by "# EOF" and a NUL. It tells of one
+ * client; serve it as application/openmetrics-text; version=1.0.0; charset=utf-8, or write it to a
+ * file. HF_METRICS_MAX bytes are enough, now and in later versions of this header. Does not block.
+ *
+ * HF_OK; HF_INVALID: no buffer, or it is too small, and *buffer is "" then; HF_CLOSED, HF_FORKED.
+ */
+#define HF_METRICS_MAX 32768
+HF_API HF_MUST_USE hf_result hf_metrics_text(hf_client *client, char *buffer, size_t size);
 
 /* ---- What a C programmer writes ------------------------------------------------------------- */
 

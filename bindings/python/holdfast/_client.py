@@ -21,6 +21,7 @@ from .errors import (BusyError, CancelledError, ClosedError, ForkedError, Invali
                      WaitTimeoutError)
 
 Name = Union[str, bytes]
+METRICS_MAX = 32768  # bytes
 
 # Python's threads as logical owners, apart from those that a program would choose. They are counted here,
 # for a call in the main thread waits by way of another one (_wait.py).
@@ -147,6 +148,13 @@ class Client:
         with self._use() as client:
             check(library().hf_stats_get_v(client, byref(counted), ctypes.sizeof(counted)))
         return stats_of(counted)
+
+    def metrics(self) -> str:
+        """The same in the OpenMetrics format."""
+        text = ctypes.create_string_buffer(METRICS_MAX)
+        with self._use() as client:
+            check(library().hf_metrics_text(client, text, METRICS_MAX))
+        return text.value.decode()
 
     # -- Closing
 
