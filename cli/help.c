@@ -12,11 +12,13 @@ static const char general[] =
     "       holdfast run [OPTION]... NAME -c 'SHELL COMMAND'\n"
     "       holdfast run [OPTION]... NAME\n"
     "       holdfast status [OPTION]... NAME\n"
+    "       holdfast doctor [OPTION]...\n"
     "\n"
     "Run a command while holding a lock, on this machine or across machines.\n"
     "\n"
     "  run      take the lock NAME, run COMMAND, release the lock\n"
     "  status   show who holds the lock NAME, and who waits for it\n"
+    "  doctor   examine the store: whether it is fit for locks, and what to change\n"
     "  help     explain a subcommand: holdfast help run\n"
     "\n"
     "  --help, --version\n"
@@ -98,6 +100,29 @@ static const char status[] =
     "   1  the lock is free                   77  the store refused\n"
     "  64  wrong usage or configuration       71  out of memory, ...\n";
 
+static const char doctor[] =
+    "Usage: holdfast doctor [OPTION]...\n"
+    "\n"
+    "Examine the store: whether it can be reached and how fast it answers, and what\n"
+    "about it could endanger locks. Of Redis: version, role, replicas, persistence,\n"
+    "eviction, connections, clock, rights of the user, scripts. Of file: the directory,\n"
+    "the filesystem and its room. Each line says what it means for locks and what to\n"
+    "change. A lock of a name of its own is taken and released; nothing else is changed.\n"
+    "\n"
+    "  -S, --store URL     which store; see holdfast --help\n"
+    "      --json          one JSON object: store, level, findings, latency_us\n"
+    "  -q, --quiet         show nothing: the exit code says it\n"
+    "      --help          show this\n"
+    "\n"
+    "Levels are ok, note, warning and error. On a terminal they are coloured, unless\n"
+    "NO_COLOR is set.\n"
+    "\n"
+    "Exit codes:\n"
+    "\n"
+    "   0  all is well, or notes at most      64  wrong usage or configuration\n"
+    "   1  there are warnings                 71  out of memory, ...\n"
+    "   2  there are errors: locks cannot be taken, or are in danger\n";
+
 static int show(const char *text) {
     if (fputs(text, stdout) >= 0 && fflush(stdout) == 0) return 0;
     return fail(EXIT_SYSTEM, "cannot write the help");
@@ -106,6 +131,7 @@ static int show(const char *text) {
 int help_show(const char *subcommand) {
     if (strcmp(subcommand, "run") == 0) return show(run);
     if (strcmp(subcommand, "status") == 0) return show(status);
+    if (strcmp(subcommand, "doctor") == 0) return show(doctor);
     if (!*subcommand || strcmp(subcommand, "help") == 0) return show(general);
     return usage_error("", "there is no subcommand %.40s", subcommand);
 }
