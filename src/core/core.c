@@ -100,8 +100,8 @@ static void reenter(hf__core *core, hf__wait *w, hf__own *own) {
 
 void hf__entry_enqueue(hf__entry *e, hf__wait *w) {
     w->entry = e;
-    w->prev = e->tail;
     w->behind = e->own || e->tail;
+    w->prev = e->tail;
     w->next = NULL;
     if (e->tail)
         e->tail->next = w;
