@@ -13,12 +13,14 @@ static const char general[] =
     "       holdfast run [OPTION]... NAME\n"
     "       holdfast status [OPTION]... NAME\n"
     "       holdfast doctor [OPTION]...\n"
+    "       holdfast bench [OPTION]...\n"
     "\n"
     "Run a command while holding a lock, on this machine or across machines.\n"
     "\n"
     "  run      take the lock NAME, run COMMAND, release the lock\n"
     "  status   show who holds the lock NAME, and who waits for it\n"
     "  doctor   examine the store: whether it is fit for locks, and what to change\n"
+    "  bench    measure how fast locks are in the store\n"
     "  help     explain a subcommand: holdfast help run\n"
     "\n"
     "  --help, --version\n"
@@ -123,6 +125,35 @@ static const char doctor[] =
     "   1  there are warnings                 71  out of memory, ...\n"
     "   2  there are errors: locks cannot be taken, or are in danger\n";
 
+static const char bench[] =
+    "Usage: holdfast bench [OPTION]...\n"
+    "\n"
+    "Measure how fast locks are in the store: a pair of acquire and release of one\n"
+    "thread, of several threads with a lock each, and how long one lock takes from\n"
+    "hand to hand when all want it. The locks have names of their own, and what they\n"
+    "leave in a Redis is deleted. It makes the store busy while it runs.\n"
+    "\n"
+    "  -S, --store URL     which store; see holdfast --help\n"
+    "      --seconds TIME  how long each of the three parts takes; 50ms to 1h.\n"
+    "                      Default: 3\n"
+    "      --threads N     how many, where there are several; 2 to 256. Default: 4\n"
+    "      --json          one JSON object: store, threads, parts\n"
+    "  -q, --quiet         no progress and no table: for trying whether it works\n"
+    "      --help          show this\n"
+    "\n"
+    "TIME is in seconds (5, 0.5) or has a unit: 500ms, 30s, 5m.\n"
+    "\n"
+    "The table has acquisitions a second, spans (the median, what 90 and 99 of 100 do\n"
+    "not exceed, and the longest), commands for each acquisition and, of a Redis that\n"
+    "lets us ask (+info), the time it spent in scripts for each: those of others who\n"
+    "use it meanwhile included.\n"
+    "\n"
+    "Exit codes:\n"
+    "\n"
+    "   0  measured                           74  the store cannot be reached\n"
+    "  64  wrong usage or configuration       76  the store did not answer in time\n"
+    "  71  out of memory, threads, ...        77  the store refused\n";
+
 static int show(const char *text) {
     if (fputs(text, stdout) >= 0 && fflush(stdout) == 0) return 0;
     return fail(EXIT_SYSTEM, "cannot write the help");
@@ -132,6 +163,7 @@ int help_show(const char *subcommand) {
     if (strcmp(subcommand, "run") == 0) return show(run);
     if (strcmp(subcommand, "status") == 0) return show(status);
     if (strcmp(subcommand, "doctor") == 0) return show(doctor);
+    if (strcmp(subcommand, "bench") == 0) return show(bench);
     if (!*subcommand || strcmp(subcommand, "help") == 0) return show(general);
     return usage_error("", "there is no subcommand %.40s", subcommand);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bench.h"
 #include "doctor.h"
 #include "exits.h"
 #include "help.h"
@@ -28,11 +29,12 @@ static int help_main(int argc, char **argv) {
 
 int main(int argc, char **argv) {
     if (fill_streams() != 0) return EXIT_SYSTEM;
-    if (argc < 2) return usage_error("", "say what to do: run, status or doctor");
+    if (argc < 2) return usage_error("", "say what to do: run, status, doctor or bench");
     const char *word = argv[1];
     if (strcmp(word, "run") == 0) return run_main(argc - 1, argv + 1);
     if (strcmp(word, "status") == 0) return status_main(argc - 1, argv + 1);
     if (strcmp(word, "doctor") == 0) return doctor_main(argc - 1, argv + 1);
+    if (strcmp(word, "bench") == 0) return bench_main(argc - 1, argv + 1);
     if (strcmp(word, "help") == 0) return help_main(argc - 1, argv + 1);
     if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) return help_show("");
     if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0) return help_version();
