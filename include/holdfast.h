@@ -266,6 +266,12 @@ HF_API HF_MUST_USE hf_result hf_open_v(const char *url, const hf_client_options 
  */
 HF_API void hf_close(hf_client *client);
 
+/*
+ * Where the locks are, if the URL alone does not say: the directory of `file:`. "" where it does, as
+ * for all other stores. Valid until hf_close. For people, and never a secret.
+ */
+HF_API const char *hf_where(hf_client *client);
+
 /* ---- Acquiring and releasing ---------------------------------------------------------------- */
 
 /*

@@ -125,6 +125,12 @@ hf_result hf_break(hf_client *c, const char *name, uint64_t token) {
                     l.op.token, token);
 }
 
+/* ---- Where ---- */
+
+const char *hf_where(hf_client *c) {
+    return c && c->store->where ? c->store->where : "";
+}
+
 /* ---- Counting ---- */
 
 hf_result hf_stats_get_v(hf_client *c, hf_stats *stats, size_t size) {

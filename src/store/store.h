@@ -304,6 +304,7 @@ typedef struct hf__store_table {
    the order of asking; 0 is not connected. */
 struct hf__store {
     const hf__store_table *table;
+    const char *where; /* it is, in the store's memory, if the URL does not say; or NULL */
     uint64_t link;
     bool up;
     bool has_kinds;     /* it knows others than HF_MUTEX */

@@ -633,6 +633,7 @@ hf_result hf__file_new(const hf__url *url, const hf__identity *identity, hf__log
         file_free(&f->store, false);
         return r;
     }
+    if (!url->path) f->store.where = f->path;
     hf__log_add(log, HF_LOG_DEBUG, "locks are kept in %s", f->path);
     *store = &f->store;
     return HF_OK;
