@@ -11,6 +11,7 @@
 #include "hold.h"
 #include "holdfast.h"
 #include "say.h"
+#include "show.h"
 #include "signals.h"
 #include "span.h"
 #include "store.h"
@@ -43,14 +44,16 @@ static int check_grace(run *r) {
 
 static int not_acquired(const run *r, hf_result result) {
     const char *name = r->args.name;
+    char look[SHOW_TEXT];
+    show_command(look, sizeof look, "status", &r->store, name);
     if (result == HF_BUSY)
         return fail(r->args.conflict_code,
-                    "%s is held by another: -w TIME waits for it, holdfast status shows by whom",
-                    name);
+                    "%s is held by another, or others wait for it: -w TIME waits, too; who they "
+                    "are: %s",
+                    name, look);
     if (result == HF_TIMEOUT)
-        return fail(r->args.conflict_code,
-                    "%s was held by others for all of the wait: holdfast status shows by whom",
-                    name);
+        return fail(r->args.conflict_code, "%s was held by others for all of the wait; by whom: %s",
+                    name, look);
     return fail(exit_of(result), "cannot lock %s: %s", name, hf_error_detail());
 }
 

@@ -266,6 +266,12 @@ HF_API HF_MUST_USE hf_result hf_open_v(const char *url, const hf_client_options 
  */
 HF_API void hf_close(hf_client *client);
 
+/*
+ * Where the locks are, if the URL alone does not say: the directory of `file:`. "" where it does, as
+ * for all other stores. Valid until hf_close. For people, and never a secret.
+ */
+HF_API const char *hf_where(hf_client *client);
+
 /* ---- Acquiring and releasing ---------------------------------------------------------------- */
 
 /*
@@ -496,6 +502,27 @@ typedef struct hf_info {
  */
 HF_API HF_MUST_USE hf_result hf_inspect(hf_client *client, const char *name, hf_info **info);
 HF_API void hf_info_free(hf_info *info);
+
+/* Told of a name that is in use; other than 0 ends the listing. What it is given is valid until it
+   returns. See hf_list. */
+typedef int32_t hf_list_fn(const char *name, const hf_info *info, void *arg);
+
+/*
+ * Be called for each name that is held or waited for and matches `pattern`, as a shell's does: `*`
+ * is any bytes, `?` any one, [a-z] one of these and [!a-z] one of the others, a backslash takes the
+ * meaning from what follows it. NULL is all. The info is that of hf_inspect, but for those who wait:
+ * it says how many, and of the first 64 only client and owner.
+ *
+ * The order is the store's. What is in use all the while is told; what is taken or released
+ * meanwhile may be told or not; a name may be told twice. On Redis it looks through the keys of the
+ * database in small steps (SCAN), which disturbs nobody, and takes its time where there are many.
+ *
+ * Callbacks run in this call, with no lock of the library held; they may call everything but
+ * hf_close. Blocks for each step as hf_inspect does, with its results; HF_OK also when the callback
+ * has ended it.
+ */
+HF_API HF_MUST_USE hf_result hf_list(hf_client *client, const char *pattern, hf_list_fn *fn,
+                                     void *arg);
 
 /*
  * The operator's force: end the ownership of `name`, whoever has it; with a token other than 0 only
