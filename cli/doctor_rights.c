@@ -9,7 +9,7 @@
 #define KEY_BYTES 160
 
 /* What is lacking, by what it is needed for. */
-typedef enum need { TO_LOCK, TO_SHOW, TO_WAIT, NEEDS } need;
+typedef enum need { TO_LOCK, TO_SHOW, TO_WAIT, TO_LIST, NEEDS } need;
 
 /* KEY, LIST and CHANNEL stand for names of our own. Nothing is there under them, so that most of these find
    nothing to do; what some make is deleted, and they are tried only if that may be done. */
@@ -51,6 +51,7 @@ static const right rights[] = {
     {"publish", TO_WAIT, false, {"PUBLISH", CHANNEL, "0"}},
     {"pubsub|numsub", TO_WAIT, false, {"PUBSUB", "NUMSUB", CHANNEL}},
     {"ping", TO_WAIT, false, {"PING"}},
+    {"scan", TO_LIST, false, {"SCAN", "0", "MATCH", KEY, "COUNT", "1"}},
 };
 
 typedef struct trial {
@@ -131,11 +132,12 @@ static void tell(findings *all, trial *t, const char *user) {
         {WARNING, "Who holds a lock cannot be shown; readers, permits, latches and leaders fail."},
         {WARNING, "Who waits for a lock is refused, or served late: it asks from time to time "
                   "instead of being told."},
+        {NOTE, "holdfast list and holdfast top need it, and hf_list; locks do not."},
     };
     bool all_there = true;
     for (int i = 0; i < NEEDS; i++) {
         if (!t->lacking[i][0]) continue;
-        all_there = false;
+        all_there &= i == TO_LIST;
         findings_add(all, kinds[i].level, "rights", kinds[i].means,
                      "Grant it with ACL SETUSER; docs/REDIS-PROTOCOL.md has the whole line.",
                      "%s lacks%s", user, t->lacking[i]);

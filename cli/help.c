@@ -13,6 +13,7 @@ static const char general[] =
     "       holdfast run [OPTION]... NAME\n"
     "       holdfast status|wait|break [OPTION]... NAME\n"
     "       holdfast list [OPTION]... [PATTERN]\n"
+    "       holdfast top [OPTION]... [PATTERN]\n"
     "       holdfast doctor [OPTION]...\n"
     "       holdfast bench [OPTION]...\n"
     "\n"
@@ -23,6 +24,7 @@ static const char general[] =
     "  list     list the locks that are in use\n"
     "  wait     wait until the lock NAME is free, and take nothing\n"
     "  break    take the lock NAME away from its holder\n"
+    "  top      watch the locks that are in use, on a terminal\n"
     "  doctor   examine the store: whether it is fit for locks, and what to change\n"
     "  bench    measure how fast locks are in the store\n"
     "  help     explain a subcommand: holdfast help run\n"
@@ -135,6 +137,45 @@ static const char doctor[] =
     "   1  there are warnings                 71  out of memory, ...\n"
     "   2  there are errors: locks cannot be taken, or are in danger\n";
 
+static const char top[] =
+    "Usage: holdfast top [OPTION]... [PATTERN]\n"
+    "\n"
+    "Watch the locks that are held or waited for, and whose names match PATTERN, as in\n"
+    "a shell (quote it): how long they are held, by whom, how many wait, and how often\n"
+    "they go from hand to hand. It needs a terminal.\n"
+    "\n"
+    "  -S, --store URL     which store; see holdfast --help\n"
+    "      --interval TIME how often the screen is brought up to date; 100ms to 1h.\n"
+    "                      Default: 1\n"
+    "      --sort ORDER    waiting, held, handovers or name. Default: waiting\n"
+    "  -q, --quiet         no messages when it ends\n"
+    "      --verbose       say which store is used\n"
+    "      --help          show this\n"
+    "\n"
+    "TIME is in seconds (5, 0.5) or has a unit: 500ms, 30s, 5m.\n"
+    "\n"
+    "The keys are:\n"
+    "\n"
+    "  Up, Down   choose a lock; PgUp, PgDn, Home, End go further\n"
+    "  Enter      look into it: its holder, and who waits, in order\n"
+    "  s          sort by another column\n"
+    "  r          the other way round\n"
+    "  /          show only names that have a text in them\n"
+    "  Space      hold the picture, and go on\n"
+    "  ?          help\n"
+    "  Esc        back; at last, end\n"
+    "  q          end\n"
+    "\n"
+    "Hand-overs are those seen by looking ten times a second at most; a + behind the\n"
+    "number says that there may be more. NO_COLOR turns colours off.\n"
+    "\n"
+    "Exit codes:\n"
+    "\n"
+    "   0  ended by a key                     71  no terminal to draw on, no memory, ...\n"
+    "  64  wrong usage or configuration, or   74  the store cannot be reached\n"
+    "      there is no terminal               77  the store refused\n"
+    "  69  built without ncurses\n";
+
 static const char bench[] =
     "Usage: holdfast bench [OPTION]...\n"
     "\n"
@@ -235,7 +276,7 @@ static const struct {
     const char *word, *text;
 } texts[] = {
     {"run", run},      {"status", status}, {"list", list},   {"wait", wait},
-    {"break", break_}, {"doctor", doctor}, {"bench", bench},
+    {"break", break_}, {"doctor", doctor}, {"bench", bench}, {"top", top},
 };
 
 int help_show(const char *subcommand) {

@@ -13,6 +13,7 @@
 #include "run.h"
 #include "say.h"
 #include "status.h"
+#include "top.h"
 #include "wait.h"
 
 /* A stream that is closed would otherwise become the place of the next descriptor we open, and our
@@ -34,8 +35,9 @@ static const struct {
     const char *word;
     int (*main)(int argc, char **argv);
 } subcommands[] = {
-    {"run", run_main},     {"status", status_main}, {"list", list_main},   {"wait", wait_main},
-    {"break", break_main}, {"doctor", doctor_main}, {"bench", bench_main}, {"help", help_main},
+    {"run", run_main},     {"status", status_main}, {"list", list_main},
+    {"wait", wait_main},   {"break", break_main},   {"doctor", doctor_main},
+    {"bench", bench_main}, {"top", top_main},       {"help", help_main},
 };
 
 int main(int argc, char **argv) {

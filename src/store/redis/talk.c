@@ -148,12 +148,29 @@ static void say(hf__said *said, hf__buffer *in, char type, size_t text, size_t l
     said->number = strtoll(said->text, NULL, 10);
 }
 
-/* A list of values; its items are terminated when all of them are there. */
-static parsed parse_list(hf__buffer *in, size_t *at, size_t count, hf__said *said) {
-    size_t text[HF__TALK_ITEMS], length[HF__TALK_ITEMS];
+/* How many items a list has; BAD: it is none of ours. */
+static parsed parse_count(hf__buffer *in, size_t *at, size_t *count) {
+    const char *line = take_line(in, at);
+    long n = line ? strtol(line + 1, NULL, 10) : 0;
+    if (!line) return MORE;
+    *count = n < 0 ? 0 : (size_t)n;
+    return n > HF__TALK_ITEMS ? BAD : WHOLE;
+}
+
+/* A list of values, those of a list in it among them; they are terminated when all are there. */
+static parsed parse_list(hf__buffer *in, size_t *at, hf__said *said) {
+    size_t text[HF__TALK_ITEMS], length[HF__TALK_ITEMS], count, inner;
     char type[HF__TALK_ITEMS];
-    if (count > HF__TALK_ITEMS) return BAD;
+    parsed begun = parse_count(in, at, &count);
+    if (begun != WHOLE) return begun;
     for (size_t i = 0; i < count; i++) {
+        while (i < count && *at < in->length && in->data[*at] == '*') {
+            begun = parse_count(in, at, &inner);
+            if (begun != WHOLE) return begun;
+            count += inner - 1;
+            if (count > HF__TALK_ITEMS) return BAD;
+        }
+        if (i == count) break;
         parsed p = parse_value(in, at, &type[i], &text[i], &length[i]);
         if (p != WHOLE) return p;
     }
@@ -171,12 +188,7 @@ static parsed parse(hf__buffer *in, size_t *at, hf__said *said) {
     size_t text, length;
     char type;
     *said = (hf__said){.text = ""};
-    if (in->length && *in->data == '*') {
-        const char *line = take_line(in, at);
-        long count = line ? strtol(line + 1, NULL, 10) : 0;
-        if (!line) return MORE;
-        return count < 0 ? BAD : parse_list(in, at, (size_t)count, said);
-    }
+    if (in->length && *in->data == '*') return parse_list(in, at, said);
     parsed p = parse_value(in, at, &type, &text, &length);
     if (p == WHOLE) say(said, in, type, text, length);
     return p;

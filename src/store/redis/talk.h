@@ -19,7 +19,7 @@ typedef struct hf__talk hf__talk;
 /* An answer, in the talk's memory until the next command. */
 typedef struct hf__said {
     char type;        /* '+', '-', ':', '$' or '*', as in the protocol; '_' for none */
-    const char *text; /* terminated; of a list: its first item that is text, or "" */
+    const char *text; /* terminated; of a list: its first item, or "" */
     int64_t number;   /* of ':', or of text that is one */
     size_t count;     /* of '*' */
     const char *item[HF__TALK_ITEMS];
