@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "show.h"
 #include "span.h"
+#include "top_terminfo.h"
 
 #define TOP_LINES    3 /* above the rows */
 #define BOTTOM_LINES 1
@@ -93,12 +94,8 @@ static void choose_colours(void) {
 bool top_screen_begin(void) {
     setlocale(LC_ALL, "");
     if (tcgetattr(STDIN_FILENO, &screen.before) != 0) return false;
-    if (!newterm(NULL, stdout, stdin)) return false;
+    if (!top_terminfo_good() || !newterm(NULL, stdout, stdin)) return false;
     screen.open = true;
-    if (!tigetstr("cup")) {
-        top_screen_end();
-        return false;
-    }
     atexit(top_screen_end);
     cbreak();
     noecho();
