@@ -79,13 +79,23 @@ static bool read_info(patient *p) {
 
 /* ---- What it is ---- */
 
+/* The first two numbers of 7.0.15. */
+static bool parse_version(const char *text, long *major, long *minor) {
+    char *end;
+    *major = strtol(text, &end, 10);
+    if (end == text || *end != '.') return false;
+    text = end + 1;
+    *minor = strtol(text, &end, 10);
+    return end != text && *major >= 0 && *major < 1000 && *minor >= 0 && *minor < 100;
+}
+
 static void check_version(patient *p) {
     char version[VALUE_BYTES], compatible[VALUE_BYTES];
-    int major = 0, minor = 0;
+    long major = 0, minor = 0;
     bool valkey = field(p, "valkey_version", version);
     field(p, "redis_version", compatible);
     if (!valkey) snprintf(version, sizeof version, "%s", compatible);
-    if (sscanf(compatible, "%d.%d", &major, &minor) != 2) {
+    if (!parse_version(compatible, &major, &minor)) {
         findings_add(p->all, NOTE, "version", NULL, NULL, "the server does not say its version");
         return;
     }

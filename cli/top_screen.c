@@ -6,6 +6,7 @@
 #include <ncurses.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,8 +62,7 @@ static void catch (int number, void (*handler)(int)) {
 
 static void say_last(const char *capability) {
     const char *text = tigetstr(capability);
-    if (!text || text == (char *)-1)
-        return; // NOLINT(performance-no-int-to-ptr): as terminfo has it
+    if (!text || (intptr_t)text == -1) return; /* the terminal has none, or terminfo no such */
     size_t length = strlen(text);
     if (screen.last_length + length > sizeof screen.last_words) return;
     memcpy(screen.last_words + screen.last_length, text, length);

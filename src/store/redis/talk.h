@@ -11,8 +11,8 @@
 
 #include "base/url.h"
 
-#define HF__TALK_ITEMS 16            /* of an answer that is a list */
-#define HF__TALK_MAX   (1024 * 1024) /* bytes of an answer */
+#define HF__TALK_ITEMS 16        /* of an answer that is a list */
+#define HF__TALK_MAX   (1 << 20) /* bytes of an answer */
 
 typedef struct hf__talk hf__talk;
 
