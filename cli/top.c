@@ -260,7 +260,7 @@ static void run(top *t, int woken, int64_t interval_ms) {
         draw(t);
         struct pollfd fds[] = {{.fd = STDIN_FILENO, .events = POLLIN},
                                {.fd = waits_for || !shown ? woken : -1, .events = POLLIN}};
-        int n = poll(fds, 2, hf__poll_ms(now, next));
+        int n = top_screen_poll(fds, 2, hf__poll_ms(now, next));
         eventfd_t news;
         if (n > 0 && fds[1].revents) eventfd_read(woken, &news);
         if (n > 0 && fds[0].revents & (POLLHUP | POLLERR | POLLNVAL)) t->over = true;

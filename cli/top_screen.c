@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <termios.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/text.h"
@@ -33,12 +34,17 @@ static struct {
     bool open, colours;
 } screen;
 
-static volatile sig_atomic_t signalled;
+static volatile sig_atomic_t signalled, stopping;
+static sigset_t mask_before;
 
 /* ---- The terminal ---- */
 
 static void note_signal(int number) {
     signalled = number;
+}
+
+static void note_stop(int number) {
+    stopping = number;
 }
 
 int top_screen_signalled(void) {
@@ -54,7 +60,7 @@ static void give_back(int number) {
     raise(number);
 }
 
-static void catch (int number, void (*handler)(int)) {
+static void handle(int number, void (*handler)(int)) {
     struct sigaction act = {.sa_handler = handler};
     sigemptyset(&act.sa_mask);
     sigaction(number, &act, NULL);
@@ -76,8 +82,17 @@ static void catch_signals(void) {
     say_last("cnorm");
     say_last("rmkx");
     say_last("rmcup");
-    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) catch (ends[i], note_signal);
-    for (size_t i = 0; i < sizeof crashes / sizeof *crashes; i++) catch (crashes[i], give_back);
+    sigset_t here;
+    sigemptyset(&here);
+    sigaddset(&here, SIGTSTP);
+    sigaddset(&here, SIGWINCH); /* ncurses has its handler */
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        handle(ends[i], note_signal);
+        sigaddset(&here, ends[i]);
+    }
+    handle(SIGTSTP, note_stop);
+    sigprocmask(SIG_BLOCK, &here, &mask_before);
+    for (size_t i = 0; i < sizeof crashes / sizeof *crashes; i++) handle(crashes[i], give_back);
 }
 
 static void choose_colours(void) {
@@ -113,6 +128,31 @@ void top_screen_end(void) {
     if (!screen.open) return;
     screen.open = false;
     endwin();
+    sigprocmask(SIG_SETMASK, &mask_before, NULL);
+}
+
+/* The shell has the terminal meanwhile, as it was. */
+static void stop(void) {
+    sigset_t tstp, before;
+    stopping = 0;
+    endwin();
+    handle(SIGTSTP, SIG_DFL);
+    sigemptyset(&tstp);
+    sigaddset(&tstp, SIGTSTP);
+    raise(SIGTSTP);
+    sigprocmask(SIG_UNBLOCK, &tstp, &before); /* here we stop, and go on */
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    handle(SIGTSTP, note_stop);
+    clearok(stdscr, TRUE);
+    refresh();
+}
+
+int top_screen_poll(struct pollfd *fds, nfds_t count, int timeout_ms) {
+    struct timespec span = {.tv_sec = timeout_ms / 1000,
+                            .tv_nsec = (long)(timeout_ms % 1000) * 1000000};
+    int n = ppoll(fds, count, timeout_ms < 0 ? NULL : &span, &mask_before);
+    if (stopping) stop();
+    return n;
 }
 
 size_t top_screen_page(void) {

@@ -5,6 +5,7 @@
 #ifndef CLI_TOP_SCREEN_H
 #define CLI_TOP_SCREEN_H
 
+#include <poll.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -50,6 +51,9 @@ enum {
     TOP_OTHER
 };
 int top_screen_key(void);
+
+/* poll(2), and the only place where signals come in: none is missed. A stop by the terminal is seen to. */
+int top_screen_poll(struct pollfd *fds, nfds_t count, int timeout_ms);
 
 /* Lines of a page, to move by. */
 size_t top_screen_page(void);
