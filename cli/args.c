@@ -16,7 +16,7 @@
 enum { LEASE = 256, GRACE, PERMITS, ALSO, VERBOSE_OPTION, HELP };
 
 /* getopt_long has said which option it stumbled over in optopt, or only by its place. */
-static int bad_option(const char *subcommand, int c, char **argv) {
+int args_bad_option(const char *subcommand, int c, char **argv) {
     if (c == ':' && optopt < LEASE && optopt)
         return usage_error(subcommand, "option -%c needs a value", optopt);
     const char *word = argv[optind - 1];
@@ -175,37 +175,11 @@ int run_args_parse(run_args *a, int argc, char **argv) {
         .name_count = 1, .wait_ms = HF_FOREVER, .grace_ms = -1, .conflict_code = EXIT_CONFLICT};
     int c;
     while ((c = getopt_long(argc, argv, "+:S:nw:E:xsc:qh", options, NULL)) != -1) {
-        int code = c == ':' || c == '?' ? bad_option("run", c, argv) : run_option(a, c, optarg);
+        int code =
+            c == ':' || c == '?' ? args_bad_option("run", c, argv) : run_option(a, c, optarg);
         if (code != ARGS_GO_ON) return code;
     }
     a->names[0] = argv[optind];
     if (!a->names[0]) return usage_error("run", "the lock's NAME is missing");
     return run_command(a, argv + optind + 1);
-}
-
-/* ---- status ---- */
-
-int status_args_parse(status_args *a, int argc, char **argv) {
-    static const struct option options[] = {{"store", required_argument, NULL, 'S'},
-                                            {"quiet", no_argument, NULL, 'q'},
-                                            {"verbose", no_argument, NULL, VERBOSE_OPTION},
-                                            {"help", no_argument, NULL, HELP},
-                                            {0}};
-    *a = (status_args){0};
-    int c;
-    while ((c = getopt_long(argc, argv, "+:S:qh", options, NULL)) != -1) {
-        switch (c) {
-        case 'S': a->store = optarg; break;
-        case 'q': say_set(QUIET); break;
-        case VERBOSE_OPTION: say_set(VERBOSE); break;
-        case ':':
-        case '?': return bad_option("status", c, argv);
-        default: return help_show("status");
-        }
-    }
-    a->name = argv[optind];
-    if (!a->name) return usage_error("status", "the lock's NAME is missing");
-    if (argv[optind + 1])
-        return usage_error("status", "one NAME at a time; \"%.40s\" is too much", argv[optind + 1]);
-    return ARGS_GO_ON;
 }

@@ -20,14 +20,11 @@ typedef struct run_args {
     uint32_t kind, permits, capacity;
 } run_args;
 
-typedef struct status_args {
-    char *store;
-    const char *name;
-} status_args;
-
 /* -1: go on. Anything else is the exit code: the line was wrong, or help was wanted and shown. */
 #define ARGS_GO_ON (-1)
 int run_args_parse(run_args *a, int argc, char **argv);
-int status_args_parse(status_args *a, int argc, char **argv);
+
+/* What getopt_long stumbled over, which returned `c`: the exit code. */
+int args_bad_option(const char *subcommand, int c, char **argv);
 
 #endif

@@ -11,12 +11,22 @@ static const char general[] =
     "Usage: holdfast run [OPTION]... NAME [--] COMMAND [ARG]...\n"
     "       holdfast run [OPTION]... NAME -c 'SHELL COMMAND'\n"
     "       holdfast run [OPTION]... NAME\n"
-    "       holdfast status [OPTION]... NAME\n"
+    "       holdfast status|wait|break [OPTION]... NAME\n"
+    "       holdfast list [OPTION]... [PATTERN]\n"
+    "       holdfast top [OPTION]... [PATTERN]\n"
+    "       holdfast doctor [OPTION]...\n"
+    "       holdfast bench [OPTION]...\n"
     "\n"
     "Run a command while holding a lock, on this machine or across machines.\n"
     "\n"
     "  run      take the lock NAME, run COMMAND, release the lock\n"
     "  status   show who holds the lock NAME, and who waits for it\n"
+    "  list     list the locks that are in use\n"
+    "  wait     wait until the lock NAME is free, and take nothing\n"
+    "  break    take the lock NAME away from its holder\n"
+    "  top      watch the locks that are in use, on a terminal\n"
+    "  doctor   examine the store: whether it is fit for locks, and what to change\n"
+    "  bench    measure how fast locks are in the store\n"
     "  help     explain a subcommand: holdfast help run\n"
     "\n"
     "  --help, --version\n"
@@ -90,12 +100,18 @@ static const char run[] =
 static const char status[] =
     "Usage: holdfast status [OPTION]... NAME\n"
     "\n"
-    "Show who holds the lock NAME, since when, who waits for it, and in which store.\n"
+    "Show who holds the lock NAME, since when, who waits for it, the first first, and\n"
+    "in which store.\n"
     "\n"
     "  -S, --store URL     where the lock is kept; see holdfast --help\n"
+    "      --all           name all who wait, up to 64, also on a terminal\n"
+    "      --json          show it as one JSON object, in a line\n"
     "  -q, --quiet         show nothing: the exit code says it\n"
     "      --verbose       say what happens\n"
     "      --help          show this\n"
+    "\n"
+    "On Redis one who was killed while it waited is shown for up to a minute; nobody\n"
+    "waits for it.\n"
     "\n"
     "Exit codes:\n"
     "\n"
@@ -103,14 +119,174 @@ static const char status[] =
     "   1  the lock is free                   77  the store refused\n"
     "  64  wrong usage or configuration       71  out of memory, ...\n";
 
+static const char doctor[] =
+    "Usage: holdfast doctor [OPTION]...\n"
+    "\n"
+    "Examine the store: whether it can be reached and how fast it answers, and what\n"
+    "about it could endanger locks. Of Redis: version, role, replicas, persistence,\n"
+    "eviction, connections, clock, rights of the user, scripts. Of file: the directory,\n"
+    "the filesystem and its room. Each line says what it means for locks and what to\n"
+    "change. A lock of a name of its own is taken and released; nothing else is changed.\n"
+    "\n"
+    "  -S, --store URL     which store; see holdfast --help\n"
+    "      --json          one JSON object: store, level, findings, latency_us\n"
+    "  -q, --quiet         show nothing: the exit code says it\n"
+    "      --help          show this\n"
+    "\n"
+    "Levels are ok, note, warning and error. On a terminal they are coloured, unless\n"
+    "NO_COLOR is set.\n"
+    "\n"
+    "Exit codes:\n"
+    "\n"
+    "   0  all is well, or notes at most      64  wrong usage or configuration\n"
+    "   1  there are warnings                 71  out of memory, ...\n"
+    "   2  there are errors: locks cannot be taken, or are in danger\n";
+
+static const char top[] =
+    "Usage: holdfast top [OPTION]... [PATTERN]\n"
+    "\n"
+    "Watch the locks that are held or waited for, and whose names match PATTERN, as in\n"
+    "a shell (quote it): how long they are held, by whom, how many wait, and how often\n"
+    "they go from hand to hand. It needs a terminal.\n"
+    "\n"
+    "  -S, --store URL     which store; see holdfast --help\n"
+    "      --interval TIME how often the screen is brought up to date; 100ms to 1h.\n"
+    "                      Default: 1\n"
+    "      --sort ORDER    waiting, held, handovers or name. Default: waiting\n"
+    "  -q, --quiet         no messages when it ends\n"
+    "      --verbose       say which store is used\n"
+    "      --help          show this\n"
+    "\n"
+    "TIME is in seconds (5, 0.5) or has a unit: 500ms, 30s, 5m.\n"
+    "\n"
+    "The keys are:\n"
+    "\n"
+    "  Up, Down   choose a lock; PgUp, PgDn, Home, End go further\n"
+    "  Enter      look into it: its holder, and who waits, in order\n"
+    "  s          sort by another column\n"
+    "  r          the other way round\n"
+    "  /          show only names that have a text in them\n"
+    "  Space      hold the picture, and go on\n"
+    "  ?          help\n"
+    "  Esc        back; at last, end\n"
+    "  q          end\n"
+    "\n"
+    "Hand-overs are those seen by looking ten times a second at most; a + behind the\n"
+    "number says that there may be more. NO_COLOR turns colours off.\n"
+    "\n"
+    "Exit codes:\n"
+    "\n"
+    "   0  ended by a key                     71  no terminal to draw on, no memory, ...\n"
+    "  64  wrong usage or configuration, or   74  the store cannot be reached\n"
+    "      there is no terminal               77  the store refused\n"
+    "  69  built without ncurses\n";
+
+static const char bench[] =
+    "Usage: holdfast bench [OPTION]...\n"
+    "\n"
+    "Measure how fast locks are in the store: a pair of acquire and release of one\n"
+    "thread, of several threads with a lock each, and how long one lock takes from\n"
+    "hand to hand when all want it. The locks have names of their own, and what they\n"
+    "leave in a Redis is deleted. It makes the store busy while it runs.\n"
+    "\n"
+    "  -S, --store URL     which store; see holdfast --help\n"
+    "      --seconds TIME  how long each of the three parts takes; 50ms to 1h.\n"
+    "                      Default: 3\n"
+    "      --threads N     how many, where there are several; 2 to 256. Default: 4\n"
+    "      --json          one JSON object: store, threads, parts\n"
+    "  -q, --quiet         no progress and no table: for trying whether it works\n"
+    "      --help          show this\n"
+    "\n"
+    "TIME is in seconds (5, 0.5) or has a unit: 500ms, 30s, 5m.\n"
+    "\n"
+    "The table has acquisitions a second, spans (the median, what 90 and 99 of 100 do\n"
+    "not exceed, and the longest), commands for each acquisition and, of a Redis that\n"
+    "lets us ask (+info), the time it spent in scripts for each: those of others who\n"
+    "use it meanwhile included.\n"
+    "\n"
+    "Exit codes:\n"
+    "\n"
+    "   0  measured                           74  the store cannot be reached\n"
+    "  64  wrong usage or configuration       76  the store did not answer in time\n"
+    "  71  out of memory, threads, ...        77  the store refused\n";
+
+static const char list[] =
+    "Usage: holdfast list [OPTION]... [PATTERN]\n"
+    "\n"
+    "List the locks that are held or waited for, and whose names match PATTERN, as in\n"
+    "a shell (quote it): * is anything, ? one character, [a-z] one of these. On a\n"
+    "terminal it is a table; otherwise name, state, holder, seconds held and number\n"
+    "of waiting clients, a tab between them.\n"
+    "\n"
+    "  -S, --store URL     where the locks are kept; see holdfast --help\n"
+    "      --json          show each as one JSON object, in a line\n"
+    "  -q, --quiet         show nothing: the exit code says it\n"
+    "      --verbose       say what happens\n"
+    "      --help          show this\n"
+    "\n"
+    "Exit codes:\n"
+    "\n"
+    "   0  there are some                     74  the store cannot be reached\n"
+    "   1  there are none                     77  the store refused\n"
+    "  64  wrong usage or configuration       71  out of memory, ...\n";
+
+static const char wait[] =
+    "Usage: holdfast wait [OPTION]... NAME\n"
+    "\n"
+    "Wait until the lock NAME is free, and take nothing: another may take it before\n"
+    "you do. A lock that goes from one to the next without a break is not seen free.\n"
+    "\n"
+    "  -S, --store URL     where the lock is kept; see holdfast --help\n"
+    "  -w, --wait TIME     wait no longer than this, then exit with 1; also --timeout\n"
+    "  -q, --quiet         no messages: the exit code says it\n"
+    "      --verbose       say which store is used, and what happens\n"
+    "      --help          show this\n"
+    "\n"
+    "TIME is in seconds (5, 0.5) or has a unit: 500ms, 30s, 5m, 2h.\n"
+    "\n"
+    "Exit codes:\n"
+    "\n"
+    "   0  the lock is free                   74  the store cannot be reached\n"
+    "   1  it was not free in time            77  the store refused\n"
+    "  64  wrong usage or configuration       71  out of memory, ...\n";
+
+static const char break_[] =
+    "Usage: holdfast break [OPTION]... NAME\n"
+    "\n"
+    "Take the lock NAME away from its holder, after showing who that is and asking.\n"
+    "Only that holder's hold is ended; if another has the lock by then, it keeps it.\n"
+    "The holder is told, but it may be at work until it has noticed.\n"
+    "\n"
+    "  -S, --store URL     where the lock is kept; see holdfast --help\n"
+    "  -y, --yes           do not ask; needed where there is no terminal\n"
+    "      --token N       break only the hold with this token, which status shows\n"
+    "  -q, --quiet         no messages: the exit code says it\n"
+    "      --verbose       say which store is used, and what happens\n"
+    "      --help          show this\n"
+    "\n"
+    "Exit codes:\n"
+    "\n"
+    "   0  it was broken                      74  the store cannot be reached\n"
+    "   1  there was nothing to break, or     76  the holder did not let go in time,\n"
+    "      you said no                            or the store did not answer\n"
+    "  64  wrong usage or configuration       77  the store refused\n"
+    "  71  out of memory, ...\n";
+
 static int show(const char *text) {
     if (fputs(text, stdout) >= 0 && fflush(stdout) == 0) return 0;
     return fail(EXIT_SYSTEM, "cannot write the help");
 }
 
+static const struct {
+    const char *word, *text;
+} texts[] = {
+    {"run", run},      {"status", status}, {"list", list},   {"wait", wait},
+    {"break", break_}, {"doctor", doctor}, {"bench", bench}, {"top", top},
+};
+
 int help_show(const char *subcommand) {
-    if (strcmp(subcommand, "run") == 0) return show(run);
-    if (strcmp(subcommand, "status") == 0) return show(status);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (strcmp(subcommand, texts[i].word) == 0) return show(texts[i].text);
     if (!*subcommand || strcmp(subcommand, "help") == 0) return show(general);
     return usage_error("", "there is no subcommand %.40s", subcommand);
 }

@@ -11,6 +11,7 @@
 #include "hold.h"
 #include "holdfast.h"
 #include "say.h"
+#include "show.h"
 #include "signals.h"
 #include "span.h"
 #include "store.h"
@@ -66,14 +67,16 @@ static int not_acquired(const run *r, hf_result result) {
     const char *name = r->name;
     if (r->args.name_count > 1 && (result == HF_BUSY || result == HF_TIMEOUT))
         return many_not_acquired(r, result);
+    char look[SHOW_TEXT];
+    show_command(look, sizeof look, "status", &r->store, name);
     if (result == HF_BUSY)
         return fail(r->args.conflict_code,
-                    "%s is held by another: -w TIME waits for it, holdfast status shows by whom",
-                    name);
+                    "%s is held by another, or others wait for it: -w TIME waits, too; who they "
+                    "are: %s",
+                    name, look);
     if (result == HF_TIMEOUT)
-        return fail(r->args.conflict_code,
-                    "%s was held by others for all of the wait: holdfast status shows by whom",
-                    name);
+        return fail(r->args.conflict_code, "%s was held by others for all of the wait; by whom: %s",
+                    name, look);
     return fail(exit_of(result), "cannot lock %s: %s", name, hf_error_detail());
 }
 

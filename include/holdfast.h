@@ -270,6 +270,12 @@ HF_API HF_MUST_USE hf_result hf_open_v(const char *url, const hf_client_options 
  */
 HF_API void hf_close(hf_client *client);
 
+/*
+ * Where the locks are, if the URL alone does not say: the directory of `file:`. "" where it does, as
+ * for all other stores. Valid until hf_close. For people, and never a secret.
+ */
+HF_API const char *hf_where(hf_client *client);
+
 /* ---- Acquiring and releasing ---------------------------------------------------------------- */
 
 /*
@@ -501,6 +507,27 @@ typedef struct hf_info {
 HF_API HF_MUST_USE hf_result hf_inspect(hf_client *client, const char *name, hf_info **info);
 HF_API void hf_info_free(hf_info *info);
 
+/* Told of a name that is in use; other than 0 ends the listing. What it is given is valid until it
+   returns. See hf_list. */
+typedef int32_t hf_list_fn(const char *name, const hf_info *info, void *arg);
+
+/*
+ * Be called for each name that is held or waited for and matches `pattern`, as a shell's does: `*`
+ * is any bytes, `?` any one, [a-z] one of these and [!a-z] one of the others, a backslash takes the
+ * meaning from what follows it. NULL is all. The info is that of hf_inspect, but for those who wait:
+ * it says how many, and of the first 64 only client and owner.
+ *
+ * The order is the store's. What is in use all the while is told; what is taken or released
+ * meanwhile may be told or not; a name may be told twice. On Redis it looks through the keys of the
+ * database in small steps (SCAN), which disturbs nobody, and takes its time where there are many.
+ *
+ * Callbacks run in this call, with no lock of the library held; they may call everything but
+ * hf_close. Blocks for each step as hf_inspect does, with its results; HF_OK also when the callback
+ * has ended it.
+ */
+HF_API HF_MUST_USE hf_result hf_list(hf_client *client, const char *pattern, hf_list_fn *fn,
+                                     void *arg);
+
 /*
  * The operator's force: end the ownership of `name`, whoever has it; with a token other than 0 only
  * if it is that one. The holder is told as of any loss, no later than its next renewal. Blocks.
@@ -633,22 +660,49 @@ HF_API void hf_unobserve(hf_observer *observer);
 
 /* ---- Counters ------------------------------------------------------------------------------- */
 
+/*
+ * How long something took. `bucket[i]` counts spans of at most 2^i microseconds that are in no bucket
+ * before it: the first is for up to one microsecond, the 21st for up to about a second. The last has
+ * all that are longer. This struct does not grow.
+ */
+#define HF_BUCKETS 40
+
+typedef struct hf_histogram {
+    uint64_t count;
+    uint64_t sum_us; /* of all, in microseconds */
+    uint64_t bucket[HF_BUCKETS];
+} hf_histogram;
+
 /* Since the client was opened. Fields are only ever added at the end. */
 typedef struct hf_stats {
-    uint64_t acquired;   /* ownerships granted */
-    uint64_t reentered;  /* acquires that joined an ownership */
-    uint64_t released;   /* ownerships ended by their holder */
-    uint64_t refused;    /* acquires that ended without the lock */
-    uint64_t lost;       /* ownerships lost */
-    uint64_t renewed;    /* renewals confirmed */
-    uint64_t commands;   /* sent to the store */
-    uint64_t reconnects; /* connections made after the first */
-    uint64_t held;       /* ownerships now */
-    uint64_t waiting;    /* calls that wait now */
+    uint64_t acquired;    /* ownerships granted */
+    uint64_t reentered;   /* acquires that joined an ownership */
+    uint64_t released;    /* ownerships ended by their holder */
+    uint64_t refused;     /* acquires that ended without the lock */
+    uint64_t lost;        /* ownerships lost */
+    uint64_t renewed;     /* renewals confirmed */
+    uint64_t commands;    /* sent to the store */
+    uint64_t reconnects;  /* connections made after the first */
+    uint64_t held;        /* ownerships now */
+    uint64_t waiting;     /* calls that wait now */
+    uint64_t handed_over; /* acquires that waited while another had the lock, and then got it */
+    hf_histogram waits; /* acquires that were granted, from the call to the grant; no re-entries */
+    hf_histogram holds; /* ownerships that ended, from the grant to the release or the loss */
 } hf_stats;
 
 /* Fill in at most `size` bytes of *stats. HF_OK, HF_INVALID, HF_CLOSED, HF_FORKED. */
 HF_API HF_MUST_USE hf_result hf_stats_get_v(hf_client *client, hf_stats *stats, size_t size);
+
+/*
+ * The same as text in the OpenMetrics format, for Prometheus and what else reads it: counters, gauges and
+ * the two histograms in seconds, all named holdfast_..., terminated by "# EOF" and a NUL. It tells of one
+ * client; serve it as application/openmetrics-text; version=1.0.0; charset=utf-8, or write it to a
+ * file. HF_METRICS_MAX bytes are enough, now and in later versions of this header. Does not block.
+ *
+ * HF_OK; HF_INVALID: no buffer, or it is too small, and *buffer is "" then; HF_CLOSED, HF_FORKED.
+ */
+#define HF_METRICS_MAX 32768
+HF_API HF_MUST_USE hf_result hf_metrics_text(hf_client *client, char *buffer, size_t size);
 
 /* ---- What a C programmer writes ------------------------------------------------------------- */
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/probe.h"
 #include "core/entry.h"
 #include "core/lease.h"
 
@@ -50,7 +51,7 @@ static void renew_lost(hf__entry *e, hf__time now) {
         hf__entry_haunt(e, own->number, hf__lease_lapse(e->late_until, own->lease_ms));
     if (!e->core->store->forgets) /* it waits for us to let go, now that its holder knows */
         hf__entry_haunt(e, own->number, own->lapses_at);
-    hf__own_lose(own, LOST_STORE);
+    hf__own_lose(own, LOST_STORE, now);
 }
 
 static void asked(hf__entry *e, hf__time now) {
@@ -74,6 +75,7 @@ static void asked(hf__entry *e, hf__time now) {
         hf__entry_asked_granted(e, w, now);
     } else if (op->result == HF_BUSY) {
         e->told = true;
+        if (w) w->behind = true;
         e->next_try = e->again ? now : now + hf__jitter(&e->core->rand, op->retry_ms * HF__MS);
         hf__time placed_until = op->placed ? hf__after_ms(now, HF__PLACE_MS) : 0;
         if (!w) {
@@ -170,6 +172,7 @@ static void renew_confirmed(hf__entry *e, hf__time now) {
     own->posted_kind = own->telling_kind;
     if (!op->upgrade) own->stands_until = 0;
     e->core->stats.renewed++;
+    HF__PROBE2(renewed, e->mapped.key, atomic_load(&own->token));
     if (op->lease_ms) {
         hf__time deadline = hf__lease_deadline(op->asked_at, op->lease_ms);
         deadline = hf__later(deadline, atomic_load(&own->deadline));

@@ -80,6 +80,7 @@ typedef struct hf__own {
     hf__time renew_at;                  /* HF__NEVER: not renewed */
     hf__time max_until;
     char *name;         /* of the lock; once lost, for the log */
+    hf__time since;     /* when it was granted, by our clock: for the counters */
     hf__time lapses_at; /* the store has forgotten it by then, by any clock within the margin */
     int64_t extend_ms;  /* wanted by `extends`, 0: none */
     hf__call *extends;  /* calls of hf_extend that no operation carries yet */
@@ -122,6 +123,7 @@ typedef struct hf__wait {
     bool upgrade;          /* it wants more of what the entry holds; own and hold are NULL */
     bool alone;            /* readers do not share what it gets */
     bool once;             /* wait_ms 0 */
+    bool behind;           /* another had the lock when it came, or when it asked */
     bool maybe;            /* an ask of it may have taken effect, and it was not told so */
     bool late;             /* the store has answered, that it was asked too late */
     hf__time placed_until; /* it stands in the store's line, until then at most; 0: it does not */
@@ -316,9 +318,9 @@ void hf__hold_detach(hf_hold *hold);
 bool hf__own_good(const hf__own *own, hf__time now);
 
 /* Take an ownership from its entry: it is RELEASED or ENDED. */
-void hf__own_end(hf__own *own, hf__state state);
+void hf__own_end(hf__own *own, hf__state state, hf__time now);
 
 /* The same, LOST: in core->lost until told. `why` is a constant. */
-void hf__own_lose(hf__own *own, const char *why);
+void hf__own_lose(hf__own *own, const char *why, hf__time now);
 
 #endif

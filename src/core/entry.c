@@ -33,7 +33,7 @@ void hf__entry_expire_own(hf__entry *e, hf__time now) {
                       : own->flags & HF_NO_RENEW ? LOST_LEASE
                                                  : LOST_DEADLINE;
     hf__entry_haunt(e, own->number, own->lapses_at);
-    hf__own_lose(own, why);
+    hf__own_lose(own, why, now);
 }
 
 static hf__time forgotten_at(const hf__entry *e) {

@@ -35,6 +35,7 @@
  *            upgrade which was not heard of.
  *
  *   INSPECT  who holds the name.        WHO      the registration of a client.
+ *   LIST     the next names of a walk over those that may be in use: see hf__listing.
  *   BREAK    end the hold with `token`, or any with 0, but not after `not_after`. HF_NOT_HELD if there is none such; `token` then
  *            says which holds, 0 for none.
  *
@@ -88,6 +89,7 @@ typedef enum hf__verb {
     HF__LATCH_LOOK,
     HF__PROCLAIM,
     HF__LEADER,
+    HF__LIST,
     /* a store's own: never submitted */
     HF__REGISTER,
     HF__PRESENT,
@@ -152,6 +154,32 @@ typedef struct hf__sight {
     hf__identity who;
 } hf__sight;
 
+#define HF__LISTED 32 /* names of one step */
+
+/* One that may be in use: INSPECT says whether it is. */
+typedef struct hf__listed {
+    char name[HF_NAME_MAX + 1];
+    bool by_line; /* found by who waits for it: if it is held, it is found by that, too */
+} hf__listed;
+
+/*
+ * A walk over the names that may be in use, a step at a time; of the asker's memory, zero but for
+ * `start` at first. What is in use all the while is found; it may be found twice.
+ */
+typedef struct hf__listing {
+    const char *start; /* only names that begin so are wanted; others may be found, too */
+    size_t start_length;
+    bool over; /* nothing is left to find */
+    uint32_t count;
+    hf__listed names[HF__LISTED];
+
+    /* the store's: where the walk is */
+    uint64_t cursor;
+    char last[HF_NAME_MAX + 1];
+    void *walk; /* what is open meanwhile; the asker ends it at last, however the walk ended */
+    void (*walk_end)(void *walk);
+} hf__listing;
+
 /* A latch: what is asked, and the answer. */
 typedef struct hf__latch {
     uint32_t count; /* LATCH_SET: of the round; LATCH_DOWN: by how much */
@@ -202,12 +230,13 @@ typedef struct hf__op {
     hf__time not_after; /* ASK: must not take effect later than this; HF__NEVER: no limit */
     hf__time
         bury_until; /* RELEASE: an ASK of this number may arrive late, until then; 0: none can */
-    hf__time held_since; /* RELEASE: when it was granted; 0: not known */
-    bool leave;          /* RELEASE: it stands in line, or may */
-    hf__heir heir;       /* RELEASE */
-    hf__sight *sight;    /* INSPECT, WHO, LEADER */
-    hf__latch *latch;    /* LATCH_… */
-    hf__word *word;      /* PROCLAIM, LEADER */
+    hf__time held_since;  /* RELEASE: when it was granted; 0: not known */
+    bool leave;           /* RELEASE: it stands in line, or may */
+    hf__heir heir;        /* RELEASE */
+    hf__sight *sight;     /* INSPECT, WHO, LEADER */
+    hf__latch *latch;     /* LATCH_… */
+    hf__listing *listing; /* LIST */
+    hf__word *word;       /* PROCLAIM, LEADER */
     struct hf__op
         *together; /* ASK, where the store asks_together: the next of a chain, see above */
 
@@ -291,6 +320,7 @@ typedef struct hf__store_table {
    the order of asking; 0 is not connected. */
 struct hf__store {
     const hf__store_table *table;
+    const char *where; /* it is, in the store's memory, if the URL does not say; or NULL */
     uint64_t link;
     bool up;
     bool has_kinds;     /* it knows others than HF_MUTEX */

@@ -64,14 +64,14 @@ void hf__command_text(hf__buffer *out, const char *format, ...) {
 }
 
 /* A brace would end the hash tag early, and a percent sign is what stands for one. */
-static const char *escape_of(char c) {
+const char *hf__command_escape(char c) {
     return c == '{' ? "%7B" : c == '}' ? "%7D" : c == '%' ? "%25" : NULL;
 }
 
 static size_t escaped_length(const char *name, size_t length) {
     size_t n = length;
     for (size_t i = 0; i < length; i++)
-        if (escape_of(name[i])) n += 2;
+        if (hf__command_escape(name[i])) n += 2;
     return n;
 }
 
@@ -82,7 +82,7 @@ static char *put(char *at, const char *text, size_t length) {
 
 static char *put_escaped(char *at, const char *name, size_t length) {
     for (size_t i = 0; i < length; i++) {
-        const char *escape = escape_of(name[i]);
+        const char *escape = hf__command_escape(name[i]);
         at = escape ? put(at, escape, 3) : put(at, name + i, 1);
     }
     return at;

@@ -19,6 +19,7 @@ void hf__command_id(hf__buffer *out, const char *client, const char *sign, uint6
 
 /* prefix:{name}suffix, with '{', '}' and '%' of the name percent-encoded: the braces around it are
    then the key's first and only ones, so that all keys of a name are in one slot. */
+const char *hf__command_escape(char c); /* what stands for it; NULL: nothing needs to */
 void hf__command_key(hf__buffer *out, const char *prefix, const char *name, size_t length,
                      const char *suffix);
 

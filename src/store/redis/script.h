@@ -22,6 +22,7 @@ extern const hf__script hf__script_latch_down;
 extern const hf__script hf__script_latch_look;
 extern const hf__script hf__script_latch_set;
 extern const hf__script hf__script_leader;
+extern const hf__script hf__script_list;
 extern const hf__script hf__script_proclaim;
 extern const hf__script hf__script_register;
 extern const hf__script hf__script_release;

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "store/redis/beside.h"
 #include "store/redis/command.h"
+#include "store/redis/list.h"
 #include "store/redis/rights.h"
 #include "store/redis/script.h"
 #include "store/redis/trouble.h"
@@ -121,6 +122,7 @@ static const hf__script *script_of(const hf__op *op) {
     case HF__RELEASE: return lane ? &hf__script_leave : &hf__script_release;
     case HF__BREAK: return &hf__script_break;
     case HF__INSPECT: return &hf__script_inspect;
+    case HF__LIST: return &hf__script_list;
     case HF__REGISTER: return &hf__script_register;
     default: return hf__beside_script(op->verb);
     }
@@ -236,6 +238,7 @@ static int key_count(const hf__op *op) {
     case HF__BREAK: return 4;
     case HF__RENEW: return in_lane(op) ? 4 : 1;
     case HF__INSPECT: return 2;
+    case HF__LIST: return 0;
     default: return hf__beside_script(op->verb) ? HF__BESIDE_KEYS : 1;
     }
 }
@@ -267,6 +270,10 @@ static void add_script_arguments(hf__session *s, const hf__op *op, hf__time now)
         add_register(s);
         return;
     }
+    if (op->verb == HF__LIST) {
+        hf__list_encode(&s->out, s->url->prefix, op->listing);
+        return;
+    }
     if (key_count(op) == 4)
         add_four_keys(s, op);
     else
@@ -290,6 +297,7 @@ static int argument_count(const hf__op *op, hf__time now) {
     case HF__RENEW: return in_lane(op) ? 7 : 5;
     case HF__REGISTER: return 5;
     case HF__BREAK: return 2;
+    case HF__LIST: return HF__LIST_ARGUMENTS;
     default: return is_beside(op) ? hf__beside_arguments(op) : 0;
     }
 }
@@ -779,7 +787,10 @@ static hf_result list_answer(hf__session *s, hf__op *op, hf__time now, char **de
     }
     if (op->together) return chain_answer(s, op, yes, detail);
     if (op->verb == HF__ASK) return grant_answer(s, op, value, yes, detail);
-    if (op->verb == HF__BREAK)
+    if (op->verb == HF__LIST) {
+        if (!yes || !hf__list_answer(r, s->url->prefix, op->listing))
+            return bad_answer(s, op, detail);
+    } else if (op->verb == HF__BREAK)
         op->token = (uint64_t)value;
     else if ((yes && !read_sight(op->sight, r)) || !read_line(op->sight, r, yes ? 13 : 3))
         return bad_answer(s, op, detail);
@@ -810,7 +821,8 @@ static hf_result script_answer(hf__session *s, hf__op *op, hf__time now, char **
     int type = s->parser.reply.type;
     if (is_beside(op)) return beside_answer(s, op, now, detail);
     bool lists = op->verb == HF__ASK || (op->verb == HF__RENEW && in_lane(op)) ||
-                 op->verb == HF__BREAK || op->verb == HF__INSPECT || op->verb == HF__RELEASE;
+                 op->verb == HF__BREAK || op->verb == HF__INSPECT || op->verb == HF__RELEASE ||
+                 op->verb == HF__LIST;
     if (type == REDIS_REPLY_INTEGER) return number_answer(s, op, now, detail);
     if (type == REDIS_REPLY_ARRAY && lists) return list_answer(s, op, now, detail);
     return bad_answer(s, op, detail);
