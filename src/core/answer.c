@@ -193,6 +193,41 @@ static void renewed(hf__entry *e, hf__time now) {
         renew_failed(e, now);
 }
 
+/* ---- To an EXPORT ---- */
+
+static void left(hf__entry *e) {
+    hf__own *own = e->own;
+    hf__call *call = e->exporting;
+    e->exporting = NULL;
+    if (own->handles) {
+        hf_hold *hold = own->handles;
+        atomic_store(&hold->released, true);
+        hf__hold_detach(hold);
+    }
+    hf__own_end(own, HF__RELEASED);
+    hf__calls_finish(e->core, &call, HF_OK, NULL);
+}
+
+/* Where that is not known, the store is asked whether it is still ours. */
+static void exported(hf__entry *e, hf__time now) {
+    hf__own *own = e->own;
+    hf__op *op = &e->op;
+    if (op->result == HF_OK || op->result == HF_LOST) hf__entry_trouble_over(e);
+    if (!own || own->number != op->number) return; /* lost or ended meanwhile */
+    if (op->maybe) {
+        own->check = true;
+        e->next_try = now;
+        hf__calls_finish(e->core, &e->exporting, HF_UNKNOWN_OUTCOME, NULL);
+    } else if (op->result == HF_OK) {
+        left(e);
+    } else if (op->result == HF_LOST) {
+        renew_lost(e, now);
+    } else {
+        hf_result r = op->result == HF_TIMEOUT ? HF_UNREACHABLE : op->result;
+        hf__calls_finish(e->core, &e->exporting, r, op->detail);
+    }
+}
+
 /* ---- To a RELEASE ---- */
 
 static void released(hf__entry *e, hf__time now) {
@@ -232,6 +267,7 @@ void hf__entry_complete(hf__entry *e, hf__time now) {
     switch (e->op.verb) {
     case HF__ASK: asked(e, now); break;
     case HF__RENEW: renewed(e, now); break;
+    case HF__EXPORT: exported(e, now); break;
     case HF__RELEASE:
         released(e, now);
         inherited(e, now);
