@@ -386,7 +386,7 @@ HF_API HF_MUST_USE hf_result hf_downgrade(hf_hold *hold);
  * reference end as by hf_release; on_lost is not called any more.
  *
  * HF_OK               it left; the reference was dropped. With any other result it was not
- * HF_UNKNOWN_OUTCOME  the store did not answer; the hold is lost if it left, and ends with its lease
+ * HF_UNKNOWN_OUTCOME  the store did not answer; if it left it is lost here, and ends with its lease
  * HF_UNSUPPORTED      a store where holds end with their process (file:, memory:); another kind; a
  *                     hold of several names
  * HF_INVALID          no hold, too little room, or its owner has entered more than once

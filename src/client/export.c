@@ -151,14 +151,12 @@ static hf_result leave(hf_client *c, hf__own *own, const hf__exported *exported)
 
 static hf_result export_held(hf_client *c, hf_hold *hold, char *text) {
     hf__own *own = hold->own;
-    char name[ENCODED_MAX];
+    char name[ENCODED_MAX] = "";
     hf__exported exported = {.token = atomic_load(&own->token)};
     hf__uuid_make(exported.client);
-    if (own->entry) {
-        encode(name, own->entry->mapped.key, own->entry->name_length);
-        introduce(c, &exported, own->lease_ms);
-    }
+    if (own->entry) encode(name, own->entry->mapped.key, own->entry->name_length);
     hf_result r = leave(c, own, &exported);
+    if (!r) introduce(c, &exported, own->lease_ms);
     if (!r)
         (void)snprintf(text, HF_EXPORT_MAX, START "%s:%" PRIu64 ":%" PRId64 ":%s", exported.client,
                        exported.token, own->lease_ms, name);

@@ -208,23 +208,30 @@ static void left(hf__entry *e) {
     hf__calls_finish(e->core, &call, HF_OK, NULL);
 }
 
-/* Where that is not known, the store is asked whether it is still ours. */
+/* Sent twice it acts once: where it is not known whether it was done, it is asked for again as long as
+   its caller waits; then it is looked whether the hold is still ours. */
 static void exported(hf__entry *e, hf__time now) {
     hf__own *own = e->own;
     hf__op *op = &e->op;
     if (op->result == HF_OK || op->result == HF_LOST) hf__entry_trouble_over(e);
     if (!own || own->number != op->number) return; /* lost or ended meanwhile */
-    if (op->maybe) {
-        own->check = true;
-        e->next_try = now;
-        hf__calls_finish(e->core, &e->exporting, HF_UNKNOWN_OUTCOME, NULL);
-    } else if (op->result == HF_OK) {
+    own->export_maybe |= op->maybe;
+    if (op->result == HF_OK) {
         left(e);
     } else if (op->result == HF_LOST) {
+        hf__calls_finish(e->core, &e->exporting, HF_LOST, LOST_STORE);
         renew_lost(e, now);
+    } else if (op->result == HF_UNREACHABLE && op->maybe) {
+        own->exports = e->exporting; /* there is but one */
+        e->exporting = NULL;
+        own->check = true;
+        e->next_try = now;
     } else {
-        hf_result r = op->result == HF_TIMEOUT ? HF_UNREACHABLE : op->result;
+        hf_result r = own->export_maybe          ? HF_UNKNOWN_OUTCOME
+                      : op->result == HF_TIMEOUT ? HF_UNREACHABLE
+                                                 : op->result;
         hf__calls_finish(e->core, &e->exporting, r, op->detail);
+        own->check |= own->export_maybe;
     }
 }
 

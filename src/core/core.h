@@ -84,6 +84,7 @@ typedef struct hf__own {
     int64_t extend_ms;  /* wanted by `extends`, 0: none */
     hf__call *extends;  /* calls of hf_extend that no operation carries yet */
     hf__call *exports;  /* the call of hf_export, while it waits for its turn */
+    bool export_maybe;  /* an EXPORT of it was sent and not answered: it is sent again */
     hf_hold *handles;
     int lost_fd; /* -1: nobody asked for one */
     struct hf__own *next_lost;

@@ -262,7 +262,8 @@ static void away(hf__entry *e, hf__time now) {
     hf__entry_fail_troubled(e, now);
     if (!e->own) return;
     hf__calls_finish(e->core, &e->own->extends, HF_UNREACHABLE, e->core->store->down_detail);
-    hf__calls_finish(e->core, &e->own->exports, HF_UNREACHABLE, e->core->store->down_detail);
+    if (!e->own->export_maybe)
+        hf__calls_finish(e->core, &e->own->exports, HF_UNREACHABLE, e->core->store->down_detail);
 }
 
 /* Do what is to be done next, and plan when to look again. Frees the entry when it is done with. */
