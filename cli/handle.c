@@ -112,7 +112,8 @@ static char *decode(const char *text) {
     for (; name && *text; text++) {
         int high = *text == '%' ? hex_digit(text[1]) : -1;
         int low = high < 0 ? -1 : hex_digit(text[2]);
-        *to++ = low < 0 ? *text : (char)(high << 4 | low);
+        int c = low < 0 ? (unsigned char)*text : high << 4 | low;
+        *to++ = (char)c;
         if (low >= 0) text += 2;
     }
     if (name) *to = '\0';

@@ -153,7 +153,7 @@ int release_main(int argc, char **argv) {
                                             {"verbose", no_argument, NULL, COMMON_VERBOSE},
                                             {"help", no_argument, NULL, COMMON_HELP},
                                             {0}};
-    arguments a = {0};
+    arguments a = {.path = ""};
     int c, code = ARGS_GO_ON;
     while (code == ARGS_GO_ON && (c = getopt_long(argc, argv, ":S:qh", options, NULL)) != -1)
         code = common_option("release", c, argv, &a.store);
@@ -166,7 +166,7 @@ int extend_main(int argc, char **argv) {
         {"store", required_argument, NULL, 'S'},  {"lease", required_argument, NULL, LEASE},
         {"quiet", no_argument, NULL, 'q'},        {"verbose", no_argument, NULL, COMMON_VERBOSE},
         {"help", no_argument, NULL, COMMON_HELP}, {0}};
-    arguments a = {0};
+    arguments a = {.path = ""};
     int c, code = ARGS_GO_ON;
     while (code == ARGS_GO_ON && (c = getopt_long(argc, argv, ":S:qh", options, NULL)) != -1)
         code = c == LEASE ? common_lease("extend", optarg, &a.lease_ms)

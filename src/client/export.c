@@ -17,7 +17,8 @@
 #define KNOWN_MS    INT64_C(86400000) /* past its lease others can see who exported it */
 #define ENCODED_MAX (3 * HF_NAME_MAX + 1)
 
-_Static_assert(sizeof START + HF__UUID_LENGTH + 2 * HF__DIGITS + 3 + ENCODED_MAX <= HF_EXPORT_MAX,
+_Static_assert(sizeof START + HF__UUID_LENGTH + HF__DIGITS + HF__DIGITS + 3 + ENCODED_MAX <=
+                   HF_EXPORT_MAX,
                "any name fits");
 
 /* A text, taken apart. */
@@ -196,7 +197,7 @@ static hf_result over(hf_result r) {
 hf_result hf_adopt_v(hf_client *c, const char *text, const hf_options *options, size_t size,
                      hf_hold **hold) {
     hf_options o;
-    ticket t;
+    ticket t = {.lease_ms = 0};
     if (!hold) return hf__fail(HF_INVALID, "hf_adopt needs somewhere to put the hold");
     *hold = NULL;
     hf_result r = hf__options_copy("hf_options", &o, sizeof o, options, size);
@@ -212,7 +213,7 @@ hf_result hf_adopt_v(hf_client *c, const char *text, const hf_options *options, 
 }
 
 hf_result hf_extend_exported(hf_client *c, const char *text, int64_t lease_ms) {
-    ticket t;
+    ticket t = {.lease_ms = 0};
     hf_result r = parse_or_fail(&t, text);
     if (!r) r = hf__begin(c);
     if (r) return r;
