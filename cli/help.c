@@ -13,6 +13,8 @@ static const char general[] =
     "       holdfast run [OPTION]... NAME\n"
     "       holdfast status|wait|break [OPTION]... NAME\n"
     "       holdfast list [OPTION]... [PATTERN]\n"
+    "       holdfast acquire -o HANDLE [OPTION]... NAME\n"
+    "       holdfast release|extend [OPTION]... HANDLE\n"
     "       holdfast top [OPTION]... [PATTERN]\n"
     "       holdfast doctor [OPTION]...\n"
     "       holdfast bench [OPTION]...\n"
@@ -20,6 +22,9 @@ static const char general[] =
     "Run a command while holding a lock, on this machine or across machines.\n"
     "\n"
     "  run      take the lock NAME, run COMMAND, release the lock\n"
+    "  acquire  take the lock NAME for steps that follow, in other processes\n"
+    "  release  release what acquire has taken\n"
+    "  extend   make what acquire --no-renew has taken last longer\n"
     "  status   show who holds the lock NAME, and who waits for it\n"
     "  list     list the locks that are in use\n"
     "  wait     wait until the lock NAME is free, and take nothing\n"
@@ -96,6 +101,86 @@ static const char run[] =
     "  64  wrong usage or configuration       75  the lock was lost meanwhile\n"
     "  69  COMMAND cannot be run              76  the store did not answer in time\n"
     "  71  out of memory, processes, ...      77  the store refused\n";
+
+static const char acquire[] =
+    "Usage: holdfast acquire -o HANDLE [OPTION]... NAME\n"
+    "\n"
+    "Take the lock NAME, waiting for it if need be, and leave it taken: for steps that\n"
+    "span several processes. HANDLE is a file to be made, by which the lock is\n"
+    "released. The token is printed. One of these says what ends it otherwise:\n"
+    "\n"
+    "      --while-pid PID\n"
+    "                      a helper in the background holds and renews it as long as\n"
+    "                      the process PID runs; $$ is the shell that you are in\n"
+    "      --detach        a helper holds and renews it until --max-hold is over\n"
+    "      --no-renew      no helper: it ends with its --lease. Only on Redis\n"
+    "\n"
+    "  -o, --handle FILE   the handle: a file to be made\n"
+    "      --max-hold TIME\n"
+    "                      how long a helper holds it at most\n"
+    "      --lease TIME    the store forgets the lock this long after it was taken or\n"
+    "                      last renewed; 50ms to 720h. Default: what the URL says,\n"
+    "                      else 30s, on file: 720h\n"
+    "  -S, --store URL     where the lock is kept; see holdfast --help\n"
+    "  -n, --nonblock      do not wait: if the lock is held, exit with 1\n"
+    "  -w, --wait TIME     wait no longer than this, then exit with 1; also --timeout\n"
+    "  -q, --quiet         no messages: the exit code says it\n"
+    "      --verbose       say which store is used, and what happens\n"
+    "      --help          show this\n"
+    "\n"
+    "TIME is in seconds (5, 0.5) or has a unit: 500ms, 30s, 5m, 2h.\n"
+    "\n"
+    "Nothing ends the steps if the lock is lost, as run would: let what they write to\n"
+    "refuse a lower token than it has seen. On file: a helper that is killed frees the\n"
+    "lock at once, on Redis within a lease.\n"
+    "\n"
+    "Exit codes:\n"
+    "\n"
+    "   0  it is held                         74  the store cannot be reached\n"
+    "   1  the lock is held by another        76  the store did not answer in time\n"
+    "  64  wrong usage or configuration       77  the store refused\n"
+    "  71  out of memory, processes, ...\n";
+
+static const char release[] =
+    "Usage: holdfast release [OPTION]... HANDLE\n"
+    "\n"
+    "Release the lock that holdfast acquire has taken, and remove the file HANDLE,\n"
+    "also if the lock was not held any more.\n"
+    "\n"
+    "  -S, --store URL     where the lock is kept. Default: where HANDLE says, with\n"
+    "                      user and password of the store that is named as for all\n"
+    "                      commands, if it is the same\n"
+    "  -q, --quiet         no messages: the exit code says it\n"
+    "      --verbose       say which store is used, and what happens\n"
+    "      --help          show this\n"
+    "\n"
+    "Exit codes:\n"
+    "\n"
+    "   0  it was released                    75  it was not held any more\n"
+    "  64  wrong usage, or no such handle     76  it is not known whether it was\n"
+    "  71  out of memory, ...                 77  the store refused\n"
+    "  74  the store cannot be reached\n";
+
+static const char extend[] =
+    "Usage: holdfast extend [OPTION]... HANDLE\n"
+    "\n"
+    "Make a lock that holdfast acquire --no-renew has taken last longer: for a lease\n"
+    "from now on, never shorter than it would.\n"
+    "\n"
+    "      --lease TIME    for this long. Default: the lease it was taken with\n"
+    "  -S, --store URL     where the lock is kept; see holdfast release --help\n"
+    "  -q, --quiet         no messages: the exit code says it\n"
+    "      --verbose       say which store is used, and what happens\n"
+    "      --help          show this\n"
+    "\n"
+    "TIME is in seconds (5, 0.5) or has a unit: 500ms, 30s, 5m, 2h.\n"
+    "\n"
+    "Exit codes:\n"
+    "\n"
+    "   0  it was extended                    75  it was not held any more\n"
+    "  64  wrong usage, or no such handle     76  the store did not answer in time\n"
+    "  71  out of memory, ...                 77  the store refused\n"
+    "  74  the store cannot be reached\n";
 
 static const char status[] =
     "Usage: holdfast status [OPTION]... NAME\n"
@@ -267,8 +352,7 @@ static const char break_[] =
     "Exit codes:\n"
     "\n"
     "   0  it was broken                      74  the store cannot be reached\n"
-    "   1  there was nothing to break, or     76  the holder did not let go in time,\n"
-    "      you said no                            or the store did not answer\n"
+    "   1  nothing was broken                 76  it is not known whether it was\n"
     "  64  wrong usage or configuration       77  the store refused\n"
     "  71  out of memory, ...\n";
 
@@ -280,8 +364,9 @@ static int show(const char *text) {
 static const struct {
     const char *word, *text;
 } texts[] = {
-    {"run", run},      {"status", status}, {"list", list},   {"wait", wait},
-    {"break", break_}, {"doctor", doctor}, {"bench", bench}, {"top", top},
+    {"run", run},       {"acquire", acquire}, {"release", release}, {"extend", extend},
+    {"status", status}, {"list", list},       {"wait", wait},       {"break", break_},
+    {"doctor", doctor}, {"bench", bench},     {"top", top},
 };
 
 int help_show(const char *subcommand) {

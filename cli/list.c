@@ -121,7 +121,7 @@ static int by_name(const void *a, const void *b) {
 /* Names and holders give way until it fits, the wider first. */
 static void fit(size_t wide[COLUMNS], size_t width) {
     for (;;) {
-        size_t all = APART * (COLUMNS - 1);
+        size_t all = (size_t)APART * (COLUMNS - 1);
         for (int i = 0; i < COLUMNS; i++) all += wide[i];
         int widest = wide[HOLDER] >= wide[NAME] ? HOLDER : NAME;
         if (all <= width || wide[widest] <= LEAST) return;

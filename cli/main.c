@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "acquire.h"
 #include "bench.h"
 #include "break.h"
 #include "doctor.h"
@@ -35,9 +36,10 @@ static const struct {
     const char *word;
     int (*main)(int argc, char **argv);
 } subcommands[] = {
-    {"run", run_main},     {"status", status_main}, {"list", list_main},
-    {"wait", wait_main},   {"break", break_main},   {"doctor", doctor_main},
-    {"bench", bench_main}, {"top", top_main},       {"help", help_main},
+    {"run", run_main},       {"acquire", acquire_main}, {"release", release_main},
+    {"extend", extend_main}, {"status", status_main},   {"list", list_main},
+    {"wait", wait_main},     {"break", break_main},     {"doctor", doctor_main},
+    {"bench", bench_main},   {"top", top_main},         {"help", help_main},
 };
 
 int main(int argc, char **argv) {

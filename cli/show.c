@@ -73,14 +73,14 @@ void show_line(const char *word, const char *text) {
 
 /* ---- Who and what ---- */
 
-void show_who(char *text, size_t size, const char *program, int64_t number, const char *host,
+void show_who(char *text, size_t size, const char *program, int64_t pid, const char *host,
               const char *label) {
-    char pid[32] = "";
-    if (number) snprintf(pid, sizeof pid, ", pid %" PRId64, number);
-    if (!*program && !number && !*host)
+    char process[32] = "";
+    if (pid) snprintf(process, sizeof process, ", pid %" PRId64, pid);
+    if (!*program && !pid && !*host)
         snprintf(text, size, "not known");
     else
-        snprintf(text, size, "%s%s%s%s%s%s%s", *program ? program : "a program", pid,
+        snprintf(text, size, "%s%s%s%s%s%s%s", *program ? program : "a program", process,
                  *host ? " on " : "", host, *label ? " (" : "", label, *label ? ")" : "");
 }
 

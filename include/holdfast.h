@@ -379,6 +379,49 @@ HF_API HF_MUST_USE hf_result hf_upgrade(hf_hold *hold, int64_t wait_ms);
  */
 HF_API HF_MUST_USE hf_result hf_downgrade(hf_hold *hold);
 
+/* ---- Holds that leave their process ---------------------------------------------------------- */
+
+#define HF_EXPORT_MAX 3584 /* bytes of what hf_export writes, with the NUL at the end */
+
+/*
+ * Let a hold of kind HF_MUTEX leave this process: it goes on for its lease from now, renewed by
+ * nobody, until somebody takes it over by what is written to `text`, a line of printable characters
+ * that is no secret but lets whoever may use the store release the lock. The handle and its
+ * reference end as by hf_release; on_lost is not called any more.
+ *
+ * HF_OK               it left; the reference was dropped. With any other result it was not
+ * HF_UNKNOWN_OUTCOME  the store did not answer; if it left it is lost here, and ends with its lease
+ * HF_UNSUPPORTED      a store where holds end with their process (file:, memory:); another kind; a
+ *                     hold of several names
+ * HF_INVALID          no hold, too little room, or its owner has entered more than once
+ * HF_LOST, HF_NOT_HELD, HF_UNREACHABLE, HF_REFUSED, HF_PROTOCOL, HF_CLOSED, HF_FORKED, HF_NOMEM:
+ *                     nothing was done
+ * Blocks as hf_extend does.
+ */
+HF_API HF_MUST_USE hf_result hf_export(hf_hold *hold, char *text, size_t size);
+
+/*
+ * Take over what another process, or this one, has exported: it is a hold of this client from now
+ * on, under its token, with its lease begun anew, and renewed unless HF_NO_RENEW is said. Of the
+ * options lease_ms (0: what it was), max_hold_ms, on_lost, arg and flags may be set. The same `text`
+ * cannot be adopted twice. It has an owner of its own, which never re-enters.
+ *
+ * HF_OK; HF_LOST: it is over, released, broken, or adopted before; HF_INVALID: no such text;
+ * HF_UNKNOWN_OUTCOME: the store did not answer, and it is released behind or ends with its lease;
+ * HF_UNREACHABLE: nothing was done; HF_UNSUPPORTED as above; HF_REFUSED, HF_PROTOCOL, HF_CLOSED,
+ * HF_FORKED, HF_NOMEM. Blocks for at most the command timeout.
+ */
+HF_API HF_MUST_USE hf_result hf_adopt_v(hf_client *client, const char *text,
+                                        const hf_options *options, size_t options_size,
+                                        hf_hold **hold);
+
+/*
+ * Make what was exported last at least `lease_ms` from now, 0: its lease; never shortens it. Blocks
+ * as hf_inspect does. HF_OK; HF_LOST: it is over; HF_UNKNOWN_OUTCOME; else as hf_adopt.
+ */
+HF_API HF_MUST_USE hf_result hf_extend_exported(hf_client *client, const char *text,
+                                                int64_t lease_ms);
+
 /* ---- What a hold knows (none of these blocks or asks the store) ----------------------------- */
 
 /* 1 while this handle is not released, not lost and before its deadline, by the clock now. */
@@ -727,6 +770,11 @@ static inline HF_MUST_USE hf_result hf_acquire_async(hf_client *client, const ch
                                                      const hf_options *options, hf_acquired_fn *fn,
                                                      void *arg) {
     return hf_acquire_async_v(client, name, options, sizeof(hf_options), fn, arg);
+}
+
+static inline HF_MUST_USE hf_result hf_adopt(hf_client *client, const char *text,
+                                             const hf_options *options, hf_hold **hold) {
+    return hf_adopt_v(client, text, options, sizeof(hf_options), hold);
 }
 
 static inline HF_MUST_USE hf_result hf_latch_wait(hf_client *client, const char *name,

@@ -197,6 +197,48 @@ static void renewed(hf__entry *e, hf__time now) {
         renew_failed(e, now);
 }
 
+/* ---- To an EXPORT ---- */
+
+static void left(hf__entry *e, hf__time now) {
+    hf__own *own = e->own;
+    hf__call *call = e->exporting;
+    e->exporting = NULL;
+    if (own->handles) {
+        hf_hold *hold = own->handles;
+        atomic_store(&hold->released, true);
+        hf__hold_detach(hold);
+    }
+    hf__own_end(own, HF__RELEASED, now);
+    hf__calls_finish(e->core, &call, HF_OK, NULL);
+}
+
+/* Sent twice it acts once: where it is not known whether it was done, it is asked for again as long as
+   its caller waits; then it is looked whether the hold is still ours. */
+static void exported(hf__entry *e, hf__time now) {
+    hf__own *own = e->own;
+    hf__op *op = &e->op;
+    if (op->result == HF_OK || op->result == HF_LOST) hf__entry_trouble_over(e);
+    if (!own || own->number != op->number) return; /* lost or ended meanwhile */
+    own->export_maybe |= op->maybe;
+    if (op->result == HF_OK) {
+        left(e, now);
+    } else if (op->result == HF_LOST) {
+        hf__calls_finish(e->core, &e->exporting, HF_LOST, LOST_STORE);
+        renew_lost(e, now);
+    } else if (op->result == HF_UNREACHABLE && op->maybe) {
+        own->exports = e->exporting; /* there is but one */
+        e->exporting = NULL;
+        own->check = true;
+        e->next_try = now;
+    } else {
+        hf_result r = own->export_maybe          ? HF_UNKNOWN_OUTCOME
+                      : op->result == HF_TIMEOUT ? HF_UNREACHABLE
+                                                 : op->result;
+        hf__calls_finish(e->core, &e->exporting, r, op->detail);
+        own->check |= own->export_maybe;
+    }
+}
+
 /* ---- To a RELEASE ---- */
 
 static void released(hf__entry *e, hf__time now) {
@@ -236,6 +278,7 @@ void hf__entry_complete(hf__entry *e, hf__time now) {
     switch (e->op.verb) {
     case HF__ASK: asked(e, now); break;
     case HF__RENEW: renewed(e, now); break;
+    case HF__EXPORT: exported(e, now); break;
     case HF__RELEASE:
         released(e, now);
         inherited(e, now);

@@ -263,6 +263,33 @@ void hf__core_extend(hf__core *core, hf__own *own, int64_t lease_ms, hf__call *c
     if (e) hf__entry_step(e, now);
 }
 
+/* ---- Exporting ---- */
+
+/* The own says why it ended, if it has. */
+void hf__core_export(hf__core *core, hf__own *own, const hf__exported *exported, hf__call *call,
+                     hf__time now) {
+    hf__entry *e = own->entry;
+    if (e) hf__entry_expire(e, now);
+    if (!own->entry) {
+        hf__core_extend(core, own, 0, call, now);
+        return;
+    }
+    if (own->exports || e->exporting) {
+        hf__call_finish(core, call, HF_INVALID, hf__line("another call exports this hold"));
+        return;
+    }
+    e->exported = *exported;
+    own->flags |= HF_NOT_REENTRANT; /* nobody enters what is about to leave */
+    hf__call_push(&own->exports, call);
+    hf__entry_step(e, now);
+}
+
+void hf__core_export_unwait(hf__core *core, hf__own *own, hf__call *call) {
+    hf__call_unlink(&own->exports, call);
+    if (own->entry) hf__call_unlink(&own->entry->exporting, call);
+    hf__call_finish(core, call, HF_UNKNOWN_OUTCOME, NULL);
+}
+
 /* ---- Upgrading and downgrading ---- */
 
 void hf__core_upgrade(hf__core *core, hf__own *own, hf__wait *w, hf__time now) {

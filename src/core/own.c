@@ -76,6 +76,9 @@ void hf__own_end(hf__own *own, hf__state state, hf__time now) {
     hf_result left = state == HF__LOST ? HF_LOST : state == HF__ENDED ? HF_CLOSED : HF_NOT_HELD;
     hf__calls_finish(core, &own->extends, left, atomic_load(&own->why));
     hf__calls_finish(core, &entry->extending, left, atomic_load(&own->why));
+    hf__calls_finish(core, &own->exports, own->export_maybe ? HF_UNKNOWN_OUTCOME : left,
+                     atomic_load(&own->why));
+    hf__calls_finish(core, &entry->exporting, HF_UNKNOWN_OUTCOME, atomic_load(&own->why));
     hf__upgrades_finish(entry, left, atomic_load(&own->why));
     hf__entry_haunt_line(entry, own->number, own->stands_until);
     hf__own_unref(own);

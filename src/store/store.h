@@ -34,6 +34,13 @@
  *            an upgrade that waits is given up; who waits may be served. `token` may be that of before an
  *            upgrade which was not heard of.
  *
+ * A hold may leave its client, where the store `hands_over`: it is then that of `exported`, which is nobody's.
+ *
+ *   EXPORT   the mutex of (client, number) under `token` is that of `exported`, for `lease_ms` from now at least.
+ *   ASK      with `exported`: the mutex that is that one's is this number's, under the same token.
+ *   PROLONG  what is that of `exported` lasts at least `lease_ms` from now.
+ *            All three: HF_LOST if there is none such. Not after `not_after`.
+ *
  *   INSPECT  who holds the name.        WHO      the registration of a client.
  *   LIST     the next names of a walk over those that may be in use: see hf__listing.
  *   BREAK    end the hold with `token`, or any with 0, but not after `not_after`. HF_NOT_HELD if there is none such; `token` then
@@ -90,8 +97,10 @@ typedef enum hf__verb {
     HF__PROCLAIM,
     HF__LEADER,
     HF__LIST,
-    /* a store's own: never submitted */
-    HF__REGISTER,
+    HF__EXPORT,
+    HF__PROLONG,
+    /* a store's own: never submitted, but for the first */
+    HF__REGISTER, /* who we are; or, with `exported`, who that one was, for `lease_ms` */
     HF__PRESENT,
     HF__CONFIRM
 } hf__verb;
@@ -153,6 +162,14 @@ typedef struct hf__sight {
     char owner[HF__OWNER_TEXT];
     hf__identity who;
 } hf__sight;
+
+/* A hold that has left its client. */
+typedef struct hf__exported {
+    char client[HF__UUID_LENGTH + 1]; /* a new one, that nobody is */
+    uint64_t token;
+} hf__exported;
+
+#define HF__EXPORTED_NUMBER 1
 
 #define HF__LISTED 32 /* names of one step */
 
@@ -230,13 +247,14 @@ typedef struct hf__op {
     hf__time not_after; /* ASK: must not take effect later than this; HF__NEVER: no limit */
     hf__time
         bury_until; /* RELEASE: an ASK of this number may arrive late, until then; 0: none can */
-    hf__time held_since;  /* RELEASE: when it was granted; 0: not known */
-    bool leave;           /* RELEASE: it stands in line, or may */
-    hf__heir heir;        /* RELEASE */
-    hf__sight *sight;     /* INSPECT, WHO, LEADER */
-    hf__latch *latch;     /* LATCH_… */
-    hf__listing *listing; /* LIST */
-    hf__word *word;       /* PROCLAIM, LEADER */
+    hf__time held_since;          /* RELEASE: when it was granted; 0: not known */
+    bool leave;                   /* RELEASE: it stands in line, or may */
+    hf__heir heir;                /* RELEASE */
+    hf__sight *sight;             /* INSPECT, WHO, LEADER */
+    hf__latch *latch;             /* LATCH_… */
+    hf__listing *listing;         /* LIST */
+    const hf__exported *exported; /* see above; NULL: none */
+    hf__word *word;               /* PROCLAIM, LEADER */
     struct hf__op
         *together; /* ASK, where the store asks_together: the next of a chain, see above */
 
@@ -327,6 +345,7 @@ struct hf__store {
     bool hands_on;      /* RELEASE minds `heir` */
     bool asks_together; /* it takes chains of ASK */
     bool confirms;      /* a grant counts once ASK has said so: no heirs, no entering on news */
+    bool hands_over;    /* it knows EXPORT and its kin */
     bool forgets; /* what it holds ends by itself, with its lease or when RENEW says HF_LOST */
     hf_result down_result; /* why not up: of the last attempt to connect */
     char *down_detail;

@@ -154,10 +154,10 @@ static const store *find_store(const char *name) {
 
 /* The keys come last: that case empties the server. */
 static const cf_case *const themes[] = {
-    cf_basics,   cf_waiting,    cf_contention, cf_reentry, cf_owners,  cf_leases,  cf_loss,
-    cf_breaking, cf_inspecting, cf_processes,  cf_misuse,  cf_names,   cf_options, cf_errors,
-    cf_closing,  cf_line,       cf_async,      cf_kinds,   cf_readers, cf_upgrade, cf_permits,
-    cf_many,     cf_latch,      cf_leader,     cf_counting, cf_listing, cf_keys,
+    cf_basics,   cf_waiting,    cf_contention, cf_reentry,  cf_owners,  cf_leases,    cf_loss,
+    cf_breaking, cf_inspecting, cf_processes,  cf_misuse,   cf_names,   cf_options,   cf_errors,
+    cf_closing,  cf_line,       cf_async,      cf_kinds,    cf_readers, cf_upgrade,   cf_permits,
+    cf_many,     cf_latch,      cf_leader,     cf_counting, cf_listing, cf_exporting, cf_keys,
 };
 
 enum { CASES_MAX = 512 };

@@ -428,6 +428,8 @@ static void submit(hf__store *store, hf__op *op, hf__time now) {
     case HF__PROCLAIM: r = proclaim(f, op); break;
     case HF__LEADER: r = leader(f, op, now); break;
     case HF__LIST: r = hf__file_list(f->directory, f->path, f->url->prefix, op); break;
+    case HF__EXPORT:
+    case HF__PROLONG:
     case HF__REGISTER:
     case HF__PRESENT:
     case HF__CONFIRM: r = HF_UNSUPPORTED; break;

@@ -15,6 +15,7 @@ extern const hf__script hf__script_acquire;
 extern const hf__script hf__script_all;
 extern const hf__script hf__script_break;
 extern const hf__script hf__script_enter;
+extern const hf__script hf__script_hand;
 extern const hf__script hf__script_inspect;
 extern const hf__script hf__script_keep;
 extern const hf__script hf__script_leave;
