@@ -63,10 +63,12 @@ static void start_redis_at(const char *(*url_of)(const t_redis *)) {
     snprintf(other_url, sizeof other_url, "%s?prefix=other", url);
 }
 
-/* As the user of the documentation, who may do just what it takes. */
+/* As the user of the documentation, who may do just what it takes; and list, which is apart
+   there, under a prefix that looks like a pattern, too. */
 static void start_redis(void) {
     redis = t_redis_start(NULL);
     snprintf(url, sizeof url, "%s", t_acl_user(redis, "other"));
+    freeReplyObject(t_redis_cmd(redis, "ACL SETUSER holdfast +scan ~h[*]:* &h[*]:c:*"));
     snprintf(other_url, sizeof other_url, "%s?prefix=other", url);
 }
 
