@@ -6,18 +6,26 @@
 #include <stdint.h>
 
 #include "holdfast.h"
+#include "lost.h"
 
 typedef struct run_args {
     char *store;                     /* NULL: not given */
     const char *names[HF_NAMES_MAX]; /* the first is NAME, the others those of --also */
     int name_count;
-    char **command;   /* NULL: hold until signalled */
-    char *shell[4];   /* what `command` is, for -c */
-    int64_t wait_ms;  /* HF_FOREVER by default */
-    int64_t lease_ms; /* 0: not given */
-    int64_t grace_ms; /* -1: not given */
+    char **command;                   /* NULL: hold until signalled */
+    char *shell[4];                   /* what `command` is, for -c */
+    int64_t wait_ms;                  /* HF_FOREVER by default */
+    int64_t lease_ms;                 /* 0: not given */
+    int64_t grace_ms;                 /* -1: not given */
+    int64_t min_hold_ms, max_hold_ms; /* 0: not given */
     int conflict_code;
     uint32_t kind, permits, capacity;
+    lost_choice lost;
+    const char *label; /* NULL: not given */
+    const char *on_wait, *on_acquire;
+    int json;            /* a descriptor; -1: not given */
+    const char *metrics; /* a file; NULL: not given */
+    bool tries_once;     /* -n */
 } run_args;
 
 /* -1: go on. Anything else is the exit code: the line was wrong, or help was wanted and shown. */
