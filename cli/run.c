@@ -188,6 +188,7 @@ static hf_result take_telling(run *r, hf_options *options, hf__time began) {
         return result;
     if (result == HF_BUSY) tell_waiting(&r->telling, &w);
     int64_t gone = (hf__now() - began) / HF__MS;
+    if (result == HF_BUSY && wait_ms > 0 && gone >= wait_ms) return HF_TIMEOUT;
     options->wait_ms = wait_ms < 0 ? wait_ms : gone < wait_ms ? wait_ms - gone : 1;
     waiting_draw(&w);
     result = take(r, options);

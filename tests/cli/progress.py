@@ -114,7 +114,7 @@ class Silence(Waits):
 
     def test_verbose_says_once_who_holds_it(self):
         holder = self.holder(None, "--label", "nightly")
-        result = self.hf("run", "--verbose", "-w", "100ms", self.name, "true")
+        result = self.hf("run", "--verbose", "-w", "500ms", self.name, "true")
         self.assertCode(1, result)
         lines = [line for line in result.err.splitlines() if "waiting for" in line]
         self.assertEqual(1, len(lines), result)

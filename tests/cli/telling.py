@@ -130,7 +130,7 @@ class Events(kit.Case):
 
     def test_conflict_and_timeout_are_told_apart(self):
         self.holder()
-        for words, result in ((["-n"], "HF_BUSY"), (["-w", "50ms", "-E", "5"], "HF_TIMEOUT")):
+        for words, result in ((["-n"], "HF_BUSY"), (["-w", "500ms", "-E", "5"], "HF_TIMEOUT")):
             job, events = self.run_events(*words, self.name, "true")
             self.assertEqual(("failed", result), (events()[-1]["event"], events()[-1]["result"]))
             self.assertEqual(job.popen.returncode, events()[-1]["exit_code"])
