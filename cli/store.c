@@ -166,5 +166,7 @@ int store_open(const store *s, hf_client **client) {
     }
     hf_result r = hf_open(s->url, &options, client);
     if (r) return fail(exit_of(r), "cannot open the store (%s): %s", s->from, hf_error_detail());
+    const char *where = hf_where(*client);
+    if (*where) say_more("its locks are in %s", where);
     return 0;
 }

@@ -138,7 +138,12 @@ typedef struct hf_leader_info hf_leader_info;
  * Releasing the hold here is allowed (HF_LOST).
  */
 typedef void hf_lost_fn(hf_hold *hold, void *arg);
+
+/* What became of hf_acquire_async: HF_OK with a hold that is yours to release, or why not and NULL. See
+   there for where and when it is called. */
 typedef void hf_acquired_fn(hf_result result, hf_hold *hold, void *arg);
+
+/* What became of hf_release_async, as hf_release would have returned it. */
 typedef void hf_released_fn(hf_result result, void *arg);
 
 /* Told who leads, NULL: nobody does; see hf_observe. What it is given is valid until it returns. */
@@ -445,7 +450,9 @@ HF_API uint64_t hf_fence_of(const hf_hold *hold, size_t i);
  */
 HF_API int32_t hf_lost_fd(hf_hold *hold);
 
-/* Why it was lost, in one line; NULL if it was not. Valid as long as the reference. */
+/* Why it was lost, in one line; NULL if it was not, or if nobody has noticed yet: past its deadline
+   hf_held is 0 at once, and the reason is there when the client has seen to it. Valid as long as the
+   reference. */
 HF_API const char *hf_why_lost(const hf_hold *hold);
 
 /* ---- Cancelling ----------------------------------------------------------------------------- */
@@ -498,7 +505,9 @@ HF_API hf_result hf_release_async(hf_hold *hold, hf_released_fn *fn, void *arg);
  * A client opened with HF_NO_THREAD starts no thread, but for a moment, to look up the name of a host; give
  * an address to have none. Your event loop does the work. Poll hf_fd for reading, and call hf_dispatch
  * whenever it is readable: it does what is due, renewals too, and runs callbacks. One thread at a time may
- * call it; callbacks then run one after another. Do not read from the descriptor; it is the client's.
+ * call it; callbacks then run one after another. Do not read from the descriptor; it is the client's,
+ * and stays the same until hf_close, whatever becomes of connections. A loop that does not come back
+ * for a lease has lost what it held.
  * Calls that block work as ever, and do the work meanwhile, but run no callback. -1 for a client with
  * threads, or in a forked child.
  *
@@ -513,7 +522,7 @@ HF_API HF_MUST_USE hf_result hf_dispatch(hf_client *client);
 typedef struct hf_waiter {
     int64_t pid;        /* 0: not known */
     const char *client; /* a UUID, on file: a number of the directory's */
-    const char *owner;  /* as below; "" where it is not known */
+    const char *owner;  /* as in hf_info; "" where it is not known */
     const char *host;
     const char *program;
     const char *label;
