@@ -6,6 +6,7 @@ import socket
 import subprocess
 import tempfile
 import threading
+import time
 
 import kit
 from kit import on
@@ -252,8 +253,8 @@ class OfRedis(Doctor):
         self.assertLevel("ok", self.findings(2, "-S", server.url)["version"], "^Valkey 8.0.1$")
 
     def test_a_clock_that_is_elsewhere(self):
-        server = Fake(self, lambda words: b"*2\r\n$10\r\n4000000000\r\n$1\r\n0\r\n"
-                      if words[0] == "TIME" else None)
+        server = Fake(self, lambda words: b"*2\r\n$10\r\n%d\r\n$6\r\n%06d\r\n"
+                      % divmod(time.time_ns() // 1000 + 10**15, 10**6) if words[0] == "TIME" else None)
         self.assertLevel("note", self.findings(2, "-S", server.url)["clock"], "ahead of ours")
 
     def test_a_disk_that_fails(self):
