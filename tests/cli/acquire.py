@@ -107,7 +107,7 @@ class Acquire(Handles):
 
     def test_who_gives_up_waiting_leaves_nobody_behind(self):
         self.holder()
-        for number in (signal.SIGKILL, signal.SIGINT):
+        for number in (signal.SIGKILL, signal.SIGTERM):
             job = self.start("acquire", "-o", self.handle, "--detach", "--max-hold", "5m", self.name)
             until(lambda: self.status()["waiting"] == 1, "it to wait")
             helpers = job.family()

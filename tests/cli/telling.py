@@ -54,11 +54,6 @@ class Hooks(kit.Case):
         self.assertCode(0, result)
         self.assertSays(result, "--on-acquire ended with 3")
 
-    def test_one_that_does_not_end_is_killed(self):
-        result = self.hf("run", "--on-acquire", "exec sleep 300", self.name, "true")
-        self.assertCode(0, result)
-        self.assertSays(result, "too long")
-
     def test_the_lock_does_not_wait_for_it(self):
         job = self.start("run", "--on-acquire", "exec sleep 300", self.name, "true")
         until(lambda: any("sleep 300" in p.command() for p in job.family()), "the hook")
@@ -86,6 +81,14 @@ class Hooks(kit.Case):
         job.signal(signal.SIGTERM)
         self.assertCode(-signal.SIGTERM, job.wait())
         self.assertGone([hook], "the hook outlived the wait")
+
+
+@on("file")
+class SlowHooks(kit.Case):
+    def test_one_that_does_not_end_is_killed(self):
+        result = self.hf("run", "--on-acquire", "exec sleep 300", self.name, "true")
+        self.assertCode(0, result)
+        self.assertSays(result, "too long")
 
 
 @on("file", "redis")
