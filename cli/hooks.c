@@ -15,8 +15,6 @@
 #include "say.h"
 #include "signals.h"
 
-extern char **environ;
-
 #define LONGEST_MS 5000 /* that the end of the run waits for them */
 #define LOOK       (5 * HF__MS)
 
