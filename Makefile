@@ -10,7 +10,7 @@ ROUNDS ?= 1000
 
 .PHONY: build help deps run test test-sanitize test-failover test-quorum test-server sim planted check bench package test-package static install clean
 
-build: ## build the libraries and examples into build/release
+build: ## build the libraries, the command and the examples into build/release
 	@scripts/deps build
 	@scripts/build release
 
@@ -20,7 +20,9 @@ help: ## say this
 deps: ## install what all of these need (Debian, Ubuntu)
 	@scripts/deps
 
-run: build ## several processes want one lock: examples/contend; ARGS="-S URL" for another store
+run: ## several processes want one lock: examples/contend; ARGS="-S URL" for another store
+	@test -x build/release/cli/holdfast || echo "building, which takes a minute the first time"
+	@$(MAKE) --no-print-directory build
 	@examples/contend $(ARGS)
 
 test: ## build with warnings as errors and run every test

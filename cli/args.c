@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "base/time.h"
+#include "base/url.h"
+#include "events.h"
 #include "exits.h"
 #include "help.h"
 #include "holdfast.h"
@@ -13,10 +15,25 @@
 #include "span.h"
 
 /* Long options that have no short form. */
-enum { LEASE = 256, GRACE, PERMITS, ALSO, VERBOSE_OPTION, HELP };
+enum {
+    LEASE = 256,
+    GRACE,
+    PERMITS,
+    ALSO,
+    MIN_HOLD,
+    MAX_HOLD,
+    ON_WAIT,
+    ON_ACQUIRE,
+    ON_LOST,
+    LABEL,
+    JSON,
+    METRICS,
+    VERBOSE_OPTION,
+    HELP
+};
 
 /* getopt_long has said which option it stumbled over in optopt, or only by its place. */
-static int bad_option(const char *subcommand, int c, char **argv) {
+int args_bad_option(const char *subcommand, int c, char **argv) {
     if (c == ':' && optopt < LEASE && optopt)
         return usage_error(subcommand, "option -%c needs a value", optopt);
     const char *word = argv[optind - 1];
@@ -58,6 +75,43 @@ static int parse_conflict_code(run_args *a, const char *text) {
         return usage_error("run", "--conflict-exit-code %.40s is no number from 0 to 255", text);
     a->conflict_code = (int)n;
     return ARGS_GO_ON;
+}
+
+static int parse_max_hold(run_args *a, const char *text) {
+    if (span_parse(text, &a->max_hold_ms) && a->max_hold_ms >= HF_LEASE_MIN_MS &&
+        a->max_hold_ms <= HF__SPAN_MAX_MS)
+        return ARGS_GO_ON;
+    return usage_error("run", "--max-hold %.40s is no time from 50ms up", text);
+}
+
+static int parse_min_hold(run_args *a, const char *text) {
+    int code = parse_span("--min-hold", text, &a->min_hold_ms);
+    if (code != ARGS_GO_ON || a->min_hold_ms <= HF__SPAN_MAX_MS) return code;
+    return usage_error("run", "--min-hold %.40s is past counting", text);
+}
+
+static int parse_lost(run_args *a, const char *text) {
+    if (lost_parse(&a->lost, text)) return ARGS_GO_ON;
+    return usage_error(
+        "run", "--on-lost %.40s is no signal; write a signal, `continue`, or a command", text);
+}
+
+static int parse_label(run_args *a, const char *text) {
+    a->label = text;
+    if (strlen(text) <= HF__LABEL_MAX) return ARGS_GO_ON;
+    return usage_error("run", "--label %.40s... is longer than %d bytes", text, HF__LABEL_MAX);
+}
+
+static int parse_json(run_args *a, const char *text) {
+    char *end;
+    errno = 0;
+    long n = strtol(text, &end, 10);
+    if (*text >= '0' && *text <= '9' && !*end && !errno && n < 65536 && events_take((int)n)) {
+        a->json = (int)n;
+        return ARGS_GO_ON;
+    }
+    return usage_error(
+        "run", "--json %.40s is no descriptor that can be written to; try --json 3 3>FILE", text);
 }
 
 /* The last of -s, -x and --permits counts, as with flock. */
@@ -118,7 +172,7 @@ static void set_shell_command(run_args *a, char *text) {
 static int run_option(run_args *a, int c, char *value) {
     switch (c) {
     case 'S': a->store = value; return ARGS_GO_ON;
-    case 'n': a->wait_ms = 0; return ARGS_GO_ON;
+    case 'n': a->tries_once = true; return ARGS_GO_ON;
     case 'w': return parse_wait(a, value);
     case 'E': return parse_conflict_code(a, value);
     case 'x': return set_kind(a, HF_MUTEX);
@@ -128,6 +182,14 @@ static int run_option(run_args *a, int c, char *value) {
     case 'c': set_shell_command(a, value); return ARGS_GO_ON;
     case LEASE: return parse_lease(a, value);
     case GRACE: return parse_span("--grace", value, &a->grace_ms);
+    case MIN_HOLD: return parse_min_hold(a, value);
+    case MAX_HOLD: return parse_max_hold(a, value);
+    case ON_LOST: return parse_lost(a, value);
+    case LABEL: return parse_label(a, value);
+    case ON_WAIT: a->on_wait = value; return ARGS_GO_ON;
+    case ON_ACQUIRE: a->on_acquire = value; return ARGS_GO_ON;
+    case JSON: return parse_json(a, value);
+    case METRICS: a->metrics = value; return ARGS_GO_ON;
     case 'q': say_set(QUIET); return ARGS_GO_ON;
     case VERBOSE_OPTION: say_set(VERBOSE); return ARGS_GO_ON;
     default: return help_show("run");
@@ -154,6 +216,19 @@ static int run_command(run_args *a, char **words) {
     return ARGS_GO_ON;
 }
 
+/* What would not do what it seems to say. */
+static int check_together(run_args *a) {
+    if (a->tries_once && a->wait_ms > 0)
+        return usage_error("run", "-n does not wait, -w does: say one of them");
+    if (a->tries_once) a->wait_ms = 0;
+    if (!a->command && (a->min_hold_ms || a->lost.goes_on || a->lost.signal))
+        return usage_error("run", "%s is for a COMMAND, and there is none",
+                           a->min_hold_ms ? "--min-hold" : "--on-lost with a signal or `continue`");
+    if (a->max_hold_ms && a->min_hold_ms > a->max_hold_ms)
+        return usage_error("run", "--min-hold is longer than --max-hold");
+    return ARGS_GO_ON;
+}
+
 int run_args_parse(run_args *a, int argc, char **argv) {
     static const struct option options[] = {{"store", required_argument, NULL, 'S'},
                                             {"nonblock", no_argument, NULL, 'n'},
@@ -167,45 +242,31 @@ int run_args_parse(run_args *a, int argc, char **argv) {
                                             {"command", required_argument, NULL, 'c'},
                                             {"lease", required_argument, NULL, LEASE},
                                             {"grace", required_argument, NULL, GRACE},
+                                            {"min-hold", required_argument, NULL, MIN_HOLD},
+                                            {"max-hold", required_argument, NULL, MAX_HOLD},
+                                            {"on-lost", required_argument, NULL, ON_LOST},
+                                            {"on-wait", required_argument, NULL, ON_WAIT},
+                                            {"on-acquire", required_argument, NULL, ON_ACQUIRE},
+                                            {"label", required_argument, NULL, LABEL},
+                                            {"json", required_argument, NULL, JSON},
+                                            {"metrics", required_argument, NULL, METRICS},
                                             {"quiet", no_argument, NULL, 'q'},
                                             {"verbose", no_argument, NULL, VERBOSE_OPTION},
                                             {"help", no_argument, NULL, HELP},
                                             {0}};
-    *a = (run_args){
-        .name_count = 1, .wait_ms = HF_FOREVER, .grace_ms = -1, .conflict_code = EXIT_CONFLICT};
+    *a = (run_args){.name_count = 1,
+                    .wait_ms = HF_FOREVER,
+                    .grace_ms = -1,
+                    .conflict_code = EXIT_CONFLICT,
+                    .json = -1};
     int c;
     while ((c = getopt_long(argc, argv, "+:S:nw:E:xsc:qh", options, NULL)) != -1) {
-        int code = c == ':' || c == '?' ? bad_option("run", c, argv) : run_option(a, c, optarg);
+        int code =
+            c == ':' || c == '?' ? args_bad_option("run", c, argv) : run_option(a, c, optarg);
         if (code != ARGS_GO_ON) return code;
     }
     a->names[0] = argv[optind];
     if (!a->names[0]) return usage_error("run", "the lock's NAME is missing");
-    return run_command(a, argv + optind + 1);
-}
-
-/* ---- status ---- */
-
-int status_args_parse(status_args *a, int argc, char **argv) {
-    static const struct option options[] = {{"store", required_argument, NULL, 'S'},
-                                            {"quiet", no_argument, NULL, 'q'},
-                                            {"verbose", no_argument, NULL, VERBOSE_OPTION},
-                                            {"help", no_argument, NULL, HELP},
-                                            {0}};
-    *a = (status_args){0};
-    int c;
-    while ((c = getopt_long(argc, argv, "+:S:qh", options, NULL)) != -1) {
-        switch (c) {
-        case 'S': a->store = optarg; break;
-        case 'q': say_set(QUIET); break;
-        case VERBOSE_OPTION: say_set(VERBOSE); break;
-        case ':':
-        case '?': return bad_option("status", c, argv);
-        default: return help_show("status");
-        }
-    }
-    a->name = argv[optind];
-    if (!a->name) return usage_error("status", "the lock's NAME is missing");
-    if (argv[optind + 1])
-        return usage_error("status", "one NAME at a time; \"%.40s\" is too much", argv[optind + 1]);
-    return ARGS_GO_ON;
+    int code = run_command(a, argv + optind + 1);
+    return code == ARGS_GO_ON ? check_together(a) : code;
 }

@@ -31,6 +31,26 @@ static bool on_signal(int sig, int *die_of) {
     }
 }
 
+static const char *why_lost(hf_hold *hold) {
+    const char *why = hf_why_lost(hold);
+    return why ? why : "its deadline has passed";
+}
+
+bool hold_on_until(hf_hold *hold, const char *name, hf__time until) {
+    int ignored = 0, signals = signals_fd();
+    struct pollfd fds[] = {{.fd = signals, .events = POLLIN},
+                           {.fd = hf_lost_fd(hold), .events = POLLIN}};
+    bool over = signals < 0;
+    for (hf__time now; !over && hf_held(hold) && (now = hf__now()) < until;) {
+        (void)poll(fds, 2, hf__poll_ms(now, until));
+        for (int next; !over && (next = signals_next(signals));) over = on_signal(next, &ignored);
+    }
+    if (signals >= 0) close(signals);
+    if (hf_held(hold)) return true;
+    say("%s was lost after the command had ended: %s", name, why_lost(hold));
+    return false;
+}
+
 int hold_until_signalled(hf_hold *hold, const char *name, int *sig) {
     struct pollfd fds[] = {{.fd = signals_fd(), .events = POLLIN},
                            {.fd = hf_lost_fd(hold), .events = POLLIN}};
@@ -42,6 +62,5 @@ int hold_until_signalled(hf_hold *hold, const char *name, int *sig) {
         for (int next; (next = signals_next(fds[0].fd));)
             if (on_signal(next, sig)) return 0;
     }
-    const char *why = hf_why_lost(hold);
-    return fail(EXIT_LOST, "%s was lost: %s", name, why ? why : "its deadline has passed");
+    return fail(EXIT_LOST, "%s was lost: %s", name, why_lost(hold));
 }

@@ -39,6 +39,10 @@ void signals_restore(void) {
     sigprocmask(SIG_SETMASK, &inherited.mask, NULL);
 }
 
+const sigset_t *signals_inherited(void) {
+    return &inherited.mask;
+}
+
 /* ---- While the lock is waited for ---- */
 
 bool signals_ignored(int sig) {
@@ -76,9 +80,17 @@ int signals_fd(void) {
     return signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
+/* One that is ignored is pending all the same while it is blocked: that nobody reads what we write is no
+   news for the command. */
+static bool is_our_pipe(const struct signalfd_siginfo *info) {
+    return info->ssi_signo == SIGPIPE && (pid_t)info->ssi_pid == getpid();
+}
+
 int signals_next(int fd) {
     struct signalfd_siginfo info;
-    return read(fd, &info, sizeof info) == sizeof info ? (int)info.ssi_signo : 0;
+    while (read(fd, &info, sizeof info) == sizeof info)
+        if (!is_our_pipe(&info)) return (int)info.ssi_signo;
+    return 0;
 }
 
 static sigset_t only(int sig) {

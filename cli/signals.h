@@ -6,6 +6,7 @@
 #ifndef CLI_SIGNALS_H
 #define CLI_SIGNALS_H
 
+#include <signal.h>
 #include <stdbool.h>
 
 #include "holdfast.h"
@@ -34,6 +35,9 @@ bool signals_stop(int sig, reach whom);
 
 /* Die of it, so that whoever waits for us sees what ended us. */
 _Noreturn void signals_die(int sig, reach whom);
+
+/* Those that were blocked when we were started. */
+const sigset_t *signals_inherited(void);
 
 /* In the child: everything as it was when we were started. */
 void signals_restore(void);

@@ -74,7 +74,7 @@ static int find(store *s, char *option) {
 /* ---- How it is shown ---- */
 
 static void append(char **to, const char *text, size_t length) {
-    memcpy(*to, text, length);
+    memmove(*to, text, length);
     *to += length;
 }
 
@@ -90,14 +90,11 @@ static const char *append_address(char **to, const char *url) {
     return host + length;
 }
 
-/* The option `user` says the same as what may stand before the '@'. */
-static char *without_user(const char *url) {
-    char *copy = malloc(strlen(url) + 1), *to = copy;
-    if (!copy) return NULL;
-    const char *option = append_address(&to, url);
+/* All options but one, with what begins or joins them. They end with a NUL. */
+static void append_options(char *to, const char *option, const char *without) {
     for (char mark = '?'; *option;) {
         size_t length = strcspn(++option, "&");
-        if (length && strncmp(option, "user=", strlen("user=")) != 0) {
+        if (length && strncmp(option, without, strlen(without)) != 0) {
             *to++ = mark;
             append(&to, option, length);
             mark = '&';
@@ -105,7 +102,21 @@ static char *without_user(const char *url) {
         option += length;
     }
     *to = '\0';
+}
+
+/* The option `user` says the same as what may stand before the '@'. */
+static char *without_user(const char *url) {
+    char *copy = malloc(strlen(url) + 1), *to = copy;
+    if (!copy) return NULL;
+    const char *option = append_address(&to, url);
+    append_options(to, option, "user=");
     return copy;
+}
+
+/* In its place: what stays moves to the front. */
+void store_drop_label(store *s) {
+    char *options = strchr(s->url, '?');
+    if (options) append_options(options, options, "label=");
 }
 
 /* ---- What it means ---- */
@@ -148,12 +159,14 @@ static void tell(int32_t level, const char *line, void *arg) {
 
 int store_open(const store *s, hf_client **client) {
     say_more("the store is %s (named by %s)", s->shown, s->from);
-    hf_client_options options = {.lease_ms = s->lease_ms};
+    hf_client_options options = {.lease_ms = s->lease_ms, .label = s->label};
     if (say_get() == VERBOSE) {
         options.log = tell;
         options.log_level = HF_LOG_INFO;
     }
     hf_result r = hf_open(s->url, &options, client);
     if (r) return fail(exit_of(r), "cannot open the store (%s): %s", s->from, hf_error_detail());
+    const char *where = hf_where(*client);
+    if (*where) say_more("its locks are in %s", where);
     return 0;
 }

@@ -10,16 +10,20 @@
 #include "holdfast.h"
 
 typedef struct store {
-    char *url;        /* may hold a password: not to be shown */
-    char *shown;      /* the URL without user and password */
-    char *from;       /* where it was named, for people */
-    int64_t lease_ms; /* of a hold, unless --lease says otherwise */
+    char *url;         /* may hold a password: not to be shown */
+    char *shown;       /* the URL without user and password */
+    char *from;        /* where it was named, for people */
+    int64_t lease_ms;  /* of a hold, unless --lease says otherwise */
+    const char *label; /* of the client, unless the URL has one; NULL: none */
 } store;
 
 /* Find and check it: 0, or the exit code, with the failure said. `option` is -S's, or NULL; user and
    password are blotted out in it, for ps(1) shows it to all. */
 int store_choose(store *s, char *option);
 void store_fini(store *s);
+
+/* The URL's label, if it has one, does not count. */
+void store_drop_label(store *s);
 
 /* Open it: 0, or the exit code, with the failure said. */
 int store_open(const store *s, hf_client **client);

@@ -20,6 +20,9 @@
 /* How long a killed group is waited for: what nobody reaps stays, but does nothing any more. */
 #define GONE HF__SEC
 
+/* When --max-hold ends the hold is known to us from before it was asked for. */
+#define MAX_SLACK HF__SEC
+
 /* The remaining time is told in whole milliseconds. */
 #define ROUNDING (2 * HF__MS)
 
@@ -31,26 +34,40 @@ static void tell_command(supervisor *s, hf__time now) {
     s->ending = true;
     guard_move(&s->guard, s->kill_at);
     if (told || now >= s->kill_at) return;
-    job_signal(&s->job, SIGTERM);
+    job_signal(&s->job, s->options.lost_signal);
     job_signal(&s->job, SIGCONT);
+}
+
+/* Whether a hold that ends about now ends because --max-hold does. */
+static bool is_max_over(const supervisor *s, hf__time now) {
+    return s->options.max_until <= hf__later(now, s->deadline) + MAX_SLACK;
 }
 
 static void on_warning(supervisor *s, hf__time now) {
     char left[SPAN_TEXT];
-    s->why = "the store confirmed no renewal in time";
+    bool max = s->max_over = is_max_over(s, now);
+    s->why = max ? "--max-hold was over" : "the store confirmed no renewal in time";
     tell_command(s, now);
-    say("%s is about to be lost, for the store confirms no renewal: the command is told to end, "
-        "and "
-        "killed in %s",
-        s->name, span_text(hf__later(s->kill_at - now, 0) / HF__MS, left));
+    say("%s %s: the command is told to end, and killed in %s", s->name,
+        max ? "may be held no longer, by --max-hold"
+            : "is about to be lost, for the store confirms no renewal",
+        span_text(hf__later(s->kill_at - now, 0) / HF__MS, left));
+    s->options.on_lost(s->options.arg, s->why);
 }
 
 static void on_loss(supervisor *s, hf__time now) {
-    s->lost = true;
-    s->kill_at = hf__sooner(s->kill_at, now + s->grace);
-    tell_command(s, now);
+    bool told = s->ending;
     const char *why = hf_why_lost(s->hold);
-    say("%s was lost while the command ran: %s", s->name, why ? why : "its deadline has passed");
+    if (!why) why = "its deadline has passed";
+    if (is_max_over(s, now)) why = "--max-hold was over";
+    s->lost = true;
+    if (!s->options.goes_on) {
+        s->kill_at = hf__sooner(s->kill_at, now + s->grace);
+        tell_command(s, now);
+    }
+    say("%s was lost while the command ran%s: %s", s->name,
+        s->options.goes_on ? ", which goes on without it" : "", why);
+    if (!told) s->options.on_lost(s->options.arg, why);
 }
 
 /* The guard does the same, at the same time, in case we cannot. */
@@ -70,7 +87,10 @@ static void on_renewal(supervisor *s, hf__time now, hf__time deadline) {
     s->deadline = deadline;
     s->kill_at = deadline - kill_margin(span);
     s->warn_at = hf__sooner(s->kill_at, deadline - hf__sooner(s->grace, span / 2));
-    if (s->guard.pid) guard_move(&s->guard, s->kill_at);
+    if (s->options.goes_on)
+        s->warn_at = s->kill_at = HF__NEVER;
+    else if (s->guard.pid)
+        guard_move(&s->guard, s->kill_at);
 }
 
 static void look_at_lease(supervisor *s, hf__time now) {
@@ -179,6 +199,7 @@ static bool over(supervisor *s) {
 /* Half the way to the next deed, for a renewal moves it on. */
 static hf__time next_look(const supervisor *s, hf__time now) {
     if (s->job.ended) return now + LOOK_MIN;
+    if (s->options.goes_on) return s->lost ? HF__NEVER : hf__later(s->deadline, now + LOOK_MIN);
     hf__time deed = s->ending ? s->kill_at : s->warn_at;
     return now + hf__later((deed - now) / 2, LOOK_MIN);
 }
@@ -199,20 +220,28 @@ static int cannot(const char *what) {
     return fail(EXIT_SYSTEM, "cannot %s: %s", what, strerror(errno));
 }
 
+static int cannot_exec(const char *program, int error) {
+    return fail(EXIT_CANNOT_EXEC, "cannot run %s: %s%s", program, strerror(error),
+                *program == '-' ? "; options go before NAME" : "");
+}
+
 static int run_command(supervisor *s, char **command) {
     if (!job_start(&s->job, command, &s->guard, &s->terminal))
         return cannot("start a process for the command");
+    s->options.on_start(s->options.arg, s->job.group);
     while (!over(s)) turn(s);
     int error = atomic_load(&s->guard.page->exec_error);
-    if (error) return fail(EXIT_CANNOT_EXEC, "cannot run %s: %s", command[0], strerror(error));
+    if (error) return cannot_exec(command[0], error);
+    s->ran = true;
     if (!s->ending) return job_exit_code(&s->job);
     if (!s->lost) say("%s counts as lost while the command ran: %s", s->name, s->why);
     return EXIT_LOST;
 }
 
 int supervisor_run(supervisor *s, hf_hold *hold, const char *name, char **command,
-                   int64_t grace_ms) {
-    *s = (supervisor){.hold = hold, .name = name, .grace = grace_ms * HF__MS};
+                   const supervisor_options *options) {
+    *s = (supervisor){
+        .hold = hold, .name = name, .options = *options, .grace = options->grace_ms * HF__MS};
     s->signals = signals_fd();
     s->lost_fd = hf_lost_fd(hold);
     if (s->signals < 0 || s->lost_fd < 0) return cannot("watch signals and the lock");

@@ -16,6 +16,11 @@ typedef struct app {
     int status;
 } app;
 
+static void fail(app *a, const char *what) {
+    fprintf(stderr, "%s: %s\n", what, hf_error_detail());
+    event_base_loopbreak(a->base);
+}
+
 static void on_released(hf_result result, void *arg) {
     app *a = arg;
     printf("released: %s\n", hf_result_name(result));
@@ -27,7 +32,8 @@ static void on_work_done(evutil_socket_t fd, short events, void *arg) {
     app *a = arg;
     (void)fd;
     (void)events;
-    if (hf_release_async(a->hold, on_released, a) != HF_OK) event_base_loopbreak(a->base);
+    if (!hf_held(a->hold)) fprintf(stderr, "lost while at work\n"); /* the release says HF_LOST */
+    if (hf_release_async(a->hold, on_released, a) != HF_OK) fail(a, "cannot release");
 }
 
 static void on_acquired(hf_result result, hf_hold *hold, void *arg) {
@@ -46,7 +52,7 @@ static void on_readable(evutil_socket_t fd, short events, void *arg) {
     app *a = arg;
     (void)fd;
     (void)events;
-    if (hf_dispatch(a->client) != HF_OK) event_base_loopbreak(a->base);
+    if (hf_dispatch(a->client) != HF_OK) fail(a, "cannot go on");
 }
 
 int main(int argc, char **argv) {
@@ -64,6 +70,8 @@ int main(int argc, char **argv) {
     const char *name = argc > 2 ? argv[2] : "example";
     if (hf_acquire_async(a.client, name, &wait, on_acquired, &a) == HF_OK)
         event_base_dispatch(a.base);
+    else
+        fail(&a, "cannot ask for it");
     event_free(a.work);
     event_free(a.watch);
     event_base_free(a.base);

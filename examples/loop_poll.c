@@ -3,7 +3,7 @@
  *
  *     loop_poll [URL [NAME]]
  *
- * Takes a lock, works under it for a while, releases it, and ends.
+ * Takes a lock, releases it, and ends. loop_uv.c and loop_event.c do something in between.
  */
 #include <holdfast.h>
 #include <inttypes.h>
@@ -11,6 +11,11 @@
 #include <stdio.h>
 
 static int running = 1, status = 1;
+
+static void fail(const char *what) {
+    fprintf(stderr, "%s: %s\n", what, hf_error_detail());
+    running = 0;
+}
 
 static void on_released(hf_result result, void *arg) {
     (void)arg;
@@ -27,7 +32,7 @@ static void on_acquired(hf_result result, hf_hold *hold, void *arg) {
         return;
     }
     printf("held, token %" PRIu64 "\n", hf_fence(hold));
-    if (hf_release_async(hold, on_released, NULL) != HF_OK) running = 0;
+    if (hf_release_async(hold, on_released, NULL) != HF_OK) fail("cannot release");
 }
 
 int main(int argc, char **argv) {
@@ -39,10 +44,11 @@ int main(int argc, char **argv) {
     }
     hf_options wait = {.wait_ms = 5000};
     const char *name = argc > 2 ? argv[2] : "example";
-    if (hf_acquire_async(client, name, &wait, on_acquired, NULL) != HF_OK) running = 0;
+    if (hf_acquire_async(client, name, &wait, on_acquired, NULL) != HF_OK)
+        fail("cannot ask for it");
     while (running) {
         struct pollfd fd = {.fd = hf_fd(client), .events = POLLIN};
-        if (poll(&fd, 1, -1) > 0 && hf_dispatch(client) != HF_OK) running = 0;
+        if (poll(&fd, 1, -1) > 0 && hf_dispatch(client) != HF_OK) fail("cannot go on");
     }
     hf_close(client);
     return status;

@@ -21,6 +21,11 @@ static void stop(app *a) {
     uv_close((uv_handle_t *)&a->work, NULL);
 }
 
+static void fail(app *a, const char *what) {
+    fprintf(stderr, "%s: %s\n", what, hf_error_detail());
+    stop(a);
+}
+
 static void on_released(hf_result result, void *arg) {
     app *a = arg;
     printf("released: %s\n", hf_result_name(result));
@@ -30,7 +35,8 @@ static void on_released(hf_result result, void *arg) {
 
 static void on_work_done(uv_timer_t *timer) {
     app *a = timer->data;
-    if (hf_release_async(a->hold, on_released, a) != HF_OK) stop(a);
+    if (!hf_held(a->hold)) fprintf(stderr, "lost while at work\n"); /* the release says HF_LOST */
+    if (hf_release_async(a->hold, on_released, a) != HF_OK) fail(a, "cannot release");
 }
 
 static void on_acquired(hf_result result, hf_hold *hold, void *arg) {
@@ -48,7 +54,7 @@ static void on_acquired(hf_result result, hf_hold *hold, void *arg) {
 static void on_readable(uv_poll_t *watch, int error, int events) {
     app *a = watch->data;
     (void)events;
-    if (error || hf_dispatch(a->client) != HF_OK) stop(a);
+    if (error || hf_dispatch(a->client) != HF_OK) fail(a, "cannot go on");
 }
 
 int main(int argc, char **argv) {
@@ -65,7 +71,8 @@ int main(int argc, char **argv) {
     uv_poll_start(&a.watch, UV_READABLE, on_readable);
     hf_options wait = {.wait_ms = 5000};
     const char *name = argc > 2 ? argv[2] : "example";
-    if (hf_acquire_async(a.client, name, &wait, on_acquired, &a) != HF_OK) stop(&a);
+    if (hf_acquire_async(a.client, name, &wait, on_acquired, &a) != HF_OK)
+        fail(&a, "cannot ask for it");
     uv_run(loop, UV_RUN_DEFAULT);
     uv_loop_close(loop);
     hf_close(a.client);

@@ -139,7 +139,12 @@ typedef struct hf_leader_info hf_leader_info;
  * Releasing the hold here is allowed (HF_LOST).
  */
 typedef void hf_lost_fn(hf_hold *hold, void *arg);
+
+/* What became of hf_acquire_async: HF_OK with a hold that is yours to release, or why not and NULL. See
+   there for where and when it is called. */
 typedef void hf_acquired_fn(hf_result result, hf_hold *hold, void *arg);
+
+/* What became of hf_release_async, as hf_release would have returned it. */
 typedef void hf_released_fn(hf_result result, void *arg);
 
 /* Told who leads, NULL: nobody does; see hf_observe. What it is given is valid until it returns. */
@@ -275,6 +280,12 @@ HF_API HF_MUST_USE hf_result hf_open_v(const char *url, const hf_client_options 
  */
 HF_API void hf_close(hf_client *client);
 
+/*
+ * Where the locks are, if the URL alone does not say: the directory of `file:`. "" where it does, as
+ * for all other stores. Valid until hf_close. For people, and never a secret.
+ */
+HF_API const char *hf_where(hf_client *client);
+
 /* ---- Acquiring and releasing ---------------------------------------------------------------- */
 
 /*
@@ -379,6 +390,49 @@ HF_API HF_MUST_USE hf_result hf_upgrade(hf_hold *hold, int64_t wait_ms);
  */
 HF_API HF_MUST_USE hf_result hf_downgrade(hf_hold *hold);
 
+/* ---- Holds that leave their process ---------------------------------------------------------- */
+
+#define HF_EXPORT_MAX 3584 /* bytes of what hf_export writes, with the NUL at the end */
+
+/*
+ * Let a hold of kind HF_MUTEX leave this process: it goes on for its lease from now, renewed by
+ * nobody, until somebody takes it over by what is written to `text`, a line of printable characters
+ * that is no secret but lets whoever may use the store release the lock. The handle and its
+ * reference end as by hf_release; on_lost is not called any more.
+ *
+ * HF_OK               it left; the reference was dropped. With any other result it was not
+ * HF_UNKNOWN_OUTCOME  the store did not answer; if it left it is lost here, and ends with its lease
+ * HF_UNSUPPORTED      a store where holds end with their process (file:, memory:); another kind; a
+ *                     hold of several names
+ * HF_INVALID          no hold, too little room, or its owner has entered more than once
+ * HF_LOST, HF_NOT_HELD, HF_UNREACHABLE, HF_REFUSED, HF_PROTOCOL, HF_CLOSED, HF_FORKED, HF_NOMEM:
+ *                     nothing was done
+ * Blocks as hf_extend does.
+ */
+HF_API HF_MUST_USE hf_result hf_export(hf_hold *hold, char *text, size_t size);
+
+/*
+ * Take over what another process, or this one, has exported: it is a hold of this client from now
+ * on, under its token, with its lease begun anew, and renewed unless HF_NO_RENEW is said. Of the
+ * options lease_ms (0: what it was), max_hold_ms, on_lost, arg and flags may be set. The same `text`
+ * cannot be adopted twice. It has an owner of its own, which never re-enters.
+ *
+ * HF_OK; HF_LOST: it is over, released, broken, or adopted before; HF_INVALID: no such text;
+ * HF_UNKNOWN_OUTCOME: the store did not answer, and it is released behind or ends with its lease;
+ * HF_UNREACHABLE: nothing was done; HF_UNSUPPORTED as above; HF_REFUSED, HF_PROTOCOL, HF_CLOSED,
+ * HF_FORKED, HF_NOMEM. Blocks for at most the command timeout.
+ */
+HF_API HF_MUST_USE hf_result hf_adopt_v(hf_client *client, const char *text,
+                                        const hf_options *options, size_t options_size,
+                                        hf_hold **hold);
+
+/*
+ * Make what was exported last at least `lease_ms` from now, 0: its lease; never shortens it. Blocks
+ * as hf_inspect does. HF_OK; HF_LOST: it is over; HF_UNKNOWN_OUTCOME; else as hf_adopt.
+ */
+HF_API HF_MUST_USE hf_result hf_extend_exported(hf_client *client, const char *text,
+                                                int64_t lease_ms);
+
 /* ---- What a hold knows (none of these blocks or asks the store) ----------------------------- */
 
 /* 1 while this handle is not released, not lost and before its deadline, by the clock now. */
@@ -402,7 +456,9 @@ HF_API uint64_t hf_fence_of(const hf_hold *hold, size_t i);
  */
 HF_API int32_t hf_lost_fd(hf_hold *hold);
 
-/* Why it was lost, in one line; NULL if it was not. Valid as long as the reference. */
+/* Why it was lost, in one line; NULL if it was not, or if nobody has noticed yet: past its deadline
+   hf_held is 0 at once, and the reason is there when the client has seen to it. Valid as long as the
+   reference. */
 HF_API const char *hf_why_lost(const hf_hold *hold);
 
 /* ---- Cancelling ----------------------------------------------------------------------------- */
@@ -455,7 +511,9 @@ HF_API hf_result hf_release_async(hf_hold *hold, hf_released_fn *fn, void *arg);
  * A client opened with HF_NO_THREAD starts no thread, but for a moment, to look up the name of a host; give
  * an address to have none. Your event loop does the work. Poll hf_fd for reading, and call hf_dispatch
  * whenever it is readable: it does what is due, renewals too, and runs callbacks. One thread at a time may
- * call it; callbacks then run one after another. Do not read from the descriptor; it is the client's.
+ * call it; callbacks then run one after another. Do not read from the descriptor; it is the client's,
+ * and stays the same until hf_close, whatever becomes of connections. A loop that does not come back
+ * for a lease has lost what it held.
  * Calls that block work as ever, and do the work meanwhile, but run no callback. -1 for a client with
  * threads, or in a forked child.
  *
@@ -470,7 +528,7 @@ HF_API HF_MUST_USE hf_result hf_dispatch(hf_client *client);
 typedef struct hf_waiter {
     int64_t pid;        /* 0: not known */
     const char *client; /* a UUID, on file: a number of the directory's */
-    const char *owner;  /* as below; "" where it is not known */
+    const char *owner;  /* as in hf_info; "" where it is not known */
     const char *host;
     const char *program;
     const char *label;
@@ -506,6 +564,27 @@ typedef struct hf_info {
  */
 HF_API HF_MUST_USE hf_result hf_inspect(hf_client *client, const char *name, hf_info **info);
 HF_API void hf_info_free(hf_info *info);
+
+/* Told of a name that is in use; other than 0 ends the listing. What it is given is valid until it
+   returns. See hf_list. */
+typedef int32_t hf_list_fn(const char *name, const hf_info *info, void *arg);
+
+/*
+ * Be called for each name that is held or waited for and matches `pattern`, as a shell's does: `*`
+ * is any bytes, `?` any one, [a-z] one of these and [!a-z] one of the others, a backslash takes the
+ * meaning from what follows it. NULL is all. The info is that of hf_inspect, but for those who wait:
+ * it says how many, and of the first 64 only client and owner.
+ *
+ * The order is the store's. What is in use all the while is told; what is taken or released
+ * meanwhile may be told or not; a name may be told twice. On Redis it looks through the keys of the
+ * database in small steps (SCAN), which disturbs nobody, and takes its time where there are many.
+ *
+ * Callbacks run in this call, with no lock of the library held; they may call everything but
+ * hf_close. Blocks for each step as hf_inspect does, with its results; HF_OK also when the callback
+ * has ended it.
+ */
+HF_API HF_MUST_USE hf_result hf_list(hf_client *client, const char *pattern, hf_list_fn *fn,
+                                     void *arg);
 
 /*
  * The operator's force: end the ownership of `name`, whoever has it; with a token other than 0 only
@@ -639,22 +718,49 @@ HF_API void hf_unobserve(hf_observer *observer);
 
 /* ---- Counters ------------------------------------------------------------------------------- */
 
+/*
+ * How long something took. `bucket[i]` counts spans of at most 2^i microseconds that are in no bucket
+ * before it: the first is for up to one microsecond, the 21st for up to about a second. The last has
+ * all that are longer. This struct does not grow.
+ */
+#define HF_BUCKETS 40
+
+typedef struct hf_histogram {
+    uint64_t count;
+    uint64_t sum_us; /* of all, in microseconds */
+    uint64_t bucket[HF_BUCKETS];
+} hf_histogram;
+
 /* Since the client was opened. Fields are only ever added at the end. */
 typedef struct hf_stats {
-    uint64_t acquired;   /* ownerships granted */
-    uint64_t reentered;  /* acquires that joined an ownership */
-    uint64_t released;   /* ownerships ended by their holder */
-    uint64_t refused;    /* acquires that ended without the lock */
-    uint64_t lost;       /* ownerships lost */
-    uint64_t renewed;    /* renewals confirmed */
-    uint64_t commands;   /* sent to the store */
-    uint64_t reconnects; /* connections made after the first */
-    uint64_t held;       /* ownerships now */
-    uint64_t waiting;    /* calls that wait now */
+    uint64_t acquired;    /* ownerships granted */
+    uint64_t reentered;   /* acquires that joined an ownership */
+    uint64_t released;    /* ownerships ended by their holder */
+    uint64_t refused;     /* acquires that ended without the lock */
+    uint64_t lost;        /* ownerships lost */
+    uint64_t renewed;     /* renewals confirmed */
+    uint64_t commands;    /* sent to the store */
+    uint64_t reconnects;  /* connections made after the first */
+    uint64_t held;        /* ownerships now */
+    uint64_t waiting;     /* calls that wait now */
+    uint64_t handed_over; /* acquires that waited while another had the lock, and then got it */
+    hf_histogram waits; /* acquires that were granted, from the call to the grant; no re-entries */
+    hf_histogram holds; /* ownerships that ended, from the grant to the release or the loss */
 } hf_stats;
 
 /* Fill in at most `size` bytes of *stats. HF_OK, HF_INVALID, HF_CLOSED, HF_FORKED. */
 HF_API HF_MUST_USE hf_result hf_stats_get_v(hf_client *client, hf_stats *stats, size_t size);
+
+/*
+ * The same as text in the OpenMetrics format, for Prometheus and what else reads it: counters, gauges and
+ * the two histograms in seconds, all named holdfast_..., terminated by "# EOF" and a NUL. It tells of one
+ * client; serve it as application/openmetrics-text; version=1.0.0; charset=utf-8, or write it to a
+ * file. HF_METRICS_MAX bytes are enough, now and in later versions of this header. Does not block.
+ *
+ * HF_OK; HF_INVALID: no buffer, or it is too small, and *buffer is "" then; HF_CLOSED, HF_FORKED.
+ */
+#define HF_METRICS_MAX 32768
+HF_API HF_MUST_USE hf_result hf_metrics_text(hf_client *client, char *buffer, size_t size);
 
 /* ---- What a C programmer writes ------------------------------------------------------------- */
 
@@ -679,6 +785,11 @@ static inline HF_MUST_USE hf_result hf_acquire_async(hf_client *client, const ch
                                                      const hf_options *options, hf_acquired_fn *fn,
                                                      void *arg) {
     return hf_acquire_async_v(client, name, options, sizeof(hf_options), fn, arg);
+}
+
+static inline HF_MUST_USE hf_result hf_adopt(hf_client *client, const char *text,
+                                             const hf_options *options, hf_hold **hold) {
+    return hf_adopt_v(client, text, options, sizeof(hf_options), hold);
 }
 
 static inline HF_MUST_USE hf_result hf_latch_wait(hf_client *client, const char *name,

@@ -310,6 +310,13 @@ class client {
         detail::check(hf_stats_get(get(), &counted));
         return counted;
     }
+    /* The same in the OpenMetrics format. */
+    std::string metrics() const {
+        std::string text(HF_METRICS_MAX, '\0');
+        detail::check(hf_metrics_text(get(), &text[0], text.size()));
+        text.resize(text.find('\0'));
+        return text;
+    }
 
     void close() noexcept { client_.reset(); }
     hf_client *get() const noexcept { return client_.get(); }

@@ -93,6 +93,7 @@ static hf_result acquire(hf_client *c, const char *name, size_t length, const hf
     if (r) return r;
     hf__time now = hf__now();
     hf__acquire_fill(w, c, o, now);
+    if (w->exported) w->owner = (hf__owner){hf__fresh_number(), false}; /* nobody's till now */
     hf__core_acquire(&c->core, w, name, length, now);
     hf__awaited how = hf__await(c, &w->call, hf__wait_until(&c->core, w), o->cancel);
     if (how != HF__DONE) {
@@ -102,11 +103,11 @@ static hf_result acquire(hf_client *c, const char *name, size_t length, const hf
     return hf__call_result(&w->call);
 }
 
-static hf_result acquire_open(hf_client *c, const char *name, size_t length, const hf_options *o,
-                              hf_hold **hold) {
+hf_result hf__acquire(hf_client *c, const char *name, size_t length, const hf_options *o,
+                      const hf__exported *exported, hf_hold **hold) {
     hf_result r = hf__acquire_check(c, o);
     if (r) return r;
-    hf__wait w = {0};
+    hf__wait w = {.exported = exported};
     r = acquire(c, name, length, o, &w);
     if (r == HF_OK) {
         *hold = w.hold;
@@ -126,7 +127,7 @@ hf_result hf_acquire_v(hf_client *c, const char *name, const hf_options *options
     if (!r) r = hf__name_check(name, &length);
     if (!r) r = hf__begin(c);
     if (r) return r;
-    r = acquire_open(c, name, length, &o, hold);
+    r = hf__acquire(c, name, length, &o, NULL, hold);
     hf__end(c);
     return r;
 }

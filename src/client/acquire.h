@@ -7,6 +7,10 @@
 /* The options are in range, for this client. */
 hf_result hf__acquire_check(const hf_client *client, const hf_options *options);
 
+/* All of hf_acquire once the call has begun, mutex held; `exported` is what is wanted, or NULL. */
+hf_result hf__acquire(hf_client *client, const char *name, size_t length, const hf_options *options,
+                      const hf__exported *exported, hf_hold **hold);
+
 /* Allocate and start what a grant will need, so that it cannot fail. */
 hf_result hf__acquire_prepare(hf_client *client, hf__wait *wait, const hf_options *options);
 

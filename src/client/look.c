@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "client/ask.h"
+#include "client/look.h"
 
 /* ---- Inspecting ---- */
 
@@ -21,36 +22,37 @@ static uint32_t seen(const hf__sight *s) {
 static void fill_waiters(insight *made) {
     for (uint32_t i = 0; i < seen(&made->sight); i++) {
         const hf__identity *who = &made->line[i];
-        made->waiters[i] = (hf_waiter){.pid = who->pid,
-                                       .client = made->sight.line[i].client,
-                                       .owner = made->sight.line[i].owner,
-                                       .host = who->host,
-                                       .program = who->program,
-                                       .label = who->label};
+        made->waiters[i].pid = who->pid;
+        made->waiters[i].host = who->host;
+        made->waiters[i].program = who->program;
+        made->waiters[i].label = who->label;
     }
-    made->info.waiting = made->sight.waiting;
-    made->info.waiters = made->waiters;
 }
 
-static void fill_info(insight *made) {
-    const hf__sight *s = &made->sight; /* of a free lock it is all zero and "" */
-    hf_info *info = &made->info;
-    info->held = s->held;
-    info->kind = s->kind;
-    info->holders = s->held && !s->holders ? 1 : s->holders;
-    info->used = s->used;
-    info->capacity = s->capacity;
-    info->count = s->count;
-    info->remaining_ms = s->remaining_ms;
-    info->token = s->token;
-    info->since_unix_ms = s->since_unix_ms;
-    info->pid = s->who.pid;
-    info->client = made->sight.who.client;
-    info->owner = made->sight.owner;
-    info->host = made->sight.who.host;
-    info->program = made->sight.who.program;
-    info->label = made->sight.who.label;
-    fill_waiters(made);
+void hf__info_fill(hf_info *info, hf_waiter waiters[HF__LINE_SEEN], const hf__sight *s) {
+    *info = (hf_info){.held = s->held, /* of a free lock all is zero and "" */
+                      .kind = s->kind,
+                      .count = s->count,
+                      .waiting = s->waiting,
+                      .remaining_ms = s->remaining_ms,
+                      .token = s->token,
+                      .since_unix_ms = s->since_unix_ms,
+                      .pid = s->who.pid,
+                      .client = s->who.client,
+                      .owner = s->owner,
+                      .host = s->who.host,
+                      .program = s->who.program,
+                      .label = s->who.label,
+                      .waiters = waiters,
+                      .holders = s->held && !s->holders ? 1 : s->holders,
+                      .used = s->used,
+                      .capacity = s->capacity};
+    for (uint32_t i = 0; i < seen(s); i++)
+        waiters[i] = (hf_waiter){.client = s->line[i].client,
+                                 .owner = s->line[i].owner,
+                                 .host = "",
+                                 .program = "",
+                                 .label = ""};
 }
 
 /* Who the holder is, and who waits; as far as there is time for it. */
@@ -91,7 +93,8 @@ hf_result hf_inspect(hf_client *c, const char *name, hf_info **info) {
         free(made);
         return r;
     }
-    fill_info(made);
+    hf__info_fill(&made->info, made->waiters, &made->sight);
+    fill_waiters(made);
     *info = &made->info;
     return HF_OK;
 }
@@ -120,6 +123,12 @@ hf_result hf_break(hf_client *c, const char *name, uint64_t token) {
     return hf__fail(r,
                     "the lock is held under token %" PRIu64 ", not %" PRIu64 "; nothing was broken",
                     l.op.token, token);
+}
+
+/* ---- Where ---- */
+
+const char *hf_where(hf_client *c) {
+    return c && c->store->where ? c->store->where : "";
 }
 
 /* ---- Counting ---- */

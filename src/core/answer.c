@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/probe.h"
 #include "core/entry.h"
 #include "core/lease.h"
 
@@ -50,7 +51,7 @@ static void renew_lost(hf__entry *e, hf__time now) {
         hf__entry_haunt(e, own->number, hf__lease_lapse(e->late_until, own->lease_ms));
     if (!e->core->store->forgets) /* it waits for us to let go, now that its holder knows */
         hf__entry_haunt(e, own->number, own->lapses_at);
-    hf__own_lose(own, LOST_STORE);
+    hf__own_lose(own, LOST_STORE, now);
 }
 
 static void asked(hf__entry *e, hf__time now) {
@@ -75,6 +76,7 @@ static void asked(hf__entry *e, hf__time now) {
         hf__entry_asked_granted(e, w, now);
     } else if (op->result == HF_BUSY) {
         e->told = true;
+        if (w) w->behind = true;
         e->next_try = e->again ? now : now + hf__jitter(&e->core->rand, op->retry_ms * HF__MS);
         hf__time placed_until = op->placed ? hf__after_ms(now, HF__PLACE_MS) : 0;
         if (!w) {
@@ -172,6 +174,7 @@ static void renew_confirmed(hf__entry *e, hf__time now) {
     own->posted_kind = own->telling_kind;
     if (!op->upgrade) own->stands_until = 0;
     e->core->stats.renewed++;
+    HF__PROBE2(renewed, e->mapped.key, atomic_load(&own->token));
     if (op->lease_ms) {
         hf__time deadline = hf__lease_deadline(op->asked_at, op->lease_ms);
         deadline = hf__later(deadline, atomic_load(&own->deadline));
@@ -194,6 +197,48 @@ static void renewed(hf__entry *e, hf__time now) {
         renew_lost(e, now);
     else
         renew_failed(e, now);
+}
+
+/* ---- To an EXPORT ---- */
+
+static void left(hf__entry *e, hf__time now) {
+    hf__own *own = e->own;
+    hf__call *call = e->exporting;
+    e->exporting = NULL;
+    if (own->handles) {
+        hf_hold *hold = own->handles;
+        atomic_store(&hold->released, true);
+        hf__hold_detach(hold);
+    }
+    hf__own_end(own, HF__RELEASED, now);
+    hf__calls_finish(e->core, &call, HF_OK, NULL);
+}
+
+/* Sent twice it acts once: where it is not known whether it was done, it is asked for again as long as
+   its caller waits; then it is looked whether the hold is still ours. */
+static void exported(hf__entry *e, hf__time now) {
+    hf__own *own = e->own;
+    hf__op *op = &e->op;
+    if (op->result == HF_OK || op->result == HF_LOST) hf__entry_trouble_over(e);
+    if (!own || own->number != op->number) return; /* lost or ended meanwhile */
+    own->export_maybe |= op->maybe;
+    if (op->result == HF_OK) {
+        left(e, now);
+    } else if (op->result == HF_LOST) {
+        hf__calls_finish(e->core, &e->exporting, HF_LOST, LOST_STORE);
+        renew_lost(e, now);
+    } else if (op->result == HF_UNREACHABLE && op->maybe) {
+        own->exports = e->exporting; /* there is but one */
+        e->exporting = NULL;
+        own->check = true;
+        e->next_try = now;
+    } else {
+        hf_result r = own->export_maybe          ? HF_UNKNOWN_OUTCOME
+                      : op->result == HF_TIMEOUT ? HF_UNREACHABLE
+                                                 : op->result;
+        hf__calls_finish(e->core, &e->exporting, r, op->detail);
+        own->check |= own->export_maybe;
+    }
 }
 
 /* ---- To a RELEASE ---- */
@@ -235,6 +280,7 @@ void hf__entry_complete(hf__entry *e, hf__time now) {
     switch (e->op.verb) {
     case HF__ASK: asked(e, now); break;
     case HF__RENEW: renewed(e, now); break;
+    case HF__EXPORT: exported(e, now); break;
     case HF__RELEASE:
         released(e, now);
         inherited(e, now);

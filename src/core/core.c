@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/probe.h"
 #include "core/lease.h"
 
 #define entry_of(pointer, member) ((hf__entry *)((char *)(pointer)-offsetof(hf__entry, member)))
@@ -99,6 +100,7 @@ static void reenter(hf__core *core, hf__wait *w, hf__own *own) {
 
 void hf__entry_enqueue(hf__entry *e, hf__wait *w) {
     w->entry = e;
+    w->behind = e->own || e->tail;
     w->prev = e->tail;
     w->next = NULL;
     if (e->tail)
@@ -178,6 +180,7 @@ void hf__core_acquire(hf__core *core, hf__wait *w, const char *name, size_t leng
         refuse(core, w, HF_NOMEM, NULL);
         return;
     }
+    HF__PROBE1(acquire, e->mapped.key);
     if (w->kind == HF_MUTEX && !e->lanes) {
         hf__entry_expire(e, now);
         if (e->own && hf__owner_same(e->own->owner, w->owner))
@@ -215,7 +218,7 @@ void hf__core_release(hf__core *core, hf_hold *hold, hf__call *call, hf__time no
         if (call) hf__call_finish(core, call, HF_OK, NULL);
     } else if (own->entry) {
         hf__entry_haunt(e, own->number, own->lapses_at);
-        hf__own_end(own, HF__RELEASED);
+        hf__own_end(own, HF__RELEASED, now);
         e->ghost_let_go = true;
         if (call) hf__call_push(&e->ghost_calls, call);
     } else if (call) {
@@ -262,6 +265,33 @@ void hf__core_extend(hf__core *core, hf__own *own, int64_t lease_ms, hf__call *c
     if (e) hf__entry_step(e, now);
 }
 
+/* ---- Exporting ---- */
+
+/* The own says why it ended, if it has. */
+void hf__core_export(hf__core *core, hf__own *own, const hf__exported *exported, hf__call *call,
+                     hf__time now) {
+    hf__entry *e = own->entry;
+    if (e) hf__entry_expire(e, now);
+    if (!own->entry) {
+        hf__core_extend(core, own, 0, call, now);
+        return;
+    }
+    if (own->exports || e->exporting) {
+        hf__call_finish(core, call, HF_INVALID, hf__line("another call exports this hold"));
+        return;
+    }
+    e->exported = *exported;
+    own->flags |= HF_NOT_REENTRANT; /* nobody enters what is about to leave */
+    hf__call_push(&own->exports, call);
+    hf__entry_step(e, now);
+}
+
+void hf__core_export_unwait(hf__core *core, hf__own *own, hf__call *call) {
+    hf__call_unlink(&own->exports, call);
+    if (own->entry) hf__call_unlink(&own->entry->exporting, call);
+    hf__call_finish(core, call, HF_UNKNOWN_OUTCOME, NULL);
+}
+
 /* ---- Upgrading and downgrading ---- */
 
 void hf__core_upgrade(hf__core *core, hf__own *own, hf__wait *w, hf__time now) {
@@ -305,7 +335,7 @@ void hf__core_downgrade(hf__core *core, hf__own *own, hf__call *call, hf__time n
 static void close_entry(hf__entry *e, hf__time now) {
     if (e->own) {
         hf__entry_haunt(e, e->own->number, e->own->lapses_at);
-        hf__own_end(e->own, HF__ENDED);
+        hf__own_end(e->own, HF__ENDED, now);
     }
     while (e->head) hf__wait_give_up(e->head, HF_CLOSED, now);
     hf__entry_step(e, now);

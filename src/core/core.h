@@ -80,9 +80,12 @@ typedef struct hf__own {
     hf__time renew_at;                  /* HF__NEVER: not renewed */
     hf__time max_until;
     char *name;         /* of the lock; once lost, for the log */
+    hf__time since;     /* when it was granted, by our clock: for the counters */
     hf__time lapses_at; /* the store has forgotten it by then, by any clock within the margin */
     int64_t extend_ms;  /* wanted by `extends`, 0: none */
     hf__call *extends;  /* calls of hf_extend that no operation carries yet */
+    hf__call *exports;  /* the call of hf_export, while it waits for its turn */
+    bool export_maybe;  /* an EXPORT of it was sent and not answered: it is sent again */
     hf_hold *handles;
     int lost_fd; /* -1: nobody asked for one */
     struct hf__own *next_lost;
@@ -120,11 +123,13 @@ typedef struct hf__wait {
     hf__news early;       /* a grant that came before the answer to its ask; number 0: none */
     int64_t lease_ms, max_hold_ms;
     uint32_t kind, permits, capacity, flags;
-    bool upgrade;          /* it wants more of what the entry holds; own and hold are NULL */
-    bool alone;            /* readers do not share what it gets */
-    bool once;             /* wait_ms 0 */
-    bool maybe;            /* an ask of it may have taken effect, and it was not told so */
-    bool late;             /* the store has answered, that it was asked too late */
+    bool upgrade;                 /* it wants more of what the entry holds; own and hold are NULL */
+    const hf__exported *exported; /* what it wants is this one's; NULL: nobody's */
+    bool alone;                   /* readers do not share what it gets */
+    bool once;                    /* wait_ms 0 */
+    bool behind;                  /* another had the lock when it came, or when it asked */
+    bool maybe;                   /* an ask of it may have taken effect, and it was not told so */
+    bool late;                    /* the store has answered, that it was asked too late */
     hf__time placed_until; /* it stands in the store's line, until then at most; 0: it does not */
     hf__time began, until;
     hf__own *own;
@@ -154,8 +159,10 @@ struct hf__entry {
 
     hf__op op; /* what is under way, while busy */
     bool busy;
-    hf__wait *asker;     /* of an ASK under way; NULL once it gave up */
-    hf__call *extending; /* calls that the RENEW under way carries */
+    hf__wait *asker;       /* of an ASK under way; NULL once it gave up */
+    hf__call *extending;   /* calls that the RENEW under way carries */
+    hf__call *exporting;   /* the call that the EXPORT under way carries */
+    hf__exported exported; /* of an EXPORT, or of an ASK for what was exported */
 
     uint64_t ghost;        /* up to this number of ours may be held by nobody; 0: none */
     bool ghost_maybe;      /* a release of it may have taken effect unanswered */
@@ -226,6 +233,11 @@ void hf__core_release(hf__core *core, hf_hold *hold, hf__call *call, hf__time no
 void hf__core_release_unwait(hf__core *core, const hf_hold *hold, hf__call *call);
 
 void hf__core_extend(hf__core *core, hf__own *own, int64_t lease_ms, hf__call *call, hf__time now);
+
+/* Begin to make the hold nobody's. Where that is done the own is released, and its one handle. */
+void hf__core_export(hf__core *core, hf__own *own, const hf__exported *exported, hf__call *call,
+                     hf__time now);
+void hf__core_export_unwait(hf__core *core, hf__own *own, hf__call *call);
 
 /* Begin to make an upgradable hold a writer's. The wait's own and hold stay NULL; it is ended as any. */
 void hf__core_upgrade(hf__core *core, hf__own *own, hf__wait *wait, hf__time now);
@@ -341,9 +353,9 @@ void hf__hold_detach(hf_hold *hold);
 bool hf__own_good(const hf__own *own, hf__time now);
 
 /* Take an ownership from its entry: it is RELEASED or ENDED. */
-void hf__own_end(hf__own *own, hf__state state);
+void hf__own_end(hf__own *own, hf__state state, hf__time now);
 
 /* The same, LOST: in core->lost until told. `why` is a constant. */
-void hf__own_lose(hf__own *own, const char *why);
+void hf__own_lose(hf__own *own, const char *why, hf__time now);
 
 #endif

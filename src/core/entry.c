@@ -5,6 +5,7 @@
  * follows from its state, in this order (hf__entry_step):
  *
  *   a release by its holder               ghost_let_go                     RELEASE
+ *   a hold that leaves                    own: exports                     EXPORT
  *   a hold to keep                        own: due, count, extend, check   RENEW
  *   a hold for the first that waits       head, and no own                 ASK
  *   a number that nobody wants            ghost                            RELEASE
@@ -33,7 +34,7 @@ void hf__entry_expire_own(hf__entry *e, hf__time now) {
                       : own->flags & HF_NO_RENEW ? LOST_LEASE
                                                  : LOST_DEADLINE;
     hf__entry_haunt(e, own->number, own->lapses_at);
-    hf__own_lose(own, why);
+    hf__own_lose(own, why, now);
 }
 
 static hf__time forgotten_at(const hf__entry *e) {
@@ -61,6 +62,7 @@ static void prepare_op(hf__entry *e, hf__verb verb, uint64_t number) {
     op->maybe = op->placed = op->crowded = false;
     op->detail = NULL;
     op->together = op->next_ask = NULL;
+    op->exported = NULL;
     e->busy = true;
 }
 
@@ -114,6 +116,9 @@ static void prepare_ask(hf__entry *e, hf__time now) {
     if (e->lane) hf__lane_set_back(e, false);
     e->carried = false;
     prepare_op(e, HF__ASK, w->number);
+    if (!w->exported) return;
+    e->exported = *w->exported;
+    e->op.exported = &e->exported;
 }
 
 static void send_ask(hf__entry *e, hf__time now) {
@@ -162,6 +167,21 @@ static void send_renew(hf__entry *e, hf__time now) {
     send(e, HF__RENEW, own->number, now);
 }
 
+static void send_export(hf__entry *e, hf__time now) {
+    hf__own *own = e->own;
+    e->op.owner = own->owner;
+    e->op.kind = own->kind;
+    e->op.upgrade = false;
+    e->op.token = own->token;
+    e->op.lease_ms = own->lease_ms;
+    e->op.not_after = hf__after_ms(now, e->core->config.command_timeout_ms);
+    e->exporting = own->exports;
+    own->exports = NULL;
+    prepare_op(e, HF__EXPORT, own->number);
+    e->op.exported = &e->exported;
+    e->core->store->table->submit(e->core->store, &e->op, now);
+}
+
 static void send_release(hf__entry *e, hf__time now) {
     e->ghost_carried = e->ghost_calls;
     e->ghost_calls = NULL;
@@ -207,6 +227,8 @@ static bool renew_wanted(const hf__entry *e, hf__time now) {
 static void send_next(hf__entry *e, hf__time now) {
     if (e->ghost_let_go && now >= e->next_try)
         send_release(e, now);
+    else if (e->own && e->own->exports)
+        send_export(e, now);
     else if (renew_wanted(e, now))
         send_renew(e, now);
     else if (e->head && now < e->head->until && !e->own == !e->head->upgrade && !e->ghost_let_go) {
@@ -256,8 +278,10 @@ static void drop(hf__entry *e) {
 static void away(hf__entry *e, hf__time now) {
     if (hf__entry_awaits(e) && !e->trouble_since) hf__entry_trouble(e, NULL, now);
     hf__entry_fail_troubled(e, now);
-    if (e->own)
-        hf__calls_finish(e->core, &e->own->extends, HF_UNREACHABLE, e->core->store->down_detail);
+    if (!e->own) return;
+    hf__calls_finish(e->core, &e->own->extends, HF_UNREACHABLE, e->core->store->down_detail);
+    if (!e->own->export_maybe)
+        hf__calls_finish(e->core, &e->own->exports, HF_UNREACHABLE, e->core->store->down_detail);
 }
 
 bool hf__entry_go_on(hf__entry *e, hf__time now) {

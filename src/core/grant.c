@@ -3,7 +3,9 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/probe.h"
 #include "core/entry.h"
+#include "core/histogram.h"
 #include "core/lease.h"
 
 /* How long readers may join a hold, since the store said that nobody waits. */
@@ -20,9 +22,14 @@ void hf__own_join(hf__own *own, hf__wait *w) {
     own->entry->core->stats.reentered++;
 }
 
+static void count_wait(hf__core *core, const hf__wait *w, hf__time now) {
+    hf__histogram_add(&core->stats.waits, now - w->began);
+    if (w->behind) core->stats.handed_over++;
+}
+
 /* Waits of the owner that holds now: one owner in several threads re-enters. Readers who wait together enter
    together. */
-static void join_others(hf__entry *e) {
+static void join_others(hf__entry *e, hf__time now) {
     for (hf__wait *w = e->head, *next; w; w = next) {
         next = w->next;
         hf__own *own = e->own;
@@ -33,6 +40,7 @@ static void join_others(hf__entry *e) {
                                      "HF_NOT_REENTRANT forbids taking it again"));
         else if (own->count < HF_COUNT_MAX) {
             hf__own_join(own, w);
+            count_wait(e->core, w, now);
             hf__wait_finish(w, HF_OK, NULL);
         }
     }
@@ -75,6 +83,7 @@ static void fill_own(hf__own *own, const hf__wait *w, const hf__entry *e, hf__ti
         w->flags & HF_NO_RENEW ? HF__NEVER : hf__core_renew_at(e->core, op->asked_at, op->lease_ms);
     own->max_until = max_until(w, op);
     own->joinable_until = hf__own_joinable_until(e, own);
+    own->since = now;
     own->lapses_at = hf__lease_lapse(now, op->lease_ms);
     atomic_store(&own->deadline, deadline_of(w, op));
     atomic_store_explicit(&own->state, HF__HELD, memory_order_release);
@@ -93,11 +102,13 @@ static void grant(hf__entry *e, hf__wait *w, hf__time now) {
     hf__hold_attach(w->hold, own);
     core->stats.acquired++;
     core->stats.held++;
+    count_wait(core, w, now);
+    HF__PROBE3(granted, e->mapped.key, e->op.token, now - w->began);
     e->held_since = e->op.asked_at;
     hf__entry_lay_ghost(e); /* older numbers of ours were replaced */
     e->told = true;         /* to whoever waits behind it */
     hf__wait_finish(w, HF_OK, NULL);
-    join_others(e);
+    join_others(e, now);
     hf__lanes_granted(own);
 }
 

@@ -5,6 +5,8 @@
 #include "core/core.h"
 
 #include "base/event.h"
+#include "base/probe.h"
+#include "core/histogram.h"
 
 hf__own *hf__own_new(void) {
     hf__own *own = calloc(1, sizeof *own);
@@ -60,7 +62,7 @@ bool hf__own_good(const hf__own *own, hf__time now) {
            now < atomic_load_explicit(&own->deadline, memory_order_relaxed);
 }
 
-void hf__own_end(hf__own *own, hf__state state) {
+void hf__own_end(hf__own *own, hf__state state, hf__time now) {
     hf__entry *entry = own->entry;
     hf__core *core = entry->core;
     atomic_store_explicit(&own->state, (int)state, memory_order_release);
@@ -68,20 +70,27 @@ void hf__own_end(hf__own *own, hf__state state) {
     entry->own = NULL;
     core->stats.held--;
     if (state != HF__LOST) core->stats.released++;
+    hf__histogram_add(&core->stats.holds, now - own->since);
+    if (state != HF__LOST)
+        HF__PROBE3(released, entry->mapped.key, atomic_load(&own->token), now - own->since);
     hf_result left = state == HF__LOST ? HF_LOST : state == HF__ENDED ? HF_CLOSED : HF_NOT_HELD;
     hf__calls_finish(core, &own->extends, left, atomic_load(&own->why));
     hf__calls_finish(core, &entry->extending, left, atomic_load(&own->why));
+    hf__calls_finish(core, &own->exports, own->export_maybe ? HF_UNKNOWN_OUTCOME : left,
+                     atomic_load(&own->why));
+    hf__calls_finish(core, &entry->exporting, HF_UNKNOWN_OUTCOME, atomic_load(&own->why));
     hf__upgrades_finish(entry, left, atomic_load(&own->why));
     hf__entry_haunt_line(entry, own->number, own->stands_until);
     hf__own_unref(own);
 }
 
-void hf__own_lose(hf__own *own, const char *why) {
+void hf__own_lose(hf__own *own, const char *why, hf__time now) {
     hf__core *core = own->entry->core;
     atomic_store_explicit(&own->why, why, memory_order_release);
     own->name = strndup(own->entry->mapped.key, own->entry->name_length);
     core->stats.lost++;
+    HF__PROBE3(lost, own->entry->mapped.key, atomic_load(&own->token), why);
     own->next_lost = core->lost;
     core->lost = hf__own_ref(own);
-    hf__own_end(own, HF__LOST);
+    hf__own_end(own, HF__LOST, now);
 }

@@ -35,7 +35,15 @@
  *            an upgrade that waits is given up; who waits may be served. `token` may be that of before an
  *            upgrade which was not heard of.
  *
+ * A hold may leave its client, where the store `hands_over`: it is then that of `exported`, which is nobody's.
+ *
+ *   EXPORT   the mutex of (client, number) under `token` is that of `exported`, for `lease_ms` from now at least.
+ *   ASK      with `exported`: the mutex that is that one's is this number's, under the same token.
+ *   PROLONG  what is that of `exported` lasts at least `lease_ms` from now.
+ *            All three: HF_LOST if there is none such. Not after `not_after`.
+ *
  *   INSPECT  who holds the name.        WHO      the registration of a client.
+ *   LIST     the next names of a walk over those that may be in use: see hf__listing.
  *   BREAK    end the hold with `token`, or any with 0, but not after `not_after`. HF_NOT_HELD if there is none such; `token` then
  *            says which holds, 0 for none.
  *
@@ -102,8 +110,11 @@ typedef enum hf__verb {
     HF__RAISE, /* of one node of several, by the store over them */
     HF__AGE,
     HF__SLOTS_OF,
-    /* a store's own: never submitted */
-    HF__REGISTER,
+    HF__LIST,
+    HF__EXPORT,
+    HF__PROLONG,
+    /* a store's own: never submitted, but for the first */
+    HF__REGISTER, /* who we are; or, with `exported`, who that one was, for `lease_ms` */
     HF__PRESENT,
     HF__CONFIRM
 } hf__verb;
@@ -181,6 +192,40 @@ typedef struct hf__sight {
     hf__identity who;
 } hf__sight;
 
+/* A hold that has left its client. */
+typedef struct hf__exported {
+    char client[HF__UUID_LENGTH + 1]; /* a new one, that nobody is */
+    uint64_t token;
+} hf__exported;
+
+#define HF__EXPORTED_NUMBER 1
+
+#define HF__LISTED 32 /* names of one step */
+
+/* One that may be in use: INSPECT says whether it is. */
+typedef struct hf__listed {
+    char name[HF_NAME_MAX + 1];
+    bool by_line; /* found by who waits for it: if it is held, it is found by that, too */
+} hf__listed;
+
+/*
+ * A walk over the names that may be in use, a step at a time; of the asker's memory, zero but for
+ * `start` at first. What is in use all the while is found; it may be found twice.
+ */
+typedef struct hf__listing {
+    const char *start; /* only names that begin so are wanted; others may be found, too */
+    size_t start_length;
+    bool over; /* nothing is left to find */
+    uint32_t count;
+    hf__listed names[HF__LISTED];
+
+    /* the store's: where the walk is */
+    uint64_t cursor;
+    char last[HF_NAME_MAX + 1];
+    void *walk; /* what is open meanwhile; the asker ends it at last, however the walk ended */
+    void (*walk_end)(void *walk);
+} hf__listing;
+
 /* A latch: what is asked, and the answer. */
 typedef struct hf__latch {
     uint32_t count; /* LATCH_SET: of the round; LATCH_DOWN: by how much */
@@ -237,9 +282,11 @@ typedef struct hf__op {
     hf__heir heir;       /* RELEASE of a mutex */
     /* RELEASE of another kind, where the store hands_on: that of the client's next, of the same name */
     struct hf__op *next_ask;
-    hf__sight *sight; /* INSPECT, WHO, LEADER */
-    hf__latch *latch; /* LATCH_… */
-    hf__word *word;   /* PROCLAIM, LEADER */
+    hf__sight *sight;             /* INSPECT, WHO, LEADER */
+    hf__latch *latch;             /* LATCH_… */
+    hf__listing *listing;         /* LIST */
+    const hf__exported *exported; /* see above; NULL: none */
+    hf__word *word;               /* PROCLAIM, LEADER */
     struct hf__op
         *together; /* ASK, where the store asks_together: the next of a chain, see above */
 
@@ -336,6 +383,7 @@ typedef struct hf__store_table {
    the order of asking; 0 is not connected. */
 struct hf__store {
     const hf__store_table *table;
+    const char *where; /* it is, in the store's memory, if the URL does not say; or NULL */
     uint64_t link;
     bool up;
     bool has_kinds;     /* it knows others than HF_MUTEX */
@@ -343,8 +391,9 @@ struct hf__store {
     bool hands_on;      /* RELEASE minds `heir` and `next_ask` */
     bool asks_together; /* it takes chains of ASK */
     bool confirms;      /* a grant counts once ASK has said so: no heirs, no entering on news */
-    bool asks_anew; /* it undoes an ASK that it does not grant: the next has a number of its own */
-    bool forgets;   /* what it holds ends by itself, with its lease or when RENEW says HF_LOST */
+    bool asks_anew;  /* it undoes an ASK that it does not grant: the next has a number of its own */
+    bool hands_over; /* it knows EXPORT and its kin */
+    bool forgets;    /* what it holds ends by itself, with its lease or when RENEW says HF_LOST */
     hf_result down_result; /* why not up: of the last attempt to connect */
     char *down_detail;
     uint64_t polls;        /* changes with what pollset would say */

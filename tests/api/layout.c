@@ -91,7 +91,15 @@ AT(hf_stats, commands, 48);
 AT(hf_stats, reconnects, 56);
 AT(hf_stats, held, 64);
 AT(hf_stats, waiting, 72);
-SIZE(hf_stats, 80);
+AT(hf_stats, handed_over, 80);
+AT(hf_stats, waits, 88);
+AT(hf_stats, holds, 424);
+SIZE(hf_stats, 760);
+
+AT(hf_histogram, count, 0);
+AT(hf_histogram, sum_us, 8);
+AT(hf_histogram, bucket, 16);
+SIZE(hf_histogram, 336);
 
 #endif
 

@@ -10,14 +10,18 @@ at the end of the test, and fails it.
 """
 import contextlib
 import ctypes
+import fcntl
+import json
 import os
 import pathlib
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 import unittest
 
@@ -437,6 +441,33 @@ class Case:
         if text:
             out, err = ((o or b"").decode(errors="surrogateescape") for o in (out, err))
         return Result(argv, popen.returncode, out, err, now() - begin)
+
+    def in_terminal(self, columns, *words, answer=None, **env):
+        """The exit code and the output on a terminal that wide. `answer` is typed at the question."""
+        parent, terminal = os.openpty()
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        job = self.start(*words, stdout=terminal, stderr=terminal,
+                         stdin=subprocess.DEVNULL if answer is None else terminal,
+                         env=dict(self.env, TERM="xterm", COLUMNS=str(columns), **env))
+        os.close(terminal)
+        text = b""
+        try:
+            while data := os.read(parent, 4096):
+                text += data
+                if answer is not None and b"? [" in text:
+                    os.write(parent, answer.encode())
+                    answer = None
+        except OSError:
+            pass  # the other end is closed
+        os.close(parent)
+        return job.wait().code, text.decode().replace("\r\n", "\n")
+
+    def waiters(self, count, name=None, *options):
+        """So many who stand in line, in order."""
+        for i in range(count):
+            self.start("run", *options, name or self.name, "true")
+            until(lambda: json.loads(self.hf("status", "--json", name or self.name).out)["waiting"] == i + 1,
+                  "one more in line")
 
     def child(self, *args):
         """What child.py does, as a command."""

@@ -8,8 +8,9 @@ import kit
 from kit import on, until
 
 RUN_OPTIONS = ["-S", "--store", "-n", "--nonblock", "-w", "--wait", "-E", "--conflict-exit-code",
-               "-x", "--exclusive", "--also", "-c", "--command", "--lease", "--grace", "-q", "--quiet",
-               "--verbose", "--help"]
+               "-x", "--exclusive", "--also", "-c", "--command", "--lease", "--grace", "--min-hold",
+               "--max-hold", "--on-lost", "--on-wait", "--on-acquire", "--label", "--json", "--metrics",
+               "-q", "--quiet", "--verbose", "--help"]
 
 
 @on("file", "redis")
@@ -335,7 +336,7 @@ class Usage(kit.Case):
         for words in ([], ["walk"], ["help", "walk"], ["--walk"], ["run"], ["run", "-n"], ["status"],
                       ["run", "--walk", "x", "true"], ["run", "-Z", "x", "true"], ["run", "-S"],
                       ["run", "-w"], ["run", "-E"], ["run", "--nonblock=yes", "x", "true"],
-                      ["run", "--label", "t", "x", "true"], ["status", "a", "b"],
+                      ["run", "--label"], ["status", "a", "b"],
                       ["status", "-w", "1", "a"], ["status", "--walk", "a"], [""]):
             with self.subTest(words):
                 result = self.hf(*words)

@@ -1,11 +1,10 @@
 """cli-status: who holds a lock, for people."""
-import fcntl
+import json
 import os
 import re
 import signal
 import socket
-import struct
-import termios
+import time
 
 import kit
 from kit import on, until
@@ -89,22 +88,6 @@ class Status(kit.Case):
         self.assertNotRegex(result.out, r"[\x00-\x09\x0b-\x1f\x7f]")
         self.assertNotRegex(result.out, r"(?m)^(vil|c\b)")
 
-    def in_terminal(self, columns, *words):
-        """The output on a terminal that wide, by a pseudo terminal."""
-        parent, terminal = os.openpty()
-        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-        job = self.start(*words, stdout=terminal, stderr=terminal,
-                         env=dict(self.env, TERM="xterm", COLUMNS=str(columns)))
-        os.close(terminal)
-        text = b""
-        try:
-            while data := os.read(parent, 4096):
-                text += data
-        except OSError:
-            pass  # the other end is closed
-        os.close(parent)
-        return job.wait().code, text.decode().replace("\r\n", "\n")
-
     def test_narrow_terminals_and_pipes_get_the_same(self):
         self.holder()
         plain = self.hf("status", self.name)
@@ -114,9 +97,67 @@ class Status(kit.Case):
             self.assertEqual(0, code)
             text = re.sub(r"\x1b\[[0-9;]*m", "", text)  # colours would be all right
             self.assertNotIn("\x1b", text)
+            text = re.sub(r"\n {11}", " ", text)
             # What changes from one look to the next is left out.
             still = re.compile(r"^(since|remaining).*$", re.M | re.I)
             self.assertEqual(still.sub("", plain.out).split(), still.sub("", text).split())
+
+    def test_words_that_do_not_fit_go_on_in_the_second_column(self):
+        self.env["HOLDFAST_URL"] += "?label=" + "%20".join(["report"] * 12)
+        self.holder()
+        _, text = self.in_terminal(40, "status", self.name)
+        lines = text.splitlines()
+        start = next(i for i, line in enumerate(lines) if line.startswith("holder"))
+        self.assertRegex(lines[start + 1], r"^ {11}\S")
+        longest = max(len(word) for word in text.split())
+        for line in lines:
+            self.assertTrue(len(line) <= max(40, 11 + longest), line)
+
+    def test_all_who_wait_are_named_in_order(self):
+        self.holder()
+        self.waiters(12)
+        pids = [str(job.pid) for job in self.jobs[1:]]
+        plain = self.hf("status", self.name).out
+        self.assertRegex(plain, r"(?m)^waiting +12 clients")
+        self.assertEqual(pids, re.findall(r"pid (\d+)", plain)[1:])
+        _, text = self.in_terminal(200, "status", self.name)
+        self.assertEqual(pids[:10], re.findall(r"pid (\d+)", text)[1:])
+        self.assertRegex(text, r"and 2 more: --all")
+        _, text = self.in_terminal(200, "status", "--all", self.name)
+        self.assertEqual(pids, re.findall(r"pid (\d+)", text)[1:])
+
+    def test_json(self):
+        holder = self.holder(None, "--lease", "60")
+        self.waiters(2)
+        result = self.hf("status", self.name, "--json")
+        self.assertCode(0, result)
+        self.assertEqual(1, result.out.count("\n"))
+        found = json.loads(result.out)
+        self.assertEqual((self.name, True, "mutex", 1, holder.fence, 2, self.url),
+                         tuple(found[k] for k in ("name", "held", "kind", "count", "token", "waiting", "store")))
+        self.assertEqual((holder.pid, "holdfast", socket.gethostname()),
+                         tuple(found["holder"][k] for k in ("pid", "program", "host")))
+        self.assertEqual([job.pid for job in self.jobs[1:]], [w["pid"] for w in found["waiters"]])
+        self.assertTrue(0 < found["remaining_ms"] <= 60000)
+        self.assertTrue(abs(found["since_unix_ms"] / 1000 - time.time()) < 60)
+        free = self.hf("status", "--json", "other")
+        self.assertCode(1, free)
+        self.assertEqual({"name": "other", "held": False, "waiting": 0, "waiters": [], "store": self.url},
+                         json.loads(free.out))
+
+    def test_json_of_any_name(self):
+        name = 'a"b\\c\x01\u00e4'.encode() + b"\xff"
+        found = json.loads(self.hf("status", "--json", name).out)
+        self.assertEqual('a"b\\c\x01\u00e4\ufffd', found["name"])
+
+    def test_kinds(self):
+        self.holder("r", "-s")
+        self.holder("r", "-s")
+        self.assertRegex(self.hf("status", "r").out, r"(?m)^state +shared, by 2$")
+        self.holder("p", "--permits", "2/5")
+        text = self.hf("status", "p").out
+        self.assertRegex(text, r"(?m)^state +2 of 5 permits in use, by 1$")
+        self.assertRegex(text, r"(?m)^kind +permits$")
 
     def test_a_closed_pipe_is_no_trouble(self):
         self.holder()
@@ -146,6 +187,36 @@ class Status(kit.Case):
         if self.kind == "file":
             self.env["HOLDFAST_URL"] = f"file://{self.dir}/fresh"
         self.assertCode(1, self.hf("status", "x"))
+
+
+@on("file")
+class InFiles(kit.Case):
+    def test_the_directory_is_shown(self):
+        self.env["HOLDFAST_URL"] = "file:"
+        result = self.hf("status", self.name)
+        self.assertRegex(result.out, rf"(?m)^store +file: \(/\S+/holdfast-{os.geteuid()}\)$")
+
+    def test_a_lock_lasts_as_long_as_its_holder_runs(self):
+        self.holder()
+        self.assertRegex(self.hf("status", self.name).out, r"(?m)^remaining +as long as its holder runs$")
+
+    def test_a_holder_that_is_stopped_is_seen(self):
+        holder = self.holder(None, "--lease", "500ms")
+        holder.signal(signal.SIGSTOP)
+        until(lambda: "its holder does not run" in self.hf("status", self.name).out, "the end of its lease")
+
+    def test_free_with_others_in_line(self):
+        holder = self.holder()
+        self.waiters(1)
+        self.jobs[1].signal(signal.SIGSTOP)
+        until(lambda: self.jobs[1].process.stopped, "the waiter to stop")
+        holder.signal(signal.SIGTERM)
+        holder.wait()
+        result = self.hf("status", self.name)
+        self.assertCode(1, result)
+        self.assertRegex(result.out, r"(?m)^state +free, but others are in line$")
+        self.assertSays(self.hf("run", "-n", self.name, "true"), "others wait for it",
+                        f"holdfast status -S {re.escape(self.url)} {self.name}")
 
 
 if __name__ == "__main__":

@@ -59,7 +59,8 @@ typedef struct cf_case {
 extern const cf_case cf_basics[], cf_waiting[], cf_contention[], cf_reentry[], cf_owners[],
     cf_leases[], cf_loss[], cf_breaking[], cf_inspecting[], cf_processes[], cf_misuse[], cf_names[],
     cf_options[], cf_errors[], cf_closing[], cf_async[], cf_keys[], cf_line[], cf_kinds[],
-    cf_readers[], cf_upgrade[], cf_permits[], cf_many[], cf_latch[], cf_leader[];
+    cf_readers[], cf_upgrade[], cf_permits[], cf_many[], cf_latch[], cf_leader[], cf_listing[],
+    cf_counting[], cf_exporting[];
 
 /* The URL of the store under test, and of a second space in the same store. */
 const char *cf_url(void);

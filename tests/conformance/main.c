@@ -67,10 +67,12 @@ static void start_redis_at(const char *(*url_of)(const t_redis *)) {
     snprintf(other_url, sizeof other_url, "%s?prefix=other", url);
 }
 
-/* As the user of the documentation, who may do just what it takes. */
+/* As the user of the documentation, who may do just what it takes; and list, which is apart
+   there, under a prefix that looks like a pattern, too. */
 static void start_redis(void) {
     redis = t_redis_start(NULL);
     snprintf(url, sizeof url, "%s", t_acl_user(redis, "other"));
+    freeReplyObject(t_redis_cmd(redis, "ACL SETUSER holdfast +scan ~h[*]:* &h[*]:c:*"));
     snprintf(other_url, sizeof other_url, "%s?prefix=other", url);
 }
 
@@ -203,10 +205,10 @@ static const store *find_store(const char *name) {
 
 /* The keys come last: that case empties the server. */
 static const cf_case *const themes[] = {
-    cf_basics,   cf_waiting,    cf_contention, cf_reentry, cf_owners,  cf_leases,  cf_loss,
-    cf_breaking, cf_inspecting, cf_processes,  cf_misuse,  cf_names,   cf_options, cf_errors,
-    cf_closing,  cf_line,       cf_async,      cf_kinds,   cf_readers, cf_upgrade, cf_permits,
-    cf_many,     cf_latch,      cf_leader,     cf_keys,
+    cf_basics,   cf_waiting,    cf_contention, cf_reentry,  cf_owners,  cf_leases,    cf_loss,
+    cf_breaking, cf_inspecting, cf_processes,  cf_misuse,   cf_names,   cf_options,   cf_errors,
+    cf_closing,  cf_line,       cf_async,      cf_kinds,    cf_readers, cf_upgrade,   cf_permits,
+    cf_many,     cf_latch,      cf_leader,     cf_counting, cf_listing, cf_exporting, cf_keys,
 };
 
 enum { CASES_MAX = 512 };

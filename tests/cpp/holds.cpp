@@ -234,6 +234,7 @@ CASE(looking_and_counting) {
     const holdfast::info seen = w.client.inspect(w.name);
     CHECK(seen->held && seen->used == 2 && seen->capacity == 5 && seen->holders == 1);
     CHECK(w.client.stats().acquired == 1);
+    CHECK(w.client.metrics().find("\nholdfast_acquired_total 1\n") != std::string::npos);
 }
 
 CASE(extending_and_not_renewing) {

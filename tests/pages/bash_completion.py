@@ -34,7 +34,7 @@ class Bash(unittest.TestCase):
         offered = complete("holdfast ")
         self.assertTrue({"run", "status", "help", "--help", "--version"} <= set(offered), offered)
         self.assertEqual(["status"], complete("holdfast sta"))
-        self.assertEqual(["run"], complete("holdfast help r"))
+        self.assertEqual(["run"], complete("holdfast help ru"))
         self.assertEqual([], complete("holdfast help run "))
         self.assertEqual([], complete("holdfast walk "))
 

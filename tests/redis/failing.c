@@ -320,14 +320,51 @@ static void lead_and_observe(void *arg) {
     assert_free_in_the_end(s);
 }
 
-/* The last ones have to do with kinds, latches and leaders, which a quorum lacks. */
+static int32_t count_one(const char *name, const hf_info *info, void *arg) {
+    T_CHECK(!strcmp(name, "n") && info->held);
+    ++*(int *)arg;
+    return 0;
+}
+
+/* What is in use is told, or that it cannot be. */
+static void list_names(void *arg) {
+    struct store *s = arg;
+    int told = 0;
+    hf_client *client = try_open(s);
+    hf_hold *hold = client ? try_acquire(s, client, NULL) : NULL;
+    if (hold && went_well(hf_list(client, "n", count_one, &told), "hf_list") && hf_held(hold))
+        T_CHECK(told > 0);
+    try_release(hold);
+    hf_close(client);
+    assert_free_in_the_end(s);
+}
+
+/* It has left or it has not; either way it is over in the end. */
+static void leave_and_adopt(void *arg) {
+    struct store *s = arg;
+    char text[HF_EXPORT_MAX];
+    hf_client *client = try_open(s);
+    hf_hold *hold = client ? try_acquire(s, client, NULL) : NULL;
+    hf_result r = hold ? hf_export(hold, text, sizeof text) : HF_NOMEM;
+    if (r == HF_OK) {
+        hold = NULL;
+        r = hf_adopt(client, text, NULL, &hold);
+        T_CHECK((r == HF_OK) == (hold != NULL));
+    }
+    if (hold && r != HF_LOST && r != HF_UNSUPPORTED) (void)went_well(r, "leaving");
+    try_release(hold);
+    hf_close(client);
+    assert_free_in_the_end(s);
+}
+
+/* The last ones have to do with kinds, latches, leaders and leaving, which a quorum lacks. */
 static t_inject_fn *const lives[] = {
-    open_and_close, acquire_and_release, reenter, extend_and_watch,
-    look_and_break, close_while_holding, cancel,  take_many,
-    count_a_latch,  lead_and_observe,
+    open_and_close, acquire_and_release, reenter,    extend_and_watch,
+    look_and_break, close_while_holding, cancel,     take_many,
+    count_a_latch,  lead_and_observe,    list_names, leave_and_adopt,
 };
 
-enum { LIVES = sizeof lives / sizeof *lives, MUTEX_LIVES = LIVES - 3 };
+enum { LIVES = sizeof lives / sizeof *lives, MUTEX_LIVES = LIVES - 5 };
 
 static void test_memory_on_memory(void **state) {
     (void)state;

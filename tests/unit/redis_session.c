@@ -26,6 +26,7 @@ struct fixture {
     hf__session s;
     hf__op op[4];
     hf__sight sight;
+    hf__listing listing;
 };
 
 static int set_up(void **state) {
@@ -111,8 +112,10 @@ static hf__op *submit(struct fixture *f, size_t i, hf__verb verb) {
                    .lease_ms = 1000,
                    .count = 2,
                    .not_after = NOW + 2 * HF__SEC,
-                   .sight = &f->sight};
+                   .sight = &f->sight,
+                   .listing = &f->listing};
     f->sight = (hf__sight){0};
+    f->listing = (hf__listing){.start = "n*{", .start_length = 3};
     snprintf(f->sight.who.client, sizeof f->sight.who.client, "%s", CLIENT);
     hf__session_submit(&f->s, op, NOW);
     return op;
@@ -258,6 +261,29 @@ static void test_commands(void **state) {
     submit(f, 3, HF__INSPECT);
     assert_sends_script(f, &hf__script_inspect, "5|$1\r\n2\r\n" KEY LINE);
     assert_int_equal(f->s.in_flight, 4);
+}
+
+static void test_list(void **state) {
+    struct fixture *f = *state;
+    be_ready(f);
+    hf__op *op = submit(f, 0, HF__LIST); /* n*{…: the star is itself, the brace as in a key */
+    assert_sends_script(f, &hf__script_list,
+                        "6|$1\r\n0\r\n$1\r\n0\r\n$11\r\nhf:{n\\*%7B*\r\n$0\r\n\r\n");
+    feed(f, "*8\r\n:1\r\n:1\r\n$1\r\n5\r\n$0\r\n\r\n"
+            "$6\r\nhf:{a}\r\n$13\r\nhf:{%7B%}b}:q\r\n$7\r\nhf:{%7}\r\n$5\r\nhf:{}\r\n");
+    assert_completed(f, op, HF_OK, false);
+    assert_false(f->listing.over);
+    assert_int_equal(f->listing.cursor, 5);
+    assert_int_equal(f->listing.count, 1);
+    assert_string_equal(f->listing.names[0].name, "a");
+    assert_false(f->listing.names[0].by_line);
+    f->listing.start_length = 0;
+    op = submit(f, 0, HF__LIST);
+    feed(f, "*5\r\n:1\r\n:1\r\n$1\r\n0\r\n$0\r\n\r\n$16\r\nhf:{%7B%25%7D}:q\r\n");
+    assert_completed(f, op, HF_OK, false);
+    assert_true(f->listing.over);
+    assert_string_equal(f->listing.names[0].name, "{%}");
+    assert_true(f->listing.names[0].by_line);
 }
 
 static void test_more_commands(void **state) {
@@ -552,6 +578,14 @@ static const struct {
     {HF__INSPECT, "*2\r\n:1\r\n:1\r\n"}, /* held, and by whom? */
     {HF__INSPECT, "*9\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n"},
     {HF__INSPECT, "+OK\r\n"},
+    {HF__LIST, "+OK\r\n"},
+    {HF__LIST, ":1\r\n"},
+    {HF__LIST, "*4\r\n:0\r\n:1\r\n$1\r\n0\r\n$0\r\n\r\n"},
+    {HF__LIST, "*3\r\n:1\r\n:1\r\n$1\r\n0\r\n"}, /* where to go on? */
+    {HF__LIST, "*4\r\n:1\r\n:1\r\n$2\r\n0x\r\n$0\r\n\r\n"},
+    {HF__LIST, "*4\r\n:1\r\n:1\r\n$0\r\n\r\n$0\r\n\r\n"},
+    {HF__LIST, "*4\r\n:1\r\n:1\r\n$1\r\n0\r\n$3\r\nabc\r\n"},
+    {HF__LIST, "*5\r\n:1\r\n:1\r\n$1\r\n0\r\n$0\r\n\r\n:7\r\n"},
     {HF__WHO, "+OK\r\n"},
     {HF__WHO, "*3\r\n:1\r\n:1\r\n:1\r\n"},
     {HF__WHO, "*5\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n"},
@@ -786,6 +820,7 @@ int main(void) {
         TEST(test_registers_again_and_takes_leave),
         TEST(test_commands),
         TEST(test_more_commands),
+        TEST(test_list),
         TEST(test_not_after_follows_the_newest_sample),
         TEST(test_answers),
         TEST(test_asks_less_often_each_time),

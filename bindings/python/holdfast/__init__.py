@@ -9,7 +9,7 @@ Times are in seconds. What the calls mean is said at length in holdfast.h, over 
 from ._cancel import Cancel
 from ._client import Client
 from ._hold import Hold
-from ._info import Info, Stats, Waiter
+from ._info import Histogram, Info, Stats, Waiter
 from ._library import Kind, library_version
 from ._request import Request
 from .errors import (
@@ -41,6 +41,7 @@ __all__ = [
     "ClosedError",
     "DeadlockError",
     "ForkedError",
+    "Histogram",
     "Hold",
     "HoldfastError",
     "Info",

@@ -21,6 +21,8 @@ from ._request import Name, Request, plain
 from .errors import (BusyError, CancelledError, ClosedError, ForkedError, InvalidError,
                      WaitTimeoutError)
 
+METRICS_MAX = 32768  # bytes
+
 # Python's threads as logical owners, apart from those that a program would choose. They are counted here,
 # for a call in the main thread waits by way of another one (_wait.py).
 OWNERS = itertools.count(1 << 63)
@@ -163,6 +165,13 @@ class Client:
         with self._use() as client:
             check(library().hf_stats_get_v(client, byref(counted), ctypes.sizeof(counted)))
         return stats_of(counted)
+
+    def metrics(self) -> str:
+        """The same in the OpenMetrics format."""
+        text = ctypes.create_string_buffer(METRICS_MAX)
+        with self._use() as client:
+            check(library().hf_metrics_text(client, text, METRICS_MAX))
+        return text.value.decode()
 
     # -- Closing
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Tuple
 
-from ._library import CInfo, CStats, CWaiter, Kind, text
+from ._library import CHistogram, CInfo, CStats, CWaiter, Kind, text
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,15 @@ class Info:
 
 
 @dataclass(frozen=True)
+class Histogram:
+    """How long something took: buckets[i] counts spans of at most 2**i microseconds that are in none before it."""
+
+    count: int
+    sum: float  # seconds
+    buckets: Tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class Stats:
     """Counters since the client was opened; `held` and `waiting` are of now."""
 
@@ -56,6 +65,9 @@ class Stats:
     reconnects: int
     held: int
     waiting: int
+    handed_over: int  # acquires that waited while another had the lock, and then got it
+    waits: Histogram  # from the call to the grant
+    holds: Histogram  # from the grant to the release or the loss
 
 
 WAITERS_MAX = 64  # of hf_info
@@ -74,5 +86,11 @@ def info_of(c: CInfo) -> Info:
         holders=c.holders, used=c.used, capacity=c.capacity, waiting=c.waiting, waiters=waiters)
 
 
+def histogram_of(c: CHistogram) -> Histogram:
+    return Histogram(c.count, c.sum_us / 1e6, tuple(c.bucket))
+
+
 def stats_of(c: CStats) -> Stats:
-    return Stats(**{field: getattr(c, field) for field, _ in CStats._fields_})
+    numbers = {field: getattr(c, field) for field, *_ in CStats._fields_}
+    numbers.update(waits=histogram_of(c.waits), holds=histogram_of(c.holds))
+    return Stats(**numbers)

@@ -73,10 +73,14 @@ class CInfo(ctypes.Structure):
     ]
 
 
+class CHistogram(ctypes.Structure):
+    _fields_ = [("count", c_uint64), ("sum_us", c_uint64), ("bucket", c_uint64 * 40)]
+
+
 class CStats(ctypes.Structure):
-    _fields_ = [(name, c_uint64) for name in (
+    _fields_ = [*((name, c_uint64) for name in (
         "acquired", "reentered", "released", "refused", "lost", "renewed", "commands", "reconnects",
-        "held", "waiting")]
+        "held", "waiting", "handed_over")), ("waits", CHistogram), ("holds", CHistogram)]
 
 
 # ---- Functions -----------------------------------------------------------------------------------
@@ -114,6 +118,7 @@ SIGNATURES = {
     "hf_inspect": (c_int32, [c_void_p, c_char_p, POINTER(POINTER(CInfo))]),
     "hf_info_free": (None, [POINTER(CInfo)]),
     "hf_break": (c_int32, [c_void_p, c_char_p, c_uint64]),
+    "hf_metrics_text": (c_int32, [c_void_p, c_char_p, c_size_t]),
     "hf_stats_get_v": (c_int32, [c_void_p, POINTER(CStats), c_size_t]),
 }
 

@@ -520,6 +520,10 @@ class Looking(Case):
         self.client.acquire(self.name).release()
         stats = self.client.stats()
         self.assertEqual((1, 1, 0, 0), (stats.acquired, stats.released, stats.held, stats.lost))
+        self.assertEqual((1, 1, 0), (stats.waits.count, sum(stats.holds.buckets), stats.handed_over))
+        text = self.client.metrics()
+        self.assertIn("\nholdfast_acquired_total 1\n", text)
+        self.assertTrue(text.endswith("# EOF\n"))
 
     def test_names(self):
         for name in ("é", b"\xff\xfe", "\udcff", "{}", "a\nb", "x" * 1024):

@@ -291,7 +291,8 @@ hf__store *hf__cluster_new(const hf__url *url, const hf__identity *who, hf__log 
     hf__cluster *c = calloc(1, sizeof *c);
     if (!c) return NULL;
     c->store.table = &table;
-    c->store.forgets = c->store.hands_on = c->store.has_kinds = true;
+    c->store.has_kinds = c->store.has_beside = true;
+    c->store.forgets = c->store.hands_on = c->store.hands_over = true;
     c->store.confirms = url->replicas > 0;
     c->url = url;
     c->who = *who;

@@ -7,6 +7,7 @@
  *   members.c   the nodes that are connected to
  *   refresh.c   asking for the map: whom, and when
  *   route.c     where an operation goes, and what becomes of one that was turned away
+ *   list.c      going to all of them, for hf_list
  *   cluster.c   the store's table, and what the client and its core may know
  *
  * Invariants
@@ -135,5 +136,14 @@ hf__time hf__cluster_waiting_due(const hf__cluster *c);
 
 /* End them all. */
 void hf__cluster_end_waiting(hf__cluster *c);
+
+/* ---- list.c ---- */
+
+/* A step of a walk over all names: HF_OK, and the node to ask; HF_NOMEM, or HF_UNREACHABLE: no node is known. */
+hf_result hf__cluster_list_begin(const hf__cluster *c, hf__listing *listing);
+const char *hf__cluster_list_at(const hf__listing *listing);
+
+/* It was answered: the next goes on there, or elsewhere. */
+void hf__cluster_listed(const hf__cluster *c, hf__listing *listing);
 
 #endif

@@ -59,6 +59,7 @@ static void finish(hf__cluster *c, hf__op *op, hf__time now) {
     free(op->detour.to);
     op->detour = (hf__detour){0};
     if (op->result == HF_UNREACHABLE) hf__cluster_doubt(c, now);
+    if (op->verb == HF__LIST && op->result == HF_OK) hf__cluster_listed(c, op->listing);
     if (op == &c->registration) {
         registered(c, now);
     } else if (!hf__past_took(op)) {
@@ -91,14 +92,17 @@ static unsigned slot_of(const hf__cluster *c, const hf__op *op) {
     char key[CLIENT_KEY];
     if (op->verb != HF__WHO && op->verb != HF__REGISTER)
         return hf__slot_of_name(op->name, op->name_length);
-    const char *client = op->verb == HF__WHO ? op->sight->who.client : c->who.client;
+    const char *client = op->verb == HF__WHO ? op->sight->who.client
+                         : op->exported      ? op->exported->client
+                                             : c->who.client;
     int length = snprintf(key, sizeof key, "%s:client:%s", c->url->prefix, client);
     return hf__slot_of_key(key, (size_t)length);
 }
 
 static bool destination(const hf__cluster *c, const hf__op *op, char out[HF__WHERE_TEXT]) {
-    if (!op->detour.to) return hf__slot_map_owner(&c->map, slot_of(c, op), out);
-    hf__text_copy(out, HF__WHERE_TEXT, op->detour.to);
+    const char *to = op->verb == HF__LIST ? hf__cluster_list_at(op->listing) : op->detour.to;
+    if (!to) return hf__slot_map_owner(&c->map, slot_of(c, op), out);
+    hf__text_copy(out, HF__WHERE_TEXT, to);
     return true;
 }
 
@@ -155,7 +159,11 @@ void hf__cluster_submit(hf__cluster *c, hf__op *op, hf__time now) {
     if (op->verb == HF__ASK) op->detour.until = hf__sooner(op->detour.until, op->not_after);
     op->asking = op->asking_said = op->brief = false;
     op->detail = NULL;
-    route(c, op, now);
+    hf_result r = op->verb == HF__LIST ? hf__cluster_list_begin(c, op->listing) : HF_OK;
+    if (r)
+        fail(c, op, r, hf__line("the nodes of the cluster are not known"), now);
+    else
+        route(c, op, now);
 }
 
 /* ---- Turned away ---- */

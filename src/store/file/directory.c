@@ -72,12 +72,15 @@ static hf_result check_owner(int fd, const char *path) {
 
 /* HF_UNREACHABLE says that it cannot be there, for anybody who asks: then another place may do. What may pass,
    as a full disk does, must not lead two processes to two places. */
+static hf_result cannot_make(const char *path) {
+    bool never = errno == ENOENT || errno == ENOTDIR || errno == EACCES || errno == EPERM;
+    return hf__fail(never ? HF_UNREACHABLE : HF_REFUSED, "cannot make the directory %s: %s", path,
+                    errno == ENOENT ? "the one that it is to be in is missing; make that first"
+                                    : strerror(errno));
+}
+
 static hf_result open_path(const char *path, bool network, int *out) {
-    if (mkdir(path, 0700) != 0 && errno != EEXIST && errno != EROFS) {
-        bool never = errno == ENOENT || errno == ENOTDIR || errno == EACCES || errno == EPERM;
-        return hf__fail(never ? HF_UNREACHABLE : HF_REFUSED, "cannot make the directory %s: %s",
-                        path, strerror(errno));
-    }
+    if (mkdir(path, 0700) != 0 && errno != EEXIST && errno != EROFS) return cannot_make(path);
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM))
         return hf__fail(HF_NOMEM, "cannot open the directory %s: %s", path, strerror(errno));

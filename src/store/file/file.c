@@ -12,6 +12,7 @@
 #include "store/file/directory.h"
 #include "store/file/kept.h"
 #include "store/file/line.h"
+#include "store/file/list.h"
 #include "store/file/lock.h"
 #include "store/file/look.h"
 #include "store/file/sweep.h"
@@ -426,6 +427,9 @@ static void submit(hf__store *store, hf__op *op, hf__time now) {
     case HF__LATCH_LOOK: r = latch(f, op); break;
     case HF__PROCLAIM: r = proclaim(f, op); break;
     case HF__LEADER: r = leader(f, op, now); break;
+    case HF__LIST: r = hf__file_list(f->directory, f->path, f->url->prefix, op); break;
+    case HF__EXPORT:
+    case HF__PROLONG:
     case HF__RAISE:
     case HF__AGE:
     case HF__SLOTS_OF:
@@ -644,6 +648,7 @@ hf_result hf__file_new(const hf__url *url, const hf__identity *identity, hf__log
         file_free(&f->store, false);
         return r;
     }
+    if (!url->path) f->store.where = f->path;
     hf__log_add(log, HF_LOG_DEBUG, "locks are kept in %s", f->path);
     *store = &f->store;
     return HF_OK;

@@ -47,3 +47,36 @@ void hf__filename(char out[HF__FILENAME_MAX + 1], const char *key, size_t length
                        hash(UINT64_C(0xcbf29ce484222325), key, length),
                        hash(UINT64_C(0x9e3779b97f4a7c15), key, length));
 }
+
+static int digit(char c) {
+    const char *hex = "0123456789ABCDEF", *at = c ? strchr(hex, c) : NULL;
+    return at ? (int)(at - hex) : -1;
+}
+
+/* Up to a byte that ends it, which may be none but NUL; where that is, or NULL: it was not encoded so. */
+static const char *decode(char **to, const char *end, const char *text, char stop) {
+    for (; *text && *text != stop; text++) {
+        int c = (unsigned char)*text;
+        if (c == '%') {
+            int high = digit(text[1]), low = high < 0 ? -1 : digit(text[2]);
+            if (low < 0) return NULL;
+            c = high << 4 | low;
+            text += 2;
+        }
+        if (!c || *to == end) return NULL;
+        *(*to)++ = (char)c;
+    }
+    return text;
+}
+
+size_t hf__filename_key(char key[HF__KEY_MAX + 1], const char *name) {
+    size_t start = sizeof HF__LOCK_START - 1;
+    if (strncmp(name, HF__LOCK_START, start) != 0) return 0;
+    char *to = key, *end = key + HF__KEY_MAX;
+    const char *dot = decode(&to, end, name + start, '.');
+    if (!dot || *dot != '.' || to == end) return 0;
+    *to++ = '\0';
+    if (!decode(&to, end, dot + 1, '\0')) return 0;
+    *to = '\0';
+    return (size_t)(to - key);
+}

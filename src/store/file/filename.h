@@ -16,4 +16,7 @@
    of it: the key inside the file tells such names apart. */
 void hf__filename(char out[HF__FILENAME_MAX + 1], const char *key, size_t length);
 
+/* The key of a file that has it in its name; its length, or 0: the name is a hash, or no lock's. */
+size_t hf__filename_key(char key[HF__KEY_MAX + 1], const char *name);
+
 #endif

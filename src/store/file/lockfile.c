@@ -150,6 +150,13 @@ hf_result hf__lockfile_read(const hf__lockfile *file, int fd, const char *key, s
     return check_key(file, head, page + KEY_AT, key, length, detail);
 }
 
+size_t hf__lockfile_key(int fd, const hf__head *head, char key[HF__KEY_MAX + 1]) {
+    size_t length = head->key_length;
+    if (pread(fd, key, length, KEY_AT) != (ssize_t)length) return 0;
+    key[length] = '\0';
+    return length;
+}
+
 /* ---- Opening ---- */
 
 static hf_result open_failed(const hf__lockfile *file, int error, char **detail) {

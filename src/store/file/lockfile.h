@@ -80,6 +80,10 @@ bool hf__lockfile_moved(const hf__lockfile *file);
 hf_result hf__lockfile_read(const hf__lockfile *file, int fd, const char *key, size_t length,
                             hf__head *head, char **detail);
 
+/* The key that stands in a file whose head was read, with a NUL behind it; its length, 0: it cannot be
+   read. */
+size_t hf__lockfile_key(int fd, const hf__head *head, char key[HF__KEY_MAX + 1]);
+
 /* Write everything of a new file, but for the record. 0, or errno and it is as new as before. */
 int hf__lockfile_begin(int fd, const char *key, size_t length);
 

@@ -103,9 +103,40 @@ static void ring(const hf__room *room) {
     }
 }
 
+/* Names are found in their order: each step has the first of those behind the last. */
+static void find_name(hf__listing *found, const char *name, size_t length) {
+    char text[HF_NAME_MAX + 1];
+    memcpy(text, name, length);
+    text[length] = '\0';
+    if (strcmp(text, found->last) <= 0) return;
+    uint32_t at = found->count;
+    while (at && strcmp(text, found->names[at - 1].name) < 0) at--;
+    if (at == HF__LISTED) return;
+    uint32_t behind = (found->count < HF__LISTED ? found->count++ : HF__LISTED - 1) - at;
+    memmove(&found->names[at + 1], &found->names[at], behind * sizeof found->names[0]);
+    found->names[at].by_line = false;
+    memcpy(found->names[at].name, text, length + 1);
+}
+
+static hf_result list(const memory *m, hf__listing *found, hf__time now) {
+    size_t prefix = strlen(m->prefix) + 1;
+    found->count = 0;
+    for (hf__mapped *it = NULL; (it = hf__map_next(&m->space->locks, it));) {
+        hf__room *room = &((lock *)it)->room;
+        if (strcmp(it->key, m->prefix) != 0) continue;
+        hf__room_sweep(room, now);
+        if (room->holders || room->line) find_name(found, it->key + prefix, it->length - prefix);
+    }
+    found->over = found->count < HF__LISTED;
+    if (found->count)
+        hf__text_copy(found->last, sizeof found->last, found->names[found->count - 1].name);
+    return HF_OK;
+}
+
 /* Only asking, and setting a latch, makes a lock: for all else one that was never used is an empty one. */
 static hf_result execute(const memory *m, hf__op *op, hf__time now) {
     if (op->verb == HF__WHO) return who(m, op);
+    if (op->verb == HF__LIST) return list(m, op->listing, now);
     lock unused = {0};
     bool make = op->verb == HF__ASK || op->verb == HF__LATCH_SET;
     lock *l = find(m, op, make);

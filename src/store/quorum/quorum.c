@@ -205,7 +205,10 @@ static void submit(hf__store *store, hf__op *op, hf__time now) {
     case HF__INSPECT:
     case HF__WHO:
     case HF__BREAK: hf__quorum_look(q, op, now); break;
-    default: hf__quorum_complete(q, op, HF_UNSUPPORTED, NULL); break;
+    default:
+        hf__quorum_complete(q, op, HF_UNSUPPORTED,
+                            hf__line("a quorum cannot do that; its nodes can, one by one"));
+        break;
     }
 }
 

@@ -291,7 +291,7 @@ hf__store *hf__redis_new(const hf__url *url, const hf__identity *who, hf__log *l
     if (!r) return NULL;
     r->store.table = &table;
     r->store.has_kinds = r->store.has_beside = true;
-    r->store.forgets = r->store.hands_on = r->store.asks_together = true;
+    r->store.forgets = r->store.hands_on = r->store.asks_together = r->store.hands_over = true;
     r->who = *who;
     r->log = log;
     r->hearing.commands = &r->link.session;

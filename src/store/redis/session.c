@@ -10,6 +10,7 @@
 #include "store/redis/beside.h"
 #include "store/redis/command.h"
 #include "store/redis/detour.h"
+#include "store/redis/list.h"
 #include "store/redis/rights.h"
 #include "store/redis/script.h"
 #include "store/redis/trouble.h"
@@ -130,15 +131,23 @@ static bool in_lane(const hf__op *op) {
     return op->kind != HF_MUTEX;
 }
 
+/* A hold goes from one client to another: see hand.lua. */
+static bool is_handed(const hf__op *op) {
+    return op->verb == HF__EXPORT || op->verb == HF__PROLONG ||
+           (op->verb == HF__ASK && op->exported);
+}
+
 static const hf__script *plain_script_of(const hf__op *op) {
     bool lane = in_lane(op);
     if (op->together) return &hf__script_all;
+    if (is_handed(op)) return &hf__script_hand;
     switch (op->verb) {
     case HF__ASK: return lane ? &hf__script_enter : &hf__script_acquire;
     case HF__RENEW: return lane ? &hf__script_keep : &hf__script_renew;
     case HF__RELEASE: return lane ? &hf__script_leave : &hf__script_release;
     case HF__BREAK: return &hf__script_break;
     case HF__INSPECT: return &hf__script_inspect;
+    case HF__LIST: return &hf__script_list;
     case HF__REGISTER: return &hf__script_register;
     case HF__RAISE: return &hf__script_raise;
     case HF__AGE: return &hf__script_age;
@@ -162,6 +171,29 @@ static void add_id(hf__session *s, const hf__op *op) {
 
 static void add_owner(hf__session *s, const hf__op *op) {
     hf__command_id(&s->out, s->who->client, op->owner.logical ? ":o" : ":t", op->owner.id);
+}
+
+static void add_exported(hf__session *s, const hf__op *op) {
+    hf__command_id(&s->out, op->exported->client, ":", HF__EXPORTED_NUMBER);
+}
+
+/* To whom and from whom; nobody's hold keeps its owner's number, to be shown. */
+static void add_hand(hf__session *s, const hf__op *op) {
+    if (op->verb == HF__ASK) {
+        add_id(s, op);
+        add_owner(s, op);
+    } else {
+        add_exported(s, op);
+        hf__command_id(&s->out, op->exported->client, op->owner.logical ? ":o" : ":t",
+                       op->owner.id);
+    }
+    hf__command_number(&s->out, op->lease_ms);
+    hf__command_number(&s->out, not_after(s, op->not_after));
+    if (op->verb == HF__EXPORT)
+        add_id(s, op);
+    else
+        add_exported(s, op);
+    hf__command_number(&s->out, (int64_t)op->exported->token);
 }
 
 /* See part/hold.lua. */
@@ -252,8 +284,8 @@ static void add_release(hf__session *s, const hf__op *op, hf__time now) {
     if (op->next_ask) add_ask(s, op->next_ask);
 }
 
-static void add_register(hf__session *s) {
-    hf__command_number(&s->out, REGISTERED_MS);
+static void add_register(hf__session *s, const hf__op *op) {
+    hf__command_number(&s->out, op->exported ? op->lease_ms : REGISTERED_MS);
     hf__command_string(&s->out, s->who->host);
     hf__command_number(&s->out, s->who->pid);
     hf__command_string(&s->out, s->who->program);
@@ -262,6 +294,7 @@ static void add_register(hf__session *s) {
 
 static int key_count(const hf__op *op) {
     if (op->together) return 4 * chain_length(op);
+    if (is_handed(op)) return 1;
     switch (op->verb) {
     case HF__ASK:
     case HF__RELEASE:
@@ -269,7 +302,8 @@ static int key_count(const hf__op *op) {
     case HF__RENEW: return in_lane(op) && !op->brief ? 4 : 1;
     case HF__RAISE:
     case HF__INSPECT: return 2;
-    case HF__AGE: return 0;
+    case HF__AGE:
+    case HF__LIST: return 0;
     default: return hf__beside_script(op->verb) ? HF__BESIDE_KEYS : 1;
     }
 }
@@ -297,8 +331,12 @@ static void add_script_arguments(hf__session *s, const hf__op *op, hf__time now)
         return;
     }
     if (op->verb == HF__REGISTER) {
-        add_client_key(s, s->who->client);
-        add_register(s);
+        add_client_key(s, op->exported ? op->exported->client : s->who->client);
+        add_register(s, op);
+        return;
+    }
+    if (op->verb == HF__LIST) {
+        hf__list_encode(&s->out, s->url->prefix, op->listing);
         return;
     }
     if (op->verb == HF__AGE) return;
@@ -309,6 +347,10 @@ static void add_script_arguments(hf__session *s, const hf__op *op, hf__time now)
     if (op->verb == HF__INSPECT)
         hf__command_key(&s->out, s->url->prefix, op->name, op->name_length, ":q");
     if (op->verb == HF__RAISE) add_raise(s, op);
+    if (is_handed(op)) {
+        add_hand(s, op);
+        return;
+    }
     if (op->verb == HF__ASK) add_ask(s, op);
     if (op->verb == HF__RENEW) add_renew(s, op);
     if (op->verb == HF__RELEASE) add_release(s, op, now);
@@ -329,6 +371,7 @@ static int release_arguments(const hf__op *op, hf__time now) {
 
 static int argument_count(const hf__op *op, hf__time now) {
     if (op->together) return 4 + 2 * chain_length(op);
+    if (is_handed(op)) return 6;
     switch (op->verb) {
     case HF__ASK: return ask_arguments(op);
     case HF__RELEASE: return release_arguments(op, now);
@@ -336,6 +379,7 @@ static int argument_count(const hf__op *op, hf__time now) {
     case HF__REGISTER: return 5;
     case HF__RAISE:
     case HF__BREAK: return 2;
+    case HF__LIST: return HF__LIST_ARGUMENTS;
     default: return is_beside(op) ? hf__beside_arguments(op) : 0;
     }
 }
@@ -840,6 +884,10 @@ static hf_result kept_answer(hf__session *s, hf__op *op, bool yes, int64_t serve
 static hf_result other_answer(hf__session *s, hf__op *op, int64_t status, char **detail) {
     int64_t capacity = 0;
     bool other = status == STATUS_CAPACITY;
+    if (is_handed(op) && !other) {
+        complete(s, op, HF_LOST, false, NULL);
+        return HF_OK;
+    }
     if (op->verb != HF__ASK || op->together || !in_lane(op) ||
         (other && !hf__reply_number(&s->parser.reply, 2, &capacity)))
         return bad_answer(s, op, detail);
@@ -858,7 +906,8 @@ static hf_result list_answer(hf__session *s, hf__op *op, hf__time now, char **de
     if (status > STATUS_LATE) return other_answer(s, op, status, detail);
     bool yes = status == STATUS_YES, late = status == STATUS_LATE;
     if (op->verb == HF__RENEW) return kept_answer(s, op, yes, server_us, now, detail);
-    bool third = op->verb == HF__ASK || op->verb == HF__BREAK || op->verb == HF__RELEASE;
+    bool third =
+        is_handed(op) || op->verb == HF__ASK || op->verb == HF__BREAK || op->verb == HF__RELEASE;
     if (op->together) third = late;
     if ((late && !third) || (!late && third && !hf__reply_number(r, 2, &value)))
         return bad_answer(s, op, detail);
@@ -869,10 +918,16 @@ static hf_result list_answer(hf__session *s, hf__op *op, hf__time now, char **de
         late_answer(s, op, now);
         return HF_OK;
     }
+    if (is_handed(op) && !yes) return bad_answer(s, op, detail);
     if (op->together) return chain_answer(s, op, yes, detail);
     if (op->verb == HF__ASK) return grant_answer(s, op, value, yes, detail);
-    if (op->verb == HF__BREAK)
+    if (op->verb == HF__LIST) {
+        if (!yes || !hf__list_answer(r, s->url->prefix, op->listing))
+            return bad_answer(s, op, detail);
+    } else if (op->verb == HF__BREAK)
         op->token = (uint64_t)value;
+    else if (is_handed(op))
+        op->result = HF_OK;
     else if ((yes && !read_sight(op->sight, r)) || !read_line(op->sight, r, yes ? 13 : 3))
         return bad_answer(s, op, detail);
     hf_result no = op->verb == HF__BREAK ? HF_NOT_HELD : HF_OK;
@@ -915,8 +970,9 @@ static hf_result beside_answer(hf__session *s, hf__op *op, hf__time now, char **
 static hf_result script_answer(hf__session *s, hf__op *op, hf__time now, char **detail) {
     int type = s->parser.reply.type;
     if (is_beside(op)) return beside_answer(s, op, now, detail);
-    bool lists = op->verb == HF__ASK || (op->verb == HF__RENEW && in_lane(op)) ||
-                 op->verb == HF__BREAK || op->verb == HF__INSPECT || op->verb == HF__RELEASE;
+    bool lists = is_handed(op) || op->verb == HF__ASK || (op->verb == HF__RENEW && in_lane(op)) ||
+                 op->verb == HF__BREAK || op->verb == HF__INSPECT || op->verb == HF__RELEASE ||
+                 op->verb == HF__LIST;
     if (type == REDIS_REPLY_INTEGER) return number_answer(s, op, now, detail);
     if (type == REDIS_REPLY_ARRAY && op->next_ask) return next_answer(s, op, now, detail);
     if (type == REDIS_REPLY_ARRAY && lists) return list_answer(s, op, now, detail);
@@ -995,7 +1051,8 @@ static hf_result answer(hf__session *s, hf__time now, char **detail) {
         char *line = NULL;
         hf_result result = trouble(s, op, r->item[0].text, &line);
         /* Where something else stands in its place, our hold is gone. */
-        bool ours = op->verb == HF__RENEW || op->verb == HF__RELEASE || op->verb == HF__RAISE;
+        bool ours = op->verb == HF__RENEW || op->verb == HF__RELEASE || op->verb == HF__RAISE ||
+                    op->verb == HF__EXPORT;
         bool gone = ours && !strncmp(r->item[0].text, "WRONGTYPE", 9);
         if (gone && op->next_ask)
             complete(s, take_next_ask(op), result, false, line ? strdup(line) : NULL);

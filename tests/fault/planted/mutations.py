@@ -1106,4 +1106,32 @@ MUTATIONS = [
         "if (op && r->in_cluster && hf__hearing_stands(op) && !r->store.commands)",
         ("cluster_moving", "F35_waiters*"),
     ),
+    Mutation(
+        "leaving: an old text takes a hold from whoever adopted it",
+        "store/redis/lua/hand.lua",
+        "hold[2] ~= ARGV[6] or (id ~= ARGV[5] and id ~= ARGV[1])",
+        "hold[2] ~= ARGV[6]",
+        ("conformance", "redis", "B34_it_is_adopted_once"),
+    ),
+    Mutation(
+        "leaving: the hold is still held by who exported it",
+        ANSWER,
+        "    hf__own_end(own, HF__RELEASED, now);\n    hf__calls_finish(e->core, &call, HF_OK, NULL);",
+        "    hf__calls_finish(e->core, &call, HF_OK, NULL);",
+        ("conformance", "redis", "B34_what_left*"),
+    ),
+    Mutation(
+        "leaving: an export that was not answered is not known of",
+        ANSWER,
+        "        own->check = true;\n        e->next_try = now;\n    } else {",
+        "        left(e, now);\n    } else {",
+        ("fault_export", "F13_an_export*"),
+    ),
+    Mutation(
+        "listing: what does not fit into a step is left out",
+        "store/redis/lua/list.lua",
+        "answer[3], answer[4] = ARGV[1], digests[i - 1]",
+        "answer[3] = step[1]",
+        ("conformance", "redis", "B33_many*"),
+    ),
 ]

@@ -1,0 +1,235 @@
+/*
+ * Holds that leave their process. In the store such a hold is that of a client which nobody is; who
+ * knows its name and token takes it over. The text that says so:
+ *
+ *     hf1:<client>:<token>:<lease in ms>:<name, with bytes that are not plain as %2F>
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/acquire.h"
+#include "client/ask.h"
+#include "client/hold.h"
+#include "client/options.h"
+
+#define START       "hf1:"
+#define KNOWN_MS    INT64_C(86400000) /* past its lease others can see who exported it */
+#define ENCODED_MAX (3 * HF_NAME_MAX + 1)
+
+_Static_assert(sizeof START + HF__UUID_LENGTH + HF__DIGITS + HF__DIGITS + 3 + ENCODED_MAX <=
+                   HF_EXPORT_MAX,
+               "any name fits");
+
+/* A text, taken apart. */
+typedef struct ticket {
+    hf__exported exported;
+    int64_t lease_ms;
+    char name[HF_NAME_MAX + 1];
+    size_t length;
+} ticket;
+
+/* ---- The text ---- */
+
+static bool plain(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           (c && strchr("-_.", c));
+}
+
+static void encode(char to[ENCODED_MAX], const char *name, size_t length) {
+    static const char hex[] = "0123456789ABCDEF";
+    for (size_t i = 0; i < length; i++) {
+        unsigned char c = (unsigned char)name[i];
+        if (plain(name[i])) {
+            *to++ = name[i];
+        } else {
+            *to++ = '%';
+            *to++ = hex[c >> 4];
+            *to++ = hex[c & 15];
+        }
+    }
+    *to = '\0';
+}
+
+static int digit(char c) {
+    const char *hex = "0123456789ABCDEF", *at = c ? strchr(hex, c) : NULL;
+    return at ? (int)(at - hex) : -1;
+}
+
+static bool decode(ticket *t, const char *text) {
+    for (t->length = 0; *text; text++) {
+        int c = (unsigned char)*text;
+        if (c == '%') {
+            int high = digit(text[1]), low = high < 0 ? -1 : digit(text[2]);
+            if (low < 0) return false;
+            c = high << 4 | low;
+            text += 2;
+        } else if (!plain(*text)) {
+            return false;
+        }
+        if (!c || t->length == HF_NAME_MAX) return false;
+        t->name[t->length++] = (char)c;
+    }
+    t->name[t->length] = '\0';
+    return t->length > 0;
+}
+
+static bool read_number(const char **at, uint64_t *number) {
+    char *end;
+    if (**at < '0' || **at > '9') return false;
+    errno = 0;
+    *number = strtoull(*at, &end, 10);
+    if (errno || *end != ':') return false;
+    *at = end + 1;
+    return true;
+}
+
+static bool parse(ticket *t, const char *text) {
+    uint64_t lease;
+    if (!text || strncmp(text, START, strlen(START)) != 0) return false;
+    text += strlen(START);
+    if (strcspn(text, ":") != HF__UUID_LENGTH) return false;
+    if (strspn(text, "0123456789abcdef-") != HF__UUID_LENGTH) return false;
+    memcpy(t->exported.client, text, HF__UUID_LENGTH);
+    t->exported.client[HF__UUID_LENGTH] = '\0';
+    text += HF__UUID_LENGTH + 1;
+    if (!read_number(&text, &t->exported.token) || !read_number(&text, &lease)) return false;
+    t->lease_ms = (int64_t)lease;
+    bool good = t->exported.token && t->exported.token <= INT64_MAX && lease >= HF_LEASE_MIN_MS &&
+                lease <= HF_LEASE_MAX_MS;
+    return good && decode(t, text);
+}
+
+static hf_result parse_or_fail(ticket *t, const char *text) {
+    if (parse(t, text)) return HF_OK;
+    return hf__fail(HF_INVALID, "this is no text that hf_export has written");
+}
+
+static hf_result can_hand_over(const hf_client *c) {
+    if (c->store->hands_over) return HF_OK;
+    return hf__fail(HF_UNSUPPORTED, "in this store a hold ends with its process, and cannot leave "
+                                    "it; Redis can");
+}
+
+/* ---- Exporting ---- */
+
+static hf_result may_leave(const hf_client *c, const hf_hold *hold) {
+    const hf__own *own = hold->own;
+    hf_result r = can_hand_over(c);
+    if (r) return r;
+    if (hold->bundle || own->kind != HF_MUTEX)
+        return hf__fail(HF_UNSUPPORTED, "only a hold of one name, as HF_MUTEX, can leave");
+    if (atomic_load(&hold->released)) return hf__fail(HF_NOT_HELD, "the hold was released");
+    if (own->entry && own->count > 1)
+        return hf__fail(HF_INVALID, "its owner has entered %u times: release the others first",
+                        own->count);
+    return HF_OK;
+}
+
+/* Who had it, for those who look. If that fails, they see less. */
+static void introduce(hf_client *c, const hf__exported *exported, int64_t lease_ms) {
+    hf__ask ask = {.op = {.verb = HF__REGISTER,
+                          .name = "",
+                          .lease_ms = lease_ms + KNOWN_MS,
+                          .exported = exported}};
+    (void)hf__ask_exchange(c, &ask, hf__after_ms(hf__now(), c->core.config.command_timeout_ms));
+}
+
+static hf_result leave(hf_client *c, hf__own *own, const hf__exported *exported) {
+    hf__call call = {0};
+    hf__time now = hf__now();
+    hf__core_export(&c->core, own, exported, &call, now);
+    hf__time until = hf__after_ms(now, c->core.config.command_timeout_ms);
+    if (hf__await(c, &call, until, NULL) != HF__DONE) {
+        hf__core_export_unwait(&c->core, own, &call);
+        hf__turn(c, NULL);
+    }
+    hf_result r = hf__call_result(&call);
+    if (r != HF_UNKNOWN_OUTCOME) return r;
+    return hf__fail(r, "the store did not answer whether the hold has left; if it has, it is lost "
+                       "here, and ends with its lease");
+}
+
+static hf_result export_held(hf_client *c, hf_hold *hold, char *text) {
+    hf__own *own = hold->own;
+    char name[ENCODED_MAX] = "";
+    hf__exported exported = {.token = atomic_load(&own->token)};
+    hf__uuid_make(exported.client);
+    if (own->entry) encode(name, own->entry->mapped.key, own->entry->name_length);
+    hf_result r = leave(c, own, &exported);
+    if (!r) introduce(c, &exported, own->lease_ms);
+    if (!r)
+        (void)snprintf(text, HF_EXPORT_MAX, START "%s:%" PRIu64 ":%" PRId64 ":%s", exported.client,
+                       exported.token, own->lease_ms, name);
+    return r;
+}
+
+hf_result hf_export(hf_hold *hold, char *text, size_t size) {
+    if (!hold || !text || size < HF_EXPORT_MAX)
+        return hf__fail(HF_INVALID, "hf_export needs a hold, and room for %d bytes", HF_EXPORT_MAX);
+    text[0] = '\0';
+    if (hold->born != hf__generation())
+        return hf__fail(HF_FORKED, "the hold belongs to the parent process");
+    hf_client *c = hold->client;
+    pthread_mutex_lock(&c->mutex);
+    c->calls++;
+    hf_result r = may_leave(c, hold);
+    if (!r) r = export_held(c, hold, text);
+    if (!r) hf__tell_wait(c, hold);
+    hf__end(c);
+    if (!r) hf_unref(hold);
+    return r;
+}
+
+/* ---- Taking over ---- */
+
+static hf_result adopt_check(const hf_options *o) {
+    if (!o->wait_ms && !o->owner && !o->cancel && !o->kind && !o->permits && !o->capacity)
+        return HF_OK;
+    return hf__fail(HF_INVALID, "hf_adopt knows lease_ms, max_hold_ms, on_lost, arg and flags");
+}
+
+static hf_result over(hf_result r) {
+    if (r != HF_LOST) return r;
+    return hf__fail(r, "it is over: released, broken, past its lease, or adopted before");
+}
+
+hf_result hf_adopt_v(hf_client *c, const char *text, const hf_options *options, size_t size,
+                     hf_hold **hold) {
+    hf_options o;
+    ticket t = {.lease_ms = 0};
+    if (!hold) return hf__fail(HF_INVALID, "hf_adopt needs somewhere to put the hold");
+    *hold = NULL;
+    hf_result r = hf__options_copy("hf_options", &o, sizeof o, options, size);
+    if (!r) r = adopt_check(&o);
+    if (!r) r = parse_or_fail(&t, text);
+    if (!r) r = hf__begin(c);
+    if (r) return r;
+    if (!o.lease_ms) o.lease_ms = t.lease_ms;
+    r = can_hand_over(c);
+    if (!r) r = hf__acquire(c, t.name, t.length, &o, &t.exported, hold);
+    hf__end(c);
+    return over(r);
+}
+
+hf_result hf_extend_exported(hf_client *c, const char *text, int64_t lease_ms) {
+    ticket t = {.lease_ms = 0};
+    hf_result r = parse_or_fail(&t, text);
+    if (!r) r = hf__begin(c);
+    if (r) return r;
+    hf__ask ask = {.op = {.verb = HF__PROLONG,
+                          .name = t.name,
+                          .name_length = t.length,
+                          .lease_ms = lease_ms ? lease_ms : t.lease_ms,
+                          .exported = &t.exported}};
+    r = can_hand_over(c);
+    if (!r) r = hf__lease_check(c, ask.op.lease_ms);
+    if (!r)
+        r = hf__ask_exchange(c, &ask, hf__after_ms(hf__now(), c->core.config.command_timeout_ms));
+    hf__end(c);
+    if (r == HF_TIMEOUT)
+        return hf__fail(HF_UNREACHABLE, "the store got to it too late, and did nothing");
+    if (r == HF_UNREACHABLE && ask.op.maybe)
+        return hf__fail(HF_UNKNOWN_OUTCOME, "the store did not answer whether it was extended");
+    return over(r);
+}

@@ -1,0 +1,131 @@
+/*
+ * Which names are in use: the store finds some that may be, they are all looked at in one go, and
+ * told without the mutex; then the next.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/glob.h"
+#include "client/ask.h"
+#include "client/look.h"
+
+typedef struct seen {
+    hf__ask ask;
+    hf__sight sight;
+} seen;
+
+typedef struct catalogue {
+    hf_client *client;
+    const char *pattern;
+    hf_list_fn *fn;
+    void *arg;
+    hf__listing listing;
+    uint32_t count; /* of the listing, those that match */
+    const hf__listed *found[HF__LISTED];
+    seen seen[HF__LISTED];
+    hf_info info;
+    hf_waiter waiters[HF__LINE_SEEN];
+} catalogue;
+
+static hf__time step_end(const hf_client *c) {
+    return hf__after_ms(hf__now(), c->core.config.command_timeout_ms);
+}
+
+static hf_result find(catalogue *k) {
+    hf__ask ask = {.op = {.verb = HF__LIST, .name = "", .listing = &k->listing}};
+    hf_result r = hf__ask_exchange(k->client, &ask, step_end(k->client));
+    k->count = 0;
+    for (uint32_t i = 0; !r && i < k->listing.count; i++)
+        if (hf__glob(k->pattern, k->listing.names[i].name))
+            k->found[k->count++] = &k->listing.names[i];
+    return r;
+}
+
+/* Ask of each that is wanted, then wait for all: the store may answer them together. */
+static hf_result ask_all(catalogue *k, hf__verb verb) {
+    hf_client *c = k->client;
+    hf__time until = step_end(c);
+    hf_result result = HF_OK;
+    for (uint32_t i = 0; i < k->count; i++) {
+        seen *s = &k->seen[i];
+        if (verb == HF__WHO && !s->sight.held) continue;
+        s->ask.op.verb = verb;
+        s->ask.op.not_after = until;
+        c->store->table->submit(c->store, &s->ask.op, hf__now());
+    }
+    for (uint32_t i = 0; i < k->count; i++) {
+        seen *s = &k->seen[i];
+        if (verb == HF__WHO && !s->sight.held) continue;
+        (void)hf__await(c, &s->ask.call, HF__NEVER, NULL);
+        hf_result r = hf__call_result(&s->ask.call);
+        if (r == HF_UNREACHABLE && hf__now() < until) r = hf__ask_exchange(c, &s->ask, until);
+        s->ask.call = (hf__call){0};
+        s->ask.op.detail = NULL;
+        if (r && r != HF_PROTOCOL && !result) result = r; /* what is no lock is not in use */
+    }
+    return result;
+}
+
+static hf_result look(catalogue *k) {
+    for (uint32_t i = 0; i < k->count; i++) {
+        const char *name = k->found[i]->name;
+        seen *s = &k->seen[i];
+        memset(s, 0, sizeof *s);
+        s->ask.op.name = name;
+        s->ask.op.name_length = strlen(name);
+        s->ask.op.sight = &s->sight;
+    }
+    hf_result r = ask_all(k, HF__INSPECT);
+    return r ? r : ask_all(k, HF__WHO);
+}
+
+static bool in_use(const hf__sight *s, const hf__listed *found) {
+    return s->held ? !found->by_line : s->waiting > 0;
+}
+
+/* True: that was enough. */
+static bool tell(catalogue *k) {
+    for (uint32_t i = 0; i < k->count; i++) {
+        if (!in_use(&k->seen[i].sight, k->found[i])) continue;
+        hf__info_fill(&k->info, k->waiters, &k->seen[i].sight);
+        if (k->fn(k->found[i]->name, &k->info, k->arg)) return true;
+    }
+    return false;
+}
+
+/* Mutex held before and after; but not in a child that the callback has forked. */
+static hf_result list(catalogue *k) {
+    hf_client *c = k->client;
+    for (bool enough = false; !enough && !k->listing.over;) {
+        hf_result r = find(k);
+        if (!r) r = look(k);
+        if (r) return r;
+        hf__unlock(c);
+        enough = tell(k);
+        if (c->born != hf__generation())
+            return hf__fail(HF_FORKED, "the client belongs to the parent process");
+        pthread_mutex_lock(&c->mutex);
+        if (c->closed) return hf__fail(HF_CLOSED, "the client was closed meanwhile");
+    }
+    return HF_OK;
+}
+
+hf_result hf_list(hf_client *c, const char *pattern, hf_list_fn *fn, void *arg) {
+    if (!fn) return hf__fail(HF_INVALID, "hf_list needs a function to call");
+    hf_result r = hf__begin(c);
+    if (r) return r;
+    catalogue *k = calloc(1, sizeof *k);
+    if (k) {
+        k->client = c;
+        k->pattern = pattern ? pattern : "*";
+        k->fn = fn;
+        k->arg = arg;
+        k->listing.start = k->pattern;
+        k->listing.start_length = hf__glob_start(k->pattern);
+        r = list(k);
+        if (k->listing.walk) k->listing.walk_end(k->listing.walk);
+    }
+    if (c->born == hf__generation()) hf__end(c);
+    free(k);
+    return k ? r : hf__fail(HF_NOMEM, "out of memory");
+}

@@ -1,0 +1,53 @@
+/*
+ * hf_list over all nodes, one after the other. A node that comes while the walk is on its way is gone to as well; a name
+ * whose slot moves meanwhile may be found twice.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "store/cluster/inside.h"
+
+typedef struct walk {
+    unsigned count; /* of those that were gone to, the last one first in use */
+    char nodes[HF__MEMBERS_MAX][HF__WHERE_TEXT];
+} walk;
+
+static bool was_there(const walk *w, const char *where) {
+    for (unsigned i = 0; i < w->count; i++)
+        if (!strcmp(w->nodes[i], where)) return true;
+    return false;
+}
+
+/* To the next that has slots; false: there is none. */
+static bool go_to_next(const hf__cluster *c, walk *w) {
+    for (unsigned slot = 0; slot < HF__SLOTS && w->count < HF__MEMBERS_MAX; slot++) {
+        char *next = w->nodes[w->count];
+        if (hf__slot_map_owner(&c->map, slot, next) && !was_there(w, next)) {
+            w->count++;
+            return true;
+        }
+    }
+    return false;
+}
+
+hf_result hf__cluster_list_begin(const hf__cluster *c, hf__listing *l) {
+    if (l->walk) return HF_OK;
+    walk *w = calloc(1, sizeof *w);
+    if (!w) return HF_NOMEM;
+    l->walk = w;
+    l->walk_end = free;
+    return go_to_next(c, w) ? HF_OK : HF_UNREACHABLE;
+}
+
+const char *hf__cluster_list_at(const hf__listing *l) {
+    const walk *w = l->walk;
+    return w->nodes[w->count - 1];
+}
+
+void hf__cluster_listed(const hf__cluster *c, hf__listing *l) {
+    if (!l->over || !go_to_next(c, l->walk)) return;
+    l->over = false;
+    l->cursor = 0;
+    l->last[0] = '\0';
+}

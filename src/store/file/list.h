@@ -1,0 +1,9 @@
+/* Locks by what is in the directory: a step of the walk over it. */
+#ifndef HF_STORE_FILE_LIST_H
+#define HF_STORE_FILE_LIST_H
+
+#include "store/store.h"
+
+hf_result hf__file_list(int directory, const char *path, const char *prefix, hf__op *op);
+
+#endif

@@ -1,0 +1,354 @@
+"""cli-doctor: what it finds in a store, and what it makes of it."""
+import json
+import pathlib
+import re
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+
+import kit
+from kit import on
+from terminal import Terminal
+
+PROTOCOL = kit.HERE.parents[1] / "docs" / "REDIS-PROTOCOL.md"
+LEVELS = ["ok", "note", "warning", "error"]
+
+
+class Doctor(kit.Case):
+    def findings(self, code, *args, **options):
+        """By their check, the worst of each first; the exit code must be this."""
+        result = self.hf("doctor", "--json", *args, **options)
+        self.assertCode(code, result)
+        self.assertEqual("", result.err)
+        told = json.loads(result.out)
+        by_check = {}
+        for finding in sorted(told["findings"], key=lambda f: -LEVELS.index(f["level"])):
+            by_check.setdefault(finding["check"], finding)
+        worst = max(LEVELS.index(f["level"]) for f in told["findings"])
+        self.assertEqual(LEVELS[worst], told["level"])
+        self.assertEqual([0, 0, 1, 2][worst], code)
+        return by_check
+
+    def assertLevel(self, level, finding, pattern="."):
+        self.assertEqual(level, finding["level"], finding)
+        self.assertRegex(finding["found"], pattern)
+        if level in ("warning", "error"):
+            self.assertTrue(finding.get("means"), finding)
+
+
+@on("file", "redis")
+class OfAnyStore(Doctor):
+    def test_a_lock_is_tried(self):
+        found = self.findings(1 if self.kind == "redis" else 0)
+        self.assertLevel("ok", found["locks"], "kept another client out")
+
+    def test_a_lock_that_is_held_is_no_trouble(self):
+        self.holder()
+        self.findings(1 if self.kind == "redis" else 0)
+        self.assertBusy()
+
+    def test_text_that_is_piped_is_plain_and_aligned(self):
+        result = self.hf("doctor")
+        self.assertNotIn("\x1b", result.out)
+        lines = [line for line in result.out.splitlines() if re.match(r"(ok|note|warning|error) ", line)]
+        self.assertTrue(lines)
+        self.assertEqual({22}, {re.match(r"\S+ +\S+ +", line).end() for line in lines})
+        self.assertRegex(result.out, r"\n\d+ ok, \d+ notes?, \d+ warnings?, \d+ errors?\n$")
+        self.assertIn(self.url, result.out)
+
+    def test_quiet(self):
+        result = self.hf("doctor", "-q")
+        self.assertCode(1 if self.kind == "redis" else 0, result)
+        self.assertEqual(("", ""), (result.out, result.err))
+
+    def test_without_standard_streams(self):
+        for closed in ("<&-", "<&- 2>&-", "2>&-"):
+            result = self.run_bare("sh", "-c", f'"$0" doctor --json {closed}', kit.HOLDFAST)
+            self.assertIn("findings", json.loads(result.out))
+        result = self.run_bare("sh", "-c", '"$0" doctor >/dev/full', kit.HOLDFAST)
+        self.assertCode(71, result)
+        self.assertIn("cannot write", result.err)
+
+    def test_usage(self):
+        for args in (["x"], ["--unknown"], ["-S"], ["--store"], ["--json=1"]):
+            result = self.hf("doctor", *args)
+            self.assertCode(64, result)
+            self.assertIn("holdfast doctor --help", result.err)
+        self.assertIn("Usage: holdfast doctor", self.hf("doctor", "--help").out)
+        self.assertEqual(self.hf("help", "doctor").out, self.hf("doctor", "--help").out)
+
+
+@on(None)
+class OfFiles(Doctor):
+    def test_a_directory_of_our_own(self):
+        found = self.findings(0, "-S", f"file://{self.dir}/locks")
+        self.assertLevel("ok", found["directory"], r"/locks, of user \d+, mode 0700")
+        for check in ("filesystem", "space", "files"):
+            self.assertIn(found[check]["level"], ("ok", "note"))
+
+    def test_a_directory_that_others_may_write(self):
+        open_to_all = self.dir / "open"
+        open_to_all.mkdir()
+        open_to_all.chmod(0o777)
+        found = self.findings(2, "-S", f"file://{open_to_all}")
+        self.assertLevel("error", found["directory"], "mode 777")
+        self.assertNotIn("locks", found)
+
+    def test_no_directory(self):
+        (self.dir / "file").write_text("")
+        found = self.findings(2, "-S", f"file://{self.dir}/file")
+        self.assertLevel("error", found["directory"], "no directory")
+
+    def test_memory_is_for_trying_out(self):
+        found = self.findings(0, "-S", "memory:")
+        self.assertLevel("note", found["reach"], "one process")
+        self.assertLevel("ok", found["locks"])
+
+
+@on(None)
+class OfRedis(Doctor):
+    def test_all_is_well(self):
+        self.own_redis("--appendonly", "yes", "--appendfsync", "always")
+        found = self.findings(0)
+        for check in ("reach", "version", "role", "replicas", "persistence", "eviction", "clients",
+                      "clock", "rights", "latency", "locks"):
+            self.assertLevel("ok", found[check])
+
+    def test_persistence(self):
+        self.own_redis("--appendonly", "yes")
+        self.assertLevel("note", self.findings(0)["persistence"], "once a second")
+        self.redis.command("CONFIG", "SET", "appendonly", "no")
+        self.assertLevel("warning", self.findings(1)["persistence"], "nothing is written")
+        self.redis.command("CONFIG", "SET", "save", "3600 1")
+        self.assertLevel("warning", self.findings(1)["persistence"], "snapshots")
+
+    def test_F26_a_policy_that_evicts_locks(self):
+        self.own_redis("--appendonly", "yes", "--maxmemory", "100mb")
+        for policy in ("allkeys-lru", "allkeys-random", "volatile-lru", "volatile-ttl"):
+            self.redis.command("CONFIG", "SET", "maxmemory-policy", policy)
+            finding = self.findings(2)["eviction"]
+            self.assertLevel("error", finding, policy)
+            self.assertIn("noeviction", finding["change"])
+        self.redis.command("CONFIG", "SET", "maxmemory", "0")
+        self.assertLevel("warning", self.findings(1)["eviction"])
+        self.redis.command("CONFIG", "SET", "maxmemory-policy", "noeviction")
+        self.assertLevel("ok", self.findings(0)["eviction"])
+
+    def test_memory_that_is_almost_full(self):
+        self.own_redis("--appendonly", "yes")
+        self.redis.command("SET", "large", "x" * (32 << 20))
+        used = re.search(rb"used_memory:(\d+)", self.redis.command("INFO", "memory")).group(1)
+        self.redis.command("CONFIG", "SET", "maxmemory", str(int(used) * 106 // 100))
+        self.assertLevel("warning", self.findings(1)["memory"], "are used")
+
+    def test_a_replica_and_its_primary(self):
+        primary = self.own_redis("--appendonly", "yes", "--repl-diskless-sync-delay", "0", port=kit.free_port())
+        replica = self.own_redis("--appendonly", "yes", "--replicaof", f"127.0.0.1 {primary.port}")
+        kit.until(lambda: b"master_link_status:up" in replica.command("INFO", "replication"),
+                  "the replica to follow")
+        found = self.findings(2)
+        self.assertLevel("error", found["role"], "replica")
+        self.assertIn("primary", found["role"]["change"])
+        self.assertLevel("ok", found["rights"])
+        self.assertLevel("error", found["locks"], "READONLY")
+        found = self.findings(0, "-S", primary.url)
+        self.assertLevel("note", found["replicas"], "1 connected")
+        self.assertIn("token", found["replicas"]["change"])
+
+    def test_a_cluster(self):
+        low = next(port for port in iter(kit.free_port, None) if port <= 55535)  # its bus is 10000 above
+        self.own_redis("--cluster-enabled", "yes", port=low)
+        found = self.findings(2, "-S", self.url + "?command_timeout=1s&outage=500ms")
+        self.assertLevel("error", found["role"], "cluster")
+
+    def test_nothing_is_left_behind(self):
+        self.own_redis()
+        self.findings(1)
+        self.assertEqual([b"hf:{holdfast-doctor}:f"], self.redis.command("KEYS", "*"))
+
+    def test_keys_have_the_prefix(self):
+        self.own_redis()
+        self.findings(1, "-S", self.url + "?prefix=mine")
+        self.assertEqual([b"mine:{holdfast-doctor}:f"], self.redis.command("KEYS", "*"))
+
+    # -- Rights
+
+    def least(self, *changes):
+        """Give the user of the documentation its rights, and these; its URL."""
+        line = next(line for line in PROTOCOL.read_text().splitlines()
+                    if line.strip().startswith("ACL SETUSER"))
+        user, *rights = line.split()[2:]
+        self.redis.command("ACL", "SETUSER", user, "reset", *rights, *changes)
+        password = self.dir / "password"
+        password.write_text("PASSWORD")
+        self.rights = [word[1:] for word in rights if word.startswith("+")]
+        return f"{self.url}?user={user}&password_file={password}"
+
+    def test_the_least_rights_are_enough(self):
+        self.own_redis()
+        found = self.findings(0, "-S", self.least())
+        self.assertLevel("note", found["rights"], r"holdfast lacks \+scan")
+        self.assertLevel("ok", found["locks"])
+        self.assertLevel("note", found["info"], "NOPERM")
+
+    def test_each_right_that_is_lacking_is_named(self):
+        self.own_redis()
+        self.least()
+        for right in self.rights:
+            result = self.hf("doctor", "-S", self.least("-" + right), "--json")
+            (found,) = [f["found"] for f in json.loads(result.out)["findings"]
+                        if f["check"] == "rights" and f["level"] != "note"]
+            self.assertEqual(f"holdfast lacks +{right}", found)
+            self.assertIn(result.code, (1, 2))
+            self.assertNotIn(b"holdfast-doctor:", b"".join(self.redis.command("KEYS", "*")))
+
+    def test_other_keys_and_channels(self):
+        self.own_redis()
+        url = self.least("resetkeys", "~other:*")
+        self.assertLevel("error", self.findings(2, "-S", url)["rights"], r"\+get")
+        url = self.least("resetchannels", "&other:*")
+        self.assertLevel("warning", self.findings(1, "-S", url)["rights"], r"\+publish.*\+subscribe")
+
+    # -- Not reached
+
+    def test_nobody_there(self):
+        found = self.findings(2, "-S", f"redis://127.0.0.1:{kit.free_port()}")
+        self.assertLevel("error", found["reach"], "refused")
+        self.assertEqual(["reach"], list(found))
+
+    def test_a_password_is_never_shown(self):
+        self.own_redis(password="se-cret", port=kit.free_port())
+        result = self.hf("doctor", "-S", f"redis://:wrong-one@127.0.0.1:{self.redis.port}")
+        self.assertCode(2, result)
+        self.assertRegex(result.out, "WRONGPASS|invalid password")
+        result = self.hf("doctor", "-S", f"redis://:se-cret@127.0.0.1:{self.redis.port}")
+        self.assertCode(1, result)
+        self.assertNotIn("cret", result.out + result.err)
+        self.assertCode(2, self.hf("doctor", "-S", f"redis://127.0.0.1:{self.redis.port}"))
+
+    def test_a_server_that_says_nothing(self):
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            url = f"redis://127.0.0.1:{listener.getsockname()[1]}?command_timeout=100ms&connect_timeout=100ms"
+            found = self.findings(2, "-S", url)
+        self.assertLevel("error", found["reach"], "no answer in time")
+
+    def test_a_server_that_is_no_redis(self):
+        for answer in (b"HTTP/1.1 400 Bad Request\r\n\r\n", b"*99999999\r\n", b"$2147483647\r\n", b"$9\r\nshort\r\n"):
+            server = Fake(self, lambda words, a=answer: a)
+            result = self.hf("doctor", "--json", "-S", server.url + "?command_timeout=200ms&connect_timeout=1s")
+            self.assertCode(2, result)
+            self.assertIn("findings", json.loads(result.out))
+
+    # -- What only a server that is made up says
+
+    def test_an_old_version(self):
+        server = Fake(self, lambda words: bulk("redis_version:6.0.16\r\nrole:master\r\n")
+                      if words[0] == "INFO" else None)
+        found = self.findings(2, "-S", server.url)
+        self.assertLevel("error", found["version"], "6.0.16")
+
+    def test_valkey(self):
+        server = Fake(self, lambda words: bulk("redis_version:7.2.4\r\nvalkey_version:8.0.1\r\n")
+                      if words[0] == "INFO" else None)
+        self.assertLevel("ok", self.findings(2, "-S", server.url)["version"], "^Valkey 8.0.1$")
+
+    def test_a_clock_that_is_elsewhere(self):
+        server = Fake(self, lambda words: b"*2\r\n$10\r\n%d\r\n$6\r\n%06d\r\n"
+                      % divmod(time.time_ns() // 1000 + 10**15, 10**6) if words[0] == "TIME" else None)
+        self.assertLevel("note", self.findings(2, "-S", server.url)["clock"], "ahead of ours")
+
+    def test_a_disk_that_fails(self):
+        server = Fake(self, lambda words: bulk("rdb_last_bgsave_status:err\r\n")
+                      if words[0] == "INFO" else None)
+        self.assertLevel("error", self.findings(2, "-S", server.url)["persistence"], "failed")
+
+    def test_what_a_server_says_does_not_reach_the_terminal_raw(self):
+        server = Fake(self, lambda words: bulk("redis_version:7.0\x1b[31m\r\nmaxmemory_policy:\x1b]0;x\x07\r\n")
+                      if words[0] == "INFO" else None)
+        self.assertNotIn("\x1b", self.hf("doctor", "-S", server.url).out)
+
+    # -- TLS
+
+    def test_over_tls(self):
+        where = pathlib.Path(tempfile.mkdtemp(dir=self.dir))
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
+                        "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost",
+                        "-keyout", where / "key", "-out", where / "cert"], check=True,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        port = kit.free_port()
+        self.own_redis("--tls-port", str(port), "--tls-cert-file", str(where / "cert"),
+                       "--tls-key-file", str(where / "key"), "--tls-auth-clients", "no",
+                       "--appendonly", "yes")
+        url = f"rediss://localhost:{port}"
+        found = self.findings(0, "-S", f"{url}?tls_ca={where}/cert")
+        self.assertLevel("ok", found["tls"], "verified")
+        self.assertLevel("ok", found["rights"])
+        self.assertLevel("ok", found["latency"])
+        found = self.findings(1, "-S", f"{url}?tls_verify=none")
+        self.assertLevel("warning", found["tls"], "not verified")
+        self.assertLevel("error", self.findings(2, "-S", url)["reach"], "certificate")
+
+
+def bulk(text):
+    return b"$%d\r\n%s\r\n" % (len(text), text.encode())
+
+
+class Fake:
+    """A server that answers as it is told, and else with an error."""
+
+    def __init__(self, case, answer):
+        self.answer = answer
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"redis://127.0.0.1:{self.listener.getsockname()[1]}"
+        case.addCleanup(self.listener.close)
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            try:
+                connection, _ = self.listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self.converse, args=(connection,), daemon=True).start()
+
+    def converse(self, connection):
+        with connection, connection.makefile("rb") as asked:
+            try:
+                while True:
+                    words = kit.Redis.read(asked)
+                    answer = self.answer([word.decode() for word in words])
+                    connection.sendall(answer or b"-ERR not here\r\n")
+            except (OSError, ValueError, IndexError, TypeError):
+                pass
+
+
+@on(None)
+class InATerminal(Doctor):
+    def screen_of(self, columns, line):
+        terminal = Terminal(self, columns=columns, rows=100)
+        code = terminal.run(line)
+        colours = terminal.tmux("capture-pane", "-p", "-e")
+        return code, terminal.screen(), colours
+
+    def test_forty_columns(self):
+        self.own_redis()
+        code, screen, _ = self.screen_of(40, "$H doctor")
+        self.assertEqual(1, code)
+        self.assertIn("warning  persistence\n  nothing is written to disk\n", screen)
+        lines = screen.splitlines()
+        begin = next(i for i, line in enumerate(lines) if line.startswith("ok"))
+        self.assertLessEqual(max(map(len, lines[begin:])), 40)
+
+    def test_colours_and_none(self):
+        self.own_redis()
+        _, screen, coloured = self.screen_of(100, "$H doctor")
+        self.assertRegex(screen, r"(?m)^warning  persistence  nothing is written to disk$")
+        self.assertRegex(coloured, r"\x1b\[33mwarning")
+        _, _, plain = self.screen_of(100, "NO_COLOR=1 $H doctor")
+        self.assertNotRegex(plain, r"\x1b\[3\dm")
+
+
+if __name__ == "__main__":
+    kit.main()

@@ -1,0 +1,186 @@
+"""cli-holding: how long a lock is held at least and at most, and what a loss does to the command."""
+import json
+import signal
+
+import kit
+from kit import now, on, until
+
+TRAP = 'trap "echo %s; exit 9" %s; echo in; while :; do sleep 0.01; done'
+
+
+@on("file", "redis")
+class AtLeast(kit.Case):
+    def test_the_lock_is_held_on_when_the_command_has_ended(self):
+        done = self.dir / "done"
+        job = self.start("run", "--min-hold", "300", self.name, "--", "touch", done)
+        until(done.exists, "the command to run")
+        until(lambda: not [p for p in job.family() if "touch" in p.command()], "its end")
+        self.assertBusy()
+        self.assertFalse(job.ended())
+        job.signal(signal.SIGTERM)
+        self.assertCode(0, job.wait())
+        self.assertFree()
+
+    def test_it_ends_by_itself_and_the_code_is_the_command_s(self):
+        result = self.hf("run", "--min-hold=300ms", self.name, "sh", "-c", "exit 7")
+        self.assertCode(7, result)
+        self.assertGreaterEqual(result.seconds, 0.3)
+        self.assertEqual("", result.err)
+
+    def test_a_longer_command_is_not_held_up(self):
+        result = self.hf("run", "--min-hold", "1ms", self.name, "sleep", "0.1")
+        self.assertCode(0, result)
+
+    def test_a_command_that_cannot_be_run_holds_nothing_on(self):
+        result = self.hf("run", "--min-hold", "300", self.name, "/no/such/thing")
+        self.assertCode(69, result)
+
+    def test_a_loss_meanwhile_is_said_and_costs_nothing(self):
+        job = self.start("run", "--verbose", "--min-hold", "300", "--lease", "1s", self.name, "true")
+        until(lambda: "--min-hold" in job.err, "the command's end")
+        self.assertCode(0, self.hf("break", "--yes", self.name))
+        result = job.wait()
+        self.assertCode(0, result)
+        self.assertRegex(result.err, "lost after the command had ended")
+
+
+@on("file", "redis")
+class AtMost(kit.Case):
+    def test_the_command_is_told_to_end_and_the_lock_is_free(self):
+        result = self.hf("run", "--max-hold", "1", "--grace", "500ms", self.name, "--", "bash", "-c",
+                         TRAP % ("told", "TERM"))
+        self.assertCode(75, result)
+        self.assertEqual("in\ntold\n", result.out)
+        self.assertIn("--max-hold", result.err)
+        self.assertLess(result.seconds, kit.PATIENCE)
+        self.assertFree()
+
+    def test_who_does_not_listen_is_killed_before_it_is_over(self):
+        beat = self.dir / "beat"
+        begin = now()
+        result = self.hf("run", "--max-hold", "1", "--grace", "200ms", self.name, "--",
+                         *self.child("beat", beat))
+        self.assertCode(75, result)
+        self.assertGone(kit.beaters(beat), "ran on after --max-hold", 0)
+        self.assertGreater(max(line[3] for line in kit.beats(beat)), begin + 0.5)
+
+    def test_the_wait_does_not_count(self):
+        holder = self.holder()
+        waiter = self.start("run", "--max-hold", "2", self.name, "--", "echo", "mine")
+        until(lambda: json.loads(self.hf("status", "--json", self.name).out)["waiting"], "the waiter")
+        begin = now()
+        until(lambda: now() > begin + 2.2, "more than --max-hold")
+        holder.signal(signal.SIGTERM)
+        result = waiter.wait()
+        self.assertCode(0, result)
+        self.assertEqual("mine\n", result.out)
+        holder.wait()
+
+    def test_without_a_command(self):
+        result = self.hf("run", "--max-hold", "100ms", self.name)
+        self.assertCode(75, result)
+        self.assertSays(result, "lost")
+        self.assertFree()
+
+    def test_a_command_that_ends_in_time_notices_nothing(self):
+        self.assertCode(3, self.hf("run", "--max-hold", "5m", self.name, "sh", "-c", "exit 3"))
+
+
+@on("file", "redis")
+class OnLost(kit.Case):
+    def lose(self, *options, script, lease="1s"):
+        job = self.start("run", "--lease", lease, *options, self.name, "--", "bash", "-c", script)
+        until(lambda: job.out, "the command to run")
+        self.assertCode(0, self.hf("break", "--yes", self.name))
+        return job.wait()
+
+    def test_B11_the_signal_is_chosen(self):
+        """None that may be ignored where the tests are started, as SIGINT is in the background."""
+        for value, name in (("ALRM", "ALRM"), ("SIGUSR1", "USR1"), ("12", "USR2")):
+            with self.subTest(value):
+                result = self.lose(f"--on-lost={value}", script=TRAP % (name, name))
+                self.assertCode(75, result)
+                self.assertEqual(f"in\n{name}\n", result.out)
+
+    def test_B11_who_does_not_listen_to_it_is_killed(self):
+        result = self.lose("--on-lost", "WINCH", "--grace", "100ms", script="echo in; sleep 300")
+        self.assertCode(75, result)
+
+    def test_it_may_go_on_without_the_lock(self):
+        go = self.dir / "go"
+        job = self.start("run", "--lease", "1s", "--on-lost", "continue", self.name, "--", "sh", "-c",
+                         f"echo in; while ! test -e {go}; do sleep 0.01; done; exit 6")
+        until(lambda: job.out, "the command to run")
+        self.assertCode(0, self.hf("break", "--yes", self.name))
+        until(lambda: "goes on without" in job.err, "the loss to be said")
+        self.assertFree()
+        self.assertFalse(job.ended())
+        go.touch()
+        result = job.wait()
+        self.assertCode(6, result)
+        self.assertSays(result, "lost")
+
+    def test_what_goes_on_without_the_lock_ends_with_its_wrapper(self):
+        beat = self.dir / "beat"
+        job = self.start("run", "--on-lost", "continue", self.name, "--", *self.child("beat", beat))
+        until(lambda: len(kit.beaters(beat)) == 2, "child and grandchild")
+        job.signal(signal.SIGKILL)
+        self.assertGone(kit.beaters(beat), "ran on without the wrapper")
+
+    def test_a_hook_is_told_why_and_the_command_ends_as_ever(self):
+        said = self.dir / "said"
+        result = self.lose("--on-lost", f'echo "$HOLDFAST_EVENT $HOLDFAST_NAME: $HOLDFAST_WHY" >{said}',
+                           "--on-lost", "USR1", script=TRAP % ("told", "USR1"))
+        self.assertCode(75, result)
+        self.assertEqual("in\ntold\n", result.out)
+        self.assertRegex(said.read_text(), rf"^lost {self.name}: .+\n$")
+
+    def test_a_hook_without_a_command(self):
+        said = self.dir / "said"
+        job = self.start("run", "--verbose", "--lease", "1s", "--on-lost", f"touch {said}", self.name)
+        until(lambda: "is ours" in job.err, "the lock")
+        self.assertCode(0, self.hf("break", "--yes", self.name))
+        self.assertCode(75, job.wait())
+        self.assertTrue(said.exists())
+
+
+@on("redis")
+class OnLostOfAServer(kit.Case):
+    def test_it_goes_on_while_the_server_is_away(self):
+        self.own_redis()
+        job = self.start("run", "--lease", "500ms", "--on-lost", "continue", self.name, "--", "sh",
+                         "-c", "echo in; read x; exit 5", stdin=kit.subprocess.PIPE)
+        until(lambda: job.out, "the command to run")
+        self.redis.stop()
+        until(lambda: "goes on without" in job.err, "the loss to be said")
+        job.popen.stdin.close()
+        self.assertCode(5, job.wait())
+
+
+@on("file")
+class Mistakes(kit.Case):
+    def test_what_makes_no_sense_is_refused(self):
+        for words in (["--min-hold", "x"], ["--max-hold", "1ms"], ["--max-hold", "never"],
+                      ["--min-hold", "9", "--max-hold", "8"], ["--on-lost", "SIGNONE"],
+                      ["--on-lost", "99"], ["--on-lost", ""], ["-n", "-w", "5"],
+                      ["--min-hold", "999999999999h"], ["--label", "x" * 129], ["--json", "x"],
+                      ["--json", "77"]):
+            with self.subTest(words):
+                result = self.hf("run", *words, self.name, "echo", "no")
+                self.assertCode(64, result)
+                self.assertSays(result, "holdfast run --help")
+                self.assertEqual("", result.out)
+
+    def test_what_is_for_a_command_needs_one(self):
+        for words in (["--min-hold", "1"], ["--on-lost", "continue"], ["--on-lost", "INT"]):
+            with self.subTest(words):
+                self.assertCode(64, self.hf("run", *words, self.name))
+
+    def test_options_behind_the_name_are_pointed_out(self):
+        result = self.hf("run", self.name, "-w", "5", "true")
+        self.assertCode(69, result)
+        self.assertSays(result, "before NAME")
+
+
+if __name__ == "__main__":
+    kit.main()

@@ -1,0 +1,125 @@
+"""cli-progress: the line that a terminal shows while a lock is waited for, and nobody else gets."""
+import json
+import re
+import signal
+import socket
+import time
+
+import kit
+from kit import on, until
+from terminal import Terminal
+
+HOST = re.escape(socket.gethostname())
+
+
+class Waits(kit.Case):
+    def in_line(self, count):
+        until(lambda: json.loads(self.hf("status", "--json", self.name).out)["waiting"] == count,
+              f"{count} in line")
+
+
+@on("file", "redis")
+class Progress(Waits):
+    def test_it_says_who_is_waited_for_and_goes_when_that_is_over(self):
+        holder = self.holder("x", "--label", "nightly")
+        t = Terminal(self)
+        t.type("$H run x echo mine")
+        t.see(rf"^waiting \d+ s for {HOST} \(pid {holder.pid}, nightly\), next in line$")
+        first = t.see(r"^waiting (\d+) s for").group(1)
+        t.see(rf"^waiting (?!{first} )\d+ s for")
+        self.assertEqual(1, t.screen().count("waiting"))
+        holder.signal(signal.SIGTERM)
+        self.assertEqual(0, t.prompt())
+        self.assertNotIn("waiting", t.screen())
+        self.assertRegex(t.screen(), r"(?m)^mine$")
+
+    def test_it_says_how_many_are_ahead(self):
+        self.holder()
+        self.waiters(3)
+        t = Terminal(self)
+        t.type(f"$H run {self.name} true")
+        t.see(r"^waiting .*, 3 ahead$")
+        self.jobs[1].signal(signal.SIGTERM)
+        t.see(r"^waiting .*, 2 ahead$")
+        t.key("C-c")
+        self.assertEqual(130, t.prompt())
+        self.assertNotIn("waiting", t.screen())
+
+
+@on("file")
+class OnATerminal(Waits):
+    def test_a_wait_that_ends_leaves_its_message_alone(self):
+        self.holder()
+        t = Terminal(self)
+        self.assertEqual(1, t.run(f"$H run -w 1.5 {self.name} true"))
+        self.assertRegex(t.screen().replace("\n", ""), r"true *holdfast: .*for all of the wait")
+
+    def test_it_fits_into_a_narrow_terminal(self):
+        self.holder(None, "--label", "a long label " * 6)
+        t = Terminal(self, columns=40)
+        t.type(f"$H run -w 3 {self.name} true")
+        t.see(r"^waiting [1-9] s for")
+        lines = [line for line in t.screen().splitlines() if line.startswith("waiting")]
+        self.assertEqual(1, len(lines), t.screen())
+        self.assertLess(len(lines[0]), 40)
+        self.assertEqual(1, t.prompt())
+
+    def test_of_several_names_the_one_that_is_held_is_looked_at(self):
+        holder = self.holder("b")
+        t = Terminal(self)
+        t.type("$H run --also b --also c a true")
+        t.see(rf"^waiting .* for {HOST} \(pid {holder.pid}, sh\)")
+        t.key("C-c")
+        t.prompt()
+
+    def test_not_in_the_background(self):
+        holder = self.holder()
+        t = Terminal(self)
+        t.type(f"$H run {self.name} true &")
+        t.prompt()
+        self.in_line(1)
+        time.sleep(1.5)  # for nothing to be seen there must be time for it
+        self.assertNotIn("waiting", t.screen())
+        holder.signal(signal.SIGTERM)
+        t.type("wait")
+        t.prompt()
+
+    def test_what_others_chose_does_not_reach_the_terminal_raw(self):
+        self.holder(None, "--label", "x\x1b[7my\nz")
+        code, text = self.in_terminal(80, "run", "-w", "1.5", self.name, "true")
+        self.assertEqual(1, code)
+        self.assertIn("waiting", text)
+        self.assertNotIn("\x1b[7m", text)
+        self.assertNotIn("\nz", text)
+
+
+@on("file")
+class Silence(Waits):
+    def test_nothing_where_there_is_no_terminal(self):
+        holder = self.holder()
+        job = self.start("run", self.name, "true")
+        self.in_line(1)
+        time.sleep(1.2)  # longer than the line waits on a terminal
+        holder.signal(signal.SIGTERM)
+        result = job.wait()
+        self.assertCode(0, result)
+        self.assertEqual(("", ""), (result.out, result.err))
+
+    def test_nothing_with_quiet(self):
+        self.holder()
+        self.assertEqual((1, ""), self.in_terminal(40, "run", "-q", "-w", "1.2", self.name, "true"))
+
+    def test_nothing_of_a_wait_that_is_over_at_once(self):
+        self.assertEqual((0, ""), self.in_terminal(40, "run", self.name, "true"))
+
+    def test_verbose_says_once_who_holds_it(self):
+        holder = self.holder(None, "--label", "nightly")
+        result = self.hf("run", "--verbose", "-w", "500ms", self.name, "true")
+        self.assertCode(1, result)
+        lines = [line for line in result.err.splitlines() if "waiting for" in line]
+        self.assertEqual(1, len(lines), result)
+        self.assertRegex(lines[0], rf"{self.name}, held for .* by holdfast, pid {holder.pid} .*\(nightly\)")
+
+
+if __name__ == "__main__":
+    kit.main()

@@ -1,0 +1,125 @@
+/* Holds that leave their process, where the store does not answer. */
+#include "fault.h"
+
+/* A client through the proxy; the server knows the script, so that the next answer is that of the test. */
+static hf_client *through(bed *b, int64_t command_timeout_ms) {
+    const char *none = "hf1:3f1c2d4e-0000-4000-8000-000000000000:1:30000:none";
+    hf_client *client =
+        bed_through(b, &(hf_client_options){.command_timeout_ms = command_timeout_ms});
+    T_HF(HF_LOST, hf_extend_exported(client, none, 0));
+    return client;
+}
+
+static void adopt_and_free(bed *b, const char *text) {
+    hf_hold *hold = NULL;
+    T_HF(HF_OK, hf_adopt(bed_direct(b), text, NULL, &hold));
+    check_held(b, hold);
+    FREE(hold);
+    assert_false(on_server(b));
+}
+
+/* Done, and not heard of: it is asked for again, and acts once. */
+static void F12_the_answer_to_an_export_is_lost(void **state) {
+    bed *b = *state;
+    char text[HF_EXPORT_MAX];
+    hf_client *client = through(b, 0);
+    hf_hold *hold = TAKE(client, .on_lost = count_loss, .arg = &b->loss);
+    t_proxy_drop_answers(b->proxy, 1);
+    T_HF(HF_OK, hf_export(hold, text, sizeof text));
+    assert_int_equal(stats_of(client).reconnects, 1);
+    assert_int_equal(b->loss.calls, 0);
+    adopt_and_free(b, text);
+}
+
+/* Nor does the store come back in time: the hold has left, and nobody has its text. It is lost here, and
+   ends with its lease. */
+static void F12_an_export_is_never_answered(void **state) {
+    bed *b = *state;
+    char text[HF_EXPORT_MAX];
+    hf_client *client = through(b, 300);
+    hf_hold *hold =
+        TAKE(client, .lease_ms = t_patience(3000), .on_lost = count_loss, .arg = &b->loss);
+    t_proxy_drop_answers(b->proxy, 1);
+    t_proxy_refuse(b->proxy, true);
+    T_HF(HF_UNKNOWN_OUTCOME, hf_export(hold, text, sizeof text));
+    assert_string_equal(text, "");
+    t_proxy_refuse(b->proxy, false);
+    UNTIL(b->loss.calls == 1);
+    assert_int_equal(hf_held(hold), 0);
+    T_HF(HF_LOST, hf_release(hold));
+    assert_true(on_server(b)); /* our release does not touch what left */
+    UNTIL(!on_server(b));
+}
+
+/* It never got there: the hold is as it was. */
+static void F13_an_export_that_is_not_sent_changes_nothing(void **state) {
+    bed *b = *state;
+    char text[HF_EXPORT_MAX];
+    hf_client *client = through(b, 300);
+    hf_hold *hold = TAKE(client, .on_lost = count_loss, .arg = &b->loss);
+    t_proxy_blackhole(b->proxy, true);
+    T_HF(HF_UNKNOWN_OUTCOME, hf_export(hold, text, sizeof text));
+    t_proxy_cut(b->proxy);
+    t_proxy_blackhole(b->proxy, false);
+    uint64_t renewed = stats_of(client).renewed;
+    UNTIL(stats_of(client).renewed > renewed);
+    check_held(b, hold);
+    assert_int_equal(b->loss.calls, 0);
+    T_HF(HF_OK, hf_export(hold, text, sizeof text));
+    adopt_and_free(b, text);
+}
+
+static void F12_the_answer_to_an_adoption_is_lost(void **state) {
+    bed *b = *state;
+    char text[HF_EXPORT_MAX];
+    hf_client *other = bed_direct(b), *client = through(b, 0);
+    T_HF(HF_OK, hf_export(TAKE(other), text, sizeof text));
+    hf_hold *hold = NULL;
+    t_proxy_drop_answers(b->proxy, 1);
+    hf_result r = hf_adopt(client, text, NULL, &hold);
+    if (r == HF_OK) {
+        check_held(b, hold);
+        FREE(hold);
+    } else {
+        T_HF(HF_UNKNOWN_OUTCOME, r);
+        assert_null(hold);
+    }
+    UNTIL(!on_server(b)); /* it is released behind */
+}
+
+static void F12_the_answer_to_an_extension_is_lost(void **state) {
+    bed *b = *state;
+    char text[HF_EXPORT_MAX];
+    hf_client *client = through(b, 0);
+    T_HF(HF_OK, hf_export(TAKE(client), text, sizeof text));
+    t_proxy_drop_answers(b->proxy, 1);
+    T_HF(HF_OK, hf_extend_exported(client, text, 3600000));
+    assert_true(server_ttl_ms(b) > 3000000);
+    adopt_and_free(b, text);
+}
+
+/* The store forgets all while it is being exported, or after. */
+static void F16_a_flushed_store_has_nothing_to_adopt(void **state) {
+    bed *b = *state;
+    char text[HF_EXPORT_MAX];
+    hf_client *client = bed_direct(b);
+    hf_hold *hold = TAKE(client);
+    freeReplyObject(t_redis_cmd(b->redis, "FLUSHALL"));
+    T_HF(HF_LOST, hf_export(hold, text, sizeof text));
+    T_HF(HF_LOST, hf_release(hold));
+    T_HF(HF_OK, hf_export(TAKE(client), text, sizeof text));
+    freeReplyObject(t_redis_cmd(b->redis, "FLUSHALL"));
+    T_HF(HF_LOST, hf_adopt(client, text, NULL, &hold));
+    T_HF(HF_LOST, hf_extend_exported(client, text, 0));
+}
+
+static const struct CMUnitTest tests[] = {
+    FAULT_TEST(F12_the_answer_to_an_export_is_lost),
+    FAULT_TEST(F12_an_export_is_never_answered),
+    FAULT_TEST(F13_an_export_that_is_not_sent_changes_nothing),
+    FAULT_TEST(F12_the_answer_to_an_adoption_is_lost),
+    FAULT_TEST(F12_the_answer_to_an_extension_is_lost),
+    FAULT_TEST(F16_a_flushed_store_has_nothing_to_adopt),
+};
+
+FAULT_MAIN(tests)
