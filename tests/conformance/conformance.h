@@ -38,7 +38,9 @@ enum {
     CF_LINE = 8,       /* it keeps a line of waiters: order of arrival among clients */
     CF_OWN_CLOCK = 16, /* leases are kept by the holder: one that is stopped keeps its lock */
     CF_KINDS = 32,     /* it has readers, writers, upgradable readers and permits */
-    CF_BESIDE = 64     /* it has latches and leaders */
+    CF_BESIDE = 64,    /* it has latches and leaders */
+    CF_LEAVES = 128,   /* a hold may leave its process */
+    CF_LISTS = 256     /* it says which names are in use */
 };
 
 typedef struct cf cf;

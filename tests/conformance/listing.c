@@ -225,6 +225,18 @@ static void B33_other_prefixes_are_other_locks(cf *f) {
     CF_FREE(theirs);
 }
 
+static int32_t told_nothing(const char *name, const hf_info *info, void *arg) {
+    (void)info, (void)arg;
+    t_fail("%s was told", name);
+}
+
+static void B33_a_store_that_cannot_list_says_so(cf *f) {
+    if (cf_has(CF_LISTS)) return;
+    hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
+    CF_IS(HF_UNSUPPORTED, hf_list(f->a, NULL, told_nothing, NULL));
+    CF_FREE(hold);
+}
+
 static void B33_listing_needs_a_function_and_a_client(cf *f) {
     CF_IS(HF_INVALID, hf_list(f->a, NULL, NULL, NULL));
     CF_IS(HF_INVALID, hf_list(NULL, NULL, note, NULL));
@@ -253,18 +265,19 @@ static void B33_the_line_of_a_free_lock_is_listed(cf *f) {
 }
 
 const cf_case cf_listing[] = {
-    CF_CASE(B33_names_in_use_are_listed),
-    CF_CASE(B33_all_are_listed_without_a_pattern),
-    CF_CASE(B33_a_pattern_chooses),
-    CF_CASE(B33_any_name_is_told_as_it_is),
-    CF_CASE(B33_the_longest_names_are_listed),
-    CF_CASE(B33_many_names_are_listed),
-    CF_CASE_NEEDS(B33_kinds_and_waiters_are_told, CF_KINDS),
-    CF_CASE(B33_the_callback_ends_it),
-    CF_CASE(B33_the_callback_may_call_back_in),
-    CF_CASE_NEEDS(B33_a_child_of_the_callback_is_told_so, CF_FORK_WITH_THREADS),
-    CF_CASE(B33_other_prefixes_are_other_locks),
+    CF_CASE_NEEDS(B33_names_in_use_are_listed, CF_LISTS),
+    CF_CASE_NEEDS(B33_all_are_listed_without_a_pattern, CF_LISTS),
+    CF_CASE_NEEDS(B33_a_pattern_chooses, CF_LISTS),
+    CF_CASE_NEEDS(B33_any_name_is_told_as_it_is, CF_LISTS),
+    CF_CASE_NEEDS(B33_the_longest_names_are_listed, CF_LISTS),
+    CF_CASE_NEEDS(B33_many_names_are_listed, CF_LISTS),
+    CF_CASE_NEEDS(B33_kinds_and_waiters_are_told, CF_LISTS | CF_KINDS),
+    CF_CASE_NEEDS(B33_the_callback_ends_it, CF_LISTS),
+    CF_CASE_NEEDS(B33_the_callback_may_call_back_in, CF_LISTS),
+    CF_CASE_NEEDS(B33_a_child_of_the_callback_is_told_so, CF_LISTS | CF_FORK_WITH_THREADS),
+    CF_CASE_NEEDS(B33_other_prefixes_are_other_locks, CF_LISTS),
     CF_CASE(B33_listing_needs_a_function_and_a_client),
-    CF_CASE_NEEDS(B33_the_line_of_a_free_lock_is_listed, CF_REDIS),
+    CF_CASE(B33_a_store_that_cannot_list_says_so),
+    CF_CASE_NEEDS(B33_the_line_of_a_free_lock_is_listed, CF_LISTS | CF_REDIS),
     CF_CASES_END,
 };

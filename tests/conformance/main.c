@@ -108,6 +108,9 @@ static void start_cluster(void) {
     const char *hosts = strstr(t_cluster_url(cluster), "://") + 3;
     for (int i = 0; i < t_cluster_size(cluster); i++)
         t_acl_user_in_cluster(t_cluster_node(cluster, i), "other");
+    for (int i = 0; i < t_cluster_size(cluster); i++)
+        freeReplyObject(
+            t_redis_cmd(t_cluster_node(cluster, i), "ACL SETUSER holdfast +scan ~h[*]:* &h[*]:*"));
     snprintf(url, sizeof url, "redis+cluster://holdfast:PASSWORD@%s", hosts);
     snprintf(other_url, sizeof other_url, "%s?prefix=other", url);
 }
@@ -174,16 +177,19 @@ bool cf_all_listen(const hf_info *info, const char *name) {
 }
 
 static const store stores[] = {
-    {"memory", CF_LINE | CF_KINDS | CF_BESIDE, start_memory, in_memory_line},
-    {"file", CF_PROCESSES | CF_LINE | CF_OWN_CLOCK | CF_KINDS | CF_BESIDE, start_file,
+    {"memory", CF_LINE | CF_KINDS | CF_BESIDE | CF_LISTS, start_memory, in_memory_line},
+    {"file", CF_PROCESSES | CF_LINE | CF_OWN_CLOCK | CF_KINDS | CF_BESIDE | CF_LISTS, start_file,
      in_file_line},
-    {"redis", CF_PROCESSES | CF_REDIS | CF_LINE | CF_KINDS | CF_BESIDE, start_redis, in_redis_line},
-    {"redis-replicas", CF_PROCESSES | CF_REDIS | CF_LINE | CF_KINDS | CF_BESIDE, start_replicas,
-     in_redis_line},
-    {"redis-unix", CF_PROCESSES | CF_REDIS | CF_LINE | CF_KINDS | CF_BESIDE, start_redis_unix,
-     in_redis_line},
+    {"redis", CF_PROCESSES | CF_REDIS | CF_LEAVES | CF_LINE | CF_KINDS | CF_BESIDE | CF_LISTS,
+     start_redis, in_redis_line},
+    {"redis-replicas",
+     CF_PROCESSES | CF_REDIS | CF_LEAVES | CF_LINE | CF_KINDS | CF_BESIDE | CF_LISTS,
+     start_replicas, in_redis_line},
+    {"redis-unix", CF_PROCESSES | CF_REDIS | CF_LEAVES | CF_LINE | CF_KINDS | CF_BESIDE | CF_LISTS,
+     start_redis_unix, in_redis_line},
     {"redis-quorum", CF_PROCESSES, start_quorum, NULL},
-    {"cluster", CF_PROCESSES | CF_LINE | CF_KINDS | CF_BESIDE, start_cluster, in_cluster_line},
+    {"cluster", CF_PROCESSES | CF_LEAVES | CF_LINE | CF_KINDS | CF_BESIDE | CF_LISTS, start_cluster,
+     in_cluster_line},
 };
 
 #if defined(__SANITIZE_THREAD__)
