@@ -151,7 +151,7 @@ class Events(kit.Case):
         self.assertEqual("HF_CANCELLED", events()[-1]["result"])
 
     def test_a_loss(self):
-        job, events = self.run_events("--lease", "1s", self.name, "sleep", "300", wait=False)
+        job, events = self.run_events("--lease", "6s", self.name, "sleep", "300", wait=False)
         until(lambda: "started" in self.names(events()), "the command")
         self.assertCode(0, self.hf("break", "--yes", self.name))
         self.assertCode(75, job.wait())
@@ -277,7 +277,7 @@ class Metrics(kit.Case):
         self.assertSays(result, "--metrics", lines=2)
 
     def test_a_loss_counts(self):
-        job = self.start("run", "--metrics", self.dir / "metrics", "--lease", "1s", self.name, "--", "sh",
+        job = self.start("run", "--metrics", self.dir / "metrics", "--lease", "6s", self.name, "--", "sh",
                          "-c", "echo in; exec sleep 300")
         until(lambda: job.out, "the command")
         self.assertCode(0, self.hf("break", "--yes", self.name))
