@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
@@ -111,10 +112,16 @@ static void *keep_drawing(void *arg) {
 
 /* ---- From begin to end ---- */
 
+/* A terminal that can clear the rest of a line. */
+static bool is_for_people(void) {
+    const char *term = getenv("TERM");
+    return isatty(STDERR_FILENO) && term && *term && strcmp(term, "dumb") != 0;
+}
+
 void waiting_draw(waiting *w) {
     sigset_t all, before;
     w->stop = -1;
-    if (say_get() == QUIET || !isatty(STDERR_FILENO)) return;
+    if (say_get() == QUIET || !is_for_people()) return;
     w->stop = eventfd(0, EFD_CLOEXEC);
     if (w->stop < 0) return;
     sigfillset(&all);

@@ -448,7 +448,7 @@ class Case:
         fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
         job = self.start(*words, stdout=terminal, stderr=terminal,
                          stdin=subprocess.DEVNULL if answer is None else terminal,
-                         env=dict(self.env, TERM="xterm", COLUMNS=str(columns), **env))
+                         env={**self.env, "TERM": "xterm", "COLUMNS": str(columns), **env})
         os.close(terminal)
         text = b""
         try:

@@ -57,12 +57,13 @@ class OnATerminal(Waits):
     def test_it_fits_into_a_narrow_terminal(self):
         self.holder(None, "--label", "a long label " * 6)
         t = Terminal(self, columns=40)
-        t.type(f"$H run -w 3 {self.name} true")
-        t.see(r"^waiting [1-9] s for")
+        t.type(f"$H run {self.name} true")
+        t.see(r"^waiting [1-9]\d* s for")
         lines = [line for line in t.screen().splitlines() if line.startswith("waiting")]
         self.assertEqual(1, len(lines), t.screen())
         self.assertLess(len(lines[0]), 40)
-        self.assertEqual(1, t.prompt())
+        t.key("C-c")
+        self.assertEqual(130, t.prompt())
 
     def test_of_several_names_the_one_that_is_held_is_looked_at(self):
         holder = self.holder("b")
@@ -86,7 +87,7 @@ class OnATerminal(Waits):
 
     def test_what_others_chose_does_not_reach_the_terminal_raw(self):
         self.holder(None, "--label", "x\x1b[7my\nz")
-        code, text = self.in_terminal(80, "run", "-w", "1.5", self.name, "true")
+        code, text = self.in_terminal(80, "run", "-w", "3", self.name, "true")
         self.assertEqual(1, code)
         self.assertIn("waiting", text)
         self.assertNotIn("\x1b[7m", text)
@@ -108,6 +109,20 @@ class Silence(Waits):
     def test_nothing_with_quiet(self):
         self.holder()
         self.assertEqual((1, ""), self.in_terminal(40, "run", "-q", "-w", "1.2", self.name, "true"))
+
+    def test_nothing_that_a_dumb_terminal_would_show_as_it_is(self):
+        self.holder()
+        code, text = self.in_terminal(40, "run", "-w", "1.2", self.name, "true", TERM="dumb")
+        self.assertEqual(1, code)
+        self.assertTrue(text.startswith("holdfast: "), text)
+        self.assertNotIn("\x1b", text)
+
+    def test_no_colours_with_or_without_NO_COLOR(self):
+        self.holder()
+        for env in ({}, {"NO_COLOR": "1"}):
+            _, text = self.in_terminal(40, "run", "-w", "3", self.name, "true", **env)
+            self.assertIn("waiting ", text)
+            self.assertNotRegex(text, r"\x1b\[[0-9;]*m")
 
     def test_nothing_of_a_wait_that_is_over_at_once(self):
         self.assertEqual((0, ""), self.in_terminal(40, "run", self.name, "true"))

@@ -39,9 +39,9 @@ class Hooks(kit.Case):
 
     def test_the_time_of_a_wait_stays_as_long_with_hooks(self):
         self.holder()
-        result = self.hf("run", "-w", "0.3", "--on-wait", self.noting("w"), self.name, "true")
+        result = self.hf("run", "-w", "1", "--on-wait", self.noting("w"), self.name, "true")
         self.assertCode(1, result)
-        self.assertGreaterEqual(result.seconds, 0.3)
+        self.assertGreaterEqual(result.seconds, 1)
         self.assertIn("wait", self.noted("w"))
 
     def test_what_it_prints_is_apart_from_the_command_s_output(self):
@@ -133,7 +133,7 @@ class Events(kit.Case):
 
     def test_conflict_and_timeout_are_told_apart(self):
         self.holder()
-        for words, result in ((["-n"], "HF_BUSY"), (["-w", "500ms", "-E", "5"], "HF_TIMEOUT")):
+        for words, result in ((["-n"], "HF_BUSY"), (["-w", "1", "-E", "5"], "HF_TIMEOUT")):
             job, events = self.run_events(*words, self.name, "true")
             self.assertEqual(("failed", result), (events()[-1]["event"], events()[-1]["result"]))
             self.assertEqual(job.popen.returncode, events()[-1]["exit_code"])
@@ -151,7 +151,7 @@ class Events(kit.Case):
         self.assertEqual("HF_CANCELLED", events()[-1]["result"])
 
     def test_a_loss(self):
-        job, events = self.run_events("--lease", "1s", self.name, "sleep", "300", wait=False)
+        job, events = self.run_events("--lease", "6s", self.name, "sleep", "300", wait=False)
         until(lambda: "started" in self.names(events()), "the command")
         self.assertCode(0, self.hf("break", "--yes", self.name))
         self.assertCode(75, job.wait())
@@ -277,7 +277,7 @@ class Metrics(kit.Case):
         self.assertSays(result, "--metrics", lines=2)
 
     def test_a_loss_counts(self):
-        job = self.start("run", "--metrics", self.dir / "metrics", "--lease", "1s", self.name, "--", "sh",
+        job = self.start("run", "--metrics", self.dir / "metrics", "--lease", "6s", self.name, "--", "sh",
                          "-c", "echo in; exec sleep 300")
         until(lambda: job.out, "the command")
         self.assertCode(0, self.hf("break", "--yes", self.name))

@@ -1,0 +1,59 @@
+/*
+ * Ask for locks without waiting for them: the client has threads of its own, which call back.
+ *
+ *     async [URL]
+ *
+ * Three are asked for at once; whoever is called back works, and the last one ends the program.
+ */
+#include <holdfast.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static int left, failed;
+
+static void done(int ok) {
+    pthread_mutex_lock(&mutex);
+    left--;
+    failed |= !ok;
+    pthread_cond_signal(&changed);
+    pthread_mutex_unlock(&mutex);
+}
+
+/* Callbacks come one after another: the next one waits for what is done here, so be quick. */
+static void on_acquired(hf_result result, hf_hold *hold, void *arg) {
+    const char *name = arg;
+    if (result != HF_OK) {
+        fprintf(stderr, "%s: %s (%s)\n", name, hf_error_detail(), hf_result_name(result));
+        done(0);
+        return;
+    }
+    printf("%s is held, token %" PRIu64 "\n", name, hf_fence(hold));
+    int held = hf_held(hold); /* before what must not be done twice: it may be over by now */
+    done(hf_release(hold) == HF_OK && held);
+}
+
+static int ask(hf_client *client, const char *name) {
+    hf_options wait = {.wait_ms = 5000};
+    left++;
+    if (hf_acquire_async(client, name, &wait, on_acquired, (void *)name) == HF_OK) return 1;
+    fprintf(stderr, "cannot ask for %s: %s\n", name, hf_error_detail());
+    left--;
+    return 0;
+}
+
+int main(int argc, char **argv) {
+    hf_client *client;
+    if (hf_open(argc > 1 ? argv[1] : "memory:", NULL, &client) != HF_OK) {
+        fprintf(stderr, "cannot open the store: %s\n", hf_error_detail());
+        return 1;
+    }
+    pthread_mutex_lock(&mutex);
+    int asked = ask(client, "orders:1") & ask(client, "orders:2") & ask(client, "orders:3");
+    while (left) pthread_cond_wait(&changed, &mutex);
+    pthread_mutex_unlock(&mutex);
+    hf_close(client);
+    return asked && !failed ? 0 : 1;
+}
