@@ -92,10 +92,11 @@ static void keep(hf__past *p, const hf__op *op, hf__time now) {
     tidy(p, now);
     hf__released *r = find_or_make(p, op);
     if (!r) return;
-    int64_t lasts = op->leave && p->lease_ms < HF__PLACE_MS ? HF__PLACE_MS : p->lease_ms;
+    bool leave = op->leave || p->stood;
+    int64_t lasts = leave && p->lease_ms < HF__PLACE_MS ? HF__PLACE_MS : p->lease_ms;
     if (op->number > r->number) r->number = op->number;
     r->kind = op->kind;
-    r->leave |= op->leave;
+    r->leave |= leave;
     r->until = hf__later(r->until, hf__after_ms(now, lasts));
     unlink_one(p, r);
     append(p, r);
@@ -104,12 +105,19 @@ static void keep(hf__past *p, const hf__op *op, hf__time now) {
 void hf__past_note(hf__past *p, const hf__op *op, hf__time now) {
     if (op->lease_ms > p->lease_ms) p->lease_ms = op->lease_ms;
     if (op->heir.lease_ms > p->lease_ms) p->lease_ms = op->heir.lease_ms;
+    if (op->placed || (op->verb == HF__RELEASE && op->heir.result == HF_BUSY)) p->stood = true;
+    if (op->ack.state == HF__ACK_UNDOING && op->kind != HF_MUTEX) return; /* it is asked again */
     bool was_there = op->result == HF_OK || (op->result == HF_LOST && op->leave);
     if (op->verb == HF__RELEASE && was_there) keep(p, op, now);
+    bool held = op->verb == HF__RENEW || (op->verb == HF__RELEASE && !op->leave);
+    if (!held || op->result != HF_LOST || !p->stood) return;
+    keep(p, op, now); /* it may stand in line where it is not held */
+    p->again = true;
 }
 
 void hf__past_repeat(hf__past *p, hf__session *session, hf__time now) {
     tidy(p, now);
+    p->again = false;
     for (hf__released *r = p->first; r; r = r->next) {
         if (r->busy) continue;
         r->busy = true;
