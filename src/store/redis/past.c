@@ -102,17 +102,24 @@ static void keep(hf__past *p, const hf__op *op, hf__time now) {
     append(p, r);
 }
 
+/* Released; or lost, for another server may have it. Not of other kinds, whose number may be asked for
+   again by who else waits. */
+static bool is_over(const hf__op *op) {
+    if (op->verb == HF__RELEASE && (op->result == HF_OK || op->leave))
+        return op->result == HF_OK || op->result == HF_LOST;
+    bool hold = op->verb == HF__RELEASE || op->verb == HF__RENEW;
+    return hold && op->kind == HF_MUTEX && op->result == HF_LOST;
+}
+
 void hf__past_note(hf__past *p, const hf__op *op, hf__time now) {
     if (op->lease_ms > p->lease_ms) p->lease_ms = op->lease_ms;
     if (op->heir.lease_ms > p->lease_ms) p->lease_ms = op->heir.lease_ms;
     if (op->placed || (op->verb == HF__RELEASE && op->heir.result == HF_BUSY)) p->stood = true;
-    if (op->ack.state == HF__ACK_UNDOING && op->kind != HF_MUTEX) return; /* it is asked again */
-    bool was_there = op->result == HF_OK || (op->result == HF_LOST && op->leave);
-    if (op->verb == HF__RELEASE && was_there) keep(p, op, now);
-    bool held = op->verb == HF__RENEW || (op->verb == HF__RELEASE && !op->leave);
-    if (!held || op->result != HF_LOST || !p->stood) return;
-    keep(p, op, now); /* it may stand in line where it is not held */
-    p->again = true;
+    if (op->kind != HF_MUTEX && op->ack.state == HF__ACK_UNDOING) return; /* it is asked again */
+    if (!is_over(op)) return;
+    keep(p, op, now);
+    bool left = op->verb == HF__RELEASE && op->leave;
+    if (op->result == HF_LOST && !left && p->stood) p->again = true; /* it may stand in line here */
 }
 
 void hf__past_repeat(hf__past *p, hf__session *session, hf__time now) {

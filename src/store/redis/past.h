@@ -1,5 +1,5 @@
 /*
- * What was released not long ago. A primary that fails may take with it that it released a lock: its
+ * What was released not long ago, or lost. A primary that fails may take with it that it released a lock: its
  * successor has the lock still held, and nobody to release it before its lease ends. So releases are kept
  * for a lease, and repeated to whoever answers next. That one may also have it still standing in line, and
  * would grant it to nobody: a client that has ever stood in one leaves as well, also with what it finds lost
