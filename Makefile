@@ -7,8 +7,9 @@ FIRST  ?= 1
 SEED   ?=
 SERVER ?=
 ROUNDS ?= 1000
+TOPOLOGY ?= single tls sentinel quorum
 
-.PHONY: build help deps run test test-sanitize test-failover test-quorum test-server sim planted check bench package test-package static install clean
+.PHONY: build help deps run test test-sanitize test-failover test-server sim planted check bench package test-package static install clean
 
 build: ## build the libraries, the command and the examples into build/release
 	@scripts/deps build
@@ -37,18 +38,13 @@ test-sanitize: ## the tests again, under the sanitizers
 	@scripts/build tsan
 	@scripts/fixed-addresses ctest --preset tsan
 
-test-failover: ## failovers under real Sentinels and in a cluster, and 1,000 acquisitions with a failure every few seconds; SEED=
+test-failover: ## on each TOPOLOGY 1,000 acquisitions (ROUNDS) with a failure every few seconds; SEED=
 	@scripts/deps build test
 	@scripts/build dev
 	@build/dev/tests/sentinel/sentinel_failover
-	@build/dev/tests/sentinel/sentinel_torture 1000 $(SEED)
 	@build/dev/tests/conformance/conformance cluster
-	@build/dev/tests/cluster/cluster_torture 1000 $(SEED)
-
-test-quorum: ## a crowd on a quorum whose nodes are killed and stopped: ROUNDS (1000) acquisitions
-	@scripts/deps build test
-	@scripts/build dev
-	@HOLDFAST_QUORUM_ROUNDS=$(ROUNDS) build/dev/tests/fault/fault_quorum_crowd
+	@build/dev/tests/cluster/cluster_torture $(ROUNDS) $(SEED)
+	@set -e; for name in $(TOPOLOGY); do build/dev/tests/topology/topology_torture $$name $(ROUNDS) $(SEED); done
 
 test-server: ## what needs a server, on another one: SERVER=path/to/redis-server
 	@scripts/deps build test

@@ -34,6 +34,20 @@ static void asked_unreachable(hf__entry *e, hf__time now) {
     hf__entry_fail_troubled(e, now);
 }
 
+/* Undone by the store, which may say so again, or late: whoever asks again does so under another number.
+   Of a lane there is none, and where that release is still to come nobody of it asks any more. */
+static void asked_and_undone(hf__entry *e, hf__wait *w, hf__time now) {
+    hf__op *op = &e->op;
+    if (op->maybe) hf__entry_haunt_line(e, op->number, hf__entry_gone_by(e, now, op->lease_ms));
+    while (w && op->maybe && (e->lane || w->once)) {
+        hf__wait_finish(w, HF_UNKNOWN_OUTCOME, op->detail ? strdup(op->detail) : NULL);
+        w = e->lane ? e->head : NULL;
+    }
+    if (!w || e->lane) return;
+    hf__wait_set_number(w, 0);
+    w->maybe = op->maybe;
+}
+
 /* What was said of one ask also goes for those before it, unless they may still come behind it. */
 static bool settles(const hf__entry *e, const hf__op *op) {
     return op->result == HF_OK || (op->result != HF_TIMEOUT && op->asked_at > e->late_until);
@@ -58,7 +72,10 @@ static void asked(hf__entry *e, hf__time now) {
     hf__wait *w = e->asker;
     hf__op *op = &e->op;
     e->asker = NULL;
-    if (op->maybe) asked_unheard(e, w);
+    if (op->undone)
+        asked_and_undone(e, w, now);
+    else if (op->maybe)
+        asked_unheard(e, w);
     if (op->result == HF_UNREACHABLE) {
         asked_unreachable(e, now);
         return;

@@ -59,7 +59,7 @@ static void prepare_op(hf__entry *e, hf__verb verb, uint64_t number) {
     op->name = e->mapped.key;
     op->name_length = e->name_length;
     op->result = HF_OK;
-    op->maybe = op->placed = op->crowded = false;
+    op->maybe = op->undone = op->placed = op->crowded = false;
     op->detail = NULL;
     op->together = op->next_ask = NULL;
     op->exported = NULL;

@@ -306,6 +306,7 @@ typedef struct hf__op {
     bool repeated;           /* the store's: its own, of what was asked for before */
     hf_result result;
     bool maybe;   /* it failed, and may have taken effect all the same */
+    bool undone;  /* ASK: a release of its number was said: it is not to be asked for again */
     bool crowded; /* ASK that was granted, RENEW: somebody waits */
     bool placed;  /* HF_BUSY: it stands in line, for HF__PLACE_MS at most unless it asks again */
     int64_t retry_ms;

@@ -4,8 +4,8 @@
  * vote. The run says what it did to whom. Then: no two holds overlap by their own deadlines, tokens grow
  * in the order of holds, and everybody was served as often as it asked.
  *
- * $HOLDFAST_QUORUM_ROUNDS is how many acquisitions to make in all: 200 unless said; `make test-quorum` makes
- * 1,000.
+ * $HOLDFAST_QUORUM_ROUNDS is how many acquisitions to make in all: 200 unless said. `make test-failover` makes
+ * 1,000, and does worse.
  */
 #include "fault.h"
 

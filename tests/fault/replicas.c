@@ -39,7 +39,7 @@ static void F31_a_grant_counts_when_a_replica_has_it(void **state) {
 
 static void F31_what_too_few_replicas_have_is_given_back(void **state) {
     bed *b = *state;
-    hf_client *client = bed_open(b, url_of(b, "command_timeout=400ms"), NULL);
+    hf_client *client = bed_open(b, url_of(b, "command_timeout=2s"), NULL);
     REFUSED(HF_UNREACHABLE, client, .wait_ms = 0);
     check_detail("0 of 1 replicas confirmed");
     check_detail("it was given back");
@@ -54,7 +54,7 @@ static void F31_one_of_two_is_too_few(void **state) {
     bed *b = *state;
     t_redis *replica = start_replica(b);
     hf_client *client =
-        bed_open(b, with_option(t_redis_url(b->redis), "replicas=2&command_timeout=400ms"), NULL);
+        bed_open(b, with_option(t_redis_url(b->redis), "replicas=2&command_timeout=2s"), NULL);
     REFUSED(HF_UNREACHABLE, client, .wait_ms = 0);
     check_detail("1 of 2 replicas confirmed");
     assert_false(on_server(b));
@@ -63,7 +63,7 @@ static void F31_one_of_two_is_too_few(void **state) {
 
 static void F27_a_server_that_wants_replicas_is_told_apart(void **state) {
     bed *b = *state;
-    hf_client *client = bed_open(b, url_of(b, "command_timeout=400ms"), NULL);
+    hf_client *client = bed_open(b, url_of(b, "command_timeout=2s"), NULL);
     set_config(b, "min-replicas-to-write", "1");
     REFUSED(HF_UNREACHABLE, client, .wait_ms = 0);
     check_detail("min-replicas-to-write");
@@ -72,7 +72,7 @@ static void F27_a_server_that_wants_replicas_is_told_apart(void **state) {
 static void F31_a_wait_lasts_until_a_replica_is_there(void **state) {
     bed *b = *state;
     t_redis *replica = start_replica(b);
-    hf_client *client = bed_open(b, url_of(b, "command_timeout=400ms&outage=30s"), NULL);
+    hf_client *client = bed_open(b, url_of(b, "command_timeout=2s&outage=30s"), NULL);
     t_redis_stop(replica);
     attempt *a = attempt_start(b, client, &(hf_options){.wait_ms = HF_FOREVER});
     UNTIL(calls(b, "wait") >= 2); /* it was given back, and asked for again */
@@ -85,7 +85,7 @@ static void F31_a_wait_lasts_until_a_replica_is_there(void **state) {
 static void F31_what_no_replica_has_yet_is_not_confirmed(void **state) {
     bed *b = *state;
     t_redis *replica = start_replica(b);
-    hf_client *client = bed_open(b, url_of(b, "command_timeout=400ms"), NULL);
+    hf_client *client = bed_open(b, url_of(b, "command_timeout=2s"), NULL);
     FREE(TAKE(client));
     t_redis_stop(replica);
     REFUSED(HF_UNREACHABLE, client, .wait_ms = 0);

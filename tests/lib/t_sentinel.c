@@ -118,6 +118,23 @@ static bool is_primary(t_redis *node) {
     return primary;
 }
 
+static const char *text_of(const redisReply *pairs, const char *name) {
+    for (size_t i = 0; i + 1 < pairs->elements; i += 2)
+        if (!strcmp(pairs->element[i]->str, name)) return pairs->element[i + 1]->str;
+    return "";
+}
+
+/* It takes all replicas for such that could be promoted. */
+static bool has_replicas(t_redis *watcher) {
+    redisReply *reply = t_redis_try(watcher, "SENTINEL REPLICAS " T_PRIMARY);
+    size_t fit = 0;
+    for (size_t i = 0; reply && reply->type == REDIS_REPLY_ARRAY && i < reply->elements; i++)
+        fit += !strcmp(text_of(reply->element[i], "flags"), "slave") &&
+               !strcmp(text_of(reply->element[i], "master-link-status"), "ok");
+    if (reply) freeReplyObject(reply);
+    return fit == T_NODES - 1;
+}
+
 static int node_at(const t_sentinel *s, const char *port) {
     for (int i = 0; i < T_NODES; i++)
         if (s->ports[i] == (uint16_t)strtoul(port, NULL, 10)) return i;
@@ -134,6 +151,22 @@ int t_sentinel_primary(t_sentinel *s) {
         if (node >= 0 && ++votes[node] > T_SENTINELS / 2) return node;
     }
     return -1;
+}
+
+static bool settled(t_sentinel *s) {
+    int primary = t_sentinel_primary(s);
+    bool all = primary >= 0 && all_known(s);
+    for (int i = 0; all && i < T_SENTINELS; i++) {
+        char port[LINE];
+        const char *said = field_of(s->watchers[i], "port", port);
+        all = said && node_at(s, said) == primary && says(s->watchers[i], "flags", "master") &&
+              has_replicas(s->watchers[i]);
+    }
+    return all;
+}
+
+void t_sentinel_settled(t_sentinel *s) {
+    T_WAIT_UNTIL(settled(s), 2 * T_FAILOVER_MS);
 }
 
 int t_sentinel_failed_over(t_sentinel *s, int from) {

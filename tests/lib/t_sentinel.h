@@ -36,6 +36,10 @@ t_redis *t_sentinel_watcher(const t_sentinel *s, int i);
 /* The node that most of the Sentinels name, and which says so itself; -1: there is none just now. */
 int t_sentinel_primary(t_sentinel *s);
 
+/* All Sentinels know of each other, and of the same primary with its replicas, which are in sync with it:
+   a failover would find one that is fit. */
+void t_sentinel_settled(t_sentinel *s);
+
 /* Wait until it is another node than this, which was killed or stopped; that other. */
 int t_sentinel_failed_over(t_sentinel *s, int from);
 

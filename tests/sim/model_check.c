@@ -292,6 +292,7 @@ static const char *const templates[] = {
     "SCRIPT NONSENSE",
     "PING",
     "PING v",
+    "ROLE",
     "SELECT x",
     "SELECT 0",
     "AUTH v",

@@ -168,6 +168,37 @@ static void test_F1_a_waiter_asks_again_under_a_new_number(void **state) {
     kit_hold_free(w.hold);
 }
 
+/* The store released what it could not confirm, and may say so again, or late. */
+static void test_F51_what_was_undone_is_asked_for_under_a_new_number(void **state) {
+    stage *s = *state;
+    kit_wait w;
+    stage_acquire(s, &w, 1, HF_FOREVER, 1000);
+    uint64_t number = stage_asked(s, HF__ASK)->number;
+    s->asked[0]->undone = true;
+    stage_answer(s, HF__ASK, HF_UNREACHABLE);
+    hf__op *op = stage_run_to_ask(s, HF__ASK, s->now + HF__SEC);
+    assert_true(op->number > number);
+    number = op->number;
+    op->undone = true;
+    stage_answer_maybe(s, HF__ASK, HF_UNREACHABLE); /* it may be held still: the next replaces it */
+    assert_true(stage_run_to_ask(s, HF__ASK, s->now + HF__SEC)->number > number);
+    stage_answer(s, HF__ASK, HF_OK);
+    ASSERT_FINISHED(w.outcome, HF_OK);
+    kit_hold_free(w.hold);
+}
+
+static void test_F51_a_try_that_may_yet_be_undone_is_not_known(void **state) {
+    stage *s = *state;
+    kit_wait w;
+    stage_acquire(s, &w, 1, 0, 1000);
+    uint64_t number = stage_asked(s, HF__ASK)->number;
+    s->asked[0]->undone = true;
+    stage_answer_maybe(s, HF__ASK, HF_UNREACHABLE);
+    ASSERT_FINISHED(w.outcome, HF_UNKNOWN_OUTCOME);
+    kit_wait_fini(&w);
+    assert_int_equal(stage_run_to_ask(s, HF__RELEASE, s->now + HF__SEC)->number, number);
+}
+
 static void test_given_up_while_asking_is_released_behind(void **state) {
     stage *s = *state;
     kit_wait w;
@@ -736,6 +767,8 @@ int main(void) {
         TEST(test_deadline_counts_from_before_the_sending),
         TEST(test_F1_a_late_grant_is_not_entered_but_released),
         TEST(test_F1_a_waiter_asks_again_under_a_new_number),
+        TEST(test_F51_what_was_undone_is_asked_for_under_a_new_number),
+        TEST(test_F51_a_try_that_may_yet_be_undone_is_not_known),
         TEST(test_given_up_while_asking_is_released_behind),
         TEST(test_F40_an_ask_that_may_have_been_done_is_released_behind),
         TEST(test_renewed_at_a_third),

@@ -87,8 +87,10 @@ static void test_what_was_not_released_is_not(void **state) {
     note(f, HF__ASK, "a", 1, HF_OK, false, NOW);
     note(f, HF__RENEW, "a", 1, HF_OK, false, NOW);
     note(f, HF__RELEASE, "a", 1, HF_UNREACHABLE, false, NOW);
-    note(f, HF__RELEASE, "a", 1, HF_LOST, false, NOW);
     assert_int_equal(repeated(f, NOW), 0);
+    note(f, HF__RELEASE, "a", 1, HF_LOST, false, NOW); /* another server may have it */
+    assert_int_equal(repeated(f, NOW + (LEASE_MS - 1) * HF__MS), 1);
+    assert_int_equal(repeated(f, NOW + LEASE_MS * HF__MS), 0);
     note(f, HF__RELEASE, "a", 1, HF_LOST, true, NOW); /* who left the line held nothing */
     assert_int_equal(repeated(f, NOW), 1);
     assert_int_equal(repeated(f, NOW + (HF__PLACE_MS - 1) * HF__MS), 1);
@@ -111,6 +113,35 @@ static void test_one_of_a_name_stands_for_those_before_it(void **state) {
     uint64_t a =
         f->session.first->name[0] == 'a' ? f->session.first->number : f->session.last->number;
     assert_int_equal(a, 6);
+}
+
+/* Another server may have it in line still, and would grant it to nobody. */
+static void test_who_has_stood_in_line_leaves_it(void **state) {
+    fixture *f = *state;
+    hf__op placed = {.verb = HF__ASK, .name = "b", .name_length = 1, .number = 1, .placed = true};
+    note(f, HF__RELEASE, "a", 1, HF_OK, false, NOW);
+    hf__past_note(&f->past, &placed, NOW);
+    note(f, HF__RELEASE, "b", 1, HF_OK, false, NOW);
+    hf__past_repeat(&f->past, &f->session, NOW);
+    assert_int_equal(f->session.in_flight, 2);
+    assert_false(f->session.first->leave);
+    assert_true(f->session.last->leave);
+}
+
+static void test_what_was_lost_leaves_the_line_at_once(void **state) {
+    fixture *f = *state;
+    note(f, HF__RENEW, "a", 3, HF_LOST, false, NOW);
+    assert_false(f->past.again);
+    f->past.stood = true;
+    note(f, HF__RENEW, "a", 3, HF_LOST, false, NOW);
+    assert_true(f->past.again);
+    hf__past_repeat(&f->past, &f->session, NOW);
+    assert_false(f->past.again);
+    assert_int_equal(f->session.in_flight, 1);
+    assert_int_equal(f->session.first->number, 3);
+    assert_true(f->session.first->leave);
+    note(f, HF__RELEASE, "b", 4, HF_LOST, false, NOW);
+    assert_true(f->past.again);
 }
 
 static void test_of_other_kinds_each_is_its_own(void **state) {
@@ -149,6 +180,8 @@ int main(void) {
         TEST(test_a_release_is_said_again_for_a_lease),
         TEST(test_what_was_not_released_is_not),
         TEST(test_one_of_a_name_stands_for_those_before_it),
+        TEST(test_who_has_stood_in_line_leaves_it),
+        TEST(test_what_was_lost_leaves_the_line_at_once),
         TEST(test_of_other_kinds_each_is_its_own),
         TEST(test_there_is_a_most_of_them),
     };

@@ -41,6 +41,7 @@ static void given_back(hf__acks *a, hf__op *op) {
     bool sure = op->result == HF_OK || op->result == HF_LOST;
     char *why = op->ack.why;
     op->ack.why = NULL;
+    op->undone = sure || op->maybe;
     hand_up(a, op, op->ack.result, !sure, why);
 }
 

@@ -92,20 +92,34 @@ static void keep(hf__past *p, const hf__op *op, hf__time now) {
     tidy(p, now);
     hf__released *r = find_or_make(p, op);
     if (!r) return;
-    int64_t lasts = op->leave && p->lease_ms < HF__PLACE_MS ? HF__PLACE_MS : p->lease_ms;
+    bool leave = op->leave || p->stood;
+    int64_t lasts = leave && p->lease_ms < HF__PLACE_MS ? HF__PLACE_MS : p->lease_ms;
     if (op->number > r->number) r->number = op->number;
     r->kind = op->kind;
-    r->leave |= op->leave;
+    r->leave |= leave;
     r->until = hf__later(r->until, hf__after_ms(now, lasts));
     unlink_one(p, r);
     append(p, r);
 }
 
+/* Released; or lost, for another server may have it. Not of other kinds, whose number may be asked for
+   again by who else waits. */
+static bool is_over(const hf__op *op) {
+    if (op->verb == HF__RELEASE && (op->result == HF_OK || op->leave))
+        return op->result == HF_OK || op->result == HF_LOST;
+    bool hold = op->verb == HF__RELEASE || op->verb == HF__RENEW;
+    return hold && op->kind == HF_MUTEX && op->result == HF_LOST;
+}
+
 void hf__past_note(hf__past *p, const hf__op *op, hf__time now) {
     if (op->lease_ms > p->lease_ms) p->lease_ms = op->lease_ms;
     if (op->heir.lease_ms > p->lease_ms) p->lease_ms = op->heir.lease_ms;
-    bool was_there = op->result == HF_OK || (op->result == HF_LOST && op->leave);
-    if (op->verb == HF__RELEASE && was_there) keep(p, op, now);
+    if (op->placed || (op->verb == HF__RELEASE && op->heir.result == HF_BUSY)) p->stood = true;
+    if (op->kind != HF_MUTEX && op->ack.state == HF__ACK_UNDOING) return; /* it is asked again */
+    if (!is_over(op)) return;
+    keep(p, op, now);
+    bool left = op->verb == HF__RELEASE && op->leave;
+    if (op->result == HF_LOST && !left && p->stood) p->again = true; /* it may stand in line here */
 }
 
 static hf__op *say_again(hf__released *r, hf__time now) {
@@ -123,6 +137,7 @@ static hf__op *say_again(hf__released *r, hf__time now) {
 
 void hf__past_repeat(hf__past *p, hf__session *session, hf__time now) {
     tidy(p, now);
+    p->again = false;
     for (hf__released *r = p->first; r; r = r->next)
         if (!r->busy) hf__session_submit(session, say_again(r, now), now);
 }

@@ -100,13 +100,19 @@ static void submit(hf__store *store, hf__op *op, hf__time now) {
     hf__session_submit(&r->link.session, op, now);
 }
 
+/* The store's own: a release that was repeated, what is yet to be confirmed, or is given back. */
+static bool keeps(redis *r, hf__op *op) {
+    if (!r->in_cluster && hf__past_took(op)) return true; /* there it is the cluster's */
+    if (r->watch) hf__past_note(&r->past, op, hf__later(op->asked_at, r->link.fed_at));
+    return r->confirms && hf__acks_take(&r->acks, op, r->link.fed_at);
+}
+
 /* The next that is to be handed up: confirmed, where it must be. */
 static hf__op *next_completed(redis *r) {
     hf__op *op = r->confirms ? hf__acks_completed(&r->acks) : NULL;
     if (op) return op;
     do op = hf__session_completed(&r->link.session);
-    while (op && ((r->watch && hf__past_took(op)) ||
-                  (r->confirms && hf__acks_take(&r->acks, op, r->link.fed_at))));
+    while (op && keeps(r, op));
     return op || !r->confirms ? op : hf__acks_completed(&r->acks);
 }
 
@@ -117,7 +123,6 @@ static hf__op *completed(hf__store *store) {
     if (op && r->in_cluster && hf__hearing_stands(op))
         hf__channels_want(&r->channels, op->name, op->name_length,
                           hf__later(op->asked_at, r->link.fed_at));
-    if (op && r->watch) hf__past_note(&r->past, op, hf__later(op->asked_at, r->link.fed_at));
     return op;
 }
 
@@ -165,7 +170,8 @@ static void follow(redis *r, hf__time now) {
 
 /* Another server than the one that answered a release may not know of it. */
 static void repeat_past(redis *r, hf__time now) {
-    if (r->link.state != HF__LINK_UP || r->repeated == r->link.session.link) return;
+    bool same = r->repeated == r->link.session.link;
+    if (r->link.state != HF__LINK_UP || (same && !r->past.again)) return;
     r->repeated = r->link.session.link;
     hf__past_repeat(&r->past, &r->link.session, now);
 }
@@ -215,7 +221,8 @@ static bool flush(hf__store *store, pthread_mutex_t *mutex) {
     if (r->confirms) hf__link_flush(&r->waits, mutex);
     publish(r);
     bool told = r->link.session.done_first || r->waits.session.done_first || r->acks.done_first;
-    return r->store.up != was_up || r->hearing.ask_again || r->channels.to_tell || told;
+    bool again = r->past.again && r->link.state == HF__LINK_UP;
+    return r->store.up != was_up || r->hearing.ask_again || r->channels.to_tell || told || again;
 }
 
 /* Each has a place of its own; what is not to be polled is -1. What a Sentinel says cannot wait. */

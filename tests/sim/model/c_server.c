@@ -35,6 +35,23 @@ static void c_info(rm_call *c) {
     rm_bulk(c->out, rm_text(text));
 }
 
+/* Of a primary without replicas; of a replica, that it is one: where its primary is, nobody asks. */
+static void c_role(rm_call *c) {
+    rm_array(c->out, 3);
+    rm_bulk(c->out, rm_text(c->server->replica ? "slave" : "master"));
+    rm_number(c->out, (int64_t)c->server->offset);
+    rm_array(c->out, 0);
+}
+
+static void c_wait(rm_call *c) {
+    int64_t replicas, timeout_ms;
+    if (!rm_arg_integer(c, 1, &replicas) || !rm_arg_integer(c, 2, &timeout_ms)) return;
+    if (c->server->wait)
+        c->server->wait(c->server->watch_arg, c->conn, replicas, timeout_ms);
+    else
+        rm_number(c->out, 0);
+}
+
 static void c_auth(rm_call *c) {
     const char *password = c->server->password;
     bool right_user = c->argc < 3 || rm_same(c->argv[1], rm_text("default"));
@@ -80,6 +97,8 @@ static void c_flushall(rm_call *c) {
 const rm_command rm_commands_server[] = {
     {"time", 1, 0, c_time},
     {"info", -1, 0, c_info},
+    {"role", 1, RM_NO_SCRIPT, c_role},
+    {"wait", 3, RM_NO_SCRIPT, c_wait},
     {"ping", -1, RM_WHEN_SUBSCRIBED, c_ping},
     {"auth", -2, RM_NO_SCRIPT | RM_NO_AUTH, c_auth},
     {"select", 2, 0, c_select},

@@ -136,8 +136,10 @@ static void execute(rm_conn *conn, const rm_bytes *argv, size_t argc) {
         unknown(&call);
     else if (!command)
         unknown_sub(&call);
-    else if (admitted(&call, command))
+    else if (admitted(&call, command)) {
         command->fn(&call);
+        conn->offset = conn->server->offset;
+    }
 }
 
 static const char *refused_in_script(const rm_server *server, const rm_command *command,

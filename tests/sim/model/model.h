@@ -36,7 +36,8 @@ typedef struct rm_conn {
     bool failed; /* what came is no RESP: the server would close */
     rm_channel *channels;
     size_t subscribed;
-    void *owner; /* whoever made it */
+    uint64_t offset; /* of its server, after its last command: what WAIT waits for */
+    void *owner;     /* whoever made it */
 } rm_conn;
 
 /* A script that has run, for whoever watches. */
@@ -50,6 +51,7 @@ typedef struct rm_ran {
 
 typedef void rm_watch(void *arg, const rm_ran *ran);
 typedef void rm_overhear(void *arg, rm_bytes channel, rm_bytes message);
+typedef void rm_wait(void *arg, rm_conn *conn, int64_t replicas, int64_t timeout_ms);
 
 struct rm_server {
     int64_t now_us;
@@ -63,7 +65,13 @@ struct rm_server {
     size_t script_count;
     rm_watch *watch;       /* called after each script */
     rm_overhear *overhear; /* and for each message that a command publishes */
-    void *watch_arg;       /* given to both */
+    void *watch_arg;       /* given to both, and to `wait` */
+
+    /* Replication is its owner's: who follows whom, and what was written (`offset` grows with it). WAIT is
+       answered by `wait`, later; without one nobody follows. */
+    bool replica;
+    uint64_t offset;
+    rm_wait *wait;
 
     /* while a command runs */
     bool in_script, script_wrote, script_full;

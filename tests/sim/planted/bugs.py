@@ -117,7 +117,7 @@ BUGS = [
         "bool asking = [[e->busy && e->asker == w]];",
         "(hf__wait_set_number(w, 0), w->maybe = false, e->asker = e->asker == w ? NULL : e->asker, false)"),
     Bug("an unanswered ask is forgotten", ANSWER,
-        "if ([[op->maybe]]) asked_unheard(e, w);",
+        "else if ([[op->maybe]])\n        asked_unheard(e, w);",
         "false"),
 
     # Leases in the store.

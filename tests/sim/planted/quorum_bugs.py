@@ -1,8 +1,4 @@
-"""Bugs to be planted in the simulator of a quorum, each of which it must find: see bugs.py.
-
-A token that is counted where the hold is another's is not among them: within the faults of quorum/ring.c no
-node loses a hold while its connection stands and the answer still counts. tests/fault has that one.
-"""
+"""Bugs to be planted in the simulator of a quorum, each of which it must find: see bugs.py."""
 
 from bugs import Bug
 
@@ -44,10 +40,13 @@ BUGS = [
     Bug("the token is not written back", ASK,
         "        [[hf__vote_cast(v, HF__RAISE, now);]]",
         "v->stand = HF__STANDS_AGREED;"),
+    Bug("the token counts also where the hold is gone", ASK,
+        ": v->op.result == HF_LOST ? [[HF__STANDS_LOST]]",
+        "HF__STANDS_AGREED", first=590),
     Bug("a renewal that a minority confirms is good", RENEW,
         "if ([[kept >= q->majority]]) {",
         "kept > 0", first=150),
     Bug("what was released is taken again", RENEW,
         "if ([[b->over || !b->lease_ms || now >= until]]) return;",
-        "!b->lease_ms || now >= until", first=440),
+        "!b->lease_ms || now >= until", first=710),
 ]

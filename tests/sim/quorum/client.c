@@ -47,6 +47,8 @@ static void begin(ring_caller *t, hf__time now) {
     t->wait.hold = hf__hold_new(NULL, NULL);
     if (!t->wait.own || !t->wait.hold) abort();
     t->doing = RING_WAITS;
+    t->doubtful = false;
+    t->floor = r->ended_token;
     RING_TELL(r, "client %d.%d  wants it", t->client->slot, t->number);
     hf__core_acquire(&t->client->core, &t->wait, RING_NAME, strlen(RING_NAME), now);
 }
@@ -68,11 +70,13 @@ static void began(ring_caller *t, hf__time now) {
     bool stays = ring_chance(r, 3) && !r->lossless && !t->last;
     t->at = now + (stays ? 2 * r->lease_ms * HF__MS : ring_draw(r, 40 * HF__MS));
     t->served = true;
+    t->doubtful |= ring_this.doubts && ring_this.doubts(t->client);
     ring_entered(r, t);
 }
 
 static void release(ring_caller *t, hf__time now) {
     RING_TELL(t->client->ring, "client %d.%d  releases", t->client->slot, t->number);
+    ring_left(t->client->ring, t);
     t->doing = RING_RELEASES;
     t->call = (hf__call){0};
     t->at = hf__after_ms(now, t->client->ring->command_ms);
@@ -167,6 +171,7 @@ static void discard_caller(ring_caller *t) {
         hf__own_unref(t->wait.own);
         free(t->wait.call.detail);
     } else if (t->hold) {
+        if (t->doing == RING_HOLDS) ring_left(t->client->ring, t);
         drop_hold(t);
     }
     t->doing = RING_THINKS;
@@ -178,6 +183,8 @@ static void settle(ring_client *c, hf__time now) {
     hf__core_tick(&c->core, now);
     c->store->table->tick(c->store, now);
     hf__core_link(&c->core, now);
+    for (hf__news news; c->store->table->news && c->store->table->news(c->store, &news);)
+        hf__core_news(&c->core, &news, now);
     for (hf__op *op; (op = c->store->table->completed(c->store));)
         hf__core_complete(&c->core, op, now);
     c->core.finished = NULL;
@@ -215,11 +222,11 @@ static void turn(void *arg) {
         return;
     }
     hf__time now = ring_client_now(c);
-    for (int i = 0; i < r->nodes; i++)
-        if (!ring_chance(r, 8)) ring_link_read(c->nodes[i], now);
+    for (int i = 0; i < c->link_count; i++)
+        if (!ring_chance(r, 8)) ring_link_read(c->links[i], now);
     pump(c, now);
     bool more = false;
-    for (int i = 0; i < r->nodes; i++) more |= ring_link_readable(c->nodes[i]);
+    for (int i = 0; i < c->link_count; i++) more |= ring_link_readable(c->links[i]);
     ring_at(r, &c->event, more ? r->now + 1000 : hf__later(r->now, sim_moment(&c->clock, due(c))));
 }
 
@@ -232,17 +239,7 @@ static void be_born(ring_client *c) {
     c->who = (hf__identity){.pid = c->number, .host = "host", .program = "sim"};
     snprintf(c->who.client, sizeof c->who.client, "%08x-0000-4000-8000-%012x", (unsigned)c->slot,
              (unsigned)c->number);
-    hf__quorum_node nodes[RING_NODES] = {0};
-    for (int i = 0; i < r->nodes; i++) {
-        nodes[i].store = c->nodes[i] = ring_link_new(c, &r->node[i]);
-        snprintf(nodes[i].name, sizeof nodes[i].name, "node %d", i);
-    }
-    const hf__quorum_config quorum = {.command_timeout_ms = r->command_ms,
-                                      .rejoin_ms = r->lossless ? 1 : r->lease_ms,
-                                      .rejoin_given = r->lossless,
-                                      .seed = hf__rand_next(&r->rand)};
-    c->store = hf__quorum_new(&quorum, nodes, r->nodes, &c->log);
-    if (!c->store) abort();
+    c->store = ring_this.open(c);
     const hf__core_config config = {
         .lease_ms = r->lease_ms, .command_timeout_ms = r->command_ms, .outage_ms = OUTAGE_MS};
     hf__core_init(&c->core, c->store, &config, hf__rand_next(&r->rand));

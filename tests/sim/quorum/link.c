@@ -39,8 +39,11 @@ static void fed(ring_link *l, hf__time now) {
     char *detail = NULL;
     hf_result r =
         hf__session_feed(&l->session, l->wire->arrived.data, l->wire->arrived.length, now, &detail);
-    if (r) ring_fail(l->client->ring, "an answer is not understood: %s", detail ? detail : "");
     hf__buffer_cut(&l->wire->arrived, 0);
+    if (r == HF_UNREACHABLE) fail(l, detail, now); /* it is no primary */
+    if (r && r != HF_UNREACHABLE)
+        ring_fail(l->client->ring, "an answer is not understood: %s", detail ? detail : "");
+    free(detail);
     if (l->state != RING_LOGIN || l->session.state != HF__READY) return;
     l->state = RING_UP;
     l->failures = 0;
@@ -59,7 +62,7 @@ void ring_link_read(hf__store *store, hf__time now) {
     ring_link *l = (ring_link *)store;
     if (!ring_link_readable(store)) return;
     if (l->wire->arrived.length) fed(l, now);
-    if (l->wire->broken)
+    if (l->wire && l->wire->broken)
         fail(l, "broken", now);
     else if (l->state == RING_CONNECTING)
         opened(l, now);
@@ -144,9 +147,17 @@ static const hf__store_table table = {.free = free_link,
                                       .in_flight = in_flight,
                                       .shut = shut};
 
-hf__store *ring_link_new(ring_client *c, ring_node *n) {
+void ring_link_move(ring_link *l, ring_node *n, hf__time now) {
+    l->node = n;
+    fail(l, "another is wanted", now);
+    l->retry_at = now;
+    l->failures = 0;
+    publish(l);
+}
+
+hf__store *ring_link_new(ring_client *c, ring_node *n, hf__session_role role) {
     ring_link *l = rm_alloc(sizeof *l);
     *l = (ring_link){.store = {.table = &table, .forgets = true}, .client = c, .node = n};
-    if (!hf__session_init(&l->session, HF__COMMANDS, &c->url, &c->who, &c->log, "node")) abort();
+    if (!hf__session_init(&l->session, role, &c->url, &c->who, &c->log, "node")) abort();
     return &l->store;
 }

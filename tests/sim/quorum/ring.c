@@ -8,11 +8,10 @@
 #include "model/command.h"
 #include "world/world.h" /* sim_run */
 
-#define ROUNDS       6 /* where what is left behind is looked for */
 #define STEPS_MAX    400000
+#define APART_US     20000 /* clocks of nodes, where nothing else is said */
 #define TRACE_LINES  80
 #define CALM_SERVICE (12 * HF__SEC)  /* the longest wait, nodes that are too young, an outage */
-#define CALM_AGE     (6 * HF__SEC)   /* all nodes vote by then */
 #define CALM_LAST    (6 * HF__SEC)   /* one that a dead client has is free by then */
 #define CALM_UNDO    (3500 * HF__MS) /* all are connected, and what is not held is given back */
 
@@ -33,15 +32,38 @@ void ring_fail(ring *r, const char *format, ...) {
 
 /* ---- Checks ---- */
 
+static ring_caller *holder_but(ring *r, const ring_caller *other) {
+    for (int i = 0; i < r->clients; i++)
+        for (int j = 0; !r->client[i].gone && j < r->callers; j++) {
+            ring_caller *t = &r->client[i].callers[j];
+            if (t != other && ring_caller_holds(t)) return t;
+        }
+    return NULL;
+}
+
 void ring_entered(ring *r, const ring_caller *t) {
-    uint64_t token = t->hold->own->token;
+    uint64_t token = t->hold->own->token, floor = r->loose ? t->floor : r->last_token;
     r->entered++;
-    RING_TELL(r, "client %d.%d  enters, token %llu", t->client->slot, t->number,
-              (unsigned long long)token);
-    if (token <= r->last_token)
+    RING_TELL(r, "client %d.%d  enters, token %llu%s", t->client->slot, t->number,
+              (unsigned long long)token, t->doubtful ? ", in doubt" : "");
+    if (token <= floor)
         ring_fail(r, "client %d.%d enters under %llu after %llu", t->client->slot, t->number,
-                  (unsigned long long)token, (unsigned long long)r->last_token);
-    r->last_token = token;
+                  (unsigned long long)token, (unsigned long long)floor);
+    if (token > r->last_token) r->last_token = token;
+    r->excused += holder_but(r, t) != NULL;
+}
+
+void ring_left(ring *r, const ring_caller *t) {
+    uint64_t token = t->hold->own->token;
+    if (token > r->ended_token) r->ended_token = token;
+}
+
+void ring_doubt_all(ring *r) {
+    for (int i = 0; i < r->clients; i++)
+        for (int j = 0; !r->client[i].gone && j < r->callers; j++) {
+            ring_caller *t = &r->client[i].callers[j];
+            if (t->doing == RING_WAITS || t->doing == RING_HOLDS) t->doubtful = true;
+        }
 }
 
 static void check_exclusion(ring *r) {
@@ -49,7 +71,7 @@ static void check_exclusion(ring *r) {
     for (int i = 0; i < r->clients; i++)
         for (int j = 0; !r->client[i].gone && j < r->callers; j++) {
             const ring_caller *t = &r->client[i].callers[j];
-            if (!ring_caller_holds(t)) continue;
+            if (t->doubtful || !ring_caller_holds(t)) continue;
             if (holder)
                 ring_fail(r, "client %d.%d and client %d.%d both hold it", holder->client->slot,
                           holder->number, t->client->slot, t->number);
@@ -57,9 +79,19 @@ static void check_exclusion(ring *r) {
         }
 }
 
+void ring_check_left(ring *r, ring_node *n) {
+    ring_node_clock(n);
+    const rm_key *key = rm_look(&n->server, RING_KEY);
+    int64_t at = key ? rm_index(key, rm_text("n")) : -1;
+    for (int j = 0; at >= 0 && j < r->clients; j++)
+        if (!strncmp(key->items[at].value.at, r->client[j].who.client, HF__UUID_LENGTH))
+            ring_fail(r, "node %d has it held by client %d, which does not: %s", n->number, j,
+                      key->items[at].value.at);
+}
+
 /* ---- Chaos ---- */
 
-static void pause_some(ring *r) {
+void ring_pause_some(ring *r) {
     ring_client *c = &r->client[ring_draw(r, r->clients)];
     if (c->gone) return;
     c->paused_until = r->now + ring_draw(r, (r->lossless ? 1000 : 2 * r->lease_ms) * HF__MS);
@@ -70,7 +102,7 @@ static bool may_cut(const ring_wire *w, bool answering) {
     return w->link && (!answering || w->down.first);
 }
 
-static void cut_some(ring *r) {
+void ring_cut_some(ring *r) {
     int count = 0;
     bool answering = ring_chance(r, 2); /* one that brings answers, if there is any */
     for (ring_wire *w = r->wires; w; w = w->next) count += may_cut(w, answering);
@@ -82,43 +114,16 @@ static void cut_some(ring *r) {
         }
 }
 
-/* Some of them, for the same time: as if the net had parted. */
-static void stop_some(ring *r) {
-    hf__time span = ring_draw(r, (r->lossless ? 2000 : 2 * r->lease_ms) * HF__MS);
-    int64_t in = 1 + ring_draw(r, r->nodes);
-    for (int i = 0; i < r->nodes; i++)
-        if (!r->node[i].down && ring_chance(r, in)) ring_node_stop(&r->node[i], span);
-}
-
 static void disturb(void *arg) {
     ring *r = arg;
-    ring_node *n = &r->node[ring_draw(r, r->nodes)];
-    switch (ring_draw(r, 9)) {
-    case 0:
-    case 1: cut_some(r); break;
-    case 2:
-    case 3: stop_some(r); break;
-    case 4:
-    case 5:
-        if (!n->down)
-            ring_node_restart(n, r->lossless || ring_chance(r, 4),
-                              ring_chance(r, 2) ? 0 : ring_draw(r, r->lease_ms * HF__MS));
-        break;
-    case 6: pause_some(r); break;
-    case 7:
-        RING_TELL(r, "node %d  SCRIPT FLUSH", n->number);
-        rm_scripts_forget(&n->server);
-        break;
-    default:
-        if (ring_chance(r, 3)) ring_client_crash(&r->client[ring_draw(r, r->clients)]);
-        break;
-    }
+    ring_this.disturb(r);
     ring_at(r, &r->chaos, r->now + ring_draw(r, 2 * r->gap));
 }
 
 static void end_chaos(ring *r) {
     RING_TELL(r, "world  from now on nothing goes wrong");
     r->calm = true;
+    r->breaks_next = false;
     ring_at(r, &r->chaos, HF__NEVER);
     for (int i = 0; i < r->nodes; i++) {
         r->node[i].stopped_until = 0;
@@ -131,12 +136,12 @@ static void end_chaos(ring *r) {
         if (r->lossless) ring_client_cancel(&r->client[i]); /* else a later hold covers up */
         if (!r->client[i].gone) ring_at(r, &r->client[i].event, r->now);
     }
+    if (ring_this.calm) ring_this.calm(r);
 }
 
 /* ---- A run ---- */
 
-/* False: nothing happens until then. */
-static bool step(ring *r, hf__time until) {
+bool ring_step(ring *r, hf__time until) {
     hf__time at = hf__heap_due(&r->events);
     if (at > until) {
         r->now = until;
@@ -157,82 +162,49 @@ static bool idle(const ring *r) {
     return true;
 }
 
-static void plan(ring *r) {
-    r->nodes = ring_chance(r, 2) ? 3 : 5;
-    r->clients = 2 + (int)ring_draw(r, RING_CLIENTS - 1);
-    r->callers = 1 + (int)ring_draw(r, RING_CALLERS);
-    r->lease_ms = 1000 * (1 + ring_draw(r, 3));
-    r->lossless = ring_chance(r, 4);
-    r->unclocked = ring_chance(r, 2);
-    if (r->lossless) r->lease_ms = 20000;
-    r->command_ms = 200 + ring_draw(r, 400);
-    r->trip = 100000 + ring_draw(r, 5 * HF__MS);
-    r->gap = (20 << ring_draw(r, 7)) * HF__MS;
-    r->think = (1 + ring_draw(r, 300)) * HF__MS;
-    RING_TELL(r, "world  %d nodes, %d clients, %d callers, lease %lld ms", r->nodes, r->clients,
-              r->callers, (long long)r->lease_ms);
-}
-
 static void begin(ring *r) {
-    plan(r);
+    r->apart_us = APART_US;
+    ring_this.plan(r);
     for (int i = 0; i < r->nodes; i++) ring_node_init(r, i);
+    if (ring_this.begin) ring_this.begin(r);
     for (int i = 0; i < r->clients; i++) ring_client_init(r, i);
     r->chaos = (ring_event){.fn = disturb, .arg = r};
 }
 
-/* Who is alive has left nothing, though leases are longer. What a dead one held ends by itself. */
-static void check_nodes(ring *r) {
-    for (int i = 0; i < r->nodes; i++) {
-        ring_node_clock(&r->node[i]);
-        const rm_key *key = rm_look(&r->node[i].server, RING_KEY);
-        int64_t at = key ? rm_index(key, rm_text("n")) : -1;
-        for (int j = 0; at >= 0 && j < r->clients; j++)
-            if (!strncmp(key->items[at].value.at, r->client[j].who.client, HF__UUID_LENGTH))
-                ring_fail(r, "node %d has it held by client %d, which does not: %s", i, j,
-                          key->items[at].value.at);
-    }
-}
-
-/* Somebody who wants it now gets it. Not where a dead one may have it for long. */
-static void run_last(ring *r, ring_client *c) {
+static void serve(ring *r, ring_client *c) {
     if (c->gone) return;
     hf__time until = r->now + CALM_LAST;
     ring_client_want(c);
     while (!idle(r))
-        if (!step(r, until)) break;
+        if (!ring_step(r, until)) break;
     if (!ring_client_served(c)) ring_fail(r, "client %d cannot have it any more", c->slot);
 }
 
-/* Faults for a while; then none, until all is as it should be. */
-static void play_once(ring *r, hf__time span) {
+void ring_serve_all(ring *r) {
+    for (int i = 0; i < r->clients; i++) serve(r, &r->client[i]);
+}
+
+void ring_play(ring *r, hf__time span) {
     hf__time until = r->now + span;
     r->calm = false;
     ring_at(r, &r->chaos, r->now + ring_draw(r, r->gap));
     for (int i = 0; i < r->clients; i++) ring_client_resume(&r->client[i]);
-    while (step(r, until)) {
+    while (ring_step(r, until)) {
     }
     end_chaos(r);
     until = r->now + CALM_SERVICE;
     while (!idle(r))
-        if (!step(r, until)) ring_fail(r, "somebody waits, or cannot release, without a reason");
+        if (!ring_step(r, until))
+            ring_fail(r, "somebody waits, or cannot release, without a reason");
     until = r->now + CALM_UNDO;
-    while (step(r, until)) {
+    while (ring_step(r, until)) {
     }
-    check_nodes(r);
-}
-
-static void play(ring *r) {
-    for (int i = 0; i < (r->lossless ? ROUNDS : 1); i++)
-        play_once(r, (r->lossless ? 2 : 12) * HF__SEC);
-    hf__time until = r->now + CALM_AGE;
-    while (!r->lossless && step(r, until)) {
-    }
-    for (int i = 0; !r->lossless && i < r->clients; i++) run_last(r, &r->client[i]);
 }
 
 static void end(ring *r) {
     for (int i = 0; i < r->clients; i++) ring_client_fini(&r->client[i]);
     ring_wires_fini(r);
+    if (ring_this.end) ring_this.end(r);
     for (int i = 0; i < r->nodes; i++) rm_fini(&r->node[i].server);
 }
 
@@ -246,7 +218,7 @@ void sim_run(uint64_t seed, sim_telling telling, sim_result *result) {
     *result = (sim_result){0};
     if (!setjmp(r->failed)) {
         begin(r);
-        play(r);
+        ring_this.play(r);
         end(r);
         result->good = true;
     }
@@ -257,7 +229,10 @@ void sim_run(uint64_t seed, sim_telling telling, sim_result *result) {
     memcpy(result->why, r->why, sizeof result->why);
     result->hash = sim_trace_hash(&r->trace);
     result->steps = r->steps;
-    result->counts = (sim_counts){
-        .entered = r->entered, .refused = r->refused, .lost = r->lost, .scripts = r->scripts};
+    result->counts = (sim_counts){.entered = r->entered,
+                                  .refused = r->refused,
+                                  .lost = r->lost,
+                                  .scripts = r->scripts,
+                                  .excused = r->excused};
     sim_trace_fini(&r->trace);
 }

@@ -1,13 +1,15 @@
 /*
- * The world of one run over a quorum: true time, some model servers that know nothing of each other, wires,
- * and clients whose core stands on src/store/quorum over one session per node. All of it follows from the
- * seed. It is simpler than world/ (one name, the mutex) and checks less, but over many servers:
+ * The world of one run over several servers: true time, model servers, wires, and clients with their callers.
+ * All of it follows from the seed. It is simpler than world/ (one name, the mutex) and checks less, but over
+ * many servers:
  *
- *  1. never two hold the name, each by its own deadline on its own clock; nothing is excused, for nodes that
- *     lose their data stay out of votes;
- *  2. tokens grow from entry to entry;
- *  3. once faults have ended, every wait does, and what clients do not hold they leave on no node for
+ *  1. never two hold the name, each by its own deadline on its own clock, but for holds that are in doubt;
+ *  2. tokens grow from entry to entry; where holds may be in doubt, above all that were over before the call;
+ *  3. once faults have ended, every wait does, and what clients do not hold they leave on no server for
  *     longer than it takes to say so.
+ *
+ * Which servers, how clients stand on them and what goes wrong is the kind of world: quorum.c is one over
+ * servers that know nothing of each other, ../failover one over a primary and its replicas.
  */
 #ifndef SIM_QUORUM_RING_H
 #define SIM_QUORUM_RING_H
@@ -30,6 +32,7 @@ enum { RING_NODES = 5, RING_CLIENTS = 4, RING_CALLERS = 2, RING_WHY = 512 };
 
 typedef struct ring ring;
 typedef struct ring_client ring_client;
+struct relay;
 
 typedef struct ring_event {
     hf__timer timer; /* first */
@@ -50,6 +53,7 @@ typedef struct ring_node {
     hf__time stopped_until; /* it does nothing before */
     bool down;
     ring_event back;
+    ring_event broken; /* somebody breaks what is held there */
 } ring_node;
 
 typedef struct ring_chunk {
@@ -76,17 +80,26 @@ typedef struct ring_wire {
     ring_flow up, down;
     ring_event opens;
     hf__buffer arrived;
+
+    /* a WAIT that is not answered yet */
+    bool waits;
+    int64_t wait_for;
+    uint64_t wait_offset;
+    ring_event waited;
 } ring_wire;
 
 void ring_node_init(ring *r, int number);
 void ring_node_stop(ring_node *n, hf__time span);
 void ring_node_restart(ring_node *n, bool keep_keys, hf__time away);
 void ring_node_clock(ring_node *n);
+void ring_node_break_wires(ring_node *n); /* its side ends them */
 
 ring_wire *ring_wire_open(ring_node *n, struct ring_link *link);
 void ring_wire_send(ring_wire *w, const char *bytes, size_t length);
 void ring_wire_close(ring_wire *w);
 void ring_wire_cut(ring_wire *w);
+void ring_wires_answer(ring_node *n); /* what it has said goes on its way */
+hf__time ring_trip(ring *r);
 void ring_wires_fini(ring *r);
 
 /* ---- A client's connection to a node, as a store (link.c) ---- */
@@ -104,7 +117,8 @@ typedef struct ring_link {
     unsigned failures;
 } ring_link;
 
-hf__store *ring_link_new(ring_client *c, ring_node *n);
+hf__store *ring_link_new(ring_client *c, ring_node *n, hf__session_role role);
+void ring_link_move(ring_link *l, ring_node *n, hf__time now); /* and connect anew */
 void ring_link_read(hf__store *store, hf__time now);
 bool ring_link_readable(const hf__store *store);
 
@@ -121,6 +135,8 @@ typedef struct ring_caller {
     hf__call call;
     hf_hold *hold;
     bool last, served; /* it wants it for the last time; and had it */
+    bool doubtful;     /* what it has, or is about to be given, another may have been given too */
+    uint64_t floor;    /* tokens up to this were over when it called */
 } ring_caller;
 
 struct ring_client {
@@ -133,8 +149,10 @@ struct ring_client {
     hf__url url;
     hf__identity who;
     hf__log log;
-    hf__store *nodes[RING_NODES]; /* the quorum's */
+    hf__store *links[RING_NODES]; /* of its store */
+    int link_count;
     hf__store *store;
+    ring_event told; /* of a failover */
     hf__core core;
     ring_caller callers[RING_CALLERS];
 };
@@ -171,13 +189,18 @@ struct ring {
     bool calm;      /* nothing goes wrong any more, and nobody wants anything new */
     bool lossless;  /* nodes keep their data and leases are long: what is left behind is seen */
     bool unclocked; /* clients do not know the nodes' clocks: tokens differ, and are written back */
+    bool breaks;    /* locks are broken, here and there */
+    bool breaks_next;
+    bool loose;       /* holds may be in doubt */
+    int64_t apart_us; /* the nodes' clocks, at most */
     ring_node node[RING_NODES];
     ring_wire *wires;
     ring_client client[RING_CLIENTS];
     int clients_made;
     ring_event chaos;
-    uint64_t last_token;
-    long entered, refused, lost, scripts;
+    uint64_t last_token, ended_token;
+    long entered, refused, lost, scripts, excused;
+    struct relay *relay; /* failover */
     sim_trace trace;
     jmp_buf failed;
     char why[RING_WHY];
@@ -200,5 +223,41 @@ static inline bool ring_chance(ring *r, int64_t in) {
 _Noreturn void ring_fail(ring *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 void ring_entered(ring *r, const ring_caller *t);
+void ring_left(ring *r, const ring_caller *t);
+
+/* What is held, and may be about to be, is in doubt. */
+void ring_doubt_all(ring *r);
+
+void ring_pause_some(ring *r);
+void ring_cut_some(ring *r);
+
+/* False: nothing happens until then. */
+bool ring_step(ring *r, hf__time until);
+
+/* Faults for a while; then none, until nobody wants anything or holds it, and what is to be undone is. */
+void ring_play(ring *r, hf__time span);
+
+/* Who is alive has left nothing there, though leases are longer. What a dead one held ends by itself. */
+void ring_check_left(ring *r, ring_node *n);
+
+/* Whoever wants it now gets it. Not where a dead one may have it for long. */
+void ring_serve_all(ring *r);
+
+/* ---- A kind of world ---- */
+
+typedef struct ring_kind {
+    void (*plan)(ring *r);                           /* before there is anything */
+    void (*begin)(ring *r);                          /* there are nodes; may be left out */
+    hf__store *(*open)(ring_client *c);              /* and its links */
+    void (*ran)(ring_node *n, const rm_ran *script); /* may be left out */
+    void (*back)(ring_node *n);                      /* it was away; may be left out */
+    bool (*doubts)(const ring_client *c); /* what it is given just now; may be left out */
+    void (*disturb)(ring *r);
+    void (*calm)(ring *r); /* nothing goes wrong any more; may be left out */
+    void (*play)(ring *r);
+    void (*end)(ring *r); /* may be left out */
+} ring_kind;
+
+extern const ring_kind ring_this;
 
 #endif

@@ -6,7 +6,6 @@
 
 #define EPOCH_US  INT64_C(1794777709466788)
 #define UP_US     INT64_C(3600000000) /* that nodes have been up when the world begins */
-#define APART_US  20000               /* their clocks, at most */
 #define LATE_MOST (3 * HF__SEC)
 
 /* ---- Nodes ---- */
@@ -21,6 +20,7 @@ static void comes_back(void *arg) {
     n->down = false;
     ring_node_clock(n);
     n->server.started_us = n->server.now_us;
+    if (ring_this.back) ring_this.back(n);
 }
 
 static const char *name_of(const char *sha1) {
@@ -39,12 +39,25 @@ static void ran(void *arg, const rm_ran *script) {
     if (script->key_count > 0 && script->arg_count > 0)
         RING_TELL(n->ring, "node %d  %s %s: %.*s", n->number, name_of(script->sha1),
                   script->args[0].at, (int)(end - at), at);
+    if (ring_this.ran) ring_this.ran(n, script);
+}
+
+static void is_broken(void *arg) {
+    ring_node *n = arg;
+    ring_node_clock(n);
+    rm_key *key = rm_look(&n->server, RING_KEY);
+    RING_TELL(n->ring, "node %d  what is held there is broken", n->number);
+    if (key) rm_keys_remove(&n->server.db[0], key);
+    ring_doubt_all(n->ring);
 }
 
 void ring_node_init(ring *r, int number) {
     ring_node *n = &r->node[number];
-    *n = (ring_node){.ring = r, .number = number, .back = {.fn = comes_back, .arg = n}};
-    n->clock.base = ring_draw(r, APART_US) * 1000;
+    *n = (ring_node){.ring = r,
+                     .number = number,
+                     .back = {.fn = comes_back, .arg = n},
+                     .broken = {.fn = is_broken, .arg = n}};
+    n->clock.base = ring_draw(r, r->apart_us) * 1000;
     n->clock.ppm =
         ring_chance(r, 3) ? (ring_chance(r, 2) ? 4900 : -4900) : ring_draw(r, 9801) - 4900;
     rm_init(&n->server);
@@ -60,16 +73,21 @@ void ring_node_stop(ring_node *n, hf__time span) {
     n->stopped_until = n->ring->now + span;
 }
 
-void ring_node_restart(ring_node *n, bool keep_keys, hf__time away) {
-    ring *r = n->ring;
-    RING_TELL(r, "node %d  restarts %s its data, away until %.3f ms", n->number,
-              keep_keys ? "with" : "without", (double)(r->now + away) / HF__MS);
-    for (ring_wire *w = r->wires; w; w = w->next) {
+void ring_node_break_wires(ring_node *n) {
+    for (ring_wire *w = n->ring->wires; w; w = w->next) {
         if (w->node != n || !w->conn) continue;
+        rm_disconnect(w->conn);
         w->conn = NULL;
         w->broken = true;
         if (w->link) ring_client_wake(w->link->client);
     }
+}
+
+void ring_node_restart(ring_node *n, bool keep_keys, hf__time away) {
+    ring *r = n->ring;
+    RING_TELL(r, "node %d  restarts %s its data, away until %.3f ms", n->number,
+              keep_keys ? "with" : "without", (double)(r->now + away) / HF__MS);
+    ring_node_break_wires(n);
     rm_restart(&n->server, keep_keys);
     n->stopped_until = 0;
     n->down = true;
@@ -78,14 +96,14 @@ void ring_node_restart(ring_node *n, bool keep_keys, hf__time away) {
 
 /* ---- Flows ---- */
 
-static hf__time trip(ring *r) {
+hf__time ring_trip(ring *r) {
     hf__time t = r->trip / 4 + ring_draw(r, r->trip);
     return !r->calm && ring_chance(r, 200) ? t + ring_draw(r, 300 * HF__MS) : t;
 }
 
 static void add(ring *r, ring_flow *f, const char *bytes, size_t length) {
     ring_chunk *c = rm_alloc(sizeof *c + length);
-    *c = (ring_chunk){.at = r->now + trip(r), .length = length};
+    *c = (ring_chunk){.at = r->now + ring_trip(r), .length = length};
     memcpy(c->bytes, bytes, length);
     if (f->last) {
         c->at = hf__later(c->at, f->last->at);
@@ -114,6 +132,7 @@ static void free_wire(ring_wire *w) {
     drop(r, &w->up);
     drop(r, &w->down);
     ring_at(r, &w->opens, HF__NEVER);
+    ring_at(r, &w->waited, HF__NEVER);
     if (w->conn) rm_disconnect(w->conn);
     if (w->prev)
         w->prev->next = w->next;
@@ -122,6 +141,14 @@ static void free_wire(ring_wire *w) {
     if (w->next) w->next->prev = w->prev;
     hf__buffer_fini(&w->arrived);
     free(w);
+}
+
+void ring_wires_answer(ring_node *n) {
+    for (ring_wire *w = n->ring->wires; w; w = w->next) {
+        if (w->node != n || !w->conn || !w->conn->out.length) continue;
+        if (w->link) add(n->ring, &w->down, w->conn->out.data, w->conn->out.length);
+        hf__buffer_cut(&w->conn->out, 0);
+    }
 }
 
 static void deliver_up(void *arg) {
@@ -136,10 +163,7 @@ static void deliver_up(void *arg) {
     ring_node_clock(n);
     if (w->conn) rm_feed(w->conn, c->bytes, c->length);
     free(c);
-    if (w->conn && w->conn->out.length) {
-        if (w->link) add(r, &w->down, w->conn->out.data, w->conn->out.length);
-        hf__buffer_cut(&w->conn->out, 0);
-    }
+    ring_wires_answer(n);
     if (w->up.first)
         ring_at(r, &w->up.event, hf__later(w->up.first->at, r->now));
     else if (!w->link)
@@ -181,7 +205,7 @@ ring_wire *ring_wire_open(ring_node *n, ring_link *link) {
     hf__buffer_init(&w->arrived, RM_BYTES_MAX);
     if (w->next) w->next->prev = w;
     r->wires = w;
-    ring_at(r, &w->opens, r->now + trip(r));
+    ring_at(r, &w->opens, r->now + ring_trip(r));
     return w;
 }
 

@@ -2,8 +2,8 @@
  * Many who want one lock while nodes fail: who was inside with whom, and under which token. Nobody may be
  * inside while another's hold is good by its own deadline, tokens grow, and all are served.
  */
-#ifndef HF_SENTINEL_CROWD_H
-#define HF_SENTINEL_CROWD_H
+#ifndef HF_TOPOLOGY_CROWD_H
+#define HF_TOPOLOGY_CROWD_H
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -24,11 +24,17 @@ static void leave(crowd *c, hf_hold *hold) {
     pthread_mutex_unlock(&c->mutex);
 }
 
+/* HF_REFUSED: somebody else answers in its place, who cannot show that it is the server. */
+static bool is_away(hf_result result) {
+    return result == HF_UNREACHABLE || result == HF_UNKNOWN_OUTCOME || result == HF_NO_QUORUM ||
+           result == HF_REFUSED;
+}
+
 /* One acquisition; false: it is to be tried again, as a user would who is told that the store was away. */
 static bool visit(crowd *c, hf_client *client) {
     hf_hold *hold = NULL;
     hf_result result = hf_acquire(client, "crowd", &(hf_options){.wait_ms = HF_FOREVER}, &hold);
-    if (result == HF_UNREACHABLE || result == HF_UNKNOWN_OUTCOME) {
+    if (is_away(result)) {
         atomic_fetch_add(&c->troubled, 1);
         return false;
     }

@@ -1,0 +1,223 @@
+/*
+ * What src/store/redis/redis.c does, over wires: commands, messages, and a connection that waits for
+ * replicas. In place of Sentinels the world says where the primary is: when it is time, and whenever the
+ * one that it was taken for is gone.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "failover/relay.h"
+#include "store/redis/acks.h"
+#include "store/redis/hearing.h"
+#include "store/redis/past.h"
+
+enum { COMMANDS, EARS, WAITS, LINKS };
+
+typedef struct relay_store {
+    hf__store store; /* first */
+    ring_client *client;
+    ring_link *links[LINKS];
+    hf__hearing hearing;
+    hf__acks acks;
+    hf__past past;
+    uint64_t repeated;
+} relay_store;
+
+static bool is_up(const relay_store *s, int link) {
+    return s->links[link]->state == RING_UP;
+}
+
+static void publish(relay_store *s) {
+    const hf__store *commands = &s->links[COMMANDS]->store;
+    hf__hearing_look(&s->hearing, is_up(s, EARS));
+    s->store.up = commands->up;
+    s->store.link = commands->link;
+    s->store.down_result = commands->down_result;
+    free(s->store.down_detail); /* the link's own may be gone before the next look */
+    s->store.down_detail = commands->down_detail ? strdup(commands->down_detail) : NULL;
+    s->store.round_trip_us = commands->round_trip_us;
+    s->store.commands = commands->commands;
+    s->store.clock_us = commands->clock_us;
+    s->store.clock_at = commands->clock_at;
+}
+
+/* ---- Following ---- */
+
+static void go_to(relay_store *s, ring_node *n, hf__time now) {
+    if (s->links[COMMANDS]->node == n) return;
+    RING_TELL(s->client->ring, "client %d  goes to node %d", s->client->slot, n->number);
+    for (int i = 0; i < LINKS; i++) ring_link_move(s->links[i], n, now);
+}
+
+static void go_where_it_is(relay_store *s, hf__time now) {
+    ring *r = s->client->ring;
+    go_to(s, &r->node[r->relay->primary], now);
+}
+
+/* Another attempt: to where it is, or where somebody says who does not know better. */
+static void go_on(relay_store *s, hf__time now) {
+    ring *r = s->client->ring;
+    const ring_link *l = s->links[COMMANDS];
+    if (l->state != RING_IDLE || now < l->retry_at) return;
+    if (!r->calm && ring_chance(r, 8))
+        go_to(s, &r->node[ring_draw(r, r->nodes)], now);
+    else
+        go_where_it_is(s, now);
+}
+
+static void told(void *arg) {
+    ring_client *c = arg;
+    if (c->gone) return;
+    go_where_it_is((relay_store *)c->store, ring_client_now(c));
+    ring_client_wake(c);
+}
+
+const ring_node *relay_store_node(const ring_client *c) {
+    return ((const relay_store *)c->store)->links[COMMANDS]->node;
+}
+
+static void repeat_past(relay_store *s, hf__time now) {
+    ring_link *l = s->links[COMMANDS];
+    if (l->state != RING_UP || (s->repeated == l->session.link && !s->past.again)) return;
+    s->repeated = l->session.link;
+    hf__past_repeat(&s->past, &l->session, now);
+}
+
+/* ---- The store's table ---- */
+
+static void submit(hf__store *store, hf__op *op, hf__time now) {
+    hf__session_submit(&((relay_store *)store)->links[COMMANDS]->session, op, now);
+}
+
+static bool keeps(relay_store *s, hf__op *op, hf__time now) {
+    if (hf__past_took(op)) return true;
+    hf__past_note(&s->past, op, now);
+    return s->store.confirms && hf__acks_take(&s->acks, op, now);
+}
+
+static hf__op *next_completed(relay_store *s, hf__time now) {
+    hf__op *op = s->store.confirms ? hf__acks_completed(&s->acks) : NULL;
+    if (op) return op;
+    do op = hf__session_completed(&s->links[COMMANDS]->session);
+    while (op && keeps(s, op, now));
+    return op || !s->store.confirms ? op : hf__acks_completed(&s->acks);
+}
+
+static hf__op *completed(hf__store *store) {
+    relay_store *s = (relay_store *)store;
+    hf__op *op = next_completed(s, ring_client_now(s->client));
+    if (op) hf__hearing_complete(&s->hearing, op);
+    return op;
+}
+
+static bool news(hf__store *store, hf__news *out) {
+    return hf__hearing_news(&((relay_store *)store)->hearing, out);
+}
+
+/* The commands lead, and it listens once somebody has stood in line. */
+static bool wanted(const relay_store *s, int link) {
+    if (link == COMMANDS) return true;
+    return is_up(s, COMMANDS) && (link == EARS ? s->hearing.waits : s->store.confirms);
+}
+
+static void tick_link(relay_store *s, int link, hf__time now) {
+    ring_link *l = s->links[link];
+    if (!wanted(s, link)) return;
+    if (l->state == RING_IDLE && link == EARS) hf__hearing_begin(&s->hearing);
+    if (l->state == RING_IDLE && link == WAITS) hf__acks_begin(&s->acks);
+    l->store.table->tick(&l->store, now);
+}
+
+static void tick(hf__store *store, hf__time now) {
+    relay_store *s = (relay_store *)store;
+    go_on(s, now);
+    tick_link(s, COMMANDS, now);
+    repeat_past(s, now);
+    if (hf__hearing_stale(&s->hearing)) ring_link_move(s->links[EARS], s->links[EARS]->node, now);
+    tick_link(s, EARS, now);
+    if (s->store.confirms && hf__acks_stale(&s->acks))
+        ring_link_move(s->links[WAITS], s->links[WAITS]->node, now);
+    tick_link(s, WAITS, now);
+    if (s->store.confirms) hf__acks_tick(&s->acks, now);
+    publish(s);
+}
+
+static hf__time due(const hf__store *store) {
+    const relay_store *s = (const relay_store *)store;
+    hf__time at = s->store.confirms ? hf__acks_due(&s->acks) : HF__NEVER;
+    for (int i = 0; i < LINKS; i++) {
+        const hf__store *link = &s->links[i]->store;
+        if (wanted(s, i)) at = hf__sooner(at, link->table->due(link));
+    }
+    return at;
+}
+
+static bool flush(hf__store *store, pthread_mutex_t *mutex) {
+    relay_store *s = (relay_store *)store;
+    bool was_up = store->up, told = false;
+    if (s->store.confirms) hf__acks_tick(&s->acks, ring_client_now(s->client));
+    for (int i = 0; i < LINKS; i++) {
+        hf__store *link = &s->links[i]->store;
+        told |= link->table->flush(link, mutex);
+    }
+    publish(s);
+    told |= s->past.again && is_up(s, COMMANDS);
+    return told || store->up != was_up || s->hearing.ask_again || s->acks.done_first;
+}
+
+static size_t in_flight(const hf__store *store) {
+    const relay_store *s = (const relay_store *)store;
+    return s->links[COMMANDS]->session.in_flight + s->acks.count;
+}
+
+static void shut(hf__store *store, hf__time now) {
+    relay_store *s = (relay_store *)store;
+    for (int i = 0; i < LINKS; i++) s->links[i]->store.table->shut(&s->links[i]->store, now);
+    if (s->store.confirms) hf__acks_tick(&s->acks, now);
+    publish(s);
+}
+
+static void free_store(hf__store *store, bool forked) {
+    relay_store *s = (relay_store *)store;
+    for (int i = 0; i < LINKS; i++) s->links[i]->store.table->free(&s->links[i]->store, forked);
+    hf__past_fini(&s->past);
+    free(s->store.down_detail);
+    free(s);
+}
+
+static const hf__store_table table = {.free = free_store,
+                                      .submit = submit,
+                                      .completed = completed,
+                                      .news = news,
+                                      .tick = tick,
+                                      .due = due,
+                                      .flush = flush,
+                                      .in_flight = in_flight,
+                                      .shut = shut};
+
+hf__store *relay_store_new(ring_client *c) {
+    static const hf__session_role roles[LINKS] = {HF__COMMANDS, HF__MESSAGES, HF__REPLICAS};
+    static char name[] = "mymaster";
+    relay *y = c->ring->relay;
+    relay_store *s = rm_alloc(sizeof *s);
+    *s = (relay_store){
+        .store = {.table = &table, .forgets = true, .hands_on = true, .confirms = y->replicas > 0},
+        .client = c};
+    c->told.fn = told;
+    c->told.arg = c;
+    c->url.primary = name;
+    c->url.replicas = y->replicas;
+    for (int i = 0; i < LINKS; i++) {
+        c->links[i] = ring_link_new(c, &c->ring->node[y->primary], roles[i]);
+        s->links[i] = (ring_link *)c->links[i];
+    }
+    c->link_count = LINKS;
+    s->hearing = (hf__hearing){.commands = &s->links[COMMANDS]->session,
+                               .messages = &s->links[EARS]->session,
+                               .claims = y->replicas > 0};
+    s->acks = (hf__acks){.commands = &s->links[COMMANDS]->session,
+                         .session = &s->links[WAITS]->session,
+                         .url = &c->url};
+    hf__past_init(&s->past, hf__rand_next(&c->ring->rand));
+    return &s->store;
+}

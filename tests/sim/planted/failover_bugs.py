@@ -1,0 +1,38 @@
+"""Bugs to be planted in the simulator of failovers, each of which it must find: see bugs.py."""
+
+from bugs import Bug
+
+ACKS = "store/redis/acks.c"
+LEASE = "core/lease.c"
+PAST = "store/redis/past.c"
+SENTINEL = "store/redis/sentinel.c"
+
+BUGS = [
+    Bug("there is no margin for clocks that drift", LEASE,
+        "return [[asked_at + lease_ms * HF__MS - hf__lease_margin(lease_ms)]];",
+        "asked_at + lease_ms * HF__MS", first=90),
+    Bug("a release is not repeated after a failover", PAST,
+        "if ([[!is_over(op)]]) return;",
+        "true", first=20),
+    Bug("what was released is left in line after a failover", PAST,
+        "bool leave = [[op->leave || p->stood]];",
+        "op->leave", first=530),
+    Bug("what a failover lost is left in line", PAST,
+        "if ([[op->result == HF_LOST && !left && p->stood]]) p->again = true;",
+        "false", first=790),
+    Bug("what one server has lost another keeps", PAST,
+        "return [[hold && op->kind == HF_MUTEX && op->result == HF_LOST]];",
+        "false", first=790),
+    Bug("what too few replicas confirmed counts", ACKS,
+        "if (same && op->ack.there && [[confirmed >= a->url->replicas]])",
+        "true"),
+    Bug("a renewal need not be confirmed", ACKS,
+        "if ([[(op->verb != HF__ASK && op->verb != HF__RENEW) || op->result != HF_OK]]) return false;",
+        "op->verb != HF__ASK || op->result != HF_OK", first=75),
+    Bug("what may yet be undone is asked for again", ACKS,
+        "op->undone = [[sure || op->maybe]];",
+        "false", first=260),
+    Bug("a node that says it is a replica is used", SENTINEL,
+        "if ([[role && !strcmp(role, \"master\")]]) return HF_OK;",
+        "role != NULL", first=60),
+]

@@ -1,0 +1,107 @@
+/*
+ * Five servers that know nothing of each other, of which one or two at a time are killed and come back
+ * empty (F24), are stopped, or lose their connections. Before the next is done all may vote again.
+ */
+#include <stdio.h>
+
+#include "topology.h"
+
+enum { NODES = 5, YOUNG_S = 5 /* lease, a second that is not counted, and one that is rounded */ };
+
+static t_nodes *nodes;
+
+static const char *name_of(int i) {
+    static char name[2][32];
+    static int next;
+    char *text = name[next++ % 2];
+    snprintf(text, sizeof name[0], "node %d, port %u", i, t_redis_port(t_nodes_at(nodes, i)));
+    return text;
+}
+
+static int another_than(int i) {
+    return (i + 1 + chance(NODES - 1)) % NODES;
+}
+
+static void kill_node(int i) {
+    t_redis_kill9(t_nodes_at(nodes, i));
+    say("killed %s", name_of(i));
+}
+
+static void revive(int i) {
+    t_redis_restart(t_nodes_at(nodes, i));
+    say("%s is back, without its data", name_of(i));
+}
+
+static void stop_node(int i) {
+    t_redis_stop(t_nodes_at(nodes, i));
+    say("stopped %s", name_of(i));
+}
+
+static void go_on(int i) {
+    t_redis_cont(t_nodes_at(nodes, i));
+    say("%s goes on", name_of(i));
+}
+
+static void all_vote(void) {
+    t_nodes_grow_old(nodes, YOUNG_S);
+    say("all vote");
+}
+
+static void kill_one(void) {
+    int i = chance(NODES);
+    kill_node(i);
+    t_sleep_ms(chance(2000));
+    revive(i);
+    all_vote();
+}
+
+static void kill_two(void) {
+    int i = chance(NODES), j = another_than(i);
+    kill_node(i);
+    kill_node(j);
+    t_sleep_ms(chance(2000));
+    revive(i);
+    revive(j);
+    all_vote();
+}
+
+static void stop_two(void) {
+    int i = chance(NODES), j = another_than(i);
+    stop_node(i);
+    stop_node(j);
+    t_sleep_ms(500 + chance(3000));
+    go_on(i);
+    go_on(j);
+}
+
+static void kill_one_stop_one(void) {
+    int i = chance(NODES), j = another_than(i);
+    kill_node(i);
+    stop_node(j);
+    t_sleep_ms(chance(2000));
+    revive(i);
+    go_on(j);
+    all_vote();
+}
+
+static void end_connections(void) {
+    int i = chance(NODES);
+    int64_t ended = t_redis_int(t_nodes_at(nodes, i), "CLIENT KILL TYPE normal SKIPME yes");
+    say("ended %d connections of %s", (int)ended, name_of(i));
+}
+
+static const char *start(void) {
+    nodes = t_nodes_start(NODES, NULL);
+    t_nodes_grow_old(nodes, YOUNG_S);
+    return t_nodes_url(nodes, NODES);
+}
+
+static void end(void) {
+    t_nodes_free(nodes);
+}
+
+static topology_deed *const deeds[] = {kill_one, kill_two,        stop_two, kill_one_stop_one,
+                                       kill_one, end_connections, NULL};
+
+const topology topology_quorum = {
+    "quorum", "lease=3s&outage=90s&command_timeout=500ms&connect_timeout=500ms", start, deeds, end};
