@@ -158,15 +158,17 @@ typedef struct hf__ack {
     char *why;
 } hf__ack;
 
+typedef enum hf__detour_what {
+    HF__DETOUR_NONE,
+    HF__DETOUR_MOVED,
+    HF__DETOUR_ASK,
+    HF__DETOUR_AGAIN,
+    HF__DETOUR_DOWN
+} hf__detour_what;
+
 /* A store's own: a node of a cluster did nothing, since another is to be asked, or later. */
 typedef struct hf__detour {
-    enum {
-        HF__DETOUR_NONE,
-        HF__DETOUR_MOVED,
-        HF__DETOUR_ASK,
-        HF__DETOUR_AGAIN,
-        HF__DETOUR_DOWN
-    } what;
+    hf__detour_what what;
     uint32_t times; /* that it was turned away */
     uint64_t map; /* while its node is away: that one which may say of another; 0: not asked for */
     char *to;     /* MOVED, ASK: "host:port", on the heap */

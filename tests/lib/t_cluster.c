@@ -78,7 +78,7 @@ static void start_node(t_cluster *c, int i, const t_cluster_options *o) {
     snprintf(c->ids[i], ID, "%s", t_redis_str(c->nodes[i], "CLUSTER MYID"));
 }
 
-static void run(t_redis *node, const char *format, ...) {
+T_PRINTF(2, 3) static void run(t_redis *node, const char *format, ...) {
     char line[LINE];
     va_list args;
     va_start(args, format);

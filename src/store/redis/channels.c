@@ -13,10 +13,12 @@
 #define TIDY   (10 * HF__SEC)
 #define SUFFIX ":c:"
 
+typedef enum channel_state { WANTED, ASKED, HEARD, LEAVING, GONE } channel_state;
+
 struct hf__channel {
     hf__mapped mapped; /* key: the text, which is behind the name */
     hf__channel *next, *prev;
-    enum { WANTED, ASKED, HEARD, LEAVING, GONE } state;
+    channel_state state;
     bool tell;
     bool again;     /* LEAVING: and wanted since */
     uint64_t asked; /* ASKED: when */
@@ -30,7 +32,7 @@ void hf__channels_init(hf__channels *c, const char *prefix, const char *client, 
     hf__map_init(&c->names, seed);
 }
 
-static void set_state(hf__channels *c, hf__channel *ch, int state) {
+static void set_state(hf__channels *c, hf__channel *ch, channel_state state) {
     if (ch->state == WANTED) c->wanted--;
     if (state == WANTED) c->wanted++;
     ch->state = state;

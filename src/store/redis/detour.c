@@ -23,7 +23,7 @@ static void turn_to(hf__detour *detour, const char *error) {
 bool hf__turned(const char *error, hf__detour *detour) {
     static const struct {
         const char *word;
-        int what;
+        hf__detour_what what;
     } words[] = {{"MOVED", HF__DETOUR_MOVED},
                  {"ASK", HF__DETOUR_ASK},
                  {"TRYAGAIN", HF__DETOUR_AGAIN},
