@@ -111,6 +111,12 @@ class NoMemoryError(HoldfastError):
     code = 15
 
 
+class NoQuorumError(HoldfastError):
+    """Too few nodes of a quorum can be reached, or may vote."""
+
+    code = 16
+
+
 _classes: Dict[int, Type[HoldfastError]] = {
     cls.code: cls for cls in HoldfastError.__subclasses__()
 }
