@@ -112,7 +112,7 @@ class NoMemoryError(HoldfastError):
 
 
 class NoQuorumError(HoldfastError):
-    """Too few of the nodes can be reached, or may vote."""
+    """Too few nodes of a quorum can be reached, or may vote."""
 
     code = 16
 

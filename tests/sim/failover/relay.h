@@ -74,6 +74,7 @@ void relay_calm(relay *y);
 /* ---- store.c ---- */
 
 hf__store *relay_store_new(ring_client *c);
+void relay_store_gone(ring_client *c);                   /* it crashed */
 const ring_node *relay_store_node(const ring_client *c); /* that it takes for the primary */
 
 #endif

@@ -21,6 +21,7 @@ typedef struct relay_store {
     hf__acks acks;
     hf__past past;
     uint64_t repeated;
+    bool told; /* of a failover: to be looked at in its turn */
 } relay_store;
 
 static bool is_up(const relay_store *s, int link) {
@@ -47,6 +48,9 @@ static void go_to(relay_store *s, ring_node *n, hf__time now) {
     if (s->links[COMMANDS]->node == n) return;
     RING_TELL(s->client->ring, "client %d  goes to node %d", s->client->slot, n->number);
     for (int i = 0; i < LINKS; i++) ring_link_move(s->links[i], n, now);
+    for (int i = 0; s->client->ring->loose && i < RING_CALLERS; i++)
+        s->client->callers[i].doubtful =
+            true; /* what the other granted may not have been read yet */
 }
 
 static void go_where_it_is(relay_store *s, hf__time now) {
@@ -68,7 +72,7 @@ static void go_on(relay_store *s, hf__time now) {
 static void told(void *arg) {
     ring_client *c = arg;
     if (c->gone) return;
-    go_where_it_is((relay_store *)c->store, ring_client_now(c));
+    ((relay_store *)c->store)->told = true;
     ring_client_wake(c);
 }
 
@@ -130,6 +134,8 @@ static void tick_link(relay_store *s, int link, hf__time now) {
 
 static void tick(hf__store *store, hf__time now) {
     relay_store *s = (relay_store *)store;
+    if (s->told) go_where_it_is(s, now);
+    s->told = false;
     go_on(s, now);
     tick_link(s, COMMANDS, now);
     repeat_past(s, now);
@@ -175,6 +181,17 @@ static void shut(hf__store *store, hf__time now) {
     for (int i = 0; i < LINKS; i++) s->links[i]->store.table->shut(&s->links[i]->store, now);
     if (s->store.confirms) hf__acks_tick(&s->acks, now);
     publish(s);
+}
+
+/* Memory that hangs on operations, which go before the store does. */
+void relay_store_gone(ring_client *c) {
+    relay_store *s = (relay_store *)c->store;
+    for (int i = 0; i < LINKS; i++) {
+        hf__session *session = &s->links[i]->session;
+        for (hf__op *op = session->first; op; op = op->next) free(op->ack.why);
+        for (hf__op *op; (op = hf__session_completed(session));) free(op->detail);
+    }
+    for (hf__op *op; (op = hf__acks_completed(&s->acks));) free(op->detail);
 }
 
 static void free_store(hf__store *store, bool forked) {

@@ -270,6 +270,7 @@ void ring_client_init(ring *r, int slot) {
 void ring_client_fini(ring_client *c) {
     if (c->gone) return;
     c->gone = true;
+    if (ring_this.gone) ring_this.gone(c);
     for (hf__mapped *m = NULL; (m = hf__map_next(&c->core.entries, m));) {
         hf__entry *e = (hf__entry *)m;
         hf__own_unref(e->own);

@@ -251,6 +251,7 @@ typedef struct ring_kind {
     hf__store *(*open)(ring_client *c);              /* and its links */
     void (*ran)(ring_node *n, const rm_ran *script); /* may be left out */
     void (*back)(ring_node *n);                      /* it was away; may be left out */
+    void (*gone)(ring_client *c);                    /* it is about to be; may be left out */
     bool (*doubts)(const ring_client *c); /* what it is given just now; may be left out */
     void (*disturb)(ring *r);
     void (*calm)(ring *r); /* nothing goes wrong any more; may be left out */
