@@ -136,8 +136,8 @@ static void assert_free_in_the_end(const struct store *s) {
 /* Out of memory, or the consequences: a connection that broke over it, and what that leaves open. */
 static bool went_well(hf_result r, const char *what) {
     /* HF_BUSY: an ask of before that came late to a node. */
-    static const hf_result clean[] = {
-        HF_OK, HF_NOMEM, HF_UNREACHABLE, HF_UNKNOWN_OUTCOME, HF_NO_QUORUM, HF_BUSY};
+    static const hf_result clean[] = {HF_OK,        HF_NOMEM, HF_UNREACHABLE, HF_UNKNOWN_OUTCOME,
+                                      HF_NO_QUORUM, HF_BUSY};
     for (size_t i = 0; i < sizeof clean / sizeof *clean; i++) {
         if (r != clean[i]) continue;
         if (r) T_CHECK(*hf_error_detail());
