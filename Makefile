@@ -56,7 +56,7 @@ sim: ## the simulator, from seed FIRST (1) on for SEEDS (100000) of them
 	@scripts/build dev
 	@build/dev/tests/sim/sim --first $(FIRST) --seeds $(SEEDS) --jobs "$$(nproc)"
 
-planted: ## plant bugs in a copy of the sources, which the tests must find; a part of check
+planted: ## plant bugs in a copy of the sources, one at a time, which the tests must find
 	@scripts/deps build test
 	@python3 -B tests/fault/planted/planted.py --source . --work build/planted
 

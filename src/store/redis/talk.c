@@ -1,6 +1,7 @@
 #include "store/redis/talk.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -117,6 +118,15 @@ static char *take_line(hf__buffer *in, size_t *at) {
 
 typedef enum parsed { WHOLE, MORE, BAD } parsed;
 
+/* At the end of a line; what is too large is as large as can be. */
+static long number_of(const char *text) {
+    bool below = *text == '-';
+    long n = 0;
+    for (text += below; *text >= '0' && *text <= '9'; text++)
+        n = n < HF__TALK_MAX ? n * 10 + (*text - '0') : LONG_MAX;
+    return below ? -n : n;
+}
+
 /* One value that is no list. Nothing is changed before all of the answer is there. */
 static parsed parse_value(hf__buffer *in, size_t *at, char *type, size_t *text, size_t *length) {
     size_t begin = *at;
@@ -127,7 +137,7 @@ static parsed parse_value(hf__buffer *in, size_t *at, char *type, size_t *text, 
     *length = *at - begin - 3;
     if (*type == '+' || *type == '-' || *type == ':') return WHOLE;
     if (*type != '$') return BAD;
-    long bytes = strtol(line + 1, NULL, 10);
+    long bytes = number_of(line + 1);
     if (bytes < -1 || bytes > HF__TALK_MAX) return BAD;
     *text = *at;
     *length = bytes < 0 ? 0 : (size_t)bytes;
@@ -151,7 +161,7 @@ static void say(hf__said *said, hf__buffer *in, char type, size_t text, size_t l
 /* How many items a list has; BAD: it is none of ours. */
 static parsed parse_count(hf__buffer *in, size_t *at, size_t *count) {
     const char *line = take_line(in, at);
-    long n = line ? strtol(line + 1, NULL, 10) : 0;
+    long n = line ? number_of(line + 1) : 0;
     if (!line) return MORE;
     *count = n < 0 ? 0 : (size_t)n;
     return n > HF__TALK_ITEMS ? BAD : WHOLE;
