@@ -28,13 +28,21 @@ static bool is_behind(const hf__entry *e, const hf__entry *other) {
     return other->head->placed_until || exclude(other->kind, e->kind);
 }
 
+/* Of permits with another capacity: it is to be told so. */
+static bool disagrees(const hf__wait *w, const hf__entry *other) {
+    return w->kind == HF_PERMITS && other->kind == HF_PERMITS && other->head &&
+           other->head->capacity != w->capacity;
+}
+
 bool hf__lane_stays_back(const hf__entry *e) {
     const hf__store *store = e->core->store;
     const hf__wait *w = e->head;
-    if (!store->hands_on || store->confirms || e->anchor->head) return false;
+    if (!store->hands_on || store->confirms) return false;
+    if (e->anchor->head && !e->anchor->head->once) return false;
     if (w->once || w->upgrade || w->number || w->maybe || e->ghost) return false;
     uint32_t asking = 0;
     for (const hf__entry *other = e->prev_lane; other; other = other->prev_lane) {
+        if (disagrees(w, other)) return false;
         if (is_behind(e, other)) return true;
         if (stands(other) && !other->trouble_since) asking++;
     }
@@ -51,7 +59,8 @@ void hf__lane_set_back(hf__entry *e, bool back) {
 }
 
 static hf__entry *first_back(const hf__entry *anchor) {
-    hf__entry *e = anchor->lanes_back ? anchor->lanes : NULL;
+    bool any = anchor->lanes_back && !anchor->core->closing; /* all waits are about to end */
+    hf__entry *e = any ? anchor->lanes : NULL;
     while (e && !(e->back && e->head)) e = e->next_lane; /* whose wait is over is about to go */
     return e;
 }

@@ -202,14 +202,16 @@ static void send_release(hf__entry *e, hf__time now) {
     e->core->store->table->submit(e->core->store, &e->op, now);
 }
 
-/* Unless others stand in line for it, in which case it has no trouble of its own. */
+/* Unless others stand in line for it: then it has no trouble of its own, and others have the lock. */
 static void ask_or_stay_back(hf__entry *e, hf__time now) {
     bool back = e->lane && hf__lane_stays_back(e);
     if (e->lane) hf__lane_set_back(e, back);
-    if (back)
+    if (back) {
         hf__entry_trouble_over(e);
-    else
+        e->told = e->head->behind = true;
+    } else {
         send_ask(e, now);
+    }
 }
 
 /* The store is to be asked or told something, of a hold that need not be renewed yet. */

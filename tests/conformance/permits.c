@@ -127,6 +127,7 @@ static void B18_a_capacity_that_disagrees_is_refused_to_who_waits(cf *f) {
     cf_attempt *waits = cf_arrive(f, f->b, f->name, WAIT(1, 37));
     check_disagrees(cf_open(f), f->name, WAIT(1, 41));
     check_disagrees(f->a, f->name, PERMITS(1, 41, .owner = 1, .wait_ms = HF_FOREVER));
+    check_disagrees(f->b, f->name, WAIT(1, 41)); /* also behind one of its own client */
     CF_FREE(hold);
     CF_FREE(cf_granted(waits));
 

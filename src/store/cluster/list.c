@@ -32,12 +32,11 @@ static bool go_to_next(const hf__cluster *c, walk *w) {
 }
 
 hf_result hf__cluster_list_begin(const hf__cluster *c, hf__listing *l) {
-    if (l->walk) return HF_OK;
-    walk *w = calloc(1, sizeof *w);
-    if (!w) return HF_NOMEM;
-    l->walk = w;
+    if (!l->walk) l->walk = calloc(1, sizeof(walk));
+    if (!l->walk) return HF_NOMEM;
     l->walk_end = free;
-    return go_to_next(c, w) ? HF_OK : HF_UNREACHABLE;
+    walk *w = l->walk;
+    return w->count || go_to_next(c, w) ? HF_OK : HF_UNREACHABLE;
 }
 
 const char *hf__cluster_list_at(const hf__listing *l) {

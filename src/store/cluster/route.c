@@ -160,8 +160,10 @@ void hf__cluster_submit(hf__cluster *c, hf__op *op, hf__time now) {
     op->asking = op->asking_said = op->brief = false;
     op->detail = NULL;
     hf_result r = op->verb == HF__LIST ? hf__cluster_list_begin(c, op->listing) : HF_OK;
+    if (c->shut) r = HF_UNREACHABLE;
     if (r)
-        fail(c, op, r, hf__line("the nodes of the cluster are not known"), now);
+        fail(c, op, r,
+             r == HF_UNREACHABLE ? hf__line("the nodes of the cluster are not known") : NULL, now);
     else
         route(c, op, now);
 }

@@ -71,6 +71,7 @@ static void went_with(hf__op *op, const hf__op *sent) {
 static hf__op *take_next_ask(hf__op *op) {
     hf__op *next = op->next_ask;
     op->next_ask = NULL;
+    next->late = 0;
     went_with(next, op);
     return next;
 }

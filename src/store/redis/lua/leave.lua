@@ -36,8 +36,8 @@ end
 --@ free
 local in_time = ARGV[5] and now <= tonumber(ARGV[8])
 if in_time and not marked and bury == '0' and keep == '0' and ARGV[4] ~= '1' then
-    local granted = enter_free(ARGV[5], ARGV[6], ARGV[7], ARGV[9], ARGV[10], now, call('GET', KEYS[2]))
-    if granted then return answer(granted) end
+    local done, granted = pcall(enter_free, ARGV[5], ARGV[6], ARGV[7], ARGV[9], ARGV[10], now, call('GET', KEYS[2]))
+    if done and granted then return answer(granted) end
 end
 
 --@ line
