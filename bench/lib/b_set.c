@@ -50,7 +50,7 @@ static void await(int port, const char *command, const char *name, int at_least)
 }
 
 /* One that is told all by a file of this name in `dir`, and listens on a port. */
-static int start(const char *name, const char *format, ...) {
+__attribute__((format(printf, 2, 3))) static int start(const char *name, const char *format, ...) {
     const char *binary = getenv("HOLDFAST_TEST_SERVER");
     int port = free_port();
     char path[96];
