@@ -68,14 +68,8 @@ static void finish(hf__cluster *c, hf__op *op, hf__time now) {
     }
 }
 
-/* It was not done, nor what was to be asked with it. A line that was said before stands. */
-static void fail(hf__cluster *c, hf__op *op, hf_result result, char *detail, hf__time now) {
-    if (op->next_ask) {
-        hf__op *next = op->next_ask;
-        op->next_ask = NULL;
-        next->detail = NULL;
-        fail(c, next, result, detail ? strdup(detail) : NULL, now);
-    }
+/* It was not done. A line that was said before stands. */
+static void fail_one(hf__cluster *c, hf__op *op, hf_result result, char *detail, hf__time now) {
     if (detail) {
         free(op->detail);
         op->detail = detail;
@@ -84,6 +78,17 @@ static void fail(hf__cluster *c, hf__op *op, hf_result result, char *detail, hf_
     op->maybe = false;
     op->link = 0;
     finish(c, op, now);
+}
+
+/* Nor was what was to be asked with it. */
+static void fail(hf__cluster *c, hf__op *op, hf_result result, char *detail, hf__time now) {
+    hf__op *next = op->next_ask;
+    op->next_ask = NULL;
+    if (next) {
+        next->detail = NULL;
+        fail_one(c, next, result, detail ? strdup(detail) : NULL, now);
+    }
+    fail_one(c, op, result, detail, now);
 }
 
 /* ---- Where to ---- */
