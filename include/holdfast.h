@@ -417,7 +417,8 @@ HF_API HF_MUST_USE hf_result hf_export(hf_hold *hold, char *text, size_t size);
  * options lease_ms (0: what it was), max_hold_ms, on_lost, arg and flags may be set. The same `text`
  * cannot be adopted twice. It has an owner of its own, which never re-enters.
  *
- * HF_OK; HF_LOST: it is over, released, broken, or adopted before; HF_INVALID: no such text;
+ * HF_OK; HF_LOST: it is over, released, broken, or adopted before; HF_BUSY: others of this client wait
+ * for the lock, and nothing was done (adopt with a client of its own); HF_INVALID: no such text;
  * HF_UNKNOWN_OUTCOME: the store did not answer, and it is released behind or ends with its lease;
  * HF_UNREACHABLE: nothing was done; HF_UNSUPPORTED as above; HF_REFUSED, HF_PROTOCOL, HF_CLOSED,
  * HF_FORKED, HF_NOMEM. Blocks for at most the command timeout.

@@ -32,14 +32,17 @@
  * and name are one lock. What a thread lost is not another's to unlock: unlocking it then is HF_LOST and
  * touches nothing.
  *
- * LIFETIMES. A client outlives the locks made from it, and the cancel its waits. A hold may outlive
- * its client: it is then no longer held.
+ * BESIDE LOCKS: latch; client::campaign, leader and observer; client::list; hold::leave and client::adopt.
+ *
+ * LIFETIMES. A client outlives the locks, latches and observers made from it, and the cancel its
+ * waits. A hold may outlive its client: it is then no longer held.
  */
 #ifndef HOLDFAST_HPP
 #define HOLDFAST_HPP
 
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -108,6 +111,13 @@ milliseconds wait_of(const std::chrono::duration<Rep, Period> &time) {
     if (time <= time.zero()) return milliseconds::zero();
     if (fine(time).count() >= 1e15L) return forever;
     return std::chrono::ceil<milliseconds>(time);
+}
+
+/* For C, which would take what stands before a NUL. */
+inline const char *plain(const std::string &text, const char *what) {
+    if (text.find('\0') != std::string::npos)
+        throw error(HF_INVALID, std::string("the ") + what + " has a NUL in it");
+    return text.c_str();
 }
 
 } // namespace detail
@@ -212,6 +222,24 @@ class hold {
         return result == HF_OK;
     }
 
+    /* Publish a value with it: its holder leads from then on. See client::campaign. */
+    void proclaim(const std::string &value) {
+        detail::check(hf_proclaim(hold_, value.data(), value.size()));
+    }
+
+    /*
+     * Let it leave this process, as hf_export does: the text that is returned is for client::adopt, or
+     * client::extend_exported. The hold is empty then; after an exception it is what it was.
+     */
+    std::string leave() {
+        std::string text(HF_EXPORT_MAX, '\0');
+        detail::check(hf_export(hold_, &text[0], text.size()));
+        hold_ = nullptr;
+        told_.reset();
+        text.resize(text.find('\0'));
+        return text;
+    }
+
     /* Throws if it was lost, or the store did not do it. The hold is empty then too. */
     void release() {
         if (!hold_) throw error(HF_NOT_HELD, hf_result_text(HF_NOT_HELD));
@@ -250,6 +278,32 @@ struct info_free {
     void operator()(hf_info *info) const noexcept { hf_info_free(info); }
 };
 using info = std::unique_ptr<hf_info, info_free>;
+
+struct leader_free {
+    void operator()(hf_leader_info *found) const noexcept { hf_leader_free(found); }
+};
+/* Empty where nobody leads. */
+using leader_info = std::unique_ptr<hf_leader_info, leader_free>;
+
+namespace detail {
+
+/* What a callback of C threw, until C has returned. */
+template <class Call> struct listing {
+    Call &call;
+    std::exception_ptr thrown = nullptr;
+
+    static std::int32_t each(const char *name, const hf_info *found, void *arg) noexcept {
+        listing &self = *static_cast<listing *>(arg);
+        try {
+            return self.call(name, *found) ? 0 : 1;
+        } catch (...) {
+            self.thrown = std::current_exception();
+            return 1;
+        }
+    }
+};
+
+} // namespace detail
 
 /* A connection to a store, for all threads of the process; closed with its scope. Moved, not copied. */
 class client {
@@ -296,14 +350,57 @@ class client {
         return taken;
     }
 
+    /*
+     * Wait to lead: acquire `name` and publish the value, as hf_campaign does. Throws as acquire does,
+     * and HF_LOST; ending the hold resigns.
+     */
+    hold campaign(const std::string &name, const std::string &value, const options &how = {}) {
+        hold taken;
+        const char *c_name = plain(name);
+        const hf_options c = plain(how, taken);
+        detail::check(hf_campaign(get(), c_name, value.data(), value.size(), &c, &taken.hold_));
+        return taken;
+    }
+    /* Who leads; empty if nobody does. */
+    leader_info leader(const std::string &name) const {
+        hf_leader_info *found = nullptr;
+        const hf_result result = hf_leader(get(), plain(name), &found);
+        if (result != HF_NOT_HELD) detail::check(result);
+        return leader_info(found);
+    }
+
+    /* Take over what has left a process by hold::leave(). */
+    hold adopt(const std::string &text, const options &how = {}) {
+        hold taken;
+        const char *c_text = plain(text, "text");
+        const hf_options c = plain(how, taken);
+        detail::check(hf_adopt(get(), c_text, &c, &taken.hold_));
+        return taken;
+    }
+    /* Make it last this much longer meanwhile; 0: its lease. */
+    void extend_exported(const std::string &text, milliseconds lease = milliseconds::zero()) {
+        detail::check(hf_extend_exported(get(), plain(text, "text"), lease.count()));
+    }
+
     info inspect(const std::string &name) const {
         hf_info *found = nullptr;
-        detail::check(hf_inspect(get(), name.c_str(), &found));
+        detail::check(hf_inspect(get(), plain(name), &found));
         return info(found);
+    }
+    /*
+     * Call `call(const char *name, const hf_info &)` for each name in use that matches the pattern, as
+     * hf_list does, until it returns false. What it throws ends the listing and is thrown on.
+     */
+    template <class Call> void list(const std::string &pattern, Call &&call) const {
+        detail::listing<Call> each{call};
+        const hf_result result =
+            hf_list(get(), plain(pattern, "pattern"), detail::listing<Call>::each, &each);
+        if (each.thrown) std::rethrow_exception(each.thrown);
+        detail::check(result);
     }
     /* The operator's force; with a token, only if it is that one. HF_NOT_HELD is thrown. */
     void break_lock(const std::string &name, std::uint64_t token = 0) {
-        detail::check(hf_break(get(), name.c_str(), token));
+        detail::check(hf_break(get(), plain(name), token));
     }
     hf_stats stats() const {
         hf_stats counted{};
@@ -337,10 +434,8 @@ class client {
                (reentrant ? 0u : static_cast<std::uint32_t>(HF_NOT_REENTRANT));
     }
 
-    static const char *plain(const std::string &name) {
-        if (name.find('\0') != std::string::npos)
-            throw error(HF_INVALID, "the name has a NUL in it");
-        return name.c_str();
+    static const char *plain(const std::string &text, const char *what = "name") {
+        return detail::plain(text, what);
     }
 
     /* All that can fail for want of memory comes before the asking. */
@@ -387,6 +482,81 @@ class client {
     }
 
     std::unique_ptr<hf_client, closer> client_;
+};
+
+/* ---- Latches and observers ------------------------------------------------------------------ */
+
+/* As std::latch, across machines; one that is open can be set again. What it means: hf_latch_set. */
+class latch {
+  public:
+    latch(client &store, std::string name) : client_(&store), name_(std::move(name)) {
+        (void)detail::plain(name_, "name");
+    }
+
+    const std::string &name() const noexcept { return name_; }
+
+    /* Begin a round. */
+    void set(std::uint32_t count) {
+        detail::check(hf_latch_set(client_->get(), name_.c_str(), count));
+    }
+    /* Returns what is left. Throws HF_NOT_HELD, as all below do, if the latch is not set. */
+    std::uint32_t count_down(std::uint32_t by = 1) {
+        std::uint32_t left = 0;
+        detail::check(hf_latch_count_down(client_->get(), name_.c_str(), by, &left));
+        return left;
+    }
+    std::uint32_t left() const {
+        std::uint32_t left = 0;
+        detail::check(hf_latch_left(client_->get(), name_.c_str(), &left));
+        return left;
+    }
+
+    /* HF_CANCELLED is thrown. */
+    void wait(cancel *cancelled_by = nullptr) const { (void)await(forever, cancelled_by); }
+    bool try_wait() const { return await(milliseconds::zero(), nullptr); }
+    template <class Rep, class Period>
+    bool wait_for(const std::chrono::duration<Rep, Period> &time,
+                  cancel *cancelled_by = nullptr) const {
+        return await(detail::wait_of(time), cancelled_by);
+    }
+
+  private:
+    bool await(milliseconds time, cancel *cancelled_by) const {
+        hf_options how{};
+        how.wait_ms = time.count();
+        how.cancel = cancelled_by ? cancelled_by->get() : nullptr;
+        const hf_result result = hf_latch_wait(client_->get(), name_.c_str(), &how);
+        if (!detail::is_taken(result)) detail::check(result);
+        return result == HF_OK;
+    }
+
+    client *client_;
+    const std::string name_;
+};
+
+/*
+ * Calls back with who leads now, NULL: nobody, and at every change that is seen, as hf_observe does:
+ * on a thread of the client's, until the end of its scope. The callback may not throw.
+ */
+class observer {
+  public:
+    using teller = std::function<void(const hf_leader_info *)>;
+
+    observer(client &store, const std::string &name, teller told) : told_(std::move(told)) {
+        detail::check(
+            hf_observe(store.get(), detail::plain(name, "name"), tell, &told_, &observer_));
+    }
+    observer(const observer &) = delete;
+    observer &operator=(const observer &) = delete;
+    ~observer() { hf_unobserve(observer_); }
+
+  private:
+    static void tell(const hf_leader_info *leader, void *arg) noexcept {
+        (*static_cast<teller *>(arg))(leader);
+    }
+
+    teller told_;
+    hf_observer *observer_ = nullptr;
 };
 
 /* ---- Locks for the standard library's guards ------------------------------------------------ */

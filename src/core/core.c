@@ -113,10 +113,14 @@ void hf__entry_enqueue(hf__entry *e, hf__wait *w) {
 
 static void acquire_mutex(hf__entry *e, hf__wait *w) {
     const hf__own *own = e->own;
-    if (w->once && (own || e->head)) {
-        refuse(e->core, w, HF_BUSY,
-               hf__line(own ? "another owner of this client holds the lock"
-                            : "others of this client wait for the lock"));
+    if (w->once && own) {
+        /* What this client holds is not what was exported, or is what it has adopted since. */
+        refuse(e->core, w, w->exported ? HF_LOST : HF_BUSY,
+               hf__line("another owner of this client holds the lock"));
+        return;
+    }
+    if (w->once && e->head) {
+        refuse(e->core, w, HF_BUSY, hf__line("others of this client wait for the lock"));
         return;
     }
     if (!e->head && e->core->link) hf__entry_trouble_over(e); /* nobody asks: try afresh */

@@ -76,7 +76,7 @@ static void B34_it_is_adopted_once(cf *f) {
     CF_FREE(hold);
     CF_IS(HF_LOST, hf_adopt(f->a, text, NULL, &again));
     hold = CF_TAKE(f->a, f->name, NULL); /* nor is a later one's taken over */
-    CF_IS(HF_BUSY, hf_adopt(f->a, text, NULL, &again));
+    CF_IS(HF_LOST, hf_adopt(f->a, text, NULL, &again));
     CF_IS(HF_LOST, hf_adopt(f->b, text, NULL, &again));
     CF_FREE(hold);
 }
@@ -116,6 +116,7 @@ static void B34_who_waits_gets_it_after_the_release(cf *f) {
     char *text = export_it(f, hold);
     cf_attempt *other = cf_arrive(f, f->b, f->name, &(hf_options){.wait_ms = HF_FOREVER});
     CF_UNTIL(cf_standing(f->b, f->name) == 2);
+    CF_IS(HF_BUSY, hf_adopt(f->b, text, NULL, &hold)); /* it is behind them there */
     hf_client *third = cf_open(f);
     CF_IS(HF_OK, hf_adopt(third, text, NULL, &hold));
     CF_FREE(hold);

@@ -81,7 +81,7 @@ CASE(a_lock_of_anothers_is_an_error_or_an_empty_hold) {
     options how = stranger();
     CHECK_THROWS(HF_BUSY, w.client.acquire(w.name, how));
     CHECK(!w.client.try_acquire(w.name, how));
-    how.wait = 5ms;
+    how.wait = 200ms;
     CHECK_THROWS(HF_TIMEOUT, w.client.acquire(w.name, how));
     CHECK(!w.client.try_acquire(w.name, how));
 }
@@ -212,7 +212,7 @@ CASE(upgrading_and_downgrading) {
     options beside = stranger();
     beside.kind = holdfast::kind::read;
     hold reader = w.client.acquire(w.name, beside);
-    CHECK(!mine.try_upgrade_for(0ms) && !mine.try_upgrade_for(5ms));
+    CHECK(!mine.try_upgrade_for(0ms) && !mine.try_upgrade_for(200ms));
     CHECK_THROWS(HF_DEADLOCK, reader.upgrade());
     reader.release();
     const auto before = mine.fence();

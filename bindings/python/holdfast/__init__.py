@@ -10,6 +10,8 @@ from ._cancel import Cancel
 from ._client import Client
 from ._hold import Hold
 from ._info import Histogram, Info, Stats, Waiter
+from ._latch import Latch
+from ._leader import Leader, Observer
 from ._library import Kind, library_version
 from ._request import Request
 from .errors import (
@@ -48,10 +50,13 @@ __all__ = [
     "Info",
     "InvalidError",
     "Kind",
+    "Latch",
+    "Leader",
     "LostError",
     "NoMemoryError",
     "NoQuorumError",
     "NotHeldError",
+    "Observer",
     "ProtocolError",
     "RefusedError",
     "Request",

@@ -6,20 +6,23 @@ import ctypes
 import itertools
 import os
 import threading
+import urllib.parse
 import weakref
 from ctypes import byref, c_void_p
 from types import TracebackType
-from typing import Iterable, Iterator, Optional, Type, Union
+from typing import Any, Callable, Dict, Iterable, Iterator, Optional, Type, Union
 
 from . import _wait
 from ._cancel import Cancel
-from ._hold import Hold, LostFunction, callback_thread, lost
+from ._hold import Hold, LostFunction, callback_thread
 from ._info import Info, Stats, info_of, stats_of
-from ._library import (NO_RENEW, NOT_REENTRANT, CClientOptions, CInfo, COptions, CStats, Kind, check,
-                       count, encode, library, span_ms, wait_ms)
+from ._latch import Latch
+from ._leader import Leader, LeaderFunction, Observer, leader_of
+from ._library import (LIST_FN, NO_RENEW, NOT_REENTRANT, CClientOptions, CInfo, CLeader, COptions, CStats,
+                       Kind, check, count, encode, library, span_ms, text, wait_ms)
 from ._request import Name, Request, plain
 from .errors import (BusyError, CancelledError, ClosedError, ForkedError, InvalidError,
-                     WaitTimeoutError)
+                     NotHeldError, WaitTimeoutError)
 
 METRICS_MAX = 32768  # bytes
 
@@ -121,21 +124,60 @@ class Client:
         except (BusyError, WaitTimeoutError):
             return None
 
-    def _take(self, asking: Union[_wait.One, _wait.All], name: bytes, options: COptions, cancel: Optional[Cancel],
+    def campaign(self, name: Name, value: Union[str, bytes], timeout: Optional[float] = None, *,
+                 lease: Optional[float] = None, max_hold: Optional[float] = None,
+                 owner: Optional[int] = None, cancel: Optional[Cancel] = None,
+                 on_lost: Optional[LostFunction] = None) -> Hold:
+        """Wait to lead: take the lock `name`, and publish `value` under its token. Releasing it resigns.
+
+        Hold.proclaim says something else. Otherwise as acquire().
+        """
+        options = COptions(
+            wait_ms=wait_ms(timeout), lease_ms=span_ms(lease, "lease"),
+            max_hold_ms=span_ms(max_hold, "max_hold"), owner=checked_owner(owner))
+        raw = encode(name)
+        said = value.encode() if isinstance(value, str) else bytes(value)
+        return self._take(_wait.Lead(self._use, raw, said), raw, options, cancel, on_lost)
+
+    def adopt(self, exported: str, *, lease: Optional[float] = None, max_hold: Optional[float] = None,
+              on_lost: Optional[LostFunction] = None, renew: bool = True) -> Hold:
+        """Take over what has left a process by Hold.leave()."""
+        options = COptions(lease_ms=span_ms(lease, "lease"), max_hold_ms=span_ms(max_hold, "max_hold"),
+                           flags=0 if renew else NO_RENEW)
+        raw = encode(exported, "text")
+        hold = Hold(urllib.parse.unquote_to_bytes(raw.rpartition(b":")[2]), on_lost)
+        hold._told_by(options)
+        try:
+            with self._use() as client:
+                check(library().hf_adopt_v(
+                    client, raw, byref(options), ctypes.sizeof(options), byref(hold._cell)))
+        finally:
+            hold._granted.set()
+        return hold
+
+    def extend_exported(self, exported: str, lease: Optional[float] = None) -> None:
+        """Make what has left last so many seconds from now; None: its lease."""
+        with self._use() as client:
+            check(library().hf_extend_exported(client, encode(exported, "text"), span_ms(lease, "lease")))
+
+    def _take(self, asking: _wait.Asking, name: bytes, options: COptions, cancel: Optional[Cancel],
               on_lost: Optional[LostFunction]) -> Hold:
         hold = Hold(name, on_lost)
-        if on_lost:
-            options.on_lost = ctypes.cast(lost, c_void_p)
-            options.arg = hold._number
+        hold._told_by(options)
         try:
-            _wait.acquire(asking, options, hold, self._closed_by, cancel)
+            self._ending(cancel, lambda: _wait.acquire(asking, options, hold, self._closed_by, cancel))
+        finally:
+            hold._granted.set()
+        return hold
+
+    def _ending(self, cancel: Optional[Cancel], wait: Callable[[], None]) -> None:
+        """Closing ends waits by a cancel of its own."""
+        try:
+            wait()
         except CancelledError:
             if self._closing and not (cancel and cancel.fired):
                 raise ClosedError("the client was closed") from None
             raise
-        finally:
-            hold._granted.set()
-        return hold
 
     # -- Looking and breaking
 
@@ -148,6 +190,42 @@ class Client:
             return info_of(found.contents)
         finally:
             library().hf_info_free(found)
+
+    def list(self, pattern: Name = "*") -> Dict[str, Info]:
+        """The names that are held or waited for and match `pattern`, as a shell's does, and who has them."""
+        found: Dict[str, Info] = {}
+
+        def each(name: bytes, info: Any, _arg: int) -> int:
+            found[text(name)] = info_of(info.contents)
+            return 0
+
+        with self._use() as client:
+            check(library().hf_list(client, encode(pattern, "pattern"), LIST_FN(each), None))
+        return found
+
+    def leader(self, name: Name) -> Optional[Leader]:
+        """Ask the store who leads; None: nobody does."""
+        found = ctypes.POINTER(CLeader)()
+        try:
+            with self._use() as client:
+                check(library().hf_leader(client, encode(name), byref(found)))
+        except NotHeldError:
+            return None
+        try:
+            return leader_of(found.contents)
+        finally:
+            library().hf_leader_free(found)
+
+    def observe(self, name: Name, function: LeaderFunction) -> Observer:
+        """Have `function` called with the Leader, or None, now and at every change that is seen.
+
+        It is called on a thread of the client's, until the observer is closed.
+        """
+        return Observer(self, name, function)
+
+    def latch(self, name: Name) -> Latch:
+        """The latch of that name; no lock's name is in its way."""
+        return Latch(self, name)
 
     def break_lock(self, name: Name, token: int = 0) -> None:
         """The operator's force: end the ownership of `name`; with a token only if it is that one.
@@ -168,10 +246,10 @@ class Client:
 
     def metrics(self) -> str:
         """The same in the OpenMetrics format."""
-        text = ctypes.create_string_buffer(METRICS_MAX)
+        said = ctypes.create_string_buffer(METRICS_MAX)
         with self._use() as client:
-            check(library().hf_metrics_text(client, text, METRICS_MAX))
-        return text.value.decode()
+            check(library().hf_metrics_text(client, said, METRICS_MAX))
+        return said.value.decode()
 
     # -- Closing
 

@@ -2,14 +2,15 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import itertools
 import threading
 import weakref
 from ctypes import c_void_p
 from types import TracebackType
-from typing import Callable, Dict, Iterator, Optional, Tuple, Type
+from typing import Callable, Dict, Iterator, Optional, Tuple, Type, Union
 
-from ._library import (FOREVER, LOST_FN, OK, TIMEOUT, c_hold, check, detail_of, library, span_ms, text,
+from ._library import (FOREVER, LOST_FN, OK, TIMEOUT, COptions, c_hold, check, detail_of, library, span_ms, text,
                        wait_ms)
 from .errors import LostError, NotHeldError, error_of
 
@@ -35,6 +36,8 @@ def in_callback() -> Iterator[None]:
 # A wait in the library is blind to Python's signal handlers: an upgrade in the main thread, which keeps its
 # place before all others, comes up for air this often.
 SLICE_MS = 500
+
+EXPORT_MAX = 3584  # bytes
 
 
 def tell(_hold: int, number: int) -> None:
@@ -68,6 +71,11 @@ class Hold:
         if on_lost:
             self._number = next(numbers)
             told[self._number] = on_lost, weakref.ref(self)
+
+    def _told_by(self, options: COptions) -> None:
+        if self._number:
+            options.on_lost = ctypes.cast(lost, c_void_p)
+            options.arg = self._number
 
     def __repr__(self) -> str:
         state = "held" if self.held else "not held"
@@ -137,6 +145,27 @@ class Hold:
     def downgrade(self) -> None:
         """Make of the writer's hold a reader's, without letting go in between."""
         check(library().hf_downgrade(self._cell))
+
+    def proclaim(self, value: Union[str, bytes]) -> None:
+        """Publish a value: its holder leads from then on. See Client.campaign."""
+        said = value.encode() if isinstance(value, str) else bytes(value)
+        check(library().hf_proclaim(self._cell, said, len(said)))
+
+    def leave(self) -> str:
+        """Let it leave this process, unrenewed for its lease: the text is for Client.adopt, wherever that is.
+
+        Only a mutex on a server can. If this raises, it has not left.
+        """
+        hf = library()
+        said = ctypes.create_string_buffer(EXPORT_MAX)
+        mine = c_hold(hf.hf_ref(self._cell))
+        result = hf.hf_export(mine, said, EXPORT_MAX)
+        if result != OK:
+            failure = error_of(result, detail_of(result))
+            hf.hf_unref(mine)
+            raise failure
+        self._released = True
+        return text(said.value)
 
     def release(self) -> None:
         """End it. LostError says that it was lost before: others may have worked since."""

@@ -73,6 +73,14 @@ class CInfo(ctypes.Structure):
     ]
 
 
+class CLeader(ctypes.Structure):
+    _fields_ = [
+        ("token", c_uint64), ("remaining_ms", c_int64), ("pid", c_int64), ("value", c_void_p),
+        ("client", c_char_p), ("host", c_char_p), ("program", c_char_p), ("label", c_char_p),
+        ("value_length", c_uint32),
+    ]
+
+
 class CHistogram(ctypes.Structure):
     _fields_ = [("count", c_uint64), ("sum_us", c_uint64), ("bucket", c_uint64 * 40)]
 
@@ -88,6 +96,8 @@ class CStats(ctypes.Structure):
 c_hold = c_void_p  # what ctypes returns as a number goes in as a pointer again
 LOST_FN = ctypes.CFUNCTYPE(None, c_void_p, c_void_p)
 ACQUIRED_FN = ctypes.CFUNCTYPE(None, c_int32, c_void_p, c_void_p)
+LIST_FN = ctypes.CFUNCTYPE(c_int32, c_char_p, POINTER(CInfo), c_void_p)
+LEADER_FN = ctypes.CFUNCTYPE(None, POINTER(CLeader), c_void_p)
 
 SIGNATURES = {
     "hf_version": (c_char_p, []),
@@ -117,6 +127,21 @@ SIGNATURES = {
     "hf_cancel_free": (None, [c_void_p]),
     "hf_inspect": (c_int32, [c_void_p, c_char_p, POINTER(POINTER(CInfo))]),
     "hf_info_free": (None, [POINTER(CInfo)]),
+    "hf_list": (c_int32, [c_void_p, c_char_p, LIST_FN, c_void_p]),
+    "hf_export": (c_int32, [c_void_p, c_char_p, c_size_t]),
+    "hf_adopt_v": (c_int32, [c_void_p, c_char_p, POINTER(COptions), c_size_t, POINTER(c_void_p)]),
+    "hf_extend_exported": (c_int32, [c_void_p, c_char_p, c_int64]),
+    "hf_latch_set": (c_int32, [c_void_p, c_char_p, c_uint32]),
+    "hf_latch_count_down": (c_int32, [c_void_p, c_char_p, c_uint32, POINTER(c_uint32)]),
+    "hf_latch_wait_v": (c_int32, [c_void_p, c_char_p, POINTER(COptions), c_size_t]),
+    "hf_latch_left": (c_int32, [c_void_p, c_char_p, POINTER(c_uint32)]),
+    "hf_campaign_v": (c_int32, [c_void_p, c_char_p, c_char_p, c_size_t, POINTER(COptions), c_size_t,
+                                POINTER(c_void_p)]),
+    "hf_proclaim": (c_int32, [c_void_p, c_char_p, c_size_t]),
+    "hf_leader": (c_int32, [c_void_p, c_char_p, POINTER(POINTER(CLeader))]),
+    "hf_leader_free": (None, [POINTER(CLeader)]),
+    "hf_observe": (c_int32, [c_void_p, c_char_p, LEADER_FN, c_void_p, POINTER(c_void_p)]),
+    "hf_unobserve": (None, [c_void_p]),
     "hf_break": (c_int32, [c_void_p, c_char_p, c_uint64]),
     "hf_metrics_text": (c_int32, [c_void_p, c_char_p, c_size_t]),
     "hf_stats_get_v": (c_int32, [c_void_p, POINTER(CStats), c_size_t]),
@@ -155,7 +180,9 @@ def library() -> ctypes.CDLL:
 
 def declare(loaded: ctypes.CDLL, path: str) -> ctypes.CDLL:
     for name, (result, arguments) in SIGNATURES.items():
-        function = getattr(loaded, name)
+        function = getattr(loaded, name, None)
+        if function is None:
+            raise ImportError(f"{path} lacks {name}: it is older than this module")
         function.restype, function.argtypes = result, arguments
     version = loaded.hf_version().decode()
     if not version.startswith(COMPATIBLE):

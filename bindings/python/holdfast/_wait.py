@@ -18,6 +18,9 @@ from ._library import (ACQUIRED_FN, CLOSED, OK, COptions, CRequest, c_hold, chec
                        library)
 from .errors import ClosedError, error_of
 
+# A signal that comes just before Python goes to sleep does not wake it: it comes up for air this often.
+SLICE = 0.5  # seconds
+
 waits: Dict[int, "Wait"] = {}
 numbers = itertools.count(1)
 
@@ -86,18 +89,11 @@ class One:
             check(begun)
 
 
-class All:
-    """Asking for several; a thread waits for the library."""
-
-    def __init__(self, use: Use, requests: Sequence[CRequest]) -> None:
-        self.use, self.requests = use, (CRequest * len(requests))(*requests)
+class ByThread:
+    """What the library does not call back for: a thread waits for it."""
 
     def ask(self, options: COptions, cell: c_void_p) -> int:
-        with self.use() as client:
-            result: int = library().hf_acquire_all_v(
-                client, self.requests, len(self.requests), ctypes.sizeof(CRequest), byref(options),
-                ctypes.sizeof(options), byref(cell))
-        return result
+        raise NotImplementedError
 
     def begin(self, options: COptions, wait: Wait) -> None:
         threading.Thread(target=self.work, args=(options, wait), daemon=True).start()
@@ -110,14 +106,69 @@ class All:
             wait.answered(CLOSED, None)
 
 
-def acquire(asking: Union[One, All], options: COptions, hold: Hold, closed: Cancel,
+class All(ByThread):
+    """Asking for several names."""
+
+    def __init__(self, use: Use, requests: Sequence[CRequest]) -> None:
+        self.use, self.requests = use, (CRequest * len(requests))(*requests)
+
+    def ask(self, options: COptions, cell: c_void_p) -> int:
+        with self.use() as client:
+            result: int = library().hf_acquire_all_v(
+                client, self.requests, len(self.requests), ctypes.sizeof(CRequest), byref(options),
+                ctypes.sizeof(options), byref(cell))
+        return result
+
+
+class Lead(ByThread):
+    """Asking for a name, to say something under its token."""
+
+    def __init__(self, use: Use, name: bytes, value: bytes) -> None:
+        self.use, self.name, self.value = use, name, value
+
+    def ask(self, options: COptions, cell: c_void_p) -> int:
+        with self.use() as client:
+            result: int = library().hf_campaign_v(
+                client, self.name, self.value, len(self.value), byref(options), ctypes.sizeof(options),
+                byref(cell))
+        return result
+
+
+class Aside(ByThread):
+    """A wait for something that is not held."""
+
+    def __init__(self, call: Callable[[COptions], int]) -> None:
+        self.call = call
+
+    def ask(self, options: COptions, cell: c_void_p) -> int:
+        return self.call(options)
+
+
+Asking = Union[One, ByThread]
+
+
+def acquire(asking: Asking, options: COptions, hold: Hold, closed: Cancel,
             cancel: Optional[Cancel]) -> None:
     """Have the library write the handle into `hold`, or raise what it said instead."""
-    waits_here = threading.current_thread() is threading.main_thread() and options.wait_ms != 0
-    if waits_here:
+    if waits_here(options):
         if not (cancel and cancel.fired) and try_once(asking, options, hold):
             return
-    elif not cancel:
+    wait_for(asking, options, hold, closed, cancel)
+
+
+def run(call: Callable[[COptions], int], options: COptions, closed: Cancel,
+        cancel: Optional[Cancel]) -> None:
+    """Have a call wait that takes nothing."""
+    wait_for(Aside(call), options, Hold(b""), closed, cancel)
+
+
+def waits_here(options: COptions) -> bool:
+    return threading.current_thread() is threading.main_thread() and options.wait_ms != 0
+
+
+def wait_for(asking: Asking, options: COptions, hold: Hold, closed: Cancel,
+             cancel: Optional[Cancel]) -> None:
+    if not waits_here(options) and not cancel:
         options.cancel = closed._pointer
         check(asking.ask(options, hold._cell))
         return
@@ -127,7 +178,7 @@ def acquire(asking: Union[One, All], options: COptions, hold: Hold, closed: Canc
         outer.link(inner)
     try:
         options.cancel = inner._pointer
-        if waits_here:
+        if waits_here(options):
             wait_in_python(asking, options, hold, inner)
         else:
             check(asking.ask(options, hold._cell))
@@ -136,7 +187,7 @@ def acquire(asking: Union[One, All], options: COptions, hold: Hold, closed: Canc
             outer.unlink(inner)
 
 
-def try_once(asking: Union[One, All], options: COptions, hold: Hold) -> bool:
+def try_once(asking: Asking, options: COptions, hold: Hold) -> bool:
     """Whatever stands in the way, the wait will meet it too, and may sit it out."""
     wait_ms, options.wait_ms = options.wait_ms, 0
     result = asking.ask(options, hold._cell)
@@ -144,11 +195,12 @@ def try_once(asking: Union[One, All], options: COptions, hold: Hold) -> bool:
     return result == OK
 
 
-def wait_in_python(asking: Union[One, All], options: COptions, hold: Hold, inner: Cancel) -> None:
+def wait_in_python(asking: Asking, options: COptions, hold: Hold, inner: Cancel) -> None:
     wait = Wait(hold, inner)
     try:
         asking.begin(options, wait)
-        wait.done.wait()
+        while not wait.done.wait(SLICE):
+            pass
     except BaseException:
         wait.abandon()
         raise
