@@ -125,9 +125,9 @@ static void asked(hf__entry *e, hf__time now) {
 /* The answer to the release that carried it is also that to an ask of the heir. */
 static void inherited(hf__entry *e, hf__time now) {
     hf__op *op = &e->op;
-    const hf__heir heir = op->heir;
-    if (!heir.number) return;
-    op->heir.number = 0;
+    if (!op->heir) return;
+    const hf__heir heir = *op->heir;
+    op->heir = NULL;
     bool answered = op->result == HF_OK && heir.result != HF_NOT_HELD;
     if (op->result != HF_UNREACHABLE && !answered && !op->maybe) { /* nothing was done for it */
         e->asker = NULL;

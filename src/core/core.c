@@ -1,5 +1,5 @@
 /* The core's front: what callers want and what happens, each handed to the entry it concerns. */
-#include "core/core.h"
+#include "core/entry.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,9 +21,8 @@ void hf__core_fini(hf__core *core) {
     for (hf__mapped *m; (m = hf__map_next(&core->entries, NULL));) {
         hf__entry *e = entry_of(m, mapped);
         hf__map_remove(&core->entries, m);
-        free(e->trouble);
         free(e->op.detail);
-        free(e);
+        hf__entry_free(e);
     }
     hf__map_fini(&core->entries);
     hf__map_fini(&core->asking);
@@ -185,6 +184,11 @@ void hf__core_acquire(hf__core *core, hf__wait *w, const char *name, size_t leng
         refuse(core, w, HF_NOMEM, NULL);
         return;
     }
+    if (w->exported && !hf__entry_exports(e)) {
+        refuse(core, w, HF_NOMEM, NULL);
+        hf__entry_step(e, now);
+        return;
+    }
     HF__PROBE1(acquire, e->mapped.key);
     if (w->kind == HF_MUTEX && !e->lanes) {
         hf__entry_expire(e, now);
@@ -285,7 +289,11 @@ void hf__core_export(hf__core *core, hf__own *own, const hf__exported *exported,
         hf__call_finish(core, call, HF_INVALID, hf__line("another call exports this hold"));
         return;
     }
-    e->exported = *exported;
+    if (!hf__entry_exports(e)) {
+        hf__call_finish(core, call, HF_NOMEM, NULL);
+        return;
+    }
+    *e->exported = *exported;
     own->flags |= HF_NOT_REENTRANT; /* nobody enters what is about to leave */
     hf__call_push(&own->exports, call);
     hf__entry_step(e, now);

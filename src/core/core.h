@@ -56,28 +56,31 @@ typedef struct hf__call {
 typedef enum hf__state { HF__HELD, HF__RELEASED, HF__LOST, HF__ENDED } hf__state;
 
 typedef struct hf__own {
+    atomic_uint refs; /* one per handle, one of the entry, one while in core->lost */
+
     /* read without the mutex, also in signal handlers */
     atomic_int state;
     _Atomic(hf__time) deadline;
     _Atomic(uint64_t) token; /* only an upgrade changes it once a handle is out */
     const char *_Atomic why;
 
-    atomic_uint refs; /* one per handle, one of the entry, one while in core->lost */
     hf__entry *entry; /* NULL when no longer held */
     uint64_t number;
     hf__owner owner;
     int64_t lease_ms;
     uint32_t kind, first_kind; /* of a reader's that was upgraded, the second is what it was */
-    uint32_t upgrades;         /* asked for */
-    hf__time stands_until;     /* an upgrade that was given up may stand in line; 0: none */
-    hf__time joinable_until;   /* HF_READ: other readers of the client may share it until then */
-    uint32_t flags;
-    bool alone;                         /* HF_READ: nobody shares it */
     uint32_t posted_kind, telling_kind; /* what the store was told it is; and is being told */
     uint32_t count, posted;             /* entries by the owner; and what the store was told */
+    uint32_t upgrades;                  /* asked for */
     uint32_t tries;                     /* of a renewal, since the last that was answered well */
-    bool check;                         /* ask the store at once whether it is still there */
-    hf__time renew_at;                  /* HF__NEVER: not renewed */
+    uint32_t flags;
+    int lost_fd;             /* -1: nobody asked for one */
+    bool alone;              /* HF_READ: nobody shares it */
+    bool check;              /* ask the store at once whether it is still there */
+    bool export_maybe;       /* an EXPORT of it was sent and not answered: it is sent again */
+    hf__time stands_until;   /* an upgrade that was given up may stand in line; 0: none */
+    hf__time joinable_until; /* HF_READ: other readers of the client may share it until then */
+    hf__time renew_at;       /* HF__NEVER: not renewed */
     hf__time max_until;
     char *name;         /* of the lock; once lost, for the log */
     hf__time since;     /* when it was granted, by our clock: for the counters */
@@ -85,9 +88,7 @@ typedef struct hf__own {
     int64_t extend_ms;  /* wanted by `extends`, 0: none */
     hf__call *extends;  /* calls of hf_extend that no operation carries yet */
     hf__call *exports;  /* the call of hf_export, while it waits for its turn */
-    bool export_maybe;  /* an EXPORT of it was sent and not answered: it is sent again */
     hf_hold *handles;
-    int lost_fd; /* -1: nobody asked for one */
     struct hf__own *next_lost;
 } hf__own;
 
@@ -97,11 +98,11 @@ struct hf_hold {
     uint64_t born; /* in which process: the fork generation */
     atomic_uint refs;
     atomic_bool released;
+    bool told, telling;   /* on_lost was begun; is running */
     hf__owner owner;      /* who acquired through it: readers share an own */
     hf_hold *next, *prev; /* among the own's handles, while not released */
     hf_lost_fn *on_lost;
     void *arg;
-    bool told, telling; /* on_lost was begun; is running */
     struct hf__bundle
         *bundle;          /* the client's, of a hold of many names: this is the first of them */
     hf_hold *head;        /* of the others: that first one, which the user has */
@@ -153,34 +154,36 @@ struct hf__entry {
     uint32_t asking_more; /* of an anchor: of those who stay back, so many may ask beside another */
     uint32_t kind;        /* of a lane */
     uint64_t lane;        /* its number, under which all of it is asked for; 0: an anchor */
-    bool closed;          /* nobody joins those who wait in it */
-    bool back;            /* it stays back: others of the client stand in the store's line for it */
-    bool carried;         /* it asked with a release of the client's */
 
-    hf__op op; /* what is under way, while busy */
-    bool busy;
-    hf__wait *asker;       /* of an ASK under way; NULL once it gave up */
-    hf__call *extending;   /* calls that the RENEW under way carries */
-    hf__call *exporting;   /* the call that the EXPORT under way carries */
-    hf__exported exported; /* of an EXPORT, or of an ASK for what was exported */
+    hf__op op;              /* what is under way, while busy */
+    hf__heir *heir;         /* of op, once one was needed */
+    hf__wait *asker;        /* of an ASK under way; NULL once it gave up */
+    hf__call *extending;    /* calls that the RENEW under way carries */
+    hf__call *exporting;    /* the call that the EXPORT under way carries */
+    hf__exported *exported; /* of an EXPORT, or of an ASK for what was exported */
 
     uint64_t ghost;        /* up to this number of ours may be held by nobody; 0: none */
-    bool ghost_maybe;      /* a release of it may have taken effect unanswered */
-    bool ghost_stands;     /* it may stand in the store's line */
-    bool ghost_held;       /* it was held, and lost or let go */
-    bool ghost_let_go;     /* its holder released it: before anybody else of ours asks */
     hf__time ghost_until;  /* forgotten by then */
     hf__call *ghost_calls; /* releases that wait for the answer */
     hf__call *ghost_carried;
 
-    hf__time held_since; /* when the last grant was asked for */
-    hf__time late_until; /* an ASK of ours may arrive late, until then */
-    bool told;           /* the last that was known of it: another holds it */
-    bool again;          /* what is under way may have been answered too early: ask once more */
-    hf__time next_try;   /* of an ASK or RELEASE: not before */
-    uint32_t tries;
+    hf__time held_since;    /* when the last grant was asked for */
+    hf__time late_until;    /* an ASK of ours may arrive late, until then */
+    hf__time next_try;      /* of an ASK or RELEASE: not before */
     hf__time trouble_since; /* the store has not answered since; 0: it did */
     char *trouble;
+    uint32_t tries;
+
+    bool busy;
+    bool closed;       /* nobody joins those who wait in it */
+    bool back;         /* it stays back: others of the client stand in the store's line for it */
+    bool carried;      /* it asked with a release of the client's */
+    bool ghost_maybe;  /* a release of the ghost may have taken effect unanswered */
+    bool ghost_stands; /* it may stand in the store's line */
+    bool ghost_held;   /* it was held, and lost or let go */
+    bool ghost_let_go; /* its holder released it: before anybody else of ours asks */
+    bool told;         /* the last that was known of it: another holds it */
+    bool again;        /* what is under way may have been answered too early: ask once more */
 };
 
 typedef struct hf__core_config {

@@ -117,8 +117,8 @@ static void prepare_ask(hf__entry *e, hf__time now) {
     e->carried = false;
     prepare_op(e, HF__ASK, w->number);
     if (!w->exported) return;
-    e->exported = *w->exported;
-    e->op.exported = &e->exported;
+    *e->exported = *w->exported;
+    e->op.exported = e->exported;
 }
 
 static void send_ask(hf__entry *e, hf__time now) {
@@ -135,16 +135,19 @@ hf__op *hf__entry_ask_with(hf__entry *e, hf__op *together, hf__time now) {
 /* The next one asks in one step with the release before it. */
 static void add_heir(hf__entry *e, hf__time now) {
     hf__wait *w = e->head;
-    e->op.heir = (hf__heir){0};
+    e->op.heir = NULL;
     if (e->lane || e->core->store->confirms) return;
     if (!e->core->store->hands_on || !w || w->number || w->once || now >= w->until) return;
+    if (!e->heir) e->heir = malloc(sizeof *e->heir);
+    if (!e->heir) return; /* it asks for itself, when this has been answered */
+    e->op.heir = e->heir;
     begin_asking(e, w);
-    e->op.heir = (hf__heir){.number = w->number,
-                            .owner = w->owner,
-                            .lease_ms = hf__wait_lease(w),
-                            .token = w->floor,
-                            .not_after = ask_until(e, w, now),
-                            .result = HF_NOT_HELD};
+    *e->heir = (hf__heir){.number = w->number,
+                          .owner = w->owner,
+                          .lease_ms = hf__wait_lease(w),
+                          .token = w->floor,
+                          .not_after = ask_until(e, w, now),
+                          .result = HF_NOT_HELD};
 }
 
 static void send_renew(hf__entry *e, hf__time now) {
@@ -178,7 +181,7 @@ static void send_export(hf__entry *e, hf__time now) {
     e->exporting = own->exports;
     own->exports = NULL;
     prepare_op(e, HF__EXPORT, own->number);
-    e->op.exported = &e->exported;
+    e->op.exported = e->exported;
     e->core->store->table->submit(e->core->store, &e->op, now);
 }
 
@@ -259,6 +262,18 @@ bool hf__entry_idle(const hf__entry *e) {
     return !e->busy && !e->head && !e->own && !e->ghost && !e->ghost_calls && !e->lanes;
 }
 
+bool hf__entry_exports(hf__entry *e) {
+    if (!e->exported) e->exported = malloc(sizeof *e->exported);
+    return e->exported;
+}
+
+void hf__entry_free(hf__entry *e) {
+    free(e->trouble);
+    free(e->heir);
+    free(e->exported);
+    free(e);
+}
+
 static void drop(hf__entry *e) {
     hf__core *core = e->core;
     hf__heap_remove(&core->timers, &e->timer);
@@ -267,8 +282,7 @@ static void drop(hf__entry *e) {
         hf__lane_drop(e);
         hf__heap_set(&core->timers, &e->anchor->timer, 0);
     }
-    free(e->trouble);
-    free(e);
+    hf__entry_free(e);
     if (core->closer && !core->entries.count) {
         hf__call *closer = core->closer;
         core->closer = NULL;

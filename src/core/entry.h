@@ -54,6 +54,11 @@ void hf__own_may_last(hf__own *own, int64_t lease_ms, hf__time now);
 
 /* ---- entry.c ---- */
 
+/* Room for what is exported or adopted; false: no memory. */
+bool hf__entry_exports(hf__entry *entry);
+
+void hf__entry_free(hf__entry *entry);
+
 /* A hold past its deadline is lost. */
 void hf__entry_expire_own(hf__entry *entry, hf__time now);
 

@@ -149,13 +149,13 @@ typedef struct hf__identity {
 
 /* A store's own: what becomes of an answer that others are to confirm. */
 typedef struct hf__ack {
-    enum { HF__ACK_NONE, HF__ACK_WAITING, HF__ACK_UNDOING } state;
-    bool there; /* where it was looked for */
-    hf__verb verb;
     hf__time asked_at;
     uint64_t link;
-    hf_result result; /* to be told once it is undone */
     char *why;
+    hf_result result; /* to be told once it is undone */
+    hf__verb verb;
+    enum { HF__ACK_NONE, HF__ACK_WAITING, HF__ACK_UNDOING } state;
+    bool there; /* where it was looked for */
 } hf__ack;
 
 typedef enum hf__detour_what {
@@ -244,7 +244,7 @@ typedef struct hf__word {
 
 /* The next of a client, in one step with the release before it. */
 typedef struct hf__heir {
-    uint64_t number; /* 0: none */
+    uint64_t number;
     hf__owner owner;
     int64_t lease_ms;
     uint64_t token; /* as of an ASK, in and out */
@@ -254,9 +254,10 @@ typedef struct hf__heir {
     uint64_t told_token; /* HF_BUSY: of who has it now */
 } hf__heir;
 
+/* Every lock that is held has one of these, idle or not: what is small stands together, and what only some
+   verbs have shares its place, or is elsewhere. */
 typedef struct hf__op {
     struct hf__op *next; /* the store's, while it has the operation */
-    hf__verb verb;
 
     /* what is asked; memory of the asker that stays until completion */
     const char *name;
@@ -266,54 +267,59 @@ typedef struct hf__op {
     uint64_t
         token; /* ASK: the highest seen; the grant is above it. BREAK: see above. Answer: the token */
     int64_t lease_ms;
+    hf__verb verb;
     uint32_t count;
     uint32_t kind;              /* HF_MUTEX, … */
     uint32_t permits, capacity; /* HF_PERMITS */
-    bool upgrade;               /* ASK */
     uint32_t upgrades;          /* ASK, RENEW: how many its hold has asked for, this one too */
-    bool stand;                 /* ASK: take a place in line if it is not free */
+    uint32_t attempt; /* ASK: how often this number was told HF_BUSY; stores may ask less often */
+    bool upgrade;     /* ASK */
+    bool stand;       /* ASK: take a place in line if it is not free */
     bool
         succeeds; /* ASK: to a lower number of its client which gave up waiting: its turn is ours */
-    uint32_t attempt;   /* ASK: how often this number was told HF_BUSY; stores may ask less often */
+    bool leave;   /* RELEASE: it stands in line, or may */
     hf__time not_after; /* ASK: must not take effect later than this; HF__NEVER: no limit */
     hf__time
         bury_until; /* RELEASE: an ASK of this number may arrive late, until then; 0: none can */
     hf__time held_since; /* RELEASE: when it was granted; 0: not known */
     hf__time gone_by;    /* RELEASE: what it ends has ended by itself then */
-    bool leave;          /* RELEASE: it stands in line, or may */
-    hf__heir heir;       /* RELEASE of a mutex */
+    hf__heir *heir;      /* RELEASE of a mutex; NULL: none */
     /* RELEASE of another kind, where the store hands_on: that of the client's next, of the same name */
     struct hf__op *next_ask;
-    hf__sight *sight;             /* INSPECT, WHO, LEADER */
-    hf__latch *latch;             /* LATCH_… */
-    hf__listing *listing;         /* LIST */
+    union {
+        hf__sight *sight;        /* INSPECT, WHO, LEADER */
+        hf__latch *latch;        /* LATCH_… */
+        hf__listing *listing;    /* LIST */
+        struct hf__slots *slots; /* SLOTS_OF */
+    };
     const hf__exported *exported; /* see above; NULL: none */
     hf__word *word;               /* PROCLAIM, LEADER */
     struct hf__op
         *together; /* ASK, where the store asks_together: the next of a chain, see above */
 
     /* the answer */
-    hf__time asked_at;       /* before the last sending: deadlines count from here */
-    uint64_t link;           /* the connection it was last sent on; 0: none */
-    uint64_t told_token;     /* HF_BUSY: of who holds it, where the store says; 0: it does not */
-    int64_t server_us;       /* ASK: when it was executed, on the store's clock; 0: not known */
-    uint32_t late;           /* the store's: how often it came too late */
-    hf__ack ack;             /* the store's */
-    hf__detour detour;       /* the store's, and below: to a node of a cluster */
-    bool asking;             /* the slot is on its way there */
-    bool asking_said;        /* and the answer to that is still to come */
-    bool brief;              /* RENEW: with one key, where the others may be elsewhere */
-    bool heard;              /* what is said of the name is listened to */
-    struct hf__slots *slots; /* SLOTS_OF */
-    bool repeated;           /* the store's: its own, of what was asked for before */
+    hf__time asked_at;   /* before the last sending: deadlines count from here */
+    uint64_t link;       /* the connection it was last sent on; 0: none */
+    uint64_t told_token; /* HF_BUSY: of who holds it, where the store says; 0: it does not */
+    int64_t server_us;   /* ASK: when it was executed, on the store's clock; 0: not known */
+    hf__ack ack;         /* the store's */
+    hf__detour detour;   /* the store's: to a node of a cluster */
+    union {
+        int64_t retry_ms;
+        int64_t age_ms; /* AGE */
+    };
+    char *detail;  /* on the heap, the taker's to free; may be NULL */
+    uint32_t late; /* the store's: how often it came too late */
     hf_result result;
     bool maybe;   /* it failed, and may have taken effect all the same */
     bool undone;  /* ASK: a release of its number was said: it is not to be asked for again */
     bool crowded; /* ASK that was granted, RENEW: somebody waits */
     bool placed;  /* HF_BUSY: it stands in line, for HF__PLACE_MS at most unless it asks again */
-    int64_t retry_ms;
-    int64_t age_ms; /* AGE */
-    char *detail;   /* on the heap, the taker's to free; may be NULL */
+    bool asking;  /* the store's, and below: the slot is on its way there */
+    bool asking_said; /* and the answer to that is still to come */
+    bool brief;       /* RENEW: with one key, where the others may be elsewhere */
+    bool heard;       /* what is said of the name is listened to */
+    bool repeated;    /* its own, of what was asked for before */
 } hf__op;
 
 #define HF__PLACE_MS 60000

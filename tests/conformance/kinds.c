@@ -606,7 +606,7 @@ static void B05_async_agrees_with_sync_for_every_kind(cf *f) {
         assert_int_equal(hf_held(o->hold), 1);
         outcome *busy = begin(f, f->b, f->name, CF_TRY(HF_WRITE, 0));
         OUTCOME(HF_BUSY, busy);
-        OUTCOME(HF_TIMEOUT, begin(f, f->b, f->name, CF_OPTIONS(HF_WRITE, .wait_ms = 30)));
+        OUTCOME(HF_TIMEOUT, begin(f, f->b, f->name, CF_OPTIONS(HF_WRITE, .wait_ms = 200)));
         cf_attempt *writer = cf_arrive(f, f->b, f->name, CF_WAIT(HF_WRITE));
         if (kind == HF_READ) CF_HELD_BACK(f->a, f->name, CF_TRY(kind, 9));
         outcome *late = begin(f, f->a, f->name, CF_TRY(kind, 0)); /* a fresh owner */

@@ -71,9 +71,11 @@ static hf__op *submit(fixture *f, hf__verb verb, bool stand) {
                      .token = 9,
                      .stand = stand,
                      .not_after = NOW + 2 * HF__SEC,
-                     .sight = &f->sight,
-                     .latch = &f->latch,
                      .word = &f->word};
+    if (verb == HF__PROCLAIM || verb == HF__LEADER)
+        f->op.sight = &f->sight;
+    else
+        f->op.latch = &f->latch;
     hf__session_submit(&f->s, &f->op, NOW);
     return &f->op;
 }

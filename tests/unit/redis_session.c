@@ -111,9 +111,11 @@ static hf__op *submit(struct fixture *f, size_t i, hf__verb verb) {
                    .token = 9,
                    .lease_ms = 1000,
                    .count = 2,
-                   .not_after = NOW + 2 * HF__SEC,
-                   .sight = &f->sight,
-                   .listing = &f->listing};
+                   .not_after = NOW + 2 * HF__SEC};
+    if (verb == HF__LIST)
+        op->listing = &f->listing;
+    else
+        op->sight = &f->sight;
     f->sight = (hf__sight){0};
     f->listing = (hf__listing){.start = "n*{", .start_length = 3};
     snprintf(f->sight.who.client, sizeof f->sight.who.client, "%s", CLIENT);
@@ -337,8 +339,8 @@ static const struct {
     {HF__RENEW, ":-1\r\n", HF_LOST, 9, 0},
     {HF__RAISE, ":1\r\n", HF_OK, 9, 0},
     {HF__RAISE, ":-1\r\n", HF_LOST, 9, 0},
-    {HF__AGE, ":77\r\n", HF_OK, 9, 0},
-    {HF__AGE, ":-1\r\n", HF_OK, 9, 0},
+    {HF__AGE, ":77\r\n", HF_OK, 9, 77000}, /* age_ms */
+    {HF__AGE, ":-1\r\n", HF_OK, 9, -1},
     {HF__RELEASE, ":1\r\n", HF_OK, 9, 0},
     {HF__RELEASE, ":0\r\n", HF_LOST, 9, 0},
     {HF__BREAK, "*3\r\n:1\r\n:1\r\n:9\r\n", HF_OK, 9, 0},

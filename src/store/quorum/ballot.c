@@ -28,7 +28,7 @@ static void fill_vote(hf__vote *v, hf__ballot *b, const hf__op *op) {
     v->op = *op;
     v->op.name = b->name;
     v->op.next = v->op.together = NULL;
-    v->op.heir = (hf__heir){0};
+    v->op.heir = NULL;
     v->op.stand = v->op.leave = v->op.succeeds = false;
     v->op.detail = NULL;
 }

@@ -76,7 +76,7 @@ static void refuse(hf__acks *a, hf__op *op, hf_result result, char *why, hf__tim
     op->ack.state = HF__ACK_UNDOING;
     op->ack.result = result;
     op->ack.why = why;
-    op->heir.number = 0;
+    op->heir = NULL;
     op->bury_until = 0;
     op->leave = false;
     op->held_since = now;

@@ -1,7 +1,7 @@
 #include "store/redis/hearing.h"
 
 bool hf__hearing_stands(const hf__op *op) {
-    return op->placed || (op->verb == HF__RELEASE && op->heir.result == HF_BUSY);
+    return op->placed || (op->verb == HF__RELEASE && op->heir && op->heir->result == HF_BUSY);
 }
 
 void hf__hearing_complete(hf__hearing *h, const hf__op *op) {

@@ -1,5 +1,7 @@
 #include "store/redis/past.h"
 
+#include "store/redis/hearing.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -113,8 +115,8 @@ static bool is_over(const hf__op *op) {
 
 void hf__past_note(hf__past *p, const hf__op *op, hf__time now) {
     if (op->lease_ms > p->lease_ms) p->lease_ms = op->lease_ms;
-    if (op->heir.lease_ms > p->lease_ms) p->lease_ms = op->heir.lease_ms;
-    if (op->placed || (op->verb == HF__RELEASE && op->heir.result == HF_BUSY)) p->stood = true;
+    if (op->heir && op->heir->lease_ms > p->lease_ms) p->lease_ms = op->heir->lease_ms;
+    if (hf__hearing_stands(op)) p->stood = true;
     if (op->kind != HF_MUTEX && op->ack.state == HF__ACK_UNDOING) return; /* it is asked again */
     if (!is_over(op)) return;
     keep(p, op, now);

@@ -272,7 +272,7 @@ static bool keeps_fence(const hf__op *op, hf__time now) {
 }
 
 static bool plain_release(const hf__op *op, hf__time now) {
-    return !keeps_fence(op, now) && !op->leave && !op->heir.number && !op->next_ask;
+    return !keeps_fence(op, now) && !op->leave && !op->heir && !op->next_ask;
 }
 
 static void add_release(hf__session *s, const hf__op *op, hf__time now) {
@@ -281,7 +281,7 @@ static void add_release(hf__session *s, const hf__op *op, hf__time now) {
     hf__command_number(&s->out, op->bury_until ? at_least_until(s, op->bury_until) : 0);
     hf__command_number(&s->out, keeps_fence(op, now) ? FENCE_KEPT_MS : 0);
     hf__command_number(&s->out, op->leave);
-    if (op->heir.number) add_heir(s, &op->heir);
+    if (op->heir) add_heir(s, op->heir);
     if (op->next_ask) add_ask(s, op->next_ask);
 }
 
@@ -367,7 +367,7 @@ static int ask_arguments(const hf__op *op) {
 
 static int release_arguments(const hf__op *op, hf__time now) {
     if (plain_release(op, now)) return 1;
-    return 4 + (op->heir.number ? 5 : 0) + (op->next_ask ? ask_arguments(op->next_ask) : 0);
+    return 4 + (op->heir ? 5 : 0) + (op->next_ask ? ask_arguments(op->next_ask) : 0);
 }
 
 static int argument_count(const hf__op *op, hf__time now) {
@@ -827,12 +827,12 @@ static hf_result chain_answer(hf__session *s, hf__op *op, bool yes, char **detai
 static hf_result heir_answer(hf__session *s, hf__op *op, int64_t status, int64_t value,
                              char **detail) {
     int64_t place = 0;
-    if (!op->heir.number || (status == STATUS_YES && value <= 0) ||
-        (status == STATUS_NO && !read_busy(&s->parser.reply, &place, &op->heir.told_token)))
+    if (!op->heir || (status == STATUS_YES && value <= 0) ||
+        (status == STATUS_NO && !read_busy(&s->parser.reply, &place, &op->heir->told_token)))
         return bad_answer(s, op, detail);
-    op->heir.result = status == STATUS_YES ? HF_OK : status == STATUS_NO ? HF_BUSY : HF_NOT_HELD;
-    if (status == STATUS_YES) op->heir.token = (uint64_t)value;
-    if (status == STATUS_NO) op->heir.retry_ms = retry_ms(is_heard(s, op), 0, value, place);
+    op->heir->result = status == STATUS_YES ? HF_OK : status == STATUS_NO ? HF_BUSY : HF_NOT_HELD;
+    if (status == STATUS_YES) op->heir->token = (uint64_t)value;
+    if (status == STATUS_NO) op->heir->retry_ms = retry_ms(is_heard(s, op), 0, value, place);
     complete(s, op, HF_OK, false, NULL);
     return HF_OK;
 }
@@ -855,7 +855,7 @@ static hf_result number_answer(hf__session *s, hf__op *op, hf__time now, char **
     int64_t server_us = n > -TIME_MAX_US && n < 0 ? -n : n;
     if (op->verb == HF__RELEASE) {
         if ((n != 0 && n != 1) || op->next_ask) return bad_answer(s, op, detail);
-        op->heir.result = HF_NOT_HELD; /* the script did nothing for it */
+        if (op->heir) op->heir->result = HF_NOT_HELD; /* the script did nothing for it */
         complete(s, op, n ? HF_OK : HF_LOST, false, NULL);
         return HF_OK;
     }

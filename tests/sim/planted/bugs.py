@@ -251,8 +251,8 @@ BUGS = [
         "if (op->result != HF_UNREACHABLE) [[op->result = heir.result;]]",
         "op->result = HF_OK;"),
     Bug("a release that did nothing has granted the lock to the next", ANSWER,
-        "const hf__heir heir = [[op->heir]];",
-        "op->result == HF_LOST ? (op->result = HF_OK, op->heir.result = HF_OK, op->heir) : op->heir"),
+        "const hf__heir heir = [[*op->heir]];",
+        "*(op->result == HF_LOST ? (op->result = HF_OK, op->heir->result = HF_OK, op->heir) : op->heir)"),
 
     # Messages.
     Bug("a grant is entered that came over another connection", GRANT,

@@ -329,7 +329,7 @@ bool sim_check_known(const sim_client *c, int name, uint64_t ask) {
     if (!e) return false;
     if (e->own && e->own->number == ask) return true;
     if (e->ghost >= ask) return true;
-    if (e->busy && (e->op.number >= ask || e->op.heir.number >= ask)) return true;
+    if (e->busy && (e->op.number >= ask || (e->op.heir && e->op.heir->number >= ask))) return true;
     for (const hf__wait *wait = e->head; wait; wait = wait->next)
         if (wait->number == ask) return true;
     return false;
