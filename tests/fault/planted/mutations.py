@@ -585,7 +585,7 @@ MUTATIONS = [
     ),
     Mutation(
         "who stands in line does not ask again",
-        "store/redis/session.c",
+        "store/redis/answer.c",
         "return left < RETRY_TOLD_MS ? left : RETRY_TOLD_MS;",
         "return left < 0 ? left : INT64_C(1000000);",
         ("fault_messages", "F19_a_lost_message*"),
@@ -620,7 +620,7 @@ MUTATIONS = [
     ),
     Mutation(
         "the time not to act after is late by a round trip",
-        "store/redis/session.c",
+        "store/redis/encode.c",
         "return s->server_us + (t - s->received_at) / 1000;",
         "return s->server_us + (t - s->sampled_at) / 1000;",
         ("unit_redis_session",),
@@ -874,8 +874,8 @@ MUTATIONS = [
     ),
     Mutation(
         "a primary that became read-only is stayed with",
-        "store/redis/session.c",
-        "if (s->url->primary && hf__role_lost(r->item[0].text)) return demoted(s, op, detail);",
+        "store/redis/answer.c",
+        "if (s->url->primary && hf__role_lost(error)) return demoted(s, op, detail);",
         "",
         ("sentinel_told", "F32_a_primary*"),
     ),
