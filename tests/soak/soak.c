@@ -10,6 +10,7 @@
  */
 #include <errno.h>
 #include <ftw.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -272,7 +273,22 @@ static int plant_of(const char *text) {
     return 0;
 }
 
+/*
+ * Without malloc's caches for each thread, and with two arenas: what stands in a cache counts as in use, and
+ * forty threads of a process fill theirs over hours, with nothing lost. They must be off before the program
+ * begins.
+ */
+static void measure_exactly(char **argv) {
+    (void)mallopt(M_ARENA_MAX, 2);
+    if (getenv("GLIBC_TUNABLES")) return;
+    (void)setenv("GLIBC_TUNABLES", "glibc.malloc.tcache_count=0", 1);
+    (void)execv("/proc/self/exe", argv);
+    perror("soak: cannot begin anew");
+    exit(71);
+}
+
 int main(int argc, char **argv) {
+    measure_exactly(argv);
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (argc < 2 || argc > 5) usage();
     hours = strtod(argv[1], NULL);
