@@ -8,8 +8,10 @@ SEED   ?=
 SERVER ?=
 ROUNDS ?= 1000
 TOPOLOGY ?= single tls sentinel quorum
+HOURS  ?= 1
+PLANT  ?= nothing
 
-.PHONY: build help deps run test test-sanitize test-failover test-server sim planted check bench package test-package static install clean
+.PHONY: build help deps run test test-sanitize test-failover test-server soak coverage valgrind sim planted check bench package test-package static install clean
 
 build: ## build the libraries, the command and the examples into build/release
 	@scripts/deps build
@@ -50,6 +52,12 @@ test-server: ## what needs a server, on another one: SERVER=path/to/redis-server
 	@scripts/deps build test
 	@scripts/build dev
 	@scripts/test-server "$(SERVER)"
+
+soak: ## hundreds of clients for HOURS (1, or 0.5), while servers and processes fail; SEED=, PLANT=leak
+	@scripts/deps build test
+	@scripts/build dev
+	@mkdir -p build/soak
+	@nice build/dev/tests/soak/soak $(HOURS) "$(SEED)" build/soak $(PLANT)
 
 sim: ## the simulator, from seed FIRST (1) on for SEEDS (100000) of them
 	@scripts/deps build test

@@ -13,8 +13,9 @@
 #include "base/error.h"
 #include "store/redis/password.h"
 
-#define PLAIN_MAX        65536  /* a read of records may complete one begun before */
-#define PAUSE            HF__MS /* after which to look before sending */
+#define PLAIN_MAX        65536         /* a read of records may complete one begun before */
+#define PAUSE            HF__MS        /* after which to look before sending */
+#define UNREAD_PAUSE     (20 * HF__MS) /* until the next look at an answer that nobody reads */
 #define RETRY_FIRST      (20 * HF__MS)
 #define RETRY_MOST       (2 * HF__SEC)
 #define KEEPALIVE_IDLE_S 15
@@ -468,7 +469,8 @@ static void timed_out(hf__link *l, hf__time now) {
 
 static hf__time answer_due(const hf__link *l) {
     hf__time since = hf__session_waits_since(&l->session);
-    return since == HF__NEVER ? HF__NEVER : hf__after_ms(since, l->url->command_timeout_ms);
+    if (since == HF__NEVER) return HF__NEVER;
+    return hf__later(hf__after_ms(since, l->url->command_timeout_ms), l->look_again_at);
 }
 
 /* An answer that came in time and that nobody has read yet: a client without a keeper sleeps. */
@@ -494,7 +496,9 @@ void hf__link_tick(hf__link *l, hf__time now) {
             try_addresses(l, ETIMEDOUT, now);
         break;
     case HF__LINK_UP:
-        if (now >= answer_due(l) && !answer_unread(l)) {
+        if (now >= answer_due(l) && answer_unread(l)) {
+            l->look_again_at = now + UNREAD_PAUSE;
+        } else if (now >= answer_due(l)) {
             fail(l, HF_UNREACHABLE,
                  hf__line("%s did not answer within command_timeout (%" PRId64 " ms)", l->where,
                           l->url->command_timeout_ms),

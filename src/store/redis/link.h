@@ -54,7 +54,8 @@ typedef struct hf__link {
     bool reading, writing, want_write;
     hf__buffer sending; /* the writer's, while `writing` */
     size_t sent;
-    hf__time fed_at; /* when bytes last came */
+    hf__time fed_at;        /* when bytes last came */
+    hf__time look_again_at; /* an answer was due, and is there unread: not before that again */
 
     hf__tls *tls;             /* rediss://, while connected */
     hf__buffer sealed, plain; /* its records to send; and what was in those received */

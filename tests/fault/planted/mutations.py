@@ -1134,4 +1134,11 @@ MUTATIONS = [
         "answer[3] = step[1]",
         ("conformance", "redis", "B33_many*"),
     ),
+    Mutation(
+        "an answer that nobody reads is due again at once",
+        "store/redis/link.c",
+        "l->look_again_at = now + UNREAD_PAUSE;",
+        "l->look_again_at = now;",
+        ("unit_redis_link", "*nobody_reads*"),
+    ),
 ]

@@ -1,0 +1,23 @@
+/* What is done to servers and processes during a soak. */
+#ifndef HF_SOAK_DEEDS_H
+#define HF_SOAK_DEEDS_H
+
+#include "soak.h"
+#include "t.h"
+
+typedef struct deeds {
+    soak *s;
+    t_redis *servers[2]; /* SOAK_KEPT, SOAK_WIPED */
+    t_proc *workers[SOAK_PROCESSES];
+    int64_t began_ms;
+    FILE *log; /* what was done, and when */
+    int done;
+} deeds;
+
+/* Something, by chance; all is complete again when it returns. */
+void deeds_do(deeds *d);
+
+/* A process of the soak, for the first time or again. */
+void deeds_start_worker(deeds *d, int process);
+
+#endif

@@ -1,0 +1,35 @@
+/*
+ * What the processes and the stores of a soak take, sampled over the run: a line each to a CSV, and a series
+ * of each figure that is judged at the end. Only processes that live for the whole run are judged.
+ */
+#ifndef HF_SOAK_SAMPLE_H
+#define HF_SOAK_SAMPLE_H
+
+#include <stdio.h>
+
+#include "deeds.h"
+#include "judge.h"
+
+enum { SAMPLE_LASTING = SOAK_PROCESSES - SOAK_MORTAL };
+
+/* Of a process. */
+enum { SAMPLE_PSS, SAMPLE_HEAP, SAMPLE_FDS, SAMPLE_FIGURES };
+
+typedef struct samples {
+    FILE *csv;
+    const char *directory; /* of the file store */
+    judge_series of[SAMPLE_LASTING][SAMPLE_FIGURES];
+    judge_series all[SAMPLE_FIGURES]; /* of those processes together */
+    judge_series memory[2], keys[2];  /* of the servers */
+    judge_series files;
+    double now[SAMPLE_FIGURES]; /* the last of `all` */
+} samples;
+
+void samples_begin(samples *m, FILE *csv, const char *directory);
+void samples_take(samples *m, deeds *d);
+
+/* Print each verdict; how many are not flat. */
+int samples_judge(const samples *m);
+void samples_end(samples *m);
+
+#endif

@@ -1,0 +1,74 @@
+/* What a connection is waiting for, and when it is given up; on a socket of ours. */
+#include "t.h"
+
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/time.h"
+#include "store/redis/link.h"
+
+typedef struct fixture {
+    hf__link link;
+    hf__url url;
+    hf__identity who;
+    hf__log log;
+    int server; /* the other end */
+} fixture;
+
+/* A connection for messages, which was pinged longer ago than an answer may take. */
+static int set_up(void **state) {
+    int ends[2];
+    fixture *f = calloc(1, sizeof *f);
+    if (!f || hf__url_parse(&f->url, "redis://h") || socketpair(AF_UNIX, SOCK_STREAM, 0, ends))
+        return -1;
+    f->who = (hf__identity){.client = "c", .pid = 7, .host = "ho", .program = "pr"};
+    if (!hf__link_init(&f->link, HF__MESSAGES, &f->url, &f->who, &f->log)) return -1;
+    f->link.fd = ends[0];
+    f->server = ends[1];
+    f->link.state = HF__LINK_UP;
+    f->link.session.state = HF__READY;
+    f->link.session.pinged_at = hf__now() - 2 * f->url.command_timeout_ms * HF__MS;
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state) {
+    fixture *f = *state;
+    hf__link_fini(&f->link, false);
+    hf__url_fini(&f->url);
+    close(f->server);
+    free(f);
+    return 0;
+}
+
+static void test_who_does_not_answer_is_given_up(void **state) {
+    fixture *f = *state;
+    hf__link_tick(&f->link, hf__now());
+    assert_int_not_equal(f->link.state, HF__LINK_UP);
+}
+
+/* It is read by who leads, who may wait for another connection just then, for seconds if that server stands
+   still. The keeper, meanwhile, must not run in circles over what is due and cannot be done. */
+static void test_an_answer_that_nobody_reads_is_not_due_at_once(void **state) {
+    fixture *f = *state;
+    hf__time now = hf__now();
+    assert_int_equal(write(f->server, "+", 1), 1);
+    assert_true(hf__link_due(&f->link) <= now);
+    for (int i = 0; i < 3; i++) {
+        hf__link_tick(&f->link, now);
+        assert_int_equal(f->link.state, HF__LINK_UP);
+        assert_true(hf__link_due(&f->link) > now);
+        now = hf__link_due(&f->link);
+    }
+    assert_true(now < hf__now() + HF__SEC); /* but soon enough to notice when it is dead */
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_who_does_not_answer_is_given_up, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_an_answer_that_nobody_reads_is_not_due_at_once, set_up,
+                                        tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
