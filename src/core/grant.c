@@ -57,7 +57,9 @@ static hf__time deadline_of(const hf__wait *w, const hf__op *op) {
 /* Where renewing is only a look, a long lease is no reason to look seldom. */
 hf__time hf__core_renew_at(hf__core *core, hf__time asked_at, int64_t lease_ms) {
     bool looks = !core->store->forgets && lease_ms > LOOK_MS;
-    return hf__lease_renew_at(asked_at, looks ? LOOK_MS : lease_ms, &core->rand);
+    int64_t every_ms = looks ? LOOK_MS : lease_ms;
+    hf__time at = hf__lease_renew_at(asked_at, every_ms, &core->rand);
+    return hf__lease_together(at, every_ms, core->phase);
 }
 
 /* Others wait: readers who come later are not to go past them. */
