@@ -28,8 +28,9 @@ static void count_wait(hf__core *core, const hf__wait *w, hf__time now) {
 }
 
 /* Waits of the owner that holds now: one owner in several threads re-enters. Readers who wait together enter
-   together. */
+   together. A thread waits for one thing at a time: its line, which may be long, need not be looked through. */
 static void join_others(hf__entry *e, hf__time now) {
+    if (e->own->kind != HF_READ && !e->own->owner.logical) return;
     for (hf__wait *w = e->head, *next; w; w = next) {
         next = w->next;
         hf__own *own = e->own;
