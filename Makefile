@@ -11,7 +11,8 @@ TOPOLOGY ?= single tls sentinel quorum
 HOURS  ?= 1
 PLANT  ?= nothing
 
-.PHONY: build help deps run test test-sanitize test-failover test-server soak coverage valgrind sim planted check bench package test-package static install clean
+# Every target that says what it does.
+.PHONY: $(shell sed -n 's/^\([a-z-]*\):.*\#\# .*/\1/p' $(firstword $(MAKEFILE_LIST)))
 
 build: ## build the libraries, the command and the examples into build/release
 	@scripts/deps build
@@ -76,6 +77,16 @@ bench: ## measure; needs a machine that does nothing else
 	@scripts/deps build test bench
 	@scripts/build release
 	@bench/run
+
+bench-peers: ## the lock libraries of other languages beside ours; writes docs/BENCHMARKS.md; SECONDS= (1.5)
+	@scripts/deps build bench-peers
+	@scripts/build release
+	@bench/peers/run peers --seconds $(or $(SECONDS),1.5)
+
+bench-growth: ## time and memory against the number of locks and waiters; writes docs/BENCHMARKS.md
+	@scripts/deps build bench-peers
+	@scripts/build release
+	@bench/peers/run growth --seconds $(or $(SECONDS),1)
 
 package: ## Debian packages of the library, of what builds against it, and of the command
 	@scripts/deps build package

@@ -11,7 +11,7 @@
 #define entry_of(pointer, member) ((hf__entry *)((char *)(pointer)-offsetof(hf__entry, member)))
 
 void hf__core_init(hf__core *core, hf__store *store, const hf__core_config *config, uint64_t seed) {
-    *core = (hf__core){.store = store, .config = *config, .rand = {seed}};
+    *core = (hf__core){.store = store, .config = *config, .rand = {seed}, .phase = seed};
     hf__map_init(&core->entries, hf__rand_next(&core->rand));
     hf__map_init(&core->asking, hf__rand_next(&core->rand));
     core->link = store->up ? store->link : 0;

@@ -198,6 +198,7 @@ struct hf__core {
     hf__map asking; /* waits that have a number, by it */
     hf__heap timers;
     hf__rand rand;
+    uint64_t phase; /* of the instants at which renewals are due: see hf__lease_together */
     uint64_t last_number;
     uint64_t highest_token;
     size_t standing; /* waits that stand in the store's line */

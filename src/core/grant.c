@@ -28,8 +28,9 @@ static void count_wait(hf__core *core, const hf__wait *w, hf__time now) {
 }
 
 /* Waits of the owner that holds now: one owner in several threads re-enters. Readers who wait together enter
-   together. */
+   together. A thread waits for one thing at a time: its line, which may be long, need not be looked through. */
 static void join_others(hf__entry *e, hf__time now) {
+    if (e->own->kind != HF_READ && !e->own->owner.logical) return;
     for (hf__wait *w = e->head, *next; w; w = next) {
         next = w->next;
         hf__own *own = e->own;
@@ -57,7 +58,9 @@ static hf__time deadline_of(const hf__wait *w, const hf__op *op) {
 /* Where renewing is only a look, a long lease is no reason to look seldom. */
 hf__time hf__core_renew_at(hf__core *core, hf__time asked_at, int64_t lease_ms) {
     bool looks = !core->store->forgets && lease_ms > LOOK_MS;
-    return hf__lease_renew_at(asked_at, looks ? LOOK_MS : lease_ms, &core->rand);
+    int64_t every_ms = looks ? LOOK_MS : lease_ms;
+    hf__time at = hf__lease_renew_at(asked_at, every_ms, &core->rand);
+    return hf__lease_together(at, every_ms, core->phase);
 }
 
 /* Others wait: readers who come later are not to go past them. */

@@ -1,5 +1,7 @@
 #include "core/lease.h"
 
+#define TOGETHER 128 /* instants of a lease at which renewals can be due */
+
 hf__time hf__lease_margin(int64_t lease_ms) {
     return lease_ms * HF__MS / 100 + 2 * HF__MS;
 }
@@ -18,6 +20,11 @@ int64_t hf__lease_covering(int64_t span_ms) {
 
 hf__time hf__lease_renew_at(hf__time asked_at, int64_t lease_ms, hf__rand *rand) {
     return asked_at + hf__jitter(rand, lease_ms * HF__MS / 3);
+}
+
+hf__time hf__lease_together(hf__time at, int64_t lease_ms, uint64_t phase) {
+    uint64_t grain = (uint64_t)(lease_ms * HF__MS / TOGETHER);
+    return at - (hf__time)(((uint64_t)at + phase % grain) % grain);
 }
 
 hf__time hf__lease_retry_at(hf__time now, int64_t lease_ms, uint32_t n, hf__rand *rand) {

@@ -25,6 +25,13 @@ int64_t hf__lease_covering(int64_t span_ms);
 /* A third of the lease after the asking, jittered so that many holds do not renew as one. */
 hf__time hf__lease_renew_at(hf__time asked_at, int64_t lease_ms, hf__rand *rand);
 
+/*
+ * The same a little earlier, by less than 1/128 of the lease: at one of few instants, so that what many
+ * holds need goes out in one write and not each by itself. `phase` is the client's own, or the clients of
+ * a machine would all speak at once.
+ */
+hf__time hf__lease_together(hf__time at, int64_t lease_ms, uint64_t phase);
+
 /* The n-th try again after a failure: from 10 ms, doubling, at most a tenth of the lease, or 1 s. */
 hf__time hf__lease_retry_at(hf__time now, int64_t lease_ms, uint32_t n, hf__rand *rand);
 

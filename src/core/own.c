@@ -79,7 +79,7 @@ void hf__own_end(hf__own *own, hf__state state, hf__time now) {
     hf__calls_finish(core, &own->exports, own->export_maybe ? HF_UNKNOWN_OUTCOME : left,
                      atomic_load(&own->why));
     hf__calls_finish(core, &entry->exporting, HF_UNKNOWN_OUTCOME, atomic_load(&own->why));
-    hf__upgrades_finish(entry, left, atomic_load(&own->why));
+    if (own->upgrades) hf__upgrades_finish(entry, left, atomic_load(&own->why));
     hf__entry_haunt_line(entry, own->number, own->stands_until);
     hf__own_unref(own);
 }

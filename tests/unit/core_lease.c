@@ -76,6 +76,24 @@ static void test_renewal_is_due_at_a_third(void **state) {
     }
 }
 
+static void test_renewals_come_together(void **state) {
+    (void)state;
+    hf__rand rand = {4};
+    EACH_LEASE(i) {
+        hf__time lease = leases[i] * HF__MS, grain = lease / 128;
+        hf__time last = 0;
+        int instants = 0;
+        uint64_t phase = hf__rand_next(&rand);
+        for (hf__time at = lease; at < 2 * lease; at += lease / 1000) {
+            hf__time due = hf__lease_together(at, leases[i], phase);
+            assert_true(due <= at && due > at - grain && due >= last);
+            instants += due != last;
+            last = due;
+        }
+        assert_in_range(instants, 128, 129);
+    }
+}
+
 static void test_tries_again_ever_later(void **state) {
     (void)state;
     hf__rand rand = {3};
@@ -97,6 +115,7 @@ int main(void) {
         cmocka_unit_test(test_shortest_lease_is_of_use),
         cmocka_unit_test(test_what_lapses_and_what_covers),
         cmocka_unit_test(test_renewal_is_due_at_a_third),
+        cmocka_unit_test(test_renewals_come_together),
         cmocka_unit_test(test_tries_again_ever_later),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -551,9 +551,12 @@ static void test_not_reentrant_is_a_deadlock(void **state) {
 static void test_waits_of_one_owner_are_granted_together(void **state) {
     stage *s = *state;
     kit_wait a, b, other;
-    stage_acquire(s, &a, 1, HF_FOREVER, 3000);
+    kit_wait_init(&a, 1, HF_FOREVER, 3000, s->now);
+    kit_wait_init(&b, 1, HF_FOREVER, 3000, s->now);
+    a.wait.owner.logical = b.wait.owner.logical = true; /* a thread does not wait twice */
+    stage_begin(s, &a, "name");
     stage_acquire(s, &other, 2, HF_FOREVER, 3000);
-    stage_acquire(s, &b, 1, HF_FOREVER, 3000);
+    stage_begin(s, &b, "name");
     stage_answer(s, HF__ASK, HF_OK);
     ASSERT_FINISHED(a.outcome, HF_OK);
     ASSERT_FINISHED(b.outcome, HF_OK);

@@ -1,0 +1,105 @@
+"""What grows with the number of locks and of waiters: ours alone, on Redis and on files."""
+import json
+import os
+import resource
+import subprocess
+import tempfile
+
+from . import figures, libraries, workloads
+from .crew import Failed
+from .svg import duration
+
+LOCKS = (1, 100, 10000, 100000)
+WAITS = (1, 10, 100, 1000)
+SPARE = 200  # descriptors that a process needs besides those of its locks
+
+
+def program(kind, url, n, seconds):
+    words = [os.path.join(libraries.ROOT, "build", "release", "bench", "growth"), kind, url, str(n),
+             str(seconds)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=300)
+    if done.returncode:
+        raise Failed(done.stderr.strip()[:200])
+    return json.loads(done.stdout)
+
+
+def clients_in_line(server, url, n, seconds):
+    """n + 1 clients, each with connections of its own, on one name: one has it, n wait."""
+    processes = min(8, n + 1)
+    workload = workloads.Workload("line", "", processes, -(-(n + 1) // processes))
+    into = figures.Figures()
+    workloads.measure(libraries.OURS, workload, server, seconds, into, url, clients="each")
+    return into.summary()
+
+
+class Growth:
+    def __init__(self, server, seconds, say):
+        self.server, self.seconds, self.say = server, seconds, say
+        self.found = {"locks_time": {}, "locks_memory": {}, "waits_time": {}, "rows": []}
+
+    def add(self, key, label, n, value):
+        if value and value > 0:
+            self.found[key].setdefault(label, []).append((n, value))
+
+    def row(self, store, what, n, time, memory, note=""):
+        self.say(f"growth: {store} {what} {n}: {note or (duration(time) if time else '–')}")
+        self.found["rows"].append([store, what, n, time, memory, note])
+
+    def locks(self, store, url):
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[1] - SPARE
+        for n in LOCKS:
+            if store == "file:" and n > most:
+                self.row(store, "locks held", n, None, None, "a descriptor each, and a process may have "
+                         f"{most + SPARE:,} of them here")
+                continue
+            seen = program("locks", url(), n, self.seconds)
+            self.server.flush()
+            self.row(store, "locks held", n, seen["p50"], seen["bytes"] if n > 1 else None)
+            self.add("locks_time", store, n, seen["p50"])
+            if n > 1:
+                self.add("locks_memory", f"{store} held", n, seen["bytes"])
+
+    def waits(self, store, url):
+        for n in WAITS:
+            seen = program("waits", url(), n, self.seconds)
+            self.server.flush()
+            self.row(store, "waits of one client", n, seen["p50"], seen["bytes"] if n > 1 else None)
+            self.add("waits_time", f"{store} one client", n, seen["p50"])
+            if n > 10:
+                self.add("locks_memory", f"{store} waited for", n, seen["bytes"])
+
+    def clients(self, store, url):
+        for n in WAITS:
+            try:
+                seen = clients_in_line(self.server, url(), n, self.seconds)
+            except Failed as failed:
+                self.row(store, "clients in line", n, None, None, str(failed))
+                continue
+            self.row(store, "clients in line", n, seen["hand_p50"], None)
+            self.add("waits_time", f"{store} own clients", n, seen["hand_p50"])
+
+    def measure(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            count = iter(range(10 ** 6))
+
+            def folder():
+                path = os.path.join(scratch, str(next(count)))
+                os.mkdir(path, 0o700)
+                return f"file://{path}"
+
+            for store, url in (("redis:", lambda: f"redis://127.0.0.1:{self.server.port}"),
+                               ("file:", folder)):
+                self.locks(store, url)
+                self.waits(store, url)
+                self.clients(store, url)
+        return self.found
+
+
+def report(found, about):
+    lines = [f"Measured {about['date']} on {about['cores']} cores ({about['cpu']}), load {about['load']} "
+             f"before, Redis {about['server']} on the loopback; Holdfast {about['holdfast']}.", "",
+             "| store | what | how many | time | memory of each |", "|---|---|---|---|---|"]
+    for store, what, n, time, memory, note in found["rows"]:
+        shown = note or (duration(time) if time else "–")
+        lines.append(f"| `{store}` | {what} | {n:,} | {shown} | {f'{memory:,} B' if memory else '–'} |")
+    return "\n".join(lines)

@@ -1,0 +1,144 @@
+"""The libraries, where their drivers are, and how those are built."""
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+
+HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+BUILD = os.path.join(ROOT, "build", "peers")
+PATIENCE = 900  # seconds for an installation
+
+
+class Absent(Exception):
+    """This one cannot be measured here, and why."""
+
+
+@dataclass
+class Library:
+    name: str
+    folder: str  # of its driver; "" for ours
+    peer: str  # which one of the driver's
+    version: str
+    waits: str  # how a waiter learns that the lock is free
+    renewal: str  # "" or what renews
+    period: float  # seconds between two renewals of a lock with a 30 s lease
+
+    @property
+    def warm_s(self):
+        """What goes before a window: a virtual machine has to compile first."""
+        return 3.0 if self.folder == "java" else 0.7
+
+
+OURS = Library("Holdfast", "", "", "", "its turn is told to it alone", "keeper", 10)
+
+PEERS = [
+    Library("redis-py", "python", "", "8.1.0", "asks every 100 ms", "loop", 10),
+    Library("node-redlock", "node", "redlock", "5.0.0-beta.2", "asks every 100 to 300 ms", "`using`", 29.5),
+    Library("redis-semaphore", "node", "semaphore", "5.8.0", "asks every 10 ms", "built in", 24),
+    Library("Redisson", "java", "", "4.7.0", "all are told, all ask", "watchdog", 10),
+    Library("redsync", "go", "redsync", "4.18.1", "asks every 50 to 250 ms", "loop", 10),
+    Library("bsm/redislock", "go", "bsm", "0.9.4", "asks every 100 ms", "loop", 10),
+    Library("rueidislock", "go", "rueidis", "1.0.79", "all are told, all ask", "built in", 15),
+    Library("rslock", "rust", "", "0.10.0", "asks every 0 to 200 ms", "loop", 10),
+]
+
+
+def _run(words, folder, **env):
+    with open(os.path.join(folder, "install.log"), "w+", encoding="utf-8") as log:
+        try:
+            done = subprocess.run(words, cwd=folder, stdout=log, stderr=log, timeout=PATIENCE,
+                                  stdin=subprocess.DEVNULL, env={**os.environ, **env})
+        except subprocess.TimeoutExpired:
+            raise Absent(f"`{words[0]}` took longer than {PATIENCE} s") from None
+        if done.returncode:
+            log.seek(0)
+            lines = [line for line in log.read().splitlines() if "rror" in line] or ["no reason given"]
+            raise Absent(f"`{words[0]}` failed: {lines[0].strip()[:160]}")
+
+
+def _need(command):
+    if not shutil.which(command):
+        raise Absent(f"no `{command}` on this machine")
+
+
+def _python(folder):
+    _run([sys.executable, "-m", "pip", "install", "-q", "--no-input", "--upgrade",
+          "--disable-pip-version-check", "--target", "site", "-r", "requirements.txt"], folder)
+
+
+def _node(folder):
+    _need("node")
+    _need("npm")
+    _run(["npm", "install", "--no-package-lock", "--no-audit", "--no-fund"], folder)
+
+
+def _java(folder):
+    _need("java")
+    _need("mvn")
+    _run(["mvn", "-q", "-B", "package", "dependency:copy-dependencies", "-DoutputDirectory=lib"],
+         folder)
+
+
+def _go(folder):
+    _need("go")
+    _run(["go", "build", "-o", "peer", "."], folder, GOFLAGS="-mod=mod -buildvcs=false")
+
+
+def _rust(folder):
+    _need("cargo")
+    _run(["cargo", "build", "--release", "--quiet"], folder)
+
+
+INSTALL = {"python": _python, "node": _node, "java": _java, "go": _go, "rust": _rust}
+
+
+def _digest(folder):
+    """Of the sources: what was built of the same ones is not built again."""
+    digest = hashlib.sha256()
+    for where, folders, files in os.walk(folder):
+        folders.sort()
+        for name in sorted(files):
+            with open(os.path.join(where, name), "rb") as file:
+                digest.update(name.encode() + b"\0" + file.read())
+    return digest.hexdigest()
+
+
+def install(folder):
+    """Build a driver in a copy of its folder under build/, since tools leave files beside sources."""
+    source, target = os.path.join(HERE, folder), os.path.join(BUILD, folder)
+    stamp, digest = os.path.join(target, ".built"), _digest(source)
+    if os.path.exists(stamp):
+        with open(stamp, encoding="ascii") as file:
+            if file.read() == digest:
+                return
+    shutil.copytree(source, target, dirs_exist_ok=True)
+    INSTALL[folder](target)
+    with open(stamp, "w", encoding="ascii") as file:
+        file.write(digest)
+
+
+def command(library, port, url=None, megabytes=96):
+    """What starts a driver, up to the words that say what it is to do, and in which folder."""
+    folder = os.path.join(BUILD, library.folder)
+    if library is OURS:
+        program = os.path.join(ROOT, "build", "release", "bench", "ours")
+        return [program, "url=" + (url or f"redis://127.0.0.1:{port}")], None
+    start = {
+        "python": [sys.executable, "peer.py"],
+        "node": ["node", "peer.mjs"],
+        "java": ["java", f"-Xmx{megabytes}m", "-Xss512k", "-XX:+UseSerialGC", "-cp",
+                 "target/classes:lib/*", "Peer"],
+        "go": ["./peer"],
+        "rust": ["target/release/peer"],
+    }[library.folder]
+    return [*start, f"port={port}", f"peer={library.peer}"], folder
+
+
+def environment(library):
+    """What a driver needs to find its library."""
+    if library.folder == "python":
+        return {**os.environ, "PYTHONPATH": os.path.join(BUILD, "python", "site")}
+    return dict(os.environ)

@@ -1,0 +1,109 @@
+"""What is measured, and how one measurement goes."""
+import os
+import tempfile
+import time
+from dataclasses import dataclass, field
+
+from . import figures, libraries
+from .crew import Crew, Failed
+from .server import Watch, sent_by_clients
+
+TAIL_S = 0.5  # after the window: which commands are whose
+END_S = 40  # the longest that its processes may take to end after it
+LOCKS = 10000
+
+
+@dataclass
+class Workload:
+    key: str
+    title: str
+    processes: int
+    workers: int = 1
+    one_name: bool = True
+    hold_ms: int = 0
+    pause_ms: int = 0
+    longer: float = 1  # its windows, in proportion to those of others
+    once: bool = field(default=False)  # one round, since each is long
+
+
+WORKLOADS = [
+    Workload("pair", "One worker, nobody else: acquire and release", 1),
+    Workload("names64", "64 workers of one process on 64 names", 1, 64, one_name=False),
+    Workload("handover", "Hand-over to one who waits", 2, 32, one_name=False, hold_ms=320,
+             pause_ms=310, longer=2.5, once=True),
+    Workload("one2", "2 processes on one name, no hold time", 2),
+    Workload("one8", "8 processes on one name, no hold time", 8),
+    Workload("one32", "32 processes on one name, no hold time", 32),
+    Workload("workers16", "16 workers of one process on one name", 1, 16),
+]
+
+
+def memory_available():
+    with open("/proc/meminfo", encoding="ascii") as file:
+        return int(next(line for line in file if line.startswith("MemAvailable")).split()[1]) * 1024
+
+
+def too_heavy(library, workload):
+    """Why this is not tried here; None: it is."""
+    if library.folder == "java" and memory_available() < workload.processes * 160 << 20:
+        return f"{workload.processes} Java virtual machines do not fit into the memory of this machine"
+    return None
+
+
+def window(server, crew, seconds):
+    """Let the crew run for a while: (begin, end, what it cost)."""
+    before, cpu, own = server.calls(), server.cpu(), crew.cpu()
+    begin = time.monotonic_ns()
+    time.sleep(seconds)
+    end = time.monotonic_ns()
+    return begin, end, before, server.calls(), server.cpu() - cpu, crew.cpu() - own
+
+
+def measure(library, workload, server, seconds, into, url=None, **words):
+    """One round: a crew of its own, warmed up, watched for `seconds`."""
+    seconds, warm = seconds * workload.longer, library.warm_s
+    with tempfile.TemporaryDirectory() as scratch:
+        crew = Crew(library, server, scratch, workload.processes, url, workers=workload.workers,
+                    names="one" if workload.one_name else "each", hold_ms=workload.hold_ms,
+                    pause_ms=workload.pause_ms, seconds=warm + seconds + TAIL_S, **words)
+        try:
+            crew.expect("ready")
+            crew.go()
+            time.sleep(warm)
+            begin, end, before, after, cpu, own = window(server, crew, seconds)
+            watch = Watch(server.port)
+            time.sleep(TAIL_S / 2)
+            watch.stop()
+            crew.join(END_S)
+            records = figures.read(crew.outs)
+        finally:
+            crew.end()
+            server.flush()
+    into.add(records, workload.processes, begin, end, workload.one_name)
+    into.commands += sent_by_clients(before, after, watch)
+    into.server_s += cpu
+    into.client_s += own
+
+
+def hold_many(library, server, locks=LOCKS):
+    """What it costs to hold many locks that are renewed: a process for itself."""
+    with tempfile.TemporaryDirectory() as scratch:
+        crew = Crew(library, server, scratch, 1, mode="hold", locks=locks)
+        try:
+            crew.expect("ready")
+            before = crew.resident()
+            crew.go()
+            crew.expect("held", 240)
+            seconds = library.period if library.period > 10 or library.renewal == "loop" else 20
+            cpu, watch, begin = crew.cpu(), Watch(server.port), time.monotonic()
+            time.sleep(seconds)
+            took, used, memory = time.monotonic() - begin, crew.cpu() - cpu, crew.resident() - before
+            watch.stop()
+            kept = int(server.command("DBSIZE")) >= locks
+        finally:
+            crew.end()
+            server.flush()
+    if not kept:
+        raise Failed("some were lost meanwhile")
+    sent = sum(watch.by_clients.values())
+    return {"commands_s": sent / took, "cpu": used / took, "bytes": memory / locks}

@@ -1,0 +1,77 @@
+"""redis-py's Lock, driven as bench/peers/README.md says."""
+import os
+import random
+import sys
+import threading
+import time
+
+import redis
+
+LEASE = 30
+options = dict(word.split("=", 1) for word in sys.argv[1:])
+
+
+def connect():
+    return redis.Redis(host="127.0.0.1", port=int(options["port"]))
+
+
+def worker(client, number, until, records):
+    name = options["name"] if options["names"] == "one" else f"{options['name']}:{number}"
+    hold, pause = int(options["hold_ms"]), int(options["pause_ms"]) / 1000
+    while time.monotonic_ns() < until:
+        asking = time.monotonic_ns()
+        lock = client.lock(name, timeout=LEASE)
+        lock.acquire()
+        acquired = time.monotonic_ns()
+        if hold:
+            time.sleep(random.uniform(hold, 1.25 * hold) / 1000)
+        releasing = time.monotonic_ns()
+        lock.release()
+        records.append((number, asking, acquired, releasing, time.monotonic_ns()))
+        if pause:
+            time.sleep(pause)
+
+
+def run(client):
+    until = time.monotonic_ns() + int(float(options["seconds"]) * 1e9)
+    records = [[] for _ in range(int(options["workers"]))]
+    threads = [threading.Thread(target=worker, args=(client, i, until, own))
+               for i, own in enumerate(records)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    with open(options["out"], "w", encoding="ascii") as out:
+        for own in records:
+            out.writelines("%d %d %d %d %d\n" % record for record in own)
+
+
+def extend_for_ever(locks):
+    """There is no renewal: each lock is extended every third of its lease, evenly over that time."""
+    step = LEASE / 3 / len(locks)
+    due = time.monotonic()
+    while True:
+        for lock in locks:
+            lock.extend(LEASE, replace_ttl=True)
+            due += step
+            time.sleep(max(0, due - time.monotonic()))
+
+
+def hold(client):
+    locks = [client.lock(f"{options['name']}:{i}", timeout=LEASE)
+             for i in range(int(options["locks"]))]
+    for lock in locks:
+        lock.acquire()
+    threading.Thread(target=extend_for_ever, args=(locks,), daemon=True).start()
+    print("held", flush=True)
+    sys.stdin.readline()
+
+
+shared = connect()
+with shared.lock(f"warm:{os.getpid()}", timeout=LEASE):
+    pass
+print("ready", flush=True)
+sys.stdin.readline()
+hold(shared) if options["mode"] == "hold" else run(shared)
+sys.stdout.flush()
+os._exit(0)
