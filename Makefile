@@ -7,9 +7,10 @@ FIRST  ?= 1
 SEED   ?=
 SERVER ?=
 ROUNDS ?= 1000
+SECONDS ?= 120
 TOPOLOGY ?= single tls sentinel quorum
 
-.PHONY: build help deps run test test-sanitize test-failover test-server sim planted check bench package test-package static install clean
+.PHONY: build help deps run test test-sanitize test-failover test-server lost-updates faults sim planted check bench package test-package static install clean
 
 build: ## build the libraries, the command and the examples into build/release
 	@scripts/deps build
@@ -50,6 +51,17 @@ test-server: ## what needs a server, on another one: SERVER=path/to/redis-server
 	@scripts/deps build test
 	@scripts/build dev
 	@scripts/test-server "$(SERVER)"
+
+lost-updates: ## processes that are stopped under a lock, SECONDS (120) on each TOPOLOGY: docs/LOST-UPDATES.md
+	@scripts/deps build test
+	@scripts/build dev
+	@python3 -B tests/lostupdate/table.py build/dev/tests/lostupdate/lostupdate $(SECONDS) \
+	    $(if $(filter file,$(origin TOPOLOGY)),single sentinel cluster quorum file,$(TOPOLOGY))
+
+faults: ## run all that names a fault or a behaviour, on each store, and write docs/FAULTS.md
+	@scripts/deps build test
+	@scripts/build dev
+	@python3 -B tests/faults/faults.py run; code=$$?; python3 -B tests/faults/faults.py page && exit $$code
 
 sim: ## the simulator, from seed FIRST (1) on for SEEDS (100000) of them
 	@scripts/deps build test
