@@ -60,6 +60,18 @@ soak: ## hundreds of clients for HOURS (1, or 0.5), while servers and processes 
 	@mkdir -p build/soak
 	@nice build/dev/tests/soak/soak $(HOURS) "$(SEED)" build/soak $(PLANT)
 
+lost-updates: SECONDS ?= 120
+lost-updates: ## processes that are stopped under a lock, SECONDS (120) on each TOPOLOGY: docs/LOST-UPDATES.md
+	@scripts/deps build test
+	@scripts/build dev
+	@python3 -B tests/lostupdate/table.py build/dev/tests/lostupdate/lostupdate $(SECONDS) \
+	    $(if $(filter file,$(origin TOPOLOGY)),single sentinel cluster quorum file,$(TOPOLOGY))
+
+faults: ## run all that names a fault or a behaviour, on each store, and write docs/FAULTS.md
+	@scripts/deps build test
+	@scripts/build dev
+	@python3 -B tests/faults/faults.py run; code=$$?; python3 -B tests/faults/faults.py page && exit $$code
+
 sim: ## the simulator, from seed FIRST (1) on for SEEDS (100000) of them
 	@scripts/deps build test
 	@scripts/build dev

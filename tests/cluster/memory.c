@@ -107,13 +107,13 @@ static void wait_in_line(void *arg) {
     T_CHECK(token_of("busy") == 1);
 }
 
-static void test_memory(void **state) {
+static void test_F45_memory(void **state) {
     (void)state;
     t_alloc_each(acquire_and_release, NULL, 1000);
     t_alloc_each(wait_in_line, NULL, 1000);
 }
 
-static void test_descriptors_and_threads(void **state) {
+static void test_F45_descriptors_and_threads(void **state) {
     (void)state;
     t_sys_each(acquire_and_release, NULL, 1000);
     t_sys_each(wait_in_line, NULL, 1000);
@@ -121,8 +121,8 @@ static void test_descriptors_and_threads(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(test_memory, reset),
-        cmocka_unit_test_teardown(test_descriptors_and_threads, reset),
+        cmocka_unit_test_teardown(test_F45_memory, reset),
+        cmocka_unit_test_teardown(test_F45_descriptors_and_threads, reset),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

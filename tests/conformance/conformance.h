@@ -227,6 +227,9 @@ uint32_t cf_standing(hf_client *client, const char *name);
 uint32_t cf_holders(hf_client *client, const char *name);
 uint32_t cf_used(hf_client *client, const char *name);
 
+/* So many clients stand in line, and nobody passes them: they can all be reached. */
+bool cf_stand(hf_client *client, const char *name, uint32_t count);
+
 /* cf_queue of a client that stood in no line, and until it does. */
 cf_attempt *cf_arrive(cf *f, hf_client *client, const char *name, const hf_options *options);
 

@@ -289,7 +289,7 @@ uint32_t cf_used(hf_client *client, const char *name) {
     return used;
 }
 
-static bool stand(hf_client *client, const char *name, uint32_t count) {
+bool cf_stand(hf_client *client, const char *name, uint32_t count) {
     hf_info *info = cf_inspect(client, name);
     bool all = info->waiting == count && cf_all_listen(info, name);
     hf_info_free(info);
@@ -299,7 +299,7 @@ static bool stand(hf_client *client, const char *name, uint32_t count) {
 cf_attempt *cf_arrive(cf *f, hf_client *client, const char *name, const hf_options *options) {
     uint32_t before = cf_standing(client, name);
     cf_attempt *a = cf_queue(f, client, name, options);
-    CF_UNTIL(stand(client, name, before + 1));
+    CF_UNTIL(cf_stand(client, name, before + 1));
     return a;
 }
 

@@ -15,6 +15,7 @@
 #include "t_line.h"
 #include "t_net.h"
 #include "t_nodes.h"
+#include "t_sentinel.h"
 
 /* ---- Stores ---------------------------------------------------------------------------------- */
 
@@ -31,6 +32,7 @@ static char url[URL_MAX], other_url[URL_MAX + sizeof "?prefix=other"];
 static t_redis *redis, *replica;
 static t_nodes *nodes;
 static t_cluster *cluster;
+static t_sentinel *sentinels;
 
 const char *cf_url(void) {
     return url;
@@ -92,6 +94,38 @@ static void start_replicas(void) {
 
 static void start_redis_unix(void) {
     start_redis_at(t_redis_unix_url);
+}
+
+/* A directory for certificates, taken away at the end. */
+static char certificates[] = "/tmp/hf-conformance-tls-XXXXXX";
+
+static void on_certificates(const char *program) {
+    char command[URL_MAX];
+    snprintf(command, sizeof command, "%s %s >/dev/null 2>&1", program, certificates);
+    if (system(command) != 0) t_fail("cannot: %s", command);
+}
+
+static void start_redis_tls(void) {
+    char lines[4][URL_MAX];
+    uint16_t port = t_net_free_port();
+    if (!mkdtemp(certificates)) abort();
+    on_certificates(CERTIFICATES);
+    snprintf(lines[0], URL_MAX, "tls-port %u", port);
+    snprintf(lines[1], URL_MAX, "tls-cert-file %s/good.crt", certificates);
+    snprintf(lines[2], URL_MAX, "tls-key-file %s/good.key", certificates);
+    snprintf(lines[3], URL_MAX, "tls-ca-cert-file %s/ca.crt", certificates);
+    const char *config[] = {lines[0], lines[1], lines[2], lines[3], "tls-auth-clients no", NULL};
+    redis = t_redis_start(&(t_redis_options){.config = config});
+    snprintf(url, sizeof url, "rediss://localhost:%u?tls_ca=%s/ca.crt", port, certificates);
+    snprintf(other_url, sizeof other_url, "%s&prefix=other", url);
+}
+
+/* Looked at by its primary, which stays the one it is. */
+static void start_sentinel(void) {
+    sentinels = t_sentinel_start(NULL);
+    redis = t_sentinel_node(sentinels, t_sentinel_primary(sentinels));
+    snprintf(url, sizeof url, "%s", t_sentinel_url(sentinels));
+    snprintf(other_url, sizeof other_url, "%s?prefix=other", url);
 }
 
 /* Servers that have just been started may vote soon: nothing was lost with them. */
@@ -187,6 +221,10 @@ static const store stores[] = {
      start_replicas, in_redis_line},
     {"redis-unix", CF_PROCESSES | CF_REDIS | CF_LEAVES | CF_LINE | CF_KINDS | CF_BESIDE | CF_LISTS,
      start_redis_unix, in_redis_line},
+    {"redis-tls", CF_PROCESSES | CF_REDIS | CF_LEAVES | CF_LINE | CF_KINDS | CF_BESIDE | CF_LISTS,
+     start_redis_tls, in_redis_line},
+    {"sentinel", CF_PROCESSES | CF_REDIS | CF_LEAVES | CF_LINE | CF_KINDS | CF_BESIDE | CF_LISTS,
+     start_sentinel, in_redis_line},
     {"redis-quorum", CF_PROCESSES, start_quorum, NULL},
     {"cluster", CF_PROCESSES | CF_LEAVES | CF_LINE | CF_KINDS | CF_BESIDE | CF_LISTS, start_cluster,
      in_cluster_line},
@@ -257,23 +295,26 @@ static int start_store(void **state) {
 static int stop_store(void **state) {
     (void)state;
     if (redis) t_acl_none_refused(redis);
-    t_redis_free(redis);
+    if (sentinels)
+        t_sentinel_free(sentinels);
+    else
+        t_redis_free(redis);
     t_redis_free(replica);
     t_nodes_free(nodes);
     for (int i = 0; cluster && i < t_cluster_size(cluster); i++)
         t_acl_none_refused(t_cluster_node(cluster, i));
     t_cluster_free(cluster);
     remove_directory();
+    if (!strstr(certificates, "XXXXXX")) on_certificates("rm -rf");
     return 0;
 }
 
 int main(int argc, char **argv) {
     under_test = argc > 1 ? find_store(argv[1]) : NULL;
     if (!under_test) {
-        fprintf(
-            stderr,
-            "usage: conformance memory|file|redis|redis-replicas|redis-unix|redis-quorum|cluster "
-            "[PATTERN]\n");
+        fprintf(stderr,
+                "usage: conformance memory|file|redis|redis-replicas|redis-unix|redis-tls|sentinel|"
+                "redis-quorum|cluster [PATTERN]\n");
         return 64;
     }
     setvbuf(stdout, NULL, _IOLBF, 0); /* so that the case that hangs is named */

@@ -942,7 +942,7 @@ static void B14_a_waiting_writer_that_is_killed_lets_the_readers_in(cf *f) {
     t_proc *child = t_proc_start(wait_in_child, s);
     hf_hold *hold = CF_TAKE(f->a, f->name, CF_TRY(HF_READ, 0));
     atomic_store(&s->go, 1);
-    CF_UNTIL(cf_standing(f->a, f->name) == 1);
+    CF_UNTIL(cf_stand(f->a, f->name, 1));
     cf_attempt *reader = cf_arrive(f, f->b, f->name, CF_WAIT(HF_READ));
     t_proc_kill(child, SIGKILL);
     assert_int_equal(t_proc_wait(child, CF_WATCHDOG_MS), 128 + SIGKILL);

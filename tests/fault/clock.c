@@ -1,6 +1,7 @@
 /*
  * A wall clock that jumps (F6). The linker leads every reading of it here, where it is set hours
- * ahead or back and counted: the library must neither ask it nor mind.
+ * ahead or back and counted: the library must neither ask it nor mind. And a machine that was asleep (F7): the
+ * clock that leases are counted on has gone on meanwhile.
  */
 #include "fault.h"
 
@@ -9,7 +10,7 @@
 
 enum { HOURS = 3600 };
 
-static atomic_llong jump_s;
+static atomic_llong jump_s, slept_s;
 static atomic_int asked;
 
 int __real_clock_gettime(clockid_t clock, struct timespec *now);
@@ -21,6 +22,7 @@ time_t __wrap_time(time_t *now);
 
 int __wrap_clock_gettime(clockid_t clock, struct timespec *now) {
     int rc = __real_clock_gettime(clock, now);
+    if (clock == CLOCK_BOOTTIME) now->tv_sec += (time_t)atomic_load(&slept_s);
     if (clock != CLOCK_REALTIME && clock != CLOCK_REALTIME_COARSE) return rc;
     atomic_fetch_add(&asked, 1);
     now->tv_sec += (time_t)atomic_load(&jump_s);
@@ -81,9 +83,37 @@ static void F06_jumps_of_the_wall_clock_have_no_effect(void **state) {
     assert_int_equal(atomic_load(&asked), 0); /* by nobody in this program but its first test */
 }
 
+/* The keeper's timer has not fired yet: whoever asks is told the truth, and writes under the old token. */
+static void F07_time_asleep_counts(void **state) {
+    bed *b = *state;
+    hf_client *client = bed_direct(b);
+    hf_hold *hold = TAKE(client, .lease_ms = 60000);
+    assert_true(hf_held(hold) && hf_remaining_ms(hold) > 0);
+    atomic_fetch_add(&slept_s, 61);
+    assert_int_equal(hf_held(hold), 0);
+    assert_int_equal(hf_remaining_ms(hold), 0);
+    T_HF(HF_LOST, hf_extend(hold, 60000));
+    T_HF(HF_LOST, hf_release(hold));
+    bed_close(b, client);
+}
+
+static void F07_a_sleep_shorter_than_the_lease_shortens_what_remains(void **state) {
+    bed *b = *state;
+    hf_client *client = bed_direct(b);
+    hf_hold *hold = TAKE(client, .lease_ms = 600000);
+    int64_t before = hf_remaining_ms(hold);
+    atomic_fetch_add(&slept_s, 300);
+    assert_int_equal(hf_held(hold), 1);
+    assert_true(hf_remaining_ms(hold) <= before - 300000);
+    FREE(hold);
+    bed_close(b, client);
+}
+
 static const struct CMUnitTest tests[] = {
     FAULT_TEST_ON(F06_the_clock_of_these_tests_jumps, &BED_BARE),
     FAULT_TEST(F06_jumps_of_the_wall_clock_have_no_effect),
+    FAULT_TEST(F07_time_asleep_counts),
+    FAULT_TEST(F07_a_sleep_shorter_than_the_lease_shortens_what_remains),
 };
 
 FAULT_MAIN(tests)

@@ -58,8 +58,8 @@ static int bearable(int wanted) {
 
 static void open_member(bed *b, crowd *c, member *m) {
     m->crowd = c;
-    T_HF(HF_OK,
-         hf_open(t_redis_url(b->redis), &(hf_client_options){.flags = HF_NO_THREAD}, &m->client));
+    T_HF(HF_OK, hf_open(front_url(t_redis_url(b->redis)),
+                        &(hf_client_options){.flags = HF_NO_THREAD}, &m->client));
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = m};
     T_CHECK(epoll_ctl(c->loop, EPOLL_CTL_ADD, hf_fd(m->client), &event) == 0);
 }

@@ -30,7 +30,7 @@ int bed_up(void **state) {
     if (!b) return -1;
     *state = b;
     alarm((unsigned)(t_patience(HANG_MS) / 1000));
-    if (options != &BED_BARE) b->redis = t_redis_start(options);
+    if (options != &BED_BARE) b->redis = front_server(options);
     return 0;
 }
 
@@ -44,6 +44,7 @@ int bed_down(void **state) {
     t_proxy_free(b->proxy);
     t_fake_free(b->fake);
     t_redis_free(b->redis);
+    front_end();
     alarm(0);
     free(b);
     return 0;
@@ -55,7 +56,7 @@ hf_client *bed_open(bed *b, const char *url, const hf_client_options *options) {
     int slot = 0;
     while (slot < BED_CLIENTS && b->clients[slot]) slot++;
     assert_in_range(slot, 0, BED_CLIENTS - 1);
-    T_HF(HF_OK, hf_open(url, options, &b->clients[slot]));
+    T_HF(HF_OK, hf_open(front_url(url), options, &b->clients[slot]));
     return b->clients[slot];
 }
 

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "front.h"
 #include "t.h"
 
 /* The lock that most tests are about, and its keys. */

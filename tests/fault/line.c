@@ -663,7 +663,7 @@ static void B14_a_waiter_stopped_as_it_is_granted_costs_a_third_of_its_lease(voi
     bed *b = *state;
     stage *s = t_shared_new(sizeof *s);
     t_proc *child = t_proc_start(wait_in_child, s);
-    snprintf(s->url, sizeof s->url, "%s", t_redis_url(b->redis));
+    snprintf(s->url, sizeof s->url, "%s", front_url(t_redis_url(b->redis)));
     hf_hold *hold = TAKE(bed_direct(b), .lease_ms = t_patience(1000));
     hf_client *client = bed_listener(b);
     atomic_store(&s->go, 1);

@@ -267,7 +267,7 @@ static void F47_a_callback_may_release_while_its_client_closes(void **state) {
     bed *b = *state;
     static closing c;
     c = (closing){.client = NULL};
-    T_HF(HF_OK, hf_open(t_redis_url(b->redis), NULL, &c.client));
+    T_HF(HF_OK, hf_open(front_url(t_redis_url(b->redis)), NULL, &c.client));
     T_HF(HF_OK, hf_acquire_async(c.client, LOCK, NULL, release_while_it_closes, &c));
     UNTIL(atomic_load(&c.entered));
     t_threads_run(1, close_it, &c, SOON_MS);

@@ -19,7 +19,7 @@ typedef struct stage {
 
 static stage *stage_new(bed *b, int64_t lease_ms) {
     stage *s = t_shared_new(sizeof *s);
-    snprintf(s->url, sizeof s->url, "%s", t_redis_url(b->redis));
+    snprintf(s->url, sizeof s->url, "%s", front_url(t_redis_url(b->redis)));
     s->lease_ms = lease_ms;
     return s;
 }
@@ -139,7 +139,54 @@ static void F42_a_forked_child_ends_no_hold_of_its_parent(void **state) {
     FREE(hold);
 }
 
+/* A resource that refuses a token lower than the highest it has seen; and what was written to it. */
+typedef struct resource {
+    stage stage;
+    _Atomic uint64_t highest;
+    atomic_int checked, writes, refused;
+} resource;
+
+static void write_with(resource *r, uint64_t token) {
+    bool ok = token >= atomic_load(&r->highest);
+    if (ok) atomic_store(&r->highest, token);
+    atomic_fetch_add(ok ? &r->writes : &r->refused, 1);
+}
+
+/* The check says held, and is right; the process is stopped before it does what it checked for. */
+static int check_then_write(void *arg) {
+    resource *r = arg;
+    hf_client *client = NULL;
+    hf_hold *hold = hold_in_child(&r->stage, &client);
+    T_CHECK(hf_held(hold) && hf_remaining_ms(hold) > 0);
+    atomic_store(&r->checked, 1);
+    raise(SIGSTOP);
+    write_with(r, hf_fence(hold));
+    T_HF(HF_LOST, hf_release(hold));
+    hf_close(client);
+    return 0;
+}
+
+static void F02_what_is_written_after_a_pause_is_fenced_by_its_token(void **state) {
+    bed *b = *state;
+    resource *r = t_shared_new(sizeof *r);
+    snprintf(r->stage.url, sizeof r->stage.url, "%s", front_url(t_redis_url(b->redis)));
+    r->stage.lease_ms = t_patience(500);
+    t_proc *child = start_holder(&r->stage, check_then_write);
+    UNTIL(atomic_load(&r->checked));
+    t_proc_kill(child, SIGSTOP);
+    hf_hold *next = TAKE(bed_direct(b), .wait_ms = t_patience(2 * SOON_MS));
+    write_with(r, hf_fence(next));
+    /* It may not have come to its own stop before ours. */
+    UNTIL(atomic_load(&r->refused) == 1 || (kill(t_proc_pid(child), SIGCONT), false));
+    assert_int_equal(t_proc_wait(child, SOON_MS), 0);
+    assert_int_equal(atomic_load(&r->writes), 1);
+    check_held(b, next);
+    FREE(next);
+    t_shared_free(r, sizeof *r);
+}
+
 static const struct CMUnitTest tests[] = {
+    FAULT_TEST(F02_what_is_written_after_a_pause_is_fenced_by_its_token),
     FAULT_TEST(F03_a_process_stopped_past_its_lease_knows_at_its_first_call),
     FAULT_TEST(F03_a_process_stopped_past_its_lease_leaves_the_next_holder_alone),
     FAULT_TEST(F46_a_killed_process_frees_its_lock_after_the_lease_and_not_before),

@@ -369,43 +369,43 @@ static t_inject_fn *const lives[] = {
 
 enum { LIVES = sizeof lives / sizeof *lives, MUTEX_LIVES = LIVES - 5 };
 
-static void test_memory_on_memory(void **state) {
+static void test_F45_memory_on_memory(void **state) {
     (void)state;
     for (size_t i = 0; i < LIVES; i++) t_alloc_each(lives[i], &memory, 1000);
 }
 
-static void test_memory_on_redis(void **state) {
+static void test_F45_memory_on_redis(void **state) {
     (void)state;
     for (size_t i = 0; i < LIVES; i++) t_alloc_each(lives[i], &redis, 1000);
 }
 
-static void test_memory_on_a_quorum(void **state) {
+static void test_F45_memory_on_a_quorum(void **state) {
     (void)state;
     for (size_t i = 0; i < MUTEX_LIVES; i++) t_alloc_each(lives[i], &quorum, 1000);
 }
 
-static void test_descriptors_and_threads_on_a_quorum(void **state) {
+static void test_F45_descriptors_and_threads_on_a_quorum(void **state) {
     (void)state;
     t_sys_each(acquire_and_release, &quorum, 1000);
 }
 
-static void test_memory_on_a_socket(void **state) {
+static void test_F45_memory_on_a_socket(void **state) {
     (void)state;
     t_alloc_each(acquire_and_release, &unix_redis, 1000);
 }
 
-static void test_memory_through_a_sentinel(void **state) {
+static void test_F45_memory_through_a_sentinel(void **state) {
     (void)state;
     t_alloc_each(acquire_and_release, &watched, 1000);
     t_sys_each(acquire_and_release, &watched, 1000);
 }
 
-static void test_descriptors_and_threads_on_memory(void **state) {
+static void test_F45_descriptors_and_threads_on_memory(void **state) {
     (void)state;
     for (size_t i = 0; i < LIVES; i++) t_sys_each(lives[i], &memory, 1000);
 }
 
-static void test_descriptors_and_threads_on_redis(void **state) {
+static void test_F45_descriptors_and_threads_on_redis(void **state) {
     (void)state;
     for (size_t i = 0; i < LIVES; i++) t_sys_each(lives[i], &redis, 1000);
 }
@@ -413,14 +413,14 @@ static void test_descriptors_and_threads_on_redis(void **state) {
 int main(void) {
 #define TEST(name) cmocka_unit_test_teardown(name, reset)
     const struct CMUnitTest tests[] = {
-        TEST(test_memory_on_memory),
-        TEST(test_memory_on_redis),
-        TEST(test_memory_on_a_socket),
-        TEST(test_memory_through_a_sentinel),
-        TEST(test_memory_on_a_quorum),
-        TEST(test_descriptors_and_threads_on_a_quorum),
-        TEST(test_descriptors_and_threads_on_memory),
-        TEST(test_descriptors_and_threads_on_redis),
+        TEST(test_F45_memory_on_memory),
+        TEST(test_F45_memory_on_redis),
+        TEST(test_F45_memory_on_a_socket),
+        TEST(test_F45_memory_through_a_sentinel),
+        TEST(test_F45_memory_on_a_quorum),
+        TEST(test_F45_descriptors_and_threads_on_a_quorum),
+        TEST(test_F45_descriptors_and_threads_on_memory),
+        TEST(test_F45_descriptors_and_threads_on_redis),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

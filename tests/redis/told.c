@@ -147,7 +147,7 @@ static const char *url_with_file(const char *path) {
     return url_with("", rest);
 }
 
-static void test_no_secret_is_told(void **state) {
+static void test_F41_no_secret_is_told(void **state) {
     (void)state;
     forget();
     refuse(HF_REFUSED, "password", url_with(":" WRONG "@", ""));
@@ -185,7 +185,7 @@ static void test_ways_to_log_in(void **state) {
 
 /* A password that is changed under a client: told as refused, and right again with the next. */
 /* A server that repeats what it was sent must not make us repeat it. */
-static void test_a_server_that_echoes_the_password(void **state) {
+static void test_F41_a_server_that_echoes_the_password(void **state) {
     (void)state;
     static const char *const echoes[] = {
         "EXPECT AUTH\nSEND -ERR unknown command 'AUTH', with args beginning with: '" SECRET
@@ -246,7 +246,7 @@ static void test_bad_urls(void **state) {
     refuse(HF_UNREACHABLE, "/nonexistent/redis.sock", "redis+unix:///nonexistent/redis.sock");
 }
 
-static void test_bad_leases(void **state) {
+static void test_F49_bad_leases(void **state) {
     (void)state;
     static const int64_t leases[] = {INT64_MIN,           -1,       1, HF_LEASE_MIN_MS - 1,
                                      HF_LEASE_MAX_MS + 1, INT64_MAX};
@@ -352,12 +352,12 @@ static void test_a_server_that_is_gone(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_log_tells_by_level),
-        cmocka_unit_test(test_no_secret_is_told),
+        cmocka_unit_test(test_F41_no_secret_is_told),
         cmocka_unit_test(test_ways_to_log_in),
         cmocka_unit_test(test_a_changed_password_is_read_anew),
-        cmocka_unit_test(test_a_server_that_echoes_the_password),
+        cmocka_unit_test(test_F41_a_server_that_echoes_the_password),
         cmocka_unit_test(test_bad_urls),
-        cmocka_unit_test(test_bad_leases),
+        cmocka_unit_test(test_F49_bad_leases),
         cmocka_unit_test(test_F49_a_lease_below_the_round_trip),
         cmocka_unit_test(test_F49_a_default_lease_below_the_round_trip),
         cmocka_unit_test(test_F28_a_key_of_another_type),

@@ -1,0 +1,54 @@
+/*
+ * Loaded into a redis-server (LD_PRELOAD): its wall clock is off by as many seconds as stand in the file that
+ * $HOLDFAST_TEST_STEP names, and can so be stepped while it runs. See server_clock.c.
+ */
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+static const volatile int64_t *step_s;
+
+__attribute__((constructor)) static void map_step(void) {
+    const char *path = getenv("HOLDFAST_TEST_STEP");
+    int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    void *memory = fd < 0 ? MAP_FAILED : mmap(NULL, sizeof *step_s, PROT_READ, MAP_SHARED, fd, 0);
+    if (fd >= 0) close(fd);
+    if (memory != MAP_FAILED) step_s = memory;
+}
+
+static int64_t step(void) {
+    return step_s ? *step_s : 0;
+}
+
+/* Of the library below this one. */
+static void *real(const char *name) {
+    return dlsym(RTLD_NEXT, name);
+}
+
+int gettimeofday(struct timeval *restrict now, void *restrict zone) {
+    static int (*next)(struct timeval *, void *);
+    if (!next) *(void **)&next = real("gettimeofday");
+    int rc = next(now, zone);
+    now->tv_sec += (time_t)step();
+    return rc;
+}
+
+int clock_gettime(clockid_t clock, struct timespec *now) {
+    static int (*next)(clockid_t, struct timespec *);
+    if (!next) *(void **)&next = real("clock_gettime");
+    int rc = next(clock, now);
+    if (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE) now->tv_sec += (time_t)step();
+    return rc;
+}
+
+time_t time(time_t *now) {
+    struct timeval tv;
+    gettimeofday(&tv, NULL);
+    if (now) *now = tv.tv_sec;
+    return tv.tv_sec;
+}

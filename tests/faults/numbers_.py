@@ -1,0 +1,163 @@
+"""The lists of faults (F) and behaviours (B): what each number is, and why a store has no test of it."""
+
+WHAT = {
+    "F1": "paused while the answer to an acquire is under way",
+    "F2": "paused between the check and the work",
+    "F3": "stopped for longer than the lease",
+    "F4": "the keeper does not get to run",
+    "F5": "the work outlives `max_hold`",
+    "F6": "the client's wall clock jumps",
+    "F7": "the machine sleeps and wakes up",
+    "F8": "the server's clock is stepped forward",
+    "F9": "the server's clock is stepped back",
+    "F10": "clocks that run at different rates",
+    "F11": "primary and replica have different clocks",
+    "F12": "the answer to an acquire is lost",
+    "F13": "an acquire takes effect after its caller gave up",
+    "F14": "the answer to a renewal is lost",
+    "F15": "a release arrives after the next owner",
+    "F16": "an answer arrives after its question was given up",
+    "F17": "a connection that is half open, a peer that stalls",
+    "F18": "answers in single bytes",
+    "F19": "a message to a waiter is lost",
+    "F20": "a thousand waiters",
+    "F21": "host names that are not found, or change",
+    "F22": "a server is killed and comes back without data",
+    "F23": "a server is killed and comes back with its data",
+    "F24": "a node of a quorum comes back without data",
+    "F25": "the lock is deleted behind the holder's back",
+    "F26": "a server that may evict locks",
+    "F27": "a server or a system that refuses, and why",
+    "F28": "what is found in the lock's place is something else",
+    "F29": "scripts are flushed",
+    "F30": "a server stalled by a slow script",
+    "F31": "a lock that was not replicated is lost in a failover",
+    "F32": "the old primary answers on",
+    "F33": "a Sentinel that is behind the others",
+    "F34": "MOVED, ASK, TRYAGAIN, CLUSTERDOWN",
+    "F35": "a slot moves under a held lock",
+    "F36": "tokens after all of these",
+    "F37": "a slot in the middle of its move",
+    "F38": "a released lock comes back with a failover",
+    "F39": "lengths and depths that are meant to harm",
+    "F40": "answers of wrong types, unasked, or too many",
+    "F41": "certificates, host names and secrets",
+    "F42": "fork",
+    "F43": "exec, SIGPIPE, EINTR",
+    "F44": "a thread ends while it holds",
+    "F45": "memory, descriptors and threads run out",
+    "F46": "kill -9",
+    "F47": "a client is closed with waits and holds",
+    "F48": "a release that is not one",
+    "F49": "leases that cannot be",
+    "F50": "names of all sorts",
+    "F51": "bytes of a closed connection arrive late",
+    "F52": "messages that are late, doubled, out of order, forged",
+    "F53": "the server's clock is stepped between sample and grant",
+    "F54": "a monitor that listens to all channels",
+    "F55": "publishing is refused",
+    "F56": "one of the two connections is down, or leads elsewhere",
+    "B1": "a fresh lock can be had; names are independent",
+    "B2": "a second acquire that may not re-enter is a deadlock, at once",
+    "B3": "a released lock can be had",
+    "B4": "a try on a held lock returns at once",
+    "B5": "calls that block and calls that do not agree",
+    "B6": "a wait ends when it was to end",
+    "B7": "a cancel ends a wait",
+    "B8": "many contenders: never two inside, all are served, in order",
+    "B9": "names are case-sensitive",
+    "B10": "a normal release tells of no loss",
+    "B11": "a loss is told at the answer, or at the deadline",
+    "B12": "asking after a loss says lost",
+    "B13": "processes are as threads",
+    "B14": "a holder that exits or is killed is followed by a waiter",
+    "B15": "renewal keeps a lock for many leases",
+    "B16": "readers share, a writer excludes, in order",
+    "B17": "upgradable readers, upgrade and downgrade",
+    "B18": "permits",
+    "B19": "several names, all or none",
+    "B20": "a cancel that races with a release loses no wake-up",
+    "B21": "prefixes isolate",
+    "B22": "a hold can be extended, and not after a loss",
+    "B23": "re-entry is counted",
+    "B24": "another thread may release",
+    "B25": "logical owners",
+    "B26": "a break tells the holder and serves the next",
+    "B27": "inspecting tells who holds and who waits",
+    "B28": "tokens grow",
+    "B29": "ten thousand locks of one client",
+    "B30": "nothing is left behind",
+    "B31": "latches",
+    "B32": "leaders",
+    "B33": "names in use are listed",
+    "B34": "a hold leaves its process, and is adopted",
+}
+
+REASONS = {
+    "n": "there is no network between the client and its locks",
+    "v": "there is no server",
+    "p": "its locks are those of one process, and gone with it",
+    "r": "nothing is replicated there",
+    "o": "this is about another topology",
+    "h": "the holder keeps the lease by its own clock, and the lock is the kernel's: no clock of a server is asked",
+    "q": "a quorum has no line of waiters and sends no messages: those who wait ask",
+    "m": "a quorum has the mutex alone: readers, permits, latches, leaders, lists and exports are `HF_UNSUPPORTED`",
+    "s": "of each server a quorum asks, it is the code of a single one that does it, where it is tested; that the quorum does well "
+         "when a node fails so is F17, F22, F24, F25",
+    "t": "TLS only wraps the connection; this is below it, or beside it, and the same code as on a single server",
+    "w": "it is found when the client connects, before any topology comes in",
+    "d": "`holdfast doctor` looks at one server at a time",
+    "k": "there is no keeper to starve: its hold lasts until the process ends or lets go",
+    "f": "all of it is in memory or in a file, which is read whole or not at all",
+    "b": "it is counted per client, and done by the same code on every store: shown in memory and on a server",
+}
+
+_NETWORK = ("F12", "F13", "F15", "F16", "F17", "F18", "F19", "F21", "F51", "F52", "F56")
+_SERVER = ("F8", "F9", "F22", "F23", "F26", "F29", "F30", "F53", "F54", "F55")
+_REPLICA = ("F11", "F31", "F32", "F33", "F38")
+_CLUSTER = ("F34", "F35", "F37")
+
+
+def _why():
+    """(number, store) → the letter of a reason. Only where there is no test: `faults.py check` says if one is too many."""
+    why = {}
+
+    def put(letter, numbers, *stores):
+        for number in numbers:
+            for store in stores:
+                why.setdefault((number, store), letter)
+
+    put("n", _NETWORK + ("F1", "F14", "F20", "F39", "F40", "F41"), "memory", "file")
+    put("v", _SERVER + ("F24", "F27", "F28", "F25"), "memory", "file")
+    put("r", _REPLICA + ("F36",), "memory", "file")
+    put("o", _CLUSTER, "memory", "file", "single", "tls", "sentinel", "quorum")
+    put("o", ("F24",), "single", "tls", "sentinel", "cluster")
+    put("o", ("F32", "F33", "F38"), "single", "tls")
+    put("o", ("F33",), "cluster", "quorum")
+    put("o", ("F11", "F31", "F32", "F38"), "quorum")
+    put("p", ("F2", "F46", "B13", "B14", "B30"), "memory")
+    put("h", ("F7", "F10"), "memory", "file")
+    put("h", ("F2",), "file")
+    put("k", ("F4",), "file")
+    put("q", ("F19", "F20", "F52", "F53", "F54", "F55", "F56"), "quorum")
+    put("m", ("B16", "B17", "B18", "B31", "B32"), "quorum")
+    put("s", ("F1", "F2", "F4", "F6", "F7", "F8", "F9", "F14", "F15", "F16", "F18", "F21", "F23", "F28", "F29", "F30",
+              "F39", "F40", "F46"), "quorum")
+    put("d", ("F26",), "tls", "sentinel", "cluster", "quorum")
+    put("w", ("F39", "F40", "F43", "F21"), "tls", "sentinel", "cluster")
+    put("t", ("F11", "F20", "F31", "F45"), "tls")
+    put("b", ("B29", "B30", "F6"), "file", "tls", "sentinel", "cluster", "quorum", "memory")
+    return why
+
+
+WHY = _why()
+
+# Tests of faults that cannot be run through another front, by program and name, and why.
+NOT_THROUGH = {
+    "sentinel": {
+        r"fault_connect: .*": "about addresses and names of the URL, which are the Sentinels' there",
+        r"fault_replicas: .*": "",
+    },
+    "tls": {},
+    "cluster": {},
+}

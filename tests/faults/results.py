@@ -1,0 +1,61 @@
+"""What became of tests, by what they printed: {(program, name): {store: "ok" | "FAILED" | "skipped"}}."""
+import re
+
+from sources import CONFORMANCE, NAME, stores_of
+
+CMOCKA = re.compile(r"^\[ +(OK|FAILED|SKIPPED) +\] (\w+)$", re.M)
+UNITTEST = re.compile(r"^(test_\w+) \(__main__\.\w*?(?:_(file|redis)|_)?(?:\.\w+)?\)(?:\n[^\n]*?)? \.\.\. (\w+)", re.M)
+WORDS = {"OK": "ok", "FAILED": "FAILED", "SKIPPED": "skipped"}
+
+
+class Results:
+    def __init__(self):
+        self.of = {}
+
+    def add(self, program, name, stores, result):
+        if not NAME.fullmatch(name):
+            return
+        seen = self.of.setdefault((program, name), {})
+        for store in stores:
+            if seen.get(store) != "FAILED":
+                seen[store] = result
+
+    def add_cmocka(self, program, text, stores=None):
+        for result, name in CMOCKA.findall(text):
+            self.add(program, name, stores or stores_of(f"{program}: {name}"), WORDS[result])
+
+    def add_through(self, program, text, front):
+        """Of tests whose clients took that way at all."""
+        for name, said in re.findall(r"^\[ RUN +\] (\w+)\n(.*?)^\[ +(?:OK|FAILED)", text, re.M | re.S):
+            if f"through: {front}" not in said:
+                text = re.sub(rf"^\[ +\w+ +\] {name}$", "", text, flags=re.M)
+        self.add_cmocka(program, text, (front,))
+
+    def add_unittest(self, program, text):
+        stores = {"file": "file", "redis": "single", "": "single"}
+        for name, kind, result in UNITTEST.findall(text):
+            self.add(program, name, (stores[kind],), "ok" if result == "ok" else "FAILED")
+
+    def add_output(self, test, text):
+        """Of a test as CTest calls it."""
+        if test.startswith("conformance"):
+            store = test.partition("-")[2] or "memory"
+            self.add_cmocka("conformance", text, (CONFORMANCE[store],))
+        elif test.startswith("cli-"):
+            self.add_unittest(test, text)
+        else:
+            self.add_cmocka(test, text)
+
+    def read_ctest(self, path):
+        parts = re.split(r"^\d+/\d+ Testing: (\S+)\n", path.read_text(errors="replace"), flags=re.M)
+        for test, text in zip(parts[1::2], parts[2::2]):
+            self.add_output(test, text)
+
+    def read_log(self, path):
+        """NAME.log or PROGRAM@FRONT.log, of `faults.py run`."""
+        program, _, front = path.stem.partition("@")
+        text = path.read_text(errors="replace")
+        if front:
+            self.add_through(program, text, front)
+        else:
+            self.add_output(program, text)

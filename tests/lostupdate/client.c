@@ -1,0 +1,74 @@
+/* A process that updates the registers under the lock, and does not know that it is stopped now and then: see run.h. */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "holdfast.h"
+#include "run.h"
+#include "t_fail.h"
+#include "t_time.h"
+
+enum { THINK_MS = 50, THINK_MORE_MS = 300 };
+
+/* Where its own word ends: now, and what it says remains. */
+static int64_t deadline_us(const hf_hold *hold) {
+    int64_t now = t_now_us();
+    return now + 1000 * hf_remaining_ms(hold);
+}
+
+/* Computing the new value. Meanwhile the keeper renews, and the stay lasts longer. */
+static void think(const hf_hold *hold, stay *here) {
+    int ms = THINK_MS + rand() % THINK_MORE_MS;
+    for (int i = 0; i < ms; i++) {
+        t_sleep_ms(1);
+        if (!hf_held(hold)) continue;
+        int64_t end = deadline_us(hold);
+        if (end > here->to_us) here->to_us = end;
+    }
+}
+
+/* As somebody would who believes in his check: it says held, and he goes to work. */
+static void update(visitor *v, int fd, const hf_hold *hold, stay *here) {
+    uint64_t token = hf_fence(hold);
+    uint32_t open = 0, fenced = 0;
+    bool may = resource_read(fd, FENCED, token, &fenced);
+    (void)resource_read(fd, OPEN, token, &open);
+    if (!hf_held(hold)) {
+        v->unsure++;
+        return;
+    }
+    think(hold, here);
+    (void)resource_write(fd, OPEN, token, open);
+    if (may) (void)resource_write(fd, FENCED, token, fenced);
+}
+
+static void visit(visitor *v, hf_client *client, int fd) {
+    hf_hold *hold = NULL;
+    if (hf_acquire(client, "register", &(hf_options){.wait_ms = 10000}, &hold) != HF_OK) {
+        v->troubled++;
+        return;
+    }
+    if (v->stays == HOLDS_MAX) t_fail("more holds than there is room for");
+    stay *here = &v->stay[v->stays];
+    *here = (stay){t_now_us(), 0, hf_fence(hold)};
+    here->to_us = deadline_us(hold);
+    if (here->to_us > here->from_us) v->stays++; /* else it was over when it came */
+    update(v, fd, hold, here);
+    int64_t now = t_now_us();
+    if (now < here->to_us) here->to_us = now;
+    v->lost += hf_release(hold) == HF_LOST;
+}
+
+int client_main(void *arg) {
+    const client_arg *a = arg;
+    shared *s = a->s;
+    hf_client *client = NULL;
+    for (int i = 0; i < CLIENTS; i++) {
+        close(s->sockets[i][1]);
+        if (i != a->index) close(s->sockets[i][0]);
+    }
+    srand((unsigned)(a->index + 1) * 7919U);
+    if (hf_open(s->url, NULL, &client) != HF_OK) t_fail("cannot open: %s", hf_error_detail());
+    while (!atomic_load(&s->over)) visit(&s->visitors[a->index], client, s->sockets[a->index][0]);
+    hf_close(client);
+    return 0;
+}
