@@ -7,9 +7,10 @@ FIRST  ?= 1
 SEED   ?=
 SERVER ?=
 ROUNDS ?= 1000
+MINUTES ?= 10
 TOPOLOGY ?= single tls sentinel quorum
 
-.PHONY: build help deps run test test-sanitize test-failover test-server sim planted check bench package test-package static install clean
+.PHONY: build help deps run test test-sanitize test-failover test-server test-failing sim fuzz planted check bench package test-package static install clean
 
 build: ## build the libraries, the command and the examples into build/release
 	@scripts/deps build
@@ -51,10 +52,20 @@ test-server: ## what needs a server, on another one: SERVER=path/to/redis-server
 	@scripts/build dev
 	@scripts/test-server "$(SERVER)"
 
+test-failing: ## the conformance suite with each allocation and each system call failing in turn; STORE=, STRIDE=
+	@scripts/deps build test
+	@scripts/build asan
+	@tests/failing/run build/asan/tests/failing/failing $(STORE)
+
 sim: ## the simulator, from seed FIRST (1) on for SEEDS (100000) of them
 	@scripts/deps build test
 	@scripts/build dev
 	@build/dev/tests/sim/sim --first $(FIRST) --seeds $(SEEDS) --jobs "$$(nproc)"
+
+fuzz: ## the fuzz targets for MINUTES (10) altogether; fails if one does, and keeps what it failed on
+	@scripts/deps build test fuzz
+	@scripts/build fuzz
+	@scripts/fuzz $(MINUTES)
 
 planted: ## plant bugs in a copy of the sources, one at a time, which the tests must find
 	@scripts/deps build test
