@@ -1,5 +1,5 @@
 /*
- * replay FILE|DIRECTORY...: give every file to the target, each in an allocation of its own size, so
+ * fuzz_TARGET [FILE|DIRECTORY...]: give every file to the target, those of its corpus by default, each in an allocation of its own size, so
  * that a sanitizer sees a read past its end. The file under way is named if it ends the process.
  */
 #include <dirent.h>
@@ -62,12 +62,13 @@ int main(int argc, char **argv) {
     struct stat st;
     static const int ends[] = {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGALRM};
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) signal(ends[i], on_end);
+    if (argc == 1) replay_directory(FUZZ_CORPUS);
     for (int i = 1; i < argc; i++) {
         if (stat(argv[i], &st) == 0 && S_ISDIR(st.st_mode))
             replay_directory(argv[i]);
         else
             replay_file(argv[i]);
     }
-    printf("%u inputs\n", replayed);
+    if (replayed) printf("[  PASSED  ] %u tests, an input each\n", replayed);
     return replayed ? 0 : 1;
 }

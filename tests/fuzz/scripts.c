@@ -6,7 +6,7 @@
  *   one that asks, keeps or counts has changed nothing, but that a fence may be higher, and what was there may last longer;
  *   one that lets go may have let go, and nobody else has lost a place in line.
  *
- * And whatever it says, it leaves no lock behind that has no end, and no fence lower than before.
+ * And whatever it says, it leaves no lock and no registration behind that has no end, and no fence lower than before.
  *
  * The input is lines of fields, which tabs part:
  *
@@ -34,11 +34,11 @@ enum { FIELDS_MAX = 64, RUNS_MAX = 16 };
 
 extern const hf__script *const fuzz_scripts[]; /* all of them; ends with NULL */
 
-/* Of two names: the lock, its fence, its line, who stands there, the latch, who waits for it; what a
-   client is registered by; and one that is no key of ours. */
+/* Of two names: the lock, its fence, its line, who stands there, the latch, who waits for it; and what a
+   client is registered by. */
 static const char *const keys[] = {
     "hf:{a}",   "hf:{a}:f", "hf:{a}:q", "hf:{a}:w", "hf:{a}:l",
-    "hf:{a}:x", "hf:{b}",   "hf:{b}:f", "hf:{b}:q", "other",
+    "hf:{a}:x", "hf:{b}",   "hf:{b}:f", "hf:{b}:q", "hf:client:c",
 };
 
 static rm_server server;
@@ -123,7 +123,7 @@ static int by_name(const void *a, const void *b) {
     return order ? order : (x.length > y.length) - (x.length < y.length);
 }
 
-enum { KEYS_MAX = 256, NAMES = 2, LINE_MAX = 256, NOTES = 3 };
+enum { KEYS_MAX = 256, NAMES = 2, LINE_MAX = 256, NOTES = 3, WHO = 9 };
 
 /* By name: the places of their keys above. */
 static const int locks[NAMES] = {0, 6}, fences[NAMES] = {1, 7}, lines[NAMES] = {2, 8};
@@ -148,7 +148,14 @@ static bool is_of_line(rm_bytes name) {
 static bool is_shown(const rm_key *key) {
     rm_bytes name = rm_key_name(key);
     bool there = key->expires_ms == RM_FOREVER || key->expires_ms > NOW_US / 1000;
-    return there && !is_fence(name) && !is_free_lock(key) && !is_of_line(name);
+    return there && !is_fence(name) && !is_free_lock(key) && !is_of_line(name) &&
+           !rm_same(name, rm_text(keys[WHO]));
+}
+
+/* Who a client is ends with it, too. */
+static bool is_known_for_ever(void) {
+    const rm_key *key = rm_look(&server, keys[WHO]);
+    return key && key->expires_ms == RM_FOREVER;
 }
 
 /* All keys but the fences and lines, but for when they end. */
@@ -302,6 +309,7 @@ static void run(const line *l) {
     if (!script || !are_distinct(l->field[2])) return;
     for (int i = 0; i < NAMES; i++) look(&before[i], i);
     show(&shown);
+    bool known = is_known_for_ever();
     hf__buffer_cut(&conn->out, 0);
     say(conn, words, words_of(l, script, words));
     for (int i = 0; i < NAMES; i++) look(&after[i], i);
@@ -310,6 +318,7 @@ static void run(const line *l) {
     if (getenv("FUZZ_TELL")) fprintf(stderr, "%.*s", (int)conn->out.length, conn->out.data);
     bool failed = conn->out.data[0] == '-';
     if (failed && !lets_go(script)) FUZZ_CHECK(same(&shown, &then));
+    FUZZ_CHECK(known || !is_known_for_ever());
     for (int i = 0; i < NAMES; i++) {
         check(&before[i], &after[i], l, failed);
         forget(&before[i]);
