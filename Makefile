@@ -7,6 +7,7 @@ FIRST  ?= 1
 SEED   ?=
 SERVER ?=
 ROUNDS ?= 1000
+MINUTES ?= 10
 TOPOLOGY ?= single tls sentinel quorum
 HOURS  ?= 1
 PLANT  ?= nothing
@@ -72,10 +73,20 @@ faults: ## run all that names a fault or a behaviour, on each store, and write d
 	@scripts/build dev
 	@python3 -B tests/faults/faults.py run; code=$$?; python3 -B tests/faults/faults.py page && exit $$code
 
+test-failing: ## the conformance suite with each allocation and each system call failing in turn; STORE=, STRIDE=
+	@scripts/deps build test
+	@scripts/build asan
+	@tests/failing/run build/asan/tests/failing/failing $(STORE)
+
 sim: ## the simulator, from seed FIRST (1) on for SEEDS (100000) of them
 	@scripts/deps build test
 	@scripts/build dev
 	@build/dev/tests/sim/sim --first $(FIRST) --seeds $(SEEDS) --jobs "$$(nproc)"
+
+fuzz: ## the fuzz targets for MINUTES (10) altogether; fails if one does, and keeps what it failed on
+	@scripts/deps build test fuzz
+	@scripts/build fuzz
+	@scripts/fuzz $(MINUTES)
 
 planted: ## plant bugs in a copy of the sources, one at a time, which the tests must find
 	@scripts/deps build test

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "cf_redis.h"
+#include "run.h"
 #include "t_acl.h"
 #include "t_cluster.h"
 #include "t_line.h"
@@ -318,7 +319,7 @@ int main(int argc, char **argv) {
         return 64;
     }
     setvbuf(stdout, NULL, _IOLBF, 0); /* so that the case that hangs is named */
-    if (argc > 2) cmocka_set_test_filter(argv[2]);
     size_t count = collect_cases(under_test);
-    return _cmocka_run_group_tests(under_test->name, tests, count, start_store, stop_store);
+    return cf_run(under_test->name, tests, count, start_store, stop_store,
+                  argc > 2 ? argv[2] : NULL);
 }

@@ -20,6 +20,9 @@ void t_sleep_ms(int64_t ms);
 /* A deadline in milliseconds, stretched as said above. All the library's deadlines are. */
 int64_t t_patience(int64_t ms);
 
+/* So many percent of it are enough from now on: where much is to fail, and is not waited for. */
+void t_hurry(int percent);
+
 /* Check every millisecond until it holds; at the deadline the test fails with the text of it. */
 #define T_WAIT_UNTIL(condition, deadline_ms)                                    \
     do {                                                                        \

@@ -1,0 +1,269 @@
+/*
+ * The conformance suite while something fails (F45): each allocation that the library makes in a case, and each
+ * system call, fails once, and then with all of its kind after it. The case may fail over that; the process may not
+ * crash or hang, nothing may leak (the asan build sees), and nobody may hold what another holds or the store does not
+ * know of (watch.h).
+ *
+ *     failing STORE [PATTERN]  the cases that conformance would run; and in the environment:
+ *     STRIDE=n[/m]             every nth failure, of every mth case; all of them by default
+ *     SHARD=i/n                the ith of n such programs that run beside each other, from 0
+ *     ONLY=KIND[:n[:good]]     failures of one kind; the nth call alone, once or for good
+ *
+ * Every run is a process of its own, forked before the library has done anything: what is called is first counted in a
+ * run where nothing fails. With threads the nth call is not the same in every run, and may not be made; the figures
+ * count failures that happened.
+ */
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "calls.h"
+#include "cf_redis.h"
+#include "run.h"
+#include "t_exempt.h"
+#include "t_proc.h"
+#include "t_redis.h"
+#include "watch.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+int __lsan_do_recoverable_leak_check(void);
+const char *__asan_default_options(void);
+const char *__asan_default_options(void) { /* cmocka would catch what is to end the process */
+    return "handle_segv=2:handle_sigbus=2:handle_sigfpe=2:handle_sigill=2:exitcode=97:"
+           "leak_check_at_exit=0:allocator_may_return_null=1";
+}
+#else
+static int __lsan_do_recoverable_leak_check(void) {
+    return 0;
+}
+#endif
+
+enum {
+    PASSED = 0,
+    CASE_FAILED = 1, /* which it may */
+    LEAKED = 96,
+    RUN_MS = 120000, /* whatever a case waits for has come or been given up by then */
+    HURRY_MS = 1500, /* what cases give to what must happen, instead of CF_WATCHDOG_MS */
+    OUTPUT_MAX = 16384
+};
+
+typedef struct job {
+    const struct CMUnitTest *test;
+    int kind; /* -1: nothing fails */
+    long first;
+    bool for_good;
+} job;
+
+typedef struct totals {
+    long runs, passed, troubles, met[CALLS_COUNT];
+} totals;
+
+static long stride = 1, case_stride = 1, shard, shards = 1, only_first;
+static const char *only_kind = "";
+static bool only_for_good;
+static totals sum;
+
+/* ---- In the child ---- */
+
+static const struct CMUnitTest *current;
+
+/* The fixture is part of the case: its opening may fail, too. */
+static void run_whole(void **state) {
+    static const int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
+    for (size_t i = 0; i < 4; i++) signal(signals[i], SIG_DFL); /* not for cmocka to catch */
+    signal(SIGALRM, SIG_IGN);                                   /* the parent sees to the time */
+    *state = current->initial_state;
+    atomic_store(&calls_shared->armed, true);
+    int r = current->setup_func(state);
+    if (r) fail();
+    current->test_func(state);
+}
+
+static int end_whole(void **state) {
+    t_hurry(100);
+    if (*state == current->initial_state) return 0;
+    int r = current->teardown_func(state);
+    if (r) watch_violation("a thread goes on after hf_close", current->name);
+    return r;
+}
+
+static hf_client *open_witness(void) {
+    hf_client *client = NULL;
+    t_exempt_begin();
+    if (hf_open(cf_url(), NULL, &client) != HF_OK) abort();
+    t_exempt_end();
+    return client;
+}
+
+_Noreturn static void child(const job *j) {
+    const cf_case *c = j->test->initial_state;
+    hf_client *witness = open_witness();
+    const struct CMUnitTest whole[] = {{j->test->name, run_whole, NULL, end_whole, NULL}};
+    current = j->test;
+    if (j->kind >= 0) t_hurry((int)(HURRY_MS * 100 / t_patience(CF_WATCHDOG_MS)));
+    watch_begin(cf_url(), witness, c->needs & CF_REDIS);
+    int failed = _cmocka_run_group_tests("failing", whole, 1, NULL, NULL);
+    watch_end();
+    atomic_store(&calls_shared->armed, false);
+    hf_close(witness);
+    if (__lsan_do_recoverable_leak_check()) _exit(LEAKED);
+    fflush(NULL);
+    _exit(failed ? CASE_FAILED : PASSED);
+}
+
+/* ---- Runs ---- */
+
+static void empty_store(void) {
+    char command[256];
+    const char *url = cf_url();
+    if (cf_redis()) freeReplyObject(t_redis_cmd(cf_redis(), "FLUSHALL"));
+    if (strncmp(url, "file://", 7) != 0) return;
+    snprintf(command, sizeof command, "find %s -mindepth 1 -delete", url + 7);
+    if (system(command) != 0) abort();
+}
+
+/* The status that waitpid gives; 0x7f00 and above: it had to be killed. */
+static int wait_for(pid_t pid) {
+    int status = 0;
+    for (int64_t until = t_now_ms() + RUN_MS; t_now_ms() < until; t_sleep_ms(1))
+        if (waitpid(pid, &status, WNOHANG) == pid) return status;
+    kill(pid, SIGKILL);
+    waitpid(pid, &status, 0);
+    return -1;
+}
+
+static void show_output(int fd) {
+    char text[OUTPUT_MAX];
+    ssize_t n = pread(fd, text, sizeof text, 0);
+    if (n > 0) fwrite(text, 1, (size_t)n, stdout);
+}
+
+/* A helper of the tests that failed on a thread where it cannot be left. */
+static bool aborted_by_test(int fd) {
+    char text[OUTPUT_MAX + 1];
+    ssize_t n = pread(fd, text, OUTPUT_MAX, 0);
+    text[n > 0 ? n : 0] = '\0';
+    return strstr(text, "FAILED: ") && !strstr(text, "Sanitizer");
+}
+
+static const char *trouble_of(int status, int output) {
+    if (status == -1) return "did not end";
+    if (WIFSIGNALED(status))
+        return WTERMSIG(status) == SIGABRT && aborted_by_test(output) ? NULL : "crashed";
+    switch (WEXITSTATUS(status)) {
+    case PASSED:
+    case CASE_FAILED: return NULL;
+    case LEAKED: return "leaked";
+    case WATCH_VIOLATION: return "broke a promise";
+    default: return "ended in a way of its own";
+    }
+}
+
+static void tell(const job *j, const char *what, int output) {
+    printf("TROUBLE %s: %s", j->test->name, what);
+    if (j->kind >= 0)
+        printf(", ONLY=%s:%ld:%s", calls_name(j->kind), j->first, j->for_good ? "good" : "once");
+    printf("\n");
+    show_output(output);
+    sum.troubles++;
+}
+
+/* Whether the case passed. */
+static bool run(const job *j) {
+    int output = memfd_create("output", MFD_CLOEXEC);
+    empty_store();
+    for (int i = 0; i < CALLS_COUNT; i++) atomic_store(&calls_shared->made[i], 0);
+    atomic_store(&calls_shared->armed, false);
+    atomic_store(&calls_shared->failed, 0);
+    atomic_store(&calls_shared->kind, j->kind);
+    atomic_store(&calls_shared->first, j->first);
+    atomic_store(&calls_shared->for_good, j->for_good);
+    fflush(NULL);
+    pid_t parent = getpid(), pid = fork();
+    if (pid == 0) {
+        if (!t_proc_die_with(parent)) _exit(1);
+        dup2(output, STDOUT_FILENO);
+        dup2(output, STDERR_FILENO);
+        child(j);
+    }
+    int status = wait_for(pid);
+    const char *trouble = trouble_of(status, output);
+    if (trouble) tell(j, trouble, output);
+    close(output);
+    return status == 0;
+}
+
+static void run_failing(const job *j) {
+    sum.runs++;
+    sum.passed += run(j);
+    sum.met[j->kind] += atomic_load(&calls_shared->failed) > 0;
+}
+
+/* ---- All of them ---- */
+
+static long turn; /* counts failures, to take every nth */
+
+static void fail_in_turn(const struct CMUnitTest *test, int kind, long made) {
+    if (*only_kind && strcmp(only_kind, calls_name(kind)) != 0) return;
+    for (long n = 1; n <= made; n++) {
+        for (int good = 0; good < 2; good++) {
+            if (only_first && (n != only_first || good != only_for_good)) continue;
+            if (!only_first && turn++ % stride != 0) continue;
+            run_failing(&(job){test, kind, n, good});
+        }
+    }
+}
+
+static void fail_in_case(const struct CMUnitTest *test) {
+    long made[CALLS_COUNT];
+    if (!run(&(job){.test = test, .kind = -1})) {
+        printf("%s fails by itself\n", test->name);
+        sum.troubles += sum.troubles == 0;
+        return;
+    }
+    for (int i = 0; i < CALLS_COUNT; i++) made[i] = atomic_load(&calls_shared->made[i]);
+    for (int i = 0; i < CALLS_COUNT; i++) fail_in_turn(test, i, made[i]);
+}
+
+static void read_settings(void) {
+    static char kind[32];
+    char good[8] = "";
+    const char *text = getenv("STRIDE");
+    if (text && *text) (void)sscanf(text, "%ld/%ld", &stride, &case_stride);
+    text = getenv("SHARD");
+    if (text && *text) (void)sscanf(text, "%ld/%ld", &shard, &shards);
+    text = getenv("ONLY");
+    if (text && *text) (void)sscanf(text, "%31[^:]:%ld:%7s", kind, &only_first, good);
+    only_kind = kind;
+    only_for_good = strcmp(good, "good") == 0;
+    if (stride < 1 || case_stride < 1 || shards < 1) exit(64);
+}
+
+static void report(const char *store) {
+    printf("%s: %ld runs, %ld of which passed all the same; %ld in trouble\n", store, sum.runs,
+           sum.passed, sum.troubles);
+    for (int i = 0; i < CALLS_COUNT; i++)
+        if (sum.met[i]) printf("failed %s %ld\n", calls_name(i), sum.met[i]);
+    if (!sum.troubles) printf("[  PASSED  ] %ld tests\n", sum.runs);
+}
+
+int cf_run(const char *store, const struct CMUnitTest *tests, size_t count, CMFixtureFunction start,
+           CMFixtureFunction stop, const char *pattern) {
+    void *state = NULL;
+    long nth = 0;
+    read_settings();
+    calls_shared = t_shared_new(sizeof *calls_shared);
+    start(&state);
+    for (size_t i = 0; i < count; i++) {
+        if (pattern && fnmatch(pattern, tests[i].name, 0) != 0) continue;
+        if (nth++ % (case_stride * shards) == shard * case_stride) fail_in_case(&tests[i]);
+    }
+    report(store);
+    t_shared_free(calls_shared, sizeof *calls_shared);
+    calls_shared = NULL;
+    stop(&state);
+    return sum.troubles ? 1 : 0;
+}

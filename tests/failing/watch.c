@@ -1,0 +1,420 @@
+#include "watch.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "conformance.h"
+#include "t_exempt.h"
+
+/* ---- What there is ---- */
+
+enum { CLIENTS_MAX = 64, THINGS_MAX = 65536, ANY_KIND = 255 };
+
+typedef struct seen_client {
+    hf_client *client;
+    bool same; /* its locks are those that are checked */
+} seen_client;
+
+typedef enum sort { HOLD, INFO, LEADER, CANCEL, OBSERVER } sort;
+
+typedef struct thing {
+    void *at; /* NULL: not in use */
+    sort sort;
+    unsigned refs;
+    hf_client *client;
+    char name[128];  /* "": not checked */
+    uint32_t kind;   /* ANY_KIND: it has changed, and is not checked */
+    bool letting_go; /* or its client is being closed */
+} thing;
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static seen_client clients[CLIENTS_MAX];
+static thing *things;
+static size_t used;
+static const char *main_url;
+static hf_client *witness;
+static atomic_bool meddled; /* a case took a lock from its holder: who holds it may not know yet */
+
+_Noreturn void watch_violation(const char *what, const char *name) {
+    fprintf(stderr, "VIOLATION: %s: %s\n", name, what);
+    fflush(NULL);
+    _exit(WATCH_VIOLATION);
+}
+
+/* The same space: the URL, or the URL and options that change nothing of it. */
+static bool is_same_space(const char *url) {
+    size_t length = main_url ? strlen(main_url) : 0;
+    if (!url || !main_url || strncmp(url, main_url, length) != 0) return false;
+    return !url[length] || (strchr("?&", url[length]) && !strstr(url, "prefix="));
+}
+
+static bool is_checked(hf_client *client) {
+    for (size_t i = 0; i < CLIENTS_MAX; i++)
+        if (clients[i].client == client) return clients[i].same;
+    return false;
+}
+
+static thing *find(const void *at) {
+    for (size_t i = 0; i < used; i++)
+        if (things[i].at == at) return &things[i];
+    return NULL;
+}
+
+static thing *add(void *at, sort what) {
+    size_t i = 0;
+    while (i < used && things[i].at) i++;
+    if (i == THINGS_MAX) abort();
+    if (i == used) used++;
+    things[i] = (thing){.at = at, .sort = what, .refs = 1};
+    return &things[i];
+}
+
+static void note_thing(void *at, sort what) {
+    pthread_mutex_lock(&mutex);
+    add(at, what);
+    pthread_mutex_unlock(&mutex);
+}
+
+static void drop(const void *at) {
+    pthread_mutex_lock(&mutex);
+    thing *t = at ? find(at) : NULL;
+    if (t && --t->refs == 0) t->at = NULL;
+    pthread_mutex_unlock(&mutex);
+}
+
+/* ---- What must be so ---- */
+
+static bool excludes(uint32_t kind) {
+    return kind == HF_MUTEX || kind == HF_WRITE;
+}
+
+static bool is_sure(const thing *t) {
+    return t->at && t->sort == HOLD && t->name[0] && t->kind != ANY_KIND && !t->letting_go;
+}
+
+/* Another ownership that excludes this one, and is held. Under the mutex. */
+static bool clashes(const thing *a, const thing *b) {
+    if (!is_sure(b) || a == b || strcmp(a->name, b->name) != 0) return false;
+    if (!excludes(a->kind) && !excludes(b->kind)) return false;
+    return hf_fence(a->at) != hf_fence(b->at) && hf_held(b->at) && hf_held(a->at);
+}
+
+/* What the store says of it, which was held all the while. */
+static void check_witness(const char *name, uint32_t kind, const hf_hold *hold) {
+    hf_info *info = NULL;
+    t_exempt_begin();
+    hf_result r = hf_inspect(witness, name, &info);
+    bool there = r || (info->held && (!excludes(kind) || info->token == hf_fence(hold)));
+    hf_info_free(info);
+    t_exempt_end();
+    if (!there && hf_held(hold) && !atomic_load(&meddled))
+        watch_violation("held, and the store knows nothing of it", name);
+}
+
+static void note_hold(hf_client *client, const char *name, uint32_t kind, hf_hold *hold) {
+    bool checked = name && strlen(name) < sizeof things->name;
+    pthread_mutex_lock(&mutex);
+    thing *t = add(hold, HOLD);
+    t->client = client;
+    t->kind = kind;
+    checked = checked && is_checked(client);
+    if (checked) snprintf(t->name, sizeof t->name, "%s", name);
+    bool clash = false;
+    for (size_t i = 0; checked && i < used && !clash; i++) clash = clashes(t, &things[i]);
+    pthread_mutex_unlock(&mutex);
+    if (clash && !atomic_load(&meddled)) watch_violation("two hold it at once", name);
+    if (checked) check_witness(name, kind, hold);
+}
+
+/* ---- Calls that give something ---- */
+
+#define REAL(type, name, parameters) \
+    type __real_##name parameters;   \
+    type __wrap_##name parameters
+
+REAL(hf_result, hf_open_v,
+     (const char *url, const hf_client_options *options, size_t size, hf_client **client));
+REAL(void, hf_close, (hf_client * client));
+REAL(hf_result, hf_acquire_v,
+     (hf_client * client, const char *name, const hf_options *options, size_t size,
+      hf_hold **hold));
+REAL(hf_result, hf_lock, (hf_client * client, const char *name, hf_hold **hold));
+REAL(hf_result, hf_try_lock, (hf_client * client, const char *name, hf_hold **hold));
+REAL(hf_result, hf_acquire_all_v,
+     (hf_client * client, const hf_request *requests, size_t count, size_t request_size,
+      const hf_options *options, size_t size, hf_hold **hold));
+REAL(hf_result, hf_adopt_v,
+     (hf_client * client, const char *text, const hf_options *options, size_t size,
+      hf_hold **hold));
+REAL(hf_result, hf_campaign_v,
+     (hf_client * client, const char *name, const void *value, size_t length,
+      const hf_options *options, size_t size, hf_hold **hold));
+REAL(hf_result, hf_acquire_async_v,
+     (hf_client * client, const char *name, const hf_options *options, size_t size,
+      hf_acquired_fn *fn, void *arg));
+REAL(hf_hold *, hf_ref, (hf_hold * hold));
+REAL(hf_result, hf_inspect, (hf_client * client, const char *name, hf_info **info));
+REAL(hf_result, hf_leader, (hf_client * client, const char *name, hf_leader_info **info));
+REAL(hf_cancel *, hf_cancel_new, (void));
+REAL(hf_result, hf_observe,
+     (hf_client * client, const char *name, hf_leader_fn *fn, void *arg, hf_observer **observer));
+
+hf_result __wrap_hf_open_v(const char *url, const hf_client_options *options, size_t size,
+                           hf_client **client) {
+    hf_result r = __real_hf_open_v(url, options, size, client);
+    size_t i = 0;
+    if (r) return r;
+    pthread_mutex_lock(&mutex);
+    while (i < CLIENTS_MAX && clients[i].client) i++;
+    if (i < CLIENTS_MAX) clients[i] = (seen_client){*client, is_same_space(url)};
+    pthread_mutex_unlock(&mutex);
+    return r;
+}
+
+void __wrap_hf_close(hf_client *client) {
+    pthread_mutex_lock(&mutex);
+    for (size_t i = 0; i < used; i++)
+        if (client && things[i].client == client) things[i].letting_go = true;
+    for (size_t i = 0; i < CLIENTS_MAX; i++)
+        if (clients[i].client == client) clients[i] = (seen_client){0};
+    pthread_mutex_unlock(&mutex);
+    __real_hf_close(client);
+}
+
+static uint32_t kind_of(const hf_options *options, size_t size) {
+    return options && size >= sizeof *options ? options->kind : HF_MUTEX;
+}
+
+hf_result __wrap_hf_acquire_v(hf_client *client, const char *name, const hf_options *options,
+                              size_t size, hf_hold **hold) {
+    hf_result r = __real_hf_acquire_v(client, name, options, size, hold);
+    if (!r) note_hold(client, name, kind_of(options, size), *hold);
+    return r;
+}
+
+hf_result __wrap_hf_lock(hf_client *client, const char *name, hf_hold **hold) {
+    hf_result r = __real_hf_lock(client, name, hold);
+    if (!r) note_hold(client, name, HF_MUTEX, *hold);
+    return r;
+}
+
+hf_result __wrap_hf_try_lock(hf_client *client, const char *name, hf_hold **hold) {
+    hf_result r = __real_hf_try_lock(client, name, hold);
+    if (!r) note_hold(client, name, HF_MUTEX, *hold);
+    return r;
+}
+
+hf_result __wrap_hf_acquire_all_v(hf_client *client, const hf_request *requests, size_t count,
+                                  size_t request_size, const hf_options *options, size_t size,
+                                  hf_hold **hold) {
+    hf_result r =
+        __real_hf_acquire_all_v(client, requests, count, request_size, options, size, hold);
+    if (!r) note_hold(client, NULL, ANY_KIND, *hold);
+    return r;
+}
+
+hf_result __wrap_hf_adopt_v(hf_client *client, const char *text, const hf_options *options,
+                            size_t size, hf_hold **hold) {
+    hf_result r = __real_hf_adopt_v(client, text, options, size, hold);
+    if (!r) note_hold(client, NULL, ANY_KIND, *hold);
+    return r;
+}
+
+hf_result __wrap_hf_campaign_v(hf_client *client, const char *name, const void *value,
+                               size_t length, const hf_options *options, size_t size,
+                               hf_hold **hold) {
+    hf_result r = __real_hf_campaign_v(client, name, value, length, options, size, hold);
+    if (!r) note_hold(client, name, HF_MUTEX, *hold);
+    return r;
+}
+
+typedef struct asked {
+    hf_client *client;
+    char name[HF_NAME_MAX + 1];
+    uint32_t kind;
+    hf_acquired_fn *fn;
+    void *arg;
+} asked;
+
+static void acquired(hf_result r, hf_hold *hold, void *arg) {
+    asked *a = arg;
+    if (!r) note_hold(a->client, a->name, a->kind, hold);
+    a->fn(r, hold, a->arg);
+    free(a);
+}
+
+hf_result __wrap_hf_acquire_async_v(hf_client *client, const char *name, const hf_options *options,
+                                    size_t size, hf_acquired_fn *fn, void *arg) {
+    if (!fn) return __real_hf_acquire_async_v(client, name, options, size, fn, arg);
+    asked *a = calloc(1, sizeof *a);
+    if (!a) abort();
+    *a = (asked){.client = client, .kind = kind_of(options, size), .fn = fn, .arg = arg};
+    snprintf(a->name, sizeof a->name, "%s", name ? name : "");
+    hf_result r = __real_hf_acquire_async_v(client, name, options, size, acquired, a);
+    if (r) free(a);
+    return r;
+}
+
+hf_hold *__wrap_hf_ref(hf_hold *hold) {
+    pthread_mutex_lock(&mutex);
+    thing *t = find(hold);
+    if (t) t->refs++;
+    pthread_mutex_unlock(&mutex);
+    return __real_hf_ref(hold);
+}
+
+hf_result __wrap_hf_inspect(hf_client *client, const char *name, hf_info **info) {
+    hf_result r = __real_hf_inspect(client, name, info);
+    if (!r) note_thing(*info, INFO);
+    return r;
+}
+
+hf_result __wrap_hf_leader(hf_client *client, const char *name, hf_leader_info **info) {
+    hf_result r = __real_hf_leader(client, name, info);
+    if (!r) note_thing(*info, LEADER);
+    return r;
+}
+
+hf_cancel *__wrap_hf_cancel_new(void) {
+    hf_cancel *cancel = __real_hf_cancel_new();
+    if (cancel) note_thing(cancel, CANCEL);
+    return cancel;
+}
+
+hf_result __wrap_hf_observe(hf_client *client, const char *name, hf_leader_fn *fn, void *arg,
+                            hf_observer **observer) {
+    hf_result r = __real_hf_observe(client, name, fn, arg, observer);
+    if (!r) note_thing(*observer, OBSERVER);
+    return r;
+}
+
+/* ---- Calls that take it back ---- */
+
+REAL(hf_result, hf_release, (hf_hold * hold));
+REAL(hf_result, hf_release_async, (hf_hold * hold, hf_released_fn *fn, void *arg));
+REAL(void, hf_unref, (hf_hold * hold));
+REAL(hf_result, hf_export, (hf_hold * hold, char *text, size_t size));
+REAL(hf_result, hf_upgrade, (hf_hold * hold, int64_t wait_ms));
+REAL(hf_result, hf_downgrade, (hf_hold * hold));
+REAL(hf_result, hf_break, (hf_client * client, const char *name, uint64_t token));
+REAL(void, hf_info_free, (hf_info * info));
+REAL(void, hf_leader_free, (hf_leader_info * info));
+REAL(void, hf_cancel_free, (hf_cancel * cancel));
+REAL(void, hf_unobserve, (hf_observer * observer));
+REAL(void, cf_room_check, (cf_room * room, long visits));
+
+/* Before the library lets it go. */
+static void lets_go(const hf_hold *hold, bool kind_changes) {
+    pthread_mutex_lock(&mutex);
+    thing *t = hold ? find(hold) : NULL;
+    if (t && kind_changes) t->kind = ANY_KIND;
+    if (t && !kind_changes) t->letting_go = true;
+    pthread_mutex_unlock(&mutex);
+}
+
+hf_result __wrap_hf_release(hf_hold *hold) {
+    lets_go(hold, false);
+    drop(hold);
+    return __real_hf_release(hold);
+}
+
+hf_result __wrap_hf_release_async(hf_hold *hold, hf_released_fn *fn, void *arg) {
+    lets_go(hold, false);
+    pthread_mutex_lock(&mutex); /* it may be gone when the call returns, and another in its place */
+    thing *t = hold ? find(hold) : NULL, kept = t ? *t : (thing){0};
+    pthread_mutex_unlock(&mutex);
+    drop(hold);
+    hf_result r = __real_hf_release_async(hold, fn, arg);
+    if ((r != HF_NOMEM && r != HF_INVALID) || !kept.at) return r;
+    pthread_mutex_lock(&mutex);
+    t = find(hold);
+    if (t)
+        t->refs++;
+    else
+        *add(hold, HOLD) = (thing){.at = hold, .sort = HOLD, .refs = 1, .letting_go = true};
+    pthread_mutex_unlock(&mutex);
+    return r;
+}
+
+void __wrap_hf_unref(hf_hold *hold) {
+    lets_go(hold, false);
+    drop(hold);
+    __real_hf_unref(hold);
+}
+
+hf_result __wrap_hf_export(hf_hold *hold, char *text, size_t size) {
+    lets_go(hold, false);
+    hf_result r = __real_hf_export(hold, text, size);
+    if (r == HF_OK) drop(hold);
+    return r;
+}
+
+hf_result __wrap_hf_upgrade(hf_hold *hold, int64_t wait_ms) {
+    lets_go(hold, true);
+    return __real_hf_upgrade(hold, wait_ms);
+}
+
+hf_result __wrap_hf_downgrade(hf_hold *hold) {
+    lets_go(hold, true);
+    return __real_hf_downgrade(hold);
+}
+
+hf_result __wrap_hf_break(hf_client *client, const char *name, uint64_t token) {
+    atomic_store(&meddled, true);
+    return __real_hf_break(client, name, token);
+}
+
+void __wrap_hf_info_free(hf_info *info) {
+    drop(info);
+    __real_hf_info_free(info);
+}
+
+void __wrap_hf_leader_free(hf_leader_info *info) {
+    drop(info);
+    __real_hf_leader_free(info);
+}
+
+void __wrap_hf_cancel_free(hf_cancel *cancel) {
+    drop(cancel);
+    __real_hf_cancel_free(cancel);
+}
+
+void __wrap_hf_unobserve(hf_observer *observer) {
+    drop(observer);
+    __real_hf_unobserve(observer);
+}
+
+void __wrap_cf_room_check(cf_room *room, long visits) {
+    if (atomic_load(&room->collisions)) watch_violation("two were inside", "the room");
+    __real_cf_room_check(room, visits);
+}
+
+/* ---- Around a case ---- */
+
+void watch_begin(const char *url, hf_client *looks, bool meddles) {
+    atomic_store(&meddled, meddles);
+    main_url = url;
+    witness = looks;
+    things = calloc(THINGS_MAX, sizeof *things);
+    if (!things) abort();
+}
+
+static void give_back(thing *t) {
+    for (unsigned i = 0; t->sort == HOLD && i < t->refs; i++) __real_hf_unref(t->at);
+    if (t->sort == INFO) __real_hf_info_free(t->at);
+    if (t->sort == LEADER) __real_hf_leader_free(t->at);
+    if (t->sort == CANCEL) __real_hf_cancel_free(t->at);
+    if (t->sort == OBSERVER) __real_hf_unobserve(t->at);
+}
+
+void watch_end(void) {
+    for (size_t i = 0; i < used; i++)
+        if (things[i].at) give_back(&things[i]);
+    free(things);
+    things = NULL;
+    used = 0;
+}

@@ -1,0 +1,171 @@
+/*
+ * The command line of every subcommand, and the files that the command reads: its configuration and its
+ * handles. Nothing is done by what was understood: where a subcommand would go on to choose its store,
+ * the store is checked and the subcommand ended.
+ *
+ * The first byte is `c` or `h` for a configuration or a handle, else the words follow, each ended by
+ * a newline; the first is the subcommand.
+ */
+#include "fuzz.h"
+
+#include <fcntl.h>
+#include <getopt.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "acquire.h"
+#include "bench.h"
+#include "break.h"
+#include "config.h"
+#include "doctor.h"
+#include "exits.h"
+#include "handle.h"
+#include "help.h"
+#include "list.h"
+#include "run.h"
+#include "say.h"
+#include "status.h"
+#include "store.h"
+#include "top.h"
+#include "wait.h"
+
+enum { UNDERSTOOD = 250, WORDS_MAX = 80, LINE_MAX_BYTES = 2100 };
+
+/* ---- What the command would do ---- */
+
+static unsigned lines; /* on stderr */
+static bool helped;
+
+int __real_store_choose(store *s, char *option);
+int __wrap_store_choose(store *s, char *option);
+int __wrap_help_show(const char *subcommand);
+int __wrap_isatty(int fd);
+void __wrap_signals_begin(void);
+int __real_handle_read(const char *path, handle *h);
+int __wrap_handle_read(const char *path, handle *h);
+ssize_t __wrap_write(int fd, const void *bytes, size_t length);
+ssize_t __real_write(int fd, const void *bytes, size_t length);
+
+/* The URL is checked as ever; one from outside of the command line would not be the input's. */
+int __wrap_store_choose(store *s, char *option) {
+    *s = (store){0};
+    if (!option) return UNDERSTOOD;
+    size_t length = strlen(option);
+    int code = __real_store_choose(s, option);
+    FUZZ_CHECK(strlen(option) == length); /* blotted out, not cut */
+    FUZZ_CHECK(code || (s->url && s->shown && s->from && strlen(s->shown) <= length));
+    return code ? code : UNDERSTOOD;
+}
+
+int __wrap_help_show(const char *subcommand) {
+    FUZZ_CHECK(subcommand);
+    helped = true;
+    return 0;
+}
+
+int __wrap_isatty(int fd) {
+    (void)fd;
+    return 1;
+}
+
+void __wrap_signals_begin(void) {}
+
+int __wrap_handle_read(const char *path, handle *h) {
+    FUZZ_CHECK(path);
+    *h = (handle){0};
+    return UNDERSTOOD;
+}
+
+/* One line at a time, that ends, and that a terminal shows as it is. */
+ssize_t __wrap_write(int fd, const void *bytes, size_t length) {
+    const char *text = bytes;
+    if (fd != STDERR_FILENO) return __real_write(fd, bytes, length);
+    FUZZ_CHECK(length > 1 && length < LINE_MAX_BYTES && text[length - 1] == '\n');
+    for (size_t i = 0; i + 1 < length; i++)
+        FUZZ_CHECK((unsigned char)text[i] >= ' ' && text[i] != 0x7f);
+    lines++;
+    return (ssize_t)length;
+}
+
+/* ---- Words ---- */
+
+static const struct {
+    const char *word;
+    int (*main)(int argc, char **argv);
+} subcommands[] = {
+    {"run", run_main},       {"acquire", acquire_main}, {"release", release_main},
+    {"extend", extend_main}, {"status", status_main},   {"list", list_main},
+    {"wait", wait_main},     {"break", break_main},     {"doctor", doctor_main},
+    {"bench", bench_main},   {"top", top_main},
+};
+
+static void call(int argc, char **argv) {
+    for (size_t i = 0; i < sizeof subcommands / sizeof *subcommands; i++) {
+        if (strcmp(argv[0], subcommands[i].word) != 0) continue;
+        lines = 0;
+        helped = false;
+        optind = 0; /* glibc's getopt begins anew */
+        say_set(NORMAL);
+        int code = subcommands[i].main(argc, argv);
+        FUZZ_CHECK(code == UNDERSTOOD || code == EXIT_USAGE || code == EXIT_REFUSED ||
+                   code == EXIT_SYSTEM || code == EXIT_STORE || code == EXIT_CANNOT_EXEC ||
+                   (code == 0 && helped));
+        if (code == EXIT_USAGE && say_get() != QUIET) FUZZ_CHECK(lines == 1);
+    }
+}
+
+static void try_words(input *in) {
+    char *words[WORDS_MAX + 1] = {0}, *kept[WORDS_MAX];
+    int count = 0;
+    while (count < WORDS_MAX && in->left) words[count++] = input_text(in, '\n');
+    memcpy(kept, words, sizeof kept); /* getopt puts them in another order */
+    if (count) call(count, words);
+    for (int i = 0; i < count; i++) free(kept[i]);
+}
+
+/* ---- Files ---- */
+
+/* A path by which the bytes of the input can be read. */
+static int file_of(input *in, char path[32]) {
+    int fd = memfd_create("input", MFD_CLOEXEC);
+    FUZZ_CHECK(fd >= 0 && fchmod(fd, 0600) == 0);
+    FUZZ_CHECK(!in->left || __real_write(fd, in->at, in->left) == (ssize_t)in->left);
+    snprintf(path, 32, "/proc/self/fd/%d", fd);
+    return fd;
+}
+
+static void try_config(input *in) {
+    char path[32], *url = NULL, *from = NULL;
+    int fd = file_of(in, path);
+    lines = 0;
+    int code = config_read(path, &url, &from);
+    FUZZ_CHECK(code == 0 ? lines == 0 : lines == 1);
+    FUZZ_CHECK(code == 0 ? !url == !from : code >= EXIT_USAGE);
+    free(url);
+    free(from);
+    close(fd);
+}
+
+static void try_handle(input *in) {
+    char path[32];
+    handle h;
+    int fd = file_of(in, path);
+    lines = 0;
+    int code = __real_handle_read(path, &h);
+    FUZZ_CHECK(code == 0 ? lines == 0 : lines == 1);
+    if (!code) FUZZ_CHECK(h.name && h.store && (h.exported || h.helper > 0));
+    handle_fini(&h);
+    close(fd);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    input in = {data, size};
+    say_set(NORMAL);
+    switch (input_byte(&in)) {
+    case 'c': try_config(&in); break;
+    case 'h': try_handle(&in); break;
+    default: try_words(&in); break;
+    }
+    return 0;
+}

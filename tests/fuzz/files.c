@@ -1,0 +1,302 @@
+/*
+ * The file store over files that hold anything: two clients go on with locks, latches and leaders while the
+ * bytes of their files are changed, cut, forged with sums that are right, or the files replaced by what is no
+ * file. Every call ends, with HF_OK or with a line that says what is wrong; and two never hold a lock
+ * at once, unless the file under it was forged or taken away.
+ *
+ * The input is steps: a letter, and what it needs. See do_step.
+ */
+#include "fuzz.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "holdfast.h"
+#include "still.h"
+#include "store/file/lockfile.h"
+#include "store/file/slate.h"
+#include "store/file/table.h"
+
+enum { STEPS_MAX = 40, HOLDS_MAX = 8, WAIT_MS = 300, CALL_MS = 20000 };
+
+static const char *const files[] = {"lock.hf.n", "gate.hf.n", "lead.hf.n", "swept", "lock.hf.m"};
+
+typedef struct held {
+    hf_hold *hold;
+    int client;
+    uint32_t kind;
+} held;
+
+static struct {
+    char path[64], url[128];
+    int fd;
+    hf_client *client[2];
+    held holds[HOLDS_MAX];
+    bool forged; /* what the store may know of who holds it was taken from it */
+} f;
+
+/* ---- The directory ---- */
+
+static void remove_directory(void) {
+    rmdir(f.path);
+}
+
+static void make_directory(void) {
+    const char *base = getenv("TMPDIR");
+    if (f.path[0]) return;
+    snprintf(f.path, sizeof f.path, "%.40s/hf-fuzz-XXXXXX", base && *base ? base : "/tmp");
+    FUZZ_CHECK(mkdtemp(f.path));
+    snprintf(f.url, sizeof f.url, "file://%s?keep=1ms", f.path);
+    f.fd = open(f.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    FUZZ_CHECK(f.fd >= 0);
+    atexit(remove_directory);
+}
+
+static void empty_directory(void) {
+    DIR *dir = opendir(f.path);
+    for (struct dirent *e; dir && (e = readdir(dir));) {
+        if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..")) continue;
+        if (unlinkat(f.fd, e->d_name, 0) != 0) (void)unlinkat(f.fd, e->d_name, AT_REMOVEDIR);
+    }
+    if (dir) closedir(dir);
+}
+
+/* ---- Damage ---- */
+
+static int open_file(input *in, int flags) {
+    const char *name = files[input_byte(in) % (sizeof files / sizeof *files)];
+    return openat(f.fd, name, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+}
+
+static size_t number(input *in) {
+    size_t high = input_byte(in);
+    return high << 8 | input_byte(in);
+}
+
+static void patch(input *in) {
+    int fd = open_file(in, O_RDWR | O_CREAT);
+    size_t at = number(in) % 16384, length = input_byte(in);
+    const uint8_t *bytes = input_bytes(in, &length);
+    if (fd >= 0 && length) (void)!pwrite(fd, bytes, length, (off_t)at);
+    if (fd >= 0) close(fd);
+}
+
+static void cut(input *in) {
+    int fd = open_file(in, O_RDWR | O_CREAT);
+    if (fd >= 0) (void)!ftruncate(fd, (off_t)(number(in) % 16384));
+    if (fd >= 0) close(fd);
+}
+
+/* Over zeros, or over what is there. */
+static void overlay(input *in, void *to, size_t size) {
+    size_t at = number(in) % size, length = input_byte(in);
+    const uint8_t *bytes = input_bytes(in, &length);
+    if (length > size - at) length = size - at;
+    if (length) memcpy((char *)to + at, bytes, length);
+}
+
+/* With sums that are right: as if it had been written by one of us. */
+static void forge(input *in) {
+    hf__head head;
+    hf__slot slot = {0};
+    uint8_t what = input_byte(in), index = input_byte(in);
+    int fd = openat(f.fd, files[0], O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0) return;
+    f.forged = true;
+    memset(&head, 0, sizeof head);
+    (void)!pread(fd, &head, sizeof head, 0);
+    if (what % 3 == 0) {
+        overlay(in, &head.record, sizeof head.record);
+        (void)hf__lockfile_record(fd, &head.record);
+    } else if (what % 3 == 1) {
+        overlay(in, &head.room, sizeof head.room);
+        (void)hf__lockfile_room(fd, &head);
+    } else {
+        (void)hf__slot_read(fd, index, &slot);
+        overlay(in, &slot, sizeof slot);
+        (void)hf__slot_write(fd, index, &slot, true);
+    }
+    close(fd);
+}
+
+static void forge_slate(input *in) {
+    static const char key[] = "hf\0n";
+    hf__slate s;
+    char *detail = NULL, body[HF__SLATE_BODY] = {0};
+    const char *start = input_byte(in) & 1 ? HF__LATCH_START : HF__LEAD_START;
+    size_t length = number(in) % HF__SLATE_BODY, given = input_byte(in);
+    const uint8_t *bytes = input_bytes(in, &given);
+    if (given) memcpy(body, bytes, given);
+    hf__slate_init(&s, f.fd, f.path, start, key, sizeof key - 1);
+    if (hf__slate_lock(&s, true, &detail) == HF_OK)
+        (void)hf__slate_write(&s, body, length, &detail);
+    hf__slate_close(&s);
+    free(detail);
+}
+
+static void replace(input *in) {
+    const char *name = files[input_byte(in) % (sizeof files / sizeof *files)];
+    if (unlinkat(f.fd, name, 0) != 0) (void)unlinkat(f.fd, name, AT_REMOVEDIR);
+    f.forged = true;
+    switch (input_byte(in) % 4) {
+    case 1: (void)!mkfifoat(f.fd, name, 0600); break;
+    case 2: (void)!symlinkat("nowhere", f.fd, name); break;
+    case 3: (void)!mkdirat(f.fd, name, 0700); break;
+    default: break;
+    }
+}
+
+/* ---- Calls ---- */
+
+static void check_result(hf_result r) {
+    FUZZ_CHECK(r >= HF_OK && r <= HF_NO_QUORUM && r != HF_FORKED);
+    if (r) FUZZ_CHECK(*hf_error_detail() && !strchr(hf_error_detail(), '\n'));
+}
+
+static bool excludes(uint32_t kind) {
+    return kind == HF_MUTEX || kind == HF_WRITE;
+}
+
+static void check_holds(void) {
+    for (int i = 0; i < HOLDS_MAX; i++) {
+        const held *a = &f.holds[i];
+        for (int k = 0; k < i && a->hold && !f.forged; k++) {
+            const held *b = &f.holds[k];
+            if (!b->hold || a->client == b->client || (!excludes(a->kind) && !excludes(b->kind)))
+                continue;
+            FUZZ_CHECK(!hf_held(a->hold) || !hf_held(b->hold));
+        }
+    }
+}
+
+static void let_go(held *h) {
+    if (h->hold) check_result(hf_release(h->hold));
+    h->hold = NULL;
+}
+
+static void acquire(input *in, int who, int64_t wait_ms) {
+    held *h = &f.holds[input_byte(in) % HOLDS_MAX];
+    let_go(h);
+    *h = (held){.client = who, .kind = input_byte(in) % 5};
+    hf_options options = {.wait_ms = wait_ms, .kind = h->kind, .owner = 1 + (uint64_t)who};
+    if (h->kind == HF_PERMITS) options.capacity = 2;
+    hf_result r = hf_acquire(f.client[who], "n", &options, &h->hold);
+    check_result(r);
+    FUZZ_CHECK((r == HF_OK) == (h->hold != NULL));
+}
+
+static void inspect(int who) {
+    hf_info *info = NULL;
+    hf_result r = hf_inspect(f.client[who], "n", &info);
+    check_result(r);
+    FUZZ_CHECK((r == HF_OK) == (info != NULL));
+    if (info) {
+        FUZZ_CHECK(info->client && info->owner && info->host && info->program && info->label);
+        for (uint32_t i = 0; i < info->waiting && i < 64; i++)
+            FUZZ_CHECK(info->waiters[i].client && strlen(info->waiters[i].program) < 1024);
+    }
+    hf_info_free(info);
+}
+
+static int32_t note(const char *name, const hf_info *info, void *arg) {
+    FUZZ_CHECK(*name && strlen(name) <= HF_NAME_MAX && info->client);
+    return ++*(int *)arg > 100;
+}
+
+static void latch(input *in, int who) {
+    uint32_t left = 0, by = 1 + input_byte(in);
+    switch (input_byte(in) % 4) {
+    case 0: check_result(hf_latch_set(f.client[who], "n", by)); break;
+    case 1: check_result(hf_latch_count_down(f.client[who], "n", by, &left)); break;
+    case 2:
+        check_result(hf_latch_wait(f.client[who], "n", &(hf_options){.wait_ms = WAIT_MS}));
+        break;
+    default: check_result(hf_latch_left(f.client[who], "n", &left)); break;
+    }
+}
+
+static void lead(input *in, int who) {
+    hf_leader_info *info = NULL;
+    held *h = &f.holds[input_byte(in) % HOLDS_MAX];
+    if (input_byte(in) & 1) {
+        let_go(h);
+        *h = (held){.client = who, .kind = HF_MUTEX};
+        check_result(hf_campaign(f.client[who], "n", "here", 4, NULL, &h->hold));
+    }
+    hf_result r = hf_leader(f.client[who], "n", &info);
+    check_result(r);
+    if (info) FUZZ_CHECK(info->value && info->value_length <= HF_VALUE_MAX && info->client);
+    hf_leader_free(info);
+}
+
+static void reopen(int who) {
+    for (int i = 0; i < HOLDS_MAX; i++)
+        if (f.holds[i].hold && f.holds[i].client == who) let_go(&f.holds[i]);
+    hf_close(f.client[who]); /* and sweeps */
+    hf_result r = hf_open(f.url, &(hf_client_options){.flags = HF_NO_THREAD}, &f.client[who]);
+    FUZZ_CHECK(r == HF_OK);
+}
+
+static void turn(int who, int64_t ms) {
+    still_pass_ms(ms);
+    for (int i = 0; i < 4; i++) check_result(hf_dispatch(f.client[who]));
+}
+
+/* ---- Steps ---- */
+
+static void on_hold(input *in, uint8_t letter, int who) {
+    held *h = &f.holds[input_byte(in) % HOLDS_MAX];
+    if (!h->hold) return;
+    if (letter == 'r') let_go(h);
+    if (letter == 'x') check_result(hf_extend(h->hold, 60000));
+    if (letter == 'u') check_result(hf_upgrade(h->hold, WAIT_MS));
+    if (letter == 'v') check_result(hf_downgrade(h->hold));
+    if (letter == 'p') check_result(hf_proclaim(h->hold, "x", 1));
+    (void)who;
+}
+
+/* Letters of damage in capitals; those of calls in small ones, of the second client with its high bit. */
+static void do_step(input *in) {
+    uint8_t step = input_byte(in), letter = step & 0x7f;
+    int who = step >> 7, told = 0;
+    int64_t began = still_now_ms();
+    still_call_begins();
+    switch (letter) {
+    case 'P': patch(in); break;
+    case 'T': cut(in); break;
+    case 'F': forge(in); break;
+    case 'B': forge_slate(in); break;
+    case 'O': replace(in); break;
+    case 'a': acquire(in, who, 0); break;
+    case 'w': acquire(in, who, WAIT_MS); break;
+    case 'i': inspect(who); break;
+    case 'l': check_result(hf_list(f.client[who], NULL, note, &told)); break;
+    case 'k': check_result(hf_break(f.client[who], "n", input_byte(in))); break;
+    case 'g': latch(in, who); break;
+    case 'd': lead(in, who); break;
+    case 'c': reopen(who); break;
+    case 't': turn(who, 100 * (int64_t)input_byte(in)); return;
+    default: on_hold(in, letter, who); break;
+    }
+    FUZZ_CHECK(still_now_ms() - began < CALL_MS);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    input in = {data, size};
+    still_begin();
+    make_directory();
+    f.forged = false;
+    for (int i = 0; i < 2; i++)
+        FUZZ_CHECK(hf_open(f.url, &(hf_client_options){.flags = HF_NO_THREAD}, &f.client[i]) ==
+                   HF_OK);
+    for (int i = 0; i < STEPS_MAX && in.left; i++) {
+        do_step(&in);
+        check_holds();
+    }
+    for (int i = 0; i < HOLDS_MAX; i++) let_go(&f.holds[i]);
+    for (int i = 0; i < 2; i++) hf_close(f.client[i]);
+    empty_directory();
+    return 0;
+}

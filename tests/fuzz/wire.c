@@ -1,0 +1,246 @@
+#include "wire.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "model/answer.h"
+#include "still.h"
+
+enum { LANES_MAX = 64, TOLD_MAX = 1 << 20 };
+
+typedef struct lane {
+    int fd, peer; /* the library's end, and ours; 0: not in use */
+    int client;
+    rm_conn *conn;
+    hf__buffer pending; /* what is yet to be read */
+    hf__buffer told;    /* what was given to read */
+    size_t chunk;       /* so much of it at a time; 0: all */
+    bool closing;       /* when all is read */
+    bool mute;          /* nothing comes through any more, as of a network that is cut */
+} lane;
+
+wire_state wire;
+static lane lanes[LANES_MAX];
+
+int __wrap_connect(int fd, const struct sockaddr *address, socklen_t length);
+ssize_t __real_send(int fd, const void *bytes, size_t length, int flags);
+ssize_t __wrap_send(int fd, const void *bytes, size_t length, int flags);
+int __real_close(int fd);
+int __wrap_close(int fd);
+
+static lane *find(int fd) {
+    for (size_t i = 0; i < LANES_MAX; i++)
+        if (lanes[i].peer && lanes[i].fd == fd) return &lanes[i];
+    return NULL;
+}
+
+static void drop(lane *l) {
+    rm_disconnect(l->conn);
+    __real_close(l->peer);
+    hf__buffer_fini(&l->pending);
+    hf__buffer *past = &wire.past[l->client];
+    if (l->told.length && past->length + l->told.length < TOLD_MAX) {
+        hf__buffer_add(past, l->told.data, l->told.length);
+        hf__buffer_add(past, "\n", 1);
+    }
+    hf__buffer_fini(&l->told);
+    *l = (lane){0};
+}
+
+/* ---- Giving it to read ---- */
+
+/* True: there is something new to read, if only the end. */
+static bool give(lane *l) {
+    size_t length = l->pending.length;
+    if (l->chunk && length > l->chunk) length = l->chunk;
+    if (length) {
+        ssize_t n = __real_send(l->peer, l->pending.data, length, MSG_NOSIGNAL);
+        if (n <= 0) return false; /* it reads nothing any more */
+        if (l->told.length + (size_t)n < TOLD_MAX)
+            hf__buffer_add(&l->told, l->pending.data, (size_t)n);
+        memmove(l->pending.data, l->pending.data + n, l->pending.length - (size_t)n);
+        hf__buffer_cut(&l->pending, l->pending.length - (size_t)n);
+        return true;
+    }
+    if (!l->closing) return false;
+    l->closing = false;
+    return shutdown(l->peer, SHUT_RDWR) == 0;
+}
+
+static bool give_more(void) {
+    bool any = false;
+    for (size_t i = 0; i < LANES_MAX; i++)
+        if (lanes[i].peer && give(&lanes[i])) any = true;
+    return any;
+}
+
+/* ---- Changing it on its way ---- */
+
+/* One byte of what the server has just said is another. */
+static void flip(lane *l, size_t from) {
+    size_t length = l->pending.length - from, at = input_byte(&wire.control);
+    uint8_t by = input_byte(&wire.control);
+    if (!length || !by) return;
+    l->pending.data[from + at % length] ^= (char)by;
+    wire.lied = true;
+}
+
+static void add_raw(lane *l) {
+    size_t length = input_byte(&wire.control);
+    const uint8_t *bytes = input_bytes(&wire.control, &length);
+    if (!length) return;
+    hf__buffer_add(&l->pending, (const char *)bytes, length);
+    wire.lied = true;
+}
+
+/* A number in it is another: the kind of lie that is understood. */
+static void change_number(lane *l, size_t from) {
+    uint8_t which = input_byte(&wire.control), digit = input_byte(&wire.control);
+    size_t seen = 0;
+    for (size_t i = from; i + 1 < l->pending.length; i++) {
+        if (!strchr(":*$", l->pending.data[i]) || seen++ != which) continue;
+        l->pending.data[i + 1] = (char)digit;
+        wire.lied = true;
+        return;
+    }
+}
+
+static void change(lane *l, size_t from) {
+    switch (input_byte(&wire.control) % 10) {
+    case 1: l->chunk = 1 + input_byte(&wire.control) % 64u; break;
+    case 2: flip(l, from); break;
+    case 3: /* in the midst of it */
+        hf__buffer_cut(&l->pending, from + input_byte(&wire.control) % (l->pending.length - from));
+        l->mute = true;
+        break;
+    case 4: /* something else, or only what comes next */
+        wire.lied = true;
+        hf__buffer_cut(&l->pending, from);
+        add_raw(l);
+        break;
+    case 5: add_raw(l); break;
+    case 6:
+        hf__buffer_cut(&l->pending, from);
+        l->mute = true;
+        break;
+    case 7: l->closing = true; break;
+    case 8: change_number(l, from); break;
+    case 9:
+        hf__buffer_cut(&l->pending, from);
+        l->closing = l->mute = true;
+        break;
+    default: break;
+    }
+}
+
+/* What the server said to any of them, since a release may tell another. */
+static void carry(void) {
+    for (size_t i = 0; i < LANES_MAX; i++) {
+        lane *l = &lanes[i];
+        if (!l->peer || !l->conn->out.length) continue;
+        size_t from = l->pending.length;
+        if (l->mute) {
+            hf__buffer_cut(&l->conn->out, 0);
+            continue;
+        }
+        hf__buffer_add(&l->pending, l->conn->out.data, l->conn->out.length);
+        hf__buffer_cut(&l->conn->out, 0);
+        change(l, from);
+        (void)give(l);
+    }
+}
+
+/* ---- The library's calls ---- */
+
+int __wrap_connect(int fd, const struct sockaddr *address, socklen_t length) {
+    int ends[2];
+    size_t i = 0;
+    (void)length;
+    if (address->sa_family == AF_UNSPEC) { /* it is given up, and closed next */
+        errno = EINVAL;
+        return -1;
+    }
+    while (i < LANES_MAX && lanes[i].peer) i++;
+    if (i == LANES_MAX || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
+        errno = ECONNREFUSED;
+        return -1;
+    }
+    FUZZ_CHECK(dup3(ends[0], fd, O_CLOEXEC) == fd);
+    __real_close(ends[0]);
+    FUZZ_CHECK(fcntl(ends[1], F_SETFL, O_NONBLOCK) == 0);
+    lanes[i] = (lane){.fd = fd, .peer = ends[1], .client = wire.client};
+    lanes[i].conn = rm_connect(&wire.server, NULL);
+    hf__buffer_init(&lanes[i].pending, RM_BYTES_MAX);
+    hf__buffer_init(&lanes[i].told, RM_BYTES_MAX);
+    return 0;
+}
+
+ssize_t __wrap_send(int fd, const void *bytes, size_t length, int flags) {
+    lane *l = find(fd);
+    if (!l) return __real_send(fd, bytes, length, flags);
+    wire.server.now_us = still_unix_us() + wire.skew_us;
+    rm_feed(l->conn, bytes, length);
+    carry();
+    return (ssize_t)length;
+}
+
+int __wrap_close(int fd) {
+    lane *l = find(fd);
+    if (l) drop(l);
+    return __real_close(fd);
+}
+
+/* ---- From outside ---- */
+
+void wire_begin(input control) {
+    wire = (wire_state){.control = control};
+    rm_init(&wire.server);
+    for (int i = 0; i < WIRE_CLIENTS; i++) hf__buffer_init(&wire.past[i], TOLD_MAX);
+    still_on_idle(give_more);
+}
+
+void wire_end(void) {
+    for (size_t i = 0; i < LANES_MAX; i++) FUZZ_CHECK(!lanes[i].peer); /* all were closed */
+    for (int i = 0; i < WIRE_CLIENTS; i++) hf__buffer_fini(&wire.past[i]);
+    rm_fini(&wire.server);
+}
+
+static bool has(const hf__buffer *b, const char *text) {
+    return b->length && memmem(b->data, b->length, text, strlen(text));
+}
+
+bool wire_told(int client, const char *text) {
+    bool found = has(&wire.past[client], text);
+    for (size_t i = 0; i < LANES_MAX; i++)
+        if (lanes[i].peer && lanes[i].client == client && has(&lanes[i].told, text)) found = true;
+    return found;
+}
+
+static void command(const char *resp) {
+    rm_conn *conn = rm_connect(&wire.server, NULL);
+    rm_feed(conn, resp, strlen(resp));
+    rm_disconnect(conn);
+}
+
+void wire_mishap(uint8_t which) {
+    wire.server.now_us = still_unix_us() + wire.skew_us;
+    switch (which % 6) {
+    case 0: wire.server.memory_full = !wire.server.memory_full; break;
+    case 1: command("*2\r\n$6\r\nSCRIPT\r\n$5\r\nFLUSH\r\n"); break;
+    case 2: wire.server.refused = wire.server.refused ? NULL : "publish"; break;
+    case 3:
+        for (size_t i = 0; i < LANES_MAX; i++)
+            if (lanes[i].peer) lanes[i].closing = true;
+        break;
+    case 4:
+        wire.forgetful = true;
+        command("*1\r\n$8\r\nFLUSHALL\r\n");
+        break;
+    default:
+        wire.forgetful = true;
+        wire.skew_us += which & 0x80 ? -5000000 : 5000000;
+        break;
+    }
+}
