@@ -9,9 +9,11 @@
  * let go while sending, reading and polling; wakes and log lines are noted under it and carried out
  * after it (hf__unlock).
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/timerfd.h>
+#include <time.h>
 
 #include "base/thread.h"
 #include "client/ask.h"
@@ -202,9 +204,12 @@ void hf__unlock(hf_client *c) {
 
 /* ---- Leading and following ---- */
 
+/* Where even poll finds no memory, look every millisecond, and not as often as the processor can. */
 static void poll_unlocked(hf_client *c, struct pollfd *fds, int count, hf__time until) {
+    static const struct timespec a_moment = {.tv_nsec = HF__MS};
     hf__unlock(c);
-    (void)poll(fds, (nfds_t)count, hf__poll_ms(hf__now(), until));
+    int ready = poll(fds, (nfds_t)count, hf__poll_ms(hf__now(), until));
+    if (ready < 0 && errno != EINTR) nanosleep(&a_moment, NULL);
     pthread_mutex_lock(&c->mutex);
 }
 
