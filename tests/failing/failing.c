@@ -197,6 +197,7 @@ static bool run(const job *j) {
     fflush(NULL);
     pid_t parent = getpid(), pid = fork();
     if (pid == 0) {
+        signal(SIGTERM, SIG_DFL);
         if (!t_proc_die_with(parent)) _exit(1);
         dup2(output, STDOUT_FILENO);
         dup2(output, STDERR_FILENO);
@@ -217,11 +218,17 @@ static void run_failing(const job *j) {
 
 /* ---- All of them ---- */
 
-static long turn; /* counts failures, to take every nth */
+static long turn;                   /* counts failures, to take every nth */
+static volatile sig_atomic_t ended; /* by SIGTERM: what was done is reported all the same */
+
+static void end(int number) {
+    (void)number;
+    ended = 1;
+}
 
 static void fail_in_turn(const struct CMUnitTest *test, int kind, long made) {
     if (*only_kind && strcmp(only_kind, calls_name(kind)) != 0) return;
-    for (long n = 1; n <= made; n++) {
+    for (long n = 1; n <= made && !ended; n++) {
         for (int good = 0; good < 2; good++) {
             if (only_first && (n != only_first || good != only_for_good)) continue;
             if (!only_first && turn++ % stride != 0) continue;
@@ -276,7 +283,8 @@ int cf_run(const char *store, const struct CMUnitTest *tests, size_t count, CMFi
     read_settings();
     calls_shared = t_shared_new(sizeof *calls_shared);
     start(&state);
-    for (size_t i = 0; i < count; i++) {
+    signal(SIGTERM, end);
+    for (size_t i = 0; i < count && !ended; i++) {
         if (fnmatch(pattern ? pattern : "*", tests[i].name, 0) != 0 || is_crowd(tests[i].name))
             continue;
         if (nth++ % (case_stride * shards) == shard * case_stride) fail_in_case(&tests[i]);
