@@ -232,6 +232,7 @@ static void look(view *v, int name) {
     if (fence && fence->type == RM_STRING) {
         char *text = rm_copy(fence->items[0].text);
         v->token = text[strspn(text, "0123456789")] & ~' ' ? 0 : strtod(text, NULL);
+        if (v->token > 9007199254740992.0) v->token = 0; /* beyond what a script can count */
         free(text);
     }
     const rm_key *q = rm_look(&server, keys[lines[name]]);
