@@ -9,9 +9,11 @@
  * let go while sending, reading and polling; wakes and log lines are noted under it and carried out
  * after it (hf__unlock).
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/timerfd.h>
+#include <time.h>
 
 #include "base/thread.h"
 #include "client/ask.h"
@@ -202,9 +204,18 @@ void hf__unlock(hf_client *c) {
 
 /* ---- Leading and following ---- */
 
+/* Where even poll finds no memory: look every millisecond, and at all there is, since nothing that is done then
+   blocks. Otherwise an answer that has come would never be read. */
+static void look_at_all(struct pollfd *fds, int count) {
+    static const struct timespec a_moment = {.tv_nsec = HF__MS};
+    nanosleep(&a_moment, NULL);
+    for (int i = 0; i < count; i++) fds[i].revents = fds[i].fd < 0 ? 0 : fds[i].events;
+}
+
 static void poll_unlocked(hf_client *c, struct pollfd *fds, int count, hf__time until) {
     hf__unlock(c);
-    (void)poll(fds, (nfds_t)count, hf__poll_ms(hf__now(), until));
+    int ready = poll(fds, (nfds_t)count, hf__poll_ms(hf__now(), until));
+    if (ready < 0 && errno != EINTR) look_at_all(fds, count);
     pthread_mutex_lock(&c->mutex);
 }
 

@@ -95,6 +95,9 @@ struct cf {
 int cf_setup(void **state);
 int cf_teardown(void **state);
 
+/* Its threads have ended, or do within this time. */
+bool cf_threads_end(cf *f, int64_t ms);
+
 /* The store under test has all of these. */
 bool cf_has(unsigned needs);
 

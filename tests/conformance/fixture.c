@@ -57,6 +57,20 @@ static int join_all(cf_thread *threads) {
     return all;
 }
 
+bool cf_threads_end(cf *f, int64_t ms) {
+    bool all;
+    int64_t until = t_now_ms() + ms;
+    do {
+        all = true;
+        for (cf_thread *t = f->threads; t; t = t->next) {
+            if (!t->joined) t->joined = pthread_tryjoin_np(t->id, NULL) == 0;
+            if (!t->joined) all = false;
+        }
+        if (!all) t_sleep_ms(1);
+    } while (!all && t_now_ms() < until);
+    return all;
+}
+
 int cf_teardown(void **state) {
     cf *f = *state;
     for (size_t i = 0; i < CF_CLIENTS_MAX; i++) hf_close(f->clients[i]);

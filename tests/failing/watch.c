@@ -32,6 +32,7 @@ typedef struct thing {
 } thing;
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static atomic_bool stopped; /* the case is over: none of its threads may begin a call any more */
 static seen_client clients[CLIENTS_MAX];
 static thing *things;
 static size_t used;
@@ -88,6 +89,13 @@ static void drop(const void *at) {
 
 /* ---- What must be so ---- */
 
+#define REAL(type, name, parameters) \
+    type __real_##name parameters;   \
+    type __wrap_##name parameters
+
+REAL(hf_result, hf_inspect, (hf_client * client, const char *name, hf_info **info));
+REAL(void, hf_info_free, (hf_info * info));
+
 static bool excludes(uint32_t kind) {
     return kind == HF_MUTEX || kind == HF_WRITE;
 }
@@ -107,9 +115,9 @@ static bool clashes(const thing *a, const thing *b) {
 static void check_witness(const char *name, uint32_t kind, const hf_hold *hold) {
     hf_info *info = NULL;
     t_exempt_begin();
-    hf_result r = hf_inspect(witness, name, &info);
+    hf_result r = __real_hf_inspect(witness, name, &info);
     bool there = r || (info->held && (!excludes(kind) || info->token == hf_fence(hold)));
-    hf_info_free(info);
+    if (!r) __real_hf_info_free(info);
     t_exempt_end();
     if (!there && hf_held(hold) && !atomic_load(&meddled))
         watch_violation("held, and the store knows nothing of it", name);
@@ -132,10 +140,6 @@ static void note_hold(hf_client *client, const char *name, uint32_t kind, hf_hol
 
 /* ---- Calls that give something ---- */
 
-#define REAL(type, name, parameters) \
-    type __real_##name parameters;   \
-    type __wrap_##name parameters
-
 REAL(hf_result, hf_open_v,
      (const char *url, const hf_client_options *options, size_t size, hf_client **client));
 REAL(void, hf_close, (hf_client * client));
@@ -157,7 +161,6 @@ REAL(hf_result, hf_acquire_async_v,
      (hf_client * client, const char *name, const hf_options *options, size_t size,
       hf_acquired_fn *fn, void *arg));
 REAL(hf_hold *, hf_ref, (hf_hold * hold));
-REAL(hf_result, hf_inspect, (hf_client * client, const char *name, hf_info **info));
 REAL(hf_result, hf_leader, (hf_client * client, const char *name, hf_leader_info **info));
 REAL(hf_cancel *, hf_cancel_new, (void));
 REAL(hf_result, hf_observe,
@@ -165,6 +168,7 @@ REAL(hf_result, hf_observe,
 
 hf_result __wrap_hf_open_v(const char *url, const hf_client_options *options, size_t size,
                            hf_client **client) {
+    if (atomic_load(&stopped)) return HF_CLOSED;
     hf_result r = __real_hf_open_v(url, options, size, client);
     size_t i = 0;
     if (r) return r;
@@ -191,18 +195,21 @@ static uint32_t kind_of(const hf_options *options, size_t size) {
 
 hf_result __wrap_hf_acquire_v(hf_client *client, const char *name, const hf_options *options,
                               size_t size, hf_hold **hold) {
+    if (atomic_load(&stopped)) return HF_CLOSED;
     hf_result r = __real_hf_acquire_v(client, name, options, size, hold);
     if (!r) note_hold(client, name, kind_of(options, size), *hold);
     return r;
 }
 
 hf_result __wrap_hf_lock(hf_client *client, const char *name, hf_hold **hold) {
+    if (atomic_load(&stopped)) return HF_CLOSED;
     hf_result r = __real_hf_lock(client, name, hold);
     if (!r) note_hold(client, name, HF_MUTEX, *hold);
     return r;
 }
 
 hf_result __wrap_hf_try_lock(hf_client *client, const char *name, hf_hold **hold) {
+    if (atomic_load(&stopped)) return HF_CLOSED;
     hf_result r = __real_hf_try_lock(client, name, hold);
     if (!r) note_hold(client, name, HF_MUTEX, *hold);
     return r;
@@ -211,6 +218,7 @@ hf_result __wrap_hf_try_lock(hf_client *client, const char *name, hf_hold **hold
 hf_result __wrap_hf_acquire_all_v(hf_client *client, const hf_request *requests, size_t count,
                                   size_t request_size, const hf_options *options, size_t size,
                                   hf_hold **hold) {
+    if (atomic_load(&stopped)) return HF_CLOSED;
     hf_result r =
         __real_hf_acquire_all_v(client, requests, count, request_size, options, size, hold);
     if (!r) note_hold(client, NULL, ANY_KIND, *hold);
@@ -219,6 +227,7 @@ hf_result __wrap_hf_acquire_all_v(hf_client *client, const hf_request *requests,
 
 hf_result __wrap_hf_adopt_v(hf_client *client, const char *text, const hf_options *options,
                             size_t size, hf_hold **hold) {
+    if (atomic_load(&stopped)) return HF_CLOSED;
     hf_result r = __real_hf_adopt_v(client, text, options, size, hold);
     if (!r) note_hold(client, NULL, ANY_KIND, *hold);
     return r;
@@ -227,6 +236,7 @@ hf_result __wrap_hf_adopt_v(hf_client *client, const char *text, const hf_option
 hf_result __wrap_hf_campaign_v(hf_client *client, const char *name, const void *value,
                                size_t length, const hf_options *options, size_t size,
                                hf_hold **hold) {
+    if (atomic_load(&stopped)) return HF_CLOSED;
     hf_result r = __real_hf_campaign_v(client, name, value, length, options, size, hold);
     if (!r) note_hold(client, name, HF_MUTEX, *hold);
     return r;
@@ -249,6 +259,7 @@ static void acquired(hf_result r, hf_hold *hold, void *arg) {
 
 hf_result __wrap_hf_acquire_async_v(hf_client *client, const char *name, const hf_options *options,
                                     size_t size, hf_acquired_fn *fn, void *arg) {
+    if (atomic_load(&stopped)) return HF_CLOSED;
     if (!fn) return __real_hf_acquire_async_v(client, name, options, size, fn, arg);
     asked *a = calloc(1, sizeof *a);
     if (!a) abort();
@@ -268,12 +279,14 @@ hf_hold *__wrap_hf_ref(hf_hold *hold) {
 }
 
 hf_result __wrap_hf_inspect(hf_client *client, const char *name, hf_info **info) {
+    if (atomic_load(&stopped)) return HF_CLOSED;
     hf_result r = __real_hf_inspect(client, name, info);
     if (!r) note_thing(*info, INFO);
     return r;
 }
 
 hf_result __wrap_hf_leader(hf_client *client, const char *name, hf_leader_info **info) {
+    if (atomic_load(&stopped)) return HF_CLOSED;
     hf_result r = __real_hf_leader(client, name, info);
     if (!r) note_thing(*info, LEADER);
     return r;
@@ -285,11 +298,44 @@ hf_cancel *__wrap_hf_cancel_new(void) {
     return cancel;
 }
 
+/* An observer may end itself, before the call that made it has returned. */
+static hf_observer *ended_early;
+
 hf_result __wrap_hf_observe(hf_client *client, const char *name, hf_leader_fn *fn, void *arg,
                             hf_observer **observer) {
+    if (atomic_load(&stopped)) return HF_CLOSED;
     hf_result r = __real_hf_observe(client, name, fn, arg, observer);
-    if (!r) note_thing(*observer, OBSERVER);
+    if (r) return r;
+    pthread_mutex_lock(&mutex);
+    if (ended_early != *observer) add(*observer, OBSERVER);
+    ended_early = NULL;
+    pthread_mutex_unlock(&mutex);
     return r;
+}
+
+/* ---- Calls that a thread may be about to begin ---- */
+
+REAL(hf_result, hf_latch_wait_v,
+     (hf_client * client, const char *name, const hf_options *options, size_t size));
+REAL(hf_result, hf_latch_count_down,
+     (hf_client * client, const char *name, uint32_t by, uint32_t *left));
+REAL(hf_result, hf_stats_get_v, (hf_client * client, hf_stats *stats, size_t size));
+
+hf_result __wrap_hf_latch_wait_v(hf_client *client, const char *name, const hf_options *options,
+                                 size_t size) {
+    if (atomic_load(&stopped)) return HF_CLOSED;
+    return __real_hf_latch_wait_v(client, name, options, size);
+}
+
+hf_result __wrap_hf_latch_count_down(hf_client *client, const char *name, uint32_t by,
+                                     uint32_t *left) {
+    if (atomic_load(&stopped)) return HF_CLOSED;
+    return __real_hf_latch_count_down(client, name, by, left);
+}
+
+hf_result __wrap_hf_stats_get_v(hf_client *client, hf_stats *stats, size_t size) {
+    if (atomic_load(&stopped)) return HF_CLOSED;
+    return __real_hf_stats_get_v(client, stats, size);
 }
 
 /* ---- Calls that take it back ---- */
@@ -301,7 +347,6 @@ REAL(hf_result, hf_export, (hf_hold * hold, char *text, size_t size));
 REAL(hf_result, hf_upgrade, (hf_hold * hold, int64_t wait_ms));
 REAL(hf_result, hf_downgrade, (hf_hold * hold));
 REAL(hf_result, hf_break, (hf_client * client, const char *name, uint64_t token));
-REAL(void, hf_info_free, (hf_info * info));
 REAL(void, hf_leader_free, (hf_leader_info * info));
 REAL(void, hf_cancel_free, (hf_cancel * cancel));
 REAL(void, hf_unobserve, (hf_observer * observer));
@@ -364,6 +409,7 @@ hf_result __wrap_hf_downgrade(hf_hold *hold) {
 }
 
 hf_result __wrap_hf_break(hf_client *client, const char *name, uint64_t token) {
+    if (atomic_load(&stopped)) return HF_CLOSED;
     atomic_store(&meddled, true);
     return __real_hf_break(client, name, token);
 }
@@ -384,6 +430,9 @@ void __wrap_hf_cancel_free(hf_cancel *cancel) {
 }
 
 void __wrap_hf_unobserve(hf_observer *observer) {
+    pthread_mutex_lock(&mutex);
+    if (observer && !find(observer)) ended_early = observer;
+    pthread_mutex_unlock(&mutex);
     drop(observer);
     __real_hf_unobserve(observer);
 }
@@ -401,6 +450,10 @@ void watch_begin(const char *url, hf_client *looks, bool meddles) {
     witness = looks;
     things = calloc(THINGS_MAX, sizeof *things);
     if (!things) abort();
+}
+
+void watch_stop(void) {
+    atomic_store(&stopped, true);
 }
 
 static void give_back(thing *t) {

@@ -16,6 +16,9 @@
 void watch_begin(const char *url, hf_client *witness, bool meddles);
 void watch_end(void);
 
+/* A case was left in its midst: its threads, which know nothing of that, begin no further call from now on. */
+void watch_stop(void);
+
 /* What must never be: said, and the process ended with this. */
 enum { WATCH_VIOLATION = 98 };
 _Noreturn void watch_violation(const char *what, const char *name);

@@ -1,6 +1,7 @@
 /*
- * fuzz_TARGET [FILE|DIRECTORY...]: give every file to the target, those of its corpus by default, each in an allocation of its own size, so
- * that a sanitizer sees a read past its end. The file under way is named if it ends the process.
+ * fuzz_TARGET [FILE|DIRECTORY...]: give every file to the target, those of its corpus by default. Each is
+ * in an allocation of its own size, so that a sanitizer sees a read past its end. The file under way is
+ * named if it ends the process.
  */
 #include <dirent.h>
 #include <fcntl.h>

@@ -132,11 +132,14 @@ static bool is_fence(rm_bytes name) {
     return rm_same(name, rm_text(keys[fences[0]])) || rm_same(name, rm_text(keys[fences[1]]));
 }
 
-/* A lock that nobody holds: who is granted it, and then not, may leave nothing of it. */
-static bool is_free_lock(const rm_key *key) {
+/* A lock that nobody holds: who is granted it, and then not, may leave nothing of it. Or one that several hold: of
+   those, whose time is over go. */
+static bool is_open_lock(const rm_key *key) {
     bool lock = rm_same(rm_key_name(key), rm_text(keys[locks[0]])) ||
                 rm_same(rm_key_name(key), rm_text(keys[locks[1]]));
-    return lock && key->type == RM_HASH && rm_index(key, rm_text("n")) < 0;
+    int64_t at = lock && key->type == RM_HASH ? rm_index(key, rm_text("n")) : -1;
+    return lock && key->type == RM_HASH &&
+           (at < 0 || (key->items[at].value.length && *key->items[at].value.at == '*'));
 }
 
 /* Of the line those go whose client does not ask any more: what is checked of it is in the view. */
@@ -148,7 +151,7 @@ static bool is_of_line(rm_bytes name) {
 static bool is_shown(const rm_key *key) {
     rm_bytes name = rm_key_name(key);
     bool there = key->expires_ms == RM_FOREVER || key->expires_ms > NOW_US / 1000;
-    return there && !is_fence(name) && !is_free_lock(key) && !is_of_line(name) &&
+    return there && !is_fence(name) && !is_open_lock(key) && !is_of_line(name) &&
            !rm_same(name, rm_text(keys[WHO]));
 }
 
@@ -229,6 +232,7 @@ static void look(view *v, int name) {
     if (fence && fence->type == RM_STRING) {
         char *text = rm_copy(fence->items[0].text);
         v->token = text[strspn(text, "0123456789")] & ~' ' ? 0 : strtod(text, NULL);
+        if (v->token > 9007199254740992.0) v->token = 0; /* beyond what a script can count */
         free(text);
     }
     const rm_key *q = rm_look(&server, keys[lines[name]]);

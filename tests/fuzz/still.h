@@ -1,6 +1,6 @@
 /*
- * Time that stands still. With --wrap the library's clock_gettime, poll and getrandom come here: a
- * moment passes only where the library would have slept in poll, so that a wait of an hour takes no
+ * Time that stands still. With --wrap the library's clock_gettime, poll, nanosleep and getrandom come here: a
+ * moment passes only where the library would have slept, so that a wait of an hour takes no
  * time and ends at the same moment in every run; and chance is the same in every run.
  *
  * For clients without threads (HF_NO_THREAD), whose calls do all there is to do.

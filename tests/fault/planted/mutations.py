@@ -1141,4 +1141,40 @@ MUTATIONS = [
         "l->look_again_at = now;",
         ("unit_redis_link", "*nobody_reads*"),
     ),
+    Mutation(
+        "fuzz: a lock that another holds counts as granted",
+        "store/redis/answer.c",
+        "bool yes = status == STATUS_YES, late = status == STATUS_LATE;",
+        "bool yes = status <= STATUS_YES, late = status == STATUS_LATE;",
+        ("fuzz_resp",),
+    ),
+    Mutation(
+        "fuzz: a registration that has no end stays",
+        "store/redis/lua/register.lua",
+        "if lasts ~= 1 then",
+        "if lasts == 0 then",
+        ("fuzz_scripts",),
+    ),
+    Mutation(
+        "fuzz: the range of another's hold does not count",
+        "store/file/ranges.c",
+        "return set(fd, F_WRLCK, 0, id);",
+        "(void)set(fd, F_WRLCK, 0, id);\n    return 0;",
+        ("fuzz_files",),
+    ),
+    Mutation(
+        "failing: a waker without memory is used all the same",
+        "client/pump.c",
+        "    if (!w) return NULL;\n    w->fd = hf__event_new();",
+        "    w->fd = hf__event_new();",
+        ("failing", "memory", "B01_a_fresh*"),
+    ),
+    Mutation(
+        "failing: a range that the kernel has no memory for counts as locked",
+        "store/file/ranges.c",
+        "return fcntl(fd, F_OFD_SETLK, &range) == 0 ? 0 : errno == EACCES ? EAGAIN : errno;",
+        "if (fcntl(fd, F_OFD_SETLK, &range) == 0 || errno == ENOLCK) return 0;\n"
+        "    return errno == EACCES ? EAGAIN : errno;",
+        ("failing", "file", "B01_a_fresh*"),
+    ),
 ]
