@@ -59,6 +59,16 @@ soak: ## hundreds of clients for HOURS (1, or 0.5), while servers and processes 
 	@mkdir -p build/soak
 	@nice build/dev/tests/soak/soak $(HOURS) "$(SEED)" build/soak $(PLANT)
 
+coverage: ## which lines and branches the tests reach, into docs/COVERAGE.md; at least 95 % of src/core, src/store
+	@scripts/deps build test coverage
+	@scripts/build coverage
+	@scripts/coverage
+
+valgrind: ## memcheck and helgrind over the core, and over the stores in memory and in files
+	@scripts/deps build test valgrind
+	@scripts/build dev
+	@scripts/valgrind
+
 sim: ## the simulator, from seed FIRST (1) on for SEEDS (100000) of them
 	@scripts/deps build test
 	@scripts/build dev
