@@ -64,7 +64,7 @@ coverage: ## which lines and branches the tests reach, into docs/COVERAGE.md; at
 	@scripts/build coverage
 	@scripts/coverage
 
-valgrind: ## memcheck and helgrind over the core, and over the stores in memory and in files
+valgrind: ## memcheck and helgrind over the core, and threads on the stores in memory and in files
 	@scripts/deps build test valgrind
 	@scripts/build dev
 	@scripts/valgrind
