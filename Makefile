@@ -78,6 +78,16 @@ test-failing: ## the conformance suite with each allocation and each system call
 	@scripts/build asan
 	@tests/failing/run build/asan/tests/failing/failing $(STORE)
 
+coverage: ## which lines and branches the tests reach, into docs/COVERAGE.md; at least 95 % of src/core, src/store
+	@scripts/deps build test coverage
+	@scripts/build coverage
+	@scripts/coverage
+
+valgrind: ## memcheck and helgrind over the core, and threads on the stores in memory and in files
+	@scripts/deps build test valgrind
+	@scripts/build dev
+	@scripts/valgrind
+
 sim: ## the simulator, from seed FIRST (1) on for SEEDS (100000) of them
 	@scripts/deps build test
 	@scripts/build dev

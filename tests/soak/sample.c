@@ -2,16 +2,16 @@
  * See sample.h. What may grow, and why:
  *
  * - heap in use, as malloc counts it: the figure that a leak shows in first. It swings with what is under
- *   way and with connections, not with time. One process: 3 % and 64 KiB; all together: 2 % and 4 KiB each. In
- *   an hour that is 8 bytes lost with every visit.
- * - Pss: what the system gave, with the parts of arenas that are not handed back. 5 % and 512 KiB; all
- *   together 3 %.
- * - descriptors: a client that waits has a second connection and a few for waking up, so that they swing
- *   with who waits. One process: 12; all together: 2 each. A client that left one behind when it is
- *   closed would be seen: half an hour has some fifty of these in each process.
+ *   way and with connections, not with time. One process: 5 % and 128 KiB; all together, where that evens
+ *   out: 2 % and 4 KiB each. In an hour that is 6 bytes lost with every visit.
+ * - Pss: what the system gave, with holes in the heap that are not handed back. One process: 15 % and
+ *   1 MiB; all together: 10 % and 1 MiB.
+ * - descriptors: a client that has waited keeps a second connection and a few to be woken by, until it is
+ *   closed, so that those of one process swing by fifty. One process: 60; all together: 4 each. A client that
+ *   left one behind when it is closed would be seen: half an hour has some fifty of these in each process.
  * - memory and keys of a server: 10 % and 1 MiB, 10 % and 100 keys: clients come and go, and the keys
  *   of one that was killed live on for some minutes.
- * - files: 10 % and 20.
+ * - files: 10 % and 30. Those of clients that were killed are there until the next sweep.
  *
  * A run of less than half an hour has not come to rest when its second quarter begins.
  */
@@ -27,9 +27,9 @@ typedef struct allowance {
 } allowance;
 
 static const allowance allowed[SAMPLE_FIGURES] = {
-    [SAMPLE_PSS] = {"Pss", "KiB", 1.05, 512, 1.03, 512},
-    [SAMPLE_HEAP] = {"heap in use", "KiB", 1.03, 64, 1.02, 4.0 * SAMPLE_LASTING},
-    [SAMPLE_FDS] = {"descriptors", "", 1, 12, 1, 2.0 * SAMPLE_LASTING},
+    [SAMPLE_PSS] = {"Pss", "KiB", 1.15, 1024, 1.10, 1024},
+    [SAMPLE_HEAP] = {"heap in use", "KiB", 1.05, 128, 1.02, 4.0 * SAMPLE_LASTING},
+    [SAMPLE_FDS] = {"descriptors", "", 1, 60, 1, 4.0 * SAMPLE_LASTING},
 };
 
 void samples_begin(samples *m, FILE *csv, const char *directory) {
@@ -145,7 +145,7 @@ int samples_judge(const samples *m) {
         snprintf(what, sizeof what, "%s: keys", i == SOAK_KEPT ? "kept" : "wiped");
         grown += say(what, "", judge_flat(&m->keys[i], 1.1, 100));
     }
-    return grown + say("files", "", judge_flat(&m->files, 1.1, 20));
+    return grown + say("files", "", judge_flat(&m->files, 1.1, 30));
 }
 
 void samples_end(samples *m) {

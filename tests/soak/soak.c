@@ -63,7 +63,7 @@ static void make_urls(soak *s, deeds *d, const char *directory) {
     const char *options = "lease=5s&outage=30s&command_timeout=3s";
     for (int i = SOAK_KEPT; i <= SOAK_WIPED; i++)
         snprintf(s->urls[i], SOAK_URL_ROOM, "%s?%s", t_redis_url(d->servers[i]), options);
-    snprintf(s->urls[SOAK_FILE], SOAK_URL_ROOM, "file://%s?lease=5s", directory);
+    snprintf(s->urls[SOAK_FILE], SOAK_URL_ROOM, "file://%s?lease=5s&keep=8m", directory);
 }
 
 static bool all_beat(const soak *s) {
@@ -73,7 +73,9 @@ static bool all_beat(const soak *s) {
 }
 
 static void start(soak *s, deeds *d, const char *directory) {
-    d->servers[SOAK_KEPT] = t_redis_start(&(t_redis_options){.appendonly = true});
+    /* Its file stays short, or it would take ever longer to be back. */
+    const char *config[] = {"auto-aof-rewrite-min-size 4mb", NULL};
+    d->servers[SOAK_KEPT] = t_redis_start(&(t_redis_options){.appendonly = true, .config = config});
     d->servers[SOAK_WIPED] = t_redis_start(NULL);
     make_urls(s, d, directory);
     for (int i = 0; i < SOAK_PROCESSES; i++) deeds_start_worker(d, i);

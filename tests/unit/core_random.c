@@ -204,6 +204,7 @@ static hf_result serve_release(struct world *w, struct lock *l, int client, cons
 static void serve(struct world *w, struct message *m) {
     struct lock *l = &w->locks[m->name];
     m->executed = true;
+    m->said.name = names[m->name]; /* that of an entry which may be gone, if this comes late */
     switch (m->said.verb) {
     case HF__ASK: m->said.result = serve_ask(w, l, m->client, &m->said); break;
     case HF__RENEW: m->said.result = serve_renew(w, l, m->client, &m->said); break;
