@@ -70,6 +70,11 @@ class Crew:
             except subprocess.TimeoutExpired:
                 raise Failed(f"did not end within {seconds:.0f} s") from None
 
+    def check(self):
+        """All of them are there."""
+        if any(process.poll() is not None for process in self._processes):
+            raise Failed(self._why())
+
     def cpu(self):
         """Seconds of CPU that all of them have used."""
         ticks = 0

@@ -17,7 +17,10 @@ SPARE = 200  # descriptors that a process needs besides those of its locks
 def program(kind, url, n, seconds):
     words = [os.path.join(libraries.ROOT, "build", "release", "bench", "growth"), kind, url, str(n),
              str(seconds)]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=300)
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, timeout=120)
+    except subprocess.TimeoutExpired:
+        raise Failed("took longer than two minutes") from None
     if done.returncode:
         raise Failed(done.stderr.strip()[:200])
     return json.loads(done.stdout)
@@ -45,6 +48,16 @@ class Growth:
         self.say(f"growth: {store} {what} {n}: {note or (duration(time) if time else '–')}")
         self.found["rows"].append([store, what, n, time, memory, note])
 
+    def seen(self, kind, what, store, url, n):
+        """What the program prints; None, and a row that says why, if it cannot."""
+        try:
+            return program(kind, url(), n, self.seconds)
+        except Failed as failed:
+            self.row(store, what, n, None, None, str(failed))
+            return None
+        finally:
+            self.server.flush()
+
     def locks(self, store, url):
         most = resource.getrlimit(resource.RLIMIT_NOFILE)[1] - SPARE
         for n in LOCKS:
@@ -52,8 +65,9 @@ class Growth:
                 self.row(store, "locks held", n, None, None, "a descriptor each, and a process may have "
                          f"{most + SPARE:,} of them here")
                 continue
-            seen = program("locks", url(), n, self.seconds)
-            self.server.flush()
+            seen = self.seen("locks", "locks held", store, url, n)
+            if not seen:
+                continue
             self.row(store, "locks held", n, seen["p50"], seen["bytes"] if n > 1 else None)
             self.add("locks_time", store, n, seen["p50"])
             if n > 1:
@@ -61,8 +75,9 @@ class Growth:
 
     def waits(self, store, url):
         for n in WAITS:
-            seen = program("waits", url(), n, self.seconds)
-            self.server.flush()
+            seen = self.seen("waits", "waits of one client", store, url, n)
+            if not seen:
+                continue
             self.row(store, "waits of one client", n, seen["p50"], seen["bytes"] if n > 1 else None)
             self.add("waits_time", f"{store} one client", n, seen["p50"])
             if n > 10:

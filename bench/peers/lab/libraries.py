@@ -59,39 +59,29 @@ def _run(words, folder, **env):
             raise Absent(f"`{words[0]}` failed: {lines[0].strip()[:160]}")
 
 
-def _need(command):
-    if not shutil.which(command):
-        raise Absent(f"no `{command}` on this machine")
-
-
 def _python(folder):
     _run([sys.executable, "-m", "pip", "install", "-q", "--no-input", "--upgrade",
           "--disable-pip-version-check", "--target", "site", "-r", "requirements.txt"], folder)
 
 
 def _node(folder):
-    _need("node")
-    _need("npm")
     _run(["npm", "install", "--no-package-lock", "--no-audit", "--no-fund"], folder)
 
 
 def _java(folder):
-    _need("java")
-    _need("mvn")
     _run(["mvn", "-q", "-B", "package", "dependency:copy-dependencies", "-DoutputDirectory=lib"],
          folder)
 
 
 def _go(folder):
-    _need("go")
     _run(["go", "build", "-o", "peer", "."], folder, GOFLAGS="-mod=mod -buildvcs=false")
 
 
 def _rust(folder):
-    _need("cargo")
     _run(["cargo", "build", "--release", "--quiet"], folder)
 
 
+NEEDS = {"node": ["node", "npm"], "java": ["java", "mvn"], "go": ["go"], "rust": ["cargo"]}
 INSTALL = {"python": _python, "node": _node, "java": _java, "go": _go, "rust": _rust}
 
 
@@ -108,6 +98,9 @@ def _digest(folder):
 
 def install(folder):
     """Build a driver in a copy of its folder under build/, since tools leave files beside sources."""
+    for tool in NEEDS.get(folder, []):
+        if not shutil.which(tool):
+            raise Absent(f"no `{tool}` on this machine")
     source, target = os.path.join(HERE, folder), os.path.join(BUILD, folder)
     stamp, digest = os.path.join(target, ".built"), _digest(source)
     if os.path.exists(stamp):

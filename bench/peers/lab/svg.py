@@ -26,10 +26,11 @@ def duration(ns):
 class Scale:
     """Of values to places; logarithmic, as what is compared here differs by orders of magnitude."""
 
-    def __init__(self, values, begin, end):
-        low, high = min(values), max(values)
-        self.low = math.floor(math.log10(low))
-        self.high = max(self.low + 1, math.ceil(math.log10(high) - 1e-9))
+    def __init__(self, values, begin, end, tight=False):
+        self.low, self.high = math.log10(min(values)), math.log10(max(values))
+        if not tight:
+            self.low = math.floor(self.low)
+            self.high = max(self.low + 1, math.ceil(self.high - 1e-9))
         self.begin, self.end = begin, end
 
     def __call__(self, value):
@@ -37,7 +38,7 @@ class Scale:
         return self.begin + part * (self.end - self.begin)
 
     def ticks(self):
-        return [10.0 ** n for n in range(self.low, self.high + 1)]
+        return [10.0 ** n for n in range(math.ceil(self.low), math.floor(self.high) + 1)]
 
 
 class Drawing:
@@ -109,7 +110,7 @@ def lines(path, title, note, series, across, upward, unit=number, height=420):
     drawing = Drawing(height, title, note)
     left, right, top, bottom = 84, WIDTH - 170, 62, height - 62
     points = [p for _, own in series for p in own]
-    x = Scale([p[0] for p in points], left, right - 8)
+    x = Scale([p[0] for p in points], left, right - 8, tight=True)
     y = Scale([p[1] for p in points], bottom, top)
     for tick in y.ticks():
         drawing.line(left, y(tick), right, y(tick))

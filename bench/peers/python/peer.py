@@ -50,11 +50,15 @@ def extend_for_ever(locks):
     """There is no renewal: each lock is extended every third of its lease, evenly over that time."""
     step = LEASE / 3 / len(locks)
     due = time.monotonic()
-    while True:
-        for lock in locks:
-            lock.extend(LEASE, replace_ttl=True)
-            due += step
-            time.sleep(max(0, due - time.monotonic()))
+    try:
+        while True:
+            for lock in locks:
+                lock.extend(LEASE, replace_ttl=True)
+                due += step
+                time.sleep(max(0, due - time.monotonic()))
+    except redis.exceptions.RedisError as error:
+        print(error, file=sys.stderr, flush=True)
+        os._exit(1)
 
 
 def hold(client):

@@ -85,7 +85,10 @@ async fn extend_for_ever(manager: LockManager, mut locks: Vec<Lock>) {
     let mut due = Instant::now();
     loop {
         for lock in &mut locks {
-            manager.extend(lock, LEASE).await.unwrap();
+            if let Err(error) = manager.extend(lock, LEASE).await {
+                eprintln!("{error}");
+                std::process::exit(1);
+            }
             due += step;
             tokio::time::sleep_until(due.into()).await;
         }
