@@ -10,7 +10,7 @@ ROUNDS ?= 1000
 SECONDS ?= 120
 TOPOLOGY ?= single tls sentinel quorum
 
-.PHONY: build help deps run test test-sanitize test-failover test-server lost-updates faults sim planted check bench package test-package static install clean
+.PHONY: build help deps run test test-sanitize test-failover test-server lost-updates faults sim model planted check bench package test-package static install clean
 
 build: ## build the libraries, the command and the examples into build/release
 	@scripts/deps build
@@ -67,6 +67,10 @@ sim: ## the simulator, from seed FIRST (1) on for SEEDS (100000) of them
 	@scripts/deps build test
 	@scripts/build dev
 	@build/dev/tests/sim/sim --first $(FIRST) --seeds $(SEEDS) --jobs "$$(nproc)"
+
+model: ## search the model of the protocol (spin), whole and with rules taken away: docs/MODEL.md
+	@scripts/deps build model
+	@python3 -B tests/model/check.py $(ARGS)
 
 planted: ## plant bugs in a copy of the sources, one at a time, which the tests must find
 	@scripts/deps build test
