@@ -31,7 +31,7 @@ static int remove_step(void **state) {
 static t_redis *start_stepped(const char *const *config) {
     setenv("HOLDFAST_TEST_STEP", path, 1);
     setenv("LD_PRELOAD", STEPPED, 1);
-    t_redis *redis = t_redis_start(&(t_redis_options){.config = config});
+    t_redis *redis = front_server(&(t_redis_options){.config = config});
     unsetenv("LD_PRELOAD");
     unsetenv("HOLDFAST_TEST_STEP");
     return redis;
