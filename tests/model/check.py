@@ -72,7 +72,7 @@ def main():
         text, seconds = search(switches, SAFETY, [])
         if report(what, text, seconds) < 1 or not re.search(FOUND[about], text):
             bad.append(f"{what}: nothing was found ({switches}):\n{text[:2000]}")
-    return "\n".join(bad)
+    return "\n".join(bad) or 0
 
 
 sys.exit(main())
