@@ -98,6 +98,10 @@ fuzz: ## the fuzz targets for MINUTES (10) altogether; fails if one does, and ke
 	@scripts/build fuzz
 	@scripts/fuzz $(MINUTES)
 
+model: ## search the model of the protocol (spin), whole and with rules taken away: docs/MODEL.md
+	@scripts/deps build model
+	@python3 -B tests/model/check.py $(ARGS)
+
 planted: ## plant bugs in a copy of the sources, one at a time, which the tests must find
 	@scripts/deps build test
 	@python3 -B tests/fault/planted/planted.py --source . --work build/planted

@@ -109,6 +109,8 @@ REASONS = {
     "d": "`holdfast doctor` looks at one server at a time",
     "k": "there is no keeper to starve: its hold lasts until the process ends or lets go",
     "f": "all of it is in memory or in a file, which is read whole or not at all",
+    "c": "messages to waiters are those of one server, on channels of a name: their order and loss are tested there, and that they reach their "
+         "clients in `cluster_moving` and the conformance suite",
     "b": "it is counted per client, and done by the same code on every store: shown in memory and on a server",
 }
 
@@ -143,6 +145,9 @@ def _why():
     put("m", ("B16", "B17", "B18", "B31", "B32"), "quorum")
     put("s", ("F1", "F2", "F4", "F6", "F7", "F8", "F9", "F14", "F15", "F16", "F18", "F21", "F23", "F28", "F29", "F30",
               "F39", "F40", "F46"), "quorum")
+    put("c", ("F19", "F20", "F52", "F53", "F54", "F55", "F56"), "cluster")
+    put("o", ("F11", "F36"), "single", "tls", "sentinel", "cluster")
+    put("k", ("F4",), "memory")
     put("d", ("F26",), "tls", "sentinel", "cluster", "quorum")
     put("w", ("F39", "F40", "F43", "F21"), "tls", "sentinel", "cluster")
     put("t", ("F11", "F20", "F31", "F45"), "tls")
@@ -152,12 +157,26 @@ def _why():
 
 WHY = _why()
 
-# Tests of faults that cannot be run through another front, by program and name, and why.
+# Tests of faults that are not run through a front, and why.
 NOT_THROUGH = {
     "sentinel": {
-        r"fault_connect: .*": "about addresses and names of the URL, which are the Sentinels' there",
-        r"fault_replicas: .*": "",
+        r"fault_connect: F21_a_name_that_changes.*": "names and addresses in the URL are the Sentinels' there",
+        r"fault_errors: F27_(a_release|a_wait_rides|renewals_that_are_refused_go_on|the_errors).*":
+            "`READONLY` makes a client ask the Sentinels for another primary, as it should: F32",
+        r"fault_messages: F53.*": "a server that follows a script, which has no `ROLE` in it",
+        r"fault_rights: F55_(a_release_that_is_refused|the_user_of_the_doc).*": "a user there needs the right to `ROLE`, too",
     },
-    "tls": {},
-    "cluster": {},
+    "tls": {
+        r"fault_connect: F21_a_name_that_changes.*": "the name is the front's",
+        r"fault_crowd: .*": "a thousand clients are more than the front can serve in time",
+        r"fault_closing: F42_a_child_closes.*": "it counts connections to the server's own port",
+    },
+    "cluster": {
+        r"fault_(closing|connect|crowd|line|loop|messages|replicas|rights): .*":
+            "clients of a cluster listen by name, on other channels; it has one database, and other errors",
+        r"fault_latch: (F19|F25_a_latch_set|F27|F47).*": "the same: it waits until a client listens",
+        r"fault_many_names: .*": "names are in several slots there, and are taken one by one",
+        r"fault_errors: F27_(a_loading|a_release_that_is|a_wait_rides|renewals|the_errors).*": "`REPLICAOF` is refused there",
+        r"fault_server_clock: F11.*": "the same",
+    },
 }

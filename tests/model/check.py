@@ -1,0 +1,78 @@
+"""check.py: search the model with spin, whole; and with a rule taken away, where it must find what that rule is for.
+
+Prints for each search what was looked at, the states, the memory, and the time. It fails if a search of the whole protocol finds something
+or is not complete, or if one without a rule finds nothing.
+"""
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+MODEL = pathlib.Path(__file__).resolve().parent / "lock.pml"
+SAFETY, FAIR = ["-DSAFETY"], ["-DNFAIR=3"]
+DEPTH, MEGABYTES = 1000000, 3900
+
+# What is looked at, the switches, and how the searcher is compiled and called.
+WHOLE = [
+    ("three clients, one of them twice", "-DROUNDS=2 -DFAULTS=0", SAFETY, []),
+    ("three clients and a resource", "-DROUNDS=1 -DFAULTS=0 -DRESOURCE", SAFETY, []),
+    ("two clients, one of them twice, and a fault", "-DROUNDS=2 -DFAULTS=1 -DTWO", SAFETY, []),
+    ("two clients, a resource, and a restart that forgets all", "-DROUNDS=2 -DFAULTS=1 -DTWO -DRESOURCE -DFORGETS", SAFETY, []),
+    ("three clients that wait, and a fault: all are served", "-DROUNDS=1 -DFAULTS=1 -DPATIENT", FAIR, ["-a", "-f"]),
+]
+LONG = [
+    ("three clients and a fault", "-DROUNDS=1 -DFAULTS=1", SAFETY, []),
+]
+WITHOUT = [
+    ("without the claim rule", "-DROUNDS=1 -DFAULTS=0 -DONLY_ALONE -DNO_CLAIM", "WITHIN"),
+    ("without numbers", "-DROUNDS=2 -DFAULTS=1 -DTWO -DONLY_ALONE -DNO_NUMBER", "WITHIN"),
+    ("without the token check", "-DROUNDS=1 -DFAULTS=0 -DRESOURCE -DNO_CHECK", "newest"),
+]
+FOUND = {"WITHIN": r"assertion violated .*left\[", "newest": r"assertion violated .*newest"}
+
+
+def search(switches, compiled, called):
+    with tempfile.TemporaryDirectory(prefix="hf-model-") as directory:
+        def run(*command):
+            return subprocess.run(command, cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        made = run("spin", "-a", *switches.split(), str(MODEL))
+        built = run("cc", "-O2", "-w", f"-DMEMLIM={MEGABYTES}", *compiled, "-o", "pan", "pan.c")
+        if made.returncode or built.returncode:
+            sys.exit(made.stdout + built.stdout)
+        began = time.monotonic()
+        text = run("./pan", f"-m{DEPTH}", *called).stdout
+        return text, time.monotonic() - began
+
+
+def figure(pattern, text):
+    found = re.search(pattern, text)
+    return float(found.group(1)) if found else 0
+
+
+def report(what, text, seconds):
+    errors = int(figure(r"errors: (\d+)", text)) if "errors:" in text else -1
+    print(f"{what}: {figure(r'([0-9.e+]+) states, stored', text):,.0f} states, "
+          f"{figure(r'([0-9.]+).total actual memory', text):,.0f} MB, {seconds:.0f} s, errors: {errors}", flush=True)
+    return errors
+
+
+def complete(text):
+    return not re.search(r"Search not completed|max search depth too small|memory limit|out of memory", text)
+
+
+def main():
+    bad = []
+    for what, switches, compiled, called in WHOLE + (LONG if "--long" in sys.argv else []):
+        text, seconds = search(switches, compiled, called)
+        if report(what, text, seconds) != 0 or not complete(text):
+            bad.append(f"{what} ({switches}):\n{text[:2000]}")
+    for what, switches, about in WITHOUT:
+        text, seconds = search(switches, SAFETY, [])
+        if report(what, text, seconds) < 1 or not re.search(FOUND[about], text):
+            bad.append(f"{what}: nothing was found ({switches}):\n{text[:2000]}")
+    return "\n".join(bad) or 0
+
+
+sys.exit(main())
