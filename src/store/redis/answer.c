@@ -377,9 +377,10 @@ static hf_result error_answer(hf__session *s, hf__op *op, hf__time now, char **d
     if (s->url->primary && hf__role_lost(error)) return demoted(s, op, detail);
     char *line = NULL;
     hf_result result = hf__session_trouble(s, op, error, &line);
-    /* Where something else stands in its place, our hold is gone. */
-    bool ours = op->verb == HF__RENEW || op->verb == HF__RELEASE || op->verb == HF__RAISE ||
-                op->verb == HF__EXPORT;
+    /* Where something else stands in its place, our hold is gone. But what may yet come late was not
+       buried: that is to be asked for again. */
+    bool ours = op->verb == HF__RENEW || (op->verb == HF__RELEASE && !op->bury_until) ||
+                op->verb == HF__RAISE || op->verb == HF__EXPORT;
     bool gone = ours && !strncmp(error, "WRONGTYPE", 9);
     if (gone && op->next_ask)
         hf__session_complete(s, hf__session_take_next(op), result, false,
