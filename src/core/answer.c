@@ -283,7 +283,8 @@ static void released(hf__entry *e, hf__time now) {
     }
     hf__calls_finish(e->core, &e->ghost_carried, r, detail);
     if (op->number < e->ghost) return;
-    if (r == HF_OK || r == HF_LOST)
+    bool in_vain = r == HF_PROTOCOL && e->core->closing; /* it ends with its lease */
+    if (r == HF_OK || r == HF_LOST || in_vain)
         hf__entry_lay_ghost(e);
     else
         e->next_try = hf__lease_retry_at(now, e->core->config.lease_ms, 9, &e->core->rand);
