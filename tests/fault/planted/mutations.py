@@ -1141,4 +1141,11 @@ MUTATIONS = [
         "l->look_again_at = now;",
         ("unit_redis_link", "*nobody_reads*"),
     ),
+    Mutation(
+        "a store that was slow once is never measured again",
+        CLIENT,
+        "    c->store->measure = true;\n",
+        "",
+        ("redis_told",),
+    ),
 ]
