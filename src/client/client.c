@@ -56,8 +56,8 @@ hf_result hf__lease_check(hf_client *c, int64_t lease_ms) {
                         "a lease of %" PRId64 " ms is out of range: %" PRId64 " ms to %" PRId64
                         " ms (30 days)",
                         lease_ms, HF_LEASE_MIN_MS, HF_LEASE_MAX_MS);
-    int64_t trip_us = c->store ? c->store->round_trip_us : 0;
-    if (lease_ms * 1000 / 4 >= trip_us) return HF_OK;
+    if (!c->store || lease_ms * 1000 / 4 >= c->store->round_trip_us) return HF_OK;
+    int64_t trip_us = c->store->round_trip_us;
     measure_again(c);
     return hf__fail(HF_INVALID,
                     "a lease of %" PRId64 " ms is less than four round trips to this store "
