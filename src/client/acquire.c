@@ -30,7 +30,7 @@ static hf_result kind_check(const hf_client *c, const hf_options *o) {
     return permits_check(o);
 }
 
-hf_result hf__acquire_check(const hf_client *c, const hf_options *o) {
+hf_result hf__acquire_check(hf_client *c, const hf_options *o) {
     hf_result kind = kind_check(c, o);
     if (kind) return kind;
     if (o->flags & ~(uint32_t)(HF_NO_RENEW | HF_NOT_REENTRANT))

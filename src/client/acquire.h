@@ -5,7 +5,7 @@
 #include "client/client.h"
 
 /* The options are in range, for this client. */
-hf_result hf__acquire_check(const hf_client *client, const hf_options *options);
+hf_result hf__acquire_check(hf_client *client, const hf_options *options);
 
 /* All of hf_acquire once the call has begun, mutex held; `exported` is what is wanted, or NULL. */
 hf_result hf__acquire(hf_client *client, const char *name, size_t length, const hf_options *options,

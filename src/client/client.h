@@ -157,7 +157,7 @@ hf_result hf__call_result(hf__call *call);
 hf_result hf__name_check(const char *name, size_t *length);
 
 /* HF_INVALID with a line if out of range or too near the round trip. */
-hf_result hf__lease_check(const hf_client *client, int64_t lease_ms);
+hf_result hf__lease_check(hf_client *client, int64_t lease_ms);
 
 /* ---- fork.c ---- */
 

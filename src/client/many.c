@@ -91,8 +91,7 @@ static hf_options options_of(const hf_options *all, const hf_request *request) {
     return o;
 }
 
-static hf_result check_first(const hf_client *c, const wishes *w, unsigned count,
-                             const hf_options *o) {
+static hf_result check_first(hf_client *c, const wishes *w, unsigned count, const hf_options *o) {
     for (unsigned i = 0; i < count; i++) {
         if (w->at[i].request.flags & ~(uint32_t)HF_NOT_REENTRANT)
             return hf__fail(HF_UNSUPPORTED, "a request's flags may be HF_NOT_REENTRANT; the others "
@@ -105,7 +104,7 @@ static hf_result check_first(const hf_client *c, const wishes *w, unsigned count
 }
 
 /* Each as it was asked for, and then what became of the same name twice. */
-static hf_result check(const hf_client *c, wishes *w, const hf_options *o) {
+static hf_result check(hf_client *c, wishes *w, const hf_options *o) {
     if (o->kind || o->permits || o->capacity)
         return hf__fail(HF_INVALID, "kind, permits and capacity are said in each request");
     hf_result r = check_first(c, w, w->count, o);

@@ -407,6 +407,7 @@ struct hf__store {
     char *down_detail;
     uint64_t polls;        /* changes with what pollset would say */
     int64_t round_trip_us; /* the shortest seen; 0: not known */
+    bool measure;          /* set by the client, who doubts it: to be measured once more, soon */
     uint64_t commands;     /* sent */
     int64_t clock_us;      /* what the server's clock said last, to what was asked at clock_at */
     hf__time clock_at;     /* 0: it has not been asked */

@@ -298,6 +298,24 @@ static void test_F49_a_lease_below_the_round_trip(void **state) {
     t_proxy_free(far.proxy);
 }
 
+/* What was measured was one login, while the server or we stood still: it is measured again. */
+static void test_F49_a_store_that_was_slow_once_is_not_slow_for_ever(void **state) {
+    (void)state;
+    struct far far;
+    hf_client *client;
+    hf_hold *hold = NULL;
+    const hf_options options = {.wait_ms = 1000, .lease_ms = 200};
+    go_far(&far, "");
+    T_HF(HF_OK, hf_open(far.url, NULL, &client));
+    t_proxy_delay(far.proxy, T_TO_CLIENT, 0);
+    t_sleep_ms(300); /* what came with the login lies there unread for as long */
+    REFUSED(HF_INVALID, "round trips", hf_acquire(client, "once", &options, &hold));
+    T_WAIT_UNTIL(hf_acquire(client, "once", &options, &hold) != HF_INVALID, 10000);
+    if (hold) (void)hf_release(hold);
+    hf_close(client);
+    t_proxy_free(far.proxy);
+}
+
 /* The same when it is the client's own lease: at the latest when it is used. */
 static void test_F49_a_default_lease_below_the_round_trip(void **state) {
     (void)state;
@@ -359,6 +377,7 @@ int main(void) {
         cmocka_unit_test(test_bad_urls),
         cmocka_unit_test(test_F49_bad_leases),
         cmocka_unit_test(test_F49_a_lease_below_the_round_trip),
+        cmocka_unit_test(test_F49_a_store_that_was_slow_once_is_not_slow_for_ever),
         cmocka_unit_test(test_F49_a_default_lease_below_the_round_trip),
         cmocka_unit_test(test_F28_a_key_of_another_type),
         cmocka_unit_test(test_a_server_that_is_gone),

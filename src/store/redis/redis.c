@@ -188,6 +188,8 @@ static void tick_waits(redis *r, hf__time now) {
 static void tick(hf__store *store, hf__time now) {
     redis *r = (redis *)store;
     if (r->watch) follow(r, now);
+    if (r->store.measure) r->link.session.register_at = now; /* an exchange like any other */
+    r->store.measure = false;
     if (placed(r)) hf__link_tick(&r->link, now);
     if (r->watch) repeat_past(r, now);
     if (hf__hearing_stale(&r->hearing)) hf__link_renew(&r->ears, now);
@@ -202,6 +204,7 @@ static void tick(hf__store *store, hf__time now) {
 static hf__time due(const hf__store *store) {
     const redis *r = (const redis *)store;
     hf__time link = placed(r) ? hf__link_due(&r->link) : HF__NEVER;
+    if (r->store.measure) link = 0;
     if (r->watch) link = hf__sooner(link, hf__watch_due(r->watch));
     if (r->watch && r->watch->primary_up) link = hf__sooner(link, doubted_at(r));
     bool up = r->link.state == HF__LINK_UP, ears = r->hearing.waits && up;

@@ -1177,4 +1177,11 @@ MUTATIONS = [
         "    return errno == EACCES ? EAGAIN : errno;",
         ("failing", "file", "B01_a_fresh*"),
     ),
+    Mutation(
+        "a store that was slow once is never measured again",
+        CLIENT,
+        "    c->store->measure = true;\n",
+        "",
+        ("redis_told",),
+    ),
 ]
