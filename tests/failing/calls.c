@@ -27,7 +27,7 @@ calls *calls_shared;
 
 const char *calls_name(int kind) {
     static const char *const names[] = {
-#define CALLS_NAME(name, text) (text) ? (text) : #name,
+#define CALLS_NAME(name) #name,
         CALLS_KINDS(CALLS_NAME)
 #undef CALLS_NAME
     };
@@ -58,19 +58,23 @@ static bool fails(int kind, int error) {
 
 /* ---- Memory ---- */
 
-FAILING(void *, memory, NULL, ENOMEM, malloc, (size_t size), (size))
-FAILING(void *, memory, NULL, ENOMEM, calloc, (size_t count, size_t size), (count, size))
-FAILING(void *, memory, NULL, ENOMEM, realloc, (void *memory, size_t size), (memory, size))
-FAILING(char *, memory, NULL, ENOMEM, strdup, (const char *text), (text))
-FAILING(char *, memory, NULL, ENOMEM, strndup, (const char *text, size_t size), (text, size))
-FAILING(int, memory, -1, ENOMEM, vasprintf, (char **text, const char *format, va_list args),
-        (text, format, args))
+FAILING(void *, allocation, NULL, ENOMEM, malloc, (size_t size), (size))
+FAILING(void *, allocation, NULL, ENOMEM, calloc, (size_t count, size_t size), (count, size))
+FAILING(void *, allocation, NULL, ENOMEM, realloc, (void *memory, size_t size), (memory, size))
+FAILING(char *, allocation, NULL, ENOMEM, strdup, (const char *text), (text))
+FAILING(char *, allocation, NULL, ENOMEM, strndup, (const char *text, size_t size), (text, size))
+
+int failing_vasprintf(char **text, const char *format, va_list args)
+    __attribute__((format(printf, 2, 0)));
+int failing_vasprintf(char **text, const char *format, va_list args) {
+    return fails(CALLS_allocation, ENOMEM) ? -1 : vasprintf(text, format, args);
+}
 
 int failing_asprintf(char **text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int failing_asprintf(char **text, const char *format, ...) {
     va_list args;
     va_start(args, format);
-    int n = fails(CALLS_memory, ENOMEM) ? -1 : vasprintf(text, format, args);
+    int n = failing_vasprintf(text, format, args);
     va_end(args);
     return n;
 }

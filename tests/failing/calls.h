@@ -12,47 +12,47 @@
 #include <stdbool.h>
 
 /* Each kind of failure: its name here, and how a person knows it. All allocations are one kind. */
-#define CALLS_KINDS(X)       \
-    X(memory, "allocation")  \
-    X(pthread_create, NULL)  \
-    X(socket, NULL)          \
-    X(connect, NULL)         \
-    X(setsockopt, NULL)      \
-    X(getsockopt, NULL)      \
-    X(send, NULL)            \
-    X(recv, NULL)            \
-    X(poll, NULL)            \
-    X(eventfd, NULL)         \
-    X(read, NULL)            \
-    X(write, NULL)           \
-    X(epoll_create1, NULL)   \
-    X(epoll_ctl, NULL)       \
-    X(epoll_wait, NULL)      \
-    X(timerfd_create, NULL)  \
-    X(timerfd_settime, NULL) \
-    X(getrandom, NULL)       \
-    X(gethostname, NULL)     \
-    X(getaddrinfo, NULL)     \
-    X(open, NULL)            \
-    X(mkdir, NULL)           \
-    X(mkfifoat, NULL)        \
-    X(symlinkat, NULL)       \
-    X(readlinkat, NULL)      \
-    X(unlinkat, NULL)        \
-    X(fcntl, NULL)           \
-    X(pread, NULL)           \
-    X(pwrite, NULL)          \
-    X(ftruncate, NULL)       \
-    X(fstat, NULL)           \
-    X(fstatat, NULL)         \
-    X(statx, NULL)           \
-    X(fstatfs, NULL)         \
-    X(fdopendir, NULL)       \
-    X(readdir, NULL)         \
-    X(futimens, NULL)
+#define CALLS_KINDS(X) \
+    X(allocation)      \
+    X(pthread_create)  \
+    X(socket)          \
+    X(connect)         \
+    X(setsockopt)      \
+    X(getsockopt)      \
+    X(send)            \
+    X(recv)            \
+    X(poll)            \
+    X(eventfd)         \
+    X(read)            \
+    X(write)           \
+    X(epoll_create1)   \
+    X(epoll_ctl)       \
+    X(epoll_wait)      \
+    X(timerfd_create)  \
+    X(timerfd_settime) \
+    X(getrandom)       \
+    X(gethostname)     \
+    X(getaddrinfo)     \
+    X(open)            \
+    X(mkdir)           \
+    X(mkfifoat)        \
+    X(symlinkat)       \
+    X(readlinkat)      \
+    X(unlinkat)        \
+    X(fcntl)           \
+    X(pread)           \
+    X(pwrite)          \
+    X(ftruncate)       \
+    X(fstat)           \
+    X(fstatat)         \
+    X(statx)           \
+    X(fstatfs)         \
+    X(fdopendir)       \
+    X(readdir)         \
+    X(futimens)
 
 enum {
-#define CALLS_ENUM(name, text) CALLS_##name,
+#define CALLS_ENUM(name) CALLS_##name,
     CALLS_KINDS(CALLS_ENUM)
 #undef CALLS_ENUM
         CALLS_COUNT

@@ -397,7 +397,7 @@ BUGS = [
         "(w->hold->own->count > 1 || hf__own_good(w->hold->own, now))"),
     Bug("many names sent twice are taken twice", ALL,
         "if call('HEXISTS', KEYS[1], id) == 1 then return 0 end",
-        "", first=1),
+        "", first=1000),
     Bug("what was had of many is kept when the rest cannot be", TOGETHER,
         "[[let_go(&t->parts[i], t->gather.core, now);]]",
         ""),
