@@ -99,6 +99,8 @@ REASONS = {
     "p": "its locks are those of one process, and gone with it",
     "r": "nothing is replicated there",
     "o": "this is about another topology",
+    "g": "`make test-failover` shows it: whoever is inside compares its token with the last one, over kills, stops and failovers",
+    "l": "a message is read by the code of a single server, where it is tested with a server that follows a script; that one knows no `ROLE`",
     "h": "the holder keeps the lease by its own clock, and the lock is the kernel's: no clock of a server is asked",
     "q": "a quorum has no line of waiters and sends no messages: those who wait ask",
     "m": "a quorum has the mutex alone: readers, permits, latches, leaders, lists and exports are `HF_UNSUPPORTED`",
@@ -146,7 +148,9 @@ def _why():
     put("s", ("F1", "F2", "F4", "F6", "F7", "F8", "F9", "F14", "F15", "F16", "F18", "F21", "F23", "F28", "F29", "F30",
               "F39", "F40", "F46"), "quorum")
     put("c", ("F19", "F20", "F52", "F53", "F54", "F55", "F56"), "cluster")
-    put("o", ("F11", "F36"), "single", "tls", "sentinel", "cluster")
+    put("o", ("F11",), "single", "tls", "sentinel", "cluster")
+    put("g", ("F36",), "single", "tls", "sentinel", "cluster")
+    put("l", ("F53",), "sentinel")
     put("k", ("F4",), "memory")
     put("d", ("F26",), "tls", "sentinel", "cluster", "quorum")
     put("w", ("F39", "F40", "F43", "F21"), "tls", "sentinel", "cluster")
