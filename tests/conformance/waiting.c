@@ -54,7 +54,7 @@ static void B06_a_wait_that_ends_while_it_asks_is_a_timeout(cf *f) {
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
     cf_attempt *waiters[WAITERS];
     for (int i = 0; i < WAITERS; i++) {
-        waiters[i] = cf_start(f, f->b, f->name, &(hf_options){.wait_ms = 20 + 5 * i});
+        waiters[i] = cf_start(f, f->b, f->name, &(hf_options){.wait_ms = 200 + 5 * i});
     }
     for (int i = 0; i < WAITERS; i++) {
         CF_ENDED(HF_TIMEOUT, waiters[i]);
