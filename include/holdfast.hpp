@@ -229,7 +229,8 @@ class hold {
 
     /*
      * Let it leave this process, as hf_export does: the text that is returned is for client::adopt, or
-     * client::extend_exported. The hold is empty then; after an exception it is what it was.
+     * client::extend_exported. The hold is empty then. After an exception it is what it was; or, after
+     * HF_UNKNOWN_OUTCOME, lost if it did leave.
      */
     std::string leave() {
         std::string text(HF_EXPORT_MAX, '\0');

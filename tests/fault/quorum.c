@@ -420,6 +420,29 @@ static void F10_the_deadline_counts_from_before_the_first_sending_less_a_margin(
 
 /* ---- An operator ----------------------------------------------------------------------------- */
 
+static uint64_t token_seen(hf_client *client) {
+    hf_info *info = NULL;
+    T_HF(HF_OK, hf_inspect(client, LOCK, &info));
+    uint64_t token = info->token;
+    hf_info_free(info);
+    return token;
+}
+
+/* As of an ownership before, or of one that has yet to be given the token of all. */
+static void B27_a_node_that_shows_another_token_does_not_decide(void **state) {
+    bed *b = *state;
+    hf_client *a = bed_open(b, three("lease=60s"), NULL);
+    hf_hold *hold = TAKE(a);
+    UNTIL(agreed(hold));
+    t_redis_int(node(0), "HSET " KEY " t %llu", (unsigned long long)hf_fence(hold) + 1);
+    for (int i = 0; i < 20; i++) assert_true(token_seen(a) == hf_fence(hold));
+    t_redis_int(node(0), "HSET " KEY " t 1");
+    for (int i = 0; i < 20; i++) assert_true(token_seen(a) == hf_fence(hold));
+    t_redis_kill9(node(2));
+    assert_true(token_seen(a) == hf_fence(hold));
+    FREE(hold);
+}
+
 static void B26_a_break_reaches_all_nodes(void **state) {
     bed *b = *state;
     hf_client *a = bed_open(b, three("lease=30s"), NULL);
@@ -455,6 +478,7 @@ static const struct CMUnitTest tests[] = {
     QUORUM_TEST(F36_tokens_grow_also_where_nodes_disagree),
     QUORUM_TEST(F36_a_token_counts_only_where_the_hold_is_still_ours),
     QUORUM_TEST(F10_the_deadline_counts_from_before_the_first_sending_less_a_margin),
+    QUORUM_TEST(B27_a_node_that_shows_another_token_does_not_decide),
     QUORUM_TEST(B26_a_break_reaches_all_nodes),
 };
 

@@ -19,7 +19,7 @@ from ._info import Info, Stats, info_of, stats_of
 from ._latch import Latch
 from ._leader import Leader, LeaderFunction, Observer, leader_of
 from ._library import (LIST_FN, NO_RENEW, NOT_REENTRANT, CClientOptions, CInfo, CLeader, COptions, CStats,
-                       Kind, check, count, encode, library, span_ms, text, wait_ms)
+                       Kind, check, count, encode, library, span_ms, text, value_of, wait_ms)
 from ._request import Name, Request, plain
 from .errors import (BusyError, CancelledError, ClosedError, ForkedError, InvalidError,
                      NotHeldError, WaitTimeoutError)
@@ -136,8 +136,7 @@ class Client:
             wait_ms=wait_ms(timeout), lease_ms=span_ms(lease, "lease"),
             max_hold_ms=span_ms(max_hold, "max_hold"), owner=checked_owner(owner))
         raw = encode(name)
-        said = value.encode() if isinstance(value, str) else bytes(value)
-        return self._take(_wait.Lead(self._use, raw, said), raw, options, cancel, on_lost)
+        return self._take(_wait.Lead(self._use, raw, value_of(value)), raw, options, cancel, on_lost)
 
     def adopt(self, exported: str, *, lease: Optional[float] = None, max_hold: Optional[float] = None,
               on_lost: Optional[LostFunction] = None, renew: bool = True) -> Hold:

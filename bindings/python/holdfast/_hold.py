@@ -10,8 +10,8 @@ from ctypes import c_void_p
 from types import TracebackType
 from typing import Callable, Dict, Iterator, Optional, Tuple, Type, Union
 
-from ._library import (FOREVER, LOST_FN, OK, TIMEOUT, COptions, c_hold, check, detail_of, library, span_ms, text,
-                       wait_ms)
+from ._library import (FOREVER, LOST_FN, OK, TIMEOUT, COptions, c_hold, check, detail_of, library, span_ms,
+                       text, value_of, wait_ms)
 from .errors import LostError, NotHeldError, error_of
 
 LostFunction = Callable[["Hold"], None]
@@ -148,13 +148,13 @@ class Hold:
 
     def proclaim(self, value: Union[str, bytes]) -> None:
         """Publish a value: its holder leads from then on. See Client.campaign."""
-        said = value.encode() if isinstance(value, str) else bytes(value)
+        said = value_of(value)
         check(library().hf_proclaim(self._cell, said, len(said)))
 
     def leave(self) -> str:
         """Let it leave this process, unrenewed for its lease: the text is for Client.adopt, wherever that is.
 
-        Only a mutex on a server can. If this raises, it has not left.
+        Only a mutex on a server can. If this raises it has not left; of UnknownOutcomeError that is not known.
         """
         hf = library()
         said = ctypes.create_string_buffer(EXPORT_MAX)

@@ -221,6 +221,11 @@ def encode(name: Union[str, bytes], what: str = "name") -> bytes:
     return raw
 
 
+def value_of(said: Union[str, bytes]) -> bytes:
+    """What a leader says: any bytes."""
+    return said.encode() if isinstance(said, str) else bytes(said)
+
+
 def wait_ms(timeout: Optional[float]) -> int:
     """A wait in seconds: None is without end. Rounded up, for it must not end before its time."""
     if timeout is None or timeout == math.inf:

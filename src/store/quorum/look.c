@@ -41,7 +41,7 @@ static bool same_holder(const hf__sight *a, const hf__sight *b) {
     return a->held && b->held && !strcmp(a->who.client, b->who.client);
 }
 
-/* How many show the same holder as this node; and the same token, too. */
+/* How many show the same holder as this node; or the same ownership: its token, too. */
 static int agreeing(const hf__ballot *b, int i, bool token) {
     int n = 0;
     for (int j = 0; j < b->q->count; j++)
@@ -50,16 +50,17 @@ static int agreeing(const hf__ballot *b, int i, bool token) {
     return n;
 }
 
-/* The node that shows best what most of them show; -1: none shows a holder. */
+/* The node that shows best what most of them show; -1: none shows a holder. Where no token has most, the
+   highest: a lower one is of an ownership before, or was not written over yet. */
 static int best_sight(const hf__ballot *b) {
     int best = -1, most = 0;
     for (int i = 0; i < b->q->count; i++) {
         if (!done(&b->votes[i]) || !b->sights[i].held) continue;
         int weight = agreeing(b, i, false) * HF__NODES_MAX * 2 + agreeing(b, i, true);
-        if (weight > most) {
-            most = weight;
-            best = i;
-        }
+        if (weight < most || (weight == most && b->sights[i].token < b->sights[best].token))
+            continue;
+        most = weight;
+        best = i;
     }
     return best;
 }
@@ -88,7 +89,8 @@ static void weigh_inspect(hf__ballot *b, hf__time now) {
         silent += !done(&b->votes[i]);
     }
     int same = best < 0 ? 0 : agreeing(b, best, false);
-    bool clear = same >= b->q->majority || unheld >= b->q->majority;
+    int owned = best < 0 ? 0 : agreeing(b, best, true);
+    bool clear = owned >= b->q->majority || unheld >= b->q->majority;
     if (!clear && pending(b)) return;
     if (heard < b->q->majority) {
         no_majority(b);

@@ -992,6 +992,20 @@ MUTATIONS = [
         ("fault_quorum", "F36_a_token*"),
     ),
     Mutation(
+        "a quorum shows the token of a minority",
+        "store/quorum/look.c",
+        "bool clear = owned >= b->q->majority ||",
+        "bool clear = same >= b->q->majority || owned >= b->q->majority ||",
+        ("fault_quorum", "B27_*"),
+    ),
+    Mutation(
+        "a quorum shows the token of an ownership before",
+        "store/quorum/look.c",
+        "b->sights[i].token < b->sights[best].token",
+        "b->sights[i].token > b->sights[best].token",
+        ("fault_quorum", "B27_*"),
+    ),
+    Mutation(
         "a quorum's token is not written back",
         "store/quorum/ask.c",
         "        hf__vote_cast(v, HF__RAISE, now);\n",
