@@ -568,10 +568,18 @@ def planted_no_guard(case):
         """)
 
 
+def heed_signals():
+    """What is ignored here would be by every command, too: after nohup, or behind a shell's `&`."""
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM):
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
+
+
 def main():
     global HOLDFAST
     if len(sys.argv) < 2 or sys.argv[1].startswith("-"):
         sys.exit(f"usage: {sys.argv[0]} HOLDFAST [unittest's arguments]")
     HOLDFAST = os.path.realpath(sys.argv.pop(1))
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    heed_signals()
     unittest.main(module="__main__", verbosity=2)
