@@ -215,6 +215,9 @@ hf_hold *cf_granted(cf_attempt *attempt);
 hf_result cf_elsewhere(cf *f, hf_client *client, const char *name, const hf_options *options,
                        hf_hold **hold);
 
+/* Release in a fresh thread. */
+hf_result cf_release_elsewhere(cf *f, hf_hold *hold);
+
 /* ---- Kinds ----------------------------------------------------------------------------------- */
 
 /* Options of a kind: tried once, for a logical owner (0: this thread), or waited for. Permits are one

@@ -280,6 +280,18 @@ hf_result cf_elsewhere(cf *f, hf_client *client, const char *name, const hf_opti
     return a->result;
 }
 
+static void release(void *arg) {
+    cf_attempt *a = arg;
+    a->result = hf_release(a->hold);
+}
+
+hf_result cf_release_elsewhere(cf *f, hf_hold *hold) {
+    cf_attempt *a = cf_new(f, sizeof *a);
+    a->hold = hold;
+    cf_join(cf_spawn(f, release, a));
+    return a->result;
+}
+
 /* ---- Kinds ----------------------------------------------------------------------------------- */
 
 uint32_t cf_standing(hf_client *client, const char *name) {
