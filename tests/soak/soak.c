@@ -5,8 +5,9 @@
  * done to whom). PLANT is `leak`, `descriptor` or `double`: a run that must fail.
  *
  * It fails if two are inside at once by their own deadlines, a token does not grow, a wait takes more than
- * a minute, a loss is not told, a process ends, a figure grows (sample.c), or a key stays (B30). The checks
- * are in stay.c and visits.c, at every single stay.
+ * a minute, a loss is not told, a process ends, a figure grows (sample.c), a process has something left when
+ * its clients are closed (left.c), or a key stays (B30). The checks are in stay.c and visits.c, at every
+ * single stay.
  */
 #include <errno.h>
 #include <ftw.h>
@@ -20,6 +21,7 @@
 #include <unistd.h>
 
 #include "deeds.h"
+#include "left.h"
 #include "sample.h"
 
 enum {
@@ -244,20 +246,20 @@ static void nothing_goes_wrong_or_grows(void **state) {
     end_workers(s, &d);
     print_counts(s, &d, seconds);
     check_keys(s, &d);
-    int grown = samples_judge(&m);
+    int left = left_judge(s), grown = samples_judge(&m);
     for (int i = 0; i < 2; i++) t_redis_free(d.servers[i]);
     printf("%.0f s of CPU, %.0f %% of one core, with the servers\n", cpu_seconds(),
            100 * cpu_seconds() / seconds);
     int violations = atomic_load(&s->violations);
     print_notes(s, &d);
-    printf("%d violations, %d figures that grow: %s\n", violations, grown,
-           violations || grown ? "FAILED" : "passed");
+    printf("%d violations, %d left something behind, %d figures that grow: %s\n", violations, left,
+           grown, violations || left || grown ? "FAILED" : "passed");
     (void)nftw(directory, remove_one, 16, FTW_DEPTH | FTW_PHYS);
     fclose(d.log);
     fclose(m.csv);
     samples_end(&m);
     t_shared_free(s, sizeof *s);
-    assert_int_equal(violations + grown, 0);
+    assert_int_equal(violations + left + grown, 0);
 }
 
 /* ---- The command line ------------------------------------------------------------------------ */

@@ -49,8 +49,11 @@ typedef struct soak_gate {
 } soak_gate;
 
 typedef struct soak_process {
-    atomic_llong heap;    /* bytes in use, as malloc has it */
+    atomic_llong heap;    /* bytes in use, as malloc has it, beyond those it began with */
     atomic_llong beat_ms; /* when it said so */
+    atomic_bool
+        closed; /* it has closed all of its clients, and this is what it has more than before: */
+    atomic_llong heap_left, fds_left;
 } soak_process;
 
 typedef struct soak {
