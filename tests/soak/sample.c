@@ -14,8 +14,6 @@
  * - memory and keys of a server: 10 % and 1 MiB, 10 % and 100 keys: clients come and go, and the keys
  *   of one that was killed live on for some minutes.
  * - files: 10 % and 30. Those of clients that were killed are there until the next sweep.
- *
- * A run of less than half an hour has not come to rest when its second quarter begins.
  */
 #include "sample.h"
 

@@ -124,6 +124,7 @@ int worker_run(void *arg) {
     t_threads_join(threads, END_MS);
     hf_unobserve(observer);
     for (int i = 0; i < SOAK_CLIENTS; i++) hf_close(w.clients[i]);
+    for (int i = 0; i < SOAK_THREADS; i++) stay_forget(&w.mates[i]);
     left_end(&w.s->processes[w.process]);
     return 0;
 }
