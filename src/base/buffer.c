@@ -3,6 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum {
+    SIZE_FIRST = 1024,
+    LOOK_EVERY = 32 /* times it is emptied: bursts that come again keep their room */
+};
+
 void hf__buffer_init(hf__buffer *b, size_t max) {
     *b = (hf__buffer){.max = max};
 }
@@ -15,7 +20,7 @@ void hf__buffer_fini(hf__buffer *b) {
 static bool reserve(hf__buffer *b, size_t more) {
     if (b->failed || more > b->max - b->length) return false;
     if (b->length + more <= b->size) return true;
-    size_t size = b->size ? b->size : 1024;
+    size_t size = b->size ? b->size : SIZE_FIRST;
     while (size < b->length + more) size *= 2;
     char *data = realloc(b->data, size);
     if (!data) return false;
@@ -42,4 +47,24 @@ void hf__buffer_add(hf__buffer *b, const void *bytes, size_t length) {
 void hf__buffer_cut(hf__buffer *b, size_t length) {
     b->length = length;
     b->failed = false;
+}
+
+/* Where it cannot be made smaller it stays. */
+static void shrink(hf__buffer *b, size_t size) {
+    char *data = realloc(b->data, size);
+    if (!data) return;
+    b->data = data;
+    b->size = size;
+}
+
+void hf__buffer_empty(hf__buffer *b) {
+    size_t size = SIZE_FIRST;
+    bool was_empty = !b->length;
+    if (b->length > b->most) b->most = b->length;
+    hf__buffer_cut(b, 0);
+    if (was_empty || ++b->emptied < LOOK_EVERY) return;
+    while (size < 2 * b->most) size *= 2;
+    if (size < b->size) shrink(b, size);
+    b->most = 0;
+    b->emptied = 0;
 }

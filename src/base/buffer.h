@@ -11,7 +11,9 @@
 typedef struct hf__buffer {
     char *data;
     size_t length, size, max;
-    bool failed; /* an append did not fit, or memory was out; stays until hf__buffer_cut */
+    size_t most;      /* bytes that were in it, the most since its size was last looked at */
+    unsigned emptied; /* times, since then */
+    bool failed;      /* an append did not fit, or memory was out; stays until hf__buffer_cut */
 } hf__buffer;
 
 void hf__buffer_init(hf__buffer *b, size_t max);
@@ -24,5 +26,8 @@ char *hf__buffer_room(hf__buffer *b, size_t length);
 
 /* Back to an earlier length, and usable again. */
 void hf__buffer_cut(hf__buffer *b, size_t length);
+
+/* All of it has gone out. What a burst took is given back when it was not needed for a while. */
+void hf__buffer_empty(hf__buffer *b);
 
 #endif

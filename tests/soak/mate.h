@@ -10,7 +10,8 @@ typedef struct mate {
     hf_client *client; /* its own, or one that two share */
     int store, slot, process, index;
     unsigned chance;
-    atomic_int told; /* how often on_lost has been called in this visit */
+    atomic_int told;           /* how often on_lost has been called in this visit */
+    struct gathered *gathered; /* what a planted bug keeps until the end */
 } mate;
 
 /* Chance, by the run's seed: 0 to below - 1. */
@@ -54,5 +55,8 @@ void stay_inside(mate *m, stay *st, int64_t ms);
 void stay_becomes(mate *m, stay *st, uint32_t kind);
 
 void stay_release(mate *m, stay *st);
+
+/* What a planted bug has gathered is given back: only its growth can be seen. */
+void stay_forget(mate *m);
 
 #endif

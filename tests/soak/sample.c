@@ -6,14 +6,14 @@
  *   out: 2 % and 4 KiB each. In an hour that is 6 bytes lost with every visit.
  * - Pss: what the system gave, with holes in the heap that are not handed back. One process: 15 % and
  *   1 MiB; all together: 10 % and 1 MiB.
- * - descriptors: a client that has waited keeps a second connection and a few to be woken by, until it is
- *   closed, so that those of one process swing by fifty. One process: 60; all together: 4 each. A client that
- *   left one behind when it is closed would be seen: half an hour has some fifty of these in each process.
+ * - descriptors: a client that has waited keeps a second connection and a few to be woken by, one on files
+ *   some locks that it may want again, all until it is closed, so that those of one process swing by fifty.
+ *   One process: 60. All together: 8 each; the medians of the quarters of an hour differ by up to 44 with
+ *   nothing lost, so that 4 each (56) would fail every twentieth sound run. That nothing stays when a client is
+ *   closed is seen exactly, at the end: left.c.
  * - memory and keys of a server: 10 % and 1 MiB, 10 % and 100 keys: clients come and go, and the keys
  *   of one that was killed live on for some minutes.
  * - files: 10 % and 30. Those of clients that were killed are there until the next sweep.
- *
- * A run of less than half an hour has not come to rest when its second quarter begins.
  */
 #include "sample.h"
 
@@ -29,7 +29,7 @@ typedef struct allowance {
 static const allowance allowed[SAMPLE_FIGURES] = {
     [SAMPLE_PSS] = {"Pss", "KiB", 1.15, 1024, 1.10, 1024},
     [SAMPLE_HEAP] = {"heap in use", "KiB", 1.05, 128, 1.02, 4.0 * SAMPLE_LASTING},
-    [SAMPLE_FDS] = {"descriptors", "", 1, 60, 1, 4.0 * SAMPLE_LASTING},
+    [SAMPLE_FDS] = {"descriptors", "", 1, 60, 1, 8.0 * SAMPLE_LASTING},
 };
 
 void samples_begin(samples *m, FILE *csv, const char *directory) {

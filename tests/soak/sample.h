@@ -12,6 +12,9 @@
 
 enum { SAMPLE_LASTING = SOAK_PROCESSES - SOAK_MORTAL };
 
+/* A run of less has not come to rest when its second quarter begins. */
+#define SAMPLE_HOURS_MIN 0.5
+
 /* Of a process. */
 enum { SAMPLE_PSS, SAMPLE_HEAP, SAMPLE_FDS, SAMPLE_FIGURES };
 

@@ -31,7 +31,13 @@ enum { SOAK_MUTEX, SOAK_ROOM, SOAK_PERMIT, SOAK_MANY, SOAK_LEAD, SOAK_LONE, SOAK
 enum { SOAK_CAPACITY = 5, SOAK_NAME_ROOM = 32 };
 
 /* What a run is to do wrong, to see that it is found out. */
-enum { SOAK_PLANT_NOTHING, SOAK_PLANT_LEAK, SOAK_PLANT_DESCRIPTOR, SOAK_PLANT_DOUBLE };
+enum {
+    SOAK_PLANT_NOTHING,
+    SOAK_PLANT_LEAK,
+    SOAK_PLANT_DESCRIPTOR,
+    SOAK_PLANT_GATHER,
+    SOAK_PLANT_DOUBLE
+};
 
 enum { SOAK_BUCKETS = 20 };
 
@@ -49,8 +55,11 @@ typedef struct soak_gate {
 } soak_gate;
 
 typedef struct soak_process {
-    atomic_llong heap;    /* bytes in use, as malloc has it */
+    atomic_llong heap;    /* bytes in use, as malloc has it, beyond those it began with */
     atomic_llong beat_ms; /* when it said so */
+    atomic_bool
+        closed; /* it has closed all of its clients, and this is what it has more than before: */
+    atomic_llong heap_left, fds_left;
 } soak_process;
 
 typedef struct soak {

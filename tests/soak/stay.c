@@ -123,6 +123,27 @@ void stay_becomes(mate *m, stay *st, uint32_t kind) {
     enter(m, st);
 }
 
+struct gathered {
+    struct gathered *next;
+    char bytes[LEAK_BYTES];
+};
+
+/* As a table that remembers every visit, and is freed with its client. */
+static void gather(mate *m) {
+    struct gathered *one = malloc(sizeof *one);
+    if (!one) return;
+    one->next = m->gathered;
+    m->gathered = one;
+}
+
+void stay_forget(mate *m) {
+    while (m->gathered) {
+        struct gathered *one = m->gathered;
+        m->gathered = one->next;
+        free(one);
+    }
+}
+
 /* What a user would do who forgets to give back. */
 static void plant(mate *m) {
     if (m->s->plant == SOAK_PLANT_LEAK) {
@@ -130,6 +151,7 @@ static void plant(mate *m) {
         if (leaked) *(volatile char *)leaked = 1;
     }
     if (m->s->plant == SOAK_PLANT_DESCRIPTOR && m->index == 0) (void)hf_cancel_new();
+    if (m->s->plant == SOAK_PLANT_GATHER) gather(m);
 }
 
 void stay_release(mate *m, stay *st) {

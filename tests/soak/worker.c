@@ -1,11 +1,11 @@
 /* See worker.h. */
 #include "worker.h"
 
-#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "left.h"
 #include "mate.h"
 #include "t_hf.h"
 #include "t_proc.h"
@@ -100,7 +100,7 @@ static void start_mate(worker *w, int index) {
 /* Also of arenas of threads that have ended. */
 static void beat(worker *w) {
     soak_process *p = &w->s->processes[w->process];
-    atomic_store(&p->heap, (long long)mallinfo2().uordblks);
+    atomic_store(&p->heap, left_heap());
     atomic_store(&p->beat_ms, t_now_ms());
     t_sleep_ms(BEAT_MS);
 }
@@ -112,6 +112,8 @@ int worker_run(void *arg) {
     char name[SOAK_NAME_ROOM];
     w.s = options->s;
     w.process = options->process;
+    atomic_store(&w.s->processes[w.process].closed, false);
+    left_begin();
     for (int i = 0; i < SOAK_CLIENTS; i++) w.clients[i] = open_client(w.s, i);
     for (int i = 0; i < SOAK_THREADS; i++) start_mate(&w, i);
     (void)soak_name(SOAK_KEPT, SOAK_LEAD, 0, name);
@@ -122,5 +124,7 @@ int worker_run(void *arg) {
     t_threads_join(threads, END_MS);
     hf_unobserve(observer);
     for (int i = 0; i < SOAK_CLIENTS; i++) hf_close(w.clients[i]);
+    for (int i = 0; i < SOAK_THREADS; i++) stay_forget(&w.mates[i]);
+    left_end(&w.s->processes[w.process]);
     return 0;
 }

@@ -227,6 +227,43 @@ static void test_buffer_grows(void **state) {
     hf__buffer_fini(&b);
 }
 
+static void fill_and_empty(hf__buffer *b, size_t length, int times) {
+    for (int i = 0; i < times; i++) {
+        assert_non_null(hf__buffer_room(b, length));
+        hf__buffer_empty(b);
+        assert_int_equal(b->length, 0);
+    }
+}
+
+/* A client lives for months, and each of its connections would keep what its worst moment took. */
+static void test_buffer_gives_back_what_a_burst_took(void **state) {
+    (void)state;
+    hf__buffer b;
+    hf__buffer_init(&b, 1 << 20);
+    fill_and_empty(&b, 100000, 1);
+    assert_true(b.size >= 100000);
+    fill_and_empty(&b, 3000, 100);
+    assert_in_range(b.size, 3000, 8192);
+    add_text(&b, "one");
+    assert_holds(&b, "one");
+    hf__buffer_fini(&b);
+}
+
+/* Bursts that come again and again find their room; that nothing is sent in between says nothing. */
+static void test_buffer_keeps_what_is_needed_again(void **state) {
+    (void)state;
+    hf__buffer b;
+    hf__buffer_init(&b, 1 << 20);
+    fill_and_empty(&b, 100000, 1);
+    for (int i = 0; i < 100; i++) {
+        fill_and_empty(&b, 200, 10);
+        for (int k = 0; k < 100; k++) hf__buffer_empty(&b);
+        assert_true(b.size >= 100000);
+        fill_and_empty(&b, 100000, 1);
+    }
+    hf__buffer_fini(&b);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_heap_against_model),
@@ -235,6 +272,8 @@ int main(void) {
         cmocka_unit_test(test_buffer_adds_cuts_and_consumes),
         cmocka_unit_test(test_buffer_has_a_maximum),
         cmocka_unit_test(test_buffer_grows),
+        cmocka_unit_test(test_buffer_gives_back_what_a_burst_took),
+        cmocka_unit_test(test_buffer_keeps_what_is_needed_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* What a connection is waiting for, and when it is given up; on a socket of ours. */
 #include "t.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -64,11 +65,41 @@ static void test_an_answer_that_nobody_reads_is_not_due_at_once(void **state) {
     assert_true(now < hf__now() + HF__SEC); /* but soon enough to notice when it is dead */
 }
 
+/* Commands of so many bytes go out, and the server has read them. */
+static void say(fixture *f, size_t length) {
+    static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    static char bytes[4096];
+    char *room = hf__buffer_room(&f->link.session.out, length);
+    assert_non_null(room);
+    memset(room, 'x', length);
+    pthread_mutex_lock(&mutex);
+    for (size_t got = 0; got < length;) {
+        hf__link_flush(&f->link, &mutex);
+        ssize_t n = recv(f->server, bytes, sizeof bytes, MSG_DONTWAIT);
+        assert_true(n > 0);
+        got += (size_t)n;
+        f->link.want_write = false; /* the server has made room */
+    }
+    pthread_mutex_unlock(&mutex);
+}
+
+/* When a server is back without its scripts, all who wait send theirs whole, at once. */
+static void test_what_a_burst_took_is_given_back(void **state) {
+    fixture *f = *state;
+    const hf__buffer *out = &f->link.session.out, *sending = &f->link.sending;
+    for (int i = 0; i < 2; i++) say(f, 1 << 20);
+    assert_true(out->size + sending->size >= 2 << 20);
+    for (int i = 0; i < 200; i++) say(f, 300);
+    assert_int_equal(f->link.state, HF__LINK_UP);
+    assert_true(out->size + sending->size <= 4096);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_who_does_not_answer_is_given_up, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_an_answer_that_nobody_reads_is_not_due_at_once, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(test_what_a_burst_took_is_given_back, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -348,14 +348,15 @@ static void read_some(hf__link *l, pthread_mutex_t *mutex, int flags) {
 /* The next bytes to send are in `sending`; false if there are none. */
 static bool refill(hf__link *l) {
     if (l->sent < l->sending.length) return true;
-    hf__buffer_cut(&l->sending, 0);
+    hf__buffer_empty(&l->sending);
     l->sent = 0;
     l->session.unsent = 0;
     hf__buffer *out = l->tls ? &l->sealed : &l->session.out;
     if (l->tls && hf__tls_ready(l->tls) && l->session.out.length) {
         hf__tls_seal(l->tls, l->session.out.data, l->session.out.length, &l->sealed);
-        hf__buffer_cut(&l->session.out, 0);
+        hf__buffer_empty(&l->session.out);
     }
+    if (!out->length && !out->failed) return false; /* so that both are used in turn, and shrink */
     hf__buffer swap = l->sending;
     l->sending = *out;
     *out = swap;

@@ -17,6 +17,8 @@
 
 #define LIBRARY "libssl.so.3"
 
+enum { RECORD_MAX = 16384 }; /* bytes that one record can hold */
+
 /* Every function of OpenSSL that is used: the list makes the table and fills it. Those of libcrypto
    come with libssl, which depends on it. */
 #define FUNCTIONS(X)                      \
@@ -269,9 +271,14 @@ hf_result hf__tls_feed(hf__tls *t, const char *bytes, size_t length, hf__buffer 
     return r;
 }
 
+/* Record by record, or OpenSSL's own memory would grow to the most that was ever sent at once, and stay. */
 void hf__tls_seal(hf__tls *t, const char *bytes, size_t length, hf__buffer *out) {
     ssl.ERR_clear_error();
-    if (length > INT_MAX || ssl.SSL_write(t->ssl, bytes, (int)length) != (int)length)
-        out->failed = true;
-    drain(t, out);
+    while (length && !out->failed) {
+        int piece = length < RECORD_MAX ? (int)length : RECORD_MAX;
+        if (ssl.SSL_write(t->ssl, bytes, piece) != piece) out->failed = true;
+        drain(t, out);
+        bytes += piece;
+        length -= (size_t)piece;
+    }
 }

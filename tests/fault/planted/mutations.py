@@ -1156,6 +1156,20 @@ MUTATIONS = [
         ("unit_redis_link", "*nobody_reads*"),
     ),
     Mutation(
+        "a connection keeps what its longest burst took",
+        "store/redis/link.c",
+        "hf__buffer_empty(&l->sending);",
+        "hf__buffer_cut(&l->sending, 0);",
+        ("unit_redis_link", "*burst*"),
+    ),
+    Mutation(
+        "a buffer gives back what is needed again at once",
+        "base/buffer.c",
+        "if (was_empty || ++b->emptied < LOOK_EVERY) return;",
+        "if (!was_empty && ++b->emptied < LOOK_EVERY) return;",
+        ("unit_base_structures", "*needed_again*"),
+    ),
+    Mutation(
         "fuzz: a lock that another holds counts as granted",
         "store/redis/answer.c",
         "bool yes = status == STATUS_YES, late = status == STATUS_LATE;",

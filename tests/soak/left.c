@@ -1,0 +1,69 @@
+/*
+ * See left.h. Every visit and every client that was closed adds to it what it does not give back, so that a few
+ * bytes of each are seen, also in a run that is too short for a trend. What may be left:
+ *
+ * - heap: 16 KiB, for what the C library keeps for the threads whose stacks it will use again.
+ * - descriptors: none.
+ */
+#include "left.h"
+
+#include <dirent.h>
+#include <malloc.h>
+#include <stdio.h>
+
+#include "t_time.h"
+
+enum { HEAP_MAX = 16 * 1024, CLOSING_MS = 10000, LOOK_EVERY_MS = 50 };
+
+static long long heap_before, fds_before;
+
+/* With what is so large that it has pages of its own. */
+static long long heap_in_use(void) {
+    struct mallinfo2 all = mallinfo2();
+    return (long long)(all.uordblks + all.hblkhd);
+}
+
+static long long descriptors(void) {
+    long long count = 0;
+    DIR *directory = opendir("/proc/self/fd");
+    while (directory && readdir(directory)) count++;
+    if (directory) closedir(directory);
+    return count;
+}
+
+void left_begin(void) {
+    fds_before = descriptors();
+    heap_before = heap_in_use();
+}
+
+long long left_heap(void) {
+    return heap_in_use() - heap_before;
+}
+
+/* A thread that nobody waits for may still be about to end. */
+void left_end(soak_process *p) {
+    int64_t end_ms = t_now_ms() + CLOSING_MS;
+    while (descriptors() > fds_before && t_now_ms() < end_ms) t_sleep_ms(LOOK_EVERY_MS);
+    atomic_store(&p->heap_left, left_heap());
+    atomic_store(&p->fds_left, descriptors() - fds_before);
+    atomic_store(&p->closed, true);
+}
+
+int left_judge(soak *s) {
+    long long heap = 0, fds = 0;
+    int bad = 0, closed = 0;
+    for (int i = 0; i < SOAK_PROCESSES; i++) {
+        soak_process *p = &s->processes[i];
+        long long of_heap = atomic_load(&p->heap_left), of_fds = atomic_load(&p->fds_left);
+        if (!atomic_load(&p->closed)) continue; /* that it did not end well is told elsewhere */
+        closed++;
+        if (of_heap > heap) heap = of_heap;
+        if (of_fds > fds) fds = of_fds;
+        bad += (of_heap > HEAP_MAX) + (of_fds > 0);
+    }
+    printf(
+        "left by a process when all is closed, the most of %d: %lld bytes of %d, %lld descriptors "
+        "of 0: %s\n",
+        closed, heap, HEAP_MAX, fds, bad ? "LEFT BEHIND" : "nothing");
+    return bad;
+}
