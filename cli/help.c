@@ -50,6 +50,7 @@ static const char general[] =
     "        redis+sentinel://HOST[:PORT],HOST…/NAME (the primary of that name)\n"
     "        redis+quorum://HOST,HOST,HOST (what a majority of them says)\n"
     "        redis+cluster://HOST[:PORT],HOST… (the primaries of a cluster)\n"
+    "        redis://HOST?password_file=FILE&lease=1m (options; holdfast(1) has all)\n"
     "\n"
     "Example: holdfast run -n -S redis://locks nightly-report ./report.sh\n";
 
