@@ -58,7 +58,7 @@ class AtMost(kit.Case):
     def test_without_a_command(self):
         result = self.hf("run", "--max-hold", "100ms", self.name)
         self.assertCode(75, result)
-        self.assertSays(result, "lost")
+        self.assertSays(result, "lost", lines=2)
         self.assertFree()
 
     def test_a_command_that_ends_in_time_notices_nothing(self):
