@@ -143,5 +143,8 @@ static: ## a command that needs no library at all: build/static/cli/holdfast
 install: build ## install into PREFIX (/usr/local), under DESTDIR if set
 	@cmake --install build/release --prefix "$(PREFIX)"
 
+uninstall: ## remove what the last `make install` of this tree has installed
+	@scripts/uninstall
+
 clean: ## remove everything built
 	@rm -rf build

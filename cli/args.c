@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +12,7 @@
 #include "exits.h"
 #include "help.h"
 #include "holdfast.h"
+#include "nearest.h"
 #include "say.h"
 #include "span.h"
 
@@ -32,6 +34,37 @@ enum {
     HELP
 };
 
+/* The long options that an unknown one may stand for. */
+typedef struct meant {
+    const char *word;
+    size_t length;    /* of it, without a value */
+    char begins[160]; /* those that begin with it, joined by commas */
+    int count;
+    nearest near;
+} meant;
+
+static void offer(void *arg, const char *option, size_t length) {
+    meant *m = arg;
+    nearest_offer(&m->near, option, length);
+    if (length < m->length || strncmp(option, m->word, m->length) != 0) return;
+    size_t used = strlen(m->begins);
+    snprintf(m->begins + used, sizeof m->begins - used, "%s%.*s", used ? ", " : "", (int)length,
+             option);
+    m->count++;
+}
+
+static int unknown_long(const char *subcommand, const char *word) {
+    char hint[NEAREST_HINT_BYTES];
+    meant m = {.word = word, .length = strcspn(word, "=")};
+    nearest_init(&m.near, word);
+    help_long_options(subcommand, offer, &m);
+    if (m.count > 1)
+        return usage_error(subcommand, "option %.*s may be %s: write it out", (int)m.length, word,
+                           m.begins);
+    return usage_error(subcommand, "there is no option %.*s%s",
+                       (int)(m.length > 40 ? 40 : m.length), word, nearest_hint(&m.near, hint));
+}
+
 /* getopt_long has said which option it stumbled over in optopt, or only by its place. */
 int args_bad_option(const char *subcommand, int c, char **argv) {
     if (c == ':' && optopt < LEASE && optopt)
@@ -40,9 +73,8 @@ int args_bad_option(const char *subcommand, int c, char **argv) {
     if (c == ':') return usage_error(subcommand, "option %s needs a value", word);
     if (optopt >= LEASE || (optopt && strncmp(word, "--", 2) == 0))
         return usage_error(subcommand, "option %.*s takes no value", (int)strcspn(word, "="), word);
-    if (optopt) return usage_error(subcommand, "unknown option -%c", optopt);
-    return usage_error(subcommand, "unknown or ambiguous option %.*s", (int)strcspn(word, "="),
-                       word);
+    if (optopt) return usage_error(subcommand, "there is no option -%c", optopt);
+    return unknown_long(subcommand, word);
 }
 
 /* ---- Values ---- */

@@ -67,8 +67,8 @@ static int parse(bench_args *a, int argc, char **argv) {
         case THREADS: code = parse_threads(a, optarg); break;
         case JSON: a->json = true; break;
         case 'q': say_set(QUIET); break;
-        case ':': return usage_error("bench", "option %s needs a value", argv[optind - 1]);
-        case '?': return usage_error("bench", "unknown option %.40s", argv[optind - 1]);
+        case ':':
+        case '?': return args_bad_option("bench", c, argv);
         default: return help_show("bench");
         }
     }

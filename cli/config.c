@@ -25,7 +25,9 @@ typedef struct reader {
 
 /* Who may write the file decides where the locks are. */
 static int check_owner(const char *path, const struct stat *st) {
-    if (!S_ISREG(st->st_mode)) return fail(EXIT_USAGE, "%s is not a regular file; remove it", path);
+    if (!S_ISREG(st->st_mode))
+        return fail(EXIT_USAGE, "%s is to be a file, with the line store = URL, but is %s", path,
+                    S_ISDIR(st->st_mode) ? "a directory" : "none");
     if (st->st_uid != getuid() && st->st_uid != 0)
         return fail(EXIT_USAGE, "%s belongs to another user; it must be yours or root's", path);
     if (st->st_mode & (S_IWGRP | S_IWOTH))

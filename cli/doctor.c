@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "args.h"
 #include "base/time.h"
 #include "exits.h"
 #include "help.h"
@@ -168,8 +169,8 @@ int doctor_main(int argc, char **argv) {
         case 'S': url = optarg; break;
         case JSON: json = true; break;
         case 'q': say_set(QUIET); break;
-        case ':': return usage_error("doctor", "option %s needs a value", argv[optind - 1]);
-        case '?': return usage_error("doctor", "unknown option %.40s", argv[optind - 1]);
+        case ':':
+        case '?': return args_bad_option("doctor", c, argv);
         default: return help_show("doctor");
         }
     }

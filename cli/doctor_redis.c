@@ -27,7 +27,7 @@ typedef struct patient {
     hf__talk *talk;
     char *info;                 /* what INFO said; "" if it may not be asked */
     int64_t offset_us, blur_us; /* of the server's clock from ours, at first */
-    bool timed;
+    bool timed, shut_out;       /* shut_out: it answers nothing before a login */
 } patient;
 
 /* ---- INFO ---- */
@@ -70,6 +70,8 @@ static bool read_info(patient *p) {
         p->info = strdup(said.text);
         return p->info != NULL;
     }
+    p->shut_out = strncmp(said.text, "NOAUTH", strlen("NOAUTH")) == 0;
+    if (p->shut_out) return false;
     findings_add(p->all, NOTE, "info",
                  "Version, role, persistence, memory and replicas are not looked at.",
                  "For a whole examination, give doctor a user with +info.",
@@ -314,23 +316,39 @@ static bool reach(patient *p) {
     return true;
 }
 
+/* To ask on would be to take each refusal for an answer. */
+static void tell_shut_out(patient *p) {
+    findings_add(p->all, GRAVE, "login", "No lock can be taken, and nothing more can be looked at.",
+                 "Give the password in the URL, redis://:PASSWORD@HOST, or name a file that has it "
+                 "by password_file.",
+                 "the server wants a password, and the URL has none");
+}
+
+static void examine(patient *p, bool informed) {
+    if (informed) {
+        check_version(p);
+        check_role(p);
+        check_replicas(p);
+        check_persistence(p);
+        check_memory(p);
+        check_clients(p);
+    }
+    check_clock(p);
+    doctor_rights(p->all, p->url, p->talk);
+    check_latency(p);
+    check_clock_again(p);
+}
+
 bool doctor_redis(findings *all, const hf__url *url) {
     patient p = {.all = all, .url = url};
     if (!reach(&p)) return false;
     check_privacy(&p);
-    if (read_info(&p)) {
-        check_version(&p);
-        check_role(&p);
-        check_replicas(&p);
-        check_persistence(&p);
-        check_memory(&p);
-        check_clients(&p);
-    }
-    check_clock(&p);
-    doctor_rights(all, url, p.talk);
-    check_latency(&p);
-    check_clock_again(&p);
+    bool informed = read_info(&p);
+    if (p.shut_out)
+        tell_shut_out(&p);
+    else
+        examine(&p, informed);
     free(p.info);
     hf__talk_close(p.talk);
-    return true;
+    return !p.shut_out;
 }

@@ -1,10 +1,12 @@
 #include "help.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "exits.h"
 #include "holdfast.h"
+#include "nearest.h"
 #include "say.h"
 
 static const char general[] =
@@ -48,6 +50,7 @@ static const char general[] =
     "        redis+sentinel://HOST[:PORT],HOST…/NAME (the primary of that name)\n"
     "        redis+quorum://HOST,HOST,HOST (what a majority of them says)\n"
     "        redis+cluster://HOST[:PORT],HOST… (the primaries of a cluster)\n"
+    "        redis://HOST?password_file=FILE&lease=1m (options; holdfast(1) has all)\n"
     "\n"
     "Example: holdfast run -n -S redis://locks nightly-report ./report.sh\n";
 
@@ -402,11 +405,51 @@ static const struct {
     {"doctor", doctor}, {"bench", bench},     {"top", top},
 };
 
+int help_no_subcommand(const char *word) {
+    char hint[NEAREST_HINT_BYTES];
+    nearest near;
+    nearest_init(&near, word);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        nearest_offer(&near, texts[i].word, strlen(texts[i].word));
+    nearest_offer(&near, "help", strlen("help"));
+    nearest_offer(&near, "--version", strlen("--version"));
+    return usage_error("", "there is no subcommand %.40s%s", word,
+                       *near.word ? nearest_hint(&near, hint)
+                                  : "; to run a command: holdfast run NAME COMMAND");
+}
+
 int help_show(const char *subcommand) {
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if (strcmp(subcommand, texts[i].word) == 0) return show(texts[i].text);
     if (!*subcommand || strcmp(subcommand, "help") == 0) return show(general);
-    return usage_error("", "there is no subcommand %.40s", subcommand);
+    return help_no_subcommand(subcommand);
+}
+
+/* A line that begins with options has them before two spaces, or after "also": others are of the prose. */
+static void options_of_line(const char *line, size_t length,
+                            void (*each)(void *arg, const char *option, size_t length), void *arg) {
+    const char *end = line + length;
+    size_t indent = strspn(line, " ");
+    if (!indent || line[indent] != '-') return;
+    bool prose = false;
+    for (const char *at = line + indent - 1; at + 2 < end; at++) {
+        prose |= at[0] == ' ' && at[1] == ' ';
+        if (*at != ' ' || at[1] != '-' || at[2] != '-') continue;
+        if (prose && strncmp(at - strlen("also"), "also", strlen("also")) != 0) continue;
+        each(arg, at + 1, strspn(at + 1, "-abcdefghijklmnopqrstuvwxyz"));
+    }
+}
+
+void help_long_options(const char *subcommand,
+                       void (*each)(void *arg, const char *option, size_t length), void *arg) {
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        if (strcmp(subcommand, texts[i].word) != 0) continue;
+        for (const char *line = texts[i].text; *line;) {
+            size_t length = strcspn(line, "\n");
+            options_of_line(line, length, each, arg);
+            line += length + (line[length] == '\n');
+        }
+    }
 }
 
 int help_version(void) {

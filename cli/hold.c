@@ -56,7 +56,8 @@ int hold_until_signalled(hf_hold *hold, const char *name, int *sig) {
                            {.fd = hf_lost_fd(hold), .events = POLLIN}};
     if (fds[0].fd < 0 || fds[1].fd < 0)
         return fail(EXIT_SYSTEM, "cannot watch signals and the lock: %s", strerror(errno));
-    if (isatty(STDERR_FILENO)) say("holding %s until Ctrl-C or a signal", name);
+    say("holding %s until %s; there is no command to run", name,
+        isatty(STDERR_FILENO) ? "Ctrl-C or a signal" : "SIGINT, SIGTERM or SIGHUP");
     while (hf_held(hold)) {
         (void)poll(fds, 2, -1);
         for (int next; (next = signals_next(fds[0].fd));)

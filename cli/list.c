@@ -39,6 +39,7 @@ typedef struct row {
 
 typedef struct table {
     const store *store;
+    const char *pattern; /* NULL: all */
     bool json, terminal;
     row *rows;
     size_t count, room;
@@ -118,20 +119,37 @@ static int by_name(const void *a, const void *b) {
     return strcmp(((const row *)a)->cell[NAME], ((const row *)b)->cell[NAME]);
 }
 
+static size_t width_of(const size_t wide[COLUMNS]) {
+    size_t all = 0;
+    for (int i = 0; i < COLUMNS; i++) all += wide[i] ? wide[i] + APART : 0;
+    return all - APART;
+}
+
 /* Names and holders give way until it fits, the wider first. */
-static void fit(size_t wide[COLUMNS], size_t width) {
-    for (;;) {
-        size_t all = (size_t)APART * (COLUMNS - 1);
-        for (int i = 0; i < COLUMNS; i++) all += wide[i];
+static bool shrink(size_t wide[COLUMNS], size_t width) {
+    while (width_of(wide) > width) {
         int widest = wide[HOLDER] >= wide[NAME] ? HOLDER : NAME;
-        if (all <= width || wide[widest] <= LEAST) return;
+        if (wide[widest] <= LEAST) return false;
         wide[widest]--;
+    }
+    return true;
+}
+
+/* Where that is not enough, columns are left out (0): holders first, whom status tells of. */
+static void fit(size_t wide[COLUMNS], size_t width) {
+    static const int spare[] = {HOLDER, STATE};
+    size_t natural[COLUMNS];
+    memcpy(natural, wide, sizeof natural);
+    for (size_t i = 0; !shrink(wide, width) && i < sizeof spare / sizeof *spare; i++) {
+        natural[spare[i]] = 0;
+        memcpy(wide, natural, sizeof natural);
     }
 }
 
 static void show_row(const char *const cells[COLUMNS], const size_t wide[COLUMNS]) {
     char text[SHOW_TEXT];
     for (int i = 0; i < COLUMNS; i++) {
+        if (!wide[i]) continue;
         show_cut(text, sizeof text, cells[i], wide[i]);
         size_t pad = i < COLUMNS - 1 ? wide[i] - show_columns(text) + APART : 0;
         printf("%s%*s", text, (int)pad, "");
@@ -177,6 +195,18 @@ static void table_fini(table *t) {
     free(t->rows);
 }
 
+/* A pattern is for the whole name, as in a shell; who wrote a part of one is told how. */
+static void say_none(const table *t) {
+    const char *pattern = t->pattern, *where = t->store->shown;
+    if (!pattern)
+        say("no lock is in use, in %s", where);
+    else if (strpbrk(pattern, "*?["))
+        say("no lock whose name matches %s is in use, in %s", pattern, where);
+    else
+        say("no lock named %s is in use, in %s; '*%s*' finds it in a name", pattern, where,
+            pattern);
+}
+
 static int show(table *t) {
     size_t width = show_width();
     if (t->failed) return fail(EXIT_SYSTEM, "out of memory");
@@ -187,7 +217,7 @@ static int show(table *t) {
     else if (t->rows)
         show_tabs(t);
     else if (!t->count && width && !t->json)
-        say("no lock is in use, in %s", t->store->shown);
+        say_none(t);
     return show_end(t->count ? 0 : 1);
 }
 
@@ -195,7 +225,7 @@ static int show(table *t) {
 
 static int list(const arguments *a, const store *s) {
     hf_client *client;
-    table t = {.store = s, .json = a->json, .terminal = show_width() > 0};
+    table t = {.store = s, .pattern = a->pattern, .json = a->json, .terminal = show_width() > 0};
     int code = store_open(s, &client);
     if (code) return code;
     hf_result r = hf_list(client, a->pattern, add, &t);

@@ -50,5 +50,5 @@ int main(int argc, char **argv) {
         if (strcmp(word, subcommands[i].word) == 0) return subcommands[i].main(argc - 1, argv + 1);
     if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) return help_show("");
     if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0) return help_version();
-    return usage_error("", "there is no subcommand %.40s", word);
+    return help_no_subcommand(word);
 }

@@ -221,8 +221,14 @@ static int cannot(const char *what) {
 }
 
 static int cannot_exec(const char *program, int error) {
-    return fail(EXIT_CANNOT_EXEC, "cannot run %s: %s%s", program, strerror(error),
-                *program == '-' ? "; options go before NAME" : "");
+    const char *hint = "";
+    if (*program == '-')
+        hint = "; options go before NAME";
+    else if (error == ENOENT && strpbrk(program, " \t;|&<>"))
+        hint = "; it looks like a shell command: give it to -c";
+    else if (error == ENOENT && *program && !strchr(program, '/'))
+        hint = ", in all of $PATH";
+    return fail(EXIT_CANNOT_EXEC, "cannot run %s: %s%s", program, strerror(error), hint);
 }
 
 static int run_command(supervisor *s, char **command) {

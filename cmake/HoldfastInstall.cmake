@@ -32,6 +32,23 @@ if(TARGET pages)
     endforeach()
 endif()
 
+# The pages that the manual and the messages name, and the examples: what a user without the sources would miss.
+function(hf_install_docs component folder)
+    set(doc "${CMAKE_INSTALL_DATAROOTDIR}/doc/${folder}")
+    foreach(page ABI CLUSTER COMING-FROM FILE-STORE GUARANTEES KINDS LATCH LEADER MANY-NAMES PERMITS QUORUM READERS
+            REDIS-PROTOCOL TOPOLOGIES)
+        install(FILES "${PROJECT_SOURCE_DIR}/docs/${page}.md" DESTINATION "${doc}/docs" COMPONENT ${component})
+    endforeach()
+    install(DIRECTORY "${PROJECT_SOURCE_DIR}/examples" DESTINATION "${doc}" COMPONENT ${component}
+        USE_SOURCE_PERMISSIONS PATTERN CMakeLists.txt EXCLUDE PATTERN __pycache__ EXCLUDE)
+endfunction()
+if(HOLDFAST_DEBIAN)
+    hf_install_docs(tool holdfast)
+    hf_install_docs(dev libholdfast-dev)
+else()
+    hf_install_docs(dev holdfast)
+endif()
+
 # Two sets, for only the static library asks its users for hiredis.
 install(TARGETS holdfast EXPORT HoldfastTargets
     LIBRARY COMPONENT lib NAMELINK_COMPONENT dev

@@ -55,7 +55,17 @@ def page(entry: Entry, names: List[str], section: Section, header: Header, date:
         synopsis(entry, names, header),
         [".SH DESCRIPTION", *(roff.document(entry.comment) or [roff.escape(section.title) + "."])],
         context(entry, section),
-        [".SH SEE ALSO", ".BR holdfast (3)"]])
+        see_also(entry, names, section, header)])
+
+
+def see_also(entry: Entry, names: List[str], section: Section, header: Header) -> List[str]:
+    """What has a page and is named on this one, and what stands in the same section."""
+    first = {other: page_names(each, header)[0] for part in header.sections for each in part.entries
+             for other in page_names(each, header)}
+    named = [first[word] for word in re.findall(r"\bhf_\w+", entry.comment + entry.code) if word in first]
+    beside = [page_names(other, header)[0] for other in section.entries if page_names(other, header)]
+    others = sorted({*named, *beside} - set(names))
+    return [".SH SEE ALSO", *(f".BR {other} (3)," for other in others), ".BR holdfast (3)"]
 
 
 def lowered(text: str) -> str:
@@ -100,7 +110,10 @@ def overview(header: Header, listed: List[Tuple[Section, List[Tuple[str, str]]]]
         [".SH NAME", f"holdfast \\- {roff.escape(what)}"],
         [".SH SYNOPSIS", ".nf", "#include <holdfast.h>", ".sp",
          *map(roff.escape, re.sub(r"^    ", "", example, flags=re.M).splitlines()), ".fi"],
-        [".SH DESCRIPTION", "Link with \\fB\\-lholdfast\\fR."],
+        [".SH DESCRIPTION", "Link with \\fB\\-lholdfast\\fR:", ".PP", ".nf",
+         roff.escape("    cc -std=c11 app.c $(pkg-config --cflags --libs holdfast) -o app"), ".fi", ".PP",
+         "The pages that are called docs/NAME.md are in /usr/share/doc/libholdfast\\-dev, where a package has put them,",
+         "and so are examples."],
         roff.document(chapters), index(listed), constants(header),
         [".SH SEE ALSO", ".BR holdfast (1)"]])
 

@@ -1,6 +1,7 @@
 """Completions for bash, zsh and fish, of what the help says: subcommands, options and what their values are.
 
-What a value is, is told by the word that stands for it in the help.
+What a value is, is told by the word that stands for it in the help. Where a lock is looked at or broken, the names of
+those in use are offered: `holdfast list` has a second to tell them.
 """
 import re
 import textwrap
@@ -43,6 +44,16 @@ def takes_a_name(page: Help) -> bool:
     return any(re.search(r" NAME\b", line) for line in page.usage)
 
 
+def looks_at_a_lock(page: Help) -> bool:
+    """One that is there, most likely; who runs or acquires may name a new one."""
+    return takes_a_name(page) and not runs_a_command(page) and not any("HANDLE" in line for line in page.usage)
+
+
+def takes_a_handle(page: Help) -> bool:
+    """As its argument: a file that acquire has made."""
+    return any(line.endswith(" HANDLE") for line in page.usage)
+
+
 def short(text: str) -> str:
     """The first clause: what a menu has room for."""
     return textwrap.shorten(re.split(r"[;:.](?= |$)| \(", text)[0], 64, placeholder=" ...")
@@ -57,7 +68,7 @@ def quoted(text: str) -> str:
 BASH = r"""# bash completion for holdfast; made of its help
 _holdfast() {
     # Words as the user sees them: bash would split them at the colons of a URL.
-    local line=${COMP_LINE:0:COMP_POINT} words cur word value at=0 skip='' name=''
+    local line=${COMP_LINE:0:COMP_POINT} words cur word value at=0 skip='' name='' store=''
     read -ra words <<<"$line"
     [[ $line == *[[:space:]] ]] && words+=("")
     cur=${words[${#words[@]}-1]}
@@ -67,7 +78,7 @@ _holdfast() {
         return
     fi
 
-    local sub=${words[1]} flags="" taking="" command=""
+    local sub=${words[1]} flags="" taking="" command="" argument=""
     case $sub in
 @CASES@
     help) [ ${#words[@]} -eq 3 ] &&
@@ -79,8 +90,11 @@ _holdfast() {
     # What comes before the word at the cursor: options, their values, the lock's name, a command.
     for ((at = 2; at < ${#words[@]} - 1; at++)); do
         word=${words[at]}
-        if [ -n "$skip" ]; then skip=''
+        if [ -n "$skip" ]; then
+            [[ $skip == -S || $skip == --store ]] && store=$word
+            skip=''
         elif [[ -z $name && " $taking " == *" $word "* ]]; then skip=$word
+        elif [[ -z $name && $word == --store=* ]]; then store=${word#*=}
         elif [[ -z $name && $word == -?* && $word != -- ]]; then :
         elif [[ -z $name && $word != -- ]]; then name=$word
         elif [[ -n $name && -n $command && $word != -- ]]; then
@@ -100,8 +114,22 @@ _holdfast() {
     elif [[ -n $name && -n $command ]]; then
         mapfile -t COMPREPLY < <(compgen -c -- "$cur")
         compopt -o default
+    elif [[ -z $name && $argument == handle ]]; then
+        mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+        compopt -o filenames
+    elif [[ -z $name && $argument == lock ]]; then
+        _holdfast_locks "$cur" "$store"
     fi
     _holdfast_uncolon "$value"
+}
+
+# The names of locks in use, quoted where the shell would take them apart.
+_holdfast_locks() {
+    local lock
+    while IFS=$'\t' read -r lock _; do
+        printf -v lock %q "$lock"
+        [[ $lock == "$1"* ]] && COMPREPLY+=("$lock")
+    done < <(timeout 1 holdfast list ${2:+-S "$2"} 2>/dev/null)
 }
 
 # The values of an option, by the word that its help has for them.
@@ -132,11 +160,16 @@ def bash(helps: List[Help]) -> str:
         taking = [flag for o in page.options if o.takes_next for flag in spellings(o)]
         cases.append(f"    {page.name})\n        flags={quoted(' '.join(flags))}\n"
                      f"        taking={quoted(' '.join(taking))}\n"
-                     f"        command={'yes' if runs_a_command(page) else ''} ;;")
+                     f"        command={'yes' if runs_a_command(page) else ''}\n"
+                     f"        argument={bash_argument(page)} ;;")
         values += bash_values(page, general)
     return (BASH.replace("@SUBCOMMANDS@", " ".join(names + top))
             .replace("@HELPABLE@", " ".join(page.name for page in pages))
             .replace("@CASES@", "\n".join(cases)).replace("@VALUES@", "\n".join(values)))
+
+
+def bash_argument(page: Help) -> str:
+    return "handle" if takes_a_handle(page) else "lock" if looks_at_a_lock(page) else ""
 
 
 def bash_values(page: Help, general: Help) -> List[str]:
@@ -163,6 +196,10 @@ def zsh(helps: List[Help]) -> str:
            "_holdfast_stores() {", f"  compadd -S '' -- {' '.join(stores(general))}", "}", "",
            "# A message would keep an option from being inserted.",
            "_holdfast_name() {", "  [[ $PREFIX == -* ]] || _message 'lock name'", "}", "",
+           "_holdfast_locks() {", "  [[ $PREFIX == -* ]] && return",
+           "  local store=${opt_args[-S]:-$opt_args[--store]} lines",
+           "  lines=(${(f)\"$(timeout 1 holdfast list ${store:+-S} ${store:+$store} 2>/dev/null)\"})",
+           "  compadd -- ${lines%%$'\\t'*}", "}", "",
            "_holdfast() {", "  local context state state_descr line", "  typeset -A opt_args", "",
            "  _arguments -C " + " ".join(zsh_option(o) for o in general.options) + " \\",
            "    '1:subcommand:->subcommand' '*::argument:->argument'", "",
@@ -171,11 +208,16 @@ def zsh(helps: List[Help]) -> str:
     for page in pages:
         out += [f"    {page.name})", "      _arguments -S -A '-*' \\",
                 *(f"        {zsh_option(o)} \\" for o in page.options),
-                *(["        '1:lock name:_holdfast_name' \\"] if takes_a_name(page) else []),
+                *([f"        '1:lock name:{zsh_name(page)}' \\"] if takes_a_name(page) else []),
+                *(["        '1:handle:_files' \\"] if takes_a_handle(page) else []),
                 "        '*:::command:_normal'" if runs_a_command(page) else "        && return", "      ;;"]
     out += ["    help)", f"      _arguments '1:subcommand:({' '.join(p.name for p in pages)})'", "      ;;",
             "    esac", "    ;;", "  esac", "}", "", '_holdfast "$@"']
     return "\n".join(out) + "\n"
+
+
+def zsh_name(page: Help) -> str:
+    return "_holdfast_locks" if looks_at_a_lock(page) else "_holdfast_name"
 
 
 def zsh_text(text: str) -> str:
@@ -211,6 +253,14 @@ function __holdfast_named -d 'The name of the lock stands before the cursor'
     end
     return 1
 end
+function __holdfast_locks -d 'The names of locks in use'
+    set -l words (commandline -opc)
+    set -l store
+    if set -l at (contains -i -- -S $words; or contains -i -- --store $words)
+        set store -S $words[(math $at + 1)]
+    end
+    timeout 1 holdfast list $store 2>/dev/null | string split -f 1 \\t
+end
 complete -c holdfast -f"""
 
 
@@ -224,6 +274,12 @@ def fish(helps: List[Help]) -> str:
     for page in pages:
         condition = f" -n '__fish_seen_subcommand_from {page.name}'"
         out += ["complete -c holdfast" + condition + fish_option(o, general) for o in page.options]
+        if takes_a_handle(page):
+            out.append("complete -c holdfast" + condition + " -F")
+        if looks_at_a_lock(page):
+            taking = sorted((flag for o in page.options if o.takes_next for flag in spellings(o)), key=len)
+            named = f" -n 'not __holdfast_named {' '.join(taking)}'"
+            out.append(f"complete -c holdfast{condition}{named} -a '(__holdfast_locks)'")
         if runs_a_command(page):
             # Short ones first: it takes long ones at the beginning for options of its own.
             taking = sorted((flag for o in page.options if o.takes_next for flag in spellings(o)), key=len)

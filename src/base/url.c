@@ -452,7 +452,7 @@ static hf_result unknown_scheme(const char *text) {
         return hf__fail(HF_INVALID, "a store is named by a URL: redis://HOST:PORT, rediss://HOST, "
                                     "redis+unix:///PATH, redis+sentinel://HOST,HOST/NAME, "
                                     "redis+cluster://HOST,HOST, redis+quorum://HOST,HOST,HOST, "
-                                    "file: or memory:");
+                                    "file:, file:///DIRECTORY or memory:");
     return hf__fail(HF_UNSUPPORTED,
                     "the scheme '%.*s:' is not one of this build; it has redis://, rediss://, "
                     "redis+unix://, redis+sentinel://, rediss+sentinel://, redis+cluster://, "

@@ -228,6 +228,14 @@ class OfRedis(Doctor):
         self.assertNotIn("cret", result.out + result.err)
         self.assertCode(2, self.hf("doctor", "-S", f"redis://127.0.0.1:{self.redis.port}"))
 
+    def test_a_server_that_wants_a_password(self):
+        """What it refuses to everybody is not taken for what our user may do."""
+        self.own_redis(password="se-cret", port=kit.free_port())
+        found = self.findings(2, "-S", f"redis://127.0.0.1:{self.redis.port}")
+        self.assertLevel("error", found["login"], "wants a password")
+        self.assertIn("password_file", found["login"]["change"])
+        self.assertEqual({"reach", "login"}, set(found))
+
     def test_a_server_that_says_nothing(self):
         with socket.create_server(("127.0.0.1", 0)) as listener:
             url = f"redis://127.0.0.1:{listener.getsockname()[1]}?command_timeout=100ms&connect_timeout=100ms"

@@ -110,6 +110,12 @@ class ExitCodes(kit.Case):
                 self.assertSays(result, reason)
                 self.assertFree()
 
+    def test_69_says_what_was_meant(self):
+        for words, hint in ((["no-such-command-anywhere"], r"\$PATH"), (["echo a; echo b"], "give it to -c"),
+                            (["./none"], "directory$"), (["-n"], "options go before NAME")):
+            with self.subTest(words):
+                self.assertSays(self.hf("run", self.name, *words), hint)
+
     def test_69_when_SHELL_cannot_be_executed(self):
         self.env["SHELL"] = "/no/such/shell"
         result = self.hf("run", self.name, "-c", "true")

@@ -193,7 +193,7 @@ class Loss(Losing, kit.Case):
         self.redis.command("DEL", self.redis.key(self.name))
         result = job.wait(5)
         self.assertCode(75, result)
-        self.assertSays(result, "lost")
+        self.assertSays(result, "lost", lines=2)
 
     def test_B15_renewal_keeps_a_lock_for_many_leases(self):
         job = self.start_beating("--lease", "300ms")

@@ -252,7 +252,10 @@ class Options(kit.Case):
                 until(lambda: job.process.blocks_signals or job.ended(), "it to hold the lock")
                 self.assertBusy()
                 job.signal(number)
-                self.assertCode(0, job.wait())
+                ended = job.wait()
+                self.assertCode(0, ended)
+                # Who forgot the command, or the name before it, is not left in the dark.
+                self.assertSays(ended, f"holding {self.name} until SIGINT", "there is no command")
                 self.assertFree()
 
     # -- Names
@@ -346,6 +349,23 @@ class Usage(kit.Case):
                 self.assertEqual("", result.out)
                 self.assertRegex(result.err, r"\Aholdfast: .")
                 self.assertRegex(result.err, "help", "it says where to look")
+
+    def test_a_slip_is_told_what_was_meant(self):
+        for words, hint in ((["rnu", "x"], "no subcommand rnu, but there is run;"),
+                            (["sttaus", "x"], "but there is status;"), (["help", "brake"], "but there is break;"),
+                            (["version"], "but there is --version;"),
+                            (["nightly", "true"], "no subcommand nightly; to run a command: holdfast run"),
+                            (["walk"], "no subcommand walk; to run"),
+                            (["run", "--wiat", "3", "x"], "no option --wiat, but there is --wait;"),
+                            (["run", "--timout=3", "x"], "no option --timout, but there is --timeout;"),
+                            (["run", "--m", "3", "x"], "--m may be --min-hold, --max-hold, --metrics: write"),
+                            (["doctor", "--jsno"], "no option --jsno, but there is --json;"),
+                            (["bench", "--walk"], "no option --walk;"),
+                            (["run", "--" + "x" * 500], "no option --x+;")):
+            with self.subTest(words):
+                result = self.hf(*words)
+                self.assertCode(64, result)
+                self.assertSays(result, hint)
 
     def test_an_error_of_a_word_is_one_line(self):
         self.assertNotIn("\x1b", self.hf("wa\x1b[31mlk").err)

@@ -169,7 +169,7 @@ class StoreChoice(kit.Case):
         self.refused(str(self.config))
         self.config.unlink()
         self.config.mkdir()
-        self.refused(str(self.config))
+        self.refused("store = URL, but is a directory")
         self.config.rmdir()
         self.config.symlink_to("/dev/zero")
         self.refused(str(self.config))

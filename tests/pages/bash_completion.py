@@ -2,9 +2,12 @@
 
 The function is called as bash calls it, with the line split at the characters that bash splits at.
 """
+import os
+import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 
 FILE = sys.argv.pop(1)
@@ -20,11 +23,12 @@ printf '%s\n' "${COMPREPLY[@]}"
 """
 
 
-def complete(line):
+def complete(line, **env):
     """What is offered at the end of a line."""
     words = [w for w in re.split(r"([:=])|\s+", line) if w] + ([""] if line.endswith(" ") else [])
     ended = subprocess.run(["bash", "--norc", "-c", SCRIPT, "bash", FILE, line, *words],
-                           check=True, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+                           check=True, capture_output=True, text=True, stdin=subprocess.DEVNULL,
+                           env={**os.environ, **env})
     assert not ended.stderr, ended.stderr
     return [word for word in ended.stdout.split("\n") if word]
 
@@ -54,6 +58,25 @@ class Bash(unittest.TestCase):
         # Behind a colon only the rest is wanted.
         self.assertIn("//", complete("holdfast run -S redis:"))
         self.assertIn("//", complete("holdfast run --store=redis:/"))
+
+    def test_a_handle_is_a_file(self):
+        for line in ("holdfast release ", "holdfast extend --lease 30m "):
+            self.assertIn("/etc/passwd", complete(line + "/etc/pass"), line)
+            self.assertEqual([], complete(line + "/etc/passwd /etc/pass"), line)
+        self.assertEqual([], complete("holdfast status /etc/pass"))
+
+    def test_locks_in_use(self):
+        with tempfile.TemporaryDirectory() as folder:
+            stub = pathlib.Path(folder) / "holdfast"
+            stub.write_text("#!/bin/sh\nprintf 'nightly\\theld\\nnight shift\\theld\\ndeploy:%s\\theld\\n' \"$3\"\n")
+            stub.chmod(0o755)
+            env = {"PATH": f"{folder}:{os.environ['PATH']}"}
+            self.assertEqual(["nightly", r"night\ shift"], complete("holdfast status nig", **env))
+            self.assertEqual(["nightly", r"night\ shift"], complete("holdfast break -y ni", **env))
+            self.assertEqual(["there"], complete("holdfast wait -S there deploy:", **env))
+            self.assertEqual(["there"], complete("holdfast wait --store=there -w 5 deploy:", **env))
+            self.assertEqual([], complete("holdfast status nightly ", **env))
+            self.assertEqual([], complete("holdfast run nig", **env))  # may well be a new one
 
     def test_a_command_after_the_name(self):
         for line in ("holdfast run nightly ", "holdfast run -n -w 5 nightly -- ",

@@ -16,6 +16,13 @@ import unittest
 DIRECTORY = pathlib.Path(sys.argv.pop(1)).resolve()
 PATIENCE = 30
 
+# What tells of the locks in use, and of the store that it was asked for.
+STUBS = tempfile.TemporaryDirectory()
+STUB = pathlib.Path(STUBS.name) / "holdfast"
+STUB.write_text("#!/bin/sh\nprintf 'nightly\\theld\\ndeploy:%s\\theld\\n' \"$3\"\n")
+STUB.chmod(0o755)
+PATH = f"{STUBS.name}:{os.environ['PATH']}"
+
 
 class Fish(unittest.TestCase):
     def complete(self, line):
@@ -23,7 +30,7 @@ class Fish(unittest.TestCase):
             ended = subprocess.run(
                 ["fish", "--no-config", "-c", f"source {DIRECTORY}/holdfast.fish; complete -C '{line}'"],
                 check=True, capture_output=True, text=True, timeout=PATIENCE,
-                env={"PATH": os.environ["PATH"], "HOME": home, "XDG_CONFIG_HOME": home})
+                env={"PATH": PATH, "HOME": home, "XDG_CONFIG_HOME": home})
         self.assertEqual("", ended.stderr)
         return {offer.split("\t")[0] for offer in ended.stdout.splitlines()}
 
@@ -43,6 +50,15 @@ class Fish(unittest.TestCase):
         self.assertNotIn("printf", self.complete("holdfast run print"))
         self.assertIn("printf", self.complete("holdfast run -n -w 5 nightly print"))
 
+    def test_a_handle_is_a_file(self):
+        self.assertIn(str(STUB), self.complete(f"holdfast release {STUBS.name}/ho"))
+        self.assertNotIn(str(STUB), self.complete(f"holdfast status {STUBS.name}/ho"))
+
+    def test_locks_in_use(self):
+        self.assertEqual({"nightly"}, self.complete("holdfast status ni"))
+        self.assertEqual({"deploy:there"}, self.complete("holdfast break -S there d"))
+        self.assertEqual(set(), self.complete("holdfast status nightly ni"))
+
 
 class Zsh(unittest.TestCase):
     """Each line is typed, completed and run by a command that shows what it was given."""
@@ -53,7 +69,7 @@ class Zsh(unittest.TestCase):
         self.pid, self.terminal = pty.fork()
         if self.pid == 0:
             os.execvpe("zsh", ["zsh", "-f", "-i"],
-                       {"PATH": os.environ["PATH"], "HOME": self.home.name, "TERM": "dumb", "PS1": ""})
+                       {"PATH": PATH, "HOME": self.home.name, "TERM": "dumb", "PS1": ""})
         self.addCleanup(self.end)
         self.text = ""
         self.say(f"fpath=({DIRECTORY} $fpath); autoload -U compinit; compinit -u -D; unsetopt beep")
@@ -91,6 +107,9 @@ class Zsh(unittest.TestCase):
         self.assertEqual(["run", "-n", "--lease"], self.completed("holdfast run -n --le"))
         self.assertEqual(["status", "--verbose"], self.completed("holdfast status --v"))
         self.assertEqual(["run", "-S", "memory:"], self.completed("holdfast run -S mem"))
+        self.assertEqual(["release", str(STUB)], self.completed(f"holdfast release {STUBS.name}/ho"))
+        self.assertEqual(["status", "nightly"], self.completed("holdfast status ni"))
+        self.assertEqual(["break", "-S", "there", "deploy:there"], self.completed("holdfast break -S there d"))
         self.assertEqual(["run", "nightly", "zcompile"], self.completed("holdfast run nightly zcomp"))
         self.assertEqual(["run", "-n", "-w", "5", "nightly", "zcompile"],
                          self.completed("holdfast run -n -w 5 nightly zcomp"))
