@@ -272,7 +272,7 @@ static int show(const top_args *a, const store *s) {
     hf_client *client;
     int woken, code = store_open(s, &client);
     if (code) return code;
-    top t = {.screen = {.store = s->shown, .order = a->order}};
+    top t = {.screen = {.store = s->shown, .pattern = a->pattern, .order = a->order}};
     t.data = top_data_new(client, a->pattern, &woken);
     if (t.data) take_view(&t);
     if (!t.view) {

@@ -300,7 +300,9 @@ static void put_table(top_screen *s) {
         put_whole(TOP_LINES, s->view->trouble);
     else if (!s->count && s->view->looks)
         put_line(TOP_LINES, PLAIN, "%s",
-                 s->filter[0] ? "No lock in use has that in its name." : "No lock is in use.");
+                 s->filter[0] ? "No lock in use has that in its name."
+                 : s->pattern ? "No lock is in use whose name matches the pattern."
+                              : "No lock is in use.");
 }
 
 /* ---- One lock ---- */

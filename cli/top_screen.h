@@ -18,6 +18,7 @@ extern const char *const top_orders[TOP_ORDERS];
 /* What is shown, and how. */
 typedef struct top_screen {
     const char *store;
+    const char *pattern; /* of names; NULL: all */
     const top_view *view;
     const top_row **rows; /* those that the filter lets through, in order */
     size_t count;

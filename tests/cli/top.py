@@ -133,6 +133,10 @@ class OnTheScreen(Top):
         t.see(r"^1 locks, ")
         t.see(self.row("beta"))
 
+    def test_a_pattern_that_nothing_matches(self):
+        self.holder("nightly")
+        self.top("night").see(r"^No lock is in use whose name matches the pattern\.$")
+
     def test_another_size(self):
         self.holder("busy")
         self.wait_in_line("busy", 1)
