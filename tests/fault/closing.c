@@ -226,7 +226,7 @@ static void check_beside_a_thread_in_line(bed *b, bool loop) {
     hf_client *other = bed_direct(b);
     hf_hold *hold = TAKE(other), *another = take(other, "another", NULL, __FILE__, __LINE__);
     t_threads *thread = t_threads_start(1, lock_another, client);
-    UNTIL(t_redis_int(b->redis, "LLEN hf:{another}:q") == 1);
+    UNTIL(t_redis_int(b->redis, "LLEN hf:{another}:q") == 1 && listening(b) == 1);
     stand_to_pass_on(b, client, &p);
     FREE(hold);
     if (loop) turn_and_told(client, &p.release, HF_OK);

@@ -5,7 +5,8 @@ from numbers_ import NOT_THROUGH
 from sources import CONFORMANCE, NAME, stores_of
 
 CMOCKA = re.compile(r"^\[ +(OK|FAILED|SKIPPED) +\] (\w+)$", re.M)
-UNITTEST = re.compile(r"^(test_\w+) \(__main__\.\w*?(?:_(file|redis)|_)?(?:\.\w+)?\)(?:\n[^\n]*?)? \.\.\. (\w+)", re.M)
+UNITTEST = re.compile(r"^(test_\w+) \(__main__\.\w*?(?:_(file|redis)|_)?(?:\.\w+)?\)(?:\n[^\n]*?)? \.\.\. (?:[^\n]*? )?"
+                      r"(ok|FAIL|ERROR|skipped|expected failure)\b", re.M)
 WORDS = {"OK": "ok", "FAILED": "FAILED", "SKIPPED": "skipped"}
 
 
@@ -36,7 +37,7 @@ class Results:
     def add_unittest(self, program, text):
         stores = {"file": "file", "redis": "single", "": "single"}
         for name, kind, result in UNITTEST.findall(text):
-            self.add(program, name, (stores[kind],), "ok" if result == "ok" else "FAILED")
+            self.add(program, name, (stores[kind],), result if result in ("ok", "skipped") else "FAILED")
 
     def add_output(self, test, text):
         """Of a test as CTest calls it."""
