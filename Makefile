@@ -55,7 +55,7 @@ test-server: ## what needs a server, on another one: SERVER=path/to/redis-server
 	@scripts/build dev
 	@scripts/test-server "$(SERVER)"
 
-soak: ## hundreds of clients for HOURS (1, or 0.5), while servers and processes fail; SEED=, PLANT=leak
+soak: ## hundreds of clients for HOURS (1, or 0.5), while servers and processes fail; SEED=, PLANT=leak …: docs/SOAK.md
 	@scripts/deps build test
 	@scripts/build dev
 	@mkdir -p build/soak

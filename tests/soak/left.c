@@ -2,7 +2,8 @@
  * See left.h. Every visit and every client that was closed adds to it what it does not give back, so that a few
  * bytes of each are seen, also in a run that is too short for a trend. What may be left:
  *
- * - heap: 16 KiB, for what the C library keeps for the threads whose stacks it will use again.
+ * - heap: 16 KiB, for malloc's second arena, what the C library keeps for threads that have ended, and
+ *   which descriptors are ours (src/store/file/kept.c): some 4 KiB, once for each process.
  * - descriptors: none.
  */
 #include "left.h"
