@@ -5,7 +5,9 @@ bool hf__hearing_stands(const hf__op *op) {
 }
 
 void hf__hearing_complete(hf__hearing *h, const hf__op *op) {
-    if (hf__hearing_stands(op)) h->waits = true;
+    if (!hf__hearing_stands(op)) return;
+    h->waits = true;
+    h->stood_at = op->asked_at;
 }
 
 /* When listening begins or ends, whoever waits asks again: something may have been missed. */

@@ -9,9 +9,10 @@
 
 typedef struct hf__hearing {
     hf__session *commands, *messages;
-    bool waits;     /* somebody stood in line: listen */
-    bool listening; /* as was told */
-    bool ask_again; /* to be told */
+    bool waits;        /* somebody stood in line: listen */
+    hf__time stood_at; /* who did last asked then */
+    bool listening;    /* as was told */
+    bool ask_again;    /* to be told */
     bool claims; /* what is heard is to be asked for: replicas must have it, or another node may */
     bool
         by_name; /* each name has a channel of its own: who waits for it is told when that is heard */

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -16,6 +17,8 @@
 #define PLAIN_MAX        65536         /* a read of records may complete one begun before */
 #define PAUSE            HF__MS        /* after which to look before sending */
 #define UNREAD_PAUSE     (20 * HF__MS) /* until the next look at an answer that nobody reads */
+#define LOOKS            100           /* at a socket, before sleeping: some 100 µs */
+#define SLEEPS_DOUBLING  8
 #define RETRY_FIRST      (20 * HF__MS)
 #define RETRY_MOST       (2 * HF__SEC)
 #define KEEPALIVE_IDLE_S 15
@@ -327,12 +330,40 @@ static void fed(hf__link *l, const char *bytes, size_t length) {
         fed_plain(l, bytes, length, l->fed_at);
 }
 
-static void read_some(hf__link *l, pthread_mutex_t *mutex, int flags) {
+/* Who sleeps until its answer comes must be woken, which may take longer than the server did. So it looks for a
+   moment first, and lets others have the core between two looks. Where that was in vain it sleeps at once for
+   a while, longer each time. */
+static ssize_t look_then_sleep(hf__link *l) {
+    if (l->sleeps) {
+        l->sleeps--;
+        return recv(l->fd, l->incoming, sizeof l->incoming, 0);
+    }
+    for (int i = 0; i < LOOKS; i++) {
+        ssize_t n = recv(l->fd, l->incoming, sizeof l->incoming, MSG_DONTWAIT);
+        if (n >= 0 || errno != EAGAIN) {
+            l->in_vain = 0;
+            return n;
+        }
+        sched_yield();
+    }
+    if (l->in_vain < SLEEPS_DOUBLING) l->in_vain++;
+    l->sleeps = 1U << l->in_vain;
+    return recv(l->fd, l->incoming, sizeof l->incoming, 0);
+}
+
+typedef enum patience { AT_ONCE, SLEEP, LOOK_FIRST } patience;
+
+static ssize_t receive(hf__link *l, patience patience) {
+    if (patience == LOOK_FIRST) return look_then_sleep(l);
+    return recv(l->fd, l->incoming, sizeof l->incoming, patience == AT_ONCE ? MSG_DONTWAIT : 0);
+}
+
+static void read_some(hf__link *l, pthread_mutex_t *mutex, patience patience) {
     if (l->reading) return;
-    char *bytes = l->incoming;
+    const char *bytes = l->incoming;
     l->reading = true;
     pthread_mutex_unlock(mutex);
-    ssize_t n = recv(l->fd, bytes, sizeof l->incoming, flags);
+    ssize_t n = receive(l, patience);
     int error = errno;
     pthread_mutex_lock(mutex);
     l->reading = false;
@@ -393,7 +424,7 @@ static bool connected_state(const hf__link *l) {
 }
 
 void hf__link_flush(hf__link *l, pthread_mutex_t *mutex) {
-    if (must_look(l)) read_some(l, mutex, MSG_DONTWAIT);
+    if (must_look(l)) read_some(l, mutex, AT_ONCE);
     while (connected_state(l) && !l->writing && !l->want_write && refill(l)) {
         if (l->sending.failed)
             broke(l, "no memory to encrypt", hf__now());
@@ -418,10 +449,10 @@ void hf__link_move(hf__link *l, hf__time when) {
 
 /* ---- The table's side ---- */
 
-bool hf__link_wait(hf__link *l, pthread_mutex_t *mutex) {
+bool hf__link_wait(hf__link *l, bool look, pthread_mutex_t *mutex) {
     if (l->state != HF__LINK_UP) return false;
     if (l->reading || l->want_write || !l->session.in_flight) return false;
-    read_some(l, mutex, 0);
+    read_some(l, mutex, look ? LOOK_FIRST : SLEEP);
     return true;
 }
 
@@ -450,7 +481,7 @@ void hf__link_ready(hf__link *l, short events, pthread_mutex_t *mutex) {
     case HF__LINK_LOGIN:
     case HF__LINK_UP:
         if (events & POLLOUT) l->want_write = false;
-        if (events & ~POLLOUT) read_some(l, mutex, MSG_DONTWAIT);
+        if (events & ~POLLOUT) read_some(l, mutex, AT_ONCE);
         return;
     default: return;
     }

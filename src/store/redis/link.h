@@ -52,6 +52,9 @@ typedef struct hf__link {
     bool warned;       /* that nobody is verified */
 
     bool reading, writing, want_write;
+    unsigned
+        in_vain;     /* the reader's: times it looked for an answer and had to sleep all the same */
+    unsigned sleeps; /* and waits in which it therefore does not look */
     hf__buffer sending; /* the writer's, while `writing` */
     size_t sent;
     hf__time fed_at;        /* when bytes last came */
@@ -83,8 +86,8 @@ void hf__link_renew(hf__link *link, hf__time now);
 /* The URL names another place now: go there, not before `when`. */
 void hf__link_move(hf__link *link, hf__time when);
 
-/* See hf__store_table.wait. */
-bool hf__link_wait(hf__link *link, pthread_mutex_t *mutex);
+/* See hf__store_table.wait. `look`: for a moment before it sleeps. */
+bool hf__link_wait(hf__link *link, bool look, pthread_mutex_t *mutex);
 
 /* Take leave and close, for good. */
 void hf__link_shut(hf__link *link);

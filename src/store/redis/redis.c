@@ -14,7 +14,8 @@
 #include "store/redis/past.h"
 #include "store/redis/watch.h"
 
-#define DOUBT (500 * HF__MS)
+#define DOUBT   (500 * HF__MS)
+#define CROWDED HF__SEC /* for which others are expected to want what this client wants */
 
 /* What pollset would say of a link, as last published. */
 typedef struct seen {
@@ -249,9 +250,15 @@ static void ready(hf__store *store, const struct pollfd *fds, int count, pthread
     publish(r);
 }
 
+/* Who hands a lock on leaves the core to the next, and one who waits with many others to these. */
+static bool alone(const redis *r) {
+    bool crowded = r->hearing.waits && hf__now() - r->hearing.stood_at < CROWDED;
+    return !crowded && r->link.session.in_flight == 1;
+}
+
 static bool wait_for_answer(hf__store *store, pthread_mutex_t *mutex) {
     redis *r = (redis *)store;
-    bool waited = !r->confirms && hf__link_wait(&r->link, mutex);
+    bool waited = !r->confirms && hf__link_wait(&r->link, alone(r), mutex);
     publish(r);
     return waited;
 }
