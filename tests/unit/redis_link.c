@@ -65,6 +65,70 @@ static void test_an_answer_that_nobody_reads_is_not_due_at_once(void **state) {
     assert_true(now < hf__now() + HF__SEC); /* but soon enough to notice when it is dead */
 }
 
+/* ---- Waiting for an answer ---- */
+
+/* What the library reads: --wrap has it go through here. */
+static struct { int fd, server, looks, sleeps; } reads;
+
+ssize_t __real_recv(int fd, void *buffer, size_t length, int flags);
+ssize_t __wrap_recv(int fd, void *buffer, size_t length, int flags);
+ssize_t __wrap_recv(int fd, void *buffer, size_t length, int flags) {
+    if (fd == reads.fd && flags & MSG_DONTWAIT) {
+        reads.looks++;
+    } else if (fd == reads.fd) { /* the answer comes now that it sleeps, and no sooner */
+        reads.sleeps++;
+        assert_int_equal(write(reads.server, "+", 1), 1);
+    }
+    return __real_recv(fd, buffer, length, flags);
+}
+
+/* Wait for a piece of an answer, which is there, or comes when the reader sleeps. */
+static void await(fixture *f, bool there, bool look) {
+    static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    reads.looks = reads.sleeps = 0;
+    reads.fd = f->link.fd;
+    reads.server = f->server;
+    if (there) assert_int_equal(write(f->server, "+", 1), 1);
+    f->link.session.in_flight = 1;
+    pthread_mutex_lock(&mutex);
+    assert_true(hf__link_wait(&f->link, look, &mutex));
+    pthread_mutex_unlock(&mutex);
+    f->link.session.in_flight = 0;
+    reads.fd = -1;
+    assert_int_equal(f->link.state, HF__LINK_UP);
+}
+
+static void test_an_answer_is_looked_for_before_it_is_slept_for(void **state) {
+    fixture *f = *state;
+    await(f, true, true);
+    assert_int_equal(reads.looks, 1);
+    assert_int_equal(reads.sleeps, 0);
+    await(f, false, false); /* unless others want the core */
+    assert_int_equal(reads.looks, 0);
+    assert_int_equal(reads.sleeps, 1);
+}
+
+/* A server that is far away, or busy: looking would burn the core for nothing. */
+static void test_who_looked_in_vain_sleeps_at_once_and_longer_each_time(void **state) {
+    fixture *f = *state;
+    for (int in_vain = 1; in_vain <= 3; in_vain++) {
+        await(f, false, true);
+        assert_true(reads.looks > 1);
+        assert_int_equal(reads.sleeps, 1);
+        for (int i = 0; i < 1 << in_vain; i++) {
+            await(f, false, true);
+            assert_int_equal(reads.looks, 0);
+            assert_int_equal(reads.sleeps, 1);
+        }
+    }
+    await(f, true, true); /* and from one that is there in time on no longer */
+    assert_int_equal(reads.sleeps, 0);
+    await(f, false, true);
+    assert_true(reads.looks > 1);
+}
+
+/* ---- Memory ---- */
+
 /* Commands of so many bytes go out, and the server has read them. */
 static void say(fixture *f, size_t length) {
     static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -99,6 +163,10 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_who_does_not_answer_is_given_up, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_an_answer_that_nobody_reads_is_not_due_at_once, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(test_an_answer_is_looked_for_before_it_is_slept_for, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_who_looked_in_vain_sleeps_at_once_and_longer_each_time,
+                                        set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_what_a_burst_took_is_given_back, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

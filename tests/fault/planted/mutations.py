@@ -1156,6 +1156,13 @@ MUTATIONS = [
         ("unit_redis_link", "*nobody_reads*"),
     ),
     Mutation(
+        "who looks for answers in vain goes on looking",
+        "store/redis/link.c",
+        "    l->sleeps = 1U << l->in_vain;\n",
+        "",
+        ("unit_redis_link", "*in_vain*"),
+    ),
+    Mutation(
         "a connection keeps what its longest burst took",
         "store/redis/link.c",
         "hf__buffer_empty(&l->sending);",
