@@ -89,11 +89,11 @@ static void await(fixture *f, bool there, bool look) {
     reads.fd = f->link.fd;
     reads.server = f->server;
     if (there) assert_int_equal(write(f->server, "+", 1), 1);
-    f->link.session.in_flight = 1;
+    f->link.session.in_flight = f->link.session.unsent = 1; /* of which nobody is to be told */
     pthread_mutex_lock(&mutex);
     assert_true(hf__link_wait(&f->link, look, &mutex));
     pthread_mutex_unlock(&mutex);
-    f->link.session.in_flight = 0;
+    f->link.session.in_flight = f->link.session.unsent = 0;
     reads.fd = -1;
     assert_int_equal(f->link.state, HF__LINK_UP);
 }

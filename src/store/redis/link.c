@@ -353,17 +353,17 @@ static ssize_t look_then_sleep(hf__link *l) {
 
 typedef enum patience { AT_ONCE, SLEEP, LOOK_FIRST } patience;
 
-static ssize_t receive(hf__link *l, patience patience) {
-    if (patience == LOOK_FIRST) return look_then_sleep(l);
-    return recv(l->fd, l->incoming, sizeof l->incoming, patience == AT_ONCE ? MSG_DONTWAIT : 0);
+static ssize_t receive(hf__link *l, patience how) {
+    if (how == LOOK_FIRST) return look_then_sleep(l);
+    return recv(l->fd, l->incoming, sizeof l->incoming, how == AT_ONCE ? MSG_DONTWAIT : 0);
 }
 
-static void read_some(hf__link *l, pthread_mutex_t *mutex, patience patience) {
+static void read_some(hf__link *l, pthread_mutex_t *mutex, patience how) {
     if (l->reading) return;
     const char *bytes = l->incoming;
     l->reading = true;
     pthread_mutex_unlock(mutex);
-    ssize_t n = receive(l, patience);
+    ssize_t n = receive(l, how);
     int error = errno;
     pthread_mutex_lock(mutex);
     l->reading = false;
