@@ -14,21 +14,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "acquire.h"
-#include "bench.h"
-#include "break.h"
 #include "config.h"
-#include "doctor.h"
 #include "exits.h"
 #include "handle.h"
 #include "help.h"
-#include "list.h"
-#include "run.h"
 #include "say.h"
-#include "status.h"
 #include "store.h"
-#include "top.h"
-#include "wait.h"
+#include "subcommands.h"
 
 enum { UNDERSTOOD = 250, WORDS_MAX = 80, LINE_MAX_BYTES = 2100 };
 
@@ -90,29 +82,18 @@ ssize_t __wrap_write(int fd, const void *bytes, size_t length) {
 
 /* ---- Words ---- */
 
-static const struct {
-    const char *word;
-    int (*main)(int argc, char **argv);
-} subcommands[] = {
-    {"run", run_main},       {"acquire", acquire_main}, {"release", release_main},
-    {"extend", extend_main}, {"status", status_main},   {"list", list_main},
-    {"wait", wait_main},     {"break", break_main},     {"doctor", doctor_main},
-    {"bench", bench_main},   {"top", top_main},
-};
-
 static void call(int argc, char **argv) {
-    for (size_t i = 0; i < sizeof subcommands / sizeof *subcommands; i++) {
-        if (strcmp(argv[0], subcommands[i].word) != 0) continue;
-        lines = 0;
-        helped = false;
-        optind = 0; /* glibc's getopt begins anew */
-        say_set(NORMAL);
-        int code = subcommands[i].main(argc, argv);
-        FUZZ_CHECK(code == UNDERSTOOD || code == EXIT_USAGE || code == EXIT_REFUSED ||
-                   code == EXIT_SYSTEM || code == EXIT_STORE || code == EXIT_CANNOT_EXEC ||
-                   (code == 0 && helped));
-        if (code == EXIT_USAGE && say_get() != QUIET) FUZZ_CHECK(lines == 1);
-    }
+    subcommand_main *meant = subcommand(argv[0]);
+    if (!meant) return;
+    lines = 0;
+    helped = false;
+    optind = 0; /* glibc's getopt begins anew */
+    say_set(NORMAL);
+    int code = meant(argc, argv);
+    FUZZ_CHECK(code == UNDERSTOOD || code == EXIT_USAGE || code == EXIT_REFUSED ||
+               code == EXIT_SYSTEM || code == EXIT_STORE || code == EXIT_CANNOT_EXEC ||
+               (code == 0 && helped));
+    if (code == EXIT_USAGE && say_get() != QUIET) FUZZ_CHECK(lines == 1);
 }
 
 static void try_words(input *in) {

@@ -27,12 +27,11 @@
 #include "model/lua.h"
 #include "model/model.h"
 #include "store/redis/script.h"
+#include "world/probe.h"
 
 #define NOW_US INT64_C(1800000000000000)
 
 enum { FIELDS_MAX = 64, RUNS_MAX = 16 };
-
-extern const hf__script *const fuzz_scripts[]; /* all of them; ends with NULL */
 
 /* Of two names: the lock, its fence, its line, who stands there, the latch, who waits for it; and what a
    client is registered by. */
@@ -277,7 +276,7 @@ static void check(const view *before, const view *after, const line *l, bool fai
 /* ---- Running ---- */
 
 static const hf__script *find(rm_bytes name) {
-    const hf__script *const *s = fuzz_scripts;
+    const hf__script *const *s = sim_scripts;
     while (*s && !rm_same(rm_text((*s)->name), name)) s++;
     return *s;
 }

@@ -67,9 +67,9 @@ class Bash(unittest.TestCase):
 
     def test_locks_in_use(self):
         with tempfile.TemporaryDirectory() as folder:
-            stub = pathlib.Path(folder) / "holdfast"
-            stub.write_text("#!/bin/sh\nprintf 'nightly\\theld\\nnight shift\\theld\\ndeploy:%s\\theld\\n' \"$3\"\n")
-            stub.chmod(0o755)
+            answers = pathlib.Path(folder) / "holdfast"
+            answers.write_text("#!/bin/sh\nprintf 'nightly\\theld\\nnight shift\\theld\\ndeploy:%s\\theld\\n' \"$3\"\n")
+            answers.chmod(0o755)
             env = {"PATH": f"{folder}:{os.environ['PATH']}"}
             self.assertEqual(["nightly", r"night\ shift"], complete("holdfast status nig", **env))
             self.assertEqual(["nightly", r"night\ shift"], complete("holdfast break -y ni", **env))
