@@ -680,6 +680,102 @@ static void F28_no_byte_of_a_slot_that_is_changed_lets_a_writer_in(void **state)
     TAKES(other, WRITE_);
 }
 
+/* ---- What says that somebody is inside is gone ---- */
+
+/* The first two of the table. */
+enum { TABLE_END = SLOTS_AT + 2 * SLOT_SIZE };
+
+static void read_all(const place *p, unsigned char bytes[TABLE_END]) {
+    int fd = open(lock_path(p, LOCK), O_RDONLY | O_CLOEXEC);
+    assert_true(pread(fd, bytes, TABLE_END, 0) == TABLE_END);
+    close(fd);
+}
+
+static void write_at(const place *p, const void *bytes, size_t length, int64_t at) {
+    int fd = open(lock_path(p, LOCK), O_WRONLY | O_CLOEXEC);
+    assert_true(pwrite(fd, bytes, length, at) == (ssize_t)length);
+    close(fd);
+}
+
+/* Not another client, nor another owner of one that is inside. */
+static void nobody_gets_in(actor *inside, actor *other, int64_t cut_at) {
+    answer tried[] = {TRIES(other, WRITE_), TRIES(other, 0), TRIES(inside, WRITE_, .owner = 7)};
+    for (size_t i = 0; i < sizeof tried / sizeof *tried; i++)
+        if (tried[i].result != HF_PROTOCOL)
+            t_fail("cut at %lld: try %zu is %s", (long long)cut_at, i,
+                   hf_result_name(tried[i].result));
+}
+
+typedef struct readers_in {
+    actor *first, *second, *other; /* the first two read */
+    unsigned char whole[TABLE_END];
+} readers_in;
+
+static void read_by_two(place *p, readers_in *s) {
+    *s = (readers_in){actor_new(p, NULL), actor_new(p, NULL), actor_new(p, NULL), {0}};
+    TAKES(s->first, READ_, .lease_ms = 60000);
+    TAKES(s->second, READ_, .lease_ms = 60000);
+    read_all(p, s->whole);
+}
+
+static void F28_a_file_cut_short_under_readers_lets_nobody_in(void **state) {
+    static const int64_t lengths[] = {0, 1, 600, SLOTS_AT, SLOTS_AT + 8, SLOTS_AT + SLOT_SIZE};
+    place *p = *state;
+    readers_in s;
+    read_by_two(p, &s);
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        assert_int_equal(truncate(lock_path(p, LOCK), lengths[i]), 0);
+        nobody_gets_in(s.second, s.other, lengths[i]);
+        write_at(p, s.whole, sizeof s.whole, 0);
+    }
+    IS(HF_BUSY, TRIES(s.other, WRITE_));
+    assert_true(actor_holds(s.first) && actor_holds(s.second));
+    FREES(s.first);
+    FREES(s.second);
+    TAKES(s.other, WRITE_);
+}
+
+static void F28_a_slot_overwritten_with_zeros_is_not_an_empty_one(void **state) {
+    static const char zeros[SLOT_SIZE];
+    place *p = *state;
+    readers_in s;
+    read_by_two(p, &s);
+    for (int i = 0; i < 2; i++) {
+        int64_t slot = SLOTS_AT + (int64_t)i * SLOT_SIZE;
+        write_at(p, zeros, sizeof(uint64_t), slot + (int64_t)offsetof(hf__slot, number));
+        nobody_gets_in(s.second, s.other, slot);
+        write_at(p, zeros, sizeof zeros, slot);
+        nobody_gets_in(s.second, s.other, slot);
+        write_at(p, s.whole, sizeof s.whole, 0);
+    }
+    IS(HF_BUSY, TRIES(s.other, WRITE_));
+}
+
+static void F28_a_room_s_head_overwritten_with_zeros_lets_no_mutex_in(void **state) {
+    static const char zeros[sizeof(hf__room_head)];
+    place *p = *state;
+    actor *reader = actor_new(p, NULL), *other = actor_new(p, NULL);
+    TAKES(reader, READ_, .lease_ms = 60000);
+    write_at(p, zeros, sizeof zeros, offsetof(hf__head, room));
+    IS(HF_BUSY, TRIES(other, 0));
+    IS(HF_BUSY, TRIES(other, WRITE_));
+    assert_true(actor_holds(reader));
+    FREES(reader);
+    TAKES(other);
+}
+
+static void F25_readers_of_a_file_cut_to_nothing_are_told(void **state) {
+    place *p = *state;
+    actor *reader = actor_new(p, NULL), *other = actor_new(p, NULL);
+    TAKES(reader, READ_, .lease_ms = t_patience(300));
+    assert_int_equal(truncate(lock_path(p, LOCK), 0), 0);
+    IS(HF_PROTOCOL, TRIES(other, 0));
+    actor_lost(reader);
+    check_says(TRIES(other, 0).detail, "remove the file");
+    assert_int_equal(unlink(lock_path(p, LOCK)), 0);
+    TAKES(other, WRITE_);
+}
+
 static void F25_a_reader_whose_slot_is_damaged_is_told_at_its_next_renewal(void **state) {
     place *p = *state;
     actor *reader = actor_new(p, NULL), *waiter = actor_new(p, NULL);
@@ -809,6 +905,10 @@ static const struct CMUnitTest tests[] = {
     FILE_TEST(B26_one_of_those_inside_is_broken_by_its_token),
     FILE_TEST(B26_a_stopped_reader_obeys_when_it_goes_on),
     FILE_TEST(F28_no_byte_of_a_slot_that_is_changed_lets_a_writer_in),
+    FILE_TEST(F28_a_file_cut_short_under_readers_lets_nobody_in),
+    FILE_TEST(F28_a_slot_overwritten_with_zeros_is_not_an_empty_one),
+    FILE_TEST(F28_a_room_s_head_overwritten_with_zeros_lets_no_mutex_in),
+    FILE_TEST(F25_readers_of_a_file_cut_to_nothing_are_told),
     FILE_TEST(F25_a_reader_whose_slot_is_damaged_is_told_at_its_next_renewal),
     FILE_TEST(F28_slots_of_nobody_are_not_looked_at),
     FILE_TEST(F28_no_byte_of_the_room_s_head_that_is_changed_lets_a_writer_in),

@@ -246,13 +246,18 @@ static void turn(int who, int64_t ms) {
 
 /* ---- Steps ---- */
 
+static void change_kind(held *h, uint32_t kind, hf_result r) {
+    check_result(r);
+    if (!r) h->kind = kind;
+}
+
 static void on_hold(input *in, uint8_t letter, int who) {
     held *h = &f.holds[input_byte(in) % HOLDS_MAX];
     if (!h->hold) return;
     if (letter == 'r') let_go(h);
     if (letter == 'x') check_result(hf_extend(h->hold, 60000));
-    if (letter == 'u') check_result(hf_upgrade(h->hold, WAIT_MS));
-    if (letter == 'v') check_result(hf_downgrade(h->hold));
+    if (letter == 'u') change_kind(h, HF_WRITE, hf_upgrade(h->hold, WAIT_MS));
+    if (letter == 'v') change_kind(h, HF_READ, hf_downgrade(h->hold));
     if (letter == 'p') check_result(hf_proclaim(h->hold, "x", 1));
     (void)who;
 }

@@ -195,16 +195,24 @@ static hf_result enter(hf__lock *l, hf__peers *peers, const hf__record *self, co
     return HF_OK;
 }
 
+/* An empty file is a new one, unless there are some inside: then it was cut short. */
+static hf_result begin_file(hf__lock *l, hf__op *op) {
+    hf__table table;
+    hf_result r = hf__table_read(&l->file, l->fd, &l->slots, &table, &op->detail);
+    hf__table_fini(&table);
+    if (r) return r;
+    int error = hf__lockfile_begin(l->fd, l->mapped.key, l->mapped.length);
+    return error ? hf__lock_trouble(l, "write", error, &op->detail) : HF_OK;
+}
+
 /* The hold's range is ours: see what the file says. HF_NOT_HELD: it is not our turn. */
 static hf_result see_head(hf__lock *l, const hf__seat *seat, hf__head *head, hf__op *op) {
     hf_result r = hf__lockfile_read(&l->file, l->fd, NULL, 0, head, &op->detail);
-    int error = 0;
-    if (!r && seat->slot < 0 && barged(l, head)) r = HF_NOT_HELD;
-    if (!r && !head->version) error = hf__lockfile_begin(l->fd, l->mapped.key, l->mapped.length);
-    if (!r && head->version &&
-        !(hf__record_whole(&head->record) && hf__room_head_whole(&head->room)))
-        r = hf__lockfile_damaged(&l->file, "was damaged", &op->detail);
-    return error ? hf__lock_trouble(l, "write", error, &op->detail) : r;
+    if (r) return r;
+    if (seat->slot < 0 && barged(l, head)) return HF_NOT_HELD;
+    if (!head->version) return begin_file(l, op);
+    if (hf__record_whole(&head->record) && hf__room_head_whole(&head->room)) return HF_OK;
+    return hf__lockfile_damaged(&l->file, "was damaged", &op->detail);
 }
 
 /* A mutex, too, may have to wait there. */
@@ -224,7 +232,7 @@ static hf_result go_in(hf__lock *l, hf__seat *seat, hf__peers *peers, const hf__
         hf__line_let_go(l, peers);
         return r;
     }
-    if (op->kind != HF_MUTEX || head.room.open || seat->slot >= 0) {
+    if (op->kind != HF_MUTEX || hf__room_open(&head) || seat->slot >= 0) {
         r = go_to_room(l, seat, peers, self, &head, op, now);
         if (r != HF_NOT_HELD) return r;
     }

@@ -46,6 +46,10 @@ bool hf__room_head_whole(const hf__room_head *room) {
     return room->sum == room_sum(room);
 }
 
+bool hf__room_open(const hf__head *head) {
+    return head->room.open || (head->version >= ROOMS && !head->room.sum);
+}
+
 /* The sum is over what was written: as we write it, all texts have an end. */
 static void end_texts(hf__record *record) {
     record->client[sizeof record->client - 1] = '\0';

@@ -104,6 +104,9 @@ int hf__lockfile_room(int fd, hf__head *head);
 bool hf__record_whole(const hf__record *record);
 bool hf__room_head_whole(const hf__room_head *room);
 
+/* Somebody may be in the room: it says so; or it says nothing, though it was in use. */
+bool hf__room_open(const hf__head *head);
+
 /* Bytes at an offset, all or none as far as a kill goes if they lie in one page. 0 or errno. */
 int hf__lockfile_write(int fd, const void *bytes, size_t length, off_t offset);
 

@@ -76,6 +76,19 @@ int64_t hf__slot_holder(int fd, unsigned slot) {
     return range.l_len ? range.l_len : HF__REMOVING;
 }
 
+int64_t hf__slot_first(int fd, unsigned from, unsigned until) {
+    int error = 0;
+    while (from < until) { /* the kernel tells of any, not of the first */
+        struct flock range = find(fd, slot_at(from), slot_at(until) - slot_at(from), &error);
+        if (range.l_type == F_UNLCK) break;
+        unsigned found =
+            range.l_start < slot_at(from) ? from : (unsigned)((range.l_start - TABLE_AT) / WIDTH);
+        if (found == from) return from;
+        until = found;
+    }
+    return error ? -(int64_t)error : (int64_t)until;
+}
+
 /* ---- The line ---- */
 
 /* Any ticket from `from` on and below `until`; -1 as `until`: without end. */

@@ -43,6 +43,8 @@ int64_t hf__hold_holder(int fd);
 int hf__slot_take(int fd, unsigned slot, uint32_t id);
 int hf__slot_drop(int fd, unsigned slot);
 int64_t hf__slot_holder(int fd, unsigned slot);
+/* The first of the slots from `from` to before `until` that others have; `until`: none; errno negative. */
+int64_t hf__slot_first(int fd, unsigned from, unsigned until);
 
 /* Take the place behind all others, and behind `after`, which is ours. 0 or errno; ENOLCK also
    when tickets have run out. */

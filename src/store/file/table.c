@@ -59,8 +59,8 @@ static int write_word(int fd, unsigned index, const void *word, size_t size, siz
 }
 
 int hf__slot_clear(int fd, unsigned index) {
-    uint64_t nobody = 0;
-    return write_word(fd, index, &nobody, sizeof nobody, offsetof(hf__slot, number));
+    hf__slot nobody = {0};
+    return hf__slot_write(fd, index, &nobody, true);
 }
 
 int hf__slot_keep(int fd, unsigned index, hf__time until, uint32_t count) {
@@ -126,25 +126,68 @@ static hf_result read_owner(const hf__lockfile *file, int fd, const hf__slots *o
     return hf__lockfile_damaged(file, "was damaged", detail);
 }
 
-static hf_result read_own(const hf__lockfile *file, int fd, unsigned index, hf__slot *slot,
+static hf_result read_own(const hf__lockfile *file, unsigned index, const hf__slot *slot,
                           hf__table *table, char **detail) {
     hf__slots_put(&table->taken, index, true);
+    if (!hf__slot_whole(slot)) return hf__lockfile_damaged(file, "was damaged", detail);
     if (!slot->number) return HF_OK;
-    hf_result r = read_again(file, fd, index, slot, detail);
-    if (r || !slot->number) return r;
     return add(table, slot, index, true) ? HF_OK : HF_NOMEM;
 }
 
 static hf_result read_slot(const hf__lockfile *file, int fd, const hf__slots *own, unsigned index,
                            hf__slot *slot, hf__table *table, char **detail) {
     int64_t owner;
-    if (own && hf__slots_has(own, index)) return read_own(file, fd, index, slot, table, detail);
+    if (own && hf__slots_has(own, index)) return read_own(file, index, slot, table, detail);
     if (!slot->number) return HF_OK;
     hf_result r = read_owner(file, fd, own, index, slot, &owner, detail);
     if (r || !slot->number) return r;
     if (owner) return add(table, slot, index, false) ? HF_OK : HF_NOMEM;
     if (own) table->died = hf__slot_clear(fd, index) == 0 || table->died;
     return HF_OK;
+}
+
+/* Who has the range of a slot that nobody was seen in has cleared it, and is about to let it go, or could not: else what
+   stood there was cut off or overwritten, and somebody may be inside. It may be seen as it is being cleared. */
+static hf_result check_cleared(const hf__lockfile *file, int fd, unsigned index, char **detail) {
+    for (int i = 0; i < TRIES; i++) {
+        hf__slot slot;
+        int error = hf__slot_read(fd, index, &slot);
+        if (error) return trouble(file, error, detail);
+        if (!slot.number && hf__slot_whole(&slot)) return HF_OK;
+        int64_t owner = hf__slot_holder(fd, index);
+        if (owner < 0) return trouble(file, (int)-owner, detail);
+        if (!owner) return HF_OK;
+        sched_yield();
+    }
+    return hf__lockfile_damaged(file, "was damaged", detail);
+}
+
+static hf_result check_empty(const hf__lockfile *file, int fd, unsigned from, unsigned until,
+                             hf__table *table, char **detail) {
+    for (int64_t found; from < until; from = (unsigned)found + 1) {
+        found = hf__slot_first(fd, from, until);
+        if (found < 0) return trouble(file, (int)-found, detail);
+        if (found == until) break;
+        hf_result r = check_cleared(file, fd, (unsigned)found, detail);
+        if (r) return r;
+        hf__slots_put(&table->taken, (unsigned)found, true);
+    }
+    return HF_OK;
+}
+
+/* We have the door: so there is nobody but those who were seen among the first `read` slots. */
+static hf_result check_rest(const hf__lockfile *file, int fd, const hf__slots *own, unsigned read,
+                            hf__table *table, char **detail) {
+    unsigned from = 0;
+    hf_result r = HF_OK;
+    for (unsigned i = 0; i < read && !r; i++) {
+        if (!hf__slots_has(&table->taken, i)) continue;
+        r = check_empty(file, fd, from, i, table, detail);
+        from = i + 1;
+    }
+    for (unsigned i = read; i < HF__SLOTS_MAX && !r; i++)
+        if (hf__slots_has(own, i)) r = hf__lockfile_damaged(file, "was cut short", detail);
+    return r ? r : check_empty(file, fd, from, HF__SLOTS_MAX, table, detail);
 }
 
 static int in_order(const void *a, const void *b) {
@@ -157,18 +200,20 @@ static int in_order(const void *a, const void *b) {
 hf_result hf__table_read(const hf__lockfile *file, int fd, const hf__slots *own, hf__table *table,
                          char **detail) {
     char chunk[CHUNK * SLOT_SIZE];
+    unsigned read = 0;
     *table = (hf__table){0};
-    for (unsigned first = 0; first < HF__SLOTS_MAX; first += CHUNK) {
-        ssize_t n = pread(fd, chunk, sizeof chunk, offset_of(first));
+    for (ssize_t n = sizeof chunk; n == sizeof chunk && read < HF__SLOTS_MAX;) {
+        n = pread(fd, chunk, sizeof chunk, offset_of(read));
         if (n < 0) return trouble(file, errno, detail);
         for (unsigned i = 0; i < (size_t)n / SLOT_SIZE; i++) {
             hf__slot slot;
             memcpy(&slot, chunk + (size_t)i * SLOT_SIZE, sizeof slot);
-            hf_result r = read_slot(file, fd, own, first + i, &slot, table, detail);
+            hf_result r = read_slot(file, fd, own, read++, &slot, table, detail);
             if (r) return r;
         }
-        if (n < (ssize_t)sizeof chunk) break;
     }
+    hf_result r = own ? check_rest(file, fd, own, read, table, detail) : HF_OK;
+    if (r) return r;
     if (table->count) qsort(table->spots, table->count, sizeof *table->spots, in_order);
     return HF_OK;
 }

@@ -3,7 +3,8 @@
  * bytes from 4096 on. A slot counts if a client has its range locked (ranges.h), which it does no
  * longer than it lives: so the death of a process takes it out of the room and of its line at once,
  * in any state, and a slot that was being written by one who was killed is nobody's. The slot says
- * who it is and what it wants or has.
+ * who it is and what it wants or has. One whose range is locked is whole, be it cleared: else it was
+ * cut off or overwritten, and nobody gets in beside who may be there.
  *
  * Slots are taken, written and dropped by their owner, who has the door meanwhile. Outside of it,
  * but for the sum, are the words that change while it is held: `until` and `count`, which the owner
@@ -71,7 +72,7 @@ typedef struct hf__table {
 
 /* Read it. The ranges of our own open file are known from `own` alone; NULL: it has none, and
    who is dead is not cleared, since we have not the door. HF_PROTOCOL: one that counts is
-   damaged; HF_NOMEM; HF_UNREACHABLE. */
+   damaged, or gone; HF_NOMEM; HF_UNREACHABLE. */
 hf_result hf__table_read(const hf__lockfile *file, int fd, const hf__slots *own, hf__table *table,
                          char **detail);
 void hf__table_fini(hf__table *table);
