@@ -79,12 +79,14 @@ void hf__async_expire(hf_client *c, hf__time now) {
     }
 }
 
-/* A fired cancel stays readable: it is no longer watched once those who carry it have been told. */
+/* A fired cancel stays readable: it is no longer watched once those who carry it have been told. One that cannot be taken
+   out would be found again and again, by us and not by those who wait for the mutex. */
 void hf__async_cancelled(hf_client *c) {
     struct epoll_event event;
-    while (c->cancels >= 0 && epoll_wait(c->cancels, &event, 1, 0) == 1) {
+    bool taken_out = true;
+    while (taken_out && c->cancels >= 0 && epoll_wait(c->cancels, &event, 1, 0) == 1) {
         hf_cancel *cancel = event.data.ptr;
-        epoll_ctl(c->cancels, EPOLL_CTL_DEL, cancel->fd, NULL);
+        taken_out = epoll_ctl(c->cancels, EPOLL_CTL_DEL, cancel->fd, NULL) == 0;
         for (hf__async *a = c->asyncs, *next; a; a = next) {
             next = a->next;
             if (a->cancel == cancel && !a->wait.call.done) give_up(c, a, HF_CANCELLED, hf__now());
