@@ -68,11 +68,11 @@ typedef struct hf__own {
     uint64_t number;
     hf__owner owner;
     int64_t lease_ms;
-    uint32_t kind, first_kind; /* of a reader's that was upgraded, the second is what it was */
-    uint32_t posted_kind, telling_kind; /* what the store was told it is; and is being told */
-    uint32_t count, posted;             /* entries by the owner; and what the store was told */
-    uint32_t upgrades;                  /* asked for */
-    uint32_t tries;                     /* of a renewal, since the last that was answered well */
+    uint8_t kind, first_kind; /* of a reader's that was upgraded, the second is what it was */
+    uint8_t posted_kind, telling_kind; /* what the store was told it is; and is being told */
+    uint32_t count, posted;            /* entries by the owner; and what the store was told */
+    uint32_t upgrades;                 /* asked for */
+    uint32_t tries;                    /* of a renewal, since the last that was answered well */
     uint32_t flags;
     int lost_fd;             /* -1: nobody asked for one */
     bool alone;              /* HF_READ: nobody shares it */
@@ -147,13 +147,19 @@ struct hf__entry {
     hf__own *own;
 
     hf__entry *anchor; /* of a lane: the entry of its name; NULL: this is one */
-    hf__entry *lanes;  /* of an anchor: the first that came, and the last */
-    hf__entry *last_lane;
-    hf__entry *next_lane, *prev_lane;
-    size_t lanes_back;    /* of an anchor: how many of them stay back */
-    uint32_t asking_more; /* of an anchor: of those who stay back, so many may ask beside another */
-    uint32_t kind;        /* of a lane */
+    union {
+        struct { /* of an anchor: the first lane that came, and the last */
+            hf__entry *lanes, *last_lane;
+        };
+        struct { /* of a lane */
+            hf__entry *next_lane, *prev_lane;
+        };
+    };
     uint64_t lane;        /* its number, under which all of it is asked for; 0: an anchor */
+    uint32_t kind;        /* of a lane */
+    uint32_t lanes_back;  /* of an anchor: how many of them stay back */
+    uint32_t asking_more; /* of an anchor: of those who stay back, so many may ask beside another */
+    uint32_t tries;
 
     hf__op op;              /* what is under way, while busy */
     hf__heir *heir;         /* of op, once one was needed */
@@ -172,18 +178,17 @@ struct hf__entry {
     hf__time next_try;      /* of an ASK or RELEASE: not before */
     hf__time trouble_since; /* the store has not answered since; 0: it did */
     char *trouble;
-    uint32_t tries;
 
-    bool busy;
-    bool closed;       /* nobody joins those who wait in it */
-    bool back;         /* it stays back: others of the client stand in the store's line for it */
-    bool carried;      /* it asked with a release of the client's */
-    bool ghost_maybe;  /* a release of the ghost may have taken effect unanswered */
-    bool ghost_stands; /* it may stand in the store's line */
-    bool ghost_held;   /* it was held, and lost or let go */
-    bool ghost_let_go; /* its holder released it: before anybody else of ours asks */
-    bool told;         /* the last that was known of it: another holds it */
-    bool again;        /* what is under way may have been answered too early: ask once more */
+    bool busy : 1;
+    bool closed : 1;      /* nobody joins those who wait in it */
+    bool back : 1;        /* it stays back: others of the client stand in the store's line for it */
+    bool carried : 1;     /* it asked with a release of the client's */
+    bool ghost_maybe : 1; /* a release of the ghost may have taken effect unanswered */
+    bool ghost_stands : 1; /* it may stand in the store's line */
+    bool ghost_held : 1;   /* it was held, and lost or let go */
+    bool ghost_let_go : 1; /* its holder released it: before anybody else of ours asks */
+    bool told : 1;         /* the last that was known of it: another holds it */
+    bool again : 1;        /* what is under way may have been answered too early: ask once more */
 };
 
 typedef struct hf__core_config {

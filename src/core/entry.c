@@ -259,7 +259,8 @@ static hf__time earliest(const hf__entry *e) {
 }
 
 bool hf__entry_idle(const hf__entry *e) {
-    return !e->busy && !e->head && !e->own && !e->ghost && !e->ghost_calls && !e->lanes;
+    return !e->busy && !e->head && !e->own && !e->ghost && !e->ghost_calls &&
+           (e->anchor || !e->lanes);
 }
 
 bool hf__entry_exports(hf__entry *e) {

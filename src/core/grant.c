@@ -79,8 +79,8 @@ static void fill_own(hf__own *own, const hf__wait *w, const hf__entry *e, hf__ti
     own->lease_ms = w->lease_ms;
     own->flags = w->flags;
     own->alone = w->alone;
-    own->kind = own->posted_kind = w->kind;
-    own->first_kind = w->kind == HF_WRITE ? HF_READ : w->kind;
+    own->kind = own->posted_kind = (uint8_t)w->kind;
+    own->first_kind = own->kind == HF_WRITE ? HF_READ : own->kind;
     own->posted = 1;
     own->renew_at =
         w->flags & HF_NO_RENEW ? HF__NEVER : hf__core_renew_at(e->core, op->asked_at, op->lease_ms);

@@ -153,8 +153,8 @@ typedef struct hf__ack {
     uint64_t link;
     char *why;
     hf_result result; /* to be told once it is undone */
-    hf__verb verb;
-    enum { HF__ACK_NONE, HF__ACK_WAITING, HF__ACK_UNDOING } state;
+    uint8_t verb;
+    enum { HF__ACK_NONE, HF__ACK_WAITING, HF__ACK_UNDOING } state : 8;
     bool there; /* where it was looked for */
 } hf__ack;
 
@@ -273,12 +273,21 @@ typedef struct hf__op {
     uint32_t permits, capacity; /* HF_PERMITS */
     uint32_t upgrades;          /* ASK, RENEW: how many its hold has asked for, this one too */
     uint32_t attempt; /* ASK: how often this number was told HF_BUSY; stores may ask less often */
-    bool upgrade;     /* ASK */
-    bool stand;       /* ASK: take a place in line if it is not free */
+    bool upgrade : 1; /* ASK */
+    bool stand : 1;   /* ASK: take a place in line if it is not free */
     bool
-        succeeds; /* ASK: to a lower number of its client which gave up waiting: its turn is ours */
-    bool leave;   /* RELEASE: it stands in line, or may */
-    hf__time not_after; /* ASK: must not take effect later than this; HF__NEVER: no limit */
+        succeeds : 1; /* ASK: to a lower number of its client which gave up waiting: its turn is ours */
+    bool leave : 1;   /* RELEASE: it stands in line, or may */
+    bool maybe : 1;   /* Answer: it failed, and may have taken effect all the same */
+    bool undone : 1;  /* ASK: a release of its number was said: it is not to be asked for again */
+    bool crowded : 1; /* Answer to an ASK that was granted, to RENEW: somebody waits */
+    bool placed : 1; /* HF_BUSY: it stands in line, for HF__PLACE_MS at most unless it asks again */
+    bool asking : 1; /* the store's, and below: the slot is on its way there */
+    bool asking_said : 1; /* and the answer to that is still to come */
+    bool brief : 1;       /* RENEW: with one key, where the others may be elsewhere */
+    bool heard : 1;       /* what is said of the name is listened to */
+    bool repeated : 1;    /* its own, of what was asked for before */
+    hf__time not_after;   /* ASK: must not take effect later than this; HF__NEVER: no limit */
     hf__time
         bury_until; /* RELEASE: an ASK of this number may arrive late, until then; 0: none can */
     hf__time held_since; /* RELEASE: when it was granted; 0: not known */
@@ -311,15 +320,6 @@ typedef struct hf__op {
     char *detail;  /* on the heap, the taker's to free; may be NULL */
     uint32_t late; /* the store's: how often it came too late */
     hf_result result;
-    bool maybe;   /* it failed, and may have taken effect all the same */
-    bool undone;  /* ASK: a release of its number was said: it is not to be asked for again */
-    bool crowded; /* ASK that was granted, RENEW: somebody waits */
-    bool placed;  /* HF_BUSY: it stands in line, for HF__PLACE_MS at most unless it asks again */
-    bool asking;  /* the store's, and below: the slot is on its way there */
-    bool asking_said; /* and the answer to that is still to come */
-    bool brief;       /* RENEW: with one key, where the others may be elsewhere */
-    bool heard;       /* what is said of the name is listened to */
-    bool repeated;    /* its own, of what was asked for before */
 } hf__op;
 
 #define HF__PLACE_MS 60000

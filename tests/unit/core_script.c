@@ -614,7 +614,8 @@ static void test_a_release_is_tried_until_the_lease_ends(void **state) {
     kit_hold_free(hold);
 }
 
-/* An ask that broke off may still arrive: the release says until when, and its store keeps it out. */
+/* An ask that broke off may still arrive: the release says until when, and its store keeps it out. And it may have
+   arrived while another held the lock: then it stands in line for nobody, and the release takes it out. */
 static void test_a_release_buries_what_may_come_late(void **state) {
     stage *s = *state;
     kit_wait w;
@@ -628,11 +629,13 @@ static void test_a_release_buries_what_may_come_late(void **state) {
     ASSERT_FINISHED(w.outcome, HF_OK);
     stage_release(s, w.hold, &call);
     assert_true(stage_asked(s, HF__RELEASE)->bury_until > not_after);
+    assert_true(stage_asked(s, HF__RELEASE)->leave);
     stage_answer(s, HF__RELEASE, HF_OK);
     kit_hold_free(w.hold);
     hf_hold *hold = stage_take(s, &w, "other", 30000); /* nothing broke: nothing to bury */
     stage_release(s, hold, &call);
     assert_int_equal(stage_asked(s, HF__RELEASE)->bury_until, 0);
+    assert_false(stage_asked(s, HF__RELEASE)->leave);
     stage_answer(s, HF__RELEASE, HF_OK);
     kit_hold_free(hold);
 }

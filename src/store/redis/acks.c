@@ -52,8 +52,10 @@ bool hf__acks_take(hf__acks *a, hf__op *op, hf__time now) {
         return true;
     }
     if ((op->verb != HF__ASK && op->verb != HF__RENEW) || op->result != HF_OK) return false;
-    op->ack = (hf__ack){
-        .state = HF__ACK_WAITING, .verb = op->verb, .asked_at = op->asked_at, .link = op->link};
+    op->ack = (hf__ack){.state = HF__ACK_WAITING,
+                        .verb = (uint8_t)op->verb,
+                        .asked_at = op->asked_at,
+                        .link = op->link};
     push(&a->waiting_first, &a->waiting_last, op);
     a->count++;
     return true;
