@@ -560,6 +560,34 @@ static void F54_behind_many_who_are_gone_the_next_is_served(void **state) {
     FREE(served(a));
 }
 
+/* Two stand in line, with so many of these before and behind them: both are served. */
+static void serve_two_among(bed *b, hf_client *const *clients, const char *const *wrong,
+                            size_t count) {
+    hf_hold *hold = TAKE(clients[0]);
+    attempt *first = stand(b, clients[1], &FOREVER), *second = stand(b, clients[2], &FOREVER);
+    for (size_t i = 0; i < count; i++) {
+        t_redis_int(b->redis, "LPUSH " LINE " %s", wrong[i]);
+        t_redis_int(b->redis, "RPUSH " LINE " %s", wrong[i]);
+    }
+    FREE(hold);
+    FREE(served(first));
+    FREE(served(second));
+    attempts_over(b);
+    FREE(TAKE(clients[0]));
+    assert_int_equal(in_line(b), 0);
+}
+
+/* Somebody has meddled with it. */
+static void F28_behind_what_is_no_entry_the_next_is_served(void **state) {
+    static const char *const wrong[] = {"x",       "a:1",       "a:1 a:t1",        "a:1 a:t1 x 0",
+                                        "a#1 b r", ":1 :1 1x ", "a:1z a:t1 1000 0"};
+    enum { WRONG = sizeof wrong / sizeof *wrong };
+    bed *b = *state;
+    hf_client *clients[] = {bed_direct(b), bed_listener(b), bed_listener(b)};
+    for (size_t i = 0; i < WRONG; i++) serve_two_among(b, clients, wrong + i, 1);
+    serve_two_among(b, clients, wrong, WRONG);
+}
+
 /* Where one holds for long, nobody looks at the line but those who come. */
 static void F54_who_is_gone_is_taken_out_by_who_comes(void **state) {
     bed *b = *state;
@@ -713,6 +741,7 @@ static const struct CMUnitTest tests[] = {
     FAULT_TEST(F51_a_late_acquire_takes_nothing_where_a_later_number_stands),
     FAULT_TEST(F51_tombstones_of_a_client_do_not_pile_up),
     FAULT_TEST(F54_behind_many_who_are_gone_the_next_is_served),
+    FAULT_TEST(F28_behind_what_is_no_entry_the_next_is_served),
     FAULT_TEST(F54_who_is_gone_is_taken_out_by_who_comes),
     FAULT_TEST(B14_who_has_not_asked_for_long_is_passed_over),
     FAULT_TEST(F27_a_release_hands_over_when_memory_is_out),

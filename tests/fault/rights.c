@@ -273,6 +273,21 @@ static void note_nothing(const hf_leader_info *leader, void *arg) {
     atomic_fetch_add((atomic_int *)arg, 1);
 }
 
+/* He may not set its end, and so gets an error; what others have set stays as it is. */
+static void F55_who_may_not_set_a_latch_leaves_that_of_others_alone(void **state) {
+    bed *b = *state;
+    uint32_t left = 0;
+    hf_client *other = bed_direct(b), *anna = open_anna(b);
+    let_anna(b, '-', "pexpire");
+    T_HF(HF_REFUSED, hf_latch_set(anna, LOCK, 3));
+    T_HF(HF_NOT_HELD, hf_latch_left(other, LOCK, &left));
+    T_HF(HF_OK, hf_latch_set(other, LOCK, 2));
+    T_HF(HF_REFUSED, hf_latch_set(anna, LOCK, 3));
+    T_HF(HF_REFUSED, hf_latch_count_down(anna, LOCK, 1, NULL));
+    T_HF(HF_OK, hf_latch_left(other, LOCK, &left));
+    assert_int_equal(left, 2);
+}
+
 /* What is beside locks: latches, with one that waits; a leader, with one that watches. */
 static void do_all_beside(hf_client *client, hf_client *other) {
     static atomic_int told;
@@ -429,6 +444,7 @@ static const struct CMUnitTest tests[] = {
     FAULT_TEST_ON(F55_who_may_not_use_its_channel_is_served, &WITH_ANNA),
     FAULT_TEST_ON(F55_who_may_not_subscribe_does_not_starve, &WITH_ANNA),
     FAULT_TEST_ON(F55_who_may_not_stand_in_line_is_told, &WITH_ANNA),
+    FAULT_TEST_ON(F55_who_may_not_set_a_latch_leaves_that_of_others_alone, &WITH_ANNA),
     FAULT_TEST(F55_the_user_of_the_documentation_has_all_rights_that_it_takes),
     FAULT_TEST_ON(F55_without_a_line_no_right_to_one_is_needed, &WITH_ANNA),
 };

@@ -3,8 +3,11 @@
  * model of Redis. A script answers, or it says an error, and then:
  *
  *   nobody holds a lock who did not before;
- *   one that asks, keeps or counts has changed nothing, but that a fence may be higher, and what was there may last longer;
+ *   one that asks, keeps or counts has changed nothing, but that a fence may be higher, what was there may last longer,
+ *       and an older hold of the asker's own may be over, which it asks in place of;
  *   one that lets go may have let go, and nobody else has lost a place in line.
+ *
+ *   who wants to be told of a latch or a leader may be noted, or forgotten.
  *
  * And whatever it says, it leaves no lock and no registration behind that has no end, and no fence lower than before.
  *
@@ -33,8 +36,8 @@
 
 enum { FIELDS_MAX = 64, RUNS_MAX = 16 };
 
-/* Of two names: the lock, its fence, its line, who stands there, the latch, who waits for it; and what a
-   client is registered by. */
+/* Of two names: the lock, its fence, its line, who stands there, the latch, who waits for it or watches the leader; and
+   what a client is registered by. */
 static const char *const keys[] = {
     "hf:{a}",   "hf:{a}:f", "hf:{a}:q", "hf:{a}:w", "hf:{a}:l",
     "hf:{a}:x", "hf:{b}",   "hf:{b}:f", "hf:{b}:q", "hf:client:c",
@@ -122,7 +125,7 @@ static int by_name(const void *a, const void *b) {
     return order ? order : (x.length > y.length) - (x.length < y.length);
 }
 
-enum { KEYS_MAX = 256, NAMES = 2, LINE_MAX = 256, NOTES = 3, WHO = 9 };
+enum { KEYS_MAX = 256, NAMES = 2, LINE_MAX = 256, NOTES = 3, WATCHERS = 5, WHO = 9 };
 
 /* By name: the places of their keys above. */
 static const int locks[NAMES] = {0, 6}, fences[NAMES] = {1, 7}, lines[NAMES] = {2, 8};
@@ -141,23 +144,46 @@ static bool is_open_lock(const rm_key *key) {
            (at < 0 || (key->items[at].value.length && *key->items[at].value.at == '*'));
 }
 
-/* Of the line those go whose client does not ask any more: what is checked of it is in the view. */
+static rm_bytes asker; /* of an acquire: client:number */
+
+/* A hold of the asker's own, under a number that is not above the one it asks under: it knows of none any more. */
+static bool is_replaced(const rm_key *key) {
+    int64_t at = key->type == RM_HASH ? rm_index(key, rm_text("n")) : -1;
+    const char *sign = asker.length ? memchr(asker.at, ':', asker.length) : NULL;
+    size_t client = sign ? (size_t)(sign - asker.at) + 1 : 0;
+    if (at < 0 || !client || key->items[at].value.length <= client) return false;
+    if (memcmp(key->items[at].value.at, asker.at, client) != 0) return false;
+    char *held = rm_copy(key->items[at].value), *asked = rm_copy(asker);
+    bool older = strtod(held + client, NULL) <= strtod(asked + client, NULL);
+    free(held);
+    free(asked);
+    return older;
+}
+
+/* Of the line those go whose client does not ask any more: what is checked of it is in the view. Nobody relies on
+   being told of latches and leaders. */
 static bool is_of_line(rm_bytes name) {
     return rm_same(name, rm_text(keys[lines[0]])) || rm_same(name, rm_text(keys[lines[1]])) ||
-           rm_same(name, rm_text(keys[NOTES]));
+           rm_same(name, rm_text(keys[NOTES])) || rm_same(name, rm_text(keys[WATCHERS]));
 }
 
 static bool is_shown(const rm_key *key) {
     rm_bytes name = rm_key_name(key);
     bool there = key->expires_ms == RM_FOREVER || key->expires_ms > NOW_US / 1000;
-    return there && !is_fence(name) && !is_open_lock(key) && !is_of_line(name) &&
-           !rm_same(name, rm_text(keys[WHO]));
+    return there && !is_fence(name) && !is_open_lock(key) && !is_replaced(key) &&
+           !is_of_line(name) && !rm_same(name, rm_text(keys[WHO]));
 }
 
 /* Who a client is ends with it, too. */
 static bool is_known_for_ever(void) {
     const rm_key *key = rm_look(&server, keys[WHO]);
     return key && key->expires_ms == RM_FOREVER;
+}
+
+/* That there may be a line is said behind whose it is, and changes nothing of that. */
+static rm_bytes without_mark(rm_bytes value) {
+    if (value.length > 1 && !memcmp(value.at + value.length - 2, " q", 2)) value.length -= 2;
+    return value;
 }
 
 /* All keys but the fences and lines, but for when they end. */
@@ -173,7 +199,7 @@ static void show(hf__buffer *out) {
         rm_number(out, all[i]->type);
         for (size_t k = 0; k < all[i]->count; k++) {
             rm_bulk(out, all[i]->items[k].text);
-            if (all[i]->type == RM_HASH) rm_bulk(out, all[i]->items[k].value);
+            if (all[i]->type == RM_HASH) rm_bulk(out, without_mark(all[i]->items[k].value));
         }
     }
 }
@@ -198,16 +224,36 @@ static void look_at_lock(view *v, const rm_key *key) {
         rm_bytes field = key->items[i].text, value = key->items[i].value;
         if (memchr(field.at, '#', field.length)) v->inside++;
         if (!rm_same(field, rm_text("n"))) continue;
-        if (value.length > 1 && !memcmp(value.at + value.length - 2, " q", 2)) value.length -= 2;
+        value = without_mark(value);
         hf__buffer_add(&v->holder, value.at, value.length);
     }
+}
+
+/* A word, that begins with a digit if so, and a space: past those; NULL: they are not there. */
+static const char *past_word(const char *text, bool number) {
+    size_t length = strcspn(text, " \t\n\v\f\r");
+    if (!length || text[length] != ' ' || (number && !strchr("0123456789", *text))) return NULL;
+    return text + length + 1;
+}
+
+static bool is_number(const char *text, const char *end) {
+    return text + strspn(text, "0123456789") == end;
+}
+
+/* From its sign on: see part/line.lua. What is none may be taken out at any time. */
+static bool is_entry(const char *text) {
+    const char *number = *text == ':' || *text == '#' ? text + 1 : NULL;
+    const char *owner = number ? past_word(number, true) : NULL;
+    const char *lease = owner && is_number(number, owner - 1) ? past_word(owner, false) : NULL;
+    const char *floor = lease ? past_word(lease, true) : NULL;
+    return floor && *floor >= '0' && *floor <= '9';
 }
 
 /* It is an entry, and its client has asked not long ago. */
 static bool asks(rm_bytes entry) {
     char *text = rm_copy(entry), client[64];
-    size_t length = strcspn(text, ":#");
-    bool whole = length < 37 && text[length] && strchr(text, ' ') && !strchr(text, '\t');
+    size_t length = strcspn(text, ":# ");
+    bool whole = length < 37 && is_entry(text + length) && strlen(text) == entry.length;
     if (text[length] == '#') length = strcspn(text, " ");
     snprintf(client, sizeof client, "%.*s", (int)length, text);
     free(text);
@@ -297,6 +343,21 @@ static bool lets_go(const hf__script *s) {
     return !strcmp(s->name, "release") || !strcmp(s->name, "leave") || !strcmp(s->name, "break");
 }
 
+/* A client names the keys that a script has, each in its place; those of another kind it never does. */
+static bool are_its_keys(const hf__script *s, rm_bytes digits) {
+    static const struct {
+        const char *script, *digits;
+    } keys_of[] = {
+        {"inspect", "02"}, {"leader", "05"},    {"proclaim", "05"},   {"raise", "01"},
+        {"renew", "0"},    {"hand", "0"},       {"register", "9"},    {"latch_down", "45"},
+        {"list", ""},      {"latch_set", "45"}, {"latch_look", "45"}, {"age", ""},
+    };
+    const char *wanted = "0123";
+    for (size_t i = 0; i < sizeof keys_of / sizeof *keys_of; i++)
+        if (!strcmp(keys_of[i].script, s->name)) wanted = keys_of[i].digits;
+    return digits.length >= strlen(wanted) && !memcmp(digits.at, wanted, strlen(wanted));
+}
+
 /* No client names a key twice. */
 static bool are_distinct(rm_bytes digits) {
     for (size_t i = 1; i < digits.length; i++)
@@ -309,7 +370,8 @@ static void run(const line *l) {
     view before[NAMES], after[NAMES];
     hf__buffer shown, then;
     const hf__script *script = l->count > 2 ? find(l->field[1]) : NULL;
-    if (!script || !are_distinct(l->field[2])) return;
+    if (!script || !are_distinct(l->field[2]) || !are_its_keys(script, l->field[2])) return;
+    asker = l->count > 3 && !strcmp(script->name, "acquire") ? l->field[3] : rm_text("");
     for (int i = 0; i < NAMES; i++) look(&before[i], i);
     show(&shown);
     bool known = is_known_for_ever();

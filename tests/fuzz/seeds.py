@@ -125,7 +125,7 @@ SCRIPTS = [
     LATCH + run("latch_down", "45", A, 3, LATE, 1) + run("latch_down", "45", A, 4, LATE, 1),
     run("latch_set", "45", A, 3, LATE, 2) + run("latch_look", "45", B, 1),
     LATCH + run("latch_look", "45", B, 1) + run("latch_set", "45", A, 9, LATE, 0),
-    HELD + run("proclaim", "04", f"{A}:5", NOW - 1000000, 1, "value"), HELD + run("leader", "045", B, 1),
+    HELD + run("proclaim", "05", f"{A}:5", NOW - 1000000, 1, "value"), HELD + run("leader", "05", B, 1),
     HELD + run("raise", "01", f"{A}:5", NOW + 5), run("age", ""), run("register", "9", 90000, "x"), run("list", "", 0, "hf:*"),
     line("S", 0, "foreign") + ASK, line("L", 1, "x") + ASK, line("S", 2, "x") + HELD + STAND, line("S", 1, "text") + ASK,
     "P\tpublish\n" + HELD_Q + FENCE_Q + QUEUE + SEEN + HEARS + RELEASE, "P\tpexpire\n" + ASK, "P\tpexpire\n" + READ, "M\n" + ASK,

@@ -105,7 +105,7 @@ BUGS = [
         "if key ~= asker then return busy() end",
         ""),
     Bug("an acquire sent twice is refused for its own sake", ACQUIRE,
-        "if holder == ARGV[1] or holder == ARGV[1] .. ' q' then",
+        "if holder and (holder == ARGV[1] or holder == ARGV[1] .. ' q') then",
         "if holder == ARGV[1] then return {0, now, 30000, 0} end if false then"),
     Bug("a grant that nobody wants any more is kept", GRANT,
         "[[hf__entry_haunt_line(e, op->number, hf__lease_lapse(now, op->lease_ms));]]\n    if (!w) return;",
@@ -208,8 +208,8 @@ BUGS = [
         "serve(now, nil, not one)",
         ""),
     Bug("the last in line is served first", LINE,
-        "call('LRANGE', KEYS[3], at, at + looks - 1)",
-        "call('LRANGE', KEYS[3], -1 - at, -1 - at)"),
+        "entries_of(at, at + looks - 1, ROUNDS)",
+        "entries_of(-1 - at, -1 - at, ROUNDS)"),
     Bug("what PUBLISH counts is taken for listening", LINE,
         "listen[i] = not answer.err and answer[2 * i] > 0",
         "listen[i] = true"),
@@ -217,12 +217,12 @@ BUGS = [
         "    for _ = 1, ROUNDS do",
         "    for _ = 1, 1 do"),
     Bug("a grant is told before it is written", LINE,
-        "    local token, text = grant(id, owner, floor, now, first, others, spec ~= '' and spec or nil)\n",
+        "    local token, text = grant(id, owner, floor, now, first, others, spec ~= '' and spec or nil, fence)\n",
         "    local soon = digits(math.max(now, floor + 1)) .. ' ' .. digits(now)\n"
         "    if channel then\n"
         "        redis.pcall('PUBLISH', channel, string.match(id, '%d+$') .. ' ' .. soon .. ' ' .. first)\n"
         "    end\n"
-        "    local token, text = grant(id, owner, floor, now, first, others, spec ~= '' and spec or nil)\n"),
+        "    local token, text = grant(id, owner, floor, now, first, others, spec ~= '' and spec or nil, fence)\n"),
     Bug("a grant that could not be told stands", LINE,
         "if told ~= 0 and not (type(told) == 'table' and told.err) then return true end",
         "if true then return true end"),

@@ -14,7 +14,8 @@
 -- number of the same client is over: the client knows of none any more. A higher one is not: then this is a late
 -- command of a connection that was given up.
 
--- What comes first is all there is to do without contention; the rest is not even defined then.
+-- What comes first is all there is to do without contention; the rest is not even defined then. Commands are given
+-- texts, for the server prints a number of Lua's with all its digits, which takes as long as the command itself.
 
 local call = redis.call
 local time = call('TIME')
@@ -22,34 +23,34 @@ local now = time[1] * 1000000 + time[2]
 if now > tonumber(ARGV[4]) then return {2, now} end
 
 local holder = call('HGET', KEYS[1], 'n')
-if holder == ARGV[1] or holder == ARGV[1] .. ' q' then
+if holder and (holder == ARGV[1] or holder == ARGV[1] .. ' q') then
     if call('PTTL', KEYS[1]) < tonumber(ARGV[3]) then call('PEXPIRE', KEYS[1], ARGV[3]) end
     return {1, now, tonumber(call('HGET', KEYS[1], 't'))}
 end
 
 local function take(token, text, mark)
-    call('HSET', KEYS[1], ARGV[2], 1, 'n', ARGV[1] .. mark, 't', text)
+    if token == now then call('HSET', KEYS[1], ARGV[2], '1', 'n', ARGV[1] .. mark, 't', text)
+    else call('HSET', KEYS[1], ARGV[2], '1', 'n', ARGV[1] .. mark, 't', text, 's', string.format('%.0f', now)) end
     -- The lock not without its end: a user who may not set one gets an error, and leaves no lock behind.
     local lasts = redis.pcall('PEXPIRE', KEYS[1], ARGV[3])
     if lasts ~= 1 then
         call('DEL', KEYS[1])
         return lasts
     end
-    if token == now then return now end
-    call('HSET', KEYS[1], 's', string.format('%.0f', now))
-    return {1, now, token}
+    return token == now and now or {1, now, token}
 end
 
 -- The fence is the last token; then ` q` if there may be a line; then the tombs: for a while after a release
 -- that its own acquire may come behind, the number up to which that client's acquires are too late. Most
 -- often it is a lower token and nothing else, and this first write stands.
 local token, fence = math.max(now, ARGV[5] + 1), nil
-local text = string.format('%d%06d', token / 1000000, token % 1000000) -- Lua by itself would write an exponent
+local text = time[1] .. string.sub('00000' .. time[2], -6) -- Lua by itself would write an exponent
+if token > now then text = string.format('%d%06d', token / 1000000, token % 1000000) end
 if not holder then
-    fence = call('SET', KEYS[2], text, 'PX', 90000000, 'GET')
+    fence = call('SET', KEYS[2], text, 'PX', '90000000', 'GET')
     if not fence or (tonumber(fence) or token) < token then return take(token, text, '') end
     if string.find(fence .. ' ', '^%d+ ') then
-        call('SET', KEYS[2], fence, 'PX', 90000000)
+        call('SET', KEYS[2], fence, 'PX', '90000000')
     else
         call('SET', KEYS[2], fence) -- what is no fence stays as it was
     end

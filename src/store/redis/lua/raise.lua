@@ -17,6 +17,6 @@ if hold[1] ~= ARGV[1] and hold[1] ~= ARGV[1] .. ' q' then return -now end
 local last, rest = string.match(call('GET', KEYS[2]) or '0', '^(%d+)(.*)$')
 if not last then return redis.error_reply('HFFENCE the fence holds no token') end
 if tonumber(last) < tonumber(ARGV[2]) then last = ARGV[2] end
-call('SET', KEYS[2], last .. rest, 'PX', 90000000)
+call('SET', KEYS[2], last .. rest, 'PX', '90000000')
 call('HSET', KEYS[1], 't', ARGV[2], 's', hold[3] or hold[2]) -- without `s` the token was the time of the grant
 return now

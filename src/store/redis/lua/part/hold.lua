@@ -36,7 +36,7 @@ end
 -- Write a hold that is not an upgrade; what setting its end has answered.
 local function put_holder(id, owner, spec, lease, now, token, mark, since, first)
     if spec and spec_of(spec) then return add_holder(id, owner, spec, lease, now, token, mark, 1, first) end
-    call('HSET', KEYS[1], owner, 1, 'n', id .. mark, 't', token, 's', since)
+    call('HSET', KEYS[1], owner, '1', 'n', id .. mark, 't', token, 's', since)
     if spec then call('HSET', KEYS[1], 'k', spec) end
     return redis.pcall('PEXPIRE', KEYS[1], lease)
 end

@@ -26,7 +26,7 @@ end
 
 -- Field `p` says when next.
 local function tidy_latch(now)
-    if now < tonumber(call('HGET', KEYS[1], 'p') or 0) then return end
+    if now < (tonumber(call('HGET', KEYS[1], 'p') or 0) or 0) then return end
     local fields = call('HGETALL', KEYS[1])
     for i = 1, #fields, 2 do
         local till = #fields[i] > 1 and string.match(fields[i + 1], ' (%d+)$')

@@ -9,8 +9,9 @@
 --
 -- In what uses this, KEYS are 1 the lock   2 its fence   3 the line   4 that hash.
 
-local FENCE_MS = 90000000      -- 25 hours
-local PLACE_MS = 60000         -- a line that nobody asks in is gone after this
+local ENTRY = '^[^:# ]*[:#]%d+ %S+ %d+%S* %d+'
+local FENCE_MS = '90000000'    -- 25 hours
+local PLACE_MS = '60000'       -- a line that nobody asks in is gone after this
 local GONE_US = 60000000       -- and so is an entry whose client does not ask
 local STOPPED_US = 25000000    -- who has not asked for so long is passed over: all ask every 10 s
 local OFTEN_US = 1000000       -- who does not listen asks more often than this
@@ -85,8 +86,22 @@ local function note(key, now, since)
 end
 
 local function remove(entry)
-    call('LREM', KEYS[3], 1, entry)
+    call('LREM', KEYS[3], '1', entry)
     call('HDEL', KEYS[4], key_of(entry))
+end
+
+-- The entries from one place to another, and how many elements those were: what is no entry is taken out, for nobody
+-- would come past it.
+local function entries_of(from, to, rounds)
+    local entries, all = {}, call('LRANGE', KEYS[3], from, to)
+    for _, entry in ipairs(all) do
+        if string.find(entry, ENTRY) then entries[#entries + 1] = entry
+        else call('LREM', KEYS[3], '1', entry) end
+    end
+    if #entries == 0 and #all > 0 and rounds > 0 then -- others have moved up
+        return entries_of(from, from + LOOKS - 1, rounds - 1)
+    end
+    return entries, #all
 end
 
 -- What the hash says of some entries.
@@ -103,7 +118,8 @@ local function times(said)
 end
 
 local function sweep(now)
-    local entries = call('LRANGE', KEYS[3], 0, LOOKS - 1)
+    local entries = entries_of(0, LOOKS - 1, 0)
+    if #entries == 0 then return end
     local notes = notes_of(entries)
     for i, entry in ipairs(entries) do
         if now - times(notes[i]) > GONE_US then remove(entry) end
@@ -146,8 +162,8 @@ end
 
 -- Make somebody the holder; its token, and as text with the time, or nil: it could not be done. `waiting`: others
 -- stand in line behind it.
-local function grant(id, owner, floor, now, lease, waiting, spec)
-    local fence = call('GET', KEYS[2]) or '0'
+local function grant(id, owner, floor, now, lease, waiting, spec, fence)
+    fence = fence or call('GET', KEYS[2]) or '0'
     local token = math.max(now, (tonumber(string.match(fence, '^%d+')) or 0) + 1, floor + 1)
     local text, mark = digits(token), waiting and ' q' or ''
     local since = token == now and text or digits(now)
@@ -194,8 +210,9 @@ local function hand_to(at, entry, said, now, channel, others)
     local id, owner, lease, spec, floor = string.match(entry, '^(%S+) (%S+) (%d+)(%S*) (%d+)')
     lease = tonumber(lease)
     local first = math.min(lease, math.max(math.floor(lease / 3), 2000), 10000)
+    local fence = call('GET', KEYS[2]) or '0' -- first: if it is none, nobody loses a place
     remove(entry)
-    local token, text = grant(id, owner, floor, now, first, others, spec ~= '' and spec or nil)
+    local token, text = grant(id, owner, floor, now, first, others, spec ~= '' and spec or nil, fence)
     if not token then return nil end
     if not channel then return true end
     local told = say(channel, string.match(id, '%d+$') .. ' ' .. text .. ' ' .. first)
@@ -211,7 +228,7 @@ end
 local function serve(now, asker, free, alone)
     local at, looks, handed_on = 0, FIRST, false
     for _ = 1, ROUNDS do
-        local entries = call('LRANGE', KEYS[3], at, at + looks - 1)
+        local entries, found = entries_of(at, at + looks - 1, ROUNDS)
         if #entries == 0 then break end
         local listen, notes = listeners(entries), notes_of(entries)
         for i, entry in ipairs(entries) do
@@ -233,7 +250,7 @@ local function serve(now, asker, free, alone)
             end
             if reached and fitting then
                 local channel = listen[i] and channel_of(client)
-                handed = hand_to(at, entry, notes[i], now, channel, at > 0 or #entries > 1)
+                handed = hand_to(at, entry, notes[i], now, channel, at > 0 or found > 1)
             end
             if handed == nil then return false end
             if handed then

@@ -15,7 +15,7 @@ local function failed(answer) return type(answer) == 'table' and answer.err end
 
 -- Those who are gone, now and then: field `p` says when next.
 local function forget_watchers(now)
-    if now < tonumber(call('HGET', KEYS[2], 'p') or 0) then return end
+    if now < (tonumber(call('HGET', KEYS[2], 'p') or 0) or 0) then return end
     local watchers = call('HGETALL', KEYS[2])
     for i = 1, #watchers, 2 do
         local seen = string.match(watchers[i + 1], ' (%d+)$')
@@ -38,8 +38,8 @@ end
 -- All of them, once: who still wants to know looks, and is noted again. The message has the form of a grant, to a
 -- number that waits for no lock.
 local function tell(now)
-    local watchers = call('HGETALL', KEYS[2])
-    if #watchers == 0 then return end
+    local watchers = redis.pcall('HGETALL', KEYS[2])
+    if failed(watchers) or #watchers == 0 then return end
     call('DEL', KEYS[2])
     for i = 1, #watchers, 2 do
         local number = string.match(watchers[i + 1], '^(%d+) %d+$')
