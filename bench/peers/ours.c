@@ -1,9 +1,11 @@
 /*
  * libholdfast, driven as bench/peers/README.md says. One client for all threads of the process, as its
- * documentation advises, unless clients=each; holds are renewed by its keeper.
+ * documentation advises, unless clients=each; holds are renewed by its keeper. With calls=async the workers are no
+ * threads but calls that do not block, each of which begins the next.
  */
 #include <holdfast.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +19,7 @@
 typedef struct options {
     const char *url, *name, *out;
     int workers, locks, hold_ms, pause_ms;
-    bool holds, one_name, clients_each;
+    bool holds, one_name, clients_each, async;
     double seconds;
 } options;
 
@@ -30,9 +32,12 @@ typedef struct worker {
     hf_client *client;
     int number;
     int64_t until;
+    char name[NAME_MAX_BYTES];
     turn *turns;
     size_t count, room;
     pthread_t thread;
+    turn now;    /* of calls that do not block */
+    sem_t *done; /* told by those, at the end */
 } worker;
 
 static void fail(const char *what) {
@@ -70,17 +75,14 @@ static void hold_for(int ms) {
     if (ms) usleep((useconds_t)ms * 1000 + (useconds_t)(b_now() / 1000 % (250 * ms)));
 }
 
+/* ---- Workers that are threads ---- */
+
 static void *work(void *arg) {
     worker *w = arg;
     const options *o = w->o;
-    char name[NAME_MAX_BYTES];
-    if (o->one_name)
-        snprintf(name, sizeof name, "%s", o->name);
-    else
-        snprintf(name, sizeof name, "%s:%d", o->name, w->number);
     while (b_now() < w->until) {
         turn t = {.asking = b_now()};
-        hf_hold *hold = acquire(w->client, name);
+        hf_hold *hold = acquire(w->client, w->name);
         t.acquired = b_now();
         hold_for(o->hold_ms);
         t.releasing = b_now();
@@ -91,6 +93,52 @@ static void *work(void *arg) {
     }
     return NULL;
 }
+
+static void run_threads(worker *crew, int count) {
+    for (int i = 0; i < count; i++)
+        if (pthread_create(&crew[i].thread, NULL, work, &crew[i])) fail("no more threads");
+    for (int i = 0; i < count; i++) pthread_join(crew[i].thread, NULL);
+}
+
+/* ---- Workers that are calls, one after the other: neither hold nor pause ---- */
+
+static void on_acquired(hf_result result, hf_hold *hold, void *arg);
+
+static void begin_turn(worker *w) {
+    const hf_options forever = {.wait_ms = HF_FOREVER};
+    w->now = (turn){.asking = b_now()};
+    if (w->now.asking >= w->until)
+        sem_post(w->done);
+    else if (hf_acquire_async(w->client, w->name, &forever, on_acquired, w) != HF_OK)
+        fail(hf_error_detail());
+}
+
+static void on_released(hf_result result, void *arg) {
+    worker *w = arg;
+    if (result != HF_OK) fail(hf_error_detail());
+    w->now.released = b_now();
+    note(w, w->now);
+    begin_turn(w);
+}
+
+static void on_acquired(hf_result result, hf_hold *hold, void *arg) {
+    worker *w = arg;
+    if (result != HF_OK) fail(hf_error_detail());
+    w->now.acquired = w->now.releasing = b_now();
+    if (hf_release_async(hold, on_released, w) != HF_OK) fail(hf_error_detail());
+}
+
+static void run_calls(worker *crew, int count) {
+    sem_t done;
+    sem_init(&done, 0, 0);
+    for (int i = 0; i < count; i++) {
+        crew[i].done = &done;
+        begin_turn(&crew[i]);
+    }
+    for (int i = 0; i < count; i++) sem_wait(&done);
+}
+
+/* ---- What they have done ---- */
 
 static void write_down(const options *o, const worker *crew) {
     FILE *out = fopen(o->out, "w");
@@ -108,19 +156,22 @@ static void write_down(const options *o, const worker *crew) {
 static worker *assemble(const options *o, hf_client *client) {
     worker *crew = calloc((size_t)o->workers, sizeof *crew);
     if (!crew) fail("out of memory");
-    for (int i = 0; i < o->workers; i++)
-        crew[i] =
+    for (int i = 0; i < o->workers; i++) {
+        worker *w = &crew[i];
+        *w =
             (worker){.o = o, .client = i && o->clients_each ? open_client(o) : client, .number = i};
+        if (o->one_name)
+            snprintf(w->name, sizeof w->name, "%s", o->name);
+        else
+            snprintf(w->name, sizeof w->name, "%s:%d", o->name, i);
+    }
     return crew;
 }
 
 static void run(const options *o, worker *crew) {
     int64_t until = b_now() + (int64_t)(o->seconds * 1e9);
-    for (int i = 0; i < o->workers; i++) {
-        crew[i].until = until;
-        if (pthread_create(&crew[i].thread, NULL, work, &crew[i])) fail("no more threads");
-    }
-    for (int i = 0; i < o->workers; i++) pthread_join(crew[i].thread, NULL);
+    for (int i = 0; i < o->workers; i++) crew[i].until = until;
+    (o->async ? run_calls : run_threads)(crew, o->workers);
     write_down(o, crew);
 }
 
@@ -155,6 +206,7 @@ static void understand(options *o, const char *word) {
     if (IS("out")) o->out = value;
     if (IS("mode")) o->holds = !strcmp(value, "hold");
     if (IS("names")) o->one_name = !strcmp(value, "one");
+    if (IS("calls")) o->async = !strcmp(value, "async");
     if (IS("clients")) o->clients_each = !strcmp(value, "each");
     if (IS("workers")) o->workers = (int)strtol(value, NULL, 10);
     if (IS("locks")) o->locks = (int)strtol(value, NULL, 10);

@@ -22,6 +22,7 @@ class Figures:
     def __init__(self):
         self.seconds = 0.0
         self.count = self.overlaps = 0
+        self.again = 0  # windows that did not count
         self.pairs, self.handovers, self.waits, self.shares = [], [], [], []
         self.commands = self.server_s = self.client_s = 0.0
 
@@ -62,5 +63,12 @@ class Figures:
             "least": min(self.shares), "most": max(self.shares),
             "longest_wait": max(self.waits, default=None),
             "commands": self.commands / each, "server_us": self.server_s * 1e6 / each,
-            "client_us": self.client_s * 1e6 / each, "overlaps": self.overlaps,
+            "client_us": self.client_s * 1e6 / each, "overlaps": self.overlaps, "again": self.again,
         }
+
+
+def overlaps(*window):
+    """Of a window that does not count otherwise."""
+    seen = Figures()
+    seen.add(*window)
+    return seen.overlaps

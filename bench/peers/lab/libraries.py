@@ -31,8 +31,14 @@ class Library:
         """What goes before a window: a virtual machine has to compile first."""
         return 3.0 if self.folder == "java" else 0.7
 
+    @property
+    def ours(self):
+        return not self.folder
+
 
 OURS = Library("Holdfast", "", "", "", "its turn is told to it alone", "keeper", 10)
+# The same, with calls that do not block in place of threads.
+OURS_ASYNC = Library("Holdfast, async", "", "async", "", OURS.waits, OURS.renewal, OURS.period)
 
 PEERS = [
     Library("redis-py", "python", "", "8.1.0", "asks every 100 ms", "loop", 10),
@@ -116,9 +122,9 @@ def install(folder):
 def command(library, port, url=None, megabytes=96):
     """What starts a driver, up to the words that say what it is to do, and in which folder."""
     folder = os.path.join(BUILD, library.folder)
-    if library is OURS:
+    if library.ours:
         program = os.path.join(ROOT, "build", "release", "bench", "ours")
-        return [program, "url=" + (url or f"redis://127.0.0.1:{port}")], None
+        return [program, "url=" + (url or f"redis://127.0.0.1:{port}"), f"calls={library.peer}"], None
     start = {
         "python": [sys.executable, "peer.py"],
         "node": ["node", "peer.mjs"],

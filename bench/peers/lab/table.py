@@ -1,9 +1,14 @@
 """The tables of docs/BENCHMARKS.md."""
+from . import libraries
 from .svg import duration
-from .workloads import WORKLOADS
-
+from .workloads import STOLEN_MOST, WORKLOADS
 
 LEVEL = 0.03  # what differs by less is level
+OURS = libraries.OURS.name
+
+
+def is_peer(library):
+    return library not in (OURS, libraries.OURS_ASYNC.name)
 
 
 def whole(value):
@@ -35,15 +40,15 @@ class Column:
             return False
         return ratio > 1 + LEVEL if self.better == "more" else ratio < 1 - LEVEL
 
-    def cell(self, value, ours, is_ours):
+    def cell(self, value, ours, library):
         if value is None:
             return "–"
         text = self.show(value)
-        ratio = None if is_ours else self.ratio(value, ours)
+        ratio = None if library == OURS else self.ratio(value, ours)
         if ratio is None:
             return text
         text += f" · {ratio:.3g}×" if ratio < 1000 else f" · {ratio:,.0f}×"
-        return f"**{text}**" if self.ahead(value, ours) else text
+        return f"**{text}**" if is_peer(library) and self.ahead(value, ours) else text
 
 
 RATE = Column("rate", "pairs/s", whole, "more")
@@ -68,7 +73,7 @@ def columns(key):
 def _row(library, row, ours, cols, shares):
     if "failed" in row:
         return f"| {library} | {row['failed']} |" + " |" * (len(cols) + shares - 1)
-    cells = [c.cell(row.get(c.key), ours.get(c.key), library == "Holdfast") for c in cols]
+    cells = [c.cell(row.get(c.key), ours.get(c.key), library) for c in cols]
     if shares:
         cells.append(f"{row['least']:,} to {row['most']:,}")
     return f"| {library} | " + " | ".join(cells) + " |"
@@ -78,7 +83,7 @@ def table(key, rows):
     """Of one workload: {library: figures}; ours first."""
     cols, shares = columns(key), key.startswith("one")
     heads = [c.title for c in cols] + (["least to most of a process"] if shares else [])
-    ours = rows.get("Holdfast", {})
+    ours = rows.get(OURS, {})
     lines = ["| | " + " | ".join(heads) + " |", "|---" * (len(heads) + 1) + "|"]
     return "\n".join(lines + [_row(name, row, ours, cols, shares) for name, row in rows.items()])
 
@@ -88,10 +93,10 @@ def ahead(results):
     lines = []
     titles = {**{w.key: w.title for w in WORKLOADS}, "held": "10,000 held locks"}
     for key, rows in results["rows"].items():
-        ours = rows.get("Holdfast", {})
+        ours = rows.get(OURS, {})
         for column in columns(key):
             names = [f"{name} ({column.ratio(row[column.key], ours[column.key]):.2f}×)"
-                     for name, row in rows.items() if name != "Holdfast"
+                     for name, row in rows.items() if is_peer(name)
                      and column.ahead(row.get(column.key), ours.get(column.key))]
             if names:
                 lines.append(f"- {titles[key]}, {column.title}: {', '.join(names)}")
@@ -118,8 +123,12 @@ def report(results):
             parts += [f"### {workload.title}", table(workload.key, results["rows"][workload.key])]
     if "held" in results["rows"]:
         parts += ["### 10,000 held locks, renewed", table("held", results["rows"]["held"])]
-    overlaps = sum(row.get("overlaps", 0) for rows in results["rows"].values() for row in rows.values())
+    overlaps, again = (sum(row.get(key, 0) for rows in results["rows"].values() for row in rows.values())
+                       for key in ("overlaps", "again"))
     parts.append(f"Holds of one name that overlapped, over all rows: {overlaps}.")
+    if again:
+        parts.append(f"{again} windows were measured again, since the host of this virtual machine had taken more than "
+                     f"{STOLEN_MOST:.0%} of its cores away.")
     behind = ahead(results)
     parts += ["### Where a peer is ahead", "\n".join(behind) if behind else "Nowhere in this run."]
     return "\n\n".join(parts)
