@@ -11,8 +11,9 @@ import tempfile
 import time
 
 MODEL = pathlib.Path(__file__).resolve().parent / "lock.pml"
-SAFETY, FAIR = ["-DSAFETY"], ["-DNFAIR=3"]
-DEPTH, MEGABYTES = 1000000, 3900
+DEPTH = 1000000
+SAFETY, FAIR = ["-DMEMLIM=3900", "-DSAFETY"], ["-DMEMLIM=3900", "-DNFAIR=3"]
+LARGE = ["-DMEMLIM=13000", "-DSAFETY", "-DCOLLAPSE"]  # states in parts, each of which is kept once
 
 # What is looked at, the switches, and how the searcher is compiled and called.
 WHOLE = [
@@ -23,7 +24,7 @@ WHOLE = [
     ("three clients that wait, and a fault: all are served", "-DROUNDS=1 -DFAULTS=1 -DPATIENT", FAIR, ["-a", "-f"]),
 ]
 LONG = [
-    ("three clients and a fault", "-DROUNDS=1 -DFAULTS=1", SAFETY, []),
+    ("three clients and a fault", "-DROUNDS=1 -DFAULTS=1", LARGE, ["-w27"]),
 ]
 WITHOUT = [
     ("without the claim rule", "-DROUNDS=1 -DFAULTS=0 -DONLY_ALONE -DNO_CLAIM", "WITHIN"),
@@ -38,7 +39,7 @@ def search(switches, compiled, called):
         def run(*command):
             return subprocess.run(command, cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         made = run("spin", "-a", *switches.split(), str(MODEL))
-        built = run("cc", "-O2", "-w", f"-DMEMLIM={MEGABYTES}", *compiled, "-o", "pan", "pan.c")
+        built = run("cc", "-O2", "-w", *compiled, "-o", "pan", "pan.c")
         if made.returncode or built.returncode:
             sys.exit(made.stdout + built.stdout)
         began = time.monotonic()
