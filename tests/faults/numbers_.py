@@ -100,7 +100,8 @@ REASONS = {
     "r": "nothing is replicated there",
     "o": "this is about another topology",
     "g": "`make test-failover` shows it: whoever is inside compares its token with the last one, over kills, stops and failovers",
-    "l": "a message is read by the code of a single server, where it is tested with a server that follows a script; that one knows no `ROLE`",
+    "l": "a message is read by the code of a single server, where it is tested with a server that follows a script; that one knows no `ROLE`, "
+         "and what it says by two connections may come through a front in another order",
     "h": "the holder keeps the lease by its own clock, and the lock is the kernel's: no clock of a server is asked",
     "q": "a quorum has no line of waiters and sends no messages: those who wait ask",
     "m": "a quorum has the mutex alone: readers, permits, latches, leaders, lists and exports are `HF_UNSUPPORTED`",
@@ -150,7 +151,7 @@ def _why():
     put("c", ("F19", "F20", "F52", "F53", "F54", "F55", "F56"), "cluster")
     put("o", ("F11",), "single", "tls", "sentinel", "cluster")
     put("g", ("F36",), "single", "tls", "sentinel", "cluster")
-    put("l", ("F53",), "sentinel")
+    put("l", ("F53",), "sentinel", "tls")
     put("k", ("F4",), "memory")
     put("d", ("F26",), "tls", "sentinel", "cluster", "quorum")
     put("w", ("F39", "F40", "F43", "F21"), "tls", "sentinel", "cluster")
@@ -172,6 +173,7 @@ NOT_THROUGH = {
     },
     "tls": {
         r"fault_connect: F21_a_name_that_changes.*": "the name is the front's",
+        r"fault_messages: F53.*": "a server that follows a script, by two connections whose order the front does not keep",
         r"fault_crowd: .*": "a thousand clients are more than the front can serve in time",
         r"fault_closing: F42_a_child_closes.*": "it counts connections to the server's own port",
     },

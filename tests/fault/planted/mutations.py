@@ -110,6 +110,27 @@ MUTATIONS = [
         ("fault_line", "F54_*"),
     ),
     Mutation(
+        "who may not set a latch takes that of others away",
+        "store/redis/lua/latch_set.lua",
+        "local made = not round and call('PTTL', KEYS[1]) == -2",
+        "local made = true",
+        ("fault_rights", "F55_who_may_not_set_a_latch*"),
+    ),
+    Mutation(
+        "nobody comes past what is no entry of the line",
+        LINE,
+        "        else call('LREM', KEYS[3], '1', entry) end\n",
+        "        else error('no entry: ' .. entry) end\n",
+        ("fault_line", "F28_behind_what_is_no_entry*"),
+    ),
+    Mutation(
+        "who stands behind what is no entry is forgotten",
+        LINE,
+        "at > 0 or found > 1)",
+        "at > 0 or #entries > 1)",
+        ("fault_line", "F28_behind_what_is_no_entry*"),
+    ),
+    Mutation(
         "who is gone stays in a line that nobody serves",
         LINE,
         "if place % SWEEP == 0 then sweep(now) end",
@@ -161,14 +182,14 @@ MUTATIONS = [
     Mutation(
         "an acquire sent twice is granted twice",
         ACQUIRE,
-        "if holder == ARGV[1] or holder == ARGV[1] .. ' q' then",
+        "if holder and (holder == ARGV[1] or holder == ARGV[1] .. ' q') then",
         "if false then",
         ("fault_answers", "F12_an_acquire_whose_answer_was_lost*"),
     ),
     Mutation(
         "an acquire sent twice is refused for its own sake",
         ACQUIRE,
-        "if holder == ARGV[1] or holder == ARGV[1] .. ' q' then",
+        "if holder and (holder == ARGV[1] or holder == ARGV[1] .. ' q') then",
         "if holder == ARGV[1] then return {0, now, 30000, 0} end\nif false then",
         ("fault_answers", "F12_an_acquire_whose_answer_was_lost*"),
     ),
@@ -387,7 +408,7 @@ MUTATIONS = [
     Mutation(
         "a mutex does not look whether the room is in use",
         LOCK,
-        "if (op->kind != HF_MUTEX || head.room.open || seat->slot >= 0) {",
+        "if (op->kind != HF_MUTEX || hf__room_open(&head) || seat->slot >= 0) {",
         "if (op->kind != HF_MUTEX || seat->slot >= 0) {",
         ("file_room", "B16_a_mutex*"),
     ),
@@ -411,6 +432,34 @@ MUTATIONS = [
         "int error = hf__slot_take(h->lock->fd, *index, h->peers->id);",
         "int error = 0;",
         ("conformance", "file", "B16_a_writer_keeps*"),
+    ),
+    Mutation(
+        "a room whose head says nothing is taken for one that was never in use",
+        "store/file/lockfile.c",
+        "return head->room.open || (head->version >= ROOMS && !head->room.sum);",
+        "return head->room.open;",
+        ("file_room", "F28_a_room_s_head_overwritten*"),
+    ),
+    Mutation(
+        "an empty file is a new one, whoever is inside",
+        LOCK,
+        "    if (r) return r;\n    int error = hf__lockfile_begin(",
+        "    int error = hf__lockfile_begin(",
+        ("file_room", "F28_a_file_cut_short*"),
+    ),
+    Mutation(
+        "a slot that was cut off is an empty one, though its range is locked",
+        "store/file/table.c",
+        "    hf_result r = own ? check_rest(",
+        "    hf_result r = !own ? check_rest(",
+        ("file_room", "F28_a_file_cut_short*"),
+    ),
+    Mutation(
+        "a slot that says nothing is an empty one, though its range is locked",
+        "store/file/table.c",
+        "if (!slot.number && hf__slot_whole(&slot)) return HF_OK;",
+        "if (!slot.number) return HF_OK;",
+        ("file_room", "F28_a_slot_overwritten*"),
     ),
     Mutation(
         "a slot is not seen to be whole",
@@ -564,9 +613,9 @@ MUTATIONS = [
     Mutation(
         "a grant is told before it is written",
         LINE,
-        "local token, text = grant(id, owner, floor, now, first, others, spec ~= '' and spec or nil)",
+        "local token, text = grant(id, owner, floor, now, first, others, spec ~= '' and spec or nil, fence)",
         "redis.pcall('PUBLISH', channel, string.match(id, '%d+$') .. ' ' .. digits(now) .. ' ' .. "
-        "digits(now) .. ' ' .. first)\nlocal token, text = grant(id, owner, floor, now, first, others, spec ~= '' and spec or nil)",
+        "digits(now) .. ' ' .. first)\nlocal token, text = grant(id, owner, floor, now, first, others, spec ~= '' and spec or nil, fence)",
         ("fault_rights", "F55_a_release_without*"),
     ),
     Mutation(
@@ -1036,8 +1085,8 @@ MUTATIONS = [
     Mutation(
         "a quorum's node that lost a hold is not given it again",
         "store/quorum/renew.c",
-        "            if (b->votes[i].stand == HF__STANDS_LOST) retake(&b->votes[i], now);\n",
-        "            (void)b, (void)retake;\n",
+        "if (b->over || !b->lease_ms || now >= until) return;",
+        "if (b->over || !b->lease_ms || now < until) return;",
         ("fault_quorum", "F25_a_node*"),
     ),
 
@@ -1218,5 +1267,26 @@ MUTATIONS = [
         "    c->store->measure = true;\n",
         "",
         ("redis_told",),
+    ),
+    Mutation(
+        "a late ask that stands in line for nobody is left there",
+        ENTRY,
+        "e->op.leave = e->ghost_stands || late_may_stand(e, now);",
+        "e->op.leave = e->ghost_stands;",
+        ("unit_core_script", "*buries_what_may_come_late*"),
+    ),
+    Mutation(
+        "a cancel that cannot be taken out is told for ever",
+        ASYNC,
+        "taken_out = epoll_ctl(c->cancels, EPOLL_CTL_DEL, cancel->fd, NULL) == 0;",
+        "epoll_ctl(c->cancels, EPOLL_CTL_DEL, cancel->fd, NULL);",
+        ("failing", "memory", "B07_a_cancel_ends_async_waits"),
+    ),
+    Mutation(
+        "a renewal near max_hold takes the whole lease",
+        ENTRY,
+        "return left < lease ? left : lease;",
+        "return left < lease ? lease : left;",
+        ("fault_pauses", "F05*"),
     ),
 ]
