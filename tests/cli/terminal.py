@@ -73,7 +73,16 @@ class Terminal:
         assert code == 0, lines
         return lines[-2]
 
+    def expect_hangup(self):
+        """A hang-up brings SIGCONT, which takes back the SIGSTOP that a search for leaks stops a process with: it would
+        wait for ever."""
+        assert self.run("export ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0") == 0
+
     def stop(self):
+        """What still runs in it is killed before the terminal hangs up: see expect_hangup."""
+        for process in kit.family() if self.bash else []:
+            if process.stat().get("session") == self.bash.pid and process.pid != self.bash.pid:
+                process.kill()
         self.server.terminate()
         self.server.wait(kit.PATIENCE)
         kit.KNOWN.discard(self.server.pid)
@@ -416,6 +425,7 @@ class InATerminal(WithTerminal):
 
     def test_a_hangup_of_the_terminal_ends_it(self):
         t = self.t
+        t.expect_hangup()
         t.type("$H run x sh -c 'echo $$ >pid.new; mv pid.new pid; exec sleep 300'")
         until((self.dir / "pid").exists, "the child to run")
         child = Process((self.dir / "pid").read_text())

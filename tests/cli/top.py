@@ -223,9 +223,10 @@ class AtTheEnd(Top):
         self.assertLeft(0)
 
     def test_the_terminal_goes_away(self):
-        self.top()
+        self.terminal().expect_hangup()
+        t = self.top()
         process = self.process()
-        self.t.tmux("kill-session")
+        t.tmux("kill-session")
         until(lambda: not process.runs, "it to end")
 
 

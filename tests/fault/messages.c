@@ -145,17 +145,18 @@ static int rounds_until_called(bed *b, bustle *busy, hf_client *other) {
     return meanwhile;
 }
 
-/* They share its connections, and read for each other. */
+/* They share its connections, and read for each other. A few rounds are fair, and a busy machine makes more of them now and
+   then; they were hundreds nearly every time. */
 static void check_heard(bed *b, int (*hand_over)(bed *b, bustle *busy, hf_client *other)) {
     static bustle busy;
-    int rounds = 0;
+    int late = 0;
     hf_client *other = bed_direct(b);
     busy = (bustle){.client = bed_listener(b)};
     t_threads *threads = t_threads_start(BUSY_THREADS, lock_others, &busy);
-    for (int i = 0; i < HAND_OVERS; i++) rounds += hand_over(b, &busy, other);
+    for (int i = 0; i < HAND_OVERS; i++) late += hand_over(b, &busy, other) > 100;
     atomic_store(&busy.stop, 1);
     t_threads_join(threads, SOON_MS);
-    assert_in_range(rounds, 0, HAND_OVERS * 50); /* a few are fair; they were hundreds each */
+    assert_in_range(late, 0, HAND_OVERS / 2);
 }
 
 static void F19_a_message_is_heard_beside_threads_that_are_busy(void **state) {
