@@ -14,7 +14,7 @@ static void B26_break_ends_an_ownership_whoever_has_it(cf *f) {
 }
 
 static void B26_break_with_a_token_ends_only_that_ownership(cf *f) {
-    hf_hold *hold = CF_TAKE(f->a, f->name, &(hf_options){.lease_ms = CF_SHORT_LEASE_MS});
+    hf_hold *hold = CF_TAKE(f->a, f->name, &(hf_options){.lease_ms = CF_KEPT_LEASE_MS});
     uint64_t token = hf_fence(hold);
     uint64_t const wrong[] = {token - 1, token + 1, 1, UINT64_MAX};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {

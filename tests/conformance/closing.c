@@ -95,7 +95,7 @@ typedef struct race {
 
 static void release_when_told(void *arg) {
     race *r = arg;
-    while (!atomic_load(&r->go)) sched_yield();
+    while (!atomic_load(&r->go) && !cf_over()) sched_yield();
     r->result = hf_release(r->hold);
 }
 

@@ -77,8 +77,10 @@ enum {
     CF_WATCHDOG_MS = 15000,  /* whatever must happen has happened by then */
     CF_GRANT_MS = 4000,      /* a grant that is due is made: below the command timeout of 5 s */
     CF_AT_ONCE_MS = 3000,    /* "at once": far below the default lease, far above a slow machine */
-    CF_SHORT_LEASE_MS = 300, /* a lease that a case can outlive */
-    CF_KEPT_LEASE_MS = 1500, /* and one that a case keeps, also where a machine is slow */
+    CF_SHORT_LEASE_MS = 300, /* a lease that a case outlives */
+    CF_KEPT_LEASE_MS =
+        1500, /* one that it keeps, also where a machine is slow or stands still for a moment */
+    CF_PAST_LEASE_MS = 2000, /* and what is longer than either */
     CF_CLIENTS_MAX = 16
 };
 
@@ -95,7 +97,10 @@ struct cf {
 int cf_setup(void **state);
 int cf_teardown(void **state);
 
-/* Its threads have ended, or do within this time. */
+/* The case is over, and may have failed: a thread that waits for a word of it waits in vain. */
+bool cf_over(void);
+
+/* It is over. Its threads have ended, or do within this time. */
 bool cf_threads_end(cf *f, int64_t ms);
 
 /* The store under test has all of these. */

@@ -138,7 +138,7 @@ static void spin_us(int64_t us) {
 
 static void fire_when_told(void *arg) {
     race *r = arg;
-    while (!atomic_load(&r->go)) sched_yield();
+    while (!atomic_load(&r->go) && !cf_over()) sched_yield();
     spin_us(r->delay_us);
     hf_cancel_fire(r->cancel);
 }

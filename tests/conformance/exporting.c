@@ -82,8 +82,7 @@ static void B34_it_is_adopted_once(cf *f) {
 }
 
 static void B34_what_was_adopted_is_renewed(cf *f) {
-    enum { LEASE_MS = 300 };
-    char *text = export_it(f, CF_TAKE(f->a, f->name, &(hf_options){.lease_ms = LEASE_MS}));
+    char *text = export_it(f, CF_TAKE(f->a, f->name, &(hf_options){.lease_ms = CF_KEPT_LEASE_MS}));
     hf_hold *hold;
     CF_IS(HF_OK, hf_adopt(f->b, text, NULL, &hold));
     uint64_t before = cf_stats(f->b).renewed;

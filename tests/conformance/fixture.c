@@ -30,11 +30,18 @@ enum { HANG_MS = 45000 };
 
 /* ---- Setup and teardown ---------------------------------------------------------------------- */
 
+static atomic_bool over;
+
+bool cf_over(void) {
+    return atomic_load(&over);
+}
+
 int cf_setup(void **state) {
     cf *f = calloc(1, sizeof *f);
     if (!f) return -1;
     f->test = *state;
     *state = f;
+    atomic_store(&over, false);
     alarm((unsigned)(t_patience(HANG_MS) / 1000));
     f->name = cf_name(f, "");
     f->a = cf_open(f);
@@ -60,6 +67,7 @@ static int join_all(cf_thread *threads) {
 bool cf_threads_end(cf *f, int64_t ms) {
     bool all;
     int64_t until = t_now_ms() + ms;
+    atomic_store(&over, true);
     do {
         all = true;
         for (cf_thread *t = f->threads; t; t = t->next) {
@@ -73,6 +81,7 @@ bool cf_threads_end(cf *f, int64_t ms) {
 
 int cf_teardown(void **state) {
     cf *f = *state;
+    atomic_store(&over, true);
     for (size_t i = 0; i < CF_CLIENTS_MAX; i++) hf_close(f->clients[i]);
     if (!join_all(f->threads)) return -1; /* one still runs: leave it its memory */
     alarm(0);

@@ -202,11 +202,11 @@ static void B32_who_was_broken_leads_no_more(cf *f) {
 }
 
 static void B32_a_leader_lasts_as_long_as_its_lease_is_renewed(cf *f) {
-    hf_hold *hold = lead(f->a, f->name, "kept", &(hf_options){.lease_ms = CF_SHORT_LEASE_MS});
+    hf_hold *hold = lead(f->a, f->name, "kept", &(hf_options){.lease_ms = CF_KEPT_LEASE_MS});
     uint64_t renewed = cf_stats(f->a).renewed;
     CF_UNTIL(cf_stats(f->a).renewed >= renewed + 4);
-    if (hf_held(hold)) check_leads(f->b, f->name, hold, "kept");
-    (void)hf_release(hold);
+    check_leads(f->b, f->name, hold, "kept");
+    CF_FREE(hold);
     hold = lead(f->a, f->name, "ends",
                 &(hf_options){.lease_ms = CF_SHORT_LEASE_MS, .flags = HF_NO_RENEW});
     CF_UNTIL(!hf_held(hold));
@@ -248,7 +248,7 @@ static void compare(race *r, const hf_leader_info *info) {
 
 static void look_meanwhile(void *arg) {
     race *r = arg;
-    while (!atomic_load(r->stop)) {
+    while (!atomic_load(r->stop) && !cf_over()) {
         hf_leader_info *info = NULL;
         hf_result result = hf_leader(r->client, r->name, &info);
         if (result == HF_OK) compare(r, info);
@@ -299,7 +299,7 @@ static void note(const hf_leader_info *leader, void *arg) {
     if (c->client) c->called = hf_leader(c->client, c->name, &info);
     hf_leader_free(info);
     atomic_store(&c->inside, 1);
-    while (atomic_load(&c->gate) == 1) t_sleep_ms(1);
+    while (atomic_load(&c->gate) == 1 && !cf_over()) t_sleep_ms(1);
     if (c->observer) hf_unobserve(*c->observer);
     atomic_store(&c->count, i + 1);
 }

@@ -2,16 +2,16 @@
 #include "conformance.h"
 
 static void B15_renewal_keeps_a_lock_for_many_leases(cf *f) {
-    enum { LEASES = 7 };
+    enum { LEASES = 4 };
     cf_lost *lost = cf_new(f, sizeof *lost);
     hf_hold *hold =
         CF_TAKE(f->a, f->name,
-                &(hf_options){.lease_ms = CF_SHORT_LEASE_MS, .on_lost = cf_on_lost, .arg = lost});
+                &(hf_options){.lease_ms = CF_KEPT_LEASE_MS, .on_lost = cf_on_lost, .arg = lost});
     uint64_t token = hf_fence(hold);
-    for (int64_t end = t_now_ms() + LEASES * CF_SHORT_LEASE_MS; t_now_ms() < end;) {
+    for (int64_t end = t_now_ms() + LEASES * CF_KEPT_LEASE_MS; t_now_ms() < end;) {
         CF_REFUSED(HF_BUSY, f->b, f->name, NULL);
         assert_int_equal(hf_held(hold), 1);
-        assert_in_range(hf_remaining_ms(hold), 1, CF_SHORT_LEASE_MS);
+        assert_in_range(hf_remaining_ms(hold), 1, CF_KEPT_LEASE_MS);
         t_sleep_ms(10);
     }
     assert_true(hf_fence(hold) == token);
@@ -27,8 +27,7 @@ static void B15_renewal_keeps_many_locks_at_once(cf *f) {
     for (int i = 0; i < LOCKS; i++) {
         char suffix[16];
         snprintf(suffix, sizeof suffix, "-%d", i);
-        holds[i] =
-            CF_TAKE(f->a, cf_name(f, suffix), &(hf_options){.lease_ms = 2 * CF_SHORT_LEASE_MS});
+        holds[i] = CF_TAKE(f->a, cf_name(f, suffix), &(hf_options){.lease_ms = CF_KEPT_LEASE_MS});
     }
     CF_UNTIL(cf_stats(f->a).renewed >= LOCKS * LEASES);
     for (int i = 0; i < LOCKS; i++) {
@@ -62,7 +61,7 @@ static void B22_extend_makes_a_hold_outlive_its_lease(cf *f) {
     assert_in_range(info->remaining_ms, 15000, 20000);
     hf_info_free(info);
 
-    t_sleep_ms(2 * CF_SHORT_LEASE_MS);
+    t_sleep_ms(CF_PAST_LEASE_MS);
     assert_int_equal(hf_held(hold), 1);
     CF_REFUSED(HF_BUSY, f->b, f->name, NULL);
     CF_FREE(hold);
@@ -79,12 +78,12 @@ static void B22_extend_never_shortens(cf *f) {
 }
 
 static void B22_a_renewal_never_shortens_an_extension(cf *f) {
-    hf_hold *hold = CF_TAKE(f->a, f->name, &(hf_options){.lease_ms = CF_SHORT_LEASE_MS});
+    hf_hold *hold = CF_TAKE(f->a, f->name, &(hf_options){.lease_ms = CF_KEPT_LEASE_MS});
     CF_IS(HF_OK, hf_extend(hold, 60000));
     /* Renewal may pause until the extension nears its end; posting a count is a renewal too. */
     hf_hold *again = CF_TAKE(f->a, f->name, NULL);
     CF_UNTIL(cf_count(f->b, f->name) == 2);
-    t_sleep_ms(CF_SHORT_LEASE_MS);
+    t_sleep_ms(CF_PAST_LEASE_MS);
     assert_in_range(hf_remaining_ms(hold), 40000, 60000);
     hf_info *info = cf_inspect(f->b, f->name);
     assert_in_range(info->remaining_ms, 40000, 60000);

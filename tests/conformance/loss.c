@@ -16,8 +16,9 @@ typedef struct victim {
 static victim *take_victim(cf *f, int64_t max_hold_ms, uint32_t flags) {
     victim *v = cf_new(f, sizeof *v);
     *v = (victim){.f = f, .taken_at = t_now_ms()};
+    int64_t lease_ms = max_hold_ms || flags ? CF_SHORT_LEASE_MS : CF_KEPT_LEASE_MS;
     v->hold = CF_TAKE(f->a, f->name,
-                      &(hf_options){.lease_ms = CF_SHORT_LEASE_MS,
+                      &(hf_options){.lease_ms = lease_ms,
                                     .max_hold_ms = max_hold_ms,
                                     .flags = flags,
                                     .on_lost = cf_on_lost,
@@ -128,7 +129,7 @@ static void B10_a_normal_release_is_no_loss(cf *f) {
     victim *v = take_victim(f, 0, 0);
     hf_hold *ref = hf_ref(v->hold);
     CF_FREE(v->hold);
-    t_sleep_ms(2 * CF_SHORT_LEASE_MS); /* whatever its lease could still set off has been set off */
+    t_sleep_ms(CF_PAST_LEASE_MS); /* whatever its lease could still set off has been set off */
     assert_int_equal(hf_held(ref), 0);
     assert_int_equal(cf_readable(v->fd), 0);
     assert_null(hf_why_lost(ref));

@@ -150,26 +150,34 @@ static void start_cluster(void) {
     snprintf(other_url, sizeof other_url, "%s?prefix=other", url);
 }
 
+/* What NUMSUB of one channel has answered. */
+static bool is_heard(redisReply *reply) {
+    bool heard = reply->elements == 2 && reply->element[1]->integer > 0;
+    freeReplyObject(reply);
+    return heard;
+}
+
 static bool listens(t_redis *node, const char *name, const char *entry) {
     size_t length = strcspn(entry, ":#");
+    if (!cluster) return is_heard(t_redis_cmd(node, "PUBSUB NUMSUB hf:c:%b", entry, length));
     redisReply *reply = t_redis_cmd(node, "PUBSUB SHARDNUMSUB hf:{%s}:c:%b", name, entry, length);
-    if (reply->type == REDIS_REPLY_ERROR) { /* before Redis 7 */
-        freeReplyObject(reply);
-        reply = t_redis_cmd(node, "PUBSUB NUMSUB hf:{%s}:c:%b", name, entry, length);
-    }
-    bool any = reply->elements == 2 && reply->element[1]->integer > 0;
-    freeReplyObject(reply);
-    return any;
+    if (reply->type != REDIS_REPLY_ERROR) return is_heard(reply);
+    freeReplyObject(reply); /* before Redis 7 */
+    return is_heard(t_redis_cmd(node, "PUBSUB NUMSUB hf:{%s}:c:%b", name, entry, length));
 }
 
 /* Those who listen: others may be passed over. */
-static int in_cluster_line(const char *name) {
-    t_redis *node = t_cluster_node(cluster, t_cluster_owner(cluster, t_cluster_slot(name)));
+static int in_line_of(t_redis *node, const char *name) {
     redisReply *line = t_redis_cmd(node, "LRANGE hf:{%s}:q 0 -1", name);
     int count = 0;
     for (size_t i = 0; i < line->elements; i++) count += listens(node, name, line->element[i]->str);
     freeReplyObject(line);
     return count;
+}
+
+static int in_cluster_line(const char *name) {
+    return in_line_of(t_cluster_node(cluster, t_cluster_owner(cluster, t_cluster_slot(name))),
+                      name);
 }
 
 /* A directory of its own, taken away at the end by a process that has nothing else to do with it. */
@@ -197,17 +205,14 @@ static void remove_directory(void) {
 }
 
 static int in_redis_line(const char *name) {
-    return (int)t_redis_int(redis, "LLEN hf:{%s}:q", name);
+    return in_line_of(redis, name);
 }
 
 /* Who waits and does not listen yet may be passed over. */
 bool cf_all_listen(const hf_info *info, const char *name) {
     bool all = !cluster || in_cluster_line(name) == (int)info->waiting;
-    for (uint32_t i = 0; redis && i < info->waiting && i < 64; i++) {
-        redisReply *reply = t_redis_cmd(redis, "PUBSUB NUMSUB hf:c:%s", info->waiters[i].client);
-        all = all && reply->elements == 2 && reply->element[1]->integer > 0;
-        freeReplyObject(reply);
-    }
+    for (uint32_t i = 0; redis && i < info->waiting && i < 64; i++)
+        all = listens(redis, name, info->waiters[i].client) && all;
     return all;
 }
 

@@ -298,16 +298,16 @@ static void B19_one_budget_of_time_is_for_all(cf *f) {
 
 static void B19_what_is_held_is_renewed_while_the_rest_is_waited_for(cf *f) {
     trio *t = new_trio(f);
-    int64_t lease = t_patience(CF_SHORT_LEASE_MS);
     hf_hold *other = CF_TAKE(f->b, t->name[2], NULL);
-    call *c = wait_behind(f, t, 2, &(hf_options){.wait_ms = HF_FOREVER, .lease_ms = lease});
+    call *c =
+        wait_behind(f, t, 2, &(hf_options){.wait_ms = HF_FOREVER, .lease_ms = CF_KEPT_LEASE_MS});
     uint64_t tokens[] = {cf_token(f->b, t->name[0]), cf_token(f->b, t->name[1])};
-    t_sleep_ms(lease * 3);
+    t_sleep_ms(CF_PAST_LEASE_MS);
     for (int i = 0; i < 2; i++) assert_true(cf_token(f->b, t->name[i]) == tokens[i]);
     CF_FREE(other);
     hf_hold *hold = granted(c);
     for (size_t i = 0; i < 2; i++) assert_true(hf_fence_of(hold, i) == tokens[i]);
-    t_sleep_ms(lease * 2); /* and from then on */
+    t_sleep_ms(CF_PAST_LEASE_MS); /* and from then on */
     assert_int_equal(hf_held(hold), 1);
     CF_FREE(hold);
 }
@@ -320,7 +320,7 @@ static void B19_what_is_lost_while_waiting_is_taken_again(cf *f) {
         hf_hold *other = CF_TAKE(f->b, t->name[2], NULL);
         call *c = wait_behind(f, t, 2,
                               &(hf_options){.wait_ms = HF_FOREVER,
-                                            .lease_ms = t_patience(CF_SHORT_LEASE_MS),
+                                            .lease_ms = CF_KEPT_LEASE_MS,
                                             .on_lost = cf_on_lost,
                                             .arg = told});
         uint64_t token = cf_token(f->b, t->name[lost]);
@@ -342,7 +342,7 @@ static void B19_what_was_lost_while_waiting_is_said_when_time_is_up(cf *f) {
     hf_cancel *cancel = cf_cancel();
     hf_hold *other = CF_TAKE(f->b, t->name[2], NULL);
     const hf_options options = {
-        .wait_ms = HF_FOREVER, .lease_ms = t_patience(CF_SHORT_LEASE_MS), .cancel = cancel};
+        .wait_ms = HF_FOREVER, .lease_ms = CF_KEPT_LEASE_MS, .cancel = cancel};
     call *c = wait_behind(f, t, 2, &options);
     CF_IS(HF_OK, hf_break(f->b, t->name[0], 0));
     CF_UNTIL(cf_stats(f->a).lost == 1);
@@ -796,9 +796,9 @@ static void B19_the_loss_of_any_is_the_loss_of_all(cf *f) {
 static void B19_the_loss_of_several_is_told_once(cf *f) {
     trio *t = new_trio(f);
     told *known = cf_new(f, sizeof *known);
-    hf_hold *hold = take_all(
-        f->a, t->forth, NAMES,
-        &(hf_options){.lease_ms = t_patience(CF_SHORT_LEASE_MS), .on_lost = on_lost, .arg = known});
+    hf_hold *hold =
+        take_all(f->a, t->forth, NAMES,
+                 &(hf_options){.lease_ms = CF_KEPT_LEASE_MS, .on_lost = on_lost, .arg = known});
     for (int i = 0; i < NAMES; i++) CF_IS(HF_OK, hf_break(f->b, t->name[i], 0));
     CF_UNTIL(cf_stats(f->a).lost == NAMES);
     CF_UNTIL(atomic_load(&known->calls) == 1);
@@ -810,11 +810,12 @@ static void B19_the_loss_of_several_is_told_once(cf *f) {
 static void B19_those_who_share_a_name_are_told_each(cf *f) {
     trio *t = new_trio(f);
     told *of_all = cf_new(f, sizeof *of_all), *of_one = cf_new(f, sizeof *of_one);
-    int64_t lease = t_patience(CF_SHORT_LEASE_MS);
-    hf_hold *all = take_all(f->a, t->forth, NAMES,
-                            &(hf_options){.lease_ms = lease, .on_lost = on_lost, .arg = of_all});
-    hf_hold *one = CF_TAKE(f->a, t->name[2],
-                           &(hf_options){.lease_ms = lease, .on_lost = on_lost, .arg = of_one});
+    hf_hold *all =
+        take_all(f->a, t->forth, NAMES,
+                 &(hf_options){.lease_ms = CF_KEPT_LEASE_MS, .on_lost = on_lost, .arg = of_all});
+    hf_hold *one =
+        CF_TAKE(f->a, t->name[2],
+                &(hf_options){.lease_ms = CF_KEPT_LEASE_MS, .on_lost = on_lost, .arg = of_one});
     CF_IS(HF_OK, hf_break(f->b, t->name[2], 0));
     CF_UNTIL(atomic_load(&of_all->calls) == 1 && atomic_load(&of_one->calls) == 1);
     assert_ptr_equal(atomic_load(&of_all->hold), all);
@@ -830,10 +831,9 @@ static void release_it(hf_hold *hold, void *arg) {
 static void B19_on_lost_may_release_all(cf *f) {
     trio *t = new_trio(f);
     atomic_int *released = cf_new(f, sizeof *released);
-    hf_hold *hold = take_all(f->a, t->forth, NAMES,
-                             &(hf_options){.lease_ms = t_patience(CF_SHORT_LEASE_MS),
-                                           .on_lost = release_it,
-                                           .arg = released});
+    hf_hold *hold = take_all(
+        f->a, t->forth, NAMES,
+        &(hf_options){.lease_ms = CF_KEPT_LEASE_MS, .on_lost = release_it, .arg = released});
     CF_IS(HF_OK, hf_break(f->b, t->name[1], 0));
     CF_UNTIL(atomic_load(released) == 1);
     check_all_free(f, t);
@@ -961,8 +961,8 @@ static void B19_all_can_be_released_without_blocking(cf *f) {
     trio *t = new_trio(f);
     outcome *o = cf_new(f, sizeof *o);
     for (int i = 0; i < 2; i++) {
-        hf_hold *hold = take_all(f->a, t->forth, NAMES,
-                                 &(hf_options){.lease_ms = t_patience(CF_SHORT_LEASE_MS)});
+        hf_hold *hold =
+            take_all(f->a, t->forth, NAMES, &(hf_options){.lease_ms = CF_KEPT_LEASE_MS});
         if (i) CF_IS(HF_OK, hf_break(f->b, t->name[1], 0));
         if (i) CF_UNTIL(!hf_held(hold));
         CF_IS(HF_OK, hf_release_async(hold, on_released, o));
@@ -1012,7 +1012,7 @@ static void turn(hf_client *client) {
 
 static void free_later(void *arg) {
     cf_attempt *a = arg;
-    t_sleep_ms(t_patience(CF_SHORT_LEASE_MS) * 2); /* the waiter renews what it has for that long */
+    t_sleep_ms(CF_PAST_LEASE_MS); /* the waiter renews what it has for that long */
     a->result = hf_release(a->hold);
 }
 
@@ -1038,7 +1038,7 @@ static void B19_a_client_without_threads_takes_many(cf *f) {
     told *known = cf_new(f, sizeof *known);
     hf_client *client = cf_open_url(f, cf_url(), &(hf_client_options){.flags = HF_NO_THREAD});
     const hf_options options = {.wait_ms = t_patience(CF_WATCHDOG_MS),
-                                .lease_ms = t_patience(CF_SHORT_LEASE_MS),
+                                .lease_ms = CF_KEPT_LEASE_MS,
                                 .on_lost = on_lost,
                                 .arg = known};
     CF_FREE(take_all(client, t->forth, NAMES, &options));

@@ -61,24 +61,24 @@ static void F48_dropping_the_last_reference_releases(cf *f) {
 }
 
 typedef struct drop {
-    atomic_int *ready;
+    atomic_int ready;
     hf_hold *hold;
 } drop;
 
 static void drop_when_both_are_ready(void *arg) {
     drop *d = arg;
-    atomic_fetch_add(d->ready, 1);
-    while (atomic_load(d->ready) < 2) sched_yield();
+    atomic_fetch_add(&d->ready, 1);
+    while (atomic_load(&d->ready) < 2 && !cf_over()) sched_yield();
     hf_unref(d->hold);
 }
 
 /* Each sees the other's reference, and the last one releases all the same. */
 static void F48_dropping_the_last_two_references_at_once_releases(cf *f) {
     for (int i = 0; i < 200; i++) {
-        atomic_int ready = 0;
-        drop d = {&ready, hf_ref(CF_TAKE(f->a, f->name, NULL))};
+        drop *d = cf_new(f, sizeof *d);
+        d->hold = hf_ref(CF_TAKE(f->a, f->name, NULL));
         cf_thread *threads[2];
-        for (int k = 0; k < 2; k++) threads[k] = cf_spawn(f, drop_when_both_are_ready, &d);
+        for (int k = 0; k < 2; k++) threads[k] = cf_spawn(f, drop_when_both_are_ready, d);
         for (int k = 0; k < 2; k++) cf_join(threads[k]);
         assert_int_equal(cf_stats(f->a).held, 0);
     }

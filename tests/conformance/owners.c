@@ -84,7 +84,7 @@ static void B25_an_owner_is_one_of_its_client(cf *f) {
 static void F44_a_hold_outlives_its_thread_and_is_no_other_thread_s(cf *f) {
     hf_hold *hold;
     CF_IS(HF_OK,
-          cf_elsewhere(f, f->a, f->name, &(hf_options){.lease_ms = CF_SHORT_LEASE_MS}, &hold));
+          cf_elsewhere(f, f->a, f->name, &(hf_options){.lease_ms = CF_KEPT_LEASE_MS}, &hold));
     /* The ids of ended threads come back at once: none of these may pass for the first. */
     for (int i = 0; i < 20; i++) CF_IS(HF_BUSY, cf_elsewhere(f, f->a, f->name, NULL, NULL));
     CF_REFUSED(HF_BUSY, f->a, f->name, NULL);

@@ -293,7 +293,7 @@ typedef struct stream {
 
 static void keep_taking(void *arg) {
     stream *s = arg;
-    while (!atomic_load(s->over)) {
+    while (!atomic_load(s->over) && !cf_over()) {
         hf_hold *hold = NULL;
         hf_result result = hf_acquire(s->client, s->name, WAIT(1, s->capacity), &hold);
         if (result == HF_OK) {
@@ -426,8 +426,8 @@ static void B18_permits_of_one_owner_are_lost_one_by_one(cf *f) {
     for (int i = 0; i < 2; i++)
         holds[i] =
             CF_TAKE(f->a, f->name,
-                    PERMITS(1, 2, .lease_ms = CF_SHORT_LEASE_MS, .flags = i ? 0 : HF_NO_RENEW,
-                            .on_lost = cf_on_lost, .arg = &lost[i]));
+                    PERMITS(1, 2, .lease_ms = i ? CF_KEPT_LEASE_MS : CF_SHORT_LEASE_MS,
+                            .flags = i ? 0 : HF_NO_RENEW, .on_lost = cf_on_lost, .arg = &lost[i]));
     CF_UNTIL(atomic_load(&lost[0].calls) == 1);
     assert_true(atomic_load(&lost[0].token) == hf_fence(holds[0]));
     uint64_t renewed = cf_stats(f->a).renewed;
@@ -443,7 +443,7 @@ static void B18_permits_of_one_owner_are_lost_one_by_one(cf *f) {
 /* ---- Permits that come back ------------------------------------------------------------------ */
 
 static void B18_permits_whose_lease_ends_come_back(cf *f) {
-    hf_hold *stays = CF_TAKE(f->a, f->name, PERMITS(1, 4, .lease_ms = CF_SHORT_LEASE_MS));
+    hf_hold *stays = CF_TAKE(f->a, f->name, PERMITS(1, 4, .lease_ms = CF_KEPT_LEASE_MS));
     hf_hold *dying =
         CF_TAKE(f->b, f->name, PERMITS(3, 4, .lease_ms = CF_SHORT_LEASE_MS, .flags = HF_NO_RENEW));
     cf_attempt *waiter = cf_arrive(f, cf_open(f), f->name, WAIT(2, 4));
@@ -464,7 +464,7 @@ static void B26_permits_that_are_broken_are_told_and_come_back(cf *f) {
     for (int i = 0; i < 2; i++)
         holds[i] = CF_TAKE(
             clients[i], f->name,
-            PERMITS(2, 4, .lease_ms = CF_SHORT_LEASE_MS, .on_lost = cf_on_lost, .arg = &lost[i]));
+            PERMITS(2, 4, .lease_ms = CF_KEPT_LEASE_MS, .on_lost = cf_on_lost, .arg = &lost[i]));
     cf_attempt *waiter = cf_arrive(f, cf_open(f), f->name, WAIT(2, 4));
     cf_attempt *last = cf_arrive(f, cf_open(f), f->name, WAIT(4, 4));
     CF_IS(HF_OK, hf_break(f->b, f->name, hf_fence(holds[0])));
@@ -557,7 +557,7 @@ static void meet(void *arg) {
     m->result = hf_acquire(m->client, m->name, WAIT(1, POOL), &hold);
     if (m->result != HF_OK) return;
     atomic_fetch_add(m->present, 1);
-    while (!atomic_load(m->go)) t_sleep_ms(1);
+    while (!atomic_load(m->go) && !cf_over()) t_sleep_ms(1);
     m->result = hf_release(hold);
 }
 
@@ -618,8 +618,8 @@ static void B18_processes_never_pass_capacity_and_all_finish(cf *f) {
 static int hold_in_child(void *arg) {
     stage *s = arg;
     hf_client *client = open_in_child();
-    (void)CF_TAKE(client, s->pool.name, PERMITS(2, 4, .lease_ms = 2 * CF_SHORT_LEASE_MS));
-    (void)CF_TAKE(client, s->pool.name, PERMITS(1, 4, .lease_ms = 2 * CF_SHORT_LEASE_MS));
+    (void)CF_TAKE(client, s->pool.name, PERMITS(2, 4, .lease_ms = CF_KEPT_LEASE_MS));
+    (void)CF_TAKE(client, s->pool.name, PERMITS(1, 4, .lease_ms = CF_KEPT_LEASE_MS));
     atomic_store(&s->ready, 1);
     t_sleep_ms(t_patience(CF_WATCHDOG_MS));
     return 1; /* killed before */
@@ -632,7 +632,7 @@ static void B18_permits_of_a_killed_process_come_back(cf *f) {
     CF_UNTIL(atomic_load(&s->ready));
     hf_hold *hold = CF_TAKE(f->a, f->name, TRY(1, 4, 0));
     cf_attempt *waiter = cf_arrive(f, f->b, f->name, WAIT(3, 4));
-    t_sleep_ms(3 * CF_SHORT_LEASE_MS); /* the child renews */
+    t_sleep_ms(CF_PAST_LEASE_MS); /* the child renews */
     CF_STILL_WAITS(waiter);
     check_used(f, 4, 4, 3);
     t_proc_kill(child, SIGKILL);

@@ -114,7 +114,7 @@ static void B08_a_hundred_processes_are_never_two_inside_and_all_finish(cf *f) {
 
 static hf_hold *hold_in_child(stage *s) {
     hf_hold *hold =
-        CF_TAKE(open_in_child(), s->f->name, &(hf_options){.lease_ms = 2 * CF_SHORT_LEASE_MS});
+        CF_TAKE(open_in_child(), s->f->name, &(hf_options){.lease_ms = CF_KEPT_LEASE_MS});
     atomic_store(&s->token, hf_fence(hold));
     atomic_store(&s->ready, 1);
     CF_UNTIL(atomic_load(&s->go));
@@ -137,7 +137,7 @@ static cf_attempt *wait_behind_child(stage *s, t_proc_fn *fn, t_proc **child) {
     CF_UNTIL(atomic_load(&s->ready));
     cf_attempt *waiter =
         cf_queue(s->f, s->f->a, s->f->name, &(hf_options){.wait_ms = CF_WATCHDOG_MS});
-    t_sleep_ms(3 * CF_SHORT_LEASE_MS);
+    t_sleep_ms(CF_PAST_LEASE_MS);
     assert_int_equal(cf_stats(s->f->a).waiting, 1);
     return waiter;
 }
@@ -184,7 +184,7 @@ static void F03_a_process_stopped_past_its_lease_wakes_up_without_it(cf *f) {
     t_proc_kill(child, SIGSTOP);
     hf_hold *hold = NULL;
     if (!cf_has(CF_OWN_CLOCK)) hold = cf_granted(waiter);
-    t_sleep_ms(3 * CF_SHORT_LEASE_MS); /* the lease ends for its holder, whoever keeps the lock */
+    t_sleep_ms(CF_PAST_LEASE_MS); /* the lease ends for its holder, whoever keeps the lock */
     atomic_store(&s->go, 1);
     t_proc_kill(child, SIGCONT);
     end_child(child);
@@ -234,7 +234,7 @@ static void F42_a_forked_child_owns_nothing_and_its_parent_is_undisturbed(cf *f)
     stage *s = new_stage(f);
     s->hold =
         CF_TAKE(f->a, f->name,
-                &(hf_options){.lease_ms = CF_SHORT_LEASE_MS, .on_lost = cf_on_lost, .arg = lost});
+                &(hf_options){.lease_ms = CF_KEPT_LEASE_MS, .on_lost = cf_on_lost, .arg = lost});
     cf_attempt *local = cf_queue(f, f->a, f->name, &(hf_options){.wait_ms = HF_FOREVER});
     end_child(t_proc_start(child_owns_nothing, s));
     end_child(t_proc_start(child_closes_first, s));

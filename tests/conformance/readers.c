@@ -435,13 +435,13 @@ static void B16_a_reader_takes_over_the_place_of_one_whose_time_is_up(cf *f) {
 
 /* ---- Each ends for itself -------------------------------------------------------------------- */
 
-static const hf_options SHORT_READ = {.kind = HF_READ, .lease_ms = CF_SHORT_LEASE_MS};
+static const hf_options KEPT_READ = {.kind = HF_READ, .lease_ms = CF_KEPT_LEASE_MS};
 static const hf_options ONE_SHORT_READ = {
     .kind = HF_READ, .lease_ms = CF_SHORT_LEASE_MS, .flags = HF_NO_RENEW};
 
 static void B16_a_dead_reader_expires_while_others_renew(cf *f) {
     cf_lost *lost = cf_new(f, sizeof *lost);
-    hf_options told = SHORT_READ;
+    hf_options told = KEPT_READ;
     told.on_lost = cf_on_lost;
     told.arg = lost;
     hf_hold *alive = CF_TAKE(f->b, f->name, &told);
@@ -463,7 +463,7 @@ static void B16_a_dead_reader_expires_while_others_renew(cf *f) {
 static void B16_a_dead_reader_of_the_same_client_expires_too(cf *f) {
     hf_options dying = ONE_SHORT_READ;
     dying.owner = 3;
-    hf_hold *alive = CF_TAKE(f->a, f->name, &SHORT_READ);
+    hf_hold *alive = CF_TAKE(f->a, f->name, &KEPT_READ);
     hf_hold *dead = CF_TAKE(f->a, f->name, &dying);
     CF_UNTIL(!hf_held(dead));
     CF_UNTIL(cf_holders(f->b, f->name) == 1);
@@ -564,7 +564,7 @@ static void B12_readers_that_share_are_all_told(cf *f) {
     hf_hold *holds[COUNT];
     for (uint64_t i = 0; i < COUNT; i++)
         holds[i] = CF_TAKE(f->a, f->name,
-                           CF_OPTIONS(HF_READ, .owner = i + 1, .lease_ms = CF_SHORT_LEASE_MS,
+                           CF_OPTIONS(HF_READ, .owner = i + 1, .lease_ms = CF_KEPT_LEASE_MS,
                                       .on_lost = cf_on_lost, .arg = &lost[i]));
     CF_FREE(holds[0]); /* whose number it may be */
     uint64_t renewed = cf_stats(f->a).renewed;
@@ -642,7 +642,7 @@ typedef struct victim {
 /* Each under a token of its own: readers whose leases differ share nothing. */
 static victim *take_victim(cf *f, hf_client *client, uint64_t owner) {
     victim *v = cf_new(f, sizeof *v);
-    hf_options told = SHORT_READ;
+    hf_options told = KEPT_READ;
     told.owner = owner;
     told.lease_ms += (int64_t)owner;
     told.on_lost = cf_on_lost;
@@ -805,7 +805,7 @@ typedef struct stream {
 
 static void keep_reading(void *arg) {
     stream *s = arg;
-    while (!atomic_load(s->over)) {
+    while (!atomic_load(s->over) && !cf_over()) {
         hf_hold *hold = NULL;
         hf_result result = hf_acquire(s->client, s->name, CF_WAIT(HF_READ), &hold);
         if (result == HF_OK) atomic_fetch_add(s->read, 1);
@@ -865,8 +865,7 @@ static hf_client *open_in_child(void) {
 static int read_in_child(void *arg) {
     stage *s = arg;
     hf_client *client = open_in_child();
-    hf_hold *hold =
-        CF_TAKE(client, s->name, CF_OPTIONS(HF_READ, .lease_ms = 2 * CF_SHORT_LEASE_MS));
+    hf_hold *hold = CF_TAKE(client, s->name, CF_OPTIONS(HF_READ, .lease_ms = CF_KEPT_LEASE_MS));
     atomic_store(&s->token, hf_fence(hold));
     atomic_store(&s->ready, 1);
     CF_UNTIL(atomic_load(&s->go));
@@ -896,8 +895,8 @@ static void B16_a_reader_that_is_killed_expires_while_others_renew(cf *f) {
     stage *s = new_stage(f);
     t_proc *child = t_proc_start(read_in_child, s);
     CF_UNTIL(atomic_load(&s->ready));
-    hf_hold *hold = CF_TAKE(f->a, f->name, &SHORT_READ);
-    t_sleep_ms(3 * CF_SHORT_LEASE_MS); /* the child renews */
+    hf_hold *hold = CF_TAKE(f->a, f->name, &KEPT_READ);
+    t_sleep_ms(CF_PAST_LEASE_MS); /* the child renews */
     assert_int_equal(cf_holders(f->b, f->name), 2);
     t_proc_kill(child, SIGKILL);
     assert_int_equal(t_proc_wait(child, CF_WATCHDOG_MS), 128 + SIGKILL);

@@ -8,7 +8,7 @@
 
 #include "t_proc.h"
 
-static const hf_options SHORT_UPGRADABLE = {.kind = HF_UPGRADABLE, .lease_ms = CF_SHORT_LEASE_MS};
+static const hf_options KEPT_UPGRADABLE = {.kind = HF_UPGRADABLE, .lease_ms = CF_KEPT_LEASE_MS};
 
 /* ---- An hf_upgrade that waits ----------------------------------------------------------------- */
 
@@ -385,7 +385,7 @@ static void B17_what_has_ended_is_neither_upgraded_nor_downgraded(cf *f) {
 
 static void B17_an_upgrade_of_a_hold_that_is_lost_meanwhile_says_so(cf *f) {
     cf_lost *lost = cf_new(f, sizeof *lost);
-    hf_options told = SHORT_UPGRADABLE;
+    hf_options told = KEPT_UPGRADABLE;
     told.on_lost = cf_on_lost;
     told.arg = lost;
     hf_hold *reader = CF_TAKE(f->b, f->name, CF_TRY(HF_READ, 0));
@@ -402,7 +402,7 @@ static void B17_an_upgrade_of_a_hold_that_is_lost_meanwhile_says_so(cf *f) {
 }
 
 static void B17_an_upgrade_of_a_hold_whose_lease_ends_says_so(cf *f) {
-    hf_options dying = SHORT_UPGRADABLE;
+    hf_options dying = KEPT_UPGRADABLE;
     dying.flags = HF_NO_RENEW;
     dying.lease_ms = t_patience(2 * CF_SHORT_LEASE_MS);
     hf_hold *reader = CF_TAKE(f->b, f->name, CF_TRY(HF_READ, 0));
@@ -417,7 +417,7 @@ static void B17_an_upgrade_of_a_hold_whose_lease_ends_says_so(cf *f) {
 /* What is left of it in line does no harm to whoever comes next: the reader's release, or an acquire. */
 static void B17_a_dead_hold_s_upgrade_is_in_nobody_s_way(cf *f) {
     for (int both = 0; both < 2; both++) {
-        hf_options dying = SHORT_UPGRADABLE, reading = {.kind = HF_READ};
+        hf_options dying = KEPT_UPGRADABLE, reading = {.kind = HF_READ};
         dying.flags = HF_NO_RENEW;
         if (both) reading.flags = HF_NO_RENEW;
         if (both) reading.lease_ms = t_patience(CF_SHORT_LEASE_MS);
@@ -465,28 +465,28 @@ static void B17_a_release_ends_an_upgrade_that_waits(cf *f) {
     CF_FREE(CF_TAKE(f->b, f->name, CF_TRY(HF_WRITE, 0)));
 }
 
-/* The wait is longer than many leases of the hold, which is renewed meanwhile and afterwards. */
+/* The wait is longer than the hold's lease, which is renewed meanwhile and afterwards. */
 static void B15_renewal_keeps_a_hold_that_waits_for_its_upgrade(cf *f) {
     cf_lost *lost = cf_new(f, sizeof *lost);
-    hf_options told = SHORT_UPGRADABLE;
+    hf_options told = KEPT_UPGRADABLE;
     told.on_lost = cf_on_lost;
     told.arg = lost;
     hf_hold *reader = CF_TAKE(f->b, f->name, CF_TRY(HF_READ, 0));
     hf_hold *hold = CF_TAKE(f->a, f->name, &told);
     upgrading *u = begin_upgrade(f, f->a, hold, HF_FOREVER);
     uint64_t renewed = cf_stats(f->a).renewed;
-    CF_UNTIL(cf_stats(f->a).renewed >= renewed + 10);
+    CF_UNTIL(cf_stats(f->a).renewed >= renewed + 4);
     assert_int_equal(hf_held(hold), 1);
     CF_REFUSED(HF_BUSY, f->b, f->name, CF_TRY(HF_READ, 1)); /* it waits on, renewed or not */
     assert_int_equal(atomic_load(&u->over), 0);
     CF_FREE(reader);
     UPGRADED(u);
     renewed = cf_stats(f->a).renewed;
-    CF_UNTIL(cf_stats(f->a).renewed >= renewed + 10);
+    CF_UNTIL(cf_stats(f->a).renewed >= renewed + 4);
     check_writes(f, hold);
     CF_IS(HF_OK, hf_downgrade(hold));
     renewed = cf_stats(f->a).renewed;
-    CF_UNTIL(cf_stats(f->a).renewed >= renewed + 10);
+    CF_UNTIL(cf_stats(f->a).renewed >= renewed + 4);
     check_upgradable(f, hold);
     CF_FREE(hold);
     assert_int_equal(atomic_load(&lost->calls), 0);
@@ -507,7 +507,7 @@ static void B17_an_upgrade_is_served_when_the_last_reader_has_died(cf *f) {
 
 static void B26_a_broken_upgraded_hold_is_told(cf *f) {
     cf_lost *lost = cf_new(f, sizeof *lost);
-    hf_options told = SHORT_UPGRADABLE;
+    hf_options told = KEPT_UPGRADABLE;
     told.on_lost = cf_on_lost;
     told.arg = lost;
     hf_hold *hold = CF_TAKE(f->a, f->name, &told);
@@ -880,8 +880,7 @@ static int read_in_child(void *arg) {
     hf_client *client = NULL;
     CF_IS(HF_OK, hf_open(cf_url(), NULL, &client));
     CF_UNTIL(atomic_load(&s->begin));
-    hf_hold *hold =
-        CF_TAKE(client, s->name, CF_OPTIONS(HF_READ, .lease_ms = 2 * CF_SHORT_LEASE_MS));
+    hf_hold *hold = CF_TAKE(client, s->name, CF_OPTIONS(HF_READ, .lease_ms = CF_KEPT_LEASE_MS));
     atomic_store(&s->ready, 1);
     CF_UNTIL(atomic_load(&s->go));
     CF_FREE(hold);
@@ -955,7 +954,7 @@ static int lose_in_child(void *arg) {
     hf_client *client = NULL;
     CF_IS(HF_OK, hf_open(cf_url(), NULL, &client));
     CF_UNTIL(atomic_load(&s->begin));
-    hf_hold *hold = CF_TAKE(client, s->name, &SHORT_UPGRADABLE);
+    hf_hold *hold = CF_TAKE(client, s->name, &KEPT_UPGRADABLE);
     atomic_store(&s->ready, 1);
     CF_UNTIL(atomic_load(&s->go));
     CF_IS(HF_LOST, hf_upgrade(hold, HF_FOREVER));
@@ -972,13 +971,13 @@ static void F03_an_upgrade_of_a_stopped_process_is_in_nobody_s_way(cf *f) {
         stage *s = &stages[both];
         t_proc *child = children[both];
         begin_stage(s);
-        hf_options reading = {.kind = HF_READ, .lease_ms = t_patience(2 * CF_SHORT_LEASE_MS)};
+        hf_options reading = {.kind = HF_READ, .lease_ms = CF_KEPT_LEASE_MS};
         if (both) reading.flags = HF_NO_RENEW;
         hf_hold *reader = CF_TAKE(f->a, f->name, &reading);
         atomic_store(&s->go, 1);
         CF_UNTIL(cf_standing(f->b, f->name) == 1);
         t_proc_kill(child, SIGSTOP);
-        t_sleep_ms(t_patience(3 * CF_SHORT_LEASE_MS)); /* what is not renewed has ended */
+        t_sleep_ms(CF_PAST_LEASE_MS); /* what is not renewed has ended */
         CF_IS(both ? HF_LOST : HF_OK, hf_release(reader));
         if (cf_has(CF_OWN_CLOCK)) { /* until it goes on it has what it had */
             CF_REFUSED(HF_BUSY, f->b, f->name, CF_TRY(HF_WRITE, 0));
@@ -1024,8 +1023,8 @@ static void B17_an_upgrade_waits_in_a_client_without_threads(cf *f) {
     hf_hold *hold =
         CF_TAKE(client, f->name, CF_OPTIONS(HF_UPGRADABLE, .lease_ms = CF_KEPT_LEASE_MS));
     CF_IS(HF_BUSY, hf_upgrade(hold, 0));
-    CF_IS(HF_TIMEOUT, hf_upgrade(hold, CF_KEPT_LEASE_MS * 4 / 3)); /* renewed meanwhile */
-    CF_FREE(CF_TAKE(f->a, f->name, CF_TRY(HF_READ, 0)));
+    CF_IS(HF_TIMEOUT, hf_upgrade(hold, CF_PAST_LEASE_MS)); /* renewed meanwhile */
+    CF_UNTIL(hf_dispatch(client) == HF_OK && cf_could(f->a, f->name, CF_TRY(HF_READ, 0)));
     upgrading *u = cf_new(f, sizeof *u);
     u->hold = hold;
     u->wait_ms = HF_FOREVER;

@@ -21,9 +21,11 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "paths.h"
 #include "t_exempt.h"
 
 calls *calls_shared;
+paths *calls_paths;
 
 const char *calls_name(int kind) {
     static const char *const names[] = {
@@ -39,6 +41,7 @@ static bool fails(int kind, int error) {
     calls *c = calls_shared;
     if (!c || t_exempt() || !atomic_load(&c->armed)) return false;
     long nth = atomic_fetch_add(&c->made[kind], 1) + 1, first = atomic_load(&c->first);
+    if (calls_paths && atomic_load(&c->kind) < 0) paths_note(calls_paths, kind, nth);
     if (atomic_load(&c->kind) != kind || nth < first) return false;
     if (nth > first && !atomic_load(&c->for_good)) return false;
     atomic_fetch_add(&c->failed, 1);

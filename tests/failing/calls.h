@@ -67,7 +67,8 @@ typedef struct calls {
     atomic_long made[CALLS_COUNT], failed;
 } calls;
 
-extern calls *calls_shared; /* before the first call of the library that counts */
+extern calls *calls_shared;       /* before the first call of the library that counts */
+extern struct paths *calls_paths; /* if set, of a run where nothing fails: see paths.h */
 
 const char *calls_name(int kind);
 

@@ -5,8 +5,9 @@
  * know of (watch.h).
  *
  *     failing STORE [PATTERN]  the cases that conformance would run; and in the environment:
+ *     EVERY=1                  each call, also those that were come to on the same way before (paths.h)
  *     STRIDE=n[/m]             every nth failure, of every mth case; all of them by default
- *     SHARD=i/n                the ith of n such programs that run beside each other, from 0
+ *     WAYS=file                other such programs have the same file: each case is run by one of them
  *     ONLY=KIND[:n[:good]]     failures of one kind; the nth call alone, once or for good
  *
  * Every run is a process of its own, forked before the library has done anything: what is called is first counted in a
@@ -22,6 +23,7 @@
 
 #include "calls.h"
 #include "cf_redis.h"
+#include "paths.h"
 #include "run.h"
 #include "t_exempt.h"
 #include "t_proc.h"
@@ -59,12 +61,12 @@ typedef struct job {
 } job;
 
 typedef struct totals {
-    long runs, passed, troubles, met[CALLS_COUNT];
+    long cases, calls, runs, passed, troubles, met[CALLS_COUNT];
 } totals;
 
-static long stride = 1, case_stride = 1, shard, shards = 1, only_first;
+static long stride = 1, case_stride = 1, only_first;
 static const char *only_kind = "";
-static bool only_for_good;
+static bool only_for_good, every;
 static totals sum;
 
 /* ---- In the child ---- */
@@ -231,6 +233,7 @@ static void fail_in_turn(const struct CMUnitTest *test, int kind, long made) {
     for (long n = 1; n <= made && !ended; n++) {
         for (int good = 0; good < 2; good++) {
             if (only_first && (n != only_first || good != only_for_good)) continue;
+            if (!only_first && !every && !paths_picked(calls_paths, kind, n)) continue;
             if (!only_first && turn++ % stride != 0) continue;
             run_failing(&(job){test, kind, n, good});
         }
@@ -244,27 +247,29 @@ static void fail_in_case(const struct CMUnitTest *test) {
         sum.troubles += sum.troubles == 0;
         return;
     }
-    for (int i = 0; i < CALLS_COUNT; i++) made[i] = atomic_load(&calls_shared->made[i]);
+    sum.cases++;
+    for (int i = 0; i < CALLS_COUNT; i++)
+        sum.calls += made[i] = atomic_load(&calls_shared->made[i]);
     for (int i = 0; i < CALLS_COUNT; i++) fail_in_turn(test, i, made[i]);
 }
 
 static void read_settings(void) {
     static char kind[32];
     char good[8] = "";
-    const char *text = getenv("STRIDE");
+    const char *text = getenv("EVERY");
+    every = text && *text;
+    text = getenv("STRIDE");
     if (text && *text) (void)sscanf(text, "%ld/%ld", &stride, &case_stride);
-    text = getenv("SHARD");
-    if (text && *text) (void)sscanf(text, "%ld/%ld", &shard, &shards);
     text = getenv("ONLY");
     if (text && *text) (void)sscanf(text, "%31[^:]:%ld:%7s", kind, &only_first, good);
     only_kind = kind;
     only_for_good = strcmp(good, "good") == 0;
-    if (stride < 1 || case_stride < 1 || shards < 1) exit(64);
+    if (stride < 1 || case_stride < 1) exit(64);
 }
 
 static void report(const char *store) {
-    printf("%s: %ld runs, %ld of which passed all the same; %ld in trouble\n", store, sum.runs,
-           sum.passed, sum.troubles);
+    printf("%s: %ld cases, %ld calls, %ld runs, %ld of which passed all the same; %ld in trouble\n",
+           store, sum.cases, sum.calls, sum.runs, sum.passed, sum.troubles);
     for (int i = 0; i < CALLS_COUNT; i++)
         if (sum.met[i]) printf("failed %s %ld\n", calls_name(i), sum.met[i]);
     if (!sum.troubles) printf("[  PASSED  ] %ld tests\n", sum.runs);
@@ -282,16 +287,22 @@ int cf_run(const char *store, const struct CMUnitTest *tests, size_t count, CMFi
     long nth = 0;
     read_settings();
     calls_shared = t_shared_new(sizeof *calls_shared);
+    calls_paths = paths_new(getenv("WAYS"));
     start(&state);
     signal(SIGTERM, end);
+    long wanted = paths_begin(calls_paths) * case_stride;
     for (size_t i = 0; i < count && !ended; i++) {
         if (fnmatch(pattern ? pattern : "*", tests[i].name, 0) != 0 || is_crowd(tests[i].name))
             continue;
-        if (nth++ % (case_stride * shards) == shard * case_stride) fail_in_case(&tests[i]);
+        if (nth++ != wanted) continue;
+        fail_in_case(&tests[i]);
+        wanted = paths_begin(calls_paths) * case_stride;
     }
     report(store);
     t_shared_free(calls_shared, sizeof *calls_shared);
+    paths_free(calls_paths);
     calls_shared = NULL;
+    calls_paths = NULL;
     stop(&state);
     return sum.troubles ? 1 : 0;
 }
