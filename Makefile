@@ -42,6 +42,12 @@ test-sanitize: ## the tests again, under the sanitizers
 	@scripts/build tsan
 	@scripts/fixed-addresses ctest --preset tsan
 
+test-stalled: STALL ?= 400
+test-stalled: ## the tests while all cores stand still for STALL (400) ms every few seconds; as root: docs/TESTING.md
+	@scripts/deps build test
+	@scripts/build dev
+	@build/dev/tests/stalls/stalls $(STALL) 4000 ctest --preset dev
+
 test-failover: ## on each TOPOLOGY 1,000 acquisitions (ROUNDS) with a failure every few seconds; SEED=
 	@scripts/deps build test
 	@scripts/build dev

@@ -30,9 +30,9 @@ class Killing:
         job.signal(signal.SIGKILL)
         killed = now()
         job.wait()
-        # A lease is 30 s: what is done within two of them is done long before its end.
-        self.assertGone(beaters(self.beat), "run on after kill -9 of the wrapper", 2)
-        self.assertLess(beats(self.beat)[-1][3], killed + 2)
+        # A lease is 30 s: what is done in a third of it is done long before its end.
+        self.assertGone(beaters(self.beat), "run on after kill -9 of the wrapper", 10)
+        self.assertLess(beats(self.beat)[-1][3], killed + 10)
 
     def check_next_holder(self, holdfast, **options):
         job = self.start_beating(holdfast, **options)
@@ -203,9 +203,7 @@ class FileGuard(Killing, kit.Case):
         holder = self.holder()
         holder.signal(signal.SIGKILL)
         holder.wait()
-        result = self.hf("run", "-w", "5", self.name, "true")
-        self.assertCode(0, result)
-        self.assertLess(result.seconds, 2)
+        self.assertCode(0, self.hf("run", "-w", "10", self.name, "true"))  # a third of a lease
 
     def test_a_wrapper_and_its_helper_killed_free_the_lock(self):
         """Nobody is left to end the child then; but the lock is not held by the dead."""

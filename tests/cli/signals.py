@@ -178,13 +178,13 @@ class Signals(kit.Case):
 
     def test_a_child_stopped_where_there_is_no_shell(self):
         """Who stops the child alone continues it alone: the wrapper has kept its lock meanwhile."""
-        job = self.start("run", "--lease", "500ms", self.name, "sh", "-c",
+        job = self.start("run", "--lease", "1500ms", self.name, "sh", "-c",
                          "echo in; while [ ! -e gate ]; do sleep 0.02; done; exit 6", cwd=self.dir)
         until(lambda: job.out, "the child to run")
         child = next(p for p in job.family() if p.command().startswith("sh -c"))
         child.kill(signal.SIGSTOP)
-        end = now() + 1
-        until(lambda: now() > end, "two leases to pass")
+        end = now() + 2
+        until(lambda: now() > end, "a lease to pass")
         self.assertTrue(child.stopped)
         self.assertFalse(job.process.stopped)
         self.assertBusy()

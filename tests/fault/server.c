@@ -128,7 +128,7 @@ static void F29_scripts_flushed_at_any_moment_are_no_failure(void **state) {
 static void B15_renewal_keeps_a_lock_for_many_leases_over_reconnects(void **state) {
     bed *b = *state;
     hf_client *client = bed_through(b, NULL);
-    int64_t lease_ms = t_patience(500), until = t_now_ms() + 8 * lease_ms;
+    int64_t lease_ms = t_patience(500), until = t_now_ms() + 4 * lease_ms;
     hf_hold *hold = take_watched(b, client, lease_ms);
     for (uint64_t cuts = 0; t_now_ms() < until; cuts++) {
         t_proxy_cut(b->proxy);

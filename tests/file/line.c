@@ -343,7 +343,7 @@ static void B08_a_waiter_stopped_for_a_moment_keeps_its_place(void **state) {
 /* A stopped holder keeps its lock: nobody can tell what it will do when it goes on. Its own lease
    says when that must have ended (F3). */
 static void F03_a_stopped_holder_keeps_its_lock_and_wakes_up_without_it(void **state) {
-    enum { LEASE_MS = 300 };
+    enum { LEASE_MS = 1000 };
     place *p = *state;
     actor *holder = actor_new(p, NULL), *next = actor_new(p, NULL);
     uint64_t token = TAKES(holder, .lease_ms = LEASE_MS);

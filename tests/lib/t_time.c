@@ -46,5 +46,5 @@ int64_t t_patience(int64_t ms) {
     const char *factor = getenv("HOLDFAST_TEST_PATIENCE");
     long times = factor ? strtol(factor, NULL, 10) : 1;
     if (times < 1) times = 1;
-    return ms * times * (SANITIZED ? 5 : 1) * enough / 100;
+    return ms * times * (SANITIZED ? 5 : 2) * enough / 100;
 }

@@ -133,19 +133,9 @@ static void assert_free_in_the_end(const struct store *s) {
 
 /* ---- Calls that may fail ---- */
 
-/* Out of memory, or the consequences: a connection that broke over it, and what that leaves open. */
 static bool went_well(hf_result r, const char *what) {
     /* HF_BUSY: an ask of before that came late to a node. */
-    static const hf_result clean[] = {HF_OK,        HF_NOMEM, HF_UNREACHABLE, HF_UNKNOWN_OUTCOME,
-                                      HF_NO_QUORUM, HF_BUSY};
-    for (size_t i = 0; i < sizeof clean / sizeof *clean; i++) {
-        if (r != clean[i]) continue;
-        if (r) T_CHECK(*hf_error_detail());
-        return r == HF_OK;
-    }
-    /* The first look at a machine that was busy: too short a lease for so slow a store. */
-    if (r == HF_INVALID && strstr(hf_error_detail(), "less than four round trips")) return false;
-    t_fail("%s is %s: %s", what, hf_result_name(r), hf_error_detail());
+    return t_hf_did_without(r, what, (const hf_result[]){HF_NO_QUORUM, HF_BUSY, HF_OK});
 }
 
 static hf_client *try_open(const struct store *s) {
