@@ -224,7 +224,7 @@ typedef struct victim {
 
 static victim *take_victims(cf *f, int64_t max_hold_ms, uint32_t flags) {
     victim *victims = cf_new(f, KINDS_COUNT * sizeof *victims);
-    int64_t lease_ms = max_hold_ms || flags ? CF_SHORT_LEASE_MS : CF_KEPT_LEASE_MS;
+    int64_t lease_ms = flags ? CF_SHORT_LEASE_MS : CF_KEPT_LEASE_MS;
     EACH_KIND(i) {
         victim *v = &victims[i];
         v->hold =
@@ -274,7 +274,7 @@ static void B11_a_hold_of_any_kind_that_is_broken_is_told(cf *f) {
 }
 
 static void F05_max_hold_ends_every_kind_and_is_told(cf *f) {
-    check_told(f, take_victims(f, 2 * CF_SHORT_LEASE_MS, 0));
+    check_told(f, take_victims(f, CF_PAST_LEASE_MS, 0));
 }
 
 /* After a loss the same owner takes it anew: the old handle is still the old ownership's. */

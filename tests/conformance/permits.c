@@ -643,6 +643,22 @@ static void B18_permits_of_a_killed_process_come_back(cf *f) {
     t_shared_free(s, sizeof *s);
 }
 
+/* Nobody asks for more meanwhile, which would clear them away. */
+static void B27_permits_of_the_dead_are_not_in_use(cf *f) {
+    stage *s = t_shared_new(sizeof *s);
+    s->pool.name = f->name;
+    t_proc *child = t_proc_start(hold_in_child, s);
+    CF_UNTIL(atomic_load(&s->ready));
+    hf_hold *hold = CF_TAKE(f->a, f->name, TRY(1, 4, 0));
+    check_used(f, 4, 4, 3);
+    t_proc_kill(child, SIGKILL);
+    assert_int_equal(t_proc_wait(child, CF_WATCHDOG_MS), 128 + SIGKILL);
+    CF_UNTIL(cf_holders(f->b, f->name) == 1);
+    check_used(f, 1, 4, 1);
+    CF_FREE(hold);
+    t_shared_free(s, sizeof *s);
+}
+
 const cf_case cf_permits[] = {
     CF_CASE_NEEDS(B18_capacity_is_reached_and_not_passed, CF_KINDS),
     CF_CASE_NEEDS(B18_permits_are_taken_in_any_number, CF_KINDS),
@@ -671,5 +687,6 @@ const cf_case cf_permits[] = {
     CF_CASE_NEEDS(B18_as_many_as_there_are_permits_are_in_together, CF_KINDS),
     CF_CASE_NEEDS(B18_processes_never_pass_capacity_and_all_finish, CF_KINDS | CF_PROCESSES),
     CF_CASE_NEEDS(B18_permits_of_a_killed_process_come_back, CF_KINDS | CF_PROCESSES),
+    CF_CASE_NEEDS(B27_permits_of_the_dead_are_not_in_use, CF_KINDS | CF_PROCESSES),
     CF_CASES_END,
 };

@@ -963,6 +963,38 @@ static int lose_in_child(void *arg) {
     return 0;
 }
 
+static int read_upgradably_in_child(void *arg) {
+    stage *s = arg;
+    hf_client *client = NULL;
+    CF_IS(HF_OK, hf_open(cf_url(), NULL, &client));
+    (void)CF_TAKE(client, s->name, &KEPT_UPGRADABLE);
+    atomic_store(&s->ready, 1);
+    t_sleep_ms(t_patience(CF_WATCHDOG_MS));
+    return 1; /* killed before */
+}
+
+static uint32_t kind_seen(cf *f) {
+    hf_info *info = cf_inspect(f->b, f->name);
+    uint32_t kind = info->kind;
+    hf_info_free(info);
+    return kind;
+}
+
+static void B27_a_reader_beside_a_dead_upgradable_one_is_a_reader(cf *f) {
+    stage *s = t_shared_new(sizeof *s);
+    s->name = f->name;
+    t_proc *child = t_proc_start(read_upgradably_in_child, s);
+    CF_UNTIL(atomic_load(&s->ready));
+    assert_int_equal(kind_seen(f), HF_UPGRADABLE);
+    hf_hold *reader = CF_TAKE(f->a, f->name, CF_TRY(HF_READ, 0));
+    t_proc_kill(child, SIGKILL);
+    assert_int_equal(t_proc_wait(child, CF_WATCHDOG_MS), 128 + SIGKILL);
+    CF_UNTIL(cf_holders(f->b, f->name) == 1);
+    assert_int_equal(kind_seen(f), HF_READ);
+    CF_FREE(reader);
+    t_shared_free(s, sizeof *s);
+}
+
 /* Its hold has ended, its place in line has not yet; whoever comes is served all the same. */
 static void F03_an_upgrade_of_a_stopped_process_is_in_nobody_s_way(cf *f) {
     t_proc *children[2];
@@ -1078,6 +1110,7 @@ const cf_case cf_upgrade[] = {
     CF_CASE_NEEDS(B20_a_timeout_racing_the_last_reader_leaves_a_good_hold, CF_KINDS),
     CF_CASE_NEEDS(B17_an_upgrade_waits_for_readers_of_other_processes, CF_KINDS | CF_PROCESSES),
     CF_CASE_NEEDS(F03_an_upgrade_of_a_stopped_process_shortens_nothing, CF_KINDS | CF_PROCESSES),
+    CF_CASE_NEEDS(B27_a_reader_beside_a_dead_upgradable_one_is_a_reader, CF_KINDS | CF_PROCESSES),
     CF_CASE_NEEDS(F03_an_upgrade_of_a_stopped_process_is_in_nobody_s_way, CF_KINDS | CF_PROCESSES),
     CF_CASE_NEEDS(B20_a_timeout_racing_the_last_reader_shortens_nothing, CF_KINDS),
     CF_CASE_NEEDS(B17_an_upgrade_waits_in_a_client_without_threads, CF_KINDS),

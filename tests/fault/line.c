@@ -579,8 +579,15 @@ static void serve_two_among(bed *b, hf_client *const *clients, const char *const
 
 /* Somebody has meddled with it. */
 static void F28_behind_what_is_no_entry_the_next_is_served(void **state) {
-    static const char *const wrong[] = {"x",       "a:1",       "a:1 a:t1",        "a:1 a:t1 x 0",
-                                        "a#1 b r", ":1 :1 1x ", "a:1z a:t1 1000 0"};
+    static const char *const wrong[] = {"x",
+                                        "a:1",
+                                        "a:1 a:t1",
+                                        "a:1 a:t1 x 0",
+                                        "a#1 b r",
+                                        ":1 :1 1x ",
+                                        "a:1z a:t1 1000 0",
+                                        "\ta:1 b 1000 0",
+                                        "a\nb:1 b 1000 0"};
     enum { WRONG = sizeof wrong / sizeof *wrong };
     bed *b = *state;
     hf_client *clients[] = {bed_direct(b), bed_listener(b), bed_listener(b)};

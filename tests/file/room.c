@@ -444,6 +444,33 @@ static void F28_a_slot_that_changes_hands_while_one_looks_is_not_damaged(void **
     assert_in_range(n, 2, STEPS_MAX - 1);
 }
 
+/* One who takes a slot or leaves it, stopped before each of its steps, while another looks. */
+static void look_at_each_step(place *p, deed *what) {
+    bool stopped = true;
+    int n = 0;
+    for (; stopped && n < STEPS_MAX; n++) {
+        actor *one = actor_new(p, NULL), *looker = actor_new(p, NULL);
+        if (what == do_release_doomed) TAKES(one, READ_);
+        ask q = {.deed = what, .name = LOCK, .token = SIGSTOP, .number = n, .options = {READ_}};
+        actor_begin(one, &q);
+        UNTIL(is_stopped(actor_pid(one)) || actor_ended(one));
+        stopped = !actor_ended(one);
+        IS(HF_OK, DO(looker, do_count));
+        actor_signal(one, SIGCONT);
+        IS(HF_OK, actor_end(one));
+        actor_kill(one);
+        actor_kill(looker);
+        assert_int_equal(unlink(lock_path(p, LOCK)),
+                         0); /* the next slot is one that was never used */
+    }
+    assert_in_range(n, 2, STEPS_MAX - 1);
+}
+
+static void F28_a_slot_that_is_being_taken_or_left_is_not_damaged(void **state) {
+    look_at_each_step(*state, do_acquire_doomed);
+    look_at_each_step(*state, do_release_doomed);
+}
+
 /* As in a line of mutexes: the others go past it, and it gets its turn when it goes on. */
 static void B08_a_stopped_first_waiter_of_the_room_is_passed_and_served_later(void **state) {
     place *p = *state;
@@ -702,7 +729,8 @@ static void write_at(const place *p, const void *bytes, size_t length, int64_t a
 
 /* Not another client, nor another owner of one that is inside. */
 static void nobody_gets_in(actor *inside, actor *other, int64_t cut_at) {
-    answer tried[] = {TRIES(other, WRITE_), TRIES(other, 0), TRIES(inside, WRITE_, .owner = 7)};
+    answer tried[] = {TRIES(other, WRITE_), TRIES(other, 0), TRIES(inside, WRITE_, .owner = 7),
+                      DO(other, do_inspect), DO(other, do_break)};
     for (size_t i = 0; i < sizeof tried / sizeof *tried; i++)
         if (tried[i].result != HF_PROTOCOL)
             t_fail("cut at %lld: try %zu is %s", (long long)cut_at, i,
@@ -754,6 +782,14 @@ static void F28_a_slot_overwritten_with_zeros_is_not_an_empty_one(void **state) 
     IS(HF_BUSY, TRIES(s.other, WRITE_));
 }
 
+static hf__room_head room_of(const place *p) {
+    hf__room_head room;
+    int fd = open(lock_path(p, LOCK), O_RDONLY | O_CLOEXEC);
+    assert_true(pread(fd, &room, sizeof room, offsetof(hf__head, room)) == (ssize_t)sizeof room);
+    close(fd);
+    return room;
+}
+
 static void F28_a_room_s_head_overwritten_with_zeros_lets_no_mutex_in(void **state) {
     static const char zeros[sizeof(hf__room_head)];
     place *p = *state;
@@ -765,6 +801,33 @@ static void F28_a_room_s_head_overwritten_with_zeros_lets_no_mutex_in(void **sta
     assert_true(actor_holds(reader));
     FREES(reader);
     TAKES(other);
+    assert_true(room_of(p).sum != 0); /* the mutex has closed it */
+}
+
+/* The head says nothing of it, and the clock was set back since. */
+static void B28_tokens_grow_beyond_those_inside(void **state) {
+    static const char zeros[sizeof(hf__room_head)];
+    place *p = *state;
+    hf__slot slot;
+    actor *reader = actor_new(p, NULL), *other = actor_new(p, NULL);
+    uint64_t ahead = TAKES(reader, NEVER_LOOKS) + UINT64_C(3600000000);
+    int fd = open(lock_path(p, LOCK), O_RDWR | O_CLOEXEC);
+    assert_int_equal(hf__slot_read(fd, 0, &slot), 0);
+    slot.token = ahead;
+    assert_int_equal(hf__slot_write(fd, 0, &slot, false), 0);
+    close(fd);
+    write_at(p, zeros, sizeof zeros, offsetof(hf__head, room));
+    assert_true(TAKES(other, READ_) > ahead);
+}
+
+static void F28_a_file_cut_to_nothing_is_new_when_the_last_has_left(void **state) {
+    place *p = *state;
+    actor *reader = actor_new(p, NULL), *other = actor_new(p, NULL);
+    TAKES(reader, NEVER_LOOKS);
+    assert_int_equal(truncate(lock_path(p, LOCK), 0), 0);
+    IS(HF_PROTOCOL, TRIES(other, WRITE_));
+    FREES(reader);
+    TAKES(other, WRITE_);
 }
 
 static void F25_readers_of_a_file_cut_to_nothing_are_told(void **state) {
@@ -774,9 +837,7 @@ static void F25_readers_of_a_file_cut_to_nothing_are_told(void **state) {
     assert_int_equal(truncate(lock_path(p, LOCK), 0), 0);
     IS(HF_PROTOCOL, TRIES(other, 0));
     actor_lost(reader);
-    check_says(TRIES(other, 0).detail, "remove the file");
-    assert_int_equal(unlink(lock_path(p, LOCK)), 0);
-    TAKES(other, WRITE_);
+    TAKES(other, WRITE_); /* as it is a new one then */
 }
 
 static void F25_a_reader_whose_slot_is_damaged_is_told_at_its_next_renewal(void **state) {
@@ -896,6 +957,7 @@ static const struct CMUnitTest tests[] = {
     FILE_TEST(F46_killed_at_any_step_of_a_downgrade),
     FILE_TEST(F46_killed_at_any_step_of_making_the_room),
     FILE_TEST(F28_a_slot_that_changes_hands_while_one_looks_is_not_damaged),
+    FILE_TEST(F28_a_slot_that_is_being_taken_or_left_is_not_damaged),
     FILE_TEST(F03_one_that_is_stopped_at_the_door_costs_nobody_a_hold),
     FILE_TEST(F03_one_that_is_stopped_as_it_makes_the_room_is_no_holder),
     FILE_TEST(B08_a_stopped_first_waiter_of_the_room_is_passed_and_served_later),
@@ -911,6 +973,8 @@ static const struct CMUnitTest tests[] = {
     FILE_TEST(F28_a_file_cut_short_under_readers_lets_nobody_in),
     FILE_TEST(F28_a_slot_overwritten_with_zeros_is_not_an_empty_one),
     FILE_TEST(F28_a_room_s_head_overwritten_with_zeros_lets_no_mutex_in),
+    FILE_TEST(B28_tokens_grow_beyond_those_inside),
+    FILE_TEST(F28_a_file_cut_to_nothing_is_new_when_the_last_has_left),
     FILE_TEST(F25_readers_of_a_file_cut_to_nothing_are_told),
     FILE_TEST(F25_a_reader_whose_slot_is_damaged_is_told_at_its_next_renewal),
     FILE_TEST(F28_slots_of_nobody_are_not_looked_at),

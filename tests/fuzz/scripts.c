@@ -252,7 +252,7 @@ static bool is_entry(const char *text) {
 /* It is an entry, and its client has asked not long ago. */
 static bool asks(rm_bytes entry) {
     char *text = rm_copy(entry), client[64];
-    size_t length = strcspn(text, ":# ");
+    size_t length = strcspn(text, ":# \t\n\v\f\r");
     bool whole = length < 37 && is_entry(text + length) && strlen(text) == entry.length;
     if (text[length] == '#') length = strcspn(text, " ");
     snprintf(client, sizeof client, "%.*s", (int)length, text);

@@ -81,18 +81,22 @@ static void note_line(hall *h) {
     }
 }
 
+static uint64_t highest(uint64_t a, uint64_t b) {
+    return a > b ? a : b;
+}
+
 static hf_result look_in(hall *h, char **detail) {
     hf__lock *l = h->lock;
     hf_result r = hf__table_read(&l->file, l->fd, &l->slots, &h->table, detail);
     bool fits = true;
+    h->room.last_token = highest(h->head->record.token, h->head->room.token);
     for (unsigned i = 0; !r && fits && i < h->table.count; i++) {
         const hf__slot *slot = &h->table.spots[i].slot;
+        h->room.last_token = highest(h->room.last_token, slot->token);
         fits = slot->token ? put_inside(h, slot, i + 1) : put_in_line(h, slot, i + 1);
     }
     if (r || !fits) return r ? r : HF_NOMEM;
     h->self = member_of(h, h->peers->id);
-    uint64_t last = h->head->record.token, room = h->head->room.token;
-    h->room.last_token = last > room ? last : room;
     note_line(h);
     return HF_OK;
 }
@@ -364,10 +368,11 @@ static hf_result leave_unseen(hall *h, hf_result r) {
     return r;
 }
 
-/* A mutex may have the hold itself, as nobody is there any more. */
+/* A mutex may have the hold itself, as nobody is there any more. Nothing but zeros would say that somebody may be. */
 static hf_result close_room(hall *h, hf__op *op) {
-    fini(h);
+    h->head->room.token = highest(h->room.last_token, 1);
     h->head->room.open = 0;
+    fini(h);
     int error = hf__lockfile_room(h->lock->fd, h->head);
     if (!error) return HF_NOT_HELD;
     (void)hf__line_let_go(h->lock, h->peers);
@@ -425,11 +430,20 @@ hf_result hf__hall_renew(hf__lock *l, hf__seat *seat, hf__peers *peers, const hf
     return r;
 }
 
+static void drop_slot(hf__lock *l, int64_t index) {
+    if (index < 0) return;
+    if (hf__slot_drop(l->fd, (unsigned)index) == 0)
+        hf__slots_put(&l->slots, (unsigned)index, false);
+    else
+        l->soiled = true;
+}
+
 /* Without the door, where it cannot be had, or what is behind it not be read: nobody is to wait
-   for us. Who waits sees it when it looks. */
+   for us. Who waits sees it when it looks. Nothing is written: a file that was cut short is not made longer again, and
+   what is not locked does not count. */
 static void drop_slots(hf__lock *l, const hf__seat *seat, hf__peers *peers) {
-    if (seat->slot >= 0) free_slot(l, (unsigned)seat->slot);
-    if (seat->upgrade >= 0) free_slot(l, (unsigned)seat->upgrade);
+    drop_slot(l, seat->slot);
+    drop_slot(l, seat->upgrade);
     if (l->soiled) (void)hf__line_let_go(l, peers);
 }
 

@@ -25,7 +25,7 @@ static hf_result read_holder(const hf__lockfile *file, int fd, hf__head *head, c
         if (holder < 0) return cannot_look(file, (int)-holder, detail);
         hf_result r = hf__lockfile_read(file, fd, NULL, 0, head, detail);
         if (r) return r;
-        if (!holder || holder >= HF__REMOVING || head->room.open) return HF_NOT_HELD;
+        if (!holder || holder >= HF__REMOVING || hf__room_open(head)) return HF_NOT_HELD;
         if (hf__record_whole(&head->record) && head->record.id == holder) return HF_OK;
         sched_yield();
     }

@@ -147,47 +147,49 @@ static hf_result read_slot(const hf__lockfile *file, int fd, const hf__slots *ow
 }
 
 /* Who has the range of a slot that nobody was seen in has cleared it, and is about to let it go, or could not: else what
-   stood there was cut off or overwritten, and somebody may be inside. It may be seen as it is being cleared. */
-static hf_result check_cleared(const hf__lockfile *file, int fd, unsigned index, char **detail) {
+   stood there was cut off or overwritten, and somebody may be inside. It may be seen as it is being cleared; and without
+   the door as somebody who has it takes it. */
+static hf_result check_cleared(const hf__lockfile *file, int fd, bool door, unsigned index,
+                               char **detail) {
     for (int i = 0; i < TRIES; i++) {
         hf__slot slot;
         int error = hf__slot_read(fd, index, &slot);
         if (error) return trouble(file, error, detail);
-        if (!slot.number && hf__slot_whole(&slot)) return HF_OK;
+        if (hf__slot_whole(&slot) && !(door && slot.number)) return HF_OK;
         int64_t owner = hf__slot_holder(fd, index);
         if (owner < 0) return trouble(file, (int)-owner, detail);
-        if (!owner) return HF_OK;
+        if (!owner || (!door && hf__hold_holder(fd) != 0)) return HF_OK;
         sched_yield();
     }
     return hf__lockfile_damaged(file, "was damaged", detail);
 }
 
-static hf_result check_empty(const hf__lockfile *file, int fd, unsigned from, unsigned until,
-                             hf__table *table, char **detail) {
+static hf_result check_empty(const hf__lockfile *file, int fd, bool door, unsigned from,
+                             unsigned until, hf__table *table, char **detail) {
     for (int64_t found; from < until; from = (unsigned)found + 1) {
         found = hf__slot_first(fd, from, until);
         if (found < 0) return trouble(file, (int)-found, detail);
         if (found == until) break;
-        hf_result r = check_cleared(file, fd, (unsigned)found, detail);
+        hf_result r = check_cleared(file, fd, door, (unsigned)found, detail);
         if (r) return r;
         hf__slots_put(&table->taken, (unsigned)found, true);
     }
     return HF_OK;
 }
 
-/* We have the door: so there is nobody but those who were seen among the first `read` slots. */
+/* There is nobody but those who were seen among the first `read` slots, if we have the door; else perhaps one who has. */
 static hf_result check_rest(const hf__lockfile *file, int fd, const hf__slots *own, unsigned read,
                             hf__table *table, char **detail) {
     unsigned from = 0;
     hf_result r = HF_OK;
     for (unsigned i = 0; i < read && !r; i++) {
         if (!hf__slots_has(&table->taken, i)) continue;
-        r = check_empty(file, fd, from, i, table, detail);
+        r = check_empty(file, fd, own, from, i, table, detail);
         from = i + 1;
     }
-    for (unsigned i = read; i < HF__SLOTS_MAX && !r; i++)
+    for (unsigned i = read; own && i < HF__SLOTS_MAX && !r; i++)
         if (hf__slots_has(own, i)) r = hf__lockfile_damaged(file, "was cut short", detail);
-    return r ? r : check_empty(file, fd, from, HF__SLOTS_MAX, table, detail);
+    return r ? r : check_empty(file, fd, own, from, HF__SLOTS_MAX, table, detail);
 }
 
 static int in_order(const void *a, const void *b) {
@@ -212,7 +214,7 @@ hf_result hf__table_read(const hf__lockfile *file, int fd, const hf__slots *own,
             if (r) return r;
         }
     }
-    hf_result r = own ? check_rest(file, fd, own, read, table, detail) : HF_OK;
+    hf_result r = check_rest(file, fd, own, read, table, detail);
     if (r) return r;
     if (table->count) qsort(table->spots, table->count, sizeof *table->spots, in_order);
     return HF_OK;

@@ -26,6 +26,7 @@ ACQUIRE = "store/redis/lua/acquire.lua"
 RELEASE = "store/redis/lua/release.lua"
 RENEW = "store/redis/lua/renew.lua"
 LINE = "store/redis/lua/part/line.lua"
+INSPECT = "store/redis/lua/inspect.lua"
 HEARING = "store/redis/hearing.c"
 LOCK = "store/file/lock.c"
 TICKETS = "store/file/line.c"
@@ -122,6 +123,27 @@ MUTATIONS = [
         "        else call('LREM', KEYS[3], '1', entry) end\n",
         "        else error('no entry: ' .. entry) end\n",
         ("fault_line", "F28_behind_what_is_no_entry*"),
+    ),
+    Mutation(
+        "what begins with a tab is taken for an entry of the line",
+        LINE,
+        "local ENTRY = '^[^:#%s]*[:#]%d+ %S+ %d+%S* %d+'",
+        "local ENTRY = '^[^:# ]*[:#]%d+ %S+ %d+%S* %d+'",
+        ("fault_line", "F28_behind_what_is_no_entry*"),
+    ),
+    Mutation(
+        "permits of the dead are shown as in use",
+        INSPECT,
+        "holders, capacity and used or 0,",
+        "holders, capacity and tonumber(hold.u) or 0,",
+        ("conformance", "redis", "B27_permits_of_the_dead*"),
+    ),
+    Mutation(
+        "who reads beside a dead reader that could upgrade is shown as it",
+        INSPECT,
+        "holders == 1 and hold.g and hold.g == one.id and 3",
+        "holders == 1 and hold.g and 3",
+        ("conformance", "redis", "B27_a_reader_beside*"),
     ),
     Mutation(
         "who stands behind what is no entry is forgotten",
@@ -450,15 +472,50 @@ MUTATIONS = [
     Mutation(
         "a slot that was cut off is an empty one, though its range is locked",
         "store/file/table.c",
-        "    hf_result r = own ? check_rest(",
-        "    hf_result r = !own ? check_rest(",
+        "    hf_result r = check_rest(file, fd, own, read, table, detail);",
+        "    hf_result r = own ? HF_OK : check_rest(file, fd, own, read, table, detail);",
         ("file_room", "F28_a_file_cut_short*"),
+    ),
+    Mutation(
+        "who looks does not see that slots were cut off",
+        "store/file/table.c",
+        "hf_result r = check_rest(file, fd, own, read, table, detail);",
+        "hf_result r = own ? check_rest(file, fd, own, read, table, detail) : HF_OK;",
+        ("file_room", "F28_a_file_cut_short*"),
+    ),
+    Mutation(
+        "who looks takes one that is being taken for damaged",
+        "store/file/table.c",
+        "if (!owner || (!door && hf__hold_holder(fd) != 0)) return HF_OK;",
+        "if (!owner) return HF_OK;",
+        ("file_room", "F28_a_slot_that_is_being_taken*"),
+    ),
+    Mutation(
+        "who leaves a file that was cut to nothing makes it longer",
+        HALL,
+        "    if (index < 0) return;\n",
+        "    if (index < 0) return;\n    (void)hf__slot_clear(l->fd, (unsigned)index);\n",
+        ("file_room", "F28_a_file_cut_to_nothing*"),
+    ),
+    Mutation(
+        "a room that was closed looks as if it had never said anything",
+        HALL,
+        "h->head->room.token = highest(h->room.last_token, 1);",
+        "h->head->room.token = 0;",
+        ("file_room", "F28_a_room_s_head_overwritten*"),
+    ),
+    Mutation(
+        "tokens of those inside do not count",
+        HALL,
+        "h->room.last_token = highest(h->room.last_token, slot->token);",
+        "",
+        ("file_room", "B28_tokens_grow_beyond*"),
     ),
     Mutation(
         "a slot that says nothing is an empty one, though its range is locked",
         "store/file/table.c",
-        "if (!slot.number && hf__slot_whole(&slot)) return HF_OK;",
-        "if (!slot.number) return HF_OK;",
+        "if (hf__slot_whole(&slot) && !(door && slot.number)) return HF_OK;",
+        "if (!slot.number || hf__slot_whole(&slot)) return HF_OK;",
         ("file_room", "F28_a_slot_overwritten*"),
     ),
     Mutation(

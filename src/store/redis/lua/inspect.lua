@@ -14,14 +14,14 @@ local KINDS = {r = 1, w = 2, g = 2, u = 3, p = 4}
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local fields = redis.call('HGETALL', KEYS[1])
-local hold, owner, count, holders = {}, '', 0, 0
+local hold, owner, count, holders, used = {}, '', 0, 0, 0
 for i = 1, #fields, 2 do
     local key, value = fields[i], fields[i + 1]
-    local ends, whose, entered, token, since = string.match(value, '^(%d+) %d+ (%S+) (%d+) (%d+) (%d+)$')
+    local ends, weight, whose, entered, token, since = string.match(value, '^(%d+) (%d+) (%S+) (%d+) (%d+) (%d+)$')
     if #key == 1 then hold[key] = value
     elseif not ends then owner, count, holders = key, value, 1
-    elseif now <= tonumber(ends) then
-        owner, count, holders = whose, entered, holders + 1
+    elseif now <= tonumber(ends) then -- the hash may still count others, whose time is over
+        owner, count, holders, used = whose, entered, holders + 1, used + weight
         hold.one = {id = key, t = token, s = since, ms = math.floor((ends - now) / 1000)}
     end
 end
@@ -30,8 +30,8 @@ if hold.n and holders > 0 then
     local one, capacity = hold.one or {}, string.match(hold.k or '', '^p(%d+)')
     answer = {1, now, answer[3], one.ms or redis.call('PTTL', KEYS[1]), one.id or hold.n, tonumber(one.t or hold.t or 0),
               tonumber(one.s or hold.s or hold.t or 0) / 1000,
-              holders == 1 and hold.g and 3 or KINDS[string.sub(hold.k or '', 1, 1)] or 0, owner, tonumber(count),
-              holders, capacity and tonumber(hold.u) or 0, tonumber(capacity or 0)}
+              holders == 1 and hold.g and hold.g == one.id and 3 or KINDS[string.sub(hold.k or '', 1, 1)] or 0, owner, tonumber(count),
+              holders, capacity and used or 0, tonumber(capacity or 0)}
 end
 for _, entry in ipairs(redis.call('LRANGE', KEYS[2], 0, 63)) do
     answer[#answer + 1] = string.match(entry, '^%S+ (%S+)') or ''

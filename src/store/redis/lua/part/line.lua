@@ -9,7 +9,7 @@
 --
 -- In what uses this, KEYS are 1 the lock   2 its fence   3 the line   4 that hash.
 
-local ENTRY = '^[^:# ]*[:#]%d+ %S+ %d+%S* %d+'
+local ENTRY = '^[^:#%s]*[:#]%d+ %S+ %d+%S* %d+'
 local FENCE_MS = '90000000'    -- 25 hours
 local PLACE_MS = '60000'       -- a line that nobody asks in is gone after this
 local GONE_US = 60000000       -- and so is an entry whose client does not ask
