@@ -28,7 +28,7 @@ void mate_await_round(mate *m, int gate);
 bool mate_is_away(mate *m, hf_result result);
 
 /* A wait begins, and is over; it goes on over attempts that fail. */
-void mate_waits(mate *m);
+void mate_waits(mate *m, const char *name);
 void mate_served(mate *m);
 
 /* See stay.c. */

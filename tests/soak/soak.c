@@ -92,7 +92,8 @@ static void check_waits(soak *s) {
     for (int i = 0; i < SOAK_PROCESSES * SOAK_THREADS; i++) {
         int64_t since_ms = atomic_load(&s->waiting_since_ms[i]);
         if (!since_ms || now_ms - since_ms < SOAK_WAIT_MAX_MS) continue;
-        soak_violated(s, "slot %d waits for %lld ms", i, (long long)(now_ms - since_ms));
+        soak_violated(s, "slot %d waits for %s, for %lld ms", i, s->waiting_for[i],
+                      (long long)(now_ms - since_ms));
         atomic_store(&s->waiting_since_ms[i], now_ms); /* told once a minute, not with every look */
     }
     for (int i = 0; i < SOAK_PROCESSES; i++) {
@@ -225,8 +226,9 @@ static void print_counts(soak *s, deeds *d, double seconds) {
            "opened anew %lld; leaders observed %lld\n",
            atomic_load(&c->away), atomic_load(&c->lost), atomic_load(&c->told),
            atomic_load(&c->reopened), atomic_load(&c->changes));
-    printf("waits: half within %lld ms, 99 %% within %lld ms, the longest %.1f s\n",
-           wait_below(c, 0.5), wait_below(c, 0.99), (double)atomic_load(&c->longest_ms) / 1000);
+    printf("waits: half within %lld ms, 99 %% within %lld ms, the longest %.1f s (%s)\n",
+           wait_below(c, 0.5), wait_below(c, 0.99), (double)atomic_load(&c->longest_ms) / 1000,
+           s->longest_for);
 }
 
 /* A figure that grows counts where the run was long enough to come to rest: see sample.c. */

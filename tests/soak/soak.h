@@ -28,7 +28,7 @@ enum { SOAK_KEPT, SOAK_WIPED, SOAK_FILE, SOAK_STORES };
 
 /* Families of names; how many of each a store has. */
 enum { SOAK_MUTEX, SOAK_ROOM, SOAK_PERMIT, SOAK_MANY, SOAK_LEAD, SOAK_LONE, SOAK_FAMILIES };
-enum { SOAK_CAPACITY = 5, SOAK_NAME_ROOM = 32 };
+enum { SOAK_CAPACITY = 5, SOAK_NAME_ROOM = 32, SOAK_WAIT_ROOM = SOAK_NAME_ROOM + 8 };
 
 /* What a run is to do wrong, to see that it is found out. */
 enum {
@@ -68,7 +68,8 @@ typedef struct soak {
     soak_gate gates[SOAK_GATES];
     soak_process processes[SOAK_PROCESSES];
     atomic_llong waiting_since_ms[SOAK_PROCESSES * SOAK_THREADS]; /* 0: it does not wait */
-    atomic_uint wipes[SOAK_STORES];                               /* odd while it happens */
+    char waiting_for[SOAK_PROCESSES * SOAK_THREADS][SOAK_WAIT_ROOM], longest_for[SOAK_WAIT_ROOM];
+    atomic_uint wipes[SOAK_STORES]; /* odd while it happens */
     atomic_bool stopping;
     int plant;
     unsigned seed;

@@ -72,7 +72,7 @@ static void remember_wipes(mate *m, stay *st) {
 
 bool stay_acquire(mate *m, stay *st, const char *const *names, const hf_options *options) {
     hf_result result;
-    mate_waits(m);
+    mate_waits(m, names[0]);
     for (;;) {
         atomic_store(&m->told, 0); /* of several names one may have been lost before all were had */
         remember_wipes(m, st);

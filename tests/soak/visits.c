@@ -31,7 +31,9 @@ bool mate_is_away(mate *m, hf_result result) {
     return true;
 }
 
-void mate_waits(mate *m) {
+void mate_waits(mate *m, const char *name) {
+    static const char *const stores[SOAK_STORES] = {"kept", "wiped", "file"};
+    snprintf(m->s->waiting_for[m->slot], SOAK_WAIT_ROOM, "%s %s", stores[m->store], name);
     atomic_store(&m->s->waiting_since_ms[m->slot], t_now_ms());
 }
 
@@ -43,6 +45,7 @@ void mate_served(mate *m) {
     while (bucket < SOAK_BUCKETS - 1 && ms > 1LL << bucket) bucket++;
     atomic_fetch_add(&c->waits[bucket], 1);
     while (ms > longest && !atomic_compare_exchange_weak(&c->longest_ms, &longest, ms)) continue;
+    if (ms > longest) memcpy(m->s->longest_for, m->s->waiting_for[m->slot], SOAK_WAIT_ROOM);
 }
 
 static int64_t inside_ms(mate *m, int one_in) {
@@ -173,7 +176,7 @@ static void visit_lead(mate *m) {
     hf_options options = stay_options(m, HF_MUTEX);
     hf_result result;
     atomic_store(&m->told, 0);
-    mate_waits(m);
+    mate_waits(m, name);
     do {
         st.at[0].wipes = atomic_load(&m->s->wipes[m->store]);
         result = hf_campaign(m->client, name, "new", 3, &options, &st.hold);
