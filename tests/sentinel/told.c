@@ -251,7 +251,7 @@ static void a_failover_is_followed_by_message(void **state) {
     say(before, sizeof before, t_redis_port(old), 1);
     say(after, sizeof after, t_redis_port(new), 2);
     snprintf(script, sizeof script,
-             "%sSLEEP 300\n"
+             "%sSLEEP 1500\n"
              "SEND *3\\r\\n$7\\r\\nmessage\\r\\n$14\\r\\n+switch-master\\r\\n"
              "$12\\r\\nmymaster a b\\r\\n\nACCEPT\n%s",
              before, after);
@@ -260,7 +260,7 @@ static void a_failover_is_followed_by_message(void **state) {
     hf_client *client = open_at(url);
     hf_hold *hold = take(client);
     T_CHECK(has_lock(old));
-    T_WAIT_UNTIL(!hf_held(hold), 3000); /* by asking alone it would be a second later */
+    T_WAIT_UNTIL(!hf_held(hold), 4000); /* by asking alone it would be a second later */
     (void)hf_release(hold);
     T_CHECK(takes_at(client, new));
     t_fake_join(fake, SOON_MS);

@@ -26,8 +26,8 @@ local function enter(id, owner, lease, floor, spec, stand, now, fence)
         if call('PTTL', KEYS[1]) < tonumber(lease) then call('PEXPIRE', KEYS[1], lease) end
         return {1, now, tonumber(call('HGET', KEYS[1], 't')), crowded()}
     end
-    if said and not upgrade then
-        local ends, others, token = string.match(said, '^(%d+) (.* (%d+) %d+)$')
+    local ends, others, token = string.match(said or '', '^(%d+) (.* (%d+) %d+)$')
+    if ends and not upgrade then
         call('HSET', KEYS[1], id, digits(math.max(ends, now + lease * 1000)) .. ' ' .. others)
         if call('PTTL', KEYS[1]) < tonumber(lease) then call('PEXPIRE', KEYS[1], lease) end
         return {1, now, tonumber(token), crowded()}
