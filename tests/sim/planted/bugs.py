@@ -311,7 +311,7 @@ BUGS = [
         "if buried then return {2, now} end",
         ""),
     Bug("an enter sent twice is granted twice", LET_IN,
-        "if said and not upgrade then",
+        "if ends and not upgrade then",
         "if false then"),
     Bug("an upgrade stands behind all others", LET_IN,
         "local first = upgrade and",
