@@ -17,7 +17,7 @@ function(hf_add_test)
         message(FATAL_ERROR "hf_add_test: needs NAME and SOURCES; `${test_UNPARSED_ARGUMENTS}`?")
     endif()
     if(NOT test_TIMEOUT)
-        set(test_TIMEOUT 60)
+        set(test_TIMEOUT 180) # far above what any takes: a machine may be slow
     endif()
 
     add_executable(${test_NAME} ${test_SOURCES})
