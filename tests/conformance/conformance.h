@@ -79,8 +79,10 @@ enum {
     CF_AT_ONCE_MS = 3000,    /* "at once": far below the default lease, far above a slow machine */
     CF_SHORT_LEASE_MS = 300, /* a lease that a case outlives */
     CF_KEPT_LEASE_MS =
-        1500, /* one that it keeps, also where a machine is slow or stands still for a moment */
-    CF_PAST_LEASE_MS = 2000, /* and what is longer than either */
+        T_SANITIZED
+            ? 3000
+            : 1500, /* one that it keeps, also where a machine is slow or stands still for a moment */
+    CF_PAST_LEASE_MS = CF_KEPT_LEASE_MS + 500, /* and what is longer than either */
     CF_CLIENTS_MAX = 16
 };
 

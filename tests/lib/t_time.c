@@ -5,17 +5,6 @@
 #include <stdlib.h>
 #include <time.h>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED 0
-#endif
-
 int64_t t_now_us(void) {
     struct timespec now;
     if (clock_gettime(CLOCK_BOOTTIME, &now) != 0) t_fail("there is no CLOCK_BOOTTIME");
@@ -46,5 +35,5 @@ int64_t t_patience(int64_t ms) {
     const char *factor = getenv("HOLDFAST_TEST_PATIENCE");
     long times = factor ? strtol(factor, NULL, 10) : 1;
     if (times < 1) times = 1;
-    return ms * times * (SANITIZED ? 5 : 2) * enough / 100;
+    return ms * times * (T_SANITIZED ? 5 : 2) * enough / 100;
 }

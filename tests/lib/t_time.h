@@ -10,6 +10,17 @@
 
 #include "t_fail.h"
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define T_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define T_SANITIZED 1
+#endif
+#endif
+#ifndef T_SANITIZED
+#define T_SANITIZED 0
+#endif
+
 /* CLOCK_BOOTTIME in milliseconds, and in microseconds. */
 int64_t t_now_ms(void);
 int64_t t_now_us(void);
