@@ -78,11 +78,9 @@ enum {
     CF_GRANT_MS = 4000,      /* a grant that is due is made: below the command timeout of 5 s */
     CF_AT_ONCE_MS = 3000,    /* "at once": far below the default lease, far above a slow machine */
     CF_SHORT_LEASE_MS = 300, /* a lease that a case outlives */
-    CF_KEPT_LEASE_MS =
-        T_SANITIZED
-            ? 3000
-            : 1500, /* one that it keeps, also where a machine is slow or stands still for a moment */
-    CF_PAST_LEASE_MS = CF_KEPT_LEASE_MS + 500, /* and what is longer than either */
+    /* One that it keeps, also where a machine is slow or stands still for a moment; and what is longer than either. */
+    CF_KEPT_LEASE_MS = T_SANITIZED ? 3000 : 1500,
+    CF_PAST_LEASE_MS = CF_KEPT_LEASE_MS + 500,
     CF_CLIENTS_MAX = 16
 };
 
