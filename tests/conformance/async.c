@@ -55,7 +55,7 @@ static void B05_async_agrees_with_sync(cf *f) {
     uint64_t token = hf_fence(hold);
     CF_REFUSED(HF_BUSY, f->b, f->name, NULL);
     ended(begin(f, f->b, f->name, NULL), HF_BUSY);
-    ended(begin(f, f->b, f->name, &(hf_options){.wait_ms = 30}), HF_TIMEOUT);
+    ended(begin(f, f->b, f->name, &(hf_options){.wait_ms = 300}), HF_TIMEOUT);
 
     outcome *waits = begin(f, f->b, f->name, &(hf_options){.wait_ms = HF_FOREVER});
     CF_UNTIL(cf_stats(f->b).waiting == 1);
@@ -319,7 +319,7 @@ static void B05_a_client_without_threads_works_in_a_loop(cf *f) {
     hold = cf_granted(waiter);
 
     outcome *waits = begin(f, client, f->name, &(hf_options){.wait_ms = HF_FOREVER});
-    outcome *times_out = begin(f, client, f->name, &(hf_options){.wait_ms = 40});
+    outcome *times_out = begin(f, client, f->name, &(hf_options){.wait_ms = 300});
     turn_until(client, &times_out->calls);
     ended(times_out, HF_TIMEOUT);
     assert_int_equal(atomic_load(&waits->calls), 0);

@@ -74,7 +74,7 @@ static void so_is_one_from_thread_to_thread(cf *f) {
 static void who_does_not_get_it_has_no_wait_counted(cf *f) {
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
     CF_REFUSED(HF_BUSY, f->b, f->name, NULL);
-    CF_REFUSED(HF_TIMEOUT, f->b, f->name, &(hf_options){.wait_ms = 20});
+    CF_REFUSED(HF_TIMEOUT, f->b, f->name, &(hf_options){.wait_ms = 300});
     hf_stats stats = cf_stats(f->b);
     assert_int_equal(stats.refused, 2);
     assert_int_equal(stats.waits.count, 0);

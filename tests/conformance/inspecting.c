@@ -157,9 +157,9 @@ static void stats_count_what_was_refused_and_lost(cf *f) {
     hf_cancel *cancel = cf_cancel();
     hf_cancel_fire(cancel);
     hf_hold *hold =
-        CF_TAKE(f->a, f->name, &(hf_options){.lease_ms = CF_SHORT_LEASE_MS, .flags = HF_NO_RENEW});
+        CF_TAKE(f->a, f->name, &(hf_options){.lease_ms = CF_KEPT_LEASE_MS, .flags = HF_NO_RENEW});
     CF_REFUSED(HF_BUSY, f->b, f->name, NULL);
-    CF_REFUSED(HF_TIMEOUT, f->b, f->name, &(hf_options){.wait_ms = 20});
+    CF_REFUSED(HF_TIMEOUT, f->b, f->name, &(hf_options){.wait_ms = 300});
     CF_REFUSED(HF_CANCELLED, f->b, f->name, &(hf_options){.cancel = cancel});
     assert_int_equal(cf_stats(f->b).refused, 3);
     assert_int_equal(cf_stats(f->b).acquired + cf_stats(f->b).waiting, 0);

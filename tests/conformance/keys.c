@@ -34,7 +34,7 @@ static void use_locks(cf *f, hf_client *one, hf_client *other) {
     hf_hold *hold = CF_TAKE(one, f->name, NULL);
     hf_hold *again = CF_TAKE(one, f->name, NULL);
     CF_REFUSED(HF_BUSY, other, f->name, NULL);
-    CF_REFUSED(HF_TIMEOUT, other, f->name, &(hf_options){.wait_ms = 20});
+    CF_REFUSED(HF_TIMEOUT, other, f->name, &(hf_options){.wait_ms = 300});
     cf_attempt *waiter = cf_queue(f, other, f->name, &(hf_options){.wait_ms = HF_FOREVER});
     CF_FREE(hold);
     CF_FREE(again);
@@ -54,7 +54,7 @@ static void use_locks(cf *f, hf_client *one, hf_client *other) {
 /* The same of the other kinds, each with somebody who waits. */
 static void use_kinds(cf *f, hf_client *one, hf_client *other) {
     static const uint32_t kinds[] = {HF_READ, HF_WRITE, HF_UPGRADABLE, HF_PERMITS};
-    const hf_options give_up = {.kind = HF_WRITE, .wait_ms = 20};
+    const hf_options give_up = {.kind = HF_WRITE, .wait_ms = 300};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         hf_hold *hold = CF_TAKE(one, f->name, CF_TRY(kinds[i], 0));
         CF_REFUSED(HF_BUSY, other, f->name, CF_TRY(HF_WRITE, 0));

@@ -100,7 +100,7 @@ static void B06_a_wait_for_any_kind_ends_when_its_time_is_up(cf *f) {
     EACH_KIND(i) {
         for (int c = 0; c < 2; c++) {
             cf_attempt *waiter =
-                cf_start(f, clients[c], f->name, CF_OPTIONS(KINDS[i].kind, .wait_ms = 60));
+                cf_start(f, clients[c], f->name, CF_OPTIONS(KINDS[i].kind, .wait_ms = 300));
             CF_ENDED(HF_TIMEOUT, waiter);
             assert_true(waiter->took_ms >= 60);
             assert_null(waiter->hold);

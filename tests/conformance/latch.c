@@ -71,7 +71,7 @@ static void B31_a_latch_is_counted_down_and_open(cf *f) {
     assert_int_equal(count_down(f->b, f->name, 1), 2);
     assert_int_equal(count_down(f->a, f->name, 1), 1);
     CF_IS(HF_BUSY, hf_latch_wait(f->a, f->name, &ONCE));
-    CF_IS(HF_TIMEOUT, hf_latch_wait(f->a, f->name, &(hf_options){.wait_ms = 30}));
+    CF_IS(HF_TIMEOUT, hf_latch_wait(f->a, f->name, &(hf_options){.wait_ms = 300}));
     assert_string_not_equal(hf_error_detail(), "");
     assert_int_equal(count_down(f->a, f->name, 1), 0);
     CF_IS(HF_OK, hf_latch_wait(f->a, f->name, &ONCE));
@@ -193,8 +193,8 @@ static void B31_all_who_wait_are_let_go(cf *f) {
 static void B31_a_wait_ends_with_its_time(cf *f) {
     CF_IS(HF_OK, hf_latch_set(f->a, f->name, 2));
     int64_t began = t_now_ms();
-    CF_IS(HF_TIMEOUT, hf_latch_wait(f->b, f->name, &(hf_options){.wait_ms = 120}));
-    assert_true(t_now_ms() - began >= 120);
+    CF_IS(HF_TIMEOUT, hf_latch_wait(f->b, f->name, &(hf_options){.wait_ms = 300}));
+    assert_true(t_now_ms() - began >= 300);
     assert_non_null(strstr(hf_error_detail(), "2 are left"));
     assert_int_equal(left_of(f->b, f->name), 2);
 }
@@ -242,7 +242,7 @@ static void B31_a_wait_leaves_the_rest_of_its_client_alone(cf *f) {
 static void B31_a_client_without_threads_waits_too(cf *f) {
     hf_client *client = cf_open_url(f, cf_url(), &(hf_client_options){.flags = HF_NO_THREAD});
     CF_IS(HF_OK, hf_latch_set(client, f->name, 2));
-    CF_IS(HF_TIMEOUT, hf_latch_wait(client, f->name, &(hf_options){.wait_ms = 30}));
+    CF_IS(HF_TIMEOUT, hf_latch_wait(client, f->name, &(hf_options){.wait_ms = 300}));
     waiter *w = begin(f, client, f->name, &FOREVER);
     assert_int_equal(count_down(f->a, f->name, 1), 1);
     check_waits(w);
@@ -336,7 +336,7 @@ static void B31_processes_count_and_wait_for_each_other(cf *f) {
     CF_IS(HF_OK, hf_latch_set(f->a, f->name, PROCESSES + 1));
     atomic_store(&s->ready, 1);
     CF_UNTIL(left_of(f->a, f->name) == 1);
-    CF_IS(HF_TIMEOUT, hf_latch_wait(f->a, f->name, &(hf_options){.wait_ms = 100}));
+    CF_IS(HF_TIMEOUT, hf_latch_wait(f->a, f->name, &(hf_options){.wait_ms = 300}));
     assert_int_equal(count_down(f->a, f->name, 1), 0);
     for (int i = 0; i < PROCESSES; i++)
         assert_int_equal(t_proc_wait(children[i], CF_WATCHDOG_MS), 0);

@@ -51,7 +51,7 @@ static void B32_who_campaigns_leads_until_it_resigns(cf *f) {
     hf_info_free(seen);
     hf_hold *other = NULL;
     CF_IS(HF_BUSY, hf_campaign(f->b, f->name, "x", 1, NULL, &other));
-    CF_IS(HF_TIMEOUT, hf_campaign(f->b, f->name, "x", 1, &(hf_options){.wait_ms = 30}, &other));
+    CF_IS(HF_TIMEOUT, hf_campaign(f->b, f->name, "x", 1, &(hf_options){.wait_ms = 300}, &other));
     assert_null(other);
     check_leads(f->b, f->name, hold, "host-1:8080");
     CF_FREE(hold);

@@ -94,7 +94,7 @@ static void an_older_caller_is_understood(cf *f) {
     CF_IS(HF_OK, acquire_sized(f, &garbage, offsetof(hf_options, cancel), &hold));
     assert_in_range(hf_remaining_ms(hold), 1, 5000);
     garbage.owner = 8;
-    garbage.wait_ms = 20;
+    garbage.wait_ms = 300;
     hf_hold *none = hold;
     CF_IS(HF_TIMEOUT, acquire_sized(f, &garbage, offsetof(hf_options, cancel), &none));
     assert_null(none);

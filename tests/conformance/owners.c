@@ -25,7 +25,7 @@ static void B25_two_owners_in_one_thread_exclude_each_other(cf *f) {
     hf_hold *hold = CF_TAKE(f->a, f->name, &(hf_options){.owner = 7});
     CF_REFUSED(HF_BUSY, f->a, f->name, &(hf_options){.owner = 8});
     CF_REFUSED(HF_BUSY, f->a, f->name, NULL);
-    CF_REFUSED(HF_TIMEOUT, f->a, f->name, &(hf_options){.owner = 8, .wait_ms = 50});
+    CF_REFUSED(HF_TIMEOUT, f->a, f->name, &(hf_options){.owner = 8, .wait_ms = 300});
     hf_hold *again = CF_TAKE(f->a, f->name, &(hf_options){.owner = 7});
     assert_true(hf_fence(again) == hf_fence(hold));
     CF_FREE(again);

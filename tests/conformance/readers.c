@@ -163,7 +163,7 @@ static void check_holds_back(cf *f, hf_client *writing, hf_client *reading, uint
     cf_attempt *writer = cf_arrive(f, writing, f->name, CF_WAIT(kind));
     if (reading == f->a && writing != f->a) CF_HELD_BACK(reading, f->name, CF_TRY(HF_READ, 5));
     CF_REFUSED(HF_BUSY, reading, f->name, CF_TRY(HF_READ, 5));
-    CF_REFUSED(HF_TIMEOUT, reading, f->name, CF_OPTIONS(HF_READ, .owner = 5, .wait_ms = 30));
+    CF_REFUSED(HF_TIMEOUT, reading, f->name, CF_OPTIONS(HF_READ, .owner = 5, .wait_ms = 300));
     cf_attempt *late = cf_queue(f, reading, f->name, CF_WAIT(HF_READ));
     CF_FREE(reader);
     hf_hold *hold = cf_granted(writer);
@@ -514,7 +514,7 @@ static void B16_a_reader_that_left_may_write_after_the_others(cf *f) {
     hf_hold *two = CF_TAKE(f->a, f->name, CF_TRY(HF_READ, 7));
     CF_FREE(one);
     CF_REFUSED(HF_BUSY, f->a, f->name, CF_TRY(HF_WRITE, 0));
-    CF_REFUSED(HF_TIMEOUT, f->a, f->name, CF_OPTIONS(HF_WRITE, .wait_ms = 20));
+    CF_REFUSED(HF_TIMEOUT, f->a, f->name, CF_OPTIONS(HF_WRITE, .wait_ms = 300));
     CF_REFUSED(HF_DEADLOCK, f->a, f->name, CF_TRY(HF_WRITE, 7));
     one = CF_TAKE(f->a, f->name, CF_TRY(HF_READ, 0));
     CF_REFUSED(HF_DEADLOCK, f->a, f->name, CF_TRY(HF_WRITE, 0));

@@ -33,11 +33,11 @@ static void B06_a_wait_that_is_served_in_time_is_a_hold(cf *f) {
 /* One gives up, and behind it in the same client one does not. A fresh client each time: which of
    its threads reads for the others is settled as it starts. */
 static void B06_who_gives_up_does_not_hold_up_those_behind(cf *f) {
-    enum { ROUNDS = 15 };
+    enum { ROUNDS = 8 };
     for (int i = 0; i < ROUNDS; i++) {
         hf_client *client = cf_open(f);
         hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
-        cf_attempt *impatient = cf_queue(f, client, f->name, &(hf_options){.wait_ms = 60});
+        cf_attempt *impatient = cf_queue(f, client, f->name, &(hf_options){.wait_ms = 300});
         cf_attempt *patient = cf_start(f, client, f->name, &FOREVER);
         CF_ENDED(HF_TIMEOUT, impatient);
         CF_UNTIL(cf_stats(client).waiting == 1);
