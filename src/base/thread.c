@@ -1,6 +1,7 @@
 #include "base/thread.h"
 
 #include <signal.h>
+#include <time.h>
 
 bool hf__thread_start(pthread_t *thread, void *(*run)(void *), void *arg) {
     sigset_t all, before;
@@ -9,4 +10,28 @@ bool hf__thread_start(pthread_t *thread, void *(*run)(void *), void *arg) {
     int error = pthread_create(thread, NULL, run, arg);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return !error;
+}
+
+/* Of the clocks that a condition may go by this is the nearest to hf__now's: it stands while the machine sleeps, and so
+   does whoever waits. */
+void hf__cond_init(pthread_cond_t *cond) {
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(cond, &attributes);
+    pthread_condattr_destroy(&attributes);
+}
+
+void hf__cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex, hf__time until) {
+    if (until == HF__NEVER) {
+        pthread_cond_wait(cond, mutex);
+        return;
+    }
+    hf__time left = until - hf__now();
+    if (left <= 0) return;
+    struct timespec at;
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    hf__time then = (hf__time)at.tv_sec * HF__SEC + at.tv_nsec + left;
+    at = (struct timespec){.tv_sec = then / HF__SEC, .tv_nsec = then % HF__SEC};
+    pthread_cond_timedwait(cond, mutex, &at);
 }

@@ -9,6 +9,9 @@
 #include "client/observe.h"
 #include "client/options.h"
 
+/* A write for each would cost more than it saves; with all in one, client and server would take turns. */
+enum { A_FEW = 16 };
+
 /* One call. An acquire has its wait in it; of a release only the wait's call is used. */
 struct hf__async {
     hf__wait wait;
@@ -214,9 +217,10 @@ void hf__async_forget(hf_client *c) {
 
 /* ---- Beginning ---- */
 
-/* What callbacks begin is sent when all of them have run; or soon, by another thread, should they take long. */
+/* What callbacks begin is sent a few at a time, so that the server works on these while the next callbacks run; and
+   when all of them have run; or soon, by another thread, should they take long. */
 static void begun(hf_client *c) {
-    if (calling != c) {
+    if (calling != c || ++c->to_send == A_FEW) {
         hf__turn(c, NULL);
         return;
     }

@@ -210,7 +210,7 @@ static void free_all(hf_client *c, bool forked) {
         c->store->table->free(c->store, forked);
     }
     hf__log_run(hf__log_take(&c->log), NULL, NULL);
-    hf__wakers_free(c);
+    hf__wakers_free(&c->wakers);
     hf__event_free(c->keeper_kick);
     hf__event_free(c->keeper_timer);
     hf__event_free(c->cancels);

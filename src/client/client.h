@@ -11,16 +11,8 @@
 #include "base/event.h"
 #include "base/log.h"
 #include "base/url.h"
+#include "client/waker.h"
 #include "core/core.h"
-
-/* What wakes a thread that waits. Kept in a pool as long as the client: a late wake does no harm. */
-typedef struct hf__waker {
-    struct hf__waker *next;      /* in the pool, or among the followers */
-    struct hf__waker *next_made; /* among all of the client's */
-    struct hf__waker *next_wake; /* among those to be woken, while `queued` */
-    int fd;
-    bool queued, set; /* set: its descriptor is or will be readable */
-} hf__waker;
 
 typedef struct hf__async hf__async;
 typedef struct hf__watch hf__watch;
@@ -52,8 +44,8 @@ struct hf_client {
         uint64_t polls; /* the store's, when it began to sleep */
         hf__time armed; /* it wakes by itself then */
     } leader;
-    hf__waker *wakers, *followers, *wake; /* the pool, who follows, who is to be woken */
-    hf__waker *made;                      /* all of them */
+    hf__wakers wakers;
+    hf__waker *followers;
 
     /* the keeper: started with the first acquire */
     pthread_t keeper;
@@ -68,6 +60,7 @@ struct hf_client {
     hf__heap deadlines;
     int cancels;      /* epoll: the cancels they carry; -1: none yet */
     hf__time send_by; /* something that callbacks have begun; 0: nothing */
+    unsigned to_send; /* how many of these there are */
 
     /* latches and leaders: watch.c, latch.c, observe.c */
     hf__watch *watches;
@@ -126,7 +119,6 @@ hf_result hf__await_up(hf_client *client, hf__time until);
 
 hf_result hf__keeper_start(hf_client *client);
 void hf__keeper_join(hf_client *client);
-void hf__wakers_free(hf_client *client);
 
 /* ---- teller.c ---- */
 

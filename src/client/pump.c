@@ -25,54 +25,8 @@
 /* While another thread leads it sees to the timers; the keeper is then only there in case. */
 #define BACKSTOP (100 * HF__MS)
 
-#define WAKES 32
-
 /* Who waits for an answer without polling may be this late when none comes. */
 #define SLACK (50 * HF__MS)
-
-/* ---- Wakers ---- */
-
-static hf__waker *waker_take(hf_client *c) {
-    hf__waker *w = c->wakers;
-    if (w) {
-        c->wakers = w->next;
-        return w;
-    }
-    w = calloc(1, sizeof *w);
-    if (!w) return NULL;
-    w->fd = hf__event_new();
-    if (w->fd < 0) {
-        free(w);
-        return NULL;
-    }
-    w->next_made = c->made;
-    c->made = w;
-    return w;
-}
-
-static void waker_put(hf_client *c, hf__waker *w) {
-    if (w->set) hf__event_clear(w->fd);
-    w->set = false;
-    w->next = c->wakers;
-    c->wakers = w;
-}
-
-void hf__wakers_free(hf_client *c) {
-    while (c->made) {
-        hf__waker *w = c->made;
-        c->made = w->next_made;
-        hf__event_free(w->fd);
-        free(w);
-    }
-}
-
-static void wake_later(hf_client *c, hf__waker *w) {
-    w->set = true;
-    if (w->queued) return;
-    w->queued = true;
-    w->next_wake = c->wake;
-    c->wake = w;
-}
 
 /* ---- A turn ---- */
 
@@ -102,7 +56,7 @@ static void finish(hf_client *c, const hf__waker *self) {
         if (call->async)
             hf__call_push(&async, call);
         else if (call->waker && call->waker != self)
-            wake_later(c, call->waker);
+            hf__wake_later(&c->wakers, call->waker);
     }
     while (async) {
         hf__call *call = async;
@@ -136,7 +90,7 @@ hf__time hf__turn(hf_client *c, const hf__waker *self) {
     hf__time now;
     do {
         now = hf__now();
-        c->send_by = 0;
+        c->send_by = c->to_send = 0;
         settle(c, now, self);
     } while (c->store->table->flush(c->store, &c->mutex));
     return now;
@@ -170,35 +124,29 @@ static bool leader_stale(const hf_client *c) {
 }
 
 bool hf__pending(const hf_client *c) {
-    return c->wake || c->log.first || keeper_needed(c) || leader_stale(c);
+    return c->wakers.wake || c->log.first || keeper_needed(c) || leader_stale(c);
 }
 
 void hf__unlock(hf_client *c) {
-    int fds[WAKES + 2], count = 0;
+    hf__wakes wakes;
+    int leader = -1, keeper = -1;
     hf__loop_refresh(c);
-    while (c->wake && count < WAKES) {
-        hf__waker *w = c->wake;
-        c->wake = w->next_wake;
-        w->queued = false;
-        fds[count++] = w->fd;
-    }
-    for (; c->wake; c->wake = c->wake->next_wake) { /* a crowd: at once */
-        c->wake->queued = false;
-        hf__event_set(c->wake->fd);
-    }
+    hf__wakes_take(&c->wakers, &wakes);
     if (leader_stale(c)) {
-        fds[count++] = c->leader.fd;
+        leader = c->leader.fd;
         c->leader.fd = -1;
     }
     if (keeper_needed(c)) {
-        fds[count++] = c->keeper_kick;
+        keeper = c->keeper_kick;
         c->keeper_armed = 0;
     }
     hf__log_line *lines = hf__log_take(&c->log);
     hf_log_fn *fn = c->log.fn;
     void *arg = c->log.arg;
     pthread_mutex_unlock(&c->mutex);
-    for (int i = 0; i < count; i++) hf__event_set(fds[i]);
+    hf__wakes_run(&wakes);
+    hf__event_set(leader);
+    hf__event_set(keeper);
     hf__log_run(lines, fn, arg);
 }
 
@@ -241,11 +189,11 @@ static bool lead_deaf(hf_client *c, hf__time now, hf__time until) {
     return waited;
 }
 
-static void lead(hf_client *c, const hf__waker *w, struct pollfd *fds, int own, hf__time until) {
+static void lead(hf_client *c, int fd, struct pollfd *fds, int own, hf__time until) {
     c->leading = true;
     int count = c->store->table->pollset(c->store, fds + own, true);
     until = hf__sooner(until, hf__next_due(c));
-    arm_leader(c, w ? w->fd : -1, until);
+    arm_leader(c, fd, until);
     poll_unlocked(c, fds, own + count, until);
     c->leader.fd = -1;
     /* What another thread has changed meanwhile, it has dealt with. */
@@ -254,52 +202,79 @@ static void lead(hf_client *c, const hf__waker *w, struct pollfd *fds, int own, 
     c->leading = false;
 }
 
-static void follow(hf_client *c, hf__waker *w, struct pollfd *fds, int own, hf__time until) {
+static void join_followers(hf_client *c, hf__waker *w) {
     w->next = c->followers;
+    w->link = &c->followers;
+    if (w->next) w->next->link = &w->next;
     c->followers = w;
-    poll_unlocked(c, fds, own, until);
-    hf__waker **link = &c->followers;
-    while (*link != w) link = &(*link)->next;
-    *link = w->next;
+}
+
+static void leave_followers(hf__waker *w) {
+    *w->link = w->next;
+    if (w->next) w->next->link = w->link;
+}
+
+/* Until another thread wakes it, which has its answer or leaves it to read. */
+static void follow(hf_client *c, hf__waker *w, hf__time until) {
+    join_followers(c, w);
+    while (hf__pending(c)) {
+        hf__unlock(c);
+        pthread_mutex_lock(&c->mutex);
+    }
+    hf__loop_refresh(c);
+    hf__waker_sleep(w, &c->mutex, until);
+    leave_followers(w);
+}
+
+/* Lead, or follow with a cancel to watch. Without a descriptor to be woken by, look every millisecond: slow, and
+   right. */
+static void watch(hf_client *c, hf__waker *w, const hf_cancel *cancel, hf__time until) {
+    struct pollfd fds[2 + HF__STORE_FDS];
+    int own = 0, fd = hf__waker_fd(w);
+    if (w && w->set) return;
+    if (fd >= 0) fds[own++] = (struct pollfd){.fd = fd, .events = POLLIN};
+    if (fd < 0) until = hf__sooner(until, hf__now() + HF__MS);
+    if (cancel) fds[own++] = (struct pollfd){.fd = cancel->fd, .events = POLLIN};
+    if (!c->leading) {
+        lead(c, fd, fds, own, until);
+    } else if (fd >= 0) {
+        join_followers(c, w);
+        poll_unlocked(c, fds, own, until);
+        leave_followers(w);
+    } else {
+        poll_unlocked(c, fds, own, until);
+    }
+    if (fd >= 0 && fds[0].revents) hf__event_clear(fd);
 }
 
 static hf__awaited await(hf_client *c, hf__call *call, hf__waker *w, hf__time until,
                          const hf_cancel *cancel) {
     for (;;) {
+        if (w) hf__waker_look(w);
         hf__time now = hf__turn(c, w);
         if (call->done) return HF__DONE;
         if (cancel && atomic_load(&cancel->fired)) return HF__FIRED;
         if (now >= until) return HF__TIME_UP;
         if (!cancel && !c->leading && lead_deaf(c, now, until)) continue;
-        /* Without a descriptor to be woken by, look every millisecond: slow, and right. */
-        hf__time wake = w ? until : hf__sooner(until, now + HF__MS);
-        struct pollfd fds[2 + HF__STORE_FDS];
-        int own = 0;
-        if (w) fds[own++] = (struct pollfd){.fd = w->fd, .events = POLLIN};
-        if (cancel) fds[own++] = (struct pollfd){.fd = cancel->fd, .events = POLLIN};
-        if (!c->leading)
-            lead(c, w, fds, own, wake);
-        else if (w)
-            follow(c, w, fds, own, wake);
-        else
-            poll_unlocked(c, fds, own, wake);
-        if (w && fds[0].revents) {
-            hf__event_clear(w->fd);
-            w->set = false;
+        if (!w || cancel || !c->leading) {
+            watch(c, w, cancel, until);
+        } else {
+            follow(c, w, until);
+            if (call->done) return HF__DONE;
         }
     }
 }
 
 hf__awaited hf__await(hf_client *c, hf__call *call, hf__time until, const hf_cancel *cancel) {
-    hf__waker *w = call->done ? NULL : waker_take(c);
+    hf__waker *w = call->done ? NULL : hf__waker_take(&c->wakers);
     call->waker = w;
     c->awaiting++;
     hf__awaited how = await(c, call, w, until, cancel);
     c->awaiting--;
     call->waker = NULL;
-    if (w) waker_put(c, w);
+    if (w) hf__waker_put(&c->wakers, w);
     /* Somebody has to read on for those who still wait. */
-    if (!c->leading && c->followers) wake_later(c, c->followers);
+    if (!c->leading && c->followers) hf__wake_later(&c->wakers, c->followers);
     return how;
 }
 
@@ -348,7 +323,7 @@ static void keep(hf_client *c) {
     if (polls == c->store->polls) c->store->table->ready(c->store, fds + 3, count, &c->mutex);
     if (!reads) return;
     c->leading = false;
-    if (c->followers) wake_later(c, c->followers);
+    if (c->followers) hf__wake_later(&c->wakers, c->followers);
 }
 
 static void *keeper_main(void *arg) {

@@ -64,10 +64,33 @@ static void B26_after_a_break_the_next_waiter_is_served(cf *f) {
     check_next_is_served(f, f->b, f->a);
 }
 
+/* Its own thread tells the log, and its keeper does the rest meanwhile: what was over before it fell asleep it must
+   not sleep through. */
+static void log_slowly(int32_t level, const char *line, void *arg) {
+    (void)level;
+    (void)line;
+    atomic_store((atomic_bool *)arg, true);
+    t_sleep_ms(100);
+}
+
+static void B26_break_ends_while_the_log_is_slow(cf *f) {
+    atomic_bool *logged = cf_new(f, sizeof *logged);
+    hf_client *client = NULL;
+    CF_IS(HF_OK,
+          hf_open(cf_url(), &(hf_client_options){.log = log_slowly, .log_arg = logged}, &client));
+    hf_hold *hold = CF_TAKE(client, f->name, &(hf_options){.lease_ms = CF_KEPT_LEASE_MS});
+    CF_IS(HF_OK, hf_break(client, f->name, 0));
+    CF_UNTIL(!hf_held(hold));
+    CF_IS(HF_LOST, hf_release(hold));
+    hf_close(client);
+    assert_true(atomic_load(logged));
+}
+
 const cf_case cf_breaking[] = {
     CF_CASE(B26_break_ends_an_ownership_whoever_has_it),
     CF_CASE(B26_break_with_a_token_ends_only_that_ownership),
     CF_CASE(B26_break_says_why_nothing_was_broken),
     CF_CASE(B26_after_a_break_the_next_waiter_is_served),
+    CF_CASE(B26_break_ends_while_the_log_is_slow),
     CF_CASES_END,
 };

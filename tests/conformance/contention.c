@@ -1,6 +1,7 @@
 /* Many that want one lock: never two inside, in order of arrival, and no wake-up is lost. */
 #include "conformance.h"
 
+#include <dirent.h>
 #include <sched.h>
 
 /* ---- Exclusion and order --------------------------------------------------------------------- */
@@ -80,6 +81,32 @@ static void B08_threads_of_a_client_are_served_in_order_of_arrival(cf *f) {
     CF_FREE(hold);
     check_crowd(members);
     for (size_t i = 0; i < CROWD; i++) assert_int_equal(members->crowd->order[i], i);
+}
+
+static size_t descriptors(void) {
+    size_t count = 0;
+    DIR *directory = opendir("/proc/self/fd");
+    assert_non_null(directory);
+    while (readdir(directory)) count++;
+    closedir(directory);
+    return count;
+}
+
+/* One of them reads for all: it polls a descriptor of its own beside the store's. */
+static void B29_threads_that_wait_take_no_descriptors(cf *f) {
+    enum { FEW = CROWD / 10 };
+    member *members = new_crowd(f, 1);
+    hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
+    size_t before = 0;
+    for (size_t i = 0; i < CROWD; i++) {
+        members[i].thread = cf_spawn(f, run_member, &members[i]);
+        CF_UNTIL(cf_stats(f->a).waiting == i + 1);
+        if (i == 0) before = descriptors();
+    }
+    size_t after = descriptors();
+    CF_FREE(hold);
+    check_crowd(members);
+    assert_true(after <= before + FEW);
 }
 
 typedef struct visitor {
@@ -187,6 +214,7 @@ static void B20_cancel_racing_a_release_hands_on_within_the_waiting_client(cf *f
 const cf_case cf_contention[] = {
     CF_CASE(B08_a_hundred_threads_are_never_two_inside_and_all_finish),
     CF_CASE(B08_threads_of_a_client_are_served_in_order_of_arrival),
+    CF_CASE(B29_threads_that_wait_take_no_descriptors),
     CF_CASE(B08_clients_exclude_each_other_and_all_finish),
     CF_CASE(B08_a_hundred_threads_of_ten_clients_are_never_two_inside),
     CF_CASE(B20_cancel_racing_a_release_loses_no_wake_up_in_a_client),

@@ -146,7 +146,7 @@ static int rounds_until_called(bed *b, bustle *busy, hf_client *other) {
 }
 
 /* They share its connections, and read for each other. A few rounds are fair, and a busy machine makes more of them now and
-   then; they were hundreds nearly every time. */
+   then; while nobody heard messages they were hundreds every third time and more. */
 static void check_heard(bed *b, int (*hand_over)(bed *b, bustle *busy, hf_client *other)) {
     static bustle busy;
     int late = 0;
@@ -156,7 +156,7 @@ static void check_heard(bed *b, int (*hand_over)(bed *b, bustle *busy, hf_client
     for (int i = 0; i < HAND_OVERS; i++) late += hand_over(b, &busy, other) > 100;
     atomic_store(&busy.stop, 1);
     t_threads_join(threads, SOON_MS);
-    assert_in_range(late, 0, HAND_OVERS / 2);
+    assert_in_range(late, 0, HAND_OVERS / 5);
 }
 
 static void F19_a_message_is_heard_beside_threads_that_are_busy(void **state) {

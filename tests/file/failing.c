@@ -377,8 +377,10 @@ static void F45_memory(void **state) {
     for (size_t i = 0; i < LIVES; i++) run_life(*state, t_alloc_each, lives[i]);
 }
 
+/* To open takes neither: the directory is a file, as t_files counts. */
 static void F45_descriptors_and_threads(void **state) {
-    for (size_t i = 0; i < LIVES; i++) run_life(*state, t_sys_each, lives[i]);
+    for (size_t i = 0; i < LIVES; i++)
+        if (lives[i] != open_and_close) run_life(*state, t_sys_each, lives[i]);
 }
 
 static void F45_files_while_opening(void **state) {

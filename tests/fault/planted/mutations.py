@@ -21,6 +21,7 @@ ENTRY = "core/entry.c"
 GRANT = "core/grant.c"
 WAIT = "core/wait.c"
 CLIENT = "client/client.c"
+WAKER = "client/waker.c"
 ASYNC = "client/async.c"
 ACQUIRE = "store/redis/lua/acquire.lua"
 RELEASE = "store/redis/lua/release.lua"
@@ -1305,10 +1306,38 @@ MUTATIONS = [
     ),
     Mutation(
         "failing: a waker without memory is used all the same",
-        "client/pump.c",
-        "    if (!w) return NULL;\n    w->fd = hf__event_new();",
-        "    w->fd = hf__event_new();",
+        WAKER,
+        "    if (!w) return NULL;\n    w->fd = -1;",
+        "    w->fd = -1;",
         ("failing", "memory", "B01_a_fresh*"),
+    ),
+    Mutation(
+        "a wake that comes before its sleep is lost",
+        WAKER,
+        "    if (!w->set) hf__cond_wait(",
+        "    if (hf__now()) hf__cond_wait(",
+        ("unit_client_waker",),
+    ),
+    Mutation(
+        "of a crowd only some are woken",
+        WAKER,
+        "            pthread_cond_signal(&w->cond);\n    }\n",
+        "            break;\n    }\n",
+        ("unit_client_waker",),
+    ),
+    Mutation(
+        "every thread that waits takes a descriptor",
+        WAKER,
+        "    w->polls = false;\n    if (!w->set)",
+        "    (void)hf__waker_fd(w);\n    w->polls = false;\n    if (!w->set)",
+        ("conformance", "memory", "B29_threads*"),
+    ),
+    Mutation(
+        "who was woken while it looked falls asleep",
+        "client/pump.c",
+        "    if (w && w->set) return;\n",
+        "    if (w) w->set = false;\n",
+        ("conformance", "file", "B26_break_ends_while*"),
     ),
     Mutation(
         "failing: a range that the kernel has no memory for counts as locked",

@@ -1,0 +1,154 @@
+/* Wakers: no wake is lost, whichever way a thread sleeps and however many do. */
+#include "t.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "client/waker.h"
+
+enum { CROWD = 3 * HF__WAKES, GIVE_UP_MS = 20000 };
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+
+static void wake(hf__wakers *all) {
+    hf__wakes wakes;
+    hf__wakes_take(all, &wakes);
+    pthread_mutex_unlock(&mutex);
+    hf__wakes_run(&wakes);
+    pthread_mutex_lock(&mutex);
+}
+
+static void test_a_wake_before_the_sleep_is_not_lost(void **state) {
+    (void)state;
+    hf__wakers all = {0};
+    pthread_mutex_lock(&mutex);
+    hf__waker *w = hf__waker_take(&all);
+    hf__waker_look(w);
+    hf__wake_later(&all, w);
+    wake(&all);
+    int64_t before = t_now_ms();
+    hf__waker_sleep(w, &mutex, hf__after_ms(hf__now(), t_patience(GIVE_UP_MS)));
+    assert_true(t_now_ms() - before < t_patience(GIVE_UP_MS));
+    hf__waker_put(&all, w);
+    pthread_mutex_unlock(&mutex);
+    hf__wakers_free(&all);
+}
+
+static void test_a_sleep_ends_in_its_time(void **state) {
+    (void)state;
+    hf__wakers all = {0};
+    pthread_mutex_lock(&mutex);
+    hf__waker *w = hf__waker_take(&all);
+    hf__time until = hf__after_ms(hf__now(), 30);
+    hf__waker_look(w);
+    while (hf__now() < until) hf__waker_sleep(w, &mutex, until);
+    hf__waker_sleep(w, &mutex, until); /* over: at once */
+    hf__waker_put(&all, w);
+    pthread_mutex_unlock(&mutex);
+    hf__wakers_free(&all);
+}
+
+static void test_only_who_polls_has_a_descriptor(void **state) {
+    (void)state;
+    hf__wakers all = {0};
+    pthread_mutex_lock(&mutex);
+    hf__waker *w = hf__waker_take(&all);
+    hf__waker_look(w);
+    hf__waker_sleep(w, &mutex, hf__now());
+    assert_int_equal(w->fd, -1);
+    int fd = hf__waker_fd(w);
+    assert_true(fd >= 0);
+    hf__waker_put(&all, w);
+    assert_ptr_equal(hf__waker_take(&all), w);
+    assert_int_equal(hf__waker_fd(w), fd);
+    assert_int_equal(hf__waker_fd(NULL), -1);
+    hf__waker_put(&all, w);
+    pthread_mutex_unlock(&mutex);
+    hf__wakers_free(&all);
+}
+
+static bool readable(int fd) {
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    return poll(&p, 1, 0) == 1;
+}
+
+/* Whichever way it slept before. */
+static void test_who_polls_is_told_by_its_descriptor(void **state) {
+    (void)state;
+    hf__wakers all = {0};
+    pthread_mutex_lock(&mutex);
+    hf__waker *w = hf__waker_take(&all);
+    hf__waker_look(w);
+    hf__waker_sleep(w, &mutex, hf__now());
+    int fd = hf__waker_fd(w);
+    assert_false(readable(fd));
+    hf__wake_later(&all, w);
+    hf__wake_later(&all, w);
+    wake(&all);
+    assert_true(w->set && readable(fd));
+    hf__waker_put(&all, w);
+    pthread_mutex_unlock(&mutex);
+    hf__wakers_free(&all);
+}
+
+/* ---- A crowd ---- */
+
+typedef struct crowd {
+    hf__wakers all;
+    hf__waker *sleepers[CROWD];
+    int asleep, woken;
+} crowd;
+
+/* Every second one polls. */
+static void sleep_once(int index, void *arg) {
+    crowd *c = arg;
+    pthread_mutex_lock(&mutex);
+    hf__waker *w = c->sleepers[index] = hf__waker_take(&c->all);
+    hf__waker_look(w);
+    c->asleep++;
+    if (index % 2) {
+        int fd = hf__waker_fd(w);
+        pthread_mutex_unlock(&mutex);
+        struct pollfd p = {.fd = fd, .events = POLLIN};
+        (void)poll(&p, 1, -1);
+        pthread_mutex_lock(&mutex);
+    } else {
+        while (!w->set) hf__waker_sleep(w, &mutex, HF__NEVER);
+    }
+    c->woken++;
+    hf__waker_put(&c->all, w);
+    pthread_mutex_unlock(&mutex);
+}
+
+static int locked(const int *count) {
+    pthread_mutex_lock(&mutex);
+    int now = *count;
+    pthread_mutex_unlock(&mutex);
+    return now;
+}
+
+static void test_all_of_a_crowd_are_woken(void **state) {
+    (void)state;
+    static crowd c;
+    t_threads *threads = t_threads_start(CROWD, sleep_once, &c);
+    T_WAIT_UNTIL(locked(&c.asleep) == CROWD, t_patience(GIVE_UP_MS));
+    pthread_mutex_lock(&mutex);
+    for (int i = 0; i < CROWD; i++) hf__wake_later(&c.all, c.sleepers[i]);
+    wake(&c.all);
+    pthread_mutex_unlock(&mutex);
+    t_threads_join(threads, t_patience(GIVE_UP_MS));
+    assert_int_equal(c.woken, CROWD);
+    hf__wakers_free(&c.all);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_wake_before_the_sleep_is_not_lost),
+        cmocka_unit_test(test_a_sleep_ends_in_its_time),
+        cmocka_unit_test(test_only_who_polls_has_a_descriptor),
+        cmocka_unit_test(test_who_polls_is_told_by_its_descriptor),
+        cmocka_unit_test(test_all_of_a_crowd_are_woken),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
