@@ -1,5 +1,6 @@
 /*
- * conformance STORE [PATTERN]: run the cases that apply to a store, or those whose name matches.
+ * conformance STORE [PATTERN | PART/PARTS]: run the cases that apply to a store, or those whose name matches, or every
+ * so manyth of them: 1/2 and 2/2 beside each other take half as long.
  *
  * The table of stores says what each has, the cases say what they need: that is the whole of which
  * behaviour applies where. A case without needs applies to every store.
@@ -279,11 +280,17 @@ static void run_case(void **state) {
     f->test->run(f);
 }
 
-static size_t collect_cases(const store *s) {
-    size_t count = 0;
+static bool is_part(const char *word, unsigned *part, unsigned *parts) {
+    char beyond;
+    return sscanf(word, "%u/%u%c", part, parts, &beyond) == 2 && *part >= 1 && *part <= *parts;
+}
+
+static size_t collect_cases(const store *s, unsigned part, unsigned parts) {
+    size_t count = 0, applies = 0;
     for (size_t i = 0; i < sizeof themes / sizeof *themes; i++) {
         for (const cf_case *c = themes[i]; c->name; c++) {
             if (c->needs & ~(s->has | BUILD_HAS)) continue;
+            if (applies++ % parts != part - 1) continue;
             if (count == CASES_MAX) abort(); /* make room: none may be left out unseen */
             tests[count++] =
                 (struct CMUnitTest){c->name, run_case, cf_setup, cf_teardown, (void *)(uintptr_t)c};
@@ -320,11 +327,13 @@ int main(int argc, char **argv) {
     if (!under_test) {
         fprintf(stderr,
                 "usage: conformance memory|file|redis|redis-replicas|redis-unix|redis-tls|sentinel|"
-                "redis-quorum|cluster [PATTERN]\n");
+                "redis-quorum|cluster [PATTERN | PART/PARTS]\n");
         return 64;
     }
     setvbuf(stdout, NULL, _IOLBF, 0); /* so that the case that hangs is named */
-    size_t count = collect_cases(under_test);
-    return cf_run(under_test->name, tests, count, start_store, stop_store,
-                  argc > 2 ? argv[2] : NULL);
+    unsigned part = 1, parts = 1;
+    const char *pattern = argc > 2 ? argv[2] : NULL;
+    if (pattern && is_part(pattern, &part, &parts)) pattern = NULL;
+    size_t count = collect_cases(under_test, part, parts);
+    return cf_run(under_test->name, tests, count, start_store, stop_store, pattern);
 }

@@ -42,7 +42,7 @@ class Results:
     def add_output(self, test, text):
         """Of a test as CTest calls it."""
         if test.startswith("conformance"):
-            store = test.partition("-")[2] or "memory"
+            store = re.sub(r"-?\dof\d$", "", test.partition("-")[2]) or "memory"
             self.add_cmocka("conformance", text, (CONFORMANCE[store],))
         elif test.startswith("cli-"):
             self.add_unittest(test, text)

@@ -117,9 +117,11 @@ static void extend(worker *w, hf_hold *hold) {
     if (r != HF_OK && r != HF_LOST) t_fail("an extension is %s", hf_result_name(r));
 }
 
-/* Somebody may be stopped in the door: then there is no answer. */
+/* It may have been stopped itself for longer than an answer may take; of other kinds than the mutex also somebody
+   else, in the door. */
 static bool may_be(const worker *w, hf_result r) {
-    return w->t->kinds && (r == HF_UNREACHABLE || r == HF_UNKNOWN_OUTCOME);
+    bool stopped = !w->t->calm && r == HF_UNKNOWN_OUTCOME;
+    return stopped || (w->t->kinds && (r == HF_UNREACHABLE || r == HF_UNKNOWN_OUTCOME));
 }
 
 static void upgrade(worker *w, int n, const hf_options *o, hf_hold *hold) {
