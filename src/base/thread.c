@@ -12,8 +12,8 @@ bool hf__thread_start(pthread_t *thread, void *(*run)(void *), void *arg) {
     return !error;
 }
 
-/* Of the clocks that a condition may go by this is the nearest to hf__now's: it stands while the machine sleeps, and so
-   does whoever waits. */
+/* Of the clocks that a condition may go by this is the nearest to hf__now's. It stands while the machine sleeps, as
+   poll's does: who slept before that looks later by so much. */
 void hf__cond_init(pthread_cond_t *cond) {
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
@@ -27,10 +27,11 @@ void hf__cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex, hf__time until)
         pthread_cond_wait(cond, mutex);
         return;
     }
+    struct timespec at;
+    clock_gettime(CLOCK_MONOTONIC,
+                  &at); /* first: what passes between the two only makes it early */
     hf__time left = until - hf__now();
     if (left <= 0) return;
-    struct timespec at;
-    clock_gettime(CLOCK_MONOTONIC, &at);
     hf__time then = (hf__time)at.tv_sec * HF__SEC + at.tv_nsec + left;
     at = (struct timespec){.tv_sec = then / HF__SEC, .tv_nsec = then % HF__SEC};
     pthread_cond_timedwait(cond, mutex, &at);

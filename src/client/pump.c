@@ -6,7 +6,7 @@
  * reads it only when answers are due that no one else waits for.
  *
  * One turn carries completed operations to the core and submitted ones to the socket. The mutex is
- * let go while sending, reading and polling; wakes and log lines are noted under it and carried out
+ * let go while sending, reading, polling and sleeping; wakes and log lines are noted under it and carried out
  * after it (hf__unlock).
  */
 #include <errno.h>
@@ -175,7 +175,7 @@ static void arm_leader(hf_client *c, int fd, hf__time until) {
 
 /* Who waits for an answer and nothing else, as most do, need not ask poll when to read. Not so while somebody
    stands in line: what that one is told comes another way. */
-static bool lead_deaf(hf_client *c, hf__time now, hf__time until) {
+static bool lead_deaf(hf_client *c, const hf__waker *w, hf__time now, hf__time until) {
     hf__time answered = hf__after_ms(now, c->core.config.command_timeout_ms);
     bool keeper = c->keeper_runs && !pthread_equal(c->keeper, pthread_self());
     if (!keeper || c->core.standing || until < answered - SLACK) return false;
@@ -184,9 +184,9 @@ static bool lead_deaf(hf_client *c, hf__time now, hf__time until) {
         hf__unlock(c);
         pthread_mutex_lock(&c->mutex);
     }
-    bool waited = c->store->table->wait(c->store, &c->mutex);
+    bool done = (w && w->set) || c->store->table->wait(c->store, &c->mutex);
     c->leading = c->deaf = false;
-    return waited;
+    return done;
 }
 
 static void lead(hf_client *c, int fd, struct pollfd *fds, int own, hf__time until) {
@@ -217,7 +217,7 @@ static void leave_followers(hf__waker *w) {
 /* Until another thread wakes it, which has its answer or leaves it to read. */
 static void follow(hf_client *c, hf__waker *w, hf__time until) {
     join_followers(c, w);
-    while (hf__pending(c)) {
+    if (hf__pending(c)) {
         hf__unlock(c);
         pthread_mutex_lock(&c->mutex);
     }
@@ -228,10 +228,10 @@ static void follow(hf_client *c, hf__waker *w, hf__time until) {
 
 /* Lead, or follow with a cancel to watch. Without a descriptor to be woken by, look every millisecond: slow, and
    right. */
-static void watch(hf_client *c, hf__waker *w, const hf_cancel *cancel, hf__time until) {
+static void lead_or_poll(hf_client *c, hf__waker *w, const hf_cancel *cancel, hf__time until) {
     struct pollfd fds[2 + HF__STORE_FDS];
-    int own = 0, fd = hf__waker_fd(w);
     if (w && w->set) return;
+    int own = 0, fd = hf__waker_fd(w);
     if (fd >= 0) fds[own++] = (struct pollfd){.fd = fd, .events = POLLIN};
     if (fd < 0) until = hf__sooner(until, hf__now() + HF__MS);
     if (cancel) fds[own++] = (struct pollfd){.fd = cancel->fd, .events = POLLIN};
@@ -247,6 +247,8 @@ static void watch(hf_client *c, hf__waker *w, const hf_cancel *cancel, hf__time 
     if (fd >= 0 && fds[0].revents) hf__event_clear(fd);
 }
 
+/* Whenever the mutex is free, a call that is done is nobody's but its thread's: a turn has taken it from the core. So who
+   was told while it followed may leave without a turn of its own. */
 static hf__awaited await(hf_client *c, hf__call *call, hf__waker *w, hf__time until,
                          const hf_cancel *cancel) {
     for (;;) {
@@ -255,9 +257,9 @@ static hf__awaited await(hf_client *c, hf__call *call, hf__waker *w, hf__time un
         if (call->done) return HF__DONE;
         if (cancel && atomic_load(&cancel->fired)) return HF__FIRED;
         if (now >= until) return HF__TIME_UP;
-        if (!cancel && !c->leading && lead_deaf(c, now, until)) continue;
+        if (!cancel && !c->leading && lead_deaf(c, w, now, until)) continue;
         if (!w || cancel || !c->leading) {
-            watch(c, w, cancel, until);
+            lead_or_poll(c, w, cancel, until);
         } else {
             follow(c, w, until);
             if (call->done) return HF__DONE;
@@ -319,7 +321,10 @@ static void keep(hf_client *c) {
     c->keeper_armed = 0;
     if (reads) c->leader.fd = -1;
     if (fds[0].revents) hf__event_clear(c->keeper_kick);
-    if (fds[2].revents) hf__async_cancelled(c);
+    if (fds[2].revents) {
+        hf__async_cancelled(c);
+        hf__settle(c); /* what that has finished is taken before the mutex is let go: see await */
+    }
     if (polls == c->store->polls) c->store->table->ready(c->store, fds + 3, count, &c->mutex);
     if (!reads) return;
     c->leading = false;

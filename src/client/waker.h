@@ -3,7 +3,7 @@
  * that has descriptors to watch as well (who leads, who can be cancelled) polls one of its own, made when it is
  * first needed.
  *
- * All of it is guarded by the client's mutex. A waker is in its client's pool when nobody uses it, and lives as long
+ * All of it is guarded by the client's mutex, but for what hf__wakes_run does. A waker is in its client's pool when nobody uses it, and lives as long
  * as the client: a late wake does no harm.
  */
 #ifndef HF_CLIENT_WAKER_H
@@ -39,9 +39,9 @@ typedef struct hf__wakes {
 } hf__wakes;
 
 /* NULL: out of memory. */
-hf__waker *hf__waker_take(hf__wakers *wakers);
-void hf__waker_put(hf__wakers *wakers, hf__waker *waker);
-void hf__wakers_free(hf__wakers *wakers);
+hf__waker *hf__waker_take(hf__wakers *all);
+void hf__waker_put(hf__wakers *all, hf__waker *waker);
+void hf__wakers_free(hf__wakers *all);
 
 /* Its thread begins to look at what there is to do. Whatever wakes it from here on keeps it from falling asleep. */
 void hf__waker_look(hf__waker *waker);
@@ -54,8 +54,8 @@ int hf__waker_fd(hf__waker *waker);
 void hf__waker_sleep(hf__waker *waker, pthread_mutex_t *mutex, hf__time until);
 
 /* Wake it when the mutex is let go: what was noted so is taken under the mutex, and done without it. */
-void hf__wake_later(hf__wakers *wakers, hf__waker *waker);
-void hf__wakes_take(hf__wakers *wakers, hf__wakes *wakes);
+void hf__wake_later(hf__wakers *all, hf__waker *waker);
+void hf__wakes_take(hf__wakers *all, hf__wakes *wakes);
 void hf__wakes_run(const hf__wakes *wakes);
 
 #endif

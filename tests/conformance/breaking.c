@@ -73,7 +73,7 @@ static void log_slowly(int32_t level, const char *line, void *arg) {
     t_sleep_ms(100);
 }
 
-static void B26_break_ends_while_the_log_is_slow(cf *f) {
+static void a_break_ends_while_the_log_is_slow(cf *f) {
     atomic_bool *logged = cf_new(f, sizeof *logged);
     hf_client *client = NULL;
     CF_IS(HF_OK,
@@ -91,6 +91,6 @@ const cf_case cf_breaking[] = {
     CF_CASE(B26_break_with_a_token_ends_only_that_ownership),
     CF_CASE(B26_break_says_why_nothing_was_broken),
     CF_CASE(B26_after_a_break_the_next_waiter_is_served),
-    CF_CASE(B26_break_ends_while_the_log_is_slow),
+    CF_CASE(a_break_ends_while_the_log_is_slow),
     CF_CASES_END,
 };

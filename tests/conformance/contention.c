@@ -93,7 +93,7 @@ static size_t descriptors(void) {
 }
 
 /* One of them reads for all: it polls a descriptor of its own beside the store's. */
-static void B29_threads_that_wait_take_no_descriptors(cf *f) {
+static void threads_that_wait_take_no_descriptors(cf *f) {
     enum { FEW = CROWD / 10 };
     member *members = new_crowd(f, 1);
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
@@ -214,7 +214,7 @@ static void B20_cancel_racing_a_release_hands_on_within_the_waiting_client(cf *f
 const cf_case cf_contention[] = {
     CF_CASE(B08_a_hundred_threads_are_never_two_inside_and_all_finish),
     CF_CASE(B08_threads_of_a_client_are_served_in_order_of_arrival),
-    CF_CASE(B29_threads_that_wait_take_no_descriptors),
+    CF_CASE(threads_that_wait_take_no_descriptors),
     CF_CASE(B08_clients_exclude_each_other_and_all_finish),
     CF_CASE(B08_a_hundred_threads_of_ten_clients_are_never_two_inside),
     CF_CASE(B20_cancel_racing_a_release_loses_no_wake_up_in_a_client),

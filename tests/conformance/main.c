@@ -280,17 +280,28 @@ static void run_case(void **state) {
     f->test->run(f);
 }
 
-static bool is_part(const char *word, unsigned *part, unsigned *parts) {
+typedef struct share {
+    unsigned part, parts;
+} share;
+
+static const share whole = {1, 1};
+
+/* False: the word is a pattern. */
+static bool is_share(const char *word, share *s) {
+    share of;
     char beyond;
-    return sscanf(word, "%u/%u%c", part, parts, &beyond) == 2 && *part >= 1 && *part <= *parts;
+    if (sscanf(word, "%u/%u%c", &of.part, &of.parts, &beyond) != 2) return false;
+    if (of.part < 1 || of.part > of.parts) t_fail("there is no part %s", word);
+    *s = of;
+    return true;
 }
 
-static size_t collect_cases(const store *s, unsigned part, unsigned parts) {
+static size_t collect_cases(const store *s, share of) {
     size_t count = 0, applies = 0;
     for (size_t i = 0; i < sizeof themes / sizeof *themes; i++) {
         for (const cf_case *c = themes[i]; c->name; c++) {
             if (c->needs & ~(s->has | BUILD_HAS)) continue;
-            if (applies++ % parts != part - 1) continue;
+            if (applies++ % of.parts != of.part - 1) continue;
             if (count == CASES_MAX) abort(); /* make room: none may be left out unseen */
             tests[count++] =
                 (struct CMUnitTest){c->name, run_case, cf_setup, cf_teardown, (void *)(uintptr_t)c};
@@ -331,9 +342,9 @@ int main(int argc, char **argv) {
         return 64;
     }
     setvbuf(stdout, NULL, _IOLBF, 0); /* so that the case that hangs is named */
-    unsigned part = 1, parts = 1;
+    share of = whole;
     const char *pattern = argc > 2 ? argv[2] : NULL;
-    if (pattern && is_part(pattern, &part, &parts)) pattern = NULL;
-    size_t count = collect_cases(under_test, part, parts);
+    if (pattern && is_share(pattern, &of)) pattern = NULL;
+    size_t count = collect_cases(under_test, of);
     return cf_run(under_test->name, tests, count, start_store, stop_store, pattern);
 }

@@ -117,11 +117,14 @@ static void extend(worker *w, hf_hold *hold) {
     if (r != HF_OK && r != HF_LOST) t_fail("an extension is %s", hf_result_name(r));
 }
 
-/* It may have been stopped itself for longer than an answer may take; of other kinds than the mutex also somebody
-   else, in the door. */
+/* Somebody may be stopped in the door: then there is no answer. */
 static bool may_be(const worker *w, hf_result r) {
-    bool stopped = !w->t->calm && r == HF_UNKNOWN_OUTCOME;
-    return stopped || (w->t->kinds && (r == HF_UNREACHABLE || r == HF_UNKNOWN_OUTCOME));
+    return w->t->kinds && (r == HF_UNREACHABLE || r == HF_UNKNOWN_OUTCOME);
+}
+
+/* It may have been stopped itself for longer than an answer may take. */
+static bool came_late(const worker *w, hf_result r) {
+    return !w->t->calm && r == HF_UNKNOWN_OUTCOME;
 }
 
 static void upgrade(worker *w, int n, const hf_options *o, hf_hold *hold) {
@@ -196,7 +199,8 @@ static void acquire_once(worker *w) {
     atomic_fetch_add(&w->t->results[r], 1);
     if (r == HF_OK)
         be_inside(w, n, name, &o, hold);
-    else if (r != HF_BUSY && r != HF_TIMEOUT && r != HF_CANCELLED && !may_be(w, r))
+    else if (r != HF_BUSY && r != HF_TIMEOUT && r != HF_CANCELLED && !may_be(w, r) &&
+             !came_late(w, r))
         t_fail("an acquire is %s: %s", hf_result_name(r), hf_error_detail());
     hf_cancel_free(o.cancel);
 }
