@@ -237,7 +237,7 @@ static void lead_or_poll(hf_client *c, hf__waker *w, const hf_cancel *cancel, hf
     if (cancel) fds[own++] = (struct pollfd){.fd = cancel->fd, .events = POLLIN};
     if (!c->leading) {
         lead(c, fd, fds, own, until);
-    } else if (fd >= 0) {
+    } else if (w && fd >= 0) {
         join_followers(c, w);
         poll_unlocked(c, fds, own, until);
         leave_followers(w);
