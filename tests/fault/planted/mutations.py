@@ -1348,9 +1348,9 @@ MUTATIONS = [
     ),
     Mutation(
         "who was woken while it looked falls asleep",
-        "client/pump.c",
-        "    if (w && w->set) return;\n    int own",
-        "    if (w) w->set = false;\n    int own",
+        WAKER,
+        "    w->set = true;\n    if (w->queued)",
+        "    if (w->queued)",
         ("conformance", "file", "a_break_ends_while*"),
     ),
     Mutation(
