@@ -34,6 +34,6 @@ void t_hurry(int percent) {
 int64_t t_patience(int64_t ms) {
     const char *factor = getenv("HOLDFAST_TEST_PATIENCE");
     long times = factor ? strtol(factor, NULL, 10) : 1;
-    if (times < 1) times = 1;
+    if (times < 1) return ms;
     return ms * times * (T_SANITIZED ? 5 : 2) * enough / 100;
 }

@@ -1,7 +1,8 @@
 /*
  * Time in tests: the clock the library uses, and waiting for a condition instead of sleeping and
  * hoping. A deadline only says when to give the test up, so it is stretched, and with it the leases that a test keeps: twofold,
- * since a machine may stand still for a moment; fivefold under a sanitizer; and by $HOLDFAST_TEST_PATIENCE anywhere.
+ * since a machine may stand still for a moment; fivefold under a sanitizer; and by $HOLDFAST_TEST_PATIENCE anywhere. With 0 there is
+ * no such allowance.
  */
 #ifndef T_TIME_H
 #define T_TIME_H

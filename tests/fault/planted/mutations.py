@@ -14,6 +14,7 @@ class Mutation(NamedTuple):
     old: str
     new: str
     run: tuple
+    in_time: bool = False  # its test tells by a deadline who was told from who looked by itself: it is not to be stretched
 
 
 ANSWER = "core/answer.c"
@@ -624,6 +625,7 @@ MUTATIONS = [
         "if not marked and not ARGV[5] then return 1 end",
         "if not ARGV[5] then return 1 end",
         ("fault_line", "F44_*"),
+        in_time=True,
     ),
     Mutation(
         "who asks goes past the line",
@@ -710,6 +712,7 @@ MUTATIONS = [
         "if (e->asker == w) w->early = *news;",
         "",
         ("fault_messages", "F52_a_message_that_overtakes*"),
+        in_time=True,
     ),
     Mutation(
         "a grant counts from when its message came",
@@ -788,6 +791,7 @@ MUTATIONS = [
         "    if (!c->send_by) c->send_by = hf__now() + HF__MS;\n",
         "",
         ("fault_closing", "B05_*_beside_a_thread_in_line"),
+        in_time=True,
     ),
     # Latches and leaders.
     Mutation(
@@ -831,6 +835,7 @@ MUTATIONS = [
         "#define LATCH_TOLD_MS   5000",
         "#define LATCH_TOLD_MS   5000000",
         ("fault_latch", "F19_a_lost_message*"),
+        in_time=True,
     ),
     Mutation(
         "nobody is told that a latch is open",
@@ -1006,6 +1011,7 @@ MUTATIONS = [
         "s->switched = true;",
         "s->switched = false;",
         ("sentinel_told", "a_failover*"),
+        in_time=True,
     ),
     Mutation(
         "a release is not repeated after a failover",

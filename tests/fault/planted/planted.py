@@ -23,6 +23,7 @@ import sys
 sys.dont_write_bytecode = True  # the sources stay as they are
 from mutations import MUTATIONS  # noqa: E402
 
+IMPATIENT = dict(os.environ, HOLDFAST_TEST_PATIENCE="0")  # deadlines as they are written
 RUN_SECONDS = 25  # a run that takes longer has failed: each takes a few seconds at most
 LEFT_OUT = {"src", "build", ".git", ".cache"}
 
@@ -105,9 +106,9 @@ class Tree:
         (self.tree / "src" / mutation.file).write_text(self.text(mutation))
 
 
-def run(program, arguments):
+def run(program, arguments, in_time):
     """How many tests passed, or None if it failed or hung; and what it said."""
-    process = subprocess.Popen([program, *arguments], stdout=subprocess.PIPE,
+    process = subprocess.Popen([program, *arguments], env=IMPATIENT if in_time else None, stdout=subprocess.PIPE,
                                stderr=subprocess.STDOUT, text=True, errors="replace",
                                start_new_session=True)
     try:
@@ -122,7 +123,8 @@ def run(program, arguments):
 def check_unplanted(tree, pool, mutations):
     """A test that fails anyway, or does not exist, shows nothing."""
     made = tree.make(sorted({m.run[0] for m in mutations}), "unplanted")
-    runs = {r: pool.submit(run, made[r[0]], r[1:]) for r in sorted({m.run for m in mutations})}
+    wanted = sorted({(m.run, m.in_time) for m in mutations})
+    runs = {r: pool.submit(run, made[r[0]], r[1:], in_time) for r, in_time in wanted}
     bad = [" ".join(r) + "\n" + f.result()[1] for r, f in runs.items() if not f.result()[0]]
     if bad:
         fail("these do not pass with nothing planted:\n" + "\n".join(bad))
@@ -142,7 +144,7 @@ def plant_each(tree, pool, mutations):
         tree.plant(mutation)
         program = tree.make([mutation.run[0]], str(number))[mutation.run[0]]
         tree.restore(mutation)
-        running.append((mutation, pool.submit(run, program, mutation.run[1:])))
+        running.append((mutation, pool.submit(run, program, mutation.run[1:], mutation.in_time)))
     return sum(not report(*each) for each in running)
 
 
