@@ -12,9 +12,24 @@ enum { CROWD = 3 * HF__WAKES, GIVE_UP_MS = 20000 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
-static void wake(hf__wakers *all) {
+static hf__wakers all;
+
+/* One waker, with the mutex held; and its end. */
+static hf__waker *begin(void) {
+    pthread_mutex_lock(&mutex);
+    return hf__waker_take(&all);
+}
+
+static void end(hf__waker *w) {
+    hf__waker_put(&all, w);
+    pthread_mutex_unlock(&mutex);
+    hf__wakers_free(&all);
+    all = (hf__wakers){0};
+}
+
+static void wake(hf__wakers *wakers) {
     hf__wakes wakes;
-    hf__wakes_take(all, &wakes);
+    hf__wakes_take(wakers, &wakes);
     pthread_mutex_unlock(&mutex);
     hf__wakes_run(&wakes);
     pthread_mutex_lock(&mutex);
@@ -22,41 +37,31 @@ static void wake(hf__wakers *all) {
 
 static void test_a_wake_before_the_sleep_is_not_lost(void **state) {
     (void)state;
-    hf__wakers all = {0};
-    pthread_mutex_lock(&mutex);
-    hf__waker *w = hf__waker_take(&all);
+    hf__waker *w = begin();
     hf__waker_look(w);
     hf__wake_later(&all, w);
     wake(&all);
     int64_t before = t_now_ms();
     hf__waker_sleep(w, &mutex, hf__after_ms(hf__now(), t_patience(GIVE_UP_MS)));
     assert_true(t_now_ms() - before < t_patience(GIVE_UP_MS));
-    hf__waker_put(&all, w);
-    pthread_mutex_unlock(&mutex);
-    hf__wakers_free(&all);
+    end(w);
 }
 
 static void test_a_sleep_ends_in_its_time(void **state) {
     (void)state;
-    hf__wakers all = {0};
-    pthread_mutex_lock(&mutex);
-    hf__waker *w = hf__waker_take(&all);
+    hf__waker *w = begin();
     hf__time until = hf__after_ms(hf__now(), 30);
     int rounds = 0;
     hf__waker_look(w);
     for (; hf__now() < until; rounds++) hf__waker_sleep(w, &mutex, until);
     assert_in_range(rounds, 1, 3);     /* a sleep may end for no reason, but it sleeps */
     hf__waker_sleep(w, &mutex, until); /* over: at once */
-    hf__waker_put(&all, w);
-    pthread_mutex_unlock(&mutex);
-    hf__wakers_free(&all);
+    end(w);
 }
 
 static void test_only_who_polls_has_a_descriptor(void **state) {
     (void)state;
-    hf__wakers all = {0};
-    pthread_mutex_lock(&mutex);
-    hf__waker *w = hf__waker_take(&all);
+    hf__waker *w = begin();
     hf__waker_look(w);
     hf__waker_sleep(w, &mutex, hf__now());
     assert_int_equal(w->fd, -1);
@@ -66,9 +71,7 @@ static void test_only_who_polls_has_a_descriptor(void **state) {
     assert_ptr_equal(hf__waker_take(&all), w);
     assert_int_equal(hf__waker_fd(w), fd);
     assert_int_equal(hf__waker_fd(NULL), -1);
-    hf__waker_put(&all, w);
-    pthread_mutex_unlock(&mutex);
-    hf__wakers_free(&all);
+    end(w);
 }
 
 static bool readable(int fd) {
@@ -78,9 +81,7 @@ static bool readable(int fd) {
 
 static void test_who_polls_is_told_by_its_descriptor(void **state) {
     (void)state;
-    hf__wakers all = {0};
-    pthread_mutex_lock(&mutex);
-    hf__waker *w = hf__waker_take(&all);
+    hf__waker *w = begin();
     hf__waker_look(w);
     hf__waker_sleep(w, &mutex, hf__now());
     int fd = hf__waker_fd(w);
@@ -95,9 +96,7 @@ static void test_who_polls_is_told_by_its_descriptor(void **state) {
     hf__wake_later(&all, w);
     wake(&all);
     assert_true(w->set && !readable(fd));
-    hf__waker_put(&all, w);
-    pthread_mutex_unlock(&mutex);
-    hf__wakers_free(&all);
+    end(w);
 }
 
 /* ---- A crowd ---- */
