@@ -82,9 +82,22 @@ static void refused(const char *url, hf_result result, const char *says) {
         t_fail("the detail should say \"%s\": %s", says, hf_error_detail());
 }
 
-static void note_disbelief(int32_t level, const char *line, void *arg) {
-    if (level == HF_LOG_INFO && strstr(line, "is not believed"))
-        atomic_store((atomic_bool *)arg, true);
+/* A line of the log that is waited for. */
+typedef struct {
+    const char *says;
+    atomic_bool heard;
+} a_line;
+
+static void note_line(int32_t level, const char *line, void *arg) {
+    a_line *awaited = arg;
+    if (level == HF_LOG_INFO && strstr(line, awaited->says)) atomic_store(&awaited->heard, true);
+}
+
+static hf_client *open_to_hear(const char *url, a_line *awaited) {
+    hf_client *client;
+    hf_client_options options = {.log = note_line, .log_arg = awaited, .log_level = HF_LOG_INFO};
+    T_HF(HF_OK, hf_open(url, &options, &client));
+    return client;
 }
 
 /* ---- Whom to believe ------------------------------------------------------------------------- */
@@ -93,14 +106,10 @@ static void F33_a_sentinel_that_is_behind_the_others_is_not_believed(void **stat
     (void)state;
     t_redis *old = start_node(), *new = start_node();
     t_redis *behind = sentinel_of(old, 1), *knows = sentinel_of(new, 2);
-    static atomic_bool asked;
-    hf_client *client;
-    T_HF(HF_OK, hf_open(url_of(knows, behind, ""),
-                        &(hf_client_options){
-                            .log = note_disbelief, .log_arg = &asked, .log_level = HF_LOG_INFO},
-                        &client));
+    static a_line asked = {.says = "is not believed"};
+    hf_client *client = open_to_hear(url_of(knows, behind, ""), &asked);
     hf_hold *hold = take(client);
-    T_WAIT_UNTIL(atomic_load(&asked), SOON_MS);
+    T_WAIT_UNTIL(atomic_load(&asked.heard), SOON_MS);
     assert_int_equal(hf_held(hold), 1);
     T_HF(HF_OK, hf_extend(hold, 60000));
     assert_true(has_lock(new) && !has_lock(old));
@@ -257,10 +266,13 @@ static void a_failover_is_followed_by_message(void **state) {
              before, after);
     t_fake *fake = t_fake_start(script);
     snprintf(url, sizeof url, "redis+sentinel://" T_HOST ":%u/" T_PRIMARY, t_fake_port(fake));
-    hf_client *client = open_at(url);
+    static a_line told = {.says = "tells of a failover"};
+    hf_client *client = open_to_hear(url, &told);
     hf_hold *hold = take(client);
     T_CHECK(has_lock(old));
-    T_WAIT_UNTIL(!hf_held(hold), 4000); /* by asking alone it would be a second later */
+    T_WAIT_UNTIL(!hf_held(hold), SOON_MS);
+    /* By asking alone it would be known, too, but later. */
+    T_WAIT_UNTIL(atomic_load(&told.heard), SOON_MS);
     (void)hf_release(hold);
     T_CHECK(takes_at(client, new));
     t_fake_join(fake, SOON_MS);

@@ -134,6 +134,7 @@ static void look(hf__watch *w, hf__time now) {
         no_use(w, now);
     if (!w->listening) return;
     if (w->sentinel.switched) {
+        hf__log_add(w->log, HF_LOG_INFO, "the Sentinel at %s tells of a failover", w->link.where);
         go_to(w, now);
     } else if (now >= w->leave_at) {
         hf__sentinel_next(&w->sentinel);

@@ -1011,7 +1011,6 @@ MUTATIONS = [
         "s->switched = true;",
         "s->switched = false;",
         ("sentinel_told", "a_failover*"),
-        in_time=True,
     ),
     Mutation(
         "a release is not repeated after a failover",
