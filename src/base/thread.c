@@ -27,9 +27,8 @@ void hf__cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex, hf__time until)
         pthread_cond_wait(cond, mutex);
         return;
     }
-    struct timespec at;
-    clock_gettime(CLOCK_MONOTONIC,
-                  &at); /* first: what passes between the two only makes it early */
+    struct timespec at; /* is read first: what passes between the two only makes it early */
+    clock_gettime(CLOCK_MONOTONIC, &at);
     hf__time left = until - hf__now();
     if (left <= 0) return;
     hf__time then = (hf__time)at.tv_sec * HF__SEC + at.tv_nsec + left;

@@ -3,8 +3,8 @@
  * that has descriptors to watch as well (who leads, who can be cancelled) polls one of its own, made when it is
  * first needed.
  *
- * All of it is guarded by the client's mutex, but for what hf__wakes_run does. A waker is in its client's pool when nobody uses it, and lives as long
- * as the client: a late wake does no harm.
+ * All of it is guarded by the client's mutex, but for what hf__wakes_run does. A waker is in its client's pool when
+ * nobody uses it, and lives as long as the client: a late wake does no harm.
  */
 #ifndef HF_CLIENT_WAKER_H
 #define HF_CLIENT_WAKER_H

@@ -73,10 +73,10 @@
  *
  *   SLOTS_OF which node has which slot, into `slots`.
  *
- * Results of a completed operation: HF_OK; HF_BUSY (ASK: held by another, ask again in `retry_ms`);
- * HF_TIMEOUT (ASK: executed after `not_after`, and so not done); HF_LOST, HF_NOT_HELD as above; HF_UNREACHABLE (no connection, or a server that cannot answer at the
- * moment: worth trying again; `maybe` says that it may have taken effect all the same); any other is
- * final.
+ * Results of a completed operation: HF_OK; HF_BUSY (ASK: held by another, ask again in `retry_ms`); HF_TIMEOUT (ASK:
+ * executed after `not_after`, and so not done); HF_LOST, HF_NOT_HELD as above; HF_UNREACHABLE (no connection, or a
+ * server that cannot answer at the moment: worth trying again; `maybe` says that it may have taken effect all the
+ * same); any other is final.
  */
 #ifndef HF_STORE_STORE_H
 #define HF_STORE_STORE_H

@@ -26,8 +26,9 @@
 
 typedef enum hf__session_state { HF__AWAY, HF__LOGIN, HF__READY } hf__session_state;
 
-/* A connection for commands; or one that only listens: on the client's own channel, where others say
-   that it has been granted a lock (in a cluster, on a channel for each name that it waits for); or one to a Sentinel; or one that waits for replicas. */
+/* A connection for commands; or one that only listens: on the client's own channel, where others say that it has
+   been granted a lock (in a cluster, on a channel for each name that it waits for); or one to a Sentinel; or one that
+   waits for replicas. */
 typedef enum hf__session_role {
     HF__COMMANDS,
     HF__MESSAGES,
