@@ -29,6 +29,7 @@ enum {
     CALM_SECONDS = 2,
     SPANS_MAX = 200000,
     CAPACITY = 3,
+    ENOUGH = 200,    /* spans, to say anything: a busy machine takes longer for them */
     STUCK_MS = 20000 /* no wait of theirs is longer, by far */
 };
 
@@ -388,7 +389,8 @@ static void run_torture(place *p, torture *t, int64_t seconds) {
     alarm((unsigned)(seconds + t_patience(STUCK_MS) / 500));
     snprintf(t->url, sizeof t->url, "%s", url_with(p, "keep=20ms"));
     for (int i = 0; i < WORKERS; i++) start_worker(t, &cells[i], &rand);
-    for (int64_t until = t_now_ms() + 1000 * seconds; t_now_ms() < until; t_sleep_ms(1)) {
+    for (int64_t until = t_now_ms() + 1000 * seconds; t_now_ms() < until || span_count(t) < ENOUGH;
+         t_sleep_ms(1)) {
         torment(t, &cells[draw(&rand, WORKERS)], &rand);
         wake_up(cells);
     }
@@ -396,7 +398,7 @@ static void run_torture(place *p, torture *t, int64_t seconds) {
     int held = check_spans(t);
     printf("%d holds; %ld busy, %ld timeouts, %ld cancelled\n", held, t->results[HF_BUSY],
            t->results[HF_TIMEOUT], t->results[HF_CANCELLED]);
-    assert_true(held > 100);
+    assert_true(held > ENOUGH / 2);
     check_nobody_is_stuck(p);
 }
 
