@@ -109,10 +109,7 @@ hf_result hf__begin_beside(hf_client *c) {
 
 void hf__end(hf_client *c) {
     /* Waking others uses the client, which hf_close may free once the last call has ended. */
-    while (hf__pending(c)) {
-        hf__unlock(c);
-        pthread_mutex_lock(&c->mutex);
-    }
+    while (hf__relay(c)) continue;
     hf__loop_refresh(c);
     if (!--c->calls && c->closed) pthread_cond_broadcast(&c->calls_over);
     pthread_mutex_unlock(&c->mutex);

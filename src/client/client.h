@@ -104,11 +104,12 @@ void hf__settle(hf_client *client);
 /* When to look again. */
 hf__time hf__next_due(const hf_client *client);
 
-/* There is something for hf__unlock to do. */
-bool hf__pending(const hf_client *client);
-
 /* Let go of the mutex; then wake whom it concerns and hand over log lines. */
 void hf__unlock(hf_client *client);
+
+/* The same now, if there is anybody to wake or anything to hand over, for others need not wait for what comes next.
+   True: there was, and the mutex was let go meanwhile. */
+bool hf__relay(hf_client *client);
 
 /* Wait until the call is finished, time is up or cancel was fired. Mutex held before and after. */
 hf__awaited hf__await(hf_client *client, hf__call *call, hf__time until, const hf_cancel *cancel);

@@ -30,11 +30,12 @@ static hf_result check_hold(const hf_hold *hold) {
     return hf__fail_line(r, atomic_load(&own->why));
 }
 
-/* The store knows it no more: let the keeper see so at once. */
-static void doubt(hf__own *own) {
+/* The store knows it no more: see to it at once. */
+static void doubt(hf_client *c, hf__own *own) {
     if (!own->entry) return;
     own->check = true;
     hf__entry_step(own->entry, hf__now());
+    hf__turn(c, NULL);
 }
 
 static hf_result say(hf_client *c, hf__own *own, hf__word *word) {
@@ -50,7 +51,7 @@ static hf_result say(hf_client *c, hf__own *own, hf__word *word) {
     ask.op.name = name;
     hf_result r =
         hf__ask_exchange(c, &ask, hf__after_ms(hf__now(), c->core.config.command_timeout_ms));
-    if (r == HF_LOST) doubt(own);
+    if (r == HF_LOST) doubt(c, own);
     if (r == HF_LOST) return hf__fail(r, "the lock was lost before the value could be published");
     if (r && ask.op.maybe)
         return hf__fail(HF_UNKNOWN_OUTCOME, "the store did not answer whether the value was "

@@ -92,6 +92,7 @@ hf_result hf_dispatch(hf_client *c) {
         look(c);
         hf__turn(c, NULL);
         if (hf__callbacks_due(c)) {
+            (void)hf__relay(c); /* a callback may take long, or wait for who is woken so */
             hf__callbacks_run(c);
             hf__turn(c, NULL);
         }

@@ -252,14 +252,8 @@ static void unlist(hf_client *c, hf_observer *o) {
 
 /* As hf__tell_wait: others need not wait for this. */
 static void await_callback(hf_client *c, const hf_observer *o) {
-    while (o->running && !hf__in_callback(c)) {
-        if (hf__pending(c)) {
-            hf__unlock(c);
-            pthread_mutex_lock(&c->mutex);
-        } else {
-            pthread_cond_wait(&c->telling_over, &c->mutex);
-        }
-    }
+    while (o->running && !hf__in_callback(c))
+        if (!hf__relay(c)) pthread_cond_wait(&c->telling_over, &c->mutex);
 }
 
 void hf_unobserve(hf_observer *o) {
@@ -275,6 +269,8 @@ void hf_unobserve(hf_observer *o) {
     await_callback(c, o);
     bool kept = o->running || o->state == LOOKS || o->state == NAMES;
     o->orphan = kept;
+    atomic_fetch_add(&c->refs, 1); /* whoever frees an orphan could free what hf__unlock uses */
     hf__unlock(c);
     if (!kept) observer_free(o);
+    hf__client_unref(c);
 }

@@ -9,6 +9,7 @@
  * let go while sending, reading, polling and sleeping; wakes and log lines are noted under it and carried out
  * after it (hf__unlock).
  */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -123,13 +124,10 @@ static bool leader_stale(const hf_client *c) {
            (c->leader.polls != c->store->polls || hf__next_due(c) < c->leader.armed);
 }
 
-bool hf__pending(const hf_client *c) {
-    return c->wakers.wake || c->log.first || keeper_needed(c) || leader_stale(c);
-}
-
 void hf__unlock(hf_client *c) {
     hf__wakes wakes;
     int leader = -1, keeper = -1;
+    assert(!c->core.finished); /* else who is woken may leave, and its call be told of later */
     hf__loop_refresh(c);
     hf__wakes_take(&c->wakers, &wakes);
     if (leader_stale(c)) {
@@ -148,6 +146,13 @@ void hf__unlock(hf_client *c) {
     hf__event_set(leader);
     hf__event_set(keeper);
     hf__log_run(lines, fn, arg);
+}
+
+bool hf__relay(hf_client *c) {
+    if (!c->wakers.wake && !c->log.first && !keeper_needed(c) && !leader_stale(c)) return false;
+    hf__unlock(c);
+    pthread_mutex_lock(&c->mutex);
+    return true;
 }
 
 /* ---- Leading and following ---- */
@@ -180,10 +185,7 @@ static bool lead_deaf(hf_client *c, const hf__waker *w, hf__time now, hf__time u
     bool keeper = c->keeper_runs && !pthread_equal(c->keeper, pthread_self());
     if (!keeper || c->core.standing || until < answered - SLACK) return false;
     c->leading = c->deaf = true;
-    if (hf__pending(c)) {
-        hf__unlock(c);
-        pthread_mutex_lock(&c->mutex);
-    }
+    (void)hf__relay(c);
     bool done = (w && w->set) || c->store->table->wait(c->store, &c->mutex);
     c->leading = c->deaf = false;
     return done;
@@ -217,10 +219,7 @@ static void leave_followers(hf__waker *w) {
 /* Until another thread wakes it, which has its answer or leaves it to read. */
 static void follow(hf_client *c, hf__waker *w, hf__time until) {
     join_followers(c, w);
-    if (hf__pending(c)) {
-        hf__unlock(c);
-        pthread_mutex_lock(&c->mutex);
-    }
+    (void)hf__relay(c);
     hf__loop_refresh(c);
     hf__waker_sleep(w, &c->mutex, until);
     leave_followers(w);

@@ -79,8 +79,7 @@ static void *teller_main(void *arg) {
         if (hf__callbacks_due(c)) {
             hf__callbacks_run(c);
             hf__turn(c, NULL); /* what they have begun */
-            hf__unlock(c);
-            pthread_mutex_lock(&c->mutex);
+            (void)hf__relay(c);
         } else if (c->teller_stop) {
             break;
         } else {
@@ -106,14 +105,8 @@ hf_result hf__teller_start(hf_client *c) {
 }
 
 void hf__tell_wait(hf_client *c, const hf_hold *hold) {
-    while (hold->telling && !hf__in_callback(c)) {
-        if (hf__pending(c)) { /* others need not wait for this */
-            hf__unlock(c);
-            pthread_mutex_lock(&c->mutex);
-        } else {
-            pthread_cond_wait(&c->telling_over, &c->mutex);
-        }
-    }
+    while (hold->telling && !hf__in_callback(c))
+        if (!hf__relay(c)) pthread_cond_wait(&c->telling_over, &c->mutex);
 }
 
 void hf__teller_join(hf_client *c) {

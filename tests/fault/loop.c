@@ -212,6 +212,69 @@ static void B05_a_callback_of_a_loop_may_release_and_lock(void **state) {
     check_callback(b, open_loop(b, t_redis_url(b->redis), (hf_client_options){0}), true);
 }
 
+enum { BESIDE = 4, CALLBACKS = 200 };
+
+typedef struct company {
+    hf_client *client;
+    atomic_long pairs[BESIDE]; /* that each thread has done */
+    atomic_int over;
+    outcome last;
+} company;
+
+static void lock_and_release(int index, void *arg) {
+    company *c = arg;
+    char name[16];
+    snprintf(name, sizeof name, "own-%d", index);
+    while (!atomic_load(&c->over)) {
+        hf_hold *hold = NULL;
+        T_HF(HF_OK, hf_lock(c->client, name, &hold));
+        T_HF(HF_OK, hf_release(hold));
+        atomic_fetch_add(&c->pairs[index], 1);
+    }
+}
+
+/* Until each of the threads has ended what it was about when this began. */
+static void wait_for_the_others(hf_result result, hf_hold *hold, void *arg) {
+    company *c = arg;
+    T_CHECK(result == HF_OK);
+    for (int i = 0; i < BESIDE; i++) {
+        long before = atomic_load(&c->pairs[i]);
+        UNTIL(atomic_load(&c->pairs[i]) > before);
+    }
+    T_HF(HF_OK, hf_release(hold));
+    note(&c->last, HF_OK, NULL);
+}
+
+/* Whose answers the loop has read before it calls back. */
+static void a_callback_of_a_loop_may_wait_for_calls_of_other_threads(void **state) {
+    bed *b = *state;
+    static company c;
+    c = (company){.client = open_loop(b, t_redis_url(b->redis), (hf_client_options){0})};
+    t_threads *others = t_threads_start(BESIDE, lock_and_release, &c);
+    for (int i = 0; i < CALLBACKS; i++) {
+        atomic_store(&c.last.calls, 0);
+        T_HF(HF_OK, hf_acquire_async(c.client, LOCK, &FOREVER, wait_for_the_others, &c));
+        turn_and_told(c.client, &c.last, HF_OK);
+    }
+    atomic_store(&c.over, 1);
+    t_threads_join(others, SOON_MS);
+}
+
+/* ---- Leading --------------------------------------------------------------------------------- */
+
+/* The doubt is sent at once: nothing else would be for minutes. */
+static void a_loop_that_proclaims_without_the_lock_soon_knows(void **state) {
+    bed *b = *state;
+    enum { MINUTES_MS = 600000 };
+    hf_client *client =
+        open_loop(b, t_redis_url(b->redis), (hf_client_options){.command_timeout_ms = MINUTES_MS});
+    hf_hold *hold = TAKE(client, .lease_ms = MINUTES_MS);
+    assert_int_equal(t_redis_int(b->redis, "DEL " KEY), 1);
+    T_HF(HF_LOST, hf_proclaim(hold, "me", 2));
+    TURN_UNTIL(client, !hf_held(hold));
+    T_HF(HF_LOST, hf_release(hold));
+}
+
 /* ---- Closing --------------------------------------------------------------------------------- */
 
 static void F47_close_of_a_loop_leaves_nothing_in_line(void **state) {
@@ -324,6 +387,8 @@ static const struct CMUnitTest tests[] = {
     FAULT_TEST(B20_a_wait_of_a_loop_cancelled_as_it_is_granted_passes_it_on),
     FAULT_TEST(B05_a_callback_may_release_and_lock_with_waits_behind_it),
     FAULT_TEST(B05_a_callback_of_a_loop_may_release_and_lock),
+    FAULT_TEST(a_callback_of_a_loop_may_wait_for_calls_of_other_threads),
+    FAULT_TEST(a_loop_that_proclaims_without_the_lock_soon_knows),
     FAULT_TEST(F47_close_of_a_loop_leaves_nothing_in_line),
     FAULT_TEST(F47_close_of_a_loop_passes_on_what_it_has_not_heard_of),
     FAULT_TEST(F47_a_callback_may_release_while_its_client_closes),

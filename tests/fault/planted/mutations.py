@@ -1359,6 +1359,20 @@ MUTATIONS = [
         ("conformance", "file", "a_break_ends_while*"),
     ),
     Mutation(
+        "who a loop has answers for sleeps on while it calls back",
+        "client/loop.c",
+        "(void)hf__relay(c); /* a callback",
+        "/* a callback",
+        ("fault_loop", "a_callback_of_a_loop_may_wait*"),
+    ),
+    Mutation(
+        "the doubt of who proclaimed in vain is not sent",
+        "client/leader.c",
+        "hf__turn(c, NULL);",
+        "(void)c;",
+        ("fault_loop", "a_loop_that_proclaims*"),
+    ),
+    Mutation(
         "failing: a range that the kernel has no memory for counts as locked",
         "store/file/ranges.c",
         "return fcntl(fd, F_OFD_SETLK, &range) == 0 ? 0 : errno == EACCES ? EAGAIN : errno;",
