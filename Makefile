@@ -147,10 +147,10 @@ static: ## a command that needs no library at all: build/static/cli/holdfast
 	@ls build/static/cli/holdfast
 
 install: build ## install into PREFIX (/usr/local), under DESTDIR if set
-	@cmake --install build/release --prefix "$(PREFIX)"
+	@PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" scripts/install
 
-uninstall: ## remove what the last `make install` of this tree has installed
-	@scripts/uninstall
+uninstall: ## remove what `make install` has put into PREFIX, under DESTDIR if set
+	@PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" scripts/uninstall
 
 clean: ## remove everything built
 	@rm -rf build
