@@ -163,12 +163,23 @@ static void json_who(const char *program, int64_t pid, const char *host, const c
     printf("}");
 }
 
+/* Of whom nobody has asked who it is. */
+static void json_client(const char *client, const char *owner) {
+    printf("{\"client\":");
+    jsonout_string(stdout, client);
+    member("owner", owner);
+    printf("}");
+}
+
 static void json_waiters(const hf_info *info) {
     printf(",\"waiting\":%" PRIu32 ",\"waiters\":[", info->waiting);
     for (uint32_t i = 0; i < info->waiting && i < 64; i++) {
         const hf_waiter *w = &info->waiters[i];
         if (i) printf(",");
-        json_who(w->program, w->pid, w->host, w->label, w->client, w->owner);
+        if (!w->pid && !*w->program)
+            json_client(w->client, w->owner);
+        else
+            json_who(w->program, w->pid, w->host, w->label, w->client, w->owner);
     }
     printf("]");
 }

@@ -49,11 +49,13 @@ class List(kit.Case):
     def test_json(self):
         holder = self.holder('{"n": 1}%')
         self.holder("p", "--permits", "2/5")
+        self.waiters(1, '{"n": 1}%')
         result = self.hf("list", "--json")
         self.assertCode(0, result)
         found = {lock["name"]: lock for lock in map(json.loads, result.out.splitlines())}
         self.assertEqual({'{"n": 1}%', "p"}, set(found))
         self.assertEqual(holder.pid, found['{"n": 1}%']["holder"]["pid"])
+        self.assertEqual([{"client", "owner"}], list(map(set, found['{"n": 1}%']["waiters"])))
         self.assertEqual((2, 5, "permits"), tuple(found["p"][k] for k in ("used", "capacity", "kind")))
 
     def test_a_table_on_a_terminal(self):
