@@ -1,5 +1,5 @@
 /*
- * Calls that do not block, and clients without threads, when things go wrong (B5, B6, B7, B20, F3,
+ * Calls that do not block, and clients without threads, when things go wrong (B5, B6, B7, B20, B32, F3,
  * F19, F47, F52, F56).
  */
 #include "outcome.h"
@@ -246,7 +246,7 @@ static void wait_for_the_others(hf_result result, hf_hold *hold, void *arg) {
 }
 
 /* Whose answers the loop has read before it calls back. */
-static void a_callback_of_a_loop_may_wait_for_calls_of_other_threads(void **state) {
+static void B05_a_callback_of_a_loop_may_wait_for_calls_of_other_threads(void **state) {
     bed *b = *state;
     static company c;
     c = (company){.client = open_loop(b, t_redis_url(b->redis), (hf_client_options){0})};
@@ -263,7 +263,7 @@ static void a_callback_of_a_loop_may_wait_for_calls_of_other_threads(void **stat
 /* ---- Leading --------------------------------------------------------------------------------- */
 
 /* The doubt is sent at once: nothing else would be for minutes. */
-static void a_loop_that_proclaims_without_the_lock_soon_knows(void **state) {
+static void B32_a_loop_that_proclaims_without_the_lock_soon_knows(void **state) {
     bed *b = *state;
     enum { MINUTES_MS = 600000 };
     hf_client *client =
@@ -387,8 +387,8 @@ static const struct CMUnitTest tests[] = {
     FAULT_TEST(B20_a_wait_of_a_loop_cancelled_as_it_is_granted_passes_it_on),
     FAULT_TEST(B05_a_callback_may_release_and_lock_with_waits_behind_it),
     FAULT_TEST(B05_a_callback_of_a_loop_may_release_and_lock),
-    FAULT_TEST(a_callback_of_a_loop_may_wait_for_calls_of_other_threads),
-    FAULT_TEST(a_loop_that_proclaims_without_the_lock_soon_knows),
+    FAULT_TEST(B05_a_callback_of_a_loop_may_wait_for_calls_of_other_threads),
+    FAULT_TEST(B32_a_loop_that_proclaims_without_the_lock_soon_knows),
     FAULT_TEST(F47_close_of_a_loop_leaves_nothing_in_line),
     FAULT_TEST(F47_close_of_a_loop_passes_on_what_it_has_not_heard_of),
     FAULT_TEST(F47_a_callback_may_release_while_its_client_closes),

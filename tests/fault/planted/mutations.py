@@ -1363,14 +1363,14 @@ MUTATIONS = [
         "client/loop.c",
         "(void)hf__relay(c); /* a callback",
         "/* a callback",
-        ("fault_loop", "a_callback_of_a_loop_may_wait*"),
+        ("fault_loop", "B05_a_callback_of_a_loop_may_wait*"),
     ),
     Mutation(
         "the doubt of who proclaimed in vain is not sent",
         "client/leader.c",
         "hf__turn(c, NULL);",
         "(void)c;",
-        ("fault_loop", "a_loop_that_proclaims*"),
+        ("fault_loop", "B32_a_loop_that_proclaims*"),
     ),
     Mutation(
         "failing: a range that the kernel has no memory for counts as locked",
