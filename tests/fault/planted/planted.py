@@ -124,8 +124,8 @@ def check_unplanted(tree, pool, mutations):
     """A test that fails anyway, or does not exist, shows nothing."""
     made = tree.make(sorted({m.run[0] for m in mutations}), "unplanted")
     wanted = sorted({(m.run, m.in_time) for m in mutations})
-    runs = {r: pool.submit(run, made[r[0]], r[1:], in_time) for r, in_time in wanted}
-    bad = [" ".join(r) + "\n" + f.result()[1] for r, f in runs.items() if not f.result()[0]]
+    runs = [(r, pool.submit(run, made[r[0]], r[1:], in_time)) for r, in_time in wanted]
+    bad = [" ".join(r) + "\n" + f.result()[1] for r, f in runs if not f.result()[0]]
     if bad:
         fail("these do not pass with nothing planted:\n" + "\n".join(bad))
 
