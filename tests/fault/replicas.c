@@ -81,7 +81,7 @@ static void F31_a_wait_lasts_until_a_replica_is_there(void **state) {
     t_redis_free(replica);
 }
 
-/* WAIT by itself counts from what its own connection wrote, which is nothing. */
+/* Since Redis 7.2, WAIT counts from the last write of its own connection, and a read is none. */
 static void F31_what_no_replica_has_yet_is_not_confirmed(void **state) {
     bed *b = *state;
     t_redis *replica = start_replica(b);
@@ -92,6 +92,60 @@ static void F31_what_no_replica_has_yet_is_not_confirmed(void **state) {
     check_detail("0 of 1 replicas confirmed");
     assert_false(on_server(b));
     t_redis_cont(replica);
+    t_redis_free(replica);
+}
+
+/* Every server shows it: the lifetime is written by the acquire and, before its WAIT, once more. */
+static void F31_the_connection_that_waits_writes_first(void **state) {
+    bed *b = *state;
+    t_redis *replica = start_replica(b);
+    hf_client *client = bed_open(b, url_of(b, ""), NULL);
+    FREE(TAKE(client));
+    static const uint32_t kinds[] = {HF_MUTEX, HF_WRITE, HF_READ};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        calls_reset(b);
+        FREE(TAKE(client, .kind = kinds[i]));
+        assert_int_equal(calls(b, "wait"), 1);
+        assert_int_equal(calls(b, "pexpire"), 2);
+    }
+    t_redis_free(replica);
+}
+
+/* A replica confirms a write; what is gone by then was not in it. */
+static void F31_what_is_gone_when_replicas_are_asked_is_not_granted(void **state) {
+    bed *b = *state;
+    t_redis *replica = start_replica(b);
+    b->proxy = t_proxy_start(t_redis_port(b->redis));
+    hf_client *client = bed_open(b, with_option(t_proxy_url(b->proxy), "replicas=1"), NULL);
+    FREE(TAKE(client));
+    uint64_t before = t_proxy_bytes(b->proxy, T_TO_SERVER);
+    withhold(b, 2, T_TO_SERVER);
+    attempt *a = attempt_start(b, client, &(hf_options){.wait_ms = 0});
+    UNTIL(on_server(b));
+    t_proxy_wait_bytes(b->proxy, T_TO_SERVER, before + 1, SOON_MS);
+    run(b, "DEL " KEY);
+    withhold_no_more(b, 2, T_TO_SERVER);
+    assert_null(attempt_end(a, HF_UNREACHABLE));
+    t_redis_free(replica);
+}
+
+/* The text of an exported hold says until when it lasts, and so does its extension. */
+static void F31_what_has_left_its_process_lasts_when_a_replica_has_it(void **state) {
+    bed *b = *state;
+    t_redis *replica = start_replica(b);
+    char text[HF_EXPORT_MAX];
+    hf_client *client = bed_open(b, url_of(b, "command_timeout=2s"), NULL);
+    T_HF(HF_OK, hf_export(TAKE(client), text, sizeof text));
+    T_HF(HF_OK, hf_extend_exported(client, text, 60000));
+    assert_true(t_redis_int(replica, "PTTL " KEY) > 30000);
+    t_redis_stop(replica);
+    T_HF(HF_UNKNOWN_OUTCOME, hf_extend_exported(client, text, 90000));
+    check_detail("did not confirm");
+    t_redis_cont(replica);
+    T_HF(HF_OK, hf_extend_exported(client, text, 90000));
+    hf_hold *hold = NULL;
+    T_HF(HF_OK, hf_adopt(client, text, NULL, &hold));
+    FREE(hold);
     t_redis_free(replica);
 }
 
@@ -190,6 +244,9 @@ static const struct CMUnitTest tests[] = {
     FAULT_TEST(F27_a_server_that_wants_replicas_is_told_apart),
     FAULT_TEST_ON(F31_a_wait_lasts_until_a_replica_is_there, &PRIMARY),
     FAULT_TEST_ON(F31_what_no_replica_has_yet_is_not_confirmed, &PRIMARY),
+    FAULT_TEST_ON(F31_the_connection_that_waits_writes_first, &PRIMARY),
+    FAULT_TEST_ON(F31_what_is_gone_when_replicas_are_asked_is_not_granted, &PRIMARY),
+    FAULT_TEST_ON(F31_what_has_left_its_process_lasts_when_a_replica_has_it, &PRIMARY),
     FAULT_TEST_ON(F31_a_renewal_that_no_replica_has_does_not_count, &PRIMARY),
     FAULT_TEST_ON(F31_a_renewal_that_a_replica_has_counts, &PRIMARY),
     FAULT_TEST_ON(F31_what_is_handed_over_is_confirmed_too, &PRIMARY),

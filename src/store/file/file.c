@@ -434,7 +434,7 @@ static void submit(hf__store *store, hf__op *op, hf__time now) {
     case HF__AGE:
     case HF__SLOTS_OF:
     case HF__REGISTER:
-    case HF__PRESENT:
+    case HF__TOUCH:
     case HF__CONFIRM: r = HF_UNSUPPORTED; break;
     }
     complete(f, op, r);

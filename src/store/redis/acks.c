@@ -45,13 +45,19 @@ static void given_back(hf__acks *a, hf__op *op) {
     hand_up(a, op, op->ack.result, !sure, why);
 }
 
+/* What makes a hold, or makes it last. */
+static bool must_be_confirmed(const hf__op *op) {
+    bool lasts = op->verb == HF__RENEW || op->verb == HF__EXPORT || op->verb == HF__PROLONG;
+    return (op->verb == HF__ASK || lasts) && op->result == HF_OK;
+}
+
 bool hf__acks_take(hf__acks *a, hf__op *op, hf__time now) {
     (void)now;
     if (op->ack.state == HF__ACK_UNDOING) {
         given_back(a, op);
         return true;
     }
-    if ((op->verb != HF__ASK && op->verb != HF__RENEW) || op->result != HF_OK) return false;
+    if (!must_be_confirmed(op)) return false;
     op->ack = (hf__ack){.state = HF__ACK_WAITING,
                         .verb = (uint8_t)op->verb,
                         .asked_at = op->asked_at,
@@ -85,9 +91,14 @@ static void refuse(hf__acks *a, hf__op *op, hf_result result, char *why, hf__tim
     hf__session_submit(a->commands, op, now);
 }
 
-static char *too_few(const hf__acks *a, const hf__op *op, int64_t confirmed) {
+/* Why it does not count. */
+static char *reason(const hf__acks *a, const hf__op *op, int64_t confirmed) {
     const char *what = op->ack.verb == HF__ASK ? "the lock was granted" : "the hold was renewed";
     const char *then = op->ack.verb == HF__ASK ? "; it was given back" : "";
+    if (a->wait.detail) return hf__line("%s", a->wait.detail);
+    if (!op->ack.there)
+        return hf__line("%s: %s, but was gone before replicas confirmed it%s", a->commands->where,
+                        what, then);
     return hf__line("%s: %s, but %" PRId64 " of %d replicas confirmed it within %" PRId64 " ms%s",
                     a->commands->where, what, confirmed, (int)a->url->replicas, a->wait.lease_ms,
                     then);
@@ -106,7 +117,7 @@ static void ask(hf__acks *a, hf__time now) {
     int64_t ms = INT64_MAX;
     for (hf__op *op; (op = pop(&a->waiting_first, &a->waiting_last));) {
         if (patience_ms(a, op) < ms) ms = patience_ms(a, op);
-        op->verb = HF__PRESENT;
+        op->verb = HF__TOUCH;
         hf__session_submit(a->session, op, now);
     }
     a->wait = (hf__op){.verb = HF__CONFIRM, .count = (uint32_t)a->url->replicas, .lease_ms = ms};
@@ -114,18 +125,23 @@ static void ask(hf__acks *a, hf__time now) {
     hf__session_submit(a->session, &a->wait, now);
 }
 
+static hf_result refused_or_away(hf_result result) {
+    return result == HF_REFUSED ? HF_REFUSED : HF_UNREACHABLE;
+}
+
 static void settle(hf__acks *a, hf__time now) {
     int64_t confirmed = a->wait.result == HF_OK ? (int64_t)a->wait.token : 0;
-    hf_result result = a->wait.result == HF_REFUSED ? HF_REFUSED : HF_UNREACHABLE;
     a->busy = false;
     for (hf__op *op; (op = pop(&a->asked_first, &a->asked_last));) {
         bool same = a->commands->state == HF__READY && a->commands->link == op->ack.link;
+        char *why = op->detail; /* the touch failed */
+        op->detail = NULL;
         if (same && op->ack.there && confirmed >= a->url->replicas)
             hand_up(a, op, HF_OK, false, NULL);
+        else if (why)
+            refuse(a, op, refused_or_away(op->result), why, now);
         else
-            refuse(a, op, result,
-                   a->wait.detail ? hf__line("%s", a->wait.detail) : too_few(a, op, confirmed),
-                   now);
+            refuse(a, op, refused_or_away(a->wait.result), reason(a, op, confirmed), now);
     }
     free(a->wait.detail);
     a->wait.detail = NULL;
@@ -138,8 +154,6 @@ static void collect(hf__acks *a, hf__time now) {
             continue;
         }
         op->ack.there = op->result == HF_OK;
-        free(op->detail);
-        op->detail = NULL;
         push(&a->asked_first, &a->asked_last, op);
     }
 }

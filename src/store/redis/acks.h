@@ -2,13 +2,14 @@
  * replicas=N: what was granted or renewed counts when so many replicas have it, too. Pure, as the
  * sessions are.
  *
- *   answered well --> waiting --> asked for (PTTL of each, then one WAIT for all) --> confirmed: handed up
+ *   answered well --> waiting --> asked for (touch.lua of each, then one WAIT for all) --> confirmed: handed up
  *                        \             \--too few--> given back, and then told so
  *                         \--no connection in time--^
  *
- * WAIT holds up the connection that says it, so it has one of its own; and it counts from the last
- * command of that connection, which is therefore sent before it. That command looks for the hold: should the
- * connection lead to another server, it is not there.
+ * WAIT blocks its connection, so it has one of its own. It counts from the last write of that connection that was
+ * replicated (before Redis 7.2: from its last command, a read too). So each hold is written to on this connection
+ * first, after the server has answered its grant: what a replica then confirms includes the grant. The write does not
+ * happen where the hold is not there, in case the connection leads to another server.
  */
 #ifndef HF_STORE_REDIS_ACKS_H
 #define HF_STORE_REDIS_ACKS_H

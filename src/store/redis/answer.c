@@ -316,7 +316,7 @@ static hf_result script_answer(hf__session *s, hf__op *op, hf__time now, char **
     return bad_answer(s, op, detail);
 }
 
-/* How long it still is there; or how many replicas have it. */
+/* Whether it was there to be touched; or how many replicas have it. */
 static hf_result replicas_answer(hf__session *s, hf__op *op, char **detail) {
     const hf__reply *r = &s->parser.reply;
     if (r->type != REDIS_REPLY_INTEGER) return bad_answer(s, op, detail);

@@ -43,6 +43,7 @@ static const hf__script *plain_script_of(const hf__op *op) {
     case HF__REGISTER: return &hf__script_register;
     case HF__RAISE: return &hf__script_raise;
     case HF__AGE: return &hf__script_age;
+    case HF__TOUCH: return &hf__script_touch;
     default: return hf__beside_script(op->verb);
     }
 }
@@ -157,6 +158,14 @@ static void add_raise(hf__session *s, const hf__op *op) {
     hf__command_number(&s->out, (int64_t)op->token);
 }
 
+/* What has left its client is held under another id. */
+static void add_touch(hf__session *s, const hf__op *op) {
+    if (op->ack.verb == HF__EXPORT || op->ack.verb == HF__PROLONG)
+        add_exported(s, op);
+    else
+        add_id(s, op);
+}
+
 /* The acquire has written the fence; after a long hold it is kept a day from now. */
 static bool keeps_fence(const hf__op *op, hf__time now) {
     return op->bury_until || now - op->held_since > FENCE_FRESH;
@@ -246,6 +255,7 @@ static void add_script_arguments(hf__session *s, const hf__op *op, hf__time now)
     if (op->verb == HF__ASK) add_ask(s, op);
     if (op->verb == HF__RENEW) add_renew(s, op);
     if (op->verb == HF__RELEASE) add_release(s, op, now);
+    if (op->verb == HF__TOUCH) add_touch(s, op);
     if (op->verb == HF__BREAK) {
         hf__command_number(&s->out, (int64_t)op->token);
         hf__command_number(&s->out, not_after(s, op->not_after));
@@ -269,6 +279,7 @@ static int argument_count(const hf__op *op, hf__time now) {
     case HF__RELEASE: return release_arguments(op, now);
     case HF__RENEW: return hf__in_lane(op) ? 7 : 5;
     case HF__REGISTER: return 5;
+    case HF__TOUCH: return 1;
     case HF__RAISE:
     case HF__BREAK: return 2;
     case HF__LIST: return HF__LIST_ARGUMENTS;
@@ -299,12 +310,6 @@ static void encode_who(hf__session *s, const hf__op *op) {
     hf__command_string(&s->out, "label");
 }
 
-static void encode_present(hf__session *s, const hf__op *op) {
-    hf__command_begin(&s->out, 2);
-    hf__command_string(&s->out, "PTTL");
-    hf__command_key(&s->out, s->url->prefix, op->name, op->name_length, "");
-}
-
 static void encode_confirm(hf__session *s, const hf__op *op) {
     hf__command_begin(&s->out, 3);
     hf__command_string(&s->out, "WAIT");
@@ -328,7 +333,8 @@ void hf__encode(hf__session *s, const hf__op *op, bool whole, hf__time now) {
     switch (op->verb) {
     case HF__SLOTS_OF: encode_slots(s); break;
     case HF__WHO: encode_who(s, op); break;
-    case HF__PRESENT: encode_present(s, op); break;
+    /* Never by EVALSHA: a NOSCRIPT would send it again behind the WAIT that counts from it. */
+    case HF__TOUCH: encode_script(s, op, true, now); break;
     case HF__CONFIRM: encode_confirm(s, op); break;
     default: encode_script(s, op, whole, now); break;
     }

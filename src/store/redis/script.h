@@ -31,5 +31,6 @@ extern const hf__script hf__script_raise;
 extern const hf__script hf__script_register;
 extern const hf__script hf__script_release;
 extern const hf__script hf__script_renew;
+extern const hf__script hf__script_touch;
 
 #endif

@@ -37,6 +37,7 @@ MANY = "client/many.c"
 ALL = "store/redis/lua/all.lua"
 SENTINEL = "store/redis/sentinel.c"
 ACKS = "store/redis/acks.c"
+TOUCH = "store/redis/lua/touch.lua"
 QUORUM = "store/quorum/quorum.c"
 BALLOT = "store/quorum/ballot.c"
 ROUTE = "store/cluster/route.c"
@@ -1036,9 +1037,30 @@ MUTATIONS = [
     Mutation(
         "a renewal that no replica has counts",
         ACKS,
-        "if ((op->verb != HF__ASK && op->verb != HF__RENEW) || op->result != HF_OK) return false;",
+        "if (!must_be_confirmed(op)) return false;",
         "if (op->verb != HF__ASK || op->result != HF_OK) return false;",
         ("fault_replicas", "F31_a_renewal_that_no*"),
+    ),
+    Mutation(
+        "replicas are waited for after a command that writes nothing",
+        TOUCH,
+        "return call('PEXPIRE', KEYS[1], left)",
+        "return 1",
+        ("fault_replicas", "F31_the_connection_that*"),
+    ),
+    Mutation(
+        "what is gone when replicas are asked is granted",
+        TOUCH,
+        "if not held or left <= 0 then return 0 end",
+        "if not held or left <= 0 then return 1 end",
+        ("fault_replicas", "F31_what_is_gone*"),
+    ),
+    Mutation(
+        "an exported hold is extended without replicas",
+        ACKS,
+        "bool lasts = op->verb == HF__RENEW || op->verb == HF__EXPORT || op->verb == HF__PROLONG;",
+        "bool lasts = op->verb == HF__RENEW || op->verb == HF__EXPORT;",
+        ("fault_replicas", "F31_what_has_left*"),
     ),
     Mutation(
         "replicas are waited for without a command before",

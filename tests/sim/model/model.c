@@ -137,8 +137,9 @@ static void execute(rm_conn *conn, const rm_bytes *argv, size_t argc) {
     else if (!command)
         unknown_sub(&call);
     else if (admitted(&call, command)) {
+        uint64_t before = conn->server->offset;
         command->fn(&call);
-        conn->offset = conn->server->offset;
+        if (conn->server->offset != before) conn->offset = conn->server->offset;
     }
 }
 

@@ -36,7 +36,7 @@ typedef struct rm_conn {
     bool failed; /* what came is no RESP: the server would close */
     rm_channel *channels;
     size_t subscribed;
-    uint64_t offset; /* of its server, after its last command: what WAIT waits for */
+    uint64_t offset; /* of its server, after its last command that wrote: what WAIT waits for */
     void *owner;     /* whoever made it */
 } rm_conn;
 

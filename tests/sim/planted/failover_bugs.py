@@ -6,6 +6,7 @@ ACKS = "store/redis/acks.c"
 LEASE = "core/lease.c"
 PAST = "store/redis/past.c"
 SENTINEL = "store/redis/sentinel.c"
+TOUCH = "store/redis/lua/touch.lua"
 
 BUGS = [
     Bug("there is no margin for clocks that drift", LEASE,
@@ -27,8 +28,11 @@ BUGS = [
         "if (same && op->ack.there && [[confirmed >= a->url->replicas]])",
         "true"),
     Bug("a renewal need not be confirmed", ACKS,
-        "if ([[(op->verb != HF__ASK && op->verb != HF__RENEW) || op->result != HF_OK]]) return false;",
+        "if ([[!must_be_confirmed(op)]]) return false;",
         "op->verb != HF__ASK || op->result != HF_OK", first=75),
+    Bug("replicas are waited for after a command that writes nothing", TOUCH,
+        "return call('PEXPIRE', KEYS[1], left)",
+        "return 1"),
     Bug("what may yet be undone is asked for again", ACKS,
         "op->undone = [[sure || op->maybe]];",
         "false", first=1200),

@@ -92,6 +92,8 @@ def table(source, all_bugs):
     rows = []
     for bug in all_bugs:
         if bug.file.endswith(".lua"):
+            if "[[" in bug.old:
+                fail(f"{bug.name}: a bug in Lua replaces all of its text, without [[ ]]")
             texts = concerned(source, bug)
             for text in texts:
                 span(bug, text)
