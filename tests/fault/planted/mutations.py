@@ -911,8 +911,8 @@ MUTATIONS = [
     Mutation(
         "an observer is called after it was ended",
         "client/observe.c",
-        "while (o->running && !hf__in_callback(c)) {",
-        "while (!c) {",
+        "while (o->running && !hf__in_callback(c))\n",
+        "while (!c)\n",
         ("conformance", "memory", "B32_once_ended*"),
     ),
     Mutation(

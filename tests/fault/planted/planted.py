@@ -2,11 +2,14 @@
 """Plant bugs and see that the tests find them.
 
     planted.py --source TREE --work FOLDER [--generator Ninja] [PATTERN]
+    planted.py --source TREE --anchors
 
 The library's sources are copied to FOLDER, where one piece of text at a time is replaced (see
 mutations.py), the program that must notice is built again and run, and must fail. Before that, all
 those runs must pass with nothing planted. One line for each: caught, or MISSED.
 FOLDER may be kept: what is built there is used again.
+
+With --anchors nothing is built: each bug must still have its text in the sources, and a test to find it.
 """
 
 import argparse
@@ -88,22 +91,36 @@ class Tree:
             shutil.copy2(found[0], made[target])
         return made
 
-    def text(self, mutation):
-        return (self.source / "src" / mutation.file).read_text()
-
-    def check_texts(self, mutations):
-        """The sources have moved on, and mutations.py must follow."""
-        counts = [(m, self.text(m).count(m.old)) for m in mutations]
-        bad = [f"{m.name}: {n} times in src/{m.file}:\n{m.old}" for m, n in counts if n != 1]
-        if bad:
-            fail("these texts of mutations.py do not stand once:\n" + "\n".join(bad))
-
     def plant(self, mutation):
         path = self.tree / "src" / mutation.file
-        path.write_text(self.text(mutation).replace(mutation.old, mutation.new))
+        path.write_text(text_of(self.source, mutation).replace(mutation.old, mutation.new))
 
     def restore(self, mutation):
-        (self.tree / "src" / mutation.file).write_text(self.text(mutation))
+        (self.tree / "src" / mutation.file).write_text(text_of(self.source, mutation))
+
+
+def text_of(source, mutation):
+    path = source / "src" / mutation.file
+    return path.read_text() if path.exists() else ""
+
+
+def check_texts(source, mutations):
+    """The sources have moved on, and mutations.py must follow."""
+    counts = [(m, text_of(source, m).count(m.old)) for m in mutations]
+    bad = [f"{m.name}: {n} times in src/{m.file}:\n{m.old}" for m, n in counts if n != 1]
+    if bad:
+        fail("these texts of mutations.py do not stand once:\n" + "\n".join(bad))
+
+
+def check_tests(source, mutations):
+    """A bug whose test was renamed would be reported only after a long build."""
+    tests = source / "tests"
+    words = {word for path in tests.rglob("*.c") for word in re.findall(r"\w+", path.read_text())}
+    patterns = {m.run[-1] for m in mutations if len(m.run) > 1}
+    lacking = {p for p in patterns if not fnmatch.filter(words, p)}
+    bad = [f"{m.name}: {' '.join(m.run)}" for m in mutations if m.run[-1] in lacking]
+    if bad:
+        fail("there are no such tests:\n" + "\n".join(bad))
 
 
 def run(program, arguments, in_time):
@@ -151,15 +168,21 @@ def plant_each(tree, pool, mutations):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--source", type=pathlib.Path, required=True)
-    parser.add_argument("--work", type=pathlib.Path, required=True)
+    parser.add_argument("--work", type=pathlib.Path)
+    parser.add_argument("--anchors", action="store_true")
     parser.add_argument("--generator", default="Ninja")
     parser.add_argument("pattern", nargs="?", default="*", help="of names of bugs")
     options = parser.parse_args()
     mutations = [m for m in MUTATIONS if fnmatch.fnmatch(m.name, options.pattern)]
     if not mutations:
         fail(f"no bug is named like `{options.pattern}`")
+    check_texts(options.source, mutations)
+    check_tests(options.source, mutations)
+    if options.anchors:
+        return
+    if not options.work:
+        parser.error("--work is needed to build in")
     tree = Tree(options.source.resolve(), options.work.resolve(), options.generator)
-    tree.check_texts(mutations)
     with concurrent.futures.ThreadPoolExecutor(max_workers=4) as pool:
         check_unplanted(tree, pool, mutations)
         missed = plant_each(tree, pool, mutations)
