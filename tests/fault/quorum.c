@@ -275,6 +275,23 @@ static void F24_a_node_that_restarts_under_a_client_does_not_vote(void **state) 
     check_names(1);
 }
 
+/* The nodes know the script of an acquire, but not the one that asks for their age: so the answer to a
+   try comes first. */
+static void F29_a_try_is_not_decided_before_the_ages_are_known(void **state) {
+    bed *b = *state;
+    for (int round = 0; round < 20; round++) {
+        for (int i = 0; i < THREE; i++) {
+            freeReplyObject(t_redis_cmd(node(i), "SCRIPT FLUSH"));
+            hf_client *alone = bed_open(b, t_redis_url(node(i)), NULL);
+            FREE(TAKE(alone));
+            bed_close(b, alone);
+        }
+        hf_client *a = bed_open(b, three("lease=30s"), NULL);
+        FREE(TAKE(a));
+        bed_close(b, a);
+    }
+}
+
 /* No hold may outlast the time after which a node that lost it votes. */
 static void F24_a_lease_longer_than_the_delay_is_refused(void **state) {
     bed *b = *state;
@@ -479,6 +496,7 @@ static const struct CMUnitTest tests[] = {
     QUORUM_TEST(F24_a_node_back_without_data_does_not_vote),
     QUORUM_TEST(F24_a_node_votes_again_when_it_is_old_enough),
     QUORUM_TEST(F24_a_node_that_restarts_under_a_client_does_not_vote),
+    QUORUM_TEST(F29_a_try_is_not_decided_before_the_ages_are_known),
     QUORUM_TEST(F24_a_lease_longer_than_the_delay_is_refused),
     QUORUM_TEST(F27_a_node_that_may_not_tell_its_age_counts_from_our_login),
     QUORUM_TEST(F12_what_a_lost_answer_may_have_granted_is_undone),

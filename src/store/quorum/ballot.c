@@ -95,10 +95,13 @@ bool hf__vote_counts(const hf__vote *v) {
            !hf__node_too_young(v->ballot->q, n, v->ballot->began);
 }
 
+/* A node that does not know the script that tells its age answers that question after the vote. */
 bool hf__vote_pending(const hf__vote *v) {
     const hf__ballot *b = v->ballot;
-    return v->state == HF__VOTE_SENT && !b->expired &&
-           !hf__node_too_young(b->q, hf__vote_node(v), b->began);
+    const hf__node *n = hf__vote_node(v);
+    bool to_come = v->state == HF__VOTE_SENT ||
+                   (v->state == HF__VOTE_IN && n->asking && n->link == v->op.link);
+    return to_come && !b->expired && !hf__node_too_young(b->q, n, b->began);
 }
 
 /* ---- Telling ---- */
@@ -151,6 +154,15 @@ static void say_again(hf__ballot *b, const hf__node *only, hf__time now) {
     }
     b->retry_at = now + hf__jitter(&b->q->rand, hf__sooner(RETRY_FIRST << b->tries, RETRY_MOST));
     if (b->tries < 6) b->tries++;
+}
+
+void hf__ballots_age_known(hf__quorum *q, hf__time now) {
+    for (hf__ballot *b = q->asking, *next; b; b = next) {
+        next = b->next;
+        if (!b->op) continue;
+        b->motion->weigh(b, now);
+        hf__ballot_settle(b, now);
+    }
 }
 
 void hf__ballots_retry(hf__quorum *q, const hf__node *n, hf__time now) {

@@ -124,7 +124,7 @@ static inline hf__time hf__vote_late_until(const hf__vote *v) {
     return hf__after_ms(v->op.not_after, HF__DRIFT_MS);
 }
 
-/* No answer is to come, or none that could still change anything. */
+/* Its answer is still to come, or whether it counts. */
 bool hf__vote_pending(const hf__vote *v);
 
 /* The caller's operation is completed. */
@@ -137,6 +137,9 @@ void hf__ballot_due(hf__ballot *b, hf__time now);
 
 /* Plan when to look again; or free it, when nothing is to come. */
 void hf__ballot_settle(hf__ballot *b, hf__time now);
+
+/* A node's age is known, or is not to be had on this connection: votes may count now. */
+void hf__ballots_age_known(hf__quorum *q, hf__time now);
 
 /* A node can be reached again: what is owed to it is said now. */
 void hf__ballots_retry(hf__quorum *q, const hf__node *n, hf__time now);

@@ -173,10 +173,12 @@ static bool take_answers(hf__quorum *q) {
         hf__store *s = q->nodes[i].at.store;
         for (hf__op *op; (op = s->table->completed(s)); any = true) {
             hf__node *n = asked_age(q, op);
-            if (n)
+            if (n) {
                 age_told(q, n, q->now);
-            else
+                hf__ballots_age_known(q, q->now);
+            } else {
                 hf__ballot_answered((hf__vote *)op, q->now);
+            }
         }
     }
     return any;
