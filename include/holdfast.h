@@ -257,7 +257,9 @@ typedef struct hf_client_options {
  *     replicas=N                     what was granted is on so many replicas, too
  *     tls_ca=FILE or DIRECTORY  tls_cert=FILE  tls_key=FILE  tls_verify=none
  *     sentinel_user=NAME  sentinel_password_file=PATH  sentinel_password=TEXT
- *     rejoin_delay=30s               (quorum only)
+ *     rejoin_delay=30s               (quorum only) a node votes when it has been up for so long; no
+ *                                    lease may be longer; the same for all clients of the quorum.
+ *                                    Below 1s: the nodes never lose data; docs/QUORUM.md
  *     keep=24h  network=allow        (file: only)
  *
  * NULL uses $HOLDFAST_URL; without one it is HF_INVALID: a program must not believe that it
@@ -265,9 +267,9 @@ typedef struct hf_client_options {
  * percent-encoded. Connects and logs in before it returns, and fails at once if it cannot.
  * Threads of one process usually share one client.
  *
- * Blocks for at most connect_timeout. Errors: HF_INVALID (URL, option, a file it names),
- * HF_UNSUPPORTED (a scheme this build lacks), HF_UNREACHABLE, HF_REFUSED (password, ACL, TLS),
- * HF_PROTOCOL (not a Redis), HF_NO_QUORUM, HF_NOMEM.
+ * Blocks for at most connect_timeout. Errors: HF_INVALID (URL, option, a file it names; a lease
+ * longer than rejoin_delay), HF_UNSUPPORTED (a scheme this build lacks), HF_UNREACHABLE,
+ * HF_REFUSED (password, ACL, TLS), HF_PROTOCOL (not a Redis), HF_NO_QUORUM, HF_NOMEM.
  */
 HF_API HF_MUST_USE hf_result hf_open_v(const char *url, const hf_client_options *options,
                                        size_t options_size, hf_client **client);
@@ -367,9 +369,9 @@ HF_API void hf_unref(hf_hold *hold);
 /*
  * Make the hold last for at least `lease_ms` from now, counted from before the request was sent;
  * never shortens it, never goes past max_hold. The keeper's rhythm stays that of the acquire.
- * Blocks. HF_OK, HF_LOST, HF_NOT_HELD, HF_INVALID, HF_UNREACHABLE (nothing was done),
- * HF_UNKNOWN_OUTCOME (the old deadline stands), HF_REFUSED, HF_PROTOCOL, HF_CLOSED, HF_FORKED,
- * HF_NOMEM.
+ * Blocks. HF_OK, HF_LOST, HF_NOT_HELD, HF_INVALID (no lease, or on a quorum one longer than
+ * rejoin_delay), HF_UNREACHABLE (nothing was done), HF_UNKNOWN_OUTCOME (the old deadline stands),
+ * HF_REFUSED, HF_PROTOCOL, HF_CLOSED, HF_FORKED, HF_NOMEM.
  */
 HF_API HF_MUST_USE hf_result hf_extend(hf_hold *hold, int64_t lease_ms);
 

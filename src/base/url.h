@@ -55,8 +55,13 @@ typedef struct hf__url {
     bool tls_verify_none, network_allowed;
     bool in_cluster; /* redis: a node of a cluster, by the store over them: not of a URL */
     int64_t lease_ms, connect_timeout_ms, command_timeout_ms, outage_ms, keep_ms; /* 0: not given */
-    int64_t rejoin_delay_ms;
+    int64_t rejoin_delay_ms; /* redis+quorum; 0: HF__REJOIN_DELAY_MS */
 } hf__url;
+
+/* The default is the same for every client of a quorum, whatever its lease: see docs/QUORUM.md. A
+   delay below the second figure waits out no lease: it says that the nodes never lose their data. */
+#define HF__REJOIN_DELAY_MS     30000
+#define HF__REJOIN_FORGETFUL_MS 1000
 
 /* HF_OK, HF_INVALID, HF_UNSUPPORTED (a scheme this build lacks) or HF_NOMEM, with the detail set.
    hf__url_fini is allowed, and needed, in every case. */

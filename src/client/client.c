@@ -145,6 +145,7 @@ static void merge(hf_client *c, const hf_client_options *o) {
     u->command_timeout_ms =
         first_set(u->command_timeout_ms, o->command_timeout_ms, COMMAND_TIMEOUT_MS);
     u->outage_ms = first_set(u->outage_ms, o->outage_ms, OUTAGE_MS);
+    u->rejoin_delay_ms = first_set(u->rejoin_delay_ms, 0, HF__REJOIN_DELAY_MS);
 }
 
 /* Each node has a store of its own, as if it were alone. */
@@ -165,19 +166,33 @@ static hf__store *make_quorum(hf_client *c, const hf__identity *who) {
         nodes[count].store = hf__redis_new(url, who, &c->log);
     }
     hf__quorum_config config = {.command_timeout_ms = u->command_timeout_ms,
-                                .rejoin_ms = first_set(u->rejoin_delay_ms, u->lease_ms, 0),
-                                .rejoin_given = u->rejoin_delay_ms,
+                                .rejoin_ms = u->rejoin_delay_ms,
                                 .seed = hf__rand_seed()};
     return hf__quorum_new(&config, nodes, count, &c->log);
 }
 
+static bool is_quorum(const hf__url *u) {
+    return u->scheme == HF__SCHEME_QUORUM || u->scheme == HF__SCHEME_QUORUM_TLS;
+}
+
+/* Said when the client is opened, so that a wrong configuration is not left to the first acquire. */
+static hf_result check_quorum_lease(const hf__url *u) {
+    char *detail = NULL;
+    hf_result r = hf__quorum_lease_check(u->rejoin_delay_ms, u->lease_ms, &detail);
+    if (r) hf__fail_line(r, detail);
+    free(detail);
+    return r;
+}
+
 static hf_result make_store(hf_client *c, const hf_client_options *o) {
     hf__identity who = {0};
+    hf_result r = is_quorum(&c->url) ? check_quorum_lease(&c->url) : HF_OK;
+    if (r) return r;
     identify(&who, c->url.label ? c->url.label : o->label);
     if (c->url.scheme == HF__SCHEME_FILE) return hf__file_new(&c->url, &who, &c->log, &c->store);
     if (c->url.scheme == HF__SCHEME_MEMORY)
         c->store = hf__memory_new(c->url.path, c->url.prefix, &who);
-    else if (c->url.scheme == HF__SCHEME_QUORUM || c->url.scheme == HF__SCHEME_QUORUM_TLS)
+    else if (is_quorum(&c->url))
         c->store = make_quorum(c, &who);
     else if (c->url.scheme == HF__SCHEME_CLUSTER || c->url.scheme == HF__SCHEME_CLUSTER_TLS)
         c->store = hf__cluster_new(&c->url, &who, &c->log);

@@ -275,6 +275,27 @@ static void F24_a_node_that_restarts_under_a_client_does_not_vote(void **state) 
     check_names(1);
 }
 
+/* Clients' leases differ. One client holds on nodes 0 and 1, node 2 was away. Node 1 loses its data,
+   and is soon older than the other client's lease, while the holder's is still running. */
+static void F24_a_short_lease_does_not_let_a_node_vote_during_a_longer_one(void **state) {
+    bed *b = *state;
+    char options[64];
+    snprintf(options, sizeof options, "lease=%lldms", (long long)t_patience(30000));
+    t_redis_stop(node(2));
+    hf_client *a = bed_open(b, three(options), &(hf_client_options){.flags = HF_NO_THREAD});
+    hf_hold *hold = TAKE(a, .flags = HF_NO_RENEW); /* so node 1 is not told again */
+    t_redis_cont(node(2));
+    t_redis_restart(node(1));
+    t_nodes_grow_old(nodes, 4);
+    const char *url = with_option(t_nodes_url(nodes, THREE), "outage=300ms&lease=2s");
+    hf_client *other = bed_open(b, url, NULL);
+    REFUSED(HF_NO_QUORUM, other, .wait_ms = HF_FOREVER);
+    check_names(1);
+    check_detail("votes after rejoin_delay (30000 ms)");
+    assert_true(hf_held(hold));
+    hf_unref(hold);
+}
+
 /* The nodes know the script of an acquire, but not the one that asks for their age: so the answer to a
    try comes first. */
 static void F29_a_try_is_not_decided_before_the_ages_are_known(void **state) {
@@ -296,13 +317,40 @@ static void F29_a_try_is_not_decided_before_the_ages_are_known(void **state) {
 static void F24_a_lease_longer_than_the_delay_is_refused(void **state) {
     bed *b = *state;
     t_nodes_grow_old(nodes, 4);
-    hf_client *a = bed_open(b, with_option(t_nodes_url(nodes, THREE), "lease=2s"), NULL);
-    REFUSED(HF_INVALID, a, .lease_ms = 3000);
-    check_detail("rejoin_delay");
-    hf_hold *hold = TAKE(a);
-    T_HF(HF_INVALID, hf_extend(hold, 3000));
+    hf_client *a =
+        bed_open(b, with_option(t_nodes_url(nodes, THREE), "lease=1s&rejoin_delay=2s"), NULL);
+    REFUSED(HF_INVALID, a, .lease_ms = 2001);
+    check_detail("rejoin_delay=2001ms");
+    hf_hold *hold = TAKE(a, .lease_ms = 2000);
+    T_HF(HF_INVALID, hf_extend(hold, 2001));
+    check_detail("rejoin_delay=2001ms");
     assert_true(hf_held(hold));
     FREE(hold);
+}
+
+/* The client's own lease is checked when it is opened. A delay below a second says that nodes never
+   lose data. */
+static void F24_a_client_s_lease_longer_than_the_delay_is_refused(void **state) {
+    static const struct {
+        const char *options;
+        hf_result result;
+    } cases[] = {{"lease=31s", HF_INVALID},
+                 {"lease=30s", HF_OK},
+                 {"lease=5s&rejoin_delay=4s", HF_INVALID},
+                 {"lease=31s&rejoin_delay=40s", HF_OK},
+                 {"lease=1001ms&rejoin_delay=1s", HF_INVALID},
+                 {"lease=10m&rejoin_delay=999ms", HF_OK}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        hf_client *client = NULL;
+        const char *url = with_option(t_nodes_url(nodes, THREE), "%s", cases[i].options);
+        T_HF(cases[i].result, hf_open(url, NULL, &client));
+        if (cases[i].result) check_detail("is longer than rejoin_delay");
+        hf_close(client);
+    }
+    hf_client *by_option = NULL;
+    T_HF(HF_INVALID,
+         hf_open(t_nodes_url(nodes, THREE), &(hf_client_options){.lease_ms = 31000}, &by_option));
 }
 
 static void F27_a_node_that_may_not_tell_its_age_counts_from_our_login(void **state) {
@@ -497,7 +545,9 @@ static const struct CMUnitTest tests[] = {
     QUORUM_TEST(F24_a_node_votes_again_when_it_is_old_enough),
     QUORUM_TEST(F24_a_node_that_restarts_under_a_client_does_not_vote),
     QUORUM_TEST(F29_a_try_is_not_decided_before_the_ages_are_known),
+    QUORUM_TEST(F24_a_short_lease_does_not_let_a_node_vote_during_a_longer_one),
     QUORUM_TEST(F24_a_lease_longer_than_the_delay_is_refused),
+    QUORUM_TEST(F24_a_client_s_lease_longer_than_the_delay_is_refused),
     QUORUM_TEST(F27_a_node_that_may_not_tell_its_age_counts_from_our_login),
     QUORUM_TEST(F12_what_a_lost_answer_may_have_granted_is_undone),
     QUORUM_TEST(F13_what_a_node_away_may_hold_is_undone_when_it_is_back),

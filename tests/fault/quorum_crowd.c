@@ -1,11 +1,12 @@
 /*
- * Several clients want one lock of a quorum of five nodes while, every second or so, one of these is killed
- * and comes back empty, or is stopped for a while; never more than a minority is away, or too young to
- * vote. The run says what it did to whom. Then: no two holds overlap by their own deadlines, tokens grow
- * in the order of holds, and everybody was served as often as it asked.
+ * Several clients with different leases want one lock of a quorum of five nodes while, every second
+ * or so, one of these is killed and comes back empty, or is stopped for a while; never more than a
+ * minority is away, or too young to vote. The run says what it did to whom. Then: no two holds overlap
+ * by their own deadlines, tokens grow in the order of holds, and everybody was served as often as it
+ * asked.
  *
- * $HOLDFAST_QUORUM_ROUNDS is how many acquisitions to make in all: 200 unless said. `make test-failover` makes
- * 1,000, and does worse.
+ * $HOLDFAST_QUORUM_ROUNDS is how many acquisitions to make in all: 200 unless said.
+ * `make test-failover` makes 1,000, and does worse.
  */
 #include "fault.h"
 
@@ -16,7 +17,7 @@ enum {
     ROUNDS = 200,
     ROUNDS_MAX = 100000,
     LEASE_MS = 1000,
-    YOUNG_S = 3, /* how old a node must be to vote by all counts: lease, and what is not counted */
+    YOUNG_S = 3, /* how old a node must be to vote by all counts: delay, and what is not counted */
     STAY_MS = 12,
     SERVE_MS = 60000 /* nobody waits for so long */
 };
@@ -50,7 +51,9 @@ static void stay(visit *v, hf_hold *hold, bool to_the_end) {
 static void visit_once(crowd *c, hf_client *client, int member, int round) {
     bool to_the_end = round % 16 == 15;
     hf_hold *hold = NULL;
-    hf_options options = {.wait_ms = t_patience(SERVE_MS), .flags = to_the_end ? HF_NO_RENEW : 0};
+    hf_options options = {.wait_ms = t_patience(SERVE_MS),
+                          .lease_ms = member % 2 ? LEASE_MS / 2 : LEASE_MS,
+                          .flags = to_the_end ? HF_NO_RENEW : 0};
     hf_result r;
     while ((r = hf_acquire(client, LOCK, &options, &hold)) == HF_NO_QUORUM ||
            r == HF_UNKNOWN_OUTCOME)
@@ -170,8 +173,10 @@ static void B08_F24_F36_a_crowd_is_served_while_nodes_come_and_go(void **state) 
     chaos x = {.nodes = t_nodes_start(NODES, NULL), .seed = (unsigned)t_now_us()};
     char url[512];
     t_nodes_grow_old(x.nodes, YOUNG_S);
-    snprintf(url, sizeof url, "%s?lease=%dms&command_timeout=400ms&connect_timeout=400ms&outage=1h",
-             t_nodes_url(x.nodes, NODES), LEASE_MS);
+    snprintf(
+        url, sizeof url,
+        "%s?rejoin_delay=%dms&lease=%dms&command_timeout=400ms&connect_timeout=400ms&outage=1h",
+        t_nodes_url(x.nodes, NODES), LEASE_MS, LEASE_MS);
     crowd c = {.url = url, .rounds = each, .visits = calloc((size_t)total, sizeof(visit))};
     x.began = x.next = t_now_ms();
     t_threads *members = t_threads_start(MEMBERS, member_main, &c);

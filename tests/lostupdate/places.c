@@ -1,6 +1,7 @@
 /* Where the lock is: see run.h. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "run.h"
 #include "t.h"
@@ -51,7 +52,8 @@ static void end_cluster(void) {
 static const char *start_quorum(void) {
     nodes = t_nodes_start(NODES, NULL);
     t_nodes_grow_old(nodes, YOUNG_S);
-    return with_options(t_nodes_url(nodes, NODES));
+    with_options(t_nodes_url(nodes, NODES));
+    return strcat(url, "&rejoin_delay=2s"); /* the lease */
 }
 
 static void end_quorum(void) {

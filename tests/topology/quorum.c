@@ -6,7 +6,10 @@
 
 #include "topology.h"
 
-enum { NODES = 5, YOUNG_S = 5 /* lease, a second that is not counted, and one that is rounded */ };
+enum {
+    NODES = 5,
+    YOUNG_S = 5 /* the delay, a second that is not counted, and one that is rounded */
+};
 
 static t_nodes *nodes;
 
@@ -104,4 +107,5 @@ static topology_deed *const deeds[] = {kill_one, kill_two,        stop_two, kill
                                        kill_one, end_connections, NULL};
 
 const topology topology_quorum = {
-    "quorum", "lease=3s&outage=90s&command_timeout=500ms&connect_timeout=500ms", start, deeds, end};
+    "quorum", "rejoin_delay=3s&lease=3s&outage=90s&command_timeout=500ms&connect_timeout=500ms",
+    start, deeds, end};

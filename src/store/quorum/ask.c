@@ -154,12 +154,7 @@ static const hf__motion motion = {answered, weigh};
 
 static hf_result check(const hf__quorum *q, const hf__op *op, char **detail) {
     if (op->kind != HF_MUTEX) return HF_UNSUPPORTED;
-    if (q->config.rejoin_given || op->lease_ms <= q->config.rejoin_ms) return HF_OK;
-    *detail = hf__line("a lease of %" PRId64 " ms is longer than the client's (%" PRId64
-                       " ms), after which a node that lost its data votes again; give the longest "
-                       "lease in use as rejoin_delay",
-                       op->lease_ms, q->config.rejoin_ms);
-    return HF_INVALID;
+    return hf__quorum_lease_check(q->config.rejoin_ms, op->lease_ms, detail);
 }
 
 void hf__quorum_ask(hf__quorum *q, hf__op *op, hf__time now) {

@@ -14,7 +14,6 @@
 typedef struct hf__quorum_config {
     int64_t command_timeout_ms;
     int64_t rejoin_ms; /* a node votes when it has been up for so long */
-    bool rejoin_given; /* by the user; else it is the client's lease, and no hold may outlast it */
     uint64_t seed;
 } hf__quorum_config;
 
@@ -22,6 +21,13 @@ typedef struct hf__quorum_node {
     hf__store *store;
     char name[HF__NODE_NAME]; /* "host:port", for messages */
 } hf__quorum_node;
+
+/*
+ * A node that lost its data votes again after `rejoin_ms`, so every lease must be over by then: the
+ * lease of any client, not just this one's. A longer lease is HF_INVALID, and *detail says what to do.
+ * A delay below HF__REJOIN_FORGETFUL_MS says that no node loses its data: any lease is allowed.
+ */
+hf_result hf__quorum_lease_check(int64_t rejoin_ms, int64_t lease_ms, char **detail);
 
 /* Takes the nodes' stores, also when it fails. Borrows the log. NULL: out of memory. */
 hf__store *hf__quorum_new(const hf__quorum_config *config, const hf__quorum_node *nodes, int count,

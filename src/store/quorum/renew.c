@@ -68,16 +68,12 @@ static const hf__motion motion = {answered, weigh};
 
 void hf__quorum_renew(hf__quorum *q, hf__op *op, hf__time now) {
     op->asked_at = now;
-    bool longer = !q->config.rejoin_given && op->lease_ms > q->config.rejoin_ms;
-    hf__ballot *b = longer ? NULL : hf__ballot_new(q, &motion, op, now);
+    char *detail = NULL;
+    hf_result r = hf__quorum_lease_check(q->config.rejoin_ms, op->lease_ms, &detail);
+    hf__ballot *b = r ? NULL : hf__ballot_new(q, &motion, op, now);
     if (!b) {
         op->maybe = false;
-        hf__quorum_complete(
-            q, op, longer ? HF_INVALID : HF_NOMEM,
-            longer ? hf__line("a hold of a quorum cannot be extended beyond rejoin_delay (%" PRId64
-                              " ms)",
-                              q->config.rejoin_ms)
-                   : NULL);
+        hf__quorum_complete(q, op, r ? r : HF_NOMEM, detail);
         return;
     }
     b->op = op;

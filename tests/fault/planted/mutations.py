@@ -1154,6 +1154,20 @@ MUTATIONS = [
         ("fault_quorum", "F24_a_node_back*"),
     ),
     Mutation(
+        "a quorum's node votes when it is as old as this client's lease",
+        "client/client.c",
+        "first_set(u->rejoin_delay_ms, 0, HF__REJOIN_DELAY_MS);",
+        "first_set(u->rejoin_delay_ms, u->lease_ms, HF__REJOIN_DELAY_MS);",
+        ("fault_quorum", "F24_a_short_lease*"),
+    ),
+    Mutation(
+        "a quorum grants a lease that outlasts rejoin_delay",
+        QUORUM,
+        "if (lease_ms <= rejoin_ms || rejoin_ms < HF__REJOIN_FORGETFUL_MS) return HF_OK;",
+        "if (lease_ms <= rejoin_ms || rejoin_ms > 0) return HF_OK;",
+        ("fault_quorum", "F24_a_lease_longer*"),
+    ),
+    Mutation(
         "a quorum's node is asked for its age once",
         QUORUM,
         "(n->known && n->link == s->link)",

@@ -28,6 +28,13 @@ BUGS = [
     Bug("a node back without data votes at once", BALLOT,
         "return [[n->known && at < hf__after_ms(n->born, q->config.rejoin_ms)]];",
         "false"),
+    Bug("a node votes when it is as old as the lease that is asked for", BALLOT,
+        "return n->known && n->link == v->op.link &&\n"
+        "           [[!hf__node_too_young(v->ballot->q, n, v->ballot->began)]];",
+        "v->ballot->began >= hf__after_ms(n->born, v->ballot->lease_ms)", first=160),
+    Bug("a lease may be longer than the delay of young nodes", ASK,
+        "return [[hf__quorum_lease_check(q->config.rejoin_ms, op->lease_ms, detail)]];",
+        "HF_OK", first=230),
     Bug("a node is asked for its age once", QUORUM,
         "([[n->known && n->link == s->link]])",
         "n->known"),

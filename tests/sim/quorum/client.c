@@ -36,8 +36,10 @@ static void think(ring_caller *t, hf__time now) {
 static void begin(ring_caller *t, hf__time now) {
     ring *r = t->client->ring;
     bool once = !t->last && ring_chance(r, 4);
+    int64_t lease_ms = t->client->lease_ms;
+    if (r->greedy && !t->last && ring_chance(r, 8)) lease_ms = 4 * r->lease_ms;
     t->wait = (hf__wait){.owner = {(uint64_t)t->number + 1, true},
-                         .lease_ms = r->lease_ms / 2 + ring_draw(r, r->lease_ms / 2 + 1),
+                         .lease_ms = lease_ms / 2 + ring_draw(r, lease_ms / 2 + 1),
                          .flags = ring_chance(r, 3) ? HF_NO_RENEW : 0,
                          .once = once,
                          .began = now,
@@ -239,9 +241,10 @@ static void be_born(ring_client *c) {
     c->who = (hf__identity){.pid = c->number, .host = "host", .program = "sim"};
     snprintf(c->who.client, sizeof c->who.client, "%08x-0000-4000-8000-%012x", (unsigned)c->slot,
              (unsigned)c->number);
+    c->lease_ms = r->lease_ms;
     c->store = ring_this.open(c);
     const hf__core_config config = {
-        .lease_ms = r->lease_ms, .command_timeout_ms = r->command_ms, .outage_ms = OUTAGE_MS};
+        .lease_ms = c->lease_ms, .command_timeout_ms = r->command_ms, .outage_ms = OUTAGE_MS};
     hf__core_init(&c->core, c->store, &config, hf__rand_next(&r->rand));
     for (int i = 0; i < r->callers; i++) {
         c->callers[i] = (ring_caller){.client = c, .number = i};

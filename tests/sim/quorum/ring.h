@@ -152,7 +152,8 @@ struct ring_client {
     hf__store *links[RING_NODES]; /* of its store */
     int link_count;
     hf__store *store;
-    ring_event told; /* of a failover */
+    ring_event told;  /* of a failover */
+    int64_t lease_ms; /* its own */
     hf__core core;
     ring_caller callers[RING_CALLERS];
 };
@@ -184,13 +185,14 @@ struct ring {
     hf__heap events;
     long steps;
     int nodes, clients, callers;
-    int64_t lease_ms, command_ms;
+    int64_t lease_ms, command_ms; /* lease_ms: the longest of any client */
     hf__time trip, gap, think;
     bool calm;      /* nothing goes wrong any more, and nobody wants anything new */
     bool lossless;  /* nodes keep their data and leases are long: what is left behind is seen */
     bool unclocked; /* clients do not know the nodes' clocks: tokens differ, and are written back */
     bool breaks;    /* locks are broken, here and there */
     bool breaks_next;
+    bool greedy;      /* some ask for leases longer than any client may have */
     bool loose;       /* holds may be in doubt */
     int64_t apart_us; /* the nodes' clocks, at most */
     ring_node node[RING_NODES];
