@@ -15,6 +15,7 @@
 
 /* The same for all: another doctor at work is waited for, and one key remembers its last token. */
 #define LOCK_NAME "holdfast-doctor"
+#define LEASE_MS  10000
 
 enum { EXIT_WARNINGS = 1, EXIT_ERRORS = 2, JSON = 256, HELP };
 
@@ -61,21 +62,24 @@ void doctor_latency(findings *all, int64_t *us, size_t count, int64_t lease_ms, 
 
 typedef struct pair {
     hf_client *first, *second;
+    int64_t lease_ms;
 } pair;
 
-static hf_result take(hf_client *client, const char *name, int64_t wait_ms, hf_hold **hold) {
-    return hf_acquire(client, name, &(hf_options){.wait_ms = wait_ms, .lease_ms = 10000}, hold);
+static hf_result take(const pair *p, hf_client *client, const char *name, int64_t wait_ms,
+                      hf_hold **hold) {
+    hf_options options = {.wait_ms = wait_ms, .lease_ms = p->lease_ms};
+    return hf_acquire(client, name, &options, hold);
 }
 
 /* What went wrong, or NULL. A hold is always released. */
 static const char *try_excluding(const pair *p, const char *name, char detail[FINDING_BYTES]) {
     hf_hold *first, *second;
     const char *wrong = NULL;
-    if (take(p->first, name, 5000, &first)) {
+    if (take(p, p->first, name, 5000, &first)) {
         snprintf(detail, FINDING_BYTES, "%s", hf_error_detail());
         return "a lock cannot be taken";
     }
-    hf_result r = take(p->second, name, 0, &second);
+    hf_result r = take(p, p->second, name, 0, &second);
     if (r == HF_OK) {
         snprintf(detail, FINDING_BYTES, "two clients held %s at once", name);
         wrong = "a lock does not exclude";
@@ -102,8 +106,9 @@ static void try_pair(findings *all, const pair *p) {
                      "a lock was taken, kept another client out, and was released");
 }
 
-static void check_locks(findings *all, const store *s) {
-    pair p = {0};
+/* Not for longer than the store's lease: on a quorum a longer one may be refused. */
+static void check_locks(findings *all, const store *s, int64_t lease_ms) {
+    pair p = {.lease_ms = lease_ms < LEASE_MS ? lease_ms : LEASE_MS};
     hf_result r = hf_open(s->url, NULL, &p.first);
     if (!r) r = hf_open(s->url, NULL, &p.second);
     if (r)
@@ -129,12 +134,14 @@ static void examine(findings *all, const store *s, const hf__url *url) {
                      "Use it for tests; name another store for work.",
                      "the locks of memory: are those of one process");
         break;
+    case HF__SCHEME_QUORUM:
+    case HF__SCHEME_QUORUM_TLS: doctor_quorum(all, url); break;
     default:
         findings_add(all, NOTE, "reach", "Its servers are not looked at one by one.",
                      "Run doctor on each of them, with a redis:// URL.",
                      "this store has several servers");
     }
-    if (there) check_locks(all, s);
+    if (there) check_locks(all, s, url->lease_ms);
 }
 
 static int run(store *s, bool json) {

@@ -303,6 +303,61 @@ def bulk(text):
     return b"$%d\r\n%s\r\n" % (len(text), text.encode())
 
 
+@on(None)
+class OfAQuorum(Doctor):
+    def start_nodes(self, *config, age=0):
+        """Three nodes that say that they have been up for `age` seconds."""
+        self.nodes = [self.own_redis(*config, port=kit.free_port()) for _ in range(3)]
+        up = lambda n: int(re.search(rb"uptime_in_seconds:(\d+)", n.command("INFO", "server"))[1])
+        kit.until(lambda: all(up(n) >= age for n in self.nodes), "the nodes to be old enough")
+
+    def url_of(self, options, user=""):
+        return f"redis+quorum://{user}" + ",".join(f"127.0.0.1:{n.port}" for n in self.nodes) + "?" + options
+
+    def of_nodes(self, code, *url):
+        """The level and text of each node's finding, in order."""
+        result = self.hf("doctor", "--json", "-S", self.url_of(*url))
+        self.assertCode(code, result)
+        told = json.loads(result.out)["findings"]
+        return [(f["level"], f["found"]) for f in told if f["check"] == "node"]
+
+    def test_F24_a_node_that_does_not_vote_yet(self):
+        self.start_nodes("--appendonly", "yes")
+        for node, (level, found) in zip(self.nodes, self.of_nodes(2, "outage=100ms"), strict=True):
+            self.assertEqual("warning", level)
+            self.assertRegex(found, rf"^127.0.0.1:{node.port} has been up for \d+ m?s and votes in \d+ s$")
+
+    def test_nodes_that_vote(self):
+        self.start_nodes("--appendonly", "yes", age=2)
+        for level, found in self.of_nodes(0, "rejoin_delay=1ms"):
+            self.assertEqual("ok", level)
+            self.assertRegex(found, "and votes$")
+
+    def test_a_lease_shorter_than_that_of_doctor(self):
+        self.start_nodes(age=3)
+        self.assertEqual(["ok"] * 3, [level for level, _ in self.of_nodes(0, "lease=1s&rejoin_delay=1s")])
+        self.assertLevel("note", self.findings(0, "-S", self.url_of("lease=1s&rejoin_delay=1s"))["delay"], "1000 ms")
+
+    def test_F24_a_node_that_may_lose_what_it_is_said_to_keep(self):
+        self.start_nodes("--appendonly", "yes", age=2)
+        self.nodes[1].command("CONFIG", "SET", "appendonly", "no")
+        found = self.of_nodes(1, "rejoin_delay=1ms")
+        self.assertEqual(["ok", "ok", "warning", "ok"], [level for level, _ in found])
+        self.assertRegex(found[2][1], f":{self.nodes[1].port} keeps no append-only file")
+
+    def test_a_node_that_is_away_or_does_not_say(self):
+        self.start_nodes("--appendonly", "yes")
+        for node in self.nodes:
+            node.command("ACL", "SETUSER", "shy", "on", ">pw", "~*", "&*", "+@all", "-info")
+        self.nodes[0].process.kill()
+        away, *others = self.of_nodes(2, "rejoin_delay=30s&outage=100ms", "shy:pw@")
+        self.assertEqual("warning", away[0])
+        self.assertIn(f":{self.nodes[0].port}", away[1])
+        for level, found in others:
+            self.assertEqual("warning", level)
+            self.assertIn("does not say how long", found)
+
+
 class Fake:
     """A server that answers as it is told, and else with an error."""
 
