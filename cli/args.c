@@ -15,6 +15,7 @@
 #include "nearest.h"
 #include "say.h"
 #include "span.h"
+#include "store.h"
 
 /* Long options that have no short form. */
 enum {
@@ -81,22 +82,22 @@ int args_bad_option(const char *subcommand, int c, char **argv) {
 
 static int parse_span(const char *option, const char *text, int64_t *ms) {
     if (span_parse(text, ms)) return ARGS_GO_ON;
-    return usage_error("run", "%s %.40s is no time: write seconds, or 500ms, 30s, 5m, 2h", option,
-                       text);
+    return usage_error("run", "%s %s is no time: write seconds, or 500ms, 30s, 5m, 2h", option,
+                       WORD(text));
 }
 
 static int parse_wait(run_args *a, const char *text) {
     int code = parse_span("--wait", text, &a->wait_ms);
     if (code != ARGS_GO_ON || a->wait_ms <= HF__SPAN_MAX_MS) return code;
-    return usage_error("run", "--wait %.40s is past counting; without it the wait has no end",
-                       text);
+    return usage_error("run", "--wait %s is past counting; without it the wait has no end",
+                       WORD(text));
 }
 
 static int parse_lease(run_args *a, const char *text) {
     if (span_parse(text, &a->lease_ms) && a->lease_ms >= HF_LEASE_MIN_MS &&
         a->lease_ms <= HF_LEASE_MAX_MS)
         return ARGS_GO_ON;
-    return usage_error("run", "--lease %.40s is no time from 50ms to 720h (30 days)", text);
+    return usage_error("run", "--lease %s is no time from 50ms to 720h (30 days)", WORD(text));
 }
 
 static int parse_conflict_code(run_args *a, const char *text) {
@@ -104,7 +105,7 @@ static int parse_conflict_code(run_args *a, const char *text) {
     errno = 0;
     long n = strtol(text, &end, 10);
     if (*text < '0' || *text > '9' || *end || errno || n > 255)
-        return usage_error("run", "--conflict-exit-code %.40s is no number from 0 to 255", text);
+        return usage_error("run", "--conflict-exit-code %s is no number from 0 to 255", WORD(text));
     a->conflict_code = (int)n;
     return ARGS_GO_ON;
 }
@@ -113,25 +114,25 @@ static int parse_max_hold(run_args *a, const char *text) {
     if (span_parse(text, &a->max_hold_ms) && a->max_hold_ms >= HF_LEASE_MIN_MS &&
         a->max_hold_ms <= HF__SPAN_MAX_MS)
         return ARGS_GO_ON;
-    return usage_error("run", "--max-hold %.40s is no time from 50ms up", text);
+    return usage_error("run", "--max-hold %s is no time from 50ms up", WORD(text));
 }
 
 static int parse_min_hold(run_args *a, const char *text) {
     int code = parse_span("--min-hold", text, &a->min_hold_ms);
     if (code != ARGS_GO_ON || a->min_hold_ms <= HF__SPAN_MAX_MS) return code;
-    return usage_error("run", "--min-hold %.40s is past counting", text);
+    return usage_error("run", "--min-hold %s is past counting", WORD(text));
 }
 
 static int parse_lost(run_args *a, const char *text) {
     if (lost_parse(&a->lost, text)) return ARGS_GO_ON;
-    return usage_error(
-        "run", "--on-lost %.40s is no signal; write a signal, `continue`, or a command", text);
+    return usage_error("run", "--on-lost %s is no signal; write a signal, `continue`, or a command",
+                       WORD(text));
 }
 
 static int parse_label(run_args *a, const char *text) {
     a->label = text;
     if (strlen(text) <= HF__LABEL_MAX) return ARGS_GO_ON;
-    return usage_error("run", "--label %.40s... is longer than %d bytes", text, HF__LABEL_MAX);
+    return usage_error("run", "--label %s... is longer than %d bytes", WORD(text), HF__LABEL_MAX);
 }
 
 static int parse_json(run_args *a, const char *text) {
@@ -142,8 +143,9 @@ static int parse_json(run_args *a, const char *text) {
         a->json = (int)n;
         return ARGS_GO_ON;
     }
-    return usage_error(
-        "run", "--json %.40s is no descriptor that can be written to; try --json 3 3>FILE", text);
+    return usage_error("run",
+                       "--json %s is no descriptor that can be written to; try --json 3 3>FILE",
+                       WORD(text));
 }
 
 /* The last of -s, -x and --permits counts, as with flock. */
@@ -175,14 +177,14 @@ static int parse_permits(run_args *a, const char *text) {
         good = parse_count(&at, &a->capacity);
     }
     if (good && !*at && a->permits <= a->capacity) return ARGS_GO_ON;
-    return usage_error("run", "--permits %.40s is not N/M: N permits of M, at most %d", text,
+    return usage_error("run", "--permits %s is not N/M: N permits of M, at most %d", WORD(text),
                        HF_PERMITS_MAX);
 }
 
 /* The first place is NAME's, which comes last. */
 static int add_name(run_args *a, const char *name) {
     if (a->name_count == HF_NAMES_MAX)
-        return usage_error("run", "--also %.40s is one too many: %d names at most", name,
+        return usage_error("run", "--also %s is one too many: %d names at most", WORD(name),
                            HF_NAMES_MAX);
     a->names[a->name_count++] = name;
     return ARGS_GO_ON;
@@ -203,7 +205,7 @@ static void set_shell_command(run_args *a, char *text) {
 
 static int run_option(run_args *a, int c, char *value) {
     switch (c) {
-    case 'S': a->store = value; return ARGS_GO_ON;
+    case 'S': return store_option(value, &a->store);
     case 'n': a->tries_once = true; return ARGS_GO_ON;
     case 'w': return parse_wait(a, value);
     case 'E': return parse_conflict_code(a, value);
@@ -233,7 +235,8 @@ static int run_command(run_args *a, char **words) {
     bool shell = *words && (strcmp(*words, "-c") == 0 || strcmp(*words, "--command") == 0);
     if (a->command) {
         if (!*words) return ARGS_GO_ON;
-        return usage_error("run", "-c takes the place of COMMAND; \"%.40s\" is too much", *words);
+        return usage_error("run", "-c takes the place of COMMAND; \"%s\" is too much",
+                           WORD(*words));
     }
     if (shell) {
         if (!words[1]) return usage_error("run", "option %s needs a value", *words);

@@ -17,6 +17,7 @@
 #include "jsonout.h"
 #include "say.h"
 #include "span.h"
+#include "store.h"
 
 #define SECONDS_MIN_MS 50
 #define SECONDS_MAX_MS 3600000
@@ -36,7 +37,7 @@ static int parse_seconds(bench_args *a, const char *text) {
     if (span_parse(text, &a->plan.ms) && a->plan.ms >= SECONDS_MIN_MS &&
         a->plan.ms <= SECONDS_MAX_MS)
         return ARGS_GO_ON;
-    return usage_error("bench", "--seconds %.40s is no time from 50ms to 1h", text);
+    return usage_error("bench", "--seconds %s is no time from 50ms to 1h", WORD(text));
 }
 
 static int parse_threads(bench_args *a, const char *text) {
@@ -44,7 +45,7 @@ static int parse_threads(bench_args *a, const char *text) {
     errno = 0;
     long n = strtol(text, &end, 10);
     if (*text < '0' || *text > '9' || *end || errno || n < 2 || n > BENCH_THREADS_MAX)
-        return usage_error("bench", "--threads %.40s is no number from 2 to %d", text,
+        return usage_error("bench", "--threads %s is no number from 2 to %d", WORD(text),
                            BENCH_THREADS_MAX);
     a->plan.threads = (unsigned)n;
     return ARGS_GO_ON;
@@ -62,7 +63,7 @@ static int parse(bench_args *a, int argc, char **argv) {
     int c, code = ARGS_GO_ON;
     while (code == ARGS_GO_ON && (c = getopt_long(argc, argv, "+:S:qh", options, NULL)) != -1) {
         switch (c) {
-        case 'S': a->store = optarg; break;
+        case 'S': code = store_option(optarg, &a->store); break;
         case SECONDS: code = parse_seconds(a, optarg); break;
         case THREADS: code = parse_threads(a, optarg); break;
         case JSON: a->json = true; break;
@@ -73,7 +74,7 @@ static int parse(bench_args *a, int argc, char **argv) {
         }
     }
     if (code == ARGS_GO_ON && argv[optind])
-        code = usage_error("bench", "it takes no argument; \"%.40s\" is too much", argv[optind]);
+        code = usage_error("bench", "it takes no argument; \"%s\" is too much", WORD(argv[optind]));
     return code;
 }
 

@@ -120,7 +120,7 @@ static int parse_token(arguments *a, const char *text) {
     errno = 0;
     a->token = strtoull(text, &end, 10);
     if (*text >= '0' && *text <= '9' && !*end && !errno && a->token) return ARGS_GO_ON;
-    return usage_error("break", "--token %.40s is no token: holdfast status shows it", text);
+    return usage_error("break", "--token %s is no token: holdfast status shows it", WORD(text));
 }
 
 static int parse(arguments *a, int argc, char **argv) {

@@ -170,10 +170,10 @@ int doctor_main(int argc, char **argv) {
     char *url = NULL;
     bool json = false;
     store s;
-    int c;
-    while ((c = getopt_long(argc, argv, "+:S:qh", options, NULL)) != -1) {
+    int c, code = ARGS_GO_ON;
+    while (code == ARGS_GO_ON && (c = getopt_long(argc, argv, "+:S:qh", options, NULL)) != -1) {
         switch (c) {
-        case 'S': url = optarg; break;
+        case 'S': code = store_option(optarg, &url); break;
         case JSON: json = true; break;
         case 'q': say_set(QUIET); break;
         case ':':
@@ -181,9 +181,11 @@ int doctor_main(int argc, char **argv) {
         default: return help_show("doctor");
         }
     }
+    if (code != ARGS_GO_ON) return code;
     if (argv[optind])
-        return usage_error("doctor", "it takes no argument; \"%.40s\" is too much", argv[optind]);
-    int code = store_choose(&s, url);
+        return usage_error("doctor", "it takes no argument; \"%s\" is too much",
+                           WORD(argv[optind]));
+    code = store_choose(&s, url);
     if (!code) code = run(&s, json);
     store_fini(&s);
     return code;

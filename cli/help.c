@@ -119,7 +119,7 @@ static const char run[] =
     "  HOLDFAST_FENCE   the token, which grows from holder to holder: let what\n"
     "                   COMMAND writes to refuse a lower one than it has seen\n"
     "  HOLDFAST_NAME_2  and HOLDFAST_FENCE_2: the same of the first --also, and so on\n"
-    "  HOLDFAST_STORE   the store's URL, without user and password\n"
+    "  HOLDFAST_STORE   the store's URL, without users and passwords\n"
     "\n"
     "A CMD is run by $SHELL -c, beside COMMAND, which does not wait for it; at the\n"
     "end it has 5 seconds to end, too. What it prints goes to the standard error. It\n"
@@ -416,7 +416,7 @@ int help_no_subcommand(const char *word) {
         nearest_offer(&near, texts[i].word, strlen(texts[i].word));
     nearest_offer(&near, "help", strlen("help"));
     nearest_offer(&near, "--version", strlen("--version"));
-    return usage_error("", "there is no subcommand %.40s%s", word,
+    return usage_error("", "there is no subcommand %s%s", WORD(word),
                        *near.word ? nearest_hint(&near, hint)
                                   : "; to run a command: holdfast run NAME COMMAND");
 }

@@ -3,10 +3,12 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/text.h"
+#include "base/url.h"
 #include "exits.h"
 
 #define LINE_MAX_BYTES 2048
@@ -19,6 +21,14 @@ void say_set(loudness wanted) {
 
 loudness say_get(void) {
     return level;
+}
+
+const char *say_word(char *out, size_t size, const char *word) {
+    char *shown = strstr(word, "://") ? hf__url_shown(word) : NULL;
+    if (strstr(word, "://")) word = shown ? shown : HF__URL_HIDDEN;
+    hf__text_tame(out, size, word, strlen(word));
+    free(shown);
+    return out;
 }
 
 /* One write, so that lines of several processes do not mix. It may fail: there is nobody to tell. */

@@ -5,6 +5,8 @@
 #ifndef CLI_SAY_H
 #define CLI_SAY_H
 
+#include <stddef.h>
+
 typedef enum loudness { QUIET, NORMAL, VERBOSE } loudness;
 
 void say_set(loudness wanted);
@@ -18,6 +20,12 @@ void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* As say(), and return the exit code, so that a failure reads `return fail(EXIT_…, …)`. */
 int fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* A word of the command line, for quoting in a message: cut, and without the credentials of a URL,
+   which may have been meant for -S. LONG_WORD is for paths. */
+#define WORD(word)      say_word((char[41]){0}, 41, word)
+#define LONG_WORD(word) say_word((char[1024]){0}, 1024, word)
+const char *say_word(char *out, size_t size, const char *word);
 
 /* The command line is wrong: always said, with where to read more ("run", "status" or ""). */
 int usage_error(const char *subcommand, const char *format, ...)

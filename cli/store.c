@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "args.h"
 #include "base/url.h"
 #include "config.h"
 #include "exits.h"
@@ -22,13 +23,22 @@ static int out_of_memory(void) {
     return fail(EXIT_SYSTEM, "out of memory");
 }
 
-/* Where in a URL a user and a password may stand: between "://" and the last '@' before the path. */
-static const char *find_user(const char *url, size_t *length) {
-    const char *slashes = strstr(url, "://");
-    const char *user = slashes ? slashes + strlen("://") : url;
-    const char *at = slashes ? memrchr(user, '@', strcspn(user, "/?")) : NULL;
-    *length = at ? (size_t)(at - user) : 0;
-    return user;
+/* ---- -S ---- */
+
+/* The value of the last -S. It lives as long as the command line does. */
+static char *option_url;
+
+int store_option(char *value, char **option) {
+    size_t size = strlen(value) + 1;
+    if (option_url) explicit_bzero(option_url, strlen(option_url));
+    free(option_url);
+    option_url = strdup(value);
+    char *shown = option_url ? hf__url_shown(value) : NULL;
+    explicit_bzero(value, size);
+    if (shown) snprintf(value, size, "%s", shown);
+    free(shown);
+    *option = option_url;
+    return option_url ? ARGS_GO_ON : out_of_memory();
 }
 
 /* ---- Where it is named ---- */
@@ -53,17 +63,9 @@ static int set_from_user_config(store *s) {
     return code;
 }
 
-static int set_from_option(store *s, char *option) {
-    int code = set(s, option, "--store");
-    size_t length;
-    const char *user = find_user(option, &length);
-    memset(option + (user - option), '*', length);
-    return code;
-}
-
-static int find(store *s, char *option) {
+static int find(store *s, const char *option) {
     const char *environment = getenv("HOLDFAST_URL");
-    if (option) return set_from_option(s, option);
+    if (option) return set(s, option, "--store");
     if (environment && *environment) return set(s, environment, "$HOLDFAST_URL");
     int code = set_from_user_config(s);
     if (!code && !s->url) code = config_read(MACHINE_CONFIG, &s->url, &s->from);
@@ -71,55 +73,11 @@ static int find(store *s, char *option) {
     return code;
 }
 
-/* ---- How it is shown ---- */
-
-static void append(char **to, const char *text, size_t length) {
-    memmove(*to, text, length);
-    *to += length;
-}
-
-/* All before the options, but for the user. */
-static const char *append_address(char **to, const char *url) {
-    size_t hidden;
-    const char *user = find_user(url, &hidden);
-    append(to, url, (size_t)(user - url));
-    const char *host = user + hidden;
-    if (*host == '@') host++;
-    size_t length = strcspn(host, "?");
-    append(to, host, length);
-    return host + length;
-}
-
-/* All options but one, with what begins or joins them. They end with a NUL. */
-static void append_options(char *to, const char *option, const char *without) {
-    for (char mark = '?'; *option;) {
-        size_t length = strcspn(++option, "&");
-        if (length && strncmp(option, without, strlen(without)) != 0) {
-            *to++ = mark;
-            append(&to, option, length);
-            mark = '&';
-        }
-        option += length;
-    }
-    *to = '\0';
-}
-
-/* The option `user` says the same as what may stand before the '@'. */
-static char *without_user(const char *url) {
-    char *copy = malloc(strlen(url) + 1), *to = copy;
-    if (!copy) return NULL;
-    const char *option = append_address(&to, url);
-    append_options(to, option, "user=");
-    return copy;
-}
-
-/* In its place: what stays moves to the front. */
-void store_drop_label(store *s) {
-    char *options = strchr(s->url, '?');
-    if (options) append_options(options, options, "label=");
-}
-
 /* ---- What it means ---- */
+
+void store_drop_label(store *s) {
+    hf__url_drop_option(s->url, "label");
+}
 
 /* The kernel frees a lock of this machine when its holder dies. So there it is the lease that may be
    without end, lest a job that is suspended loses its lock. */
@@ -133,13 +91,19 @@ static int check(store *s) {
     s->lease_ms = url.lease_ms ? url.lease_ms : default_lease(s->url);
     hf__url_fini(&url);
     if (r) return fail(exit_of(r), "the store named by %s: %s", s->from, hf_error_detail());
-    s->shown = without_user(s->url);
+    s->shown = hf__url_shown(s->url);
     return s->shown ? 0 : out_of_memory();
 }
 
-int store_choose(store *s, char *option) {
+int store_choose(store *s, const char *option) {
     *s = (store){0};
     int code = find(s, option);
+    return code ? code : check(s);
+}
+
+int store_choose_as(store *s, const char *url, const char *from) {
+    *s = (store){0};
+    int code = set(s, url, from);
     return code ? code : check(s);
 }
 

@@ -228,7 +228,7 @@ static int cannot_exec(const char *program, int error) {
         hint = "; it looks like a shell command: give it to -c";
     else if (error == ENOENT && *program && !strchr(program, '/'))
         hint = ", in all of $PATH";
-    return fail(EXIT_CANNOT_EXEC, "cannot run %s: %s%s", program, strerror(error), hint);
+    return fail(EXIT_CANNOT_EXEC, "cannot run %s: %s%s", LONG_WORD(program), strerror(error), hint);
 }
 
 static int run_command(supervisor *s, char **command) {

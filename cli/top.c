@@ -37,7 +37,7 @@ static int parse_interval(top_args *a, const char *text) {
     if (span_parse(text, &a->interval_ms) && a->interval_ms >= INTERVAL_MIN_MS &&
         a->interval_ms <= INTERVAL_MAX_MS)
         return ARGS_GO_ON;
-    return usage_error("top", "--interval %.40s is no time from 100ms to 1h", text);
+    return usage_error("top", "--interval %s is no time from 100ms to 1h", WORD(text));
 }
 
 static int parse_order(top_args *a, const char *text) {
@@ -46,7 +46,7 @@ static int parse_order(top_args *a, const char *text) {
         a->order = (top_order)i;
         return ARGS_GO_ON;
     }
-    return usage_error("top", "--sort %.40s is none of waiting, held, handovers, name", text);
+    return usage_error("top", "--sort %s is none of waiting, held, handovers, name", WORD(text));
 }
 
 static int parse(top_args *a, int argc, char **argv) {
@@ -69,8 +69,8 @@ static int parse(top_args *a, int argc, char **argv) {
     if (code != ARGS_GO_ON) return code;
     a->pattern = argv[optind];
     if (a->pattern && argv[optind + 1])
-        return usage_error("top", "one PATTERN at a time, quoted; \"%.40s\" is too much",
-                           argv[optind + 1]);
+        return usage_error("top", "one PATTERN at a time, quoted; \"%s\" is too much",
+                           WORD(argv[optind + 1]));
     return ARGS_GO_ON;
 }
 

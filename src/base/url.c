@@ -55,7 +55,9 @@ static const struct {
     const char *word, *otherwise; /* what leaving it out means */
 } words[] = {[TLS_VERIFY] = {"none", "verify"}, [NETWORK] = {"allow", "refuse"}};
 
-typedef enum option_type { DURATION, TEXT, NUMBER, WORD } option_type; /* WORD: only that one */
+/* WORD: only that one. CREDENTIAL: a TEXT that is never shown (hf__url_shown). Users count as
+   credentials. */
+typedef enum option_type { DURATION, TEXT, NUMBER, WORD, CREDENTIAL } option_type;
 
 static const struct option {
     const char *name;
@@ -70,11 +72,11 @@ static const struct option {
     {"connect_timeout", ON_REDIS, DURATION, offsetof(hf__url, connect_timeout_ms), 3600000},
     {"command_timeout", ON_REDIS, DURATION, offsetof(hf__url, command_timeout_ms), 3600000},
     {"outage", ON_REDIS, DURATION, offsetof(hf__url, outage_ms), INT64_C(86400000)},
-    {"user", ON_REDIS, TEXT, offsetof(hf__url, user), HF__URL_MAX},
+    {"user", ON_REDIS, CREDENTIAL, offsetof(hf__url, user), HF__URL_MAX},
     {"password_file", ON_REDIS, TEXT, offsetof(hf__url, password_file), HF__URL_MAX},
     {"db", ON_PRIMARY | ON_QUORUM, NUMBER, offsetof(hf__url, db), DB_MAX},
-    {"sentinel_user", ON_SENTINEL, TEXT, offsetof(hf__url, sentinel_user), HF__URL_MAX},
-    {"sentinel_password", ON_SENTINEL, TEXT, offsetof(hf__url, sentinel_password),
+    {"sentinel_user", ON_SENTINEL, CREDENTIAL, offsetof(hf__url, sentinel_user), HF__URL_MAX},
+    {"sentinel_password", ON_SENTINEL, CREDENTIAL, offsetof(hf__url, sentinel_password),
      HF__PASSWORD_MAX},
     {"sentinel_password_file", ON_SENTINEL, TEXT, offsetof(hf__url, sentinel_password_file),
      HF__URL_MAX},
@@ -153,13 +155,20 @@ static bool parse_number(const char *text, int64_t max, int32_t *out) {
 
 /* ---- Options ---- */
 
-static hf_result unknown_option(const hf__url *url, const char *name, size_t length) {
+/* An option that lacks its '=', or that follows a credential, may be the rest of a password with a
+   bare '&' in it. Such an option is not quoted. */
+static hf_result unknown_option(const hf__url *url, const char *name, size_t length, bool quoted) {
     char known[512] = "";
     size_t used = 0;
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
         if (options[i].on & 1 << url->scheme)
             used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "",
                                      options[i].name);
+    if (!quoted)
+        return hf__fail(HF_INVALID,
+                        "the URL has an unknown option, which may be part of a password: write '&' "
+                        "as %%26 in a password; known here: %s",
+                        known);
     return hf__fail(HF_INVALID, "unknown option '%.*s' in the URL; known here: %s", (int)length,
                     name, known);
 }
@@ -208,23 +217,30 @@ static hf_result set_option(hf__url *url, const struct option *option, char **va
     return HF_OK;
 }
 
-static hf_result parse_option(hf__url *url, const char *text, size_t length) {
+/* The option of `text`, which is NAME or NAME=VALUE; NULL: unknown. */
+static const struct option *find_option(const char *text, size_t length) {
     const char *equals = memchr(text, '=', length);
     size_t name = equals ? (size_t)(equals - text) : length;
-    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
-        const struct option *o = &options[i];
-        if (!(o->on & 1 << url->scheme) || strlen(o->name) != name ||
-            memcmp(o->name, text, name) != 0)
-            continue;
-        if (!equals)
-            return hf__fail(HF_INVALID, "%s in the URL needs a value: %s=…", o->name, o->name);
-        char *value = NULL;
-        hf_result r = decode(o->name, equals + 1, length - name - 1, &value);
-        if (!r && value) r = set_option(url, o, &value);
-        free(value);
-        return r;
-    }
-    return unknown_option(url, text, name);
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+        if (strlen(options[i].name) == name && memcmp(options[i].name, text, name) == 0)
+            return &options[i];
+    return NULL;
+}
+
+static hf_result parse_option(hf__url *url, const char *text, size_t length, bool *after_secret) {
+    const char *equals = memchr(text, '=', length);
+    size_t name = equals ? (size_t)(equals - text) : length;
+    const struct option *o = find_option(text, length);
+    if (!o || !(o->on & 1 << url->scheme))
+        return unknown_option(url, text, name, o || (equals && !*after_secret));
+    if (!equals) return hf__fail(HF_INVALID, "%s in the URL needs a value: %s=…", o->name, o->name);
+    *after_secret |= o->type == CREDENTIAL;
+    char *value = NULL;
+    hf_result r = decode(o->name, equals + 1, length - name - 1, &value);
+    if (!r && value) r = set_option(url, o, &value);
+    if (value) explicit_bzero(value, strlen(value));
+    free(value);
+    return r;
 }
 
 /* An '@' here most likely belongs to a password with a bare '?' in it: refuse, and show nothing. */
@@ -235,9 +251,10 @@ static hf_result check_options(const char *text) {
 }
 
 static hf_result parse_options(hf__url *url, const char *text) {
+    bool after_secret = false;
     while (*text) {
         size_t length = strcspn(text, "&");
-        hf_result r = length ? parse_option(url, text, length) : HF_OK;
+        hf_result r = length ? parse_option(url, text, length, &after_secret) : HF_OK;
         if (r) return r;
         text += length + (text[length] == '&');
     }
@@ -361,6 +378,9 @@ static hf_result parse_sentinel(hf__url *url, char *text) {
     if (!slash || !*slash || *slash == '/')
         return hf__fail(HF_INVALID, "a URL of Sentinels ends with what they call the primary: "
                                     "redis+sentinel://HOST,HOST,HOST/mymaster");
+    if (strchr(slash, '@')) /* it may end a password with a bare '/' */
+        return hf__fail(HF_INVALID, "the URL has an '@' after a '/'; in a password write '/' as "
+                                    "%%2F, in the primary's name write '@' as %%40");
     char *db = strchr(slash, '/'), *at = strrchr(text, '@');
     if (db) *db++ = '\0';
     hf_result r = at ? parse_user(url, text, (size_t)(at - text)) : HF_OK;
@@ -500,4 +520,75 @@ void hf__url_fini(hf__url *url) {
     for (int i = 0; i < HF__HOSTS_MAX; i++) free(url->hosts[i].name);
     for (size_t i = 0; i < sizeof strings / sizeof *strings; i++) free(strings[i]);
     *url = (hf__url){0};
+}
+
+/* ---- Showing a URL ---- */
+
+/* Removes all other options, with their separators, in place. */
+static void keep_options(char *url, bool (*keeps)(const char *, size_t, const char *),
+                         const char *arg) {
+    char *from = strchr(url, '?'), *to = from, mark = '?';
+    if (!from) return;
+    while (*from) {
+        size_t length = strcspn(++from, "&");
+        if (length && keeps(from, length, arg)) {
+            *to++ = mark;
+            memmove(to, from, length);
+            to += length;
+            mark = '&';
+        }
+        from += length;
+    }
+    *to = '\0';
+}
+
+static bool is_public(const char *option, size_t length, const char *arg) {
+    (void)arg;
+    const struct option *o = find_option(option, length);
+    return o && o->type != CREDENTIAL;
+}
+
+static bool is_other(const char *option, size_t length, const char *name) {
+    size_t n = strlen(name);
+    return length < n || memcmp(option, name, n) != 0 || (length > n && option[n] != '=');
+}
+
+void hf__url_drop_option(char *url, const char *name) {
+    keep_options(url, is_other, name);
+}
+
+/* User and password stand between "://" and the last '@' before the path. */
+static void drop_user(char *url) {
+    char *user = strstr(url, "://");
+    if (!user) return;
+    user += strlen("://");
+    char *at = memrchr(user, '@', strcspn(user, "/?"));
+    if (at) memmove(user, at + 1, strlen(at + 1) + 1);
+}
+
+/* A malformed URL may have its password anywhere. */
+static char *only_scheme(const char *text) {
+    for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++) {
+        size_t n = strlen(schemes[i].prefix);
+        if (strncmp(text, schemes[i].prefix, n) != 0) continue;
+        char *shown = malloc(n + sizeof HF__URL_HIDDEN);
+        if (!shown) return NULL;
+        memcpy(shown, text, n);
+        memcpy(shown + n, HF__URL_HIDDEN, sizeof HF__URL_HIDDEN);
+        return shown;
+    }
+    return strdup(HF__URL_HIDDEN);
+}
+
+char *hf__url_shown(const char *text) {
+    hf__url url;
+    hf_result r = hf__url_parse(&url, text);
+    hf__url_fini(&url);
+    if (r == HF_NOMEM) return NULL;
+    if (r) return only_scheme(text);
+    char *shown = strdup(text);
+    if (!shown) return NULL;
+    drop_user(shown);
+    keep_options(shown, is_public, NULL);
+    return shown;
 }

@@ -1,6 +1,6 @@
 /*
  * Store URLs, taken apart and checked: a malformed URL or an unknown option is a clear line, and
- * no line ever shows the user part of the URL, where a password may stand.
+ * no line ever shows a credential of the URL, wherever it stands.
  */
 #ifndef HF_BASE_URL_H
 #define HF_BASE_URL_H
@@ -67,6 +67,15 @@ typedef struct hf__url {
    hf__url_fini is allowed, and needed, in every case. */
 hf_result hf__url_parse(hf__url *url, const char *text);
 void hf__url_fini(hf__url *url);
+
+/* What may be shown of a URL: the URL without user, password and other credentials. Everything that
+   shows a URL shows this. Of a malformed URL it is only the scheme and HF__URL_HIDDEN. In fresh
+   memory; NULL: out of memory. Sets hf_error_detail if the URL is malformed. */
+#define HF__URL_HIDDEN "***"
+char *hf__url_shown(const char *text);
+
+/* Take an option out of the URL, in place. */
+void hf__url_drop_option(char *url, const char *name);
 
 /* "500ms", "30s", "5m", "1h" to milliseconds; false for anything else, and for zero. */
 bool hf__duration_parse(const char *text, int64_t *ms);

@@ -29,8 +29,8 @@ enum { UNDERSTOOD = 250, WORDS_MAX = 80, LINE_MAX_BYTES = 2100 };
 static unsigned lines; /* on stderr */
 static bool helped;
 
-int __real_store_choose(store *s, char *option);
-int __wrap_store_choose(store *s, char *option);
+int __real_store_choose(store *s, const char *option);
+int __wrap_store_choose(store *s, const char *option);
 int __wrap_help_show(const char *subcommand);
 int __wrap_isatty(int fd);
 void __wrap_signals_begin(void);
@@ -40,12 +40,12 @@ ssize_t __wrap_write(int fd, const void *bytes, size_t length);
 ssize_t __real_write(int fd, const void *bytes, size_t length);
 
 /* The URL is checked as ever; one from outside of the command line would not be the input's. */
-int __wrap_store_choose(store *s, char *option) {
+int __wrap_store_choose(store *s, const char *option) {
     *s = (store){0};
     if (!option) return UNDERSTOOD;
     size_t length = strlen(option);
     int code = __real_store_choose(s, option);
-    FUZZ_CHECK(strlen(option) == length); /* blotted out, not cut */
+    FUZZ_CHECK(strlen(option) == length);
     FUZZ_CHECK(code || (s->url && s->shown && s->from && strlen(s->shown) <= length));
     return code ? code : UNDERSTOOD;
 }

@@ -36,6 +36,21 @@ static void check_line(const char *text) {
                    !strstr(line, SECRET "@"));
 }
 
+/* What is shown is a URL of the same store, without credentials; of a bad one, its scheme. */
+static void check_shown(const char *text, hf_result r) {
+    hf__url url;
+    char *shown = hf__url_shown(text), *again = hf__url_shown(shown);
+    FUZZ_CHECK(shown && again);
+    if (r == HF_OK) {
+        FUZZ_CHECK(hf__url_parse(&url, shown) == HF_OK);
+        FUZZ_CHECK(!url.user && !url.password && !url.sentinel_user && !url.sentinel_password);
+        FUZZ_CHECK(!strcmp(shown, again));
+        hf__url_fini(&url);
+    }
+    free(shown);
+    free(again);
+}
+
 static void try_url(input *in) {
     hf__url url;
     int64_t ms = 0;
@@ -47,6 +62,7 @@ static void try_url(input *in) {
         check_line(text);
     FUZZ_CHECK(r == HF_OK || r == HF_INVALID || r == HF_UNSUPPORTED);
     hf__url_fini(&url);
+    check_shown(text, r);
     if (hf__duration_parse(text, &ms)) FUZZ_CHECK(ms > 0);
     free(text);
 }

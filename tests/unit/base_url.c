@@ -322,6 +322,12 @@ static const struct bad {
      "keep one"},
     {"redis+sentinel://u:" SECRET "@a,,b/m", HF_INVALID, "empty place"},
     {"redis://h?sentinel_user=u", HF_INVALID, "unknown option 'sentinel_user'"},
+    {"redis://h?password=" SECRET, HF_INVALID, "unknown option 'password'"},
+    {"redis://h?" SECRET, HF_INVALID, "%26"},
+    {"redis+sentinel://a/m?sentinel_password=x&" SECRET "=1", HF_INVALID, "%26"},
+    {"redis+sentinel://a/m?sentinel_password=x&" SECRET, HF_INVALID, "%26"},
+    {"redis+sentinel://a/m?sentinel_password=" SECRET "%", HF_INVALID, "sentinel_password"},
+    {"redis+sentinel://a:1/" SECRET "@h/m", HF_INVALID, "%2F"},
 };
 
 static void check_bad(const char *text, hf_result result, const char *mentions) {
@@ -339,6 +345,62 @@ static void test_bad_urls(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         check_bad(bad[i].text, bad[i].result, bad[i].mentions);
+}
+
+/* ---- What is shown of a URL ---- */
+
+static const struct {
+    const char *text, *shown;
+} shows[] = {
+    {"redis://h", "redis://h"},
+    {"redis://u:" SECRET "@h:1/2?lease=1s", "redis://h:1/2?lease=1s"},
+    {"redis://:a@" SECRET "@h", "redis://h"},
+    {"redis://h?user=u&password_file=f&lease=1s", "redis://h?password_file=f&lease=1s"},
+    {"redis+unix://:" SECRET "@/a@b", "redis+unix:///a@b"},
+    {"redis+sentinel://:" SECRET "@a,b/m?sentinel_password=" SECRET, "redis+sentinel://a,b/m"},
+    {"redis+sentinel://a/m?sentinel_password=" SECRET "&lease=1s&sentinel_user=u&&label=x"
+     "&sentinel_password=%73" SECRET,
+     "redis+sentinel://a/m?lease=1s&label=x"},
+    {"rediss+sentinel://a/m?sentinel_password_file=f",
+     "rediss+sentinel://a/m?sentinel_password_file=f"},
+    {"file:///a@b?keep=1h", "file:///a@b?keep=1h"},
+    {"file:", "file:"},
+    {"memory:x?label=a%20b", "memory:x?label=a%20b"},
+    /* Bad ones. */
+    {"redis://:x/" SECRET "@h", "redis://***"},
+    {"redis://:" SECRET "@h?walk=1", "redis://***"},
+    {"redis+sentinel://a/m?sentinel_password=x&" SECRET, "redis+sentinel://***"},
+    {"redis+sentinel://a:1/" SECRET "@h/m", "redis+sentinel://***"},
+    {"redis://h?password=" SECRET, "redis://***"},
+    {"rediz://:" SECRET "@h", "***"},
+    {SECRET, "***"},
+    {"", "***"},
+};
+
+static void test_F41_what_is_shown_has_no_secret(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof shows / sizeof *shows; i++) {
+        char *shown = hf__url_shown(shows[i].text);
+        assert_non_null(shown);
+        assert_string_equal(shown, shows[i].shown);
+        free(shown);
+    }
+}
+
+static void test_an_option_is_dropped(void **state) {
+    (void)state;
+    static const char *const pairs[][2] = {
+        {"redis://h?label=a&lease=1s", "redis://h?lease=1s"},
+        {"redis://h?lease=1s&label=a&labels=b", "redis://h?lease=1s&labels=b"},
+        {"redis://h?label=a", "redis://h"},
+        {"redis://label=h", "redis://label=h"},
+    };
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        char text[64];
+        strcpy(text, pairs[i][0]);
+        hf__url_drop_option(text, "label");
+        assert_string_equal(text, pairs[i][1]);
+    }
 }
 
 /* ---- Lengths ---- */
@@ -418,9 +480,14 @@ static void test_durations(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_good_urls), cmocka_unit_test(test_sentinel_urls),
-        cmocka_unit_test(test_quorums),   cmocka_unit_test(test_cluster_urls),
-        cmocka_unit_test(test_bad_urls),  cmocka_unit_test(test_longest_parts),
+        cmocka_unit_test(test_good_urls),
+        cmocka_unit_test(test_sentinel_urls),
+        cmocka_unit_test(test_quorums),
+        cmocka_unit_test(test_cluster_urls),
+        cmocka_unit_test(test_bad_urls),
+        cmocka_unit_test(test_F41_what_is_shown_has_no_secret),
+        cmocka_unit_test(test_an_option_is_dropped),
+        cmocka_unit_test(test_longest_parts),
         cmocka_unit_test(test_durations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
