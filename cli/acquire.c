@@ -34,66 +34,68 @@ typedef struct arguments {
 
 /* ---- Without a helper ---- */
 
-static bool write_down(const arguments *a, const store *s, uint64_t token, char *text, int fd) {
+static int write_down(const arguments *a, const store *s, uint64_t token, char *text,
+                      const handle_file *f) {
     handle made = {.name = (char *)a->name,
                    .store = s->shown,
                    .token = token,
                    .exported = text,
                    .lease_ms = a->lease_ms,
                    .until_unix_ms = handle_now_ms() + a->lease_ms};
-    return handle_write(fd, &made);
+    return handle_write(a->handle, f, &made);
 }
 
 /* A lock that nobody could release is not left behind. */
-static int take_back(const arguments *a, hf_client *client, const char *text) {
+static void take_back(hf_client *client, const char *text) {
     hf_hold *hold;
-    int code = fail(EXIT_SYSTEM, "cannot write the handle %s: %s", a->handle, strerror(errno));
     if (hf_adopt(client, text, NULL, &hold) == HF_OK) (void)hf_release(hold);
-    return code;
 }
 
-static int export_it(const arguments *a, const store *s, hf_client *client, hf_hold *hold, int fd) {
+static int export_it(const arguments *a, const store *s, hf_client *client, hf_hold *hold,
+                     const handle_file *f) {
     char text[HF_EXPORT_MAX];
     uint64_t token = hf_fence(hold);
     hf_result r = hf_export(hold, text, sizeof text);
     if (r) {
-        close(fd);
-        int code = fail(exit_of(r), "cannot leave %s behind: %s", a->name, hf_error_detail());
+        int failed = fail(exit_of(r), "cannot leave %s behind: %s", a->name, hf_error_detail());
         (void)hf_release(hold);
+        return failed;
+    }
+    int code = write_down(a, s, token, text, f);
+    if (code) {
+        take_back(client, text);
         return code;
     }
-    if (!write_down(a, s, token, text, fd)) return take_back(a, client, text);
     printf("%" PRIu64 "\n", token);
     return show_end(0);
 }
 
-static int take_and_export(const arguments *a, const store *s, hf_client *client, int fd) {
+static int take_and_export(const arguments *a, const store *s, hf_client *client,
+                           const handle_file *f) {
     hf_hold *hold;
     hf_options options = {.wait_ms = a->wait_ms, .lease_ms = a->lease_ms, .flags = HF_NO_RENEW};
     int code = taking_acquire(client, s, a->name, &options, EXIT_CONFLICT, &hold);
-    if (!code) return export_it(a, s, client, hold, fd);
-    close(fd);
-    return code;
+    return code ? code : export_it(a, s, client, hold, f);
 }
 
 static int without_helper(const arguments *a, const store *s) {
     hf_client *client;
-    int fd;
+    handle_file f;
     if (strncmp(s->url, "redis", strlen("redis")) != 0)
         return usage_error("acquire",
                            "%s frees a lock when its process ends; instead of --no-renew "
                            "take --while-pid or --detach",
                            s->shown);
-    int code = handle_create(a->handle, &fd);
-    if (code) return code;
-    code = store_open(s, &client);
-    if (code) {
-        close(fd);
-    } else {
-        code = take_and_export(a, s, client, fd);
+    int code = handle_create(a->handle, &f);
+    if (!code) code = store_open(s, &client);
+    if (!code) {
+        code = take_and_export(a, s, client, &f);
         hf_close(client);
     }
-    if (code) unlink(a->handle);
+    if (code)
+        handle_remove(&f);
+    else
+        handle_close(&f);
     return code;
 }
 
@@ -124,7 +126,7 @@ static int parse_pid(arguments *a, const char *text) {
     long n = strtol(text, &end, 10);
     a->pid = (pid_t)n;
     if (*text >= '1' && *text <= '9' && !*end && !errno && n == (long)a->pid) return ARGS_GO_ON;
-    return usage_error("acquire", "--while-pid %.40s is no process", text);
+    return usage_error("acquire", "--while-pid %s is no process", WORD(text));
 }
 
 static int own_option(arguments *a, int c, char **argv) {

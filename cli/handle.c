@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/url.h"
 #include "exits.h"
 #include "holdfast.h"
 #include "say.h"
@@ -58,42 +59,63 @@ static void print_name(FILE *to, const char *name) {
         fprintf(to, *c <= ' ' || *c >= 127 || *c == '%' ? "%%%02X" : "%c", *c);
 }
 
-bool handle_write(int fd, const handle *h) {
-    FILE *to = fdopen(fd, "w");
-    if (!to) {
-        close(fd);
-        return false;
+/* The content of the file, in fresh memory; NULL with errno. The URL may come from a handle of an
+   older version, which could contain a secret: only what may be shown is written. */
+static char *compose(const handle *h, size_t *length) {
+    char *text = NULL, *store = hf__url_shown(h->store);
+    FILE *to = store ? open_memstream(&text, length) : NULL;
+    if (to) {
+        fprintf(to, FIRST_LINE "\nname ");
+        print_name(to, h->name);
+        fprintf(to, "\nstore %s\ntoken %" PRIu64 "\n", store, h->token);
+        if (h->exported)
+            fprintf(to, "exported %s\nlease %" PRId64 "\nuntil %" PRId64 "\n", h->exported,
+                    h->lease_ms, h->until_unix_ms);
+        else
+            fprintf(to, "helper %d %" PRIu64 "\n", (int)h->helper, h->helper_began);
     }
-    fprintf(to, FIRST_LINE "\nname ");
-    print_name(to, h->name);
-    fprintf(to, "\nstore %s\ntoken %" PRIu64 "\n", h->store, h->token);
-    if (h->exported)
-        fprintf(to, "exported %s\nlease %" PRId64 "\nuntil %" PRId64 "\n", h->exported, h->lease_ms,
-                h->until_unix_ms);
-    else
-        fprintf(to, "helper %d %" PRIu64 "\n", (int)h->helper, h->helper_began);
-    bool good = fflush(to) == 0 && fsync(fd) == 0;
-    return fclose(to) == 0 && good;
+    free(store);
+    if (to && fclose(to) == 0) return text;
+    free(text);
+    errno = ENOMEM;
+    return NULL;
 }
 
-int handle_mark_open(const char *path) {
-    return open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+int handle_write(const char *path, const handle_file *f, const handle *h) {
+    size_t length = 0;
+    char *text = compose(h, &length);
+    bool good = text && write_all(f->fd, text, length) && fsync(f->fd) == 0;
+    const char *why = good ? "another file has taken its place" : strerror(errno);
+    free(text);
+    if (good && place_has(&f->place, f->fd)) return 0;
+    return fail(EXIT_SYSTEM, "cannot write the handle %s: %s", path, why);
 }
 
-void handle_mark(int fd, const char *word) {
+void handle_mark(const handle_file *f, const char *word) {
     char line[32];
     int length = snprintf(line, sizeof line, "%s 1\n", word);
-    while (write(fd, line, (size_t)length) < 0 && errno == EINTR) continue;
+    (void)write_all(f->fd, line, (size_t)length);
 }
 
-bool handle_replace(const char *path, const handle *h) {
-    char *beside;
-    if (asprintf(&beside, "%s.%d", path, (int)getpid()) < 0) return false;
-    int fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    bool good = fd >= 0 && handle_write(fd, h) && rename(beside, path) == 0;
-    if (fd >= 0 && !good) unlink(beside);
-    free(beside);
+bool handle_replace(const handle *h) {
+    size_t length = 0;
+    char *text = compose(h, &length);
+    bool good = text && place_replace(&h->file.place, 0600, text, length, true);
+    int error = errno;
+    free(text);
+    errno = error;
     return good;
+}
+
+void handle_close(handle_file *f) {
+    if (f->fd) close(f->fd);
+    f->fd = 0;
+    place_close(&f->place);
+}
+
+void handle_remove(handle_file *f) {
+    if (f->fd) place_remove(&f->place, f->fd);
+    handle_close(f);
 }
 
 /* ---- Reading ---- */
@@ -157,20 +179,32 @@ static int check_file(int fd, const char *path) {
     return fail(EXIT_USAGE, "%s is not a small file that is yours alone to write", path);
 }
 
-int handle_read(const char *path, handle *h) {
+static int read_file(int fd, const char *path, handle *h) {
     char text[FILE_MAX];
-    *h = (handle){0};
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0) return fail(EXIT_USAGE, "cannot open the handle %s: %s", path, strerror(errno));
     int code = check_file(fd, path);
-    ssize_t n = code ? 0 : read(fd, text, sizeof text - 1);
-    close(fd);
+    ssize_t n = code ? 0 : pread(fd, text, sizeof text - 1, 0);
     if (code) return code;
     text[n < 0 ? 0 : n] = '\0';
     return parse(h, text) ? 0 : bad_handle(path);
 }
 
+int handle_read(const char *path, handle *h) {
+    *h = (handle){0};
+    int fd = place_open(&h->file.place, path) ? place_read(&h->file.place) : -1;
+    if (fd < 0)
+        return fail(EXIT_USAGE, "cannot open the handle %s: %s", LONG_WORD(path),
+                    errno == ELOOP ? "it is a symbolic link" : strerror(errno));
+    h->file.fd = fd;
+    return read_file(fd, path, h);
+}
+
+int handle_read_again(const char *path, const handle *h, handle *again) {
+    *again = (handle){0};
+    return read_file(h->file.fd, path, again);
+}
+
 void handle_fini(handle *h) {
+    handle_close(&h->file);
     free(h->name);
     free(h->store);
     free(h->exported);
@@ -180,7 +214,7 @@ void handle_fini(handle *h) {
 /* ---- Making ---- */
 
 /* One that cannot be read is somebody's file. */
-static bool is_over(const char *path) {
+static bool remove_if_over(const char *path) {
     handle h;
     loudness level = say_get();
     say_set(QUIET);
@@ -189,16 +223,24 @@ static bool is_over(const char *path) {
     int fd = over && !h.exported ? handle_helper(&h) : -1;
     if (over) over = h.exported ? h.until_unix_ms < handle_now_ms() : fd < 0;
     if (fd >= 0) close(fd);
+    if (over) handle_remove(&h.file);
     handle_fini(&h);
     return over;
 }
 
-int handle_create(const char *path, int *fd) {
-    for (int i = 0; i < 2; i++) {
-        *fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-        if (*fd >= 0) return 0;
-        if (errno != EEXIST || !is_over(path) || unlink(path) != 0) break;
+int handle_create(const char *path, handle_file *f) {
+    *f = (handle_file){0};
+    int fd = -1;
+    if (place_open(&f->place, path)) {
+        fd = place_create(&f->place, 0600);
+        if (fd < 0 && errno == EEXIST) {
+            bool over = remove_if_over(path);
+            fd = over ? place_create(&f->place, 0600) : -1;
+            if (!over) errno = EEXIST;
+        }
     }
+    f->fd = fd < 0 ? 0 : fd;
+    if (fd >= 0) return 0;
     if (errno == EEXIST)
         return fail(EXIT_USAGE,
                     "%s is there already; if it is the handle of a lock, release that first: "

@@ -10,9 +10,17 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "place.h"
+
+typedef struct handle_file {
+    place place;
+    int fd; /* the file itself, from when it was made or read; 0: not open */
+} handle_file;
+
 typedef struct handle {
+    handle_file file; /* of one that was read */
     char *name;
-    char *store; /* its URL, without user and password */
+    char *store; /* its URL, without credentials */
     uint64_t token;
     pid_t helper; /* 0: there is none */
     uint64_t helper_began;
@@ -24,22 +32,29 @@ typedef struct handle {
 } handle;
 
 /* Make the file, empty; one whose lock is surely over is replaced. 0, or the exit code with the
-   failure said. */
-int handle_create(const char *path, int *fd);
+   failure said. handle_close is allowed in every case. */
+int handle_create(const char *path, handle_file *f);
 
-/* Fill it; closes the descriptor. False: it could not be, errno says why. */
-bool handle_write(int fd, const handle *h);
+/* Fill it: 0, or the exit code with the failure said. A file that was replaced by another is a
+   failure, for nobody could release the lock by it. */
+int handle_write(const char *path, const handle_file *f, const handle *h);
 
-/* What a helper has to add, as it ends: "over" or "unknown". `fd` is the file, opened by handle_mark_open. */
-int handle_mark_open(const char *path);
-void handle_mark(int fd, const char *word);
+/* Append what a helper reports as it ends: "over" or "unknown". */
+void handle_mark(const handle_file *f, const char *word);
 
-/* Write it anew, in one step. */
-bool handle_replace(const char *path, const handle *h);
+/* Close the file; handle_remove also removes it. */
+void handle_close(handle_file *f);
+void handle_remove(handle_file *f);
 
 /* 0, or the exit code with the failure said. handle_fini is allowed in every case. */
 int handle_read(const char *path, handle *h);
 void handle_fini(handle *h);
+
+/* Read the same open file again, with what a helper has appended since. */
+int handle_read_again(const char *path, const handle *h, handle *again);
+
+/* Replace a handle that was read, atomically. */
+bool handle_replace(const handle *h);
 
 /* A descriptor of the helper; -1: it has ended. */
 int handle_helper(const handle *h);

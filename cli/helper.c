@@ -47,10 +47,10 @@ static bool hold_on(const helper *h, hf_hold *hold, hf__time until) {
 }
 
 /* Who releases it later, or at this moment, is to know that it was over. */
-static void end(hf_hold *hold, bool told, int mark) {
-    if (!told) handle_mark(mark, "over");
+static void end(hf_hold *hold, bool told, const handle_file *f) {
+    if (!told) handle_mark(f, "over");
     hf_result r = hf_release(hold);
-    if (told && r) handle_mark(mark, r == HF_LOST ? "over" : "unknown");
+    if (told && r) handle_mark(f, r == HF_LOST ? "over" : "unknown");
 }
 
 /* From here on nobody hears us, and no directory is kept busy. */
@@ -68,54 +68,51 @@ static void send_report(int to, int code, uint64_t token) {
 
 /* ---- Taking ---- */
 
-static int write_handle(const helper *h, int fd, const hf_hold *hold) {
+static int write_handle(const helper *h, const handle_file *f, const hf_hold *hold) {
     handle made = {.name = (char *)h->name,
                    .store = h->store->shown,
                    .token = hf_fence(hold),
                    .helper = getpid(),
                    .helper_began = handle_began(getpid())};
-    if (handle_write(fd, &made)) return 0;
-    return fail(EXIT_SYSTEM, "cannot write the handle %s: %s", h->handle, strerror(errno));
+    return handle_write(h->handle, f, &made);
 }
 
-/* The exit code, once all is over. */
-static int hold_in_background(const helper *h, hf_hold *hold, hf__time until, int to) {
-    int mark = handle_mark_open(h->handle);
-    if (mark < 0)
-        return fail(EXIT_SYSTEM, "cannot open the handle %s: %s", h->handle, strerror(errno));
+static void hold_in_background(const helper *h, handle_file *f, hf_hold *hold, hf__time until,
+                               int to) {
+    place_close(&f->place);
     prctl(PR_SET_PDEATHSIG, 0);
     go_into_background();
     send_report(to, 0, hf_fence(hold));
-    end(hold, hold_on(h, hold, until), mark);
-    return 0;
+    end(hold, hold_on(h, hold, until), f);
 }
 
-static int take_and_hold(const helper *h, hf_client *client, int fd, int to) {
+/* The exit code, once all is over. */
+static int take_and_hold(const helper *h, hf_client *client, handle_file *f, int to) {
     hf_hold *hold;
     int code = taking_acquire(client, h->store, h->name, &h->options, EXIT_CONFLICT, &hold);
     hf__time until = hf__after_ms(hf__now(), h->max_hold_ms ? h->max_hold_ms : HF_FOREVER);
-    if (code) {
-        close(fd);
-        return code;
-    }
-    code = write_handle(h, fd, hold);
-    if (!code) code = hold_in_background(h, hold, until, to);
-    if (code) (void)hf_release(hold);
+    if (code) return code;
+    code = write_handle(h, f, hold);
+    if (code)
+        (void)hf_release(hold);
+    else
+        hold_in_background(h, f, hold, until, to);
     return code;
 }
 
 static int run(const helper *h, int to) {
     hf_client *client;
-    int fd, code = handle_create(h->handle, &fd);
-    if (code) return code;
-    code = store_open(h->store, &client);
-    if (code) {
-        close(fd);
-    } else {
-        code = take_and_hold(h, client, fd, to);
+    handle_file f;
+    int code = handle_create(h->handle, &f);
+    if (!code) code = store_open(h->store, &client);
+    if (!code) {
+        code = take_and_hold(h, client, &f, to);
         hf_close(client);
     }
-    if (code) unlink(h->handle);
+    if (code)
+        handle_remove(&f);
+    else
+        handle_close(&f);
     return code;
 }
 

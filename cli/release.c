@@ -30,27 +30,36 @@ typedef struct arguments {
 
 /* ---- The store ---- */
 
-/* The handle has no password. Where the store that is named here is the same, that one's is used. */
-static int choose(store *s, const arguments *a, const handle *h) {
+/* The handle contains no credentials. Use those of the store that is named here, if it is the same
+   store. */
+static int choose(store *s, const arguments *a, const handle *h, bool *by_handle) {
     int code = store_choose(s, a->store);
     if (code || a->store || strcmp(s->shown, h->store) == 0) return code;
+    *by_handle = true;
     store_fini(s);
-    char *url = strdup(h->store);
-    code = url ? store_choose(s, url) : fail(EXIT_SYSTEM, "out of memory");
-    free(url);
-    return code;
+    return store_choose_as(s, h->store, "the handle");
+}
+
+/* The store of the handle refused us, perhaps because a login is missing. */
+static void say_how_to_log_in(const handle *h) {
+    say("a handle contains no password; name the store with its password by -S, $HOLDFAST_URL or "
+        "the "
+        "configuration file: %s",
+        h->store);
 }
 
 static int with_store(const arguments *a, handle *h,
                       int (*act)(const arguments *, handle *, hf_client *)) {
     store s = {0};
     hf_client *client;
-    int code = choose(&s, a, h);
+    bool by_handle = false;
+    int code = choose(&s, a, h, &by_handle);
     if (!code) code = store_open(&s, &client);
     if (!code) {
         code = act(a, h, client);
         hf_close(client);
     }
+    if (code == EXIT_REFUSED && by_handle) say_how_to_log_in(h);
     store_fini(&s);
     return code;
 }
@@ -73,7 +82,7 @@ static int release_exported(const arguments *a, handle *h, hf_client *client) {
 /* The helper has left word, if it was not the usual. */
 static int how_it_ended(const arguments *a, const handle *h) {
     handle ended;
-    int code = handle_read(a->path, &ended);
+    int code = handle_read_again(a->path, h, &ended);
     if (!code && ended.over) code = over(h);
     if (!code && ended.unknown)
         code = fail(EXIT_UNKNOWN,
@@ -102,7 +111,7 @@ static int release_helper(const arguments *a, const handle *h) {
 /* What is over needs no handle any more. */
 static int release(const arguments *a, handle *h) {
     int code = h->exported ? with_store(a, h, release_exported) : release_helper(a, h);
-    if (code == 0 || code == EXIT_LOST) unlink(a->path);
+    if (code == 0 || code == EXIT_LOST) handle_remove(&h->file);
     return code;
 }
 
@@ -115,7 +124,7 @@ static int extend_exported(const arguments *a, handle *h, hf_client *client) {
     if (r) return fail(exit_of(r), "cannot extend %s: %s", h->name, hf_error_detail());
     int64_t until = now + (a->lease_ms ? a->lease_ms : h->lease_ms);
     if (until > h->until_unix_ms) h->until_unix_ms = until;
-    if (handle_replace(a->path, h)) return 0;
+    if (handle_replace(h)) return 0;
     return fail(EXIT_SYSTEM, "%s was extended, but the handle %s cannot be written: %s", h->name,
                 a->path, strerror(errno));
 }
@@ -134,7 +143,8 @@ static int extend(const arguments *a, handle *h) {
 static int find_path(const char *word, arguments *a, int argc, char **argv) {
     if (optind == argc) return usage_error(word, "the HANDLE is missing");
     if (optind + 1 < argc)
-        return usage_error(word, "one HANDLE at a time; \"%.40s\" is too much", argv[optind + 1]);
+        return usage_error(word, "one HANDLE at a time; \"%s\" is too much",
+                           WORD(argv[optind + 1]));
     a->path = argv[optind];
     return ARGS_GO_ON;
 }

@@ -274,6 +274,102 @@ class NoRenew(Handles):
         self.assertFree()
 
 
+@on("file", "redis")
+class OthersDirectory(Handles):
+    """-o HANDLE and --metrics FILE, by root, in a directory of another user who changes it meanwhile."""
+
+    def setUp(self):
+        super().setUp()
+        if os.geteuid() != 0:
+            self.skipTest("only root can act as a second user")
+        self.theirs, self.victim = self.dir / "theirs", self.dir / "victim"
+        self.theirs.mkdir()
+        os.chown(self.theirs, 65534, 65534)
+        self.victim.write_text("# root's own\n")
+        self.victim.chmod(0o600)
+        self.handle = self.theirs / "handle"
+
+    def other(self, script):
+        result = self.run_bare("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "sh", "-ec", script,
+                               cwd=self.theirs)
+        self.assertCode(0, result)
+
+    def assertUntouched(self):
+        self.assertEqual("# root's own\n", self.victim.read_text())
+        self.assertEqual((0, 0o600), (self.victim.stat().st_uid, stat.S_IMODE(self.victim.stat().st_mode)))
+
+    def waiting(self, *words):
+        job = self.start("acquire", "-o", self.handle, *words, self.name)
+        until(lambda: self.status()["waiting"] == 1, "it to wait")
+        return job
+
+    def test_a_link_in_the_place_of_the_handle_is_not_followed(self):
+        holder = self.holder()
+        job = self.waiting("--detach", "--max-hold", "300ms")
+        self.other(f"rm handle; ln -s {self.victim} handle")
+        holder.signal(signal.SIGTERM)
+        result = job.wait()
+        until(lambda: not self.status()["held"], "its end")
+        until(lambda: not kit.strays(), "the helper to end")
+        self.assertUntouched()
+        # A lock that nobody could release is not left behind.
+        self.assertCode(71, result, "cannot write the handle.*another file has taken its place")
+        self.assertTrue(self.handle.is_symlink())
+
+    def test_a_link_put_there_later_is_not_followed(self):
+        self.assertTaken(self.acquire("--detach", "--max-hold", "300ms"))
+        helper = self.helper()
+        self.other(f"rm handle; ln -s {self.victim} handle")
+        self.assertGone([helper], "the helper")
+        self.assertUntouched()
+        self.assertCode(64, self.hf("release", self.handle), "symbolic link")
+        self.assertUntouched()
+
+    def test_a_link_to_another_handle_releases_nothing(self):
+        mine = self.dir / "mine"
+        self.assertCode(0, self.hf("acquire", "-o", mine, "--detach", "--max-hold", "5m", self.name))
+        self.other(f"ln -s {mine} handle")
+        self.assertCode(64, self.hf("release", self.handle), "symbolic link")
+        self.assertCode(64, self.hf("extend", self.handle), "symbolic link")
+        self.assertBusy()
+        self.assertCode(0, self.hf("release", mine))
+
+    def test_a_link_in_the_place_of_the_directory_is_not_followed(self):
+        """Nothing is removed but the file that was made."""
+        mine = self.dir / "mine"
+        mine.mkdir()
+        (mine / "handle").write_text("root's\n")
+        self.other("mkdir sub")
+        self.handle = self.theirs / "sub" / "handle"
+        self.holder()
+        job = self.waiting("--detach", "--max-hold", "5m", "-w", "2")
+        self.other(f"mv sub away; ln -s {mine} sub")
+        self.assertCode(1, job.wait())
+        self.assertEqual("root's\n", (mine / "handle").read_text())
+        self.assertFalse((self.theirs / "away" / "handle").exists())
+        self.handle = self.dir / "none"
+
+    def test_a_file_that_awaits_the_metrics_is_not_written_to(self):
+        """They are written beside FILE, under a name that can be foretold."""
+        for link in (os.link, os.symlink):
+            begin = self.dir / f"begin-{link.__name__}"
+            os.mkfifo(begin)
+            metrics = self.theirs / "metrics"
+            job = self.run_later(begin, "run", "--metrics", metrics, self.name, "true")
+            link(self.victim, f"{metrics}.{job.pid}")
+            begin.write_text("go\n")
+            self.assertCode(0, job.wait())
+            self.assertUntouched()
+            self.assertIn("holdfast_", metrics.read_text())
+            metrics.unlink()
+
+    def run_later(self, begin, *words):
+        job = kit.Job(self, ["sh", "-c", 'read x <"$0"; exec "$@"', begin, kit.HOLDFAST, *map(kit.arg, words)],
+                      env=self.env)
+        self.jobs.append(job)
+        return job
+
+
 @on("file")
 class InFiles(Handles):
     def test_a_hold_cannot_leave_its_process(self):
