@@ -460,7 +460,7 @@ class Case:
         except OSError:
             pass  # the other end is closed
         os.close(parent)
-        return job.wait().code, text.decode().replace("\r\n", "\n")
+        return job.wait().code, text.decode(errors="surrogateescape").replace("\r\n", "\n")
 
     def waiters(self, count, name=None, *options):
         """So many who stand in line, in order."""

@@ -86,12 +86,13 @@ class OnATerminal(Waits):
         t.prompt()
 
     def test_what_others_chose_does_not_reach_the_terminal_raw(self):
-        self.holder(None, "--label", "x\x1b[7my\nz")
+        self.holder(None, "--label", b"x\x1b[7my\nz\xc2\x9b7m\x9b\xe2\x80\xae")
         code, text = self.in_terminal(80, "run", "-w", "3", self.name, "true")
         self.assertEqual(1, code)
         self.assertIn("waiting", text)
         self.assertNotIn("\x1b[7m", text)
         self.assertNotIn("\nz", text)
+        self.assertNotRegex(text, "[\x80-\x9f\u202e\udc9b]")
 
 
 @on("file")

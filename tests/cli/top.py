@@ -184,11 +184,11 @@ class OnTheScreen(Top):
         t.see(r"^No lock is in use\.$")
 
     def test_names_of_others_do_not_reach_the_terminal_raw(self):
-        self.holder("e\x1b[31mvil\x07")
+        self.holder("e\x1b[31mvil\u009b7m\x07")
         t = self.top()
-        t.see(r"^e \[31mvil +held")
+        t.see(r"^e \[31mvil 7m +held")
         t.key("Enter")
-        t.see(r"^e \[31mvil *\nstate +held")
+        t.see(r"^e \[31mvil 7m *\nstate +held")
 
 
 @on("file", "redis")

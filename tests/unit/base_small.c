@@ -113,6 +113,16 @@ static void test_text_tame(void **state) {
     char to[8];
     hf__text_tame(to, sizeof to, "a\x1b[\n\x7f\xc3\xa4", 7);
     assert_string_equal(to, "a [  \xc3\xa4");
+    hf__text_tame(to, sizeof to, "\xc2\x9b\x9b\xc2\xa0", 5);
+    assert_string_equal(to, " ?\xc2\xa0");
+    hf__text_tame(to, sizeof to, "\xe2\x80\xae\xe2\x81\xa9\xe2\x80\xa8x", 10);
+    assert_string_equal(to, "   x");
+    hf__text_tame(to, sizeof to, "\xff\xed\xa0\x80\xc0\x80", 6); /* none, a surrogate, too long */
+    assert_string_equal(to, "??????");
+    hf__text_tame(to, sizeof to, "a\xe2\x82", 3); /* cut in a character */
+    assert_string_equal(to, "a??");
+    hf__text_tame(to, 4, "ab\xc3\xa4", 4); /* no room for all of it */
+    assert_string_equal(to, "ab");
     hf__text_tame(to, sizeof to, "0123456789", 10);
     assert_string_equal(to, "0123456");
     hf__text_tame(to, sizeof to, "a\0b", 3);
