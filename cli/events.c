@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "jsonout.h"
 #include "say.h"
 
@@ -17,7 +18,8 @@
 #define LINE_BYTES  PIPE_BUF
 #define PATIENCE_MS 200
 
-/* So much of a text is shown, counted as JSON writes it: all of them fit into a line. */
+/* The most of a text that is written, in bytes of JSON, so that a line always fits. A name that
+   does not fit, or is not UTF-8, is cut to TEXT_BYTES, because name_hex has all of it. */
 #define NAME_BYTES 2400
 #define TEXT_BYTES 300
 
@@ -34,17 +36,30 @@ typedef struct line {
     FILE *to;
 } line;
 
+/* How many bytes of the text fit into `most` bytes of JSON, without cutting a character. */
+static size_t fitting(const char *text, size_t most) {
+    size_t at = 0, used = 0, left = strlen(text);
+    uint32_t code = 0;
+    while (at < left) {
+        size_t n = hf__utf8(text + at, left - at, &code);
+        used += !n || hf__is_control(code) ? 6 : code == '"' || code == '\\' ? 2 : n;
+        if (used > most) break;
+        at += n ? n : 1;
+    }
+    return at;
+}
+
 static void string(FILE *to, const char *text, size_t most) {
     char cut[NAME_BYTES + 1];
-    size_t used = 0, n = 0;
-    for (; text[n]; n++) {
-        unsigned char c = (unsigned char)text[n];
-        used += c < 0x20 || c >= 0x7f ? 6 : c == '"' || c == '\\' ? 2 : 1;
-        if (used > most) break;
-        cut[n] = text[n];
-    }
-    cut[n] = '\0';
+    hf__text_copy(cut, fitting(text, most) + 1, text);
     jsonout_string(to, cut);
+}
+
+static void write_name(FILE *to, const char *name) {
+    bool whole = hf__is_utf8(name) && !name[fitting(name, NAME_BYTES)];
+    fputs(",\"name\":", to);
+    string(to, name, whole ? NAME_BYTES : TEXT_BYTES);
+    if (!whole) jsonout_hex(to, name);
 }
 
 static void member(line *l, const char *key, const char *text) {
@@ -64,8 +79,7 @@ static bool begin(events *e, line *l, const char *event) {
     clock_gettime(CLOCK_REALTIME, &now);
     fprintf(l->to, "{\"event\":\"%s\"", event);
     number(l, "time_unix_ms", (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000);
-    fputs(",\"name\":", l->to);
-    string(l->to, e->name, NAME_BYTES);
+    write_name(l->to, e->name);
     return true;
 }
 

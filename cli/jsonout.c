@@ -1,41 +1,38 @@
 #include "jsonout.h"
 
-#include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
-/* The length of the UTF-8 character at `at`, 1 to 4; 0: it is none. */
-static int utf8_length(const unsigned char *at) {
-    static const struct {
-        unsigned char mask, lead;
-        uint32_t least;
-    } shapes[] = {{0x80, 0x00, 0}, {0xe0, 0xc0, 0x80}, {0xf0, 0xe0, 0x800}, {0xf8, 0xf0, 0x10000}};
-    for (int i = 0; i < 4; i++) {
-        if ((at[0] & shapes[i].mask) != shapes[i].lead) continue;
-        uint32_t code = at[0] & (unsigned char)~shapes[i].mask;
-        for (int j = 1; j <= i; j++) {
-            if ((at[j] & 0xc0) != 0x80) return 0;
-            code = code << 6 | (at[j] & 0x3f);
-        }
-        bool good = code >= shapes[i].least && code <= 0x10ffff && (code & 0xfffff800) != 0xd800;
-        return good ? i + 1 : 0;
-    }
-    return 0;
+#include "base/text.h"
+
+static void character(FILE *to, const char *at, size_t length, uint32_t code) {
+    if (code == '"' || code == '\\')
+        fprintf(to, "\\%c", (char)code);
+    else if (hf__is_control(code))
+        fprintf(to, "\\u%04x", (unsigned)code); /* none of them is above U+FFFF */
+    else
+        fwrite(at, 1, length, to);
 }
 
 void jsonout_string(FILE *to, const char *text) {
-    const unsigned char *at = (const unsigned char *)text;
+    size_t left = strlen(text);
+    uint32_t code = 0;
     putc('"', to);
-    while (*at) {
-        int length = utf8_length(at);
-        if (*at == '"' || *at == '\\')
-            fprintf(to, "\\%c", *at);
-        else if (*at < 0x20 || *at == 0x7f)
-            fprintf(to, "\\u%04x", *at);
-        else if (!length)
-            fputs("\\ufffd", to);
+    while (left) {
+        size_t length = hf__utf8(text, left, &code);
+        if (length)
+            character(to, text, length, code);
         else
-            fwrite(at, 1, (size_t)length, to);
-        at += length ? length : 1;
+            fputs("\\ufffd", to);
+        if (!length) length = 1;
+        text += length;
+        left -= length;
     }
+    putc('"', to);
+}
+
+void jsonout_hex(FILE *to, const char *name) {
+    fputs(",\"name_hex\":\"", to);
+    for (; *name; name++) fprintf(to, "%02x", (unsigned char)*name);
     putc('"', to);
 }

@@ -4,7 +4,12 @@
 
 #include <stdio.h>
 
-/* A string with its quotes. Bytes that are no UTF-8 become U+FFFD, so that it can always be read. */
+/* A string with its quotes. Invalid UTF-8 becomes U+FFFD, so that every parser can read it; control
+   characters are escaped, so that a terminal can show it. */
 void jsonout_string(FILE *to, const char *text);
+
+/* The member "name_hex", behind "name": all bytes of a name that is not UTF-8. Two such names may
+   look alike as strings. */
+void jsonout_hex(FILE *to, const char *name);
 
 #endif

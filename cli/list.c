@@ -34,6 +34,7 @@ typedef struct arguments {
 } arguments;
 
 typedef struct row {
+    char *name; /* unchanged, for comparing: names that differ may look alike in their cells */
     char *cell[COLUMNS];
 } row;
 
@@ -84,7 +85,7 @@ static bool fill(row *r, const table *t, const char *name, const hf_info *info) 
     held_of(held, t, info);
     snprintf(waiting, sizeof waiting, "%" PRIu32, info->waiting);
     const char *const texts[COLUMNS] = {name, state, holder, held, waiting};
-    bool whole = true;
+    bool whole = (r->name = strdup(name));
     for (int i = 0; i < COLUMNS; i++) whole = (r->cell[i] = cell(texts[i])) && whole;
     return whole;
 }
@@ -116,7 +117,7 @@ static int32_t add(const char *name, const hf_info *info, void *arg) {
 /* ---- The table ---- */
 
 static int by_name(const void *a, const void *b) {
-    return strcmp(((const row *)a)->cell[NAME], ((const row *)b)->cell[NAME]);
+    return strcmp(((const row *)a)->name, ((const row *)b)->name);
 }
 
 static size_t width_of(const size_t wide[COLUMNS]) {
@@ -177,21 +178,26 @@ static void show_tabs(const table *t) {
             printf("%s%c", t->rows[k].cell[i], i < COLUMNS - 1 ? '\t' : '\n');
 }
 
+static void row_fini(row *r) {
+    free(r->name);
+    for (int i = 0; i < COLUMNS; i++) free(r->cell[i]);
+}
+
 /* A store may tell of a name twice. */
 static void sort(table *t) {
     size_t kept = 0;
     if (t->count) qsort(t->rows, t->count, sizeof *t->rows, by_name);
     for (size_t k = 0; k < t->count; k++) {
-        bool again = kept && !by_name(&t->rows[kept - 1], &t->rows[k]);
-        for (int i = 0; again && i < COLUMNS; i++) free(t->rows[k].cell[i]);
-        if (!again) t->rows[kept++] = t->rows[k];
+        if (kept && !by_name(&t->rows[kept - 1], &t->rows[k]))
+            row_fini(&t->rows[k]);
+        else
+            t->rows[kept++] = t->rows[k];
     }
     t->count = kept;
 }
 
 static void table_fini(table *t) {
-    for (size_t k = 0; t->rows && k < t->count; k++)
-        for (int i = 0; i < COLUMNS; i++) free(t->rows[k].cell[i]);
+    for (size_t k = 0; t->rows && k < t->count; k++) row_fini(&t->rows[k]);
     free(t->rows);
 }
 
@@ -250,8 +256,8 @@ static int parse(arguments *a, int argc, char **argv) {
     if (code != ARGS_GO_ON) return code;
     a->pattern = argv[optind];
     if (optind + 1 < argc)
-        return usage_error("list", "one PATTERN at a time, quoted; \"%.40s\" is too much",
-                           argv[optind + 1]);
+        return usage_error("list", "one PATTERN at a time, quoted; \"%s\" is too much",
+                           WORD(argv[optind + 1]));
     return ARGS_GO_ON;
 }
 

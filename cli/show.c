@@ -198,6 +198,7 @@ static void json_held(const hf_info *info) {
 void show_json_lock(const char *name, const hf_info *info, const store *s) {
     printf("{\"name\":");
     jsonout_string(stdout, name);
+    if (!hf__is_utf8(name)) jsonout_hex(stdout, name);
     printf(",\"held\":%s", info->held ? "true" : "false");
     if (info->held) json_held(info);
     json_waiters(info);

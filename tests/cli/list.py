@@ -73,6 +73,16 @@ class List(kit.Case):
             self.assertTrue(max(map(len, lines)) <= columns, text)
             self.assertRegex(lines[1], r"^a-name\S*\.\. ")
 
+    def test_names_that_look_alike_are_all_listed(self):
+        names = [b"a\xfe", b"a\xff", b"a\n", b"a\t"]
+        for name in names:
+            self.holder(name)
+        self.assertEqual(["a ", "a ", "a?", "a?"],
+                         sorted(line.split("\t")[0] for line in self.hf("list").out.splitlines()))
+        found = [json.loads(line) for line in self.hf("list", "--json").out.splitlines()]
+        self.assertEqual(sorted(names), sorted(bytes.fromhex(lock["name_hex"]) if "name_hex" in lock
+                                               else lock["name"].encode() for lock in found))
+
     def test_what_others_chose_does_not_reach_the_terminal_raw(self):
         self.holder("a\x1b[31m\tb\nc")
         result = self.hf("list")

@@ -5,6 +5,7 @@ import re
 import signal
 import socket
 import time
+import urllib.parse
 
 import kit
 from kit import on, until
@@ -88,6 +89,36 @@ class Status(kit.Case):
         self.assertNotRegex(result.out, r"[\x00-\x09\x0b-\x1f\x7f]")
         self.assertNotRegex(result.out, r"(?m)^(vil|c\b)")
 
+    FOREIGN = ["%c2%9b31m", "%9b31m%80", "%e2%80%ae%e2%81%a6%e2%80%a8", "%ff%c3%28%ed%a0%80%f4%90%80%80"]
+
+    def assertTame(self, text):
+        """UTF-8 without C0, DEL, C1, separators of lines, and what turns the direction of a line."""
+        data = text.encode(errors="surrogateescape")
+        self.assertNotRegex(data.decode(), "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+
+    def test_F50_no_byte_of_others_commands_the_terminal(self):
+        url = self.env["HOLDFAST_URL"]
+        for foreign in self.FOREIGN:
+            with self.subTest(foreign):
+                name = b"n" + urllib.parse.unquote_to_bytes(foreign) + b"m"
+                evil = os.fsencode(self.dir) + b"/e" + urllib.parse.unquote_to_bytes(foreign)
+                os.symlink(kit.HOLDFAST, evil)
+                job = self.start("run", "-S", f"{url}?label=a{foreign}b", name, "sleep", "300", holdfast=evil)
+                until(lambda: self.hf("status", "-q", name).code == 0 or job.ended(), "the lock")
+                self.assertFalse(job.ended(), job)
+                for words in (["status"], ["status", "--json"], ["run", "-n"], ["run", "--verbose", "-w", "10ms"],
+                              ["wait", "--verbose", "-w", "10ms"]):
+                    result = self.hf(*words, name)
+                    self.assertTame(result.out + result.err)
+                for words in (["list"], ["list", "--json"]):
+                    self.assertTame(self.hf(*words).out)
+                for words in (["status", name], ["list"], ["run", "-w", "1500ms", name, "true"]):
+                    _, text = self.in_terminal(200, *words)
+                    self.assertTame(re.sub("\r|\x1b\\[K", "", text))
+                result = self.hf("break", "-y", name)
+                self.assertTame(result.out + result.err)
+                job.kill()
+
     def test_narrow_terminals_and_pipes_get_the_same(self):
         self.holder()
         plain = self.hf("status", self.name)
@@ -149,6 +180,17 @@ class Status(kit.Case):
         name = 'a"b\\c\x01\u00e4'.encode() + b"\xff"
         found = json.loads(self.hf("status", "--json", name).out)
         self.assertEqual('a"b\\c\x01\u00e4\ufffd', found["name"])
+        self.assertEqual(name, bytes.fromhex(found["name_hex"]))
+
+    def test_json_tells_names_apart_that_are_not_UTF_8(self):
+        names = [b"a\xff", b"a\xfe", b"a\xc3", b"\xed\xa0\x80", b"\xff" * 1024]
+        found = [json.loads(self.hf("status", "--json", name).out) for name in names]
+        self.assertEqual(found[0]["name"], found[1]["name"])
+        self.assertEqual(names, [bytes.fromhex(lock["name_hex"]) for lock in found])
+        for name in ("a\u00e4", "\u009b", "\ufffd", "x" * 1024):
+            result = self.hf("status", "--json", name)
+            self.assertEqual(name, json.loads(result.out)["name"])
+            self.assertNotIn("name_hex", result.out)
 
     def test_kinds(self):
         self.holder("r", "-s")

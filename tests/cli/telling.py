@@ -168,11 +168,24 @@ class Events(kit.Case):
         self.assertEqual([("failed", 74)], [(e["event"], e["exit_code"]) for e in events()])
 
     def test_any_name_gives_a_line_that_can_be_read(self):
-        for name in ("x" * 1024, "\x01" * 1024, "\u20ac" * 300, b"\xff" * 1000, 'a"\\\n'):
+        """And from which the name can be had, by name_hex where it is no UTF-8 or too long as JSON writes it."""
+        for name in ("x" * 1024, "\x01" * 1024, "\u20ac" * 300, "\u009b\u202e" * 200, b"\xff" * 1000, b"a\xff", 'a"\\\n'):
             with self.subTest(name[:4]):
                 (self.dir / "events").unlink(missing_ok=True)
                 _, events = self.run_events(name, "true")
                 self.assertEqual(["acquired", "started", "ended", "released"], self.names(events()))
+                for event in events():
+                    found = bytes.fromhex(event["name_hex"]) if "name_hex" in event else event["name"].encode()
+                    self.assertEqual(name if isinstance(name, bytes) else name.encode(), found)
+
+    def test_a_wait_for_the_longest_name_is_told(self):
+        self.env["HOLDFAST_URL"] += "?label=" + "%1b" * 128
+        for name in (b"\xff" * 1024, "\x01" * 1024):
+            (self.dir / "events").unlink(missing_ok=True)
+            self.holder(name)
+            _, events = self.run_events("-w", "50ms", name, "true")
+            self.assertEqual(["waiting", "failed"], self.names(events()))
+            self.assertTrue(events()[0]["holder"]["label"])
 
     def test_as_many_tokens_as_names(self):
         words = [word for i in range(63) for word in ("--also", f"n{i}")]
