@@ -2,15 +2,21 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "exits.h"
 #include "signals.h"
 
-/* It leads its group, is known to the guard and has the terminal before it is the user's program. */
-static _Noreturn void child_main(char **argv, const guard *g, terminal *t, bool lend) {
+/* It leads its group, is known to the guard and has the terminal before it is the user's program.
+   If we die, the guard kills its group. The kernel kills the child itself at the same time, in case
+   the guard died too. */
+static _Noreturn void child_main(char **argv, const guard *g, terminal *t, bool lend,
+                                 pid_t parent) {
     setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(EXIT_LOST);
     if (!guard_admit(g, getpid())) _exit(EXIT_LOST);
     if (lend) terminal_lend(t, getpid());
     signals_restore();
@@ -23,9 +29,9 @@ static _Noreturn void child_main(char **argv, const guard *g, terminal *t, bool 
    past the fork handlers, which do for the library what exec does soon enough. */
 bool job_start(job *j, char **argv, const guard *g, terminal *t) {
     bool lend = !t->shared && terminal_is_ours(t);
-    pid_t pid = _Fork();
+    pid_t self = getpid(), pid = _Fork();
     if (pid < 0) return false;
-    if (pid == 0) child_main(argv, g, t, lend);
+    if (pid == 0) child_main(argv, g, t, lend, self);
     setpgid(pid, pid); /* whoever of us comes first */
     t->lent = lend;
     t->borrower = pid;

@@ -151,6 +151,20 @@ class Guard(Killing, kit.Case):
         job.wait()
         self.assertGone(beaters(self.beat), "run on after kill -9 of the wrapper", 2)
 
+    def test_F46_the_child_dies_also_if_the_helper_is_killed_with_the_wrapper(self):
+        job = self.holder()
+        guard = job.guard()
+        child = [p for p in job.family() if p.pid != guard.pid]
+        self.assertEqual(1, len(child))
+        job.signal(signal.SIGSTOP)  # it would start another helper
+        until(lambda: job.process.stopped, "the wrapper to stop")
+        guard.kill()
+        until(lambda: not guard.runs, "the helper to die")
+        self.assertTrue(child[0].runs)
+        job.signal(signal.SIGKILL)
+        job.wait()
+        self.assertGone(child, "run on after kill -9 of wrapper and helper", 10)
+
     def test_closed_streams_do_not_blind_the_helper(self):
         """What it opens lands on 0, 1 and 2 then, which it closes."""
         def close():
@@ -206,17 +220,15 @@ class FileGuard(Killing, kit.Case):
         self.assertCode(0, self.hf("run", "-w", "10", self.name, "true"))  # a third of a lease
 
     def test_a_wrapper_and_its_helper_killed_free_the_lock(self):
-        """Nobody is left to end the child then; but the lock is not held by the dead."""
-        job = self.holder()
+        """Nobody is left to end what the child started; but the lock is not held by the dead."""
+        job = self.start_beating(None)
         guard = job.guard()
-        child = [p for p in job.family() if p.pid != guard.pid]
         job.signal(signal.SIGSTOP)
         guard.kill()
         job.signal(signal.SIGKILL)
         job.wait()
         self.assertCode(0, self.hf("run", "-w", "5", self.name, "true"))
-        for process in child:
-            process.kill()
+        self.kill_strays()
 
 
 @on("redis")
