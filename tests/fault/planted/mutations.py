@@ -1444,4 +1444,32 @@ MUTATIONS = [
         "return left < lease ? lease : left;",
         ("fault_pauses", "F05*"),
     ),
+    Mutation(
+        "the password of the Sentinels is shown",
+        "base/url.c",
+        '{"sentinel_password", ON_SENTINEL, CREDENTIAL,',
+        '{"sentinel_password", ON_SENTINEL, TEXT,',
+        ("unit_base_url",),
+    ),
+    Mutation(
+        "a URL that is refused is shown in pieces",
+        "base/url.c",
+        "if (r) return only_scheme(text);",
+        "(void)only_scheme;",
+        ("unit_base_url",),
+    ),
+    Mutation(
+        "an option behind a password is quoted",
+        "base/url.c",
+        "o || (equals && !*after_secret)",
+        "o || equals",
+        ("unit_base_url",),
+    ),
+    Mutation(
+        "C1 control characters are shown",
+        "base/text.c",
+        "(code >= 0x7f && code <= 0x9f)",
+        "code == 0x7f",
+        ("unit_base_small",),
+    ),
 ]
