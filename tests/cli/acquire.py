@@ -317,9 +317,12 @@ class OthersDirectory(Handles):
         self.assertTrue(self.handle.is_symlink())
 
     def test_a_link_put_there_later_is_not_followed(self):
-        self.assertTaken(self.acquire("--detach", "--max-hold", "300ms"))
+        job = kit.Job(self, ["sleep", "300"])
+        self.jobs.append(job)
+        self.assertTaken(self.acquire("--while-pid", job.pid))
         helper = self.helper()
         self.other(f"rm handle; ln -s {self.victim} handle")
+        job.kill()
         self.assertGone([helper], "the helper")
         self.assertUntouched()
         self.assertCode(64, self.hf("release", self.handle), "symbolic link")
