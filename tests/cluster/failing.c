@@ -201,7 +201,7 @@ enum { ACQUISITIONS = 90, INSIDE_MS = 5 };
 static void F32_primaries_fail_in_mid_contention(void **state) {
     static crowd c;
     (void)state;
-    crowd_start(&c, "outage=90s&replicas=1", ACQUISITIONS, INSIDE_MS);
+    crowd_start(&c, "outage=90s&replicas=1", NULL, ACQUISITIONS, INSIDE_MS);
     crowd_await(&c, ACQUISITIONS / 3, SOON_MS);
     int killed = owner_of(c.rooms[0].name);
     kill_primary(killed);

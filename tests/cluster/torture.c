@@ -133,7 +133,7 @@ static void no_overlap_while_nodes_fail_and_slots_move(void **state) {
     cluster = t_cluster_start(&(t_cluster_options){.node_timeout_ms = NODE_TIMEOUT_MS});
     began_ms = t_now_ms();
     say("%d acquisitions, seed %u, %s?%s", wanted, seed, t_cluster_url(cluster), options);
-    crowd_start(&people, options, wanted, INSIDE_MS);
+    crowd_start(&people, options, NULL, wanted, INSIDE_MS);
     while (atomic_load(&people.served) < wanted) {
         deeds[(unsigned)rand() % (sizeof deeds / sizeof *deeds)]();
         say("served %d", atomic_load(&people.served));

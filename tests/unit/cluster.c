@@ -200,6 +200,35 @@ static void test_detours(void **state) {
         assert_int_equal(d.what, HF__DETOUR_AGAIN);
         assert_null(d.to);
     }
+    /* Inside a script, as each version says it. */
+    static const struct {
+        const char *error;
+        hf__detour_what what;
+    } inside[] = {
+        {"ERR Error running script (call to f_0123456789abcdef0123456789abcdef01234567): "
+         "@user_script:23: @user_script: 23: Lua script attempted to access a non local key in a "
+         "cluster node",
+         HF__DETOUR_AGAIN},
+        {"ERR Script attempted to access a non local key in a cluster node script: 0123, on "
+         "@user_script:23.",
+         HF__DETOUR_AGAIN},
+        {"ERR Unable to execute command 'del' in script because undeclared keys were accessed "
+         "during rehashing of the slot script: 0123, on @user_script:23.",
+         HF__DETOUR_AGAIN},
+        {"ERR Script attempted to access a slot not served script: 0123, on @user_script:23.",
+         HF__DETOUR_DOWN},
+        {"ERR Script attempted to execute a write command while the cluster is down and readonly "
+         "script: 0123, on @user_script:23.",
+         HF__DETOUR_DOWN},
+        {"ERR Error running script (call to f_0123456789abcdef0123456789abcdef01234567): "
+         "@user_script:23: @user_script: 23: Lua script attempted to execute a write command while "
+         "the cluster is down and readonly",
+         HF__DETOUR_DOWN}};
+    for (size_t i = 0; i < sizeof inside / sizeof *inside; i++) {
+        assert_true(hf__turned(inside[i].error, &d));
+        assert_int_equal(d.what, inside[i].what);
+        assert_null(d.to);
+    }
     assert_false(hf__turned("ERR no", &d));
     assert_false(hf__turned("MOVEDON 1 a:1", &d));
 }

@@ -216,7 +216,7 @@ static void turned(hf__cluster *c, const hf__member *m, hf__op *op, hf__time now
     bool brief = d->what == HF__DETOUR_AGAIN && can_be_brief(op);
     bool waits = (d->what == HF__DETOUR_AGAIN && !brief) || d->times >= AT_ONCE;
     op->asking = d->what == HF__DETOUR_ASK;
-    op->brief |= brief;
+    if (d->what == HF__DETOUR_AGAIN) op->brief = brief; /* what one key cannot do takes all again */
     if (d->to) fill_in(d, m);
     if (d->what == HF__DETOUR_MOVED) {
         if (d->to) hf__slot_map_moved(&c->map, slot_of(c, op), d->to);

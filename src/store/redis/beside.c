@@ -39,11 +39,13 @@ static void encode_proclaim(hf__buffer *out, const char *client, const hf__op *o
     hf__command_bytes(out, op->word->value, op->word->length);
 }
 
-void hf__beside_encode(hf__buffer *out, const char *prefix, const char *client, const hf__op *op,
-                       int64_t not_after) {
+void hf__beside_keys(hf__buffer *out, const char *prefix, const hf__op *op) {
     bool leads = op->verb == HF__PROCLAIM || op->verb == HF__LEADER;
     hf__command_key(out, prefix, op->name, op->name_length, leads ? "" : ":l");
     hf__command_key(out, prefix, op->name, op->name_length, leads ? ":w" : ":lw");
+}
+
+void hf__beside_encode(hf__buffer *out, const char *client, const hf__op *op, int64_t not_after) {
     if (op->verb == HF__PROCLAIM) encode_proclaim(out, client, op);
     if (op->verb == HF__PROCLAIM || (looks(op) && !op->stand)) return;
     hf__command_string(out, client);

@@ -15,11 +15,10 @@
 /* NULL: the verb is none of these. */
 const hf__script *hf__beside_script(hf__verb verb);
 
-/* How many arguments follow the keys; and keys and arguments, with `not_after` on the server's
-   clock. */
+/* The keys; how many arguments follow them; and those, with `not_after` on the server's clock. */
+void hf__beside_keys(hf__buffer *out, const char *prefix, const hf__op *op);
 int hf__beside_arguments(const hf__op *op);
-void hf__beside_encode(hf__buffer *out, const char *prefix, const char *client, const hf__op *op,
-                       int64_t not_after);
+void hf__beside_encode(hf__buffer *out, const char *client, const hf__op *op, int64_t not_after);
 
 /* The answer, of which the status said yes or no, into the operation. `heard`: messages are
    listened to. False: it is none to what was asked. */

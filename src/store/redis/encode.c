@@ -152,12 +152,6 @@ static void add_renew(hf__session *s, const hf__op *op) {
     hf__command_number(&s->out, op->upgrades);
 }
 
-static void add_raise(hf__session *s, const hf__op *op) {
-    hf__command_key(&s->out, s->url->prefix, op->name, op->name_length, ":f");
-    add_id(s, op);
-    hf__command_number(&s->out, (int64_t)op->token);
-}
-
 /* What has left its client is held under another id. */
 static void add_touch(hf__session *s, const hf__op *op) {
     if (op->ack.verb == HF__EXPORT || op->ack.verb == HF__PROLONG)
@@ -209,10 +203,21 @@ static int key_count(const hf__op *op) {
     }
 }
 
+/* A script with several keys must not begin in a slot that is being moved: its commands are checked one by one, and a key
+   that it has deleted itself counts as moved, so it would end half way. It therefore declares one more key, which never
+   exists. The node that gives a slot away, or receives it, then answers TRYAGAIN before the script begins. Those that only
+   read need no such thing. */
+static bool needs_settled_slot(const hf__session *s, const hf__op *op) {
+    return s->url->in_cluster && key_count(op) > 1 && op->verb != HF__INSPECT;
+}
+
+static void add_key(hf__session *s, const hf__op *op, const char *suffix) {
+    hf__command_key(&s->out, s->url->prefix, op->name, op->name_length, suffix);
+}
+
 static void add_four_keys(hf__session *s, const hf__op *op) {
     static const char *const suffixes[] = {"", ":f", ":q", ":i"};
-    for (int i = 0; i < 4; i++)
-        hf__command_key(&s->out, s->url->prefix, op->name, op->name_length, suffixes[i]);
+    for (int i = 0; i < 4; i++) add_key(s, op, suffixes[i]);
 }
 
 /* A latch, or what a leader says. */
@@ -220,42 +225,43 @@ bool hf__is_beside(const hf__op *op) {
     return hf__beside_script(op->verb) != NULL;
 }
 
-/* Keys, then arguments. */
+static void add_keys(hf__session *s, const hf__op *op) {
+    if (op->together)
+        for (const hf__op *each = op; each; each = each->together) add_four_keys(s, each);
+    else if (hf__is_beside(op))
+        hf__beside_keys(&s->out, s->url->prefix, op);
+    else if (op->verb == HF__REGISTER)
+        hf__encode_client_key(s, op->exported ? op->exported->client : s->who->client);
+    else if (key_count(op) == 4)
+        add_four_keys(s, op);
+    else if (key_count(op) > 0)
+        add_key(s, op, "");
+    if (op->verb == HF__INSPECT) add_key(s, op, ":q");
+    if (op->verb == HF__RAISE) add_key(s, op, ":f");
+    if (needs_settled_slot(s, op)) add_key(s, op, ":absent");
+}
+
 static void add_script_arguments(hf__session *s, const hf__op *op, hf__time now) {
     if (op->together) {
-        for (const hf__op *each = op; each; each = each->together) add_four_keys(s, each);
         add_chain(s, op);
         return;
     }
-    if (hf__is_beside(op)) {
-        hf__beside_encode(&s->out, s->url->prefix, s->who->client, op, not_after(s, op->not_after));
-        return;
-    }
-    if (op->verb == HF__REGISTER) {
-        hf__encode_client_key(s, op->exported ? op->exported->client : s->who->client);
-        add_register(s, op);
-        return;
-    }
-    if (op->verb == HF__LIST) {
-        hf__list_encode(&s->out, s->url->prefix, op->listing);
-        return;
-    }
-    if (op->verb == HF__AGE) return;
-    if (key_count(op) == 4)
-        add_four_keys(s, op);
-    else
-        hf__command_key(&s->out, s->url->prefix, op->name, op->name_length, "");
-    if (op->verb == HF__INSPECT)
-        hf__command_key(&s->out, s->url->prefix, op->name, op->name_length, ":q");
-    if (op->verb == HF__RAISE) add_raise(s, op);
     if (hf__is_handed(op)) {
         add_hand(s, op);
         return;
     }
+    if (hf__is_beside(op))
+        hf__beside_encode(&s->out, s->who->client, op, not_after(s, op->not_after));
+    if (op->verb == HF__REGISTER) add_register(s, op);
+    if (op->verb == HF__LIST) hf__list_encode(&s->out, s->url->prefix, op->listing);
     if (op->verb == HF__ASK) add_ask(s, op);
     if (op->verb == HF__RENEW) add_renew(s, op);
     if (op->verb == HF__RELEASE) add_release(s, op, now);
     if (op->verb == HF__TOUCH) add_touch(s, op);
+    if (op->verb == HF__RAISE) {
+        add_id(s, op);
+        hf__command_number(&s->out, (int64_t)op->token);
+    }
     if (op->verb == HF__BREAK) {
         hf__command_number(&s->out, (int64_t)op->token);
         hf__command_number(&s->out, not_after(s, op->not_after));
@@ -289,7 +295,7 @@ static int argument_count(const hf__op *op, hf__time now) {
 
 static void encode_script(hf__session *s, const hf__op *op, bool whole, hf__time now) {
     const hf__script *script = hf__script_of(s, op);
-    int keys = key_count(op);
+    int keys = key_count(op) + needs_settled_slot(s, op);
     hf__command_begin(&s->out, 3 + keys + argument_count(op, now));
     hf__command_string(&s->out, whole ? "EVAL" : "EVALSHA");
     if (whole)
@@ -297,6 +303,7 @@ static void encode_script(hf__session *s, const hf__op *op, bool whole, hf__time
     else
         hf__command_string(&s->out, script->sha1);
     hf__command_number(&s->out, keys);
+    add_keys(s, op);
     add_script_arguments(s, op, now);
 }
 

@@ -1233,6 +1233,20 @@ MUTATIONS = [
         ("cluster_moving", "F37_holds*"),
     ),
     Mutation(
+        "cluster: a script begins in a slot that is being moved",
+        "store/redis/encode.c",
+        "return s->url->in_cluster && key_count(op) > 1 && op->verb != HF__INSPECT;",
+        "return s->url->in_cluster && false && key_count(op) > 1 && op->verb != HF__INSPECT;",
+        ("cluster_migrating", "F37_a_release_hands*"),
+    ),
+    Mutation(
+        "cluster: what one key cannot do is never tried with all keys again",
+        ROUTE,
+        "if (d->what == HF__DETOUR_AGAIN) op->brief = brief;",
+        "op->brief |= brief;",
+        ("cluster_migrating", "F37_a_downgrade*"),
+    ),
+    Mutation(
         "cluster: what was released is not said again to a successor",
         "store/cluster/cluster.c",
         "hf__past_repeat_to(&c->past, store, shaken, hf__now());",

@@ -1,0 +1,345 @@
+/*
+ * cluster_migrating [TEST [MOVES]]: what a call does while the slot of its name is marked as migrating. A script that needs
+ * several keys must not begin there: the server checks each of its commands, and a key that the script itself has deleted
+ * counts as moved. Each test uses slots of its own and leaves none open.
+ */
+#include "crowd.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FROM = 0, TO = 1, INSIDE_MS = 3, PAUSE_MS = 15, END_MS = 60000 };
+
+static int moves = 15;
+
+/* ---- One call on a slot that is open --------------------------------------------------------- */
+
+/* Every key of the name exists and is on the source node, so the server itself refuses nothing at first. */
+typedef struct scene {
+    const char *name;
+    int slot;
+    hf_client *client, *other;
+    hf_hold *hold;
+    kit_wait waiter;
+    int64_t refused;
+    char text[HF_EXPORT_MAX];
+} scene;
+
+static int64_t refusals(void) {
+    return kit_errors(FROM, "TRYAGAIN") + kit_errors(TO, "TRYAGAIN");
+}
+
+static void open_slot(scene *s) {
+    s->refused = refusals();
+    t_cluster_begin_move(cluster, s->slot, FROM, TO);
+}
+
+static void close_slot(const scene *s) {
+    t_cluster_move_keys(cluster, s->slot, FROM, TO, 1000);
+    t_cluster_end_move(cluster, s->slot, FROM, TO);
+}
+
+static void begin(scene *s) {
+    *s = (scene){.name = kit_name(FROM),
+                 .client = kit_open("command_timeout=60s"),
+                 .other = kit_open("command_timeout=60s")};
+    s->slot = t_cluster_slot(s->name);
+}
+
+/* The first client holds the lock, and the other one waits for it. */
+static void begin_with_waiter(scene *s, uint32_t held, uint32_t wanted) {
+    begin(s);
+    s->hold = kit_take(s->client, s->name, &(hf_options){.kind = held, .lease_ms = LEASE_MS});
+    kit_begin(&s->waiter, s->other, s->name, &(hf_options){.kind = wanted, .lease_ms = LEASE_MS});
+    kit_in_line(FROM, s->name, 1);
+    T_WAIT_UNTIL(kit_listeners(FROM, s->name) == 1, SOON_MS);
+}
+
+static void end(scene *s) {
+    hf_close(s->other);
+    hf_close(s->client);
+}
+
+/* Run a call while the slot is open. It must be refused, with nothing done, until the slot has arrived. */
+static void call_while_open(scene *s, t_thread_fn *fn) {
+    open_slot(s);
+    t_threads *thread = t_threads_start(1, fn, s);
+    T_WAIT_UNTIL(t_threads_ended(thread) || refusals() > s->refused + 2, SOON_MS);
+    assert_false(t_threads_ended(thread));
+    if (s->hold) {
+        assert_true(kit_has(FROM, s->name));
+        kit_in_line(FROM, s->name, 1);
+    }
+    close_slot(s);
+    t_threads_join(thread, SOON_MS);
+}
+
+static void waiter_is_served(scene *s, uint64_t token) {
+    T_HF(HF_OK, kit_end_wait(&s->waiter));
+    assert_true(hf_fence(s->waiter.hold) > token);
+    T_HF(HF_OK, hf_release(s->waiter.hold));
+}
+
+static void release(int index, void *arg) {
+    (void)index;
+    T_HF(HF_OK, hf_release(((scene *)arg)->hold));
+}
+
+static void F37_a_release_hands_over_after_the_slot_has_arrived(void **state) {
+    static const uint32_t kinds[][2] = {{HF_MUTEX, HF_MUTEX},
+                                        {HF_MUTEX, HF_READ},
+                                        {HF_WRITE, HF_MUTEX},
+                                        {HF_WRITE, HF_READ},
+                                        {HF_READ, HF_WRITE}};
+    (void)state;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        scene s;
+        begin_with_waiter(&s, kinds[i][0], kinds[i][1]);
+        uint64_t token = hf_fence(s.hold);
+        call_while_open(&s, release);
+        waiter_is_served(&s, token);
+        end(&s);
+    }
+}
+
+/* Whichever comes first: a waiter that does not listen at the new node yet is passed over. */
+static void both_are_served(kit_wait *one, kit_wait *two, uint64_t token) {
+    T_WAIT_UNTIL(t_threads_ended(one->thread) || t_threads_ended(two->thread), SOON_MS);
+    bool swap = !t_threads_ended(one->thread);
+    kit_wait *order[] = {swap ? two : one, swap ? one : two};
+    for (int i = 0; i < 2; i++) {
+        T_HF(HF_OK, kit_end_wait(order[i]));
+        assert_true(hf_fence(order[i]->hold) > token);
+        token = hf_fence(order[i]->hold);
+        T_HF(HF_OK, hf_release(order[i]->hold));
+    }
+}
+
+/* The next of the same client goes to the end of the line by the same command. */
+static void F37_a_release_with_a_successor_hands_over_after_the_slot_has_arrived(void **state) {
+    static const uint32_t kinds[] = {HF_MUTEX, HF_WRITE};
+    (void)state;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        scene s;
+        begin_with_waiter(&s, kinds[i], HF_MUTEX);
+        uint64_t token = hf_fence(s.hold);
+        kit_wait next;
+        hf_stats stats;
+        kit_begin(&next, s.client, s.name, &(hf_options){.kind = kinds[i], .lease_ms = LEASE_MS});
+        do T_HF(HF_OK, hf_stats_get(s.client, &stats));
+        while (stats.waiting < 1);
+        call_while_open(&s, release);
+        both_are_served(&s.waiter, &next, token);
+        end(&s);
+    }
+}
+
+static void break_it(int index, void *arg) {
+    const scene *s = arg;
+    (void)index;
+    T_HF(HF_OK, hf_break(s->client, s->name, hf_fence(s->hold)));
+}
+
+static void F37_a_break_hands_over_after_the_slot_has_arrived(void **state) {
+    (void)state;
+    scene s;
+    begin_with_waiter(&s, HF_MUTEX, HF_MUTEX);
+    uint64_t token = hf_fence(s.hold);
+    call_while_open(&s, break_it);
+    waiter_is_served(&s, token);
+    T_HF(HF_LOST, hf_release(s.hold));
+    end(&s);
+}
+
+static void downgrade(int index, void *arg) {
+    (void)index;
+    T_HF(HF_OK, hf_downgrade(((scene *)arg)->hold));
+}
+
+/* The reader that waits is the only one in line: the line is gone once it was served. */
+static void F37_a_downgrade_admits_readers_after_the_slot_has_arrived(void **state) {
+    (void)state;
+    scene s;
+    begin_with_waiter(&s, HF_WRITE, HF_READ);
+    call_while_open(&s, downgrade);
+    T_HF(HF_OK, kit_end_wait(&s.waiter));
+    assert_int_equal(hf_held(s.hold), 1);
+    T_HF(HF_OK, hf_release(s.waiter.hold));
+    T_HF(HF_OK, hf_release(s.hold));
+    end(&s);
+}
+
+static bool in_line_at_target(const scene *s) {
+    redisReply *reply =
+        t_redis_try(t_cluster_node(cluster, TO), "EXISTS hf:{%s}:q hf:{%s}:i", s->name, s->name);
+    bool is = !reply || reply->type != REDIS_REPLY_INTEGER || reply->integer;
+    if (reply) freeReplyObject(reply);
+    return is;
+}
+
+/* Its call ends at once; its place in line is given up behind it, when the slot has arrived. */
+static void F37_a_waiter_leaves_the_line_after_the_slot_has_arrived(void **state) {
+    (void)state;
+    scene s;
+    begin(&s);
+    s.hold = kit_take(s.client, s.name, &(hf_options){.lease_ms = LEASE_MS});
+    hf_cancel *cancel = hf_cancel_new();
+    kit_begin(&s.waiter, s.other, s.name, &(hf_options){.lease_ms = LEASE_MS, .cancel = cancel});
+    kit_in_line(FROM, s.name, 1);
+    open_slot(&s);
+    hf_cancel_fire(cancel);
+    T_HF(HF_CANCELLED, kit_end_wait(&s.waiter));
+    T_WAIT_UNTIL(refusals() > s.refused + 2, SOON_MS);
+    kit_in_line(FROM, s.name, 1);
+    close_slot(&s);
+    T_WAIT_UNTIL(!in_line_at_target(&s), SOON_MS);
+    assert_int_equal(hf_held(s.hold), 1);
+    T_HF(HF_OK, hf_release(s.hold));
+    hf_cancel_free(cancel);
+    end(&s);
+}
+
+/* ---- Latches, leaders, exports --------------------------------------------------------------- */
+
+static void await_latch(int index, void *arg) {
+    const scene *s = arg;
+    (void)index;
+    T_HF(HF_OK, hf_latch_wait(s->other, s->name, &(hf_options){.wait_ms = HF_FOREVER}));
+}
+
+static void count_down(int index, void *arg) {
+    const scene *s = arg;
+    uint32_t left = 1;
+    (void)index;
+    T_HF(HF_OK, hf_latch_count_down(s->client, s->name, 1, &left));
+    assert_int_equal(left, 0);
+}
+
+static bool key_exists(const scene *s, const char *suffix) {
+    return t_redis_int(t_cluster_node(cluster, FROM), "EXISTS hf:{%s}%s", s->name, suffix) == 1;
+}
+
+static void F37_a_latch_opens_after_the_slot_has_arrived(void **state) {
+    (void)state;
+    scene s;
+    begin(&s);
+    T_HF(HF_OK, hf_latch_set(s.client, s.name, 1));
+    t_threads *waiter = t_threads_start(1, await_latch, &s);
+    T_WAIT_UNTIL(key_exists(&s, ":lw"), SOON_MS);
+    call_while_open(&s, count_down);
+    t_threads_join(waiter, SOON_MS);
+    end(&s);
+}
+
+typedef struct told {
+    pthread_mutex_t mutex;
+    char value[16];
+} told;
+
+static void on_leader(const hf_leader_info *info, void *arg) {
+    told *t = arg;
+    pthread_mutex_lock(&t->mutex);
+    snprintf(t->value, sizeof t->value, "%s", info ? info->value : "");
+    pthread_mutex_unlock(&t->mutex);
+}
+
+static bool was_told(told *t, const char *value) {
+    pthread_mutex_lock(&t->mutex);
+    bool is = !strcmp(t->value, value);
+    pthread_mutex_unlock(&t->mutex);
+    return is;
+}
+
+static void proclaim(int index, void *arg) {
+    (void)index;
+    T_HF(HF_OK, hf_proclaim(((scene *)arg)->hold, "new", 3));
+}
+
+static void F37_a_leader_publishes_after_the_slot_has_arrived(void **state) {
+    (void)state;
+    scene s;
+    begin(&s);
+    told t = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+    hf_observer *observer;
+    s.hold = kit_take(s.client, s.name, &(hf_options){.lease_ms = LEASE_MS});
+    T_HF(HF_OK, hf_proclaim(s.hold, "old", 3));
+    T_HF(HF_OK, hf_observe(s.other, s.name, on_leader, &t, &observer));
+    T_WAIT_UNTIL(was_told(&t, "old") && key_exists(&s, ":w"), SOON_MS);
+    open_slot(&s);
+    t_threads *thread = t_threads_start(1, proclaim, &s);
+    T_WAIT_UNTIL(t_threads_ended(thread) || refusals() > s.refused + 2, SOON_MS);
+    close_slot(&s);
+    t_threads_join(thread, SOON_MS);
+    T_WAIT_UNTIL(was_told(&t, "new"), SOON_MS);
+    T_HF(HF_OK, hf_release(s.hold));
+    hf_unobserve(observer);
+    end(&s);
+}
+
+/* It needs the lock's key alone, and goes on wherever that is. */
+static void F37_a_hold_is_exported_and_adopted_while_its_slot_is_open(void **state) {
+    (void)state;
+    scene s;
+    begin_with_waiter(&s, HF_MUTEX, HF_MUTEX);
+    uint64_t token = hf_fence(s.hold);
+    open_slot(&s);
+    T_HF(HF_OK, hf_export(s.hold, s.text, sizeof s.text));
+    t_cluster_move_keys(cluster, s.slot, FROM, TO, 2);
+    hf_client *third = kit_open("");
+    T_HF(HF_OK, hf_adopt(third, s.text, NULL, &s.hold));
+    assert_int_equal(hf_fence(s.hold), token);
+    close_slot(&s);
+    T_HF(HF_OK, hf_release(s.hold));
+    waiter_is_served(&s, token);
+    hf_close(third);
+    end(&s);
+}
+
+/* ---- Under load ------------------------------------------------------------------------------ */
+
+/* Key by key, with calls in between. */
+static void move_slowly(const char *name) {
+    int slot = t_cluster_slot(name), from = t_cluster_owner(cluster, slot);
+    int to = (from + 1 + rand() % (T_PRIMARIES - 1)) % T_PRIMARIES;
+    t_cluster_begin_move(cluster, slot, from, to);
+    do t_sleep_ms(rand() % PAUSE_MS);
+    while (t_cluster_move_keys(cluster, slot, from, to, 1));
+    t_cluster_end_move(cluster, slot, from, to);
+}
+
+static void F35_every_call_is_served_while_slots_move(void **state) {
+    static const uint32_t kinds[CROWD_ROOMS] = {HF_MUTEX, HF_WRITE, HF_MUTEX};
+    (void)state;
+    crowd people;
+    crowd_start(&people, "", kinds, INT_MAX, INSIDE_MS);
+    for (int i = 0; i < moves; i++) {
+        move_slowly(people.rooms[i % CROWD_ROOMS].name);
+        crowd_await(&people, atomic_load(&people.served) + CROWD_THREADS, SOON_MS);
+    }
+    crowd_stop(&people);
+    crowd_end(&people, END_MS);
+    printf("           %d slots moved, %d answers unknown\n", moves, atomic_load(&people.unknown));
+    assert_int_equal(atomic_load(&people.troubled), 0);
+    assert_int_equal(atomic_load(&people.lost), 0);
+    assert_int_equal(atomic_load(&people.unknown), 0);
+}
+
+int main(int argc, char **argv) {
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
+    if (argc > 2) moves = atoi(argv[2]);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(F37_a_release_hands_over_after_the_slot_has_arrived),
+        cmocka_unit_test(F37_a_release_with_a_successor_hands_over_after_the_slot_has_arrived),
+        cmocka_unit_test(F37_a_break_hands_over_after_the_slot_has_arrived),
+        cmocka_unit_test(F37_a_downgrade_admits_readers_after_the_slot_has_arrived),
+        cmocka_unit_test(F37_a_waiter_leaves_the_line_after_the_slot_has_arrived),
+        cmocka_unit_test(F37_a_latch_opens_after_the_slot_has_arrived),
+        cmocka_unit_test(F37_a_leader_publishes_after_the_slot_has_arrived),
+        cmocka_unit_test(F37_a_hold_is_exported_and_adopted_while_its_slot_is_open),
+        cmocka_unit_test(F35_every_call_is_served_while_slots_move),
+    };
+    return cmocka_run_group_tests(tests, kit_start, kit_end);
+}
