@@ -174,6 +174,96 @@ static void F51_late_acquires_of_two_clients_are_both_refused(void **state) {
     assert_false(on_server(b));
 }
 
+/* ---- Tombstones of many clients --------------------------------------------------------------- */
+
+enum { TOMBSTONES = 32, TOMBSTONE_BYTES = 80, MANY = 200 };
+
+/* So many clients have left a tombstone in the fence. `mark`: "0" before its time if the client says when it sends. */
+static void leave_tombstones(bed *b, int count, const char *mark) {
+    redisReply *time = t_redis_cmd(b->redis, "TIME");
+    int64_t till = strtoll(time->element[0]->str, NULL, 10) + 3600;
+    freeReplyObject(time);
+    for (int i = 0; i < count; i++) {
+        char tombstone[TOMBSTONE_BYTES];
+        int length =
+            snprintf(tombstone, sizeof tombstone, " gone-%d:1 %s%" PRId64 "000000", i, mark, till);
+        t_redis_int(b->redis, "APPEND %s %b", FENCE, tombstone, (size_t)length);
+    }
+}
+
+/* An acquire is granted on a second connection and released, and a copy of it is still under way on the first. */
+static void release_with_tombstone(bed *b, hf_client *client, uint32_t kind) {
+    const hf_options options = {.kind = kind, .wait_ms = t_patience(SOON_MS)};
+    t_proxy_withhold(b->proxy, T_TO_SERVER, true);
+    attempt *a = attempt_sent(b, client, &options);
+    detach(b);
+    FREE(attempt_end(a, HF_OK));
+}
+
+/* One client is late, many others leave their tombstones, and then one more does: what was known of the first must not be
+   lost, although there is not room for all. */
+static void late_among_many(bed *b, uint32_t kind) {
+    hf_client *client = bed_through(b, NULL);
+    t_proxy *mine = b->proxy;
+    b->proxy = NULL;
+    hf_client *other = bed_through(b, NULL);
+    t_proxy *others = b->proxy;
+    b->proxy = mine;
+    release_with_tombstone(b, client, kind);
+    leave_tombstones(b, MANY, "0");
+    b->proxy = others;
+    release_with_tombstone(b, other, kind);
+    b->proxy = mine;
+    int64_t bytes = t_redis_int(b->redis, "STRLEN " FENCE);
+    (void)t_proxy_deliver(mine);
+    bool taken = on_server(b);
+    FREE(TAKE(bed_direct(b), .kind = kind)); /* what is sent from now on is in time */
+    FREE(TAKE(client, .kind = kind));
+    bed_close(b, other);
+    t_proxy_free(others);
+    assert_in_range(bytes, 1, TOMBSTONES * TOMBSTONE_BYTES);
+    assert_false(taken);
+}
+
+static void F51_tombstones_of_many_clients_are_bounded_and_none_is_lost(void **state) {
+    late_among_many(*state, HF_MUTEX);
+}
+
+static void F51_tombstones_of_many_readers_are_bounded_and_none_is_lost(void **state) {
+    late_among_many(*state, HF_READ);
+}
+
+/* A client of version 0.1 does not say when it sends its acquires: only its own tombstone stops them. */
+static void F51_tombstones_of_older_clients_are_not_merged(void **state) {
+    bed *b = *state;
+    hf_client *client = bed_through(b, NULL);
+    FREE(TAKE(client));
+    leave_tombstones(b, MANY, "");
+    release_with_tombstone(b, client, HF_MUTEX);
+    const char *fence = t_redis_str(b->redis, "GET " FENCE);
+    for (int i = 0; i < MANY; i++) {
+        char id[32];
+        snprintf(id, sizeof id, " gone-%d:1 ", i);
+        if (!strstr(fence, id)) t_fail("the tombstone of%sis gone", id);
+    }
+}
+
+/* The server's clock was set back behind the time of a merged tombstone: nobody waits until it is there again. */
+static void F09_a_merged_tombstone_of_a_later_time_stops_nobody(void **state) {
+    bed *b = *state;
+    hf_client *client = bed_direct(b);
+    FREE(TAKE(client));
+    redisReply *time = t_redis_cmd(b->redis, "TIME");
+    int64_t later = strtoll(time->element[0]->str, NULL, 10) + 3600;
+    freeReplyObject(time);
+    char tombstone[TOMBSTONE_BYTES];
+    int length = snprintf(tombstone, sizeof tombstone, " *:%" PRId64 "000000 0%" PRId64 "000000",
+                          later, later + 5);
+    t_redis_int(b->redis, "APPEND %s %b", FENCE, tombstone, (size_t)length);
+    FREE(TAKE(client));
+    FREE(TAKE(client, .kind = HF_READ));
+}
+
 /* An acquire that gave up: its first sending is late, and its second was told that another holds.
    */
 static attempt *told_busy_on_second_connection(bed *b, const hf_options *options) {
@@ -325,6 +415,10 @@ static const struct CMUnitTest tests[] = {
     FAULT_TEST(F51_a_late_acquire_is_refused_also_after_others_have_held),
     FAULT_TEST(F51_a_broken_hold_is_lost_also_if_its_late_acquire_comes),
     FAULT_TEST(F51_late_acquires_of_two_clients_are_both_refused),
+    FAULT_TEST(F51_tombstones_of_many_clients_are_bounded_and_none_is_lost),
+    FAULT_TEST(F51_tombstones_of_many_readers_are_bounded_and_none_is_lost),
+    FAULT_TEST(F51_tombstones_of_older_clients_are_not_merged),
+    FAULT_TEST(F09_a_merged_tombstone_of_a_later_time_stops_nobody),
     FAULT_TEST(F51_a_late_acquire_of_a_try_that_was_told_busy_takes_nothing),
     FAULT_TEST(F51_a_late_acquire_of_a_cancelled_wait_takes_nothing),
     FAULT_TEST(F51_a_late_acquire_of_a_wait_cancelled_unanswered_takes_nothing),

@@ -81,6 +81,8 @@ HELD_Q = line("H", 0, f"{A}:t1", 1, "n", f"{A}:5 q", "t", NOW - 1000000) + line(
 FENCE = line("S", 1, NOW - 1000000)
 FENCE_Q = line("S", 1, f"{NOW - 1000000} q")
 TOMB = line("S", 1, f"{NOW - 1000000} q {A}:9:{NOW + 5000000}")
+MERGED = line("S", 1, f"{NOW - 1000000} q *:{NOW - 500} 0{NOW + 5000000} {A}:9 0{NOW + 5000000}")
+MANY = line("S", 1, f"{NOW - 1000000}" + "".join(f" c{i}:1 0{NOW + 5000000}" for i in range(40)))
 QUEUE = line("L", 2, f"{B}:7 {B}:t1 30000 0", f"{A}:9 {A}:o3 30000 0") + line("E", 2, 60000)
 SEEN = line("H", 3, B, NOW - 1000, A, NOW - 1000) + line("E", 3, 60000)
 READERS = (
@@ -100,16 +102,17 @@ def run(script, keys, *args):
     return line("R", script, keys, *args)
 
 
-ASK = run("acquire", "0123", f"{B}:8", f"{B}:t1", 30000, LATE, 0)
-STAND = run("acquire", "0123", f"{B}:8", f"{B}:t1", 30000, LATE, 0, 1)
-SUCCEED = run("acquire", "0123", f"{B}:8", f"{B}:t1", 30000, LATE, 0, 2)
-READ = run("enter", "0123", f"{B}#9", f"{B}:t1", 30000, LATE, 0, "r", 1)
-WRITE = run("enter", "0123", f"{B}#9", f"{B}:t1", 30000, LATE, 0, "w", 1)
-TAKE = run("enter", "0123", f"{B}#9", f"{B}:t1", 30000, LATE, 0, "p5 2", 1)
+ASK = run("acquire", "0123", f"{B}:8", f"{B}:t1", 30000, LATE, 0, NOW)
+STAND = run("acquire", "0123", f"{B}:8", f"{B}:t1", 30000, LATE, 0, NOW, 1)
+SUCCEED = run("acquire", "0123", f"{B}:8", f"{B}:t1", 30000, LATE, 0, NOW, 2)
+READ = run("enter", "0123", f"{B}#9", f"{B}:t1", 30000, LATE, 0, "r", NOW, 1)
+WRITE = run("enter", "0123", f"{B}#9", f"{B}:t1", 30000, LATE, 0, "w", NOW, 1)
+TAKE = run("enter", "0123", f"{B}#9", f"{B}:t1", 30000, LATE, 0, "p5 2", NOW, 1)
 RELEASE = run("release", "0123", f"{A}:5", 0, 0)
+BURY = run("release", "0123", f"{A}:5", NOW + 5000000, 90000000, 0)
 SCRIPTS = [
     ASK, HELD + ASK, HELD + FENCE + STAND, HELD_Q + FENCE_Q + QUEUE + SEEN + STAND, FENCE_Q + QUEUE + SEEN + HEARS + ASK,
-    TOMB + ASK, HELD + FENCE + SUCCEED + STAND, FENCE + READ + WRITE, READERS + FENCE + READ, READERS + FENCE_Q + WRITE,
+    TOMB + ASK, MERGED + ASK + READ, MANY + BURY + ASK + READ, HELD + FENCE + SUCCEED + STAND, FENCE + READ + WRITE, READERS + FENCE + READ, READERS + FENCE_Q + WRITE,
     PERMITS + FENCE + TAKE, PERMITS + FENCE_Q + QUEUE + SEEN + HEARS + TAKE,
     HELD + FENCE + RELEASE, HELD_Q + FENCE_Q + QUEUE + SEEN + HEARS + RELEASE,
     HELD_Q + FENCE_Q + QUEUE + SEEN + HEARS + "M\n" + RELEASE,
@@ -120,8 +123,8 @@ SCRIPTS = [
     READERS + FENCE + run("break", "0123", NOW - 5000, LATE),
     HELD_Q + QUEUE + run("inspect", "02"), READERS + run("inspect", "02"), PERMITS + run("inspect", "02"),
     HELD + run("hand", "0", f"{B}:1", f"{B}:t1", 30000, LATE, f"{A}:5", NOW - 1000000),
-    run("all", "01236789", f"{B}:t1", 30000, LATE, 0, f"{B}:8", "m", f"{B}#9", "r"),
-    HELD + FENCE + run("all", "01236789", f"{B}:t1", 30000, LATE, 0, f"{B}:8", "m", f"{B}#9", "w"),
+    run("all", "01236789", f"{B}:t1", 30000, LATE, 0, NOW, f"{B}:8", "m", f"{B}#9", "r"),
+    HELD + FENCE + run("all", "01236789", f"{B}:t1", 30000, LATE, 0, NOW, f"{B}:8", "m", f"{B}#9", "w"),
     LATCH + run("latch_down", "45", A, 3, LATE, 1) + run("latch_down", "45", A, 4, LATE, 1),
     run("latch_set", "45", A, 3, LATE, 2) + run("latch_look", "45", B, 1),
     LATCH + run("latch_look", "45", B, 1) + run("latch_set", "45", A, 9, LATE, 0),

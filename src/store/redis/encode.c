@@ -14,6 +14,11 @@ static int64_t not_after(const hf__session *s, hf__time t) {
     return s->server_us + (t - s->received_at) / 1000;
 }
 
+/* What is sent now, early rather than late: see the tombstones in part/line.lua. */
+static int64_t sent_at(const hf__session *s, hf__time now) {
+    return not_after(s, now);
+}
+
 static int64_t at_least_until(const hf__session *s, hf__time t) {
     return s->server_us + (t - s->sampled_at) / 1000;
 }
@@ -101,13 +106,14 @@ static void add_spec(hf__session *s, const hf__op *op) {
                                                                 : "w");
 }
 
-static void add_ask(hf__session *s, const hf__op *op) {
+static void add_ask(hf__session *s, const hf__op *op, hf__time now) {
     add_id(s, op);
     add_owner(s, op);
     hf__command_number(&s->out, op->lease_ms);
     hf__command_number(&s->out, not_after(s, op->not_after));
     hf__command_number(&s->out, (int64_t)op->token);
     if (hf__in_lane(op)) add_spec(s, op);
+    hf__command_number(&s->out, sent_at(s, now));
     if (op->stand) hf__command_number(&s->out, op->succeeds ? 2 : 1);
 }
 
@@ -118,11 +124,12 @@ static int chain_length(const hf__op *op) {
 }
 
 /* Several names at once: see all.lua. */
-static void add_chain(hf__session *s, const hf__op *op) {
+static void add_chain(hf__session *s, const hf__op *op, hf__time now) {
     add_owner(s, op);
     hf__command_number(&s->out, op->lease_ms);
     hf__command_number(&s->out, not_after(s, op->not_after));
     hf__command_number(&s->out, (int64_t)op->token);
+    hf__command_number(&s->out, sent_at(s, now));
     for (; op; op = op->together) {
         add_id(s, op);
         if (hf__in_lane(op))
@@ -176,7 +183,7 @@ static void add_release(hf__session *s, const hf__op *op, hf__time now) {
     hf__command_number(&s->out, keeps_fence(op, now) ? FENCE_KEPT_MS : 0);
     hf__command_number(&s->out, op->leave);
     if (op->heir) add_heir(s, op->heir);
-    if (op->next_ask) add_ask(s, op->next_ask);
+    if (op->next_ask) add_ask(s, op->next_ask, now);
 }
 
 static void add_register(hf__session *s, const hf__op *op) {
@@ -243,7 +250,7 @@ static void add_keys(hf__session *s, const hf__op *op) {
 
 static void add_script_arguments(hf__session *s, const hf__op *op, hf__time now) {
     if (op->together) {
-        add_chain(s, op);
+        add_chain(s, op, now);
         return;
     }
     if (hf__is_handed(op)) {
@@ -254,7 +261,7 @@ static void add_script_arguments(hf__session *s, const hf__op *op, hf__time now)
         hf__beside_encode(&s->out, s->who->client, op, not_after(s, op->not_after));
     if (op->verb == HF__REGISTER) add_register(s, op);
     if (op->verb == HF__LIST) hf__list_encode(&s->out, s->url->prefix, op->listing);
-    if (op->verb == HF__ASK) add_ask(s, op);
+    if (op->verb == HF__ASK) add_ask(s, op, now);
     if (op->verb == HF__RENEW) add_renew(s, op);
     if (op->verb == HF__RELEASE) add_release(s, op, now);
     if (op->verb == HF__TOUCH) add_touch(s, op);
@@ -269,7 +276,7 @@ static void add_script_arguments(hf__session *s, const hf__op *op, hf__time now)
 }
 
 static int ask_arguments(const hf__op *op) {
-    return 5 + hf__in_lane(op) + op->stand;
+    return 6 + hf__in_lane(op) + op->stand;
 }
 
 static int release_arguments(const hf__op *op, hf__time now) {
@@ -278,7 +285,7 @@ static int release_arguments(const hf__op *op, hf__time now) {
 }
 
 static int argument_count(const hf__op *op, hf__time now) {
-    if (op->together) return 4 + 2 * chain_length(op);
+    if (op->together) return 5 + 2 * chain_length(op);
     if (hf__is_handed(op)) return 6;
     switch (op->verb) {
     case HF__ASK: return ask_arguments(op);

@@ -92,6 +92,9 @@ BUGS = [
     Bug("the tomb of one client takes the place of another's", RELEASE,
         "kept .. tombs, 'PX', keep)",
         "kept .. string.match(tombs, ' %S+ %S+$'), 'PX', keep)", first=3880),
+    Bug("tombstones beyond the most there may be are dropped", LINE, # as if that were one
+        "if #single >= TOMBSTONES then single = {' *:' .. digits(now) .. ' 0' .. digits(last)} end",
+        "if #single >= 1 then single = {} end"),
     Bug("who may have been handed the lock was not", WAIT,
         "if ([[w->placed_until]]) return HF_UNKNOWN_OUTCOME;",
         "false"),
@@ -164,7 +167,7 @@ BUGS = [
 
     # The line.
     Bug("an acquire goes past the line", ACQUIRE,
-        "if not (holder and ARGV[6] == '2') and serve(now, asker, true, true) then return busy(true) end",
+        "if not (holder and ARGV[7] == '2') and serve(now, asker, true, true) then return busy(true) end",
         ""),
     Bug("an acquire does not see that there is a line", ACQUIRE,
         "(tonumber(fence) or token) < token",

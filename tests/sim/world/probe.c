@@ -317,7 +317,7 @@ bool sim_probe_took_all(const rm_ran *ran) { /* two or three */
 static size_t actor_at(const rm_ran *ran, int name) {
     bool is_lock;
     for (size_t i = 0; sim_probe_of_many(ran) && i < ran->key_count; i += 4)
-        if (sim_probe_name(ran->keys[i], &is_lock) == name) return 4 + i / 2;
+        if (sim_probe_name(ran->keys[i], &is_lock) == name) return 5 + i / 2;
     return 0;
 }
 
@@ -335,8 +335,8 @@ bool sim_probe_actor(const rm_ran *ran, int name, int *slot, int *number, uint64
 }
 
 bool sim_probe_succeeds(const rm_ran *ran) {
-    return sim_probe_script(ran->sha1) == &hf__script_acquire && ran->arg_count > 5 &&
-           rm_is(ran->args[5], "2");
+    return sim_probe_script(ran->sha1) == &hf__script_acquire && ran->arg_count > 6 &&
+           rm_is(ran->args[6], "2");
 }
 
 bool sim_probe_asks(const rm_ran *ran) {

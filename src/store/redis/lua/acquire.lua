@@ -2,8 +2,9 @@
 --
 -- KEYS    1 the lock   2 its fence   3 the line   4 who stands there
 -- ARGV    1 client:number   2 client:owner   3 lease, ms   4 server time after which not to act, µs
---         5 highest token the client had seen   6 there only to stand in line if it is held: 1; or 2, and to
---         take over the turn of a lower number of the client, which gave up waiting
+--         5 highest token the client had seen   6 server time when it was sent, or earlier, µs
+--         7 there only to stand in line if it is held: 1; or 2, and to take over the turn of a lower number of the
+--         client, which gave up waiting
 -- Answer  µs                            granted now, and the server's time is the token
 --         {1, µs, token}                granted, now or before
 --         {0, µs, ms, place, token}     held by another for ms more; place in line, 0: none; its token
@@ -66,12 +67,12 @@ end
 fence = fence or call('GET', KEYS[2]) or call('HGET', KEYS[1], 't') or '0'
 local last, rest = string.match(fence, '^%d+$'), ''
 if not last then last, rest = string.match(fence, '^(%d+)( .*)$') end
-local tombs, buried = tombs_of(fence, now, asker, asked)
+local tombs, buried = tombs_of(fence, now, asker, asked, tonumber(ARGV[6]))
 if not last then return redis.error_reply('HFFENCE the fence holds no token') end
 
 local function busy(served)
     local place = 0
-    if ARGV[6] then
+    if ARGV[7] then
         place = join(ARGV[1] .. ' ' .. ARGV[2] .. ' ' .. ARGV[3] .. ' ' .. ARGV[5], now)
         mark_fence(not served and fence)
         local marked = served and call('HGET', KEYS[1], 'n') or holder
@@ -94,7 +95,7 @@ local mark = ''
 if string.find(rest, '^ q') then
     local _, standing = find(asker)
     if standing and select(2, split(standing)) > asked then return {2, now} end
-    if not (holder and ARGV[6] == '2') and serve(now, asker, true, true) then return busy(true) end
+    if not (holder and ARGV[7] == '2') and serve(now, asker, true, true) then return busy(true) end
     leave(asker, asked)
     mark = call('LLEN', KEYS[3]) > 0 and ' q' or ''
 end

@@ -2,6 +2,7 @@
 --
 -- KEYS    of each name: the lock, its fence, the line, who stands there
 -- ARGV    1 client:owner   2 lease, ms   3 server time after which not to act, µs   4 highest token the client had seen
+--         5 server time when it was sent, or earlier, µs
 --         then of each name: client:number or client#number, and what is wanted: see hold.lua, or `m` a mutex
 -- Answer  {1, µs, token, …}   granted, in the order of the names
 --         {0, µs}             not all of them can be had, or somebody waits for one: nothing was done
@@ -20,7 +21,7 @@ local given, KEYS = KEYS, {}
 local names = #given / 4
 local function turn_to(i)
     for k = 1, 4 do KEYS[k] = given[4 * i - 4 + k] end
-    return ARGV[2 * i + 3], ARGV[2 * i + 4]
+    return ARGV[2 * i + 4], ARGV[2 * i + 5]
 end
 
 --@ hold
@@ -31,7 +32,7 @@ local function status(i) -- 1: it can be had
     local _, number, key = split(id)
     local fence = call('GET', KEYS[2]) or '0'
     if not string.find(fence .. ' ', '^%d+ ') then return 3 end
-    local _, buried = tombs_of(fence, now, key, number)
+    local _, buried = tombs_of(fence, now, key, number, tonumber(ARGV[5]))
     if buried then return 2 end
     if call('HEXISTS', KEYS[1], id) == 1 then return 0 end -- asked for by itself since, and granted
     return fits(spec, id, now) and not string.find(fence, ' q') and 1 or 0

@@ -2,7 +2,8 @@
 --
 -- KEYS    1 the lock   2 its fence   3 the line   4 who stands there
 -- ARGV    1 client#number   2 client:owner   3 lease, ms   4 server time after which not to act, µs
---         5 highest token the client had seen   6 what is wanted: see hold.lua   7 there only to stand in line
+--         5 highest token the client had seen   6 what is wanted: see hold.lua
+--         7 server time when it was sent, or earlier, µs   8 there only to stand in line
 -- Answer  {1, µs, token, crowded}     granted, now or before; 1: others wait
 --         {0, µs, ms, place, token}   not now; something changes in ms; place in line, 0: none; a holder's token
 --         {2, µs}                     too late: nothing was done
@@ -25,4 +26,4 @@ if granted then return granted end
 
 --@ line
 --@ enter
-return enter(ARGV[1], ARGV[2], ARGV[3], ARGV[5], ARGV[6], ARGV[7], now, fence)
+return enter(ARGV[1], ARGV[2], ARGV[3], ARGV[5], ARGV[6], tonumber(ARGV[7]), ARGV[8], now, fence)

@@ -6,7 +6,7 @@
 --         2 until when an acquire of it may come late, µs; 0: none can
 --         3 how long to keep the fence from now, ms; 0: it was touched not long ago
 --         4 `1`: leave the line, too
---         5 to 11 the next, as ARGV 1 to 7 of enter.lua
+--         5 to 12 the next, as ARGV 1 to 8 of enter.lua
 -- Answer  1  released      0  was not held by it
 --         with a next what enter.lua answers to it; and -µs for µs if it was not held
 
@@ -60,6 +60,6 @@ if not ARGV[5] then return ours and 1 or 0 end
 if not in_time then return answer() end
 
 --@ enter
-local done, said = pcall(enter, ARGV[5], ARGV[6], ARGV[7], ARGV[9], ARGV[10], ARGV[11], now, fence)
+local done, said = pcall(enter, ARGV[5], ARGV[6], ARGV[7], ARGV[9], ARGV[10], tonumber(ARGV[11]), ARGV[12], now, fence)
 if turns and not served then serve(now, nil, false) end
 return answer(done and said)

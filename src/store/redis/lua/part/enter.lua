@@ -5,7 +5,7 @@ local served = false -- those in line whose turn it is were handed the lock
 
 local function crowded() return call('LLEN', KEYS[3]) > 0 and 1 or 0 end
 
-local function enter(id, owner, lease, floor, spec, stand, now, fence)
+local function enter(id, owner, lease, floor, spec, sent, stand, now, fence)
     local _, number, key = split(id)
     fence = fence or call('GET', KEYS[2]) or call('HGET', KEYS[1], 't') or '0'
     local upgrade = is_upgrade(spec)
@@ -13,7 +13,7 @@ local function enter(id, owner, lease, floor, spec, stand, now, fence)
     if not rest or not string.find(rest .. ' ', '^ ') then
         return redis.error_reply('HFFENCE the fence holds no token')
     end
-    local _, buried = tombs_of(fence, now, key, number)
+    local _, buried = tombs_of(fence, now, key, number, sent)
     if buried then return {2, now} end
 
     -- It has it already, of an earlier asking.

@@ -29,28 +29,46 @@ local function key_of(entry)
     return key
 end
 
--- Tombs of the fence that are not over; and whether this client's number lies in one.
-local function tombs_of(fence, now, key, number)
-    local kept, buried = '', false
-    for tomb, id, till in string.gmatch(fence, '( ([^ ]+[:#]%d+) (%d+))') do
-        if now <= tonumber(till) then
-            local _, upto, whose = split(id)
-            kept = kept .. tomb
-            buried = buried or (whose == key and number <= upto)
-        end
-    end
-    return kept, buried
+-- Tombstones: ` client:number until` for one client; ` *:sent until` for many: acquires that were sent by then are too late.
+-- An `until` that begins with 0 is of a client that says when it sends its acquires: only those can be merged.
+local TOMBSTONE = '( ([^ ]+[:#]%d+) (%d+))'
+local TOMBSTONES = 32          -- of single clients; more are merged into one
+
+-- Whether a tombstone that is not over says that an acquire is too late. One that was merged later than now is void: the
+-- server's clock was set back, and nobody could acquire until it is there again.
+local function is_too_late(whose, upto, now, key, number, sent)
+    if whose == '*' then return sent and sent <= upto and upto <= now end
+    return whose == key and number <= upto
 end
 
--- The same with one more, which also stands for those of the client up to its number.
-local function tombs_with(fence, now, id, till)
-    local kept, _, number, key = '', split(id)
-    for tomb, other, old in string.gmatch(tombs_of(fence, now), '( ([^ ]+[:#]%d+) (%d+))') do
-        local _, upto, whose = split(other)
-        if whose == key and upto <= number then till = math.max(till, tonumber(old))
-        else kept = kept .. tomb end
+-- The tombstones of the fence that are not over; and whether an acquire of this number, sent then, lies in one.
+local function tombs_of(fence, now, key, number, sent)
+    local kept, buried = {}, false
+    for tomb, id, till in string.gmatch(fence, TOMBSTONE) do
+        if now <= tonumber(till) then
+            local _, upto, whose = split(id)
+            kept[#kept + 1] = tomb
+            buried = buried or is_too_late(whose, upto, now, key, number, sent)
+        end
     end
-    return kept .. ' ' .. id .. ' ' .. digits(till)
+    return table.concat(kept), buried
+end
+
+-- The same with one more, which also stands for those of the client up to its number. What a merged one knows of the acquires
+-- it is for: each was sent before the release that left its tombstone, and so before now.
+local function tombs_with(fence, now, id, till)
+    local kept, single, last, _, number, key = {}, {}, 0, split(id)
+    for tomb, other, old in string.gmatch(fence, TOMBSTONE) do
+        local _, upto, whose = split(other)
+        local ends = tonumber(old)
+        if now <= ends then
+            if whose == key and upto <= number then till = math.max(till, ends)
+            elseif string.sub(old, 1, 1) ~= '0' then kept[#kept + 1] = tomb
+            else single[#single + 1], last = tomb, math.max(last, ends) end
+        end
+    end
+    if #single >= TOMBSTONES then single = {' *:' .. digits(now) .. ' 0' .. digits(last)} end
+    return table.concat(kept) .. table.concat(single) .. ' ' .. id .. ' 0' .. digits(till)
 end
 
 -- There may be a line: say so where it is read anyway.
