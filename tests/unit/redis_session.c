@@ -251,9 +251,9 @@ static void test_commands(void **state) {
     be_ready(f);
     submit(f, 0, HF__ASK); /* not after 2 s from now: on the server's clock 1002.000500 s */
     assert_sends_script(f, &hf__script_acquire,
-                        "12|$1\r\n4\r\n" KEY FENCE LINE INDEX ID "$39\r\n" CLIENT
+                        "13|$1\r\n4\r\n" KEY FENCE LINE INDEX ID "$39\r\n" CLIENT
                         ":t3\r\n$4\r\n1000\r\n"
-                        "$10\r\n1002000500\r\n$1\r\n9\r\n");
+                        "$10\r\n1002000500\r\n$1\r\n9\r\n$10\r\n1000000500\r\n");
     submit(f, 1, HF__RENEW);
     assert_sends_script(f, &hf__script_renew,
                         "9|$1\r\n1\r\n" KEY "$38\r\n" CLIENT ":5\r\n$39\r\n" CLIENT ":t3\r\n"
@@ -263,6 +263,31 @@ static void test_commands(void **state) {
     submit(f, 3, HF__INSPECT);
     assert_sends_script(f, &hf__script_inspect, "5|$1\r\n2\r\n" KEY LINE);
     assert_int_equal(f->s.in_flight, 4);
+}
+
+/* So that a node which moves the slot refuses a script before it begins; but not one with a single key. */
+static void test_scripts_of_a_cluster_declare_a_key_that_never_exists(void **state) {
+    static const hf__verb several[] = {HF__ASK, HF__RELEASE, HF__BREAK, HF__LEADER},
+                          others[] = {HF__RENEW, HF__INSPECT, HF__LIST};
+    struct fixture *f = *state;
+    be_ready(f);
+    for (int in_cluster = 0; in_cluster < 2; in_cluster++) {
+        f->url.in_cluster = in_cluster;
+        for (size_t i = 0; i < sizeof several / sizeof *several; i++) {
+            forget_sent(f);
+            submit(f, i, several[i]);
+            assert_int_equal(sends(f, "$14\r\nhf:{na}:absent\r\n"), in_cluster);
+        }
+        for (size_t i = 0; i < sizeof several / sizeof *several; i++) feed(f, "-ERR no\r\n");
+        while (hf__session_completed(&f->s)) continue;
+        for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+            forget_sent(f);
+            submit(f, i, others[i]);
+            assert_false(sends(f, "absent"));
+        }
+        for (size_t i = 0; i < sizeof others / sizeof *others; i++) feed(f, "-ERR no\r\n");
+        while (hf__session_completed(&f->s)) continue;
+    }
 }
 
 static void test_list(void **state) {
@@ -762,8 +787,8 @@ static void test_many_are_one_command(void **state) {
     assert_int_equal(f->s.in_flight, 1);
     assert_true(sends(f, "$7\r\nhf:{na}\r\n$9\r\nhf:{na}:f\r\n"));
     assert_true(sends(f, "$9\r\nhf:{nb}:i\r\n$39\r\n" CLIENT ":t3\r\n$4\r\n1000\r\n"));
-    assert_true(sends(f, "$1\r\n9\r\n$38\r\n" CLIENT "#5\r\n$1\r\nr\r\n$38\r\n" CLIENT
-                         ":6\r\n$1\r\nm\r\n"));
+    assert_true(sends(f, "$1\r\n9\r\n$10\r\n1000000500\r\n$38\r\n" CLIENT
+                         "#5\r\n$1\r\nr\r\n$38\r\n" CLIENT ":6\r\n$1\r\nm\r\n"));
     feed(f, "*4\r\n:1\r\n:1000000700\r\n:71\r\n:72\r\n");
     assert_both(f, HF_OK, false);
     assert_int_equal(f->op[0].token, 71);
@@ -821,6 +846,7 @@ int main(void) {
         TEST(test_half_an_answer_does_not_outlive_its_connection),
         TEST(test_registers_again_and_takes_leave),
         TEST(test_commands),
+        TEST(test_scripts_of_a_cluster_declare_a_key_that_never_exists),
         TEST(test_more_commands),
         TEST(test_list),
         TEST(test_not_after_follows_the_newest_sample),
