@@ -53,7 +53,7 @@ test-failover: ## on each TOPOLOGY 1,000 acquisitions (ROUNDS) with a failure ev
 	@scripts/build dev
 	@build/dev/tests/sentinel/sentinel_failover
 	@build/dev/tests/conformance/conformance cluster
-	@build/dev/tests/cluster/cluster_migrating '*_while_slots_move' 100
+	@build/dev/tests/cluster/cluster_migrating '*_while_slots_move*' 100
 	@build/dev/tests/cluster/cluster_torture $(ROUNDS) $(SEED)
 	@set -e; for name in $(TOPOLOGY); do build/dev/tests/topology/topology_torture $$name $(ROUNDS) $(SEED); done
 

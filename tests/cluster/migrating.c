@@ -309,13 +309,29 @@ static void move_slowly(const char *name) {
     t_cluster_end_move(cluster, slot, from, to);
 }
 
-static void F35_every_call_is_served_while_slots_move(void **state) {
+/* By the server itself, all keys together: Valkey 9 and later. */
+static void move_at_once(const char *name) {
+    int slot = t_cluster_slot(name), from = t_cluster_owner(cluster, slot);
+    int to = (from + 1 + rand() % (T_PRIMARIES - 1)) % T_PRIMARIES;
+    const char *id = t_redis_str(t_cluster_node(cluster, to), "CLUSTER MYID");
+    freeReplyObject(t_redis_cmd(t_cluster_node(cluster, from),
+                                "CLUSTER MIGRATESLOTS SLOTSRANGE %d %d NODE %s", slot, slot, id));
+    T_WAIT_UNTIL(t_cluster_owner(cluster, slot) == to, T_CLUSTER_MS);
+}
+
+static bool can_move_at_once(void) {
+    redisReply *reply = t_redis_try(t_cluster_node(cluster, FROM), "CLUSTER GETSLOTMIGRATIONS");
+    bool can = reply && reply->type == REDIS_REPLY_ARRAY;
+    if (reply) freeReplyObject(reply);
+    return can;
+}
+
+static void serve_while_slots_move(void (*move)(const char *name)) {
     static const uint32_t kinds[CROWD_ROOMS] = {HF_MUTEX, HF_WRITE, HF_MUTEX};
-    (void)state;
     crowd people;
     crowd_start(&people, "", kinds, INT_MAX, INSIDE_MS);
     for (int i = 0; i < moves; i++) {
-        move_slowly(people.rooms[i % CROWD_ROOMS].name);
+        move(people.rooms[i % CROWD_ROOMS].name);
         crowd_await(&people, atomic_load(&people.served) + CROWD_THREADS, SOON_MS);
     }
     crowd_stop(&people);
@@ -324,6 +340,19 @@ static void F35_every_call_is_served_while_slots_move(void **state) {
     assert_int_equal(atomic_load(&people.troubled), 0);
     assert_int_equal(atomic_load(&people.lost), 0);
     assert_int_equal(atomic_load(&people.unknown), 0);
+}
+
+static void F35_every_call_is_served_while_slots_move(void **state) {
+    (void)state;
+    serve_while_slots_move(move_slowly);
+}
+
+static void F35_every_call_is_served_while_slots_move_at_once(void **state) {
+    (void)state;
+    if (can_move_at_once())
+        serve_while_slots_move(move_at_once);
+    else
+        skip(); /* the server has no CLUSTER MIGRATESLOTS */
 }
 
 int main(int argc, char **argv) {
@@ -340,6 +369,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(F37_a_leader_publishes_after_the_slot_has_arrived),
         cmocka_unit_test(F37_a_hold_is_exported_and_adopted_while_its_slot_is_open),
         cmocka_unit_test(F35_every_call_is_served_while_slots_move),
+        cmocka_unit_test(F35_every_call_is_served_while_slots_move_at_once),
     };
     return cmocka_run_group_tests(tests, kit_start, kit_end);
 }
