@@ -212,6 +212,12 @@ static void test_detours(void **state) {
         {"ERR Script attempted to access a non local key in a cluster node script: 0123, on "
          "@user_script:23.",
          HF__DETOUR_AGAIN},
+        {"ERR Attempted to access a non local key in a cluster node script: 0123, on "
+         "@user_script:23.",
+         HF__DETOUR_AGAIN},
+        {"ERR Can not execute a write command 'del' while the cluster is down and readonly script: "
+         "0123, on @user_script:23.",
+         HF__DETOUR_DOWN},
         {"ERR Unable to execute command 'del' in script because undeclared keys were accessed "
          "during rehashing of the slot script: 0123, on @user_script:23.",
          HF__DETOUR_AGAIN},

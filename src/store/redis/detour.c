@@ -27,9 +27,9 @@ static void turn_to(hf__detour *detour, const char *error) {
 static const struct {
     const char *text;
     hf__detour_what what;
-} phrases[] = {{"attempted to access a non local key", HF__DETOUR_AGAIN},
+} phrases[] = {{"to access a non local key", HF__DETOUR_AGAIN},
                {"keys were accessed during rehashing of the slot", HF__DETOUR_AGAIN},
-               {"attempted to access a slot not served", HF__DETOUR_DOWN},
+               {"to access a slot not served", HF__DETOUR_DOWN},
                {"while the cluster is down", HF__DETOUR_DOWN}};
 
 static hf__detour_what detour_of(const char *error) {
