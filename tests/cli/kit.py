@@ -442,6 +442,12 @@ class Case:
             out, err = ((o or b"").decode(errors="surrogateescape") for o in (out, err))
         return Result(argv, popen.returncode, out, err, now() - begin)
 
+    def in_mounts(self, script, *args, **options):
+        """A shell script whose mounts nobody else sees; $0 is the command. Skips where that needs more rights."""
+        if subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode:
+            self.skipTest("it mounts filesystems of its own, which needs root")
+        return self.run_bare("unshare", "-m", "sh", "-ec", script, options.pop("holdfast", HOLDFAST), *args, **options)
+
     def in_terminal(self, columns, *words, answer=None, **env):
         """The exit code and the output on a terminal that wide. `answer` is typed at the question."""
         parent, terminal = os.openpty()

@@ -1,5 +1,6 @@
 """cli-store-choice: which store is used, and which files that would say so are not believed."""
 import os
+import shutil
 import time
 
 import kit
@@ -76,6 +77,44 @@ class StoreChoice(kit.Case):
         self.env["TMPDIR"] = str(self.dir)
         self.env["XDG_RUNTIME_DIR"] = str(self.dir)
         self.assertBusy(name)
+
+    # -- The directory of the file store
+
+    def in_places(self, script):
+        """As another user, with a /run/lock and a /var/tmp that are fresh; $1 is a name, $hf the command as that user."""
+        if os.path.exists("/etc/holdfast.conf"):
+            self.skipTest("/etc/holdfast.conf names the store that is to be used")
+        copy = self.dir / "holdfast"
+        shutil.copy(kit.HOLDFAST, copy)
+        copy.chmod(0o755)
+        return self.in_mounts(
+            'mount -t tmpfs -o mode=1777 tmpfs /run/lock; mount -t tmpfs -o mode=1777 tmpfs /var/tmp\n'
+            'hf="setpriv --reuid=12346 --regid=12346 --clear-groups env HOME=/nonexistent $0"\n' + script,
+            self.unique(), holdfast=str(copy))
+
+    READ_ONLY = "mount -o remount,bind,ro /run/lock; "
+
+    def test_processes_that_see_the_directory_differently_never_both_enter(self):
+        free = "$hf run -n $name echo free"
+        confined = f"unshare -m sh -ec '{self.READ_ONLY} $hf run -n $name echo confined' || echo $?"
+        for first, second in ((free, confined), (confined, free)):
+            result = self.in_places(f"export hf name=$1\n{first}\n{second}")
+            self.assertCode(0, result)
+            self.assertEqual(["77", "free"], sorted(result.out.split()))
+            self.assertRegex(result.err, "/run/lock/holdfast-12346.*Read-only")
+
+    def test_a_default_directory_that_cannot_be_used_is_refused_with_the_way_out(self):
+        for spoil, why in ((self.READ_ONLY, "Read-only"), ("chmod 755 /run/lock", "Permission denied"),
+                           ("mount -t tmpfs tmpfs /run", "missing"),
+                           ("mkdir -m 700 /run/lock/holdfast-12346; chown 12347 /run/lock/holdfast-12346",
+                            "belongs to user 12347")):
+            with self.subTest(why):
+                result = self.in_places(f"{spoil}\nexec $hf run -n $1 echo no")
+                self.assertCode(77, result)
+                self.assertEqual("", result.out)
+                self.assertSays(result, "/run/lock/holdfast-12346", why, "HOLDFAST_URL=file:///", "-S")
+                way_out = "mkdir -m 700 /var/tmp/mine; chown 12346 /var/tmp/mine; export HOLDFAST_URL=file:///var/tmp/mine"
+                self.assertCode(0, self.in_places(f"{spoil}\n{way_out}\nexec $hf run -n $1 true"))
 
     def test_files_are_read_only_when_needed(self):
         self.write("nonsense")

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -158,9 +159,176 @@ static void F27_the_default_directory_is_checked_too(void **state) {
     hf_result r = hf_open("file:", NULL, &client);
     pretend_user = 0;
     (void)rmdir("/run/lock/holdfast-2000000011");
-    (void)rmdir("/var/tmp/holdfast-2000000011");
     assert_int_equal(r, HF_REFUSED);
     check_says(hf_error_detail(), "holdfast-2000000011 belongs to user");
+}
+
+/* ---- The default directory ------------------------------------------------------------------- */
+
+enum { USER = 12346, SQUATTER = 12347 };
+#define DEFAULT "/run/lock/holdfast-12346"
+
+/* One process of the user: what it got of the default store, and what it was told. */
+typedef struct process {
+    void (*mounts)(void); /* what it changes of its view of the filesystem; NULL: nothing */
+    hf_result opened, taken;
+    char said[512];
+    atomic_bool done, may_end;
+} process;
+
+static void be(uid_t user) {
+    assert_int_equal(setresgid(user, user, user), 0);
+    assert_int_equal(setresuid(user, user, user), 0);
+}
+
+/* Ends with its hold, if it has one: not before it may. */
+static int use_default(void *arg) {
+    process *it = arg;
+    hf_client *client = NULL;
+    hf_hold *hold = NULL;
+    if (it->mounts) own_mounts();
+    if (it->mounts) it->mounts();
+    be(USER);
+    it->opened = it->taken = hf_open("file:", NULL, &client);
+    if (!it->opened) it->taken = hf_try_lock(client, LOCK, &hold);
+    snprintf(it->said, sizeof it->said, "%s", it->taken ? hf_error_detail() : "");
+    atomic_store(&it->done, true);
+    UNTIL(atomic_load(&it->may_end));
+    hf_unref(hold);
+    hf_close(client);
+    return 0;
+}
+
+static t_proc *start_default(process *it) {
+    t_proc *proc = t_proc_start(use_default, it);
+    UNTIL(atomic_load(&it->done));
+    return proc;
+}
+
+static void end_default(process *it, t_proc *proc) {
+    atomic_store(&it->may_end, true);
+    assert_int_equal(t_proc_wait(proc, SOON_MS), 0);
+}
+
+static void use_default_once(process *it) {
+    end_default(it, start_default(it));
+}
+
+/* The two places of version 0.1, fresh: what other programs of the machine have there is not
+   ours. */
+static void fresh_places(void) {
+    own_mounts();
+    mount_tmpfs("/run/lock", "mode=1777,size=1m");
+    mount_tmpfs("/var/tmp", "mode=1777,size=1m");
+}
+
+/* As ProtectSystem=strict of systemd does. */
+static void locks_read_only(void) {
+    assert_int_equal(mount(NULL, "/run/lock", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY, NULL), 0);
+}
+
+static void locks_hidden(void) {
+    mount_tmpfs("/run", "mode=0755,size=1m");
+}
+
+/* Whoever comes first, and whatever the other one sees: never two holders. */
+static int never_two(void *arg) {
+    static void (*const views[])(void) = {locks_read_only, locks_hidden};
+    (void)arg;
+    for (int i = 0; i < 4; i++) {
+        process *confined = t_shared_new(sizeof *confined),
+                *free_one = t_shared_new(sizeof *free_one);
+        confined->mounts = views[i / 2];
+        process *first = i % 2 ? confined : free_one, *second = i % 2 ? free_one : confined;
+        t_proc *a = start_default(first), *b = start_default(second);
+        assert_int_equal(free_one->taken, HF_OK);
+        if (confined->taken != HF_REFUSED)
+            t_fail("view %d: a second holder: %s", i / 2, hf_result_name(confined->taken));
+        check_says(confined->said, DEFAULT);
+        end_default(second, b);
+        end_default(first, a);
+        t_shared_free(confined, sizeof *confined);
+        t_shared_free(free_one, sizeof *free_one);
+        remove_tree(DEFAULT); /* each round decides where it is to be */
+        remove_tree("/var/tmp/holdfast-12346");
+    }
+    return 0;
+}
+
+static int never_two_in_fresh_places(void *arg) {
+    fresh_places();
+    return never_two(arg);
+}
+
+static void B13_processes_of_a_user_meet_in_one_default_directory(void **state) {
+    (void)state;
+    needs_mounts();
+    assert_int_equal(t_proc_wait(t_proc_start(never_two_in_fresh_places, NULL), 2 * SOON_MS), 0);
+}
+
+/* It says why, and what to do. */
+static void says_the_way_out(const process *it, const char *why) {
+    assert_int_equal(it->opened, HF_REFUSED);
+    check_says(it->said, DEFAULT);
+    check_says(it->said, why);
+    check_says(it->said, "HOLDFAST_URL=file:///");
+    check_says(it->said, "-S");
+    assert_int_equal(access("/var/tmp/holdfast-12346", F_OK), -1);
+}
+
+static int refuse_in_fresh_places(void *arg) {
+    process *it = arg;
+    fresh_places();
+    assert_int_equal(chmod("/run/lock", 0755), 0); /* as on Fedora: root's alone */
+    use_default_once(it);
+    says_the_way_out(it, "Permission denied");
+    it->mounts = locks_read_only;
+    use_default_once(it);
+    says_the_way_out(it, "Read-only");
+    it->mounts = locks_hidden;
+    use_default_once(it);
+    says_the_way_out(it, "missing");
+    return 0;
+}
+
+static void F27_a_default_directory_that_cannot_be_made_is_refused(void **state) {
+    (void)state;
+    needs_mounts();
+    process *it = t_shared_new(sizeof *it);
+    assert_int_equal(t_proc_wait(t_proc_start(refuse_in_fresh_places, it), SOON_MS), 0);
+    t_shared_free(it, sizeof *it);
+}
+
+/* Any user can make it first, in any way; the administrator can make it for the user. */
+static int squat_in_fresh_places(void *arg) {
+    process *it = arg;
+    fresh_places();
+    for (int i = 0; i < 2; i++) {
+        makes(DEFAULT, i ? 0700 : 0755);
+        assert_int_equal(chown(DEFAULT, SQUATTER, SQUATTER), 0);
+        use_default_once(it);
+        says_the_way_out(it, "belongs to user 12347");
+        assert_int_equal(rmdir(DEFAULT), 0);
+    }
+    assert_int_equal(symlink("/var/tmp", DEFAULT), 0);
+    assert_int_equal(lchown(DEFAULT, SQUATTER, SQUATTER), 0);
+    use_default_once(it);
+    says_the_way_out(it, "link");
+    assert_int_equal(unlink(DEFAULT), 0);
+    assert_int_equal(chmod("/run/lock", 0755), 0);
+    makes(DEFAULT, 0700);
+    assert_int_equal(chown(DEFAULT, USER, USER), 0);
+    use_default_once(it);
+    T_HF(HF_OK, it->taken);
+    return 0;
+}
+
+static void F27_a_default_directory_that_another_user_made_is_refused(void **state) {
+    (void)state;
+    needs_mounts();
+    process *it = t_shared_new(sizeof *it);
+    assert_int_equal(t_proc_wait(t_proc_start(squat_in_fresh_places, it), SOON_MS), 0);
+    t_shared_free(it, sizeof *it);
 }
 
 /* ---- What kind ------------------------------------------------------------------------------- */
@@ -298,6 +466,9 @@ static const struct CMUnitTest tests[] = {
     TEST(F27_a_directory_that_others_may_write_is_refused),
     TEST(F27_a_directory_of_another_user_is_refused),
     TEST(F27_the_default_directory_is_checked_too),
+    TEST(B13_processes_of_a_user_meet_in_one_default_directory),
+    TEST(F27_a_default_directory_that_cannot_be_made_is_refused),
+    TEST(F27_a_default_directory_that_another_user_made_is_refused),
     TEST(F28_what_is_no_directory_is_refused),
     TEST(F28_a_link_with_a_slash_behind_it_is_refused),
     TEST(F49_a_url_without_a_path_from_the_root_is_refused),

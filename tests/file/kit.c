@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -105,6 +107,32 @@ void remove_tree(const char *directory) {
     }
     if (dir) closedir(dir);
     (void)rmdir(directory);
+}
+
+/* ---- Mounts ---------------------------------------------------------------------------------- */
+
+static bool unshare_mounts(void) {
+    return unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0;
+}
+
+static int try_mounts(void *arg) {
+    (void)arg;
+    return !unshare_mounts();
+}
+
+void needs_mounts(void) {
+    if (t_proc_wait(t_proc_start(try_mounts, NULL), SOON_MS) == 0) return;
+    print_message("skipped: it mounts filesystems of its own, which needs root\n");
+    skip();
+}
+
+void own_mounts(void) {
+    if (!unshare_mounts()) t_fail("no mounts of its own: %s", strerror(errno));
+}
+
+void mount_tmpfs(const char *path, const char *options) {
+    if (mount("tmpfs", path, "tmpfs", 0, options) != 0)
+        t_fail("no tmpfs at %s: %s", path, strerror(errno));
 }
 
 /* ---- Deeds ----------------------------------------------------------------------------------- */

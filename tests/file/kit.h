@@ -77,6 +77,14 @@ void remove_fifos(const place *p);
 /* Remove a directory and all in it. */
 void remove_tree(const char *directory);
 
+/* Skip the test, and say why, where a process may not mount filesystems of its own: only root
+   may. */
+void needs_mounts(void);
+
+/* In a child: mounts that no other process sees; and a tmpfs there. */
+void own_mounts(void);
+void mount_tmpfs(const char *path, const char *options);
+
 /* ---- Deeds ----------------------------------------------------------------------------------- */
 
 typedef struct self {

@@ -10,9 +10,13 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/text.h"
 
-/* The same from a shell and from cron: no variable of the environment has a say. */
-static const char *const homes[] = {"/run/lock", "/var/tmp"};
+/* The parent of every user's default directory. No environment variable changes it, so it is the
+   same from a shell and from cron. There is no fallback: a process in a mount namespace where
+   this one is read-only would use the fallback while others do not, and both would hold the
+   lock. */
+#define DEFAULT_PARENT "/run/lock"
 
 /* ---- Which filesystem ---- */
 
@@ -50,15 +54,18 @@ static hf_result check_filesystem(int fd, const char *path) {
 
 /* ---- Whose ---- */
 
+static hf_result is_of_another(const struct stat *st, const char *path) {
+    return hf__fail(HF_REFUSED,
+                    "%s belongs to user %u, not to user %u who runs this; name a directory of "
+                    "your own: file:///path",
+                    path, (unsigned)st->st_uid, (unsigned)geteuid());
+}
+
 static hf_result check_owner(int fd, const char *path) {
     struct stat st;
     if (fstat(fd, &st) != 0)
         return hf__fail(HF_REFUSED, "cannot look at %s: %s", path, strerror(errno));
-    if (st.st_uid != geteuid())
-        return hf__fail(HF_REFUSED,
-                        "%s belongs to user %u, not to user %u who runs this; name a directory of "
-                        "your own: file:///path",
-                        path, (unsigned)st.st_uid, (unsigned)geteuid());
+    if (st.st_uid != geteuid()) return is_of_another(&st, path);
     if (st.st_mode & 022)
         return hf__fail(
             HF_REFUSED,
@@ -70,25 +77,32 @@ static hf_result check_owner(int fd, const char *path) {
 
 /* ---- Opening ---- */
 
-/* HF_UNREACHABLE says that it cannot be there, for anybody who asks: then another place may do. What may pass,
-   as a full disk does, must not lead two processes to two places. */
-static hf_result cannot_make(const char *path) {
-    bool never = errno == ENOENT || errno == ENOTDIR || errno == EACCES || errno == EPERM;
-    return hf__fail(never ? HF_UNREACHABLE : HF_REFUSED, "cannot make the directory %s: %s", path,
-                    errno == ENOENT ? "the one that it is to be in is missing; make that first"
-                                    : strerror(errno));
+static hf_result cannot_make(const char *path, int error) {
+    bool absent = error == ENOENT || error == ENOTDIR || error == EACCES || error == EPERM;
+    return hf__fail(absent ? HF_UNREACHABLE : HF_REFUSED, "cannot make the directory %s: %s", path,
+                    error == ENOENT ? "the one that it is to be in is missing; make that first"
+                                    : strerror(error));
 }
 
+static hf_result cannot_open(const char *path, int error) {
+    struct stat st;
+    if (error == EMFILE || error == ENFILE || error == ENOMEM)
+        return hf__fail(HF_NOMEM, "cannot open the directory %s: %s", path, strerror(error));
+    if (error == EACCES && lstat(path, &st) == 0 && st.st_uid != geteuid())
+        return is_of_another(&st, path);
+    return hf__fail(error == ENOENT ? HF_UNREACHABLE : HF_REFUSED,
+                    "cannot open the directory %s: %s", path,
+                    error == ELOOP || error == ENOTDIR ? "it is no directory, but a link or a file"
+                                                       : strerror(error));
+}
+
+/* A directory on a read-only filesystem is opened if it exists: its locks can be looked at. */
 static hf_result open_path(const char *path, bool network, int *out) {
-    if (mkdir(path, 0700) != 0 && errno != EEXIST && errno != EROFS) return cannot_make(path);
+    int unmade = mkdir(path, 0700) != 0 ? errno : 0;
+    if (unmade && unmade != EEXIST && unmade != EROFS) return cannot_make(path, unmade);
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM))
-        return hf__fail(HF_NOMEM, "cannot open the directory %s: %s", path, strerror(errno));
-    if (fd < 0)
-        return hf__fail(
-            errno == ENOENT ? HF_UNREACHABLE : HF_REFUSED, "cannot open the directory %s: %s", path,
-            errno == ELOOP || errno == ENOTDIR ? "it is no directory, but a link or a file"
-                                               : strerror(errno));
+    if (fd < 0 && errno == ENOENT && unmade == EROFS) return cannot_make(path, EROFS);
+    if (fd < 0) return cannot_open(path, errno);
     hf_result r = check_owner(fd, path);
     if (!r && !network) r = check_filesystem(fd, path);
     if (r)
@@ -98,17 +112,25 @@ static hf_result open_path(const char *path, bool network, int *out) {
     return r;
 }
 
+/* Another directory is safe only if all processes that share the locks use it. So a person
+   chooses. */
+static hf_result tell_way_out(void) {
+    char why[HF__DETAIL_MAX];
+    hf__text_copy(why, sizeof why, hf_error_detail());
+    return hf__fail(
+        HF_REFUSED,
+        "%s. There is no second default directory, because processes could then use different "
+        "ones; set HOLDFAST_URL=file:///DIRECTORY (or -S) for every process that shares the locks",
+        why);
+}
+
 static hf_result open_default(bool network, int *fd, char **opened) {
-    hf_result r = HF_UNREACHABLE;
-    for (size_t i = 0; i < sizeof homes / sizeof *homes && r == HF_UNREACHABLE; i++) {
-        free(*opened);
-        if (asprintf(opened, "%s/holdfast-%u", homes[i], (unsigned)geteuid()) < 0) {
-            *opened = NULL;
-            return hf__fail(HF_NOMEM, "out of memory");
-        }
-        r = open_path(*opened, network, fd);
+    if (asprintf(opened, DEFAULT_PARENT "/holdfast-%u", (unsigned)geteuid()) < 0) {
+        *opened = NULL;
+        return hf__fail(HF_NOMEM, "out of memory");
     }
-    return r;
+    hf_result r = open_path(*opened, network, fd);
+    return r && r != HF_NOMEM ? tell_way_out() : r;
 }
 
 hf_result hf__directory_open(const char *path, bool network, int *fd, char **opened) {
