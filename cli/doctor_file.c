@@ -12,9 +12,10 @@
 #include "doctor.h"
 #include "store/file/directory.h"
 
-#define SPACE_LOW  (1 << 20) /* bytes */
-#define INODES_LOW 1000
-#define MANY_FILES 10000
+#define LOCK_BYTES  4096  /* of the file of a lock, at least */
+#define FEW_LOCKS   256   /* fewer than these are little room */
+#define SMALL_LOCKS 10000 /* a filesystem for fewer than these is a small one */
+#define MANY_FILES  10000
 
 static const char *filesystem_name(long type) {
     static const struct {
@@ -49,20 +50,26 @@ static void check_filesystem(findings *all, int fd) {
 static void check_space(findings *all, int fd) {
     struct statvfs fs;
     if (fstatvfs(fd, &fs) != 0) return;
-    uint64_t bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
-    bool counted = fs.f_files > 0; /* some filesystems do not count inodes */
-    bool full = !bytes || (counted && !fs.f_favail);
-    bool low = bytes < SPACE_LOW || (counted && fs.f_favail < INODES_LOW);
-    findings_add(
-        all,
-        full  ? GRAVE
-        : low ? WARNING
-              : FINE,
-        "space",
-        full || low ? "A lock of a new name needs a file: without room it cannot be taken." : NULL,
-        full || low ? "Free some, or name a directory elsewhere: file:///DIRECTORY." : NULL,
-        counted ? "%" PRIu64 " MiB and %" PRIu64 " inodes free" : "%" PRIu64 " MiB free",
-        bytes >> 20, (uint64_t)fs.f_favail);
+    uint64_t block = fs.f_frsize ? fs.f_frsize : 1;
+    uint64_t blocks_each = block < LOCK_BYTES ? LOCK_BYTES / block : 1;
+    uint64_t room = fs.f_bavail / blocks_each, in_all = fs.f_blocks / blocks_each;
+    /* some filesystems do not count inodes */
+    if (fs.f_files && room > fs.f_favail) room = fs.f_favail;
+    severity level = !room                  ? GRAVE
+                     : room < FEW_LOCKS     ? WARNING
+                     : in_all < SMALL_LOCKS ? NOTE
+                                            : FINE;
+    bool fine = level == FINE;
+    findings_add(all, level, "space",
+                 fine
+                     ? NULL
+                     : "A lock in use needs a file, and cannot be taken without room for it. Files "
+                       "of idle locks are removed when room runs short.",
+                 fine ? NULL
+                      : "Free some space there, or set HOLDFAST_URL=file:///DIRECTORY on a larger "
+                        "filesystem for every process that shares the locks.",
+                 "%" PRIu64 " MiB free, room for about %" PRIu64 " more locks",
+                 (uint64_t)fs.f_bavail * block >> 20, room);
 }
 
 static void check_files(findings *all, const char *path) {

@@ -101,6 +101,40 @@ class OfFiles(Doctor):
         found = self.findings(2, "-S", f"file://{self.dir}/file")
         self.assertLevel("error", found["directory"], "no directory")
 
+    def small(self, code, options, then=":"):
+        """What is found in a directory on a tmpfs, which is filled as the shell is told to."""
+        where = self.dir / "small"
+        where.mkdir(mode=0o700, exist_ok=True)
+        result = self.in_mounts('mount -t tmpfs -o "mode=0700,$2" tmpfs "$1"; cd "$1"; '
+                                f'{then}; exec "$0" doctor --json -S "file://$1"', where, options)
+        self.assertCode(code, result)
+        return {f["check"]: f for f in json.loads(result.out)["findings"]}
+
+    def test_room_for_few_locks(self):
+        """5 MiB is what /run/lock has on Debian."""
+        space = self.small(0, "size=5m")["space"]
+        self.assertLevel("note", space, r"room for about 12\d\d more locks")
+        self.assertRegex(space["means"], "idle")
+        self.assertIn("HOLDFAST_URL=file:///", space["change"])
+        self.assertLevel("ok", self.small(0, "size=100m")["space"], r"room for about 25\d\d\d more locks")
+
+    def test_little_room_is_left(self):
+        fill = "head -c %d /dev/zero >fill"
+        space = self.small(1, "size=5m", fill % (9 << 19))["space"]
+        self.assertLevel("warning", space, r"room for about 1\d\d more locks")
+        self.assertIn("HOLDFAST_URL=file:///", space["change"])
+        self.assertLevel("warning", self.small(1, "size=100m,nr_inodes=100")["space"], "room for about 9\d more")
+        found = self.small(2, "size=5m", (fill % (6 << 20)) + " 2>&- || :")
+        self.assertLevel("error", found["space"], "room for about 0 more")
+        self.assertLevel("error", found["locks"], "No space left.*HOLDFAST_URL=file:///")
+
+    def test_a_default_directory_that_another_user_made(self):
+        result = self.in_mounts('mount -t tmpfs -o mode=1777 tmpfs /run/lock; mkdir /run/lock/holdfast-$(id -u); '
+                                'chown 12345 /run/lock/holdfast-*; exec "$0" doctor --json -S file:')
+        self.assertCode(2, result)
+        (finding,) = json.loads(result.out)["findings"]
+        self.assertLevel("error", finding, "belongs to user 12345.*HOLDFAST_URL=file:///")
+
     def test_memory_is_for_trying_out(self):
         found = self.findings(0, "-S", "memory:")
         self.assertLevel("note", found["reach"], "one process")

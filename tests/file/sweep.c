@@ -245,15 +245,57 @@ static void B30_fifos_of_dead_clients_go(void **state) {
     actor_kill(holder);
     assert_int_equal(files_like(p, "life."), 3);
     assert_int_equal(files_like(p, "wake."), 1);
-    sweep(p, "keep=2m", 0); /* makes the stamp */
-    sweep(p, "keep=2m", 50000);
-    assert_int_equal(files_like(p, "life."), 3); /* it might be about to be locked */
-    sweep(p, "keep=2m", 90000);
+    sweep(p, "", MINUTE);
     assert_int_equal(files_like(p, "life."), 1);
-    sweep(p, "keep=2m", 3 * MINUTE); /* a wake goes when its life has gone */
-    assert_int_equal(files_like(p, "wake."), 0);
+    assert_int_equal(files_like(p, "wake.") + files_like(p, "who."), 0);
     assert_true(actor_holds(alive));
     TAKES(actor_new(p, NULL));
+}
+
+/* Its client might be about to lock it. */
+static void B30_a_newborn_fifo_stays(void **state) {
+    place *p = *state;
+    int64_t before = t_now_ms();
+    assert_int_equal(mkfifo(path_of(p, "life.0000abcd"), 0600), 0);
+    sweep(p, "", 0);
+    assert_true(there(path_of(p, "life.0000abcd")) || t_now_ms() - before >= 2000);
+    sweep(p, "", MINUTE);
+    assert_false(there(path_of(p, "life.0000abcd")));
+}
+
+/* Removed by hand, say: the rest of it goes with a sweep. */
+static void B30_what_lost_its_sign_of_life_goes(void **state) {
+    place *p = *state;
+    use_lock(p, LOCK);
+    assert_int_equal(mkfifo(path_of(p, "wake.0000abcd"), 0600), 0);
+    assert_int_equal(symlink("1\tx\t", path_of(p, "who.0000abcd")), 0);
+    sweep(p, "", 7 * HOUR);
+    assert_int_equal(files_like(p, "wake.") + files_like(p, "who."), 0);
+    assert_true(there(lock_path(p, LOCK)));
+}
+
+/* A program that is killed and started again all day: nobody closes a client there, so who starts
+   sees to it. */
+static void B30_a_crash_loop_leaves_few_fifos(void **state) {
+    enum { LOOPS = 20, AT_ONCE = 10 }; /* 200 kills */
+    place *p = *state;
+    actor *alive = actor_new(p, NULL);
+    IS(HF_OK, actor_do(alive, &(ask){.deed = do_acquire, .name = "alive"}));
+    for (int loop = 0; loop < LOOPS; loop++) {
+        actor *killed[AT_ONCE];
+        for (int i = 0; i < AT_ONCE; i++) {
+            ask take = {.deed = do_acquire};
+            snprintf(take.name, sizeof take.name, "n%d-%d", loop, i);
+            if (i % 2) take.options.kind = HF_READ; /* has a wake and a who as well */
+            killed[i] = actor_new(p, NULL);
+            IS(HF_OK, actor_do(killed[i], &take));
+        }
+        for (int i = 0; i < AT_ONCE; i++) actor_kill(killed[i]);
+        sweep(p, "", MINUTE); /* a client starts, when the dead are no newborns */
+        assert_int_equal(files_like(p, "life."), 1);
+        assert_int_equal(files_like(p, "wake.") + files_like(p, "who."), 0);
+    }
+    assert_true(actor_holds(alive));
 }
 
 /* ---- Everybody at once ----------------------------------------------------------------------- */
@@ -353,6 +395,9 @@ static const struct CMUnitTest tests[] = {
     TEST(B28_a_file_whose_token_is_ahead_of_the_clock_stays),
     TEST(B30_files_of_others_stay),
     TEST(B30_fifos_of_dead_clients_go),
+    TEST(B30_a_newborn_fifo_stays),
+    TEST(B30_what_lost_its_sign_of_life_goes),
+    TEST(B30_a_crash_loop_leaves_few_fifos),
 };
 
 FILE_MAIN(tests)

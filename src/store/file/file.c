@@ -21,6 +21,8 @@
 #define IDLE_MAX 64                /* locks kept open though not in use: likely to be used again */
 #define ID_TEXT  8                 /* digits of a client's id */
 #define LOOK     (5 * HF__MS)      /* how often to see whether a broken holder has let go */
+#define IN_VAIN  3                 /* how often to look for room where nothing can be removed */
+#define FULL     HF__SEC           /* how long not to look again */
 
 typedef struct file {
     hf__store store;
@@ -38,6 +40,7 @@ typedef struct file {
     hf__op *breaking;     /* marked, not obeyed yet */
     bool mending;         /* ranges could not be unlocked: again */
     hf__time look_at;
+    hf__time full_until; /* do not look for room before */
 } file;
 
 /* ---- Locks by name ---- */
@@ -121,7 +124,7 @@ static void complete(file *f, hf__op *op, hf_result result) {
     f->last = op;
 }
 
-/* Descriptors are out, and we have some that are only kept in case. */
+/* Descriptors are out, or room is, and we have some that are only kept in case. */
 static bool give_back(file *f) {
     bool some = f->idle_first || hf__peers_trim(&f->peers, 0);
     while (f->idle_first) drop(f, f->idle_first);
@@ -405,29 +408,20 @@ static void look_at_breaks(file *f, hf__time now) {
 
 /* ---- The table ---- */
 
-static void submit(hf__store *store, hf__op *op, hf__time now) {
-    file *f = (file *)store;
-    op->asked_at = now;
-    op->link = store->link;
-    op->maybe = false;
-    store->commands++;
-    hf_result r = HF_OK;
+static hf_result carry_out(file *f, hf__op *op, hf__time now) {
     switch (op->verb) {
-    case HF__ASK: r = ask(f, op, now); break;
-    case HF__RENEW: r = renew(f, op, now); break;
-    case HF__RELEASE: r = release(f, op); break;
-    case HF__INSPECT: r = inspect(f, op, now); break;
-    case HF__WHO: r = who(f, op); break;
-    case HF__BREAK:
-        r = begin_break(f, op);
-        if (!r) return; /* completed when the holder has obeyed */
-        break;
+    case HF__ASK: return ask(f, op, now);
+    case HF__RENEW: return renew(f, op, now);
+    case HF__RELEASE: return release(f, op);
+    case HF__INSPECT: return inspect(f, op, now);
+    case HF__WHO: return who(f, op);
+    case HF__BREAK: return begin_break(f, op);
     case HF__LATCH_SET:
     case HF__LATCH_DOWN:
-    case HF__LATCH_LOOK: r = latch(f, op); break;
-    case HF__PROCLAIM: r = proclaim(f, op); break;
-    case HF__LEADER: r = leader(f, op, now); break;
-    case HF__LIST: r = hf__file_list(f->directory, f->path, f->url->prefix, op); break;
+    case HF__LATCH_LOOK: return latch(f, op);
+    case HF__PROCLAIM: return proclaim(f, op);
+    case HF__LEADER: return leader(f, op, now);
+    case HF__LIST: return hf__file_list(f->directory, f->path, f->url->prefix, op);
     case HF__EXPORT:
     case HF__PROLONG:
     case HF__RAISE:
@@ -435,8 +429,49 @@ static void submit(hf__store *store, hf__op *op, hf__time now) {
     case HF__SLOTS_OF:
     case HF__REGISTER:
     case HF__TOUCH:
-    case HF__CONFIRM: r = HF_UNSUPPORTED; break;
+    case HF__CONFIRM: break;
     }
+    return HF_UNSUPPORTED;
+}
+
+/* These need room for a file, and can be repeated after a failure. */
+static bool makes_files(uint32_t verb) {
+    return verb == HF__ASK || verb == HF__LATCH_SET || verb == HF__PROCLAIM;
+}
+
+/* Other processes may take the room that we make, or make some when we find none. So try again,
+   a few times if nothing can be removed. */
+static hf_result try_with_room(file *f, hf__op *op, hf__time now) {
+    hf_result r = HF__NO_ROOM;
+    hf__time end = hf__now() + HF__DOOR_MS * HF__MS;
+    int in_vain = 0;
+    for (int i = 0; r == HF__NO_ROOM && in_vain < IN_VAIN && (!i || hf__now() < end); i++) {
+        hf__line_give_way(i);
+        (void)give_back(f); /* an open file keeps its inode */
+        in_vain += !hf__sweep_idle(f->directory);
+        free(op->detail);
+        op->detail = NULL;
+        r = carry_out(f, op, now);
+    }
+    if (r == HF__NO_ROOM) f->full_until = now + FULL;
+    return r;
+}
+
+static hf_result carry_out_with_room(file *f, hf__op *op, hf__time now) {
+    hf_result r = carry_out(f, op, now);
+    if (r == HF__NO_ROOM && makes_files(op->verb) && now >= f->full_until)
+        r = try_with_room(f, op, now);
+    return r == HF__NO_ROOM ? HF_REFUSED : r;
+}
+
+static void submit(hf__store *store, hf__op *op, hf__time now) {
+    file *f = (file *)store;
+    op->asked_at = now;
+    op->link = store->link;
+    op->maybe = false;
+    store->commands++;
+    hf_result r = carry_out_with_room(f, op, now);
+    if (op->verb == HF__BREAK && !r) return; /* completed when the holder has obeyed */
     complete(f, op, r);
 }
 
@@ -648,6 +683,7 @@ hf_result hf__file_new(const hf__url *url, const hf__identity *identity, hf__log
         file_free(&f->store, false);
         return r;
     }
+    hf__sweep_dead(f->directory);
     if (!url->path) f->store.where = f->path;
     hf__log_add(log, HF_LOG_DEBUG, "locks are kept in %s", f->path);
     *store = &f->store;

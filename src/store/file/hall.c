@@ -154,7 +154,7 @@ static int find_slot(hall *h, unsigned *index) {
         if (!error) hf__slots_put(&h->lock->slots, *index, true);
         return error;
     }
-    return EDQUOT;
+    return EUSERS;
 }
 
 /* What is not in use does not count, nor does what is not locked. */
@@ -353,7 +353,7 @@ static hf_result end(hall *h, hf__seat *seat, const hf__party *who, int error, h
     else
         note_seat(h, seat, who);
     go(h);
-    if (error == EDQUOT) {
+    if (error == EUSERS) {
         *detail =
             hf__line("%d hold %s/%s or wait for it already, which is as many as it has room for",
                      HF__SLOTS_MAX, h->lock->file.path, h->lock->file.name);

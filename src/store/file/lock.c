@@ -16,19 +16,12 @@
 #include "store/file/kept.h"
 #include "store/file/line.h"
 #include "store/file/ranges.h"
+#include "store/file/sweep.h"
 
 /* ---- The file ---- */
 
 hf_result hf__lock_trouble(const hf__lock *l, const char *what, int error, char **detail) {
-    *detail = hf__line("cannot %s %s/%s: %s", what, l->file.path, l->file.name, strerror(error));
-    switch (error) {
-    case EMFILE:
-    case ENFILE:
-    case ENOLCK:
-    case ENOMEM: return HF_NOMEM;
-    case EIO: return HF_UNREACHABLE;
-    default: return HF_REFUSED;
-    }
+    return hf__lockfile_trouble(&l->file, what, error, detail);
 }
 
 static hf_result open_file(hf__lock *l, char **detail) {
@@ -195,13 +188,15 @@ static hf_result enter(hf__lock *l, hf__peers *peers, const hf__record *self, co
     return HF_OK;
 }
 
-/* An empty file is a new one, unless there are some inside: then it was cut short. */
-static hf_result begin_file(hf__lock *l, hf__op *op) {
+/* An empty file is a new one, unless there are some inside: then it was cut short. The lock may
+   have had a file before, so its tokens continue above the floor. */
+static hf_result begin_file(hf__lock *l, hf__head *head, hf__op *op) {
     hf__table table;
     hf_result r = hf__table_read(&l->file, l->fd, &l->slots, &table, &op->detail);
     hf__table_fini(&table);
+    head->record.token = hf__sweep_floor(l->file.directory);
     if (r) return r;
-    int error = hf__lockfile_begin(l->fd, l->mapped.key, l->mapped.length);
+    int error = hf__lockfile_begin(l->fd, l->mapped.key, l->mapped.length, head->record.token);
     return error ? hf__lock_trouble(l, "write", error, &op->detail) : HF_OK;
 }
 
@@ -210,7 +205,7 @@ static hf_result see_head(hf__lock *l, const hf__seat *seat, hf__head *head, hf_
     hf_result r = hf__lockfile_read(&l->file, l->fd, NULL, 0, head, &op->detail);
     if (r) return r;
     if (seat->slot < 0 && barged(l, head)) return HF_NOT_HELD;
-    if (!head->version) return begin_file(l, op);
+    if (!head->version) return begin_file(l, head, op);
     if (hf__record_whole(&head->record) && hf__room_head_whole(&head->room)) return HF_OK;
     return hf__lockfile_damaged(&l->file, "was damaged", &op->detail);
 }

@@ -91,10 +91,11 @@ int hf__lockfile_room(int fd, hf__head *head) {
     return hf__lockfile_write(fd, &head->room, sizeof head->room, offsetof(hf__head, room));
 }
 
-int hf__lockfile_begin(int fd, const char *key, size_t length) {
+int hf__lockfile_begin(int fd, const char *key, size_t length, uint64_t last) {
     char page[KEY_AT + HF__KEY_MAX] = {0};
     hf__head head = {.version = VERSION, .key_length = (uint32_t)length, .line = 1};
     memcpy(head.magic, magic, sizeof magic);
+    head.record.token = last;
     head.record.sum = sum_of(&head.record);
     memcpy(page, &head, sizeof head);
     memcpy(page + KEY_AT, key, length);
@@ -163,16 +164,26 @@ size_t hf__lockfile_key(int fd, const hf__head *head, char key[HF__KEY_MAX + 1])
 
 /* ---- Opening ---- */
 
-static hf_result open_failed(const hf__lockfile *file, int error, char **detail) {
-    if (error == ENOENT) return HF_NOT_HELD;
-    *detail = hf__line("cannot open %s/%s: %s", file->path, file->name, strerror(error));
+hf_result hf__lockfile_trouble(const hf__lockfile *file, const char *what, int error,
+                               char **detail) {
+    bool no_room = error == ENOSPC || error == EDQUOT;
+    *detail = hf__line("cannot %s %s/%s: %s%s", what, file->path, file->name, strerror(error),
+                       no_room ? "; free some space there, or set HOLDFAST_URL=file:///DIRECTORY "
+                                 "on a larger filesystem for every process that shares the locks"
+                               : "");
     switch (error) {
     case EMFILE:
     case ENFILE:
+    case ENOLCK:
     case ENOMEM: return HF_NOMEM;
     case EIO: return HF_UNREACHABLE;
-    default: return HF_REFUSED;
+    default: return no_room ? HF__NO_ROOM : HF_REFUSED;
     }
+}
+
+static hf_result open_failed(const hf__lockfile *file, int error, char **detail) {
+    if (error == ENOENT) return HF_NOT_HELD;
+    return hf__lockfile_trouble(file, "open", error, detail);
 }
 
 static hf_result check_file(const hf__lockfile *file, int fd, char **detail) {

@@ -84,8 +84,9 @@ hf_result hf__lockfile_read(const hf__lockfile *file, int fd, const char *key, s
    read. */
 size_t hf__lockfile_key(int fd, const hf__head *head, char key[HF__KEY_MAX + 1]);
 
-/* Write everything of a new file, but for the record. 0, or errno and it is as new as before. */
-int hf__lockfile_begin(int fd, const char *key, size_t length);
+/* Write everything of a new file; of the record only its token, the last one of the lock. 0, or
+   errno and it is as new as before. */
+int hf__lockfile_begin(int fd, const char *key, size_t length, uint64_t last);
 
 /* Write the record, summed. 0 or errno. */
 int hf__lockfile_record(int fd, hf__record *record);
@@ -109,6 +110,15 @@ bool hf__room_open(const hf__head *head);
 
 /* Bytes at an offset, all or none as far as a kill goes if they lie in one page. 0 or errno. */
 int hf__lockfile_write(int fd, const void *bytes, size_t length, off_t offset);
+
+/* A result between the files of this store: neither space nor an inode is left. The store makes
+   room and tries again; what it cannot mend is HF_REFUSED to all others. */
+#define HF__NO_ROOM ((hf_result)-1)
+
+/* A line for a person that says what could not be done to the file, and the result for this
+   errno. */
+hf_result hf__lockfile_trouble(const hf__lockfile *file, const char *what, int error,
+                               char **detail);
 
 /* A line for a person, and HF_PROTOCOL. */
 hf_result hf__lockfile_damaged(const hf__lockfile *file, const char *what, char **detail);

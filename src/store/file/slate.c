@@ -47,9 +47,7 @@ static uint64_t sum_of(const page *p) {
 }
 
 static hf_result trouble(const hf__slate *s, const char *what, int error, char **detail) {
-    *detail = hf__line("cannot %s %s/%s: %s", what, s->file.path, s->file.name, strerror(error));
-    bool out = error == EMFILE || error == ENFILE || error == ENOLCK || error == ENOMEM;
-    return out ? HF_NOMEM : error == EIO ? HF_UNREACHABLE : HF_REFUSED;
+    return hf__lockfile_trouble(&s->file, what, error, detail);
 }
 
 static hf_result damaged(const hf__slate *s, const char *what, char **detail) {
@@ -184,14 +182,16 @@ static bool is_ours(int fd) {
     return n == (ssize_t)sizeof begins && !memcmp(begins, magic, sizeof magic);
 }
 
-void hf__slate_sweep(int directory, const char *name, int64_t keep_ms) {
+bool hf__slate_sweep(int directory, const char *name, int64_t keep_ms) {
     hf__slate s = {.file = {.directory = directory, .path = "."}, .fd = -1};
     char *detail = NULL;
+    bool gone = false;
     hf__text_copy(s.file.name, sizeof s.file.name, name);
     bool leads = !strncmp(name, HF__LEAD_START, strlen(HF__LEAD_START));
     if (open_slate(&s, false, &detail) == HF_OK && age_ms(s.fd) > keep_ms && is_ours(s.fd) &&
         lock_open(&s) == 1 && age_ms(s.fd) > keep_ms && !(leads && is_held(directory, name)))
-        unlinkat(directory, name, 0);
+        gone = unlinkat(directory, name, 0) == 0;
     hf__slate_close(&s);
     free(detail);
+    return gone;
 }

@@ -42,7 +42,7 @@ hf_result hf__slate_write(hf__slate *s, const void *body, size_t length, char **
 void hf__slate_close(hf__slate *s);
 
 /* For the sweep: remove a file of this name that has not been written or used for so long. For one
-   of a leader the lock beside it must not be held. */
-void hf__slate_sweep(int directory, const char *name, int64_t keep_ms);
+   of a leader the lock beside it must not be held. True: it is gone. */
+bool hf__slate_sweep(int directory, const char *name, int64_t keep_ms);
 
 #endif

@@ -4,12 +4,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/rand.h"
 #include "store/file/kept.h"
 #include "store/file/lockfile.h"
 #include "store/file/peers.h"
@@ -18,36 +20,101 @@
 
 #define STAMP       "swept"
 #define ENTRIES_MAX 100000 /* looked at in one sweep: closing a client must not take long */
-#define NEWBORN_MS  60000  /* a FIFO this young may be that of a client which is about to lock it */
+#define NEWBORN_MS  2000   /* a FIFO this young may be that of a client which is about to lock it */
+
+#define IDLE_MS      60000 /* of what has to make room, this goes first */
+#define IDLE_ENTRIES 10000 /* looked at to make room: somebody waits for it */
+#define IDLE_FILES   128   /* removed at once: others who come next find room too */
+
+#define DEAD_ENTRIES 64    /* clients looked at by one that starts */
+#define DEAD_BYTES   65536 /* in a directory larger than this it is left to chance */
+
+#define SECOND_US INT64_C(1000000)
+#define DAY_US    (INT64_C(86400) * SECOND_US)
+
+static int64_t us_of(struct timespec ts) {
+    return (int64_t)ts.tv_sec * SECOND_US + ts.tv_nsec / 1000;
+}
 
 static int64_t ms_of(struct timespec ts) {
-    return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+    return us_of(ts) / 1000;
+}
+
+static struct timespec time_of(int64_t us) {
+    return (struct timespec){.tv_sec = us / SECOND_US, .tv_nsec = us % SECOND_US * 1000};
+}
+
+static int64_t now_us(void) {
+    struct timespec ts;
+    clock_gettime(CLOCK_REALTIME, &ts);
+    return us_of(ts);
 }
 
 static int64_t now_ms(void) {
-    struct timespec ts;
-    clock_gettime(CLOCK_REALTIME, &ts);
-    return ms_of(ts);
+    return now_us() / 1000;
 }
 
-/* The stamp's age says when the last sweep was; who touches it does the next. A clock that was set
-   back makes it look young for long, so what lies in the future counts as old. */
-static bool due(int directory, int64_t keep_ms) {
+/* ---- The stamp ---- */
+
+static int open_stamp(int directory) {
+    return hf__kept_open(directory, STAMP, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY,
+                         0600);
+}
+
+/* A floor more than a day ahead was set by a wrong clock. It is ignored, or it would apply for
+   years. */
+static int64_t floor_of(const struct stat *st, int64_t now) {
+    int64_t floor = us_of(st->st_mtim);
+    return floor > now + DAY_US ? 0 : floor;
+}
+
+uint64_t hf__sweep_floor(int directory) {
     struct stat st;
-    bool there = fstatat(directory, STAMP, &st, AT_SYMLINK_NOFOLLOW) == 0;
-    if (there && !S_ISREG(st.st_mode)) return false;
-    int64_t age = there ? now_ms() - ms_of(st.st_mtim) : 0;
-    if (there && age >= 0 && age < keep_ms / 4) return false;
-    int fd =
-        openat(directory, STAMP, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
-    bool touched = fd >= 0 && futimens(fd, NULL) == 0;
-    if (fd >= 0) close(fd);
-    return touched && there; /* in a new directory there is nothing to sweep */
+    if (fstatat(directory, STAMP, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode)) return 0;
+    return (uint64_t)floor_of(&st, now_us());
 }
 
-/* One of ours, as far as can be seen: a directory may have other files in it. The next token of a new file
-   comes from the clock: the last one has to be behind it. */
-static bool may_go(const hf__lockfile *file, int fd) {
+/* Raise the floor to the present, and return it. Only the process that has the stamp locked
+   changes it, so that it never sinks; others use it as it is. While the clock is behind the
+   floor, new files start from the floor, so it is moved ahead of their tokens. */
+static int64_t raise_floor(int stamp, bool locked) {
+    struct stat st;
+    int64_t now = now_us();
+    if (fstat(stamp, &st) != 0 || !S_ISREG(st.st_mode)) return 0;
+    int64_t floor = floor_of(&st, now);
+    if (!locked) return floor;
+    floor = now > floor ? now : floor + SECOND_US;
+    const struct timespec times[] = {time_of(now), time_of(floor)};
+    (void)futimens(stamp, times);
+    if (fstat(stamp, &st) != 0) return 0;
+    return floor_of(&st, now); /* as stored: the filesystem may round it down */
+}
+
+/* The stamp's age says when the last sweep was. A clock that was set back makes it look young for
+   long, so what lies in the future counts as old. */
+static bool is_due(int stamp, int64_t keep_ms) {
+    struct stat st;
+    if (fstat(stamp, &st) != 0 || !S_ISREG(st.st_mode)) return false;
+    int64_t age = now_ms() - ms_of(st.st_atim);
+    return age < 0 || age >= keep_ms / 4;
+}
+
+/* ---- What may go ---- */
+
+typedef struct sweeper {
+    int directory;
+    int64_t floor;     /* a token below it may go with its file */
+    int64_t unused_ms; /* files used more recently stay; negative: any age may go */
+    bool for_room;     /* latches stay: they hold a count that is still needed */
+} sweeper;
+
+static bool unused(const sweeper *s, int fd, struct stat *st) {
+    if (fstat(fd, st) != 0 || !S_ISREG(st->st_mode)) return false;
+    return s->unused_ms < 0 || now_ms() - ms_of(st->st_mtim) > s->unused_ms;
+}
+
+/* One of ours, as far as can be seen: a directory may have other files in it. */
+static bool may_go(const sweeper *s, const hf__lockfile *file, int fd) {
     hf__head head;
     char *detail = NULL;
     hf_result r = hf__lockfile_read(file, fd, NULL, 0, &head, &detail);
@@ -55,36 +122,64 @@ static bool may_go(const hf__lockfile *file, int fd) {
     bool named = strchr(file->name + strlen(HF__LOCK_START), '.') || strchr(file->name, '%');
     if (!r && !head.version) return named;
     uint64_t last = head.record.token > head.room.token ? head.record.token : head.room.token;
-    return !r && (int64_t)(last / 1000) < now_ms();
-}
-
-static bool unused_for(int fd, int64_t ms, struct stat *st) {
-    return fstat(fd, st) == 0 && S_ISREG(st->st_mode) && now_ms() - ms_of(st->st_mtim) > ms;
+    return !r && last < (uint64_t)s->floor;
 }
 
 /* Unlinked while all of its ranges are ours: nobody holds it, nobody waits, and whoever has it open
    sees, once he gets a range, that the name is no longer that of his file. */
-static void sweep_lock(int directory, const char *name, int64_t keep_ms) {
+static bool sweep_lock(const sweeper *s, const char *name) {
     struct stat st;
-    hf__lockfile file = {.directory = directory, .path = "."};
+    bool gone = false;
+    hf__lockfile file = {.directory = s->directory, .path = "."};
     hf__text_copy(file.name, sizeof file.name, name);
-    int fd = hf__kept_open(directory, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
-    if (fd < 0) return;
-    if (unused_for(fd, keep_ms, &st) && may_go(&file, fd) && hf__ranges_take(fd)) {
-        if (unused_for(fd, keep_ms, &st) && hf__lockfile_current(&file, st.st_dev, st.st_ino) == 1)
-            unlinkat(directory, name, 0);
+    int fd = hf__kept_open(s->directory, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
+    if (fd < 0) return false;
+    if (unused(s, fd, &st) && may_go(s, &file, fd) && hf__ranges_take(fd)) {
+        /* again: the lock may have been used before its ranges were ours */
+        if (unused(s, fd, &st) && may_go(s, &file, fd) &&
+            hf__lockfile_current(&file, st.st_dev, st.st_ino) == 1)
+            gone = unlinkat(s->directory, name, 0) == 0;
         hf__ranges_drop(fd); /* also for a child that was forked meanwhile */
     }
+    /* Clients keep idle files open, and an open file keeps its space. */
+    if (gone && s->for_room && ftruncate(fd, 0) != 0) gone = false;
     hf__kept_close(fd);
+    return gone;
 }
 
-static void sweep_life(int directory, const char *name) {
+/* ---- FIFOs ---- */
+
+static bool is_newborn(const struct stat *st) {
+    int64_t age = now_ms() - ms_of(st->st_ctim);
+    return age >= 0 && age <= NEWBORN_MS;
+}
+
+static void remove_of(int directory, const char *start, const char *id) {
+    char name[HF__PEER_NAME];
+    (void)snprintf(name, sizeof name, "%s%s", start, id);
+    unlinkat(directory, name, 0);
+}
+
+/* Opened for reading only: while we had it open for writing, nobody would be told of its death. */
+static bool is_dead(int directory, const char *name) {
     struct stat st;
+    int fd = hf__kept_open(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
+    if (fd < 0) return false;
+    bool dead =
+        fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode) && !is_newborn(&st) && hf__hold_holder(fd) == 0;
+    hf__kept_close(fd);
+    return dead;
+}
+
+/* The life FIFO goes last: until then no new client can take the id. */
+static void sweep_life(int directory, const char *name) {
+    if (!is_dead(directory, name)) return;
     int fd = hf__kept_open(directory, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
     if (fd < 0) return;
-    bool old =
-        fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode) && now_ms() - ms_of(st.st_ctim) > NEWBORN_MS;
-    if (old && hf__ranges_take(fd)) {
+    if (hf__ranges_take(fd)) {
+        const char *id = name + strlen(HF__LIFE_START);
+        remove_of(directory, HF__WAKE_START, id);
+        remove_of(directory, HF__WHO_START, id);
         unlinkat(directory, name, 0);
         hf__ranges_drop(fd);
     }
@@ -99,9 +194,11 @@ static void sweep_orphan(int directory, const char *name, const char *start) {
                   name + strlen(start));
     bool orphan = fstatat(directory, life, &st, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT;
     if (orphan && fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-        (S_ISFIFO(st.st_mode) || S_ISLNK(st.st_mode)) && now_ms() - ms_of(st.st_ctim) > NEWBORN_MS)
+        (S_ISFIFO(st.st_mode) || S_ISLNK(st.st_mode)) && !is_newborn(&st))
         unlinkat(directory, name, 0);
 }
+
+/* ---- The directory ---- */
 
 static bool starts(const char *name, const char *with) {
     return !strncmp(name, with, strlen(with));
@@ -114,27 +211,88 @@ static bool of_client(const char *name, const char *start) {
            strspn(name + length, "0123456789abcdef") == 8;
 }
 
-static void sweep_entry(int directory, const char *name, int64_t keep_ms) {
-    if (starts(name, HF__LOCK_START))
-        sweep_lock(directory, name, keep_ms);
-    else if (starts(name, HF__LATCH_START) || starts(name, HF__LEAD_START))
-        hf__slate_sweep(directory, name, keep_ms);
-    else if (of_client(name, HF__LIFE_START))
-        sweep_life(directory, name);
+/* True: there is more room now. */
+static bool sweep_entry(const sweeper *s, const char *name) {
+    if (starts(name, HF__LOCK_START)) return sweep_lock(s, name);
+    if (starts(name, HF__LEAD_START) || (starts(name, HF__LATCH_START) && !s->for_room))
+        return hf__slate_sweep(s->directory, name, s->unused_ms);
+    if (of_client(name, HF__LIFE_START))
+        sweep_life(s->directory, name);
     else if (of_client(name, HF__WAKE_START))
-        sweep_orphan(directory, name, HF__WAKE_START);
+        sweep_orphan(s->directory, name, HF__WAKE_START);
     else if (of_client(name, HF__WHO_START))
-        sweep_orphan(directory, name, HF__WHO_START);
+        sweep_orphan(s->directory, name, HF__WHO_START);
+    return false;
 }
 
-void hf__sweep(int directory, int64_t keep_ms) {
-    if (!due(directory, keep_ms)) return;
+static DIR *open_entries(int directory) {
     int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
     if (!dir && fd >= 0) close(fd);
-    struct dirent *entry;
+    return dir;
+}
+
+static unsigned sweep_entries(const sweeper *s, int entries_max, unsigned files_max) {
+    unsigned gone = 0;
+    DIR *dir = open_entries(s->directory);
+    const struct dirent *entry;
     /* cppcheck-suppress readdirCalled ; the stream is this call's own */
-    for (int i = 0; dir && i < ENTRIES_MAX && (entry = readdir(dir)); i++)
-        sweep_entry(directory, entry->d_name, keep_ms);
+    for (int i = 0; dir && i < entries_max && gone < files_max && (entry = readdir(dir)); i++)
+        gone += sweep_entry(s, entry->d_name);
     if (dir) closedir(dir);
+    return gone;
+}
+
+void hf__sweep(int directory, int64_t keep_ms) {
+    int stamp = open_stamp(directory);
+    if (stamp < 0) return;
+    if (is_due(stamp, keep_ms)) {
+        sweeper s = {.directory = directory, .unused_ms = keep_ms};
+        s.floor = raise_floor(stamp, hf__ranges_take(stamp));
+        (void)sweep_entries(&s, ENTRIES_MAX, ENTRIES_MAX);
+    }
+    hf__kept_close(stamp);
+}
+
+bool hf__sweep_idle(int directory) {
+    int stamp = open_stamp(directory);
+    if (stamp < 0) return false;
+    bool alone = hf__ranges_take(stamp);
+    sweeper s = {.directory = directory, .unused_ms = IDLE_MS, .for_room = true};
+    s.floor = raise_floor(stamp, alone);
+    unsigned gone = sweep_entries(&s, IDLE_ENTRIES, IDLE_FILES);
+    s.unused_ms = -1;
+    if (!gone) gone = sweep_entries(&s, IDLE_ENTRIES, IDLE_FILES);
+    hf__kept_close(stamp); /* and so unlocked */
+    return gone || !alone;
+}
+
+/* ---- When a client starts ---- */
+
+/* A random sample of the clients, in which each is equally likely. */
+static unsigned choose_clients(DIR *dir, hf__rand *chance, char out[][HF__PEER_NAME]) {
+    unsigned seen = 0;
+    const struct dirent *entry;
+    /* cppcheck-suppress readdirCalled ; the stream is this call's own */
+    while ((entry = readdir(dir))) {
+        if (!of_client(entry->d_name, HF__LIFE_START)) continue;
+        uint64_t at = seen < DEAD_ENTRIES ? seen : hf__rand_next(chance) % (seen + 1);
+        if (at < DEAD_ENTRIES) hf__text_copy(out[at], HF__PEER_NAME, entry->d_name);
+        seen++;
+    }
+    return seen < DEAD_ENTRIES ? seen : DEAD_ENTRIES;
+}
+
+void hf__sweep_dead(int directory) {
+    struct stat st;
+    char names[DEAD_ENTRIES][HF__PEER_NAME];
+    hf__rand chance = {hf__rand_seed()};
+    hf__kept_close(open_stamp(directory));
+    if (fstat(directory, &st) != 0) return;
+    if (hf__rand_next(&chance) % (uint64_t)(st.st_size + 1) > DEAD_BYTES) return;
+    DIR *dir = open_entries(directory);
+    if (!dir) return;
+    unsigned count = choose_clients(dir, &chance, names);
+    closedir(dir);
+    for (unsigned i = 0; i < count; i++) sweep_life(directory, names[i]);
 }

@@ -460,15 +460,52 @@ MUTATIONS = [
     Mutation(
         "a sweep does not ask whether a lock is in use",
         "store/file/sweep.c",
-        "may_go(&file, fd) && hf__ranges_take(fd)",
-        "may_go(&file, fd)",
+        "may_go(s, &file, fd) && hf__ranges_take(fd)",
+        "may_go(s, &file, fd)",
         ("file_sweep", "B30_what_is_held*"),
+    ),
+    Mutation(
+        "room is made of files that are in use",
+        "store/file/sweep.c",
+        "may_go(s, &file, fd) && hf__ranges_take(fd)",
+        "may_go(s, &file, fd)",
+        ("file_space", "B30_what_is_held*"),
+    ),
+    Mutation(
+        "room is made of latches that are not done",
+        "store/file/sweep.c",
+        "(starts(name, HF__LATCH_START) && !s->for_room)",
+        "starts(name, HF__LATCH_START)",
+        ("file_space", "B30_latches*"),
+    ),
+    Mutation(
+        "a name whose file has gone begins with the clock, whatever its last token was",
+        LOCK,
+        "head->record.token = hf__sweep_floor(l->file.directory);",
+        "head->record.token = hf__sweep_floor(-1);",
+        ("file_space", "B28_tokens*"),
+    ),
+    Mutation(
+        "the floor of tokens follows a clock that is set back",
+        "store/file/sweep.c",
+        "floor = now > floor ? now : floor + SECOND_US;",
+        "floor = now;",
+        ("file_space", "B28_tokens*"),
+    ),
+    Mutation(
+        "the default directory has a second choice",
+        "store/file/directory.c",
+        "    return r && r != HF_NOMEM ? tell_way_out() : r;\n",
+        "    if (r && asprintf(opened, \"/var/tmp/holdfast-%u\", (unsigned)geteuid()) > 0)\n"
+        "        r = open_path(*opened, network, fd);\n"
+        "    return r && r != HF_NOMEM ? tell_way_out() : r;\n",
+        ("file_directory", "B13_processes*"),
     ),
     Mutation(
         "a sweep removes what is not Holdfast's",
         "store/file/sweep.c",
-        "return !r && (int64_t)(last / 1000) < now_ms();",
-        "return (int64_t)(last / 1000) < now_ms();",
+        "return !r && last < (uint64_t)s->floor;",
+        "return last < (uint64_t)s->floor;",
         ("file_sweep", "B30_files_of_others*"),
     ),
     # The room of a file lock.
