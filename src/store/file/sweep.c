@@ -26,8 +26,7 @@
 #define IDLE_ENTRIES 10000 /* looked at to make room: somebody waits for it */
 #define IDLE_FILES   128   /* removed at once: others who come next find room too */
 
-#define DEAD_ENTRIES 64    /* clients looked at by one that starts */
-#define DEAD_BYTES   65536 /* in a directory larger than this it is left to chance */
+#define DEAD_BYTES 4096 /* a larger directory is not read by every client that starts */
 
 #define SECOND_US INT64_C(1000000)
 #define DAY_US    (INT64_C(86400) * SECOND_US)
@@ -269,30 +268,16 @@ bool hf__sweep_idle(int directory) {
 
 /* ---- When a client starts ---- */
 
-/* A random sample of the clients, in which each is equally likely. */
-static unsigned choose_clients(DIR *dir, hf__rand *chance, char out[][HF__PEER_NAME]) {
-    unsigned seen = 0;
-    const struct dirent *entry;
-    /* cppcheck-suppress readdirCalled ; the stream is this call's own */
-    while ((entry = readdir(dir))) {
-        if (!of_client(entry->d_name, HF__LIFE_START)) continue;
-        uint64_t at = seen < DEAD_ENTRIES ? seen : hf__rand_next(chance) % (seen + 1);
-        if (at < DEAD_ENTRIES) hf__text_copy(out[at], HF__PEER_NAME, entry->d_name);
-        seen++;
-    }
-    return seen < DEAD_ENTRIES ? seen : DEAD_ENTRIES;
-}
-
 void hf__sweep_dead(int directory) {
     struct stat st;
-    char names[DEAD_ENTRIES][HF__PEER_NAME];
     hf__rand chance = {hf__rand_seed()};
     hf__kept_close(open_stamp(directory));
     if (fstat(directory, &st) != 0) return;
     if (hf__rand_next(&chance) % (uint64_t)(st.st_size + 1) > DEAD_BYTES) return;
     DIR *dir = open_entries(directory);
-    if (!dir) return;
-    unsigned count = choose_clients(dir, &chance, names);
-    closedir(dir);
-    for (unsigned i = 0; i < count; i++) sweep_life(directory, names[i]);
+    const struct dirent *entry;
+    /* cppcheck-suppress readdirCalled ; the stream is this call's own */
+    for (int i = 0; dir && i < ENTRIES_MAX && (entry = readdir(dir)); i++)
+        if (of_client(entry->d_name, HF__LIFE_START)) sweep_life(directory, entry->d_name);
+    if (dir) closedir(dir);
 }
