@@ -6,6 +6,7 @@
  */
 #include "kit.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <unistd.h>
@@ -238,6 +239,7 @@ static void F46_who_becomes_the_first_in_line_is_told_of_deaths_inside(void **st
 /* The calls that change a lock's file: after so many of them the process gets this signal. */
 static atomic_int steps_left = -1;
 static atomic_int step_signal;
+static atomic_bool unwritable; /* every write fails, and all else works */
 
 static void step(void) {
     if (atomic_load(&steps_left) >= 0 && atomic_fetch_sub(&steps_left, 1) == 0)
@@ -248,6 +250,10 @@ ssize_t __real_pwrite64(int fd, const void *from, size_t length, off_t at);
 ssize_t __wrap_pwrite64(int fd, const void *from, size_t length, off_t at);
 ssize_t __wrap_pwrite64(int fd, const void *from, size_t length, off_t at) {
     step();
+    if (atomic_load(&unwritable)) {
+        errno = EFBIG;
+        return -1;
+    }
     return __real_pwrite64(fd, from, length, at);
 }
 
@@ -370,6 +376,28 @@ static void F46_killed_at_any_step_of_making_the_room(void **state) {
         FREES(other);
     }
     assert_false(died);
+}
+
+/* ---- F14: what cannot be written ------------------------------------------------------------- */
+
+static void do_upgrade_unwritten(self *me, const ask *q, answer *a) {
+    atomic_store(&unwritable, true);
+    do_upgrade(me, q, a);
+    atomic_store(&unwritable, false);
+}
+
+static void F14_an_upgrade_that_cannot_be_written_leaves_the_hold_as_it_was(void **state) {
+    place *p = *state;
+    actor *upgrader = actor_new(p, NULL), *reader = actor_new(p, NULL);
+    uint64_t token = TAKES(upgrader, UPGRADABLE);
+    assert_int_equal(IS(HF_REFUSED, DO(upgrader, do_upgrade_unwritten)).token, token);
+    IS(HF_OK, DO(upgrader, do_extend, .options = {.lease_ms = 31000}));
+    assert_true(actor_holds(upgrader));
+    TAKES(reader, READ_);
+    FREES(reader);
+    assert_true(IS(HF_OK, DO(upgrader, do_upgrade)).token > token);
+    IS(HF_BUSY, TRIES(reader, READ_));
+    FREES(upgrader);
 }
 
 /* ---- F03: stopped ---------------------------------------------------------------------------- */
@@ -956,6 +984,7 @@ static const struct CMUnitTest tests[] = {
     FILE_TEST(F46_killed_at_any_step_of_an_upgrade),
     FILE_TEST(F46_killed_at_any_step_of_a_downgrade),
     FILE_TEST(F46_killed_at_any_step_of_making_the_room),
+    FILE_TEST(F14_an_upgrade_that_cannot_be_written_leaves_the_hold_as_it_was),
     FILE_TEST(F28_a_slot_that_changes_hands_while_one_looks_is_not_damaged),
     FILE_TEST(F28_a_slot_that_is_being_taken_or_left_is_not_damaged),
     FILE_TEST(F03_one_that_is_stopped_at_the_door_costs_nobody_a_hold),

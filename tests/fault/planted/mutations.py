@@ -675,7 +675,7 @@ MUTATIONS = [
         HALL,
         "    if (error)\n        keep_seat(",
         "    if (!h)\n        keep_seat(",
-        ("file_failing", "F14_*upgrade*"),
+        ("file_room", "F14_an_upgrade*"),
     ),
     Mutation(
         "our own tickets are not seen",
