@@ -269,7 +269,7 @@ typedef struct hf_client_options {
  *
  * Blocks for at most connect_timeout. Errors: HF_INVALID (URL, option, a file it names; a lease
  * longer than rejoin_delay), HF_UNSUPPORTED (a scheme this build lacks), HF_UNREACHABLE,
- * HF_REFUSED (password, ACL, TLS), HF_PROTOCOL (not a Redis), HF_NO_QUORUM, HF_NOMEM.
+ * HF_REFUSED (password, ACL, TLS, directory), HF_PROTOCOL (not a Redis), HF_NO_QUORUM, HF_NOMEM.
  */
 HF_API HF_MUST_USE hf_result hf_open_v(const char *url, const hf_client_options *options,
                                        size_t options_size, hf_client **client);

@@ -96,7 +96,8 @@ static hf_result cannot_open(const char *path, int error) {
                                                        : strerror(error));
 }
 
-/* A directory on a read-only filesystem is opened if it exists: its locks can be looked at. */
+/* A directory on a read-only filesystem is opened if it exists: taking a lock there says why it
+   fails. */
 static hf_result open_path(const char *path, bool network, int *out) {
     int unmade = mkdir(path, 0700) != 0 ? errno : 0;
     if (unmade && unmade != EEXIST && unmade != EROFS) return cannot_make(path, unmade);

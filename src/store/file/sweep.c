@@ -64,7 +64,7 @@ static int open_stamp(int directory) {
    years. */
 static int64_t floor_of(const struct stat *st, int64_t now) {
     int64_t floor = us_of(st->st_mtim);
-    return floor > now + DAY_US ? 0 : floor;
+    return floor < 0 || floor > now + DAY_US ? 0 : floor;
 }
 
 uint64_t hf__sweep_floor(int directory) {
