@@ -158,7 +158,9 @@ enum { HF_LOG_ERROR = 1, HF_LOG_WARNING = 2, HF_LOG_INFO = 3, HF_LOG_DEBUG = 4 }
 
 #define HF_FOREVER INT64_C(-1)
 
-/* Limits, all inclusive. A lease is refused too if it is not well above the store's round trip. */
+/* Limits, all inclusive. A lease below four times the shortest round trip to the store is refused,
+   too. A call that blocks measures it again before it refuses; a wait measures for as long as it
+   would ride out an outage. */
 #define HF_NAME_MAX     1024 /* bytes of a name */
 #define HF_LEASE_MIN_MS INT64_C(50)
 #define HF_LEASE_MAX_MS INT64_C(2592000000) /* 30 days */
@@ -346,10 +348,12 @@ HF_API HF_MUST_USE hf_result hf_acquire_all_v(hf_client *client, const hf_reques
  * lock is free once every acquire of its owner has been released. NULL is HF_INVALID.
  * Once it has returned, on_lost neither runs nor will (unless this is on_lost's own call).
  *
- * HF_OK               released
+ * HF_OK               released, and nobody else was granted the lock before
  * HF_NOT_HELD         released before, through another reference
  * HF_LOST             it was lost before: the work since may have run beside another holder's
- * HF_UNKNOWN_OUTCOME  the store did not answer; the keeper goes on trying until the lease ends it
+ * HF_UNKNOWN_OUTCOME  the store did not answer; the keeper goes on trying until the lease ends it.
+ *                     Or its answer was lost, the release was repeated, and others have been granted
+ *                     the lock since: it was released, or lost before. The detail says which
  * HF_CLOSED           the client was closed, which released it
  * HF_FORKED           in a child; only memory was freed
  * HF_REFUSED, HF_PROTOCOL, HF_UNSUPPORTED, HF_NOMEM   the store did not do it, see hf_acquire; the

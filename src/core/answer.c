@@ -14,6 +14,10 @@ static const char LOST_STORE[] =
     "the store no longer has it: broken by an operator, removed, flushed, or lost in a restart or "
     "failover";
 
+static const char UNTOLD_RELEASE[] = "answers to the release were lost, and by now the lock was "
+                                     "granted to another, or forgotten: it "
+                                     "was released, or lost before";
+
 /* ---- To an ASK ---- */
 
 /* It was sent and not heard of: it may have been done, or be done yet. */
@@ -274,9 +278,12 @@ static void released(hf__entry *e, hf__time now) {
     }
     hf__entry_trouble_over(e);
     hf_result r = op->result;
-    /* A release that was sent twice finds nothing the second time. */
-    if (r == HF_LOST && e->ghost_maybe) r = HF_OK;
-    const char *detail = r == HF_LOST ? LOST_STORE : op->detail;
+    bool over = r == HF_OK || r == HF_LOST;
+    /* The first may have released it; or it was lost before, and another has held it since. */
+    if (r == HF_LOST && e->ghost_maybe) r = HF_UNKNOWN_OUTCOME;
+    const char *detail = r == HF_LOST              ? LOST_STORE
+                         : r == HF_UNKNOWN_OUTCOME ? UNTOLD_RELEASE
+                                                   : op->detail;
     if (e->ghost_carried && r == HF_LOST) { /* it counted as released when its holder let go */
         e->core->stats.released--;
         e->core->stats.lost++;
@@ -284,7 +291,7 @@ static void released(hf__entry *e, hf__time now) {
     hf__calls_finish(e->core, &e->ghost_carried, r, detail);
     if (op->number < e->ghost) return;
     bool in_vain = r == HF_PROTOCOL && e->core->closing; /* it ends with its lease */
-    if (r == HF_OK || r == HF_LOST || in_vain)
+    if (over || in_vain)
         hf__entry_lay_ghost(e);
     else
         e->next_try = hf__lease_retry_at(now, e->core->config.lease_ms, 9, &e->core->rand);

@@ -229,6 +229,8 @@ void hf__core_release(hf__core *core, hf_hold *hold, hf__call *call, hf__time no
         hf__entry_haunt(e, own->number, own->lapses_at);
         hf__own_end(own, HF__RELEASED, now);
         e->ghost_let_go = true;
+        e->ghost_maybe = false; /* of this hold no release was sent yet */
+        e->ghost_token = atomic_load(&own->token);
         if (call) hf__call_push(&e->ghost_calls, call);
     } else if (call) {
         hf_result r = atomic_load(&own->state) == HF__ENDED ? HF_CLOSED : HF_LOST;

@@ -170,6 +170,7 @@ struct hf__entry {
 
     uint64_t ghost;        /* up to this number of ours may be held by nobody; 0: none */
     hf__time ghost_until;  /* forgotten by then */
+    uint64_t ghost_token;  /* of the hold that `ghost_calls` release */
     hf__call *ghost_calls; /* releases that wait for the answer */
     hf__call *ghost_carried;
 

@@ -59,7 +59,7 @@ static void prepare_op(hf__entry *e, hf__verb verb, uint64_t number) {
     op->name = e->mapped.key;
     op->name_length = e->name_length;
     op->result = HF_OK;
-    op->maybe = op->undone = op->placed = op->crowded = false;
+    op->maybe = op->undone = op->placed = op->crowded = op->retried = false;
     op->detail = NULL;
     op->together = op->next_ask = NULL;
     op->exported = NULL;
@@ -195,9 +195,13 @@ static void send_release(hf__entry *e, hf__time now) {
     e->op.bury_until = e->late_until > now ? e->late_until : 0;
     e->op.gone_by = e->ghost_until;
     e->op.leave = e->ghost_stands || late_may_stand(e, now);
-    add_heir(e, now);
+    /* Only where somebody waits for what comes of it. The next then asks by itself. */
+    bool retried = e->ghost_maybe && e->ghost_carried;
+    if (!retried) add_heir(e, now);
     prepare_op(e, HF__RELEASE, e->ghost);
-    hf__entry *next = e->lane ? hf__lanes_heir(e->anchor) : NULL;
+    e->op.retried = retried;
+    e->op.token = e->ghost_token;
+    hf__entry *next = e->lane && !retried ? hf__lanes_heir(e->anchor) : NULL;
     if (next && now >= next->next_try && now < next->head->until) {
         e->op.next_ask = hf__entry_ask_with(next, NULL, now);
         next->carried = true;

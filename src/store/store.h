@@ -15,7 +15,9 @@
  *   RENEW    if (client, number) holds under `token`: the re-entry count is `count`, and it lasts at least `lease_ms`
  *            from now (0: leave as is). Else HF_LOST. Never re-creates.
  *   RELEASE  (client, any number up to `number`) holds no more, and stands in no line. HF_LOST if it
- *            did not hold. With an `heir`, an ASK of the client's next: where the store can do both in
+ *            did not hold. With `retried`, it was submitted before and not answered, and the hold was under `token`:
+ *            HF_OK also where the store knows that it was done before, or that nobody was granted the name since.
+ *            HF_LOST with `maybe`: it cannot be told. With an `heir`, an ASK of the client's next: where the store can do both in
  *            one step, and the hold was there, its answer is in `heir` too. Of another kind, the `next_ask` is
  *            submitted with it, and completed by itself.
  *
@@ -278,6 +280,7 @@ typedef struct hf__op {
     bool
         succeeds : 1; /* ASK: to a lower number of its client which gave up waiting: its turn is ours */
     bool leave : 1;   /* RELEASE: it stands in line, or may */
+    bool retried : 1; /* RELEASE: it was submitted before, and not answered: see above */
     bool maybe : 1;   /* Answer: it failed, and may have taken effect all the same */
     bool undone : 1;  /* ASK: a release of its number was said: it is not to be asked for again */
     bool crowded : 1; /* Answer to an ASK that was granted, to RENEW: somebody waits */
@@ -407,6 +410,7 @@ struct hf__store {
     char *down_detail;
     uint64_t polls;        /* changes with what pollset would say */
     int64_t round_trip_us; /* the shortest seen; 0: not known */
+    uint64_t round_trips;  /* how many were measured */
     bool measure;          /* set by the client, who doubts it: to be measured once more, soon */
     uint64_t commands;     /* sent */
     int64_t clock_us;      /* what the server's clock said last, to what was asked at clock_at */

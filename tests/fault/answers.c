@@ -1,6 +1,8 @@
 /* Answers that do not come, and requests that are executed after their client gave up (F12, F13,
-   F14). */
+   F14, F48). */
 #include "fault.h"
+#include "outcome.h"
+#include "waiters.h"
 
 /* A client whose next answer is lost together with its connection. `away`: nor can it reconnect. */
 static void lose_next_answer(bed *b, bool away) {
@@ -214,6 +216,150 @@ static void F14_a_hold_released_after_an_extension_unheard_is_released(void **st
     UNTIL(!on_server(b));
 }
 
+/* ---- F48: the release's answer is lost ------------------------------------------------------- */
+
+/* Another client takes LOCK after its holder has lost it, and releases it again. */
+static void come_and_go(hf_client *other) {
+    FREE(TAKE(other));
+}
+
+/* The hold was broken and another has held the lock since: the first release says so, and is not
+   heard. The second finds nothing, which must not be taken for the work of the first. */
+static void check_lost_unheard(bed *b, const hf_options *options) {
+    hf_client *client = bed_through(b, NULL), *other = bed_direct(b);
+    hf_hold *hold = take(client, LOCK, options, __FILE__, __LINE__);
+    T_HF(HF_OK, hf_break(other, LOCK, hf_fence(hold)));
+    come_and_go(other);
+    lose_next_answer(b, false);
+    T_HF(HF_UNKNOWN_OUTCOME, hf_release(hold));
+    check_detail("granted to another");
+    assert_int_equal(stats_of(client).reconnects, 1);
+}
+
+static void F48_a_lost_mutex_whose_release_was_not_answered_is_not_ok(void **state) {
+    check_lost_unheard(*state, &(hf_options){.kind = HF_MUTEX});
+}
+
+static void F48_a_lost_writer_whose_release_was_not_answered_is_not_ok(void **state) {
+    check_lost_unheard(*state, &(hf_options){.kind = HF_WRITE});
+}
+
+static void F48_a_lost_reader_whose_release_was_not_answered_is_not_ok(void **state) {
+    check_lost_unheard(*state, &(hf_options){.kind = HF_READ});
+}
+
+static void F48_lost_permits_whose_release_was_not_answered_are_not_ok(void **state) {
+    check_lost_unheard(*state, &(hf_options){.kind = HF_PERMITS, .capacity = 2});
+}
+
+static void F48_a_flushed_hold_whose_release_was_not_answered_is_not_ok(void **state) {
+    bed *b = *state;
+    hf_client *client = bed_through(b, NULL);
+    hf_hold *hold = TAKE(client);
+    t_redis_str(b->redis, "FLUSHALL");
+    lose_next_answer(b, false);
+    T_HF(HF_UNKNOWN_OUTCOME, hf_release(hold));
+}
+
+static void F48_a_lost_hold_released_without_waiting_is_not_ok(void **state) {
+    bed *b = *state;
+    hf_client *client = bed_through(b, NULL), *other = bed_direct(b);
+    hf_hold *hold = TAKE(client);
+    T_HF(HF_OK, hf_break(other, LOCK, 0));
+    come_and_go(other);
+    lose_next_answer(b, false);
+    outcome o;
+    begin_release(hold, &o);
+    told(&o, HF_UNKNOWN_OUTCOME);
+}
+
+static void F48_of_many_names_one_that_was_lost_unheard_is_not_ok(void **state) {
+    bed *b = *state;
+    hf_client *client = bed_through(b, NULL), *other = bed_direct(b);
+    const hf_request names[] = {{.name = LOCK}, {.name = "second"}};
+    hf_hold *hold = NULL;
+    T_HF(HF_OK, hf_acquire_all(client, names, 2, NULL, &hold));
+    T_HF(HF_OK, hf_break(other, LOCK, 0));
+    come_and_go(other);
+    lose_next_answer(b, false);
+    T_HF(HF_UNKNOWN_OUTCOME, hf_release(hold));
+}
+
+static void F48_an_adopted_hold_that_was_lost_unheard_is_not_ok(void **state) {
+    bed *b = *state;
+    hf_client *client = bed_through(b, NULL), *other = bed_direct(b);
+    char text[HF_EXPORT_MAX];
+    hf_hold *hold = TAKE(other);
+    T_HF(HF_OK, hf_export(hold, text, sizeof text));
+    T_HF(HF_OK, hf_adopt(client, text, NULL, &hold));
+    T_HF(HF_OK, hf_break(other, LOCK, 0));
+    come_and_go(other);
+    lose_next_answer(b, false);
+    T_HF(HF_UNKNOWN_OUTCOME, hf_release(hold));
+}
+
+/* Nobody was granted the lock since: the first release did it, or what ended the hold did no harm. */
+static void check_released_unheard(bed *b, const hf_options *options) {
+    hf_client *client = bed_through(b, NULL);
+    hf_hold *hold = take(client, LOCK, options, __FILE__, __LINE__);
+    lose_next_answer(b, false);
+    FREE(hold);
+    assert_int_equal(stats_of(client).reconnects, 1);
+    assert_false(on_server(b));
+}
+
+static void F48_a_release_that_was_not_answered_is_ok_where_nobody_came(void **state) {
+    for (uint32_t kind = HF_MUTEX; kind <= HF_UPGRADABLE; kind++) {
+        check_released_unheard(*state, &(hf_options){.kind = kind});
+        bed_down(state);
+        bed_up(state);
+    }
+    check_released_unheard(*state, &(hf_options){.kind = HF_PERMITS, .capacity = 2});
+}
+
+/* The release has handed the lock to who waited: that one's hold says by whom. */
+static void check_handed_on_unheard(bed *b, const hf_options *options) {
+    hf_client *client = bed_through(b, NULL), *other = bed_direct(b);
+    hf_hold *hold = take(client, LOCK, options, __FILE__, __LINE__);
+    attempt *waits = attempt_start(b, other, &(hf_options){.wait_ms = SOON_MS});
+    UNTIL(in_line(b) == 1 && listening(b) == 1);
+    lose_next_answer(b, false);
+    FREE(hold);
+    assert_int_equal(stats_of(client).reconnects, 1);
+    FREE(attempt_end(waits, HF_OK));
+}
+
+static void F48_a_release_that_was_not_answered_is_ok_where_it_handed_on(void **state) {
+    check_handed_on_unheard(*state, &(hf_options){.kind = HF_MUTEX});
+}
+
+static void F48_a_reader_that_was_not_answered_is_ok_where_it_handed_on(void **state) {
+    check_handed_on_unheard(*state, &(hf_options){.kind = HF_READ});
+}
+
+/* The lock went to the next thread of the same client, in one step with the release. */
+static void F48_a_release_that_was_not_answered_is_ok_where_its_client_goes_on(void **state) {
+    bed *b = *state;
+    hf_client *client = bed_through(b, NULL);
+    hf_hold *hold = TAKE(client);
+    attempt *waits = attempt_start(b, client, &(hf_options){.wait_ms = SOON_MS});
+    UNTIL(stats_of(client).waiting == 1);
+    lose_next_answer(b, false);
+    FREE(hold);
+    FREE(attempt_end(waits, HF_OK));
+}
+
+/* Others read on: the lock itself says who left last. */
+static void F48_a_reader_that_was_not_answered_is_ok_while_others_read(void **state) {
+    bed *b = *state;
+    hf_client *client = bed_through(b, NULL), *other = bed_direct(b);
+    hf_hold *hold = TAKE(client, .kind = HF_READ), *reads = TAKE(other, .kind = HF_READ);
+    lose_next_answer(b, false);
+    FREE(hold);
+    assert_int_equal(stats_of(client).reconnects, 1);
+    FREE(reads);
+}
+
 static const struct CMUnitTest tests[] = {
     FAULT_TEST(F12_an_acquire_whose_answer_was_lost_counts_once),
     FAULT_TEST(F12_a_try_whose_answer_was_lost_counts_once),
@@ -229,6 +375,19 @@ static const struct CMUnitTest tests[] = {
     FAULT_TEST(F14_a_count_whose_answer_was_lost_is_right),
     FAULT_TEST(F14_a_hold_lost_after_an_extension_unheard_is_released),
     FAULT_TEST(F14_a_hold_released_after_an_extension_unheard_is_released),
+    FAULT_TEST(F48_a_lost_mutex_whose_release_was_not_answered_is_not_ok),
+    FAULT_TEST(F48_a_lost_writer_whose_release_was_not_answered_is_not_ok),
+    FAULT_TEST(F48_a_lost_reader_whose_release_was_not_answered_is_not_ok),
+    FAULT_TEST(F48_lost_permits_whose_release_was_not_answered_are_not_ok),
+    FAULT_TEST(F48_a_flushed_hold_whose_release_was_not_answered_is_not_ok),
+    FAULT_TEST(F48_a_lost_hold_released_without_waiting_is_not_ok),
+    FAULT_TEST(F48_of_many_names_one_that_was_lost_unheard_is_not_ok),
+    FAULT_TEST(F48_an_adopted_hold_that_was_lost_unheard_is_not_ok),
+    FAULT_TEST(F48_a_release_that_was_not_answered_is_ok_where_nobody_came),
+    FAULT_TEST(F48_a_release_that_was_not_answered_is_ok_where_it_handed_on),
+    FAULT_TEST(F48_a_reader_that_was_not_answered_is_ok_where_it_handed_on),
+    FAULT_TEST(F48_a_release_that_was_not_answered_is_ok_where_its_client_goes_on),
+    FAULT_TEST(F48_a_reader_that_was_not_answered_is_ok_while_others_read),
 };
 
 FAULT_MAIN(tests)

@@ -410,6 +410,41 @@ static void F13_what_a_node_away_may_hold_is_undone_when_it_is_back(void **state
     assert_int_equal(holding(THREE), 0);
 }
 
+/* One has lost it and one is away: another may have held it on these two. */
+static void F48_a_release_that_a_minority_confirms_is_not_known(void **state) {
+    bed *b = *state;
+    hf_client *a = bed_open(b, three("lease=10m"), NULL);
+    hf_hold *hold = TAKE(a);
+    await_agreement(hold);
+    t_redis_kill9(node(1));
+    t_redis_int(node(0), "DEL " KEY);
+    T_HF(HF_UNKNOWN_OUTCOME, hf_release(hold));
+    assert_false(holds(2));
+}
+
+/* It was broken, and another has held it since. Of the answers that say so a majority is lost. */
+static void F48_a_lost_hold_whose_release_was_not_answered_is_not_ok(void **state) {
+    bed *b = *state;
+    t_proxy *first = in_front_of(b, 0), *second = t_proxy_start(t_redis_port(node(1)));
+    t_nodes_stand_in(nodes, 1, t_proxy_port(second));
+    hf_client *a = bed_open(b, three("lease=10m"), NULL);
+    t_nodes_stand_in(nodes, 0, 0);
+    t_nodes_stand_in(nodes, 1, 0);
+    hf_client *other = bed_open(b, three("lease=10m"), NULL);
+    FREE(TAKE(a)); /* the scripts are known */
+    UNTIL(holding(THREE) == 0);
+    hf_hold *hold = TAKE(a);
+    await_agreement(hold);
+    T_HF(HF_OK, hf_break(other, LOCK, 0));
+    UNTIL(holding(THREE) == 0);
+    FREE(TAKE(other));
+    t_proxy_drop_answers(first, 1);
+    t_proxy_drop_answers(second, 1);
+    T_HF(HF_UNKNOWN_OUTCOME, hf_release(hold));
+    bed_close(b, a);
+    t_proxy_free(second);
+}
+
 /* Its bytes come after all that the client has to say of it. */
 static void F51_a_late_ask_of_a_closed_connection_takes_nothing(void **state) {
     bed *b = *state;
@@ -551,6 +586,8 @@ static const struct CMUnitTest tests[] = {
     QUORUM_TEST(F27_a_node_that_may_not_tell_its_age_counts_from_our_login),
     QUORUM_TEST(F12_what_a_lost_answer_may_have_granted_is_undone),
     QUORUM_TEST(F13_what_a_node_away_may_hold_is_undone_when_it_is_back),
+    QUORUM_TEST(F48_a_release_that_a_minority_confirms_is_not_known),
+    QUORUM_TEST(F48_a_lost_hold_whose_release_was_not_answered_is_not_ok),
     QUORUM_TEST(F51_a_late_ask_of_a_closed_connection_takes_nothing),
     QUORUM_TEST(F36_tokens_grow_also_where_nodes_disagree),
     QUORUM_TEST(F36_a_token_counts_only_where_the_hold_is_still_ours),

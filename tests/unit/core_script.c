@@ -570,20 +570,55 @@ static void test_waits_of_one_owner_are_granted_together(void **state) {
 
 /* ---- Releasing ---- */
 
-static void test_a_release_sent_twice_is_one_release(void **state) {
-    stage *s = *state;
+/* The store is told that it is the second, and of which hold: it may know what became of the first. */
+static void release_twice(stage *s, hf_result answer, hf_result expected) {
     kit_wait w;
     kit_call call;
     hf_hold *hold = stage_take(s, &w, "name", 30000);
     stage_release(s, hold, &call);
+    assert_false(stage_asked(s, HF__RELEASE)->retried);
     stage_link_down(s);
     ASSERT_WAITS(call.outcome);
     s->now += 10 * MS;
     stage_link_up(s);
-    stage_answer(s, HF__RELEASE, HF_LOST); /* the first was done after all */
-    ASSERT_FINISHED(call.outcome, HF_OK);
+    const hf__op *again = stage_asked(s, HF__RELEASE);
+    assert_true(again->retried);
+    assert_int_equal(again->token, hold->own->token);
+    stage_answer(s, HF__RELEASE, answer);
+    ASSERT_FINISHED(call.outcome, expected);
+    assert_int_equal(s->core.stats.lost, 0);
     assert_int_equal(s->core.entries.count, 0);
     kit_hold_free(hold);
+}
+
+static void test_a_release_sent_twice_is_one_release(void **state) {
+    release_twice(*state, HF_OK, HF_OK);
+}
+
+static void test_a_release_sent_twice_that_finds_nothing_is_not_known(void **state) {
+    release_twice(*state, HF_LOST, HF_UNKNOWN_OUTCOME);
+}
+
+/* An ask that was given up left a release that was not answered: it says nothing of a later hold's. */
+static void test_a_release_is_not_the_second_of_another_number(void **state) {
+    stage *s = *state;
+    kit_wait given_up, w;
+    kit_call call;
+    stage_acquire(s, &given_up, 1, HF_FOREVER, 30000);
+    stage_link_down(s);
+    stage_give_up(s, &given_up, HF_CANCELLED);
+    s->now += 10 * MS;
+    stage_link_up(s);
+    stage_answer_maybe(s, HF__RELEASE, HF_UNREACHABLE);
+    stage_acquire(s, &w, 1, HF_FOREVER, 30000);
+    stage_run_to_ask(s, HF__ASK, s->now + HF__SEC);
+    stage_answer(s, HF__ASK, HF_OK);
+    stage_release(s, w.hold, &call);
+    assert_false(stage_asked(s, HF__RELEASE)->retried);
+    stage_answer(s, HF__RELEASE, HF_LOST);
+    ASSERT_FINISHED(call.outcome, HF_LOST);
+    kit_hold_free(w.hold);
+    kit_wait_fini(&given_up);
 }
 
 static void test_a_release_that_finds_nothing_says_lost(void **state) {
@@ -795,6 +830,8 @@ int main(void) {
         TEST(test_not_reentrant_is_a_deadlock),
         TEST(test_waits_of_one_owner_are_granted_together),
         TEST(test_a_release_sent_twice_is_one_release),
+        TEST(test_a_release_sent_twice_that_finds_nothing_is_not_known),
+        TEST(test_a_release_is_not_the_second_of_another_number),
         TEST(test_a_release_that_finds_nothing_says_lost),
         TEST(test_a_release_is_tried_until_the_lease_ends),
         TEST(test_a_release_buries_what_may_come_late),

@@ -32,8 +32,8 @@ static void unreachable(hf__ballot *b, hf_result result, char *detail) {
     hf__ballot_tell(b, result, detail);
 }
 
-/* So many did not have it that there was no majority: it was lost before. Else one that had it is enough, if a
-   majority has answered: the others may have had it. */
+/* So many did not have it that there was no majority: it was lost before. Else a majority must have had it: another
+   may have held it on those that did not, and on those that do not answer. */
 static void tell(hf__ballot *b, const tally *t) {
     hf__quorum *q = b->q;
     bool heard = t->done + t->lost >= q->majority;
@@ -41,8 +41,8 @@ static void tell(hf__ballot *b, const tally *t) {
     if (t->done >= q->majority) {
         hf__ballot_tell(b, HF_OK, NULL);
     } else if (heard) {
-        bool lost = !t->done || q->count - t->lost < q->majority;
-        hf__ballot_tell(b, lost ? HF_LOST : HF_OK, NULL);
+        b->op->maybe = t->done && q->count - t->lost >= q->majority;
+        hf__ballot_tell(b, HF_LOST, NULL);
     } else {
         char *detail = NULL;
         hf_result refused = hf__ballot_refused(b, &detail);

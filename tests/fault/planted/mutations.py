@@ -28,6 +28,7 @@ ACQUIRE = "store/redis/lua/acquire.lua"
 RELEASE = "store/redis/lua/release.lua"
 RENEW = "store/redis/lua/renew.lua"
 LINE = "store/redis/lua/part/line.lua"
+HOLD = "store/redis/lua/part/hold.lua"
 INSPECT = "store/redis/lua/inspect.lua"
 HEARING = "store/redis/hearing.c"
 LOCK = "store/file/lock.c"
@@ -702,8 +703,8 @@ MUTATIONS = [
     Mutation(
         "a release leaves those in line to themselves",
         RELEASE,
-        "if not marked and not ARGV[5] then return 1 end",
-        "if not ARGV[5] then return 1 end",
+        "if not marked and not next_id then return 1 end",
+        "if not next_id then return 1 end",
         ("fault_line", "F44_*"),
         in_time=True,
     ),
@@ -1512,8 +1513,8 @@ MUTATIONS = [
     Mutation(
         "a store that was slow once is never measured again",
         CLIENT,
-        "    c->store->measure = true;\n",
-        "",
+        "if (!hf__await_round_trip(c, until, cancel)) break;",
+        "return refuse_lease(c, lease_ms);",
         ("redis_told",),
     ),
     Mutation(
@@ -1529,6 +1530,27 @@ MUTATIONS = [
         "taken_out = epoll_ctl(c->cancels, EPOLL_CTL_DEL, cancel->fd, NULL) == 0;",
         "epoll_ctl(c->cancels, EPOLL_CTL_DEL, cancel->fd, NULL);",
         ("failing", "memory", "B07_a_cancel_ends_async_waits"),
+    ),
+    Mutation(
+        "a release that was sent twice counts as done",
+        ANSWER,
+        "if (r == HF_LOST && e->ghost_maybe) r = HF_UNKNOWN_OUTCOME;",
+        "if (r == HF_LOST && e->ghost_maybe) r = HF_OK;",
+        ("fault_answers", "F48_a_lost_mutex*"),
+    ),
+    Mutation(
+        "a release that was sent twice does not look at the fence",
+        HOLD,
+        "return gone and string.match(call('GET', KEYS[2]) or '', '^%d+') == token and 1 or 0",
+        "return gone and 1 or 0",
+        ("fault_answers", "F48_lost_permits*"),
+    ),
+    Mutation(
+        "a hand-over does not say whose release it was",
+        RELEASE,
+        "if ours then released_by = {'r', ARGV[1]} end",
+        "",
+        ("fault_answers", "F48_a_release_that*handed_on"),
     ),
     Mutation(
         "a renewal near max_hold takes the whole lease",

@@ -295,8 +295,23 @@ void sim_checks_refused(sim_world *w, const sim_caller *t) {
         (sim_told){t->client->number, t->asked, 0, 0};
 }
 
+/* Nobody else was granted it before it was released. */
+static void check_not_taken(sim_world *w, const sim_caller *t) {
+    const sim_name *n = &w->checks.names[t->name];
+    const sim_client *c = t->client;
+    for (size_t i = 0; i < SIM_TAKEN; i++) {
+        const sim_seen *lost = &n->taken[i];
+        if (lost->held && lost->slot == c->slot && lost->number == c->number &&
+            lost->ask == t->number && lost->token == t->hold->hold->own->token)
+            sim_fail(w, t->name, "client %d.%d has released %s; but another was granted it before",
+                     c->slot, t->index, sim_names[t->name]);
+    }
+}
+
 void sim_checks_released(sim_world *w, const sim_caller *t) {
-    if (t->call.result != HF_OK || !t->number || w->checks.names[t->name].stray) return;
+    if (t->call.result != HF_OK || !t->number) return;
+    if (!sim_kinds_name(w, t->name)) check_not_taken(w, t);
+    if (w->checks.names[t->name].stray) return;
     if (w->checks.stepped || w->checks.names[t->name].exposed) return;
     if (has_number(w, t->client, t->name, t->number))
         sim_fail(w, t->name, "client %d.%d has released %s; but the server has not",
@@ -356,17 +371,42 @@ static void check_grant(sim_world *w, int name) {
     n->granted = n->seen.token;
 }
 
-static void look_at_name(sim_world *w, int name) {
+static bool same_ask(const sim_seen *a, const sim_seen *b) {
+    return a->held && b->held && a->slot == b->slot && a->number == b->number && a->ask == b->ask;
+}
+
+static bool same_holder(const sim_seen *a, const sim_seen *b) {
+    return same_ask(a, b) && a->token == b->token;
+}
+
+/* A holder that ended without its own release is lost to whoever is granted the name next. */
+static void note_taken(sim_name *n, const sim_seen *before, const rm_ran *ran) {
+    bool same = same_holder(before, &n->seen);
+    if (before->held && !same) n->gone = *before;
+    if (n->gone.held && ran && sim_probe_released(ran, &n->gone)) n->gone.held = false;
+    if (same || !n->seen.held) return;
+    if (n->gone.held) n->taken[n->taken_count++ % SIM_TAKEN] = n->gone;
+    n->gone.held = false;
+    /* A late ask of the same number has it once more: its release finds that, and says so. */
+    for (size_t i = 0; i < SIM_TAKEN; i++)
+        if (same_ask(&n->taken[i], &n->seen)) n->taken[i].held = false;
+}
+
+/* `ran`: the script that may have changed it; NULL: none has. */
+static void look_at_name(sim_world *w, int name, const rm_ran *ran) {
     if (sim_kinds_name(w, name)) {
         sim_kinds_reread(w, name);
         return;
     }
-    w->checks.names[name].seen = sim_probe(w, name);
+    sim_name *n = &w->checks.names[name];
+    sim_seen before = n->seen;
+    n->seen = sim_probe(w, name);
+    note_taken(n, &before, ran);
     check_grant(w, name);
 }
 
 static void look_at_server(sim_world *w) {
-    for (int name = 0; name < w->plan.names; name++) look_at_name(w, name);
+    for (int name = 0; name < w->plan.names; name++) look_at_name(w, name, NULL);
     w->checks.stale = false;
 }
 
@@ -412,17 +452,13 @@ static void check_keys(sim_world *w, const rm_ran *ran) {
     }
 }
 
-static bool same_holder(const sim_seen *a, const sim_seen *b) {
-    return a->held && b->held && a->slot == b->slot && a->number == b->number && a->ask == b->ask &&
-           a->token == b->token;
-}
-
 /* What came late may hold a name in a way that its client cannot know: a renewal, of what it thinks is
    over by now; or an ask, older than what was broken or lost. */
-static void look_for_stray(sim_world *w, int name, bool late, sim_effect effect) {
+static void look_for_stray(sim_world *w, const rm_ran *ran, int name, bool late,
+                           sim_effect effect) {
     sim_name *n = &w->checks.names[name];
     sim_seen before = n->seen;
-    look_at_name(w, name);
+    look_at_name(w, name, ran);
     if (!n->seen.held) return;
     if (same_holder(&before, &n->seen)) {
         n->stray |= late && n->seen.expires_ms > before.expires_ms;
@@ -484,7 +520,7 @@ static void ran_with(sim_world *w, const rm_ran *ran, int name, bool late) {
         return;
     }
     sim_seen before = w->checks.names[name].seen;
-    look_for_stray(w, name, late, note_effect(w, ran, name));
+    look_for_stray(w, ran, name, late, note_effect(w, ran, name));
     check_refused(w, name, &before);
     sim_line_ran(w, ran, name, &before);
 }

@@ -6,7 +6,8 @@
  *  3. Tokens of a name grow, from grant to grant in the server, and from entry to entry.
  *  4. Whom the server has as holder, its client knows of: as a hold, a wait, or one to be released.
  *  5. Every key has an end, and a lock's is no further off than the longest lease.
- *  6. A release that says so has released; an extension that says so lasts.
+ *  6. A release that says so has released, and of a mutex nobody else was granted it before; an
+ *     extension that says so lasts.
  *  7. Losses are told once, and never of what was released; and at once when the server denies it.
  *  8. Who was told that another has it does not enter on an older grant.
  *  9. Callers of one client are served in order of arrival; so are clients, where the store keeps a
@@ -34,7 +35,7 @@ struct sim_client;
 struct sim_caller;
 struct hf__own;
 
-enum { SIM_BROKEN = 16 };
+enum { SIM_BROKEN = 16, SIM_TAKEN = 32 };
 
 /* An ownership that somebody has entered. */
 typedef struct sim_claim {
@@ -117,6 +118,9 @@ typedef struct sim_name {
     hf__time lost_at;  /* when its data was lost; 0: never */
     uint64_t broken[SIM_BROKEN];
     unsigned broken_count;
+    sim_seen gone; /* the last holder, which ended without its own release; not `held`: none such */
+    sim_seen taken[SIM_TAKEN]; /* such holders, after whom another was granted it */
+    unsigned taken_count;
 } sim_name;
 
 typedef struct sim_counts {

@@ -182,7 +182,8 @@ static void let_go(sim_caller *t, hf__time now) {
     SIM_TELL(world_of(t), SIM_ANY, "client %d.%d  has let go: %s", t->client->slot, t->index,
              hf_result_name(t->call.result));
     for (unsigned i = 0; i < t->letting_go->count; i++) {
-        t->name = t->gone[i]->name;
+        t->hold = t->gone[i];
+        t->name = t->hold->name;
         t->number = t->gone_numbers[i];
         sim_checks_released(world_of(t), t);
         sim_caller_drop_hold(t->gone[i]);

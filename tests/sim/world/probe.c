@@ -267,7 +267,7 @@ static uint64_t last_number(rm_bytes answer) {
 }
 
 uint64_t sim_probe_next(const rm_ran *ran) {
-    if (sim_probe_script(ran->sha1) != &hf__script_leave || ran->arg_count <= 4) return 0;
+    if (sim_probe_script(ran->sha1) != &hf__script_leave || ran->arg_count <= 5) return 0;
     return strtoull(strrchr(ran->args[4].at, '#') + 1, NULL, 10);
 }
 
@@ -302,6 +302,12 @@ sim_effect sim_probe_effect(const rm_ran *ran, uint64_t *token, uint64_t *wanted
         return SIM_BROKE;
     }
     return SIM_NO_EFFECT;
+}
+
+bool sim_probe_released(const rm_ran *ran, const sim_seen *holder) {
+    if (sim_probe_script(ran->sha1) != &hf__script_release || answered(ran, ":0")) return false;
+    sim_standing actor = standing(ran->args[0].at);
+    return actor.slot == holder->slot && actor.number == holder->number && actor.ask >= holder->ask;
 }
 
 bool sim_probe_of_many(const rm_ran *ran) {

@@ -26,6 +26,9 @@ bool sim_probe_actor(const rm_ran *ran, int name, int *slot, int *number, uint64
 /* The number of the same client that asks in one step with its release, by a lane; 0: none. */
 uint64_t sim_probe_next(const rm_ran *ran);
 
+/* It is a release by this holder of a mutex, and did release it. */
+bool sim_probe_released(const rm_ran *ran, const sim_seen *holder);
+
 /* It is the script that takes several names at once; and did. */
 bool sim_probe_of_many(const rm_ran *ran);
 bool sim_probe_took_all(const rm_ran *ran);

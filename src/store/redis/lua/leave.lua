@@ -7,7 +7,9 @@
 --         3 how long to keep the fence from now, ms; 0: it was touched not long ago
 --         4 `1`: leave the line, too
 --         5 to 12 the next, as ARGV 1 to 8 of enter.lua
+--         5 alone: this release was sent before and not answered; the token of the hold
 -- Answer  1  released      0  was not held by it
+--         sent before: 1 also where known_released says so
 --         with a next what enter.lua answers to it; and -µs for µs if it was not held
 
 local call = redis.call
@@ -16,6 +18,7 @@ local holder = call('HGET', KEYS[1], 'n')
 if holder == id and not ARGV[2] then return call('DEL', KEYS[1]) end
 
 --@ hold
+released_by = {'r', id}
 if holder == '*' and not ARGV[2] then return remove_holder(id) and 1 or 0 end
 
 local time = call('TIME')
@@ -25,6 +28,8 @@ local marked = holder and string.find(holder, ' q$')
 local token = keep ~= '0' and call('HGET', KEYS[1], 't')
 local ours = true
 if holder == id or holder == id .. ' q' then call('DEL', KEYS[1]) else ours = remove_holder(id) end
+if not ours then released_by = {'r', ''} end
+local next_id = ARGV[6] and ARGV[5]
 
 -- What cannot be said of the next it hears when it asks by itself: that nothing was done is all it is told here.
 local function answer(said)
@@ -34,9 +39,9 @@ local function answer(said)
 end
 
 --@ free
-local in_time = ARGV[5] and now <= tonumber(ARGV[8])
+local in_time = next_id and now <= tonumber(ARGV[8])
 if in_time and not marked and bury == '0' and keep == '0' and ARGV[4] ~= '1' then
-    local done, granted = pcall(enter_free, ARGV[5], ARGV[6], ARGV[7], ARGV[9], ARGV[10], now, call('GET', KEYS[2]))
+    local done, granted = pcall(enter_free, next_id, ARGV[6], ARGV[7], ARGV[9], ARGV[10], now, call('GET', KEYS[2]))
     if done and granted then return answer(granted) end
 end
 
@@ -56,10 +61,11 @@ if turns and not string.find(fence or '', '^%d+ q') then -- the next would not s
     serve(now, nil, false)
     turns, fence = false, nil
 end
-if not ARGV[5] then return ours and 1 or 0 end
+if not ours and ARGV[5] and not next_id then return known_released(id, ARGV[5], true) end
+if not next_id then return ours and 1 or 0 end
 if not in_time then return answer() end
 
 --@ enter
-local done, said = pcall(enter, ARGV[5], ARGV[6], ARGV[7], ARGV[9], ARGV[10], tonumber(ARGV[11]), ARGV[12], now, fence)
+local done, said = pcall(enter, next_id, ARGV[6], ARGV[7], ARGV[9], ARGV[10], tonumber(ARGV[11]), ARGV[12], now, fence)
 if turns and not served then serve(now, nil, false) end
 return answer(done and said)

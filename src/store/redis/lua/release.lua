@@ -8,12 +8,14 @@
 --         4 `1`: leave the line, too
 --         5 the next's client:number   6 its client:owner   7 its lease   8 its floor, as in the line
 --         9 server time after which not to act for it, µs
+--         5 alone: this release was sent before and not answered; the token of the hold
 -- Answer  1  released      0  was not held by it, and nothing was done for the next
+--         sent before: 1 also where known_released says so
 --         {1, µs, token}             released, and the next has it
 --         {0, µs, ms, place, token}  released, and the next stands in line; another has it for ms more, under token
 --         {2, µs}                    released, and too late for the next
 -- Cost    2 commands; 4 after a long hold, 5 if its fence was gone, 6 with a tomb to write; 13 to hand on; with a
---         next 7, or 19 if it stands in line; 5 to leave the line
+--         next 7, or 19 if it stands in line; 5 to leave the line; sent before and not held 2 more
 --
 -- A hold of a higher number is not touched: then this is a late command of a connection that was
 -- given up. It begins by deleting, so that it also works when memory is out.
@@ -25,6 +27,7 @@ if holder == ARGV[1] and not ARGV[2] then return call('DEL', KEYS[1]) end
 --@ hold
 --@ line
 local ours, marked = false, holder and string.find(holder, ' q$')
+local next_id = ARGV[6] and ARGV[5]
 local releaser, released = split(ARGV[1])
 if holder then
     local _, number, key = split(holder)
@@ -33,6 +36,7 @@ end
 local bury, keep = ARGV[2] or '0', ARGV[3] or '0'
 local token = ours and keep ~= '0' and call('HGET', KEYS[1], 't')
 if ours then call('DEL', KEYS[1]) end
+if ours then released_by = {'r', ARGV[1]} end
 local stood = ARGV[4] == '1' and leave(releaser, released)
 
 if bury ~= '0' then
@@ -50,22 +54,22 @@ if not ours then
         local time = call('TIME')
         serve(time[1] * 1000000 + time[2], nil, false)
     end
-    return 0
+    return ARGV[5] and not next_id and known_released(ARGV[1], ARGV[5], not holder) or 0
 end
-if not marked and not ARGV[5] then return 1 end
+if not marked and not next_id then return 1 end
 
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
-if not ARGV[5] or now > tonumber(ARGV[9]) then
+if not next_id or now > tonumber(ARGV[9]) then
     serve(now, nil, true)
-    return ARGV[5] and {2, now} or 1
+    return next_id and {2, now} or 1
 end
-local entry = ARGV[5] .. ' ' .. ARGV[6] .. ' ' .. ARGV[7] .. ' ' .. ARGV[8]
+local entry = next_id .. ' ' .. ARGV[6] .. ' ' .. ARGV[7] .. ' ' .. ARGV[8]
 local place = marked and append(entry, now) -- a holder's client does not stand in line
 if place and place > 1 and serve(now, releaser, true, true) then
     return {0, now, call('PTTL', KEYS[1]), place, tonumber(call('HGET', KEYS[1], 't') or 0)}
 end
 local others = place and call('LLEN', KEYS[3]) > 1
 if place then remove(entry) end
-local granted = grant(ARGV[5], ARGV[6], ARGV[8], now, ARGV[7], others)
+local granted = grant(next_id, ARGV[6], ARGV[8], now, ARGV[7], others)
 return granted and {1, now, granted} or 1
