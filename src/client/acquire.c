@@ -30,6 +30,10 @@ static hf_result kind_check(const hf_client *c, const hf_options *o) {
     return permits_check(o);
 }
 
+int64_t hf__lease_of(const hf_client *c, const hf_options *o) {
+    return o->lease_ms ? o->lease_ms : c->core.config.lease_ms;
+}
+
 hf_result hf__acquire_check(hf_client *c, const hf_options *o) {
     hf_result kind = kind_check(c, o);
     if (kind) return kind;
@@ -44,12 +48,12 @@ hf_result hf__acquire_check(hf_client *c, const hf_options *o) {
     if (o->max_hold_ms && o->max_hold_ms < HF_LEASE_MIN_MS)
         return hf__fail(HF_INVALID, "max_hold_ms %" PRId64 " is below %" PRId64 "; 0 means none",
                         o->max_hold_ms, HF_LEASE_MIN_MS);
-    return hf__lease_check(c, o->lease_ms ? o->lease_ms : c->core.config.lease_ms);
+    return hf__lease_check(hf__lease_of(c, o));
 }
 
 void hf__acquire_fill(hf__wait *w, const hf_client *c, const hf_options *o, hf__time now) {
     w->owner = (hf__owner){o->owner ? o->owner : hf__thread_number(), o->owner != 0};
-    w->lease_ms = o->lease_ms ? o->lease_ms : c->core.config.lease_ms;
+    w->lease_ms = hf__lease_of(c, o);
     w->max_hold_ms = o->max_hold_ms;
     w->kind = o->kind;
     w->permits = o->kind == HF_PERMITS && !o->permits ? 1 : o->permits;
@@ -103,9 +107,10 @@ static hf_result acquire(hf_client *c, const char *name, size_t length, const hf
     return hf__call_result(&w->call);
 }
 
-hf_result hf__acquire(hf_client *c, const char *name, size_t length, const hf_options *o,
+hf_result hf__acquire(hf_client *c, const char *name, size_t length, hf_options *o,
                       const hf__exported *exported, hf_hold **hold) {
     hf_result r = hf__acquire_check(c, o);
+    if (!r) r = hf__lease_fits(c, hf__lease_of(c, o), &o->wait_ms, o->cancel);
     if (r) return r;
     hf__wait w = {.exported = exported};
     r = acquire(c, name, length, o, &w);

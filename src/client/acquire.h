@@ -7,8 +7,12 @@
 /* The options are in range, for this client. */
 hf_result hf__acquire_check(hf_client *client, const hf_options *options);
 
-/* All of hf_acquire once the call has begun, mutex held; `exported` is what is wanted, or NULL. */
-hf_result hf__acquire(hf_client *client, const char *name, size_t length, const hf_options *options,
+/* The lease they ask for. */
+int64_t hf__lease_of(const hf_client *client, const hf_options *options);
+
+/* All of hf_acquire once the call has begun, mutex held; `exported` is what is wanted, or NULL. What it waits for
+   before it asks comes off wait_ms. */
+hf_result hf__acquire(hf_client *client, const char *name, size_t length, hf_options *options,
                       const hf__exported *exported, hf_hold **hold);
 
 /* Allocate and start what a grant will need, so that it cannot fail. */

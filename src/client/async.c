@@ -231,6 +231,7 @@ static void begun(hf_client *c) {
 static hf_result start_acquire(hf_client *c, const char *name, size_t length, hf__async *a,
                                const hf_options *o) {
     hf_result r = hf__acquire_check(c, o);
+    if (!r) r = hf__lease_fits_by_now(c, hf__lease_of(c, o));
     if (!r) r = hf__teller_start(c);
     if (!r) r = watch_cancel(c, o->cancel);
     if (r) return r;

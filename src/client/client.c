@@ -24,6 +24,7 @@
 #define COMMAND_TIMEOUT_MS 5000
 #define OUTAGE_MS          10000
 #define TIMEOUT_MAX_MS     INT64_C(86400000)
+#define MEASURES           3 /* of the round trip, before a lease is refused for it */
 
 #define STRING(x)  #x
 #define VERSION(x) STRING(x)
@@ -42,27 +43,54 @@ hf_result hf__name_check(const char *name, size_t *length) {
     return hf__fail(HF_INVALID, "the name is longer than %d bytes", HF_NAME_MAX);
 }
 
-/* What was measured may be one login that was held up by a stop, and a client that has not locked yet has nobody
-   who would measure again: so that it is not refused for ever. */
-static void measure_again(hf_client *c) {
-    c->store->measure = true;
-    (void)hf__keeper_start(c);
+hf_result hf__lease_check(int64_t lease_ms) {
+    if (lease_ms >= HF_LEASE_MIN_MS && lease_ms <= HF_LEASE_MAX_MS) return HF_OK;
+    return hf__fail(HF_INVALID,
+                    "a lease of %" PRId64 " ms is out of range: %" PRId64 " ms to %" PRId64
+                    " ms (30 days)",
+                    lease_ms, HF_LEASE_MIN_MS, HF_LEASE_MAX_MS);
 }
 
 /* A lease that two round trips and the margin use up would be over when it is granted. */
-hf_result hf__lease_check(hf_client *c, int64_t lease_ms) {
-    if (lease_ms < HF_LEASE_MIN_MS || lease_ms > HF_LEASE_MAX_MS)
-        return hf__fail(HF_INVALID,
-                        "a lease of %" PRId64 " ms is out of range: %" PRId64 " ms to %" PRId64
-                        " ms (30 days)",
-                        lease_ms, HF_LEASE_MIN_MS, HF_LEASE_MAX_MS);
-    if (!c->store || lease_ms * 1000 / 4 >= c->store->round_trip_us) return HF_OK;
-    int64_t trip_us = c->store->round_trip_us;
-    measure_again(c);
+static bool too_short(const hf_client *c, int64_t lease_ms) {
+    return lease_ms * 1000 / 4 < c->store->round_trip_us;
+}
+
+static hf_result refuse_lease(const hf_client *c, int64_t lease_ms) {
     return hf__fail(HF_INVALID,
                     "a lease of %" PRId64 " ms is less than four round trips to this store "
                     "(%" PRId64 " ms each)",
-                    lease_ms, trip_us / 1000);
+                    lease_ms, c->store->round_trip_us / 1000);
+}
+
+hf_result hf__lease_fits(hf_client *c, int64_t lease_ms, int64_t *wait_ms,
+                         const hf_cancel *cancel) {
+    if (!too_short(c, lease_ms)) return HF_OK;
+    const hf__core_config *config = &c->core.config;
+    bool forever = *wait_ms == HF_FOREVER;
+    int64_t patience_ms = forever || *wait_ms > config->outage_ms ? config->outage_ms : *wait_ms;
+    hf__time began = hf__now(), patience = hf__after_ms(began, patience_ms);
+    hf__time until = hf__later(patience, hf__after_ms(began, config->command_timeout_ms));
+    unsigned measured = 0;
+    while (too_short(c, lease_ms)) {
+        if (measured >= MEASURES && hf__now() >= patience) return refuse_lease(c, lease_ms);
+        if (!hf__await_round_trip(c, until, cancel)) break;
+        measured++;
+    }
+    if (*wait_ms > 0) {
+        int64_t left_ms = *wait_ms - (hf__now() - began) / HF__MS;
+        *wait_ms = left_ms > 1 ? left_ms : 1;
+    }
+    bool in_time = hf__now() < until;
+    return measured && !in_time && too_short(c, lease_ms) ? refuse_lease(c, lease_ms) : HF_OK;
+}
+
+hf_result hf__lease_fits_by_now(hf_client *c, int64_t lease_ms) {
+    if (!too_short(c, lease_ms)) return HF_OK;
+    c->store->measure = true;
+    if (c->store->round_trips < MEASURES) return HF_OK;
+    (void)hf__keeper_start(c); /* nobody else may measure, and it would be refused for ever */
+    return refuse_lease(c, lease_ms);
 }
 
 static hf_result check_timeout(const char *what, int64_t ms) {
@@ -255,7 +283,7 @@ static hf_result open_client(hf_client *c, const char *url, const hf_client_opti
     hf_result r = hf__url_parse(&c->url, url);
     if (r) return r;
     merge(c, o);
-    r = hf__lease_check(c, c->url.lease_ms);
+    r = hf__lease_check(c->url.lease_ms);
     if (!r) r = make_store(c, o);
     if (r) return r;
     hf__core_config config = {.lease_ms = c->url.lease_ms,

@@ -28,8 +28,10 @@ struct hf_client {
     hf__core core;
     hf__log log;
     bool closed;
-    bool opening;  /* hf_open waits for its first connection */
-    hf__call *ups; /* calls that wait for a connection */
+    bool opening;       /* hf_open waits for its first connection */
+    hf__call *ups;      /* calls that wait for a connection */
+    hf__call *measures; /* calls that wait for another round trip than `measured` */
+    uint64_t measured;
 
     /* calls under way, for hf_close to wait for */
     unsigned calls;
@@ -118,6 +120,9 @@ hf__awaited hf__await(hf_client *client, hf__call *call, hf__time until, const h
    first attempt failed. Mutex held before and after; the failure is set as this thread's. */
 hf_result hf__await_up(hf_client *client, hf__time until);
 
+/* Measure a round trip. False: none came until then, or before the cancel was fired. */
+bool hf__await_round_trip(hf_client *client, hf__time until, const hf_cancel *cancel);
+
 hf_result hf__keeper_start(hf_client *client);
 void hf__keeper_join(hf_client *client);
 
@@ -149,8 +154,20 @@ hf_result hf__call_result(hf__call *call);
 /* Names: HF_INVALID with a line, or the length. */
 hf_result hf__name_check(const char *name, size_t *length);
 
-/* HF_INVALID with a line if out of range or too near the round trip. */
-hf_result hf__lease_check(hf_client *client, int64_t lease_ms);
+/* HF_INVALID with a line if out of range. */
+hf_result hf__lease_check(int64_t lease_ms);
+
+/*
+ * HF_INVALID with a line if it is too near the shortest round trip. What was measured may be one login while the store
+ * stood still: before anybody is refused it is measured again, several times, and by a wait for as long as it would
+ * ride out an outage. That comes off its wait_ms. With `cancel`, or if the store goes away: HF_OK, for the acquire to
+ * find.
+ */
+hf_result hf__lease_fits(hf_client *client, int64_t lease_ms, int64_t *wait_ms,
+                         const hf_cancel *cancel);
+
+/* The same without waiting: refused is what several exchanges have shown to be too near. */
+hf_result hf__lease_fits_by_now(hf_client *client, int64_t lease_ms);
 
 /* ---- fork.c ---- */
 

@@ -223,7 +223,8 @@ hf_result hf_extend_exported(hf_client *c, const char *text, int64_t lease_ms) {
                           .lease_ms = lease_ms ? lease_ms : t.lease_ms,
                           .exported = &t.exported}};
     r = can_hand_over(c);
-    if (!r) r = hf__lease_check(c, ask.op.lease_ms);
+    if (!r) r = hf__lease_check(ask.op.lease_ms);
+    if (!r) r = hf__lease_fits(c, ask.op.lease_ms, &(int64_t){0}, NULL);
     if (!r)
         r = hf__ask_exchange(c, &ask, hf__after_ms(hf__now(), c->core.config.command_timeout_ms));
     hf__end(c);

@@ -138,7 +138,8 @@ hf_result hf_extend(hf_hold *hold, int64_t lease_ms) {
     hf_client *c = hold->client;
     pthread_mutex_lock(&c->mutex);
     c->calls++;
-    hf_result r = hf__lease_check(c, lease_ms);
+    hf_result r = hf__lease_check(lease_ms);
+    if (!r) r = hf__lease_fits(c, lease_ms, &(int64_t){0}, NULL);
     if (!r && atomic_load(&hold->released)) r = hf__fail(HF_NOT_HELD, "the hold was released");
     if (!r) r = extend_held(c, hold, lease_ms);
     hf__end(c);

@@ -218,8 +218,9 @@ static hf_result acquire(hf_client *c, const wishes *w, const hf_options *o, hf_
 }
 
 /* The mutex is held before and after. */
-static hf_result acquire_open(hf_client *c, wishes *w, const hf_options *o, hf_hold **hold) {
+static hf_result acquire_open(hf_client *c, wishes *w, hf_options *o, hf_hold **hold) {
     hf_result r = check(c, w, o);
+    if (!r) r = hf__lease_fits(c, hf__lease_of(c, o), &o->wait_ms, o->cancel);
     if (r) return r;
     if (o->cancel && atomic_load(&o->cancel->fired)) {
         c->core.stats.refused++;

@@ -39,6 +39,11 @@ static void tell_of_connection(hf_client *c) {
         hf__calls_finish(&c->core, &c->ups, store->down_result, store->down_detail);
 }
 
+static void tell_of_round_trip(hf_client *c) {
+    if (c->store->round_trips == c->measured && c->store->up && !c->closed) return;
+    hf__calls_finish(&c->core, &c->measures, HF_OK, NULL);
+}
+
 static void hear(hf_client *c, hf__time now) {
     hf__news news;
     if (!c->store->table->news) return;
@@ -79,6 +84,7 @@ static void settle(hf_client *c, hf__time now, const hf__waker *self) {
             if (!hf__ask_complete(&c->core, op, now)) hf__core_complete(&c->core, op, now);
     } while (hf__core_gather(&c->core, now));
     if (c->ups) tell_of_connection(c);
+    if (c->measures) tell_of_round_trip(c);
     finish(c, self);
     hf__tell(c);
 }
@@ -288,6 +294,17 @@ hf_result hf__await_up(hf_client *c, hf__time until) {
     const hf__store *store = c->store;
     hf_result r = c->closed ? HF_CLOSED : store->down_result ? store->down_result : HF_UNREACHABLE;
     return hf__fail_line(r, c->closed ? NULL : store->down_detail);
+}
+
+bool hf__await_round_trip(hf_client *c, hf__time until, const hf_cancel *cancel) {
+    if (!c->store->up || c->closed) return false;
+    hf__call call = {0};
+    uint64_t before = c->store->round_trips;
+    if (!c->measures) c->measured = before;
+    c->store->measure = true;
+    hf__call_push(&c->measures, &call);
+    if (hf__await(c, &call, until, cancel) != HF__DONE) hf__call_unlink(&c->measures, &call);
+    return c->store->round_trips != before;
 }
 
 /* ---- The keeper ---- */

@@ -75,11 +75,13 @@ static void publish(hf__cluster *c, hf__time now) {
     s->polls = c->polls_gone;
     s->commands = c->commands_gone;
     s->round_trip_us = 0;
+    s->round_trips = 0;
     EACH(c, i, m) {
         int64_t trip = m->store->round_trip_us;
         if (trip && (!s->round_trip_us || trip < s->round_trip_us)) s->round_trip_us = trip;
         s->polls += m->store->polls + 1;
         s->commands += m->store->commands;
+        s->round_trips += m->store->round_trips;
     }
     if (!up || s->down_result) say_down(c, now);
 }
@@ -163,6 +165,8 @@ static void tick(hf__store *store, hf__time now) {
     }
     publish(c, now);
     hf__cluster_refresh(c, now);
+    if (store->measure) c->register_at = now; /* an exchange like any other */
+    store->measure = false;
     c->woken = false;
     if (c->waiting.first) hf__cluster_go_on(c, now);
     tell_who(c, now);
@@ -175,7 +179,8 @@ static hf__time due(const hf__store *store) {
     hf__time first = hf__sooner(hf__cluster_refresh_due(c), hf__cluster_waiting_due(c));
     if (c->shut) return HF__NEVER;
     if (!c->opened) first = hf__sooner(first, c->open_until);
-    if (c->store.up && !c->registering) first = hf__sooner(first, c->register_at);
+    if (c->store.up && !c->registering)
+        first = hf__sooner(first, store->measure ? 0 : c->register_at);
     EACH(c, i, m) first = hf__sooner(first, hf__member_due(c, m));
     return first;
 }

@@ -150,10 +150,11 @@ static void publish(hf__quorum *q, hf__time now) {
     if (!q->opened) open_up(q, now);
     s->up = q->opened && up_count(q) >= q->majority;
     s->link = q->opened ? 1 + links(q) - q->first_links : 0;
-    s->polls = s->commands = 0;
+    s->polls = s->commands = s->round_trips = 0;
     for (int i = 0; i < q->count; i++) {
         s->polls += q->nodes[i].at.store->polls;
         s->commands += q->nodes[i].at.store->commands;
+        s->round_trips += q->nodes[i].at.store->round_trips;
     }
     s->round_trip_us = round_trip_us(q);
     say_down(q);
@@ -223,9 +224,11 @@ static void tick(hf__store *store, hf__time now) {
     if (!q->began) q->began = now;
     for (int i = 0; i < q->count; i++) {
         hf__store *s = q->nodes[i].at.store;
+        s->measure |= store->measure;
         s->table->tick(s, now);
         look_at_node(q, &q->nodes[i], now);
     }
+    store->measure = false;
     publish(q, now);
     hf__timer *due = NULL; /* drained first: what is due may arm it again */
     for (hf__timer *t; (t = hf__heap_pop(&q->timers, now)); due = t) t->next_due = due;
@@ -238,7 +241,7 @@ static void tick(hf__store *store, hf__time now) {
 
 static hf__time due(const hf__store *store) {
     const hf__quorum *q = (const hf__quorum *)store;
-    hf__time first = hf__heap_due(&q->timers);
+    hf__time first = store->measure ? 0 : hf__heap_due(&q->timers);
     if (!q->opened && q->open_by) first = hf__sooner(first, q->open_by);
     for (int i = 0; i < q->count; i++) {
         const hf__node *n = &q->nodes[i];

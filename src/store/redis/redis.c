@@ -78,6 +78,7 @@ static void publish(redis *r) {
     r->store.link = r->link.session.link;
     say_down(r);
     r->store.round_trip_us = r->link.session.round_trip_us;
+    r->store.round_trips = r->link.session.round_trips;
     r->store.clock_us = r->link.session.server_us;
     r->store.clock_at = r->link.session.sampled_at;
     r->store.commands = r->link.session.commands;

@@ -150,6 +150,7 @@ void hf__session_note_time(hf__session *s, int64_t server_us, hf__time asked_at,
     s->sampled_at = asked_at;
     s->received_at = now;
     int64_t trip = (now - asked_at) / 1000;
+    s->round_trips++;
     if (!s->round_trip_us || trip < s->round_trip_us) s->round_trip_us = trip;
 }
 

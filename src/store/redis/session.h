@@ -71,7 +71,8 @@ typedef struct hf__session {
     /* the server's time at its last answer, and our time before that was asked for, and after */
     int64_t server_us;
     hf__time sampled_at, received_at;
-    int64_t round_trip_us;
+    int64_t round_trip_us; /* the shortest, of all connections */
+    uint64_t round_trips;
     uint64_t commands;
 
     bool heard; /* commands: messages are being listened to, so that a wait need not ask often */
