@@ -52,6 +52,16 @@
  *          stepped forward by more than the margin can end a lease early; the token still fences.
  * failover  A replicated Redis can lose a lock with its primary: see docs/GUARANTEES.md.
  *
+ * FROM OTHER LANGUAGES
+ *
+ * With owner 0 the owner is the calling thread, and an owner that holds a lock takes it again at
+ * once. Where tasks share threads (asyncio, goroutines by way of cgo, fibers, coroutines, pools of
+ * threads), two tasks would both get the lock. So a binding for such a language passes
+ * HF_FRESH_OWNER with every acquire, unless its user names an owner. The library then makes an owner
+ * for this acquire alone. It is neither a thread nor a logical owner, so no number that a user
+ * chooses collides with it, and it never re-enters. To take a lock again a task names one logical
+ * owner in both calls. hf_acquire_async with owner 0 has a fresh owner anyway. Any thread may release.
+ *
  * OWNERSHIP OF MEMORY
  *
  * Strings and options passed in are copied. Handles returned are freed by the call named with them.
@@ -187,7 +197,8 @@ enum {
 /* Flags of hf_options. */
 enum {
     HF_NO_RENEW = 1, /* the keeper does not renew: the hold ends with its lease, or hf_extend it */
-    HF_NOT_REENTRANT = 2 /* a second acquire by the same owner is HF_DEADLOCK */
+    HF_NOT_REENTRANT = 2, /* a second acquire by the same owner is HF_DEADLOCK */
+    HF_FRESH_OWNER = 4    /* an owner of its own, which never re-enters; `owner` is 0 */
 };
 
 /* Flags of hf_client_options. */
@@ -204,15 +215,16 @@ typedef struct hf_options {
     int64_t wait_ms;  /* 0: try once (HF_BUSY); HF_FOREVER: until granted, cancelled or closed */
     int64_t lease_ms; /* 0: the client's (30 s unless set) */
     int64_t
-        max_hold_ms;   /* 0: none; else the hold is lost this long after it was asked for; 50 up */
-    uint64_t owner;    /* 0: this thread; else a logical owner of yours, apart from all threads */
-    hf_cancel *cancel; /* may be fired to end the wait; outlives the call */
+        max_hold_ms; /* 0: none; else the hold is lost this long after it was asked for; 50 up */
+    uint64_t owner;  /* 0: this thread; else a logical owner of yours, apart from all threads. Where
+                       tasks share threads: see FROM OTHER LANGUAGES */
+    hf_cancel *cancel;   /* may be fired to end the wait; outlives the call */
     hf_lost_fn *on_lost; /* told once if the hold is lost */
     void *arg;           /* for on_lost */
     uint32_t kind;       /* HF_MUTEX, HF_READ, … */
     uint32_t permits;    /* HF_PERMITS: how many to take, 0: one; others: 0 */
     uint32_t capacity;   /* HF_PERMITS: of how many; fixed by the first holder; others: 0 */
-    uint32_t flags;      /* HF_NO_RENEW | HF_NOT_REENTRANT */
+    uint32_t flags;      /* HF_NO_RENEW | HF_NOT_REENTRANT | HF_FRESH_OWNER */
 } hf_options;
 
 /* One of the names for hf_acquire_all; as the fields of hf_options. Grows at the end, too. */
@@ -554,8 +566,8 @@ typedef struct hf_info {
     int64_t since_unix_ms; /* when it was granted, by the store's clock */
     int64_t pid;           /* of the holder; 0: not known */
     const char *client;    /* the holder's client, a UUID */
-    const char *owner;     /* "t3" is the third thread that locked, "o7" the logical owner 7; calls
-                              of hf_acquire_async without an owner count as threads */
+    const char *owner;     /* "t3" is the third thread that locked, "o7" the logical owner 7; fresh
+                              owners count as threads */
     const char *host;
     const char *program;
     const char *label;

@@ -32,6 +32,11 @@
  * and name are one lock. What a thread lost is not another's to unlock: unlocking it then is HF_LOST and
  * touches nothing.
  *
+ * TASKS. The owner of a lock is the thread that took it, and a thread that has a lock enters it again.
+ * Coroutines and tasks that share threads would so enter beside each other. Give their holds
+ * `.fresh_owner = true`, or an `owner` for each task, and do not use the locks above across a
+ * co_await: like std::mutex they belong to a thread.
+ *
  * BESIDE LOCKS: latch; client::campaign, leader and observer; client::list; hold::leave and client::adopt.
  *
  * LIFETIMES. A client outlives the locks, latches and observers made from it, and the cancel its
@@ -148,7 +153,7 @@ struct options {
     milliseconds wait{0};     /* 0: try once; forever */
     milliseconds lease{0};    /* 0: the client's */
     milliseconds max_hold{0}; /* 0: none */
-    std::uint64_t owner = 0;  /* 0: this thread */
+    std::uint64_t owner = 0;  /* 0: this thread, or with fresh_owner this acquire alone */
     cancel *cancelled_by = nullptr;
     std::function<void()> on_lost = {}; /* told once, on a thread of the client's; may not throw */
     holdfast::kind kind = holdfast::kind::mutex;
@@ -156,6 +161,7 @@ struct options {
     std::uint32_t capacity = 0; /* kind::permits: of how many */
     bool renew = true;
     bool reentrant = true;
+    bool fresh_owner = false; /* for coroutines and tasks, which share threads: never re-enters */
 };
 
 /* One of several names that are taken at once; as hf_request. */
@@ -430,9 +436,10 @@ class client {
         client_.reset(opened);
     }
 
-    static std::uint32_t flags(bool renew, bool reentrant) noexcept {
+    static std::uint32_t flags(bool renew, bool reentrant, bool fresh_owner = false) noexcept {
         return (renew ? 0u : static_cast<std::uint32_t>(HF_NO_RENEW)) |
-               (reentrant ? 0u : static_cast<std::uint32_t>(HF_NOT_REENTRANT));
+               (reentrant ? 0u : static_cast<std::uint32_t>(HF_NOT_REENTRANT)) |
+               (fresh_owner ? static_cast<std::uint32_t>(HF_FRESH_OWNER) : 0u);
     }
 
     static const char *plain(const std::string &text, const char *what = "name") {
@@ -450,7 +457,7 @@ class client {
         c.kind = static_cast<std::uint32_t>(how.kind);
         c.permits = how.permits;
         c.capacity = how.capacity;
-        c.flags = flags(how.renew, how.reentrant);
+        c.flags = flags(how.renew, how.reentrant, how.fresh_owner);
         if (how.on_lost) {
             taken.told_ = std::make_unique<std::shared_ptr<hold::teller>>(
                 std::make_shared<hold::teller>(how.on_lost));

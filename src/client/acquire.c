@@ -37,9 +37,12 @@ int64_t hf__lease_of(const hf_client *c, const hf_options *o) {
 hf_result hf__acquire_check(hf_client *c, const hf_options *o) {
     hf_result kind = kind_check(c, o);
     if (kind) return kind;
-    if (o->flags & ~(uint32_t)(HF_NO_RENEW | HF_NOT_REENTRANT))
+    if (o->flags & ~(uint32_t)(HF_NO_RENEW | HF_NOT_REENTRANT | HF_FRESH_OWNER))
         return hf__fail(HF_UNSUPPORTED, "flags 0x%x hold one that this version does not know",
                         o->flags);
+    if (o->flags & HF_FRESH_OWNER && o->owner)
+        return hf__fail(HF_INVALID, "HF_FRESH_OWNER makes an owner, and another is named: leave "
+                                    "out one of them");
     if (o->wait_ms < 0 && o->wait_ms != HF_FOREVER)
         return hf__fail(HF_INVALID,
                         "wait_ms %" PRId64 " is negative; use HF_FOREVER to wait "
@@ -51,8 +54,18 @@ hf_result hf__acquire_check(hf_client *c, const hf_options *o) {
     return hf__lease_check(hf__lease_of(c, o));
 }
 
-void hf__acquire_fill(hf__wait *w, const hf_client *c, const hf_options *o, hf__time now) {
-    w->owner = (hf__owner){o->owner ? o->owner : hf__thread_number(), o->owner != 0};
+hf__owner hf__owner_fresh(void) {
+    return (hf__owner){hf__fresh_number(), false};
+}
+
+hf__owner hf__owner_of(const hf_options *o) {
+    if (o->flags & HF_FRESH_OWNER) return hf__owner_fresh();
+    return (hf__owner){o->owner ? o->owner : hf__thread_number(), o->owner != 0};
+}
+
+void hf__acquire_fill(hf__wait *w, const hf_client *c, const hf_options *o, hf__owner owner,
+                      hf__time now) {
+    w->owner = owner;
     w->lease_ms = hf__lease_of(c, o);
     w->max_hold_ms = o->max_hold_ms;
     w->kind = o->kind;
@@ -96,8 +109,8 @@ static hf_result acquire(hf_client *c, const char *name, size_t length, const hf
     hf_result r = hf__acquire_prepare(c, w, o);
     if (r) return r;
     hf__time now = hf__now();
-    hf__acquire_fill(w, c, o, now);
-    if (w->exported) w->owner = (hf__owner){hf__fresh_number(), false}; /* nobody's till now */
+    /* What was exported was nobody's till now. */
+    hf__acquire_fill(w, c, o, w->exported ? hf__owner_fresh() : hf__owner_of(o), now);
     hf__core_acquire(&c->core, w, name, length, now);
     hf__awaited how = hf__await(c, &w->call, hf__wait_until(&c->core, w), o->cancel);
     if (how != HF__DONE) {

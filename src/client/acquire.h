@@ -21,8 +21,12 @@ hf_result hf__acquire_prepare(hf_client *client, hf__wait *wait, const hf_option
 /* The opposite, of a wait that came to nothing. */
 void hf__acquire_undo(hf_client *client, hf__wait *wait);
 
+/* Who asks: of a call that blocks, by its options; and who has asked for nothing else. */
+hf__owner hf__owner_of(const hf_options *options);
+hf__owner hf__owner_fresh(void);
+
 /* What is wanted, into the wait. */
 void hf__acquire_fill(hf__wait *wait, const hf_client *client, const hf_options *options,
-                      hf__time now);
+                      hf__owner owner, hf__time now);
 
 #endif

@@ -242,8 +242,7 @@ static hf_result start_acquire(hf_client *c, const char *name, size_t length, hf
     }
     a->wait.hold->told = true; /* until it is handed over */
     hf__time now = hf__now();
-    hf__acquire_fill(&a->wait, c, o, now);
-    if (!o->owner) a->wait.owner.id = hf__fresh_number();
+    hf__acquire_fill(&a->wait, c, o, o->owner ? hf__owner_of(o) : hf__owner_fresh(), now);
     a->cancel = o->cancel;
     enlist(c, a, hf__wait_until(&c->core, &a->wait));
     hf__core_acquire(&c->core, &a->wait, name, length, now);

@@ -144,12 +144,12 @@ static hf_result prepare_part(hf_client *c, hf__part *p, hf__bundle *b, unsigned
 }
 
 static void fill_part(hf__part *p, const hf_client *c, const wish *each, const hf_options *o,
-                      hf__time now) {
+                      hf__owner owner, hf__time now) {
     hf_options one = options_of(o, &each->request);
     one.flags &= ~(uint32_t)HF_NO_RENEW; /* those that are held first are renewed until all are */
     p->name = each->request.name;
     p->length = each->length;
-    hf__acquire_fill(&p->wait, c, &one, now);
+    hf__acquire_fill(&p->wait, c, &one, owner, now);
 }
 
 static void free_parts(hf_client *c, hf__together *t) {
@@ -165,10 +165,11 @@ static hf_result prepare(hf_client *c, hf__together *t, hf__bundle *b, const wis
     t->until = t->once ? HF__NEVER : hf__after_ms(now, o->wait_ms);
     t->max_hold_ms = o->max_hold_ms;
     t->no_renew = o->flags & HF_NO_RENEW;
+    hf__owner owner = hf__owner_of(o); /* one for all, also where it is a fresh one */
     for (unsigned i = 0; i < w->parts; i++) {
         hf_result r = prepare_part(c, &t->parts[i], b, i, o);
         if (r) return r;
-        fill_part(&t->parts[i], c, &w->at[i], o, now);
+        fill_part(&t->parts[i], c, &w->at[i], o, owner, now);
     }
     return HF_OK;
 }

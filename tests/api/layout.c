@@ -107,3 +107,5 @@ SIZE(hf_histogram, 336);
 #define NUMBER(name, number, text) static_assert(name == (number), #name);
 HF_RESULTS(NUMBER)
 static_assert(HF_OK == 0 && HF_LOST == 4 && HF_NOMEM == 15, "a result was renumbered");
+static_assert(HF_NO_RENEW == 1 && HF_NOT_REENTRANT == 2 && HF_FRESH_OWNER == 4,
+              "a flag was renumbered");

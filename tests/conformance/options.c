@@ -26,7 +26,7 @@ static void F49_options_out_of_range_are_refused(cf *f) {
 
 static void F49_options_of_the_future_are_unsupported(cf *f) {
     static const hf_options unknown[] = {
-        {.flags = 4}, {.flags = UINT32_C(1) << 31}, {.flags = HF_NO_RENEW | 64}, {.kind = 5},
+        {.flags = 8}, {.flags = UINT32_C(1) << 31}, {.flags = HF_NO_RENEW | 64}, {.kind = 5},
         {.kind = 99}, {.kind = UINT32_MAX},
     };
     for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) {

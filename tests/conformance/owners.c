@@ -74,6 +74,66 @@ static void B25_a_logical_owner_is_not_the_thread_of_that_number(cf *f) {
     CF_FREE(hold);
 }
 
+static void B25_fresh_owners_in_one_thread_exclude_each_other(cf *f) {
+    const hf_options fresh = {.flags = HF_FRESH_OWNER};
+    const hf_options fresh_waits = {.flags = HF_FRESH_OWNER, .wait_ms = 300};
+    const hf_options named = {.flags = HF_FRESH_OWNER, .owner = 7};
+    const hf_request names[] = {{.name = f->name}};
+    hf_hold *none = NULL;
+    hf_hold *hold = CF_TAKE(f->a, f->name, &fresh);
+    CF_REFUSED(HF_BUSY, f->a, f->name, &fresh);
+    CF_REFUSED(HF_BUSY, f->a, f->name, NULL);
+    CF_REFUSED(HF_BUSY, f->a, f->name, &(hf_options){.owner = 7});
+    CF_REFUSED(HF_TIMEOUT, f->a, f->name, &fresh_waits);
+    CF_IS(HF_BUSY, hf_acquire_all(f->a, names, 1, &fresh, &none));
+    CF_FREE(hold);
+    hold = CF_TAKE(f->a, f->name, NULL); /* this thread's */
+    CF_REFUSED(HF_BUSY, f->a, f->name, &fresh);
+    CF_FREE(hold);
+    CF_IS(HF_OK, hf_acquire_all(f->a, names, 1, &fresh, &hold));
+    CF_REFUSED(HF_BUSY, f->a, f->name, &fresh);
+    CF_FREE(hold);
+    CF_REFUSED(HF_INVALID, f->a, f->name, &named);
+}
+
+/* A task that a scheduler runs on a thread which others share: a goroutine, a coroutine, a fiber. */
+struct task {
+    hf_options options;
+    hf_hold *hold;
+    int turns;
+};
+
+static void run_a_step(cf *f, struct task *t, int *inside) {
+    if (t->hold) {
+        CF_FREE(t->hold);
+        t->hold = NULL;
+        t->turns++;
+        --*inside;
+        return;
+    }
+    hf_result r = hf_acquire(f->a, f->name, &t->options, &t->hold);
+    assert_true(r == HF_OK || r == HF_BUSY);
+    if (r == HF_OK) assert_int_equal(++*inside, 1);
+}
+
+/* One thread runs a step of each in turn; they release on it, too, and in another order. */
+static void take_turns(cf *f, struct task *tasks, int count) {
+    enum { STEPS = 60 };
+    int inside = 0;
+    for (int i = 0; i < STEPS; i++) run_a_step(f, &tasks[i % count], &inside);
+    for (int i = 0; i < count; i++) {
+        if (tasks[i].hold) CF_FREE(tasks[i].hold);
+        assert_true(tasks[i].turns > 0);
+    }
+}
+
+static void B25_tasks_that_share_a_thread_exclude_each_other(cf *f) {
+    struct task fresh[] = {{.options.flags = HF_FRESH_OWNER}, {.options.flags = HF_FRESH_OWNER}};
+    struct task named[] = {{.options.owner = 1}, {.options.owner = 2}};
+    take_turns(f, fresh, 2);
+    take_turns(f, named, 2);
+}
+
 static void B25_an_owner_is_one_of_its_client(cf *f) {
     hf_hold *hold = CF_TAKE(f->a, f->name, &(hf_options){.owner = UINT64_MAX});
     CF_REFUSED(HF_BUSY, f->b, f->name, &(hf_options){.owner = UINT64_MAX});
@@ -103,6 +163,8 @@ const cf_case cf_owners[] = {
     CF_CASE(B25_one_owner_in_two_threads_re_enters),
     CF_CASE(B25_an_owner_that_waits_in_two_threads_enters_with_both),
     CF_CASE(B25_a_logical_owner_is_not_the_thread_of_that_number),
+    CF_CASE(B25_fresh_owners_in_one_thread_exclude_each_other),
+    CF_CASE(B25_tasks_that_share_a_thread_exclude_each_other),
     CF_CASE(B25_an_owner_is_one_of_its_client),
     CF_CASE(F44_a_hold_outlives_its_thread_and_is_no_other_thread_s),
     CF_CASES_END,

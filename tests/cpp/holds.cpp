@@ -282,6 +282,18 @@ CASE(several_names_are_lost_as_one) {
     CHECK_THROWS(HF_LOST, both.release());
 }
 
+CASE(tasks_that_share_a_thread_exclude_each_other) {
+    options task;
+    task.fresh_owner = true;
+    hold mine = w.client.acquire(w.name, task);
+    CHECK(!w.client.try_acquire(w.name, task));
+    CHECK(!w.client.try_acquire(w.name));
+    mine.release();
+    CHECK(w.client.try_acquire(w.name, task));
+    task.owner = 7;
+    CHECK_THROWS(HF_INVALID, w.client.acquire(w.name, task));
+}
+
 #if __cplusplus >= 202002L
 CASE(options_are_named_where_they_are_set) {
     const hold mine = w.client.acquire(w.name, {.wait = 5s, .lease = 20s});

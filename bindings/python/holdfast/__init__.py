@@ -13,6 +13,7 @@ from ._info import Histogram, Info, Stats, Waiter
 from ._latch import Latch
 from ._leader import Leader, Observer
 from ._library import Kind, library_version
+from ._owner import Owner
 from ._request import Request
 from .errors import (
     BusyError,
@@ -57,6 +58,7 @@ __all__ = [
     "NoQuorumError",
     "NotHeldError",
     "Observer",
+    "Owner",
     "ProtocolError",
     "RefusedError",
     "Request",

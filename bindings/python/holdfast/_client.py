@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import itertools
 import os
 import threading
 import urllib.parse
@@ -20,24 +19,12 @@ from ._latch import Latch
 from ._leader import Leader, LeaderFunction, Observer, leader_of
 from ._library import (LIST_FN, NO_RENEW, NOT_REENTRANT, CClientOptions, CInfo, CLeader, COptions, CStats,
                        Kind, check, count, encode, library, span_ms, text, value_of, wait_ms)
+from ._owner import Owner, set_owner
 from ._request import Name, Request, plain
 from .errors import (BusyError, CancelledError, ClosedError, ForkedError, InvalidError,
                      NotHeldError, WaitTimeoutError)
 
 METRICS_MAX = 32768  # bytes
-
-# Python's threads as logical owners, apart from those that a program would choose. They are counted here,
-# for a call in the main thread waits by way of another one (_wait.py).
-OWNERS = itertools.count(1 << 63)
-this_thread = threading.local()
-
-
-def owner_of_thread() -> int:
-    if not hasattr(this_thread, "owner"):
-        this_thread.owner = next(OWNERS)
-    owner: int = this_thread.owner
-    return owner
-
 
 class Client:
     """A client of the store that a URL names; without one, of $HOLDFAST_URL.
@@ -71,7 +58,7 @@ class Client:
 
     def acquire(self, name: Name, timeout: Optional[float] = None, *, lease: Optional[float] = None,
                 max_hold: Optional[float] = None, kind: Kind = Kind.MUTEX, permits: int = 0,
-                capacity: int = 0, owner: Optional[int] = None, cancel: Optional[Cancel] = None,
+                capacity: int = 0, owner: Union[int, Owner, None] = None, cancel: Optional[Cancel] = None,
                 on_lost: Optional[LostFunction] = None, renew: bool = True,
                 reentrant: bool = True) -> Hold:
         """Take the lock `name`, and return the hold: use it in a `with` statement.
@@ -79,7 +66,9 @@ class Client:
         timeout   seconds to wait; None: without end; 0: try once
         lease     seconds after which the store forgets it if it is not renewed; None: the client's
         max_hold  it is lost this many seconds after it was asked for, whatever renews it
-        owner     who takes it: an owner that has it takes it again. None: this thread
+        owner     who takes it: an Owner, or a number of yours. An owner that has it takes it again. None: this call
+                  alone, which excludes every other call, also of the same thread and task
+        reentrant False: an owner that has it gets DeadlockError instead
         on_lost   called once with the hold if it is lost, on a thread of the client's
 
         Raises BusyError, WaitTimeoutError, CancelledError, DeadlockError, UnreachableError and the other
@@ -87,15 +76,16 @@ class Client:
         """
         options = COptions(
             wait_ms=wait_ms(timeout), lease_ms=span_ms(lease, "lease"),
-            max_hold_ms=span_ms(max_hold, "max_hold"), owner=checked_owner(owner), kind=int(kind),
+            max_hold_ms=span_ms(max_hold, "max_hold"), kind=int(kind),
             permits=count(permits, "permits"), capacity=count(capacity, "capacity"),
             flags=(0 if renew else NO_RENEW) | (0 if reentrant else NOT_REENTRANT))
+        set_owner(options, owner)
         raw = encode(name)
         return self._take(_wait.One(self._use, raw), raw, options, cancel, on_lost)
 
     def acquire_all(self, requests: Iterable[Union[Name, Request]], timeout: Optional[float] = None, *,
                     lease: Optional[float] = None, max_hold: Optional[float] = None,
-                    owner: Optional[int] = None, cancel: Optional[Cancel] = None,
+                    owner: Union[int, Owner, None] = None, cancel: Optional[Cancel] = None,
                     on_lost: Optional[LostFunction] = None, renew: bool = True) -> Hold:
         """Take several names, all or none, as one hold: names, or a Request for what is no mutex.
 
@@ -104,15 +94,15 @@ class Client:
         """
         options = COptions(
             wait_ms=wait_ms(timeout), lease_ms=span_ms(lease, "lease"),
-            max_hold_ms=span_ms(max_hold, "max_hold"), owner=checked_owner(owner),
-            flags=0 if renew else NO_RENEW)
+            max_hold_ms=span_ms(max_hold, "max_hold"), flags=0 if renew else NO_RENEW)
+        set_owner(options, owner)
         every = [plain(request) for request in requests]
         name = b", ".join(each.name for each in every)
         return self._take(_wait.All(self._use, every), name, options, cancel, on_lost)
 
     def try_acquire(self, name: Name, timeout: Optional[float] = 0, *, lease: Optional[float] = None,
                     max_hold: Optional[float] = None, kind: Kind = Kind.MUTEX, permits: int = 0,
-                    capacity: int = 0, owner: Optional[int] = None, cancel: Optional[Cancel] = None,
+                    capacity: int = 0, owner: Union[int, Owner, None] = None, cancel: Optional[Cancel] = None,
                     on_lost: Optional[LostFunction] = None, renew: bool = True,
                     reentrant: bool = True) -> Optional[Hold]:
         """As acquire(), but without waiting unless told to; None if another has the lock."""
@@ -126,7 +116,7 @@ class Client:
 
     def campaign(self, name: Name, value: Union[str, bytes], timeout: Optional[float] = None, *,
                  lease: Optional[float] = None, max_hold: Optional[float] = None,
-                 owner: Optional[int] = None, cancel: Optional[Cancel] = None,
+                 owner: Union[int, Owner, None] = None, cancel: Optional[Cancel] = None,
                  on_lost: Optional[LostFunction] = None) -> Hold:
         """Wait to lead: take the lock `name`, and publish `value` under its token. Releasing it resigns.
 
@@ -134,7 +124,8 @@ class Client:
         """
         options = COptions(
             wait_ms=wait_ms(timeout), lease_ms=span_ms(lease, "lease"),
-            max_hold_ms=span_ms(max_hold, "max_hold"), owner=checked_owner(owner))
+            max_hold_ms=span_ms(max_hold, "max_hold"))
+        set_owner(options, owner)
         raw = encode(name)
         return self._take(_wait.Lead(self._use, raw, value_of(value)), raw, options, cancel, on_lost)
 
@@ -305,11 +296,3 @@ def close_anywhere(client: int) -> None:
         threading.Thread(target=library().hf_close, args=(client,)).start()
     else:
         library().hf_close(client)
-
-
-def checked_owner(owner: Optional[int]) -> int:
-    if owner is None:
-        return owner_of_thread()
-    if not 0 < owner < 1 << 63:
-        raise InvalidError(f"owner is {owner}: a number from 1 to 2**63 - 1")
-    return owner

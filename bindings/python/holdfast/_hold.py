@@ -4,6 +4,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import itertools
+import sys
 import threading
 import weakref
 from ctypes import c_void_p
@@ -184,8 +185,11 @@ class Hold:
         if result != OK and kind is None:  # the block's own exception goes before
             raise error_of(result, detail)
 
-    def __del__(self) -> None:
-        # Without waiting for the store: this may be any thread, at any time.
+    def __del__(self, ending: Callable[[], bool] = sys.is_finalizing) -> None:
+        # Without waiting for the store: this may be any thread, at any time. When Python ends the clients were closed,
+        # and what this module names is gone.
+        if ending():
+            return
         cell = getattr(self, "_cell", None)
         if cell:
             library().hf_unref(cell)

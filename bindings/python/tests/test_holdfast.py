@@ -1,4 +1,6 @@
 """The module on a store: test_holdfast.py [unittest's arguments] [URL], memory: if there is none."""
+import asyncio
+import concurrent.futures
 import gc
 import os
 import pathlib
@@ -111,19 +113,34 @@ class Holding(Case):
         gc.collect()
         until(self.is_free, "the release")
 
-    def test_a_lock_is_its_threads_to_take_again(self):
-        with self.client.acquire(self.name) as first, self.client.acquire(self.name) as second:
+    def test_a_lock_is_its_owners_to_take_again(self):
+        me = holdfast.Owner()
+        with self.client.acquire(self.name, owner=me) as first, self.client.acquire(self.name, owner=me) as second:
             self.assertEqual(first.fence, second.fence)
-            self.assertIsNone(Worker(lambda: self.client.try_acquire(self.name)).join())
+            again = Worker(lambda: self.client.try_acquire(self.name, owner=me)).join()
+            self.assertEqual(first.fence, again.fence)
+            again.release()
+            self.assertIsNone(self.client.try_acquire(self.name))
+            self.assertIsNone(self.client.try_acquire(self.name, owner=holdfast.Owner()))
             with self.assertRaises(holdfast.DeadlockError):
-                self.client.acquire(self.name, reentrant=False)
+                self.client.acquire(self.name, owner=me, reentrant=False)
+        self.assertTrue(self.is_free())
+
+    def test_a_thread_does_not_take_a_lock_again(self):
+        with self.client.acquire(self.name):
+            self.assertIsNone(self.client.try_acquire(self.name))
+            with self.assertRaises(holdfast.WaitTimeoutError):
+                self.client.acquire(self.name, timeout=0.1)  # in the main thread
+            with self.assertRaises(holdfast.BusyError):
+                self.client.acquire(self.name, timeout=0)
         self.assertTrue(self.is_free())
 
     def test_a_wait_of_the_main_thread_has_its_owner_too(self):
+        me = holdfast.Owner()
         hold = self.client.acquire(self.name, owner=5)
         Worker(lambda: (self.wait_for_a_wait(), hold.release()))
-        with self.client.acquire(self.name) as mine:  # by way of _wait
-            with self.client.acquire(self.name, timeout=0) as again:
+        with self.client.acquire(self.name, owner=me) as mine:  # by way of _wait
+            with self.client.acquire(self.name, timeout=0, owner=me) as again:
                 self.assertEqual(mine.fence, again.fence)
 
     def test_leases_and_extending(self):
@@ -153,6 +170,73 @@ class Holding(Case):
             self.assertIsNone(other.try_acquire(self.name))
             with self.assertRaises(holdfast.BusyError):
                 other.acquire(self.name, timeout=0)
+
+
+class Tasks(Case):
+    """Tasks share threads: each acquire has an owner of its own, unless it names one."""
+
+    def test_two_tasks_of_an_event_loop_exclude_each_other(self):
+        inside, most, turns = 0, 0, 0
+
+        async def work():
+            nonlocal inside, most, turns
+            for _ in range(5):
+                while not (hold := self.client.try_acquire(self.name)):
+                    await asyncio.sleep(0)
+                with hold:
+                    inside += 1
+                    most = max(most, inside)
+                    for _ in range(3):
+                        await asyncio.sleep(0)  # the other task runs, on the same thread
+                    inside -= 1
+                turns += 1
+
+        async def both():
+            await asyncio.wait_for(asyncio.gather(work(), work()), PATIENCE)
+
+        asyncio.run(both())
+        self.assertEqual((1, 10), (most, turns))
+
+    def test_a_task_waits_for_another_that_used_the_same_thread(self):
+        async def both():
+            loop = asyncio.get_running_loop()
+            with concurrent.futures.ThreadPoolExecutor(1) as pool:  # a pool gives its thread to whoever comes
+                first = await loop.run_in_executor(pool, self.client.acquire, self.name)
+                with self.assertRaises(holdfast.WaitTimeoutError):
+                    await loop.run_in_executor(pool, self.client.acquire, self.name, 0.1)
+                second = loop.run_in_executor(pool, self.client.acquire, self.name)
+                await loop.run_in_executor(None, self.wait_for_a_wait)
+                first.release()
+                with await asyncio.wait_for(second, PATIENCE) as hold:
+                    self.assertGreater(hold.fence, first.fence)
+
+        asyncio.run(both())
+
+    def test_every_way_to_acquire_has_an_owner_of_its_own(self):
+        again = (lambda: self.client.acquire(self.name, 0),
+                 lambda: self.client.acquire_all([self.name], 0),
+                 lambda: self.client.campaign(self.name, "me", 0))
+        for first in again:
+            hold = first()
+            for second in again:
+                with self.assertRaises(holdfast.BusyError):
+                    second()
+            hold.release()
+
+    def test_an_owner_takes_it_again_in_any_task(self):
+        async def enter(owner):
+            return self.client.try_acquire(self.name, owner=owner)
+
+        async def tasks():
+            me, other = holdfast.Owner(), holdfast.Owner()
+            holds = [await asyncio.create_task(enter(me)) for _ in range(2)]
+            self.assertEqual(holds[0].fence, holds[1].fence)
+            self.assertIsNone(await asyncio.create_task(enter(other)))
+            for hold in holds:
+                hold.release()
+
+        asyncio.run(tasks())
+        self.assertTrue(self.is_free())
 
 
 class Waiting(Case):

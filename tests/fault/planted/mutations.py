@@ -1553,6 +1553,13 @@ MUTATIONS = [
         ("fault_answers", "F48_a_release_that*handed_on"),
     ),
     Mutation(
+        "a fresh owner is the thread",
+        "client/acquire.c",
+        "if (o->flags & HF_FRESH_OWNER) return hf__owner_fresh();",
+        "",
+        ("conformance", "memory", "B25_tasks_that_share*"),
+    ),
+    Mutation(
         "a renewal near max_hold takes the whole lease",
         ENTRY,
         "return left < lease ? left : lease;",
