@@ -59,7 +59,8 @@ static void prepare_op(hf__entry *e, hf__verb verb, uint64_t number) {
     op->name = e->mapped.key;
     op->name_length = e->name_length;
     op->result = HF_OK;
-    op->maybe = op->undone = op->placed = op->crowded = op->retried = false;
+    op->maybe = op->undone = op->placed = op->crowded = false;
+    op->retried = op->exact = false;
     op->detail = NULL;
     op->together = op->next_ask = NULL;
     op->exported = NULL;
@@ -196,10 +197,12 @@ static void send_release(hf__entry *e, hf__time now) {
     e->op.gone_by = e->ghost_until;
     e->op.leave = e->ghost_stands || late_may_stand(e, now);
     /* Only where somebody waits for what comes of it. The next then asks by itself. */
-    bool retried = e->ghost_maybe && e->ghost_carried;
-    if (!retried) add_heir(e, now);
+    bool retried = e->ghost_carried && e->ghost_maybe;
+    bool exact = e->ghost_carried && e->op.bury_until && !e->lane;
+    if (!retried && !exact) add_heir(e, now);
     prepare_op(e, HF__RELEASE, e->ghost);
     e->op.retried = retried;
+    e->op.exact = exact;
     e->op.token = e->ghost_token;
     hf__entry *next = e->lane && !retried ? hf__lanes_heir(e->anchor) : NULL;
     if (next && now >= next->next_try && now < next->head->until) {

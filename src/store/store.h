@@ -17,7 +17,8 @@
  *   RELEASE  (client, any number up to `number`) holds no more, and stands in no line. HF_LOST if it
  *            did not hold. With `retried`, it was submitted before and not answered, and the hold was under `token`:
  *            HF_OK also where the store knows that it was done before, or that nobody was granted the name since.
- *            HF_LOST with `maybe`: it cannot be told. With an `heir`, an ASK of the client's next: where the store can do both in
+ *            HF_LOST with `maybe`: it cannot be told. With `exact`, an ASK of the number may have come late: what is
+ *            held under another token is released, and HF_LOST. With an `heir`, an ASK of the client's next: where the store can do both in
  *            one step, and the hold was there, its answer is in `heir` too. Of another kind, the `next_ask` is
  *            submitted with it, and completed by itself.
  *
@@ -281,6 +282,7 @@ typedef struct hf__op {
         succeeds : 1; /* ASK: to a lower number of its client which gave up waiting: its turn is ours */
     bool leave : 1;   /* RELEASE: it stands in line, or may */
     bool retried : 1; /* RELEASE: it was submitted before, and not answered: see above */
+    bool exact : 1;   /* RELEASE: what is held under another token than `token` counts as lost */
     bool maybe : 1;   /* Answer: it failed, and may have taken effect all the same */
     bool undone : 1;  /* ASK: a release of its number was said: it is not to be asked for again */
     bool crowded : 1; /* Answer to an ASK that was granted, to RENEW: somebody waits */

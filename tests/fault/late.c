@@ -151,6 +151,19 @@ static void F51_a_broken_hold_is_lost_also_if_its_late_acquire_comes(void **stat
     UNTIL(!on_server(b));
 }
 
+/* The same, and nothing has told its holder before it releases: what it finds is not its hold. */
+static void F51_a_broken_hold_is_not_released_by_what_its_late_acquire_took(void **state) {
+    bed *b = *state;
+    hf_client *client = bed_through(b, NULL), *other = bed_direct(b);
+    hf_hold *hold = take_on_second_connection(b, client, t_patience(SOON_MS));
+    T_HF(HF_OK, hf_break(other, LOCK, 0));
+    FREE(TAKE(other));
+    deliver(b, ":1");
+    assert_true(on_server(b));
+    T_HF(HF_LOST, hf_release(hold));
+    assert_false(on_server(b));
+}
+
 /* Two clients whose acquires are late at once: what is remembered of one must not replace the
    other. */
 static void F51_late_acquires_of_two_clients_are_both_refused(void **state) {
@@ -414,6 +427,7 @@ static const struct CMUnitTest tests[] = {
     FAULT_TEST(F51_a_late_acquire_of_a_hold_that_is_held_counts_once),
     FAULT_TEST(F51_a_late_acquire_is_refused_also_after_others_have_held),
     FAULT_TEST(F51_a_broken_hold_is_lost_also_if_its_late_acquire_comes),
+    FAULT_TEST(F51_a_broken_hold_is_not_released_by_what_its_late_acquire_took),
     FAULT_TEST(F51_late_acquires_of_two_clients_are_both_refused),
     FAULT_TEST(F51_tombstones_of_many_clients_are_bounded_and_none_is_lost),
     FAULT_TEST(F51_tombstones_of_many_readers_are_bounded_and_none_is_lost),

@@ -30,6 +30,7 @@ static void fill_vote(hf__vote *v, hf__ballot *b, const hf__op *op) {
     v->op.next = v->op.together = NULL;
     v->op.heir = NULL;
     v->op.stand = v->op.leave = v->op.succeeds = false;
+    v->op.exact = false; /* a node may have it under another token than all agree on */
     v->op.detail = NULL;
 }
 

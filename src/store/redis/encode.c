@@ -172,8 +172,12 @@ static bool keeps_fence(const hf__op *op, hf__time now) {
     return op->bury_until || now - op->held_since > FENCE_FRESH;
 }
 
+static bool says_token(const hf__op *op) {
+    return op->retried || op->exact;
+}
+
 static bool plain_release(const hf__op *op, hf__time now) {
-    return !keeps_fence(op, now) && !op->leave && !op->heir && !op->next_ask && !op->retried;
+    return !keeps_fence(op, now) && !op->leave && !op->heir && !op->next_ask && !says_token(op);
 }
 
 static void add_release(hf__session *s, const hf__op *op, hf__time now) {
@@ -182,7 +186,8 @@ static void add_release(hf__session *s, const hf__op *op, hf__time now) {
     hf__command_number(&s->out, op->bury_until ? at_least_until(s, op->bury_until) : 0);
     hf__command_number(&s->out, keeps_fence(op, now) ? FENCE_KEPT_MS : 0);
     hf__command_number(&s->out, op->leave);
-    if (op->retried) hf__command_number(&s->out, (int64_t)op->token);
+    if (says_token(op)) hf__command_number(&s->out, (int64_t)op->token);
+    if (says_token(op)) hf__command_number(&s->out, op->retried);
     if (op->heir) add_heir(s, op->heir);
     if (op->next_ask) add_ask(s, op->next_ask, now);
 }
@@ -282,7 +287,8 @@ static int ask_arguments(const hf__op *op) {
 
 static int release_arguments(const hf__op *op, hf__time now) {
     if (plain_release(op, now)) return 1;
-    return 4 + op->retried + (op->heir ? 5 : 0) + (op->next_ask ? ask_arguments(op->next_ask) : 0);
+    return 4 + (says_token(op) ? 2 : 0) + (op->heir ? 5 : 0) +
+           (op->next_ask ? ask_arguments(op->next_ask) : 0);
 }
 
 static int argument_count(const hf__op *op, hf__time now) {

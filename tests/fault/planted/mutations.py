@@ -703,8 +703,8 @@ MUTATIONS = [
     Mutation(
         "a release leaves those in line to themselves",
         RELEASE,
-        "if not marked and not next_id then return 1 end",
-        "if not next_id then return 1 end",
+        "if not marked and not next_id then return answer end",
+        "if not next_id then return answer end",
         ("fault_line", "F44_*"),
         in_time=True,
     ),
@@ -1551,6 +1551,13 @@ MUTATIONS = [
         "if ours then released_by = {'r', ARGV[1]} end",
         "",
         ("fault_answers", "F48_a_release_that*handed_on"),
+    ),
+    Mutation(
+        "a release takes what a late acquire took for its hold",
+        RELEASE,
+        "local answer = lost and 0 or 1",
+        "local answer = 1",
+        ("fault_late", "F51_a_broken_hold_is_not*"),
     ),
     Mutation(
         "a fresh owner is the thread",

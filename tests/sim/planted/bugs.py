@@ -83,6 +83,9 @@ BUGS = [
     Bug("a release that was sent twice does not look at the fence", HOLD,
         "return gone and string.match(call('GET', KEYS[2]) or '', '^%d+') == token and 1 or 0",
         "return gone and 1 or 0"),
+    Bug("a release takes what a late acquire took for its hold", RELEASE,
+        "local answer = lost and 0 or 1",
+        "local answer = 1", first=24100),
     Bug("a renewal does not look whose the hold is", RENEW,
         "if hold[2] ~= ARGV[5] or (hold[1] ~= ARGV[1] and hold[1] ~= ARGV[1] .. ' q') then return -now end",
         "if not hold[1] then return -now end", first=910),
@@ -211,8 +214,8 @@ BUGS = [
 
     # Handing over.
     Bug("a release does not hand on", RELEASE,
-        "    serve(now, nil, true)\n    return next_id and {2, now} or 1",
-        "    return next_id and {2, now} or 1"),
+        "    serve(now, nil, true)\n    return next_id and {2, now} or answer",
+        "    return next_id and {2, now} or answer"),
     Bug("a break does not hand on", BREAK,
         "serve(now, nil, not one)",
         ""),

@@ -387,9 +387,9 @@ static void note_taken(sim_name *n, const sim_seen *before, const rm_ran *ran) {
     if (same || !n->seen.held) return;
     if (n->gone.held) n->taken[n->taken_count++ % SIM_TAKEN] = n->gone;
     n->gone.held = false;
-    /* A late ask of the same number has it once more: its release finds that, and says so. */
+    /* Tokens may fall where data is lost and the clock is set back: it has it once more. */
     for (size_t i = 0; i < SIM_TAKEN; i++)
-        if (same_ask(&n->taken[i], &n->seen)) n->taken[i].held = false;
+        if (same_holder(&n->taken[i], &n->seen)) n->taken[i].held = false;
 }
 
 /* `ran`: the script that may have changed it; NULL: none has. */
@@ -457,7 +457,9 @@ static void check_keys(sim_world *w, const rm_ran *ran) {
 static void look_for_stray(sim_world *w, const rm_ran *ran, int name, bool late,
                            sim_effect effect) {
     sim_name *n = &w->checks.names[name];
-    sim_seen before = n->seen;
+    sim_seen before = n->seen, *stood = &n->stood;
+    if (late && n->exposed && effect == SIM_BUSY)
+        stood->held = sim_probe_actor(ran, name, &stood->slot, &stood->number, &stood->ask);
     look_at_name(w, name, ran);
     if (!n->seen.held) return;
     if (same_holder(&before, &n->seen)) {
@@ -466,7 +468,7 @@ static void look_for_stray(sim_world *w, const rm_ran *ran, int name, bool late,
             late || (n->miscounted && effect != SIM_KEPT); /* an old count, for a while */
         return;
     }
-    n->stray = late && n->exposed;
+    n->stray = (late && n->exposed) || same_ask(stood, &n->seen);
     n->miscounted = false;
     if (!late) n->exposed = false;
 }

@@ -113,9 +113,10 @@ typedef struct sim_name {
     uint64_t granted, entered;                    /* the last tokens */
     uint64_t excluded; /* kinds: the last that was entered to exclude others */
     bool stray;        /* held through what came late, in a way that its client cannot know of */
-    bool miscounted;   /* a late renewal may have put an old count back */
-    bool exposed;      /* was broken or lost: an old ask may take it */
-    hf__time lost_at;  /* when its data was lost; 0: never */
+    sim_seen stood;   /* what so came late, and stands in line: whose ask it is; not `held`: none */
+    bool miscounted;  /* a late renewal may have put an old count back */
+    bool exposed;     /* was broken or lost: an old ask may take it */
+    hf__time lost_at; /* when its data was lost; 0: never */
     uint64_t broken[SIM_BROKEN];
     unsigned broken_count;
     sim_seen gone; /* the last holder, which ended without its own release; not `held`: none such */

@@ -267,7 +267,7 @@ static uint64_t last_number(rm_bytes answer) {
 }
 
 uint64_t sim_probe_next(const rm_ran *ran) {
-    if (sim_probe_script(ran->sha1) != &hf__script_leave || ran->arg_count <= 5) return 0;
+    if (sim_probe_script(ran->sha1) != &hf__script_leave || ran->arg_count <= 6) return 0;
     return strtoull(strrchr(ran->args[4].at, '#') + 1, NULL, 10);
 }
 

@@ -7,7 +7,7 @@
 --         3 how long to keep the fence from now, ms; 0: it was touched not long ago
 --         4 `1`: leave the line, too
 --         5 to 12 the next, as ARGV 1 to 8 of enter.lua
---         5 alone: this release was sent before and not answered; the token of the hold
+--         or 5 the token of the hold   6 `1`: this release was sent before and not answered
 -- Answer  1  released      0  was not held by it
 --         sent before: 1 also where known_released says so
 --         with a next what enter.lua answers to it; and -µs for µs if it was not held
@@ -29,7 +29,7 @@ local token = keep ~= '0' and call('HGET', KEYS[1], 't')
 local ours = true
 if holder == id or holder == id .. ' q' then call('DEL', KEYS[1]) else ours = remove_holder(id) end
 if not ours then released_by = {'r', ''} end
-local next_id = ARGV[6] and ARGV[5]
+local next_id = ARGV[7] and ARGV[5]
 
 -- What cannot be said of the next it hears when it asks by itself: that nothing was done is all it is told here.
 local function answer(said)
@@ -61,7 +61,7 @@ if turns and not string.find(fence or '', '^%d+ q') then -- the next would not s
     serve(now, nil, false)
     turns, fence = false, nil
 end
-if not ours and ARGV[5] and not next_id then return known_released(id, ARGV[5], true) end
+if not ours and ARGV[6] and not next_id then return known_released(id, ARGV[5], true) end
 if not next_id then return ours and 1 or 0 end
 if not in_time then return answer() end
 

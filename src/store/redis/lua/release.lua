@@ -8,7 +8,8 @@
 --         4 `1`: leave the line, too
 --         5 the next's client:number   6 its client:owner   7 its lease   8 its floor, as in the line
 --         9 server time after which not to act for it, µs
---         5 alone: this release was sent before and not answered; the token of the hold
+--         or 5 the token of the hold: one of this number under another was taken by an acquire that came late
+--            6 `1`: this release was sent before and not answered
 -- Answer  1  released      0  was not held by it, and nothing was done for the next
 --         sent before: 1 also where known_released says so
 --         {1, µs, token}             released, and the next has it
@@ -27,7 +28,7 @@ if holder == ARGV[1] and not ARGV[2] then return call('DEL', KEYS[1]) end
 --@ hold
 --@ line
 local ours, marked = false, holder and string.find(holder, ' q$')
-local next_id = ARGV[6] and ARGV[5]
+local next_id = ARGV[7] and ARGV[5]
 local releaser, released = split(ARGV[1])
 if holder then
     local _, number, key = split(holder)
@@ -36,7 +37,8 @@ end
 local bury, keep = ARGV[2] or '0', ARGV[3] or '0'
 local token = ours and keep ~= '0' and call('HGET', KEYS[1], 't')
 if ours then call('DEL', KEYS[1]) end
-if ours then released_by = {'r', ARGV[1]} end
+local lost = token and ARGV[6] and not next_id and token ~= ARGV[5]
+if ours and not lost then released_by = {'r', ARGV[1]} end
 local stood = ARGV[4] == '1' and leave(releaser, released)
 
 if bury ~= '0' then
@@ -54,15 +56,16 @@ if not ours then
         local time = call('TIME')
         serve(time[1] * 1000000 + time[2], nil, false)
     end
-    return ARGV[5] and not next_id and known_released(ARGV[1], ARGV[5], not holder) or 0
+    return ARGV[6] == '1' and not next_id and known_released(ARGV[1], ARGV[5], not holder) or 0
 end
-if not marked and not next_id then return 1 end
+local answer = lost and 0 or 1
+if not marked and not next_id then return answer end
 
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
 if not next_id or now > tonumber(ARGV[9]) then
     serve(now, nil, true)
-    return next_id and {2, now} or 1
+    return next_id and {2, now} or answer
 end
 local entry = next_id .. ' ' .. ARGV[6] .. ' ' .. ARGV[7] .. ' ' .. ARGV[8]
 local place = marked and append(entry, now) -- a holder's client does not stand in line
