@@ -1560,6 +1560,13 @@ MUTATIONS = [
         ("fault_late", "F51_a_broken_hold_is_not*"),
     ),
     Mutation(
+        "a release that a minority confirms is done",
+        "store/quorum/release.c",
+        "hf__ballot_tell(b, HF_LOST, NULL);",
+        "hf__ballot_tell(b, b->op->maybe ? HF_OK : HF_LOST, NULL);",
+        ("fault_quorum", "F48_a_release_that_a_minority*"),
+    ),
+    Mutation(
         "a fresh owner is the thread",
         "client/acquire.c",
         "if (o->flags & HF_FRESH_OWNER) return hf__owner_fresh();",
