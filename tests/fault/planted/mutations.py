@@ -313,7 +313,7 @@ MUTATIONS = [
     Mutation(
         "a release of what was lost says it is well",
         ANSWER,
-        "if (r == HF_LOST && e->ghost_maybe) r = HF_OK;",
+        "if (r == HF_LOST && e->ghost_maybe) r = HF_UNKNOWN_OUTCOME;",
         "if (r == HF_LOST) r = HF_OK;",
         ("fault_server", "F25_a_release_says*"),
     ),
@@ -1548,7 +1548,7 @@ MUTATIONS = [
     Mutation(
         "a hand-over does not say whose release it was",
         RELEASE,
-        "if ours then released_by = {'r', ARGV[1]} end",
+        "if ours and not lost then released_by = {'r', ARGV[1]} end",
         "",
         ("fault_answers", "F48_a_release_that*handed_on"),
     ),
