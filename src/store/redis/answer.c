@@ -8,6 +8,7 @@
 #include "store/redis/beside.h"
 #include "store/redis/detour.h"
 #include "store/redis/encode.h"
+#include "store/redis/error_line.h"
 #include "store/redis/inside.h"
 #include "store/redis/list.h"
 
@@ -381,7 +382,8 @@ static hf_result error_answer(hf__session *s, hf__op *op, hf__time now, char **d
        buried: that is to be asked for again. */
     bool ours = op->verb == HF__RENEW || (op->verb == HF__RELEASE && !op->bury_until) ||
                 op->verb == HF__RAISE || op->verb == HF__EXPORT;
-    bool gone = ours && !strncmp(error, "WRONGTYPE", 9);
+    hf__error_line unwrapped = hf__error_unwrap(error);
+    bool gone = ours && hf__error_has_code(&unwrapped, "WRONGTYPE");
     if (gone && op->next_ask)
         hf__session_complete(s, hf__session_take_next(op), result, false,
                              line ? strdup(line) : NULL);

@@ -7,34 +7,26 @@
 
 #include <ctype.h>
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "store/redis/error_line.h"
 
 #define COMMAND_MAX 32
-
-static bool lacks_right(const char *error) {
-    return !strncmp(error, "NOPERM", 6) || strstr(error, "The user executing the script can't");
-}
+#define SAID_MAX    160
 
 /* ---- Commands ---- */
 
 /* 'lpos' of "to run the 'lpos' command". */
-static bool quoted_command(const char *error, char out[COMMAND_MAX]) {
-    const char *run = strstr(error, "run the '"), *from = run ? run + strlen("run the '") : NULL;
+static bool quoted_command(const hf__error_line *error, char out[COMMAND_MAX]) {
+    const char *run = strstr(error->text, "run the '"),
+               *from = run ? run + strlen("run the '") : NULL;
     size_t length = from ? strcspn(from, "'") : 0;
     if (!length || length >= COMMAND_MAX) return false;
     memcpy(out, from, length);
     out[length] = '\0';
     return true;
-}
-
-/* The line of the script that an error says; 0: none. */
-static long line_of(const char *error) {
-    const char *at = strstr(error, "@user_script:");
-    return at ? strtol(at + strlen("@user_script:"), NULL, 10) : 0;
 }
 
 static const char *text_of_line(const char *text, long line) {
@@ -67,25 +59,26 @@ static bool called_in(const char *text, char out[COMMAND_MAX]) {
     return used > 0;
 }
 
-static bool script_command(const char *error, const hf__script *script, char out[COMMAND_MAX]) {
-    long line = line_of(error);
+static bool script_command(const hf__error_line *error, const hf__script *script,
+                           char out[COMMAND_MAX]) {
+    long line = error->script_line;
     const char *text = script && line > 0 ? text_of_line(script->text, line) : NULL;
     if (text) return called_in(text, out);
-    if (!script || line || strstr(error, "pexpire")) return false;
+    if (!script || line) return false;
     hf__text_copy(out, COMMAND_MAX,
                   "pexpire"); /* the one whose error a script catches and passes on */
     return true;
 }
 
-static char *lacks_command(const char *error, const hf__tried *tried, const char *where) {
+static char *lacks_command(const hf__error_line *error, const hf__tried *tried, const char *where) {
     char command[COMMAND_MAX];
     if (quoted_command(error, command) || script_command(error, tried->script, command))
         return hf__line("%s: the ACL user lacks a right: it may not run the command %s; "
                         "docs/REDIS-PROTOCOL.md lists those that are needed",
                         where, command);
-    return hf__line("%s: the ACL user lacks a right, and ACL LOG says which: %.160s; "
+    return hf__line("%s: the ACL user lacks a right, and ACL LOG says which: %.*s; "
                     "docs/REDIS-PROTOCOL.md lists those that are needed",
-                    where, error);
+                    where, error->length < SAID_MAX ? error->length : SAID_MAX, error->text);
 }
 
 /* ---- Keys and channels ---- */
@@ -106,9 +99,13 @@ static char *lacks_channel(const hf__tried *tried, const char *where) {
                     where, tried->prefix, tried->client, tried->prefix);
 }
 
-char *hf__rights_lacking(const char *error, const hf__tried *tried, const char *where) {
-    if (!lacks_right(error)) return NULL;
-    if (strstr(error, "channel")) return lacks_channel(tried, where);
-    if (strstr(error, " key")) return lacks_key(tried, where);
-    return lacks_command(error, tried, where);
+/* Redis 7.2 and later put the user's name before what is missing, which may be any word: the command, which
+   they quote, comes first. */
+char *hf__rights_lacking(const char *line, const hf__tried *tried, const char *where) {
+    hf__error_line error = hf__error_unwrap(line);
+    if (!hf__error_has_code(&error, "NOPERM")) return NULL;
+    bool command = hf__error_says(&error, "run the '");
+    if (!command && hf__error_says(&error, "channel")) return lacks_channel(tried, where);
+    if (!command && hf__error_says(&error, " key")) return lacks_key(tried, where);
+    return lacks_command(&error, tried, where);
 }

@@ -13,7 +13,7 @@ typedef struct hf__tried {
     const char *client; /* whose channel */
 } hf__tried;
 
-/* A line for a person if the error is about a right that is lacking, on the heap; else NULL. */
-char *hf__rights_lacking(const char *error, const hf__tried *tried, const char *where);
+/* A line for a person if the error line is about a right that is lacking, on the heap; else NULL. */
+char *hf__rights_lacking(const char *line, const hf__tried *tried, const char *where);
 
 #endif

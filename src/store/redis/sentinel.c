@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "store/redis/command.h"
+#include "store/redis/error_line.h"
 
 void hf__sentinel_init(hf__sentinel *s, const hf__url *url) {
     *s = (hf__sentinel){.url = url};
@@ -136,8 +137,7 @@ hf_result hf__role_answer(const hf__reply *r, const char *where, char **detail) 
     return HF_UNREACHABLE;
 }
 
-bool hf__role_lost(const char *error) {
-    const char *word = strstr(error, "READONLY");
-    return (word && (word == error || strstr(error, "@user_script"))) ||
-           !strncmp(error, "MASTERDOWN", 10);
+bool hf__role_lost(const char *line) {
+    hf__error_line error = hf__error_unwrap(line);
+    return hf__error_has_code(&error, "READONLY") || hf__error_has_code(&error, "MASTERDOWN");
 }

@@ -57,6 +57,6 @@ void hf__role_ask(hf__buffer *out);
 hf_result hf__role_answer(const hf__reply *reply, const char *where, char **detail);
 
 /* Whether an error says that this is no primary any more. */
-bool hf__role_lost(const char *error);
+bool hf__role_lost(const char *line);
 
 #endif

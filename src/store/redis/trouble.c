@@ -1,10 +1,9 @@
 #include "store/redis/trouble.h"
 
-#include <stdbool.h>
 #include <stddef.h>
-#include <string.h>
 
 #include "base/error.h"
+#include "store/redis/error_line.h"
 
 #define SAID_MAX 240
 
@@ -14,7 +13,7 @@ typedef struct trouble {
     const char *advice;
 } trouble;
 
-/* By the first word of the error. HF_UNREACHABLE is worth trying again, the others are final. */
+/* By the code of the error. HF_UNREACHABLE is worth trying again, the others are final. */
 static const trouble words[] = {
     {"NOAUTH", HF_REFUSED, "the server wants a password: give one in the URL or by password_file"},
     {"WRONGPASS", HF_REFUSED, "check user and password, in the URL or its password_file"},
@@ -39,7 +38,7 @@ static const trouble words[] = {
     {"ASK", HF_UNSUPPORTED, "the server is part of a cluster: use redis+cluster://"},
 };
 
-/* Errors that have no word of their own. */
+/* Errors that have no code of their own. */
 static const trouble phrases[] = {
     {"max number of clients", HF_UNREACHABLE, "raise maxclients, or close connections"},
     {"invalid password", HF_REFUSED, "check the password of the URL"},
@@ -51,40 +50,24 @@ static const trouble phrases[] = {
     {"cluster support disabled", HF_INVALID,
      "this server is no node of a cluster: use redis:// or rediss://"},
     {"unknown command", HF_UNSUPPORTED, "Holdfast needs Redis 6.2 or later, or Valkey"},
+    {"command called from", HF_UNSUPPORTED, "Holdfast needs Redis 6.2 or later, or Valkey"},
 };
 
-/* An error inside a script comes first in the line, or before Redis 7 behind the script's place. */
-static bool has_word(const char *error, const char *word) {
-    size_t length = strlen(word);
-    if (!strncmp(error, word, length) && (error[length] == ' ' || !error[length])) return true;
-    const char *inside = strstr(error, "@user_script");
-    const char *found = inside ? strstr(inside, word) : NULL;
-    return found && found[-1] == ' ' && found[length] == ' ';
-}
-
-/* Redis adds where in which script it was, which nobody can act on; and to a command that it does not
-   know the arguments, which may be a password. */
-static int useful_length(const char *error) {
-    const char *script = strstr(error, " script: "), *echo = strstr(error, ", with args");
-    size_t length = script ? (size_t)(script - error) : strlen(error);
-    if (echo && (size_t)(echo - error) < length) length = (size_t)(echo - error);
-    return length > SAID_MAX ? SAID_MAX : (int)length;
-}
-
-static const trouble *find(const char *error) {
+static const trouble *find(const hf__error_line *error) {
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (has_word(error, words[i].text)) return &words[i];
+        if (hf__error_has_code(error, words[i].text)) return &words[i];
     for (size_t i = 0; i < sizeof phrases / sizeof *phrases; i++)
-        if (strstr(error, phrases[i].text)) return &phrases[i];
+        if (hf__error_says(error, phrases[i].text)) return &phrases[i];
     return NULL;
 }
 
-hf_result hf__trouble(const char *error, const char *where, char **detail) {
-    int length = useful_length(error);
-    const trouble *known = find(error);
+hf_result hf__trouble(const char *line, const char *where, char **detail) {
+    hf__error_line error = hf__error_unwrap(line);
+    int length = error.length > SAID_MAX ? SAID_MAX : error.length;
+    const trouble *known = find(&error);
     if (known)
-        *detail = hf__line("%s: %.*s (%s)", where, length, error, known->advice);
+        *detail = hf__line("%s: %.*s (%s)", where, length, error.text, known->advice);
     else
-        *detail = hf__line("%s: the server said: %.*s", where, length, error);
+        *detail = hf__line("%s: the server said: %.*s", where, length, error.text);
     return known ? known->result : HF_PROTOCOL;
 }
