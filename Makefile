@@ -6,6 +6,7 @@ SEEDS  ?= 100000
 FIRST  ?= 1
 SEED   ?=
 SERVER ?=
+TESTS  ?=
 ROUNDS ?= 1000
 MINUTES ?= 10
 TOPOLOGY ?= single tls sentinel quorum
@@ -57,10 +58,10 @@ test-failover: ## on each TOPOLOGY 1,000 acquisitions (ROUNDS) with a failure ev
 	@build/dev/tests/cluster/cluster_torture $(ROUNDS) $(SEED)
 	@set -e; for name in $(TOPOLOGY); do build/dev/tests/topology/topology_torture $$name $(ROUNDS) $(SEED); done
 
-test-server: ## what needs a server, on another one: SERVER=path/to/redis-server
-	@scripts/deps build test
+test-servers: ## what needs a server, on Valkey 9.1 and Redis 6.2; SERVER=path for another, TESTS=: docs/TESTING.md
+	@scripts/deps build test test-servers
 	@scripts/build dev
-	@scripts/test-server "$(SERVER)"
+	@TESTS='$(TESTS)' scripts/test-servers $(SERVER)
 
 soak: ## hundreds of clients for HOURS (1, or 0.5), while servers and processes fail; SEED=, PLANT=leak …: docs/SOAK.md
 	@scripts/deps build test

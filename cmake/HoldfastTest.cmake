@@ -6,7 +6,8 @@
 # target of the Makefile runs it.
 #
 # Labels that mean something: `sanitize-skip` keeps a test from the asan and tsan runs, `tsan-skip`
-# from the tsan run alone; `threads` marks what is there for tsan's sake.
+# from the tsan run alone; `threads` marks what is there for tsan's sake; `server` what runs a server, and
+# so is run on others, too (scripts/test-servers).
 
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(CMOCKA REQUIRED IMPORTED_TARGET cmocka)

@@ -47,7 +47,7 @@ const char *t_acl_user(t_redis *redis, const char *prefix) {
 void t_acl_user_in_cluster(t_redis *redis, const char *prefix) {
     char line[T_ACL_LINE];
     (void)t_acl_user(redis, prefix);
-    find(line, 2);
+    find(line, t_redis_knows(redis, "ssubscribe") ? 2 : 3);
     run(redis, line);
     snprintf(line, sizeof line, "%s&%s:*", BEGINS, prefix);
     run(redis, line);

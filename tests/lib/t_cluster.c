@@ -52,9 +52,7 @@ static void add_tls(lines *l, const char *certificates, uint16_t port) {
 
 static bool is_old(void) {
     t_redis *redis = t_redis_start(NULL);
-    redisReply *reply = t_redis_cmd(redis, "COMMAND INFO ssubscribe");
-    bool old = !reply->elements || reply->element[0]->type == REDIS_REPLY_NIL;
-    freeReplyObject(reply);
+    bool old = !t_redis_knows(redis, "ssubscribe");
     t_redis_free(redis);
     return old;
 }

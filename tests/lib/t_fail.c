@@ -3,10 +3,12 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -57,4 +59,22 @@ _Noreturn void t_fail_at(const char *file, int line, const char *format, ...) {
     va_end(args);
     fprintf(stderr, "FAILED: %s:%d: %s\n", file, line, message);
     end_test(file, line);
+}
+
+/* ---- What is not run ------------------------------------------------------------------------- */
+
+static bool is_lacking(const char *ability) {
+    const char *lacks = getenv("HOLDFAST_TEST_LACKS");
+    size_t length = strlen(ability);
+    for (const char *at = lacks; at && (at = strstr(at, ability)); at += length) {
+        bool begins = at == lacks || at[-1] == ' ', ends = !at[length] || at[length] == ' ';
+        if (begins && ends) return true;
+    }
+    return false;
+}
+
+void t_leave_out(const char *test, const char *ability) {
+    if (!is_lacking(ability)) return;
+    printf("left out: %s: the server lacks %s\n", test, ability);
+    cmocka_set_skip_filter(test);
 }

@@ -21,6 +21,10 @@ _Noreturn void t_fail_at(const char *file, int line, const char *format, ...) T_
 void t_at_end(void (*fn)(void));
 void t_end(void);
 
+/* Before tests are run: one that the server under test is not fit for, as $HOLDFAST_TEST_LACKS says (see t_redis.h),
+   is left out, and named with the reason. */
+void t_leave_out(const char *test, const char *ability);
+
 #define T_CHECK(expression)                                                                 \
     do {                                                                                    \
         if (!(expression)) t_fail_at(__FILE__, __LINE__, "does not hold: %s", #expression); \

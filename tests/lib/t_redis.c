@@ -554,3 +554,12 @@ int64_t t_redis_info(t_redis *redis, const char *field) {
     if (!at) t_fail("INFO has no `%s`", field);
     return value;
 }
+
+/* ---- What it is capable of ------------------------------------------------------------------- */
+
+bool t_redis_knows(t_redis *redis, const char *command) {
+    redisReply *reply = t_redis_cmd(redis, "COMMAND INFO %s", command);
+    bool known = reply->elements && reply->element[0]->type == REDIS_REPLY_ARRAY;
+    freeReplyObject(reply);
+    return known;
+}

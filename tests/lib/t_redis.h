@@ -4,7 +4,8 @@
  * rest may be called from any thread. In a forked child t_redis_cmd and its kin work, on a
  * connection of the child's. A test that crashes leaves no server, only its directory.
  *
- * $HOLDFAST_TEST_SERVER names another binary, such as valkey-server.
+ * $HOLDFAST_TEST_SERVER names another binary, such as valkey-server. $HOLDFAST_TEST_LACKS says what that one
+ * lacks, "tls preload", as scripts/test-servers finds out. Where it is not set, nothing is left out.
  */
 #ifndef T_REDIS_H
 #define T_REDIS_H
@@ -62,6 +63,9 @@ int64_t t_redis_int(t_redis *redis, const char *format, ...); /* integer, or dig
 
 /* NULL if nil. Lives until the sixteenth call after this one, or the end of the server. */
 const char *t_redis_str(t_redis *redis, const char *format, ...);
+
+/* Whether it knows a command: servers differ. */
+bool t_redis_knows(t_redis *redis, const char *command);
 
 /* A number out of INFO: t_redis_info(r, "total_commands_processed"). INFO itself counts as one. */
 int64_t t_redis_info(t_redis *redis, const char *field);

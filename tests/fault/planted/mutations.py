@@ -37,6 +37,7 @@ HALL = "store/file/hall.c"
 MANY = "client/many.c"
 ALL = "store/redis/lua/all.lua"
 SENTINEL = "store/redis/sentinel.c"
+ERROR_LINE = "store/redis/error_line.c"
 ACKS = "store/redis/acks.c"
 TOUCH = "store/redis/lua/touch.lua"
 QUORUM = "store/quorum/quorum.c"
@@ -1071,6 +1072,27 @@ MUTATIONS = [
         "if (s->url->primary && hf__role_lost(error)) return demoted(s, op, detail);",
         "",
         ("sentinel_told", "F32_a_primary*"),
+    ),
+    Mutation(
+        "the code of an error that Redis 6.2 wraps is not read",
+        ERROR_LINE,
+        "return *inside == '-' ? inside + 1 : inside;",
+        "return inside;",
+        ("unit_redis_error_line",),
+    ),
+    Mutation(
+        "a missing right is known by its old wording alone",
+        ERROR_LINE,
+        'return begins(said, "ACL failure in script: ") ||',
+        "return",
+        ("unit_redis_error_line",),
+    ),
+    Mutation(
+        "the command that a user may not run is not told from its name",
+        "store/redis/rights.c",
+        """bool command = hf__error_says(&error, "run the '");""",
+        "bool command = false;",
+        ("unit_redis_error_line",),
     ),
     Mutation(
         "a Sentinel that is behind is believed",
