@@ -324,9 +324,13 @@ class Redis:
 
     def forgets(self, name):
         """When the server will forget the hold if nobody renews it, on our clock; None if free."""
-        left, (seconds, micros) = self.command("EVAL", "return {redis.call('PTTL', KEYS[1]), redis.call('TIME')}",
-                                               1, self.key(name))
-        return None if left < 0 else left / 1000 + int(seconds) + int(micros) / 1e6 - time.time() + now()
+        try:
+            at = self.command("PEXPIRETIME", self.key(name)) / 1000
+        except OSError:  # Redis before 7 does not have it
+            left, (seconds, micros) = self.command(
+                "EVAL", "return {redis.call('PTTL', KEYS[1]), redis.call('TIME')}", 1, self.key(name))
+            at = left if left < 0 else left / 1000 + int(seconds) + int(micros) / 1e6
+        return None if at < 0 else at - time.time() + now()
 
     def freeze_after_a_renewal(self, name, lease):
         """Stop the server right after it renewed `name`. Returns when it would forget the hold.
