@@ -202,12 +202,12 @@ class OfRedis(Doctor):
     def test_nothing_is_left_behind(self):
         self.own_redis()
         self.findings(1)
-        self.assertEqual([b"hf:{holdfast-doctor}:f"], self.redis.command("KEYS", "*"))
+        self.redis.until_left(b"hf:{holdfast-doctor}:f")
 
     def test_keys_have_the_prefix(self):
         self.own_redis()
         self.findings(1, "-S", self.url + "?prefix=mine")
-        self.assertEqual([b"mine:{holdfast-doctor}:f"], self.redis.command("KEYS", "*"))
+        self.redis.until_left(b"mine:{holdfast-doctor}:f")
 
     # -- Rights
 

@@ -316,6 +316,11 @@ class Redis:
             return [Redis.read(answer) for _ in range(int(rest))]
         raise OSError(f"redis: {line!r}")
 
+    def until_left(self, *keys, pattern="*"):
+        """Until these keys are all there are: a client's farewell is not answered, and may be read a moment later."""
+        until(lambda: sorted(keys) == sorted(self.command("KEYS", pattern)),
+              lambda: f"{keys} to be all that is left, not {self.command('KEYS', pattern)}")
+
     def key(self, name):
         return f"hf:{{{name}}}"
 
