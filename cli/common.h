@@ -9,7 +9,7 @@
 enum { COMMON_VERBOSE = 512, COMMON_HELP, COMMON_OWN };
 
 /* One of -S, -q, --verbose and --help, or a mistake: ARGS_GO_ON, or the exit code. */
-int common_option(const char *subcommand, int c, char **argv, char **store);
+int common_option(const char *subcommand, int c, char **argv, char **url);
 
 /* The lock's NAME, which is all that may follow the options: ARGS_GO_ON, or the exit code. */
 int common_name(const char *subcommand, int argc, char **argv, const char **name);

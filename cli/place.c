@@ -17,9 +17,10 @@ bool place_open(place *p, const char *path) {
     if (!*p->base || length >= sizeof dir) return false;
     memcpy(dir, path, length);
     dir[length] = '\0';
-    int fd = open(length ? dir : slash ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    p->dir = fd < 0 ? 0 : fd;
-    return fd >= 0;
+    p->dir = open(length ? dir : slash ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (p->dir > 0) return true;
+    p->dir = 0;
+    return false;
 }
 
 void place_close(place *p) {

@@ -118,7 +118,7 @@ typedef enum hf__verb {
     HF__PROLONG,
     /* a store's own: never submitted, but for the first */
     HF__REGISTER, /* who we are; or, with `exported`, who that one was, for `lease_ms` */
-    HF__TOUCH,   /* write to a hold without changing it */
+    HF__TOUCH,    /* write to a hold without changing it */
     HF__CONFIRM
 } hf__verb;
 

@@ -26,7 +26,7 @@ hf_result hf__lock_trouble(const hf__lock *l, const char *what, int error, char 
 
 static hf_result open_file(hf__lock *l, char **detail) {
     hf_result why;
-    hf__head head;
+    hf__head head = {0};
     int fd = hf__lockfile_open(&l->file, true, &why, detail);
     bool gone = fd < 0 ? why == HF_NOT_HELD : hf__lockfile_moved(&l->file);
     if (gone) {
