@@ -354,7 +354,8 @@ static void race_cancel(cf *f, uint32_t held, uint32_t wanted, uint32_t behind_i
                         hf_client *second) {
     race *r = cf_new(f, sizeof *r);
     r->cancel = cf_cancel();
-    r->hold = CF_TAKE(f->a, f->name, CF_TRY(held, 0));
+    /* What a cancelled wait of the race before was granted unheard may still be on its way back. */
+    r->hold = CF_TAKE(f->a, f->name, CF_OPTIONS(held, .wait_ms = CF_WATCHDOG_MS));
     const hf_options *forever = CF_OPTIONS(wanted, .wait_ms = HF_FOREVER, .cancel = r->cancel);
     cf_attempt *writer = first == f->a ? cf_queue(f, first, f->name, forever)
                                        : cf_arrive(f, first, f->name, forever);
