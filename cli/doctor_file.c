@@ -53,23 +53,24 @@ static void check_space(findings *all, int fd) {
     uint64_t block = fs.f_frsize ? fs.f_frsize : 1;
     uint64_t blocks_each = block < LOCK_BYTES ? LOCK_BYTES / block : 1;
     uint64_t room = fs.f_bavail / blocks_each, in_all = fs.f_blocks / blocks_each;
-    /* some filesystems do not count inodes */
-    if (fs.f_files && room > fs.f_favail) room = fs.f_favail;
+    bool inodes = fs.f_files && room > fs.f_favail; /* some filesystems do not count them */
+    if (inodes) room = fs.f_favail;
     severity level = !room                  ? GRAVE
                      : room < FEW_LOCKS     ? WARNING
                      : in_all < SMALL_LOCKS ? NOTE
                                             : FINE;
     bool fine = level == FINE;
-    findings_add(all, level, "space",
-                 fine
-                     ? NULL
-                     : "A lock in use needs a file, and cannot be taken without room for it. Files "
-                       "of idle locks are removed when room runs short.",
-                 fine ? NULL
-                      : "Free some space there, or set HOLDFAST_URL=file:///DIRECTORY on a larger "
-                        "filesystem for every process that shares the locks.",
-                 "%" PRIu64 " MiB free, room for about %" PRIu64 " more locks",
-                 (uint64_t)fs.f_bavail * block >> 20, room);
+    findings_add(
+        all, level, "space",
+        fine ? NULL
+             : "A lock in use needs a file, and cannot be taken without room for it. Files "
+               "of idle locks are removed when room runs short.",
+        fine ? NULL
+             : "Free some space or inodes there, or set HOLDFAST_URL=file:///DIRECTORY on a "
+               "larger filesystem for every process that shares the locks.",
+        "%" PRIu64 " %s free, room for about %" PRIu64 " more locks",
+        inodes ? (uint64_t)fs.f_favail : (uint64_t)fs.f_bavail * block >> 20,
+        inodes ? "inodes" : "MiB", room);
 }
 
 static void check_files(findings *all, const char *path) {

@@ -120,9 +120,22 @@ static void check_role(patient *p) {
         findings_add(p->all, FINE, "role", NULL, NULL, "a primary, not part of a cluster");
 }
 
+/* With replicas=N in the URL. */
+static void check_confirming_replicas(patient *p, int64_t replicas) {
+    bool enough = replicas >= p->url->replicas;
+    findings_add(p->all, enough ? FINE : GRAVE, "replicas",
+                 enough ? NULL
+                        : "A lock counts only once so many replicas have it: none can be taken.",
+                 enough ? NULL : "Connect more replicas, or lower replicas= in the URL.",
+                 "%" PRId64 " connected; replicas=%d waits for %d of them", replicas,
+                 (int)p->url->replicas, (int)p->url->replicas);
+}
+
 static void check_replicas(patient *p) {
     int64_t replicas = number(p, "connected_slaves");
-    if (replicas > 0)
+    if (replicas >= 0 && p->url->replicas)
+        check_confirming_replicas(p, replicas);
+    else if (replicas > 0)
         findings_add(p->all, NOTE, "replicas",
                      "They are told of a lock after its holder is: a failover can lose one, and "
                      "two hold it then.",

@@ -244,7 +244,11 @@ static int release(run *r, int code) {
     }
     if (result == HF_LOST)
         return fail(EXIT_LOST, "%s was lost while it was held: %s", r->name, hf_error_detail());
-    say("cannot release %s, its lease will end it: %s", r->name, hf_error_detail());
+    if (result == HF_UNKNOWN_OUTCOME)
+        say("it is not known whether %s was released; at the latest its lease ends it: %s", r->name,
+            hf_error_detail());
+    else
+        say("cannot release %s, its lease will end it: %s", r->name, hf_error_detail());
     return code;
 }
 

@@ -74,7 +74,7 @@
 #include <stdint.h>
 
 #define HF_VERSION_MAJOR 0
-#define HF_VERSION_MINOR 1
+#define HF_VERSION_MINOR 2
 #define HF_VERSION_PATCH 0
 
 #if defined(__GNUC__) || defined(__clang__)
@@ -129,7 +129,7 @@ HF_API const char *hf_result_text(hf_result result);
  */
 HF_API const char *hf_error_detail(void);
 
-/* "0.1.0": of the library that runs, where HF_VERSION_… is of the header compiled with. */
+/* "0.2.0": of the library that runs, where HF_VERSION_… is of the header compiled with. */
 HF_API const char *hf_version(void);
 
 /* ---- Types ---------------------------------------------------------------------------------- */

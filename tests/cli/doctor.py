@@ -192,6 +192,11 @@ class OfRedis(Doctor):
         found = self.findings(0, "-S", primary.url)
         self.assertLevel("note", found["replicas"], "1 connected")
         self.assertIn("token", found["replicas"]["change"])
+        found = self.findings(0, "-S", primary.url + "?replicas=1")
+        self.assertLevel("ok", found["replicas"], "1 connected; replicas=1")
+        found = self.findings(2, "-S", primary.url + "?replicas=2&command_timeout=1s")
+        self.assertLevel("error", found["replicas"], "1 connected; replicas=2")
+        self.assertIn("replicas=", found["replicas"]["change"])
 
     def test_a_cluster(self):
         low = next(port for port in iter(kit.free_port, None) if port <= 55535)  # its bus is 10000 above

@@ -101,7 +101,7 @@ class StoreChoice(kit.Case):
             result = self.in_places(f"export hf name=$1\n{first}\n{second}")
             self.assertCode(0, result)
             self.assertEqual(["77", "free"], sorted(result.out.split()))
-            self.assertRegex(result.err, "/run/lock/holdfast-12346.*Read-only")
+            self.assertRegex(result.err, "(?i)/run/lock/holdfast-12346.*read-only")
 
     def test_a_default_directory_that_cannot_be_used_is_refused_with_the_way_out(self):
         for spoil, why in ((self.READ_ONLY, "Read-only"), ("chmod 755 /run/lock", "Permission denied"),

@@ -137,6 +137,19 @@ static void F27_a_directory_that_others_may_write_is_refused(void **state) {
     }
 }
 
+/* They could move it away under a holder, and the next process would make another. */
+static void F27_a_directory_in_one_that_everybody_may_write_is_refused(void **state) {
+    place *p = *state;
+    const char *above = path_of(p, "above"), *path = path_of(p, "above/d");
+    makes(above, 0777);
+    refuses(HF_REFUSED, url_of(path, ""), "move it away");
+    check_says(hf_error_detail(), path);
+    assert_int_equal(chmod(above, 01777), 0);
+    opens(url_of(path, ""));
+    assert_int_equal(chmod(above, 0775), 0);
+    opens(url_of(path, ""));
+}
+
 static void F27_a_directory_of_another_user_is_refused(void **state) {
     place *p = *state;
     pretend_user = __real_geteuid() + 1;
@@ -276,9 +289,21 @@ static void says_the_way_out(const process *it, const char *why) {
     assert_int_equal(access("/var/tmp/holdfast-12346", F_OK), -1);
 }
 
+/* It is there, and was in use before. */
+static void refuse_where_it_became_read_only(process *it) {
+    use_default_once(it);
+    T_HF(HF_OK, it->taken);
+    it->mounts = locks_read_only;
+    use_default_once(it);
+    says_the_way_out(it, "read-only");
+    it->mounts = NULL;
+    remove_tree(DEFAULT);
+}
+
 static int refuse_in_fresh_places(void *arg) {
     process *it = arg;
     fresh_places();
+    refuse_where_it_became_read_only(it);
     assert_int_equal(chmod("/run/lock", 0755), 0); /* as on Fedora: root's alone */
     use_default_once(it);
     says_the_way_out(it, "Permission denied");
@@ -464,6 +489,7 @@ static const struct CMUnitTest tests[] = {
     TEST(F50_a_path_may_have_any_bytes),
     TEST(F50_a_path_that_is_too_long_is_refused),
     TEST(F27_a_directory_that_others_may_write_is_refused),
+    TEST(F27_a_directory_in_one_that_everybody_may_write_is_refused),
     TEST(F27_a_directory_of_another_user_is_refused),
     TEST(F27_the_default_directory_is_checked_too),
     TEST(B13_processes_of_a_user_meet_in_one_default_directory),

@@ -18,7 +18,7 @@ SPAN_MAX = 1e12  # seconds: past counting, and well inside 64 bits
 NO_RENEW, NOT_REENTRANT, FRESH_OWNER = 1, 2, 4
 SONAME = "libholdfast.so.0"
 # Before 1.0 a minor version may change the interface.
-COMPATIBLE = "0.1."
+COMPATIBLE = "0.2."
 
 
 class Kind(enum.IntEnum):

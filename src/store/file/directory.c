@@ -69,10 +69,26 @@ static hf_result check_owner(int fd, const char *path) {
     if (st.st_mode & 022)
         return hf__fail(
             HF_REFUSED,
-            "%s may be written by others (mode %03o), who could take locks away; name a "
-            "directory that is yours alone, such as one in it: file://%s/locks",
+            "%s may be written by others (mode %03o), who could take locks away; make it yours "
+            "alone (chmod 700 %s), or name another directory: file:///path",
             path, (unsigned)(st.st_mode & 0777), path);
     return HF_OK;
+}
+
+/* Whoever may write to the directory above can move this one away under a holder, and the next
+   process would make another in its place. A sticky bit prevents that. */
+static hf_result check_parent(int fd, const char *path) {
+    struct stat st;
+    if (fstatat(fd, "..", &st, 0) != 0 || !(st.st_mode & 002) || st.st_mode & S_ISVTX) return HF_OK;
+    return hf__fail(HF_REFUSED,
+                    "the directory that %s is in may be written by everybody (mode %04o), who "
+                    "could move it away; name a directory elsewhere: file:///path",
+                    path, (unsigned)(st.st_mode & 07777));
+}
+
+static hf_result check_writable(int fd, const char *path) {
+    if (faccessat(fd, ".", W_OK, AT_EACCESS) == 0 || errno != EROFS) return HF_OK;
+    return hf__fail(HF_REFUSED, "the directory %s is on a read-only filesystem", path);
 }
 
 /* ---- Opening ---- */
@@ -96,8 +112,6 @@ static hf_result cannot_open(const char *path, int error) {
                                                        : strerror(error));
 }
 
-/* A directory on a read-only filesystem is opened if it exists: taking a lock there says why it
-   fails. */
 static hf_result open_path(const char *path, bool network, int *out) {
     int unmade = mkdir(path, 0700) != 0 ? errno : 0;
     if (unmade && unmade != EEXIST && unmade != EROFS) return cannot_make(path, unmade);
@@ -105,6 +119,8 @@ static hf_result open_path(const char *path, bool network, int *out) {
     if (fd < 0 && errno == ENOENT && unmade == EROFS) return cannot_make(path, EROFS);
     if (fd < 0) return cannot_open(path, errno);
     hf_result r = check_owner(fd, path);
+    if (!r) r = check_parent(fd, path);
+    if (!r) r = check_writable(fd, path);
     if (!r && !network) r = check_filesystem(fd, path);
     if (r)
         close(fd);

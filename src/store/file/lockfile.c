@@ -168,7 +168,7 @@ hf_result hf__lockfile_trouble(const hf__lockfile *file, const char *what, int e
                                char **detail) {
     bool no_room = error == ENOSPC || error == EDQUOT;
     *detail = hf__line("cannot %s %s/%s: %s%s", what, file->path, file->name, strerror(error),
-                       no_room ? "; free some space there, or set HOLDFAST_URL=file:///DIRECTORY "
+                       no_room ? "; free some space or inodes there, or set HOLDFAST_URL=file:///DIRECTORY "
                                  "on a larger filesystem for every process that shares the locks"
                                : "");
     switch (error) {

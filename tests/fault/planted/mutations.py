@@ -990,6 +990,13 @@ MUTATIONS = [
         ("file_beside", "F03_a_latch*"),
     ),
     Mutation(
+        "a directory that everybody may move away is used",
+        "store/file/directory.c",
+        "if (!r) r = check_parent(fd, path);",
+        "",
+        ("file_directory", "F27_a_directory_in_one*"),
+    ),
+    Mutation(
         "an observer is called after it was ended",
         "client/observe.c",
         "while (o->running && !hf__in_callback(c))\n",
