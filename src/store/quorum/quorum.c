@@ -314,9 +314,9 @@ static void shut(hf__store *store, hf__time now) {
 hf_result hf__quorum_lease_check(int64_t rejoin_ms, int64_t lease_ms, char **detail) {
     if (lease_ms <= rejoin_ms || rejoin_ms < HF__REJOIN_FORGETFUL_MS) return HF_OK;
     *detail = hf__line("a lease of %" PRId64 " ms is longer than rejoin_delay (%" PRId64
-                       " ms), after which a node that lost its data votes again: give all clients "
-                       "of this quorum rejoin_delay=%" PRId64 "ms or more, or rejoin_delay=1ms if "
-                       "its nodes never lose data",
+                       " ms), after which a node that lost its data votes again: use a shorter "
+                       "lease, or give all clients of this quorum rejoin_delay=%" PRId64
+                       "ms or more, or rejoin_delay=1ms if its nodes never lose data",
                        lease_ms, rejoin_ms, lease_ms);
     return HF_INVALID;
 }
