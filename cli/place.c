@@ -2,11 +2,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/rand.h"
+
+#define TRIES 16
 
 bool place_open(place *p, const char *path) {
     const char *slash = strrchr(path, '/');
@@ -64,20 +69,23 @@ bool write_all(int fd, const char *text, size_t length) {
     return true;
 }
 
-/* A file of that name is the leftover of a killed process that had our pid. */
-static int create_beside(const place *p, const char *beside, mode_t mode) {
-    int fd = create(p, beside, mode);
-    if (fd >= 0 || errno != EEXIST) return fd;
-    unlinkat(p->dir, beside, 0);
-    return create(p, beside, mode);
+/* Under a name that is not taken: other files of the directory are none of our business. */
+static int create_beside(const place *p, char beside[NAME_MAX + 1], mode_t mode) {
+    hf__rand chance = {hf__rand_seed()};
+    for (int i = 0; i < TRIES; i++) {
+        int n = snprintf(beside, NAME_MAX + 1, "%s.%08" PRIx32, p->base,
+                         (uint32_t)hf__rand_next(&chance));
+        errno = ENAMETOOLONG;
+        if (n < 0 || n > NAME_MAX) return -1;
+        int fd = create(p, beside, mode);
+        if (fd >= 0 || errno != EEXIST) return fd;
+    }
+    return -1;
 }
 
 /* The new content goes to a file beside it, which is then renamed. */
 bool place_replace(const place *p, mode_t mode, const char *text, size_t length, bool durable) {
     char beside[NAME_MAX + 1];
-    int n = snprintf(beside, sizeof beside, "%s.%d", p->base, (int)getpid());
-    errno = ENAMETOOLONG;
-    if (n < 0 || (size_t)n >= sizeof beside) return false;
     int fd = create_beside(p, beside, mode);
     if (fd < 0) return false;
     bool good = write_all(fd, text, length) && (!durable || fsync(fd) == 0);

@@ -156,6 +156,7 @@ typedef struct hf__ack {
     uint64_t link;
     char *why;
     hf_result result; /* to be told once it is undone */
+    int64_t left_ms;  /* how long it lasts, where it was looked for; 0: it is not there */
     uint8_t verb;
     enum { HF__ACK_NONE, HF__ACK_WAITING, HF__ACK_UNDOING } state : 8;
     bool there; /* where it was looked for */

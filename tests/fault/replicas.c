@@ -225,6 +225,84 @@ static void F31_the_waiting_connection_may_break(void **state) {
     t_redis_free(replica);
 }
 
+/* The connection that waits is led to a replica that was promoted, with a replica of its own. The old primary still
+   answers on the other connection. */
+typedef struct promoted {
+    t_redis *first, *server, *replica;
+    hf_client *client;
+} promoted;
+
+static t_redis *start_after(const t_redis *primary, uint16_t port) {
+    char of[64];
+    const char *config[] = {NO_DELAY[0], NO_DELAY[1], of, NULL};
+    snprintf(of, sizeof of, "replicaof " T_HOST " %u", t_redis_port(primary));
+    return t_redis_start(&(t_redis_options){.config = config, .port = port});
+}
+
+static promoted begin_to_be_led_elsewhere(bed *b) {
+    promoted there = {.first = start_replica(b)};
+    b->proxy = t_proxy_start(t_redis_port(b->redis));
+    there.client =
+        bed_open(b, with_option(t_proxy_url(b->proxy), "replicas=1&command_timeout=2s"), NULL);
+    return there;
+}
+
+static void lead_elsewhere(bed *b, promoted *there) {
+    t_proxy_refuse(b->proxy, true);
+    there->server = start_after(b->redis, t_proxy_port(b->proxy));
+    UNTIL(t_redis_int(there->server, "EXISTS " KEY) == 1);
+    freeReplyObject(t_redis_cmd(there->server, "REPLICAOF NO ONE"));
+    there->replica = start_after(there->server, 0);
+    UNTIL(
+        (t_redis_str(there->server, "SET in sync"), t_redis_int(there->server, "WAIT 1 100") == 1));
+    int64_t clients = t_redis_info(there->server, "connected_clients");
+    cut(b, 2);
+    UNTIL(t_redis_info(there->server, "connected_clients") > clients);
+}
+
+static void end_elsewhere(bed *b, promoted *there) {
+    bed_close(b, there->client);
+    t_redis_free(there->replica);
+    t_redis_free(there->server);
+    t_redis_free(there->first);
+}
+
+static void F56_what_another_server_has_as_it_was_before_is_not_extended(void **state) {
+    bed *b = *state;
+    promoted there = begin_to_be_led_elsewhere(b);
+    hf_hold *hold = TAKE(there.client);
+    lead_elsewhere(b, &there);
+    hf_result r = hf_extend(hold, 600000);
+    assert_true(r == HF_UNKNOWN_OUTCOME || r == HF_UNREACHABLE);
+    assert_true(hf_remaining_ms(hold) <= 30000);
+    end_elsewhere(b, &there);
+    hf_unref(hold);
+}
+
+static void F56_a_renewal_that_another_server_does_not_have_does_not_count(void **state) {
+    bed *b = *state;
+    promoted there = begin_to_be_led_elsewhere(b);
+    hf_hold *hold = TAKE(there.client, .lease_ms = 6000, .on_lost = count_loss, .arg = &b->loss);
+    lead_elsewhere(b, &there);
+    int64_t deadline = t_now_ms() + hf_remaining_ms(hold) + 1;
+    UNTIL(t_now_ms() > deadline); /* the old primary renews it meanwhile, in vain */
+    assert_int_equal(hf_held(hold), 0);
+    UNTIL(atomic_load(&b->loss.calls) == 1);
+    end_elsewhere(b, &there);
+    hf_unref(hold);
+}
+
+static void F56_an_upgrade_that_another_server_does_not_have_does_not_count(void **state) {
+    bed *b = *state;
+    promoted there = begin_to_be_led_elsewhere(b);
+    hf_hold *hold = TAKE(there.client, .kind = HF_UPGRADABLE);
+    T_HF(HF_OK, hf_extend(hold, 600000)); /* there it lasts longer than the upgrade asks for */
+    lead_elsewhere(b, &there);
+    assert_int_not_equal(hf_upgrade(hold, 0), HF_OK);
+    end_elsewhere(b, &there);
+    hf_unref(hold);
+}
+
 static const char *const USERS[] = {"anna on >secret ~* &* +@all -wait", NULL};
 static const t_redis_options WITH_ANNA = {.acl = USERS};
 
@@ -251,6 +329,9 @@ static const struct CMUnitTest tests[] = {
     FAULT_TEST_ON(F31_a_renewal_that_a_replica_has_counts, &PRIMARY),
     FAULT_TEST_ON(F31_what_is_handed_over_is_confirmed_too, &PRIMARY),
     FAULT_TEST_ON(F31_the_waiting_connection_may_break, &PRIMARY),
+    FAULT_TEST_ON(F56_what_another_server_has_as_it_was_before_is_not_extended, &PRIMARY),
+    FAULT_TEST_ON(F56_a_renewal_that_another_server_does_not_have_does_not_count, &PRIMARY),
+    FAULT_TEST_ON(F56_an_upgrade_that_another_server_does_not_have_does_not_count, &PRIMARY),
     FAULT_TEST_ON(F27_the_right_to_wait_is_named, &WITH_ANNA),
 };
 

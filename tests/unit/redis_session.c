@@ -486,6 +486,23 @@ static void test_late_is_asked_again_by_the_servers_clock(void **state) {
     assert_completed(f, op, HF_OK, false);
 }
 
+/* Tombstones of others were merged while it was under way. That may happen many times in a row. */
+static void test_F51_what_a_merging_met_is_sent_again_while_there_is_time(void **state) {
+    static const char merged[] = "*3\r\n:2\r\n:9000000000\r\n:2\r\n";
+    struct fixture *f = *state;
+    be_ready(f);
+    hf__op *op = submit(f, 0, HF__ASK);
+    for (int i = 0; i < 20; i++) {
+        feed(f, merged);
+        assert_null(hf__session_completed(&f->s));
+    }
+    for (int i = 0; i < 4; i++) feed(f, LATE);
+    assert_completed(f, op, HF_TIMEOUT, false);
+    op = submit(f, 0, HF__ASK);
+    feed_at(f, merged, NOW + 2 * HF__SEC);
+    assert_completed(f, op, HF_TIMEOUT, false);
+}
+
 static void test_late_is_not_asked_again_when_it_is(void **state) {
     struct fixture *f = *state;
     be_ready(f);
@@ -856,6 +873,7 @@ int main(void) {
         TEST(test_answers_come_in_order_and_in_any_slices),
         TEST(test_noscript_is_sent_whole),
         TEST(test_late_is_asked_again_by_the_servers_clock),
+        TEST(test_F51_what_a_merging_met_is_sent_again_while_there_is_time),
         TEST(test_late_is_not_asked_again_when_it_is),
         TEST(test_errors_are_told_apart),
         TEST(test_a_servers_words_are_tamed_and_cut),

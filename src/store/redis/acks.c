@@ -97,8 +97,8 @@ static char *reason(const hf__acks *a, const hf__op *op, int64_t confirmed) {
     const char *then = op->ack.verb == HF__ASK ? "; it was given back" : "";
     if (a->wait.detail) return hf__line("%s", a->wait.detail);
     if (!op->ack.there)
-        return hf__line("%s: %s, but was gone before replicas confirmed it%s", a->commands->where,
-                        what, then);
+        return hf__line("%s: %s, but the server that was asked for its replicas does not have it%s",
+                        a->commands->where, what, then);
     return hf__line("%s: %s, but %" PRId64 " of %d replicas confirmed it within %" PRId64 " ms%s",
                     a->commands->where, what, confirmed, (int)a->url->replicas, a->wait.lease_ms,
                     then);
@@ -147,13 +147,28 @@ static void settle(hf__acks *a, hf__time now) {
     a->wait.detail = NULL;
 }
 
+/* The connection may lead to a server that has the hold as it was before: a replica that was promoted while the old
+   primary still answers our commands. There it ends too soon. */
+static bool lasts(const hf__op *op, hf__time now) {
+    hf__time at_the_latest = hf__after_ms(now, op->ack.left_ms + 1);
+    return at_the_latest >= hf__after_ms(op->ack.asked_at, op->lease_ms);
+}
+
+/* Deadlines count from here: it lasts no longer than it does where it was confirmed. */
+static hf__time confirmed_from(const hf__op *op) {
+    if (!op->lease_ms) return op->ack.asked_at;
+    return hf__sooner(op->ack.asked_at,
+                      hf__after_ms(op->asked_at, op->ack.left_ms) - op->lease_ms * HF__MS);
+}
+
 static void collect(hf__acks *a, hf__time now) {
     for (hf__op *op; (op = hf__session_completed(a->session));) {
         if (op == &a->wait) {
             settle(a, now);
             continue;
         }
-        op->ack.there = op->result == HF_OK;
+        op->ack.there = op->result == HF_OK && lasts(op, now);
+        if (op->ack.there) op->ack.asked_at = confirmed_from(op);
         push(&a->asked_first, &a->asked_last, op);
     }
 }

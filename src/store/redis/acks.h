@@ -9,7 +9,8 @@
  * WAIT blocks its connection, so it has one of its own. It counts from the last write of that connection that was
  * replicated (before Redis 7.2: from its last command, a read too). So each hold is written to on this connection
  * first, after the server has answered its grant: what a replica then confirms includes the grant. The write does not
- * happen where the hold is not there, in case the connection leads to another server.
+ * happen where the hold is not there, in case the connection leads to another server; and what ends sooner there than
+ * was granted or renewed does not count.
  */
 #ifndef HF_STORE_REDIS_ACKS_H
 #define HF_STORE_REDIS_ACKS_H

@@ -159,12 +159,19 @@ static void add_renew(hf__session *s, const hf__op *op) {
     hf__command_number(&s->out, op->upgrades);
 }
 
+/* A reader that waits for its upgrade is a reader still. */
+static bool must_be_alone(const hf__op *op) {
+    if (op->kind == HF_MUTEX) return true;
+    return op->upgrade ? op->ack.verb == HF__ASK : op->kind == HF_WRITE;
+}
+
 /* What has left its client is held under another id. */
 static void add_touch(hf__session *s, const hf__op *op) {
     if (op->ack.verb == HF__EXPORT || op->ack.verb == HF__PROLONG)
         add_exported(s, op);
     else
         add_id(s, op);
+    hf__command_number(&s->out, must_be_alone(op));
 }
 
 /* The acquire has written the fence; after a long hold it is kept a day from now. */
@@ -299,7 +306,7 @@ static int argument_count(const hf__op *op, hf__time now) {
     case HF__RELEASE: return release_arguments(op, now);
     case HF__RENEW: return hf__in_lane(op) ? 7 : 5;
     case HF__REGISTER: return 5;
-    case HF__TOUCH: return 1;
+    case HF__TOUCH:
     case HF__RAISE:
     case HF__BREAK: return 2;
     case HF__LIST: return HF__LIST_ARGUMENTS;

@@ -8,7 +8,7 @@
 -- Answer  µs                            granted now, and the server's time is the token
 --         {1, µs, token}                granted, now or before
 --         {0, µs, ms, place, token}     held by another for ms more; place in line, 0: none; its token
---         {2, µs}                       too late, or of an old number: nothing was done
+--         {2, µs}                       too late, or of an old number: nothing was done; 2 behind it: see tombs_of
 -- Cost    free 5 commands, held 5; 10 to stand in line, 12 as the first, 11 to ask again there
 --
 -- Sent twice it acts once: a number that holds already is told so, with its lease begun anew. A hold of a lower
@@ -67,7 +67,7 @@ end
 fence = fence or call('GET', KEYS[2]) or call('HGET', KEYS[1], 't') or '0'
 local last, rest = string.match(fence, '^%d+$'), ''
 if not last then last, rest = string.match(fence, '^(%d+)( .*)$') end
-local tombs, buried = tombs_of(fence, now, asker, asked, tonumber(ARGV[6]))
+local tombs, buried, merged = tombs_of(fence, now, asker, asked, tonumber(ARGV[6]))
 if not last then return redis.error_reply('HFFENCE the fence holds no token') end
 
 local function busy(served)
@@ -84,7 +84,7 @@ local function busy(served)
     return {0, now, ms, place, tonumber(held[1] or 0)}
 end
 
-if buried then return {2, now} end
+if buried then return {2, now, merged} end
 if holder then
     local _, number, key = split(holder)
     if key ~= asker then return busy() end

@@ -6,7 +6,7 @@
 --         then of each name: client:number or client#number, and what is wanted: see hold.lua, or `m` a mutex
 -- Answer  {1, µs, token, …}   granted, in the order of the names
 --         {0, µs}             not all of them can be had, or somebody waits for one: nothing was done
---         {2, µs}             too late, or of an old number: nothing was done
+--         {2, µs}             too late, or of an old number: nothing was done; 2 behind it: see tombs_of
 -- Cost    1 command, and of each name 8; a writer 9, a reader or permits 10. Refused: 4 of each that was looked at
 --
 -- It is not sent twice: who does not hear the answer asks for each by itself, as acquire.lua and enter.lua know it.
@@ -32,16 +32,16 @@ local function status(i) -- 1: it can be had
     local _, number, key = split(id)
     local fence = call('GET', KEYS[2]) or '0'
     if not string.find(fence .. ' ', '^%d+ ') then return 3 end
-    local _, buried = tombs_of(fence, now, key, number, tonumber(ARGV[5]))
-    if buried then return 2 end
+    local _, buried, merged = tombs_of(fence, now, key, number, tonumber(ARGV[5]))
+    if buried then return 2, merged end
     if call('HEXISTS', KEYS[1], id) == 1 then return 0 end -- asked for by itself since, and granted
     return fits(spec, id, now) and not string.find(fence, ' q') and 1 or 0
 end
 
 for i = 1, names do
-    local found = status(i)
+    local found, merged = status(i)
     if found == 3 then return redis.error_reply('HFFENCE the fence holds no token') end
-    if found ~= 1 then return {found, now} end
+    if found ~= 1 then return {found, now, merged} end
 end
 
 -- One that cannot be given its end is not granted, and so neither are those before it.

@@ -13,8 +13,8 @@ local function enter(id, owner, lease, floor, spec, sent, stand, now, fence)
     if not rest or not string.find(rest .. ' ', '^ ') then
         return redis.error_reply('HFFENCE the fence holds no token')
     end
-    local _, buried = tombs_of(fence, now, key, number, sent)
-    if buried then return {2, now} end
+    local _, buried, merged = tombs_of(fence, now, key, number, sent)
+    if buried then return {2, now, merged} end
 
     -- It has it already, of an earlier asking.
     purge(now)

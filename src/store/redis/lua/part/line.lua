@@ -41,17 +41,19 @@ local function is_too_late(whose, upto, now, key, number, sent)
     return whose == key and number <= upto
 end
 
--- The tombstones of the fence that are not over; and whether an acquire of this number, sent then, lies in one.
+-- The tombstones of the fence that are not over; whether an acquire of this number, sent then, lies in one; and 2 if only in one
+-- that was merged. Then it may be of another client and was under way at that moment, and is to be sent again.
 local function tombs_of(fence, now, key, number, sent)
-    local kept, buried = {}, false
+    local kept, own, merged = {}, false, false
     for tomb, id, till in string.gmatch(fence, TOMBSTONE) do
         if now <= tonumber(till) then
             local _, upto, whose = split(id)
             kept[#kept + 1] = tomb
-            buried = buried or is_too_late(whose, upto, now, key, number, sent)
+            local late = is_too_late(whose, upto, now, key, number, sent)
+            own, merged = own or (late and whose ~= '*'), merged or (late and whose == '*')
         end
     end
-    return table.concat(kept), buried
+    return table.concat(kept), own or merged, not own and merged and 2 or nil
 end
 
 -- The same with one more, which also stands for those of the client up to its number. What a merged one knows of the acquires
