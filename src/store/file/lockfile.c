@@ -167,10 +167,11 @@ size_t hf__lockfile_key(int fd, const hf__head *head, char key[HF__KEY_MAX + 1])
 hf_result hf__lockfile_trouble(const hf__lockfile *file, const char *what, int error,
                                char **detail) {
     bool no_room = error == ENOSPC || error == EDQUOT;
-    *detail = hf__line("cannot %s %s/%s: %s%s", what, file->path, file->name, strerror(error),
-                       no_room ? "; free some space or inodes there, or set HOLDFAST_URL=file:///DIRECTORY "
-                                 "on a larger filesystem for every process that shares the locks"
-                               : "");
+    *detail = hf__line(
+        "cannot %s %s/%s: %s%s", what, file->path, file->name, strerror(error),
+        no_room ? "; free some space or inodes there, or set HOLDFAST_URL=file:///DIRECTORY "
+                  "on a larger filesystem for every process that shares the locks"
+                : "");
     switch (error) {
     case EMFILE:
     case ENFILE:
