@@ -119,6 +119,9 @@ planted: ## plant bugs in a copy of the sources, one at a time, which the tests 
 	@scripts/deps build test
 	@python3 -B tests/fault/planted/planted.py --source . --work build/planted
 
+check-planted: ## whether each planted bug still has its text in the sources; takes a second
+	@scripts/check-planted
+
 check: ## formatting, analysis, layers, exports, docs, scripts
 	@scripts/deps build test check
 	@scripts/check

@@ -24,6 +24,8 @@ import subprocess
 import sys
 
 sys.dont_write_bytecode = True  # the sources stay as they are
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
+import anchors  # noqa: E402
 from mutations import MUTATIONS  # noqa: E402
 
 IMPATIENT = dict(os.environ, HOLDFAST_TEST_PATIENCE="0")  # deadlines as they are written
@@ -92,8 +94,9 @@ class Tree:
         return made
 
     def plant(self, mutation):
-        path = self.tree / "src" / mutation.file
-        path.write_text(text_of(self.source, mutation).replace(mutation.old, mutation.new))
+        text = text_of(self.source, mutation)
+        (begin, end), = anchors.places(mutation.old, text)
+        (self.tree / "src" / mutation.file).write_text(text[:begin] + mutation.new + text[end:])
 
     def restore(self, mutation):
         (self.tree / "src" / mutation.file).write_text(text_of(self.source, mutation))
@@ -106,7 +109,7 @@ def text_of(source, mutation):
 
 def check_texts(source, mutations):
     """The sources have moved on, and mutations.py must follow."""
-    counts = [(m, text_of(source, m).count(m.old)) for m in mutations]
+    counts = [(m, len(anchors.places(m.old, text_of(source, m)))) for m in mutations]
     bad = [f"{m.name}: {n} times in src/{m.file}:\n{m.old}" for m, n in counts if n != 1]
     if bad:
         fail("these texts of mutations.py do not stand once:\n" + "\n".join(bad))

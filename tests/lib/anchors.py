@@ -1,0 +1,18 @@
+"""Find the text that a planted bug replaces, whatever its spacing: the formatter may move line ends."""
+
+import re
+
+
+def pattern(text):
+    """A pattern of the same tokens with any white space between them."""
+    tokens = re.findall(r"\w+|[^\w\s]", text)
+    parts = []
+    for token, after in zip(tokens, tokens[1:] + [""]):
+        both_words = re.match(r"\w", token) and re.match(r"\w", after)
+        parts.append(re.escape(token) + (r"\s+" if both_words else r"\s*" if after else ""))
+    return "".join(parts)
+
+
+def places(anchor, text):
+    """Where it stands: a list of (begin, end)."""
+    return [match.span() for match in re.finditer(pattern(anchor), text)]
