@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "store/file/line.h"
 #include "store/file/ranges.h"
-#include "store/room/verbs.h"
+#include "store/lock_state/operations.h"
 
 /* Tags of what is in the room: the spot it was read from, from 1 on; or a slot that is new. */
 #define NEW_TAG (1u << 16)
@@ -19,8 +19,8 @@ typedef struct hall {
     const hf__record *record; /* who we are */
     hf__head *head;
     hf__table table;
-    hf__room room;
-    hf__member *self, me;
+    hf__lock_state state;
+    hf__store_client *self, me;
     bool crowded; /* somebody has a ticket */
 } hall;
 
@@ -35,25 +35,25 @@ hf_result hf__hall_stuck(const hf__lock *l, char **detail) {
 /* ---- Reading ---- */
 
 /* A client is known by the address of the first that was read of it. */
-static hf__member *member_of(hall *h, uint32_t id) {
+static hf__store_client *client_of(hall *h, uint32_t id) {
     for (unsigned i = 0; i < h->table.count; i++)
-        if (h->table.spots[i].slot.id == id) return &h->table.spots[i].member;
-    hf__text_copy(h->me.client, sizeof h->me.client, h->record->client);
+        if (h->table.spots[i].slot.id == id) return &h->table.spots[i].client;
+    hf__text_copy(h->me.uuid, sizeof h->me.uuid, h->record->client);
     return &h->me;
 }
 
-static hf__party party_of(hall *h, const hf__slot *slot) {
-    return (hf__party){.member = member_of(h, slot->id),
-                       .number = slot->number,
-                       .owner = {slot->owner, slot->logical},
-                       .kind = slot->kind,
-                       .permits = slot->permits,
-                       .capacity = slot->capacity};
+static hf__contender contender_of(hall *h, const hf__slot *slot) {
+    return (hf__contender){.client = client_of(h, slot->id),
+                           .number = slot->number,
+                           .owner = {slot->owner, slot->logical},
+                           .kind = slot->kind,
+                           .permits = slot->permits,
+                           .capacity = slot->capacity};
 }
 
 static bool put_inside(hall *h, const hf__slot *slot, uint32_t tag) {
-    hf__party who = party_of(h, slot);
-    hf__holder *made = hf__room_enter(&h->room, &who);
+    hf__contender contender = contender_of(h, slot);
+    hf__holder *made = hf__lock_state_add_holder(&h->state, &contender);
     if (!made) return false;
     made->count = slot->count;
     made->token = slot->token;
@@ -64,18 +64,18 @@ static bool put_inside(hall *h, const hf__slot *slot, uint32_t tag) {
 }
 
 static bool put_in_line(hall *h, const hf__slot *slot, uint32_t tag) {
-    hf__party who = party_of(h, slot);
-    if (!hf__room_stand(&h->room, &who, false, 0)) return false;
-    hf__room_waiter(&h->room, &who)->tag = tag;
+    hf__contender contender = contender_of(h, slot);
+    if (!hf__lock_state_enqueue(&h->state, &contender, false, 0)) return false;
+    hf__lock_state_find_waiter(&h->state, &contender)->tag = tag;
     return true;
 }
 
 /* Whom it is the turn of before anything is done, and who is ahead of whom. When somebody has
    died, nobody of them may know yet. */
 static void note_line(hall *h) {
-    size_t turns = h->table.died ? 0 : hf__room_turns(&h->room), i = 0;
+    size_t turns = h->table.died ? 0 : hf__lock_state_count_grantable(&h->state), i = 0;
     uint32_t ahead = 0;
-    for (const hf__waiter *it = h->room.line; it; ahead = it->tag, it = it->next) {
+    for (const hf__waiter *it = h->state.waiters; it; ahead = it->tag, it = it->next) {
         h->table.spots[it->tag - 1].called = i++ < turns;
         h->table.spots[it->tag - 1].ahead = ahead;
     }
@@ -89,20 +89,20 @@ static hf_result look_in(hall *h, char **detail) {
     hf__lock *l = h->lock;
     hf_result r = hf__table_read(&l->file, l->fd, &l->slots, &h->table, detail);
     bool fits = true;
-    h->room.last_token = highest(h->head->record.token, h->head->room.token);
+    h->state.last_token = highest(h->head->record.token, h->head->room.token);
     for (unsigned i = 0; !r && fits && i < h->table.count; i++) {
         const hf__slot *slot = &h->table.spots[i].slot;
-        h->room.last_token = highest(h->room.last_token, slot->token);
+        h->state.last_token = highest(h->state.last_token, slot->token);
         fits = slot->token ? put_inside(h, slot, i + 1) : put_in_line(h, slot, i + 1);
     }
     if (r || !fits) return r ? r : HF_NOMEM;
-    h->self = member_of(h, h->peers->id);
+    h->self = client_of(h, h->peers->id);
     note_line(h);
     return HF_OK;
 }
 
 static void fini(hall *h) {
-    hf__room_forget(&h->room, NULL);
+    hf__lock_state_remove_client(&h->state, NULL);
     hf__table_fini(&h->table);
 }
 
@@ -116,13 +116,13 @@ static uint32_t id_of(const hall *h, uint32_t tag) {
     return tag && tag < NEW_TAG ? h->table.spots[tag - 1].slot.id : h->peers->id;
 }
 
-static hf__slot slot_of(const hall *h, const hf__party *who) {
-    hf__slot slot = {.number = who->number,
-                     .owner = who->owner.id,
-                     .logical = who->owner.logical,
-                     .kind = who->kind,
-                     .permits = who->permits,
-                     .capacity = who->capacity,
+static hf__slot slot_of(const hall *h, const hf__contender *contender) {
+    hf__slot slot = {.number = contender->number,
+                     .owner = contender->owner.id,
+                     .logical = contender->owner.logical,
+                     .kind = contender->kind,
+                     .permits = contender->permits,
+                     .capacity = contender->capacity,
                      .id = h->peers->id,
                      .pid = h->record->pid};
     hf__text_copy(slot.client, sizeof slot.client, h->record->client);
@@ -130,7 +130,7 @@ static hf__slot slot_of(const hall *h, const hf__party *who) {
 }
 
 static hf__slot holder_slot(const hall *h, const hf__holder *it) {
-    hf__slot slot = slot_of(h, &it->party);
+    hf__slot slot = slot_of(h, &it->contender);
     slot.until = it->expires;
     slot.count = it->count;
     slot.token = it->token;
@@ -202,20 +202,20 @@ static int64_t place_of(const hall *h, const hf__waiter *it) {
 }
 
 static void note_seen(hall *h) {
-    for (const hf__holder *it = h->room.holders; it; it = it->next)
+    for (const hf__holder *it = h->state.holders; it; it = it->next)
         if (it->tag) h->table.spots[it->tag - 1].seen = true;
-    for (const hf__waiter *it = h->room.line; it; it = it->next)
+    for (const hf__waiter *it = h->state.waiters; it; it = it->next)
         if (it->tag) h->table.spots[it->tag - 1].seen = true;
 }
 
 static int write_slots(hall *h) {
     int error = 0;
-    for (hf__holder *it = h->room.holders; it && !error; it = it->next) {
+    for (hf__holder *it = h->state.holders; it && !error; it = it->next) {
         hf__slot slot = holder_slot(h, it);
         error = write_slot(h, &slot, &it->tag);
     }
-    for (hf__waiter *it = h->room.line; it && !error; it = it->next) {
-        hf__slot slot = slot_of(h, &it->party);
+    for (hf__waiter *it = h->state.waiters; it && !error; it = it->next) {
+        hf__slot slot = slot_of(h, &it->contender);
         slot.place = place_of(h, it);
         error = write_slot(h, &slot, &it->tag);
     }
@@ -226,9 +226,9 @@ static int write_slots(hall *h) {
 static int write_back(hall *h) {
     hf__room_head was = h->head->room, *head = &h->head->room;
     note_seen(h);
-    head->open = h->room.holders || h->room.line;
-    head->token = h->room.last_token;
-    const hf__waiter *last = h->room.line;
+    head->open = h->state.holders || h->state.waiters;
+    head->token = h->state.last_token;
+    const hf__waiter *last = h->state.waiters;
     while (last && last->next) last = last->next;
     if (last && !last->tag) head->last_place++;
     int error = 0;
@@ -250,9 +250,9 @@ static void call_ours(hf__lock *l, uint64_t number) {
 
 /* Those whose turn it has become, and those who have to see behind whom they stand. */
 static void wake(hall *h) {
-    size_t turns = hf__room_turns(&h->room), i = 0;
+    size_t turns = hf__lock_state_count_grantable(&h->state), i = 0;
     uint32_t ahead = 0;
-    for (const hf__waiter *it = h->room.line; it; ahead = it->tag, it = it->next) {
+    for (const hf__waiter *it = h->state.waiters; it; ahead = it->tag, it = it->next) {
         bool turn = i++ < turns;
         if (!it->tag || it->tag >= NEW_TAG) continue;
         const hf__spot *spot = &h->table.spots[it->tag - 1];
@@ -270,16 +270,16 @@ static void go(hall *h) {
 }
 
 /* What became of a seat of ours. */
-static void note_seat(hall *h, hf__seat *seat, const hf__party *who) {
-    const hf__holder *holder = hf__room_holder(&h->room, who);
-    const hf__waiter *waiter = hf__room_waiter(&h->room, who);
+static void note_seat(hall *h, hf__seat *seat, const hf__contender *contender) {
+    const hf__holder *holder = hf__lock_state_find_holder(&h->state, contender);
+    const hf__waiter *waiter = hf__lock_state_find_waiter(&h->state, contender);
     seat->holds = holder && holder->tag;
     seat->slot = seat->upgrade = -1;
     if (seat->holds) {
         if (seat->token != holder->token) seat->before = seat->token;
         seat->slot = (int32_t)index_of(h, holder->tag);
         seat->token = holder->token;
-        seat->kind = holder->party.kind;
+        seat->kind = holder->contender.kind;
     }
     if (waiter && waiter->tag)
         *(seat->holds ? &seat->upgrade : &seat->slot) = (int32_t)index_of(h, waiter->tag);
@@ -299,31 +299,33 @@ static void keep_seat(const hf__lock *l, hf__seat *seat) {
 /* ---- Waiting ---- */
 
 /* Whoever is in the way: the one ahead; those inside, if nobody is. */
-static int64_t watch(hall *h, hf__seat *seat, const hf__party *who) {
+static int64_t watch(hall *h, hf__seat *seat, const hf__contender *contender) {
     uint32_t ids[HF__WATCHED_MAX];
     unsigned count = 0;
-    const hf__waiter *ahead = h->room.line, *us = hf__room_waiter(&h->room, who);
+    const hf__waiter *ahead = h->state.waiters,
+                     *us = hf__lock_state_find_waiter(&h->state, contender);
     while (ahead && ahead != us && ahead->next != us) ahead = ahead->next;
     if (ahead && ahead != us) {
         ids[count++] = id_of(h, ahead->tag);
     } else {
-        const hf__holder *it = h->room.holders;
+        const hf__holder *it = h->state.holders;
         for (; it && count < HF__WATCHED_MAX; it = it->next)
-            if (it->party.member != h->self) ids[count++] = id_of(h, it->tag);
+            if (it->contender.client != h->self) ids[count++] = id_of(h, it->tag);
     }
     if (count == 1 && ids[0] == h->peers->id) count = 0; /* it is we who will know */
     return hf__seat_watch(seat, h->peers, ids, count);
 }
 
 static bool is_ours(const hf__waiter *it, const hall *h) {
-    return it->party.member == h->self;
+    return it->contender.client == h->self;
 }
 
 /* Some who could enter have left it for long: they are stopped, and whoever looks may go past
    them. As long as the last of them is the same, so are all. */
-static void pass_stalled(hall *h, hf__seat *seat, const hf__party *who, hf__time now) {
-    size_t turns = hf__room_turns(&h->room);
-    const hf__waiter *last = NULL, *us = hf__room_waiter(&h->room, who), *it = h->room.line;
+static void pass_stalled(hall *h, hf__seat *seat, const hf__contender *contender, hf__time now) {
+    size_t turns = hf__lock_state_count_grantable(&h->state);
+    const hf__waiter *last = NULL, *us = hf__lock_state_find_waiter(&h->state, contender),
+                     *it = h->state.waiters;
     for (size_t i = 0; i < turns; i++, it = it->next) {
         if (it == us || is_ours(it, h)) turns = 0;
         last = it;
@@ -338,20 +340,20 @@ static void pass_stalled(hall *h, hf__seat *seat, const hf__party *who, hf__time
         seat->stalled_since = now;
     } else if (now - seat->stalled_since >= HF__STALLED) {
         for (; turns; turns--) {
-            hf__party first = h->room.line->party;
-            hf__room_leave(&h->room, &first);
+            hf__contender first = h->state.waiters->contender;
+            hf__lock_state_dequeue(&h->state, &first);
         }
     }
 }
 
 /* ---- The verbs ---- */
 
-static hf_result end(hall *h, hf__seat *seat, const hf__party *who, int error, hf_result r,
-                     char **detail) {
+static hf_result end(hall *h, hf__seat *seat, const hf__contender *contender, int error,
+                     hf_result r, char **detail) {
     if (error)
         keep_seat(h->lock, seat);
     else
-        note_seat(h, seat, who);
+        note_seat(h, seat, contender);
     go(h);
     if (error == EUSERS) {
         *detail =
@@ -370,7 +372,7 @@ static hf_result leave_unseen(hall *h, hf_result r) {
 
 /* A mutex may have the hold itself, as nobody is there any more. Nothing but zeros would say that somebody may be. */
 static hf_result close_room(hall *h, hf__op *op) {
-    h->head->room.token = highest(h->room.last_token, 1);
+    h->head->room.token = highest(h->state.last_token, 1);
     h->head->room.open = 0;
     fini(h);
     int error = hf__lockfile_room(h->lock->fd, h->head);
@@ -385,14 +387,14 @@ hf_result hf__hall_ask(hf__lock *l, hf__seat *seat, hf__peers *peers, const hf__
     hf_result r = look_in(&h, &op->detail);
     if (r) return leave_unseen(&h, r);
     if (op->kind == HF_MUTEX && !h.table.count) return close_room(&h, op);
-    hf__party who = hf__room_party(h.self, op);
-    pass_stalled(&h, seat, &who, now);
-    r = hf__room_ask(&h.room, h.self, op, now);
+    hf__contender contender = hf__contender_of_op(h.self, op);
+    pass_stalled(&h, seat, &contender, now);
+    r = hf__lock_state_acquire(&h.state, h.self, op, now);
     int error = write_back(&h);
     seat->number = op->number;
-    r = end(&h, seat, &who, error, r, &op->detail);
+    r = end(&h, seat, &contender, error, r, &op->detail);
     if (r == HF_BUSY && op->placed)
-        op->retry_ms = watch(&h, seat, &who);
+        op->retry_ms = watch(&h, seat, &contender);
     else
         hf__seat_unwatch(seat);
     if (r == HF_BUSY && !op->placed) op->retry_ms = HF__LOOK_AGAIN_MS;
@@ -421,11 +423,11 @@ hf_result hf__hall_renew(hf__lock *l, hf__seat *seat, hf__peers *peers, const hf
     hf__head head;
     hf_result r = go_in(&h, &head, &op->detail);
     if (r) return r;
-    hf__party who = hf__room_party(h.self, op);
-    r = hf__room_renew(&h.room, h.self, op, now);
+    hf__contender contender = hf__contender_of_op(h.self, op);
+    r = hf__lock_state_renew(&h.state, h.self, op, now);
     int error = write_back(&h);
     if (seat->upgrade >= 0) hf__seat_unwatch(seat);
-    r = end(&h, seat, &who, error, r, &op->detail);
+    r = end(&h, seat, &contender, error, r, &op->detail);
     fini(&h);
     return r;
 }
@@ -464,7 +466,7 @@ hf_result hf__hall_release(hf__lock *l, hf__seat *seat, hf__peers *peers, const 
     if (r) {
         drop_slots(l, seat, peers);
     } else {
-        (void)hf__room_release(&h.room, h.self, op);
+        (void)hf__lock_state_release(&h.state, h.self, op);
         (void)write_back(&h);
         go(&h);
         fini(&h);

@@ -1,6 +1,6 @@
 /*
  * The room of a lock, while we have its door: read from the table of the file, changed as
- * store/room says, and what has changed of ours is written back. Then those are woken whose turn it
+ * store/lock_state says, and what has changed of ours is written back. Then those are woken whose turn it
  * is now, or who have somebody else ahead of them than before.
  *
  * Who waits in the room's line watches the one ahead; the first in line all who are inside. What

@@ -92,7 +92,7 @@ static hf__spot *add(hf__table *table, const hf__slot *slot, unsigned index, boo
     hf__spot *spot = &table->spots[table->count++];
     *spot = (hf__spot){.slot = *slot, .index = index, .own = own};
     spot->slot.client[sizeof spot->slot.client - 1] = '\0';
-    hf__text_copy(spot->member.client, sizeof spot->member.client, spot->slot.client);
+    hf__text_copy(spot->client.uuid, sizeof spot->client.uuid, spot->slot.client);
     hf__slots_put(&table->taken, index, true);
     return spot;
 }

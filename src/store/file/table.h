@@ -14,7 +14,7 @@
 #define HF_STORE_FILE_TABLE_H
 
 #include "store/file/lockfile.h"
-#include "store/room/room.h"
+#include "store/lock_state/lock_state.h"
 
 #define HF__SLOTS_MAX 1024
 
@@ -40,7 +40,7 @@ typedef struct hf__spot {
     hf__slot slot;
     unsigned index;
     bool own;
-    hf__member member; /* of the first spot of its client; the others have that one too */
+    hf__store_client client; /* of the first spot of its client; the others have that one too */
 
     bool seen, called; /* while changes are written back, see hall.c */
     uint32_t ahead;

@@ -40,10 +40,10 @@ static hf_result latch(hf__beside *b, hf__op *op, hf__time now) {
 
 /* ---- Leaders ---- */
 
-static hf_result proclaim(hf__beside *b, const hf__room *room, const hf__member *self,
+static hf_result proclaim(hf__beside *b, const hf__lock_state *state, const hf__store_client *self,
                           const hf__op *op) {
-    hf__party who = {.member = self, .number = op->number, .kind = HF_MUTEX};
-    const hf__holder *holder = hf__room_holder(room, &who);
+    hf__contender contender = {.client = self, .number = op->number, .kind = HF_MUTEX};
+    const hf__holder *holder = hf__lock_state_find_holder(state, &contender);
     if (!holder || holder->token != op->token) return HF_LOST;
     if (b->word && b->token == op->token && b->word->nth >= op->word->nth) return HF_OK;
     if (!b->word) b->word = malloc(sizeof *b->word);
@@ -53,26 +53,27 @@ static hf_result proclaim(hf__beside *b, const hf__room *room, const hf__member 
     return HF_OK;
 }
 
-static hf_result leader(const hf__beside *b, const hf__room *room, hf__op *op, hf__time now) {
-    const hf__holder *holder = room->holders;
+static hf_result leader(const hf__beside *b, const hf__lock_state *state, hf__op *op,
+                        hf__time now) {
+    const hf__holder *holder = state->holders;
     op->sight->held = holder && b->word && b->token == holder->token;
     op->retry_ms = RETRY_MS;
     if (!op->sight->held) return HF_NOT_HELD;
     op->sight->token = holder->token;
     op->sight->remaining_ms = (holder->expires - now) / HF__MS;
-    memcpy(op->sight->who.client, holder->party.member->client, sizeof op->sight->who.client);
+    memcpy(op->sight->who.client, holder->contender.client->uuid, sizeof op->sight->who.client);
     *op->word = *b->word;
     return HF_OK;
 }
 
-hf_result hf__beside_execute(hf__beside *b, const hf__room *room, const hf__member *self,
-                             hf__op *op, hf__time now) {
+hf_result hf__beside_execute(hf__beside *b, const hf__lock_state *state,
+                             const hf__store_client *self, hf__op *op, hf__time now) {
     switch (op->verb) {
     case HF__LATCH_SET:
     case HF__LATCH_DOWN:
     case HF__LATCH_LOOK: return latch(b, op, now);
-    case HF__PROCLAIM: return proclaim(b, room, self, op);
-    case HF__LEADER: return leader(b, room, op, now);
+    case HF__PROCLAIM: return proclaim(b, state, self, op);
+    case HF__LEADER: return leader(b, state, op, now);
     default: return HF_UNSUPPORTED;
     }
 }

@@ -2,7 +2,7 @@
 #ifndef HF_STORE_MEMORY_BESIDE_H
 #define HF_STORE_MEMORY_BESIDE_H
 
-#include "store/room/room.h"
+#include "store/lock_state/lock_state.h"
 
 /* Zero is one that was never used. */
 typedef struct hf__beside {
@@ -13,7 +13,7 @@ typedef struct hf__beside {
 } hf__beside;
 
 /* LATCH_…, PROCLAIM and LEADER of store.h, as `self`. */
-hf_result hf__beside_execute(hf__beside *beside, const hf__room *room, const hf__member *self,
-                             hf__op *op, hf__time now);
+hf_result hf__beside_execute(hf__beside *beside, const hf__lock_state *state,
+                             const hf__store_client *self, hf__op *op, hf__time now);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * The store of one process, and the reference for what a store does: it says in C what the Redis
  * scripts say in Lua, over a map instead of keys, and answers at once. Here are the spaces, the map and the
- * table; store/room has who holds a lock and who waits for it, and what the operations do to that.
+ * table; store/lock_state has who holds a lock and who waits for it, and what the operations do to that.
  *
  * A space is shared by the clients that name it and lives as long as the last of them. Each lock of a
  * space is kept for good once used, because its last token must be remembered.
@@ -14,20 +14,20 @@
 #include "base/event.h"
 #include "base/map.h"
 #include "base/url.h"
+#include "store/lock_state/operations.h"
 #include "store/memory/beside.h"
-#include "store/room/verbs.h"
 
 #define KEY_MAX (HF__PREFIX_MAX + 1 + HF_NAME_MAX)
 
 typedef struct lock {
     hf__mapped mapped; /* key: prefix, NUL, name; in this same allocation */
-    hf__room room;
+    hf__lock_state state;
     hf__beside beside;
 } lock;
 
 /* A client of a space. */
 typedef struct member {
-    hf__member base; /* first */
+    hf__store_client base; /* first */
     struct member *next;
     hf__identity who;
     int bell; /* readable: it may be its turn somewhere; -1: none to be had */
@@ -81,23 +81,24 @@ static hf_result who(const memory *m, hf__op *op) {
     return HF_OK;
 }
 
-static hf_result execute_on(hf__room *room, const hf__member *self, hf__op *op, hf__time now) {
-    hf__room_sweep(room, now);
+static hf_result execute_on(hf__lock_state *state, const hf__store_client *self, hf__op *op,
+                            hf__time now) {
+    hf__lock_state_expire(state, now);
     switch (op->verb) {
-    case HF__ASK: return hf__room_ask(room, self, op, now);
-    case HF__RENEW: return hf__room_renew(room, self, op, now);
-    case HF__RELEASE: return hf__room_release(room, self, op);
-    case HF__BREAK: return hf__room_break(room, op, now);
-    case HF__INSPECT: hf__room_inspect(room, op->sight, now); return HF_OK;
+    case HF__ASK: return hf__lock_state_acquire(state, self, op, now);
+    case HF__RENEW: return hf__lock_state_renew(state, self, op, now);
+    case HF__RELEASE: return hf__lock_state_release(state, self, op);
+    case HF__BREAK: return hf__lock_state_break(state, op, now);
+    case HF__INSPECT: hf__lock_state_inspect(state, op->sight, now); return HF_OK;
     default: return HF_UNSUPPORTED;
     }
 }
 
 /* Tell those whose turn it is. Who is told already has yet to look. */
-static void ring(const hf__room *room) {
-    size_t turns = room->line ? hf__room_turns(room) : 0;
-    for (const hf__waiter *it = room->line; turns--; it = it->next) {
-        member *m = (member *)it->party.member;
+static void ring(const hf__lock_state *state) {
+    size_t turns = state->waiters ? hf__lock_state_count_grantable(state) : 0;
+    for (const hf__waiter *it = state->waiters; turns--; it = it->next) {
+        member *m = (member *)it->contender.client;
         if (!m->rung) hf__event_set(m->bell);
         m->rung = true;
     }
@@ -122,10 +123,11 @@ static hf_result list(const memory *m, hf__listing *found, hf__time now) {
     size_t prefix = strlen(m->prefix) + 1;
     found->count = 0;
     for (hf__mapped *it = NULL; (it = hf__map_next(&m->space->locks, it));) {
-        hf__room *room = &((lock *)it)->room;
+        hf__lock_state *state = &((lock *)it)->state;
         if (strcmp(it->key, m->prefix) != 0) continue;
-        hf__room_sweep(room, now);
-        if (room->holders || room->line) find_name(found, it->key + prefix, it->length - prefix);
+        hf__lock_state_expire(state, now);
+        if (state->holders || state->waiters)
+            find_name(found, it->key + prefix, it->length - prefix);
     }
     found->over = found->count < HF__LISTED;
     if (found->count)
@@ -142,9 +144,9 @@ static hf_result execute(const memory *m, hf__op *op, hf__time now) {
     lock *l = find(m, op, make);
     if (!l && make) return HF_NOMEM;
     if (!l) l = &unused;
-    hf_result r = execute_on(&l->room, &m->self->base, op, now);
-    ring(&l->room);
-    return r == HF_UNSUPPORTED ? hf__beside_execute(&l->beside, &l->room, &m->self->base, op, now)
+    hf_result r = execute_on(&l->state, &m->self->base, op, now);
+    ring(&l->state);
+    return r == HF_UNSUPPORTED ? hf__beside_execute(&l->beside, &l->state, &m->self->base, op, now)
                                : r;
 }
 
@@ -242,9 +244,9 @@ static member *member_new(const hf__identity *who) {
     member *m = calloc(1, sizeof *m);
     if (!m) return NULL;
     m->who = *who;
-    memcpy(m->base.client, who->client, sizeof m->base.client);
+    memcpy(m->base.uuid, who->client, sizeof m->base.uuid);
     m->bell = hf__event_new();
-    m->base.is_told = m->bell >= 0;
+    m->base.is_notified = m->bell >= 0;
     return m;
 }
 
@@ -284,7 +286,7 @@ static void space_free(space *s) {
     *link = s->next;
     for (hf__mapped *it; (it = hf__map_next(&s->locks, NULL));) {
         hf__map_remove(&s->locks, it);
-        hf__room_forget(&((lock *)it)->room, NULL);
+        hf__lock_state_remove_client(&((lock *)it)->state, NULL);
         free(((lock *)it)->beside.word);
         free(it);
     }
@@ -296,8 +298,8 @@ static void space_free(space *s) {
 /* What a member still holds or waits for ends with it. */
 static void space_leave(space *s, member *self) {
     for (hf__mapped *it = NULL; (it = hf__map_next(&s->locks, it));) {
-        hf__room_forget(&((lock *)it)->room, &self->base);
-        ring(&((lock *)it)->room);
+        hf__lock_state_remove_client(&((lock *)it)->state, &self->base);
+        ring(&((lock *)it)->state);
     }
     member **link = &s->members;
     while (*link != self) link = &(*link)->next;

@@ -584,14 +584,14 @@ MUTATIONS = [
     Mutation(
         "a room that was closed looks as if it had never said anything",
         HALL,
-        "h->head->room.token = highest(h->room.last_token, 1);",
+        "h->head->room.token = highest(h->state.last_token, 1);",
         "h->head->room.token = 0;",
         ("file_room", "F28_a_room_s_head_overwritten*"),
     ),
     Mutation(
         "tokens of those inside do not count",
         HALL,
-        "h->room.last_token = highest(h->room.last_token, slot->token);",
+        "h->state.last_token = highest(h->state.last_token, slot->token);",
         "",
         ("file_room", "B28_tokens_grow_beyond*"),
     ),
@@ -633,8 +633,8 @@ MUTATIONS = [
     Mutation(
         "the first in line watches nobody inside",
         HALL,
-        "if (it->party.member != h->self) ids[count++] = id_of(h, it->tag);",
-        "if (!it->party.member) ids[count++] = id_of(h, it->tag);",
+        "if (it->contender.client != h->self) ids[count++] = id_of(h, it->tag);",
+        "if (!it->contender.client) ids[count++] = id_of(h, it->tag);",
         ("file_room", "F46_permits_of_one*"),
     ),
     Mutation(
@@ -668,7 +668,7 @@ MUTATIONS = [
     Mutation(
         "the token of the room is forgotten",
         HALL,
-        "    head->token = h->room.last_token;\n",
+        "    head->token = h->state.last_token;\n",
         "",
         ("file_room", "B28_*"),
     ),

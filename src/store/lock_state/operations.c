@@ -1,0 +1,194 @@
+/* See operations.h. */
+#include "store/lock_state/operations.h"
+
+#include <time.h>
+
+#define RETRY_MS 20  /* how long a waiter waits before it asks again */
+#define TOLD_MS  400 /* one who stands in line and is told; well below HF__WAITER_TIMEOUT */
+
+hf__contender hf__contender_of_op(const hf__store_client *self, const hf__op *op) {
+    return (hf__contender){.client = self,
+                           .number = op->number,
+                           .owner = op->owner,
+                           .kind = op->upgrade && op->verb == HF__ASK ? HF_WRITE : op->kind,
+                           .permits = op->permits,
+                           .capacity = op->capacity};
+}
+
+static void keep(hf__holder *holder, int64_t lease_ms, hf__time now) {
+    holder->expires = hf__later(holder->expires, now + lease_ms * HF__MS);
+}
+
+/* ---- ASK ---- */
+
+static uint64_t unix_us(void) {
+    struct timespec ts;
+    clock_gettime(CLOCK_REALTIME, &ts);
+    return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
+}
+
+static uint64_t next_token(hf__lock_state *state, uint64_t now_us, uint64_t above) {
+    uint64_t token = state->last_token + 1;
+    if (token < now_us) token = now_us;
+    if (token <= above) token = above + 1;
+    return state->last_token = token;
+}
+
+static hf__holder *grant(hf__lock_state *state, const hf__contender *contender, const hf__op *op) {
+    hf__holder *made = hf__lock_state_add_holder(state, contender);
+    if (!made) return NULL;
+    uint64_t now_us = unix_us();
+    made->token = next_token(state, now_us, op->token);
+    made->since_unix_ms = (int64_t)(now_us / 1000);
+    made->count = op->count;
+    return made;
+}
+
+static hf_result granted(const hf__lock_state *state, hf__holder *holder, hf__op *op,
+                         hf__time now) {
+    keep(holder, op->lease_ms, now);
+    op->token = holder->token;
+    op->crowded = hf__lock_state_has_other_waiters(state, &holder->contender);
+    return HF_OK;
+}
+
+/* Not later than when the first lease ends, which may be that of one who died. */
+static hf_result busy(const hf__lock_state *state, const hf__store_client *self, hf__op *op,
+                      hf__time now) {
+    op->retry_ms = op->placed && self->is_notified ? TOLD_MS : RETRY_MS;
+    for (const hf__holder *it = state->holders; it; it = it->next) {
+        int64_t left = (it->expires - now) / HF__MS + 1;
+        if (left < op->retry_ms) op->retry_ms = left;
+        op->told_token = it->token; /* of the last, which is the highest */
+    }
+    return HF_BUSY;
+}
+
+static hf_result wait_in_line(hf__lock_state *state, const hf__contender *contender, hf__op *op,
+                              hf__time now) {
+    op->placed = op->stand && hf__lock_state_enqueue(state, contender, op->upgrade, now);
+    return busy(state, contender->client, op, now);
+}
+
+/* While permits are held, their capacity is that of all. */
+static bool disagrees(const hf__lock_state *state, const hf__contender *contender, hf__op *op) {
+    const hf__contender *inside = state->holders ? &state->holders->contender : NULL;
+    if (contender->kind != HF_PERMITS || !inside || inside->kind != HF_PERMITS) return false;
+    if (inside->capacity == contender->capacity) return false;
+    op->capacity = inside->capacity;
+    return true;
+}
+
+/* It goes before all others, and waits only for those who hold beside it. */
+static hf_result upgrade(hf__lock_state *state, const hf__contender *contender, hf__op *op,
+                         hf__time now) {
+    hf__holder *holder = hf__lock_state_find_holder(state, contender);
+    if (!holder) return HF_LOST;
+    if (holder->contender.kind == HF_WRITE) return granted(state, holder, op, now);
+    if (holder->contender.kind != HF_UPGRADABLE) return HF_INVALID;
+    if (state->holders->next) return wait_in_line(state, contender, op, now);
+    hf__lock_state_dequeue(state, contender);
+    holder->contender.kind = HF_WRITE;
+    holder->token = next_token(state, unix_us(), op->token);
+    return granted(state, holder, op, now);
+}
+
+hf_result hf__lock_state_acquire(hf__lock_state *state, const hf__store_client *self, hf__op *op,
+                                 hf__time now) {
+    if (now > op->not_after) return HF_TIMEOUT;
+    hf__contender contender = hf__contender_of_op(self, op);
+    if (op->upgrade) return upgrade(state, &contender, op, now);
+    hf__holder *holder = hf__lock_state_find_holder(state, &contender);
+    if (holder) return granted(state, holder, op, now);
+    if (hf__lock_state_is_superseded(state, &contender)) return busy(state, self, op, now);
+    if (disagrees(state, &contender, op)) {
+        hf__lock_state_dequeue(state, &contender);
+        return HF_INVALID;
+    }
+    /* The turn of a hold that nobody waited for any more is that of its successor. */
+    bool replaced = hf__lock_state_end_holds_of(state, &contender);
+    if (!(replaced && op->succeeds) && !hf__lock_state_can_grant(state, &contender))
+        return wait_in_line(state, &contender, op, now);
+    holder = grant(state, &contender, op);
+    return holder ? granted(state, holder, op, now) : HF_NOMEM;
+}
+
+/* ---- The others ---- */
+
+/* A kind says at most what the hold is: it never becomes more by being kept. Who says less than a writer
+   wants no upgrade any more. */
+static void lower(hf__lock_state *state, hf__holder *holder, uint32_t kind) {
+    uint32_t *is = &holder->contender.kind;
+    if (kind != HF_READ && kind != HF_UPGRADABLE) return;
+    if (*is == HF_UPGRADABLE) hf__lock_state_dequeue(state, &holder->contender);
+    if (*is == HF_WRITE || (*is == HF_UPGRADABLE && kind == HF_READ)) *is = kind;
+}
+
+hf_result hf__lock_state_renew(hf__lock_state *state, const hf__store_client *self, hf__op *op,
+                               hf__time now) {
+    hf__contender contender = hf__contender_of_op(self, op);
+    hf__holder *holder = hf__lock_state_find_holder(state, &contender);
+    if (!holder || holder->token != op->token) return HF_LOST;
+    lower(state, holder, op->kind);
+    holder->count = op->count;
+    keep(holder, op->lease_ms, now);
+    op->crowded = hf__lock_state_has_other_waiters(state, &contender);
+    return HF_OK;
+}
+
+hf_result hf__lock_state_release(hf__lock_state *state, const hf__store_client *self,
+                                 const hf__op *op) {
+    hf__contender contender = hf__contender_of_op(self, op);
+    bool held = hf__lock_state_end_holds_of(state, &contender);
+    hf__lock_state_dequeue(state, &contender);
+    return held ? HF_OK : HF_LOST;
+}
+
+hf_result hf__lock_state_break(hf__lock_state *state, hf__op *op, hf__time now) {
+    if (now > op->not_after) return HF_TIMEOUT;
+    uint64_t first = state->holders ? state->holders->token : 0;
+    bool ended = hf__lock_state_end_token(state, op->token);
+    if (!ended || !op->token) op->token = first;
+    return ended ? HF_OK : HF_NOT_HELD;
+}
+
+/* ---- INSPECT ---- */
+
+static void see_holders(const hf__lock_state *state, hf__sight *sight) {
+    for (const hf__holder *it = state->holders; it; it = it->next) {
+        sight->holders++;
+        if (it->contender.kind != HF_PERMITS) continue;
+        sight->used += it->contender.permits;
+        sight->capacity = it->contender.capacity;
+    }
+}
+
+static void see_first(const hf__holder *first, hf__sight *sight, hf__time now) {
+    bool beside = first->next && first->contender.kind == HF_UPGRADABLE; /* beside plain readers */
+    sight->held = true;
+    sight->kind = beside ? HF_READ : first->contender.kind;
+    sight->count = first->count;
+    sight->token = first->token;
+    sight->since_unix_ms = first->since_unix_ms;
+    sight->remaining_ms = (first->expires - now) / HF__MS;
+    hf__owner_text(sight->owner, first->contender.owner);
+    memcpy(sight->who.client, first->contender.client->uuid, sizeof sight->who.client);
+}
+
+static void see_line(const hf__lock_state *state, hf__sight *sight) {
+    for (const hf__waiter *it = state->waiters; it; it = it->next) {
+        if (sight->waiting++ >= HF__LINE_SEEN) continue;
+        hf__standing *seen = &sight->line[sight->waiting - 1];
+        hf__owner_text(seen->owner, it->contender.owner);
+        memcpy(seen->client, it->contender.client->uuid, sizeof seen->client);
+    }
+}
+
+void hf__lock_state_inspect(const hf__lock_state *state, hf__sight *sight, hf__time now) {
+    sight->held = false;
+    sight->waiting = sight->holders = sight->used = sight->capacity = 0;
+    see_line(state, sight);
+    if (!state->holders) return;
+    see_holders(state, sight);
+    see_first(state->holders, sight, now);
+}

@@ -1,0 +1,19 @@
+/* What the verbs of store.h do to one lock, as `self`; sweep it first. */
+#ifndef HF_STORE_LOCK_STATE_OPERATIONS_H
+#define HF_STORE_LOCK_STATE_OPERATIONS_H
+
+#include "store/lock_state/lock_state.h"
+
+/* Whom an operation is about. */
+hf__contender hf__contender_of_op(const hf__store_client *self, const hf__op *op);
+
+hf_result hf__lock_state_acquire(hf__lock_state *state, const hf__store_client *self, hf__op *op,
+                                 hf__time now);
+hf_result hf__lock_state_renew(hf__lock_state *state, const hf__store_client *self, hf__op *op,
+                               hf__time now);
+hf_result hf__lock_state_release(hf__lock_state *state, const hf__store_client *self,
+                                 const hf__op *op);
+hf_result hf__lock_state_break(hf__lock_state *state, hf__op *op, hf__time now);
+void hf__lock_state_inspect(const hf__lock_state *state, hf__sight *sight, hf__time now);
+
+#endif
