@@ -15,41 +15,41 @@
 #include "base/map.h"
 #include "base/url.h"
 #include "store/lock_state/operations.h"
-#include "store/memory/beside.h"
+#include "store/memory/latch_leader.h"
 
 #define KEY_MAX (HF__PREFIX_MAX + 1 + HF_NAME_MAX)
 
-typedef struct lock {
+typedef struct memory_lock {
     hf__mapped mapped; /* key: prefix, NUL, name; in this same allocation */
     hf__lock_state state;
-    hf__beside beside;
-} lock;
+    hf__latch_leader latch_leader;
+} memory_lock;
 
 /* A client of a space. */
-typedef struct member {
+typedef struct memory_client {
     hf__store_client base; /* first */
-    struct member *next;
+    struct memory_client *next;
     hf__identity who;
-    int bell; /* readable: it may be its turn somewhere; -1: none to be had */
-    bool rung;
-} member;
+    int event_fd; /* readable: it may be its turn somewhere; -1: none to be had */
+    bool is_signalled;
+} memory_client;
 
 typedef struct space {
     struct space *next;
     char *name;
     unsigned refs;
     hf__map locks;
-    member *members;
+    memory_client *clients;
 } space;
 
-typedef struct memory {
+typedef struct memory_store {
     hf__store store;
     space *space;
-    member *self;
+    memory_client *self;
     char *prefix;
     hf__op *first, *last; /* completed */
-    bool heard;
-} memory;
+    bool wake_pending;
+} memory_store;
 
 /* Guards all spaces: no call under it takes longer than a look into a map. */
 static pthread_mutex_t spaces_mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -57,14 +57,14 @@ static space *spaces;
 
 /* ---- Locks ---- */
 
-static lock *find(const memory *m, const hf__op *op, bool make) {
+static memory_lock *find_lock(const memory_store *m, const hf__op *op, bool make) {
     char key[KEY_MAX];
     size_t prefix = strlen(m->prefix) + 1, length = prefix + op->name_length;
     memcpy(key, m->prefix, prefix);
     memcpy(key + prefix, op->name, op->name_length);
     hf__mapped *found = hf__map_find(&m->space->locks, key, length);
-    if (found || !make) return (lock *)found;
-    lock *l = calloc(1, sizeof *l + length);
+    if (found || !make) return (memory_lock *)found;
+    memory_lock *l = calloc(1, sizeof *l + length);
     if (!l) return NULL;
     l->mapped.key = memcpy(l + 1, key, length);
     l->mapped.length = length;
@@ -74,15 +74,15 @@ static lock *find(const memory *m, const hf__op *op, bool make) {
 
 /* ---- Operations ---- */
 
-static hf_result who(const memory *m, hf__op *op) {
+static hf_result describe_client(const memory_store *m, hf__op *op) {
     hf__sight *s = op->sight;
-    for (const member *it = m->space->members; it; it = it->next)
+    for (const memory_client *it = m->space->clients; it; it = it->next)
         if (!strcmp(it->who.client, s->who.client)) s->who = it->who;
     return HF_OK;
 }
 
-static hf_result execute_on(hf__lock_state *state, const hf__store_client *self, hf__op *op,
-                            hf__time now) {
+static hf_result execute_on_state(hf__lock_state *state, const hf__store_client *self, hf__op *op,
+                                  hf__time now) {
     hf__lock_state_expire(state, now);
     switch (op->verb) {
     case HF__ASK: return hf__lock_state_acquire(state, self, op, now);
@@ -95,17 +95,17 @@ static hf_result execute_on(hf__lock_state *state, const hf__store_client *self,
 }
 
 /* Tell those whose turn it is. Who is told already has yet to look. */
-static void ring(const hf__lock_state *state) {
+static void notify_grantable(const hf__lock_state *state) {
     size_t turns = state->waiters ? hf__lock_state_count_grantable(state) : 0;
     for (const hf__waiter *it = state->waiters; turns--; it = it->next) {
-        member *m = (member *)it->contender.client;
-        if (!m->rung) hf__event_set(m->bell);
-        m->rung = true;
+        memory_client *m = (memory_client *)it->contender.client;
+        if (!m->is_signalled) hf__event_set(m->event_fd);
+        m->is_signalled = true;
     }
 }
 
 /* Names are found in their order: each step has the first of those behind the last. */
-static void find_name(hf__listing *found, const char *name, size_t length) {
+static void insert_name(hf__listing *found, const char *name, size_t length) {
     char text[HF_NAME_MAX + 1];
     memcpy(text, name, length);
     text[length] = '\0';
@@ -119,15 +119,15 @@ static void find_name(hf__listing *found, const char *name, size_t length) {
     memcpy(found->names[at].name, text, length + 1);
 }
 
-static hf_result list(const memory *m, hf__listing *found, hf__time now) {
+static hf_result list_names(const memory_store *m, hf__listing *found, hf__time now) {
     size_t prefix = strlen(m->prefix) + 1;
     found->count = 0;
     for (hf__mapped *it = NULL; (it = hf__map_next(&m->space->locks, it));) {
-        hf__lock_state *state = &((lock *)it)->state;
+        hf__lock_state *state = &((memory_lock *)it)->state;
         if (strcmp(it->key, m->prefix) != 0) continue;
         hf__lock_state_expire(state, now);
         if (state->holders || state->waiters)
-            find_name(found, it->key + prefix, it->length - prefix);
+            insert_name(found, it->key + prefix, it->length - prefix);
     }
     found->over = found->count < HF__LISTED;
     if (found->count)
@@ -136,30 +136,31 @@ static hf_result list(const memory *m, hf__listing *found, hf__time now) {
 }
 
 /* Only asking, and setting a latch, makes a lock: for all else one that was never used is an empty one. */
-static hf_result execute(const memory *m, hf__op *op, hf__time now) {
-    if (op->verb == HF__WHO) return who(m, op);
-    if (op->verb == HF__LIST) return list(m, op->listing, now);
-    lock unused = {0};
+static hf_result execute_op(const memory_store *m, hf__op *op, hf__time now) {
+    if (op->verb == HF__WHO) return describe_client(m, op);
+    if (op->verb == HF__LIST) return list_names(m, op->listing, now);
+    memory_lock unused = {0};
     bool make = op->verb == HF__ASK || op->verb == HF__LATCH_SET;
-    lock *l = find(m, op, make);
+    memory_lock *l = find_lock(m, op, make);
     if (!l && make) return HF_NOMEM;
     if (!l) l = &unused;
-    hf_result r = execute_on(&l->state, &m->self->base, op, now);
-    ring(&l->state);
-    return r == HF_UNSUPPORTED ? hf__beside_execute(&l->beside, &l->state, &m->self->base, op, now)
-                               : r;
+    hf_result r = execute_on_state(&l->state, &m->self->base, op, now);
+    notify_grantable(&l->state);
+    return r == HF_UNSUPPORTED
+               ? hf__latch_leader_execute(&l->latch_leader, &l->state, &m->self->base, op, now)
+               : r;
 }
 
 /* ---- The table ---- */
 
-static void submit(hf__store *store, hf__op *op, hf__time now) {
-    memory *m = (memory *)store;
+static void memory_submit(hf__store *store, hf__op *op, hf__time now) {
+    memory_store *m = (memory_store *)store;
     op->asked_at = now;
     op->link = store->link;
     op->maybe = op->crowded = op->placed = false;
     op->told_token = 0;
     pthread_mutex_lock(&spaces_mutex);
-    op->result = execute(m, op, now);
+    op->result = execute_op(m, op, now);
     pthread_mutex_unlock(&spaces_mutex);
     store->commands++;
     op->next = NULL;
@@ -170,8 +171,8 @@ static void submit(hf__store *store, hf__op *op, hf__time now) {
     m->last = op;
 }
 
-static hf__op *completed(hf__store *store) {
-    memory *m = (memory *)store;
+static hf__op *memory_completed(hf__store *store) {
+    memory_store *m = (memory_store *)store;
     hf__op *op = m->first;
     if (!op) return NULL;
     m->first = op->next;
@@ -179,79 +180,80 @@ static hf__op *completed(hf__store *store) {
     return op;
 }
 
-static void tick(hf__store *store, hf__time now) {
+static void memory_tick(hf__store *store, hf__time now) {
     (void)store;
     (void)now;
 }
 
-static hf__time due(const hf__store *store) {
+static hf__time memory_due(const hf__store *store) {
     (void)store;
     return HF__NEVER;
 }
 
-static bool flush(hf__store *store, pthread_mutex_t *mutex) {
+static bool memory_flush(hf__store *store, pthread_mutex_t *mutex) {
     (void)store;
     (void)mutex;
     return false;
 }
 
-static bool news(hf__store *store, hf__news *out) {
-    memory *m = (memory *)store;
-    if (!m->heard) return false;
-    m->heard = false;
+static bool memory_news(hf__store *store, hf__news *out) {
+    memory_store *m = (memory_store *)store;
+    if (!m->wake_pending) return false;
+    m->wake_pending = false;
     *out = (hf__news){.what = HF__ASK_AGAIN};
     return true;
 }
 
-static int pollset(hf__store *store, struct pollfd *fds, bool reading) {
-    const member *self = ((const memory *)store)->self;
+static int memory_pollset(hf__store *store, struct pollfd *fds, bool reading) {
+    const memory_client *self = ((const memory_store *)store)->self;
     (void)reading;
-    if (self->bell < 0) return 0;
-    fds[0] = (struct pollfd){.fd = self->bell, .events = POLLIN};
+    if (self->event_fd < 0) return 0;
+    fds[0] = (struct pollfd){.fd = self->event_fd, .events = POLLIN};
     return 1;
 }
 
-static void ready(hf__store *store, const struct pollfd *fds, int count, pthread_mutex_t *mutex) {
-    memory *m = (memory *)store;
+static void memory_ready(hf__store *store, const struct pollfd *fds, int count,
+                         pthread_mutex_t *mutex) {
+    memory_store *m = (memory_store *)store;
     (void)mutex;
     if (count < 1 || !fds[0].revents) return;
     pthread_mutex_lock(&spaces_mutex);
-    hf__event_clear(m->self->bell);
-    m->self->rung = false;
+    hf__event_clear(m->self->event_fd);
+    m->self->is_signalled = false;
     pthread_mutex_unlock(&spaces_mutex);
-    m->heard = true;
+    m->wake_pending = true;
 }
 
-static bool wait_for_answer(hf__store *store, pthread_mutex_t *mutex) {
+static bool memory_wait(hf__store *store, pthread_mutex_t *mutex) {
     (void)store;
     (void)mutex;
     return false;
 }
 
-static size_t in_flight(const hf__store *store) {
+static size_t memory_in_flight(const hf__store *store) {
     (void)store;
     return 0;
 }
 
-static void shut(hf__store *store, hf__time now) {
+static void memory_shut(hf__store *store, hf__time now) {
     (void)now;
     store->up = false;
 }
 
 /* ---- Spaces ---- */
 
-static member *member_new(const hf__identity *who) {
-    member *m = calloc(1, sizeof *m);
+static memory_client *client_new(const hf__identity *who) {
+    memory_client *m = calloc(1, sizeof *m);
     if (!m) return NULL;
     m->who = *who;
     memcpy(m->base.uuid, who->client, sizeof m->base.uuid);
-    m->bell = hf__event_new();
-    m->base.is_notified = m->bell >= 0;
+    m->event_fd = hf__event_new();
+    m->base.is_notified = m->event_fd >= 0;
     return m;
 }
 
-static void member_free(member *m) {
-    if (m) hf__event_free(m->bell);
+static void client_free(memory_client *m) {
+    if (m) hf__event_free(m->event_fd);
     free(m);
 }
 
@@ -269,14 +271,14 @@ static space *space_new(const char *name) {
     return s;
 }
 
-static space *space_join(const char *name, member *self) {
+static space *space_join(const char *name, memory_client *self) {
     space *s = spaces;
     while (s && strcmp(s->name, name) != 0) s = s->next;
     if (!s) s = space_new(name);
     if (!s) return NULL;
     s->refs++;
-    self->next = s->members;
-    s->members = self;
+    self->next = s->clients;
+    s->clients = self;
     return s;
 }
 
@@ -286,8 +288,8 @@ static void space_free(space *s) {
     *link = s->next;
     for (hf__mapped *it; (it = hf__map_next(&s->locks, NULL));) {
         hf__map_remove(&s->locks, it);
-        hf__lock_state_remove_client(&((lock *)it)->state, NULL);
-        free(((lock *)it)->beside.word);
+        hf__lock_state_remove_client(&((memory_lock *)it)->state, NULL);
+        free(((memory_lock *)it)->latch_leader.value);
         free(it);
     }
     hf__map_fini(&s->locks);
@@ -296,72 +298,72 @@ static void space_free(space *s) {
 }
 
 /* What a member still holds or waits for ends with it. */
-static void space_leave(space *s, member *self) {
+static void space_leave(space *s, memory_client *self) {
     for (hf__mapped *it = NULL; (it = hf__map_next(&s->locks, it));) {
-        hf__lock_state_remove_client(&((lock *)it)->state, &self->base);
-        ring(&((lock *)it)->state);
+        hf__lock_state_remove_client(&((memory_lock *)it)->state, &self->base);
+        notify_grantable(&((memory_lock *)it)->state);
     }
-    member **link = &s->members;
+    memory_client **link = &s->clients;
     while (*link != self) link = &(*link)->next;
     *link = self->next;
-    member_free(self);
+    client_free(self);
     if (!--s->refs) space_free(s);
 }
 
 static void memory_free(hf__store *store, bool forked) {
-    memory *m = (memory *)store;
+    memory_store *m = (memory_store *)store;
     if (m->space && !forked) { /* in a child the spaces may be in the middle of a change */
         pthread_mutex_lock(&spaces_mutex);
         space_leave(m->space, m->self);
         pthread_mutex_unlock(&spaces_mutex);
     }
-    if (m->self && forked) hf__event_free(m->self->bell);
+    if (m->self && forked) hf__event_free(m->self->event_fd);
     free(m->prefix);
     free(m->store.down_detail);
     free(m);
 }
 
-static const hf__store_table table = {
+static const hf__store_table memory_table = {
     .free = memory_free,
-    .submit = submit,
-    .completed = completed,
-    .news = news,
-    .tick = tick,
-    .due = due,
-    .flush = flush,
-    .pollset = pollset,
-    .ready = ready,
-    .wait = wait_for_answer,
-    .in_flight = in_flight,
-    .shut = shut,
+    .submit = memory_submit,
+    .completed = memory_completed,
+    .news = memory_news,
+    .tick = memory_tick,
+    .due = memory_due,
+    .flush = memory_flush,
+    .pollset = memory_pollset,
+    .ready = memory_ready,
+    .wait = memory_wait,
+    .in_flight = memory_in_flight,
+    .shut = memory_shut,
 };
 
 /* A child is another process: it begins with no spaces, whatever its parent was in the middle of. */
-static void in_child(void) {
+static void reset_in_child(void) {
     pthread_mutex_init(&spaces_mutex, NULL);
     spaces = NULL;
 }
 
-static void watch_forks(void) {
-    pthread_atfork(NULL, NULL, in_child);
+static void register_fork_handlers(void) {
+    pthread_atfork(NULL, NULL, reset_in_child);
 }
 
 hf__store *hf__memory_new(const char *name, const char *prefix, const hf__identity *identity) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, watch_forks);
-    memory *m = calloc(1, sizeof *m);
+    pthread_once(&once, register_fork_handlers);
+    memory_store *m = calloc(1, sizeof *m);
     if (!m) return NULL;
-    m->store = (hf__store){.table = &table, .link = 1, .up = true, .forgets = true};
+    m->store = (hf__store){.table = &memory_table, .link = 1, .up = true, .forgets = true};
     m->store.has_kinds = m->store.has_beside = true;
     m->prefix = strdup(prefix);
-    member *self = m->prefix ? member_new(identity) : NULL;
+    memory_client *self = m->prefix ? client_new(identity) : NULL;
     if (self) {
         pthread_mutex_lock(&spaces_mutex);
         m->space = space_join(name, self);
         pthread_mutex_unlock(&spaces_mutex);
     }
     if (!m->space) {
-        member_free(self);
+        client_free(self);
         memory_free(&m->store, false);
         return NULL;
     }

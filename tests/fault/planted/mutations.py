@@ -970,9 +970,9 @@ MUTATIONS = [
     ),
     Mutation(
         "the next holder in memory says what the last one said",
-        "store/memory/beside.c",
-        "b->word && b->token == holder->token;",
-        "b->word;",
+        "store/memory/latch_leader.c",
+        "b->value && b->token == holder->token;",
+        "b->value;",
         ("conformance", "memory", "B32_who_holds*"),
     ),
     Mutation(

@@ -2,13 +2,13 @@
  * Numbers are not remembered here, as a store has to where an answer can be lost: in one process
  * every operation is executed once, and answered.
  */
-#include "store/memory/beside.h"
+#include "store/memory/latch_leader.h"
 
 #include <stdlib.h>
 #include <time.h>
 
 #define RETRY_MS   20
-#define LATCH_KEPT (INT64_C(25) * 3600 * HF__SEC)
+#define LATCH_KEEP (INT64_C(25) * 3600 * HF__SEC)
 
 /* ---- Latches ---- */
 
@@ -19,12 +19,12 @@ static uint64_t next_round(uint64_t last) {
     return us > last ? us : last + 1;
 }
 
-static hf_result latch(hf__beside *b, hf__op *op, hf__time now) {
+static hf_result execute_latch(hf__latch_leader *b, hf__op *op, hf__time now) {
     hf__latch *l = &b->latch;
     uint32_t count = op->latch->count;
     op->retry_ms = RETRY_MS;
-    if (now - b->latch_used > LATCH_KEPT) *l = (hf__latch){0};
-    b->latch_used = now;
+    if (now - b->latch_used_at > LATCH_KEEP) *l = (hf__latch){0};
+    b->latch_used_at = now;
     if (op->verb == HF__LATCH_SET) {
         l->round = next_round(l->round);
         l->left = count;
@@ -40,40 +40,40 @@ static hf_result latch(hf__beside *b, hf__op *op, hf__time now) {
 
 /* ---- Leaders ---- */
 
-static hf_result proclaim(hf__beside *b, const hf__lock_state *state, const hf__store_client *self,
-                          const hf__op *op) {
+static hf_result set_leader_value(hf__latch_leader *b, const hf__lock_state *state,
+                                  const hf__store_client *self, const hf__op *op) {
     hf__contender contender = {.client = self, .number = op->number, .kind = HF_MUTEX};
     const hf__holder *holder = hf__lock_state_find_holder(state, &contender);
     if (!holder || holder->token != op->token) return HF_LOST;
-    if (b->word && b->token == op->token && b->word->nth >= op->word->nth) return HF_OK;
-    if (!b->word) b->word = malloc(sizeof *b->word);
-    if (!b->word) return HF_NOMEM;
-    *b->word = *op->word;
+    if (b->value && b->token == op->token && b->value->nth >= op->word->nth) return HF_OK;
+    if (!b->value) b->value = malloc(sizeof *b->value);
+    if (!b->value) return HF_NOMEM;
+    *b->value = *op->word;
     b->token = op->token;
     return HF_OK;
 }
 
-static hf_result leader(const hf__beside *b, const hf__lock_state *state, hf__op *op,
-                        hf__time now) {
+static hf_result read_leader_value(const hf__latch_leader *b, const hf__lock_state *state,
+                                   hf__op *op, hf__time now) {
     const hf__holder *holder = state->holders;
-    op->sight->held = holder && b->word && b->token == holder->token;
+    op->sight->held = holder && b->value && b->token == holder->token;
     op->retry_ms = RETRY_MS;
     if (!op->sight->held) return HF_NOT_HELD;
     op->sight->token = holder->token;
     op->sight->remaining_ms = (holder->expires - now) / HF__MS;
     memcpy(op->sight->who.client, holder->contender.client->uuid, sizeof op->sight->who.client);
-    *op->word = *b->word;
+    *op->word = *b->value;
     return HF_OK;
 }
 
-hf_result hf__beside_execute(hf__beside *b, const hf__lock_state *state,
-                             const hf__store_client *self, hf__op *op, hf__time now) {
+hf_result hf__latch_leader_execute(hf__latch_leader *b, const hf__lock_state *state,
+                                   const hf__store_client *self, hf__op *op, hf__time now) {
     switch (op->verb) {
     case HF__LATCH_SET:
     case HF__LATCH_DOWN:
-    case HF__LATCH_LOOK: return latch(b, op, now);
-    case HF__PROCLAIM: return proclaim(b, state, self, op);
-    case HF__LEADER: return leader(b, state, op, now);
+    case HF__LATCH_LOOK: return execute_latch(b, op, now);
+    case HF__PROCLAIM: return set_leader_value(b, state, self, op);
+    case HF__LEADER: return read_leader_value(b, state, op, now);
     default: return HF_UNSUPPORTED;
     }
 }
