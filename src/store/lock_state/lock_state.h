@@ -55,7 +55,7 @@ typedef struct hf__lock_state {
     uint64_t last_token;
     hf__holder *holders;
     hf__waiter *waiters;
-    hf__holder record; /* for one of the holders: a mutex allocates nothing */
+    hf__holder first_record; /* for one of the holders: a mutex allocates nothing */
 } hf__lock_state;
 
 /* Drop whose lease is over, and who has stopped asking. All below goes for what is left. */

@@ -3,8 +3,9 @@
 
 #include <time.h>
 
-#define RETRY_MS 20  /* how long a waiter waits before it asks again */
-#define TOLD_MS  400 /* one who stands in line and is told; well below HF__WAITER_TIMEOUT */
+#define RETRY_MS 20 /* how long a waiter waits before it asks again */
+#define NOTIFIED_RETRY_MS \
+    400 /* one who stands in line and is told; well below HF__WAITER_TIMEOUT */
 
 hf__contender hf__contender_of_op(const hf__store_client *self, const hf__op *op) {
     return (hf__contender){.client = self,
@@ -15,7 +16,7 @@ hf__contender hf__contender_of_op(const hf__store_client *self, const hf__op *op
                            .capacity = op->capacity};
 }
 
-static void keep(hf__holder *holder, int64_t lease_ms, hf__time now) {
+static void extend_lease(hf__holder *holder, int64_t lease_ms, hf__time now) {
     holder->expires = hf__later(holder->expires, now + lease_ms * HF__MS);
 }
 
@@ -34,7 +35,8 @@ static uint64_t next_token(hf__lock_state *state, uint64_t now_us, uint64_t abov
     return state->last_token = token;
 }
 
-static hf__holder *grant(hf__lock_state *state, const hf__contender *contender, const hf__op *op) {
+static hf__holder *add_grant(hf__lock_state *state, const hf__contender *contender,
+                             const hf__op *op) {
     hf__holder *made = hf__lock_state_add_holder(state, contender);
     if (!made) return NULL;
     uint64_t now_us = unix_us();
@@ -44,18 +46,18 @@ static hf__holder *grant(hf__lock_state *state, const hf__contender *contender, 
     return made;
 }
 
-static hf_result granted(const hf__lock_state *state, hf__holder *holder, hf__op *op,
-                         hf__time now) {
-    keep(holder, op->lease_ms, now);
+static hf_result answer_granted(const hf__lock_state *state, hf__holder *holder, hf__op *op,
+                                hf__time now) {
+    extend_lease(holder, op->lease_ms, now);
     op->token = holder->token;
     op->crowded = hf__lock_state_has_other_waiters(state, &holder->contender);
     return HF_OK;
 }
 
 /* Not later than when the first lease ends, which may be that of one who died. */
-static hf_result busy(const hf__lock_state *state, const hf__store_client *self, hf__op *op,
-                      hf__time now) {
-    op->retry_ms = op->placed && self->is_notified ? TOLD_MS : RETRY_MS;
+static hf_result answer_busy(const hf__lock_state *state, const hf__store_client *self, hf__op *op,
+                             hf__time now) {
+    op->retry_ms = op->placed && self->is_notified ? NOTIFIED_RETRY_MS : RETRY_MS;
     for (const hf__holder *it = state->holders; it; it = it->next) {
         int64_t left = (it->expires - now) / HF__MS + 1;
         if (left < op->retry_ms) op->retry_ms = left;
@@ -64,14 +66,15 @@ static hf_result busy(const hf__lock_state *state, const hf__store_client *self,
     return HF_BUSY;
 }
 
-static hf_result wait_in_line(hf__lock_state *state, const hf__contender *contender, hf__op *op,
-                              hf__time now) {
+static hf_result wait_in_queue(hf__lock_state *state, const hf__contender *contender, hf__op *op,
+                               hf__time now) {
     op->placed = op->stand && hf__lock_state_enqueue(state, contender, op->upgrade, now);
-    return busy(state, contender->client, op, now);
+    return answer_busy(state, contender->client, op, now);
 }
 
 /* While permits are held, their capacity is that of all. */
-static bool disagrees(const hf__lock_state *state, const hf__contender *contender, hf__op *op) {
+static bool capacity_differs(const hf__lock_state *state, const hf__contender *contender,
+                             hf__op *op) {
     const hf__contender *inside = state->holders ? &state->holders->contender : NULL;
     if (contender->kind != HF_PERMITS || !inside || inside->kind != HF_PERMITS) return false;
     if (inside->capacity == contender->capacity) return false;
@@ -80,44 +83,44 @@ static bool disagrees(const hf__lock_state *state, const hf__contender *contende
 }
 
 /* It goes before all others, and waits only for those who hold beside it. */
-static hf_result upgrade(hf__lock_state *state, const hf__contender *contender, hf__op *op,
-                         hf__time now) {
+static hf_result upgrade_hold(hf__lock_state *state, const hf__contender *contender, hf__op *op,
+                              hf__time now) {
     hf__holder *holder = hf__lock_state_find_holder(state, contender);
     if (!holder) return HF_LOST;
-    if (holder->contender.kind == HF_WRITE) return granted(state, holder, op, now);
+    if (holder->contender.kind == HF_WRITE) return answer_granted(state, holder, op, now);
     if (holder->contender.kind != HF_UPGRADABLE) return HF_INVALID;
-    if (state->holders->next) return wait_in_line(state, contender, op, now);
+    if (state->holders->next) return wait_in_queue(state, contender, op, now);
     hf__lock_state_dequeue(state, contender);
     holder->contender.kind = HF_WRITE;
     holder->token = next_token(state, unix_us(), op->token);
-    return granted(state, holder, op, now);
+    return answer_granted(state, holder, op, now);
 }
 
 hf_result hf__lock_state_acquire(hf__lock_state *state, const hf__store_client *self, hf__op *op,
                                  hf__time now) {
     if (now > op->not_after) return HF_TIMEOUT;
     hf__contender contender = hf__contender_of_op(self, op);
-    if (op->upgrade) return upgrade(state, &contender, op, now);
+    if (op->upgrade) return upgrade_hold(state, &contender, op, now);
     hf__holder *holder = hf__lock_state_find_holder(state, &contender);
-    if (holder) return granted(state, holder, op, now);
-    if (hf__lock_state_is_superseded(state, &contender)) return busy(state, self, op, now);
-    if (disagrees(state, &contender, op)) {
+    if (holder) return answer_granted(state, holder, op, now);
+    if (hf__lock_state_is_superseded(state, &contender)) return answer_busy(state, self, op, now);
+    if (capacity_differs(state, &contender, op)) {
         hf__lock_state_dequeue(state, &contender);
         return HF_INVALID;
     }
     /* The turn of a hold that nobody waited for any more is that of its successor. */
     bool replaced = hf__lock_state_end_holds_of(state, &contender);
     if (!(replaced && op->succeeds) && !hf__lock_state_can_grant(state, &contender))
-        return wait_in_line(state, &contender, op, now);
-    holder = grant(state, &contender, op);
-    return holder ? granted(state, holder, op, now) : HF_NOMEM;
+        return wait_in_queue(state, &contender, op, now);
+    holder = add_grant(state, &contender, op);
+    return holder ? answer_granted(state, holder, op, now) : HF_NOMEM;
 }
 
 /* ---- The others ---- */
 
 /* A kind says at most what the hold is: it never becomes more by being kept. Who says less than a writer
    wants no upgrade any more. */
-static void lower(hf__lock_state *state, hf__holder *holder, uint32_t kind) {
+static void downgrade_hold(hf__lock_state *state, hf__holder *holder, uint32_t kind) {
     uint32_t *is = &holder->contender.kind;
     if (kind != HF_READ && kind != HF_UPGRADABLE) return;
     if (*is == HF_UPGRADABLE) hf__lock_state_dequeue(state, &holder->contender);
@@ -129,9 +132,9 @@ hf_result hf__lock_state_renew(hf__lock_state *state, const hf__store_client *se
     hf__contender contender = hf__contender_of_op(self, op);
     hf__holder *holder = hf__lock_state_find_holder(state, &contender);
     if (!holder || holder->token != op->token) return HF_LOST;
-    lower(state, holder, op->kind);
+    downgrade_hold(state, holder, op->kind);
     holder->count = op->count;
-    keep(holder, op->lease_ms, now);
+    extend_lease(holder, op->lease_ms, now);
     op->crowded = hf__lock_state_has_other_waiters(state, &contender);
     return HF_OK;
 }
@@ -154,7 +157,7 @@ hf_result hf__lock_state_break(hf__lock_state *state, hf__op *op, hf__time now) 
 
 /* ---- INSPECT ---- */
 
-static void see_holders(const hf__lock_state *state, hf__sight *sight) {
+static void describe_holders(const hf__lock_state *state, hf__sight *sight) {
     for (const hf__holder *it = state->holders; it; it = it->next) {
         sight->holders++;
         if (it->contender.kind != HF_PERMITS) continue;
@@ -163,7 +166,7 @@ static void see_holders(const hf__lock_state *state, hf__sight *sight) {
     }
 }
 
-static void see_first(const hf__holder *first, hf__sight *sight, hf__time now) {
+static void describe_first_holder(const hf__holder *first, hf__sight *sight, hf__time now) {
     bool beside = first->next && first->contender.kind == HF_UPGRADABLE; /* beside plain readers */
     sight->held = true;
     sight->kind = beside ? HF_READ : first->contender.kind;
@@ -175,7 +178,7 @@ static void see_first(const hf__holder *first, hf__sight *sight, hf__time now) {
     memcpy(sight->who.client, first->contender.client->uuid, sizeof sight->who.client);
 }
 
-static void see_line(const hf__lock_state *state, hf__sight *sight) {
+static void describe_queue(const hf__lock_state *state, hf__sight *sight) {
     for (const hf__waiter *it = state->waiters; it; it = it->next) {
         if (sight->waiting++ >= HF__LINE_SEEN) continue;
         hf__standing *seen = &sight->line[sight->waiting - 1];
@@ -187,8 +190,8 @@ static void see_line(const hf__lock_state *state, hf__sight *sight) {
 void hf__lock_state_inspect(const hf__lock_state *state, hf__sight *sight, hf__time now) {
     sight->held = false;
     sight->waiting = sight->holders = sight->used = sight->capacity = 0;
-    see_line(state, sight);
+    describe_queue(state, sight);
     if (!state->holders) return;
-    see_holders(state, sight);
-    see_first(state->holders, sight, now);
+    describe_holders(state, sight);
+    describe_first_holder(state->holders, sight, now);
 }
