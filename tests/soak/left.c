@@ -3,7 +3,7 @@
  * bytes of each are seen, also in a run that is too short for a trend. What may be left:
  *
  * - heap: 16 KiB, for malloc's second arena, what the C library keeps for threads that have ended, and
- *   which descriptors are ours (src/store/file/kept.c): some 4 KiB, once for each process.
+ *   which descriptors are ours (src/store/file/clofork.c): some 4 KiB, once for each process.
  * - descriptors: none.
  */
 #include "left.h"

@@ -9,8 +9,8 @@
 
 #include "base/error.h"
 #include "store/file/beside.h"
+#include "store/file/clofork.h"
 #include "store/file/directory.h"
-#include "store/file/kept.h"
 #include "store/file/line.h"
 #include "store/file/list.h"
 #include "store/file/lock.h"

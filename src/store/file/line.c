@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "store/file/kept.h"
+#include "store/file/clofork.h"
 #include "store/file/ranges.h"
 
 #define SOON_TRIES 16
@@ -114,7 +114,7 @@ static bool any_holds(const hf__lock *l) {
 static void unlock_by_closing(hf__lock *l) {
     hf_result why;
     char *detail = NULL;
-    hf__kept_close(l->fd);
+    hf__clofork_close(l->fd);
     hf__line_abandon(l);
     l->soiled = false;
     l->fd = hf__lockfile_open(&l->file, false, &why, &detail);

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "store/file/kept.h"
+#include "store/file/clofork.h"
 #include "store/file/lockfile.h"
 
 #define STEP 256 /* entries read in one */
@@ -46,7 +46,7 @@ static size_t read_key(int directory, const char *path, const char *name,
     int fd = hf__lockfile_open(&file, false, &r, &detail);
     if (fd >= 0) r = hf__lockfile_read(&file, fd, NULL, 0, &head, &detail);
     size_t length = !r && head.version ? hf__lockfile_key(fd, &head, key) : 0;
-    hf__kept_close(fd);
+    hf__clofork_close(fd);
     free(detail);
     return length;
 }

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "store/file/clofork.h"
 #include "store/file/hall.h"
-#include "store/file/kept.h"
 #include "store/file/line.h"
 #include "store/file/ranges.h"
 #include "store/file/sweep.h"
@@ -30,7 +30,7 @@ static hf_result open_file(hf__lock *l, char **detail) {
     int fd = hf__lockfile_open(&l->file, true, &why, detail);
     bool gone = fd < 0 ? why == HF_NOT_HELD : hf__lockfile_moved(&l->file);
     if (gone) {
-        hf__kept_close(fd);
+        hf__clofork_close(fd);
         *detail = hf__line("the directory %s is gone: removed, or moved away; open the store again",
                            l->file.path);
         return HF_REFUSED;
@@ -42,7 +42,7 @@ static hf_result open_file(hf__lock *l, char **detail) {
     else
         why = hf__lockfile_read(&l->file, fd, l->mapped.key, l->mapped.length, &head, detail);
     if (why) {
-        hf__kept_close(fd);
+        hf__clofork_close(fd);
         return why;
     }
     l->fd = fd;
@@ -53,7 +53,7 @@ static hf_result open_file(hf__lock *l, char **detail) {
 }
 
 static void close_file(hf__lock *l) {
-    hf__kept_close(l->fd);
+    hf__clofork_close(l->fd);
     l->fd = -1;
     hf__line_abandon(l);
 }

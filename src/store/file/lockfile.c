@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "store/file/kept.h"
+#include "store/file/clofork.h"
 
 #define VERSION 1 /* of a file whose room was never in use */
 #define ROOMS   2
@@ -198,10 +198,10 @@ static hf_result check_file(const hf__lockfile *file, int fd, char **detail) {
 
 int hf__lockfile_open(const hf__lockfile *file, bool make, hf_result *why, char **detail) {
     int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | (make ? O_CREAT : 0);
-    int fd = hf__kept_open(file->directory, file->name, flags, 0600);
+    int fd = hf__clofork_open(file->directory, file->name, flags, 0600);
     *why = fd < 0 ? open_failed(file, errno, detail) : check_file(file, fd, detail);
     if (fd >= 0 && *why) {
-        hf__kept_close(fd);
+        hf__clofork_close(fd);
         return -1;
     }
     return fd;

@@ -63,7 +63,7 @@ typedef struct hf__lockfile {
     char name[HF__FILENAME_MAX + 1];
 } hf__lockfile;
 
-/* Open (kept, see kept.h), and make it if `make`. -1: the result and a line on the heap are set;
+/* Open (close-on-fork, see clofork.h), and make it if `make`. -1: the result and a line on the heap are set;
    HF_NOT_HELD: there is none. */
 int hf__lockfile_open(const hf__lockfile *file, bool make, hf_result *why, char **detail);
 

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/error.h"
-#include "store/file/kept.h"
+#include "store/file/clofork.h"
 #include "store/file/ranges.h"
 
 #define TRIES 32 /* against a record that is being written */
@@ -76,6 +76,6 @@ hf_result hf__look(const hf__lockfile *file, const char *key, size_t length, hf_
 
 void hf__look_end(hf__view *view) {
     hf__table_fini(&view->table);
-    hf__kept_close(view->fd);
+    hf__clofork_close(view->fd);
     view->fd = -1;
 }

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/rand.h"
-#include "store/file/kept.h"
+#include "store/file/clofork.h"
 #include "store/file/ranges.h"
 
 #define IDLE_MAX 8 /* peers kept open though nobody waits behind them: likely to come again */
@@ -27,7 +27,7 @@ static void name_of(char out[HF__PEER_NAME], const char *start, uint32_t id) {
 static int open_fifo(const hf__peers *p, const char *start, uint32_t id, int how) {
     char name[HF__PEER_NAME];
     name_of(name, start, id);
-    return hf__kept_open(p->directory, name, how | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY, 0);
+    return hf__clofork_open(p->directory, name, how | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY, 0);
 }
 
 /* ---- Ourselves ---- */
@@ -72,7 +72,7 @@ static int make_life(hf__peers *p) {
             ++*p->polls;
             return 0;
         }
-        hf__kept_close(p->life);
+        hf__clofork_close(p->life);
         p->life = -1;
         error = EAGAIN;
     }
@@ -98,7 +98,7 @@ bool hf__peers_who(const hf__peers *p, uint32_t id, char out[HF__WHO_LINE]) {
 int hf__peers_join(hf__peers *p, bool waits) {
     int error = p->id ? 0 : make_life(p);
     if (error || !waits || p->wake >= 0) return error;
-    if (p->watch < 0) p->watch = hf__kept_epoll();
+    if (p->watch < 0) p->watch = hf__clofork_epoll();
     if (p->watch < 0) return errno;
     remove_fifo(p, HF__WAKE_START, p->id); /* of somebody dead who had our id */
     error = make_fifo(p, HF__WAKE_START, p->id, &p->wake);
@@ -110,7 +110,7 @@ int hf__peers_join(hf__peers *p, bool waits) {
 /* Closing alone would not do: a helper process may have a copy, and epoll goes on while one is open. */
 static void close_life(const hf__peers *p, hf__peer *peer) {
     if (peer->life >= 0) epoll_ctl(p->watch, EPOLL_CTL_DEL, peer->life, NULL);
-    hf__kept_close(peer->life);
+    hf__clofork_close(peer->life);
     peer->life = -1;
 }
 
@@ -119,7 +119,7 @@ static void drop(hf__peers *p, hf__peer *peer) {
     while (*link != peer) link = &(*link)->next;
     *link = peer->next;
     close_life(p, peer);
-    hf__kept_close(peer->wake);
+    hf__clofork_close(peer->wake);
     free(peer);
 }
 
@@ -127,16 +127,16 @@ void hf__peers_fini(hf__peers *p, bool forked) {
     for (hf__peer *peer; (peer = p->list);) {
         p->list = peer->next;
         if (!forked) close_life(p, peer);
-        if (!forked) hf__kept_close(peer->wake);
+        if (!forked) hf__clofork_close(peer->wake);
         free(peer);
     }
     if (forked) return;
     if (p->wake >= 0) remove_fifo(p, HF__WAKE_START, p->id);
     if (p->wake >= 0) remove_fifo(p, HF__WHO_START, p->id);
     if (p->id) remove_fifo(p, HF__LIFE_START, p->id);
-    hf__kept_close(p->wake);
-    hf__kept_close(p->watch);
-    hf__kept_close(p->life);
+    hf__clofork_close(p->wake);
+    hf__clofork_close(p->watch);
+    hf__clofork_close(p->life);
 }
 
 /* ---- Others ---- */
@@ -224,7 +224,7 @@ void hf__peers_wake(hf__peers *p, uint32_t id, ino_t lock, uint64_t number) {
 void hf__peers_order(hf__peers *p, uint32_t id, ino_t lock) {
     int fd = open_fifo(p, HF__LIFE_START, id, O_RDWR);
     tell(fd, lock, 0);
-    hf__kept_close(fd);
+    hf__clofork_close(fd);
 }
 
 /* ---- What comes in ---- */

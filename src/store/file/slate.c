@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "store/file/kept.h"
+#include "store/file/clofork.h"
 #include "store/file/ranges.h"
 
 #define TRIES 16 /* against one that is just being written, or removed */
@@ -90,13 +90,13 @@ static hf_result read_body(const hf__slate *s, void *body, size_t *length, char 
 
 static hf_result open_slate(hf__slate *s, bool make, char **detail) {
     int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | (make ? O_CREAT : 0);
-    s->fd = hf__kept_open(s->file.directory, s->file.name, flags, 0600);
+    s->fd = hf__clofork_open(s->file.directory, s->file.name, flags, 0600);
     if (s->fd >= 0) return HF_OK;
     return errno == ENOENT && !make ? HF_NOT_HELD : trouble(s, "open", errno, detail);
 }
 
 void hf__slate_close(hf__slate *s) {
-    hf__kept_close(s->fd); /* and so unlocked */
+    hf__clofork_close(s->fd); /* and so unlocked */
     s->fd = -1;
 }
 
@@ -168,10 +168,10 @@ static bool is_held(int directory, const char *name) {
     char lock[HF__FILENAME_MAX + 1];
     hf__text_copy(lock, sizeof lock, name);
     memcpy(lock, HF__LOCK_START, sizeof HF__LOCK_START - 1);
-    int fd = hf__kept_open(directory, lock, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
+    int fd = hf__clofork_open(directory, lock, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
     if (fd < 0) return errno != ENOENT;
     bool held = hf__hold_holder(fd) != 0;
-    hf__kept_close(fd);
+    hf__clofork_close(fd);
     return held;
 }
 

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/rand.h"
-#include "store/file/kept.h"
+#include "store/file/clofork.h"
 #include "store/file/lockfile.h"
 #include "store/file/peers.h"
 #include "store/file/ranges.h"
@@ -56,8 +56,8 @@ static int64_t now_ms(void) {
 /* ---- The stamp ---- */
 
 static int open_stamp(int directory) {
-    return hf__kept_open(directory, STAMP, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY,
-                         0600);
+    return hf__clofork_open(directory, STAMP, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY,
+                            0600);
 }
 
 /* A floor more than a day ahead was set by a wrong clock. It is ignored, or it would apply for
@@ -131,7 +131,7 @@ static bool sweep_lock(const sweeper *s, const char *name) {
     bool gone = false;
     hf__lockfile file = {.directory = s->directory, .path = "."};
     hf__text_copy(file.name, sizeof file.name, name);
-    int fd = hf__kept_open(s->directory, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
+    int fd = hf__clofork_open(s->directory, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
     if (fd < 0) return false;
     if (unused(s, fd, &st) && may_go(s, &file, fd) && hf__ranges_take(fd)) {
         /* again: the lock may have been used before its ranges were ours */
@@ -142,7 +142,7 @@ static bool sweep_lock(const sweeper *s, const char *name) {
     }
     /* Clients keep idle files open, and an open file keeps its space. */
     if (gone && s->for_room && ftruncate(fd, 0) != 0) gone = false;
-    hf__kept_close(fd);
+    hf__clofork_close(fd);
     return gone;
 }
 
@@ -162,18 +162,18 @@ static void remove_of(int directory, const char *start, const char *id) {
 /* Opened for reading only: while we had it open for writing, nobody would be told of its death. */
 static bool is_dead(int directory, const char *name) {
     struct stat st;
-    int fd = hf__kept_open(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
+    int fd = hf__clofork_open(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
     if (fd < 0) return false;
     bool dead =
         fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode) && !is_newborn(&st) && hf__hold_holder(fd) == 0;
-    hf__kept_close(fd);
+    hf__clofork_close(fd);
     return dead;
 }
 
 /* The life FIFO goes last: until then no new client can take the id. */
 static void sweep_life(int directory, const char *name) {
     if (!is_dead(directory, name)) return;
-    int fd = hf__kept_open(directory, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
+    int fd = hf__clofork_open(directory, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
     if (fd < 0) return;
     if (hf__ranges_take(fd)) {
         const char *id = name + strlen(HF__LIFE_START);
@@ -182,7 +182,7 @@ static void sweep_life(int directory, const char *name) {
         unlinkat(directory, name, 0);
         hf__ranges_drop(fd);
     }
-    hf__kept_close(fd);
+    hf__clofork_close(fd);
 }
 
 /* What else a client has there, once its sign of life is gone. */
@@ -250,7 +250,7 @@ void hf__sweep(int directory, int64_t keep_ms) {
         s.floor = raise_floor(stamp, hf__ranges_take(stamp));
         (void)sweep_entries(&s, ENTRIES_MAX, ENTRIES_MAX);
     }
-    hf__kept_close(stamp);
+    hf__clofork_close(stamp);
 }
 
 bool hf__sweep_idle(int directory) {
@@ -262,7 +262,7 @@ bool hf__sweep_idle(int directory) {
     unsigned gone = sweep_entries(&s, IDLE_ENTRIES, IDLE_FILES);
     s.unused_ms = -1;
     if (!gone) gone = sweep_entries(&s, IDLE_ENTRIES, IDLE_FILES);
-    hf__kept_close(stamp); /* and so unlocked */
+    hf__clofork_close(stamp); /* and so unlocked */
     return gone || !alone;
 }
 
@@ -271,7 +271,7 @@ bool hf__sweep_idle(int directory) {
 void hf__sweep_dead(int directory) {
     struct stat st;
     hf__rand chance = {hf__rand_seed()};
-    hf__kept_close(open_stamp(directory));
+    hf__clofork_close(open_stamp(directory));
     if (fstat(directory, &st) != 0) return;
     if (hf__rand_next(&chance) % (uint64_t)(st.st_size + 1) > DEAD_BYTES) return;
     DIR *dir = open_entries(directory);

@@ -432,17 +432,17 @@ MUTATIONS = [
     ),
     Mutation(
         "a child keeps the descriptors of its parent's locks",
-        "store/file/kept.c",
-        "if (bits[i / 8] & 1u << i % 8) close((int)i);",
+        "store/file/clofork.c",
+        "if (noted_bits[i / 8] & 1u << i % 8) close((int)i);",
         "if (!i) close(-1);",
         ("file_processes", "F42_a_child_that_lives_on_keeps_no_l*"),
     ),
     Mutation(
         "a fork may come between opening a file and noting it",
-        "store/file/kept.c",
-        "    begin();\n    return end(openat(directory, name, flags | O_CLOEXEC, mode));",
+        "store/file/clofork.c",
+        "    begin_open();\n    return note_opened(openat(directory, name, flags | O_CLOEXEC, mode));",
         "    int fd = openat(directory, name, flags | O_CLOEXEC, mode);\n"
-        "    begin();\n    return end(fd);",
+        "    begin_open();\n    return note_opened(fd);",
         ("file_processes", "F42_a_child_forked_while*"),
     ),
     Mutation(

@@ -4,16 +4,16 @@
  *
  * Each is opened and noted in one step, as far as a fork can see.
  */
-#ifndef HF_STORE_FILE_KEPT_H
-#define HF_STORE_FILE_KEPT_H
+#ifndef HF_STORE_FILE_CLOFORK_H
+#define HF_STORE_FILE_CLOFORK_H
 
 #include <sys/types.h>
 
 /* As openat and epoll_create1, always closed on exec; -1 with errno set. */
-int hf__kept_open(int directory, const char *name, int flags, mode_t mode);
-int hf__kept_epoll(void);
+int hf__clofork_open(int directory, const char *name, int flags, mode_t mode);
+int hf__clofork_epoll(void);
 
 /* Close it; -1 is nothing. Not in a child, where it is closed already. */
-void hf__kept_close(int fd);
+void hf__clofork_close(int fd);
 
 #endif
