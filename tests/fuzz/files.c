@@ -16,7 +16,7 @@
 #include "holdfast.h"
 #include "still.h"
 #include "store/file/lockfile.h"
-#include "store/file/slate.h"
+#include "store/file/sidecar.h"
 #include "store/file/table.h"
 
 enum { STEPS_MAX = 40, HOLDS_MAX = 8, WAIT_MS = 300, CALL_MS = 20000 };
@@ -123,16 +123,16 @@ static void forge(input *in) {
 
 static void forge_slate(input *in) {
     static const char key[] = "hf\0n";
-    hf__slate s;
-    char *detail = NULL, body[HF__SLATE_BODY] = {0};
+    hf__sidecar s;
+    char *detail = NULL, body[HF__SIDECAR_BODY_MAX] = {0};
     const char *start = input_byte(in) & 1 ? HF__LATCH_START : HF__LEAD_START;
-    size_t length = number(in) % HF__SLATE_BODY, given = input_byte(in);
+    size_t length = number(in) % HF__SIDECAR_BODY_MAX, given = input_byte(in);
     const uint8_t *bytes = input_bytes(in, &given);
     if (given) memcpy(body, bytes, given);
-    hf__slate_init(&s, f.fd, f.path, start, key, sizeof key - 1);
-    if (hf__slate_lock(&s, true, &detail) == HF_OK)
-        (void)hf__slate_write(&s, body, length, &detail);
-    hf__slate_close(&s);
+    hf__sidecar_init(&s, f.fd, f.path, start, key, sizeof key - 1);
+    if (hf__sidecar_lock(&s, true, &detail) == HF_OK)
+        (void)hf__sidecar_write(&s, body, length, &detail);
+    hf__sidecar_close(&s);
     free(detail);
 }
 

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "store/file/slate.h"
+#include "store/file/sidecar.h"
 
 #define USED_EVERY 3600 /* seconds: a latch that is waited for is in use */
 
@@ -25,9 +25,9 @@ typedef struct word_body {
     char value[HF_VALUE_MAX];
 } word_body;
 
-_Static_assert(sizeof(word_body) <= HF__SLATE_BODY, "it fits");
+_Static_assert(sizeof(word_body) <= HF__SIDECAR_BODY_MAX, "it fits");
 
-static hf_result damaged(const hf__slate *s, char **detail) {
+static hf_result damaged(const hf__sidecar *s, char **detail) {
     *detail = hf__line("%s/%s was damaged; when no program uses it, remove the file", s->file.path,
                        s->file.name);
     return HF_PROTOCOL;
@@ -42,10 +42,10 @@ static uint64_t next_round(uint64_t last) {
     return us > last ? us : last + 1;
 }
 
-static hf_result read_latch(hf__slate *s, latch_body *body, char **detail) {
-    char bytes[HF__SLATE_BODY];
+static hf_result read_latch(hf__sidecar *s, latch_body *body, char **detail) {
+    char bytes[HF__SIDECAR_BODY_MAX];
     size_t length;
-    hf_result r = hf__slate_read(s, bytes, &length, detail);
+    hf_result r = hf__sidecar_read(s, bytes, &length, detail);
     if (r == HF_BUSY && s->fd >= 0) return damaged(s, detail);
     if (r == HF_BUSY) return HF_UNREACHABLE; /* another writes it just now */
     if (r) return r;
@@ -61,17 +61,17 @@ static void tell(hf__op *op, const latch_body *body) {
 }
 
 /* Its time is that of its last use. Under the lock, as a sweep looks at it. */
-static void note_use(hf__slate *s) {
+static void note_use(hf__sidecar *s) {
     struct stat st;
     char *detail = NULL;
     if (fstatat(s->file.directory, s->file.name, &st, AT_SYMLINK_NOFOLLOW) != 0) return;
     if (time(NULL) - st.st_mtim.tv_sec < USED_EVERY) return;
-    if (hf__slate_lock(s, false, &detail) == HF_OK) (void)futimens(s->fd, NULL);
-    hf__slate_close(s);
+    if (hf__sidecar_lock(s, false, &detail) == HF_OK) (void)futimens(s->fd, NULL);
+    hf__sidecar_close(s);
     free(detail);
 }
 
-static hf_result change_latch(hf__slate *s, hf__op *op, latch_body *body) {
+static hf_result change_latch(hf__sidecar *s, hf__op *op, latch_body *body) {
     bool set = op->verb == HF__LATCH_SET;
     hf_result r = read_latch(s, body, &op->detail);
     if (set && r == HF_NOT_HELD) r = HF_OK;
@@ -84,23 +84,23 @@ static hf_result change_latch(hf__slate *s, hf__op *op, latch_body *body) {
         body->left = body->left > count ? body->left - count : 0;
     }
     if (!body->left) body->done = body->round;
-    return hf__slate_write(s, body, sizeof *body, &op->detail);
+    return hf__sidecar_write(s, body, sizeof *body, &op->detail);
 }
 
 hf_result hf__file_latch(int directory, const char *path, const char *key, size_t length,
                          hf__op *op) {
-    hf__slate s;
+    hf__sidecar s;
     latch_body body = {0};
     hf_result r;
-    hf__slate_init(&s, directory, path, HF__LATCH_START, key, length);
+    hf__sidecar_init(&s, directory, path, HF__LATCH_START, key, length);
     op->retry_ms = HF__BESIDE_RETRY_MS;
     if (op->verb == HF__LATCH_LOOK) {
         r = read_latch(&s, &body, &op->detail);
         if (!r) note_use(&s);
     } else {
-        r = hf__slate_lock(&s, op->verb == HF__LATCH_SET, &op->detail);
+        r = hf__sidecar_lock(&s, op->verb == HF__LATCH_SET, &op->detail);
         if (!r) r = change_latch(&s, op, &body);
-        hf__slate_close(&s);
+        hf__sidecar_close(&s);
     }
     if (!r) tell(op, &body);
     return r;
@@ -108,10 +108,10 @@ hf_result hf__file_latch(int directory, const char *path, const char *key, size_
 
 /* ---- Leaders ---- */
 
-static hf_result read_word(hf__slate *s, word_body *body, size_t *length, char **detail) {
-    char bytes[HF__SLATE_BODY];
+static hf_result read_word(hf__sidecar *s, word_body *body, size_t *length, char **detail) {
+    char bytes[HF__SIDECAR_BODY_MAX];
     size_t all, least = offsetof(word_body, value);
-    hf_result r = hf__slate_read(s, bytes, &all, detail);
+    hf_result r = hf__sidecar_read(s, bytes, &all, detail);
     if (r) return r;
     if (all < least || all > sizeof *body) return damaged(s, detail);
     memcpy(body, bytes, all);
@@ -126,14 +126,14 @@ static bool is_newer(const word_body *there, const hf__op *op) {
 
 hf_result hf__file_proclaim(int directory, const char *path, const char *key, size_t length,
                             hf__op *op) {
-    hf__slate s;
+    hf__sidecar s;
     word_body body = {0};
     size_t said;
-    hf__slate_init(&s, directory, path, HF__LEAD_START, key, length);
-    hf_result r = hf__slate_lock(&s, true, &op->detail);
+    hf__sidecar_init(&s, directory, path, HF__LEAD_START, key, length);
+    hf_result r = hf__sidecar_lock(&s, true, &op->detail);
     if (!r) r = read_word(&s, &body, &said, &op->detail);
     if (!r && is_newer(&body, op)) {
-        hf__slate_close(&s);
+        hf__sidecar_close(&s);
         return body.token > op->token ? HF_LOST : HF_OK;
     }
     if (r == HF_NOT_HELD || r == HF_BUSY) r = HF_OK; /* cut, by one that died: that is over */
@@ -141,17 +141,18 @@ hf_result hf__file_proclaim(int directory, const char *path, const char *key, si
     body.nth = op->word->nth;
     memcpy(body.value, op->word->value, op->word->length);
     if (!r)
-        r = hf__slate_write(&s, &body, offsetof(word_body, value) + op->word->length, &op->detail);
-    hf__slate_close(&s);
+        r = hf__sidecar_write(&s, &body, offsetof(word_body, value) + op->word->length,
+                              &op->detail);
+    hf__sidecar_close(&s);
     return r;
 }
 
 hf_result hf__file_word(int directory, const char *path, const char *key, size_t length,
                         uint64_t token, hf__op *op) {
-    hf__slate s;
+    hf__sidecar s;
     word_body body;
     size_t said;
-    hf__slate_init(&s, directory, path, HF__LEAD_START, key, length);
+    hf__sidecar_init(&s, directory, path, HF__LEAD_START, key, length);
     hf_result r = read_word(&s, &body, &said, &op->detail);
     if (r == HF_BUSY) return HF_NOT_HELD; /* being written, or cut: nobody has said anything yet */
     if (r) return r;

@@ -16,7 +16,7 @@
 #include "store/file/lockfile.h"
 #include "store/file/peers.h"
 #include "store/file/ranges.h"
-#include "store/file/slate.h"
+#include "store/file/sidecar.h"
 
 #define STAMP       "swept"
 #define ENTRIES_MAX 100000 /* looked at in one sweep: closing a client must not take long */
@@ -214,7 +214,7 @@ static bool of_client(const char *name, const char *start) {
 static bool sweep_entry(const sweeper *s, const char *name) {
     if (starts(name, HF__LOCK_START)) return sweep_lock(s, name);
     if (starts(name, HF__LEAD_START) || (starts(name, HF__LATCH_START) && !s->for_room))
-        return hf__slate_sweep(s->directory, name, s->unused_ms);
+        return hf__sidecar_sweep(s->directory, name, s->unused_ms);
     if (of_client(name, HF__LIFE_START))
         sweep_life(s->directory, name);
     else if (of_client(name, HF__WAKE_START))

@@ -984,7 +984,7 @@ MUTATIONS = [
     ),
     Mutation(
         "two count a latch of a file at once",
-        "store/file/slate.c",
+        "store/file/sidecar.c",
         "    if (fcntl(s->fd, F_OFD_SETLK, &range) != 0)\n",
         "    if (range.l_start)\n",
         ("file_beside", "F03_a_latch*"),

@@ -11,38 +11,38 @@
  * its sum. The file is removed by a sweep, under the same lock: who locked one that has lost its
  * name takes the one that has it.
  */
-#ifndef HF_STORE_FILE_SLATE_H
-#define HF_STORE_FILE_SLATE_H
+#ifndef HF_STORE_FILE_SIDECAR_H
+#define HF_STORE_FILE_SIDECAR_H
 
 #include "store/file/lockfile.h"
 
-#define HF__SLATE_BODY  (HF_VALUE_MAX + 64) /* bytes at most */
-#define HF__LATCH_START "gate." /* as long as HF__LOCK_START, so that what fits there fits here */
-#define HF__LEAD_START  "lead."
+#define HF__SIDECAR_BODY_MAX (HF_VALUE_MAX + 64) /* bytes at most */
+#define HF__LATCH_START      "gate." /* as long as HF__LOCK_START, so that what fits there fits here */
+#define HF__LEAD_START       "lead."
 
-typedef struct hf__slate {
+typedef struct hf__sidecar {
     hf__lockfile file;
     const char *key;
     size_t key_length;
     int fd; /* -1: not open */
-} hf__slate;
+} hf__sidecar;
 
 /* Which file; `start` takes the place of HF__LOCK_START. Borrows path and key. */
-void hf__slate_init(hf__slate *s, int directory, const char *path, const char *start,
-                    const char *key, size_t length);
+void hf__sidecar_init(hf__sidecar *s, int directory, const char *path, const char *start,
+                      const char *key, size_t length);
 
 /* Read it. HF_NOT_HELD: there is none, or it is empty. HF_BUSY: it is being written, or was cut; if
    it is locked, it was cut. HF_PROTOCOL: it is not this one. */
-hf_result hf__slate_read(hf__slate *s, void *body, size_t *length, char **detail);
+hf_result hf__sidecar_read(hf__sidecar *s, void *body, size_t *length, char **detail);
 
 /* Open and lock it, making it with `make`; HF_UNREACHABLE: another has it just now. Then read and
    write it; and close it, also after a failure. */
-hf_result hf__slate_lock(hf__slate *s, bool make, char **detail);
-hf_result hf__slate_write(hf__slate *s, const void *body, size_t length, char **detail);
-void hf__slate_close(hf__slate *s);
+hf_result hf__sidecar_lock(hf__sidecar *s, bool make, char **detail);
+hf_result hf__sidecar_write(hf__sidecar *s, const void *body, size_t length, char **detail);
+void hf__sidecar_close(hf__sidecar *s);
 
 /* For the sweep: remove a file of this name that has not been written or used for so long. For one
    of a leader the lock beside it must not be held. True: it is gone. */
-bool hf__slate_sweep(int directory, const char *name, int64_t keep_ms);
+bool hf__sidecar_sweep(int directory, const char *name, int64_t keep_ms);
 
 #endif

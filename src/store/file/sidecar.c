@@ -1,4 +1,4 @@
-#include "store/file/slate.h"
+#include "store/file/sidecar.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,28 +16,28 @@
 
 static const char magic[8] = {'h', 'f', 's', 'l', 'a', 't', 'e', '1'};
 
-typedef struct head {
+typedef struct sidecar_head {
     char magic[8];
     uint32_t key_length, body_length;
-    uint64_t sum; /* over lengths, key and body */
-} head;
+    uint64_t checksum; /* over lengths, key and body */
+} sidecar_head;
 
-typedef struct page {
-    head head;
-    char rest[HF__KEY_MAX + HF__SLATE_BODY];
-} page;
+typedef struct sidecar_page {
+    sidecar_head head;
+    char rest[HF__KEY_MAX + HF__SIDECAR_BODY_MAX];
+} sidecar_page;
 
-_Static_assert(offsetof(page, rest) == 24, "the key stands where the format says");
+_Static_assert(offsetof(sidecar_page, rest) == 24, "the key stands where the format says");
 
-void hf__slate_init(hf__slate *s, int directory, const char *path, const char *start,
-                    const char *key, size_t length) {
-    *s = (hf__slate){
+void hf__sidecar_init(hf__sidecar *s, int directory, const char *path, const char *start,
+                      const char *key, size_t length) {
+    *s = (hf__sidecar){
         .file = {.directory = directory, .path = path}, .key = key, .key_length = length, .fd = -1};
     hf__filename(s->file.name, key, length);
     memcpy(s->file.name, start, strlen(start));
 }
 
-static uint64_t sum_of(const page *p) {
+static uint64_t checksum_of(const sidecar_page *p) {
     size_t length = p->head.key_length + p->head.body_length;
     uint64_t sum =
         UINT64_C(0xcbf29ce484222325) ^ p->head.key_length ^ (uint64_t)p->head.body_length << 32;
@@ -46,11 +46,11 @@ static uint64_t sum_of(const page *p) {
     return sum;
 }
 
-static hf_result trouble(const hf__slate *s, const char *what, int error, char **detail) {
+static hf_result report_error(const hf__sidecar *s, const char *what, int error, char **detail) {
     return hf__lockfile_trouble(&s->file, what, error, detail);
 }
 
-static hf_result damaged(const hf__slate *s, const char *what, char **detail) {
+static hf_result report_damaged(const hf__sidecar *s, const char *what, char **detail) {
     *detail = hf__line("%s/%s %s; when no program uses it, remove the file", s->file.path,
                        s->file.name, what);
     return HF_PROTOCOL;
@@ -59,23 +59,25 @@ static hf_result damaged(const hf__slate *s, const char *what, char **detail) {
 /* ---- Reading ---- */
 
 /* HF_UNREACHABLE: its sum is wrong, as it is while it is being written. */
-static hf_result read_page(const hf__slate *s, page *p, char **detail) {
+static hf_result read_page(const hf__sidecar *s, sidecar_page *p, char **detail) {
     ssize_t n = pread(s->fd, p, sizeof *p, 0);
-    if (n < 0) return trouble(s, "read", errno, detail);
+    if (n < 0) return report_error(s, "read", errno, detail);
     if (n == 0) return HF_NOT_HELD;
     if (n < (ssize_t)sizeof p->head || memcmp(p->head.magic, magic, sizeof magic) != 0)
-        return damaged(s, "is no file of Holdfast's, or was damaged", detail);
+        return report_damaged(s, "is no file of Holdfast's, or was damaged", detail);
     size_t length = (size_t)p->head.key_length + p->head.body_length;
-    if (p->head.key_length > HF__KEY_MAX || p->head.body_length > HF__SLATE_BODY)
-        return damaged(s, "was damaged", detail);
-    if ((size_t)n < sizeof p->head + length || sum_of(p) != p->head.sum) return HF_UNREACHABLE;
+    if (p->head.key_length > HF__KEY_MAX || p->head.body_length > HF__SIDECAR_BODY_MAX)
+        return report_damaged(s, "was damaged", detail);
+    if ((size_t)n < sizeof p->head + length || checksum_of(p) != p->head.checksum)
+        return HF_UNREACHABLE;
     if (p->head.key_length != s->key_length || memcmp(p->rest, s->key, s->key_length) != 0)
-        return damaged(s, "is that of another name which falls together with this one", detail);
+        return report_damaged(s, "is that of another name which falls together with this one",
+                              detail);
     return HF_OK;
 }
 
-static hf_result read_body(const hf__slate *s, void *body, size_t *length, char **detail) {
-    page p;
+static hf_result read_body(const hf__sidecar *s, void *body, size_t *length, char **detail) {
+    sidecar_page p;
     hf_result r = HF_UNREACHABLE;
     for (int i = 0; i < TRIES && r == HF_UNREACHABLE && !*detail; i++) {
         if (i) sched_yield();
@@ -88,23 +90,23 @@ static hf_result read_body(const hf__slate *s, void *body, size_t *length, char 
     return HF_OK;
 }
 
-static hf_result open_slate(hf__slate *s, bool make, char **detail) {
+static hf_result open_sidecar(hf__sidecar *s, bool make, char **detail) {
     int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | (make ? O_CREAT : 0);
     s->fd = hf__clofork_open(s->file.directory, s->file.name, flags, 0600);
     if (s->fd >= 0) return HF_OK;
-    return errno == ENOENT && !make ? HF_NOT_HELD : trouble(s, "open", errno, detail);
+    return errno == ENOENT && !make ? HF_NOT_HELD : report_error(s, "open", errno, detail);
 }
 
-void hf__slate_close(hf__slate *s) {
+void hf__sidecar_close(hf__sidecar *s) {
     hf__clofork_close(s->fd); /* and so unlocked */
     s->fd = -1;
 }
 
-hf_result hf__slate_read(hf__slate *s, void *body, size_t *length, char **detail) {
+hf_result hf__sidecar_read(hf__sidecar *s, void *body, size_t *length, char **detail) {
     if (s->fd >= 0) return read_body(s, body, length, detail);
-    hf_result r = open_slate(s, false, detail);
+    hf_result r = open_sidecar(s, false, detail);
     if (!r) r = read_body(s, body, length, detail);
-    hf__slate_close(s);
+    hf__sidecar_close(s);
     return r;
 }
 
@@ -112,7 +114,7 @@ hf_result hf__slate_read(hf__slate *s, void *body, size_t *length, char **detail
 
 /* 1: it is ours, and has its name; 0: another has it, or it has lost its name; else errno negative.
    */
-static int lock_open(const hf__slate *s) {
+static int lock_opened(const hf__sidecar *s) {
     struct flock range = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     struct stat st;
     if (fcntl(s->fd, F_OFD_SETLK, &range) != 0)
@@ -121,27 +123,28 @@ static int lock_open(const hf__slate *s) {
     return hf__lockfile_current(&s->file, st.st_dev, st.st_ino);
 }
 
-hf_result hf__slate_lock(hf__slate *s, bool make, char **detail) {
+hf_result hf__sidecar_lock(hf__sidecar *s, bool make, char **detail) {
     for (int i = 0; i < TRIES; i++) {
         if (i) sched_yield();
-        hf_result r = open_slate(s, make, detail);
+        hf_result r = open_sidecar(s, make, detail);
         if (r) return r;
-        int locked = lock_open(s);
+        int locked = lock_opened(s);
         if (locked == 1) return HF_OK;
-        if (locked < 0) return trouble(s, "lock", -locked, detail);
-        hf__slate_close(s);
+        if (locked < 0) return report_error(s, "lock", -locked, detail);
+        hf__sidecar_close(s);
     }
     *detail = hf__line("%s/%s is being written by another process, which may be stopped",
                        s->file.path, s->file.name);
     return HF_UNREACHABLE;
 }
 
-hf_result hf__slate_write(hf__slate *s, const void *body, size_t length, char **detail) {
-    page p = {.head = {.key_length = (uint32_t)s->key_length, .body_length = (uint32_t)length}};
+hf_result hf__sidecar_write(hf__sidecar *s, const void *body, size_t length, char **detail) {
+    sidecar_page p = {
+        .head = {.key_length = (uint32_t)s->key_length, .body_length = (uint32_t)length}};
     memcpy(p.head.magic, magic, sizeof magic);
     memcpy(p.rest, s->key, s->key_length);
     memcpy(p.rest + s->key_length, body, length);
-    p.head.sum = sum_of(&p);
+    p.head.checksum = checksum_of(&p);
     size_t all = sizeof p.head + s->key_length + length;
     ssize_t n;
     do n = pwrite(s->fd, &p, all, 0);
@@ -149,7 +152,7 @@ hf_result hf__slate_write(hf__slate *s, const void *body, size_t length, char **
     if (n == (ssize_t)all) return HF_OK;
     int error = n < 0 ? errno : ENOSPC;
     if (n >= 0 && ftruncate(s->fd, 0) != 0) error = errno; /* half of it is worse than none */
-    return trouble(s, "write", error, detail);
+    return report_error(s, "write", error, detail);
 }
 
 /* ---- Sweeping ---- */
@@ -164,7 +167,7 @@ static int64_t age_ms(int fd) {
 }
 
 /* What a leader has said is as old as its leading. */
-static bool is_held(int directory, const char *name) {
+static bool lock_is_held(int directory, const char *name) {
     char lock[HF__FILENAME_MAX + 1];
     hf__text_copy(lock, sizeof lock, name);
     memcpy(lock, HF__LOCK_START, sizeof HF__LOCK_START - 1);
@@ -176,22 +179,22 @@ static bool is_held(int directory, const char *name) {
 }
 
 /* A directory may have other files in it. */
-static bool is_ours(int fd) {
+static bool has_magic(int fd) {
     char begins[sizeof magic];
     ssize_t n = pread(fd, begins, sizeof begins, 0);
     return n == (ssize_t)sizeof begins && !memcmp(begins, magic, sizeof magic);
 }
 
-bool hf__slate_sweep(int directory, const char *name, int64_t keep_ms) {
-    hf__slate s = {.file = {.directory = directory, .path = "."}, .fd = -1};
+bool hf__sidecar_sweep(int directory, const char *name, int64_t keep_ms) {
+    hf__sidecar s = {.file = {.directory = directory, .path = "."}, .fd = -1};
     char *detail = NULL;
     bool gone = false;
     hf__text_copy(s.file.name, sizeof s.file.name, name);
     bool leads = !strncmp(name, HF__LEAD_START, strlen(HF__LEAD_START));
-    if (open_slate(&s, false, &detail) == HF_OK && age_ms(s.fd) > keep_ms && is_ours(s.fd) &&
-        lock_open(&s) == 1 && age_ms(s.fd) > keep_ms && !(leads && is_held(directory, name)))
+    if (open_sidecar(&s, false, &detail) == HF_OK && age_ms(s.fd) > keep_ms && has_magic(s.fd) &&
+        lock_opened(&s) == 1 && age_ms(s.fd) > keep_ms && !(leads && lock_is_held(directory, name)))
         gone = unlinkat(directory, name, 0) == 0;
-    hf__slate_close(&s);
+    hf__sidecar_close(&s);
     free(detail);
     return gone;
 }
