@@ -1,5 +1,5 @@
 # Embeds Lua scripts: each NAME.lua becomes `const hf__script hf__script_NAME`, as declared in
-# src/store/redis/script.h.
+# src/store/redis/protocol/script.h.
 #
 #     hf_embed_lua(<variable> <script.lua>...)     sets the variable to the generated C files
 #
@@ -88,7 +88,7 @@ static const hf__script in_cluster = {\"${name}\", cluster_text, sizeof cluster_
 ")
 endif()
 file(WRITE "${OUTPUT}" "/* Generated from ${name}.lua: a line here is a line there. */
-#include \"store/redis/script.h\"
+#include \"store/redis/protocol/script.h\"
 
 static const char text[] = {
     ${bytes}'\\0'};

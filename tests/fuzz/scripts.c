@@ -29,7 +29,7 @@
 #include "base/map.h"
 #include "model/lua.h"
 #include "model/model.h"
-#include "store/redis/script.h"
+#include "store/redis/protocol/script.h"
 #include "world/probe.h"
 
 #define NOW_US INT64_C(1800000000000000)

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "store/redis/tls.h"
+#include "store/redis/net/tls.h"
 
 #define URL_MAX 1024
 

@@ -9,9 +9,9 @@
 
 #include "store/cluster/map.h"
 #include "store/cluster/slot.h"
-#include "store/redis/channels.h"
-#include "store/redis/command.h"
-#include "store/redis/detour.h"
+#include "store/redis/protocol/channels.h"
+#include "store/redis/protocol/command.h"
+#include "store/redis/protocol/redirect.h"
 
 /* ---- Slots ---- */
 

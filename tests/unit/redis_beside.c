@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/redis/script.h"
-#include "store/redis/session.h"
+#include "store/redis/protocol/script.h"
+#include "store/redis/protocol/session.h"
 
 #define CLIENT "11111111-2222-4333-8444-555555555555"
 #define NOW    (100 * HF__SEC)

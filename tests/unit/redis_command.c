@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/rand.h"
-#include "store/redis/command.h"
+#include "store/redis/protocol/command.h"
 
 static void assert_bytes(const hf__buffer *b, const char *bytes, size_t length) {
     assert_false(b->failed);

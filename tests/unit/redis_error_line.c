@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/redis/error_line.h"
-#include "store/redis/rights.h"
-#include "store/redis/sentinel.h"
-#include "store/redis/trouble.h"
+#include "store/redis/protocol/error_line.h"
+#include "store/redis/protocol/permission.h"
+#include "store/redis/protocol/sentinel.h"
+#include "store/redis/protocol/server_error.h"
 
 #define SHA "1a4b39702e3dfbfd049bcea2e8ec00531e5544ba"
 

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "store/redis/hearing.h"
+#include "store/redis/protocol/notifications.h"
 
 #define NOW       (1000 * HF__SEC)
 #define SERVER_US INT64_C(1794772518000000)

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/time.h"
-#include "store/redis/link.h"
+#include "store/redis/net/link.h"
 
 typedef struct fixture {
     hf__link link;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/redis/past.h"
+#include "store/redis/topology/release_log.h"
 
 #define NOW      (1000 * HF__SEC)
 #define LEASE_MS 10000

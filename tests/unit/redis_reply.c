@@ -8,7 +8,7 @@
 #include <hiredis/hiredis.h>
 
 #include "base/rand.h"
-#include "store/redis/reply.h"
+#include "store/redis/protocol/reply.h"
 
 static int make_parser(void **state) {
     hf__parser *p = calloc(1, sizeof *p);

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "store/redis/sentinel.h"
+#include "store/redis/protocol/sentinel.h"
 
 static hf__url url = {.hosts = {{"a", 1}, {"b", 2}, {"c", 3}}, .primary = "mymaster"};
 

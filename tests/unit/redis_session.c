@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/redis/script.h"
-#include "store/redis/session.h"
-#include "store/redis/trouble.h"
+#include "store/redis/protocol/script.h"
+#include "store/redis/protocol/server_error.h"
+#include "store/redis/protocol/session.h"
 
 #define CLIENT "11111111-2222-4333-8444-555555555555"
 #define NOW    (100 * HF__SEC)

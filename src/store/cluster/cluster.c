@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/cluster/inside.h"
+#include "store/cluster/cluster_internal.h"
 #include "store/cluster/slot.h"
 
 #define EACH(c, i, m)                         \

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "store/cluster/inside.h"
+#include "store/cluster/cluster_internal.h"
 
 typedef struct walk {
     unsigned count; /* of those that were gone to, the last one first in use */

@@ -8,7 +8,7 @@
 #ifndef HF_STORE_CLUSTER_MAP_H
 #define HF_STORE_CLUSTER_MAP_H
 
-#include "store/redis/slots.h"
+#include "store/redis/protocol/slots.h"
 
 #define HF__WHERE_TEXT 300 /* "host:port" */
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/cluster/inside.h"
+#include "store/cluster/cluster_internal.h"
 
 #define PAUSE_FIRST (25 * HF__MS)
 #define DOUBLINGS   5 /* to 800 ms */

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "store/cluster/inside.h"
+#include "store/cluster/cluster_internal.h"
 #include "store/cluster/slot.h"
 
 #define PAUSE_FIRST (5 * HF__MS)

@@ -3,8 +3,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "store/redis/command.h"
-#include "store/redis/slots.h"
+#include "store/redis/protocol/command.h"
+#include "store/redis/protocol/slots.h"
 
 /* CRC-16/XMODEM, four bits at a time. */
 static const uint16_t table[16] = {0x0000, 0x1021, 0x2042, 0x3063, 0x4084, 0x50a5, 0x60c6, 0x70e7,

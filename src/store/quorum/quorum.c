@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "base/url.h"
-#include "store/quorum/ballot.h"
+#include "store/quorum/quorum_op.h"
 
 #define MOMENT    (20 * HF__MS) /* for nodes slower than a majority at opening, and 3 times that */
 #define AGE_AGAIN (100 * HF__MS)

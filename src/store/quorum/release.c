@@ -4,7 +4,7 @@
  * said again until it is, or until the lease is surely over.
  */
 #include "base/error.h"
-#include "store/quorum/ballot.h"
+#include "store/quorum/quorum_op.h"
 
 #define MOMENT (2 * HF__MS) /* and three times as long as a majority took */
 

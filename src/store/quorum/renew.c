@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "store/quorum/ballot.h"
+#include "store/quorum/quorum_op.h"
 
 static void retake(hf__vote *v, hf__time now) {
     const hf__ballot *b = v->ballot;

@@ -8,11 +8,11 @@
 
 #include <stdlib.h>
 
-#include "store/redis/acks.h"
-#include "store/redis/hearing.h"
-#include "store/redis/link.h"
-#include "store/redis/past.h"
-#include "store/redis/watch.h"
+#include "store/redis/net/link.h"
+#include "store/redis/protocol/notifications.h"
+#include "store/redis/topology/release_log.h"
+#include "store/redis/topology/replica_wait.h"
+#include "store/redis/topology/sentinel_watch.h"
 
 #define DOUBT   (500 * HF__MS)
 #define CROWDED HF__SEC /* for which others are expected to want what this client wants */

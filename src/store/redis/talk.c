@@ -15,11 +15,11 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/time.h"
-#include "store/redis/command.h"
-#include "store/redis/password.h"
-#include "store/redis/resolve.h"
-#include "store/redis/tls.h"
-#include "store/redis/trouble.h"
+#include "store/redis/net/password.h"
+#include "store/redis/net/resolve.h"
+#include "store/redis/net/tls.h"
+#include "store/redis/protocol/command.h"
+#include "store/redis/protocol/server_error.h"
 
 #define TIMEOUT_MS  5000 /* where the URL has none */
 #define PIECE_BYTES 16384

@@ -30,18 +30,18 @@ RENEW = "store/redis/lua/renew.lua"
 LINE = "store/redis/lua/part/line.lua"
 HOLD = "store/redis/lua/part/hold.lua"
 INSPECT = "store/redis/lua/inspect.lua"
-HEARING = "store/redis/hearing.c"
+HEARING = "store/redis/protocol/notifications.c"
 LOCK = "store/file/lock.c"
 TICKETS = "store/file/line.c"
 HALL = "store/file/hall.c"
 MANY = "client/many.c"
 ALL = "store/redis/lua/all.lua"
-SENTINEL = "store/redis/sentinel.c"
-ERROR_LINE = "store/redis/error_line.c"
-ACKS = "store/redis/acks.c"
+SENTINEL = "store/redis/protocol/sentinel.c"
+ERROR_LINE = "store/redis/protocol/error_line.c"
+ACKS = "store/redis/topology/replica_wait.c"
 TOUCH = "store/redis/lua/touch.lua"
 QUORUM = "store/quorum/quorum.c"
-BALLOT = "store/quorum/ballot.c"
+BALLOT = "store/quorum/quorum_op.c"
 ROUTE = "store/cluster/route.c"
 
 MUTATIONS = [
@@ -208,7 +208,7 @@ MUTATIONS = [
     ),
     Mutation(
         "an acquire says that it is sent later than it is",
-        "store/redis/encode.c",
+        "store/redis/protocol/encode.c",
         "    return not_after(s, now);",
         "    return not_after(s, now) + 60000000;",
         ("fault_late", "F51_tombstones_of_many_clients*"),
@@ -334,7 +334,7 @@ MUTATIONS = [
     ),
     Mutation(
         "answers of a new connection go to the questions of the old",
-        "store/redis/session.c",
+        "store/redis/protocol/session.c",
         "    s->state = HF__AWAY;\n",
         "    s->state = HF__AWAY;\n    if (s->who) return;\n",
         ("fault_answers", "F12_an_acquire_whose_answer_was_lost*"),
@@ -776,7 +776,7 @@ MUTATIONS = [
     ),
     Mutation(
         "who stands in line does not ask again",
-        "store/redis/answer.c",
+        "store/redis/protocol/answer.c",
         "return left < RETRY_TOLD_MS ? left : RETRY_TOLD_MS;",
         "return left < 0 ? left : INT64_C(1000000);",
         ("fault_messages", "F19_a_lost_message*"),
@@ -812,7 +812,7 @@ MUTATIONS = [
     ),
     Mutation(
         "the time not to act after is late by a round trip",
-        "store/redis/encode.c",
+        "store/redis/protocol/encode.c",
         "return s->server_us + (t - s->received_at) / 1000;",
         "return s->server_us + (t - s->sampled_at) / 1000;",
         ("unit_redis_session",),
@@ -913,7 +913,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a wait for a latch relies on a message",
-        "store/redis/beside.c",
+        "store/redis/protocol/latch_leader.c",
         "#define LATCH_TOLD_MS   5000",
         "#define LATCH_TOLD_MS   5000000",
         ("fault_latch", "F19_a_lost_message*"),
@@ -942,7 +942,7 @@ MUTATIONS = [
     ),
     Mutation(
         "an observer relies on a message",
-        "store/redis/beside.c",
+        "store/redis/protocol/latch_leader.c",
         "#define LEADER_TOLD_MS  1000",
         "#define LEADER_TOLD_MS  1000000",
         ("fault_latch", "F19_an_observer*"),
@@ -1075,7 +1075,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a primary that became read-only is stayed with",
-        "store/redis/answer.c",
+        "store/redis/protocol/answer.c",
         "if (s->url->primary && hf__role_lost(error)) return demoted(s, op, detail);",
         "",
         ("sentinel_told", "F32_a_primary*"),
@@ -1096,7 +1096,7 @@ MUTATIONS = [
     ),
     Mutation(
         "the command that a user may not run is not told from its name",
-        "store/redis/rights.c",
+        "store/redis/protocol/permission.c",
         """bool command = hf__error_says(&error, "run the '");""",
         "bool command = false;",
         ("unit_redis_error_line",),
@@ -1257,21 +1257,21 @@ MUTATIONS = [
     ),
     Mutation(
         "a quorum shows the token of a minority",
-        "store/quorum/look.c",
+        "store/quorum/inspect.c",
         "bool clear = owned >= b->q->majority ||",
         "bool clear = same >= b->q->majority || owned >= b->q->majority ||",
         ("fault_quorum", "B27_*"),
     ),
     Mutation(
         "a quorum shows the token of an ownership before",
-        "store/quorum/look.c",
+        "store/quorum/inspect.c",
         "b->sights[i].token < b->sights[best].token",
         "b->sights[i].token > b->sights[best].token",
         ("fault_quorum", "B27_*"),
     ),
     Mutation(
         "a quorum's token is not written back",
-        "store/quorum/ask.c",
+        "store/quorum/acquire.c",
         "        hf__vote_cast(v, HF__RAISE, now);\n",
         "        v->stand = HF__STANDS_AGREED;\n        (void)now;\n",
         ("fault_quorum", "F36_tokens*"),
@@ -1329,7 +1329,7 @@ MUTATIONS = [
     ),
     Mutation(
         "cluster: a channel counts before it is confirmed",
-        "store/redis/channels.c",
+        "store/redis/protocol/channels.c",
         "return ch && ch->state == HEARD;",
         "return ch != NULL;",
         ("unit_cluster",),
@@ -1364,7 +1364,7 @@ MUTATIONS = [
     ),
     Mutation(
         "cluster: a script begins in a slot that is being moved",
-        "store/redis/encode.c",
+        "store/redis/protocol/encode.c",
         "return s->url->in_cluster && key_count(op) > 1 && op->verb != HF__INSPECT;",
         "return s->url->in_cluster && false && key_count(op) > 1 && op->verb != HF__INSPECT;",
         ("cluster_migrating", "F37_a_release_hands*"),
@@ -1400,7 +1400,7 @@ MUTATIONS = [
     ),
     Mutation(
         "cluster: a node that does not answer is waited for",
-        "store/cluster/members.c",
+        "store/cluster/nodes.c",
         "m->silent = m->waits_since && now >= m->waits_since + SILENT;",
         "m->silent = m->waits_since && now >= m->waits_since + 1000 * SILENT;",
         ("cluster_failing", "F31_a_primary_that_does_not*"),
@@ -1442,21 +1442,21 @@ MUTATIONS = [
     ),
     Mutation(
         "an answer that nobody reads is due again at once",
-        "store/redis/link.c",
+        "store/redis/net/link.c",
         "l->look_again_at = now + UNREAD_PAUSE;",
         "l->look_again_at = now;",
         ("unit_redis_link", "*nobody_reads*"),
     ),
     Mutation(
         "who looks for answers in vain goes on looking",
-        "store/redis/link.c",
+        "store/redis/net/link.c",
         "    l->sleeps = 1U << l->in_vain;\n",
         "",
         ("unit_redis_link", "*in_vain*"),
     ),
     Mutation(
         "a connection keeps what its longest burst took",
-        "store/redis/link.c",
+        "store/redis/net/link.c",
         "hf__buffer_empty(&l->sending);",
         "hf__buffer_cut(&l->sending, 0);",
         ("unit_redis_link", "*burst*"),
@@ -1470,7 +1470,7 @@ MUTATIONS = [
     ),
     Mutation(
         "fuzz: a lock that another holds counts as granted",
-        "store/redis/answer.c",
+        "store/redis/protocol/answer.c",
         "bool yes = status == STATUS_YES, late = status == STATUS_LATE;",
         "bool yes = status <= STATUS_YES, late = status == STATUS_LATE;",
         ("fuzz_resp",),

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "failover/relay.h"
-#include "store/redis/acks.h"
-#include "store/redis/hearing.h"
-#include "store/redis/past.h"
+#include "store/redis/protocol/notifications.h"
+#include "store/redis/topology/release_log.h"
+#include "store/redis/topology/replica_wait.h"
 
 enum { COMMANDS, EARS, WAITS, LINKS };
 

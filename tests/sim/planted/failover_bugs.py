@@ -2,10 +2,10 @@
 
 from bugs import Bug
 
-ACKS = "store/redis/acks.c"
+ACKS = "store/redis/topology/replica_wait.c"
 LEASE = "core/lease.c"
-PAST = "store/redis/past.c"
-SENTINEL = "store/redis/sentinel.c"
+PAST = "store/redis/topology/release_log.c"
+SENTINEL = "store/redis/protocol/sentinel.c"
 TOUCH = "store/redis/lua/touch.lua"
 
 BUGS = [

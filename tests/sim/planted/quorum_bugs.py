@@ -2,8 +2,8 @@
 
 from bugs import Bug
 
-ASK = "store/quorum/ask.c"
-BALLOT = "store/quorum/ballot.c"
+ASK = "store/quorum/acquire.c"
+BALLOT = "store/quorum/quorum_op.c"
 QUORUM = "store/quorum/quorum.c"
 RENEW = "store/quorum/renew.c"
 UNDO = "store/quorum/release.c"

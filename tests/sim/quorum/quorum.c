@@ -11,7 +11,7 @@
 
 #include "model/command.h"
 #include "quorum/ring.h"
-#include "store/redis/script.h"
+#include "store/redis/protocol/script.h"
 
 #define ROUNDS       6             /* where what is left behind is looked for */
 #define CALM_AGE     (6 * HF__SEC) /* all nodes vote by then */

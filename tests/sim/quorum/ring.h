@@ -21,7 +21,7 @@
 #include "core/core.h"
 #include "model/model.h"
 #include "store/quorum/quorum.h"
-#include "store/redis/session.h"
+#include "store/redis/protocol/session.h"
 #include "world/clock.h"
 #include "world/trace.h"
 

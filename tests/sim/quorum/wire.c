@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "quorum/ring.h"
-#include "store/redis/script.h"
+#include "store/redis/protocol/script.h"
 
 #define EPOCH_US  INT64_C(1794777709466788)
 #define UP_US     INT64_C(3600000000) /* that nodes have been up when the world begins */

@@ -1,6 +1,6 @@
 /*
  * A client's end of a connection: connect, log in, read, write, time out, connect again. It does over
- * the simulated network what src/store/redis/link.c does over a socket, state by state.
+ * the simulated network what src/store/redis/net/link.c does over a socket, state by state.
  *
  *   IDLE --retry_at--> CONNECTING --comes up--> LOGIN --answers--> UP
  *     ^----------------- fails, breaks, times out --------------+

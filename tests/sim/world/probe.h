@@ -2,7 +2,7 @@
 #ifndef SIM_WORLD_PROBE_H
 #define SIM_WORLD_PROBE_H
 
-#include "store/redis/script.h"
+#include "store/redis/protocol/script.h"
 #include "world/world.h"
 
 /* Who has it, by the server. */

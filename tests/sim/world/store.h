@@ -2,7 +2,7 @@
 #ifndef SIM_WORLD_STORE_H
 #define SIM_WORLD_STORE_H
 
-#include "store/redis/hearing.h"
+#include "store/redis/protocol/notifications.h"
 #include "world/link.h"
 
 /* Which link is which; each carries a session. */

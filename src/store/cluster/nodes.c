@@ -1,0 +1,140 @@
+/* The nodes that a client is connected to: made when something is to go there, given up when nothing can be. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/cluster/cluster_internal.h"
+#include "store/redis/redis.h"
+
+#define SILENT (500 * HF__MS) /* well above what a command takes, and below what a failover does */
+#define AGAIN  (25 * HF__MS)
+
+hf__member *hf__member_find(const hf__cluster *c, const char *where) {
+    for (int i = 0; i < HF__MEMBERS_MAX; i++)
+        if (c->members[i] && !c->members[i]->given_up && !strcmp(c->members[i]->where, where))
+            return c->members[i];
+    return NULL;
+}
+
+static bool idle(const hf__member *m) {
+    return !m->busy && !m->asking && !m->store->table->in_flight(m->store);
+}
+
+/* A place that is free, or is made so: the one least recently used goes. -1: all are at work. */
+static int find_place(hf__cluster *c, hf__time now) {
+    int oldest = -1;
+    for (int i = 0; i < HF__MEMBERS_MAX; i++) {
+        const hf__member *m = c->members[i];
+        if (!m) return i;
+        if (idle(m) && (oldest < 0 || m->used < c->members[oldest]->used)) oldest = i;
+    }
+    if (oldest >= 0) hf__member_drop(c, oldest, now);
+    return oldest >= 0 && !c->members[oldest] ? oldest : -1;
+}
+
+static void fill_url(hf__member *m, const hf__url *url) {
+    m->url = *url;
+    m->url.scheme = url->scheme == HF__SCHEME_CLUSTER_TLS ? HF__SCHEME_REDIS_TLS : HF__SCHEME_REDIS;
+    m->url.in_cluster = true;
+    m->url.host = m->host;
+    m->url.port = (int32_t)strtol(strrchr(m->where, ':') + 1, NULL, 10);
+}
+
+hf__member *hf__member_at(hf__cluster *c, const char *where, hf__time now) {
+    hf__member *m = hf__member_find(c, where);
+    int place = m ? -1 : find_place(c, now);
+    if (m || place < 0) return m;
+    m = calloc(1, sizeof *m);
+    if (!m) return NULL;
+    hf__text_copy(m->where, sizeof m->where, where);
+    hf__where_host(m->host, where);
+    fill_url(m, c->url);
+    m->used = now;
+    m->owns = hf__slot_map_has(&c->map, where);
+    m->store = hf__redis_new(&m->url, &c->who, c->log);
+    if (!m->store) {
+        free(m);
+        return NULL;
+    }
+    c->members[place] = m;
+    return m;
+}
+
+/* What it has answered meanwhile is carried on: it may go to others. */
+static void take_answers(hf__cluster *c, hf__member *m, hf__time now) {
+    for (hf__op *op; (op = m->store->table->completed(m->store));)
+        hf__cluster_answered(c, m, op, now);
+}
+
+void hf__member_drop(hf__cluster *c, int i, hf__time now) {
+    hf__member *m = c->members[i];
+    m->busy++; /* not from within */
+    take_answers(c, m, now);
+    m->busy--;
+    if (!idle(m)) return;
+    c->polls_gone += m->store->polls + 1;
+    c->commands_gone += m->store->commands;
+    m->store->table->shut(m->store, now);
+    m->store->table->free(m->store, false);
+    c->members[i] = NULL;
+    free(m);
+}
+
+/* ---- Those that are of no use any more ---- */
+
+void hf__member_look(hf__member *m, hf__time now) {
+    if (!m->store->table->in_flight(m->store))
+        m->waits_since = 0;
+    else if (!m->waits_since)
+        m->waits_since = now;
+    m->silent = m->waits_since && now >= m->waits_since + SILENT;
+}
+
+bool hf__member_missed(const hf__member *m) {
+    bool down = !m->store->up && m->store->down_result;
+    return m->owns && !m->given_up && (m->silent || down);
+}
+
+/* As long as it is missed the map is asked for, again and again. */
+hf__time hf__member_due(const hf__cluster *c, const hf__member *m) {
+    hf__time due = m->store->table->due(m->store);
+    if (m->waits_since && !m->silent) due = hf__sooner(due, m->waits_since + SILENT);
+    if (hf__member_missed(m) && !c->doubted) due = hf__sooner(due, c->refreshed + AGAIN);
+    return due;
+}
+
+void hf__members_mapped(hf__cluster *c) {
+    for (int i = 0; i < HF__MEMBERS_MAX; i++) {
+        hf__member *m = c->members[i];
+        if (m) m->owns = hf__slot_map_has(&c->map, m->where);
+    }
+    c->untidy = true;
+}
+
+/* What it has not answered may have been done, and is asked of its successor. */
+static void give_up(hf__cluster *c, hf__member *m, hf__time now) {
+    if (m->given_up) return;
+    m->given_up = true;
+    hf__log_add(c->log, HF_LOG_INFO, "%s has no slots any more, and does not answer", m->where);
+    m->store->table->shut(m->store, now);
+}
+
+static bool another_is_up(const hf__cluster *c) {
+    for (int i = 0; i < HF__MEMBERS_MAX; i++) {
+        const hf__member *m = c->members[i];
+        if (m && m->store->up && m->owns) return true;
+    }
+    return false;
+}
+
+/* Those that the map does not name, unless there is nobody else to ask for it. */
+void hf__members_tidy(hf__cluster *c, hf__time now) {
+    if (!c->untidy || !another_is_up(c)) return;
+    c->untidy = false;
+    for (int i = 0; i < HF__MEMBERS_MAX; i++) {
+        hf__member *m = c->members[i];
+        if (!m || (m->owns && !m->given_up)) continue;
+        if (m->silent) give_up(c, m, now);
+        hf__member_drop(c, i, now);
+        if (c->members[i]) c->untidy = true;
+    }
+}

@@ -1,0 +1,168 @@
+/*
+ * An operation that is put to all nodes. The caller's is told as soon as the answers decide it; the
+ * ballot goes on behind that until every node that was asked has answered, or was given up.
+ *
+ *   SENT --answer--> IN            a RELEASE:  SENT --no answer--> OWED --said again--> SENT
+ *
+ * Invariants
+ *  1. The nodes have copies of the operation, in the ballot's memory, and of its name.
+ *  2. What one node may have done for an ASK that is not granted is undone: also where no answer came,
+ *     and then it is said again until it is answered or the lease is surely over.
+ *  3. An answer of a node counts for a grant only while the node votes: it has been up for rejoin_ms
+ *     when the ASK was begun, and its connection is still the one that the answer came on.
+ *  4. A node is asked for nothing more on behalf of a number that was released.
+ */
+#ifndef HF_STORE_QUORUM_QUORUM_OP_H
+#define HF_STORE_QUORUM_QUORUM_OP_H
+
+#include "base/heap.h"
+#include "base/rand.h"
+#include "store/quorum/quorum.h"
+
+typedef struct hf__quorum hf__quorum;
+typedef struct hf__ballot hf__ballot;
+
+typedef struct hf__node {
+    hf__quorum_node at;
+    uint64_t link;       /* the connection whose age was asked for; 0: none */
+    hf__op age;          /* that question, while `asking` */
+    bool asking, known;  /* known: `born` is of this connection's server */
+    hf__time born;       /* it was up then, or before */
+    hf__time ask_at;     /* ask again, not before */
+    hf__time late_until; /* an ASK of ours may arrive late, until then */
+} hf__node;
+
+typedef enum hf__vote_state {
+    HF__VOTE_NONE, /* not asked, or given up */
+    HF__VOTE_SENT,
+    HF__VOTE_IN,
+    HF__VOTE_OWED
+} hf__vote_state;
+
+/* What a node has said, of an ASK or a RENEW. */
+typedef enum hf__stand {
+    HF__STANDS_NOT, /* nothing that counts */
+    HF__STANDS_GRANTED,
+    HF__STANDS_AGREED, /* it has the token of all, or has renewed */
+    HF__STANDS_BUSY,
+    HF__STANDS_LOST
+} hf__stand;
+
+typedef struct hf__vote {
+    hf__op op; /* first: this is how an answer finds its vote */
+    hf__ballot *ballot;
+    hf__vote_state state;
+    hf__stand stand;
+    bool maybe; /* it may hold, for all that was answered */
+} hf__vote;
+
+/* What a verb makes of answers. */
+typedef struct hf__motion {
+    void (*answered)(hf__ballot *b, hf__vote *v, hf__time now);
+    void (*weigh)(hf__ballot *b, hf__time now); /* tell the caller, if it is decided */
+} hf__motion;
+
+struct hf__ballot {
+    hf__quorum *q;
+    hf__ballot *next, *prev; /* among those of its list */
+    bool asks;               /* which is that of ASK and RENEW */
+    const hf__motion *motion;
+    hf__op *op; /* the caller's; NULL: it was told, or there is none */
+    hf__timer timer;
+    hf__time began;
+    hf__time decide_by; /* what has not answered by then counts as unreachable */
+    bool expired;       /* that was so */
+    bool over;          /* its number was released */
+    bool told_result;   /* RELEASE: the caller's operation has its result already */
+    bool enough; /* ASK, RENEW: a majority has granted. RELEASE: decided, the rest have a moment */
+    uint64_t number, token;
+    int64_t lease_ms;
+    hf__time gone_by, retry_at; /* RELEASE */
+    unsigned tries;
+    hf__sight *sights; /* INSPECT, WHO: one of each node */
+    char *name;        /* behind the votes */
+    hf__vote votes[];  /* as many as there are nodes */
+};
+
+struct hf__quorum {
+    hf__store store;
+    hf__quorum_config config;
+    hf__log *log;
+    hf__rand rand;
+    int count, majority;
+    hf__node nodes[HF__NODES_MAX];
+    hf__ballot *asking, *ballots; /* those that may cast an ASK; and all others */
+    size_t owing;                 /* ballots of releases that are kept to be said again */
+    hf__heap timers;
+    hf__op *done_first, *done_last;
+    hf__time now; /* as last told */
+    bool opened, shut;
+    hf__time began, open_by; /* open_by: a majority is up, the others have until then */
+    uint64_t first_links;    /* connections made until it opened */
+    uint64_t signature;      /* of what down_detail is about */
+    bool no_quorum;          /* the last ballot found too few that answer, or vote */
+};
+
+#define HF__DRIFT_MS 200 /* by which moments on a node's clock may be off */
+
+/* ---- ballot.c ---- */
+
+/* NULL: out of memory, and the caller has been told. The votes are copies of `op`, none sent. */
+hf__ballot *hf__ballot_new(hf__quorum *q, const hf__motion *motion, const hf__op *op, hf__time now);
+void hf__ballot_free(hf__ballot *b);
+
+/* Ask a node: what its vote's operation says. */
+void hf__vote_cast(hf__vote *v, hf__verb verb, hf__time now);
+hf__node *hf__vote_node(const hf__vote *v);
+
+/* The node may vote, as far as is known; and does, on the connection of its last answer. */
+bool hf__node_too_young(const hf__quorum *q, const hf__node *n, hf__time at);
+bool hf__vote_counts(const hf__vote *v);
+
+/* By when an ASK of it has acted, if it ever does. */
+static inline hf__time hf__vote_late_until(const hf__vote *v) {
+    return hf__after_ms(v->op.not_after, HF__DRIFT_MS);
+}
+
+/* Its answer is still to come, or whether it counts. */
+bool hf__vote_pending(const hf__vote *v);
+
+/* The caller's operation is completed. */
+void hf__ballot_tell(hf__ballot *b, hf_result result, char *detail);
+void hf__quorum_complete(hf__quorum *q, hf__op *op, hf_result result, char *detail);
+
+/* An answer came; time has passed. The ballot may be gone afterwards. */
+void hf__ballot_answered(hf__vote *v, hf__time now);
+void hf__ballot_due(hf__ballot *b, hf__time now);
+
+/* Plan when to look again; or free it, when nothing is to come. */
+void hf__ballot_settle(hf__ballot *b, hf__time now);
+
+/* A node's age is known, or is not to be had on this connection: votes may count now. */
+void hf__ballots_age_known(hf__quorum *q, hf__time now);
+
+/* A node can be reached again: what is owed to it is said now. */
+void hf__ballots_retry(hf__quorum *q, const hf__node *n, hf__time now);
+
+/* Why there is no majority: a line that names the nodes. `b` may be NULL. */
+char *hf__quorum_why(const hf__quorum *q, const hf__ballot *b);
+
+/* A result that is not for another try and that keeps a majority from being had: HF_OK if there is none. */
+hf_result hf__ballot_refused(const hf__ballot *b, char **detail);
+
+/* ---- The verbs ---- */
+
+void hf__quorum_ask(hf__quorum *q, hf__op *op, hf__time now);     /* ask.c */
+void hf__quorum_renew(hf__quorum *q, hf__op *op, hf__time now);   /* renew.c */
+void hf__quorum_release(hf__quorum *q, hf__op *op, hf__time now); /* release.c */
+void hf__quorum_look(hf__quorum *q, hf__op *op, hf__time now);    /* look.c: INSPECT, WHO, BREAK */
+
+/* Undo what a ballot has, or may have, done on the nodes. `op`, whose result is set, is completed when
+   they have answered, or had a moment to; NULL: nobody waits. */
+void hf__quorum_undo(hf__ballot *of, hf__op *op, hf__time now); /* release.c */
+
+/* Bring a node that holds under a token of its own to that of all. */
+void hf__vote_raise(hf__vote *v, hf__time now); /* ask.c */
+void hf__vote_raised(hf__vote *v);              /* what became of that */
+
+#endif

@@ -1,0 +1,284 @@
+#include "store/redis/net/tls.h"
+
+#include <arpa/inet.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+
+#define LIBRARY "libssl.so.3"
+
+enum { RECORD_MAX = 16384 }; /* bytes that one record can hold */
+
+/* Every function of OpenSSL that is used: the list makes the table and fills it. Those of libcrypto
+   come with libssl, which depends on it. */
+#define FUNCTIONS(X)                      \
+    X(OPENSSL_init_ssl)                   \
+    X(TLS_client_method)                  \
+    X(SSL_CTX_new)                        \
+    X(SSL_CTX_free)                       \
+    X(SSL_CTX_ctrl)                       \
+    X(SSL_CTX_set_verify)                 \
+    X(SSL_CTX_set_default_verify_paths)   \
+    X(SSL_CTX_load_verify_locations)      \
+    X(SSL_CTX_use_certificate_chain_file) \
+    X(SSL_CTX_use_PrivateKey_file)        \
+    X(SSL_CTX_check_private_key)          \
+    X(SSL_new)                            \
+    X(SSL_free)                           \
+    X(SSL_ctrl)                           \
+    X(SSL_set1_host)                      \
+    X(SSL_get0_param)                     \
+    X(SSL_set_bio)                        \
+    X(SSL_set_connect_state)              \
+    X(SSL_do_handshake)                   \
+    X(SSL_read)                           \
+    X(SSL_write)                          \
+    X(SSL_get_error)                      \
+    X(SSL_get_verify_result)              \
+    X(X509_VERIFY_PARAM_set1_ip_asc)      \
+    X(X509_verify_cert_error_string)      \
+    X(BIO_s_mem)                          \
+    X(BIO_new)                            \
+    X(BIO_free)                           \
+    X(BIO_read)                           \
+    X(BIO_write)                          \
+    X(ERR_clear_error)                    \
+    X(ERR_get_error)                      \
+    X(ERR_reason_error_string)
+
+static struct {
+#define MEMBER(name) __typeof__(name) *name;
+    FUNCTIONS(MEMBER)
+#undef MEMBER
+} ssl;
+
+static bool loaded;
+
+static void *find(void *library, const char *name, bool *all) {
+    void *function = dlsym(library, name);
+    if (!function) *all = false;
+    return function;
+}
+
+static void load(void) {
+    void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    if (!library) return;
+    bool all = true;
+#define FILL(name) *(void **)&ssl.name = find(library, #name, &all);
+    FUNCTIONS(FILL)
+#undef FILL
+    /* No clean-up at exit: other threads may still be at it. */
+    loaded = all && ssl.OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, NULL) == 1;
+}
+
+static bool ensure_loaded(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, load);
+    return loaded;
+}
+
+static const char *reason(void) {
+    const char *text = ssl.ERR_reason_error_string(ssl.ERR_get_error());
+    ssl.ERR_clear_error();
+    return text ? text : "no reason given";
+}
+
+/* ---- What the URL asks for ---- */
+
+static hf_result bad_file(const char *option, const char *path, char **detail) {
+    const char *why = access(path, R_OK) == 0 ? reason() : strerror(errno);
+    *detail = hf__line("%s %s cannot be used: %s", option, path, why);
+    return HF_INVALID;
+}
+
+static bool is_directory(const char *path) {
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+static hf_result use_authorities(SSL_CTX *ctx, const hf__url *url, char **detail) {
+    ssl.SSL_CTX_set_verify(ctx, url->tls_verify_none ? SSL_VERIFY_NONE : SSL_VERIFY_PEER, NULL);
+    if (!url->tls_ca) return ssl.SSL_CTX_set_default_verify_paths(ctx) == 1 ? HF_OK : HF_NOMEM;
+    bool directory = is_directory(url->tls_ca);
+    if (ssl.SSL_CTX_load_verify_locations(ctx, directory ? NULL : url->tls_ca,
+                                          directory ? url->tls_ca : NULL) == 1)
+        return HF_OK;
+    return bad_file("tls_ca", url->tls_ca, detail);
+}
+
+static hf_result use_certificate(SSL_CTX *ctx, const hf__url *url, char **detail) {
+    if (!url->tls_cert) return HF_OK;
+    const char *key = url->tls_key ? url->tls_key : url->tls_cert;
+    if (ssl.SSL_CTX_use_certificate_chain_file(ctx, url->tls_cert) != 1)
+        return bad_file("tls_cert", url->tls_cert, detail);
+    if (ssl.SSL_CTX_use_PrivateKey_file(ctx, key, SSL_FILETYPE_PEM) != 1 ||
+        ssl.SSL_CTX_check_private_key(ctx) != 1)
+        return bad_file(url->tls_key ? "tls_key" : "tls_cert, without a tls_key,", key, detail);
+    return HF_OK;
+}
+
+static hf_result configure(SSL_CTX *ctx, const hf__url *url, char **detail) {
+    ssl.SSL_CTX_ctrl(ctx, SSL_CTRL_SET_MIN_PROTO_VERSION, TLS1_2_VERSION, NULL);
+    hf_result r = use_authorities(ctx, url, detail);
+    return r ? r : use_certificate(ctx, url, detail);
+}
+
+/* Made anew for each connection, so that renewed certificates are seen. */
+static hf_result make_context(const hf__url *url, SSL_CTX **ctx, char **detail) {
+    *ctx = ssl.SSL_CTX_new(ssl.TLS_client_method());
+    return *ctx ? configure(*ctx, url, detail) : HF_NOMEM;
+}
+
+/* ---- Connections ---- */
+
+struct hf__tls {
+    SSL *ssl;
+    BIO *in, *out; /* the SSL's, once it has them */
+    bool ready;
+};
+
+/* Whom the certificate must be for; a name also goes out as SNI, an address may not. */
+static bool expect_host(SSL *s, char *host) {
+    unsigned char address[sizeof(struct in6_addr)];
+    if (inet_pton(AF_INET, host, address) == 1 || inet_pton(AF_INET6, host, address) == 1)
+        return ssl.X509_VERIFY_PARAM_set1_ip_asc(ssl.SSL_get0_param(s), host) == 1;
+    return ssl.SSL_set1_host(s, host) == 1 &&
+           ssl.SSL_ctrl(s, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name, host) == 1;
+}
+
+/* What OpenSSL has to say to the server. */
+static void drain(hf__tls *t, hf__buffer *out) {
+    char bytes[4096];
+    for (int n; (n = ssl.BIO_read(t->out, bytes, sizeof bytes)) > 0;)
+        hf__buffer_add(out, bytes, (size_t)n);
+}
+
+void hf__tls_free(hf__tls *t) {
+    if (!t) return;
+    ssl.SSL_free(t->ssl);
+    free(t);
+}
+
+static bool wire(hf__tls *t) {
+    t->in = ssl.BIO_new(ssl.BIO_s_mem());
+    t->out = ssl.BIO_new(ssl.BIO_s_mem());
+    if (t->in && t->out) {
+        ssl.SSL_set_bio(t->ssl, t->in, t->out);
+        return true;
+    }
+    ssl.BIO_free(t->in);
+    ssl.BIO_free(t->out);
+    return false;
+}
+
+static hf_result start(hf__tls *t, const hf__url *url, hf__buffer *out, char **detail) {
+    SSL_CTX *ctx = NULL;
+    hf_result r = make_context(url, &ctx, detail);
+    if (!r) t->ssl = ssl.SSL_new(ctx); /* which keeps the context as long as it needs it */
+    ssl.SSL_CTX_free(ctx);
+    if (r) return r;
+    if (!t->ssl || !wire(t) || !expect_host(t->ssl, url->host)) return HF_NOMEM;
+    ssl.SSL_set_connect_state(t->ssl);
+    (void)ssl.SSL_do_handshake(t->ssl); /* wants an answer */
+    drain(t, out);
+    return out->failed ? HF_NOMEM : HF_OK;
+}
+
+hf_result hf__tls_check(char **detail) {
+    *detail = NULL;
+    if (ensure_loaded()) return HF_OK;
+    *detail = hf__line("rediss:// needs OpenSSL 3 (%s), which is not installed here", LIBRARY);
+    return HF_UNSUPPORTED;
+}
+
+hf_result hf__tls_new(const hf__url *url, hf__buffer *out, hf__tls **tls, char **detail) {
+    *tls = NULL;
+    hf_result loads = hf__tls_check(detail);
+    if (loads) return loads;
+    hf__tls *t = calloc(1, sizeof *t);
+    if (!t) return HF_NOMEM;
+    hf_result r = start(t, url, out, detail);
+    ssl.ERR_clear_error();
+    if (r == HF_OK)
+        *tls = t;
+    else
+        hf__tls_free(t);
+    return r;
+}
+
+bool hf__tls_ready(const hf__tls *t) {
+    return t->ready;
+}
+
+static hf_result handshake_failed(hf__tls *t, char **detail) {
+    long verified = ssl.SSL_get_verify_result(t->ssl);
+    bool named =
+        verified == X509_V_ERR_HOSTNAME_MISMATCH || verified == X509_V_ERR_IP_ADDRESS_MISMATCH;
+    bool dated =
+        verified == X509_V_ERR_CERT_HAS_EXPIRED || verified == X509_V_ERR_CERT_NOT_YET_VALID;
+    if (verified == X509_V_OK)
+        *detail = hf__line("the TLS handshake failed: %s", reason());
+    else
+        *detail = hf__line("the server's certificate is not accepted: %s%s",
+                           ssl.X509_verify_cert_error_string(verified),
+                           named   ? "; use the host name that it was made for"
+                           : dated ? ""
+                                   : "; tls_ca names who may vouch for it");
+    ssl.ERR_clear_error();
+    return HF_REFUSED;
+}
+
+static hf_result shake(hf__tls *t, char **detail) {
+    int n = ssl.SSL_do_handshake(t->ssl);
+    t->ready = n == 1;
+    if (n == 1 || ssl.SSL_get_error(t->ssl, n) == SSL_ERROR_WANT_READ) return HF_OK;
+    return handshake_failed(t, detail);
+}
+
+static hf_result open_records(hf__tls *t, hf__buffer *plain, char **detail) {
+    char bytes[4096];
+    int n;
+    while ((n = ssl.SSL_read(t->ssl, bytes, sizeof bytes)) > 0)
+        hf__buffer_add(plain, bytes, (size_t)n);
+    int error = ssl.SSL_get_error(t->ssl, n);
+    if (error == SSL_ERROR_WANT_READ) return plain->failed ? HF_NOMEM : HF_OK;
+    /* TLS 1.3 says that it refuses our certificate only after the handshake. */
+    bool refused = error == SSL_ERROR_SSL;
+    *detail =
+        hf__line(refused ? "the server ended the TLS connection: %s" : "closed by the server%s",
+                 refused ? reason() : "");
+    return refused ? HF_REFUSED : HF_UNREACHABLE;
+}
+
+hf_result hf__tls_feed(hf__tls *t, const char *bytes, size_t length, hf__buffer *plain,
+                       hf__buffer *out, char **detail) {
+    ssl.ERR_clear_error();
+    if (length > INT_MAX || ssl.BIO_write(t->in, bytes, (int)length) != (int)length)
+        return HF_NOMEM;
+    hf_result r = t->ready ? HF_OK : shake(t, detail);
+    if (!r && t->ready) r = open_records(t, plain, detail);
+    drain(t, out);
+    return r;
+}
+
+/* Record by record, or OpenSSL's own memory would grow to the most that was ever sent at once, and stay. */
+void hf__tls_seal(hf__tls *t, const char *bytes, size_t length, hf__buffer *out) {
+    ssl.ERR_clear_error();
+    while (length && !out->failed) {
+        int piece = length < RECORD_MAX ? (int)length : RECORD_MAX;
+        if (ssl.SSL_write(t->ssl, bytes, piece) != piece) out->failed = true;
+        drain(t, out);
+        bytes += piece;
+        length -= (size_t)piece;
+    }
+}

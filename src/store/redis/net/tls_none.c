@@ -1,0 +1,42 @@
+/* What stands in for TLS in a build without it (HOLDFAST_TLS=OFF): no connection can be made. */
+#include "base/error.h"
+#include "store/redis/net/tls.h"
+
+hf_result hf__tls_check(char **detail) {
+    *detail = hf__line("rediss:// needs TLS, and this build has none: build with HOLDFAST_TLS=ON");
+    return HF_UNSUPPORTED;
+}
+
+hf_result hf__tls_new(const hf__url *url, hf__buffer *out, hf__tls **tls, char **detail) {
+    (void)url;
+    (void)out;
+    *tls = NULL;
+    return hf__tls_check(detail);
+}
+
+void hf__tls_free(hf__tls *tls) {
+    (void)tls;
+}
+
+bool hf__tls_ready(const hf__tls *tls) {
+    (void)tls;
+    return false;
+}
+
+hf_result hf__tls_feed(hf__tls *tls, const char *bytes, size_t length, hf__buffer *plain,
+                       hf__buffer *out, char **detail) {
+    (void)tls;
+    (void)bytes;
+    (void)length;
+    (void)plain;
+    (void)out;
+    (void)detail;
+    return HF_UNSUPPORTED;
+}
+
+void hf__tls_seal(hf__tls *tls, const char *bytes, size_t length, hf__buffer *out) {
+    (void)tls;
+    (void)bytes;
+    (void)length;
+    (void)out;
+}

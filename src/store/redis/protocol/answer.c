@@ -1,0 +1,419 @@
+/* What an answer means for the operation that it is of. */
+#include <hiredis/hiredis.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "store/redis/protocol/encode.h"
+#include "store/redis/protocol/error_line.h"
+#include "store/redis/protocol/latch_leader.h"
+#include "store/redis/protocol/list.h"
+#include "store/redis/protocol/redirect.h"
+#include "store/redis/protocol/session_internal.h"
+
+#define RETRY_FIRST_MS  10
+#define RETRY_DOUBLINGS 3
+#define RETRY_MOST_MS   100
+#define RETRY_TOLD_MS   10000
+#define PLACE_APART_MS  20
+#define TIME_MIN_US     INT64_C(1000000000000000) /* 2001: no token of this kind is from before */
+#define LATE_TRIES      3
+#define STATUS_NO       0
+#define STATUS_YES      1
+#define STATUS_LATE     2
+#define STATUS_CAPACITY 3
+#define STATUS_NONE     4
+#define LATE_BY_MERGING 2 /* the third value of STATUS_LATE, if there is one */
+
+/* When to ask again. Who stands in line and listens will be told; it asks when the holder expires, the
+   first first, in case that it is not told. Who does not asks soon at first, ten times a second later,
+   and when the holder expires. */
+static int64_t retry_ms(bool heard, uint32_t attempt, int64_t expires_ms, int64_t place) {
+    if (heard && place) {
+        int64_t left = (expires_ms > 0 ? expires_ms : 0) + place * PLACE_APART_MS;
+        return left < RETRY_TOLD_MS ? left : RETRY_TOLD_MS;
+    }
+    int64_t wait = attempt < RETRY_DOUBLINGS ? (int64_t)RETRY_FIRST_MS << attempt : RETRY_MOST_MS;
+    return expires_ms >= 0 && expires_ms < wait ? expires_ms + 1 : wait;
+}
+
+static bool is_heard(const hf__session *s, const hf__op *op) {
+    return s->url->in_cluster ? op->heard : s->heard;
+}
+
+static hf_result bad_answer(hf__session *s, hf__op *op, char **detail) {
+    *detail = hf__line("%s gave an answer that is none to what was asked; the connection is closed",
+                       s->where);
+    hf__session_complete(s, op, HF_PROTOCOL, true, *detail ? strdup(*detail) : NULL);
+    return HF_PROTOCOL;
+}
+
+/* What follows the last colon of client:owner. */
+static void read_owner(char out[HF__OWNER_TEXT], const char *owner) {
+    const char *colon = strrchr(owner, ':');
+    if (colon) hf__text_tame(out, HF__OWNER_TEXT, colon + 1, strlen(colon + 1));
+}
+
+static bool read_sight(hf__sight *sight, const hf__reply *r) {
+    int64_t left, token, since, kind, count, holders, used, capacity;
+    const char *id = hf__reply_text(r, 4), *owner = hf__reply_text(r, 8);
+    if (!hf__reply_number(r, 3, &left) || !id || !owner || !hf__reply_number(r, 5, &token) ||
+        !hf__reply_number(r, 6, &since) || !hf__reply_number(r, 7, &kind) ||
+        !hf__reply_number(r, 9, &count) || !hf__reply_number(r, 10, &holders) ||
+        !hf__reply_number(r, 11, &used) || !hf__reply_number(r, 12, &capacity))
+        return false;
+    sight->held = true;
+    sight->remaining_ms = left > 0 ? left : 0;
+    sight->token = (uint64_t)token;
+    sight->since_unix_ms = since;
+    sight->kind = (uint32_t)kind;
+    sight->count = (uint32_t)count;
+    sight->holders = (uint32_t)holders;
+    sight->used = (uint32_t)used;
+    sight->capacity = (uint32_t)capacity;
+    hf__text_tame(sight->who.client, sizeof sight->who.client, id, strcspn(id, ":#"));
+    read_owner(sight->owner, owner);
+    return true;
+}
+
+static bool read_line(hf__sight *sight, const hf__reply *r, size_t from) {
+    int64_t waiting;
+    if (!hf__reply_number(r, 2, &waiting) || waiting < 0 || waiting > UINT32_MAX) return false;
+    sight->waiting = (uint32_t)waiting;
+    for (size_t i = from; i < r->count && i - from < HF__LINE_SEEN; i++) {
+        const char *id = hf__reply_text(r, i);
+        hf__standing *standing = &sight->line[i - from];
+        if (!id) return false;
+        hf__text_tame(standing->client, sizeof standing->client, id, strcspn(id, ":"));
+        read_owner(standing->owner, id);
+    }
+    return r->count - from == (waiting < HF__LINE_SEEN ? (size_t)waiting : HF__LINE_SEEN);
+}
+
+static void read_text(char *to, const hf__reply *r, size_t i) {
+    const char *text = hf__reply_text(r, i);
+    hf__text_tame(to, HF__WHO_TEXT, text ? text : "", text ? strlen(text) : 0);
+}
+
+static hf_result who_answer(hf__session *s, hf__op *op, char **detail) {
+    const hf__reply *r = &s->parser.reply;
+    hf__identity *who = &op->sight->who;
+    if (r->type != REDIS_REPLY_ARRAY || r->count != 4) return bad_answer(s, op, detail);
+    read_text(who->host, r, 0);
+    if (!hf__reply_number(r, 1, &who->pid)) who->pid = 0;
+    read_text(who->program, r, 2);
+    read_text(who->label, r, 3);
+    hf__session_complete(s, op, HF_OK, false, NULL);
+    return HF_OK;
+}
+
+/* The server's clock is ahead of what we thought, or the command took long: ask again by its clock. One that was under way
+   while tombstones were merged may be sent again as often as that happens: another client's release is no fault of its
+   own. */
+static void late_answer(hf__session *s, hf__op *op, hf__time now) {
+    int64_t why = 0;
+    bool merging = s->parser.reply.count > 2 && hf__reply_number(&s->parser.reply, 2, &why) &&
+                   why == LATE_BY_MERGING;
+    if ((merging || op->late++ < LATE_TRIES) && now < op->not_after)
+        hf__session_send(s, op, false, now);
+    else
+        hf__session_complete(
+            s, op, HF_TIMEOUT, false,
+            hf__line("%s executed the request too late, or its clock jumps", s->where));
+}
+
+/* Another has it: the place in line, and that one's token. */
+static bool read_busy(const hf__reply *r, int64_t *place, uint64_t *token) {
+    int64_t n;
+    if (!hf__reply_number(r, 3, place) || !hf__reply_number(r, 4, &n) || n < 0) return false;
+    *token = (uint64_t)n;
+    return true;
+}
+
+static bool read_crowded(const hf__reply *r, hf__op *op) {
+    int64_t crowded;
+    if (!hf__reply_number(r, 3, &crowded)) return false;
+    op->crowded = crowded != 0;
+    return true;
+}
+
+static hf_result grant_answer(hf__session *s, hf__op *op, int64_t value, bool yes, char **detail) {
+    int64_t place = 0;
+    if (yes ? value <= 0 : !read_busy(&s->parser.reply, &place, &op->told_token))
+        return bad_answer(s, op, detail);
+    if (yes)
+        op->token = (uint64_t)value;
+    else
+        op->retry_ms = retry_ms(is_heard(s, op), op->attempt, value, place);
+    if (yes && hf__in_lane(op) && !read_crowded(&s->parser.reply, op))
+        return bad_answer(s, op, detail);
+    op->placed = place > 0;
+    hf__session_complete(s, op, yes ? HF_OK : HF_BUSY, false, NULL);
+    return HF_OK;
+}
+
+/* To several names at once: a token for each, or nothing. */
+static hf_result chain_answer(hf__session *s, hf__op *op, bool yes, char **detail) {
+    const hf__reply *r = &s->parser.reply;
+    size_t i = 2;
+    for (hf__op *each = op; yes && each; each = each->together, i++) {
+        int64_t token;
+        if (!hf__reply_number(r, i, &token) || token <= 0) return bad_answer(s, op, detail);
+        each->token = (uint64_t)token;
+    }
+    hf__session_complete(s, op, yes ? HF_OK : HF_BUSY, false, NULL);
+    return HF_OK;
+}
+
+/* A list is the answer to a release with an heir: what became of the heir. */
+static hf_result heir_answer(hf__session *s, hf__op *op, int64_t status, int64_t value,
+                             char **detail) {
+    int64_t place = 0;
+    if (!op->heir || (status == STATUS_YES && value <= 0) ||
+        (status == STATUS_NO && !read_busy(&s->parser.reply, &place, &op->heir->told_token)))
+        return bad_answer(s, op, detail);
+    op->heir->result = status == STATUS_YES ? HF_OK : status == STATUS_NO ? HF_BUSY : HF_NOT_HELD;
+    if (status == STATUS_YES) op->heir->token = (uint64_t)value;
+    if (status == STATUS_NO) op->heir->retry_ms = retry_ms(is_heard(s, op), 0, value, place);
+    hf__session_complete(s, op, HF_OK, false, NULL);
+    return HF_OK;
+}
+
+static bool good_time(int64_t server_us) {
+    return server_us > 0 && server_us <= TIME_MAX_US;
+}
+
+/* Seconds that it has been up, by its own count; -1: it may not say. */
+static hf_result age_answer(hf__session *s, hf__op *op, int64_t seconds, char **detail) {
+    if (seconds < -1 || seconds > TIME_MAX_US / 1000000) return bad_answer(s, op, detail);
+    op->age_ms = seconds < 0 ? -1 : seconds * 1000;
+    hf__session_complete(s, op, HF_OK, false, NULL);
+    return HF_OK;
+}
+
+/* One number for yes or no: 1 or 0, or where the server's time goes with it µs or -µs. */
+static hf_result number_answer(hf__session *s, hf__op *op, hf__time now, char **detail) {
+    int64_t n = s->parser.reply.item[0].integer;
+    int64_t server_us = n > -TIME_MAX_US && n < 0 ? -n : n;
+    if (op->verb == HF__RELEASE) {
+        if ((n != 0 && n != 1) || op->next_ask) return bad_answer(s, op, detail);
+        if (op->heir) op->heir->result = HF_NOT_HELD; /* the script did nothing for it */
+        hf__session_complete(s, op, n ? HF_OK : HF_LOST, false, NULL);
+        return HF_OK;
+    }
+    if (op->verb == HF__AGE) return age_answer(s, op, n, detail);
+    bool may_be = op->verb == HF__RENEW || op->verb == HF__REGISTER || op->verb == HF__RAISE ||
+                  (op->verb == HF__ASK && !op->together && n >= TIME_MIN_US);
+    if (!may_be || !good_time(server_us)) return bad_answer(s, op, detail);
+    hf__session_note_time(s, server_us, op->asked_at, now);
+    if (op->verb == HF__ASK) op->token = (uint64_t)n;
+    if (op->verb == HF__REGISTER) s->registered = true;
+    hf__session_complete(s, op, n > 0 ? HF_OK : HF_LOST, false, NULL);
+    return HF_OK;
+}
+
+/* Of what is not a mutex. */
+static hf_result kept_answer(hf__session *s, hf__op *op, bool yes, int64_t server_us, hf__time now,
+                             char **detail) {
+    int64_t crowded = 0;
+    if (!hf__in_lane(op) || (yes && !hf__reply_number(&s->parser.reply, 2, &crowded)))
+        return bad_answer(s, op, detail);
+    hf__session_note_time(s, server_us, op->asked_at, now);
+    op->crowded = crowded != 0;
+    hf__session_complete(s, op, yes ? HF_OK : HF_LOST, false, NULL);
+    return HF_OK;
+}
+
+static hf_result other_answer(hf__session *s, hf__op *op, int64_t status, char **detail) {
+    int64_t capacity = 0;
+    bool other = status == STATUS_CAPACITY;
+    if (hf__is_handed(op) && !other) {
+        hf__session_complete(s, op, HF_LOST, false, NULL);
+        return HF_OK;
+    }
+    if (op->verb != HF__ASK || op->together || !hf__in_lane(op) ||
+        (other && !hf__reply_number(&s->parser.reply, 2, &capacity)))
+        return bad_answer(s, op, detail);
+    if (other) op->capacity = (uint32_t)capacity; /* the one in force */
+    hf__session_complete(s, op, other ? HF_INVALID : HF_LOST, false, NULL);
+    return HF_OK;
+}
+
+/* {status, µs, …} for what has more to say. */
+static hf_result list_answer(hf__session *s, hf__op *op, hf__time now, char **detail) {
+    const hf__reply *r = &s->parser.reply;
+    int64_t status, server_us, value = 0;
+    if (!hf__reply_number(r, 0, &status) || status < STATUS_NO || status > STATUS_NONE ||
+        !hf__reply_number(r, 1, &server_us) || !good_time(server_us))
+        return bad_answer(s, op, detail);
+    if (status > STATUS_LATE) return other_answer(s, op, status, detail);
+    bool yes = status == STATUS_YES, late = status == STATUS_LATE;
+    if (op->verb == HF__RENEW) return kept_answer(s, op, yes, server_us, now, detail);
+    bool third = hf__is_handed(op) || op->verb == HF__ASK || op->verb == HF__BREAK ||
+                 op->verb == HF__RELEASE;
+    if (op->together) third = late;
+    if ((late && !third) || (!late && third && !hf__reply_number(r, 2, &value)))
+        return bad_answer(s, op, detail);
+    hf__session_note_time(s, server_us, op->asked_at, now);
+    op->server_us = server_us;
+    if (op->verb == HF__RELEASE) return heir_answer(s, op, status, value, detail);
+    if (late) {
+        late_answer(s, op, now);
+        return HF_OK;
+    }
+    if (hf__is_handed(op) && !yes) return bad_answer(s, op, detail);
+    if (op->together) return chain_answer(s, op, yes, detail);
+    if (op->verb == HF__ASK) return grant_answer(s, op, value, yes, detail);
+    if (op->verb == HF__LIST) {
+        if (!yes || !hf__list_answer(r, s->url->prefix, op->listing))
+            return bad_answer(s, op, detail);
+    } else if (op->verb == HF__BREAK)
+        op->token = (uint64_t)value;
+    else if (hf__is_handed(op))
+        op->result = HF_OK;
+    else if ((yes && !read_sight(op->sight, r)) || !read_line(op->sight, r, yes ? 13 : 3))
+        return bad_answer(s, op, detail);
+    hf_result no = op->verb == HF__BREAK ? HF_NOT_HELD : HF_OK;
+    hf__session_complete(s, op, yes ? HF_OK : no, false, NULL);
+    return HF_OK;
+}
+
+/* That to the ask which went with a release; the time is below 0 if there was nothing to release. */
+static hf_result next_answer(hf__session *s, hf__op *op, hf__time now, char **detail) {
+    hf__reply *r = &s->parser.reply;
+    int64_t status, server_us;
+    if (!hf__reply_number(r, 0, &status) || status < STATUS_NO || status > STATUS_CAPACITY ||
+        !hf__reply_number(r, 1, &server_us) || server_us == INT64_MIN)
+        return bad_answer(s, op, detail);
+    bool held = server_us > 0;
+    if (!held) r->item[1].integer = -server_us;
+    hf__op *next = hf__session_take_next(op);
+    hf__session_complete(s, op, held ? HF_OK : HF_LOST, false, NULL);
+    return list_answer(s, next, now, detail);
+}
+
+static hf_result beside_answer(hf__session *s, hf__op *op, hf__time now, char **detail) {
+    const hf__reply *r = &s->parser.reply;
+    int64_t status, server_us;
+    bool changes = op->verb == HF__LATCH_SET || op->verb == HF__LATCH_DOWN;
+    if (r->type != REDIS_REPLY_ARRAY || !hf__reply_number(r, 0, &status) || status < STATUS_NO ||
+        status > (changes ? STATUS_LATE : STATUS_YES) || !hf__reply_number(r, 1, &server_us) ||
+        !good_time(server_us))
+        return bad_answer(s, op, detail);
+    hf__session_note_time(s, server_us, op->asked_at, now);
+    if (status == STATUS_LATE)
+        late_answer(s, op, now);
+    else if (hf__beside_answer(r, op, status == STATUS_YES, is_heard(s, op)))
+        hf__session_complete(s, op, op->result, false, NULL);
+    else
+        return bad_answer(s, op, detail);
+    return HF_OK;
+}
+
+static hf_result script_answer(hf__session *s, hf__op *op, hf__time now, char **detail) {
+    int type = s->parser.reply.type;
+    if (hf__is_beside(op)) return beside_answer(s, op, now, detail);
+    bool lists = hf__is_handed(op) || op->verb == HF__ASK ||
+                 (op->verb == HF__RENEW && hf__in_lane(op)) || op->verb == HF__BREAK ||
+                 op->verb == HF__INSPECT || op->verb == HF__RELEASE || op->verb == HF__LIST;
+    if (type == REDIS_REPLY_INTEGER) return number_answer(s, op, now, detail);
+    if (type == REDIS_REPLY_ARRAY && op->next_ask) return next_answer(s, op, now, detail);
+    if (type == REDIS_REPLY_ARRAY && lists) return list_answer(s, op, now, detail);
+    return bad_answer(s, op, detail);
+}
+
+/* How long it lasts where it was touched; or how many replicas have it. */
+static hf_result replicas_answer(hf__session *s, hf__op *op, char **detail) {
+    const hf__reply *r = &s->parser.reply;
+    if (r->type != REDIS_REPLY_INTEGER) return bad_answer(s, op, detail);
+    int64_t n = r->item[0].integer;
+    bool yes = op->verb == HF__CONFIRM ? n >= 0 : n > 0;
+    if (op->verb == HF__CONFIRM)
+        op->token = (uint64_t)n;
+    else
+        op->ack.left_ms = n < HF_LEASE_MAX_MS ? n : HF_LEASE_MAX_MS;
+    hf__session_complete(s, op, yes ? HF_OK : HF_LOST, false, NULL);
+    return HF_OK;
+}
+
+/* There was a failover: nothing was done, and another node is to be asked. */
+static hf_result demoted(hf__session *s, hf__op *op, char **detail) {
+    *detail = hf__line("%s is not the primary any more", s->where);
+    hf__session_complete(s, op, HF_UNREACHABLE, false, *detail ? strdup(*detail) : NULL);
+    return HF_UNREACHABLE;
+}
+
+/* The answer to ASKING, which goes before what it is for. Where it is refused, so is that. */
+static hf_result asking_answer(hf__session *s, hf__op *op) {
+    const hf__reply *r = &s->parser.reply;
+    op->asking_said = false;
+    free(op->detail);
+    op->detail = NULL;
+    if (r->type == REDIS_REPLY_ERROR) hf__session_trouble(s, op, r->item[0].text, &op->detail);
+    return HF_OK;
+}
+
+static void forget_asking(hf__op *op) {
+    if (!op->asking) return;
+    free(op->detail);
+    op->detail = NULL;
+}
+
+/* Nothing was done, and another node is to be asked, or later. */
+static bool turned_away(hf__session *s, hf__op *op, const char *error) {
+    if (!s->url->in_cluster || s->role != HF__COMMANDS || !hf__turned(error, &op->detour))
+        return false;
+    hf_result result = op->asking && op->detail ? HF_REFUSED : HF_UNREACHABLE;
+    char *line = result == HF_REFUSED ? op->detail : hf__line("%s: %.200s", s->where, error);
+    hf__session_complete(s, op, result, false, line);
+    return true;
+}
+
+static hf_result slots_answer(hf__session *s, hf__op *op, char **detail) {
+    if (s->parser.reply.type != REDIS_REPLY_ARRAY) return bad_answer(s, op, detail);
+    hf__session_complete(s, op, HF_OK, false, NULL);
+    return HF_OK;
+}
+
+static hf_result error_answer(hf__session *s, hf__op *op, hf__time now, char **detail) {
+    const char *error = s->parser.reply.item[0].text;
+    if (turned_away(s, op, error)) return HF_OK;
+    forget_asking(op);
+    if (!strncmp(error, "NOSCRIPT", 8) && hf__script_of(s, op)) {
+        hf__session_send(s, op, true, now);
+        return HF_OK;
+    }
+    if (s->url->primary && hf__role_lost(error)) return demoted(s, op, detail);
+    char *line = NULL;
+    hf_result result = hf__session_trouble(s, op, error, &line);
+    /* Where something else stands in its place, our hold is gone. But what may yet come late was not
+       buried: that is to be asked for again. */
+    bool ours = op->verb == HF__RENEW || (op->verb == HF__RELEASE && !op->bury_until) ||
+                op->verb == HF__RAISE || op->verb == HF__EXPORT;
+    hf__error_line unwrapped = hf__error_unwrap(error);
+    bool gone = ours && hf__error_has_code(&unwrapped, "WRONGTYPE");
+    if (gone && op->next_ask)
+        hf__session_complete(s, hf__session_take_next(op), result, false,
+                             line ? strdup(line) : NULL);
+    hf__session_complete(s, op, gone ? HF_LOST : result, false, line);
+    return HF_OK;
+}
+
+hf_result hf__session_answer(hf__session *s, hf__time now, char **detail) {
+    const hf__reply *r = &s->parser.reply;
+    if (s->state == HF__LOGIN) return hf__login_answer(s, now, detail);
+    if (s->role == HF__MESSAGES) return hf__messages_push(s, now, detail);
+    if (s->role == HF__SENTINEL) return hf__sentinel_push(s->sentinel, r, s->where, detail);
+    if (s->in_flight == s->unsent) {
+        *detail = hf__line("%s sent what nobody asked for; the connection is closed", s->where);
+        return HF_PROTOCOL;
+    }
+    if (s->first->asking_said) return asking_answer(s, s->first);
+    hf__op *op = hf__session_take_first(s);
+    if (r->type == REDIS_REPLY_ERROR) return error_answer(s, op, now, detail);
+    forget_asking(op);
+    if (s->role == HF__REPLICAS) return replicas_answer(s, op, detail);
+    if (op->verb == HF__SLOTS_OF) return slots_answer(s, op, detail);
+    return op->verb == HF__WHO ? who_answer(s, op, detail) : script_answer(s, op, now, detail);
+}

@@ -1,0 +1,264 @@
+#include "store/redis/protocol/channels.h"
+
+#include <hiredis/hiredis.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "holdfast.h"
+#include "store/redis/protocol/command.h"
+
+#define LINGER (30 * HF__SEC) /* who waits asks every 10 s at least, and is then wanted again */
+#define TIDY   (10 * HF__SEC)
+#define SUFFIX ":c:"
+
+typedef enum channel_state { WANTED, ASKED, HEARD, LEAVING, GONE } channel_state;
+
+struct hf__channel {
+    hf__mapped mapped; /* key: the text, which is behind the name */
+    hf__channel *next, *prev;
+    channel_state state;
+    bool tell;
+    bool again;     /* LEAVING: and wanted since */
+    uint64_t asked; /* ASKED: when */
+    hf__time used;
+    size_t length; /* of the name */
+    char name[];
+};
+
+void hf__channels_init(hf__channels *c, const char *prefix, const char *client, uint64_t seed) {
+    *c = (hf__channels){.prefix = prefix, .client = client, .tidy_at = HF__NEVER};
+    hf__map_init(&c->names, seed);
+}
+
+static void set_state(hf__channels *c, hf__channel *ch, channel_state state) {
+    if (ch->state == WANTED) c->wanted--;
+    if (state == WANTED) c->wanted++;
+    ch->state = state;
+}
+
+static void tell(hf__channels *c, hf__channel *ch) {
+    if (!ch->tell) c->to_tell++;
+    ch->tell = true;
+}
+
+static void unlink_one(hf__channels *c, hf__channel *ch) {
+    if (ch->prev)
+        ch->prev->next = ch->next;
+    else
+        c->first = ch->next;
+    if (ch->next) ch->next->prev = ch->prev;
+}
+
+/* It is no channel any more; what is still to be told of it stays until it was. */
+static void drop(hf__channels *c, hf__channel *ch) {
+    if (ch->state != GONE) hf__map_remove(&c->names, &ch->mapped);
+    set_state(c, ch, GONE);
+    if (ch->tell) return;
+    unlink_one(c, ch);
+    free(ch);
+}
+
+void hf__channels_fini(hf__channels *c) {
+    for (hf__channel *ch = c->first, *next; ch; ch = next) {
+        next = ch->next;
+        if (ch->state != GONE) hf__map_remove(&c->names, &ch->mapped);
+        free(ch);
+    }
+    free(c->told);
+    hf__map_fini(&c->names);
+}
+
+/* ---- By name ---- */
+
+static size_t text_length(const hf__channels *c, const char *name, size_t length) {
+    return hf__key_length(c->prefix, name, length, SUFFIX) + strlen(c->client);
+}
+
+static void put_text(const hf__channels *c, char *at, const char *name, size_t length) {
+    at = hf__key_put(at, c->prefix, name, length, SUFFIX);
+    memcpy(at, c->client, strlen(c->client));
+}
+
+static hf__channel *of(hf__mapped *m) {
+    return m ? (hf__channel *)((char *)m - offsetof(hf__channel, mapped)) : NULL;
+}
+
+#define TEXT_MAX (HF__REPLY_TEXT / 4)
+
+static hf__channel *find(const hf__channels *c, const char *name, size_t length) {
+    char text[TEXT_MAX];
+    size_t size = text_length(c, name, length);
+    if (!c->names.count || size > sizeof text) return NULL;
+    put_text(c, text, name, length);
+    return of(hf__map_find(&c->names, text, size));
+}
+
+static hf__channel *add(hf__channels *c, const char *name, size_t length) {
+    size_t size = text_length(c, name, length);
+    if (c->names.count == HF__CHANNELS_MAX || size > TEXT_MAX) return NULL;
+    hf__channel *ch = calloc(1, sizeof *ch + length + size);
+    if (!ch) return NULL;
+    memcpy(ch->name, name, length);
+    ch->length = length;
+    put_text(c, ch->name + length, name, length);
+    ch->mapped.key = ch->name + length;
+    ch->mapped.length = size;
+    hf__map_add(&c->names, &ch->mapped);
+    ch->next = c->first;
+    if (c->first) c->first->prev = ch;
+    c->first = ch;
+    c->wanted++;
+    if (c->tidy_at == HF__NEVER) c->tidy_at = 0;
+    return ch;
+}
+
+void hf__channels_want(hf__channels *c, const char *name, size_t length, hf__time now) {
+    hf__channel *ch = find(c, name, length);
+    if (!ch) ch = add(c, name, length);
+    if (!ch) return;
+    ch->used = now;
+    if (ch->state == LEAVING) ch->again = true;
+}
+
+bool hf__channels_heard(const hf__channels *c, const char *name, size_t length) {
+    const hf__channel *ch = find(c, name, length);
+    return ch && ch->state == HEARD;
+}
+
+/* ---- Sending ---- */
+
+static void send(const hf__channels *c, hf__channel *ch, hf__buffer *out, const char *shard,
+                 const char *plain) {
+    hf__command_begin(out, 2);
+    hf__command_string(out, c->plain ? plain : shard);
+    hf__command_bytes(out, ch->mapped.key, ch->mapped.length);
+}
+
+static void ask(hf__channels *c, hf__channel *ch, hf__buffer *out) {
+    size_t before = out->length;
+    send(c, ch, out, "SSUBSCRIBE", "SUBSCRIBE");
+    if (out->failed) {
+        hf__buffer_cut(out, before);
+        drop(c, ch); /* who waits asks often */
+        return;
+    }
+    ch->asked = ++c->asked;
+    set_state(c, ch, ASKED);
+}
+
+static void leave(hf__channels *c, hf__channel *ch, hf__buffer *out) {
+    size_t before = out->length;
+    send(c, ch, out, "SUNSUBSCRIBE", "UNSUBSCRIBE");
+    if (out->failed) {
+        hf__buffer_cut(out, before);
+        return;
+    }
+    ch->again = false;
+    set_state(c, ch, LEAVING);
+}
+
+void hf__channels_send(hf__channels *c, hf__buffer *out, hf__time now) {
+    bool tidy = now >= c->tidy_at;
+    if (!c->wanted && !tidy) return;
+    for (hf__channel *ch = c->first, *next; ch; ch = next) {
+        next = ch->next;
+        bool unused = now - ch->used > LINGER;
+        if (ch->state == WANTED && unused)
+            drop(c, ch);
+        else if (ch->state == WANTED)
+            ask(c, ch, out);
+        else if (ch->state == HEARD && tidy && unused)
+            leave(c, ch, out);
+    }
+    if (tidy) c->tidy_at = c->names.count ? now + TIDY : HF__NEVER;
+}
+
+hf__time hf__channels_due(const hf__channels *c) {
+    return c->wanted ? 0 : c->tidy_at;
+}
+
+/* ---- What came ---- */
+
+static void left(hf__channels *c, hf__channel *ch) {
+    if (ch->state == LEAVING && ch->again) {
+        set_state(c, ch, WANTED);
+        return;
+    }
+    if (ch->state == HEARD) tell(c, ch); /* by itself: the slot has gone to another node */
+    drop(c, ch);
+}
+
+bool hf__channels_push(hf__channels *c, const hf__reply *r) {
+    const char *kind = r->type == REDIS_REPLY_ARRAY ? hf__reply_text(r, 0) : NULL;
+    const char *text = kind ? hf__reply_text(r, 1) : NULL;
+    if (!kind) return false;
+    bool come = !strcmp(kind, "ssubscribe") || !strcmp(kind, "subscribe");
+    bool gone = !strcmp(kind, "sunsubscribe") || !strcmp(kind, "unsubscribe");
+    if (!come && !gone) return false;
+    hf__channel *ch = text ? of(hf__map_find(&c->names, text, r->item[1].length)) : NULL;
+    if (ch && gone) {
+        left(c, ch);
+    } else if (ch && ch->state == ASKED) {
+        set_state(c, ch, HEARD);
+        tell(c, ch);
+    }
+    return true;
+}
+
+static hf__channel *oldest_asked(const hf__channels *c) {
+    hf__channel *oldest = NULL;
+    for (hf__channel *ch = c->first; ch; ch = ch->next)
+        if (ch->state == ASKED && (!oldest || ch->asked < oldest->asked)) oldest = ch;
+    return oldest;
+}
+
+static bool lacks_shards(const char *error) {
+    return strstr(error, "unknown command") || !strncmp(error, "NOPERM", 6);
+}
+
+bool hf__channels_refused(hf__channels *c, const char *error, hf__log *log) {
+    hf__channel *ch = oldest_asked(c);
+    if (!ch) return false;
+    if (lacks_shards(error) && !c->plain) {
+        c->plain = true;
+        for (hf__channel *each = c->first; each; each = each->next)
+            if (each->state == ASKED) set_state(c, each, WANTED);
+        return true;
+    }
+    hf__log_add(log, strncmp(error, "NOPERM", 6) ? HF_LOG_DEBUG : HF_LOG_WARNING,
+                "waits for %.*s are not told when it is their turn, and ask often instead: %.120s",
+                (int)ch->length, ch->name, error);
+    drop(c, ch);
+    return true;
+}
+
+void hf__channels_broke(hf__channels *c) {
+    c->plain = false; /* another server may answer next */
+    for (hf__channel *ch = c->first, *next; ch; ch = next) {
+        next = ch->next;
+        if (ch->state == HEARD) tell(c, ch);
+        if (ch->state == LEAVING && !ch->again)
+            drop(c, ch);
+        else if (ch->state != GONE)
+            set_state(c, ch, WANTED);
+    }
+}
+
+/* ---- Telling ---- */
+
+const char *hf__channels_tell(hf__channels *c, size_t *length) {
+    free(c->told);
+    c->told = NULL;
+    hf__channel *ch = c->to_tell ? c->first : NULL;
+    while (ch && !ch->tell) ch = ch->next;
+    if (!ch) return NULL;
+    c->to_tell--;
+    ch->tell = false;
+    *length = ch->length;
+    if (ch->state != GONE) return ch->name;
+    unlink_one(c, ch);
+    c->told = ch;
+    return ch->name;
+}

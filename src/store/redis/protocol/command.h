@@ -1,0 +1,32 @@
+/* Commands as they go over the wire: RESP arrays of bulk strings, and the keys of a name. */
+#ifndef HF_STORE_REDIS_PROTOCOL_COMMAND_H
+#define HF_STORE_REDIS_PROTOCOL_COMMAND_H
+
+#include <stdint.h>
+
+#include "base/buffer.h"
+
+/* A command of `count` parts, which must follow. Failures are the buffer's: see buffer.h. */
+void hf__command_begin(hf__buffer *out, int count);
+void hf__command_bytes(hf__buffer *out, const void *bytes, size_t length);
+void hf__command_string(hf__buffer *out, const char *string);
+void hf__command_number(hf__buffer *out, int64_t number);
+void hf__command_text(hf__buffer *out, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* client:letter and number, as in 3941…:12 and 3941…:t3. */
+void hf__command_id(hf__buffer *out, const char *client, const char *sign, uint64_t number);
+
+/* prefix:{name}suffix, with '{', '}' and '%' of the name percent-encoded: the braces around it are
+   then the key's first and only ones, so that all keys of a name are in one slot. */
+void hf__command_key(hf__buffer *out, const char *prefix, const char *name, size_t length,
+                     const char *suffix);
+
+/* The same by itself: how long it is; put at a place that is as long, and what follows it; and what stands
+   for a byte of the name, NULL: itself. */
+size_t hf__key_length(const char *prefix, const char *name, size_t length, const char *suffix);
+char *hf__key_put(char *at, const char *prefix, const char *name, size_t length,
+                  const char *suffix);
+const char *hf__key_escape(char c);
+
+#endif

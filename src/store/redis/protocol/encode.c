@@ -1,0 +1,369 @@
+#include "store/redis/protocol/encode.h"
+
+#include "store/redis/protocol/command.h"
+#include "store/redis/protocol/latch_leader.h"
+#include "store/redis/protocol/list.h"
+
+#define FENCE_KEPT_MS INT64_C(90000000) /* 25 hours: a day past the last use, and FENCE_FRESH */
+#define FENCE_FRESH   (3600 * HF__SEC)
+#define REGISTERED_MS 90000
+
+/* A moment of ours on the server's clock: the sample was taken between sampled_at and received_at. What
+   must not happen after it is cut off early, what must last until it lasts a little longer. */
+static int64_t not_after(const hf__session *s, hf__time t) {
+    return s->server_us + (t - s->received_at) / 1000;
+}
+
+/* What is sent now, early rather than late: see the tombstones in part/line.lua. */
+static int64_t sent_at(const hf__session *s, hf__time now) {
+    return not_after(s, now);
+}
+
+static int64_t at_least_until(const hf__session *s, hf__time t) {
+    return s->server_us + (t - s->sampled_at) / 1000;
+}
+
+/* What is not a mutex is known by a number of its own. */
+bool hf__in_lane(const hf__op *op) {
+    return op->kind != HF_MUTEX;
+}
+
+/* A hold goes from one client to another: see hand.lua. */
+bool hf__is_handed(const hf__op *op) {
+    return op->verb == HF__EXPORT || op->verb == HF__PROLONG ||
+           (op->verb == HF__ASK && op->exported);
+}
+
+static const hf__script *plain_script_of(const hf__op *op) {
+    bool lane = hf__in_lane(op);
+    if (op->together) return &hf__script_all;
+    if (hf__is_handed(op)) return &hf__script_hand;
+    switch (op->verb) {
+    case HF__ASK: return lane ? &hf__script_enter : &hf__script_acquire;
+    case HF__RENEW: return lane ? &hf__script_keep : &hf__script_renew;
+    case HF__RELEASE: return lane ? &hf__script_leave : &hf__script_release;
+    case HF__BREAK: return &hf__script_break;
+    case HF__INSPECT: return &hf__script_inspect;
+    case HF__LIST: return &hf__script_list;
+    case HF__REGISTER: return &hf__script_register;
+    case HF__RAISE: return &hf__script_raise;
+    case HF__AGE: return &hf__script_age;
+    case HF__TOUCH: return &hf__script_touch;
+    default: return hf__beside_script(op->verb);
+    }
+}
+
+const hf__script *hf__script_of(const hf__session *s, const hf__op *op) {
+    const hf__script *script = plain_script_of(op);
+    return script && s->url->in_cluster && script->in_cluster ? script->in_cluster : script;
+}
+
+void hf__encode_client_key(hf__session *s, const char *client) {
+    hf__command_text(&s->out, "%s:client:%s", s->url->prefix, client);
+}
+
+/* client:number or client#number, which is a hold; and client:owner, its owner. */
+static void add_id(hf__session *s, const hf__op *op) {
+    hf__command_id(&s->out, s->who->client, hf__in_lane(op) ? "#" : ":", op->number);
+}
+
+static void add_owner(hf__session *s, const hf__op *op) {
+    hf__command_id(&s->out, s->who->client, op->owner.logical ? ":o" : ":t", op->owner.id);
+}
+
+static void add_exported(hf__session *s, const hf__op *op) {
+    hf__command_id(&s->out, op->exported->client, ":", HF__EXPORTED_NUMBER);
+}
+
+/* To whom and from whom; nobody's hold keeps its owner's number, to be shown. */
+static void add_hand(hf__session *s, const hf__op *op) {
+    if (op->verb == HF__ASK) {
+        add_id(s, op);
+        add_owner(s, op);
+    } else {
+        add_exported(s, op);
+        hf__command_id(&s->out, op->exported->client, op->owner.logical ? ":o" : ":t",
+                       op->owner.id);
+    }
+    hf__command_number(&s->out, op->lease_ms);
+    hf__command_number(&s->out, not_after(s, op->not_after));
+    if (op->verb == HF__EXPORT)
+        add_id(s, op);
+    else
+        add_exported(s, op);
+    hf__command_number(&s->out, (int64_t)op->exported->token);
+}
+
+/* See part/hold.lua. */
+static void add_spec(hf__session *s, const hf__op *op) {
+    if (op->kind == HF_PERMITS)
+        hf__command_text(&s->out, "p%" PRIu32 "/%" PRIu32, op->permits, op->capacity);
+    else if (op->upgrade)
+        hf__command_text(&s->out, "g%" PRIu32, op->upgrades);
+    else
+        hf__command_string(&s->out, op->kind == HF_READ         ? "r"
+                                    : op->kind == HF_UPGRADABLE ? "u"
+                                                                : "w");
+}
+
+static void add_ask(hf__session *s, const hf__op *op, hf__time now) {
+    add_id(s, op);
+    add_owner(s, op);
+    hf__command_number(&s->out, op->lease_ms);
+    hf__command_number(&s->out, not_after(s, op->not_after));
+    hf__command_number(&s->out, (int64_t)op->token);
+    if (hf__in_lane(op)) add_spec(s, op);
+    hf__command_number(&s->out, sent_at(s, now));
+    if (op->stand) hf__command_number(&s->out, op->succeeds ? 2 : 1);
+}
+
+static int chain_length(const hf__op *op) {
+    int n = 0;
+    for (; op; op = op->together) n++;
+    return n;
+}
+
+/* Several names at once: see all.lua. */
+static void add_chain(hf__session *s, const hf__op *op, hf__time now) {
+    add_owner(s, op);
+    hf__command_number(&s->out, op->lease_ms);
+    hf__command_number(&s->out, not_after(s, op->not_after));
+    hf__command_number(&s->out, (int64_t)op->token);
+    hf__command_number(&s->out, sent_at(s, now));
+    for (; op; op = op->together) {
+        add_id(s, op);
+        if (hf__in_lane(op))
+            add_spec(s, op);
+        else
+            hf__command_string(&s->out, "m");
+    }
+}
+
+static void add_heir(hf__session *s, const hf__heir *heir) {
+    const hf__op as_op = {.number = heir->number, .owner = heir->owner};
+    add_id(s, &as_op);
+    add_owner(s, &as_op);
+    hf__command_number(&s->out, heir->lease_ms);
+    hf__command_number(&s->out, (int64_t)heir->token);
+    hf__command_number(&s->out, not_after(s, heir->not_after));
+}
+
+static void add_renew(hf__session *s, const hf__op *op) {
+    add_id(s, op);
+    add_owner(s, op);
+    hf__command_number(&s->out, op->count);
+    hf__command_number(&s->out, op->lease_ms);
+    hf__command_number(&s->out, (int64_t)op->token);
+    if (!hf__in_lane(op)) return;
+    add_spec(s, op);
+    hf__command_number(&s->out, op->upgrades);
+}
+
+/* A reader that waits for its upgrade is a reader still. */
+static bool must_be_alone(const hf__op *op) {
+    if (op->kind == HF_MUTEX) return true;
+    return op->upgrade ? op->ack.verb == HF__ASK : op->kind == HF_WRITE;
+}
+
+/* What has left its client is held under another id. */
+static void add_touch(hf__session *s, const hf__op *op) {
+    if (op->ack.verb == HF__EXPORT || op->ack.verb == HF__PROLONG)
+        add_exported(s, op);
+    else
+        add_id(s, op);
+    hf__command_number(&s->out, must_be_alone(op));
+}
+
+/* The acquire has written the fence; after a long hold it is kept a day from now. */
+static bool keeps_fence(const hf__op *op, hf__time now) {
+    return op->bury_until || now - op->held_since > FENCE_FRESH;
+}
+
+static bool says_token(const hf__op *op) {
+    return op->retried || op->exact;
+}
+
+static bool plain_release(const hf__op *op, hf__time now) {
+    return !keeps_fence(op, now) && !op->leave && !op->heir && !op->next_ask && !says_token(op);
+}
+
+static void add_release(hf__session *s, const hf__op *op, hf__time now) {
+    add_id(s, op);
+    if (plain_release(op, now)) return;
+    hf__command_number(&s->out, op->bury_until ? at_least_until(s, op->bury_until) : 0);
+    hf__command_number(&s->out, keeps_fence(op, now) ? FENCE_KEPT_MS : 0);
+    hf__command_number(&s->out, op->leave);
+    if (says_token(op)) hf__command_number(&s->out, (int64_t)op->token);
+    if (says_token(op)) hf__command_number(&s->out, op->retried);
+    if (op->heir) add_heir(s, op->heir);
+    if (op->next_ask) add_ask(s, op->next_ask, now);
+}
+
+static void add_register(hf__session *s, const hf__op *op) {
+    hf__command_number(&s->out, op->exported ? op->lease_ms : REGISTERED_MS);
+    hf__command_string(&s->out, s->who->host);
+    hf__command_number(&s->out, s->who->pid);
+    hf__command_string(&s->out, s->who->program);
+    hf__command_string(&s->out, s->who->label);
+}
+
+static int key_count(const hf__op *op) {
+    if (op->together) return 4 * chain_length(op);
+    if (hf__is_handed(op)) return 1;
+    switch (op->verb) {
+    case HF__ASK:
+    case HF__RELEASE:
+    case HF__BREAK: return 4;
+    case HF__RENEW: return hf__in_lane(op) && !op->brief ? 4 : 1;
+    case HF__RAISE:
+    case HF__INSPECT: return 2;
+    case HF__AGE:
+    case HF__LIST: return 0;
+    default: return hf__beside_script(op->verb) ? HF__BESIDE_KEYS : 1;
+    }
+}
+
+/* A script with several keys must not begin in a slot that is being moved: its commands are checked one by one, and a key
+   that it has deleted itself counts as moved, so it would end half way. It therefore declares one more key, which never
+   exists. The node that gives a slot away, or receives it, then answers TRYAGAIN before the script begins. Those that only
+   read need no such thing. */
+static bool needs_settled_slot(const hf__session *s, const hf__op *op) {
+    return s->url->in_cluster && key_count(op) > 1 && op->verb != HF__INSPECT;
+}
+
+static void add_key(hf__session *s, const hf__op *op, const char *suffix) {
+    hf__command_key(&s->out, s->url->prefix, op->name, op->name_length, suffix);
+}
+
+static void add_four_keys(hf__session *s, const hf__op *op) {
+    static const char *const suffixes[] = {"", ":f", ":q", ":i"};
+    for (int i = 0; i < 4; i++) add_key(s, op, suffixes[i]);
+}
+
+/* A latch, or what a leader says. */
+bool hf__is_beside(const hf__op *op) {
+    return hf__beside_script(op->verb) != NULL;
+}
+
+static void add_keys(hf__session *s, const hf__op *op) {
+    if (op->together)
+        for (const hf__op *each = op; each; each = each->together) add_four_keys(s, each);
+    else if (hf__is_beside(op))
+        hf__beside_keys(&s->out, s->url->prefix, op);
+    else if (op->verb == HF__REGISTER)
+        hf__encode_client_key(s, op->exported ? op->exported->client : s->who->client);
+    else if (key_count(op) == 4)
+        add_four_keys(s, op);
+    else if (key_count(op) > 0)
+        add_key(s, op, "");
+    if (op->verb == HF__INSPECT) add_key(s, op, ":q");
+    if (op->verb == HF__RAISE) add_key(s, op, ":f");
+    if (needs_settled_slot(s, op)) add_key(s, op, ":absent");
+}
+
+static void add_script_arguments(hf__session *s, const hf__op *op, hf__time now) {
+    if (op->together) {
+        add_chain(s, op, now);
+        return;
+    }
+    if (hf__is_handed(op)) {
+        add_hand(s, op);
+        return;
+    }
+    if (hf__is_beside(op))
+        hf__beside_encode(&s->out, s->who->client, op, not_after(s, op->not_after));
+    if (op->verb == HF__REGISTER) add_register(s, op);
+    if (op->verb == HF__LIST) hf__list_encode(&s->out, s->url->prefix, op->listing);
+    if (op->verb == HF__ASK) add_ask(s, op, now);
+    if (op->verb == HF__RENEW) add_renew(s, op);
+    if (op->verb == HF__RELEASE) add_release(s, op, now);
+    if (op->verb == HF__TOUCH) add_touch(s, op);
+    if (op->verb == HF__RAISE) {
+        add_id(s, op);
+        hf__command_number(&s->out, (int64_t)op->token);
+    }
+    if (op->verb == HF__BREAK) {
+        hf__command_number(&s->out, (int64_t)op->token);
+        hf__command_number(&s->out, not_after(s, op->not_after));
+    }
+}
+
+static int ask_arguments(const hf__op *op) {
+    return 6 + hf__in_lane(op) + op->stand;
+}
+
+static int release_arguments(const hf__op *op, hf__time now) {
+    if (plain_release(op, now)) return 1;
+    return 4 + (says_token(op) ? 2 : 0) + (op->heir ? 5 : 0) +
+           (op->next_ask ? ask_arguments(op->next_ask) : 0);
+}
+
+static int argument_count(const hf__op *op, hf__time now) {
+    if (op->together) return 5 + 2 * chain_length(op);
+    if (hf__is_handed(op)) return 6;
+    switch (op->verb) {
+    case HF__ASK: return ask_arguments(op);
+    case HF__RELEASE: return release_arguments(op, now);
+    case HF__RENEW: return hf__in_lane(op) ? 7 : 5;
+    case HF__REGISTER: return 5;
+    case HF__TOUCH:
+    case HF__RAISE:
+    case HF__BREAK: return 2;
+    case HF__LIST: return HF__LIST_ARGUMENTS;
+    default: return hf__is_beside(op) ? hf__beside_arguments(op) : 0;
+    }
+}
+
+static void encode_script(hf__session *s, const hf__op *op, bool whole, hf__time now) {
+    const hf__script *script = hf__script_of(s, op);
+    int keys = key_count(op) + needs_settled_slot(s, op);
+    hf__command_begin(&s->out, 3 + keys + argument_count(op, now));
+    hf__command_string(&s->out, whole ? "EVAL" : "EVALSHA");
+    if (whole)
+        hf__command_bytes(&s->out, script->text, script->length);
+    else
+        hf__command_string(&s->out, script->sha1);
+    hf__command_number(&s->out, keys);
+    add_keys(s, op);
+    add_script_arguments(s, op, now);
+}
+
+static void encode_who(hf__session *s, const hf__op *op) {
+    hf__command_begin(&s->out, 6);
+    hf__command_string(&s->out, "HMGET");
+    hf__encode_client_key(s, op->sight->who.client);
+    hf__command_string(&s->out, "host");
+    hf__command_string(&s->out, "pid");
+    hf__command_string(&s->out, "program");
+    hf__command_string(&s->out, "label");
+}
+
+static void encode_confirm(hf__session *s, const hf__op *op) {
+    hf__command_begin(&s->out, 3);
+    hf__command_string(&s->out, "WAIT");
+    hf__command_number(&s->out, op->count);
+    hf__command_number(&s->out, op->lease_ms);
+}
+
+static void encode_slots(hf__session *s) {
+    hf__command_begin(&s->out, 2);
+    hf__command_string(&s->out, "CLUSTER");
+    hf__command_string(&s->out, "SLOTS");
+}
+
+static void encode_asking(hf__session *s) {
+    hf__command_begin(&s->out, 1);
+    hf__command_string(&s->out, "ASKING");
+}
+
+void hf__encode(hf__session *s, const hf__op *op, bool whole, hf__time now) {
+    if (op->asking) encode_asking(s);
+    switch (op->verb) {
+    case HF__SLOTS_OF: encode_slots(s); break;
+    case HF__WHO: encode_who(s, op); break;
+    /* Never by EVALSHA: a NOSCRIPT would send it again behind the WAIT that counts from it. */
+    case HF__TOUCH: encode_script(s, op, true, now); break;
+    case HF__CONFIRM: encode_confirm(s, op); break;
+    default: encode_script(s, op, whole, now); break;
+    }
+}

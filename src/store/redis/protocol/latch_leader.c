@@ -1,0 +1,114 @@
+#include "store/redis/protocol/latch_leader.h"
+
+#include "store/redis/protocol/command.h"
+
+/* When to ask again: who will be told asks in case that it is not; who will not, soon at first and
+   ten times a second later. */
+#define LATCH_TOLD_MS   5000
+#define LEADER_TOLD_MS  1000
+#define RETRY_FIRST_MS  10
+#define RETRY_DOUBLINGS 3
+#define RETRY_MOST_MS   100
+
+const hf__script *hf__beside_script(hf__verb verb) {
+    switch (verb) {
+    case HF__LATCH_SET: return &hf__script_latch_set;
+    case HF__LATCH_DOWN: return &hf__script_latch_down;
+    case HF__LATCH_LOOK: return &hf__script_latch_look;
+    case HF__PROCLAIM: return &hf__script_proclaim;
+    case HF__LEADER: return &hf__script_leader;
+    default: return NULL;
+    }
+}
+
+static bool looks(const hf__op *op) {
+    return op->verb == HF__LATCH_LOOK || op->verb == HF__LEADER;
+}
+
+/* ---- Asking ---- */
+
+int hf__beside_arguments(const hf__op *op) {
+    if (looks(op)) return op->stand ? 2 : 0;
+    return 4;
+}
+
+static void encode_proclaim(hf__buffer *out, const char *client, const hf__op *op) {
+    hf__command_id(out, client, ":", op->number);
+    hf__command_number(out, (int64_t)op->token);
+    hf__command_number(out, (int64_t)op->word->nth);
+    hf__command_bytes(out, op->word->value, op->word->length);
+}
+
+void hf__beside_keys(hf__buffer *out, const char *prefix, const hf__op *op) {
+    bool leads = op->verb == HF__PROCLAIM || op->verb == HF__LEADER;
+    hf__command_key(out, prefix, op->name, op->name_length, leads ? "" : ":l");
+    hf__command_key(out, prefix, op->name, op->name_length, leads ? ":w" : ":lw");
+}
+
+void hf__beside_encode(hf__buffer *out, const char *client, const hf__op *op, int64_t not_after) {
+    if (op->verb == HF__PROCLAIM) encode_proclaim(out, client, op);
+    if (op->verb == HF__PROCLAIM || (looks(op) && !op->stand)) return;
+    hf__command_string(out, client);
+    hf__command_number(out, (int64_t)op->number);
+    if (looks(op)) return;
+    hf__command_number(out, not_after);
+    hf__command_number(out, op->latch->count);
+}
+
+/* ---- Answers ---- */
+
+static int64_t retry_ms(const hf__op *op, bool told, int64_t told_ms) {
+    if (told) return told_ms;
+    return op->attempt < RETRY_DOUBLINGS ? (int64_t)RETRY_FIRST_MS << op->attempt : RETRY_MOST_MS;
+}
+
+static bool read_latch(const hf__reply *r, hf__op *op, bool heard) {
+    int64_t left, round, done, told = 0;
+    if (!hf__reply_number(r, 2, &left) || !hf__reply_number(r, 3, &round) ||
+        !hf__reply_number(r, 4, &done) || left < 0 || left > HF_LATCH_MAX || round <= 0 ||
+        done < 0 || done > round)
+        return false;
+    if (op->verb == HF__LATCH_LOOK && !hf__reply_number(r, 5, &told)) return false;
+    op->latch->left = (uint32_t)left;
+    op->latch->round = (uint64_t)round;
+    op->latch->done = (uint64_t)done;
+    op->placed = told != 0;
+    op->retry_ms = retry_ms(op, op->placed && heard, LATCH_TOLD_MS);
+    return true;
+}
+
+static bool read_word(const hf__reply *r, hf__op *op) {
+    int64_t token, nth;
+    const char *id = hf__reply_text(r, 4), *value = hf__reply_text(r, 7);
+    if (!id || !value || r->item[7].length > HF_VALUE_MAX || !hf__reply_number(r, 5, &token) ||
+        !hf__reply_number(r, 6, &nth) || token <= 0 || nth <= 0)
+        return false;
+    op->sight->token = (uint64_t)token;
+    hf__text_tame(op->sight->who.client, sizeof op->sight->who.client, id, strcspn(id, ":"));
+    op->word->nth = (uint64_t)nth;
+    op->word->length = (uint32_t)r->item[7].length;
+    memcpy(op->word->value, value, r->item[7].length + 1);
+    return true;
+}
+
+/* The end of a hold is looked at when it comes. */
+static bool read_leader(const hf__reply *r, hf__op *op, bool yes, bool heard) {
+    int64_t told, ms;
+    if (!hf__reply_number(r, 2, &told) || !hf__reply_number(r, 3, &ms)) return false;
+    if (yes && !read_word(r, op)) return false;
+    op->sight->held = yes;
+    op->sight->remaining_ms = ms > 0 ? ms : 0;
+    op->placed = told != 0;
+    op->retry_ms = retry_ms(op, op->placed && heard, LEADER_TOLD_MS);
+    if (ms >= 0 && ms < op->retry_ms) op->retry_ms = ms + 1;
+    return true;
+}
+
+bool hf__beside_answer(const hf__reply *r, hf__op *op, bool yes, bool heard) {
+    op->placed = false;
+    op->result = yes ? HF_OK : op->verb == HF__PROCLAIM ? HF_LOST : HF_NOT_HELD;
+    if (op->verb == HF__PROCLAIM) return true;
+    if (op->verb == HF__LEADER) return read_leader(r, op, yes, heard);
+    if (!yes) return op->verb != HF__LATCH_SET;
+    return read_latch(r, op, heard);
+}

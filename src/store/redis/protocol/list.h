@@ -1,0 +1,16 @@
+/* Names in use: how list.lua is asked, and what its answers mean. */
+#ifndef HF_STORE_REDIS_PROTOCOL_LIST_H
+#define HF_STORE_REDIS_PROTOCOL_LIST_H
+
+#include "base/buffer.h"
+#include "store/redis/protocol/reply.h"
+#include "store/store.h"
+
+#define HF__LIST_ARGUMENTS 3
+
+void hf__list_encode(hf__buffer *out, const char *prefix, const hf__listing *listing);
+
+/* A step's answer into the listing. False: it is none to what was asked. */
+bool hf__list_answer(const hf__reply *reply, const char *prefix, hf__listing *listing);
+
+#endif

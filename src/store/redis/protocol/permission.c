@@ -1,0 +1,111 @@
+/*
+ * A server names the command that a user may not run when the client sent it itself. When a script did,
+ * Redis before 7.2 says only where in the script; and of keys and channels it says only that it was one
+ * of them. What it leaves out is known here.
+ */
+#include "store/redis/protocol/permission.h"
+
+#include <ctype.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "store/redis/protocol/error_line.h"
+
+#define COMMAND_MAX 32
+#define SAID_MAX    160
+
+/* ---- Commands ---- */
+
+/* 'lpos' of "to run the 'lpos' command". */
+static bool quoted_command(const hf__error_line *error, char out[COMMAND_MAX]) {
+    const char *run = strstr(error->text, "run the '"),
+               *from = run ? run + strlen("run the '") : NULL;
+    size_t length = from ? strcspn(from, "'") : 0;
+    if (!length || length >= COMMAND_MAX) return false;
+    memcpy(out, from, length);
+    out[length] = '\0';
+    return true;
+}
+
+static const char *text_of_line(const char *text, long line) {
+    while (text && --line > 0) {
+        text = strchr(text, '\n');
+        if (text) text++;
+    }
+    return text;
+}
+
+/* One more command behind those before it, in small letters; how long all are then. */
+static size_t add_command(char out[COMMAND_MAX], size_t used, const char *name) {
+    const char *between = used ? " or " : "";
+    size_t length = strcspn(name, "'");
+    if (used + strlen(between) + length >= COMMAND_MAX) return used;
+    for (const char *c = between; *c; c++) out[used++] = *c;
+    for (size_t i = 0; i < length; i++) out[used++] = (char)tolower((unsigned char)name[i]);
+    return used;
+}
+
+/* The commands that are called in a line of the script: one most often, else "pttl or pexpire". */
+static bool called_in(const char *text, char out[COMMAND_MAX]) {
+    const char *end = text + strcspn(text, "\n"), *at = text;
+    size_t used = 0;
+    while ((at = strstr(at, "call('")) && at < end) {
+        at += strlen("call('");
+        used = add_command(out, used, at);
+    }
+    out[used] = '\0';
+    return used > 0;
+}
+
+static bool script_command(const hf__error_line *error, const hf__script *script,
+                           char out[COMMAND_MAX]) {
+    long line = error->script_line;
+    const char *text = script && line > 0 ? text_of_line(script->text, line) : NULL;
+    if (text) return called_in(text, out);
+    if (!script || line) return false;
+    hf__text_copy(out, COMMAND_MAX,
+                  "pexpire"); /* the one whose error a script catches and passes on */
+    return true;
+}
+
+static char *lacks_command(const hf__error_line *error, const hf__tried *tried, const char *where) {
+    char command[COMMAND_MAX];
+    if (quoted_command(error, command) || script_command(error, tried->script, command))
+        return hf__line("%s: the ACL user lacks a right: it may not run the command %s; "
+                        "docs/REDIS-PROTOCOL.md lists those that are needed",
+                        where, command);
+    return hf__line("%s: the ACL user lacks a right, and ACL LOG says which: %.*s; "
+                    "docs/REDIS-PROTOCOL.md lists those that are needed",
+                    where, error->length < SAID_MAX ? error->length : SAID_MAX, error->text);
+}
+
+/* ---- Keys and channels ---- */
+
+static char *lacks_key(const hf__tried *tried, const char *where) {
+    if (!tried->name)
+        return hf__line("%s: the ACL user lacks a right: it may not use the key %s:client:%s; "
+                        "~%s:* is needed",
+                        where, tried->prefix, tried->client, tried->prefix);
+    return hf__line("%s: the ACL user lacks a right: it may not use the key %s:{%.*s}, or one of "
+                    "those that begin so; ~%s:* is needed",
+                    where, tried->prefix, tried->name_length, tried->name, tried->prefix);
+}
+
+static char *lacks_channel(const hf__tried *tried, const char *where) {
+    return hf__line("%s: the ACL user lacks a right: it may not use the channel %s:c:%s; &%s:c:* "
+                    "is needed",
+                    where, tried->prefix, tried->client, tried->prefix);
+}
+
+/* Redis 7.2 and later put the user's name before what is missing, which may be any word: the command, which
+   they quote, comes first. */
+char *hf__rights_lacking(const char *line, const hf__tried *tried, const char *where) {
+    hf__error_line error = hf__error_unwrap(line);
+    if (!hf__error_has_code(&error, "NOPERM")) return NULL;
+    bool command = hf__error_says(&error, "run the '");
+    if (!command && hf__error_says(&error, "channel")) return lacks_channel(tried, where);
+    if (!command && hf__error_says(&error, " key")) return lacks_key(tried, where);
+    return lacks_command(&error, tried, where);
+}

@@ -1,0 +1,36 @@
+/* The scripts of lua/, embedded at build: each file is one constant. */
+#ifndef HF_STORE_REDIS_PROTOCOL_SCRIPT_H
+#define HF_STORE_REDIS_PROTOCOL_SCRIPT_H
+
+#include <stddef.h>
+
+typedef struct hf__script {
+    const char *name;
+    const char *text;
+    size_t length;
+    const char *sha1;
+    const struct hf__script *in_cluster; /* what a node of a cluster is sent; NULL: the same */
+} hf__script;
+
+extern const hf__script hf__script_acquire;
+extern const hf__script hf__script_age;
+extern const hf__script hf__script_all;
+extern const hf__script hf__script_break;
+extern const hf__script hf__script_enter;
+extern const hf__script hf__script_hand;
+extern const hf__script hf__script_inspect;
+extern const hf__script hf__script_keep;
+extern const hf__script hf__script_leave;
+extern const hf__script hf__script_latch_down;
+extern const hf__script hf__script_latch_look;
+extern const hf__script hf__script_latch_set;
+extern const hf__script hf__script_leader;
+extern const hf__script hf__script_list;
+extern const hf__script hf__script_proclaim;
+extern const hf__script hf__script_raise;
+extern const hf__script hf__script_register;
+extern const hf__script hf__script_release;
+extern const hf__script hf__script_renew;
+extern const hf__script hf__script_touch;
+
+#endif

@@ -1,0 +1,73 @@
+#include "store/redis/protocol/server_error.h"
+
+#include <stddef.h>
+
+#include "base/error.h"
+#include "store/redis/protocol/error_line.h"
+
+#define SAID_MAX 240
+
+typedef struct trouble {
+    const char *text;
+    hf_result result;
+    const char *advice;
+} trouble;
+
+/* By the code of the error. HF_UNREACHABLE is worth trying again, the others are final. */
+static const trouble words[] = {
+    {"NOAUTH", HF_REFUSED, "the server wants a password: give one in the URL or by password_file"},
+    {"WRONGPASS", HF_REFUSED, "check user and password, in the URL or its password_file"},
+    {"DENIED", HF_REFUSED, "the server is in protected mode: set a password or bind address"},
+    {"READONLY", HF_REFUSED, "this is a read-only replica: point the URL at the primary"},
+    {"OOM", HF_REFUSED, "the server is out of memory: raise maxmemory or free some"},
+    {"MISCONF", HF_REFUSED, "the server cannot save to its disk and refuses writes: see its log"},
+    {"WRONGTYPE", HF_PROTOCOL,
+     "the lock's key or its fence, hf:{NAME} and hf:{NAME}:f, holds something else: use another "
+     "name "
+     "or prefix, or delete the key"},
+    {"HFFENCE", HF_PROTOCOL,
+     "the lock's fence key holds something else: use another name or prefix, or delete the key"},
+    {"LOADING", HF_UNREACHABLE, "the server is loading its data"},
+    {"BUSY", HF_UNREACHABLE, "the server runs a slow script; SCRIPT KILL ends it"},
+    {"NOREPLICAS", HF_UNREACHABLE,
+     "the server has too few replicas in sync to write: see min-replicas-to-write"},
+    {"MASTERDOWN", HF_UNREACHABLE, "the replica has lost its primary"},
+    {"TRYAGAIN", HF_UNREACHABLE, "the slot is being moved"},
+    {"CLUSTERDOWN", HF_UNREACHABLE, "the cluster is down"},
+    {"MOVED", HF_UNSUPPORTED, "the server is part of a cluster: use redis+cluster://"},
+    {"ASK", HF_UNSUPPORTED, "the server is part of a cluster: use redis+cluster://"},
+};
+
+/* Errors that have no code of their own. */
+static const trouble phrases[] = {
+    {"max number of clients", HF_UNREACHABLE, "raise maxclients, or close connections"},
+    {"invalid password", HF_REFUSED, "check the password of the URL"},
+    {"without any password configured", HF_REFUSED,
+     "the server has no password: leave it out of the URL"},
+    {"no password is set", HF_REFUSED, "the server has no password: leave it out of the URL"},
+    {"DB index is out of range", HF_INVALID,
+     "the server has fewer databases than the URL asks for"},
+    {"cluster support disabled", HF_INVALID,
+     "this server is no node of a cluster: use redis:// or rediss://"},
+    {"unknown command", HF_UNSUPPORTED, "Holdfast needs Redis 6.2 or later, or Valkey"},
+    {"command called from", HF_UNSUPPORTED, "Holdfast needs Redis 6.2 or later, or Valkey"},
+};
+
+static const trouble *find(const hf__error_line *error) {
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (hf__error_has_code(error, words[i].text)) return &words[i];
+    for (size_t i = 0; i < sizeof phrases / sizeof *phrases; i++)
+        if (hf__error_says(error, phrases[i].text)) return &phrases[i];
+    return NULL;
+}
+
+hf_result hf__trouble(const char *line, const char *where, char **detail) {
+    hf__error_line error = hf__error_unwrap(line);
+    int length = error.length > SAID_MAX ? SAID_MAX : error.length;
+    const trouble *known = find(&error);
+    if (known)
+        *detail = hf__line("%s: %.*s (%s)", where, length, error.text, known->advice);
+    else
+        *detail = hf__line("%s: the server said: %.*s", where, length, error.text);
+    return known ? known->result : HF_PROTOCOL;
+}

@@ -1,0 +1,246 @@
+#include "store/redis/protocol/session.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "store/redis/protocol/command.h"
+#include "store/redis/protocol/encode.h"
+#include "store/redis/protocol/permission.h"
+#include "store/redis/protocol/server_error.h"
+#include "store/redis/protocol/session_internal.h"
+
+#define REGISTER_EVERY (30 * HF__SEC)
+#define REGISTER_AGAIN (2 * HF__SEC)
+
+bool hf__session_init(hf__session *s, hf__session_role role, const hf__url *url,
+                      const hf__identity *who, hf__log *log, const char *where) {
+    *s = (hf__session){.role = role, .url = url, .who = who, .log = log, .where = where};
+    hf__buffer_init(&s->out, HF__OUT_MAX);
+    return hf__parser_init(&s->parser);
+}
+
+void hf__session_fini(hf__session *s) {
+    hf__buffer_fini(&s->out);
+    hf__parser_fini(&s->parser);
+}
+
+/* ---- Completing ---- */
+
+static void completed(hf__session *s, hf__op *op, hf_result result, bool maybe, char *detail) {
+    op->result = result;
+    op->maybe = maybe;
+    op->detail = detail;
+    op->next = NULL;
+    if (s->done_last)
+        s->done_last->next = op;
+    else
+        s->done_first = op;
+    s->done_last = op;
+}
+
+static void went_with(hf__op *op, const hf__op *sent) {
+    op->heard = sent->heard;
+    op->asked_at = sent->asked_at;
+    op->link = sent->link;
+}
+
+/* What was asked with a release is told apart from it. */
+hf__op *hf__session_take_next(hf__op *op) {
+    hf__op *next = op->next_ask;
+    op->next_ask = NULL;
+    next->late = 0;
+    went_with(next, op);
+    return next;
+}
+
+/* And those that were asked together with it. */
+void hf__session_complete(hf__session *s, hf__op *op, hf_result result, bool maybe, char *detail) {
+    if (op == &s->registration) {
+        s->registering = false;
+        if (result == HF_UNREACHABLE)
+            s->register_at = op->asked_at + REGISTER_AGAIN;
+        else if (detail)
+            hf__log_add(s->log, HF_LOG_WARNING, "others cannot see who holds our locks: %s",
+                        detail);
+        free(detail);
+        return;
+    }
+    for (hf__op *next = op->together; next; next = next->together) {
+        went_with(next, op);
+        completed(s, next, result, maybe, detail ? strdup(detail) : NULL);
+    }
+    if (op->next_ask) {
+        hf__op *next = hf__session_take_next(op);
+        completed(s, next, result, maybe, detail ? strdup(detail) : NULL);
+    }
+    completed(s, op, result, maybe, detail);
+}
+
+hf__op *hf__session_completed(hf__session *s) {
+    hf__op *op = s->done_first;
+    if (!op) return NULL;
+    s->done_first = op->next;
+    if (!s->done_first) s->done_last = NULL;
+    return op;
+}
+
+hf__op *hf__session_take_first(hf__session *s) {
+    hf__op *op = s->first;
+    s->first = op->next;
+    if (!s->first) s->last = NULL;
+    s->in_flight--;
+    return op;
+}
+
+/* ---- Sending ---- */
+
+/* To the end of the line. Half a command is never left in the buffer. */
+void hf__session_send(hf__session *s, hf__op *op, bool whole, hf__time now) {
+    size_t before = s->out.length;
+    hf__encode(s, op, whole, now);
+    if (s->out.failed) {
+        hf__buffer_cut(&s->out, before);
+        hf__session_complete(s, op, HF_NOMEM, false,
+                             hf__line("no memory for a command to %s", s->where));
+        return;
+    }
+    op->asking_said = op->asking;
+    op->asked_at = now;
+    op->link = s->link;
+    op->next = NULL;
+    if (s->last)
+        s->last->next = op;
+    else
+        s->first = op;
+    s->last = op;
+    s->in_flight++;
+    s->unsent++;
+    s->commands++;
+}
+
+void hf__session_submit(hf__session *s, hf__op *op, hf__time now) {
+    op->late = 0;
+    if (s->state == HF__READY)
+        hf__session_send(s, op, false, now);
+    else
+        hf__session_complete(s, op, HF_UNREACHABLE, false, NULL);
+}
+
+/* ---- Connections ---- */
+
+hf_result hf__session_begin(hf__session *s, const char *password, hf__time now) {
+    hf__parser_fini(&s->parser);
+    if (!hf__parser_init(&s->parser)) return HF_NOMEM;
+    hf__buffer_cut(&s->out, 0);
+    s->login_left = 0;
+    s->parser.reply.nested = false;
+    hf__login_say(s, password);
+    if (s->out.failed) {
+        hf__buffer_cut(&s->out, 0);
+        return HF_NOMEM;
+    }
+    s->state = HF__LOGIN;
+    s->began = now;
+    return HF_OK;
+}
+
+void hf__session_note_time(hf__session *s, int64_t server_us, hf__time asked_at, hf__time now) {
+    s->server_us = server_us;
+    s->sampled_at = asked_at;
+    s->received_at = now;
+    int64_t trip = (now - asked_at) / 1000;
+    s->round_trips++;
+    if (!s->round_trip_us || trip < s->round_trip_us) s->round_trip_us = trip;
+}
+
+hf_result hf__session_not_redis(const hf__session *s, char **detail) {
+    *detail = hf__line("%s does not answer as a Redis server does; is it one?", s->where);
+    return HF_PROTOCOL;
+}
+
+/* What an error means, of an operation (NULL: of the login), and a line for a person. */
+hf_result hf__session_trouble(const hf__session *s, const hf__op *op, const char *error,
+                              char **detail) {
+    hf__tried tried = {.prefix = s->url->prefix, .client = s->who->client};
+    if (op) tried.script = hf__script_of(s, op);
+    if (op && op->verb == HF__WHO) tried.client = op->sight->who.client;
+    if (op && op->name) {
+        tried.name = op->name;
+        tried.name_length = (int)op->name_length;
+    }
+    *detail = hf__rights_lacking(error, &tried, s->where);
+    return *detail ? HF_REFUSED : hf__trouble(error, s->where, detail);
+}
+
+hf_result hf__session_feed(hf__session *s, const char *bytes, size_t length, hf__time now,
+                           char **detail) {
+    switch (hf__parser_feed(&s->parser, bytes, length)) {
+    case HF_OK: break;
+    case HF_NOMEM: return HF_NOMEM;
+    default: return hf__session_not_redis(s, detail);
+    }
+    for (;;) {
+        bool slots = s->in_flight > s->unsent && s->first->verb == HF__SLOTS_OF;
+        s->parser.reply.slots = slots ? s->first->slots : NULL;
+        hf__parsed parsed = hf__parser_next(&s->parser);
+        if (parsed == HF__PARSE_MORE) return HF_OK;
+        hf_result r = parsed == HF__PARSED ? hf__session_answer(s, now, detail)
+                                           : hf__session_not_redis(s, detail);
+        if (r) return r;
+    }
+}
+
+void hf__session_break(hf__session *s) {
+    s->state = HF__AWAY;
+    s->pinged_at = 0;
+    s->registered = false;
+    if (s->channels) hf__channels_broke(s->channels);
+    hf__buffer_cut(&s->out, 0);
+    while (s->first) {
+        bool sent = s->in_flight > s->unsent;
+        if (!sent) s->unsent--;
+        hf__session_complete(s, hf__session_take_first(s), HF_UNREACHABLE, sent,
+                             hf__line("the connection to %s broke before it answered", s->where));
+    }
+}
+
+/* ---- Upkeep ---- */
+
+void hf__session_tick(hf__session *s, hf__time now) {
+    if (s->role == HF__MESSAGES) {
+        hf__messages_ping(s, now);
+        if (s->channels && s->state == HF__READY) hf__channels_send(s->channels, &s->out, now);
+        return;
+    }
+    if (s->role != HF__COMMANDS || s->url->in_cluster) return;
+    if (s->state != HF__READY || s->registering || now < s->register_at) return;
+    s->registering = true;
+    s->register_at = now + REGISTER_EVERY;
+    s->registration = (hf__op){.verb = HF__REGISTER};
+    hf__session_send(s, &s->registration, false, now);
+}
+
+hf__time hf__session_due(const hf__session *s) {
+    if (s->role == HF__MESSAGES) {
+        if (s->state != HF__READY) return HF__NEVER;
+        hf__time due = s->pinged_at ? HF__NEVER : s->ping_at;
+        return s->channels ? hf__sooner(due, hf__channels_due(s->channels)) : due;
+    }
+    if (s->role != HF__COMMANDS || s->url->in_cluster) return HF__NEVER;
+    return s->state == HF__READY && !s->registering ? s->register_at : HF__NEVER;
+}
+
+hf__time hf__session_waits_since(const hf__session *s) {
+    if (s->state == HF__LOGIN) return s->began;
+    if (s->pinged_at) return s->pinged_at;
+    return s->first ? s->first->asked_at : HF__NEVER;
+}
+
+void hf__session_goodbye(hf__session *s) {
+    if (s->state != HF__READY || s->role != HF__COMMANDS) return;
+    if (s->url->in_cluster && !s->registered) return;
+    hf__command_begin(&s->out, 2);
+    hf__command_string(&s->out, "DEL");
+    hf__encode_client_key(s, s->who->client);
+}

@@ -1,0 +1,44 @@
+/*
+ * What was released not long ago, or lost. A primary that fails may take with it that it released a lock: its
+ * successor has the lock still held, and nobody to release it before its lease ends. So releases are kept
+ * for a lease, and repeated to whoever answers next. That one may also have it still standing in line, and
+ * would grant it to nobody: a client that has ever stood in one leaves as well, also with what it finds lost
+ * there. A release acts on its number only: late or twice, it touches nothing that was taken since.
+ */
+#ifndef HF_STORE_REDIS_TOPOLOGY_RELEASE_LOG_H
+#define HF_STORE_REDIS_TOPOLOGY_RELEASE_LOG_H
+
+#include "base/map.h"
+#include "store/redis/protocol/session.h"
+
+#define HF__PAST_MAX 1024 /* names; beyond that the oldest are left to their leases */
+
+typedef struct hf__released hf__released;
+
+typedef struct hf__past {
+    hf__map names;
+    hf__released *first, *last; /* by age */
+    size_t count;
+    int64_t lease_ms; /* the longest that was asked for */
+    bool stood;       /* something of this client has stood in line */
+    bool again;       /* one is to be said without another connection */
+} hf__past;
+
+void hf__past_init(hf__past *p, uint64_t seed);
+void hf__past_fini(hf__past *p);
+
+/* An operation was answered. Where memory is out, nothing is kept. */
+void hf__past_note(hf__past *p, const hf__op *op, hf__time now);
+
+/* The commands go to another connection, or `again` is set: say them all again. */
+void hf__past_repeat(hf__past *p, hf__session *session, hf__time now);
+
+/* The same through a store, of the names that `concerns` says. */
+void hf__past_repeat_to(hf__past *p, hf__store *store,
+                        bool (*concerns)(const hf__store *store, const char *name, size_t length),
+                        hf__time now);
+
+/* Whether a completed operation is one of these, and so nobody else's. */
+bool hf__past_took(hf__op *op);
+
+#endif

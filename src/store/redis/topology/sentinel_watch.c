@@ -1,0 +1,165 @@
+#include "store/redis/topology/sentinel_watch.h"
+
+#include <stdlib.h>
+
+#include "base/error.h"
+
+#define LISTEN      (5 * HF__SEC)
+#define AGAIN_FIRST (100 * HF__MS)
+#define AGAIN_MOST  HF__SEC
+#define DOUBLINGS   4
+
+static void go_to(hf__watch *w, hf__time now) {
+    const hf__host *host = &w->sentinel.url->hosts[w->sentinel.at];
+    w->url.host = host->name;
+    w->url.port = host->port;
+    w->listening = false;
+    hf__link_move(&w->link, now);
+}
+
+/* All of them together have the time that one connection may take. */
+static int64_t share_of(const hf__url *url, unsigned count) {
+    int64_t share = url->connect_timeout_ms / (count + 1);
+    return share > 0 ? share : 1;
+}
+
+hf__watch *hf__watch_new(const hf__url *url, const hf__identity *who, hf__log *log) {
+    hf__watch *w = calloc(1, sizeof *w);
+    if (!w) return NULL;
+    w->log = log;
+    hf__sentinel_init(&w->sentinel, url);
+    w->url = *url;
+    w->url.scheme =
+        url->scheme == HF__SCHEME_SENTINEL_TLS ? HF__SCHEME_REDIS_TLS : HF__SCHEME_REDIS;
+    w->url.user = url->sentinel_user;
+    w->url.password = url->sentinel_password;
+    w->url.password_file = url->sentinel_password_file;
+    w->url.db = 0;
+    w->url.connect_timeout_ms = share_of(url, w->sentinel.count);
+    w->url.host = url->hosts[0].name;
+    w->url.port = url->hosts[0].port;
+    if (!hf__link_init(&w->link, HF__SENTINEL, &w->url, who, log)) {
+        hf__watch_free(w, false);
+        return NULL;
+    }
+    w->link.quiet = true;
+    w->link.session.sentinel = &w->sentinel;
+    return w;
+}
+
+void hf__watch_free(hf__watch *w, bool forked) {
+    if (!w) return;
+    hf__link_fini(&w->link, forked);
+    free(w->detail);
+    free(w);
+}
+
+/* ---- What a visit came to ---- */
+
+static void forgive(hf__watch *w) {
+    w->failed = 0;
+    w->silent &= ~(1u << w->sentinel.at);
+    w->result = HF_OK;
+    free(w->detail);
+    w->detail = NULL;
+}
+
+static bool settled(const hf__watch *w) {
+    unsigned asked = (unsigned)__builtin_popcount(w->asked_by);
+    unsigned heard = (unsigned)__builtin_popcount(w->heard_by);
+    return heard > w->sentinel.count / 2 || (heard && asked == w->sentinel.count);
+}
+
+void hf__watch_doubt(hf__watch *w) {
+    w->asked_by = w->heard_by = 0;
+}
+
+static hf__time pause_now(hf__watch *w) {
+    if (!settled(w) && w->asked_by != (1u << w->sentinel.count) - 1) return 0;
+    if (w->primary_up) return hf__jitter(&w->link.rand, LISTEN);
+    unsigned doublings = w->rounds < DOUBLINGS ? w->rounds : DOUBLINGS;
+    w->rounds++;
+    return hf__jitter(&w->link.rand, hf__sooner(AGAIN_FIRST << doublings, AGAIN_MOST));
+}
+
+static void answered(hf__watch *w, hf__time now) {
+    w->listening = true;
+    w->asked_by |= 1u << w->sentinel.at;
+    w->heard_by |= 1u << w->sentinel.at;
+    forgive(w);
+    if (w->sentinel.older) /* it is one of those */
+        hf__log_add(w->log, HF_LOG_INFO,
+                    "the Sentinel at %s is behind others: that the primary is at %s, port %d, is "
+                    "not believed",
+                    w->link.where, w->sentinel.said.host, (int)w->sentinel.said.port);
+    w->leave_at = now + pause_now(w);
+}
+
+/* The next is asked at once, but a round in which all failed is not begun anew without a pause. */
+static void no_use(hf__watch *w, hf__time now) {
+    uint32_t bit = 1u << w->sentinel.at;
+    hf_result result = w->link.down_result ? w->link.down_result : HF_UNREACHABLE;
+    const char *why = w->link.down_detail ? w->link.down_detail : hf_result_text(result);
+    hf__log_add(w->log, w->silent & bit ? HF_LOG_DEBUG : HF_LOG_WARNING, "%s", why);
+    w->silent |= bit;
+    w->asked_by |= bit;
+    if (++w->failed >= w->sentinel.count) {
+        free(w->detail);
+        w->result = result;
+        w->detail = hf__line("no Sentinel says where the primary '%.60s' is: %s",
+                             w->sentinel.url->primary, why);
+    }
+    hf__sentinel_next(&w->sentinel);
+    go_to(w, w->failed % w->sentinel.count ? now : now + pause_now(w));
+}
+
+/* ---- Turning ---- */
+
+/* While the primary is up there is time; when it goes away a pause is over. */
+static void came_or_went(hf__watch *w, bool primary_up, hf__time now) {
+    w->primary_up = primary_up;
+    w->rounds = 0;
+    if (!primary_up) hf__watch_doubt(w);
+    w->leave_at = primary_up ? now + pause_now(w) : now;
+    if (!primary_up && w->link.state == HF__LINK_IDLE) w->link.retry_at = now;
+}
+
+static void look(hf__watch *w, hf__time now) {
+    bool idle = w->link.state == HF__LINK_IDLE;
+    if (w->link.state == HF__LINK_UP && !w->listening)
+        answered(w, now);
+    else if (idle && w->listening) /* it went away: no harm, ask the next */
+        w->leave_at = now;
+    else if (idle && w->link.failures)
+        no_use(w, now);
+    if (!w->listening) return;
+    if (w->sentinel.switched) {
+        hf__log_add(w->log, HF_LOG_INFO, "the Sentinel at %s tells of a failover", w->link.where);
+        go_to(w, now);
+    } else if (now >= w->leave_at) {
+        hf__sentinel_next(&w->sentinel);
+        go_to(w, now);
+    }
+}
+
+void hf__watch_tick(hf__watch *w, bool primary_up, hf__time now) {
+    if (!w->open_until) w->open_until = hf__after_ms(now, w->sentinel.url->connect_timeout_ms);
+    if (primary_up || now >= w->open_until) w->open_until = HF__NEVER;
+    if (primary_up != w->primary_up) came_or_went(w, primary_up, now);
+    look(w, now);
+    hf__link_tick(&w->link, now);
+    look(w, now);
+}
+
+hf__time hf__watch_due(const hf__watch *w) {
+    hf__time due = hf__sooner(hf__link_due(&w->link), w->open_until);
+    return w->listening ? hf__sooner(due, w->leave_at) : due;
+}
+
+const hf__place *hf__watch_primary(const hf__watch *w) {
+    return w->sentinel.primary.port && (w->primary_up || settled(w)) ? &w->sentinel.primary : NULL;
+}
+
+bool hf__watch_opening(const hf__watch *w) {
+    return w->open_until != HF__NEVER;
+}
