@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "store/file/beside.h"
 #include "store/file/clofork.h"
 #include "store/file/directory.h"
+#include "store/file/latch_leader.h"
 #include "store/file/line.h"
 #include "store/file/list.h"
 #include "store/file/lock.h"
@@ -250,7 +250,7 @@ static hf_result inspect(file *f, hf__op *op, hf__time now) {
     return HF_OK;
 }
 
-/* ---- Beside the lock: see beside.h ---- */
+/* ---- Beside the lock: see latch_leader.h ---- */
 
 static hf_result latch(file *f, hf__op *op) {
     char key[HF__KEY_MAX];
@@ -282,10 +282,11 @@ static hf_result leader(file *f, hf__op *op, hf__time now) {
     char key[HF__KEY_MAX];
     size_t length = key_of(f, key, op);
     hf_result r = inspect(f, op, now);
-    op->retry_ms = HF__BESIDE_RETRY_MS;
+    op->retry_ms = HF__LATCH_RETRY_MS;
     if (r) return r;
-    r = op->sight->held ? hf__file_word(f->directory, f->path, key, length, op->sight->token, op)
-                        : HF_NOT_HELD;
+    r = op->sight->held
+            ? hf__file_leader_value(f->directory, f->path, key, length, op->sight->token, op)
+            : HF_NOT_HELD;
     op->sight->held = r == HF_OK;
     return r;
 }

@@ -977,7 +977,7 @@ MUTATIONS = [
     ),
     Mutation(
         "the next holder of a file says what the last one said",
-        "store/file/beside.c",
+        "store/file/latch_leader.c",
         "    if (body.token != token) return HF_NOT_HELD;\n",
         "    (void)token;\n",
         ("conformance", "file", "B32_who_holds*"),

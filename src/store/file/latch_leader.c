@@ -2,7 +2,7 @@
  * Numbers are not remembered here, as a store has to where an answer can be lost: an operation is a
  * call of this process, executed once, and either written or not.
  */
-#include "store/file/beside.h"
+#include "store/file/latch_leader.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -13,21 +13,21 @@
 #include "base/error.h"
 #include "store/file/sidecar.h"
 
-#define USED_EVERY 3600 /* seconds: a latch that is waited for is in use */
+#define TOUCH_EVERY_S 3600 /* seconds: a latch that is waited for is in use */
 
 /* What stands in the files. */
 typedef struct latch_body {
     uint64_t round, done, left;
 } latch_body;
 
-typedef struct word_body {
+typedef struct leader_body {
     uint64_t token, nth;
     char value[HF_VALUE_MAX];
-} word_body;
+} leader_body;
 
-_Static_assert(sizeof(word_body) <= HF__SIDECAR_BODY_MAX, "it fits");
+_Static_assert(sizeof(leader_body) <= HF__SIDECAR_BODY_MAX, "it fits");
 
-static hf_result damaged(const hf__sidecar *s, char **detail) {
+static hf_result report_damaged(const hf__sidecar *s, char **detail) {
     *detail = hf__line("%s/%s was damaged; when no program uses it, remove the file", s->file.path,
                        s->file.name);
     return HF_PROTOCOL;
@@ -46,26 +46,26 @@ static hf_result read_latch(hf__sidecar *s, latch_body *body, char **detail) {
     char bytes[HF__SIDECAR_BODY_MAX];
     size_t length;
     hf_result r = hf__sidecar_read(s, bytes, &length, detail);
-    if (r == HF_BUSY && s->fd >= 0) return damaged(s, detail);
+    if (r == HF_BUSY && s->fd >= 0) return report_damaged(s, detail);
     if (r == HF_BUSY) return HF_UNREACHABLE; /* another writes it just now */
     if (r) return r;
-    if (length != sizeof *body) return damaged(s, detail);
+    if (length != sizeof *body) return report_damaged(s, detail);
     memcpy(body, bytes, sizeof *body);
     return HF_OK;
 }
 
-static void tell(hf__op *op, const latch_body *body) {
+static void fill_answer(hf__op *op, const latch_body *body) {
     op->latch->left = (uint32_t)body->left;
     op->latch->round = body->round;
     op->latch->done = body->done;
 }
 
 /* Its time is that of its last use. Under the lock, as a sweep looks at it. */
-static void note_use(hf__sidecar *s) {
+static void touch_latch(hf__sidecar *s) {
     struct stat st;
     char *detail = NULL;
     if (fstatat(s->file.directory, s->file.name, &st, AT_SYMLINK_NOFOLLOW) != 0) return;
-    if (time(NULL) - st.st_mtim.tv_sec < USED_EVERY) return;
+    if (time(NULL) - st.st_mtim.tv_sec < TOUCH_EVERY_S) return;
     if (hf__sidecar_lock(s, false, &detail) == HF_OK) (void)futimens(s->fd, NULL);
     hf__sidecar_close(s);
     free(detail);
@@ -93,46 +93,46 @@ hf_result hf__file_latch(int directory, const char *path, const char *key, size_
     latch_body body = {0};
     hf_result r;
     hf__sidecar_init(&s, directory, path, HF__LATCH_START, key, length);
-    op->retry_ms = HF__BESIDE_RETRY_MS;
+    op->retry_ms = HF__LATCH_RETRY_MS;
     if (op->verb == HF__LATCH_LOOK) {
         r = read_latch(&s, &body, &op->detail);
-        if (!r) note_use(&s);
+        if (!r) touch_latch(&s);
     } else {
         r = hf__sidecar_lock(&s, op->verb == HF__LATCH_SET, &op->detail);
         if (!r) r = change_latch(&s, op, &body);
         hf__sidecar_close(&s);
     }
-    if (!r) tell(op, &body);
+    if (!r) fill_answer(op, &body);
     return r;
 }
 
 /* ---- Leaders ---- */
 
-static hf_result read_word(hf__sidecar *s, word_body *body, size_t *length, char **detail) {
+static hf_result read_leader(hf__sidecar *s, leader_body *body, size_t *length, char **detail) {
     char bytes[HF__SIDECAR_BODY_MAX];
-    size_t all, least = offsetof(word_body, value);
+    size_t all, least = offsetof(leader_body, value);
     hf_result r = hf__sidecar_read(s, bytes, &all, detail);
     if (r) return r;
-    if (all < least || all > sizeof *body) return damaged(s, detail);
+    if (all < least || all > sizeof *body) return report_damaged(s, detail);
     memcpy(body, bytes, all);
     *length = all - least;
     return HF_OK;
 }
 
 /* One that lost its lock and was stopped before it got here must not write over its successor's. */
-static bool is_newer(const word_body *there, const hf__op *op) {
+static bool is_outdated(const leader_body *there, const hf__op *op) {
     return there->token > op->token || (there->token == op->token && there->nth >= op->word->nth);
 }
 
 hf_result hf__file_proclaim(int directory, const char *path, const char *key, size_t length,
                             hf__op *op) {
     hf__sidecar s;
-    word_body body = {0};
-    size_t said;
+    leader_body body = {0};
+    size_t value_length;
     hf__sidecar_init(&s, directory, path, HF__LEAD_START, key, length);
     hf_result r = hf__sidecar_lock(&s, true, &op->detail);
-    if (!r) r = read_word(&s, &body, &said, &op->detail);
-    if (!r && is_newer(&body, op)) {
+    if (!r) r = read_leader(&s, &body, &value_length, &op->detail);
+    if (!r && is_outdated(&body, op)) {
         hf__sidecar_close(&s);
         return body.token > op->token ? HF_LOST : HF_OK;
     }
@@ -141,25 +141,25 @@ hf_result hf__file_proclaim(int directory, const char *path, const char *key, si
     body.nth = op->word->nth;
     memcpy(body.value, op->word->value, op->word->length);
     if (!r)
-        r = hf__sidecar_write(&s, &body, offsetof(word_body, value) + op->word->length,
+        r = hf__sidecar_write(&s, &body, offsetof(leader_body, value) + op->word->length,
                               &op->detail);
     hf__sidecar_close(&s);
     return r;
 }
 
-hf_result hf__file_word(int directory, const char *path, const char *key, size_t length,
-                        uint64_t token, hf__op *op) {
+hf_result hf__file_leader_value(int directory, const char *path, const char *key, size_t length,
+                                uint64_t token, hf__op *op) {
     hf__sidecar s;
-    word_body body;
-    size_t said;
+    leader_body body;
+    size_t value_length;
     hf__sidecar_init(&s, directory, path, HF__LEAD_START, key, length);
-    hf_result r = read_word(&s, &body, &said, &op->detail);
+    hf_result r = read_leader(&s, &body, &value_length, &op->detail);
     if (r == HF_BUSY) return HF_NOT_HELD; /* being written, or cut: nobody has said anything yet */
     if (r) return r;
     if (body.token != token) return HF_NOT_HELD;
     op->word->nth = body.nth;
-    op->word->length = (uint32_t)said;
-    memcpy(op->word->value, body.value, said);
-    op->word->value[said] = '\0';
+    op->word->length = (uint32_t)value_length;
+    memcpy(op->word->value, body.value, value_length);
+    op->word->value[value_length] = '\0';
     return HF_OK;
 }
