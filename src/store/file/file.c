@@ -11,10 +11,10 @@
 #include "store/file/clofork.h"
 #include "store/file/directory.h"
 #include "store/file/latch_leader.h"
-#include "store/file/line.h"
 #include "store/file/list.h"
 #include "store/file/lock.h"
 #include "store/file/look.h"
+#include "store/file/queue.h"
 #include "store/file/sweep.h"
 
 #define KEEP_MS  INT64_C(86400000) /* a day past the last use, as everywhere */
@@ -447,7 +447,7 @@ static hf_result try_with_room(file *f, hf__op *op, hf__time now) {
     hf__time end = hf__now() + HF__DOOR_MS * HF__MS;
     int in_vain = 0;
     for (int i = 0; r == HF__NO_ROOM && in_vain < IN_VAIN && (!i || hf__now() < end); i++) {
-        hf__line_give_way(i);
+        hf__queue_back_off(i);
         (void)give_back(f); /* an open file keeps its inode */
         in_vain += !hf__sweep_idle(f->directory);
         free(op->detail);
@@ -520,7 +520,7 @@ static void mend(file *f) {
     bool all = true;
     for (hf__mapped *it = NULL; (it = hf__map_next(&f->locks, it));) {
         hf__lock *l = (hf__lock *)it;
-        if (l->mend && !hf__line_mend(l, &f->peers)) all = false;
+        if (l->mend && !hf__queue_retry_unlock(l, &f->peers)) all = false;
         if (l->calls) hear(f, l);
     }
     f->mending = !all;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "store/file/line.h"
+#include "store/file/queue.h"
 #include "store/file/ranges.h"
 #include "store/lock_state/operations.h"
 
@@ -265,7 +265,7 @@ static void wake(hall *h) {
 }
 
 static void go(hall *h) {
-    h->crowded = hf__line_let_go(h->lock, h->peers);
+    h->crowded = hf__queue_unlock_and_wake(h->lock, h->peers);
     wake(h);
 }
 
@@ -338,7 +338,7 @@ static void pass_stalled(hall *h, hf__seat *seat, const hf__contender *contender
     if (!seat->stalled_since || seat->stalled != place) {
         seat->stalled = place;
         seat->stalled_since = now;
-    } else if (now - seat->stalled_since >= HF__STALLED) {
+    } else if (now - seat->stalled_since >= HF__STALL_LIMIT) {
         for (; turns; turns--) {
             hf__contender first = h->state.waiters->contender;
             hf__lock_state_dequeue(&h->state, &first);
@@ -366,7 +366,7 @@ static hf_result end(hall *h, hf__seat *seat, const hf__contender *contender, in
 
 static hf_result leave_unseen(hall *h, hf_result r) {
     fini(h);
-    (void)hf__line_let_go(h->lock, h->peers);
+    (void)hf__queue_unlock_and_wake(h->lock, h->peers);
     return r;
 }
 
@@ -377,7 +377,7 @@ static hf_result close_room(hall *h, hf__op *op) {
     fini(h);
     int error = hf__lockfile_room(h->lock->fd, h->head);
     if (!error) return HF_NOT_HELD;
-    (void)hf__line_let_go(h->lock, h->peers);
+    (void)hf__queue_unlock_and_wake(h->lock, h->peers);
     return hf__lock_trouble(h->lock, "write", error, &op->detail);
 }
 
@@ -397,7 +397,7 @@ hf_result hf__hall_ask(hf__lock *l, hf__seat *seat, hf__peers *peers, const hf__
         op->retry_ms = watch(&h, seat, &contender);
     else
         hf__seat_unwatch(seat);
-    if (r == HF_BUSY && !op->placed) op->retry_ms = HF__LOOK_AGAIN_MS;
+    if (r == HF_BUSY && !op->placed) op->retry_ms = HF__RECHECK_MS;
     if (r == HF_OK && h.crowded) op->crowded = true;
     fini(&h);
     return r;
@@ -406,7 +406,7 @@ hf_result hf__hall_ask(hf__lock *l, hf__seat *seat, hf__peers *peers, const hf__
 /* Through the door, and look. The result says why not. */
 static hf_result go_in(hall *h, hf__head *head, char **detail) {
     hf__lock *l = h->lock;
-    int error = hf__line_seize(l, h->peers, false, HF__DOOR_MS);
+    int error = hf__queue_take_hold(l, h->peers, false, HF__DOOR_MS);
     if (error == EAGAIN || error == ETIMEDOUT) return hf__hall_stuck(l, detail);
     if (error) return hf__lock_trouble(l, "lock", error, detail);
     hf_result r = hf__lockfile_read(&l->file, l->fd, NULL, 0, head, detail);
@@ -446,7 +446,7 @@ static void drop_slot(hf__lock *l, int64_t index) {
 static void drop_slots(hf__lock *l, const hf__seat *seat, hf__peers *peers) {
     drop_slot(l, seat->slot);
     drop_slot(l, seat->upgrade);
-    if (l->soiled) (void)hf__line_let_go(l, peers);
+    if (l->soiled) (void)hf__queue_unlock_and_wake(l, peers);
 }
 
 hf_result hf__hall_release(hf__lock *l, hf__seat *seat, hf__peers *peers, const hf__record *self,

@@ -1,5 +1,5 @@
 /*
- * One lock: taking it, renewing it, letting go. See lock.h; line.c has how it is waited for, hall.c
+ * One lock: taking it, renewing it, letting go. See lock.h; queue.c has how it is waited for, hall.c
  * the room.
  */
 #include "store/file/lock.h"
@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "store/file/clofork.h"
 #include "store/file/hall.h"
-#include "store/file/line.h"
+#include "store/file/queue.h"
 #include "store/file/ranges.h"
 #include "store/file/sweep.h"
 
@@ -55,7 +55,7 @@ static hf_result open_file(hf__lock *l, char **detail) {
 static void close_file(hf__lock *l) {
     hf__clofork_close(l->fd);
     l->fd = -1;
-    hf__line_abandon(l);
+    hf__queue_abandon(l);
 }
 
 /* ---- Seats ---- */
@@ -123,11 +123,11 @@ void hf__lock_fini(hf__lock *l) {
 }
 
 void hf__lock_close(hf__lock *l, hf__peers *peers) {
-    if (l->held) hf__line_let_go(l, peers);
+    if (l->held) hf__queue_unlock_and_wake(l, peers);
     for (hf__seat *s = &l->mutex; s; s = s->next) {
         hf__op op = {
             .verb = HF__RELEASE, .number = s->number, .kind = s == &l->mutex ? HF_MUTEX : HF_READ};
-        if (s->ticket >= 0) hf__line_leave(l, s, peers);
+        if (s->ticket >= 0) hf__queue_leave(l, s, peers);
         if (s->slot >= 0) (void)hf__hall_release(l, s, peers, &l->record, &op);
         free(op.detail);
     }
@@ -164,10 +164,10 @@ static void fill_record(hf__record *r, const hf__op *op, uint64_t last, hf__time
    other. */
 static bool barged(hf__lock *l, const hf__head *head) {
     if (l->served) return false;
-    l->wary = (head->line || !head->version) && hf__line_theirs(l);
-    if (!head->line || l->wary) return l->wary;
-    (void)hf__lockfile_line(l->fd, false);
-    if (hf__line_theirs(l)) (void)hf__lockfile_line(l->fd, true);
+    l->wary = (head->has_queue || !head->version) && hf__queue_has_others(l);
+    if (!head->has_queue || l->wary) return l->wary;
+    (void)hf__lockfile_write_has_queue(l->fd, false);
+    if (hf__queue_has_others(l)) (void)hf__lockfile_write_has_queue(l->fd, true);
     return false;
 }
 
@@ -180,7 +180,7 @@ static hf_result enter(hf__lock *l, hf__peers *peers, const hf__record *self, co
     fill_record(&l->record, op, last, now);
     int error = hf__lockfile_record(l->fd, &l->record);
     if (error) {
-        hf__line_let_go(l, peers);
+        hf__queue_unlock_and_wake(l, peers);
         return hf__lock_trouble(l, "write", error, &op->detail);
     }
     l->held = op->number;
@@ -215,7 +215,7 @@ static hf_result go_to_room(hf__lock *l, hf__seat *seat, hf__peers *peers, const
                             hf__head *head, hf__op *op, hf__time now) {
     int error = op->stand ? hf__peers_join(peers, true) : 0;
     if (!error) return hf__hall_ask(l, seat, peers, self, head, op, now);
-    hf__line_let_go(l, peers);
+    hf__queue_unlock_and_wake(l, peers);
     return hf__lock_trouble(l, "wait for", error, &op->detail);
 }
 
@@ -224,7 +224,7 @@ static hf_result go_in(hf__lock *l, hf__seat *seat, hf__peers *peers, const hf__
     hf__head head;
     hf_result r = see_head(l, seat, &head, op);
     if (r) {
-        hf__line_let_go(l, peers);
+        hf__queue_unlock_and_wake(l, peers);
         return r;
     }
     if (op->kind != HF_MUTEX || hf__room_open(&head) || seat->slot >= 0) {
@@ -239,31 +239,32 @@ static hf_result go_in(hf__lock *l, hf__seat *seat, hf__peers *peers, const hf__
 /* In the room already, or in its line: only the door is to be had. */
 static hf_result take_door(hf__lock *l, const hf__seat *seat, hf__peers *peers, hf__op *op) {
     bool stands = seat->upgrade >= 0 || !seat->holds;
-    int error = hf__line_seize(l, peers, false, stands ? HF__GLANCE_MS : HF__DOOR_MS);
+    int error = hf__queue_take_hold(l, peers, false, stands ? HF__GLANCE_MS : HF__DOOR_MS);
     if (!error) return HF_OK;
     if (error != EAGAIN && error != ETIMEDOUT)
         return hf__lock_trouble(l, "lock", error, &op->detail);
-    return stands ? hf__line_busy(op, HF__UNWATCHED_MS, true) : hf__hall_stuck(l, &op->detail);
+    return stands ? hf__queue_busy(op, HF__UNWATCHED_RETRY_MS, true)
+                  : hf__hall_stuck(l, &op->detail);
 }
 
 /* HF_OK: the hold's range is ours, or the door. */
 static hf_result take(hf__lock *l, hf__seat *seat, hf__peers *peers, hf__op *op, hf__time now) {
     bool mutex = op->kind == HF_MUTEX;
-    if (seat->ticket >= 0) return hf__line_wait(l, seat, peers, op, now);
+    if (seat->ticket >= 0) return hf__queue_wait(l, seat, peers, op, now);
     if (seat->slot >= 0) return take_door(l, seat, peers, op);
     int error = hf__peers_join(peers, !mutex);
     if (error) return hf__lock_trouble(l, "take", error, &op->detail);
-    if (!hf__line_ours(l) && (!l->wary || !hf__line_theirs(l))) {
+    if (!hf__queue_has_ours(l) && (!l->wary || !hf__queue_has_others(l))) {
         int64_t patience = !op->stand ? HF__DOOR_MS : mutex ? 0 : HF__GLANCE_MS;
-        error = hf__line_seize(l, peers, mutex, patience);
+        error = hf__queue_take_hold(l, peers, mutex, patience);
         l->served = false;
         if (!error) return HF_OK;
         if (error == ETIMEDOUT && !op->stand) return hf__hall_stuck(l, &op->detail);
         if (error != EAGAIN && error != ETIMEDOUT)
             return hf__lock_trouble(l, "lock", error, &op->detail);
     }
-    return op->stand ? hf__line_stand(l, seat, peers, op, now)
-                     : hf__line_busy(op, HF__LOOK_AGAIN_MS, false);
+    return op->stand ? hf__queue_join(l, seat, peers, op, now)
+                     : hf__queue_busy(op, HF__RECHECK_MS, false);
 }
 
 /* What was in the way is a file being removed, or is over: nobody holds it and nobody stands in
@@ -272,7 +273,7 @@ static bool worth_another_try(const hf__lock *l) {
     if (hf__lock_used(l)) return false;
     int64_t holder = hf__hold_holder(l->fd);
     if (holder == HF__REMOVING) return true;
-    return !holder && !hf__line_theirs(l);
+    return !holder && !hf__queue_has_others(l);
 }
 
 /* HF_NOT_HELD: once more, in line or with the file that has the name now. */
@@ -280,14 +281,15 @@ static hf_result try_once(hf__lock *l, hf__seat *seat, hf__peers *peers, const h
                           hf__op *op, hf__time now, int tries) {
     hf_result r = take(l, seat, peers, op, now);
     if (r == HF_BUSY && !op->placed && worth_another_try(l)) {
-        hf__line_give_way(tries);
+        hf__queue_back_off(tries);
         close_file(l);
         return HF_NOT_HELD;
     }
     if (r) return r;
     int current = hf__lockfile_current(&l->file, l->device, l->inode);
     if (current == 1) return go_in(l, seat, peers, self, op, now);
-    hf__line_let_go(l, peers); /* whoever waits on a file that is gone has to see it too */
+    hf__queue_unlock_and_wake(l,
+                              peers); /* whoever waits on a file that is gone has to see it too */
     if (current < 0) return hf__lock_trouble(l, "look at", -current, &op->detail);
     close_file(l);
     return HF_NOT_HELD;
@@ -295,7 +297,7 @@ static hf_result try_once(hf__lock *l, hf__seat *seat, hf__peers *peers, const h
 
 static hf_result try_often(hf__lock *l, hf__seat *seat, hf__peers *peers, const hf__record *self,
                            hf__op *op, hf__time now) {
-    for (int i = 0; i < HF__TRIES; i++) {
+    for (int i = 0; i < HF__OPEN_TRIES; i++) {
         hf_result r = l->fd < 0 ? open_file(l, &op->detail) : HF_OK;
         if (!r) r = try_once(l, seat, peers, self, op, now, i);
         if (r != HF_NOT_HELD) return r;
@@ -312,7 +314,7 @@ hf_result hf__lock_ask(hf__lock *l, hf__peers *peers, const hf__record *self, hf
         return HF_OK;
     }
     /* an older number of ours, which nobody wants any more */
-    if (op->kind == HF_MUTEX && l->held) hf__line_let_go(l, peers);
+    if (op->kind == HF_MUTEX && l->held) hf__queue_unlock_and_wake(l, peers);
     hf__seat *seat = make_seat(l, op);
     if (!seat) return HF_NOMEM;
     if (op->upgrade && seat->slot < 0) {
@@ -397,12 +399,12 @@ hf_result hf__lock_renew(hf__lock *l, hf__peers *peers, const hf__record *self, 
 hf_result hf__lock_release(hf__lock *l, hf__peers *peers, const hf__record *self, hf__op *op) {
     hf_result r = HF_LOST;
     if (op->kind == HF_MUTEX && l->held && l->held <= op->number) {
-        hf__line_let_go(l, peers);
+        hf__queue_unlock_and_wake(l, peers);
         r = HF_OK;
     }
     hf__seat *seat = find_seat(l, op);
     if (seat && seat->number <= op->number) {
-        if (seat->ticket >= 0) hf__line_leave(l, seat, peers);
+        if (seat->ticket >= 0) hf__queue_leave(l, seat, peers);
         if (seat->slot >= 0) r = hf__hall_release(l, seat, peers, self, op);
     }
     tidy(l);

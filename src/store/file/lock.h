@@ -66,7 +66,7 @@ typedef struct hf__lock {
     bool wary;         /* there was a line: look for it before taking the hold */
     bool blank;        /* the file was new when it was opened */
     bool soiled;       /* a range of ours could not be unlocked */
-    bool mend;         /* it is to be tried again, by hf__line_mend */
+    bool mend;         /* it is to be tried again, by hf__queue_retry_unlock */
 } hf__lock;
 
 void hf__lock_init(hf__lock *lock);

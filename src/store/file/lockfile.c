@@ -71,9 +71,9 @@ int hf__lockfile_record(int fd, hf__record *record) {
     return hf__lockfile_write(fd, record, sizeof *record, offsetof(hf__head, record));
 }
 
-int hf__lockfile_line(int fd, bool line) {
-    uint64_t word = line;
-    return hf__lockfile_write(fd, &word, sizeof word, offsetof(hf__head, line));
+int hf__lockfile_write_has_queue(int fd, bool has_queue) {
+    uint64_t word = has_queue;
+    return hf__lockfile_write(fd, &word, sizeof word, offsetof(hf__head, has_queue));
 }
 
 int hf__lockfile_break(int fd, uint64_t token) {
@@ -93,7 +93,7 @@ int hf__lockfile_room(int fd, hf__head *head) {
 
 int hf__lockfile_begin(int fd, const char *key, size_t length, uint64_t last) {
     char page[KEY_AT + HF__KEY_MAX] = {0};
-    hf__head head = {.version = VERSION, .key_length = (uint32_t)length, .line = 1};
+    hf__head head = {.version = VERSION, .key_length = (uint32_t)length, .has_queue = 1};
     memcpy(head.magic, magic, sizeof magic);
     head.record.token = last;
     head.record.sum = sum_of(&head.record);

@@ -5,7 +5,7 @@
  * file is a new one.
  *
  *   0     magic, version, length of the key      written once
- *   16    line: others may stand in line          written by who joins it; taken back by a holder
+ *   16    has_queue: others may stand in line          written by who joins it; taken back by a holder
  *   24    broken: the token of a hold that an operator wants ended     written by anybody
  *   32    the room: whether it is in use, and what it counts
  *   64    the record: the last hold
@@ -51,7 +51,7 @@ typedef struct hf__room_head {
 typedef struct hf__head {
     char magic[8];
     uint32_t version, key_length;
-    uint64_t line, broken;
+    uint64_t has_queue, broken;
     hf__room_head room;
     hf__record record;
 } hf__head;
@@ -92,7 +92,7 @@ int hf__lockfile_begin(int fd, const char *key, size_t length, uint64_t last);
 int hf__lockfile_record(int fd, hf__record *record);
 
 /* Say whether there may be a line. Not in a new file, which says that there may. 0 or errno. */
-int hf__lockfile_line(int fd, bool line);
+int hf__lockfile_write_has_queue(int fd, bool has_queue);
 
 /* Mark a token as broken. 0 or errno. */
 int hf__lockfile_break(int fd, uint64_t token);

@@ -56,13 +56,13 @@ static bool claim(int fd) {
 }
 
 /* A sweep may have removed it before it was opened, or before it was locked. */
-static bool is_passing(int error) {
+static bool is_worth_retry(int error) {
     return error == EEXIST || error == EAGAIN || error == ENOENT;
 }
 
 static int make_life(hf__peers *p) {
     int error = EEXIST;
-    for (int i = 0; i < TRIES && is_passing(error); i++) {
+    for (int i = 0; i < TRIES && is_worth_retry(error); i++) {
         uint32_t id = (uint32_t)hf__rand_seed() & HF__ID_MAX;
         if (!id) continue;
         error = make_fifo(p, HF__LIFE_START, id, &p->life);

@@ -32,7 +32,7 @@ HOLD = "store/redis/lua/part/hold.lua"
 INSPECT = "store/redis/lua/inspect.lua"
 HEARING = "store/redis/protocol/notifications.c"
 LOCK = "store/file/lock.c"
-TICKETS = "store/file/line.c"
+TICKETS = "store/file/queue.c"
 HALL = "store/file/hall.c"
 MANY = "client/many.c"
 ALL = "store/redis/lua/all.lua"
@@ -384,8 +384,8 @@ MUTATIONS = [
     Mutation(
         "a release wakes nobody",
         TICKETS,
-        "unlock_somehow(l);\n    return wake_first(l, peers, 0);",
-        "unlock_somehow(l);\n    return peers->id == 0;",
+        "unlock_or_retry(l);\n    return wake_first(l, peers, 0);",
+        "unlock_or_retry(l);\n    return peers->id == 0;",
         ("file_line", "B13_*"),
     ),
     Mutation(
@@ -398,7 +398,7 @@ MUTATIONS = [
     Mutation(
         "a stopped waiter is never passed",
         TICKETS,
-        "return now - s->stalled_since >= HF__STALLED;",
+        "return now - s->stalled_since >= HF__STALL_LIMIT;",
         "return false;",
         ("file_line", "B08_a_stopped_first*"),
     ),
@@ -640,7 +640,7 @@ MUTATIONS = [
     Mutation(
         "a stopped waiter of the room is never passed",
         HALL,
-        "} else if (now - seat->stalled_since >= HF__STALLED) {",
+        "} else if (now - seat->stalled_since >= HF__STALL_LIMIT) {",
         "} else if (now < 0) {",
         ("file_room", "B08_a_stopped*"),
     ),
@@ -682,7 +682,7 @@ MUTATIONS = [
     Mutation(
         "our own tickets are not seen",
         TICKETS,
-        "if (behind_ours(l, s)) return",
+        "if (is_behind_ours(l, s)) return",
         "if (l->held) return",
         ("file_room", "B08_those_of_one_client*"),
     ),

@@ -1,5 +1,5 @@
-/* See line.h. */
-#include "store/file/line.h"
+/* See queue.h. */
+#include "store/file/queue.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -9,16 +9,16 @@
 #include "store/file/clofork.h"
 #include "store/file/ranges.h"
 
-#define SOON_TRIES 16
-#define DROP_TRIES 3 /* closing the file gives up all that we have of it */
+#define UNWATCHED_TRIES 16
+#define DROP_TRIES      3 /* closing the file gives up all that we have of it */
 
-hf_result hf__line_busy(hf__op *op, int64_t retry_ms, bool placed) {
+hf_result hf__queue_busy(hf__op *op, int64_t retry_ms, bool placed) {
     op->retry_ms = retry_ms;
     op->placed = placed;
     return HF_BUSY;
 }
 
-void hf__line_give_way(int tries) {
+void hf__queue_back_off(int tries) {
     int shift = tries < 8 ? 0 : (tries - 8) / 8;
     struct timespec moment = {.tv_nsec = 50000L << (shift < 5 ? shift : 5)};
     if (tries < 8)
@@ -34,7 +34,7 @@ void hf__seat_unwatch(hf__seat *s) {
     s->watching = 0;
 }
 
-static hf__peer *take_watched(hf__seat *s, uint32_t id) {
+static hf__peer *reuse_watched(hf__seat *s, uint32_t id) {
     for (unsigned i = 0; i < s->watching; i++) {
         hf__peer *peer = s->watched[i];
         if (peer->id != id || peer->life < 0) continue;
@@ -48,7 +48,7 @@ int64_t hf__seat_watch(hf__seat *s, hf__peers *peers, const uint32_t *ids, unsig
     hf__peer *now[HF__WATCHED_MAX] = {0};
     unsigned watching = 0, missed = 0;
     for (unsigned i = 0; i < count && watching < HF__WATCHED_MAX; i++) {
-        now[watching] = take_watched(s, ids[i]);
+        now[watching] = reuse_watched(s, ids[i]);
         if (now[watching] || hf__peers_watch(peers, ids[i], &now[watching]) == 0)
             watching++;
         else
@@ -58,9 +58,9 @@ int64_t hf__seat_watch(hf__seat *s, hf__peers *peers, const uint32_t *ids, unsig
     memcpy(s->watched, now, watching * sizeof *now);
     s->watching = watching;
     if (!missed) s->unseen = 0;
-    if (!missed) return HF__LOOK_AGAIN_MS;
+    if (!missed) return HF__RECHECK_MS;
     /* Most often it is dying, and the kernel still tidying up. */
-    return s->unseen++ < SOON_TRIES ? HF__SOON_MS : HF__UNWATCHED_MS;
+    return s->unseen++ < UNWATCHED_TRIES ? HF__RETRY_SOON_MS : HF__UNWATCHED_RETRY_MS;
 }
 
 /* ---- Our own tickets, which the kernel does not show to us ---- */
@@ -80,17 +80,17 @@ static int64_t last_of_ours(const hf__lock *l) {
     return last;
 }
 
-bool hf__line_ours(const hf__lock *l) {
+bool hf__queue_has_ours(const hf__lock *l) {
     return last_of_ours(l) >= 0;
 }
 
-bool hf__line_theirs(const hf__lock *l) {
+bool hf__queue_has_others(const hf__lock *l) {
     return hf__ticket_first(l->fd, 0).ticket >= 0;
 }
 
 /* ---- Giving up ---- */
 
-void hf__line_abandon(hf__lock *l) {
+void hf__queue_abandon(hf__lock *l) {
     for (hf__seat *s = &l->mutex; s; s = s->next) {
         if (s->ticket < 0 && s->slot < 0) continue;
         hf__seat_unwatch(s);
@@ -115,14 +115,14 @@ static void unlock_by_closing(hf__lock *l) {
     hf_result why;
     char *detail = NULL;
     hf__clofork_close(l->fd);
-    hf__line_abandon(l);
+    hf__queue_abandon(l);
     l->soiled = false;
     l->fd = hf__lockfile_open(&l->file, false, &why, &detail);
     free(detail);
 }
 
 /* But it would end what is held, too: rather let others wait until it can be unlocked. */
-static void unlock_somehow(hf__lock *l) {
+static void unlock_or_retry(hf__lock *l) {
     if (any_holds(l))
         l->mend = true;
     else
@@ -140,20 +140,20 @@ static bool wake_first(hf__lock *l, hf__peers *peers, int64_t from) {
     return ours || first.ticket >= 0;
 }
 
-bool hf__line_let_go(hf__lock *l, hf__peers *peers) {
+bool hf__queue_unlock_and_wake(hf__lock *l, hf__peers *peers) {
     int error = EAGAIN;
     l->held = 0;
     for (int i = 0; i < DROP_TRIES && error; i++) error = hf__hold_drop(l->fd);
-    if (error || l->soiled) unlock_somehow(l);
+    if (error || l->soiled) unlock_or_retry(l);
     return wake_first(l, peers, 0);
 }
 
 /* The next in line no longer waits behind us, and has to see behind whom. */
-void hf__line_leave(hf__lock *l, hf__seat *s, hf__peers *peers) {
+void hf__queue_leave(hf__lock *l, hf__seat *s, hf__peers *peers) {
     int64_t ticket = s->ticket;
     s->ticket = -1;
     hf__seat_unwatch(s);
-    if (hf__ticket_drop(l->fd, peers->id, ticket) != 0) unlock_somehow(l);
+    if (hf__ticket_drop(l->fd, peers->id, ticket) != 0) unlock_or_retry(l);
     wake_first(l, peers, ticket);
 }
 
@@ -175,9 +175,9 @@ static bool drop_slots(hf__lock *l) {
     return all;
 }
 
-bool hf__line_mend(hf__lock *l, hf__peers *peers) {
+bool hf__queue_retry_unlock(hf__lock *l, hf__peers *peers) {
     bool all = drop_slots(l);
-    if (hf__line_ours(l) || hf__tickets_drop(l->fd) != 0) all = false;
+    if (hf__queue_has_ours(l) || hf__tickets_drop(l->fd) != 0) all = false;
     if (!l->held && hf__hold_drop(l->fd) != 0) all = false;
     if (all) l->mend = l->soiled = false;
     wake_first(l, peers, 0);
@@ -188,7 +188,7 @@ bool hf__line_mend(hf__lock *l, hf__peers *peers) {
 
 /* Somebody is there for a moment: at the door, or as a mutex that has yet to see that the room
    is in use. */
-static bool is_passing(const hf__lock *l, bool mutex) {
+static bool is_brief_lock(const hf__lock *l, bool mutex) {
     hf__head head;
     char *detail = NULL;
     int64_t holder = hf__hold_holder(l->fd);
@@ -199,21 +199,21 @@ static bool is_passing(const hf__lock *l, bool mutex) {
     return !r && hf__room_open(&head);
 }
 
-int hf__line_seize(hf__lock *l, const hf__peers *peers, bool mutex, int64_t patience_ms) {
+int hf__queue_take_hold(hf__lock *l, const hf__peers *peers, bool mutex, int64_t patience_ms) {
     if (l->held) return EAGAIN; /* the kernel would let us have it twice */
     hf__time until = patience_ms ? hf__now() + patience_ms * HF__MS : 0;
     for (int i = 0;; i++) {
         int error = mutex ? hf__hold_take(l->fd, peers->id) : hf__door_take(l->fd, peers->id);
-        if (error != EAGAIN || !patience_ms || !is_passing(l, mutex)) return error;
+        if (error != EAGAIN || !patience_ms || !is_brief_lock(l, mutex)) return error;
         if (hf__now() >= until) return ETIMEDOUT;
-        hf__line_give_way(i);
+        hf__queue_back_off(i);
     }
 }
 
 /* ---- Waiting ---- */
 
 /* Who stands before us; the holder if nobody does. 0: nobody at all. HF__REMOVING: see ranges.h. */
-static int64_t one_ahead(const hf__lock *l, const hf__seat *s) {
+static int64_t find_ahead(const hf__lock *l, const hf__seat *s) {
     hf__place before = hf__ticket_before(l->fd, s->ticket);
     if (before.ticket >= 0) return before.id ? before.id : HF__REMOVING;
     int64_t holder = hf__hold_holder(l->fd);
@@ -222,41 +222,41 @@ static int64_t one_ahead(const hf__lock *l, const hf__seat *s) {
 
 /* Be told when the one ahead dies; HF_OK if it is dead or gone already. */
 static hf_result watch_ahead(hf__lock *l, hf__seat *s, hf__peers *peers, hf__op *op) {
-    int64_t id = one_ahead(l, s);
+    int64_t id = find_ahead(l, s);
     if (!id) return HF_OK;
-    if (id < 0) return hf__line_busy(op, HF__UNWATCHED_MS, true);
-    if (id == HF__REMOVING) return hf__line_busy(op, HF__SOON_MS, true);
-    return hf__line_busy(op, hf__seat_watch(s, peers, &(uint32_t){(uint32_t)id}, 1), true);
+    if (id < 0) return hf__queue_busy(op, HF__UNWATCHED_RETRY_MS, true);
+    if (id == HF__REMOVING) return hf__queue_busy(op, HF__RETRY_SOON_MS, true);
+    return hf__queue_busy(op, hf__seat_watch(s, peers, &(uint32_t){(uint32_t)id}, 1), true);
 }
 
 /* The lock is free and the first in line has left it lying for long: it is stopped, and whoever
    looks may go past it. */
-static bool may_pass(const hf__lock *l, hf__seat *s, hf__place first, hf__time now) {
+static bool may_pass_stalled(const hf__lock *l, hf__seat *s, hf__place first, hf__time now) {
     bool idle = hf__hold_holder(l->fd) == 0;
     if (idle && s->stalled_since && s->stalled == first.ticket)
-        return now - s->stalled_since >= HF__STALLED;
+        return now - s->stalled_since >= HF__STALL_LIMIT;
     s->stalled_since = idle ? now : 0;
     s->stalled = first.ticket;
     return false;
 }
 
 /* One of ours has the lock, or comes before. */
-static bool behind_ours(hf__lock *l, const hf__seat *s) {
+static bool is_behind_ours(hf__lock *l, const hf__seat *s) {
     return l->held || first_of_ours(l, 0) != s;
 }
 
-static bool our_turn(hf__lock *l, hf__seat *s, hf__time now) {
+static bool is_our_turn(hf__lock *l, hf__seat *s, hf__time now) {
     hf__place first = hf__ticket_first(l->fd, 0);
     if (first.ticket < 0 || first.ticket > s->ticket) return true;
-    return first.id && may_pass(l, s, first, now);
+    return first.id && may_pass_stalled(l, s, first, now);
 }
 
-hf_result hf__line_wait(hf__lock *l, hf__seat *s, hf__peers *peers, hf__op *op, hf__time now) {
+hf_result hf__queue_wait(hf__lock *l, hf__seat *s, hf__peers *peers, hf__op *op, hf__time now) {
     s->number = op->number;
-    for (int i = 0; i < HF__TRIES; i++) {
-        if (behind_ours(l, s)) return hf__line_busy(op, HF__LOOK_AGAIN_MS, true);
-        if (our_turn(l, s, now)) {
-            int error = hf__line_seize(l, peers, op->kind == HF_MUTEX, 0);
+    for (int i = 0; i < HF__OPEN_TRIES; i++) {
+        if (is_behind_ours(l, s)) return hf__queue_busy(op, HF__RECHECK_MS, true);
+        if (is_our_turn(l, s, now)) {
+            int error = hf__queue_take_hold(l, peers, op->kind == HF_MUTEX, 0);
             if (!error) {
                 l->served = true;
                 hf__seat_unwatch(s);
@@ -265,40 +265,40 @@ hf_result hf__line_wait(hf__lock *l, hf__seat *s, hf__peers *peers, hf__op *op, 
                 return HF_OK;
             }
             if (error != EAGAIN) {
-                hf__line_leave(l, s, peers);
+                hf__queue_leave(l, s, peers);
                 return hf__lock_trouble(l, "lock", error, &op->detail);
             }
         }
         hf_result r = watch_ahead(l, s, peers, op);
         if (r) return r;
     }
-    return hf__line_busy(op, HF__SOON_MS, true);
+    return hf__queue_busy(op, HF__RETRY_SOON_MS, true);
 }
 
 /* Not in a file that is new: its first holder writes it as a whole, and says so there. */
-static int say_line(hf__lock *l) {
+static int write_has_queue(hf__lock *l) {
     hf__head head;
     char *detail = NULL;
     if (l->blank && hf__lockfile_read(&l->file, l->fd, NULL, 0, &head, &detail) == HF_OK)
         l->blank = !head.version;
     free(detail);
-    return l->blank ? 0 : hf__lockfile_line(l->fd, true);
+    return l->blank ? 0 : hf__lockfile_write_has_queue(l->fd, true);
 }
 
-hf_result hf__line_stand(hf__lock *l, hf__seat *s, hf__peers *peers, hf__op *op, hf__time now) {
+hf_result hf__queue_join(hf__lock *l, hf__seat *s, hf__peers *peers, hf__op *op, hf__time now) {
     int64_t ticket;
     int error = hf__peers_join(peers, true);
     if (error) return hf__lock_trouble(l, "wait for", error, &op->detail);
     error = hf__ticket_take(l->fd, peers->id, last_of_ours(l), &ticket);
-    if (error == EAGAIN) return hf__line_busy(op, HF__SOON_MS, false);
+    if (error == EAGAIN) return hf__queue_busy(op, HF__RETRY_SOON_MS, false);
     if (error) return hf__lock_trouble(l, "wait for", error, &op->detail);
     s->ticket = ticket;
     s->stalled_since = 0;
     s->unseen = 0;
-    error = say_line(l);
+    error = write_has_queue(l);
     if (error) {
-        hf__line_leave(l, s, peers);
+        hf__queue_leave(l, s, peers);
         return hf__lock_trouble(l, "write", error, &op->detail);
     }
-    return hf__line_wait(l, s, peers, op, now);
+    return hf__queue_wait(l, s, peers, op, now);
 }
