@@ -444,7 +444,7 @@ static bool makes_files(uint32_t verb) {
    a few times if nothing can be removed. */
 static hf_result try_with_room(file *f, hf__op *op, hf__time now) {
     hf_result r = HF__NO_ROOM;
-    hf__time end = hf__now() + HF__DOOR_MS * HF__MS;
+    hf__time end = hf__now() + HF__ENTRY_WAIT_MS * HF__MS;
     int in_vain = 0;
     for (int i = 0; r == HF__NO_ROOM && in_vain < IN_VAIN && (!i || hf__now() < end); i++) {
         hf__queue_back_off(i);

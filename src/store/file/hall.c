@@ -406,7 +406,7 @@ hf_result hf__hall_ask(hf__lock *l, hf__seat *seat, hf__peers *peers, const hf__
 /* Through the door, and look. The result says why not. */
 static hf_result go_in(hall *h, hf__head *head, char **detail) {
     hf__lock *l = h->lock;
-    int error = hf__queue_take_hold(l, h->peers, false, HF__DOOR_MS);
+    int error = hf__queue_take_hold(l, h->peers, false, HF__ENTRY_WAIT_MS);
     if (error == EAGAIN || error == ETIMEDOUT) return hf__hall_stuck(l, detail);
     if (error) return hf__lock_trouble(l, "lock", error, detail);
     hf_result r = hf__lockfile_read(&l->file, l->fd, NULL, 0, head, detail);

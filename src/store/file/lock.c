@@ -237,9 +237,10 @@ static hf_result go_in(hf__lock *l, hf__seat *seat, hf__peers *peers, const hf__
 /* ---- Asking ---- */
 
 /* In the room already, or in its line: only the door is to be had. */
-static hf_result take_door(hf__lock *l, const hf__seat *seat, hf__peers *peers, hf__op *op) {
+static hf_result take_entry_lock(hf__lock *l, const hf__seat *seat, hf__peers *peers, hf__op *op) {
     bool stands = seat->upgrade >= 0 || !seat->holds;
-    int error = hf__queue_take_hold(l, peers, false, stands ? HF__GLANCE_MS : HF__DOOR_MS);
+    int error =
+        hf__queue_take_hold(l, peers, false, stands ? HF__ENTRY_GLANCE_MS : HF__ENTRY_WAIT_MS);
     if (!error) return HF_OK;
     if (error != EAGAIN && error != ETIMEDOUT)
         return hf__lock_trouble(l, "lock", error, &op->detail);
@@ -251,11 +252,11 @@ static hf_result take_door(hf__lock *l, const hf__seat *seat, hf__peers *peers, 
 static hf_result take(hf__lock *l, hf__seat *seat, hf__peers *peers, hf__op *op, hf__time now) {
     bool mutex = op->kind == HF_MUTEX;
     if (seat->ticket >= 0) return hf__queue_wait(l, seat, peers, op, now);
-    if (seat->slot >= 0) return take_door(l, seat, peers, op);
+    if (seat->slot >= 0) return take_entry_lock(l, seat, peers, op);
     int error = hf__peers_join(peers, !mutex);
     if (error) return hf__lock_trouble(l, "take", error, &op->detail);
     if (!hf__queue_has_ours(l) && (!l->wary || !hf__queue_has_others(l))) {
-        int64_t patience = !op->stand ? HF__DOOR_MS : mutex ? 0 : HF__GLANCE_MS;
+        int64_t patience = !op->stand ? HF__ENTRY_WAIT_MS : mutex ? 0 : HF__ENTRY_GLANCE_MS;
         error = hf__queue_take_hold(l, peers, mutex, patience);
         l->served = false;
         if (!error) return HF_OK;

@@ -192,7 +192,7 @@ static bool is_brief_lock(const hf__lock *l, bool mutex) {
     hf__head head;
     char *detail = NULL;
     int64_t holder = hf__hold_holder(l->fd);
-    if (!holder || holder >= HF__AT_DOOR) return true;
+    if (!holder || holder >= HF__ENTRY_LOCKED) return true;
     if (mutex || holder < 0 || holder == HF__REMOVING) return false;
     hf_result r = hf__lockfile_read(&l->file, l->fd, NULL, 0, &head, &detail);
     free(detail);
@@ -203,7 +203,7 @@ int hf__queue_take_hold(hf__lock *l, const hf__peers *peers, bool mutex, int64_t
     if (l->held) return EAGAIN; /* the kernel would let us have it twice */
     hf__time until = patience_ms ? hf__now() + patience_ms * HF__MS : 0;
     for (int i = 0;; i++) {
-        int error = mutex ? hf__hold_take(l->fd, peers->id) : hf__door_take(l->fd, peers->id);
+        int error = mutex ? hf__hold_take(l->fd, peers->id) : hf__entry_lock_take(l->fd, peers->id);
         if (error != EAGAIN || !patience_ms || !is_brief_lock(l, mutex)) return error;
         if (hf__now() >= until) return ETIMEDOUT;
         hf__queue_back_off(i);
@@ -217,7 +217,7 @@ static int64_t find_ahead(const hf__lock *l, const hf__seat *s) {
     hf__place before = hf__ticket_before(l->fd, s->ticket);
     if (before.ticket >= 0) return before.id ? before.id : HF__REMOVING;
     int64_t holder = hf__hold_holder(l->fd);
-    return holder >= HF__AT_DOOR ? holder - HF__AT_DOOR : holder;
+    return holder >= HF__ENTRY_LOCKED ? holder - HF__ENTRY_LOCKED : holder;
 }
 
 /* Be told when the one ahead dies; HF_OK if it is dead or gone already. */

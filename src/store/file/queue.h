@@ -11,8 +11,8 @@
 #define HF__OPEN_TRIES         32      /* against files that are removed while we open them */
 
 /* Who has the door has it for some microseconds, unless the processor is taken from it. */
-#define HF__DOOR_MS   250
-#define HF__GLANCE_MS 3
+#define HF__ENTRY_WAIT_MS   250
+#define HF__ENTRY_GLANCE_MS 3
 
 /* Take the hold for a mutex, or else the door. 0; EAGAIN: a mutex holds it, or the file is being
    removed; ETIMEDOUT: somebody had the door for all of `patience_ms`; errno. */

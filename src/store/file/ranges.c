@@ -3,9 +3,9 @@
 #include <errno.h>
 #include <fcntl.h>
 
-#define WIDTH    (INT64_C(1) << 32) /* of what is kept free for one range */
-#define DOOR     (INT64_C(1) << 31)
-#define TABLE_AT (INT64_C(1) << 62)
+#define WIDTH          (INT64_C(1) << 32) /* of what is kept free for one range */
+#define ENTRY_LOCK_BIT (INT64_C(1) << 31)
+#define TABLE_AT       (INT64_C(1) << 62)
 #define TICKETS_MAX \
     (TABLE_AT / WIDTH - 1) /* a busy lock counts up to here, and starts again when idle */
 
@@ -39,8 +39,8 @@ int hf__hold_take(int fd, uint32_t id) {
     return set(fd, F_WRLCK, 0, id);
 }
 
-int hf__door_take(int fd, uint32_t id) {
-    return set(fd, F_WRLCK, 0, DOOR + id);
+int hf__entry_lock_take(int fd, uint32_t id) {
+    return set(fd, F_WRLCK, 0, ENTRY_LOCK_BIT + id);
 }
 
 int hf__hold_drop(int fd) {
@@ -52,7 +52,8 @@ int64_t hf__hold_holder(int fd) {
     struct flock range = find(fd, 0, 1, &error);
     if (range.l_type == F_UNLCK) return -error;
     if (!range.l_len) return HF__REMOVING;
-    return range.l_len > DOOR ? range.l_len - DOOR + HF__AT_DOOR : range.l_len;
+    return range.l_len > ENTRY_LOCK_BIT ? range.l_len - ENTRY_LOCK_BIT + HF__ENTRY_LOCKED
+                                        : range.l_len;
 }
 
 /* ---- Slots ---- */

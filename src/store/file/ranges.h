@@ -29,13 +29,13 @@ typedef struct hf__place {
 
 /* The hold, or the door. 0 or errno; EAGAIN: another has it. */
 int hf__hold_take(int fd, uint32_t id);
-int hf__door_take(int fd, uint32_t id);
+int hf__entry_lock_take(int fd, uint32_t id);
 int hf__hold_drop(int fd); /* either; can fail, where the kernel has no memory for it */
 
-/* Who holds it, seen from this open file: 0 nobody; HF__REMOVING; errno negative. HF__AT_DOOR is
+/* Who holds it, seen from this open file: 0 nobody; HF__REMOVING; errno negative. HF__ENTRY_LOCKED is
    added to one who has the door. */
-#define HF__REMOVING (INT64_C(1) << 32)
-#define HF__AT_DOOR  (INT64_C(1) << 33)
+#define HF__REMOVING     (INT64_C(1) << 32)
+#define HF__ENTRY_LOCKED (INT64_C(1) << 33)
 int64_t hf__hold_holder(int fd);
 
 /* Slots, which are taken and dropped by who has the door. The holder's id, 0: nobody,

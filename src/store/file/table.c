@@ -149,28 +149,28 @@ static hf_result read_slot(const hf__lockfile *file, int fd, const hf__slots *ow
 /* Who has the range of a slot that nobody was seen in has cleared it, and is about to let it go, or could not: else what
    stood there was cut off or overwritten, and somebody may be inside. It may be seen as it is being cleared; and without
    the door as somebody who has it takes it. */
-static hf_result check_cleared(const hf__lockfile *file, int fd, bool door, unsigned index,
+static hf_result check_cleared(const hf__lockfile *file, int fd, bool entry_locked, unsigned index,
                                char **detail) {
     for (int i = 0; i < TRIES; i++) {
         hf__slot slot;
         int error = hf__slot_read(fd, index, &slot);
         if (error) return trouble(file, error, detail);
-        if (hf__slot_whole(&slot) && !(door && slot.number)) return HF_OK;
+        if (hf__slot_whole(&slot) && !(entry_locked && slot.number)) return HF_OK;
         int64_t owner = hf__slot_holder(fd, index);
         if (owner < 0) return trouble(file, (int)-owner, detail);
-        if (!owner || (!door && hf__hold_holder(fd) != 0)) return HF_OK;
+        if (!owner || (!entry_locked && hf__hold_holder(fd) != 0)) return HF_OK;
         sched_yield();
     }
     return hf__lockfile_damaged(file, "was damaged", detail);
 }
 
-static hf_result check_empty(const hf__lockfile *file, int fd, bool door, unsigned from,
+static hf_result check_empty(const hf__lockfile *file, int fd, bool entry_locked, unsigned from,
                              unsigned until, hf__table *table, char **detail) {
     for (int64_t found; from < until; from = (unsigned)found + 1) {
         found = hf__slot_first(fd, from, until);
         if (found < 0) return trouble(file, (int)-found, detail);
         if (found == until) break;
-        hf_result r = check_cleared(file, fd, door, (unsigned)found, detail);
+        hf_result r = check_cleared(file, fd, entry_locked, (unsigned)found, detail);
         if (r) return r;
         hf__slots_put(&table->taken, (unsigned)found, true);
     }

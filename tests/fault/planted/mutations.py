@@ -570,7 +570,7 @@ MUTATIONS = [
     Mutation(
         "who looks takes one that is being taken for damaged",
         "store/file/table.c",
-        "if (!owner || (!door && hf__hold_holder(fd) != 0)) return HF_OK;",
+        "if (!owner || (!entry_locked && hf__hold_holder(fd) != 0)) return HF_OK;",
         "if (!owner) return HF_OK;",
         ("file_room", "F28_a_slot_that_is_being_taken*"),
     ),
@@ -598,7 +598,7 @@ MUTATIONS = [
     Mutation(
         "a slot that says nothing is an empty one, though its range is locked",
         "store/file/table.c",
-        "if (hf__slot_whole(&slot) && !(door && slot.number)) return HF_OK;",
+        "if (hf__slot_whole(&slot) && !(entry_locked && slot.number)) return HF_OK;",
         "if (!slot.number || hf__slot_whole(&slot)) return HF_OK;",
         ("file_room", "F28_a_slot_overwritten*"),
     ),
@@ -647,7 +647,7 @@ MUTATIONS = [
     Mutation(
         "who is at the door is taken for a mutex that holds",
         TICKETS,
-        "    if (!holder || holder >= HF__AT_DOOR) return true;",
+        "    if (!holder || holder >= HF__ENTRY_LOCKED) return true;",
         "    if (!holder) return true;",
         ("file_room", "F03_*"),
     ),
