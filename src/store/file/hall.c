@@ -149,9 +149,9 @@ static int find_slot(hall *h, unsigned *index) {
         return 0;
     }
     for (*index = 0; *index < HF__SLOTS_MAX; ++*index) {
-        if (hf__slots_has(&h->table.taken, *index)) continue;
+        if (hf__slot_set_has(&h->table.taken, *index)) continue;
         int error = hf__slot_take(h->lock->fd, *index, h->peers->id);
-        if (!error) hf__slots_put(&h->lock->slots, *index, true);
+        if (!error) hf__slot_set_put(&h->lock->slots, *index, true);
         return error;
     }
     return EUSERS;
@@ -161,7 +161,7 @@ static int find_slot(hall *h, unsigned *index) {
 static void free_slot(hf__lock *l, unsigned index) {
     bool cleared = hf__slot_clear(l->fd, index) == 0;
     if (hf__slot_drop(l->fd, index) == 0)
-        hf__slots_put(&l->slots, index, false);
+        hf__slot_set_put(&l->slots, index, false);
     else if (!cleared)
         l->soiled = true;
 }
@@ -289,9 +289,9 @@ static void note_seat(hall *h, hf__seat *seat, const hf__contender *contender) {
 
 /* It could not be written: what it had it has still, unless that was given up for it. */
 static void keep_seat(const hf__lock *l, hf__seat *seat) {
-    if (seat->upgrade >= 0 && !hf__slots_has(&l->slots, (unsigned)seat->upgrade))
+    if (seat->upgrade >= 0 && !hf__slot_set_has(&l->slots, (unsigned)seat->upgrade))
         seat->upgrade = -1;
-    if (seat->slot >= 0 && hf__slots_has(&l->slots, (unsigned)seat->slot)) return;
+    if (seat->slot >= 0 && hf__slot_set_has(&l->slots, (unsigned)seat->slot)) return;
     seat->slot = -1;
     seat->holds = false;
 }
@@ -435,7 +435,7 @@ hf_result hf__hall_renew(hf__lock *l, hf__seat *seat, hf__peers *peers, const hf
 static void drop_slot(hf__lock *l, int64_t index) {
     if (index < 0) return;
     if (hf__slot_drop(l->fd, (unsigned)index) == 0)
-        hf__slots_put(&l->slots, (unsigned)index, false);
+        hf__slot_set_put(&l->slots, (unsigned)index, false);
     else
         l->soiled = true;
 }

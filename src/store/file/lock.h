@@ -58,15 +58,15 @@ typedef struct hf__lock {
     int fd; /* -1: not open */
     dev_t device;
     ino_t inode;
-    uint64_t held;     /* the number of the mutex that holds; 0: none, or it does so in the room */
-    hf__record record; /* while held */
-    hf__seat mutex;    /* the first of the seats; those of other kinds follow */
-    hf__slots slots;   /* whose ranges are ours */
-    bool served;       /* the hold was come by in line */
-    bool wary;         /* there was a line: look for it before taking the hold */
-    bool blank;        /* the file was new when it was opened */
-    bool soiled;       /* a range of ours could not be unlocked */
-    bool mend;         /* it is to be tried again, by hf__queue_retry_unlock */
+    uint64_t held;      /* the number of the mutex that holds; 0: none, or it does so in the room */
+    hf__record record;  /* while held */
+    hf__seat mutex;     /* the first of the seats; those of other kinds follow */
+    hf__slot_set slots; /* whose ranges are ours */
+    bool served;        /* the hold was come by in line */
+    bool wary;          /* there was a line: look for it before taking the hold */
+    bool blank;         /* the file was new when it was opened */
+    bool soiled;        /* a range of ours could not be unlocked */
+    bool mend;          /* it is to be tried again, by hf__queue_retry_unlock */
 } hf__lock;
 
 void hf__lock_init(hf__lock *lock);

@@ -41,7 +41,7 @@ static void see_line(hf__view *view) {
         if (view->waiting < HF__LINE_SEEN) view->line[view->waiting] = *slot;
         view->waiting++;
     }
-    for (hf__place at = {.ticket = -1};
+    for (hf__ticket at = {.ticket = -1};
          (at = hf__ticket_first(view->fd, at.ticket + 1)).ticket >= 0 && at.id;) {
         if (view->waiting < HF__LINE_SEEN) view->line[view->waiting] = (hf__slot){.id = at.id};
         view->waiting++;

@@ -100,7 +100,7 @@ void hf__queue_abandon(hf__lock *l) {
     }
     if (l->held) l->calls = l->checked = true;
     l->held = 0;
-    l->slots = (hf__slots){0};
+    l->slots = (hf__slot_set){0};
 }
 
 static bool any_holds(const hf__lock *l) {
@@ -131,7 +131,7 @@ static void unlock_or_retry(hf__lock *l) {
 
 static bool wake_first(hf__lock *l, hf__peers *peers, int64_t from) {
     if (l->fd < 0) return false;
-    hf__place first = hf__ticket_first(l->fd, from);
+    hf__ticket first = hf__ticket_first(l->fd, from);
     hf__seat *ours = first_of_ours(l, from);
     if (ours && (first.ticket < 0 || ours->ticket < first.ticket))
         ours->called = l->calls = true;
@@ -166,9 +166,9 @@ static bool is_seated(const hf__lock *l, unsigned slot) {
 static bool drop_slots(hf__lock *l) {
     bool all = true;
     for (unsigned i = 0; i < HF__SLOTS_MAX; i++) {
-        if (!hf__slots_has(&l->slots, i) || is_seated(l, i)) continue;
+        if (!hf__slot_set_has(&l->slots, i) || is_seated(l, i)) continue;
         if (hf__slot_drop(l->fd, i) == 0)
-            hf__slots_put(&l->slots, i, false);
+            hf__slot_set_put(&l->slots, i, false);
         else
             all = false;
     }
@@ -214,7 +214,7 @@ int hf__queue_take_hold(hf__lock *l, const hf__peers *peers, bool mutex, int64_t
 
 /* Who stands before us; the holder if nobody does. 0: nobody at all. HF__REMOVING: see ranges.h. */
 static int64_t find_ahead(const hf__lock *l, const hf__seat *s) {
-    hf__place before = hf__ticket_before(l->fd, s->ticket);
+    hf__ticket before = hf__ticket_before(l->fd, s->ticket);
     if (before.ticket >= 0) return before.id ? before.id : HF__REMOVING;
     int64_t holder = hf__hold_holder(l->fd);
     return holder >= HF__ENTRY_LOCKED ? holder - HF__ENTRY_LOCKED : holder;
@@ -231,7 +231,7 @@ static hf_result watch_ahead(hf__lock *l, hf__seat *s, hf__peers *peers, hf__op 
 
 /* The lock is free and the first in line has left it lying for long: it is stopped, and whoever
    looks may go past it. */
-static bool may_pass_stalled(const hf__lock *l, hf__seat *s, hf__place first, hf__time now) {
+static bool may_pass_stalled(const hf__lock *l, hf__seat *s, hf__ticket first, hf__time now) {
     bool idle = hf__hold_holder(l->fd) == 0;
     if (idle && s->stalled_since && s->stalled == first.ticket)
         return now - s->stalled_since >= HF__STALL_LIMIT;
@@ -246,7 +246,7 @@ static bool is_behind_ours(hf__lock *l, const hf__seat *s) {
 }
 
 static bool is_our_turn(hf__lock *l, hf__seat *s, hf__time now) {
-    hf__place first = hf__ticket_first(l->fd, 0);
+    hf__ticket first = hf__ticket_first(l->fd, 0);
     if (first.ticket < 0 || first.ticket > s->ticket) return true;
     return first.id && may_pass_stalled(l, s, first, now);
 }

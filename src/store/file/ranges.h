@@ -20,10 +20,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-typedef struct hf__place {
+typedef struct hf__ticket {
     int64_t ticket; /* -1: none */
     uint32_t id;    /* of the client that has it; 0: the file is being removed */
-} hf__place;
+} hf__ticket;
 
 #define HF__ID_MAX INT32_MAX
 
@@ -53,8 +53,8 @@ int hf__ticket_drop(int fd, uint32_t id, int64_t ticket);
 int hf__tickets_drop(int fd); /* all of ours */
 
 /* Of the others: the first at or behind `from`; the last before `until`. */
-hf__place hf__ticket_first(int fd, int64_t from);
-hf__place hf__ticket_before(int fd, int64_t until);
+hf__ticket hf__ticket_first(int fd, int64_t from);
+hf__ticket hf__ticket_before(int fd, int64_t until);
 
 /* Everything at once, for removing the file: nobody holds it and nobody waits. */
 bool hf__ranges_take(int fd);

@@ -93,7 +93,7 @@ static hf__spot *add(hf__table *table, const hf__slot *slot, unsigned index, boo
     *spot = (hf__spot){.slot = *slot, .index = index, .own = own};
     spot->slot.client[sizeof spot->slot.client - 1] = '\0';
     hf__text_copy(spot->client.uuid, sizeof spot->client.uuid, spot->slot.client);
-    hf__slots_put(&table->taken, index, true);
+    hf__slot_set_put(&table->taken, index, true);
     return spot;
 }
 
@@ -110,8 +110,8 @@ static hf_result read_again(const hf__lockfile *file, int fd, unsigned index, hf
 }
 
 /* Who has it, 0 if nobody. Without the door it may be seen as it goes from one owner to another. */
-static hf_result read_owner(const hf__lockfile *file, int fd, const hf__slots *own, unsigned index,
-                            hf__slot *slot, int64_t *owner, char **detail) {
+static hf_result read_owner(const hf__lockfile *file, int fd, const hf__slot_set *own,
+                            unsigned index, hf__slot *slot, int64_t *owner, char **detail) {
     for (int i = 0; i < TRIES; i++) {
         *owner = hf__slot_holder(fd, index);
         if (*owner < 0) return trouble(file, (int)-*owner, detail);
@@ -128,16 +128,16 @@ static hf_result read_owner(const hf__lockfile *file, int fd, const hf__slots *o
 
 static hf_result read_own(const hf__lockfile *file, unsigned index, const hf__slot *slot,
                           hf__table *table, char **detail) {
-    hf__slots_put(&table->taken, index, true);
+    hf__slot_set_put(&table->taken, index, true);
     if (!hf__slot_whole(slot)) return hf__lockfile_damaged(file, "was damaged", detail);
     if (!slot->number) return HF_OK;
     return add(table, slot, index, true) ? HF_OK : HF_NOMEM;
 }
 
-static hf_result read_slot(const hf__lockfile *file, int fd, const hf__slots *own, unsigned index,
-                           hf__slot *slot, hf__table *table, char **detail) {
+static hf_result read_slot(const hf__lockfile *file, int fd, const hf__slot_set *own,
+                           unsigned index, hf__slot *slot, hf__table *table, char **detail) {
     int64_t owner;
-    if (own && hf__slots_has(own, index)) return read_own(file, index, slot, table, detail);
+    if (own && hf__slot_set_has(own, index)) return read_own(file, index, slot, table, detail);
     if (!slot->number) return HF_OK;
     hf_result r = read_owner(file, fd, own, index, slot, &owner, detail);
     if (r || !slot->number) return r;
@@ -172,23 +172,23 @@ static hf_result check_empty(const hf__lockfile *file, int fd, bool entry_locked
         if (found == until) break;
         hf_result r = check_cleared(file, fd, entry_locked, (unsigned)found, detail);
         if (r) return r;
-        hf__slots_put(&table->taken, (unsigned)found, true);
+        hf__slot_set_put(&table->taken, (unsigned)found, true);
     }
     return HF_OK;
 }
 
 /* There is nobody but those who were seen among the first `read` slots, if we have the door; else perhaps one who has. */
-static hf_result check_rest(const hf__lockfile *file, int fd, const hf__slots *own, unsigned read,
-                            hf__table *table, char **detail) {
+static hf_result check_rest(const hf__lockfile *file, int fd, const hf__slot_set *own,
+                            unsigned read, hf__table *table, char **detail) {
     unsigned from = 0;
     hf_result r = HF_OK;
     for (unsigned i = 0; i < read && !r; i++) {
-        if (!hf__slots_has(&table->taken, i)) continue;
+        if (!hf__slot_set_has(&table->taken, i)) continue;
         r = check_empty(file, fd, own, from, i, table, detail);
         from = i + 1;
     }
     for (unsigned i = read; own && i < HF__SLOTS_MAX && !r; i++)
-        if (hf__slots_has(own, i)) r = hf__lockfile_damaged(file, "was cut short", detail);
+        if (hf__slot_set_has(own, i)) r = hf__lockfile_damaged(file, "was cut short", detail);
     return r ? r : check_empty(file, fd, own, from, HF__SLOTS_MAX, table, detail);
 }
 
@@ -199,8 +199,8 @@ static int in_order(const void *a, const void *b) {
     return x->place < y->place ? -1 : x->place > y->place;
 }
 
-hf_result hf__table_read(const hf__lockfile *file, int fd, const hf__slots *own, hf__table *table,
-                         char **detail) {
+hf_result hf__table_read(const hf__lockfile *file, int fd, const hf__slot_set *own,
+                         hf__table *table, char **detail) {
     char chunk[CHUNK * SLOT_SIZE];
     unsigned read = 0;
     *table = (hf__table){0};

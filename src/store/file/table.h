@@ -47,15 +47,15 @@ typedef struct hf__spot {
 } hf__spot;
 
 /* A set of slots. */
-typedef struct hf__slots {
+typedef struct hf__slot_set {
     unsigned char bits[HF__SLOTS_MAX / 8];
-} hf__slots;
+} hf__slot_set;
 
-static inline bool hf__slots_has(const hf__slots *set, unsigned i) {
+static inline bool hf__slot_set_has(const hf__slot_set *set, unsigned i) {
     return set->bits[i / 8] >> i % 8 & 1;
 }
 
-static inline void hf__slots_put(hf__slots *set, unsigned i, bool in) {
+static inline void hf__slot_set_put(hf__slot_set *set, unsigned i, bool in) {
     if (in)
         set->bits[i / 8] |= (unsigned char)(1u << i % 8);
     else
@@ -66,15 +66,15 @@ static inline void hf__slots_put(hf__slots *set, unsigned i, bool in) {
 typedef struct hf__table {
     hf__spot *spots;
     unsigned count;
-    hf__slots taken;
+    hf__slot_set taken;
     bool died; /* some belonged to clients that are dead, and were cleared */
 } hf__table;
 
 /* Read it. The ranges of our own open file are known from `own` alone; NULL: it has none, and
    who is dead is not cleared, since we have not the door. HF_PROTOCOL: one that counts is
    damaged, or gone; HF_NOMEM; HF_UNREACHABLE. */
-hf_result hf__table_read(const hf__lockfile *file, int fd, const hf__slots *own, hf__table *table,
-                         char **detail);
+hf_result hf__table_read(const hf__lockfile *file, int fd, const hf__slot_set *own,
+                         hf__table *table, char **detail);
 void hf__table_fini(hf__table *table);
 
 /* One slot. 0 or errno; reading a slot that is not there gives one that is not in use. */

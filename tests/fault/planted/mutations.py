@@ -1485,8 +1485,8 @@ MUTATIONS = [
     Mutation(
         "fuzz: the range of another's hold does not count",
         "store/file/ranges.c",
-        "return set(fd, F_WRLCK, 0, id);",
-        "(void)set(fd, F_WRLCK, 0, id);\n    return 0;",
+        "return set_range(fd, F_WRLCK, 0, id);",
+        "(void)set_range(fd, F_WRLCK, 0, id);\n    return 0;",
         ("fuzz_files",),
     ),
     Mutation(
