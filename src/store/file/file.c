@@ -10,10 +10,10 @@
 #include "base/error.h"
 #include "store/file/clofork.h"
 #include "store/file/directory.h"
+#include "store/file/inspect.h"
 #include "store/file/latch_leader.h"
 #include "store/file/list.h"
 #include "store/file/lock.h"
-#include "store/file/look.h"
 #include "store/file/queue.h"
 #include "store/file/sweep.h"
 
@@ -169,18 +169,18 @@ static hf_result release(file *f, hf__op *op) {
 
 /* ---- Looking ---- */
 
-static hf_result look(file *f, hf__op *op, hf__view *view) {
+static hf_result look(file *f, hf__op *op, hf__file_snapshot *snapshot) {
     char key[HF__KEY_MAX];
     size_t length = key_of(f, key, op);
     hf__lockfile where;
     name_file(f, &where, key, length);
-    return hf__look(&where, key, length, view, &op->detail);
+    return hf__file_inspect(&where, key, length, snapshot, &op->detail);
 }
 
-static void see_line(const hf__view *view, hf__sight *s) {
-    s->waiting = view->waiting;
+static void see_line(const hf__file_snapshot *snapshot, hf__sight *s) {
+    s->waiting = snapshot->waiter_count;
     for (uint32_t i = 0; i < s->waiting && i < HF__LINE_SEEN; i++) {
-        const hf__slot *slot = &view->line[i];
+        const hf__slot *slot = &snapshot->waiters[i];
         (void)snprintf(s->line[i].client, sizeof s->line[i].client, "%08x", slot->id);
         if (slot->number) hf__owner_text(s->line[i].owner, (hf__owner){slot->owner, slot->logical});
     }
@@ -212,16 +212,16 @@ static void see_mutex(const hf__record *record, hf__sight *s, hf__time now) {
     hf__text_copy(s->who.label, sizeof s->who.label, record->label);
 }
 
-static void see_room(const file *f, const hf__view *view, hf__sight *s, hf__time now) {
-    const hf__slot *first = &view->table.spots[0].slot;
-    s->holders = view->inside;
-    for (unsigned i = 0; i < view->inside; i++) {
-        const hf__slot *slot = &view->table.spots[i].slot;
+static void see_room(const file *f, const hf__file_snapshot *snapshot, hf__sight *s, hf__time now) {
+    const hf__slot *first = &snapshot->table.spots[0].slot;
+    s->holders = snapshot->holder_count;
+    for (unsigned i = 0; i < snapshot->holder_count; i++) {
+        const hf__slot *slot = &snapshot->table.spots[i].slot;
         if (slot->kind != HF_PERMITS) continue;
         s->used += slot->permits;
         s->capacity = slot->capacity;
     }
-    s->kind = view->inside > 1 && first->kind == HF_UPGRADABLE ? HF_READ : first->kind;
+    s->kind = snapshot->holder_count > 1 && first->kind == HF_UPGRADABLE ? HF_READ : first->kind;
     s->count = first->count;
     s->token = first->token;
     s->since_unix_ms = first->since_unix_ms;
@@ -233,20 +233,20 @@ static void see_room(const file *f, const hf__view *view, hf__sight *s, hf__time
 }
 
 static hf_result inspect(file *f, hf__op *op, hf__time now) {
-    hf__view view;
+    hf__file_snapshot snapshot;
     hf__sight *s = op->sight;
     s->held = false;
     s->kind = s->used = s->capacity = s->holders = s->waiting = 0;
-    hf_result r = look(f, op, &view);
+    hf_result r = look(f, op, &snapshot);
     if (r) return r;
-    see_line(&view, s);
-    s->held = view.held || view.inside;
-    if (view.held)
-        see_mutex(&view.head.record, s, now);
-    else if (view.inside)
-        see_room(f, &view, s, now);
+    see_line(&snapshot, s);
+    s->held = snapshot.held || snapshot.holder_count;
+    if (snapshot.held)
+        see_mutex(&snapshot.head.record, s, now);
+    else if (snapshot.holder_count)
+        see_room(f, &snapshot, s, now);
     if (s->held) see_host(&s->who);
-    hf__look_end(&view);
+    hf__file_inspect_end(&snapshot);
     return HF_OK;
 }
 
@@ -259,22 +259,22 @@ static hf_result latch(file *f, hf__op *op) {
 }
 
 /* Whether we hold it under this token, as a mutex, which may be alone in the room. */
-static bool ours_under(const file *f, const hf__view *view, uint64_t token) {
-    const hf__slot *inside = view->inside ? &view->table.spots[0].slot : NULL;
-    if (view->held)
-        return view->head.record.token == token &&
-               !strcmp(view->head.record.client, f->self.client);
+static bool ours_under(const file *f, const hf__file_snapshot *snapshot, uint64_t token) {
+    const hf__slot *inside = snapshot->holder_count ? &snapshot->table.spots[0].slot : NULL;
+    if (snapshot->held)
+        return snapshot->head.record.token == token &&
+               !strcmp(snapshot->head.record.client, f->self.client);
     return inside && inside->token == token && !strcmp(inside->client, f->self.client);
 }
 
 static hf_result proclaim(file *f, hf__op *op) {
     char key[HF__KEY_MAX];
     size_t length = key_of(f, key, op);
-    hf__view view;
-    hf_result r = look(f, op, &view);
+    hf__file_snapshot snapshot;
+    hf_result r = look(f, op, &snapshot);
     if (r) return r;
-    bool ours = ours_under(f, &view, op->token);
-    hf__look_end(&view);
+    bool ours = ours_under(f, &snapshot, op->token);
+    hf__file_inspect_end(&snapshot);
     return ours ? hf__file_proclaim(f->directory, f->path, key, length, op) : HF_LOST;
 }
 
@@ -318,19 +318,19 @@ static bool wanted(uint64_t token, uint64_t held) {
 }
 
 /* Mark what is to end, and tell whom. How many there are, or errno negative. */
-static int mark(file *f, hf__op *op, const hf__view *view) {
+static int mark(file *f, hf__op *op, const hf__file_snapshot *snapshot) {
     int marked = 0, error = 0;
-    const hf__record *record = &view->head.record;
-    if (view->held && wanted(op->number, record->token)) {
-        error = hf__lockfile_break(view->fd, record->token);
-        if (!error) tell_holder(f, op, record->id, view->inode);
+    const hf__record *record = &snapshot->head.record;
+    if (snapshot->held && wanted(op->number, record->token)) {
+        error = hf__lockfile_break(snapshot->fd, record->token);
+        if (!error) tell_holder(f, op, record->id, snapshot->inode);
         marked++;
     }
-    for (unsigned i = 0; !view->held && !error && i < view->inside; i++) {
-        const hf__spot *spot = &view->table.spots[i];
+    for (unsigned i = 0; !snapshot->held && !error && i < snapshot->holder_count; i++) {
+        const hf__spot *spot = &snapshot->table.spots[i];
         if (!wanted(op->number, spot->slot.token)) continue;
-        error = hf__slot_break(view->fd, spot->index, spot->slot.token);
-        if (!error) tell_holder(f, op, spot->slot.id, view->inode);
+        error = hf__slot_break(snapshot->fd, spot->index, spot->slot.token);
+        if (!error) tell_holder(f, op, spot->slot.id, snapshot->inode);
         marked++;
     }
     return error ? -error : marked;
@@ -338,18 +338,18 @@ static int mark(file *f, hf__op *op, const hf__view *view) {
 
 /* Of a break the number is the token that is wanted, and the token that of the first who holds. */
 static hf_result begin_break(file *f, hf__op *op) {
-    hf__view view;
+    hf__file_snapshot snapshot;
     op->number = op->token;
     op->token = 0;
-    hf_result r = look(f, op, &view);
+    hf_result r = look(f, op, &snapshot);
     if (r) return r;
-    if (view.held)
-        op->token = view.head.record.token;
-    else if (view.inside)
-        op->token = view.table.spots[0].slot.token;
-    int marked = mark(f, op, &view);
-    bool unnamed = view.held && !op->token;
-    hf__look_end(&view);
+    if (snapshot.held)
+        op->token = snapshot.head.record.token;
+    else if (snapshot.holder_count)
+        op->token = snapshot.table.spots[0].slot.token;
+    int marked = mark(f, op, &snapshot);
+    bool unnamed = snapshot.held && !op->token;
+    hf__file_inspect_end(&snapshot);
     if (marked < 0) {
         op->detail =
             hf__line("cannot write to the lock's file in %s: %s", f->path, strerror(-marked));
@@ -368,15 +368,15 @@ static hf_result begin_break(file *f, hf__op *op) {
 
 /* The process of one who was told to let go and has not; 0: there is none; -1: that cannot be seen. */
 static int64_t disobeys(file *f, hf__op *op) {
-    hf__view view;
+    hf__file_snapshot snapshot;
     int64_t pid = 0;
-    if (look(f, op, &view) != HF_OK) return -1;
-    if (view.held && view.head.record.token == op->token) pid = view.head.record.pid;
-    for (unsigned i = 0; !view.held && i < view.inside; i++) {
-        const hf__slot *slot = &view.table.spots[i].slot;
+    if (look(f, op, &snapshot) != HF_OK) return -1;
+    if (snapshot.held && snapshot.head.record.token == op->token) pid = snapshot.head.record.pid;
+    for (unsigned i = 0; !snapshot.held && i < snapshot.holder_count; i++) {
+        const hf__slot *slot = &snapshot.table.spots[i].slot;
         if (slot->broken == slot->token && wanted(op->number, slot->token)) pid = slot->pid;
     }
-    hf__look_end(&view);
+    hf__file_inspect_end(&snapshot);
     return pid;
 }
 
