@@ -11,7 +11,7 @@
 #include <stdarg.h>
 #include <unistd.h>
 
-#include "store/file/table.h"
+#include "store/file/slot_table.h"
 
 #define READ_      .kind = HF_READ
 #define WRITE_     .kind = HF_WRITE
@@ -641,9 +641,9 @@ static void B16_the_room_is_closed_when_the_last_has_left(void **state) {
     assert_int_equal(head_of(p).version, 1);
     uint64_t token = TAKES(a, READ_);
     assert_int_equal(head_of(p).version, 2);
-    assert_true(head_of(p).room.open);
+    assert_true(head_of(p).kinds.in_use);
     FREES(a);
-    assert_false(head_of(p).room.open);
+    assert_false(head_of(p).kinds.in_use);
     assert_true(TAKES(a) > token);
     assert_int_equal(t_line_holder(lock_path(p, LOCK)) != 0, 1);
 }
@@ -810,31 +810,32 @@ static void F28_a_slot_overwritten_with_zeros_is_not_an_empty_one(void **state) 
     IS(HF_BUSY, TRIES(s.other, WRITE_));
 }
 
-static hf__room_head room_of(const place *p) {
-    hf__room_head room;
+static hf__kinds_head kinds_head_of(const place *p) {
+    hf__kinds_head kinds;
     int fd = open(lock_path(p, LOCK), O_RDONLY | O_CLOEXEC);
-    assert_true(pread(fd, &room, sizeof room, offsetof(hf__head, room)) == (ssize_t)sizeof room);
+    assert_true(pread(fd, &kinds, sizeof kinds, offsetof(hf__head, kinds)) ==
+                (ssize_t)sizeof kinds);
     close(fd);
-    return room;
+    return kinds;
 }
 
 static void F28_a_room_s_head_overwritten_with_zeros_lets_no_mutex_in(void **state) {
-    static const char zeros[sizeof(hf__room_head)];
+    static const char zeros[sizeof(hf__kinds_head)];
     place *p = *state;
     actor *reader = actor_new(p, NULL), *other = actor_new(p, NULL);
     TAKES(reader, NEVER_LOOKS);
-    write_at(p, zeros, sizeof zeros, offsetof(hf__head, room));
+    write_at(p, zeros, sizeof zeros, offsetof(hf__head, kinds));
     IS(HF_BUSY, TRIES(other, 0));
     IS(HF_BUSY, TRIES(other, WRITE_));
     assert_true(actor_holds(reader));
     actor_kill(reader); /* who leaves writes the head anew */
     TAKES(other);
-    assert_true(room_of(p).sum != 0); /* the mutex has closed it */
+    assert_true(kinds_head_of(p).checksum != 0); /* the mutex has closed it */
 }
 
 /* The head says nothing of it, and the clock was set back since. */
 static void B28_tokens_grow_beyond_those_inside(void **state) {
-    static const char zeros[sizeof(hf__room_head)];
+    static const char zeros[sizeof(hf__kinds_head)];
     place *p = *state;
     hf__slot slot;
     actor *reader = actor_new(p, NULL), *other = actor_new(p, NULL);
@@ -844,7 +845,7 @@ static void B28_tokens_grow_beyond_those_inside(void **state) {
     slot.token = ahead;
     assert_int_equal(hf__slot_write(fd, 0, &slot, false), 0);
     close(fd);
-    write_at(p, zeros, sizeof zeros, offsetof(hf__head, room));
+    write_at(p, zeros, sizeof zeros, offsetof(hf__head, kinds));
     assert_true(TAKES(other, READ_) > ahead);
 }
 
@@ -902,11 +903,11 @@ static void F28_no_byte_of_the_room_s_head_that_is_changed_lets_a_writer_in(void
     place *p = *state;
     actor *reader = actor_new(p, NULL), *other = actor_new(p, NULL);
     TAKES(reader, NEVER_LOOKS);
-    for (size_t i = 0; i < sizeof(hf__room_head); i++) {
-        flip(p, (int64_t)(offsetof(hf__head, room) + i));
+    for (size_t i = 0; i < sizeof(hf__kinds_head); i++) {
+        flip(p, (int64_t)(offsetof(hf__head, kinds) + i));
         IS(HF_PROTOCOL, TRIES(other, WRITE_));
         IS(HF_PROTOCOL, TRIES(other, 0));
-        flip(p, (int64_t)(offsetof(hf__head, room) + i));
+        flip(p, (int64_t)(offsetof(hf__head, kinds) + i));
     }
     IS(HF_BUSY, TRIES(other, 0));
 }

@@ -181,14 +181,14 @@ static void B28_a_file_whose_room_had_a_token_ahead_of_the_clock_stays(void **st
     use_lock(p, LOCK);
     int fd = open(lock_path(p, LOCK), O_RDWR | O_CLOEXEC);
     assert_true(pread(fd, &head, sizeof head, 0) == (ssize_t)sizeof head);
-    head.room.token = head.record.token + (uint64_t)2 * HOUR * 1000;
-    assert_int_equal(hf__lockfile_room(fd, &head), 0);
+    head.kinds.token = head.record.token + (uint64_t)2 * HOUR * 1000;
+    assert_int_equal(hf__lockfile_write_kinds(fd, &head), 0);
     close(fd);
     make_old(lock_path(p, LOCK));
     sweep(p, "keep=1s", HOUR);
     assert_true(there(lock_path(p, LOCK)));
     actor *mutex = actor_new(p, NULL);
-    assert_true(TAKES(mutex) > head.room.token);
+    assert_true(TAKES(mutex) > head.kinds.token);
     FREES(mutex);
 }
 

@@ -17,7 +17,7 @@
 #include "still.h"
 #include "store/file/lockfile.h"
 #include "store/file/sidecar.h"
-#include "store/file/table.h"
+#include "store/file/slot_table.h"
 
 enum { STEPS_MAX = 40, HOLDS_MAX = 8, WAIT_MS = 300, CALL_MS = 20000 };
 
@@ -111,8 +111,8 @@ static void forge(input *in) {
         overlay(in, &head.record, sizeof head.record);
         (void)hf__lockfile_record(fd, &head.record);
     } else if (what % 3 == 1) {
-        overlay(in, &head.room, sizeof head.room);
-        (void)hf__lockfile_room(fd, &head);
+        overlay(in, &head.kinds, sizeof head.kinds);
+        (void)hf__lockfile_write_kinds(fd, &head);
     } else {
         (void)hf__slot_read(fd, index, &slot);
         overlay(in, &slot, sizeof slot);

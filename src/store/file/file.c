@@ -213,10 +213,10 @@ static void see_mutex(const hf__record *record, hf__sight *s, hf__time now) {
 }
 
 static void see_room(const file *f, const hf__file_snapshot *snapshot, hf__sight *s, hf__time now) {
-    const hf__slot *first = &snapshot->table.spots[0].slot;
+    const hf__slot *first = &snapshot->table.views[0].slot;
     s->holders = snapshot->holder_count;
     for (unsigned i = 0; i < snapshot->holder_count; i++) {
-        const hf__slot *slot = &snapshot->table.spots[i].slot;
+        const hf__slot *slot = &snapshot->table.views[i].slot;
         if (slot->kind != HF_PERMITS) continue;
         s->used += slot->permits;
         s->capacity = slot->capacity;
@@ -260,7 +260,7 @@ static hf_result latch(file *f, hf__op *op) {
 
 /* Whether we hold it under this token, as a mutex, which may be alone in the room. */
 static bool ours_under(const file *f, const hf__file_snapshot *snapshot, uint64_t token) {
-    const hf__slot *inside = snapshot->holder_count ? &snapshot->table.spots[0].slot : NULL;
+    const hf__slot *inside = snapshot->holder_count ? &snapshot->table.views[0].slot : NULL;
     if (snapshot->held)
         return snapshot->head.record.token == token &&
                !strcmp(snapshot->head.record.client, f->self.client);
@@ -327,10 +327,10 @@ static int mark(file *f, hf__op *op, const hf__file_snapshot *snapshot) {
         marked++;
     }
     for (unsigned i = 0; !snapshot->held && !error && i < snapshot->holder_count; i++) {
-        const hf__spot *spot = &snapshot->table.spots[i];
-        if (!wanted(op->number, spot->slot.token)) continue;
-        error = hf__slot_break(snapshot->fd, spot->index, spot->slot.token);
-        if (!error) tell_holder(f, op, spot->slot.id, snapshot->inode);
+        const hf__slot_view *view = &snapshot->table.views[i];
+        if (!wanted(op->number, view->slot.token)) continue;
+        error = hf__slot_break(snapshot->fd, view->index, view->slot.token);
+        if (!error) tell_holder(f, op, view->slot.id, snapshot->inode);
         marked++;
     }
     return error ? -error : marked;
@@ -346,7 +346,7 @@ static hf_result begin_break(file *f, hf__op *op) {
     if (snapshot.held)
         op->token = snapshot.head.record.token;
     else if (snapshot.holder_count)
-        op->token = snapshot.table.spots[0].slot.token;
+        op->token = snapshot.table.views[0].slot.token;
     int marked = mark(f, op, &snapshot);
     bool unnamed = snapshot.held && !op->token;
     hf__file_inspect_end(&snapshot);
@@ -373,7 +373,7 @@ static int64_t disobeys(file *f, hf__op *op) {
     if (look(f, op, &snapshot) != HF_OK) return -1;
     if (snapshot.held && snapshot.head.record.token == op->token) pid = snapshot.head.record.pid;
     for (unsigned i = 0; !snapshot.held && i < snapshot.holder_count; i++) {
-        const hf__slot *slot = &snapshot.table.spots[i].slot;
+        const hf__slot *slot = &snapshot.table.views[i].slot;
         if (slot->broken == slot->token && wanted(op->number, slot->token)) pid = slot->pid;
     }
     hf__file_inspect_end(&snapshot);

@@ -25,8 +25,8 @@ static hf_result read_holder(const hf__lockfile *file, int fd, hf__head *head, c
         if (holder < 0) return report_error(file, (int)-holder, detail);
         hf_result r = hf__lockfile_read(file, fd, NULL, 0, head, detail);
         if (r) return r;
-        if (!holder || holder >= HF__REMOVING || hf__room_open(head)) return HF_NOT_HELD;
-        if (hf__record_whole(&head->record) && head->record.id == holder) return HF_OK;
+        if (!holder || holder >= HF__REMOVING || hf__kinds_in_use(head)) return HF_NOT_HELD;
+        if (hf__record_is_intact(&head->record) && head->record.id == holder) return HF_OK;
         sched_yield();
     }
     head->record = (hf__record){.count = 1};
@@ -36,7 +36,7 @@ static hf_result read_holder(const hf__lockfile *file, int fd, hf__head *head, c
 /* Those in line: of the room first, since they have come through the door. */
 static void collect_waiters(hf__file_snapshot *snapshot) {
     for (unsigned i = 0; i < snapshot->table.count; i++) {
-        const hf__slot *slot = &snapshot->table.spots[i].slot;
+        const hf__slot *slot = &snapshot->table.views[i].slot;
         if (slot->token) continue;
         if (snapshot->waiter_count < HF__LINE_SEEN)
             snapshot->waiters[snapshot->waiter_count] = *slot;
@@ -52,7 +52,7 @@ static void collect_waiters(hf__file_snapshot *snapshot) {
 
 static void count_holders(hf__file_snapshot *snapshot) {
     while (snapshot->holder_count < snapshot->table.count &&
-           snapshot->table.spots[snapshot->holder_count].slot.token)
+           snapshot->table.views[snapshot->holder_count].slot.token)
         snapshot->holder_count++;
 }
 
@@ -66,7 +66,7 @@ hf_result hf__file_inspect(const hf__lockfile *file, const char *key, size_t len
     if (!r) r = read_holder(file, snapshot->fd, &snapshot->head, detail);
     snapshot->held = !r;
     if (!r || r == HF_NOT_HELD)
-        r = hf__table_read(file, snapshot->fd, NULL, &snapshot->table, detail);
+        r = hf__slot_table_read(file, snapshot->fd, NULL, &snapshot->table, detail);
     if (!r && fstat(snapshot->fd, &st) != 0) r = report_error(file, errno, detail);
     if (r) {
         hf__file_inspect_end(snapshot);
@@ -79,7 +79,7 @@ hf_result hf__file_inspect(const hf__lockfile *file, const char *key, size_t len
 }
 
 void hf__file_inspect_end(hf__file_snapshot *snapshot) {
-    hf__table_fini(&snapshot->table);
+    hf__slot_table_fini(&snapshot->table);
     hf__clofork_close(snapshot->fd);
     snapshot->fd = -1;
 }

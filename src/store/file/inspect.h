@@ -2,14 +2,14 @@
 #ifndef HF_STORE_FILE_INSPECT_H
 #define HF_STORE_FILE_INSPECT_H
 
-#include "store/file/table.h"
+#include "store/file/slot_table.h"
 
 typedef struct hf__file_snapshot {
     int fd; /* -1: there is no file, and so nobody */
     ino_t inode;
     bool held; /* by a mutex, which head.record tells of: all zero if it has not written it yet */
     hf__head head;
-    hf__table table;
+    hf__slot_table table;
     unsigned holder_count;           /* so many of the table are in the room, the first of it */
     uint32_t waiter_count;           /* how many, of which the first are here: */
     hf__slot waiters[HF__LINE_SEEN]; /* of one with a ticket the id alone is known */

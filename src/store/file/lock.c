@@ -1,5 +1,5 @@
 /*
- * One lock: taking it, renewing it, letting go. See lock.h; queue.c has how it is waited for, hall.c
+ * One lock: taking it, renewing it, letting go. See lock.h; queue.c has how it is waited for, kinds_table.c
  * the room.
  */
 #include "store/file/lock.h"
@@ -13,7 +13,7 @@
 
 #include "base/error.h"
 #include "store/file/clofork.h"
-#include "store/file/hall.h"
+#include "store/file/kinds_table.h"
 #include "store/file/queue.h"
 #include "store/file/ranges.h"
 #include "store/file/sweep.h"
@@ -128,7 +128,7 @@ void hf__lock_close(hf__lock *l, hf__peers *peers) {
         hf__op op = {
             .verb = HF__RELEASE, .number = s->number, .kind = s == &l->mutex ? HF_MUTEX : HF_READ};
         if (s->ticket >= 0) hf__queue_leave(l, s, peers);
-        if (s->slot >= 0) (void)hf__hall_release(l, s, peers, &l->record, &op);
+        if (s->slot >= 0) (void)hf__kinds_release(l, s, peers, &l->record, &op);
         free(op.detail);
     }
     close_file(l);
@@ -174,7 +174,7 @@ static bool barged(hf__lock *l, const hf__head *head) {
 /* Nobody is in the room: the hold is ours as long as we keep its range. */
 static hf_result enter(hf__lock *l, hf__peers *peers, const hf__record *self, const hf__head *head,
                        hf__op *op, hf__time now) {
-    uint64_t last = head->record.token > head->room.token ? head->record.token : head->room.token;
+    uint64_t last = head->record.token > head->kinds.token ? head->record.token : head->kinds.token;
     l->record = *self;
     l->record.id = peers->id;
     fill_record(&l->record, op, last, now);
@@ -191,9 +191,9 @@ static hf_result enter(hf__lock *l, hf__peers *peers, const hf__record *self, co
 /* An empty file is a new one, unless there are some inside: then it was cut short. The lock may
    have had a file before, so its tokens continue above the floor. */
 static hf_result begin_file(hf__lock *l, hf__head *head, hf__op *op) {
-    hf__table table;
-    hf_result r = hf__table_read(&l->file, l->fd, &l->slots, &table, &op->detail);
-    hf__table_fini(&table);
+    hf__slot_table table;
+    hf_result r = hf__slot_table_read(&l->file, l->fd, &l->slots, &table, &op->detail);
+    hf__slot_table_fini(&table);
     head->record.token = hf__sweep_floor(l->file.directory);
     if (r) return r;
     int error = hf__lockfile_begin(l->fd, l->mapped.key, l->mapped.length, head->record.token);
@@ -206,7 +206,7 @@ static hf_result see_head(hf__lock *l, const hf__seat *seat, hf__head *head, hf_
     if (r) return r;
     if (seat->slot < 0 && barged(l, head)) return HF_NOT_HELD;
     if (!head->version) return begin_file(l, head, op);
-    if (hf__record_whole(&head->record) && hf__room_head_whole(&head->room)) return HF_OK;
+    if (hf__record_is_intact(&head->record) && hf__kinds_head_is_intact(&head->kinds)) return HF_OK;
     return hf__lockfile_damaged(&l->file, "was damaged", &op->detail);
 }
 
@@ -214,7 +214,7 @@ static hf_result see_head(hf__lock *l, const hf__seat *seat, hf__head *head, hf_
 static hf_result go_to_room(hf__lock *l, hf__seat *seat, hf__peers *peers, const hf__record *self,
                             hf__head *head, hf__op *op, hf__time now) {
     int error = op->stand ? hf__peers_join(peers, true) : 0;
-    if (!error) return hf__hall_ask(l, seat, peers, self, head, op, now);
+    if (!error) return hf__kinds_acquire(l, seat, peers, self, head, op, now);
     hf__queue_unlock_and_wake(l, peers);
     return hf__lock_trouble(l, "wait for", error, &op->detail);
 }
@@ -227,7 +227,7 @@ static hf_result go_in(hf__lock *l, hf__seat *seat, hf__peers *peers, const hf__
         hf__queue_unlock_and_wake(l, peers);
         return r;
     }
-    if (op->kind != HF_MUTEX || hf__room_open(&head) || seat->slot >= 0) {
+    if (op->kind != HF_MUTEX || hf__kinds_in_use(&head) || seat->slot >= 0) {
         r = go_to_room(l, seat, peers, self, &head, op, now);
         if (r != HF_NOT_HELD) return r;
     }
@@ -245,7 +245,7 @@ static hf_result take_entry_lock(hf__lock *l, const hf__seat *seat, hf__peers *p
     if (error != EAGAIN && error != ETIMEDOUT)
         return hf__lock_trouble(l, "lock", error, &op->detail);
     return stands ? hf__queue_busy(op, HF__UNWATCHED_RETRY_MS, true)
-                  : hf__hall_stuck(l, &op->detail);
+                  : hf__kinds_report_stuck(l, &op->detail);
 }
 
 /* HF_OK: the hold's range is ours, or the door. */
@@ -260,7 +260,7 @@ static hf_result take(hf__lock *l, hf__seat *seat, hf__peers *peers, hf__op *op,
         error = hf__queue_take_hold(l, peers, mutex, patience);
         l->served = false;
         if (!error) return HF_OK;
-        if (error == ETIMEDOUT && !op->stand) return hf__hall_stuck(l, &op->detail);
+        if (error == ETIMEDOUT && !op->stand) return hf__kinds_report_stuck(l, &op->detail);
         if (error != EAGAIN && error != ETIMEDOUT)
             return hf__lock_trouble(l, "lock", error, &op->detail);
     }
@@ -376,12 +376,12 @@ static hf_result renew_seat(hf__lock *l, hf__seat *s, hf__peers *peers, const hf
         return HF_UNREACHABLE;
     }
     if (s->before && op->token == s->before) op->token = s->token;
-    bool ours = slot.number == s->number && hf__slot_whole(&slot) && slot.token == s->token &&
+    bool ours = slot.number == s->number && hf__slot_is_intact(&slot) && slot.token == s->token &&
                 slot.broken != s->token && op->token == s->token;
     hf_result r = check_current(l, ours, op);
     if (r) return r;
     op->crowded = true;
-    if (lowers(s, op->kind)) return hf__hall_renew(l, s, peers, self, op, now);
+    if (lowers(s, op->kind)) return hf__kinds_renew(l, s, peers, self, op, now);
     hf__time until = op->lease_ms ? now + op->lease_ms * HF__MS : 0;
     error = hf__slot_keep(l->fd, (unsigned)s->slot, hf__later(slot.until, until), op->count);
     return error == EIO ? hf__lock_trouble(l, "write", error, &op->detail) : HF_OK;
@@ -406,7 +406,7 @@ hf_result hf__lock_release(hf__lock *l, hf__peers *peers, const hf__record *self
     hf__seat *seat = find_seat(l, op);
     if (seat && seat->number <= op->number) {
         if (seat->ticket >= 0) hf__queue_leave(l, seat, peers);
-        if (seat->slot >= 0) r = hf__hall_release(l, seat, peers, self, op);
+        if (seat->slot >= 0) r = hf__kinds_release(l, seat, peers, self, op);
     }
     tidy(l);
     return r;

@@ -6,7 +6,7 @@
  * stand in line gives the range back and joins them. Waiting is: take a ticket, and ask again when
  * woken, when the one ahead dies, and now and then.
  *
- * Other kinds than the mutex are in the *room* (hall.h), which is a table in the file. Its door is
+ * Other kinds than the mutex are in the *room* (kinds_table.h), which is a table in the file. Its door is
  * the hold's range: who takes it finds the lock free of mutexes, and all of the line goes through
  * it one by one. While somebody is in the room, mutexes are asked for there too. So there is one
  * line, of tickets first and of the room then: who has got through the door and cannot enter yet
@@ -21,7 +21,7 @@
 #include "base/map.h"
 #include "store/file/lockfile.h"
 #include "store/file/peers.h"
-#include "store/file/table.h"
+#include "store/file/slot_table.h"
 
 #define HF__WATCHED_MAX 32 /* who more is in the way is looked at now and then */
 

@@ -10,21 +10,21 @@
 #include "base/error.h"
 #include "store/file/clofork.h"
 
-#define VERSION 1 /* of a file whose room was never in use */
-#define ROOMS   2
-#define KEY_AT  512
+#define VERSION_MUTEX 1 /* of a file whose room was never in use */
+#define VERSION_KINDS 2
+#define KEY_AT        512
 
 static const char magic[8] = {'h', 'o', 'l', 'd', 'f', 'a', 's', 't'};
 
 _Static_assert(sizeof(hf__head) <= KEY_AT, "the head ends before the key");
 _Static_assert(offsetof(hf__head, record) == 64, "the record stands where the format says");
 _Static_assert(offsetof(hf__head, broken) == 24, "the mark stands where the format says");
-_Static_assert(offsetof(hf__head, room) == 32, "the room stands where the format says");
+_Static_assert(offsetof(hf__head, kinds) == 32, "the room stands where the format says");
 _Static_assert(sizeof(hf__record) % 8 == 0, "the sum goes over whole words");
 
 /* ---- The record ---- */
 
-static uint64_t sum_of(const hf__record *record) {
+static uint64_t record_checksum(const hf__record *record) {
     uint64_t words[sizeof *record / 8], sums[4] = {1, 2, 3, 4}; /* four at a time */
     memcpy(words, record, sizeof words);
     for (size_t i = 0; i < sizeof words / 8 - 1; i++)
@@ -32,22 +32,22 @@ static uint64_t sum_of(const hf__record *record) {
     return (sums[0] ^ sums[1] >> 7) + (sums[2] ^ sums[3] >> 11);
 }
 
-bool hf__record_whole(const hf__record *record) {
-    return record->sum == sum_of(record);
+bool hf__record_is_intact(const hf__record *record) {
+    return record->checksum == record_checksum(record);
 }
 
-static uint64_t room_sum(const hf__room_head *room) {
-    uint64_t sum = room->open * UINT64_C(0x9e3779b97f4a7c15);
-    sum = (sum ^ sum >> 29 ^ room->token) * UINT64_C(0xbf58476d1ce4e5b9);
-    return (sum ^ sum >> 31 ^ (uint64_t)room->last_place) * UINT64_C(0x94d049bb133111eb);
+static uint64_t kinds_checksum(const hf__kinds_head *kinds) {
+    uint64_t sum = kinds->in_use * UINT64_C(0x9e3779b97f4a7c15);
+    sum = (sum ^ sum >> 29 ^ kinds->token) * UINT64_C(0xbf58476d1ce4e5b9);
+    return (sum ^ sum >> 31 ^ (uint64_t)kinds->last_position) * UINT64_C(0x94d049bb133111eb);
 }
 
-bool hf__room_head_whole(const hf__room_head *room) {
-    return room->sum == room_sum(room);
+bool hf__kinds_head_is_intact(const hf__kinds_head *kinds) {
+    return kinds->checksum == kinds_checksum(kinds);
 }
 
-bool hf__room_open(const hf__head *head) {
-    return head->room.open || (head->version >= ROOMS && !head->room.sum);
+bool hf__kinds_in_use(const hf__head *head) {
+    return head->kinds.in_use || (head->version >= VERSION_KINDS && !head->kinds.checksum);
 }
 
 /* The sum is over what was written: as we write it, all texts have an end. */
@@ -67,7 +67,7 @@ int hf__lockfile_write(int fd, const void *bytes, size_t length, off_t offset) {
 }
 
 int hf__lockfile_record(int fd, hf__record *record) {
-    record->sum = sum_of(record);
+    record->checksum = record_checksum(record);
     return hf__lockfile_write(fd, record, sizeof *record, offsetof(hf__head, record));
 }
 
@@ -80,23 +80,23 @@ int hf__lockfile_break(int fd, uint64_t token) {
     return hf__lockfile_write(fd, &token, sizeof token, offsetof(hf__head, broken));
 }
 
-int hf__lockfile_room(int fd, hf__head *head) {
-    uint32_t version = ROOMS;
+int hf__lockfile_write_kinds(int fd, hf__head *head) {
+    uint32_t version = VERSION_KINDS;
     int error = 0;
-    if (head->version < ROOMS)
+    if (head->version < VERSION_KINDS)
         error = hf__lockfile_write(fd, &version, sizeof version, offsetof(hf__head, version));
     if (error) return error;
-    head->version = ROOMS;
-    head->room.sum = room_sum(&head->room);
-    return hf__lockfile_write(fd, &head->room, sizeof head->room, offsetof(hf__head, room));
+    head->version = VERSION_KINDS;
+    head->kinds.checksum = kinds_checksum(&head->kinds);
+    return hf__lockfile_write(fd, &head->kinds, sizeof head->kinds, offsetof(hf__head, kinds));
 }
 
 int hf__lockfile_begin(int fd, const char *key, size_t length, uint64_t last) {
     char page[KEY_AT + HF__KEY_MAX] = {0};
-    hf__head head = {.version = VERSION, .key_length = (uint32_t)length, .has_queue = 1};
+    hf__head head = {.version = VERSION_MUTEX, .key_length = (uint32_t)length, .has_queue = 1};
     memcpy(head.magic, magic, sizeof magic);
     head.record.token = last;
-    head.record.sum = sum_of(&head.record);
+    head.record.checksum = record_checksum(&head.record);
     memcpy(page, &head, sizeof head);
     memcpy(page + KEY_AT, key, length);
     int error = hf__lockfile_write(fd, page, KEY_AT + length, 0);
@@ -115,13 +115,13 @@ hf_result hf__lockfile_damaged(const hf__lockfile *file, const char *what, char 
 static hf_result check_head(const hf__lockfile *file, const hf__head *head, char **detail) {
     if (memcmp(head->magic, magic, sizeof magic) != 0)
         return hf__lockfile_damaged(file, "is no lock file of Holdfast, or was damaged", detail);
-    if (head->version > ROOMS) {
+    if (head->version > VERSION_KINDS) {
         *detail = hf__line("%s/%s was written by a newer version of Holdfast (format %u, this one "
                            "knows %d); update this program",
-                           file->path, file->name, head->version, ROOMS);
+                           file->path, file->name, head->version, VERSION_KINDS);
         return HF_PROTOCOL;
     }
-    if (head->version < VERSION || head->key_length > HF__KEY_MAX)
+    if (head->version < VERSION_MUTEX || head->key_length > HF__KEY_MAX)
         return hf__lockfile_damaged(file, "was damaged", detail);
     return HF_OK;
 }

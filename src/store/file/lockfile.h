@@ -10,7 +10,7 @@
  *   32    the room: whether it is in use, and what it counts
  *   64    the record: the last hold
  *   512   the key: prefix, NUL, name              written once
- *   4096  the table of the room, see table.h
+ *   4096  the table of the room, see slot_table.h
  *
  * The room is written by who has the door. A file is of version 2 once it was in use: programs that
  * do not know of it would take the lock past those inside.
@@ -37,22 +37,22 @@ typedef struct hf__record {
     int32_t pid;
     char client[HF__UUID_LENGTH + 4];
     char program[HF__PROGRAM_TEXT], label[HF__LABEL_TEXT];
-    uint64_t sum; /* over the rest: a record that is being written reads as none */
+    uint64_t checksum; /* over the rest: a record that is being written reads as none */
 } hf__record;
 
 /* All zero in a file where it was never in use. */
-typedef struct hf__room_head {
-    uint64_t open;      /* somebody is inside or in line, or died there: mutexes ask there too */
-    uint64_t token;     /* the last of the room */
-    int64_t last_place; /* in line: who comes gets the next */
-    uint64_t sum;
-} hf__room_head;
+typedef struct hf__kinds_head {
+    uint64_t in_use;       /* somebody is inside or in line, or died there: mutexes ask there too */
+    uint64_t token;        /* the last of the room */
+    int64_t last_position; /* in line: who comes gets the next */
+    uint64_t checksum;
+} hf__kinds_head;
 
 typedef struct hf__head {
     char magic[8];
     uint32_t version, key_length;
     uint64_t has_queue, broken;
-    hf__room_head room;
+    hf__kinds_head kinds;
     hf__record record;
 } hf__head;
 
@@ -99,14 +99,14 @@ int hf__lockfile_break(int fd, uint64_t token);
 
 /* Write the head of the room, summed; and see to the version, if the head says that it is too
    low. 0 or errno. */
-int hf__lockfile_room(int fd, hf__head *head);
+int hf__lockfile_write_kinds(int fd, hf__head *head);
 
 /* The record is whole: not one that is being written. So is the room's head. */
-bool hf__record_whole(const hf__record *record);
-bool hf__room_head_whole(const hf__room_head *room);
+bool hf__record_is_intact(const hf__record *record);
+bool hf__kinds_head_is_intact(const hf__kinds_head *kinds);
 
 /* Somebody may be in the room: it says so; or it says nothing, though it was in use. */
-bool hf__room_open(const hf__head *head);
+bool hf__kinds_in_use(const hf__head *head);
 
 /* Bytes at an offset, all or none as far as a kill goes if they lie in one page. 0 or errno. */
 int hf__lockfile_write(int fd, const void *bytes, size_t length, off_t offset);

@@ -196,7 +196,7 @@ static bool is_brief_lock(const hf__lock *l, bool mutex) {
     if (mutex || holder < 0 || holder == HF__REMOVING) return false;
     hf_result r = hf__lockfile_read(&l->file, l->fd, NULL, 0, &head, &detail);
     free(detail);
-    return !r && hf__room_open(&head);
+    return !r && hf__kinds_in_use(&head);
 }
 
 int hf__queue_take_hold(hf__lock *l, const hf__peers *peers, bool mutex, int64_t patience_ms) {

@@ -6,7 +6,7 @@
  *   [0, id)                         the hold: of a mutex, as long as it is held
  *   [0, 2^31 + id)                  the door: of one who changes the room, for a moment
  *   [(t + 1) << 32, … + id)         ticket t: a place in line; lower tickets are served first
- *   [2^62 + (s << 32), … + id)      slot s of the table (table.h): it counts
+ *   [2^62 + (s << 32), … + id)      slot s of the table (slot_table.h): it counts
  *
  * Ids are below 2^31. All ranges of a kind begin at the same offset, so two of them exclude each
  * other; and since the kernel tells where a conflicting range ends, its length says who has it: the

@@ -120,7 +120,7 @@ static bool may_go(const sweeper *s, const hf__lockfile *file, int fd) {
     free(detail);
     bool named = strchr(file->name + strlen(HF__LOCK_START), '.') || strchr(file->name, '%');
     if (!r && !head.version) return named;
-    uint64_t last = head.record.token > head.room.token ? head.record.token : head.room.token;
+    uint64_t last = head.record.token > head.kinds.token ? head.record.token : head.kinds.token;
     return !r && last < (uint64_t)s->floor;
 }
 

@@ -10,8 +10,8 @@
  * but for the sum, are the words that change while it is held: `until` and `count`, which the owner
  * writes at any time; and `broken`, which anybody writes.
  */
-#ifndef HF_STORE_FILE_TABLE_H
-#define HF_STORE_FILE_TABLE_H
+#ifndef HF_STORE_FILE_SLOT_TABLE_H
+#define HF_STORE_FILE_SLOT_TABLE_H
 
 #include "store/file/lockfile.h"
 #include "store/lock_state/lock_state.h"
@@ -23,28 +23,28 @@ typedef struct hf__slot {
     hf__time until;
     uint32_t count, spare;
 
-    uint64_t number; /* 0: the slot is not in use */
-    uint64_t token;  /* 0: it stands in line */
-    int64_t place;   /* in line: lower ones are served first */
+    uint64_t number;  /* 0: the slot is not in use */
+    uint64_t token;   /* 0: it stands in line */
+    int64_t position; /* in line: lower ones are served first */
     int64_t since_unix_ms;
     uint64_t owner;
     uint32_t logical, kind, permits, capacity;
     uint32_t id; /* of the client, as in ranges.h */
     int32_t pid;
     char client[HF__UUID_LENGTH + 4];
-    uint64_t sum; /* from `number` on */
+    uint64_t checksum; /* from `number` on */
 } hf__slot;
 
 /* One that counts. */
-typedef struct hf__spot {
+typedef struct hf__slot_view {
     hf__slot slot;
     unsigned index;
-    bool own;
+    bool is_ours;
     hf__store_client client; /* of the first spot of its client; the others have that one too */
 
-    bool seen, called; /* while changes are written back, see hall.c */
-    uint32_t ahead;
-} hf__spot;
+    bool is_used, was_notified; /* while changes are written back, see kinds_table.c */
+    uint32_t ahead_tag;
+} hf__slot_view;
 
 /* A set of slots. */
 typedef struct hf__slot_set {
@@ -63,19 +63,19 @@ static inline void hf__slot_set_put(hf__slot_set *set, unsigned i, bool in) {
 }
 
 /* Those that count: holders first, by their tokens, then the line in its order. */
-typedef struct hf__table {
-    hf__spot *spots;
+typedef struct hf__slot_table {
+    hf__slot_view *views;
     unsigned count;
     hf__slot_set taken;
     bool died; /* some belonged to clients that are dead, and were cleared */
-} hf__table;
+} hf__slot_table;
 
 /* Read it. The ranges of our own open file are known from `own` alone; NULL: it has none, and
    who is dead is not cleared, since we have not the door. HF_PROTOCOL: one that counts is
    damaged, or gone; HF_NOMEM; HF_UNREACHABLE. */
-hf_result hf__table_read(const hf__lockfile *file, int fd, const hf__slot_set *own,
-                         hf__table *table, char **detail);
-void hf__table_fini(hf__table *table);
+hf_result hf__slot_table_read(const hf__lockfile *file, int fd, const hf__slot_set *own,
+                              hf__slot_table *table, char **detail);
+void hf__slot_table_fini(hf__slot_table *table);
 
 /* One slot. 0 or errno; reading a slot that is not there gives one that is not in use. */
 int hf__slot_read(int fd, unsigned index, hf__slot *slot);
@@ -85,6 +85,6 @@ int hf__slot_clear(int fd, unsigned index);
 int hf__slot_keep(int fd, unsigned index, hf__time until, uint32_t count);
 int hf__slot_break(int fd, unsigned index, uint64_t token);
 
-bool hf__slot_whole(const hf__slot *slot);
+bool hf__slot_is_intact(const hf__slot *slot);
 
 #endif

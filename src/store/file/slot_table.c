@@ -1,5 +1,5 @@
-/* See table.h. */
-#include "store/file/table.h"
+/* See slot_table.h. */
+#include "store/file/slot_table.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -25,8 +25,8 @@ static off_t offset_of(unsigned index) {
     return TABLE_AT + (off_t)index * SLOT_SIZE;
 }
 
-static uint64_t sum_of(const hf__slot *slot) {
-    enum { FIRST = offsetof(hf__slot, number) / 8, LAST = offsetof(hf__slot, sum) / 8 };
+static uint64_t checksum_of(const hf__slot *slot) {
+    enum { FIRST = offsetof(hf__slot, number) / 8, LAST = offsetof(hf__slot, checksum) / 8 };
     uint64_t words[sizeof *slot / 8], sum = 1;
     memcpy(words, slot, sizeof words);
     for (size_t i = FIRST; i < LAST; i++)
@@ -34,8 +34,8 @@ static uint64_t sum_of(const hf__slot *slot) {
     return sum;
 }
 
-bool hf__slot_whole(const hf__slot *slot) {
-    return slot->sum == sum_of(slot);
+bool hf__slot_is_intact(const hf__slot *slot) {
+    return slot->checksum == checksum_of(slot);
 }
 
 int hf__slot_read(int fd, unsigned index, hf__slot *slot) {
@@ -48,13 +48,13 @@ int hf__slot_read(int fd, unsigned index, hf__slot *slot) {
 int hf__slot_write(int fd, unsigned index, hf__slot *slot, bool anew) {
     size_t from = anew ? 0 : offsetof(hf__slot, until);
     char bytes[SLOT_SIZE] = {0}; /* whole, so that the table is as long as its last slot's end */
-    slot->sum = sum_of(slot);
+    slot->checksum = checksum_of(slot);
     memcpy(bytes, slot, sizeof *slot);
     return hf__lockfile_write(fd, bytes + from, sizeof bytes - from,
                               offset_of(index) + (off_t)from);
 }
 
-static int write_word(int fd, unsigned index, const void *word, size_t size, size_t at) {
+static int write_field(int fd, unsigned index, const void *word, size_t size, size_t at) {
     return hf__lockfile_write(fd, word, size, offset_of(index) + (off_t)at);
 }
 
@@ -68,44 +68,46 @@ int hf__slot_keep(int fd, unsigned index, hf__time until, uint32_t count) {
         hf__time until;
         uint32_t count, spare;
     } words = {until, count, 0};
-    return write_word(fd, index, &words, sizeof words, offsetof(hf__slot, until));
+    return write_field(fd, index, &words, sizeof words, offsetof(hf__slot, until));
 }
 
 int hf__slot_break(int fd, unsigned index, uint64_t token) {
-    return write_word(fd, index, &token, sizeof token, offsetof(hf__slot, broken));
+    return write_field(fd, index, &token, sizeof token, offsetof(hf__slot, broken));
 }
 
 /* ---- The table ---- */
 
-static hf_result trouble(const hf__lockfile *file, int error, char **detail) {
+static hf_result report_error(const hf__lockfile *file, int error, char **detail) {
     *detail = hf__line("cannot read %s/%s: %s", file->path, file->name, strerror(error));
     return HF_UNREACHABLE;
 }
 
 /* The same text is the same memory, by which the room knows a client. */
-static hf__spot *add(hf__table *table, const hf__slot *slot, unsigned index, bool own) {
+static hf__slot_view *add_view(hf__slot_table *table, const hf__slot *slot, unsigned index,
+                               bool own) {
     if (table->count % CHUNK == 0) {
-        hf__spot *larger = realloc(table->spots, (table->count + CHUNK) * sizeof *table->spots);
+        hf__slot_view *larger =
+            realloc(table->views, (table->count + CHUNK) * sizeof *table->views);
         if (!larger) return NULL;
-        table->spots = larger;
+        table->views = larger;
     }
-    hf__spot *spot = &table->spots[table->count++];
-    *spot = (hf__spot){.slot = *slot, .index = index, .own = own};
-    spot->slot.client[sizeof spot->slot.client - 1] = '\0';
-    hf__text_copy(spot->client.uuid, sizeof spot->client.uuid, spot->slot.client);
+    hf__slot_view *view = &table->views[table->count++];
+    *view = (hf__slot_view){.slot = *slot, .index = index, .is_ours = own};
+    view->slot.client[sizeof view->slot.client - 1] = '\0';
+    hf__text_copy(view->client.uuid, sizeof view->client.uuid, view->slot.client);
     hf__slot_set_put(&table->taken, index, true);
-    return spot;
+    return view;
 }
 
 /* It is being written just now, unless we have the door: then it is damaged. */
 static hf_result read_again(const hf__lockfile *file, int fd, unsigned index, hf__slot *slot,
                             char **detail) {
-    for (int i = 0; i < TRIES && slot->number && !hf__slot_whole(slot); i++) {
+    for (int i = 0; i < TRIES && slot->number && !hf__slot_is_intact(slot); i++) {
         sched_yield();
         int error = hf__slot_read(fd, index, slot);
-        if (error) return trouble(file, error, detail);
+        if (error) return report_error(file, error, detail);
     }
-    if (!slot->number || hf__slot_whole(slot)) return HF_OK;
+    if (!slot->number || hf__slot_is_intact(slot)) return HF_OK;
     return hf__lockfile_damaged(file, "was damaged", detail);
 }
 
@@ -114,34 +116,34 @@ static hf_result read_owner(const hf__lockfile *file, int fd, const hf__slot_set
                             unsigned index, hf__slot *slot, int64_t *owner, char **detail) {
     for (int i = 0; i < TRIES; i++) {
         *owner = hf__slot_holder(fd, index);
-        if (*owner < 0) return trouble(file, (int)-*owner, detail);
+        if (*owner < 0) return report_error(file, (int)-*owner, detail);
         if (!*owner) return HF_OK;
         hf_result r = read_again(file, fd, index, slot, detail);
         if (r || !slot->number || slot->id == *owner) return r;
         if (own) break;
         sched_yield();
         int error = hf__slot_read(fd, index, slot);
-        if (error) return trouble(file, error, detail);
+        if (error) return report_error(file, error, detail);
     }
     return hf__lockfile_damaged(file, "was damaged", detail);
 }
 
 static hf_result read_own(const hf__lockfile *file, unsigned index, const hf__slot *slot,
-                          hf__table *table, char **detail) {
+                          hf__slot_table *table, char **detail) {
     hf__slot_set_put(&table->taken, index, true);
-    if (!hf__slot_whole(slot)) return hf__lockfile_damaged(file, "was damaged", detail);
+    if (!hf__slot_is_intact(slot)) return hf__lockfile_damaged(file, "was damaged", detail);
     if (!slot->number) return HF_OK;
-    return add(table, slot, index, true) ? HF_OK : HF_NOMEM;
+    return add_view(table, slot, index, true) ? HF_OK : HF_NOMEM;
 }
 
 static hf_result read_slot(const hf__lockfile *file, int fd, const hf__slot_set *own,
-                           unsigned index, hf__slot *slot, hf__table *table, char **detail) {
+                           unsigned index, hf__slot *slot, hf__slot_table *table, char **detail) {
     int64_t owner;
     if (own && hf__slot_set_has(own, index)) return read_own(file, index, slot, table, detail);
     if (!slot->number) return HF_OK;
     hf_result r = read_owner(file, fd, own, index, slot, &owner, detail);
     if (r || !slot->number) return r;
-    if (owner) return add(table, slot, index, false) ? HF_OK : HF_NOMEM;
+    if (owner) return add_view(table, slot, index, false) ? HF_OK : HF_NOMEM;
     if (own) table->died = hf__slot_clear(fd, index) == 0 || table->died;
     return HF_OK;
 }
@@ -154,10 +156,10 @@ static hf_result check_cleared(const hf__lockfile *file, int fd, bool entry_lock
     for (int i = 0; i < TRIES; i++) {
         hf__slot slot;
         int error = hf__slot_read(fd, index, &slot);
-        if (error) return trouble(file, error, detail);
-        if (hf__slot_whole(&slot) && !(entry_locked && slot.number)) return HF_OK;
+        if (error) return report_error(file, error, detail);
+        if (hf__slot_is_intact(&slot) && !(entry_locked && slot.number)) return HF_OK;
         int64_t owner = hf__slot_holder(fd, index);
-        if (owner < 0) return trouble(file, (int)-owner, detail);
+        if (owner < 0) return report_error(file, (int)-owner, detail);
         if (!owner || (!entry_locked && hf__hold_holder(fd) != 0)) return HF_OK;
         sched_yield();
     }
@@ -165,10 +167,10 @@ static hf_result check_cleared(const hf__lockfile *file, int fd, bool entry_lock
 }
 
 static hf_result check_empty(const hf__lockfile *file, int fd, bool entry_locked, unsigned from,
-                             unsigned until, hf__table *table, char **detail) {
+                             unsigned until, hf__slot_table *table, char **detail) {
     for (int64_t found; from < until; from = (unsigned)found + 1) {
         found = hf__slot_first(fd, from, until);
-        if (found < 0) return trouble(file, (int)-found, detail);
+        if (found < 0) return report_error(file, (int)-found, detail);
         if (found == until) break;
         hf_result r = check_cleared(file, fd, entry_locked, (unsigned)found, detail);
         if (r) return r;
@@ -179,7 +181,7 @@ static hf_result check_empty(const hf__lockfile *file, int fd, bool entry_locked
 
 /* There is nobody but those who were seen among the first `read` slots, if we have the door; else perhaps one who has. */
 static hf_result check_rest(const hf__lockfile *file, int fd, const hf__slot_set *own,
-                            unsigned read, hf__table *table, char **detail) {
+                            unsigned read, hf__slot_table *table, char **detail) {
     unsigned from = 0;
     hf_result r = HF_OK;
     for (unsigned i = 0; i < read && !r; i++) {
@@ -192,21 +194,21 @@ static hf_result check_rest(const hf__lockfile *file, int fd, const hf__slot_set
     return r ? r : check_empty(file, fd, own, from, HF__SLOTS_MAX, table, detail);
 }
 
-static int in_order(const void *a, const void *b) {
-    const hf__slot *x = &((const hf__spot *)a)->slot, *y = &((const hf__spot *)b)->slot;
+static int compare_views(const void *a, const void *b) {
+    const hf__slot *x = &((const hf__slot_view *)a)->slot, *y = &((const hf__slot_view *)b)->slot;
     if (!x->token != !y->token) return x->token ? -1 : 1;
     if (x->token != y->token) return x->token < y->token ? -1 : 1;
-    return x->place < y->place ? -1 : x->place > y->place;
+    return x->position < y->position ? -1 : x->position > y->position;
 }
 
-hf_result hf__table_read(const hf__lockfile *file, int fd, const hf__slot_set *own,
-                         hf__table *table, char **detail) {
+hf_result hf__slot_table_read(const hf__lockfile *file, int fd, const hf__slot_set *own,
+                              hf__slot_table *table, char **detail) {
     char chunk[CHUNK * SLOT_SIZE];
     unsigned read = 0;
-    *table = (hf__table){0};
+    *table = (hf__slot_table){0};
     for (ssize_t n = sizeof chunk; n == sizeof chunk && read < HF__SLOTS_MAX;) {
         n = pread(fd, chunk, sizeof chunk, offset_of(read));
-        if (n < 0) return trouble(file, errno, detail);
+        if (n < 0) return report_error(file, errno, detail);
         for (unsigned i = 0; i < (size_t)n / SLOT_SIZE; i++) {
             hf__slot slot;
             memcpy(&slot, chunk + (size_t)i * SLOT_SIZE, sizeof slot);
@@ -216,12 +218,12 @@ hf_result hf__table_read(const hf__lockfile *file, int fd, const hf__slot_set *o
     }
     hf_result r = check_rest(file, fd, own, read, table, detail);
     if (r) return r;
-    if (table->count) qsort(table->spots, table->count, sizeof *table->spots, in_order);
+    if (table->count) qsort(table->views, table->count, sizeof *table->views, compare_views);
     return HF_OK;
 }
 
-void hf__table_fini(hf__table *table) {
-    free(table->spots);
-    table->spots = NULL;
+void hf__slot_table_fini(hf__slot_table *table) {
+    free(table->views);
+    table->views = NULL;
     table->count = 0;
 }

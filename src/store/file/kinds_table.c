@@ -1,0 +1,477 @@
+/* See kinds_table.h. */
+#include "store/file/kinds_table.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "store/file/queue.h"
+#include "store/file/ranges.h"
+#include "store/lock_state/operations.h"
+
+/* Tags of what is in the room: the spot it was read from, from 1 on; or a slot that is new. */
+#define NEW_TAG (1u << 16)
+
+typedef struct kinds_table {
+    hf__lock *lock;
+    hf__peers *peers;
+    const hf__record *record; /* who we are */
+    hf__head *head;
+    hf__slot_table table;
+    hf__lock_state state;
+    hf__store_client *self, me;
+    bool has_tickets; /* somebody has a ticket */
+} kinds_table;
+
+hf_result hf__kinds_report_stuck(const hf__lock *l, char **detail) {
+    *detail =
+        hf__line("somebody is stopped in the middle of taking or releasing %s/%s, or very slow; "
+                 "it is free when that process goes on, or when it is killed",
+                 l->file.path, l->file.name);
+    return HF_UNREACHABLE;
+}
+
+/* ---- Reading ---- */
+
+/* A client is known by the address of the first that was read of it. */
+static hf__store_client *client_of(kinds_table *t, uint32_t id) {
+    for (unsigned i = 0; i < t->table.count; i++)
+        if (t->table.views[i].slot.id == id) return &t->table.views[i].client;
+    hf__text_copy(t->me.uuid, sizeof t->me.uuid, t->record->client);
+    return &t->me;
+}
+
+static hf__contender contender_of(kinds_table *t, const hf__slot *slot) {
+    return (hf__contender){.client = client_of(t, slot->id),
+                           .number = slot->number,
+                           .owner = {slot->owner, slot->logical},
+                           .kind = slot->kind,
+                           .permits = slot->permits,
+                           .capacity = slot->capacity};
+}
+
+static bool load_holder(kinds_table *t, const hf__slot *slot, uint32_t tag) {
+    hf__contender contender = contender_of(t, slot);
+    hf__holder *made = hf__lock_state_add_holder(&t->state, &contender);
+    if (!made) return false;
+    made->count = slot->count;
+    made->token = slot->token;
+    made->since_unix_ms = slot->since_unix_ms;
+    made->expires = slot->until;
+    made->tag = tag;
+    return true;
+}
+
+static bool load_waiter(kinds_table *t, const hf__slot *slot, uint32_t tag) {
+    hf__contender contender = contender_of(t, slot);
+    if (!hf__lock_state_enqueue(&t->state, &contender, false, 0)) return false;
+    hf__lock_state_find_waiter(&t->state, &contender)->tag = tag;
+    return true;
+}
+
+/* Whom it is the turn of before anything is done, and who is ahead of whom. When somebody has
+   died, nobody of them may know yet. */
+static void note_queue(kinds_table *t) {
+    size_t turns = t->table.died ? 0 : hf__lock_state_count_grantable(&t->state), i = 0;
+    uint32_t ahead = 0;
+    for (const hf__waiter *it = t->state.waiters; it; ahead = it->tag, it = it->next) {
+        t->table.views[it->tag - 1].was_notified = i++ < turns;
+        t->table.views[it->tag - 1].ahead_tag = ahead;
+    }
+}
+
+static uint64_t max_token(uint64_t a, uint64_t b) {
+    return a > b ? a : b;
+}
+
+static hf_result load_table(kinds_table *t, char **detail) {
+    hf__lock *l = t->lock;
+    hf_result r = hf__slot_table_read(&l->file, l->fd, &l->slots, &t->table, detail);
+    bool fits = true;
+    t->state.last_token = max_token(t->head->record.token, t->head->kinds.token);
+    for (unsigned i = 0; !r && fits && i < t->table.count; i++) {
+        const hf__slot *slot = &t->table.views[i].slot;
+        t->state.last_token = max_token(t->state.last_token, slot->token);
+        fits = slot->token ? load_holder(t, slot, i + 1) : load_waiter(t, slot, i + 1);
+    }
+    if (r || !fits) return r ? r : HF_NOMEM;
+    t->self = client_of(t, t->peers->id);
+    note_queue(t);
+    return HF_OK;
+}
+
+static void free_table(kinds_table *t) {
+    hf__lock_state_remove_client(&t->state, NULL);
+    hf__slot_table_fini(&t->table);
+}
+
+/* ---- Writing back ---- */
+
+static unsigned slot_index_of(const kinds_table *t, uint32_t tag) {
+    return tag >= NEW_TAG ? tag - NEW_TAG : t->table.views[tag - 1].index;
+}
+
+static uint32_t client_id_of(const kinds_table *t, uint32_t tag) {
+    return tag && tag < NEW_TAG ? t->table.views[tag - 1].slot.id : t->peers->id;
+}
+
+static hf__slot make_slot(const kinds_table *t, const hf__contender *contender) {
+    hf__slot slot = {.number = contender->number,
+                     .owner = contender->owner.id,
+                     .logical = contender->owner.logical,
+                     .kind = contender->kind,
+                     .permits = contender->permits,
+                     .capacity = contender->capacity,
+                     .id = t->peers->id,
+                     .pid = t->record->pid};
+    hf__text_copy(slot.client, sizeof slot.client, t->record->client);
+    return slot;
+}
+
+static hf__slot make_holder_slot(const kinds_table *t, const hf__holder *it) {
+    hf__slot slot = make_slot(t, &it->contender);
+    slot.until = it->expires;
+    slot.count = it->count;
+    slot.token = it->token;
+    slot.since_unix_ms = it->since_unix_ms;
+    return slot;
+}
+
+/* One of ours that nothing in the room stands for any more has its range already; else the first
+   that is free. */
+static int claim_slot(kinds_table *t, unsigned *index) {
+    for (unsigned i = 0; i < t->table.count; i++) {
+        hf__slot_view *view = &t->table.views[i];
+        if (!view->is_ours || view->is_used) continue;
+        view->is_used = true;
+        *index = view->index;
+        return 0;
+    }
+    for (*index = 0; *index < HF__SLOTS_MAX; ++*index) {
+        if (hf__slot_set_has(&t->table.taken, *index)) continue;
+        int error = hf__slot_take(t->lock->fd, *index, t->peers->id);
+        if (!error) hf__slot_set_put(&t->lock->slots, *index, true);
+        return error;
+    }
+    return EUSERS;
+}
+
+/* What is not in use does not count, nor does what is not locked. */
+static void clear_slot(hf__lock *l, unsigned index) {
+    bool cleared = hf__slot_clear(l->fd, index) == 0;
+    if (hf__slot_drop(l->fd, index) == 0)
+        hf__slot_set_put(&l->slots, index, false);
+    else if (!cleared)
+        l->soiled = true;
+}
+
+static int write_new_slot(kinds_table *t, hf__slot *slot, uint32_t *tag) {
+    unsigned index;
+    int error = claim_slot(t, &index);
+    if (error) return error;
+    error = hf__slot_write(t->lock->fd, index, slot, true);
+    if (error)
+        clear_slot(t->lock, index);
+    else
+        *tag = NEW_TAG + index;
+    return error;
+}
+
+static bool slot_differs(const hf__slot *a, const hf__slot *b) {
+    size_t from = offsetof(hf__slot, number), to = offsetof(hf__slot, checksum);
+    return memcmp((const char *)a + from, (const char *)b + from, to - from) != 0;
+}
+
+static int write_slot(kinds_table *t, hf__slot *slot, uint32_t *tag) {
+    if (!*tag) return write_new_slot(t, slot, tag);
+    const hf__slot_view *was = &t->table.views[*tag - 1];
+    if (!was->is_ours) return 0; /* others see to themselves */
+    slot->pid = was->slot.pid;
+    memcpy(slot->client, was->slot.client, sizeof slot->client);
+    if (slot_differs(slot, &was->slot)) return hf__slot_write(t->lock->fd, was->index, slot, false);
+    if (slot->until == was->slot.until && slot->count == was->slot.count) return 0;
+    return hf__slot_keep(t->lock->fd, was->index, slot->until, slot->count);
+}
+
+/* Who comes stands behind all, and an upgrade before all. */
+static int64_t position_of(const kinds_table *t, const hf__waiter *it) {
+    if (it->tag) return t->table.views[it->tag - 1].slot.position;
+    if (it->next) return t->table.views[it->next->tag - 1].slot.position - 1;
+    return t->head->kinds.last_position;
+}
+
+static void mark_used(kinds_table *t) {
+    for (const hf__holder *it = t->state.holders; it; it = it->next)
+        if (it->tag) t->table.views[it->tag - 1].is_used = true;
+    for (const hf__waiter *it = t->state.waiters; it; it = it->next)
+        if (it->tag) t->table.views[it->tag - 1].is_used = true;
+}
+
+static int write_slots(kinds_table *t) {
+    int error = 0;
+    for (hf__holder *it = t->state.holders; it && !error; it = it->next) {
+        hf__slot slot = make_holder_slot(t, it);
+        error = write_slot(t, &slot, &it->tag);
+    }
+    for (hf__waiter *it = t->state.waiters; it && !error; it = it->next) {
+        hf__slot slot = make_slot(t, &it->contender);
+        slot.position = position_of(t, it);
+        error = write_slot(t, &slot, &it->tag);
+    }
+    return error;
+}
+
+/* The head first: a token that was given is never given again. */
+static int write_back(kinds_table *t) {
+    hf__kinds_head was = t->head->kinds, *head = &t->head->kinds;
+    mark_used(t);
+    head->in_use = t->state.holders || t->state.waiters;
+    head->token = t->state.last_token;
+    const hf__waiter *last = t->state.waiters;
+    while (last && last->next) last = last->next;
+    if (last && !last->tag) head->last_position++;
+    int error = 0;
+    if (memcmp(&was, head, sizeof was) != 0 || t->head->version < 2)
+        error = hf__lockfile_write_kinds(t->lock->fd, t->head);
+    if (!error) error = write_slots(t);
+    for (unsigned i = 0; i < t->table.count; i++)
+        if (t->table.views[i].is_ours && !t->table.views[i].is_used)
+            clear_slot(t->lock, t->table.views[i].index);
+    return error;
+}
+
+/* ---- Going ---- */
+
+static void notify_ours(hf__lock *l, uint64_t number) {
+    for (hf__seat *s = &l->mutex; s; s = s->next)
+        if (s->number == number && s->slot >= 0) s->called = l->calls = true;
+}
+
+/* Those whose turn it has become, and those who have to see behind whom they stand. */
+static void wake_waiters(kinds_table *t) {
+    size_t turns = hf__lock_state_count_grantable(&t->state), i = 0;
+    uint32_t ahead = 0;
+    for (const hf__waiter *it = t->state.waiters; it; ahead = it->tag, it = it->next) {
+        bool turn = i++ < turns;
+        if (!it->tag || it->tag >= NEW_TAG) continue;
+        const hf__slot_view *view = &t->table.views[it->tag - 1];
+        if (view->ahead_tag == ahead && (!turn || view->was_notified)) continue;
+        if (view->is_ours)
+            notify_ours(t->lock, view->slot.number);
+        else
+            hf__peers_wake(t->peers, view->slot.id, t->lock->inode, view->slot.number);
+    }
+}
+
+static void unlock_and_wake(kinds_table *t) {
+    t->has_tickets = hf__queue_unlock_and_wake(t->lock, t->peers);
+    wake_waiters(t);
+}
+
+/* What became of a seat of ours. */
+static void note_seat(kinds_table *t, hf__seat *seat, const hf__contender *contender) {
+    const hf__holder *holder = hf__lock_state_find_holder(&t->state, contender);
+    const hf__waiter *waiter = hf__lock_state_find_waiter(&t->state, contender);
+    seat->holds = holder && holder->tag;
+    seat->slot = seat->upgrade = -1;
+    if (seat->holds) {
+        if (seat->token != holder->token) seat->before = seat->token;
+        seat->slot = (int32_t)slot_index_of(t, holder->tag);
+        seat->token = holder->token;
+        seat->kind = holder->contender.kind;
+    }
+    if (waiter && waiter->tag)
+        *(seat->holds ? &seat->upgrade : &seat->slot) = (int32_t)slot_index_of(t, waiter->tag);
+    if (!seat->holds) seat->token = seat->before = 0;
+    if (!waiter) seat->stalled_since = 0;
+}
+
+/* It could not be written: what it had it has still, unless that was given up for it. */
+static void keep_seat(const hf__lock *l, hf__seat *seat) {
+    if (seat->upgrade >= 0 && !hf__slot_set_has(&l->slots, (unsigned)seat->upgrade))
+        seat->upgrade = -1;
+    if (seat->slot >= 0 && hf__slot_set_has(&l->slots, (unsigned)seat->slot)) return;
+    seat->slot = -1;
+    seat->holds = false;
+}
+
+/* ---- Waiting ---- */
+
+/* Whoever is in the way: the one ahead; those inside, if nobody is. */
+static int64_t watch_blockers(kinds_table *t, hf__seat *seat, const hf__contender *contender) {
+    uint32_t ids[HF__WATCHED_MAX];
+    unsigned count = 0;
+    const hf__waiter *ahead = t->state.waiters,
+                     *us = hf__lock_state_find_waiter(&t->state, contender);
+    while (ahead && ahead != us && ahead->next != us) ahead = ahead->next;
+    if (ahead && ahead != us) {
+        ids[count++] = client_id_of(t, ahead->tag);
+    } else {
+        const hf__holder *it = t->state.holders;
+        for (; it && count < HF__WATCHED_MAX; it = it->next)
+            if (it->contender.client != t->self) ids[count++] = client_id_of(t, it->tag);
+    }
+    if (count == 1 && ids[0] == t->peers->id) count = 0; /* it is we who will know */
+    return hf__seat_watch(seat, t->peers, ids, count);
+}
+
+static bool is_our_waiter(const hf__waiter *it, const kinds_table *t) {
+    return it->contender.client == t->self;
+}
+
+/* Some who could enter have left it for long: they are stopped, and whoever looks may go past
+   them. As long as the last of them is the same, so are all. */
+static void pass_stalled(kinds_table *t, hf__seat *seat, const hf__contender *contender,
+                         hf__time now) {
+    size_t turns = hf__lock_state_count_grantable(&t->state);
+    const hf__waiter *last = NULL, *us = hf__lock_state_find_waiter(&t->state, contender),
+                     *it = t->state.waiters;
+    for (size_t i = 0; i < turns; i++, it = it->next) {
+        if (it == us || is_our_waiter(it, t)) turns = 0;
+        last = it;
+    }
+    if (!turns || !us) {
+        seat->stalled_since = 0;
+        return;
+    }
+    int64_t place = t->table.views[last->tag - 1].slot.position;
+    if (!seat->stalled_since || seat->stalled != place) {
+        seat->stalled = place;
+        seat->stalled_since = now;
+    } else if (now - seat->stalled_since >= HF__STALL_LIMIT) {
+        for (; turns; turns--) {
+            hf__contender first = t->state.waiters->contender;
+            hf__lock_state_dequeue(&t->state, &first);
+        }
+    }
+}
+
+/* ---- The verbs ---- */
+
+static hf_result finish_op(kinds_table *t, hf__seat *seat, const hf__contender *contender,
+                           int error, hf_result r, char **detail) {
+    if (error)
+        keep_seat(t->lock, seat);
+    else
+        note_seat(t, seat, contender);
+    unlock_and_wake(t);
+    if (error == EUSERS) {
+        *detail =
+            hf__line("%d hold %s/%s or wait for it already, which is as many as it has room for",
+                     HF__SLOTS_MAX, t->lock->file.path, t->lock->file.name);
+        return HF_NOMEM;
+    }
+    return error ? hf__lock_trouble(t->lock, "write", error, detail) : r;
+}
+
+static hf_result unlock_unchanged(kinds_table *t, hf_result r) {
+    free_table(t);
+    (void)hf__queue_unlock_and_wake(t->lock, t->peers);
+    return r;
+}
+
+/* A mutex may have the hold itself, as nobody is there any more. Nothing but zeros would say that somebody may be. */
+static hf_result close_table(kinds_table *t, hf__op *op) {
+    t->head->kinds.token = max_token(t->state.last_token, 1);
+    t->head->kinds.in_use = 0;
+    free_table(t);
+    int error = hf__lockfile_write_kinds(t->lock->fd, t->head);
+    if (!error) return HF_NOT_HELD;
+    (void)hf__queue_unlock_and_wake(t->lock, t->peers);
+    return hf__lock_trouble(t->lock, "write", error, &op->detail);
+}
+
+hf_result hf__kinds_acquire(hf__lock *l, hf__seat *seat, hf__peers *peers, const hf__record *self,
+                            hf__head *head, hf__op *op, hf__time now) {
+    kinds_table t = {.lock = l, .peers = peers, .record = self, .head = head};
+    hf_result r = load_table(&t, &op->detail);
+    if (r) return unlock_unchanged(&t, r);
+    if (op->kind == HF_MUTEX && !t.table.count) return close_table(&t, op);
+    hf__contender contender = hf__contender_of_op(t.self, op);
+    pass_stalled(&t, seat, &contender, now);
+    r = hf__lock_state_acquire(&t.state, t.self, op, now);
+    int error = write_back(&t);
+    seat->number = op->number;
+    r = finish_op(&t, seat, &contender, error, r, &op->detail);
+    if (r == HF_BUSY && op->placed)
+        op->retry_ms = watch_blockers(&t, seat, &contender);
+    else
+        hf__seat_unwatch(seat);
+    if (r == HF_BUSY && !op->placed) op->retry_ms = HF__RECHECK_MS;
+    if (r == HF_OK && t.has_tickets) op->crowded = true;
+    free_table(&t);
+    return r;
+}
+
+/* Through the door, and look. The result says why not. */
+static hf_result open_table(kinds_table *t, hf__head *head, char **detail) {
+    hf__lock *l = t->lock;
+    int error = hf__queue_take_hold(l, t->peers, false, HF__ENTRY_WAIT_MS);
+    if (error == EAGAIN || error == ETIMEDOUT) return hf__kinds_report_stuck(l, detail);
+    if (error) return hf__lock_trouble(l, "lock", error, detail);
+    hf_result r = hf__lockfile_read(&l->file, l->fd, NULL, 0, head, detail);
+    if (!r && !(hf__record_is_intact(&head->record) && hf__kinds_head_is_intact(&head->kinds)))
+        r = hf__lockfile_damaged(&l->file, "was damaged", detail);
+    t->head = head;
+    if (!r) r = load_table(t, detail);
+    return r ? unlock_unchanged(t, r) : HF_OK;
+}
+
+hf_result hf__kinds_renew(hf__lock *l, hf__seat *seat, hf__peers *peers, const hf__record *self,
+                          hf__op *op, hf__time now) {
+    kinds_table t = {.lock = l, .peers = peers, .record = self};
+    hf__head head;
+    hf_result r = open_table(&t, &head, &op->detail);
+    if (r) return r;
+    hf__contender contender = hf__contender_of_op(t.self, op);
+    r = hf__lock_state_renew(&t.state, t.self, op, now);
+    int error = write_back(&t);
+    if (seat->upgrade >= 0) hf__seat_unwatch(seat);
+    r = finish_op(&t, seat, &contender, error, r, &op->detail);
+    free_table(&t);
+    return r;
+}
+
+static void drop_slot(hf__lock *l, int64_t index) {
+    if (index < 0) return;
+    if (hf__slot_drop(l->fd, (unsigned)index) == 0)
+        hf__slot_set_put(&l->slots, (unsigned)index, false);
+    else
+        l->soiled = true;
+}
+
+/* Without the door, where it cannot be had, or what is behind it not be read: nobody is to wait
+   for us. Who waits sees it when it looks. Nothing is written: a file that was cut short is not made longer again, and
+   what is not locked does not count. */
+static void drop_local_slots(hf__lock *l, const hf__seat *seat, hf__peers *peers) {
+    drop_slot(l, seat->slot);
+    drop_slot(l, seat->upgrade);
+    if (l->soiled) (void)hf__queue_unlock_and_wake(l, peers);
+}
+
+hf_result hf__kinds_release(hf__lock *l, hf__seat *seat, hf__peers *peers, const hf__record *self,
+                            hf__op *op) {
+    kinds_table t = {.lock = l, .peers = peers, .record = self};
+    hf__head head;
+    char *detail = NULL;
+    bool held = seat->holds;
+    hf_result r = open_table(&t, &head, &detail);
+    if (r == HF_UNREACHABLE && held) {
+        op->detail = detail;
+        return r;
+    }
+    free(detail);
+    hf__seat_unwatch(seat);
+    seat->holds = false;
+    if (r) {
+        drop_local_slots(l, seat, peers);
+    } else {
+        (void)hf__lock_state_release(&t.state, t.self, op);
+        (void)write_back(&t);
+        unlock_and_wake(&t);
+        free_table(&t);
+    }
+    seat->slot = seat->upgrade = -1;
+    return held ? HF_OK : HF_LOST;
+}
