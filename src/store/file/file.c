@@ -86,8 +86,8 @@ static void drop(file *f, hf__lock *l) {
     hf__lock_close(l, &f->peers);
     hf__map_remove(&f->locks, &l->mapped);
     hf__lock **link = &f->heard;
-    while (*link && *link != l) link = &(*link)->next_heard;
-    if (*link) *link = l->next_heard;
+    while (*link && *link != l) link = &(*link)->next_to_notify;
+    if (*link) *link = l->next_to_notify;
     hf__lock_fini(l);
     free(l);
 }
@@ -109,9 +109,9 @@ static void rest(file *f, hf__lock *l) {
 
 /* Worth telling: something of it was called, or is to be looked at. */
 static void hear(file *f, hf__lock *l) {
-    if (l->heard) return;
-    l->heard = true;
-    l->next_heard = f->heard;
+    if (l->in_notify_list) return;
+    l->in_notify_list = true;
+    l->next_to_notify = f->heard;
     f->heard = l;
 }
 
@@ -132,8 +132,8 @@ static bool give_back(file *f) {
 }
 
 static void done_with(file *f, hf__lock *l) {
-    if (l->calls) hear(f, l);
-    if (l->mend) f->mending = true;
+    if (l->has_wake_pending) hear(f, l);
+    if (l->retry_unlock) f->mending = true;
     rest(f, l);
 }
 
@@ -141,11 +141,11 @@ static hf_result ask(file *f, hf__op *op, hf__time now) {
     hf__lock *l = find(f, op, true);
     if (!l) return HF_NOMEM;
     unlist_idle(f, l);
-    hf_result r = hf__lock_ask(l, &f->peers, &f->self, op, now);
+    hf_result r = hf__lock_acquire(l, &f->peers, &f->self, op, now);
     if (r == HF_NOMEM && give_back(f)) {
         free(op->detail);
         op->detail = NULL;
-        r = hf__lock_ask(l, &f->peers, &f->self, op, now);
+        r = hf__lock_acquire(l, &f->peers, &f->self, op, now);
     }
     done_with(f, l);
     return r;
@@ -305,7 +305,7 @@ static hf_result who(const file *f, hf__op *op) {
 static void tell_holder(file *f, hf__op *op, uint32_t id, ino_t inode) {
     hf__lock *ours = find(f, op, false);
     if (ours && id == f->peers.id) {
-        ours->checked = true;
+        ours->verify_hold = true;
         hear(f, ours);
     } else {
         hf__peers_order(&f->peers, id, inode);
@@ -485,10 +485,10 @@ static hf__op *completed(hf__store *store) {
     return op;
 }
 
-static hf__seat *called(hf__lock *l) {
-    hf__seat *seat = &l->mutex;
-    while (seat && !seat->called) seat = seat->next;
-    return seat;
+static hf__local_contender *called(hf__lock *l) {
+    hf__local_contender *local = &l->mutex;
+    while (local && !local->wake_pending) local = local->next;
+    return local;
 }
 
 /* Who was called has to ask: nothing is granted unasked here. */
@@ -496,17 +496,17 @@ static bool news(hf__store *store, hf__news *out) {
     file *f = (file *)store;
     while (f->heard) {
         hf__lock *l = f->heard;
-        hf__seat *seat = called(l);
-        if (seat && !l->checked) {
-            seat->called = false;
-            *out = (hf__news){.what = HF__GRANTED, .number = seat->number};
+        hf__local_contender *local = called(l);
+        if (local && !l->verify_hold) {
+            local->wake_pending = false;
+            *out = (hf__news){.what = HF__GRANTED, .number = local->number};
             return true;
         }
-        f->heard = l->next_heard;
-        l->heard = l->calls = false;
-        if (!l->checked) continue;
-        l->checked = false;
-        for (; seat; seat = called(l)) seat->called = false;
+        f->heard = l->next_to_notify;
+        l->in_notify_list = l->has_wake_pending = false;
+        if (!l->verify_hold) continue;
+        l->verify_hold = false;
+        for (; local; local = called(l)) local->wake_pending = false;
         size_t prefix = strlen(l->mapped.key) + 1;
         *out = (hf__news){.what = HF__HEARD_OF,
                           .name = l->mapped.key + prefix,
@@ -520,8 +520,8 @@ static void mend(file *f) {
     bool all = true;
     for (hf__mapped *it = NULL; (it = hf__map_next(&f->locks, it));) {
         hf__lock *l = (hf__lock *)it;
-        if (l->mend && !hf__queue_retry_unlock(l, &f->peers)) all = false;
-        if (l->calls) hear(f, l);
+        if (l->retry_unlock && !hf__queue_retry_unlock(l, &f->peers)) all = false;
+        if (l->has_wake_pending) hear(f, l);
     }
     f->mending = !all;
 }
@@ -552,8 +552,8 @@ static int pollset(hf__store *store, struct pollfd *fds, bool reading) {
 
 /* Of many that wait only who is meant; number 0: whoever has a ticket. */
 static void call(hf__lock *l, uint64_t number) {
-    for (hf__seat *s = &l->mutex; s; s = s->next)
-        if (number ? s->number == number && s->slot >= 0 : s->ticket >= 0) s->called = true;
+    for (hf__local_contender *s = &l->mutex; s; s = s->next)
+        if (number ? s->number == number && s->slot >= 0 : s->ticket >= 0) s->wake_pending = true;
 }
 
 /* An order is about what is held, all else about what waits. */
@@ -561,14 +561,14 @@ static void hear_of_inode(file *f, ino_t inode, bool order, uint64_t number) {
     for (hf__mapped *it = NULL; (it = hf__map_next(&f->locks, it));) {
         hf__lock *l = (hf__lock *)it;
         if (l->inode != inode) continue;
-        if (order) l->checked = true;
+        if (order) l->verify_hold = true;
         call(l, number);
         hear(f, l);
     }
 }
 
-static bool watches(const hf__seat *s, uint32_t id) {
-    for (unsigned i = 0; i < s->watching; i++)
+static bool watches(const hf__local_contender *s, uint32_t id) {
+    for (unsigned i = 0; i < s->watched_count; i++)
         if (s->watched[i]->id == id) return true;
     return false;
 }
@@ -576,9 +576,9 @@ static bool watches(const hf__seat *s, uint32_t id) {
 static void hear_of_death(file *f, uint32_t id) {
     for (hf__mapped *it = NULL; (it = hf__map_next(&f->locks, it));) {
         hf__lock *l = (hf__lock *)it;
-        for (hf__seat *s = &l->mutex; s; s = s->next) {
+        for (hf__local_contender *s = &l->mutex; s; s = s->next) {
             if (!watches(s, id)) continue;
-            s->called = true;
+            s->wake_pending = true;
             hear(f, l);
         }
     }

@@ -163,7 +163,7 @@ static void clear_slot(hf__lock *l, unsigned index) {
     if (hf__slot_drop(l->fd, index) == 0)
         hf__slot_set_put(&l->slots, index, false);
     else if (!cleared)
-        l->soiled = true;
+        l->unlock_failed = true;
 }
 
 static int write_new_slot(kinds_table *t, hf__slot *slot, uint32_t *tag) {
@@ -244,8 +244,8 @@ static int write_back(kinds_table *t) {
 /* ---- Going ---- */
 
 static void notify_ours(hf__lock *l, uint64_t number) {
-    for (hf__seat *s = &l->mutex; s; s = s->next)
-        if (s->number == number && s->slot >= 0) s->called = l->calls = true;
+    for (hf__local_contender *s = &l->mutex; s; s = s->next)
+        if (s->number == number && s->slot >= 0) s->wake_pending = l->has_wake_pending = true;
 }
 
 /* Those whose turn it has become, and those who have to see behind whom they stand. */
@@ -270,36 +270,39 @@ static void unlock_and_wake(kinds_table *t) {
 }
 
 /* What became of a seat of ours. */
-static void note_seat(kinds_table *t, hf__seat *seat, const hf__contender *contender) {
+static void update_local(kinds_table *t, hf__local_contender *local,
+                         const hf__contender *contender) {
     const hf__holder *holder = hf__lock_state_find_holder(&t->state, contender);
     const hf__waiter *waiter = hf__lock_state_find_waiter(&t->state, contender);
-    seat->holds = holder && holder->tag;
-    seat->slot = seat->upgrade = -1;
-    if (seat->holds) {
-        if (seat->token != holder->token) seat->before = seat->token;
-        seat->slot = (int32_t)slot_index_of(t, holder->tag);
-        seat->token = holder->token;
-        seat->kind = holder->contender.kind;
+    local->holds = holder && holder->tag;
+    local->slot = local->upgrade_slot = -1;
+    if (local->holds) {
+        if (local->token != holder->token) local->token_before = local->token;
+        local->slot = (int32_t)slot_index_of(t, holder->tag);
+        local->token = holder->token;
+        local->kind = holder->contender.kind;
     }
     if (waiter && waiter->tag)
-        *(seat->holds ? &seat->upgrade : &seat->slot) = (int32_t)slot_index_of(t, waiter->tag);
-    if (!seat->holds) seat->token = seat->before = 0;
-    if (!waiter) seat->stalled_since = 0;
+        *(local->holds ? &local->upgrade_slot : &local->slot) =
+            (int32_t)slot_index_of(t, waiter->tag);
+    if (!local->holds) local->token = local->token_before = 0;
+    if (!waiter) local->stalled_since = 0;
 }
 
 /* It could not be written: what it had it has still, unless that was given up for it. */
-static void keep_seat(const hf__lock *l, hf__seat *seat) {
-    if (seat->upgrade >= 0 && !hf__slot_set_has(&l->slots, (unsigned)seat->upgrade))
-        seat->upgrade = -1;
-    if (seat->slot >= 0 && hf__slot_set_has(&l->slots, (unsigned)seat->slot)) return;
-    seat->slot = -1;
-    seat->holds = false;
+static void revert_local(const hf__lock *l, hf__local_contender *local) {
+    if (local->upgrade_slot >= 0 && !hf__slot_set_has(&l->slots, (unsigned)local->upgrade_slot))
+        local->upgrade_slot = -1;
+    if (local->slot >= 0 && hf__slot_set_has(&l->slots, (unsigned)local->slot)) return;
+    local->slot = -1;
+    local->holds = false;
 }
 
 /* ---- Waiting ---- */
 
 /* Whoever is in the way: the one ahead; those inside, if nobody is. */
-static int64_t watch_blockers(kinds_table *t, hf__seat *seat, const hf__contender *contender) {
+static int64_t watch_blockers(kinds_table *t, hf__local_contender *local,
+                              const hf__contender *contender) {
     uint32_t ids[HF__WATCHED_MAX];
     unsigned count = 0;
     const hf__waiter *ahead = t->state.waiters,
@@ -313,7 +316,7 @@ static int64_t watch_blockers(kinds_table *t, hf__seat *seat, const hf__contende
             if (it->contender.client != t->self) ids[count++] = client_id_of(t, it->tag);
     }
     if (count == 1 && ids[0] == t->peers->id) count = 0; /* it is we who will know */
-    return hf__seat_watch(seat, t->peers, ids, count);
+    return hf__local_watch(local, t->peers, ids, count);
 }
 
 static bool is_our_waiter(const hf__waiter *it, const kinds_table *t) {
@@ -322,7 +325,7 @@ static bool is_our_waiter(const hf__waiter *it, const kinds_table *t) {
 
 /* Some who could enter have left it for long: they are stopped, and whoever looks may go past
    them. As long as the last of them is the same, so are all. */
-static void pass_stalled(kinds_table *t, hf__seat *seat, const hf__contender *contender,
+static void pass_stalled(kinds_table *t, hf__local_contender *local, const hf__contender *contender,
                          hf__time now) {
     size_t turns = hf__lock_state_count_grantable(&t->state);
     const hf__waiter *last = NULL, *us = hf__lock_state_find_waiter(&t->state, contender),
@@ -332,14 +335,14 @@ static void pass_stalled(kinds_table *t, hf__seat *seat, const hf__contender *co
         last = it;
     }
     if (!turns || !us) {
-        seat->stalled_since = 0;
+        local->stalled_since = 0;
         return;
     }
     int64_t place = t->table.views[last->tag - 1].slot.position;
-    if (!seat->stalled_since || seat->stalled != place) {
-        seat->stalled = place;
-        seat->stalled_since = now;
-    } else if (now - seat->stalled_since >= HF__STALL_LIMIT) {
+    if (!local->stalled_since || local->stalled_at != place) {
+        local->stalled_at = place;
+        local->stalled_since = now;
+    } else if (now - local->stalled_since >= HF__STALL_LIMIT) {
         for (; turns; turns--) {
             hf__contender first = t->state.waiters->contender;
             hf__lock_state_dequeue(&t->state, &first);
@@ -349,12 +352,12 @@ static void pass_stalled(kinds_table *t, hf__seat *seat, const hf__contender *co
 
 /* ---- The verbs ---- */
 
-static hf_result finish_op(kinds_table *t, hf__seat *seat, const hf__contender *contender,
-                           int error, hf_result r, char **detail) {
+static hf_result finish_op(kinds_table *t, hf__local_contender *local,
+                           const hf__contender *contender, int error, hf_result r, char **detail) {
     if (error)
-        keep_seat(t->lock, seat);
+        revert_local(t->lock, local);
     else
-        note_seat(t, seat, contender);
+        update_local(t, local, contender);
     unlock_and_wake(t);
     if (error == EUSERS) {
         *detail =
@@ -362,7 +365,7 @@ static hf_result finish_op(kinds_table *t, hf__seat *seat, const hf__contender *
                      HF__SLOTS_MAX, t->lock->file.path, t->lock->file.name);
         return HF_NOMEM;
     }
-    return error ? hf__lock_trouble(t->lock, "write", error, detail) : r;
+    return error ? hf__lock_error(t->lock, "write", error, detail) : r;
 }
 
 static hf_result unlock_unchanged(kinds_table *t, hf_result r) {
@@ -379,25 +382,25 @@ static hf_result close_table(kinds_table *t, hf__op *op) {
     int error = hf__lockfile_write_kinds(t->lock->fd, t->head);
     if (!error) return HF_NOT_HELD;
     (void)hf__queue_unlock_and_wake(t->lock, t->peers);
-    return hf__lock_trouble(t->lock, "write", error, &op->detail);
+    return hf__lock_error(t->lock, "write", error, &op->detail);
 }
 
-hf_result hf__kinds_acquire(hf__lock *l, hf__seat *seat, hf__peers *peers, const hf__record *self,
-                            hf__head *head, hf__op *op, hf__time now) {
+hf_result hf__kinds_acquire(hf__lock *l, hf__local_contender *local, hf__peers *peers,
+                            const hf__record *self, hf__head *head, hf__op *op, hf__time now) {
     kinds_table t = {.lock = l, .peers = peers, .record = self, .head = head};
     hf_result r = load_table(&t, &op->detail);
     if (r) return unlock_unchanged(&t, r);
     if (op->kind == HF_MUTEX && !t.table.count) return close_table(&t, op);
     hf__contender contender = hf__contender_of_op(t.self, op);
-    pass_stalled(&t, seat, &contender, now);
+    pass_stalled(&t, local, &contender, now);
     r = hf__lock_state_acquire(&t.state, t.self, op, now);
     int error = write_back(&t);
-    seat->number = op->number;
-    r = finish_op(&t, seat, &contender, error, r, &op->detail);
+    local->number = op->number;
+    r = finish_op(&t, local, &contender, error, r, &op->detail);
     if (r == HF_BUSY && op->placed)
-        op->retry_ms = watch_blockers(&t, seat, &contender);
+        op->retry_ms = watch_blockers(&t, local, &contender);
     else
-        hf__seat_unwatch(seat);
+        hf__local_unwatch(local);
     if (r == HF_BUSY && !op->placed) op->retry_ms = HF__RECHECK_MS;
     if (r == HF_OK && t.has_tickets) op->crowded = true;
     free_table(&t);
@@ -409,7 +412,7 @@ static hf_result open_table(kinds_table *t, hf__head *head, char **detail) {
     hf__lock *l = t->lock;
     int error = hf__queue_take_hold(l, t->peers, false, HF__ENTRY_WAIT_MS);
     if (error == EAGAIN || error == ETIMEDOUT) return hf__kinds_report_stuck(l, detail);
-    if (error) return hf__lock_trouble(l, "lock", error, detail);
+    if (error) return hf__lock_error(l, "lock", error, detail);
     hf_result r = hf__lockfile_read(&l->file, l->fd, NULL, 0, head, detail);
     if (!r && !(hf__record_is_intact(&head->record) && hf__kinds_head_is_intact(&head->kinds)))
         r = hf__lockfile_damaged(&l->file, "was damaged", detail);
@@ -418,8 +421,8 @@ static hf_result open_table(kinds_table *t, hf__head *head, char **detail) {
     return r ? unlock_unchanged(t, r) : HF_OK;
 }
 
-hf_result hf__kinds_renew(hf__lock *l, hf__seat *seat, hf__peers *peers, const hf__record *self,
-                          hf__op *op, hf__time now) {
+hf_result hf__kinds_renew(hf__lock *l, hf__local_contender *local, hf__peers *peers,
+                          const hf__record *self, hf__op *op, hf__time now) {
     kinds_table t = {.lock = l, .peers = peers, .record = self};
     hf__head head;
     hf_result r = open_table(&t, &head, &op->detail);
@@ -427,8 +430,8 @@ hf_result hf__kinds_renew(hf__lock *l, hf__seat *seat, hf__peers *peers, const h
     hf__contender contender = hf__contender_of_op(t.self, op);
     r = hf__lock_state_renew(&t.state, t.self, op, now);
     int error = write_back(&t);
-    if (seat->upgrade >= 0) hf__seat_unwatch(seat);
-    r = finish_op(&t, seat, &contender, error, r, &op->detail);
+    if (local->upgrade_slot >= 0) hf__local_unwatch(local);
+    r = finish_op(&t, local, &contender, error, r, &op->detail);
     free_table(&t);
     return r;
 }
@@ -438,40 +441,40 @@ static void drop_slot(hf__lock *l, int64_t index) {
     if (hf__slot_drop(l->fd, (unsigned)index) == 0)
         hf__slot_set_put(&l->slots, (unsigned)index, false);
     else
-        l->soiled = true;
+        l->unlock_failed = true;
 }
 
 /* Without the door, where it cannot be had, or what is behind it not be read: nobody is to wait
    for us. Who waits sees it when it looks. Nothing is written: a file that was cut short is not made longer again, and
    what is not locked does not count. */
-static void drop_local_slots(hf__lock *l, const hf__seat *seat, hf__peers *peers) {
-    drop_slot(l, seat->slot);
-    drop_slot(l, seat->upgrade);
-    if (l->soiled) (void)hf__queue_unlock_and_wake(l, peers);
+static void drop_local_slots(hf__lock *l, const hf__local_contender *local, hf__peers *peers) {
+    drop_slot(l, local->slot);
+    drop_slot(l, local->upgrade_slot);
+    if (l->unlock_failed) (void)hf__queue_unlock_and_wake(l, peers);
 }
 
-hf_result hf__kinds_release(hf__lock *l, hf__seat *seat, hf__peers *peers, const hf__record *self,
-                            hf__op *op) {
+hf_result hf__kinds_release(hf__lock *l, hf__local_contender *local, hf__peers *peers,
+                            const hf__record *self, hf__op *op) {
     kinds_table t = {.lock = l, .peers = peers, .record = self};
     hf__head head;
     char *detail = NULL;
-    bool held = seat->holds;
+    bool held = local->holds;
     hf_result r = open_table(&t, &head, &detail);
     if (r == HF_UNREACHABLE && held) {
         op->detail = detail;
         return r;
     }
     free(detail);
-    hf__seat_unwatch(seat);
-    seat->holds = false;
+    hf__local_unwatch(local);
+    local->holds = false;
     if (r) {
-        drop_local_slots(l, seat, peers);
+        drop_local_slots(l, local, peers);
     } else {
         (void)hf__lock_state_release(&t.state, t.self, op);
         (void)write_back(&t);
         unlock_and_wake(&t);
         free_table(&t);
     }
-    seat->slot = seat->upgrade = -1;
+    local->slot = local->upgrade_slot = -1;
     return held ? HF_OK : HF_LOST;
 }

@@ -13,13 +13,13 @@
 
 /* The hold's range is ours, as hold or door, and `head` was read under it. It is given back; but not
    with HF_NOT_HELD: it is a mutex that asks, and nobody is in the room, so the hold is to be had. */
-hf_result hf__kinds_acquire(hf__lock *lock, hf__seat *seat, hf__peers *peers,
+hf_result hf__kinds_acquire(hf__lock *lock, hf__local_contender *local, hf__peers *peers,
                             const hf__record *self, hf__head *head, hf__op *op, hf__time now);
 
 /* These go through the door by themselves. A renewal has to only if it makes less of the hold. */
-hf_result hf__kinds_renew(hf__lock *lock, hf__seat *seat, hf__peers *peers, const hf__record *self,
-                          hf__op *op, hf__time now);
-hf_result hf__kinds_release(hf__lock *lock, hf__seat *seat, hf__peers *peers,
+hf_result hf__kinds_renew(hf__lock *lock, hf__local_contender *local, hf__peers *peers,
+                          const hf__record *self, hf__op *op, hf__time now);
+hf_result hf__kinds_release(hf__lock *lock, hf__local_contender *local, hf__peers *peers,
                             const hf__record *self, hf__op *op);
 
 /* Somebody has had the door for too long. */

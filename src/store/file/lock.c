@@ -20,8 +20,8 @@
 
 /* ---- The file ---- */
 
-hf_result hf__lock_trouble(const hf__lock *l, const char *what, int error, char **detail) {
-    return hf__lockfile_trouble(&l->file, what, error, detail);
+hf_result hf__lock_error(const hf__lock *l, const char *what, int error, char **detail) {
+    return hf__lockfile_error(&l->file, what, error, detail);
 }
 
 static hf_result open_file(hf__lock *l, char **detail) {
@@ -38,7 +38,7 @@ static hf_result open_file(hf__lock *l, char **detail) {
     if (fd < 0) return why;
     struct stat st;
     if (fstat(fd, &st) != 0)
-        why = hf__lock_trouble(l, "open", errno, detail);
+        why = hf__lock_error(l, "open", errno, detail);
     else
         why = hf__lockfile_read(&l->file, fd, l->mapped.key, l->mapped.length, &head, detail);
     if (why) {
@@ -46,7 +46,7 @@ static hf_result open_file(hf__lock *l, char **detail) {
         return why;
     }
     l->fd = fd;
-    l->blank = !head.version;
+    l->was_new = !head.version;
     l->device = st.st_dev;
     l->inode = st.st_ino;
     return HF_OK;
@@ -60,32 +60,32 @@ static void close_file(hf__lock *l) {
 
 /* ---- Seats ---- */
 
-static void seat_init(hf__seat *s) {
-    *s = (hf__seat){.ticket = -1, .slot = -1, .upgrade = -1};
+static void local_init(hf__local_contender *s) {
+    *s = (hf__local_contender){.ticket = -1, .slot = -1, .upgrade_slot = -1};
 }
 
-static bool in_use(const hf__seat *s) {
+static bool is_local_in_use(const hf__local_contender *s) {
     return s->ticket >= 0 || s->slot >= 0;
 }
 
 void hf__lock_init(hf__lock *l) {
     l->fd = -1;
-    seat_init(&l->mutex);
+    local_init(&l->mutex);
 }
 
-static hf__seat *find_seat(hf__lock *l, const hf__op *op) {
+static hf__local_contender *find_local(hf__lock *l, const hf__op *op) {
     if (op->kind == HF_MUTEX) return &l->mutex;
-    hf__seat *s = l->mutex.next;
+    hf__local_contender *s = l->mutex.next;
     while (s && s->number != op->number) s = s->next;
     return s;
 }
 
-static hf__seat *make_seat(hf__lock *l, const hf__op *op) {
-    hf__seat *s = find_seat(l, op);
+static hf__local_contender *make_local(hf__lock *l, const hf__op *op) {
+    hf__local_contender *s = find_local(l, op);
     if (s) return s;
     s = malloc(sizeof *s);
     if (!s) return NULL;
-    seat_init(s);
+    local_init(s);
     s->number = op->number;
     s->next = l->mutex.next;
     l->mutex.next = s;
@@ -93,30 +93,30 @@ static hf__seat *make_seat(hf__lock *l, const hf__op *op) {
 }
 
 /* Seats that nobody sits in are not kept. */
-static void tidy(hf__lock *l) {
-    for (hf__seat **link = &l->mutex.next; *link;) {
-        hf__seat *s = *link;
-        if (in_use(s)) {
+static void free_unused_locals(hf__lock *l) {
+    for (hf__local_contender **link = &l->mutex.next; *link;) {
+        hf__local_contender *s = *link;
+        if (is_local_in_use(s)) {
             link = &s->next;
             continue;
         }
         *link = s->next;
-        hf__seat_unwatch(s);
+        hf__local_unwatch(s);
         free(s);
     }
-    if (!in_use(&l->mutex)) hf__seat_unwatch(&l->mutex);
+    if (!is_local_in_use(&l->mutex)) hf__local_unwatch(&l->mutex);
 }
 
 bool hf__lock_used(const hf__lock *l) {
     if (l->held) return true;
-    for (const hf__seat *s = &l->mutex; s; s = s->next)
-        if (in_use(s)) return true;
+    for (const hf__local_contender *s = &l->mutex; s; s = s->next)
+        if (is_local_in_use(s)) return true;
     return false;
 }
 
 void hf__lock_fini(hf__lock *l) {
     while (l->mutex.next) {
-        hf__seat *s = l->mutex.next;
+        hf__local_contender *s = l->mutex.next;
         l->mutex.next = s->next;
         free(s);
     }
@@ -124,7 +124,7 @@ void hf__lock_fini(hf__lock *l) {
 
 void hf__lock_close(hf__lock *l, hf__peers *peers) {
     if (l->held) hf__queue_unlock_and_wake(l, peers);
-    for (hf__seat *s = &l->mutex; s; s = s->next) {
+    for (hf__local_contender *s = &l->mutex; s; s = s->next) {
         hf__op op = {
             .verb = HF__RELEASE, .number = s->number, .kind = s == &l->mutex ? HF_MUTEX : HF_READ};
         if (s->ticket >= 0) hf__queue_leave(l, s, peers);
@@ -132,7 +132,7 @@ void hf__lock_close(hf__lock *l, hf__peers *peers) {
         free(op.detail);
     }
     close_file(l);
-    tidy(l);
+    free_unused_locals(l);
 }
 
 /* ---- Entering ---- */
@@ -162,18 +162,18 @@ static void fill_record(hf__record *r, const hf__op *op, uint64_t last, hf__time
 /* Others stood in line before us: the hold is theirs. When there is no line any more, say so,
    and look again: who joins takes his ticket first and writes then, so that one of us sees the
    other. */
-static bool barged(hf__lock *l, const hf__head *head) {
-    if (l->served) return false;
-    l->wary = (head->has_queue || !head->version) && hf__queue_has_others(l);
-    if (!head->has_queue || l->wary) return l->wary;
+static bool others_are_queued(hf__lock *l, const hf__head *head) {
+    if (l->was_queued) return false;
+    l->expect_queue = (head->has_queue || !head->version) && hf__queue_has_others(l);
+    if (!head->has_queue || l->expect_queue) return l->expect_queue;
     (void)hf__lockfile_write_has_queue(l->fd, false);
     if (hf__queue_has_others(l)) (void)hf__lockfile_write_has_queue(l->fd, true);
     return false;
 }
 
 /* Nobody is in the room: the hold is ours as long as we keep its range. */
-static hf_result enter(hf__lock *l, hf__peers *peers, const hf__record *self, const hf__head *head,
-                       hf__op *op, hf__time now) {
+static hf_result take_mutex(hf__lock *l, hf__peers *peers, const hf__record *self,
+                            const hf__head *head, hf__op *op, hf__time now) {
     uint64_t last = head->record.token > head->kinds.token ? head->record.token : head->kinds.token;
     l->record = *self;
     l->record.id = peers->id;
@@ -181,7 +181,7 @@ static hf_result enter(hf__lock *l, hf__peers *peers, const hf__record *self, co
     int error = hf__lockfile_record(l->fd, &l->record);
     if (error) {
         hf__queue_unlock_and_wake(l, peers);
-        return hf__lock_trouble(l, "write", error, &op->detail);
+        return hf__lock_error(l, "write", error, &op->detail);
     }
     l->held = op->number;
     op->token = l->record.token;
@@ -190,81 +190,84 @@ static hf_result enter(hf__lock *l, hf__peers *peers, const hf__record *self, co
 
 /* An empty file is a new one, unless there are some inside: then it was cut short. The lock may
    have had a file before, so its tokens continue above the floor. */
-static hf_result begin_file(hf__lock *l, hf__head *head, hf__op *op) {
+static hf_result init_file(hf__lock *l, hf__head *head, hf__op *op) {
     hf__slot_table table;
     hf_result r = hf__slot_table_read(&l->file, l->fd, &l->slots, &table, &op->detail);
     hf__slot_table_fini(&table);
     head->record.token = hf__sweep_floor(l->file.directory);
     if (r) return r;
     int error = hf__lockfile_begin(l->fd, l->mapped.key, l->mapped.length, head->record.token);
-    return error ? hf__lock_trouble(l, "write", error, &op->detail) : HF_OK;
+    return error ? hf__lock_error(l, "write", error, &op->detail) : HF_OK;
 }
 
 /* The hold's range is ours: see what the file says. HF_NOT_HELD: it is not our turn. */
-static hf_result see_head(hf__lock *l, const hf__seat *seat, hf__head *head, hf__op *op) {
+static hf_result read_head(hf__lock *l, const hf__local_contender *local, hf__head *head,
+                           hf__op *op) {
     hf_result r = hf__lockfile_read(&l->file, l->fd, NULL, 0, head, &op->detail);
     if (r) return r;
-    if (seat->slot < 0 && barged(l, head)) return HF_NOT_HELD;
-    if (!head->version) return begin_file(l, head, op);
+    if (local->slot < 0 && others_are_queued(l, head)) return HF_NOT_HELD;
+    if (!head->version) return init_file(l, head, op);
     if (hf__record_is_intact(&head->record) && hf__kinds_head_is_intact(&head->kinds)) return HF_OK;
     return hf__lockfile_damaged(&l->file, "was damaged", &op->detail);
 }
 
 /* A mutex, too, may have to wait there. */
-static hf_result go_to_room(hf__lock *l, hf__seat *seat, hf__peers *peers, const hf__record *self,
-                            hf__head *head, hf__op *op, hf__time now) {
+static hf_result acquire_in_table(hf__lock *l, hf__local_contender *local, hf__peers *peers,
+                                  const hf__record *self, hf__head *head, hf__op *op,
+                                  hf__time now) {
     int error = op->stand ? hf__peers_join(peers, true) : 0;
-    if (!error) return hf__kinds_acquire(l, seat, peers, self, head, op, now);
+    if (!error) return hf__kinds_acquire(l, local, peers, self, head, op, now);
     hf__queue_unlock_and_wake(l, peers);
-    return hf__lock_trouble(l, "wait for", error, &op->detail);
+    return hf__lock_error(l, "wait for", error, &op->detail);
 }
 
-static hf_result go_in(hf__lock *l, hf__seat *seat, hf__peers *peers, const hf__record *self,
-                       hf__op *op, hf__time now) {
+static hf_result acquire_held(hf__lock *l, hf__local_contender *local, hf__peers *peers,
+                              const hf__record *self, hf__op *op, hf__time now) {
     hf__head head;
-    hf_result r = see_head(l, seat, &head, op);
+    hf_result r = read_head(l, local, &head, op);
     if (r) {
         hf__queue_unlock_and_wake(l, peers);
         return r;
     }
-    if (op->kind != HF_MUTEX || hf__kinds_in_use(&head) || seat->slot >= 0) {
-        r = go_to_room(l, seat, peers, self, &head, op, now);
+    if (op->kind != HF_MUTEX || hf__kinds_in_use(&head) || local->slot >= 0) {
+        r = acquire_in_table(l, local, peers, self, &head, op, now);
         if (r != HF_NOT_HELD) return r;
     }
-    return enter(l, peers, self, &head, op, now);
+    return take_mutex(l, peers, self, &head, op, now);
 }
 
 /* ---- Asking ---- */
 
 /* In the room already, or in its line: only the door is to be had. */
-static hf_result take_entry_lock(hf__lock *l, const hf__seat *seat, hf__peers *peers, hf__op *op) {
-    bool stands = seat->upgrade >= 0 || !seat->holds;
+static hf_result take_entry_lock(hf__lock *l, const hf__local_contender *local, hf__peers *peers,
+                                 hf__op *op) {
+    bool stands = local->upgrade_slot >= 0 || !local->holds;
     int error =
         hf__queue_take_hold(l, peers, false, stands ? HF__ENTRY_GLANCE_MS : HF__ENTRY_WAIT_MS);
     if (!error) return HF_OK;
-    if (error != EAGAIN && error != ETIMEDOUT)
-        return hf__lock_trouble(l, "lock", error, &op->detail);
+    if (error != EAGAIN && error != ETIMEDOUT) return hf__lock_error(l, "lock", error, &op->detail);
     return stands ? hf__queue_busy(op, HF__UNWATCHED_RETRY_MS, true)
                   : hf__kinds_report_stuck(l, &op->detail);
 }
 
 /* HF_OK: the hold's range is ours, or the door. */
-static hf_result take(hf__lock *l, hf__seat *seat, hf__peers *peers, hf__op *op, hf__time now) {
+static hf_result take_turn(hf__lock *l, hf__local_contender *local, hf__peers *peers, hf__op *op,
+                           hf__time now) {
     bool mutex = op->kind == HF_MUTEX;
-    if (seat->ticket >= 0) return hf__queue_wait(l, seat, peers, op, now);
-    if (seat->slot >= 0) return take_entry_lock(l, seat, peers, op);
+    if (local->ticket >= 0) return hf__queue_wait(l, local, peers, op, now);
+    if (local->slot >= 0) return take_entry_lock(l, local, peers, op);
     int error = hf__peers_join(peers, !mutex);
-    if (error) return hf__lock_trouble(l, "take", error, &op->detail);
-    if (!hf__queue_has_ours(l) && (!l->wary || !hf__queue_has_others(l))) {
+    if (error) return hf__lock_error(l, "take", error, &op->detail);
+    if (!hf__queue_has_ours(l) && (!l->expect_queue || !hf__queue_has_others(l))) {
         int64_t patience = !op->stand ? HF__ENTRY_WAIT_MS : mutex ? 0 : HF__ENTRY_GLANCE_MS;
         error = hf__queue_take_hold(l, peers, mutex, patience);
-        l->served = false;
+        l->was_queued = false;
         if (!error) return HF_OK;
         if (error == ETIMEDOUT && !op->stand) return hf__kinds_report_stuck(l, &op->detail);
         if (error != EAGAIN && error != ETIMEDOUT)
-            return hf__lock_trouble(l, "lock", error, &op->detail);
+            return hf__lock_error(l, "lock", error, &op->detail);
     }
-    return op->stand ? hf__queue_join(l, seat, peers, op, now)
+    return op->stand ? hf__queue_join(l, local, peers, op, now)
                      : hf__queue_busy(op, HF__RECHECK_MS, false);
 }
 
@@ -278,9 +281,9 @@ static bool worth_another_try(const hf__lock *l) {
 }
 
 /* HF_NOT_HELD: once more, in line or with the file that has the name now. */
-static hf_result try_once(hf__lock *l, hf__seat *seat, hf__peers *peers, const hf__record *self,
-                          hf__op *op, hf__time now, int tries) {
-    hf_result r = take(l, seat, peers, op, now);
+static hf_result try_once(hf__lock *l, hf__local_contender *local, hf__peers *peers,
+                          const hf__record *self, hf__op *op, hf__time now, int tries) {
+    hf_result r = take_turn(l, local, peers, op, now);
     if (r == HF_BUSY && !op->placed && worth_another_try(l)) {
         hf__queue_back_off(tries);
         close_file(l);
@@ -288,27 +291,27 @@ static hf_result try_once(hf__lock *l, hf__seat *seat, hf__peers *peers, const h
     }
     if (r) return r;
     int current = hf__lockfile_current(&l->file, l->device, l->inode);
-    if (current == 1) return go_in(l, seat, peers, self, op, now);
+    if (current == 1) return acquire_held(l, local, peers, self, op, now);
     hf__queue_unlock_and_wake(l,
                               peers); /* whoever waits on a file that is gone has to see it too */
-    if (current < 0) return hf__lock_trouble(l, "look at", -current, &op->detail);
+    if (current < 0) return hf__lock_error(l, "look at", -current, &op->detail);
     close_file(l);
     return HF_NOT_HELD;
 }
 
-static hf_result try_often(hf__lock *l, hf__seat *seat, hf__peers *peers, const hf__record *self,
-                           hf__op *op, hf__time now) {
+static hf_result try_often(hf__lock *l, hf__local_contender *local, hf__peers *peers,
+                           const hf__record *self, hf__op *op, hf__time now) {
     for (int i = 0; i < HF__OPEN_TRIES; i++) {
         hf_result r = l->fd < 0 ? open_file(l, &op->detail) : HF_OK;
-        if (!r) r = try_once(l, seat, peers, self, op, now, i);
+        if (!r) r = try_once(l, local, peers, self, op, now, i);
         if (r != HF_NOT_HELD) return r;
     }
     op->detail = hf__line("%s/%s is being removed again and again", l->file.path, l->file.name);
     return HF_UNREACHABLE;
 }
 
-hf_result hf__lock_ask(hf__lock *l, hf__peers *peers, const hf__record *self, hf__op *op,
-                       hf__time now) {
+hf_result hf__lock_acquire(hf__lock *l, hf__peers *peers, const hf__record *self, hf__op *op,
+                           hf__time now) {
     if (now > op->not_after) return HF_TIMEOUT;
     if (op->kind == HF_MUTEX && l->held == op->number) {
         op->token = l->record.token;
@@ -316,20 +319,20 @@ hf_result hf__lock_ask(hf__lock *l, hf__peers *peers, const hf__record *self, hf
     }
     /* an older number of ours, which nobody wants any more */
     if (op->kind == HF_MUTEX && l->held) hf__queue_unlock_and_wake(l, peers);
-    hf__seat *seat = make_seat(l, op);
-    if (!seat) return HF_NOMEM;
-    if (op->upgrade && seat->slot < 0) {
-        tidy(l);
+    hf__local_contender *local = make_local(l, op);
+    if (!local) return HF_NOMEM;
+    if (op->upgrade && local->slot < 0) {
+        free_unused_locals(l);
         return HF_LOST;
     }
-    hf_result r = try_often(l, seat, peers, self, op, now);
-    tidy(l);
+    hf_result r = try_often(l, local, peers, self, op, now);
+    free_unused_locals(l);
     return r;
 }
 
 /* ---- Holding ---- */
 
-static hf_result lost(hf__op *op) {
+static hf_result report_lost(hf__op *op) {
     free(op->detail);
     op->detail = NULL;
     return HF_LOST; /* and let go of when its holder has been told, not before */
@@ -343,7 +346,7 @@ static hf_result check_current(const hf__lock *l, bool ours, hf__op *op) {
             hf__line("cannot look at %s/%s: %s", l->file.path, l->file.name, strerror(-current));
         return HF_UNREACHABLE;
     }
-    return !ours || !current || hf__lockfile_moved(&l->file) ? lost(op) : HF_OK;
+    return !ours || !current || hf__lockfile_moved(&l->file) ? report_lost(op) : HF_OK;
 }
 
 static hf_result renew_mutex(hf__lock *l, hf__op *op, hf__time now) {
@@ -356,35 +359,36 @@ static hf_result renew_mutex(hf__lock *l, hf__op *op, hf__time now) {
     l->record.count = op->count;
     if (op->lease_ms) l->record.until = hf__later(l->record.until, now + op->lease_ms * HF__MS);
     int error = hf__lockfile_record(l->fd, &l->record);
-    return error == EIO ? hf__lock_trouble(l, "write", error, &op->detail) : HF_OK;
+    return error == EIO ? hf__lock_error(l, "write", error, &op->detail) : HF_OK;
 }
 
 /* Less is wanted than is held, or than is waited for. */
-static bool lowers(const hf__seat *s, uint32_t kind) {
+static bool is_downgrade(const hf__local_contender *s, uint32_t kind) {
     if (kind != HF_READ && kind != HF_UPGRADABLE) return false;
-    return s->upgrade >= 0 || s->kind == HF_WRITE || (s->kind == HF_UPGRADABLE && kind == HF_READ);
+    return s->upgrade_slot >= 0 || s->kind == HF_WRITE ||
+           (s->kind == HF_UPGRADABLE && kind == HF_READ);
 }
 
 /* Without the door, which somebody might have for long: what is kept is nobody's but ours.
    Whether somebody waits is not looked at, and so it is said that somebody does. */
-static hf_result renew_seat(hf__lock *l, hf__seat *s, hf__peers *peers, const hf__record *self,
-                            hf__op *op, hf__time now) {
+static hf_result renew_local(hf__lock *l, hf__local_contender *s, hf__peers *peers,
+                             const hf__record *self, hf__op *op, hf__time now) {
     hf__slot slot;
     int error = hf__slot_read(l->fd, (unsigned)s->slot, &slot);
     if (error) {
-        (void)hf__lock_trouble(l, "read", error, &op->detail);
+        (void)hf__lock_error(l, "read", error, &op->detail);
         return HF_UNREACHABLE;
     }
-    if (s->before && op->token == s->before) op->token = s->token;
+    if (s->token_before && op->token == s->token_before) op->token = s->token;
     bool ours = slot.number == s->number && hf__slot_is_intact(&slot) && slot.token == s->token &&
                 slot.broken != s->token && op->token == s->token;
     hf_result r = check_current(l, ours, op);
     if (r) return r;
     op->crowded = true;
-    if (lowers(s, op->kind)) return hf__kinds_renew(l, s, peers, self, op, now);
+    if (is_downgrade(s, op->kind)) return hf__kinds_renew(l, s, peers, self, op, now);
     hf__time until = op->lease_ms ? now + op->lease_ms * HF__MS : 0;
     error = hf__slot_keep(l->fd, (unsigned)s->slot, hf__later(slot.until, until), op->count);
-    return error == EIO ? hf__lock_trouble(l, "write", error, &op->detail) : HF_OK;
+    return error == EIO ? hf__lock_error(l, "write", error, &op->detail) : HF_OK;
 }
 
 hf_result hf__lock_renew(hf__lock *l, hf__peers *peers, const hf__record *self, hf__op *op,
@@ -392,9 +396,9 @@ hf_result hf__lock_renew(hf__lock *l, hf__peers *peers, const hf__record *self, 
     if (op->kind == HF_MUTEX && l->held) {
         return l->held == op->number ? renew_mutex(l, op, now) : HF_LOST;
     }
-    hf__seat *seat = find_seat(l, op);
-    if (!seat || !seat->holds || seat->number != op->number) return HF_LOST;
-    return renew_seat(l, seat, peers, self, op, now);
+    hf__local_contender *local = find_local(l, op);
+    if (!local || !local->holds || local->number != op->number) return HF_LOST;
+    return renew_local(l, local, peers, self, op, now);
 }
 
 hf_result hf__lock_release(hf__lock *l, hf__peers *peers, const hf__record *self, hf__op *op) {
@@ -403,11 +407,11 @@ hf_result hf__lock_release(hf__lock *l, hf__peers *peers, const hf__record *self
         hf__queue_unlock_and_wake(l, peers);
         r = HF_OK;
     }
-    hf__seat *seat = find_seat(l, op);
-    if (seat && seat->number <= op->number) {
-        if (seat->ticket >= 0) hf__queue_leave(l, seat, peers);
-        if (seat->slot >= 0) r = hf__kinds_release(l, seat, peers, self, op);
+    hf__local_contender *local = find_local(l, op);
+    if (local && local->number <= op->number) {
+        if (local->ticket >= 0) hf__queue_leave(l, local, peers);
+        if (local->slot >= 0) r = hf__kinds_release(l, local, peers, self, op);
     }
-    tidy(l);
+    free_unused_locals(l);
     return r;
 }

@@ -26,54 +26,54 @@
 #define HF__WATCHED_MAX 32 /* who more is in the way is looked at now and then */
 
 /* A number of ours that waits, or that is in the room. */
-typedef struct hf__seat {
-    struct hf__seat *next;
+typedef struct hf__local_contender {
+    struct hf__local_contender *next;
     uint64_t number;
-    int64_t ticket;  /* -1: none */
-    int32_t slot;    /* in the room, or in its line; -1: neither */
-    int32_t upgrade; /* the slot in which it waits for its upgrade; -1: it does not */
-    bool holds;      /* in the room; with it: */
-    uint32_t kind;   /* what it has */
-    uint64_t token;  /* under what token */
-    uint64_t before; /* that of before its upgrade; 0: none */
-    bool called;     /* it may be its turn */
+    int64_t ticket;        /* -1: none */
+    int32_t slot;          /* in the room, or in its line; -1: neither */
+    int32_t upgrade_slot;  /* the slot in which it waits for its upgrade; -1: it does not */
+    bool holds;            /* in the room; with it: */
+    uint32_t kind;         /* what it has */
+    uint64_t token;        /* under what token */
+    uint64_t token_before; /* that of before its upgrade; 0: none */
+    bool wake_pending;     /* it may be its turn */
 
     hf__peer *watched[HF__WATCHED_MAX]; /* while it waits */
-    unsigned watching;
-    unsigned unseen; /* how often one of them could not be watched */
+    unsigned watched_count;
+    unsigned unwatched_tries; /* how often one of them could not be watched */
 
     /* It could enter, but for one before it that could too and does not: stopped, it seems. */
-    int64_t stalled; /* the ticket or place of that one */
+    int64_t stalled_at; /* the ticket or place of that one */
     hf__time stalled_since;
-} hf__seat;
+} hf__local_contender;
 
 typedef struct hf__lock {
     hf__mapped mapped;            /* key: prefix, NUL, name; in this same allocation */
     struct hf__lock *next, *prev; /* among the idle */
-    struct hf__lock *next_heard;
-    bool heard, idle;
-    bool calls;   /* there is a seat that was called */
-    bool checked; /* what is held is to be looked at */
+    struct hf__lock *next_to_notify;
+    bool in_notify_list, idle;
+    bool has_wake_pending; /* there is a seat that was called */
+    bool verify_hold;      /* what is held is to be looked at */
     hf__lockfile file;
     int fd; /* -1: not open */
     dev_t device;
     ino_t inode;
-    uint64_t held;      /* the number of the mutex that holds; 0: none, or it does so in the room */
-    hf__record record;  /* while held */
-    hf__seat mutex;     /* the first of the seats; those of other kinds follow */
-    hf__slot_set slots; /* whose ranges are ours */
-    bool served;        /* the hold was come by in line */
-    bool wary;          /* there was a line: look for it before taking the hold */
-    bool blank;         /* the file was new when it was opened */
-    bool soiled;        /* a range of ours could not be unlocked */
-    bool mend;          /* it is to be tried again, by hf__queue_retry_unlock */
+    uint64_t held;     /* the number of the mutex that holds; 0: none, or it does so in the room */
+    hf__record record; /* while held */
+    hf__local_contender mutex; /* the first of the seats; those of other kinds follow */
+    hf__slot_set slots;        /* whose ranges are ours */
+    bool was_queued;           /* the hold was come by in line */
+    bool expect_queue;         /* there was a line: look for it before taking the hold */
+    bool was_new;              /* the file was new when it was opened */
+    bool unlock_failed;        /* a range of ours could not be unlocked */
+    bool retry_unlock;         /* it is to be tried again, by hf__queue_retry_unlock */
 } hf__lock;
 
 void hf__lock_init(hf__lock *lock);
 
 /* The verbs, as store.h has them. `self` is who we are, for the record. */
-hf_result hf__lock_ask(hf__lock *lock, hf__peers *peers, const hf__record *self, hf__op *op,
-                       hf__time now);
+hf_result hf__lock_acquire(hf__lock *lock, hf__peers *peers, const hf__record *self, hf__op *op,
+                           hf__time now);
 hf_result hf__lock_renew(hf__lock *lock, hf__peers *peers, const hf__record *self, hf__op *op,
                          hf__time now);
 hf_result hf__lock_release(hf__lock *lock, hf__peers *peers, const hf__record *self, hf__op *op);
@@ -89,6 +89,6 @@ void hf__lock_fini(hf__lock *lock);
 
 /* ---- Between its files ---- */
 
-hf_result hf__lock_trouble(const hf__lock *lock, const char *what, int error, char **detail);
+hf_result hf__lock_error(const hf__lock *lock, const char *what, int error, char **detail);
 
 #endif

@@ -164,8 +164,7 @@ size_t hf__lockfile_key(int fd, const hf__head *head, char key[HF__KEY_MAX + 1])
 
 /* ---- Opening ---- */
 
-hf_result hf__lockfile_trouble(const hf__lockfile *file, const char *what, int error,
-                               char **detail) {
+hf_result hf__lockfile_error(const hf__lockfile *file, const char *what, int error, char **detail) {
     bool no_room = error == ENOSPC || error == EDQUOT;
     *detail = hf__line(
         "cannot %s %s/%s: %s%s", what, file->path, file->name, strerror(error),
@@ -184,7 +183,7 @@ hf_result hf__lockfile_trouble(const hf__lockfile *file, const char *what, int e
 
 static hf_result open_failed(const hf__lockfile *file, int error, char **detail) {
     if (error == ENOENT) return HF_NOT_HELD;
-    return hf__lockfile_trouble(file, "open", error, detail);
+    return hf__lockfile_error(file, "open", error, detail);
 }
 
 static hf_result check_file(const hf__lockfile *file, int fd, char **detail) {

@@ -117,8 +117,7 @@ int hf__lockfile_write(int fd, const void *bytes, size_t length, off_t offset);
 
 /* A line for a person that says what could not be done to the file, and the result for this
    errno. */
-hf_result hf__lockfile_trouble(const hf__lockfile *file, const char *what, int error,
-                               char **detail);
+hf_result hf__lockfile_error(const hf__lockfile *file, const char *what, int error, char **detail);
 
 /* A line for a person, and HF_PROTOCOL. */
 hf_result hf__lockfile_damaged(const hf__lockfile *file, const char *what, char **detail);

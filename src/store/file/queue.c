@@ -29,22 +29,23 @@ void hf__queue_back_off(int tries) {
 
 /* ---- Whom to watch ---- */
 
-void hf__seat_unwatch(hf__seat *s) {
-    for (unsigned i = 0; i < s->watching; i++) hf__peers_unwatch(s->watched[i]);
-    s->watching = 0;
+void hf__local_unwatch(hf__local_contender *s) {
+    for (unsigned i = 0; i < s->watched_count; i++) hf__peers_unwatch(s->watched[i]);
+    s->watched_count = 0;
 }
 
-static hf__peer *reuse_watched(hf__seat *s, uint32_t id) {
-    for (unsigned i = 0; i < s->watching; i++) {
+static hf__peer *reuse_watched(hf__local_contender *s, uint32_t id) {
+    for (unsigned i = 0; i < s->watched_count; i++) {
         hf__peer *peer = s->watched[i];
         if (peer->id != id || peer->life < 0) continue;
-        s->watched[i] = s->watched[--s->watching];
+        s->watched[i] = s->watched[--s->watched_count];
         return peer;
     }
     return NULL;
 }
 
-int64_t hf__seat_watch(hf__seat *s, hf__peers *peers, const uint32_t *ids, unsigned count) {
+int64_t hf__local_watch(hf__local_contender *s, hf__peers *peers, const uint32_t *ids,
+                        unsigned count) {
     hf__peer *now[HF__WATCHED_MAX] = {0};
     unsigned watching = 0, missed = 0;
     for (unsigned i = 0; i < count && watching < HF__WATCHED_MAX; i++) {
@@ -54,28 +55,28 @@ int64_t hf__seat_watch(hf__seat *s, hf__peers *peers, const uint32_t *ids, unsig
         else
             missed++;
     }
-    hf__seat_unwatch(s);
+    hf__local_unwatch(s);
     memcpy(s->watched, now, watching * sizeof *now);
-    s->watching = watching;
-    if (!missed) s->unseen = 0;
+    s->watched_count = watching;
+    if (!missed) s->unwatched_tries = 0;
     if (!missed) return HF__RECHECK_MS;
     /* Most often it is dying, and the kernel still tidying up. */
-    return s->unseen++ < UNWATCHED_TRIES ? HF__RETRY_SOON_MS : HF__UNWATCHED_RETRY_MS;
+    return s->unwatched_tries++ < UNWATCHED_TRIES ? HF__RETRY_SOON_MS : HF__UNWATCHED_RETRY_MS;
 }
 
 /* ---- Our own tickets, which the kernel does not show to us ---- */
 
 /* The lowest at or behind `from`. */
-static hf__seat *first_of_ours(hf__lock *l, int64_t from) {
-    hf__seat *first = NULL;
-    for (hf__seat *s = &l->mutex; s; s = s->next)
+static hf__local_contender *first_of_ours(hf__lock *l, int64_t from) {
+    hf__local_contender *first = NULL;
+    for (hf__local_contender *s = &l->mutex; s; s = s->next)
         if (s->ticket >= from && s->ticket >= 0 && (!first || s->ticket < first->ticket)) first = s;
     return first;
 }
 
 static int64_t last_of_ours(const hf__lock *l) {
     int64_t last = -1;
-    for (const hf__seat *s = &l->mutex; s; s = s->next)
+    for (const hf__local_contender *s = &l->mutex; s; s = s->next)
         if (s->ticket > last) last = s->ticket;
     return last;
 }
@@ -91,20 +92,20 @@ bool hf__queue_has_others(const hf__lock *l) {
 /* ---- Giving up ---- */
 
 void hf__queue_abandon(hf__lock *l) {
-    for (hf__seat *s = &l->mutex; s; s = s->next) {
+    for (hf__local_contender *s = &l->mutex; s; s = s->next) {
         if (s->ticket < 0 && s->slot < 0) continue;
-        hf__seat_unwatch(s);
-        s->ticket = s->slot = s->upgrade = -1;
+        hf__local_unwatch(s);
+        s->ticket = s->slot = s->upgrade_slot = -1;
         s->holds = false;
-        s->called = l->calls = l->checked = true;
+        s->wake_pending = l->has_wake_pending = l->verify_hold = true;
     }
-    if (l->held) l->calls = l->checked = true;
+    if (l->held) l->has_wake_pending = l->verify_hold = true;
     l->held = 0;
     l->slots = (hf__slot_set){0};
 }
 
 static bool any_holds(const hf__lock *l) {
-    for (const hf__seat *s = &l->mutex; s; s = s->next)
+    for (const hf__local_contender *s = &l->mutex; s; s = s->next)
         if (s->holds) return true;
     return l->held;
 }
@@ -116,7 +117,7 @@ static void unlock_by_closing(hf__lock *l) {
     char *detail = NULL;
     hf__clofork_close(l->fd);
     hf__queue_abandon(l);
-    l->soiled = false;
+    l->unlock_failed = false;
     l->fd = hf__lockfile_open(&l->file, false, &why, &detail);
     free(detail);
 }
@@ -124,7 +125,7 @@ static void unlock_by_closing(hf__lock *l) {
 /* But it would end what is held, too: rather let others wait until it can be unlocked. */
 static void unlock_or_retry(hf__lock *l) {
     if (any_holds(l))
-        l->mend = true;
+        l->retry_unlock = true;
     else
         unlock_by_closing(l);
 }
@@ -132,9 +133,9 @@ static void unlock_or_retry(hf__lock *l) {
 static bool wake_first(hf__lock *l, hf__peers *peers, int64_t from) {
     if (l->fd < 0) return false;
     hf__ticket first = hf__ticket_first(l->fd, from);
-    hf__seat *ours = first_of_ours(l, from);
+    hf__local_contender *ours = first_of_ours(l, from);
     if (ours && (first.ticket < 0 || ours->ticket < first.ticket))
-        ours->called = l->calls = true;
+        ours->wake_pending = l->has_wake_pending = true;
     else if (first.ticket >= 0 && first.id)
         hf__peers_wake(peers, first.id, l->inode, 0);
     return ours || first.ticket >= 0;
@@ -144,29 +145,29 @@ bool hf__queue_unlock_and_wake(hf__lock *l, hf__peers *peers) {
     int error = EAGAIN;
     l->held = 0;
     for (int i = 0; i < DROP_TRIES && error; i++) error = hf__hold_drop(l->fd);
-    if (error || l->soiled) unlock_or_retry(l);
+    if (error || l->unlock_failed) unlock_or_retry(l);
     return wake_first(l, peers, 0);
 }
 
 /* The next in line no longer waits behind us, and has to see behind whom. */
-void hf__queue_leave(hf__lock *l, hf__seat *s, hf__peers *peers) {
+void hf__queue_leave(hf__lock *l, hf__local_contender *s, hf__peers *peers) {
     int64_t ticket = s->ticket;
     s->ticket = -1;
-    hf__seat_unwatch(s);
+    hf__local_unwatch(s);
     if (hf__ticket_drop(l->fd, peers->id, ticket) != 0) unlock_or_retry(l);
     wake_first(l, peers, ticket);
 }
 
-static bool is_seated(const hf__lock *l, unsigned slot) {
-    for (const hf__seat *s = &l->mutex; s; s = s->next)
-        if (s->slot == (int32_t)slot || s->upgrade == (int32_t)slot) return true;
+static bool is_slot_of_local(const hf__lock *l, unsigned slot) {
+    for (const hf__local_contender *s = &l->mutex; s; s = s->next)
+        if (s->slot == (int32_t)slot || s->upgrade_slot == (int32_t)slot) return true;
     return false;
 }
 
 static bool drop_slots(hf__lock *l) {
     bool all = true;
     for (unsigned i = 0; i < HF__SLOTS_MAX; i++) {
-        if (!hf__slot_set_has(&l->slots, i) || is_seated(l, i)) continue;
+        if (!hf__slot_set_has(&l->slots, i) || is_slot_of_local(l, i)) continue;
         if (hf__slot_drop(l->fd, i) == 0)
             hf__slot_set_put(&l->slots, i, false);
         else
@@ -179,7 +180,7 @@ bool hf__queue_retry_unlock(hf__lock *l, hf__peers *peers) {
     bool all = drop_slots(l);
     if (hf__queue_has_ours(l) || hf__tickets_drop(l->fd) != 0) all = false;
     if (!l->held && hf__hold_drop(l->fd) != 0) all = false;
-    if (all) l->mend = l->soiled = false;
+    if (all) l->retry_unlock = l->unlock_failed = false;
     wake_first(l, peers, 0);
     return all;
 }
@@ -213,7 +214,7 @@ int hf__queue_take_hold(hf__lock *l, const hf__peers *peers, bool mutex, int64_t
 /* ---- Waiting ---- */
 
 /* Who stands before us; the holder if nobody does. 0: nobody at all. HF__REMOVING: see ranges.h. */
-static int64_t find_ahead(const hf__lock *l, const hf__seat *s) {
+static int64_t find_ahead(const hf__lock *l, const hf__local_contender *s) {
     hf__ticket before = hf__ticket_before(l->fd, s->ticket);
     if (before.ticket >= 0) return before.id ? before.id : HF__REMOVING;
     int64_t holder = hf__hold_holder(l->fd);
@@ -221,52 +222,54 @@ static int64_t find_ahead(const hf__lock *l, const hf__seat *s) {
 }
 
 /* Be told when the one ahead dies; HF_OK if it is dead or gone already. */
-static hf_result watch_ahead(hf__lock *l, hf__seat *s, hf__peers *peers, hf__op *op) {
+static hf_result watch_ahead(hf__lock *l, hf__local_contender *s, hf__peers *peers, hf__op *op) {
     int64_t id = find_ahead(l, s);
     if (!id) return HF_OK;
     if (id < 0) return hf__queue_busy(op, HF__UNWATCHED_RETRY_MS, true);
     if (id == HF__REMOVING) return hf__queue_busy(op, HF__RETRY_SOON_MS, true);
-    return hf__queue_busy(op, hf__seat_watch(s, peers, &(uint32_t){(uint32_t)id}, 1), true);
+    return hf__queue_busy(op, hf__local_watch(s, peers, &(uint32_t){(uint32_t)id}, 1), true);
 }
 
 /* The lock is free and the first in line has left it lying for long: it is stopped, and whoever
    looks may go past it. */
-static bool may_pass_stalled(const hf__lock *l, hf__seat *s, hf__ticket first, hf__time now) {
+static bool may_pass_stalled(const hf__lock *l, hf__local_contender *s, hf__ticket first,
+                             hf__time now) {
     bool idle = hf__hold_holder(l->fd) == 0;
-    if (idle && s->stalled_since && s->stalled == first.ticket)
+    if (idle && s->stalled_since && s->stalled_at == first.ticket)
         return now - s->stalled_since >= HF__STALL_LIMIT;
     s->stalled_since = idle ? now : 0;
-    s->stalled = first.ticket;
+    s->stalled_at = first.ticket;
     return false;
 }
 
 /* One of ours has the lock, or comes before. */
-static bool is_behind_ours(hf__lock *l, const hf__seat *s) {
+static bool is_behind_ours(hf__lock *l, const hf__local_contender *s) {
     return l->held || first_of_ours(l, 0) != s;
 }
 
-static bool is_our_turn(hf__lock *l, hf__seat *s, hf__time now) {
+static bool is_our_turn(hf__lock *l, hf__local_contender *s, hf__time now) {
     hf__ticket first = hf__ticket_first(l->fd, 0);
     if (first.ticket < 0 || first.ticket > s->ticket) return true;
     return first.id && may_pass_stalled(l, s, first, now);
 }
 
-hf_result hf__queue_wait(hf__lock *l, hf__seat *s, hf__peers *peers, hf__op *op, hf__time now) {
+hf_result hf__queue_wait(hf__lock *l, hf__local_contender *s, hf__peers *peers, hf__op *op,
+                         hf__time now) {
     s->number = op->number;
     for (int i = 0; i < HF__OPEN_TRIES; i++) {
         if (is_behind_ours(l, s)) return hf__queue_busy(op, HF__RECHECK_MS, true);
         if (is_our_turn(l, s, now)) {
             int error = hf__queue_take_hold(l, peers, op->kind == HF_MUTEX, 0);
             if (!error) {
-                l->served = true;
-                hf__seat_unwatch(s);
-                if (hf__ticket_drop(l->fd, peers->id, s->ticket) != 0) l->soiled = true;
+                l->was_queued = true;
+                hf__local_unwatch(s);
+                if (hf__ticket_drop(l->fd, peers->id, s->ticket) != 0) l->unlock_failed = true;
                 s->ticket = -1;
                 return HF_OK;
             }
             if (error != EAGAIN) {
                 hf__queue_leave(l, s, peers);
-                return hf__lock_trouble(l, "lock", error, &op->detail);
+                return hf__lock_error(l, "lock", error, &op->detail);
             }
         }
         hf_result r = watch_ahead(l, s, peers, op);
@@ -279,26 +282,27 @@ hf_result hf__queue_wait(hf__lock *l, hf__seat *s, hf__peers *peers, hf__op *op,
 static int write_has_queue(hf__lock *l) {
     hf__head head;
     char *detail = NULL;
-    if (l->blank && hf__lockfile_read(&l->file, l->fd, NULL, 0, &head, &detail) == HF_OK)
-        l->blank = !head.version;
+    if (l->was_new && hf__lockfile_read(&l->file, l->fd, NULL, 0, &head, &detail) == HF_OK)
+        l->was_new = !head.version;
     free(detail);
-    return l->blank ? 0 : hf__lockfile_write_has_queue(l->fd, true);
+    return l->was_new ? 0 : hf__lockfile_write_has_queue(l->fd, true);
 }
 
-hf_result hf__queue_join(hf__lock *l, hf__seat *s, hf__peers *peers, hf__op *op, hf__time now) {
+hf_result hf__queue_join(hf__lock *l, hf__local_contender *s, hf__peers *peers, hf__op *op,
+                         hf__time now) {
     int64_t ticket;
     int error = hf__peers_join(peers, true);
-    if (error) return hf__lock_trouble(l, "wait for", error, &op->detail);
+    if (error) return hf__lock_error(l, "wait for", error, &op->detail);
     error = hf__ticket_take(l->fd, peers->id, last_of_ours(l), &ticket);
     if (error == EAGAIN) return hf__queue_busy(op, HF__RETRY_SOON_MS, false);
-    if (error) return hf__lock_trouble(l, "wait for", error, &op->detail);
+    if (error) return hf__lock_error(l, "wait for", error, &op->detail);
     s->ticket = ticket;
     s->stalled_since = 0;
-    s->unseen = 0;
+    s->unwatched_tries = 0;
     error = write_has_queue(l);
     if (error) {
         hf__queue_leave(l, s, peers);
-        return hf__lock_trouble(l, "write", error, &op->detail);
+        return hf__lock_error(l, "write", error, &op->detail);
     }
     return hf__queue_wait(l, s, peers, op, now);
 }

@@ -26,11 +26,11 @@ bool hf__queue_retry_unlock(hf__lock *lock, hf__peers *peers);
 
 /* Take a ticket and wait behind it. HF_OK: the hold or the door is ours, and the ticket dropped.
    HF_BUSY: placed. */
-hf_result hf__queue_join(hf__lock *lock, hf__seat *seat, hf__peers *peers, hf__op *op,
+hf_result hf__queue_join(hf__lock *lock, hf__local_contender *local, hf__peers *peers, hf__op *op,
                          hf__time now);
-hf_result hf__queue_wait(hf__lock *lock, hf__seat *seat, hf__peers *peers, hf__op *op,
+hf_result hf__queue_wait(hf__lock *lock, hf__local_contender *local, hf__peers *peers, hf__op *op,
                          hf__time now);
-void hf__queue_leave(hf__lock *lock, hf__seat *seat, hf__peers *peers);
+void hf__queue_leave(hf__lock *lock, hf__local_contender *local, hf__peers *peers);
 
 /* Whether anybody has a ticket: of ours, or of others. */
 bool hf__queue_has_ours(const hf__lock *lock);
@@ -38,8 +38,9 @@ bool hf__queue_has_others(const hf__lock *lock);
 
 /* Be told when one of these dies, and of nobody else. How long to wait before looking again, all
    the same. */
-int64_t hf__seat_watch(hf__seat *seat, hf__peers *peers, const uint32_t *ids, unsigned count);
-void hf__seat_unwatch(hf__seat *seat);
+int64_t hf__local_watch(hf__local_contender *local, hf__peers *peers, const uint32_t *ids,
+                        unsigned count);
+void hf__local_unwatch(hf__local_contender *local);
 
 /* HF_BUSY, with what it says. */
 hf_result hf__queue_busy(hf__op *op, int64_t retry_ms, bool placed);

@@ -47,7 +47,7 @@ static uint64_t checksum_of(const sidecar_page *p) {
 }
 
 static hf_result report_error(const hf__sidecar *s, const char *what, int error, char **detail) {
-    return hf__lockfile_trouble(&s->file, what, error, detail);
+    return hf__lockfile_error(&s->file, what, error, detail);
 }
 
 static hf_result report_damaged(const hf__sidecar *s, const char *what, char **detail) {

@@ -363,7 +363,7 @@ MUTATIONS = [
     Mutation(
         "who comes takes the hold past those who wait",
         LOCK,
-        "if (l->served) return false;",
+        "if (l->was_queued) return false;",
         "if (l->fd >= 0) return false;",
         ("file_line", "B08_a_try_does_not*"),
     ),
@@ -514,8 +514,8 @@ MUTATIONS = [
     Mutation(
         "a mutex does not look whether the room is in use",
         LOCK,
-        "if (op->kind != HF_MUTEX || hf__kinds_in_use(&head) || seat->slot >= 0) {",
-        "if (op->kind != HF_MUTEX || seat->slot >= 0) {",
+        "if (op->kind != HF_MUTEX || hf__kinds_in_use(&head) || local->slot >= 0) {",
+        "if (op->kind != HF_MUTEX || local->slot >= 0) {",
         ("file_room", "B16_a_mutex*"),
     ),
     Mutation(
@@ -640,7 +640,7 @@ MUTATIONS = [
     Mutation(
         "a stopped waiter of the room is never passed",
         KINDS,
-        "} else if (now - seat->stalled_since >= HF__STALL_LIMIT) {",
+        "} else if (now - local->stalled_since >= HF__STALL_LIMIT) {",
         "} else if (now < 0) {",
         ("file_room", "B08_a_stopped*"),
     ),
@@ -654,8 +654,8 @@ MUTATIONS = [
     Mutation(
         "a renewal needs the door",
         LOCK,
-        "if (lowers(s, op->kind)) return",
-        "if (lowers(s, op->kind) || s->holds) return",
+        "if (is_downgrade(s, op->kind)) return",
+        "if (is_downgrade(s, op->kind) || s->holds) return",
         ("file_room", "F03_*"),
     ),
     Mutation(
@@ -675,8 +675,8 @@ MUTATIONS = [
     Mutation(
         "an upgrade that could not be written is taken for done",
         KINDS,
-        "    if (error)\n        keep_seat(",
-        "    if (!t)\n        keep_seat(",
+        "    if (error)\n        revert_local(",
+        "    if (!t)\n        revert_local(",
         ("file_room", "F14_an_upgrade*"),
     ),
     Mutation(
