@@ -270,7 +270,7 @@ static void F39_texts_without_an_end_are_not_read_past_theirs(void **state) {
     memset(head.record.program, 'p', sizeof head.record.program);
     memset(head.record.label, 'l', sizeof head.record.label);
     int hold = t_line_hold(lock_path(p, LOCK), 0xabcd);
-    assert_int_equal(hf__lockfile_record(hold, &head.record), 0);
+    assert_int_equal(hf__lockfile_write_record(hold, &head.record), 0);
     hf_client *client = open_client(p);
     hf_info *info = NULL;
     T_HF(HF_OK, hf_inspect(client, LOCK, &info));
@@ -462,7 +462,7 @@ static void F06_a_token_is_above_the_last_one_whatever_the_clock_says(void **sta
     memcpy(&head, b.at, sizeof head);
     uint64_t ahead = head.record.token += AHEAD_US;
     int fd = open(lock_path(p, LOCK), O_WRONLY | O_CLOEXEC);
-    assert_int_equal(hf__lockfile_record(fd, &head.record), 0);
+    assert_int_equal(hf__lockfile_write_record(fd, &head.record), 0);
     close(fd);
     for (int i = 0; i < 3; i++) {
         hf_client *client = open_client(p);

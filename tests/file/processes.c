@@ -245,7 +245,7 @@ static void make_worth_keeping(const place *p) {
     int fd = open(lock_path(p, LOCK), O_RDWR | O_CLOEXEC);
     assert_true(pread(fd, &head, sizeof head, 0) == (ssize_t)sizeof head);
     head.record.token *= 2;
-    assert_int_equal(hf__lockfile_record(fd, &head.record), 0);
+    assert_int_equal(hf__lockfile_write_record(fd, &head.record), 0);
     assert_int_equal(futimens(fd, long_ago), 0);
     close(fd);
 }

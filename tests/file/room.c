@@ -656,7 +656,7 @@ static void B28_tokens_grow_from_the_room_to_the_mutex_and_back(void **state) {
     hf__head head = head_of(p);
     head.record.token = last;
     int fd = open(lock_path(p, LOCK), O_RDWR | O_CLOEXEC);
-    assert_int_equal(hf__lockfile_record(fd, &head.record), 0);
+    assert_int_equal(hf__lockfile_write_record(fd, &head.record), 0);
     close(fd);
     for (uint32_t i = 0; i < 6; i++) {
         uint64_t token = TAKES(actor_new(p, NULL), .kind = i % 3);

@@ -200,7 +200,7 @@ static void B28_a_file_whose_token_is_ahead_of_the_clock_stays(void **state) {
     int fd = open(lock_path(p, LOCK), O_RDWR | O_CLOEXEC);
     assert_true(pread(fd, &head, sizeof head, 0) == (ssize_t)sizeof head);
     head.record.token += (uint64_t)2 * HOUR * 1000;
-    assert_int_equal(hf__lockfile_record(fd, &head.record), 0);
+    assert_int_equal(hf__lockfile_write_record(fd, &head.record), 0);
     close(fd);
     make_old(lock_path(p, LOCK));
     sweep(p, "keep=1s", HOUR);

@@ -109,7 +109,7 @@ static void forge(input *in) {
     (void)!pread(fd, &head, sizeof head, 0);
     if (what % 3 == 0) {
         overlay(in, &head.record, sizeof head.record);
-        (void)hf__lockfile_record(fd, &head.record);
+        (void)hf__lockfile_write_record(fd, &head.record);
     } else if (what % 3 == 1) {
         overlay(in, &head.kinds, sizeof head.kinds);
         (void)hf__lockfile_write_kinds(fd, &head);

@@ -54,7 +54,7 @@ static hf_result check_filesystem(int fd, const char *path) {
 
 /* ---- Whose ---- */
 
-static hf_result is_of_another(const struct stat *st, const char *path) {
+static hf_result report_foreign(const struct stat *st, const char *path) {
     return hf__fail(HF_REFUSED,
                     "%s belongs to user %u, not to user %u who runs this; name a directory of "
                     "your own: file:///path",
@@ -65,7 +65,7 @@ static hf_result check_owner(int fd, const char *path) {
     struct stat st;
     if (fstat(fd, &st) != 0)
         return hf__fail(HF_REFUSED, "cannot look at %s: %s", path, strerror(errno));
-    if (st.st_uid != geteuid()) return is_of_another(&st, path);
+    if (st.st_uid != geteuid()) return report_foreign(&st, path);
     if (st.st_mode & 022)
         return hf__fail(
             HF_REFUSED,
@@ -93,19 +93,19 @@ static hf_result check_writable(int fd, const char *path) {
 
 /* ---- Opening ---- */
 
-static hf_result cannot_make(const char *path, int error) {
+static hf_result report_cannot_make(const char *path, int error) {
     bool absent = error == ENOENT || error == ENOTDIR || error == EACCES || error == EPERM;
     return hf__fail(absent ? HF_UNREACHABLE : HF_REFUSED, "cannot make the directory %s: %s", path,
                     error == ENOENT ? "the one that it is to be in is missing; make that first"
                                     : strerror(error));
 }
 
-static hf_result cannot_open(const char *path, int error) {
+static hf_result report_cannot_open(const char *path, int error) {
     struct stat st;
     if (error == EMFILE || error == ENFILE || error == ENOMEM)
         return hf__fail(HF_NOMEM, "cannot open the directory %s: %s", path, strerror(error));
     if (error == EACCES && lstat(path, &st) == 0 && st.st_uid != geteuid())
-        return is_of_another(&st, path);
+        return report_foreign(&st, path);
     return hf__fail(error == ENOENT ? HF_UNREACHABLE : HF_REFUSED,
                     "cannot open the directory %s: %s", path,
                     error == ELOOP || error == ENOTDIR ? "it is no directory, but a link or a file"
@@ -114,10 +114,10 @@ static hf_result cannot_open(const char *path, int error) {
 
 static hf_result open_path(const char *path, bool network, int *out) {
     int unmade = mkdir(path, 0700) != 0 ? errno : 0;
-    if (unmade && unmade != EEXIST && unmade != EROFS) return cannot_make(path, unmade);
+    if (unmade && unmade != EEXIST && unmade != EROFS) return report_cannot_make(path, unmade);
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0 && errno == ENOENT && unmade == EROFS) return cannot_make(path, EROFS);
-    if (fd < 0) return cannot_open(path, errno);
+    if (fd < 0 && errno == ENOENT && unmade == EROFS) return report_cannot_make(path, EROFS);
+    if (fd < 0) return report_cannot_open(path, errno);
     hf_result r = check_owner(fd, path);
     if (!r) r = check_parent(fd, path);
     if (!r) r = check_writable(fd, path);
@@ -131,7 +131,7 @@ static hf_result open_path(const char *path, bool network, int *out) {
 
 /* Another directory is safe only if all processes that share the locks use it. So a person
    chooses. */
-static hf_result tell_way_out(void) {
+static hf_result explain_default(void) {
     char why[HF__DETAIL_MAX];
     hf__text_copy(why, sizeof why, hf_error_detail());
     return hf__fail(
@@ -147,7 +147,7 @@ static hf_result open_default(bool network, int *fd, char **opened) {
         return hf__fail(HF_NOMEM, "out of memory");
     }
     hf_result r = open_path(*opened, network, fd);
-    return r && r != HF_NOMEM ? tell_way_out() : r;
+    return r && r != HF_NOMEM ? explain_default() : r;
 }
 
 hf_result hf__directory_open(const char *path, bool network, int *fd, char **opened) {

@@ -17,14 +17,14 @@
 #include "store/file/queue.h"
 #include "store/file/sweep.h"
 
-#define KEEP_MS  INT64_C(86400000) /* a day past the last use, as everywhere */
-#define IDLE_MAX 64                /* locks kept open though not in use: likely to be used again */
-#define ID_TEXT  8                 /* digits of a client's id */
-#define LOOK     (5 * HF__MS)      /* how often to see whether a broken holder has let go */
-#define IN_VAIN  3                 /* how often to look for room where nothing can be removed */
-#define FULL     HF__SEC           /* how long not to look again */
+#define KEEP_MS      INT64_C(86400000) /* a day past the last use, as everywhere */
+#define IDLE_MAX     64           /* locks kept open though not in use: likely to be used again */
+#define ID_TEXT      8            /* digits of a client's id */
+#define RECHECK      (5 * HF__MS) /* how often to see whether a broken holder has let go */
+#define FUTILE_TRIES 3            /* how often to look for room where nothing can be removed */
+#define FULL_RETRY   HF__SEC      /* how long not to look again */
 
-typedef struct file {
+typedef struct file_store {
     hf__store store;
     const hf__url *url;
     int directory;
@@ -35,30 +35,30 @@ typedef struct file {
     hf__map locks;
     hf__lock *idle_first, *idle_last;
     unsigned idle;
-    hf__lock *heard;
+    hf__lock *notify_list;
     hf__op *first, *last; /* completed */
     hf__op *breaking;     /* marked, not obeyed yet */
-    bool mending;         /* ranges could not be unlocked: again */
-    hf__time look_at;
+    bool retry_unlocks;   /* ranges could not be unlocked: again */
+    hf__time recheck_at;
     hf__time full_until; /* do not look for room before */
-} file;
+} file_store;
 
 /* ---- Locks by name ---- */
 
-static size_t key_of(const file *f, char key[HF__KEY_MAX], const hf__op *op) {
+static size_t key_of(const file_store *f, char key[HF__KEY_MAX], const hf__op *op) {
     size_t prefix = strlen(f->url->prefix) + 1;
     memcpy(key, f->url->prefix, prefix);
     memcpy(key + prefix, op->name, op->name_length);
     return prefix + op->name_length;
 }
 
-static void name_file(const file *f, hf__lockfile *out, const char *key, size_t length) {
+static void name_file(const file_store *f, hf__lockfile *out, const char *key, size_t length) {
     out->directory = f->directory;
     out->path = f->path;
     hf__filename(out->name, key, length);
 }
 
-static hf__lock *find(file *f, const hf__op *op, bool make) {
+static hf__lock *find_lock(file_store *f, const hf__op *op, bool make) {
     char key[HF__KEY_MAX];
     size_t length = key_of(f, key, op);
     hf__mapped *found = hf__map_find(&f->locks, key, length);
@@ -73,7 +73,7 @@ static hf__lock *find(file *f, const hf__op *op, bool make) {
     return l;
 }
 
-static void unlist_idle(file *f, hf__lock *l) {
+static void unlist_idle(file_store *f, hf__lock *l) {
     if (!l->idle) return;
     *(l->prev ? &l->prev->next : &f->idle_first) = l->next;
     *(l->next ? &l->next->prev : &f->idle_last) = l->prev;
@@ -81,11 +81,11 @@ static void unlist_idle(file *f, hf__lock *l) {
     f->idle--;
 }
 
-static void drop(file *f, hf__lock *l) {
+static void drop_lock(file_store *f, hf__lock *l) {
     unlist_idle(f, l);
     hf__lock_close(l, &f->peers);
     hf__map_remove(&f->locks, &l->mapped);
-    hf__lock **link = &f->heard;
+    hf__lock **link = &f->notify_list;
     while (*link && *link != l) link = &(*link)->next_to_notify;
     if (*link) *link = l->next_to_notify;
     hf__lock_fini(l);
@@ -93,7 +93,7 @@ static void drop(file *f, hf__lock *l) {
 }
 
 /* What is not in use stays open for a while: opening is dearer than all the rest. */
-static void rest(file *f, hf__lock *l) {
+static void keep_idle(file_store *f, hf__lock *l) {
     bool used = hf__lock_used(l);
     if (used || l->idle) {
         if (used) unlist_idle(f, l);
@@ -104,20 +104,20 @@ static void rest(file *f, hf__lock *l) {
     l->prev = f->idle_last;
     *(l->prev ? &l->prev->next : &f->idle_first) = l;
     f->idle_last = l;
-    if (++f->idle > IDLE_MAX) drop(f, f->idle_first);
+    if (++f->idle > IDLE_MAX) drop_lock(f, f->idle_first);
 }
 
 /* Worth telling: something of it was called, or is to be looked at. */
-static void hear(file *f, hf__lock *l) {
+static void list_to_notify(file_store *f, hf__lock *l) {
     if (l->in_notify_list) return;
     l->in_notify_list = true;
-    l->next_to_notify = f->heard;
-    f->heard = l;
+    l->next_to_notify = f->notify_list;
+    f->notify_list = l;
 }
 
 /* ---- The verbs ---- */
 
-static void complete(file *f, hf__op *op, hf_result result) {
+static void complete_op(file_store *f, hf__op *op, hf_result result) {
     op->result = result;
     op->next = NULL;
     *(f->last ? &f->last->next : &f->first) = op;
@@ -125,51 +125,51 @@ static void complete(file *f, hf__op *op, hf_result result) {
 }
 
 /* Descriptors are out, or room is, and we have some that are only kept in case. */
-static bool give_back(file *f) {
+static bool free_idle(file_store *f) {
     bool some = f->idle_first || hf__peers_trim(&f->peers, 0);
-    while (f->idle_first) drop(f, f->idle_first);
+    while (f->idle_first) drop_lock(f, f->idle_first);
     return some;
 }
 
-static void done_with(file *f, hf__lock *l) {
-    if (l->has_wake_pending) hear(f, l);
-    if (l->retry_unlock) f->mending = true;
-    rest(f, l);
+static void finish_use(file_store *f, hf__lock *l) {
+    if (l->has_wake_pending) list_to_notify(f, l);
+    if (l->retry_unlock) f->retry_unlocks = true;
+    keep_idle(f, l);
 }
 
-static hf_result ask(file *f, hf__op *op, hf__time now) {
-    hf__lock *l = find(f, op, true);
+static hf_result acquire_lock(file_store *f, hf__op *op, hf__time now) {
+    hf__lock *l = find_lock(f, op, true);
     if (!l) return HF_NOMEM;
     unlist_idle(f, l);
     hf_result r = hf__lock_acquire(l, &f->peers, &f->self, op, now);
-    if (r == HF_NOMEM && give_back(f)) {
+    if (r == HF_NOMEM && free_idle(f)) {
         free(op->detail);
         op->detail = NULL;
         r = hf__lock_acquire(l, &f->peers, &f->self, op, now);
     }
-    done_with(f, l);
+    finish_use(f, l);
     return r;
 }
 
-static hf_result renew(file *f, hf__op *op, hf__time now) {
-    hf__lock *l = find(f, op, false);
+static hf_result renew_lock(file_store *f, hf__op *op, hf__time now) {
+    hf__lock *l = find_lock(f, op, false);
     if (!l) return HF_LOST;
     hf_result r = hf__lock_renew(l, &f->peers, &f->self, op, now);
-    done_with(f, l);
+    finish_use(f, l);
     return r;
 }
 
-static hf_result release(file *f, hf__op *op) {
-    hf__lock *l = find(f, op, false);
+static hf_result release_lock(file_store *f, hf__op *op) {
+    hf__lock *l = find_lock(f, op, false);
     if (!l) return HF_LOST;
     hf_result r = hf__lock_release(l, &f->peers, &f->self, op);
-    done_with(f, l);
+    finish_use(f, l);
     return r;
 }
 
 /* ---- Looking ---- */
 
-static hf_result look(file *f, hf__op *op, hf__file_snapshot *snapshot) {
+static hf_result take_snapshot(file_store *f, hf__op *op, hf__file_snapshot *snapshot) {
     char key[HF__KEY_MAX];
     size_t length = key_of(f, key, op);
     hf__lockfile where;
@@ -177,7 +177,7 @@ static hf_result look(file *f, hf__op *op, hf__file_snapshot *snapshot) {
     return hf__file_inspect(&where, key, length, snapshot, &op->detail);
 }
 
-static void see_line(const hf__file_snapshot *snapshot, hf__sight *s) {
+static void describe_waiters(const hf__file_snapshot *snapshot, hf__sight *s) {
     s->waiting = snapshot->waiter_count;
     for (uint32_t i = 0; i < s->waiting && i < HF__LINE_SEEN; i++) {
         const hf__slot *slot = &snapshot->waiters[i];
@@ -187,19 +187,19 @@ static void see_line(const hf__file_snapshot *snapshot, hf__sight *s) {
 }
 
 /* How a client introduces itself: pid, program, label, a tab between them. */
-static void introduced(const file *f, uint32_t id, hf__identity *who) {
-    char text[HF__WHO_LINE], *rest = text;
+static void read_introduction(const file_store *f, uint32_t id, hf__identity *who) {
+    char text[HF__WHO_LINE], *keep_idle = text;
     if (!hf__peers_who(&f->peers, id, text)) return;
-    who->pid = strtol(strsep(&rest, "\t"), NULL, 10);
-    hf__text_copy(who->program, sizeof who->program, rest ? strsep(&rest, "\t") : "");
-    hf__text_copy(who->label, sizeof who->label, rest ? rest : "");
+    who->pid = strtol(strsep(&keep_idle, "\t"), NULL, 10);
+    hf__text_copy(who->program, sizeof who->program, keep_idle ? strsep(&keep_idle, "\t") : "");
+    hf__text_copy(who->label, sizeof who->label, keep_idle ? keep_idle : "");
 }
 
-static void see_host(hf__identity *who) {
+static void fill_host(hf__identity *who) {
     if (gethostname(who->host, sizeof who->host - 1) != 0) who->host[0] = '\0';
 }
 
-static void see_mutex(const hf__record *record, hf__sight *s, hf__time now) {
+static void describe_mutex(const hf__record *record, hf__sight *s, hf__time now) {
     s->holders = 1;
     s->count = record->count;
     s->token = record->token;
@@ -212,7 +212,8 @@ static void see_mutex(const hf__record *record, hf__sight *s, hf__time now) {
     hf__text_copy(s->who.label, sizeof s->who.label, record->label);
 }
 
-static void see_room(const file *f, const hf__file_snapshot *snapshot, hf__sight *s, hf__time now) {
+static void describe_kinds(const file_store *f, const hf__file_snapshot *snapshot, hf__sight *s,
+                           hf__time now) {
     const hf__slot *first = &snapshot->table.views[0].slot;
     s->holders = snapshot->holder_count;
     for (unsigned i = 0; i < snapshot->holder_count; i++) {
@@ -227,39 +228,39 @@ static void see_room(const file *f, const hf__file_snapshot *snapshot, hf__sight
     s->since_unix_ms = first->since_unix_ms;
     s->remaining_ms = first->until > now ? (first->until - now) / HF__MS : 0;
     hf__owner_text(s->owner, (hf__owner){first->owner, first->logical});
-    introduced(f, first->id, &s->who);
+    read_introduction(f, first->id, &s->who);
     hf__text_copy(s->who.client, sizeof s->who.client, first->client);
     s->who.pid = first->pid;
 }
 
-static hf_result inspect(file *f, hf__op *op, hf__time now) {
+static hf_result inspect_lock(file_store *f, hf__op *op, hf__time now) {
     hf__file_snapshot snapshot;
     hf__sight *s = op->sight;
     s->held = false;
     s->kind = s->used = s->capacity = s->holders = s->waiting = 0;
-    hf_result r = look(f, op, &snapshot);
+    hf_result r = take_snapshot(f, op, &snapshot);
     if (r) return r;
-    see_line(&snapshot, s);
+    describe_waiters(&snapshot, s);
     s->held = snapshot.held || snapshot.holder_count;
     if (snapshot.held)
-        see_mutex(&snapshot.head.record, s, now);
+        describe_mutex(&snapshot.head.record, s, now);
     else if (snapshot.holder_count)
-        see_room(f, &snapshot, s, now);
-    if (s->held) see_host(&s->who);
+        describe_kinds(f, &snapshot, s, now);
+    if (s->held) fill_host(&s->who);
     hf__file_inspect_end(&snapshot);
     return HF_OK;
 }
 
 /* ---- Beside the lock: see latch_leader.h ---- */
 
-static hf_result latch(file *f, hf__op *op) {
+static hf_result execute_latch(file_store *f, hf__op *op) {
     char key[HF__KEY_MAX];
     size_t length = key_of(f, key, op);
     return hf__file_latch(f->directory, f->path, key, length, op);
 }
 
 /* Whether we hold it under this token, as a mutex, which may be alone in the room. */
-static bool ours_under(const file *f, const hf__file_snapshot *snapshot, uint64_t token) {
+static bool hold_is_ours(const file_store *f, const hf__file_snapshot *snapshot, uint64_t token) {
     const hf__slot *inside = snapshot->holder_count ? &snapshot->table.views[0].slot : NULL;
     if (snapshot->held)
         return snapshot->head.record.token == token &&
@@ -267,21 +268,21 @@ static bool ours_under(const file *f, const hf__file_snapshot *snapshot, uint64_
     return inside && inside->token == token && !strcmp(inside->client, f->self.client);
 }
 
-static hf_result proclaim(file *f, hf__op *op) {
+static hf_result set_leader_value(file_store *f, hf__op *op) {
     char key[HF__KEY_MAX];
     size_t length = key_of(f, key, op);
     hf__file_snapshot snapshot;
-    hf_result r = look(f, op, &snapshot);
+    hf_result r = take_snapshot(f, op, &snapshot);
     if (r) return r;
-    bool ours = ours_under(f, &snapshot, op->token);
+    bool ours = hold_is_ours(f, &snapshot, op->token);
     hf__file_inspect_end(&snapshot);
     return ours ? hf__file_proclaim(f->directory, f->path, key, length, op) : HF_LOST;
 }
 
-static hf_result leader(file *f, hf__op *op, hf__time now) {
+static hf_result read_leader_value(file_store *f, hf__op *op, hf__time now) {
     char key[HF__KEY_MAX];
     size_t length = key_of(f, key, op);
-    hf_result r = inspect(f, op, now);
+    hf_result r = inspect_lock(f, op, now);
     op->retry_ms = HF__LATCH_RETRY_MS;
     if (r) return r;
     r = op->sight->held
@@ -292,44 +293,44 @@ static hf_result leader(file *f, hf__op *op, hf__time now) {
 }
 
 /* Of one who waits, whose id we said; of a holder all is known. */
-static hf_result who(const file *f, hf__op *op) {
+static hf_result describe_client(const file_store *f, hf__op *op) {
     hf__identity *who = &op->sight->who;
     if (strlen(who->client) != ID_TEXT) return HF_OK;
-    introduced(f, (uint32_t)strtoul(who->client, NULL, 16), who);
-    see_host(who);
+    read_introduction(f, (uint32_t)strtoul(who->client, NULL, 16), who);
+    fill_host(who);
     return HF_OK;
 }
 
 /* ---- Breaking: the holder is asked to let go, and does so itself ---- */
 
-static void tell_holder(file *f, hf__op *op, uint32_t id, ino_t inode) {
-    hf__lock *ours = find(f, op, false);
+static void tell_holder(file_store *f, hf__op *op, uint32_t id, ino_t inode) {
+    hf__lock *ours = find_lock(f, op, false);
     if (ours && id == f->peers.id) {
         ours->verify_hold = true;
-        hear(f, ours);
+        list_to_notify(f, ours);
     } else {
         hf__peers_order(&f->peers, id, inode);
     }
 }
 
 /* Of all who hold it, those with this token; 0: all. */
-static bool wanted(uint64_t token, uint64_t held) {
+static bool token_matches(uint64_t token, uint64_t held) {
     return held && (!token || token == held);
 }
 
 /* Mark what is to end, and tell whom. How many there are, or errno negative. */
-static int mark(file *f, hf__op *op, const hf__file_snapshot *snapshot) {
+static int mark_broken(file_store *f, hf__op *op, const hf__file_snapshot *snapshot) {
     int marked = 0, error = 0;
     const hf__record *record = &snapshot->head.record;
-    if (snapshot->held && wanted(op->number, record->token)) {
-        error = hf__lockfile_break(snapshot->fd, record->token);
+    if (snapshot->held && token_matches(op->number, record->token)) {
+        error = hf__lockfile_mark_broken(snapshot->fd, record->token);
         if (!error) tell_holder(f, op, record->id, snapshot->inode);
         marked++;
     }
     for (unsigned i = 0; !snapshot->held && !error && i < snapshot->holder_count; i++) {
         const hf__slot_view *view = &snapshot->table.views[i];
-        if (!wanted(op->number, view->slot.token)) continue;
-        error = hf__slot_break(snapshot->fd, view->index, view->slot.token);
+        if (!token_matches(op->number, view->slot.token)) continue;
+        error = hf__slot_mark_broken(snapshot->fd, view->index, view->slot.token);
         if (!error) tell_holder(f, op, view->slot.id, snapshot->inode);
         marked++;
     }
@@ -337,17 +338,17 @@ static int mark(file *f, hf__op *op, const hf__file_snapshot *snapshot) {
 }
 
 /* Of a break the number is the token that is wanted, and the token that of the first who holds. */
-static hf_result begin_break(file *f, hf__op *op) {
+static hf_result begin_break(file_store *f, hf__op *op) {
     hf__file_snapshot snapshot;
     op->number = op->token;
     op->token = 0;
-    hf_result r = look(f, op, &snapshot);
+    hf_result r = take_snapshot(f, op, &snapshot);
     if (r) return r;
     if (snapshot.held)
         op->token = snapshot.head.record.token;
     else if (snapshot.holder_count)
         op->token = snapshot.table.views[0].slot.token;
-    int marked = mark(f, op, &snapshot);
+    int marked = mark_broken(f, op, &snapshot);
     bool unnamed = snapshot.held && !op->token;
     hf__file_inspect_end(&snapshot);
     if (marked < 0) {
@@ -367,40 +368,40 @@ static hf_result begin_break(file *f, hf__op *op) {
 }
 
 /* The process of one who was told to let go and has not; 0: there is none; -1: that cannot be seen. */
-static int64_t disobeys(file *f, hf__op *op) {
+static int64_t find_unbroken(file_store *f, hf__op *op) {
     hf__file_snapshot snapshot;
     int64_t pid = 0;
-    if (look(f, op, &snapshot) != HF_OK) return -1;
+    if (take_snapshot(f, op, &snapshot) != HF_OK) return -1;
     if (snapshot.held && snapshot.head.record.token == op->token) pid = snapshot.head.record.pid;
     for (unsigned i = 0; !snapshot.held && i < snapshot.holder_count; i++) {
         const hf__slot *slot = &snapshot.table.views[i].slot;
-        if (slot->broken == slot->token && wanted(op->number, slot->token)) pid = slot->pid;
+        if (slot->broken == slot->token && token_matches(op->number, slot->token)) pid = slot->pid;
     }
     hf__file_inspect_end(&snapshot);
     return pid;
 }
 
 /* True: it is over, one way or the other. */
-static bool obeyed(file *f, hf__op *op, hf__time now) {
-    int64_t pid = disobeys(f, op);
+static bool finish_break(file_store *f, hf__op *op, hf__time now) {
+    int64_t pid = find_unbroken(f, op);
     free(op->detail);
     op->detail = NULL;
     if (!pid) {
-        complete(f, op, HF_OK);
+        complete_op(f, op, HF_OK);
         return true;
     }
     if (now < op->not_after) return false; /* also when it could not be seen */
     op->detail = hf__line("the holder (process %d) did not let go in time: it is stopped, or very "
                           "slow; it will let go when it goes on, or when it is killed",
                           pid < 0 ? 0 : (int)pid);
-    complete(f, op, HF_UNKNOWN_OUTCOME);
+    complete_op(f, op, HF_UNKNOWN_OUTCOME);
     return true;
 }
 
-static void look_at_breaks(file *f, hf__time now) {
+static void check_breaks(file_store *f, hf__time now) {
     for (hf__op **link = &f->breaking; *link;) {
         hf__op *op = *link, *next = op->next;
-        if (obeyed(f, op, now))
+        if (finish_break(f, op, now))
             *link = next;
         else
             link = &op->next;
@@ -409,19 +410,19 @@ static void look_at_breaks(file *f, hf__time now) {
 
 /* ---- The table ---- */
 
-static hf_result carry_out(file *f, hf__op *op, hf__time now) {
+static hf_result execute_op(file_store *f, hf__op *op, hf__time now) {
     switch (op->verb) {
-    case HF__ASK: return ask(f, op, now);
-    case HF__RENEW: return renew(f, op, now);
-    case HF__RELEASE: return release(f, op);
-    case HF__INSPECT: return inspect(f, op, now);
-    case HF__WHO: return who(f, op);
+    case HF__ASK: return acquire_lock(f, op, now);
+    case HF__RENEW: return renew_lock(f, op, now);
+    case HF__RELEASE: return release_lock(f, op);
+    case HF__INSPECT: return inspect_lock(f, op, now);
+    case HF__WHO: return describe_client(f, op);
     case HF__BREAK: return begin_break(f, op);
     case HF__LATCH_SET:
     case HF__LATCH_DOWN:
-    case HF__LATCH_LOOK: return latch(f, op);
-    case HF__PROCLAIM: return proclaim(f, op);
-    case HF__LEADER: return leader(f, op, now);
+    case HF__LATCH_LOOK: return execute_latch(f, op);
+    case HF__PROCLAIM: return set_leader_value(f, op);
+    case HF__LEADER: return read_leader_value(f, op, now);
     case HF__LIST: return hf__file_list(f->directory, f->path, f->url->prefix, op);
     case HF__EXPORT:
     case HF__PROLONG:
@@ -442,42 +443,42 @@ static bool makes_files(uint32_t verb) {
 
 /* Other processes may take the room that we make, or make some when we find none. So try again,
    a few times if nothing can be removed. */
-static hf_result try_with_room(file *f, hf__op *op, hf__time now) {
-    hf_result r = HF__NO_ROOM;
+static hf_result retry_with_space(file_store *f, hf__op *op, hf__time now) {
+    hf_result r = HF__NO_SPACE;
     hf__time end = hf__now() + HF__ENTRY_WAIT_MS * HF__MS;
-    int in_vain = 0;
-    for (int i = 0; r == HF__NO_ROOM && in_vain < IN_VAIN && (!i || hf__now() < end); i++) {
+    int futile = 0;
+    for (int i = 0; r == HF__NO_SPACE && futile < FUTILE_TRIES && (!i || hf__now() < end); i++) {
         hf__queue_back_off(i);
-        (void)give_back(f); /* an open file keeps its inode */
-        in_vain += !hf__sweep_idle(f->directory);
+        (void)free_idle(f); /* an open file keeps its inode */
+        futile += !hf__sweep_idle(f->directory);
         free(op->detail);
         op->detail = NULL;
-        r = carry_out(f, op, now);
+        r = execute_op(f, op, now);
     }
-    if (r == HF__NO_ROOM) f->full_until = now + FULL;
+    if (r == HF__NO_SPACE) f->full_until = now + FULL_RETRY;
     return r;
 }
 
-static hf_result carry_out_with_room(file *f, hf__op *op, hf__time now) {
-    hf_result r = carry_out(f, op, now);
-    if (r == HF__NO_ROOM && makes_files(op->verb) && now >= f->full_until)
-        r = try_with_room(f, op, now);
-    return r == HF__NO_ROOM ? HF_REFUSED : r;
+static hf_result execute_with_space(file_store *f, hf__op *op, hf__time now) {
+    hf_result r = execute_op(f, op, now);
+    if (r == HF__NO_SPACE && makes_files(op->verb) && now >= f->full_until)
+        r = retry_with_space(f, op, now);
+    return r == HF__NO_SPACE ? HF_REFUSED : r;
 }
 
-static void submit(hf__store *store, hf__op *op, hf__time now) {
-    file *f = (file *)store;
+static void file_submit(hf__store *store, hf__op *op, hf__time now) {
+    file_store *f = (file_store *)store;
     op->asked_at = now;
     op->link = store->link;
     op->maybe = false;
     store->commands++;
-    hf_result r = carry_out_with_room(f, op, now);
+    hf_result r = execute_with_space(f, op, now);
     if (op->verb == HF__BREAK && !r) return; /* completed when the holder has obeyed */
-    complete(f, op, r);
+    complete_op(f, op, r);
 }
 
-static hf__op *completed(hf__store *store) {
-    file *f = (file *)store;
+static hf__op *file_completed(hf__store *store) {
+    file_store *f = (file_store *)store;
     hf__op *op = f->first;
     if (!op) return NULL;
     f->first = op->next;
@@ -485,28 +486,28 @@ static hf__op *completed(hf__store *store) {
     return op;
 }
 
-static hf__local_contender *called(hf__lock *l) {
+static hf__local_contender *next_wake_pending(hf__lock *l) {
     hf__local_contender *local = &l->mutex;
     while (local && !local->wake_pending) local = local->next;
     return local;
 }
 
 /* Who was called has to ask: nothing is granted unasked here. */
-static bool news(hf__store *store, hf__news *out) {
-    file *f = (file *)store;
-    while (f->heard) {
-        hf__lock *l = f->heard;
-        hf__local_contender *local = called(l);
+static bool file_news(hf__store *store, hf__news *out) {
+    file_store *f = (file_store *)store;
+    while (f->notify_list) {
+        hf__lock *l = f->notify_list;
+        hf__local_contender *local = next_wake_pending(l);
         if (local && !l->verify_hold) {
             local->wake_pending = false;
             *out = (hf__news){.what = HF__GRANTED, .number = local->number};
             return true;
         }
-        f->heard = l->next_to_notify;
+        f->notify_list = l->next_to_notify;
         l->in_notify_list = l->has_wake_pending = false;
         if (!l->verify_hold) continue;
         l->verify_hold = false;
-        for (; local; local = called(l)) local->wake_pending = false;
+        for (; local; local = next_wake_pending(l)) local->wake_pending = false;
         size_t prefix = strlen(l->mapped.key) + 1;
         *out = (hf__news){.what = HF__HEARD_OF,
                           .name = l->mapped.key + prefix,
@@ -516,76 +517,77 @@ static bool news(hf__store *store, hf__news *out) {
     return false;
 }
 
-static void mend(file *f) {
+static void retry_unlocks(file_store *f) {
     bool all = true;
     for (hf__mapped *it = NULL; (it = hf__map_next(&f->locks, it));) {
         hf__lock *l = (hf__lock *)it;
         if (l->retry_unlock && !hf__queue_retry_unlock(l, &f->peers)) all = false;
-        if (l->has_wake_pending) hear(f, l);
+        if (l->has_wake_pending) list_to_notify(f, l);
     }
-    f->mending = !all;
+    f->retry_unlocks = !all;
 }
 
-static void tick(hf__store *store, hf__time now) {
-    file *f = (file *)store;
-    if (now < f->look_at) return;
-    f->look_at = now + LOOK;
-    if (f->mending) mend(f);
-    if (f->breaking) look_at_breaks(f, now);
+static void file_tick(hf__store *store, hf__time now) {
+    file_store *f = (file_store *)store;
+    if (now < f->recheck_at) return;
+    f->recheck_at = now + RECHECK;
+    if (f->retry_unlocks) retry_unlocks(f);
+    if (f->breaking) check_breaks(f, now);
 }
 
-static hf__time due(const hf__store *store) {
-    const file *f = (const file *)store;
-    if (f->heard) return 0; /* by an operation of our own: to be told in the next turn */
-    return f->breaking || f->mending ? f->look_at : HF__NEVER;
+static hf__time file_due(const hf__store *store) {
+    const file_store *f = (const file_store *)store;
+    if (f->notify_list) return 0; /* by an operation of our own: to be told in the next turn */
+    return f->breaking || f->retry_unlocks ? f->recheck_at : HF__NEVER;
 }
 
-static bool flush(hf__store *store, pthread_mutex_t *mutex) {
+static bool file_flush(hf__store *store, pthread_mutex_t *mutex) {
     (void)store;
     (void)mutex;
     return false;
 }
 
-static int pollset(hf__store *store, struct pollfd *fds, bool reading) {
-    return hf__peers_pollset(&((file *)store)->peers, fds, reading);
+static int file_pollset(hf__store *store, struct pollfd *fds, bool reading) {
+    return hf__peers_pollset(&((file_store *)store)->peers, fds, reading);
 }
 
 /* Of many that wait only who is meant; number 0: whoever has a ticket. */
-static void call(hf__lock *l, uint64_t number) {
+static void mark_wake_pending(hf__lock *l, uint64_t number) {
     for (hf__local_contender *s = &l->mutex; s; s = s->next)
         if (number ? s->number == number && s->slot >= 0 : s->ticket >= 0) s->wake_pending = true;
 }
 
 /* An order is about what is held, all else about what waits. */
-static void hear_of_inode(file *f, ino_t inode, bool order, uint64_t number) {
+static void handle_message(file_store *f, ino_t inode, bool order, uint64_t number) {
     for (hf__mapped *it = NULL; (it = hf__map_next(&f->locks, it));) {
         hf__lock *l = (hf__lock *)it;
         if (l->inode != inode) continue;
         if (order) l->verify_hold = true;
-        call(l, number);
-        hear(f, l);
+        mark_wake_pending(l, number);
+        list_to_notify(f, l);
     }
 }
 
-static bool watches(const hf__local_contender *s, uint32_t id) {
+static bool is_watching(const hf__local_contender *s, uint32_t id) {
     for (unsigned i = 0; i < s->watched_count; i++)
         if (s->watched[i]->id == id) return true;
     return false;
 }
 
-static void hear_of_death(file *f, uint32_t id) {
+static void handle_death(file_store *f, uint32_t id) {
     for (hf__mapped *it = NULL; (it = hf__map_next(&f->locks, it));) {
         hf__lock *l = (hf__lock *)it;
         for (hf__local_contender *s = &l->mutex; s; s = s->next) {
-            if (!watches(s, id)) continue;
+            if (!is_watching(s, id)) continue;
             s->wake_pending = true;
-            hear(f, l);
+            list_to_notify(f, l);
         }
     }
 }
 
-static void ready(hf__store *store, const struct pollfd *fds, int count, pthread_mutex_t *mutex) {
-    file *f = (file *)store;
+static void file_ready(hf__store *store, const struct pollfd *fds, int count,
+                       pthread_mutex_t *mutex) {
+    file_store *f = (file_store *)store;
     (void)mutex; /* nothing here takes long */
     for (int i = 0; i < count; i++) {
         ino_t inode;
@@ -593,38 +595,38 @@ static void ready(hf__store *store, const struct pollfd *fds, int count, pthread
         uint64_t number;
         if (!fds[i].revents) continue;
         while (hf__peers_message(&f->peers, fds[i].fd, &inode, &number))
-            hear_of_inode(f, inode, fds[i].fd == f->peers.life, number);
+            handle_message(f, inode, fds[i].fd == f->peers.life, number);
         if (fds[i].fd == f->peers.watch)
-            while (hf__peers_death(&f->peers, &id)) hear_of_death(f, id);
+            while (hf__peers_death(&f->peers, &id)) handle_death(f, id);
     }
 }
 
-static bool wait_for_answer(hf__store *store, pthread_mutex_t *mutex) {
+static bool file_wait(hf__store *store, pthread_mutex_t *mutex) {
     (void)store;
     (void)mutex;
     return false;
 }
 
-static size_t in_flight(const hf__store *store) {
+static size_t file_in_flight(const hf__store *store) {
     (void)store;
     return 0;
 }
 
-static void shut(hf__store *store, hf__time now) {
-    file *f = (file *)store;
+static void file_shut(hf__store *store, hf__time now) {
+    file_store *f = (file_store *)store;
     (void)now;
     store->up = false;
     while (f->breaking) {
         hf__op *op = f->breaking;
         f->breaking = op->next;
-        complete(f, op, HF_UNREACHABLE);
+        complete_op(f, op, HF_UNREACHABLE);
     }
 }
 
 /* ---- Making ---- */
 
 static void file_free(hf__store *store, bool forked) {
-    file *f = (file *)store;
+    file_store *f = (file_store *)store;
     for (hf__mapped *it; (it = hf__map_next(&f->locks, NULL));) {
         hf__lock *l = (hf__lock *)it;
         hf__map_remove(&f->locks, it);
@@ -642,22 +644,22 @@ static void file_free(hf__store *store, bool forked) {
     free(f);
 }
 
-static const hf__store_table table = {
+static const hf__store_table file_table = {
     .free = file_free,
-    .submit = submit,
-    .completed = completed,
-    .news = news,
-    .tick = tick,
-    .due = due,
-    .flush = flush,
-    .pollset = pollset,
-    .ready = ready,
-    .wait = wait_for_answer,
-    .in_flight = in_flight,
-    .shut = shut,
+    .submit = file_submit,
+    .completed = file_completed,
+    .news = file_news,
+    .tick = file_tick,
+    .due = file_due,
+    .flush = file_flush,
+    .pollset = file_pollset,
+    .ready = file_ready,
+    .wait = file_wait,
+    .in_flight = file_in_flight,
+    .shut = file_shut,
 };
 
-static void introduce(file *f, const hf__identity *who) {
+static void set_identity(file_store *f, const hf__identity *who) {
     hf__record *self = &f->self;
     (void)snprintf(f->introduction, sizeof f->introduction, "%d\t%.120s\t%.128s", (int)who->pid,
                    who->program, who->label);
@@ -669,14 +671,14 @@ static void introduce(file *f, const hf__identity *who) {
 
 hf_result hf__file_new(const hf__url *url, const hf__identity *identity, hf__log *log,
                        hf__store **store) {
-    file *f = calloc(1, sizeof *f);
+    file_store *f = calloc(1, sizeof *f);
     if (!f) return hf__fail(HF_NOMEM, "out of memory");
-    f->store = (hf__store){.table = &table, .link = 1, .up = true};
+    f->store = (hf__store){.table = &file_table, .link = 1, .up = true};
     f->store.has_kinds = f->store.has_beside = true;
     f->url = url;
     f->directory = -1;
     hf__map_init(&f->locks, hf__rand_seed());
-    introduce(f, identity);
+    set_identity(f, identity);
     hf_result r = hf__directory_open(url->path, url->network_allowed, &f->directory, &f->path);
     hf__peers_init(&f->peers, f->directory, &f->store.polls);
     f->peers.introduction = f->introduction;

@@ -191,7 +191,7 @@ static int write_slot(kinds_table *t, hf__slot *slot, uint32_t *tag) {
     memcpy(slot->client, was->slot.client, sizeof slot->client);
     if (slot_differs(slot, &was->slot)) return hf__slot_write(t->lock->fd, was->index, slot, false);
     if (slot->until == was->slot.until && slot->count == was->slot.count) return 0;
-    return hf__slot_keep(t->lock->fd, was->index, slot->until, slot->count);
+    return hf__slot_extend(t->lock->fd, was->index, slot->until, slot->count);
 }
 
 /* Who comes stands behind all, and an upgrade before all. */
@@ -415,7 +415,7 @@ static hf_result open_table(kinds_table *t, hf__head *head, char **detail) {
     if (error) return hf__lock_error(l, "lock", error, detail);
     hf_result r = hf__lockfile_read(&l->file, l->fd, NULL, 0, head, detail);
     if (!r && !(hf__record_is_intact(&head->record) && hf__kinds_head_is_intact(&head->kinds)))
-        r = hf__lockfile_damaged(&l->file, "was damaged", detail);
+        r = hf__lockfile_report_damaged(&l->file, "was damaged", detail);
     t->head = head;
     if (!r) r = load_table(t, detail);
     return r ? unlock_unchanged(t, r) : HF_OK;

@@ -45,13 +45,13 @@ static size_t read_key(int directory, const char *path, const char *name,
     hf__text_copy(file.name, sizeof file.name, name);
     int fd = hf__lockfile_open(&file, false, &r, &detail);
     if (fd >= 0) r = hf__lockfile_read(&file, fd, NULL, 0, &head, &detail);
-    size_t length = !r && head.version ? hf__lockfile_key(fd, &head, key) : 0;
+    size_t length = !r && head.version ? hf__lockfile_read_key(fd, &head, key) : 0;
     hf__clofork_close(fd);
     free(detail);
     return length;
 }
 
-static void add(hf__listing *l, const char *key, size_t length, const char *prefix) {
+static void add_name(hf__listing *l, const char *key, size_t length, const char *prefix) {
     size_t before = strlen(key) + 1;
     if (strcmp(key, prefix) != 0 || before >= length || length - before > HF_NAME_MAX) return;
     if (strlen(key + before) != length - before) return;
@@ -60,13 +60,13 @@ static void add(hf__listing *l, const char *key, size_t length, const char *pref
     memcpy(to->name, key + before, length - before + 1);
 }
 
-static void take(hf__listing *l, int directory, const char *path, const char *prefix,
-                 const char *name) {
+static void add_entry(hf__listing *l, int directory, const char *path, const char *prefix,
+                      const char *name) {
     char key[HF__KEY_MAX + 1];
     if (strncmp(name, HF__LOCK_START, strlen(HF__LOCK_START)) != 0) return;
     size_t length = hf__filename_key(key, name);
     if (!length) length = read_key(directory, path, name, key);
-    if (length) add(l, key, length, prefix);
+    if (length) add_name(l, key, length, prefix);
 }
 
 hf_result hf__file_list(int directory, const char *path, const char *prefix, hf__op *op) {
@@ -78,7 +78,7 @@ hf_result hf__file_list(int directory, const char *path, const char *prefix, hf_
         struct dirent *entry = readdir(l->walk);
         l->over = !entry;
         if (!entry) break;
-        take(l, directory, path, prefix, entry->d_name);
+        add_entry(l, directory, path, prefix, entry->d_name);
     }
     return r;
 }

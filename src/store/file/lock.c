@@ -28,7 +28,7 @@ static hf_result open_file(hf__lock *l, char **detail) {
     hf_result why;
     hf__head head = {0};
     int fd = hf__lockfile_open(&l->file, true, &why, detail);
-    bool gone = fd < 0 ? why == HF_NOT_HELD : hf__lockfile_moved(&l->file);
+    bool gone = fd < 0 ? why == HF_NOT_HELD : hf__lockfile_directory_moved(&l->file);
     if (gone) {
         hf__clofork_close(fd);
         *detail = hf__line("the directory %s is gone: removed, or moved away; open the store again",
@@ -178,7 +178,7 @@ static hf_result take_mutex(hf__lock *l, hf__peers *peers, const hf__record *sel
     l->record = *self;
     l->record.id = peers->id;
     fill_record(&l->record, op, last, now);
-    int error = hf__lockfile_record(l->fd, &l->record);
+    int error = hf__lockfile_write_record(l->fd, &l->record);
     if (error) {
         hf__queue_unlock_and_wake(l, peers);
         return hf__lock_error(l, "write", error, &op->detail);
@@ -196,7 +196,7 @@ static hf_result init_file(hf__lock *l, hf__head *head, hf__op *op) {
     hf__slot_table_fini(&table);
     head->record.token = hf__sweep_floor(l->file.directory);
     if (r) return r;
-    int error = hf__lockfile_begin(l->fd, l->mapped.key, l->mapped.length, head->record.token);
+    int error = hf__lockfile_write_new(l->fd, l->mapped.key, l->mapped.length, head->record.token);
     return error ? hf__lock_error(l, "write", error, &op->detail) : HF_OK;
 }
 
@@ -208,7 +208,7 @@ static hf_result read_head(hf__lock *l, const hf__local_contender *local, hf__he
     if (local->slot < 0 && others_are_queued(l, head)) return HF_NOT_HELD;
     if (!head->version) return init_file(l, head, op);
     if (hf__record_is_intact(&head->record) && hf__kinds_head_is_intact(&head->kinds)) return HF_OK;
-    return hf__lockfile_damaged(&l->file, "was damaged", &op->detail);
+    return hf__lockfile_report_damaged(&l->file, "was damaged", &op->detail);
 }
 
 /* A mutex, too, may have to wait there. */
@@ -290,7 +290,7 @@ static hf_result try_once(hf__lock *l, hf__local_contender *local, hf__peers *pe
         return HF_NOT_HELD;
     }
     if (r) return r;
-    int current = hf__lockfile_current(&l->file, l->device, l->inode);
+    int current = hf__lockfile_is_current(&l->file, l->device, l->inode);
     if (current == 1) return acquire_held(l, local, peers, self, op, now);
     hf__queue_unlock_and_wake(l,
                               peers); /* whoever waits on a file that is gone has to see it too */
@@ -340,13 +340,13 @@ static hf_result report_lost(hf__op *op) {
 
 /* `ours`: the file says that it is still held. */
 static hf_result check_current(const hf__lock *l, bool ours, hf__op *op) {
-    int current = hf__lockfile_current(&l->file, l->device, l->inode);
+    int current = hf__lockfile_is_current(&l->file, l->device, l->inode);
     if (ours && current < 0) {
         op->detail =
             hf__line("cannot look at %s/%s: %s", l->file.path, l->file.name, strerror(-current));
         return HF_UNREACHABLE;
     }
-    return !ours || !current || hf__lockfile_moved(&l->file) ? report_lost(op) : HF_OK;
+    return !ours || !current || hf__lockfile_directory_moved(&l->file) ? report_lost(op) : HF_OK;
 }
 
 static hf_result renew_mutex(hf__lock *l, hf__op *op, hf__time now) {
@@ -358,7 +358,7 @@ static hf_result renew_mutex(hf__lock *l, hf__op *op, hf__time now) {
     if (r) return r;
     l->record.count = op->count;
     if (op->lease_ms) l->record.until = hf__later(l->record.until, now + op->lease_ms * HF__MS);
-    int error = hf__lockfile_record(l->fd, &l->record);
+    int error = hf__lockfile_write_record(l->fd, &l->record);
     return error == EIO ? hf__lock_error(l, "write", error, &op->detail) : HF_OK;
 }
 
@@ -387,7 +387,7 @@ static hf_result renew_local(hf__lock *l, hf__local_contender *s, hf__peers *pee
     op->crowded = true;
     if (is_downgrade(s, op->kind)) return hf__kinds_renew(l, s, peers, self, op, now);
     hf__time until = op->lease_ms ? now + op->lease_ms * HF__MS : 0;
-    error = hf__slot_keep(l->fd, (unsigned)s->slot, hf__later(slot.until, until), op->count);
+    error = hf__slot_extend(l->fd, (unsigned)s->slot, hf__later(slot.until, until), op->count);
     return error == EIO ? hf__lock_error(l, "write", error, &op->detail) : HF_OK;
 }
 

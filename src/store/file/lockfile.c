@@ -66,7 +66,7 @@ int hf__lockfile_write(int fd, const void *bytes, size_t length, off_t offset) {
     return n < 0 ? errno : n == (ssize_t)length ? 0 : ENOSPC;
 }
 
-int hf__lockfile_record(int fd, hf__record *record) {
+int hf__lockfile_write_record(int fd, hf__record *record) {
     record->checksum = record_checksum(record);
     return hf__lockfile_write(fd, record, sizeof *record, offsetof(hf__head, record));
 }
@@ -76,7 +76,7 @@ int hf__lockfile_write_has_queue(int fd, bool has_queue) {
     return hf__lockfile_write(fd, &word, sizeof word, offsetof(hf__head, has_queue));
 }
 
-int hf__lockfile_break(int fd, uint64_t token) {
+int hf__lockfile_mark_broken(int fd, uint64_t token) {
     return hf__lockfile_write(fd, &token, sizeof token, offsetof(hf__head, broken));
 }
 
@@ -91,7 +91,7 @@ int hf__lockfile_write_kinds(int fd, hf__head *head) {
     return hf__lockfile_write(fd, &head->kinds, sizeof head->kinds, offsetof(hf__head, kinds));
 }
 
-int hf__lockfile_begin(int fd, const char *key, size_t length, uint64_t last) {
+int hf__lockfile_write_new(int fd, const char *key, size_t length, uint64_t last) {
     char page[KEY_AT + HF__KEY_MAX] = {0};
     hf__head head = {.version = VERSION_MUTEX, .key_length = (uint32_t)length, .has_queue = 1};
     memcpy(head.magic, magic, sizeof magic);
@@ -106,7 +106,7 @@ int hf__lockfile_begin(int fd, const char *key, size_t length, uint64_t last) {
 
 /* ---- Reading ---- */
 
-hf_result hf__lockfile_damaged(const hf__lockfile *file, const char *what, char **detail) {
+hf_result hf__lockfile_report_damaged(const hf__lockfile *file, const char *what, char **detail) {
     *detail = hf__line("%s/%s %s; when no program uses this lock, remove the file", file->path,
                        file->name, what);
     return HF_PROTOCOL;
@@ -114,7 +114,8 @@ hf_result hf__lockfile_damaged(const hf__lockfile *file, const char *what, char 
 
 static hf_result check_head(const hf__lockfile *file, const hf__head *head, char **detail) {
     if (memcmp(head->magic, magic, sizeof magic) != 0)
-        return hf__lockfile_damaged(file, "is no lock file of Holdfast, or was damaged", detail);
+        return hf__lockfile_report_damaged(file, "is no lock file of Holdfast, or was damaged",
+                                           detail);
     if (head->version > VERSION_KINDS) {
         *detail = hf__line("%s/%s was written by a newer version of Holdfast (format %u, this one "
                            "knows %d); update this program",
@@ -122,7 +123,7 @@ static hf_result check_head(const hf__lockfile *file, const hf__head *head, char
         return HF_PROTOCOL;
     }
     if (head->version < VERSION_MUTEX || head->key_length > HF__KEY_MAX)
-        return hf__lockfile_damaged(file, "was damaged", detail);
+        return hf__lockfile_report_damaged(file, "was damaged", detail);
     return HF_OK;
 }
 
@@ -145,17 +146,18 @@ hf_result hf__lockfile_read(const hf__lockfile *file, int fd, const char *key, s
     }
     *head = (hf__head){0};
     if (n == 0) return HF_OK;
-    if (n < (ssize_t)sizeof *head) return hf__lockfile_damaged(file, "was cut short", detail);
+    if (n < (ssize_t)sizeof *head)
+        return hf__lockfile_report_damaged(file, "was cut short", detail);
     memcpy(head, page, sizeof *head);
     end_texts(&head->record);
     hf_result r = check_head(file, head, detail);
     if (r || !key) return r;
     if (n < (ssize_t)(KEY_AT + head->key_length))
-        return hf__lockfile_damaged(file, "was cut short", detail);
+        return hf__lockfile_report_damaged(file, "was cut short", detail);
     return check_key(file, head, page + KEY_AT, key, length, detail);
 }
 
-size_t hf__lockfile_key(int fd, const hf__head *head, char key[HF__KEY_MAX + 1]) {
+size_t hf__lockfile_read_key(int fd, const hf__head *head, char key[HF__KEY_MAX + 1]) {
     size_t length = head->key_length;
     if (pread(fd, key, length, KEY_AT) != (ssize_t)length) return 0;
     key[length] = '\0';
@@ -165,19 +167,19 @@ size_t hf__lockfile_key(int fd, const hf__head *head, char key[HF__KEY_MAX + 1])
 /* ---- Opening ---- */
 
 hf_result hf__lockfile_error(const hf__lockfile *file, const char *what, int error, char **detail) {
-    bool no_room = error == ENOSPC || error == EDQUOT;
+    bool no_space = error == ENOSPC || error == EDQUOT;
     *detail = hf__line(
         "cannot %s %s/%s: %s%s", what, file->path, file->name, strerror(error),
-        no_room ? "; free some space or inodes there, or set HOLDFAST_URL=file:///DIRECTORY "
-                  "on a larger filesystem for every process that shares the locks"
-                : "");
+        no_space ? "; free some space or inodes there, or set HOLDFAST_URL=file:///DIRECTORY "
+                   "on a larger filesystem for every process that shares the locks"
+                 : "");
     switch (error) {
     case EMFILE:
     case ENFILE:
     case ENOLCK:
     case ENOMEM: return HF_NOMEM;
     case EIO: return HF_UNREACHABLE;
-    default: return no_room ? HF__NO_ROOM : HF_REFUSED;
+    default: return no_space ? HF__NO_SPACE : HF_REFUSED;
     }
 }
 
@@ -208,19 +210,19 @@ int hf__lockfile_open(const hf__lockfile *file, bool make, hf_result *why, char 
 
 /* Asks for the inode alone: who asks for times makes the next write note its time exactly, which
    costs more than all the rest of taking a lock. */
-static int same(int directory, const char *name, dev_t device, ino_t inode) {
+static int is_same_inode(int directory, const char *name, dev_t device, ino_t inode) {
     struct statx st;
     if (statx(directory, name, AT_SYMLINK_NOFOLLOW, STATX_INO, &st) != 0)
         return errno == ENOENT || errno == ENOTDIR ? 0 : -errno;
     return st.stx_ino == inode && makedev(st.stx_dev_major, st.stx_dev_minor) == device;
 }
 
-int hf__lockfile_current(const hf__lockfile *file, dev_t device, ino_t inode) {
-    return same(file->directory, file->name, device, inode);
+int hf__lockfile_is_current(const hf__lockfile *file, dev_t device, ino_t inode) {
+    return is_same_inode(file->directory, file->name, device, inode);
 }
 
-bool hf__lockfile_moved(const hf__lockfile *file) {
+bool hf__lockfile_directory_moved(const hf__lockfile *file) {
     struct stat st;
     return fstat(file->directory, &st) == 0 &&
-           same(AT_FDCWD, file->path, st.st_dev, st.st_ino) == 0;
+           is_same_inode(AT_FDCWD, file->path, st.st_dev, st.st_ino) == 0;
 }

@@ -69,10 +69,10 @@ int hf__lockfile_open(const hf__lockfile *file, bool make, hf_result *why, char 
 
 /* The open file is the one that has the name now; 0: it is not; errno negative: that cannot be
    told. */
-int hf__lockfile_current(const hf__lockfile *file, dev_t device, ino_t inode);
+int hf__lockfile_is_current(const hf__lockfile *file, dev_t device, ino_t inode);
 
 /* The directory has another path, or none: as far as can be told. */
-bool hf__lockfile_moved(const hf__lockfile *file);
+bool hf__lockfile_directory_moved(const hf__lockfile *file);
 
 /* Read the head, and with `key` also see that it is of this key. HF_OK with a zero head when the
    file is new; HF_PROTOCOL when it is no lock file, or one of another lock or of a newer
@@ -82,20 +82,20 @@ hf_result hf__lockfile_read(const hf__lockfile *file, int fd, const char *key, s
 
 /* The key that stands in a file whose head was read, with a NUL behind it; its length, 0: it cannot be
    read. */
-size_t hf__lockfile_key(int fd, const hf__head *head, char key[HF__KEY_MAX + 1]);
+size_t hf__lockfile_read_key(int fd, const hf__head *head, char key[HF__KEY_MAX + 1]);
 
 /* Write everything of a new file; of the record only its token, the last one of the lock. 0, or
    errno and it is as new as before. */
-int hf__lockfile_begin(int fd, const char *key, size_t length, uint64_t last);
+int hf__lockfile_write_new(int fd, const char *key, size_t length, uint64_t last);
 
 /* Write the record, summed. 0 or errno. */
-int hf__lockfile_record(int fd, hf__record *record);
+int hf__lockfile_write_record(int fd, hf__record *record);
 
 /* Say whether there may be a line. Not in a new file, which says that there may. 0 or errno. */
 int hf__lockfile_write_has_queue(int fd, bool has_queue);
 
 /* Mark a token as broken. 0 or errno. */
-int hf__lockfile_break(int fd, uint64_t token);
+int hf__lockfile_mark_broken(int fd, uint64_t token);
 
 /* Write the head of the room, summed; and see to the version, if the head says that it is too
    low. 0 or errno. */
@@ -113,13 +113,13 @@ int hf__lockfile_write(int fd, const void *bytes, size_t length, off_t offset);
 
 /* A result between the files of this store: neither space nor an inode is left. The store makes
    room and tries again; what it cannot mend is HF_REFUSED to all others. */
-#define HF__NO_ROOM ((hf_result)-1)
+#define HF__NO_SPACE ((hf_result)-1)
 
 /* A line for a person that says what could not be done to the file, and the result for this
    errno. */
 hf_result hf__lockfile_error(const hf__lockfile *file, const char *what, int error, char **detail);
 
 /* A line for a person, and HF_PROTOCOL. */
-hf_result hf__lockfile_damaged(const hf__lockfile *file, const char *what, char **detail);
+hf_result hf__lockfile_report_damaged(const hf__lockfile *file, const char *what, char **detail);
 
 #endif

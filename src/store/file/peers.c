@@ -20,13 +20,13 @@ void hf__peers_init(hf__peers *p, int directory, uint64_t *polls) {
     *p = (hf__peers){.directory = directory, .life = -1, .wake = -1, .watch = -1, .polls = polls};
 }
 
-static void name_of(char out[HF__PEER_NAME], const char *start, uint32_t id) {
+static void peer_filename(char out[HF__PEER_NAME], const char *start, uint32_t id) {
     (void)snprintf(out, HF__PEER_NAME, "%s%08x", start, id);
 }
 
 static int open_fifo(const hf__peers *p, const char *start, uint32_t id, int how) {
     char name[HF__PEER_NAME];
-    name_of(name, start, id);
+    peer_filename(name, start, id);
     return hf__clofork_open(p->directory, name, how | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY, 0);
 }
 
@@ -34,13 +34,13 @@ static int open_fifo(const hf__peers *p, const char *start, uint32_t id, int how
 
 static void remove_fifo(const hf__peers *p, const char *start, uint32_t id) {
     char name[HF__PEER_NAME];
-    name_of(name, start, id);
+    peer_filename(name, start, id);
     unlinkat(p->directory, name, 0);
 }
 
 static int make_fifo(const hf__peers *p, const char *start, uint32_t id, int *fd) {
     char name[HF__PEER_NAME];
-    name_of(name, start, id);
+    peer_filename(name, start, id);
     if (mkfifoat(p->directory, name, 0600) != 0) return errno;
     *fd = open_fifo(p, start, id, O_RDWR);
     int error = *fd < 0 ? errno : 0;
@@ -49,7 +49,7 @@ static int make_fifo(const hf__peers *p, const char *start, uint32_t id, int *fd
 }
 
 /* Locked and still there: a sweep may have taken it for a dead one's before it was locked. */
-static bool claim(int fd) {
+static bool claim_life(int fd) {
     struct flock range = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     struct stat st;
     return fcntl(fd, F_OFD_SETLK, &range) == 0 && fstat(fd, &st) == 0 && st.st_nlink;
@@ -67,7 +67,7 @@ static int make_life(hf__peers *p) {
         if (!id) continue;
         error = make_fifo(p, HF__LIFE_START, id, &p->life);
         if (error) continue;
-        if (claim(p->life)) {
+        if (claim_life(p->life)) {
             p->id = id;
             ++*p->polls;
             return 0;
@@ -80,16 +80,16 @@ static int make_life(hf__peers *p) {
 }
 
 /* A link, for it is made and read in one step. Without it others see that somebody waits, not who. */
-static void introduce(const hf__peers *p) {
+static void write_introduction(const hf__peers *p) {
     char name[HF__PEER_NAME];
-    name_of(name, HF__WHO_START, p->id);
+    peer_filename(name, HF__WHO_START, p->id);
     remove_fifo(p, HF__WHO_START, p->id);
     if (symlinkat(p->introduction, p->directory, name) != 0) return;
 }
 
 bool hf__peers_who(const hf__peers *p, uint32_t id, char out[HF__WHO_LINE]) {
     char name[HF__PEER_NAME];
-    name_of(name, HF__WHO_START, id);
+    peer_filename(name, HF__WHO_START, id);
     ssize_t n = readlinkat(p->directory, name, out, HF__WHO_LINE - 1);
     out[n > 0 ? n : 0] = '\0';
     return n > 0;
@@ -103,7 +103,7 @@ int hf__peers_join(hf__peers *p, bool waits) {
     remove_fifo(p, HF__WAKE_START, p->id); /* of somebody dead who had our id */
     error = make_fifo(p, HF__WAKE_START, p->id, &p->wake);
     if (!error) ++*p->polls;
-    if (!error) introduce(p);
+    if (!error) write_introduction(p);
     return error;
 }
 
@@ -114,7 +114,7 @@ static void close_life(const hf__peers *p, hf__peer *peer) {
     peer->life = -1;
 }
 
-static void drop(hf__peers *p, hf__peer *peer) {
+static void drop_peer(hf__peers *p, hf__peer *peer) {
     hf__peer **link = &p->list;
     while (*link != peer) link = &(*link)->next;
     *link = peer->next;
@@ -148,13 +148,13 @@ bool hf__peers_trim(hf__peers *p, unsigned keep) {
     for (hf__peer *it = p->list, *next; it; it = next) {
         next = it->next;
         if (it->watchers || idle++ < keep) continue;
-        drop(p, it);
+        drop_peer(p, it);
         dropped = true;
     }
     return dropped;
 }
 
-static hf__peer *find(hf__peers *p, uint32_t id) {
+static hf__peer *find_peer(hf__peers *p, uint32_t id) {
     for (hf__peer **link = &p->list; *link; link = &(*link)->next) {
         hf__peer *it = *link;
         if (it->id != id) continue;
@@ -172,7 +172,7 @@ static hf__peer *find(hf__peers *p, uint32_t id) {
 
 /* Who opens after the death gets no hang-up. But the lock goes before the hang-up comes: so who still
    sees it locked after opening will be told. */
-static bool lives(int life) {
+static bool is_alive(int life) {
     struct flock range = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     return fcntl(life, F_OFD_GETLK, &range) == 0 && range.l_type != F_UNLCK;
 }
@@ -183,20 +183,20 @@ static int open_life(hf__peers *p, hf__peer *peer) {
     struct epoll_event event = {.data.u64 = peer->id}; /* hang-ups are always told of */
     int error = epoll_ctl(p->watch, EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : errno;
     peer->life = fd;
-    if (!error && !lives(fd)) error = ESRCH;
+    if (!error && !is_alive(fd)) error = ESRCH;
     if (error) close_life(p, peer);
     return error;
 }
 
 int hf__peers_watch(hf__peers *p, uint32_t id, hf__peer **out) {
-    hf__peer *peer = find(p, id);
+    hf__peer *peer = find_peer(p, id);
     if (!peer) return ENOMEM;
-    int error = peer->life < 0 ? open_life(p, peer) : lives(peer->life) ? 0 : ESRCH;
+    int error = peer->life < 0 ? open_life(p, peer) : is_alive(peer->life) ? 0 : ESRCH;
     if (!error) {
         peer->watchers++;
         *out = peer;
     } else if (!peer->watchers) {
-        drop(p, peer);
+        drop_peer(p, peer);
     }
     return error;
 }
@@ -205,7 +205,7 @@ void hf__peers_unwatch(hf__peer *peer) {
     if (peer) peer->watchers--;
 }
 
-static void tell(int fd, ino_t lock, uint64_t number) {
+static void send_message(int fd, ino_t lock, uint64_t number) {
     const uint64_t message[] = {lock, number};
     /* A full FIFO is that of a client which does not read: it will ask by itself when it does. */
     if (fd >= 0 && write(fd, message, sizeof message) < 0) return;
@@ -213,17 +213,17 @@ static void tell(int fd, ino_t lock, uint64_t number) {
 
 /* Opened for reading too: a FIFO that nobody reads would be answered by SIGPIPE. */
 void hf__peers_wake(hf__peers *p, uint32_t id, ino_t lock, uint64_t number) {
-    hf__peer *peer = find(p, id);
+    hf__peer *peer = find_peer(p, id);
     if (!peer) return;
     if (peer->wake < 0) peer->wake = open_fifo(p, HF__WAKE_START, id, O_RDWR);
-    tell(peer->wake, lock, number);
-    if (peer->wake < 0 && !peer->watchers) drop(p, peer);
+    send_message(peer->wake, lock, number);
+    if (peer->wake < 0 && !peer->watchers) drop_peer(p, peer);
 }
 
 /* For a moment only: as long as we have it open for writing, its death would not be seen. */
 void hf__peers_order(hf__peers *p, uint32_t id, ino_t lock) {
     int fd = open_fifo(p, HF__LIFE_START, id, O_RDWR);
-    tell(fd, lock, 0);
+    send_message(fd, lock, 0);
     hf__clofork_close(fd);
 }
 
@@ -254,7 +254,7 @@ bool hf__peers_death(hf__peers *p, uint32_t *id) {
     for (hf__peer *it = p->list; it; it = it->next) {
         if (it->id != *id) continue;
         close_life(p, it);
-        if (!it->watchers) drop(p, it);
+        if (!it->watchers) drop_peer(p, it);
         return true;
     }
     return true;

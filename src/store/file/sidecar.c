@@ -120,7 +120,7 @@ static int lock_opened(const hf__sidecar *s) {
     if (fcntl(s->fd, F_OFD_SETLK, &range) != 0)
         return errno == EAGAIN || errno == EACCES ? 0 : -errno;
     if (fstat(s->fd, &st) != 0) return -errno;
-    return hf__lockfile_current(&s->file, st.st_dev, st.st_ino);
+    return hf__lockfile_is_current(&s->file, st.st_dev, st.st_ino);
 }
 
 hf_result hf__sidecar_lock(hf__sidecar *s, bool make, char **detail) {

@@ -63,7 +63,7 @@ int hf__slot_clear(int fd, unsigned index) {
     return hf__slot_write(fd, index, &nobody, true);
 }
 
-int hf__slot_keep(int fd, unsigned index, hf__time until, uint32_t count) {
+int hf__slot_extend(int fd, unsigned index, hf__time until, uint32_t count) {
     struct {
         hf__time until;
         uint32_t count, spare;
@@ -71,7 +71,7 @@ int hf__slot_keep(int fd, unsigned index, hf__time until, uint32_t count) {
     return write_field(fd, index, &words, sizeof words, offsetof(hf__slot, until));
 }
 
-int hf__slot_break(int fd, unsigned index, uint64_t token) {
+int hf__slot_mark_broken(int fd, unsigned index, uint64_t token) {
     return write_field(fd, index, &token, sizeof token, offsetof(hf__slot, broken));
 }
 
@@ -108,7 +108,7 @@ static hf_result read_again(const hf__lockfile *file, int fd, unsigned index, hf
         if (error) return report_error(file, error, detail);
     }
     if (!slot->number || hf__slot_is_intact(slot)) return HF_OK;
-    return hf__lockfile_damaged(file, "was damaged", detail);
+    return hf__lockfile_report_damaged(file, "was damaged", detail);
 }
 
 /* Who has it, 0 if nobody. Without the door it may be seen as it goes from one owner to another. */
@@ -125,13 +125,13 @@ static hf_result read_owner(const hf__lockfile *file, int fd, const hf__slot_set
         int error = hf__slot_read(fd, index, slot);
         if (error) return report_error(file, error, detail);
     }
-    return hf__lockfile_damaged(file, "was damaged", detail);
+    return hf__lockfile_report_damaged(file, "was damaged", detail);
 }
 
 static hf_result read_own(const hf__lockfile *file, unsigned index, const hf__slot *slot,
                           hf__slot_table *table, char **detail) {
     hf__slot_set_put(&table->taken, index, true);
-    if (!hf__slot_is_intact(slot)) return hf__lockfile_damaged(file, "was damaged", detail);
+    if (!hf__slot_is_intact(slot)) return hf__lockfile_report_damaged(file, "was damaged", detail);
     if (!slot->number) return HF_OK;
     return add_view(table, slot, index, true) ? HF_OK : HF_NOMEM;
 }
@@ -163,7 +163,7 @@ static hf_result check_cleared(const hf__lockfile *file, int fd, bool entry_lock
         if (!owner || (!entry_locked && hf__hold_holder(fd) != 0)) return HF_OK;
         sched_yield();
     }
-    return hf__lockfile_damaged(file, "was damaged", detail);
+    return hf__lockfile_report_damaged(file, "was damaged", detail);
 }
 
 static hf_result check_empty(const hf__lockfile *file, int fd, bool entry_locked, unsigned from,
@@ -190,7 +190,8 @@ static hf_result check_rest(const hf__lockfile *file, int fd, const hf__slot_set
         from = i + 1;
     }
     for (unsigned i = read; own && i < HF__SLOTS_MAX && !r; i++)
-        if (hf__slot_set_has(own, i)) r = hf__lockfile_damaged(file, "was cut short", detail);
+        if (hf__slot_set_has(own, i))
+            r = hf__lockfile_report_damaged(file, "was cut short", detail);
     return r ? r : check_empty(file, fd, own, from, HF__SLOTS_MAX, table, detail);
 }
 

@@ -82,8 +82,8 @@ int hf__slot_read(int fd, unsigned index, hf__slot *slot);
 /* Summed. Unless it is new, a mark that it is to end stays. */
 int hf__slot_write(int fd, unsigned index, hf__slot *slot, bool anew);
 int hf__slot_clear(int fd, unsigned index);
-int hf__slot_keep(int fd, unsigned index, hf__time until, uint32_t count);
-int hf__slot_break(int fd, unsigned index, uint64_t token);
+int hf__slot_extend(int fd, unsigned index, hf__time until, uint32_t count);
+int hf__slot_mark_broken(int fd, unsigned index, uint64_t token);
 
 bool hf__slot_is_intact(const hf__slot *slot);
 

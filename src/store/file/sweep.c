@@ -104,16 +104,16 @@ typedef struct sweeper {
     int directory;
     int64_t floor;     /* a token below it may go with its file */
     int64_t unused_ms; /* files used more recently stay; negative: any age may go */
-    bool for_room;     /* latches stay: they hold a count that is still needed */
+    bool for_space;    /* latches stay: they hold a count that is still needed */
 } sweeper;
 
-static bool unused(const sweeper *s, int fd, struct stat *st) {
+static bool is_unused(const sweeper *s, int fd, struct stat *st) {
     if (fstat(fd, st) != 0 || !S_ISREG(st->st_mode)) return false;
     return s->unused_ms < 0 || now_ms() - ms_of(st->st_mtim) > s->unused_ms;
 }
 
 /* One of ours, as far as can be seen: a directory may have other files in it. */
-static bool may_go(const sweeper *s, const hf__lockfile *file, int fd) {
+static bool may_remove(const sweeper *s, const hf__lockfile *file, int fd) {
     hf__head head;
     char *detail = NULL;
     hf_result r = hf__lockfile_read(file, fd, NULL, 0, &head, &detail);
@@ -133,15 +133,15 @@ static bool sweep_lock(const sweeper *s, const char *name) {
     hf__text_copy(file.name, sizeof file.name, name);
     int fd = hf__clofork_open(s->directory, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
     if (fd < 0) return false;
-    if (unused(s, fd, &st) && may_go(s, &file, fd) && hf__ranges_take(fd)) {
+    if (is_unused(s, fd, &st) && may_remove(s, &file, fd) && hf__ranges_take(fd)) {
         /* again: the lock may have been used before its ranges were ours */
-        if (unused(s, fd, &st) && may_go(s, &file, fd) &&
-            hf__lockfile_current(&file, st.st_dev, st.st_ino) == 1)
+        if (is_unused(s, fd, &st) && may_remove(s, &file, fd) &&
+            hf__lockfile_is_current(&file, st.st_dev, st.st_ino) == 1)
             gone = unlinkat(s->directory, name, 0) == 0;
         hf__ranges_drop(fd); /* also for a child that was forked meanwhile */
     }
     /* Clients keep idle files open, and an open file keeps its space. */
-    if (gone && s->for_room && ftruncate(fd, 0) != 0) gone = false;
+    if (gone && s->for_space && ftruncate(fd, 0) != 0) gone = false;
     hf__clofork_close(fd);
     return gone;
 }
@@ -153,7 +153,7 @@ static bool is_newborn(const struct stat *st) {
     return age >= 0 && age <= NEWBORN_MS;
 }
 
-static void remove_of(int directory, const char *start, const char *id) {
+static void remove_peer_file(int directory, const char *start, const char *id) {
     char name[HF__PEER_NAME];
     (void)snprintf(name, sizeof name, "%s%s", start, id);
     unlinkat(directory, name, 0);
@@ -177,8 +177,8 @@ static void sweep_life(int directory, const char *name) {
     if (fd < 0) return;
     if (hf__ranges_take(fd)) {
         const char *id = name + strlen(HF__LIFE_START);
-        remove_of(directory, HF__WAKE_START, id);
-        remove_of(directory, HF__WHO_START, id);
+        remove_peer_file(directory, HF__WAKE_START, id);
+        remove_peer_file(directory, HF__WHO_START, id);
         unlinkat(directory, name, 0);
         hf__ranges_drop(fd);
     }
@@ -199,27 +199,27 @@ static void sweep_orphan(int directory, const char *name, const char *start) {
 
 /* ---- The directory ---- */
 
-static bool starts(const char *name, const char *with) {
+static bool starts_with(const char *name, const char *with) {
     return !strncmp(name, with, strlen(with));
 }
 
 /* Named as a client names what is its own: other files of the directory are none of our business. */
-static bool of_client(const char *name, const char *start) {
+static bool is_of_client(const char *name, const char *start) {
     size_t length = strlen(start);
-    return starts(name, start) && strlen(name + length) == 8 &&
+    return starts_with(name, start) && strlen(name + length) == 8 &&
            strspn(name + length, "0123456789abcdef") == 8;
 }
 
 /* True: there is more room now. */
 static bool sweep_entry(const sweeper *s, const char *name) {
-    if (starts(name, HF__LOCK_START)) return sweep_lock(s, name);
-    if (starts(name, HF__LEAD_START) || (starts(name, HF__LATCH_START) && !s->for_room))
+    if (starts_with(name, HF__LOCK_START)) return sweep_lock(s, name);
+    if (starts_with(name, HF__LEAD_START) || (starts_with(name, HF__LATCH_START) && !s->for_space))
         return hf__sidecar_sweep(s->directory, name, s->unused_ms);
-    if (of_client(name, HF__LIFE_START))
+    if (is_of_client(name, HF__LIFE_START))
         sweep_life(s->directory, name);
-    else if (of_client(name, HF__WAKE_START))
+    else if (is_of_client(name, HF__WAKE_START))
         sweep_orphan(s->directory, name, HF__WAKE_START);
-    else if (of_client(name, HF__WHO_START))
+    else if (is_of_client(name, HF__WHO_START))
         sweep_orphan(s->directory, name, HF__WHO_START);
     return false;
 }
@@ -257,7 +257,7 @@ bool hf__sweep_idle(int directory) {
     int stamp = open_stamp(directory);
     if (stamp < 0) return false;
     bool alone = hf__ranges_take(stamp);
-    sweeper s = {.directory = directory, .unused_ms = IDLE_MS, .for_room = true};
+    sweeper s = {.directory = directory, .unused_ms = IDLE_MS, .for_space = true};
     s.floor = raise_floor(stamp, alone);
     unsigned gone = sweep_entries(&s, IDLE_ENTRIES, IDLE_FILES);
     s.unused_ms = -1;
@@ -278,6 +278,6 @@ void hf__sweep_dead(int directory) {
     const struct dirent *entry;
     /* cppcheck-suppress readdirCalled ; the stream is this call's own */
     for (int i = 0; dir && i < ENTRIES_MAX && (entry = readdir(dir)); i++)
-        if (of_client(entry->d_name, HF__LIFE_START)) sweep_life(directory, entry->d_name);
+        if (is_of_client(entry->d_name, HF__LIFE_START)) sweep_life(directory, entry->d_name);
     if (dir) closedir(dir);
 }

@@ -356,7 +356,7 @@ MUTATIONS = [
     Mutation(
         "a file is taken for the one that has the name",
         "store/file/lockfile.c",
-        "return same(file->directory, file->name, device, inode);",
+        "return is_same_inode(file->directory, file->name, device, inode);",
         "return device || inode || file;",
         ("file_inode", "F25_an_idle*"),
     ),
@@ -462,22 +462,22 @@ MUTATIONS = [
     Mutation(
         "a sweep does not ask whether a lock is in use",
         "store/file/sweep.c",
-        "may_go(s, &file, fd) && hf__ranges_take(fd)",
-        "may_go(s, &file, fd)",
+        "may_remove(s, &file, fd) && hf__ranges_take(fd)",
+        "may_remove(s, &file, fd)",
         ("file_sweep", "B30_what_is_held*"),
     ),
     Mutation(
         "room is made of files that are in use",
         "store/file/sweep.c",
-        "may_go(s, &file, fd) && hf__ranges_take(fd)",
-        "may_go(s, &file, fd)",
+        "may_remove(s, &file, fd) && hf__ranges_take(fd)",
+        "may_remove(s, &file, fd)",
         ("file_space", "B30_what_is_held*"),
     ),
     Mutation(
         "room is made of latches that are not done",
         "store/file/sweep.c",
-        "(starts(name, HF__LATCH_START) && !s->for_room)",
-        "starts(name, HF__LATCH_START)",
+        "(starts_with(name, HF__LATCH_START) && !s->for_space)",
+        "starts_with(name, HF__LATCH_START)",
         ("file_space", "B30_latches*"),
     ),
     Mutation(
@@ -497,10 +497,10 @@ MUTATIONS = [
     Mutation(
         "the default directory has a second choice",
         "store/file/directory.c",
-        "    return r && r != HF_NOMEM ? tell_way_out() : r;\n",
+        "    return r && r != HF_NOMEM ? explain_default() : r;\n",
         "    if (r && asprintf(opened, \"/var/tmp/holdfast-%u\", (unsigned)geteuid()) > 0)\n"
         "        r = open_path(*opened, network, fd);\n"
-        "    return r && r != HF_NOMEM ? tell_way_out() : r;\n",
+        "    return r && r != HF_NOMEM ? explain_default() : r;\n",
         ("file_directory", "B13_processes*"),
     ),
     Mutation(
@@ -549,8 +549,8 @@ MUTATIONS = [
     Mutation(
         "an empty file is a new one, whoever is inside",
         LOCK,
-        "    if (r) return r;\n    int error = hf__lockfile_begin(",
-        "    int error = hf__lockfile_begin(",
+        "    if (r) return r;\n    int error = hf__lockfile_write_new(",
+        "    int error = hf__lockfile_write_new(",
         ("file_room", "F28_a_file_cut_short*"),
     ),
     Mutation(
