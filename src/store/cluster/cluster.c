@@ -116,7 +116,7 @@ static bool shaken(const hf__store *store, const char *name, size_t length) {
 static bool news(hf__store *store, hf__news *out) {
     hf__cluster *c = of(store);
     if (hf__slot_map_tell(&c->map)) {
-        hf__past_repeat_to(&c->past, store, shaken, hf__now());
+        hf__release_log_repeat_to(&c->releases, store, shaken, hf__now());
         *out = (hf__news){.what = HF__HEARD_OF_MANY, .concerns = shaken};
         return true;
     }
@@ -272,7 +272,7 @@ static void cluster_free(hf__store *store, bool forked) {
     }
     free(c->registration.detail);
     free(c->registration.detour.to);
-    hf__past_fini(&c->past);
+    hf__release_log_fini(&c->releases);
     hf__slot_map_fini(&c->map);
     free(c);
 }
@@ -303,7 +303,7 @@ hf__store *hf__cluster_new(const hf__url *url, const hf__identity *who, hf__log 
     c->who = *who;
     c->log = log;
     c->rand.state = hf__rand_seed();
-    hf__past_init(&c->past, hf__rand_seed());
+    hf__release_log_init(&c->releases, hf__rand_seed());
     if (hf__slot_map_init(&c->map)) return &c->store;
     cluster_free(&c->store, false);
     return NULL;

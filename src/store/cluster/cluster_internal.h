@@ -60,7 +60,7 @@ typedef struct hf__cluster {
     hf__slot_map map;
     hf__ops waiting; /* for a connection, the map, or a moment */
     hf__ops done;
-    hf__past past;
+    hf__release_log releases;
 
     /* opening */
     hf__time began, open_until;

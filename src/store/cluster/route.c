@@ -62,8 +62,8 @@ static void finish(hf__cluster *c, hf__op *op, hf__time now) {
     if (op->verb == HF__LIST && op->result == HF_OK) hf__cluster_listed(c, op->listing);
     if (op == &c->registration) {
         registered(c, now);
-    } else if (!hf__past_took(op)) {
-        hf__past_note(&c->past, op, now);
+    } else if (!hf__release_log_reclaim(op)) {
+        hf__release_log_note(&c->releases, op, now);
         hf__ops_push(&c->done, op);
     }
 }

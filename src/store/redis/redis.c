@@ -40,7 +40,7 @@ typedef struct redis {
     hf__watch *watch;
     hf__url node; /* the URL of the links: parts of the client's, and where the primary is */
     hf__place place;
-    hf__past past;
+    hf__release_log releases;
     unsigned failures; /* of `link`, as last seen */
     uint64_t repeated; /* the connection on which what is past was said again */
 } redis;
@@ -91,7 +91,7 @@ static void redis_free(hf__store *store, bool forked) {
     hf__link_fini(&r->waits, forked);
     hf__channels_fini(&r->channels);
     hf__watch_free(r->watch, forked);
-    hf__past_fini(&r->past);
+    hf__release_log_fini(&r->releases);
     free(r);
 }
 
@@ -104,8 +104,8 @@ static void submit(hf__store *store, hf__op *op, hf__time now) {
 
 /* The store's own: a release that was repeated, what is yet to be confirmed, or is given back. */
 static bool keeps(redis *r, hf__op *op) {
-    if (!r->in_cluster && hf__past_took(op)) return true; /* there it is the cluster's */
-    if (r->watch) hf__past_note(&r->past, op, hf__later(op->asked_at, r->link.fed_at));
+    if (!r->in_cluster && hf__release_log_reclaim(op)) return true; /* there it is the cluster's */
+    if (r->watch) hf__release_log_note(&r->releases, op, hf__later(op->asked_at, r->link.fed_at));
     return r->confirms && hf__acks_take(&r->acks, op, r->link.fed_at);
 }
 
@@ -171,11 +171,11 @@ static void follow(redis *r, hf__time now) {
 }
 
 /* Another server than the one that answered a release may not know of it. */
-static void repeat_past(redis *r, hf__time now) {
+static void repeat_releases(redis *r, hf__time now) {
     bool same = r->repeated == r->link.session.link;
-    if (r->link.state != HF__LINK_UP || (same && !r->past.again)) return;
+    if (r->link.state != HF__LINK_UP || (same && !r->releases.repeat_now)) return;
     r->repeated = r->link.session.link;
-    hf__past_repeat(&r->past, &r->link.session, now);
+    hf__release_log_repeat(&r->releases, &r->link.session, now);
 }
 
 static void tick_waits(redis *r, hf__time now) {
@@ -193,7 +193,7 @@ static void tick(hf__store *store, hf__time now) {
     if (r->store.measure) r->link.session.register_at = now; /* an exchange like any other */
     r->store.measure = false;
     if (placed(r)) hf__link_tick(&r->link, now);
-    if (r->watch) repeat_past(r, now);
+    if (r->watch) repeat_releases(r, now);
     if (hf__hearing_stale(&r->hearing)) hf__link_renew(&r->ears, now);
     if (r->hearing.waits && r->link.state == HF__LINK_UP) {
         if (r->ears.state == HF__LINK_IDLE) hf__hearing_begin(&r->hearing);
@@ -226,7 +226,7 @@ static bool flush(hf__store *store, pthread_mutex_t *mutex) {
     if (r->confirms) hf__link_flush(&r->waits, mutex);
     publish(r);
     bool told = r->link.session.done_first || r->waits.session.done_first || r->acks.done_first;
-    bool again = r->past.again && r->link.state == HF__LINK_UP;
+    bool again = r->releases.repeat_now && r->link.state == HF__LINK_UP;
     return r->store.up != was_up || r->hearing.ask_again || r->channels.to_tell || told || again;
 }
 
@@ -314,7 +314,7 @@ hf__store *hf__redis_new(const hf__url *url, const hf__identity *who, hf__log *l
     r->log = log;
     r->hearing.commands = &r->link.session;
     r->hearing.messages = &r->ears.session;
-    hf__past_init(&r->past, hf__rand_seed());
+    hf__release_log_init(&r->releases, hf__rand_seed());
     bool found = true;
     if (url->primary) {
         url = find_through_sentinels(r, url);

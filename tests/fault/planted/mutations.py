@@ -1125,7 +1125,7 @@ MUTATIONS = [
     Mutation(
         "a release is not repeated after a failover",
         "store/redis/redis.c",
-        "    hf__past_repeat(&r->past, &r->link.session, now);\n",
+        "    hf__release_log_repeat(&r->releases, &r->link.session, now);\n",
         "",
         ("sentinel_told", "F38_*"),
     ),
@@ -1379,7 +1379,7 @@ MUTATIONS = [
     Mutation(
         "cluster: what was released is not said again to a successor",
         "store/cluster/cluster.c",
-        "hf__past_repeat_to(&c->past, store, shaken, hf__now());",
+        "hf__release_log_repeat_to(&c->releases, store, shaken, hf__now());",
         "",
         ("cluster_failing", "F38_*"),
     ),

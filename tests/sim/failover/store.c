@@ -19,7 +19,7 @@ typedef struct relay_store {
     ring_link *links[LINKS];
     hf__hearing hearing;
     hf__acks acks;
-    hf__past past;
+    hf__release_log releases;
     uint64_t repeated;
     bool told; /* of a failover: to be looked at in its turn */
 } relay_store;
@@ -80,11 +80,11 @@ const ring_node *relay_store_node(const ring_client *c) {
     return ((const relay_store *)c->store)->links[COMMANDS]->node;
 }
 
-static void repeat_past(relay_store *s, hf__time now) {
+static void repeat_releases(relay_store *s, hf__time now) {
     ring_link *l = s->links[COMMANDS];
-    if (l->state != RING_UP || (s->repeated == l->session.link && !s->past.again)) return;
+    if (l->state != RING_UP || (s->repeated == l->session.link && !s->releases.repeat_now)) return;
     s->repeated = l->session.link;
-    hf__past_repeat(&s->past, &l->session, now);
+    hf__release_log_repeat(&s->releases, &l->session, now);
 }
 
 /* ---- The store's table ---- */
@@ -94,8 +94,8 @@ static void submit(hf__store *store, hf__op *op, hf__time now) {
 }
 
 static bool keeps(relay_store *s, hf__op *op, hf__time now) {
-    if (hf__past_took(op)) return true;
-    hf__past_note(&s->past, op, now);
+    if (hf__release_log_reclaim(op)) return true;
+    hf__release_log_note(&s->releases, op, now);
     return s->store.confirms && hf__acks_take(&s->acks, op, now);
 }
 
@@ -138,7 +138,7 @@ static void tick(hf__store *store, hf__time now) {
     s->told = false;
     go_on(s, now);
     tick_link(s, COMMANDS, now);
-    repeat_past(s, now);
+    repeat_releases(s, now);
     if (hf__hearing_stale(&s->hearing)) ring_link_move(s->links[EARS], s->links[EARS]->node, now);
     tick_link(s, EARS, now);
     if (s->store.confirms && hf__acks_stale(&s->acks))
@@ -167,7 +167,7 @@ static bool flush(hf__store *store, pthread_mutex_t *mutex) {
         told |= link->table->flush(link, mutex);
     }
     publish(s);
-    told |= s->past.again && is_up(s, COMMANDS);
+    told |= s->releases.repeat_now && is_up(s, COMMANDS);
     return told || store->up != was_up || s->hearing.ask_again || s->acks.done_first;
 }
 
@@ -197,7 +197,7 @@ void relay_store_gone(ring_client *c) {
 static void free_store(hf__store *store, bool forked) {
     relay_store *s = (relay_store *)store;
     for (int i = 0; i < LINKS; i++) s->links[i]->store.table->free(&s->links[i]->store, forked);
-    hf__past_fini(&s->past);
+    hf__release_log_fini(&s->releases);
     free(s->store.down_detail);
     free(s);
 }
@@ -235,6 +235,6 @@ hf__store *relay_store_new(ring_client *c) {
     s->acks = (hf__acks){.commands = &s->links[COMMANDS]->session,
                          .session = &s->links[WAITS]->session,
                          .url = &c->url};
-    hf__past_init(&s->past, hf__rand_next(&c->ring->rand));
+    hf__release_log_init(&s->releases, hf__rand_next(&c->ring->rand));
     return &s->store;
 }

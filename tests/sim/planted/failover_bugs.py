@@ -4,7 +4,7 @@ from bugs import Bug
 
 ACKS = "store/redis/topology/replica_wait.c"
 LEASE = "core/lease.c"
-PAST = "store/redis/topology/release_log.c"
+RELEASE_LOG = "store/redis/topology/release_log.c"
 SENTINEL = "store/redis/protocol/sentinel.c"
 TOUCH = "store/redis/lua/touch.lua"
 
@@ -12,16 +12,16 @@ BUGS = [
     Bug("there is no margin for clocks that drift", LEASE,
         "return [[asked_at + lease_ms * HF__MS - hf__lease_margin(lease_ms)]];",
         "asked_at + lease_ms * HF__MS", first=90),
-    Bug("a release is not repeated after a failover", PAST,
-        "if ([[!is_over(op)]]) return;",
+    Bug("a release is not repeated after a failover", RELEASE_LOG,
+        "if ([[!ends_hold(op)]]) return;",
         "true", first=80),
-    Bug("what was released is left in line after a failover", PAST,
-        "bool leave = [[op->leave || p->stood]];",
+    Bug("what was released is left in line after a failover", RELEASE_LOG,
+        "bool leave = [[op->leave || log->has_queued]];",
         "op->leave", first=530),
-    Bug("what a failover lost is left in line", PAST,
-        "if ([[op->result == HF_LOST && !left && p->stood]]) p->again = true;",
+    Bug("what a failover lost is left in line", RELEASE_LOG,
+        "if ([[op->result == HF_LOST && !left && log->has_queued]]) log->repeat_now = true;",
         "false", first=1600),
-    Bug("what one server has lost another keeps", PAST,
+    Bug("what one server has lost another keeps", RELEASE_LOG,
         "return [[hold && op->kind == HF_MUTEX && op->result == HF_LOST]];",
         "false", first=1600),
     Bug("what too few replicas confirmed counts", ACKS,

@@ -13,13 +13,13 @@ static hf__url url = {.prefix = "hf"};
 static const hf__identity who = {.client = "c"};
 
 typedef struct fixture {
-    hf__past past;
+    hf__release_log releases;
     hf__session session;
 } fixture;
 
 static int set_up(void **state) {
     fixture *f = calloc(1, sizeof *f);
-    hf__past_init(&f->past, 1);
+    hf__release_log_init(&f->releases, 1);
     if (!f || !hf__session_init(&f->session, HF__COMMANDS, &url, &who, NULL, "w:1")) return -1;
     f->session.state = HF__READY;
     *state = f;
@@ -27,14 +27,15 @@ static int set_up(void **state) {
 }
 
 static void take_back(fixture *f) {
-    for (hf__op *op; (op = hf__session_completed(&f->session));) assert_true(hf__past_took(op));
+    for (hf__op *op; (op = hf__session_completed(&f->session));)
+        assert_true(hf__release_log_reclaim(op));
 }
 
 static int tear_down(void **state) {
     fixture *f = *state;
     hf__session_break(&f->session);
     take_back(f);
-    hf__past_fini(&f->past);
+    hf__release_log_fini(&f->releases);
     hf__session_fini(&f->session);
     free(f);
     return 0;
@@ -49,12 +50,12 @@ static void note(fixture *f, hf__verb verb, const char *name, uint64_t number, h
                  .lease_ms = LEASE_MS,
                  .leave = leave,
                  .result = result};
-    hf__past_note(&f->past, &op, now);
+    hf__release_log_note(&f->releases, &op, now);
 }
 
 /* How many are said again; they are answered by a connection that breaks. */
 static size_t repeated(fixture *f, hf__time now) {
-    hf__past_repeat(&f->past, &f->session, now);
+    hf__release_log_repeat(&f->releases, &f->session, now);
     size_t count = f->session.in_flight;
     hf__session_break(&f->session);
     take_back(f);
@@ -65,21 +66,21 @@ static size_t repeated(fixture *f, hf__time now) {
 static void test_a_release_is_said_again_for_a_lease(void **state) {
     fixture *f = *state;
     note(f, HF__RELEASE, "a", 7, HF_OK, false, NOW);
-    hf__past_repeat(&f->past, &f->session, NOW);
+    hf__release_log_repeat(&f->releases, &f->session, NOW);
     assert_int_equal(f->session.in_flight, 1);
     const hf__op *op = f->session.first;
     assert_int_equal(op->verb, HF__RELEASE);
     assert_int_equal(op->number, 7);
     assert_int_equal(op->name_length, 1);
     assert_memory_equal(op->name, "a", 1);
-    hf__past_repeat(&f->past, &f->session, NOW); /* it is under way */
+    hf__release_log_repeat(&f->releases, &f->session, NOW); /* it is under way */
     assert_int_equal(f->session.in_flight, 1);
     hf__session_break(&f->session);
     take_back(f);
     f->session.state = HF__READY;
     assert_int_equal(repeated(f, NOW + (LEASE_MS - 1) * HF__MS), 1);
     assert_int_equal(repeated(f, NOW + LEASE_MS * HF__MS), 0);
-    assert_int_equal(f->past.count, 0);
+    assert_int_equal(f->releases.count, 0);
 }
 
 static void test_what_was_not_released_is_not(void **state) {
@@ -101,14 +102,14 @@ static void test_one_of_a_name_stands_for_those_before_it(void **state) {
     fixture *f = *state;
     for (uint64_t i = 1; i <= 5; i++) note(f, HF__RELEASE, "a", i, HF_OK, false, NOW);
     note(f, HF__RELEASE, "b", 9, HF_OK, false, NOW);
-    assert_int_equal(f->past.count, 2);
-    hf__past_repeat(&f->past, &f->session, NOW);
+    assert_int_equal(f->releases.count, 2);
+    hf__release_log_repeat(&f->releases, &f->session, NOW);
     assert_int_equal(f->session.first->number, 5);
     note(f, HF__RELEASE, "a", 6, HF_OK, false, NOW); /* while that is under way */
     hf__session_break(&f->session);
     take_back(f);
     f->session.state = HF__READY;
-    hf__past_repeat(&f->past, &f->session, NOW);
+    hf__release_log_repeat(&f->releases, &f->session, NOW);
     assert_int_equal(f->session.in_flight, 2);
     uint64_t a =
         f->session.first->name[0] == 'a' ? f->session.first->number : f->session.last->number;
@@ -120,9 +121,9 @@ static void test_who_has_stood_in_line_leaves_it(void **state) {
     fixture *f = *state;
     hf__op placed = {.verb = HF__ASK, .name = "b", .name_length = 1, .number = 1, .placed = true};
     note(f, HF__RELEASE, "a", 1, HF_OK, false, NOW);
-    hf__past_note(&f->past, &placed, NOW);
+    hf__release_log_note(&f->releases, &placed, NOW);
     note(f, HF__RELEASE, "b", 1, HF_OK, false, NOW);
-    hf__past_repeat(&f->past, &f->session, NOW);
+    hf__release_log_repeat(&f->releases, &f->session, NOW);
     assert_int_equal(f->session.in_flight, 2);
     assert_false(f->session.first->leave);
     assert_true(f->session.last->leave);
@@ -131,17 +132,17 @@ static void test_who_has_stood_in_line_leaves_it(void **state) {
 static void test_what_was_lost_leaves_the_line_at_once(void **state) {
     fixture *f = *state;
     note(f, HF__RENEW, "a", 3, HF_LOST, false, NOW);
-    assert_false(f->past.again);
-    f->past.stood = true;
+    assert_false(f->releases.repeat_now);
+    f->releases.has_queued = true;
     note(f, HF__RENEW, "a", 3, HF_LOST, false, NOW);
-    assert_true(f->past.again);
-    hf__past_repeat(&f->past, &f->session, NOW);
-    assert_false(f->past.again);
+    assert_true(f->releases.repeat_now);
+    hf__release_log_repeat(&f->releases, &f->session, NOW);
+    assert_false(f->releases.repeat_now);
     assert_int_equal(f->session.in_flight, 1);
     assert_int_equal(f->session.first->number, 3);
     assert_true(f->session.first->leave);
     note(f, HF__RELEASE, "b", 4, HF_LOST, false, NOW);
-    assert_true(f->past.again);
+    assert_true(f->releases.repeat_now);
 }
 
 static void test_of_other_kinds_each_is_its_own(void **state) {
@@ -153,9 +154,9 @@ static void test_of_other_kinds_each_is_its_own(void **state) {
                      .name_length = 1,
                      .number = i,
                      .lease_ms = LEASE_MS};
-        hf__past_note(&f->past, &op, NOW);
+        hf__release_log_note(&f->releases, &op, NOW);
     }
-    hf__past_repeat(&f->past, &f->session, NOW);
+    hf__release_log_repeat(&f->releases, &f->session, NOW);
     assert_int_equal(f->session.in_flight, 3);
     assert_int_equal(f->session.first->name_length, 1);
     assert_int_equal(f->session.first->kind, HF_READ);
@@ -164,13 +165,13 @@ static void test_of_other_kinds_each_is_its_own(void **state) {
 static void test_there_is_a_most_of_them(void **state) {
     fixture *f = *state;
     char name[16];
-    for (int i = 0; i < HF__PAST_MAX + 100; i++) {
+    for (int i = 0; i < HF__RELEASE_LOG_MAX + 100; i++) {
         snprintf(name, sizeof name, "n%d", i);
         note(f, HF__RELEASE, name, (uint64_t)i + 1, HF_OK, false, NOW + i);
     }
-    assert_int_equal(f->past.count, HF__PAST_MAX);
-    hf__past_repeat(&f->past, &f->session, NOW);
-    assert_int_equal(f->session.last->number, HF__PAST_MAX + 100); /* the oldest went */
+    assert_int_equal(f->releases.count, HF__RELEASE_LOG_MAX);
+    hf__release_log_repeat(&f->releases, &f->session, NOW);
+    assert_int_equal(f->session.last->number, HF__RELEASE_LOG_MAX + 100); /* the oldest went */
 }
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
