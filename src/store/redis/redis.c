@@ -28,12 +28,12 @@ typedef struct redis {
     hf__store store;
     hf__identity who;
     hf__log *log;
-    hf__link link, ears, waits;
-    seen link_seen, ears_seen, watch_seen, waits_seen;
-    bool confirms; /* replicas=: `waits` is used */
+    hf__link link, ears, replica_link;
+    seen link_seen, ears_seen, watch_seen, replica_link_seen;
+    bool wants_replicas; /* replicas=: `waits` is used */
     bool in_cluster;
     hf__channels channels; /* of a node of a cluster: what `ears` listens to */
-    hf__acks acks;
+    hf__replica_wait replica_wait;
     hf__hearing hearing;
 
     /* redis+sentinel:// only */
@@ -71,8 +71,8 @@ static void say_down(redis *r) {
 static void publish(redis *r) {
     bool link = changed(&r->link_seen, &r->link), ears = changed(&r->ears_seen, &r->ears);
     bool watch = r->watch && changed(&r->watch_seen, &r->watch->link);
-    bool waits = changed(&r->waits_seen, &r->waits);
-    if (link || ears || watch || waits) r->store.polls++;
+    bool replica_link = changed(&r->replica_link_seen, &r->replica_link);
+    if (link || ears || watch || replica_link) r->store.polls++;
     hf__hearing_look(&r->hearing, r->ears.state == HF__LINK_UP);
     r->store.up = r->link.state == HF__LINK_UP;
     r->store.link = r->link.session.link;
@@ -88,7 +88,7 @@ static void redis_free(hf__store *store, bool forked) {
     redis *r = (redis *)store;
     hf__link_fini(&r->link, forked);
     hf__link_fini(&r->ears, forked);
-    hf__link_fini(&r->waits, forked);
+    hf__link_fini(&r->replica_link, forked);
     hf__channels_fini(&r->channels);
     hf__watch_free(r->watch, forked);
     hf__release_log_fini(&r->releases);
@@ -106,16 +106,16 @@ static void submit(hf__store *store, hf__op *op, hf__time now) {
 static bool keeps(redis *r, hf__op *op) {
     if (!r->in_cluster && hf__release_log_reclaim(op)) return true; /* there it is the cluster's */
     if (r->watch) hf__release_log_note(&r->releases, op, hf__later(op->asked_at, r->link.fed_at));
-    return r->confirms && hf__acks_take(&r->acks, op, r->link.fed_at);
+    return r->wants_replicas && hf__replica_wait_take(&r->replica_wait, op, r->link.fed_at);
 }
 
 /* The next that is to be handed up: confirmed, where it must be. */
 static hf__op *next_completed(redis *r) {
-    hf__op *op = r->confirms ? hf__acks_completed(&r->acks) : NULL;
+    hf__op *op = r->wants_replicas ? hf__replica_wait_completed(&r->replica_wait) : NULL;
     if (op) return op;
     do op = hf__session_completed(&r->link.session);
     while (op && keeps(r, op));
-    return op || !r->confirms ? op : hf__acks_completed(&r->acks);
+    return op || !r->wants_replicas ? op : hf__replica_wait_completed(&r->replica_wait);
 }
 
 static hf__op *completed(hf__store *store) {
@@ -167,7 +167,7 @@ static void follow(redis *r, hf__time now) {
     r->node.port = primary->port;
     hf__link_move(&r->link, now);
     hf__link_move(&r->ears, now);
-    if (r->confirms) hf__link_move(&r->waits, now);
+    if (r->wants_replicas) hf__link_move(&r->replica_link, now);
 }
 
 /* Another server than the one that answered a release may not know of it. */
@@ -178,13 +178,13 @@ static void repeat_releases(redis *r, hf__time now) {
     hf__release_log_repeat(&r->releases, &r->link.session, now);
 }
 
-static void tick_waits(redis *r, hf__time now) {
-    if (hf__acks_stale(&r->acks)) hf__link_renew(&r->waits, now);
+static void tick_replica_link(redis *r, hf__time now) {
+    if (hf__replica_wait_stale(&r->replica_wait)) hf__link_renew(&r->replica_link, now);
     if (r->link.state == HF__LINK_UP) {
-        if (r->waits.state == HF__LINK_IDLE) hf__acks_begin(&r->acks);
-        hf__link_tick(&r->waits, now);
+        if (r->replica_link.state == HF__LINK_IDLE) hf__replica_wait_begin(&r->replica_wait);
+        hf__link_tick(&r->replica_link, now);
     }
-    hf__acks_tick(&r->acks, now);
+    hf__replica_wait_tick(&r->replica_wait, now);
 }
 
 static void tick(hf__store *store, hf__time now) {
@@ -199,7 +199,7 @@ static void tick(hf__store *store, hf__time now) {
         if (r->ears.state == HF__LINK_IDLE) hf__hearing_begin(&r->hearing);
         hf__link_tick(&r->ears, now);
     }
-    if (r->confirms) tick_waits(r, now);
+    if (r->wants_replicas) tick_replica_link(r, now);
     publish(r);
 }
 
@@ -210,22 +210,24 @@ static hf__time due(const hf__store *store) {
     if (r->watch) link = hf__sooner(link, hf__watch_due(r->watch));
     if (r->watch && r->watch->primary_up) link = hf__sooner(link, doubted_at(r));
     bool up = r->link.state == HF__LINK_UP, ears = r->hearing.waits && up;
-    if (r->confirms) link = hf__sooner(link, hf__acks_due(&r->acks));
-    if (r->confirms && up) link = hf__sooner(link, hf__link_due(&r->waits));
+    if (r->wants_replicas) link = hf__sooner(link, hf__replica_wait_due(&r->replica_wait));
+    if (r->wants_replicas && up) link = hf__sooner(link, hf__link_due(&r->replica_link));
     return ears ? hf__sooner(link, hf__link_due(&r->ears)) : link;
 }
 
 static bool flush(hf__store *store, pthread_mutex_t *mutex) {
     redis *r = (redis *)store;
     bool was_up = r->store.up;
-    if (r->confirms) hf__acks_tick(&r->acks, hf__now()); /* of what was answered just now */
+    if (r->wants_replicas)
+        hf__replica_wait_tick(&r->replica_wait, hf__now()); /* of what was answered just now */
     if (r->in_cluster) hf__session_tick(&r->ears.session, hf__now());
     hf__link_flush(&r->link, mutex);
     hf__link_flush(&r->ears, mutex);
     if (r->watch) hf__link_flush(&r->watch->link, mutex);
-    if (r->confirms) hf__link_flush(&r->waits, mutex);
+    if (r->wants_replicas) hf__link_flush(&r->replica_link, mutex);
     publish(r);
-    bool told = r->link.session.done_first || r->waits.session.done_first || r->acks.done_first;
+    bool told = r->link.session.done_first || r->replica_link.session.done_first ||
+                r->replica_wait.done_first;
     bool again = r->releases.repeat_now && r->link.state == HF__LINK_UP;
     return r->store.up != was_up || r->hearing.ask_again || r->channels.to_tell || told || again;
 }
@@ -235,10 +237,10 @@ static int pollset(hf__store *store, struct pollfd *fds, bool reading) {
     redis *r = (redis *)store;
     if (!hf__link_pollset(&r->link, &fds[0], reading)) fds[0] = (struct pollfd){.fd = -1};
     if (!hf__link_pollset(&r->ears, &fds[1], reading)) fds[1] = (struct pollfd){.fd = -1};
-    if (!r->watch && !r->confirms) return 2;
+    if (!r->watch && !r->wants_replicas) return 2;
     fds[2] = fds[3] = (struct pollfd){.fd = -1};
     if (r->watch && !hf__link_pollset(&r->watch->link, &fds[2], true)) fds[2].fd = -1;
-    if (r->confirms && !hf__link_pollset(&r->waits, &fds[3], true)) fds[3].fd = -1;
+    if (r->wants_replicas && !hf__link_pollset(&r->replica_link, &fds[3], true)) fds[3].fd = -1;
     return 4;
 }
 
@@ -247,7 +249,7 @@ static void ready(hf__store *store, const struct pollfd *fds, int count, pthread
     if (count > 0) hf__link_ready(&r->link, fds[0].revents, mutex);
     if (count > 1) hf__link_ready(&r->ears, fds[1].revents, mutex);
     if (count > 2 && r->watch) hf__link_ready(&r->watch->link, fds[2].revents, mutex);
-    if (count > 3 && r->confirms) hf__link_ready(&r->waits, fds[3].revents, mutex);
+    if (count > 3 && r->wants_replicas) hf__link_ready(&r->replica_link, fds[3].revents, mutex);
     publish(r);
 }
 
@@ -259,14 +261,14 @@ static bool alone(const redis *r) {
 
 static bool wait_for_answer(hf__store *store, pthread_mutex_t *mutex) {
     redis *r = (redis *)store;
-    bool waited = !r->confirms && hf__link_wait(&r->link, alone(r), mutex);
+    bool waited = !r->wants_replicas && hf__link_wait(&r->link, alone(r), mutex);
     publish(r);
     return waited;
 }
 
 static size_t in_flight(const hf__store *store) {
     const redis *r = (const redis *)store;
-    return r->link.session.in_flight + r->acks.count;
+    return r->link.session.in_flight + r->replica_wait.count;
 }
 
 static void shut(hf__store *store, hf__time now) {
@@ -274,8 +276,8 @@ static void shut(hf__store *store, hf__time now) {
     hf__link_shut(&r->link);
     hf__link_shut(&r->ears);
     if (r->watch) hf__link_shut(&r->watch->link);
-    hf__link_shut(&r->waits);
-    if (r->confirms) hf__acks_tick(&r->acks, now);
+    hf__link_shut(&r->replica_link);
+    if (r->wants_replicas) hf__replica_wait_tick(&r->replica_wait, now);
     publish(r);
 }
 
@@ -322,15 +324,16 @@ hf__store *hf__redis_new(const hf__url *url, const hf__identity *who, hf__log *l
     }
     bool link = hf__link_init(&r->link, HF__COMMANDS, url, &r->who, log);
     bool ears = hf__link_init(&r->ears, HF__MESSAGES, url, &r->who, log);
-    bool waits = hf__link_init(&r->waits, HF__REPLICAS, url, &r->who, log);
+    bool replica_link = hf__link_init(&r->replica_link, HF__REPLICAS, url, &r->who, log);
     r->in_cluster = r->hearing.by_name = url->in_cluster;
     hf__channels_init(&r->channels, url->prefix, r->who.client, hf__rand_seed());
     if (r->in_cluster) r->ears.session.channels = &r->channels;
-    r->confirms = r->store.confirms = r->hearing.claims = url->replicas > 0;
+    r->wants_replicas = r->store.confirms = r->hearing.claims = url->replicas > 0;
     if (r->in_cluster) r->hearing.claims = true;
-    if (r->confirms) r->store.asks_together = false; /* each name is confirmed by itself */
-    r->acks = (hf__acks){.commands = &r->link.session, .session = &r->waits.session, .url = url};
-    if (found && link && ears && waits) return &r->store;
+    if (r->wants_replicas) r->store.asks_together = false; /* each name is confirmed by itself */
+    r->replica_wait = (hf__replica_wait){
+        .commands = &r->link.session, .session = &r->replica_link.session, .url = url};
+    if (found && link && ears && replica_link) return &r->store;
     redis_free(&r->store, false);
     return NULL;
 }

@@ -38,7 +38,7 @@ MANY = "client/many.c"
 ALL = "store/redis/lua/all.lua"
 SENTINEL = "store/redis/protocol/sentinel.c"
 ERROR_LINE = "store/redis/protocol/error_line.c"
-ACKS = "store/redis/topology/replica_wait.c"
+REPLICA_WAIT = "store/redis/topology/replica_wait.c"
 TOUCH = "store/redis/lua/touch.lua"
 QUORUM = "store/quorum/quorum.c"
 BALLOT = "store/quorum/quorum_op.c"
@@ -1131,22 +1131,22 @@ MUTATIONS = [
     ),
     Mutation(
         "too few replicas are enough",
-        ACKS,
-        "op->ack.there && confirmed >= a->url->replicas",
+        REPLICA_WAIT,
+        "op->ack.there && confirmed >= w->url->replicas",
         "op->ack.there",
         ("fault_replicas", "F31_what_too_few*"),
     ),
     Mutation(
         "what too few replicas have is kept",
-        ACKS,
+        REPLICA_WAIT,
         "if (op->ack.verb != HF__ASK || op->upgrade || !there) {",
         "if (!there || op) {",
         ("fault_replicas", "F31_what_too_few*"),
     ),
     Mutation(
         "a renewal that no replica has counts",
-        ACKS,
-        "if (!must_be_confirmed(op)) return false;",
+        REPLICA_WAIT,
+        "if (!needs_replicas(op)) return false;",
         "if (op->verb != HF__ASK || op->result != HF_OK) return false;",
         ("fault_replicas", "F31_a_renewal_that_no*"),
     ),
@@ -1166,15 +1166,15 @@ MUTATIONS = [
     ),
     Mutation(
         "another server confirms an extension that it does not have",
-        ACKS,
-        "op->result == HF_OK && lasts(op, now);",
+        REPLICA_WAIT,
+        "op->result == HF_OK && lasts_long_enough(op, now);",
         "op->result == HF_OK;",
         ("fault_replicas", "F56_what_another_server_has_as_it_was*"),
     ),
     Mutation(
         "another server confirms a renewal that it does not have",
-        ACKS,
-        "op->result == HF_OK && lasts(op, now);",
+        REPLICA_WAIT,
+        "op->result == HF_OK && lasts_long_enough(op, now);",
         "op->result == HF_OK;",
         ("fault_replicas", "F56_a_renewal_that*"),
     ),
@@ -1187,16 +1187,16 @@ MUTATIONS = [
     ),
     Mutation(
         "an exported hold is extended without replicas",
-        ACKS,
+        REPLICA_WAIT,
         "bool lasts = op->verb == HF__RENEW || op->verb == HF__EXPORT || op->verb == HF__PROLONG;",
         "bool lasts = op->verb == HF__RENEW || op->verb == HF__EXPORT;",
         ("fault_replicas", "F31_what_has_left*"),
     ),
     Mutation(
         "replicas are waited for without a command before",
-        ACKS,
-        "        hf__session_submit(a->session, op, now);\n    }",
-        "        op->ack.there = true;\n        push(&a->asked_first, &a->asked_last, op);\n    }",
+        REPLICA_WAIT,
+        "        hf__session_submit(w->session, op, now);\n    }",
+        "        op->ack.there = true;\n        push_op(&w->asked_first, &w->asked_last, op);\n    }",
         ("fault_replicas", "F31_what_no_replica*"),
     ),
     Mutation(

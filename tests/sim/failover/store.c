@@ -18,7 +18,7 @@ typedef struct relay_store {
     ring_client *client;
     ring_link *links[LINKS];
     hf__hearing hearing;
-    hf__acks acks;
+    hf__replica_wait replica_wait;
     hf__release_log releases;
     uint64_t repeated;
     bool told; /* of a failover: to be looked at in its turn */
@@ -96,15 +96,15 @@ static void submit(hf__store *store, hf__op *op, hf__time now) {
 static bool keeps(relay_store *s, hf__op *op, hf__time now) {
     if (hf__release_log_reclaim(op)) return true;
     hf__release_log_note(&s->releases, op, now);
-    return s->store.confirms && hf__acks_take(&s->acks, op, now);
+    return s->store.confirms && hf__replica_wait_take(&s->replica_wait, op, now);
 }
 
 static hf__op *next_completed(relay_store *s, hf__time now) {
-    hf__op *op = s->store.confirms ? hf__acks_completed(&s->acks) : NULL;
+    hf__op *op = s->store.confirms ? hf__replica_wait_completed(&s->replica_wait) : NULL;
     if (op) return op;
     do op = hf__session_completed(&s->links[COMMANDS]->session);
     while (op && keeps(s, op, now));
-    return op || !s->store.confirms ? op : hf__acks_completed(&s->acks);
+    return op || !s->store.confirms ? op : hf__replica_wait_completed(&s->replica_wait);
 }
 
 static hf__op *completed(hf__store *store) {
@@ -128,7 +128,7 @@ static void tick_link(relay_store *s, int link, hf__time now) {
     ring_link *l = s->links[link];
     if (!wanted(s, link)) return;
     if (l->state == RING_IDLE && link == EARS) hf__hearing_begin(&s->hearing);
-    if (l->state == RING_IDLE && link == WAITS) hf__acks_begin(&s->acks);
+    if (l->state == RING_IDLE && link == WAITS) hf__replica_wait_begin(&s->replica_wait);
     l->store.table->tick(&l->store, now);
 }
 
@@ -141,16 +141,16 @@ static void tick(hf__store *store, hf__time now) {
     repeat_releases(s, now);
     if (hf__hearing_stale(&s->hearing)) ring_link_move(s->links[EARS], s->links[EARS]->node, now);
     tick_link(s, EARS, now);
-    if (s->store.confirms && hf__acks_stale(&s->acks))
+    if (s->store.confirms && hf__replica_wait_stale(&s->replica_wait))
         ring_link_move(s->links[WAITS], s->links[WAITS]->node, now);
     tick_link(s, WAITS, now);
-    if (s->store.confirms) hf__acks_tick(&s->acks, now);
+    if (s->store.confirms) hf__replica_wait_tick(&s->replica_wait, now);
     publish(s);
 }
 
 static hf__time due(const hf__store *store) {
     const relay_store *s = (const relay_store *)store;
-    hf__time at = s->store.confirms ? hf__acks_due(&s->acks) : HF__NEVER;
+    hf__time at = s->store.confirms ? hf__replica_wait_due(&s->replica_wait) : HF__NEVER;
     for (int i = 0; i < LINKS; i++) {
         const hf__store *link = &s->links[i]->store;
         if (wanted(s, i)) at = hf__sooner(at, link->table->due(link));
@@ -161,25 +161,25 @@ static hf__time due(const hf__store *store) {
 static bool flush(hf__store *store, pthread_mutex_t *mutex) {
     relay_store *s = (relay_store *)store;
     bool was_up = store->up, told = false;
-    if (s->store.confirms) hf__acks_tick(&s->acks, ring_client_now(s->client));
+    if (s->store.confirms) hf__replica_wait_tick(&s->replica_wait, ring_client_now(s->client));
     for (int i = 0; i < LINKS; i++) {
         hf__store *link = &s->links[i]->store;
         told |= link->table->flush(link, mutex);
     }
     publish(s);
     told |= s->releases.repeat_now && is_up(s, COMMANDS);
-    return told || store->up != was_up || s->hearing.ask_again || s->acks.done_first;
+    return told || store->up != was_up || s->hearing.ask_again || s->replica_wait.done_first;
 }
 
 static size_t in_flight(const hf__store *store) {
     const relay_store *s = (const relay_store *)store;
-    return s->links[COMMANDS]->session.in_flight + s->acks.count;
+    return s->links[COMMANDS]->session.in_flight + s->replica_wait.count;
 }
 
 static void shut(hf__store *store, hf__time now) {
     relay_store *s = (relay_store *)store;
     for (int i = 0; i < LINKS; i++) s->links[i]->store.table->shut(&s->links[i]->store, now);
-    if (s->store.confirms) hf__acks_tick(&s->acks, now);
+    if (s->store.confirms) hf__replica_wait_tick(&s->replica_wait, now);
     publish(s);
 }
 
@@ -191,7 +191,7 @@ void relay_store_gone(ring_client *c) {
         for (hf__op *op = session->first; op; op = op->next) free(op->ack.why);
         for (hf__op *op; (op = hf__session_completed(session));) free(op->detail);
     }
-    for (hf__op *op; (op = hf__acks_completed(&s->acks));) free(op->detail);
+    for (hf__op *op; (op = hf__replica_wait_completed(&s->replica_wait));) free(op->detail);
 }
 
 static void free_store(hf__store *store, bool forked) {
@@ -232,9 +232,9 @@ hf__store *relay_store_new(ring_client *c) {
     s->hearing = (hf__hearing){.commands = &s->links[COMMANDS]->session,
                                .messages = &s->links[EARS]->session,
                                .claims = y->replicas > 0};
-    s->acks = (hf__acks){.commands = &s->links[COMMANDS]->session,
-                         .session = &s->links[WAITS]->session,
-                         .url = &c->url};
+    s->replica_wait = (hf__replica_wait){.commands = &s->links[COMMANDS]->session,
+                                         .session = &s->links[WAITS]->session,
+                                         .url = &c->url};
     hf__release_log_init(&s->releases, hf__rand_next(&c->ring->rand));
     return &s->store;
 }

@@ -2,7 +2,7 @@
 
 from bugs import Bug
 
-ACKS = "store/redis/topology/replica_wait.c"
+REPLICA_WAIT = "store/redis/topology/replica_wait.c"
 LEASE = "core/lease.c"
 RELEASE_LOG = "store/redis/topology/release_log.c"
 SENTINEL = "store/redis/protocol/sentinel.c"
@@ -24,16 +24,16 @@ BUGS = [
     Bug("what one server has lost another keeps", RELEASE_LOG,
         "return [[hold && op->kind == HF_MUTEX && op->result == HF_LOST]];",
         "false", first=1600),
-    Bug("what too few replicas confirmed counts", ACKS,
-        "if (same && op->ack.there && [[confirmed >= a->url->replicas]])",
+    Bug("what too few replicas confirmed counts", REPLICA_WAIT,
+        "if (same && op->ack.there && [[confirmed >= w->url->replicas]])",
         "true"),
-    Bug("a renewal need not be confirmed", ACKS,
-        "if ([[!must_be_confirmed(op)]]) return false;",
+    Bug("a renewal need not be confirmed", REPLICA_WAIT,
+        "if ([[!needs_replicas(op)]]) return false;",
         "op->verb != HF__ASK || op->result != HF_OK", first=75),
     Bug("replicas are waited for after a command that writes nothing", TOUCH,
         "call('PEXPIRE', KEYS[1], left)",
         ""),
-    Bug("what may yet be undone is asked for again", ACKS,
+    Bug("what may yet be undone is asked for again", REPLICA_WAIT,
         "op->undone = [[sure || op->maybe]];",
         "false", first=1200),
     Bug("a node that says it is a replica is used", SENTINEL,

@@ -17,29 +17,29 @@
 
 #include "store/redis/protocol/session.h"
 
-typedef struct hf__acks {
+typedef struct hf__replica_wait {
     hf__session *commands, *session; /* the second says WAIT */
     const hf__url *url;
     hf__op *waiting_first, *waiting_last; /* not asked for yet */
     hf__op *asked_first, *asked_last;     /* looked for; the WAIT is under way */
     hf__op *done_first, *done_last;
-    hf__op wait;
-    bool busy;      /* a WAIT is under way */
-    size_t count;   /* operations it has */
-    uint64_t begun; /* the connection of the commands when that of the WAITs was begun */
-} hf__acks;
+    hf__op wait_op;
+    bool busy;              /* a WAIT is under way */
+    size_t count;           /* operations it has */
+    uint64_t commands_link; /* the connection of the commands when that of the WAITs was begun */
+} hf__replica_wait;
 
 /* An operation was answered to the commands. True: it is kept until it is confirmed. */
-bool hf__acks_take(hf__acks *a, hf__op *op, hf__time now);
+bool hf__replica_wait_take(hf__replica_wait *w, hf__op *op, hf__time now);
 
 /* The next that is confirmed, or is not. */
-hf__op *hf__acks_completed(hf__acks *a);
+hf__op *hf__replica_wait_completed(hf__replica_wait *w);
 
-void hf__acks_tick(hf__acks *a, hf__time now);
-hf__time hf__acks_due(const hf__acks *a);
+void hf__replica_wait_tick(hf__replica_wait *w, hf__time now);
+hf__time hf__replica_wait_due(const hf__replica_wait *w);
 
 /* As hf__hearing_begin and hf__hearing_stale. */
-void hf__acks_begin(hf__acks *a);
-bool hf__acks_stale(const hf__acks *a);
+void hf__replica_wait_begin(hf__replica_wait *w);
+bool hf__replica_wait_stale(const hf__replica_wait *w);
 
 #endif
