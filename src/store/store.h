@@ -162,22 +162,23 @@ typedef struct hf__ack {
     bool there; /* where it was looked for */
 } hf__ack;
 
-typedef enum hf__detour_what {
-    HF__DETOUR_NONE,
-    HF__DETOUR_MOVED,
-    HF__DETOUR_ASK,
-    HF__DETOUR_AGAIN,
-    HF__DETOUR_DOWN
-} hf__detour_what;
+typedef enum hf__redirect_kind {
+    HF__REDIRECT_NONE,
+    HF__REDIRECT_MOVED,
+    HF__REDIRECT_ASK,
+    HF__REDIRECT_TRY_AGAIN,
+    HF__REDIRECT_DOWN
+} hf__redirect_kind;
 
 /* A store's own: a node of a cluster did nothing, since another is to be asked, or later. */
-typedef struct hf__detour {
-    hf__detour_what what;
-    uint32_t times; /* that it was turned away */
-    uint64_t map; /* while its node is away: that one which may say of another; 0: not asked for */
-    char *to;     /* MOVED, ASK: "host:port", on the heap */
-    hf__time at, until; /* while it waits: not before, and no longer than */
-} hf__detour;
+typedef struct hf__redirect {
+    hf__redirect_kind kind;
+    uint32_t count; /* that it was turned away */
+    uint64_t
+        map_awaited; /* while its node is away: that one which may say of another; 0: not asked for */
+    char *address;   /* MOVED, ASK: "host:port", on the heap */
+    hf__time retry_at, until; /* while it waits: not before, and no longer than */
+} hf__redirect;
 
 #define HF__LINE_SEEN 64 /* waiters that are looked at */
 
@@ -313,12 +314,12 @@ typedef struct hf__op {
         *together; /* ASK, where the store asks_together: the next of a chain, see above */
 
     /* the answer */
-    hf__time asked_at;   /* before the last sending: deadlines count from here */
-    uint64_t link;       /* the connection it was last sent on; 0: none */
-    uint64_t told_token; /* HF_BUSY: of who holds it, where the store says; 0: it does not */
-    int64_t server_us;   /* ASK: when it was executed, on the store's clock; 0: not known */
-    hf__ack ack;         /* the store's */
-    hf__detour detour;   /* the store's: to a node of a cluster */
+    hf__time asked_at;     /* before the last sending: deadlines count from here */
+    uint64_t link;         /* the connection it was last sent on; 0: none */
+    uint64_t told_token;   /* HF_BUSY: of who holds it, where the store says; 0: it does not */
+    int64_t server_us;     /* ASK: when it was executed, on the store's clock; 0: not known */
+    hf__ack ack;           /* the store's */
+    hf__redirect redirect; /* the store's: to a node of a cluster */
     union {
         int64_t retry_ms;
         int64_t age_ms; /* AGE */

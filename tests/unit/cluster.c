@@ -179,64 +179,64 @@ static void test_what_is_not_where_it_was_is_told_once(void **state) {
 
 static void test_detours(void **state) {
     (void)state;
-    hf__detour d = {0};
-    assert_true(hf__turned("MOVED 3999 127.0.0.1:6381", &d));
-    assert_int_equal(d.what, HF__DETOUR_MOVED);
-    assert_string_equal(d.to, "127.0.0.1:6381");
-    assert_true(hf__turned("ASK 3999 ::1:6381", &d));
-    assert_int_equal(d.what, HF__DETOUR_ASK);
-    assert_string_equal(d.to, "::1:6381");
-    assert_true(hf__turned("MOVED 3999 :6381", &d));
-    assert_string_equal(d.to, ":6381");
-    assert_true(hf__turned("TRYAGAIN Multiple keys", &d));
-    assert_int_equal(d.what, HF__DETOUR_AGAIN);
-    assert_null(d.to);
-    assert_true(hf__turned("CLUSTERDOWN The cluster is down", &d));
-    assert_int_equal(d.what, HF__DETOUR_DOWN);
+    hf__redirect d = {0};
+    assert_true(hf__redirect_parse("MOVED 3999 127.0.0.1:6381", &d));
+    assert_int_equal(d.kind, HF__REDIRECT_MOVED);
+    assert_string_equal(d.address, "127.0.0.1:6381");
+    assert_true(hf__redirect_parse("ASK 3999 ::1:6381", &d));
+    assert_int_equal(d.kind, HF__REDIRECT_ASK);
+    assert_string_equal(d.address, "::1:6381");
+    assert_true(hf__redirect_parse("MOVED 3999 :6381", &d));
+    assert_string_equal(d.address, ":6381");
+    assert_true(hf__redirect_parse("TRYAGAIN Multiple keys", &d));
+    assert_int_equal(d.kind, HF__REDIRECT_TRY_AGAIN);
+    assert_null(d.address);
+    assert_true(hf__redirect_parse("CLUSTERDOWN The cluster is down", &d));
+    assert_int_equal(d.kind, HF__REDIRECT_DOWN);
     static const char *const odd[] = {
         "MOVED", "MOVED 1", "ASK 1 host", "MOVED 1 host:0", "MOVED 1 host:99999", "ASK 1 host:x"};
     for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
-        assert_true(hf__turned(odd[i], &d));
-        assert_int_equal(d.what, HF__DETOUR_AGAIN);
-        assert_null(d.to);
+        assert_true(hf__redirect_parse(odd[i], &d));
+        assert_int_equal(d.kind, HF__REDIRECT_TRY_AGAIN);
+        assert_null(d.address);
     }
     /* Inside a script, as each version says it. */
     static const struct {
         const char *error;
-        hf__detour_what what;
+        hf__redirect_kind what;
     } inside[] = {
         {"ERR Error running script (call to f_0123456789abcdef0123456789abcdef01234567): "
          "@user_script:23: @user_script: 23: Lua script attempted to access a non local key in a "
          "cluster node",
-         HF__DETOUR_AGAIN},
+         HF__REDIRECT_TRY_AGAIN},
         {"ERR Script attempted to access a non local key in a cluster node script: 0123, on "
          "@user_script:23.",
-         HF__DETOUR_AGAIN},
+         HF__REDIRECT_TRY_AGAIN},
         {"ERR Attempted to access a non local key in a cluster node script: 0123, on "
          "@user_script:23.",
-         HF__DETOUR_AGAIN},
+         HF__REDIRECT_TRY_AGAIN},
         {"ERR Can not execute a write command 'del' while the cluster is down and readonly script: "
          "0123, on @user_script:23.",
-         HF__DETOUR_DOWN},
+         HF__REDIRECT_DOWN},
         {"ERR Unable to execute command 'del' in script because undeclared keys were accessed "
          "during rehashing of the slot script: 0123, on @user_script:23.",
-         HF__DETOUR_AGAIN},
+         HF__REDIRECT_TRY_AGAIN},
         {"ERR Script attempted to access a slot not served script: 0123, on @user_script:23.",
-         HF__DETOUR_DOWN},
+         HF__REDIRECT_DOWN},
         {"ERR Script attempted to execute a write command while the cluster is down and readonly "
          "script: 0123, on @user_script:23.",
-         HF__DETOUR_DOWN},
+         HF__REDIRECT_DOWN},
         {"ERR Error running script (call to f_0123456789abcdef0123456789abcdef01234567): "
          "@user_script:23: @user_script: 23: Lua script attempted to execute a write command while "
          "the cluster is down and readonly",
-         HF__DETOUR_DOWN}};
+         HF__REDIRECT_DOWN}};
     for (size_t i = 0; i < sizeof inside / sizeof *inside; i++) {
-        assert_true(hf__turned(inside[i].error, &d));
-        assert_int_equal(d.what, inside[i].what);
-        assert_null(d.to);
+        assert_true(hf__redirect_parse(inside[i].error, &d));
+        assert_int_equal(d.kind, inside[i].what);
+        assert_null(d.address);
     }
-    assert_false(hf__turned("ERR no", &d));
-    assert_false(hf__turned("MOVEDON 1 a:1", &d));
+    assert_false(hf__redirect_parse("ERR no", &d));
+    assert_false(hf__redirect_parse("MOVEDON 1 a:1", &d));
 }
 
 /* ---- Channels ---- */

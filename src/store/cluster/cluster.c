@@ -6,7 +6,7 @@
  * While it is up some of the nodes may be away: what is to go there fails as unreachable, each by itself.
  *
  * Listing what there is, over all nodes, would go to each primary of the map in turn: hf__slots_owner names them,
- * hf__member_at connects, and an operation with detour.to set goes to the one it names.
+ * hf__member_at connects, and an operation with redirect.address set goes to the one it names.
  */
 #include "store/cluster/cluster.h"
 
@@ -266,12 +266,12 @@ static void cluster_free(hf__store *store, bool forked) {
         m->store->table->free(m->store, forked);
         free(m->ask.slots);
         free(m->ask.detail);
-        free(m->ask.detour.to);
+        free(m->ask.redirect.address);
         free(m);
         c->members[i] = NULL;
     }
     free(c->registration.detail);
-    free(c->registration.detour.to);
+    free(c->registration.redirect.address);
     hf__release_log_fini(&c->releases);
     hf__slot_map_fini(&c->map);
     free(c);

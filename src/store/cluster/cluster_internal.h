@@ -13,7 +13,7 @@
  * Invariants
  *  1. An operation that was submitted is in one place: with a member, among `waiting`, or among `done`.
  *  2. What may have been done is handed up as it is (`maybe`); only what a node said it did not do is sent again from
- *     here, and not after detour.until.
+ *     here, and not after redirect.until.
  *  3. A grant that was heard of is never entered upon: it is asked for. It may be of a node that is
  *     the primary no more, or have come by way of another.
  *  4. A member is freed only when no thread is at work in it and it has no operation.

@@ -56,8 +56,8 @@ static void registered(hf__cluster *c, hf__time now) {
 }
 
 static void finish(hf__cluster *c, hf__op *op, hf__time now) {
-    free(op->detour.to);
-    op->detour = (hf__detour){0};
+    free(op->redirect.address);
+    op->redirect = (hf__redirect){0};
     if (op->result == HF_UNREACHABLE) hf__cluster_doubt(c, now);
     if (op->verb == HF__LIST && op->result == HF_OK) hf__cluster_listed(c, op->listing);
     if (op == &c->registration) {
@@ -105,7 +105,7 @@ static unsigned slot_of(const hf__cluster *c, const hf__op *op) {
 }
 
 static bool destination(const hf__cluster *c, const hf__op *op, char out[HF__WHERE_TEXT]) {
-    const char *to = op->verb == HF__LIST ? hf__cluster_list_at(op->listing) : op->detour.to;
+    const char *to = op->verb == HF__LIST ? hf__cluster_list_at(op->listing) : op->redirect.address;
     if (!to) return hf__slot_map_owner(&c->map, slot_of(c, op), out);
     hf__text_copy(out, HF__WHERE_TEXT, to);
     return true;
@@ -114,13 +114,13 @@ static bool destination(const hf__cluster *c, const hf__op *op, char out[HF__WHE
 static void send_to(hf__member *m, hf__op *op, hf__time now) {
     free(op->detail);
     op->detail = NULL;
-    op->detour.what = HF__DETOUR_NONE;
+    op->redirect.kind = HF__REDIRECT_NONE;
     m->used = now;
     m->store->table->submit(m->store, op, now);
 }
 
 static void wait_for_connection(hf__cluster *c, hf__op *op) {
-    op->detour.at = 0;
+    op->redirect.retry_at = 0;
     hf__ops_push(&c->waiting, op);
 }
 
@@ -128,8 +128,8 @@ static void wait_for_connection(hf__cluster *c, hf__op *op) {
 static void is_away(hf__cluster *c, const hf__member *m, hf__op *op, hf__time now) {
     const hf__store *s = m->store;
     hf__cluster_doubt(c, now);
-    if (!op->detour.map) op->detour.map = c->maps + 1 + (c->asking != NULL);
-    if (c->maps < op->detour.map && c->store.up) {
+    if (!op->redirect.map_awaited) op->redirect.map_awaited = c->maps + 1 + (c->asking != NULL);
+    if (c->maps < op->redirect.map_awaited && c->store.up) {
         wait_for_connection(c, op);
         return;
     }
@@ -160,8 +160,8 @@ static void route(hf__cluster *c, hf__op *op, hf__time now) {
 
 void hf__cluster_submit(hf__cluster *c, hf__op *op, hf__time now) {
     int64_t timeout = c->url->command_timeout_ms;
-    op->detour = (hf__detour){.until = hf__after_ms(now, timeout - timeout / 8)};
-    if (op->verb == HF__ASK) op->detour.until = hf__sooner(op->detour.until, op->not_after);
+    op->redirect = (hf__redirect){.until = hf__after_ms(now, timeout - timeout / 8)};
+    if (op->verb == HF__ASK) op->redirect.until = hf__sooner(op->redirect.until, op->not_after);
     op->asking = op->asking_said = op->brief = false;
     op->detail = NULL;
     hf_result r = op->verb == HF__LIST ? hf__cluster_list_begin(c, op->listing) : HF_OK;
@@ -175,8 +175,8 @@ void hf__cluster_submit(hf__cluster *c, hf__op *op, hf__time now) {
 
 /* ---- Turned away ---- */
 
-static hf__time pause(const hf__detour *d) {
-    unsigned doublings = d->times < DOUBLINGS ? d->times : DOUBLINGS;
+static hf__time pause(const hf__redirect *d) {
+    unsigned doublings = d->count < DOUBLINGS ? d->count : DOUBLINGS;
     return hf__sooner(PAUSE_FIRST << doublings, PAUSE_MOST);
 }
 
@@ -188,42 +188,43 @@ static bool can_be_brief(const hf__op *op) {
 }
 
 /* The place that was named in full. */
-static void fill_in(hf__detour *d, const hf__member *m) {
+static void fill_in(hf__redirect *d, const hf__member *m) {
     char full[HF__WHERE_TEXT];
-    hf__where_full(full, m->host, d->to);
-    if (!strcmp(full, d->to)) return;
-    free(d->to);
-    d->to = strdup(full);
+    hf__where_full(full, m->host, d->address);
+    if (!strcmp(full, d->address)) return;
+    free(d->address);
+    d->address = strdup(full);
 }
 
-static char *still_turned(const hf__op *op) {
-    bool moves = op->detour.what != HF__DETOUR_MOVED;
+static char *explain_redirect(const hf__op *op) {
+    bool moves = op->redirect.kind != HF__REDIRECT_MOVED;
     return hf__line("%s (%s)", op->detail ? op->detail : "turned away",
                     moves ? "the slot of the name is on its way to another node"
                           : "the nodes do not agree where the name is");
 }
 
-static void turned(hf__cluster *c, const hf__member *m, hf__op *op, hf__time now) {
-    hf__detour *d = &op->detour;
-    if (d->what == HF__DETOUR_DOWN) {
+static void follow_redirect(hf__cluster *c, const hf__member *m, hf__op *op, hf__time now) {
+    hf__redirect *d = &op->redirect;
+    if (d->kind == HF__REDIRECT_DOWN) {
         finish(c, op, now);
         return;
     }
     if (now >= d->until) {
-        fail(c, op, HF_UNREACHABLE, still_turned(op), now);
+        fail(c, op, HF_UNREACHABLE, explain_redirect(op), now);
         return;
     }
-    bool brief = d->what == HF__DETOUR_AGAIN && can_be_brief(op);
-    bool waits = (d->what == HF__DETOUR_AGAIN && !brief) || d->times >= AT_ONCE;
-    op->asking = d->what == HF__DETOUR_ASK;
-    if (d->what == HF__DETOUR_AGAIN) op->brief = brief; /* what one key cannot do takes all again */
-    if (d->to) fill_in(d, m);
-    if (d->what == HF__DETOUR_MOVED) {
-        if (d->to) hf__slot_map_moved(&c->map, slot_of(c, op), d->to);
+    bool brief = d->kind == HF__REDIRECT_TRY_AGAIN && can_be_brief(op);
+    bool waits = (d->kind == HF__REDIRECT_TRY_AGAIN && !brief) || d->count >= AT_ONCE;
+    op->asking = d->kind == HF__REDIRECT_ASK;
+    if (d->kind == HF__REDIRECT_TRY_AGAIN)
+        op->brief = brief; /* what one key cannot do takes all again */
+    if (d->address) fill_in(d, m);
+    if (d->kind == HF__REDIRECT_MOVED) {
+        if (d->address) hf__slot_map_moved(&c->map, slot_of(c, op), d->address);
         hf__cluster_doubt(c, now);
     }
-    d->at = waits ? now + pause(d) : now;
-    d->times++;
+    d->retry_at = waits ? now + pause(d) : now;
+    d->count++;
     if (waits)
         hf__ops_push(&c->waiting, op);
     else
@@ -231,11 +232,11 @@ static void turned(hf__cluster *c, const hf__member *m, hf__op *op, hf__time now
 }
 
 void hf__cluster_answered(hf__cluster *c, hf__member *m, hf__op *op, hf__time now) {
-    bool away = op->result == HF_UNREACHABLE && !op->maybe && op->detour.what;
+    bool away = op->result == HF_UNREACHABLE && !op->maybe && op->redirect.kind;
     if (op == &m->ask)
         hf__cluster_told_map(c, m, now);
     else if (away && !c->shut)
-        turned(c, m, op, now);
+        follow_redirect(c, m, op, now);
     else
         finish(c, op, now);
 }
@@ -246,13 +247,13 @@ void hf__cluster_go_on(hf__cluster *c, hf__time now) {
     hf__ops ops = c->waiting;
     c->waiting = (hf__ops){0};
     for (hf__op *op; (op = hf__ops_pop(&ops));) {
-        if (now < op->detour.at && now < op->detour.until)
+        if (now < op->redirect.retry_at && now < op->redirect.until)
             hf__ops_push(&c->waiting, op);
-        else if (now < op->detour.until)
+        else if (now < op->redirect.until)
             route(c, op, now);
         else
             fail(c, op, HF_UNREACHABLE,
-                 op->detail ? still_turned(op)
+                 op->detail ? explain_redirect(op)
                             : hf__line("no connection to the node of the name in time"),
                  now);
     }
@@ -261,7 +262,7 @@ void hf__cluster_go_on(hf__cluster *c, hf__time now) {
 hf__time hf__cluster_waiting_due(const hf__cluster *c) {
     hf__time due = HF__NEVER;
     for (const hf__op *op = c->waiting.first; op; op = op->next)
-        due = hf__sooner(due, op->detour.at ? op->detour.at : op->detour.until);
+        due = hf__sooner(due, op->redirect.retry_at ? op->redirect.retry_at : op->redirect.until);
     return due;
 }
 

@@ -1351,15 +1351,15 @@ MUTATIONS = [
     Mutation(
         "cluster: who is sent on to a slot on its way does not say so",
         ROUTE,
-        "op->asking = d->what == HF__DETOUR_ASK;",
+        "op->asking = d->kind == HF__REDIRECT_ASK;",
         "op->asking = false;",
         ("cluster_moving", "F37_holds*"),
     ),
     Mutation(
         "cluster: readers are renewed with all keys of the name or not at all",
         ROUTE,
-        "bool brief = d->what == HF__DETOUR_AGAIN && can_be_brief(op);",
-        "bool brief = d->what == HF__DETOUR_AGAIN && can_be_brief(op) && false;",
+        "bool brief = d->kind == HF__REDIRECT_TRY_AGAIN && can_be_brief(op);",
+        "bool brief = d->kind == HF__REDIRECT_TRY_AGAIN && can_be_brief(op) && false;",
         ("cluster_moving", "F37_holds*"),
     ),
     Mutation(
@@ -1372,7 +1372,7 @@ MUTATIONS = [
     Mutation(
         "cluster: what one key cannot do is never tried with all keys again",
         ROUTE,
-        "if (d->what == HF__DETOUR_AGAIN) op->brief = brief;",
+        "if (d->kind == HF__REDIRECT_TRY_AGAIN) op->brief = brief;",
         "op->brief |= brief;",
         ("cluster_migrating", "F37_a_downgrade*"),
     ),

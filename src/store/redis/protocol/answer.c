@@ -361,8 +361,8 @@ static void forget_asking(hf__op *op) {
 }
 
 /* Nothing was done, and another node is to be asked, or later. */
-static bool turned_away(hf__session *s, hf__op *op, const char *error) {
-    if (!s->url->in_cluster || s->role != HF__COMMANDS || !hf__turned(error, &op->detour))
+static bool take_redirect(hf__session *s, hf__op *op, const char *error) {
+    if (!s->url->in_cluster || s->role != HF__COMMANDS || !hf__redirect_parse(error, &op->redirect))
         return false;
     hf_result result = op->asking && op->detail ? HF_REFUSED : HF_UNREACHABLE;
     char *line = result == HF_REFUSED ? op->detail : hf__line("%s: %.200s", s->where, error);
@@ -378,7 +378,7 @@ static hf_result slots_answer(hf__session *s, hf__op *op, char **detail) {
 
 static hf_result error_answer(hf__session *s, hf__op *op, hf__time now, char **detail) {
     const char *error = s->parser.reply.item[0].text;
-    if (turned_away(s, op, error)) return HF_OK;
+    if (take_redirect(s, op, error)) return HF_OK;
     forget_asking(op);
     if (!strncmp(error, "NOSCRIPT", 8) && hf__script_of(s, op)) {
         hf__session_send(s, op, true, now);

@@ -5,19 +5,19 @@
 
 #define WHERE_MAX 300
 
-static bool begins(const char *error, const char *word) {
+static bool has_code(const char *error, const char *word) {
     size_t length = strlen(word);
     return !strncmp(error, word, length) && (error[length] == ' ' || !error[length]);
 }
 
 /* "MOVED 3999 host:port". Without memory, or said in a way that we do not know, it is asked again later. */
-static void turn_to(hf__detour *detour, const char *error) {
+static void read_address(hf__redirect *redirect, const char *error) {
     const char *slot = strchr(error, ' '), *where = slot ? strchr(slot + 1, ' ') : NULL;
     const char *colon = where ? strrchr(where, ':') : NULL;
     long port = colon ? strtol(colon + 1, NULL, 10) : 0;
     bool good = port > 0 && port <= 65535 && strlen(where + 1) < WHERE_MAX;
-    detour->to = good ? strdup(where + 1) : NULL;
-    if (!detour->to) detour->what = HF__DETOUR_AGAIN;
+    redirect->address = good ? strdup(where + 1) : NULL;
+    if (!redirect->address) redirect->kind = HF__REDIRECT_TRY_AGAIN;
 }
 
 /* What a server says when it refuses a command of a script that has begun. Nothing was done then, either: a script with
@@ -26,33 +26,33 @@ static void turn_to(hf__detour *detour, const char *error) {
    and so the first one. The words differ between versions, and before Redis 7 they stand behind the place in the script. */
 static const struct {
     const char *text;
-    hf__detour_what what;
-} phrases[] = {{"to access a non local key", HF__DETOUR_AGAIN},
-               {"keys were accessed during rehashing of the slot", HF__DETOUR_AGAIN},
-               {"to access a slot not served", HF__DETOUR_DOWN},
-               {"while the cluster is down", HF__DETOUR_DOWN}};
+    hf__redirect_kind kind;
+} phrases[] = {{"to access a non local key", HF__REDIRECT_TRY_AGAIN},
+               {"keys were accessed during rehashing of the slot", HF__REDIRECT_TRY_AGAIN},
+               {"to access a slot not served", HF__REDIRECT_DOWN},
+               {"while the cluster is down", HF__REDIRECT_DOWN}};
 
-static hf__detour_what detour_of(const char *error) {
+static hf__redirect_kind redirect_kind_of(const char *error) {
     static const struct {
         const char *word;
-        hf__detour_what what;
-    } words[] = {{"MOVED", HF__DETOUR_MOVED},
-                 {"ASK", HF__DETOUR_ASK},
-                 {"TRYAGAIN", HF__DETOUR_AGAIN},
-                 {"CLUSTERDOWN", HF__DETOUR_DOWN}};
+        hf__redirect_kind kind;
+    } words[] = {{"MOVED", HF__REDIRECT_MOVED},
+                 {"ASK", HF__REDIRECT_ASK},
+                 {"TRYAGAIN", HF__REDIRECT_TRY_AGAIN},
+                 {"CLUSTERDOWN", HF__REDIRECT_DOWN}};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (begins(error, words[i].word)) return words[i].what;
+        if (has_code(error, words[i].word)) return words[i].kind;
     for (size_t i = 0; i < sizeof phrases / sizeof *phrases; i++)
-        if (strstr(error, phrases[i].text)) return phrases[i].what;
-    return HF__DETOUR_NONE;
+        if (strstr(error, phrases[i].text)) return phrases[i].kind;
+    return HF__REDIRECT_NONE;
 }
 
-bool hf__turned(const char *error, hf__detour *detour) {
-    hf__detour_what what = detour_of(error);
-    if (what == HF__DETOUR_NONE) return false;
-    detour->what = what;
-    free(detour->to);
-    detour->to = NULL;
-    if (what == HF__DETOUR_MOVED || what == HF__DETOUR_ASK) turn_to(detour, error);
+bool hf__redirect_parse(const char *error, hf__redirect *redirect) {
+    hf__redirect_kind kind = redirect_kind_of(error);
+    if (kind == HF__REDIRECT_NONE) return false;
+    redirect->kind = kind;
+    free(redirect->address);
+    redirect->address = NULL;
+    if (kind == HF__REDIRECT_MOVED || kind == HF__REDIRECT_ASK) read_address(redirect, error);
     return true;
 }

@@ -4,7 +4,7 @@
 
 #include "store/store.h"
 
-/* Whether it says so; what it says is in detour->what and ->to. */
-bool hf__turned(const char *error, hf__detour *detour);
+/* Whether it says so; what it says is in redirect->kind and ->to. */
+bool hf__redirect_parse(const char *error, hf__redirect *redirect);
 
 #endif
