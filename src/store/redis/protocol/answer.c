@@ -293,7 +293,7 @@ static hf_result next_answer(hf__session *s, hf__op *op, hf__time now, char **de
     return list_answer(s, next, now, detail);
 }
 
-static hf_result beside_answer(hf__session *s, hf__op *op, hf__time now, char **detail) {
+static hf_result latch_leader_answer(hf__session *s, hf__op *op, hf__time now, char **detail) {
     const hf__reply *r = &s->parser.reply;
     int64_t status, server_us;
     bool changes = op->verb == HF__LATCH_SET || op->verb == HF__LATCH_DOWN;
@@ -304,7 +304,7 @@ static hf_result beside_answer(hf__session *s, hf__op *op, hf__time now, char **
     hf__session_note_time(s, server_us, op->asked_at, now);
     if (status == STATUS_LATE)
         late_answer(s, op, now);
-    else if (hf__beside_answer(r, op, status == STATUS_YES, is_heard(s, op)))
+    else if (hf__latch_leader_answer(r, op, status == STATUS_YES, is_heard(s, op)))
         hf__session_complete(s, op, op->result, false, NULL);
     else
         return bad_answer(s, op, detail);
@@ -313,7 +313,7 @@ static hf_result beside_answer(hf__session *s, hf__op *op, hf__time now, char **
 
 static hf_result script_answer(hf__session *s, hf__op *op, hf__time now, char **detail) {
     int type = s->parser.reply.type;
-    if (hf__is_beside(op)) return beside_answer(s, op, now, detail);
+    if (hf__is_latch_or_leader(op)) return latch_leader_answer(s, op, now, detail);
     bool lists = hf__is_handed(op) || op->verb == HF__ASK ||
                  (op->verb == HF__RENEW && hf__in_lane(op)) || op->verb == HF__BREAK ||
                  op->verb == HF__INSPECT || op->verb == HF__RELEASE || op->verb == HF__LIST;

@@ -49,7 +49,7 @@ static const hf__script *plain_script_of(const hf__op *op) {
     case HF__RAISE: return &hf__script_raise;
     case HF__AGE: return &hf__script_age;
     case HF__TOUCH: return &hf__script_touch;
-    default: return hf__beside_script(op->verb);
+    default: return hf__latch_leader_script(op->verb);
     }
 }
 
@@ -219,7 +219,7 @@ static int key_count(const hf__op *op) {
     case HF__INSPECT: return 2;
     case HF__AGE:
     case HF__LIST: return 0;
-    default: return hf__beside_script(op->verb) ? HF__BESIDE_KEYS : 1;
+    default: return hf__latch_leader_script(op->verb) ? HF__LATCH_LEADER_KEYS : 1;
     }
 }
 
@@ -241,15 +241,15 @@ static void add_four_keys(hf__session *s, const hf__op *op) {
 }
 
 /* A latch, or what a leader says. */
-bool hf__is_beside(const hf__op *op) {
-    return hf__beside_script(op->verb) != NULL;
+bool hf__is_latch_or_leader(const hf__op *op) {
+    return hf__latch_leader_script(op->verb) != NULL;
 }
 
 static void add_keys(hf__session *s, const hf__op *op) {
     if (op->together)
         for (const hf__op *each = op; each; each = each->together) add_four_keys(s, each);
-    else if (hf__is_beside(op))
-        hf__beside_keys(&s->out, s->url->prefix, op);
+    else if (hf__is_latch_or_leader(op))
+        hf__latch_leader_keys(&s->out, s->url->prefix, op);
     else if (op->verb == HF__REGISTER)
         hf__encode_client_key(s, op->exported ? op->exported->client : s->who->client);
     else if (key_count(op) == 4)
@@ -270,8 +270,8 @@ static void add_script_arguments(hf__session *s, const hf__op *op, hf__time now)
         add_hand(s, op);
         return;
     }
-    if (hf__is_beside(op))
-        hf__beside_encode(&s->out, s->who->client, op, not_after(s, op->not_after));
+    if (hf__is_latch_or_leader(op))
+        hf__latch_leader_encode(&s->out, s->who->client, op, not_after(s, op->not_after));
     if (op->verb == HF__REGISTER) add_register(s, op);
     if (op->verb == HF__LIST) hf__list_encode(&s->out, s->url->prefix, op->listing);
     if (op->verb == HF__ASK) add_ask(s, op, now);
@@ -310,7 +310,7 @@ static int argument_count(const hf__op *op, hf__time now) {
     case HF__RAISE:
     case HF__BREAK: return 2;
     case HF__LIST: return HF__LIST_ARGUMENTS;
-    default: return hf__is_beside(op) ? hf__beside_arguments(op) : 0;
+    default: return hf__is_latch_or_leader(op) ? hf__latch_leader_arguments(op) : 0;
     }
 }
 

@@ -15,7 +15,7 @@ bool hf__in_lane(const hf__op *op);
 bool hf__is_handed(const hf__op *op);
 
 /* A latch or a leader. */
-bool hf__is_beside(const hf__op *op);
+bool hf__is_latch_or_leader(const hf__op *op);
 
 /* NULL: a command of the server's own. */
 const hf__script *hf__script_of(const hf__session *s, const hf__op *op);

@@ -10,7 +10,7 @@
 #define RETRY_DOUBLINGS 3
 #define RETRY_MOST_MS   100
 
-const hf__script *hf__beside_script(hf__verb verb) {
+const hf__script *hf__latch_leader_script(hf__verb verb) {
     switch (verb) {
     case HF__LATCH_SET: return &hf__script_latch_set;
     case HF__LATCH_DOWN: return &hf__script_latch_down;
@@ -21,14 +21,14 @@ const hf__script *hf__beside_script(hf__verb verb) {
     }
 }
 
-static bool looks(const hf__op *op) {
+static bool only_reads(const hf__op *op) {
     return op->verb == HF__LATCH_LOOK || op->verb == HF__LEADER;
 }
 
 /* ---- Asking ---- */
 
-int hf__beside_arguments(const hf__op *op) {
-    if (looks(op)) return op->stand ? 2 : 0;
+int hf__latch_leader_arguments(const hf__op *op) {
+    if (only_reads(op)) return op->stand ? 2 : 0;
     return 4;
 }
 
@@ -39,18 +39,19 @@ static void encode_proclaim(hf__buffer *out, const char *client, const hf__op *o
     hf__command_bytes(out, op->word->value, op->word->length);
 }
 
-void hf__beside_keys(hf__buffer *out, const char *prefix, const hf__op *op) {
+void hf__latch_leader_keys(hf__buffer *out, const char *prefix, const hf__op *op) {
     bool leads = op->verb == HF__PROCLAIM || op->verb == HF__LEADER;
     hf__command_key(out, prefix, op->name, op->name_length, leads ? "" : ":l");
     hf__command_key(out, prefix, op->name, op->name_length, leads ? ":w" : ":lw");
 }
 
-void hf__beside_encode(hf__buffer *out, const char *client, const hf__op *op, int64_t not_after) {
+void hf__latch_leader_encode(hf__buffer *out, const char *client, const hf__op *op,
+                             int64_t not_after) {
     if (op->verb == HF__PROCLAIM) encode_proclaim(out, client, op);
-    if (op->verb == HF__PROCLAIM || (looks(op) && !op->stand)) return;
+    if (op->verb == HF__PROCLAIM || (only_reads(op) && !op->stand)) return;
     hf__command_string(out, client);
     hf__command_number(out, (int64_t)op->number);
-    if (looks(op)) return;
+    if (only_reads(op)) return;
     hf__command_number(out, not_after);
     hf__command_number(out, op->latch->count);
 }
@@ -77,7 +78,7 @@ static bool read_latch(const hf__reply *r, hf__op *op, bool heard) {
     return true;
 }
 
-static bool read_word(const hf__reply *r, hf__op *op) {
+static bool read_leader_value(const hf__reply *r, hf__op *op) {
     int64_t token, nth;
     const char *id = hf__reply_text(r, 4), *value = hf__reply_text(r, 7);
     if (!id || !value || r->item[7].length > HF_VALUE_MAX || !hf__reply_number(r, 5, &token) ||
@@ -95,7 +96,7 @@ static bool read_word(const hf__reply *r, hf__op *op) {
 static bool read_leader(const hf__reply *r, hf__op *op, bool yes, bool heard) {
     int64_t told, ms;
     if (!hf__reply_number(r, 2, &told) || !hf__reply_number(r, 3, &ms)) return false;
-    if (yes && !read_word(r, op)) return false;
+    if (yes && !read_leader_value(r, op)) return false;
     op->sight->held = yes;
     op->sight->remaining_ms = ms > 0 ? ms : 0;
     op->placed = told != 0;
@@ -104,7 +105,7 @@ static bool read_leader(const hf__reply *r, hf__op *op, bool yes, bool heard) {
     return true;
 }
 
-bool hf__beside_answer(const hf__reply *r, hf__op *op, bool yes, bool heard) {
+bool hf__latch_leader_answer(const hf__reply *r, hf__op *op, bool yes, bool heard) {
     op->placed = false;
     op->result = yes ? HF_OK : op->verb == HF__PROCLAIM ? HF_LOST : HF_NOT_HELD;
     if (op->verb == HF__PROCLAIM) return true;

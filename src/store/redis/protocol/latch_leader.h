@@ -10,18 +10,19 @@
 #include "store/redis/protocol/script.h"
 #include "store/store.h"
 
-#define HF__BESIDE_KEYS 2
+#define HF__LATCH_LEADER_KEYS 2
 
 /* NULL: the verb is none of these. */
-const hf__script *hf__beside_script(hf__verb verb);
+const hf__script *hf__latch_leader_script(hf__verb verb);
 
 /* The keys; how many arguments follow them; and those, with `not_after` on the server's clock. */
-void hf__beside_keys(hf__buffer *out, const char *prefix, const hf__op *op);
-int hf__beside_arguments(const hf__op *op);
-void hf__beside_encode(hf__buffer *out, const char *client, const hf__op *op, int64_t not_after);
+void hf__latch_leader_keys(hf__buffer *out, const char *prefix, const hf__op *op);
+int hf__latch_leader_arguments(const hf__op *op);
+void hf__latch_leader_encode(hf__buffer *out, const char *client, const hf__op *op,
+                             int64_t not_after);
 
 /* The answer, of which the status said yes or no, into the operation. `heard`: messages are
    listened to. False: it is none to what was asked. */
-bool hf__beside_answer(const hf__reply *reply, hf__op *op, bool yes, bool heard);
+bool hf__latch_leader_answer(const hf__reply *reply, hf__op *op, bool yes, bool heard);
 
 #endif
