@@ -297,9 +297,9 @@ static void check_told(listening *l, bool expected) {
 static void begin_to_hear(listening *l) {
     hf__channels_want(&l->channels, "a", 1, NOW);
     check_sends(l, NOW, SUBSCRIBE);
-    assert_false(hf__channels_heard(&l->channels, "a", 1)); /* not before it is confirmed */
+    assert_false(hf__channels_subscribed(&l->channels, "a", 1)); /* not before it is confirmed */
     assert_true(says(l, "ssubscribe"));
-    assert_true(hf__channels_heard(&l->channels, "a", 1));
+    assert_true(hf__channels_subscribed(&l->channels, "a", 1));
     check_told(l, true);
     check_told(l, false);
 }
@@ -317,7 +317,7 @@ static void test_a_channel_whose_slot_went_away_is_told(void **state) {
     listening *l = *state;
     begin_to_hear(l);
     assert_true(says(l, "sunsubscribe"));
-    assert_false(hf__channels_heard(&l->channels, "a", 1));
+    assert_false(hf__channels_subscribed(&l->channels, "a", 1));
     check_told(l, true);
     check_told(l, false);
     begin_to_hear(l);
@@ -327,7 +327,7 @@ static void test_channels_of_a_connection_that_broke_are_asked_for_again(void **
     listening *l = *state;
     begin_to_hear(l);
     hf__channels_broke(&l->channels);
-    assert_false(hf__channels_heard(&l->channels, "a", 1));
+    assert_false(hf__channels_subscribed(&l->channels, "a", 1));
     check_told(l, true);
     check_sends(l, NOW, SUBSCRIBE);
 }
@@ -337,7 +337,7 @@ static void test_a_channel_that_nobody_wants_is_left(void **state) {
     begin_to_hear(l);
     check_sends(l, NOW + 29 * HF__SEC, "");
     check_sends(l, NOW + 60 * HF__SEC, UNSUBSCRIBE);
-    assert_false(hf__channels_heard(&l->channels, "a", 1));
+    assert_false(hf__channels_subscribed(&l->channels, "a", 1));
     hf__channels_want(&l->channels, "a", 1, NOW + 61 * HF__SEC); /* in that instant */
     assert_true(says(l, "sunsubscribe"));
     check_told(l, false);
@@ -351,7 +351,7 @@ static void test_where_there_are_no_shards_it_is_a_plain_one(void **state) {
     assert_true(hf__channels_refused(&l->channels, "ERR unknown command 'SSUBSCRIBE'", &l->log));
     check_sends(l, NOW, PLAIN);
     assert_true(says(l, "subscribe"));
-    assert_true(hf__channels_heard(&l->channels, "a", 1));
+    assert_true(hf__channels_subscribed(&l->channels, "a", 1));
     check_told(l, true);
 }
 
@@ -360,7 +360,7 @@ static void test_a_channel_that_is_refused_is_not_heard(void **state) {
     hf__channels_want(&l->channels, "a", 1, NOW);
     check_sends(l, NOW, SUBSCRIBE);
     assert_true(hf__channels_refused(&l->channels, "MOVED 1 a:1", &l->log));
-    assert_false(hf__channels_heard(&l->channels, "a", 1));
+    assert_false(hf__channels_subscribed(&l->channels, "a", 1));
     check_told(l, false);
     check_sends(l, NOW, "");
     assert_false(hf__channels_refused(&l->channels, "ERR of nothing", &l->log));

@@ -28,13 +28,13 @@ typedef struct redis {
     hf__store store;
     hf__identity who;
     hf__log *log;
-    hf__link link, ears, replica_link;
-    seen link_seen, ears_seen, watch_seen, replica_link_seen;
+    hf__link link, subscriber, replica_link;
+    seen link_seen, subscriber_seen, watch_seen, replica_link_seen;
     bool wants_replicas; /* replicas=: `waits` is used */
     bool in_cluster;
-    hf__channels channels; /* of a node of a cluster: what `ears` listens to */
+    hf__channels channels; /* of a node of a cluster: what `subscriber` listens to */
     hf__replica_wait replica_wait;
-    hf__hearing hearing;
+    hf__notifications notifications;
 
     /* redis+sentinel:// only */
     hf__watch *watch;
@@ -69,11 +69,12 @@ static void say_down(redis *r) {
 }
 
 static void publish(redis *r) {
-    bool link = changed(&r->link_seen, &r->link), ears = changed(&r->ears_seen, &r->ears);
+    bool link = changed(&r->link_seen, &r->link),
+         subscriber = changed(&r->subscriber_seen, &r->subscriber);
     bool watch = r->watch && changed(&r->watch_seen, &r->watch->link);
     bool replica_link = changed(&r->replica_link_seen, &r->replica_link);
-    if (link || ears || watch || replica_link) r->store.polls++;
-    hf__hearing_look(&r->hearing, r->ears.state == HF__LINK_UP);
+    if (link || subscriber || watch || replica_link) r->store.polls++;
+    hf__notifications_update(&r->notifications, r->subscriber.state == HF__LINK_UP);
     r->store.up = r->link.state == HF__LINK_UP;
     r->store.link = r->link.session.link;
     say_down(r);
@@ -87,7 +88,7 @@ static void publish(redis *r) {
 static void redis_free(hf__store *store, bool forked) {
     redis *r = (redis *)store;
     hf__link_fini(&r->link, forked);
-    hf__link_fini(&r->ears, forked);
+    hf__link_fini(&r->subscriber, forked);
     hf__link_fini(&r->replica_link, forked);
     hf__channels_fini(&r->channels);
     hf__watch_free(r->watch, forked);
@@ -98,7 +99,7 @@ static void redis_free(hf__store *store, bool forked) {
 static void submit(hf__store *store, hf__op *op, hf__time now) {
     redis *r = (redis *)store;
     if (r->in_cluster && op->name)
-        op->heard = hf__channels_heard(&r->channels, op->name, op->name_length);
+        op->heard = hf__channels_subscribed(&r->channels, op->name, op->name_length);
     hf__session_submit(&r->link.session, op, now);
 }
 
@@ -121,8 +122,8 @@ static hf__op *next_completed(redis *r) {
 static hf__op *completed(hf__store *store) {
     redis *r = (redis *)store;
     hf__op *op = next_completed(r);
-    if (op) hf__hearing_complete(&r->hearing, op);
-    if (op && r->in_cluster && hf__hearing_stands(op))
+    if (op) hf__notifications_note_answer(&r->notifications, op);
+    if (op && r->in_cluster && hf__is_queued(op))
         hf__channels_want(&r->channels, op->name, op->name_length,
                           hf__later(op->asked_at, r->link.fed_at));
     return op;
@@ -136,7 +137,7 @@ static bool news(hf__store *store, hf__news *out) {
         *out = (hf__news){.what = HF__HEARD_OF, .name = name, .length = length};
         return true;
     }
-    return hf__hearing_news(&((redis *)store)->hearing, out);
+    return hf__notifications_next(&((redis *)store)->notifications, out);
 }
 
 /* ---- Turning ---- */
@@ -166,7 +167,7 @@ static void follow(redis *r, hf__time now) {
     r->place = *primary;
     r->node.port = primary->port;
     hf__link_move(&r->link, now);
-    hf__link_move(&r->ears, now);
+    hf__link_move(&r->subscriber, now);
     if (r->wants_replicas) hf__link_move(&r->replica_link, now);
 }
 
@@ -194,10 +195,10 @@ static void tick(hf__store *store, hf__time now) {
     r->store.measure = false;
     if (placed(r)) hf__link_tick(&r->link, now);
     if (r->watch) repeat_releases(r, now);
-    if (hf__hearing_stale(&r->hearing)) hf__link_renew(&r->ears, now);
-    if (r->hearing.waits && r->link.state == HF__LINK_UP) {
-        if (r->ears.state == HF__LINK_IDLE) hf__hearing_begin(&r->hearing);
-        hf__link_tick(&r->ears, now);
+    if (hf__notifications_stale(&r->notifications)) hf__link_renew(&r->subscriber, now);
+    if (r->notifications.wanted && r->link.state == HF__LINK_UP) {
+        if (r->subscriber.state == HF__LINK_IDLE) hf__notifications_connecting(&r->notifications);
+        hf__link_tick(&r->subscriber, now);
     }
     if (r->wants_replicas) tick_replica_link(r, now);
     publish(r);
@@ -209,10 +210,10 @@ static hf__time due(const hf__store *store) {
     if (r->store.measure) link = 0;
     if (r->watch) link = hf__sooner(link, hf__watch_due(r->watch));
     if (r->watch && r->watch->primary_up) link = hf__sooner(link, doubted_at(r));
-    bool up = r->link.state == HF__LINK_UP, ears = r->hearing.waits && up;
+    bool up = r->link.state == HF__LINK_UP, subscriber = r->notifications.wanted && up;
     if (r->wants_replicas) link = hf__sooner(link, hf__replica_wait_due(&r->replica_wait));
     if (r->wants_replicas && up) link = hf__sooner(link, hf__link_due(&r->replica_link));
-    return ears ? hf__sooner(link, hf__link_due(&r->ears)) : link;
+    return subscriber ? hf__sooner(link, hf__link_due(&r->subscriber)) : link;
 }
 
 static bool flush(hf__store *store, pthread_mutex_t *mutex) {
@@ -220,23 +221,24 @@ static bool flush(hf__store *store, pthread_mutex_t *mutex) {
     bool was_up = r->store.up;
     if (r->wants_replicas)
         hf__replica_wait_tick(&r->replica_wait, hf__now()); /* of what was answered just now */
-    if (r->in_cluster) hf__session_tick(&r->ears.session, hf__now());
+    if (r->in_cluster) hf__session_tick(&r->subscriber.session, hf__now());
     hf__link_flush(&r->link, mutex);
-    hf__link_flush(&r->ears, mutex);
+    hf__link_flush(&r->subscriber, mutex);
     if (r->watch) hf__link_flush(&r->watch->link, mutex);
     if (r->wants_replicas) hf__link_flush(&r->replica_link, mutex);
     publish(r);
     bool told = r->link.session.done_first || r->replica_link.session.done_first ||
                 r->replica_wait.done_first;
     bool again = r->releases.repeat_now && r->link.state == HF__LINK_UP;
-    return r->store.up != was_up || r->hearing.ask_again || r->channels.to_tell || told || again;
+    return r->store.up != was_up || r->notifications.must_recheck || r->channels.to_tell || told ||
+           again;
 }
 
 /* Each has a place of its own; what is not to be polled is -1. What a Sentinel says cannot wait. */
 static int pollset(hf__store *store, struct pollfd *fds, bool reading) {
     redis *r = (redis *)store;
     if (!hf__link_pollset(&r->link, &fds[0], reading)) fds[0] = (struct pollfd){.fd = -1};
-    if (!hf__link_pollset(&r->ears, &fds[1], reading)) fds[1] = (struct pollfd){.fd = -1};
+    if (!hf__link_pollset(&r->subscriber, &fds[1], reading)) fds[1] = (struct pollfd){.fd = -1};
     if (!r->watch && !r->wants_replicas) return 2;
     fds[2] = fds[3] = (struct pollfd){.fd = -1};
     if (r->watch && !hf__link_pollset(&r->watch->link, &fds[2], true)) fds[2].fd = -1;
@@ -247,7 +249,7 @@ static int pollset(hf__store *store, struct pollfd *fds, bool reading) {
 static void ready(hf__store *store, const struct pollfd *fds, int count, pthread_mutex_t *mutex) {
     redis *r = (redis *)store;
     if (count > 0) hf__link_ready(&r->link, fds[0].revents, mutex);
-    if (count > 1) hf__link_ready(&r->ears, fds[1].revents, mutex);
+    if (count > 1) hf__link_ready(&r->subscriber, fds[1].revents, mutex);
     if (count > 2 && r->watch) hf__link_ready(&r->watch->link, fds[2].revents, mutex);
     if (count > 3 && r->wants_replicas) hf__link_ready(&r->replica_link, fds[3].revents, mutex);
     publish(r);
@@ -255,7 +257,7 @@ static void ready(hf__store *store, const struct pollfd *fds, int count, pthread
 
 /* Who hands a lock on leaves the core to the next, and one who waits with many others to these. */
 static bool alone(const redis *r) {
-    bool crowded = r->hearing.waits && hf__now() - r->hearing.stood_at < CROWDED;
+    bool crowded = r->notifications.wanted && hf__now() - r->notifications.queued_at < CROWDED;
     return !crowded && r->link.session.in_flight == 1;
 }
 
@@ -274,7 +276,7 @@ static size_t in_flight(const hf__store *store) {
 static void shut(hf__store *store, hf__time now) {
     redis *r = (redis *)store;
     hf__link_shut(&r->link);
-    hf__link_shut(&r->ears);
+    hf__link_shut(&r->subscriber);
     if (r->watch) hf__link_shut(&r->watch->link);
     hf__link_shut(&r->replica_link);
     if (r->wants_replicas) hf__replica_wait_tick(&r->replica_wait, now);
@@ -314,8 +316,8 @@ hf__store *hf__redis_new(const hf__url *url, const hf__identity *who, hf__log *l
     r->store.forgets = r->store.hands_on = r->store.asks_together = r->store.hands_over = true;
     r->who = *who;
     r->log = log;
-    r->hearing.commands = &r->link.session;
-    r->hearing.messages = &r->ears.session;
+    r->notifications.commands = &r->link.session;
+    r->notifications.messages = &r->subscriber.session;
     hf__release_log_init(&r->releases, hf__rand_seed());
     bool found = true;
     if (url->primary) {
@@ -323,17 +325,17 @@ hf__store *hf__redis_new(const hf__url *url, const hf__identity *who, hf__log *l
         found = r->watch != NULL;
     }
     bool link = hf__link_init(&r->link, HF__COMMANDS, url, &r->who, log);
-    bool ears = hf__link_init(&r->ears, HF__MESSAGES, url, &r->who, log);
+    bool subscriber = hf__link_init(&r->subscriber, HF__MESSAGES, url, &r->who, log);
     bool replica_link = hf__link_init(&r->replica_link, HF__REPLICAS, url, &r->who, log);
-    r->in_cluster = r->hearing.by_name = url->in_cluster;
+    r->in_cluster = r->notifications.per_name = url->in_cluster;
     hf__channels_init(&r->channels, url->prefix, r->who.client, hf__rand_seed());
-    if (r->in_cluster) r->ears.session.channels = &r->channels;
-    r->wants_replicas = r->store.confirms = r->hearing.claims = url->replicas > 0;
-    if (r->in_cluster) r->hearing.claims = true;
+    if (r->in_cluster) r->subscriber.session.channels = &r->channels;
+    r->wants_replicas = r->store.confirms = r->notifications.must_claim = url->replicas > 0;
+    if (r->in_cluster) r->notifications.must_claim = true;
     if (r->wants_replicas) r->store.asks_together = false; /* each name is confirmed by itself */
     r->replica_wait = (hf__replica_wait){
         .commands = &r->link.session, .session = &r->replica_link.session, .url = url};
-    if (found && link && ears && replica_link) return &r->store;
+    if (found && link && subscriber && replica_link) return &r->store;
     redis_free(&r->store, false);
     return NULL;
 }

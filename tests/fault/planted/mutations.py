@@ -30,7 +30,7 @@ RENEW = "store/redis/lua/renew.lua"
 LINE = "store/redis/lua/part/line.lua"
 HOLD = "store/redis/lua/part/hold.lua"
 INSPECT = "store/redis/lua/inspect.lua"
-HEARING = "store/redis/protocol/notifications.c"
+NOTIFICATIONS = "store/redis/protocol/notifications.c"
 LOCK = "store/file/lock.c"
 TICKETS = "store/file/queue.c"
 KINDS = "store/file/kinds_table.c"
@@ -798,17 +798,17 @@ MUTATIONS = [
     ),
     Mutation(
         "a grant counts from when its message came",
-        HEARING,
+        NOTIFICATIONS,
         "return at <= m->came_at && !old && !overtaken ? at : 0;",
         "return at ? m->came_at : 0 * old * overtaken;",
-        ("unit_redis_hearing",),
+        ("unit_redis_notifications",),
     ),
     Mutation(
         "an old sample of the server's clock will do",
-        HEARING,
+        NOTIFICATIONS,
         "bool old = m->came_at - s->sampled_at > m->lease_ms * HF__MS;",
         "bool old = false;",
-        ("unit_redis_hearing",),
+        ("unit_redis_notifications",),
     ),
     Mutation(
         "the time not to act after is late by a round trip",
@@ -1202,7 +1202,7 @@ MUTATIONS = [
     Mutation(
         "a grant is entered on before replicas have it",
         "store/redis/redis.c",
-        "r->hearing.claims = url->replicas > 0;",
+        "r->notifications.must_claim = url->replicas > 0;",
         "url->replicas > 0;",
         ("fault_replicas", "F31_what_is_handed*"),
     ),
@@ -1323,7 +1323,7 @@ MUTATIONS = [
     Mutation(
         "cluster: a grant that is heard is entered upon",
         "store/redis/redis.c",
-        "if (r->in_cluster) r->hearing.claims = true;",
+        "if (r->in_cluster) r->notifications.must_claim = true;",
         "",
         ("cluster_moving", "F32_a_grant_that*"),
     ),
@@ -1408,8 +1408,8 @@ MUTATIONS = [
     Mutation(
         "cluster: who waits does not listen where the slot is now",
         "store/redis/redis.c",
-        "if (op && r->in_cluster && hf__hearing_stands(op))",
-        "if (op && r->in_cluster && hf__hearing_stands(op) && !r->store.commands)",
+        "if (op && r->in_cluster && hf__is_queued(op))",
+        "if (op && r->in_cluster && hf__is_queued(op) && !r->store.commands)",
         ("cluster_moving", "F35_waiters*"),
     ),
     Mutation(

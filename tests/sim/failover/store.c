@@ -11,13 +11,13 @@
 #include "store/redis/topology/release_log.h"
 #include "store/redis/topology/replica_wait.h"
 
-enum { COMMANDS, EARS, WAITS, LINKS };
+enum { COMMANDS, SUBSCRIBER, WAITS, LINKS };
 
 typedef struct relay_store {
     hf__store store; /* first */
     ring_client *client;
     ring_link *links[LINKS];
-    hf__hearing hearing;
+    hf__notifications notifications;
     hf__replica_wait replica_wait;
     hf__release_log releases;
     uint64_t repeated;
@@ -30,7 +30,7 @@ static bool is_up(const relay_store *s, int link) {
 
 static void publish(relay_store *s) {
     const hf__store *commands = &s->links[COMMANDS]->store;
-    hf__hearing_look(&s->hearing, is_up(s, EARS));
+    hf__notifications_update(&s->notifications, is_up(s, SUBSCRIBER));
     s->store.up = commands->up;
     s->store.link = commands->link;
     s->store.down_result = commands->down_result;
@@ -110,24 +110,25 @@ static hf__op *next_completed(relay_store *s, hf__time now) {
 static hf__op *completed(hf__store *store) {
     relay_store *s = (relay_store *)store;
     hf__op *op = next_completed(s, ring_client_now(s->client));
-    if (op) hf__hearing_complete(&s->hearing, op);
+    if (op) hf__notifications_note_answer(&s->notifications, op);
     return op;
 }
 
 static bool news(hf__store *store, hf__news *out) {
-    return hf__hearing_news(&((relay_store *)store)->hearing, out);
+    return hf__notifications_next(&((relay_store *)store)->notifications, out);
 }
 
 /* The commands lead, and it listens once somebody has stood in line. */
 static bool wanted(const relay_store *s, int link) {
     if (link == COMMANDS) return true;
-    return is_up(s, COMMANDS) && (link == EARS ? s->hearing.waits : s->store.confirms);
+    return is_up(s, COMMANDS) && (link == SUBSCRIBER ? s->notifications.wanted : s->store.confirms);
 }
 
 static void tick_link(relay_store *s, int link, hf__time now) {
     ring_link *l = s->links[link];
     if (!wanted(s, link)) return;
-    if (l->state == RING_IDLE && link == EARS) hf__hearing_begin(&s->hearing);
+    if (l->state == RING_IDLE && link == SUBSCRIBER)
+        hf__notifications_connecting(&s->notifications);
     if (l->state == RING_IDLE && link == WAITS) hf__replica_wait_begin(&s->replica_wait);
     l->store.table->tick(&l->store, now);
 }
@@ -139,8 +140,9 @@ static void tick(hf__store *store, hf__time now) {
     go_on(s, now);
     tick_link(s, COMMANDS, now);
     repeat_releases(s, now);
-    if (hf__hearing_stale(&s->hearing)) ring_link_move(s->links[EARS], s->links[EARS]->node, now);
-    tick_link(s, EARS, now);
+    if (hf__notifications_stale(&s->notifications))
+        ring_link_move(s->links[SUBSCRIBER], s->links[SUBSCRIBER]->node, now);
+    tick_link(s, SUBSCRIBER, now);
     if (s->store.confirms && hf__replica_wait_stale(&s->replica_wait))
         ring_link_move(s->links[WAITS], s->links[WAITS]->node, now);
     tick_link(s, WAITS, now);
@@ -168,7 +170,8 @@ static bool flush(hf__store *store, pthread_mutex_t *mutex) {
     }
     publish(s);
     told |= s->releases.repeat_now && is_up(s, COMMANDS);
-    return told || store->up != was_up || s->hearing.ask_again || s->replica_wait.done_first;
+    return told || store->up != was_up || s->notifications.must_recheck ||
+           s->replica_wait.done_first;
 }
 
 static size_t in_flight(const hf__store *store) {
@@ -229,9 +232,9 @@ hf__store *relay_store_new(ring_client *c) {
         s->links[i] = (ring_link *)c->links[i];
     }
     c->link_count = LINKS;
-    s->hearing = (hf__hearing){.commands = &s->links[COMMANDS]->session,
-                               .messages = &s->links[EARS]->session,
-                               .claims = y->replicas > 0};
+    s->notifications = (hf__notifications){.commands = &s->links[COMMANDS]->session,
+                                           .messages = &s->links[SUBSCRIBER]->session,
+                                           .must_claim = y->replicas > 0};
     s->replica_wait = (hf__replica_wait){.commands = &s->links[COMMANDS]->session,
                                          .session = &s->links[WAITS]->session,
                                          .url = &c->url};

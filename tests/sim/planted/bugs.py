@@ -26,7 +26,7 @@ GRANT = "core/grant.c"
 WAIT = "core/wait.c"
 LEASE = "core/lease.c"
 SESSION = "store/redis/protocol/session.c"
-HEARING = "store/redis/protocol/notifications.c"
+NOTIFICATIONS = "store/redis/protocol/notifications.c"
 ACQUIRE = "store/redis/lua/acquire.lua"
 RELEASE = "store/redis/lua/release.lua"
 RENEW = "store/redis/lua/renew.lua"
@@ -48,7 +48,7 @@ BUGS = [
     Bug("the deadline of a grant counts from its answer", GRANT,
         "atomic_store(&own->deadline, [[deadline_of(w, op)]]);",
         "hf__sooner(hf__lease_deadline(now, op->lease_ms), max_until(w, op))"),
-    Bug("the deadline of a grant counts from its message", HEARING,
+    Bug("the deadline of a grant counts from its message", NOTIFICATIONS,
         "return [[at <= m->came_at && !old && !overtaken ? at : 0]];",
         "m->came_at", first=60),
     Bug("the deadline of a renewal counts from its answer", ANSWER,
@@ -279,8 +279,8 @@ BUGS = [
     Bug("a grant that is not entered is dropped", GRANT,
         "    if (!sure) {\n        [[e->next_try = 0;]]",
         ""),
-    Bug("who begins to listen does not ask again", HEARING,
-        "if (listening != h->listening || h->messages->missed) [[h->ask_again = true;]]",
+    Bug("who begins to listen does not ask again", NOTIFICATIONS,
+        "if (listening != n->listening || n->messages->missed) [[n->must_recheck = true;]]",
         "", first=260),
 
     # Kinds: who fits beside whom.

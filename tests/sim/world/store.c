@@ -63,7 +63,7 @@ static const sim_half half_table = {.begin = begin,
 
 static void publish(sim_store *s) {
     const sim_link *commands = &s->links[SIM_COMMANDS];
-    hf__hearing_look(&s->hearing, s->links[SIM_MESSAGES].state == SIM_LINK_UP);
+    hf__notifications_update(&s->notifications, s->links[SIM_MESSAGES].state == SIM_LINK_UP);
     s->store.up = commands->state == SIM_LINK_UP;
     s->store.link = s->session.link;
     s->store.down_result = commands->down_result;
@@ -78,28 +78,29 @@ static void submit(hf__store *store, hf__op *op, hf__time now) {
 }
 
 static bool news(hf__store *store, hf__news *out) {
-    return hf__hearing_news(&((sim_store *)store)->hearing, out);
+    return hf__notifications_next(&((sim_store *)store)->notifications, out);
 }
 
 /* It listens once somebody has stood in line, and while the commands' link is up. */
 static bool wanted(const sim_store *s, int link) {
     return link == SIM_COMMANDS ||
-           (s->hearing.waits && s->links[SIM_COMMANDS].state == SIM_LINK_UP);
+           (s->notifications.wanted && s->links[SIM_COMMANDS].state == SIM_LINK_UP);
 }
 
 static hf__op *completed(hf__store *store) {
     sim_store *s = (sim_store *)store;
     hf__op *op = hf__session_completed(&s->session);
-    if (op) hf__hearing_complete(&s->hearing, op);
+    if (op) hf__notifications_note_answer(&s->notifications, op);
     return op;
 }
 
 static void tick(hf__store *store, hf__time now) {
     sim_store *s = (sim_store *)store;
-    if (hf__hearing_stale(&s->hearing)) sim_link_renew(&s->links[SIM_MESSAGES], now);
+    if (hf__notifications_stale(&s->notifications)) sim_link_renew(&s->links[SIM_MESSAGES], now);
     for (int i = 0; i < SIM_LINKS; i++) {
         if (!wanted(s, i)) continue;
-        if (i == SIM_MESSAGES && s->links[i].state == SIM_LINK_IDLE) hf__hearing_begin(&s->hearing);
+        if (i == SIM_MESSAGES && s->links[i].state == SIM_LINK_IDLE)
+            hf__notifications_connecting(&s->notifications);
         sim_link_tick(&s->links[i], now);
     }
     publish(s);
@@ -120,7 +121,7 @@ static bool flush(hf__store *store, pthread_mutex_t *mutex) {
     hf__time now = sim_client_now(s->client);
     for (int i = 0; i < SIM_LINKS; i++) sim_link_flush(&s->links[i], now);
     publish(s);
-    return store->up != was_up || s->hearing.ask_again || s->session.done_first;
+    return store->up != was_up || s->notifications.must_recheck || s->session.done_first;
 }
 
 static size_t in_flight(const hf__store *store) {
@@ -157,9 +158,9 @@ void sim_store_init(sim_store *s, struct sim_client *client, const hf__url *url,
                                .has_kinds = true,
                                .asks_together = true},
                      .client = client,
-                     .hearing = {.commands = &s->session, .messages = &s->ears}};
+                     .notifications = {.commands = &s->session, .messages = &s->subscriber}};
     s->links[SIM_COMMANDS] = (sim_link){.table = &half_table, .half = &s->session};
-    s->links[SIM_MESSAGES] = (sim_link){.table = &half_table, .half = &s->ears};
+    s->links[SIM_MESSAGES] = (sim_link){.table = &half_table, .half = &s->subscriber};
     for (int i = 0; i < SIM_LINKS; i++) {
         sim_link *l = &s->links[i];
         l->client = client;
@@ -168,14 +169,14 @@ void sim_store_init(sim_store *s, struct sim_client *client, const hf__url *url,
         l->command_ms = url->command_timeout_ms;
     }
     if (!hf__session_init(&s->session, HF__COMMANDS, url, who, log, "sim") ||
-        !hf__session_init(&s->ears, HF__MESSAGES, url, who, log, "sim"))
+        !hf__session_init(&s->subscriber, HF__MESSAGES, url, who, log, "sim"))
         abort();
 }
 
 void sim_store_fini(sim_store *s) {
     for (int i = 0; i < SIM_LINKS; i++) sim_link_fini(&s->links[i]);
     hf__session_fini(&s->session);
-    hf__session_fini(&s->ears);
+    hf__session_fini(&s->subscriber);
 }
 
 void sim_store_read(sim_store *s, hf__time now) {

@@ -11,8 +11,8 @@ enum { SIM_COMMANDS, SIM_MESSAGES, SIM_LINKS };
 typedef struct sim_store {
     hf__store store; /* first */
     struct sim_client *client;
-    hf__session session, ears;
-    hf__hearing hearing;
+    hf__session session, subscriber;
+    hf__notifications notifications;
     sim_link links[SIM_LINKS];
 } sim_store;
 

@@ -38,8 +38,8 @@ static int64_t retry_ms(bool heard, uint32_t attempt, int64_t expires_ms, int64_
     return expires_ms >= 0 && expires_ms < wait ? expires_ms + 1 : wait;
 }
 
-static bool is_heard(const hf__session *s, const hf__op *op) {
-    return s->url->in_cluster ? op->heard : s->heard;
+static bool is_subscribed(const hf__session *s, const hf__op *op) {
+    return s->url->in_cluster ? op->heard : s->subscribed;
 }
 
 static hf_result bad_answer(hf__session *s, hf__op *op, char **detail) {
@@ -145,7 +145,7 @@ static hf_result grant_answer(hf__session *s, hf__op *op, int64_t value, bool ye
     if (yes)
         op->token = (uint64_t)value;
     else
-        op->retry_ms = retry_ms(is_heard(s, op), op->attempt, value, place);
+        op->retry_ms = retry_ms(is_subscribed(s, op), op->attempt, value, place);
     if (yes && hf__in_lane(op) && !read_crowded(&s->parser.reply, op))
         return bad_answer(s, op, detail);
     op->placed = place > 0;
@@ -175,7 +175,7 @@ static hf_result heir_answer(hf__session *s, hf__op *op, int64_t status, int64_t
         return bad_answer(s, op, detail);
     op->heir->result = status == STATUS_YES ? HF_OK : status == STATUS_NO ? HF_BUSY : HF_NOT_HELD;
     if (status == STATUS_YES) op->heir->token = (uint64_t)value;
-    if (status == STATUS_NO) op->heir->retry_ms = retry_ms(is_heard(s, op), 0, value, place);
+    if (status == STATUS_NO) op->heir->retry_ms = retry_ms(is_subscribed(s, op), 0, value, place);
     hf__session_complete(s, op, HF_OK, false, NULL);
     return HF_OK;
 }
@@ -304,7 +304,7 @@ static hf_result latch_leader_answer(hf__session *s, hf__op *op, hf__time now, c
     hf__session_note_time(s, server_us, op->asked_at, now);
     if (status == STATUS_LATE)
         late_answer(s, op, now);
-    else if (hf__latch_leader_answer(r, op, status == STATUS_YES, is_heard(s, op)))
+    else if (hf__latch_leader_answer(r, op, status == STATUS_YES, is_subscribed(s, op)))
         hf__session_complete(s, op, op->result, false, NULL);
     else
         return bad_answer(s, op, detail);

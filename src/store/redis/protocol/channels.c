@@ -122,7 +122,7 @@ void hf__channels_want(hf__channels *c, const char *name, size_t length, hf__tim
     if (ch->state == LEAVING) ch->again = true;
 }
 
-bool hf__channels_heard(const hf__channels *c, const char *name, size_t length) {
+bool hf__channels_subscribed(const hf__channels *c, const char *name, size_t length) {
     const hf__channel *ch = find(c, name, length);
     return ch && ch->state == HEARD;
 }

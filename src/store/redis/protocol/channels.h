@@ -41,7 +41,7 @@ void hf__channels_fini(hf__channels *c);
 /* Somebody stands in line for the name, as was answered just now. */
 void hf__channels_want(hf__channels *c, const char *name, size_t length, hf__time now);
 
-bool hf__channels_heard(const hf__channels *c, const char *name, size_t length);
+bool hf__channels_subscribed(const hf__channels *c, const char *name, size_t length);
 
 /* What is to be sent, and when. */
 void hf__channels_send(hf__channels *c, hf__buffer *out, hf__time now);

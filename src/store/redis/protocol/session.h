@@ -75,7 +75,8 @@ typedef struct hf__session {
     uint64_t round_trips;
     uint64_t commands;
 
-    bool heard; /* commands: messages are being listened to, so that a wait need not ask often */
+    bool
+        subscribed; /* commands: messages are being listened to, so that a wait need not ask often */
 
     hf__message messages[HF__MESSAGES_MAX]; /* messages: a ring */
     unsigned message_first, message_count;

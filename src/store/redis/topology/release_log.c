@@ -116,7 +116,7 @@ static bool ends_hold(const hf__op *op) {
 void hf__release_log_note(hf__release_log *log, const hf__op *op, hf__time now) {
     if (op->lease_ms > log->lease_ms) log->lease_ms = op->lease_ms;
     if (op->heir && op->heir->lease_ms > log->lease_ms) log->lease_ms = op->heir->lease_ms;
-    if (hf__hearing_stands(op)) log->has_queued = true;
+    if (hf__is_queued(op)) log->has_queued = true;
     if (op->kind != HF_MUTEX && op->ack.state == HF__ACK_UNDOING) return; /* it is asked again */
     if (!ends_hold(op)) return;
     log_release(log, op, now);

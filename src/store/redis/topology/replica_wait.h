@@ -38,7 +38,7 @@ hf__op *hf__replica_wait_completed(hf__replica_wait *w);
 void hf__replica_wait_tick(hf__replica_wait *w, hf__time now);
 hf__time hf__replica_wait_due(const hf__replica_wait *w);
 
-/* As hf__hearing_begin and hf__hearing_stale. */
+/* As hf__notifications_connecting and hf__notifications_stale. */
 void hf__replica_wait_begin(hf__replica_wait *w);
 bool hf__replica_wait_stale(const hf__replica_wait *w);
 

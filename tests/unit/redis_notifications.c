@@ -9,21 +9,21 @@
 #define SERVER_US INT64_C(1794772518000000)
 #define LEASE_MS  10000
 
-typedef struct ears {
+typedef struct subscriber {
     hf__session commands, messages;
-    hf__hearing hearing;
-} ears;
+    hf__notifications notifications;
+} subscriber;
 
 /* The server's clock was sampled at NOW; it listens. */
 static int set_up(void **state) {
-    ears *e = calloc(1, sizeof *e);
+    subscriber *e = calloc(1, sizeof *e);
     e->commands =
         (hf__session){.state = HF__READY, .link = 3, .server_us = SERVER_US, .sampled_at = NOW};
-    e->hearing = (hf__hearing){.commands = &e->commands, .messages = &e->messages};
-    hf__hearing_begin(&e->hearing);
-    hf__hearing_look(&e->hearing, true);
+    e->notifications = (hf__notifications){.commands = &e->commands, .messages = &e->messages};
+    hf__notifications_connecting(&e->notifications);
+    hf__notifications_update(&e->notifications, true);
     hf__news news;
-    assert_true(hf__hearing_news(&e->hearing, &news));
+    assert_true(hf__notifications_next(&e->notifications, &news));
     assert_int_equal(news.what, HF__ASK_AGAIN);
     *state = e;
     return 0;
@@ -35,7 +35,7 @@ static int tear_down(void **state) {
 }
 
 /* A grant made so long after the sample by the server's clock, which came so long after it by ours. */
-static hf__news grant(ears *e, int64_t server_ms, int64_t came_ms) {
+static hf__news grant(subscriber *e, int64_t server_ms, int64_t came_ms) {
     hf__news news;
     e->messages.messages[e->messages.message_first] =
         (hf__message){.number = 5,
@@ -44,7 +44,7 @@ static hf__news grant(ears *e, int64_t server_ms, int64_t came_ms) {
                       .lease_ms = LEASE_MS,
                       .came_at = NOW + came_ms * HF__MS};
     e->messages.message_count = 1;
-    assert_true(hf__hearing_news(&e->hearing, &news));
+    assert_true(hf__notifications_next(&e->notifications, &news));
     assert_int_equal(news.what, HF__GRANTED);
     return news;
 }
@@ -78,32 +78,32 @@ static void test_F53_a_clock_that_was_stepped_is_not_relied_on(void **state) {
 
 /* What was heard may be of another server than is asked now. */
 static void test_F56_who_asks_elsewhere_forgets_what_was_heard(void **state) {
-    ears *e = *state;
+    subscriber *e = *state;
     hf__news news;
-    assert_false(hf__hearing_stale(&e->hearing));
+    assert_false(hf__notifications_stale(&e->notifications));
     e->messages.message_count = 1;
     e->commands.link++;
-    assert_true(hf__hearing_stale(&e->hearing));
-    assert_false(hf__hearing_news(&e->hearing, &news));
+    assert_true(hf__notifications_stale(&e->notifications));
+    assert_false(hf__notifications_next(&e->notifications, &news));
 }
 
 static void test_F19_who_missed_something_asks_again(void **state) {
-    ears *e = *state;
+    subscriber *e = *state;
     hf__news news;
     e->messages.missed = true;
-    hf__hearing_look(&e->hearing, true);
-    assert_true(hf__hearing_news(&e->hearing, &news));
+    hf__notifications_update(&e->notifications, true);
+    assert_true(hf__notifications_next(&e->notifications, &news));
     assert_int_equal(news.what, HF__ASK_AGAIN);
-    assert_false(hf__hearing_news(&e->hearing, &news));
+    assert_false(hf__notifications_next(&e->notifications, &news));
 }
 
 /* A connection to listen on is made for who stands in line, and not for who need not. */
 static void test_who_stands_in_line_listens(void **state) {
-    ears *e = *state;
-    hf__hearing_complete(&e->hearing, &(hf__op){.verb = HF__ASK, .stand = true});
-    assert_false(e->hearing.waits);
-    hf__hearing_complete(&e->hearing, &(hf__op){.verb = HF__ASK, .placed = true});
-    assert_true(e->hearing.waits);
+    subscriber *e = *state;
+    hf__notifications_note_answer(&e->notifications, &(hf__op){.verb = HF__ASK, .stand = true});
+    assert_false(e->notifications.wanted);
+    hf__notifications_note_answer(&e->notifications, &(hf__op){.verb = HF__ASK, .placed = true});
+    assert_true(e->notifications.wanted);
 }
 
 int main(void) {
