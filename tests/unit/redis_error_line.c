@@ -156,7 +156,7 @@ enum { LINES = sizeof lines / sizeof *lines };
 static const hf__script SCRIPT = {.text = "local call = redis.call\n"
                                           "call('PTTL', KEYS[1])\n"
                                           "call('HSET', KEYS[1], 'a', 'b')\n"};
-static const hf__tried TRIED = {
+static const hf__attempt TRIED = {
     .script = &SCRIPT, .prefix = "hf", .name = "na", .name_length = 2, .client = "CLIENT"};
 
 static void test_every_servers_line_unwraps_to_its_code_and_place(void **state) {
@@ -174,8 +174,8 @@ static void test_every_servers_line_unwraps_to_its_code_and_place(void **state) 
 static void test_an_error_means_the_same_from_every_server(void **state) {
     (void)state;
     for (int i = 0; i < LINES; i++) {
-        char *detail = hf__rights_lacking(lines[i].line, &TRIED, "h:1");
-        hf_result result = detail ? HF_REFUSED : hf__trouble(lines[i].line, "h:1", &detail);
+        char *detail = hf__permission_missing(lines[i].line, &TRIED, "h:1");
+        hf_result result = detail ? HF_REFUSED : hf__server_error(lines[i].line, "h:1", &detail);
         if (result != lines[i].result || !strstr(detail, lines[i].mentions))
             fail_msg("\"%s\": %s, \"%s\"", lines[i].line, hf_result_name(result), detail);
         if (strstr(detail, "password`") || strstr(detail, "password'"))

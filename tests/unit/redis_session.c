@@ -575,7 +575,7 @@ static void test_a_servers_words_are_tamed_and_cut(void **state) {
     memset(error, 'x', sizeof error);
     error[0] = '\x1b';
     error[sizeof error - 1] = '\0';
-    assert_int_equal(hf__trouble(error, "h:1", &detail), HF_PROTOCOL);
+    assert_int_equal(hf__server_error(error, "h:1", &detail), HF_PROTOCOL);
     assert_null(strchr(detail, '\x1b'));
     assert_true(strlen(detail) < 400);
     free(detail);

@@ -41,12 +41,12 @@ static void say(hf__cluster *c, hf_result result, const char *detail) {
 /* Why nobody is connected: what the last said that could not tell where the slots are, or why one cannot be reached. */
 static void say_why(hf__cluster *c) {
     EACH(c, i, m) {
-        if (m->store->up || !m->store->down_result || c->trouble) continue;
+        if (m->store->up || !m->store->down_result || c->last_error) continue;
         say(c, m->store->down_result, m->store->down_detail);
         return;
     }
-    if (c->trouble)
-        say(c, c->trouble, c->trouble_text);
+    if (c->last_error)
+        say(c, c->last_error, c->last_error_text);
     else
         say(c, HF_UNREACHABLE, "no node of the cluster answered within connect_timeout");
 }

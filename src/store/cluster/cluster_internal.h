@@ -82,8 +82,8 @@ typedef struct hf__cluster {
     bool registering;
     hf__time register_at;
 
-    hf_result trouble; /* of the last that could not say where the slots are */
-    char trouble_text[512], down_text[512];
+    hf_result last_error; /* of the last that could not say where the slots are */
+    char last_error_text[512], down_text[512];
 } hf__cluster;
 
 void hf__ops_push(hf__ops *ops, hf__op *op);

@@ -73,8 +73,9 @@ static void go_to_seeds(hf__cluster *c, hf__time now) {
 }
 
 static void no_use(hf__cluster *c, hf__member *m, hf_result result, const char *why, hf__time now) {
-    c->trouble = result;
-    snprintf(c->trouble_text, sizeof c->trouble_text, "%s", why ? why : hf_result_text(result));
+    c->last_error = result;
+    snprintf(c->last_error_text, sizeof c->last_error_text, "%s",
+             why ? why : hf_result_text(result));
     m->useless = true;
     c->doubts++;
     c->refresh_at = now + pause(c);
@@ -124,7 +125,7 @@ static void adopt(hf__cluster *c, hf__member *m, hf__time now) {
                     "%s: %u primaries have slots of the cluster", m->where, c->map.now->nodes);
     c->doubts = changed ? 0 : c->doubts + 1;
     c->refreshed = now;
-    c->trouble = HF_OK;
+    c->last_error = HF_OK;
     c->doubted = m->useless = false;
     c->opened = c->woken = true;
     hf__members_mapped(c);

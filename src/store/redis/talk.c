@@ -322,7 +322,7 @@ static hf_result step(hf__talk *t, const char *const *words, hf__time until) {
     char *detail = NULL;
     hf_result r = ask(t, &said, words, until);
     if (r || said.type != '-') return r;
-    r = hf__trouble(said.text, t->where, &detail);
+    r = hf__server_error(said.text, t->where, &detail);
     r = hf__fail_line(r, detail);
     free(detail);
     return r;

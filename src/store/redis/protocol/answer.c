@@ -350,7 +350,7 @@ static hf_result asking_answer(hf__session *s, hf__op *op) {
     op->asking_said = false;
     free(op->detail);
     op->detail = NULL;
-    if (r->type == REDIS_REPLY_ERROR) hf__session_trouble(s, op, r->item[0].text, &op->detail);
+    if (r->type == REDIS_REPLY_ERROR) hf__session_error(s, op, r->item[0].text, &op->detail);
     return HF_OK;
 }
 
@@ -386,7 +386,7 @@ static hf_result error_answer(hf__session *s, hf__op *op, hf__time now, char **d
     }
     if (s->url->primary && hf__role_lost(error)) return demoted(s, op, detail);
     char *line = NULL;
-    hf_result result = hf__session_trouble(s, op, error, &line);
+    hf_result result = hf__session_error(s, op, error, &line);
     /* Where something else stands in its place, our hold is gone. But what may yet come late was not
        buried: that is to be asked for again. */
     bool ours = op->verb == HF__RENEW || (op->verb == HF__RELEASE && !op->bury_until) ||

@@ -48,7 +48,7 @@ void hf__login_say(hf__session *s, const char *password) {
 
 /* Words that we do not know may repeat the password: they are not shown. */
 static hf_result login_refused(const hf__session *s, const char *error, char **detail) {
-    hf_result result = hf__session_trouble(s, NULL, error, detail);
+    hf_result result = hf__session_error(s, NULL, error, detail);
     if (result != HF_PROTOCOL) return result;
     free(*detail);
     *detail = hf__line("%s does not let us log in; its words are not shown, they may hold the "

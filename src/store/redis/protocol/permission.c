@@ -48,7 +48,7 @@ static size_t add_command(char out[COMMAND_MAX], size_t used, const char *name) 
 }
 
 /* The commands that are called in a line of the script: one most often, else "pttl or pexpire". */
-static bool called_in(const char *text, char out[COMMAND_MAX]) {
+static bool read_called_commands(const char *text, char out[COMMAND_MAX]) {
     const char *end = text + strcspn(text, "\n"), *at = text;
     size_t used = 0;
     while ((at = strstr(at, "call('")) && at < end) {
@@ -63,16 +63,17 @@ static bool script_command(const hf__error_line *error, const hf__script *script
                            char out[COMMAND_MAX]) {
     long line = error->script_line;
     const char *text = script && line > 0 ? text_of_line(script->text, line) : NULL;
-    if (text) return called_in(text, out);
+    if (text) return read_called_commands(text, out);
     if (!script || line) return false;
     hf__text_copy(out, COMMAND_MAX,
                   "pexpire"); /* the one whose error a script catches and passes on */
     return true;
 }
 
-static char *lacks_command(const hf__error_line *error, const hf__tried *tried, const char *where) {
+static char *explain_command(const hf__error_line *error, const hf__attempt *attempt,
+                             const char *where) {
     char command[COMMAND_MAX];
-    if (quoted_command(error, command) || script_command(error, tried->script, command))
+    if (quoted_command(error, command) || script_command(error, attempt->script, command))
         return hf__line("%s: the ACL user lacks a right: it may not run the command %s; "
                         "docs/REDIS-PROTOCOL.md lists those that are needed",
                         where, command);
@@ -83,29 +84,29 @@ static char *lacks_command(const hf__error_line *error, const hf__tried *tried, 
 
 /* ---- Keys and channels ---- */
 
-static char *lacks_key(const hf__tried *tried, const char *where) {
-    if (!tried->name)
+static char *explain_key(const hf__attempt *attempt, const char *where) {
+    if (!attempt->name)
         return hf__line("%s: the ACL user lacks a right: it may not use the key %s:client:%s; "
                         "~%s:* is needed",
-                        where, tried->prefix, tried->client, tried->prefix);
+                        where, attempt->prefix, attempt->client, attempt->prefix);
     return hf__line("%s: the ACL user lacks a right: it may not use the key %s:{%.*s}, or one of "
                     "those that begin so; ~%s:* is needed",
-                    where, tried->prefix, tried->name_length, tried->name, tried->prefix);
+                    where, attempt->prefix, attempt->name_length, attempt->name, attempt->prefix);
 }
 
-static char *lacks_channel(const hf__tried *tried, const char *where) {
+static char *explain_channel(const hf__attempt *attempt, const char *where) {
     return hf__line("%s: the ACL user lacks a right: it may not use the channel %s:c:%s; &%s:c:* "
                     "is needed",
-                    where, tried->prefix, tried->client, tried->prefix);
+                    where, attempt->prefix, attempt->client, attempt->prefix);
 }
 
 /* Redis 7.2 and later put the user's name before what is missing, which may be any word: the command, which
    they quote, comes first. */
-char *hf__rights_lacking(const char *line, const hf__tried *tried, const char *where) {
+char *hf__permission_missing(const char *line, const hf__attempt *attempt, const char *where) {
     hf__error_line error = hf__error_unwrap(line);
     if (!hf__error_has_code(&error, "NOPERM")) return NULL;
     bool command = hf__error_says(&error, "run the '");
-    if (!command && hf__error_says(&error, "channel")) return lacks_channel(tried, where);
-    if (!command && hf__error_says(&error, " key")) return lacks_key(tried, where);
-    return lacks_command(&error, tried, where);
+    if (!command && hf__error_says(&error, "channel")) return explain_channel(attempt, where);
+    if (!command && hf__error_says(&error, " key")) return explain_key(attempt, where);
+    return explain_command(&error, attempt, where);
 }

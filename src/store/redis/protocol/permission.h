@@ -5,15 +5,15 @@
 #include "store/redis/protocol/script.h"
 
 /* What was being done when a right was lacking; what does not apply is NULL. */
-typedef struct hf__tried {
+typedef struct hf__attempt {
     const hf__script *script;
     const char *prefix; /* of keys and channels */
     const char *name;   /* of the lock */
     int name_length;
     const char *client; /* whose channel */
-} hf__tried;
+} hf__attempt;
 
 /* A line for a person if the error line is about a right that is lacking, on the heap; else NULL. */
-char *hf__rights_lacking(const char *line, const hf__tried *tried, const char *where);
+char *hf__permission_missing(const char *line, const hf__attempt *attempt, const char *where);
 
 #endif

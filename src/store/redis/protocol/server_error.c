@@ -7,14 +7,14 @@
 
 #define SAID_MAX 240
 
-typedef struct trouble {
+typedef struct known_error {
     const char *text;
     hf_result result;
     const char *advice;
-} trouble;
+} known_error;
 
 /* By the code of the error. HF_UNREACHABLE is worth trying again, the others are final. */
-static const trouble words[] = {
+static const known_error words[] = {
     {"NOAUTH", HF_REFUSED, "the server wants a password: give one in the URL or by password_file"},
     {"WRONGPASS", HF_REFUSED, "check user and password, in the URL or its password_file"},
     {"DENIED", HF_REFUSED, "the server is in protected mode: set a password or bind address"},
@@ -39,7 +39,7 @@ static const trouble words[] = {
 };
 
 /* Errors that have no code of their own. */
-static const trouble phrases[] = {
+static const known_error phrases[] = {
     {"max number of clients", HF_UNREACHABLE, "raise maxclients, or close connections"},
     {"invalid password", HF_REFUSED, "check the password of the URL"},
     {"without any password configured", HF_REFUSED,
@@ -53,7 +53,7 @@ static const trouble phrases[] = {
     {"command called from", HF_UNSUPPORTED, "Holdfast needs Redis 6.2 or later, or Valkey"},
 };
 
-static const trouble *find(const hf__error_line *error) {
+static const known_error *find_known_error(const hf__error_line *error) {
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (hf__error_has_code(error, words[i].text)) return &words[i];
     for (size_t i = 0; i < sizeof phrases / sizeof *phrases; i++)
@@ -61,10 +61,10 @@ static const trouble *find(const hf__error_line *error) {
     return NULL;
 }
 
-hf_result hf__trouble(const char *line, const char *where, char **detail) {
+hf_result hf__server_error(const char *line, const char *where, char **detail) {
     hf__error_line error = hf__error_unwrap(line);
     int length = error.length > SAID_MAX ? SAID_MAX : error.length;
-    const trouble *known = find(&error);
+    const known_error *known = find_known_error(&error);
     if (known)
         *detail = hf__line("%s: %.*s (%s)", where, length, error.text, known->advice);
     else

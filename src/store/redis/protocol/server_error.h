@@ -6,6 +6,6 @@
 
 /* The result for an error line ("OOM command not allowed…"), and a line for a person: where it came
    from, what the server said, what to do. On the heap; NULL when memory is out. */
-hf_result hf__trouble(const char *line, const char *where, char **detail);
+hf_result hf__server_error(const char *line, const char *where, char **detail);
 
 #endif

@@ -160,17 +160,17 @@ hf_result hf__session_not_redis(const hf__session *s, char **detail) {
 }
 
 /* What an error means, of an operation (NULL: of the login), and a line for a person. */
-hf_result hf__session_trouble(const hf__session *s, const hf__op *op, const char *error,
-                              char **detail) {
-    hf__tried tried = {.prefix = s->url->prefix, .client = s->who->client};
-    if (op) tried.script = hf__script_of(s, op);
-    if (op && op->verb == HF__WHO) tried.client = op->sight->who.client;
+hf_result hf__session_error(const hf__session *s, const hf__op *op, const char *error,
+                            char **detail) {
+    hf__attempt attempt = {.prefix = s->url->prefix, .client = s->who->client};
+    if (op) attempt.script = hf__script_of(s, op);
+    if (op && op->verb == HF__WHO) attempt.client = op->sight->who.client;
     if (op && op->name) {
-        tried.name = op->name;
-        tried.name_length = (int)op->name_length;
+        attempt.name = op->name;
+        attempt.name_length = (int)op->name_length;
     }
-    *detail = hf__rights_lacking(error, &tried, s->where);
-    return *detail ? HF_REFUSED : hf__trouble(error, s->where, detail);
+    *detail = hf__permission_missing(error, &attempt, s->where);
+    return *detail ? HF_REFUSED : hf__server_error(error, s->where, detail);
 }
 
 hf_result hf__session_feed(hf__session *s, const char *bytes, size_t length, hf__time now,

@@ -27,8 +27,8 @@ void hf__session_note_time(hf__session *s, int64_t server_us, hf__time asked_at,
 hf_result hf__session_not_redis(const hf__session *s, char **detail);
 
 /* What an error means, of an operation (NULL: of the login), and a line for a person. */
-hf_result hf__session_trouble(const hf__session *s, const hf__op *op, const char *error,
-                              char **detail);
+hf_result hf__session_error(const hf__session *s, const hf__op *op, const char *error,
+                            char **detail);
 
 /* ---- login.c ---- */
 
