@@ -14,8 +14,8 @@
 #include "store/redis/topology/replica_wait.h"
 #include "store/redis/topology/sentinel_watch.h"
 
-#define DOUBT   (500 * HF__MS)
-#define CROWDED HF__SEC /* for which others are expected to want what this client wants */
+#define RECHECK_AFTER (500 * HF__MS)
+#define CROWDED       HF__SEC /* for which others are expected to want what this client wants */
 
 /* What pollset would say of a link, as last published. */
 typedef struct seen {
@@ -37,9 +37,9 @@ typedef struct redis {
     hf__notifications notifications;
 
     /* redis+sentinel:// only */
-    hf__watch *watch;
+    hf__sentinel_watch *watch;
     hf__url node; /* the URL of the links: parts of the client's, and where the primary is */
-    hf__place place;
+    hf__address primary;
     hf__release_log releases;
     unsigned failures; /* of `link`, as last seen */
     uint64_t repeated; /* the connection on which what is past was said again */
@@ -57,13 +57,15 @@ static bool changed(seen *before, const hf__link *l) {
 /* Why not up. While the first connection is being made, through Sentinels, a node that is away is no
    answer yet. */
 static void say_down(redis *r) {
-    const hf__watch *w = r->watch;
+    const hf__sentinel_watch *w = r->watch;
     bool lost = w && w->result && r->link.state != HF__LINK_UP; /* nobody says where to go */
-    bool wait = w && !lost && hf__watch_opening(w) && r->link.down_result == HF_UNREACHABLE;
+    bool wait =
+        w && !lost && hf__sentinel_watch_opening(w) && r->link.down_result == HF_UNREACHABLE;
     r->store.down_result = lost ? w->result : wait ? HF_OK : r->link.down_result;
     r->store.down_detail = lost ? w->detail : wait ? NULL : r->link.down_detail;
     static char late[] = "the primary could not be reached within connect_timeout";
-    if (!w || hf__watch_opening(w) || r->link.state == HF__LINK_UP || r->store.down_result) return;
+    if (!w || hf__sentinel_watch_opening(w) || r->link.state == HF__LINK_UP || r->store.down_result)
+        return;
     r->store.down_result = HF_UNREACHABLE;
     r->store.down_detail = late;
 }
@@ -91,7 +93,7 @@ static void redis_free(hf__store *store, bool forked) {
     hf__link_fini(&r->subscriber, forked);
     hf__link_fini(&r->replica_link, forked);
     hf__channels_fini(&r->channels);
-    hf__watch_free(r->watch, forked);
+    hf__sentinel_watch_free(r->watch, forked);
     hf__release_log_fini(&r->releases);
     free(r);
 }
@@ -143,28 +145,29 @@ static bool news(hf__store *store, hf__news *out) {
 /* ---- Turning ---- */
 
 /* Where to connect to is known: it is where the URL says, or where Sentinels said just now. */
-static bool placed(const redis *r) {
+static bool primary_known(const redis *r) {
     bool busy = r->link.state != HF__LINK_IDLE;
-    return !r->watch || (r->place.port && (busy || hf__watch_primary(r->watch)));
+    return !r->watch || (r->primary.port && (busy || hf__sentinel_watch_primary(r->watch)));
 }
 
 /* When a primary that does not answer is taken for one that is away, and Sentinels are asked; its
    connection is given up later. */
-static hf__time doubted_at(const redis *r) {
+static hf__time recheck_primary_at(const redis *r) {
     hf__time since = hf__session_waits_since(&r->link.session);
-    return since == HF__NEVER ? HF__NEVER : since + DOUBT;
+    return since == HF__NEVER ? HF__NEVER : since + RECHECK_AFTER;
 }
 
-static void follow(redis *r, hf__time now) {
-    if (r->link.failures > r->failures) hf__watch_doubt(r->watch);
+static void follow_primary(redis *r, hf__time now) {
+    if (r->link.failures > r->failures) hf__sentinel_watch_recheck(r->watch);
     r->failures = r->link.failures;
-    hf__watch_tick(r->watch, r->link.state == HF__LINK_UP && now < doubted_at(r), now);
-    const hf__place *primary = hf__watch_primary(r->watch);
-    if (!primary || (primary->port == r->place.port && !strcmp(primary->host, r->place.host)))
+    hf__sentinel_watch_tick(r->watch, r->link.state == HF__LINK_UP && now < recheck_primary_at(r),
+                            now);
+    const hf__address *primary = hf__sentinel_watch_primary(r->watch);
+    if (!primary || (primary->port == r->primary.port && !strcmp(primary->host, r->primary.host)))
         return;
     hf__log_add(r->log, HF_LOG_INFO, "the primary '%s' is at %s, port %d", r->node.primary,
                 primary->host, (int)primary->port);
-    r->place = *primary;
+    r->primary = *primary;
     r->node.port = primary->port;
     hf__link_move(&r->link, now);
     hf__link_move(&r->subscriber, now);
@@ -190,10 +193,10 @@ static void tick_replica_link(redis *r, hf__time now) {
 
 static void tick(hf__store *store, hf__time now) {
     redis *r = (redis *)store;
-    if (r->watch) follow(r, now);
+    if (r->watch) follow_primary(r, now);
     if (r->store.measure) r->link.session.register_at = now; /* an exchange like any other */
     r->store.measure = false;
-    if (placed(r)) hf__link_tick(&r->link, now);
+    if (primary_known(r)) hf__link_tick(&r->link, now);
     if (r->watch) repeat_releases(r, now);
     if (hf__notifications_stale(&r->notifications)) hf__link_renew(&r->subscriber, now);
     if (r->notifications.wanted && r->link.state == HF__LINK_UP) {
@@ -206,10 +209,10 @@ static void tick(hf__store *store, hf__time now) {
 
 static hf__time due(const hf__store *store) {
     const redis *r = (const redis *)store;
-    hf__time link = placed(r) ? hf__link_due(&r->link) : HF__NEVER;
+    hf__time link = primary_known(r) ? hf__link_due(&r->link) : HF__NEVER;
     if (r->store.measure) link = 0;
-    if (r->watch) link = hf__sooner(link, hf__watch_due(r->watch));
-    if (r->watch && r->watch->primary_up) link = hf__sooner(link, doubted_at(r));
+    if (r->watch) link = hf__sooner(link, hf__sentinel_watch_due(r->watch));
+    if (r->watch && r->watch->primary_up) link = hf__sooner(link, recheck_primary_at(r));
     bool up = r->link.state == HF__LINK_UP, subscriber = r->notifications.wanted && up;
     if (r->wants_replicas) link = hf__sooner(link, hf__replica_wait_due(&r->replica_wait));
     if (r->wants_replicas && up) link = hf__sooner(link, hf__link_due(&r->replica_link));
@@ -303,8 +306,8 @@ static const hf__url *find_through_sentinels(redis *r, const hf__url *url) {
     r->node = *url;
     r->node.scheme =
         url->scheme == HF__SCHEME_SENTINEL_TLS ? HF__SCHEME_REDIS_TLS : HF__SCHEME_REDIS;
-    r->node.host = r->place.host;
-    r->watch = hf__watch_new(url, &r->who, r->log);
+    r->node.host = r->primary.host;
+    r->watch = hf__sentinel_watch_new(url, &r->who, r->log);
     return &r->node;
 }
 

@@ -1111,8 +1111,8 @@ MUTATIONS = [
     Mutation(
         "an old primary is gone back to without asking",
         "store/redis/redis.c",
-        "(r->place.port && (busy || hf__watch_primary(r->watch)))",
-        "(r->place.port && (busy || r->watch))",
+        "(r->primary.port && (busy || hf__sentinel_watch_primary(r->watch)))",
+        "(r->primary.port && (busy || r->watch))",
         ("sentinel_told", "F32_an_old*"),
     ),
     Mutation(

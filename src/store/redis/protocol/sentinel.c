@@ -23,7 +23,7 @@ void hf__sentinel_next(hf__sentinel *s) {
    together they are no older than the epoch. Subscribing comes last, because nothing else may be asked
    after it. */
 void hf__sentinel_ask(hf__sentinel *s, hf__buffer *out) {
-    s->said = (hf__place){.port = 0};
+    s->said = (hf__address){.port = 0};
     s->said_epoch = 0;
     s->switched = false;
     hf__command_begin(out, 3);
@@ -52,8 +52,8 @@ static hf_result unknown_name(const hf__sentinel *s, const char *where, char **d
     return HF_REFUSED;
 }
 
-static hf_result refused(const hf__sentinel *s, const char *error, const char *where,
-                         char **detail) {
+static hf_result explain_refusal(const hf__sentinel *s, const char *error, const char *where,
+                                 char **detail) {
     if (strstr(error, "No such master")) return unknown_name(s, where, detail);
     if (strstr(error, "unknown command")) return no_sentinel(where, detail);
     bool password = !strncmp(error, "NOAUTH", 6);
@@ -72,18 +72,18 @@ static bool read_epoch(hf__sentinel *s, const hf__reply *r) {
     return false;
 }
 
-static bool read_place(hf__place *place, const hf__reply *r) {
+static bool read_address(hf__address *address, const hf__reply *r) {
     int64_t port;
     const char *host = hf__reply_text(r, 0);
-    if (!host || !*host || strlen(host) >= sizeof place->host || !hf__reply_number(r, 1, &port) ||
+    if (!host || !*host || strlen(host) >= sizeof address->host || !hf__reply_number(r, 1, &port) ||
         port < 1 || port > 65535)
         return false;
-    hf__text_copy(place->host, sizeof place->host, host);
-    place->port = (int32_t)port;
+    hf__text_copy(address->host, sizeof address->host, host);
+    address->port = (int32_t)port;
     return true;
 }
 
-static void settle(hf__sentinel *s) {
+static void accept_answer(hf__sentinel *s) {
     s->older |= 1u << s->at;
     if (s->primary.port && s->said_epoch < s->epoch &&
         (unsigned)__builtin_popcount(s->older) <= s->count / 2)
@@ -100,14 +100,14 @@ static bool is_push(const hf__reply *r, const char *kind) {
 
 hf_result hf__sentinel_answer(hf__sentinel *s, unsigned i, const hf__reply *r, const char *where,
                               char **detail) {
-    if (r->type == REDIS_REPLY_ERROR) return refused(s, r->item[0].text, where, detail);
+    if (r->type == REDIS_REPLY_ERROR) return explain_refusal(s, r->item[0].text, where, detail);
     if (i == 1 && r->type == REDIS_REPLY_NIL) return unknown_name(s, where, detail);
     bool array = r->type == REDIS_REPLY_ARRAY;
     bool good = i == 0   ? array && read_epoch(s, r)
-                : i == 1 ? array && read_place(&s->said, r)
+                : i == 1 ? array && read_address(&s->said, r)
                          : is_push(r, "subscribe");
     if (!good) return no_sentinel(where, detail);
-    if (i == HF__SENTINEL_ASKS - 1) settle(s);
+    if (i == HF__SENTINEL_ASKS - 1) accept_answer(s);
     return HF_OK;
 }
 

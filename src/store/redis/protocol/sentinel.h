@@ -12,23 +12,23 @@
 #include "base/url.h"
 #include "store/redis/protocol/reply.h"
 
-#define HF__PLACE_HOST 256
+#define HF__ADDRESS_HOST 256
 
-typedef struct hf__place {
-    char host[HF__PLACE_HOST];
+typedef struct hf__address {
+    char host[HF__ADDRESS_HOST];
     int32_t port; /* 0: not known */
-} hf__place;
+} hf__address;
 
 typedef struct hf__sentinel {
     const hf__url *url;
     unsigned count; /* Sentinels */
     unsigned at;    /* the one being asked */
 
-    hf__place primary; /* the newest that was believed; port 0: none yet */
-    int64_t epoch;     /* of that */
-    uint32_t older;    /* Sentinels that have said an older one since, a bit each */
+    hf__address primary; /* the newest that was believed; port 0: none yet */
+    int64_t epoch;       /* of that */
+    uint32_t older;      /* Sentinels that have said an older one since, a bit each */
 
-    hf__place said; /* in the answer that is coming in */
+    hf__address said; /* in the answer that is coming in */
     int64_t said_epoch;
     bool switched; /* it said that there was a failover: ask it again */
 } hf__sentinel;

@@ -9,7 +9,7 @@
 #define AGAIN_MOST  HF__SEC
 #define DOUBLINGS   4
 
-static void go_to(hf__watch *w, hf__time now) {
+static void connect_to_sentinel(hf__sentinel_watch *w, hf__time now) {
     const hf__host *host = &w->sentinel.url->hosts[w->sentinel.at];
     w->url.host = host->name;
     w->url.port = host->port;
@@ -18,13 +18,14 @@ static void go_to(hf__watch *w, hf__time now) {
 }
 
 /* All of them together have the time that one connection may take. */
-static int64_t share_of(const hf__url *url, unsigned count) {
+static int64_t timeout_share(const hf__url *url, unsigned count) {
     int64_t share = url->connect_timeout_ms / (count + 1);
     return share > 0 ? share : 1;
 }
 
-hf__watch *hf__watch_new(const hf__url *url, const hf__identity *who, hf__log *log) {
-    hf__watch *w = calloc(1, sizeof *w);
+hf__sentinel_watch *hf__sentinel_watch_new(const hf__url *url, const hf__identity *who,
+                                           hf__log *log) {
+    hf__sentinel_watch *w = calloc(1, sizeof *w);
     if (!w) return NULL;
     w->log = log;
     hf__sentinel_init(&w->sentinel, url);
@@ -35,11 +36,11 @@ hf__watch *hf__watch_new(const hf__url *url, const hf__identity *who, hf__log *l
     w->url.password = url->sentinel_password;
     w->url.password_file = url->sentinel_password_file;
     w->url.db = 0;
-    w->url.connect_timeout_ms = share_of(url, w->sentinel.count);
+    w->url.connect_timeout_ms = timeout_share(url, w->sentinel.count);
     w->url.host = url->hosts[0].name;
     w->url.port = url->hosts[0].port;
     if (!hf__link_init(&w->link, HF__SENTINEL, &w->url, who, log)) {
-        hf__watch_free(w, false);
+        hf__sentinel_watch_free(w, false);
         return NULL;
     }
     w->link.quiet = true;
@@ -47,7 +48,7 @@ hf__watch *hf__watch_new(const hf__url *url, const hf__identity *who, hf__log *l
     return w;
 }
 
-void hf__watch_free(hf__watch *w, bool forked) {
+void hf__sentinel_watch_free(hf__sentinel_watch *w, bool forked) {
     if (!w) return;
     hf__link_fini(&w->link, forked);
     free(w->detail);
@@ -56,7 +57,7 @@ void hf__watch_free(hf__watch *w, bool forked) {
 
 /* ---- What a visit came to ---- */
 
-static void forgive(hf__watch *w) {
+static void clear_failure(hf__sentinel_watch *w) {
     w->failed = 0;
     w->silent &= ~(1u << w->sentinel.at);
     w->result = HF_OK;
@@ -64,39 +65,39 @@ static void forgive(hf__watch *w) {
     w->detail = NULL;
 }
 
-static bool settled(const hf__watch *w) {
+static bool has_majority(const hf__sentinel_watch *w) {
     unsigned asked = (unsigned)__builtin_popcount(w->asked_by);
     unsigned heard = (unsigned)__builtin_popcount(w->heard_by);
     return heard > w->sentinel.count / 2 || (heard && asked == w->sentinel.count);
 }
 
-void hf__watch_doubt(hf__watch *w) {
+void hf__sentinel_watch_recheck(hf__sentinel_watch *w) {
     w->asked_by = w->heard_by = 0;
 }
 
-static hf__time pause_now(hf__watch *w) {
-    if (!settled(w) && w->asked_by != (1u << w->sentinel.count) - 1) return 0;
+static hf__time next_pause(hf__sentinel_watch *w) {
+    if (!has_majority(w) && w->asked_by != (1u << w->sentinel.count) - 1) return 0;
     if (w->primary_up) return hf__jitter(&w->link.rand, LISTEN);
     unsigned doublings = w->rounds < DOUBLINGS ? w->rounds : DOUBLINGS;
     w->rounds++;
     return hf__jitter(&w->link.rand, hf__sooner(AGAIN_FIRST << doublings, AGAIN_MOST));
 }
 
-static void answered(hf__watch *w, hf__time now) {
+static void note_answer(hf__sentinel_watch *w, hf__time now) {
     w->listening = true;
     w->asked_by |= 1u << w->sentinel.at;
     w->heard_by |= 1u << w->sentinel.at;
-    forgive(w);
+    clear_failure(w);
     if (w->sentinel.older) /* it is one of those */
         hf__log_add(w->log, HF_LOG_INFO,
                     "the Sentinel at %s is behind others: that the primary is at %s, port %d, is "
                     "not believed",
                     w->link.where, w->sentinel.said.host, (int)w->sentinel.said.port);
-    w->leave_at = now + pause_now(w);
+    w->leave_at = now + next_pause(w);
 }
 
 /* The next is asked at once, but a round in which all failed is not begun anew without a pause. */
-static void no_use(hf__watch *w, hf__time now) {
+static void note_failure(hf__sentinel_watch *w, hf__time now) {
     uint32_t bit = 1u << w->sentinel.at;
     hf_result result = w->link.down_result ? w->link.down_result : HF_UNREACHABLE;
     const char *why = w->link.down_detail ? w->link.down_detail : hf_result_text(result);
@@ -110,56 +111,57 @@ static void no_use(hf__watch *w, hf__time now) {
                              w->sentinel.url->primary, why);
     }
     hf__sentinel_next(&w->sentinel);
-    go_to(w, w->failed % w->sentinel.count ? now : now + pause_now(w));
+    connect_to_sentinel(w, w->failed % w->sentinel.count ? now : now + next_pause(w));
 }
 
 /* ---- Turning ---- */
 
 /* While the primary is up there is time; when it goes away a pause is over. */
-static void came_or_went(hf__watch *w, bool primary_up, hf__time now) {
+static void set_primary_up(hf__sentinel_watch *w, bool primary_up, hf__time now) {
     w->primary_up = primary_up;
     w->rounds = 0;
-    if (!primary_up) hf__watch_doubt(w);
-    w->leave_at = primary_up ? now + pause_now(w) : now;
+    if (!primary_up) hf__sentinel_watch_recheck(w);
+    w->leave_at = primary_up ? now + next_pause(w) : now;
     if (!primary_up && w->link.state == HF__LINK_IDLE) w->link.retry_at = now;
 }
 
-static void look(hf__watch *w, hf__time now) {
+static void look_at_link(hf__sentinel_watch *w, hf__time now) {
     bool idle = w->link.state == HF__LINK_IDLE;
     if (w->link.state == HF__LINK_UP && !w->listening)
-        answered(w, now);
+        note_answer(w, now);
     else if (idle && w->listening) /* it went away: no harm, ask the next */
         w->leave_at = now;
     else if (idle && w->link.failures)
-        no_use(w, now);
+        note_failure(w, now);
     if (!w->listening) return;
     if (w->sentinel.switched) {
         hf__log_add(w->log, HF_LOG_INFO, "the Sentinel at %s tells of a failover", w->link.where);
-        go_to(w, now);
+        connect_to_sentinel(w, now);
     } else if (now >= w->leave_at) {
         hf__sentinel_next(&w->sentinel);
-        go_to(w, now);
+        connect_to_sentinel(w, now);
     }
 }
 
-void hf__watch_tick(hf__watch *w, bool primary_up, hf__time now) {
+void hf__sentinel_watch_tick(hf__sentinel_watch *w, bool primary_up, hf__time now) {
     if (!w->open_until) w->open_until = hf__after_ms(now, w->sentinel.url->connect_timeout_ms);
     if (primary_up || now >= w->open_until) w->open_until = HF__NEVER;
-    if (primary_up != w->primary_up) came_or_went(w, primary_up, now);
-    look(w, now);
+    if (primary_up != w->primary_up) set_primary_up(w, primary_up, now);
+    look_at_link(w, now);
     hf__link_tick(&w->link, now);
-    look(w, now);
+    look_at_link(w, now);
 }
 
-hf__time hf__watch_due(const hf__watch *w) {
+hf__time hf__sentinel_watch_due(const hf__sentinel_watch *w) {
     hf__time due = hf__sooner(hf__link_due(&w->link), w->open_until);
     return w->listening ? hf__sooner(due, w->leave_at) : due;
 }
 
-const hf__place *hf__watch_primary(const hf__watch *w) {
-    return w->sentinel.primary.port && (w->primary_up || settled(w)) ? &w->sentinel.primary : NULL;
+const hf__address *hf__sentinel_watch_primary(const hf__sentinel_watch *w) {
+    return w->sentinel.primary.port && (w->primary_up || has_majority(w)) ? &w->sentinel.primary
+                                                                          : NULL;
 }
 
-bool hf__watch_opening(const hf__watch *w) {
+bool hf__sentinel_watch_opening(const hf__sentinel_watch *w) {
     return w->open_until != HF__NEVER;
 }

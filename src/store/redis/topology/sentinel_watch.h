@@ -14,7 +14,7 @@
 
 #include "store/redis/net/link.h"
 
-typedef struct hf__watch {
+typedef struct hf__sentinel_watch {
     hf__url url; /* of the Sentinel being asked: parts of the client's URL, none of its own */
     hf__sentinel sentinel;
     hf__link link;
@@ -32,22 +32,23 @@ typedef struct hf__watch {
 
     hf_result result; /* none of them was of use; HF_OK: not so */
     char *detail;
-} hf__watch;
+} hf__sentinel_watch;
 
 /* Borrows all it is given. NULL: no memory. */
-hf__watch *hf__watch_new(const hf__url *url, const hf__identity *who, hf__log *log);
-void hf__watch_free(hf__watch *w, bool forked);
+hf__sentinel_watch *hf__sentinel_watch_new(const hf__url *url, const hf__identity *who,
+                                           hf__log *log);
+void hf__sentinel_watch_free(hf__sentinel_watch *w, bool forked);
 
-void hf__watch_tick(hf__watch *w, bool primary_up, hf__time now);
-hf__time hf__watch_due(const hf__watch *w);
+void hf__sentinel_watch_tick(hf__sentinel_watch *w, bool primary_up, hf__time now);
+hf__time hf__sentinel_watch_due(const hf__sentinel_watch *w);
 
 /* Where the primary is; NULL: not known, or not asked for often enough. */
-const hf__place *hf__watch_primary(const hf__watch *w);
+const hf__address *hf__sentinel_watch_primary(const hf__sentinel_watch *w);
 
 /* It was not there: ask anew. */
-void hf__watch_doubt(hf__watch *w);
+void hf__sentinel_watch_recheck(hf__sentinel_watch *w);
 
 /* The first connection may take as long as one may, through whatever Sentinels and nodes. */
-bool hf__watch_opening(const hf__watch *w);
+bool hf__sentinel_watch_opening(const hf__sentinel_watch *w);
 
 #endif
