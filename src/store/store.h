@@ -303,10 +303,10 @@ typedef struct hf__op {
     /* RELEASE of another kind, where the store hands_on: that of the client's next, of the same name */
     struct hf__op *next_ask;
     union {
-        hf__sight *sight;        /* INSPECT, WHO, LEADER */
-        hf__latch *latch;        /* LATCH_… */
-        hf__listing *listing;    /* LIST */
-        struct hf__slots *slots; /* SLOTS_OF */
+        hf__sight *sight;                /* INSPECT, WHO, LEADER */
+        hf__latch *latch;                /* LATCH_… */
+        hf__listing *listing;            /* LIST */
+        struct hf__cluster_slots *slots; /* SLOTS_OF */
     };
     const hf__exported *exported; /* see above; NULL: none */
     hf__word *word;               /* PROCLAIM, LEADER */

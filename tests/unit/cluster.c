@@ -58,9 +58,9 @@ static void test_keys_and_channels_of_a_name_share_its_slot(void **state) {
     "*4\r\n:0\r\n:99\r\n" NODE(H1, "7000") NODE(H1, "7003") "*3\r\n:100\r\n:16382\r\n" NODE( \
         "$-1\r\n", "7001") "*3\r\n:16383\r\n:16383\r\n" NODE("$3\r\n::1\r\n", "7002")
 
-static hf__slots *parse(const char *text, size_t slice) {
+static hf__cluster_slots *parse(const char *text, size_t slice) {
     hf__parser *p = calloc(1, sizeof *p);
-    hf__slots *slots = calloc(1, sizeof *slots);
+    hf__cluster_slots *slots = calloc(1, sizeof *slots);
     assert_true(p && slots && hf__parser_init(p));
     hf__parsed parsed = HF__PARSE_MORE;
     for (size_t at = 0, length = strlen(text); at < length; at += slice) {
@@ -79,12 +79,12 @@ static hf__slots *parse(const char *text, size_t slice) {
 static void test_an_answer_in_any_slices(void **state) {
     (void)state;
     for (size_t slice = 1; slice < 40; slice++) {
-        hf__slots *slots = parse(ANSWER, slice);
+        hf__cluster_slots *slots = parse(ANSWER, slice);
         assert_int_equal(slots->nodes, 3); /* replicas are none of ours */
-        assert_string_equal(hf__slots_owner(slots, 0), "127.0.0.1:7000");
-        assert_string_equal(hf__slots_owner(slots, 99), "127.0.0.1:7000");
-        assert_string_equal(hf__slots_owner(slots, 100), ":7001");
-        assert_string_equal(hf__slots_owner(slots, 16383), "::1:7002");
+        assert_string_equal(hf__cluster_slots_owner(slots, 0), "127.0.0.1:7000");
+        assert_string_equal(hf__cluster_slots_owner(slots, 99), "127.0.0.1:7000");
+        assert_string_equal(hf__cluster_slots_owner(slots, 100), ":7001");
+        assert_string_equal(hf__cluster_slots_owner(slots, 16383), "::1:7002");
         free(slots);
     }
 }
@@ -104,9 +104,10 @@ static void test_an_answer_that_is_wrong(void **state) {
         "*1\r\n:5\r\n",
     };
     for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
-        hf__slots *slots = parse(answers[i], 1000);
+        hf__cluster_slots *slots = parse(answers[i], 1000);
         assert_int_equal(slots->nodes, 0);
-        for (unsigned slot = 0; slot < HF__SLOTS; slot++) assert_null(hf__slots_owner(slots, slot));
+        for (unsigned slot = 0; slot < HF__SLOT_COUNT; slot++)
+            assert_null(hf__cluster_slots_owner(slots, slot));
         free(slots);
     }
 }
@@ -114,35 +115,35 @@ static void test_an_answer_that_is_wrong(void **state) {
 /* More nodes than there is room for are nobody's, too. */
 static void test_an_answer_with_too_many_nodes(void **state) {
     (void)state;
-    hf__slots *slots = calloc(1, sizeof *slots);
+    hf__cluster_slots *slots = calloc(1, sizeof *slots);
     char host[128];
-    for (int i = 0; i < HF__SLOTS; i++) {
-        hf__slots_range(slots);
-        hf__slots_number(slots, 0, i);
-        hf__slots_number(slots, 1, i);
+    for (int i = 0; i < HF__SLOT_COUNT; i++) {
+        hf__cluster_slots_range(slots);
+        hf__cluster_slots_number(slots, 0, i);
+        hf__cluster_slots_number(slots, 1, i);
         int length = snprintf(host, sizeof host, "%0100d", i);
-        hf__slots_host(slots, host, (size_t)length);
-        hf__slots_port(slots, 7000);
+        hf__cluster_slots_host(slots, host, (size_t)length);
+        hf__cluster_slots_port(slots, 7000);
     }
     assert_true(slots->nodes > 100 && slots->used <= HF__SLOT_TEXT);
-    assert_non_null(hf__slots_owner(slots, slots->nodes - 1));
-    assert_null(hf__slots_owner(slots, slots->nodes));
+    assert_non_null(hf__cluster_slots_owner(slots, slots->nodes - 1));
+    assert_null(hf__cluster_slots_owner(slots, slots->nodes));
     free(slots);
 }
 
 /* ---- The map ---- */
 
-static hf__slots *half_and_half(const char *first, const char *second) {
-    hf__slots *s = calloc(1, sizeof *s);
-    for (unsigned i = 0; i < HF__SLOTS; i++)
-        hf__slots_set(s, i, i < HF__SLOTS / 2 ? first : second);
+static hf__cluster_slots *half_and_half(const char *first, const char *second) {
+    hf__cluster_slots *s = calloc(1, sizeof *s);
+    for (unsigned i = 0; i < HF__SLOT_COUNT; i++)
+        hf__cluster_slots_set(s, i, i < HF__SLOT_COUNT / 2 ? first : second);
     return s;
 }
 
 static unsigned told(hf__slot_map *m) {
     unsigned n = 0;
     if (!hf__slot_map_tell(m)) return 0;
-    for (unsigned i = 0; i < HF__SLOTS; i++) n += hf__slot_map_tells(m, i);
+    for (unsigned i = 0; i < HF__SLOT_COUNT; i++) n += hf__slot_map_tells(m, i);
     return n;
 }
 
@@ -154,15 +155,15 @@ static void test_what_is_not_where_it_was_is_told_once(void **state) {
     assert_false(hf__slot_map_owner(&m, 5, where));
     assert_true(hf__slot_map_adopt(&m, half_and_half("a:1", ":2"), "b"));
     assert_int_equal(told(&m), 0); /* nothing was anywhere before */
-    assert_true(hf__slot_map_owner(&m, HF__SLOTS - 1, where));
+    assert_true(hf__slot_map_owner(&m, HF__SLOT_COUNT - 1, where));
     assert_string_equal(where, "b:2"); /* without a host it is at the one that was asked */
     assert_true(hf__slot_map_has(&m, "b:2") && hf__slot_map_has(&m, "a:1"));
     assert_false(hf__slot_map_has(&m, "a:2"));
     assert_false(hf__slot_map_adopt(&m, half_and_half("a:1", ":2"), "b"));
     assert_int_equal(told(&m), 0);
     assert_true(hf__slot_map_adopt(&m, half_and_half("c:1", ":2"), "b"));
-    assert_int_equal(told(&m), HF__SLOTS / 2);
-    assert_true(hf__slot_map_tells(&m, 0) && !hf__slot_map_tells(&m, HF__SLOTS - 1));
+    assert_int_equal(told(&m), HF__SLOT_COUNT / 2);
+    assert_true(hf__slot_map_tells(&m, 0) && !hf__slot_map_tells(&m, HF__SLOT_COUNT - 1));
     assert_int_equal(told(&m), 0);
     hf__slot_map_moved(&m, 7, "d:1");
     hf__slot_map_moved(&m, 8, "c:1"); /* where it is */
@@ -171,7 +172,7 @@ static void test_what_is_not_where_it_was_is_told_once(void **state) {
     assert_string_equal(where, "d:1");
     hf__slot_map_shake(&m, "b:2");
     hf__slot_map_shake(&m, "nobody:2");
-    assert_int_equal(told(&m), HF__SLOTS / 2);
+    assert_int_equal(told(&m), HF__SLOT_COUNT / 2);
     hf__slot_map_fini(&m);
 }
 

@@ -5,7 +5,7 @@
  *
  * While it is up some of the nodes may be away: what is to go there fails as unreachable, each by itself.
  *
- * Listing what there is, over all nodes, would go to each primary of the map in turn: hf__slots_owner names them,
+ * Listing what there is, over all nodes, would go to each primary of the map in turn: hf__cluster_slots_owner names them,
  * hf__member_at connects, and an operation with redirect.address set goes to the one it names.
  */
 #include "store/cluster/cluster.h"

@@ -21,7 +21,7 @@ static bool was_there(const walk *w, const char *where) {
 
 /* To the next that has slots; false: there is none. */
 static bool go_to_next(const hf__cluster *c, walk *w) {
-    for (unsigned slot = 0; slot < HF__SLOTS && w->count < HF__MEMBERS_MAX; slot++) {
+    for (unsigned slot = 0; slot < HF__SLOT_COUNT && w->count < HF__MEMBERS_MAX; slot++) {
         char *next = w->nodes[w->count];
         if (hf__slot_map_owner(&c->map, slot, next) && !was_there(w, next)) {
             w->count++;

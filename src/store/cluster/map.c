@@ -31,7 +31,7 @@ void hf__where_host(char out[HF__WHERE_TEXT], const char *where) {
 }
 
 bool hf__slot_map_owner(const hf__slot_map *m, unsigned slot, char out[HF__WHERE_TEXT]) {
-    const char *where = m->known ? hf__slots_owner(m->now, slot) : NULL;
+    const char *where = m->known ? hf__cluster_slots_owner(m->now, slot) : NULL;
     if (where) hf__where_full(out, m->host, where);
     return where != NULL;
 }
@@ -43,13 +43,13 @@ static const char *as_said(const hf__slot_map *m, const char *where) {
 }
 
 static unsigned node_of(const hf__slot_map *m, const char *where) {
-    unsigned node = hf__slots_node(m->now, where);
-    return node ? node : hf__slots_node(m->now, as_said(m, where));
+    unsigned node = hf__cluster_slots_node(m->now, where);
+    return node ? node : hf__cluster_slots_node(m->now, as_said(m, where));
 }
 
 bool hf__slot_map_has(const hf__slot_map *m, const char *where) {
     unsigned node = node_of(m, where);
-    for (unsigned slot = 0; node && slot < HF__SLOTS; slot++)
+    for (unsigned slot = 0; node && slot < HF__SLOT_COUNT; slot++)
         if (m->now->owner[slot] == node) return true;
     return false;
 }
@@ -61,14 +61,15 @@ static void shake(hf__slot_map *m, unsigned slot) {
     m->any_shaken = true;
 }
 
-static bool same_owner(const hf__slot_map *m, const hf__slots *next, unsigned slot) {
-    const char *before = hf__slots_owner(m->now, slot), *after = hf__slots_owner(next, slot);
+static bool same_owner(const hf__slot_map *m, const hf__cluster_slots *next, unsigned slot) {
+    const char *before = hf__cluster_slots_owner(m->now, slot),
+               *after = hf__cluster_slots_owner(next, slot);
     return before && after ? !strcmp(before, after) : before == after;
 }
 
-bool hf__slot_map_adopt(hf__slot_map *m, hf__slots *next, const char *host) {
+bool hf__slot_map_adopt(hf__slot_map *m, hf__cluster_slots *next, const char *host) {
     bool changed = !m->known;
-    for (unsigned slot = 0; slot < HF__SLOTS && m->known; slot++) {
+    for (unsigned slot = 0; slot < HF__SLOT_COUNT && m->known; slot++) {
         if (same_owner(m, next, slot)) continue;
         changed = true;
         shake(m, slot);
@@ -83,13 +84,13 @@ bool hf__slot_map_adopt(hf__slot_map *m, hf__slots *next, const char *host) {
 void hf__slot_map_moved(hf__slot_map *m, unsigned slot, const char *where) {
     char before[HF__WHERE_TEXT];
     if (hf__slot_map_owner(m, slot, before) && !strcmp(before, where)) return;
-    hf__slots_set(m->now, slot, where);
+    hf__cluster_slots_set(m->now, slot, where);
     shake(m, slot);
 }
 
 void hf__slot_map_shake(hf__slot_map *m, const char *where) {
     unsigned node = node_of(m, where);
-    for (unsigned slot = 0; node && slot < HF__SLOTS; slot++)
+    for (unsigned slot = 0; node && slot < HF__SLOT_COUNT; slot++)
         if (m->now->owner[slot] == node) shake(m, slot);
 }
 

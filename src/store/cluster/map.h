@@ -8,17 +8,17 @@
 #ifndef HF_STORE_CLUSTER_MAP_H
 #define HF_STORE_CLUSTER_MAP_H
 
-#include "store/redis/protocol/slots.h"
+#include "store/redis/protocol/cluster_slots.h"
 
 #define HF__WHERE_TEXT 300 /* "host:port" */
 
 typedef struct hf__slot_map {
     bool known;
-    hf__slots *now;
+    hf__cluster_slots *now;
     char host[HF__WHERE_TEXT]; /* of whom `now` is: those without a host are there, too */
     bool any_shaken;
-    uint8_t shaken[HF__SLOTS / 8];  /* since the last telling */
-    uint8_t telling[HF__SLOTS / 8]; /* what is being told */
+    uint8_t shaken[HF__SLOT_COUNT / 8];  /* since the last telling */
+    uint8_t telling[HF__SLOT_COUNT / 8]; /* what is being told */
 } hf__slot_map;
 
 /* False: no memory. hf__slot_map_fini is allowed all the same. */
@@ -26,7 +26,7 @@ bool hf__slot_map_init(hf__slot_map *m);
 void hf__slot_map_fini(hf__slot_map *m);
 
 /* Take what has come in, from the node at this host. Whether anything is elsewhere than it was. */
-bool hf__slot_map_adopt(hf__slot_map *m, hf__slots *next, const char *host);
+bool hf__slot_map_adopt(hf__slot_map *m, hf__cluster_slots *next, const char *host);
 
 /* Where a slot is: "host:port" in `out`; false: not known. */
 bool hf__slot_map_owner(const hf__slot_map *m, unsigned slot, char out[HF__WHERE_TEXT]);

@@ -82,7 +82,7 @@ static void no_use(hf__cluster *c, hf__member *m, hf_result result, const char *
 }
 
 static void ask(hf__cluster *c, hf__member *m, hf__time now) {
-    hf__slots *slots = calloc(1, sizeof *slots);
+    hf__cluster_slots *slots = calloc(1, sizeof *slots);
     if (!slots) {
         no_use(c, m, HF_NOMEM, NULL, now);
         return;

@@ -3,8 +3,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "store/redis/protocol/cluster_slots.h"
 #include "store/redis/protocol/command.h"
-#include "store/redis/protocol/slots.h"
 
 /* CRC-16/XMODEM, four bits at a time. */
 static const uint16_t table[16] = {0x0000, 0x1021, 0x2042, 0x3063, 0x4084, 0x50a5, 0x60c6, 0x70e7,
@@ -24,8 +24,8 @@ unsigned hf__slot_of_key(const char *key, size_t length) {
     const char *open = memchr(key, '{', length);
     const char *from = open ? open + 1 : key;
     const char *close = open ? memchr(from, '}', length - (size_t)(from - key)) : NULL;
-    if (!close || close == from) return add_bytes(0, key, length) % HF__SLOTS;
-    return add_bytes(0, from, (size_t)(close - from)) % HF__SLOTS;
+    if (!close || close == from) return add_bytes(0, key, length) % HF__SLOT_COUNT;
+    return add_bytes(0, from, (size_t)(close - from)) % HF__SLOT_COUNT;
 }
 
 /* As it stands in a key: with its own braces escaped, and so never empty between those of the key. */
@@ -35,5 +35,5 @@ unsigned hf__slot_of_name(const char *name, size_t length) {
         const char *escape = hf__key_escape(name[i]);
         crc = escape ? add_bytes(crc, escape, strlen(escape)) : add_bytes(crc, name + i, 1);
     }
-    return crc % HF__SLOTS;
+    return crc % HF__SLOT_COUNT;
 }

@@ -1337,8 +1337,8 @@ MUTATIONS = [
     Mutation(
         "cluster: nobody is told of a slot that is elsewhere",
         "store/cluster/map.c",
-        "    hf__slots_set(m->now, slot, where);\n    shake(m, slot);",
-        "    hf__slots_set(m->now, slot, where);",
+        "    hf__cluster_slots_set(m->now, slot, where);\n    shake(m, slot);",
+        "    hf__cluster_slots_set(m->now, slot, where);",
         ("unit_cluster",),
     ),
     Mutation(

@@ -34,15 +34,17 @@ static hf__value *place(const redisReadTask *task, int type) {
 /* Of CLUSTER SLOTS: a list of ranges, [first, last, [host, port, …] of the primary, replicas…]. What is more
    is passed over. */
 static void put_slots(const redisReadTask *task, const hf__value *value) {
-    hf__slots *s = ((hf__reply *)task->privdata)->slots;
+    hf__cluster_slots *s = ((hf__reply *)task->privdata)->slots;
     const redisReadTask *range = task->parent->parent;
     if (!range) {
-        hf__slots_range(s);
+        hf__cluster_slots_range(s);
     } else if (!range->parent) {
-        if (value->type == REDIS_REPLY_INTEGER) hf__slots_number(s, task->idx, value->integer);
+        if (value->type == REDIS_REPLY_INTEGER)
+            hf__cluster_slots_number(s, task->idx, value->integer);
     } else if (!range->parent->parent && task->parent->idx == 2) {
-        if (task->idx == 0) hf__slots_host(s, value->text ? value->text : "", value->length);
-        if (task->idx == 1) hf__slots_port(s, value->integer);
+        if (task->idx == 0)
+            hf__cluster_slots_host(s, value->text ? value->text : "", value->length);
+        if (task->idx == 1) hf__cluster_slots_port(s, value->integer);
     }
 }
 

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "holdfast.h"
-#include "store/redis/protocol/slots.h"
+#include "store/redis/protocol/cluster_slots.h"
 
 #define HF__REPLY_ITEMS  80 /* what inspect.lua answers, with a line of 64 */
 #define HF__REPLY_TEXT   16384
@@ -32,7 +32,7 @@ typedef struct hf__reply {
     char text[HF__REPLY_TEXT];
     size_t used;
     bool nested; /* set by who asks: lists within the list are passed over, as if they were empty */
-    hf__slots
+    hf__cluster_slots
         *slots; /* set by who asks: where what is in lists within the list goes, and not here */
 } hf__reply;
 
