@@ -13,7 +13,7 @@
 /* ---- B26 ------------------------------------------------------------------------------------- */
 
 static void B26_break_ends_the_hold_of_another_process_and_serves_the_next(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     actor *holder = actor_new(p, NULL), *next = actor_new(p, NULL), *breaker = actor_new(p, NULL);
     uint64_t token = TAKES(holder, .lease_ms = 60000);
     WAITS(next, .wait_ms = SOON_MS);
@@ -25,7 +25,7 @@ static void B26_break_ends_the_hold_of_another_process_and_serves_the_next(void 
 
 /* Its keeper does not renew, and obeys all the same. */
 static void B26_break_ends_a_hold_that_is_not_renewed(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     actor *holder = actor_new(p, NULL), *breaker = actor_new(p, NULL);
     TAKES(holder, .lease_ms = 60000, .flags = HF_NO_RENEW);
     IS(HF_OK, DO(breaker, do_break));
@@ -34,13 +34,13 @@ static void B26_break_ends_a_hold_that_is_not_renewed(void **state) {
 }
 
 static void B26_break_wants_the_token_that_it_is_given(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     actor *holder = actor_new(p, NULL), *breaker = actor_new(p, NULL);
     char expected[64];
     IS(HF_NOT_HELD, DO(breaker, do_break));
     uint64_t token = TAKES(holder);
     snprintf(expected, sizeof expected, "held under token %llu", (unsigned long long)token);
-    answer other = IS(HF_NOT_HELD, DO(breaker, do_break, .token = token + 1));
+    actor_result other = IS(HF_NOT_HELD, DO(breaker, do_break, .token = token + 1));
     check_says(other.detail, expected);
     assert_true(actor_holds(holder));
     IS(HF_OK, DO(holder, do_extend, .options = {.lease_ms = 40000}));
@@ -51,7 +51,7 @@ static void B26_break_wants_the_token_that_it_is_given(void **state) {
 
 /* The mark of a break stays in the file: it means that one hold, and no later one. */
 static void B26_a_break_does_not_touch_the_next_hold(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     actor *holder = actor_new(p, NULL), *breaker = actor_new(p, NULL);
     uint64_t token = TAKES(holder);
     IS(HF_OK, DO(breaker, do_break));
@@ -63,7 +63,7 @@ static void B26_a_break_does_not_touch_the_next_hold(void **state) {
 }
 
 static void B26_a_client_may_break_its_own_hold(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     actor *holder = actor_new(p, NULL);
     TAKES(holder);
     IS(HF_OK, DO(holder, do_break));
@@ -89,35 +89,35 @@ ssize_t __wrap_write(int fd, const void *from, size_t length) {
     return __real_write(fd, from, length);
 }
 
-static void do_watch(self *me, const ask *q, answer *a) {
+static void do_watch(actor_state *me, const actor_request *q, actor_result *a) {
     (void)q, (void)a;
     atomic_store(&watched, me->holds[me->held - 1]);
 }
 
 /* number: wake-ups, and a thousand for each that came too early */
-static void do_unwatch(self *me, const ask *q, answer *a) {
+static void do_unwatch(actor_state *me, const actor_request *q, actor_result *a) {
     (void)me, (void)q;
     a->number = atomic_load(&wakes) + 1000 * atomic_load(&held_at_wake);
     atomic_store(&watched, NULL);
 }
 
-static void ends_by_break(place *p, actor *holder) {
+static void ends_by_break(test_dir *p, actor *holder) {
     (void)holder;
     IS(HF_OK, DO(actor_new(p, NULL), do_break));
 }
 
-static void ends_by_removal(place *p, actor *holder) {
+static void ends_by_removal(test_dir *p, actor *holder) {
     assert_int_equal(unlink(lock_path(p, LOCK)), 0);
     IS(HF_LOST, DO(holder, do_extend, .options = {.lease_ms = 60000}));
 }
 
-static void ends_by_time(place *p, actor *holder) {
+static void ends_by_time(test_dir *p, actor *holder) {
     (void)p, (void)holder;
 }
 
 static void check_over_before_the_next(void **state, const hf_options *options,
-                                       void (*ends)(place *, actor *)) {
-    place *p = *state;
+                                       void (*ends)(test_dir *, actor *)) {
+    test_dir *p = *state;
     actor *holder = actor_new(p, NULL), *next = actor_new(p, NULL);
     actor_takes(holder, options, __FILE__, __LINE__);
     DO(holder, do_watch);
@@ -148,9 +148,9 @@ static void F05_an_unrenewed_hold_is_over_before_the_next_is_told(void **state) 
 /* ---- B26 on a stopped holder ----------------------------------------------------------------- */
 
 /* A breaker whose patience with the holder is short. */
-static actor *hasty_breaker(place *p) {
+static actor *hasty_breaker(test_dir *p) {
     actor *a = actor_new(p, NULL);
-    ask open = {.deed = do_open, .options = {.wait_ms = 300}};
+    actor_request open = {.action = do_open, .options = {.wait_ms = 300}};
     IS(HF_OK, DO(a, do_close));
     snprintf(open.name, sizeof open.name, "%s", p->url);
     IS(HF_OK, actor_do(a, &open));
@@ -158,13 +158,13 @@ static actor *hasty_breaker(place *p) {
 }
 
 static void B26_a_stopped_holder_obeys_when_it_goes_on(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     actor *holder = actor_new(p, NULL), *next = actor_new(p, NULL), *breaker = hasty_breaker(p);
     char pid[32];
     uint64_t token = TAKES(holder, .lease_ms = 60000);
     WAITS(next, .wait_ms = 2 * SOON_MS);
     actor_signal(holder, SIGSTOP);
-    answer got = IS(HF_UNKNOWN_OUTCOME, DO(breaker, do_break, .token = token));
+    actor_result got = IS(HF_UNKNOWN_OUTCOME, DO(breaker, do_break, .token = token));
     snprintf(pid, sizeof pid, "process %d", (int)actor_pid(holder));
     check_says(got.detail, pid);
     assert_false(actor_ended(next)); /* what a stopped process holds it keeps */
@@ -175,7 +175,7 @@ static void B26_a_stopped_holder_obeys_when_it_goes_on(void **state) {
 }
 
 /* The mark in the lock's file: the token of the hold that is to end. */
-static uint64_t marked(const place *p) {
+static uint64_t marked(const test_dir *p) {
     uint64_t token = 0;
     int fd = open(lock_path(p, LOCK), O_RDONLY | O_CLOEXEC);
     assert_true(pread(fd, &token, sizeof token, offsetof(hf__head, broken)) == sizeof token);
@@ -184,11 +184,11 @@ static uint64_t marked(const place *p) {
 }
 
 static void B26_a_stopped_holder_that_is_killed_is_broken(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     actor *holder = actor_new(p, NULL), *breaker = actor_new(p, NULL);
     uint64_t token = TAKES(holder, .lease_ms = 60000);
     actor_signal(holder, SIGSTOP);
-    actor_begin(breaker, &(ask){.deed = do_break, .name = LOCK});
+    actor_begin(breaker, &(actor_request){.action = do_break, .name = LOCK});
     UNTIL(marked(p) == token);
     actor_kill(holder);
     IS(HF_OK, actor_end(breaker));
@@ -206,7 +206,7 @@ static void break_in_thread(int index, void *arg) {
     b->result = hf_break(b->client, LOCK, 0);
 }
 
-static void do_break_and_close(self *me, const ask *q, answer *a) {
+static void do_break_and_close(actor_state *me, const actor_request *q, actor_result *a) {
     (void)q;
     hf_stats before = {0}, now = {0};
     breaking b = {.client = me->client};
@@ -221,11 +221,11 @@ static void do_break_and_close(self *me, const ask *q, answer *a) {
 
 /* A client that is closed while it waits for the holder says so. */
 static void F47_a_break_that_waits_ends_with_its_client(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     actor *holder = actor_new(p, NULL), *breaker = actor_new(p, NULL);
     TAKES(holder, .lease_ms = 60000);
     actor_signal(holder, SIGSTOP);
-    answer got = DO(breaker, do_break_and_close);
+    actor_result got = DO(breaker, do_break_and_close);
     IS(HF_CLOSED, got);
 }
 
@@ -234,15 +234,16 @@ static void F47_a_break_that_waits_ends_with_its_client(void **state) {
 /* Whoever wins: the lock is free, each has a result that fits, and no later hold is touched. */
 static void B26_break_racing_a_release_leaves_a_free_lock(void **state) {
     enum { RACES = 150 };
-    place *p = *state;
+    test_dir *p = *state;
     actor *holder = actor_new(p, NULL), *breaker = actor_new(p, NULL);
     for (int i = 0; i < RACES; i++) {
         uint64_t token = TAKES(holder);
-        ask release = {.deed = do_release, .number = i * 13 % 200};
-        ask brk = {.deed = do_break, .name = LOCK, .token = token, .number = i * 7 % 200};
+        actor_request release = {.action = do_release, .number = i * 13 % 200};
+        actor_request brk = {
+            .action = do_break, .name = LOCK, .token = token, .number = i * 7 % 200};
         actor_begin(holder, &release);
         actor_begin(breaker, &brk);
-        answer released = actor_end(holder), broken = actor_end(breaker);
+        actor_result released = actor_end(holder), broken = actor_end(breaker);
         assert_true(released.result == HF_OK || released.result == HF_LOST);
         assert_true(broken.result == HF_OK || broken.result == HF_NOT_HELD);
         assert_true(broken.result == HF_OK || released.result == HF_OK);
@@ -256,7 +257,7 @@ static void B26_break_racing_a_release_leaves_a_free_lock(void **state) {
 
 static void F05_max_hold_ends_a_hold_and_serves_the_next(void **state) {
     enum { BOUND_MS = 600 };
-    place *p = *state;
+    test_dir *p = *state;
     actor *holder = actor_new(p, NULL), *next = actor_new(p, NULL);
     int64_t began = t_now_ms();
     TAKES(holder, .lease_ms = 300, .max_hold_ms = BOUND_MS);
@@ -269,7 +270,7 @@ static void F05_max_hold_ends_a_hold_and_serves_the_next(void **state) {
 
 static void F05_a_lease_that_is_not_renewed_ends_and_serves_the_next(void **state) {
     enum { LEASE_MS = 600 };
-    place *p = *state;
+    test_dir *p = *state;
     actor *holder = actor_new(p, NULL), *next = actor_new(p, NULL);
     int64_t began = t_now_ms();
     TAKES(holder, .lease_ms = LEASE_MS, .flags = HF_NO_RENEW);
@@ -281,7 +282,7 @@ static void F05_a_lease_that_is_not_renewed_ends_and_serves_the_next(void **stat
 
 static void B15_renewal_keeps_a_lock_for_many_leases(void **state) {
     enum { LEASE_MS = 1500 };
-    place *p = *state;
+    test_dir *p = *state;
     actor *holder = actor_new(p, NULL), *next = actor_new(p, NULL);
     TAKES(holder, .lease_ms = LEASE_MS);
     IS(HF_TIMEOUT, TRIES(next, .wait_ms = 3 * LEASE_MS));
@@ -289,14 +290,14 @@ static void B15_renewal_keeps_a_lock_for_many_leases(void **state) {
     FREES(holder);
 }
 
-static void do_release_keeping(self *me, const ask *q, answer *a) {
+static void do_release_keeping(actor_state *me, const actor_request *q, actor_result *a) {
     (void)q;
     a->result = hf_release(hf_ref(me->holds[me->held - 1]));
 }
 
 /* Through another reference, after the lock went to another process. */
 static void F48_a_second_release_touches_no_later_hold(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     actor *holder = actor_new(p, NULL), *next = actor_new(p, NULL);
     TAKES(holder);
     WAITS(next, .wait_ms = SOON_MS);
@@ -308,7 +309,7 @@ static void F48_a_second_release_touches_no_later_hold(void **state) {
 }
 
 static void F48_a_release_after_a_loss_touches_no_later_hold(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     actor *holder = actor_new(p, NULL), *next = actor_new(p, NULL);
     TAKES(holder);
     IS(HF_OK, DO(next, do_break));
@@ -321,7 +322,7 @@ static void F48_a_release_after_a_loss_touches_no_later_hold(void **state) {
 static void F49_leases_out_of_range_are_refused(void **state) {
     static const int64_t bad[] = {-1,       INT64_MIN, 1, HF_LEASE_MIN_MS - 1, HF_LEASE_MAX_MS + 1,
                                   INT64_MAX};
-    place *p = *state;
+    test_dir *p = *state;
     actor *a = actor_new(p, NULL);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         IS(HF_INVALID, TRIES(a, .lease_ms = bad[i]));

@@ -16,10 +16,10 @@
 enum { FILE_MAX = 4096, VERSION_AT = 8, KEY_AT = 512 };
 
 /* The whole of a lock's file. */
-typedef struct bytes {
+typedef struct file_bytes {
     unsigned char at[FILE_MAX];
     size_t length;
-} bytes;
+} file_bytes;
 
 /* Another user, without having to be one. */
 static bool pretend_other_user;
@@ -32,13 +32,13 @@ uid_t __wrap_geteuid(void) {
 
 /* ---- Clients of the test's own process ------------------------------------------------------- */
 
-static hf_client *open_client(const place *p) {
+static hf_client *open_client(const test_dir *p) {
     hf_client *client = NULL;
     T_HF(HF_OK, hf_open(p->url, NULL, &client));
     return client;
 }
 
-static void read_file(const place *p, bytes *b) {
+static void read_file(const test_dir *p, file_bytes *b) {
     int fd = open(lock_path(p, LOCK), O_RDONLY | O_CLOEXEC);
     ssize_t n = read(fd, b->at, sizeof b->at);
     assert_true(fd >= 0 && n > 0 && n < FILE_MAX);
@@ -47,14 +47,14 @@ static void read_file(const place *p, bytes *b) {
 }
 
 /* In place: the inode stays. */
-static void write_file(const place *p, const bytes *b) {
+static void write_file(const test_dir *p, const file_bytes *b) {
     int fd = open(lock_path(p, LOCK), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     assert_true(fd >= 0 && write(fd, b->at, b->length) == (ssize_t)b->length);
     close(fd);
 }
 
 /* A lock that was used, and its file. */
-static void make_file(const place *p, bytes *b) {
+static void make_file(const test_dir *p, file_bytes *b) {
     hf_hold *hold;
     hf_client *client = open_client(p);
     T_HF(HF_OK, hf_try_lock(client, LOCK, &hold));
@@ -81,7 +81,7 @@ static void check_refused(hf_client *client, hf_result expected, const char *par
 }
 
 /* A fresh client, and one that has had the file open since it was good. */
-static void check_both_refused(const place *p, hf_client *old, hf_result expected,
+static void check_both_refused(const test_dir *p, hf_client *old, hf_result expected,
                                const char *part) {
     hf_hold *hold = NULL;
     hf_client *fresh = open_client(p);
@@ -92,7 +92,7 @@ static void check_both_refused(const place *p, hf_client *old, hf_result expecte
 }
 
 /* Whatever is in the file: there is one holder at most, and it can let go. */
-static void check_one_at_most(const place *p) {
+static void check_one_at_most(const test_dir *p) {
     hf_client *one = open_client(p), *two = open_client(p);
     hf_hold *first = NULL, *second = NULL;
     hf_result r = hf_try_lock(one, LOCK, &first);
@@ -114,11 +114,11 @@ static void check_one_at_most(const place *p) {
 /* ---- Cut short ------------------------------------------------------------------------------- */
 
 static void F28_a_file_cut_to_any_length_is_refused(void **state) {
-    place *p = *state;
-    bytes whole;
+    test_dir *p = *state;
+    file_bytes whole;
     make_file(p, &whole);
     for (size_t n = 1; n < whole.length; n++) {
-        bytes part = whole;
+        file_bytes part = whole;
         part.length = n;
         write_file(p, &part);
         hf_client *client = open_client(p);
@@ -132,8 +132,8 @@ static void F28_a_file_cut_to_any_length_is_refused(void **state) {
 /* What its first holder has not written yet, or what was emptied: nothing is known of it, and so
    nothing is wrong. The token still grows. */
 static void F28_an_empty_file_is_a_new_one(void **state) {
-    place *p = *state;
-    bytes whole, none = {.length = 0};
+    test_dir *p = *state;
+    file_bytes whole, none = {.length = 0};
     hf_client *client = open_client(p);
     hf_hold *hold;
     uint64_t last = 0;
@@ -165,7 +165,7 @@ static int limit_and_acquire(void *arg) {
 }
 
 static void F28_a_file_that_could_not_be_written_whole_is_a_new_one_later(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     hf_hold *hold;
     assert_int_equal(t_proc_wait(t_proc_start(limit_and_acquire, p), SOON_MS), 0);
     hf_client *client = open_client(p);
@@ -177,11 +177,11 @@ static void F28_a_file_that_could_not_be_written_whole_is_a_new_one_later(void *
 /* ---- Overwritten ----------------------------------------------------------------------------- */
 
 static void F28_no_byte_that_is_changed_lets_two_in(void **state) {
-    place *p = *state;
-    bytes whole;
+    test_dir *p = *state;
+    file_bytes whole;
     make_file(p, &whole);
     for (size_t i = 0; i < whole.length; i++) {
-        bytes bad = whole;
+        file_bytes bad = whole;
         bad.at[i] ^= (unsigned char)(1 + i * 31 % 255);
         write_file(p, &bad);
         check_one_at_most(p);
@@ -197,10 +197,10 @@ static void fill_random(unsigned char *at, size_t length, uint32_t *seed) {
 }
 
 static void F28_random_bytes_are_refused(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     hf_client *old = open_client(p);
     uint32_t seed = 1;
-    bytes b;
+    file_bytes b;
     make_file(p, &b);
     for (int i = 0; i < 100; i++) {
         fill_random(b.at, sizeof b.at, &seed);
@@ -213,14 +213,14 @@ static void F28_random_bytes_are_refused(void **state) {
 
 /* The head is as it should be, and the record is not. */
 static void F28_a_damaged_record_is_refused(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     hf_client *client = open_client(p);
     hf_hold *hold = NULL;
     uint32_t seed = 2;
-    bytes whole;
+    file_bytes whole;
     make_file(p, &whole);
     for (int i = 0; i < 100; i++) {
-        bytes b = whole;
+        file_bytes b = whole;
         fill_random(b.at + offsetof(hf__head, record), sizeof(hf__record), &seed);
         write_file(p, &b);
         T_HF(HF_PROTOCOL, hf_try_lock(client, LOCK, &hold));
@@ -231,8 +231,8 @@ static void F28_a_damaged_record_is_refused(void **state) {
 }
 
 static void F28_a_newer_version_is_refused_and_left_alone(void **state) {
-    place *p = *state;
-    bytes b, after;
+    test_dir *p = *state;
+    file_bytes b, after;
     make_file(p, &b);
     b.at[VERSION_AT] += 2; /* the next is that of a file whose room was in use */
     write_file(p, &b);
@@ -247,8 +247,8 @@ static void F28_a_newer_version_is_refused_and_left_alone(void **state) {
 
 /* As if the names' hashes fell together. */
 static void F50_the_file_of_another_lock_is_refused(void **state) {
-    place *p = *state;
-    bytes b;
+    test_dir *p = *state;
+    file_bytes b;
     make_file(p, &b);
     b.at[KEY_AT + 3] ^= 1; /* "hf", NUL, and here the name begins */
     write_file(p, &b);
@@ -260,8 +260,8 @@ static void F50_the_file_of_another_lock_is_refused(void **state) {
 
 /* A record with the right sum and strings without an end: somebody wrote it on purpose. */
 static void F39_texts_without_an_end_are_not_read_past_theirs(void **state) {
-    place *p = *state;
-    bytes b;
+    test_dir *p = *state;
+    file_bytes b;
     hf__head head;
     make_file(p, &b);
     memcpy(&head, b.at, sizeof head);
@@ -283,14 +283,14 @@ static void F39_texts_without_an_end_are_not_read_past_theirs(void **state) {
 
 /* ---- No file, but ---------------------------------------------------------------------------- */
 
-static void check_kind(const place *p, const char *part) {
+static void check_kind(const test_dir *p, const char *part) {
     hf_client *client = open_client(p);
     check_refused(client, HF_REFUSED, part);
     hf_close(client);
 }
 
 static void F28_what_is_no_regular_file_is_refused(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     const char *path = lock_path(p, LOCK);
     assert_int_equal(mkdir(path, 0700), 0);
     check_kind(p, "directory");
@@ -308,8 +308,8 @@ static void F28_what_is_no_regular_file_is_refused(void **state) {
 
 /* A link to a good lock file is none, all the same. */
 static void F28_a_link_to_a_lock_file_is_refused(void **state) {
-    place *p = *state;
-    bytes b;
+    test_dir *p = *state;
+    file_bytes b;
     make_file(p, &b);
     assert_int_equal(rename(lock_path(p, LOCK), path_of(p, "elsewhere")), 0);
     assert_int_equal(symlink("elsewhere", lock_path(p, LOCK)), 0);
@@ -318,8 +318,8 @@ static void F28_a_link_to_a_lock_file_is_refused(void **state) {
 
 static void F28_a_file_that_others_may_write_is_refused(void **state) {
     static const mode_t bad[] = {0666, 0622, 0660, 0620, 0602};
-    place *p = *state;
-    bytes b;
+    test_dir *p = *state;
+    file_bytes b;
     make_file(p, &b);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         assert_int_equal(chmod(lock_path(p, LOCK), bad[i]), 0);
@@ -330,8 +330,8 @@ static void F28_a_file_that_others_may_write_is_refused(void **state) {
 }
 
 static void F28_a_file_of_another_user_is_refused(void **state) {
-    place *p = *state;
-    bytes b;
+    test_dir *p = *state;
+    file_bytes b;
     make_file(p, &b);
     pretend_other_user = true;
     hf_client *client = NULL;
@@ -349,36 +349,36 @@ static void F28_a_file_of_another_user_is_refused(void **state) {
 
 enum { LEASE_MS = 300 };
 
-typedef void damage_fn(const place *p);
+typedef void damage_fn(const test_dir *p);
 
-static void cut_to_nothing(const place *p) {
+static void cut_to_nothing(const test_dir *p) {
     assert_int_equal(truncate(lock_path(p, LOCK), 0), 0);
 }
 
-static void cut_short(const place *p) {
+static void cut_short(const test_dir *p) {
     assert_int_equal(truncate(lock_path(p, LOCK), 100), 0);
 }
 
-static void overwrite(const place *p) {
-    bytes b;
+static void overwrite_file(const test_dir *p) {
+    file_bytes b;
     uint32_t seed = 3;
     read_file(p, &b);
     fill_random(b.at, b.length, &seed);
     write_file(p, &b);
 }
 
-static void overwrite_record(const place *p) {
-    bytes b;
+static void overwrite_record(const test_dir *p) {
+    file_bytes b;
     uint32_t seed = 4;
     read_file(p, &b);
     fill_random(b.at + offsetof(hf__head, record), sizeof(hf__record), &seed);
     write_file(p, &b);
 }
 
-static damage_fn *const damages[] = {cut_to_nothing, cut_short, overwrite, overwrite_record};
+static damage_fn *const damages[] = {cut_to_nothing, cut_short, overwrite_file, overwrite_record};
 
 static void F25_a_holder_of_a_damaged_file_is_told_at_its_next_renewal(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     for (size_t i = 0; i < sizeof damages / sizeof *damages; i++) {
         actor *holder = actor_new(p, NULL), *other = actor_new(p, NULL);
         TAKES(holder, .lease_ms = t_patience(LEASE_MS));
@@ -397,12 +397,12 @@ static void F25_a_holder_of_a_damaged_file_is_told_at_its_next_renewal(void **st
 
 /* Those who wait are told when it is their turn, one after another. */
 static void F25_waiters_for_a_damaged_file_are_told(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     actor *holder = actor_new(p, NULL), *first = actor_new(p, NULL), *last = actor_new(p, NULL);
     TAKES(holder, .lease_ms = t_patience(LEASE_MS));
     WAITS(first, .wait_ms = SOON_MS);
     WAITS(last, .wait_ms = SOON_MS);
-    overwrite(p);
+    overwrite_file(p);
     actor_lost(holder);
     IS(HF_PROTOCOL, actor_end(first));
     IS(HF_PROTOCOL, actor_end(last));
@@ -415,8 +415,8 @@ static void F25_waiters_for_a_damaged_file_are_told(void **state) {
 
 /* Somebody has the range who writes no record: held, by nobody knows whom. */
 static void B27_a_hold_without_a_record_is_seen(void **state) {
-    place *p = *state;
-    bytes b;
+    test_dir *p = *state;
+    file_bytes b;
     make_file(p, &b);
     int hold = t_line_hold(lock_path(p, LOCK), 0xabcd);
     hf_client *client = open_client(p);
@@ -434,8 +434,8 @@ static void B27_a_hold_without_a_record_is_seen(void **state) {
 
 /* Somebody removes the file and does not get done: a clear line after the outage time at most. */
 static void F28_a_file_that_is_being_removed_for_ever_is_said_to_be(void **state) {
-    place *p = *state;
-    bytes b;
+    test_dir *p = *state;
+    file_bytes b;
     make_file(p, &b);
     int all = t_line_take_all(lock_path(p, LOCK));
     hf_client *client = NULL;
@@ -455,8 +455,8 @@ static void F28_a_file_that_is_being_removed_for_ever_is_said_to_be(void **state
 /* The clock was set back: the last token stands in the file, and the next is above it. */
 static void F06_a_token_is_above_the_last_one_whatever_the_clock_says(void **state) {
     enum { AHEAD_US = 2000000000 };
-    place *p = *state;
-    bytes b;
+    test_dir *p = *state;
+    file_bytes b;
     hf__head head;
     make_file(p, &b);
     memcpy(&head, b.at, sizeof head);

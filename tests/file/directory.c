@@ -43,7 +43,7 @@ WRAP_FSTATFS(fstatfs64, struct statfs64)
 static int pretend_nothing(void **state) {
     pretend_user = 0;
     pretend_type = 0;
-    return place_down(state);
+    return test_dir_tear_down(state);
 }
 
 /* ---- Opening --------------------------------------------------------------------------------- */
@@ -78,7 +78,7 @@ static void makes(const char *path, mode_t mode) {
 /* ---- Made ------------------------------------------------------------------------------------ */
 
 static void F50_a_missing_directory_is_made_for_its_user_alone(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     const char *path = path_of(p, "made");
     struct stat st;
     mode_t before = umask(0);
@@ -94,21 +94,21 @@ static void F50_a_missing_directory_is_made_for_its_user_alone(void **state) {
 }
 
 static void F50_a_directory_whose_parent_is_missing_is_not_made(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     const char *path = path_of(p, "no/made");
     refuses(HF_UNREACHABLE, url_of(path, ""), path);
     assert_int_equal(access(path_of(p, "no"), F_OK), -1);
 }
 
 static void F50_a_path_may_have_any_bytes(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     opens(url_of(path_of(p, "a%20b%25c%3Fd"), ""));
     assert_int_equal(access(path_of(p, "a b%c?d"), F_OK), 0);
 }
 
 static void F50_a_path_that_is_too_long_is_refused(void **state) {
     static char url[4090];
-    place *p = *state;
+    test_dir *p = *state;
     int used = snprintf(url, sizeof url, "%s/", p->url);
     memset(url + used, 'x', 300);
     hf_client *client = NULL;
@@ -122,7 +122,7 @@ static void F50_a_path_that_is_too_long_is_refused(void **state) {
 static void F27_a_directory_that_others_may_write_is_refused(void **state) {
     static const mode_t bad[] = {0777, 0775, 0770, 0722, 0702, 01777, 02775};
     static const mode_t good[] = {0700, 0755, 0711, 0750, 02755};
-    place *p = *state;
+    test_dir *p = *state;
     const char *path = path_of(p, "d");
     makes(path, 0700);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -139,7 +139,7 @@ static void F27_a_directory_that_others_may_write_is_refused(void **state) {
 
 /* They could move it away under a holder, and the next process would make another. */
 static void F27_a_directory_in_one_that_everybody_may_write_is_refused(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     const char *above = path_of(p, "above"), *path = path_of(p, "above/d");
     makes(above, 0777);
     refuses(HF_REFUSED, url_of(path, ""), "move it away");
@@ -151,7 +151,7 @@ static void F27_a_directory_in_one_that_everybody_may_write_is_refused(void **st
 }
 
 static void F27_a_directory_of_another_user_is_refused(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     pretend_user = __real_geteuid() + 1;
     refuses(HF_REFUSED, p->url, "belongs to user");
     check_says(hf_error_detail(), p->directory);
@@ -182,26 +182,26 @@ enum { USER = 12346, SQUATTER = 12347 };
 #define DEFAULT "/run/lock/holdfast-12346"
 
 /* One process of the user: what it got of the default store, and what it was told. */
-typedef struct process {
+typedef struct default_user {
     void (*mounts)(void); /* what it changes of its view of the filesystem; NULL: nothing */
     hf_result opened, taken;
     char said[512];
     atomic_bool done, may_end;
-} process;
+} default_user;
 
-static void be(uid_t user) {
+static void become_user(uid_t user) {
     assert_int_equal(setresgid(user, user, user), 0);
     assert_int_equal(setresuid(user, user, user), 0);
 }
 
 /* Ends with its hold, if it has one: not before it may. */
 static int use_default(void *arg) {
-    process *it = arg;
+    default_user *it = arg;
     hf_client *client = NULL;
     hf_hold *hold = NULL;
     if (it->mounts) own_mounts();
     if (it->mounts) it->mounts();
-    be(USER);
+    become_user(USER);
     it->opened = it->taken = hf_open("file:", NULL, &client);
     if (!it->opened) it->taken = hf_try_lock(client, LOCK, &hold);
     snprintf(it->said, sizeof it->said, "%s", it->taken ? hf_error_detail() : "");
@@ -212,18 +212,18 @@ static int use_default(void *arg) {
     return 0;
 }
 
-static t_proc *start_default(process *it) {
+static t_proc *start_default(default_user *it) {
     t_proc *proc = t_proc_start(use_default, it);
     UNTIL(atomic_load(&it->done));
     return proc;
 }
 
-static void end_default(process *it, t_proc *proc) {
+static void end_default(default_user *it, t_proc *proc) {
     atomic_store(&it->may_end, true);
     assert_int_equal(t_proc_wait(proc, SOON_MS), 0);
 }
 
-static void use_default_once(process *it) {
+static void use_default_once(default_user *it) {
     end_default(it, start_default(it));
 }
 
@@ -249,10 +249,10 @@ static int never_two(void *arg) {
     static void (*const views[])(void) = {locks_read_only, locks_hidden};
     (void)arg;
     for (int i = 0; i < 4; i++) {
-        process *confined = t_shared_new(sizeof *confined),
-                *free_one = t_shared_new(sizeof *free_one);
+        default_user *confined = t_shared_new(sizeof *confined),
+                     *free_one = t_shared_new(sizeof *free_one);
         confined->mounts = views[i / 2];
-        process *first = i % 2 ? confined : free_one, *second = i % 2 ? free_one : confined;
+        default_user *first = i % 2 ? confined : free_one, *second = i % 2 ? free_one : confined;
         t_proc *a = start_default(first), *b = start_default(second);
         assert_int_equal(free_one->taken, HF_OK);
         if (confined->taken != HF_REFUSED)
@@ -280,7 +280,7 @@ static void B13_processes_of_a_user_meet_in_one_default_directory(void **state) 
 }
 
 /* It says why, and what to do. */
-static void says_the_way_out(const process *it, const char *why) {
+static void says_the_way_out(const default_user *it, const char *why) {
     assert_int_equal(it->opened, HF_REFUSED);
     check_says(it->said, DEFAULT);
     check_says(it->said, why);
@@ -290,7 +290,7 @@ static void says_the_way_out(const process *it, const char *why) {
 }
 
 /* It is there, and was in use before. */
-static void refuse_where_it_became_read_only(process *it) {
+static void refuse_where_it_became_read_only(default_user *it) {
     use_default_once(it);
     T_HF(HF_OK, it->taken);
     it->mounts = locks_read_only;
@@ -301,7 +301,7 @@ static void refuse_where_it_became_read_only(process *it) {
 }
 
 static int refuse_in_fresh_places(void *arg) {
-    process *it = arg;
+    default_user *it = arg;
     fresh_places();
     refuse_where_it_became_read_only(it);
     assert_int_equal(chmod("/run/lock", 0755), 0); /* as on Fedora: root's alone */
@@ -319,14 +319,14 @@ static int refuse_in_fresh_places(void *arg) {
 static void F27_a_default_directory_that_cannot_be_made_is_refused(void **state) {
     (void)state;
     needs_mounts();
-    process *it = t_shared_new(sizeof *it);
+    default_user *it = t_shared_new(sizeof *it);
     assert_int_equal(t_proc_wait(t_proc_start(refuse_in_fresh_places, it), SOON_MS), 0);
     t_shared_free(it, sizeof *it);
 }
 
 /* Any user can make it first, in any way; the administrator can make it for the user. */
 static int squat_in_fresh_places(void *arg) {
-    process *it = arg;
+    default_user *it = arg;
     fresh_places();
     for (int i = 0; i < 2; i++) {
         makes(DEFAULT, i ? 0700 : 0755);
@@ -351,7 +351,7 @@ static int squat_in_fresh_places(void *arg) {
 static void F27_a_default_directory_that_another_user_made_is_refused(void **state) {
     (void)state;
     needs_mounts();
-    process *it = t_shared_new(sizeof *it);
+    default_user *it = t_shared_new(sizeof *it);
     assert_int_equal(t_proc_wait(t_proc_start(squat_in_fresh_places, it), SOON_MS), 0);
     t_shared_free(it, sizeof *it);
 }
@@ -359,7 +359,7 @@ static void F27_a_default_directory_that_another_user_made_is_refused(void **sta
 /* ---- What kind ------------------------------------------------------------------------------- */
 
 static void F28_what_is_no_directory_is_refused(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     const char *path = path_of(p, "d"), *other = path_of(p, "other");
     makes(other, 0700);
     close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
@@ -379,7 +379,7 @@ static void F28_what_is_no_directory_is_refused(void **state) {
 /* A slash behind it makes the kernel follow the link. */
 static void F28_a_link_with_a_slash_behind_it_is_refused(void **state) {
     static const char *const ends[] = {"/", "//"};
-    place *p = *state;
+    test_dir *p = *state;
     makes(path_of(p, "other"), 0700);
     assert_int_equal(symlink("other", path_of(p, "d")), 0);
     for (int i = 0; i < 2; i++) refuses(HF_REFUSED, url_of(path_of(p, "d"), ends[i]), "link");
@@ -423,7 +423,7 @@ static void F31_shared_filesystems_are_known_by_name(void **state) {
 }
 
 static void F31_a_shared_filesystem_is_refused_unless_it_is_asked_for(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     for (int i = 0; i < FILESYSTEMS; i++) {
         pretend_type = filesystems[i].type;
         if (filesystems[i].name) {
@@ -439,7 +439,7 @@ static void F31_a_shared_filesystem_is_refused_unless_it_is_asked_for(void **sta
 }
 
 static void F31_a_filesystem_that_cannot_be_told_is_refused(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     pretend_type = -1;
     refuses(HF_REFUSED, p->url, "which filesystem");
 }
@@ -447,14 +447,14 @@ static void F31_a_filesystem_that_cannot_be_told_is_refused(void **state) {
 /* ---- Not to be written ----------------------------------------------------------------------- */
 
 /* The superuser may write anywhere, so be somebody else. */
-static void become_ordinary(const place *p) {
+static void become_ordinary(const test_dir *p) {
     if (__real_geteuid() != 0) return;
     assert_int_equal(chown(p->directory, 65534, 65534), 0);
     assert_int_equal(setresuid(65534, 65534, 65534), 0);
 }
 
 static int use_what_may_not_be_written(void *arg) {
-    place *p = arg;
+    test_dir *p = arg;
     hf_client *client = NULL;
     hf_hold *hold = NULL;
     hf_info *info = NULL;
@@ -477,11 +477,11 @@ static int use_what_may_not_be_written(void *arg) {
 }
 
 static void F27_a_directory_that_may_not_be_written_is_refused(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     assert_int_equal(t_proc_wait(t_proc_start(use_what_may_not_be_written, p), SOON_MS), 0);
 }
 
-#define TEST(fn) cmocka_unit_test_setup_teardown(fn, place_up, pretend_nothing)
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, test_dir_set_up, pretend_nothing)
 
 static const struct CMUnitTest tests[] = {
     TEST(F50_a_missing_directory_is_made_for_its_user_alone),

@@ -22,18 +22,18 @@ static void copy_file(const char *from, const char *to) {
 
 /* ---- Ways for a file to go ------------------------------------------------------------------- */
 
-typedef void gone_fn(const place *p);
+typedef void gone_fn(const test_dir *p);
 
-static void remove_file(const place *p) {
+static void remove_file(const test_dir *p) {
     assert_int_equal(unlink(lock_path(p, LOCK)), 0);
 }
 
-static void rename_file(const place *p) {
+static void rename_file(const test_dir *p) {
     assert_int_equal(rename(lock_path(p, LOCK), path_of(p, "moved")), 0);
 }
 
 /* By one of the same contents, as a careless editor or a restored backup does. */
-static void replace_file(const place *p) {
+static void replace_file(const test_dir *p) {
     copy_file(lock_path(p, LOCK), path_of(p, "copy"));
     assert_int_equal(rename(path_of(p, "copy"), lock_path(p, LOCK)), 0);
 }
@@ -46,7 +46,7 @@ enum { WAYS = sizeof ways / sizeof *ways };
 
 /* A client that has the old file open excludes those of the new one, and is excluded by them. */
 static void F25_an_idle_client_takes_the_file_that_has_the_name(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     actor *old = actor_new(p, NULL), *fresh = actor_new(p, NULL);
     for (int i = 0; i < WAYS; i++) {
         uint64_t before = TAKES(old);
@@ -65,7 +65,7 @@ static void F25_an_idle_client_takes_the_file_that_has_the_name(void **state) {
 
 /* It was away and came back, with what it had in it. */
 static void F25_a_file_that_comes_back_is_the_lock_again(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     actor *old = actor_new(p, NULL), *fresh = actor_new(p, NULL);
     TAKES(old);
     FREES(old);
@@ -80,7 +80,7 @@ static void F25_a_file_that_comes_back_is_the_lock_again(void **state) {
 /* ---- Waited for ------------------------------------------------------------------------------ */
 
 static void F25_waiters_move_on_to_the_file_that_has_the_name(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     actor *holder = actor_new(p, NULL), *first = actor_new(p, NULL), *last = actor_new(p, NULL);
     for (int i = 0; i < WAYS; i++) {
         actor *fresh = actor_new(p, NULL); /* one that has the old file open would wait, too */
@@ -109,7 +109,7 @@ static void F25_waiters_move_on_to_the_file_that_has_the_name(void **state) {
 /* ---- Held ------------------------------------------------------------------------------------ */
 
 static void F25_a_holder_is_told_at_its_next_renewal(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     for (int i = 0; i < WAYS; i++) {
         actor *holder = actor_new(p, NULL), *fresh = actor_new(p, NULL);
         uint64_t token = TAKES(holder, .lease_ms = t_patience(LEASE_MS));
@@ -124,7 +124,7 @@ static void F25_a_holder_is_told_at_its_next_renewal(void **state) {
 
 /* An extension is a renewal. */
 static void F25_a_holder_is_told_when_it_asks(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     actor *holder = actor_new(p, NULL);
     TAKES(holder, .lease_ms = 60000);
     remove_file(p);
@@ -135,7 +135,7 @@ static void F25_a_holder_is_told_when_it_asks(void **state) {
 
 /* Nobody can have taken the lock of the old file meanwhile: the hold was good until now. */
 static void F25_a_release_before_the_next_renewal_is_one(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     actor *holder = actor_new(p, NULL), *fresh = actor_new(p, NULL);
     TAKES(holder, .lease_ms = 60000);
     remove_file(p);
@@ -148,18 +148,18 @@ static void F25_a_release_before_the_next_renewal_is_one(void **state) {
 
 /* ---- The directory --------------------------------------------------------------------------- */
 
-static void remove_directory(const place *p) {
+static void remove_directory(const test_dir *p) {
     remove_tree(p->directory);
     assert_int_equal(access(p->directory, F_OK), -1);
 }
 
 static void F25_a_directory_that_is_gone_is_said_to_be(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     actor *idle = actor_new(p, NULL), *fresh = actor_new(p, NULL), *holder = actor_new(p, NULL);
     TAKES(idle);
     FREES(idle);
-    ask other = {
-        .deed = do_acquire, .name = "other", .options = {.lease_ms = t_patience(LEASE_MS)}};
+    actor_request other = {
+        .action = do_acquire, .name = "other", .options = {.lease_ms = t_patience(LEASE_MS)}};
     IS(HF_OK, actor_do(holder, &other));
     remove_directory(p);
     actor *both[] = {idle, fresh};
@@ -176,7 +176,7 @@ static void F25_a_directory_that_is_gone_is_said_to_be(void **state) {
 }
 
 static void F25_a_directory_that_is_gone_ends_the_waits(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     actor *holder = actor_new(p, NULL), *waiter = actor_new(p, NULL);
     TAKES(holder, .lease_ms = t_patience(LEASE_MS));
     WAITS(waiter, .wait_ms = SOON_MS);
@@ -187,16 +187,16 @@ static void F25_a_directory_that_is_gone_ends_the_waits(void **state) {
 
 /* Another one has its name: what is held in the old one excludes nobody any more. */
 static void F25_a_holder_in_a_directory_that_was_replaced_is_told(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     char moved[PATH_SIZE];
     actor *holder = actor_new(p, NULL), *idle = actor_new(p, NULL);
-    IS(HF_OK, actor_do(idle, &(ask){.deed = do_acquire, .name = "other"}));
+    IS(HF_OK, actor_do(idle, &(actor_request){.action = do_acquire, .name = "other"}));
     IS(HF_OK, DO(idle, do_release));
     TAKES(holder, .lease_ms = t_patience(LEASE_MS));
     snprintf(moved, sizeof moved, "%s-moved", p->directory);
     assert_int_equal(rename(p->directory, moved), 0);
     TAKES(actor_new(p, NULL));
-    answer told = DO(holder, do_until), tried = TRIES(idle, 0);
+    actor_result told = DO(holder, do_until), tried = TRIES(idle, 0);
     remove_tree(moved);
     assert_int_equal(told.lost, 1);
     IS(HF_REFUSED, tried);

@@ -28,8 +28,8 @@ int file_all(void **state) {
     return 0;
 }
 
-int place_up(void **state) {
-    place *p = calloc(1, sizeof *p);
+int test_dir_set_up(void **state) {
+    test_dir *p = calloc(1, sizeof *p);
     if (!p) return -1;
     *state = p;
     alarm((unsigned)(t_patience(HANG_MS) / 1000));
@@ -39,12 +39,12 @@ int place_up(void **state) {
     return 0;
 }
 
-static void dismiss(actor *a);
+static void end_actor(actor *a);
 
-int place_down(void **state) {
-    place *p = *state;
+int test_dir_tear_down(void **state) {
+    test_dir *p = *state;
     for (int i = 0; i < ACTORS_MAX; i++)
-        if (p->actors[i]) dismiss(p->actors[i]);
+        if (p->actors[i]) end_actor(p->actors[i]);
     remove_tree(p->directory);
     alarm(0);
     free(p);
@@ -59,25 +59,25 @@ static char *next_path(void) {
     return paths[next++ % PATHS];
 }
 
-const char *path_of(const place *p, const char *file) {
+const char *path_of(const test_dir *p, const char *file) {
     char *path = next_path();
     snprintf(path, PATH_SIZE, "%s/%s", p->directory, file);
     return path;
 }
 
-const char *lock_path(const place *p, const char *name) {
+const char *lock_path(const test_dir *p, const char *name) {
     char *path = next_path();
     snprintf(path, PATH_SIZE, "%s/lock.hf.%s", p->directory, name);
     return path;
 }
 
-const char *url_with(const place *p, const char *options) {
+const char *url_with(const test_dir *p, const char *options) {
     char *url = next_path();
     snprintf(url, PATH_SIZE, "%s?%s", p->url, options);
     return url;
 }
 
-int files_like(const place *p, const char *start) {
+int files_like(const test_dir *p, const char *start) {
     int count = 0;
     DIR *dir = opendir(p->directory);
     if (!dir) t_fail("cannot open %s: %s", p->directory, strerror(errno));
@@ -87,7 +87,7 @@ int files_like(const place *p, const char *start) {
     return count;
 }
 
-void remove_fifos(const place *p) {
+void remove_fifos(const test_dir *p) {
     DIR *dir = opendir(p->directory);
     if (!dir) t_fail("cannot open %s: %s", p->directory, strerror(errno));
     for (struct dirent *entry; (entry = readdir(dir));)
@@ -150,23 +150,23 @@ static void fire_cancel(int number) {
     hf_cancel_fire(cancel_on_signal);
 }
 
-static hf_hold *last_hold(const self *me) {
+static hf_hold *last_hold(const actor_state *me) {
     if (!me->held) t_fail("the actor has no hold");
     return me->holds[me->held - 1];
 }
 
-void do_open(self *me, const ask *q, answer *a) {
+void do_open(actor_state *me, const actor_request *q, actor_result *a) {
     hf_client_options options = {.command_timeout_ms = q->options.wait_ms};
     a->result = hf_open(q->name, &options, &me->client);
 }
 
-void do_close(self *me, const ask *q, answer *a) {
+void do_close(actor_state *me, const actor_request *q, actor_result *a) {
     (void)q, (void)a;
     hf_close(me->client);
     me->client = NULL;
 }
 
-void do_acquire(self *me, const ask *q, answer *a) {
+void do_acquire(actor_state *me, const actor_request *q, actor_result *a) {
     hf_options options = q->options;
     hf_hold *hold = NULL;
     hf_cancel_free(me->cancel);
@@ -186,17 +186,17 @@ static void spin_us(int64_t us) {
     }
 }
 
-void do_release(self *me, const ask *q, answer *a) {
+void do_release(actor_state *me, const actor_request *q, actor_result *a) {
     spin_us(q->number);
     a->result = hf_release(last_hold(me));
     me->held--;
 }
 
-void do_extend(self *me, const ask *q, answer *a) {
+void do_extend(actor_state *me, const actor_request *q, actor_result *a) {
     a->result = hf_extend(last_hold(me), q->options.lease_ms);
 }
 
-void do_inspect(self *me, const ask *q, answer *a) {
+void do_inspect(actor_state *me, const actor_request *q, actor_result *a) {
     hf_info *info = NULL;
     a->result = hf_inspect(me->client, q->name, &info);
     if (info) {
@@ -206,25 +206,25 @@ void do_inspect(self *me, const ask *q, answer *a) {
     hf_info_free(info);
 }
 
-void do_break(self *me, const ask *q, answer *a) {
+void do_break(actor_state *me, const actor_request *q, actor_result *a) {
     spin_us(q->number);
     a->result = hf_break(me->client, q->name, q->token);
 }
 
 /* number: operations of the store */
-void do_stats(self *me, const ask *q, answer *a) {
+void do_stats(actor_state *me, const actor_request *q, actor_result *a) {
     (void)q;
     hf_stats stats = {0};
     a->result = hf_stats_get(me->client, &stats);
     a->number = (int64_t)stats.commands;
 }
 
-void do_held(self *me, const ask *q, answer *a) {
+void do_held(actor_state *me, const actor_request *q, actor_result *a) {
     (void)q;
     a->number = hf_held(last_hold(me));
 }
 
-void do_until(self *me, const ask *q, answer *a) {
+void do_until(actor_state *me, const actor_request *q, actor_result *a) {
     (void)q, (void)a;
     hf_hold *hold = last_hold(me);
     UNTIL(atomic_load(&losses) > 0 && hf_why_lost(hold));
@@ -237,46 +237,48 @@ void do_until(self *me, const ask *q, answer *a) {
 /* ---- Actors ---------------------------------------------------------------------------------- */
 
 struct actor {
-    place *place;
+    test_dir *dir;
     t_proc *proc;
-    int line; /* a socket, of the test's side */
+    int socket_fd; /* a socket, of the test's side */
 };
 
-typedef struct birth {
-    int line;
-} birth;
+typedef struct actor_start {
+    int socket_fd;
+} actor_start;
 
-static void answer_one(self *me, int line, const ask *q) {
-    answer a = {0};
-    q->deed(me, q, &a);
+static void perform_request(actor_state *me, int socket_fd, const actor_request *q) {
+    actor_result a = {0};
+    q->action(me, q, &a);
     a.lost = atomic_load(&losses);
     if (a.result && !*a.detail) snprintf(a.detail, sizeof a.detail, "%s", hf_error_detail());
-    if (send(line, &a, sizeof a, MSG_NOSIGNAL) != (ssize_t)sizeof a) t_fail("nobody listens");
+    if (send(socket_fd, &a, sizeof a, MSG_NOSIGNAL) != (ssize_t)sizeof a) t_fail("nobody listens");
 }
 
 /* Until it is told to end, by the end of the line. */
 static int actor_main(void *arg) {
-    birth *b = arg;
-    static self me;
-    static ask q;
-    while (recv(b->line, &q, sizeof q, 0) == (ssize_t)sizeof q) answer_one(&me, b->line, &q);
+    actor_start *b = arg;
+    static actor_state me;
+    static actor_request q;
+    while (recv(b->socket_fd, &q, sizeof q, 0) == (ssize_t)sizeof q)
+        perform_request(&me, b->socket_fd, &q);
     hf_close(me.client);
     hf_cancel_free(me.cancel);
     for (int i = 0; i < me.held; i++) hf_unref(me.holds[i]);
     return 0;
 }
 
-actor *actor_new(place *p, const char *url) {
+actor *actor_new(test_dir *p, const char *url) {
     int ends[2], slot = 0;
     actor *a = calloc(1, sizeof *a);
     while (slot < ACTORS_MAX && p->actors[slot]) slot++;
     if (!a || slot == ACTORS_MAX) t_fail("no room for an actor");
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
         t_fail("socketpair: %s", strerror(errno));
-    *a = (actor){.place = p, .proc = t_proc_start(actor_main, &(birth){ends[1]}), .line = ends[0]};
+    *a = (actor){
+        .dir = p, .proc = t_proc_start(actor_main, &(actor_start){ends[1]}), .socket_fd = ends[0]};
     close(ends[1]);
     p->actors[slot] = a;
-    ask open = {.deed = do_open};
+    actor_request open = {.action = do_open};
     snprintf(open.name, sizeof open.name, "%s", url ? url : p->url);
     IS(HF_OK, actor_do(a, &open));
     return a;
@@ -286,13 +288,13 @@ pid_t actor_pid(const actor *a) {
     return t_proc_pid(a->proc);
 }
 
-void actor_begin(actor *a, const ask *q) {
-    if (send(a->line, q, sizeof *q, MSG_NOSIGNAL) != (ssize_t)sizeof *q)
+void actor_begin(actor *a, const actor_request *q) {
+    if (send(a->socket_fd, q, sizeof *q, MSG_NOSIGNAL) != (ssize_t)sizeof *q)
         t_fail("the actor is gone: %s", strerror(errno));
 }
 
 static bool has_answer(actor *a, int64_t within_ms) {
-    struct pollfd line = {.fd = a->line, .events = POLLIN};
+    struct pollfd line = {.fd = a->socket_fd, .events = POLLIN};
     return poll(&line, 1, (int)within_ms) == 1;
 }
 
@@ -302,30 +304,30 @@ bool actor_ended(actor *a) {
 
 static void forget(actor *a) {
     for (int i = 0; i < ACTORS_MAX; i++)
-        if (a->place->actors[i] == a) a->place->actors[i] = NULL;
-    close(a->line);
+        if (a->dir->actors[i] == a) a->dir->actors[i] = NULL;
+    close(a->socket_fd);
     free(a);
 }
 
-answer actor_end(actor *a) {
-    answer got;
+actor_result actor_end(actor *a) {
+    actor_result got;
     if (!has_answer(a, t_patience(SOON_MS))) t_fail("the actor does not answer");
-    if (recv(a->line, &got, sizeof got, 0) == (ssize_t)sizeof got) return got;
+    if (recv(a->socket_fd, &got, sizeof got, 0) == (ssize_t)sizeof got) return got;
     t_proc *proc = a->proc;
     forget(a);
     t_fail("the actor ended, with status %d", t_proc_wait(proc, SOON_MS)); /* shows what it said */
 }
 
-bool actor_survives(actor *a, answer *got) {
+bool actor_survives(actor *a, actor_result *got) {
     if (!has_answer(a, t_patience(SOON_MS))) t_fail("the actor does not answer");
-    if (recv(a->line, got, sizeof *got, 0) == (ssize_t)sizeof *got) return true;
+    if (recv(a->socket_fd, got, sizeof *got, 0) == (ssize_t)sizeof *got) return true;
     t_proc *proc = a->proc;
     forget(a);
     assert_int_equal(t_proc_wait(proc, SOON_MS), 128 + SIGKILL);
     return false;
 }
 
-answer actor_do(actor *a, const ask *q) {
+actor_result actor_do(actor *a, const actor_request *q) {
     actor_begin(a, q);
     return actor_end(a);
 }
@@ -342,9 +344,10 @@ void actor_kill(actor *a) {
 }
 
 /* It closes its client and ends, if it can; what is stuck after a failed test is killed. */
-static void dismiss(actor *a) {
+static void end_actor(actor *a) {
     siginfo_t ended = {0};
-    (void)shutdown(a->line, SHUT_RDWR); /* a close alone would not do: later actors have a copy */
+    (void)shutdown(a->socket_fd,
+                   SHUT_RDWR); /* a close alone would not do: later actors have a copy */
     t_proc_kill(a->proc, SIGCONT);
     for (int i = 0; i < DISMISS_MS && !ended.si_pid; i++) {
         (void)waitid(P_PID, (id_t)actor_pid(a), &ended, WEXITED | WNOHANG | WNOWAIT);
@@ -361,7 +364,8 @@ void actor_leaves(actor *a, int status) {
 
 /* ---- What most tests say --------------------------------------------------------------------- */
 
-answer answer_is(hf_result expected, answer got, const char *what, const char *file, int line) {
+actor_result answer_is(hf_result expected, actor_result got, const char *what, const char *file,
+                       int line) {
     if (got.result != expected)
         t_fail_at(file, line, "%s is %s (%s), not %s", what, hf_result_name(got.result), got.detail,
                   hf_result_name(expected));
@@ -369,14 +373,14 @@ answer answer_is(hf_result expected, answer got, const char *what, const char *f
 }
 
 uint64_t actor_takes(actor *a, const hf_options *options, const char *file, int line) {
-    answer got = DO(a, do_acquire, .options = *options);
+    actor_result got = DO(a, do_acquire, .options = *options);
     return answer_is(HF_OK, got, "an acquire", file, line).token;
 }
 
 void actor_waits(actor *a, const hf_options *options) {
-    const char *path = lock_path(a->place, LOCK);
+    const char *path = lock_path(a->dir, LOCK);
     int before = t_line_length(path);
-    actor_begin(a, &(ask){.deed = do_acquire, .name = LOCK, .options = *options});
+    actor_begin(a, &(actor_request){.action = do_acquire, .name = LOCK, .options = *options});
     UNTIL(t_line_length(path) == before + 1);
 }
 
@@ -384,7 +388,7 @@ uint64_t actor_gets(actor *a, const char *file, int line) {
     return answer_is(HF_OK, actor_end(a), "a wait", file, line).token;
 }
 
-void actor_says(actor *a, deed *what, hf_result expected, const char *file, int line) {
+void actor_says(actor *a, actor_action *what, hf_result expected, const char *file, int line) {
     (void)answer_is(expected, DO(a, what), "it", file, line);
 }
 

@@ -41,17 +41,17 @@ enum {
 
 typedef struct actor actor;
 
-typedef struct place {
+typedef struct test_dir {
     char directory[64];
     char url[128];
     actor *actors[ACTORS_MAX];
-} place;
+} test_dir;
 
 /* For the tables of tests: around each test. */
-int place_up(void **state);
-int place_down(void **state);
+int test_dir_set_up(void **state);
+int test_dir_tear_down(void **state);
 
-#define FILE_TEST(fn) cmocka_unit_test_setup_teardown(fn, place_up, place_down)
+#define FILE_TEST(fn) cmocka_unit_test_setup_teardown(fn, test_dir_set_up, test_dir_tear_down)
 #define FILE_MAIN(tests)                                      \
     int main(int argc, char **argv) {                         \
         file_begin(argc, argv);                               \
@@ -62,17 +62,17 @@ int file_all(void **state);
 
 /* A file of the directory, and the file of a lock whose name needs no encoding. Each call has
    memory of its own, for a few calls. */
-const char *path_of(const place *p, const char *file);
-const char *lock_path(const place *p, const char *name);
+const char *path_of(const test_dir *p, const char *file);
+const char *lock_path(const test_dir *p, const char *name);
 
 /* The URL with options behind it ("keep=1ms"); as long-lived as a path. */
-const char *url_with(const place *p, const char *options);
+const char *url_with(const test_dir *p, const char *options);
 
 /* How many files there are whose name starts so. */
-int files_like(const place *p, const char *start);
+int files_like(const test_dir *p, const char *start);
 
 /* Of all clients: those that live notice nothing, for they have theirs open. */
-void remove_fifos(const place *p);
+void remove_fifos(const test_dir *p);
 
 /* Remove a directory and all in it. */
 void remove_tree(const char *directory);
@@ -87,26 +87,26 @@ void mount_tmpfs(const char *path, const char *options);
 
 /* ---- Deeds ----------------------------------------------------------------------------------- */
 
-typedef struct self {
+typedef struct actor_state {
     hf_client *client;
     hf_hold *holds[HOLDS_MAX]; /* the last one is what most deeds are about */
     int held;
     hf_cancel *cancel; /* of every acquire; SIGUSR1 fires it */
-} self;
+} actor_state;
 
-typedef struct answer {
+typedef struct actor_result {
     hf_result result;
     uint64_t token;
     int64_t number;
     int32_t lost; /* how often on_lost was called, by now */
     char detail[512];
-} answer;
+} actor_result;
 
-typedef struct ask ask;
-typedef void deed(self *me, const ask *q, answer *a);
+typedef struct actor_request actor_request;
+typedef void actor_action(actor_state *me, const actor_request *q, actor_result *a);
 
-struct ask {
-    deed *deed;
+struct actor_request {
+    actor_action *action;
     char name[HF_NAME_MAX + 2];
     hf_options options; /* cancel and on_lost are the actor's own */
     uint64_t token;
@@ -115,22 +115,22 @@ struct ask {
 
 /* hf_open (options.wait_ms: its command timeout), hf_close; hf_acquire, hf_release of the last hold
    and so on. A release and a break begin after as many microseconds as `number` says. */
-deed do_open, do_close, do_acquire, do_release, do_extend, do_inspect, do_break, do_stats;
-deed do_held;  /* number: hf_held; lost */
-deed do_until; /* wait until the last hold is lost and that was told */
+actor_action do_open, do_close, do_acquire, do_release, do_extend, do_inspect, do_break, do_stats;
+actor_action do_held;  /* number: hf_held; lost */
+actor_action do_until; /* wait until the last hold is lost and that was told */
 
 /* ---- Actors ---------------------------------------------------------------------------------- */
 
 /* Its client is open. NULL: the URL of the place. */
-actor *actor_new(place *p, const char *url);
+actor *actor_new(test_dir *p, const char *url);
 pid_t actor_pid(const actor *a);
 
 /* Tell it to do something; hear what came of it. */
-void actor_begin(actor *a, const ask *q);
-answer actor_end(actor *a);
-answer actor_do(actor *a, const ask *q);
-bool actor_ended(actor *a);                 /* actor_end would not wait */
-bool actor_survives(actor *a, answer *got); /* as actor_end; false: it was killed meanwhile */
+void actor_begin(actor *a, const actor_request *q);
+actor_result actor_end(actor *a);
+actor_result actor_do(actor *a, const actor_request *q);
+bool actor_ended(actor *a);                       /* actor_end would not wait */
+bool actor_survives(actor *a, actor_result *got); /* as actor_end; false: it was killed meanwhile */
 
 /* SIGKILL waits for its end. */
 void actor_signal(actor *a, int signal_number);
@@ -139,7 +139,7 @@ void actor_kill(actor *a);
 /* It has to end by itself, with this status. */
 void actor_leaves(actor *a, int status);
 
-#define DO(a, fn, ...) actor_do((a), &(ask){.deed = (fn), .name = LOCK, __VA_ARGS__})
+#define DO(a, fn, ...) actor_do((a), &(actor_request){.action = (fn), .name = LOCK, __VA_ARGS__})
 
 /* The options are those of hf_options. TAKES must succeed, TRIES says what came of it. WAITS begins
    and returns when it stands in line; GETS is its end, which must be a grant. Each returns the
@@ -153,11 +153,12 @@ void actor_leaves(actor *a, int status);
 uint64_t actor_takes(actor *a, const hf_options *options, const char *file, int line);
 void actor_waits(actor *a, const hf_options *options);
 uint64_t actor_gets(actor *a, const char *file, int line);
-void actor_says(actor *a, deed *what, hf_result expected, const char *file, int line);
+void actor_says(actor *a, actor_action *what, hf_result expected, const char *file, int line);
 
 /* An answer, which must be so. Returns its detail. */
 #define IS(expected, ...) answer_is((expected), (__VA_ARGS__), #__VA_ARGS__, __FILE__, __LINE__)
-answer answer_is(hf_result expected, answer got, const char *what, const char *file, int line);
+actor_result answer_is(hf_result expected, actor_result got, const char *what, const char *file,
+                       int line);
 
 /* Whether the last hold of the actor is held. */
 bool actor_holds(actor *a);

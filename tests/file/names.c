@@ -7,7 +7,7 @@
 
 enum { NAMES_MAX = 256 };
 
-static hf_client *open_client(const place *p, const char *prefix) {
+static hf_client *open_client(const test_dir *p, const char *prefix) {
     hf_client *client = NULL;
     char option[256];
     snprintf(option, sizeof option, "prefix=%s", prefix);
@@ -18,7 +18,7 @@ static hf_client *open_client(const place *p, const char *prefix) {
 /* ---- All at once ----------------------------------------------------------------------------- */
 
 /* One client holds them all, each in a file of its own, and another finds each of them taken. */
-static void check_distinct(const place *p, const char *const *names, int count) {
+static void check_distinct(const test_dir *p, const char *const *names, int count) {
     hf_hold *holds[NAMES_MAX], *none = NULL;
     assert_in_range(count, 1, NAMES_MAX);
     hf_client *one = open_client(p, "hf"), *two = open_client(p, "hf");
@@ -78,7 +78,7 @@ static void F50_long_names_are_distinct_locks(void **state) {
 
 static void F50_a_name_that_is_too_long_or_empty_is_refused(void **state) {
     static char longer[HF_NAME_MAX + 2];
-    place *p = *state;
+    test_dir *p = *state;
     hf_client *client = open_client(p, "hf");
     hf_hold *none = NULL;
     memset(longer, 'x', HF_NAME_MAX + 1);
@@ -98,7 +98,7 @@ static void B21_prefix_and_name_are_told_apart(void **state) {
         {"a", "%2Fb.c"}, {"a%2Eb", "d"},  {"a%20b", "c"},
     };
     enum { COUNT = sizeof pairs / sizeof *pairs };
-    place *p = *state;
+    test_dir *p = *state;
     hf_client *clients[COUNT];
     hf_hold *holds[COUNT], *none = NULL;
     for (int i = 0; i < COUNT; i++) {

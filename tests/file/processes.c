@@ -46,7 +46,7 @@ static void end_bystander(pid_t pid) {
 }
 
 /* How many descriptors a process has on files of the directory; `itself` counts that too. */
-static int descriptors_in(const place *p, pid_t pid, bool itself) {
+static int descriptors_in(const test_dir *p, pid_t pid, bool itself) {
     char path[64];
     int count = 0;
     size_t length = strlen(p->directory);
@@ -65,13 +65,13 @@ static int descriptors_in(const place *p, pid_t pid, bool itself) {
 
 /* ---- F42 ------------------------------------------------------------------------------------- */
 
-static void do_fork(self *me, const ask *q, answer *a) {
+static void do_fork(actor_state *me, const actor_request *q, actor_result *a) {
     (void)me, (void)q;
     a->number = fork_bystander();
 }
 
 static void F42_a_child_that_lives_on_keeps_no_lock_of_its_parent(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     adopt_children();
     actor *holder = actor_new(p, NULL), *next = actor_new(p, NULL);
     TAKES(holder, .lease_ms = 60000);
@@ -85,7 +85,7 @@ static void F42_a_child_that_lives_on_keeps_no_lock_of_its_parent(void **state) 
 }
 
 static void F42_a_child_that_lives_on_is_not_in_the_room(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     adopt_children();
     actor *reader = actor_new(p, NULL), *next = actor_new(p, NULL);
     TAKES(reader, .kind = HF_READ, .lease_ms = 60000);
@@ -100,7 +100,7 @@ static void F42_a_child_that_lives_on_is_not_in_the_room(void **state) {
 
 /* Who waits behind the parent is told of its death though a child lives. */
 static void F42_a_child_that_lives_on_does_not_hide_the_death_of_its_parent(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     int64_t best = INT64_MAX;
     adopt_children();
     actor *next = actor_new(p, NULL);
@@ -125,7 +125,7 @@ static void wait_in_thread(int index, void *arg) {
     T_HF(HF_OK, hf_lock(arg, LOCK, &hold)); /* but it is killed meanwhile */
 }
 
-static void do_wait_and_fork(self *me, const ask *q, answer *a) {
+static void do_wait_and_fork(actor_state *me, const actor_request *q, actor_result *a) {
     hf_stats stats = {0};
     (void)q;
     (void)t_threads_start(1, wait_in_thread, me->client);
@@ -134,7 +134,7 @@ static void do_wait_and_fork(self *me, const ask *q, answer *a) {
 }
 
 static void F42_a_child_that_lives_on_keeps_no_place_in_line(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     adopt_children();
     actor *holder = actor_new(p, NULL), *dying = actor_new(p, NULL), *last = actor_new(p, NULL);
     TAKES(holder);
@@ -150,7 +150,7 @@ static void F42_a_child_that_lives_on_keeps_no_place_in_line(void **state) {
 
 /* A release in the parent is one, though a child was forked meanwhile. */
 static void F42_the_parent_of_a_child_releases_as_ever(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     adopt_children();
     actor *holder = actor_new(p, NULL), *next = actor_new(p, NULL);
     TAKES(holder);
@@ -189,7 +189,8 @@ static void fork_at_last(void) {
 }
 
 /* The child that was forked after the n-th opening of a deed; 0: it has no such. */
-static pid_t fork_in_deed(int n, deed *what, self *me, const ask *q, answer *a) {
+static pid_t fork_in_deed(int n, actor_action *what, actor_state *me, const actor_request *q,
+                          actor_result *a) {
     atomic_store(&forked, 0);
     atomic_store(&fork_after, n);
     what(me, q, a);
@@ -213,23 +214,23 @@ static pid_t fork_in_deed(int n, deed *what, self *me, const ask *q, answer *a) 
 WRAP_OPENAT(openat)
 WRAP_OPENAT(openat64)
 
-static void do_acquire_forking(self *me, const ask *q, answer *a) {
+static void do_acquire_forking(actor_state *me, const actor_request *q, actor_result *a) {
     a->number = fork_in_deed((int)q->number, do_acquire, me, q, a);
 }
 
 /* Forked after each of the openings of an acquire, the lock's file among them. */
 static void F42_a_child_forked_while_files_are_opened_keeps_no_lock(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     adopt_children();
     actor *next = actor_new(p, NULL);
     for (int n = 1;; n++) {
         actor *holder = actor_new(p, NULL);
-        answer got =
+        actor_result got =
             IS(HF_OK, DO(holder, do_acquire_forking, .number = n, .options = {.lease_ms = 60000}));
         actor_kill(holder);
         if (!got.number) break;
         int left = descriptors_in(p, (pid_t)got.number, false);
-        answer tried = TRIES(next, 0);
+        actor_result tried = TRIES(next, 0);
         end_bystander((pid_t)got.number);
         IS(HF_OK, tried);
         FREES(next);
@@ -239,7 +240,7 @@ static void F42_a_child_forked_while_files_are_opened_keeps_no_lock(void **state
 }
 
 /* The last token is ahead of the clock: such a file is looked at by a sweep, and kept. */
-static void make_worth_keeping(const place *p) {
+static void make_worth_keeping(const test_dir *p) {
     hf__head head;
     struct timespec long_ago[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
     int fd = open(lock_path(p, LOCK), O_RDWR | O_CLOEXEC);
@@ -250,13 +251,13 @@ static void make_worth_keeping(const place *p) {
     close(fd);
 }
 
-static void do_close_forking(self *me, const ask *q, answer *a) {
+static void do_close_forking(actor_state *me, const actor_request *q, actor_result *a) {
     a->number = fork_in_deed((int)q->number, do_close, me, q, a);
 }
 
 /* The same of a sweep, which locks what it may remove. */
 static void F42_a_child_forked_in_a_sweep_keeps_no_lock(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     adopt_children();
     actor *next = actor_new(p, NULL);
     TAKES(next);
@@ -267,7 +268,7 @@ static void F42_a_child_forked_in_a_sweep_keeps_no_lock(void **state) {
         pid_t child = (pid_t)DO(sweeper, do_close_forking, .number = n).number;
         actor_kill(sweeper);
         if (!child) break;
-        answer tried = TRIES(next, 0);
+        actor_result tried = TRIES(next, 0);
         end_bystander(child);
         IS(HF_OK, tried);
         FREES(next);
@@ -278,7 +279,7 @@ static void F42_a_child_forked_in_a_sweep_keeps_no_lock(void **state) {
 /* ---- F42: descriptors of others -------------------------------------------------------------- */
 
 /* The numbers that the store had are the program's own later, and a child needs those. */
-static void do_fork_with_descriptors(self *me, const ask *q, answer *a) {
+static void do_fork_with_descriptors(actor_state *me, const actor_request *q, actor_result *a) {
     enum { COUNT = 40 };
     int fds[COUNT];
     char name[32];
@@ -304,7 +305,7 @@ static void do_fork_with_descriptors(self *me, const ask *q, answer *a) {
 }
 
 static void F42_a_child_keeps_the_descriptors_of_the_program(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     actor *a = actor_new(p, NULL);
     assert_int_equal(DO(a, do_fork_with_descriptors).number, 0);
 }
@@ -314,7 +315,7 @@ static void F42_a_child_keeps_the_descriptors_of_the_program(void **state) {
 static char *const sleeper[] = {"sleep", "600", NULL};
 
 /* Without fork handlers, as a program that is started by system() or popen(). */
-static void do_spawn(self *me, const ask *q, answer *a) {
+static void do_spawn(actor_state *me, const actor_request *q, actor_result *a) {
     extern char **environ;
     pid_t pid = 0;
     (void)me, (void)q;
@@ -323,7 +324,7 @@ static void do_spawn(self *me, const ask *q, answer *a) {
 }
 
 static void F43_a_program_that_is_started_inherits_nothing(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     adopt_children();
     actor *holder = actor_new(p, NULL), *waiter = actor_new(p, NULL), *next = actor_new(p, NULL);
     TAKES(holder);
@@ -340,18 +341,18 @@ static void F43_a_program_that_is_started_inherits_nothing(void **state) {
     for (int i = 0; i < 2; i++) end_bystander(programs[i]);
 }
 
-static void do_exec(self *me, const ask *q, answer *a) {
+static void do_exec(actor_state *me, const actor_request *q, actor_result *a) {
     (void)me, (void)q, (void)a;
     execv("/bin/sleep", sleeper);
     t_fail("no exec");
 }
 
 static void F43_a_process_that_executes_another_program_frees_its_locks(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     actor *holder = actor_new(p, NULL), *next = actor_new(p, NULL);
     TAKES(holder, .lease_ms = 60000);
     WAITS(next, .wait_ms = SOON_MS);
-    actor_begin(holder, &(ask){.deed = do_exec});
+    actor_begin(holder, &(actor_request){.action = do_exec});
     GETS(next);
     assert_int_equal(descriptors_in(p, actor_pid(holder), true), 0);
     actor_kill(holder);
@@ -361,12 +362,12 @@ static void F43_a_process_that_executes_another_program_frees_its_locks(void **s
 
 enum { PEER = 0xabcd };
 
-static const char *peer_fifo(const place *p) {
+static const char *peer_fifo(const test_dir *p) {
     return path_of(p, "wake.0000abcd");
 }
 
 /* A waiter that the test plays: it stands in line, and has a FIFO. */
-static int play_waiter(const place *p, int *fifo) {
+static int play_waiter(const test_dir *p, int *fifo) {
     if (mkfifo(peer_fifo(p), 0600) != 0) assert_int_equal(access(peer_fifo(p), F_OK), 0);
     *fifo = open(peer_fifo(p), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     assert_true(*fifo >= 0);
@@ -375,7 +376,7 @@ static int play_waiter(const place *p, int *fifo) {
 
 /* It is woken with the inode of the lock and no number, and gone the next time: whoever wakes it lives on. */
 static void F43_waking_a_client_that_has_just_died_raises_no_signal(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     actor *holder = actor_new(p, NULL);
     uint64_t message[2] = {0, 1};
     struct stat st;
@@ -398,7 +399,7 @@ static void F43_waking_a_client_that_has_just_died_raises_no_signal(void **state
 }
 
 static void F43_a_client_that_reads_nothing_blocks_nobody(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     actor *holder = actor_new(p, NULL);
     int fifo;
     TAKES(holder);
@@ -415,7 +416,7 @@ static void F43_a_client_that_reads_nothing_blocks_nobody(void **state) {
 }
 
 /* Odd numbers of odd bytes, into every FIFO of the directory. */
-static void write_to_fifos(const place *p) {
+static void write_to_fifos(const test_dir *p) {
     DIR *dir = opendir(p->directory);
     assert_non_null(dir);
     for (struct dirent *entry; (entry = readdir(dir));) {
@@ -430,7 +431,7 @@ static void write_to_fifos(const place *p) {
 
 /* What is written to a client's FIFOs by others than clients is no reason to stumble. */
 static void F40_nonsense_in_a_fifo_harms_nobody(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     actor *holder = actor_new(p, NULL), *next = actor_new(p, NULL);
     TAKES(holder);
     WAITS(next, .wait_ms = SOON_MS);

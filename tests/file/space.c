@@ -27,7 +27,7 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *now) {
 
 /* ---- A small place --------------------------------------------------------------------------- */
 
-static hf_client *open_small(const place *p, const char *options) {
+static hf_client *open_small(const test_dir *p, const char *options) {
     hf_client *client = NULL;
     own_mounts();
     mount_tmpfs(p->directory, options);
@@ -35,12 +35,12 @@ static hf_client *open_small(const place *p, const char *options) {
     return client;
 }
 
-static void in_a_child(t_proc_fn *fn, place *p) {
+static void in_a_child(t_proc_fn *fn, test_dir *p) {
     needs_mounts();
     assert_int_equal(t_proc_wait(t_proc_start(fn, p), 2 * SOON_MS), 0);
 }
 
-static const char *nth(const char *start, int i) {
+static const char *nth_name(const char *start, int i) {
     static char name[32];
     snprintf(name, sizeof name, "%s%d", start, i);
     return name;
@@ -51,12 +51,12 @@ static void use_names(hf_client *client, const char *start, int count, uint32_t 
     for (int i = 0; i < count; i++) {
         hf_hold *hold = NULL;
         hf_options options = {.kind = kind};
-        T_HF(HF_OK, hf_acquire(client, nth(start, i), &options, &hold));
+        T_HF(HF_OK, hf_acquire(client, nth_name(start, i), &options, &hold));
         T_HF(HF_OK, hf_release(hold));
     }
 }
 
-static bool there(const place *p, const char *name) {
+static bool file_exists(const test_dir *p, const char *name) {
     return access(lock_path(p, name), F_OK) == 0;
 }
 
@@ -93,10 +93,10 @@ static int lead_and_latch(void *arg) {
     use_names(client, "mutex", NAMES, HF_MUTEX);
     for (int i = 0; i < PAGES; i++) {
         hf_hold *hold = NULL;
-        T_HF(HF_OK, hf_campaign(client, nth("leader", i), "x", 1, NULL, &hold));
+        T_HF(HF_OK, hf_campaign(client, nth_name("leader", i), "x", 1, NULL, &hold));
         T_HF(HF_OK, hf_release(hold));
     }
-    for (int i = 0; i < PAGES / 2; i++) T_HF(HF_OK, hf_latch_set(client, nth("gate", i), 1));
+    for (int i = 0; i < PAGES / 2; i++) T_HF(HF_OK, hf_latch_set(client, nth_name("gate", i), 1));
     T_HF(HF_OK, hf_latch_left(client, "gate", &left));
     assert_int_equal(left, 3);
     hf_close(client);
@@ -108,14 +108,14 @@ static void B30_latches_stay_when_room_runs_short(void **state) {
     in_a_child(lead_and_latch, *state);
 }
 
-typedef struct crowd {
+typedef struct space_crowd {
     char url[PATH_SIZE];
     atomic_int inside, collisions, members;
-} crowd;
+} space_crowd;
 
 /* A lock that all of them want, and many that nobody else does. */
 static int use_names_in_a_crowd(void *arg) {
-    crowd *c = arg;
+    space_crowd *c = arg;
     hf_client *client = NULL;
     char start[16];
     snprintf(start, sizeof start, "m%d-", atomic_fetch_add(&c->members, 1));
@@ -124,11 +124,11 @@ static int use_names_in_a_crowd(void *arg) {
         hf_hold *common = NULL, *hold = NULL;
         T_HF(HF_OK, hf_acquire(client, LOCK, &(hf_options){.wait_ms = SOON_MS}, &common));
         if (atomic_fetch_add(&c->inside, 1)) atomic_fetch_add(&c->collisions, 1);
-        T_HF(HF_OK, hf_try_lock(client, nth(start, i), &hold));
+        T_HF(HF_OK, hf_try_lock(client, nth_name(start, i), &hold));
         T_HF(HF_OK, hf_release(hold));
         atomic_fetch_sub(&c->inside, 1);
         T_HF(HF_OK, hf_release(common));
-        T_HF(HF_OK, hf_try_lock(client, nth(start, NAMES + i), &hold));
+        T_HF(HF_OK, hf_try_lock(client, nth_name(start, NAMES + i), &hold));
         T_HF(HF_OK, hf_release(hold));
     }
     hf_close(client);
@@ -136,9 +136,9 @@ static int use_names_in_a_crowd(void *arg) {
 }
 
 static int crowd_a_place(void *arg) {
-    const place *p = arg;
+    const test_dir *p = arg;
     t_proc *members[4];
-    crowd *c = t_shared_new(sizeof *c);
+    space_crowd *c = t_shared_new(sizeof *c);
     own_mounts();
     mount_tmpfs(p->directory, SMALL);
     snprintf(c->url, sizeof c->url, "%s", p->url);
@@ -156,18 +156,18 @@ static void B08_many_make_room_at_once_and_no_two_are_let_in(void **state) {
 /* ---- What is in use stays -------------------------------------------------------------------- */
 
 static int hold_some(void *arg) {
-    place *p = arg;
+    test_dir *p = arg;
     hf_client *client = open_small(p, SMALL), *other = NULL;
     hf_hold *held[HELD], *hold = NULL;
     T_HF(HF_OK, hf_open(p->url, NULL, &other));
     for (int i = 0; i < HELD; i++) {
         hf_options options = {.kind = i % 2 ? HF_READ : HF_MUTEX};
-        T_HF(HF_OK, hf_acquire(client, nth("held", i), &options, &held[i]));
+        T_HF(HF_OK, hf_acquire(client, nth_name("held", i), &options, &held[i]));
     }
     use_names(other, "mutex", NAMES, HF_MUTEX);
     for (int i = 0; i < HELD; i++) {
-        assert_true(there(p, nth("held", i)));
-        T_HF(HF_BUSY, hf_try_lock(other, nth("held", i), &hold));
+        assert_true(file_exists(p, nth_name("held", i)));
+        T_HF(HF_BUSY, hf_try_lock(other, nth_name("held", i), &hold));
         assert_true(hf_held(held[i]));
         T_HF(HF_OK, hf_extend(held[i], SOON_MS));
         T_HF(HF_OK, hf_release(held[i]));
@@ -187,7 +187,7 @@ static int hold_all(void *arg) {
     hf_result r = HF_OK;
     int count = 0;
     while (!r && count < NAMES) {
-        r = hf_try_lock(client, nth("held", count), &held[count]);
+        r = hf_try_lock(client, nth_name("held", count), &held[count]);
         if (!r) count++;
     }
     T_HF(HF_REFUSED, r);
@@ -210,15 +210,15 @@ static void F27_a_full_filesystem_is_told_with_what_to_do(void **state) {
 /* ---- Tokens ---------------------------------------------------------------------------------- */
 
 static int set_the_clock_back(void *arg) {
-    place *p = arg;
+    test_dir *p = arg;
     hf_client *client = open_small(p, SMALL), *later = NULL;
     hf_hold *hold = NULL;
     T_HF(HF_OK, hf_try_lock(client, LOCK, &hold));
     uint64_t token = hf_fence(hold);
     T_HF(HF_OK, hf_release(hold));
-    for (char start[] = "a"; *start <= 'z' && there(p, LOCK); ++*start)
+    for (char start[] = "a"; *start <= 'z' && file_exists(p, LOCK); ++*start)
         use_names(client, start, PAGES, HF_MUTEX);
-    assert_false(there(p, LOCK));
+    assert_false(file_exists(p, LOCK));
     hf_close(client);
     atomic_store(&back_s, HOUR);
     T_HF(HF_OK, hf_open(p->url, NULL, &later)); /* one that has seen no token */

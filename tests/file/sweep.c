@@ -30,13 +30,13 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *now) {
 
 static int clock_back(void **state) {
     atomic_store(&ahead_ms, 0);
-    return place_down(state);
+    return test_dir_tear_down(state);
 }
 
 /* ---- Sweeping -------------------------------------------------------------------------------- */
 
 /* A client that comes and goes, so long after now. */
-static void sweep(const place *p, const char *options, int64_t later_ms) {
+static void sweep_later(const test_dir *p, const char *options, int64_t later_ms) {
     hf_client *client = NULL;
     atomic_store(&ahead_ms, later_ms);
     T_HF(HF_OK, hf_open(url_with(p, options), NULL, &client));
@@ -44,7 +44,7 @@ static void sweep(const place *p, const char *options, int64_t later_ms) {
     atomic_store(&ahead_ms, 0);
 }
 
-static void use_lock(const place *p, const char *name) {
+static void use_lock(const test_dir *p, const char *name) {
     hf_client *client = NULL;
     hf_hold *hold;
     T_HF(HF_OK, hf_open(p->url, NULL, &client));
@@ -53,7 +53,7 @@ static void use_lock(const place *p, const char *name) {
     hf_close(client);
 }
 
-static bool there(const char *path) {
+static bool file_exists(const char *path) {
     struct stat st;
     return lstat(path, &st) == 0;
 }
@@ -69,41 +69,41 @@ static void make_old(const char *path) {
 /* ---- What goes ------------------------------------------------------------------------------- */
 
 static void B30_files_of_idle_locks_go_after_their_time(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     for (int i = 0; i < 5; i++) use_lock(p, (const char *[]){"a", "b", "c", "d", "e"}[i]);
     assert_int_equal(files_like(p, "lock."), 5);
     assert_int_equal(files_like(p, "life.") + files_like(p, "wake."), 0);
-    sweep(p, "keep=2h", HOUR);
+    sweep_later(p, "keep=2h", HOUR);
     assert_int_equal(files_like(p, "lock."), 5);
-    sweep(p, "keep=2h", 3 * HOUR);
+    sweep_later(p, "keep=2h", 3 * HOUR);
     assert_int_equal(files_like(p, "lock."), 0);
     assert_int_equal(files_like(p, ""), 3); /* the stamp, and the two dots */
 }
 
 static void B30_the_default_is_a_day(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     use_lock(p, LOCK);
-    sweep(p, "", 23 * HOUR);
-    assert_true(there(lock_path(p, LOCK)));
-    sweep(p, "", 2 * 25 * HOUR);
-    assert_false(there(lock_path(p, LOCK)));
+    sweep_later(p, "", 23 * HOUR);
+    assert_true(file_exists(lock_path(p, LOCK)));
+    sweep_later(p, "", 2 * 25 * HOUR);
+    assert_false(file_exists(lock_path(p, LOCK)));
 }
 
 /* Not at every close: an old file stays while the last sweep is young. */
 static void B30_a_directory_is_swept_every_quarter_of_the_time(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     use_lock(p, LOCK);
     make_old(lock_path(p, LOCK));
-    sweep(p, "", 0);
-    sweep(p, "", 5 * HOUR);
-    assert_true(there(lock_path(p, LOCK)));
-    sweep(p, "", 7 * HOUR);
-    assert_false(there(lock_path(p, LOCK)));
+    sweep_later(p, "", 0);
+    sweep_later(p, "", 5 * HOUR);
+    assert_true(file_exists(lock_path(p, LOCK)));
+    sweep_later(p, "", 7 * HOUR);
+    assert_false(file_exists(lock_path(p, LOCK)));
 }
 
 /* The clock was ahead when it was last swept, and is right now. */
 static void F06_a_sweep_in_the_future_keeps_nobody_from_sweeping(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     struct timespec later[2];
     use_lock(p, LOCK);
     make_old(lock_path(p, LOCK));
@@ -111,22 +111,22 @@ static void F06_a_sweep_in_the_future_keeps_nobody_from_sweeping(void **state) {
     later[0].tv_sec += 24 * 3600;
     later[1] = later[0];
     assert_int_equal(utimensat(AT_FDCWD, path_of(p, "swept"), later, 0), 0);
-    sweep(p, "", MINUTE);
-    assert_false(there(lock_path(p, LOCK)));
+    sweep_later(p, "", MINUTE);
+    assert_false(file_exists(lock_path(p, LOCK)));
 }
 
 /* ---- What stays ------------------------------------------------------------------------------ */
 
 static void B30_what_is_held_or_waited_for_stays(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     actor *holder = actor_new(p, NULL), *waiter = actor_new(p, NULL), *last = actor_new(p, NULL);
     use_lock(p, "idle");
     uint64_t token = TAKES(holder, .lease_ms = 10 * MINUTE, .flags = HF_NO_RENEW);
     WAITS(waiter, .wait_ms = SOON_MS);
     make_old(lock_path(p, LOCK));
-    sweep(p, "keep=1s", HOUR);
-    assert_true(there(lock_path(p, LOCK)));
-    assert_false(there(lock_path(p, "idle")));
+    sweep_later(p, "keep=1s", HOUR);
+    assert_true(file_exists(lock_path(p, LOCK)));
+    assert_false(file_exists(lock_path(p, "idle")));
     assert_int_equal(files_like(p, "life."), 2);
     assert_int_equal(files_like(p, "wake."), 1);
     IS(HF_OK, DO(holder, do_extend, .options = {.lease_ms = 10 * MINUTE}));
@@ -134,7 +134,7 @@ static void B30_what_is_held_or_waited_for_stays(void **state) {
     FREES(holder);
     assert_true(GETS(waiter) > token);
     make_old(lock_path(p, LOCK));
-    sweep(p, "keep=1s", HOUR);
+    sweep_later(p, "keep=1s", HOUR);
     assert_false(actor_ended(last));
     FREES(waiter);
     GETS(last);
@@ -142,41 +142,41 @@ static void B30_what_is_held_or_waited_for_stays(void **state) {
 
 /* Somebody stands in line and nobody holds it: in use, all the same. */
 static void B30_what_is_only_waited_for_stays(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     use_lock(p, LOCK);
     int stands = t_line_stand(lock_path(p, LOCK), 7, 0xabcd);
     make_old(lock_path(p, LOCK));
-    sweep(p, "keep=1s", HOUR);
-    assert_true(there(lock_path(p, LOCK)));
+    sweep_later(p, "keep=1s", HOUR);
+    assert_true(file_exists(lock_path(p, LOCK)));
     close(stands);
     make_old(lock_path(p, LOCK));
-    sweep(p, "keep=1s", 2 * HOUR);
-    assert_false(there(lock_path(p, LOCK)));
+    sweep_later(p, "keep=1s", 2 * HOUR);
+    assert_false(file_exists(lock_path(p, LOCK)));
 }
 
 /* Those in the room have no hold's range. */
 static void B30_what_is_read_or_waited_for_in_the_room_stays(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     actor *reader = actor_new(p, NULL), *writer = actor_new(p, NULL);
     uint64_t token = TAKES(reader, .kind = HF_READ, .lease_ms = 10 * MINUTE, .flags = HF_NO_RENEW);
     make_old(lock_path(p, LOCK));
-    sweep(p, "keep=1s", 0); /* makes the stamp */
-    sweep(p, "keep=1s", HOUR);
-    assert_true(there(lock_path(p, LOCK)));
+    sweep_later(p, "keep=1s", 0); /* makes the stamp */
+    sweep_later(p, "keep=1s", HOUR);
+    assert_true(file_exists(lock_path(p, LOCK)));
     WAITS(writer, .kind = HF_WRITE, .wait_ms = SOON_MS);
     make_old(lock_path(p, LOCK));
-    sweep(p, "keep=1s", 2 * HOUR);
-    assert_true(there(lock_path(p, LOCK)));
+    sweep_later(p, "keep=1s", 2 * HOUR);
+    assert_true(file_exists(lock_path(p, LOCK)));
     FREES(reader);
     assert_true(GETS(writer) > token);
     FREES(writer);
     make_old(lock_path(p, LOCK));
-    sweep(p, "keep=1s", 3 * HOUR);
-    assert_false(there(lock_path(p, LOCK)));
+    sweep_later(p, "keep=1s", 3 * HOUR);
+    assert_false(file_exists(lock_path(p, LOCK)));
 }
 
 static void B28_a_file_whose_room_had_a_token_ahead_of_the_clock_stays(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     hf__head head;
     use_lock(p, LOCK);
     int fd = open(lock_path(p, LOCK), O_RDWR | O_CLOEXEC);
@@ -185,8 +185,8 @@ static void B28_a_file_whose_room_had_a_token_ahead_of_the_clock_stays(void **st
     assert_int_equal(hf__lockfile_write_kinds(fd, &head), 0);
     close(fd);
     make_old(lock_path(p, LOCK));
-    sweep(p, "keep=1s", HOUR);
-    assert_true(there(lock_path(p, LOCK)));
+    sweep_later(p, "keep=1s", HOUR);
+    assert_true(file_exists(lock_path(p, LOCK)));
     actor *mutex = actor_new(p, NULL);
     assert_true(TAKES(mutex) > head.kinds.token);
     FREES(mutex);
@@ -194,7 +194,7 @@ static void B28_a_file_whose_room_had_a_token_ahead_of_the_clock_stays(void **st
 
 /* A new file would begin with a token of the clock's, below the last one. */
 static void B28_a_file_whose_token_is_ahead_of_the_clock_stays(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     hf__head head;
     use_lock(p, LOCK);
     int fd = open(lock_path(p, LOCK), O_RDWR | O_CLOEXEC);
@@ -203,15 +203,15 @@ static void B28_a_file_whose_token_is_ahead_of_the_clock_stays(void **state) {
     assert_int_equal(hf__lockfile_write_record(fd, &head.record), 0);
     close(fd);
     make_old(lock_path(p, LOCK));
-    sweep(p, "keep=1s", HOUR);
-    assert_true(there(lock_path(p, LOCK)));
-    sweep(p, "keep=1s", 3 * HOUR);
-    assert_false(there(lock_path(p, LOCK)));
+    sweep_later(p, "keep=1s", HOUR);
+    assert_true(file_exists(lock_path(p, LOCK)));
+    sweep_later(p, "keep=1s", 3 * HOUR);
+    assert_false(file_exists(lock_path(p, LOCK)));
 }
 
 /* A directory that has other things in it: nothing is ours but what says so. */
 static void B30_files_of_others_stay(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     static const char *const names[] = {"lock.json", "lock.hf.notes", "other", "life.0000abcd",
                                         "wake.0000abcd"};
     use_lock(p, LOCK);
@@ -224,28 +224,28 @@ static void B30_files_of_others_stay(void **state) {
     assert_int_equal(mkdir(path_of(p, "lock.d"), 0700), 0);
     assert_int_equal(symlink("other", path_of(p, "lock.link")), 0);
     assert_int_equal(mkfifo(path_of(p, "lock.fifo"), 0600), 0);
-    sweep(p, "keep=1s", HOUR);
-    assert_false(there(lock_path(p, LOCK)));
+    sweep_later(p, "keep=1s", HOUR);
+    assert_false(file_exists(lock_path(p, LOCK)));
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (!there(path_of(p, names[i]))) t_fail("%s is gone", names[i]);
-    assert_true(there(path_of(p, "lock.d")));
-    assert_true(there(path_of(p, "lock.link")));
-    assert_true(there(path_of(p, "lock.fifo")));
+        if (!file_exists(path_of(p, names[i]))) t_fail("%s is gone", names[i]);
+    assert_true(file_exists(path_of(p, "lock.d")));
+    assert_true(file_exists(path_of(p, "lock.link")));
+    assert_true(file_exists(path_of(p, "lock.fifo")));
 }
 
 /* ---- FIFOs ----------------------------------------------------------------------------------- */
 
 static void B30_fifos_of_dead_clients_go(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     actor *alive = actor_new(p, NULL), *holder = actor_new(p, NULL), *waiter = actor_new(p, NULL);
-    IS(HF_OK, actor_do(alive, &(ask){.deed = do_acquire, .name = "other"}));
+    IS(HF_OK, actor_do(alive, &(actor_request){.action = do_acquire, .name = "other"}));
     TAKES(holder);
     WAITS(waiter, .wait_ms = SOON_MS);
     actor_kill(waiter);
     actor_kill(holder);
     assert_int_equal(files_like(p, "life."), 3);
     assert_int_equal(files_like(p, "wake."), 1);
-    sweep(p, "", MINUTE);
+    sweep_later(p, "", MINUTE);
     assert_int_equal(files_like(p, "life."), 1);
     assert_int_equal(files_like(p, "wake.") + files_like(p, "who."), 0);
     assert_true(actor_holds(alive));
@@ -254,44 +254,44 @@ static void B30_fifos_of_dead_clients_go(void **state) {
 
 /* Its client might be about to lock it. */
 static void B30_a_newborn_fifo_stays(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     int64_t before = t_now_ms();
     assert_int_equal(mkfifo(path_of(p, "life.0000abcd"), 0600), 0);
-    sweep(p, "", 0);
-    assert_true(there(path_of(p, "life.0000abcd")) || t_now_ms() - before >= 2000);
-    sweep(p, "", MINUTE);
-    assert_false(there(path_of(p, "life.0000abcd")));
+    sweep_later(p, "", 0);
+    assert_true(file_exists(path_of(p, "life.0000abcd")) || t_now_ms() - before >= 2000);
+    sweep_later(p, "", MINUTE);
+    assert_false(file_exists(path_of(p, "life.0000abcd")));
 }
 
 /* Removed by hand, say: the rest of it goes with a sweep. */
 static void B30_what_lost_its_sign_of_life_goes(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     use_lock(p, LOCK);
     assert_int_equal(mkfifo(path_of(p, "wake.0000abcd"), 0600), 0);
     assert_int_equal(symlink("1\tx\t", path_of(p, "who.0000abcd")), 0);
-    sweep(p, "", 7 * HOUR);
+    sweep_later(p, "", 7 * HOUR);
     assert_int_equal(files_like(p, "wake.") + files_like(p, "who."), 0);
-    assert_true(there(lock_path(p, LOCK)));
+    assert_true(file_exists(lock_path(p, LOCK)));
 }
 
 /* A program that is killed and started again all day: nobody closes a client there, so who starts
    sees to it. */
 static void B30_a_crash_loop_leaves_few_fifos(void **state) {
     enum { LOOPS = 20, AT_ONCE = 10 }; /* 200 kills */
-    place *p = *state;
+    test_dir *p = *state;
     actor *alive = actor_new(p, NULL);
-    IS(HF_OK, actor_do(alive, &(ask){.deed = do_acquire, .name = "alive"}));
+    IS(HF_OK, actor_do(alive, &(actor_request){.action = do_acquire, .name = "alive"}));
     for (int loop = 0; loop < LOOPS; loop++) {
         actor *killed[AT_ONCE];
         for (int i = 0; i < AT_ONCE; i++) {
-            ask take = {.deed = do_acquire};
+            actor_request take = {.action = do_acquire};
             snprintf(take.name, sizeof take.name, "n%d", i);
             if (i % 2) take.options.kind = HF_READ; /* has a wake and a who as well */
             killed[i] = actor_new(p, NULL);
             IS(HF_OK, actor_do(killed[i], &take));
         }
         for (int i = 0; i < AT_ONCE; i++) actor_kill(killed[i]);
-        sweep(p, "", MINUTE); /* a client starts, when the dead are no newborns */
+        sweep_later(p, "", MINUTE); /* a client starts, when the dead are no newborns */
         assert_int_equal(files_like(p, "life."), 1);
         assert_int_equal(files_like(p, "wake.") + files_like(p, "who."), 0);
     }
@@ -302,27 +302,27 @@ static void B30_a_crash_loop_leaves_few_fifos(void **state) {
 
 enum { RACERS = 6, NAMES = 3, RACE_MS = 2000, WAIT_MS = 20000 };
 
-typedef struct race {
+typedef struct sweep_race {
     char url[PATH_SIZE];
     struct {
         atomic_int inside, collisions;
         _Atomic uint64_t token;
-    } rooms[NAMES];
+    } locks[NAMES];
     atomic_int racers, backward;
     bool alone; /* each has a lock of its own, too */
     atomic_long visits;
     _Atomic int64_t until;
-} race;
+} sweep_race;
 
-static void visit(race *r, hf_client *client, int n) {
+static void visit_lock(sweep_race *r, hf_client *client, int n) {
     char name[8];
     hf_hold *hold;
     snprintf(name, sizeof name, "n%d", n);
     T_HF(HF_OK, hf_acquire(client, name, &(hf_options){.wait_ms = WAIT_MS}, &hold));
-    if (atomic_fetch_add(&r->rooms[n].inside, 1)) atomic_fetch_add(&r->rooms[n].collisions, 1);
-    uint64_t last = atomic_exchange(&r->rooms[n].token, hf_fence(hold));
+    if (atomic_fetch_add(&r->locks[n].inside, 1)) atomic_fetch_add(&r->locks[n].collisions, 1);
+    uint64_t last = atomic_exchange(&r->locks[n].token, hf_fence(hold));
     if (last >= hf_fence(hold)) atomic_fetch_add(&r->backward, 1);
-    atomic_fetch_sub(&r->rooms[n].inside, 1);
+    atomic_fetch_sub(&r->locks[n].inside, 1);
     T_HF(HF_OK, hf_release(hold));
     atomic_fetch_add(&r->visits, 1);
 }
@@ -337,7 +337,7 @@ static void use_alone(hf_client *client, int index) {
 }
 
 static int race_in_child(void *arg) {
-    race *r = arg;
+    sweep_race *r = arg;
     int index = atomic_fetch_add(&r->racers, 1);
     uint32_t seed = (uint32_t)index;
     while (t_now_ms() < atomic_load(&r->until)) {
@@ -345,7 +345,7 @@ static int race_in_child(void *arg) {
         T_HF(HF_OK, hf_open(r->url, NULL, &client));
         for (int i = 0; i < 4; i++) {
             seed = seed * 1664525 + 1013904223;
-            visit(r, client, (int)(seed >> 16) % NAMES);
+            visit_lock(r, client, (int)(seed >> 16) % NAMES);
             if (r->alone) use_alone(client, index);
         }
         hf_close(client);
@@ -353,7 +353,7 @@ static int race_in_child(void *arg) {
     return 0;
 }
 
-static void run_race(const place *p, race *r) {
+static void run_race(const test_dir *p, sweep_race *r) {
     t_proc *racers[RACERS];
     int failed = 0;
     snprintf(r->url, sizeof r->url, "%s", url_with(p, "keep=1ms"));
@@ -361,25 +361,25 @@ static void run_race(const place *p, race *r) {
     for (int i = 0; i < RACERS; i++) racers[i] = t_proc_start(race_in_child, r);
     for (int i = 0; i < RACERS; i++) failed += t_proc_wait(racers[i], 30000) != 0;
     assert_int_equal(failed, 0);
-    for (int i = 0; i < NAMES; i++) assert_int_equal(atomic_load(&r->rooms[i].collisions), 0);
+    for (int i = 0; i < NAMES; i++) assert_int_equal(atomic_load(&r->locks[i].collisions), 0);
     assert_int_equal(atomic_load(&r->backward), 0);
     assert_true(atomic_load(&r->visits) >= RACERS);
 }
 
 static void B08_sweeps_let_no_two_in_and_tokens_grow(void **state) {
-    race *r = t_shared_new(sizeof *r);
+    sweep_race *r = t_shared_new(sizeof *r);
     run_race(*state, r);
     t_shared_free(r, sizeof *r);
 }
 
 static void B03_a_free_lock_can_be_tried_while_it_is_swept(void **state) {
-    race *r = t_shared_new(sizeof *r);
+    sweep_race *r = t_shared_new(sizeof *r);
     r->alone = true;
     run_race(*state, r);
     t_shared_free(r, sizeof *r);
 }
 
-#define TEST(fn) cmocka_unit_test_setup_teardown(fn, place_up, clock_back)
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, test_dir_set_up, clock_back)
 
 static const struct CMUnitTest tests[] = {
     TEST(B08_sweeps_let_no_two_in_and_tokens_grow),

@@ -33,12 +33,12 @@ enum {
     STUCK_MS = 20000 /* no wait of theirs is longer, by far */
 };
 
-typedef struct span {
+typedef struct held_span {
     int name;
     uint32_t kind, permits;
     uint64_t token;
     _Atomic int64_t from, to; /* 0: not held */
-} span;
+} held_span;
 
 typedef struct torture {
     char url[PATH_SIZE];
@@ -47,38 +47,38 @@ typedef struct torture {
     atomic_int over;
     atomic_int spanned;
     atomic_long results[32];
-    span spans[SPANS_MAX];
+    held_span spans[SPANS_MAX];
 } torture;
 
-typedef struct worker {
+typedef struct torture_worker {
     torture *t;
     uint64_t rand;
     hf_client *client;
-} worker;
+} torture_worker;
 
-static uint64_t draw(uint64_t *rand, uint64_t below) {
+static uint64_t draw_number(uint64_t *rand, uint64_t below) {
     *rand ^= *rand << 13;
     *rand ^= *rand >> 7;
     *rand ^= *rand << 17;
     return (*rand >> 11) % below;
 }
 
-static bool chance(worker *w, int percent) {
-    return draw(&w->rand, 100) < (uint64_t)percent;
+static bool chance(torture_worker *w, int percent) {
+    return draw_number(&w->rand, 100) < (uint64_t)percent;
 }
 
-static int64_t between(worker *w, int64_t low, int64_t high) {
-    return low + (int64_t)draw(&w->rand, (uint64_t)(high - low + 1));
+static int64_t between(torture_worker *w, int64_t low, int64_t high) {
+    return low + (int64_t)draw_number(&w->rand, (uint64_t)(high - low + 1));
 }
 
 /* ---- A worker's hold ------------------------------------------------------------------------- */
 
-static void note(torture *t, int name, const hf_options *o, hf_hold *hold, int64_t stay_us) {
+static void note_span(torture *t, int name, const hf_options *o, hf_hold *hold, int64_t stay_us) {
     int64_t now = t_now_us(), until = now + stay_us;
     if (!hf_held(hold)) return;
     int n = atomic_fetch_add(&t->spanned, 1);
     if (n >= SPANS_MAX) return;
-    span *s = &t->spans[n];
+    held_span *s = &t->spans[n];
     s->name = name;
     s->kind = o->kind;
     s->permits = o->permits;
@@ -92,7 +92,7 @@ static void note(torture *t, int name, const hf_options *o, hf_hold *hold, int64
     } while (now < until);
 }
 
-static void fork_child(worker *w, hf_hold *hold) {
+static void fork_child(torture_worker *w, hf_hold *hold) {
     pid_t pid = fork();
     if (pid) return;
     bool nothing = !hf_held(hold) && hf_release(hold) == HF_FORKED;
@@ -100,7 +100,7 @@ static void fork_child(worker *w, hf_hold *hold) {
     _exit(nothing ? 0 : 1);
 }
 
-static void reenter(worker *w, const char *name, const hf_options *o, hf_hold *hold) {
+static void reenter_lock(torture_worker *w, const char *name, const hf_options *o, hf_hold *hold) {
     hf_hold *again = NULL;
     hf_options options = {.owner = o->owner, .kind = o->kind};
     if (o->kind == HF_PERMITS) return; /* they are not re-entered */
@@ -113,40 +113,41 @@ static void reenter(worker *w, const char *name, const hf_options *o, hf_hold *h
     (void)hf_release(again);
 }
 
-static void extend(worker *w, hf_hold *hold) {
+static void extend_hold(torture_worker *w, hf_hold *hold) {
     hf_result r = hf_extend(hold, between(w, 300, 1000));
     if (r != HF_OK && r != HF_LOST) t_fail("an extension is %s", hf_result_name(r));
 }
 
 /* Somebody may be stopped in the door: then there is no answer. */
-static bool may_be(const worker *w, hf_result r) {
+static bool may_be(const torture_worker *w, hf_result r) {
     return w->t->kinds && (r == HF_UNREACHABLE || r == HF_UNKNOWN_OUTCOME);
 }
 
 /* It may have been stopped itself for longer than an answer may take. */
-static bool came_late(const worker *w, hf_result r) {
+static bool came_late(const torture_worker *w, hf_result r) {
     return !w->t->calm && r == HF_UNKNOWN_OUTCOME;
 }
 
-static void upgrade(worker *w, int n, const hf_options *o, hf_hold *hold) {
+static void upgrade_hold(torture_worker *w, int n, const hf_options *o, hf_hold *hold) {
     hf_options writing = *o;
     writing.kind = HF_WRITE;
     hf_result r = hf_upgrade(hold, between(w, 0, 30));
     if (r != HF_OK) return;
-    note(w->t, n, &writing, hold, between(w, 0, 300));
+    note_span(w->t, n, &writing, hold, between(w, 0, 300));
     r = hf_downgrade(hold);
     if (r != HF_OK && r != HF_LOST && !may_be(w, r))
         t_fail("to read again is %s", hf_result_name(r));
 }
 
-static void be_inside(worker *w, int n, const char *name, const hf_options *o, hf_hold *hold) {
-    note(w->t, n, o, hold, between(w, 0, w->t->calm ? 200 : 1500));
-    if (chance(w, 10)) reenter(w, name, o, hold);
-    if (o->kind == HF_UPGRADABLE && chance(w, 50)) upgrade(w, n, o, hold);
+static void be_inside(torture_worker *w, int n, const char *name, const hf_options *o,
+                      hf_hold *hold) {
+    note_span(w->t, n, o, hold, between(w, 0, w->t->calm ? 200 : 1500));
+    if (chance(w, 10)) reenter_lock(w, name, o, hold);
+    if (o->kind == HF_UPGRADABLE && chance(w, 50)) upgrade_hold(w, n, o, hold);
     if (chance(w, 5)) fork_child(w, hold);
-    if (chance(w, 10)) extend(w, hold);
+    if (chance(w, 10)) extend_hold(w, hold);
     if (!w->t->calm && chance(w, 3)) t_sleep_ms(between(w, 1, 120));
-    note(w->t, n, o, hold, between(w, 0, 300));
+    note_span(w->t, n, o, hold, between(w, 0, 300));
     hf_result r = hf_release(hold);
     if (r != HF_OK && r != HF_LOST && !may_be(w, r)) t_fail("a release is %s", hf_result_name(r));
 }
@@ -165,18 +166,18 @@ static void cancel_after(int64_t us) {
     (void)setitimer(ITIMER_REAL, &timer, NULL);
 }
 
-static hf_options draw_kind(worker *w, hf_options o) {
-    if (w->t->kinds) o.kind = (uint32_t)draw(&w->rand, 5);
+static hf_options draw_kind(torture_worker *w, hf_options o) {
+    if (w->t->kinds) o.kind = (uint32_t)draw_number(&w->rand, 5);
     if (o.kind == HF_PERMITS) o.capacity = CAPACITY;
     if (o.kind == HF_PERMITS) o.permits = (uint32_t)between(w, 1, CAPACITY);
     return o;
 }
 
-static hf_options draw_options(worker *w) {
+static hf_options draw_options(torture_worker *w) {
     static const int64_t waits[] = {0, 0, 1, 5, 30, 300, 2000};
     if (w->t->calm)
         return draw_kind(w, (hf_options){.wait_ms = chance(w, 20) ? between(w, 1, 5) : HF_FOREVER});
-    hf_options o = {.wait_ms = waits[draw(&w->rand, sizeof waits / sizeof *waits)],
+    hf_options o = {.wait_ms = waits[draw_number(&w->rand, sizeof waits / sizeof *waits)],
                     .lease_ms = between(w, 200, 1500)};
     if (chance(w, 15)) o.flags |= HF_NO_RENEW;
     if (chance(w, 10)) o.max_hold_ms = between(w, 50, 300);
@@ -184,11 +185,11 @@ static hf_options draw_options(worker *w) {
     return draw_kind(w, o);
 }
 
-static void acquire_once(worker *w) {
+static void acquire_once(torture_worker *w) {
     hf_options o = draw_options(w);
     hf_hold *hold = NULL;
     char name[8];
-    int n = w->t->calm ? 0 : (int)draw(&w->rand, NAMES);
+    int n = w->t->calm ? 0 : (int)draw_number(&w->rand, NAMES);
     snprintf(name, sizeof name, "n%d", n);
     if (chance(w, 25)) {
         o.wait_ms = HF_FOREVER;
@@ -206,10 +207,10 @@ static void acquire_once(worker *w) {
     hf_cancel_free(o.cancel);
 }
 
-static void break_one(worker *w) {
+static void break_one(torture_worker *w) {
     hf_info *info = NULL;
     char name[8];
-    snprintf(name, sizeof name, "n%d", (int)draw(&w->rand, NAMES));
+    snprintf(name, sizeof name, "n%d", (int)draw_number(&w->rand, NAMES));
     T_HF(HF_OK, hf_inspect(w->client, name, &info));
     hf_result r = info->token ? hf_break(w->client, name, info->token) : HF_OK;
     if (r != HF_OK && r != HF_NOT_HELD && r != HF_UNKNOWN_OUTCOME)
@@ -217,12 +218,12 @@ static void break_one(worker *w) {
     hf_info_free(info);
 }
 
-static void open_client(worker *w) {
+static void open_client(torture_worker *w) {
     T_HF(HF_OK, hf_open(w->t->url, &(hf_client_options){.command_timeout_ms = 200}, &w->client));
 }
 
-static int work(void *arg) {
-    worker *w = arg;
+static int run_worker(void *arg) {
+    torture_worker *w = arg;
     (void)signal(SIGALRM, fire_cancel);
     (void)signal(SIGCHLD, SIG_IGN);
     open_client(w);
@@ -240,19 +241,19 @@ static int work(void *arg) {
 
 /* ---- The torturer ---------------------------------------------------------------------------- */
 
-typedef struct cell {
-    worker worker;
+typedef struct worker_slot {
+    torture_worker worker;
     t_proc *proc;
     int64_t stopped_until; /* 0: it runs */
-} cell;
+} worker_slot;
 
-static void start_worker(torture *t, cell *c, uint64_t *rand) {
-    c->worker = (worker){.t = t, .rand = draw(rand, UINT64_MAX) | 1};
-    c->proc = t_proc_start(work, &c->worker);
+static void start_worker(torture *t, worker_slot *c, uint64_t *rand) {
+    c->worker = (torture_worker){.t = t, .rand = draw_number(rand, UINT64_MAX) | 1};
+    c->proc = t_proc_start(run_worker, &c->worker);
     c->stopped_until = 0;
 }
 
-static void kill_worker(torture *t, cell *c, uint64_t *rand) {
+static void kill_worker(torture *t, worker_slot *c, uint64_t *rand) {
     t_proc_kill(c->proc, SIGKILL);
     int status = t_proc_wait(c->proc, STUCK_MS);
     c->proc = NULL;
@@ -260,28 +261,28 @@ static void kill_worker(torture *t, cell *c, uint64_t *rand) {
     start_worker(t, c, rand);
 }
 
-static void go_on(cell *c) {
+static void go_on(worker_slot *c) {
     t_proc_kill(c->proc, SIGCONT);
     c->stopped_until = 0;
 }
 
-static void wake_up(cell *cells) {
+static void wake_up(worker_slot *cells) {
     for (int i = 0; i < WORKERS; i++)
         if (cells[i].stopped_until && t_now_ms() >= cells[i].stopped_until) go_on(&cells[i]);
 }
 
-static void torment(torture *t, cell *c, uint64_t *rand) {
-    uint64_t what = draw(rand, 1000);
+static void torment_worker(torture *t, worker_slot *c, uint64_t *rand) {
+    uint64_t what = draw_number(rand, 1000);
     if (what < 12) {
         kill_worker(t, c, rand);
     } else if (!t->calm && what < 18 &&
                !c->stopped_until) { /* mostly for a moment, sometimes past a lease */
         t_proc_kill(c->proc, SIGSTOP);
-        c->stopped_until = t_now_ms() + (int64_t)draw(rand, what < 13 ? 2000 : 60);
+        c->stopped_until = t_now_ms() + (int64_t)draw_number(rand, what < 13 ? 2000 : 60);
     }
 }
 
-static void end_workers(torture *t, cell *cells) {
+static void end_workers(torture *t, worker_slot *cells) {
     atomic_store(&t->over, 1);
     for (int i = 0; i < WORKERS; i++)
         if (cells[i].stopped_until) go_on(&cells[i]);
@@ -293,7 +294,7 @@ static void end_workers(torture *t, cell *cells) {
 /* ---- What came of it ------------------------------------------------------------------------- */
 
 static int by_time(const void *a, const void *b) {
-    const span *x = a, *y = b;
+    const held_span *x = a, *y = b;
     if (x->name != y->name) return x->name - y->name;
     return x->from < y->from ? -1 : x->from > y->from;
 }
@@ -303,39 +304,39 @@ static int span_count(const torture *t) {
     return count < SPANS_MAX ? count : SPANS_MAX;
 }
 
-static bool reads(const span *s) {
+static bool is_reader(const held_span *s) {
     return s->kind == HF_READ || s->kind == HF_UPGRADABLE;
 }
 
-static bool fit(const span *a, const span *b) {
+static bool may_overlap(const held_span *a, const held_span *b) {
     if (a->kind == HF_PERMITS) return b->kind == HF_PERMITS;
-    return reads(a) && reads(b) && (a->kind == HF_READ || b->kind == HF_READ);
+    return is_reader(a) && is_reader(b) && (a->kind == HF_READ || b->kind == HF_READ);
 }
 
-static bool excludes(const span *s) {
+static bool is_exclusive(const held_span *s) {
     return s->kind == HF_MUTEX || s->kind == HF_WRITE;
 }
 
 /* What began before `s` and has not ended when it begins. */
-typedef struct beside {
-    const span *spans[4 * WORKERS];
+typedef struct overlap {
+    const held_span *spans[4 * WORKERS];
     int count;
     uint64_t last; /* the highest token of those who exclude */
-} beside;
+} overlap;
 
-static void check_span(beside *b, const span *s) {
+static void check_span(overlap *b, const held_span *s) {
     uint32_t permits = s->kind == HF_PERMITS ? s->permits : 0;
     int kept = 0;
     for (int i = 0; i < b->count; i++) {
-        const span *other = b->spans[i];
+        const held_span *other = b->spans[i];
         if (other->to <= s->from || other->token == s->token) continue; /* over, or of one hold */
-        if (!fit(s, other)) t_fail("two held n%d at once, for a time", s->name);
+        if (!may_overlap(s, other)) t_fail("two held n%d at once, for a time", s->name);
         permits += other->permits;
         b->spans[kept++] = other;
     }
     if (s->kind == HF_PERMITS && permits > CAPACITY) t_fail("n%d has too many permits", s->name);
-    if (excludes(s) && b->last > s->token) t_fail("the token of n%d went back", s->name);
-    if (excludes(s)) b->last = s->token;
+    if (is_exclusive(s) && b->last > s->token) t_fail("the token of n%d went back", s->name);
+    if (is_exclusive(s)) b->last = s->token;
     T_CHECK(kept < 4 * WORKERS);
     b->spans[kept] = s;
     b->count = kept + 1;
@@ -344,21 +345,21 @@ static void check_span(beside *b, const span *s) {
 static int check_spans(torture *t) {
     int count = span_count(t), held = 0;
     qsort(t->spans, (size_t)count, sizeof *t->spans, by_time);
-    beside b = {.count = 0};
+    overlap b = {.count = 0};
     for (int i = 0; i < count; i++) {
-        const span *s = &t->spans[i];
+        const held_span *s = &t->spans[i];
         if (!s->from) continue; /* killed as it was about to write it */
-        if (b.count && b.spans[b.count - 1]->name != s->name) b = (beside){.count = 0};
+        if (b.count && b.spans[b.count - 1]->name != s->name) b = (overlap){.count = 0};
         check_span(&b, s);
         held++;
     }
     return held;
 }
 
-static void check_nobody_is_stuck(place *p) {
+static void check_nobody_is_stuck(test_dir *p) {
     actor *fresh = actor_new(p, NULL);
     for (int i = 0; i < NAMES; i++) {
-        ask q = {.deed = do_acquire};
+        actor_request q = {.action = do_acquire};
         snprintf(q.name, sizeof q.name, "n%d", i);
         assert_int_equal(t_line_length(lock_path(p, q.name)), 0);
         IS(HF_OK, actor_do(fresh, &q));
@@ -382,8 +383,8 @@ static uint64_t number_from(const char *variable, uint64_t otherwise) {
     return text && *text ? strtoull(text, NULL, 10) : otherwise;
 }
 
-static void run_torture(place *p, torture *t, int64_t seconds) {
-    cell cells[WORKERS];
+static void run_torture(test_dir *p, torture *t, int64_t seconds) {
+    worker_slot cells[WORKERS];
     uint64_t rand = number_from("HOLDFAST_TEST_SEED", (uint64_t)time(NULL)) | 1;
     printf("HOLDFAST_TEST_SEED=%llu\n", (unsigned long long)rand);
     alarm((unsigned)(seconds + t_patience(STUCK_MS) / 500));
@@ -391,7 +392,7 @@ static void run_torture(place *p, torture *t, int64_t seconds) {
     for (int i = 0; i < WORKERS; i++) start_worker(t, &cells[i], &rand);
     for (int64_t until = t_now_ms() + 1000 * seconds; t_now_ms() < until || span_count(t) < ENOUGH;
          t_sleep_ms(1)) {
-        torment(t, &cells[draw(&rand, WORKERS)], &rand);
+        torment_worker(t, &cells[draw_number(&rand, WORKERS)], &rand);
         wake_up(cells);
     }
     end_workers(t, cells);

@@ -18,14 +18,14 @@ static void make_old(const char *path) {
     assert_int_equal(utimensat(AT_FDCWD, path, then, AT_SYMLINK_NOFOLLOW), 0);
 }
 
-static hf_client *open_here(const place *p) {
+static hf_client *open_here(const test_dir *p) {
     hf_client *client = NULL;
     T_HF(HF_OK, hf_open(p->url, NULL, &client));
     return client;
 }
 
 /* A client that comes and goes: the directory was last swept long ago. */
-static void sweep(const place *p) {
+static void sweep(const test_dir *p) {
     if (!files_like(p, "swept")) hf_close(open_here(p));
     make_old(path_of(p, "swept"));
     hf_close(open_here(p));
@@ -53,7 +53,7 @@ static hf_result leads(hf_client *client) {
 /* ---- B30 ------------------------------------------------------------------------------------- */
 
 static void B30_latches_and_words_go_after_their_time(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     hf_client *client = open_here(p);
     T_HF(HF_OK, hf_latch_set(client, LOCK, 2));
     T_HF(HF_OK, hf_release(lead(client, "x")));
@@ -73,7 +73,7 @@ static void B30_latches_and_words_go_after_their_time(void **state) {
 
 /* One who leads for days says what it said then; a latch that is waited for is in use. */
 static void B30_what_is_in_use_stays(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     hf_client *client = open_here(p);
     T_HF(HF_OK, hf_latch_set(client, LOCK, 2));
     hf_hold *hold = lead(client, "x");
@@ -95,7 +95,7 @@ static void write_file(const char *path, const char *bytes, size_t length) {
 }
 
 static void B30_files_of_others_stay(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     hf_client *client = open_here(p);
     T_HF(HF_OK, hf_latch_set(client, LOCK, 2));
     hf_close(client);
@@ -109,7 +109,7 @@ static void B30_files_of_others_stay(void **state) {
 /* ---- F28 ------------------------------------------------------------------------------------- */
 
 static void F28_what_is_no_latch_is_refused_and_left_alone(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     struct stat st;
     hf_client *client = open_here(p);
     write_file(path_of(p, "gate.hf." LOCK), "this is not a latch of holdfast's", 33);
@@ -125,7 +125,7 @@ static void F28_what_is_no_latch_is_refused_and_left_alone(void **state) {
 /* Cut by a crash of the machine: a latch must not be taken for another, but who leads may say it
    anew. */
 static void F28_a_file_cut_to_any_length_is_not_believed(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     struct stat st;
     hf_client *client = open_here(p);
     hf_hold *hold = lead(client, "a value");
@@ -146,7 +146,7 @@ static void F28_a_file_cut_to_any_length_is_not_believed(void **state) {
 }
 
 static void F28_the_latch_of_another_name_is_refused(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     hf_client *client = open_here(p);
     T_HF(HF_OK, hf_latch_set(client, "other", 2));
     assert_int_equal(rename(path_of(p, "gate.hf.other"), path_of(p, "gate.hf." LOCK)), 0);
@@ -157,7 +157,7 @@ static void F28_the_latch_of_another_name_is_refused(void **state) {
 /* One that was stopped in the middle of writing: the call has a deadline, and nothing blocks for
    good. */
 static void F03_a_latch_that_another_keeps_locked_is_told(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     hf_client *client = NULL;
     T_HF(HF_OK, hf_open(p->url,
                         &(hf_client_options){.command_timeout_ms = t_patience(200),
@@ -179,13 +179,13 @@ static void F03_a_latch_that_another_keeps_locked_is_told(void **state) {
 
 enum { TOTAL = HF_LATCH_MAX, COUNTERS = 3, KILLS = 40 };
 
-typedef struct tally {
+typedef struct latch_counts {
     char url[128];
     _Atomic uint32_t begun, done, failed;
-} tally;
+} latch_counts;
 
 static int count_until_killed(void *arg) {
-    tally *t = arg;
+    latch_counts *t = arg;
     hf_client *client = NULL;
     T_HF(HF_OK, hf_open(t->url, NULL, &client));
     for (;;) {
@@ -204,9 +204,9 @@ static void kill_one(t_proc *child) {
 /* Whoever is killed, in the middle of whatever: what it began is counted or not, and nothing else
    changes. */
 static void F46_kills_while_counting_lose_nothing(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     t_proc *children[COUNTERS];
-    tally *t = t_shared_new(sizeof *t);
+    latch_counts *t = t_shared_new(sizeof *t);
     snprintf(t->url, sizeof t->url, "%s", p->url);
     hf_client *client = open_here(p);
     T_HF(HF_OK, hf_latch_set(client, LOCK, TOTAL));

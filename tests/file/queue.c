@@ -32,7 +32,7 @@ static int64_t middle_of(int64_t took[ROUNDS]) {
 /* ---- The holder ------------------------------------------------------------------------------ */
 
 static void B13_a_release_serves_the_next_at_once(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     actor *holder = actor_new(p, NULL), *next = actor_new(p, NULL);
     int64_t best = -1;
     for (int i = 0; i < ROUNDS; i++) {
@@ -49,7 +49,7 @@ static void B13_a_release_serves_the_next_at_once(void **state) {
 
 /* A lease of a minute has nothing to do with it. */
 static void F46_a_killed_holder_serves_the_next_at_once(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     actor *next = actor_new(p, NULL);
     int64_t best = -1;
     for (int i = 0; i < ROUNDS; i++) {
@@ -66,7 +66,7 @@ static void F46_a_killed_holder_serves_the_next_at_once(void **state) {
 }
 
 static void F46_a_killed_holder_leaves_a_lock_that_can_be_tried(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     actor *holder = actor_new(p, NULL), *other = actor_new(p, NULL);
     uint64_t token = TAKES(holder, .lease_ms = 60000);
     IS(HF_BUSY, TRIES(other, 0));
@@ -76,7 +76,7 @@ static void F46_a_killed_holder_leaves_a_lock_that_can_be_tried(void **state) {
 
 /* It got the lock by waiting: those behind it saw it in line, and now see it hold. */
 static void F46_a_killed_holder_that_had_waited_serves_the_next_at_once(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     actor *last = actor_new(p, NULL);
     int64_t best = -1;
     for (int i = 0; i < ROUNDS; i++) {
@@ -101,7 +101,7 @@ static void F46_a_killed_holder_that_had_waited_serves_the_next_at_once(void **s
 enum { WAITERS = 5 };
 
 /* A holder, and a line behind it. */
-static actor *line_up(place *p, actor *waiters[WAITERS]) {
+static actor *line_up(test_dir *p, actor *waiters[WAITERS]) {
     actor *holder = actor_new(p, NULL);
     TAKES(holder);
     for (int i = 0; i < WAITERS; i++) waiters[i] = actor_new(p, NULL);
@@ -122,7 +122,7 @@ static void check_served(actor *waiters[WAITERS]) {
     }
 }
 
-static void kill_waiter(place *p, actor *waiters[WAITERS], int which) {
+static void kill_waiter(test_dir *p, actor *waiters[WAITERS], int which) {
     int before = t_line_length(lock_path(p, LOCK));
     actor_kill(waiters[which]);
     waiters[which] = NULL;
@@ -131,7 +131,7 @@ static void kill_waiter(place *p, actor *waiters[WAITERS], int which) {
 
 static void F46_killed_waiters_leave_the_order_of_the_others(void **state) {
     static const int dead[][2] = {{0, 1}, {1, 3}, {2, 4}};
-    place *p = *state;
+    test_dir *p = *state;
     for (size_t i = 0; i < sizeof dead / sizeof *dead; i++) {
         actor *waiters[WAITERS];
         actor *holder = line_up(p, waiters);
@@ -147,7 +147,7 @@ static void F46_killed_waiters_leave_the_order_of_the_others(void **state) {
 
 /* Who stood behind the one that died now stands behind the holder, and is told of its death too. */
 static void F46_the_first_in_line_and_then_the_holder_die(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     actor *last = actor_new(p, NULL);
     int64_t best = -1;
     for (int i = 0; i < ROUNDS; i++) {
@@ -167,7 +167,7 @@ static void F46_the_first_in_line_and_then_the_holder_die(void **state) {
 
 /* The same where the first leaves alive: the next is told behind whom it stands now. */
 static void F46_the_first_in_line_leaves_and_then_the_holder_dies(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     actor *last = actor_new(p, NULL), *first = actor_new(p, NULL);
     int64_t best = -1;
     for (int i = 0; i < ROUNDS; i++) {
@@ -189,7 +189,7 @@ static void F46_the_first_in_line_leaves_and_then_the_holder_dies(void **state) 
 /* The kernel frees what a process had in some order: a holder whose life is over but whose hold is
    not is waited for by looking, and not for long. */
 static void F46_a_holder_that_is_not_quite_dead_is_looked_after(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     actor *next = actor_new(p, NULL);
     int64_t took[ROUNDS];
     assert_int_equal(mkfifo(path_of(p, "life.0000abcd"), 0600), 0);
@@ -211,7 +211,7 @@ static void F46_a_holder_that_is_not_quite_dead_is_looked_after(void **state) {
 
 /* FIFOs that somebody removed: slower, and neither stuck nor busy. */
 static void B08_without_its_fifos_a_line_still_moves(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     actor *holder = actor_new(p, NULL), *first = actor_new(p, NULL), *last = actor_new(p, NULL);
     TAKES(holder);
     remove_fifos(p);
@@ -227,7 +227,7 @@ static void B08_without_its_fifos_a_line_still_moves(void **state) {
 /* A waiter that cannot be told of the holder's death looks for it, but not all the time. */
 static void B08_without_fifos_a_waiter_does_not_spin(void **state) {
     enum { WATCHED_MS = 400, OFTEN = 40 };
-    place *p = *state;
+    test_dir *p = *state;
     actor *holder = actor_new(p, NULL), *next = actor_new(p, NULL);
     TAKES(holder);
     remove_fifos(p);
@@ -240,7 +240,7 @@ static void B08_without_fifos_a_waiter_does_not_spin(void **state) {
 
 /* Somebody stands in line, and does nothing about it: the lock is not for those who come later. */
 static void B08_a_try_does_not_go_past_who_waits(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     actor *late = actor_new(p, NULL);
     TAKES(late);
     FREES(late);
@@ -257,7 +257,7 @@ static void B08_a_try_does_not_go_past_who_waits(void **state) {
 static void B08_a_new_waiter_stands_behind_all_others(void **state) {
     static const int64_t tickets[] = {0, 3, 4, 11, 500, 1000000};
     enum { COUNT = sizeof tickets / sizeof *tickets };
-    place *p = *state;
+    test_dir *p = *state;
     actor *holder = actor_new(p, NULL), *late = actor_new(p, NULL);
     TAKES(holder);
     int stands[COUNT];
@@ -277,7 +277,7 @@ static void B08_a_new_waiter_stands_behind_all_others(void **state) {
 /* The numbers have an end, and begin anew when nobody waits. */
 static void B08_when_tickets_have_run_out_it_is_said(void **state) {
     enum { LAST = (1 << 30) - 2 };
-    place *p = *state;
+    test_dir *p = *state;
     actor *holder = actor_new(p, NULL), *late = actor_new(p, NULL);
     TAKES(holder);
     int stands = t_line_stand(lock_path(p, LOCK), LAST, 0xabcd);
@@ -293,7 +293,7 @@ static void B08_when_tickets_have_run_out_it_is_said(void **state) {
 /* The lock is free and the first does not take it. The others go past it, and it gets its turn when
    it goes on. */
 static void B08_a_stopped_first_waiter_is_passed_and_served_later(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     actor *holder = actor_new(p, NULL), *stopped = actor_new(p, NULL), *next = actor_new(p, NULL);
     TAKES(holder);
     WAITS(stopped, .wait_ms = 3 * SOON_MS);
@@ -311,7 +311,7 @@ static void B08_a_stopped_first_waiter_is_passed_and_served_later(void **state) 
 
 /* Its wait ends while it is stopped: it says so when it goes on, and stands in nobody's way. */
 static void B06_a_wait_that_ends_while_stopped_is_a_timeout(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     actor *holder = actor_new(p, NULL), *stopped = actor_new(p, NULL);
     TAKES(holder);
     WAITS(stopped, .wait_ms = 600);
@@ -319,14 +319,14 @@ static void B06_a_wait_that_ends_while_stopped_is_a_timeout(void **state) {
     t_sleep_ms(700);
     FREES(holder);
     actor_signal(stopped, SIGCONT);
-    answer end = actor_end(stopped);
+    actor_result end = actor_end(stopped);
     if (end.result == HF_OK) t_fail("granted after its wait was over");
     IS(HF_TIMEOUT, end);
     TAKES(holder);
 }
 
 static void B08_a_waiter_stopped_for_a_moment_keeps_its_place(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     actor *holder = actor_new(p, NULL), *stopped = actor_new(p, NULL), *last = actor_new(p, NULL);
     TAKES(holder);
     WAITS(stopped, .wait_ms = SOON_MS);
@@ -344,7 +344,7 @@ static void B08_a_waiter_stopped_for_a_moment_keeps_its_place(void **state) {
    says when that must have ended (F3). */
 static void F03_a_stopped_holder_keeps_its_lock_and_wakes_up_without_it(void **state) {
     enum { LEASE_MS = 1000 };
-    place *p = *state;
+    test_dir *p = *state;
     actor *holder = actor_new(p, NULL), *next = actor_new(p, NULL);
     uint64_t token = TAKES(holder, .lease_ms = LEASE_MS);
     WAITS(next, .wait_ms = SOON_MS);

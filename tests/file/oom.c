@@ -14,13 +14,13 @@
 
 enum { LEASE_MS = 300, RELEASE_AFTER_US = 3000, CALLS_MAX = 1000 };
 
-typedef struct trial {
-    place *place;
+typedef struct oom_trial {
+    test_dir *dir;
     actor *other;
     char lock[PATH_SIZE];
     hf_client_options options;
     uint32_t ours, theirs; /* kinds that keep each other out */
-} trial;
+} oom_trial;
 
 /* ---- What is so, whoever says what ----------------------------------------------------------- */
 
@@ -36,13 +36,13 @@ static int open_descriptors(void) {
 }
 
 /* Seen from the other process. */
-static bool taken(trial *t) {
+static bool is_taken(oom_trial *t) {
     t_exempt_begin();
-    answer got = TRIES(t->other, 0);
+    actor_result got = TRIES(t->other, 0);
     if (got.result == HF_OK) FREES(t->other);
     t_exempt_end();
-    bool door = got.result == HF_UNREACHABLE; /* which could not be unlocked yet */
-    if (got.result != HF_OK && got.result != HF_BUSY && !door)
+    bool entry_locked = got.result == HF_UNREACHABLE; /* which could not be unlocked yet */
+    if (got.result != HF_OK && got.result != HF_BUSY && !entry_locked)
         t_fail("to the other it is %s: %s", hf_result_name(got.result), got.detail);
     return got.result != HF_OK;
 }
@@ -53,21 +53,21 @@ static bool went_well(hf_result r, const char *what) {
     return t_hf_did_without(r, what, (const hf_result[]){HF_REFUSED, HF_OK});
 }
 
-static hf_client *try_open(trial *t) {
+static hf_client *try_open(oom_trial *t) {
     hf_client *client = NULL;
-    bool made = went_well(hf_open(t->place->url, &t->options, &client), "hf_open");
+    bool made = went_well(hf_open(t->dir->url, &t->options, &client), "hf_open");
     T_CHECK(made == (client != NULL));
     return client;
 }
 
-static void check_hold(trial *t, hf_result r, const hf_hold *hold) {
+static void check_hold(oom_trial *t, hf_result r, const hf_hold *hold) {
     T_CHECK((r == HF_OK) == (hold != NULL));
     if (!hold || !hf_held(hold)) return;
-    bool busy = taken(t);
+    bool busy = is_taken(t);
     T_CHECK(busy || !hf_held(hold)); /* held is held, unless it is over */
 }
 
-static hf_hold *try_acquire(trial *t, hf_client *client) {
+static hf_hold *try_acquire(oom_trial *t, hf_client *client) {
     hf_hold *hold = NULL;
     hf_result r = hf_acquire(client, LOCK, &(hf_options){.kind = t->ours}, &hold);
     (void)went_well(r, "to try");
@@ -76,16 +76,16 @@ static hf_hold *try_acquire(trial *t, hf_client *client) {
 }
 
 /* What is released is free: not when the client is closed, but now. */
-static void try_release(trial *t, hf_hold *hold) {
+static void try_release(oom_trial *t, hf_hold *hold) {
     if (!hold) return;
     hf_result r = hf_release(hold);
     if (r != HF_LOST) (void)went_well(r, "hf_release");
-    if (r == HF_OK) T_CHECK(!taken(t));
+    if (r == HF_OK) T_CHECK(!is_taken(t));
 }
 
-static void end_life(trial *t, hf_client *client) {
+static void end_life(oom_trial *t, hf_client *client) {
     hf_close(client);
-    T_CHECK(!taken(t));
+    T_CHECK(!is_taken(t));
     T_CHECK(t_line_holder(t->lock) == 0);
     T_CHECK(t_line_length(t->lock) == 0);
 }
@@ -97,7 +97,7 @@ static void open_and_close(void *arg) {
 }
 
 static void acquire_and_release(void *arg) {
-    trial *t = arg;
+    oom_trial *t = arg;
     hf_client *client = try_open(t);
     if (client) try_release(t, try_acquire(t, client));
     if (client) try_release(t, try_acquire(t, client)); /* once more, with the file open */
@@ -105,7 +105,7 @@ static void acquire_and_release(void *arg) {
 }
 
 static void reenter_and_extend(void *arg) {
-    trial *t = arg;
+    oom_trial *t = arg;
     hf_client *client = try_open(t);
     hf_hold *first = client ? try_acquire(t, client) : NULL;
     hf_hold *second = first && hf_held(first) ? try_acquire(t, client) : NULL;
@@ -120,13 +120,13 @@ static void reenter_and_extend(void *arg) {
 
 /* The other holds it, and lets go a moment later. */
 static void wait_and_release(void *arg) {
-    trial *t = arg;
+    oom_trial *t = arg;
     hf_hold *hold = NULL;
     hf_client *client = try_open(t);
     if (client) {
         t_exempt_begin();
         TAKES(t->other, .kind = t->theirs);
-        actor_begin(t->other, &(ask){.deed = do_release, .number = RELEASE_AFTER_US});
+        actor_begin(t->other, &(actor_request){.action = do_release, .number = RELEASE_AFTER_US});
         t_exempt_end();
         hf_result r =
             hf_acquire(client, LOCK, &(hf_options){.wait_ms = 5000, .kind = t->ours}, &hold);
@@ -142,7 +142,7 @@ static void wait_and_release(void *arg) {
 
 /* The other holds it, and does not let go. */
 static void wait_in_vain(void *arg) {
-    trial *t = arg;
+    oom_trial *t = arg;
     hf_hold *hold = NULL;
     hf_client *client = try_open(t);
     if (client) {
@@ -163,7 +163,7 @@ static void wait_in_vain(void *arg) {
 
 /* A break that says HF_OK has ended the hold. */
 static void look_and_break(void *arg) {
-    trial *t = arg;
+    oom_trial *t = arg;
     hf_info *info = NULL;
     hf_client *client = try_open(t);
     if (client) {
@@ -186,7 +186,7 @@ static void look_and_break(void *arg) {
 }
 
 static void close_while_holding(void *arg) {
-    trial *t = arg;
+    oom_trial *t = arg;
     hf_client *client = try_open(t);
     hf_hold *hold = client ? try_acquire(t, client) : NULL;
     end_life(t, client);
@@ -197,8 +197,8 @@ static void close_while_holding(void *arg) {
 }
 
 /* Renewals fail: it is held or it is lost, and lost is free. */
-static void renew(void *arg) {
-    trial *t = arg;
+static void try_renew(void *arg) {
+    oom_trial *t = arg;
     hf_client *client = try_open(t);
     hf_hold *hold = NULL;
     if (client) {
@@ -217,7 +217,7 @@ static void renew(void *arg) {
 
 /* What was counted was counted, as the file says when all is well again. */
 static void count_a_latch(void *arg) {
-    trial *t = arg;
+    oom_trial *t = arg;
     uint32_t left = 0;
     hf_client *client = try_open(t);
     if (client && went_well(hf_latch_set(client, LOCK, 2), "hf_latch_set")) {
@@ -230,8 +230,8 @@ static void count_a_latch(void *arg) {
     end_life(t, client);
 }
 
-static void lead(void *arg) {
-    trial *t = arg;
+static void try_lead(void *arg) {
+    oom_trial *t = arg;
     hf_hold *hold = NULL;
     hf_leader_info *info = NULL;
     hf_client *client = try_open(t);
@@ -251,7 +251,7 @@ static void lead(void *arg) {
 /* A renewal that fails is tried again before the deadline: nothing is lost over one. */
 static void F14_a_call_that_fails_once_in_a_renewal_loses_nothing(void **state) {
     enum { CALLS = 8 };
-    place *p = *state;
+    test_dir *p = *state;
     hf_client *client = NULL;
     hf_hold *hold = NULL;
     T_HF(HF_OK, hf_open(p->url, NULL, &client));
@@ -271,7 +271,7 @@ static void F14_a_call_that_fails_once_in_a_renewal_loses_nothing(void **state) 
 
 /* A reader writes, and reads again: whatever fails, it is held as long as it says so. */
 static void upgrade_and_downgrade(void *arg) {
-    trial *t = arg;
+    oom_trial *t = arg;
     hf_client *client = try_open(t);
     hf_hold *hold = NULL;
     if (client) {
@@ -294,7 +294,7 @@ static void upgrade_and_downgrade(void *arg) {
 /* An upgrade or a downgrade that fails leaves the hold as it was. */
 static void F14_a_call_that_fails_once_in_an_upgrade_loses_nothing(void **state) {
     enum { CALLS = 14 };
-    place *p = *state;
+    test_dir *p = *state;
     hf_client *client = NULL;
     hf_hold *hold = NULL;
     T_HF(HF_OK, hf_open(p->url, NULL, &client));
@@ -317,7 +317,7 @@ static void F14_a_call_that_fails_once_in_an_upgrade_loses_nothing(void **state)
 
 static t_inject_fn *const lives[] = {
     open_and_close, acquire_and_release, reenter_and_extend,    wait_and_release, wait_in_vain,
-    look_and_break, close_while_holding, upgrade_and_downgrade, count_a_latch,    lead};
+    look_and_break, close_while_holding, upgrade_and_downgrade, count_a_latch,    try_lead};
 
 enum { LIVES = sizeof lives / sizeof *lives };
 
@@ -344,8 +344,8 @@ static bool concerns(t_inject_fn *life, size_t pair) {
     return life == look_and_break ? pair % 2 == 0 : pair < 2;
 }
 
-static void run_life(place *p, each_fn *each, t_inject_fn *life) {
-    trial t = {.place = p, .other = p->actors[0]};
+static void run_life(test_dir *p, each_fn *each, t_inject_fn *life) {
+    oom_trial t = {.dir = p, .other = p->actors[0]};
     t.options =
         (hf_client_options){.lease_ms = LEASE_MS, .command_timeout_ms = 300, .outage_ms = 100};
     snprintf(t.lock, sizeof t.lock, "%s", lock_path(p, LOCK));
@@ -359,9 +359,9 @@ static void run_life(place *p, each_fn *each, t_inject_fn *life) {
 }
 
 static int trial_up(void **state) {
-    int rc = place_up(state);
+    int rc = test_dir_set_up(state);
     if (rc) return rc;
-    place *p = *state;
+    test_dir *p = *state;
     (void)actor_new(p, NULL);
     return 0;
 }
@@ -370,7 +370,7 @@ static int trial_down(void **state) {
     t_alloc_reset();
     t_sys_reset();
     t_files_reset();
-    return place_down(state);
+    return test_dir_tear_down(state);
 }
 
 static void F45_memory(void **state) {
@@ -408,11 +408,11 @@ static void F45_files_while_looking_and_breaking(void **state) {
 
 static void F45_files_while_counting_and_leading(void **state) {
     run_life(*state, t_files_each, count_a_latch);
-    run_life(*state, t_files_each, lead);
+    run_life(*state, t_files_each, try_lead);
 }
 
 static void F45_files_while_renewing(void **state) {
-    run_life(*state, t_files_each, renew);
+    run_life(*state, t_files_each, try_renew);
 }
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, trial_up, trial_down)

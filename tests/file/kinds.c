@@ -20,9 +20,9 @@
 #define WAIT       .wait_ms = SOON_MS
 
 /* The quickest of some rounds: a wait that nobody told of its turn takes longer in all of them. */
-typedef void scene(place *p, int64_t *began);
+typedef void scene(test_dir *p, int64_t *began);
 
-static void check_told(place *p, scene *play) {
+static void check_told(test_dir *p, scene *play) {
     int64_t best = -1;
     for (int i = 0; i < ROUNDS; i++) {
         int64_t began = 0;
@@ -40,25 +40,25 @@ static void kill_at(actor *a, int64_t *began) {
     actor_kill(a);
 }
 
-static void do_upgrade(self *me, const ask *q, answer *a) {
+static void do_upgrade(actor_state *me, const actor_request *q, actor_result *a) {
     a->result = hf_upgrade(me->holds[me->held - 1], q->options.wait_ms);
     a->token = hf_fence(me->holds[me->held - 1]);
 }
 
-static void do_downgrade(self *me, const ask *q, answer *a) {
+static void do_downgrade(actor_state *me, const actor_request *q, actor_result *a) {
     (void)q;
     a->result = hf_downgrade(me->holds[me->held - 1]);
 }
 
 /* It waits for its upgrade. */
-static void upgrades(actor *a, const place *p) {
+static void upgrades(actor *a, const test_dir *p) {
     int before = t_line_length(lock_path(p, LOCK));
-    actor_begin(a, &(ask){.deed = do_upgrade, .name = LOCK, .options = {WAIT}});
+    actor_begin(a, &(actor_request){.action = do_upgrade, .name = LOCK, .options = {WAIT}});
     UNTIL(t_line_length(lock_path(p, LOCK)) == before + 1);
 }
 
 /* number: how many hold it, and in `token` how many permits are in use */
-static void do_count(self *me, const ask *q, answer *a) {
+static void do_count(actor_state *me, const actor_request *q, actor_result *a) {
     hf_info *info = NULL;
     a->result = hf_inspect(me->client, q->name, &info);
     if (info) a->number = info->holders;
@@ -69,7 +69,7 @@ static void do_count(self *me, const ask *q, answer *a) {
 /* ---- B13: told by whoever leaves
    -------------------------------------------------------------- */
 
-static void reader_leaves(place *p, int64_t *began) {
+static void reader_leaves(test_dir *p, int64_t *began) {
     actor *reader = actor_new(p, NULL), *writer = actor_new(p, NULL), *mutex = actor_new(p, NULL);
     TAKES(reader, READ_);
     WAITS(writer, WRITE_, WAIT);
@@ -81,7 +81,7 @@ static void reader_leaves(place *p, int64_t *began) {
     GETS(mutex);
 }
 
-static void waiting_writer_leaves(place *p, int64_t *began) {
+static void waiting_writer_leaves(test_dir *p, int64_t *began) {
     actor *reader = actor_new(p, NULL), *writer = actor_new(p, NULL), *next = actor_new(p, NULL);
     TAKES(reader, READ_);
     WAITS(writer, WRITE_, WAIT);
@@ -92,7 +92,7 @@ static void waiting_writer_leaves(place *p, int64_t *began) {
     GETS(next);
 }
 
-static void writer_reads(place *p, int64_t *began) {
+static void writer_reads(test_dir *p, int64_t *began) {
     actor *writer = actor_new(p, NULL), *reader = actor_new(p, NULL);
     TAKES(writer, WRITE_);
     WAITS(reader, READ_, WAIT);
@@ -109,7 +109,7 @@ static void B13_who_leaves_the_room_or_its_line_tells_the_next(void **state) {
 
 /* ---- F46: deaths ----------------------------------------------------------------------------- */
 
-static void last_reader_dies(place *p, int64_t *began) {
+static void last_reader_dies(test_dir *p, int64_t *began) {
     actor *one = actor_new(p, NULL), *two = actor_new(p, NULL), *writer = actor_new(p, NULL);
     uint64_t token = TAKES(one, READ_);
     TAKES(two, READ_);
@@ -126,7 +126,7 @@ static void F46_killed_readers_let_the_writer_in_with_the_last_of_them(void **st
     check_told(*state, last_reader_dies);
 }
 
-static void writer_dies(place *p, int64_t *began) {
+static void writer_dies(test_dir *p, int64_t *began) {
     actor *writer = actor_new(p, NULL), *one = actor_new(p, NULL), *two = actor_new(p, NULL);
     TAKES(writer, WRITE_);
     WAITS(one, READ_, WAIT);
@@ -141,7 +141,7 @@ static void F46_a_killed_writer_lets_all_readers_in_together(void **state) {
 }
 
 /* Of a line it is the one ahead who dies, and all behind it enter. */
-static void waiting_writer_dies(place *p, int64_t *began) {
+static void waiting_writer_dies(test_dir *p, int64_t *began) {
     actor *reader = actor_new(p, NULL), *writer = actor_new(p, NULL);
     actor *one = actor_new(p, NULL), *two = actor_new(p, NULL);
     TAKES(reader, READ_);
@@ -158,7 +158,7 @@ static void F46_a_writer_killed_in_line_holds_no_reader_back(void **state) {
     check_told(*state, waiting_writer_dies);
 }
 
-static void upgrader_dies(place *p, int64_t *began) {
+static void upgrader_dies(test_dir *p, int64_t *began) {
     actor *upgrader = actor_new(p, NULL), *reader = actor_new(p, NULL), *next = actor_new(p, NULL);
     TAKES(upgrader, UPGRADABLE);
     TAKES(reader, READ_);
@@ -173,7 +173,7 @@ static void F46_an_upgrader_killed_as_it_waits_is_out_of_the_line_and_of_the_roo
     check_told(*state, upgrader_dies);
 }
 
-static void upgraded_dies(place *p, int64_t *began) {
+static void upgraded_dies(test_dir *p, int64_t *began) {
     actor *upgrader = actor_new(p, NULL), *reader = actor_new(p, NULL);
     uint64_t token = TAKES(upgrader, UPGRADABLE);
     assert_true(IS(HF_OK, DO(upgrader, do_upgrade)).token > token);
@@ -186,7 +186,7 @@ static void F46_an_upgraded_reader_that_is_killed_frees_all(void **state) {
     check_told(*state, upgraded_dies);
 }
 
-static void reader_beside_upgrader_dies(place *p, int64_t *began) {
+static void reader_beside_upgrader_dies(test_dir *p, int64_t *began) {
     actor *upgrader = actor_new(p, NULL), *reader = actor_new(p, NULL);
     TAKES(upgrader, UPGRADABLE);
     TAKES(reader, READ_);
@@ -199,14 +199,14 @@ static void F46_an_upgrade_is_done_when_the_last_reader_is_killed(void **state) 
     check_told(*state, reader_beside_upgrader_dies);
 }
 
-static void one_of_permits_dies(place *p, int64_t *began) {
+static void one_of_permits_dies(test_dir *p, int64_t *began) {
     actor *one = actor_new(p, NULL), *two = actor_new(p, NULL), *next = actor_new(p, NULL);
     TAKES(one, PERMITS(2));
     TAKES(two, PERMITS(2));
     WAITS(next, PERMITS(2), WAIT);
     kill_at(one, began);
     GETS(next);
-    answer got = DO(two, do_count);
+    actor_result got = DO(two, do_count);
     assert_int_equal(got.number, 2);
     assert_int_equal(got.token, 4);
 }
@@ -216,7 +216,7 @@ static void F46_permits_of_one_that_is_killed_come_back_at_once(void **state) {
 }
 
 /* Who has become the first in line has to watch those inside whom it did not see before. */
-static void other_of_permits_dies(place *p, int64_t *began) {
+static void other_of_permits_dies(test_dir *p, int64_t *began) {
     actor *one = actor_new(p, NULL), *two = actor_new(p, NULL);
     actor *first = actor_new(p, NULL), *second = actor_new(p, NULL);
     TAKES(one, PERMITS(2));
@@ -269,34 +269,34 @@ int __wrap_fcntl64(int fd, int command, ...) {
 }
 
 /* A deed with a signal in the middle of it: `token` says which, `number` before which step. */
-static void doom(deed *what, self *me, const ask *q, answer *a) {
-    ask plain = *q;
+static void doom(actor_action *what, actor_state *me, const actor_request *q, actor_result *a) {
+    actor_request plain = *q;
     plain.token = 0;
     plain.number = 0;
-    plain.deed = what;
+    plain.action = what;
     atomic_store(&step_signal, (int)q->token);
     atomic_store(&steps_left, (int)q->number);
     what(me, &plain, a);
     atomic_store(&steps_left, -1);
 }
 
-static void do_release_doomed(self *me, const ask *q, answer *a) {
+static void do_release_doomed(actor_state *me, const actor_request *q, actor_result *a) {
     doom(do_release, me, q, a);
 }
 
-static void do_acquire_doomed(self *me, const ask *q, answer *a) {
+static void do_acquire_doomed(actor_state *me, const actor_request *q, actor_result *a) {
     doom(do_acquire, me, q, a);
 }
 
-static void do_upgrade_doomed(self *me, const ask *q, answer *a) {
+static void do_upgrade_doomed(actor_state *me, const actor_request *q, actor_result *a) {
     doom(do_upgrade, me, q, a);
 }
 
-static void do_downgrade_doomed(self *me, const ask *q, answer *a) {
+static void do_downgrade_doomed(actor_state *me, const actor_request *q, actor_result *a) {
     doom(do_downgrade, me, q, a);
 }
 
-static void do_count_doomed(self *me, const ask *q, answer *a) {
+static void do_count_doomed(actor_state *me, const actor_request *q, actor_result *a) {
     doom(do_count, me, q, a);
 }
 
@@ -304,13 +304,14 @@ enum { STEPS_MAX = 100 };
 
 /* Killed in the middle of its deed: others are in the room, as they were, and a writer comes
    when they go. */
-static bool dies_at(place *p, const hf_options *first, bool alone, deed *what, int n) {
+static bool dies_at(test_dir *p, const hf_options *first, bool alone, actor_action *what, int n) {
     actor *victim = actor_new(p, NULL), *reader = actor_new(p, NULL), *writer = actor_new(p, NULL);
-    answer got;
+    actor_result got;
     if (first) actor_takes(victim, first, __FILE__, __LINE__);
     if (!alone) TAKES(reader, READ_);
     if (first) WAITS(writer, WRITE_, WAIT);
-    ask q = {.deed = what, .name = LOCK, .token = SIGKILL, .number = n, .options = {READ_}};
+    actor_request q = {
+        .action = what, .name = LOCK, .token = SIGKILL, .number = n, .options = {READ_}};
     actor_begin(victim, &q);
     bool survived = actor_survives(victim, &got);
     if (survived) actor_kill(victim);
@@ -330,7 +331,7 @@ static bool dies_at(place *p, const hf_options *first, bool alone, deed *what, i
     return !survived;
 }
 
-static void check_deaths(place *p, const hf_options *first, bool alone, deed *what) {
+static void check_deaths(test_dir *p, const hf_options *first, bool alone, actor_action *what) {
     int n = 0;
     while (n < STEPS_MAX && dies_at(p, first, alone, what, n)) n++;
     assert_in_range(n, 4, STEPS_MAX - 1);
@@ -355,18 +356,18 @@ static void F46_killed_at_any_step_of_a_downgrade(void **state) {
 
 /* Taken when nobody is there, which makes the room, and killed: a mutex finds it free at once. */
 static void F46_killed_at_any_step_of_making_the_room(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     actor *other = actor_new(p, NULL);
     bool died = true;
     for (int n = 0; died && n < STEPS_MAX; n++) {
         actor *victim = actor_new(p, NULL);
         uint32_t kind = (uint32_t)n % 4 + 1;
-        answer got;
-        ask q = {.deed = do_acquire_doomed,
-                 .name = LOCK,
-                 .token = SIGKILL,
-                 .number = n,
-                 .options = {.kind = kind, .capacity = kind == HF_PERMITS}};
+        actor_result got;
+        actor_request q = {.action = do_acquire_doomed,
+                           .name = LOCK,
+                           .token = SIGKILL,
+                           .number = n,
+                           .options = {.kind = kind, .capacity = kind == HF_PERMITS}};
         actor_begin(victim, &q);
         died = !actor_survives(victim, &got);
         if (!died) actor_kill(victim);
@@ -380,14 +381,14 @@ static void F46_killed_at_any_step_of_making_the_room(void **state) {
 
 /* ---- F14: what cannot be written ------------------------------------------------------------- */
 
-static void do_upgrade_unwritten(self *me, const ask *q, answer *a) {
+static void do_upgrade_unwritten(actor_state *me, const actor_request *q, actor_result *a) {
     atomic_store(&unwritable, true);
     do_upgrade(me, q, a);
     atomic_store(&unwritable, false);
 }
 
 static void F14_an_upgrade_that_cannot_be_written_leaves_the_hold_as_it_was(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     actor *upgrader = actor_new(p, NULL), *reader = actor_new(p, NULL);
     uint64_t token = TAKES(upgrader, UPGRADABLE);
     assert_int_equal(IS(HF_REFUSED, DO(upgrader, do_upgrade_unwritten)).token, token);
@@ -414,10 +415,10 @@ static bool is_stopped(pid_t pid) {
 /* Stopped with the door in hand: nobody can look into the room, but nobody loses what it holds;
    and all go on when it does. */
 static void F03_one_that_is_stopped_at_the_door_costs_nobody_a_hold(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     actor *holder = actor_new(p, NULL), *stopped = actor_new(p, NULL), *other = actor_new(p, NULL);
     TAKES(holder, READ_, .lease_ms = 1500);
-    ask q = {.deed = do_acquire_doomed, .name = LOCK, .token = SIGSTOP, .number = 2};
+    actor_request q = {.action = do_acquire_doomed, .name = LOCK, .token = SIGSTOP, .number = 2};
     q.options = (hf_options){READ_, WAIT};
     actor_begin(stopped, &q);
     UNTIL(is_stopped(actor_pid(stopped)));
@@ -434,9 +435,9 @@ static void F03_one_that_is_stopped_at_the_door_costs_nobody_a_hold(void **state
 /* The first of all, who has yet to say in the file that there is a room: it is not taken for a
    mutex. */
 static void F03_one_that_is_stopped_as_it_makes_the_room_is_no_holder(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     actor *stopped = actor_new(p, NULL), *other = actor_new(p, NULL);
-    ask q = {.deed = do_acquire_doomed, .name = LOCK, .token = SIGSTOP, .number = 2};
+    actor_request q = {.action = do_acquire_doomed, .name = LOCK, .token = SIGSTOP, .number = 2};
     q.options = (hf_options){READ_, WAIT};
     actor_begin(stopped, &q);
     UNTIL(is_stopped(actor_pid(stopped)));
@@ -451,13 +452,13 @@ static void F03_one_that_is_stopped_as_it_makes_the_room_is_no_holder(void **sta
 /* One who looks, stopped before each of its steps, while a slot goes from one reader to another:
    that is no damage. */
 static void F28_a_slot_that_changes_hands_while_one_looks_is_not_damaged(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     bool stopped = true;
     int n = 0;
     for (; stopped && n < STEPS_MAX; n++) {
         actor *one = actor_new(p, NULL), *two = actor_new(p, NULL), *looker = actor_new(p, NULL);
         TAKES(one, READ_);
-        ask q = {.deed = do_count_doomed, .name = LOCK, .token = SIGSTOP, .number = n};
+        actor_request q = {.action = do_count_doomed, .name = LOCK, .token = SIGSTOP, .number = n};
         actor_begin(looker, &q);
         UNTIL(is_stopped(actor_pid(looker)) || actor_ended(looker));
         stopped = !actor_ended(looker);
@@ -473,13 +474,14 @@ static void F28_a_slot_that_changes_hands_while_one_looks_is_not_damaged(void **
 }
 
 /* One who takes a slot or leaves it, stopped before each of its steps, while another looks. */
-static void look_at_each_step(place *p, deed *what) {
+static void look_at_each_step(test_dir *p, actor_action *what) {
     bool stopped = true;
     int n = 0;
     for (; stopped && n < STEPS_MAX; n++) {
         actor *one = actor_new(p, NULL), *looker = actor_new(p, NULL);
         if (what == do_release_doomed) TAKES(one, READ_);
-        ask q = {.deed = what, .name = LOCK, .token = SIGSTOP, .number = n, .options = {READ_}};
+        actor_request q = {
+            .action = what, .name = LOCK, .token = SIGSTOP, .number = n, .options = {READ_}};
         actor_begin(one, &q);
         UNTIL(is_stopped(actor_pid(one)) || actor_ended(one));
         stopped = !actor_ended(one);
@@ -501,7 +503,7 @@ static void F28_a_slot_that_is_being_taken_or_left_is_not_damaged(void **state) 
 
 /* As in a line of mutexes: the others go past it, and it gets its turn when it goes on. */
 static void B08_a_stopped_first_waiter_of_the_room_is_passed_and_served_later(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     actor *holder = actor_new(p, NULL), *stopped = actor_new(p, NULL), *next = actor_new(p, NULL);
     TAKES(holder, READ_);
     WAITS(stopped, WRITE_, .wait_ms = 3 * SOON_MS);
@@ -517,7 +519,7 @@ static void B08_a_stopped_first_waiter_of_the_room_is_passed_and_served_later(vo
 
 /* Waiting is an event: who waits for long asks now and then, and no more. */
 static void B13_waiting_in_the_room_asks_seldom(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     TAKES(actor_new(p, NULL), READ_);
     for (uint32_t kind = HF_MUTEX; kind <= HF_WRITE; kind += HF_WRITE) {
         actor *waiter = actor_new(p, NULL);
@@ -530,7 +532,7 @@ static void B13_waiting_in_the_room_asks_seldom(void **state) {
 /* ---- B16: beside the mutex ------------------------------------------------------------------- */
 
 static void B16_a_mutex_and_readers_are_served_in_order_of_arrival(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     actor *holder = actor_new(p, NULL), *one = actor_new(p, NULL), *two = actor_new(p, NULL);
     actor *mutex = actor_new(p, NULL), *late = actor_new(p, NULL), *last = actor_new(p, NULL);
     uint64_t token = TAKES(holder);
@@ -572,12 +574,12 @@ static void say_turn(hf_result result, hf_hold *hold, void *arg) {
     T_HF(HF_OK, hf_release(hold));
 }
 
-static void do_say_turn(self *me, const ask *q, answer *a) {
+static void do_say_turn(actor_state *me, const actor_request *q, actor_result *a) {
     hf_options o = q->options;
     a->result = hf_acquire_async(me->client, q->name, &o, say_turn, (void *)(uintptr_t)q->number);
 }
 
-static void do_turns(self *me, const ask *q, answer *a) {
+static void do_turns(actor_state *me, const actor_request *q, actor_result *a) {
     (void)me, (void)q;
     pthread_mutex_lock(&said.mutex);
     a->number = said.turns;
@@ -587,7 +589,7 @@ static void do_turns(self *me, const ask *q, answer *a) {
 /* They have their tickets from one open file, which does not see them. */
 static void B08_those_of_one_client_are_served_in_order_of_arrival(void **state) {
     static const uint32_t kinds[] = {HF_WRITE, HF_MUTEX, HF_UPGRADABLE, HF_WRITE};
-    place *p = *state;
+    test_dir *p = *state;
     actor *holder = actor_new(p, NULL), *many = actor_new(p, NULL);
     for (int round = 0; round < 2; round++) {
         TAKES(holder, .kind = round ? HF_READ : HF_MUTEX);
@@ -602,7 +604,7 @@ static void B08_those_of_one_client_are_served_in_order_of_arrival(void **state)
     }
 }
 
-static void reader_before_mutex_dies(place *p, int64_t *began) {
+static void reader_before_mutex_dies(test_dir *p, int64_t *began) {
     actor *reader = actor_new(p, NULL), *mutex = actor_new(p, NULL);
     TAKES(reader, READ_);
     WAITS(mutex, WAIT);
@@ -610,7 +612,7 @@ static void reader_before_mutex_dies(place *p, int64_t *began) {
     GETS(mutex);
 }
 
-static void mutex_before_reader_dies(place *p, int64_t *began) {
+static void mutex_before_reader_dies(test_dir *p, int64_t *began) {
     actor *mutex = actor_new(p, NULL), *reader = actor_new(p, NULL);
     TAKES(mutex);
     WAITS(reader, READ_, WAIT);
@@ -623,7 +625,7 @@ static void F46_a_mutex_and_a_reader_are_told_of_each_other_s_death(void **state
     check_told(*state, mutex_before_reader_dies);
 }
 
-static hf__head head_of(const place *p) {
+static hf__head head_of(const test_dir *p) {
     hf__head head;
     int fd = open(lock_path(p, LOCK), O_RDONLY | O_CLOEXEC);
     assert_true(pread(fd, &head, sizeof head, 0) == (ssize_t)sizeof head);
@@ -634,7 +636,7 @@ static hf__head head_of(const place *p) {
 /* When nobody is in the room any more, a mutex is as cheap as ever; and programs that know of no
    room are kept out of a file that has one. */
 static void B16_the_room_is_closed_when_the_last_has_left(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     actor *a = actor_new(p, NULL);
     TAKES(a);
     FREES(a);
@@ -650,7 +652,7 @@ static void B16_the_room_is_closed_when_the_last_has_left(void **state) {
 
 /* Also when the clock is behind the last token; to clients that have not seen it. */
 static void B28_tokens_grow_from_the_room_to_the_mutex_and_back(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     uint64_t last = TAKES(actor_new(p, NULL), READ_) + 3600000000; /* an hour ahead */
     actor_kill(p->actors[0]);
     hf__head head = head_of(p);
@@ -669,7 +671,7 @@ static void B28_tokens_grow_from_the_room_to_the_mutex_and_back(void **state) {
 /* ---- B26: breaking --------------------------------------------------------------------------- */
 
 static void B26_one_of_those_inside_is_broken_by_its_token(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     actor *one = actor_new(p, NULL), *two = actor_new(p, NULL), *breaker = actor_new(p, NULL);
     uint64_t token = TAKES(one, READ_, .lease_ms = 60000);
     TAKES(two, READ_, .lease_ms = 60000);
@@ -684,9 +686,9 @@ static void B26_one_of_those_inside_is_broken_by_its_token(void **state) {
 }
 
 static void B26_a_stopped_reader_obeys_when_it_goes_on(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     actor *reader = actor_new(p, NULL), *next = actor_new(p, NULL), *breaker = actor_new(p, NULL);
-    ask open = {.deed = do_open, .options = {.wait_ms = 300}};
+    actor_request open = {.action = do_open, .options = {.wait_ms = 300}};
     char pid[32];
     IS(HF_OK, DO(breaker, do_close));
     snprintf(open.name, sizeof open.name, "%s", p->url);
@@ -694,7 +696,7 @@ static void B26_a_stopped_reader_obeys_when_it_goes_on(void **state) {
     TAKES(reader, READ_, .lease_ms = 60000);
     WAITS(next, WRITE_, WAIT);
     actor_signal(reader, SIGSTOP);
-    answer got = IS(HF_UNKNOWN_OUTCOME, DO(breaker, do_break));
+    actor_result got = IS(HF_UNKNOWN_OUTCOME, DO(breaker, do_break));
     snprintf(pid, sizeof pid, "process %d", (int)actor_pid(reader));
     check_says(got.detail, pid);
     assert_false(actor_ended(next));
@@ -710,7 +712,7 @@ enum { SLOTS_AT = 4096, SLOT_SIZE = 256 };
 /* Who renews sees the damage, and ends what it has: not before others have tried. */
 #define NEVER_LOOKS READ_, .lease_ms = 3600000, .flags = HF_NO_RENEW
 
-static void flip(const place *p, int64_t at) {
+static void flip(const test_dir *p, int64_t at) {
     unsigned char byte;
     int fd = open(lock_path(p, LOCK), O_RDWR | O_CLOEXEC);
     assert_true(pread(fd, &byte, 1, at) == 1);
@@ -721,7 +723,7 @@ static void flip(const place *p, int64_t at) {
 
 /* Of a slot that counts: nobody gets in who should not, whatever is changed. */
 static void F28_no_byte_of_a_slot_that_is_changed_lets_a_writer_in(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     actor *reader = actor_new(p, NULL), *other = actor_new(p, NULL);
     TAKES(reader, NEVER_LOOKS);
     for (int i = (int)offsetof(hf__slot, token); i < (int)sizeof(hf__slot); i++) {
@@ -743,13 +745,13 @@ static void F28_no_byte_of_a_slot_that_is_changed_lets_a_writer_in(void **state)
 /* The first two of the table. */
 enum { TABLE_END = SLOTS_AT + 2 * SLOT_SIZE };
 
-static void read_all(const place *p, unsigned char bytes[TABLE_END]) {
+static void read_all(const test_dir *p, unsigned char bytes[TABLE_END]) {
     int fd = open(lock_path(p, LOCK), O_RDONLY | O_CLOEXEC);
     assert_true(pread(fd, bytes, TABLE_END, 0) == TABLE_END);
     close(fd);
 }
 
-static void write_at(const place *p, const void *bytes, size_t length, int64_t at) {
+static void write_at(const test_dir *p, const void *bytes, size_t length, int64_t at) {
     int fd = open(lock_path(p, LOCK), O_WRONLY | O_CLOEXEC);
     assert_true(pwrite(fd, bytes, length, at) == (ssize_t)length);
     close(fd);
@@ -757,8 +759,9 @@ static void write_at(const place *p, const void *bytes, size_t length, int64_t a
 
 /* Not another client, nor another owner of one that is inside. */
 static void nobody_gets_in(actor *inside, actor *other, int64_t cut_at) {
-    answer tried[] = {TRIES(other, WRITE_), TRIES(other, 0), TRIES(inside, WRITE_, .owner = 7),
-                      DO(other, do_inspect), DO(other, do_break)};
+    actor_result tried[] = {TRIES(other, WRITE_), TRIES(other, 0),
+                            TRIES(inside, WRITE_, .owner = 7), DO(other, do_inspect),
+                            DO(other, do_break)};
     for (size_t i = 0; i < sizeof tried / sizeof *tried; i++)
         if (tried[i].result != HF_PROTOCOL)
             t_fail("cut at %lld: try %zu is %s", (long long)cut_at, i,
@@ -770,7 +773,7 @@ typedef struct readers_in {
     unsigned char whole[TABLE_END];
 } readers_in;
 
-static void read_by_two(place *p, readers_in *s) {
+static void read_by_two(test_dir *p, readers_in *s) {
     *s = (readers_in){actor_new(p, NULL), actor_new(p, NULL), actor_new(p, NULL), {0}};
     TAKES(s->first, NEVER_LOOKS);
     TAKES(s->second, NEVER_LOOKS);
@@ -779,7 +782,7 @@ static void read_by_two(place *p, readers_in *s) {
 
 static void F28_a_file_cut_short_under_readers_lets_nobody_in(void **state) {
     static const int64_t lengths[] = {0, 1, 600, SLOTS_AT, SLOTS_AT + 8, SLOTS_AT + SLOT_SIZE};
-    place *p = *state;
+    test_dir *p = *state;
     readers_in s;
     read_by_two(p, &s);
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
@@ -796,7 +799,7 @@ static void F28_a_file_cut_short_under_readers_lets_nobody_in(void **state) {
 
 static void F28_a_slot_overwritten_with_zeros_is_not_an_empty_one(void **state) {
     static const char zeros[SLOT_SIZE];
-    place *p = *state;
+    test_dir *p = *state;
     readers_in s;
     read_by_two(p, &s);
     for (int i = 0; i < 2; i++) {
@@ -810,7 +813,7 @@ static void F28_a_slot_overwritten_with_zeros_is_not_an_empty_one(void **state) 
     IS(HF_BUSY, TRIES(s.other, WRITE_));
 }
 
-static hf__kinds_head kinds_head_of(const place *p) {
+static hf__kinds_head kinds_head_of(const test_dir *p) {
     hf__kinds_head kinds;
     int fd = open(lock_path(p, LOCK), O_RDONLY | O_CLOEXEC);
     assert_true(pread(fd, &kinds, sizeof kinds, offsetof(hf__head, kinds)) ==
@@ -821,7 +824,7 @@ static hf__kinds_head kinds_head_of(const place *p) {
 
 static void F28_a_room_s_head_overwritten_with_zeros_lets_no_mutex_in(void **state) {
     static const char zeros[sizeof(hf__kinds_head)];
-    place *p = *state;
+    test_dir *p = *state;
     actor *reader = actor_new(p, NULL), *other = actor_new(p, NULL);
     TAKES(reader, NEVER_LOOKS);
     write_at(p, zeros, sizeof zeros, offsetof(hf__head, kinds));
@@ -836,7 +839,7 @@ static void F28_a_room_s_head_overwritten_with_zeros_lets_no_mutex_in(void **sta
 /* The head says nothing of it, and the clock was set back since. */
 static void B28_tokens_grow_beyond_those_inside(void **state) {
     static const char zeros[sizeof(hf__kinds_head)];
-    place *p = *state;
+    test_dir *p = *state;
     hf__slot slot;
     actor *reader = actor_new(p, NULL), *other = actor_new(p, NULL);
     uint64_t ahead = TAKES(reader, NEVER_LOOKS) + UINT64_C(3600000000);
@@ -850,7 +853,7 @@ static void B28_tokens_grow_beyond_those_inside(void **state) {
 }
 
 static void F28_a_file_cut_to_nothing_is_new_when_the_last_has_left(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     actor *reader = actor_new(p, NULL), *other = actor_new(p, NULL);
     TAKES(reader, NEVER_LOOKS);
     assert_int_equal(truncate(lock_path(p, LOCK), 0), 0);
@@ -860,7 +863,7 @@ static void F28_a_file_cut_to_nothing_is_new_when_the_last_has_left(void **state
 }
 
 static void F25_readers_of_a_file_cut_to_nothing_are_told(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     actor *reader = actor_new(p, NULL), *other = actor_new(p, NULL);
     TAKES(reader, READ_, .lease_ms = t_patience(300));
     assert_int_equal(truncate(lock_path(p, LOCK), 0), 0);
@@ -870,7 +873,7 @@ static void F25_readers_of_a_file_cut_to_nothing_are_told(void **state) {
 }
 
 static void F25_a_reader_whose_slot_is_damaged_is_told_at_its_next_renewal(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     actor *reader = actor_new(p, NULL), *waiter = actor_new(p, NULL);
     TAKES(reader, READ_, .lease_ms = t_patience(300));
     WAITS(waiter, WRITE_, WAIT);
@@ -884,7 +887,7 @@ static void F25_a_reader_whose_slot_is_damaged_is_told_at_its_next_renewal(void 
 
 /* What nobody's range speaks for is nobody, whatever it says. */
 static void F28_slots_of_nobody_are_not_looked_at(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     actor *a = actor_new(p, NULL);
     unsigned char slots[8 * SLOT_SIZE];
     TAKES(a, READ_);
@@ -900,7 +903,7 @@ static void F28_slots_of_nobody_are_not_looked_at(void **state) {
 }
 
 static void F28_no_byte_of_the_room_s_head_that_is_changed_lets_a_writer_in(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     actor *reader = actor_new(p, NULL), *other = actor_new(p, NULL);
     TAKES(reader, NEVER_LOOKS);
     for (size_t i = 0; i < sizeof(hf__kinds_head); i++) {
@@ -915,7 +918,7 @@ static void F28_no_byte_of_the_room_s_head_that_is_changed_lets_a_writer_in(void
 /* ---- F25: the file is gone ------------------------------------------------------------------- */
 
 static void F25_those_in_the_room_of_a_file_that_is_gone_move_on(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     actor *reader = actor_new(p, NULL), *writer = actor_new(p, NULL), *next = actor_new(p, NULL);
     TAKES(reader, READ_, .lease_ms = t_patience(300));
     WAITS(writer, WRITE_, WAIT);
@@ -931,13 +934,13 @@ static void F25_those_in_the_room_of_a_file_that_is_gone_move_on(void **state) {
 
 /* Of the same client: what it had in the file that is gone is over when it takes the new one. */
 static void F25_a_client_has_nothing_in_two_files_of_a_name(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     actor *a = actor_new(p, NULL);
     TAKES(a, READ_, .lease_ms = 60000);
     assert_int_equal(unlink(lock_path(p, LOCK)), 0);
     uint64_t token = TAKES(a, WRITE_, .owner = 7, .lease_ms = 60000);
     UNTIL(DO(a, do_held).lost == 1);
-    answer got = DO(a, do_inspect);
+    actor_result got = DO(a, do_inspect);
     assert_true(got.token == token);
     assert_true(actor_holds(a));
     FREES(a);
@@ -946,7 +949,7 @@ static void F25_a_client_has_nothing_in_two_files_of_a_name(void **state) {
 
 /* ---- Full ------------------------------------------------------------------------------------ */
 
-static void do_fill(self *me, const ask *q, answer *a) {
+static void do_fill(actor_state *me, const actor_request *q, actor_result *a) {
     hf_options o = {.kind = HF_PERMITS, .capacity = 2 * HF__SLOTS_MAX};
     hf_hold *hold = NULL;
     while ((a->result = hf_acquire(me->client, q->name, &o, &hold)) == HF_OK) a->number++;
@@ -958,10 +961,10 @@ static void do_fill(self *me, const ask *q, answer *a) {
 }
 
 static void F45_when_the_table_is_full_it_is_said(void **state) {
-    place *p = *state;
+    test_dir *p = *state;
     actor *a = actor_new(p, NULL), *other = actor_new(p, NULL);
     TAKES(a, .kind = HF_PERMITS, .capacity = 2 * HF__SLOTS_MAX);
-    answer got = IS(HF_NOMEM, DO(a, do_fill));
+    actor_result got = IS(HF_NOMEM, DO(a, do_fill));
     assert_int_equal(got.number, HF__SLOTS_MAX - 1);
     check_says(got.detail, "1024");
     IS(HF_BUSY, TRIES(other, 0));
