@@ -86,10 +86,12 @@ faults: ## run all that names a fault or a behaviour, on each store, and write d
 	@scripts/build dev
 	@python3 -B tests/faults/faults.py run; code=$$?; python3 -B tests/faults/faults.py page && exit $$code
 
-test-failing: ## the conformance suite with each allocation and each system call failing in turn; STORE=, STRIDE=
+test-oom: ## the conformance suite with each allocation and each system call failing in turn; STORE=, STRIDE=
 	@scripts/deps build test
 	@scripts/build asan
-	@tests/failing/run build/asan/tests/failing/failing $(STORE)
+	@tests/oom/run build/asan/tests/oom/oom $(STORE)
+
+test-failing: test-oom
 
 coverage: ## which lines and branches the tests reach, into docs/COVERAGE.md; at least 95 % of src/core, src/store
 	@scripts/deps build test coverage

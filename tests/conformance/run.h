@@ -1,4 +1,4 @@
-/* How the cases are run: one after another (run.c), or each many times over (tests/failing). */
+/* How the cases are run: one after another (run.c), or each many times over (tests/oom). */
 #ifndef CF_RUN_H
 #define CF_RUN_H
 

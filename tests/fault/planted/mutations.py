@@ -1490,11 +1490,11 @@ MUTATIONS = [
         ("fuzz_files",),
     ),
     Mutation(
-        "failing: a waker without memory is used all the same",
+        "oom: a waker without memory is used all the same",
         WAKER,
         "    if (!w) return NULL;\n    w->fd = -1;",
         "    w->fd = -1;",
-        ("failing", "memory", "B01_a_fresh*"),
+        ("oom", "memory", "B01_a_fresh*"),
     ),
     Mutation(
         "a wake that comes before its sleep is lost",
@@ -1553,12 +1553,12 @@ MUTATIONS = [
         ("fault_loop", "B32_a_loop_that_proclaims*"),
     ),
     Mutation(
-        "failing: a range that the kernel has no memory for counts as locked",
+        "oom: a range that the kernel has no memory for counts as locked",
         "store/file/ranges.c",
         "return fcntl(fd, F_OFD_SETLK, &range) == 0 ? 0 : errno == EACCES ? EAGAIN : errno;",
         "if (fcntl(fd, F_OFD_SETLK, &range) == 0 || errno == ENOLCK) return 0;\n"
         "    return errno == EACCES ? EAGAIN : errno;",
-        ("failing", "file", "B01_a_fresh*"),
+        ("oom", "file", "B01_a_fresh*"),
     ),
     Mutation(
         "a store that was slow once is never measured again",
@@ -1579,7 +1579,7 @@ MUTATIONS = [
         ASYNC,
         "taken_out = epoll_ctl(c->cancels, EPOLL_CTL_DEL, cancel->fd, NULL) == 0;",
         "epoll_ctl(c->cancels, EPOLL_CTL_DEL, cancel->fd, NULL);",
-        ("failing", "memory", "B07_a_cancel_ends_async_waits"),
+        ("oom", "memory", "B07_a_cancel_ends_async_waits"),
     ),
     Mutation(
         "a release that was sent twice counts as done",

@@ -5,8 +5,8 @@
  * hiredis' calls come here: CMakeLists.txt makes one object of both and gives these calls other names in it.
  * So what a test does for itself always works, and every failure is one that the library has to deal with.
  */
-#ifndef FAILING_CALLS_H
-#define FAILING_CALLS_H
+#ifndef OOM_CALLS_H
+#define OOM_CALLS_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

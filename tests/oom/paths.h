@@ -3,8 +3,8 @@
  * second, fourth, eighth … of those are picked to fail. Ways are told apart by the innermost functions that were in the
  * middle of a call.
  */
-#ifndef FAILING_PATHS_H
-#define FAILING_PATHS_H
+#ifndef OOM_PATHS_H
+#define OOM_PATHS_H
 
 #include <stdbool.h>
 

@@ -53,21 +53,21 @@ enum {
     OUTPUT_MAX = 16384
 };
 
-typedef struct job {
+typedef struct oom_job {
     const struct CMUnitTest *test;
     int kind; /* -1: nothing fails */
     long first;
     bool for_good;
-} job;
+} oom_job;
 
-typedef struct totals {
+typedef struct oom_totals {
     long cases, calls, runs, passed, troubles, met[CALLS_COUNT];
-} totals;
+} oom_totals;
 
 static long stride = 1, case_stride = 1, only_first;
 static const char *only_kind = "";
 static bool only_for_good, every;
-static totals sum;
+static oom_totals sum;
 
 /* ---- In the child ---- */
 
@@ -111,7 +111,7 @@ static hf_client *open_witness(void) {
     return client;
 }
 
-_Noreturn static void child(const job *j) {
+_Noreturn static void child(const oom_job *j) {
     const cf_case *c = j->test->initial_state;
     hf_client *witness = open_witness();
     const struct CMUnitTest whole[] = {{j->test->name, run_whole, NULL, end_whole, NULL}};
@@ -177,7 +177,7 @@ static const char *trouble_of(int status, int output) {
     }
 }
 
-static void tell(const job *j, const char *what, int output) {
+static void report_trouble(const oom_job *j, const char *what, int output) {
     printf("TROUBLE %s: %s", j->test->name, what);
     if (j->kind >= 0)
         printf(", ONLY=%s:%ld:%s", calls_name(j->kind), j->first, j->for_good ? "good" : "once");
@@ -187,7 +187,7 @@ static void tell(const job *j, const char *what, int output) {
 }
 
 /* Whether the case passed. */
-static bool run(const job *j) {
+static bool run_case(const oom_job *j) {
     int output = memfd_create("output", MFD_CLOEXEC);
     empty_store();
     for (int i = 0; i < CALLS_COUNT; i++) atomic_store(&calls_shared->made[i], 0);
@@ -207,14 +207,14 @@ static bool run(const job *j) {
     }
     int status = wait_for(pid);
     const char *trouble = trouble_of(status, output);
-    if (trouble) tell(j, trouble, output);
+    if (trouble) report_trouble(j, trouble, output);
     close(output);
     return status == 0;
 }
 
-static void run_failing(const job *j) {
+static void run_failing(const oom_job *j) {
     sum.runs++;
-    sum.passed += run(j);
+    sum.passed += run_case(j);
     sum.met[j->kind] += atomic_load(&calls_shared->failed) > 0;
 }
 
@@ -223,7 +223,7 @@ static void run_failing(const job *j) {
 static long turn;                   /* counts failures, to take every nth */
 static volatile sig_atomic_t ended; /* by SIGTERM: what was done is reported all the same */
 
-static void end(int number) {
+static void note_sigterm(int number) {
     (void)number;
     ended = 1;
 }
@@ -235,14 +235,14 @@ static void fail_in_turn(const struct CMUnitTest *test, int kind, long made) {
             if (only_first && (n != only_first || good != only_for_good)) continue;
             if (!only_first && !every && !paths_picked(calls_paths, kind, n)) continue;
             if (!only_first && turn++ % stride != 0) continue;
-            run_failing(&(job){test, kind, n, good});
+            run_failing(&(oom_job){test, kind, n, good});
         }
     }
 }
 
 static void fail_in_case(const struct CMUnitTest *test) {
     long made[CALLS_COUNT];
-    if (!run(&(job){.test = test, .kind = -1})) {
+    if (!run_case(&(oom_job){.test = test, .kind = -1})) {
         printf("%s fails by itself\n", test->name);
         sum.troubles += sum.troubles == 0;
         return;
@@ -267,7 +267,7 @@ static void read_settings(void) {
     if (stride < 1 || case_stride < 1) exit(64);
 }
 
-static void report(const char *store) {
+static void print_totals(const char *store) {
     printf("%s: %ld cases, %ld calls, %ld runs, %ld of which passed all the same; %ld in trouble\n",
            store, sum.cases, sum.calls, sum.runs, sum.passed, sum.troubles);
     for (int i = 0; i < CALLS_COUNT; i++)
@@ -289,7 +289,7 @@ int cf_run(const char *store, const struct CMUnitTest *tests, size_t count, CMFi
     calls_shared = t_shared_new(sizeof *calls_shared);
     calls_paths = paths_new(getenv("WAYS"));
     start(&state);
-    signal(SIGTERM, end);
+    signal(SIGTERM, note_sigterm);
     long wanted = paths_begin(calls_paths) * case_stride;
     for (size_t i = 0; i < count && !ended; i++) {
         if (fnmatch(pattern ? pattern : "*", tests[i].name, 0) != 0 || is_crowd(tests[i].name))
@@ -298,7 +298,7 @@ int cf_run(const char *store, const struct CMUnitTest *tests, size_t count, CMFi
         fail_in_case(&tests[i]);
         wanted = paths_begin(calls_paths) * case_stride;
     }
-    report(store);
+    print_totals(store);
     t_shared_free(calls_shared, sizeof *calls_shared);
     paths_free(calls_paths);
     calls_shared = NULL;

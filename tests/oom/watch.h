@@ -4,8 +4,8 @@
  * It sees that nobody is told that it holds a lock which another holds, or which the store knows nothing of; and
  * gives back what a case that failed has left, so that what is then still allocated was leaked by the library.
  */
-#ifndef FAILING_WATCH_H
-#define FAILING_WATCH_H
+#ifndef OOM_WATCH_H
+#define OOM_WATCH_H
 
 #include <stdbool.h>
 

@@ -13,24 +13,24 @@
 #include "t_proc.h"
 
 enum {
-    FUNCTIONS = 10, /* the innermost; three are not the library's, but here and in calls.c */
-    ROOM = 65536,   /* ways */
-    CALLS = 65536   /* of a kind in a case: none after that is picked */
+    FUNCTIONS = 10,    /* the innermost; three are not the library's, but here and in calls.c */
+    PATHS_MAX = 65536, /* ways */
+    CALLS = 65536      /* of a kind in a case: none after that is picked */
 };
 
-typedef struct way {
+typedef struct call_path {
     _Atomic uint64_t hash; /* 0: not in use */
     atomic_long times;
-} way;
+} call_path;
 
 /* What programs share. */
-typedef struct common {
+typedef struct shared_paths {
     atomic_long begun;
-    way ways[ROOM];
-} common;
+    call_path entries[PATHS_MAX];
+} shared_paths;
 
 struct paths {
-    common *common;
+    shared_paths *shared_paths;
     atomic_bool picked[CALLS_COUNT][CALLS];
 };
 
@@ -47,18 +47,19 @@ static void *map_file(const char *path, size_t size) {
 
 paths *paths_new(const char *file) {
     paths *p = t_shared_new(sizeof *p);
-    p->common = file ? map_file(file, sizeof *p->common) : t_shared_new(sizeof *p->common);
+    p->shared_paths =
+        file ? map_file(file, sizeof *p->shared_paths) : t_shared_new(sizeof *p->shared_paths);
     return p;
 }
 
 void paths_free(paths *p) {
-    munmap(p->common, sizeof *p->common);
+    munmap(p->shared_paths, sizeof *p->shared_paths);
     t_shared_free(p, sizeof *p);
 }
 
 /* ---- Ways ---- */
 
-static uint64_t mix(uint64_t hash, uint64_t with) {
+static uint64_t mix_hash(uint64_t hash, uint64_t with) {
     hash = (hash ^ with) * UINT64_C(0x9E3779B97F4A7C15);
     return hash ^ hash >> 29;
 }
@@ -68,19 +69,19 @@ static uint64_t hash_here(int kind) {
     extern const char __executable_start[], etext[];
     void *frames[FUNCTIONS];
     int depth = backtrace(frames, FUNCTIONS);
-    uint64_t hash = mix(1, (uint64_t)kind);
+    uint64_t hash = mix_hash(1, (uint64_t)kind);
     for (int i = 0; i < depth; i++) {
         const char *at = frames[i];
         if (at >= __executable_start && at < etext)
-            hash = mix(hash, (uint64_t)(at - __executable_start));
+            hash = mix_hash(hash, (uint64_t)(at - __executable_start));
     }
     return hash ? hash : 1;
 }
 
 /* How often it has been come to now; 1, if there is no room to count in. */
-static long times(paths *p, uint64_t hash) {
-    for (size_t i = 0; i < ROOM; i++) {
-        way *at = &p->common->ways[(hash + i) % ROOM];
+static long count_path(paths *p, uint64_t hash) {
+    for (size_t i = 0; i < PATHS_MAX; i++) {
+        call_path *at = &p->shared_paths->entries[(hash + i) % PATHS_MAX];
         uint64_t found = 0;
         if (atomic_compare_exchange_strong(&at->hash, &found, hash) || found == hash)
             return atomic_fetch_add(&at->times, 1) + 1;
@@ -92,11 +93,11 @@ static long times(paths *p, uint64_t hash) {
 
 long paths_begin(paths *p) {
     memset(p->picked, 0, sizeof p->picked);
-    return atomic_fetch_add(&p->common->begun, 1);
+    return atomic_fetch_add(&p->shared_paths->begun, 1);
 }
 
 void paths_note(paths *p, int kind, long nth) {
-    long n = times(p, hash_here(kind));
+    long n = count_path(p, hash_here(kind));
     bool power_of_two = (n & (n - 1)) == 0;
     if (nth <= CALLS && power_of_two) atomic_store(&p->picked[kind][nth - 1], true);
 }

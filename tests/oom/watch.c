@@ -12,29 +12,29 @@
 
 /* ---- What there is ---- */
 
-enum { CLIENTS_MAX = 64, THINGS_MAX = 65536, ANY_KIND = 255 };
+enum { CLIENTS_MAX = 64, OBJECTS_MAX = 65536, ANY_KIND = 255 };
 
 typedef struct seen_client {
     hf_client *client;
     bool same; /* its locks are those that are checked */
 } seen_client;
 
-typedef enum sort { HOLD, INFO, LEADER, CANCEL, OBSERVER } sort;
+typedef enum tracked_kind { HOLD, INFO, LEADER, CANCEL, OBSERVER } tracked_kind;
 
-typedef struct thing {
+typedef struct tracked_object {
     void *at; /* NULL: not in use */
-    sort sort;
+    tracked_kind object_kind;
     unsigned refs;
     hf_client *client;
     char name[128];  /* "": not checked */
     uint32_t kind;   /* ANY_KIND: it has changed, and is not checked */
     bool letting_go; /* or its client is being closed */
-} thing;
+} tracked_object;
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static atomic_bool stopped; /* the case is over: none of its threads may begin a call any more */
 static seen_client clients[CLIENTS_MAX];
-static thing *things;
+static tracked_object *objects;
 static size_t used;
 static const char *main_url;
 static hf_client *witness;
@@ -59,30 +59,30 @@ static bool is_checked(hf_client *client) {
     return false;
 }
 
-static thing *find(const void *at) {
+static tracked_object *find_object(const void *at) {
     for (size_t i = 0; i < used; i++)
-        if (things[i].at == at) return &things[i];
+        if (objects[i].at == at) return &objects[i];
     return NULL;
 }
 
-static thing *add(void *at, sort what) {
+static tracked_object *add_object(void *at, tracked_kind what) {
     size_t i = 0;
-    while (i < used && things[i].at) i++;
-    if (i == THINGS_MAX) abort();
+    while (i < used && objects[i].at) i++;
+    if (i == OBJECTS_MAX) abort();
     if (i == used) used++;
-    things[i] = (thing){.at = at, .sort = what, .refs = 1};
-    return &things[i];
+    objects[i] = (tracked_object){.at = at, .object_kind = what, .refs = 1};
+    return &objects[i];
 }
 
-static void note_thing(void *at, sort what) {
+static void note_object(void *at, tracked_kind what) {
     pthread_mutex_lock(&mutex);
-    add(at, what);
+    add_object(at, what);
     pthread_mutex_unlock(&mutex);
 }
 
-static void drop(const void *at) {
+static void drop_object(const void *at) {
     pthread_mutex_lock(&mutex);
-    thing *t = at ? find(at) : NULL;
+    tracked_object *t = at ? find_object(at) : NULL;
     if (t && --t->refs == 0) t->at = NULL;
     pthread_mutex_unlock(&mutex);
 }
@@ -96,18 +96,18 @@ static void drop(const void *at) {
 REAL(hf_result, hf_inspect, (hf_client * client, const char *name, hf_info **info));
 REAL(void, hf_info_free, (hf_info * info));
 
-static bool excludes(uint32_t kind) {
+static bool is_exclusive(uint32_t kind) {
     return kind == HF_MUTEX || kind == HF_WRITE;
 }
 
-static bool is_sure(const thing *t) {
-    return t->at && t->sort == HOLD && t->name[0] && t->kind != ANY_KIND && !t->letting_go;
+static bool is_sure(const tracked_object *t) {
+    return t->at && t->object_kind == HOLD && t->name[0] && t->kind != ANY_KIND && !t->letting_go;
 }
 
 /* Another ownership that excludes this one, and is held. Under the mutex. */
-static bool clashes(const thing *a, const thing *b) {
+static bool conflicts_with(const tracked_object *a, const tracked_object *b) {
     if (!is_sure(b) || a == b || strcmp(a->name, b->name) != 0) return false;
-    if (!excludes(a->kind) && !excludes(b->kind)) return false;
+    if (!is_exclusive(a->kind) && !is_exclusive(b->kind)) return false;
     return hf_fence(a->at) != hf_fence(b->at) && hf_held(b->at) && hf_held(a->at);
 }
 
@@ -116,7 +116,7 @@ static void check_witness(const char *name, uint32_t kind, const hf_hold *hold) 
     hf_info *info = NULL;
     t_exempt_begin();
     hf_result r = __real_hf_inspect(witness, name, &info);
-    bool there = r || (info->held && (!excludes(kind) || info->token == hf_fence(hold)));
+    bool there = r || (info->held && (!is_exclusive(kind) || info->token == hf_fence(hold)));
     if (!r) __real_hf_info_free(info);
     t_exempt_end();
     if (!there && hf_held(hold) && !atomic_load(&meddled))
@@ -124,15 +124,15 @@ static void check_witness(const char *name, uint32_t kind, const hf_hold *hold) 
 }
 
 static void note_hold(hf_client *client, const char *name, uint32_t kind, hf_hold *hold) {
-    bool checked = name && strlen(name) < sizeof things->name;
+    bool checked = name && strlen(name) < sizeof objects->name;
     pthread_mutex_lock(&mutex);
-    thing *t = add(hold, HOLD);
+    tracked_object *t = add_object(hold, HOLD);
     t->client = client;
     t->kind = kind;
     checked = checked && is_checked(client);
     if (checked) snprintf(t->name, sizeof t->name, "%s", name);
     bool clash = false;
-    for (size_t i = 0; checked && i < used && !clash; i++) clash = clashes(t, &things[i]);
+    for (size_t i = 0; checked && i < used && !clash; i++) clash = conflicts_with(t, &objects[i]);
     pthread_mutex_unlock(&mutex);
     if (clash && !atomic_load(&meddled)) watch_violation("two hold it at once", name);
     if (checked) check_witness(name, kind, hold);
@@ -182,7 +182,7 @@ hf_result __wrap_hf_open_v(const char *url, const hf_client_options *options, si
 void __wrap_hf_close(hf_client *client) {
     pthread_mutex_lock(&mutex);
     for (size_t i = 0; i < used; i++)
-        if (client && things[i].client == client) things[i].letting_go = true;
+        if (client && objects[i].client == client) objects[i].letting_go = true;
     for (size_t i = 0; i < CLIENTS_MAX; i++)
         if (clients[i].client == client) clients[i] = (seen_client){0};
     pthread_mutex_unlock(&mutex);
@@ -242,16 +242,16 @@ hf_result __wrap_hf_campaign_v(hf_client *client, const char *name, const void *
     return r;
 }
 
-typedef struct asked {
+typedef struct async_acquire {
     hf_client *client;
     char name[HF_NAME_MAX + 1];
     uint32_t kind;
     hf_acquired_fn *fn;
     void *arg;
-} asked;
+} async_acquire;
 
-static void acquired(hf_result r, hf_hold *hold, void *arg) {
-    asked *a = arg;
+static void on_acquired(hf_result r, hf_hold *hold, void *arg) {
+    async_acquire *a = arg;
     if (!r) note_hold(a->client, a->name, a->kind, hold);
     a->fn(r, hold, a->arg);
     free(a);
@@ -261,18 +261,18 @@ hf_result __wrap_hf_acquire_async_v(hf_client *client, const char *name, const h
                                     size_t size, hf_acquired_fn *fn, void *arg) {
     if (atomic_load(&stopped)) return HF_CLOSED;
     if (!fn) return __real_hf_acquire_async_v(client, name, options, size, fn, arg);
-    asked *a = calloc(1, sizeof *a);
+    async_acquire *a = calloc(1, sizeof *a);
     if (!a) abort();
-    *a = (asked){.client = client, .kind = kind_of(options, size), .fn = fn, .arg = arg};
+    *a = (async_acquire){.client = client, .kind = kind_of(options, size), .fn = fn, .arg = arg};
     snprintf(a->name, sizeof a->name, "%s", name ? name : "");
-    hf_result r = __real_hf_acquire_async_v(client, name, options, size, acquired, a);
+    hf_result r = __real_hf_acquire_async_v(client, name, options, size, on_acquired, a);
     if (r) free(a);
     return r;
 }
 
 hf_hold *__wrap_hf_ref(hf_hold *hold) {
     pthread_mutex_lock(&mutex);
-    thing *t = find(hold);
+    tracked_object *t = find_object(hold);
     if (t) t->refs++;
     pthread_mutex_unlock(&mutex);
     return __real_hf_ref(hold);
@@ -281,20 +281,20 @@ hf_hold *__wrap_hf_ref(hf_hold *hold) {
 hf_result __wrap_hf_inspect(hf_client *client, const char *name, hf_info **info) {
     if (atomic_load(&stopped)) return HF_CLOSED;
     hf_result r = __real_hf_inspect(client, name, info);
-    if (!r) note_thing(*info, INFO);
+    if (!r) note_object(*info, INFO);
     return r;
 }
 
 hf_result __wrap_hf_leader(hf_client *client, const char *name, hf_leader_info **info) {
     if (atomic_load(&stopped)) return HF_CLOSED;
     hf_result r = __real_hf_leader(client, name, info);
-    if (!r) note_thing(*info, LEADER);
+    if (!r) note_object(*info, LEADER);
     return r;
 }
 
 hf_cancel *__wrap_hf_cancel_new(void) {
     hf_cancel *cancel = __real_hf_cancel_new();
-    if (cancel) note_thing(cancel, CANCEL);
+    if (cancel) note_object(cancel, CANCEL);
     return cancel;
 }
 
@@ -307,7 +307,7 @@ hf_result __wrap_hf_observe(hf_client *client, const char *name, hf_leader_fn *f
     hf_result r = __real_hf_observe(client, name, fn, arg, observer);
     if (r) return r;
     pthread_mutex_lock(&mutex);
-    if (ended_early != *observer) add(*observer, OBSERVER);
+    if (ended_early != *observer) add_object(*observer, OBSERVER);
     ended_early = NULL;
     pthread_mutex_unlock(&mutex);
     return r;
@@ -353,58 +353,59 @@ REAL(void, hf_unobserve, (hf_observer * observer));
 REAL(void, cf_room_check, (cf_room * room, long visits));
 
 /* Before the library lets it go. */
-static void lets_go(const hf_hold *hold, bool kind_changes) {
+static void note_release(const hf_hold *hold, bool kind_changes) {
     pthread_mutex_lock(&mutex);
-    thing *t = hold ? find(hold) : NULL;
+    tracked_object *t = hold ? find_object(hold) : NULL;
     if (t && kind_changes) t->kind = ANY_KIND;
     if (t && !kind_changes) t->letting_go = true;
     pthread_mutex_unlock(&mutex);
 }
 
 hf_result __wrap_hf_release(hf_hold *hold) {
-    lets_go(hold, false);
-    drop(hold);
+    note_release(hold, false);
+    drop_object(hold);
     return __real_hf_release(hold);
 }
 
 hf_result __wrap_hf_release_async(hf_hold *hold, hf_released_fn *fn, void *arg) {
-    lets_go(hold, false);
+    note_release(hold, false);
     pthread_mutex_lock(&mutex); /* it may be gone when the call returns, and another in its place */
-    thing *t = hold ? find(hold) : NULL, kept = t ? *t : (thing){0};
+    tracked_object *t = hold ? find_object(hold) : NULL, kept = t ? *t : (tracked_object){0};
     pthread_mutex_unlock(&mutex);
-    drop(hold);
+    drop_object(hold);
     hf_result r = __real_hf_release_async(hold, fn, arg);
     if ((r != HF_NOMEM && r != HF_INVALID) || !kept.at) return r;
     pthread_mutex_lock(&mutex);
-    t = find(hold);
+    t = find_object(hold);
     if (t)
         t->refs++;
     else
-        *add(hold, HOLD) = (thing){.at = hold, .sort = HOLD, .refs = 1, .letting_go = true};
+        *add_object(hold, HOLD) =
+            (tracked_object){.at = hold, .object_kind = HOLD, .refs = 1, .letting_go = true};
     pthread_mutex_unlock(&mutex);
     return r;
 }
 
 void __wrap_hf_unref(hf_hold *hold) {
-    lets_go(hold, false);
-    drop(hold);
+    note_release(hold, false);
+    drop_object(hold);
     __real_hf_unref(hold);
 }
 
 hf_result __wrap_hf_export(hf_hold *hold, char *text, size_t size) {
-    lets_go(hold, false);
+    note_release(hold, false);
     hf_result r = __real_hf_export(hold, text, size);
-    if (r == HF_OK) drop(hold);
+    if (r == HF_OK) drop_object(hold);
     return r;
 }
 
 hf_result __wrap_hf_upgrade(hf_hold *hold, int64_t wait_ms) {
-    lets_go(hold, true);
+    note_release(hold, true);
     return __real_hf_upgrade(hold, wait_ms);
 }
 
 hf_result __wrap_hf_downgrade(hf_hold *hold) {
-    lets_go(hold, true);
+    note_release(hold, true);
     return __real_hf_downgrade(hold);
 }
 
@@ -415,25 +416,25 @@ hf_result __wrap_hf_break(hf_client *client, const char *name, uint64_t token) {
 }
 
 void __wrap_hf_info_free(hf_info *info) {
-    drop(info);
+    drop_object(info);
     __real_hf_info_free(info);
 }
 
 void __wrap_hf_leader_free(hf_leader_info *info) {
-    drop(info);
+    drop_object(info);
     __real_hf_leader_free(info);
 }
 
 void __wrap_hf_cancel_free(hf_cancel *cancel) {
-    drop(cancel);
+    drop_object(cancel);
     __real_hf_cancel_free(cancel);
 }
 
 void __wrap_hf_unobserve(hf_observer *observer) {
     pthread_mutex_lock(&mutex);
-    if (observer && !find(observer)) ended_early = observer;
+    if (observer && !find_object(observer)) ended_early = observer;
     pthread_mutex_unlock(&mutex);
-    drop(observer);
+    drop_object(observer);
     __real_hf_unobserve(observer);
 }
 
@@ -448,26 +449,26 @@ void watch_begin(const char *url, hf_client *looks, bool meddles) {
     atomic_store(&meddled, meddles);
     main_url = url;
     witness = looks;
-    things = calloc(THINGS_MAX, sizeof *things);
-    if (!things) abort();
+    objects = calloc(OBJECTS_MAX, sizeof *objects);
+    if (!objects) abort();
 }
 
 void watch_stop(void) {
     atomic_store(&stopped, true);
 }
 
-static void give_back(thing *t) {
-    for (unsigned i = 0; t->sort == HOLD && i < t->refs; i++) __real_hf_unref(t->at);
-    if (t->sort == INFO) __real_hf_info_free(t->at);
-    if (t->sort == LEADER) __real_hf_leader_free(t->at);
-    if (t->sort == CANCEL) __real_hf_cancel_free(t->at);
-    if (t->sort == OBSERVER) __real_hf_unobserve(t->at);
+static void give_back(tracked_object *t) {
+    for (unsigned i = 0; t->object_kind == HOLD && i < t->refs; i++) __real_hf_unref(t->at);
+    if (t->object_kind == INFO) __real_hf_info_free(t->at);
+    if (t->object_kind == LEADER) __real_hf_leader_free(t->at);
+    if (t->object_kind == CANCEL) __real_hf_cancel_free(t->at);
+    if (t->object_kind == OBSERVER) __real_hf_unobserve(t->at);
 }
 
 void watch_end(void) {
     for (size_t i = 0; i < used; i++)
-        if (things[i].at) give_back(&things[i]);
-    free(things);
-    things = NULL;
+        if (objects[i].at) give_back(&objects[i]);
+    free(objects);
+    objects = NULL;
     used = 0;
 }
