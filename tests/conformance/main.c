@@ -14,9 +14,9 @@
 #include "run.h"
 #include "t_acl.h"
 #include "t_cluster.h"
-#include "t_line.h"
 #include "t_net.h"
 #include "t_nodes.h"
+#include "t_queue.h"
 #include "t_sentinel.h"
 
 /* ---- Stores ---------------------------------------------------------------------------------- */
@@ -194,7 +194,7 @@ static void start_file(void) {
 static int in_file_line(const char *name) {
     char path[URL_MAX];
     snprintf(path, sizeof path, "%s/lock.hf.%s", directory, name);
-    return t_line_length(path);
+    return t_queue_length(path);
 }
 
 static void remove_directory(void) {

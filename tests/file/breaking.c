@@ -175,7 +175,7 @@ static void B26_a_stopped_holder_obeys_when_it_goes_on(void **state) {
 }
 
 /* The mark in the lock's file: the token of the hold that is to end. */
-static uint64_t marked(const test_dir *p) {
+static uint64_t read_broken_mark(const test_dir *p) {
     uint64_t token = 0;
     int fd = open(lock_path(p, LOCK), O_RDONLY | O_CLOEXEC);
     assert_true(pread(fd, &token, sizeof token, offsetof(hf__head, broken)) == sizeof token);
@@ -189,7 +189,7 @@ static void B26_a_stopped_holder_that_is_killed_is_broken(void **state) {
     uint64_t token = TAKES(holder, .lease_ms = 60000);
     actor_signal(holder, SIGSTOP);
     actor_begin(breaker, &(actor_request){.action = do_break, .name = LOCK});
-    UNTIL(marked(p) == token);
+    UNTIL(read_broken_mark(p) == token);
     actor_kill(holder);
     IS(HF_OK, actor_end(breaker));
     TAKES(breaker);

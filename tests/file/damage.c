@@ -107,8 +107,8 @@ static void check_one_at_most(const test_dir *p) {
     if (second) T_HF(HF_OK, hf_release(second));
     hf_close(one);
     hf_close(two);
-    assert_int_equal(t_line_holder(lock_path(p, LOCK)), 0);
-    assert_int_equal(t_line_length(lock_path(p, LOCK)), 0);
+    assert_int_equal(t_queue_holder(lock_path(p, LOCK)), 0);
+    assert_int_equal(t_queue_length(lock_path(p, LOCK)), 0);
 }
 
 /* ---- Cut short ------------------------------------------------------------------------------- */
@@ -269,7 +269,7 @@ static void F39_texts_without_an_end_are_not_read_past_theirs(void **state) {
     memset(head.record.client, 'c', sizeof head.record.client);
     memset(head.record.program, 'p', sizeof head.record.program);
     memset(head.record.label, 'l', sizeof head.record.label);
-    int hold = t_line_hold(lock_path(p, LOCK), 0xabcd);
+    int hold = t_queue_hold(lock_path(p, LOCK), 0xabcd);
     assert_int_equal(hf__lockfile_write_record(hold, &head.record), 0);
     hf_client *client = open_client(p);
     hf_info *info = NULL;
@@ -386,7 +386,7 @@ static void F25_a_holder_of_a_damaged_file_is_told_at_its_next_renewal(void **st
         hf_result r = TRIES(other, 0).result; /* the holder is still there */
         assert_true(r == HF_BUSY || r == HF_PROTOCOL);
         actor_lost(holder);
-        assert_int_equal(t_line_holder(lock_path(p, LOCK)), 0);
+        assert_int_equal(t_queue_holder(lock_path(p, LOCK)), 0);
         r = TRIES(other, 0).result;
         assert_true(r == (i ? HF_PROTOCOL : HF_OK));
         actor_kill(holder);
@@ -406,7 +406,7 @@ static void F25_waiters_for_a_damaged_file_are_told(void **state) {
     actor_lost(holder);
     IS(HF_PROTOCOL, actor_end(first));
     IS(HF_PROTOCOL, actor_end(last));
-    assert_int_equal(t_line_length(lock_path(p, LOCK)), 0);
+    assert_int_equal(t_queue_length(lock_path(p, LOCK)), 0);
     assert_int_equal(unlink(lock_path(p, LOCK)), 0); /* what the line says to do */
     TAKES(first);
 }
@@ -418,7 +418,7 @@ static void B27_a_hold_without_a_record_is_seen(void **state) {
     test_dir *p = *state;
     file_bytes b;
     make_file(p, &b);
-    int hold = t_line_hold(lock_path(p, LOCK), 0xabcd);
+    int hold = t_queue_hold(lock_path(p, LOCK), 0xabcd);
     hf_client *client = open_client(p);
     hf_info *info = NULL;
     hf_hold *none = NULL;
@@ -437,7 +437,7 @@ static void F28_a_file_that_is_being_removed_for_ever_is_said_to_be(void **state
     test_dir *p = *state;
     file_bytes b;
     make_file(p, &b);
-    int all = t_line_take_all(lock_path(p, LOCK));
+    int all = t_queue_take_all(lock_path(p, LOCK));
     hf_client *client = NULL;
     hf_hold *none = NULL;
     T_HF(HF_OK, hf_open(p->url, &(hf_client_options){.outage_ms = 200}, &client));

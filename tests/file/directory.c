@@ -54,7 +54,7 @@ static const char *url_of(const char *path, const char *options) {
     return url;
 }
 
-static void opens(const char *url) {
+static void check_opens(const char *url) {
     hf_client *client = NULL;
     hf_hold *hold = NULL;
     T_HF(HF_OK, hf_open(url, NULL, &client));
@@ -63,14 +63,14 @@ static void opens(const char *url) {
     hf_close(client);
 }
 
-static void refuses(hf_result expected, const char *url, const char *part) {
+static void check_refuses(hf_result expected, const char *url, const char *part) {
     hf_client *client = (hf_client *)(uintptr_t)1;
     T_HF(expected, hf_open(url, NULL, &client));
     assert_null(client);
     check_says(hf_error_detail(), part);
 }
 
-static void makes(const char *path, mode_t mode) {
+static void make_dir(const char *path, mode_t mode) {
     assert_int_equal(mkdir(path, 0700), 0);
     assert_int_equal(chmod(path, mode), 0);
 }
@@ -82,27 +82,27 @@ static void F50_a_missing_directory_is_made_for_its_user_alone(void **state) {
     const char *path = path_of(p, "made");
     struct stat st;
     mode_t before = umask(0);
-    opens(url_of(path, ""));
+    check_opens(url_of(path, ""));
     (void)umask(before);
     assert_int_equal(stat(path, &st), 0);
     assert_int_equal(st.st_mode & 07777, 0700);
     assert_int_equal(st.st_uid, __real_geteuid());
     assert_int_equal(stat(path_of(p, "made/lock.hf." LOCK), &st), 0);
     assert_int_equal(st.st_mode & 0777, 0600);
-    opens(url_of(path, ""));
-    opens(url_of(path, "/"));
+    check_opens(url_of(path, ""));
+    check_opens(url_of(path, "/"));
 }
 
 static void F50_a_directory_whose_parent_is_missing_is_not_made(void **state) {
     test_dir *p = *state;
     const char *path = path_of(p, "no/made");
-    refuses(HF_UNREACHABLE, url_of(path, ""), path);
+    check_refuses(HF_UNREACHABLE, url_of(path, ""), path);
     assert_int_equal(access(path_of(p, "no"), F_OK), -1);
 }
 
 static void F50_a_path_may_have_any_bytes(void **state) {
     test_dir *p = *state;
-    opens(url_of(path_of(p, "a%20b%25c%3Fd"), ""));
+    check_opens(url_of(path_of(p, "a%20b%25c%3Fd"), ""));
     assert_int_equal(access(path_of(p, "a b%c?d"), F_OK), 0);
 }
 
@@ -124,16 +124,16 @@ static void F27_a_directory_that_others_may_write_is_refused(void **state) {
     static const mode_t good[] = {0700, 0755, 0711, 0750, 02755};
     test_dir *p = *state;
     const char *path = path_of(p, "d");
-    makes(path, 0700);
+    make_dir(path, 0700);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         assert_int_equal(chmod(path, bad[i]), 0);
-        refuses(HF_REFUSED, url_of(path, ""), "may be written by others");
+        check_refuses(HF_REFUSED, url_of(path, ""), "may be written by others");
         check_says(hf_error_detail(), "yours alone");
         check_says(hf_error_detail(), path);
     }
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         assert_int_equal(chmod(path, good[i]), 0);
-        opens(url_of(path, ""));
+        check_opens(url_of(path, ""));
     }
 }
 
@@ -141,25 +141,25 @@ static void F27_a_directory_that_others_may_write_is_refused(void **state) {
 static void F27_a_directory_in_one_that_everybody_may_write_is_refused(void **state) {
     test_dir *p = *state;
     const char *above = path_of(p, "above"), *path = path_of(p, "above/d");
-    makes(above, 0777);
-    refuses(HF_REFUSED, url_of(path, ""), "move it away");
+    make_dir(above, 0777);
+    check_refuses(HF_REFUSED, url_of(path, ""), "move it away");
     check_says(hf_error_detail(), path);
     assert_int_equal(chmod(above, 01777), 0);
-    opens(url_of(path, ""));
+    check_opens(url_of(path, ""));
     assert_int_equal(chmod(above, 0775), 0);
-    opens(url_of(path, ""));
+    check_opens(url_of(path, ""));
 }
 
 static void F27_a_directory_of_another_user_is_refused(void **state) {
     test_dir *p = *state;
     pretend_user = __real_geteuid() + 1;
-    refuses(HF_REFUSED, p->url, "belongs to user");
+    check_refuses(HF_REFUSED, p->url, "belongs to user");
     check_says(hf_error_detail(), p->directory);
     pretend_user = 0;
-    opens(p->url);
+    check_opens(p->url);
     if (__real_geteuid() != 0) return;
     assert_int_equal(chown(p->directory, 12345, 12345), 0);
-    refuses(HF_REFUSED, p->url, "belongs to user 12345");
+    check_refuses(HF_REFUSED, p->url, "belongs to user 12345");
     assert_int_equal(chown(p->directory, 0, 0), 0);
 }
 
@@ -329,7 +329,7 @@ static int squat_in_fresh_places(void *arg) {
     default_user *it = arg;
     fresh_places();
     for (int i = 0; i < 2; i++) {
-        makes(DEFAULT, i ? 0700 : 0755);
+        make_dir(DEFAULT, i ? 0700 : 0755);
         assert_int_equal(chown(DEFAULT, SQUATTER, SQUATTER), 0);
         use_default_once(it);
         says_the_way_out(it, "belongs to user 12347");
@@ -341,7 +341,7 @@ static int squat_in_fresh_places(void *arg) {
     says_the_way_out(it, "link");
     assert_int_equal(unlink(DEFAULT), 0);
     assert_int_equal(chmod("/run/lock", 0755), 0);
-    makes(DEFAULT, 0700);
+    make_dir(DEFAULT, 0700);
     assert_int_equal(chown(DEFAULT, USER, USER), 0);
     use_default_once(it);
     T_HF(HF_OK, it->taken);
@@ -361,18 +361,18 @@ static void F27_a_default_directory_that_another_user_made_is_refused(void **sta
 static void F28_what_is_no_directory_is_refused(void **state) {
     test_dir *p = *state;
     const char *path = path_of(p, "d"), *other = path_of(p, "other");
-    makes(other, 0700);
+    make_dir(other, 0700);
     close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
-    refuses(HF_REFUSED, url_of(path, ""), "no directory");
+    check_refuses(HF_REFUSED, url_of(path, ""), "no directory");
     assert_int_equal(unlink(path), 0);
     assert_int_equal(mkfifo(path, 0600), 0);
-    refuses(HF_REFUSED, url_of(path, ""), "no directory");
+    check_refuses(HF_REFUSED, url_of(path, ""), "no directory");
     assert_int_equal(unlink(path), 0);
     assert_int_equal(symlink("other", path), 0);
-    refuses(HF_REFUSED, url_of(path, ""), "a link");
+    check_refuses(HF_REFUSED, url_of(path, ""), "a link");
     assert_int_equal(unlink(path), 0);
     assert_int_equal(symlink("nowhere", path), 0);
-    refuses(HF_REFUSED, url_of(path, ""), "a link");
+    check_refuses(HF_REFUSED, url_of(path, ""), "a link");
     assert_int_equal(access(path_of(p, "nowhere"), F_OK), -1);
 }
 
@@ -380,18 +380,18 @@ static void F28_what_is_no_directory_is_refused(void **state) {
 static void F28_a_link_with_a_slash_behind_it_is_refused(void **state) {
     static const char *const ends[] = {"/", "//"};
     test_dir *p = *state;
-    makes(path_of(p, "other"), 0700);
+    make_dir(path_of(p, "other"), 0700);
     assert_int_equal(symlink("other", path_of(p, "d")), 0);
-    for (int i = 0; i < 2; i++) refuses(HF_REFUSED, url_of(path_of(p, "d"), ends[i]), "link");
+    for (int i = 0; i < 2; i++) check_refuses(HF_REFUSED, url_of(path_of(p, "d"), ends[i]), "link");
 }
 
 static void F49_a_url_without_a_path_from_the_root_is_refused(void **state) {
     (void)state;
-    refuses(HF_INVALID, "file:here", "three slashes");
-    refuses(HF_INVALID, "file://host/path", "three slashes");
-    refuses(HF_INVALID, "file:///tmp?outage=1s", "unknown option");
-    refuses(HF_INVALID, "file:///tmp?network=yes", "allow");
-    refuses(HF_INVALID, "file:///tmp?keep=0s", "keep");
+    check_refuses(HF_INVALID, "file:here", "three slashes");
+    check_refuses(HF_INVALID, "file://host/path", "three slashes");
+    check_refuses(HF_INVALID, "file:///tmp?outage=1s", "unknown option");
+    check_refuses(HF_INVALID, "file:///tmp?network=yes", "allow");
+    check_refuses(HF_INVALID, "file:///tmp?keep=0s", "keep");
 }
 
 /* ---- Filesystems ----------------------------------------------------------------------------- */
@@ -427,21 +427,21 @@ static void F31_a_shared_filesystem_is_refused_unless_it_is_asked_for(void **sta
     for (int i = 0; i < FILESYSTEMS; i++) {
         pretend_type = filesystems[i].type;
         if (filesystems[i].name) {
-            refuses(HF_REFUSED, p->url, filesystems[i].name);
+            check_refuses(HF_REFUSED, p->url, filesystems[i].name);
             check_says(hf_error_detail(), p->directory);
             check_says(hf_error_detail(), "redis://");
             check_says(hf_error_detail(), "network=allow");
         } else {
-            opens(p->url);
+            check_opens(p->url);
         }
-        opens(url_with(p, "network=allow"));
+        check_opens(url_with(p, "network=allow"));
     }
 }
 
 static void F31_a_filesystem_that_cannot_be_told_is_refused(void **state) {
     test_dir *p = *state;
     pretend_type = -1;
-    refuses(HF_REFUSED, p->url, "which filesystem");
+    check_refuses(HF_REFUSED, p->url, "which filesystem");
 }
 
 /* ---- Not to be written ----------------------------------------------------------------------- */
@@ -470,9 +470,9 @@ static int use_what_may_not_be_written(void *arg) {
     hf_info_free(info);
     hf_close(client);
     assert_int_equal(chmod(p->directory, 0000), 0);
-    refuses(HF_REFUSED, p->url, "Permission denied");
+    check_refuses(HF_REFUSED, p->url, "Permission denied");
     assert_int_equal(chmod(p->directory, 0700), 0);
-    opens(p->url);
+    check_opens(p->url);
     return 0;
 }
 

@@ -91,7 +91,7 @@ static void F25_waiters_move_on_to_the_file_that_has_the_name(void **state) {
         TAKES(fresh);
         hf_result r = DO(holder, do_release).result; /* of the old file: nobody stands in its way */
         assert_true(r == HF_OK);
-        UNTIL(t_line_length(lock_path(p, LOCK)) == 2);
+        UNTIL(t_queue_length(lock_path(p, LOCK)) == 2);
         assert_false(actor_ended(first) || actor_ended(last));
         FREES(fresh);
         actor *next = NULL;

@@ -52,9 +52,9 @@ static void do_downgrade(actor_state *me, const actor_request *q, actor_result *
 
 /* It waits for its upgrade. */
 static void upgrades(actor *a, const test_dir *p) {
-    int before = t_line_length(lock_path(p, LOCK));
+    int before = t_queue_length(lock_path(p, LOCK));
     actor_begin(a, &(actor_request){.action = do_upgrade, .name = LOCK, .options = {WAIT}});
-    UNTIL(t_line_length(lock_path(p, LOCK)) == before + 1);
+    UNTIL(t_queue_length(lock_path(p, LOCK)) == before + 1);
 }
 
 /* number: how many hold it, and in `token` how many permits are in use */
@@ -241,7 +241,7 @@ static atomic_int steps_left = -1;
 static atomic_int step_signal;
 static atomic_bool unwritable; /* every write fails, and all else works */
 
-static void step(void) {
+static void count_step(void) {
     if (atomic_load(&steps_left) >= 0 && atomic_fetch_sub(&steps_left, 1) == 0)
         (void)raise(atomic_load(&step_signal));
 }
@@ -249,7 +249,7 @@ static void step(void) {
 ssize_t __real_pwrite64(int fd, const void *from, size_t length, off_t at);
 ssize_t __wrap_pwrite64(int fd, const void *from, size_t length, off_t at);
 ssize_t __wrap_pwrite64(int fd, const void *from, size_t length, off_t at) {
-    step();
+    count_step();
     if (atomic_load(&unwritable)) {
         errno = EFBIG;
         return -1;
@@ -264,12 +264,13 @@ int __wrap_fcntl64(int fd, int command, ...) {
     va_start(list, command);
     void *arg = va_arg(list, void *);
     va_end(list);
-    step();
+    count_step();
     return __real_fcntl64(fd, command, arg);
 }
 
 /* A deed with a signal in the middle of it: `token` says which, `number` before which step. */
-static void doom(actor_action *what, actor_state *me, const actor_request *q, actor_result *a) {
+static void signal_at_step(actor_action *what, actor_state *me, const actor_request *q,
+                           actor_result *a) {
     actor_request plain = *q;
     plain.token = 0;
     plain.number = 0;
@@ -281,23 +282,23 @@ static void doom(actor_action *what, actor_state *me, const actor_request *q, ac
 }
 
 static void do_release_doomed(actor_state *me, const actor_request *q, actor_result *a) {
-    doom(do_release, me, q, a);
+    signal_at_step(do_release, me, q, a);
 }
 
 static void do_acquire_doomed(actor_state *me, const actor_request *q, actor_result *a) {
-    doom(do_acquire, me, q, a);
+    signal_at_step(do_acquire, me, q, a);
 }
 
 static void do_upgrade_doomed(actor_state *me, const actor_request *q, actor_result *a) {
-    doom(do_upgrade, me, q, a);
+    signal_at_step(do_upgrade, me, q, a);
 }
 
 static void do_downgrade_doomed(actor_state *me, const actor_request *q, actor_result *a) {
-    doom(do_downgrade, me, q, a);
+    signal_at_step(do_downgrade, me, q, a);
 }
 
 static void do_count_doomed(actor_state *me, const actor_request *q, actor_result *a) {
-    doom(do_count, me, q, a);
+    signal_at_step(do_count, me, q, a);
 }
 
 enum { STEPS_MAX = 100 };
@@ -422,7 +423,7 @@ static void F03_one_that_is_stopped_at_the_door_costs_nobody_a_hold(void **state
     q.options = (hf_options){READ_, WAIT};
     actor_begin(stopped, &q);
     UNTIL(is_stopped(actor_pid(stopped)));
-    assert_true(t_line_holder(lock_path(p, LOCK)) != 0);
+    assert_true(t_queue_holder(lock_path(p, LOCK)) != 0);
     check_says(IS(HF_UNREACHABLE, TRIES(other, READ_)).detail, "stopped");
     t_sleep_ms(2000); /* more than a lease */
     assert_true(actor_holds(holder));
@@ -441,7 +442,7 @@ static void F03_one_that_is_stopped_as_it_makes_the_room_is_no_holder(void **sta
     q.options = (hf_options){READ_, WAIT};
     actor_begin(stopped, &q);
     UNTIL(is_stopped(actor_pid(stopped)));
-    assert_true(t_line_holder(lock_path(p, LOCK)) != 0);
+    assert_true(t_queue_holder(lock_path(p, LOCK)) != 0);
     check_says(IS(HF_UNREACHABLE, TRIES(other, READ_)).detail, "stopped");
     IS(HF_UNREACHABLE, TRIES(other, 0));
     actor_signal(stopped, SIGCONT);
@@ -545,7 +546,7 @@ static void B16_a_mutex_and_readers_are_served_in_order_of_arrival(void **state)
     FREES(holder);
     assert_true(GETS(one) > token);
     assert_true(GETS(two) > token);
-    UNTIL(t_line_length(lock_path(p, LOCK)) == 3);
+    UNTIL(t_queue_length(lock_path(p, LOCK)) == 3);
     IS(HF_BUSY, TRIES(holder, 0));
     FREES(one);
     assert_false(actor_ended(mutex));
@@ -596,7 +597,7 @@ static void B08_those_of_one_client_are_served_in_order_of_arrival(void **state)
         for (int i = 0; i < 4; i++) {
             IS(HF_OK, DO(many, do_say_turn, .number = i + 1,
                          .options = {.kind = kinds[i], .wait_ms = SOON_MS}));
-            UNTIL(t_line_length(lock_path(p, LOCK)) == i + 1);
+            UNTIL(t_queue_length(lock_path(p, LOCK)) == i + 1);
         }
         FREES(holder);
         UNTIL(DO(many, do_turns).number >= (round ? 12341234 : 1234));
@@ -647,7 +648,7 @@ static void B16_the_room_is_closed_when_the_last_has_left(void **state) {
     FREES(a);
     assert_false(head_of(p).kinds.in_use);
     assert_true(TAKES(a) > token);
-    assert_int_equal(t_line_holder(lock_path(p, LOCK)) != 0, 1);
+    assert_int_equal(t_queue_holder(lock_path(p, LOCK)) != 0, 1);
 }
 
 /* Also when the clock is behind the last token; to clients that have not seen it. */
@@ -712,7 +713,7 @@ enum { SLOTS_AT = 4096, SLOT_SIZE = 256 };
 /* Who renews sees the damage, and ends what it has: not before others have tried. */
 #define NEVER_LOOKS READ_, .lease_ms = 3600000, .flags = HF_NO_RENEW
 
-static void flip(const test_dir *p, int64_t at) {
+static void flip_byte(const test_dir *p, int64_t at) {
     unsigned char byte;
     int fd = open(lock_path(p, LOCK), O_RDWR | O_CLOEXEC);
     assert_true(pread(fd, &byte, 1, at) == 1);
@@ -727,12 +728,12 @@ static void F28_no_byte_of_a_slot_that_is_changed_lets_a_writer_in(void **state)
     actor *reader = actor_new(p, NULL), *other = actor_new(p, NULL);
     TAKES(reader, NEVER_LOOKS);
     for (int i = (int)offsetof(hf__slot, token); i < (int)sizeof(hf__slot); i++) {
-        flip(p, SLOTS_AT + i);
+        flip_byte(p, SLOTS_AT + i);
         hf_result r = TRIES(other, WRITE_).result;
         if (r != HF_PROTOCOL) t_fail("byte %d: it is %s", i, hf_result_name(r));
         r = TRIES(other, 0).result;
         if (r != HF_PROTOCOL) t_fail("byte %d: a mutex is %s", i, hf_result_name(r));
-        flip(p, SLOTS_AT + i);
+        flip_byte(p, SLOTS_AT + i);
     }
     IS(HF_BUSY, TRIES(other, WRITE_));
     assert_true(actor_holds(reader));
@@ -877,7 +878,7 @@ static void F25_a_reader_whose_slot_is_damaged_is_told_at_its_next_renewal(void 
     actor *reader = actor_new(p, NULL), *waiter = actor_new(p, NULL);
     TAKES(reader, READ_, .lease_ms = t_patience(300));
     WAITS(waiter, WRITE_, WAIT);
-    flip(p, SLOTS_AT + (int)offsetof(hf__slot, token));
+    flip_byte(p, SLOTS_AT + (int)offsetof(hf__slot, token));
     actor_lost(reader);
     hf_result r = actor_end(waiter).result; /* as it finds it before or after */
     assert_true(r == HF_PROTOCOL || r == HF_OK);
@@ -907,10 +908,10 @@ static void F28_no_byte_of_the_room_s_head_that_is_changed_lets_a_writer_in(void
     actor *reader = actor_new(p, NULL), *other = actor_new(p, NULL);
     TAKES(reader, NEVER_LOOKS);
     for (size_t i = 0; i < sizeof(hf__kinds_head); i++) {
-        flip(p, (int64_t)(offsetof(hf__head, kinds) + i));
+        flip_byte(p, (int64_t)(offsetof(hf__head, kinds) + i));
         IS(HF_PROTOCOL, TRIES(other, WRITE_));
         IS(HF_PROTOCOL, TRIES(other, 0));
-        flip(p, (int64_t)(offsetof(hf__head, kinds) + i));
+        flip_byte(p, (int64_t)(offsetof(hf__head, kinds) + i));
     }
     IS(HF_BUSY, TRIES(other, 0));
 }

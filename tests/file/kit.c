@@ -379,9 +379,9 @@ uint64_t actor_takes(actor *a, const hf_options *options, const char *file, int 
 
 void actor_waits(actor *a, const hf_options *options) {
     const char *path = lock_path(a->dir, LOCK);
-    int before = t_line_length(path);
+    int before = t_queue_length(path);
     actor_begin(a, &(actor_request){.action = do_acquire, .name = LOCK, .options = *options});
-    UNTIL(t_line_length(path) == before + 1);
+    UNTIL(t_queue_length(path) == before + 1);
 }
 
 uint64_t actor_gets(actor *a, const char *file, int line) {

@@ -3,7 +3,7 @@
  *
  * An actor is a process with a client of its own. The test tells it what to do and hears what came
  * of it, one deed at a time; it can stop it, kill it, and look at the lock's file from outside
- * (t_line.h). The test's own process has no client and no thread, so it may start actors at any
+ * (t_queue.h). The test's own process has no client and no thread, so it may start actors at any
  * time, under the thread sanitizer too.
  *
  * Tests begin with the number of the fault (F) or behaviour (B) that they show. A program takes an

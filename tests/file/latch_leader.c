@@ -25,7 +25,7 @@ static hf_client *open_here(const test_dir *p) {
 }
 
 /* A client that comes and goes: the directory was last swept long ago. */
-static void sweep(const test_dir *p) {
+static void sweep_dir(const test_dir *p) {
     if (!files_like(p, "swept")) hf_close(open_here(p));
     make_old(path_of(p, "swept"));
     hf_close(open_here(p));
@@ -37,13 +37,13 @@ static uint32_t left_of(hf_client *client) {
     return left;
 }
 
-static hf_hold *lead(hf_client *client, const char *value) {
+static hf_hold *campaign_here(hf_client *client, const char *value) {
     hf_hold *hold = NULL;
     T_HF(HF_OK, hf_campaign(client, LOCK, value, strlen(value), NULL, &hold));
     return hold;
 }
 
-static hf_result leads(hf_client *client) {
+static hf_result has_leader(hf_client *client) {
     hf_leader_info *info = NULL;
     hf_result r = hf_leader(client, LOCK, &info);
     hf_leader_free(info);
@@ -56,15 +56,15 @@ static void B30_latches_and_words_go_after_their_time(void **state) {
     test_dir *p = *state;
     hf_client *client = open_here(p);
     T_HF(HF_OK, hf_latch_set(client, LOCK, 2));
-    T_HF(HF_OK, hf_release(lead(client, "x")));
+    T_HF(HF_OK, hf_release(campaign_here(client, "x")));
     hf_close(client);
     assert_int_equal(files_like(p, "gate."), 1);
     assert_int_equal(files_like(p, "lead."), 1);
-    sweep(p);
+    sweep_dir(p);
     assert_int_equal(files_like(p, "gate.") + files_like(p, "lead."), 2);
     make_old(path_of(p, "gate.hf." LOCK));
     make_old(path_of(p, "lead.hf." LOCK));
-    sweep(p);
+    sweep_dir(p);
     assert_int_equal(files_like(p, "gate.") + files_like(p, "lead."), 0);
     client = open_here(p);
     T_HF(HF_NOT_HELD, hf_latch_count_down(client, LOCK, 1, NULL));
@@ -76,13 +76,13 @@ static void B30_what_is_in_use_stays(void **state) {
     test_dir *p = *state;
     hf_client *client = open_here(p);
     T_HF(HF_OK, hf_latch_set(client, LOCK, 2));
-    hf_hold *hold = lead(client, "x");
+    hf_hold *hold = campaign_here(client, "x");
     make_old(path_of(p, "gate.hf." LOCK));
     make_old(path_of(p, "lead.hf." LOCK));
     T_HF(HF_BUSY, hf_latch_wait(client, LOCK, NULL));
-    sweep(p);
+    sweep_dir(p);
     assert_int_equal(left_of(client), 2);
-    T_HF(HF_OK, leads(client));
+    T_HF(HF_OK, has_leader(client));
     T_HF(HF_OK, hf_release(hold));
     hf_close(client);
 }
@@ -101,8 +101,8 @@ static void B30_files_of_others_stay(void **state) {
     hf_close(client);
     write_file(path_of(p, "gate.keeper"), "not ours", 8);
     make_old(path_of(p, "gate.keeper"));
-    sweep(p);
-    sweep(p);
+    sweep_dir(p);
+    sweep_dir(p);
     assert_int_equal(files_like(p, "gate.keeper"), 1);
 }
 
@@ -128,7 +128,7 @@ static void F28_a_file_cut_to_any_length_is_not_believed(void **state) {
     test_dir *p = *state;
     struct stat st;
     hf_client *client = open_here(p);
-    hf_hold *hold = lead(client, "a value");
+    hf_hold *hold = campaign_here(client, "a value");
     T_HF(HF_OK, hf_latch_set(client, LOCK, 2));
     assert_int_equal(stat(path_of(p, "gate.hf." LOCK), &st), 0);
     for (off_t length = st.st_size - 1; length > 0; length -= 5) {
@@ -138,9 +138,9 @@ static void F28_a_file_cut_to_any_length_is_not_believed(void **state) {
     assert_int_equal(truncate(path_of(p, "gate.hf." LOCK), 0), 0);
     T_HF(HF_NOT_HELD, hf_latch_count_down(client, LOCK, 1, NULL));
     assert_int_equal(truncate(path_of(p, "lead.hf." LOCK), 40), 0);
-    T_HF(HF_NOT_HELD, leads(client));
+    T_HF(HF_NOT_HELD, has_leader(client));
     T_HF(HF_OK, hf_proclaim(hold, "anew", 4));
-    T_HF(HF_OK, leads(client));
+    T_HF(HF_OK, has_leader(client));
     T_HF(HF_OK, hf_release(hold));
     hf_close(client);
 }

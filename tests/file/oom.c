@@ -86,8 +86,8 @@ static void try_release(oom_trial *t, hf_hold *hold) {
 static void end_life(oom_trial *t, hf_client *client) {
     hf_close(client);
     T_CHECK(!is_taken(t));
-    T_CHECK(t_line_holder(t->lock) == 0);
-    T_CHECK(t_line_length(t->lock) == 0);
+    T_CHECK(t_queue_holder(t->lock) == 0);
+    T_CHECK(t_queue_length(t->lock) == 0);
 }
 
 /* ---- Lives with a lock ----------------------------------------------------------------------- */
@@ -153,7 +153,7 @@ static void wait_in_vain(void *arg) {
         hf_result r = hf_acquire(client, LOCK, &options, &hold);
         T_CHECK(r != HF_OK && !hold);
         if (r != HF_TIMEOUT) (void)went_well(r, "a wait in vain");
-        T_CHECK(t_line_length(t->lock) == 0);
+        T_CHECK(t_queue_length(t->lock) == 0);
         t_exempt_begin();
         FREES(t->other);
         t_exempt_end();

@@ -142,7 +142,7 @@ static void F42_a_child_that_lives_on_keeps_no_place_in_line(void **state) {
     WAITS(last, .wait_ms = SOON_MS);
     assert_int_equal(descriptors_in(p, child, false), 0);
     actor_kill(dying);
-    assert_int_equal(t_line_length(lock_path(p, LOCK)), 1);
+    assert_int_equal(t_queue_length(lock_path(p, LOCK)), 1);
     FREES(holder);
     GETS(last);
     end_bystander(child);
@@ -371,7 +371,7 @@ static int play_waiter(const test_dir *p, int *fifo) {
     if (mkfifo(peer_fifo(p), 0600) != 0) assert_int_equal(access(peer_fifo(p), F_OK), 0);
     *fifo = open(peer_fifo(p), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     assert_true(*fifo >= 0);
-    return t_line_stand(lock_path(p, LOCK), 0, PEER);
+    return t_queue_join(lock_path(p, LOCK), 0, PEER);
 }
 
 /* It is woken with the inode of the lock and no number, and gone the next time: whoever wakes it lives on. */

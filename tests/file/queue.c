@@ -123,10 +123,10 @@ static void check_served(actor *waiters[WAITERS]) {
 }
 
 static void kill_waiter(test_dir *p, actor *waiters[WAITERS], int which) {
-    int before = t_line_length(lock_path(p, LOCK));
+    int before = t_queue_length(lock_path(p, LOCK));
     actor_kill(waiters[which]);
     waiters[which] = NULL;
-    assert_int_equal(t_line_length(lock_path(p, LOCK)), before - 1);
+    assert_int_equal(t_queue_length(lock_path(p, LOCK)), before - 1);
 }
 
 static void F46_killed_waiters_leave_the_order_of_the_others(void **state) {
@@ -196,7 +196,7 @@ static void F46_a_holder_that_is_not_quite_dead_is_looked_after(void **state) {
     TAKES(next);
     FREES(next);
     for (int i = 0; i < ROUNDS; i++) {
-        int hold = t_line_hold(lock_path(p, LOCK), 0xabcd);
+        int hold = t_queue_hold(lock_path(p, LOCK), 0xabcd);
         WAITS(next, .wait_ms = SOON_MS);
         int64_t began = t_now_ms();
         close(hold);
@@ -244,11 +244,11 @@ static void B08_a_try_does_not_go_past_who_waits(void **state) {
     actor *late = actor_new(p, NULL);
     TAKES(late);
     FREES(late);
-    int stands = t_line_stand(lock_path(p, LOCK), 0, 0xabcd);
-    assert_int_equal(t_line_holder(lock_path(p, LOCK)), 0);
+    int stands = t_queue_join(lock_path(p, LOCK), 0, 0xabcd);
+    assert_int_equal(t_queue_holder(lock_path(p, LOCK)), 0);
     IS(HF_BUSY, TRIES(late, 0));
     IS(HF_TIMEOUT, TRIES(late, .wait_ms = 100));
-    assert_int_equal(t_line_length(lock_path(p, LOCK)), 1); /* it left the line */
+    assert_int_equal(t_queue_length(lock_path(p, LOCK)), 1); /* it left the line */
     close(stands);
     TAKES(late);
 }
@@ -262,10 +262,10 @@ static void B08_a_new_waiter_stands_behind_all_others(void **state) {
     TAKES(holder);
     int stands[COUNT];
     for (uint32_t i = 0; i < COUNT; i++)
-        stands[i] = t_line_stand(lock_path(p, LOCK), tickets[i], i + 1);
+        stands[i] = t_queue_join(lock_path(p, LOCK), tickets[i], i + 1);
     WAITS(late, .wait_ms = SOON_MS);
     for (uint32_t i = 0; i < COUNT; i++)
-        assert_int_equal(t_line_at(lock_path(p, LOCK), (int)i), i + 1);
+        assert_int_equal(t_queue_at(lock_path(p, LOCK), (int)i), i + 1);
     FREES(holder);
     for (int i = 0; i < COUNT; i++) {
         assert_false(actor_ended(late));
@@ -280,7 +280,7 @@ static void B08_when_tickets_have_run_out_it_is_said(void **state) {
     test_dir *p = *state;
     actor *holder = actor_new(p, NULL), *late = actor_new(p, NULL);
     TAKES(holder);
-    int stands = t_line_stand(lock_path(p, LOCK), LAST, 0xabcd);
+    int stands = t_queue_join(lock_path(p, LOCK), LAST, 0xabcd);
     check_says(IS(HF_NOMEM, TRIES(late, .wait_ms = SOON_MS)).detail, "wait for");
     close(stands);
     WAITS(late, .wait_ms = SOON_MS);
@@ -304,7 +304,7 @@ static void B08_a_stopped_first_waiter_is_passed_and_served_later(void **state) 
     actor_signal(stopped, SIGCONT);
     IS(HF_BUSY, TRIES(holder, 0)); /* it did not get in beside the other */
     assert_false(actor_ended(stopped));
-    assert_int_equal(t_line_length(lock_path(p, LOCK)), 1);
+    assert_int_equal(t_queue_length(lock_path(p, LOCK)), 1);
     FREES(next);
     assert_true(GETS(stopped) > token);
 }

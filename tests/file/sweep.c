@@ -144,7 +144,7 @@ static void B30_what_is_held_or_waited_for_stays(void **state) {
 static void B30_what_is_only_waited_for_stays(void **state) {
     test_dir *p = *state;
     use_lock(p, LOCK);
-    int stands = t_line_stand(lock_path(p, LOCK), 7, 0xabcd);
+    int stands = t_queue_join(lock_path(p, LOCK), 7, 0xabcd);
     make_old(lock_path(p, LOCK));
     sweep_later(p, "keep=1s", HOUR);
     assert_true(file_exists(lock_path(p, LOCK)));

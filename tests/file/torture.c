@@ -361,7 +361,7 @@ static void check_nobody_is_stuck(test_dir *p) {
     for (int i = 0; i < NAMES; i++) {
         actor_request q = {.action = do_acquire};
         snprintf(q.name, sizeof q.name, "n%d", i);
-        assert_int_equal(t_line_length(lock_path(p, q.name)), 0);
+        assert_int_equal(t_queue_length(lock_path(p, q.name)), 0);
         IS(HF_OK, actor_do(fresh, &q));
     }
 }

@@ -1,4 +1,4 @@
-/* The tests of t_files and t_line. */
+/* The tests of t_files and t_queue. */
 #include "t.h"
 
 #include <dirent.h>
@@ -144,28 +144,28 @@ static void each_of_two_calls_fails_once_and_from_then_on(void **state) {
     close(fd);
 }
 
-/* ---- t_line ---------------------------------------------------------------------------------- */
+/* ---- t_queue ---------------------------------------------------------------------------------- */
 
 static void a_line_is_seen_from_outside(void **state) {
     static const int64_t tickets[] = {7, 0, 1000000, 8};
     static const uint32_t in_order[] = {2, 1, 4, 3};
     int stands[4];
     (void)state;
-    assert_int_equal(t_line_length(file), 0);
+    assert_int_equal(t_queue_length(file), 0);
     for (uint32_t i = 0; i < 4; i++) {
-        stands[i] = t_line_stand(file, tickets[i], i + 1);
-        assert_int_equal(t_line_length(file), i + 1);
+        stands[i] = t_queue_join(file, tickets[i], i + 1);
+        assert_int_equal(t_queue_length(file), i + 1);
     }
-    for (int i = 0; i < 4; i++) assert_int_equal(t_line_at(file, i), in_order[i]);
-    assert_int_equal(t_line_at(file, 4), 0);
-    assert_int_equal(t_line_holder(file), 0);
-    int hold = t_line_hold(file, UINT32_MAX);
-    assert_true(t_line_holder(file) == UINT32_MAX);
-    assert_int_equal(t_line_length(file), 4);
+    for (int i = 0; i < 4; i++) assert_int_equal(t_queue_at(file, i), in_order[i]);
+    assert_int_equal(t_queue_at(file, 4), 0);
+    assert_int_equal(t_queue_holder(file), 0);
+    int hold = t_queue_hold(file, UINT32_MAX);
+    assert_true(t_queue_holder(file) == UINT32_MAX);
+    assert_int_equal(t_queue_length(file), 4);
     close(hold);
-    assert_int_equal(t_line_holder(file), 0);
+    assert_int_equal(t_queue_holder(file), 0);
     for (int i = 0; i < 4; i++) close(stands[i]);
-    assert_int_equal(t_line_length(file), 0);
+    assert_int_equal(t_queue_length(file), 0);
 }
 
 int main(void) {

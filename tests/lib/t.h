@@ -6,7 +6,7 @@
  *     t_proc    processes, threads, shared memory  t_fake    a server that follows a script
  *     t_alloc   failing memory                     t_net     sockets
  *     t_sys     failing descriptors and threads    t_hf      checks of the library's results
- *     t_files   failing files                      t_line    the line of a file store's lock
+ *     t_files   failing files                      t_queue   the queue of a file store's lock
  *     t_nodes   servers that know nothing of each other
  *     t_cluster a cluster of six nodes
  */
@@ -28,11 +28,11 @@
 #include "t_fake.h"
 #include "t_files.h"
 #include "t_hf.h"
-#include "t_line.h"
 #include "t_net.h"
 #include "t_nodes.h"
 #include "t_proc.h"
 #include "t_proxy.h"
+#include "t_queue.h"
 #include "t_redis.h"
 #include "t_sentinel.h"
 #include "t_sys.h"

@@ -10,18 +10,18 @@
 
 enum { CLIENTS = 5 };
 
-#define LEASE_MS 10000
-#define TOLD_MS  400 /* who is told of its turn asks this seldom, or when a lease ends */
+#define LEASE_MS    10000
+#define NOTIFIED_MS 400 /* who is told of its turn asks this seldom, or when a lease ends */
 
 /* Clients of one space, who want one name. */
-typedef struct world {
+typedef struct kinds_world {
     hf__store *clients[CLIENTS];
     hf__time now;
-} world;
+} kinds_world;
 
 /* ---- Doing ----------------------------------------------------------------------------------- */
 
-static hf__store *join(int index) {
+static hf__store *open_client(int index) {
     hf__identity who = {.pid = index};
     snprintf(who.client, sizeof who.client, "client-%d", index);
     hf__store *made = hf__memory_new("kinds", "hf", &who);
@@ -30,31 +30,31 @@ static hf__store *join(int index) {
 }
 
 static int set_up(void **state) {
-    world *w = calloc(1, sizeof *w);
+    kinds_world *w = calloc(1, sizeof *w);
     w->now = 1000 * HF__SEC;
-    for (int i = 0; i < CLIENTS; i++) w->clients[i] = join(i);
+    for (int i = 0; i < CLIENTS; i++) w->clients[i] = open_client(i);
     *state = w;
     return 0;
 }
 
-static void leave(world *w, int client) {
+static void close_client(kinds_world *w, int client) {
     hf__store *store = w->clients[client];
     if (store) store->table->free(store, false);
     w->clients[client] = NULL;
 }
 
 static int tear_down(void **state) {
-    world *w = *state;
-    for (int i = 0; i < CLIENTS; i++) leave(w, i);
+    kinds_world *w = *state;
+    for (int i = 0; i < CLIENTS; i++) close_client(w, i);
     free(w);
     return 0;
 }
 
-static void pass_ms(world *w, int64_t ms) {
+static void pass_ms(kinds_world *w, int64_t ms) {
     w->now += ms * HF__MS;
 }
 
-static hf__op run(world *w, int client, hf__op op) {
+static hf__op submit_op(kinds_world *w, int client, hf__op op) {
     hf__store *store = w->clients[client];
     op.name = "door";
     op.name_length = 4;
@@ -70,64 +70,67 @@ static hf__op run(world *w, int client, hf__op op) {
 }
 
 /* To have it now or not at all; and to wait for it. */
-static hf__op try(world *w, int client, uint64_t number, uint32_t kind) {
-    return run(w, client, (hf__op){.verb = HF__ASK, .number = number, .kind = kind});
+static hf__op try_acquire(kinds_world *w, int client, uint64_t number, uint32_t kind) {
+    return submit_op(w, client, (hf__op){.verb = HF__ASK, .number = number, .kind = kind});
 }
 
-static hf__op stand(world *w, int client, uint64_t number, uint32_t kind) {
-    return run(w, client, (hf__op){.verb = HF__ASK, .number = number, .kind = kind, .stand = true});
+static hf__op join_queue(kinds_world *w, int client, uint64_t number, uint32_t kind) {
+    return submit_op(w, client,
+                     (hf__op){.verb = HF__ASK, .number = number, .kind = kind, .stand = true});
 }
 
-static hf__op try_permits(world *w, int client, uint64_t number, uint32_t permits,
+static hf__op try_permits(kinds_world *w, int client, uint64_t number, uint32_t permits,
                           uint32_t capacity) {
-    return run(w, client,
-               (hf__op){.verb = HF__ASK,
-                        .number = number,
-                        .kind = HF_PERMITS,
-                        .permits = permits,
-                        .capacity = capacity});
+    return submit_op(w, client,
+                     (hf__op){.verb = HF__ASK,
+                              .number = number,
+                              .kind = HF_PERMITS,
+                              .permits = permits,
+                              .capacity = capacity});
 }
 
-static hf__op stand_permits(world *w, int client, uint64_t number, uint32_t permits,
-                            uint32_t capacity) {
-    return run(w, client,
-               (hf__op){.verb = HF__ASK,
-                        .number = number,
-                        .kind = HF_PERMITS,
-                        .permits = permits,
-                        .capacity = capacity,
-                        .stand = true});
+static hf__op join_queue_for_permits(kinds_world *w, int client, uint64_t number, uint32_t permits,
+                                     uint32_t capacity) {
+    return submit_op(w, client,
+                     (hf__op){.verb = HF__ASK,
+                              .number = number,
+                              .kind = HF_PERMITS,
+                              .permits = permits,
+                              .capacity = capacity,
+                              .stand = true});
 }
 
-static hf__op upgrade(world *w, int client, uint64_t number, bool waits) {
-    return run(w, client,
-               (hf__op){.verb = HF__ASK,
-                        .number = number,
-                        .kind = HF_UPGRADABLE,
-                        .upgrade = true,
-                        .stand = waits});
+static hf__op upgrade_hold(kinds_world *w, int client, uint64_t number, bool waits) {
+    return submit_op(w, client,
+                     (hf__op){.verb = HF__ASK,
+                              .number = number,
+                              .kind = HF_UPGRADABLE,
+                              .upgrade = true,
+                              .stand = waits});
 }
 
-static hf__op renew(world *w, int client, uint64_t number, uint32_t kind, uint64_t token) {
-    return run(w, client,
-               (hf__op){.verb = HF__RENEW,
-                        .number = number,
-                        .kind = kind,
-                        .token = token,
-                        .lease_ms = LEASE_MS});
+static hf__op renew_hold(kinds_world *w, int client, uint64_t number, uint32_t kind,
+                         uint64_t token) {
+    return submit_op(w, client,
+                     (hf__op){.verb = HF__RENEW,
+                              .number = number,
+                              .kind = kind,
+                              .token = token,
+                              .lease_ms = LEASE_MS});
 }
 
-static hf_result release(world *w, int client, uint64_t number, uint32_t kind) {
-    return run(w, client, (hf__op){.verb = HF__RELEASE, .number = number, .kind = kind}).result;
+static hf_result release_hold(kinds_world *w, int client, uint64_t number, uint32_t kind) {
+    return submit_op(w, client, (hf__op){.verb = HF__RELEASE, .number = number, .kind = kind})
+        .result;
 }
 
-static hf__op break_token(world *w, uint64_t token) {
-    return run(w, 0, (hf__op){.verb = HF__BREAK, .token = token});
+static hf__op break_token(kinds_world *w, uint64_t token) {
+    return submit_op(w, 0, (hf__op){.verb = HF__BREAK, .token = token});
 }
 
-static hf__sight look(world *w) {
+static hf__sight inspect_lock(kinds_world *w) {
     hf__sight sight = {0};
-    assert_int_equal(run(w, 0, (hf__op){.verb = HF__INSPECT, .sight = &sight}).result, HF_OK);
+    assert_int_equal(submit_op(w, 0, (hf__op){.verb = HF__INSPECT, .sight = &sight}).result, HF_OK);
     return sight;
 }
 
@@ -135,8 +138,8 @@ static hf__sight look(world *w) {
 
 /* Macros, so that a failure names the line of the test. */
 #define GRANTED(op)  assert_int_equal(token_of(op), HF_OK)
-#define REFUSED(op)  assert_int_equal(refused(op), HF_BUSY)
-#define PLACED(op)   assert_true(is_placed(op))
+#define REFUSED(op)  assert_int_equal(result_of_refusal(op), HF_BUSY)
+#define QUEUED(op)   assert_true(is_queued(op))
 #define RELEASED(op) assert_int_equal(op, HF_OK)
 #define KEPT(op)     assert_int_equal((op).result, HF_OK)
 #define LOST(op)     assert_int_equal((op).result, HF_LOST)
@@ -145,22 +148,22 @@ static hf_result token_of(hf__op op) {
     return op.result == HF_OK && !op.token ? HF_PROTOCOL : op.result;
 }
 
-static hf_result refused(hf__op op) {
+static hf_result result_of_refusal(hf__op op) {
     return op.placed ? HF_PROTOCOL : op.result;
 }
 
-static bool is_placed(hf__op op) {
-    return op.result == HF_BUSY && op.placed && op.retry_ms > 0 && op.retry_ms <= TOLD_MS;
+static bool is_queued(hf__op op) {
+    return op.result == HF_BUSY && op.placed && op.retry_ms > 0 && op.retry_ms <= NOTIFIED_MS;
 }
 
 /* The token of a hold that must be had. */
-static uint64_t must(hf__op op) {
+static uint64_t granted_token(hf__op op) {
     GRANTED(op);
     return op.token;
 }
 
-static void check_line(world *w, const int *clients, uint32_t count) {
-    hf__sight sight = look(w);
+static void check_queue(kinds_world *w, const int *clients, uint32_t count) {
+    hf__sight sight = inspect_lock(w);
     assert_int_equal(sight.waiting, count);
     for (uint32_t i = 0; i < count; i++) {
         char client[16];
@@ -169,500 +172,504 @@ static void check_line(world *w, const int *clients, uint32_t count) {
     }
 }
 
-#define LINE(w, ...)                          \
-    check_line(w, (const int[]){__VA_ARGS__}, \
-               (uint32_t)(sizeof((const int[]){__VA_ARGS__}) / sizeof(int)))
+#define QUEUE(w, ...)                          \
+    check_queue(w, (const int[]){__VA_ARGS__}, \
+                (uint32_t)(sizeof((const int[]){__VA_ARGS__}) / sizeof(int)))
 
-#define NO_LINE(w) check_line(w, NULL, 0)
+#define NO_QUEUE(w) check_queue(w, NULL, 0)
 
 /* ---- Who may hold together ------------------------------------------------------------------- */
 
 static void test_readers_share(void **state) {
-    world *w = *state;
-    for (int i = 0; i < CLIENTS; i++) GRANTED(try(w, i, 1, HF_READ));
-    GRANTED(try(w, 0, 2, HF_READ)); /* of one client, too */
-    assert_int_equal(look(w).holders, CLIENTS + 1);
+    kinds_world *w = *state;
+    for (int i = 0; i < CLIENTS; i++) GRANTED(try_acquire(w, i, 1, HF_READ));
+    GRANTED(try_acquire(w, 0, 2, HF_READ)); /* of one client, too */
+    assert_int_equal(inspect_lock(w).holders, CLIENTS + 1);
 }
 
 static void test_a_writer_excludes_every_kind(void **state) {
-    world *w = *state;
-    GRANTED(try(w, 0, 1, HF_WRITE));
+    kinds_world *w = *state;
+    GRANTED(try_acquire(w, 0, 1, HF_WRITE));
     for (uint32_t kind = HF_MUTEX; kind <= HF_UPGRADABLE; kind++) {
-        REFUSED(try(w, 1, 1, kind));
-        REFUSED(try(w, 0, 2, kind)); /* another hold of its own client is another */
+        REFUSED(try_acquire(w, 1, 1, kind));
+        REFUSED(try_acquire(w, 0, 2, kind)); /* another hold of its own client is another */
     }
     REFUSED(try_permits(w, 1, 1, 1, 9));
 }
 
 static void test_every_kind_keeps_a_writer_and_a_mutex_out(void **state) {
-    world *w = *state;
+    kinds_world *w = *state;
     for (uint32_t kind = HF_MUTEX; kind <= HF_PERMITS; kind++) {
-        GRANTED(kind == HF_PERMITS ? try_permits(w, 0, kind + 1, 1, 9) : try(w, 0, kind + 1, kind));
-        REFUSED(try(w, 1, 1, HF_WRITE));
-        REFUSED(try(w, 1, 2, HF_MUTEX));
-        RELEASED(release(w, 0, kind + 1, kind));
+        GRANTED(kind == HF_PERMITS ? try_permits(w, 0, kind + 1, 1, 9)
+                                   : try_acquire(w, 0, kind + 1, kind));
+        REFUSED(try_acquire(w, 1, 1, HF_WRITE));
+        REFUSED(try_acquire(w, 1, 2, HF_MUTEX));
+        RELEASED(release_hold(w, 0, kind + 1, kind));
     }
-    GRANTED(try(w, 1, 3, HF_WRITE));
+    GRANTED(try_acquire(w, 1, 3, HF_WRITE));
 }
 
 static void test_permits_and_readers_do_not_mix(void **state) {
-    world *w = *state;
-    GRANTED(try(w, 0, 1, HF_READ));
+    kinds_world *w = *state;
+    GRANTED(try_acquire(w, 0, 1, HF_READ));
     REFUSED(try_permits(w, 1, 1, 1, 9));
-    RELEASED(release(w, 0, 1, HF_READ));
+    RELEASED(release_hold(w, 0, 1, HF_READ));
     GRANTED(try_permits(w, 1, 2, 1, 9));
-    REFUSED(try(w, 0, 2, HF_READ));
-    REFUSED(try(w, 0, 3, HF_UPGRADABLE));
+    REFUSED(try_acquire(w, 0, 2, HF_READ));
+    REFUSED(try_acquire(w, 0, 3, HF_UPGRADABLE));
 }
 
 static void test_one_upgradable_beside_readers_on_either_side(void **state) {
-    world *w = *state;
-    GRANTED(try(w, 0, 1, HF_READ));
-    GRANTED(try(w, 1, 1, HF_UPGRADABLE));
-    GRANTED(try(w, 2, 1, HF_READ));
-    REFUSED(try(w, 3, 1, HF_UPGRADABLE));
+    kinds_world *w = *state;
+    GRANTED(try_acquire(w, 0, 1, HF_READ));
+    GRANTED(try_acquire(w, 1, 1, HF_UPGRADABLE));
+    GRANTED(try_acquire(w, 2, 1, HF_READ));
+    REFUSED(try_acquire(w, 3, 1, HF_UPGRADABLE));
 }
 
 static void test_a_dead_reader_expires_while_others_renew(void **state) {
-    world *w = *state;
-    GRANTED(try(w, 0, 1, HF_READ)); /* and dies */
-    uint64_t token = must(try(w, 1, 1, HF_READ));
+    kinds_world *w = *state;
+    GRANTED(try_acquire(w, 0, 1, HF_READ)); /* and dies */
+    uint64_t token = granted_token(try_acquire(w, 1, 1, HF_READ));
     pass_ms(w, LEASE_MS / 2);
-    KEPT(renew(w, 1, 1, HF_READ, token));
+    KEPT(renew_hold(w, 1, 1, HF_READ, token));
     pass_ms(w, LEASE_MS / 2);
-    hf__sight sight = look(w);
+    hf__sight sight = inspect_lock(w);
     assert_int_equal(sight.holders, 1);
     assert_string_equal(sight.who.client, "client-1");
-    REFUSED(try(w, 2, 1, HF_WRITE));
+    REFUSED(try_acquire(w, 2, 1, HF_WRITE));
     pass_ms(w, LEASE_MS / 2);
-    GRANTED(try(w, 2, 2, HF_WRITE));
-    LOST(renew(w, 1, 1, HF_READ, token));
-    assert_int_equal(release(w, 0, 1, HF_READ), HF_LOST);
+    GRANTED(try_acquire(w, 2, 2, HF_WRITE));
+    LOST(renew_hold(w, 1, 1, HF_READ, token));
+    assert_int_equal(release_hold(w, 0, 1, HF_READ), HF_LOST);
 }
 
 /* ---- Tokens ---------------------------------------------------------------------------------- */
 
 static void test_every_grant_has_a_higher_token(void **state) {
-    world *w = *state;
-    uint64_t first = must(try(w, 0, 1, HF_READ)), second = must(try(w, 1, 1, HF_READ));
+    kinds_world *w = *state;
+    uint64_t first = granted_token(try_acquire(w, 0, 1, HF_READ)),
+             second = granted_token(try_acquire(w, 1, 1, HF_READ));
     assert_true(second > first);
-    hf__op above =
-        run(w, 2,
-            (hf__op){.verb = HF__ASK, .number = 1, .kind = HF_READ, .token = second + 1000000000});
-    assert_int_equal(must(above), second + 1000000001);
-    assert_true(must(try(w, 3, 1, HF_READ)) > above.token);
+    hf__op above = submit_op(
+        w, 2,
+        (hf__op){.verb = HF__ASK, .number = 1, .kind = HF_READ, .token = second + 1000000000});
+    assert_int_equal(granted_token(above), second + 1000000001);
+    assert_true(granted_token(try_acquire(w, 3, 1, HF_READ)) > above.token);
 }
 
 static void test_who_asks_again_has_it_once_under_its_token(void **state) {
-    world *w = *state;
+    kinds_world *w = *state;
     for (uint32_t kind = HF_MUTEX; kind <= HF_UPGRADABLE; kind++) {
-        uint64_t token = must(try(w, 0, kind + 1, kind));
-        assert_int_equal(must(stand(w, 0, kind + 1, kind)), token);
-        assert_int_equal(look(w).holders, 1);
-        RELEASED(release(w, 0, kind + 1, kind));
+        uint64_t token = granted_token(try_acquire(w, 0, kind + 1, kind));
+        assert_int_equal(granted_token(join_queue(w, 0, kind + 1, kind)), token);
+        assert_int_equal(inspect_lock(w).holders, 1);
+        RELEASED(release_hold(w, 0, kind + 1, kind));
     }
-    must(try_permits(w, 0, 9, 3, 5));
+    granted_token(try_permits(w, 0, 9, 3, 5));
     GRANTED(try_permits(w, 0, 9, 3, 5));
-    assert_int_equal(look(w).used, 3);
+    assert_int_equal(inspect_lock(w).used, 3);
 }
 
 static void test_who_is_busy_is_told_the_highest_token(void **state) {
-    world *w = *state;
-    must(try(w, 0, 1, HF_READ));
-    uint64_t token = must(try(w, 1, 1, HF_READ));
-    assert_int_equal(stand(w, 2, 1, HF_WRITE).told_token, token);
-    RELEASED(release(w, 0, 1, HF_READ));
-    RELEASED(release(w, 1, 1, HF_READ));
-    assert_int_equal(try(w, 3, 1, HF_READ).told_token, 0); /* it is the line that is in the way */
+    kinds_world *w = *state;
+    granted_token(try_acquire(w, 0, 1, HF_READ));
+    uint64_t token = granted_token(try_acquire(w, 1, 1, HF_READ));
+    assert_int_equal(join_queue(w, 2, 1, HF_WRITE).told_token, token);
+    RELEASED(release_hold(w, 0, 1, HF_READ));
+    RELEASED(release_hold(w, 1, 1, HF_READ));
+    assert_int_equal(try_acquire(w, 3, 1, HF_READ).told_token,
+                     0); /* it is the line that is in the way */
 }
 
 static void test_a_renewal_needs_number_and_token(void **state) {
-    world *w = *state;
-    uint64_t token = must(try(w, 0, 5, HF_READ));
-    LOST(renew(w, 0, 5, HF_READ, token + 1));
-    LOST(renew(w, 0, 4, HF_READ, token));
-    LOST(renew(w, 1, 5, HF_READ, token));
-    KEPT(renew(w, 0, 5, HF_READ, token));
+    kinds_world *w = *state;
+    uint64_t token = granted_token(try_acquire(w, 0, 5, HF_READ));
+    LOST(renew_hold(w, 0, 5, HF_READ, token + 1));
+    LOST(renew_hold(w, 0, 4, HF_READ, token));
+    LOST(renew_hold(w, 1, 5, HF_READ, token));
+    KEPT(renew_hold(w, 0, 5, HF_READ, token));
 }
 
 static void test_a_renewal_sets_the_count_and_never_shortens(void **state) {
-    world *w = *state;
+    kinds_world *w = *state;
     hf__op op = {.verb = HF__RENEW, .number = 1, .kind = HF_READ, .count = 3};
-    op.token = must(try(w, 0, 1, HF_READ));
-    KEPT(run(w, 0, op)); /* without a lease its end stays */
-    assert_int_equal(look(w).count, 3);
-    assert_int_equal(look(w).remaining_ms, LEASE_MS);
+    op.token = granted_token(try_acquire(w, 0, 1, HF_READ));
+    KEPT(submit_op(w, 0, op)); /* without a lease its end stays */
+    assert_int_equal(inspect_lock(w).count, 3);
+    assert_int_equal(inspect_lock(w).remaining_ms, LEASE_MS);
     op.lease_ms = LEASE_MS + 5;
-    KEPT(run(w, 0, op));
-    assert_int_equal(look(w).remaining_ms, LEASE_MS + 5);
+    KEPT(submit_op(w, 0, op));
+    assert_int_equal(inspect_lock(w).remaining_ms, LEASE_MS + 5);
     op.lease_ms = LEASE_MS - 5;
-    KEPT(run(w, 0, op));
-    assert_int_equal(look(w).remaining_ms, LEASE_MS + 5);
+    KEPT(submit_op(w, 0, op));
+    assert_int_equal(inspect_lock(w).remaining_ms, LEASE_MS + 5);
 }
 
 /* ---- The line -------------------------------------------------------------------------------- */
 
 static void test_a_waiting_writer_holds_back_later_readers(void **state) {
-    world *w = *state;
-    GRANTED(try(w, 0, 1, HF_READ));
-    PLACED(stand(w, 1, 1, HF_WRITE));
-    REFUSED(try(w, 2, 1, HF_READ));
-    PLACED(stand(w, 3, 1, HF_READ));
-    LINE(w, 1, 3);
-    RELEASED(release(w, 0, 1, HF_READ));
-    REFUSED(try(w, 2, 2, HF_READ)); /* free now, and not for those behind the writer */
-    PLACED(stand(w, 3, 1, HF_READ));
-    GRANTED(stand(w, 1, 1, HF_WRITE));
-    LINE(w, 3);
+    kinds_world *w = *state;
+    GRANTED(try_acquire(w, 0, 1, HF_READ));
+    QUEUED(join_queue(w, 1, 1, HF_WRITE));
+    REFUSED(try_acquire(w, 2, 1, HF_READ));
+    QUEUED(join_queue(w, 3, 1, HF_READ));
+    QUEUE(w, 1, 3);
+    RELEASED(release_hold(w, 0, 1, HF_READ));
+    REFUSED(try_acquire(w, 2, 2, HF_READ)); /* free now, and not for those behind the writer */
+    QUEUED(join_queue(w, 3, 1, HF_READ));
+    GRANTED(join_queue(w, 1, 1, HF_WRITE));
+    QUEUE(w, 3);
 }
 
 static void test_a_run_of_readers_enters_together(void **state) {
-    world *w = *state;
-    GRANTED(try(w, 0, 1, HF_WRITE));
-    PLACED(stand(w, 1, 1, HF_READ));
-    PLACED(stand(w, 2, 1, HF_READ));
-    PLACED(stand(w, 3, 1, HF_WRITE));
-    PLACED(stand(w, 4, 1, HF_READ));
-    RELEASED(release(w, 0, 1, HF_WRITE));
-    PLACED(stand(w, 4, 1, HF_READ));  /* behind the second writer */
-    GRANTED(stand(w, 2, 1, HF_READ)); /* need not wait for the first of its run */
-    PLACED(stand(w, 3, 1, HF_WRITE));
-    GRANTED(stand(w, 1, 1, HF_READ));
-    RELEASED(release(w, 1, 1, HF_READ));
-    PLACED(stand(w, 3, 1, HF_WRITE));
-    RELEASED(release(w, 2, 1, HF_READ));
-    GRANTED(stand(w, 3, 1, HF_WRITE));
-    LINE(w, 4);
+    kinds_world *w = *state;
+    GRANTED(try_acquire(w, 0, 1, HF_WRITE));
+    QUEUED(join_queue(w, 1, 1, HF_READ));
+    QUEUED(join_queue(w, 2, 1, HF_READ));
+    QUEUED(join_queue(w, 3, 1, HF_WRITE));
+    QUEUED(join_queue(w, 4, 1, HF_READ));
+    RELEASED(release_hold(w, 0, 1, HF_WRITE));
+    QUEUED(join_queue(w, 4, 1, HF_READ));  /* behind the second writer */
+    GRANTED(join_queue(w, 2, 1, HF_READ)); /* need not wait for the first of its run */
+    QUEUED(join_queue(w, 3, 1, HF_WRITE));
+    GRANTED(join_queue(w, 1, 1, HF_READ));
+    RELEASED(release_hold(w, 1, 1, HF_READ));
+    QUEUED(join_queue(w, 3, 1, HF_WRITE));
+    RELEASED(release_hold(w, 2, 1, HF_READ));
+    GRANTED(join_queue(w, 3, 1, HF_WRITE));
+    QUEUE(w, 4);
 }
 
 /* Not even between the release and its asking again. */
 static void test_nobody_goes_past_a_waiting_writer(void **state) {
-    world *w = *state;
-    GRANTED(try(w, 0, 1, HF_MUTEX));
-    PLACED(stand(w, 1, 1, HF_WRITE));
-    RELEASED(release(w, 0, 1, HF_MUTEX));
+    kinds_world *w = *state;
+    GRANTED(try_acquire(w, 0, 1, HF_MUTEX));
+    QUEUED(join_queue(w, 1, 1, HF_WRITE));
+    RELEASED(release_hold(w, 0, 1, HF_MUTEX));
     for (uint32_t kind = HF_MUTEX; kind <= HF_UPGRADABLE; kind++)
-        REFUSED(try(w, 2, kind + 1, kind));
+        REFUSED(try_acquire(w, 2, kind + 1, kind));
     REFUSED(try_permits(w, 2, 9, 1, 9));
-    GRANTED(stand(w, 1, 1, HF_WRITE));
+    GRANTED(join_queue(w, 1, 1, HF_WRITE));
 }
 
 /* The reader would fit; but it came later than one who cannot enter yet. */
 static void test_readers_stand_behind_a_second_upgradable(void **state) {
-    world *w = *state;
-    GRANTED(try(w, 0, 1, HF_UPGRADABLE));
-    PLACED(stand(w, 1, 1, HF_UPGRADABLE));
-    REFUSED(try(w, 2, 1, HF_READ));
-    RELEASED(release(w, 0, 1, HF_UPGRADABLE));
-    GRANTED(try(w, 2, 2, HF_READ)); /* now both may */
-    GRANTED(stand(w, 1, 1, HF_UPGRADABLE));
+    kinds_world *w = *state;
+    GRANTED(try_acquire(w, 0, 1, HF_UPGRADABLE));
+    QUEUED(join_queue(w, 1, 1, HF_UPGRADABLE));
+    REFUSED(try_acquire(w, 2, 1, HF_READ));
+    RELEASED(release_hold(w, 0, 1, HF_UPGRADABLE));
+    GRANTED(try_acquire(w, 2, 2, HF_READ)); /* now both may */
+    GRANTED(join_queue(w, 1, 1, HF_UPGRADABLE));
 }
 
 static void test_mutexes_of_clients_are_served_in_order(void **state) {
-    world *w = *state;
-    GRANTED(try(w, 0, 1, HF_MUTEX));
-    for (int i = 1; i < CLIENTS; i++) PLACED(stand(w, i, 1, HF_MUTEX));
-    RELEASED(release(w, 0, 1, HF_MUTEX));
-    PLACED(stand(w, 0, 2, HF_MUTEX));
+    kinds_world *w = *state;
+    GRANTED(try_acquire(w, 0, 1, HF_MUTEX));
+    for (int i = 1; i < CLIENTS; i++) QUEUED(join_queue(w, i, 1, HF_MUTEX));
+    RELEASED(release_hold(w, 0, 1, HF_MUTEX));
+    QUEUED(join_queue(w, 0, 2, HF_MUTEX));
     for (int i = 1; i < CLIENTS; i++) {
-        PLACED(stand(w, 0, 2, HF_MUTEX));
-        GRANTED(stand(w, i, 1, HF_MUTEX));
-        RELEASED(release(w, i, 1, HF_MUTEX));
+        QUEUED(join_queue(w, 0, 2, HF_MUTEX));
+        GRANTED(join_queue(w, i, 1, HF_MUTEX));
+        RELEASED(release_hold(w, i, 1, HF_MUTEX));
     }
-    GRANTED(stand(w, 0, 2, HF_MUTEX));
-    NO_LINE(w);
+    GRANTED(join_queue(w, 0, 2, HF_MUTEX));
+    NO_QUEUE(w);
 }
 
 static void test_a_place_is_kept_by_asking(void **state) {
-    world *w = *state;
-    uint64_t token = must(try(w, 0, 1, HF_WRITE));
-    PLACED(stand(w, 1, 1, HF_WRITE));
-    PLACED(stand(w, 2, 1, HF_WRITE));
+    kinds_world *w = *state;
+    uint64_t token = granted_token(try_acquire(w, 0, 1, HF_WRITE));
+    QUEUED(join_queue(w, 1, 1, HF_WRITE));
+    QUEUED(join_queue(w, 2, 1, HF_WRITE));
     for (int i = 0; i < 20; i++) { /* not together */
         pass_ms(w, 400);
-        PLACED(stand(w, 2 - i % 2, 1, HF_WRITE));
-        KEPT(renew(w, 0, 1, HF_WRITE, token));
-        LINE(w, 1, 2);
+        QUEUED(join_queue(w, 2 - i % 2, 1, HF_WRITE));
+        KEPT(renew_hold(w, 0, 1, HF_WRITE, token));
+        QUEUE(w, 1, 2);
     }
 }
 
 static void test_a_place_is_lost_by_not_asking_for_a_second(void **state) {
-    world *w = *state;
-    GRANTED(try(w, 0, 1, HF_READ));
-    PLACED(stand(w, 1, 1, HF_WRITE));
+    kinds_world *w = *state;
+    GRANTED(try_acquire(w, 0, 1, HF_READ));
+    QUEUED(join_queue(w, 1, 1, HF_WRITE));
     pass_ms(w, 999);
-    REFUSED(try(w, 2, 1, HF_READ));
-    PLACED(stand(w, 2, 2, HF_WRITE));
-    LINE(w, 1, 2);
+    REFUSED(try_acquire(w, 2, 1, HF_READ));
+    QUEUED(join_queue(w, 2, 2, HF_WRITE));
+    QUEUE(w, 1, 2);
     pass_ms(w, 1);
-    LINE(w, 2);
-    PLACED(stand(w, 1, 1, HF_WRITE)); /* comes back, behind */
-    LINE(w, 2, 1);
+    QUEUE(w, 2);
+    QUEUED(join_queue(w, 1, 1, HF_WRITE)); /* comes back, behind */
+    QUEUE(w, 2, 1);
     pass_ms(w, 1000);
-    GRANTED(try(w, 3, 1, HF_READ));
+    GRANTED(try_acquire(w, 3, 1, HF_READ));
 }
 
 static void test_a_release_gives_up_the_place(void **state) {
-    world *w = *state;
-    GRANTED(try(w, 0, 1, HF_READ));
-    PLACED(stand(w, 1, 7, HF_WRITE));
-    PLACED(stand(w, 1, 8, HF_READ));
-    assert_int_equal(release(w, 1, 6, HF_WRITE), HF_LOST); /* another number */
-    assert_int_equal(release(w, 1, 9, HF_WRITE), HF_LOST);
-    assert_int_equal(release(w, 2, 7, HF_WRITE), HF_LOST); /* another client */
-    LINE(w, 1, 1);
-    assert_int_equal(release(w, 1, 7, HF_WRITE), HF_LOST); /* it did not hold */
-    LINE(w, 1);
-    GRANTED(stand(w, 1, 8, HF_READ));
+    kinds_world *w = *state;
+    GRANTED(try_acquire(w, 0, 1, HF_READ));
+    QUEUED(join_queue(w, 1, 7, HF_WRITE));
+    QUEUED(join_queue(w, 1, 8, HF_READ));
+    assert_int_equal(release_hold(w, 1, 6, HF_WRITE), HF_LOST); /* another number */
+    assert_int_equal(release_hold(w, 1, 9, HF_WRITE), HF_LOST);
+    assert_int_equal(release_hold(w, 2, 7, HF_WRITE), HF_LOST); /* another client */
+    QUEUE(w, 1, 1);
+    assert_int_equal(release_hold(w, 1, 7, HF_WRITE), HF_LOST); /* it did not hold */
+    QUEUE(w, 1);
+    GRANTED(join_queue(w, 1, 8, HF_READ));
 }
 
 static void test_who_leaves_the_space_leaves_the_line_and_its_holds(void **state) {
-    world *w = *state;
-    GRANTED(try(w, 1, 1, HF_READ));
-    GRANTED(try(w, 1, 2, HF_READ));
-    GRANTED(try(w, 2, 1, HF_READ));
-    PLACED(stand(w, 3, 1, HF_WRITE));
-    PLACED(stand(w, 3, 2, HF_MUTEX));
-    PLACED(stand(w, 4, 1, HF_WRITE));
-    leave(w, 1);
-    assert_int_equal(look(w).holders, 1);
-    leave(w, 3);
-    LINE(w, 4);
-    RELEASED(release(w, 2, 1, HF_READ));
-    GRANTED(stand(w, 4, 1, HF_WRITE));
+    kinds_world *w = *state;
+    GRANTED(try_acquire(w, 1, 1, HF_READ));
+    GRANTED(try_acquire(w, 1, 2, HF_READ));
+    GRANTED(try_acquire(w, 2, 1, HF_READ));
+    QUEUED(join_queue(w, 3, 1, HF_WRITE));
+    QUEUED(join_queue(w, 3, 2, HF_MUTEX));
+    QUEUED(join_queue(w, 4, 1, HF_WRITE));
+    close_client(w, 1);
+    assert_int_equal(inspect_lock(w).holders, 1);
+    close_client(w, 3);
+    QUEUE(w, 4);
+    RELEASED(release_hold(w, 2, 1, HF_READ));
+    GRANTED(join_queue(w, 4, 1, HF_WRITE));
 }
 
 static void test_a_try_takes_no_place_and_costs_none(void **state) {
-    world *w = *state;
-    GRANTED(try(w, 0, 1, HF_WRITE));
-    REFUSED(try(w, 1, 1, HF_WRITE));
-    NO_LINE(w);
-    PLACED(stand(w, 2, 1, HF_WRITE));
-    REFUSED(try(w, 1, 2, HF_WRITE));
-    LINE(w, 2);
+    kinds_world *w = *state;
+    GRANTED(try_acquire(w, 0, 1, HF_WRITE));
+    REFUSED(try_acquire(w, 1, 1, HF_WRITE));
+    NO_QUEUE(w);
+    QUEUED(join_queue(w, 2, 1, HF_WRITE));
+    REFUSED(try_acquire(w, 1, 2, HF_WRITE));
+    QUEUE(w, 2);
 }
 
 static void test_a_try_passes_readers_who_fit_beside_it(void **state) {
-    world *w = *state;
-    GRANTED(try(w, 0, 1, HF_WRITE));
-    PLACED(stand(w, 1, 1, HF_READ));
-    RELEASED(release(w, 0, 1, HF_WRITE));
-    REFUSED(try(w, 2, 1, HF_WRITE));
-    REFUSED(try(w, 2, 2, HF_MUTEX));
-    GRANTED(try(w, 2, 3, HF_READ));
-    LINE(w, 1);
+    kinds_world *w = *state;
+    GRANTED(try_acquire(w, 0, 1, HF_WRITE));
+    QUEUED(join_queue(w, 1, 1, HF_READ));
+    RELEASED(release_hold(w, 0, 1, HF_WRITE));
+    REFUSED(try_acquire(w, 2, 1, HF_WRITE));
+    REFUSED(try_acquire(w, 2, 2, HF_MUTEX));
+    GRANTED(try_acquire(w, 2, 3, HF_READ));
+    QUEUE(w, 1);
 }
 
 static void test_who_waits_asks_again_when_a_lease_ends(void **state) {
-    world *w = *state;
-    GRANTED(run(w, 0, (hf__op){.verb = HF__ASK, .number = 1, .kind = HF_READ, .lease_ms = 100}));
-    GRANTED(try(w, 1, 1, HF_READ));
-    assert_int_equal(stand(w, 2, 1, HF_WRITE).retry_ms, 101);
+    kinds_world *w = *state;
+    GRANTED(
+        submit_op(w, 0, (hf__op){.verb = HF__ASK, .number = 1, .kind = HF_READ, .lease_ms = 100}));
+    GRANTED(try_acquire(w, 1, 1, HF_READ));
+    assert_int_equal(join_queue(w, 2, 1, HF_WRITE).retry_ms, 101);
     pass_ms(w, 93);
-    assert_int_equal(stand(w, 2, 1, HF_WRITE).retry_ms, 8);
-    assert_int_equal(try(w, 3, 1, HF_WRITE).retry_ms, 8);
+    assert_int_equal(join_queue(w, 2, 1, HF_WRITE).retry_ms, 8);
+    assert_int_equal(try_acquire(w, 3, 1, HF_WRITE).retry_ms, 8);
 }
 
 static void test_too_late_is_not_done(void **state) {
-    world *w = *state;
+    kinds_world *w = *state;
     hf__op op = {.verb = HF__ASK, .number = 1, .kind = HF_READ, .stand = true};
     op.not_after = w->now - 1;
-    assert_int_equal(run(w, 0, op).result, HF_TIMEOUT);
-    assert_false(look(w).held);
+    assert_int_equal(submit_op(w, 0, op).result, HF_TIMEOUT);
+    assert_false(inspect_lock(w).held);
     op.not_after = w->now;
-    GRANTED(run(w, 0, op));
+    GRANTED(submit_op(w, 0, op));
     hf__op broken = {.verb = HF__BREAK, .not_after = w->now - 1};
-    assert_int_equal(run(w, 0, broken).result, HF_TIMEOUT);
-    assert_true(look(w).held);
+    assert_int_equal(submit_op(w, 0, broken).result, HF_TIMEOUT);
+    assert_true(inspect_lock(w).held);
 }
 
 static void test_crowded_says_whether_anybody_waits(void **state) {
-    world *w = *state;
-    hf__op op = try(w, 0, 1, HF_READ);
+    kinds_world *w = *state;
+    hf__op op = try_acquire(w, 0, 1, HF_READ);
     GRANTED(op);
     assert_false(op.crowded);
-    assert_false(renew(w, 0, 1, HF_READ, op.token).crowded);
-    PLACED(stand(w, 1, 1, HF_WRITE));
-    assert_true(renew(w, 0, 1, HF_READ, op.token).crowded);
-    assert_true(try(w, 0, 1, HF_READ).crowded);
+    assert_false(renew_hold(w, 0, 1, HF_READ, op.token).crowded);
+    QUEUED(join_queue(w, 1, 1, HF_WRITE));
+    assert_true(renew_hold(w, 0, 1, HF_READ, op.token).crowded);
+    assert_true(try_acquire(w, 0, 1, HF_READ).crowded);
     pass_ms(w, 1000); /* it has stopped asking */
-    assert_false(renew(w, 0, 1, HF_READ, op.token).crowded);
-    PLACED(stand(w, 1, 1, HF_WRITE));
-    PLACED(stand(w, 2, 1, HF_WRITE));
-    RELEASED(release(w, 0, 1, HF_READ));
-    assert_true(stand(w, 1, 1, HF_WRITE).crowded);
-    RELEASED(release(w, 1, 1, HF_WRITE));
-    assert_false(stand(w, 2, 1, HF_WRITE).crowded); /* it was the last itself */
+    assert_false(renew_hold(w, 0, 1, HF_READ, op.token).crowded);
+    QUEUED(join_queue(w, 1, 1, HF_WRITE));
+    QUEUED(join_queue(w, 2, 1, HF_WRITE));
+    RELEASED(release_hold(w, 0, 1, HF_READ));
+    assert_true(join_queue(w, 1, 1, HF_WRITE).crowded);
+    RELEASED(release_hold(w, 1, 1, HF_WRITE));
+    assert_false(join_queue(w, 2, 1, HF_WRITE).crowded); /* it was the last itself */
 }
 
 /* ---- Upgrading and downgrading --------------------------------------------------------------- */
 
 static void test_a_second_upgradable_waits_for_the_first(void **state) {
-    world *w = *state;
-    GRANTED(try(w, 0, 1, HF_UPGRADABLE));
-    PLACED(stand(w, 1, 1, HF_UPGRADABLE));
-    GRANTED(upgrade(w, 0, 1, true));
-    PLACED(stand(w, 1, 1, HF_UPGRADABLE));
-    RELEASED(release(w, 0, 1, HF_WRITE));
-    GRANTED(stand(w, 1, 1, HF_UPGRADABLE));
+    kinds_world *w = *state;
+    GRANTED(try_acquire(w, 0, 1, HF_UPGRADABLE));
+    QUEUED(join_queue(w, 1, 1, HF_UPGRADABLE));
+    GRANTED(upgrade_hold(w, 0, 1, true));
+    QUEUED(join_queue(w, 1, 1, HF_UPGRADABLE));
+    RELEASED(release_hold(w, 0, 1, HF_WRITE));
+    GRANTED(join_queue(w, 1, 1, HF_UPGRADABLE));
 }
 
 static void test_an_upgrade_waits_for_readers_and_goes_first(void **state) {
-    world *w = *state;
-    uint64_t before = must(try(w, 0, 1, HF_UPGRADABLE));
-    uint64_t reader = must(try(w, 1, 1, HF_READ));
-    PLACED(stand(w, 2, 1, HF_WRITE)); /* came before it, and still comes after it */
-    PLACED(upgrade(w, 0, 1, true));
-    LINE(w, 0, 2);
-    REFUSED(try(w, 3, 1, HF_READ));
-    assert_true(renew(w, 1, 1, HF_READ, reader).crowded);
-    RELEASED(release(w, 1, 1, HF_READ));
-    PLACED(stand(w, 2, 1, HF_WRITE));
-    hf__op op = upgrade(w, 0, 1, true);
+    kinds_world *w = *state;
+    uint64_t before = granted_token(try_acquire(w, 0, 1, HF_UPGRADABLE));
+    uint64_t reader = granted_token(try_acquire(w, 1, 1, HF_READ));
+    QUEUED(join_queue(w, 2, 1, HF_WRITE)); /* came before it, and still comes after it */
+    QUEUED(upgrade_hold(w, 0, 1, true));
+    QUEUE(w, 0, 2);
+    REFUSED(try_acquire(w, 3, 1, HF_READ));
+    assert_true(renew_hold(w, 1, 1, HF_READ, reader).crowded);
+    RELEASED(release_hold(w, 1, 1, HF_READ));
+    QUEUED(join_queue(w, 2, 1, HF_WRITE));
+    hf__op op = upgrade_hold(w, 0, 1, true);
     GRANTED(op);
     assert_true(op.token > before && op.token > reader);
     assert_true(op.crowded);
-    LINE(w, 2);
-    assert_int_equal(look(w).kind, HF_WRITE);
-    LOST(renew(w, 0, 1, HF_WRITE, before));
-    KEPT(renew(w, 0, 1, HF_WRITE, op.token));
+    QUEUE(w, 2);
+    assert_int_equal(inspect_lock(w).kind, HF_WRITE);
+    LOST(renew_hold(w, 0, 1, HF_WRITE, before));
+    KEPT(renew_hold(w, 0, 1, HF_WRITE, op.token));
 }
 
 static void test_readers_are_held_back_until_an_upgrade_is_done(void **state) {
-    world *w = *state;
-    GRANTED(try(w, 0, 1, HF_UPGRADABLE));
-    GRANTED(try(w, 1, 1, HF_READ));
-    PLACED(upgrade(w, 0, 1, true));
-    PLACED(stand(w, 2, 1, HF_READ));
-    RELEASED(release(w, 1, 1, HF_READ));
-    PLACED(stand(w, 2, 1, HF_READ)); /* between its being alone and its asking again */
-    GRANTED(upgrade(w, 0, 1, true));
-    PLACED(stand(w, 2, 1, HF_READ));
+    kinds_world *w = *state;
+    GRANTED(try_acquire(w, 0, 1, HF_UPGRADABLE));
+    GRANTED(try_acquire(w, 1, 1, HF_READ));
+    QUEUED(upgrade_hold(w, 0, 1, true));
+    QUEUED(join_queue(w, 2, 1, HF_READ));
+    RELEASED(release_hold(w, 1, 1, HF_READ));
+    QUEUED(join_queue(w, 2, 1, HF_READ)); /* between its being alone and its asking again */
+    GRANTED(upgrade_hold(w, 0, 1, true));
+    QUEUED(join_queue(w, 2, 1, HF_READ));
 }
 
 static void test_an_upgrade_asked_for_twice_is_done_once(void **state) {
-    world *w = *state;
-    must(try(w, 0, 1, HF_UPGRADABLE));
-    uint64_t token = must(upgrade(w, 0, 1, false));
-    assert_int_equal(must(upgrade(w, 0, 1, true)), token);
-    assert_int_equal(look(w).holders, 1);
+    kinds_world *w = *state;
+    granted_token(try_acquire(w, 0, 1, HF_UPGRADABLE));
+    uint64_t token = granted_token(upgrade_hold(w, 0, 1, false));
+    assert_int_equal(granted_token(upgrade_hold(w, 0, 1, true)), token);
+    assert_int_equal(inspect_lock(w).holders, 1);
 }
 
 static void test_an_upgrade_that_does_not_stand_waits_for_nobody(void **state) {
-    world *w = *state;
-    GRANTED(try(w, 0, 1, HF_UPGRADABLE));
-    GRANTED(try(w, 1, 1, HF_READ));
-    REFUSED(upgrade(w, 0, 1, false));
-    NO_LINE(w);
-    GRANTED(try(w, 2, 1, HF_READ));
+    kinds_world *w = *state;
+    GRANTED(try_acquire(w, 0, 1, HF_UPGRADABLE));
+    GRANTED(try_acquire(w, 1, 1, HF_READ));
+    REFUSED(upgrade_hold(w, 0, 1, false));
+    NO_QUEUE(w);
+    GRANTED(try_acquire(w, 2, 1, HF_READ));
 }
 
 static void test_an_abandoned_upgrade_lets_the_line_go_on(void **state) {
-    world *w = *state;
-    uint64_t token = must(try(w, 0, 1, HF_UPGRADABLE));
-    GRANTED(try(w, 1, 1, HF_READ));
-    PLACED(upgrade(w, 0, 1, true));
-    hf__op more = renew(w, 0, 1, HF_WRITE, token); /* kept while it waits for more */
+    kinds_world *w = *state;
+    uint64_t token = granted_token(try_acquire(w, 0, 1, HF_UPGRADABLE));
+    GRANTED(try_acquire(w, 1, 1, HF_READ));
+    QUEUED(upgrade_hold(w, 0, 1, true));
+    hf__op more = renew_hold(w, 0, 1, HF_WRITE, token); /* kept while it waits for more */
     KEPT(more);
     assert_false(more.crowded); /* by itself */
-    PLACED(stand(w, 2, 1, HF_READ));
-    assert_true(renew(w, 0, 1, HF_WRITE, token).crowded);
-    LINE(w, 0, 2);
-    hf__op op = renew(w, 0, 1, HF_UPGRADABLE, token);
+    QUEUED(join_queue(w, 2, 1, HF_READ));
+    assert_true(renew_hold(w, 0, 1, HF_WRITE, token).crowded);
+    QUEUE(w, 0, 2);
+    hf__op op = renew_hold(w, 0, 1, HF_UPGRADABLE, token);
     KEPT(op);
     assert_true(op.crowded);
-    LINE(w, 2);
-    GRANTED(stand(w, 2, 1, HF_READ));
-    REFUSED(try(w, 3, 1, HF_UPGRADABLE)); /* it still is one */
+    QUEUE(w, 2);
+    GRANTED(join_queue(w, 2, 1, HF_READ));
+    REFUSED(try_acquire(w, 3, 1, HF_UPGRADABLE)); /* it still is one */
 }
 
 static void test_an_upgrade_that_stopped_asking_lets_the_line_go_on(void **state) {
-    world *w = *state;
-    GRANTED(try(w, 0, 1, HF_UPGRADABLE));
-    GRANTED(try(w, 1, 1, HF_READ));
-    PLACED(upgrade(w, 0, 1, true));
+    kinds_world *w = *state;
+    GRANTED(try_acquire(w, 0, 1, HF_UPGRADABLE));
+    GRANTED(try_acquire(w, 1, 1, HF_READ));
+    QUEUED(upgrade_hold(w, 0, 1, true));
     pass_ms(w, 999);
-    REFUSED(try(w, 2, 1, HF_READ));
+    REFUSED(try_acquire(w, 2, 1, HF_READ));
     pass_ms(w, 1);
-    GRANTED(try(w, 2, 1, HF_READ));
+    GRANTED(try_acquire(w, 2, 1, HF_READ));
 }
 
 static void test_an_upgrade_ends_with_its_hold(void **state) {
-    world *w = *state;
-    uint64_t token = must(try(w, 0, 1, HF_UPGRADABLE));
-    GRANTED(try(w, 1, 1, HF_READ));
-    PLACED(upgrade(w, 0, 1, true));
+    kinds_world *w = *state;
+    uint64_t token = granted_token(try_acquire(w, 0, 1, HF_UPGRADABLE));
+    GRANTED(try_acquire(w, 1, 1, HF_READ));
+    QUEUED(upgrade_hold(w, 0, 1, true));
     KEPT(break_token(w, token));
-    NO_LINE(w);
-    LOST(upgrade(w, 0, 1, true));
-    GRANTED(try(w, 2, 1, HF_UPGRADABLE));
-    PLACED(upgrade(w, 2, 1, true));
-    RELEASED(release(w, 2, 1, HF_UPGRADABLE));
-    NO_LINE(w);
+    NO_QUEUE(w);
+    LOST(upgrade_hold(w, 0, 1, true));
+    GRANTED(try_acquire(w, 2, 1, HF_UPGRADABLE));
+    QUEUED(upgrade_hold(w, 2, 1, true));
+    RELEASED(release_hold(w, 2, 1, HF_UPGRADABLE));
+    NO_QUEUE(w);
     hf__op brief = {.verb = HF__ASK, .number = 2, .kind = HF_UPGRADABLE, .lease_ms = 100};
-    GRANTED(run(w, 2, brief));
+    GRANTED(submit_op(w, 2, brief));
     brief.upgrade = brief.stand = true;
-    PLACED(run(w, 2, brief));
+    QUEUED(submit_op(w, 2, brief));
     pass_ms(w, 100);
-    NO_LINE(w);
+    NO_QUEUE(w);
 }
 
 static void test_only_an_upgradable_is_upgraded(void **state) {
-    world *w = *state;
-    LOST(upgrade(w, 0, 1, true));
-    GRANTED(try(w, 0, 1, HF_READ));
-    assert_int_equal(upgrade(w, 0, 1, true).result, HF_INVALID);
-    LOST(upgrade(w, 0, 2, true));
-    LOST(upgrade(w, 1, 1, true));
-    NO_LINE(w);
+    kinds_world *w = *state;
+    LOST(upgrade_hold(w, 0, 1, true));
+    GRANTED(try_acquire(w, 0, 1, HF_READ));
+    assert_int_equal(upgrade_hold(w, 0, 1, true).result, HF_INVALID);
+    LOST(upgrade_hold(w, 0, 2, true));
+    LOST(upgrade_hold(w, 1, 1, true));
+    NO_QUEUE(w);
 }
 
 static void test_a_downgrade_lets_readers_in_and_no_writer(void **state) {
-    world *w = *state;
-    uint64_t token = must(try(w, 0, 1, HF_WRITE));
-    PLACED(stand(w, 1, 1, HF_READ));
-    PLACED(stand(w, 2, 1, HF_WRITE));
-    KEPT(renew(w, 0, 1, HF_WRITE, token)); /* that is none */
-    PLACED(stand(w, 1, 1, HF_READ));
-    hf__op op = renew(w, 0, 1, HF_READ, token);
+    kinds_world *w = *state;
+    uint64_t token = granted_token(try_acquire(w, 0, 1, HF_WRITE));
+    QUEUED(join_queue(w, 1, 1, HF_READ));
+    QUEUED(join_queue(w, 2, 1, HF_WRITE));
+    KEPT(renew_hold(w, 0, 1, HF_WRITE, token)); /* that is none */
+    QUEUED(join_queue(w, 1, 1, HF_READ));
+    hf__op op = renew_hold(w, 0, 1, HF_READ, token);
     KEPT(op);
     assert_true(op.crowded);
-    GRANTED(stand(w, 1, 1, HF_READ));
-    PLACED(stand(w, 2, 1, HF_WRITE));
-    assert_int_equal(look(w).kind, HF_READ);
-    RELEASED(release(w, 0, 1, HF_READ));
-    RELEASED(release(w, 1, 1, HF_READ));
-    GRANTED(stand(w, 2, 1, HF_WRITE));
+    GRANTED(join_queue(w, 1, 1, HF_READ));
+    QUEUED(join_queue(w, 2, 1, HF_WRITE));
+    assert_int_equal(inspect_lock(w).kind, HF_READ);
+    RELEASED(release_hold(w, 0, 1, HF_READ));
+    RELEASED(release_hold(w, 1, 1, HF_READ));
+    GRANTED(join_queue(w, 2, 1, HF_WRITE));
 }
 
 static void test_a_downgrade_to_upgradable_may_go_up_again(void **state) {
-    world *w = *state;
-    must(try(w, 0, 1, HF_UPGRADABLE));
-    uint64_t token = must(upgrade(w, 0, 1, true));
-    KEPT(renew(w, 0, 1, HF_UPGRADABLE, token));
-    GRANTED(try(w, 1, 1, HF_READ));
-    REFUSED(try(w, 2, 1, HF_UPGRADABLE));
-    PLACED(upgrade(w, 0, 1, true));
-    RELEASED(release(w, 1, 1, HF_READ));
-    assert_true(must(upgrade(w, 0, 1, true)) > token);
+    kinds_world *w = *state;
+    granted_token(try_acquire(w, 0, 1, HF_UPGRADABLE));
+    uint64_t token = granted_token(upgrade_hold(w, 0, 1, true));
+    KEPT(renew_hold(w, 0, 1, HF_UPGRADABLE, token));
+    GRANTED(try_acquire(w, 1, 1, HF_READ));
+    REFUSED(try_acquire(w, 2, 1, HF_UPGRADABLE));
+    QUEUED(upgrade_hold(w, 0, 1, true));
+    RELEASED(release_hold(w, 1, 1, HF_READ));
+    assert_true(granted_token(upgrade_hold(w, 0, 1, true)) > token);
 }
 
 /* A renewal says what the hold is at most. */
 static void test_a_renewal_makes_nothing_more_of_a_hold(void **state) {
-    world *w = *state;
-    uint64_t token = must(try(w, 0, 1, HF_READ));
-    KEPT(renew(w, 0, 1, HF_WRITE, token));
-    KEPT(renew(w, 0, 1, HF_UPGRADABLE, token));
-    GRANTED(try(w, 1, 1, HF_READ));
-    token = must(try(w, 2, 1, HF_UPGRADABLE)); /* so the first is none */
-    KEPT(renew(w, 2, 1, HF_READ, token));
-    GRANTED(try(w, 3, 1, HF_UPGRADABLE));
+    kinds_world *w = *state;
+    uint64_t token = granted_token(try_acquire(w, 0, 1, HF_READ));
+    KEPT(renew_hold(w, 0, 1, HF_WRITE, token));
+    KEPT(renew_hold(w, 0, 1, HF_UPGRADABLE, token));
+    GRANTED(try_acquire(w, 1, 1, HF_READ));
+    token = granted_token(try_acquire(w, 2, 1, HF_UPGRADABLE)); /* so the first is none */
+    KEPT(renew_hold(w, 2, 1, HF_READ, token));
+    GRANTED(try_acquire(w, 3, 1, HF_UPGRADABLE));
 }
 
 /* ---- Permits --------------------------------------------------------------------------------- */
 
 static void test_permits_never_go_above_capacity(void **state) {
-    world *w = *state;
+    kinds_world *w = *state;
     hf__rand rand = {7};
     uint32_t held[64] = {0}, used = 0;
     for (int n = 0; n < 20000; n++) {
@@ -670,7 +677,7 @@ static void test_permits_never_go_above_capacity(void **state) {
         uint32_t permits = (uint32_t)(hf__rand_next(&rand) % 10) + 1;
         int client = (int)(slot % CLIENTS);
         if (held[slot]) {
-            RELEASED(release(w, client, slot + 1, HF_PERMITS));
+            RELEASED(release_hold(w, client, slot + 1, HF_PERMITS));
             used -= held[slot];
             held[slot] = 0;
             continue;
@@ -679,72 +686,72 @@ static void test_permits_never_go_above_capacity(void **state) {
         assert_int_equal(op.result, used + permits <= 10 ? HF_OK : HF_BUSY);
         if (op.result == HF_OK) used += held[slot] = permits;
         assert_true(used <= 10);
-        assert_int_equal(look(w).used, used);
+        assert_int_equal(inspect_lock(w).used, used);
     }
 }
 
 static void test_a_large_taker_is_not_starved(void **state) {
-    world *w = *state;
+    kinds_world *w = *state;
     GRANTED(try_permits(w, 0, 1, 2, 4));
     GRANTED(try_permits(w, 1, 1, 1, 4));
-    PLACED(stand_permits(w, 2, 1, 4, 4));
+    QUEUED(join_queue_for_permits(w, 2, 1, 4, 4));
     REFUSED(try_permits(w, 3, 1, 1, 4)); /* there is one left, but not for it */
-    PLACED(stand_permits(w, 3, 2, 1, 4));
-    RELEASED(release(w, 0, 1, HF_PERMITS));
-    PLACED(stand_permits(w, 3, 2, 1, 4));
-    RELEASED(release(w, 1, 1, HF_PERMITS));
-    PLACED(stand_permits(w, 3, 2, 1, 4));
-    GRANTED(stand_permits(w, 2, 1, 4, 4));
-    RELEASED(release(w, 2, 1, HF_PERMITS));
-    GRANTED(stand_permits(w, 3, 2, 1, 4));
+    QUEUED(join_queue_for_permits(w, 3, 2, 1, 4));
+    RELEASED(release_hold(w, 0, 1, HF_PERMITS));
+    QUEUED(join_queue_for_permits(w, 3, 2, 1, 4));
+    RELEASED(release_hold(w, 1, 1, HF_PERMITS));
+    QUEUED(join_queue_for_permits(w, 3, 2, 1, 4));
+    GRANTED(join_queue_for_permits(w, 2, 1, 4, 4));
+    RELEASED(release_hold(w, 2, 1, HF_PERMITS));
+    GRANTED(join_queue_for_permits(w, 3, 2, 1, 4));
 }
 
 static void test_permits_in_line_enter_together_as_far_as_they_fit(void **state) {
-    world *w = *state;
-    GRANTED(try(w, 0, 1, HF_WRITE));
-    PLACED(stand_permits(w, 1, 1, 2, 4));
-    PLACED(stand_permits(w, 2, 1, 1, 4));
-    PLACED(stand_permits(w, 3, 1, 2, 4));
-    RELEASED(release(w, 0, 1, HF_WRITE));
-    PLACED(stand_permits(w, 3, 1, 2, 4)); /* three are as good as taken */
+    kinds_world *w = *state;
+    GRANTED(try_acquire(w, 0, 1, HF_WRITE));
+    QUEUED(join_queue_for_permits(w, 1, 1, 2, 4));
+    QUEUED(join_queue_for_permits(w, 2, 1, 1, 4));
+    QUEUED(join_queue_for_permits(w, 3, 1, 2, 4));
+    RELEASED(release_hold(w, 0, 1, HF_WRITE));
+    QUEUED(join_queue_for_permits(w, 3, 1, 2, 4)); /* three are as good as taken */
     REFUSED(try_permits(w, 4, 1, 1, 4));
-    GRANTED(stand_permits(w, 2, 1, 1, 4));
-    GRANTED(stand_permits(w, 1, 1, 2, 4));
-    RELEASED(release(w, 2, 1, HF_PERMITS));
-    GRANTED(stand_permits(w, 3, 1, 2, 4));
+    GRANTED(join_queue_for_permits(w, 2, 1, 1, 4));
+    GRANTED(join_queue_for_permits(w, 1, 1, 2, 4));
+    RELEASED(release_hold(w, 2, 1, HF_PERMITS));
+    GRANTED(join_queue_for_permits(w, 3, 1, 2, 4));
 }
 
 static void test_who_disagrees_about_the_capacity_is_told(void **state) {
-    world *w = *state;
+    kinds_world *w = *state;
     GRANTED(try_permits(w, 0, 1, 1, 4));
-    hf__op op = stand_permits(w, 1, 1, 1, 5);
+    hf__op op = join_queue_for_permits(w, 1, 1, 1, 5);
     assert_int_equal(op.result, HF_INVALID);
     assert_int_equal(op.capacity, 4);
-    NO_LINE(w);
+    NO_QUEUE(w);
     GRANTED(try_permits(w, 0, 1, 1, 5)); /* it holds already */
-    RELEASED(release(w, 0, 1, HF_PERMITS));
+    RELEASED(release_hold(w, 0, 1, HF_PERMITS));
     GRANTED(try_permits(w, 1, 1, 1, 5)); /* fixed by the first holder, as long as there is one */
 }
 
 static void test_who_disagrees_leaves_the_line(void **state) {
-    world *w = *state;
-    GRANTED(try(w, 0, 1, HF_WRITE));
-    PLACED(stand_permits(w, 1, 1, 1, 4));
-    PLACED(stand_permits(w, 2, 1, 1, 5));
-    PLACED(stand_permits(w, 3, 1, 1, 4));
-    RELEASED(release(w, 0, 1, HF_WRITE));
-    GRANTED(stand_permits(w, 1, 1, 1, 4));
-    PLACED(stand_permits(w, 3, 1, 1, 4));
-    assert_int_equal(stand_permits(w, 2, 1, 1, 5).result, HF_INVALID);
-    GRANTED(stand_permits(w, 3, 1, 1, 4));
-    NO_LINE(w);
+    kinds_world *w = *state;
+    GRANTED(try_acquire(w, 0, 1, HF_WRITE));
+    QUEUED(join_queue_for_permits(w, 1, 1, 1, 4));
+    QUEUED(join_queue_for_permits(w, 2, 1, 1, 5));
+    QUEUED(join_queue_for_permits(w, 3, 1, 1, 4));
+    RELEASED(release_hold(w, 0, 1, HF_WRITE));
+    GRANTED(join_queue_for_permits(w, 1, 1, 1, 4));
+    QUEUED(join_queue_for_permits(w, 3, 1, 1, 4));
+    assert_int_equal(join_queue_for_permits(w, 2, 1, 1, 5).result, HF_INVALID);
+    GRANTED(join_queue_for_permits(w, 3, 1, 1, 4));
+    NO_QUEUE(w);
 }
 
 static void test_permits_come_back_one_by_one(void **state) {
-    world *w = *state;
+    kinds_world *w = *state;
     hf__op brief = {.verb = HF__ASK, .number = 1, .kind = HF_PERMITS, .permits = 2, .capacity = 3};
     brief.lease_ms = 100;
-    GRANTED(run(w, 0, brief));
+    GRANTED(submit_op(w, 0, brief));
     GRANTED(try_permits(w, 0, 2, 1, 3));
     pass_ms(w, 99);
     REFUSED(try_permits(w, 1, 1, 1, 3));
@@ -756,117 +763,120 @@ static void test_permits_come_back_one_by_one(void **state) {
 /* ---- Numbers --------------------------------------------------------------------------------- */
 
 static void test_a_mutex_replaces_a_lower_number_of_its_client(void **state) {
-    world *w = *state;
-    uint64_t lower = must(try(w, 0, 5, HF_MUTEX)), higher = must(try(w, 0, 7, HF_MUTEX));
+    kinds_world *w = *state;
+    uint64_t lower = granted_token(try_acquire(w, 0, 5, HF_MUTEX)),
+             higher = granted_token(try_acquire(w, 0, 7, HF_MUTEX));
     assert_true(higher > lower);
-    LOST(renew(w, 0, 5, HF_MUTEX, lower));
-    REFUSED(stand(w, 0, 6, HF_MUTEX)); /* comes late: it is not even placed */
-    NO_LINE(w);
-    assert_int_equal(release(w, 0, 6, HF_MUTEX), HF_LOST);
-    KEPT(renew(w, 0, 7, HF_MUTEX, higher));
-    RELEASED(release(w, 0, 9, HF_MUTEX)); /* any number up to */
-    assert_false(look(w).held);
+    LOST(renew_hold(w, 0, 5, HF_MUTEX, lower));
+    REFUSED(join_queue(w, 0, 6, HF_MUTEX)); /* comes late: it is not even placed */
+    NO_QUEUE(w);
+    assert_int_equal(release_hold(w, 0, 6, HF_MUTEX), HF_LOST);
+    KEPT(renew_hold(w, 0, 7, HF_MUTEX, higher));
+    RELEASED(release_hold(w, 0, 9, HF_MUTEX)); /* any number up to */
+    assert_false(inspect_lock(w).held);
 }
 
 static void test_other_kinds_are_of_this_very_number(void **state) {
-    world *w = *state;
-    GRANTED(try(w, 0, 5, HF_READ));
-    GRANTED(try(w, 0, 7, HF_READ));
-    assert_int_equal(release(w, 0, 9, HF_READ), HF_LOST);
-    assert_int_equal(release(w, 0, 9, HF_MUTEX), HF_LOST); /* a mutex is another matter */
-    assert_int_equal(look(w).holders, 2);
-    RELEASED(release(w, 0, 7, HF_READ));
-    assert_int_equal(look(w).holders, 1);
-    REFUSED(try(w, 0, 8, HF_WRITE)); /* replaces nothing */
-    REFUSED(try(w, 0, 9, HF_MUTEX));
+    kinds_world *w = *state;
+    GRANTED(try_acquire(w, 0, 5, HF_READ));
+    GRANTED(try_acquire(w, 0, 7, HF_READ));
+    assert_int_equal(release_hold(w, 0, 9, HF_READ), HF_LOST);
+    assert_int_equal(release_hold(w, 0, 9, HF_MUTEX), HF_LOST); /* a mutex is another matter */
+    assert_int_equal(inspect_lock(w).holders, 2);
+    RELEASED(release_hold(w, 0, 7, HF_READ));
+    assert_int_equal(inspect_lock(w).holders, 1);
+    REFUSED(try_acquire(w, 0, 8, HF_WRITE)); /* replaces nothing */
+    REFUSED(try_acquire(w, 0, 9, HF_MUTEX));
 }
 
 static void test_a_mutex_keeps_the_place_of_a_lower_number_of_its_client(void **state) {
-    world *w = *state;
-    GRANTED(try(w, 0, 1, HF_MUTEX));
-    PLACED(stand(w, 1, 1, HF_MUTEX));
-    PLACED(stand(w, 2, 1, HF_MUTEX));
-    PLACED(stand(w, 1, 2, HF_MUTEX));
-    LINE(w, 1, 2);
-    assert_string_equal(look(w).line[0].owner, "o2");
-    REFUSED(stand(w, 1, 1, HF_MUTEX)); /* comes late */
-    assert_int_equal(release(w, 1, 1, HF_MUTEX), HF_LOST);
-    LINE(w, 1, 2);
-    RELEASED(release(w, 0, 1, HF_MUTEX));
-    REFUSED(try(w, 2, 2, HF_MUTEX));
-    GRANTED(try(w, 1, 3, HF_MUTEX)); /* a try, too, from where its client stands */
-    LINE(w, 2);
+    kinds_world *w = *state;
+    GRANTED(try_acquire(w, 0, 1, HF_MUTEX));
+    QUEUED(join_queue(w, 1, 1, HF_MUTEX));
+    QUEUED(join_queue(w, 2, 1, HF_MUTEX));
+    QUEUED(join_queue(w, 1, 2, HF_MUTEX));
+    QUEUE(w, 1, 2);
+    assert_string_equal(inspect_lock(w).line[0].owner, "o2");
+    REFUSED(join_queue(w, 1, 1, HF_MUTEX)); /* comes late */
+    assert_int_equal(release_hold(w, 1, 1, HF_MUTEX), HF_LOST);
+    QUEUE(w, 1, 2);
+    RELEASED(release_hold(w, 0, 1, HF_MUTEX));
+    REFUSED(try_acquire(w, 2, 2, HF_MUTEX));
+    GRANTED(try_acquire(w, 1, 3, HF_MUTEX)); /* a try, too, from where its client stands */
+    QUEUE(w, 2);
 }
 
 static void test_other_kinds_take_over_no_place(void **state) {
-    world *w = *state;
-    GRANTED(try(w, 0, 1, HF_WRITE));
-    PLACED(stand(w, 1, 1, HF_WRITE));
-    PLACED(stand(w, 2, 1, HF_WRITE));
-    PLACED(stand(w, 1, 2, HF_WRITE));
-    LINE(w, 1, 2, 1);
-    RELEASED(release(w, 0, 1, HF_WRITE));
-    PLACED(stand(w, 1, 2, HF_WRITE)); /* behind another of its own client, and one of another */
-    assert_int_equal(release(w, 1, 1, HF_WRITE), HF_LOST);
-    PLACED(stand(w, 1, 2, HF_WRITE));
-    GRANTED(stand(w, 2, 1, HF_WRITE));
+    kinds_world *w = *state;
+    GRANTED(try_acquire(w, 0, 1, HF_WRITE));
+    QUEUED(join_queue(w, 1, 1, HF_WRITE));
+    QUEUED(join_queue(w, 2, 1, HF_WRITE));
+    QUEUED(join_queue(w, 1, 2, HF_WRITE));
+    QUEUE(w, 1, 2, 1);
+    RELEASED(release_hold(w, 0, 1, HF_WRITE));
+    QUEUED(
+        join_queue(w, 1, 2, HF_WRITE)); /* behind another of its own client, and one of another */
+    assert_int_equal(release_hold(w, 1, 1, HF_WRITE), HF_LOST);
+    QUEUED(join_queue(w, 1, 2, HF_WRITE));
+    GRANTED(join_queue(w, 2, 1, HF_WRITE));
 }
 
 /* A hold that nobody wanted any more is replaced; only who succeeds to it goes before the line. */
 static void test_who_succeeds_takes_over_a_turn(void **state) {
-    world *w = *state;
+    kinds_world *w = *state;
     hf__op next = {.verb = HF__ASK, .number = 2, .kind = HF_MUTEX, .stand = true};
-    GRANTED(try(w, 0, 1, HF_MUTEX));
-    PLACED(stand(w, 1, 1, HF_MUTEX));
+    GRANTED(try_acquire(w, 0, 1, HF_MUTEX));
+    QUEUED(join_queue(w, 1, 1, HF_MUTEX));
     next.succeeds = true;
-    GRANTED(run(w, 0, next));
+    GRANTED(submit_op(w, 0, next));
     next.succeeds = false;
     next.number = 3;
-    PLACED(run(w, 0, next));
-    assert_false(look(w).held);
-    LINE(w, 1, 0);
-    GRANTED(stand(w, 1, 1, HF_MUTEX));
+    QUEUED(submit_op(w, 0, next));
+    assert_false(inspect_lock(w).held);
+    QUEUE(w, 1, 0);
+    GRANTED(join_queue(w, 1, 1, HF_MUTEX));
 }
 
 /* ---- Breaking and looking -------------------------------------------------------------------- */
 
 static void test_breaking_a_token_ends_that_hold(void **state) {
-    world *w = *state;
-    uint64_t first = must(try(w, 1, 1, HF_READ)), second = must(try(w, 2, 1, HF_READ));
+    kinds_world *w = *state;
+    uint64_t first = granted_token(try_acquire(w, 1, 1, HF_READ)),
+             second = granted_token(try_acquire(w, 2, 1, HF_READ));
     hf__op op = break_token(w, second + 1);
     assert_int_equal(op.result, HF_NOT_HELD);
     assert_int_equal(op.token, first);
     op = break_token(w, second);
     KEPT(op);
     assert_int_equal(op.token, second);
-    LOST(renew(w, 2, 1, HF_READ, second));
-    KEPT(renew(w, 1, 1, HF_READ, first));
+    LOST(renew_hold(w, 2, 1, HF_READ, second));
+    KEPT(renew_hold(w, 1, 1, HF_READ, first));
 }
 
 static void test_breaking_any_ends_all_holds(void **state) {
-    world *w = *state;
-    uint64_t first = must(try(w, 1, 1, HF_READ));
-    GRANTED(try(w, 2, 1, HF_READ));
-    GRANTED(try(w, 3, 1, HF_UPGRADABLE));
-    PLACED(stand(w, 4, 1, HF_WRITE));
+    kinds_world *w = *state;
+    uint64_t first = granted_token(try_acquire(w, 1, 1, HF_READ));
+    GRANTED(try_acquire(w, 2, 1, HF_READ));
+    GRANTED(try_acquire(w, 3, 1, HF_UPGRADABLE));
+    QUEUED(join_queue(w, 4, 1, HF_WRITE));
     hf__op op = break_token(w, 0);
     KEPT(op);
     assert_int_equal(op.token, first);
-    assert_false(look(w).held);
-    LINE(w, 4);
+    assert_false(inspect_lock(w).held);
+    QUEUE(w, 4);
     op = break_token(w, 0);
     assert_int_equal(op.result, HF_NOT_HELD);
     assert_int_equal(op.token, 0);
 }
 
 static void test_looking_tells_of_the_holders(void **state) {
-    world *w = *state;
-    assert_false(look(w).held);
-    uint64_t first = must(try(w, 1, 3, HF_UPGRADABLE));
-    assert_int_equal(look(w).kind, HF_UPGRADABLE);
-    GRANTED(try(w, 2, 1, HF_READ));
+    kinds_world *w = *state;
+    assert_false(inspect_lock(w).held);
+    uint64_t first = granted_token(try_acquire(w, 1, 3, HF_UPGRADABLE));
+    assert_int_equal(inspect_lock(w).kind, HF_UPGRADABLE);
+    GRANTED(try_acquire(w, 2, 1, HF_READ));
     pass_ms(w, 1000);
-    hf__sight sight = look(w);
+    hf__sight sight = inspect_lock(w);
     assert_true(sight.held);
     assert_int_equal(sight.kind, HF_READ); /* of several */
     assert_int_equal(sight.holders, 2);
@@ -879,10 +889,10 @@ static void test_looking_tells_of_the_holders(void **state) {
 }
 
 static void test_looking_tells_of_permits(void **state) {
-    world *w = *state;
+    kinds_world *w = *state;
     GRANTED(try_permits(w, 1, 1, 2, 9));
     GRANTED(try_permits(w, 1, 2, 3, 9));
-    hf__sight sight = look(w);
+    hf__sight sight = inspect_lock(w);
     assert_int_equal(sight.kind, HF_PERMITS);
     assert_int_equal(sight.holders, 2);
     assert_int_equal(sight.used, 5);
@@ -890,11 +900,11 @@ static void test_looking_tells_of_permits(void **state) {
 }
 
 static void test_looking_tells_of_the_first_of_a_long_line(void **state) {
-    world *w = *state;
-    GRANTED(try(w, 0, 1, HF_WRITE));
-    for (uint64_t i = 1; i <= HF__LINE_SEEN + 5; i++) PLACED(stand(w, 1, i, HF_WRITE));
-    RELEASED(release(w, 0, 1, HF_WRITE));
-    hf__sight sight = look(w);
+    kinds_world *w = *state;
+    GRANTED(try_acquire(w, 0, 1, HF_WRITE));
+    for (uint64_t i = 1; i <= HF__LINE_SEEN + 5; i++) QUEUED(join_queue(w, 1, i, HF_WRITE));
+    RELEASED(release_hold(w, 0, 1, HF_WRITE));
+    hf__sight sight = inspect_lock(w);
     assert_false(sight.held); /* and still waited for */
     assert_int_equal(sight.waiting, HF__LINE_SEEN + 5);
     assert_string_equal(sight.line[0].owner, "o1");

@@ -1,5 +1,5 @@
 /* See t_line.h. */
-#include "t_line.h"
+#include "t_queue.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -69,7 +69,7 @@ static int standing(int fd) {
     return count;
 }
 
-int t_line_length(const char *path) {
+int t_queue_length(const char *path) {
     struct flock last;
     int tickets = walk(path, INT32_MAX, &last);
     t_exempt_begin();
@@ -79,12 +79,12 @@ int t_line_length(const char *path) {
     return tickets + slots;
 }
 
-uint32_t t_line_at(const char *path, int n) {
+uint32_t t_queue_at(const char *path, int n) {
     struct flock at;
     return walk(path, n + 1, &at) == n + 1 ? (uint32_t)at.l_len : 0;
 }
 
-uint32_t t_line_holder(const char *path) {
+uint32_t t_queue_holder(const char *path) {
     struct flock found;
     t_exempt_begin();
     int fd = open_to_look(path);
@@ -107,11 +107,11 @@ static int take(const char *path, int64_t start, int64_t length) {
     return fd;
 }
 
-int t_line_hold(const char *path, uint32_t id) {
+int t_queue_hold(const char *path, uint32_t id) {
     return take(path, 0, id);
 }
 
-int t_line_stand(const char *path, int64_t ticket, uint32_t id) {
+int t_queue_join(const char *path, int64_t ticket, uint32_t id) {
     static const uint64_t line = 1;
     struct stat st;
     int fd = take(path, offset_of(ticket), id);
@@ -121,6 +121,6 @@ int t_line_stand(const char *path, int64_t ticket, uint32_t id) {
     return fd;
 }
 
-int t_line_take_all(const char *path) {
+int t_queue_take_all(const char *path) {
     return take(path, 0, 0);
 }

@@ -11,21 +11,21 @@
  *
  * A test can also stand there itself, as a client that does nothing: close the descriptor to leave.
  */
-#ifndef T_LINE_H
-#define T_LINE_H
+#ifndef T_QUEUE_H
+#define T_QUEUE_H
 
 #include <stdint.h>
 
 /* How many wait; 0 also when there is no such file. */
-int t_line_length(const char *path);
+int t_queue_length(const char *path);
 
 /* The id of the client that holds it, 0: nobody; that of the n-th that waits, from 0. */
-uint32_t t_line_holder(const char *path);
-uint32_t t_line_at(const char *path, int n);
+uint32_t t_queue_holder(const char *path);
+uint32_t t_queue_at(const char *path, int n);
 
 /* Take the hold, a ticket, or the whole file as one that removes it. The file is made at need. */
-int t_line_hold(const char *path, uint32_t id);
-int t_line_stand(const char *path, int64_t ticket, uint32_t id);
-int t_line_take_all(const char *path);
+int t_queue_hold(const char *path, uint32_t id);
+int t_queue_join(const char *path, int64_t ticket, uint32_t id);
+int t_queue_take_all(const char *path);
 
 #endif
