@@ -55,12 +55,12 @@ hf_result hf__acquire_check(hf_client *c, const hf_options *o) {
 }
 
 hf__owner hf__owner_fresh(void) {
-    return (hf__owner){hf__fresh_number(), false};
+    return (hf__owner){hf__fresh_owner_id(), false};
 }
 
 hf__owner hf__owner_of(const hf_options *o) {
     if (o->flags & HF_FRESH_OWNER) return hf__owner_fresh();
-    return (hf__owner){o->owner ? o->owner : hf__thread_number(), o->owner != 0};
+    return (hf__owner){o->owner ? o->owner : hf__thread_id(), o->owner != 0};
 }
 
 void hf__acquire_fill(hf__wait *w, const hf_client *c, const hf_options *o, hf__owner owner,

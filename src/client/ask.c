@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 static bool is_entrys(hf__verb verb) {
-    return verb == HF__ASK || verb == HF__RENEW || verb == HF__RELEASE || verb == HF__EXPORT;
+    return verb == HF__ACQUIRE || verb == HF__RENEW || verb == HF__RELEASE || verb == HF__EXPORT;
 }
 
 bool hf__ask_complete(hf__core *core, hf__op *op, hf__time now) {

@@ -175,7 +175,7 @@ hf_result hf__lease_fits_by_now(hf_client *client, int64_t lease_ms);
 uint64_t hf__generation(void);
 
 /* This thread's number: never reused, in this process. And one that is no thread's. */
-uint64_t hf__thread_number(void);
-uint64_t hf__fresh_number(void);
+uint64_t hf__thread_id(void);
+uint64_t hf__fresh_owner_id(void);
 
 #endif

@@ -217,7 +217,7 @@ hf_result hf_extend_exported(hf_client *c, const char *text, int64_t lease_ms) {
     hf_result r = parse_or_fail(&t, text);
     if (!r) r = hf__begin(c);
     if (r) return r;
-    hf__ask ask = {.op = {.verb = HF__PROLONG,
+    hf__ask ask = {.op = {.verb = HF__EXTEND_EXPORTED,
                           .name = t.name,
                           .name_length = t.length,
                           .lease_ms = lease_ms ? lease_ms : t.lease_ms,

@@ -18,13 +18,13 @@ uint64_t hf__generation(void) {
     return atomic_load_explicit(&generation, memory_order_relaxed);
 }
 
-uint64_t hf__fresh_number(void) {
+uint64_t hf__fresh_owner_id(void) {
     static atomic_uint_fast64_t last;
     return atomic_fetch_add(&last, 1) + 1;
 }
 
-uint64_t hf__thread_number(void) {
+uint64_t hf__thread_id(void) {
     static _Thread_local uint64_t mine;
-    if (!mine) mine = hf__fresh_number();
+    if (!mine) mine = hf__fresh_owner_id();
     return mine;
 }

@@ -94,7 +94,7 @@ static hf_result change(hf_client *c, hf__verb verb, const char *name, hf__latch
         hf__ask ask = {.op = {.verb = verb,
                               .name = name,
                               .name_length = me.length,
-                              .number = ++c->core.last_number,
+                              .acquire_id = ++c->core.last_acquire_id,
                               .latch = latch}};
         r = insist(c, &ask, until);
     }
@@ -123,7 +123,7 @@ hf_result hf_latch_count_down(hf_client *c, const char *name, uint32_t by, uint3
     if (!by || by > HF_LATCH_MAX)
         return hf__fail(HF_INVALID, "a latch is counted down by 1 to %d, not by %u", HF_LATCH_MAX,
                         by);
-    hf_result r = change(c, HF__LATCH_DOWN, name, &latch);
+    hf_result r = change(c, HF__LATCH_COUNT_DOWN, name, &latch);
     if (r == HF_NOT_HELD) return not_set("; nothing was counted");
     if (!r && left) *left = latch.left;
     return r;
@@ -138,7 +138,7 @@ hf_result hf_latch_left(hf_client *c, const char *name, uint32_t *left) {
     if (!r) r = hf__begin_beside(c);
     if (r) return r;
     hf__ask ask = {
-        .op = {.verb = HF__LATCH_LOOK, .name = name, .name_length = length, .latch = &latch}};
+        .op = {.verb = HF__LATCH_GET, .name = name, .name_length = length, .latch = &latch}};
     r = hf__ask_exchange(c, &ask, hf__after_ms(hf__now(), c->core.config.command_timeout_ms));
     hf__end(c);
     if (r == HF_NOT_HELD) return not_set("");
@@ -172,10 +172,10 @@ static glance *glance_new(const latch_wait *w) {
     glance *g = calloc(1, sizeof *g);
     if (!g) return NULL;
     memcpy(g->name, w->watch.name, w->watch.length);
-    g->ask.op = (hf__op){.verb = HF__LATCH_LOOK,
+    g->ask.op = (hf__op){.verb = HF__LATCH_GET,
                          .name = g->name,
                          .name_length = w->watch.length,
-                         .number = w->watch.number,
+                         .acquire_id = w->watch.watch_id,
                          .stand = !w->once,
                          .attempt = w->attempt,
                          .latch = &g->latch};

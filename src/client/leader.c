@@ -39,11 +39,11 @@ static void doubt(hf_client *c, hf__own *own) {
 }
 
 static hf_result say(hf_client *c, hf__own *own, hf__word *word) {
-    word->nth = ++c->core.last_number;
+    word->nth = ++c->core.last_acquire_id;
     hf__ask ask = {.op = {.verb = HF__PROCLAIM,
                           .name = own->entry->mapped.key,
                           .name_length = own->entry->name_length,
-                          .number = own->number,
+                          .acquire_id = own->acquire_id,
                           .token = own->token,
                           .word = word}};
     char name[HF_NAME_MAX]; /* the entry may be gone before the store has answered */
@@ -133,7 +133,7 @@ static hf_result ask_leader(hf_client *c, const char *name, size_t length, hf__l
     hf_result r = hf__ask_exchange(c, &ask, until);
     if (r == HF_NOT_HELD) return hf__fail(r, "nobody leads");
     if (r) return r;
-    ask.op.verb = HF__WHO;
+    ask.op.verb = HF__CLIENT_INFO;
     return hf__ask_exchange(c, &ask, until);
 }
 

@@ -48,14 +48,14 @@ static hf_result ask_all(catalogue *k, hf__verb verb) {
     hf_result result = HF_OK;
     for (uint32_t i = 0; i < k->count; i++) {
         seen *s = &k->seen[i];
-        if (verb == HF__WHO && !s->sight.held) continue;
+        if (verb == HF__CLIENT_INFO && !s->sight.held) continue;
         s->ask.op.verb = verb;
         s->ask.op.not_after = until;
         c->store->table->submit(c->store, &s->ask.op, hf__now());
     }
     for (uint32_t i = 0; i < k->count; i++) {
         seen *s = &k->seen[i];
-        if (verb == HF__WHO && !s->sight.held) continue;
+        if (verb == HF__CLIENT_INFO && !s->sight.held) continue;
         (void)hf__await(c, &s->ask.call, HF__NEVER, NULL);
         hf_result r = hf__call_result(&s->ask.call);
         if (r == HF_UNREACHABLE && hf__now() < until) r = hf__ask_exchange(c, &s->ask, until);
@@ -76,7 +76,7 @@ static hf_result look(catalogue *k) {
         s->ask.op.sight = &s->sight;
     }
     hf_result r = ask_all(k, HF__INSPECT);
-    return r ? r : ask_all(k, HF__WHO);
+    return r ? r : ask_all(k, HF__CLIENT_INFO);
 }
 
 static bool in_use(const hf__sight *s, const hf__listed *found) {

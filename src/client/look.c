@@ -58,7 +58,7 @@ void hf__info_fill(hf_info *info, hf_waiter waiters[HF__LINE_SEEN], const hf__si
 /* Who the holder is, and who waits; as far as there is time for it. */
 static hf_result identify(hf_client *c, hf__ask *l, insight *made, hf__time until) {
     hf__sight *s = &made->sight;
-    l->op.verb = HF__WHO;
+    l->op.verb = HF__CLIENT_INFO;
     hf_result r = s->held && hf__now() < until ? hf__ask_exchange(c, l, until) : HF_OK;
     hf__identity holder = s->who;
     for (uint32_t i = 0; !r && i < seen(s) && hf__now() < until; i++) {

@@ -59,7 +59,7 @@ static void rest(hf_observer *o, hf__time span, hf__time now) {
 
 static void submit(hf_observer *o, hf__verb verb, hf__time now) {
     hf__store *store = o->client->store;
-    o->state = verb == HF__WHO ? NAMES : LOOKS;
+    o->state = verb == HF__CLIENT_INFO ? NAMES : LOOKS;
     o->ask.op.verb = verb;
     o->ask.op.detail = NULL;
     store->table->submit(store, &o->ask.op, now);
@@ -104,7 +104,7 @@ static void saw(hf_observer *o, hf_result r, hf__time now) {
     o->token = led ? o->led.sight.token : 0;
     o->nth = led ? o->led.word.nth : 0;
     if (led)
-        submit(o, HF__WHO, now);
+        submit(o, HF__CLIENT_INFO, now);
     else
         tell(o);
 }
@@ -214,7 +214,7 @@ static void begin(hf_client *c, hf_observer *o) {
     if (o->next) o->next->prev = o;
     c->observers = o;
     hf__watch_begin(c, &o->watch);
-    o->ask.op.number = o->watch.number;
+    o->ask.op.acquire_id = o->watch.watch_id;
     hf__heap_set(&c->looks, &o->timer, hf__now());
     hf__turn(c, NULL);
 }

@@ -6,10 +6,10 @@ static bool same_name(const hf__watch *w, const char *name, size_t length) {
 
 /* As long as somebody watches, messages are read: see lead_deaf in pump.c. */
 void hf__watch_begin(hf_client *c, hf__watch *w) {
-    w->number = 0;
-    for (const hf__watch *it = c->watches; it && !w->number; it = it->next)
-        if (same_name(it, w->name, w->length)) w->number = it->number;
-    if (!w->number) w->number = ++c->core.last_number;
+    w->watch_id = 0;
+    for (const hf__watch *it = c->watches; it && !w->watch_id; it = it->next)
+        if (same_name(it, w->name, w->length)) w->watch_id = it->watch_id;
+    if (!w->watch_id) w->watch_id = ++c->core.last_acquire_id;
     w->next = c->watches;
     c->watches = w;
     c->core.standing++;
@@ -45,7 +45,7 @@ static bool concerns(const hf_client *c, const hf__news *news, const hf__watch *
     switch (news->what) {
     case HF__HEARD_OF: return same_name(w, news->name, news->length);
     case HF__HEARD_OF_MANY: return news->concerns(c->store, w->name, w->length);
-    case HF__GRANTED: return news->number == w->number;
+    case HF__GRANTED: return news->acquire_id == w->watch_id;
     default: return true;
     }
 }

@@ -12,7 +12,7 @@ typedef struct hf__watch {
     struct hf__watch *next;
     const char *name; /* the watcher's memory */
     size_t length;
-    uint64_t number;
+    uint64_t watch_id;
     bool heard;        /* of something new, since this was last taken back */
     hf__call *resting; /* finished when something is heard */
     hf__timer *timer;  /* in client->looks, due at once then */

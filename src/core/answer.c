@@ -18,7 +18,7 @@ static const char UNTOLD_RELEASE[] = "answers to the release were lost, and by n
                                      "granted to another, or forgotten: it "
                                      "was released, or lost before";
 
-/* ---- To an ASK ---- */
+/* ---- To an ACQUIRE ---- */
 
 /* It was sent and not heard of: it may have been done, or be done yet. */
 static void asked_unheard(hf__entry *e, hf__wait *w) {
@@ -27,7 +27,7 @@ static void asked_unheard(hf__entry *e, hf__wait *w) {
     if (w)
         w->maybe = true; /* asks again, or haunts when it ends */
     else
-        hf__entry_haunt_line(e, op->number, hf__entry_gone_by(e, op->not_after, op->lease_ms));
+        hf__entry_haunt_line(e, op->acquire_id, hf__entry_gone_by(e, op->not_after, op->lease_ms));
 }
 
 static void asked_unreachable(hf__entry *e, hf__time now) {
@@ -42,13 +42,13 @@ static void asked_unreachable(hf__entry *e, hf__time now) {
    Of a lane there is none, and where that release is still to come nobody of it asks any more. */
 static void asked_and_undone(hf__entry *e, hf__wait *w, hf__time now) {
     hf__op *op = &e->op;
-    if (op->maybe) hf__entry_haunt_line(e, op->number, hf__entry_gone_by(e, now, op->lease_ms));
+    if (op->maybe) hf__entry_haunt_line(e, op->acquire_id, hf__entry_gone_by(e, now, op->lease_ms));
     while (w && op->maybe && (e->lane || w->once)) {
         hf__wait_finish(w, HF_UNKNOWN_OUTCOME, op->detail ? strdup(op->detail) : NULL);
         w = e->lane ? e->head : NULL;
     }
     if (!w || e->lane) return;
-    hf__wait_set_number(w, 0);
+    hf__wait_set_acquire_id(w, 0);
     w->maybe = op->maybe;
 }
 
@@ -59,16 +59,16 @@ static bool settles(const hf__entry *e, const hf__op *op) {
 
 static void enter_early(hf__entry *e, hf__wait *w, hf__time now) {
     hf__news news = w->early;
-    w->early.number = 0;
+    w->early.acquire_id = 0;
     hf__entry_enter(e, w, &news, now);
 }
 
 static void renew_lost(hf__entry *e, hf__time now) {
     hf__own *own = e->own;
     if (e->late_until > now) /* its ask may come late, and take the lock again for nobody */
-        hf__entry_haunt(e, own->number, hf__lease_lapse(e->late_until, own->lease_ms));
+        hf__entry_haunt(e, own->acquire_id, hf__lease_lapse(e->late_until, own->lease_ms));
     if (!e->core->store->forgets) /* it waits for us to let go, now that its holder knows */
-        hf__entry_haunt(e, own->number, own->lapses_at);
+        hf__entry_haunt(e, own->acquire_id, own->lapses_at);
     hf__own_lose(own, LOST_STORE, now);
 }
 
@@ -101,7 +101,7 @@ static void asked(hf__entry *e, hf__time now) {
         e->next_try = e->again ? now : now + hf__jitter(&e->core->rand, op->retry_ms * HF__MS);
         hf__time placed_until = op->placed ? hf__after_ms(now, HF__PLACE_MS) : 0;
         if (!w) {
-            hf__entry_haunt_line(e, op->number, placed_until);
+            hf__entry_haunt_line(e, op->acquire_id, placed_until);
             return;
         }
         hf__wait_set_placed(w, placed_until);
@@ -110,7 +110,7 @@ static void asked(hf__entry *e, hf__time now) {
         e->op.attempt++;
         if (w->once)
             hf__wait_finish(w, HF_BUSY, hf__line("another holds the lock"));
-        else if (w->early.number)
+        else if (w->early.acquire_id)
             enter_early(e, w, now);
     } else if (op->result == HF_TIMEOUT && !(w && w->once)) {
         if (w) w->late = true;
@@ -137,7 +137,7 @@ static void inherited(hf__entry *e, hf__time now) {
         e->asker = NULL;
         return;
     }
-    op->number = heir.number;
+    op->acquire_id = heir.acquire_id;
     op->lease_ms = heir.lease_ms;
     op->token = heir.token;
     op->not_after = heir.not_after;
@@ -211,7 +211,7 @@ static void renew_confirmed(hf__entry *e, hf__time now) {
 static void renewed(hf__entry *e, hf__time now) {
     hf__own *own = e->own;
     if (e->op.result == HF_OK || e->op.result == HF_LOST) hf__entry_trouble_over(e);
-    if (!own || own->number != e->op.number) return; /* released or lost meanwhile */
+    if (!own || own->acquire_id != e->op.acquire_id) return; /* released or lost meanwhile */
     if (e->op.result == HF_OK)
         renew_confirmed(e, now);
     else if (e->op.result == HF_LOST)
@@ -241,7 +241,7 @@ static void exported(hf__entry *e, hf__time now) {
     hf__own *own = e->own;
     hf__op *op = &e->op;
     if (op->result == HF_OK || op->result == HF_LOST) hf__entry_trouble_over(e);
-    if (!own || own->number != op->number) return; /* lost or ended meanwhile */
+    if (!own || own->acquire_id != op->acquire_id) return; /* lost or ended meanwhile */
     own->export_maybe |= op->maybe;
     if (op->result == HF_OK) {
         left(e, now);
@@ -289,7 +289,7 @@ static void released(hf__entry *e, hf__time now) {
         e->core->stats.lost++;
     }
     hf__calls_finish(e->core, &e->ghost_carried, r, detail);
-    if (op->number < e->ghost) return;
+    if (op->acquire_id < e->ghost) return;
     bool in_vain = r == HF_PROTOCOL && e->core->closing; /* it ends with its lease */
     if (over || in_vain)
         hf__entry_lay_ghost(e);
@@ -303,7 +303,7 @@ void hf__entry_complete(hf__entry *e, hf__time now) {
     e->busy = false;
     hf__entry_expire_own(e, now); /* a hold past its deadline is lost, whatever the answer says */
     switch (e->op.verb) {
-    case HF__ASK: asked(e, now); break;
+    case HF__ACQUIRE: asked(e, now); break;
     case HF__RENEW: renewed(e, now); break;
     case HF__EXPORT: exported(e, now); break;
     case HF__RELEASE:

@@ -39,7 +39,7 @@ bool hf__lane_stays_back(const hf__entry *e) {
     const hf__wait *w = e->head;
     if (!store->hands_on || store->confirms) return false;
     if (e->anchor->head && !e->anchor->head->once) return false;
-    if (w->once || w->upgrade || w->number || w->maybe || e->ghost) return false;
+    if (w->once || w->upgrade || w->acquire_id || w->maybe || e->ghost) return false;
     uint32_t asking = 0;
     for (const hf__entry *other = e->prev_lane; other; other = other->prev_lane) {
         if (disagrees(w, other)) return false;

@@ -226,7 +226,7 @@ void hf__core_release(hf__core *core, hf_hold *hold, hf__call *call, hf__time no
     if (own->entry && own->count > 0) {
         if (call) hf__call_finish(core, call, HF_OK, NULL);
     } else if (own->entry) {
-        hf__entry_haunt(e, own->number, own->lapses_at);
+        hf__entry_haunt(e, own->acquire_id, own->lapses_at);
         hf__own_end(own, HF__RELEASED, now);
         e->ghost_let_go = true;
         e->ghost_maybe = false; /* of this hold no release was sent yet */
@@ -349,7 +349,7 @@ void hf__core_downgrade(hf__core *core, hf__own *own, hf__call *call, hf__time n
 /* The hold first: an upgrade of it ends with it. */
 static void close_entry(hf__entry *e, hf__time now) {
     if (e->own) {
-        hf__entry_haunt(e, e->own->number, e->own->lapses_at);
+        hf__entry_haunt(e, e->own->acquire_id, e->own->lapses_at);
         hf__own_end(e->own, HF__ENDED, now);
     }
     while (e->head) hf__wait_give_up(e->head, HF_CLOSED, now);
@@ -434,9 +434,9 @@ void hf__core_news(hf__core *core, const hf__news *news, hf__time now) {
     case HF__HEARD_OF_MANY: look_at_many(core, news, now); break;
     case HF__ASK_AGAIN: look_at_all(core, now); break;
     case HF__GRANTED:
-        m = hf__map_find(&core->asking, (const char *)&news->number, sizeof news->number);
+        m = hf__map_find(&core->asking, (const char *)&news->acquire_id, sizeof news->acquire_id);
         if (!m) break; /* it gave up: its leaving passes the grant on */
-        hf__wait *w = (hf__wait *)((char *)m - offsetof(hf__wait, by_number));
+        hf__wait *w = (hf__wait *)((char *)m - offsetof(hf__wait, by_acquire_id));
         hf__entry_granted(w->entry, w, news, now);
         break;
     }

@@ -65,7 +65,7 @@ typedef struct hf__own {
     const char *_Atomic why;
 
     hf__entry *entry; /* NULL when no longer held */
-    uint64_t number;
+    uint64_t acquire_id;
     hf__owner owner;
     int64_t lease_ms;
     uint8_t kind, first_kind; /* of a reader's that was upgraded, the second is what it was */
@@ -115,13 +115,13 @@ typedef struct hf__wait {
     hf__entry *entry;
     struct hf__wait *next, *prev;
     hf__owner owner;
-    uint64_t number;      /* 0: has not asked yet */
-    hf__mapped by_number; /* in core->asking, while it has one */
-    uint64_t floor;       /* highest token seen when it first asked */
-    uint64_t told_token;  /* of who held it when the store last said that another does */
-    int64_t told_us;      /* when that was, on the store's clock; 0: it does not say */
-    uint64_t first_link;  /* the connection on which its number was first asked; 0: it was not */
-    hf__news early;       /* a grant that came before the answer to its ask; number 0: none */
+    uint64_t acquire_id;      /* 0: has not asked yet */
+    hf__mapped by_acquire_id; /* in core->asking, while it has one */
+    uint64_t floor;           /* highest token seen when it first asked */
+    uint64_t told_token;      /* of who held it when the store last said that another does */
+    int64_t told_us;          /* when that was, on the store's clock; 0: it does not say */
+    uint64_t first_link; /* the connection on which its number was first asked; 0: it was not */
+    hf__news early;      /* a grant that came before the answer to its ask; number 0: none */
     int64_t lease_ms, max_hold_ms;
     uint32_t kind, permits, capacity, flags;
     bool upgrade;                 /* it wants more of what the entry holds; own and hold are NULL */
@@ -163,10 +163,10 @@ struct hf__entry {
 
     hf__op op;              /* what is under way, while busy */
     hf__heir *heir;         /* of op, once one was needed */
-    hf__wait *asker;        /* of an ASK under way; NULL once it gave up */
+    hf__wait *asker;        /* of an ACQUIRE under way; NULL once it gave up */
     hf__call *extending;    /* calls that the RENEW under way carries */
     hf__call *exporting;    /* the call that the EXPORT under way carries */
-    hf__exported *exported; /* of an EXPORT, or of an ASK for what was exported */
+    hf__exported *exported; /* of an EXPORT, or of an ACQUIRE for what was exported */
 
     uint64_t ghost;        /* up to this number of ours may be held by nobody; 0: none */
     hf__time ghost_until;  /* forgotten by then */
@@ -175,8 +175,8 @@ struct hf__entry {
     hf__call *ghost_carried;
 
     hf__time held_since;    /* when the last grant was asked for */
-    hf__time late_until;    /* an ASK of ours may arrive late, until then */
-    hf__time next_try;      /* of an ASK or RELEASE: not before */
+    hf__time late_until;    /* an ACQUIRE of ours may arrive late, until then */
+    hf__time next_try;      /* of an ACQUIRE or RELEASE: not before */
     hf__time trouble_since; /* the store has not answered since; 0: it did */
     char *trouble;
 
@@ -205,7 +205,7 @@ struct hf__core {
     hf__heap timers;
     hf__rand rand;
     uint64_t phase; /* of the instants at which renewals are due: see hf__lease_together */
-    uint64_t last_number;
+    uint64_t last_acquire_id;
     uint64_t highest_token;
     size_t standing; /* waits that stand in the store's line */
     uint64_t link;   /* of the store, as the core knows it; 0: down */
@@ -286,8 +286,8 @@ bool hf__entry_go_on(hf__entry *entry, hf__time now);
 void hf__entry_complete(hf__entry *entry, hf__time now);
 void hf__entry_granted(hf__entry *entry, hf__wait *wait, const hf__news *news, hf__time now);
 void hf__entry_expire(hf__entry *entry, hf__time now);
-void hf__entry_haunt(hf__entry *entry, uint64_t number, hf__time until);
-void hf__entry_haunt_line(hf__entry *entry, uint64_t number,
+void hf__entry_haunt(hf__entry *entry, uint64_t acquire_id, hf__time until);
+void hf__entry_haunt_line(hf__entry *entry, uint64_t acquire_id,
                           hf__time until); /* it may stand in line */
 void hf__entry_trouble(hf__entry *entry, char *detail, hf__time now);
 void hf__entry_trouble_over(hf__entry *entry);
@@ -305,7 +305,7 @@ bool hf__entry_idle(const hf__entry *entry); /* it can be dropped */
 void hf__entry_enqueue(hf__entry *entry, hf__wait *wait);
 /* The opposite, before anything was asked for. */
 void hf__entry_forget(hf__wait *wait, hf__time now);
-/* Fill in an ASK for the wait at its head; the caller submits it, with what follows in the chain. */
+/* Fill in an ACQUIRE for the wait at its head; the caller submits it, with what follows in the chain. */
 hf__op *hf__entry_ask_with(hf__entry *entry, hf__op *together, hf__time now);
 void hf__gather_part_done(struct hf__gather *gather);
 void hf__call_push(hf__call **list, hf__call *call);

@@ -7,10 +7,10 @@
  *   a release by its holder               ghost_let_go                     RELEASE
  *   a hold that leaves                    own: exports                     EXPORT
  *   a hold to keep                        own: due, count, extend, check   RENEW
- *   a hold for the first that waits       head, and no own                 ASK
+ *   a hold for the first that waits       head, and no own                 ACQUIRE
  *   a number that nobody wants            ghost                            RELEASE
  *
- * An ASK comes before a ghost's release because its higher number replaces the ghost.
+ * An ACQUIRE comes before a ghost's release because its higher number replaces the ghost.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +33,7 @@ void hf__entry_expire_own(hf__entry *e, hf__time now) {
     const char *why = now >= own->max_until      ? LOST_MAX
                       : own->flags & HF_NO_RENEW ? LOST_LEASE
                                                  : LOST_DEADLINE;
-    hf__entry_haunt(e, own->number, own->lapses_at);
+    hf__entry_haunt(e, own->acquire_id, own->lapses_at);
     hf__own_lose(own, why, now);
 }
 
@@ -52,10 +52,10 @@ void hf__entry_expire(hf__entry *e, hf__time now) {
 
 /* ---- Sending ---- */
 
-static void prepare_op(hf__entry *e, hf__verb verb, uint64_t number) {
+static void prepare_op(hf__entry *e, hf__verb verb, uint64_t acquire_id) {
     hf__op *op = &e->op;
     op->verb = verb;
-    op->number = number;
+    op->acquire_id = acquire_id;
     op->name = e->mapped.key;
     op->name_length = e->name_length;
     op->result = HF_OK;
@@ -67,15 +67,15 @@ static void prepare_op(hf__entry *e, hf__verb verb, uint64_t number) {
     e->busy = true;
 }
 
-static void send(hf__entry *e, hf__verb verb, uint64_t number, hf__time now) {
-    prepare_op(e, verb, number);
+static void send(hf__entry *e, hf__verb verb, uint64_t acquire_id, hf__time now) {
+    prepare_op(e, verb, acquire_id);
     e->core->store->table->submit(e->core->store, &e->op, now);
 }
 
 static void begin_asking(hf__entry *e, hf__wait *w) {
-    if (!w->number) e->op.attempt = 0;
-    if (!w->number || e->core->store->asks_anew)
-        hf__wait_set_number(w, e->lane ? e->lane : ++e->core->last_number);
+    if (!w->acquire_id) e->op.attempt = 0;
+    if (!w->acquire_id || e->core->store->asks_anew)
+        hf__wait_set_acquire_id(w, e->lane ? e->lane : ++e->core->last_acquire_id);
     if (!w->first_link) w->first_link = e->core->link;
     e->asker = w;
 }
@@ -116,7 +116,7 @@ static void prepare_ask(hf__entry *e, hf__time now) {
     e->op.not_after = ask_until(e, w, now);
     if (e->lane) hf__lane_set_back(e, false);
     e->carried = false;
-    prepare_op(e, HF__ASK, w->number);
+    prepare_op(e, HF__ACQUIRE, w->acquire_id);
     if (!w->exported) return;
     *e->exported = *w->exported;
     e->op.exported = e->exported;
@@ -138,12 +138,12 @@ static void add_heir(hf__entry *e, hf__time now) {
     hf__wait *w = e->head;
     e->op.heir = NULL;
     if (e->lane || e->core->store->confirms) return;
-    if (!e->core->store->hands_on || !w || w->number || w->once || now >= w->until) return;
+    if (!e->core->store->hands_on || !w || w->acquire_id || w->once || now >= w->until) return;
     if (!e->heir) e->heir = malloc(sizeof *e->heir);
     if (!e->heir) return; /* it asks for itself, when this has been answered */
     e->op.heir = e->heir;
     begin_asking(e, w);
-    *e->heir = (hf__heir){.number = w->number,
+    *e->heir = (hf__heir){.acquire_id = w->acquire_id,
                           .owner = w->owner,
                           .lease_ms = hf__wait_lease(w),
                           .token = w->floor,
@@ -168,7 +168,7 @@ static void send_renew(hf__entry *e, hf__time now) {
     own->extend_ms = 0;
     e->extending = own->extends;
     own->extends = NULL;
-    send(e, HF__RENEW, own->number, now);
+    send(e, HF__RENEW, own->acquire_id, now);
 }
 
 static void send_export(hf__entry *e, hf__time now) {
@@ -181,7 +181,7 @@ static void send_export(hf__entry *e, hf__time now) {
     e->op.not_after = hf__after_ms(now, e->core->config.command_timeout_ms);
     e->exporting = own->exports;
     own->exports = NULL;
-    prepare_op(e, HF__EXPORT, own->number);
+    prepare_op(e, HF__EXPORT, own->acquire_id);
     e->op.exported = e->exported;
     e->core->store->table->submit(e->core->store, &e->op, now);
 }

@@ -10,7 +10,7 @@
 /* ---- wait.c ---- */
 
 /* By its number a wait is found when the store says that it was granted. 0: it has none. */
-void hf__wait_set_number(hf__wait *wait, uint64_t number);
+void hf__wait_set_acquire_id(hf__wait *wait, uint64_t acquire_id);
 
 /* Whether it stands in the store's line, and until when at most. */
 void hf__wait_set_placed(hf__wait *wait, hf__time until);

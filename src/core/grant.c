@@ -74,7 +74,7 @@ hf__time hf__own_joinable_until(const hf__entry *e, const hf__own *own) {
 static void fill_own(hf__own *own, const hf__wait *w, const hf__entry *e, hf__time now) {
     const hf__op *op = &e->op;
     own->token = op->token;
-    own->number = op->number;
+    own->acquire_id = op->acquire_id;
     own->owner = w->owner;
     own->lease_ms = w->lease_ms;
     own->flags = w->flags;
@@ -123,9 +123,9 @@ void hf__entry_asked_granted(hf__entry *e, hf__wait *w, hf__time now) {
         return;
     }
     /* Nobody wants it any more, or the answer came when the lease may have run out. */
-    hf__entry_haunt_line(e, op->number, hf__lease_lapse(now, op->lease_ms));
+    hf__entry_haunt_line(e, op->acquire_id, hf__lease_lapse(now, op->lease_ms));
     if (!w) return;
-    hf__wait_set_number(w, 0);
+    hf__wait_set_acquire_id(w, 0);
     w->maybe = true; /* it was granted, and that is yet to be undone */
     e->next_try = hf__lease_retry_at(now, op->lease_ms, e->tries++, &e->core->rand);
     if (w->once)
@@ -177,7 +177,7 @@ void hf__entry_enter(hf__entry *e, hf__wait *w, const hf__news *news, hf__time n
         e->next_try = 0;
         return;
     }
-    op->number = news->number;
+    op->acquire_id = news->acquire_id;
     op->token = news->token;
     op->lease_ms = news->lease_ms;
     op->asked_at = news->asked_at;

@@ -82,7 +82,7 @@ static hf__entry *lane_new(hf__entry *anchor, uint32_t kind) {
     if (!e) return NULL;
     char *key = (char *)(e + 1);
     e->kind = kind;
-    e->lane = ++anchor->core->last_number;
+    e->lane = ++anchor->core->last_acquire_id;
     memcpy(key, anchor->mapped.key, length);
     memcpy(key + length + 1, &e->lane, sizeof e->lane);
     e->mapped.key = key;

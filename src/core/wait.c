@@ -23,10 +23,10 @@ void hf__entry_trouble_over(hf__entry *e) {
 
 /* ---- Ghosts ---- */
 
-void hf__entry_haunt(hf__entry *e, uint64_t number, hf__time until) {
-    if (!number || !until) return;
+void hf__entry_haunt(hf__entry *e, uint64_t acquire_id, hf__time until) {
+    if (!acquire_id || !until) return;
     if (!e->ghost) e->ghost_maybe = false;
-    if (number > e->ghost) e->ghost = number;
+    if (acquire_id > e->ghost) e->ghost = acquire_id;
     e->ghost_until = hf__later(e->ghost_until, until);
     e->ghost_held = true;
     e->next_try = 0;
@@ -46,26 +46,26 @@ hf__time hf__entry_gone_by(const hf__entry *e, hf__time latest, int64_t lease_ms
 }
 
 /* A wait that ended: its number may hold the lock, or stand in line for it. */
-void hf__entry_haunt_line(hf__entry *e, uint64_t number, hf__time until) {
+void hf__entry_haunt_line(hf__entry *e, uint64_t acquire_id, hf__time until) {
     bool held = e->ghost_held;
-    if (number && until) e->ghost_stands = true;
-    hf__entry_haunt(e, number, until);
+    if (acquire_id && until) e->ghost_stands = true;
+    hf__entry_haunt(e, acquire_id, until);
     e->ghost_held = held;
 }
 
 /* ---- Waits ---- */
 
 /* By its number a wait is found when the store says that it was granted. */
-void hf__wait_set_number(hf__wait *w, uint64_t number) {
+void hf__wait_set_acquire_id(hf__wait *w, uint64_t acquire_id) {
     hf__map *asking = &w->entry->core->asking;
-    if (w->number) hf__map_remove(asking, &w->by_number);
-    w->number = number;
+    if (w->acquire_id) hf__map_remove(asking, &w->by_acquire_id);
+    w->acquire_id = acquire_id;
     w->first_link = 0;
-    w->early.number = 0;
-    if (!number) return;
-    w->by_number.key = (const char *)&w->number;
-    w->by_number.length = sizeof w->number;
-    hf__map_add(asking, &w->by_number);
+    w->early.acquire_id = 0;
+    if (!acquire_id) return;
+    w->by_acquire_id.key = (const char *)&w->acquire_id;
+    w->by_acquire_id.length = sizeof w->acquire_id;
+    hf__map_add(asking, &w->by_acquire_id);
     w->floor = w->entry->core->highest_token;
 }
 
@@ -115,7 +115,7 @@ static void forgo_upgrade(hf__entry *e, const hf__wait *w) {
     if (e->own)
         e->own->stands_until = hf__later(e->own->stands_until, until);
     else
-        hf__entry_haunt_line(e, w->number, until);
+        hf__entry_haunt_line(e, w->acquire_id, until);
 }
 
 /* What a wait that ends has in the store, or may have, is to be undone. */
@@ -126,9 +126,9 @@ void hf__wait_forgo(hf__wait *w) {
         return;
     }
     /* An ask of its number that is late somewhere must find that it is no longer wanted. */
-    if (w->number && e->late_until)
-        hf__entry_haunt_line(e, w->number, hf__entry_gone_by(e, e->late_until, w->lease_ms));
-    hf__entry_haunt_line(e, w->number, w->placed_until); /* it leaves the line */
+    if (w->acquire_id && e->late_until)
+        hf__entry_haunt_line(e, w->acquire_id, hf__entry_gone_by(e, e->late_until, w->lease_ms));
+    hf__entry_haunt_line(e, w->acquire_id, w->placed_until); /* it leaves the line */
 }
 
 void hf__upgrades_finish(hf__entry *e, hf_result result, const char *detail) {
@@ -144,7 +144,7 @@ void hf__wait_finish(hf__wait *w, hf_result result, char *detail) {
     if (result != HF_OK && !w->call.whole) e->core->stats.refused++;
     if (result != HF_OK) hf__wait_forgo(w);
     hf__wait_set_placed(w, 0);
-    hf__wait_set_number(w, 0);
+    hf__wait_set_acquire_id(w, 0);
     if (e->asker == w) e->asker = NULL;
     hf__call_finish(e->core, &w->call, result, detail);
 }
@@ -191,7 +191,7 @@ void hf__wait_give_up(hf__wait *w, hf_result why, hf__time now) {
     hf_result result = outcome(w, why, asking);
     if ((asking || w->maybe) && !w->upgrade) {
         hf__time latest = hf__later(e->op.not_after, now);
-        hf__entry_haunt_line(e, w->number, hf__entry_gone_by(e, latest, w->lease_ms));
+        hf__entry_haunt_line(e, w->acquire_id, hf__entry_gone_by(e, latest, w->lease_ms));
     }
     hf__wait_finish(w, result, outcome_line(w, result));
 }

@@ -9,16 +9,16 @@
  * Numbers: every ask carries a number that grows per client. A store guarantees that what it does for
  * a number touches no hold of a higher number, so that bytes which arrive late do no harm:
  *
- *   ASK      grant the name to (client, number) if it is free, or if this number has it already;
+ *   ACQUIRE      grant the name to (client, number) if it is free, or if this number has it already;
  *            a lower number of the same client is replaced. With `stand`, a store that keeps a line
  *            of waiters gives it a place there, or that of a lower number of the client: `placed`.
  *   RENEW    if (client, number) holds under `token`: the re-entry count is `count`, and it lasts at least `lease_ms`
  *            from now (0: leave as is). Else HF_LOST. Never re-creates.
- *   RELEASE  (client, any number up to `number`) holds no more, and stands in no line. HF_LOST if it
+ *   RELEASE  (client, any number up to `acquire_id`) holds no more, and stands in no line. HF_LOST if it
  *            did not hold. With `retried`, it was submitted before and not answered, and the hold was under `token`:
  *            HF_OK also where the store knows that it was done before, or that nobody was granted the name since.
- *            HF_LOST with `maybe`: it cannot be told. With `exact`, an ASK of the number may have come late: what is
- *            held under another token is released, and HF_LOST. With an `heir`, an ASK of the client's next: where the store can do both in
+ *            HF_LOST with `maybe`: it cannot be told. With `exact`, an ACQUIRE of the number may have come late: what is
+ *            held under another token is released, and HF_LOST. With an `heir`, an ACQUIRE of the client's next: where the store can do both in
  *            one step, and the hold was there, its answer is in `heir` too. Of another kind, the `next_ask` is
  *            submitted with it, and completed by itself.
  *
@@ -29,10 +29,10 @@
  * ends with its own lease. Nobody is granted what somebody asked for before who still waits, can be
  * reached and cannot have it yet.
  *
- *   ASK      with `upgrade`: of a number that holds HF_UPGRADABLE, to hold HF_WRITE, under a new token;
+ *   ACQUIRE      with `upgrade`: of a number that holds HF_UPGRADABLE, to hold HF_WRITE, under a new token;
  *            with `stand` it waits before all others. HF_LOST: it holds nothing. HF_INVALID: permits of another capacity are in
  *            force, which `capacity` then says.
- *   ASK      a chain by `together`, of different names: all are granted if all are free and nobody waits
+ *   ACQUIRE      a chain by `together`, of different names: all are granted if all are free and nobody waits
  *            for any, else none is. Submitted by its first; each is completed, with a result of its own.
  *   RENEW    the hold is of `kind` at most: HF_WRITE becomes HF_UPGRADABLE or HF_READ if that is said, and
  *            an upgrade that waits is given up; who waits may be served. `token` may be that of before an
@@ -41,7 +41,7 @@
  * A hold may leave its client, where the store `hands_over`: it is then that of `exported`, which is nobody's.
  *
  *   EXPORT   the mutex of (client, number) under `token` is that of `exported`, for `lease_ms` from now at least.
- *   ASK      with `exported`: the mutex that is that one's is this number's, under the same token.
+ *   ACQUIRE      with `exported`: the mutex that is that one's is this number's, under the same token.
  *   PROLONG  what is that of `exported` lasts at least `lease_ms` from now.
  *            All three: HF_LOST if there is none such. Not after `not_after`.
  *
@@ -62,7 +62,7 @@
  *            none such. Of two the one with the higher `word->nth` stands.
  *   LEADER   who holds the name and has said something under the token it holds: `sight`, `word`.
  *            HF_NOT_HELD: nobody.
- *            LATCH_LOOK and LEADER with `stand`: `number` is a watch of the client's. The store may
+ *            LATCH_LOOK and LEADER with `stand`: `acquire_id` is a watch of the client's. The store may
  *            have news of it, as if it were GRANTED, when there is something new; it is asked again
  *            in `retry_ms` all the same.
  *
@@ -70,13 +70,13 @@
  *
  *   RAISE    if (client, number) holds: its token is `token` from now on, and what is granted later is
  *            above it. Else HF_LOST.
- *   AGE      how long the server has been up, by its own count: `age_ms`; -1: it may not say.
+ *   AGE      how long the server has been up, by its own count: `uptime_ms`; -1: it may not say.
  *
  * And of any kind (cluster/):
  *
  *   SLOTS_OF which node has which slot, into `slots`.
  *
- * Results of a completed operation: HF_OK; HF_BUSY (ASK: held by another, ask again in `retry_ms`); HF_TIMEOUT (ASK:
+ * Results of a completed operation: HF_OK; HF_BUSY (ACQUIRE: held by another, ask again in `retry_ms`); HF_TIMEOUT (ACQUIRE:
  * executed after `not_after`, and so not done); HF_LOST, HF_NOT_HELD as above; HF_UNREACHABLE (no connection, or a
  * server that cannot answer at the moment: worth trying again; `maybe` says that it may have taken effect all the
  * same); any other is final.
@@ -99,23 +99,23 @@
 #include "holdfast.h"
 
 typedef enum hf__verb {
-    HF__ASK,
+    HF__ACQUIRE,
     HF__RENEW,
     HF__RELEASE,
     HF__INSPECT,
-    HF__WHO,
+    HF__CLIENT_INFO,
     HF__BREAK,
     HF__LATCH_SET,
-    HF__LATCH_DOWN,
-    HF__LATCH_LOOK,
+    HF__LATCH_COUNT_DOWN,
+    HF__LATCH_GET,
     HF__PROCLAIM,
     HF__LEADER,
-    HF__RAISE, /* of one node of several, by the store over them */
-    HF__AGE,
-    HF__SLOTS_OF,
+    HF__RAISE_TOKEN, /* of one node of several, by the store over them */
+    HF__UPTIME,
+    HF__CLUSTER_SLOTS,
     HF__LIST,
     HF__EXPORT,
-    HF__PROLONG,
+    HF__EXTEND_EXPORTED,
     /* a store's own: never submitted, but for the first */
     HF__REGISTER, /* who we are; or, with `exported`, who that one was, for `lease_ms` */
     HF__TOUCH,    /* write to a hold without changing it */
@@ -176,7 +176,7 @@ typedef struct hf__redirect {
     uint32_t count; /* that it was turned away */
     uint64_t
         map_awaited; /* while its node is away: that one which may say of another; 0: not asked for */
-    char *address;   /* MOVED, ASK: "host:port", on the heap */
+    char *address;   /* MOVED, ACQUIRE: "host:port", on the heap */
     hf__time retry_at, until; /* while it waits: not before, and no longer than */
 } hf__redirect;
 
@@ -205,7 +205,7 @@ typedef struct hf__exported {
     uint64_t token;
 } hf__exported;
 
-#define HF__EXPORTED_NUMBER 1
+#define HF__EXPORTED_ACQUIRE_ID 1
 
 #define HF__LISTED 32 /* names of one step */
 
@@ -249,10 +249,10 @@ typedef struct hf__word {
 
 /* The next of a client, in one step with the release before it. */
 typedef struct hf__heir {
-    uint64_t number;
+    uint64_t acquire_id;
     hf__owner owner;
     int64_t lease_ms;
-    uint64_t token; /* as of an ASK, in and out */
+    uint64_t token; /* as of an ACQUIRE, in and out */
     hf__time not_after;
     hf_result result; /* HF_OK, HF_BUSY and placed, or HF_NOT_HELD: nothing was done for it */
     int64_t retry_ms;
@@ -268,35 +268,37 @@ typedef struct hf__op {
     const char *name;
     size_t name_length;
     hf__owner owner;
-    uint64_t number;
+    uint64_t acquire_id;
     uint64_t
-        token; /* ASK: the highest seen; the grant is above it. BREAK: see above. Answer: the token */
+        token; /* ACQUIRE: the highest seen; the grant is above it. BREAK: see above. Answer: the token */
     int64_t lease_ms;
     hf__verb verb;
     uint32_t count;
     uint32_t kind;              /* HF_MUTEX, … */
     uint32_t permits, capacity; /* HF_PERMITS */
-    uint32_t upgrades;          /* ASK, RENEW: how many its hold has asked for, this one too */
-    uint32_t attempt; /* ASK: how often this number was told HF_BUSY; stores may ask less often */
-    bool upgrade : 1; /* ASK */
-    bool stand : 1;   /* ASK: take a place in line if it is not free */
+    uint32_t upgrades;          /* ACQUIRE, RENEW: how many its hold has asked for, this one too */
+    uint32_t
+        attempt; /* ACQUIRE: how often this number was told HF_BUSY; stores may ask less often */
+    bool upgrade : 1; /* ACQUIRE */
+    bool stand : 1;   /* ACQUIRE: take a place in line if it is not free */
     bool
-        succeeds : 1; /* ASK: to a lower number of its client which gave up waiting: its turn is ours */
+        succeeds : 1; /* ACQUIRE: to a lower number of its client which gave up waiting: its turn is ours */
     bool leave : 1;   /* RELEASE: it stands in line, or may */
     bool retried : 1; /* RELEASE: it was submitted before, and not answered: see above */
     bool exact : 1;   /* RELEASE: what is held under another token than `token` counts as lost */
     bool maybe : 1;   /* Answer: it failed, and may have taken effect all the same */
-    bool undone : 1;  /* ASK: a release of its number was said: it is not to be asked for again */
-    bool crowded : 1; /* Answer to an ASK that was granted, to RENEW: somebody waits */
+    bool
+        undone : 1; /* ACQUIRE: a release of its number was said: it is not to be asked for again */
+    bool crowded : 1; /* Answer to an ACQUIRE that was granted, to RENEW: somebody waits */
     bool placed : 1; /* HF_BUSY: it stands in line, for HF__PLACE_MS at most unless it asks again */
     bool asking : 1; /* the store's, and below: the slot is on its way there */
     bool asking_said : 1; /* and the answer to that is still to come */
     bool brief : 1;       /* RENEW: with one key, where the others may be elsewhere */
     bool heard : 1;       /* what is said of the name is listened to */
     bool repeated : 1;    /* its own, of what was asked for before */
-    hf__time not_after;   /* ASK: must not take effect later than this; HF__NEVER: no limit */
+    hf__time not_after;   /* ACQUIRE: must not take effect later than this; HF__NEVER: no limit */
     hf__time
-        bury_until; /* RELEASE: an ASK of this number may arrive late, until then; 0: none can */
+        bury_until; /* RELEASE: an ACQUIRE of this number may arrive late, until then; 0: none can */
     hf__time held_since; /* RELEASE: when it was granted; 0: not known */
     hf__time gone_by;    /* RELEASE: what it ends has ended by itself then */
     hf__heir *heir;      /* RELEASE of a mutex; NULL: none */
@@ -311,18 +313,18 @@ typedef struct hf__op {
     const hf__exported *exported; /* see above; NULL: none */
     hf__word *word;               /* PROCLAIM, LEADER */
     struct hf__op
-        *together; /* ASK, where the store asks_together: the next of a chain, see above */
+        *together; /* ACQUIRE, where the store asks_together: the next of a chain, see above */
 
     /* the answer */
     hf__time asked_at;     /* before the last sending: deadlines count from here */
     uint64_t link;         /* the connection it was last sent on; 0: none */
     uint64_t told_token;   /* HF_BUSY: of who holds it, where the store says; 0: it does not */
-    int64_t server_us;     /* ASK: when it was executed, on the store's clock; 0: not known */
+    int64_t server_us;     /* ACQUIRE: when it was executed, on the store's clock; 0: not known */
     hf__ack ack;           /* the store's */
     hf__redirect redirect; /* the store's: to a node of a cluster */
     union {
         int64_t retry_ms;
-        int64_t age_ms; /* AGE */
+        int64_t uptime_ms; /* AGE */
     };
     char *detail;  /* on the heap, the taker's to free; may be NULL */
     uint32_t late; /* the store's: how often it came too late */
@@ -345,8 +347,8 @@ typedef struct hf__news {
     size_t length;
     bool (*concerns)(const struct hf__store *store, const char *name, size_t length);
 
-    uint64_t number, token, link; /* HF__GRANTED */
-    int64_t server_us;            /* when it was granted, on the store's clock */
+    uint64_t acquire_id, token, link; /* HF__GRANTED */
+    int64_t server_us;                /* when it was granted, on the store's clock */
     int64_t lease_ms;
     hf__time asked_at; /* as if it had been asked for then; 0: not known, so it must be asked for */
 } hf__news;
@@ -405,9 +407,10 @@ struct hf__store {
     bool has_kinds;     /* it knows others than HF_MUTEX */
     bool has_beside;    /* it knows latches, and what holders say */
     bool hands_on;      /* RELEASE minds `heir` and `next_ask` */
-    bool asks_together; /* it takes chains of ASK */
-    bool confirms;      /* a grant counts once ASK has said so: no heirs, no entering on news */
-    bool asks_anew;  /* it undoes an ASK that it does not grant: the next has a number of its own */
+    bool asks_together; /* it takes chains of ACQUIRE */
+    bool confirms;      /* a grant counts once ACQUIRE has said so: no heirs, no entering on news */
+    bool
+        asks_anew; /* it undoes an ACQUIRE that it does not grant: the next has a number of its own */
     bool hands_over; /* it knows EXPORT and its kin */
     bool forgets;    /* what it holds ends by itself, with its lease or when RENEW says HF_LOST */
     hf_result down_result; /* why not up: of the last attempt to connect */

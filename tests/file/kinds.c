@@ -805,7 +805,7 @@ static void F28_a_slot_overwritten_with_zeros_is_not_an_empty_one(void **state) 
     read_by_two(p, &s);
     for (int i = 0; i < 2; i++) {
         int64_t slot = SLOTS_AT + (int64_t)i * SLOT_SIZE;
-        write_at(p, zeros, sizeof(uint64_t), slot + (int64_t)offsetof(hf__slot, number));
+        write_at(p, zeros, sizeof(uint64_t), slot + (int64_t)offsetof(hf__slot, acquire_id));
         nobody_gets_in(s.second, s.other, slot);
         write_at(p, zeros, sizeof zeros, slot);
         nobody_gets_in(s.second, s.other, slot);

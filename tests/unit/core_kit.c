@@ -171,7 +171,7 @@ static void complete(stage *s, hf__verb verb, hf_result result, bool maybe) {
 }
 
 void stage_answer(stage *s, hf__verb verb, hf_result result) {
-    if (verb == HF__ASK && result == HF_OK) s->asked[0]->token += 7;
+    if (verb == HF__ACQUIRE && result == HF_OK) s->asked[0]->token += 7;
     complete(s, verb, result, false);
 }
 
@@ -182,13 +182,13 @@ void stage_answer_maybe(stage *s, hf__verb verb, hf_result result) {
 void stage_answer_busy(stage *s, int64_t retry_ms) {
     T_CHECK(s->count > 0);
     s->asked[0]->retry_ms = retry_ms;
-    complete(s, HF__ASK, HF_BUSY, false);
+    complete(s, HF__ACQUIRE, HF_BUSY, false);
 }
 
 hf_hold *stage_take(stage *s, kit_wait *w, const char *name, int64_t lease_ms) {
     stage_acquire_named(s, w, name, 1, 0, lease_ms);
-    stage_asked(s, HF__ASK);
-    stage_answer(s, HF__ASK, HF_OK);
+    stage_asked(s, HF__ACQUIRE);
+    stage_answer(s, HF__ACQUIRE, HF_OK);
     ASSERT_FINISHED(w->outcome, HF_OK);
     return w->hold;
 }

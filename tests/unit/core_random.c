@@ -38,7 +38,7 @@ static const char *const names[NAMES] = {"a", "b", "c"};
 /* A lock as the server has it. What a tomb is: see release.lua. */
 struct lock {
     int client; /* -1: nobody */
-    uint64_t number, token, last_token;
+    uint64_t acquire_id, token, last_token;
     hf__time expires;
     /* Held by what came late, where its client cannot know: a renewal, of a number that it thinks
        over by now; or an ask, of an older number than the one that an operator broke. */
@@ -47,7 +47,7 @@ struct lock {
     size_t broken_count;
     uint64_t entered; /* the token of the last ownership that anybody entered */
     struct {
-        uint64_t number;
+        uint64_t acquire_id;
         hf__time until;
     } tomb[CLIENTS];
 };
@@ -125,7 +125,7 @@ __attribute__((format(printf, 2, 3))) static void tell(const struct world *w, co
 static void tell_op(const struct world *w, const char *what, int client, const hf__op *op) {
     static const char *const verbs[] = {"ASK", "RENEW", "RELEASE"};
     tell(w, "client %d  %s %s %s number %llu lease %lld: %s", client, what, verbs[op->verb],
-         op->name, (unsigned long long)op->number, (long long)op->lease_ms,
+         op->name, (unsigned long long)op->acquire_id, (long long)op->lease_ms,
          hf_result_name(op->result));
 }
 
@@ -151,8 +151,9 @@ static bool is_held(const struct world *w, const struct lock *l) {
     return l->client >= 0 && w->now < l->expires;
 }
 
-static bool is_held_by(const struct world *w, const struct lock *l, int client, uint64_t number) {
-    return is_held(w, l) && l->client == client && l->number == number;
+static bool is_held_by(const struct world *w, const struct lock *l, int client,
+                       uint64_t acquire_id) {
+    return is_held(w, l) && l->client == client && l->acquire_id == acquire_id;
 }
 
 /* Of a connection that is no more. */
@@ -163,7 +164,7 @@ static bool is_late(const struct world *w, int client, const hf__op *op) {
 
 static hf_result serve_ask(struct world *w, struct lock *l, int client, hf__op *op) {
     if (w->now > op->not_after) return HF_TIMEOUT;
-    if (is_held_by(w, l, client, op->number)) {
+    if (is_held_by(w, l, client, op->acquire_id)) {
         l->expires = hf__later(l->expires, lasts(w, op->lease_ms));
         op->token = l->token;
         return HF_OK;
@@ -172,30 +173,32 @@ static hf_result serve_ask(struct world *w, struct lock *l, int client, hf__op *
         op->retry_ms = 10 + draw(w, 30);
         return HF_BUSY;
     }
-    if (is_held(w, l) && l->number > op->number) return HF_TIMEOUT;
-    if (op->number <= l->tomb[client].number && w->now <= l->tomb[client].until) return HF_TIMEOUT;
+    if (is_held(w, l) && l->acquire_id > op->acquire_id) return HF_TIMEOUT;
+    if (op->acquire_id <= l->tomb[client].acquire_id && w->now <= l->tomb[client].until)
+        return HF_TIMEOUT;
     l->last_token = (l->last_token > op->token ? l->last_token : op->token) + 1;
     l->client = client;
     l->stray = l->exposed && is_late(w, client, op);
     l->exposed = false;
-    l->number = op->number;
+    l->acquire_id = op->acquire_id;
     l->token = op->token = l->last_token;
     l->expires = lasts(w, op->lease_ms);
     return HF_OK;
 }
 
 static hf_result serve_renew(struct world *w, struct lock *l, int client, const hf__op *op) {
-    if (!is_held_by(w, l, client, op->number)) return HF_LOST;
+    if (!is_held_by(w, l, client, op->acquire_id)) return HF_LOST;
     if (is_late(w, client, op)) l->stray = true;
     if (op->lease_ms) l->expires = hf__later(l->expires, lasts(w, op->lease_ms));
     return HF_OK;
 }
 
 static hf_result serve_release(struct world *w, struct lock *l, int client, const hf__op *op) {
-    bool ours = is_held(w, l) && l->client == client && l->number <= op->number;
+    bool ours = is_held(w, l) && l->client == client && l->acquire_id <= op->acquire_id;
     if (ours) l->client = -1;
     if (op->bury_until) {
-        if (op->number > l->tomb[client].number) l->tomb[client].number = op->number;
+        if (op->acquire_id > l->tomb[client].acquire_id)
+            l->tomb[client].acquire_id = op->acquire_id;
         l->tomb[client].until = hf__later(l->tomb[client].until, op->bury_until);
     }
     return ours ? HF_OK : HF_LOST;
@@ -206,7 +209,7 @@ static void serve(struct world *w, struct message *m) {
     m->executed = true;
     m->said.name = names[m->name]; /* that of an entry which may be gone, if this comes late */
     switch (m->said.verb) {
-    case HF__ASK: m->said.result = serve_ask(w, l, m->client, &m->said); break;
+    case HF__ACQUIRE: m->said.result = serve_ask(w, l, m->client, &m->said); break;
     case HF__RENEW: m->said.result = serve_renew(w, l, m->client, &m->said); break;
     default: m->said.result = serve_release(w, l, m->client, &m->said); break;
     }
@@ -226,9 +229,9 @@ static void check_asked(struct client *c, const hf__op *op) {
     struct world *w = c->world;
     for (size_t i = 0; i < c->on_wire; i++) /* invariant 1 */
         CHECK(w, c->wire[i].name != name_of(op));
-    if (op->verb != HF__ASK) return;
-    CHECK(w, op->number >= c->last_asked[name_of(op)]); /* invariant 2 */
-    c->last_asked[name_of(op)] = op->number;
+    if (op->verb != HF__ACQUIRE) return;
+    CHECK(w, op->acquire_id >= c->last_asked[name_of(op)]); /* invariant 2 */
+    c->last_asked[name_of(op)] = op->acquire_id;
 }
 
 static void submit(hf__store *store, hf__op *op, hf__time now) {
@@ -309,13 +312,13 @@ static void take_answer(struct client *c) {
 /* ---- What must hold at every moment ---- */
 
 /* Somebody of the client knows that this number may be held. */
-static bool known(const struct client *c, const char *name, uint64_t number) {
+static bool known(const struct client *c, const char *name, uint64_t acquire_id) {
     const hf__entry *e = kit_entry(&c->core, name);
     if (!e) return false;
-    if (e->own && e->own->number == number) return true;
-    if (e->ghost >= number || (e->busy && e->op.number >= number)) return true;
+    if (e->own && e->own->acquire_id == acquire_id) return true;
+    if (e->ghost >= acquire_id || (e->busy && e->op.acquire_id >= acquire_id)) return true;
     for (const hf__wait *it = e->head; it; it = it->next)
-        if (it->number == number) return true;
+        if (it->acquire_id == acquire_id) return true;
     return false;
 }
 
@@ -329,7 +332,7 @@ static void check_hold(struct world *w, const struct held *h) {
     if (!h->hold || !hf__own_good(h->hold->own, w->now)) return;
     const struct lock *l = &w->locks[h->name];
     if (was_broken(l, h->hold->own->token)) return;
-    CHECK(w, is_held_by(w, l, h->client, h->hold->own->number));
+    CHECK(w, is_held_by(w, l, h->client, h->hold->own->acquire_id));
     CHECK(w, l->token == h->hold->own->token);
 }
 
@@ -339,12 +342,12 @@ static void check_world(struct world *w) {
     for (size_t i = 0; i < HOLDS; i++) check_hold(w, &w->holds[i]);
     for (int n = 0; n < NAMES; n++) {
         const struct lock *l = &w->locks[n];
-        if (!is_held(w, l) || l->stray || known(&w->clients[l->client], names[n], l->number))
+        if (!is_held(w, l) || l->stray || known(&w->clients[l->client], names[n], l->acquire_id))
             continue;
         t_fail("seed %llu at %lld us: the server has %s for client %d number %llu, which does not "
                "know",
                (unsigned long long)w->seed, (long long)w->now / 1000, names[n], l->client,
-               (unsigned long long)l->number);
+               (unsigned long long)l->acquire_id);
     }
 }
 

@@ -38,7 +38,7 @@ static void test_B6_also_with_no_answer(void **state) {
     kit_wait w;
     hf__time began = s->now;
     stage_acquire(s, &w, 1, 200, 1000);
-    hf__op *op = stage_asked(s, HF__ASK);
+    hf__op *op = stage_asked(s, HF__ACQUIRE);
     assert_int_equal(op->not_after, began + 200 * MS);
     stage_run(s, began + HF__SEC, NULL);
     ASSERT_FINISHED(w.outcome, HF_UNKNOWN_OUTCOME);
@@ -50,15 +50,15 @@ static void test_busy_is_asked_again_when_told(void **state) {
     stage *s = *state;
     kit_wait w;
     stage_acquire(s, &w, 1, HF_FOREVER, 1000);
-    uint64_t number = stage_asked(s, HF__ASK)->number;
+    uint64_t acquire_id = stage_asked(s, HF__ACQUIRE)->acquire_id;
     for (uint32_t i = 0; i < 20; i++) {
         assert_int_equal(s->asked[0]->attempt, i);
         hf__time told = s->now;
         stage_answer_busy(s, 40);
         stage_nothing_asked(s);
-        hf__op *op = stage_run_to_ask(s, HF__ASK, told + HF__SEC);
+        hf__op *op = stage_run_to_ask(s, HF__ACQUIRE, told + HF__SEC);
         assert_in_range(s->now, told + 30 * MS, told + 40 * MS);
-        assert_int_equal(op->number, number); /* one wait, one number */
+        assert_int_equal(op->acquire_id, acquire_id); /* one wait, one number */
     }
     stage_give_up(s, &w, HF_CANCELLED);
     ASSERT_FINISHED(w.outcome, HF_CANCELLED);
@@ -75,7 +75,7 @@ static void test_once_is_answered_at_once(void **state) {
     ASSERT_FINISHED(a.outcome, HF_BUSY);
     assert_int_equal(s->core.entries.count, 0);
     stage_acquire(s, &c, 1, 0, 1000);
-    stage_asked(s, HF__ASK);
+    stage_asked(s, HF__ACQUIRE);
     stage_run(s, s->now + 100 * HF__SEC, NULL); /* no answer: as long as a command may take */
     ASSERT_FINISHED(c.outcome, HF_UNKNOWN_OUTCOME);
     assert_int_equal(c.outcome.at, c.wait.began + STAGE_COMMAND_MS * MS);
@@ -91,15 +91,15 @@ static void test_waiters_are_served_in_order_one_at_a_time(void **state) {
     uint64_t last = 0;
     for (size_t i = 0; i < WAITERS; i++) stage_acquire(s, &w[i], i + 1, HF_FOREVER, 1000);
     for (size_t i = 0; i < WAITERS; i++) {
-        assert_true(stage_asked(s, HF__ASK)->number > last);
-        last = s->asked[0]->number;
-        stage_answer(s, HF__ASK, HF_OK);
+        assert_true(stage_asked(s, HF__ACQUIRE)->acquire_id > last);
+        last = s->asked[0]->acquire_id;
+        stage_answer(s, HF__ACQUIRE, HF_OK);
         ASSERT_FINISHED(w[i].outcome, HF_OK);
         if (i + 1 < WAITERS) ASSERT_WAITS(w[i + 1].outcome);
         kit_call call;
         stage_release(s, w[i].hold, &call);
         ASSERT_WAITS(call.outcome);
-        assert_int_equal(stage_asked(s, HF__RELEASE)->number, last);
+        assert_int_equal(stage_asked(s, HF__RELEASE)->acquire_id, last);
         stage_answer(s, HF__RELEASE, HF_OK);
         ASSERT_FINISHED(call.outcome, HF_OK);
         kit_hold_free(w[i].hold);
@@ -111,7 +111,7 @@ static void test_a_final_answer_ends_the_wait(void **state) {
     stage *s = *state;
     kit_wait w;
     stage_acquire(s, &w, 1, HF_FOREVER, 1000);
-    stage_answer(s, HF__ASK, HF_REFUSED);
+    stage_answer(s, HF__ACQUIRE, HF_REFUSED);
     ASSERT_FINISHED(w.outcome, HF_REFUSED);
     assert_non_null(strstr(w.outcome.detail, "the stage said"));
     assert_int_equal(s->core.entries.count, 0);
@@ -126,7 +126,7 @@ static void test_deadline_counts_from_before_the_sending(void **state) {
     hf__time asked = s->now;
     stage_acquire(s, &w, 1, 0, 1000);
     s->now += 300 * MS;
-    stage_answer(s, HF__ASK, HF_OK);
+    stage_answer(s, HF__ACQUIRE, HF_OK);
     assert_int_equal(deadline(w.hold), hf__lease_deadline(asked, 1000));
     assert_true(held(s, w.hold));
     s->now = hf__lease_deadline(asked, 1000);
@@ -140,11 +140,11 @@ static void test_F1_a_late_grant_is_not_entered_but_released(void **state) {
     stage *s = *state;
     kit_wait w;
     stage_acquire(s, &w, 1, 0, 1000);
-    uint64_t number = stage_asked(s, HF__ASK)->number;
+    uint64_t acquire_id = stage_asked(s, HF__ACQUIRE)->acquire_id;
     s->now = hf__lease_deadline(s->now, 1000);
-    stage_answer(s, HF__ASK, HF_OK);
+    stage_answer(s, HF__ACQUIRE, HF_OK);
     ASSERT_FINISHED(w.outcome, HF_UNKNOWN_OUTCOME);
-    assert_int_equal(stage_run_to_ask(s, HF__RELEASE, s->now + HF__SEC)->number, number);
+    assert_int_equal(stage_run_to_ask(s, HF__RELEASE, s->now + HF__SEC)->acquire_id, acquire_id);
     stage_answer(s, HF__RELEASE, HF_OK);
     assert_int_equal(s->core.entries.count, 0);
     kit_wait_fini(&w);
@@ -154,15 +154,15 @@ static void test_F1_a_waiter_asks_again_under_a_new_number(void **state) {
     stage *s = *state;
     kit_wait w;
     stage_acquire(s, &w, 1, HF_FOREVER, 1000);
-    uint64_t number = stage_asked(s, HF__ASK)->number, token;
+    uint64_t acquire_id = stage_asked(s, HF__ACQUIRE)->acquire_id, token;
     s->now = hf__lease_deadline(s->now, 1000) + 1;
-    stage_answer(s, HF__ASK, HF_OK);
+    stage_answer(s, HF__ACQUIRE, HF_OK);
     ASSERT_WAITS(w.outcome);
-    hf__op *op = stage_run_to_ask(s, HF__ASK, s->now + HF__SEC);
-    assert_true(op->number > number);
+    hf__op *op = stage_run_to_ask(s, HF__ACQUIRE, s->now + HF__SEC);
+    assert_true(op->acquire_id > acquire_id);
     token = op->token;
     assert_true(token > 0); /* the token of the late grant was seen: the next must be above it */
-    stage_answer(s, HF__ASK, HF_OK);
+    stage_answer(s, HF__ACQUIRE, HF_OK);
     ASSERT_FINISHED(w.outcome, HF_OK);
     assert_true(w.hold->own->token > token);
     kit_hold_free(w.hold);
@@ -173,16 +173,17 @@ static void test_F51_what_was_undone_is_asked_for_under_a_new_number(void **stat
     stage *s = *state;
     kit_wait w;
     stage_acquire(s, &w, 1, HF_FOREVER, 1000);
-    uint64_t number = stage_asked(s, HF__ASK)->number;
+    uint64_t acquire_id = stage_asked(s, HF__ACQUIRE)->acquire_id;
     s->asked[0]->undone = true;
-    stage_answer(s, HF__ASK, HF_UNREACHABLE);
-    hf__op *op = stage_run_to_ask(s, HF__ASK, s->now + HF__SEC);
-    assert_true(op->number > number);
-    number = op->number;
+    stage_answer(s, HF__ACQUIRE, HF_UNREACHABLE);
+    hf__op *op = stage_run_to_ask(s, HF__ACQUIRE, s->now + HF__SEC);
+    assert_true(op->acquire_id > acquire_id);
+    acquire_id = op->acquire_id;
     op->undone = true;
-    stage_answer_maybe(s, HF__ASK, HF_UNREACHABLE); /* it may be held still: the next replaces it */
-    assert_true(stage_run_to_ask(s, HF__ASK, s->now + HF__SEC)->number > number);
-    stage_answer(s, HF__ASK, HF_OK);
+    stage_answer_maybe(s, HF__ACQUIRE,
+                       HF_UNREACHABLE); /* it may be held still: the next replaces it */
+    assert_true(stage_run_to_ask(s, HF__ACQUIRE, s->now + HF__SEC)->acquire_id > acquire_id);
+    stage_answer(s, HF__ACQUIRE, HF_OK);
     ASSERT_FINISHED(w.outcome, HF_OK);
     kit_hold_free(w.hold);
 }
@@ -191,23 +192,23 @@ static void test_F51_a_try_that_may_yet_be_undone_is_not_known(void **state) {
     stage *s = *state;
     kit_wait w;
     stage_acquire(s, &w, 1, 0, 1000);
-    uint64_t number = stage_asked(s, HF__ASK)->number;
+    uint64_t acquire_id = stage_asked(s, HF__ACQUIRE)->acquire_id;
     s->asked[0]->undone = true;
-    stage_answer_maybe(s, HF__ASK, HF_UNREACHABLE);
+    stage_answer_maybe(s, HF__ACQUIRE, HF_UNREACHABLE);
     ASSERT_FINISHED(w.outcome, HF_UNKNOWN_OUTCOME);
     kit_wait_fini(&w);
-    assert_int_equal(stage_run_to_ask(s, HF__RELEASE, s->now + HF__SEC)->number, number);
+    assert_int_equal(stage_run_to_ask(s, HF__RELEASE, s->now + HF__SEC)->acquire_id, acquire_id);
 }
 
 static void test_given_up_while_asking_is_released_behind(void **state) {
     stage *s = *state;
     kit_wait w;
     stage_acquire(s, &w, 1, HF_FOREVER, 1000);
-    uint64_t number = stage_asked(s, HF__ASK)->number;
+    uint64_t acquire_id = stage_asked(s, HF__ACQUIRE)->acquire_id;
     stage_give_up(s, &w, HF_CANCELLED);
     ASSERT_FINISHED(w.outcome, HF_CANCELLED);
-    stage_answer(s, HF__ASK, HF_OK);
-    assert_true(stage_asked(s, HF__RELEASE)->number == number);
+    stage_answer(s, HF__ACQUIRE, HF_OK);
+    assert_true(stage_asked(s, HF__RELEASE)->acquire_id == acquire_id);
     stage_answer(s, HF__RELEASE, HF_OK);
     assert_int_equal(s->core.entries.count, 0);
     kit_wait_fini(&w);
@@ -218,12 +219,12 @@ static void test_F40_an_ask_that_may_have_been_done_is_released_behind(void **st
     stage *s = *state;
     kit_wait w;
     stage_acquire(s, &w, 1, HF_FOREVER, 1000);
-    uint64_t number = stage_asked(s, HF__ASK)->number;
-    stage_answer_maybe(s, HF__ASK, HF_PROTOCOL);
+    uint64_t acquire_id = stage_asked(s, HF__ACQUIRE)->acquire_id;
+    stage_answer_maybe(s, HF__ACQUIRE, HF_PROTOCOL);
     ASSERT_FINISHED(w.outcome, HF_PROTOCOL);
     kit_wait_fini(&w);
     hf__op *op = stage_run_to_ask(s, HF__RELEASE, s->now + HF__SEC);
-    assert_int_equal(op->number, number);
+    assert_int_equal(op->acquire_id, acquire_id);
 }
 
 /* ---- Renewal ---- */
@@ -330,7 +331,7 @@ static void test_no_renew_ends_with_its_lease(void **state) {
     kit_wait_init(&w, 1, 0, 1000, s->now);
     w.wait.flags = HF_NO_RENEW;
     stage_begin(s, &w, "name");
-    stage_answer(s, HF__ASK, HF_OK);
+    stage_answer(s, HF__ACQUIRE, HF_OK);
     while (!s->lost) {
         stage_nothing_asked(s);
         stage_run(s, hf__core_due(&s->core), NULL);
@@ -356,9 +357,9 @@ static hf_hold *take_bounded(stage *s, kit_wait *w, int64_t lease_ms, int64_t ma
     kit_wait_init(w, 1, 0, lease_ms, s->now);
     w->wait.max_hold_ms = max_hold_ms;
     stage_begin(s, w, "name");
-    assert_true(stage_asked(s, HF__ASK)->lease_ms <= lease_ms);
+    assert_true(stage_asked(s, HF__ACQUIRE)->lease_ms <= lease_ms);
     assert_within(s, s->now + max_hold_ms * MS);
-    stage_answer(s, HF__ASK, HF_OK);
+    stage_answer(s, HF__ACQUIRE, HF_OK);
     return w->hold;
 }
 
@@ -392,8 +393,8 @@ static void test_F5_max_hold_without_end(void **state) {
     kit_wait_init(&w, 1, 0, 1000, s->now);
     w.wait.max_hold_ms = INT64_MAX;
     stage_begin(s, &w, "name");
-    assert_int_equal(stage_asked(s, HF__ASK)->lease_ms, 1000);
-    stage_answer(s, HF__ASK, HF_OK);
+    assert_int_equal(stage_asked(s, HF__ACQUIRE)->lease_ms, 1000);
+    stage_answer(s, HF__ACQUIRE, HF_OK);
     assert_int_equal(stage_run_to_ask(s, HF__RENEW, s->now + HF__SEC)->lease_ms, 1000);
     kit_hold_free(w.hold);
 }
@@ -557,7 +558,7 @@ static void test_waits_of_one_owner_are_granted_together(void **state) {
     stage_begin(s, &a, "name");
     stage_acquire(s, &other, 2, HF_FOREVER, 3000);
     stage_begin(s, &b, "name");
-    stage_answer(s, HF__ASK, HF_OK);
+    stage_answer(s, HF__ACQUIRE, HF_OK);
     ASSERT_FINISHED(a.outcome, HF_OK);
     ASSERT_FINISHED(b.outcome, HF_OK);
     ASSERT_WAITS(other.outcome);
@@ -611,8 +612,8 @@ static void test_a_release_is_not_the_second_of_another_number(void **state) {
     stage_link_up(s);
     stage_answer_maybe(s, HF__RELEASE, HF_UNREACHABLE);
     stage_acquire(s, &w, 1, HF_FOREVER, 30000);
-    stage_run_to_ask(s, HF__ASK, s->now + HF__SEC);
-    stage_answer(s, HF__ASK, HF_OK);
+    stage_run_to_ask(s, HF__ACQUIRE, s->now + HF__SEC);
+    stage_answer(s, HF__ACQUIRE, HF_OK);
     stage_release(s, w.hold, &call);
     assert_false(stage_asked(s, HF__RELEASE)->retried);
     stage_answer(s, HF__RELEASE, HF_LOST);
@@ -656,11 +657,11 @@ static void test_a_release_buries_what_may_come_late(void **state) {
     kit_wait w;
     kit_call call;
     stage_acquire(s, &w, 1, HF_FOREVER, 30000);
-    hf__time not_after = stage_asked(s, HF__ASK)->not_after;
+    hf__time not_after = stage_asked(s, HF__ACQUIRE)->not_after;
     stage_link_down(s);
     s->now += 10 * MS;
     stage_link_up(s);
-    stage_answer(s, HF__ASK, HF_OK);
+    stage_answer(s, HF__ACQUIRE, HF_OK);
     ASSERT_FINISHED(w.outcome, HF_OK);
     stage_release(s, w.hold, &call);
     assert_true(stage_asked(s, HF__RELEASE)->bury_until > not_after);
@@ -682,7 +683,7 @@ static void test_a_slow_grant_lapses_late(void **state) {
     kit_wait w;
     stage_acquire(s, &w, 1, 0, 3000);
     s->now += 2000 * MS;
-    stage_answer(s, HF__ASK, HF_OK);
+    stage_answer(s, HF__ACQUIRE, HF_OK);
     ASSERT_FINISHED(w.outcome, HF_OK);
     hf__time forgotten = s->now + 3000 * MS;
     kit_call call;
@@ -743,13 +744,14 @@ static void test_a_wait_rides_an_outage_out(void **state) {
     stage *s = *state;
     kit_wait w;
     stage_acquire(s, &w, 1, HF_FOREVER, 1000);
-    uint64_t number = stage_asked(s, HF__ASK)->number;
+    uint64_t acquire_id = stage_asked(s, HF__ACQUIRE)->acquire_id;
     stage_link_down(s);
     stage_run(s, s->now + 9 * HF__SEC, NULL);
     ASSERT_WAITS(w.outcome);
     stage_link_up(s);
-    assert_int_equal(stage_asked(s, HF__ASK)->number, number); /* should it have been granted */
-    stage_answer(s, HF__ASK, HF_OK);
+    assert_int_equal(stage_asked(s, HF__ACQUIRE)->acquire_id,
+                     acquire_id); /* should it have been granted */
+    stage_answer(s, HF__ACQUIRE, HF_OK);
     ASSERT_FINISHED(w.outcome, HF_OK);
     kit_hold_free(w.hold);
 }
@@ -759,13 +761,13 @@ static void test_an_ask_lost_in_an_outage_is_unknown(void **state) {
     kit_wait w;
     hf__time began = s->now;
     stage_acquire(s, &w, 1, HF_FOREVER, 60000);
-    uint64_t number = stage_asked(s, HF__ASK)->number;
+    uint64_t acquire_id = stage_asked(s, HF__ACQUIRE)->acquire_id;
     stage_link_down(s);
     stage_run(s, began + 20 * HF__SEC, NULL);
     ASSERT_FINISHED(w.outcome, HF_UNKNOWN_OUTCOME);
     assert_int_equal(w.outcome.at, began + STAGE_OUTAGE_MS * MS);
     stage_link_up(s); /* F13: should it have taken the lock, that is undone */
-    assert_int_equal(stage_asked(s, HF__RELEASE)->number, number);
+    assert_int_equal(stage_asked(s, HF__RELEASE)->acquire_id, acquire_id);
     kit_wait_fini(&w);
 }
 

@@ -58,9 +58,9 @@ static hf__op submit_op(kinds_world *w, int client, hf__op op) {
     hf__store *store = w->clients[client];
     op.name = "door";
     op.name_length = 4;
-    op.owner = (hf__owner){.id = op.number, .logical = true};
+    op.owner = (hf__owner){.id = op.acquire_id, .logical = true};
     if (!op.not_after) op.not_after = HF__NEVER;
-    if (!op.lease_ms && op.verb == HF__ASK) op.lease_ms = LEASE_MS;
+    if (!op.lease_ms && op.verb == HF__ACQUIRE) op.lease_ms = LEASE_MS;
     if (!op.count) op.count = 1;
     op.crowded = op.placed = true; /* the store says, whatever was there */
     store->table->submit(store, &op, w->now);
@@ -70,57 +70,60 @@ static hf__op submit_op(kinds_world *w, int client, hf__op op) {
 }
 
 /* To have it now or not at all; and to wait for it. */
-static hf__op try_acquire(kinds_world *w, int client, uint64_t number, uint32_t kind) {
-    return submit_op(w, client, (hf__op){.verb = HF__ASK, .number = number, .kind = kind});
-}
-
-static hf__op join_queue(kinds_world *w, int client, uint64_t number, uint32_t kind) {
+static hf__op try_acquire(kinds_world *w, int client, uint64_t acquire_id, uint32_t kind) {
     return submit_op(w, client,
-                     (hf__op){.verb = HF__ASK, .number = number, .kind = kind, .stand = true});
+                     (hf__op){.verb = HF__ACQUIRE, .acquire_id = acquire_id, .kind = kind});
 }
 
-static hf__op try_permits(kinds_world *w, int client, uint64_t number, uint32_t permits,
+static hf__op join_queue(kinds_world *w, int client, uint64_t acquire_id, uint32_t kind) {
+    return submit_op(
+        w, client,
+        (hf__op){.verb = HF__ACQUIRE, .acquire_id = acquire_id, .kind = kind, .stand = true});
+}
+
+static hf__op try_permits(kinds_world *w, int client, uint64_t acquire_id, uint32_t permits,
                           uint32_t capacity) {
     return submit_op(w, client,
-                     (hf__op){.verb = HF__ASK,
-                              .number = number,
+                     (hf__op){.verb = HF__ACQUIRE,
+                              .acquire_id = acquire_id,
                               .kind = HF_PERMITS,
                               .permits = permits,
                               .capacity = capacity});
 }
 
-static hf__op join_queue_for_permits(kinds_world *w, int client, uint64_t number, uint32_t permits,
-                                     uint32_t capacity) {
+static hf__op join_queue_for_permits(kinds_world *w, int client, uint64_t acquire_id,
+                                     uint32_t permits, uint32_t capacity) {
     return submit_op(w, client,
-                     (hf__op){.verb = HF__ASK,
-                              .number = number,
+                     (hf__op){.verb = HF__ACQUIRE,
+                              .acquire_id = acquire_id,
                               .kind = HF_PERMITS,
                               .permits = permits,
                               .capacity = capacity,
                               .stand = true});
 }
 
-static hf__op upgrade_hold(kinds_world *w, int client, uint64_t number, bool waits) {
+static hf__op upgrade_hold(kinds_world *w, int client, uint64_t acquire_id, bool waits) {
     return submit_op(w, client,
-                     (hf__op){.verb = HF__ASK,
-                              .number = number,
+                     (hf__op){.verb = HF__ACQUIRE,
+                              .acquire_id = acquire_id,
                               .kind = HF_UPGRADABLE,
                               .upgrade = true,
                               .stand = waits});
 }
 
-static hf__op renew_hold(kinds_world *w, int client, uint64_t number, uint32_t kind,
+static hf__op renew_hold(kinds_world *w, int client, uint64_t acquire_id, uint32_t kind,
                          uint64_t token) {
     return submit_op(w, client,
                      (hf__op){.verb = HF__RENEW,
-                              .number = number,
+                              .acquire_id = acquire_id,
                               .kind = kind,
                               .token = token,
                               .lease_ms = LEASE_MS});
 }
 
-static hf_result release_hold(kinds_world *w, int client, uint64_t number, uint32_t kind) {
-    return submit_op(w, client, (hf__op){.verb = HF__RELEASE, .number = number, .kind = kind})
+static hf_result release_hold(kinds_world *w, int client, uint64_t acquire_id, uint32_t kind) {
+    return submit_op(w, client,
+                     (hf__op){.verb = HF__RELEASE, .acquire_id = acquire_id, .kind = kind})
         .result;
 }
 
@@ -253,7 +256,8 @@ static void test_every_grant_has_a_higher_token(void **state) {
     assert_true(second > first);
     hf__op above = submit_op(
         w, 2,
-        (hf__op){.verb = HF__ASK, .number = 1, .kind = HF_READ, .token = second + 1000000000});
+        (hf__op){
+            .verb = HF__ACQUIRE, .acquire_id = 1, .kind = HF_READ, .token = second + 1000000000});
     assert_int_equal(granted_token(above), second + 1000000001);
     assert_true(granted_token(try_acquire(w, 3, 1, HF_READ)) > above.token);
 }
@@ -293,7 +297,7 @@ static void test_a_renewal_needs_number_and_token(void **state) {
 
 static void test_a_renewal_sets_the_count_and_never_shortens(void **state) {
     kinds_world *w = *state;
-    hf__op op = {.verb = HF__RENEW, .number = 1, .kind = HF_READ, .count = 3};
+    hf__op op = {.verb = HF__RENEW, .acquire_id = 1, .kind = HF_READ, .count = 3};
     op.token = granted_token(try_acquire(w, 0, 1, HF_READ));
     KEPT(submit_op(w, 0, op)); /* without a lease its end stays */
     assert_int_equal(inspect_lock(w).count, 3);
@@ -461,8 +465,8 @@ static void test_a_try_passes_readers_who_fit_beside_it(void **state) {
 
 static void test_who_waits_asks_again_when_a_lease_ends(void **state) {
     kinds_world *w = *state;
-    GRANTED(
-        submit_op(w, 0, (hf__op){.verb = HF__ASK, .number = 1, .kind = HF_READ, .lease_ms = 100}));
+    GRANTED(submit_op(
+        w, 0, (hf__op){.verb = HF__ACQUIRE, .acquire_id = 1, .kind = HF_READ, .lease_ms = 100}));
     GRANTED(try_acquire(w, 1, 1, HF_READ));
     assert_int_equal(join_queue(w, 2, 1, HF_WRITE).retry_ms, 101);
     pass_ms(w, 93);
@@ -472,7 +476,7 @@ static void test_who_waits_asks_again_when_a_lease_ends(void **state) {
 
 static void test_too_late_is_not_done(void **state) {
     kinds_world *w = *state;
-    hf__op op = {.verb = HF__ASK, .number = 1, .kind = HF_READ, .stand = true};
+    hf__op op = {.verb = HF__ACQUIRE, .acquire_id = 1, .kind = HF_READ, .stand = true};
     op.not_after = w->now - 1;
     assert_int_equal(submit_op(w, 0, op).result, HF_TIMEOUT);
     assert_false(inspect_lock(w).held);
@@ -606,7 +610,7 @@ static void test_an_upgrade_ends_with_its_hold(void **state) {
     QUEUED(upgrade_hold(w, 2, 1, true));
     RELEASED(release_hold(w, 2, 1, HF_UPGRADABLE));
     NO_QUEUE(w);
-    hf__op brief = {.verb = HF__ASK, .number = 2, .kind = HF_UPGRADABLE, .lease_ms = 100};
+    hf__op brief = {.verb = HF__ACQUIRE, .acquire_id = 2, .kind = HF_UPGRADABLE, .lease_ms = 100};
     GRANTED(submit_op(w, 2, brief));
     brief.upgrade = brief.stand = true;
     QUEUED(submit_op(w, 2, brief));
@@ -749,7 +753,8 @@ static void test_who_disagrees_leaves_the_line(void **state) {
 
 static void test_permits_come_back_one_by_one(void **state) {
     kinds_world *w = *state;
-    hf__op brief = {.verb = HF__ASK, .number = 1, .kind = HF_PERMITS, .permits = 2, .capacity = 3};
+    hf__op brief = {
+        .verb = HF__ACQUIRE, .acquire_id = 1, .kind = HF_PERMITS, .permits = 2, .capacity = 3};
     brief.lease_ms = 100;
     GRANTED(submit_op(w, 0, brief));
     GRANTED(try_permits(w, 0, 2, 1, 3));
@@ -824,13 +829,13 @@ static void test_other_kinds_take_over_no_place(void **state) {
 /* A hold that nobody wanted any more is replaced; only who succeeds to it goes before the line. */
 static void test_who_succeeds_takes_over_a_turn(void **state) {
     kinds_world *w = *state;
-    hf__op next = {.verb = HF__ASK, .number = 2, .kind = HF_MUTEX, .stand = true};
+    hf__op next = {.verb = HF__ACQUIRE, .acquire_id = 2, .kind = HF_MUTEX, .stand = true};
     GRANTED(try_acquire(w, 0, 1, HF_MUTEX));
     QUEUED(join_queue(w, 1, 1, HF_MUTEX));
     next.succeeds = true;
     GRANTED(submit_op(w, 0, next));
     next.succeeds = false;
-    next.number = 3;
+    next.acquire_id = 3;
     QUEUED(submit_op(w, 0, next));
     assert_false(inspect_lock(w).held);
     QUEUE(w, 1, 0);

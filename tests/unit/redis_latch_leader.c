@@ -67,7 +67,7 @@ static hf__op *submit(fixture *f, hf__verb verb, bool stand) {
     f->op = (hf__op){.verb = verb,
                      .name = "na",
                      .name_length = 2,
-                     .number = 5,
+                     .acquire_id = 5,
                      .token = 9,
                      .stand = stand,
                      .not_after = NOW + 2 * HF__SEC,
@@ -97,11 +97,11 @@ static void test_what_is_sent(void **state) {
     fixture *f = *state;
     submit(f, HF__LATCH_SET, false);
     check_sent(f, &hf__script_latch_set, LATCH_KEYS BY_CLIENT "$10\r\n1002000500\r\n$1\r\n7\r\n");
-    submit(f, HF__LATCH_DOWN, false);
+    submit(f, HF__LATCH_COUNT_DOWN, false);
     check_sent(f, &hf__script_latch_down, LATCH_KEYS BY_CLIENT "$10\r\n1002000500\r\n$1\r\n7\r\n");
-    submit(f, HF__LATCH_LOOK, false);
+    submit(f, HF__LATCH_GET, false);
     check_sent(f, &hf__script_latch_look, LATCH_KEYS);
-    submit(f, HF__LATCH_LOOK, true);
+    submit(f, HF__LATCH_GET, true);
     check_sent(f, &hf__script_latch_look, LATCH_KEYS BY_CLIENT);
     submit(f, HF__PROCLAIM, false);
     check_sent(f, &hf__script_proclaim,
@@ -112,14 +112,14 @@ static void test_what_is_sent(void **state) {
 
 static void test_what_answers_mean(void **state) {
     fixture *f = *state;
-    hf__op *op = submit(f, HF__LATCH_DOWN, false);
+    hf__op *op = submit(f, HF__LATCH_COUNT_DOWN, false);
     T_HF(HF_OK, feed(f, "*5\r\n:1\r\n" US ":4\r\n:1000\r\n:900\r\n"));
     assert_ptr_equal(hf__session_completed(&f->s), op);
     T_HF(HF_OK, op->result);
     assert_int_equal(f->latch.left, 4);
     assert_true(f->latch.round == 1000 && f->latch.done == 900);
 
-    op = submit(f, HF__LATCH_LOOK, true);
+    op = submit(f, HF__LATCH_GET, true);
     T_HF(HF_OK, feed(f, "*2\r\n:0\r\n" US));
     assert_int_equal(op->result, HF_NOT_HELD);
 
@@ -144,7 +144,7 @@ static void test_what_answers_mean(void **state) {
 /* Too late by the server's clock: asked again, three times at most. */
 static void test_too_late(void **state) {
     fixture *f = *state;
-    hf__op *op = submit(f, HF__LATCH_DOWN, false);
+    hf__op *op = submit(f, HF__LATCH_COUNT_DOWN, false);
     for (int i = 0; i < 4; i++) {
         assert_null(hf__session_completed(&f->s));
         T_HF(HF_OK, feed(f, "*2\r\n:2\r\n" US));
@@ -163,14 +163,14 @@ static void test_what_is_no_answer(void **state) {
         {HF__LATCH_SET, ":1\r\n"},
         {HF__LATCH_SET, "*2\r\n:0\r\n" US},
         {HF__LATCH_SET, "*5\r\n:3\r\n" US ":4\r\n:1000\r\n:900\r\n"},
-        {HF__LATCH_DOWN, "*5\r\n:1\r\n:0\r\n:4\r\n:1000\r\n:900\r\n"},
-        {HF__LATCH_DOWN, "*4\r\n:1\r\n" US ":4\r\n:1000\r\n"},
-        {HF__LATCH_DOWN, "*5\r\n:1\r\n" US ":-1\r\n:1000\r\n:900\r\n"},
-        {HF__LATCH_DOWN, "*5\r\n:1\r\n" US ":1000000001\r\n:1000\r\n:900\r\n"},
-        {HF__LATCH_DOWN, "*5\r\n:1\r\n" US ":4\r\n:1000\r\n:1001\r\n"},
-        {HF__LATCH_DOWN, "*5\r\n:1\r\n" US "$1\r\nx\r\n:1000\r\n:900\r\n"},
-        {HF__LATCH_LOOK, "*5\r\n:1\r\n" US ":4\r\n:1000\r\n:900\r\n"},
-        {HF__LATCH_LOOK, "*2\r\n:2\r\n" US},
+        {HF__LATCH_COUNT_DOWN, "*5\r\n:1\r\n:0\r\n:4\r\n:1000\r\n:900\r\n"},
+        {HF__LATCH_COUNT_DOWN, "*4\r\n:1\r\n" US ":4\r\n:1000\r\n"},
+        {HF__LATCH_COUNT_DOWN, "*5\r\n:1\r\n" US ":-1\r\n:1000\r\n:900\r\n"},
+        {HF__LATCH_COUNT_DOWN, "*5\r\n:1\r\n" US ":1000000001\r\n:1000\r\n:900\r\n"},
+        {HF__LATCH_COUNT_DOWN, "*5\r\n:1\r\n" US ":4\r\n:1000\r\n:1001\r\n"},
+        {HF__LATCH_COUNT_DOWN, "*5\r\n:1\r\n" US "$1\r\nx\r\n:1000\r\n:900\r\n"},
+        {HF__LATCH_GET, "*5\r\n:1\r\n" US ":4\r\n:1000\r\n:900\r\n"},
+        {HF__LATCH_GET, "*2\r\n:2\r\n" US},
         {HF__PROCLAIM, "*1\r\n:1\r\n"},
         {HF__PROCLAIM, "*2\r\n:2\r\n" US},
         {HF__LEADER, "*2\r\n:0\r\n" US},

@@ -38,7 +38,7 @@ static int tear_down(void **state) {
 static hf__news grant(subscriber *e, int64_t server_ms, int64_t came_ms) {
     hf__news news;
     e->messages.messages[e->messages.message_first] =
-        (hf__message){.number = 5,
+        (hf__message){.acquire_id = 5,
                       .token = SERVER_US,
                       .server_us = SERVER_US + server_ms * 1000,
                       .lease_ms = LEASE_MS,
@@ -53,7 +53,7 @@ static void test_a_grant_counts_from_before_it_was_made(void **state) {
     hf__news news = grant(*state, 300, 305);
     assert_int_equal(news.asked_at, NOW + 297 * HF__MS); /* less the margin for clocks that drift */
     assert_int_equal(news.link, 3);
-    assert_int_equal(news.number, 5);
+    assert_int_equal(news.acquire_id, 5);
     assert_int_equal(news.lease_ms, LEASE_MS);
 }
 
@@ -100,9 +100,10 @@ static void test_F19_who_missed_something_asks_again(void **state) {
 /* A connection to listen on is made for who stands in line, and not for who need not. */
 static void test_who_stands_in_line_listens(void **state) {
     subscriber *e = *state;
-    hf__notifications_note_answer(&e->notifications, &(hf__op){.verb = HF__ASK, .stand = true});
+    hf__notifications_note_answer(&e->notifications, &(hf__op){.verb = HF__ACQUIRE, .stand = true});
     assert_false(e->notifications.wanted);
-    hf__notifications_note_answer(&e->notifications, &(hf__op){.verb = HF__ASK, .placed = true});
+    hf__notifications_note_answer(&e->notifications,
+                                  &(hf__op){.verb = HF__ACQUIRE, .placed = true});
     assert_true(e->notifications.wanted);
 }
 

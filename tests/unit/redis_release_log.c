@@ -41,12 +41,12 @@ static int tear_down(void **state) {
     return 0;
 }
 
-static void note(fixture *f, hf__verb verb, const char *name, uint64_t number, hf_result result,
+static void note(fixture *f, hf__verb verb, const char *name, uint64_t acquire_id, hf_result result,
                  bool leave, hf__time now) {
     hf__op op = {.verb = verb,
                  .name = name,
                  .name_length = strlen(name),
-                 .number = number,
+                 .acquire_id = acquire_id,
                  .lease_ms = LEASE_MS,
                  .leave = leave,
                  .result = result};
@@ -70,7 +70,7 @@ static void test_a_release_is_said_again_for_a_lease(void **state) {
     assert_int_equal(f->session.in_flight, 1);
     const hf__op *op = f->session.first;
     assert_int_equal(op->verb, HF__RELEASE);
-    assert_int_equal(op->number, 7);
+    assert_int_equal(op->acquire_id, 7);
     assert_int_equal(op->name_length, 1);
     assert_memory_equal(op->name, "a", 1);
     hf__release_log_repeat(&f->releases, &f->session, NOW); /* it is under way */
@@ -85,7 +85,7 @@ static void test_a_release_is_said_again_for_a_lease(void **state) {
 
 static void test_what_was_not_released_is_not(void **state) {
     fixture *f = *state;
-    note(f, HF__ASK, "a", 1, HF_OK, false, NOW);
+    note(f, HF__ACQUIRE, "a", 1, HF_OK, false, NOW);
     note(f, HF__RENEW, "a", 1, HF_OK, false, NOW);
     note(f, HF__RELEASE, "a", 1, HF_UNREACHABLE, false, NOW);
     assert_int_equal(repeated(f, NOW), 0);
@@ -104,22 +104,23 @@ static void test_one_of_a_name_stands_for_those_before_it(void **state) {
     note(f, HF__RELEASE, "b", 9, HF_OK, false, NOW);
     assert_int_equal(f->releases.count, 2);
     hf__release_log_repeat(&f->releases, &f->session, NOW);
-    assert_int_equal(f->session.first->number, 5);
+    assert_int_equal(f->session.first->acquire_id, 5);
     note(f, HF__RELEASE, "a", 6, HF_OK, false, NOW); /* while that is under way */
     hf__session_break(&f->session);
     take_back(f);
     f->session.state = HF__READY;
     hf__release_log_repeat(&f->releases, &f->session, NOW);
     assert_int_equal(f->session.in_flight, 2);
-    uint64_t a =
-        f->session.first->name[0] == 'a' ? f->session.first->number : f->session.last->number;
+    uint64_t a = f->session.first->name[0] == 'a' ? f->session.first->acquire_id
+                                                  : f->session.last->acquire_id;
     assert_int_equal(a, 6);
 }
 
 /* Another server may have it in line still, and would grant it to nobody. */
 static void test_who_has_stood_in_line_leaves_it(void **state) {
     fixture *f = *state;
-    hf__op placed = {.verb = HF__ASK, .name = "b", .name_length = 1, .number = 1, .placed = true};
+    hf__op placed = {
+        .verb = HF__ACQUIRE, .name = "b", .name_length = 1, .acquire_id = 1, .placed = true};
     note(f, HF__RELEASE, "a", 1, HF_OK, false, NOW);
     hf__release_log_note(&f->releases, &placed, NOW);
     note(f, HF__RELEASE, "b", 1, HF_OK, false, NOW);
@@ -139,7 +140,7 @@ static void test_what_was_lost_leaves_the_line_at_once(void **state) {
     hf__release_log_repeat(&f->releases, &f->session, NOW);
     assert_false(f->releases.repeat_now);
     assert_int_equal(f->session.in_flight, 1);
-    assert_int_equal(f->session.first->number, 3);
+    assert_int_equal(f->session.first->acquire_id, 3);
     assert_true(f->session.first->leave);
     note(f, HF__RELEASE, "b", 4, HF_LOST, false, NOW);
     assert_true(f->releases.repeat_now);
@@ -152,7 +153,7 @@ static void test_of_other_kinds_each_is_its_own(void **state) {
                      .kind = HF_READ,
                      .name = "a",
                      .name_length = 1,
-                     .number = i,
+                     .acquire_id = i,
                      .lease_ms = LEASE_MS};
         hf__release_log_note(&f->releases, &op, NOW);
     }
@@ -171,7 +172,7 @@ static void test_there_is_a_most_of_them(void **state) {
     }
     assert_int_equal(f->releases.count, HF__RELEASE_LOG_MAX);
     hf__release_log_repeat(&f->releases, &f->session, NOW);
-    assert_int_equal(f->session.last->number, HF__RELEASE_LOG_MAX + 100); /* the oldest went */
+    assert_int_equal(f->session.last->acquire_id, HF__RELEASE_LOG_MAX + 100); /* the oldest went */
 }
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)

@@ -107,7 +107,7 @@ static hf__op *submit(struct fixture *f, size_t i, hf__verb verb) {
                    .name = "na",
                    .name_length = 2,
                    .owner = {3, false},
-                   .number = 5,
+                   .acquire_id = 5,
                    .token = 9,
                    .lease_ms = 1000,
                    .count = 2,
@@ -249,7 +249,7 @@ static void assert_sends_script(struct fixture *f, const hf__script *script, con
 static void test_commands(void **state) {
     struct fixture *f = *state;
     be_ready(f);
-    submit(f, 0, HF__ASK); /* not after 2 s from now: on the server's clock 1002.000500 s */
+    submit(f, 0, HF__ACQUIRE); /* not after 2 s from now: on the server's clock 1002.000500 s */
     assert_sends_script(f, &hf__script_acquire,
                         "13|$1\r\n4\r\n" KEY FENCE LINE INDEX ID "$39\r\n" CLIENT
                         ":t3\r\n$4\r\n1000\r\n"
@@ -267,7 +267,7 @@ static void test_commands(void **state) {
 
 /* So that a node which moves the slot refuses a script before it begins; but not one with a single key. */
 static void test_scripts_of_a_cluster_declare_a_key_that_never_exists(void **state) {
-    static const hf__verb several[] = {HF__ASK, HF__RELEASE, HF__BREAK, HF__LEADER},
+    static const hf__verb several[] = {HF__ACQUIRE, HF__RELEASE, HF__BREAK, HF__LEADER},
                           others[] = {HF__RENEW, HF__INSPECT, HF__LIST};
     struct fixture *f = *state;
     be_ready(f);
@@ -319,13 +319,13 @@ static void test_more_commands(void **state) {
     submit(f, 0, HF__BREAK);
     assert_sends_script(f, &hf__script_break,
                         "9|$1\r\n4\r\n" KEY FENCE LINE INDEX "$1\r\n9\r\n$10\r\n1002000500\r\n");
-    submit(f, 1, HF__WHO);
+    submit(f, 1, HF__CLIENT_INFO);
     assert_sent(f, "*6\r\n$5\r\nHMGET\r\n$46\r\nhf:client:" CLIENT "\r\n$4\r\nhost\r\n$3\r\npid\r\n"
                    "$7\r\nprogram\r\n$5\r\nlabel\r\n");
     f->op[2] = (hf__op){.verb = HF__RELEASE,
                         .name = "na",
                         .name_length = 2,
-                        .number = 5,
+                        .acquire_id = 5,
                         .bury_until = NOW + HF__SEC};
     hf__session_submit(&f->s, &f->op[2], NOW);
     assert_true(sends(f, "$10\r\n1001000500\r\n"));
@@ -339,7 +339,7 @@ static void test_not_after_follows_the_newest_sample(void **state) {
     feed_at(f, ":5000000000\r\n", NOW + 50 * HF__MS);
     assert_completed(f, op, HF_OK, false);
     forget_sent(f);
-    submit(f, 1, HF__ASK);
+    submit(f, 1, HF__ACQUIRE);
     assert_true(sends(f, "$10\r\n5001950000\r\n"));
     assert_int_equal(f->op[1].asked_at, NOW);
     assert_int_equal(f->op[1].link, 1);
@@ -355,17 +355,17 @@ static const struct {
     uint64_t token;
     int64_t retry_ms;
 } answers[] = {
-    {HF__ASK, "*3\r\n:1\r\n:1\r\n:77\r\n", HF_OK, 77, 0},
-    {HF__ASK, "*5\r\n:0\r\n:1\r\n:5000\r\n:0\r\n:7\r\n", HF_BUSY, 9, 10},
-    {HF__ASK, "*5\r\n:0\r\n:1\r\n:3\r\n:0\r\n:7\r\n", HF_BUSY, 9, 4},
-    {HF__ASK, "*5\r\n:0\r\n:1\r\n:-1\r\n:0\r\n:7\r\n", HF_BUSY, 9, 10},
-    {HF__ASK, ":1794772518289258\r\n", HF_OK, 1794772518289258, 0},
+    {HF__ACQUIRE, "*3\r\n:1\r\n:1\r\n:77\r\n", HF_OK, 77, 0},
+    {HF__ACQUIRE, "*5\r\n:0\r\n:1\r\n:5000\r\n:0\r\n:7\r\n", HF_BUSY, 9, 10},
+    {HF__ACQUIRE, "*5\r\n:0\r\n:1\r\n:3\r\n:0\r\n:7\r\n", HF_BUSY, 9, 4},
+    {HF__ACQUIRE, "*5\r\n:0\r\n:1\r\n:-1\r\n:0\r\n:7\r\n", HF_BUSY, 9, 10},
+    {HF__ACQUIRE, ":1794772518289258\r\n", HF_OK, 1794772518289258, 0},
     {HF__RENEW, ":1\r\n", HF_OK, 9, 0},
     {HF__RENEW, ":-1\r\n", HF_LOST, 9, 0},
-    {HF__RAISE, ":1\r\n", HF_OK, 9, 0},
-    {HF__RAISE, ":-1\r\n", HF_LOST, 9, 0},
-    {HF__AGE, ":77\r\n", HF_OK, 9, 77000}, /* age_ms */
-    {HF__AGE, ":-1\r\n", HF_OK, 9, -1},
+    {HF__RAISE_TOKEN, ":1\r\n", HF_OK, 9, 0},
+    {HF__RAISE_TOKEN, ":-1\r\n", HF_LOST, 9, 0},
+    {HF__UPTIME, ":77\r\n", HF_OK, 9, 77000}, /* age_ms */
+    {HF__UPTIME, ":-1\r\n", HF_OK, 9, -1},
     {HF__RELEASE, ":1\r\n", HF_OK, 9, 0},
     {HF__RELEASE, ":0\r\n", HF_LOST, 9, 0},
     {HF__BREAK, "*3\r\n:1\r\n:1\r\n:9\r\n", HF_OK, 9, 0},
@@ -393,7 +393,7 @@ static void test_asks_less_often_each_time(void **state) {
     static const int64_t expected[] = {10, 20, 40, 100, 100};
     be_ready(f);
     for (uint32_t i = 0; i < 5; i++) {
-        hf__op *op = submit(f, 0, HF__ASK);
+        hf__op *op = submit(f, 0, HF__ACQUIRE);
         op->attempt = i;
         feed(f, "*5\r\n:0\r\n:1\r\n:30000\r\n:0\r\n:7\r\n");
         assert_completed(f, op, HF_BUSY, false);
@@ -423,7 +423,7 @@ static void test_inspect_reads_all(void **state) {
     assert_int_equal(s->waiting, 1);
     assert_string_equal(s->line[0].client, "x");
     assert_string_equal(s->line[0].owner, "o7");
-    op = submit(f, 0, HF__WHO);
+    op = submit(f, 0, HF__CLIENT_INFO);
     feed(f, "*4\r\n$4\r\nho\x1bt\r\n$2\r\n12\r\n$-1\r\n$1\r\nl\r\n");
     assert_completed(f, op, HF_OK, false);
     assert_string_equal(s->who.host, "ho t");
@@ -437,7 +437,7 @@ static void test_answers_come_in_order_and_in_any_slices(void **state) {
     static const char both[] = "*3\r\n:1\r\n:1\r\n:77\r\n:-1\r\n";
     be_ready(f);
     for (size_t cut = 0; cut < sizeof both; cut++) {
-        hf__op *first = submit(f, 0, HF__ASK), *second = submit(f, 1, HF__RENEW);
+        hf__op *first = submit(f, 0, HF__ACQUIRE), *second = submit(f, 1, HF__RENEW);
         char head[sizeof both];
         snprintf(head, sizeof head, "%.*s", (int)cut, both);
         feed(f, head);
@@ -468,7 +468,7 @@ static void test_noscript_is_sent_whole(void **state) {
 static void test_late_is_asked_again_by_the_servers_clock(void **state) {
     struct fixture *f = *state;
     be_ready(f);
-    hf__op *op = submit(f, 0, HF__ASK);
+    hf__op *op = submit(f, 0, HF__ACQUIRE);
     for (int i = 0; i < 3; i++) {
         forget_sent(f);
         feed(f, LATE);
@@ -480,7 +480,7 @@ static void test_late_is_asked_again_by_the_servers_clock(void **state) {
     assert_completed(f, op, HF_TIMEOUT, false);
     assert_non_null(strstr(op->detail, "too late"));
     assert_int_equal(f->s.out.length, 0);
-    op = submit(f, 0, HF__ASK); /* the next one is counted afresh */
+    op = submit(f, 0, HF__ACQUIRE); /* the next one is counted afresh */
     feed(f, LATE);
     feed(f, "*3\r\n:1\r\n:1\r\n:5\r\n");
     assert_completed(f, op, HF_OK, false);
@@ -491,14 +491,14 @@ static void test_F51_what_a_merging_met_is_sent_again_while_there_is_time(void *
     static const char merged[] = "*3\r\n:2\r\n:9000000000\r\n:2\r\n";
     struct fixture *f = *state;
     be_ready(f);
-    hf__op *op = submit(f, 0, HF__ASK);
+    hf__op *op = submit(f, 0, HF__ACQUIRE);
     for (int i = 0; i < 20; i++) {
         feed(f, merged);
         assert_null(hf__session_completed(&f->s));
     }
     for (int i = 0; i < 4; i++) feed(f, LATE);
     assert_completed(f, op, HF_TIMEOUT, false);
-    op = submit(f, 0, HF__ASK);
+    op = submit(f, 0, HF__ACQUIRE);
     feed_at(f, merged, NOW + 2 * HF__SEC);
     assert_completed(f, op, HF_TIMEOUT, false);
 }
@@ -506,7 +506,7 @@ static void test_F51_what_a_merging_met_is_sent_again_while_there_is_time(void *
 static void test_late_is_not_asked_again_when_it_is(void **state) {
     struct fixture *f = *state;
     be_ready(f);
-    hf__op *op = submit(f, 0, HF__ASK);
+    hf__op *op = submit(f, 0, HF__ACQUIRE);
     feed_at(f, LATE, NOW + 2 * HF__SEC);
     assert_completed(f, op, HF_TIMEOUT, false);
 }
@@ -587,34 +587,34 @@ static const struct {
     hf__verb verb;
     const char *answer;
 } wrong[] = {
-    {HF__ASK, "+OK\r\n"},
-    {HF__ASK, ":0\r\n"},
-    {HF__ASK, ":1\r\n"},
-    {HF__ASK, ":-1\r\n"},
-    {HF__ASK, "$1\r\n1\r\n"},
-    {HF__ASK, "$-1\r\n"},
-    {HF__ASK, "*-1\r\n"},
-    {HF__ASK, "*0\r\n"},
-    {HF__ASK, "*1\r\n:1\r\n"},
-    {HF__ASK, "*2\r\n:1\r\n:1\r\n"},       /* granted without a token */
-    {HF__ASK, "*3\r\n:1\r\n:1\r\n:0\r\n"}, /* a token that is none */
-    {HF__ASK, "*3\r\n:1\r\n:1\r\n:-7\r\n"},
-    {HF__ASK, "*3\r\n:1\r\n:1\r\n+x\r\n"},
-    {HF__ASK, "*3\r\n:1\r\n:1\r\n$2\r\n1x\r\n"},
-    {HF__ASK, "*3\r\n:1\r\n$-1\r\n:7\r\n"},
-    {HF__ASK, "*3\r\n:3\r\n:1\r\n:7\r\n"}, /* a status that is none */
-    {HF__ASK, "*3\r\n:-1\r\n:1\r\n:7\r\n"},
-    {HF__ASK, "*3\r\n+1\r\n:1\r\n:7\r\n"},
-    {HF__ASK, "*2\r\n:0\r\n:1\r\n"},
+    {HF__ACQUIRE, "+OK\r\n"},
+    {HF__ACQUIRE, ":0\r\n"},
+    {HF__ACQUIRE, ":1\r\n"},
+    {HF__ACQUIRE, ":-1\r\n"},
+    {HF__ACQUIRE, "$1\r\n1\r\n"},
+    {HF__ACQUIRE, "$-1\r\n"},
+    {HF__ACQUIRE, "*-1\r\n"},
+    {HF__ACQUIRE, "*0\r\n"},
+    {HF__ACQUIRE, "*1\r\n:1\r\n"},
+    {HF__ACQUIRE, "*2\r\n:1\r\n:1\r\n"},       /* granted without a token */
+    {HF__ACQUIRE, "*3\r\n:1\r\n:1\r\n:0\r\n"}, /* a token that is none */
+    {HF__ACQUIRE, "*3\r\n:1\r\n:1\r\n:-7\r\n"},
+    {HF__ACQUIRE, "*3\r\n:1\r\n:1\r\n+x\r\n"},
+    {HF__ACQUIRE, "*3\r\n:1\r\n:1\r\n$2\r\n1x\r\n"},
+    {HF__ACQUIRE, "*3\r\n:1\r\n$-1\r\n:7\r\n"},
+    {HF__ACQUIRE, "*3\r\n:3\r\n:1\r\n:7\r\n"}, /* a status that is none */
+    {HF__ACQUIRE, "*3\r\n:-1\r\n:1\r\n:7\r\n"},
+    {HF__ACQUIRE, "*3\r\n+1\r\n:1\r\n:7\r\n"},
+    {HF__ACQUIRE, "*2\r\n:0\r\n:1\r\n"},
     {HF__RENEW, "+OK\r\n"},
     {HF__RENEW, "*1\r\n:1\r\n"},
     {HF__RENEW, ":0\r\n"}, /* a time that is none */
     {HF__RENEW, "*2\r\n:1\r\n:1\r\n"},
-    {HF__RAISE, ":0\r\n"},
-    {HF__RAISE, "*1\r\n:1\r\n"},
-    {HF__AGE, ":-2\r\n"},
-    {HF__AGE, "+OK\r\n"},
-    {HF__AGE, ":99999999999\r\n"},
+    {HF__RAISE_TOKEN, ":0\r\n"},
+    {HF__RAISE_TOKEN, "*1\r\n:1\r\n"},
+    {HF__UPTIME, ":-2\r\n"},
+    {HF__UPTIME, "+OK\r\n"},
+    {HF__UPTIME, ":99999999999\r\n"},
     {HF__RELEASE, ":2\r\n"},
     {HF__RELEASE, ":-1\r\n"},
     {HF__RELEASE, "*2\r\n:1\r\n:1\r\n"},
@@ -630,9 +630,9 @@ static const struct {
     {HF__LIST, "*4\r\n:1\r\n:1\r\n$0\r\n\r\n$0\r\n\r\n"},
     {HF__LIST, "*4\r\n:1\r\n:1\r\n$1\r\n0\r\n$3\r\nabc\r\n"},
     {HF__LIST, "*5\r\n:1\r\n:1\r\n$1\r\n0\r\n$0\r\n\r\n:7\r\n"},
-    {HF__WHO, "+OK\r\n"},
-    {HF__WHO, "*3\r\n:1\r\n:1\r\n:1\r\n"},
-    {HF__WHO, "*5\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n"},
+    {HF__CLIENT_INFO, "+OK\r\n"},
+    {HF__CLIENT_INFO, "*3\r\n:1\r\n:1\r\n:1\r\n"},
+    {HF__CLIENT_INFO, "*5\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n"},
 };
 
 static void test_wrong_answers(void **state) {
@@ -674,7 +674,7 @@ static void test_times_that_are_none(void **state) {
         free(detail);
         detail = NULL;
         assert_ptr_equal(hf__session_completed(&f->s), &f->op[0]);
-        submit(f, 1, HF__ASK);
+        submit(f, 1, HF__ACQUIRE);
         hf__session_break(&f->s);
         (void)hf__session_completed(&f->s);
     }
@@ -697,7 +697,7 @@ static void test_unasked_answers(void **state) {
 static void test_garbage_leaves_the_rest_to_the_break(void **state) {
     struct fixture *f = *state;
     be_ready(f);
-    hf__op *first = submit(f, 0, HF__RENEW), *second = submit(f, 1, HF__ASK);
+    hf__op *first = submit(f, 0, HF__RENEW), *second = submit(f, 1, HF__ACQUIRE);
     feed_bad(f, ":1\r\n?!\r\n", HF_PROTOCOL, "is it one?");
     assert_completed(f, first, HF_OK, false);
     assert_null(hf__session_completed(&f->s));
@@ -721,7 +721,8 @@ static void test_break_completes_what_was_sent_as_maybe(void **state) {
         assert_completed(f, &f->op[i], HF_UNREACHABLE, i < 3);
         assert_non_null(strstr(f->op[i].detail, "h:6379"));
     }
-    hf__op *op = submit(f, 0, HF__ASK); /* while away nothing is sent, and surely nothing done */
+    hf__op *op =
+        submit(f, 0, HF__ACQUIRE); /* while away nothing is sent, and surely nothing done */
     assert_completed(f, op, HF_UNREACHABLE, false);
     assert_int_equal(hf__session_waits_since(&f->s), HF__NEVER);
     be_ready(f);
@@ -758,12 +759,12 @@ static void test_a_full_buffer_is_nomem(void **state) {
     struct fixture *f = *state;
     be_ready(f);
     f->s.out.max = 100;
-    hf__op *op = submit(f, 0, HF__ASK);
+    hf__op *op = submit(f, 0, HF__ACQUIRE);
     assert_completed(f, op, HF_NOMEM, false);
     assert_int_equal(f->s.out.length, 0);
     assert_int_equal(f->s.in_flight, 0);
     f->s.out.max = HF__OUT_MAX;
-    op = submit(f, 0, HF__ASK);
+    op = submit(f, 0, HF__ACQUIRE);
     feed(f, "*3\r\n:1\r\n:1\r\n:5\r\n");
     assert_completed(f, op, HF_OK, false);
 }
@@ -772,7 +773,7 @@ static void test_a_full_buffer_is_nomem(void **state) {
 
 /* The first of a reader and a mutex that are asked for together. */
 static hf__op *submit_two(struct fixture *f) {
-    static const hf__op ask = {.verb = HF__ASK,
+    static const hf__op ask = {.verb = HF__ACQUIRE,
                                .name_length = 2,
                                .owner = {3, false},
                                .token = 9,
@@ -781,11 +782,11 @@ static hf__op *submit_two(struct fixture *f) {
     for (size_t i = 0; i < 2; i++) free(f->op[i].detail);
     f->op[0] = f->op[1] = ask;
     f->op[0].name = "na";
-    f->op[0].number = 5;
+    f->op[0].acquire_id = 5;
     f->op[0].kind = HF_READ;
     f->op[0].together = &f->op[1];
     f->op[1].name = "nb";
-    f->op[1].number = 6;
+    f->op[1].acquire_id = 6;
     hf__session_submit(&f->s, &f->op[0], NOW);
     return &f->op[0];
 }

@@ -87,7 +87,7 @@ static void ask(hf__cluster *c, hf__member *m, hf__time now) {
         no_use(c, m, HF_NOMEM, NULL, now);
         return;
     }
-    m->ask = (hf__op){.verb = HF__SLOTS_OF, .slots = slots};
+    m->ask = (hf__op){.verb = HF__CLUSTER_SLOTS, .slots = slots};
     m->asking = true;
     c->asking = m;
     c->refreshed = now;

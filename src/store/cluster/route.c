@@ -95,11 +95,11 @@ static void fail(hf__cluster *c, hf__op *op, hf_result result, char *detail, hf_
 
 static unsigned slot_of(const hf__cluster *c, const hf__op *op) {
     char key[CLIENT_KEY];
-    if (op->verb != HF__WHO && op->verb != HF__REGISTER)
+    if (op->verb != HF__CLIENT_INFO && op->verb != HF__REGISTER)
         return hf__slot_of_name(op->name, op->name_length);
-    const char *client = op->verb == HF__WHO ? op->sight->who.client
-                         : op->exported      ? op->exported->client
-                                             : c->who.client;
+    const char *client = op->verb == HF__CLIENT_INFO ? op->sight->who.client
+                         : op->exported              ? op->exported->client
+                                                     : c->who.client;
     int length = snprintf(key, sizeof key, "%s:client:%s", c->url->prefix, client);
     return hf__slot_of_key(key, (size_t)length);
 }
@@ -161,7 +161,7 @@ static void route(hf__cluster *c, hf__op *op, hf__time now) {
 void hf__cluster_submit(hf__cluster *c, hf__op *op, hf__time now) {
     int64_t timeout = c->url->command_timeout_ms;
     op->redirect = (hf__redirect){.until = hf__after_ms(now, timeout - timeout / 8)};
-    if (op->verb == HF__ASK) op->redirect.until = hf__sooner(op->redirect.until, op->not_after);
+    if (op->verb == HF__ACQUIRE) op->redirect.until = hf__sooner(op->redirect.until, op->not_after);
     op->asking = op->asking_said = op->brief = false;
     op->detail = NULL;
     hf_result r = op->verb == HF__LIST ? hf__cluster_list_begin(c, op->listing) : HF_OK;

@@ -182,7 +182,8 @@ static void describe_waiters(const hf__file_snapshot *snapshot, hf__sight *s) {
     for (uint32_t i = 0; i < s->waiting && i < HF__LINE_SEEN; i++) {
         const hf__slot *slot = &snapshot->waiters[i];
         (void)snprintf(s->line[i].client, sizeof s->line[i].client, "%08x", slot->id);
-        if (slot->number) hf__owner_text(s->line[i].owner, (hf__owner){slot->owner, slot->logical});
+        if (slot->acquire_id)
+            hf__owner_text(s->line[i].owner, (hf__owner){slot->owner, slot->logical});
     }
 }
 
@@ -322,14 +323,14 @@ static bool token_matches(uint64_t token, uint64_t held) {
 static int mark_broken(file_store *f, hf__op *op, const hf__file_snapshot *snapshot) {
     int marked = 0, error = 0;
     const hf__record *record = &snapshot->head.record;
-    if (snapshot->held && token_matches(op->number, record->token)) {
+    if (snapshot->held && token_matches(op->acquire_id, record->token)) {
         error = hf__lockfile_mark_broken(snapshot->fd, record->token);
         if (!error) tell_holder(f, op, record->id, snapshot->inode);
         marked++;
     }
     for (unsigned i = 0; !snapshot->held && !error && i < snapshot->holder_count; i++) {
         const hf__slot_view *view = &snapshot->table.views[i];
-        if (!token_matches(op->number, view->slot.token)) continue;
+        if (!token_matches(op->acquire_id, view->slot.token)) continue;
         error = hf__slot_mark_broken(snapshot->fd, view->index, view->slot.token);
         if (!error) tell_holder(f, op, view->slot.id, snapshot->inode);
         marked++;
@@ -340,7 +341,7 @@ static int mark_broken(file_store *f, hf__op *op, const hf__file_snapshot *snaps
 /* Of a break the number is the token that is wanted, and the token that of the first who holds. */
 static hf_result begin_break(file_store *f, hf__op *op) {
     hf__file_snapshot snapshot;
-    op->number = op->token;
+    op->acquire_id = op->token;
     op->token = 0;
     hf_result r = take_snapshot(f, op, &snapshot);
     if (r) return r;
@@ -361,7 +362,7 @@ static hf_result begin_break(file_store *f, hf__op *op) {
         return HF_UNKNOWN_OUTCOME;
     }
     if (!marked) return HF_NOT_HELD;
-    if (op->number) op->token = op->number;
+    if (op->acquire_id) op->token = op->acquire_id;
     op->next = f->breaking;
     f->breaking = op;
     return HF_OK;
@@ -375,7 +376,8 @@ static int64_t find_unbroken(file_store *f, hf__op *op) {
     if (snapshot.held && snapshot.head.record.token == op->token) pid = snapshot.head.record.pid;
     for (unsigned i = 0; !snapshot.held && i < snapshot.holder_count; i++) {
         const hf__slot *slot = &snapshot.table.views[i].slot;
-        if (slot->broken == slot->token && token_matches(op->number, slot->token)) pid = slot->pid;
+        if (slot->broken == slot->token && token_matches(op->acquire_id, slot->token))
+            pid = slot->pid;
     }
     hf__file_inspect_end(&snapshot);
     return pid;
@@ -412,23 +414,23 @@ static void check_breaks(file_store *f, hf__time now) {
 
 static hf_result execute_op(file_store *f, hf__op *op, hf__time now) {
     switch (op->verb) {
-    case HF__ASK: return acquire_lock(f, op, now);
+    case HF__ACQUIRE: return acquire_lock(f, op, now);
     case HF__RENEW: return renew_lock(f, op, now);
     case HF__RELEASE: return release_lock(f, op);
     case HF__INSPECT: return inspect_lock(f, op, now);
-    case HF__WHO: return describe_client(f, op);
+    case HF__CLIENT_INFO: return describe_client(f, op);
     case HF__BREAK: return begin_break(f, op);
     case HF__LATCH_SET:
-    case HF__LATCH_DOWN:
-    case HF__LATCH_LOOK: return execute_latch(f, op);
+    case HF__LATCH_COUNT_DOWN:
+    case HF__LATCH_GET: return execute_latch(f, op);
     case HF__PROCLAIM: return set_leader_value(f, op);
     case HF__LEADER: return read_leader_value(f, op, now);
     case HF__LIST: return hf__file_list(f->directory, f->path, f->url->prefix, op);
     case HF__EXPORT:
-    case HF__PROLONG:
-    case HF__RAISE:
-    case HF__AGE:
-    case HF__SLOTS_OF:
+    case HF__EXTEND_EXPORTED:
+    case HF__RAISE_TOKEN:
+    case HF__UPTIME:
+    case HF__CLUSTER_SLOTS:
     case HF__REGISTER:
     case HF__TOUCH:
     case HF__CONFIRM: break;
@@ -438,7 +440,7 @@ static hf_result execute_op(file_store *f, hf__op *op, hf__time now) {
 
 /* These need room for a file, and can be repeated after a failure. */
 static bool makes_files(uint32_t verb) {
-    return verb == HF__ASK || verb == HF__LATCH_SET || verb == HF__PROCLAIM;
+    return verb == HF__ACQUIRE || verb == HF__LATCH_SET || verb == HF__PROCLAIM;
 }
 
 /* Other processes may take the room that we make, or make some when we find none. So try again,
@@ -500,7 +502,7 @@ static bool file_news(hf__store *store, hf__news *out) {
         hf__local_contender *local = next_wake_pending(l);
         if (local && !l->verify_hold) {
             local->wake_pending = false;
-            *out = (hf__news){.what = HF__GRANTED, .number = local->number};
+            *out = (hf__news){.what = HF__GRANTED, .acquire_id = local->acquire_id};
             return true;
         }
         f->notify_list = l->next_to_notify;
@@ -554,7 +556,8 @@ static int file_pollset(hf__store *store, struct pollfd *fds, bool reading) {
 /* Of many that wait only who is meant; number 0: whoever has a ticket. */
 static void mark_wake_pending(hf__lock *l, uint64_t number) {
     for (hf__local_contender *s = &l->mutex; s; s = s->next)
-        if (number ? s->number == number && s->slot >= 0 : s->ticket >= 0) s->wake_pending = true;
+        if (number ? s->acquire_id == number && s->slot >= 0 : s->ticket >= 0)
+            s->wake_pending = true;
 }
 
 /* An order is about what is held, all else about what waits. */

@@ -44,7 +44,7 @@ static hf__store_client *client_of(kinds_table *t, uint32_t id) {
 
 static hf__contender contender_of(kinds_table *t, const hf__slot *slot) {
     return (hf__contender){.client = client_of(t, slot->id),
-                           .number = slot->number,
+                           .acquire_id = slot->acquire_id,
                            .owner = {slot->owner, slot->logical},
                            .kind = slot->kind,
                            .permits = slot->permits,
@@ -117,7 +117,7 @@ static uint32_t client_id_of(const kinds_table *t, uint32_t tag) {
 }
 
 static hf__slot make_slot(const kinds_table *t, const hf__contender *contender) {
-    hf__slot slot = {.number = contender->number,
+    hf__slot slot = {.acquire_id = contender->acquire_id,
                      .owner = contender->owner.id,
                      .logical = contender->owner.logical,
                      .kind = contender->kind,
@@ -179,7 +179,7 @@ static int write_new_slot(kinds_table *t, hf__slot *slot, uint32_t *tag) {
 }
 
 static bool slot_differs(const hf__slot *a, const hf__slot *b) {
-    size_t from = offsetof(hf__slot, number), to = offsetof(hf__slot, checksum);
+    size_t from = offsetof(hf__slot, acquire_id), to = offsetof(hf__slot, checksum);
     return memcmp((const char *)a + from, (const char *)b + from, to - from) != 0;
 }
 
@@ -243,9 +243,10 @@ static int write_back(kinds_table *t) {
 
 /* ---- Going ---- */
 
-static void notify_ours(hf__lock *l, uint64_t number) {
+static void notify_ours(hf__lock *l, uint64_t acquire_id) {
     for (hf__local_contender *s = &l->mutex; s; s = s->next)
-        if (s->number == number && s->slot >= 0) s->wake_pending = l->has_wake_pending = true;
+        if (s->acquire_id == acquire_id && s->slot >= 0)
+            s->wake_pending = l->has_wake_pending = true;
 }
 
 /* Those whose turn it has become, and those who have to see behind whom they stand. */
@@ -258,9 +259,9 @@ static void wake_waiters(kinds_table *t) {
         const hf__slot_view *view = &t->table.views[it->tag - 1];
         if (view->ahead_tag == ahead && (!turn || view->was_notified)) continue;
         if (view->is_ours)
-            notify_ours(t->lock, view->slot.number);
+            notify_ours(t->lock, view->slot.acquire_id);
         else
-            hf__peers_wake(t->peers, view->slot.id, t->lock->inode, view->slot.number);
+            hf__peers_wake(t->peers, view->slot.id, t->lock->inode, view->slot.acquire_id);
     }
 }
 
@@ -395,7 +396,7 @@ hf_result hf__kinds_acquire(hf__lock *l, hf__local_contender *local, hf__peers *
     pass_stalled(&t, local, &contender, now);
     r = hf__lock_state_acquire(&t.state, t.self, op, now);
     int error = write_back(&t);
-    local->number = op->number;
+    local->acquire_id = op->acquire_id;
     r = finish_op(&t, local, &contender, error, r, &op->detail);
     if (r == HF_BUSY && op->placed)
         op->retry_ms = watch_blockers(&t, local, &contender);

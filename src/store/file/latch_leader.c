@@ -94,7 +94,7 @@ hf_result hf__file_latch(int directory, const char *path, const char *key, size_
     hf_result r;
     hf__sidecar_init(&s, directory, path, HF__LATCH_START, key, length);
     op->retry_ms = HF__LATCH_RETRY_MS;
-    if (op->verb == HF__LATCH_LOOK) {
+    if (op->verb == HF__LATCH_GET) {
         r = read_latch(&s, &body, &op->detail);
         if (!r) touch_latch(&s);
     } else {

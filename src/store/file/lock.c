@@ -76,7 +76,7 @@ void hf__lock_init(hf__lock *l) {
 static hf__local_contender *find_local(hf__lock *l, const hf__op *op) {
     if (op->kind == HF_MUTEX) return &l->mutex;
     hf__local_contender *s = l->mutex.next;
-    while (s && s->number != op->number) s = s->next;
+    while (s && s->acquire_id != op->acquire_id) s = s->next;
     return s;
 }
 
@@ -86,7 +86,7 @@ static hf__local_contender *make_local(hf__lock *l, const hf__op *op) {
     s = malloc(sizeof *s);
     if (!s) return NULL;
     local_init(s);
-    s->number = op->number;
+    s->acquire_id = op->acquire_id;
     s->next = l->mutex.next;
     l->mutex.next = s;
     return s;
@@ -125,8 +125,9 @@ void hf__lock_fini(hf__lock *l) {
 void hf__lock_close(hf__lock *l, hf__peers *peers) {
     if (l->held) hf__queue_unlock_and_wake(l, peers);
     for (hf__local_contender *s = &l->mutex; s; s = s->next) {
-        hf__op op = {
-            .verb = HF__RELEASE, .number = s->number, .kind = s == &l->mutex ? HF_MUTEX : HF_READ};
+        hf__op op = {.verb = HF__RELEASE,
+                     .acquire_id = s->acquire_id,
+                     .kind = s == &l->mutex ? HF_MUTEX : HF_READ};
         if (s->ticket >= 0) hf__queue_leave(l, s, peers);
         if (s->slot >= 0) (void)hf__kinds_release(l, s, peers, &l->record, &op);
         free(op.detail);
@@ -151,7 +152,7 @@ static int64_t unix_us(void) {
 static void fill_record(hf__record *r, const hf__op *op, uint64_t last, hf__time now) {
     int64_t us = unix_us();
     r->token = next_token(last, op->token, us);
-    r->number = op->number;
+    r->acquire_id = op->acquire_id;
     r->until = now + op->lease_ms * HF__MS;
     r->since_unix_ms = us / 1000;
     r->owner = op->owner.id;
@@ -183,7 +184,7 @@ static hf_result take_mutex(hf__lock *l, hf__peers *peers, const hf__record *sel
         hf__queue_unlock_and_wake(l, peers);
         return hf__lock_error(l, "write", error, &op->detail);
     }
-    l->held = op->number;
+    l->held = op->acquire_id;
     op->token = l->record.token;
     return HF_OK;
 }
@@ -313,7 +314,7 @@ static hf_result try_often(hf__lock *l, hf__local_contender *local, hf__peers *p
 hf_result hf__lock_acquire(hf__lock *l, hf__peers *peers, const hf__record *self, hf__op *op,
                            hf__time now) {
     if (now > op->not_after) return HF_TIMEOUT;
-    if (op->kind == HF_MUTEX && l->held == op->number) {
+    if (op->kind == HF_MUTEX && l->held == op->acquire_id) {
         op->token = l->record.token;
         return HF_OK;
     }
@@ -380,8 +381,8 @@ static hf_result renew_local(hf__lock *l, hf__local_contender *s, hf__peers *pee
         return HF_UNREACHABLE;
     }
     if (s->token_before && op->token == s->token_before) op->token = s->token;
-    bool ours = slot.number == s->number && hf__slot_is_intact(&slot) && slot.token == s->token &&
-                slot.broken != s->token && op->token == s->token;
+    bool ours = slot.acquire_id == s->acquire_id && hf__slot_is_intact(&slot) &&
+                slot.token == s->token && slot.broken != s->token && op->token == s->token;
     hf_result r = check_current(l, ours, op);
     if (r) return r;
     op->crowded = true;
@@ -394,21 +395,21 @@ static hf_result renew_local(hf__lock *l, hf__local_contender *s, hf__peers *pee
 hf_result hf__lock_renew(hf__lock *l, hf__peers *peers, const hf__record *self, hf__op *op,
                          hf__time now) {
     if (op->kind == HF_MUTEX && l->held) {
-        return l->held == op->number ? renew_mutex(l, op, now) : HF_LOST;
+        return l->held == op->acquire_id ? renew_mutex(l, op, now) : HF_LOST;
     }
     hf__local_contender *local = find_local(l, op);
-    if (!local || !local->holds || local->number != op->number) return HF_LOST;
+    if (!local || !local->holds || local->acquire_id != op->acquire_id) return HF_LOST;
     return renew_local(l, local, peers, self, op, now);
 }
 
 hf_result hf__lock_release(hf__lock *l, hf__peers *peers, const hf__record *self, hf__op *op) {
     hf_result r = HF_LOST;
-    if (op->kind == HF_MUTEX && l->held && l->held <= op->number) {
+    if (op->kind == HF_MUTEX && l->held && l->held <= op->acquire_id) {
         hf__queue_unlock_and_wake(l, peers);
         r = HF_OK;
     }
     hf__local_contender *local = find_local(l, op);
-    if (local && local->number <= op->number) {
+    if (local && local->acquire_id <= op->acquire_id) {
         if (local->ticket >= 0) hf__queue_leave(l, local, peers);
         if (local->slot >= 0) r = hf__kinds_release(l, local, peers, self, op);
     }

@@ -28,7 +28,7 @@
 /* A number of ours that waits, or that is in the room. */
 typedef struct hf__local_contender {
     struct hf__local_contender *next;
-    uint64_t number;
+    uint64_t acquire_id;
     int64_t ticket;        /* -1: none */
     int32_t slot;          /* in the room, or in its line; -1: neither */
     int32_t upgrade_slot;  /* the slot in which it waits for its upgrade; -1: it does not */

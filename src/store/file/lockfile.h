@@ -28,7 +28,7 @@
 
 /* The last hold. Its token is the last token of the lock. */
 typedef struct hf__record {
-    uint64_t token, number;
+    uint64_t token, acquire_id;
     hf__time until; /* CLOCK_BOOTTIME: all who read it are on this machine */
     int64_t since_unix_ms;
     uint64_t owner;

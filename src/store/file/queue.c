@@ -255,7 +255,7 @@ static bool is_our_turn(hf__lock *l, hf__local_contender *s, hf__time now) {
 
 hf_result hf__queue_wait(hf__lock *l, hf__local_contender *s, hf__peers *peers, hf__op *op,
                          hf__time now) {
-    s->number = op->number;
+    s->acquire_id = op->acquire_id;
     for (int i = 0; i < HF__OPEN_TRIES; i++) {
         if (is_behind_ours(l, s)) return hf__queue_busy(op, HF__RECHECK_MS, true);
         if (is_our_turn(l, s, now)) {

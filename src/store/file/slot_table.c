@@ -26,7 +26,7 @@ static off_t offset_of(unsigned index) {
 }
 
 static uint64_t checksum_of(const hf__slot *slot) {
-    enum { FIRST = offsetof(hf__slot, number) / 8, LAST = offsetof(hf__slot, checksum) / 8 };
+    enum { FIRST = offsetof(hf__slot, acquire_id) / 8, LAST = offsetof(hf__slot, checksum) / 8 };
     uint64_t words[sizeof *slot / 8], sum = 1;
     memcpy(words, slot, sizeof words);
     for (size_t i = FIRST; i < LAST; i++)
@@ -102,12 +102,12 @@ static hf__slot_view *add_view(hf__slot_table *table, const hf__slot *slot, unsi
 /* It is being written just now, unless we have the door: then it is damaged. */
 static hf_result read_again(const hf__lockfile *file, int fd, unsigned index, hf__slot *slot,
                             char **detail) {
-    for (int i = 0; i < TRIES && slot->number && !hf__slot_is_intact(slot); i++) {
+    for (int i = 0; i < TRIES && slot->acquire_id && !hf__slot_is_intact(slot); i++) {
         sched_yield();
         int error = hf__slot_read(fd, index, slot);
         if (error) return report_error(file, error, detail);
     }
-    if (!slot->number || hf__slot_is_intact(slot)) return HF_OK;
+    if (!slot->acquire_id || hf__slot_is_intact(slot)) return HF_OK;
     return hf__lockfile_report_damaged(file, "was damaged", detail);
 }
 
@@ -119,7 +119,7 @@ static hf_result read_owner(const hf__lockfile *file, int fd, const hf__slot_set
         if (*owner < 0) return report_error(file, (int)-*owner, detail);
         if (!*owner) return HF_OK;
         hf_result r = read_again(file, fd, index, slot, detail);
-        if (r || !slot->number || slot->id == *owner) return r;
+        if (r || !slot->acquire_id || slot->id == *owner) return r;
         if (own) break;
         sched_yield();
         int error = hf__slot_read(fd, index, slot);
@@ -132,7 +132,7 @@ static hf_result read_own(const hf__lockfile *file, unsigned index, const hf__sl
                           hf__slot_table *table, char **detail) {
     hf__slot_set_put(&table->taken, index, true);
     if (!hf__slot_is_intact(slot)) return hf__lockfile_report_damaged(file, "was damaged", detail);
-    if (!slot->number) return HF_OK;
+    if (!slot->acquire_id) return HF_OK;
     return add_view(table, slot, index, true) ? HF_OK : HF_NOMEM;
 }
 
@@ -140,9 +140,9 @@ static hf_result read_slot(const hf__lockfile *file, int fd, const hf__slot_set 
                            unsigned index, hf__slot *slot, hf__slot_table *table, char **detail) {
     int64_t owner;
     if (own && hf__slot_set_has(own, index)) return read_own(file, index, slot, table, detail);
-    if (!slot->number) return HF_OK;
+    if (!slot->acquire_id) return HF_OK;
     hf_result r = read_owner(file, fd, own, index, slot, &owner, detail);
-    if (r || !slot->number) return r;
+    if (r || !slot->acquire_id) return r;
     if (owner) return add_view(table, slot, index, false) ? HF_OK : HF_NOMEM;
     if (own) table->died = hf__slot_clear(fd, index) == 0 || table->died;
     return HF_OK;
@@ -157,7 +157,7 @@ static hf_result check_cleared(const hf__lockfile *file, int fd, bool entry_lock
         hf__slot slot;
         int error = hf__slot_read(fd, index, &slot);
         if (error) return report_error(file, error, detail);
-        if (hf__slot_is_intact(&slot) && !(entry_locked && slot.number)) return HF_OK;
+        if (hf__slot_is_intact(&slot) && !(entry_locked && slot.acquire_id)) return HF_OK;
         int64_t owner = hf__slot_holder(fd, index);
         if (owner < 0) return report_error(file, (int)-owner, detail);
         if (!owner || (!entry_locked && hf__hold_holder(fd) != 0)) return HF_OK;

@@ -23,16 +23,16 @@ typedef struct hf__slot {
     hf__time until;
     uint32_t count, spare;
 
-    uint64_t number;  /* 0: the slot is not in use */
-    uint64_t token;   /* 0: it stands in line */
-    int64_t position; /* in line: lower ones are served first */
+    uint64_t acquire_id; /* 0: the slot is not in use */
+    uint64_t token;      /* 0: it stands in line */
+    int64_t position;    /* in line: lower ones are served first */
     int64_t since_unix_ms;
     uint64_t owner;
     uint32_t logical, kind, permits, capacity;
     uint32_t id; /* of the client, as in ranges.h */
     int32_t pid;
     char client[HF__UUID_LENGTH + 4];
-    uint64_t checksum; /* from `number` on */
+    uint64_t checksum; /* from `acquire_id` on */
 } hf__slot;
 
 /* One that counts. */

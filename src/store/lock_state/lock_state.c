@@ -11,18 +11,18 @@ static bool same_client_and_class(const hf__contender *a, const hf__contender *b
 }
 
 static bool same_contender(const hf__contender *a, const hf__contender *b) {
-    return same_client_and_class(a, b) && a->number == b->number;
+    return same_client_and_class(a, b) && a->acquire_id == b->acquire_id;
 }
 
 /* Whether what is done for `contender` is done for `it`. */
 static bool covers_contender(const hf__contender *contender, const hf__contender *it) {
     if (contender->kind != HF_MUTEX) return same_contender(contender, it);
-    return same_client_and_class(contender, it) && it->number <= contender->number;
+    return same_client_and_class(contender, it) && it->acquire_id <= contender->acquire_id;
 }
 
 static bool supersedes_contender(const hf__contender *it, const hf__contender *contender) {
     return it->kind == HF_MUTEX && same_client_and_class(it, contender) &&
-           it->number > contender->number;
+           it->acquire_id > contender->acquire_id;
 }
 
 /* ---- What fits together ---- */

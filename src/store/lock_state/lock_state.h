@@ -27,7 +27,7 @@ typedef struct hf__store_client {
 /* Who wants or has what. */
 typedef struct hf__contender {
     const hf__store_client *client;
-    uint64_t number;
+    uint64_t acquire_id;
     hf__owner owner;
     uint32_t kind;
     uint32_t permits, capacity; /* HF_PERMITS */

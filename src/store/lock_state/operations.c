@@ -9,9 +9,9 @@
 
 hf__contender hf__contender_of_op(const hf__store_client *self, const hf__op *op) {
     return (hf__contender){.client = self,
-                           .number = op->number,
+                           .acquire_id = op->acquire_id,
                            .owner = op->owner,
-                           .kind = op->upgrade && op->verb == HF__ASK ? HF_WRITE : op->kind,
+                           .kind = op->upgrade && op->verb == HF__ACQUIRE ? HF_WRITE : op->kind,
                            .permits = op->permits,
                            .capacity = op->capacity};
 }
@@ -20,7 +20,7 @@ static void extend_lease(hf__holder *holder, int64_t lease_ms, hf__time now) {
     holder->expires = hf__later(holder->expires, now + lease_ms * HF__MS);
 }
 
-/* ---- ASK ---- */
+/* ---- ACQUIRE ---- */
 
 static uint64_t unix_us(void) {
     struct timespec ts;

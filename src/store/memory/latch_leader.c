@@ -30,7 +30,7 @@ static hf_result execute_latch(hf__latch_leader *b, hf__op *op, hf__time now) {
         l->left = count;
     } else if (!l->round) {
         return HF_NOT_HELD;
-    } else if (op->verb == HF__LATCH_DOWN) {
+    } else if (op->verb == HF__LATCH_COUNT_DOWN) {
         l->left = l->left > count ? l->left - count : 0;
     }
     if (!l->left) l->done = l->round;
@@ -42,7 +42,7 @@ static hf_result execute_latch(hf__latch_leader *b, hf__op *op, hf__time now) {
 
 static hf_result set_leader_value(hf__latch_leader *b, const hf__lock_state *state,
                                   const hf__store_client *self, const hf__op *op) {
-    hf__contender contender = {.client = self, .number = op->number, .kind = HF_MUTEX};
+    hf__contender contender = {.client = self, .acquire_id = op->acquire_id, .kind = HF_MUTEX};
     const hf__holder *holder = hf__lock_state_find_holder(state, &contender);
     if (!holder || holder->token != op->token) return HF_LOST;
     if (b->value && b->token == op->token && b->value->nth >= op->word->nth) return HF_OK;
@@ -70,8 +70,8 @@ hf_result hf__latch_leader_execute(hf__latch_leader *b, const hf__lock_state *st
                                    const hf__store_client *self, hf__op *op, hf__time now) {
     switch (op->verb) {
     case HF__LATCH_SET:
-    case HF__LATCH_DOWN:
-    case HF__LATCH_LOOK: return execute_latch(b, op, now);
+    case HF__LATCH_COUNT_DOWN:
+    case HF__LATCH_GET: return execute_latch(b, op, now);
     case HF__PROCLAIM: return set_leader_value(b, state, self, op);
     case HF__LEADER: return read_leader_value(b, state, op, now);
     default: return HF_UNSUPPORTED;

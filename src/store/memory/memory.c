@@ -85,7 +85,7 @@ static hf_result execute_on_state(hf__lock_state *state, const hf__store_client 
                                   hf__time now) {
     hf__lock_state_expire(state, now);
     switch (op->verb) {
-    case HF__ASK: return hf__lock_state_acquire(state, self, op, now);
+    case HF__ACQUIRE: return hf__lock_state_acquire(state, self, op, now);
     case HF__RENEW: return hf__lock_state_renew(state, self, op, now);
     case HF__RELEASE: return hf__lock_state_release(state, self, op);
     case HF__BREAK: return hf__lock_state_break(state, op, now);
@@ -137,10 +137,10 @@ static hf_result list_names(const memory_store *m, hf__listing *found, hf__time 
 
 /* Only asking, and setting a latch, makes a lock: for all else one that was never used is an empty one. */
 static hf_result execute_op(const memory_store *m, hf__op *op, hf__time now) {
-    if (op->verb == HF__WHO) return describe_client(m, op);
+    if (op->verb == HF__CLIENT_INFO) return describe_client(m, op);
     if (op->verb == HF__LIST) return list_names(m, op->listing, now);
     memory_lock unused = {0};
-    bool make = op->verb == HF__ASK || op->verb == HF__LATCH_SET;
+    bool make = op->verb == HF__ACQUIRE || op->verb == HF__LATCH_SET;
     memory_lock *l = find_lock(m, op, make);
     if (!l && make) return HF_NOMEM;
     if (!l) l = &unused;

@@ -1,5 +1,5 @@
 /*
- * ASK: to all at once. A majority that grants is not enough: each node has given a token of its own. The
+ * ACQUIRE: to all at once. A majority that grants is not enough: each node has given a token of its own. The
  * highest becomes that of all. It is written back, and counts only where the hold is still ours: there,
  * whatever is granted later is above it. The next holder's majority has such a node in it.
  *
@@ -55,7 +55,7 @@ void hf__vote_raise(hf__vote *v, hf__time now) {
         v->stand = HF__STANDS_AGREED;
     } else if (!b->over) {
         v->op.token = b->token;
-        hf__vote_cast(v, HF__RAISE, now);
+        hf__vote_cast(v, HF__RAISE_TOKEN, now);
     }
 }
 
@@ -144,7 +144,7 @@ static void asked(hf__ballot *b, hf__vote *v, hf__time now) {
 }
 
 static void answered(hf__ballot *b, hf__vote *v, hf__time now) {
-    if (v->op.verb == HF__ASK)
+    if (v->op.verb == HF__ACQUIRE)
         asked(b, v, now);
     else
         hf__vote_raised(v);
@@ -172,7 +172,7 @@ void hf__quorum_ask(hf__quorum *q, hf__op *op, hf__time now) {
     uint64_t floor = floor_of(q, op->token, now);
     for (int i = 0; i < q->count; i++) {
         b->votes[i].op.token = floor;
-        hf__vote_cast(&b->votes[i], HF__ASK, now);
+        hf__vote_cast(&b->votes[i], HF__ACQUIRE, now);
     }
     hf__ballot_settle(b, now);
 }

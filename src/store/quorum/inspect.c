@@ -177,9 +177,9 @@ static bool add_sights(hf__ballot *b, const hf__op *op) {
 }
 
 void hf__quorum_look(hf__quorum *q, hf__op *op, hf__time now) {
-    const hf__motion *motion = op->verb == HF__INSPECT ? &inspect
-                               : op->verb == HF__WHO   ? &who
-                                                       : &breaking;
+    const hf__motion *motion = op->verb == HF__INSPECT       ? &inspect
+                               : op->verb == HF__CLIENT_INFO ? &who
+                                                             : &breaking;
     op->asked_at = now;
     op->maybe = false;
     hf__ballot *b = hf__ballot_new(q, motion, op, now);

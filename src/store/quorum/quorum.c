@@ -32,14 +32,14 @@ static void ask_age(hf__node *n, hf__time now) {
     n->link = s->link;
     n->known = false;
     n->asking = true;
-    n->age = (hf__op){.verb = HF__AGE, .name = ""};
+    n->age = (hf__op){.verb = HF__UPTIME, .name = ""};
     s->table->submit(s, &n->age, now);
 }
 
 /* It counts whole seconds between clock readings that it rounds down: up to one of them may be none.
    One that may not say has been up since now, for all that is known. */
 static void age_told(hf__quorum *q, hf__node *n, hf__time now) {
-    bool said = n->age.result == HF_OK && n->age.age_ms >= 0;
+    bool said = n->age.result == HF_OK && n->age.uptime_ms >= 0;
     n->asking = false;
     free(n->age.detail);
     n->age.detail = NULL;
@@ -50,7 +50,7 @@ static void age_told(hf__quorum *q, hf__node *n, hf__time now) {
     }
     n->ask_at = 0;
     n->known = true;
-    n->born = said && n->age.age_ms > 1000 ? now - (n->age.age_ms - 1000) * HF__MS : now;
+    n->born = said && n->age.uptime_ms > 1000 ? now - (n->age.uptime_ms - 1000) * HF__MS : now;
     if (!said)
         hf__log_add(q->log, HF_LOG_WARNING,
                     "%s does not let us see how long it has been up (INFO): it votes when we have "
@@ -203,11 +203,11 @@ static void submit(hf__store *store, hf__op *op, hf__time now) {
     q->now = hf__later(q->now, now);
     for (int i = 0; i < q->count; i++) look_at_node(q, &q->nodes[i], now);
     switch (op->verb) {
-    case HF__ASK: hf__quorum_ask(q, op, now); break;
+    case HF__ACQUIRE: hf__quorum_ask(q, op, now); break;
     case HF__RENEW: hf__quorum_renew(q, op, now); break;
     case HF__RELEASE: hf__quorum_release(q, op, now); break;
     case HF__INSPECT:
-    case HF__WHO:
+    case HF__CLIENT_INFO:
     case HF__BREAK: hf__quorum_look(q, op, now); break;
     default:
         hf__quorum_complete(q, op, HF_UNSUPPORTED,

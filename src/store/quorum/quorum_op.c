@@ -41,10 +41,10 @@ hf__ballot *hf__ballot_new(hf__quorum *q, const hf__motion *motion, const hf__op
     if (!b) return NULL;
     b->q = q;
     b->motion = motion;
-    b->asks = op->verb == HF__ASK || op->verb == HF__RENEW;
+    b->asks = op->verb == HF__ACQUIRE || op->verb == HF__RENEW;
     b->began = now;
     b->decide_by = now + q->config.command_timeout_ms * HF__MS / 5 * 4;
-    b->number = op->number;
+    b->acquire_id = op->acquire_id;
     b->token = op->token;
     b->lease_ms = op->lease_ms;
     b->name = (char *)b->votes + votes;
@@ -128,10 +128,10 @@ void hf__ballot_tell(hf__ballot *b, hf_result result, char *detail) {
 
 /* ---- What happens ---- */
 
-/* An ASK that was sent and not answered may still come, until it must not act any more. */
+/* An ACQUIRE that was sent and not answered may still come, until it must not act any more. */
 static void note_late(hf__vote *v) {
     hf__node *n = hf__vote_node(v);
-    if (v->op.verb != HF__ASK || !v->op.maybe) return;
+    if (v->op.verb != HF__ACQUIRE || !v->op.maybe) return;
     v->maybe = true;
     n->late_until = hf__later(n->late_until, hf__vote_late_until(v));
 }

@@ -6,10 +6,10 @@
  *
  * Invariants
  *  1. The nodes have copies of the operation, in the ballot's memory, and of its name.
- *  2. What one node may have done for an ASK that is not granted is undone: also where no answer came,
+ *  2. What one node may have done for an ACQUIRE that is not granted is undone: also where no answer came,
  *     and then it is said again until it is answered or the lease is surely over.
  *  3. An answer of a node counts for a grant only while the node votes: it has been up for rejoin_ms
- *     when the ASK was begun, and its connection is still the one that the answer came on.
+ *     when the ACQUIRE was begun, and its connection is still the one that the answer came on.
  *  4. A node is asked for nothing more on behalf of a number that was released.
  */
 #ifndef HF_STORE_QUORUM_QUORUM_OP_H
@@ -29,7 +29,7 @@ typedef struct hf__node {
     bool asking, known;  /* known: `born` is of this connection's server */
     hf__time born;       /* it was up then, or before */
     hf__time ask_at;     /* ask again, not before */
-    hf__time late_until; /* an ASK of ours may arrive late, until then */
+    hf__time late_until; /* an ACQUIRE of ours may arrive late, until then */
 } hf__node;
 
 typedef enum hf__vote_state {
@@ -39,7 +39,7 @@ typedef enum hf__vote_state {
     HF__VOTE_OWED
 } hf__vote_state;
 
-/* What a node has said, of an ASK or a RENEW. */
+/* What a node has said, of an ACQUIRE or a RENEW. */
 typedef enum hf__stand {
     HF__STANDS_NOT, /* nothing that counts */
     HF__STANDS_GRANTED,
@@ -65,7 +65,7 @@ typedef struct hf__motion {
 struct hf__ballot {
     hf__quorum *q;
     hf__ballot *next, *prev; /* among those of its list */
-    bool asks;               /* which is that of ASK and RENEW */
+    bool asks;               /* which is that of ACQUIRE and RENEW */
     const hf__motion *motion;
     hf__op *op; /* the caller's; NULL: it was told, or there is none */
     hf__timer timer;
@@ -74,8 +74,9 @@ struct hf__ballot {
     bool expired;       /* that was so */
     bool over;          /* its number was released */
     bool told_result;   /* RELEASE: the caller's operation has its result already */
-    bool enough; /* ASK, RENEW: a majority has granted. RELEASE: decided, the rest have a moment */
-    uint64_t number, token;
+    bool
+        enough; /* ACQUIRE, RENEW: a majority has granted. RELEASE: decided, the rest have a moment */
+    uint64_t acquire_id, token;
     int64_t lease_ms;
     hf__time gone_by, retry_at; /* RELEASE */
     unsigned tries;
@@ -91,7 +92,7 @@ struct hf__quorum {
     hf__rand rand;
     int count, majority;
     hf__node nodes[HF__NODES_MAX];
-    hf__ballot *asking, *ballots; /* those that may cast an ASK; and all others */
+    hf__ballot *asking, *ballots; /* those that may cast an ACQUIRE; and all others */
     size_t owing;                 /* ballots of releases that are kept to be said again */
     hf__heap timers;
     hf__op *done_first, *done_last;
@@ -119,7 +120,7 @@ hf__node *hf__vote_node(const hf__vote *v);
 bool hf__node_too_young(const hf__quorum *q, const hf__node *n, hf__time at);
 bool hf__vote_counts(const hf__vote *v);
 
-/* By when an ASK of it has acted, if it ever does. */
+/* By when an ACQUIRE of it has acted, if it ever does. */
 static inline hf__time hf__vote_late_until(const hf__vote *v) {
     return hf__after_ms(v->op.not_after, HF__DRIFT_MS);
 }

@@ -83,18 +83,18 @@ static void answered(hf__ballot *b, hf__vote *v, hf__time now) {
 static const hf__motion motion = {answered, weigh};
 
 /* From now on nothing is asked for on behalf of this number. */
-static void end_number(hf__quorum *q, uint64_t number) {
+static void end_number(hf__quorum *q, uint64_t acquire_id) {
     for (hf__ballot *b = q->asking; b; b = b->next)
-        if (b->number == number) b->over = true;
+        if (b->acquire_id == acquire_id) b->over = true;
 }
 
-/* An ASK that is under way there may be executed after this, on the same connection: a node that does not
+/* An ACQUIRE that is under way there may be executed after this, on the same connection: a node that does not
    know the script yet is sent it again, and so is one that was told too late. */
-static hf__time under_way_until(const hf__quorum *q, ptrdiff_t node, uint64_t number) {
+static hf__time under_way_until(const hf__quorum *q, ptrdiff_t node, uint64_t acquire_id) {
     hf__time until = 0;
     for (const hf__ballot *b = q->asking; b; b = b->next) {
         const hf__vote *v = &b->votes[node];
-        if (b->number == number && v->state == HF__VOTE_SENT && v->op.verb == HF__ASK)
+        if (b->acquire_id == acquire_id && v->state == HF__VOTE_SENT && v->op.verb == HF__ACQUIRE)
             until = hf__later(until, hf__vote_late_until(v));
     }
     return until;
@@ -103,7 +103,7 @@ static hf__time under_way_until(const hf__quorum *q, ptrdiff_t node, uint64_t nu
 static void cast(hf__vote *v, hf__time bury, hf__time now) {
     const hf__ballot *b = v->ballot;
     hf__time late = hf__vote_node(v)->late_until;
-    bury = hf__later(bury, under_way_until(b->q, v - b->votes, b->number));
+    bury = hf__later(bury, under_way_until(b->q, v - b->votes, b->acquire_id));
     v->op.bury_until = hf__later(bury, late > now ? late : 0);
     hf__vote_cast(v, HF__RELEASE, now);
 }
@@ -116,7 +116,7 @@ void hf__quorum_release(hf__quorum *q, hf__op *op, hf__time now) {
         hf__quorum_complete(q, op, HF_NOMEM, NULL);
         return;
     }
-    end_number(q, op->number);
+    end_number(q, op->acquire_id);
     b->op = op;
     for (int i = 0; i < q->count; i++) cast(&b->votes[i], op->bury_until, now);
     hf__ballot_settle(b, now);
@@ -134,7 +134,7 @@ void hf__quorum_undo(hf__ballot *of, hf__op *op, hf__time now) {
     const hf__op release = {.verb = HF__RELEASE,
                             .name = of->name,
                             .name_length = of->votes[0].op.name_length,
-                            .number = of->number,
+                            .acquire_id = of->acquire_id,
                             .lease_ms = of->lease_ms,
                             .held_since = of->began,
                             .gone_by = hf__after_ms(latest, of->lease_ms + of->lease_ms / 50)};

@@ -18,7 +18,7 @@ static void retake(hf__vote *v, hf__time now) {
     v->op.lease_ms = b->lease_ms;
     v->op.not_after = until;
     v->op.attempt = 0;
-    hf__vote_cast(v, HF__ASK, now);
+    hf__vote_cast(v, HF__ACQUIRE, now);
 }
 
 static void weigh(hf__ballot *b, hf__time now) {
@@ -60,7 +60,7 @@ static void renewed(const hf__ballot *b, hf__vote *v, hf__time now) {
 static void answered(hf__ballot *b, hf__vote *v, hf__time now) {
     if (v->op.verb == HF__RENEW)
         renewed(b, v, now);
-    else if (v->op.verb == HF__ASK && v->op.result == HF_OK)
+    else if (v->op.verb == HF__ACQUIRE && v->op.result == HF_OK)
         hf__vote_raise(v, now);
 }
 

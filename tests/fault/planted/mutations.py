@@ -301,14 +301,14 @@ MUTATIONS = [
         "who gives up does not see to what may have been granted",
         WAIT,
         "hf_result result = outcome(w, why, asking);",
-        "hf_result result = outcome(w, why, asking);\n    w->number = 0;",
+        "hf_result result = outcome(w, why, asking);\n    w->acquire_id = 0;",
         ("fault_answers", "F12_an_outcome_that_is_not_known*"),
     ),
     Mutation(
         "a grant that came too late is kept",
         GRANT,
         "    /* Nobody wants it any more, or the answer came when the lease may have run out. */\n",
-        "    if (w && w->once) op->number = 0;\n",
+        "    if (w && w->once) op->acquire_id = 0;\n",
         ("fault_pauses", "F01_a_grant_answered*"),
     ),
     Mutation(
@@ -598,15 +598,15 @@ MUTATIONS = [
     Mutation(
         "a slot that says nothing is an empty one, though its range is locked",
         "store/file/slot_table.c",
-        "if (hf__slot_is_intact(&slot) && !(entry_locked && slot.number)) return HF_OK;",
-        "if (!slot.number || hf__slot_is_intact(&slot)) return HF_OK;",
+        "if (hf__slot_is_intact(&slot) && !(entry_locked && slot.acquire_id)) return HF_OK;",
+        "if (!slot.acquire_id || hf__slot_is_intact(&slot)) return HF_OK;",
         ("file_kinds", "F28_a_slot_overwritten*"),
     ),
     Mutation(
         "a slot is not seen to be whole",
         "store/file/slot_table.c",
         "    return slot->checksum == checksum_of(slot);",
-        "    return slot->checksum == checksum_of(slot) || slot->number;",
+        "    return slot->checksum == checksum_of(slot) || slot->acquire_id;",
         ("file_kinds", "F28_no_byte_of_a_slot*"),
     ),
     Mutation(
@@ -697,7 +697,7 @@ MUTATIONS = [
     Mutation(
         "a wait that gives up does not leave the line, nor passes a grant on",
         WAIT,
-        "hf__entry_haunt_line(e, w->number, w->placed_until); /* it leaves the line */",
+        "hf__entry_haunt_line(e, w->acquire_id, w->placed_until); /* it leaves the line */",
         "",
         ("fault_line", "B20_a_grant_that_a_cancelled*"),
     ),
@@ -1139,7 +1139,7 @@ MUTATIONS = [
     Mutation(
         "what too few replicas have is kept",
         REPLICA_WAIT,
-        "if (op->ack.verb != HF__ASK || op->upgrade || !there) {",
+        "if (op->ack.verb != HF__ACQUIRE || op->upgrade || !there) {",
         "if (!there || op) {",
         ("fault_replicas", "F31_what_too_few*"),
     ),
@@ -1147,7 +1147,7 @@ MUTATIONS = [
         "a renewal that no replica has counts",
         REPLICA_WAIT,
         "if (!needs_replicas(op)) return false;",
-        "if (op->verb != HF__ASK || op->result != HF_OK) return false;",
+        "if (op->verb != HF__ACQUIRE || op->result != HF_OK) return false;",
         ("fault_replicas", "F31_a_renewal_that_no*"),
     ),
     Mutation(
@@ -1188,7 +1188,7 @@ MUTATIONS = [
     Mutation(
         "an exported hold is extended without replicas",
         REPLICA_WAIT,
-        "bool lasts = op->verb == HF__RENEW || op->verb == HF__EXPORT || op->verb == HF__PROLONG;",
+        "bool lasts = op->verb == HF__RENEW || op->verb == HF__EXPORT || op->verb == HF__EXTEND_EXPORTED;",
         "bool lasts = op->verb == HF__RENEW || op->verb == HF__EXPORT;",
         ("fault_replicas", "F31_what_has_left*"),
     ),
@@ -1272,7 +1272,7 @@ MUTATIONS = [
     Mutation(
         "a quorum's token is not written back",
         "store/quorum/acquire.c",
-        "        hf__vote_cast(v, HF__RAISE, now);\n",
+        "        hf__vote_cast(v, HF__RAISE_TOKEN, now);\n",
         "        v->stand = HF__STANDS_AGREED;\n        (void)now;\n",
         ("fault_quorum", "F36_tokens*"),
     ),

@@ -29,7 +29,7 @@ BUGS = [
         "true"),
     Bug("a renewal need not be confirmed", REPLICA_WAIT,
         "if ([[!needs_replicas(op)]]) return false;",
-        "op->verb != HF__ASK || op->result != HF_OK", first=75),
+        "op->verb != HF__ACQUIRE || op->result != HF_OK", first=75),
     Bug("replicas are waited for after a command that writes nothing", TOUCH,
         "call('PEXPIRE', KEYS[1], left)",
         ""),

@@ -169,7 +169,7 @@ static bool acquiring(sim_caller *t, hf__time now) {
     else if (now >= hf__wait_until(&t->client->core, &t->wait))
         give_up(t, HF_TIMEOUT, now);
     else {
-        t->asked = t->wait.number;
+        t->asked = t->wait.acquire_id;
         return false;
     }
     return true;
@@ -197,7 +197,7 @@ static void release(sim_caller *t, sim_hold *h, hf__time now) {
              t->client->slot, t->index, sim_names[h->name], (unsigned long long)own->token,
              own->count);
     begin_call(t, SIM_RELEASING, h, now);
-    t->number = own->count == 1 ? own->number : 0;
+    t->number = own->count == 1 ? own->acquire_id : 0;
     hf__core_release(&t->client->core, h->hold, &t->call, now);
 }
 

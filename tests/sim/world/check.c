@@ -117,13 +117,13 @@ static void check_server_has(sim_world *w, const sim_claim *claim) {
     const sim_seen *seen = &w->checks.names[claim->name].seen;
     if (sim_checks_excused(w, claim)) return;
     if (seen->held && sim_server_ms(w) <= seen->expires_ms && seen->slot == claim->client->slot &&
-        seen->number == claim->client->number && seen->ask == claim->own->number &&
+        seen->number == claim->client->number && seen->ask == claim->own->acquire_id &&
         seen->token == claim->own->token)
         return;
     sim_fail(w, claim->name,
              "client %d holds %s, number %" PRIu64 ", token %" PRIu64
              ", for %.3f ms more; but not by the server",
-             claim->client->slot, sim_names[claim->name], claim->own->number, claim->own->token,
+             claim->client->slot, sim_names[claim->name], claim->own->acquire_id, claim->own->token,
              (double)(atomic_load(&claim->own->deadline) - sim_client_now(claim->client)) / HF__MS);
 }
 
@@ -193,7 +193,7 @@ uint64_t sim_checks_arrival(sim_world *w) {
 /* Nobody else of the client has waited longer; but for those who re-enter with the one who did. */
 static void check_order(sim_world *w, const sim_caller *t) {
     const sim_client *c = t->client;
-    if (!t->wait.by_number.key) return; /* it never asked */
+    if (!t->wait.by_acquire_id.key) return; /* it never asked */
     for (int i = 0; i < c->caller_count; i++) {
         const sim_caller *other = &c->callers[i];
         if (other->doing != SIM_ACQUIRING || other->name != t->name || other->wait.call.done ||
@@ -208,7 +208,8 @@ static void check_order(sim_world *w, const sim_caller *t) {
 static void check_told(sim_world *w, const sim_caller *t, const hf__own *own) {
     const sim_client *c = t->client;
     const sim_told *told = &w->checks.names[t->name].told[c->slot];
-    if (told->number != c->number || told->ask != own->number || told->token < own->token) return;
+    if (told->number != c->number || told->ask != own->acquire_id || told->token < own->token)
+        return;
     if (told->link != c->store.session.link || c->store.session.in_flight) return;
     if (w->checks.data_lost && w->checks.set_back) return; /* tokens fall */
     sim_fail(w, t->name,
@@ -342,11 +343,12 @@ void sim_checks_lost(sim_world *w, const sim_client *c, const hf__own *own) {
 bool sim_check_known(const sim_client *c, int name, uint64_t ask) {
     const hf__entry *e = sim_client_entry(c, name);
     if (!e) return false;
-    if (e->own && e->own->number == ask) return true;
+    if (e->own && e->own->acquire_id == ask) return true;
     if (e->ghost >= ask) return true;
-    if (e->busy && (e->op.number >= ask || (e->op.heir && e->op.heir->number >= ask))) return true;
+    if (e->busy && (e->op.acquire_id >= ask || (e->op.heir && e->op.heir->acquire_id >= ask)))
+        return true;
     for (const hf__wait *wait = e->head; wait; wait = wait->next)
-        if (wait->number == ask) return true;
+        if (wait->acquire_id == ask) return true;
     return false;
 }
 

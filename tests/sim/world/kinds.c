@@ -92,12 +92,13 @@ void sim_kinds_claim(sim_world *w, const sim_claim *claim, bool looked) {
     const hf__own *own = claim->own;
     if (sim_checks_excused(w, claim)) return;
     const sim_holder *h = find_ask(&w->checks.holdings[claim->name], claim->client->slot,
-                                   claim->client->number, own->number);
+                                   claim->client->number, own->acquire_id);
     if (!h || over(w, h) || !enough(h, claim))
         sim_fail(w, claim->name,
                  "client %d holds %s as kind %" PRIu32 ", number %" PRIu64 ", token %" PRIu64
                  ", for %.3f ms more; but by the server as %c, token %" PRIu64,
-                 claim->client->slot, sim_names[claim->name], own->kind, own->number, own->token,
+                 claim->client->slot, sim_names[claim->name], own->kind, own->acquire_id,
+                 own->token,
                  (double)(atomic_load(&own->deadline) - sim_client_now(claim->client)) / HF__MS,
                  h && !over(w, h) ? h->kind : '-', h ? h->token : 0);
     if (looked) check_count(w, claim, h);
@@ -174,7 +175,8 @@ void sim_kinds_upgraded(sim_world *w, const sim_caller *t) {
     const hf__own *own = t->hold->hold->own;
     sim_claim *claim = claim_of(w, own);
     if (t->wait.call.result != HF_OK || !claim || !sim_checks_good(claim)) return;
-    if (!t->wait.by_number.key || own->kind != HF_WRITE) return; /* another did it, or undid it */
+    if (!t->wait.by_acquire_id.key || own->kind != HF_WRITE)
+        return; /* another did it, or undid it */
     check_token(w, claim);
 }
 
@@ -184,10 +186,11 @@ void sim_kinds_downgraded(sim_world *w, const sim_caller *t) {
     sim_holding holding;
     if (t->call.result != HF_OK || !own->entry || own->entry->head || own->entry->busy) return;
     if (own->kind == HF_WRITE || w->checks.stepped) return;
-    const sim_holder *h = find_ask(&w->checks.holdings[t->name], c->slot, c->number, own->number);
+    const sim_holder *h =
+        find_ask(&w->checks.holdings[t->name], c->slot, c->number, own->acquire_id);
     if (h && h->stray) return;
     sim_probe_holding(w, t->name, &holding);
-    h = find_ask(&holding, c->slot, c->number, own->number);
+    h = find_ask(&holding, c->slot, c->number, own->acquire_id);
     if (h && alone(h))
         sim_fail(w, t->name, "client %d.%d has downgraded %s; but the server has not", c->slot,
                  t->index, sim_names[t->name]);
@@ -203,7 +206,7 @@ void sim_kinds_broken(sim_world *w, int name) {
         sim_checks_note_broken(w, name, h->token);
         for (sim_claim *claim = w->checks.claims; claim; claim = claim->next)
             if (claim->name == name && claim->client->slot == h->slot &&
-                claim->client->number == h->number && claim->own->number == h->ask)
+                claim->client->number == h->number && claim->own->acquire_id == h->ask)
                 claim->empty = true;
     }
 }
@@ -499,7 +502,7 @@ static bool known(const sim_client *c, int name, uint64_t ask, bool lane) {
 
 static void check_noticed(sim_world *w, int name, const sim_client *c, const sim_holder *h) {
     const hf__entry *e = h->lane ? sim_client_lane(c, name, h->ask) : sim_client_entry(c, name);
-    if (!e || !e->head || e->head->number != h->ask) return;
+    if (!e || !e->head || e->head->acquire_id != h->ask) return;
     if (e->own && !(h->kind == 'g' && e->head->upgrade)) return;
     if (w->now > sim_line_notice_by(w, c, h->since))
         sim_fail(w, name, "client %d waits for %s, and does not notice that it has it", c->slot,

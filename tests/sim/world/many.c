@@ -168,7 +168,7 @@ void sim_many_let_go(sim_caller *t, sim_hold *h, hf__time now) {
         if (!each->hold || each->busy || each->group != h->group) continue;
         each->busy = true;
         t->gone[count] = each;
-        t->gone_numbers[count] = each->hold->own->count == 1 ? each->hold->own->number : 0;
+        t->gone_numbers[count] = each->hold->own->count == 1 ? each->hold->own->acquire_id : 0;
         t->handles[count++] = each->hold;
     }
     SIM_TELL(c->world, SIM_ANY, "client %d.%d  lets go of %u together", c->slot, t->index, count);

@@ -42,9 +42,9 @@ void sim_server_echo(sim_world *w) {
 static void grant_of_old(sim_world *w, const sim_client *c, const hf__entry *e, int name) {
     const hf__wait *wait = e->head;
     char channel[SIM_MESSAGE], text[SIM_MESSAGE];
-    if (!wait || !wait->number || !c->core.link || wait->first_link == c->core.link) return;
+    if (!wait || !wait->acquire_id || !c->core.link || wait->first_link == c->core.link) return;
     sim_probe_channel(channel, sizeof channel, c->slot, c->number);
-    sim_probe_grant(text, sizeof text, wait->number, now_us(w), wait->lease_ms);
+    sim_probe_grant(text, sizeof text, wait->acquire_id, now_us(w), wait->lease_ms);
     SIM_TELL(w, name, "another server  publishes to %s: %s", channel, text);
     rm_publish(&w->server, rm_text(channel), rm_text(text));
 }

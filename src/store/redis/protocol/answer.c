@@ -187,7 +187,7 @@ static bool good_time(int64_t server_us) {
 /* Seconds that it has been up, by its own count; -1: it may not say. */
 static hf_result age_answer(hf__session *s, hf__op *op, int64_t seconds, char **detail) {
     if (seconds < -1 || seconds > TIME_MAX_US / 1000000) return bad_answer(s, op, detail);
-    op->age_ms = seconds < 0 ? -1 : seconds * 1000;
+    op->uptime_ms = seconds < 0 ? -1 : seconds * 1000;
     hf__session_complete(s, op, HF_OK, false, NULL);
     return HF_OK;
 }
@@ -202,12 +202,13 @@ static hf_result number_answer(hf__session *s, hf__op *op, hf__time now, char **
         hf__session_complete(s, op, n ? HF_OK : HF_LOST, false, NULL);
         return HF_OK;
     }
-    if (op->verb == HF__AGE) return age_answer(s, op, n, detail);
-    bool may_be = op->verb == HF__RENEW || op->verb == HF__REGISTER || op->verb == HF__RAISE ||
-                  (op->verb == HF__ASK && !op->together && n >= TIME_MIN_US);
+    if (op->verb == HF__UPTIME) return age_answer(s, op, n, detail);
+    bool may_be = op->verb == HF__RENEW || op->verb == HF__REGISTER ||
+                  op->verb == HF__RAISE_TOKEN ||
+                  (op->verb == HF__ACQUIRE && !op->together && n >= TIME_MIN_US);
     if (!may_be || !good_time(server_us)) return bad_answer(s, op, detail);
     hf__session_note_time(s, server_us, op->asked_at, now);
-    if (op->verb == HF__ASK) op->token = (uint64_t)n;
+    if (op->verb == HF__ACQUIRE) op->token = (uint64_t)n;
     if (op->verb == HF__REGISTER) s->registered = true;
     hf__session_complete(s, op, n > 0 ? HF_OK : HF_LOST, false, NULL);
     return HF_OK;
@@ -232,7 +233,7 @@ static hf_result other_answer(hf__session *s, hf__op *op, int64_t status, char *
         hf__session_complete(s, op, HF_LOST, false, NULL);
         return HF_OK;
     }
-    if (op->verb != HF__ASK || op->together || !hf__in_lane(op) ||
+    if (op->verb != HF__ACQUIRE || op->together || !hf__in_lane(op) ||
         (other && !hf__reply_number(&s->parser.reply, 2, &capacity)))
         return bad_answer(s, op, detail);
     if (other) op->capacity = (uint32_t)capacity; /* the one in force */
@@ -250,7 +251,7 @@ static hf_result list_answer(hf__session *s, hf__op *op, hf__time now, char **de
     if (status > STATUS_LATE) return other_answer(s, op, status, detail);
     bool yes = status == STATUS_YES, late = status == STATUS_LATE;
     if (op->verb == HF__RENEW) return kept_answer(s, op, yes, server_us, now, detail);
-    bool third = hf__is_handed(op) || op->verb == HF__ASK || op->verb == HF__BREAK ||
+    bool third = hf__is_handed(op) || op->verb == HF__ACQUIRE || op->verb == HF__BREAK ||
                  op->verb == HF__RELEASE;
     if (op->together) third = late;
     if ((late && !third) || (!late && third && !hf__reply_number(r, 2, &value)))
@@ -264,7 +265,7 @@ static hf_result list_answer(hf__session *s, hf__op *op, hf__time now, char **de
     }
     if (hf__is_handed(op) && !yes) return bad_answer(s, op, detail);
     if (op->together) return chain_answer(s, op, yes, detail);
-    if (op->verb == HF__ASK) return grant_answer(s, op, value, yes, detail);
+    if (op->verb == HF__ACQUIRE) return grant_answer(s, op, value, yes, detail);
     if (op->verb == HF__LIST) {
         if (!yes || !hf__list_answer(r, s->url->prefix, op->listing))
             return bad_answer(s, op, detail);
@@ -296,7 +297,7 @@ static hf_result next_answer(hf__session *s, hf__op *op, hf__time now, char **de
 static hf_result latch_leader_answer(hf__session *s, hf__op *op, hf__time now, char **detail) {
     const hf__reply *r = &s->parser.reply;
     int64_t status, server_us;
-    bool changes = op->verb == HF__LATCH_SET || op->verb == HF__LATCH_DOWN;
+    bool changes = op->verb == HF__LATCH_SET || op->verb == HF__LATCH_COUNT_DOWN;
     if (r->type != REDIS_REPLY_ARRAY || !hf__reply_number(r, 0, &status) || status < STATUS_NO ||
         status > (changes ? STATUS_LATE : STATUS_YES) || !hf__reply_number(r, 1, &server_us) ||
         !good_time(server_us))
@@ -314,7 +315,7 @@ static hf_result latch_leader_answer(hf__session *s, hf__op *op, hf__time now, c
 static hf_result script_answer(hf__session *s, hf__op *op, hf__time now, char **detail) {
     int type = s->parser.reply.type;
     if (hf__is_latch_or_leader(op)) return latch_leader_answer(s, op, now, detail);
-    bool lists = hf__is_handed(op) || op->verb == HF__ASK ||
+    bool lists = hf__is_handed(op) || op->verb == HF__ACQUIRE ||
                  (op->verb == HF__RENEW && hf__in_lane(op)) || op->verb == HF__BREAK ||
                  op->verb == HF__INSPECT || op->verb == HF__RELEASE || op->verb == HF__LIST;
     if (type == REDIS_REPLY_INTEGER) return number_answer(s, op, now, detail);
@@ -390,7 +391,7 @@ static hf_result error_answer(hf__session *s, hf__op *op, hf__time now, char **d
     /* Where something else stands in its place, our hold is gone. But what may yet come late was not
        buried: that is to be asked for again. */
     bool ours = op->verb == HF__RENEW || (op->verb == HF__RELEASE && !op->bury_until) ||
-                op->verb == HF__RAISE || op->verb == HF__EXPORT;
+                op->verb == HF__RAISE_TOKEN || op->verb == HF__EXPORT;
     hf__error_line unwrapped = hf__error_unwrap(error);
     bool gone = ours && hf__error_has_code(&unwrapped, "WRONGTYPE");
     if (gone && op->next_ask)
@@ -414,6 +415,7 @@ hf_result hf__session_answer(hf__session *s, hf__time now, char **detail) {
     if (r->type == REDIS_REPLY_ERROR) return error_answer(s, op, now, detail);
     forget_asking(op);
     if (s->role == HF__REPLICAS) return replicas_answer(s, op, detail);
-    if (op->verb == HF__SLOTS_OF) return slots_answer(s, op, detail);
-    return op->verb == HF__WHO ? who_answer(s, op, detail) : script_answer(s, op, now, detail);
+    if (op->verb == HF__CLUSTER_SLOTS) return slots_answer(s, op, detail);
+    return op->verb == HF__CLIENT_INFO ? who_answer(s, op, detail)
+                                       : script_answer(s, op, now, detail);
 }

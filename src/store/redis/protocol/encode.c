@@ -30,8 +30,8 @@ bool hf__in_lane(const hf__op *op) {
 
 /* A hold goes from one client to another: see hand.lua. */
 bool hf__is_handed(const hf__op *op) {
-    return op->verb == HF__EXPORT || op->verb == HF__PROLONG ||
-           (op->verb == HF__ASK && op->exported);
+    return op->verb == HF__EXPORT || op->verb == HF__EXTEND_EXPORTED ||
+           (op->verb == HF__ACQUIRE && op->exported);
 }
 
 static const hf__script *plain_script_of(const hf__op *op) {
@@ -39,15 +39,15 @@ static const hf__script *plain_script_of(const hf__op *op) {
     if (op->together) return &hf__script_all;
     if (hf__is_handed(op)) return &hf__script_hand;
     switch (op->verb) {
-    case HF__ASK: return lane ? &hf__script_enter : &hf__script_acquire;
+    case HF__ACQUIRE: return lane ? &hf__script_enter : &hf__script_acquire;
     case HF__RENEW: return lane ? &hf__script_keep : &hf__script_renew;
     case HF__RELEASE: return lane ? &hf__script_leave : &hf__script_release;
     case HF__BREAK: return &hf__script_break;
     case HF__INSPECT: return &hf__script_inspect;
     case HF__LIST: return &hf__script_list;
     case HF__REGISTER: return &hf__script_register;
-    case HF__RAISE: return &hf__script_raise;
-    case HF__AGE: return &hf__script_age;
+    case HF__RAISE_TOKEN: return &hf__script_raise;
+    case HF__UPTIME: return &hf__script_age;
     case HF__TOUCH: return &hf__script_touch;
     default: return hf__latch_leader_script(op->verb);
     }
@@ -64,7 +64,7 @@ void hf__encode_client_key(hf__session *s, const char *client) {
 
 /* client:number or client#number, which is a hold; and client:owner, its owner. */
 static void add_id(hf__session *s, const hf__op *op) {
-    hf__command_id(&s->out, s->who->client, hf__in_lane(op) ? "#" : ":", op->number);
+    hf__command_id(&s->out, s->who->client, hf__in_lane(op) ? "#" : ":", op->acquire_id);
 }
 
 static void add_owner(hf__session *s, const hf__op *op) {
@@ -72,12 +72,12 @@ static void add_owner(hf__session *s, const hf__op *op) {
 }
 
 static void add_exported(hf__session *s, const hf__op *op) {
-    hf__command_id(&s->out, op->exported->client, ":", HF__EXPORTED_NUMBER);
+    hf__command_id(&s->out, op->exported->client, ":", HF__EXPORTED_ACQUIRE_ID);
 }
 
 /* To whom and from whom; nobody's hold keeps its owner's number, to be shown. */
 static void add_hand(hf__session *s, const hf__op *op) {
-    if (op->verb == HF__ASK) {
+    if (op->verb == HF__ACQUIRE) {
         add_id(s, op);
         add_owner(s, op);
     } else {
@@ -140,7 +140,7 @@ static void add_chain(hf__session *s, const hf__op *op, hf__time now) {
 }
 
 static void add_heir(hf__session *s, const hf__heir *heir) {
-    const hf__op as_op = {.number = heir->number, .owner = heir->owner};
+    const hf__op as_op = {.acquire_id = heir->acquire_id, .owner = heir->owner};
     add_id(s, &as_op);
     add_owner(s, &as_op);
     hf__command_number(&s->out, heir->lease_ms);
@@ -162,12 +162,12 @@ static void add_renew(hf__session *s, const hf__op *op) {
 /* A reader that waits for its upgrade is a reader still. */
 static bool must_be_alone(const hf__op *op) {
     if (op->kind == HF_MUTEX) return true;
-    return op->upgrade ? op->ack.verb == HF__ASK : op->kind == HF_WRITE;
+    return op->upgrade ? op->ack.verb == HF__ACQUIRE : op->kind == HF_WRITE;
 }
 
 /* What has left its client is held under another id. */
 static void add_touch(hf__session *s, const hf__op *op) {
-    if (op->ack.verb == HF__EXPORT || op->ack.verb == HF__PROLONG)
+    if (op->ack.verb == HF__EXPORT || op->ack.verb == HF__EXTEND_EXPORTED)
         add_exported(s, op);
     else
         add_id(s, op);
@@ -211,13 +211,13 @@ static int key_count(const hf__op *op) {
     if (op->together) return 4 * chain_length(op);
     if (hf__is_handed(op)) return 1;
     switch (op->verb) {
-    case HF__ASK:
+    case HF__ACQUIRE:
     case HF__RELEASE:
     case HF__BREAK: return 4;
     case HF__RENEW: return hf__in_lane(op) && !op->brief ? 4 : 1;
-    case HF__RAISE:
+    case HF__RAISE_TOKEN:
     case HF__INSPECT: return 2;
-    case HF__AGE:
+    case HF__UPTIME:
     case HF__LIST: return 0;
     default: return hf__latch_leader_script(op->verb) ? HF__LATCH_LEADER_KEYS : 1;
     }
@@ -257,7 +257,7 @@ static void add_keys(hf__session *s, const hf__op *op) {
     else if (key_count(op) > 0)
         add_key(s, op, "");
     if (op->verb == HF__INSPECT) add_key(s, op, ":q");
-    if (op->verb == HF__RAISE) add_key(s, op, ":f");
+    if (op->verb == HF__RAISE_TOKEN) add_key(s, op, ":f");
     if (needs_settled_slot(s, op)) add_key(s, op, ":absent");
 }
 
@@ -274,11 +274,11 @@ static void add_script_arguments(hf__session *s, const hf__op *op, hf__time now)
         hf__latch_leader_encode(&s->out, s->who->client, op, not_after(s, op->not_after));
     if (op->verb == HF__REGISTER) add_register(s, op);
     if (op->verb == HF__LIST) hf__list_encode(&s->out, s->url->prefix, op->listing);
-    if (op->verb == HF__ASK) add_ask(s, op, now);
+    if (op->verb == HF__ACQUIRE) add_ask(s, op, now);
     if (op->verb == HF__RENEW) add_renew(s, op);
     if (op->verb == HF__RELEASE) add_release(s, op, now);
     if (op->verb == HF__TOUCH) add_touch(s, op);
-    if (op->verb == HF__RAISE) {
+    if (op->verb == HF__RAISE_TOKEN) {
         add_id(s, op);
         hf__command_number(&s->out, (int64_t)op->token);
     }
@@ -302,12 +302,12 @@ static int argument_count(const hf__op *op, hf__time now) {
     if (op->together) return 5 + 2 * chain_length(op);
     if (hf__is_handed(op)) return 6;
     switch (op->verb) {
-    case HF__ASK: return ask_arguments(op);
+    case HF__ACQUIRE: return ask_arguments(op);
     case HF__RELEASE: return release_arguments(op, now);
     case HF__RENEW: return hf__in_lane(op) ? 7 : 5;
     case HF__REGISTER: return 5;
     case HF__TOUCH:
-    case HF__RAISE:
+    case HF__RAISE_TOKEN:
     case HF__BREAK: return 2;
     case HF__LIST: return HF__LIST_ARGUMENTS;
     default: return hf__is_latch_or_leader(op) ? hf__latch_leader_arguments(op) : 0;
@@ -359,8 +359,8 @@ static void encode_asking(hf__session *s) {
 void hf__encode(hf__session *s, const hf__op *op, bool whole, hf__time now) {
     if (op->asking) encode_asking(s);
     switch (op->verb) {
-    case HF__SLOTS_OF: encode_slots(s); break;
-    case HF__WHO: encode_who(s, op); break;
+    case HF__CLUSTER_SLOTS: encode_slots(s); break;
+    case HF__CLIENT_INFO: encode_who(s, op); break;
     /* Never by EVALSHA: a NOSCRIPT would send it again behind the WAIT that counts from it. */
     case HF__TOUCH: encode_script(s, op, true, now); break;
     case HF__CONFIRM: encode_confirm(s, op); break;

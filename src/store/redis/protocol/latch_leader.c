@@ -13,8 +13,8 @@
 const hf__script *hf__latch_leader_script(hf__verb verb) {
     switch (verb) {
     case HF__LATCH_SET: return &hf__script_latch_set;
-    case HF__LATCH_DOWN: return &hf__script_latch_down;
-    case HF__LATCH_LOOK: return &hf__script_latch_look;
+    case HF__LATCH_COUNT_DOWN: return &hf__script_latch_down;
+    case HF__LATCH_GET: return &hf__script_latch_look;
     case HF__PROCLAIM: return &hf__script_proclaim;
     case HF__LEADER: return &hf__script_leader;
     default: return NULL;
@@ -22,7 +22,7 @@ const hf__script *hf__latch_leader_script(hf__verb verb) {
 }
 
 static bool only_reads(const hf__op *op) {
-    return op->verb == HF__LATCH_LOOK || op->verb == HF__LEADER;
+    return op->verb == HF__LATCH_GET || op->verb == HF__LEADER;
 }
 
 /* ---- Asking ---- */
@@ -33,7 +33,7 @@ int hf__latch_leader_arguments(const hf__op *op) {
 }
 
 static void encode_proclaim(hf__buffer *out, const char *client, const hf__op *op) {
-    hf__command_id(out, client, ":", op->number);
+    hf__command_id(out, client, ":", op->acquire_id);
     hf__command_number(out, (int64_t)op->token);
     hf__command_number(out, (int64_t)op->word->nth);
     hf__command_bytes(out, op->word->value, op->word->length);
@@ -50,7 +50,7 @@ void hf__latch_leader_encode(hf__buffer *out, const char *client, const hf__op *
     if (op->verb == HF__PROCLAIM) encode_proclaim(out, client, op);
     if (op->verb == HF__PROCLAIM || (only_reads(op) && !op->stand)) return;
     hf__command_string(out, client);
-    hf__command_number(out, (int64_t)op->number);
+    hf__command_number(out, (int64_t)op->acquire_id);
     if (only_reads(op)) return;
     hf__command_number(out, not_after);
     hf__command_number(out, op->latch->count);
@@ -69,7 +69,7 @@ static bool read_latch(const hf__reply *r, hf__op *op, bool heard) {
         !hf__reply_number(r, 4, &done) || left < 0 || left > HF_LATCH_MAX || round <= 0 ||
         done < 0 || done > round)
         return false;
-    if (op->verb == HF__LATCH_LOOK && !hf__reply_number(r, 5, &told)) return false;
+    if (op->verb == HF__LATCH_GET && !hf__reply_number(r, 5, &told)) return false;
     op->latch->left = (uint32_t)left;
     op->latch->round = (uint64_t)round;
     op->latch->done = (uint64_t)done;

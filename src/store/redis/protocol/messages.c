@@ -35,7 +35,7 @@ static bool read_message(hf__message *m, const char *text) {
         if (errno || end == text || values[i] <= 0 || *end != (i < 3 ? ' ' : '\0')) return false;
         text = end + 1;
     }
-    *m = (hf__message){.number = (uint64_t)values[0],
+    *m = (hf__message){.acquire_id = (uint64_t)values[0],
                        .token = (uint64_t)values[1],
                        .server_us = values[2],
                        .lease_ms = values[3]};

@@ -51,7 +51,7 @@ bool hf__notifications_next(hf__notifications *n, hf__news *out) {
     }
     if (!hf__session_message(n->messages, &m)) return false;
     *out = (hf__news){.what = HF__GRANTED,
-                      .number = m.number,
+                      .acquire_id = m.acquire_id,
                       .token = m.token,
                       .link = n->commands->link,
                       .server_us = m.server_us,

@@ -164,7 +164,7 @@ hf_result hf__session_error(const hf__session *s, const hf__op *op, const char *
                             char **detail) {
     hf__attempt attempt = {.prefix = s->url->prefix, .client = s->who->client};
     if (op) attempt.script = hf__script_of(s, op);
-    if (op && op->verb == HF__WHO) attempt.client = op->sight->who.client;
+    if (op && op->verb == HF__CLIENT_INFO) attempt.client = op->sight->who.client;
     if (op && op->name) {
         attempt.name = op->name;
         attempt.name_length = (int)op->name_length;
@@ -181,7 +181,7 @@ hf_result hf__session_feed(hf__session *s, const char *bytes, size_t length, hf_
     default: return hf__session_not_redis(s, detail);
     }
     for (;;) {
-        bool slots = s->in_flight > s->unsent && s->first->verb == HF__SLOTS_OF;
+        bool slots = s->in_flight > s->unsent && s->first->verb == HF__CLUSTER_SLOTS;
         s->parser.reply.slots = slots ? s->first->slots : NULL;
         hf__parsed parsed = hf__parser_next(&s->parser);
         if (parsed == HF__PARSE_MORE) return HF_OK;

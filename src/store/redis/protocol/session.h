@@ -38,7 +38,7 @@ typedef enum hf__session_role {
 
 /* What a grant says, and when it came. */
 typedef struct hf__message {
-    uint64_t number, token;
+    uint64_t acquire_id, token;
     int64_t server_us, lease_ms;
     hf__time came_at;
 } hf__message;

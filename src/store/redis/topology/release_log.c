@@ -8,7 +8,7 @@
 struct hf__released {
     hf__mapped mapped; /* by its name, and of what is not a mutex by its number as well */
     hf__released *next, *prev;
-    uint64_t number;
+    uint64_t acquire_id;
     uint32_t kind;
     bool leave;     /* it stood in line */
     hf__time until; /* its lease, and its place in line, have ended by then, wherever it has them */
@@ -75,7 +75,7 @@ static hf__released *find_or_add_release(hf__release_log *log, const hf__op *op)
     hf__released *made = calloc(1, sizeof *made + length + 1);
     if (!made) return NULL;
     memcpy(made->key, op->name, op->name_length);
-    memcpy(made->key + op->name_length, &op->number, lane);
+    memcpy(made->key + op->name_length, &op->acquire_id, lane);
     hf__mapped *m = hf__map_find(&log->names, made->key, length);
     if (m) {
         free(made);
@@ -96,7 +96,7 @@ static void log_release(hf__release_log *log, const hf__op *op, hf__time now) {
     if (!r) return;
     bool leave = op->leave || log->has_queued;
     int64_t lasts = leave && log->lease_ms < HF__PLACE_MS ? HF__PLACE_MS : log->lease_ms;
-    if (op->number > r->number) r->number = op->number;
+    if (op->acquire_id > r->acquire_id) r->acquire_id = op->acquire_id;
     r->kind = op->kind;
     r->leave |= leave;
     r->until = hf__later(r->until, hf__after_ms(now, lasts));
@@ -131,7 +131,7 @@ static hf__op *repeat_release(hf__released *r, hf__time now) {
                      .repeated = true,
                      .name = r->key,
                      .name_length = r->mapped.length - id_length(r->kind),
-                     .number = r->number,
+                     .acquire_id = r->acquire_id,
                      .kind = r->kind,
                      .leave = r->leave,
                      .held_since = now};

@@ -48,8 +48,8 @@ static void undo_done(hf__replica_wait *w, hf__op *op) {
 
 /* What makes a hold, or makes it last. */
 static bool needs_replicas(const hf__op *op) {
-    bool lasts = op->verb == HF__RENEW || op->verb == HF__EXPORT || op->verb == HF__PROLONG;
-    return (op->verb == HF__ASK || lasts) && op->result == HF_OK;
+    bool lasts = op->verb == HF__RENEW || op->verb == HF__EXPORT || op->verb == HF__EXTEND_EXPORTED;
+    return (op->verb == HF__ACQUIRE || lasts) && op->result == HF_OK;
 }
 
 bool hf__replica_wait_take(hf__replica_wait *w, hf__op *op, hf__time now) {
@@ -77,7 +77,7 @@ hf__op *hf__replica_wait_completed(hf__replica_wait *w) {
 /* A grant is given back where it was made. A renewal, or an upgrade, stands as it may, and is tried again. */
 static void reject_op(hf__replica_wait *w, hf__op *op, hf_result result, char *why, hf__time now) {
     bool there = w->commands->state == HF__READY && w->commands->link == op->ack.link;
-    if (op->ack.verb != HF__ASK || op->upgrade || !there) {
+    if (op->ack.verb != HF__ACQUIRE || op->upgrade || !there) {
         complete_op(w, op, result, true, why);
         return;
     }
@@ -94,8 +94,9 @@ static void reject_op(hf__replica_wait *w, hf__op *op, hf_result result, char *w
 
 /* Why it does not count. */
 static char *explain_rejection(const hf__replica_wait *w, const hf__op *op, int64_t confirmed) {
-    const char *what = op->ack.verb == HF__ASK ? "the lock was granted" : "the hold was renewed";
-    const char *then = op->ack.verb == HF__ASK ? "; it was given back" : "";
+    const char *what =
+        op->ack.verb == HF__ACQUIRE ? "the lock was granted" : "the hold was renewed";
+    const char *then = op->ack.verb == HF__ACQUIRE ? "; it was given back" : "";
     if (w->wait_op.detail) return hf__line("%s", w->wait_op.detail);
     if (!op->ack.there)
         return hf__line("%s: %s, but the server that was asked for its replicas does not have it%s",
