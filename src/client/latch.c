@@ -34,7 +34,7 @@ static bool same_latch(const hf__change *a, const hf__change *b) {
     return a->length == b->length && !memcmp(a->name, b->name, a->length);
 }
 
-static void leave_line(hf_client *c, hf__change *me) {
+static void leave_turns(hf_client *c, hf__change *me) {
     hf__change **link = &c->changes, *next = me->next;
     while (*link != me) link = &(*link)->next;
     *link = next;
@@ -98,7 +98,7 @@ static hf_result change(hf_client *c, hf__verb verb, const char *name, hf__latch
                               .latch = latch}};
         r = insist(c, &ask, until);
     }
-    leave_line(c, &me);
+    leave_turns(c, &me);
     hf__turn(c, NULL); /* the next one's turn is told */
     hf__end(c);
     return r;
@@ -176,7 +176,7 @@ static glance *glance_new(const latch_wait *w) {
                          .name = g->name,
                          .name_length = w->watch.length,
                          .acquire_id = w->watch.watch_id,
-                         .stand = !w->once,
+                         .enqueue = !w->once,
                          .attempt = w->attempt,
                          .latch = &g->latch};
     return g;

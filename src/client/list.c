@@ -24,7 +24,7 @@ typedef struct catalogue {
     const hf__listed *found[HF__LISTED];
     seen seen[HF__LISTED];
     hf_info info;
-    hf_waiter waiters[HF__LINE_SEEN];
+    hf_waiter waiters[HF__WAITERS_MAX];
 } catalogue;
 
 static hf__time step_end(const hf_client *c) {
@@ -80,7 +80,7 @@ static hf_result look(catalogue *k) {
 }
 
 static bool in_use(const hf__sight *s, const hf__listed *found) {
-    return s->held ? !found->by_line : s->waiting > 0;
+    return s->held ? !found->from_queue : s->waiting > 0;
 }
 
 /* True: that was enough. */

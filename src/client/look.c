@@ -11,12 +11,12 @@
 typedef struct insight {
     hf_info info;
     hf__sight sight;
-    hf_waiter waiters[HF__LINE_SEEN];
-    hf__identity line[HF__LINE_SEEN];
+    hf_waiter waiters[HF__WAITERS_MAX];
+    hf__identity line[HF__WAITERS_MAX];
 } insight;
 
 static uint32_t seen(const hf__sight *s) {
-    return s->waiting < HF__LINE_SEEN ? s->waiting : HF__LINE_SEEN;
+    return s->waiting < HF__WAITERS_MAX ? s->waiting : HF__WAITERS_MAX;
 }
 
 static void fill_waiters(insight *made) {
@@ -29,7 +29,7 @@ static void fill_waiters(insight *made) {
     }
 }
 
-void hf__info_fill(hf_info *info, hf_waiter waiters[HF__LINE_SEEN], const hf__sight *s) {
+void hf__info_fill(hf_info *info, hf_waiter waiters[HF__WAITERS_MAX], const hf__sight *s) {
     *info = (hf_info){.held = s->held, /* of a free lock all is zero and "" */
                       .kind = s->kind,
                       .count = s->count,

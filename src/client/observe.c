@@ -202,7 +202,7 @@ static hf_observer *observer_new(hf_client *c, const char *name, size_t length, 
     o->ask.told = told;
     o->ask.op = (hf__op){.name = o->name,
                          .name_length = length,
-                         .stand = true,
+                         .enqueue = true,
                          .sight = &o->led.sight,
                          .word = &o->led.word};
     return o;

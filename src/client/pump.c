@@ -189,7 +189,7 @@ static void arm_leader(hf_client *c, int fd, hf__time until) {
 static bool lead_deaf(hf_client *c, const hf__waker *w, hf__time now, hf__time until) {
     hf__time answered = hf__after_ms(now, c->core.config.command_timeout_ms);
     bool keeper = c->keeper_runs && !pthread_equal(c->keeper, pthread_self());
-    if (!keeper || c->core.standing || until < answered - SLACK) return false;
+    if (!keeper || c->core.queued_waits || until < answered - SLACK) return false;
     c->leading = c->deaf = true;
     (void)hf__relay(c);
     bool done = (w && w->set) || c->store->table->wait(c->store, &c->mutex);

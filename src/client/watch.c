@@ -12,7 +12,7 @@ void hf__watch_begin(hf_client *c, hf__watch *w) {
     if (!w->watch_id) w->watch_id = ++c->core.last_acquire_id;
     w->next = c->watches;
     c->watches = w;
-    c->core.standing++;
+    c->core.queued_waits++;
 }
 
 void hf__watch_end(hf_client *c, hf__watch *w) {
@@ -20,7 +20,7 @@ void hf__watch_end(hf_client *c, hf__watch *w) {
     while (*link && *link != w) link = &(*link)->next;
     if (!*link) return;
     *link = w->next;
-    c->core.standing--;
+    c->core.queued_waits--;
 }
 
 static void hear(hf_client *c, hf__watch *w) {

@@ -99,12 +99,12 @@ static void asked(hf__entry *e, hf__time now) {
         e->told = true;
         if (w) w->behind = true;
         e->next_try = e->again ? now : now + hf__jitter(&e->core->rand, op->retry_ms * HF__MS);
-        hf__time placed_until = op->placed ? hf__after_ms(now, HF__PLACE_MS) : 0;
+        hf__time queued_until = op->queued ? hf__after_ms(now, HF__QUEUE_ENTRY_MS) : 0;
         if (!w) {
-            hf__entry_haunt_line(e, op->acquire_id, placed_until);
+            hf__entry_haunt_line(e, op->acquire_id, queued_until);
             return;
         }
-        hf__wait_set_placed(w, placed_until);
+        hf__wait_set_queued(w, queued_until);
         w->told_token = op->told_token;
         w->told_us = op->server_us;
         e->op.attempt++;
@@ -127,29 +127,29 @@ static void asked(hf__entry *e, hf__time now) {
 }
 
 /* The answer to the release that carried it is also that to an ask of the heir. */
-static void inherited(hf__entry *e, hf__time now) {
+static void next_acquire_answered(hf__entry *e, hf__time now) {
     hf__op *op = &e->op;
-    if (!op->heir) return;
-    const hf__heir heir = *op->heir;
-    op->heir = NULL;
-    bool answered = op->result == HF_OK && heir.result != HF_NOT_HELD;
+    if (!op->next_acquire) return;
+    const hf__next_acquire next = *op->next_acquire;
+    op->next_acquire = NULL;
+    bool answered = op->result == HF_OK && next.result != HF_NOT_HELD;
     if (op->result != HF_UNREACHABLE && !answered && !op->maybe) { /* nothing was done for it */
         e->asker = NULL;
         return;
     }
-    op->acquire_id = heir.acquire_id;
-    op->lease_ms = heir.lease_ms;
-    op->token = heir.token;
-    op->not_after = heir.not_after;
-    op->retry_ms = heir.retry_ms;
-    op->placed = heir.result == HF_BUSY;
-    op->told_token = heir.told_token;
+    op->acquire_id = next.acquire_id;
+    op->lease_ms = next.lease_ms;
+    op->token = next.token;
+    op->not_after = next.not_after;
+    op->retry_ms = next.retry_ms;
+    op->queued = next.result == HF_BUSY;
+    op->told_token = next.told_token;
     if (op->maybe && op->result != HF_UNREACHABLE) { /* no answer that could be understood */
         asked_unheard(e, e->asker);
         e->asker = NULL;
         return;
     }
-    if (op->result != HF_UNREACHABLE) op->result = heir.result;
+    if (op->result != HF_UNREACHABLE) op->result = next.result;
     asked(e, now);
 }
 
@@ -193,7 +193,7 @@ static void renew_confirmed(hf__entry *e, hf__time now) {
     own->tries = 0;
     own->posted = op->count;
     own->posted_kind = own->telling_kind;
-    if (!op->upgrade) own->stands_until = 0;
+    if (!op->upgrade) own->upgrade_queued_until = 0;
     e->core->stats.renewed++;
     HF__PROBE2(renewed, e->mapped.key, atomic_load(&own->token));
     if (op->lease_ms) {
@@ -308,7 +308,7 @@ void hf__entry_complete(hf__entry *e, hf__time now) {
     case HF__EXPORT: exported(e, now); break;
     case HF__RELEASE:
         released(e, now);
-        inherited(e, now);
+        next_acquire_answered(e, now);
         break;
     default: break;
     }

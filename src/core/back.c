@@ -14,7 +14,7 @@ static bool exclude(uint32_t a, uint32_t b) {
 }
 
 /* It waits for the store: it asks, or stands in line. */
-static bool stands(const hf__entry *e) {
+static bool awaits_store(const hf__entry *e) {
     return !e->own && !e->back && e->head && !e->head->once;
 }
 
@@ -24,8 +24,8 @@ static bool stands(const hf__entry *e) {
 static bool is_behind(const hf__entry *e, const hf__entry *other) {
     if (other->own) return other->own->kind == HF_WRITE && exclude(HF_READ, e->kind);
     if (other->back) return other->head != NULL;
-    if (!stands(other) || other->trouble_since) return false;
-    return other->head->placed_until || exclude(other->kind, e->kind);
+    if (!awaits_store(other) || other->trouble_since) return false;
+    return other->head->queued_until || exclude(other->kind, e->kind);
 }
 
 /* Of permits with another capacity: it is to be told so. */
@@ -44,7 +44,7 @@ bool hf__lane_stays_back(const hf__entry *e) {
     for (const hf__entry *other = e->prev_lane; other; other = other->prev_lane) {
         if (disagrees(w, other)) return false;
         if (is_behind(e, other)) return true;
-        if (stands(other) && !other->trouble_since) asking++;
+        if (awaits_store(other) && !other->trouble_since) asking++;
     }
     return e->back && asking > e->anchor->asking_more;
 }

@@ -165,8 +165,8 @@ static void acquire_beside(hf__entry *anchor, hf__wait *w, hf__time now) {
     } else if (w->kind == HF_MUTEX) {
         hf__lanes_close(anchor);
         acquire_mutex(anchor, w);
-        bool stands = anchor->head && !anchor->head->once;
-        for (hf__entry *e = anchor->lanes; e && stands; e = e->next_lane)
+        bool queues = anchor->head && !anchor->head->once;
+        for (hf__entry *e = anchor->lanes; e && queues; e = e->next_lane)
             if (e->back && e->head) (void)hf__entry_go_on(e, now);
     } else {
         acquire_lane(anchor, w, now);

@@ -74,11 +74,11 @@ typedef struct hf__own {
     uint32_t upgrades;                 /* asked for */
     uint32_t tries;                    /* of a renewal, since the last that was answered well */
     uint32_t flags;
-    int lost_fd;             /* -1: nobody asked for one */
-    bool alone;              /* HF_READ: nobody shares it */
-    bool check;              /* ask the store at once whether it is still there */
-    bool export_maybe;       /* an EXPORT of it was sent and not answered: it is sent again */
-    hf__time stands_until;   /* an upgrade that was given up may stand in line; 0: none */
+    int lost_fd;                   /* -1: nobody asked for one */
+    bool alone;                    /* HF_READ: nobody shares it */
+    bool check;                    /* ask the store at once whether it is still there */
+    bool export_maybe;             /* an EXPORT of it was sent and not answered: it is sent again */
+    hf__time upgrade_queued_until; /* an upgrade that was given up may stand in line; 0: none */
     hf__time joinable_until; /* HF_READ: other readers of the client may share it until then */
     hf__time renew_at;       /* HF__NEVER: not renewed */
     hf__time max_until;
@@ -131,7 +131,7 @@ typedef struct hf__wait {
     bool behind;                  /* another had the lock when it came, or when it asked */
     bool maybe;                   /* an ask of it may have taken effect, and it was not told so */
     bool late;                    /* the store has answered, that it was asked too late */
-    hf__time placed_until; /* it stands in the store's line, until then at most; 0: it does not */
+    hf__time queued_until; /* it stands in the store's line, until then at most; 0: it does not */
     hf__time began, until;
     hf__own *own;
     hf_hold *hold; /* in: prepared; the user's once call.result is HF_OK */
@@ -161,12 +161,12 @@ struct hf__entry {
     uint32_t asking_more; /* of an anchor: of those who stay back, so many may ask beside another */
     uint32_t tries;
 
-    hf__op op;              /* what is under way, while busy */
-    hf__heir *heir;         /* of op, once one was needed */
-    hf__wait *asker;        /* of an ACQUIRE under way; NULL once it gave up */
-    hf__call *extending;    /* calls that the RENEW under way carries */
-    hf__call *exporting;    /* the call that the EXPORT under way carries */
-    hf__exported *exported; /* of an EXPORT, or of an ACQUIRE for what was exported */
+    hf__op op;                      /* what is under way, while busy */
+    hf__next_acquire *next_acquire; /* of op, once one was needed */
+    hf__wait *asker;                /* of an ACQUIRE under way; NULL once it gave up */
+    hf__call *extending;            /* calls that the RENEW under way carries */
+    hf__call *exporting;            /* the call that the EXPORT under way carries */
+    hf__exported *exported;         /* of an EXPORT, or of an ACQUIRE for what was exported */
 
     uint64_t ghost;        /* up to this number of ours may be held by nobody; 0: none */
     hf__time ghost_until;  /* forgotten by then */
@@ -207,8 +207,8 @@ struct hf__core {
     uint64_t phase; /* of the instants at which renewals are due: see hf__lease_together */
     uint64_t last_acquire_id;
     uint64_t highest_token;
-    size_t standing; /* waits that stand in the store's line */
-    uint64_t link;   /* of the store, as the core knows it; 0: down */
+    size_t queued_waits; /* waits that stand in the store's line */
+    uint64_t link;       /* of the store, as the core knows it; 0: down */
     bool closing;
     hf__call *closer;            /* finished when no entry is left */
     hf__call *finished;          /* to be woken */

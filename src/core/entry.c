@@ -59,10 +59,10 @@ static void prepare_op(hf__entry *e, hf__verb verb, uint64_t acquire_id) {
     op->name = e->mapped.key;
     op->name_length = e->name_length;
     op->result = HF_OK;
-    op->maybe = op->undone = op->placed = op->crowded = false;
+    op->maybe = op->undone = op->queued = op->crowded = false;
     op->retried = op->exact = false;
     op->detail = NULL;
-    op->together = op->next_ask = NULL;
+    op->together = op->next_acquire_op = NULL;
     op->exported = NULL;
     e->busy = true;
 }
@@ -95,8 +95,8 @@ static int64_t lease_to_ask(const hf__own *own, hf__time now) {
 }
 
 /* An ask that came late may have found the lock held by another, and stand in line for nobody. */
-static bool late_may_stand(const hf__entry *e, hf__time now) {
-    return e->late_until && now < hf__after_ms(e->late_until, HF__PLACE_MS);
+static bool late_acquire_may_be_queued(const hf__entry *e, hf__time now) {
+    return e->late_until && now < hf__after_ms(e->late_until, HF__QUEUE_ENTRY_MS);
 }
 
 static void prepare_ask(hf__entry *e, hf__time now) {
@@ -109,8 +109,8 @@ static void prepare_ask(hf__entry *e, hf__time now) {
     e->op.capacity = w->capacity;
     e->op.upgrade = w->upgrade;
     e->op.upgrades = e->own ? e->own->upgrades : 0;
-    e->op.stand = !w->once;
-    e->op.succeeds = e->ghost_stands && !e->ghost_held;
+    e->op.enqueue = !w->once;
+    e->op.inherits_position = e->ghost_stands && !e->ghost_held;
     e->op.lease_ms = w->upgrade && e->own ? lease_to_ask(e->own, now) : hf__wait_lease(w);
     e->op.token = w->floor;
     e->op.not_after = ask_until(e, w, now);
@@ -134,21 +134,21 @@ hf__op *hf__entry_ask_with(hf__entry *e, hf__op *together, hf__time now) {
 }
 
 /* The next one asks in one step with the release before it. */
-static void add_heir(hf__entry *e, hf__time now) {
+static void add_next_acquire(hf__entry *e, hf__time now) {
     hf__wait *w = e->head;
-    e->op.heir = NULL;
+    e->op.next_acquire = NULL;
     if (e->lane || e->core->store->confirms) return;
     if (!e->core->store->hands_on || !w || w->acquire_id || w->once || now >= w->until) return;
-    if (!e->heir) e->heir = malloc(sizeof *e->heir);
-    if (!e->heir) return; /* it asks for itself, when this has been answered */
-    e->op.heir = e->heir;
+    if (!e->next_acquire) e->next_acquire = malloc(sizeof *e->next_acquire);
+    if (!e->next_acquire) return; /* it asks for itself, when this has been answered */
+    e->op.next_acquire = e->next_acquire;
     begin_asking(e, w);
-    *e->heir = (hf__heir){.acquire_id = w->acquire_id,
-                          .owner = w->owner,
-                          .lease_ms = hf__wait_lease(w),
-                          .token = w->floor,
-                          .not_after = ask_until(e, w, now),
-                          .result = HF_NOT_HELD};
+    *e->next_acquire = (hf__next_acquire){.acquire_id = w->acquire_id,
+                                          .owner = w->owner,
+                                          .lease_ms = hf__wait_lease(w),
+                                          .token = w->floor,
+                                          .not_after = ask_until(e, w, now),
+                                          .result = HF_NOT_HELD};
 }
 
 static void send_renew(hf__entry *e, hf__time now) {
@@ -195,18 +195,18 @@ static void send_release(hf__entry *e, hf__time now) {
     e->op.held_since = e->held_since;
     e->op.bury_until = e->late_until > now ? e->late_until : 0;
     e->op.gone_by = e->ghost_until;
-    e->op.leave = e->ghost_stands || late_may_stand(e, now);
+    e->op.leave_queue = e->ghost_stands || late_acquire_may_be_queued(e, now);
     /* Only where somebody waits for what comes of it. The next then asks by itself. */
     bool retried = e->ghost_carried && e->ghost_maybe;
     bool exact = e->ghost_carried && e->op.bury_until && !e->lane;
-    if (!retried && !exact) add_heir(e, now);
+    if (!retried && !exact) add_next_acquire(e, now);
     prepare_op(e, HF__RELEASE, e->ghost);
     e->op.retried = retried;
     e->op.exact = exact;
     e->op.token = e->ghost_token;
     hf__entry *next = e->lane && !retried ? hf__lanes_heir(e->anchor) : NULL;
     if (next && now >= next->next_try && now < next->head->until) {
-        e->op.next_ask = hf__entry_ask_with(next, NULL, now);
+        e->op.next_acquire_op = hf__entry_ask_with(next, NULL, now);
         next->carried = true;
     }
     e->core->store->table->submit(e->core->store, &e->op, now);
@@ -277,7 +277,7 @@ bool hf__entry_exports(hf__entry *e) {
 
 void hf__entry_free(hf__entry *e) {
     free(e->trouble);
-    free(e->heir);
+    free(e->next_acquire);
     free(e->exported);
     free(e);
 }

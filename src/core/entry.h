@@ -13,7 +13,7 @@
 void hf__wait_set_acquire_id(hf__wait *wait, uint64_t acquire_id);
 
 /* Whether it stands in the store's line, and until when at most. */
-void hf__wait_set_placed(hf__wait *wait, hf__time until);
+void hf__wait_set_queued(hf__wait *wait, hf__time until);
 
 /* Nothing of ours may be held by nobody any more. */
 void hf__entry_lay_ghost(hf__entry *entry);

@@ -80,7 +80,7 @@ void hf__own_end(hf__own *own, hf__state state, hf__time now) {
                      atomic_load(&own->why));
     hf__calls_finish(core, &entry->exporting, HF_UNKNOWN_OUTCOME, atomic_load(&own->why));
     if (own->upgrades) hf__upgrades_finish(entry, left, atomic_load(&own->why));
-    hf__entry_haunt_line(entry, own->acquire_id, own->stands_until);
+    hf__entry_haunt_line(entry, own->acquire_id, own->upgrade_queued_until);
     hf__own_unref(own);
 }
 

@@ -42,7 +42,8 @@ void hf__entry_lay_ghost(hf__entry *e) {
    in line, which lasts longer. */
 hf__time hf__entry_gone_by(const hf__entry *e, hf__time latest, int64_t lease_ms) {
     hf__time gone = hf__lease_lapse(latest, lease_ms);
-    return e->core->store->hands_on ? hf__later(gone, hf__after_ms(latest, HF__PLACE_MS)) : gone;
+    return e->core->store->hands_on ? hf__later(gone, hf__after_ms(latest, HF__QUEUE_ENTRY_MS))
+                                    : gone;
 }
 
 /* A wait that ended: its number may hold the lock, or stand in line for it. */
@@ -70,10 +71,10 @@ void hf__wait_set_acquire_id(hf__wait *w, uint64_t acquire_id) {
 }
 
 /* Whether it stands in the store's line, and until when at most. */
-void hf__wait_set_placed(hf__wait *w, hf__time until) {
-    if (until && !w->placed_until) w->entry->core->standing++;
-    if (!until && w->placed_until) w->entry->core->standing--;
-    w->placed_until = until;
+void hf__wait_set_queued(hf__wait *w, hf__time until) {
+    if (until && !w->queued_until) w->entry->core->queued_waits++;
+    if (!until && w->queued_until) w->entry->core->queued_waits--;
+    w->queued_until = until;
 }
 
 static void unlink_wait(hf__wait *w) {
@@ -102,18 +103,18 @@ void hf__entry_take_back(hf__entry *e) {
 }
 
 /* Until when an upgrade may stand in line, for all that was asked and not heard of. */
-static hf__time upgrade_stands_until(const hf__entry *e, const hf__wait *w) {
+static hf__time upgrade_queued_until(const hf__entry *e, const hf__wait *w) {
     hf__time latest = e->busy && e->asker == w ? e->op.not_after : 0;
     latest = hf__later(latest, e->late_until);
-    return latest ? hf__later(w->placed_until, hf__after_ms(latest, HF__PLACE_MS))
-                  : w->placed_until;
+    return latest ? hf__later(w->queued_until, hf__after_ms(latest, HF__QUEUE_ENTRY_MS))
+                  : w->queued_until;
 }
 
 static void forgo_upgrade(hf__entry *e, const hf__wait *w) {
-    hf__time until = upgrade_stands_until(e, w);
+    hf__time until = upgrade_queued_until(e, w);
     hf__entry_take_back(e);
     if (e->own)
-        e->own->stands_until = hf__later(e->own->stands_until, until);
+        e->own->upgrade_queued_until = hf__later(e->own->upgrade_queued_until, until);
     else
         hf__entry_haunt_line(e, w->acquire_id, until);
 }
@@ -128,7 +129,7 @@ void hf__wait_forgo(hf__wait *w) {
     /* An ask of its number that is late somewhere must find that it is no longer wanted. */
     if (w->acquire_id && e->late_until)
         hf__entry_haunt_line(e, w->acquire_id, hf__entry_gone_by(e, e->late_until, w->lease_ms));
-    hf__entry_haunt_line(e, w->acquire_id, w->placed_until); /* it leaves the line */
+    hf__entry_haunt_line(e, w->acquire_id, w->queued_until); /* it leaves the line */
 }
 
 void hf__upgrades_finish(hf__entry *e, hf_result result, const char *detail) {
@@ -143,7 +144,7 @@ void hf__wait_finish(hf__wait *w, hf_result result, char *detail) {
     unlink_wait(w);
     if (result != HF_OK && !w->call.whole) e->core->stats.refused++;
     if (result != HF_OK) hf__wait_forgo(w);
-    hf__wait_set_placed(w, 0);
+    hf__wait_set_queued(w, 0);
     hf__wait_set_acquire_id(w, 0);
     if (e->asker == w) e->asker = NULL;
     hf__call_finish(e->core, &w->call, result, detail);
@@ -161,7 +162,7 @@ static hf_result outcome(const hf__wait *w, hf_result why, bool asking) {
     bool others = e->told || e->own || e->back || e->head != w || /* had it, or came before */
                   (e->busy && e->asker != w);
     if (!e->trouble_since && (others || w->late)) return HF_TIMEOUT;
-    if (w->placed_until) return HF_UNKNOWN_OUTCOME; /* it may have been handed the lock meanwhile */
+    if (w->queued_until) return HF_UNKNOWN_OUTCOME; /* it may have been handed the lock meanwhile */
     return store->up || !store->down_result ? HF_UNREACHABLE : store->down_result;
 }
 

@@ -10,16 +10,16 @@
  * a number touches no hold of a higher number, so that bytes which arrive late do no harm:
  *
  *   ACQUIRE      grant the name to (client, number) if it is free, or if this number has it already;
- *            a lower number of the same client is replaced. With `stand`, a store that keeps a line
- *            of waiters gives it a place there, or that of a lower number of the client: `placed`.
+ *            a lower number of the same client is replaced. With `enqueue`, a store that keeps a line
+ *            of waiters gives it a place there, or that of a lower number of the client: `queued`.
  *   RENEW    if (client, number) holds under `token`: the re-entry count is `count`, and it lasts at least `lease_ms`
  *            from now (0: leave as is). Else HF_LOST. Never re-creates.
  *   RELEASE  (client, any number up to `acquire_id`) holds no more, and stands in no line. HF_LOST if it
  *            did not hold. With `retried`, it was submitted before and not answered, and the hold was under `token`:
  *            HF_OK also where the store knows that it was done before, or that nobody was granted the name since.
  *            HF_LOST with `maybe`: it cannot be told. With `exact`, an ACQUIRE of the number may have come late: what is
- *            held under another token is released, and HF_LOST. With an `heir`, an ACQUIRE of the client's next: where the store can do both in
- *            one step, and the hold was there, its answer is in `heir` too. Of another kind, the `next_ask` is
+ *            held under another token is released, and HF_LOST. With an `next_acquire`, an ACQUIRE of the client's next: where the store can do both in
+ *            one step, and the hold was there, its answer is in `next_acquire` too. Of another kind, the `next_acquire_op` is
  *            submitted with it, and completed by itself.
  *
  * Kinds: an op of a kind other than HF_MUTEX has a number that no other hold of its client has (`kind` is
@@ -30,7 +30,7 @@
  * reached and cannot have it yet.
  *
  *   ACQUIRE      with `upgrade`: of a number that holds HF_UPGRADABLE, to hold HF_WRITE, under a new token;
- *            with `stand` it waits before all others. HF_LOST: it holds nothing. HF_INVALID: permits of another capacity are in
+ *            with `enqueue` it waits before all others. HF_LOST: it holds nothing. HF_INVALID: permits of another capacity are in
  *            force, which `capacity` then says.
  *   ACQUIRE      a chain by `together`, of different names: all are granted if all are free and nobody waits
  *            for any, else none is. Submitted by its first; each is completed, with a result of its own.
@@ -62,7 +62,7 @@
  *            none such. Of two the one with the higher `word->nth` stands.
  *   LEADER   who holds the name and has said something under the token it holds: `sight`, `word`.
  *            HF_NOT_HELD: nobody.
- *            LATCH_LOOK and LEADER with `stand`: `acquire_id` is a watch of the client's. The store may
+ *            LATCH_LOOK and LEADER with `enqueue`: `acquire_id` is a watch of the client's. The store may
  *            have news of it, as if it were GRANTED, when there is something new; it is asked again
  *            in `retry_ms` all the same.
  *
@@ -180,7 +180,7 @@ typedef struct hf__redirect {
     hf__time retry_at, until; /* while it waits: not before, and no longer than */
 } hf__redirect;
 
-#define HF__LINE_SEEN 64 /* waiters that are looked at */
+#define HF__WAITERS_MAX 64 /* waiters that are looked at */
 
 /* One who waits; who that is, is asked by WHO. */
 typedef struct hf__standing {
@@ -189,8 +189,8 @@ typedef struct hf__standing {
 
 /* The answer to INSPECT and WHO; of the asker's memory. WHO asks by who.client. */
 typedef struct hf__sight {
-    uint32_t waiting; /* how many wait, the first HF__LINE_SEEN of them in `line` */
-    hf__standing line[HF__LINE_SEEN];
+    uint32_t waiting; /* how many wait, the first HF__WAITERS_MAX of them in `line` */
+    hf__standing line[HF__WAITERS_MAX];
     bool held;
     uint32_t count, kind, holders, used, capacity;
     int64_t remaining_ms, since_unix_ms;
@@ -212,7 +212,7 @@ typedef struct hf__exported {
 /* One that may be in use: INSPECT says whether it is. */
 typedef struct hf__listed {
     char name[HF_NAME_MAX + 1];
-    bool by_line; /* found by who waits for it: if it is held, it is found by that, too */
+    bool from_queue; /* found by who waits for it: if it is held, it is found by that, too */
 } hf__listed;
 
 /*
@@ -248,7 +248,7 @@ typedef struct hf__word {
 } hf__word;
 
 /* The next of a client, in one step with the release before it. */
-typedef struct hf__heir {
+typedef struct hf__next_acquire {
     uint64_t acquire_id;
     hf__owner owner;
     int64_t lease_ms;
@@ -257,7 +257,7 @@ typedef struct hf__heir {
     hf_result result; /* HF_OK, HF_BUSY and placed, or HF_NOT_HELD: nothing was done for it */
     int64_t retry_ms;
     uint64_t told_token; /* HF_BUSY: of who has it now */
-} hf__heir;
+} hf__next_acquire;
 
 /* Every lock that is held has one of these, idle or not: what is small stands together, and what only some
    verbs have shares its place, or is elsewhere. */
@@ -280,18 +280,19 @@ typedef struct hf__op {
     uint32_t
         attempt; /* ACQUIRE: how often this number was told HF_BUSY; stores may ask less often */
     bool upgrade : 1; /* ACQUIRE */
-    bool stand : 1;   /* ACQUIRE: take a place in line if it is not free */
+    bool enqueue : 1; /* ACQUIRE: take a place in line if it is not free */
     bool
-        succeeds : 1; /* ACQUIRE: to a lower number of its client which gave up waiting: its turn is ours */
-    bool leave : 1;   /* RELEASE: it stands in line, or may */
-    bool retried : 1; /* RELEASE: it was submitted before, and not answered: see above */
-    bool exact : 1;   /* RELEASE: what is held under another token than `token` counts as lost */
-    bool maybe : 1;   /* Answer: it failed, and may have taken effect all the same */
+        inherits_position : 1; /* ACQUIRE: to a lower number of its client which gave up waiting: its turn is ours */
+    bool leave_queue : 1; /* RELEASE: it stands in line, or may */
+    bool retried : 1;     /* RELEASE: it was submitted before, and not answered: see above */
+    bool exact : 1; /* RELEASE: what is held under another token than `token` counts as lost */
+    bool maybe : 1; /* Answer: it failed, and may have taken effect all the same */
     bool
         undone : 1; /* ACQUIRE: a release of its number was said: it is not to be asked for again */
     bool crowded : 1; /* Answer to an ACQUIRE that was granted, to RENEW: somebody waits */
-    bool placed : 1; /* HF_BUSY: it stands in line, for HF__PLACE_MS at most unless it asks again */
-    bool asking : 1; /* the store's, and below: the slot is on its way there */
+    bool
+        queued : 1; /* HF_BUSY: it stands in line, for HF__QUEUE_ENTRY_MS at most unless it asks again */
+    bool asking : 1;      /* the store's, and below: the slot is on its way there */
     bool asking_said : 1; /* and the answer to that is still to come */
     bool brief : 1;       /* RENEW: with one key, where the others may be elsewhere */
     bool heard : 1;       /* what is said of the name is listened to */
@@ -299,11 +300,11 @@ typedef struct hf__op {
     hf__time not_after;   /* ACQUIRE: must not take effect later than this; HF__NEVER: no limit */
     hf__time
         bury_until; /* RELEASE: an ACQUIRE of this number may arrive late, until then; 0: none can */
-    hf__time held_since; /* RELEASE: when it was granted; 0: not known */
-    hf__time gone_by;    /* RELEASE: what it ends has ended by itself then */
-    hf__heir *heir;      /* RELEASE of a mutex; NULL: none */
+    hf__time held_since;            /* RELEASE: when it was granted; 0: not known */
+    hf__time gone_by;               /* RELEASE: what it ends has ended by itself then */
+    hf__next_acquire *next_acquire; /* RELEASE of a mutex; NULL: none */
     /* RELEASE of another kind, where the store hands_on: that of the client's next, of the same name */
-    struct hf__op *next_ask;
+    struct hf__op *next_acquire_op;
     union {
         hf__sight *sight;                /* INSPECT, WHO, LEADER */
         hf__latch *latch;                /* LATCH_… */
@@ -331,7 +332,7 @@ typedef struct hf__op {
     hf_result result;
 } hf__op;
 
-#define HF__PLACE_MS 60000
+#define HF__QUEUE_ENTRY_MS 60000
 
 typedef struct hf__store hf__store;
 
@@ -406,7 +407,7 @@ struct hf__store {
     bool up;
     bool has_kinds;     /* it knows others than HF_MUTEX */
     bool has_beside;    /* it knows latches, and what holders say */
-    bool hands_on;      /* RELEASE minds `heir` and `next_ask` */
+    bool hands_on;      /* RELEASE minds `next_acquire` and `next_acquire_op` */
     bool asks_together; /* it takes chains of ACQUIRE */
     bool confirms;      /* a grant counts once ACQUIRE has said so: no heirs, no entering on news */
     bool

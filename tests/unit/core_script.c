@@ -665,13 +665,13 @@ static void test_a_release_buries_what_may_come_late(void **state) {
     ASSERT_FINISHED(w.outcome, HF_OK);
     stage_release(s, w.hold, &call);
     assert_true(stage_asked(s, HF__RELEASE)->bury_until > not_after);
-    assert_true(stage_asked(s, HF__RELEASE)->leave);
+    assert_true(stage_asked(s, HF__RELEASE)->leave_queue);
     stage_answer(s, HF__RELEASE, HF_OK);
     kit_hold_free(w.hold);
     hf_hold *hold = stage_take(s, &w, "other", 30000); /* nothing broke: nothing to bury */
     stage_release(s, hold, &call);
     assert_int_equal(stage_asked(s, HF__RELEASE)->bury_until, 0);
-    assert_false(stage_asked(s, HF__RELEASE)->leave);
+    assert_false(stage_asked(s, HF__RELEASE)->leave_queue);
     stage_answer(s, HF__RELEASE, HF_OK);
     kit_hold_free(hold);
 }

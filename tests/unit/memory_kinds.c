@@ -62,7 +62,7 @@ static hf__op submit_op(kinds_world *w, int client, hf__op op) {
     if (!op.not_after) op.not_after = HF__NEVER;
     if (!op.lease_ms && op.verb == HF__ACQUIRE) op.lease_ms = LEASE_MS;
     if (!op.count) op.count = 1;
-    op.crowded = op.placed = true; /* the store says, whatever was there */
+    op.crowded = op.queued = true; /* the store says, whatever was there */
     store->table->submit(store, &op, w->now);
     assert_ptr_equal(store->table->completed(store), &op);
     assert_null(store->table->completed(store));
@@ -78,7 +78,7 @@ static hf__op try_acquire(kinds_world *w, int client, uint64_t acquire_id, uint3
 static hf__op join_queue(kinds_world *w, int client, uint64_t acquire_id, uint32_t kind) {
     return submit_op(
         w, client,
-        (hf__op){.verb = HF__ACQUIRE, .acquire_id = acquire_id, .kind = kind, .stand = true});
+        (hf__op){.verb = HF__ACQUIRE, .acquire_id = acquire_id, .kind = kind, .enqueue = true});
 }
 
 static hf__op try_permits(kinds_world *w, int client, uint64_t acquire_id, uint32_t permits,
@@ -99,7 +99,7 @@ static hf__op join_queue_for_permits(kinds_world *w, int client, uint64_t acquir
                               .kind = HF_PERMITS,
                               .permits = permits,
                               .capacity = capacity,
-                              .stand = true});
+                              .enqueue = true});
 }
 
 static hf__op upgrade_hold(kinds_world *w, int client, uint64_t acquire_id, bool waits) {
@@ -108,7 +108,7 @@ static hf__op upgrade_hold(kinds_world *w, int client, uint64_t acquire_id, bool
                               .acquire_id = acquire_id,
                               .kind = HF_UPGRADABLE,
                               .upgrade = true,
-                              .stand = waits});
+                              .enqueue = waits});
 }
 
 static hf__op renew_hold(kinds_world *w, int client, uint64_t acquire_id, uint32_t kind,
@@ -152,11 +152,11 @@ static hf_result token_of(hf__op op) {
 }
 
 static hf_result result_of_refusal(hf__op op) {
-    return op.placed ? HF_PROTOCOL : op.result;
+    return op.queued ? HF_PROTOCOL : op.result;
 }
 
 static bool is_queued(hf__op op) {
-    return op.result == HF_BUSY && op.placed && op.retry_ms > 0 && op.retry_ms <= NOTIFIED_MS;
+    return op.result == HF_BUSY && op.queued && op.retry_ms > 0 && op.retry_ms <= NOTIFIED_MS;
 }
 
 /* The token of a hold that must be had. */
@@ -476,7 +476,7 @@ static void test_who_waits_asks_again_when_a_lease_ends(void **state) {
 
 static void test_too_late_is_not_done(void **state) {
     kinds_world *w = *state;
-    hf__op op = {.verb = HF__ACQUIRE, .acquire_id = 1, .kind = HF_READ, .stand = true};
+    hf__op op = {.verb = HF__ACQUIRE, .acquire_id = 1, .kind = HF_READ, .enqueue = true};
     op.not_after = w->now - 1;
     assert_int_equal(submit_op(w, 0, op).result, HF_TIMEOUT);
     assert_false(inspect_lock(w).held);
@@ -612,7 +612,7 @@ static void test_an_upgrade_ends_with_its_hold(void **state) {
     NO_QUEUE(w);
     hf__op brief = {.verb = HF__ACQUIRE, .acquire_id = 2, .kind = HF_UPGRADABLE, .lease_ms = 100};
     GRANTED(submit_op(w, 2, brief));
-    brief.upgrade = brief.stand = true;
+    brief.upgrade = brief.enqueue = true;
     QUEUED(submit_op(w, 2, brief));
     pass_ms(w, 100);
     NO_QUEUE(w);
@@ -829,12 +829,12 @@ static void test_other_kinds_take_over_no_place(void **state) {
 /* A hold that nobody wanted any more is replaced; only who succeeds to it goes before the line. */
 static void test_who_succeeds_takes_over_a_turn(void **state) {
     kinds_world *w = *state;
-    hf__op next = {.verb = HF__ACQUIRE, .acquire_id = 2, .kind = HF_MUTEX, .stand = true};
+    hf__op next = {.verb = HF__ACQUIRE, .acquire_id = 2, .kind = HF_MUTEX, .enqueue = true};
     GRANTED(try_acquire(w, 0, 1, HF_MUTEX));
     QUEUED(join_queue(w, 1, 1, HF_MUTEX));
-    next.succeeds = true;
+    next.inherits_position = true;
     GRANTED(submit_op(w, 0, next));
-    next.succeeds = false;
+    next.inherits_position = false;
     next.acquire_id = 3;
     QUEUED(submit_op(w, 0, next));
     assert_false(inspect_lock(w).held);
@@ -907,13 +907,13 @@ static void test_looking_tells_of_permits(void **state) {
 static void test_looking_tells_of_the_first_of_a_long_line(void **state) {
     kinds_world *w = *state;
     GRANTED(try_acquire(w, 0, 1, HF_WRITE));
-    for (uint64_t i = 1; i <= HF__LINE_SEEN + 5; i++) QUEUED(join_queue(w, 1, i, HF_WRITE));
+    for (uint64_t i = 1; i <= HF__WAITERS_MAX + 5; i++) QUEUED(join_queue(w, 1, i, HF_WRITE));
     RELEASED(release_hold(w, 0, 1, HF_WRITE));
     hf__sight sight = inspect_lock(w);
     assert_false(sight.held); /* and still waited for */
-    assert_int_equal(sight.waiting, HF__LINE_SEEN + 5);
+    assert_int_equal(sight.waiting, HF__WAITERS_MAX + 5);
     assert_string_equal(sight.line[0].owner, "o1");
-    assert_string_equal(sight.line[HF__LINE_SEEN - 1].owner, "o64");
+    assert_string_equal(sight.line[HF__WAITERS_MAX - 1].owner, "o64");
 }
 
 int main(void) {

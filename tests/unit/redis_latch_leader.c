@@ -69,7 +69,7 @@ static hf__op *submit(fixture *f, hf__verb verb, bool stand) {
                      .name_length = 2,
                      .acquire_id = 5,
                      .token = 9,
-                     .stand = stand,
+                     .enqueue = stand,
                      .not_after = NOW + 2 * HF__SEC,
                      .word = &f->word};
     if (verb == HF__PROCLAIM || verb == HF__LEADER)
@@ -130,7 +130,7 @@ static void test_what_answers_mean(void **state) {
     op = submit(f, HF__LEADER, true);
     T_HF(HF_OK, feed(f, "*8\r\n:1\r\n" US ":1\r\n:40\r\n$5\r\nabc:7\r\n:11\r\n:3\r\n$2\r\nhi\r\n"));
     T_HF(HF_OK, op->result);
-    assert_true(op->placed && f->sight.token == 11 && f->sight.remaining_ms == 40);
+    assert_true(op->queued && f->sight.token == 11 && f->sight.remaining_ms == 40);
     assert_string_equal(f->sight.who.client, "abc");
     assert_string_equal(f->word.value, "hi");
     assert_in_range(op->retry_ms, 1, 41); /* it looks when the lease ends */

@@ -100,10 +100,11 @@ static void test_F19_who_missed_something_asks_again(void **state) {
 /* A connection to listen on is made for who stands in line, and not for who need not. */
 static void test_who_stands_in_line_listens(void **state) {
     subscriber *e = *state;
-    hf__notifications_note_answer(&e->notifications, &(hf__op){.verb = HF__ACQUIRE, .stand = true});
+    hf__notifications_note_answer(&e->notifications,
+                                  &(hf__op){.verb = HF__ACQUIRE, .enqueue = true});
     assert_false(e->notifications.wanted);
     hf__notifications_note_answer(&e->notifications,
-                                  &(hf__op){.verb = HF__ACQUIRE, .placed = true});
+                                  &(hf__op){.verb = HF__ACQUIRE, .queued = true});
     assert_true(e->notifications.wanted);
 }
 

@@ -48,7 +48,7 @@ static void note(fixture *f, hf__verb verb, const char *name, uint64_t acquire_i
                  .name_length = strlen(name),
                  .acquire_id = acquire_id,
                  .lease_ms = LEASE_MS,
-                 .leave = leave,
+                 .leave_queue = leave,
                  .result = result};
     hf__release_log_note(&f->releases, &op, now);
 }
@@ -94,8 +94,8 @@ static void test_what_was_not_released_is_not(void **state) {
     assert_int_equal(repeated(f, NOW + LEASE_MS * HF__MS), 0);
     note(f, HF__RELEASE, "a", 1, HF_LOST, true, NOW); /* who left the line held nothing */
     assert_int_equal(repeated(f, NOW), 1);
-    assert_int_equal(repeated(f, NOW + (HF__PLACE_MS - 1) * HF__MS), 1);
-    assert_int_equal(repeated(f, NOW + HF__PLACE_MS * HF__MS), 0);
+    assert_int_equal(repeated(f, NOW + (HF__QUEUE_ENTRY_MS - 1) * HF__MS), 1);
+    assert_int_equal(repeated(f, NOW + HF__QUEUE_ENTRY_MS * HF__MS), 0);
 }
 
 static void test_one_of_a_name_stands_for_those_before_it(void **state) {
@@ -120,14 +120,14 @@ static void test_one_of_a_name_stands_for_those_before_it(void **state) {
 static void test_who_has_stood_in_line_leaves_it(void **state) {
     fixture *f = *state;
     hf__op placed = {
-        .verb = HF__ACQUIRE, .name = "b", .name_length = 1, .acquire_id = 1, .placed = true};
+        .verb = HF__ACQUIRE, .name = "b", .name_length = 1, .acquire_id = 1, .queued = true};
     note(f, HF__RELEASE, "a", 1, HF_OK, false, NOW);
     hf__release_log_note(&f->releases, &placed, NOW);
     note(f, HF__RELEASE, "b", 1, HF_OK, false, NOW);
     hf__release_log_repeat(&f->releases, &f->session, NOW);
     assert_int_equal(f->session.in_flight, 2);
-    assert_false(f->session.first->leave);
-    assert_true(f->session.last->leave);
+    assert_false(f->session.first->leave_queue);
+    assert_true(f->session.last->leave_queue);
 }
 
 static void test_what_was_lost_leaves_the_line_at_once(void **state) {
@@ -141,7 +141,7 @@ static void test_what_was_lost_leaves_the_line_at_once(void **state) {
     assert_false(f->releases.repeat_now);
     assert_int_equal(f->session.in_flight, 1);
     assert_int_equal(f->session.first->acquire_id, 3);
-    assert_true(f->session.first->leave);
+    assert_true(f->session.first->leave_queue);
     note(f, HF__RELEASE, "b", 4, HF_LOST, false, NOW);
     assert_true(f->releases.repeat_now);
 }

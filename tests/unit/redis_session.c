@@ -303,14 +303,14 @@ static void test_list(void **state) {
     assert_int_equal(f->listing.cursor, 5);
     assert_int_equal(f->listing.count, 1);
     assert_string_equal(f->listing.names[0].name, "a");
-    assert_false(f->listing.names[0].by_line);
+    assert_false(f->listing.names[0].from_queue);
     f->listing.start_length = 0;
     op = submit(f, 0, HF__LIST);
     feed(f, "*5\r\n:1\r\n:1\r\n$1\r\n0\r\n$0\r\n\r\n$16\r\nhf:{%7B%25%7D}:q\r\n");
     assert_completed(f, op, HF_OK, false);
     assert_true(f->listing.over);
     assert_string_equal(f->listing.names[0].name, "{%}");
-    assert_true(f->listing.names[0].by_line);
+    assert_true(f->listing.names[0].from_queue);
 }
 
 static void test_more_commands(void **state) {

@@ -82,8 +82,8 @@ static void fail_one(hf__cluster *c, hf__op *op, hf_result result, char *detail,
 
 /* Nor was what was to be asked with it. */
 static void fail(hf__cluster *c, hf__op *op, hf_result result, char *detail, hf__time now) {
-    hf__op *next = op->next_ask;
-    op->next_ask = NULL;
+    hf__op *next = op->next_acquire_op;
+    op->next_acquire_op = NULL;
     if (next) {
         next->detail = NULL;
         fail_one(c, next, result, detail ? strdup(detail) : NULL, now);

@@ -179,7 +179,7 @@ static hf_result take_snapshot(file_store *f, hf__op *op, hf__file_snapshot *sna
 
 static void describe_waiters(const hf__file_snapshot *snapshot, hf__sight *s) {
     s->waiting = snapshot->waiter_count;
-    for (uint32_t i = 0; i < s->waiting && i < HF__LINE_SEEN; i++) {
+    for (uint32_t i = 0; i < s->waiting && i < HF__WAITERS_MAX; i++) {
         const hf__slot *slot = &snapshot->waiters[i];
         (void)snprintf(s->line[i].client, sizeof s->line[i].client, "%08x", slot->id);
         if (slot->acquire_id)

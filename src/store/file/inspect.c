@@ -38,13 +38,13 @@ static void collect_waiters(hf__file_snapshot *snapshot) {
     for (unsigned i = 0; i < snapshot->table.count; i++) {
         const hf__slot *slot = &snapshot->table.views[i].slot;
         if (slot->token) continue;
-        if (snapshot->waiter_count < HF__LINE_SEEN)
+        if (snapshot->waiter_count < HF__WAITERS_MAX)
             snapshot->waiters[snapshot->waiter_count] = *slot;
         snapshot->waiter_count++;
     }
     for (hf__ticket at = {.ticket = -1};
          (at = hf__ticket_first(snapshot->fd, at.ticket + 1)).ticket >= 0 && at.id;) {
-        if (snapshot->waiter_count < HF__LINE_SEEN)
+        if (snapshot->waiter_count < HF__WAITERS_MAX)
             snapshot->waiters[snapshot->waiter_count] = (hf__slot){.id = at.id};
         snapshot->waiter_count++;
     }

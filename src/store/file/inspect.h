@@ -10,9 +10,9 @@ typedef struct hf__file_snapshot {
     bool held; /* by a mutex, which head.record tells of: all zero if it has not written it yet */
     hf__head head;
     hf__slot_table table;
-    unsigned holder_count;           /* so many of the table are in the room, the first of it */
-    uint32_t waiter_count;           /* how many, of which the first are here: */
-    hf__slot waiters[HF__LINE_SEEN]; /* of one with a ticket the id alone is known */
+    unsigned holder_count;             /* so many of the table are in the room, the first of it */
+    uint32_t waiter_count;             /* how many, of which the first are here: */
+    hf__slot waiters[HF__WAITERS_MAX]; /* of one with a ticket the id alone is known */
 } hf__file_snapshot;
 
 /* HF_OK also when nobody holds it. Ended by hf__file_inspect_end if it is. */

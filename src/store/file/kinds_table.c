@@ -398,11 +398,11 @@ hf_result hf__kinds_acquire(hf__lock *l, hf__local_contender *local, hf__peers *
     int error = write_back(&t);
     local->acquire_id = op->acquire_id;
     r = finish_op(&t, local, &contender, error, r, &op->detail);
-    if (r == HF_BUSY && op->placed)
+    if (r == HF_BUSY && op->queued)
         op->retry_ms = watch_blockers(&t, local, &contender);
     else
         hf__local_unwatch(local);
-    if (r == HF_BUSY && !op->placed) op->retry_ms = HF__RECHECK_MS;
+    if (r == HF_BUSY && !op->queued) op->retry_ms = HF__RECHECK_MS;
     if (r == HF_OK && t.has_tickets) op->crowded = true;
     free_table(&t);
     return r;

@@ -56,7 +56,7 @@ static void add_name(hf__listing *l, const char *key, size_t length, const char 
     if (strcmp(key, prefix) != 0 || before >= length || length - before > HF_NAME_MAX) return;
     if (strlen(key + before) != length - before) return;
     hf__listed *to = &l->names[l->count++];
-    to->by_line = false;
+    to->from_queue = false;
     memcpy(to->name, key + before, length - before + 1);
 }
 

@@ -216,7 +216,7 @@ static hf_result read_head(hf__lock *l, const hf__local_contender *local, hf__he
 static hf_result acquire_in_table(hf__lock *l, hf__local_contender *local, hf__peers *peers,
                                   const hf__record *self, hf__head *head, hf__op *op,
                                   hf__time now) {
-    int error = op->stand ? hf__peers_join(peers, true) : 0;
+    int error = op->enqueue ? hf__peers_join(peers, true) : 0;
     if (!error) return hf__kinds_acquire(l, local, peers, self, head, op, now);
     hf__queue_unlock_and_wake(l, peers);
     return hf__lock_error(l, "wait for", error, &op->detail);
@@ -260,16 +260,16 @@ static hf_result take_turn(hf__lock *l, hf__local_contender *local, hf__peers *p
     int error = hf__peers_join(peers, !mutex);
     if (error) return hf__lock_error(l, "take", error, &op->detail);
     if (!hf__queue_has_ours(l) && (!l->expect_queue || !hf__queue_has_others(l))) {
-        int64_t patience = !op->stand ? HF__ENTRY_WAIT_MS : mutex ? 0 : HF__ENTRY_GLANCE_MS;
+        int64_t patience = !op->enqueue ? HF__ENTRY_WAIT_MS : mutex ? 0 : HF__ENTRY_GLANCE_MS;
         error = hf__queue_take_hold(l, peers, mutex, patience);
         l->was_queued = false;
         if (!error) return HF_OK;
-        if (error == ETIMEDOUT && !op->stand) return hf__kinds_report_stuck(l, &op->detail);
+        if (error == ETIMEDOUT && !op->enqueue) return hf__kinds_report_stuck(l, &op->detail);
         if (error != EAGAIN && error != ETIMEDOUT)
             return hf__lock_error(l, "lock", error, &op->detail);
     }
-    return op->stand ? hf__queue_join(l, local, peers, op, now)
-                     : hf__queue_busy(op, HF__RECHECK_MS, false);
+    return op->enqueue ? hf__queue_join(l, local, peers, op, now)
+                       : hf__queue_busy(op, HF__RECHECK_MS, false);
 }
 
 /* What was in the way is a file being removed, or is over: nobody holds it and nobody stands in
@@ -285,7 +285,7 @@ static bool worth_another_try(const hf__lock *l) {
 static hf_result try_once(hf__lock *l, hf__local_contender *local, hf__peers *peers,
                           const hf__record *self, hf__op *op, hf__time now, int tries) {
     hf_result r = take_turn(l, local, peers, op, now);
-    if (r == HF_BUSY && !op->placed && worth_another_try(l)) {
+    if (r == HF_BUSY && !op->queued && worth_another_try(l)) {
         hf__queue_back_off(tries);
         close_file(l);
         return HF_NOT_HELD;

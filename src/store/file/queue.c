@@ -14,7 +14,7 @@
 
 hf_result hf__queue_busy(hf__op *op, int64_t retry_ms, bool placed) {
     op->retry_ms = retry_ms;
-    op->placed = placed;
+    op->queued = placed;
     return HF_BUSY;
 }
 

@@ -57,7 +57,7 @@ static hf_result answer_granted(const hf__lock_state *state, hf__holder *holder,
 /* Not later than when the first lease ends, which may be that of one who died. */
 static hf_result answer_busy(const hf__lock_state *state, const hf__store_client *self, hf__op *op,
                              hf__time now) {
-    op->retry_ms = op->placed && self->is_notified ? NOTIFIED_RETRY_MS : RETRY_MS;
+    op->retry_ms = op->queued && self->is_notified ? NOTIFIED_RETRY_MS : RETRY_MS;
     for (const hf__holder *it = state->holders; it; it = it->next) {
         int64_t left = (it->expires - now) / HF__MS + 1;
         if (left < op->retry_ms) op->retry_ms = left;
@@ -68,7 +68,7 @@ static hf_result answer_busy(const hf__lock_state *state, const hf__store_client
 
 static hf_result wait_in_queue(hf__lock_state *state, const hf__contender *contender, hf__op *op,
                                hf__time now) {
-    op->placed = op->stand && hf__lock_state_enqueue(state, contender, op->upgrade, now);
+    op->queued = op->enqueue && hf__lock_state_enqueue(state, contender, op->upgrade, now);
     return answer_busy(state, contender->client, op, now);
 }
 
@@ -110,7 +110,7 @@ hf_result hf__lock_state_acquire(hf__lock_state *state, const hf__store_client *
     }
     /* The turn of a hold that nobody waited for any more is that of its successor. */
     bool replaced = hf__lock_state_end_holds_of(state, &contender);
-    if (!(replaced && op->succeeds) && !hf__lock_state_can_grant(state, &contender))
+    if (!(replaced && op->inherits_position) && !hf__lock_state_can_grant(state, &contender))
         return wait_in_queue(state, &contender, op, now);
     holder = add_grant(state, &contender, op);
     return holder ? answer_granted(state, holder, op, now) : HF_NOMEM;
@@ -180,7 +180,7 @@ static void describe_first_holder(const hf__holder *first, hf__sight *sight, hf_
 
 static void describe_queue(const hf__lock_state *state, hf__sight *sight) {
     for (const hf__waiter *it = state->waiters; it; it = it->next) {
-        if (sight->waiting++ >= HF__LINE_SEEN) continue;
+        if (sight->waiting++ >= HF__WAITERS_MAX) continue;
         hf__standing *seen = &sight->line[sight->waiting - 1];
         hf__owner_text(seen->owner, it->contender.owner);
         memcpy(seen->client, it->contender.client->uuid, sizeof seen->client);

@@ -115,7 +115,7 @@ static void insert_name(hf__listing *found, const char *name, size_t length) {
     if (at == HF__LISTED) return;
     uint32_t behind = (found->count < HF__LISTED ? found->count++ : HF__LISTED - 1) - at;
     memmove(&found->names[at + 1], &found->names[at], behind * sizeof found->names[0]);
-    found->names[at].by_line = false;
+    found->names[at].from_queue = false;
     memcpy(found->names[at].name, text, length + 1);
 }
 
@@ -157,7 +157,7 @@ static void memory_submit(hf__store *store, hf__op *op, hf__time now) {
     memory_store *m = (memory_store *)store;
     op->asked_at = now;
     op->link = store->link;
-    op->maybe = op->crowded = op->placed = false;
+    op->maybe = op->crowded = op->queued = false;
     op->told_token = 0;
     pthread_mutex_lock(&spaces_mutex);
     op->result = execute_op(m, op, now);

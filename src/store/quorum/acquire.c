@@ -96,7 +96,7 @@ static int64_t retry_ms(hf__ballot *b, const tally *t) {
 
 static void fail(hf__ballot *b, const tally *t, hf__time now) {
     hf__op *op = b->op;
-    op->maybe = op->placed = false; /* whatever was done is undone */
+    op->maybe = op->queued = false; /* whatever was done is undone */
     op->told_token = 0;
     op->detail = NULL;
     op->result = hf__ballot_refused(b, &op->detail);
@@ -125,7 +125,7 @@ static void weigh(hf__ballot *b, hf__time now) {
     if (agreeing && t.agreed >= b->q->majority) {
         b->q->no_quorum = false;
         b->op->token = b->token;
-        b->op->maybe = b->op->placed = b->op->crowded = false;
+        b->op->maybe = b->op->queued = b->op->crowded = false;
         hf__ballot_tell(b, HF_OK, NULL);
         return;
     }

@@ -28,8 +28,8 @@ static void fill_vote(hf__vote *v, hf__ballot *b, const hf__op *op) {
     v->op = *op;
     v->op.name = b->name;
     v->op.next = v->op.together = NULL;
-    v->op.heir = NULL;
-    v->op.stand = v->op.leave = v->op.succeeds = false;
+    v->op.next_acquire = NULL;
+    v->op.enqueue = v->op.leave_queue = v->op.inherits_position = false;
     v->op.exact = false; /* a node may have it under another token than all agree on */
     v->op.detail = NULL;
 }

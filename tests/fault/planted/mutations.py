@@ -230,7 +230,7 @@ MUTATIONS = [
     Mutation(
         "nobody hears a message while a thread waits for its answer",
         "client/pump.c",
-        "if (!keeper || c->core.standing || ",
+        "if (!keeper || c->core.queued_waits || ",
         "if (!keeper || ",
         ("fault_messages", "F19_a_message_is_heard_beside*"),
     ),
@@ -697,7 +697,7 @@ MUTATIONS = [
     Mutation(
         "a wait that gives up does not leave the line, nor passes a grant on",
         WAIT,
-        "hf__entry_haunt_line(e, w->acquire_id, w->placed_until); /* it leaves the line */",
+        "hf__entry_haunt_line(e, w->acquire_id, w->queued_until); /* it leaves the line */",
         "",
         ("fault_line", "B20_a_grant_that_a_cancelled*"),
     ),
@@ -747,7 +747,7 @@ MUTATIONS = [
     Mutation(
         "a release that was refused lets the client's next in",
         ANSWER,
-        "bool answered = op->result == HF_OK && heir.result != HF_NOT_HELD;",
+        "bool answered = op->result == HF_OK && next.result != HF_NOT_HELD;",
         "bool answered = true;",
         ("fault_rights", "F55_a_release_that_is_refused*"),
     ),
@@ -1570,8 +1570,8 @@ MUTATIONS = [
     Mutation(
         "a late ask that stands in line for nobody is left there",
         ENTRY,
-        "e->op.leave = e->ghost_stands || late_may_stand(e, now);",
-        "e->op.leave = e->ghost_stands;",
+        "e->op.leave_queue = e->ghost_stands || late_acquire_may_be_queued(e, now);",
+        "e->op.leave_queue = e->ghost_stands;",
         ("unit_core_script", "*buries_what_may_come_late*"),
     ),
     Mutation(

@@ -345,7 +345,8 @@ bool sim_check_known(const sim_client *c, int name, uint64_t ask) {
     if (!e) return false;
     if (e->own && e->own->acquire_id == ask) return true;
     if (e->ghost >= ask) return true;
-    if (e->busy && (e->op.acquire_id >= ask || (e->op.heir && e->op.heir->acquire_id >= ask)))
+    if (e->busy &&
+        (e->op.acquire_id >= ask || (e->op.next_acquire && e->op.next_acquire->acquire_id >= ask)))
         return true;
     for (const hf__wait *wait = e->head; wait; wait = wait->next)
         if (wait->acquire_id == ask) return true;

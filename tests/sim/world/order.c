@@ -15,7 +15,7 @@ static bool stands(const sim_world *w, const sim_client *c, int name) {
     if (!c || c->life != SIM_RUNNING) return false;
     const hf__entry *e = sim_client_entry(c, name);
     bool hears = c->store.links[SIM_MESSAGES].state == SIM_LINK_UP; /* else it is passed over */
-    return hears && e && e->head && e->head->placed_until > sim_client_now(c) &&
+    return hears && e && e->head && e->head->queued_until > sim_client_now(c) &&
            !granted(w, c, name, e->head->acquire_id);
 }
 

@@ -81,14 +81,14 @@ static bool read_line(hf__sight *sight, const hf__reply *r, size_t from) {
     int64_t waiting;
     if (!hf__reply_number(r, 2, &waiting) || waiting < 0 || waiting > UINT32_MAX) return false;
     sight->waiting = (uint32_t)waiting;
-    for (size_t i = from; i < r->count && i - from < HF__LINE_SEEN; i++) {
+    for (size_t i = from; i < r->count && i - from < HF__WAITERS_MAX; i++) {
         const char *id = hf__reply_text(r, i);
         hf__standing *standing = &sight->line[i - from];
         if (!id) return false;
         hf__text_tame(standing->client, sizeof standing->client, id, strcspn(id, ":"));
         read_owner(standing->owner, id);
     }
-    return r->count - from == (waiting < HF__LINE_SEEN ? (size_t)waiting : HF__LINE_SEEN);
+    return r->count - from == (waiting < HF__WAITERS_MAX ? (size_t)waiting : HF__WAITERS_MAX);
 }
 
 static void read_text(char *to, const hf__reply *r, size_t i) {
@@ -148,7 +148,7 @@ static hf_result grant_answer(hf__session *s, hf__op *op, int64_t value, bool ye
         op->retry_ms = retry_ms(is_subscribed(s, op), op->attempt, value, place);
     if (yes && hf__in_lane(op) && !read_crowded(&s->parser.reply, op))
         return bad_answer(s, op, detail);
-    op->placed = place > 0;
+    op->queued = place > 0;
     hf__session_complete(s, op, yes ? HF_OK : HF_BUSY, false, NULL);
     return HF_OK;
 }
@@ -170,12 +170,16 @@ static hf_result chain_answer(hf__session *s, hf__op *op, bool yes, char **detai
 static hf_result heir_answer(hf__session *s, hf__op *op, int64_t status, int64_t value,
                              char **detail) {
     int64_t place = 0;
-    if (!op->heir || (status == STATUS_YES && value <= 0) ||
-        (status == STATUS_NO && !read_busy(&s->parser.reply, &place, &op->heir->told_token)))
+    if (!op->next_acquire || (status == STATUS_YES && value <= 0) ||
+        (status == STATUS_NO &&
+         !read_busy(&s->parser.reply, &place, &op->next_acquire->told_token)))
         return bad_answer(s, op, detail);
-    op->heir->result = status == STATUS_YES ? HF_OK : status == STATUS_NO ? HF_BUSY : HF_NOT_HELD;
-    if (status == STATUS_YES) op->heir->token = (uint64_t)value;
-    if (status == STATUS_NO) op->heir->retry_ms = retry_ms(is_subscribed(s, op), 0, value, place);
+    op->next_acquire->result = status == STATUS_YES  ? HF_OK
+                               : status == STATUS_NO ? HF_BUSY
+                                                     : HF_NOT_HELD;
+    if (status == STATUS_YES) op->next_acquire->token = (uint64_t)value;
+    if (status == STATUS_NO)
+        op->next_acquire->retry_ms = retry_ms(is_subscribed(s, op), 0, value, place);
     hf__session_complete(s, op, HF_OK, false, NULL);
     return HF_OK;
 }
@@ -197,8 +201,9 @@ static hf_result number_answer(hf__session *s, hf__op *op, hf__time now, char **
     int64_t n = s->parser.reply.item[0].integer;
     int64_t server_us = n > -TIME_MAX_US && n < 0 ? -n : n;
     if (op->verb == HF__RELEASE) {
-        if ((n != 0 && n != 1) || op->next_ask) return bad_answer(s, op, detail);
-        if (op->heir) op->heir->result = HF_NOT_HELD; /* the script did nothing for it */
+        if ((n != 0 && n != 1) || op->next_acquire_op) return bad_answer(s, op, detail);
+        if (op->next_acquire)
+            op->next_acquire->result = HF_NOT_HELD; /* the script did nothing for it */
         hf__session_complete(s, op, n ? HF_OK : HF_LOST, false, NULL);
         return HF_OK;
     }
@@ -319,7 +324,7 @@ static hf_result script_answer(hf__session *s, hf__op *op, hf__time now, char **
                  (op->verb == HF__RENEW && hf__in_lane(op)) || op->verb == HF__BREAK ||
                  op->verb == HF__INSPECT || op->verb == HF__RELEASE || op->verb == HF__LIST;
     if (type == REDIS_REPLY_INTEGER) return number_answer(s, op, now, detail);
-    if (type == REDIS_REPLY_ARRAY && op->next_ask) return next_answer(s, op, now, detail);
+    if (type == REDIS_REPLY_ARRAY && op->next_acquire_op) return next_answer(s, op, now, detail);
     if (type == REDIS_REPLY_ARRAY && lists) return list_answer(s, op, now, detail);
     return bad_answer(s, op, detail);
 }
@@ -394,7 +399,7 @@ static hf_result error_answer(hf__session *s, hf__op *op, hf__time now, char **d
                 op->verb == HF__RAISE_TOKEN || op->verb == HF__EXPORT;
     hf__error_line unwrapped = hf__error_unwrap(error);
     bool gone = ours && hf__error_has_code(&unwrapped, "WRONGTYPE");
-    if (gone && op->next_ask)
+    if (gone && op->next_acquire_op)
         hf__session_complete(s, hf__session_take_next(op), result, false,
                              line ? strdup(line) : NULL);
     hf__session_complete(s, op, gone ? HF_LOST : result, false, line);

@@ -114,7 +114,7 @@ static void add_ask(hf__session *s, const hf__op *op, hf__time now) {
     hf__command_number(&s->out, (int64_t)op->token);
     if (hf__in_lane(op)) add_spec(s, op);
     hf__command_number(&s->out, sent_at(s, now));
-    if (op->stand) hf__command_number(&s->out, op->succeeds ? 2 : 1);
+    if (op->enqueue) hf__command_number(&s->out, op->inherits_position ? 2 : 1);
 }
 
 static int chain_length(const hf__op *op) {
@@ -139,13 +139,13 @@ static void add_chain(hf__session *s, const hf__op *op, hf__time now) {
     }
 }
 
-static void add_heir(hf__session *s, const hf__heir *heir) {
-    const hf__op as_op = {.acquire_id = heir->acquire_id, .owner = heir->owner};
+static void add_heir(hf__session *s, const hf__next_acquire *next) {
+    const hf__op as_op = {.acquire_id = next->acquire_id, .owner = next->owner};
     add_id(s, &as_op);
     add_owner(s, &as_op);
-    hf__command_number(&s->out, heir->lease_ms);
-    hf__command_number(&s->out, (int64_t)heir->token);
-    hf__command_number(&s->out, not_after(s, heir->not_after));
+    hf__command_number(&s->out, next->lease_ms);
+    hf__command_number(&s->out, (int64_t)next->token);
+    hf__command_number(&s->out, not_after(s, next->not_after));
 }
 
 static void add_renew(hf__session *s, const hf__op *op) {
@@ -184,7 +184,8 @@ static bool says_token(const hf__op *op) {
 }
 
 static bool plain_release(const hf__op *op, hf__time now) {
-    return !keeps_fence(op, now) && !op->leave && !op->heir && !op->next_ask && !says_token(op);
+    return !keeps_fence(op, now) && !op->leave_queue && !op->next_acquire && !op->next_acquire_op &&
+           !says_token(op);
 }
 
 static void add_release(hf__session *s, const hf__op *op, hf__time now) {
@@ -192,11 +193,11 @@ static void add_release(hf__session *s, const hf__op *op, hf__time now) {
     if (plain_release(op, now)) return;
     hf__command_number(&s->out, op->bury_until ? at_least_until(s, op->bury_until) : 0);
     hf__command_number(&s->out, keeps_fence(op, now) ? FENCE_KEPT_MS : 0);
-    hf__command_number(&s->out, op->leave);
+    hf__command_number(&s->out, op->leave_queue);
     if (says_token(op)) hf__command_number(&s->out, (int64_t)op->token);
     if (says_token(op)) hf__command_number(&s->out, op->retried);
-    if (op->heir) add_heir(s, op->heir);
-    if (op->next_ask) add_ask(s, op->next_ask, now);
+    if (op->next_acquire) add_heir(s, op->next_acquire);
+    if (op->next_acquire_op) add_ask(s, op->next_acquire_op, now);
 }
 
 static void add_register(hf__session *s, const hf__op *op) {
@@ -289,13 +290,13 @@ static void add_script_arguments(hf__session *s, const hf__op *op, hf__time now)
 }
 
 static int ask_arguments(const hf__op *op) {
-    return 6 + hf__in_lane(op) + op->stand;
+    return 6 + hf__in_lane(op) + op->enqueue;
 }
 
 static int release_arguments(const hf__op *op, hf__time now) {
     if (plain_release(op, now)) return 1;
-    return 4 + (says_token(op) ? 2 : 0) + (op->heir ? 5 : 0) +
-           (op->next_ask ? ask_arguments(op->next_ask) : 0);
+    return 4 + (says_token(op) ? 2 : 0) + (op->next_acquire ? 5 : 0) +
+           (op->next_acquire_op ? ask_arguments(op->next_acquire_op) : 0);
 }
 
 static int argument_count(const hf__op *op, hf__time now) {

@@ -28,7 +28,7 @@ static bool only_reads(const hf__op *op) {
 /* ---- Asking ---- */
 
 int hf__latch_leader_arguments(const hf__op *op) {
-    if (only_reads(op)) return op->stand ? 2 : 0;
+    if (only_reads(op)) return op->enqueue ? 2 : 0;
     return 4;
 }
 
@@ -48,7 +48,7 @@ void hf__latch_leader_keys(hf__buffer *out, const char *prefix, const hf__op *op
 void hf__latch_leader_encode(hf__buffer *out, const char *client, const hf__op *op,
                              int64_t not_after) {
     if (op->verb == HF__PROCLAIM) encode_proclaim(out, client, op);
-    if (op->verb == HF__PROCLAIM || (only_reads(op) && !op->stand)) return;
+    if (op->verb == HF__PROCLAIM || (only_reads(op) && !op->enqueue)) return;
     hf__command_string(out, client);
     hf__command_number(out, (int64_t)op->acquire_id);
     if (only_reads(op)) return;
@@ -73,8 +73,8 @@ static bool read_latch(const hf__reply *r, hf__op *op, bool heard) {
     op->latch->left = (uint32_t)left;
     op->latch->round = (uint64_t)round;
     op->latch->done = (uint64_t)done;
-    op->placed = told != 0;
-    op->retry_ms = retry_ms(op, op->placed && heard, LATCH_TOLD_MS);
+    op->queued = told != 0;
+    op->retry_ms = retry_ms(op, op->queued && heard, LATCH_TOLD_MS);
     return true;
 }
 
@@ -99,14 +99,14 @@ static bool read_leader(const hf__reply *r, hf__op *op, bool yes, bool heard) {
     if (yes && !read_leader_value(r, op)) return false;
     op->sight->held = yes;
     op->sight->remaining_ms = ms > 0 ? ms : 0;
-    op->placed = told != 0;
-    op->retry_ms = retry_ms(op, op->placed && heard, LEADER_TOLD_MS);
+    op->queued = told != 0;
+    op->retry_ms = retry_ms(op, op->queued && heard, LEADER_TOLD_MS);
     if (ms >= 0 && ms < op->retry_ms) op->retry_ms = ms + 1;
     return true;
 }
 
 bool hf__latch_leader_answer(const hf__reply *r, hf__op *op, bool yes, bool heard) {
-    op->placed = false;
+    op->queued = false;
     op->result = yes ? HF_OK : op->verb == HF__PROCLAIM ? HF_LOST : HF_NOT_HELD;
     if (op->verb == HF__PROCLAIM) return true;
     if (op->verb == HF__LEADER) return read_leader(r, op, yes, heard);

@@ -80,8 +80,8 @@ static bool decode(char name[HF_NAME_MAX + 1], const char *text, size_t length) 
 static void read_key(hf__listing *l, const hf__value *key, const char *prefix) {
     size_t before = strlen(prefix) + 2, end = key->length;
     hf__listed *to = &l->names[l->count];
-    to->by_line = end > 2 && !strcmp(key->text + end - 2, ":q");
-    if (to->by_line) end -= 2;
+    to->from_queue = end > 2 && !strcmp(key->text + end - 2, ":q");
+    if (to->from_queue) end -= 2;
     if (end <= before || key->text[end - 1] != '}') return;
     if (decode(to->name, key->text + before, end - 1 - before)) l->count++;
 }

@@ -1,7 +1,8 @@
 #include "store/redis/protocol/notifications.h"
 
 bool hf__is_queued(const hf__op *op) {
-    return op->placed || (op->verb == HF__RELEASE && op->heir && op->heir->result == HF_BUSY);
+    return op->queued ||
+           (op->verb == HF__RELEASE && op->next_acquire && op->next_acquire->result == HF_BUSY);
 }
 
 void hf__notifications_note_answer(hf__notifications *n, const hf__op *op) {

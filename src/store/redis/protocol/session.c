@@ -47,8 +47,8 @@ static void went_with(hf__op *op, const hf__op *sent) {
 
 /* What was asked with a release is told apart from it. */
 hf__op *hf__session_take_next(hf__op *op) {
-    hf__op *next = op->next_ask;
-    op->next_ask = NULL;
+    hf__op *next = op->next_acquire_op;
+    op->next_acquire_op = NULL;
     next->late = 0;
     went_with(next, op);
     return next;
@@ -70,7 +70,7 @@ void hf__session_complete(hf__session *s, hf__op *op, hf_result result, bool may
         went_with(next, op);
         completed(s, next, result, maybe, detail ? strdup(detail) : NULL);
     }
-    if (op->next_ask) {
+    if (op->next_acquire_op) {
         hf__op *next = hf__session_take_next(op);
         completed(s, next, result, maybe, detail ? strdup(detail) : NULL);
     }

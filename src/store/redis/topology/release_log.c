@@ -94,8 +94,9 @@ static void log_release(hf__release_log *log, const hf__op *op, hf__time now) {
     drop_expired(log, now);
     hf__released *r = find_or_add_release(log, op);
     if (!r) return;
-    bool leave = op->leave || log->has_queued;
-    int64_t lasts = leave && log->lease_ms < HF__PLACE_MS ? HF__PLACE_MS : log->lease_ms;
+    bool leave = op->leave_queue || log->has_queued;
+    int64_t lasts =
+        leave && log->lease_ms < HF__QUEUE_ENTRY_MS ? HF__QUEUE_ENTRY_MS : log->lease_ms;
     if (op->acquire_id > r->acquire_id) r->acquire_id = op->acquire_id;
     r->kind = op->kind;
     r->leave |= leave;
@@ -107,7 +108,7 @@ static void log_release(hf__release_log *log, const hf__op *op, hf__time now) {
 /* Released; or lost, for another server may have it. Not of other kinds, whose number may be asked for
    again by who else waits. */
 static bool ends_hold(const hf__op *op) {
-    if (op->verb == HF__RELEASE && (op->result == HF_OK || op->leave))
+    if (op->verb == HF__RELEASE && (op->result == HF_OK || op->leave_queue))
         return op->result == HF_OK || op->result == HF_LOST;
     bool hold = op->verb == HF__RELEASE || op->verb == HF__RENEW;
     return hold && op->kind == HF_MUTEX && op->result == HF_LOST;
@@ -115,12 +116,13 @@ static bool ends_hold(const hf__op *op) {
 
 void hf__release_log_note(hf__release_log *log, const hf__op *op, hf__time now) {
     if (op->lease_ms > log->lease_ms) log->lease_ms = op->lease_ms;
-    if (op->heir && op->heir->lease_ms > log->lease_ms) log->lease_ms = op->heir->lease_ms;
+    if (op->next_acquire && op->next_acquire->lease_ms > log->lease_ms)
+        log->lease_ms = op->next_acquire->lease_ms;
     if (hf__is_queued(op)) log->has_queued = true;
     if (op->kind != HF_MUTEX && op->ack.state == HF__ACK_UNDOING) return; /* it is asked again */
     if (!ends_hold(op)) return;
     log_release(log, op, now);
-    bool left = op->verb == HF__RELEASE && op->leave;
+    bool left = op->verb == HF__RELEASE && op->leave_queue;
     if (op->result == HF_LOST && !left && log->has_queued)
         log->repeat_now = true; /* it may stand in line here */
 }
@@ -133,7 +135,7 @@ static hf__op *repeat_release(hf__released *r, hf__time now) {
                      .name_length = r->mapped.length - id_length(r->kind),
                      .acquire_id = r->acquire_id,
                      .kind = r->kind,
-                     .leave = r->leave,
+                     .leave_queue = r->leave,
                      .held_since = now};
     return &r->op;
 }

@@ -85,9 +85,9 @@ static void reject_op(hf__replica_wait *w, hf__op *op, hf_result result, char *w
     op->ack.state = HF__ACK_UNDOING;
     op->ack.result = result;
     op->ack.why = why;
-    op->heir = NULL;
+    op->next_acquire = NULL;
     op->bury_until = 0;
-    op->leave = false;
+    op->leave_queue = false;
     op->held_since = now;
     hf__session_submit(w->commands, op, now);
 }
