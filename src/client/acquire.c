@@ -81,9 +81,9 @@ hf_result hf__acquire_prepare(hf_client *c, hf__wait *w, const hf_options *o) {
     hf_result r = hf__keeper_start(c);
     if (!r && o->on_lost) r = hf__teller_start(c);
     if (r) return r;
-    w->own = hf__own_new();
+    w->ownership = hf__ownership_new();
     w->hold = hf__hold_new(o->on_lost, o->arg);
-    if (!w->own || !w->hold) {
+    if (!w->ownership || !w->hold) {
         free(w->hold);
         w->hold = NULL;
         return hf__fail(HF_NOMEM, "out of memory; nothing was acquired");
@@ -97,7 +97,7 @@ hf_result hf__acquire_prepare(hf_client *c, hf__wait *w, const hf_options *o) {
 void hf__acquire_undo(hf_client *c, hf__wait *w) {
     if (w->hold) atomic_fetch_sub(&c->refs, 1); /* the user's is left */
     free(w->hold);
-    hf__own_unref(w->own);
+    hf__ownership_unref(w->ownership);
 }
 
 static hf_result acquire(hf_client *c, const char *name, size_t length, const hf_options *o,

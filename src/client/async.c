@@ -120,14 +120,14 @@ static void free_failed(hf_client *c, hf__wait *w) {
         free(w->hold);
         hf__client_unref(c);
     }
-    hf__own_unref(w->own);
+    hf__ownership_unref(w->ownership);
 }
 
 /* A hold may be over before its callback comes: the client was closed, or earlier callbacks took long. Until
    it is handed over nobody is told of its loss. */
 static bool hand_over(hf_client *c, hf_hold *hold) {
     pthread_mutex_lock(&c->mutex);
-    bool good = hf__own_good(hold->own, hf__now());
+    bool good = hf__ownership_valid(hold->ownership, hf__now());
     if (good) hold->told = false;
     pthread_mutex_unlock(&c->mutex);
     return good;

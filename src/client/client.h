@@ -84,7 +84,7 @@ struct hf_client {
     pthread_t teller;
     bool teller_runs, teller_stop;
     pthread_cond_t teller_work, telling_over;
-    hf__own *telling; /* lost, on_lost not called yet */
+    hf__ownership *telling; /* lost, on_lost not called yet */
 };
 
 struct hf_cancel {

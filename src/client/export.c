@@ -114,15 +114,15 @@ static hf_result can_hand_over(const hf_client *c) {
 /* ---- Exporting ---- */
 
 static hf_result may_leave(const hf_client *c, const hf_hold *hold) {
-    const hf__own *own = hold->own;
+    const hf__ownership *ownership = hold->ownership;
     hf_result r = can_hand_over(c);
     if (r) return r;
-    if (hold->bundle || own->kind != HF_MUTEX)
+    if (hold->bundle || ownership->kind != HF_MUTEX)
         return hf__fail(HF_UNSUPPORTED, "only a hold of one name, as HF_MUTEX, can leave");
     if (atomic_load(&hold->released)) return hf__fail(HF_NOT_HELD, "the hold was released");
-    if (own->entry && own->count > 1)
+    if (ownership->entry && ownership->count > 1)
         return hf__fail(HF_INVALID, "its owner has entered %u times: release the others first",
-                        own->count);
+                        ownership->count);
     return HF_OK;
 }
 
@@ -135,13 +135,13 @@ static void introduce(hf_client *c, const hf__exported *exported, int64_t lease_
     (void)hf__ask_exchange(c, &ask, hf__after_ms(hf__now(), c->core.config.command_timeout_ms));
 }
 
-static hf_result leave(hf_client *c, hf__own *own, const hf__exported *exported) {
+static hf_result leave(hf_client *c, hf__ownership *ownership, const hf__exported *exported) {
     hf__call call = {0};
     hf__time now = hf__now();
-    hf__core_export(&c->core, own, exported, &call, now);
+    hf__core_export(&c->core, ownership, exported, &call, now);
     hf__time until = hf__after_ms(now, c->core.config.command_timeout_ms);
     if (hf__await(c, &call, until, NULL) != HF__DONE) {
-        hf__core_export_unwait(&c->core, own, &call);
+        hf__core_export_unwait(&c->core, ownership, &call);
         hf__turn(c, NULL);
     }
     hf_result r = hf__call_result(&call);
@@ -151,16 +151,16 @@ static hf_result leave(hf_client *c, hf__own *own, const hf__exported *exported)
 }
 
 static hf_result export_held(hf_client *c, hf_hold *hold, char *text) {
-    hf__own *own = hold->own;
+    hf__ownership *ownership = hold->ownership;
     char name[ENCODED_MAX] = "";
-    hf__exported exported = {.token = atomic_load(&own->token)};
+    hf__exported exported = {.token = atomic_load(&ownership->token)};
     hf__uuid_make(exported.client);
-    if (own->entry) encode(name, own->entry->mapped.key, own->entry->name_length);
-    hf_result r = leave(c, own, &exported);
-    if (!r) introduce(c, &exported, own->lease_ms);
+    if (ownership->entry) encode(name, ownership->entry->mapped.key, ownership->entry->name_length);
+    hf_result r = leave(c, ownership, &exported);
+    if (!r) introduce(c, &exported, ownership->lease_ms);
     if (!r)
         (void)snprintf(text, HF_EXPORT_MAX, START "%s:%" PRIu64 ":%" PRId64 ":%s", exported.client,
-                       exported.token, own->lease_ms, name);
+                       exported.token, ownership->lease_ms, name);
     return r;
 }
 

@@ -13,7 +13,7 @@ static bool forked(const hf_hold *hold) {
 
 static void free_one(hf_hold *hold) {
     hf_client *client = hold->client;
-    hf__own_unref(hold->own);
+    hf__ownership_unref(hold->ownership);
     free(hold);
     hf__client_unref(client);
 }
@@ -113,11 +113,12 @@ hf_result hf_release(hf_hold *hold) {
 
 /* ---- Extending ---- */
 
-static hf_result extend_one(hf_client *c, hf__own *own, int64_t lease_ms, hf__time until) {
+static hf_result extend_one(hf_client *c, hf__ownership *ownership, int64_t lease_ms,
+                            hf__time until) {
     hf__call call = {0};
-    hf__core_extend(&c->core, own, lease_ms, &call, hf__now());
+    hf__core_extend(&c->core, ownership, lease_ms, &call, hf__now());
     if (hf__await(c, &call, until, NULL) != HF__DONE) {
-        hf__core_extend_unwait(&c->core, own, &call);
+        hf__core_extend_unwait(&c->core, ownership, &call);
         hf__turn(c, NULL);
     }
     return hf__call_result(&call);
@@ -128,7 +129,7 @@ static hf_result extend_held(hf_client *c, const hf_hold *hold, int64_t lease_ms
     hf__time until = hf__after_ms(hf__now(), c->core.config.command_timeout_ms);
     hf_result r = HF_OK;
     for (unsigned i = 0; i < hf__parts(hold) && !r; i++)
-        r = extend_one(c, hf__part_at(hold, i)->own, lease_ms, until);
+        r = extend_one(c, hf__part_at(hold, i)->ownership, lease_ms, until);
     return r;
 }
 
@@ -154,7 +155,7 @@ static hf_result upgrade_held(hf_client *c, hf_hold *hold, int64_t wait_ms) {
     w.once = wait_ms == 0;
     w.began = now;
     w.until = w.once ? HF__NEVER : hf__after_ms(now, wait_ms);
-    hf__core_upgrade(&c->core, hold->own, &w, now);
+    hf__core_upgrade(&c->core, hold->ownership, &w, now);
     if (hf__await(c, &w.call, hf__wait_until(&c->core, &w), NULL) != HF__DONE) {
         hf__core_give_up(&w, HF_TIMEOUT, hf__now());
         hf__turn(c, NULL);
@@ -168,7 +169,7 @@ static hf_result of_many(void) {
 }
 
 static hf_result upgrade_check(const hf_hold *hold, int64_t wait_ms) {
-    uint32_t kind = hold->own->kind;
+    uint32_t kind = hold->ownership->kind;
     if (wait_ms < 0 && wait_ms != HF_FOREVER)
         return hf__fail(HF_INVALID, "wait_ms %" PRId64 " is negative", wait_ms);
     if (atomic_load(&hold->released)) return hf__fail(HF_NOT_HELD, "the hold was released");
@@ -193,13 +194,13 @@ hf_result hf_upgrade(hf_hold *hold, int64_t wait_ms) {
     return r;
 }
 
-static hf_result downgrade_held(hf_client *c, hf__own *own) {
+static hf_result downgrade_held(hf_client *c, hf__ownership *ownership) {
     hf__call call = {0};
     hf__time now = hf__now();
-    hf__core_downgrade(&c->core, own, &call, now);
+    hf__core_downgrade(&c->core, ownership, &call, now);
     if (hf__await(c, &call, hf__after_ms(now, c->core.config.command_timeout_ms), NULL) !=
         HF__DONE) {
-        hf__core_extend_unwait(&c->core, own, &call);
+        hf__core_extend_unwait(&c->core, ownership, &call);
         hf__turn(c, NULL);
     }
     hf_result r = hf__call_result(&call);
@@ -213,7 +214,7 @@ hf_result hf_downgrade(hf_hold *hold) {
     hf_client *c = hold->client;
     pthread_mutex_lock(&c->mutex);
     c->calls++;
-    uint32_t kind = hold->own->kind;
+    uint32_t kind = hold->ownership->kind;
     hf_result r = HF_OK;
     if (atomic_load(&hold->released))
         r = hf__fail(HF_NOT_HELD, "the hold was released");
@@ -222,7 +223,7 @@ hf_result hf_downgrade(hf_hold *hold) {
     else if (kind == HF_MUTEX || kind == HF_PERMITS)
         r = hf__fail(HF_INVALID, "only a writer's hold can be downgraded; take HF_WRITE");
     else
-        r = downgrade_held(c, hold->own);
+        r = downgrade_held(c, hold->ownership);
     hf__end(c);
     return r;
 }
@@ -238,9 +239,9 @@ static hf__time good_until(const hf_hold *hold, hf__time now) {
     hf__time until = HF__NEVER;
     if (!usable(hold)) return 0;
     for (unsigned i = 0; i < hf__parts(hold); i++) {
-        const hf__own *own = hf__part_at(hold, i)->own;
-        if (!hf__own_good(own, now)) return 0;
-        until = hf__sooner(until, atomic_load(&own->deadline));
+        const hf__ownership *ownership = hf__part_at(hold, i)->ownership;
+        if (!hf__ownership_valid(ownership, now)) return 0;
+        until = hf__sooner(until, atomic_load(&ownership->deadline));
     }
     return until;
 }
@@ -262,13 +263,14 @@ uint64_t hf_fence_of(const hf_hold *hold, size_t i) {
     if (!hold) return 0;
     const hf__bundle *b = hold->bundle;
     if (i >= (b ? b->requests : 1)) return 0;
-    return hf__part_at(hold, b ? b->part_of[i] : 0)->own->token;
+    return hf__part_at(hold, b ? b->part_of[i] : 0)->ownership->token;
 }
 
 const char *hf_why_lost(const hf_hold *hold) {
     const char *why = NULL;
     for (unsigned i = 0; hold && !why && i < hf__parts(hold); i++)
-        why = atomic_load_explicit(&hf__part_at(hold, i)->own->why, memory_order_acquire);
+        why = atomic_load_explicit(&hf__part_at(hold, i)->ownership->lost_reason,
+                                   memory_order_acquire);
     return why;
 }
 
@@ -276,9 +278,9 @@ const char *hf_why_lost(const hf_hold *hold) {
 static bool lost(const hf_hold *hold) {
     bool any = false;
     for (unsigned i = 0; i < hf__parts(hold); i++) {
-        hf__own *own = hf__part_at(hold, i)->own;
-        if (own->entry) hf__entry_expire(own->entry, hf__now());
-        any |= atomic_load(&own->state) == HF__LOST;
+        hf__ownership *ownership = hf__part_at(hold, i)->ownership;
+        if (ownership->entry) hf__entry_expire(ownership->entry, hf__now());
+        any |= atomic_load(&ownership->state) == HF__LOST;
     }
     return any;
 }
@@ -286,7 +288,7 @@ static bool lost(const hf_hold *hold) {
 int32_t hf_lost_fd(hf_hold *hold) {
     if (!hold || forked(hold)) return -1;
     hf_client *c = hold->client;
-    int *fd = hold->bundle ? &hold->bundle->lost_fd : &hold->own->lost_fd;
+    int *fd = hold->bundle ? &hold->bundle->lost_fd : &hold->ownership->lost_fd;
     pthread_mutex_lock(&c->mutex);
     bool is_lost = lost(hold);
     if (*fd < 0) *fd = hf__event_new();

@@ -21,37 +21,37 @@ static hf_result check_value(const void *value, size_t length) {
 }
 
 static hf_result check_hold(const hf_hold *hold) {
-    const hf__own *own = hold->own;
+    const hf__ownership *ownership = hold->ownership;
     if (atomic_load(&hold->released)) return hf__fail(HF_NOT_HELD, "the hold was released");
-    if (own->kind != HF_MUTEX)
+    if (ownership->kind != HF_MUTEX)
         return hf__fail(HF_INVALID, "only a hold of kind HF_MUTEX leads: it is alone");
-    if (own->entry) return HF_OK;
-    hf_result r = atomic_load(&own->state) == HF__ENDED ? HF_CLOSED : HF_LOST;
-    return hf__fail_line(r, atomic_load(&own->why));
+    if (ownership->entry) return HF_OK;
+    hf_result r = atomic_load(&ownership->state) == HF__ENDED ? HF_CLOSED : HF_LOST;
+    return hf__fail_line(r, atomic_load(&ownership->lost_reason));
 }
 
 /* The store knows it no more: see to it at once. */
-static void doubt(hf_client *c, hf__own *own) {
-    if (!own->entry) return;
-    own->check = true;
-    hf__entry_step(own->entry, hf__now());
+static void doubt(hf_client *c, hf__ownership *ownership) {
+    if (!ownership->entry) return;
+    ownership->verify = true;
+    hf__entry_step(ownership->entry, hf__now());
     hf__turn(c, NULL);
 }
 
-static hf_result say(hf_client *c, hf__own *own, hf__word *word) {
+static hf_result say(hf_client *c, hf__ownership *ownership, hf__word *word) {
     word->nth = ++c->core.last_acquire_id;
     hf__ask ask = {.op = {.verb = HF__PROCLAIM,
-                          .name = own->entry->mapped.key,
-                          .name_length = own->entry->name_length,
-                          .acquire_id = own->acquire_id,
-                          .token = own->token,
+                          .name = ownership->entry->mapped.key,
+                          .name_length = ownership->entry->name_length,
+                          .acquire_id = ownership->acquire_id,
+                          .token = ownership->token,
                           .word = word}};
     char name[HF_NAME_MAX]; /* the entry may be gone before the store has answered */
     memcpy(name, ask.op.name, ask.op.name_length);
     ask.op.name = name;
     hf_result r =
         hf__ask_exchange(c, &ask, hf__after_ms(hf__now(), c->core.config.command_timeout_ms));
-    if (r == HF_LOST) doubt(c, own);
+    if (r == HF_LOST) doubt(c, ownership);
     if (r == HF_LOST) return hf__fail(r, "the lock was lost before the value could be published");
     if (r && ask.op.maybe)
         return hf__fail(HF_UNKNOWN_OUTCOME, "the store did not answer whether the value was "
@@ -72,7 +72,7 @@ hf_result hf_proclaim(hf_hold *hold, const void *value, size_t length) {
     c->calls++;
     r = c->store->has_beside ? check_hold(hold)
                              : hf__fail(HF_UNSUPPORTED, "this store has locks, but no leaders");
-    if (!r) r = say(c, hold->own, &word);
+    if (!r) r = say(c, hold->ownership, &word);
     hf__end(c);
     return r;
 }

@@ -192,7 +192,7 @@ static hf_result wait_for_all(hf_client *c, hf__together *t, hf_cancel *cancel) 
 static hf_result hand_over(hf_client *c, hf_hold *hold) {
     hf__time now = hf__now();
     for (unsigned i = 0; i < hf__parts(hold); i++) {
-        if (hf__own_good(hf__part_at(hold, i)->own, now)) continue;
+        if (hf__ownership_valid(hf__part_at(hold, i)->ownership, now)) continue;
         hf__hold_release(c, hold, NULL, now);
         hf__turn(c, NULL);
         return hf__fail(HF_LOST, "all were granted, and one was over before this could be told");

@@ -15,17 +15,17 @@ static hf_hold *as_user_has_it(hf_hold *hold) {
     return hold->head ? hold->head : hold;
 }
 
-static hf_hold *untold(hf__own *own) {
-    for (hf_hold *each = own->handles; each; each = each->next) {
+static hf_hold *untold(hf__ownership *ownership) {
+    for (hf_hold *each = ownership->handles; each; each = each->next) {
         hf_hold *hold = as_user_has_it(each);
         if (!hold->told && hold->on_lost) return hold;
     }
     return NULL;
 }
 
-static void set_descriptors(const hf__own *own) {
-    hf__event_set(own->lost_fd);
-    for (hf_hold *each = own->handles; each; each = each->next) {
+static void set_descriptors(const hf__ownership *ownership) {
+    hf__event_set(ownership->lost_fd);
+    for (hf_hold *each = ownership->handles; each; each = each->next) {
         const hf__bundle *bundle = as_user_has_it(each)->bundle;
         if (bundle) hf__event_set(bundle->lost_fd);
     }
@@ -33,17 +33,18 @@ static void set_descriptors(const hf__own *own) {
 
 void hf__tell(hf_client *c) {
     while (c->core.lost) {
-        hf__own *own = c->core.lost;
-        c->core.lost = own->next_lost;
-        set_descriptors(own);
+        hf__ownership *ownership = c->core.lost;
+        c->core.lost = ownership->next_lost;
+        set_descriptors(ownership);
         hf__log_add(&c->log, HF_LOG_WARNING, "lost %s (token %" PRIu64 "): %s",
-                    own->name ? own->name : "a lock", own->token, atomic_load(&own->why));
-        if (untold(own)) {
-            own->next_lost = c->telling;
-            c->telling = own;
+                    ownership->name ? ownership->name : "a lock", ownership->token,
+                    atomic_load(&ownership->lost_reason));
+        if (untold(ownership)) {
+            ownership->next_lost = c->telling;
+            c->telling = ownership;
             pthread_cond_signal(&c->teller_work);
         } else {
-            hf__own_unref(own);
+            hf__ownership_unref(ownership);
         }
     }
 }
@@ -65,10 +66,10 @@ static void tell_one(hf_client *c, hf_hold *hold) {
 }
 
 void hf__tell_run(hf_client *c) {
-    for (hf__own *own; (own = c->telling);) {
-        c->telling = own->next_lost;
-        for (hf_hold *hold; (hold = untold(own));) tell_one(c, hold);
-        hf__own_unref(own);
+    for (hf__ownership *ownership; (ownership = c->telling);) {
+        c->telling = ownership->next_lost;
+        for (hf_hold *hold; (hold = untold(ownership));) tell_one(c, hold);
+        hf__ownership_unref(ownership);
     }
 }
 

@@ -64,12 +64,13 @@ static void enter_early(hf__entry *e, hf__wait *w, hf__time now) {
 }
 
 static void renew_lost(hf__entry *e, hf__time now) {
-    hf__own *own = e->own;
+    hf__ownership *ownership = e->ownership;
     if (e->late_until > now) /* its ask may come late, and take the lock again for nobody */
-        hf__entry_haunt(e, own->acquire_id, hf__lease_lapse(e->late_until, own->lease_ms));
+        hf__entry_haunt(e, ownership->acquire_id,
+                        hf__lease_lapse(e->late_until, ownership->lease_ms));
     if (!e->core->store->forgets) /* it waits for us to let go, now that its holder knows */
-        hf__entry_haunt(e, own->acquire_id, own->lapses_at);
-    hf__own_lose(own, LOST_STORE, now);
+        hf__entry_haunt(e, ownership->acquire_id, ownership->lapses_at);
+    hf__ownership_lose(ownership, LOST_STORE, now);
 }
 
 static void asked(hf__entry *e, hf__time now) {
@@ -87,11 +88,11 @@ static void asked(hf__entry *e, hf__time now) {
     hf__entry_trouble_over(e);
     if (e->lane) hf__lane_heard(e);
     if (w && settles(e, op)) w->maybe = false;
-    if (op->upgrade && e->own && op->result == HF_OK) {
+    if (op->upgrade && e->ownership && op->result == HF_OK) {
         hf__entry_upgraded(e, w, now);
-    } else if (op->upgrade && e->own && op->result == HF_LOST) {
+    } else if (op->upgrade && e->ownership && op->result == HF_LOST) {
         renew_lost(e, now);
-    } else if (op->upgrade && !w && e->own) {
+    } else if (op->upgrade && !w && e->ownership) {
         hf__entry_take_back(e);
     } else if (op->result == HF_OK) {
         hf__entry_asked_granted(e, w, now);
@@ -161,7 +162,7 @@ void hf__entry_granted(hf__entry *e, hf__wait *w, const hf__news *news, hf__time
         hf__entry_step(e, now);
         return;
     }
-    if (e->own || e->head != w) return;
+    if (e->ownership || e->head != w) return;
     if (e->busy) {
         if (e->asker == w) w->early = *news;
         return;
@@ -174,44 +175,46 @@ void hf__entry_granted(hf__entry *e, hf__wait *w, const hf__news *news, hf__time
 
 /* A hold whose renewal failed goes on until its deadline: the store may answer the next one. */
 static void renew_failed(hf__entry *e, hf__time now) {
-    hf__own *own = e->own;
+    hf__ownership *ownership = e->ownership;
     hf__op *op = &e->op;
     hf_result r = op->maybe ? HF_UNKNOWN_OUTCOME : op->result;
     hf__calls_finish(e->core, &e->extending, r, op->detail);
-    if (op->maybe) hf__own_may_last(own, op->lease_ms, now);
-    hf__time again = hf__lease_retry_at(now, own->lease_ms, own->tries++, &e->core->rand);
-    if (own->flags & HF_NO_RENEW)
-        own->check = false;
+    if (op->maybe) hf__ownership_extend_lapse(ownership, op->lease_ms, now);
+    hf__time again =
+        hf__lease_retry_at(now, ownership->lease_ms, ownership->renew_tries++, &e->core->rand);
+    if (ownership->flags & HF_NO_RENEW)
+        ownership->verify = false;
     else
-        own->renew_at = again;
+        ownership->renew_at = again;
     e->next_try = again;
 }
 
 static void renew_confirmed(hf__entry *e, hf__time now) {
-    hf__own *own = e->own;
+    hf__ownership *ownership = e->ownership;
     hf__op *op = &e->op;
-    own->tries = 0;
-    own->posted = op->count;
-    own->posted_kind = own->telling_kind;
-    if (!op->upgrade) own->upgrade_queued_until = 0;
+    ownership->renew_tries = 0;
+    ownership->posted_count = op->count;
+    ownership->posted_kind = ownership->sent_kind;
+    if (!op->upgrade) ownership->upgrade_queued_until = 0;
     e->core->stats.renewed++;
-    HF__PROBE2(renewed, e->mapped.key, atomic_load(&own->token));
+    HF__PROBE2(renewed, e->mapped.key, atomic_load(&ownership->token));
     if (op->lease_ms) {
         hf__time deadline = hf__lease_deadline(op->asked_at, op->lease_ms);
-        deadline = hf__later(deadline, atomic_load(&own->deadline));
-        atomic_store(&own->deadline, hf__sooner(deadline, own->max_until));
-        hf__own_may_last(own, op->lease_ms, now);
+        deadline = hf__later(deadline, atomic_load(&ownership->deadline));
+        atomic_store(&ownership->deadline, hf__sooner(deadline, ownership->max_hold_until));
+        hf__ownership_extend_lapse(ownership, op->lease_ms, now);
     }
-    if (!(own->flags & HF_NO_RENEW))
-        own->renew_at = hf__core_renew_at(e->core, op->asked_at, own->lease_ms);
-    own->joinable_until = hf__own_joinable_until(e, own);
+    if (!(ownership->flags & HF_NO_RENEW))
+        ownership->renew_at = hf__core_renew_at(e->core, op->asked_at, ownership->lease_ms);
+    ownership->joinable_until = hf__ownership_joinable_until(e, ownership);
     hf__calls_finish(e->core, &e->extending, HF_OK, NULL);
 }
 
 static void renewed(hf__entry *e, hf__time now) {
-    hf__own *own = e->own;
+    hf__ownership *ownership = e->ownership;
     if (e->op.result == HF_OK || e->op.result == HF_LOST) hf__entry_trouble_over(e);
-    if (!own || own->acquire_id != e->op.acquire_id) return; /* released or lost meanwhile */
+    if (!ownership || ownership->acquire_id != e->op.acquire_id)
+        return; /* released or lost meanwhile */
     if (e->op.result == HF_OK)
         renew_confirmed(e, now);
     else if (e->op.result == HF_LOST)
@@ -223,42 +226,42 @@ static void renewed(hf__entry *e, hf__time now) {
 /* ---- To an EXPORT ---- */
 
 static void left(hf__entry *e, hf__time now) {
-    hf__own *own = e->own;
+    hf__ownership *ownership = e->ownership;
     hf__call *call = e->exporting;
     e->exporting = NULL;
-    if (own->handles) {
-        hf_hold *hold = own->handles;
+    if (ownership->handles) {
+        hf_hold *hold = ownership->handles;
         atomic_store(&hold->released, true);
         hf__hold_detach(hold);
     }
-    hf__own_end(own, HF__RELEASED, now);
+    hf__ownership_end(ownership, HF__RELEASED, now);
     hf__calls_finish(e->core, &call, HF_OK, NULL);
 }
 
 /* Sent twice it acts once: where it is not known whether it was done, it is asked for again as long as
    its caller waits; then it is looked whether the hold is still ours. */
 static void exported(hf__entry *e, hf__time now) {
-    hf__own *own = e->own;
+    hf__ownership *ownership = e->ownership;
     hf__op *op = &e->op;
     if (op->result == HF_OK || op->result == HF_LOST) hf__entry_trouble_over(e);
-    if (!own || own->acquire_id != op->acquire_id) return; /* lost or ended meanwhile */
-    own->export_maybe |= op->maybe;
+    if (!ownership || ownership->acquire_id != op->acquire_id) return; /* lost or ended meanwhile */
+    ownership->export_unknown |= op->maybe;
     if (op->result == HF_OK) {
         left(e, now);
     } else if (op->result == HF_LOST) {
         hf__calls_finish(e->core, &e->exporting, HF_LOST, LOST_STORE);
         renew_lost(e, now);
     } else if (op->result == HF_UNREACHABLE && op->maybe) {
-        own->exports = e->exporting; /* there is but one */
+        ownership->export_calls = e->exporting; /* there is but one */
         e->exporting = NULL;
-        own->check = true;
+        ownership->verify = true;
         e->next_try = now;
     } else {
-        hf_result r = own->export_maybe          ? HF_UNKNOWN_OUTCOME
+        hf_result r = ownership->export_unknown  ? HF_UNKNOWN_OUTCOME
                       : op->result == HF_TIMEOUT ? HF_UNREACHABLE
                                                  : op->result;
         hf__calls_finish(e->core, &e->exporting, r, op->detail);
-        own->check |= own->export_maybe;
+        ownership->verify |= ownership->export_unknown;
     }
 }
 
@@ -301,7 +304,8 @@ static void released(hf__entry *e, hf__time now) {
 
 void hf__entry_complete(hf__entry *e, hf__time now) {
     e->busy = false;
-    hf__entry_expire_own(e, now); /* a hold past its deadline is lost, whatever the answer says */
+    hf__entry_expire_ownership(
+        e, now); /* a hold past its deadline is lost, whatever the answer says */
     switch (e->op.verb) {
     case HF__ACQUIRE: asked(e, now); break;
     case HF__RENEW: renewed(e, now); break;

@@ -15,14 +15,14 @@ static bool exclude(uint32_t a, uint32_t b) {
 
 /* It waits for the store: it asks, or stands in line. */
 static bool awaits_store(const hf__entry *e) {
-    return !e->own && !e->back && e->head && !e->head->once;
+    return !e->ownership && !e->back && e->head && !e->head->once;
 }
 
 /* Behind one who has come before: who waits, and is not to be entered with; or who writes, and whose release
    takes it along, unless a downgrade would let it in. Not behind one who is in trouble: each finds that
    out for itself. */
 static bool is_behind(const hf__entry *e, const hf__entry *other) {
-    if (other->own) return other->own->kind == HF_WRITE && exclude(HF_READ, e->kind);
+    if (other->ownership) return other->ownership->kind == HF_WRITE && exclude(HF_READ, e->kind);
     if (other->back) return other->head != NULL;
     if (!awaits_store(other) || other->trouble_since) return false;
     return other->head->queued_until || exclude(other->kind, e->kind);

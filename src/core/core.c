@@ -82,24 +82,24 @@ static void refuse(hf__core *core, hf__wait *w, hf_result result, char *detail) 
     hf__call_finish(core, &w->call, result, detail);
 }
 
-static void reenter(hf__core *core, hf__wait *w, hf__own *own) {
-    if ((w->flags | own->flags) & HF_NOT_REENTRANT) {
+static void reenter(hf__core *core, hf__wait *w, hf__ownership *ownership) {
+    if ((w->flags | ownership->flags) & HF_NOT_REENTRANT) {
         refuse(core, w, HF_DEADLOCK,
                hf__line("this owner holds the lock, and HF_NOT_REENTRANT forbids taking it again: "
                         "waiting would never end"));
-    } else if (own->count >= HF_COUNT_MAX) {
+    } else if (ownership->count >= HF_COUNT_MAX) {
         refuse(core, w, HF_INVALID,
                hf__line("this owner has entered the lock %d times, which is the most allowed",
                         HF_COUNT_MAX));
     } else {
-        hf__own_join(own, w);
+        hf__ownership_join(ownership, w);
         hf__call_finish(core, &w->call, HF_OK, NULL);
     }
 }
 
 void hf__entry_enqueue(hf__entry *e, hf__wait *w) {
     w->entry = e;
-    w->behind = e->own || e->tail;
+    w->behind = e->ownership || e->tail;
     w->prev = e->tail;
     w->next = NULL;
     if (e->tail)
@@ -111,8 +111,8 @@ void hf__entry_enqueue(hf__entry *e, hf__wait *w) {
 }
 
 static void acquire_mutex(hf__entry *e, hf__wait *w) {
-    const hf__own *own = e->own;
-    if (w->once && own) {
+    const hf__ownership *ownership = e->ownership;
+    if (w->once && ownership) {
         /* What this client holds is not what was exported, or is what it has adopted since. */
         refuse(e->core, w, w->exported ? HF_LOST : HF_BUSY,
                hf__line("another owner of this client holds the lock"));
@@ -124,25 +124,25 @@ static void acquire_mutex(hf__entry *e, hf__wait *w) {
     }
     if (!e->head && e->core->link) hf__entry_trouble_over(e); /* nobody asks: try afresh */
     if (!e->head && !e->ghost_calls) e->next_try = 0;
-    if (!e->head) e->told = own != NULL;
+    if (!e->head) e->told = ownership != NULL;
     hf__entry_enqueue(e, w);
 }
 
 /* This owner holds something of the name already. */
-static void acquire_more(hf__wait *w, hf__own *own, hf__core *core) {
-    if (hf__kind_covers(own->kind, w->kind))
-        reenter(core, w, own);
+static void acquire_more(hf__wait *w, hf__ownership *ownership, hf__core *core) {
+    if (hf__kind_covers(ownership->kind, w->kind))
+        reenter(core, w, ownership);
     else
-        refuse(core, w, HF_DEADLOCK, hf__lanes_deadlock(own->kind, w->kind));
+        refuse(core, w, HF_DEADLOCK, hf__lanes_deadlock(ownership->kind, w->kind));
 }
 
 static void acquire_lane(hf__entry *anchor, hf__wait *w, hf__time now) {
-    hf__own *own;
-    hf__entry *lane = hf__lane_for(anchor, w, now, &own);
+    hf__ownership *ownership;
+    hf__entry *lane = hf__lane_for(anchor, w, now, &ownership);
     if (!lane) {
         refuse(anchor->core, w, HF_NOMEM, NULL);
-    } else if (own) {
-        hf__own_join(own, w);
+    } else if (ownership) {
+        hf__ownership_join(ownership, w);
         hf__call_finish(anchor->core, &w->call, HF_OK, NULL);
         hf__entry_step(lane, now);
     } else {
@@ -155,12 +155,12 @@ static void acquire_lane(hf__entry *anchor, hf__wait *w, hf__time now) {
 static void acquire_beside(hf__entry *anchor, hf__wait *w, hf__time now) {
     hf__entry_expire(anchor, now);
     for (hf__entry *e = anchor->lanes; e; e = e->next_lane) hf__entry_expire(e, now);
-    hf__own *own = hf__lanes_held(anchor, w->owner);
-    bool more = own && own->kind == HF_PERMITS && w->kind == HF_PERMITS &&
-                !((own->flags | w->flags) & HF_NOT_REENTRANT);
-    if (own && !more) {
-        hf__entry *e = own->entry;
-        acquire_more(w, own, anchor->core);
+    hf__ownership *ownership = hf__lanes_held(anchor, w->owner);
+    bool more = ownership && ownership->kind == HF_PERMITS && w->kind == HF_PERMITS &&
+                !((ownership->flags | w->flags) & HF_NOT_REENTRANT);
+    if (ownership && !more) {
+        hf__entry *e = ownership->entry;
+        acquire_more(w, ownership, anchor->core);
         if (e != anchor) hf__entry_step(e, now);
     } else if (w->kind == HF_MUTEX) {
         hf__lanes_close(anchor);
@@ -192,8 +192,8 @@ void hf__core_acquire(hf__core *core, hf__wait *w, const char *name, size_t leng
     HF__PROBE1(acquire, e->mapped.key);
     if (w->kind == HF_MUTEX && !e->lanes) {
         hf__entry_expire(e, now);
-        if (e->own && hf__owner_same(e->own->owner, w->owner))
-            reenter(core, w, e->own);
+        if (e->ownership && hf__owner_same(e->ownership->owner, w->owner))
+            reenter(core, w, e->ownership);
         else
             acquire_mutex(e, w);
         hf__entry_step(e, now);
@@ -217,24 +217,24 @@ hf__time hf__wait_until(const hf__core *core, const hf__wait *w) {
 /* ---- Releasing ---- */
 
 void hf__core_release(hf__core *core, hf_hold *hold, hf__call *call, hf__time now) {
-    hf__own *own = hold->own;
-    hf__entry *e = own->entry;
+    hf__ownership *ownership = hold->ownership;
+    hf__entry *e = ownership->entry;
     if (e) hf__entry_expire(e, now);
     hold->releasing = e;
     atomic_store(&hold->released, true);
     hf__hold_detach(hold);
-    if (own->entry && own->count > 0) {
+    if (ownership->entry && ownership->count > 0) {
         if (call) hf__call_finish(core, call, HF_OK, NULL);
-    } else if (own->entry) {
-        hf__entry_haunt(e, own->acquire_id, own->lapses_at);
-        hf__own_end(own, HF__RELEASED, now);
+    } else if (ownership->entry) {
+        hf__entry_haunt(e, ownership->acquire_id, ownership->lapses_at);
+        hf__ownership_end(ownership, HF__RELEASED, now);
         e->ghost_let_go = true;
         e->ghost_maybe = false; /* of this hold no release was sent yet */
-        e->ghost_token = atomic_load(&own->token);
+        e->ghost_token = atomic_load(&ownership->token);
         if (call) hf__call_push(&e->ghost_calls, call);
     } else if (call) {
-        hf_result r = atomic_load(&own->state) == HF__ENDED ? HF_CLOSED : HF_LOST;
-        const char *why = atomic_load(&own->why);
+        hf_result r = atomic_load(&ownership->state) == HF__ENDED ? HF_CLOSED : HF_LOST;
+        const char *why = atomic_load(&ownership->lost_reason);
         hf__call_finish(core, call, r, why ? strdup(why) : NULL);
     }
     if (e) hf__entry_step(e, now);
@@ -251,9 +251,9 @@ void hf__core_release_unwait(hf__core *core, const hf_hold *hold, hf__call *call
                              "until the lease ends by itself"));
 }
 
-void hf__core_extend_unwait(hf__core *core, hf__own *own, hf__call *call) {
-    hf__call_unlink(&own->extends, call);
-    if (own->entry) hf__call_unlink(&own->entry->extending, call);
+void hf__core_extend_unwait(hf__core *core, hf__ownership *ownership, hf__call *call) {
+    hf__call_unlink(&ownership->extend_calls, call);
+    if (ownership->entry) hf__call_unlink(&ownership->entry->extending, call);
     hf__call_finish(core, call, HF_UNKNOWN_OUTCOME,
                     hf__line("the store did not confirm the extension in time; the old deadline "
                              "stands"));
@@ -261,17 +261,18 @@ void hf__core_extend_unwait(hf__core *core, hf__own *own, hf__call *call) {
 
 /* ---- Extending ---- */
 
-void hf__core_extend(hf__core *core, hf__own *own, int64_t lease_ms, hf__call *call, hf__time now) {
-    hf__entry *e = own->entry;
+void hf__core_extend(hf__core *core, hf__ownership *ownership, int64_t lease_ms, hf__call *call,
+                     hf__time now) {
+    hf__entry *e = ownership->entry;
     if (e) hf__entry_expire(e, now);
-    if (!own->entry) {
-        int state = atomic_load(&own->state);
+    if (!ownership->entry) {
+        int state = atomic_load(&ownership->state);
         hf_result r = state == HF__LOST ? HF_LOST : state == HF__ENDED ? HF_CLOSED : HF_NOT_HELD;
-        const char *why = atomic_load(&own->why);
+        const char *why = atomic_load(&ownership->lost_reason);
         hf__call_finish(core, call, r, why ? strdup(why) : NULL);
     } else {
-        if (lease_ms > own->extend_ms) own->extend_ms = lease_ms;
-        hf__call_push(&own->extends, call);
+        if (lease_ms > ownership->extend_ms) ownership->extend_ms = lease_ms;
+        hf__call_push(&ownership->extend_calls, call);
     }
     if (e) hf__entry_step(e, now);
 }
@@ -279,15 +280,15 @@ void hf__core_extend(hf__core *core, hf__own *own, int64_t lease_ms, hf__call *c
 /* ---- Exporting ---- */
 
 /* The own says why it ended, if it has. */
-void hf__core_export(hf__core *core, hf__own *own, const hf__exported *exported, hf__call *call,
-                     hf__time now) {
-    hf__entry *e = own->entry;
+void hf__core_export(hf__core *core, hf__ownership *ownership, const hf__exported *exported,
+                     hf__call *call, hf__time now) {
+    hf__entry *e = ownership->entry;
     if (e) hf__entry_expire(e, now);
-    if (!own->entry) {
-        hf__core_extend(core, own, 0, call, now);
+    if (!ownership->entry) {
+        hf__core_extend(core, ownership, 0, call, now);
         return;
     }
-    if (own->exports || e->exporting) {
+    if (ownership->export_calls || e->exporting) {
         hf__call_finish(core, call, HF_INVALID, hf__line("another call exports this hold"));
         return;
     }
@@ -296,41 +297,41 @@ void hf__core_export(hf__core *core, hf__own *own, const hf__exported *exported,
         return;
     }
     *e->exported = *exported;
-    own->flags |= HF_NOT_REENTRANT; /* nobody enters what is about to leave */
-    hf__call_push(&own->exports, call);
+    ownership->flags |= HF_NOT_REENTRANT; /* nobody enters what is about to leave */
+    hf__call_push(&ownership->export_calls, call);
     hf__entry_step(e, now);
 }
 
-void hf__core_export_unwait(hf__core *core, hf__own *own, hf__call *call) {
-    hf__call_unlink(&own->exports, call);
-    if (own->entry) hf__call_unlink(&own->entry->exporting, call);
+void hf__core_export_unwait(hf__core *core, hf__ownership *ownership, hf__call *call) {
+    hf__call_unlink(&ownership->export_calls, call);
+    if (ownership->entry) hf__call_unlink(&ownership->entry->exporting, call);
     hf__call_finish(core, call, HF_UNKNOWN_OUTCOME, NULL);
 }
 
 /* ---- Upgrading and downgrading ---- */
 
-void hf__core_upgrade(hf__core *core, hf__own *own, hf__wait *w, hf__time now) {
-    hf__entry *e = own->entry;
+void hf__core_upgrade(hf__core *core, hf__ownership *ownership, hf__wait *w, hf__time now) {
+    hf__entry *e = ownership->entry;
     if (e) hf__entry_expire(e, now);
-    if (!own->entry) {
-        int state = atomic_load(&own->state);
-        const char *why = atomic_load(&own->why);
+    if (!ownership->entry) {
+        int state = atomic_load(&ownership->state);
+        const char *why = atomic_load(&ownership->lost_reason);
         refuse(core, w,
                state == HF__LOST    ? HF_LOST
                : state == HF__ENDED ? HF_CLOSED
                                     : HF_NOT_HELD,
                why ? strdup(why) : NULL);
-    } else if (own->kind == HF_WRITE || own->kind == HF_MUTEX) {
+    } else if (ownership->kind == HF_WRITE || ownership->kind == HF_MUTEX) {
         hf__call_finish(core, &w->call, HF_OK, NULL);
     } else if (w->once && e->head) {
         refuse(core, w, HF_BUSY, hf__line("another upgrade of this hold waits"));
     } else {
         w->upgrade = true;
-        own->upgrades++;
+        ownership->upgrades++;
         w->kind = HF_WRITE;
-        w->lease_ms = own->lease_ms;
-        w->flags = own->flags;
-        w->owner = own->owner;
+        w->lease_ms = ownership->lease_ms;
+        w->flags = ownership->flags;
+        w->owner = ownership->owner;
         e->next_try = 0;
         e->told = true;
         hf__entry_enqueue(e, w);
@@ -338,19 +339,19 @@ void hf__core_upgrade(hf__core *core, hf__own *own, hf__wait *w, hf__time now) {
     if (e) hf__entry_step(e, now);
 }
 
-void hf__core_downgrade(hf__core *core, hf__own *own, hf__call *call, hf__time now) {
-    if (own->entry) hf__entry_expire(own->entry, now);
-    if (own->entry && own->kind == HF_WRITE) own->kind = own->first_kind;
-    hf__core_extend(core, own, 0, call, now);
+void hf__core_downgrade(hf__core *core, hf__ownership *ownership, hf__call *call, hf__time now) {
+    if (ownership->entry) hf__entry_expire(ownership->entry, now);
+    if (ownership->entry && ownership->kind == HF_WRITE) ownership->kind = ownership->first_kind;
+    hf__core_extend(core, ownership, 0, call, now);
 }
 
 /* ---- Closing ---- */
 
 /* The hold first: an upgrade of it ends with it. */
 static void close_entry(hf__entry *e, hf__time now) {
-    if (e->own) {
-        hf__entry_haunt(e, e->own->acquire_id, e->own->lapses_at);
-        hf__own_end(e->own, HF__ENDED, now);
+    if (e->ownership) {
+        hf__entry_haunt(e, e->ownership->acquire_id, e->ownership->lapses_at);
+        hf__ownership_end(e->ownership, HF__ENDED, now);
     }
     while (e->head) hf__wait_give_up(e->head, HF_CLOSED, now);
     hf__entry_step(e, now);
@@ -380,7 +381,7 @@ void hf__core_complete(hf__core *core, hf__op *op, hf__time now) {
 static void look_again(hf__entry *e, hf__time now) {
     e->next_try = 0;
     e->again = e->busy;
-    if (e->own) e->own->check = true;
+    if (e->ownership) e->ownership->verify = true;
     hf__entry_step(e, now);
 }
 

@@ -55,45 +55,45 @@ typedef struct hf__call {
  */
 typedef enum hf__state { HF__HELD, HF__RELEASED, HF__LOST, HF__ENDED } hf__state;
 
-typedef struct hf__own {
+typedef struct hf__ownership {
     atomic_uint refs; /* one per handle, one of the entry, one while in core->lost */
 
     /* read without the mutex, also in signal handlers */
     atomic_int state;
     _Atomic(hf__time) deadline;
     _Atomic(uint64_t) token; /* only an upgrade changes it once a handle is out */
-    const char *_Atomic why;
+    const char *_Atomic lost_reason;
 
     hf__entry *entry; /* NULL when no longer held */
     uint64_t acquire_id;
     hf__owner owner;
     int64_t lease_ms;
-    uint8_t kind, first_kind; /* of a reader's that was upgraded, the second is what it was */
-    uint8_t posted_kind, telling_kind; /* what the store was told it is; and is being told */
-    uint32_t count, posted;            /* entries by the owner; and what the store was told */
-    uint32_t upgrades;                 /* asked for */
-    uint32_t tries;                    /* of a renewal, since the last that was answered well */
+    uint8_t kind, first_kind;       /* of a reader's that was upgraded, the second is what it was */
+    uint8_t posted_kind, sent_kind; /* what the store was told it is; and is being told */
+    uint32_t count, posted_count;   /* entries by the owner; and what the store was told */
+    uint32_t upgrades;              /* asked for */
+    uint32_t renew_tries;           /* of a renewal, since the last that was answered well */
     uint32_t flags;
     int lost_fd;                   /* -1: nobody asked for one */
-    bool alone;                    /* HF_READ: nobody shares it */
-    bool check;                    /* ask the store at once whether it is still there */
-    bool export_maybe;             /* an EXPORT of it was sent and not answered: it is sent again */
+    bool unshared;                 /* HF_READ: nobody shares it */
+    bool verify;                   /* ask the store at once whether it is still there */
+    bool export_unknown;           /* an EXPORT of it was sent and not answered: it is sent again */
     hf__time upgrade_queued_until; /* an upgrade that was given up may stand in line; 0: none */
     hf__time joinable_until; /* HF_READ: other readers of the client may share it until then */
     hf__time renew_at;       /* HF__NEVER: not renewed */
-    hf__time max_until;
-    char *name;         /* of the lock; once lost, for the log */
-    hf__time since;     /* when it was granted, by our clock: for the counters */
-    hf__time lapses_at; /* the store has forgotten it by then, by any clock within the margin */
-    int64_t extend_ms;  /* wanted by `extends`, 0: none */
-    hf__call *extends;  /* calls of hf_extend that no operation carries yet */
-    hf__call *exports;  /* the call of hf_export, while it waits for its turn */
+    hf__time max_hold_until;
+    char *name;             /* of the lock; once lost, for the log */
+    hf__time granted_at;    /* when it was granted, by our clock: for the counters */
+    hf__time lapses_at;     /* the store has forgotten it by then, by any clock within the margin */
+    int64_t extend_ms;      /* wanted by `extend_calls`, 0: none */
+    hf__call *extend_calls; /* calls of hf_extend that no operation carries yet */
+    hf__call *export_calls; /* the call of hf_export, while it waits for its turn */
     hf_hold *handles;
-    struct hf__own *next_lost;
-} hf__own;
+    struct hf__ownership *next_lost;
+} hf__ownership;
 
 struct hf_hold {
-    hf__own *own;
+    hf__ownership *ownership;
     void *client;  /* the user's client; the core does not look */
     uint64_t born; /* in which process: the fork generation */
     atomic_uint refs;
@@ -126,14 +126,14 @@ typedef struct hf__wait {
     uint32_t kind, permits, capacity, flags;
     bool upgrade;                 /* it wants more of what the entry holds; own and hold are NULL */
     const hf__exported *exported; /* what it wants is this one's; NULL: nobody's */
-    bool alone;                   /* readers do not share what it gets */
+    bool unshared;                /* readers do not share what it gets */
     bool once;                    /* wait_ms 0 */
     bool behind;                  /* another had the lock when it came, or when it asked */
     bool maybe;                   /* an ask of it may have taken effect, and it was not told so */
     bool late;                    /* the store has answered, that it was asked too late */
     hf__time queued_until; /* it stands in the store's line, until then at most; 0: it does not */
     hf__time began, until;
-    hf__own *own;
+    hf__ownership *ownership;
     hf_hold *hold; /* in: prepared; the user's once call.result is HF_OK */
 } hf__wait;
 
@@ -144,7 +144,7 @@ struct hf__entry {
     hf__core *core;
     hf__timer timer;
     hf__wait *head, *tail;
-    hf__own *own;
+    hf__ownership *ownership;
 
     hf__entry *anchor; /* of a lane: the entry of its name; NULL: this is one */
     union {
@@ -213,7 +213,7 @@ struct hf__core {
     hf__call *closer;            /* finished when no entry is left */
     hf__call *finished;          /* to be woken */
     struct hf__gather *gathered; /* all that they had begun is answered */
-    hf__own *lost;               /* to be told of */
+    hf__ownership *lost;         /* to be told of */
     hf_stats stats;
 };
 
@@ -223,7 +223,7 @@ void hf__core_fini(hf__core *core);
 /* ---- What callers want ---- */
 
 /*
- * Begin to acquire. The caller filled in what it wants and allocated own and hold (hf__own_new,
+ * Begin to acquire. The caller filled in what it wants and allocated own and hold (hf__ownership_new,
  * hf__hold_new). It may be finished on return. On HF_OK hold is the user's; otherwise own and hold are
  * still the caller's, to free.
  */
@@ -242,21 +242,22 @@ void hf__core_release(hf__core *core, hf_hold *hold, hf__call *call, hf__time no
 /* The caller of a release stops waiting for it; the release itself goes on. */
 void hf__core_release_unwait(hf__core *core, const hf_hold *hold, hf__call *call);
 
-void hf__core_extend(hf__core *core, hf__own *own, int64_t lease_ms, hf__call *call, hf__time now);
+void hf__core_extend(hf__core *core, hf__ownership *ownership, int64_t lease_ms, hf__call *call,
+                     hf__time now);
 
 /* Begin to make the hold nobody's. Where that is done the own is released, and its one handle. */
-void hf__core_export(hf__core *core, hf__own *own, const hf__exported *exported, hf__call *call,
-                     hf__time now);
-void hf__core_export_unwait(hf__core *core, hf__own *own, hf__call *call);
+void hf__core_export(hf__core *core, hf__ownership *ownership, const hf__exported *exported,
+                     hf__call *call, hf__time now);
+void hf__core_export_unwait(hf__core *core, hf__ownership *ownership, hf__call *call);
 
 /* Begin to make an upgradable hold a writer's. The wait's own and hold stay NULL; it is ended as any. */
-void hf__core_upgrade(hf__core *core, hf__own *own, hf__wait *wait, hf__time now);
+void hf__core_upgrade(hf__core *core, hf__ownership *ownership, hf__wait *wait, hf__time now);
 
 /* The own is of a lower kind from now on; `call` is finished when the store knows. */
-void hf__core_downgrade(hf__core *core, hf__own *own, hf__call *call, hf__time now);
+void hf__core_downgrade(hf__core *core, hf__ownership *ownership, hf__call *call, hf__time now);
 
 /* Its caller stops waiting for it. */
-void hf__core_extend_unwait(hf__core *core, hf__own *own, hf__call *call);
+void hf__core_extend_unwait(hf__core *core, hf__ownership *ownership, hf__call *call);
 
 /* End all waits with HF_CLOSED and release all; `call` is finished when the store has answered all. */
 void hf__core_close(hf__core *core, hf__call *call, hf__time now);
@@ -296,7 +297,7 @@ void hf__wait_finish(hf__wait *wait, hf_result result, char *detail);
 /* What it has in the store, or may have, is to be undone: done by any end but a good one. */
 void hf__wait_forgo(hf__wait *wait);
 /* A re-entry: the wait's handle becomes one more of this ownership. */
-void hf__own_join(hf__own *own, hf__wait *wait);
+void hf__ownership_join(hf__ownership *ownership, hf__wait *wait);
 /* Waits for an upgrade of what the entry holds: it holds it no more, or as it is for good. */
 void hf__upgrades_finish(hf__entry *entry, hf_result result, const char *detail);
 /* The entry of a name, made if there is none; NULL: no memory. */
@@ -316,17 +317,18 @@ void hf__calls_finish(hf__core *core, hf__call **list, hf_result result, const c
 /* ---- Lanes (lanes.c) ---- */
 
 /* Something that this owner holds of a name, in any lane; NULL: nothing. */
-hf__own *hf__lanes_held(hf__entry *anchor, hf__owner owner);
+hf__ownership *hf__lanes_held(hf__entry *anchor, hf__owner owner);
 
 /* Whether who holds one kind may take another, too; and why not. */
 bool hf__kind_covers(uint32_t held, uint32_t wanted);
 char *hf__lanes_deadlock(uint32_t held, uint32_t wanted);
 
 /* An owner was granted something: what it waits for besides, in other threads, it has or can never get. */
-void hf__lanes_granted(hf__own *own);
+void hf__lanes_granted(hf__ownership *ownership);
 
 /* The lane for a wait of any kind but HF_MUTEX, or NULL: no memory. If *own is set, it can be joined. */
-hf__entry *hf__lane_for(hf__entry *anchor, const hf__wait *wait, hf__time now, hf__own **own);
+hf__entry *hf__lane_for(hf__entry *anchor, const hf__wait *wait, hf__time now,
+                        hf__ownership **ownership);
 
 /* Somebody came who does not read: readers who come later wait behind. */
 void hf__lanes_close(hf__entry *anchor);
@@ -349,23 +351,23 @@ void hf__lane_heard(const hf__entry *lane);
 /* Let the first of those who stay back ask, as far as they may. */
 void hf__lanes_let_on(hf__entry *anchor, hf__time now);
 
-/* ---- Ownerships and handles (own.c) ---- */
+/* ---- Ownerships and handles (ownership.c) ---- */
 
-hf__own *hf__own_new(void);
-hf__own *hf__own_ref(hf__own *own);
-void hf__own_unref(hf__own *own);
+hf__ownership *hf__ownership_new(void);
+hf__ownership *hf__ownership_ref(hf__ownership *ownership);
+void hf__ownership_unref(hf__ownership *ownership);
 
 hf_hold *hf__hold_new(hf_lost_fn *on_lost, void *arg);
-void hf__hold_attach(hf_hold *hold, hf__own *own);
+void hf__hold_attach(hf_hold *hold, hf__ownership *ownership);
 void hf__hold_detach(hf_hold *hold);
 
 /* Held and before its deadline. */
-bool hf__own_good(const hf__own *own, hf__time now);
+bool hf__ownership_valid(const hf__ownership *ownership, hf__time now);
 
 /* Take an ownership from its entry: it is RELEASED or ENDED. */
-void hf__own_end(hf__own *own, hf__state state, hf__time now);
+void hf__ownership_end(hf__ownership *ownership, hf__state state, hf__time now);
 
 /* The same, LOST: in core->lost until told. `why` is a constant. */
-void hf__own_lose(hf__own *own, const char *why, hf__time now);
+void hf__ownership_lose(hf__ownership *ownership, const char *why, hf__time now);
 
 #endif

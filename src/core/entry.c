@@ -27,14 +27,14 @@ static const char LOST_MAX[] = "max_hold_ms was reached";
 
 /* ---- Time ---- */
 
-void hf__entry_expire_own(hf__entry *e, hf__time now) {
-    hf__own *own = e->own;
-    if (!own || now < atomic_load(&own->deadline)) return;
-    const char *why = now >= own->max_until      ? LOST_MAX
-                      : own->flags & HF_NO_RENEW ? LOST_LEASE
-                                                 : LOST_DEADLINE;
-    hf__entry_haunt(e, own->acquire_id, own->lapses_at);
-    hf__own_lose(own, why, now);
+void hf__entry_expire_ownership(hf__entry *e, hf__time now) {
+    hf__ownership *ownership = e->ownership;
+    if (!ownership || now < atomic_load(&ownership->deadline)) return;
+    const char *why = now >= ownership->max_hold_until ? LOST_MAX
+                      : ownership->flags & HF_NO_RENEW ? LOST_LEASE
+                                                       : LOST_DEADLINE;
+    hf__entry_haunt(e, ownership->acquire_id, ownership->lapses_at);
+    hf__ownership_lose(ownership, why, now);
 }
 
 static hf__time forgotten_at(const hf__entry *e) {
@@ -42,7 +42,7 @@ static hf__time forgotten_at(const hf__entry *e) {
 }
 
 void hf__entry_expire(hf__entry *e, hf__time now) {
-    hf__entry_expire_own(e, now);
+    hf__entry_expire_ownership(e, now);
     hf__entry_fail_troubled(e, now);
     if (now >= forgotten_at(e)) {
         hf__calls_finish(e->core, &e->ghost_calls, HF_UNKNOWN_OUTCOME, e->trouble);
@@ -85,12 +85,12 @@ static hf__time ask_until(const hf__entry *e, const hf__wait *w, hf__time now) {
 }
 
 /* No lease beyond max_hold: others should not wait for what is over. */
-static int64_t lease_to_ask(const hf__own *own, hf__time now) {
-    int64_t lease = own->flags & HF_NO_RENEW         ? own->extend_ms
-                    : own->extend_ms > own->lease_ms ? own->extend_ms
-                                                     : own->lease_ms;
-    if (own->max_until == HF__NEVER) return lease;
-    int64_t left = hf__lease_covering((own->max_until - now + HF__MS - 1) / HF__MS);
+static int64_t lease_to_ask(const hf__ownership *ownership, hf__time now) {
+    int64_t lease = ownership->flags & HF_NO_RENEW               ? ownership->extend_ms
+                    : ownership->extend_ms > ownership->lease_ms ? ownership->extend_ms
+                                                                 : ownership->lease_ms;
+    if (ownership->max_hold_until == HF__NEVER) return lease;
+    int64_t left = hf__lease_covering((ownership->max_hold_until - now + HF__MS - 1) / HF__MS);
     return left < lease ? left : lease;
 }
 
@@ -108,10 +108,11 @@ static void prepare_ask(hf__entry *e, hf__time now) {
     e->op.permits = w->permits;
     e->op.capacity = w->capacity;
     e->op.upgrade = w->upgrade;
-    e->op.upgrades = e->own ? e->own->upgrades : 0;
+    e->op.upgrades = e->ownership ? e->ownership->upgrades : 0;
     e->op.enqueue = !w->once;
     e->op.inherits_position = e->ghost_stands && !e->ghost_held;
-    e->op.lease_ms = w->upgrade && e->own ? lease_to_ask(e->own, now) : hf__wait_lease(w);
+    e->op.lease_ms =
+        w->upgrade && e->ownership ? lease_to_ask(e->ownership, now) : hf__wait_lease(w);
     e->op.token = w->floor;
     e->op.not_after = ask_until(e, w, now);
     if (e->lane) hf__lane_set_back(e, false);
@@ -152,36 +153,37 @@ static void add_next_acquire(hf__entry *e, hf__time now) {
 }
 
 static void send_renew(hf__entry *e, hf__time now) {
-    hf__own *own = e->own;
-    e->op.owner = own->owner;
+    hf__ownership *ownership = e->ownership;
+    e->op.owner = ownership->owner;
     bool upgrading = e->head && e->head->upgrade; /* which a lower kind would give up */
-    e->op.kind = upgrading ? HF_WRITE : own->kind;
+    e->op.kind = upgrading ? HF_WRITE : ownership->kind;
     e->op.upgrade = upgrading;
-    e->op.upgrades = own->upgrades;
-    own->telling_kind = own->kind;
-    e->op.count = own->count;
-    e->op.token = own->token;
-    e->op.lease_ms = lease_to_ask(own, now);
+    e->op.upgrades = ownership->upgrades;
+    ownership->sent_kind = ownership->kind;
+    e->op.count = ownership->count;
+    e->op.token = ownership->token;
+    e->op.lease_ms = lease_to_ask(ownership, now);
     /* Should the own be lost before the answer, the store may still execute this. */
-    hf__own_may_last(own, e->op.lease_ms, hf__after_ms(now, e->core->config.command_timeout_ms));
-    own->check = false;
-    own->extend_ms = 0;
-    e->extending = own->extends;
-    own->extends = NULL;
-    send(e, HF__RENEW, own->acquire_id, now);
+    hf__ownership_extend_lapse(ownership, e->op.lease_ms,
+                               hf__after_ms(now, e->core->config.command_timeout_ms));
+    ownership->verify = false;
+    ownership->extend_ms = 0;
+    e->extending = ownership->extend_calls;
+    ownership->extend_calls = NULL;
+    send(e, HF__RENEW, ownership->acquire_id, now);
 }
 
 static void send_export(hf__entry *e, hf__time now) {
-    hf__own *own = e->own;
-    e->op.owner = own->owner;
-    e->op.kind = own->kind;
+    hf__ownership *ownership = e->ownership;
+    e->op.owner = ownership->owner;
+    e->op.kind = ownership->kind;
     e->op.upgrade = false;
-    e->op.token = own->token;
-    e->op.lease_ms = own->lease_ms;
+    e->op.token = ownership->token;
+    e->op.lease_ms = ownership->lease_ms;
     e->op.not_after = hf__after_ms(now, e->core->config.command_timeout_ms);
-    e->exporting = own->exports;
-    own->exports = NULL;
-    prepare_op(e, HF__EXPORT, own->acquire_id);
+    e->exporting = ownership->export_calls;
+    ownership->export_calls = NULL;
+    prepare_op(e, HF__EXPORT, ownership->acquire_id);
     e->op.exported = e->exported;
     e->core->store->table->submit(e->core->store, &e->op, now);
 }
@@ -225,27 +227,29 @@ static void ask_or_stay_back(hf__entry *e, hf__time now) {
 }
 
 /* The store is to be asked or told something, of a hold that need not be renewed yet. */
-static bool untold(const hf__own *own) {
-    return own->check || own->posted != own->count || own->posted_kind != own->kind;
+static bool has_unposted_state(const hf__ownership *ownership) {
+    return ownership->verify || ownership->posted_count != ownership->count ||
+           ownership->posted_kind != ownership->kind;
 }
 
 static bool renew_wanted(const hf__entry *e, hf__time now) {
-    const hf__own *own = e->own;
-    if (!own) return false;
-    if (own->extends || now >= own->renew_at) return true;
-    return untold(own) && now >= e->next_try;
+    const hf__ownership *ownership = e->ownership;
+    if (!ownership) return false;
+    if (ownership->extend_calls || now >= ownership->renew_at) return true;
+    return has_unposted_state(ownership) && now >= e->next_try;
 }
 
 static void send_next(hf__entry *e, hf__time now) {
     if (e->ghost_let_go && now >= e->next_try)
         send_release(e, now);
-    else if (e->own && e->own->exports)
+    else if (e->ownership && e->ownership->export_calls)
         send_export(e, now);
     else if (renew_wanted(e, now))
         send_renew(e, now);
-    else if (e->head && now < e->head->until && !e->own == !e->head->upgrade && !e->ghost_let_go) {
+    else if (e->head && now < e->head->until && !e->ownership == !e->head->upgrade &&
+             !e->ghost_let_go) {
         if (now >= e->next_try) ask_or_stay_back(e, now);
-    } else if (e->ghost && !e->own && !(e->lane && e->head) && now >= e->next_try)
+    } else if (e->ghost && !e->ownership && !(e->lane && e->head) && now >= e->next_try)
         send_release(e, now); /* not while others may ask under the lane's number */
 }
 
@@ -254,10 +258,10 @@ static void send_next(hf__entry *e, hf__time now) {
 static hf__time earliest(const hf__entry *e) {
     hf__time due = hf__entry_trouble_due(e);
     bool may_send = e->core->link && !e->busy;
-    if (e->own) {
-        due = hf__sooner(due, atomic_load(&e->own->deadline));
-        if (may_send) due = hf__sooner(due, e->own->renew_at);
-        if (may_send && untold(e->own)) due = hf__sooner(due, e->next_try);
+    if (e->ownership) {
+        due = hf__sooner(due, atomic_load(&e->ownership->deadline));
+        if (may_send) due = hf__sooner(due, e->ownership->renew_at);
+        if (may_send && has_unposted_state(e->ownership)) due = hf__sooner(due, e->next_try);
         if (may_send && e->head && e->head->upgrade) due = hf__sooner(due, e->next_try);
     } else if (may_send && !e->back && ((e->head && e->next_try < e->head->until) || e->ghost)) {
         due = hf__sooner(due, e->next_try);
@@ -266,7 +270,7 @@ static hf__time earliest(const hf__entry *e) {
 }
 
 bool hf__entry_idle(const hf__entry *e) {
-    return !e->busy && !e->head && !e->own && !e->ghost && !e->ghost_calls &&
+    return !e->busy && !e->head && !e->ownership && !e->ghost && !e->ghost_calls &&
            (e->anchor || !e->lanes);
 }
 
@@ -302,10 +306,12 @@ static void drop(hf__entry *e) {
 static void away(hf__entry *e, hf__time now) {
     if (hf__entry_awaits(e) && !e->trouble_since) hf__entry_trouble(e, NULL, now);
     hf__entry_fail_troubled(e, now);
-    if (!e->own) return;
-    hf__calls_finish(e->core, &e->own->extends, HF_UNREACHABLE, e->core->store->down_detail);
-    if (!e->own->export_maybe)
-        hf__calls_finish(e->core, &e->own->exports, HF_UNREACHABLE, e->core->store->down_detail);
+    if (!e->ownership) return;
+    hf__calls_finish(e->core, &e->ownership->extend_calls, HF_UNREACHABLE,
+                     e->core->store->down_detail);
+    if (!e->ownership->export_unknown)
+        hf__calls_finish(e->core, &e->ownership->export_calls, HF_UNREACHABLE,
+                         e->core->store->down_detail);
 }
 
 bool hf__entry_go_on(hf__entry *e, hf__time now) {

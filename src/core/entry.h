@@ -47,10 +47,10 @@ void hf__entry_enter(hf__entry *entry, hf__wait *wait, const hf__news *news, hf_
 hf__time hf__core_renew_at(hf__core *core, hf__time asked_at, int64_t lease_ms);
 
 /* Until when readers may join, after this answer. */
-hf__time hf__own_joinable_until(const hf__entry *entry, const hf__own *own);
+hf__time hf__ownership_joinable_until(const hf__entry *entry, const hf__ownership *ownership);
 
 /* The store may have begun a lease of it, up to now. */
-void hf__own_may_last(hf__own *own, int64_t lease_ms, hf__time now);
+void hf__ownership_extend_lapse(hf__ownership *ownership, int64_t lease_ms, hf__time now);
 
 /* ---- entry.c ---- */
 
@@ -60,6 +60,6 @@ bool hf__entry_exports(hf__entry *entry);
 void hf__entry_free(hf__entry *entry);
 
 /* A hold past its deadline is lost. */
-void hf__entry_expire_own(hf__entry *entry, hf__time now);
+void hf__entry_expire_ownership(hf__entry *entry, hf__time now);
 
 #endif

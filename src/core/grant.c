@@ -14,12 +14,12 @@
 
 /* ---- Granting ---- */
 
-void hf__own_join(hf__own *own, hf__wait *w) {
+void hf__ownership_join(hf__ownership *ownership, hf__wait *w) {
     w->hold->owner = w->owner;
-    hf__hold_attach(w->hold, own);
-    hf__own_unref(w->own);
-    w->own = NULL;
-    own->entry->core->stats.reentered++;
+    hf__hold_attach(w->hold, ownership);
+    hf__ownership_unref(w->ownership);
+    w->ownership = NULL;
+    ownership->entry->core->stats.reentered++;
 }
 
 static void count_wait(hf__core *core, const hf__wait *w, hf__time now) {
@@ -30,29 +30,29 @@ static void count_wait(hf__core *core, const hf__wait *w, hf__time now) {
 /* Waits of the owner that holds now: one owner in several threads re-enters. Readers who wait together enter
    together. A thread waits for one thing at a time: its line, which may be long, need not be looked through. */
 static void join_others(hf__entry *e, hf__time now) {
-    if (e->own->kind != HF_READ && !e->own->owner.logical) return;
+    if (e->ownership->kind != HF_READ && !e->ownership->owner.logical) return;
     for (hf__wait *w = e->head, *next; w; w = next) {
         next = w->next;
-        hf__own *own = e->own;
-        if (own->kind != HF_READ && !hf__owner_same(w->owner, own->owner)) continue;
-        if ((w->flags | own->flags) & HF_NOT_REENTRANT)
+        hf__ownership *ownership = e->ownership;
+        if (ownership->kind != HF_READ && !hf__owner_same(w->owner, ownership->owner)) continue;
+        if ((w->flags | ownership->flags) & HF_NOT_REENTRANT)
             hf__wait_finish(w, HF_DEADLOCK,
                             hf__line("this owner was granted the lock meanwhile, and "
                                      "HF_NOT_REENTRANT forbids taking it again"));
-        else if (own->count < HF_COUNT_MAX) {
-            hf__own_join(own, w);
+        else if (ownership->count < HF_COUNT_MAX) {
+            hf__ownership_join(ownership, w);
             count_wait(e->core, w, now);
             hf__wait_finish(w, HF_OK, NULL);
         }
     }
 }
 
-static hf__time max_until(const hf__wait *w, const hf__op *op) {
+static hf__time max_hold_until(const hf__wait *w, const hf__op *op) {
     return w->max_hold_ms ? hf__after_ms(op->asked_at, w->max_hold_ms) : HF__NEVER;
 }
 
 static hf__time deadline_of(const hf__wait *w, const hf__op *op) {
-    return hf__sooner(hf__lease_deadline(op->asked_at, op->lease_ms), max_until(w, op));
+    return hf__sooner(hf__lease_deadline(op->asked_at, op->lease_ms), max_hold_until(w, op));
 }
 
 /* Where renewing is only a look, a long lease is no reason to look seldom. */
@@ -64,45 +64,48 @@ hf__time hf__core_renew_at(hf__core *core, hf__time asked_at, int64_t lease_ms) 
 }
 
 /* Others wait: readers who come later are not to go past them. */
-hf__time hf__own_joinable_until(const hf__entry *e, const hf__own *own) {
-    bool plain = own->kind == HF_READ && !own->alone && own->max_until == HF__NEVER &&
-                 !(own->flags & (HF_NO_RENEW | HF_NOT_REENTRANT));
+hf__time hf__ownership_joinable_until(const hf__entry *e, const hf__ownership *ownership) {
+    bool plain = ownership->kind == HF_READ && !ownership->unshared &&
+                 ownership->max_hold_until == HF__NEVER &&
+                 !(ownership->flags & (HF_NO_RENEW | HF_NOT_REENTRANT));
     if (!plain || e->op.crowded || hf__lanes_closed(e)) return 0;
     return hf__after_ms(e->op.asked_at, JOIN_MS);
 }
 
-static void fill_own(hf__own *own, const hf__wait *w, const hf__entry *e, hf__time now) {
+static void fill_ownership(hf__ownership *ownership, const hf__wait *w, const hf__entry *e,
+                           hf__time now) {
     const hf__op *op = &e->op;
-    own->token = op->token;
-    own->acquire_id = op->acquire_id;
-    own->owner = w->owner;
-    own->lease_ms = w->lease_ms;
-    own->flags = w->flags;
-    own->alone = w->alone;
-    own->kind = own->posted_kind = (uint8_t)w->kind;
-    own->first_kind = own->kind == HF_WRITE ? HF_READ : own->kind;
-    own->posted = 1;
-    own->renew_at =
+    ownership->token = op->token;
+    ownership->acquire_id = op->acquire_id;
+    ownership->owner = w->owner;
+    ownership->lease_ms = w->lease_ms;
+    ownership->flags = w->flags;
+    ownership->unshared = w->unshared;
+    ownership->kind = ownership->posted_kind = (uint8_t)w->kind;
+    ownership->first_kind = ownership->kind == HF_WRITE ? HF_READ : ownership->kind;
+    ownership->posted_count = 1;
+    ownership->renew_at =
         w->flags & HF_NO_RENEW ? HF__NEVER : hf__core_renew_at(e->core, op->asked_at, op->lease_ms);
-    own->max_until = max_until(w, op);
-    own->joinable_until = hf__own_joinable_until(e, own);
-    own->since = now;
-    own->lapses_at = hf__lease_lapse(now, op->lease_ms);
-    atomic_store(&own->deadline, deadline_of(w, op));
-    atomic_store_explicit(&own->state, HF__HELD, memory_order_release);
+    ownership->max_hold_until = max_hold_until(w, op);
+    ownership->joinable_until = hf__ownership_joinable_until(e, ownership);
+    ownership->granted_at = now;
+    ownership->lapses_at = hf__lease_lapse(now, op->lease_ms);
+    atomic_store(&ownership->deadline, deadline_of(w, op));
+    atomic_store_explicit(&ownership->state, HF__HELD, memory_order_release);
 }
 
 static void grant(hf__entry *e, hf__wait *w, hf__time now) {
     hf__core *core = e->core;
-    hf__own *own = w->own;
-    fill_own(own, w, e, now);
+    hf__ownership *ownership = w->ownership;
+    fill_ownership(ownership, w, e, now);
     if (e->late_until) /* a twin of this ask may come late, and begin its lease anew */
-        own->lapses_at = hf__later(own->lapses_at, hf__lease_lapse(e->late_until, own->lease_ms));
-    own->entry = e;
-    e->own = own; /* the wait's reference becomes the entry's */
-    w->own = NULL;
+        ownership->lapses_at =
+            hf__later(ownership->lapses_at, hf__lease_lapse(e->late_until, ownership->lease_ms));
+    ownership->entry = e;
+    e->ownership = ownership; /* the wait's reference becomes the entry's */
+    w->ownership = NULL;
     w->hold->owner = w->owner;
-    hf__hold_attach(w->hold, own);
+    hf__hold_attach(w->hold, ownership);
     core->stats.acquired++;
     core->stats.held++;
     count_wait(core, w, now);
@@ -112,7 +115,7 @@ static void grant(hf__entry *e, hf__wait *w, hf__time now) {
     e->told = true;         /* to whoever waits behind it */
     hf__wait_finish(w, HF_OK, NULL);
     join_others(e, now);
-    hf__lanes_granted(own);
+    hf__lanes_granted(ownership);
 }
 
 void hf__entry_asked_granted(hf__entry *e, hf__wait *w, hf__time now) {
@@ -135,25 +138,26 @@ void hf__entry_asked_granted(hf__entry *e, hf__wait *w, hf__time now) {
 }
 
 /* It was sent, so it may have been done, up to now. */
-void hf__own_may_last(hf__own *own, int64_t lease_ms, hf__time now) {
-    own->lapses_at = hf__later(own->lapses_at, hf__lease_lapse(now, lease_ms));
+void hf__ownership_extend_lapse(hf__ownership *ownership, int64_t lease_ms, hf__time now) {
+    ownership->lapses_at = hf__later(ownership->lapses_at, hf__lease_lapse(now, lease_ms));
 }
 
 /* What was read is written now. */
 void hf__entry_upgraded(hf__entry *e, hf__wait *w, hf__time now) {
-    hf__own *own = e->own;
+    hf__ownership *ownership = e->ownership;
     const hf__op *op = &e->op;
     if (op->token > e->core->highest_token) e->core->highest_token = op->token;
-    hf__own_may_last(own, op->lease_ms, now);
+    hf__ownership_extend_lapse(ownership, op->lease_ms, now);
     if (!w) { /* too late */
         hf__entry_take_back(e);
         return;
     }
-    hf__time deadline = hf__sooner(hf__lease_deadline(op->asked_at, op->lease_ms), own->max_until);
-    atomic_store(&own->deadline, hf__later(deadline, atomic_load(&own->deadline)));
-    atomic_store(&own->token, op->token);
-    if (own->kind != HF_WRITE) own->first_kind = own->kind;
-    own->kind = own->posted_kind = HF_WRITE;
+    hf__time deadline =
+        hf__sooner(hf__lease_deadline(op->asked_at, op->lease_ms), ownership->max_hold_until);
+    atomic_store(&ownership->deadline, hf__later(deadline, atomic_load(&ownership->deadline)));
+    atomic_store(&ownership->token, op->token);
+    if (ownership->kind != HF_WRITE) ownership->first_kind = ownership->kind;
+    ownership->kind = ownership->posted_kind = HF_WRITE;
     hf__wait_finish(w, HF_OK, NULL);
 }
 

@@ -14,23 +14,23 @@
 #include "core/core.h"
 
 static bool reads_plainly(const hf__wait *w) {
-    return w->kind == HF_READ && !w->alone && !w->max_hold_ms &&
+    return w->kind == HF_READ && !w->unshared && !w->max_hold_ms &&
            !(w->flags & (HF_NO_RENEW | HF_NOT_REENTRANT));
 }
 
 /* ---- Who holds ---- */
 
-static bool has_handle(const hf__own *own, hf__owner owner) {
-    if (own->kind != HF_READ) return hf__owner_same(own->owner, owner);
-    for (const hf_hold *hold = own->handles; hold; hold = hold->next)
+static bool has_handle(const hf__ownership *ownership, hf__owner owner) {
+    if (ownership->kind != HF_READ) return hf__owner_same(ownership->owner, owner);
+    for (const hf_hold *hold = ownership->handles; hold; hold = hold->next)
         if (hf__owner_same(hold->owner, owner)) return true;
     return false;
 }
 
-hf__own *hf__lanes_held(hf__entry *anchor, hf__owner owner) {
-    if (anchor->own && has_handle(anchor->own, owner)) return anchor->own;
+hf__ownership *hf__lanes_held(hf__entry *anchor, hf__owner owner) {
+    if (anchor->ownership && has_handle(anchor->ownership, owner)) return anchor->ownership;
     for (hf__entry *e = anchor->lanes; e; e = e->next_lane)
-        if (e->own && has_handle(e->own, owner)) return e->own;
+        if (e->ownership && has_handle(e->ownership, owner)) return e->ownership;
     return NULL;
 }
 
@@ -50,27 +50,28 @@ char *hf__lanes_deadlock(uint32_t held, uint32_t wanted) {
                     "hf_upgrade it");
 }
 
-static void join_waits(hf__entry *e, hf__own *own) {
+static void join_waits(hf__entry *e, hf__ownership *ownership) {
     for (hf__wait *w = e->head, *next; w; w = next) {
         next = w->next;
-        bool both_permits = own->kind == HF_PERMITS && w->kind == HF_PERMITS;
-        if (w->upgrade || both_permits || !hf__owner_same(w->owner, own->owner)) continue;
-        bool covered = hf__kind_covers(own->kind, w->kind) && own->count < HF_COUNT_MAX &&
-                       !((w->flags | own->flags) & HF_NOT_REENTRANT);
-        if (covered) hf__own_join(own, w);
+        bool both_permits = ownership->kind == HF_PERMITS && w->kind == HF_PERMITS;
+        if (w->upgrade || both_permits || !hf__owner_same(w->owner, ownership->owner)) continue;
+        bool covered = hf__kind_covers(ownership->kind, w->kind) &&
+                       ownership->count < HF_COUNT_MAX &&
+                       !((w->flags | ownership->flags) & HF_NOT_REENTRANT);
+        if (covered) hf__ownership_join(ownership, w);
         hf__wait_forgo(w);
         hf__wait_finish(w, covered ? HF_OK : HF_DEADLOCK,
-                        covered ? NULL : hf__lanes_deadlock(own->kind, w->kind));
+                        covered ? NULL : hf__lanes_deadlock(ownership->kind, w->kind));
         hf__heap_set(&e->core->timers, &e->timer, 0); /* what it stands for is to be left */
     }
 }
 
-void hf__lanes_granted(hf__own *own) {
-    hf__entry *e = own->entry, *anchor = e->anchor ? e->anchor : e;
+void hf__lanes_granted(hf__ownership *ownership) {
+    hf__entry *e = ownership->entry, *anchor = e->anchor ? e->anchor : e;
     if (!anchor->lanes) return;
-    if (anchor != e) join_waits(anchor, own);
+    if (anchor != e) join_waits(anchor, ownership);
     for (hf__entry *lane = anchor->lanes; lane; lane = lane->next_lane)
-        if (lane != e) join_waits(lane, own);
+        if (lane != e) join_waits(lane, ownership);
 }
 
 /* ---- Making and finding ---- */
@@ -113,25 +114,27 @@ void hf__lane_drop(hf__entry *e) {
 }
 
 static bool can_join(const hf__entry *e, const hf__wait *w, hf__time now) {
-    const hf__own *own = e->own;
-    return own && !e->closed && own->kind == HF_READ && now < own->joinable_until &&
-           own->lease_ms == w->lease_ms && own->count < HF_COUNT_MAX && hf__own_good(own, now);
+    const hf__ownership *ownership = e->ownership;
+    return ownership && !e->closed && ownership->kind == HF_READ &&
+           now < ownership->joinable_until && ownership->lease_ms == w->lease_ms &&
+           ownership->count < HF_COUNT_MAX && hf__ownership_valid(ownership, now);
 }
 
 static bool can_wait_with(const hf__entry *e, const hf__wait *w) {
-    return !e->own && !e->closed && e->head && reads_plainly(e->head) && !e->head->once &&
+    return !e->ownership && !e->closed && e->head && reads_plainly(e->head) && !e->head->once &&
            !w->once && e->head->lease_ms == w->lease_ms;
 }
 
-hf__entry *hf__lane_for(hf__entry *anchor, const hf__wait *w, hf__time now, hf__own **own) {
-    *own = NULL;
+hf__entry *hf__lane_for(hf__entry *anchor, const hf__wait *w, hf__time now,
+                        hf__ownership **ownership) {
+    *ownership = NULL;
     if (!reads_plainly(w)) {
         if (w->kind != HF_READ) hf__lanes_close(anchor);
         return lane_new(anchor, w->kind);
     }
     for (hf__entry *e = anchor->lanes; e; e = e->next_lane) {
-        if (can_join(e, w, now)) *own = e->own;
-        if (*own || can_wait_with(e, w)) return e;
+        if (can_join(e, w, now)) *ownership = e->ownership;
+        if (*ownership || can_wait_with(e, w)) return e;
     }
     return lane_new(anchor, w->kind);
 }
@@ -139,7 +142,7 @@ hf__entry *hf__lane_for(hf__entry *anchor, const hf__wait *w, hf__time now, hf__
 void hf__lanes_close(hf__entry *anchor) {
     for (hf__entry *e = anchor->lanes; e; e = e->next_lane) {
         e->closed = true;
-        if (e->own) e->own->joinable_until = 0;
+        if (e->ownership) e->ownership->joinable_until = 0;
     }
 }
 
@@ -147,6 +150,6 @@ bool hf__lanes_closed(const hf__entry *e) {
     if (!e->anchor) return false;
     if (e->anchor->head) return true;
     for (const hf__entry *other = e->anchor->lanes; other; other = other->next_lane)
-        if (other != e && other->head && !other->own && other->kind != HF_READ) return true;
+        if (other != e && other->head && !other->ownership && other->kind != HF_READ) return true;
     return false;
 }

@@ -8,7 +8,8 @@
 
 static bool holds(const hf__part *p, hf__time now) {
     const hf__wait *w = &p->wait;
-    return p->asked && w->call.done && w->call.result == HF_OK && hf__own_good(w->hold->own, now);
+    return p->asked && w->call.done && w->call.result == HF_OK &&
+           hf__ownership_valid(w->hold->ownership, now);
 }
 
 /* It is let go, and its handle as new. */
@@ -16,8 +17,8 @@ static void let_go(hf__part *p, hf__core *core, hf__time now) {
     hf_hold *hold = p->wait.hold;
     if (p->asked && p->wait.call.done && p->wait.call.result == HF_OK) {
         hf__core_release(core, hold, NULL, now);
-        hf__own_unref(hold->own);
-        hold->own = NULL;
+        hf__ownership_unref(hold->ownership);
+        hold->ownership = NULL;
         atomic_store(&hold->released, false);
     }
     p->asked = false;
@@ -32,7 +33,7 @@ static void free_detail(hf__wait *w) {
 static bool prepare(hf__together *t, hf__part *p, bool once, hf__time now) {
     hf__wait *w = &p->wait;
     free_detail(w);
-    if (!w->own) w->own = hf__own_new();
+    if (!w->ownership) w->ownership = hf__ownership_new();
     *w = (hf__wait){.call.whole = &t->gather,
                     .owner = w->owner,
                     .lease_ms = w->lease_ms,
@@ -40,15 +41,15 @@ static bool prepare(hf__together *t, hf__part *p, bool once, hf__time now) {
                     .permits = w->permits,
                     .capacity = w->capacity,
                     .flags = w->flags,
-                    .alone = t->no_renew || t->max_hold_ms,
+                    .unshared = t->no_renew || t->max_hold_ms,
                     .once = once,
                     .began = now,
                     .until = once ? HF__NEVER : t->until,
-                    .own = w->own,
+                    .ownership = w->ownership,
                     .hold = w->hold};
     p->asked = true;
     t->gather.under_way++;
-    return w->own != NULL;
+    return w->ownership != NULL;
 }
 
 /* ---- The end ---- */
@@ -63,17 +64,18 @@ static void fail(hf__together *t, hf_result result, char *detail, hf__time now) 
 }
 
 /* What is bounded is so from when all are held; but not an ownership that others have, too. */
-static void bound(const hf__together *t, hf__own *own, hf__time now) {
-    if (own->count > 1) return;
+static void bound(const hf__together *t, hf__ownership *ownership, hf__time now) {
+    if (ownership->count > 1) return;
     if (t->max_hold_ms) {
-        own->max_until = hf__after_ms(now, t->max_hold_ms);
-        atomic_store(&own->deadline, hf__sooner(atomic_load(&own->deadline), own->max_until));
+        ownership->max_hold_until = hf__after_ms(now, t->max_hold_ms);
+        atomic_store(&ownership->deadline,
+                     hf__sooner(atomic_load(&ownership->deadline), ownership->max_hold_until));
     }
     if (t->no_renew) {
-        own->flags |= HF_NO_RENEW;
-        own->renew_at = HF__NEVER;
+        ownership->flags |= HF_NO_RENEW;
+        ownership->renew_at = HF__NEVER;
     }
-    hf__entry_step(own->entry, now);
+    hf__entry_step(ownership->entry, now);
 }
 
 /* Waiting for the others has cost some of a lease that is not renewed any more: each begins anew. Where the store
@@ -84,7 +86,8 @@ static void begin_leases(hf__together *t, hf__time now) {
     for (unsigned i = 0; i < t->count; i++) {
         hf__part *p = &t->parts[i];
         p->extends = (hf__call){.whole = &t->gather};
-        hf__core_extend(t->gather.core, p->wait.hold->own, p->wait.lease_ms, &p->extends, now);
+        hf__core_extend(t->gather.core, p->wait.hold->ownership, p->wait.lease_ms, &p->extends,
+                        now);
     }
 }
 
@@ -92,7 +95,7 @@ static void stop_extending(hf__together *t) {
     for (unsigned i = 0; i < t->count; i++) {
         hf__part *p = &t->parts[i];
         if (p->extends.whole && !p->extends.done)
-            hf__core_extend_unwait(t->gather.core, p->wait.hold->own, &p->extends);
+            hf__core_extend_unwait(t->gather.core, p->wait.hold->ownership, &p->extends);
     }
 }
 
@@ -104,7 +107,7 @@ static void free_extends(hf__together *t) {
 }
 
 static void finish(hf__together *t, hf__time now) {
-    for (unsigned i = 0; i < t->count; i++) bound(t, t->parts[i].wait.hold->own, now);
+    for (unsigned i = 0; i < t->count; i++) bound(t, t->parts[i].wait.hold->ownership, now);
     hf__call_finish(t->gather.core, &t->call, HF_OK, NULL);
 }
 
@@ -185,10 +188,10 @@ static bool all_untouched(const hf__together *t) {
 
 /* The entry in which it will wait; NULL: no memory. */
 static hf__entry *entry_for(hf__core *core, hf__part *p, hf__time now) {
-    hf__own *own;
+    hf__ownership *ownership;
     hf__entry *e = hf__entry_find(core, p->name, p->length);
     if (e && p->wait.kind != HF_MUTEX) {
-        hf__entry *lane = hf__lane_for(e, &p->wait, now, &own);
+        hf__entry *lane = hf__lane_for(e, &p->wait, now, &ownership);
         if (!lane) hf__entry_step(e, now);
         return lane;
     }

@@ -98,7 +98,7 @@ void hf__entry_forget(hf__wait *w, hf__time now) {
 
 /* An upgrade that is not wanted any more: the next renewal says what is held instead, at once. */
 void hf__entry_take_back(hf__entry *e) {
-    if (e->own) e->own->check = true;
+    if (e->ownership) e->ownership->verify = true;
     e->next_try = 0;
 }
 
@@ -113,8 +113,8 @@ static hf__time upgrade_queued_until(const hf__entry *e, const hf__wait *w) {
 static void forgo_upgrade(hf__entry *e, const hf__wait *w) {
     hf__time until = upgrade_queued_until(e, w);
     hf__entry_take_back(e);
-    if (e->own)
-        e->own->upgrade_queued_until = hf__later(e->own->upgrade_queued_until, until);
+    if (e->ownership)
+        e->ownership->upgrade_queued_until = hf__later(e->ownership->upgrade_queued_until, until);
     else
         hf__entry_haunt_line(e, w->acquire_id, until);
 }
@@ -159,7 +159,7 @@ static hf_result outcome(const hf__wait *w, hf_result why, bool asking) {
     if (w->upgrade) return HF_UNREACHABLE;
     if (store->asks_anew && store->down_result) return store->down_result; /* all is undone */
     if (w->maybe || (asking && (e->trouble_since || !e->told))) return HF_UNKNOWN_OUTCOME;
-    bool others = e->told || e->own || e->back || e->head != w || /* had it, or came before */
+    bool others = e->told || e->ownership || e->back || e->head != w || /* had it, or came before */
                   (e->busy && e->asker != w);
     if (!e->trouble_since && (others || w->late)) return HF_TIMEOUT;
     if (w->queued_until) return HF_UNKNOWN_OUTCOME; /* it may have been handed the lock meanwhile */
@@ -200,7 +200,7 @@ void hf__wait_give_up(hf__wait *w, hf_result why, hf__time now) {
 /* Waits end when the store has been silent for too long, each counted from when it began. Not those
    behind a hold of this client: it is not the store that they wait for. */
 bool hf__entry_awaits(const hf__entry *e) {
-    return e->head && (!e->own || e->head->upgrade);
+    return e->head && (!e->ownership || e->head->upgrade);
 }
 
 void hf__entry_fail_troubled(hf__entry *e, hf__time now) {

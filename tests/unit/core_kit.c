@@ -19,15 +19,15 @@ void kit_wait_init(kit_wait *w, uint64_t owner, int64_t wait_ms, int64_t lease_m
                              .once = wait_ms == 0,
                              .began = now,
                              .until = wait_ms ? hf__after_ms(now, wait_ms) : HF__NEVER,
-                             .own = hf__own_new(),
+                             .ownership = hf__ownership_new(),
                              .hold = hf__hold_new(NULL, NULL)}};
-    T_CHECK(w->wait.own && w->wait.hold);
+    T_CHECK(w->wait.ownership && w->wait.hold);
 }
 
 void kit_wait_fini(kit_wait *w) {
     if (w->outcome.times && w->outcome.result == HF_OK) return;
     free(w->wait.hold);
-    hf__own_unref(w->wait.own);
+    hf__ownership_unref(w->wait.ownership);
 }
 
 void kit_collect(hf__core *core, hf__time now) {
@@ -49,15 +49,15 @@ void kit_collect(hf__core *core, hf__time now) {
 int kit_take_lost(hf__core *core) {
     int count = 0;
     for (; core->lost; count++) {
-        hf__own *own = core->lost;
-        core->lost = own->next_lost;
-        hf__own_unref(own);
+        hf__ownership *ownership = core->lost;
+        core->lost = ownership->next_lost;
+        hf__ownership_unref(ownership);
     }
     return count;
 }
 
 void kit_hold_free(hf_hold *hold) {
-    hf__own_unref(hold->own);
+    hf__ownership_unref(hold->ownership);
     free(hold);
 }
 
@@ -265,7 +265,7 @@ void stage_release(stage *s, hf_hold *hold, kit_call *call) {
 }
 
 void stage_extend(stage *s, hf_hold *hold, int64_t lease_ms, kit_call *call) {
-    hf__core_extend(&s->core, hold->own, lease_ms, &kit_call_init(call)->call, s->now);
+    hf__core_extend(&s->core, hold->ownership, lease_ms, &kit_call_init(call)->call, s->now);
     stage_settle(s);
 }
 

@@ -315,7 +315,7 @@ static void take_answer(struct client *c) {
 static bool known(const struct client *c, const char *name, uint64_t acquire_id) {
     const hf__entry *e = kit_entry(&c->core, name);
     if (!e) return false;
-    if (e->own && e->own->acquire_id == acquire_id) return true;
+    if (e->ownership && e->ownership->acquire_id == acquire_id) return true;
     if (e->ghost >= acquire_id || (e->busy && e->op.acquire_id >= acquire_id)) return true;
     for (const hf__wait *it = e->head; it; it = it->next)
         if (it->acquire_id == acquire_id) return true;
@@ -329,11 +329,11 @@ static bool was_broken(const struct lock *l, uint64_t token) {
 }
 
 static void check_hold(struct world *w, const struct held *h) {
-    if (!h->hold || !hf__own_good(h->hold->own, w->now)) return;
+    if (!h->hold || !hf__ownership_valid(h->hold->ownership, w->now)) return;
     const struct lock *l = &w->locks[h->name];
-    if (was_broken(l, h->hold->own->token)) return;
-    CHECK(w, is_held_by(w, l, h->client, h->hold->own->acquire_id));
-    CHECK(w, l->token == h->hold->own->token);
+    if (was_broken(l, h->hold->ownership->token)) return;
+    CHECK(w, is_held_by(w, l, h->client, h->hold->ownership->acquire_id));
+    CHECK(w, l->token == h->hold->ownership->token);
 }
 
 /* A hold that is good by its own deadline is the server's too, so that no two are; and (5) what the
@@ -356,7 +356,7 @@ static void check_world(struct world *w) {
 static void enter(struct world *w, size_t i) {
     kit_wait *wait = &w->waits[i];
     struct lock *l = &w->locks[w->wait_name[i]];
-    uint64_t token = wait->wait.hold->own->token;
+    uint64_t token = wait->wait.hold->ownership->token;
     size_t slot = 0;
     while (slot < HOLDS && w->holds[slot].hold) slot++;
     CHECK(w, slot < HOLDS);
@@ -517,7 +517,7 @@ static void extend(struct world *w) {
     struct held *h = some_hold(w);
     if (!h) return;
     h->extending = true;
-    hf__core_extend(&w->clients[h->client].core, h->hold->own, 50 + draw(w, 2000),
+    hf__core_extend(&w->clients[h->client].core, h->hold->ownership, 50 + draw(w, 2000),
                     &kit_call_init(&h->extend)->call, w->now);
 }
 

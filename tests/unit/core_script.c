@@ -9,11 +9,11 @@
 #define MS HF__MS
 
 static hf__time deadline(const hf_hold *hold) {
-    return atomic_load(&hold->own->deadline);
+    return atomic_load(&hold->ownership->deadline);
 }
 
 static bool held(const stage *s, const hf_hold *hold) {
-    return hf__own_good(hold->own, s->now);
+    return hf__ownership_valid(hold->ownership, s->now);
 }
 
 /* ---- Waiting ---- */
@@ -164,7 +164,7 @@ static void test_F1_a_waiter_asks_again_under_a_new_number(void **state) {
     assert_true(token > 0); /* the token of the late grant was seen: the next must be above it */
     stage_answer(s, HF__ACQUIRE, HF_OK);
     ASSERT_FINISHED(w.outcome, HF_OK);
-    assert_true(w.hold->own->token > token);
+    assert_true(w.hold->ownership->token > token);
     kit_hold_free(w.hold);
 }
 
@@ -270,7 +270,7 @@ static void test_renewal_is_tried_until_the_deadline(void **state) {
     assert_true(tries >= 8);
     assert_true(longest >= 200 * MS); /* it backed off */
     assert_int_equal(s->lost_at, until);
-    assert_int_equal(atomic_load(&hold->own->state), HF__LOST);
+    assert_int_equal(atomic_load(&hold->ownership->state), HF__LOST);
     stage_run_to_ask(s, HF__RELEASE, s->now + HF__SEC); /* the store may have it still */
     kit_call call;
     stage_release(s, hold, &call);
@@ -287,7 +287,7 @@ static void test_an_unanswered_renewal_ends_at_the_deadline(void **state) {
     assert_int_equal(s->lost, 1);
     assert_int_equal(s->lost_at, until);
     stage_answer(s, HF__RENEW, HF_OK); /* too late: it stays lost */
-    assert_int_equal(atomic_load(&hold->own->state), HF__LOST);
+    assert_int_equal(atomic_load(&hold->ownership->state), HF__LOST);
     assert_int_equal(deadline(hold), until);
     kit_hold_free(hold);
 }
@@ -299,7 +299,7 @@ static void test_what_the_store_does_not_know_is_lost(void **state) {
     stage_run_to_ask(s, HF__RENEW, s->now + HF__SEC);
     stage_answer(s, HF__RENEW, HF_LOST);
     assert_int_equal(s->lost, 1);
-    assert_non_null(strstr(atomic_load(&hold->own->why), "no longer has it"));
+    assert_non_null(strstr(atomic_load(&hold->ownership->lost_reason), "no longer has it"));
     stage_nothing_asked(s);
     assert_int_equal(s->core.entries.count, 0);
     kit_hold_free(hold);
@@ -337,7 +337,7 @@ static void test_no_renew_ends_with_its_lease(void **state) {
         stage_run(s, hf__core_due(&s->core), NULL);
     }
     assert_int_equal(s->lost_at, until);
-    assert_non_null(strstr(atomic_load(&w.hold->own->why), "HF_NO_RENEW"));
+    assert_non_null(strstr(atomic_load(&w.hold->ownership->lost_reason), "HF_NO_RENEW"));
     kit_hold_free(w.hold);
 }
 
@@ -375,7 +375,7 @@ static void assert_ends_with_max_hold(stage *s, int64_t lease_ms, int64_t max_ho
     }
     assert_true(s->lost_at <= end);
     assert_true(s->lost_at >= end - hf__lease_margin(lease_ms));
-    assert_non_null(strstr(atomic_load(&hold->own->why), "max_hold"));
+    assert_non_null(strstr(atomic_load(&hold->ownership->lost_reason), "max_hold"));
     kit_hold_free(hold);
 }
 
@@ -518,7 +518,7 @@ static void test_reentry_is_local_and_posted(void **state) {
     hf_hold *first = stage_take(s, &a, "name", 3000);
     stage_acquire(s, &b, 1, 0, 3000);
     ASSERT_FINISHED(b.outcome, HF_OK);
-    assert_ptr_equal(b.hold->own, first->own);
+    assert_ptr_equal(b.hold->ownership, first->ownership);
     assert_int_equal(stage_asked(s, HF__RENEW)->count, 2);
     stage_answer(s, HF__RENEW, HF_OK);
     stage_acquire(s, &other, 2, 0, 3000);
@@ -584,7 +584,7 @@ static void release_twice(stage *s, hf_result answer, hf_result expected) {
     stage_link_up(s);
     const hf__op *again = stage_asked(s, HF__RELEASE);
     assert_true(again->retried);
-    assert_int_equal(again->token, hold->own->token);
+    assert_int_equal(again->token, hold->ownership->token);
     stage_answer(s, HF__RELEASE, answer);
     ASSERT_FINISHED(call.outcome, expected);
     assert_int_equal(s->core.stats.lost, 0);
@@ -784,7 +784,7 @@ static void test_F47_close_ends_waits_and_releases(void **state) {
     stage_settle(s);
     ASSERT_FINISHED(waiter.outcome, HF_CLOSED);
     ASSERT_FINISHED(asking.outcome, HF_CLOSED);
-    assert_int_equal(atomic_load(&hold->own->state), HF__ENDED);
+    assert_int_equal(atomic_load(&hold->ownership->state), HF__ENDED);
     assert_int_equal(s->lost, 0);
     ASSERT_WAITS(close.outcome);
     while (s->count) stage_answer(s, s->asked[0]->verb, HF_OK);

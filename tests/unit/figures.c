@@ -34,7 +34,7 @@ static void test_B29_ten_thousand_holds(void **state) {
     size_t each = (in_use() - before) / HOLDS;
     print_message("%zu bytes per held lock, its store's part included (entry %zu, own %zu, "
                   "handle %zu)\n",
-                  each, sizeof(hf__entry), sizeof(hf__own), sizeof(hf_hold));
+                  each, sizeof(hf__entry), sizeof(hf__ownership), sizeof(hf_hold));
     assert_int_equal(stats_of(client).held, HOLDS);
     for (int i = 0; i < HOLDS; i++) T_HF(HF_OK, hf_release(holds[i]));
     hf_stats stats = stats_of(client);

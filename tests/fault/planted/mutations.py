@@ -48,8 +48,8 @@ MUTATIONS = [
     Mutation(
         "the deadline of a grant counts from its answer",
         GRANT,
-        "return hf__sooner(hf__lease_deadline(op->asked_at, op->lease_ms), max_until(w, op));",
-        "return hf__sooner(hf__lease_deadline(hf__now(), op->lease_ms), max_until(w, op));",
+        "return hf__sooner(hf__lease_deadline(op->asked_at, op->lease_ms), max_hold_until(w, op));",
+        "return hf__sooner(hf__lease_deadline(hf__now(), op->lease_ms), max_hold_until(w, op));",
         ("fault_pauses", "F01_deadlines_count_from*"),
     ),
     Mutation(
@@ -68,8 +68,8 @@ MUTATIONS = [
     ),
     Mutation(
         "hf_held does not look at the deadline",
-        "core/own.c",
-        "now < atomic_load_explicit(&own->deadline, memory_order_relaxed)",
+        "core/ownership.c",
+        "now < atomic_load_explicit(&ownership->deadline, memory_order_relaxed)",
         "now >= 0",
         ("fault_pauses", "F04_held_is_right*"),
     ),
@@ -328,7 +328,7 @@ MUTATIONS = [
     Mutation(
         "a reconnect does not look after what is held",
         "core/core.c",
-        "if (e->own) e->own->check = true;",
+        "if (e->ownership) e->ownership->verify = true;",
         "",
         ("fault_server", "F22_*"),
     ),
@@ -349,8 +349,8 @@ MUTATIONS = [
     Mutation(
         "HF_NOT_REENTRANT is ignored by a second acquire",
         "core/core.c",
-        "if ((w->flags | own->flags) & HF_NOT_REENTRANT) {",
-        "if (w->flags > own->flags + 100) {",
+        "if ((w->flags | ownership->flags) & HF_NOT_REENTRANT) {",
+        "if (w->flags > ownership->flags + 100) {",
         ("conformance", "memory", "B02_a_*"),
     ),
     Mutation(
@@ -827,7 +827,7 @@ MUTATIONS = [
     Mutation(
         "a grant that is over when its callback comes is told as held",
         "client/async.c",
-        "bool good = hf__own_good(hold->own, hf__now());",
+        "bool good = hf__ownership_valid(hold->ownership, hf__now());",
         "bool good = true;",
         ("conformance", "memory", "F47_a_grant*"),
     ),
@@ -1013,8 +1013,8 @@ MUTATIONS = [
     Mutation(
         "of many names only the first is looked at",
         "client/hold.c",
-        "if (!hf__own_good(own, now)) return 0;",
-        "if (!i && !hf__own_good(own, now)) return 0;",
+        "if (!hf__ownership_valid(ownership, now)) return 0;",
+        "if (!i && !hf__ownership_valid(ownership, now)) return 0;",
         ("conformance", "memory", "B19_the_loss_of_any*"),
     ),
     Mutation(
@@ -1422,14 +1422,14 @@ MUTATIONS = [
     Mutation(
         "leaving: the hold is still held by who exported it",
         ANSWER,
-        "    hf__own_end(own, HF__RELEASED, now);\n    hf__calls_finish(e->core, &call, HF_OK, NULL);",
+        "    hf__ownership_end(ownership, HF__RELEASED, now);\n    hf__calls_finish(e->core, &call, HF_OK, NULL);",
         "    hf__calls_finish(e->core, &call, HF_OK, NULL);",
         ("conformance", "redis", "B34_what_left*"),
     ),
     Mutation(
         "leaving: an export that was not answered is not known of",
         ANSWER,
-        "        own->check = true;\n        e->next_try = now;\n    } else {",
+        "        ownership->verify = true;\n        e->next_try = now;\n    } else {",
         "        left(e, now);\n    } else {",
         ("fault_export", "F13_an_export*"),
     ),

@@ -46,8 +46,8 @@ ALL = "store/redis/lua/all.lua"
 BUGS = [
     # Deadlines.
     Bug("the deadline of a grant counts from its answer", GRANT,
-        "atomic_store(&own->deadline, [[deadline_of(w, op)]]);",
-        "hf__sooner(hf__lease_deadline(now, op->lease_ms), max_until(w, op))"),
+        "atomic_store(&ownership->deadline, [[deadline_of(w, op)]]);",
+        "hf__sooner(hf__lease_deadline(now, op->lease_ms), max_hold_until(w, op))"),
     Bug("the deadline of a grant counts from its message", NOTIFICATIONS,
         "return [[at <= m->came_at && !old && !overtaken ? at : 0]];",
         "m->came_at", first=60),
@@ -376,10 +376,10 @@ BUGS = [
 
     # Kinds: what a client makes of it.
     Bug("an upgrade keeps its old token", GRANT,
-        "[[atomic_store(&own->token, op->token);]]\n    if (own->kind",
+        "[[atomic_store(&ownership->token, op->token);]]\n    if (ownership->kind",
         ""),
     Bug("an upgrade that is not wanted any more is not taken back", WAIT,
-        "[[if (e->own) e->own->check = true;]]\n    e->next_try = 0;",
+        "[[if (e->ownership) e->ownership->verify = true;]]\n    e->next_try = 0;",
         ""),
     Bug("readers join though others wait", GRANT,
         "if (!plain || [[e->op.crowded]] ||",
@@ -402,8 +402,8 @@ BUGS = [
         "if now > tonumber(ARGV[3]) then return {2, now} end",
         "", first=2880),
     Bug("one of many that was entered before and lost meanwhile counts as held", TOGETHER,
-        "w->call.result == HF_OK && [[hf__own_good(w->hold->own, now)]];",
-        "(w->hold->own->count > 1 || hf__own_good(w->hold->own, now))", first=190),
+        "w->call.result == HF_OK && [[hf__ownership_valid(w->hold->ownership, now)]];",
+        "(w->hold->ownership->count > 1 || hf__ownership_valid(w->hold->ownership, now))", first=190),
     Bug("many names sent twice are taken twice", ALL,
         "if call('HEXISTS', KEYS[1], id) == 1 then return 0 end",
         "", first=1080),

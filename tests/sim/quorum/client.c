@@ -22,9 +22,9 @@ void ring_client_wake(ring_client *c) {
 
 bool ring_caller_holds(const ring_caller *t) {
     if (t->doing != RING_HOLDS) return false;
-    const hf__own *own = t->hold->own;
-    return atomic_load(&own->state) == HF__HELD &&
-           ring_client_now(t->client) < atomic_load(&own->deadline);
+    const hf__ownership *ownership = t->hold->ownership;
+    return atomic_load(&ownership->state) == HF__HELD &&
+           ring_client_now(t->client) < atomic_load(&ownership->deadline);
 }
 
 static void think(ring_caller *t, hf__time now) {
@@ -45,9 +45,9 @@ static void begin(ring_caller *t, hf__time now) {
                          .began = now,
                          .until = once ? HF__NEVER : now + ring_draw(r, 4000 * HF__MS)};
     if (t->last) t->wait.until = HF__NEVER;
-    t->wait.own = hf__own_new();
+    t->wait.ownership = hf__ownership_new();
     t->wait.hold = hf__hold_new(NULL, NULL);
-    if (!t->wait.own || !t->wait.hold) abort();
+    if (!t->wait.ownership || !t->wait.hold) abort();
     t->doing = RING_WAITS;
     t->doubtful = false;
     t->floor = r->ended_token;
@@ -63,7 +63,7 @@ static void began(ring_caller *t, hf__time now) {
     if (t->wait.call.result != HF_OK) {
         r->refused++;
         free(t->wait.hold);
-        hf__own_unref(t->wait.own);
+        hf__ownership_unref(t->wait.ownership);
         think(t, now);
         return;
     }
@@ -86,7 +86,7 @@ static void release(ring_caller *t, hf__time now) {
 }
 
 static void drop_hold(ring_caller *t) {
-    hf__own_unref(t->hold->own);
+    hf__ownership_unref(t->hold->ownership);
     free(t->hold);
     t->hold = NULL;
 }
@@ -162,7 +162,7 @@ static hf__time caller_due(const ring_caller *t) {
     switch (t->doing) {
     case RING_THINKS: return t->client->ring->calm ? HF__NEVER : t->at;
     case RING_WAITS: return hf__wait_until(&t->client->core, &t->wait);
-    case RING_HOLDS: return hf__sooner(t->at, atomic_load(&t->hold->own->deadline));
+    case RING_HOLDS: return hf__sooner(t->at, atomic_load(&t->hold->ownership->deadline));
     default: return t->at;
     }
 }
@@ -170,7 +170,7 @@ static hf__time caller_due(const ring_caller *t) {
 static void discard_caller(ring_caller *t) {
     if (t->doing == RING_WAITS) {
         free(t->wait.hold);
-        hf__own_unref(t->wait.own);
+        hf__ownership_unref(t->wait.ownership);
         free(t->wait.call.detail);
     } else if (t->hold) {
         if (t->doing == RING_HOLDS) ring_left(t->client->ring, t);
@@ -191,9 +191,9 @@ static void settle(ring_client *c, hf__time now) {
         hf__core_complete(&c->core, op, now);
     c->core.finished = NULL;
     while (c->core.lost) {
-        hf__own *own = c->core.lost;
-        c->core.lost = own->next_lost;
-        hf__own_unref(own);
+        hf__ownership *ownership = c->core.lost;
+        c->core.lost = ownership->next_lost;
+        hf__ownership_unref(ownership);
     }
 }
 
@@ -276,8 +276,8 @@ void ring_client_fini(ring_client *c) {
     if (ring_this.gone) ring_this.gone(c);
     for (hf__mapped *m = NULL; (m = hf__map_next(&c->core.entries, m));) {
         hf__entry *e = (hf__entry *)m;
-        hf__own_unref(e->own);
-        e->own = NULL;
+        hf__ownership_unref(e->ownership);
+        e->ownership = NULL;
     }
     for (int i = 0; i < c->ring->callers; i++) discard_caller(&c->callers[i]);
     hf__core_fini(&c->core);

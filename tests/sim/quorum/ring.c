@@ -42,7 +42,7 @@ static ring_caller *holder_but(ring *r, const ring_caller *other) {
 }
 
 void ring_entered(ring *r, const ring_caller *t) {
-    uint64_t token = t->hold->own->token, floor = r->loose ? t->floor : r->last_token;
+    uint64_t token = t->hold->ownership->token, floor = r->loose ? t->floor : r->last_token;
     r->entered++;
     RING_TELL(r, "client %d.%d  enters, token %llu%s", t->client->slot, t->number,
               (unsigned long long)token, t->doubtful ? ", in doubt" : "");
@@ -54,7 +54,7 @@ void ring_entered(ring *r, const ring_caller *t) {
 }
 
 void ring_left(ring *r, const ring_caller *t) {
-    uint64_t token = t->hold->own->token;
+    uint64_t token = t->hold->ownership->token;
     if (token > r->ended_token) r->ended_token = token;
 }
 

@@ -48,7 +48,7 @@ static sim_hold *some_hold(sim_caller *t, bool anybodys) {
 }
 
 void sim_caller_drop_hold(sim_hold *h) {
-    hf__own_unref(h->hold->own);
+    hf__ownership_unref(h->hold->ownership);
     free(h->hold);
     *h = (sim_hold){0};
 }
@@ -67,9 +67,9 @@ static void begin_acquire(sim_caller *t, hf__time now) {
     t->began = now;
     t->asked = 0;
     t->arrived = sim_checks_arrival(world_of(t));
-    t->wait.own = hf__own_new();
+    t->wait.ownership = hf__ownership_new();
     t->wait.hold = hf__hold_new(NULL, NULL);
-    if (!t->wait.own || !t->wait.hold) abort();
+    if (!t->wait.ownership || !t->wait.hold) abort();
     SIM_TELL(world_of(t), t->name,
              "client %d.%d  acquires %s%s, %s%s lease %lld, until +%.3f ms%s%s", c->slot, t->index,
              sim_names[t->name], kind_name(&t->wait), t->wait.owner.logical ? "as owner, " : "",
@@ -150,7 +150,7 @@ static void acquired(sim_caller *t, hf__time now) {
     } else {
         sim_checks_refused(world_of(t), t);
         free(t->wait.hold);
-        hf__own_unref(t->wait.own);
+        hf__ownership_unref(t->wait.ownership);
     }
     sim_caller_think(t, now);
 }
@@ -188,16 +188,16 @@ static void begin_call(sim_caller *t, sim_doing doing, sim_hold *h, hf__time now
 }
 
 static void release(sim_caller *t, sim_hold *h, hf__time now) {
-    hf__own *own = h->hold->own;
+    hf__ownership *ownership = h->hold->ownership;
     if (h->group && !sim_chance(world_of(t), 3)) {
         sim_many_let_go(t, h, now);
         return;
     }
     SIM_TELL(world_of(t), h->name, "client %d.%d  releases %s, token %llu, entered %u times",
-             t->client->slot, t->index, sim_names[h->name], (unsigned long long)own->token,
-             own->count);
+             t->client->slot, t->index, sim_names[h->name], (unsigned long long)ownership->token,
+             ownership->count);
     begin_call(t, SIM_RELEASING, h, now);
-    t->number = own->count == 1 ? own->acquire_id : 0;
+    t->number = ownership->count == 1 ? ownership->acquire_id : 0;
     hf__core_release(&t->client->core, h->hold, &t->call, now);
 }
 
@@ -235,7 +235,7 @@ static void extend(sim_caller *t, sim_hold *h, hf__time now) {
     SIM_TELL(w, h->name, "client %d.%d  extends %s by %lld ms", t->client->slot, t->index,
              sim_names[h->name], (long long)t->lease_ms);
     begin_call(t, SIM_EXTENDING, h, now);
-    hf__core_extend(&t->client->core, h->hold->own, t->lease_ms, &t->call, now);
+    hf__core_extend(&t->client->core, h->hold->ownership, t->lease_ms, &t->call, now);
 }
 
 static bool extending(sim_caller *t, hf__time now) {
@@ -247,7 +247,7 @@ static bool extending(sim_caller *t, hf__time now) {
         t->hold->busy = false;
         sim_caller_think(t, now);
     } else if (now >= t->until) {
-        hf__core_extend_unwait(&t->client->core, t->hold->hold->own, &t->call);
+        hf__core_extend_unwait(&t->client->core, t->hold->hold->ownership, &t->call);
     } else {
         return false;
     }
@@ -264,7 +264,7 @@ static void upgrade(sim_caller *t, sim_hold *h, hf__time now) {
     t->cancel_at = sim_chance(w, 5) ? now + sim_draw(w, 100 * HF__MS) : HF__NEVER;
     SIM_TELL(w, h->name, "client %d.%d  upgrades %s, %s", t->client->slot, t->index,
              sim_names[h->name], t->wait.once ? "once" : "waits");
-    hf__core_upgrade(&t->client->core, h->hold->own, &t->wait, now);
+    hf__core_upgrade(&t->client->core, h->hold->ownership, &t->wait, now);
 }
 
 static bool upgrading(sim_caller *t, hf__time now) {
@@ -289,7 +289,7 @@ static void downgrade(sim_caller *t, sim_hold *h, hf__time now) {
     SIM_TELL(world_of(t), h->name, "client %d.%d  downgrades %s", t->client->slot, t->index,
              sim_names[h->name]);
     begin_call(t, SIM_DOWNGRADING, h, now);
-    hf__core_downgrade(&t->client->core, h->hold->own, &t->call, now);
+    hf__core_downgrade(&t->client->core, h->hold->ownership, &t->call, now);
 }
 
 static bool downgrading(sim_caller *t, hf__time now) {
@@ -301,7 +301,7 @@ static bool downgrading(sim_caller *t, hf__time now) {
         t->hold->busy = false;
         sim_caller_think(t, now);
     } else if (now >= t->until) {
-        hf__core_extend_unwait(&t->client->core, t->hold->hold->own, &t->call);
+        hf__core_extend_unwait(&t->client->core, t->hold->hold->ownership, &t->call);
     } else {
         return false;
     }
@@ -311,7 +311,7 @@ static bool downgrading(sim_caller *t, hf__time now) {
 /* Up or down, where that can be; false: it does something else. */
 static bool act_up_and_down(sim_caller *t, sim_hold *h, hf__time now) {
     sim_world *w = world_of(t);
-    uint32_t kind = h->hold->own->kind;
+    uint32_t kind = h->hold->ownership->kind;
     if (w->plan.sorts[h->name] != SIM_SHARES || sim_chance(w, 2)) return false;
     if (kind == HF_UPGRADABLE)
         upgrade(t, h, now);
@@ -417,7 +417,7 @@ static void act_holding(sim_caller *t, sim_hold *h, hf__time now) {
     else if (what < 38)
         extend(t, h, now);
     else if (what < 40 && (w->plan.faults & SIM_BREAKS))
-        look(t, HF__BREAK, h->name, h->hold->own->token, now);
+        look(t, HF__BREAK, h->name, h->hold->ownership->token, now);
     else
         release(t, h, now);
 }
@@ -476,9 +476,9 @@ hf__time sim_caller_due(const sim_caller *t) {
 void sim_caller_discard(sim_caller *t) {
     if (t->doing == SIM_ACQUIRING && !(t->wait.call.done && t->wait.call.result == HF_OK)) {
         free(t->wait.hold);
-        hf__own_unref(t->wait.own);
+        hf__ownership_unref(t->wait.ownership);
     } else if (t->doing == SIM_ACQUIRING) { /* granted, and its caller has not seen it */
-        hf__own_unref(t->wait.hold->own);
+        hf__ownership_unref(t->wait.hold->ownership);
         free(t->wait.hold);
     }
     if (t->doing == SIM_ACQUIRING || t->doing == SIM_UPGRADING) free(t->wait.call.detail);

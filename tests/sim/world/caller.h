@@ -46,7 +46,7 @@ typedef struct sim_caller {
     /* of several names: many.c */
     struct hf__together *all;
     int names[SIM_NAMES];
-    const hf__own *entered[SIM_NAMES];
+    const hf__ownership *entered[SIM_NAMES];
     struct hf__letting_go *letting_go;
     struct sim_hold *gone[SIM_NAMES];
     hf_hold *handles[SIM_NAMES];

@@ -22,7 +22,7 @@ void sim_checks_init(sim_world *w) {
 }
 
 static void free_claim(sim_claim *claim) {
-    hf__own_unref(claim->own);
+    hf__ownership_unref(claim->own);
     free(claim);
 }
 
@@ -84,7 +84,7 @@ bool sim_checks_excused(const sim_world *w, const sim_claim *claim) {
 /* ---- Claims ---- */
 
 bool sim_checks_good(const sim_claim *claim) {
-    return hf__own_good(claim->own, sim_client_now(claim->client));
+    return hf__ownership_valid(claim->own, sim_client_now(claim->client));
 }
 
 /* Where the deadline has moved, it now stands on what was asked for not long before the client last
@@ -96,9 +96,9 @@ static void refresh(sim_world *w, sim_claim *claim) {
     claim->basis = claim->client->turned_at - 2 * w->plan.command_ms * HF__MS;
 }
 
-static sim_claim *find_claim(const sim_world *w, const hf__own *own) {
+static sim_claim *find_claim(const sim_world *w, const hf__ownership *ownership) {
     for (sim_claim *claim = w->checks.claims; claim; claim = claim->next)
-        if (claim->own == own) return claim;
+        if (claim->own == ownership) return claim;
     return NULL;
 }
 
@@ -129,15 +129,17 @@ static void check_server_has(sim_world *w, const sim_claim *claim) {
 
 /* What the store was told of re-entry, and has confirmed since, is what it says. */
 static void check_count(sim_world *w, const sim_claim *claim) {
-    const hf__own *own = claim->own;
+    const hf__ownership *ownership = claim->own;
     char owner[HF__OWNER_TEXT];
     if (w->checks.names[claim->name].miscounted || sim_checks_excused(w, claim)) return;
-    if (!own->entry || own->entry->busy || own->posted != own->count || own->tries) return;
-    hf__owner_text(owner, own->owner);
+    if (!ownership->entry || ownership->entry->busy ||
+        ownership->posted_count != ownership->count || ownership->renew_tries)
+        return;
+    hf__owner_text(owner, ownership->owner);
     int64_t count = sim_probe_count(w, claim->name, claim->client->who.client, owner);
-    if (count == own->count) return;
+    if (count == ownership->count) return;
     sim_fail(w, claim->name, "client %d entered %s %u times, and the server says %" PRId64,
-             claim->client->slot, sim_names[claim->name], own->count, count);
+             claim->client->slot, sim_names[claim->name], ownership->count, count);
 }
 
 /* It has read all answers, and that the hold is gone was among them. */
@@ -205,33 +207,34 @@ static void check_order(sim_world *w, const sim_caller *t) {
 }
 
 /* An answer that it has read was newer than the grant it entered on. */
-static void check_told(sim_world *w, const sim_caller *t, const hf__own *own) {
+static void check_told(sim_world *w, const sim_caller *t, const hf__ownership *ownership) {
     const sim_client *c = t->client;
     const sim_told *told = &w->checks.names[t->name].told[c->slot];
-    if (told->number != c->number || told->ask != own->acquire_id || told->token < own->token)
+    if (told->number != c->number || told->ask != ownership->acquire_id ||
+        told->token < ownership->token)
         return;
     if (told->link != c->store.session.link || c->store.session.in_flight) return;
     if (w->checks.data_lost && w->checks.set_back) return; /* tokens fall */
     sim_fail(w, t->name,
              "client %d entered %s under token %" PRIu64 ", after it was told that another has it",
-             c->slot, sim_names[t->name], own->token);
+             c->slot, sim_names[t->name], ownership->token);
 }
 
 /* What is not renewed is held for its lease from the start. */
-static void check_lasts(sim_world *w, const sim_caller *t, const hf__own *own) {
-    if (!(own->flags & HF_NO_RENEW) || !own->entry) return;
-    hf__time lasts = hf__lease_deadline(own->entry->held_since, own->lease_ms);
-    if (atomic_load(&own->deadline) < hf__sooner(lasts, own->max_until))
+static void check_lasts(sim_world *w, const sim_caller *t, const hf__ownership *ownership) {
+    if (!(ownership->flags & HF_NO_RENEW) || !ownership->entry) return;
+    hf__time lasts = hf__lease_deadline(ownership->entry->held_since, ownership->lease_ms);
+    if (atomic_load(&ownership->deadline) < hf__sooner(lasts, ownership->max_hold_until))
         sim_fail(w, t->name, "client %d entered %s, not to be renewed, for less than its lease",
                  t->client->slot, sim_names[t->name]);
 }
 
 void sim_checks_entered(sim_world *w, const sim_caller *t) {
-    hf__own *own = t->wait.hold->own;
+    hf__ownership *ownership = t->wait.hold->ownership;
     sim_name *n = &w->checks.names[t->name];
     bool of_many = t->doing == SIM_TAKING; /* when it came is not known, nor when it was granted */
     if (!sim_kinds_name(w, t->name) && !of_many) check_order(w, t);
-    if (find_claim(w, own)) {
+    if (find_claim(w, ownership)) {
         w->checks.counts.reentered++;
         if (sim_kinds_name(w, t->name)) sim_kinds_joined(w, t);
         return;
@@ -239,29 +242,29 @@ void sim_checks_entered(sim_world *w, const sim_caller *t) {
     w->checks.counts.entered++;
     if (!sim_kinds_name(w, t->name) && !of_many) sim_order_entered(w, t->client, t->name);
     sim_claim *claim = rm_alloc(sizeof *claim);
-    hf__time asked_at = own->entry ? own->entry->held_since : t->began;
+    hf__time asked_at = ownership->entry ? ownership->entry->held_since : t->began;
     *claim = (sim_claim){.next = w->checks.claims,
                          .client = t->client,
-                         .own = hf__own_ref(own),
+                         .own = hf__ownership_ref(ownership),
                          .name = t->name,
                          .weight = t->wait.permits,
                          .capacity = t->wait.capacity,
                          .asked_at = sim_moment(&t->client->clock, asked_at),
-                         .deadline = atomic_load(&own->deadline)};
+                         .deadline = atomic_load(&ownership->deadline)};
     claim->basis = claim->asked_at;
-    claim->empty = was_broken(n, own->token) || (n->lost_at && n->lost_at >= claim->asked_at);
+    claim->empty = was_broken(n, ownership->token) || (n->lost_at && n->lost_at >= claim->asked_at);
     w->checks.claims = claim;
-    check_told(w, t, own);
-    if (!of_many) check_lasts(w, t, own);
+    check_told(w, t, ownership);
+    if (!of_many) check_lasts(w, t, ownership);
     if (sim_kinds_name(w, t->name)) {
         sim_kinds_entered(w, claim);
         return;
     }
     bool may_fall = sim_checks_excused(w, claim) || (w->checks.data_lost && w->checks.set_back);
-    if (own->token <= n->entered && !may_fall)
+    if (ownership->token <= n->entered && !may_fall)
         sim_fail(w, t->name, "%s was entered under token %" PRIu64 ", after %" PRIu64,
-                 sim_names[t->name], own->token, n->entered);
-    if (own->token > n->entered) n->entered = own->token;
+                 sim_names[t->name], ownership->token, n->entered);
+    if (ownership->token > n->entered) n->entered = ownership->token;
 }
 
 /* The server has it for this number of the client. */
@@ -277,7 +280,8 @@ static void check_away(sim_world *w, const sim_caller *t) {
     const sim_client *c = t->client;
     const hf__entry *e = sim_client_entry(c, t->name);
     hf__time now = sim_client_now(c);
-    if (!e || !e->own || !hf__own_good(e->own, now) || e->own->tries) return;
+    if (!e || !e->ownership || !hf__ownership_valid(e->ownership, now) || e->ownership->renew_tries)
+        return;
     if (!c->store.store.up || now - c->up_since < 2 * w->plan.command_ms * HF__MS) return;
     sim_fail(w, t->name, "client %d.%d was told that the store is away; but %s is held beside it",
              c->slot, t->index, sim_names[t->name]);
@@ -303,7 +307,7 @@ static void check_not_taken(sim_world *w, const sim_caller *t) {
     for (size_t i = 0; i < SIM_TAKEN; i++) {
         const sim_seen *lost = &n->taken[i];
         if (lost->held && lost->slot == c->slot && lost->number == c->number &&
-            lost->ask == t->number && lost->token == t->hold->hold->own->token)
+            lost->ask == t->number && lost->token == t->hold->hold->ownership->token)
             sim_fail(w, t->name, "client %d.%d has released %s; but another was granted it before",
                      c->slot, t->index, sim_names[t->name]);
     }
@@ -320,21 +324,22 @@ void sim_checks_released(sim_world *w, const sim_caller *t) {
 }
 
 void sim_checks_extended(sim_world *w, const sim_caller *t) {
-    const hf__own *own = t->hold->hold->own;
+    const hf__ownership *ownership = t->hold->hold->ownership;
     if (t->call.result != HF_OK) return;
-    hf__time lasts = hf__sooner(hf__lease_deadline(t->began, t->lease_ms), own->max_until);
-    if (atomic_load(&own->deadline) < lasts)
+    hf__time lasts =
+        hf__sooner(hf__lease_deadline(t->began, t->lease_ms), ownership->max_hold_until);
+    if (atomic_load(&ownership->deadline) < lasts)
         sim_fail(w, t->name, "client %d.%d has extended %s; but it lasts no longer",
                  t->client->slot, t->index, sim_names[t->name]);
 }
 
-void sim_checks_lost(sim_world *w, const sim_client *c, const hf__own *own) {
-    sim_claim *claim = find_claim(w, own);
+void sim_checks_lost(sim_world *w, const sim_client *c, const hf__ownership *ownership) {
+    sim_claim *claim = find_claim(w, ownership);
     w->checks.counts.lost++;
     SIM_TELL(w, claim ? claim->name : SIM_ANY, "client %d  loses %s, token %" PRIu64 ": %s",
-             c->slot, own->name, own->token, atomic_load(&own->why));
+             c->slot, ownership->name, ownership->token, atomic_load(&ownership->lost_reason));
     SIM_CHECK(w, SIM_ANY, claim && !claim->told);
-    SIM_CHECK(w, claim->name, atomic_load(&own->state) == HF__LOST);
+    SIM_CHECK(w, claim->name, atomic_load(&ownership->state) == HF__LOST);
     claim->told = true;
 }
 
@@ -343,7 +348,7 @@ void sim_checks_lost(sim_world *w, const sim_client *c, const hf__own *own) {
 bool sim_check_known(const sim_client *c, int name, uint64_t ask) {
     const hf__entry *e = sim_client_entry(c, name);
     if (!e) return false;
-    if (e->own && e->own->acquire_id == ask) return true;
+    if (e->ownership && e->ownership->acquire_id == ask) return true;
     if (e->ghost >= ask) return true;
     if (e->busy &&
         (e->op.acquire_id >= ask || (e->op.next_acquire && e->op.next_acquire->acquire_id >= ask)))

@@ -33,7 +33,7 @@
 
 struct sim_client;
 struct sim_caller;
-struct hf__own;
+struct hf__ownership;
 
 enum { SIM_BROKEN = 16, SIM_TAKEN = 32 };
 
@@ -41,7 +41,7 @@ enum { SIM_BROKEN = 16, SIM_TAKEN = 32 };
 typedef struct sim_claim {
     struct sim_claim *next;
     struct sim_client *client;
-    struct hf__own *own; /* with a reference */
+    struct hf__ownership *own; /* with a reference */
     int name;
     uint32_t weight, capacity; /* of permits */
     hf__time asked_at;         /* true time before which it was not granted */
@@ -165,7 +165,8 @@ void sim_checks_entered(sim_world *w, const struct sim_caller *caller);
 void sim_checks_refused(sim_world *w, const struct sim_caller *caller);
 void sim_checks_released(sim_world *w, const struct sim_caller *caller);
 void sim_checks_extended(sim_world *w, const struct sim_caller *caller);
-void sim_checks_lost(sim_world *w, const struct sim_client *client, const struct hf__own *own);
+void sim_checks_lost(sim_world *w, const struct sim_client *client,
+                     const struct hf__ownership *ownership);
 /* Excused from holding by the server; held by its own deadline. */
 bool sim_checks_excused(const sim_world *w, const sim_claim *claim);
 bool sim_checks_good(const sim_claim *claim);

@@ -79,7 +79,7 @@ sim_client *sim_client_new(sim_world *w, int slot, int callers) {
 /* ---- Death ---- */
 
 static void free_hold(sim_hold *h) {
-    hf__own_unref(h->hold->own);
+    hf__ownership_unref(h->hold->ownership);
     free(h->hold);
     *h = (sim_hold){0};
 }
@@ -98,13 +98,13 @@ static void discard(sim_client *c) {
     drop_operations(c);
     for (hf__mapped *m = NULL; (m = hf__map_next(&c->core.entries, m));) {
         hf__entry *e = (hf__entry *)m;
-        hf__own_unref(e->own);
-        e->own = NULL;
+        hf__ownership_unref(e->ownership);
+        e->ownership = NULL;
     }
     while (c->core.lost) {
-        hf__own *own = c->core.lost;
-        c->core.lost = own->next_lost;
-        hf__own_unref(own);
+        hf__ownership *ownership = c->core.lost;
+        c->core.lost = ownership->next_lost;
+        hf__ownership_unref(ownership);
     }
     for (int i = 0; i < c->caller_count; i++) sim_caller_discard(&c->callers[i]);
     for (int i = 0; i < SIM_HOLDS; i++)
@@ -193,10 +193,10 @@ static void take_finished(sim_client *c) {
 
 static void take_lost(sim_client *c) {
     while (c->core.lost) {
-        hf__own *own = c->core.lost;
-        c->core.lost = own->next_lost;
-        sim_checks_lost(c->world, c, own);
-        hf__own_unref(own);
+        hf__ownership *ownership = c->core.lost;
+        c->core.lost = ownership->next_lost;
+        sim_checks_lost(c->world, c, ownership);
+        hf__ownership_unref(ownership);
     }
 }
 

@@ -54,10 +54,10 @@ bool sim_kinds_has(sim_world *w, const sim_client *c, int name, uint64_t number)
 /* ---- What clients think ---- */
 
 static bool enough(const sim_holder *h, const sim_claim *claim) {
-    const hf__own *own = claim->own;
-    bool untold = h->before == own->token && own->kind != HF_WRITE; /* of its upgrade */
-    if (h->token != own->token && !untold) return false;
-    switch (own->kind) {
+    const hf__ownership *ownership = claim->own;
+    bool untold = h->before == ownership->token && ownership->kind != HF_WRITE; /* of its upgrade */
+    if (h->token != ownership->token && !untold) return false;
+    switch (ownership->kind) {
     case HF_MUTEX: return h->kind == 'm';
     case HF_WRITE: return h->kind == 'w' || h->kind == 'g';
     case HF_UPGRADABLE: return h->kind == 'u' || h->kind == 'g';
@@ -68,13 +68,15 @@ static bool enough(const sim_holder *h, const sim_claim *claim) {
 }
 
 static void check_count(sim_world *w, const sim_claim *claim, const sim_holder *h) {
-    const hf__own *own = claim->own;
-    if (h->miscounted || !own->entry || own->entry->busy || own->posted != own->count || own->tries)
+    const hf__ownership *ownership = claim->own;
+    if (h->miscounted || !ownership->entry || ownership->entry->busy ||
+        ownership->posted_count != ownership->count || ownership->renew_tries)
         return;
-    if (own->kind != HF_WRITE && h->before == own->token) return; /* upgraded, and untold */
-    if (h->count != own->count)
+    if (ownership->kind != HF_WRITE && h->before == ownership->token)
+        return; /* upgraded, and untold */
+    if (h->count != ownership->count)
         sim_fail(w, claim->name, "client %d entered %s %u times, and the server says %" PRId64,
-                 claim->client->slot, sim_names[claim->name], own->count, h->count);
+                 claim->client->slot, sim_names[claim->name], ownership->count, h->count);
 }
 
 static void check_capacity(sim_world *w, const sim_claim *claim) {
@@ -89,20 +91,21 @@ static void check_capacity(sim_world *w, const sim_claim *claim) {
 }
 
 void sim_kinds_claim(sim_world *w, const sim_claim *claim, bool looked) {
-    const hf__own *own = claim->own;
+    const hf__ownership *ownership = claim->own;
     if (sim_checks_excused(w, claim)) return;
     const sim_holder *h = find_ask(&w->checks.holdings[claim->name], claim->client->slot,
-                                   claim->client->number, own->acquire_id);
+                                   claim->client->number, ownership->acquire_id);
     if (!h || over(w, h) || !enough(h, claim))
         sim_fail(w, claim->name,
                  "client %d holds %s as kind %" PRIu32 ", number %" PRIu64 ", token %" PRIu64
                  ", for %.3f ms more; but by the server as %c, token %" PRIu64,
-                 claim->client->slot, sim_names[claim->name], own->kind, own->acquire_id,
-                 own->token,
-                 (double)(atomic_load(&own->deadline) - sim_client_now(claim->client)) / HF__MS,
+                 claim->client->slot, sim_names[claim->name], ownership->kind,
+                 ownership->acquire_id, ownership->token,
+                 (double)(atomic_load(&ownership->deadline) - sim_client_now(claim->client)) /
+                     HF__MS,
                  h && !over(w, h) ? h->kind : '-', h ? h->token : 0);
     if (looked) check_count(w, claim, h);
-    if (own->kind == HF_PERMITS) check_capacity(w, claim);
+    if (ownership->kind == HF_PERMITS) check_capacity(w, claim);
 }
 
 /* They may hold at once. */
@@ -136,8 +139,8 @@ void sim_kinds_entered(sim_world *w, sim_claim *claim) {
     check_token(w, claim);
 }
 
-static bool had_it(const hf__own *own, const hf_hold *hold) {
-    for (const hf_hold *h = own->handles; h; h = h->next)
+static bool had_it(const hf__ownership *ownership, const hf_hold *hold) {
+    for (const hf_hold *h = ownership->handles; h; h = h->next)
         if (h != hold && hf__owner_same(h->owner, hold->owner)) return true;
     return false;
 }
@@ -146,9 +149,10 @@ static bool had_it(const hf__own *own, const hf_hold *hold) {
 void sim_kinds_joined(sim_world *w, const sim_caller *t) {
     const sim_client *c = t->client;
     const sim_queue *queue = &w->checks.queues[t->name];
-    const hf__own *own = t->wait.hold->own;
-    if (t->began != sim_client_now(c) || !own->entry || had_it(own, t->wait.hold)) return;
-    if (w->checks.names[t->name].lost_at || own->kind != HF_READ) return;
+    const hf__ownership *ownership = t->wait.hold->ownership;
+    if (t->began != sim_client_now(c) || !ownership->entry || had_it(ownership, t->wait.hold))
+        return;
+    if (w->checks.names[t->name].lost_at || ownership->kind != HF_READ) return;
     sim_server_clock(w);
     for (size_t i = 0; i < queue->count && !w->checks.stepped; i++) {
         const sim_standing *s = &queue->at[i];
@@ -165,32 +169,34 @@ void sim_kinds_joined(sim_world *w, const sim_caller *t) {
     }
 }
 
-static sim_claim *claim_of(const sim_world *w, const hf__own *own) {
+static sim_claim *claim_of(const sim_world *w, const hf__ownership *ownership) {
     sim_claim *claim = w->checks.claims;
-    while (claim && claim->own != own) claim = claim->next;
+    while (claim && claim->own != ownership) claim = claim->next;
     return claim;
 }
 
 void sim_kinds_upgraded(sim_world *w, const sim_caller *t) {
-    const hf__own *own = t->hold->hold->own;
-    sim_claim *claim = claim_of(w, own);
+    const hf__ownership *ownership = t->hold->hold->ownership;
+    sim_claim *claim = claim_of(w, ownership);
     if (t->wait.call.result != HF_OK || !claim || !sim_checks_good(claim)) return;
-    if (!t->wait.by_acquire_id.key || own->kind != HF_WRITE)
+    if (!t->wait.by_acquire_id.key || ownership->kind != HF_WRITE)
         return; /* another did it, or undid it */
     check_token(w, claim);
 }
 
 void sim_kinds_downgraded(sim_world *w, const sim_caller *t) {
-    const hf__own *own = t->hold->hold->own;
+    const hf__ownership *ownership = t->hold->hold->ownership;
     const sim_client *c = t->client;
     sim_holding holding;
-    if (t->call.result != HF_OK || !own->entry || own->entry->head || own->entry->busy) return;
-    if (own->kind == HF_WRITE || w->checks.stepped) return;
+    if (t->call.result != HF_OK || !ownership->entry || ownership->entry->head ||
+        ownership->entry->busy)
+        return;
+    if (ownership->kind == HF_WRITE || w->checks.stepped) return;
     const sim_holder *h =
-        find_ask(&w->checks.holdings[t->name], c->slot, c->number, own->acquire_id);
+        find_ask(&w->checks.holdings[t->name], c->slot, c->number, ownership->acquire_id);
     if (h && h->stray) return;
     sim_probe_holding(w, t->name, &holding);
-    h = find_ask(&holding, c->slot, c->number, own->acquire_id);
+    h = find_ask(&holding, c->slot, c->number, ownership->acquire_id);
     if (h && alone(h))
         sim_fail(w, t->name, "client %d.%d has downgraded %s; but the server has not", c->slot,
                  t->index, sim_names[t->name]);
@@ -503,7 +509,7 @@ static bool known(const sim_client *c, int name, uint64_t ask, bool lane) {
 static void check_noticed(sim_world *w, int name, const sim_client *c, const sim_holder *h) {
     const hf__entry *e = h->lane ? sim_client_lane(c, name, h->ask) : sim_client_entry(c, name);
     if (!e || !e->head || e->head->acquire_id != h->ask) return;
-    if (e->own && !(h->kind == 'g' && e->head->upgrade)) return;
+    if (e->ownership && !(h->kind == 'g' && e->head->upgrade)) return;
     if (w->now > sim_line_notice_by(w, c, h->since))
         sim_fail(w, name, "client %d waits for %s, and does not notice that it has it", c->slot,
                  sim_names[name]);
@@ -525,8 +531,8 @@ static void check_holders(sim_world *w, int name) {
 
 /* An upgrade in line, of which nobody wants to know. */
 static bool abandoned(const sim_world *w, const hf__entry *e, const sim_standing *s) {
-    if (s->kind != 'g' || !w->plan.fair || !e || !e->own) return false;
-    return !e->busy && !e->own->check && !(e->head && e->head->upgrade);
+    if (s->kind != 'g' || !w->plan.fair || !e || !e->ownership) return false;
+    return !e->busy && !e->ownership->verify && !(e->head && e->head->upgrade);
 }
 
 static void check_queue(sim_world *w, int name) {

@@ -183,7 +183,7 @@ static void check_noticed(sim_world *w, int name) {
     const sim_client *c = w->clients[n->seen.slot];
     if (!c || c->number != n->seen.number || c->life != SIM_RUNNING) return;
     const hf__entry *e = sim_client_entry(c, name);
-    if (!e || e->own || !e->head || e->head->acquire_id != n->seen.ask) return;
+    if (!e || e->ownership || !e->head || e->head->acquire_id != n->seen.ask) return;
     if (w->now > sim_line_notice_by(w, c, n->since))
         sim_fail(w, name, "client %d waits for %s, and does not notice that it has it", c->slot,
                  sim_names[name]);

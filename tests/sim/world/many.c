@@ -33,9 +33,9 @@ static void add_part(sim_caller *t, hf__part *p, int name, hf__owner owner, int6
     t->wait = (hf__wait){.owner = owner, .lease_ms = lease_ms};
     if (sim_chance(world_of(t), 10)) t->wait.flags |= HF_NOT_REENTRANT;
     sim_caller_draw_kind(t);
-    t->wait.own = hf__own_new();
+    t->wait.ownership = hf__ownership_new();
     t->wait.hold = hf__hold_new(NULL, NULL);
-    if (!t->wait.own || !t->wait.hold) abort();
+    if (!t->wait.ownership || !t->wait.hold) abort();
     p->wait = t->wait;
     p->name = sim_names[name];
     p->length = strlen(sim_names[name]);
@@ -74,13 +74,13 @@ void sim_many_take(sim_caller *t, hf__time now) {
 static void note_entered(sim_caller *t) {
     for (unsigned i = 0; i < t->all->count; i++) {
         const hf__part *p = &t->all->parts[i];
-        const hf__own *own = granted(p) ? p->wait.hold->own : NULL;
-        if (own && own != t->entered[i]) {
+        const hf__ownership *ownership = granted(p) ? p->wait.hold->ownership : NULL;
+        if (ownership && ownership != t->entered[i]) {
             t->name = t->names[i];
             t->wait = p->wait;
             sim_checks_entered(world_of(t), t);
         }
-        t->entered[i] = own;
+        t->entered[i] = ownership;
     }
 }
 
@@ -89,7 +89,7 @@ static void keep_all(sim_caller *t, hf__time now) {
     int group = ++w->groups;
     for (unsigned i = 0; i < t->all->count; i++) {
         hf_hold *hold = t->all->parts[i].wait.hold;
-        if (!granted(&t->all->parts[i]) || !hf__own_good(hold->own, now))
+        if (!granted(&t->all->parts[i]) || !hf__ownership_valid(hold->ownership, now))
             sim_fail(w, t->names[i], "client %d.%d was told that it has all, and has not %s",
                      t->client->slot, t->index, sim_names[t->names[i]]);
         *sim_caller_free_place(t->client) =
@@ -98,9 +98,9 @@ static void keep_all(sim_caller *t, hf__time now) {
 }
 
 static void free_part(hf__part *p) {
-    if (granted(p)) hf__own_unref(p->wait.hold->own);
+    if (granted(p)) hf__ownership_unref(p->wait.hold->ownership);
     free(p->wait.hold);
-    hf__own_unref(p->wait.own);
+    hf__ownership_unref(p->wait.ownership);
     free(p->wait.call.detail);
     free(p->extends.detail);
 }
@@ -110,7 +110,7 @@ static void check_nothing(sim_caller *t) {
     w->checks.counts.refused++;
     for (unsigned i = 0; i < t->all->count; i++) {
         hf__part *p = &t->all->parts[i];
-        if (p->asked || p->wait.hold->own)
+        if (p->asked || p->wait.hold->ownership)
             sim_fail(w, t->names[i], "client %d.%d was told that it has nothing, and has %s",
                      t->client->slot, t->index, sim_names[t->names[i]]);
         free_part(p);
@@ -168,7 +168,8 @@ void sim_many_let_go(sim_caller *t, sim_hold *h, hf__time now) {
         if (!each->hold || each->busy || each->group != h->group) continue;
         each->busy = true;
         t->gone[count] = each;
-        t->gone_numbers[count] = each->hold->own->count == 1 ? each->hold->own->acquire_id : 0;
+        t->gone_numbers[count] =
+            each->hold->ownership->count == 1 ? each->hold->ownership->acquire_id : 0;
         t->handles[count++] = each->hold;
     }
     SIM_TELL(c->world, SIM_ANY, "client %d.%d  lets go of %u together", c->slot, t->index, count);
