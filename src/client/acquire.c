@@ -26,7 +26,7 @@ static hf_result kind_check(const hf_client *c, const hf_options *o) {
         return hf__fail(HF_UNSUPPORTED,
                         "this store knows locks that exclude all others, and no other "
                         "kind%s",
-                        c->store->no_kinds ? c->store->no_kinds : "; Redis does");
+                        c->store->no_kinds_reason ? c->store->no_kinds_reason : "; Redis does");
     return permits_check(o);
 }
 

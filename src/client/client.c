@@ -87,7 +87,7 @@ hf_result hf__lease_fits(hf_client *c, int64_t lease_ms, int64_t *wait_ms,
 
 hf_result hf__lease_fits_by_now(hf_client *c, int64_t lease_ms) {
     if (!too_short(c, lease_ms)) return HF_OK;
-    c->store->measure = true;
+    c->store->wants_round_trip = true;
     if (c->store->round_trips < MEASURES) return HF_OK;
     (void)hf__keeper_start(c); /* nobody else may measure, and it would be refused for ever */
     return refuse_lease(c, lease_ms);
@@ -127,9 +127,9 @@ hf_result hf__begin(hf_client *c) {
     return HF_OK;
 }
 
-hf_result hf__begin_beside(hf_client *c) {
+hf_result hf__begin_latch_leader(hf_client *c) {
     hf_result r = hf__begin(c);
-    if (r || c->store->has_beside) return r;
+    if (r || c->store->has_latch_leader) return r;
     hf__end(c);
     return hf__fail(HF_UNSUPPORTED, "this store has locks, but neither latches nor leaders: the "
                                     "nodes of a quorum cannot agree on them (one Redis can)");

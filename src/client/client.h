@@ -143,7 +143,8 @@ void hf__teller_join(hf_client *client);
 
 /* Begin a call: HF_FORKED, HF_CLOSED or HF_INVALID, else the mutex is held. And end it. */
 hf_result hf__begin(hf_client *client);
-hf_result hf__begin_beside(hf_client *client); /* also HF_UNSUPPORTED: no latches, no leaders */
+hf_result hf__begin_latch_leader(
+    hf_client *client); /* also HF_UNSUPPORTED: no latches, no leaders */
 void hf__end(hf_client *client);
 
 void hf__client_unref(hf_client *client);

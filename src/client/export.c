@@ -106,7 +106,7 @@ static hf_result parse_or_fail(ticket *t, const char *text) {
 }
 
 static hf_result can_hand_over(const hf_client *c) {
-    if (c->store->hands_over) return HF_OK;
+    if (c->store->can_export) return HF_OK;
     return hf__fail(HF_UNSUPPORTED, "in this store a hold ends with its process, and cannot leave "
                                     "it; Redis can");
 }

@@ -83,7 +83,7 @@ static hf_result insist(hf_client *c, hf__ask *ask, hf__time until) {
 static hf_result change(hf_client *c, hf__verb verb, const char *name, hf__latch *latch) {
     hf__change me = {.name = name};
     hf_result r = hf__name_check(name, &me.length);
-    if (!r) r = hf__begin_beside(c);
+    if (!r) r = hf__begin_latch_leader(c);
     if (r) return r;
     const hf__core_config *config = &c->core.config;
     int64_t span = config->outage_ms > config->command_timeout_ms ? config->outage_ms
@@ -135,7 +135,7 @@ hf_result hf_latch_left(hf_client *c, const char *name, uint32_t *left) {
     if (!left) return hf__fail(HF_INVALID, "hf_latch_left needs somewhere to put the number");
     *left = 0;
     hf_result r = hf__name_check(name, &length);
-    if (!r) r = hf__begin_beside(c);
+    if (!r) r = hf__begin_latch_leader(c);
     if (r) return r;
     hf__ask ask = {
         .op = {.verb = HF__LATCH_GET, .name = name, .name_length = length, .latch = &latch}};
@@ -232,7 +232,7 @@ static hf_result look(latch_wait *w) {
     glance *g = glance_new(w);
     if (!g) return hf__fail(HF_NOMEM, "out of memory");
     hf__time now = hf__now();
-    w->watch.heard = false;
+    w->watch.notified = false;
     c->store->table->submit(c->store, &g->ask.op, now);
     hf__awaited how = hf__await(c, &g->ask.call, w->until, w->cancel);
     if (how != HF__DONE) {
@@ -259,7 +259,7 @@ static hf_result wait_open(latch_wait *w) {
         if (c->closed) return hf__fail_line(HF_CLOSED, NULL);
         hf_result r = look(w);
         if (r != AGAIN) return r;
-        hf__awaited how = hf__watch_rest(c, &w->watch, hf__sooner(w->again, w->until), w->cancel);
+        hf__awaited how = hf__watch_wait(c, &w->watch, hf__sooner(w->again, w->until), w->cancel);
         if (how == HF__FIRED || (how == HF__TIME_UP && hf__now() >= w->until)) return ended(w, how);
     }
 }
@@ -288,7 +288,7 @@ hf_result hf_latch_wait_v(hf_client *c, const char *name, const hf_options *opti
     hf_result r = hf__options_copy("hf_options", &o, sizeof o, options, size);
     if (!r) r = hf__name_check(name, &w.watch.length);
     if (!r) r = check(&o);
-    if (!r) r = hf__begin_beside(c);
+    if (!r) r = hf__begin_latch_leader(c);
     if (r) return r;
     w.cancel = o.cancel;
     w.once = o.wait_ms == 0;

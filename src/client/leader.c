@@ -70,8 +70,9 @@ hf_result hf_proclaim(hf_hold *hold, const void *value, size_t length) {
     if (length) memcpy(word.value, value, length);
     pthread_mutex_lock(&c->mutex);
     c->calls++;
-    r = c->store->has_beside ? check_hold(hold)
-                             : hf__fail(HF_UNSUPPORTED, "this store has locks, but no leaders");
+    r = c->store->has_latch_leader
+            ? check_hold(hold)
+            : hf__fail(HF_UNSUPPORTED, "this store has locks, but no leaders");
     if (!r) r = say(c, hold->ownership, &word);
     hf__end(c);
     return r;
@@ -94,7 +95,7 @@ hf_result hf_campaign_v(hf_client *c, const char *name, const void *value, size_
     if (!hold) return hf__fail(HF_INVALID, "hf_campaign needs somewhere to put the hold");
     *hold = NULL;
     hf_result r = check_campaign(options, size, value, length);
-    if (!r) r = hf__begin_beside(c); /* before a wait for what could not be led with */
+    if (!r) r = hf__begin_latch_leader(c); /* before a wait for what could not be led with */
     if (r) return r;
     hf__end(c);
     r = hf_acquire_v(c, name, options, size, hold);
@@ -142,7 +143,7 @@ hf_result hf_leader(hf_client *c, const char *name, hf_leader_info **info) {
     if (!info) return hf__fail(HF_INVALID, "hf_leader needs somewhere to put the info");
     *info = NULL;
     hf_result r = hf__name_check(name, &length);
-    if (!r) r = hf__begin_beside(c);
+    if (!r) r = hf__begin_latch_leader(c);
     if (r) return r;
     hf__led *led = calloc(1, sizeof *led);
     if (led) r = ask_leader(c, name, length, led);

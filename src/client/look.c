@@ -128,7 +128,7 @@ hf_result hf_break(hf_client *c, const char *name, uint64_t token) {
 /* ---- Where ---- */
 
 const char *hf_where(hf_client *c) {
-    return c && c->store->where ? c->store->where : "";
+    return c && c->store->location ? c->store->location : "";
 }
 
 /* ---- Counting ---- */

@@ -62,8 +62,8 @@ static bool watch_store(hf_client *c) {
 
 void hf__loop_refresh(hf_client *c) {
     if (c->loop.fd < 0) return;
-    if (c->loop.polls != c->store->polls || !c->loop.watched) {
-        c->loop.polls = c->store->polls;
+    if (c->loop.polls != c->store->pollset_version || !c->loop.watched) {
+        c->loop.polls = c->store->pollset_version;
         c->loop.watched = watch_store(c);
     }
     hf__time due = hf__callbacks_due(c) ? 1 : hf__next_due(c);

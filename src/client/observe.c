@@ -54,7 +54,7 @@ static void rest(hf_observer *o, hf__time span, hf__time now) {
     hf_client *c = o->client;
     o->state = RESTS;
     if (o->ended || c->closed) return;
-    hf__heap_set(&c->looks, &o->timer, o->watch.heard ? now : now + span);
+    hf__heap_set(&c->looks, &o->timer, o->watch.notified ? now : now + span);
 }
 
 static void submit(hf_observer *o, hf__verb verb, hf__time now) {
@@ -66,7 +66,7 @@ static void submit(hf_observer *o, hf__verb verb, hf__time now) {
 }
 
 static void look(hf_observer *o, hf__time now) {
-    o->watch.heard = false;
+    o->watch.notified = false;
     o->led.sight.who = (hf__identity){0};
     submit(o, HF__LEADER, now);
 }
@@ -86,7 +86,7 @@ static void tell(hf_observer *o) {
     pthread_cond_signal(&c->teller_work);
 }
 
-static bool is_news(const hf_observer *o, bool led) {
+static bool has_changed(const hf_observer *o, bool led) {
     if (!o->begun) return true;
     if (!led) return o->token != 0;
     return o->token != o->led.sight.token || o->nth != o->led.word.nth;
@@ -96,7 +96,7 @@ static void saw(hf_observer *o, hf_result r, hf__time now) {
     bool led = r == HF_OK;
     o->refused = false;
     o->ask.op.attempt++;
-    if (!is_news(o, led)) {
+    if (!has_changed(o, led)) {
         hf__time span = o->ask.op.retry_ms * HF__MS;
         rest(o, span < IDLE ? span : hf__jitter(&o->client->core.rand, span), now);
         return;
@@ -227,7 +227,7 @@ hf_result hf_observe(hf_client *c, const char *name, hf_leader_fn *fn, void *arg
                                     "observer");
     *observer = NULL;
     hf_result r = hf__name_check(name, &length);
-    if (!r) r = hf__begin_beside(c);
+    if (!r) r = hf__begin_latch_leader(c);
     if (r) return r;
     r = hf__keeper_start(c);
     if (!r) r = hf__teller_start(c);

@@ -44,12 +44,12 @@ static void tell_of_round_trip(hf_client *c) {
     hf__calls_finish(&c->core, &c->measures, HF_OK, NULL);
 }
 
-static void hear(hf_client *c, hf__time now) {
-    hf__news news;
-    if (!c->store->table->news) return;
-    while (c->store->table->news(c->store, &news)) {
-        hf__watch_news(c, &news);
-        hf__core_news(&c->core, &news, now);
+static void take_notifications(hf_client *c, hf__time now) {
+    hf__notification notification;
+    if (!c->store->table->next_notification) return;
+    while (c->store->table->next_notification(c->store, &notification)) {
+        hf__watch_notify(c, &notification);
+        hf__core_notify(&c->core, &notification, now);
     }
 }
 
@@ -77,7 +77,7 @@ static void settle(hf_client *c, hf__time now, const hf__waker *self) {
     hf__observe_tick(c, now);
     c->store->table->tick(c->store, now);
     hf__core_link(&c->core, now);
-    hear(c, now);
+    take_notifications(c, now);
     now = hf__now(); /* a store may have answered at once, and taken its time */
     do {
         for (hf__op *op; (op = c->store->table->completed(c->store));)
@@ -119,7 +119,7 @@ static bool unread(const hf_client *c) {
 /* The keeper has to look sooner than it would, or to read answers that nobody else reads. */
 static bool keeper_needed(const hf_client *c) {
     if (!c->keeper_runs || !c->keeper_armed || (c->leading && !c->deaf)) return false;
-    bool stale = c->deaf && c->keeper_polls != c->store->polls;
+    bool stale = c->deaf && c->keeper_polls != c->store->pollset_version;
     return unread(c) || stale || hf__next_due(c) < c->keeper_armed;
 }
 
@@ -127,7 +127,7 @@ static bool keeper_needed(const hf_client *c) {
    something due sooner. */
 static bool leader_stale(const hf_client *c) {
     return c->leading && c->leader.fd >= 0 &&
-           (c->leader.polls != c->store->polls || hf__next_due(c) < c->leader.armed);
+           (c->leader.polls != c->store->pollset_version || hf__next_due(c) < c->leader.armed);
 }
 
 void hf__unlock(hf_client *c) {
@@ -180,7 +180,7 @@ static void poll_unlocked(hf_client *c, struct pollfd *fds, int count, hf__time 
 
 static void arm_leader(hf_client *c, int fd, hf__time until) {
     c->leader.fd = fd;
-    c->leader.polls = c->store->polls;
+    c->leader.polls = c->store->pollset_version;
     c->leader.armed = until;
 }
 
@@ -192,7 +192,7 @@ static bool lead_deaf(hf_client *c, const hf__waker *w, hf__time now, hf__time u
     if (!keeper || c->core.queued_waits || until < answered - SLACK) return false;
     c->leading = c->deaf = true;
     (void)hf__relay(c);
-    bool done = (w && w->set) || c->store->table->wait(c->store, &c->mutex);
+    bool done = (w && w->set) || c->store->table->read_blocking(c->store, &c->mutex);
     c->leading = c->deaf = false;
     return done;
 }
@@ -205,7 +205,7 @@ static void lead(hf_client *c, int fd, struct pollfd *fds, int own, hf__time unt
     poll_unlocked(c, fds, own + count, until);
     c->leader.fd = -1;
     /* What another thread has changed meanwhile, it has dealt with. */
-    if (c->leader.polls == c->store->polls)
+    if (c->leader.polls == c->store->pollset_version)
         c->store->table->ready(c->store, fds + own, count, &c->mutex);
     c->leading = false;
 }
@@ -301,7 +301,7 @@ bool hf__await_round_trip(hf_client *c, hf__time until, const hf_cancel *cancel)
     hf__call call = {0};
     uint64_t before = c->store->round_trips;
     if (!c->measures) c->measured = before;
-    c->store->measure = true;
+    c->store->wants_round_trip = true;
     hf__call_push(&c->measures, &call);
     if (hf__await(c, &call, until, cancel) != HF__DONE) hf__call_unlink(&c->measures, &call);
     return c->store->round_trips != before;
@@ -331,7 +331,7 @@ static void keep(hf_client *c) {
     if (c->leading && !c->deaf && !reads && due != HF__NEVER) due += BACKSTOP;
     set_timer(c, due);
     c->keeper_armed = due;
-    uint64_t polls = c->keeper_polls = c->store->polls;
+    uint64_t polls = c->keeper_polls = c->store->pollset_version;
     if (reads) arm_leader(c, c->keeper_kick, due);
     poll_unlocked(c, fds, 3 + count, c->keeper_timer < 0 ? due : HF__NEVER);
     c->keeper_armed = 0;
@@ -341,7 +341,8 @@ static void keep(hf_client *c) {
         hf__async_cancelled(c);
         hf__settle(c); /* what that has finished is taken before the mutex is let go: see await */
     }
-    if (polls == c->store->polls) c->store->table->ready(c->store, fds + 3, count, &c->mutex);
+    if (polls == c->store->pollset_version)
+        c->store->table->ready(c->store, fds + 3, count, &c->mutex);
     if (!reads) return;
     c->leading = false;
     if (c->followers) hf__wake_later(&c->wakers, c->followers);

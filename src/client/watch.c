@@ -23,39 +23,40 @@ void hf__watch_end(hf_client *c, hf__watch *w) {
     c->core.queued_waits--;
 }
 
-static void hear(hf_client *c, hf__watch *w) {
-    w->heard = true;
+static void notify_watch(hf_client *c, hf__watch *w) {
+    w->notified = true;
     if (w->timer && hf__timer_armed(w->timer)) hf__heap_set(&c->looks, w->timer, 0);
-    if (!w->resting) return;
-    hf__call *call = w->resting;
-    w->resting = NULL;
+    if (!w->waiting_call) return;
+    hf__call *call = w->waiting_call;
+    w->waiting_call = NULL;
     hf__call_finish(&c->core, call, HF_OK, NULL);
 }
 
-hf__awaited hf__watch_rest(hf_client *c, hf__watch *w, hf__time until, const hf_cancel *cancel) {
-    if (w->heard || c->closed) return HF__DONE;
+hf__awaited hf__watch_wait(hf_client *c, hf__watch *w, hf__time until, const hf_cancel *cancel) {
+    if (w->notified || c->closed) return HF__DONE;
     hf__call call = {0};
-    w->resting = &call;
+    w->waiting_call = &call;
     hf__awaited how = hf__await(c, &call, until, cancel);
-    w->resting = NULL;
+    w->waiting_call = NULL;
     return how;
 }
 
-static bool concerns(const hf_client *c, const hf__news *news, const hf__watch *w) {
-    switch (news->what) {
-    case HF__HEARD_OF: return same_name(w, news->name, news->length);
-    case HF__HEARD_OF_MANY: return news->concerns(c->store, w->name, w->length);
-    case HF__GRANTED: return news->acquire_id == w->watch_id;
+static bool matches_watch(const hf_client *c, const hf__notification *notification,
+                          const hf__watch *w) {
+    switch (notification->type) {
+    case HF__NAME_CHANGED: return same_name(w, notification->name, notification->length);
+    case HF__NAMES_CHANGED: return notification->matches(c->store, w->name, w->length);
+    case HF__GRANTED: return notification->acquire_id == w->watch_id;
     default: return true;
     }
 }
 
-void hf__watch_news(hf_client *c, const hf__news *news) {
+void hf__watch_notify(hf_client *c, const hf__notification *notification) {
     for (hf__watch *w = c->watches; w; w = w->next)
-        if (concerns(c, news, w)) hear(c, w);
+        if (matches_watch(c, notification, w)) notify_watch(c, w);
 }
 
 void hf__watch_close(hf_client *c) {
-    for (hf__watch *w = c->watches; w; w = w->next) hear(c, w);
+    for (hf__watch *w = c->watches; w; w = w->next) notify_watch(c, w);
     hf__calls_finish(&c->core, &c->ups, HF_CLOSED, NULL);
 }

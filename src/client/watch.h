@@ -13,9 +13,9 @@ typedef struct hf__watch {
     const char *name; /* the watcher's memory */
     size_t length;
     uint64_t watch_id;
-    bool heard;        /* of something new, since this was last taken back */
-    hf__call *resting; /* finished when something is heard */
-    hf__timer *timer;  /* in client->looks, due at once then */
+    bool notified;          /* of something new, since this was last taken back */
+    hf__call *waiting_call; /* finished when something is heard */
+    hf__timer *timer;       /* in client->looks, due at once then */
 } hf__watch;
 
 /* All with the mutex held. */
@@ -24,11 +24,11 @@ void hf__watch_end(hf_client *client, hf__watch *watch);
 
 /* Wait until something is heard (HF__DONE), until then, or until the cancel is fired. The client
    may be closed. */
-hf__awaited hf__watch_rest(hf_client *client, hf__watch *watch, hf__time until,
+hf__awaited hf__watch_wait(hf_client *client, hf__watch *watch, hf__time until,
                            const hf_cancel *cancel);
 
 /* The store has heard something. */
-void hf__watch_news(hf_client *client, const hf__news *news);
+void hf__watch_notify(hf_client *client, const hf__notification *notification);
 
 /* The client closes: whoever rests looks up. */
 void hf__watch_close(hf_client *client);

@@ -57,10 +57,10 @@ static bool settles(const hf__entry *e, const hf__op *op) {
     return op->result == HF_OK || (op->result != HF_TIMEOUT && op->asked_at > e->late_until);
 }
 
-static void enter_early(hf__entry *e, hf__wait *w, hf__time now) {
-    hf__news news = w->early;
-    w->early.acquire_id = 0;
-    hf__entry_enter(e, w, &news, now);
+static void enter_early_grant(hf__entry *e, hf__wait *w, hf__time now) {
+    hf__notification notification = w->early_grant;
+    w->early_grant.acquire_id = 0;
+    hf__entry_enter_notified(e, w, &notification, now);
 }
 
 static void renew_lost(hf__entry *e, hf__time now) {
@@ -68,7 +68,7 @@ static void renew_lost(hf__entry *e, hf__time now) {
     if (e->late_until > now) /* its ask may come late, and take the lock again for nobody */
         hf__entry_haunt(e, ownership->acquire_id,
                         hf__lease_lapse(e->late_until, ownership->lease_ms));
-    if (!e->core->store->forgets) /* it waits for us to let go, now that its holder knows */
+    if (!e->core->store->expires) /* it waits for us to let go, now that its holder knows */
         hf__entry_haunt(e, ownership->acquire_id, ownership->lapses_at);
     hf__ownership_lose(ownership, LOST_STORE, now);
 }
@@ -111,8 +111,8 @@ static void asked(hf__entry *e, hf__time now) {
         e->op.attempt++;
         if (w->once)
             hf__wait_finish(w, HF_BUSY, hf__line("another holds the lock"));
-        else if (w->early.acquire_id)
-            enter_early(e, w, now);
+        else if (w->early_grant.acquire_id)
+            enter_early_grant(e, w, now);
     } else if (op->result == HF_TIMEOUT && !(w && w->once)) {
         if (w) w->late = true;
         e->next_try = hf__lease_retry_at(now, op->lease_ms, e->tries++, &e->core->rand);
@@ -155,7 +155,8 @@ static void next_acquire_answered(hf__entry *e, hf__time now) {
 }
 
 /* A message that a wait has the lock may overtake the answer that it stands in line. */
-void hf__entry_granted(hf__entry *e, hf__wait *w, const hf__news *news, hf__time now) {
+void hf__entry_notify_granted(hf__entry *e, hf__wait *w, const hf__notification *notification,
+                              hf__time now) {
     if (w->upgrade) {
         e->next_try = 0;
         e->again = e->busy;
@@ -164,10 +165,10 @@ void hf__entry_granted(hf__entry *e, hf__wait *w, const hf__news *news, hf__time
     }
     if (e->ownership || e->head != w) return;
     if (e->busy) {
-        if (e->asker == w) w->early = *news;
+        if (e->asker == w) w->early_grant = *notification;
         return;
     }
-    hf__entry_enter(e, w, news, now);
+    hf__entry_enter_notified(e, w, notification, now);
     hf__entry_step(e, now);
 }
 

@@ -37,7 +37,7 @@ static bool disagrees(const hf__wait *w, const hf__entry *other) {
 bool hf__lane_stays_back(const hf__entry *e) {
     const hf__store *store = e->core->store;
     const hf__wait *w = e->head;
-    if (!store->hands_on || store->confirms) return false;
+    if (!store->can_hand_off || store->needs_claim) return false;
     if (e->anchor->head && !e->anchor->head->once) return false;
     if (w->once || w->upgrade || w->acquire_id || w->maybe || e->ghost) return false;
     uint32_t asking = 0;

@@ -378,7 +378,7 @@ void hf__core_complete(hf__core *core, hf__op *op, hf__time now) {
 }
 
 /* What was known may no longer be so: look at a hold at once, and ask for a wait. */
-static void look_again(hf__entry *e, hf__time now) {
+static void recheck_entry(hf__entry *e, hf__time now) {
     e->next_try = 0;
     e->again = e->busy;
     if (e->ownership) e->ownership->verify = true;
@@ -393,52 +393,54 @@ void hf__core_link(hf__core *core, hf__time now) {
         next = hf__map_next(&core->entries, m);
         hf__entry *e = entry_of(m, mapped);
         if (link)
-            look_again(e, now);
+            recheck_entry(e, now);
         else
             hf__entry_step(e, now);
     }
 }
 
 /* A step may free a lane, and the anchor last. */
-static void look_at_name(hf__entry *anchor, hf__time now) {
+static void recheck_name(hf__entry *anchor, hf__time now) {
     for (hf__entry *e = anchor->lanes, *next; e; e = next) {
         next = e->next_lane;
-        look_again(e, now);
+        recheck_entry(e, now);
     }
-    look_again(anchor, now);
+    recheck_entry(anchor, now);
 }
 
-static void look_at_all(hf__core *core, hf__time now) {
+static void recheck_waits(hf__core *core, hf__time now) {
     for (hf__mapped *m = hf__map_next(&core->entries, NULL), *next; m; m = next) {
         next = hf__map_next(&core->entries, m);
         hf__entry *e = entry_of(m, mapped);
-        if (e->head) look_again(e, now);
+        if (e->head) recheck_entry(e, now);
     }
 }
 
 /* Holds as well as waits: of a lane the name is what comes first of its key. */
-static void look_at_many(hf__core *core, const hf__news *news, hf__time now) {
+static void recheck_matching(hf__core *core, const hf__notification *notification, hf__time now) {
     for (hf__mapped *m = hf__map_next(&core->entries, NULL), *next; m; m = next) {
         next = hf__map_next(&core->entries, m);
         hf__entry *e = entry_of(m, mapped);
-        if (news->concerns(core->store, e->mapped.key, e->name_length)) look_again(e, now);
+        if (notification->matches(core->store, e->mapped.key, e->name_length))
+            recheck_entry(e, now);
     }
 }
 
-void hf__core_news(hf__core *core, const hf__news *news, hf__time now) {
+void hf__core_notify(hf__core *core, const hf__notification *notification, hf__time now) {
     hf__mapped *m;
-    switch (news->what) {
-    case HF__HEARD_OF:
-        m = hf__map_find(&core->entries, news->name, news->length);
-        if (m) look_at_name(entry_of(m, mapped), now);
+    switch (notification->type) {
+    case HF__NAME_CHANGED:
+        m = hf__map_find(&core->entries, notification->name, notification->length);
+        if (m) recheck_name(entry_of(m, mapped), now);
         break;
-    case HF__HEARD_OF_MANY: look_at_many(core, news, now); break;
-    case HF__ASK_AGAIN: look_at_all(core, now); break;
+    case HF__NAMES_CHANGED: recheck_matching(core, notification, now); break;
+    case HF__NOTIFICATIONS_MISSED: recheck_waits(core, now); break;
     case HF__GRANTED:
-        m = hf__map_find(&core->asking, (const char *)&news->acquire_id, sizeof news->acquire_id);
+        m = hf__map_find(&core->asking, (const char *)&notification->acquire_id,
+                         sizeof notification->acquire_id);
         if (!m) break; /* it gave up: its leaving passes the grant on */
         hf__wait *w = (hf__wait *)((char *)m - offsetof(hf__wait, by_acquire_id));
-        hf__entry_granted(w->entry, w, news, now);
+        hf__entry_notify_granted(w->entry, w, notification, now);
         break;
     }
 }

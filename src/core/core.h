@@ -121,7 +121,8 @@ typedef struct hf__wait {
     uint64_t told_token;      /* of who held it when the store last said that another does */
     int64_t told_us;          /* when that was, on the store's clock; 0: it does not say */
     uint64_t first_link; /* the connection on which its number was first asked; 0: it was not */
-    hf__news early;      /* a grant that came before the answer to its ask; number 0: none */
+    hf__notification
+        early_grant; /* a grant that came before the answer to its ask; number 0: none */
     int64_t lease_ms, max_hold_ms;
     uint32_t kind, permits, capacity, flags;
     bool upgrade;                 /* it wants more of what the entry holds; own and hold are NULL */
@@ -271,7 +272,7 @@ void hf__core_complete(hf__core *core, hf__op *op, hf__time now);
 void hf__core_link(hf__core *core, hf__time now);
 
 /* The store has heard something. */
-void hf__core_news(hf__core *core, const hf__news *news, hf__time now);
+void hf__core_notify(hf__core *core, const hf__notification *notification, hf__time now);
 
 /* Go on with calls that concern many names, as far as the answers go. True: something was to be done. */
 bool hf__core_gather(hf__core *core, hf__time now);
@@ -285,7 +286,8 @@ void hf__entry_step(hf__entry *entry, hf__time now);
 /* One that stayed back asks now; false: it cannot. Unlike a step it frees nothing. */
 bool hf__entry_go_on(hf__entry *entry, hf__time now);
 void hf__entry_complete(hf__entry *entry, hf__time now);
-void hf__entry_granted(hf__entry *entry, hf__wait *wait, const hf__news *news, hf__time now);
+void hf__entry_notify_granted(hf__entry *entry, hf__wait *wait,
+                              const hf__notification *notification, hf__time now);
 void hf__entry_expire(hf__entry *entry, hf__time now);
 void hf__entry_haunt(hf__entry *entry, uint64_t acquire_id, hf__time until);
 void hf__entry_haunt_line(hf__entry *entry, uint64_t acquire_id,

@@ -38,7 +38,7 @@ void hf__entry_expire_ownership(hf__entry *e, hf__time now) {
 }
 
 static hf__time forgotten_at(const hf__entry *e) {
-    return e->ghost && !e->busy && e->core->store->forgets ? e->ghost_until : HF__NEVER;
+    return e->ghost && !e->busy && e->core->store->expires ? e->ghost_until : HF__NEVER;
 }
 
 void hf__entry_expire(hf__entry *e, hf__time now) {
@@ -74,7 +74,7 @@ static void send(hf__entry *e, hf__verb verb, uint64_t acquire_id, hf__time now)
 
 static void begin_asking(hf__entry *e, hf__wait *w) {
     if (!w->acquire_id) e->op.attempt = 0;
-    if (!w->acquire_id || e->core->store->asks_anew)
+    if (!w->acquire_id || e->core->store->new_id_per_try)
         hf__wait_set_acquire_id(w, e->lane ? e->lane : ++e->core->last_acquire_id);
     if (!w->first_link) w->first_link = e->core->link;
     e->asker = w;
@@ -138,8 +138,8 @@ hf__op *hf__entry_ask_with(hf__entry *e, hf__op *together, hf__time now) {
 static void add_next_acquire(hf__entry *e, hf__time now) {
     hf__wait *w = e->head;
     e->op.next_acquire = NULL;
-    if (e->lane || e->core->store->confirms) return;
-    if (!e->core->store->hands_on || !w || w->acquire_id || w->once || now >= w->until) return;
+    if (e->lane || e->core->store->needs_claim) return;
+    if (!e->core->store->can_hand_off || !w || w->acquire_id || w->once || now >= w->until) return;
     if (!e->next_acquire) e->next_acquire = malloc(sizeof *e->next_acquire);
     if (!e->next_acquire) return; /* it asks for itself, when this has been answered */
     e->op.next_acquire = e->next_acquire;

@@ -41,7 +41,8 @@ void hf__entry_asked_granted(hf__entry *entry, hf__wait *wait, hf__time now);
 void hf__entry_upgraded(hf__entry *entry, hf__wait *wait, hf__time now);
 
 /* A message says that it was granted: enter where that is safe, else ask. */
-void hf__entry_enter(hf__entry *entry, hf__wait *wait, const hf__news *news, hf__time now);
+void hf__entry_enter_notified(hf__entry *entry, hf__wait *wait,
+                              const hf__notification *notification, hf__time now);
 
 /* When to renew what was asked for then. */
 hf__time hf__core_renew_at(hf__core *core, hf__time asked_at, int64_t lease_ms);

@@ -57,7 +57,7 @@ static hf__time deadline_of(const hf__wait *w, const hf__op *op) {
 
 /* Where renewing is only a look, a long lease is no reason to look seldom. */
 hf__time hf__core_renew_at(hf__core *core, hf__time asked_at, int64_t lease_ms) {
-    bool looks = !core->store->forgets && lease_ms > LOOK_MS;
+    bool looks = !core->store->expires && lease_ms > LOOK_MS;
     int64_t every_ms = looks ? LOOK_MS : lease_ms;
     hf__time at = hf__lease_renew_at(asked_at, every_ms, &core->rand);
     return hf__lease_together(at, every_ms, core->phase);
@@ -170,21 +170,22 @@ int64_t hf__wait_lease(const hf__wait *w) {
    grant was made, and that no later answer said otherwise; else it asks, and is told. A number that was
    asked for on two connections may stand in the lines of two servers: it always asks. So does who
    cannot renew soon: a grant is short until then. */
-void hf__entry_enter(hf__entry *e, hf__wait *w, const hf__news *news, hf__time now) {
+void hf__entry_enter_notified(hf__entry *e, hf__wait *w, const hf__notification *notification,
+                              hf__time now) {
     bool renews = !(w->flags & HF_NO_RENEW) && !e->core->config.unattended;
-    bool one_link = news->link == w->first_link && news->link == e->core->link;
-    bool newer = news->server_us >= w->told_us && news->token > w->told_token;
-    bool sure = news->asked_at && one_link && newer && news->lease_ms <= hf__wait_lease(w) &&
-                !w->maybe && renews;
+    bool one_link = notification->link == w->first_link && notification->link == e->core->link;
+    bool newer = notification->server_us >= w->told_us && notification->token > w->told_token;
+    bool sure = notification->asked_at && one_link && newer &&
+                notification->lease_ms <= hf__wait_lease(w) && !w->maybe && renews;
     hf__op *op = &e->op;
     if (!sure) {
         e->next_try = 0;
         return;
     }
-    op->acquire_id = news->acquire_id;
-    op->token = news->token;
-    op->lease_ms = news->lease_ms;
-    op->asked_at = news->asked_at;
+    op->acquire_id = notification->acquire_id;
+    op->token = notification->token;
+    op->lease_ms = notification->lease_ms;
+    op->asked_at = notification->asked_at;
     op->crowded = true; /* for all that was said */
     hf__entry_asked_granted(e, w, now);
 }

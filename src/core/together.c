@@ -236,7 +236,7 @@ void hf__core_acquire_all(hf__together *t, hf__time now) {
     }
     t->began = now;
     t->gather.acquires = true;
-    bool at_once = core->store->asks_together && core->link && t->count > 1 && all_untouched(t);
+    bool at_once = core->store->multi_acquire && core->link && t->count > 1 && all_untouched(t);
     if (at_once && begin_all(t, now)) return;
     advance(t, now);
     hf__core_gather(core, now);

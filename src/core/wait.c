@@ -42,8 +42,8 @@ void hf__entry_lay_ghost(hf__entry *e) {
    in line, which lasts longer. */
 hf__time hf__entry_gone_by(const hf__entry *e, hf__time latest, int64_t lease_ms) {
     hf__time gone = hf__lease_lapse(latest, lease_ms);
-    return e->core->store->hands_on ? hf__later(gone, hf__after_ms(latest, HF__QUEUE_ENTRY_MS))
-                                    : gone;
+    return e->core->store->can_hand_off ? hf__later(gone, hf__after_ms(latest, HF__QUEUE_ENTRY_MS))
+                                        : gone;
 }
 
 /* A wait that ended: its number may hold the lock, or stand in line for it. */
@@ -62,7 +62,7 @@ void hf__wait_set_acquire_id(hf__wait *w, uint64_t acquire_id) {
     if (w->acquire_id) hf__map_remove(asking, &w->by_acquire_id);
     w->acquire_id = acquire_id;
     w->first_link = 0;
-    w->early.acquire_id = 0;
+    w->early_grant.acquire_id = 0;
     if (!acquire_id) return;
     w->by_acquire_id.key = (const char *)&w->acquire_id;
     w->by_acquire_id.length = sizeof w->acquire_id;
@@ -157,7 +157,7 @@ static hf_result outcome(const hf__wait *w, hf_result why, bool asking) {
     const hf__store *store = e->core->store;
     if (w->upgrade && (why == HF_UNREACHABLE || !e->trouble_since)) return why;
     if (w->upgrade) return HF_UNREACHABLE;
-    if (store->asks_anew && store->down_result) return store->down_result; /* all is undone */
+    if (store->new_id_per_try && store->down_result) return store->down_result; /* all is undone */
     if (w->maybe || (asking && (e->trouble_since || !e->told))) return HF_UNKNOWN_OUTCOME;
     bool others = e->told || e->ownership || e->back || e->head != w || /* had it, or came before */
                   (e->busy && e->asker != w);

@@ -38,7 +38,7 @@
  *            an upgrade that waits is given up; who waits may be served. `token` may be that of before an
  *            upgrade which was not heard of.
  *
- * A hold may leave its client, where the store `hands_over`: it is then that of `exported`, which is nobody's.
+ * A hold may leave its client, where the store `can_export`: it is then that of `exported`, which is nobody's.
  *
  *   EXPORT   the mutex of (client, number) under `token` is that of `exported`, for `lease_ms` from now at least.
  *   ACQUIRE      with `exported`: the mutex that is that one's is this number's, under the same token.
@@ -303,7 +303,7 @@ typedef struct hf__op {
     hf__time held_since;            /* RELEASE: when it was granted; 0: not known */
     hf__time gone_by;               /* RELEASE: what it ends has ended by itself then */
     hf__next_acquire *next_acquire; /* RELEASE of a mutex; NULL: none */
-    /* RELEASE of another kind, where the store hands_on: that of the client's next, of the same name */
+    /* RELEASE of another kind, where the store can_hand_off: that of the client's next, of the same name */
     struct hf__op *next_acquire_op;
     union {
         hf__sight *sight;                /* INSPECT, WHO, LEADER */
@@ -314,7 +314,7 @@ typedef struct hf__op {
     const hf__exported *exported; /* see above; NULL: none */
     hf__word *word;               /* PROCLAIM, LEADER */
     struct hf__op
-        *together; /* ACQUIRE, where the store asks_together: the next of a chain, see above */
+        *together; /* ACQUIRE, where the store multi_acquire: the next of a chain, see above */
 
     /* the answer */
     hf__time asked_at;     /* before the last sending: deadlines count from here */
@@ -337,22 +337,22 @@ typedef struct hf__op {
 typedef struct hf__store hf__store;
 
 /* What a store has heard, unasked. */
-typedef struct hf__news {
+typedef struct hf__notification {
     enum {
-        HF__HEARD_OF,      /* of a name: worth asking again at once, for who waits and who holds */
-        HF__HEARD_OF_MANY, /* the same, of those that `concerns` says */
-        HF__ASK_AGAIN,     /* of all names: it may have missed something */
-        HF__GRANTED        /* a number that stands in line has the lock */
-    } what;
+        HF__NAME_CHANGED,  /* of a name: worth asking again at once, for who waits and who holds */
+        HF__NAMES_CHANGED, /* the same, of those that `matches` says */
+        HF__NOTIFICATIONS_MISSED, /* of all names: it may have missed something */
+        HF__GRANTED               /* a number that stands in line has the lock */
+    } type;
     const char *name; /* the store's memory, until the next call */
     size_t length;
-    bool (*concerns)(const struct hf__store *store, const char *name, size_t length);
+    bool (*matches)(const struct hf__store *store, const char *name, size_t length);
 
     uint64_t acquire_id, token, link; /* HF__GRANTED */
     int64_t server_us;                /* when it was granted, on the store's clock */
     int64_t lease_ms;
     hf__time asked_at; /* as if it had been asked for then; 0: not known, so it must be asked for */
-} hf__news;
+} hf__notification;
 
 typedef struct hf__store_table {
     /* In a forked child only memory and descriptors of this process are given up. */
@@ -365,7 +365,7 @@ typedef struct hf__store_table {
     hf__op *(*completed)(hf__store *store);
 
     /* What was heard next; false: nothing. May be left out. */
-    bool (*news)(hf__store *store, hf__news *news);
+    bool (*next_notification)(hf__store *store, hf__notification *notification);
 
     /* Timeouts, reconnection, upkeep; and when to be called again. */
     void (*tick)(hf__store *store, hf__time now);
@@ -385,7 +385,7 @@ typedef struct hf__store_table {
     /* Block until an answer came or the connection broke, which some other thread's tick sees to when
        no answer comes. Lets go of the mutex meanwhile. False, at once: there is nothing to wait for
        in this way. */
-    bool (*wait)(hf__store *store, pthread_mutex_t *mutex);
+    bool (*read_blocking)(hf__store *store, pthread_mutex_t *mutex);
 
     /* Operations sent and not answered yet. */
     size_t (*in_flight)(const hf__store *store);
@@ -402,28 +402,28 @@ typedef struct hf__store_table {
    the order of asking; 0 is not connected. */
 struct hf__store {
     const hf__store_table *table;
-    const char *where; /* it is, in the store's memory, if the URL does not say; or NULL */
+    const char *location; /* it is, in the store's memory, if the URL does not say; or NULL */
     uint64_t link;
     bool up;
-    bool has_kinds;     /* it knows others than HF_MUTEX */
-    bool has_beside;    /* it knows latches, and what holders say */
-    bool hands_on;      /* RELEASE minds `next_acquire` and `next_acquire_op` */
-    bool asks_together; /* it takes chains of ACQUIRE */
-    bool confirms;      /* a grant counts once ACQUIRE has said so: no heirs, no entering on news */
+    bool has_kinds;        /* it knows others than HF_MUTEX */
+    bool has_latch_leader; /* it knows latches, and what holders say */
+    bool can_hand_off;     /* RELEASE minds `next_acquire` and `next_acquire_op` */
+    bool multi_acquire;    /* it takes chains of ACQUIRE */
+    bool needs_claim; /* a grant counts once ACQUIRE has said so: no heirs, no entering on news */
     bool
-        asks_anew; /* it undoes an ACQUIRE that it does not grant: the next has a number of its own */
-    bool hands_over; /* it knows EXPORT and its kin */
-    bool forgets;    /* what it holds ends by itself, with its lease or when RENEW says HF_LOST */
+        new_id_per_try; /* it undoes an ACQUIRE that it does not grant: the next has a number of its own */
+    bool can_export; /* it knows EXPORT and its kin */
+    bool expires;    /* what it holds ends by itself, with its lease or when RENEW says HF_LOST */
     hf_result down_result; /* why not up: of the last attempt to connect */
     char *down_detail;
-    uint64_t polls;        /* changes with what pollset would say */
-    int64_t round_trip_us; /* the shortest seen; 0: not known */
-    uint64_t round_trips;  /* how many were measured */
-    bool measure;          /* set by the client, who doubts it: to be measured once more, soon */
-    uint64_t commands;     /* sent */
-    int64_t clock_us;      /* what the server's clock said last, to what was asked at clock_at */
-    hf__time clock_at;     /* 0: it has not been asked */
-    const char *no_kinds;  /* why it does not have kinds, in a line; NULL: nothing to say */
+    uint64_t pollset_version; /* changes with what pollset would say */
+    int64_t round_trip_us;    /* the shortest seen; 0: not known */
+    uint64_t round_trips;     /* how many were measured */
+    bool wants_round_trip;    /* set by the client, who doubts it: to be measured once more, soon */
+    uint64_t commands;        /* sent */
+    int64_t clock_us;         /* what the server's clock said last, to what was asked at clock_at */
+    hf__time clock_at;        /* 0: it has not been asked */
+    const char *no_kinds_reason; /* why it does not have kinds, in a line; NULL: nothing to say */
 };
 
 #endif

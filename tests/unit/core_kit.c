@@ -85,7 +85,7 @@ int stage_set_up(void **state) {
                                            .outage_ms = STAGE_OUTAGE_MS};
     stage *s = calloc(1, sizeof *s);
     if (!s) return -1;
-    s->store = (hf__store){.table = &table, .link = 1, .up = true, .forgets = true};
+    s->store = (hf__store){.table = &table, .link = 1, .up = true, .expires = true};
     s->now = 1000 * HF__SEC + 1;
     hf__core_init(&s->core, &s->store, &config, 1);
     *state = s;

@@ -574,7 +574,7 @@ static void begin(struct world *w, uint64_t seed) {
         struct client *c = &w->clients[i];
         c->index = i;
         c->world = w;
-        c->store = (hf__store){.table = &table, .link = 1, .up = true, .forgets = true};
+        c->store = (hf__store){.table = &table, .link = 1, .up = true, .expires = true};
         hf__core_init(&c->core, &c->store, &config, seed + (uint64_t)i);
     }
 }

@@ -22,9 +22,9 @@ static int set_up(void **state) {
     e->notifications = (hf__notifications){.commands = &e->commands, .messages = &e->messages};
     hf__notifications_connecting(&e->notifications);
     hf__notifications_update(&e->notifications, true);
-    hf__news news;
-    assert_true(hf__notifications_next(&e->notifications, &news));
-    assert_int_equal(news.what, HF__ASK_AGAIN);
+    hf__notification notification;
+    assert_true(hf__notifications_next(&e->notifications, &notification));
+    assert_int_equal(notification.type, HF__NOTIFICATIONS_MISSED);
     *state = e;
     return 0;
 }
@@ -35,8 +35,8 @@ static int tear_down(void **state) {
 }
 
 /* A grant made so long after the sample by the server's clock, which came so long after it by ours. */
-static hf__news grant(subscriber *e, int64_t server_ms, int64_t came_ms) {
-    hf__news news;
+static hf__notification grant(subscriber *e, int64_t server_ms, int64_t came_ms) {
+    hf__notification notification;
     e->messages.messages[e->messages.message_first] =
         (hf__message){.acquire_id = 5,
                       .token = SERVER_US,
@@ -44,17 +44,18 @@ static hf__news grant(subscriber *e, int64_t server_ms, int64_t came_ms) {
                       .lease_ms = LEASE_MS,
                       .came_at = NOW + came_ms * HF__MS};
     e->messages.message_count = 1;
-    assert_true(hf__notifications_next(&e->notifications, &news));
-    assert_int_equal(news.what, HF__GRANTED);
-    return news;
+    assert_true(hf__notifications_next(&e->notifications, &notification));
+    assert_int_equal(notification.type, HF__GRANTED);
+    return notification;
 }
 
 static void test_a_grant_counts_from_before_it_was_made(void **state) {
-    hf__news news = grant(*state, 300, 305);
-    assert_int_equal(news.asked_at, NOW + 297 * HF__MS); /* less the margin for clocks that drift */
-    assert_int_equal(news.link, 3);
-    assert_int_equal(news.acquire_id, 5);
-    assert_int_equal(news.lease_ms, LEASE_MS);
+    hf__notification notification = grant(*state, 300, 305);
+    assert_int_equal(notification.asked_at,
+                     NOW + 297 * HF__MS); /* less the margin for clocks that drift */
+    assert_int_equal(notification.link, 3);
+    assert_int_equal(notification.acquire_id, 5);
+    assert_int_equal(notification.lease_ms, LEASE_MS);
 }
 
 /* By then clocks that drift may differ by more than a lease has room for. */
@@ -65,8 +66,8 @@ static void test_F53_a_sample_older_than_the_lease_is_not_relied_on(void **state
 
 /* An answer may come before a message that was sent earlier, on the other connection. */
 static void test_a_grant_may_be_older_than_the_sample(void **state) {
-    hf__news news = grant(*state, -300, 5);
-    assert_int_equal(news.asked_at, NOW - 303 * HF__MS);
+    hf__notification notification = grant(*state, -300, 5);
+    assert_int_equal(notification.asked_at, NOW - 303 * HF__MS);
     assert_int_not_equal(grant(*state, -LEASE_MS / 10, 5).asked_at, 0);
     assert_int_equal(grant(*state, -LEASE_MS / 10 - 1, 5).asked_at, 0);
 }
@@ -79,22 +80,22 @@ static void test_F53_a_clock_that_was_stepped_is_not_relied_on(void **state) {
 /* What was heard may be of another server than is asked now. */
 static void test_F56_who_asks_elsewhere_forgets_what_was_heard(void **state) {
     subscriber *e = *state;
-    hf__news news;
+    hf__notification notification;
     assert_false(hf__notifications_stale(&e->notifications));
     e->messages.message_count = 1;
     e->commands.link++;
     assert_true(hf__notifications_stale(&e->notifications));
-    assert_false(hf__notifications_next(&e->notifications, &news));
+    assert_false(hf__notifications_next(&e->notifications, &notification));
 }
 
 static void test_F19_who_missed_something_asks_again(void **state) {
     subscriber *e = *state;
-    hf__news news;
+    hf__notification notification;
     e->messages.missed = true;
     hf__notifications_update(&e->notifications, true);
-    assert_true(hf__notifications_next(&e->notifications, &news));
-    assert_int_equal(news.what, HF__ASK_AGAIN);
-    assert_false(hf__notifications_next(&e->notifications, &news));
+    assert_true(hf__notifications_next(&e->notifications, &notification));
+    assert_int_equal(notification.type, HF__NOTIFICATIONS_MISSED);
+    assert_false(hf__notifications_next(&e->notifications, &notification));
 }
 
 /* A connection to listen on is made for who stands in line, and not for who need not. */

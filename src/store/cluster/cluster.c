@@ -72,14 +72,14 @@ static void publish(hf__cluster *c, hf__time now) {
     bool up = c->opened && !c->shut && any_up(c);
     if (up && !s->up) s->link++;
     s->up = up;
-    s->polls = c->polls_gone;
+    s->pollset_version = c->polls_gone;
     s->commands = c->commands_gone;
     s->round_trip_us = 0;
     s->round_trips = 0;
     EACH(c, i, m) {
         int64_t trip = m->store->round_trip_us;
         if (trip && (!s->round_trip_us || trip < s->round_trip_us)) s->round_trip_us = trip;
-        s->polls += m->store->polls + 1;
+        s->pollset_version += m->store->pollset_version + 1;
         s->commands += m->store->commands;
         s->round_trips += m->store->round_trips;
     }
@@ -113,14 +113,14 @@ static bool shaken(const hf__store *store, const char *name, size_t length) {
 
 /* What is not where it was is looked at again; and what was released there is said again: a node that was promoted may
    not know of it. */
-static bool news(hf__store *store, hf__news *out) {
+static bool news(hf__store *store, hf__notification *out) {
     hf__cluster *c = of(store);
     if (hf__slot_map_tell(&c->map)) {
         hf__release_log_repeat_to(&c->releases, store, shaken, hf__now());
-        *out = (hf__news){.what = HF__HEARD_OF_MANY, .concerns = shaken};
+        *out = (hf__notification){.type = HF__NAMES_CHANGED, .matches = shaken};
         return true;
     }
-    EACH(c, i, m) if (m->store->table->news(m->store, out)) {
+    EACH(c, i, m) if (m->store->table->next_notification(m->store, out)) {
         out->link = store->link;
         return true;
     }
@@ -165,8 +165,8 @@ static void tick(hf__store *store, hf__time now) {
     }
     publish(c, now);
     hf__cluster_refresh(c, now);
-    if (store->measure) c->register_at = now; /* an exchange like any other */
-    store->measure = false;
+    if (store->wants_round_trip) c->register_at = now; /* an exchange like any other */
+    store->wants_round_trip = false;
     c->woken = false;
     if (c->waiting.first) hf__cluster_go_on(c, now);
     tell_who(c, now);
@@ -180,7 +180,7 @@ static hf__time due(const hf__store *store) {
     if (c->shut) return HF__NEVER;
     if (!c->opened) first = hf__sooner(first, c->open_until);
     if (c->store.up && !c->registering)
-        first = hf__sooner(first, store->measure ? 0 : c->register_at);
+        first = hf__sooner(first, store->wants_round_trip ? 0 : c->register_at);
     EACH(c, i, m) first = hf__sooner(first, hf__member_due(c, m));
     return first;
 }
@@ -225,10 +225,11 @@ static void ready(hf__store *store, const struct pollfd *fds, int count, pthread
     } seen[HF__MEMBERS_MAX] = {0};
     EACH(c, i, m) {
         seen[i].member = m;
-        seen[i].polls = m->store->polls;
+        seen[i].polls = m->store->pollset_version;
     }
     EACH(c, i, m) {
-        if (m != seen[i].member || m->store->polls != seen[i].polls || (i + 1) * each > count)
+        if (m != seen[i].member || m->store->pollset_version != seen[i].polls ||
+            (i + 1) * each > count)
             continue;
         m->busy++;
         m->store->table->ready(m->store, fds + (ptrdiff_t)i * each, each, mutex);
@@ -281,13 +282,13 @@ static const hf__store_table table = {
     .free = cluster_free,
     .submit = submit,
     .completed = completed,
-    .news = news,
+    .next_notification = news,
     .tick = tick,
     .due = due,
     .flush = flush,
     .pollset = pollset,
     .ready = ready,
-    .wait = wait_for_answer,
+    .read_blocking = wait_for_answer,
     .in_flight = in_flight,
     .shut = shut,
 };
@@ -296,9 +297,9 @@ hf__store *hf__cluster_new(const hf__url *url, const hf__identity *who, hf__log 
     hf__cluster *c = calloc(1, sizeof *c);
     if (!c) return NULL;
     c->store.table = &table;
-    c->store.has_kinds = c->store.has_beside = true;
-    c->store.forgets = c->store.hands_on = c->store.hands_over = true;
-    c->store.confirms = url->replicas > 0;
+    c->store.has_kinds = c->store.has_latch_leader = true;
+    c->store.expires = c->store.can_hand_off = c->store.can_export = true;
+    c->store.needs_claim = url->replicas > 0;
     c->url = url;
     c->who = *who;
     c->log = log;

@@ -71,7 +71,7 @@ void hf__member_drop(hf__cluster *c, int i, hf__time now) {
     take_answers(c, m, now);
     m->busy--;
     if (!idle(m)) return;
-    c->polls_gone += m->store->polls + 1;
+    c->polls_gone += m->store->pollset_version + 1;
     c->commands_gone += m->store->commands;
     m->store->table->shut(m->store, now);
     m->store->table->free(m->store, false);

@@ -495,14 +495,14 @@ static hf__local_contender *next_wake_pending(hf__lock *l) {
 }
 
 /* Who was called has to ask: nothing is granted unasked here. */
-static bool file_news(hf__store *store, hf__news *out) {
+static bool file_news(hf__store *store, hf__notification *out) {
     file_store *f = (file_store *)store;
     while (f->notify_list) {
         hf__lock *l = f->notify_list;
         hf__local_contender *local = next_wake_pending(l);
         if (local && !l->verify_hold) {
             local->wake_pending = false;
-            *out = (hf__news){.what = HF__GRANTED, .acquire_id = local->acquire_id};
+            *out = (hf__notification){.type = HF__GRANTED, .acquire_id = local->acquire_id};
             return true;
         }
         f->notify_list = l->next_to_notify;
@@ -511,9 +511,9 @@ static bool file_news(hf__store *store, hf__news *out) {
         l->verify_hold = false;
         for (; local; local = next_wake_pending(l)) local->wake_pending = false;
         size_t prefix = strlen(l->mapped.key) + 1;
-        *out = (hf__news){.what = HF__HEARD_OF,
-                          .name = l->mapped.key + prefix,
-                          .length = l->mapped.length - prefix};
+        *out = (hf__notification){.type = HF__NAME_CHANGED,
+                                  .name = l->mapped.key + prefix,
+                                  .length = l->mapped.length - prefix};
         return true;
     }
     return false;
@@ -651,13 +651,13 @@ static const hf__store_table file_table = {
     .free = file_free,
     .submit = file_submit,
     .completed = file_completed,
-    .news = file_news,
+    .next_notification = file_news,
     .tick = file_tick,
     .due = file_due,
     .flush = file_flush,
     .pollset = file_pollset,
     .ready = file_ready,
-    .wait = file_wait,
+    .read_blocking = file_wait,
     .in_flight = file_in_flight,
     .shut = file_shut,
 };
@@ -677,20 +677,20 @@ hf_result hf__file_new(const hf__url *url, const hf__identity *identity, hf__log
     file_store *f = calloc(1, sizeof *f);
     if (!f) return hf__fail(HF_NOMEM, "out of memory");
     f->store = (hf__store){.table = &file_table, .link = 1, .up = true};
-    f->store.has_kinds = f->store.has_beside = true;
+    f->store.has_kinds = f->store.has_latch_leader = true;
     f->url = url;
     f->directory = -1;
     hf__map_init(&f->locks, hf__rand_seed());
     set_identity(f, identity);
     hf_result r = hf__directory_open(url->path, url->network_allowed, &f->directory, &f->path);
-    hf__peers_init(&f->peers, f->directory, &f->store.polls);
+    hf__peers_init(&f->peers, f->directory, &f->store.pollset_version);
     f->peers.introduction = f->introduction;
     if (r) {
         file_free(&f->store, false);
         return r;
     }
     hf__sweep_dead(f->directory);
-    if (!url->path) f->store.where = f->path;
+    if (!url->path) f->store.location = f->path;
     hf__log_add(log, HF_LOG_DEBUG, "locks are kept in %s", f->path);
     *store = &f->store;
     return HF_OK;

@@ -196,11 +196,11 @@ static bool memory_flush(hf__store *store, pthread_mutex_t *mutex) {
     return false;
 }
 
-static bool memory_news(hf__store *store, hf__news *out) {
+static bool memory_news(hf__store *store, hf__notification *out) {
     memory_store *m = (memory_store *)store;
     if (!m->wake_pending) return false;
     m->wake_pending = false;
-    *out = (hf__news){.what = HF__ASK_AGAIN};
+    *out = (hf__notification){.type = HF__NOTIFICATIONS_MISSED};
     return true;
 }
 
@@ -327,13 +327,13 @@ static const hf__store_table memory_table = {
     .free = memory_free,
     .submit = memory_submit,
     .completed = memory_completed,
-    .news = memory_news,
+    .next_notification = memory_news,
     .tick = memory_tick,
     .due = memory_due,
     .flush = memory_flush,
     .pollset = memory_pollset,
     .ready = memory_ready,
-    .wait = memory_wait,
+    .read_blocking = memory_wait,
     .in_flight = memory_in_flight,
     .shut = memory_shut,
 };
@@ -353,8 +353,8 @@ hf__store *hf__memory_new(const char *name, const char *prefix, const hf__identi
     pthread_once(&once, register_fork_handlers);
     memory_store *m = calloc(1, sizeof *m);
     if (!m) return NULL;
-    m->store = (hf__store){.table = &memory_table, .link = 1, .up = true, .forgets = true};
-    m->store.has_kinds = m->store.has_beside = true;
+    m->store = (hf__store){.table = &memory_table, .link = 1, .up = true, .expires = true};
+    m->store.has_kinds = m->store.has_latch_leader = true;
     m->prefix = strdup(prefix);
     memory_client *self = m->prefix ? client_new(identity) : NULL;
     if (self) {

@@ -150,9 +150,9 @@ static void publish(hf__quorum *q, hf__time now) {
     if (!q->opened) open_up(q, now);
     s->up = q->opened && up_count(q) >= q->majority;
     s->link = q->opened ? 1 + links(q) - q->first_links : 0;
-    s->polls = s->commands = s->round_trips = 0;
+    s->pollset_version = s->commands = s->round_trips = 0;
     for (int i = 0; i < q->count; i++) {
-        s->polls += q->nodes[i].at.store->polls;
+        s->pollset_version += q->nodes[i].at.store->pollset_version;
         s->commands += q->nodes[i].at.store->commands;
         s->round_trips += q->nodes[i].at.store->round_trips;
     }
@@ -224,11 +224,11 @@ static void tick(hf__store *store, hf__time now) {
     if (!q->began) q->began = now;
     for (int i = 0; i < q->count; i++) {
         hf__store *s = q->nodes[i].at.store;
-        s->measure |= store->measure;
+        s->wants_round_trip |= store->wants_round_trip;
         s->table->tick(s, now);
         look_at_node(q, &q->nodes[i], now);
     }
-    store->measure = false;
+    store->wants_round_trip = false;
     publish(q, now);
     hf__timer *due = NULL; /* drained first: what is due may arm it again */
     for (hf__timer *t; (t = hf__heap_pop(&q->timers, now)); due = t) t->next_due = due;
@@ -241,7 +241,7 @@ static void tick(hf__store *store, hf__time now) {
 
 static hf__time due(const hf__store *store) {
     const hf__quorum *q = (const hf__quorum *)store;
-    hf__time first = store->measure ? 0 : hf__heap_due(&q->timers);
+    hf__time first = store->wants_round_trip ? 0 : hf__heap_due(&q->timers);
     if (!q->opened && q->open_by) first = hf__sooner(first, q->open_by);
     for (int i = 0; i < q->count; i++) {
         const hf__node *n = &q->nodes[i];
@@ -279,10 +279,10 @@ static int pollset(hf__store *store, struct pollfd *fds, bool reading) {
 static void ready(hf__store *store, const struct pollfd *fds, int count, pthread_mutex_t *mutex) {
     hf__quorum *q = of(store);
     uint64_t polls[HF__NODES_MAX];
-    for (int i = 0; i < q->count; i++) polls[i] = q->nodes[i].at.store->polls;
+    for (int i = 0; i < q->count; i++) polls[i] = q->nodes[i].at.store->pollset_version;
     for (int i = 0; i < q->count && (i + 1) * HF__NODE_FDS <= count; i++) {
         hf__store *s = q->nodes[i].at.store;
-        if (s->polls == polls[i])
+        if (s->pollset_version == polls[i])
             s->table->ready(s, fds + (ptrdiff_t)i * HF__NODE_FDS, HF__NODE_FDS, mutex);
     }
     publish(q, q->now);
@@ -349,7 +349,7 @@ static const hf__store_table table = {
     .flush = flush,
     .pollset = pollset,
     .ready = ready,
-    .wait = wait_for_answer,
+    .read_blocking = wait_for_answer,
     .in_flight = in_flight,
     .shut = shut,
 };
@@ -365,8 +365,8 @@ hf__store *hf__quorum_new(const hf__quorum_config *config, const hf__quorum_node
         return NULL;
     }
     q->store.table = &table;
-    q->store.forgets = q->store.asks_anew = true;
-    q->store.no_kinds = NO_KINDS;
+    q->store.expires = q->store.new_id_per_try = true;
+    q->store.no_kinds_reason = NO_KINDS;
     q->config = *config;
     q->log = log;
     q->rand.state = config->seed;

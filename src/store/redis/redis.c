@@ -75,7 +75,7 @@ static void publish(redis *r) {
          subscriber = changed(&r->subscriber_seen, &r->subscriber);
     bool watch = r->watch && changed(&r->watch_seen, &r->watch->link);
     bool replica_link = changed(&r->replica_link_seen, &r->replica_link);
-    if (link || subscriber || watch || replica_link) r->store.polls++;
+    if (link || subscriber || watch || replica_link) r->store.pollset_version++;
     hf__notifications_update(&r->notifications, r->subscriber.state == HF__LINK_UP);
     r->store.up = r->link.state == HF__LINK_UP;
     r->store.link = r->link.session.link;
@@ -131,12 +131,12 @@ static hf__op *completed(hf__store *store) {
     return op;
 }
 
-static bool news(hf__store *store, hf__news *out) {
+static bool news(hf__store *store, hf__notification *out) {
     redis *r = (redis *)store;
     size_t length;
     const char *name = r->in_cluster ? hf__channels_tell(&r->channels, &length) : NULL;
     if (name) {
-        *out = (hf__news){.what = HF__HEARD_OF, .name = name, .length = length};
+        *out = (hf__notification){.type = HF__NAME_CHANGED, .name = name, .length = length};
         return true;
     }
     return hf__notifications_next(&((redis *)store)->notifications, out);
@@ -194,8 +194,9 @@ static void tick_replica_link(redis *r, hf__time now) {
 static void tick(hf__store *store, hf__time now) {
     redis *r = (redis *)store;
     if (r->watch) follow_primary(r, now);
-    if (r->store.measure) r->link.session.register_at = now; /* an exchange like any other */
-    r->store.measure = false;
+    if (r->store.wants_round_trip)
+        r->link.session.register_at = now; /* an exchange like any other */
+    r->store.wants_round_trip = false;
     if (primary_known(r)) hf__link_tick(&r->link, now);
     if (r->watch) repeat_releases(r, now);
     if (hf__notifications_stale(&r->notifications)) hf__link_renew(&r->subscriber, now);
@@ -210,7 +211,7 @@ static void tick(hf__store *store, hf__time now) {
 static hf__time due(const hf__store *store) {
     const redis *r = (const redis *)store;
     hf__time link = primary_known(r) ? hf__link_due(&r->link) : HF__NEVER;
-    if (r->store.measure) link = 0;
+    if (r->store.wants_round_trip) link = 0;
     if (r->watch) link = hf__sooner(link, hf__sentinel_watch_due(r->watch));
     if (r->watch && r->watch->primary_up) link = hf__sooner(link, recheck_primary_at(r));
     bool up = r->link.state == HF__LINK_UP, subscriber = r->notifications.wanted && up;
@@ -290,13 +291,13 @@ static const hf__store_table table = {
     .free = redis_free,
     .submit = submit,
     .completed = completed,
-    .news = news,
+    .next_notification = news,
     .tick = tick,
     .due = due,
     .flush = flush,
     .pollset = pollset,
     .ready = ready,
-    .wait = wait_for_answer,
+    .read_blocking = wait_for_answer,
     .in_flight = in_flight,
     .shut = shut,
 };
@@ -315,8 +316,8 @@ hf__store *hf__redis_new(const hf__url *url, const hf__identity *who, hf__log *l
     redis *r = calloc(1, sizeof *r);
     if (!r) return NULL;
     r->store.table = &table;
-    r->store.has_kinds = r->store.has_beside = true;
-    r->store.forgets = r->store.hands_on = r->store.asks_together = r->store.hands_over = true;
+    r->store.has_kinds = r->store.has_latch_leader = true;
+    r->store.expires = r->store.can_hand_off = r->store.multi_acquire = r->store.can_export = true;
     r->who = *who;
     r->log = log;
     r->notifications.commands = &r->link.session;
@@ -333,9 +334,9 @@ hf__store *hf__redis_new(const hf__url *url, const hf__identity *who, hf__log *l
     r->in_cluster = r->notifications.per_name = url->in_cluster;
     hf__channels_init(&r->channels, url->prefix, r->who.client, hf__rand_seed());
     if (r->in_cluster) r->subscriber.session.channels = &r->channels;
-    r->wants_replicas = r->store.confirms = r->notifications.must_claim = url->replicas > 0;
+    r->wants_replicas = r->store.needs_claim = r->notifications.must_claim = url->replicas > 0;
     if (r->in_cluster) r->notifications.must_claim = true;
-    if (r->wants_replicas) r->store.asks_together = false; /* each name is confirmed by itself */
+    if (r->wants_replicas) r->store.multi_acquire = false; /* each name is confirmed by itself */
     r->replica_wait = (hf__replica_wait){
         .commands = &r->link.session, .session = &r->replica_link.session, .url = url};
     if (found && link && subscriber && replica_link) return &r->store;

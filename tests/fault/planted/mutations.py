@@ -419,14 +419,14 @@ MUTATIONS = [
     Mutation(
         "what was lost is not let go of",
         ANSWER,
-        "    if (!e->core->store->forgets) /*",
+        "    if (!e->core->store->expires) /*",
         "    if (e->core->closing) /*",
         ("file_breaking", "B26_a_client_may_break*"),
     ),
     Mutation(
         "what was lost in a long pause is not let go of",
         ENTRY,
-        "return e->ghost && !e->busy && e->core->store->forgets ? e->ghost_until : HF__NEVER;",
+        "return e->ghost && !e->busy && e->core->store->expires ? e->ghost_until : HF__NEVER;",
         "return e->ghost && !e->busy ? e->ghost_until : HF__NEVER;",
         ("file_queue", "F03_*"),
     ),
@@ -791,7 +791,7 @@ MUTATIONS = [
     Mutation(
         "a message that overtakes its answer is dropped",
         ANSWER,
-        "if (e->asker == w) w->early = *news;",
+        "if (e->asker == w) w->early_grant = *notification;",
         "",
         ("fault_messages", "F52_a_message_that_overtakes*"),
         in_time=True,
@@ -820,8 +820,8 @@ MUTATIONS = [
     Mutation(
         "a grant is entered on while the connection to ask on is broken",
         GRANT,
-        "news->link == w->first_link && news->link == e->core->link;",
-        "news->link == w->first_link;",
+        "notification->link == w->first_link && notification->link == e->core->link;",
+        "notification->link == w->first_link;",
         ("fault_messages", "F56_a_grant_heard_while*"),
     ),
     Mutation(
@@ -1034,8 +1034,8 @@ MUTATIONS = [
     Mutation(
         "many names are never asked for in one step",
         "core/together.c",
-        "bool at_once = core->store->asks_together &&",
-        "bool at_once = !core->store->asks_together &&",
+        "bool at_once = core->store->multi_acquire &&",
+        "bool at_once = !core->store->multi_acquire &&",
         ("fault_many_names", "B19_all_that_are_free*"),
     ),
     Mutation(
@@ -1209,7 +1209,7 @@ MUTATIONS = [
     Mutation(
         "an heir enters before replicas have it",
         ENTRY,
-        "if (e->lane || e->core->store->confirms) return;",
+        "if (e->lane || e->core->store->needs_claim) return;",
         "if (e->lane) return;",
         ("fault_replicas", "F31_what_is_handed*"),
     ),
@@ -1386,9 +1386,9 @@ MUTATIONS = [
     Mutation(
         "cluster: holds are not looked at when their slot is elsewhere",
         "core/core.c",
-        "if (news->concerns(core->store, e->mapped.key, e->name_length)) look_again(e, now);",
-        "if (news->concerns(core->store, e->mapped.key, e->name_length) && e->head)\n"
-        "            look_again(e, now);",
+        "if (notification->matches(core->store, e->mapped.key, e->name_length)) recheck_entry(e, now);",
+        "if (notification->matches(core->store, e->mapped.key, e->name_length) && e->head)\n"
+        "            recheck_entry(e, now);",
         ("cluster_failing", "F31_a_hold_that_a_failover_lost*"),
     ),
     Mutation(

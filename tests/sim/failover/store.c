@@ -96,15 +96,15 @@ static void submit(hf__store *store, hf__op *op, hf__time now) {
 static bool keeps(relay_store *s, hf__op *op, hf__time now) {
     if (hf__release_log_reclaim(op)) return true;
     hf__release_log_note(&s->releases, op, now);
-    return s->store.confirms && hf__replica_wait_take(&s->replica_wait, op, now);
+    return s->store.needs_claim && hf__replica_wait_take(&s->replica_wait, op, now);
 }
 
 static hf__op *next_completed(relay_store *s, hf__time now) {
-    hf__op *op = s->store.confirms ? hf__replica_wait_completed(&s->replica_wait) : NULL;
+    hf__op *op = s->store.needs_claim ? hf__replica_wait_completed(&s->replica_wait) : NULL;
     if (op) return op;
     do op = hf__session_completed(&s->links[COMMANDS]->session);
     while (op && keeps(s, op, now));
-    return op || !s->store.confirms ? op : hf__replica_wait_completed(&s->replica_wait);
+    return op || !s->store.needs_claim ? op : hf__replica_wait_completed(&s->replica_wait);
 }
 
 static hf__op *completed(hf__store *store) {
@@ -114,14 +114,15 @@ static hf__op *completed(hf__store *store) {
     return op;
 }
 
-static bool news(hf__store *store, hf__news *out) {
+static bool news(hf__store *store, hf__notification *out) {
     return hf__notifications_next(&((relay_store *)store)->notifications, out);
 }
 
 /* The commands lead, and it listens once somebody has stood in line. */
 static bool wanted(const relay_store *s, int link) {
     if (link == COMMANDS) return true;
-    return is_up(s, COMMANDS) && (link == SUBSCRIBER ? s->notifications.wanted : s->store.confirms);
+    return is_up(s, COMMANDS) &&
+           (link == SUBSCRIBER ? s->notifications.wanted : s->store.needs_claim);
 }
 
 static void tick_link(relay_store *s, int link, hf__time now) {
@@ -143,16 +144,16 @@ static void tick(hf__store *store, hf__time now) {
     if (hf__notifications_stale(&s->notifications))
         ring_link_move(s->links[SUBSCRIBER], s->links[SUBSCRIBER]->node, now);
     tick_link(s, SUBSCRIBER, now);
-    if (s->store.confirms && hf__replica_wait_stale(&s->replica_wait))
+    if (s->store.needs_claim && hf__replica_wait_stale(&s->replica_wait))
         ring_link_move(s->links[WAITS], s->links[WAITS]->node, now);
     tick_link(s, WAITS, now);
-    if (s->store.confirms) hf__replica_wait_tick(&s->replica_wait, now);
+    if (s->store.needs_claim) hf__replica_wait_tick(&s->replica_wait, now);
     publish(s);
 }
 
 static hf__time due(const hf__store *store) {
     const relay_store *s = (const relay_store *)store;
-    hf__time at = s->store.confirms ? hf__replica_wait_due(&s->replica_wait) : HF__NEVER;
+    hf__time at = s->store.needs_claim ? hf__replica_wait_due(&s->replica_wait) : HF__NEVER;
     for (int i = 0; i < LINKS; i++) {
         const hf__store *link = &s->links[i]->store;
         if (wanted(s, i)) at = hf__sooner(at, link->table->due(link));
@@ -163,7 +164,7 @@ static hf__time due(const hf__store *store) {
 static bool flush(hf__store *store, pthread_mutex_t *mutex) {
     relay_store *s = (relay_store *)store;
     bool was_up = store->up, told = false;
-    if (s->store.confirms) hf__replica_wait_tick(&s->replica_wait, ring_client_now(s->client));
+    if (s->store.needs_claim) hf__replica_wait_tick(&s->replica_wait, ring_client_now(s->client));
     for (int i = 0; i < LINKS; i++) {
         hf__store *link = &s->links[i]->store;
         told |= link->table->flush(link, mutex);
@@ -182,7 +183,7 @@ static size_t in_flight(const hf__store *store) {
 static void shut(hf__store *store, hf__time now) {
     relay_store *s = (relay_store *)store;
     for (int i = 0; i < LINKS; i++) s->links[i]->store.table->shut(&s->links[i]->store, now);
-    if (s->store.confirms) hf__replica_wait_tick(&s->replica_wait, now);
+    if (s->store.needs_claim) hf__replica_wait_tick(&s->replica_wait, now);
     publish(s);
 }
 
@@ -208,7 +209,7 @@ static void free_store(hf__store *store, bool forked) {
 static const hf__store_table table = {.free = free_store,
                                       .submit = submit,
                                       .completed = completed,
-                                      .news = news,
+                                      .next_notification = news,
                                       .tick = tick,
                                       .due = due,
                                       .flush = flush,
@@ -220,9 +221,11 @@ hf__store *relay_store_new(ring_client *c) {
     static char name[] = "mymaster";
     relay *y = c->ring->relay;
     relay_store *s = rm_alloc(sizeof *s);
-    *s = (relay_store){
-        .store = {.table = &table, .forgets = true, .hands_on = true, .confirms = y->replicas > 0},
-        .client = c};
+    *s = (relay_store){.store = {.table = &table,
+                                 .expires = true,
+                                 .can_hand_off = true,
+                                 .needs_claim = y->replicas > 0},
+                       .client = c};
     c->told.fn = told;
     c->told.arg = c;
     c->url.primary = name;

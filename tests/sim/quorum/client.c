@@ -185,8 +185,10 @@ static void settle(ring_client *c, hf__time now) {
     hf__core_tick(&c->core, now);
     c->store->table->tick(c->store, now);
     hf__core_link(&c->core, now);
-    for (hf__news news; c->store->table->news && c->store->table->news(c->store, &news);)
-        hf__core_news(&c->core, &news, now);
+    for (hf__notification notification;
+         c->store->table->next_notification &&
+         c->store->table->next_notification(c->store, &notification);)
+        hf__core_notify(&c->core, &notification, now);
     for (hf__op *op; (op = c->store->table->completed(c->store));)
         hf__core_complete(&c->core, op, now);
     c->core.finished = NULL;

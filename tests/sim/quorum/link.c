@@ -14,7 +14,7 @@ static void publish(ring_link *l) {
     l->store.commands = l->session.commands;
     l->store.clock_us = l->session.server_us;
     l->store.clock_at = l->client->ring->unclocked ? 0 : l->session.sampled_at;
-    l->store.polls++;
+    l->store.pollset_version++;
 }
 
 static void fail(ring_link *l, const char *why, hf__time now) {
@@ -157,7 +157,7 @@ void ring_link_move(ring_link *l, ring_node *n, hf__time now) {
 
 hf__store *ring_link_new(ring_client *c, ring_node *n, hf__session_role role) {
     ring_link *l = rm_alloc(sizeof *l);
-    *l = (ring_link){.store = {.table = &table, .forgets = true}, .client = c, .node = n};
+    *l = (ring_link){.store = {.table = &table, .expires = true}, .client = c, .node = n};
     if (!hf__session_init(&l->session, role, &c->url, &c->who, &c->log, "node")) abort();
     return &l->store;
 }

@@ -201,9 +201,10 @@ static void take_lost(sim_client *c) {
 }
 
 static void hear(sim_client *c, hf__time now) {
-    hf__news news;
+    hf__notification notification;
     hf__store *store = &c->store.store;
-    while (store->table->news(store, &news)) hf__core_news(&c->core, &news, now);
+    while (store->table->next_notification(store, &notification))
+        hf__core_notify(&c->core, &notification, now);
 }
 
 static void settle(sim_client *c, hf__time now) {

@@ -77,7 +77,7 @@ static void submit(hf__store *store, hf__op *op, hf__time now) {
     hf__session_submit(&s->session, op, now);
 }
 
-static bool news(hf__store *store, hf__news *out) {
+static bool news(hf__store *store, hf__notification *out) {
     return hf__notifications_next(&((sim_store *)store)->notifications, out);
 }
 
@@ -141,7 +141,7 @@ static void shut(hf__store *store, hf__time now) {
 
 static const hf__store_table table = {.submit = submit,
                                       .completed = completed,
-                                      .news = news,
+                                      .next_notification = news,
                                       .tick = tick,
                                       .due = due,
                                       .flush = flush,
@@ -153,10 +153,10 @@ static const hf__store_table table = {.submit = submit,
 void sim_store_init(sim_store *s, struct sim_client *client, const hf__url *url,
                     const hf__identity *who, hf__log *log, uint64_t seed) {
     *s = (sim_store){.store = {.table = &table,
-                               .forgets = true,
-                               .hands_on = true,
+                               .expires = true,
+                               .can_hand_off = true,
                                .has_kinds = true,
-                               .asks_together = true},
+                               .multi_acquire = true},
                      .client = client,
                      .notifications = {.commands = &s->session, .messages = &s->subscriber}};
     s->links[SIM_COMMANDS] = (sim_link){.table = &half_table, .half = &s->session};

@@ -43,20 +43,20 @@ static hf__time effective_sent_at(const hf__session *s, const hf__message *m) {
     return at <= m->came_at && !old && !overtaken ? at : 0;
 }
 
-bool hf__notifications_next(hf__notifications *n, hf__news *out) {
+bool hf__notifications_next(hf__notifications *n, hf__notification *out) {
     hf__message m;
     if (n->must_recheck) {
         n->must_recheck = false;
-        *out = (hf__news){.what = HF__ASK_AGAIN};
+        *out = (hf__notification){.type = HF__NOTIFICATIONS_MISSED};
         return true;
     }
     if (!hf__session_message(n->messages, &m)) return false;
-    *out = (hf__news){.what = HF__GRANTED,
-                      .acquire_id = m.acquire_id,
-                      .token = m.token,
-                      .link = n->commands->link,
-                      .server_us = m.server_us,
-                      .lease_ms = m.lease_ms,
-                      .asked_at = n->must_claim ? 0 : effective_sent_at(n->commands, &m)};
+    *out = (hf__notification){.type = HF__GRANTED,
+                              .acquire_id = m.acquire_id,
+                              .token = m.token,
+                              .link = n->commands->link,
+                              .server_us = m.server_us,
+                              .lease_ms = m.lease_ms,
+                              .asked_at = n->must_claim ? 0 : effective_sent_at(n->commands, &m)};
     return true;
 }

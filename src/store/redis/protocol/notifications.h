@@ -37,6 +37,6 @@ void hf__notifications_connecting(hf__notifications *n);
 bool hf__notifications_stale(hf__notifications *n);
 
 /* What was heard next; false: nothing. */
-bool hf__notifications_next(hf__notifications *n, hf__news *news);
+bool hf__notifications_next(hf__notifications *n, hf__notification *notification);
 
 #endif
