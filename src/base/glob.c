@@ -62,6 +62,6 @@ bool hf__glob(const char *pattern, const char *text) {
     return !*pattern;
 }
 
-size_t hf__glob_start(const char *pattern) {
+size_t hf__glob_prefix_length(const char *pattern) {
     return strcspn(pattern, "*?[\\");
 }

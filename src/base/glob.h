@@ -10,6 +10,6 @@
 bool hf__glob(const char *pattern, const char *text);
 
 /* What all that match begin with: this many bytes of the pattern, none of which needs a meaning. */
-size_t hf__glob_start(const char *pattern);
+size_t hf__glob_prefix_length(const char *pattern);
 
 #endif

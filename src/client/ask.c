@@ -31,9 +31,9 @@ hf_result hf__ask_exchange(hf_client *c, hf__ask *ask, hf__time until) {
         ask->op.not_after = until;
         c->store->table->submit(c->store, &ask->op, hf__now());
         (void)hf__await(c, &ask->call, HF__NEVER, NULL);
-        maybe = ask->op.maybe |= maybe;
+        maybe = ask->op.outcome_unknown |= maybe;
         bool again = ask->call.result == HF_UNREACHABLE && !c->store->up &&
-                     (!ask->op.maybe || ask->op.verb != HF__BREAK);
+                     (!ask->op.outcome_unknown || ask->op.verb != HF__BREAK);
         r = hf__call_result(&ask->call);
         if (!again || hf__now() >= until) return r;
     }

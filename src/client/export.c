@@ -230,7 +230,7 @@ hf_result hf_extend_exported(hf_client *c, const char *text, int64_t lease_ms) {
     hf__end(c);
     if (r == HF_TIMEOUT)
         return hf__fail(HF_UNREACHABLE, "the store got to it too late, and did nothing");
-    if (r == HF_UNREACHABLE && ask.op.maybe)
+    if (r == HF_UNREACHABLE && ask.op.outcome_unknown)
         return hf__fail(HF_UNKNOWN_OUTCOME, "the store did not confirm that it was extended");
     return over(r);
 }

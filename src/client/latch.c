@@ -67,7 +67,7 @@ static hf_result insist(hf_client *c, hf__ask *ask, hf__time until) {
     hf_result r;
     for (uint32_t tries = 0;; tries++) {
         r = hf__ask_exchange(c, ask, until);
-        maybe |= ask->op.maybe;
+        maybe |= ask->op.outcome_unknown;
         if (r != HF_UNREACHABLE || c->closed || hf__now() >= until) break;
         pause_for(c, backoff(tries), until);
     }
@@ -206,7 +206,7 @@ static hf_result judge(latch_wait *w, const glance *g) {
     w->tries = 0;
     if (!w->round) w->round = g->latch.round;
     w->left = g->latch.left;
-    if (g->latch.done >= w->round) return HF_OK;
+    if (g->latch.last_done >= w->round) return HF_OK;
     if (w->once) return time_up(w);
     w->attempt++;
     hf_client *c = w->client;
@@ -214,11 +214,11 @@ static hf_result judge(latch_wait *w, const glance *g) {
     return AGAIN;
 }
 
-static hf_result no_answer(latch_wait *w, hf__time asked_at, const char *detail) {
+static hf_result no_answer(latch_wait *w, hf__time sent_at, const char *detail) {
     hf_client *c = w->client;
     const hf__core_config *config = &c->core.config;
     hf__time now = hf__now();
-    if (!w->trouble_since) w->trouble_since = asked_at;
+    if (!w->trouble_since) w->trouble_since = sent_at;
     hf__time patience = (w->once ? config->command_timeout_ms : config->outage_ms) * HF__MS;
     if (now < w->trouble_since + patience) {
         w->again = hf__sooner(now + backoff(w->tries++), w->trouble_since + patience);

@@ -38,14 +38,14 @@ static void doubt(hf_client *c, hf__ownership *ownership) {
     hf__turn(c, NULL);
 }
 
-static hf_result say(hf_client *c, hf__ownership *ownership, hf__word *word) {
-    word->nth = ++c->core.last_acquire_id;
+static hf_result say(hf_client *c, hf__ownership *ownership, hf__leader_value *leader_value) {
+    leader_value->sequence = ++c->core.last_acquire_id;
     hf__ask ask = {.op = {.verb = HF__PROCLAIM,
                           .name = ownership->entry->mapped.key,
                           .name_length = ownership->entry->name_length,
                           .acquire_id = ownership->acquire_id,
                           .token = ownership->token,
-                          .word = word}};
+                          .leader_value = leader_value}};
     char name[HF_NAME_MAX]; /* the entry may be gone before the store has answered */
     memcpy(name, ask.op.name, ask.op.name_length);
     ask.op.name = name;
@@ -53,7 +53,7 @@ static hf_result say(hf_client *c, hf__ownership *ownership, hf__word *word) {
         hf__ask_exchange(c, &ask, hf__after_ms(hf__now(), c->core.config.command_timeout_ms));
     if (r == HF_LOST) doubt(c, ownership);
     if (r == HF_LOST) return hf__fail(r, "the lock was lost before the value could be published");
-    if (r && ask.op.maybe)
+    if (r && ask.op.outcome_unknown)
         return hf__fail(HF_UNKNOWN_OUTCOME, "the store did not answer whether the value was "
                                             "published");
     return r;
@@ -66,14 +66,14 @@ hf_result hf_proclaim(hf_hold *hold, const void *value, size_t length) {
     hf_result r = check_value(value, length);
     if (r) return r;
     hf_client *c = hold->client;
-    hf__word word = {.length = (uint32_t)length};
-    if (length) memcpy(word.value, value, length);
+    hf__leader_value leader_value = {.length = (uint32_t)length};
+    if (length) memcpy(leader_value.value, value, length);
     pthread_mutex_lock(&c->mutex);
     c->calls++;
     r = c->store->has_latch_leader
             ? check_hold(hold)
             : hf__fail(HF_UNSUPPORTED, "this store has locks, but no leaders");
-    if (!r) r = say(c, hold->ownership, &word);
+    if (!r) r = say(c, hold->ownership, &leader_value);
     hf__end(c);
     return r;
 }
@@ -111,26 +111,26 @@ hf_result hf_campaign_v(hf_client *c, const char *name, const void *value, size_
 
 /* ---- Asking ---- */
 
-void hf__led_fill(hf__led *led) {
-    const hf__sight *s = &led->sight;
+void hf__leader_answer_fill(hf__leader_answer *led) {
+    const hf__lock_info *s = &led->lock_info;
     led->info = (hf_leader_info){.token = s->token,
                                  .remaining_ms = s->remaining_ms,
-                                 .value = led->word.value,
-                                 .value_length = led->word.length,
-                                 .pid = s->who.pid,
-                                 .client = s->who.client,
-                                 .host = s->who.host,
-                                 .program = s->who.program,
-                                 .label = s->who.label};
+                                 .value = led->leader_value.value,
+                                 .value_length = led->leader_value.length,
+                                 .pid = s->identity.pid,
+                                 .client = s->identity.client,
+                                 .host = s->identity.host,
+                                 .program = s->identity.program,
+                                 .label = s->identity.label};
 }
 
-static hf_result ask_leader(hf_client *c, const char *name, size_t length, hf__led *led) {
+static hf_result ask_leader(hf_client *c, const char *name, size_t length, hf__leader_answer *led) {
     hf__time until = hf__after_ms(hf__now(), c->core.config.command_timeout_ms);
     hf__ask ask = {.op = {.verb = HF__LEADER,
                           .name = name,
                           .name_length = length,
-                          .sight = &led->sight,
-                          .word = &led->word}};
+                          .lock_info = &led->lock_info,
+                          .leader_value = &led->leader_value}};
     hf_result r = hf__ask_exchange(c, &ask, until);
     if (r == HF_NOT_HELD) return hf__fail(r, "nobody leads");
     if (r) return r;
@@ -145,7 +145,7 @@ hf_result hf_leader(hf_client *c, const char *name, hf_leader_info **info) {
     hf_result r = hf__name_check(name, &length);
     if (!r) r = hf__begin_latch_leader(c);
     if (r) return r;
-    hf__led *led = calloc(1, sizeof *led);
+    hf__leader_answer *led = calloc(1, sizeof *led);
     if (led) r = ask_leader(c, name, length, led);
     hf__end(c);
     if (!led) return hf__fail(HF_NOMEM, "out of memory");
@@ -153,7 +153,7 @@ hf_result hf_leader(hf_client *c, const char *name, hf_leader_info **info) {
         free(led);
         return r;
     }
-    hf__led_fill(led);
+    hf__leader_answer_fill(led);
     *info = &led->info;
     return HF_OK;
 }

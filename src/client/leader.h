@@ -5,12 +5,12 @@
 #include "client/client.h"
 
 /* The answers of the store, and the info that points at them. */
-typedef struct hf__led {
+typedef struct hf__leader_answer {
     hf_leader_info info;
-    hf__sight sight;
-    hf__word word;
-} hf__led;
+    hf__lock_info lock_info;
+    hf__leader_value leader_value;
+} hf__leader_answer;
 
-void hf__led_fill(hf__led *led);
+void hf__leader_answer_fill(hf__leader_answer *led);
 
 #endif

@@ -11,7 +11,7 @@
 
 typedef struct seen {
     hf__ask ask;
-    hf__sight sight;
+    hf__lock_info sight;
 } seen;
 
 typedef struct catalogue {
@@ -19,10 +19,10 @@ typedef struct catalogue {
     const char *pattern;
     hf_list_fn *fn;
     void *arg;
-    hf__listing listing;
+    hf__list_walk listing;
     uint32_t count; /* of the listing, those that match */
-    const hf__listed *found[HF__LISTED];
-    seen seen[HF__LISTED];
+    const hf__list_item *found[HF__LIST_BATCH];
+    seen seen[HF__LIST_BATCH];
     hf_info info;
     hf_waiter waiters[HF__WAITERS_MAX];
 } catalogue;
@@ -32,7 +32,7 @@ static hf__time step_end(const hf_client *c) {
 }
 
 static hf_result find(catalogue *k) {
-    hf__ask ask = {.op = {.verb = HF__LIST, .name = "", .listing = &k->listing}};
+    hf__ask ask = {.op = {.verb = HF__LIST, .name = "", .list_walk = &k->listing}};
     hf_result r = hf__ask_exchange(k->client, &ask, step_end(k->client));
     k->count = 0;
     for (uint32_t i = 0; !r && i < k->listing.count; i++)
@@ -73,14 +73,14 @@ static hf_result look(catalogue *k) {
         memset(s, 0, sizeof *s);
         s->ask.op.name = name;
         s->ask.op.name_length = strlen(name);
-        s->ask.op.sight = &s->sight;
+        s->ask.op.lock_info = &s->sight;
     }
     hf_result r = ask_all(k, HF__INSPECT);
     return r ? r : ask_all(k, HF__CLIENT_INFO);
 }
 
-static bool in_use(const hf__sight *s, const hf__listed *found) {
-    return s->held ? !found->from_queue : s->waiting > 0;
+static bool in_use(const hf__lock_info *s, const hf__list_item *found) {
+    return s->held ? !found->from_queue : s->waiter_count > 0;
 }
 
 /* True: that was enough. */
@@ -96,7 +96,7 @@ static bool tell(catalogue *k) {
 /* Mutex held before and after; but not in a child that the callback has forked. */
 static hf_result list(catalogue *k) {
     hf_client *c = k->client;
-    for (bool enough = false; !enough && !k->listing.over;) {
+    for (bool enough = false; !enough && !k->listing.finished;) {
         hf_result r = find(k);
         if (!r) r = look(k);
         if (r) return r;
@@ -120,10 +120,10 @@ hf_result hf_list(hf_client *c, const char *pattern, hf_list_fn *fn, void *arg) 
         k->pattern = pattern ? pattern : "*";
         k->fn = fn;
         k->arg = arg;
-        k->listing.start = k->pattern;
-        k->listing.start_length = hf__glob_start(k->pattern);
+        k->listing.prefix = k->pattern;
+        k->listing.prefix_length = hf__glob_prefix_length(k->pattern);
         r = list(k);
-        if (k->listing.walk) k->listing.walk_end(k->listing.walk);
+        if (k->listing.state) k->listing.free_state(k->listing.state);
     }
     if (c->born == hf__generation()) hf__end(c);
     free(k);

@@ -10,13 +10,13 @@
 /* An info and all that it points at are one allocation. */
 typedef struct insight {
     hf_info info;
-    hf__sight sight;
+    hf__lock_info sight;
     hf_waiter waiters[HF__WAITERS_MAX];
     hf__identity line[HF__WAITERS_MAX];
 } insight;
 
-static uint32_t seen(const hf__sight *s) {
-    return s->waiting < HF__WAITERS_MAX ? s->waiting : HF__WAITERS_MAX;
+static uint32_t seen(const hf__lock_info *s) {
+    return s->waiter_count < HF__WAITERS_MAX ? s->waiter_count : HF__WAITERS_MAX;
 }
 
 static void fill_waiters(insight *made) {
@@ -29,27 +29,27 @@ static void fill_waiters(insight *made) {
     }
 }
 
-void hf__info_fill(hf_info *info, hf_waiter waiters[HF__WAITERS_MAX], const hf__sight *s) {
+void hf__info_fill(hf_info *info, hf_waiter waiters[HF__WAITERS_MAX], const hf__lock_info *s) {
     *info = (hf_info){.held = s->held, /* of a free lock all is zero and "" */
                       .kind = s->kind,
                       .count = s->count,
-                      .waiting = s->waiting,
+                      .waiting = s->waiter_count,
                       .remaining_ms = s->remaining_ms,
                       .token = s->token,
                       .since_unix_ms = s->since_unix_ms,
-                      .pid = s->who.pid,
-                      .client = s->who.client,
+                      .pid = s->identity.pid,
+                      .client = s->identity.client,
                       .owner = s->owner,
-                      .host = s->who.host,
-                      .program = s->who.program,
-                      .label = s->who.label,
+                      .host = s->identity.host,
+                      .program = s->identity.program,
+                      .label = s->identity.label,
                       .waiters = waiters,
                       .holders = s->held && !s->holders ? 1 : s->holders,
                       .used = s->used,
                       .capacity = s->capacity};
     for (uint32_t i = 0; i < seen(s); i++)
-        waiters[i] = (hf_waiter){.client = s->line[i].client,
-                                 .owner = s->line[i].owner,
+        waiters[i] = (hf_waiter){.client = s->waiters[i].client,
+                                 .owner = s->waiters[i].owner,
                                  .host = "",
                                  .program = "",
                                  .label = ""};
@@ -57,17 +57,17 @@ void hf__info_fill(hf_info *info, hf_waiter waiters[HF__WAITERS_MAX], const hf__
 
 /* Who the holder is, and who waits; as far as there is time for it. */
 static hf_result identify(hf_client *c, hf__ask *l, insight *made, hf__time until) {
-    hf__sight *s = &made->sight;
+    hf__lock_info *s = &made->sight;
     l->op.verb = HF__CLIENT_INFO;
     hf_result r = s->held && hf__now() < until ? hf__ask_exchange(c, l, until) : HF_OK;
-    hf__identity holder = s->who;
+    hf__identity holder = s->identity;
     for (uint32_t i = 0; !r && i < seen(s) && hf__now() < until; i++) {
-        s->who = (hf__identity){0};
-        memcpy(s->who.client, s->line[i].client, sizeof s->who.client);
+        s->identity = (hf__identity){0};
+        memcpy(s->identity.client, s->waiters[i].client, sizeof s->identity.client);
         r = hf__ask_exchange(c, l, until);
-        made->line[i] = s->who;
+        made->line[i] = s->identity;
     }
-    s->who = holder;
+    s->identity = holder;
     return r;
 }
 
@@ -80,9 +80,10 @@ hf_result hf_inspect(hf_client *c, const char *name, hf_info **info) {
     if (r) return r;
     insight *made = calloc(1, sizeof *made);
     if (made) {
-        hf__ask l = {
-            .op = {
-                .verb = HF__INSPECT, .name = name, .name_length = length, .sight = &made->sight}};
+        hf__ask l = {.op = {.verb = HF__INSPECT,
+                            .name = name,
+                            .name_length = length,
+                            .lock_info = &made->sight}};
         hf__time until = hf__after_ms(hf__now(), c->core.config.command_timeout_ms);
         r = hf__ask_exchange(c, &l, until);
         if (!r) r = identify(c, &l, made, until);
@@ -115,7 +116,7 @@ hf_result hf_break(hf_client *c, const char *name, uint64_t token) {
     hf__end(c);
     if (r == HF_TIMEOUT)
         return hf__fail(HF_UNREACHABLE, "the store got to it too late, and broke nothing");
-    if (r == HF_UNREACHABLE && l.op.maybe)
+    if (r == HF_UNREACHABLE && l.op.outcome_unknown)
         return hf__fail(HF_UNKNOWN_OUTCOME, "the store did not answer whether the lock was broken; "
                                             "inspect it");
     if (r != HF_NOT_HELD) return r;

@@ -6,6 +6,7 @@
 
 /* Of those who wait only client and owner, and of the holder what the sight has. Its texts are the
    sight's. */
-void hf__info_fill(hf_info *info, hf_waiter waiters[HF__WAITERS_MAX], const hf__sight *sight);
+void hf__info_fill(hf_info *info, hf_waiter waiters[HF__WAITERS_MAX],
+                   const hf__lock_info *lock_info);
 
 #endif

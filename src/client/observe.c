@@ -39,7 +39,7 @@ struct hf_observer {
     bool running;        /* the callback */
     bool begun, refused; /* it was told something; a refusal was logged */
     uint64_t token, nth; /* what was last told; 0: nobody */
-    hf__led led;
+    hf__leader_answer led;
     size_t length;
     char name[];
 };
@@ -67,7 +67,7 @@ static void submit(hf_observer *o, hf__verb verb, hf__time now) {
 
 static void look(hf_observer *o, hf__time now) {
     o->watch.notified = false;
-    o->led.sight.who = (hf__identity){0};
+    o->led.lock_info.identity = (hf__identity){0};
     submit(o, HF__LEADER, now);
 }
 
@@ -89,7 +89,7 @@ static void tell(hf_observer *o) {
 static bool has_changed(const hf_observer *o, bool led) {
     if (!o->begun) return true;
     if (!led) return o->token != 0;
-    return o->token != o->led.sight.token || o->nth != o->led.word.nth;
+    return o->token != o->led.lock_info.token || o->nth != o->led.leader_value.sequence;
 }
 
 static void saw(hf_observer *o, hf_result r, hf__time now) {
@@ -101,8 +101,8 @@ static void saw(hf_observer *o, hf_result r, hf__time now) {
         rest(o, span < IDLE ? span : hf__jitter(&o->client->core.rand, span), now);
         return;
     }
-    o->token = led ? o->led.sight.token : 0;
-    o->nth = led ? o->led.word.nth : 0;
+    o->token = led ? o->led.lock_info.token : 0;
+    o->nth = led ? o->led.leader_value.sequence : 0;
     if (led)
         submit(o, HF__CLIENT_INFO, now);
     else
@@ -154,7 +154,7 @@ static void unlist_seen(hf_client *c, hf_observer *o) {
 static void call(hf_client *c, hf_observer *o) {
     bool led = o->token != 0;
     o->begun = o->running = true;
-    if (led) hf__led_fill(&o->led);
+    if (led) hf__leader_answer_fill(&o->led);
     pthread_mutex_unlock(&c->mutex);
     o->fn(led ? &o->led.info : NULL, o->arg);
     pthread_mutex_lock(&c->mutex);
@@ -203,8 +203,8 @@ static hf_observer *observer_new(hf_client *c, const char *name, size_t length, 
     o->ask.op = (hf__op){.name = o->name,
                          .name_length = length,
                          .enqueue = true,
-                         .sight = &o->led.sight,
-                         .word = &o->led.word};
+                         .lock_info = &o->led.lock_info,
+                         .leader_value = &o->led.leader_value};
     return o;
 }
 

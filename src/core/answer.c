@@ -25,7 +25,7 @@ static void asked_unheard(hf__entry *e, hf__wait *w) {
     const hf__op *op = &e->op;
     e->late_until = hf__later(e->late_until, hf__after_ms(op->not_after, DRIFT_MS));
     if (w)
-        w->maybe = true; /* asks again, or haunts when it ends */
+        w->outcome_unknown = true; /* asks again, or haunts when it ends */
     else
         hf__entry_haunt_line(e, op->acquire_id, hf__entry_gone_by(e, op->not_after, op->lease_ms));
 }
@@ -42,19 +42,20 @@ static void asked_unreachable(hf__entry *e, hf__time now) {
    Of a lane there is none, and where that release is still to come nobody of it asks any more. */
 static void asked_and_undone(hf__entry *e, hf__wait *w, hf__time now) {
     hf__op *op = &e->op;
-    if (op->maybe) hf__entry_haunt_line(e, op->acquire_id, hf__entry_gone_by(e, now, op->lease_ms));
-    while (w && op->maybe && (e->lane || w->once)) {
+    if (op->outcome_unknown)
+        hf__entry_haunt_line(e, op->acquire_id, hf__entry_gone_by(e, now, op->lease_ms));
+    while (w && op->outcome_unknown && (e->lane || w->once)) {
         hf__wait_finish(w, HF_UNKNOWN_OUTCOME, op->detail ? strdup(op->detail) : NULL);
         w = e->lane ? e->head : NULL;
     }
     if (!w || e->lane) return;
     hf__wait_set_acquire_id(w, 0);
-    w->maybe = op->maybe;
+    w->outcome_unknown = op->outcome_unknown;
 }
 
 /* What was said of one ask also goes for those before it, unless they may still come behind it. */
 static bool settles(const hf__entry *e, const hf__op *op) {
-    return op->result == HF_OK || (op->result != HF_TIMEOUT && op->asked_at > e->late_until);
+    return op->result == HF_OK || (op->result != HF_TIMEOUT && op->sent_at > e->late_until);
 }
 
 static void enter_early_grant(hf__entry *e, hf__wait *w, hf__time now) {
@@ -77,9 +78,9 @@ static void asked(hf__entry *e, hf__time now) {
     hf__wait *w = e->asker;
     hf__op *op = &e->op;
     e->asker = NULL;
-    if (op->undone)
+    if (op->rolled_back)
         asked_and_undone(e, w, now);
-    else if (op->maybe)
+    else if (op->outcome_unknown)
         asked_unheard(e, w);
     if (op->result == HF_UNREACHABLE) {
         asked_unreachable(e, now);
@@ -87,7 +88,7 @@ static void asked(hf__entry *e, hf__time now) {
     }
     hf__entry_trouble_over(e);
     if (e->lane) hf__lane_heard(e);
-    if (w && settles(e, op)) w->maybe = false;
+    if (w && settles(e, op)) w->outcome_unknown = false;
     if (op->upgrade && e->ownership && op->result == HF_OK) {
         hf__entry_upgraded(e, w, now);
     } else if (op->upgrade && e->ownership && op->result == HF_LOST) {
@@ -106,8 +107,8 @@ static void asked(hf__entry *e, hf__time now) {
             return;
         }
         hf__wait_set_queued(w, queued_until);
-        w->told_token = op->told_token;
-        w->told_us = op->server_us;
+        w->holder_token = op->holder_token;
+        w->holder_seen_us = op->server_us;
         e->op.attempt++;
         if (w->once)
             hf__wait_finish(w, HF_BUSY, hf__line("another holds the lock"));
@@ -134,7 +135,8 @@ static void next_acquire_answered(hf__entry *e, hf__time now) {
     const hf__next_acquire next = *op->next_acquire;
     op->next_acquire = NULL;
     bool answered = op->result == HF_OK && next.result != HF_NOT_HELD;
-    if (op->result != HF_UNREACHABLE && !answered && !op->maybe) { /* nothing was done for it */
+    if (op->result != HF_UNREACHABLE && !answered &&
+        !op->outcome_unknown) { /* nothing was done for it */
         e->asker = NULL;
         return;
     }
@@ -144,8 +146,9 @@ static void next_acquire_answered(hf__entry *e, hf__time now) {
     op->not_after = next.not_after;
     op->retry_ms = next.retry_ms;
     op->queued = next.result == HF_BUSY;
-    op->told_token = next.told_token;
-    if (op->maybe && op->result != HF_UNREACHABLE) { /* no answer that could be understood */
+    op->holder_token = next.holder_token;
+    if (op->outcome_unknown &&
+        op->result != HF_UNREACHABLE) { /* no answer that could be understood */
         asked_unheard(e, e->asker);
         e->asker = NULL;
         return;
@@ -178,9 +181,9 @@ void hf__entry_notify_granted(hf__entry *e, hf__wait *w, const hf__notification 
 static void renew_failed(hf__entry *e, hf__time now) {
     hf__ownership *ownership = e->ownership;
     hf__op *op = &e->op;
-    hf_result r = op->maybe ? HF_UNKNOWN_OUTCOME : op->result;
+    hf_result r = op->outcome_unknown ? HF_UNKNOWN_OUTCOME : op->result;
     hf__calls_finish(e->core, &e->extending, r, op->detail);
-    if (op->maybe) hf__ownership_extend_lapse(ownership, op->lease_ms, now);
+    if (op->outcome_unknown) hf__ownership_extend_lapse(ownership, op->lease_ms, now);
     hf__time again =
         hf__lease_retry_at(now, ownership->lease_ms, ownership->renew_tries++, &e->core->rand);
     if (ownership->flags & HF_NO_RENEW)
@@ -200,13 +203,13 @@ static void renew_confirmed(hf__entry *e, hf__time now) {
     e->core->stats.renewed++;
     HF__PROBE2(renewed, e->mapped.key, atomic_load(&ownership->token));
     if (op->lease_ms) {
-        hf__time deadline = hf__lease_deadline(op->asked_at, op->lease_ms);
+        hf__time deadline = hf__lease_deadline(op->sent_at, op->lease_ms);
         deadline = hf__later(deadline, atomic_load(&ownership->deadline));
         atomic_store(&ownership->deadline, hf__sooner(deadline, ownership->max_hold_until));
         hf__ownership_extend_lapse(ownership, op->lease_ms, now);
     }
     if (!(ownership->flags & HF_NO_RENEW))
-        ownership->renew_at = hf__core_renew_at(e->core, op->asked_at, ownership->lease_ms);
+        ownership->renew_at = hf__core_renew_at(e->core, op->sent_at, ownership->lease_ms);
     ownership->joinable_until = hf__ownership_joinable_until(e, ownership);
     hf__calls_finish(e->core, &e->extending, HF_OK, NULL);
 }
@@ -246,13 +249,13 @@ static void exported(hf__entry *e, hf__time now) {
     hf__op *op = &e->op;
     if (op->result == HF_OK || op->result == HF_LOST) hf__entry_trouble_over(e);
     if (!ownership || ownership->acquire_id != op->acquire_id) return; /* lost or ended meanwhile */
-    ownership->export_unknown |= op->maybe;
+    ownership->export_unknown |= op->outcome_unknown;
     if (op->result == HF_OK) {
         left(e, now);
     } else if (op->result == HF_LOST) {
         hf__calls_finish(e->core, &e->exporting, HF_LOST, LOST_STORE);
         renew_lost(e, now);
-    } else if (op->result == HF_UNREACHABLE && op->maybe) {
+    } else if (op->result == HF_UNREACHABLE && op->outcome_unknown) {
         ownership->export_calls = e->exporting; /* there is but one */
         e->exporting = NULL;
         ownership->verify = true;
@@ -270,7 +273,7 @@ static void exported(hf__entry *e, hf__time now) {
 
 static void released(hf__entry *e, hf__time now) {
     hf__op *op = &e->op;
-    e->ghost_maybe |= op->maybe;
+    e->ghost_maybe |= op->outcome_unknown;
     if (op->result == HF_UNREACHABLE) {
         e->next_try = hf__lease_retry_at(now, e->core->config.lease_ms, e->tries++, &e->core->rand);
         while (e->ghost_carried) { /* their callers wait on, for the next try */

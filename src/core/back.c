@@ -39,7 +39,7 @@ bool hf__lane_stays_back(const hf__entry *e) {
     const hf__wait *w = e->head;
     if (!store->can_hand_off || store->needs_claim) return false;
     if (e->anchor->head && !e->anchor->head->once) return false;
-    if (w->once || w->upgrade || w->acquire_id || w->maybe || e->ghost) return false;
+    if (w->once || w->upgrade || w->acquire_id || w->outcome_unknown || e->ghost) return false;
     uint32_t asking = 0;
     for (const hf__entry *other = e->prev_lane; other; other = other->prev_lane) {
         if (disagrees(w, other)) return false;
@@ -75,7 +75,7 @@ void hf__lane_heard(const hf__entry *e) {
     hf__entry *anchor = e->anchor;
     if (op->result == HF_BUSY)
         anchor->asking_more = 0;
-    else if (op->result == HF_OK && !op->crowded && !e->carried &&
+    else if (op->result == HF_OK && !op->has_waiters && !e->carried &&
              anchor->asking_more < ASKING_MOST)
         anchor->asking_more = 2 * anchor->asking_more + 1;
 }

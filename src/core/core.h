@@ -118,8 +118,8 @@ typedef struct hf__wait {
     uint64_t acquire_id;      /* 0: has not asked yet */
     hf__mapped by_acquire_id; /* in core->asking, while it has one */
     uint64_t floor;           /* highest token seen when it first asked */
-    uint64_t told_token;      /* of who held it when the store last said that another does */
-    int64_t told_us;          /* when that was, on the store's clock; 0: it does not say */
+    uint64_t holder_token;    /* of who held it when the store last said that another does */
+    int64_t holder_seen_us;   /* when that was, on the store's clock; 0: it does not say */
     uint64_t first_link; /* the connection on which its number was first asked; 0: it was not */
     hf__notification
         early_grant; /* a grant that came before the answer to its ask; number 0: none */
@@ -130,7 +130,7 @@ typedef struct hf__wait {
     bool unshared;                /* readers do not share what it gets */
     bool once;                    /* wait_ms 0 */
     bool behind;                  /* another had the lock when it came, or when it asked */
-    bool maybe;                   /* an ask of it may have taken effect, and it was not told so */
+    bool outcome_unknown;         /* an ask of it may have taken effect, and it was not told so */
     bool late;                    /* the store has answered, that it was asked too late */
     hf__time queued_until; /* it stands in the store's line, until then at most; 0: it does not */
     hf__time began, until;

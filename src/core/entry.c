@@ -59,8 +59,8 @@ static void prepare_op(hf__entry *e, hf__verb verb, uint64_t acquire_id) {
     op->name = e->mapped.key;
     op->name_length = e->name_length;
     op->result = HF_OK;
-    op->maybe = op->undone = op->queued = op->crowded = false;
-    op->retried = op->exact = false;
+    op->outcome_unknown = op->rolled_back = op->queued = op->has_waiters = false;
+    op->retried = op->exact_token = false;
     op->detail = NULL;
     op->together = op->next_acquire_op = NULL;
     op->exported = NULL;
@@ -195,16 +195,16 @@ static void send_release(hf__entry *e, hf__time now) {
     e->op.upgrade = false;
     e->op.lease_ms = e->core->config.lease_ms;
     e->op.held_since = e->held_since;
-    e->op.bury_until = e->late_until > now ? e->late_until : 0;
-    e->op.gone_by = e->ghost_until;
+    e->op.tombstone_until = e->late_until > now ? e->late_until : 0;
+    e->op.expired_by = e->ghost_until;
     e->op.leave_queue = e->ghost_stands || late_acquire_may_be_queued(e, now);
     /* Only where somebody waits for what comes of it. The next then asks by itself. */
     bool retried = e->ghost_carried && e->ghost_maybe;
-    bool exact = e->ghost_carried && e->op.bury_until && !e->lane;
+    bool exact = e->ghost_carried && e->op.tombstone_until && !e->lane;
     if (!retried && !exact) add_next_acquire(e, now);
     prepare_op(e, HF__RELEASE, e->ghost);
     e->op.retried = retried;
-    e->op.exact = exact;
+    e->op.exact_token = exact;
     e->op.token = e->ghost_token;
     hf__entry *next = e->lane && !retried ? hf__lanes_heir(e->anchor) : NULL;
     if (next && now >= next->next_try && now < next->head->until) {

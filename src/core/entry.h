@@ -45,7 +45,7 @@ void hf__entry_enter_notified(hf__entry *entry, hf__wait *wait,
                               const hf__notification *notification, hf__time now);
 
 /* When to renew what was asked for then. */
-hf__time hf__core_renew_at(hf__core *core, hf__time asked_at, int64_t lease_ms);
+hf__time hf__core_renew_at(hf__core *core, hf__time sent_at, int64_t lease_ms);
 
 /* Until when readers may join, after this answer. */
 hf__time hf__ownership_joinable_until(const hf__entry *entry, const hf__ownership *ownership);

@@ -48,18 +48,18 @@ static void join_others(hf__entry *e, hf__time now) {
 }
 
 static hf__time max_hold_until(const hf__wait *w, const hf__op *op) {
-    return w->max_hold_ms ? hf__after_ms(op->asked_at, w->max_hold_ms) : HF__NEVER;
+    return w->max_hold_ms ? hf__after_ms(op->sent_at, w->max_hold_ms) : HF__NEVER;
 }
 
 static hf__time deadline_of(const hf__wait *w, const hf__op *op) {
-    return hf__sooner(hf__lease_deadline(op->asked_at, op->lease_ms), max_hold_until(w, op));
+    return hf__sooner(hf__lease_deadline(op->sent_at, op->lease_ms), max_hold_until(w, op));
 }
 
 /* Where renewing is only a look, a long lease is no reason to look seldom. */
-hf__time hf__core_renew_at(hf__core *core, hf__time asked_at, int64_t lease_ms) {
+hf__time hf__core_renew_at(hf__core *core, hf__time sent_at, int64_t lease_ms) {
     bool looks = !core->store->expires && lease_ms > LOOK_MS;
     int64_t every_ms = looks ? LOOK_MS : lease_ms;
-    hf__time at = hf__lease_renew_at(asked_at, every_ms, &core->rand);
+    hf__time at = hf__lease_renew_at(sent_at, every_ms, &core->rand);
     return hf__lease_together(at, every_ms, core->phase);
 }
 
@@ -68,8 +68,8 @@ hf__time hf__ownership_joinable_until(const hf__entry *e, const hf__ownership *o
     bool plain = ownership->kind == HF_READ && !ownership->unshared &&
                  ownership->max_hold_until == HF__NEVER &&
                  !(ownership->flags & (HF_NO_RENEW | HF_NOT_REENTRANT));
-    if (!plain || e->op.crowded || hf__lanes_closed(e)) return 0;
-    return hf__after_ms(e->op.asked_at, JOIN_MS);
+    if (!plain || e->op.has_waiters || hf__lanes_closed(e)) return 0;
+    return hf__after_ms(e->op.sent_at, JOIN_MS);
 }
 
 static void fill_ownership(hf__ownership *ownership, const hf__wait *w, const hf__entry *e,
@@ -85,7 +85,7 @@ static void fill_ownership(hf__ownership *ownership, const hf__wait *w, const hf
     ownership->first_kind = ownership->kind == HF_WRITE ? HF_READ : ownership->kind;
     ownership->posted_count = 1;
     ownership->renew_at =
-        w->flags & HF_NO_RENEW ? HF__NEVER : hf__core_renew_at(e->core, op->asked_at, op->lease_ms);
+        w->flags & HF_NO_RENEW ? HF__NEVER : hf__core_renew_at(e->core, op->sent_at, op->lease_ms);
     ownership->max_hold_until = max_hold_until(w, op);
     ownership->joinable_until = hf__ownership_joinable_until(e, ownership);
     ownership->granted_at = now;
@@ -110,7 +110,7 @@ static void grant(hf__entry *e, hf__wait *w, hf__time now) {
     core->stats.held++;
     count_wait(core, w, now);
     HF__PROBE3(granted, e->mapped.key, e->op.token, now - w->began);
-    e->held_since = e->op.asked_at;
+    e->held_since = e->op.sent_at;
     hf__entry_lay_ghost(e); /* older numbers of ours were replaced */
     e->told = true;         /* to whoever waits behind it */
     hf__wait_finish(w, HF_OK, NULL);
@@ -129,7 +129,7 @@ void hf__entry_asked_granted(hf__entry *e, hf__wait *w, hf__time now) {
     hf__entry_haunt_line(e, op->acquire_id, hf__lease_lapse(now, op->lease_ms));
     if (!w) return;
     hf__wait_set_acquire_id(w, 0);
-    w->maybe = true; /* it was granted, and that is yet to be undone */
+    w->outcome_unknown = true; /* it was granted, and that is yet to be undone */
     e->next_try = hf__lease_retry_at(now, op->lease_ms, e->tries++, &e->core->rand);
     if (w->once)
         hf__wait_finish(w, HF_UNKNOWN_OUTCOME,
@@ -153,7 +153,7 @@ void hf__entry_upgraded(hf__entry *e, hf__wait *w, hf__time now) {
         return;
     }
     hf__time deadline =
-        hf__sooner(hf__lease_deadline(op->asked_at, op->lease_ms), ownership->max_hold_until);
+        hf__sooner(hf__lease_deadline(op->sent_at, op->lease_ms), ownership->max_hold_until);
     atomic_store(&ownership->deadline, hf__later(deadline, atomic_load(&ownership->deadline)));
     atomic_store(&ownership->token, op->token);
     if (ownership->kind != HF_WRITE) ownership->first_kind = ownership->kind;
@@ -174,9 +174,10 @@ void hf__entry_enter_notified(hf__entry *e, hf__wait *w, const hf__notification 
                               hf__time now) {
     bool renews = !(w->flags & HF_NO_RENEW) && !e->core->config.unattended;
     bool one_link = notification->link == w->first_link && notification->link == e->core->link;
-    bool newer = notification->server_us >= w->told_us && notification->token > w->told_token;
-    bool sure = notification->asked_at && one_link && newer &&
-                notification->lease_ms <= hf__wait_lease(w) && !w->maybe && renews;
+    bool newer =
+        notification->server_us >= w->holder_seen_us && notification->token > w->holder_token;
+    bool sure = notification->sent_at && one_link && newer &&
+                notification->lease_ms <= hf__wait_lease(w) && !w->outcome_unknown && renews;
     hf__op *op = &e->op;
     if (!sure) {
         e->next_try = 0;
@@ -185,7 +186,7 @@ void hf__entry_enter_notified(hf__entry *e, hf__wait *w, const hf__notification 
     op->acquire_id = notification->acquire_id;
     op->token = notification->token;
     op->lease_ms = notification->lease_ms;
-    op->asked_at = notification->asked_at;
-    op->crowded = true; /* for all that was said */
+    op->sent_at = notification->sent_at;
+    op->has_waiters = true; /* for all that was said */
     hf__entry_asked_granted(e, w, now);
 }

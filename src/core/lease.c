@@ -6,8 +6,8 @@ hf__time hf__lease_margin(int64_t lease_ms) {
     return lease_ms * HF__MS / 100 + 2 * HF__MS;
 }
 
-hf__time hf__lease_deadline(hf__time asked_at, int64_t lease_ms) {
-    return asked_at + lease_ms * HF__MS - hf__lease_margin(lease_ms);
+hf__time hf__lease_deadline(hf__time sent_at, int64_t lease_ms) {
+    return sent_at + lease_ms * HF__MS - hf__lease_margin(lease_ms);
 }
 
 hf__time hf__lease_lapse(hf__time at, int64_t lease_ms) {
@@ -18,8 +18,8 @@ int64_t hf__lease_covering(int64_t span_ms) {
     return span_ms > HF__SPAN_MAX_MS ? INT64_MAX : span_ms + span_ms / 50 + 5;
 }
 
-hf__time hf__lease_renew_at(hf__time asked_at, int64_t lease_ms, hf__rand *rand) {
-    return asked_at + hf__jitter(rand, lease_ms * HF__MS / 3);
+hf__time hf__lease_renew_at(hf__time sent_at, int64_t lease_ms, hf__rand *rand) {
+    return sent_at + hf__jitter(rand, lease_ms * HF__MS / 3);
 }
 
 hf__time hf__lease_together(hf__time at, int64_t lease_ms, uint64_t phase) {

@@ -14,7 +14,7 @@
 /* 1 % of the lease and 2 ms: generous for quartz, which drifts by some 100 ppm. */
 hf__time hf__lease_margin(int64_t lease_ms);
 
-hf__time hf__lease_deadline(hf__time asked_at, int64_t lease_ms);
+hf__time hf__lease_deadline(hf__time sent_at, int64_t lease_ms);
 
 /* When the store has surely forgotten a lease that it began, or renewed, by `at` at the latest. */
 hf__time hf__lease_lapse(hf__time at, int64_t lease_ms);
@@ -23,7 +23,7 @@ hf__time hf__lease_lapse(hf__time at, int64_t lease_ms);
 int64_t hf__lease_covering(int64_t span_ms);
 
 /* A third of the lease after the asking, jittered so that many holds do not renew as one. */
-hf__time hf__lease_renew_at(hf__time asked_at, int64_t lease_ms, hf__rand *rand);
+hf__time hf__lease_renew_at(hf__time sent_at, int64_t lease_ms, hf__rand *rand);
 
 /*
  * The same a little earlier, by less than 1/128 of the lease: at one of few instants, so that what many

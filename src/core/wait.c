@@ -158,7 +158,7 @@ static hf_result outcome(const hf__wait *w, hf_result why, bool asking) {
     if (w->upgrade && (why == HF_UNREACHABLE || !e->trouble_since)) return why;
     if (w->upgrade) return HF_UNREACHABLE;
     if (store->new_id_per_try && store->down_result) return store->down_result; /* all is undone */
-    if (w->maybe || (asking && (e->trouble_since || !e->told))) return HF_UNKNOWN_OUTCOME;
+    if (w->outcome_unknown || (asking && (e->trouble_since || !e->told))) return HF_UNKNOWN_OUTCOME;
     bool others = e->told || e->ownership || e->back || e->head != w || /* had it, or came before */
                   (e->busy && e->asker != w);
     if (!e->trouble_since && (others || w->late)) return HF_TIMEOUT;
@@ -190,7 +190,7 @@ void hf__wait_give_up(hf__wait *w, hf_result why, hf__time now) {
     hf__entry *e = w->entry;
     bool asking = e->busy && e->asker == w;
     hf_result result = outcome(w, why, asking);
-    if ((asking || w->maybe) && !w->upgrade) {
+    if ((asking || w->outcome_unknown) && !w->upgrade) {
         hf__time latest = hf__later(e->op.not_after, now);
         hf__entry_haunt_line(e, w->acquire_id, hf__entry_gone_by(e, latest, w->lease_ms));
     }
@@ -208,7 +208,7 @@ void hf__entry_fail_troubled(hf__entry *e, hf__time now) {
     for (hf__wait *w = e->head, *next; w; w = next) {
         next = w->next;
         /* Who tries once does not wait for a store that is away, but for an answer under way. */
-        bool at_once = w->once && !w->maybe && !(e->busy && e->asker == w);
+        bool at_once = w->once && !w->outcome_unknown && !(e->busy && e->asker == w);
         hf__time patience = at_once ? 0 : e->core->config.outage_ms * HF__MS;
         if (now >= hf__later(e->trouble_since, w->began) + patience)
             hf__wait_give_up(w, HF_UNREACHABLE, now);

@@ -17,7 +17,7 @@
  *   RELEASE  (client, any number up to `acquire_id`) holds no more, and stands in no line. HF_LOST if it
  *            did not hold. With `retried`, it was submitted before and not answered, and the hold was under `token`:
  *            HF_OK also where the store knows that it was done before, or that nobody was granted the name since.
- *            HF_LOST with `maybe`: it cannot be told. With `exact`, an ACQUIRE of the number may have come late: what is
+ *            HF_LOST with `outcome_unknown`: it cannot be told. With `exact_token`, an ACQUIRE of the number may have come late: what is
  *            held under another token is released, and HF_LOST. With an `next_acquire`, an ACQUIRE of the client's next: where the store can do both in
  *            one step, and the hold was there, its answer is in `next_acquire` too. Of another kind, the `next_acquire_op` is
  *            submitted with it, and completed by itself.
@@ -46,7 +46,7 @@
  *            All three: HF_LOST if there is none such. Not after `not_after`.
  *
  *   INSPECT  who holds the name.        WHO      the registration of a client.
- *   LIST     the next names of a walk over those that may be in use: see hf__listing.
+ *   LIST     the next names of a walk over those that may be in use: see hf__list_walk.
  *   BREAK    end the hold with `token`, or any with 0, but not after `not_after`. HF_NOT_HELD if there is none such; `token` then
  *            says which holds, 0 for none.
  *
@@ -58,9 +58,9 @@
  *            All say what is left, which round it is, and the last that came to its end; rounds
  *            grow. SET and DOWN have a number: one that was done, or is lower than one of the same
  *            client that was, is not done (again); not after `not_after`.
- *   PROCLAIM the hold of (client, number) under `token`, a mutex, says `word`. HF_LOST: there is
- *            none such. Of two the one with the higher `word->nth` stands.
- *   LEADER   who holds the name and has said something under the token it holds: `sight`, `word`.
+ *   PROCLAIM the hold of (client, number) under `token`, a mutex, says `leader_value`. HF_LOST: there is
+ *            none such. Of two the one with the higher `leader_value->sequence` stands.
+ *   LEADER   who holds the name and has said something under the token it holds: `lock_info`, `leader_value`.
  *            HF_NOT_HELD: nobody.
  *            LATCH_LOOK and LEADER with `enqueue`: `acquire_id` is a watch of the client's. The store may
  *            have news of it, as if it were GRANTED, when there is something new; it is asked again
@@ -78,7 +78,7 @@
  *
  * Results of a completed operation: HF_OK; HF_BUSY (ACQUIRE: held by another, ask again in `retry_ms`); HF_TIMEOUT (ACQUIRE:
  * executed after `not_after`, and so not done); HF_LOST, HF_NOT_HELD as above; HF_UNREACHABLE (no connection, or a
- * server that cannot answer at the moment: worth trying again; `maybe` says that it may have taken effect all the
+ * server that cannot answer at the moment: worth trying again; `outcome_unknown` says that it may have taken effect all the
  * same); any other is final.
  */
 #ifndef HF_STORE_STORE_H
@@ -141,18 +141,18 @@ static inline void hf__owner_text(char out[HF__OWNER_TEXT], hf__owner owner) {
     out[1 + (end - at)] = '\0';
 }
 
-#define HF__WHO_TEXT 256
+#define HF__IDENTITY_TEXT 256
 
 /* Who a client is, for those who inspect its locks. */
 typedef struct hf__identity {
     char client[HF__UUID_LENGTH + 1];
     int64_t pid;
-    char host[HF__WHO_TEXT], program[HF__WHO_TEXT], label[HF__WHO_TEXT];
+    char host[HF__IDENTITY_TEXT], program[HF__IDENTITY_TEXT], label[HF__IDENTITY_TEXT];
 } hf__identity;
 
 /* A store's own: what becomes of an answer that others are to confirm. */
 typedef struct hf__ack {
-    hf__time asked_at;
+    hf__time sent_at;
     uint64_t link;
     char *why;
     hf_result result; /* to be told once it is undone */
@@ -183,21 +183,21 @@ typedef struct hf__redirect {
 #define HF__WAITERS_MAX 64 /* waiters that are looked at */
 
 /* One who waits; who that is, is asked by WHO. */
-typedef struct hf__standing {
+typedef struct hf__waiter_info {
     char client[HF__UUID_LENGTH + 1], owner[HF__OWNER_TEXT];
-} hf__standing;
+} hf__waiter_info;
 
-/* The answer to INSPECT and WHO; of the asker's memory. WHO asks by who.client. */
-typedef struct hf__sight {
-    uint32_t waiting; /* how many wait, the first HF__WAITERS_MAX of them in `line` */
-    hf__standing line[HF__WAITERS_MAX];
+/* The answer to INSPECT and WHO; of the asker's memory. WHO asks by identity.client. */
+typedef struct hf__lock_info {
+    uint32_t waiter_count; /* how many wait, the first HF__WAITERS_MAX of them in `waiters` */
+    hf__waiter_info waiters[HF__WAITERS_MAX];
     bool held;
     uint32_t count, kind, holders, used, capacity;
     int64_t remaining_ms, since_unix_ms;
     uint64_t token;
     char owner[HF__OWNER_TEXT];
-    hf__identity who;
-} hf__sight;
+    hf__identity identity;
+} hf__lock_info;
 
 /* A hold that has left its client. */
 typedef struct hf__exported {
@@ -207,45 +207,45 @@ typedef struct hf__exported {
 
 #define HF__EXPORTED_ACQUIRE_ID 1
 
-#define HF__LISTED 32 /* names of one step */
+#define HF__LIST_BATCH 32 /* names of one step */
 
 /* One that may be in use: INSPECT says whether it is. */
-typedef struct hf__listed {
+typedef struct hf__list_item {
     char name[HF_NAME_MAX + 1];
     bool from_queue; /* found by who waits for it: if it is held, it is found by that, too */
-} hf__listed;
+} hf__list_item;
 
 /*
  * A walk over the names that may be in use, a step at a time; of the asker's memory, zero but for
- * `start` at first. What is in use all the while is found; it may be found twice.
+ * `prefix` at first. What is in use all the while is found; it may be found twice.
  */
-typedef struct hf__listing {
-    const char *start; /* only names that begin so are wanted; others may be found, too */
-    size_t start_length;
-    bool over; /* nothing is left to find */
+typedef struct hf__list_walk {
+    const char *prefix; /* only names that begin so are wanted; others may be found, too */
+    size_t prefix_length;
+    bool finished; /* nothing is left to find */
     uint32_t count;
-    hf__listed names[HF__LISTED];
+    hf__list_item names[HF__LIST_BATCH];
 
     /* the store's: where the walk is */
     uint64_t cursor;
     char last[HF_NAME_MAX + 1];
-    void *walk; /* what is open meanwhile; the asker ends it at last, however the walk ended */
-    void (*walk_end)(void *walk);
-} hf__listing;
+    void *state; /* what is open meanwhile; the asker ends it at last, however the walk ended */
+    void (*free_state)(void *walk);
+} hf__list_walk;
 
 /* A latch: what is asked, and the answer. */
 typedef struct hf__latch {
     uint32_t count; /* LATCH_SET: of the round; LATCH_DOWN: by how much */
     uint32_t left;
-    uint64_t round, done; /* this one; the last that came to its end, 0: none has */
+    uint64_t round, last_done; /* this one; the last that came to its end, 0: none has */
 } hf__latch;
 
 /* What a leader says: of the asker's memory. */
-typedef struct hf__word {
-    uint64_t nth; /* grows with each that a client says */
+typedef struct hf__leader_value {
+    uint64_t sequence; /* grows with each that a client says */
     uint32_t length;
     char value[HF_VALUE_MAX + 1];
-} hf__word;
+} hf__leader_value;
 
 /* The next of a client, in one step with the release before it. */
 typedef struct hf__next_acquire {
@@ -256,7 +256,7 @@ typedef struct hf__next_acquire {
     hf__time not_after;
     hf_result result; /* HF_OK, HF_BUSY and placed, or HF_NOT_HELD: nothing was done for it */
     int64_t retry_ms;
-    uint64_t told_token; /* HF_BUSY: of who has it now */
+    uint64_t holder_token; /* HF_BUSY: of who has it now */
 } hf__next_acquire;
 
 /* Every lock that is held has one of these, idle or not: what is small stands together, and what only some
@@ -285,41 +285,42 @@ typedef struct hf__op {
         inherits_position : 1; /* ACQUIRE: to a lower number of its client which gave up waiting: its turn is ours */
     bool leave_queue : 1; /* RELEASE: it stands in line, or may */
     bool retried : 1;     /* RELEASE: it was submitted before, and not answered: see above */
-    bool exact : 1; /* RELEASE: what is held under another token than `token` counts as lost */
-    bool maybe : 1; /* Answer: it failed, and may have taken effect all the same */
     bool
-        undone : 1; /* ACQUIRE: a release of its number was said: it is not to be asked for again */
-    bool crowded : 1; /* Answer to an ACQUIRE that was granted, to RENEW: somebody waits */
+        exact_token : 1; /* RELEASE: what is held under another token than `token` counts as lost */
+    bool outcome_unknown : 1; /* Answer: it failed, and may have taken effect all the same */
+    bool
+        rolled_back : 1; /* ACQUIRE: a release of its number was said: it is not to be asked for again */
+    bool has_waiters : 1; /* Answer to an ACQUIRE that was granted, to RENEW: somebody waits */
     bool
         queued : 1; /* HF_BUSY: it stands in line, for HF__QUEUE_ENTRY_MS at most unless it asks again */
     bool asking : 1;      /* the store's, and below: the slot is on its way there */
     bool asking_said : 1; /* and the answer to that is still to come */
-    bool brief : 1;       /* RENEW: with one key, where the others may be elsewhere */
+    bool single_key : 1;  /* RENEW: with one key, where the others may be elsewhere */
     bool heard : 1;       /* what is said of the name is listened to */
     bool repeated : 1;    /* its own, of what was asked for before */
     hf__time not_after;   /* ACQUIRE: must not take effect later than this; HF__NEVER: no limit */
     hf__time
-        bury_until; /* RELEASE: an ACQUIRE of this number may arrive late, until then; 0: none can */
+        tombstone_until; /* RELEASE: an ACQUIRE of this number may arrive late, until then; 0: none can */
     hf__time held_since;            /* RELEASE: when it was granted; 0: not known */
-    hf__time gone_by;               /* RELEASE: what it ends has ended by itself then */
+    hf__time expired_by;            /* RELEASE: what it ends has ended by itself then */
     hf__next_acquire *next_acquire; /* RELEASE of a mutex; NULL: none */
     /* RELEASE of another kind, where the store can_hand_off: that of the client's next, of the same name */
     struct hf__op *next_acquire_op;
     union {
-        hf__sight *sight;                /* INSPECT, WHO, LEADER */
+        hf__lock_info *lock_info;        /* INSPECT, WHO, LEADER */
         hf__latch *latch;                /* LATCH_… */
-        hf__listing *listing;            /* LIST */
+        hf__list_walk *list_walk;        /* LIST */
         struct hf__cluster_slots *slots; /* SLOTS_OF */
     };
-    const hf__exported *exported; /* see above; NULL: none */
-    hf__word *word;               /* PROCLAIM, LEADER */
+    const hf__exported *exported;   /* see above; NULL: none */
+    hf__leader_value *leader_value; /* PROCLAIM, LEADER */
     struct hf__op
         *together; /* ACQUIRE, where the store multi_acquire: the next of a chain, see above */
 
     /* the answer */
-    hf__time asked_at;     /* before the last sending: deadlines count from here */
+    hf__time sent_at;      /* before the last sending: deadlines count from here */
     uint64_t link;         /* the connection it was last sent on; 0: none */
-    uint64_t told_token;   /* HF_BUSY: of who holds it, where the store says; 0: it does not */
+    uint64_t holder_token; /* HF_BUSY: of who holds it, where the store says; 0: it does not */
     int64_t server_us;     /* ACQUIRE: when it was executed, on the store's clock; 0: not known */
     hf__ack ack;           /* the store's */
     hf__redirect redirect; /* the store's: to a node of a cluster */
@@ -327,8 +328,8 @@ typedef struct hf__op {
         int64_t retry_ms;
         int64_t uptime_ms; /* AGE */
     };
-    char *detail;  /* on the heap, the taker's to free; may be NULL */
-    uint32_t late; /* the store's: how often it came too late */
+    char *detail;        /* on the heap, the taker's to free; may be NULL */
+    uint32_t late_count; /* the store's: how often it came too late */
     hf_result result;
 } hf__op;
 
@@ -351,7 +352,7 @@ typedef struct hf__notification {
     uint64_t acquire_id, token, link; /* HF__GRANTED */
     int64_t server_us;                /* when it was granted, on the store's clock */
     int64_t lease_ms;
-    hf__time asked_at; /* as if it had been asked for then; 0: not known, so it must be asked for */
+    hf__time sent_at; /* as if it had been asked for then; 0: not known, so it must be asked for */
 } hf__notification;
 
 typedef struct hf__store_table {

@@ -71,7 +71,7 @@ static void try_url(input *in) {
 
 static void try_pattern(input *in) {
     char *pattern = input_text(in, '\0'), *name = input_text(in, '\0');
-    size_t start = hf__glob_start(pattern);
+    size_t start = hf__glob_prefix_length(pattern);
     FUZZ_CHECK(start <= strlen(pattern));
     if (strlen(pattern) < 200 && strlen(name) < 200 && hf__glob(pattern, name))
         FUZZ_CHECK(!strncmp(pattern, name, start));

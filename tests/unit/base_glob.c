@@ -65,10 +65,10 @@ static void test_patterns(void **state) {
 
 static void test_start(void **state) {
     (void)state;
-    assert_int_equal(hf__glob_start("abc"), 3);
-    assert_int_equal(hf__glob_start("ab*c"), 2);
-    assert_int_equal(hf__glob_start("[a]"), 0);
-    assert_int_equal(hf__glob_start("a\\*"), 1);
+    assert_int_equal(hf__glob_prefix_length("abc"), 3);
+    assert_int_equal(hf__glob_prefix_length("ab*c"), 2);
+    assert_int_equal(hf__glob_prefix_length("[a]"), 0);
+    assert_int_equal(hf__glob_prefix_length("a\\*"), 1);
 }
 
 /* Where each star tried each place for each that follows, this would not end. */

@@ -72,7 +72,7 @@ static void submit(hf__store *store, hf__op *op, hf__time now) {
     T_CHECK(store->up);
     T_CHECK(s->count < STAGE_OPS);
     for (size_t i = 0; i < s->count; i++) T_CHECK(s->asked[i] != op);
-    op->asked_at = now;
+    op->sent_at = now;
     op->link = store->link;
     s->asked[s->count++] = op;
 }
@@ -164,7 +164,7 @@ static void complete(stage *s, hf__verb verb, hf_result result, bool maybe) {
     assert_int_equal(op->verb, verb);
     memmove(s->asked, s->asked + 1, --s->count * sizeof *s->asked);
     op->result = result;
-    op->maybe = maybe;
+    op->outcome_unknown = maybe;
     op->detail = result == HF_OK ? NULL : hf__line("the stage said %s", hf_result_name(result));
     hf__core_complete(&s->core, op, s->now);
     stage_settle(s);

@@ -196,10 +196,10 @@ static hf_result serve_renew(struct world *w, struct lock *l, int client, const 
 static hf_result serve_release(struct world *w, struct lock *l, int client, const hf__op *op) {
     bool ours = is_held(w, l) && l->client == client && l->acquire_id <= op->acquire_id;
     if (ours) l->client = -1;
-    if (op->bury_until) {
+    if (op->tombstone_until) {
         if (op->acquire_id > l->tomb[client].acquire_id)
             l->tomb[client].acquire_id = op->acquire_id;
-        l->tomb[client].until = hf__later(l->tomb[client].until, op->bury_until);
+        l->tomb[client].until = hf__later(l->tomb[client].until, op->tombstone_until);
     }
     return ours ? HF_OK : HF_LOST;
 }
@@ -239,11 +239,11 @@ static void submit(hf__store *store, hf__op *op, hf__time now) {
     struct world *w = c->world;
     CHECK(w, now == w->now);
     check_asked(c, op);
-    op->asked_at = now;
+    op->sent_at = now;
     op->link = store->link;
     if (!store->up) {
         op->result = HF_UNREACHABLE;
-        op->maybe = false;
+        op->outcome_unknown = false;
         c->done[c->done_count++] = op;
         return;
     }
@@ -285,7 +285,7 @@ static void link_down(struct client *c) {
     for (size_t i = 0; i < count; i++) {
         keep_late(w, c->wire[i]);
         c->wire[i].op->result = HF_UNREACHABLE;
-        c->wire[i].op->maybe = true;
+        c->wire[i].op->outcome_unknown = true;
         c->done[c->done_count++] = c->wire[i].op;
     }
 }
@@ -304,7 +304,7 @@ static void take_answer(struct client *c) {
     op->result = m.said.result;
     op->token = m.said.token;
     op->retry_ms = m.said.retry_ms;
-    op->maybe = false;
+    op->outcome_unknown = false;
     c->done[c->done_count++] = op;
     tell_op(c->world, "answer", c->index, op);
 }
@@ -402,7 +402,7 @@ static hf__time client_due(const struct client *c) {
         const struct message *m = &c->wire[i];
         due = hf__sooner(due, m->executed ? m->answered_at : m->arrives_at);
     }
-    if (c->on_wire) due = hf__sooner(due, hf__after_ms(c->wire[0].op->asked_at, COMMAND_MS));
+    if (c->on_wire) due = hf__sooner(due, hf__after_ms(c->wire[0].op->sent_at, COMMAND_MS));
     return due;
 }
 
@@ -426,7 +426,7 @@ static void happen_to(struct client *c) {
     for (size_t i = 0; i < c->on_wire; i++)
         if (!c->wire[i].executed && w->now >= c->wire[i].arrives_at) serve(w, &c->wire[i]);
     while (c->on_wire && c->wire[0].executed && w->now >= c->wire[0].answered_at) take_answer(c);
-    if (c->on_wire && w->now >= hf__after_ms(c->wire[0].op->asked_at, COMMAND_MS)) link_down(c);
+    if (c->on_wire && w->now >= hf__after_ms(c->wire[0].op->sent_at, COMMAND_MS)) link_down(c);
 }
 
 static void late_arrivals(struct world *w) {

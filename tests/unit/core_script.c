@@ -174,12 +174,12 @@ static void test_F51_what_was_undone_is_asked_for_under_a_new_number(void **stat
     kit_wait w;
     stage_acquire(s, &w, 1, HF_FOREVER, 1000);
     uint64_t acquire_id = stage_asked(s, HF__ACQUIRE)->acquire_id;
-    s->asked[0]->undone = true;
+    s->asked[0]->rolled_back = true;
     stage_answer(s, HF__ACQUIRE, HF_UNREACHABLE);
     hf__op *op = stage_run_to_ask(s, HF__ACQUIRE, s->now + HF__SEC);
     assert_true(op->acquire_id > acquire_id);
     acquire_id = op->acquire_id;
-    op->undone = true;
+    op->rolled_back = true;
     stage_answer_maybe(s, HF__ACQUIRE,
                        HF_UNREACHABLE); /* it may be held still: the next replaces it */
     assert_true(stage_run_to_ask(s, HF__ACQUIRE, s->now + HF__SEC)->acquire_id > acquire_id);
@@ -193,7 +193,7 @@ static void test_F51_a_try_that_may_yet_be_undone_is_not_known(void **state) {
     kit_wait w;
     stage_acquire(s, &w, 1, 0, 1000);
     uint64_t acquire_id = stage_asked(s, HF__ACQUIRE)->acquire_id;
-    s->asked[0]->undone = true;
+    s->asked[0]->rolled_back = true;
     stage_answer_maybe(s, HF__ACQUIRE, HF_UNREACHABLE);
     ASSERT_FINISHED(w.outcome, HF_UNKNOWN_OUTCOME);
     kit_wait_fini(&w);
@@ -664,13 +664,13 @@ static void test_a_release_buries_what_may_come_late(void **state) {
     stage_answer(s, HF__ACQUIRE, HF_OK);
     ASSERT_FINISHED(w.outcome, HF_OK);
     stage_release(s, w.hold, &call);
-    assert_true(stage_asked(s, HF__RELEASE)->bury_until > not_after);
+    assert_true(stage_asked(s, HF__RELEASE)->tombstone_until > not_after);
     assert_true(stage_asked(s, HF__RELEASE)->leave_queue);
     stage_answer(s, HF__RELEASE, HF_OK);
     kit_hold_free(w.hold);
     hf_hold *hold = stage_take(s, &w, "other", 30000); /* nothing broke: nothing to bury */
     stage_release(s, hold, &call);
-    assert_int_equal(stage_asked(s, HF__RELEASE)->bury_until, 0);
+    assert_int_equal(stage_asked(s, HF__RELEASE)->tombstone_until, 0);
     assert_false(stage_asked(s, HF__RELEASE)->leave_queue);
     stage_answer(s, HF__RELEASE, HF_OK);
     kit_hold_free(hold);

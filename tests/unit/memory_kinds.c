@@ -62,7 +62,7 @@ static hf__op submit_op(kinds_world *w, int client, hf__op op) {
     if (!op.not_after) op.not_after = HF__NEVER;
     if (!op.lease_ms && op.verb == HF__ACQUIRE) op.lease_ms = LEASE_MS;
     if (!op.count) op.count = 1;
-    op.crowded = op.queued = true; /* the store says, whatever was there */
+    op.has_waiters = op.queued = true; /* the store says, whatever was there */
     store->table->submit(store, &op, w->now);
     assert_ptr_equal(store->table->completed(store), &op);
     assert_null(store->table->completed(store));
@@ -131,10 +131,11 @@ static hf__op break_token(kinds_world *w, uint64_t token) {
     return submit_op(w, 0, (hf__op){.verb = HF__BREAK, .token = token});
 }
 
-static hf__sight inspect_lock(kinds_world *w) {
-    hf__sight sight = {0};
-    assert_int_equal(submit_op(w, 0, (hf__op){.verb = HF__INSPECT, .sight = &sight}).result, HF_OK);
-    return sight;
+static hf__lock_info inspect_lock(kinds_world *w) {
+    hf__lock_info lock_info = {0};
+    assert_int_equal(submit_op(w, 0, (hf__op){.verb = HF__INSPECT, .lock_info = &lock_info}).result,
+                     HF_OK);
+    return lock_info;
 }
 
 /* ---- What came of it ------------------------------------------------------------------------- */
@@ -166,12 +167,12 @@ static uint64_t granted_token(hf__op op) {
 }
 
 static void check_queue(kinds_world *w, const int *clients, uint32_t count) {
-    hf__sight sight = inspect_lock(w);
-    assert_int_equal(sight.waiting, count);
+    hf__lock_info lock_info = inspect_lock(w);
+    assert_int_equal(lock_info.waiter_count, count);
     for (uint32_t i = 0; i < count; i++) {
         char client[16];
         snprintf(client, sizeof client, "client-%d", clients[i]);
-        assert_string_equal(sight.line[i].client, client);
+        assert_string_equal(lock_info.waiters[i].client, client);
     }
 }
 
@@ -237,9 +238,9 @@ static void test_a_dead_reader_expires_while_others_renew(void **state) {
     pass_ms(w, LEASE_MS / 2);
     KEPT(renew_hold(w, 1, 1, HF_READ, token));
     pass_ms(w, LEASE_MS / 2);
-    hf__sight sight = inspect_lock(w);
-    assert_int_equal(sight.holders, 1);
-    assert_string_equal(sight.who.client, "client-1");
+    hf__lock_info lock_info = inspect_lock(w);
+    assert_int_equal(lock_info.holders, 1);
+    assert_string_equal(lock_info.identity.client, "client-1");
     REFUSED(try_acquire(w, 2, 1, HF_WRITE));
     pass_ms(w, LEASE_MS / 2);
     GRANTED(try_acquire(w, 2, 2, HF_WRITE));
@@ -279,10 +280,10 @@ static void test_who_is_busy_is_told_the_highest_token(void **state) {
     kinds_world *w = *state;
     granted_token(try_acquire(w, 0, 1, HF_READ));
     uint64_t token = granted_token(try_acquire(w, 1, 1, HF_READ));
-    assert_int_equal(join_queue(w, 2, 1, HF_WRITE).told_token, token);
+    assert_int_equal(join_queue(w, 2, 1, HF_WRITE).holder_token, token);
     RELEASED(release_hold(w, 0, 1, HF_READ));
     RELEASED(release_hold(w, 1, 1, HF_READ));
-    assert_int_equal(try_acquire(w, 3, 1, HF_READ).told_token,
+    assert_int_equal(try_acquire(w, 3, 1, HF_READ).holder_token,
                      0); /* it is the line that is in the way */
 }
 
@@ -491,19 +492,19 @@ static void test_crowded_says_whether_anybody_waits(void **state) {
     kinds_world *w = *state;
     hf__op op = try_acquire(w, 0, 1, HF_READ);
     GRANTED(op);
-    assert_false(op.crowded);
-    assert_false(renew_hold(w, 0, 1, HF_READ, op.token).crowded);
+    assert_false(op.has_waiters);
+    assert_false(renew_hold(w, 0, 1, HF_READ, op.token).has_waiters);
     QUEUED(join_queue(w, 1, 1, HF_WRITE));
-    assert_true(renew_hold(w, 0, 1, HF_READ, op.token).crowded);
-    assert_true(try_acquire(w, 0, 1, HF_READ).crowded);
+    assert_true(renew_hold(w, 0, 1, HF_READ, op.token).has_waiters);
+    assert_true(try_acquire(w, 0, 1, HF_READ).has_waiters);
     pass_ms(w, 1000); /* it has stopped asking */
-    assert_false(renew_hold(w, 0, 1, HF_READ, op.token).crowded);
+    assert_false(renew_hold(w, 0, 1, HF_READ, op.token).has_waiters);
     QUEUED(join_queue(w, 1, 1, HF_WRITE));
     QUEUED(join_queue(w, 2, 1, HF_WRITE));
     RELEASED(release_hold(w, 0, 1, HF_READ));
-    assert_true(join_queue(w, 1, 1, HF_WRITE).crowded);
+    assert_true(join_queue(w, 1, 1, HF_WRITE).has_waiters);
     RELEASED(release_hold(w, 1, 1, HF_WRITE));
-    assert_false(join_queue(w, 2, 1, HF_WRITE).crowded); /* it was the last itself */
+    assert_false(join_queue(w, 2, 1, HF_WRITE).has_waiters); /* it was the last itself */
 }
 
 /* ---- Upgrading and downgrading --------------------------------------------------------------- */
@@ -526,13 +527,13 @@ static void test_an_upgrade_waits_for_readers_and_goes_first(void **state) {
     QUEUED(upgrade_hold(w, 0, 1, true));
     QUEUE(w, 0, 2);
     REFUSED(try_acquire(w, 3, 1, HF_READ));
-    assert_true(renew_hold(w, 1, 1, HF_READ, reader).crowded);
+    assert_true(renew_hold(w, 1, 1, HF_READ, reader).has_waiters);
     RELEASED(release_hold(w, 1, 1, HF_READ));
     QUEUED(join_queue(w, 2, 1, HF_WRITE));
     hf__op op = upgrade_hold(w, 0, 1, true);
     GRANTED(op);
     assert_true(op.token > before && op.token > reader);
-    assert_true(op.crowded);
+    assert_true(op.has_waiters);
     QUEUE(w, 2);
     assert_int_equal(inspect_lock(w).kind, HF_WRITE);
     LOST(renew_hold(w, 0, 1, HF_WRITE, before));
@@ -575,13 +576,13 @@ static void test_an_abandoned_upgrade_lets_the_line_go_on(void **state) {
     QUEUED(upgrade_hold(w, 0, 1, true));
     hf__op more = renew_hold(w, 0, 1, HF_WRITE, token); /* kept while it waits for more */
     KEPT(more);
-    assert_false(more.crowded); /* by itself */
+    assert_false(more.has_waiters); /* by itself */
     QUEUED(join_queue(w, 2, 1, HF_READ));
-    assert_true(renew_hold(w, 0, 1, HF_WRITE, token).crowded);
+    assert_true(renew_hold(w, 0, 1, HF_WRITE, token).has_waiters);
     QUEUE(w, 0, 2);
     hf__op op = renew_hold(w, 0, 1, HF_UPGRADABLE, token);
     KEPT(op);
-    assert_true(op.crowded);
+    assert_true(op.has_waiters);
     QUEUE(w, 2);
     GRANTED(join_queue(w, 2, 1, HF_READ));
     REFUSED(try_acquire(w, 3, 1, HF_UPGRADABLE)); /* it still is one */
@@ -637,7 +638,7 @@ static void test_a_downgrade_lets_readers_in_and_no_writer(void **state) {
     QUEUED(join_queue(w, 1, 1, HF_READ));
     hf__op op = renew_hold(w, 0, 1, HF_READ, token);
     KEPT(op);
-    assert_true(op.crowded);
+    assert_true(op.has_waiters);
     GRANTED(join_queue(w, 1, 1, HF_READ));
     QUEUED(join_queue(w, 2, 1, HF_WRITE));
     assert_int_equal(inspect_lock(w).kind, HF_READ);
@@ -801,7 +802,7 @@ static void test_a_mutex_keeps_the_place_of_a_lower_number_of_its_client(void **
     QUEUED(join_queue(w, 2, 1, HF_MUTEX));
     QUEUED(join_queue(w, 1, 2, HF_MUTEX));
     QUEUE(w, 1, 2);
-    assert_string_equal(inspect_lock(w).line[0].owner, "o2");
+    assert_string_equal(inspect_lock(w).waiters[0].owner, "o2");
     REFUSED(join_queue(w, 1, 1, HF_MUTEX)); /* comes late */
     assert_int_equal(release_hold(w, 1, 1, HF_MUTEX), HF_LOST);
     QUEUE(w, 1, 2);
@@ -881,27 +882,27 @@ static void test_looking_tells_of_the_holders(void **state) {
     assert_int_equal(inspect_lock(w).kind, HF_UPGRADABLE);
     GRANTED(try_acquire(w, 2, 1, HF_READ));
     pass_ms(w, 1000);
-    hf__sight sight = inspect_lock(w);
-    assert_true(sight.held);
-    assert_int_equal(sight.kind, HF_READ); /* of several */
-    assert_int_equal(sight.holders, 2);
-    assert_int_equal(sight.used + sight.capacity, 0);
-    assert_int_equal(sight.token, first);
-    assert_int_equal(sight.count, 1);
-    assert_int_equal(sight.remaining_ms, LEASE_MS - 1000);
-    assert_string_equal(sight.owner, "o3");
-    assert_string_equal(sight.who.client, "client-1");
+    hf__lock_info lock_info = inspect_lock(w);
+    assert_true(lock_info.held);
+    assert_int_equal(lock_info.kind, HF_READ); /* of several */
+    assert_int_equal(lock_info.holders, 2);
+    assert_int_equal(lock_info.used + lock_info.capacity, 0);
+    assert_int_equal(lock_info.token, first);
+    assert_int_equal(lock_info.count, 1);
+    assert_int_equal(lock_info.remaining_ms, LEASE_MS - 1000);
+    assert_string_equal(lock_info.owner, "o3");
+    assert_string_equal(lock_info.identity.client, "client-1");
 }
 
 static void test_looking_tells_of_permits(void **state) {
     kinds_world *w = *state;
     GRANTED(try_permits(w, 1, 1, 2, 9));
     GRANTED(try_permits(w, 1, 2, 3, 9));
-    hf__sight sight = inspect_lock(w);
-    assert_int_equal(sight.kind, HF_PERMITS);
-    assert_int_equal(sight.holders, 2);
-    assert_int_equal(sight.used, 5);
-    assert_int_equal(sight.capacity, 9);
+    hf__lock_info lock_info = inspect_lock(w);
+    assert_int_equal(lock_info.kind, HF_PERMITS);
+    assert_int_equal(lock_info.holders, 2);
+    assert_int_equal(lock_info.used, 5);
+    assert_int_equal(lock_info.capacity, 9);
 }
 
 static void test_looking_tells_of_the_first_of_a_long_line(void **state) {
@@ -909,11 +910,11 @@ static void test_looking_tells_of_the_first_of_a_long_line(void **state) {
     GRANTED(try_acquire(w, 0, 1, HF_WRITE));
     for (uint64_t i = 1; i <= HF__WAITERS_MAX + 5; i++) QUEUED(join_queue(w, 1, i, HF_WRITE));
     RELEASED(release_hold(w, 0, 1, HF_WRITE));
-    hf__sight sight = inspect_lock(w);
-    assert_false(sight.held); /* and still waited for */
-    assert_int_equal(sight.waiting, HF__WAITERS_MAX + 5);
-    assert_string_equal(sight.line[0].owner, "o1");
-    assert_string_equal(sight.line[HF__WAITERS_MAX - 1].owner, "o64");
+    hf__lock_info lock_info = inspect_lock(w);
+    assert_false(lock_info.held); /* and still waited for */
+    assert_int_equal(lock_info.waiter_count, HF__WAITERS_MAX + 5);
+    assert_string_equal(lock_info.waiters[0].owner, "o1");
+    assert_string_equal(lock_info.waiters[HF__WAITERS_MAX - 1].owner, "o64");
 }
 
 int main(void) {

@@ -20,9 +20,9 @@ typedef struct fixture {
     hf__log log;
     hf__session s;
     hf__op op;
-    hf__sight sight;
+    hf__lock_info sight;
     hf__latch latch;
-    hf__word word;
+    hf__leader_value word;
 } fixture;
 
 static int set_up(void **state) {
@@ -63,7 +63,7 @@ static hf__op *submit(fixture *f, hf__verb verb, bool stand) {
     hf__buffer_cut(&f->s.out, 0);
     free(f->op.detail);
     f->latch = (hf__latch){.count = 7};
-    f->word = (hf__word){.nth = 3, .length = 2, .value = "va"};
+    f->word = (hf__leader_value){.sequence = 3, .length = 2, .value = "va"};
     f->op = (hf__op){.verb = verb,
                      .name = "na",
                      .name_length = 2,
@@ -71,9 +71,9 @@ static hf__op *submit(fixture *f, hf__verb verb, bool stand) {
                      .token = 9,
                      .enqueue = stand,
                      .not_after = NOW + 2 * HF__SEC,
-                     .word = &f->word};
+                     .leader_value = &f->word};
     if (verb == HF__PROCLAIM || verb == HF__LEADER)
-        f->op.sight = &f->sight;
+        f->op.lock_info = &f->sight;
     else
         f->op.latch = &f->latch;
     hf__session_submit(&f->s, &f->op, NOW);
@@ -117,7 +117,7 @@ static void test_what_answers_mean(void **state) {
     assert_ptr_equal(hf__session_completed(&f->s), op);
     T_HF(HF_OK, op->result);
     assert_int_equal(f->latch.left, 4);
-    assert_true(f->latch.round == 1000 && f->latch.done == 900);
+    assert_true(f->latch.round == 1000 && f->latch.last_done == 900);
 
     op = submit(f, HF__LATCH_GET, true);
     T_HF(HF_OK, feed(f, "*2\r\n:0\r\n" US));
@@ -131,7 +131,7 @@ static void test_what_answers_mean(void **state) {
     T_HF(HF_OK, feed(f, "*8\r\n:1\r\n" US ":1\r\n:40\r\n$5\r\nabc:7\r\n:11\r\n:3\r\n$2\r\nhi\r\n"));
     T_HF(HF_OK, op->result);
     assert_true(op->queued && f->sight.token == 11 && f->sight.remaining_ms == 40);
-    assert_string_equal(f->sight.who.client, "abc");
+    assert_string_equal(f->sight.identity.client, "abc");
     assert_string_equal(f->word.value, "hi");
     assert_in_range(op->retry_ms, 1, 41); /* it looks when the lease ends */
 
@@ -185,7 +185,7 @@ static void test_what_is_no_answer(void **state) {
         if (feed(f, wrong[i].answer) != HF_PROTOCOL) fail_msg("taken: %s", wrong[i].answer);
         assert_ptr_equal(hf__session_completed(&f->s), op);
         assert_int_equal(op->result, HF_PROTOCOL);
-        assert_true(op->maybe);
+        assert_true(op->outcome_unknown);
     }
 }
 

@@ -51,7 +51,7 @@ static hf__notification grant(subscriber *e, int64_t server_ms, int64_t came_ms)
 
 static void test_a_grant_counts_from_before_it_was_made(void **state) {
     hf__notification notification = grant(*state, 300, 305);
-    assert_int_equal(notification.asked_at,
+    assert_int_equal(notification.sent_at,
                      NOW + 297 * HF__MS); /* less the margin for clocks that drift */
     assert_int_equal(notification.link, 3);
     assert_int_equal(notification.acquire_id, 5);
@@ -60,21 +60,21 @@ static void test_a_grant_counts_from_before_it_was_made(void **state) {
 
 /* By then clocks that drift may differ by more than a lease has room for. */
 static void test_F53_a_sample_older_than_the_lease_is_not_relied_on(void **state) {
-    assert_int_not_equal(grant(*state, LEASE_MS - 1, LEASE_MS).asked_at, 0);
-    assert_int_equal(grant(*state, LEASE_MS - 1, LEASE_MS + 1).asked_at, 0);
+    assert_int_not_equal(grant(*state, LEASE_MS - 1, LEASE_MS).sent_at, 0);
+    assert_int_equal(grant(*state, LEASE_MS - 1, LEASE_MS + 1).sent_at, 0);
 }
 
 /* An answer may come before a message that was sent earlier, on the other connection. */
 static void test_a_grant_may_be_older_than_the_sample(void **state) {
     hf__notification notification = grant(*state, -300, 5);
-    assert_int_equal(notification.asked_at, NOW - 303 * HF__MS);
-    assert_int_not_equal(grant(*state, -LEASE_MS / 10, 5).asked_at, 0);
-    assert_int_equal(grant(*state, -LEASE_MS / 10 - 1, 5).asked_at, 0);
+    assert_int_equal(notification.sent_at, NOW - 303 * HF__MS);
+    assert_int_not_equal(grant(*state, -LEASE_MS / 10, 5).sent_at, 0);
+    assert_int_equal(grant(*state, -LEASE_MS / 10 - 1, 5).sent_at, 0);
 }
 
 static void test_F53_a_clock_that_was_stepped_is_not_relied_on(void **state) {
-    assert_int_equal(grant(*state, -LEASE_MS, 5).asked_at, 0);
-    assert_int_equal(grant(*state, 6, 5).asked_at, 0);
+    assert_int_equal(grant(*state, -LEASE_MS, 5).sent_at, 0);
+    assert_int_equal(grant(*state, 6, 5).sent_at, 0);
 }
 
 /* What was heard may be of another server than is asked now. */

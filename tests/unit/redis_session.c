@@ -25,8 +25,8 @@ struct fixture {
     hf__log log;
     hf__session s;
     hf__op op[4];
-    hf__sight sight;
-    hf__listing listing;
+    hf__lock_info sight;
+    hf__list_walk listing;
 };
 
 static int set_up(void **state) {
@@ -113,21 +113,21 @@ static hf__op *submit(struct fixture *f, size_t i, hf__verb verb) {
                    .count = 2,
                    .not_after = NOW + 2 * HF__SEC};
     if (verb == HF__LIST)
-        op->listing = &f->listing;
+        op->list_walk = &f->listing;
     else
-        op->sight = &f->sight;
-    f->sight = (hf__sight){0};
-    f->listing = (hf__listing){.start = "n*{", .start_length = 3};
-    snprintf(f->sight.who.client, sizeof f->sight.who.client, "%s", CLIENT);
+        op->lock_info = &f->sight;
+    f->sight = (hf__lock_info){0};
+    f->listing = (hf__list_walk){.prefix = "n*{", .prefix_length = 3};
+    snprintf(f->sight.identity.client, sizeof f->sight.identity.client, "%s", CLIENT);
     hf__session_submit(&f->s, op, NOW);
     return op;
 }
 
 static void assert_completed(struct fixture *f, const hf__op *op, hf_result result, bool maybe) {
     assert_ptr_equal(hf__session_completed(&f->s), op);
-    if (op->result != result || op->maybe != maybe)
+    if (op->result != result || op->outcome_unknown != maybe)
         fail_msg("completed as %s%s (%s), not %s%s", hf_result_name(op->result),
-                 op->maybe ? ", maybe" : "", op->detail, hf_result_name(result),
+                 op->outcome_unknown ? ", maybe" : "", op->detail, hf_result_name(result),
                  maybe ? ", maybe" : "");
 }
 
@@ -299,16 +299,16 @@ static void test_list(void **state) {
     feed(f, "*8\r\n:1\r\n:1\r\n$1\r\n5\r\n$0\r\n\r\n"
             "$6\r\nhf:{a}\r\n$13\r\nhf:{%7B%}b}:q\r\n$7\r\nhf:{%7}\r\n$5\r\nhf:{}\r\n");
     assert_completed(f, op, HF_OK, false);
-    assert_false(f->listing.over);
+    assert_false(f->listing.finished);
     assert_int_equal(f->listing.cursor, 5);
     assert_int_equal(f->listing.count, 1);
     assert_string_equal(f->listing.names[0].name, "a");
     assert_false(f->listing.names[0].from_queue);
-    f->listing.start_length = 0;
+    f->listing.prefix_length = 0;
     op = submit(f, 0, HF__LIST);
     feed(f, "*5\r\n:1\r\n:1\r\n$1\r\n0\r\n$0\r\n\r\n$16\r\nhf:{%7B%25%7D}:q\r\n");
     assert_completed(f, op, HF_OK, false);
-    assert_true(f->listing.over);
+    assert_true(f->listing.finished);
     assert_string_equal(f->listing.names[0].name, "{%}");
     assert_true(f->listing.names[0].from_queue);
 }
@@ -326,7 +326,7 @@ static void test_more_commands(void **state) {
                         .name = "na",
                         .name_length = 2,
                         .acquire_id = 5,
-                        .bury_until = NOW + HF__SEC};
+                        .tombstone_until = NOW + HF__SEC};
     hf__session_submit(&f->s, &f->op[2], NOW);
     assert_true(sends(f, "$10\r\n1001000500\r\n"));
 }
@@ -341,7 +341,7 @@ static void test_not_after_follows_the_newest_sample(void **state) {
     forget_sent(f);
     submit(f, 1, HF__ACQUIRE);
     assert_true(sends(f, "$10\r\n5001950000\r\n"));
-    assert_int_equal(f->op[1].asked_at, NOW);
+    assert_int_equal(f->op[1].sent_at, NOW);
     assert_int_equal(f->op[1].link, 1);
 }
 
@@ -409,7 +409,7 @@ static void test_inspect_reads_all(void **state) {
             ":6\r\n:88\r\n:1234\r\n:0\r\n$39\r\n" CLIENT
             ":t4\r\n:3\r\n:2\r\n:5\r\n:8\r\n$4\r\nx:o7\r\n");
     assert_completed(f, op, HF_OK, false);
-    const hf__sight *s = &f->sight;
+    const hf__lock_info *s = &f->sight;
     assert_true(s->held);
     assert_int_equal(s->remaining_ms, 250);
     assert_int_equal(s->token, 88);
@@ -418,18 +418,18 @@ static void test_inspect_reads_all(void **state) {
     assert_int_equal(s->holders, 2);
     assert_int_equal(s->used, 5);
     assert_int_equal(s->capacity, 8);
-    assert_string_equal(s->who.client, CLIENT);
+    assert_string_equal(s->identity.client, CLIENT);
     assert_string_equal(s->owner, "t4");
-    assert_int_equal(s->waiting, 1);
-    assert_string_equal(s->line[0].client, "x");
-    assert_string_equal(s->line[0].owner, "o7");
+    assert_int_equal(s->waiter_count, 1);
+    assert_string_equal(s->waiters[0].client, "x");
+    assert_string_equal(s->waiters[0].owner, "o7");
     op = submit(f, 0, HF__CLIENT_INFO);
     feed(f, "*4\r\n$4\r\nho\x1bt\r\n$2\r\n12\r\n$-1\r\n$1\r\nl\r\n");
     assert_completed(f, op, HF_OK, false);
-    assert_string_equal(s->who.host, "ho t");
-    assert_int_equal(s->who.pid, 12);
-    assert_string_equal(s->who.program, "");
-    assert_string_equal(s->who.label, "l");
+    assert_string_equal(s->identity.host, "ho t");
+    assert_int_equal(s->identity.pid, 12);
+    assert_string_equal(s->identity.program, "");
+    assert_string_equal(s->identity.label, "l");
 }
 
 static void test_answers_come_in_order_and_in_any_slices(void **state) {
@@ -456,7 +456,7 @@ static void test_noscript_is_sent_whole(void **state) {
     assert_true(sends(f, "*8\r\n$4\r\nEVAL\r\n"));
     assert_true(sends(f, hf__script_release.text));
     assert_null(hf__session_completed(&f->s));
-    assert_int_equal(op->asked_at, NOW + HF__MS);
+    assert_int_equal(op->sent_at, NOW + HF__MS);
     feed(f, ":1\r\n");
     assert_completed(f, op, HF_OK, false);
 }
@@ -811,7 +811,7 @@ static void test_many_are_one_command(void **state) {
     assert_both(f, HF_OK, false);
     assert_int_equal(f->op[0].token, 71);
     assert_int_equal(f->op[1].token, 72);
-    assert_int_equal(f->op[1].asked_at, NOW);
+    assert_int_equal(f->op[1].sent_at, NOW);
     assert_int_equal(f->op[1].link, f->s.link);
 }
 

@@ -140,10 +140,10 @@ void hf__cluster_end_waiting(hf__cluster *c);
 /* ---- list.c ---- */
 
 /* A step of a walk over all names: HF_OK, and the node to ask; HF_NOMEM, or HF_UNREACHABLE: no node is known. */
-hf_result hf__cluster_list_begin(const hf__cluster *c, hf__listing *listing);
-const char *hf__cluster_list_at(const hf__listing *listing);
+hf_result hf__cluster_list_begin(const hf__cluster *c, hf__list_walk *listing);
+const char *hf__cluster_list_at(const hf__list_walk *listing);
 
 /* It was answered: the next goes on there, or elsewhere. */
-void hf__cluster_listed(const hf__cluster *c, hf__listing *listing);
+void hf__cluster_listed(const hf__cluster *c, hf__list_walk *listing);
 
 #endif

@@ -31,22 +31,22 @@ static bool go_to_next(const hf__cluster *c, walk *w) {
     return false;
 }
 
-hf_result hf__cluster_list_begin(const hf__cluster *c, hf__listing *l) {
-    if (!l->walk) l->walk = calloc(1, sizeof(walk));
-    if (!l->walk) return HF_NOMEM;
-    l->walk_end = free;
-    walk *w = l->walk;
+hf_result hf__cluster_list_begin(const hf__cluster *c, hf__list_walk *l) {
+    if (!l->state) l->state = calloc(1, sizeof(walk));
+    if (!l->state) return HF_NOMEM;
+    l->free_state = free;
+    walk *w = l->state;
     return w->count || go_to_next(c, w) ? HF_OK : HF_UNREACHABLE;
 }
 
-const char *hf__cluster_list_at(const hf__listing *l) {
-    const walk *w = l->walk;
+const char *hf__cluster_list_at(const hf__list_walk *l) {
+    const walk *w = l->state;
     return w->nodes[w->count - 1];
 }
 
-void hf__cluster_listed(const hf__cluster *c, hf__listing *l) {
-    if (!l->over || !go_to_next(c, l->walk)) return;
-    l->over = false;
+void hf__cluster_listed(const hf__cluster *c, hf__list_walk *l) {
+    if (!l->finished || !go_to_next(c, l->state)) return;
+    l->finished = false;
     l->cursor = 0;
     l->last[0] = '\0';
 }

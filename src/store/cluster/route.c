@@ -59,7 +59,7 @@ static void finish(hf__cluster *c, hf__op *op, hf__time now) {
     free(op->redirect.address);
     op->redirect = (hf__redirect){0};
     if (op->result == HF_UNREACHABLE) hf__cluster_doubt(c, now);
-    if (op->verb == HF__LIST && op->result == HF_OK) hf__cluster_listed(c, op->listing);
+    if (op->verb == HF__LIST && op->result == HF_OK) hf__cluster_listed(c, op->list_walk);
     if (op == &c->registration) {
         registered(c, now);
     } else if (!hf__release_log_reclaim(op)) {
@@ -75,7 +75,7 @@ static void fail_one(hf__cluster *c, hf__op *op, hf_result result, char *detail,
         op->detail = detail;
     }
     op->result = result;
-    op->maybe = false;
+    op->outcome_unknown = false;
     op->link = 0;
     finish(c, op, now);
 }
@@ -97,7 +97,7 @@ static unsigned slot_of(const hf__cluster *c, const hf__op *op) {
     char key[CLIENT_KEY];
     if (op->verb != HF__CLIENT_INFO && op->verb != HF__REGISTER)
         return hf__slot_of_name(op->name, op->name_length);
-    const char *client = op->verb == HF__CLIENT_INFO ? op->sight->who.client
+    const char *client = op->verb == HF__CLIENT_INFO ? op->lock_info->identity.client
                          : op->exported              ? op->exported->client
                                                      : c->who.client;
     int length = snprintf(key, sizeof key, "%s:client:%s", c->url->prefix, client);
@@ -105,7 +105,8 @@ static unsigned slot_of(const hf__cluster *c, const hf__op *op) {
 }
 
 static bool destination(const hf__cluster *c, const hf__op *op, char out[HF__WHERE_TEXT]) {
-    const char *to = op->verb == HF__LIST ? hf__cluster_list_at(op->listing) : op->redirect.address;
+    const char *to =
+        op->verb == HF__LIST ? hf__cluster_list_at(op->list_walk) : op->redirect.address;
     if (!to) return hf__slot_map_owner(&c->map, slot_of(c, op), out);
     hf__text_copy(out, HF__WHERE_TEXT, to);
     return true;
@@ -162,9 +163,9 @@ void hf__cluster_submit(hf__cluster *c, hf__op *op, hf__time now) {
     int64_t timeout = c->url->command_timeout_ms;
     op->redirect = (hf__redirect){.until = hf__after_ms(now, timeout - timeout / 8)};
     if (op->verb == HF__ACQUIRE) op->redirect.until = hf__sooner(op->redirect.until, op->not_after);
-    op->asking = op->asking_said = op->brief = false;
+    op->asking = op->asking_said = op->single_key = false;
     op->detail = NULL;
-    hf_result r = op->verb == HF__LIST ? hf__cluster_list_begin(c, op->listing) : HF_OK;
+    hf_result r = op->verb == HF__LIST ? hf__cluster_list_begin(c, op->list_walk) : HF_OK;
     if (c->shut) r = HF_UNREACHABLE;
     if (r)
         fail(c, op, r,
@@ -183,7 +184,7 @@ static hf__time pause(const hf__redirect *d) {
 /* A hold of another kind than the mutex is renewed with all keys of its name, for those who wait; that it lasts takes
    one. */
 static bool can_be_brief(const hf__op *op) {
-    return op->verb == HF__RENEW && op->kind != HF_MUTEX && !op->brief &&
+    return op->verb == HF__RENEW && op->kind != HF_MUTEX && !op->single_key &&
            (!op->upgrades || op->upgrade);
 }
 
@@ -217,7 +218,7 @@ static void follow_redirect(hf__cluster *c, const hf__member *m, hf__op *op, hf_
     bool waits = (d->kind == HF__REDIRECT_TRY_AGAIN && !brief) || d->count >= AT_ONCE;
     op->asking = d->kind == HF__REDIRECT_ASK;
     if (d->kind == HF__REDIRECT_TRY_AGAIN)
-        op->brief = brief; /* what one key cannot do takes all again */
+        op->single_key = brief; /* what one key cannot do takes all again */
     if (d->address) fill_in(d, m);
     if (d->kind == HF__REDIRECT_MOVED) {
         if (d->address) hf__slot_map_moved(&c->map, slot_of(c, op), d->address);
@@ -232,7 +233,7 @@ static void follow_redirect(hf__cluster *c, const hf__member *m, hf__op *op, hf_
 }
 
 void hf__cluster_answered(hf__cluster *c, hf__member *m, hf__op *op, hf__time now) {
-    bool away = op->result == HF_UNREACHABLE && !op->maybe && op->redirect.kind;
+    bool away = op->result == HF_UNREACHABLE && !op->outcome_unknown && op->redirect.kind;
     if (op == &m->ask)
         hf__cluster_told_map(c, m, now);
     else if (away && !c->shut)

@@ -177,13 +177,13 @@ static hf_result take_snapshot(file_store *f, hf__op *op, hf__file_snapshot *sna
     return hf__file_inspect(&where, key, length, snapshot, &op->detail);
 }
 
-static void describe_waiters(const hf__file_snapshot *snapshot, hf__sight *s) {
-    s->waiting = snapshot->waiter_count;
-    for (uint32_t i = 0; i < s->waiting && i < HF__WAITERS_MAX; i++) {
+static void describe_waiters(const hf__file_snapshot *snapshot, hf__lock_info *s) {
+    s->waiter_count = snapshot->waiter_count;
+    for (uint32_t i = 0; i < s->waiter_count && i < HF__WAITERS_MAX; i++) {
         const hf__slot *slot = &snapshot->waiters[i];
-        (void)snprintf(s->line[i].client, sizeof s->line[i].client, "%08x", slot->id);
+        (void)snprintf(s->waiters[i].client, sizeof s->waiters[i].client, "%08x", slot->id);
         if (slot->acquire_id)
-            hf__owner_text(s->line[i].owner, (hf__owner){slot->owner, slot->logical});
+            hf__owner_text(s->waiters[i].owner, (hf__owner){slot->owner, slot->logical});
     }
 }
 
@@ -200,20 +200,20 @@ static void fill_host(hf__identity *who) {
     if (gethostname(who->host, sizeof who->host - 1) != 0) who->host[0] = '\0';
 }
 
-static void describe_mutex(const hf__record *record, hf__sight *s, hf__time now) {
+static void describe_mutex(const hf__record *record, hf__lock_info *s, hf__time now) {
     s->holders = 1;
     s->count = record->count;
     s->token = record->token;
     s->since_unix_ms = record->since_unix_ms;
     s->remaining_ms = record->until > now ? (record->until - now) / HF__MS : 0;
     hf__owner_text(s->owner, (hf__owner){record->owner, record->logical});
-    hf__text_copy(s->who.client, sizeof s->who.client, record->client);
-    s->who.pid = record->pid;
-    hf__text_copy(s->who.program, sizeof s->who.program, record->program);
-    hf__text_copy(s->who.label, sizeof s->who.label, record->label);
+    hf__text_copy(s->identity.client, sizeof s->identity.client, record->client);
+    s->identity.pid = record->pid;
+    hf__text_copy(s->identity.program, sizeof s->identity.program, record->program);
+    hf__text_copy(s->identity.label, sizeof s->identity.label, record->label);
 }
 
-static void describe_kinds(const file_store *f, const hf__file_snapshot *snapshot, hf__sight *s,
+static void describe_kinds(const file_store *f, const hf__file_snapshot *snapshot, hf__lock_info *s,
                            hf__time now) {
     const hf__slot *first = &snapshot->table.views[0].slot;
     s->holders = snapshot->holder_count;
@@ -229,16 +229,16 @@ static void describe_kinds(const file_store *f, const hf__file_snapshot *snapsho
     s->since_unix_ms = first->since_unix_ms;
     s->remaining_ms = first->until > now ? (first->until - now) / HF__MS : 0;
     hf__owner_text(s->owner, (hf__owner){first->owner, first->logical});
-    read_introduction(f, first->id, &s->who);
-    hf__text_copy(s->who.client, sizeof s->who.client, first->client);
-    s->who.pid = first->pid;
+    read_introduction(f, first->id, &s->identity);
+    hf__text_copy(s->identity.client, sizeof s->identity.client, first->client);
+    s->identity.pid = first->pid;
 }
 
 static hf_result inspect_lock(file_store *f, hf__op *op, hf__time now) {
     hf__file_snapshot snapshot;
-    hf__sight *s = op->sight;
+    hf__lock_info *s = op->lock_info;
     s->held = false;
-    s->kind = s->used = s->capacity = s->holders = s->waiting = 0;
+    s->kind = s->used = s->capacity = s->holders = s->waiter_count = 0;
     hf_result r = take_snapshot(f, op, &snapshot);
     if (r) return r;
     describe_waiters(&snapshot, s);
@@ -247,7 +247,7 @@ static hf_result inspect_lock(file_store *f, hf__op *op, hf__time now) {
         describe_mutex(&snapshot.head.record, s, now);
     else if (snapshot.holder_count)
         describe_kinds(f, &snapshot, s, now);
-    if (s->held) fill_host(&s->who);
+    if (s->held) fill_host(&s->identity);
     hf__file_inspect_end(&snapshot);
     return HF_OK;
 }
@@ -286,16 +286,16 @@ static hf_result read_leader_value(file_store *f, hf__op *op, hf__time now) {
     hf_result r = inspect_lock(f, op, now);
     op->retry_ms = HF__LATCH_RETRY_MS;
     if (r) return r;
-    r = op->sight->held
-            ? hf__file_leader_value(f->directory, f->path, key, length, op->sight->token, op)
+    r = op->lock_info->held
+            ? hf__file_leader_value(f->directory, f->path, key, length, op->lock_info->token, op)
             : HF_NOT_HELD;
-    op->sight->held = r == HF_OK;
+    op->lock_info->held = r == HF_OK;
     return r;
 }
 
 /* Of one who waits, whose id we said; of a holder all is known. */
 static hf_result describe_client(const file_store *f, hf__op *op) {
-    hf__identity *who = &op->sight->who;
+    hf__identity *who = &op->lock_info->identity;
     if (strlen(who->client) != ID_TEXT) return HF_OK;
     read_introduction(f, (uint32_t)strtoul(who->client, NULL, 16), who);
     fill_host(who);
@@ -470,9 +470,9 @@ static hf_result execute_with_space(file_store *f, hf__op *op, hf__time now) {
 
 static void file_submit(hf__store *store, hf__op *op, hf__time now) {
     file_store *f = (file_store *)store;
-    op->asked_at = now;
+    op->sent_at = now;
     op->link = store->link;
-    op->maybe = false;
+    op->outcome_unknown = false;
     store->commands++;
     hf_result r = execute_with_space(f, op, now);
     if (op->verb == HF__BREAK && !r) return; /* completed when the holder has obeyed */

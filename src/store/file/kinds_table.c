@@ -403,7 +403,7 @@ hf_result hf__kinds_acquire(hf__lock *l, hf__local_contender *local, hf__peers *
     else
         hf__local_unwatch(local);
     if (r == HF_BUSY && !op->queued) op->retry_ms = HF__RECHECK_MS;
-    if (r == HF_OK && t.has_tickets) op->crowded = true;
+    if (r == HF_OK && t.has_tickets) op->has_waiters = true;
     free_table(&t);
     return r;
 }

@@ -57,7 +57,7 @@ static hf_result read_latch(hf__sidecar *s, latch_body *body, char **detail) {
 static void fill_answer(hf__op *op, const latch_body *body) {
     op->latch->left = (uint32_t)body->left;
     op->latch->round = body->round;
-    op->latch->done = body->done;
+    op->latch->last_done = body->done;
 }
 
 /* Its time is that of its last use. Under the lock, as a sweep looks at it. */
@@ -121,7 +121,8 @@ static hf_result read_leader(hf__sidecar *s, leader_body *body, size_t *length, 
 
 /* One that lost its lock and was stopped before it got here must not write over its successor's. */
 static bool is_outdated(const leader_body *there, const hf__op *op) {
-    return there->token > op->token || (there->token == op->token && there->nth >= op->word->nth);
+    return there->token > op->token ||
+           (there->token == op->token && there->nth >= op->leader_value->sequence);
 }
 
 hf_result hf__file_proclaim(int directory, const char *path, const char *key, size_t length,
@@ -138,10 +139,10 @@ hf_result hf__file_proclaim(int directory, const char *path, const char *key, si
     }
     if (r == HF_NOT_HELD || r == HF_BUSY) r = HF_OK; /* cut, by one that died: that is over */
     body.token = op->token;
-    body.nth = op->word->nth;
-    memcpy(body.value, op->word->value, op->word->length);
+    body.nth = op->leader_value->sequence;
+    memcpy(body.value, op->leader_value->value, op->leader_value->length);
     if (!r)
-        r = hf__sidecar_write(&s, &body, offsetof(leader_body, value) + op->word->length,
+        r = hf__sidecar_write(&s, &body, offsetof(leader_body, value) + op->leader_value->length,
                               &op->detail);
     hf__sidecar_close(&s);
     return r;
@@ -157,9 +158,9 @@ hf_result hf__file_leader_value(int directory, const char *path, const char *key
     if (r == HF_BUSY) return HF_NOT_HELD; /* being written, or cut: nobody has said anything yet */
     if (r) return r;
     if (body.token != token) return HF_NOT_HELD;
-    op->word->nth = body.nth;
-    op->word->length = (uint32_t)value_length;
-    memcpy(op->word->value, body.value, value_length);
-    op->word->value[value_length] = '\0';
+    op->leader_value->sequence = body.nth;
+    op->leader_value->length = (uint32_t)value_length;
+    memcpy(op->leader_value->value, body.value, value_length);
+    op->leader_value->value[value_length] = '\0';
     return HF_OK;
 }

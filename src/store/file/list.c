@@ -25,8 +25,8 @@ static hf_result begin_walk(int directory, const char *path, hf__op *op) {
     int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
     if (dir) {
-        op->listing->walk = dir;
-        op->listing->walk_end = end_walk;
+        op->list_walk->state = dir;
+        op->list_walk->free_state = end_walk;
         return HF_OK;
     }
     bool out = errno == EMFILE || errno == ENFILE || errno == ENOMEM;
@@ -51,16 +51,16 @@ static size_t read_key(int directory, const char *path, const char *name,
     return length;
 }
 
-static void add_name(hf__listing *l, const char *key, size_t length, const char *prefix) {
+static void add_name(hf__list_walk *l, const char *key, size_t length, const char *prefix) {
     size_t before = strlen(key) + 1;
     if (strcmp(key, prefix) != 0 || before >= length || length - before > HF_NAME_MAX) return;
     if (strlen(key + before) != length - before) return;
-    hf__listed *to = &l->names[l->count++];
+    hf__list_item *to = &l->names[l->count++];
     to->from_queue = false;
     memcpy(to->name, key + before, length - before + 1);
 }
 
-static void add_entry(hf__listing *l, int directory, const char *path, const char *prefix,
+static void add_entry(hf__list_walk *l, int directory, const char *path, const char *prefix,
                       const char *name) {
     char key[HF__KEY_MAX + 1];
     if (strncmp(name, HF__LOCK_START, strlen(HF__LOCK_START)) != 0) return;
@@ -70,13 +70,13 @@ static void add_entry(hf__listing *l, int directory, const char *path, const cha
 }
 
 hf_result hf__file_list(int directory, const char *path, const char *prefix, hf__op *op) {
-    hf__listing *l = op->listing;
-    hf_result r = l->walk ? HF_OK : begin_walk(directory, path, op);
+    hf__list_walk *l = op->list_walk;
+    hf_result r = l->state ? HF_OK : begin_walk(directory, path, op);
     l->count = 0;
-    for (int i = 0; !r && i < STEP && l->count < HF__LISTED; i++) {
+    for (int i = 0; !r && i < STEP && l->count < HF__LIST_BATCH; i++) {
         /* cppcheck-suppress readdirCalled ; the stream is this walk's own */
-        struct dirent *entry = readdir(l->walk);
-        l->over = !entry;
+        struct dirent *entry = readdir(l->state);
+        l->finished = !entry;
         if (!entry) break;
         add_entry(l, directory, path, prefix, entry->d_name);
     }

@@ -385,7 +385,7 @@ static hf_result renew_local(hf__lock *l, hf__local_contender *s, hf__peers *pee
                 slot.token == s->token && slot.broken != s->token && op->token == s->token;
     hf_result r = check_current(l, ours, op);
     if (r) return r;
-    op->crowded = true;
+    op->has_waiters = true;
     if (is_downgrade(s, op->kind)) return hf__kinds_renew(l, s, peers, self, op, now);
     hf__time until = op->lease_ms ? now + op->lease_ms * HF__MS : 0;
     error = hf__slot_extend(l->fd, (unsigned)s->slot, hf__later(slot.until, until), op->count);

@@ -50,7 +50,7 @@ static hf_result answer_granted(const hf__lock_state *state, hf__holder *holder,
                                 hf__time now) {
     extend_lease(holder, op->lease_ms, now);
     op->token = holder->token;
-    op->crowded = hf__lock_state_has_other_waiters(state, &holder->contender);
+    op->has_waiters = hf__lock_state_has_other_waiters(state, &holder->contender);
     return HF_OK;
 }
 
@@ -61,7 +61,7 @@ static hf_result answer_busy(const hf__lock_state *state, const hf__store_client
     for (const hf__holder *it = state->holders; it; it = it->next) {
         int64_t left = (it->expires - now) / HF__MS + 1;
         if (left < op->retry_ms) op->retry_ms = left;
-        op->told_token = it->token; /* of the last, which is the highest */
+        op->holder_token = it->token; /* of the last, which is the highest */
     }
     return HF_BUSY;
 }
@@ -135,7 +135,7 @@ hf_result hf__lock_state_renew(hf__lock_state *state, const hf__store_client *se
     downgrade_hold(state, holder, op->kind);
     holder->count = op->count;
     extend_lease(holder, op->lease_ms, now);
-    op->crowded = hf__lock_state_has_other_waiters(state, &contender);
+    op->has_waiters = hf__lock_state_has_other_waiters(state, &contender);
     return HF_OK;
 }
 
@@ -157,41 +157,42 @@ hf_result hf__lock_state_break(hf__lock_state *state, hf__op *op, hf__time now) 
 
 /* ---- INSPECT ---- */
 
-static void describe_holders(const hf__lock_state *state, hf__sight *sight) {
+static void describe_holders(const hf__lock_state *state, hf__lock_info *lock_info) {
     for (const hf__holder *it = state->holders; it; it = it->next) {
-        sight->holders++;
+        lock_info->holders++;
         if (it->contender.kind != HF_PERMITS) continue;
-        sight->used += it->contender.permits;
-        sight->capacity = it->contender.capacity;
+        lock_info->used += it->contender.permits;
+        lock_info->capacity = it->contender.capacity;
     }
 }
 
-static void describe_first_holder(const hf__holder *first, hf__sight *sight, hf__time now) {
+static void describe_first_holder(const hf__holder *first, hf__lock_info *lock_info, hf__time now) {
     bool beside = first->next && first->contender.kind == HF_UPGRADABLE; /* beside plain readers */
-    sight->held = true;
-    sight->kind = beside ? HF_READ : first->contender.kind;
-    sight->count = first->count;
-    sight->token = first->token;
-    sight->since_unix_ms = first->since_unix_ms;
-    sight->remaining_ms = (first->expires - now) / HF__MS;
-    hf__owner_text(sight->owner, first->contender.owner);
-    memcpy(sight->who.client, first->contender.client->uuid, sizeof sight->who.client);
+    lock_info->held = true;
+    lock_info->kind = beside ? HF_READ : first->contender.kind;
+    lock_info->count = first->count;
+    lock_info->token = first->token;
+    lock_info->since_unix_ms = first->since_unix_ms;
+    lock_info->remaining_ms = (first->expires - now) / HF__MS;
+    hf__owner_text(lock_info->owner, first->contender.owner);
+    memcpy(lock_info->identity.client, first->contender.client->uuid,
+           sizeof lock_info->identity.client);
 }
 
-static void describe_queue(const hf__lock_state *state, hf__sight *sight) {
+static void describe_queue(const hf__lock_state *state, hf__lock_info *lock_info) {
     for (const hf__waiter *it = state->waiters; it; it = it->next) {
-        if (sight->waiting++ >= HF__WAITERS_MAX) continue;
-        hf__standing *seen = &sight->line[sight->waiting - 1];
+        if (lock_info->waiter_count++ >= HF__WAITERS_MAX) continue;
+        hf__waiter_info *seen = &lock_info->waiters[lock_info->waiter_count - 1];
         hf__owner_text(seen->owner, it->contender.owner);
         memcpy(seen->client, it->contender.client->uuid, sizeof seen->client);
     }
 }
 
-void hf__lock_state_inspect(const hf__lock_state *state, hf__sight *sight, hf__time now) {
-    sight->held = false;
-    sight->waiting = sight->holders = sight->used = sight->capacity = 0;
-    describe_queue(state, sight);
+void hf__lock_state_inspect(const hf__lock_state *state, hf__lock_info *lock_info, hf__time now) {
+    lock_info->held = false;
+    lock_info->waiter_count = lock_info->holders = lock_info->used = lock_info->capacity = 0;
+    describe_queue(state, lock_info);
     if (!state->holders) return;
-    describe_holders(state, sight);
-    describe_first_holder(state->holders, sight, now);
+    describe_holders(state, lock_info);
+    describe_first_holder(state->holders, lock_info, now);
 }

@@ -14,6 +14,6 @@ hf_result hf__lock_state_renew(hf__lock_state *state, const hf__store_client *se
 hf_result hf__lock_state_release(hf__lock_state *state, const hf__store_client *self,
                                  const hf__op *op);
 hf_result hf__lock_state_break(hf__lock_state *state, hf__op *op, hf__time now);
-void hf__lock_state_inspect(const hf__lock_state *state, hf__sight *sight, hf__time now);
+void hf__lock_state_inspect(const hf__lock_state *state, hf__lock_info *lock_info, hf__time now);
 
 #endif

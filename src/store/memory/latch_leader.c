@@ -33,7 +33,7 @@ static hf_result execute_latch(hf__latch_leader *b, hf__op *op, hf__time now) {
     } else if (op->verb == HF__LATCH_COUNT_DOWN) {
         l->left = l->left > count ? l->left - count : 0;
     }
-    if (!l->left) l->done = l->round;
+    if (!l->left) l->last_done = l->round;
     *op->latch = *l;
     return HF_OK;
 }
@@ -45,10 +45,11 @@ static hf_result set_leader_value(hf__latch_leader *b, const hf__lock_state *sta
     hf__contender contender = {.client = self, .acquire_id = op->acquire_id, .kind = HF_MUTEX};
     const hf__holder *holder = hf__lock_state_find_holder(state, &contender);
     if (!holder || holder->token != op->token) return HF_LOST;
-    if (b->value && b->token == op->token && b->value->nth >= op->word->nth) return HF_OK;
+    if (b->value && b->token == op->token && b->value->sequence >= op->leader_value->sequence)
+        return HF_OK;
     if (!b->value) b->value = malloc(sizeof *b->value);
     if (!b->value) return HF_NOMEM;
-    *b->value = *op->word;
+    *b->value = *op->leader_value;
     b->token = op->token;
     return HF_OK;
 }
@@ -56,13 +57,14 @@ static hf_result set_leader_value(hf__latch_leader *b, const hf__lock_state *sta
 static hf_result read_leader_value(const hf__latch_leader *b, const hf__lock_state *state,
                                    hf__op *op, hf__time now) {
     const hf__holder *holder = state->holders;
-    op->sight->held = holder && b->value && b->token == holder->token;
+    op->lock_info->held = holder && b->value && b->token == holder->token;
     op->retry_ms = RETRY_MS;
-    if (!op->sight->held) return HF_NOT_HELD;
-    op->sight->token = holder->token;
-    op->sight->remaining_ms = (holder->expires - now) / HF__MS;
-    memcpy(op->sight->who.client, holder->contender.client->uuid, sizeof op->sight->who.client);
-    *op->word = *b->value;
+    if (!op->lock_info->held) return HF_NOT_HELD;
+    op->lock_info->token = holder->token;
+    op->lock_info->remaining_ms = (holder->expires - now) / HF__MS;
+    memcpy(op->lock_info->identity.client, holder->contender.client->uuid,
+           sizeof op->lock_info->identity.client);
+    *op->leader_value = *b->value;
     return HF_OK;
 }
 

@@ -6,10 +6,10 @@
 
 /* Zero is one that was never used. */
 typedef struct hf__latch_leader {
-    hf__latch latch;        /* round 0: it is not set */
-    hf__time latch_used_at; /* when it was last used */
-    hf__word *value;        /* on the heap; NULL: nobody has said anything yet */
-    uint64_t token;         /* under which that was said */
+    hf__latch latch;         /* round 0: it is not set */
+    hf__time latch_used_at;  /* when it was last used */
+    hf__leader_value *value; /* on the heap; NULL: nobody has said anything yet */
+    uint64_t token;          /* under which that was said */
 } hf__latch_leader;
 
 /* LATCH_…, PROCLAIM and LEADER of store.h, as `self`. */

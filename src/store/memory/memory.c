@@ -75,9 +75,9 @@ static memory_lock *find_lock(const memory_store *m, const hf__op *op, bool make
 /* ---- Operations ---- */
 
 static hf_result describe_client(const memory_store *m, hf__op *op) {
-    hf__sight *s = op->sight;
+    hf__lock_info *s = op->lock_info;
     for (const memory_client *it = m->space->clients; it; it = it->next)
-        if (!strcmp(it->who.client, s->who.client)) s->who = it->who;
+        if (!strcmp(it->who.client, s->identity.client)) s->identity = it->who;
     return HF_OK;
 }
 
@@ -89,7 +89,7 @@ static hf_result execute_on_state(hf__lock_state *state, const hf__store_client 
     case HF__RENEW: return hf__lock_state_renew(state, self, op, now);
     case HF__RELEASE: return hf__lock_state_release(state, self, op);
     case HF__BREAK: return hf__lock_state_break(state, op, now);
-    case HF__INSPECT: hf__lock_state_inspect(state, op->sight, now); return HF_OK;
+    case HF__INSPECT: hf__lock_state_inspect(state, op->lock_info, now); return HF_OK;
     default: return HF_UNSUPPORTED;
     }
 }
@@ -105,21 +105,21 @@ static void notify_grantable(const hf__lock_state *state) {
 }
 
 /* Names are found in their order: each step has the first of those behind the last. */
-static void insert_name(hf__listing *found, const char *name, size_t length) {
+static void insert_name(hf__list_walk *found, const char *name, size_t length) {
     char text[HF_NAME_MAX + 1];
     memcpy(text, name, length);
     text[length] = '\0';
     if (strcmp(text, found->last) <= 0) return;
     uint32_t at = found->count;
     while (at && strcmp(text, found->names[at - 1].name) < 0) at--;
-    if (at == HF__LISTED) return;
-    uint32_t behind = (found->count < HF__LISTED ? found->count++ : HF__LISTED - 1) - at;
+    if (at == HF__LIST_BATCH) return;
+    uint32_t behind = (found->count < HF__LIST_BATCH ? found->count++ : HF__LIST_BATCH - 1) - at;
     memmove(&found->names[at + 1], &found->names[at], behind * sizeof found->names[0]);
     found->names[at].from_queue = false;
     memcpy(found->names[at].name, text, length + 1);
 }
 
-static hf_result list_names(const memory_store *m, hf__listing *found, hf__time now) {
+static hf_result list_names(const memory_store *m, hf__list_walk *found, hf__time now) {
     size_t prefix = strlen(m->prefix) + 1;
     found->count = 0;
     for (hf__mapped *it = NULL; (it = hf__map_next(&m->space->locks, it));) {
@@ -129,7 +129,7 @@ static hf_result list_names(const memory_store *m, hf__listing *found, hf__time 
         if (state->holders || state->waiters)
             insert_name(found, it->key + prefix, it->length - prefix);
     }
-    found->over = found->count < HF__LISTED;
+    found->finished = found->count < HF__LIST_BATCH;
     if (found->count)
         hf__text_copy(found->last, sizeof found->last, found->names[found->count - 1].name);
     return HF_OK;
@@ -138,7 +138,7 @@ static hf_result list_names(const memory_store *m, hf__listing *found, hf__time 
 /* Only asking, and setting a latch, makes a lock: for all else one that was never used is an empty one. */
 static hf_result execute_op(const memory_store *m, hf__op *op, hf__time now) {
     if (op->verb == HF__CLIENT_INFO) return describe_client(m, op);
-    if (op->verb == HF__LIST) return list_names(m, op->listing, now);
+    if (op->verb == HF__LIST) return list_names(m, op->list_walk, now);
     memory_lock unused = {0};
     bool make = op->verb == HF__ACQUIRE || op->verb == HF__LATCH_SET;
     memory_lock *l = find_lock(m, op, make);
@@ -155,10 +155,10 @@ static hf_result execute_op(const memory_store *m, hf__op *op, hf__time now) {
 
 static void memory_submit(hf__store *store, hf__op *op, hf__time now) {
     memory_store *m = (memory_store *)store;
-    op->asked_at = now;
+    op->sent_at = now;
     op->link = store->link;
-    op->maybe = op->crowded = op->queued = false;
-    op->told_token = 0;
+    op->outcome_unknown = op->has_waiters = op->queued = false;
+    op->holder_token = 0;
     pthread_mutex_lock(&spaces_mutex);
     op->result = execute_op(m, op, now);
     pthread_mutex_unlock(&spaces_mutex);

@@ -89,15 +89,15 @@ static int64_t retry_ms(hf__ballot *b, const tally *t) {
         const hf__vote *v = &b->votes[i];
         if (v->stand != HF__STANDS_BUSY) continue;
         if (v->op.retry_ms > longest) longest = v->op.retry_ms;
-        if (v->op.told_token > b->op->told_token) b->op->told_token = v->op.told_token;
+        if (v->op.holder_token > b->op->holder_token) b->op->holder_token = v->op.holder_token;
     }
     return longest;
 }
 
 static void fail(hf__ballot *b, const tally *t, hf__time now) {
     hf__op *op = b->op;
-    op->maybe = op->queued = false; /* whatever was done is undone */
-    op->told_token = 0;
+    op->outcome_unknown = op->queued = false; /* whatever was done is undone */
+    op->holder_token = 0;
     op->detail = NULL;
     op->result = hf__ballot_refused(b, &op->detail);
     if (!op->result && t->heard >= b->q->majority)
@@ -108,7 +108,7 @@ static void fail(hf__ballot *b, const tally *t, hf__time now) {
     }
     b->q->no_quorum = op->result == HF_UNREACHABLE;
     if (op->result == HF_BUSY) op->retry_ms = retry_ms(b, t);
-    op->asked_at = b->began;
+    op->sent_at = b->began;
     b->op = NULL;
     b->over = true;
     hf__quorum_undo(b, op, now);
@@ -125,7 +125,7 @@ static void weigh(hf__ballot *b, hf__time now) {
     if (agreeing && t.agreed >= b->q->majority) {
         b->q->no_quorum = false;
         b->op->token = b->token;
-        b->op->maybe = b->op->queued = b->op->crowded = false;
+        b->op->outcome_unknown = b->op->queued = b->op->has_waiters = false;
         hf__ballot_tell(b, HF_OK, NULL);
         return;
     }
@@ -159,11 +159,11 @@ static hf_result check(const hf__quorum *q, const hf__op *op, char **detail) {
 
 void hf__quorum_ask(hf__quorum *q, hf__op *op, hf__time now) {
     char *detail = NULL;
-    op->asked_at = now;
+    op->sent_at = now;
     hf_result r = check(q, op, &detail);
     hf__ballot *b = r ? NULL : hf__ballot_new(q, &motion, op, now);
     if (!b) {
-        op->maybe = false;
+        op->outcome_unknown = false;
         hf__quorum_complete(q, op, r ? r : HF_NOMEM, detail);
         return;
     }

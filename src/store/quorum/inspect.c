@@ -25,7 +25,8 @@ static int pending(const hf__ballot *b) {
 static void no_majority(hf__ballot *b) {
     char *detail = NULL;
     hf_result r = hf__ballot_refused(b, &detail);
-    bool again = b->op->maybe || !b->q->store.up; /* what that means is for the caller to say */
+    bool again =
+        b->op->outcome_unknown || !b->q->store.up; /* what that means is for the caller to say */
     if (!r) detail = hf__quorum_why(b->q, b);
     b->q->no_quorum = !r;
     hf__ballot_tell(b, r ? r : again ? HF_UNREACHABLE : HF_NO_QUORUM, detail);
@@ -37,8 +38,8 @@ static void noted(hf__ballot *b, hf__vote *v, hf__time now) {
 
 /* ---- INSPECT ---- */
 
-static bool same_holder(const hf__sight *a, const hf__sight *b) {
-    return a->held && b->held && !strcmp(a->who.client, b->who.client);
+static bool same_holder(const hf__lock_info *a, const hf__lock_info *b) {
+    return a->held && b->held && !strcmp(a->identity.client, b->identity.client);
 }
 
 /* How many show the same holder as this node; or the same ownership: its token, too. */
@@ -98,8 +99,8 @@ static void weigh_inspect(hf__ballot *b, hf__time now) {
     }
     if (same && same + silent >= b->q->majority) {
         int64_t left = remaining(b, best);
-        *b->op->sight = b->sights[best];
-        b->op->sight->remaining_ms = left;
+        *b->op->lock_info = b->sights[best];
+        b->op->lock_info->remaining_ms = left;
     }
     hf__ballot_tell(b, HF_OK, NULL);
 }
@@ -111,9 +112,9 @@ static void weigh_who(hf__ballot *b, hf__time now) {
     int heard = 0;
     for (int i = 0; i < b->q->count; i++) {
         heard += done(&b->votes[i]);
-        const hf__identity *who = &b->sights[i].who;
+        const hf__identity *who = &b->sights[i].identity;
         if (!done(&b->votes[i]) || !(who->pid || *who->host || *who->program)) continue;
-        b->op->sight->who = *who;
+        b->op->lock_info->identity = *who;
         hf__ballot_tell(b, HF_OK, NULL);
         return;
     }
@@ -144,18 +145,18 @@ static void weigh_break(hf__ballot *b, hf__time now) {
         broken += done(v);
         not_held += in(v) && v->op.result == HF_NOT_HELD;
         late += in(v) && v->op.result == HF_TIMEOUT;
-        maybe += v->state == HF__VOTE_SENT || v->op.maybe;
+        maybe += v->state == HF__VOTE_SENT || v->op.outcome_unknown;
     }
     if (broken < b->q->majority && pending(b)) return;
-    b->op->maybe = false;
+    b->op->outcome_unknown = false;
     if (broken + not_held >= b->q->majority) {
         hf_result r = broken ? HF_OK : HF_NOT_HELD;
         b->op->token = token_shown(b, r);
         hf__ballot_tell(b, r, NULL);
         return;
     }
-    b->op->maybe = maybe || broken;
-    if (late && !b->op->maybe)
+    b->op->outcome_unknown = maybe || broken;
+    if (late && !b->op->outcome_unknown)
         hf__ballot_tell(b, HF_TIMEOUT, NULL);
     else
         no_majority(b);
@@ -167,11 +168,12 @@ static const hf__motion breaking = {noted, weigh_break};
 
 /* Each node has a sight of its own to fill in. */
 static bool add_sights(hf__ballot *b, const hf__op *op) {
-    if (!op->sight) return true;
+    if (!op->lock_info) return true;
     b->sights = calloc((size_t)b->q->count, sizeof *b->sights);
     for (int i = 0; b->sights && i < b->q->count; i++) {
-        memcpy(b->sights[i].who.client, op->sight->who.client, sizeof op->sight->who.client);
-        b->votes[i].op.sight = &b->sights[i];
+        memcpy(b->sights[i].identity.client, op->lock_info->identity.client,
+               sizeof op->lock_info->identity.client);
+        b->votes[i].op.lock_info = &b->sights[i];
     }
     return b->sights;
 }
@@ -180,8 +182,8 @@ void hf__quorum_look(hf__quorum *q, hf__op *op, hf__time now) {
     const hf__motion *motion = op->verb == HF__INSPECT       ? &inspect
                                : op->verb == HF__CLIENT_INFO ? &who
                                                              : &breaking;
-    op->asked_at = now;
-    op->maybe = false;
+    op->sent_at = now;
+    op->outcome_unknown = false;
     hf__ballot *b = hf__ballot_new(q, motion, op, now);
     if (!b || !add_sights(b, op)) {
         if (b) hf__ballot_free(b);

@@ -30,7 +30,7 @@ static void fill_vote(hf__vote *v, hf__ballot *b, const hf__op *op) {
     v->op.next = v->op.together = NULL;
     v->op.next_acquire = NULL;
     v->op.enqueue = v->op.leave_queue = v->op.inherits_position = false;
-    v->op.exact = false; /* a node may have it under another token than all agree on */
+    v->op.exact_token = false; /* a node may have it under another token than all agree on */
     v->op.detail = NULL;
 }
 
@@ -80,7 +80,7 @@ void hf__vote_cast(hf__vote *v, hf__verb verb, hf__time now) {
     v->op.detail = NULL;
     v->op.verb = verb;
     v->op.result = HF_OK;
-    v->op.maybe = false;
+    v->op.outcome_unknown = false;
     v->op.link = 0;
     v->state = HF__VOTE_SENT;
     store->table->submit(store, &v->op, now);
@@ -122,7 +122,7 @@ void hf__quorum_complete(hf__quorum *q, hf__op *op, hf_result result, char *deta
 void hf__ballot_tell(hf__ballot *b, hf_result result, char *detail) {
     hf__op *op = b->op;
     b->op = NULL;
-    op->asked_at = b->began;
+    op->sent_at = b->began;
     hf__quorum_complete(b->q, op, result, detail);
 }
 
@@ -131,7 +131,7 @@ void hf__ballot_tell(hf__ballot *b, hf_result result, char *detail) {
 /* An ACQUIRE that was sent and not answered may still come, until it must not act any more. */
 static void note_late(hf__vote *v) {
     hf__node *n = hf__vote_node(v);
-    if (v->op.verb != HF__ACQUIRE || !v->op.maybe) return;
+    if (v->op.verb != HF__ACQUIRE || !v->op.outcome_unknown) return;
     v->maybe = true;
     n->late_until = hf__later(n->late_until, hf__vote_late_until(v));
 }
@@ -150,7 +150,7 @@ static void say_again(hf__ballot *b, const hf__node *only, hf__time now) {
         hf__vote *v = &b->votes[i];
         const hf__node *n = &b->q->nodes[i];
         if (v->state != HF__VOTE_OWED || !n->at.store->up || (only && n != only)) continue;
-        v->op.bury_until = n->late_until > now ? n->late_until : 0;
+        v->op.tombstone_until = n->late_until > now ? n->late_until : 0;
         hf__vote_cast(v, HF__RELEASE, now);
     }
     b->retry_at = now + hf__jitter(&b->q->rand, hf__sooner(RETRY_FIRST << b->tries, RETRY_MOST));
@@ -189,7 +189,7 @@ static bool still_owed(hf__ballot *b, hf__time now) {
     bool owed = false;
     for (int i = 0; i < b->q->count; i++) owed |= b->votes[i].state == HF__VOTE_OWED;
     if (!owed) return false;
-    hf__time gone_by = b->votes[0].op.gone_by;
+    hf__time gone_by = b->votes[0].op.expired_by;
     if (!b->gone_by && gone_by > now && b->q->owing < OWING_MAX) {
         b->q->owing++;
         b->gone_by = gone_by;

@@ -80,9 +80,9 @@ struct hf__ballot {
     int64_t lease_ms;
     hf__time gone_by, retry_at; /* RELEASE */
     unsigned tries;
-    hf__sight *sights; /* INSPECT, WHO: one of each node */
-    char *name;        /* behind the votes */
-    hf__vote votes[];  /* as many as there are nodes */
+    hf__lock_info *sights; /* INSPECT, WHO: one of each node */
+    char *name;            /* behind the votes */
+    hf__vote votes[];      /* as many as there are nodes */
 };
 
 struct hf__quorum {

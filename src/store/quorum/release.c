@@ -37,18 +37,18 @@ static void unreachable(hf__ballot *b, hf_result result, char *detail) {
 static void tell(hf__ballot *b, const tally *t) {
     hf__quorum *q = b->q;
     bool heard = t->done + t->lost >= q->majority;
-    b->op->maybe = false;
+    b->op->outcome_unknown = false;
     if (t->done >= q->majority) {
         hf__ballot_tell(b, HF_OK, NULL);
     } else if (heard) {
-        b->op->maybe = t->done && q->count - t->lost >= q->majority;
+        b->op->outcome_unknown = t->done && q->count - t->lost >= q->majority;
         hf__ballot_tell(b, HF_LOST, NULL);
     } else {
         char *detail = NULL;
         hf_result refused = hf__ballot_refused(b, &detail);
         if (!refused) detail = hf__quorum_why(q, b);
         q->no_quorum = !refused;
-        b->op->maybe = t->maybe || t->done;
+        b->op->outcome_unknown = t->maybe || t->done;
         unreachable(b, refused ? refused : HF_UNREACHABLE, detail);
     }
 }
@@ -76,7 +76,7 @@ static void weigh(hf__ballot *b, hf__time now) {
 static void answered(hf__ballot *b, hf__vote *v, hf__time now) {
     (void)b, (void)now;
     if (v->op.result != HF_UNREACHABLE) return;
-    v->maybe |= v->op.maybe;
+    v->maybe |= v->op.outcome_unknown;
     v->state = HF__VOTE_OWED;
 }
 
@@ -104,21 +104,21 @@ static void cast(hf__vote *v, hf__time bury, hf__time now) {
     const hf__ballot *b = v->ballot;
     hf__time late = hf__vote_node(v)->late_until;
     bury = hf__later(bury, under_way_until(b->q, v - b->votes, b->acquire_id));
-    v->op.bury_until = hf__later(bury, late > now ? late : 0);
+    v->op.tombstone_until = hf__later(bury, late > now ? late : 0);
     hf__vote_cast(v, HF__RELEASE, now);
 }
 
 void hf__quorum_release(hf__quorum *q, hf__op *op, hf__time now) {
-    op->asked_at = now;
+    op->sent_at = now;
     hf__ballot *b = hf__ballot_new(q, &motion, op, now);
     if (!b) {
-        op->maybe = false;
+        op->outcome_unknown = false;
         hf__quorum_complete(q, op, HF_NOMEM, NULL);
         return;
     }
     end_number(q, op->acquire_id);
     b->op = op;
-    for (int i = 0; i < q->count; i++) cast(&b->votes[i], op->bury_until, now);
+    for (int i = 0; i < q->count; i++) cast(&b->votes[i], op->tombstone_until, now);
     hf__ballot_settle(b, now);
 }
 
@@ -137,7 +137,7 @@ void hf__quorum_undo(hf__ballot *of, hf__op *op, hf__time now) {
                             .acquire_id = of->acquire_id,
                             .lease_ms = of->lease_ms,
                             .held_since = of->began,
-                            .gone_by = hf__after_ms(latest, of->lease_ms + of->lease_ms / 50)};
+                            .expired_by = hf__after_ms(latest, of->lease_ms + of->lease_ms / 50)};
     hf__ballot *b = hf__ballot_new(q, &motion, &release, now);
     if (!b) { /* the lease ends it */
         if (op) hf__quorum_complete(q, op, op->result, op->detail);

@@ -29,7 +29,7 @@ static void weigh(hf__ballot *b, hf__time now) {
         lost += b->votes[i].stand == HF__STANDS_LOST;
         pending += b->votes[i].state == HF__VOTE_SENT && !b->expired;
     }
-    b->op->crowded = b->op->maybe = false;
+    b->op->has_waiters = b->op->outcome_unknown = false;
     if (kept >= q->majority) {
         q->no_quorum = false;
         b->enough = true;
@@ -44,7 +44,7 @@ static void weigh(hf__ballot *b, hf__time now) {
         char *detail = NULL;
         hf_result r = hf__ballot_refused(b, &detail);
         q->no_quorum = !r;
-        b->op->maybe = true;
+        b->op->outcome_unknown = true;
         hf__ballot_tell(b, r ? r : HF_UNREACHABLE, r ? detail : hf__quorum_why(q, b));
     }
 }
@@ -67,12 +67,12 @@ static void answered(hf__ballot *b, hf__vote *v, hf__time now) {
 static const hf__motion motion = {answered, weigh};
 
 void hf__quorum_renew(hf__quorum *q, hf__op *op, hf__time now) {
-    op->asked_at = now;
+    op->sent_at = now;
     char *detail = NULL;
     hf_result r = hf__quorum_lease_check(q->config.rejoin_ms, op->lease_ms, &detail);
     hf__ballot *b = r ? NULL : hf__ballot_new(q, &motion, op, now);
     if (!b) {
-        op->maybe = false;
+        op->outcome_unknown = false;
         hf__quorum_complete(q, op, r ? r : HF_NOMEM, detail);
         return;
     }

@@ -108,7 +108,7 @@ static void submit(hf__store *store, hf__op *op, hf__time now) {
 /* The store's own: a release that was repeated, what is yet to be confirmed, or is given back. */
 static bool keeps(redis *r, hf__op *op) {
     if (!r->in_cluster && hf__release_log_reclaim(op)) return true; /* there it is the cluster's */
-    if (r->watch) hf__release_log_note(&r->releases, op, hf__later(op->asked_at, r->link.fed_at));
+    if (r->watch) hf__release_log_note(&r->releases, op, hf__later(op->sent_at, r->link.fed_at));
     return r->wants_replicas && hf__replica_wait_take(&r->replica_wait, op, r->link.fed_at);
 }
 
@@ -127,7 +127,7 @@ static hf__op *completed(hf__store *store) {
     if (op) hf__notifications_note_answer(&r->notifications, op);
     if (op && r->in_cluster && hf__is_queued(op))
         hf__channels_want(&r->channels, op->name, op->name_length,
-                          hf__later(op->asked_at, r->link.fed_at));
+                          hf__later(op->sent_at, r->link.fed_at));
     return op;
 }
 

@@ -48,22 +48,22 @@ MUTATIONS = [
     Mutation(
         "the deadline of a grant counts from its answer",
         GRANT,
-        "return hf__sooner(hf__lease_deadline(op->asked_at, op->lease_ms), max_hold_until(w, op));",
+        "return hf__sooner(hf__lease_deadline(op->sent_at, op->lease_ms), max_hold_until(w, op));",
         "return hf__sooner(hf__lease_deadline(hf__now(), op->lease_ms), max_hold_until(w, op));",
         ("fault_pauses", "F01_deadlines_count_from*"),
     ),
     Mutation(
         "the deadline of a renewal counts from its answer",
         ANSWER,
-        "hf__time deadline = hf__lease_deadline(op->asked_at, op->lease_ms);",
+        "hf__time deadline = hf__lease_deadline(op->sent_at, op->lease_ms);",
         "hf__time deadline = hf__lease_deadline(hf__now(), op->lease_ms);",
         ("fault_pauses", "F01_deadlines_count_from*"),
     ),
     Mutation(
         "no margin for clocks that drift",
         "core/lease.c",
-        "return asked_at + lease_ms * HF__MS - hf__lease_margin(lease_ms);",
-        "return asked_at + lease_ms * HF__MS;",
+        "return sent_at + lease_ms * HF__MS - hf__lease_margin(lease_ms);",
+        "return sent_at + lease_ms * HF__MS;",
         ("fault_pauses", "F10_*"),
     ),
     Mutation(
@@ -929,14 +929,14 @@ MUTATIONS = [
     Mutation(
         "a wait looks at what is left, not at its round",
         "client/latch.c",
-        "if (g->latch.done >= w->round) return HF_OK;",
+        "if (g->latch.last_done >= w->round) return HF_OK;",
         "if (!g->latch.left) return HF_OK;",
         ("conformance", "memory", "B31_a_round_that_was_missed*"),
     ),
     Mutation(
         "a round that was given up lets its waiters go",
         "client/latch.c",
-        "if (g->latch.done >= w->round) return HF_OK;",
+        "if (g->latch.last_done >= w->round) return HF_OK;",
         "if (!g->latch.left || g->latch.round > w->round) return HF_OK;",
         ("conformance", "memory", "B31_a_round_given_up*"),
     ),
@@ -1216,15 +1216,15 @@ MUTATIONS = [
     Mutation(
         "no margin for clocks that drift, on a quorum",
         "core/lease.c",
-        "return asked_at + lease_ms * HF__MS - hf__lease_margin(lease_ms);",
-        "return asked_at + lease_ms * HF__MS;",
+        "return sent_at + lease_ms * HF__MS - hf__lease_margin(lease_ms);",
+        "return sent_at + lease_ms * HF__MS;",
         ("fault_quorum", "F10_*"),
     ),
     Mutation(
         "the deadline of a quorum counts from the answers",
         BALLOT,
-        "    op->asked_at = b->began;\n",
-        "    op->asked_at = b->q->now;\n",
+        "    op->sent_at = b->began;\n",
+        "    op->sent_at = b->q->now;\n",
         ("fault_quorum", "F10_*"),
     ),
     Mutation(
@@ -1372,8 +1372,8 @@ MUTATIONS = [
     Mutation(
         "cluster: what one key cannot do is never tried with all keys again",
         ROUTE,
-        "if (d->kind == HF__REDIRECT_TRY_AGAIN) op->brief = brief;",
-        "op->brief |= brief;",
+        "if (d->kind == HF__REDIRECT_TRY_AGAIN) op->single_key = brief;",
+        "op->single_key |= brief;",
         ("cluster_migrating", "F37_a_downgrade*"),
     ),
     Mutation(
@@ -1613,7 +1613,7 @@ MUTATIONS = [
         "a release that a minority confirms is done",
         "store/quorum/release.c",
         "hf__ballot_tell(b, HF_LOST, NULL);",
-        "hf__ballot_tell(b, b->op->maybe ? HF_OK : HF_LOST, NULL);",
+        "hf__ballot_tell(b, b->op->outcome_unknown ? HF_OK : HF_LOST, NULL);",
         ("fault_quorum", "F48_a_release_that_a_minority*"),
     ),
     Mutation(

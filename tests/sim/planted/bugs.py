@@ -52,11 +52,11 @@ BUGS = [
         "return [[at <= m->came_at && !old && !overtaken ? at : 0]];",
         "m->came_at", first=60),
     Bug("the deadline of a renewal counts from its answer", ANSWER,
-        "hf__time deadline = [[hf__lease_deadline(op->asked_at, op->lease_ms)]];",
+        "hf__time deadline = [[hf__lease_deadline(op->sent_at, op->lease_ms)]];",
         "hf__lease_deadline(now, op->lease_ms)", first=80),
     Bug("there is no margin for clocks that drift", LEASE,
-        "return [[asked_at + lease_ms * HF__MS - hf__lease_margin(lease_ms)]];",
-        "asked_at + lease_ms * HF__MS", first=320),
+        "return [[sent_at + lease_ms * HF__MS - hf__lease_margin(lease_ms)]];",
+        "sent_at + lease_ms * HF__MS", first=320),
     Bug("a grant that is answered after its lease is entered", GRANT,
         "if ([[w && now < deadline_of(w, op)]]) {",
         "w != NULL"),
@@ -65,7 +65,7 @@ BUGS = [
         "hf__wait_lease(w)", first=110),
     Bug("an unanswered renewal counts as done", ANSWER,
         "if ([[e->op.result == HF_OK]])\n        renew_confirmed(e, now);",
-        "e->op.result == HF_OK || e->op.maybe", first=70),
+        "e->op.result == HF_OK || e->op.outcome_unknown", first=70),
     Bug("a lost hold is kept", ANSWER,
         "else if ([[e->op.result == HF_LOST]])\n        renew_lost(e, now);",
         "false"),
@@ -124,9 +124,9 @@ BUGS = [
         ""),
     Bug("who gives up forgets what it asked for", WAIT,
         "bool asking = [[e->busy && e->asker == w]];",
-        "(hf__wait_set_acquire_id(w, 0), w->maybe = false, e->asker = e->asker == w ? NULL : e->asker, false)"),
+        "(hf__wait_set_acquire_id(w, 0), w->outcome_unknown = false, e->asker = e->asker == w ? NULL : e->asker, false)"),
     Bug("an unanswered ask is forgotten", ANSWER,
-        "else if ([[op->maybe]])\n        asked_unheard(e, w);",
+        "else if ([[op->outcome_unknown]])\n        asked_unheard(e, w);",
         "false"),
 
     # Leases in the store.
@@ -167,8 +167,8 @@ BUGS = [
         "if (e->ghost_let_go && now >= e->next_try)\n        [[send_release(e, now);]]",
         "hf__calls_finish(e->core, &e->ghost_calls, HF_OK, NULL); hf__entry_lay_ghost(e);"),
     Bug("a release that failed is not tried again", ANSWER,
-        "[[e->ghost_maybe |= op->maybe;]]",
-        "if (op->maybe) { hf__calls_finish(e->core, &e->ghost_carried, HF_OK, NULL); hf__entry_lay_ghost(e);"
+        "[[e->ghost_maybe |= op->outcome_unknown;]]",
+        "if (op->outcome_unknown) { hf__calls_finish(e->core, &e->ghost_carried, HF_OK, NULL); hf__entry_lay_ghost(e);"
         " return; }"),
     Bug("break does not look at the token", BREAK,
         "ARGV[1] ~= '0' and ARGV[1] ~= token",
@@ -268,7 +268,7 @@ BUGS = [
         "bool one_link = [[notification->link == w->first_link && notification->link == e->core->link]];",
         "true"),
     Bug("a grant is entered that is older than an answer", GRANT,
-        "[[notification->server_us >= w->told_us && notification->token > w->told_token]];",
+        "[[notification->server_us >= w->holder_seen_us && notification->token > w->holder_token]];",
         "true", first=1210),
     Bug("a short grant is entered that nothing makes longer", GRANT,
         "bool renews = [[!(w->flags & HF_NO_RENEW)]] &&",
@@ -382,7 +382,7 @@ BUGS = [
         "[[if (e->ownership) e->ownership->verify = true;]]\n    e->next_try = 0;",
         ""),
     Bug("readers join though others wait", GRANT,
-        "if (!plain || [[e->op.crowded]] ||",
+        "if (!plain || [[e->op.has_waiters]] ||",
         "false"),
 
     # Many names.
@@ -417,6 +417,6 @@ BUGS = [
         "if ([[t->parts[i].asked && !w->call.done]]) hf__core_give_up",
         "i == 0 && t->parts[i].asked && !w->call.done"),
     Bug("those asked for together count from when they were asked for before", SESSION,
-        "[[op->asked_at = sent->asked_at;]]",
-        "op->asked_at = sent->not_after"),
+        "[[op->sent_at = sent->sent_at;]]",
+        "op->sent_at = sent->not_after"),
 ]

@@ -10,8 +10,8 @@ TOUCH = "store/redis/lua/touch.lua"
 
 BUGS = [
     Bug("there is no margin for clocks that drift", LEASE,
-        "return [[asked_at + lease_ms * HF__MS - hf__lease_margin(lease_ms)]];",
-        "asked_at + lease_ms * HF__MS", first=90),
+        "return [[sent_at + lease_ms * HF__MS - hf__lease_margin(lease_ms)]];",
+        "sent_at + lease_ms * HF__MS", first=90),
     Bug("a release is not repeated after a failover", RELEASE_LOG,
         "if ([[!ends_hold(op)]]) return;",
         "true", first=80),
@@ -34,7 +34,7 @@ BUGS = [
         "call('PEXPIRE', KEYS[1], left)",
         ""),
     Bug("what may yet be undone is asked for again", REPLICA_WAIT,
-        "op->undone = [[sure || op->maybe]];",
+        "op->rolled_back = [[sure || op->outcome_unknown]];",
         "false", first=1200),
     Bug("a node that says it is a replica is used", SENTINEL,
         "if ([[role && !strcmp(role, \"master\")]]) return HF_OK;",

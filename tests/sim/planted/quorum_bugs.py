@@ -11,10 +11,10 @@ LEASE = "core/lease.c"
 
 BUGS = [
     Bug("there is no margin for clocks that drift", LEASE,
-        "return [[asked_at + lease_ms * HF__MS - hf__lease_margin(lease_ms)]];",
-        "asked_at + lease_ms * HF__MS"),
+        "return [[sent_at + lease_ms * HF__MS - hf__lease_margin(lease_ms)]];",
+        "sent_at + lease_ms * HF__MS"),
     Bug("the deadline counts from the answers", BALLOT,
-        "op->asked_at = [[b->began]];",
+        "op->sent_at = [[b->began]];",
         "b->q->now", first=205),
     Bug("what a lost answer may have granted is not undone", UNDO,
         "return v->state == HF__VOTE_SENT || [[v->maybe]] || v->stand == HF__STANDS_GRANTED ||",

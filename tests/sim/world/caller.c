@@ -333,12 +333,12 @@ static void look(sim_caller *t, hf__verb verb, int name, uint64_t token, hf__tim
     t->doing = SIM_LOOKING;
     t->op_done = false;
     t->name = name;
-    t->sight = (hf__sight){0};
+    t->sight = (hf__lock_info){0};
     t->op = (hf__op){.verb = verb,
                      .name = sim_names[name],
                      .name_length = strlen(sim_names[name]),
                      .token = token,
-                     .sight = &t->sight,
+                     .lock_info = &t->sight,
                      .not_after = hf__after_ms(now, c->core.config.command_timeout_ms)};
     SIM_TELL(c->world, name, "client %d.%d  %s %s", c->slot, t->index,
              verb == HF__BREAK ? "breaks" : "inspects", sim_names[name]);

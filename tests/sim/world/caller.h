@@ -38,7 +38,7 @@ typedef struct sim_caller {
     hf__call call;
     hf__op op;
     bool op_done;
-    hf__sight sight;
+    hf__lock_info sight;
     struct sim_hold *hold;
     uint64_t number; /* of the hold that is released for good; 0: entered more often */
     int64_t lease_ms;

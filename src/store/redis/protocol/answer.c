@@ -55,7 +55,7 @@ static void read_owner(char out[HF__OWNER_TEXT], const char *owner) {
     if (colon) hf__text_tame(out, HF__OWNER_TEXT, colon + 1, strlen(colon + 1));
 }
 
-static bool read_sight(hf__sight *sight, const hf__reply *r) {
+static bool read_sight(hf__lock_info *lock_info, const hf__reply *r) {
     int64_t left, token, since, kind, count, holders, used, capacity;
     const char *id = hf__reply_text(r, 4), *owner = hf__reply_text(r, 8);
     if (!hf__reply_number(r, 3, &left) || !id || !owner || !hf__reply_number(r, 5, &token) ||
@@ -63,27 +63,28 @@ static bool read_sight(hf__sight *sight, const hf__reply *r) {
         !hf__reply_number(r, 9, &count) || !hf__reply_number(r, 10, &holders) ||
         !hf__reply_number(r, 11, &used) || !hf__reply_number(r, 12, &capacity))
         return false;
-    sight->held = true;
-    sight->remaining_ms = left > 0 ? left : 0;
-    sight->token = (uint64_t)token;
-    sight->since_unix_ms = since;
-    sight->kind = (uint32_t)kind;
-    sight->count = (uint32_t)count;
-    sight->holders = (uint32_t)holders;
-    sight->used = (uint32_t)used;
-    sight->capacity = (uint32_t)capacity;
-    hf__text_tame(sight->who.client, sizeof sight->who.client, id, strcspn(id, ":#"));
-    read_owner(sight->owner, owner);
+    lock_info->held = true;
+    lock_info->remaining_ms = left > 0 ? left : 0;
+    lock_info->token = (uint64_t)token;
+    lock_info->since_unix_ms = since;
+    lock_info->kind = (uint32_t)kind;
+    lock_info->count = (uint32_t)count;
+    lock_info->holders = (uint32_t)holders;
+    lock_info->used = (uint32_t)used;
+    lock_info->capacity = (uint32_t)capacity;
+    hf__text_tame(lock_info->identity.client, sizeof lock_info->identity.client, id,
+                  strcspn(id, ":#"));
+    read_owner(lock_info->owner, owner);
     return true;
 }
 
-static bool read_line(hf__sight *sight, const hf__reply *r, size_t from) {
+static bool read_line(hf__lock_info *lock_info, const hf__reply *r, size_t from) {
     int64_t waiting;
     if (!hf__reply_number(r, 2, &waiting) || waiting < 0 || waiting > UINT32_MAX) return false;
-    sight->waiting = (uint32_t)waiting;
+    lock_info->waiter_count = (uint32_t)waiting;
     for (size_t i = from; i < r->count && i - from < HF__WAITERS_MAX; i++) {
         const char *id = hf__reply_text(r, i);
-        hf__standing *standing = &sight->line[i - from];
+        hf__waiter_info *standing = &lock_info->waiters[i - from];
         if (!id) return false;
         hf__text_tame(standing->client, sizeof standing->client, id, strcspn(id, ":"));
         read_owner(standing->owner, id);
@@ -93,12 +94,12 @@ static bool read_line(hf__sight *sight, const hf__reply *r, size_t from) {
 
 static void read_text(char *to, const hf__reply *r, size_t i) {
     const char *text = hf__reply_text(r, i);
-    hf__text_tame(to, HF__WHO_TEXT, text ? text : "", text ? strlen(text) : 0);
+    hf__text_tame(to, HF__IDENTITY_TEXT, text ? text : "", text ? strlen(text) : 0);
 }
 
 static hf_result who_answer(hf__session *s, hf__op *op, char **detail) {
     const hf__reply *r = &s->parser.reply;
-    hf__identity *who = &op->sight->who;
+    hf__identity *who = &op->lock_info->identity;
     if (r->type != REDIS_REPLY_ARRAY || r->count != 4) return bad_answer(s, op, detail);
     read_text(who->host, r, 0);
     if (!hf__reply_number(r, 1, &who->pid)) who->pid = 0;
@@ -115,7 +116,7 @@ static void late_answer(hf__session *s, hf__op *op, hf__time now) {
     int64_t why = 0;
     bool merging = s->parser.reply.count > 2 && hf__reply_number(&s->parser.reply, 2, &why) &&
                    why == LATE_BY_MERGING;
-    if ((merging || op->late++ < LATE_TRIES) && now < op->not_after)
+    if ((merging || op->late_count++ < LATE_TRIES) && now < op->not_after)
         hf__session_send(s, op, false, now);
     else
         hf__session_complete(
@@ -134,13 +135,13 @@ static bool read_busy(const hf__reply *r, int64_t *place, uint64_t *token) {
 static bool read_crowded(const hf__reply *r, hf__op *op) {
     int64_t crowded;
     if (!hf__reply_number(r, 3, &crowded)) return false;
-    op->crowded = crowded != 0;
+    op->has_waiters = crowded != 0;
     return true;
 }
 
 static hf_result grant_answer(hf__session *s, hf__op *op, int64_t value, bool yes, char **detail) {
     int64_t place = 0;
-    if (yes ? value <= 0 : !read_busy(&s->parser.reply, &place, &op->told_token))
+    if (yes ? value <= 0 : !read_busy(&s->parser.reply, &place, &op->holder_token))
         return bad_answer(s, op, detail);
     if (yes)
         op->token = (uint64_t)value;
@@ -172,7 +173,7 @@ static hf_result heir_answer(hf__session *s, hf__op *op, int64_t status, int64_t
     int64_t place = 0;
     if (!op->next_acquire || (status == STATUS_YES && value <= 0) ||
         (status == STATUS_NO &&
-         !read_busy(&s->parser.reply, &place, &op->next_acquire->told_token)))
+         !read_busy(&s->parser.reply, &place, &op->next_acquire->holder_token)))
         return bad_answer(s, op, detail);
     op->next_acquire->result = status == STATUS_YES  ? HF_OK
                                : status == STATUS_NO ? HF_BUSY
@@ -212,7 +213,7 @@ static hf_result number_answer(hf__session *s, hf__op *op, hf__time now, char **
                   op->verb == HF__RAISE_TOKEN ||
                   (op->verb == HF__ACQUIRE && !op->together && n >= TIME_MIN_US);
     if (!may_be || !good_time(server_us)) return bad_answer(s, op, detail);
-    hf__session_note_time(s, server_us, op->asked_at, now);
+    hf__session_note_time(s, server_us, op->sent_at, now);
     if (op->verb == HF__ACQUIRE) op->token = (uint64_t)n;
     if (op->verb == HF__REGISTER) s->registered = true;
     hf__session_complete(s, op, n > 0 ? HF_OK : HF_LOST, false, NULL);
@@ -225,8 +226,8 @@ static hf_result kept_answer(hf__session *s, hf__op *op, bool yes, int64_t serve
     int64_t crowded = 0;
     if (!hf__in_lane(op) || (yes && !hf__reply_number(&s->parser.reply, 2, &crowded)))
         return bad_answer(s, op, detail);
-    hf__session_note_time(s, server_us, op->asked_at, now);
-    op->crowded = crowded != 0;
+    hf__session_note_time(s, server_us, op->sent_at, now);
+    op->has_waiters = crowded != 0;
     hf__session_complete(s, op, yes ? HF_OK : HF_LOST, false, NULL);
     return HF_OK;
 }
@@ -261,7 +262,7 @@ static hf_result list_answer(hf__session *s, hf__op *op, hf__time now, char **de
     if (op->together) third = late;
     if ((late && !third) || (!late && third && !hf__reply_number(r, 2, &value)))
         return bad_answer(s, op, detail);
-    hf__session_note_time(s, server_us, op->asked_at, now);
+    hf__session_note_time(s, server_us, op->sent_at, now);
     op->server_us = server_us;
     if (op->verb == HF__RELEASE) return heir_answer(s, op, status, value, detail);
     if (late) {
@@ -272,13 +273,13 @@ static hf_result list_answer(hf__session *s, hf__op *op, hf__time now, char **de
     if (op->together) return chain_answer(s, op, yes, detail);
     if (op->verb == HF__ACQUIRE) return grant_answer(s, op, value, yes, detail);
     if (op->verb == HF__LIST) {
-        if (!yes || !hf__list_answer(r, s->url->prefix, op->listing))
+        if (!yes || !hf__list_answer(r, s->url->prefix, op->list_walk))
             return bad_answer(s, op, detail);
     } else if (op->verb == HF__BREAK)
         op->token = (uint64_t)value;
     else if (hf__is_handed(op))
         op->result = HF_OK;
-    else if ((yes && !read_sight(op->sight, r)) || !read_line(op->sight, r, yes ? 13 : 3))
+    else if ((yes && !read_sight(op->lock_info, r)) || !read_line(op->lock_info, r, yes ? 13 : 3))
         return bad_answer(s, op, detail);
     hf_result no = op->verb == HF__BREAK ? HF_NOT_HELD : HF_OK;
     hf__session_complete(s, op, yes ? HF_OK : no, false, NULL);
@@ -307,7 +308,7 @@ static hf_result latch_leader_answer(hf__session *s, hf__op *op, hf__time now, c
         status > (changes ? STATUS_LATE : STATUS_YES) || !hf__reply_number(r, 1, &server_us) ||
         !good_time(server_us))
         return bad_answer(s, op, detail);
-    hf__session_note_time(s, server_us, op->asked_at, now);
+    hf__session_note_time(s, server_us, op->sent_at, now);
     if (status == STATUS_LATE)
         late_answer(s, op, now);
     else if (hf__latch_leader_answer(r, op, status == STATUS_YES, is_subscribed(s, op)))
@@ -395,7 +396,7 @@ static hf_result error_answer(hf__session *s, hf__op *op, hf__time now, char **d
     hf_result result = hf__session_error(s, op, error, &line);
     /* Where something else stands in its place, our hold is gone. But what may yet come late was not
        buried: that is to be asked for again. */
-    bool ours = op->verb == HF__RENEW || (op->verb == HF__RELEASE && !op->bury_until) ||
+    bool ours = op->verb == HF__RENEW || (op->verb == HF__RELEASE && !op->tombstone_until) ||
                 op->verb == HF__RAISE_TOKEN || op->verb == HF__EXPORT;
     hf__error_line unwrapped = hf__error_unwrap(error);
     bool gone = ours && hf__error_has_code(&unwrapped, "WRONGTYPE");

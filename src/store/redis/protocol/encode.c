@@ -176,11 +176,11 @@ static void add_touch(hf__session *s, const hf__op *op) {
 
 /* The acquire has written the fence; after a long hold it is kept a day from now. */
 static bool keeps_fence(const hf__op *op, hf__time now) {
-    return op->bury_until || now - op->held_since > FENCE_FRESH;
+    return op->tombstone_until || now - op->held_since > FENCE_FRESH;
 }
 
 static bool says_token(const hf__op *op) {
-    return op->retried || op->exact;
+    return op->retried || op->exact_token;
 }
 
 static bool plain_release(const hf__op *op, hf__time now) {
@@ -191,7 +191,7 @@ static bool plain_release(const hf__op *op, hf__time now) {
 static void add_release(hf__session *s, const hf__op *op, hf__time now) {
     add_id(s, op);
     if (plain_release(op, now)) return;
-    hf__command_number(&s->out, op->bury_until ? at_least_until(s, op->bury_until) : 0);
+    hf__command_number(&s->out, op->tombstone_until ? at_least_until(s, op->tombstone_until) : 0);
     hf__command_number(&s->out, keeps_fence(op, now) ? FENCE_KEPT_MS : 0);
     hf__command_number(&s->out, op->leave_queue);
     if (says_token(op)) hf__command_number(&s->out, (int64_t)op->token);
@@ -215,7 +215,7 @@ static int key_count(const hf__op *op) {
     case HF__ACQUIRE:
     case HF__RELEASE:
     case HF__BREAK: return 4;
-    case HF__RENEW: return hf__in_lane(op) && !op->brief ? 4 : 1;
+    case HF__RENEW: return hf__in_lane(op) && !op->single_key ? 4 : 1;
     case HF__RAISE_TOKEN:
     case HF__INSPECT: return 2;
     case HF__UPTIME:
@@ -274,7 +274,7 @@ static void add_script_arguments(hf__session *s, const hf__op *op, hf__time now)
     if (hf__is_latch_or_leader(op))
         hf__latch_leader_encode(&s->out, s->who->client, op, not_after(s, op->not_after));
     if (op->verb == HF__REGISTER) add_register(s, op);
-    if (op->verb == HF__LIST) hf__list_encode(&s->out, s->url->prefix, op->listing);
+    if (op->verb == HF__LIST) hf__list_encode(&s->out, s->url->prefix, op->list_walk);
     if (op->verb == HF__ACQUIRE) add_ask(s, op, now);
     if (op->verb == HF__RENEW) add_renew(s, op);
     if (op->verb == HF__RELEASE) add_release(s, op, now);
@@ -332,7 +332,7 @@ static void encode_script(hf__session *s, const hf__op *op, bool whole, hf__time
 static void encode_who(hf__session *s, const hf__op *op) {
     hf__command_begin(&s->out, 6);
     hf__command_string(&s->out, "HMGET");
-    hf__encode_client_key(s, op->sight->who.client);
+    hf__encode_client_key(s, op->lock_info->identity.client);
     hf__command_string(&s->out, "host");
     hf__command_string(&s->out, "pid");
     hf__command_string(&s->out, "program");

@@ -35,8 +35,8 @@ int hf__latch_leader_arguments(const hf__op *op) {
 static void encode_proclaim(hf__buffer *out, const char *client, const hf__op *op) {
     hf__command_id(out, client, ":", op->acquire_id);
     hf__command_number(out, (int64_t)op->token);
-    hf__command_number(out, (int64_t)op->word->nth);
-    hf__command_bytes(out, op->word->value, op->word->length);
+    hf__command_number(out, (int64_t)op->leader_value->sequence);
+    hf__command_bytes(out, op->leader_value->value, op->leader_value->length);
 }
 
 void hf__latch_leader_keys(hf__buffer *out, const char *prefix, const hf__op *op) {
@@ -72,7 +72,7 @@ static bool read_latch(const hf__reply *r, hf__op *op, bool heard) {
     if (op->verb == HF__LATCH_GET && !hf__reply_number(r, 5, &told)) return false;
     op->latch->left = (uint32_t)left;
     op->latch->round = (uint64_t)round;
-    op->latch->done = (uint64_t)done;
+    op->latch->last_done = (uint64_t)done;
     op->queued = told != 0;
     op->retry_ms = retry_ms(op, op->queued && heard, LATCH_TOLD_MS);
     return true;
@@ -84,11 +84,12 @@ static bool read_leader_value(const hf__reply *r, hf__op *op) {
     if (!id || !value || r->item[7].length > HF_VALUE_MAX || !hf__reply_number(r, 5, &token) ||
         !hf__reply_number(r, 6, &nth) || token <= 0 || nth <= 0)
         return false;
-    op->sight->token = (uint64_t)token;
-    hf__text_tame(op->sight->who.client, sizeof op->sight->who.client, id, strcspn(id, ":"));
-    op->word->nth = (uint64_t)nth;
-    op->word->length = (uint32_t)r->item[7].length;
-    memcpy(op->word->value, value, r->item[7].length + 1);
+    op->lock_info->token = (uint64_t)token;
+    hf__text_tame(op->lock_info->identity.client, sizeof op->lock_info->identity.client, id,
+                  strcspn(id, ":"));
+    op->leader_value->sequence = (uint64_t)nth;
+    op->leader_value->length = (uint32_t)r->item[7].length;
+    memcpy(op->leader_value->value, value, r->item[7].length + 1);
     return true;
 }
 
@@ -97,8 +98,8 @@ static bool read_leader(const hf__reply *r, hf__op *op, bool yes, bool heard) {
     int64_t told, ms;
     if (!hf__reply_number(r, 2, &told) || !hf__reply_number(r, 3, &ms)) return false;
     if (yes && !read_leader_value(r, op)) return false;
-    op->sight->held = yes;
-    op->sight->remaining_ms = ms > 0 ? ms : 0;
+    op->lock_info->held = yes;
+    op->lock_info->remaining_ms = ms > 0 ? ms : 0;
     op->queued = told != 0;
     op->retry_ms = retry_ms(op, op->queued && heard, LEADER_TOLD_MS);
     if (ms >= 0 && ms < op->retry_ms) op->retry_ms = ms + 1;

@@ -29,12 +29,12 @@ static void add_name(pattern *p, const char *name, size_t length) {
     }
 }
 
-void hf__list_encode(hf__buffer *out, const char *prefix, const hf__listing *l) {
+void hf__list_encode(hf__buffer *out, const char *prefix, const hf__list_walk *l) {
     pattern p = {.length = 0};
     for (; *prefix; prefix++) add_byte(&p, *prefix);
     p.text[p.length++] = ':';
     p.text[p.length++] = '{';
-    add_name(&p, l->start, l->start_length);
+    add_name(&p, l->prefix, l->prefix_length);
     p.text[p.length++] = '*';
     hf__command_text(out, "%" PRIu64, l->cursor);
     hf__command_bytes(out, p.text, p.length);
@@ -43,13 +43,13 @@ void hf__list_encode(hf__buffer *out, const char *prefix, const hf__listing *l) 
 
 /* ---- Answers ---- */
 
-static bool read_cursor(const hf__reply *r, hf__listing *l) {
+static bool read_cursor(const hf__reply *r, hf__list_walk *l) {
     const char *cursor = hf__reply_text(r, 2), *last = hf__reply_text(r, 3);
     if (!cursor || !last || (*last && strlen(last) != DIGEST)) return false;
     if (!*cursor || strspn(cursor, "0123456789") != r->item[2].length) return false;
     l->cursor = strtoull(cursor, NULL, 10);
     memcpy(l->last, last, strlen(last) + 1);
-    l->over = !l->cursor && !*last;
+    l->finished = !l->cursor && !*last;
     return true;
 }
 
@@ -77,19 +77,19 @@ static bool decode(char name[HF_NAME_MAX + 1], const char *text, size_t length) 
 }
 
 /* Between the braces stands the name. A key of ours that we cannot read is nobody's lock. */
-static void read_key(hf__listing *l, const hf__value *key, const char *prefix) {
+static void read_key(hf__list_walk *l, const hf__value *key, const char *prefix) {
     size_t before = strlen(prefix) + 2, end = key->length;
-    hf__listed *to = &l->names[l->count];
+    hf__list_item *to = &l->names[l->count];
     to->from_queue = end > 2 && !strcmp(key->text + end - 2, ":q");
     if (to->from_queue) end -= 2;
     if (end <= before || key->text[end - 1] != '}') return;
     if (decode(to->name, key->text + before, end - 1 - before)) l->count++;
 }
 
-bool hf__list_answer(const hf__reply *r, const char *prefix, hf__listing *l) {
+bool hf__list_answer(const hf__reply *r, const char *prefix, hf__list_walk *l) {
     const size_t first = 4;
     l->count = 0;
-    if (!read_cursor(r, l) || r->count - first > HF__LISTED) return false;
+    if (!read_cursor(r, l) || r->count - first > HF__LIST_BATCH) return false;
     for (size_t i = first; i < r->count; i++) {
         if (!hf__reply_text(r, i)) return false;
         read_key(l, &r->item[i], prefix);

@@ -8,9 +8,9 @@
 
 #define HF__LIST_ARGUMENTS 3
 
-void hf__list_encode(hf__buffer *out, const char *prefix, const hf__listing *listing);
+void hf__list_encode(hf__buffer *out, const char *prefix, const hf__list_walk *listing);
 
 /* A step's answer into the listing. False: it is none to what was asked. */
-bool hf__list_answer(const hf__reply *reply, const char *prefix, hf__listing *listing);
+bool hf__list_answer(const hf__reply *reply, const char *prefix, hf__list_walk *listing);
 
 #endif

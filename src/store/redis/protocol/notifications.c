@@ -8,7 +8,7 @@ bool hf__is_queued(const hf__op *op) {
 void hf__notifications_note_answer(hf__notifications *n, const hf__op *op) {
     if (!hf__is_queued(op)) return;
     n->wanted = true;
-    n->queued_at = op->asked_at;
+    n->queued_at = op->sent_at;
 }
 
 /* When listening begins or ends, whoever waits asks again: something may have been missed. */
@@ -57,6 +57,6 @@ bool hf__notifications_next(hf__notifications *n, hf__notification *out) {
                               .link = n->commands->link,
                               .server_us = m.server_us,
                               .lease_ms = m.lease_ms,
-                              .asked_at = n->must_claim ? 0 : effective_sent_at(n->commands, &m)};
+                              .sent_at = n->must_claim ? 0 : effective_sent_at(n->commands, &m)};
     return true;
 }

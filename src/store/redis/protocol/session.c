@@ -29,7 +29,7 @@ void hf__session_fini(hf__session *s) {
 
 static void completed(hf__session *s, hf__op *op, hf_result result, bool maybe, char *detail) {
     op->result = result;
-    op->maybe = maybe;
+    op->outcome_unknown = maybe;
     op->detail = detail;
     op->next = NULL;
     if (s->done_last)
@@ -41,7 +41,7 @@ static void completed(hf__session *s, hf__op *op, hf_result result, bool maybe, 
 
 static void went_with(hf__op *op, const hf__op *sent) {
     op->heard = sent->heard;
-    op->asked_at = sent->asked_at;
+    op->sent_at = sent->sent_at;
     op->link = sent->link;
 }
 
@@ -49,7 +49,7 @@ static void went_with(hf__op *op, const hf__op *sent) {
 hf__op *hf__session_take_next(hf__op *op) {
     hf__op *next = op->next_acquire_op;
     op->next_acquire_op = NULL;
-    next->late = 0;
+    next->late_count = 0;
     went_with(next, op);
     return next;
 }
@@ -59,7 +59,7 @@ void hf__session_complete(hf__session *s, hf__op *op, hf_result result, bool may
     if (op == &s->registration) {
         s->registering = false;
         if (result == HF_UNREACHABLE)
-            s->register_at = op->asked_at + REGISTER_AGAIN;
+            s->register_at = op->sent_at + REGISTER_AGAIN;
         else if (detail)
             hf__log_add(s->log, HF_LOG_WARNING, "others cannot see who holds our locks: %s",
                         detail);
@@ -106,7 +106,7 @@ void hf__session_send(hf__session *s, hf__op *op, bool whole, hf__time now) {
         return;
     }
     op->asking_said = op->asking;
-    op->asked_at = now;
+    op->sent_at = now;
     op->link = s->link;
     op->next = NULL;
     if (s->last)
@@ -120,7 +120,7 @@ void hf__session_send(hf__session *s, hf__op *op, bool whole, hf__time now) {
 }
 
 void hf__session_submit(hf__session *s, hf__op *op, hf__time now) {
-    op->late = 0;
+    op->late_count = 0;
     if (s->state == HF__READY)
         hf__session_send(s, op, false, now);
     else
@@ -145,11 +145,11 @@ hf_result hf__session_begin(hf__session *s, const char *password, hf__time now) 
     return HF_OK;
 }
 
-void hf__session_note_time(hf__session *s, int64_t server_us, hf__time asked_at, hf__time now) {
+void hf__session_note_time(hf__session *s, int64_t server_us, hf__time sent_at, hf__time now) {
     s->server_us = server_us;
-    s->sampled_at = asked_at;
+    s->sampled_at = sent_at;
     s->received_at = now;
-    int64_t trip = (now - asked_at) / 1000;
+    int64_t trip = (now - sent_at) / 1000;
     s->round_trips++;
     if (!s->round_trip_us || trip < s->round_trip_us) s->round_trip_us = trip;
 }
@@ -164,7 +164,7 @@ hf_result hf__session_error(const hf__session *s, const hf__op *op, const char *
                             char **detail) {
     hf__attempt attempt = {.prefix = s->url->prefix, .client = s->who->client};
     if (op) attempt.script = hf__script_of(s, op);
-    if (op && op->verb == HF__CLIENT_INFO) attempt.client = op->sight->who.client;
+    if (op && op->verb == HF__CLIENT_INFO) attempt.client = op->lock_info->identity.client;
     if (op && op->name) {
         attempt.name = op->name;
         attempt.name_length = (int)op->name_length;
@@ -234,7 +234,7 @@ hf__time hf__session_due(const hf__session *s) {
 hf__time hf__session_waits_since(const hf__session *s) {
     if (s->state == HF__LOGIN) return s->began;
     if (s->pinged_at) return s->pinged_at;
-    return s->first ? s->first->asked_at : HF__NEVER;
+    return s->first ? s->first->sent_at : HF__NEVER;
 }
 
 void hf__session_goodbye(hf__session *s) {

@@ -23,7 +23,7 @@ hf__op *hf__session_take_first(hf__session *s);
 /* What was asked with a release is told apart from it. */
 hf__op *hf__session_take_next(hf__op *op);
 
-void hf__session_note_time(hf__session *s, int64_t server_us, hf__time asked_at, hf__time now);
+void hf__session_note_time(hf__session *s, int64_t server_us, hf__time sent_at, hf__time now);
 hf_result hf__session_not_redis(const hf__session *s, char **detail);
 
 /* What an error means, of an operation (NULL: of the login), and a line for a person. */

@@ -26,11 +26,11 @@ static hf__op *pop_op(hf__op **first, hf__op **last) {
 static void complete_op(hf__replica_wait *w, hf__op *op, hf_result result, bool maybe,
                         char *detail) {
     op->verb = op->ack.verb;
-    op->asked_at = op->ack.asked_at;
+    op->sent_at = op->ack.sent_at;
     op->link = op->ack.link;
     op->ack.state = HF__ACK_NONE;
     op->result = result;
-    op->maybe = maybe;
+    op->outcome_unknown = maybe;
     free(op->detail);
     op->detail = detail;
     w->count--;
@@ -42,7 +42,7 @@ static void undo_done(hf__replica_wait *w, hf__op *op) {
     bool sure = op->result == HF_OK || op->result == HF_LOST;
     char *why = op->ack.why;
     op->ack.why = NULL;
-    op->undone = sure || op->maybe;
+    op->rolled_back = sure || op->outcome_unknown;
     complete_op(w, op, op->ack.result, !sure, why);
 }
 
@@ -61,7 +61,7 @@ bool hf__replica_wait_take(hf__replica_wait *w, hf__op *op, hf__time now) {
     if (!needs_replicas(op)) return false;
     op->ack = (hf__ack){.state = HF__ACK_WAITING,
                         .verb = (uint8_t)op->verb,
-                        .asked_at = op->asked_at,
+                        .sent_at = op->sent_at,
                         .link = op->link};
     push_op(&w->waiting_first, &w->waiting_last, op);
     w->count++;
@@ -86,7 +86,7 @@ static void reject_op(hf__replica_wait *w, hf__op *op, hf_result result, char *w
     op->ack.result = result;
     op->ack.why = why;
     op->next_acquire = NULL;
-    op->bury_until = 0;
+    op->tombstone_until = 0;
     op->leave_queue = false;
     op->held_since = now;
     hf__session_submit(w->commands, op, now);
@@ -156,14 +156,14 @@ static void finish_wait(hf__replica_wait *w, hf__time now) {
 static bool lasts_long_enough(const hf__op *op, hf__time now) {
     int64_t margin_ms = op->lease_ms / 100 + 2;
     hf__time at_the_latest = hf__after_ms(now, op->ack.left_ms + margin_ms);
-    return at_the_latest >= hf__after_ms(op->ack.asked_at, op->lease_ms);
+    return at_the_latest >= hf__after_ms(op->ack.sent_at, op->lease_ms);
 }
 
 /* Deadlines count from here: it lasts no longer than it does where it was confirmed. */
 static hf__time confirmed_from(const hf__op *op) {
-    if (!op->lease_ms) return op->ack.asked_at;
-    return hf__sooner(op->ack.asked_at,
-                      hf__after_ms(op->asked_at, op->ack.left_ms) - op->lease_ms * HF__MS);
+    if (!op->lease_ms) return op->ack.sent_at;
+    return hf__sooner(op->ack.sent_at,
+                      hf__after_ms(op->sent_at, op->ack.left_ms) - op->lease_ms * HF__MS);
 }
 
 static void collect_answers(hf__replica_wait *w, hf__time now) {
@@ -173,13 +173,13 @@ static void collect_answers(hf__replica_wait *w, hf__time now) {
             continue;
         }
         op->ack.there = op->result == HF_OK && lasts_long_enough(op, now);
-        if (op->ack.there) op->ack.asked_at = confirmed_from(op);
+        if (op->ack.there) op->ack.sent_at = confirmed_from(op);
         push_op(&w->asked_first, &w->asked_last, op);
     }
 }
 
 static hf__time wait_deadline(const hf__replica_wait *w, const hf__op *op) {
-    return hf__after_ms(op->ack.asked_at, wait_budget_ms(w, op));
+    return hf__after_ms(op->ack.sent_at, wait_budget_ms(w, op));
 }
 
 /* The way to ask is missing. */
