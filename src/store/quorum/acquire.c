@@ -20,17 +20,17 @@ typedef struct tally {
     int heard; /* may vote, and have answered */
 } tally;
 
-static tally count(const hf__ballot *b) {
+static tally count_votes(const hf__quorum_op *qop) {
     tally t = {0};
-    for (int i = 0; i < b->q->count; i++) {
-        const hf__vote *v = &b->votes[i];
+    for (int i = 0; i < qop->q->count; i++) {
+        const hf__vote *v = &qop->votes[i];
         bool counts = hf__vote_counts(v);
-        bool has = v->stand == HF__STANDS_GRANTED || v->stand == HF__STANDS_AGREED;
+        bool has = v->verdict == HF__VERDICT_GRANTED || v->verdict == HF__VERDICT_AGREED;
         t.granted += counts && has;
-        t.agreed += counts && v->stand == HF__STANDS_AGREED;
+        t.agreed += counts && v->verdict == HF__VERDICT_AGREED;
         t.pending += hf__vote_pending(v);
-        t.busy += counts && (v->stand == HF__STANDS_BUSY || v->stand == HF__STANDS_LOST);
-        t.late += counts && v->state == HF__VOTE_IN && v->op.result == HF_TIMEOUT;
+        t.busy += counts && (v->verdict == HF__VERDICT_BUSY || v->verdict == HF__VERDICT_LOST);
+        t.late += counts && v->state == HF__VOTE_ANSWERED && v->op.result == HF_TIMEOUT;
     }
     t.heard = t.granted + t.busy + t.late;
     return t;
@@ -38,7 +38,7 @@ static tally count(const hf__ballot *b) {
 
 /* ---- The token ---- */
 
-static uint64_t floor_of(const hf__quorum *q, uint64_t floor, hf__time now) {
+static uint64_t token_floor(const hf__quorum *q, uint64_t floor, hf__time now) {
     for (int i = 0; i < q->count; i++) {
         const hf__store *s = q->nodes[i].at.store;
         if (!s->up || !s->clock_at) continue;
@@ -50,129 +50,129 @@ static uint64_t floor_of(const hf__quorum *q, uint64_t floor, hf__time now) {
 }
 
 void hf__vote_raise(hf__vote *v, hf__time now) {
-    const hf__ballot *b = v->ballot;
-    if (v->op.token == b->token) {
-        v->stand = HF__STANDS_AGREED;
-    } else if (!b->over) {
-        v->op.token = b->token;
-        hf__vote_cast(v, HF__RAISE_TOKEN, now);
+    const hf__quorum_op *qop = v->qop;
+    if (v->op.token == qop->token) {
+        v->verdict = HF__VERDICT_AGREED;
+    } else if (!qop->over) {
+        v->op.token = qop->token;
+        hf__vote_submit(v, HF__RAISE_TOKEN, now);
     }
 }
 
 /* Where the hold was gone nothing was written, and the node does not count. */
 void hf__vote_raised(hf__vote *v) {
-    v->stand = v->op.result == HF_OK     ? HF__STANDS_AGREED
-               : v->op.result == HF_LOST ? HF__STANDS_LOST
-                                         : HF__STANDS_NOT;
-    v->maybe |= v->stand == HF__STANDS_NOT; /* it may be held there */
+    v->verdict = v->op.result == HF_OK     ? HF__VERDICT_AGREED
+                 : v->op.result == HF_LOST ? HF__VERDICT_LOST
+                                           : HF__VERDICT_NONE;
+    v->maybe |= v->verdict == HF__VERDICT_NONE; /* it may be held there */
 }
 
-static void agree_on_token(hf__ballot *b, hf__time now) {
-    for (int i = 0; i < b->q->count; i++) {
-        const hf__vote *v = &b->votes[i];
-        if (v->stand == HF__STANDS_GRANTED && v->op.token > b->token) b->token = v->op.token;
+static void agree_on_token(hf__quorum_op *qop, hf__time now) {
+    for (int i = 0; i < qop->q->count; i++) {
+        const hf__vote *v = &qop->votes[i];
+        if (v->verdict == HF__VERDICT_GRANTED && v->op.token > qop->token) qop->token = v->op.token;
     }
-    for (int i = 0; i < b->q->count; i++)
-        if (b->votes[i].stand == HF__STANDS_GRANTED) hf__vote_raise(&b->votes[i], now);
+    for (int i = 0; i < qop->q->count; i++)
+        if (qop->votes[i].verdict == HF__VERDICT_GRANTED) hf__vote_raise(&qop->votes[i], now);
 }
 
 /* ---- Deciding ---- */
 
 /* Who has it on a majority has it for as long as was told. Where nobody has, several ask at once, and
    the longer this goes on the more they spread. */
-static int64_t retry_ms(hf__ballot *b, const tally *t) {
+static int64_t retry_ms(hf__quorum_op *qop, const tally *t) {
     int64_t longest = 1;
-    uint32_t doubling = b->op->attempt < SPLIT_DOUBLING ? b->op->attempt : SPLIT_DOUBLING;
-    if (t->busy < b->q->majority)
-        return 1 + (int64_t)(hf__rand_next(&b->q->rand) % ((uint64_t)SPLIT_FIRST_MS << doubling));
-    for (int i = 0; i < b->q->count; i++) {
-        const hf__vote *v = &b->votes[i];
-        if (v->stand != HF__STANDS_BUSY) continue;
+    uint32_t doubling = qop->op->attempt < SPLIT_DOUBLING ? qop->op->attempt : SPLIT_DOUBLING;
+    if (t->busy < qop->q->majority)
+        return 1 + (int64_t)(hf__rand_next(&qop->q->rand) % ((uint64_t)SPLIT_FIRST_MS << doubling));
+    for (int i = 0; i < qop->q->count; i++) {
+        const hf__vote *v = &qop->votes[i];
+        if (v->verdict != HF__VERDICT_BUSY) continue;
         if (v->op.retry_ms > longest) longest = v->op.retry_ms;
-        if (v->op.holder_token > b->op->holder_token) b->op->holder_token = v->op.holder_token;
+        if (v->op.holder_token > qop->op->holder_token) qop->op->holder_token = v->op.holder_token;
     }
     return longest;
 }
 
-static void fail(hf__ballot *b, const tally *t, hf__time now) {
-    hf__op *op = b->op;
+static void fail_acquire(hf__quorum_op *qop, const tally *t, hf__time now) {
+    hf__op *op = qop->op;
     op->outcome_unknown = op->queued = false; /* whatever was done is undone */
     op->holder_token = 0;
     op->detail = NULL;
-    op->result = hf__ballot_refused(b, &op->detail);
-    if (!op->result && t->heard >= b->q->majority)
+    op->result = hf__quorum_op_refused(qop, &op->detail);
+    if (!op->result && t->heard >= qop->q->majority)
         op->result = t->busy || !t->late ? HF_BUSY : HF_TIMEOUT;
     if (!op->result) {
         op->result = HF_UNREACHABLE;
-        op->detail = hf__quorum_why(b->q, b);
+        op->detail = hf__quorum_why(qop->q, qop);
     }
-    b->q->no_quorum = op->result == HF_UNREACHABLE;
-    if (op->result == HF_BUSY) op->retry_ms = retry_ms(b, t);
-    op->sent_at = b->began;
-    b->op = NULL;
-    b->over = true;
-    hf__quorum_undo(b, op, now);
+    qop->q->no_quorum = op->result == HF_UNREACHABLE;
+    if (op->result == HF_BUSY) op->retry_ms = retry_ms(qop, t);
+    op->sent_at = qop->began;
+    qop->op = NULL;
+    qop->over = true;
+    hf__quorum_undo(qop, op, now);
 }
 
-static void weigh(hf__ballot *b, hf__time now) {
-    bool agreeing = b->enough;
-    tally t = count(b);
-    if (!agreeing && t.granted >= b->q->majority) {
-        b->enough = agreeing = true;
-        agree_on_token(b, now);
-        t = count(b);
+static void decide(hf__quorum_op *qop, hf__time now) {
+    bool agreeing = qop->enough;
+    tally t = count_votes(qop);
+    if (!agreeing && t.granted >= qop->q->majority) {
+        qop->enough = agreeing = true;
+        agree_on_token(qop, now);
+        t = count_votes(qop);
     }
-    if (agreeing && t.agreed >= b->q->majority) {
-        b->q->no_quorum = false;
-        b->op->token = b->token;
-        b->op->outcome_unknown = b->op->queued = b->op->has_waiters = false;
-        hf__ballot_tell(b, HF_OK, NULL);
+    if (agreeing && t.agreed >= qop->q->majority) {
+        qop->q->no_quorum = false;
+        qop->op->token = qop->token;
+        qop->op->outcome_unknown = qop->op->queued = qop->op->has_waiters = false;
+        hf__quorum_op_complete(qop, HF_OK, NULL);
         return;
     }
     /* It cannot be had. Whether that is because others have it is known when a majority has answered. */
-    bool possible = (agreeing ? t.agreed : t.granted) + t.pending >= b->q->majority;
-    if (!possible && (!t.pending || t.heard >= b->q->majority)) fail(b, &t, now);
+    bool possible = (agreeing ? t.agreed : t.granted) + t.pending >= qop->q->majority;
+    if (!possible && (!t.pending || t.heard >= qop->q->majority)) fail_acquire(qop, &t, now);
 }
 
-static void asked(hf__ballot *b, hf__vote *v, hf__time now) {
+static void note_acquire_answer(hf__quorum_op *qop, hf__vote *v, hf__time now) {
     if (v->op.result == HF_OK) {
-        v->stand = HF__STANDS_GRANTED;
-        if (b->enough) hf__vote_raise(v, now);
+        v->verdict = HF__VERDICT_GRANTED;
+        if (qop->enough) hf__vote_raise(v, now);
     } else if (v->op.result == HF_BUSY) {
-        v->stand = HF__STANDS_BUSY;
+        v->verdict = HF__VERDICT_BUSY;
     }
 }
 
-static void answered(hf__ballot *b, hf__vote *v, hf__time now) {
+static void note_answer(hf__quorum_op *qop, hf__vote *v, hf__time now) {
     if (v->op.verb == HF__ACQUIRE)
-        asked(b, v, now);
+        note_acquire_answer(qop, v, now);
     else
         hf__vote_raised(v);
 }
 
-static const hf__motion motion = {answered, weigh};
+static const hf__quorum_rules rules = {note_answer, decide};
 
-static hf_result check(const hf__quorum *q, const hf__op *op, char **detail) {
+static hf_result check_acquire(const hf__quorum *q, const hf__op *op, char **detail) {
     if (op->kind != HF_MUTEX) return HF_UNSUPPORTED;
     return hf__quorum_lease_check(q->config.rejoin_ms, op->lease_ms, detail);
 }
 
-void hf__quorum_ask(hf__quorum *q, hf__op *op, hf__time now) {
+void hf__quorum_acquire(hf__quorum *q, hf__op *op, hf__time now) {
     char *detail = NULL;
     op->sent_at = now;
-    hf_result r = check(q, op, &detail);
-    hf__ballot *b = r ? NULL : hf__ballot_new(q, &motion, op, now);
-    if (!b) {
+    hf_result r = check_acquire(q, op, &detail);
+    hf__quorum_op *qop = r ? NULL : hf__quorum_op_new(q, &rules, op, now);
+    if (!qop) {
         op->outcome_unknown = false;
         hf__quorum_complete(q, op, r ? r : HF_NOMEM, detail);
         return;
     }
-    b->op = op;
-    b->token = 0;
-    uint64_t floor = floor_of(q, op->token, now);
+    qop->op = op;
+    qop->token = 0;
+    uint64_t floor = token_floor(q, op->token, now);
     for (int i = 0; i < q->count; i++) {
-        b->votes[i].op.token = floor;
-        hf__vote_cast(&b->votes[i], HF__ACQUIRE, now);
+        qop->votes[i].op.token = floor;
+        hf__vote_submit(&qop->votes[i], HF__ACQUIRE, now);
     }
-    hf__ballot_settle(b, now);
+    hf__quorum_op_schedule(qop, now);
 }

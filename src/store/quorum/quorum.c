@@ -1,5 +1,5 @@
 /*
- * The store's table over those of the nodes: operations are put to all (ballot.h), and what the client
+ * The store's table over those of the nodes: operations are put to all (quorum_op.h), and what the client
  * and its core may know of the nodes together.
  *
  *   opening --a majority is up, the others too or not in a moment--> up <--> down: fewer than that
@@ -20,27 +20,27 @@ static const char NO_KINDS[] = "; the nodes of a quorum do not know of each othe
                                "agree on a line, or on who shares "
                                "a lock (one Redis can)";
 
-static hf__quorum *of(hf__store *store) {
+static hf__quorum *quorum_of(hf__store *store) {
     return (hf__quorum *)store;
 }
 
 /* ---- How old a node is ---- */
 
-static void ask_age(hf__node *n, hf__time now) {
+static void ask_uptime(hf__node *n, hf__time now) {
     hf__store *s = n->at.store;
-    if (!s->up || n->asking || now < n->ask_at || (n->known && n->link == s->link)) return;
+    if (!s->up || n->uptime_pending || now < n->ask_at || (n->known && n->link == s->link)) return;
     n->link = s->link;
     n->known = false;
-    n->asking = true;
+    n->uptime_pending = true;
     n->age = (hf__op){.verb = HF__UPTIME, .name = ""};
     s->table->submit(s, &n->age, now);
 }
 
 /* It counts whole seconds between clock readings that it rounds down: up to one of them may be none.
    One that may not say has been up since now, for all that is known. */
-static void age_told(hf__quorum *q, hf__node *n, hf__time now) {
+static void note_uptime(hf__quorum *q, hf__node *n, hf__time now) {
     bool said = n->age.result == HF_OK && n->age.uptime_ms >= 0;
-    n->asking = false;
+    n->uptime_pending = false;
     free(n->age.detail);
     n->age.detail = NULL;
     if (n->age.result == HF_UNREACHABLE || n->age.link != n->link) {
@@ -63,10 +63,10 @@ static void age_told(hf__quorum *q, hf__node *n, hf__time now) {
                     n->at.name, (now - n->born) / HF__MS, q->config.rejoin_ms);
 }
 
-static void look_at_node(hf__quorum *q, hf__node *n, hf__time now) {
+static void check_node(hf__quorum *q, hf__node *n, hf__time now) {
     uint64_t before = n->link;
-    ask_age(n, now);
-    if (n->link != before && n->link) hf__ballots_retry(q, n, now);
+    ask_uptime(n, now);
+    if (n->link != before && n->link) hf__quorum_ops_retry(q, n, now);
 }
 
 /* ---- What the client and its core may know ---- */
@@ -78,14 +78,14 @@ static int up_count(const hf__quorum *q) {
 }
 
 /* So many have failed to connect that a majority cannot. */
-static bool failed(const hf__quorum *q) {
+static bool majority_failed(const hf__quorum *q) {
     int n = 0;
     for (int i = 0; i < q->count; i++)
         n += !q->nodes[i].at.store->up && q->nodes[i].at.store->down_result;
     return q->count - n < q->majority;
 }
 
-static uint64_t links(const hf__quorum *q) {
+static uint64_t count_links(const hf__quorum *q) {
     uint64_t n = 0;
     for (int i = 0; i < q->count; i++) n += q->nodes[i].at.store->link;
     return n;
@@ -103,7 +103,7 @@ static void open_up(hf__quorum *q, hf__time now) {
     if (!q->open_by) return;
     if (!all && now < q->open_by) return;
     q->opened = true;
-    q->first_links = links(q);
+    q->first_links = count_links(q);
 }
 
 /* The shortest to any: it is there to refuse leases that are hopeless, and a first sample may be slow. */
@@ -129,7 +129,7 @@ static hf_result shared_result(const hf__quorum *q) {
 }
 
 /* The line is made anew when it would say something else. */
-static void say_down(hf__quorum *q) {
+static void set_down_result(hf__quorum *q) {
     uint64_t signature = q->store.up ? 0 : 1;
     for (int i = 0; !q->store.up && i < q->count; i++) {
         const hf__store *s = q->nodes[i].at.store;
@@ -137,7 +137,7 @@ static void say_down(hf__quorum *q) {
             signature = signature * 31 + (unsigned char)*at;
         signature = signature * 31 + (uint64_t)s->down_result;
     }
-    bool says = !q->store.up && (q->opened || failed(q));
+    bool says = !q->store.up && (q->opened || majority_failed(q));
     q->store.down_result = says ? shared_result(q) : q->no_quorum ? HF_NO_QUORUM : HF_OK;
     if (signature == q->signature) return;
     q->signature = signature;
@@ -145,11 +145,11 @@ static void say_down(hf__quorum *q) {
     q->store.down_detail = says ? hf__quorum_why(q, NULL) : NULL;
 }
 
-static void publish(hf__quorum *q, hf__time now) {
+static void update_status(hf__quorum *q, hf__time now) {
     hf__store *s = &q->store;
     if (!q->opened) open_up(q, now);
     s->up = q->opened && up_count(q) >= q->majority;
-    s->link = q->opened ? 1 + links(q) - q->first_links : 0;
+    s->link = q->opened ? 1 + count_links(q) - q->first_links : 0;
     s->pollset_version = s->commands = s->round_trips = 0;
     for (int i = 0; i < q->count; i++) {
         s->pollset_version += q->nodes[i].at.store->pollset_version;
@@ -157,12 +157,12 @@ static void publish(hf__quorum *q, hf__time now) {
         s->round_trips += q->nodes[i].at.store->round_trips;
     }
     s->round_trip_us = round_trip_us(q);
-    say_down(q);
+    set_down_result(q);
 }
 
 /* ---- Answers ---- */
 
-static hf__node *asked_age(hf__quorum *q, const hf__op *op) {
+static hf__node *node_of_uptime_op(hf__quorum *q, const hf__op *op) {
     for (int i = 0; i < q->count; i++)
         if (op == &q->nodes[i].age) return &q->nodes[i];
     return NULL;
@@ -174,12 +174,12 @@ static bool take_answers(hf__quorum *q) {
     for (int i = 0; i < q->count; i++) {
         hf__store *s = q->nodes[i].at.store;
         for (hf__op *op; (op = s->table->completed(s)); any = true) {
-            hf__node *n = asked_age(q, op);
+            hf__node *n = node_of_uptime_op(q, op);
             if (n) {
-                age_told(q, n, q->now);
-                hf__ballots_age_known(q, q->now);
+                note_uptime(q, n, q->now);
+                hf__quorum_ops_uptime_known(q, q->now);
             } else {
-                hf__ballot_answered((hf__vote *)op, q->now);
+                hf__quorum_op_answered((hf__vote *)op, q->now);
             }
         }
     }
@@ -187,28 +187,28 @@ static bool take_answers(hf__quorum *q) {
 }
 
 static hf__op *completed(hf__store *store) {
-    hf__quorum *q = of(store);
+    hf__quorum *q = quorum_of(store);
     while (take_answers(q)) {
     }
     hf__op *op = q->done_first;
     if (!op) return NULL;
     q->done_first = op->next;
     if (!q->done_first) q->done_last = NULL;
-    say_down(q); /* the core looks there for what a wait may say */
+    set_down_result(q); /* the core looks there for what a wait may say */
     return op;
 }
 
 static void submit(hf__store *store, hf__op *op, hf__time now) {
-    hf__quorum *q = of(store);
+    hf__quorum *q = quorum_of(store);
     q->now = hf__later(q->now, now);
-    for (int i = 0; i < q->count; i++) look_at_node(q, &q->nodes[i], now);
+    for (int i = 0; i < q->count; i++) check_node(q, &q->nodes[i], now);
     switch (op->verb) {
-    case HF__ACQUIRE: hf__quorum_ask(q, op, now); break;
+    case HF__ACQUIRE: hf__quorum_acquire(q, op, now); break;
     case HF__RENEW: hf__quorum_renew(q, op, now); break;
     case HF__RELEASE: hf__quorum_release(q, op, now); break;
     case HF__INSPECT:
     case HF__CLIENT_INFO:
-    case HF__BREAK: hf__quorum_look(q, op, now); break;
+    case HF__BREAK: hf__quorum_inspect(q, op, now); break;
     default:
         hf__quorum_complete(q, op, HF_UNSUPPORTED,
                             hf__line("a quorum cannot do that; its nodes can, one by one"));
@@ -219,23 +219,23 @@ static void submit(hf__store *store, hf__op *op, hf__time now) {
 /* ---- Turning ---- */
 
 static void tick(hf__store *store, hf__time now) {
-    hf__quorum *q = of(store);
+    hf__quorum *q = quorum_of(store);
     q->now = hf__later(q->now, now);
     if (!q->began) q->began = now;
     for (int i = 0; i < q->count; i++) {
         hf__store *s = q->nodes[i].at.store;
         s->wants_round_trip |= store->wants_round_trip;
         s->table->tick(s, now);
-        look_at_node(q, &q->nodes[i], now);
+        check_node(q, &q->nodes[i], now);
     }
     store->wants_round_trip = false;
-    publish(q, now);
+    update_status(q, now);
     hf__timer *due = NULL; /* drained first: what is due may arm it again */
     for (hf__timer *t; (t = hf__heap_pop(&q->timers, now)); due = t) t->next_due = due;
     while (due) {
-        hf__ballot *b = (hf__ballot *)((char *)due - offsetof(hf__ballot, timer));
+        hf__quorum_op *qop = (hf__quorum_op *)((char *)due - offsetof(hf__quorum_op, timer));
         due = due->next_due;
-        hf__ballot_due(b, now);
+        hf__quorum_op_due(qop, now);
     }
 }
 
@@ -246,25 +246,26 @@ static hf__time due(const hf__store *store) {
     for (int i = 0; i < q->count; i++) {
         const hf__node *n = &q->nodes[i];
         first = hf__sooner(first, n->at.store->table->due(n->at.store));
-        if (n->ask_at && n->at.store->up && !n->asking) first = hf__sooner(first, n->ask_at);
+        if (n->ask_at && n->at.store->up && !n->uptime_pending)
+            first = hf__sooner(first, n->ask_at);
     }
     return first;
 }
 
 static bool flush(hf__store *store, pthread_mutex_t *mutex) {
-    hf__quorum *q = of(store);
+    hf__quorum *q = quorum_of(store);
     bool any = false;
     for (int i = 0; i < q->count; i++) {
         hf__store *s = q->nodes[i].at.store;
         any |= s->table->flush(s, mutex);
     }
-    publish(q, q->now);
+    update_status(q, q->now);
     return any || q->done_first;
 }
 
 /* Each node has places of its own. */
 static int pollset(hf__store *store, struct pollfd *fds, bool reading) {
-    hf__quorum *q = of(store);
+    hf__quorum *q = quorum_of(store);
     for (int i = 0; i < q->count; i++) {
         hf__store *s = q->nodes[i].at.store;
         struct pollfd *at = fds + (ptrdiff_t)i * HF__NODE_FDS;
@@ -277,7 +278,7 @@ static int pollset(hf__store *store, struct pollfd *fds, bool reading) {
 /* While one is read the mutex is let go: another may have been seen to meanwhile by another thread, and
    what poll said of it no longer be so. */
 static void ready(hf__store *store, const struct pollfd *fds, int count, pthread_mutex_t *mutex) {
-    hf__quorum *q = of(store);
+    hf__quorum *q = quorum_of(store);
     uint64_t polls[HF__NODES_MAX];
     for (int i = 0; i < q->count; i++) polls[i] = q->nodes[i].at.store->pollset_version;
     for (int i = 0; i < q->count && (i + 1) * HF__NODE_FDS <= count; i++) {
@@ -285,7 +286,7 @@ static void ready(hf__store *store, const struct pollfd *fds, int count, pthread
         if (s->pollset_version == polls[i])
             s->table->ready(s, fds + (ptrdiff_t)i * HF__NODE_FDS, HF__NODE_FDS, mutex);
     }
-    publish(q, q->now);
+    update_status(q, q->now);
 }
 
 /* There are several to wait for: that is for poll. */
@@ -303,10 +304,10 @@ static size_t in_flight(const hf__store *store) {
 }
 
 static void shut(hf__store *store, hf__time now) {
-    hf__quorum *q = of(store);
+    hf__quorum *q = quorum_of(store);
     q->shut = true;
     for (int i = 0; i < q->count; i++) q->nodes[i].at.store->table->shut(q->nodes[i].at.store, now);
-    publish(q, now);
+    update_status(q, now);
 }
 
 /* ---- Leases ---- */
@@ -329,13 +330,13 @@ static void free_nodes(const hf__quorum_node *nodes, int count, bool forked) {
 }
 
 static void quorum_free(hf__store *store, bool forked) {
-    hf__quorum *q = of(store);
+    hf__quorum *q = quorum_of(store);
     for (int i = 0; i < q->count; i++) {
         free_nodes(&q->nodes[i].at, 1, forked);
         free(q->nodes[i].age.detail);
     }
-    while (q->asking) hf__ballot_free(q->asking);
-    while (q->ballots) hf__ballot_free(q->ballots);
+    while (q->acquires) hf__quorum_op_free(q->acquires);
+    while (q->others) hf__quorum_op_free(q->others);
     free(q->store.down_detail);
     free(q);
 }

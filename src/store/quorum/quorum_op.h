@@ -20,53 +20,53 @@
 #include "store/quorum/quorum.h"
 
 typedef struct hf__quorum hf__quorum;
-typedef struct hf__ballot hf__ballot;
+typedef struct hf__quorum_op hf__quorum_op;
 
 typedef struct hf__node {
     hf__quorum_node at;
-    uint64_t link;       /* the connection whose age was asked for; 0: none */
-    hf__op age;          /* that question, while `asking` */
-    bool asking, known;  /* known: `born` is of this connection's server */
-    hf__time born;       /* it was up then, or before */
-    hf__time ask_at;     /* ask again, not before */
-    hf__time late_until; /* an ACQUIRE of ours may arrive late, until then */
+    uint64_t link;              /* the connection whose age was asked for; 0: none */
+    hf__op age;                 /* that question, while `asking` */
+    bool uptime_pending, known; /* known: `born` is of this connection's server */
+    hf__time born;              /* it was up then, or before */
+    hf__time ask_at;            /* ask again, not before */
+    hf__time late_until;        /* an ACQUIRE of ours may arrive late, until then */
 } hf__node;
 
 typedef enum hf__vote_state {
     HF__VOTE_NONE, /* not asked, or given up */
     HF__VOTE_SENT,
-    HF__VOTE_IN,
+    HF__VOTE_ANSWERED,
     HF__VOTE_OWED
 } hf__vote_state;
 
 /* What a node has said, of an ACQUIRE or a RENEW. */
-typedef enum hf__stand {
-    HF__STANDS_NOT, /* nothing that counts */
-    HF__STANDS_GRANTED,
-    HF__STANDS_AGREED, /* it has the token of all, or has renewed */
-    HF__STANDS_BUSY,
-    HF__STANDS_LOST
-} hf__stand;
+typedef enum hf__verdict {
+    HF__VERDICT_NONE, /* nothing that counts */
+    HF__VERDICT_GRANTED,
+    HF__VERDICT_AGREED, /* it has the token of all, or has renewed */
+    HF__VERDICT_BUSY,
+    HF__VERDICT_LOST
+} hf__verdict;
 
 typedef struct hf__vote {
     hf__op op; /* first: this is how an answer finds its vote */
-    hf__ballot *ballot;
+    hf__quorum_op *qop;
     hf__vote_state state;
-    hf__stand stand;
+    hf__verdict verdict;
     bool maybe; /* it may hold, for all that was answered */
 } hf__vote;
 
 /* What a verb makes of answers. */
-typedef struct hf__motion {
-    void (*answered)(hf__ballot *b, hf__vote *v, hf__time now);
-    void (*weigh)(hf__ballot *b, hf__time now); /* tell the caller, if it is decided */
-} hf__motion;
+typedef struct hf__quorum_rules {
+    void (*answered)(hf__quorum_op *qop, hf__vote *v, hf__time now);
+    void (*decide)(hf__quorum_op *qop, hf__time now); /* tell the caller, if it is decided */
+} hf__quorum_rules;
 
-struct hf__ballot {
+struct hf__quorum_op {
     hf__quorum *q;
-    hf__ballot *next, *prev; /* among those of its list */
-    bool asks;               /* which is that of ACQUIRE and RENEW */
-    const hf__motion *motion;
+    hf__quorum_op *next, *prev; /* among those of its list */
+    bool is_acquire;            /* which is that of ACQUIRE and RENEW */
+    const hf__quorum_rules *rules;
     hf__op *op; /* the caller's; NULL: it was told, or there is none */
     hf__timer timer;
     hf__time began;
@@ -92,8 +92,8 @@ struct hf__quorum {
     hf__rand rand;
     int count, majority;
     hf__node nodes[HF__NODES_MAX];
-    hf__ballot *asking, *ballots; /* those that may cast an ACQUIRE; and all others */
-    size_t owing;                 /* ballots of releases that are kept to be said again */
+    hf__quorum_op *acquires, *others; /* those that may cast an ACQUIRE; and all others */
+    size_t owing;                     /* ballots of releases that are kept to be said again */
     hf__heap timers;
     hf__op *done_first, *done_last;
     hf__time now; /* as last told */
@@ -106,14 +106,15 @@ struct hf__quorum {
 
 #define HF__DRIFT_MS 200 /* by which moments on a node's clock may be off */
 
-/* ---- ballot.c ---- */
+/* ---- quorum_op.c ---- */
 
 /* NULL: out of memory, and the caller has been told. The votes are copies of `op`, none sent. */
-hf__ballot *hf__ballot_new(hf__quorum *q, const hf__motion *motion, const hf__op *op, hf__time now);
-void hf__ballot_free(hf__ballot *b);
+hf__quorum_op *hf__quorum_op_new(hf__quorum *q, const hf__quorum_rules *rules, const hf__op *op,
+                                 hf__time now);
+void hf__quorum_op_free(hf__quorum_op *qop);
 
 /* Ask a node: what its vote's operation says. */
-void hf__vote_cast(hf__vote *v, hf__verb verb, hf__time now);
+void hf__vote_submit(hf__vote *v, hf__verb verb, hf__time now);
 hf__node *hf__vote_node(const hf__vote *v);
 
 /* The node may vote, as far as is known; and does, on the connection of its last answer. */
@@ -129,41 +130,42 @@ static inline hf__time hf__vote_late_until(const hf__vote *v) {
 bool hf__vote_pending(const hf__vote *v);
 
 /* The caller's operation is completed. */
-void hf__ballot_tell(hf__ballot *b, hf_result result, char *detail);
+void hf__quorum_op_complete(hf__quorum_op *qop, hf_result result, char *detail);
 void hf__quorum_complete(hf__quorum *q, hf__op *op, hf_result result, char *detail);
 
 /* An answer came; time has passed. The ballot may be gone afterwards. */
-void hf__ballot_answered(hf__vote *v, hf__time now);
-void hf__ballot_due(hf__ballot *b, hf__time now);
+void hf__quorum_op_answered(hf__vote *v, hf__time now);
+void hf__quorum_op_due(hf__quorum_op *qop, hf__time now);
 
 /* Plan when to look again; or free it, when nothing is to come. */
-void hf__ballot_settle(hf__ballot *b, hf__time now);
+void hf__quorum_op_schedule(hf__quorum_op *qop, hf__time now);
 
 /* A node's age is known, or is not to be had on this connection: votes may count now. */
-void hf__ballots_age_known(hf__quorum *q, hf__time now);
+void hf__quorum_ops_uptime_known(hf__quorum *q, hf__time now);
 
 /* A node can be reached again: what is owed to it is said now. */
-void hf__ballots_retry(hf__quorum *q, const hf__node *n, hf__time now);
+void hf__quorum_ops_retry(hf__quorum *q, const hf__node *n, hf__time now);
 
 /* Why there is no majority: a line that names the nodes. `b` may be NULL. */
-char *hf__quorum_why(const hf__quorum *q, const hf__ballot *b);
+char *hf__quorum_why(const hf__quorum *q, const hf__quorum_op *qop);
 
 /* A result that is not for another try and that keeps a majority from being had: HF_OK if there is none. */
-hf_result hf__ballot_refused(const hf__ballot *b, char **detail);
+hf_result hf__quorum_op_refused(const hf__quorum_op *qop, char **detail);
 
 /* ---- The verbs ---- */
 
-void hf__quorum_ask(hf__quorum *q, hf__op *op, hf__time now);     /* ask.c */
+void hf__quorum_acquire(hf__quorum *q, hf__op *op, hf__time now); /* acquire.c */
 void hf__quorum_renew(hf__quorum *q, hf__op *op, hf__time now);   /* renew.c */
 void hf__quorum_release(hf__quorum *q, hf__op *op, hf__time now); /* release.c */
-void hf__quorum_look(hf__quorum *q, hf__op *op, hf__time now);    /* look.c: INSPECT, WHO, BREAK */
+void hf__quorum_inspect(hf__quorum *q, hf__op *op,
+                        hf__time now); /* inspect.c: INSPECT, WHO, BREAK */
 
 /* Undo what a ballot has, or may have, done on the nodes. `op`, whose result is set, is completed when
    they have answered, or had a moment to; NULL: nobody waits. */
-void hf__quorum_undo(hf__ballot *of, hf__op *op, hf__time now); /* release.c */
+void hf__quorum_undo(hf__quorum_op *of, hf__op *op, hf__time now); /* release.c */
 
 /* Bring a node that holds under a token of its own to that of all. */
-void hf__vote_raise(hf__vote *v, hf__time now); /* ask.c */
+void hf__vote_raise(hf__vote *v, hf__time now); /* acquire.c */
 void hf__vote_raised(hf__vote *v);              /* what became of that */
 
 #endif

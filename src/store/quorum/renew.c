@@ -11,72 +11,72 @@
 #include "base/error.h"
 #include "store/quorum/quorum_op.h"
 
-static void retake(hf__vote *v, hf__time now) {
-    const hf__ballot *b = v->ballot;
-    hf__time until = hf__after_ms(b->began, b->q->config.command_timeout_ms);
-    if (b->over || !b->lease_ms || now >= until) return;
-    v->op.lease_ms = b->lease_ms;
+static void acquire_again(hf__vote *v, hf__time now) {
+    const hf__quorum_op *qop = v->qop;
+    hf__time until = hf__after_ms(qop->began, qop->q->config.command_timeout_ms);
+    if (qop->over || !qop->lease_ms || now >= until) return;
+    v->op.lease_ms = qop->lease_ms;
     v->op.not_after = until;
     v->op.attempt = 0;
-    hf__vote_cast(v, HF__ACQUIRE, now);
+    hf__vote_submit(v, HF__ACQUIRE, now);
 }
 
-static void weigh(hf__ballot *b, hf__time now) {
+static void decide(hf__quorum_op *qop, hf__time now) {
     int kept = 0, lost = 0, pending = 0;
-    hf__quorum *q = b->q;
+    hf__quorum *q = qop->q;
     for (int i = 0; i < q->count; i++) {
-        kept += b->votes[i].stand == HF__STANDS_AGREED;
-        lost += b->votes[i].stand == HF__STANDS_LOST;
-        pending += b->votes[i].state == HF__VOTE_SENT && !b->expired;
+        kept += qop->votes[i].verdict == HF__VERDICT_AGREED;
+        lost += qop->votes[i].verdict == HF__VERDICT_LOST;
+        pending += qop->votes[i].state == HF__VOTE_SENT && !qop->expired;
     }
-    b->op->has_waiters = b->op->outcome_unknown = false;
+    qop->op->has_waiters = qop->op->outcome_unknown = false;
     if (kept >= q->majority) {
         q->no_quorum = false;
-        b->enough = true;
-        hf__ballot_tell(b, HF_OK, NULL);
+        qop->enough = true;
+        hf__quorum_op_complete(qop, HF_OK, NULL);
         for (int i = 0; i < q->count; i++)
-            if (b->votes[i].stand == HF__STANDS_LOST) retake(&b->votes[i], now);
+            if (qop->votes[i].verdict == HF__VERDICT_LOST) acquire_again(&qop->votes[i], now);
     } else if (q->count - lost < q->majority) {
-        hf__ballot_tell(b, HF_LOST, NULL);
-        b->over = true;
-        hf__quorum_undo(b, NULL, now);
+        hf__quorum_op_complete(qop, HF_LOST, NULL);
+        qop->over = true;
+        hf__quorum_undo(qop, NULL, now);
     } else if (kept + pending < q->majority) {
         char *detail = NULL;
-        hf_result r = hf__ballot_refused(b, &detail);
+        hf_result r = hf__quorum_op_refused(qop, &detail);
         q->no_quorum = !r;
-        b->op->outcome_unknown = true;
-        hf__ballot_tell(b, r ? r : HF_UNREACHABLE, r ? detail : hf__quorum_why(q, b));
+        qop->op->outcome_unknown = true;
+        hf__quorum_op_complete(qop, r ? r : HF_UNREACHABLE, r ? detail : hf__quorum_why(q, qop));
     }
 }
 
-static void renewed(const hf__ballot *b, hf__vote *v, hf__time now) {
-    v->stand = v->op.result == HF_OK     ? HF__STANDS_AGREED
-               : v->op.result == HF_LOST ? HF__STANDS_LOST
-                                         : HF__STANDS_NOT;
-    v->maybe = v->stand == HF__STANDS_NOT;
-    if (b->enough && v->stand == HF__STANDS_LOST) retake(v, now);
+static void note_renew_answer(const hf__quorum_op *qop, hf__vote *v, hf__time now) {
+    v->verdict = v->op.result == HF_OK     ? HF__VERDICT_AGREED
+                 : v->op.result == HF_LOST ? HF__VERDICT_LOST
+                                           : HF__VERDICT_NONE;
+    v->maybe = v->verdict == HF__VERDICT_NONE;
+    if (qop->enough && v->verdict == HF__VERDICT_LOST) acquire_again(v, now);
 }
 
-static void answered(hf__ballot *b, hf__vote *v, hf__time now) {
+static void note_answer(hf__quorum_op *qop, hf__vote *v, hf__time now) {
     if (v->op.verb == HF__RENEW)
-        renewed(b, v, now);
+        note_renew_answer(qop, v, now);
     else if (v->op.verb == HF__ACQUIRE && v->op.result == HF_OK)
         hf__vote_raise(v, now);
 }
 
-static const hf__motion motion = {answered, weigh};
+static const hf__quorum_rules rules = {note_answer, decide};
 
 void hf__quorum_renew(hf__quorum *q, hf__op *op, hf__time now) {
     op->sent_at = now;
     char *detail = NULL;
     hf_result r = hf__quorum_lease_check(q->config.rejoin_ms, op->lease_ms, &detail);
-    hf__ballot *b = r ? NULL : hf__ballot_new(q, &motion, op, now);
-    if (!b) {
+    hf__quorum_op *qop = r ? NULL : hf__quorum_op_new(q, &rules, op, now);
+    if (!qop) {
         op->outcome_unknown = false;
         hf__quorum_complete(q, op, r ? r : HF_NOMEM, detail);
         return;
     }
-    b->op = op;
-    for (int i = 0; i < q->count; i++) hf__vote_cast(&b->votes[i], HF__RENEW, now);
-    hf__ballot_settle(b, now);
+    qop->op = op;
+    for (int i = 0; i < q->count; i++) hf__vote_submit(&qop->votes[i], HF__RENEW, now);
+    hf__quorum_op_schedule(qop, now);
 }

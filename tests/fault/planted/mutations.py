@@ -41,7 +41,7 @@ ERROR_LINE = "store/redis/protocol/error_line.c"
 REPLICA_WAIT = "store/redis/topology/replica_wait.c"
 TOUCH = "store/redis/lua/touch.lua"
 QUORUM = "store/quorum/quorum.c"
-BALLOT = "store/quorum/quorum_op.c"
+QUORUM_OP = "store/quorum/quorum_op.c"
 ROUTE = "store/cluster/route.c"
 
 MUTATIONS = [
@@ -1222,9 +1222,9 @@ MUTATIONS = [
     ),
     Mutation(
         "the deadline of a quorum counts from the answers",
-        BALLOT,
-        "    op->sent_at = b->began;\n",
-        "    op->sent_at = b->q->now;\n",
+        QUORUM_OP,
+        "    op->sent_at = qop->began;\n",
+        "    op->sent_at = qop->q->now;\n",
         ("fault_quorum", "F10_*"),
     ),
     Mutation(
@@ -1243,7 +1243,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a quorum leaves no mark for an acquire that comes late to a node",
-        BALLOT,
+        QUORUM_OP,
         "    n->late_until = hf__later(n->late_until, hf__vote_late_until(v));\n",
         "    (void)n;\n",
         ("fault_quorum", "F51_*"),
@@ -1258,27 +1258,27 @@ MUTATIONS = [
     Mutation(
         "a quorum shows the token of a minority",
         "store/quorum/inspect.c",
-        "bool clear = owned >= b->q->majority ||",
-        "bool clear = same >= b->q->majority || owned >= b->q->majority ||",
+        "bool clear = owned >= qop->q->majority ||",
+        "bool clear = same >= qop->q->majority || owned >= qop->q->majority ||",
         ("fault_quorum", "B27_*"),
     ),
     Mutation(
         "a quorum shows the token of an ownership before",
         "store/quorum/inspect.c",
-        "b->sights[i].token < b->sights[best].token",
-        "b->sights[i].token > b->sights[best].token",
+        "qop->sights[i].token < qop->sights[best].token",
+        "qop->sights[i].token > qop->sights[best].token",
         ("fault_quorum", "B27_*"),
     ),
     Mutation(
         "a quorum's token is not written back",
         "store/quorum/acquire.c",
-        "        hf__vote_cast(v, HF__RAISE_TOKEN, now);\n",
-        "        v->stand = HF__STANDS_AGREED;\n        (void)now;\n",
+        "        hf__vote_submit(v, HF__RAISE_TOKEN, now);\n",
+        "        v->verdict = HF__VERDICT_AGREED;\n        (void)now;\n",
         ("fault_quorum", "F36_tokens*"),
     ),
     Mutation(
         "a quorum's node back without data votes at once",
-        BALLOT,
+        QUORUM_OP,
         "return n->known && at < hf__after_ms(n->born, q->config.rejoin_ms);",
         "return n->known && at < n->born && q;",
         ("fault_quorum", "F24_a_node_back*"),
@@ -1314,8 +1314,8 @@ MUTATIONS = [
     Mutation(
         "a quorum's node that lost a hold is not given it again",
         "store/quorum/renew.c",
-        "if (b->over || !b->lease_ms || now >= until) return;",
-        "if (b->over || !b->lease_ms || now < until) return;",
+        "if (qop->over || !qop->lease_ms || now >= until) return;",
+        "if (qop->over || !qop->lease_ms || now < until) return;",
         ("fault_quorum", "F25_a_node*"),
     ),
 
@@ -1612,8 +1612,8 @@ MUTATIONS = [
     Mutation(
         "a release that a minority confirms is done",
         "store/quorum/release.c",
-        "hf__ballot_tell(b, HF_LOST, NULL);",
-        "hf__ballot_tell(b, b->op->outcome_unknown ? HF_OK : HF_LOST, NULL);",
+        "hf__quorum_op_complete(qop, HF_LOST, NULL);",
+        "hf__quorum_op_complete(qop, qop->op->outcome_unknown ? HF_OK : HF_LOST, NULL);",
         ("fault_quorum", "F48_a_release_that_a_minority*"),
     ),
     Mutation(

@@ -3,7 +3,7 @@
 from bugs import Bug
 
 ASK = "store/quorum/acquire.c"
-BALLOT = "store/quorum/quorum_op.c"
+QUORUM_OP = "store/quorum/quorum_op.c"
 QUORUM = "store/quorum/quorum.c"
 RENEW = "store/quorum/renew.c"
 UNDO = "store/quorum/release.c"
@@ -13,25 +13,25 @@ BUGS = [
     Bug("there is no margin for clocks that drift", LEASE,
         "return [[sent_at + lease_ms * HF__MS - hf__lease_margin(lease_ms)]];",
         "sent_at + lease_ms * HF__MS"),
-    Bug("the deadline counts from the answers", BALLOT,
-        "op->sent_at = [[b->began]];",
-        "b->q->now", first=205),
+    Bug("the deadline counts from the answers", QUORUM_OP,
+        "op->sent_at = [[qop->began]];",
+        "qop->q->now", first=205),
     Bug("what a lost answer may have granted is not undone", UNDO,
-        "return v->state == HF__VOTE_SENT || [[v->maybe]] || v->stand == HF__STANDS_GRANTED ||",
+        "return v->state == HF__VOTE_SENT || [[v->maybe]] || v->verdict == HF__VERDICT_GRANTED ||",
         "false", first=110),
     Bug("a release is not said again to a node that was away", UNDO,
         "v->state = [[HF__VOTE_OWED]];",
-        "HF__VOTE_IN"),
+        "HF__VOTE_ANSWERED"),
     Bug("an acquire that is sent again comes after its release", UNDO,
-        "bury = hf__later(bury, [[under_way_until(b->q, v - b->votes, b->acquire_id)]]);",
+        "bury = hf__later(bury, [[under_way_until(qop->q, v - qop->votes, qop->acquire_id)]]);",
         "(hf__time)0", first=720),
-    Bug("a node back without data votes at once", BALLOT,
+    Bug("a node back without data votes at once", QUORUM_OP,
         "return [[n->known && at < hf__after_ms(n->born, q->config.rejoin_ms)]];",
         "false"),
-    Bug("a node votes when it is as old as the lease that is asked for", BALLOT,
+    Bug("a node votes when it is as old as the lease that is asked for", QUORUM_OP,
         "return n->known && n->link == v->op.link &&\n"
-        "           [[!hf__node_too_young(v->ballot->q, n, v->ballot->began)]];",
-        "v->ballot->began >= hf__after_ms(n->born, v->ballot->lease_ms)", first=160),
+        "           [[!hf__node_too_young(v->qop->q, n, v->qop->began)]];",
+        "v->qop->began >= hf__after_ms(n->born, v->qop->lease_ms)", first=160),
     Bug("a lease may be longer than the delay of young nodes", ASK,
         "return [[hf__quorum_lease_check(q->config.rejoin_ms, op->lease_ms, detail)]];",
         "HF_OK", first=230),
@@ -45,15 +45,15 @@ BUGS = [
         "q->majority = [[count / 2 + 1]];",
         "count / 2"),
     Bug("the token is not written back", ASK,
-        "        [[hf__vote_cast(v, HF__RAISE_TOKEN, now);]]",
-        "v->stand = HF__STANDS_AGREED;"),
+        "        [[hf__vote_submit(v, HF__RAISE_TOKEN, now);]]",
+        "v->verdict = HF__VERDICT_AGREED;"),
     Bug("the token counts also where the hold is gone", ASK,
-        ": v->op.result == HF_LOST ? [[HF__STANDS_LOST]]",
-        "HF__STANDS_AGREED", first=590),
+        ": v->op.result == HF_LOST ? [[HF__VERDICT_LOST]]",
+        "HF__VERDICT_AGREED", first=590),
     Bug("a renewal that a minority confirms is good", RENEW,
         "if ([[kept >= q->majority]]) {",
         "kept > 0", first=755),
     Bug("what was released is taken again", RENEW,
-        "if ([[b->over || !b->lease_ms || now >= until]]) return;",
-        "!b->lease_ms || now >= until", first=710),
+        "if ([[qop->over || !qop->lease_ms || now >= until]]) return;",
+        "!qop->lease_ms || now >= until", first=710),
 ]
