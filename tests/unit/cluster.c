@@ -142,8 +142,8 @@ static hf__cluster_slots *half_and_half(const char *first, const char *second) {
 
 static unsigned told(hf__slot_map *m) {
     unsigned n = 0;
-    if (!hf__slot_map_tell(m)) return 0;
-    for (unsigned i = 0; i < HF__SLOT_COUNT; i++) n += hf__slot_map_tells(m, i);
+    if (!hf__slot_map_take_changed(m)) return 0;
+    for (unsigned i = 0; i < HF__SLOT_COUNT; i++) n += hf__slot_map_was_changed(m, i);
     return n;
 }
 
@@ -163,15 +163,16 @@ static void test_what_is_not_where_it_was_is_told_once(void **state) {
     assert_int_equal(told(&m), 0);
     assert_true(hf__slot_map_adopt(&m, half_and_half("c:1", ":2"), "b"));
     assert_int_equal(told(&m), HF__SLOT_COUNT / 2);
-    assert_true(hf__slot_map_tells(&m, 0) && !hf__slot_map_tells(&m, HF__SLOT_COUNT - 1));
+    assert_true(hf__slot_map_was_changed(&m, 0) &&
+                !hf__slot_map_was_changed(&m, HF__SLOT_COUNT - 1));
     assert_int_equal(told(&m), 0);
     hf__slot_map_moved(&m, 7, "d:1");
     hf__slot_map_moved(&m, 8, "c:1"); /* where it is */
     assert_int_equal(told(&m), 1);
     assert_true(hf__slot_map_owner(&m, 7, where));
     assert_string_equal(where, "d:1");
-    hf__slot_map_shake(&m, "b:2");
-    hf__slot_map_shake(&m, "nobody:2");
+    hf__slot_map_node_changed(&m, "b:2");
+    hf__slot_map_node_changed(&m, "nobody:2");
     assert_int_equal(told(&m), HF__SLOT_COUNT / 2);
     hf__slot_map_fini(&m);
 }

@@ -6,7 +6,7 @@
  * While it is up some of the nodes may be away: what is to go there fails as unreachable, each by itself.
  *
  * Listing what there is, over all nodes, would go to each primary of the map in turn: hf__cluster_slots_owner names them,
- * hf__member_at connects, and an operation with redirect.address set goes to the one it names.
+ * hf__cluster_node_at connects, and an operation with redirect.address set goes to the one it names.
  */
 #include "store/cluster/cluster.h"
 
@@ -17,11 +17,11 @@
 #include "store/cluster/cluster_internal.h"
 #include "store/cluster/slot.h"
 
-#define EACH(c, i, m)                         \
-    for (int i = 0; i < HF__MEMBERS_MAX; i++) \
-        for (hf__member *m = (c)->members[i]; m; m = NULL)
+#define EACH(c, i, m)                               \
+    for (int i = 0; i < HF__CLUSTER_NODES_MAX; i++) \
+        for (hf__cluster_node *m = (c)->nodes[i]; m; m = NULL)
 
-static hf__cluster *of(hf__store *store) {
+static hf__cluster *cluster_of(hf__store *store) {
     return (hf__cluster *)store;
 }
 
@@ -32,23 +32,23 @@ static bool any_up(const hf__cluster *c) {
     return false;
 }
 
-static void say(hf__cluster *c, hf_result result, const char *detail) {
+static void set_down(hf__cluster *c, hf_result result, const char *detail) {
     c->store.down_result = result;
     if (detail) snprintf(c->down_text, sizeof c->down_text, "%s", detail);
     c->store.down_detail = detail ? c->down_text : NULL;
 }
 
 /* Why nobody is connected: what the last said that could not tell where the slots are, or why one cannot be reached. */
-static void say_why(hf__cluster *c) {
+static void set_down_reason(hf__cluster *c) {
     EACH(c, i, m) {
         if (m->store->up || !m->store->down_result || c->last_error) continue;
-        say(c, m->store->down_result, m->store->down_detail);
+        set_down(c, m->store->down_result, m->store->down_detail);
         return;
     }
     if (c->last_error)
-        say(c, c->last_error, c->last_error_text);
+        set_down(c, c->last_error, c->last_error_text);
     else
-        say(c, HF_UNREACHABLE, "no node of the cluster answered within connect_timeout");
+        set_down(c, HF_UNREACHABLE, "no node of the cluster answered within connect_timeout");
 }
 
 /* All that could have told where the slots are have failed. */
@@ -59,15 +59,15 @@ static bool opening_failed(const hf__cluster *c) {
     return all && !c->asking;
 }
 
-static void say_down(hf__cluster *c, hf__time now) {
+static void set_down_result(hf__cluster *c, hf__time now) {
     bool opening = !c->opened && now < c->open_until;
     if (c->store.up || (opening && !opening_failed(c)))
-        say(c, HF_OK, NULL);
+        set_down(c, HF_OK, NULL);
     else
-        say_why(c);
+        set_down_reason(c);
 }
 
-static void publish(hf__cluster *c, hf__time now) {
+static void update_status(hf__cluster *c, hf__time now) {
     hf__store *s = &c->store;
     bool up = c->opened && !c->shut && any_up(c);
     if (up && !s->up) s->link++;
@@ -83,17 +83,17 @@ static void publish(hf__cluster *c, hf__time now) {
         s->commands += m->store->commands;
         s->round_trips += m->store->round_trips;
     }
-    if (!up || s->down_result) say_down(c, now);
+    if (!up || s->down_result) set_down_result(c, now);
 }
 
 /* ---- Operations ---- */
 
 static void submit(hf__store *store, hf__op *op, hf__time now) {
-    hf__cluster_submit(of(store), op, now);
+    hf__cluster_submit(cluster_of(store), op, now);
 }
 
 static hf__op *completed(hf__store *store) {
-    hf__cluster *c = of(store);
+    hf__cluster *c = cluster_of(store);
     EACH(c, i, m) {
         m->busy++; /* an answer may send others, and make room for members */
         for (hf__op *op; (op = m->store->table->completed(m->store));) {
@@ -106,18 +106,18 @@ static hf__op *completed(hf__store *store) {
     return hf__ops_pop(&c->done);
 }
 
-static bool shaken(const hf__store *store, const char *name, size_t length) {
+static bool slot_changed(const hf__store *store, const char *name, size_t length) {
     const hf__cluster *c = (const hf__cluster *)store;
-    return hf__slot_map_tells(&c->map, hf__slot_of_name(name, length));
+    return hf__slot_map_was_changed(&c->map, hf__slot_of_name(name, length));
 }
 
 /* What is not where it was is looked at again; and what was released there is said again: a node that was promoted may
    not know of it. */
 static bool news(hf__store *store, hf__notification *out) {
-    hf__cluster *c = of(store);
-    if (hf__slot_map_tell(&c->map)) {
-        hf__release_log_repeat_to(&c->releases, store, shaken, hf__now());
-        *out = (hf__notification){.type = HF__NAMES_CHANGED, .matches = shaken};
+    hf__cluster *c = cluster_of(store);
+    if (hf__slot_map_take_changed(&c->map)) {
+        hf__release_log_repeat_to(&c->releases, store, slot_changed, hf__now());
+        *out = (hf__notification){.type = HF__NAMES_CHANGED, .matches = slot_changed};
         return true;
     }
     EACH(c, i, m) if (m->store->table->next_notification(m->store, out)) {
@@ -129,49 +129,49 @@ static bool news(hf__store *store, hf__notification *out) {
 
 /* ---- Turning ---- */
 
-static void look_at_member(hf__cluster *c, hf__member *m, hf__time now) {
+static void check_node(hf__cluster *c, hf__cluster_node *m, hf__time now) {
     const hf__store *s = m->store;
     if (s->up && s->link != m->link) {
-        if (m->link) hf__slot_map_shake(&c->map, m->where);
+        if (m->link) hf__slot_map_node_changed(&c->map, m->where);
         m->link = s->link;
         m->useless = false;
     }
-    hf__member_look(m, now);
+    hf__cluster_node_update(m, now);
     if (m->silent && !m->owns) c->untidy = true;
-    if (c->opened && hf__member_missed(m)) hf__cluster_doubt(c, now);
+    if (c->opened && hf__cluster_node_missed(m)) hf__cluster_doubt_map(c, now);
 }
 
 /* Who this client is stands in one place, for all nodes. */
-static void tell_who(hf__cluster *c, hf__time now) {
+static void register_client(hf__cluster *c, hf__time now) {
     if (!c->store.up || c->registering || now < c->register_at) return;
     c->registering = true;
     c->registration = (hf__op){.verb = HF__REGISTER};
     hf__cluster_submit(c, &c->registration, now);
 }
 
-static void begin(hf__cluster *c, hf__time now) {
+static void begin_opening(hf__cluster *c, hf__time now) {
     c->began = now;
     c->open_until = hf__after_ms(now, c->url->connect_timeout_ms);
     c->doubted = true;
 }
 
 static void tick(hf__store *store, hf__time now) {
-    hf__cluster *c = of(store);
-    if (!c->began) begin(c, now);
+    hf__cluster *c = cluster_of(store);
+    if (!c->began) begin_opening(c, now);
     if (c->shut) return;
     EACH(c, i, m) {
         m->store->table->tick(m->store, now);
-        look_at_member(c, m, now);
+        check_node(c, m, now);
     }
-    publish(c, now);
+    update_status(c, now);
     hf__cluster_refresh(c, now);
     if (store->wants_round_trip) c->register_at = now; /* an exchange like any other */
     store->wants_round_trip = false;
     c->woken = false;
-    if (c->waiting.first) hf__cluster_go_on(c, now);
-    tell_who(c, now);
-    hf__members_tidy(c, now);
-    publish(c, now);
+    if (c->waiting.first) hf__cluster_resume_waiting(c, now);
+    register_client(c, now);
+    hf__cluster_nodes_tidy(c, now);
+    update_status(c, now);
 }
 
 static hf__time due(const hf__store *store) {
@@ -181,31 +181,31 @@ static hf__time due(const hf__store *store) {
     if (!c->opened) first = hf__sooner(first, c->open_until);
     if (c->store.up && !c->registering)
         first = hf__sooner(first, store->wants_round_trip ? 0 : c->register_at);
-    EACH(c, i, m) first = hf__sooner(first, hf__member_due(c, m));
+    EACH(c, i, m) first = hf__sooner(first, hf__cluster_node_due(c, m));
     return first;
 }
 
 static bool flush(hf__store *store, pthread_mutex_t *mutex) {
-    hf__cluster *c = of(store);
+    hf__cluster *c = cluster_of(store);
     bool any = false, was_up = store->up;
     EACH(c, i, m) {
         m->busy++;
         any |= m->store->table->flush(m->store, mutex);
         m->busy--;
     }
-    publish(c, hf__now());
-    return any || store->up != was_up || c->done.first || c->map.any_shaken ||
+    update_status(c, hf__now());
+    return any || store->up != was_up || c->done.first || c->map.any_changed ||
            (c->woken && c->waiting.first);
 }
 
 /* Each member has places of its own. */
-static int places(const hf__cluster *c) {
+static int fds_per_node(const hf__cluster *c) {
     return c->url->replicas ? 4 : 2;
 }
 
 static int pollset(hf__store *store, struct pollfd *fds, bool reading) {
-    hf__cluster *c = of(store);
-    int each = places(c), count = 0;
+    hf__cluster *c = cluster_of(store);
+    int each = fds_per_node(c), count = 0;
     EACH(c, i, m) {
         for (; count < i * each; count++) fds[count] = (struct pollfd){.fd = -1};
         count += m->store->table->pollset(m->store, fds + count, reading);
@@ -217,12 +217,12 @@ static int pollset(hf__store *store, struct pollfd *fds, bool reading) {
 /* While one is read the mutex is let go: another may have been seen to meanwhile by another thread, and
    what poll said of it no longer be so. */
 static void ready(hf__store *store, const struct pollfd *fds, int count, pthread_mutex_t *mutex) {
-    hf__cluster *c = of(store);
-    int each = places(c);
+    hf__cluster *c = cluster_of(store);
+    int each = fds_per_node(c);
     struct {
-        const hf__member *member;
+        const hf__cluster_node *member;
         uint64_t polls;
-    } seen[HF__MEMBERS_MAX] = {0};
+    } seen[HF__CLUSTER_NODES_MAX] = {0};
     EACH(c, i, m) {
         seen[i].member = m;
         seen[i].polls = m->store->pollset_version;
@@ -235,7 +235,7 @@ static void ready(hf__store *store, const struct pollfd *fds, int count, pthread
         m->store->table->ready(m->store, fds + (ptrdiff_t)i * each, each, mutex);
         m->busy--;
     }
-    publish(c, hf__now());
+    update_status(c, hf__now());
 }
 
 /* There are several to wait for: that is for poll. */
@@ -252,24 +252,24 @@ static size_t in_flight(const hf__store *store) {
 }
 
 static void shut(hf__store *store, hf__time now) {
-    hf__cluster *c = of(store);
+    hf__cluster *c = cluster_of(store);
     c->shut = true;
     EACH(c, i, m) m->store->table->shut(m->store, now);
     hf__cluster_end_waiting(c);
-    publish(c, now);
+    update_status(c, now);
 }
 
 /* ---- Making ---- */
 
 static void cluster_free(hf__store *store, bool forked) {
-    hf__cluster *c = of(store);
+    hf__cluster *c = cluster_of(store);
     EACH(c, i, m) {
         m->store->table->free(m->store, forked);
         free(m->ask.slots);
         free(m->ask.detail);
         free(m->ask.redirect.address);
         free(m);
-        c->members[i] = NULL;
+        c->nodes[i] = NULL;
     }
     free(c->registration.detail);
     free(c->registration.redirect.address);

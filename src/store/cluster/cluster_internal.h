@@ -4,7 +4,7 @@
  *
  *   slot.c      the slot of a name
  *   map.c       which node has it
- *   members.c   the nodes that are connected to
+ *   nodes.c   the nodes that are connected to
  *   refresh.c   asking for the map: whom, and when
  *   route.c     where an operation goes, and what becomes of one that was turned away
  *   list.c      going to all of them, for hf_list
@@ -25,9 +25,9 @@
 #include "store/cluster/map.h"
 #include "store/redis/topology/release_log.h"
 
-#define HF__MEMBERS_MAX 32 /* primaries that a client is connected to at once */
+#define HF__CLUSTER_NODES_MAX 32 /* primaries that a client is connected to at once */
 
-typedef struct hf__member {
+typedef struct hf__cluster_node {
     char where[HF__WHERE_TEXT]; /* "host:port", as the cluster or the URL says */
     char host[HF__WHERE_TEXT];
     hf__url url; /* parts of the client's, and where it is */
@@ -42,7 +42,7 @@ typedef struct hf__member {
     bool asking;          /* for the map */
     bool useless;         /* it was asked, and did not say */
     hf__op ask;
-} hf__member;
+} hf__cluster_node;
 
 typedef struct hf__ops {
     hf__op *first, *last;
@@ -54,7 +54,7 @@ typedef struct hf__cluster {
     hf__identity who;
     hf__log *log;
     hf__rand rand;
-    hf__member *members[HF__MEMBERS_MAX];
+    hf__cluster_node *nodes[HF__CLUSTER_NODES_MAX];
     uint64_t polls_gone, commands_gone; /* of members that are no more */
     bool untidy;                        /* there may be members that the map does not name */
     hf__slot_map map;
@@ -70,13 +70,13 @@ typedef struct hf__cluster {
 
     /* the map is asked for */
     bool doubted;
-    uint64_t maps;       /* that were told */
-    bool woken;          /* one was just now: those that wait may go on */
-    unsigned doubts;     /* in a row, that changed nothing */
-    hf__time refresh_at; /* not before */
-    hf__time refreshed;  /* when it last was */
-    int asked;           /* the member that was asked last */
-    hf__member *asking;  /* it, until it has answered or somebody else is asked */
+    uint64_t maps;            /* that were told */
+    bool woken;               /* one was just now: those that wait may go on */
+    unsigned doubts;          /* in a row, that changed nothing */
+    hf__time refresh_at;      /* not before */
+    hf__time refreshed;       /* when it last was */
+    int asked;                /* the member that was asked last */
+    hf__cluster_node *asking; /* it, until it has answered or somebody else is asked */
 
     hf__op registration;
     bool registering;
@@ -89,38 +89,38 @@ typedef struct hf__cluster {
 void hf__ops_push(hf__ops *ops, hf__op *op);
 hf__op *hf__ops_pop(hf__ops *ops);
 
-/* ---- members.c ---- */
+/* ---- nodes.c ---- */
 
-hf__member *hf__member_find(const hf__cluster *c, const char *where);
+hf__cluster_node *hf__cluster_node_find(const hf__cluster *c, const char *where);
 
 /* The same, and made if there is none; NULL: no memory, or as many as may be are in use. */
-hf__member *hf__member_at(hf__cluster *c, const char *where, hf__time now);
+hf__cluster_node *hf__cluster_node_at(hf__cluster *c, const char *where, hf__time now);
 
 /* Look whether it answers; and when to look again. */
-void hf__member_look(hf__member *m, hf__time now);
-hf__time hf__member_due(const hf__cluster *c, const hf__member *m);
+void hf__cluster_node_update(hf__cluster_node *m, hf__time now);
+hf__time hf__cluster_node_due(const hf__cluster *c, const hf__cluster_node *m);
 
 /* It has slots, and cannot be reached or does not answer. */
-bool hf__member_missed(const hf__member *m);
+bool hf__cluster_node_missed(const hf__cluster_node *m);
 
 /* There is another map. */
-void hf__members_mapped(hf__cluster *c);
+void hf__cluster_nodes_mapped(hf__cluster *c);
 
 /* Give up members that have no slot, and nothing to do or no word to say. */
-void hf__members_tidy(hf__cluster *c, hf__time now);
-void hf__member_drop(hf__cluster *c, int i, hf__time now);
+void hf__cluster_nodes_tidy(hf__cluster *c, hf__time now);
+void hf__cluster_node_drop(hf__cluster *c, int i, hf__time now);
 
 /* ---- refresh.c ---- */
 
 /* What the map says may not be so: ask soon. */
-void hf__cluster_doubt(hf__cluster *c, hf__time now);
+void hf__cluster_doubt_map(hf__cluster *c, hf__time now);
 
 /* Connect to whoever may know, and ask. */
 void hf__cluster_refresh(hf__cluster *c, hf__time now);
 hf__time hf__cluster_refresh_due(const hf__cluster *c);
 
 /* A member answered. */
-void hf__cluster_told_map(hf__cluster *c, hf__member *m, hf__time now);
+void hf__cluster_take_map(hf__cluster *c, hf__cluster_node *m, hf__time now);
 
 /* ---- route.c ---- */
 
@@ -128,10 +128,10 @@ void hf__cluster_told_map(hf__cluster *c, hf__member *m, hf__time now);
 void hf__cluster_submit(hf__cluster *c, hf__op *op, hf__time now);
 
 /* A member answered an operation: it goes elsewhere, or is done. */
-void hf__cluster_answered(hf__cluster *c, hf__member *m, hf__op *op, hf__time now);
+void hf__cluster_answered(hf__cluster *c, hf__cluster_node *m, hf__op *op, hf__time now);
 
 /* Go on with those that wait, and when. */
-void hf__cluster_go_on(hf__cluster *c, hf__time now);
+void hf__cluster_resume_waiting(hf__cluster *c, hf__time now);
 hf__time hf__cluster_waiting_due(const hf__cluster *c);
 
 /* End them all. */

@@ -10,20 +10,20 @@
 
 typedef struct walk {
     unsigned count; /* of those that were gone to, the last one first in use */
-    char nodes[HF__MEMBERS_MAX][HF__WHERE_TEXT];
+    char nodes[HF__CLUSTER_NODES_MAX][HF__WHERE_TEXT];
 } walk;
 
-static bool was_there(const walk *w, const char *where) {
+static bool was_visited(const walk *w, const char *where) {
     for (unsigned i = 0; i < w->count; i++)
         if (!strcmp(w->nodes[i], where)) return true;
     return false;
 }
 
 /* To the next that has slots; false: there is none. */
-static bool go_to_next(const hf__cluster *c, walk *w) {
-    for (unsigned slot = 0; slot < HF__SLOT_COUNT && w->count < HF__MEMBERS_MAX; slot++) {
+static bool visit_next_node(const hf__cluster *c, walk *w) {
+    for (unsigned slot = 0; slot < HF__SLOT_COUNT && w->count < HF__CLUSTER_NODES_MAX; slot++) {
         char *next = w->nodes[w->count];
-        if (hf__slot_map_owner(&c->map, slot, next) && !was_there(w, next)) {
+        if (hf__slot_map_owner(&c->map, slot, next) && !was_visited(w, next)) {
             w->count++;
             return true;
         }
@@ -36,7 +36,7 @@ hf_result hf__cluster_list_begin(const hf__cluster *c, hf__list_walk *l) {
     if (!l->state) return HF_NOMEM;
     l->free_state = free;
     walk *w = l->state;
-    return w->count || go_to_next(c, w) ? HF_OK : HF_UNREACHABLE;
+    return w->count || visit_next_node(c, w) ? HF_OK : HF_UNREACHABLE;
 }
 
 const char *hf__cluster_list_at(const hf__list_walk *l) {
@@ -45,7 +45,7 @@ const char *hf__cluster_list_at(const hf__list_walk *l) {
 }
 
 void hf__cluster_listed(const hf__cluster *c, hf__list_walk *l) {
-    if (!l->finished || !go_to_next(c, l->state)) return;
+    if (!l->finished || !visit_next_node(c, l->state)) return;
     l->finished = false;
     l->cursor = 0;
     l->last[0] = '\0';

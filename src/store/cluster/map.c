@@ -56,9 +56,9 @@ bool hf__slot_map_has(const hf__slot_map *m, const char *where) {
 
 /* ---- What is not where it was ---- */
 
-static void shake(hf__slot_map *m, unsigned slot) {
-    m->shaken[slot / 8] |= (uint8_t)(1u << slot % 8);
-    m->any_shaken = true;
+static void mark_changed(hf__slot_map *m, unsigned slot) {
+    m->changed[slot / 8] |= (uint8_t)(1u << slot % 8);
+    m->any_changed = true;
 }
 
 static bool same_owner(const hf__slot_map *m, const hf__cluster_slots *next, unsigned slot) {
@@ -72,7 +72,7 @@ bool hf__slot_map_adopt(hf__slot_map *m, hf__cluster_slots *next, const char *ho
     for (unsigned slot = 0; slot < HF__SLOT_COUNT && m->known; slot++) {
         if (same_owner(m, next, slot)) continue;
         changed = true;
-        shake(m, slot);
+        mark_changed(m, slot);
     }
     free(m->now);
     m->now = next;
@@ -85,23 +85,23 @@ void hf__slot_map_moved(hf__slot_map *m, unsigned slot, const char *where) {
     char before[HF__WHERE_TEXT];
     if (hf__slot_map_owner(m, slot, before) && !strcmp(before, where)) return;
     hf__cluster_slots_set(m->now, slot, where);
-    shake(m, slot);
+    mark_changed(m, slot);
 }
 
-void hf__slot_map_shake(hf__slot_map *m, const char *where) {
+void hf__slot_map_node_changed(hf__slot_map *m, const char *where) {
     unsigned node = node_of(m, where);
     for (unsigned slot = 0; node && slot < HF__SLOT_COUNT; slot++)
-        if (m->now->owner[slot] == node) shake(m, slot);
+        if (m->now->owner[slot] == node) mark_changed(m, slot);
 }
 
-bool hf__slot_map_tell(hf__slot_map *m) {
-    if (!m->any_shaken) return false;
-    memcpy(m->telling, m->shaken, sizeof m->telling);
-    memset(m->shaken, 0, sizeof m->shaken);
-    m->any_shaken = false;
+bool hf__slot_map_take_changed(hf__slot_map *m) {
+    if (!m->any_changed) return false;
+    memcpy(m->taken, m->changed, sizeof m->taken);
+    memset(m->changed, 0, sizeof m->changed);
+    m->any_changed = false;
     return true;
 }
 
-bool hf__slot_map_tells(const hf__slot_map *m, unsigned slot) {
-    return m->telling[slot / 8] & 1u << slot % 8;
+bool hf__slot_map_was_changed(const hf__slot_map *m, unsigned slot) {
+    return m->taken[slot / 8] & 1u << slot % 8;
 }

@@ -16,9 +16,9 @@ typedef struct hf__slot_map {
     bool known;
     hf__cluster_slots *now;
     char host[HF__WHERE_TEXT]; /* of whom `now` is: those without a host are there, too */
-    bool any_shaken;
-    uint8_t shaken[HF__SLOT_COUNT / 8];  /* since the last telling */
-    uint8_t telling[HF__SLOT_COUNT / 8]; /* what is being told */
+    bool any_changed;
+    uint8_t changed[HF__SLOT_COUNT / 8]; /* since the last telling */
+    uint8_t taken[HF__SLOT_COUNT / 8];   /* what is being told */
 } hf__slot_map;
 
 /* False: no memory. hf__slot_map_fini is allowed all the same. */
@@ -38,11 +38,11 @@ bool hf__slot_map_has(const hf__slot_map *m, const char *where);
 void hf__slot_map_moved(hf__slot_map *m, unsigned slot, const char *where);
 
 /* The connection to this node is another one. */
-void hf__slot_map_shake(hf__slot_map *m, const char *where);
+void hf__slot_map_node_changed(hf__slot_map *m, const char *where);
 
-/* Tell of what was shaken: from now on hf__slot_map_tells is true of that. False: nothing was. */
-bool hf__slot_map_tell(hf__slot_map *m);
-bool hf__slot_map_tells(const hf__slot_map *m, unsigned slot);
+/* Tell of what was shaken: from now on hf__slot_map_was_changed is true of that. False: nothing was. */
+bool hf__slot_map_take_changed(hf__slot_map *m);
+bool hf__slot_map_was_changed(const hf__slot_map *m, unsigned slot);
 
 /* "host:port" → host; and, of one without a host, put that of `host` before it. */
 void hf__where_full(char out[HF__WHERE_TEXT], const char *host, const char *where);

@@ -8,30 +8,30 @@
 #define SILENT (500 * HF__MS) /* well above what a command takes, and below what a failover does */
 #define AGAIN  (25 * HF__MS)
 
-hf__member *hf__member_find(const hf__cluster *c, const char *where) {
-    for (int i = 0; i < HF__MEMBERS_MAX; i++)
-        if (c->members[i] && !c->members[i]->given_up && !strcmp(c->members[i]->where, where))
-            return c->members[i];
+hf__cluster_node *hf__cluster_node_find(const hf__cluster *c, const char *where) {
+    for (int i = 0; i < HF__CLUSTER_NODES_MAX; i++)
+        if (c->nodes[i] && !c->nodes[i]->given_up && !strcmp(c->nodes[i]->where, where))
+            return c->nodes[i];
     return NULL;
 }
 
-static bool idle(const hf__member *m) {
+static bool is_idle(const hf__cluster_node *m) {
     return !m->busy && !m->asking && !m->store->table->in_flight(m->store);
 }
 
 /* A place that is free, or is made so: the one least recently used goes. -1: all are at work. */
-static int find_place(hf__cluster *c, hf__time now) {
+static int find_free_index(hf__cluster *c, hf__time now) {
     int oldest = -1;
-    for (int i = 0; i < HF__MEMBERS_MAX; i++) {
-        const hf__member *m = c->members[i];
+    for (int i = 0; i < HF__CLUSTER_NODES_MAX; i++) {
+        const hf__cluster_node *m = c->nodes[i];
         if (!m) return i;
-        if (idle(m) && (oldest < 0 || m->used < c->members[oldest]->used)) oldest = i;
+        if (is_idle(m) && (oldest < 0 || m->used < c->nodes[oldest]->used)) oldest = i;
     }
-    if (oldest >= 0) hf__member_drop(c, oldest, now);
-    return oldest >= 0 && !c->members[oldest] ? oldest : -1;
+    if (oldest >= 0) hf__cluster_node_drop(c, oldest, now);
+    return oldest >= 0 && !c->nodes[oldest] ? oldest : -1;
 }
 
-static void fill_url(hf__member *m, const hf__url *url) {
+static void fill_url(hf__cluster_node *m, const hf__url *url) {
     m->url = *url;
     m->url.scheme = url->scheme == HF__SCHEME_CLUSTER_TLS ? HF__SCHEME_REDIS_TLS : HF__SCHEME_REDIS;
     m->url.in_cluster = true;
@@ -39,9 +39,9 @@ static void fill_url(hf__member *m, const hf__url *url) {
     m->url.port = (int32_t)strtol(strrchr(m->where, ':') + 1, NULL, 10);
 }
 
-hf__member *hf__member_at(hf__cluster *c, const char *where, hf__time now) {
-    hf__member *m = hf__member_find(c, where);
-    int place = m ? -1 : find_place(c, now);
+hf__cluster_node *hf__cluster_node_at(hf__cluster *c, const char *where, hf__time now) {
+    hf__cluster_node *m = hf__cluster_node_find(c, where);
+    int place = m ? -1 : find_free_index(c, now);
     if (m || place < 0) return m;
     m = calloc(1, sizeof *m);
     if (!m) return NULL;
@@ -55,33 +55,33 @@ hf__member *hf__member_at(hf__cluster *c, const char *where, hf__time now) {
         free(m);
         return NULL;
     }
-    c->members[place] = m;
+    c->nodes[place] = m;
     return m;
 }
 
 /* What it has answered meanwhile is carried on: it may go to others. */
-static void take_answers(hf__cluster *c, hf__member *m, hf__time now) {
+static void take_answers(hf__cluster *c, hf__cluster_node *m, hf__time now) {
     for (hf__op *op; (op = m->store->table->completed(m->store));)
         hf__cluster_answered(c, m, op, now);
 }
 
-void hf__member_drop(hf__cluster *c, int i, hf__time now) {
-    hf__member *m = c->members[i];
+void hf__cluster_node_drop(hf__cluster *c, int i, hf__time now) {
+    hf__cluster_node *m = c->nodes[i];
     m->busy++; /* not from within */
     take_answers(c, m, now);
     m->busy--;
-    if (!idle(m)) return;
+    if (!is_idle(m)) return;
     c->polls_gone += m->store->pollset_version + 1;
     c->commands_gone += m->store->commands;
     m->store->table->shut(m->store, now);
     m->store->table->free(m->store, false);
-    c->members[i] = NULL;
+    c->nodes[i] = NULL;
     free(m);
 }
 
 /* ---- Those that are of no use any more ---- */
 
-void hf__member_look(hf__member *m, hf__time now) {
+void hf__cluster_node_update(hf__cluster_node *m, hf__time now) {
     if (!m->store->table->in_flight(m->store))
         m->waits_since = 0;
     else if (!m->waits_since)
@@ -89,29 +89,29 @@ void hf__member_look(hf__member *m, hf__time now) {
     m->silent = m->waits_since && now >= m->waits_since + SILENT;
 }
 
-bool hf__member_missed(const hf__member *m) {
+bool hf__cluster_node_missed(const hf__cluster_node *m) {
     bool down = !m->store->up && m->store->down_result;
     return m->owns && !m->given_up && (m->silent || down);
 }
 
 /* As long as it is missed the map is asked for, again and again. */
-hf__time hf__member_due(const hf__cluster *c, const hf__member *m) {
+hf__time hf__cluster_node_due(const hf__cluster *c, const hf__cluster_node *m) {
     hf__time due = m->store->table->due(m->store);
     if (m->waits_since && !m->silent) due = hf__sooner(due, m->waits_since + SILENT);
-    if (hf__member_missed(m) && !c->doubted) due = hf__sooner(due, c->refreshed + AGAIN);
+    if (hf__cluster_node_missed(m) && !c->doubted) due = hf__sooner(due, c->refreshed + AGAIN);
     return due;
 }
 
-void hf__members_mapped(hf__cluster *c) {
-    for (int i = 0; i < HF__MEMBERS_MAX; i++) {
-        hf__member *m = c->members[i];
+void hf__cluster_nodes_mapped(hf__cluster *c) {
+    for (int i = 0; i < HF__CLUSTER_NODES_MAX; i++) {
+        hf__cluster_node *m = c->nodes[i];
         if (m) m->owns = hf__slot_map_has(&c->map, m->where);
     }
     c->untidy = true;
 }
 
 /* What it has not answered may have been done, and is asked of its successor. */
-static void give_up(hf__cluster *c, hf__member *m, hf__time now) {
+static void give_up_node(hf__cluster *c, hf__cluster_node *m, hf__time now) {
     if (m->given_up) return;
     m->given_up = true;
     hf__log_add(c->log, HF_LOG_INFO, "%s has no slots any more, and does not answer", m->where);
@@ -119,22 +119,22 @@ static void give_up(hf__cluster *c, hf__member *m, hf__time now) {
 }
 
 static bool another_is_up(const hf__cluster *c) {
-    for (int i = 0; i < HF__MEMBERS_MAX; i++) {
-        const hf__member *m = c->members[i];
+    for (int i = 0; i < HF__CLUSTER_NODES_MAX; i++) {
+        const hf__cluster_node *m = c->nodes[i];
         if (m && m->store->up && m->owns) return true;
     }
     return false;
 }
 
 /* Those that the map does not name, unless there is nobody else to ask for it. */
-void hf__members_tidy(hf__cluster *c, hf__time now) {
+void hf__cluster_nodes_tidy(hf__cluster *c, hf__time now) {
     if (!c->untidy || !another_is_up(c)) return;
     c->untidy = false;
-    for (int i = 0; i < HF__MEMBERS_MAX; i++) {
-        hf__member *m = c->members[i];
+    for (int i = 0; i < HF__CLUSTER_NODES_MAX; i++) {
+        hf__cluster_node *m = c->nodes[i];
         if (!m || (m->owns && !m->given_up)) continue;
-        if (m->silent) give_up(c, m, now);
-        hf__member_drop(c, i, now);
-        if (c->members[i]) c->untidy = true;
+        if (m->silent) give_up_node(c, m, now);
+        hf__cluster_node_drop(c, i, now);
+        if (c->nodes[i]) c->untidy = true;
     }
 }

@@ -16,25 +16,25 @@
 #define PATIENCE    (300 * HF__MS) /* with who is asked, before another is */
 #define SUSPICIOUS  3 /* maps in a row that changed nothing: nodes of the URL are asked, too */
 
-static hf__time pause(hf__cluster *c) {
+static hf__time refresh_pause(hf__cluster *c) {
     unsigned doublings = c->doubts < DOUBLINGS ? c->doubts : DOUBLINGS;
     return c->doubts ? hf__jitter(&c->rand, PAUSE_FIRST << doublings) : 0;
 }
 
-void hf__cluster_doubt(hf__cluster *c, hf__time now) {
+void hf__cluster_doubt_map(hf__cluster *c, hf__time now) {
     if (c->doubted) return;
     c->doubted = true;
     if (now - c->refreshed > CALM) c->doubts = 0;
-    c->refresh_at = c->refreshed + pause(c);
+    c->refresh_at = c->refreshed + refresh_pause(c);
 }
 
-static hf__member *next_up(hf__cluster *c) {
-    for (int k = 1; k <= HF__MEMBERS_MAX; k++) {
-        int i = (c->asked + k) % HF__MEMBERS_MAX;
-        const hf__member *m = c->members[i];
+static hf__cluster_node *next_node_to_ask(hf__cluster *c) {
+    for (int k = 1; k <= HF__CLUSTER_NODES_MAX; k++) {
+        int i = (c->asked + k) % HF__CLUSTER_NODES_MAX;
+        const hf__cluster_node *m = c->nodes[i];
         if (!m || !m->store->up || m->asking || m->silent) continue;
         c->asked = i;
-        return c->members[i];
+        return c->nodes[i];
     }
     return NULL;
 }
@@ -49,17 +49,16 @@ static int seed_count(const hf__cluster *c) {
 }
 
 static bool all_have_failed(const hf__cluster *c) {
-    for (int i = 0; i < HF__MEMBERS_MAX; i++)
-        if (c->members[i] && !c->members[i]->store->down_result && !c->members[i]->useless)
-            return false;
+    for (int i = 0; i < HF__CLUSTER_NODES_MAX; i++)
+        if (c->nodes[i] && !c->nodes[i]->store->down_result && !c->nodes[i]->useless) return false;
     return true;
 }
 
-static void go_to_seed(hf__cluster *c, hf__time now) {
+static void connect_seed(hf__cluster *c, hf__time now) {
     const hf__host *host = &c->url->hosts[c->seeds % seed_count(c)];
     char where[HF__WHERE_TEXT];
     snprintf(where, sizeof where, "%s:%d", host->name, (int)host->port);
-    (void)hf__member_at(c, where, now);
+    (void)hf__cluster_node_at(c, where, now);
     c->seeds++;
     c->seed_at = now + (c->store.up ? LATER : MOMENT);
     c->untidy = true;
@@ -67,24 +66,25 @@ static void go_to_seed(hf__cluster *c, hf__time now) {
 
 /* Each once, the next when a moment has passed or all before it have failed; later again, for they may have been given
    up. */
-static void go_to_seeds(hf__cluster *c, hf__time now) {
+static void connect_seeds(hf__cluster *c, hf__time now) {
     while (now >= c->seed_at || (c->seeds < seed_count(c) && all_have_failed(c)))
-        go_to_seed(c, now);
+        connect_seed(c, now);
 }
 
-static void no_use(hf__cluster *c, hf__member *m, hf_result result, const char *why, hf__time now) {
+static void note_failure(hf__cluster *c, hf__cluster_node *m, hf_result result, const char *why,
+                         hf__time now) {
     c->last_error = result;
     snprintf(c->last_error_text, sizeof c->last_error_text, "%s",
              why ? why : hf_result_text(result));
     m->useless = true;
     c->doubts++;
-    c->refresh_at = now + pause(c);
+    c->refresh_at = now + refresh_pause(c);
 }
 
-static void ask(hf__cluster *c, hf__member *m, hf__time now) {
+static void ask_for_map(hf__cluster *c, hf__cluster_node *m, hf__time now) {
     hf__cluster_slots *slots = calloc(1, sizeof *slots);
     if (!slots) {
-        no_use(c, m, HF_NOMEM, NULL, now);
+        note_failure(c, m, HF_NOMEM, NULL, now);
         return;
     }
     m->ask = (hf__op){.verb = HF__CLUSTER_SLOTS, .slots = slots};
@@ -101,10 +101,10 @@ static bool still_asking(const hf__cluster *c, hf__time now) {
 
 void hf__cluster_refresh(hf__cluster *c, hf__time now) {
     if (!c->doubted || still_asking(c, now) || c->shut) return;
-    hf__member *m = now >= c->refresh_at ? next_up(c) : NULL;
+    hf__cluster_node *m = now >= c->refresh_at ? next_node_to_ask(c) : NULL;
     bool nobody = !m && !c->store.up;
-    if (nobody || c->doubts >= SUSPICIOUS) go_to_seeds(c, now);
-    if (m) ask(c, m, now);
+    if (nobody || c->doubts >= SUSPICIOUS) connect_seeds(c, now);
+    if (m) ask_for_map(c, m, now);
 }
 
 hf__time hf__cluster_refresh_due(const hf__cluster *c) {
@@ -117,7 +117,7 @@ hf__time hf__cluster_refresh_due(const hf__cluster *c) {
 
 /* ---- What was answered ---- */
 
-static void adopt(hf__cluster *c, hf__member *m, hf__time now) {
+static void adopt_map(hf__cluster *c, hf__cluster_node *m, hf__time now) {
     bool changed = hf__slot_map_adopt(&c->map, m->ask.slots, m->host);
     m->ask.slots = NULL;
     if (changed)
@@ -128,22 +128,22 @@ static void adopt(hf__cluster *c, hf__member *m, hf__time now) {
     c->last_error = HF_OK;
     c->doubted = m->useless = false;
     c->opened = c->woken = true;
-    hf__members_mapped(c);
+    hf__cluster_nodes_mapped(c);
     c->maps++;
 }
 
-void hf__cluster_told_map(hf__cluster *c, hf__member *m, hf__time now) {
+void hf__cluster_take_map(hf__cluster *c, hf__cluster_node *m, hf__time now) {
     bool wanted = c->asking == m;
     m->asking = false;
     if (wanted) c->asking = NULL;
     if (!wanted)
         m->useless = false; /* another was asked meanwhile, and may know better */
     else if (m->ask.result)
-        no_use(c, m, m->ask.result, m->ask.detail, now);
+        note_failure(c, m, m->ask.result, m->ask.detail, now);
     else if (!m->ask.slots->nodes)
-        no_use(c, m, HF_UNREACHABLE, "no node has slots: has the cluster been made?", now);
+        note_failure(c, m, HF_UNREACHABLE, "no node has slots: has the cluster been made?", now);
     else
-        adopt(c, m, now);
+        adopt_map(c, m, now);
     free(m->ask.slots);
     free(m->ask.detail);
     m->ask.slots = NULL;

@@ -44,7 +44,7 @@ hf__op *hf__ops_pop(hf__ops *ops) {
 
 /* ---- Done ---- */
 
-static void registered(hf__cluster *c, hf__time now) {
+static void note_registered(hf__cluster *c, hf__time now) {
     hf__op *op = &c->registration;
     c->registering = false;
     c->register_at = now + (op->result == HF_UNREACHABLE ? AGAIN_IN : REGISTER_AT);
@@ -55,13 +55,13 @@ static void registered(hf__cluster *c, hf__time now) {
     op->detail = NULL;
 }
 
-static void finish(hf__cluster *c, hf__op *op, hf__time now) {
+static void finish_op(hf__cluster *c, hf__op *op, hf__time now) {
     free(op->redirect.address);
     op->redirect = (hf__redirect){0};
-    if (op->result == HF_UNREACHABLE) hf__cluster_doubt(c, now);
+    if (op->result == HF_UNREACHABLE) hf__cluster_doubt_map(c, now);
     if (op->verb == HF__LIST && op->result == HF_OK) hf__cluster_listed(c, op->list_walk);
     if (op == &c->registration) {
-        registered(c, now);
+        note_registered(c, now);
     } else if (!hf__release_log_reclaim(op)) {
         hf__release_log_note(&c->releases, op, now);
         hf__ops_push(&c->done, op);
@@ -69,7 +69,8 @@ static void finish(hf__cluster *c, hf__op *op, hf__time now) {
 }
 
 /* It was not done. A line that was said before stands. */
-static void fail_one(hf__cluster *c, hf__op *op, hf_result result, char *detail, hf__time now) {
+static void fail_single_op(hf__cluster *c, hf__op *op, hf_result result, char *detail,
+                           hf__time now) {
     if (detail) {
         free(op->detail);
         op->detail = detail;
@@ -77,18 +78,18 @@ static void fail_one(hf__cluster *c, hf__op *op, hf_result result, char *detail,
     op->result = result;
     op->outcome_unknown = false;
     op->link = 0;
-    finish(c, op, now);
+    finish_op(c, op, now);
 }
 
 /* Nor was what was to be asked with it. */
-static void fail(hf__cluster *c, hf__op *op, hf_result result, char *detail, hf__time now) {
+static void fail_op(hf__cluster *c, hf__op *op, hf_result result, char *detail, hf__time now) {
     hf__op *next = op->next_acquire_op;
     op->next_acquire_op = NULL;
     if (next) {
         next->detail = NULL;
-        fail_one(c, next, result, detail ? strdup(detail) : NULL, now);
+        fail_single_op(c, next, result, detail ? strdup(detail) : NULL, now);
     }
-    fail_one(c, op, result, detail, now);
+    fail_single_op(c, op, result, detail, now);
 }
 
 /* ---- Where to ---- */
@@ -104,7 +105,7 @@ static unsigned slot_of(const hf__cluster *c, const hf__op *op) {
     return hf__slot_of_key(key, (size_t)length);
 }
 
-static bool destination(const hf__cluster *c, const hf__op *op, char out[HF__WHERE_TEXT]) {
+static bool find_destination(const hf__cluster *c, const hf__op *op, char out[HF__WHERE_TEXT]) {
     const char *to =
         op->verb == HF__LIST ? hf__cluster_list_at(op->list_walk) : op->redirect.address;
     if (!to) return hf__slot_map_owner(&c->map, slot_of(c, op), out);
@@ -112,7 +113,7 @@ static bool destination(const hf__cluster *c, const hf__op *op, char out[HF__WHE
     return true;
 }
 
-static void send_to(hf__member *m, hf__op *op, hf__time now) {
+static void send_to(hf__cluster_node *m, hf__op *op, hf__time now) {
     free(op->detail);
     op->detail = NULL;
     op->redirect.kind = HF__REDIRECT_NONE;
@@ -126,35 +127,35 @@ static void wait_for_connection(hf__cluster *c, hf__op *op) {
 }
 
 /* Perhaps another has its place by now: what the others say to that is waited for, once. */
-static void is_away(hf__cluster *c, const hf__member *m, hf__op *op, hf__time now) {
+static void handle_node_away(hf__cluster *c, const hf__cluster_node *m, hf__op *op, hf__time now) {
     const hf__store *s = m->store;
-    hf__cluster_doubt(c, now);
+    hf__cluster_doubt_map(c, now);
     if (!op->redirect.map_awaited) op->redirect.map_awaited = c->maps + 1 + (c->asking != NULL);
     if (c->maps < op->redirect.map_awaited && c->store.up) {
         wait_for_connection(c, op);
         return;
     }
-    fail(c, op, HF_UNREACHABLE,
-         hf__line("%s", s->down_detail ? s->down_detail : hf_result_text(s->down_result)), now);
+    fail_op(c, op, HF_UNREACHABLE,
+            hf__line("%s", s->down_detail ? s->down_detail : hf_result_text(s->down_result)), now);
 }
 
-static void route(hf__cluster *c, hf__op *op, hf__time now) {
+static void route_op(hf__cluster *c, hf__op *op, hf__time now) {
     char where[HF__WHERE_TEXT];
-    if (!destination(c, op, where)) {
-        fail(c, op, HF_UNREACHABLE, hf__line("no node of the cluster has the slot of the name"),
-             now);
+    if (!find_destination(c, op, where)) {
+        fail_op(c, op, HF_UNREACHABLE, hf__line("no node of the cluster has the slot of the name"),
+                now);
         return;
     }
-    hf__member *m = hf__member_at(c, where, now);
+    hf__cluster_node *m = hf__cluster_node_at(c, where, now);
     if (!m)
-        fail(c, op, HF_UNREACHABLE,
-             hf__line("no memory for a connection to %s, or %d others are in use", where,
-                      HF__MEMBERS_MAX),
-             now);
+        fail_op(c, op, HF_UNREACHABLE,
+                hf__line("no memory for a connection to %s, or %d others are in use", where,
+                         HF__CLUSTER_NODES_MAX),
+                now);
     else if (m->store->up)
         send_to(m, op, now);
     else if (m->store->down_result)
-        is_away(c, m, op, now);
+        handle_node_away(c, m, op, now);
     else
         wait_for_connection(c, op);
 }
@@ -168,15 +169,16 @@ void hf__cluster_submit(hf__cluster *c, hf__op *op, hf__time now) {
     hf_result r = op->verb == HF__LIST ? hf__cluster_list_begin(c, op->list_walk) : HF_OK;
     if (c->shut) r = HF_UNREACHABLE;
     if (r)
-        fail(c, op, r,
-             r == HF_UNREACHABLE ? hf__line("the nodes of the cluster are not known") : NULL, now);
+        fail_op(c, op, r,
+                r == HF_UNREACHABLE ? hf__line("the nodes of the cluster are not known") : NULL,
+                now);
     else
-        route(c, op, now);
+        route_op(c, op, now);
 }
 
 /* ---- Turned away ---- */
 
-static hf__time pause(const hf__redirect *d) {
+static hf__time redirect_pause(const hf__redirect *d) {
     unsigned doublings = d->count < DOUBLINGS ? d->count : DOUBLINGS;
     return hf__sooner(PAUSE_FIRST << doublings, PAUSE_MOST);
 }
@@ -189,7 +191,7 @@ static bool can_be_brief(const hf__op *op) {
 }
 
 /* The place that was named in full. */
-static void fill_in(hf__redirect *d, const hf__member *m) {
+static void complete_address(hf__redirect *d, const hf__cluster_node *m) {
     char full[HF__WHERE_TEXT];
     hf__where_full(full, m->host, d->address);
     if (!strcmp(full, d->address)) return;
@@ -204,14 +206,14 @@ static char *explain_redirect(const hf__op *op) {
                           : "the nodes do not agree where the name is");
 }
 
-static void follow_redirect(hf__cluster *c, const hf__member *m, hf__op *op, hf__time now) {
+static void follow_redirect(hf__cluster *c, const hf__cluster_node *m, hf__op *op, hf__time now) {
     hf__redirect *d = &op->redirect;
     if (d->kind == HF__REDIRECT_DOWN) {
-        finish(c, op, now);
+        finish_op(c, op, now);
         return;
     }
     if (now >= d->until) {
-        fail(c, op, HF_UNREACHABLE, explain_redirect(op), now);
+        fail_op(c, op, HF_UNREACHABLE, explain_redirect(op), now);
         return;
     }
     bool brief = d->kind == HF__REDIRECT_TRY_AGAIN && can_be_brief(op);
@@ -219,44 +221,44 @@ static void follow_redirect(hf__cluster *c, const hf__member *m, hf__op *op, hf_
     op->asking = d->kind == HF__REDIRECT_ASK;
     if (d->kind == HF__REDIRECT_TRY_AGAIN)
         op->single_key = brief; /* what one key cannot do takes all again */
-    if (d->address) fill_in(d, m);
+    if (d->address) complete_address(d, m);
     if (d->kind == HF__REDIRECT_MOVED) {
         if (d->address) hf__slot_map_moved(&c->map, slot_of(c, op), d->address);
-        hf__cluster_doubt(c, now);
+        hf__cluster_doubt_map(c, now);
     }
-    d->retry_at = waits ? now + pause(d) : now;
+    d->retry_at = waits ? now + redirect_pause(d) : now;
     d->count++;
     if (waits)
         hf__ops_push(&c->waiting, op);
     else
-        route(c, op, now);
+        route_op(c, op, now);
 }
 
-void hf__cluster_answered(hf__cluster *c, hf__member *m, hf__op *op, hf__time now) {
+void hf__cluster_answered(hf__cluster *c, hf__cluster_node *m, hf__op *op, hf__time now) {
     bool away = op->result == HF_UNREACHABLE && !op->outcome_unknown && op->redirect.kind;
     if (op == &m->ask)
-        hf__cluster_told_map(c, m, now);
+        hf__cluster_take_map(c, m, now);
     else if (away && !c->shut)
         follow_redirect(c, m, op, now);
     else
-        finish(c, op, now);
+        finish_op(c, op, now);
 }
 
 /* ---- Those that wait ---- */
 
-void hf__cluster_go_on(hf__cluster *c, hf__time now) {
+void hf__cluster_resume_waiting(hf__cluster *c, hf__time now) {
     hf__ops ops = c->waiting;
     c->waiting = (hf__ops){0};
     for (hf__op *op; (op = hf__ops_pop(&ops));) {
         if (now < op->redirect.retry_at && now < op->redirect.until)
             hf__ops_push(&c->waiting, op);
         else if (now < op->redirect.until)
-            route(c, op, now);
+            route_op(c, op, now);
         else
-            fail(c, op, HF_UNREACHABLE,
-                 op->detail ? explain_redirect(op)
-                            : hf__line("no connection to the node of the name in time"),
-                 now);
+            fail_op(c, op, HF_UNREACHABLE,
+                    op->detail ? explain_redirect(op)
+                               : hf__line("no connection to the node of the name in time"),
+                    now);
     }
 }
 
@@ -270,5 +272,5 @@ hf__time hf__cluster_waiting_due(const hf__cluster *c) {
 void hf__cluster_end_waiting(hf__cluster *c) {
     hf__time now = hf__now();
     for (hf__op *op; (op = hf__ops_pop(&c->waiting));)
-        fail(c, op, HF_UNREACHABLE, op->detail ? NULL : hf__line("the client was closed"), now);
+        fail_op(c, op, HF_UNREACHABLE, op->detail ? NULL : hf__line("the client was closed"), now);
 }

@@ -1337,7 +1337,7 @@ MUTATIONS = [
     Mutation(
         "cluster: nobody is told of a slot that is elsewhere",
         "store/cluster/map.c",
-        "    hf__cluster_slots_set(m->now, slot, where);\n    shake(m, slot);",
+        "    hf__cluster_slots_set(m->now, slot, where);\n    mark_changed(m, slot);",
         "    hf__cluster_slots_set(m->now, slot, where);",
         ("unit_cluster",),
     ),
@@ -1379,7 +1379,7 @@ MUTATIONS = [
     Mutation(
         "cluster: what was released is not said again to a successor",
         "store/cluster/cluster.c",
-        "hf__release_log_repeat_to(&c->releases, store, shaken, hf__now());",
+        "hf__release_log_repeat_to(&c->releases, store, slot_changed, hf__now());",
         "",
         ("cluster_failing", "F38_*"),
     ),
@@ -1394,7 +1394,7 @@ MUTATIONS = [
     Mutation(
         "cluster: a node that is back is taken for the one it was",
         "store/cluster/cluster.c",
-        "if (m->link) hf__slot_map_shake(&c->map, m->where);",
+        "if (m->link) hf__slot_map_node_changed(&c->map, m->where);",
         "",
         ("cluster_failing", "F22_*"),
     ),
