@@ -45,7 +45,7 @@ file(GLOB parts "${folder}/part/*.lua")
 
 function(put_together suffix whole)
     file(READ "${INPUT}" text)
-    foreach(part IN LISTS parts)
+    foreach(part IN LISTS parts parts) # twice: a part may include others
         get_filename_component(part_name "${part}" NAME_WE)
         set(other "${folder}/part/${part_name}${suffix}.lua")
         if(EXISTS "${other}")

@@ -66,7 +66,7 @@ ask ask_in_line(bed *b, int place); /* 0 the first */
 ask ask_that_holds(bed *b);
 bool same_ask(ask a, ask b);
 
-/* The message that told of the hold there is now, as part/line.lua writes it. */
+/* The message that told of the hold there is now, as part/queue.lua writes it. */
 void grant_message(bed *b, char text[128]);
 void publish(bed *b, const ask *to, const char *bytes, size_t length);
 void publish_text(bed *b, const ask *to, const char *text);

@@ -240,7 +240,7 @@ static bool is_number(const char *text, const char *end) {
     return text + strspn(text, "0123456789") == end;
 }
 
-/* From its sign on: see part/line.lua. What is none may be taken out at any time. */
+/* From its sign on: see part/queue.lua. What is none may be taken out at any time. */
 static bool is_entry(const char *text) {
     const char *number = *text == ':' || *text == '#' ? text + 1 : NULL;
     const char *owner = number ? past_word(number, true) : NULL;
@@ -340,7 +340,8 @@ static size_t words_of(const line *l, const hf__script *script, rm_bytes *words)
 }
 
 static bool lets_go(const hf__script *s) {
-    return !strcmp(s->name, "release") || !strcmp(s->name, "leave") || !strcmp(s->name, "break");
+    return !strcmp(s->name, "release") || !strcmp(s->name, "shared_release") ||
+           !strcmp(s->name, "break");
 }
 
 /* A client names the keys that a script has, each in its place; those of another kind it never does. */
@@ -348,9 +349,18 @@ static bool are_its_keys(const hf__script *s, rm_bytes digits) {
     static const struct {
         const char *script, *digits;
     } keys_of[] = {
-        {"inspect", "02"}, {"leader", "05"},    {"proclaim", "05"},   {"raise", "01"},
-        {"renew", "0"},    {"hand", "0"},       {"register", "9"},    {"latch_down", "45"},
-        {"list", ""},      {"latch_set", "45"}, {"latch_look", "45"}, {"age", ""},
+        {"inspect", "02"},
+        {"leader", "05"},
+        {"proclaim", "05"},
+        {"raise_token", "01"},
+        {"renew", "0"},
+        {"hand_over", "0"},
+        {"register_client", "9"},
+        {"latch_count_down", "45"},
+        {"list", ""},
+        {"latch_set", "45"},
+        {"latch_get", "45"},
+        {"uptime", ""},
     };
     const char *wanted = "0123";
     for (size_t i = 0; i < sizeof keys_of / sizeof *keys_of; i++)

@@ -105,9 +105,9 @@ def run(script, keys, *args):
 ASK = run("acquire", "0123", f"{B}:8", f"{B}:t1", 30000, LATE, 0, NOW)
 STAND = run("acquire", "0123", f"{B}:8", f"{B}:t1", 30000, LATE, 0, NOW, 1)
 SUCCEED = run("acquire", "0123", f"{B}:8", f"{B}:t1", 30000, LATE, 0, NOW, 2)
-READ = run("enter", "0123", f"{B}#9", f"{B}:t1", 30000, LATE, 0, "r", NOW, 1)
-WRITE = run("enter", "0123", f"{B}#9", f"{B}:t1", 30000, LATE, 0, "w", NOW, 1)
-TAKE = run("enter", "0123", f"{B}#9", f"{B}:t1", 30000, LATE, 0, "p5 2", NOW, 1)
+READ = run("shared_acquire", "0123", f"{B}#9", f"{B}:t1", 30000, LATE, 0, "r", NOW, 1)
+WRITE = run("shared_acquire", "0123", f"{B}#9", f"{B}:t1", 30000, LATE, 0, "w", NOW, 1)
+TAKE = run("shared_acquire", "0123", f"{B}#9", f"{B}:t1", 30000, LATE, 0, "p5 2", NOW, 1)
 RELEASE = run("release", "0123", f"{A}:5", 0, 0)
 BURY = run("release", "0123", f"{A}:5", NOW + 5000000, 90000000, 0)
 SCRIPTS = [
@@ -117,19 +117,19 @@ SCRIPTS = [
     HELD + FENCE + RELEASE, HELD_Q + FENCE_Q + QUEUE + SEEN + HEARS + RELEASE,
     HELD_Q + FENCE_Q + QUEUE + SEEN + HEARS + "M\n" + RELEASE,
     HELD + run("renew", "0", f"{A}:5", f"{A}:t1", 2, 30000, NOW - 1000000),
-    READERS + FENCE + run("keep", "0123", f"{A}#3", f"{A}:t1", 2, 30000, NOW - 5000, "r", 0),
-    READERS + FENCE + run("leave", "0123", f"{A}#3", 0, 0),
+    READERS + FENCE + run("shared_renew", "0123", f"{A}#3", f"{A}:t1", 2, 30000, NOW - 5000, "r", 0),
+    READERS + FENCE + run("shared_release", "0123", f"{A}#3", 0, 0),
     HELD_Q + FENCE_Q + QUEUE + SEEN + HEARS + run("break", "0123", 0, LATE),
     READERS + FENCE + run("break", "0123", NOW - 5000, LATE),
     HELD_Q + QUEUE + run("inspect", "02"), READERS + run("inspect", "02"), PERMITS + run("inspect", "02"),
-    HELD + run("hand", "0", f"{B}:1", f"{B}:t1", 30000, LATE, f"{A}:5", NOW - 1000000),
-    run("all", "01236789", f"{B}:t1", 30000, LATE, 0, NOW, f"{B}:8", "m", f"{B}#9", "r"),
-    HELD + FENCE + run("all", "01236789", f"{B}:t1", 30000, LATE, 0, NOW, f"{B}:8", "m", f"{B}#9", "w"),
-    LATCH + run("latch_down", "45", A, 3, LATE, 1) + run("latch_down", "45", A, 4, LATE, 1),
-    run("latch_set", "45", A, 3, LATE, 2) + run("latch_look", "45", B, 1),
-    LATCH + run("latch_look", "45", B, 1) + run("latch_set", "45", A, 9, LATE, 0),
+    HELD + run("hand_over", "0", f"{B}:1", f"{B}:t1", 30000, LATE, f"{A}:5", NOW - 1000000),
+    run("acquire_all", "01236789", f"{B}:t1", 30000, LATE, 0, NOW, f"{B}:8", "m", f"{B}#9", "r"),
+    HELD + FENCE + run("acquire_all", "01236789", f"{B}:t1", 30000, LATE, 0, NOW, f"{B}:8", "m", f"{B}#9", "w"),
+    LATCH + run("latch_count_down", "45", A, 3, LATE, 1) + run("latch_count_down", "45", A, 4, LATE, 1),
+    run("latch_set", "45", A, 3, LATE, 2) + run("latch_get", "45", B, 1),
+    LATCH + run("latch_get", "45", B, 1) + run("latch_set", "45", A, 9, LATE, 0),
     HELD + run("proclaim", "05", f"{A}:5", NOW - 1000000, 1, "value"), HELD + run("leader", "05", B, 1),
-    HELD + run("raise", "01", f"{A}:5", NOW + 5), run("age", ""), run("register", "9", 90000, "x"), run("list", "", 0, "hf:*"),
+    HELD + run("raise_token", "01", f"{A}:5", NOW + 5), run("uptime", ""), run("register_client", "9", 90000, "x"), run("list", "", 0, "hf:*"),
     line("S", 0, "foreign") + ASK, line("L", 1, "x") + ASK, line("S", 2, "x") + HELD + STAND, line("S", 1, "text") + ASK,
     "P\tpublish\n" + HELD_Q + FENCE_Q + QUEUE + SEEN + HEARS + RELEASE, "P\tpexpire\n" + ASK, "P\tpexpire\n" + READ, "M\n" + ASK,
 ]

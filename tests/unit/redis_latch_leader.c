@@ -98,11 +98,12 @@ static void test_what_is_sent(void **state) {
     submit(f, HF__LATCH_SET, false);
     check_sent(f, &hf__script_latch_set, LATCH_KEYS BY_CLIENT "$10\r\n1002000500\r\n$1\r\n7\r\n");
     submit(f, HF__LATCH_COUNT_DOWN, false);
-    check_sent(f, &hf__script_latch_down, LATCH_KEYS BY_CLIENT "$10\r\n1002000500\r\n$1\r\n7\r\n");
+    check_sent(f, &hf__script_latch_count_down,
+               LATCH_KEYS BY_CLIENT "$10\r\n1002000500\r\n$1\r\n7\r\n");
     submit(f, HF__LATCH_GET, false);
-    check_sent(f, &hf__script_latch_look, LATCH_KEYS);
+    check_sent(f, &hf__script_latch_get, LATCH_KEYS);
     submit(f, HF__LATCH_GET, true);
-    check_sent(f, &hf__script_latch_look, LATCH_KEYS BY_CLIENT);
+    check_sent(f, &hf__script_latch_get, LATCH_KEYS BY_CLIENT);
     submit(f, HF__PROCLAIM, false);
     check_sent(f, &hf__script_proclaim,
                LEADER_KEYS "$38\r\n" CLIENT ":5\r\n$1\r\n9\r\n$1\r\n3\r\n$2\r\nva\r\n");

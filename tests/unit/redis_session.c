@@ -144,7 +144,7 @@ static void test_login_is_time_alone(void **state) {
     assert_int_equal(f->s.link, 1);
     assert_int_equal(f->s.round_trip_us, 3000);
     assert_true(sends(f, "EVALSHA"));
-    assert_true(sends(f, hf__script_register.sha1));
+    assert_true(sends(f, hf__script_register_client.sha1));
     assert_true(sends(f, "hf:client:" CLIENT));
 }
 
@@ -221,7 +221,7 @@ static void test_registers_again_and_takes_leave(void **state) {
     hf__session_tick(&f->s, due - 1);
     assert_int_equal(f->s.out.length, 0);
     hf__session_tick(&f->s, due);
-    assert_true(sends(f, hf__script_register.sha1));
+    assert_true(sends(f, hf__script_register_client.sha1));
     assert_int_equal(hf__session_due(&f->s), HF__NEVER);
     feed(f, "-OOM command not allowed\r\n"); /* a pity, and no reason to stop */
     assert_int_equal(f->s.state, HF__READY);

@@ -27,19 +27,19 @@ ASYNC = "client/async.c"
 ACQUIRE = "store/redis/lua/acquire.lua"
 RELEASE = "store/redis/lua/release.lua"
 RENEW = "store/redis/lua/renew.lua"
-LINE = "store/redis/lua/part/line.lua"
-HOLD = "store/redis/lua/part/hold.lua"
+QUEUE = "store/redis/lua/part/queue.lua"
+HOLDERS = "store/redis/lua/part/holders.lua"
 INSPECT = "store/redis/lua/inspect.lua"
 NOTIFICATIONS = "store/redis/protocol/notifications.c"
 LOCK = "store/file/lock.c"
 TICKETS = "store/file/queue.c"
 KINDS = "store/file/kinds_table.c"
 MANY = "client/many.c"
-ALL = "store/redis/lua/all.lua"
+ACQUIRE_ALL = "store/redis/lua/acquire_all.lua"
 SENTINEL = "store/redis/protocol/sentinel.c"
 ERROR_LINE = "store/redis/protocol/error_line.c"
 REPLICA_WAIT = "store/redis/topology/replica_wait.c"
-TOUCH = "store/redis/lua/touch.lua"
+TOUCH_HOLD = "store/redis/lua/touch_hold.lua"
 QUORUM = "store/quorum/quorum.c"
 QUORUM_OP = "store/quorum/quorum_op.c"
 ROUTE = "store/cluster/route.c"
@@ -110,7 +110,7 @@ MUTATIONS = [
     ),
     Mutation(
         "behind a few who are gone nobody is looked at",
-        LINE,
+        QUEUE,
         "local FIRST, LOOKS = 2, 100",
         "local FIRST, LOOKS = 2, 8",
         ("fault_line", "F54_*"),
@@ -124,14 +124,14 @@ MUTATIONS = [
     ),
     Mutation(
         "nobody comes past what is no entry of the line",
-        LINE,
+        QUEUE,
         "        else call('LREM', KEYS[3], '1', entry) end\n",
         "        else error('no entry: ' .. entry) end\n",
         ("fault_line", "F28_behind_what_is_no_entry*"),
     ),
     Mutation(
         "what begins with a tab is taken for an entry of the line",
-        LINE,
+        QUEUE,
         "local ENTRY = '^[^:#%s]*[:#]%d+ %S+ %d+%S* %d+'",
         "local ENTRY = '^[^:# ]*[:#]%d+ %S+ %d+%S* %d+'",
         ("fault_line", "F28_behind_what_is_no_entry*"),
@@ -152,56 +152,56 @@ MUTATIONS = [
     ),
     Mutation(
         "who stands behind what is no entry is forgotten",
-        LINE,
+        QUEUE,
         "at > 0 or found > 1)",
         "at > 0 or #entries > 1)",
         ("fault_line", "F28_behind_what_is_no_entry*"),
     ),
     Mutation(
         "who is gone stays in a line that nobody serves",
-        LINE,
+        QUEUE,
         "if place % SWEEP == 0 then sweep(now) end",
         "",
         ("fault_line", "F54_who_is_gone*"),
     ),
     Mutation(
         "who is stopped is served again and again",
-        LINE,
+        QUEUE,
         "(listen[i] and now - seen < STOPPED_US)",
         "listen[i]",
         ("fault_line", "B14_who_has_not*"),
     ),
     Mutation(
         "who does not listen starves",
-        LINE,
+        QUEUE,
         "false, asks or (listen[i]",
         "false, (listen[i]",
         ("fault_rights", "F55_who_may_not_subscribe_does*"),
     ),
     Mutation(
         "marks of one client pile up",
-        LINE,
+        QUEUE,
         "if whose == key and upto <= number then",
         "if false then",
         ("fault_line", "F51_tombstones*"),
     ),
     Mutation(
         "tombstones of many clients pile up",
-        LINE,
+        QUEUE,
         "if #single >= TOMBSTONES then",
         "if false then",
         ("fault_late", "F51_tombstones_of_many_clients*"),
     ),
     Mutation(
         "tombstones beyond the most there may be are dropped",
-        LINE,
+        QUEUE,
         "then single = {' *:' .. digits(now) .. ' 0' .. digits(last)} end",
         "then single = {} end",
         ("fault_late", "F51_tombstones_of_many_clients*"),
     ),
     Mutation(
         "readers do not say when they ask",
-        "store/redis/lua/enter.lua",
+        "store/redis/lua/shared_acquire.lua",
         "ARGV[6], tonumber(ARGV[7]), ARGV[8], now, fence)",
         "ARGV[6], nil, ARGV[8], now, fence)",
         ("fault_late", "F51_tombstones_of_many_readers*"),
@@ -215,14 +215,14 @@ MUTATIONS = [
     ),
     Mutation(
         "tombstones of older clients are merged",
-        LINE,
+        QUEUE,
         "elseif string.sub(old, 1, 1) ~= '0' then",
         "elseif false then",
         ("fault_late", "F51_tombstones_of_older*"),
     ),
     Mutation(
         "a merged tombstone stops everybody until its time has come",
-        LINE,
+        QUEUE,
         "sent and sent <= upto and upto <= now end",
         "sent and sent <= upto end",
         ("fault_late", "F09_a_merged*"),
@@ -718,14 +718,14 @@ MUTATIONS = [
     ),
     Mutation(
         "the next of a client goes to the head of the line",
-        LINE,
+        QUEUE,
         "local place = call('RPUSH', KEYS[3], entry)",
         "local place = call('LPUSH', KEYS[3], entry)",
         ("fault_line", "B08_the_next_of_a_client*"),
     ),
     Mutation(
         "a late leaving takes the place of a later number",
-        LINE,
+        QUEUE,
         "if not at or stands > number then return false end",
         "if not at then return false end",
         ("fault_line", "F51_a_late_leaving*"),
@@ -739,7 +739,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a grant is a whole lease at once",
-        LINE,
+        QUEUE,
         "local first = math.min(lease, math.max(math.floor(lease / 3), 2000), 10000)",
         "local first = lease",
         ("fault_line", "B14_a_waiter_stopped*"),
@@ -754,7 +754,7 @@ MUTATIONS = [
     # Messages.
     Mutation(
         "a grant is told before it is written",
-        LINE,
+        QUEUE,
         "local token, text = grant(id, owner, floor, now, first, others, spec ~= '' and spec or nil, fence)",
         "redis.pcall('PUBLISH', channel, string.match(id, '%d+$') .. ' ' .. digits(now) .. ' ' .. "
         "digits(now) .. ' ' .. first)\nlocal token, text = grant(id, owner, floor, now, first, others, spec ~= '' and spec or nil, fence)",
@@ -762,14 +762,14 @@ MUTATIONS = [
     ),
     Mutation(
         "a grant that could not be told leaves no mark of the line",
-        LINE,
+        QUEUE,
         "    mark_fence()\n    local after",
         "    local after",
         ("fault_rights", "F55_after_a_publish*"),
     ),
     Mutation(
         "what PUBLISH reaches counts as listening",
-        LINE,
+        QUEUE,
         "listen[i] = not answer.err and answer[2 * i] > 0",
         "listen[i] = true",
         ("fault_messages", "F54_*"),
@@ -878,7 +878,7 @@ MUTATIONS = [
     # Latches and leaders.
     Mutation(
         "a count-down that is sent twice counts twice",
-        "store/redis/lua/latch_down.lua",
+        "store/redis/lua/latch_count_down.lua",
         "if is_done(said) then",
         "if false then",
         ("fault_latch", "F12_a_count_down*"),
@@ -906,7 +906,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a latch cannot be counted when memory is out",
-        "store/redis/lua/latch_down.lua",
+        "store/redis/lua/latch_count_down.lua",
         "call('PEXPIRE', KEYS[1], LATCH_MS)\n",
         "",
         ("fault_latch", "F27_a_latch*"),
@@ -921,7 +921,7 @@ MUTATIONS = [
     ),
     Mutation(
         "nobody is told that a latch is open",
-        "store/redis/lua/latch_down.lua",
+        "store/redis/lua/latch_count_down.lua",
         "if left == 0 and before > 0 then tell(now) end",
         "",
         ("fault_latch", "F19_who_waits*"),
@@ -1040,21 +1040,21 @@ MUTATIONS = [
     ),
     Mutation(
         "what was granted of many names stays so when one cannot be",
-        ALL,
+        ACQUIRE_ALL,
         "return take_back(i - 1) end",
         "return take_back(0) end",
         ("fault_many_names", "B19_what_cannot_be*"),
     ),
     Mutation(
         "many names that come late are taken again",
-        ALL,
+        ACQUIRE_ALL,
         "if buried then return 2, merged end",
         "",
         ("fault_many_names", "F51_late_bytes_of_many_bring*"),
     ),
     Mutation(
         "shared names that come late are taken twice",
-        ALL,
+        ACQUIRE_ALL,
         "if call('HEXISTS', KEYS[1], id) == 1 then return 0 end",
         "",
         ("fault_many_names", "F51_late_bytes_of_shared*"),
@@ -1152,14 +1152,14 @@ MUTATIONS = [
     ),
     Mutation(
         "replicas are waited for after a command that writes nothing",
-        TOUCH,
+        TOUCH_HOLD,
         "call('PEXPIRE', KEYS[1], left)",
         "",
         ("fault_replicas", "F31_the_connection_that*"),
     ),
     Mutation(
         "what is gone when replicas are asked is granted",
-        TOUCH,
+        TOUCH_HOLD,
         "ARGV[2] ~= '1')) then return 0 end",
         "ARGV[2] ~= '1')) then return 60000 end",
         ("fault_replicas", "F31_what_is_gone*"),
@@ -1180,7 +1180,7 @@ MUTATIONS = [
     ),
     Mutation(
         "another server confirms an upgrade that it does not have",
-        TOUCH,
+        TOUCH_HOLD,
         "(hold[2] and ARGV[2] ~= '1')",
         "hold[2]",
         ("fault_replicas", "F56_an_upgrade_that*"),
@@ -1250,7 +1250,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a quorum's token is counted where the hold is another's",
-        "store/redis/lua/raise.lua",
+        "store/redis/lua/raise_token.lua",
         "' q' then return -now end",
         "' q' then return now end",
         ("fault_quorum", "F36_a_token*"),
@@ -1414,7 +1414,7 @@ MUTATIONS = [
     ),
     Mutation(
         "leaving: an old text takes a hold from whoever adopted it",
-        "store/redis/lua/hand.lua",
+        "store/redis/lua/hand_over.lua",
         "hold[2] ~= ARGV[6] or (id ~= ARGV[5] and id ~= ARGV[1])",
         "hold[2] ~= ARGV[6]",
         ("conformance", "redis", "B34_it_is_adopted_once"),
@@ -1477,7 +1477,7 @@ MUTATIONS = [
     ),
     Mutation(
         "fuzz: a registration that has no end stays",
-        "store/redis/lua/register.lua",
+        "store/redis/lua/register_client.lua",
         "if lasts ~= 1 then",
         "if lasts == 0 then",
         ("fuzz_scripts",),
@@ -1590,7 +1590,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a release that was sent twice does not look at the fence",
-        HOLD,
+        HOLDERS,
         "return gone and string.match(call('GET', KEYS[2]) or '', '^%d+') == token and 1 or 0",
         "return gone and 1 or 0",
         ("fault_answers", "F48_lost_permits*"),

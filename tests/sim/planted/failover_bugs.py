@@ -6,7 +6,7 @@ REPLICA_WAIT = "store/redis/topology/replica_wait.c"
 LEASE = "core/lease.c"
 RELEASE_LOG = "store/redis/topology/release_log.c"
 SENTINEL = "store/redis/protocol/sentinel.c"
-TOUCH = "store/redis/lua/touch.lua"
+TOUCH_HOLD = "store/redis/lua/touch_hold.lua"
 
 BUGS = [
     Bug("there is no margin for clocks that drift", LEASE,
@@ -30,7 +30,7 @@ BUGS = [
     Bug("a renewal need not be confirmed", REPLICA_WAIT,
         "if ([[!needs_replicas(op)]]) return false;",
         "op->verb != HF__ACQUIRE || op->result != HF_OK", first=75),
-    Bug("replicas are waited for after a command that writes nothing", TOUCH,
+    Bug("replicas are waited for after a command that writes nothing", TOUCH_HOLD,
         "call('PEXPIRE', KEYS[1], left)",
         ""),
     Bug("what may yet be undone is asked for again", REPLICA_WAIT,

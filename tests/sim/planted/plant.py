@@ -77,7 +77,7 @@ def c_string(text):
 def whole(script):
     """A script's text with its parts in it, as cmake/EmbedLua.cmake puts them there."""
     text = script.read_text()
-    for part in sorted((script.parent / "part").glob("*.lua")):
+    for part in 2 * sorted((script.parent / "part").glob("*.lua")):  # a part may include others
         text = text.replace(f"--@ {part.stem}\n", part.read_text())
     return text
 

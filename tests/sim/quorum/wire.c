@@ -24,9 +24,9 @@ static void comes_back(void *arg) {
 }
 
 static const char *name_of(const char *sha1) {
-    static const hf__script *const all[] = {&hf__script_acquire, &hf__script_raise,
+    static const hf__script *const all[] = {&hf__script_acquire, &hf__script_raise_token,
                                             &hf__script_renew,   &hf__script_release,
-                                            &hf__script_age,     &hf__script_register};
+                                            &hf__script_uptime,  &hf__script_register_client};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (!strcmp(all[i]->sha1, sha1)) return all[i]->name;
     return "?";

@@ -73,7 +73,7 @@ typedef struct sim_standing {
     int slot, number; /* of the client */
     uint64_t ask;
     bool lane; /* for this number alone: not for a mutex */
-    char kind; /* of what is wanted: see hold.lua; `m` for a mutex */
+    char kind; /* of what is wanted: see holders.lua; `m` for a mutex */
     uint32_t weight, capacity;
     bool stray;                /* came late, in a way that its client cannot know of */
     int64_t seen_us, since_us; /* when it last asked, and first, by the server's clock */

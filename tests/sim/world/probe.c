@@ -267,7 +267,7 @@ static uint64_t last_number(rm_bytes answer) {
 }
 
 uint64_t sim_probe_next(const rm_ran *ran) {
-    if (sim_probe_script(ran->sha1) != &hf__script_leave || ran->arg_count <= 6) return 0;
+    if (sim_probe_script(ran->sha1) != &hf__script_shared_release || ran->arg_count <= 6) return 0;
     return strtoull(strrchr(ran->args[4].at, '#') + 1, NULL, 10);
 }
 
@@ -278,7 +278,8 @@ sim_effect sim_probe_effect(const rm_ran *ran, uint64_t *token, uint64_t *wanted
         *wanted = strtoull(strrchr(ran->args[0].at, ':') + 1, NULL, 10);
         return SIM_BUSY;
     }
-    if (script == &hf__script_enter && answered(ran, "*5\r\n:0\r\n") && ran->args[5].at[0] != 'g') {
+    if (script == &hf__script_shared_acquire && answered(ran, "*5\r\n:0\r\n") &&
+        ran->args[5].at[0] != 'g') {
         *wanted = strtoull(strrchr(ran->args[0].at, '#') + 1, NULL, 10);
         return SIM_BUSY;
     }
@@ -286,11 +287,11 @@ sim_effect sim_probe_effect(const rm_ran *ran, uint64_t *token, uint64_t *wanted
         *wanted = sim_probe_next(ran);
         return SIM_BUSY;
     }
-    if (script == &hf__script_keep && answered(ran, "*2\r\n:0\r\n")) {
+    if (script == &hf__script_shared_renew && answered(ran, "*2\r\n:0\r\n")) {
         *token = strtoull(ran->args[4].at, NULL, 10);
         return SIM_DENIED;
     }
-    if (script == &hf__script_keep && answered(ran, "*3\r\n:1\r\n")) return SIM_KEPT;
+    if (script == &hf__script_shared_renew && answered(ran, "*3\r\n:1\r\n")) return SIM_KEPT;
     if (script == &hf__script_renew && answered(ran, ":-")) {
         *token = strtoull(ran->args[4].at, NULL, 10);
         return SIM_DENIED;
@@ -311,7 +312,7 @@ bool sim_probe_released(const rm_ran *ran, const sim_seen *holder) {
 }
 
 bool sim_probe_of_many(const rm_ran *ran) {
-    return sim_probe_script(ran->sha1) == &hf__script_all;
+    return sim_probe_script(ran->sha1) == &hf__script_acquire_all;
 }
 
 bool sim_probe_took_all(const rm_ran *ran) { /* two or three */
@@ -330,8 +331,9 @@ static size_t actor_at(const rm_ran *ran, int name) {
 bool sim_probe_actor(const rm_ran *ran, int name, int *slot, int *number, uint64_t *ask) {
     const hf__script *script = sim_probe_script(ran->sha1);
     if (script != &hf__script_acquire && script != &hf__script_release &&
-        script != &hf__script_enter && script != &hf__script_keep && script != &hf__script_leave &&
-        script != &hf__script_renew && script != &hf__script_all)
+        script != &hf__script_shared_acquire && script != &hf__script_shared_renew &&
+        script != &hf__script_shared_release && script != &hf__script_renew &&
+        script != &hf__script_acquire_all)
         return false;
     sim_standing actor = standing(ran->args[actor_at(ran, name)].at);
     *slot = actor.slot;
@@ -347,8 +349,8 @@ bool sim_probe_succeeds(const rm_ran *ran) {
 
 bool sim_probe_asks(const rm_ran *ran) {
     const hf__script *script = sim_probe_script(ran->sha1);
-    return script == &hf__script_acquire || script == &hf__script_enter ||
-           script == &hf__script_all;
+    return script == &hf__script_acquire || script == &hf__script_shared_acquire ||
+           script == &hf__script_acquire_all;
 }
 
 bool sim_probe_failed(const rm_ran *ran) {

@@ -57,8 +57,8 @@ if not holder then
     end
 end
 
---@ hold
---@ line
+--@ holders
+--@ queue
 local asker, asked = split(ARGV[1])
 if holder and string.sub(holder, 1, 1) == '*' then
     purge(now)

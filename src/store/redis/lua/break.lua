@@ -24,8 +24,8 @@ if not token or (ARGV[1] ~= '0' and ARGV[1] ~= token) then
     return {0, now, tonumber(token or 0)}
 end
 
---@ hold
---@ line
+--@ holders
+--@ queue
 if one then
     remove_holder(call('HGETALL', KEYS[1])[one - 1])
 else

@@ -8,7 +8,7 @@
 -- Cost    5 commands, 4 when free
 --
 -- The hash has no `s` where the token is the time of the grant, and no `k` where it is a mutex. Several holders: see
--- part/hold.lua.
+-- part/holders.lua.
 
 local KINDS = {r = 1, w = 2, g = 2, u = 3, p = 4}
 local time = redis.call('TIME')

@@ -14,7 +14,7 @@ local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
 if now > tonumber(ARGV[3]) then return {2, now} end
 
---@ watch
+--@ watchers
 --@ latch
 local round, done, left, said = read_latch()
 if round and is_done(said) then return {1, now, left, round, done} end

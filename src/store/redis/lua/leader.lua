@@ -13,7 +13,7 @@ local call = redis.call
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
 
---@ watch
+--@ watchers
 local hold = call('HMGET', KEYS[1], 'n', 't', 'v')
 local ms = call('PTTL', KEYS[1])
 local told = ARGV[1] and watch(ARGV[1], ARGV[2], now) or 0

@@ -25,8 +25,8 @@ local call = redis.call
 local holder = call('HGET', KEYS[1], 'n')
 if holder == ARGV[1] and not ARGV[2] then return call('DEL', KEYS[1]) end
 
---@ hold
---@ line
+--@ holders
+--@ queue
 local ours, marked = false, holder and string.find(holder, ' q$')
 local next_id = ARGV[7] and ARGV[5]
 local releaser, released = split(ARGV[1])

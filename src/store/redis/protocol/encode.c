@@ -14,7 +14,7 @@ static int64_t not_after(const hf__session *s, hf__time t) {
     return s->server_us + (t - s->received_at) / 1000;
 }
 
-/* What is sent now, early rather than late: see the tombstones in part/line.lua. */
+/* What is sent now, early rather than late: see the tombstones in part/queue.lua. */
 static int64_t sent_at(const hf__session *s, hf__time now) {
     return not_after(s, now);
 }
@@ -28,7 +28,7 @@ bool hf__in_lane(const hf__op *op) {
     return op->kind != HF_MUTEX;
 }
 
-/* A hold goes from one client to another: see hand.lua. */
+/* A hold goes from one client to another: see hand_over.lua. */
 bool hf__is_handed(const hf__op *op) {
     return op->verb == HF__EXPORT || op->verb == HF__EXTEND_EXPORTED ||
            (op->verb == HF__ACQUIRE && op->exported);
@@ -36,19 +36,19 @@ bool hf__is_handed(const hf__op *op) {
 
 static const hf__script *plain_script_of(const hf__op *op) {
     bool lane = hf__in_lane(op);
-    if (op->together) return &hf__script_all;
-    if (hf__is_handed(op)) return &hf__script_hand;
+    if (op->together) return &hf__script_acquire_all;
+    if (hf__is_handed(op)) return &hf__script_hand_over;
     switch (op->verb) {
-    case HF__ACQUIRE: return lane ? &hf__script_enter : &hf__script_acquire;
-    case HF__RENEW: return lane ? &hf__script_keep : &hf__script_renew;
-    case HF__RELEASE: return lane ? &hf__script_leave : &hf__script_release;
+    case HF__ACQUIRE: return lane ? &hf__script_shared_acquire : &hf__script_acquire;
+    case HF__RENEW: return lane ? &hf__script_shared_renew : &hf__script_renew;
+    case HF__RELEASE: return lane ? &hf__script_shared_release : &hf__script_release;
     case HF__BREAK: return &hf__script_break;
     case HF__INSPECT: return &hf__script_inspect;
     case HF__LIST: return &hf__script_list;
-    case HF__REGISTER: return &hf__script_register;
-    case HF__RAISE_TOKEN: return &hf__script_raise;
-    case HF__UPTIME: return &hf__script_age;
-    case HF__TOUCH: return &hf__script_touch;
+    case HF__REGISTER: return &hf__script_register_client;
+    case HF__RAISE_TOKEN: return &hf__script_raise_token;
+    case HF__UPTIME: return &hf__script_uptime;
+    case HF__TOUCH: return &hf__script_touch_hold;
     default: return hf__latch_leader_script(op->verb);
     }
 }
@@ -94,7 +94,7 @@ static void add_hand(hf__session *s, const hf__op *op) {
     hf__command_number(&s->out, (int64_t)op->exported->token);
 }
 
-/* See part/hold.lua. */
+/* See part/holders.lua. */
 static void add_spec(hf__session *s, const hf__op *op) {
     if (op->kind == HF_PERMITS)
         hf__command_text(&s->out, "p%" PRIu32 "/%" PRIu32, op->permits, op->capacity);
@@ -123,7 +123,7 @@ static int chain_length(const hf__op *op) {
     return n;
 }
 
-/* Several names at once: see all.lua. */
+/* Several names at once: see acquire_all.lua. */
 static void add_chain(hf__session *s, const hf__op *op, hf__time now) {
     add_owner(s, op);
     hf__command_number(&s->out, op->lease_ms);

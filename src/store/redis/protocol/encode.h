@@ -11,7 +11,7 @@
 /* What is not a mutex is known by a number of its own. */
 bool hf__in_lane(const hf__op *op);
 
-/* A hold goes from one client to another: see hand.lua. */
+/* A hold goes from one client to another: see hand_over.lua. */
 bool hf__is_handed(const hf__op *op);
 
 /* A latch or a leader. */

@@ -13,8 +13,8 @@
 const hf__script *hf__latch_leader_script(hf__verb verb) {
     switch (verb) {
     case HF__LATCH_SET: return &hf__script_latch_set;
-    case HF__LATCH_COUNT_DOWN: return &hf__script_latch_down;
-    case HF__LATCH_GET: return &hf__script_latch_look;
+    case HF__LATCH_COUNT_DOWN: return &hf__script_latch_count_down;
+    case HF__LATCH_GET: return &hf__script_latch_get;
     case HF__PROCLAIM: return &hf__script_proclaim;
     case HF__LEADER: return &hf__script_leader;
     default: return NULL;

@@ -25,7 +25,7 @@ hf_result hf__messages_begin(hf__session *s, hf__time now, char **detail) {
     return HF_OK;
 }
 
-/* number token µs lease, each a decimal number: what part/line.lua publishes. */
+/* number token µs lease, each a decimal number: what part/queue.lua publishes. */
 static bool read_message(hf__message *m, const char *text) {
     int64_t values[4];
     for (int i = 0; i < 4; i++) {

@@ -13,24 +13,24 @@ typedef struct hf__script {
 } hf__script;
 
 extern const hf__script hf__script_acquire;
-extern const hf__script hf__script_age;
-extern const hf__script hf__script_all;
+extern const hf__script hf__script_uptime;
+extern const hf__script hf__script_acquire_all;
 extern const hf__script hf__script_break;
-extern const hf__script hf__script_enter;
-extern const hf__script hf__script_hand;
+extern const hf__script hf__script_shared_acquire;
+extern const hf__script hf__script_hand_over;
 extern const hf__script hf__script_inspect;
-extern const hf__script hf__script_keep;
-extern const hf__script hf__script_leave;
-extern const hf__script hf__script_latch_down;
-extern const hf__script hf__script_latch_look;
+extern const hf__script hf__script_shared_renew;
+extern const hf__script hf__script_shared_release;
+extern const hf__script hf__script_latch_count_down;
+extern const hf__script hf__script_latch_get;
 extern const hf__script hf__script_latch_set;
 extern const hf__script hf__script_leader;
 extern const hf__script hf__script_list;
 extern const hf__script hf__script_proclaim;
-extern const hf__script hf__script_raise;
-extern const hf__script hf__script_register;
+extern const hf__script hf__script_raise_token;
+extern const hf__script hf__script_register_client;
 extern const hf__script hf__script_release;
 extern const hf__script hf__script_renew;
-extern const hf__script hf__script_touch;
+extern const hf__script hf__script_touch_hold;
 
 #endif

@@ -2,7 +2,7 @@
  * replicas=N: what was granted or renewed counts when so many replicas have it, too. Pure, as the
  * sessions are.
  *
- *   answered well --> waiting --> asked for (touch.lua of each, then one WAIT for all) --> confirmed: handed up
+ *   answered well --> waiting --> asked for (touch_hold.lua of each, then one WAIT for all) --> confirmed: handed up
  *                        \             \--too few--> given back, and then told so
  *                         \--no connection in time--^
  *

@@ -1,5 +1,5 @@
--- Let somebody in where nobody holds it, nobody waits and nobody's ask may come late: the answer of enter.lua; nil:
--- it is not so. Included after hold.lua.
+-- Let somebody in where nobody holds it, nobody waits and nobody's ask may come late: the answer of shared_acquire.lua; nil:
+-- it is not so. Included after holders.lua.
 local function enter_free(id, owner, lease, floor, spec, now, fence)
     if is_upgrade(spec) or not string.find(fence or '0', '^%d+$') or call('PTTL', KEYS[1]) ~= -2 then return nil end
     local token = math.max(now, (fence or 0) + 1, floor + 1)

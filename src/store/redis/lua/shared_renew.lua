@@ -1,9 +1,9 @@
--- Keep what enter.lua granted: how often its owner has entered, what it is at most, and that it lasts at least a
+-- Keep what shared_acquire.lua granted: how often its owner has entered, what it is at most, and that it lasts at least a
 -- lease from now. What was more becomes less; an upgrade that is not waited for any more leaves the line.
 --
 -- KEYS    1 the lock   2 its fence   3 the line   4 who stands there
 -- ARGV    1 client#number   2 client:owner   3 count   4 lease, ms; 0: leave its end as it is
---         5 token   6 what it is at most: see hold.lua; `gN` of a reader whose upgrade waits
+--         5 token   6 what it is at most: see holders.lua; `gN` of a reader whose upgrade waits
 --         7 how many upgrades it has asked for
 --         Where the slot is being moved, with the lock alone in KEYS: then no more is done than that it lasts
 -- Answer  {1, µs, crowded}  kept; 1: others wait      {0, µs}  not held under this token; nothing was done
@@ -34,8 +34,8 @@ if alone and all then
     return {1, now, string.find(held[1], ' q$') and 1 or 0}
 end
 
---@ hold
---@ line
+--@ holders
+--@ queue
 if alone then -- a writer that reads from now on, or an upgrade that nobody has heard of
     if not KEYS[2] then return redis.error_reply('TRYAGAIN the slot is being moved') end
     if not its_own or late then return {0, now} end

@@ -1,4 +1,4 @@
--- How a client is told something in a cluster, in place of wire.lua: on a shard channel, in the slot of the name, which
+-- How a client is told something in a cluster, in place of notify.lua: on a shard channel, in the slot of the name, which
 -- stays within the nodes of that slot. Redis before 7 has none, and an ACL user may lack the right: then on a plain one
 -- of the same name.
 

@@ -15,7 +15,7 @@ local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
 if now > tonumber(ARGV[3]) then return {2, now} end
 
---@ watch
+--@ watchers
 --@ latch
 local round, done, before, said = read_latch()
 if not round then return {0, now} end

@@ -1,4 +1,4 @@
--- End what enter.lua granted, and hand the lock on to those whose turn it is. The next of the same client asks in the
+-- End what shared_acquire.lua granted, and hand the lock on to those whose turn it is. The next of the same client asks in the
 -- same step.
 --
 -- KEYS    1 the lock   2 its fence   3 the line   4 who stands there
@@ -6,18 +6,18 @@
 --         2 until when an acquire of it may come late, µs; 0: none can
 --         3 how long to keep the fence from now, ms; 0: it was touched not long ago
 --         4 `1`: leave the line, too
---         5 to 12 the next, as ARGV 1 to 8 of enter.lua
+--         5 to 12 the next, as ARGV 1 to 8 of shared_acquire.lua
 --         or 5 the token of the hold   6 `1`: this release was sent before and not answered
 -- Answer  1  released      0  was not held by it
 --         sent before: 1 also where known_released says so
---         with a next what enter.lua answers to it; and -µs for µs if it was not held
+--         with a next what shared_acquire.lua answers to it; and -µs for µs if it was not held
 
 local call = redis.call
 local id = ARGV[1]
 local holder = call('HGET', KEYS[1], 'n')
 if holder == id and not ARGV[2] then return call('DEL', KEYS[1]) end
 
---@ hold
+--@ holders
 released_by = {'r', id}
 if holder == '*' and not ARGV[2] then return remove_holder(id) and 1 or 0 end
 
@@ -38,14 +38,14 @@ local function answer(said)
     return said
 end
 
---@ free
+--@ acquire_free
 local in_time = next_id and now <= tonumber(ARGV[8])
 if in_time and not marked and bury == '0' and keep == '0' and ARGV[4] ~= '1' then
     local done, granted = pcall(enter_free, next_id, ARGV[6], ARGV[7], ARGV[9], ARGV[10], now, call('GET', KEYS[2]))
     if done and granted then return answer(granted) end
 end
 
---@ line
+--@ queue
 local stood = (ARGV[4] == '1' or marked) and find(id)
 if stood then leave(id, (select(2, split(id)))) end
 if bury ~= '0' then
@@ -65,7 +65,7 @@ if not ours and ARGV[6] and not next_id then return known_released(id, ARGV[5], 
 if not next_id then return ours and 1 or 0 end
 if not in_time then return answer() end
 
---@ enter
+--@ acquire_or_queue
 local done, said = pcall(enter, next_id, ARGV[6], ARGV[7], ARGV[9], ARGV[10], tonumber(ARGV[11]), ARGV[12], now, fence)
 if turns and not served then serve(now, nil, false) end
 return answer(done and said)

@@ -1,5 +1,5 @@
--- Let somebody in, if nobody who came before cannot be; or have it stand in line: the answer of enter.lua. Included
--- after line.lua.
+-- Let somebody in, if nobody who came before cannot be; or have it stand in line: the answer of shared_acquire.lua. Included
+-- after queue.lua.
 
 local served = false -- those in line whose turn it is were handed the lock
 

@@ -3,13 +3,13 @@
 -- KEYS    of each name: the lock, its fence, the line, who stands there
 -- ARGV    1 client:owner   2 lease, ms   3 server time after which not to act, µs   4 highest token the client had seen
 --         5 server time when it was sent, or earlier, µs
---         then of each name: client:number or client#number, and what is wanted: see hold.lua, or `m` a mutex
+--         then of each name: client:number or client#number, and what is wanted: see holders.lua, or `m` a mutex
 -- Answer  {1, µs, token, …}   granted, in the order of the names
 --         {0, µs}             not all of them can be had, or somebody waits for one: nothing was done
 --         {2, µs}             too late, or of an old number: nothing was done; 2 behind it: see tombs_of
 -- Cost    1 command, and of each name 8; a writer 9, a reader or permits 10. Refused: 4 of each that was looked at
 --
--- It is not sent twice: who does not hear the answer asks for each by itself, as acquire.lua and enter.lua know it.
+-- It is not sent twice: who does not hear the answer asks for each by itself, as acquire.lua and shared_acquire.lua know it.
 
 local call = redis.call
 local time = call('TIME')
@@ -24,8 +24,8 @@ local function turn_to(i)
     return ARGV[2 * i + 4], ARGV[2 * i + 5]
 end
 
---@ hold
---@ line
+--@ holders
+--@ queue
 
 local function status(i) -- 1: it can be had
     local id, spec = turn_to(i)

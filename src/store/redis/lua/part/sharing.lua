@@ -1,4 +1,4 @@
--- Who can hold beside whom: see hold.lua.
+-- Who can hold beside whom: see holders.lua.
 
 -- Those whose time is over are no holders.
 local function purge(now)

@@ -11,7 +11,7 @@ local call = redis.call
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
 
---@ watch
+--@ watchers
 local held = call('HMGET', KEYS[1], 'r', 'd', 'c')
 if not held[1] then return {0, now} end
 if call('PTTL', KEYS[1]) < 86400000 then call('PEXPIRE', KEYS[1], 90000000) end

@@ -1,7 +1,7 @@
 -- The line of waiters, the first to come first: a list of entries
 --
 --     client:number client:owner lease floor          for a mutex, one for each client
---     client#number client:owner leaseKIND floor      for another kind: see hold.lua
+--     client#number client:owner leaseKIND floor      for another kind: see holders.lua
 --
 -- lease in ms; floor: the highest token the client had seen. Beside it a hash says of each client when it last
 -- asked and since when it stands there, in µs. The fence ends its token with ` q` while there may be a line, and so
@@ -175,8 +175,8 @@ local function leave(key, number)
     return true
 end
 
---@ share
---@ wire
+--@ sharing
+--@ notify
 
 -- ---- Handing over
 

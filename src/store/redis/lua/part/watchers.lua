@@ -6,7 +6,7 @@
 
 local WATCH_MS = 60000
 
---@ wire
+--@ notify
 
 -- Lua by itself would write an exponent.
 local function digits(n) return string.format('%.0f', n) end

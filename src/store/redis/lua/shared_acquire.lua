@@ -2,7 +2,7 @@
 --
 -- KEYS    1 the lock   2 its fence   3 the line   4 who stands there
 -- ARGV    1 client#number   2 client:owner   3 lease, ms   4 server time after which not to act, µs
---         5 highest token the client had seen   6 what is wanted: see hold.lua
+--         5 highest token the client had seen   6 what is wanted: see holders.lua
 --         7 server time when it was sent, or earlier, µs   8 there only to stand in line
 -- Answer  {1, µs, token, crowded}     granted, now or before; 1: others wait
 --         {0, µs, ms, place, token}   not now; something changes in ms; place in line, 0: none; a holder's token
@@ -18,12 +18,12 @@ local now = time[1] * 1000000 + time[2]
 if now > tonumber(ARGV[4]) then return {2, now} end
 
 -- What comes first is all there is to do without contention; the rest is not even defined then.
---@ hold
---@ free
+--@ holders
+--@ acquire_free
 local fence = call('GET', KEYS[2])
 local granted = enter_free(ARGV[1], ARGV[2], ARGV[3], ARGV[5], ARGV[6], now, fence)
 if granted then return granted end
 
---@ line
---@ enter
+--@ queue
+--@ acquire_or_queue
 return enter(ARGV[1], ARGV[2], ARGV[3], ARGV[5], ARGV[6], tonumber(ARGV[7]), ARGV[8], now, fence)
