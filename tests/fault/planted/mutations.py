@@ -111,8 +111,8 @@ MUTATIONS = [
     Mutation(
         "behind a few who are gone nobody is looked at",
         QUEUE,
-        "local FIRST, LOOKS = 2, 100",
-        "local FIRST, LOOKS = 2, 8",
+        "local FIRST_BATCH, BATCH = 2, 100",
+        "local FIRST_BATCH, BATCH = 2, 8",
         ("fault_line", "F54_*"),
     ),
     Mutation(
@@ -132,8 +132,8 @@ MUTATIONS = [
     Mutation(
         "what begins with a tab is taken for an entry of the line",
         QUEUE,
-        "local ENTRY = '^[^:#%s]*[:#]%d+ %S+ %d+%S* %d+'",
-        "local ENTRY = '^[^:# ]*[:#]%d+ %S+ %d+%S* %d+'",
+        "local ENTRY_PATTERN = '^[^:#%s]*[:#]%d+ %S+ %d+%S* %d+'",
+        "local ENTRY_PATTERN = '^[^:# ]*[:#]%d+ %S+ %d+%S* %d+'",
         ("fault_line", "F28_behind_what_is_no_entry*"),
     ),
     Mutation(
@@ -160,14 +160,14 @@ MUTATIONS = [
     Mutation(
         "who is gone stays in a line that nobody serves",
         QUEUE,
-        "if place % SWEEP == 0 then sweep(now) end",
+        "if place % SWEEP_EVERY == 0 then remove_gone(now) end",
         "",
         ("fault_line", "F54_who_is_gone*"),
     ),
     Mutation(
         "who is stopped is served again and again",
         QUEUE,
-        "(listen[i] and now - seen < STOPPED_US)",
+        "(listen[i] and now - seen < UNREACHABLE_US)",
         "listen[i]",
         ("fault_line", "B14_who_has_not*"),
     ),
@@ -188,7 +188,7 @@ MUTATIONS = [
     Mutation(
         "tombstones of many clients pile up",
         QUEUE,
-        "if #single >= TOMBSTONES then",
+        "if #single >= TOMBSTONES_MAX then",
         "if false then",
         ("fault_late", "F51_tombstones_of_many_clients*"),
     ),
@@ -712,7 +712,7 @@ MUTATIONS = [
     Mutation(
         "who asks goes past the line",
         ACQUIRE,
-        "if not (holder and ARGV[7] == '2') and serve(now, asker, true, true) then return busy(true) end",
+        "if not (holder and ARGV[7] == '2') and serve_queue(now, asker, true, true) then return busy(true) end",
         "",
         ("fault_line", "B08_a_free_lock*"),
     ),
@@ -733,7 +733,7 @@ MUTATIONS = [
     Mutation(
         "a late acquire takes the turn of a later number",
         ACQUIRE,
-        "if standing and select(2, split(standing)) > asked then return {2, now} end",
+        "if standing and select(2, split_id(standing)) > asked then return {2, now} end",
         "",
         ("fault_line", "F51_a_late_acquire_takes_nothing*"),
     ),
@@ -763,7 +763,7 @@ MUTATIONS = [
     Mutation(
         "a grant that could not be told leaves no mark of the line",
         QUEUE,
-        "    mark_fence()\n    local after",
+        "    mark_fence_queued()\n    local after",
         "    local after",
         ("fault_rights", "F55_after_a_publish*"),
     ),
@@ -879,14 +879,14 @@ MUTATIONS = [
     Mutation(
         "a count-down that is sent twice counts twice",
         "store/redis/lua/latch_count_down.lua",
-        "if is_done(said) then",
+        "if was_counted(said) then",
         "if false then",
         ("fault_latch", "F12_a_count_down*"),
     ),
     Mutation(
         "a round that is sent twice takes back what others have counted",
         "store/redis/lua/latch_set.lua",
-        "if round and is_done(said) then",
+        "if round and was_counted(said) then",
         "if false then",
         ("fault_latch", "F12_a_round*"),
     ),
@@ -922,7 +922,7 @@ MUTATIONS = [
     Mutation(
         "nobody is told that a latch is open",
         "store/redis/lua/latch_count_down.lua",
-        "if left == 0 and before > 0 then tell(now) end",
+        "if left == 0 and before > 0 then notify_watchers(now) end",
         "",
         ("fault_latch", "F19_who_waits*"),
     ),

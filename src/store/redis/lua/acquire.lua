@@ -59,22 +59,22 @@ end
 
 --@ holders
 --@ queue
-local asker, asked = split(ARGV[1])
+local asker, asked = split_id(ARGV[1])
 if holder and string.sub(holder, 1, 1) == '*' then
-    purge(now)
+    purge_expired(now)
     holder = call('HGET', KEYS[1], 'n')
 end
 fence = fence or call('GET', KEYS[2]) or call('HGET', KEYS[1], 't') or '0'
 local last, rest = string.match(fence, '^%d+$'), ''
 if not last then last, rest = string.match(fence, '^(%d+)( .*)$') end
-local tombs, buried, merged = tombs_of(fence, now, asker, asked, tonumber(ARGV[6]))
+local tombs, buried, merged = live_tombstones(fence, now, asker, asked, tonumber(ARGV[6]))
 if not last then return redis.error_reply('HFFENCE the fence holds no token') end
 
 local function busy(served)
     local place = 0
     if ARGV[7] then
-        place = join(ARGV[1] .. ' ' .. ARGV[2] .. ' ' .. ARGV[3] .. ' ' .. ARGV[5], now)
-        mark_fence(not served and fence)
+        place = enqueue(ARGV[1] .. ' ' .. ARGV[2] .. ' ' .. ARGV[3] .. ' ' .. ARGV[5], now)
+        mark_fence_queued(not served and fence)
         local marked = served and call('HGET', KEYS[1], 'n') or holder
         if not string.find(marked, ' q$') then call('HSET', KEYS[1], 'n', marked .. ' q') end
     end
@@ -86,17 +86,17 @@ end
 
 if buried then return {2, now, merged} end
 if holder then
-    local _, number, key = split(holder)
+    local _, number, key = split_id(holder)
     if key ~= asker then return busy() end
     if number > asked then return {2, now} end
     call('DEL', KEYS[1])
 end
 local mark = ''
 if string.find(rest, '^ q') then
-    local _, standing = find(asker)
-    if standing and select(2, split(standing)) > asked then return {2, now} end
-    if not (holder and ARGV[7] == '2') and serve(now, asker, true, true) then return busy(true) end
-    leave(asker, asked)
+    local _, standing = find_entry(asker)
+    if standing and select(2, split_id(standing)) > asked then return {2, now} end
+    if not (holder and ARGV[7] == '2') and serve_queue(now, asker, true, true) then return busy(true) end
+    leave_queue(asker, asked)
     mark = call('LLEN', KEYS[3]) > 0 and ' q' or ''
 end
 token = math.max(token, last + 1)

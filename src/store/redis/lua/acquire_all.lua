@@ -29,10 +29,10 @@ end
 
 local function status(i) -- 1: it can be had
     local id, spec = turn_to(i)
-    local _, number, key = split(id)
+    local _, number, key = split_id(id)
     local fence = call('GET', KEYS[2]) or '0'
     if not string.find(fence .. ' ', '^%d+ ') then return 3 end
-    local _, buried, merged = tombs_of(fence, now, key, number, tonumber(ARGV[5]))
+    local _, buried, merged = live_tombstones(fence, now, key, number, tonumber(ARGV[5]))
     if buried then return 2, merged end
     if call('HEXISTS', KEYS[1], id) == 1 then return 0 end -- asked for by itself since, and granted
     return fits(spec, id, now) and not string.find(fence, ' q') and 1 or 0

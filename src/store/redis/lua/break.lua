@@ -31,5 +31,5 @@ if one then
 else
     call('DEL', KEYS[1])
 end
-serve(now, nil, not one)
+serve_queue(now, nil, not one)
 return {1, now, tonumber(token)}

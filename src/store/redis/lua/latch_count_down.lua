@@ -19,11 +19,11 @@ if now > tonumber(ARGV[3]) then return {2, now} end
 --@ latch
 local round, done, before, said = read_latch()
 if not round then return {0, now} end
-if is_done(said) then return {1, now, before, round, done} end
+if was_counted(said) then return {1, now, before, round, done} end
 call('PEXPIRE', KEYS[1], LATCH_MS)
 local left = math.max(0, before - ARGV[4])
 if left == 0 then done = round end
-call('HSET', KEYS[1], 'c', digits(left), 'd', digits(done), ARGV[1], note_done(said))
-if said == '' then tidy_latch(now) end
-if left == 0 and before > 0 then tell(now) end
+call('HSET', KEYS[1], 'c', digits(left), 'd', digits(done), ARGV[1], count_record(said))
+if said == '' then drop_old_clients(now) end
+if left == 0 and before > 0 then notify_watchers(now) end
 return {1, now, left, round, done}

@@ -18,5 +18,5 @@ if hold[2] ~= ARGV[2] or (hold[1] ~= ARGV[1] and hold[1] ~= ARGV[1] .. ' q') the
 local token, nth = string.match(hold[3] or '', '^(%d+) (%d+) ')
 if token == ARGV[2] and tonumber(nth) >= tonumber(ARGV[3]) then return {1, now} end
 call('HSET', KEYS[1], 'v', ARGV[2] .. ' ' .. ARGV[3] .. ' ' .. ARGV[4])
-tell(now)
+notify_watchers(now)
 return {1, now}

@@ -29,9 +29,9 @@ if holder == ARGV[1] and not ARGV[2] then return call('DEL', KEYS[1]) end
 --@ queue
 local ours, marked = false, holder and string.find(holder, ' q$')
 local next_id = ARGV[7] and ARGV[5]
-local releaser, released = split(ARGV[1])
+local releaser, released = split_id(ARGV[1])
 if holder then
-    local _, number, key = split(holder)
+    local _, number, key = split_id(holder)
     ours = key == releaser and number <= released
 end
 local bury, keep = ARGV[2] or '0', ARGV[3] or '0'
@@ -39,14 +39,14 @@ local token = ours and keep ~= '0' and call('HGET', KEYS[1], 't')
 if ours then call('DEL', KEYS[1]) end
 local lost = token and ARGV[6] and not next_id and token ~= ARGV[5]
 if ours and not lost then released_by = {'r', ARGV[1]} end
-local stood = ARGV[4] == '1' and leave(releaser, released)
+local stood = ARGV[4] == '1' and leave_queue(releaser, released)
 
 if bury ~= '0' then
     local fence = call('GET', KEYS[2]) or token or '0'
     local time = call('TIME')
     local now = time[1] * 1000000 + time[2]
     local kept = string.match(fence, '^%d+ q') or string.match(fence, '^%d+') or '0'
-    local tombs = tombs_with(fence, now, ARGV[1], tonumber(bury))
+    local tombs = add_tombstone(fence, now, ARGV[1], tonumber(bury))
     call('SET', KEYS[2], kept .. tombs, 'PX', keep)
 elseif token and call('PEXPIRE', KEYS[2], keep) == 0 then
     call('SET', KEYS[2], token .. (marked and ' q' or ''), 'PX', keep)
@@ -54,7 +54,7 @@ end
 if not ours then
     if stood then -- those behind it may fit beside who holds
         local time = call('TIME')
-        serve(time[1] * 1000000 + time[2], nil, false)
+        serve_queue(time[1] * 1000000 + time[2], nil, false)
     end
     return ARGV[6] == '1' and not next_id and known_released(ARGV[1], ARGV[5], not holder) or 0
 end
@@ -64,15 +64,15 @@ if not marked and not next_id then return answer end
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
 if not next_id or now > tonumber(ARGV[9]) then
-    serve(now, nil, true)
+    serve_queue(now, nil, true)
     return next_id and {2, now} or answer
 end
 local entry = next_id .. ' ' .. ARGV[6] .. ' ' .. ARGV[7] .. ' ' .. ARGV[8]
-local place = marked and append(entry, now) -- a holder's client does not stand in line
-if place and place > 1 and serve(now, releaser, true, true) then
+local place = marked and append_entry(entry, now) -- a holder's client does not stand in line
+if place and place > 1 and serve_queue(now, releaser, true, true) then
     return {0, now, call('PTTL', KEYS[1]), place, tonumber(call('HGET', KEYS[1], 't') or 0)}
 end
 local others = place and call('LLEN', KEYS[3]) > 1
-if place then remove(entry) end
+if place then remove_entry(entry) end
 local granted = grant(next_id, ARGV[6], ARGV[8], now, ARGV[7], others)
 return granted and {1, now, granted} or 1

@@ -21,9 +21,9 @@ if now > tonumber(ARGV[4]) then return {2, now} end
 --@ holders
 --@ acquire_free
 local fence = call('GET', KEYS[2])
-local granted = enter_free(ARGV[1], ARGV[2], ARGV[3], ARGV[5], ARGV[6], now, fence)
+local granted = acquire_free(ARGV[1], ARGV[2], ARGV[3], ARGV[5], ARGV[6], now, fence)
 if granted then return granted end
 
 --@ queue
 --@ acquire_or_queue
-return enter(ARGV[1], ARGV[2], ARGV[3], ARGV[5], ARGV[6], tonumber(ARGV[7]), ARGV[8], now, fence)
+return acquire_or_queue(ARGV[1], ARGV[2], ARGV[3], ARGV[5], ARGV[6], tonumber(ARGV[7]), ARGV[8], now, fence)

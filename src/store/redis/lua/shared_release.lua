@@ -41,24 +41,24 @@ end
 --@ acquire_free
 local in_time = next_id and now <= tonumber(ARGV[8])
 if in_time and not marked and bury == '0' and keep == '0' and ARGV[4] ~= '1' then
-    local done, granted = pcall(enter_free, next_id, ARGV[6], ARGV[7], ARGV[9], ARGV[10], now, call('GET', KEYS[2]))
+    local done, granted = pcall(acquire_free, next_id, ARGV[6], ARGV[7], ARGV[9], ARGV[10], now, call('GET', KEYS[2]))
     if done and granted then return answer(granted) end
 end
 
 --@ queue
-local stood = (ARGV[4] == '1' or marked) and find(id)
-if stood then leave(id, (select(2, split(id)))) end
+local stood = (ARGV[4] == '1' or marked) and find_entry(id)
+if stood then leave_queue(id, (select(2, split_id(id)))) end
 if bury ~= '0' then
     local fence = call('GET', KEYS[2]) or token or '0'
     local kept = string.match(fence, '^%d+ q') or string.match(fence, '^%d+') or '0'
-    call('SET', KEYS[2], kept .. tombs_with(fence, now, id, tonumber(bury)), 'PX', keep)
+    call('SET', KEYS[2], kept .. add_tombstone(fence, now, id, tonumber(bury)), 'PX', keep)
 elseif token and call('PEXPIRE', KEYS[2], keep) == 0 then
     call('SET', KEYS[2], token .. (marked and ' q' or ''), 'PX', keep)
 end
 local turns = (ours and marked) or stood
 local fence = in_time and call('GET', KEYS[2])
 if turns and not string.find(fence or '', '^%d+ q') then -- the next would not see to them
-    serve(now, nil, false)
+    serve_queue(now, nil, false)
     turns, fence = false, nil
 end
 if not ours and ARGV[6] and not next_id then return known_released(id, ARGV[5], true) end
@@ -66,6 +66,6 @@ if not next_id then return ours and 1 or 0 end
 if not in_time then return answer() end
 
 --@ acquire_or_queue
-local done, said = pcall(enter, next_id, ARGV[6], ARGV[7], ARGV[9], ARGV[10], tonumber(ARGV[11]), ARGV[12], now, fence)
-if turns and not served then serve(now, nil, false) end
+local done, said = pcall(acquire_or_queue, next_id, ARGV[6], ARGV[7], ARGV[9], ARGV[10], tonumber(ARGV[11]), ARGV[12], now, fence)
+if turns and not served then serve_queue(now, nil, false) end
 return answer(done and said)

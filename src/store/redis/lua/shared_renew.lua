@@ -43,8 +43,8 @@ if alone then -- a writer that reads from now on, or an upgrade that nobody has 
     lasts()
     call('HDEL', KEYS[1], owner, 'o')
     add_holder(id, owner, spec, call('PTTL', KEYS[1]), now, token, mark, count)
-    leave(id, (select(2, split(id)))) -- an ask of it that came late may stand there
-    if mark ~= '' then serve(now, nil, false) end
+    leave_queue(id, (select(2, split_id(id)))) -- an ask of it that came late may stand there
+    if mark ~= '' then serve_queue(now, nil, false) end
 else
     local ends, weight, its = string.match(held[4] or '', '^(%d+) (%d+) %S+ %d+ (%d+) ')
     if its ~= token or tonumber(ends) < now or spec == 'w' then return {0, now} end
@@ -53,9 +53,9 @@ else
     call('HSET', KEYS[1], id, digits(math.max(ends, now + lease * 1000)) .. ' ' .. weight .. ' ' .. owner .. ' ' ..
         count .. ' ' .. token .. ' ' .. since)
     if not KEYS[2] then return {1, now, string.find(held[1], ' q$') and 1 or 0} end
-    if not all and find(id) then
-        leave(id, (select(2, split(id))))
-        serve(now, nil, false)
+    if not all and find_entry(id) then
+        leave_queue(id, (select(2, split_id(id))))
+        serve_queue(now, nil, false)
     end
 end
 return {1, now, call('LLEN', KEYS[3]) > 0 and 1 or 0}

@@ -26,7 +26,7 @@ end
 
 local function is_upgrade(spec) return string.sub(spec, 1, 1) == 'g' end
 
-local function spec_of(spec) -- what they are together, weight, capacity; nil: it excludes all others
+local function parse_spec(spec) -- what they are together, weight, capacity; nil: it excludes all others
     if spec == 'r' or spec == 'u' then return 'r', 1 end
     local weight, capacity = string.match(spec, '^p(%d+)/(%d+)$')
     if weight then return 'p' .. capacity, tonumber(weight), tonumber(capacity) end
@@ -35,7 +35,7 @@ end
 -- `first`: nobody else holds it.
 local function add_holder(id, owner, spec, lease, now, token, mark, count, first)
     local held = first and {} or call('HMGET', KEYS[1], 'u', 'e')
-    local together, weight = spec_of(spec)
+    local together, weight = parse_spec(spec)
     local ends = now + lease * 1000
     call('HSET', KEYS[1], 'n', '*' .. mark, 'k', together, 'u', (held[1] or 0) + weight,
         'e', digits(math.min(tonumber(held[2] or ends), ends)), 't', token, 's', digits(now),
@@ -47,8 +47,8 @@ local function add_holder(id, owner, spec, lease, now, token, mark, count, first
 end
 
 -- Write a hold that is not an upgrade; what setting its end has answered.
-local function put_holder(id, owner, spec, lease, now, token, mark, since, first)
-    if spec and spec_of(spec) then return add_holder(id, owner, spec, lease, now, token, mark, 1, first) end
+local function write_hold(id, owner, spec, lease, now, token, mark, since, first)
+    if spec and parse_spec(spec) then return add_holder(id, owner, spec, lease, now, token, mark, 1, first) end
     call('HSET', KEYS[1], owner, '1', 'n', id .. mark, 't', token, 's', since, unpack(released_by))
     if spec then call('HSET', KEYS[1], 'k', spec) end
     return redis.pcall('PEXPIRE', KEYS[1], lease)

@@ -15,17 +15,17 @@ local function read_latch()
 end
 
 -- Whether this command was done before: it was sent twice, or comes late.
-local function is_done(said)
+local function was_counted(said)
     return tonumber(string.match(said, '^(%d+) ') or 0) >= tonumber(ARGV[2])
 end
 
-local function note_done(said)
+local function count_record(said)
     local before = tonumber(string.match(said, ' (%d+)$') or 0)
     return ARGV[2] .. ' ' .. digits(math.max(before, ARGV[3]))
 end
 
 -- Field `p` says when next.
-local function tidy_latch(now)
+local function drop_old_clients(now)
     if now < (tonumber(call('HGET', KEYS[1], 'p') or 0) or 0) then return end
     local fields = call('HGETALL', KEYS[1])
     for i = 1, #fields, 2 do

@@ -4,13 +4,13 @@
 
 local function channel_of(client) return string.match(KEYS[1], '^[^}]*}') .. ':c:' .. client end
 
-local function subscribers(channels)
+local function count_subscribers(channels)
     local answer = redis.pcall('PUBSUB', 'SHARDNUMSUB', unpack(channels))
     if answer.err then answer = redis.pcall('PUBSUB', 'NUMSUB', unpack(channels)) end
     return answer
 end
 
-local function say(channel, text)
+local function publish(channel, text)
     local told = redis.pcall('SPUBLISH', channel, text)
     if type(told) == 'table' and told.err then told = redis.pcall('PUBLISH', channel, text) end
     return told

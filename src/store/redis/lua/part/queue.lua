@@ -9,30 +9,30 @@
 --
 -- In what uses this, KEYS are 1 the lock   2 its fence   3 the line   4 that hash.
 
-local ENTRY = '^[^:#%s]*[:#]%d+ %S+ %d+%S* %d+'
+local ENTRY_PATTERN = '^[^:#%s]*[:#]%d+ %S+ %d+%S* %d+'
 local FENCE_MS = '90000000'    -- 25 hours
-local PLACE_MS = '60000'       -- a line that nobody asks in is gone after this
+local QUEUE_MS = '60000'       -- a line that nobody asks in is gone after this
 local GONE_US = 60000000       -- and so is an entry whose client does not ask
-local STOPPED_US = 25000000    -- who has not asked for so long is passed over: all ask every 10 s
-local OFTEN_US = 1000000       -- who does not listen asks more often than this
-local FIRST, LOOKS = 2, 100    -- entries looked at at once
+local UNREACHABLE_US = 25000000    -- who has not asked for so long is passed over: all ask every 10 s
+local POLLS_WITHIN_US = 1000000       -- who does not listen asks more often than this
+local FIRST_BATCH, BATCH = 2, 100    -- entries looked at at once
 local ROUNDS = 10              -- and how often in one script
-local SWEEP = 16               -- every so many who come, those before them who are gone are taken out
+local SWEEP_EVERY = 16               -- every so many who come, those before them who are gone are taken out
 
-local function split(id) -- client, number, what it is known by in line
+local function split_id(id) -- client, number, what it is known by in line
     local client, sign, number = string.match(id, '^([^:# ]*)([:#])(%d+)')
     return client, tonumber(number), sign == '#' and client .. sign .. number or client
 end
 
-local function key_of(entry)
-    local _, _, key = split(entry)
+local function queue_key(entry)
+    local _, _, key = split_id(entry)
     return key
 end
 
 -- Tombstones: ` client:number until` for one client; ` *:sent until` for many: acquires that were sent by then are too late.
 -- An `until` that begins with 0 is of a client that says when it sends its acquires: only those can be merged.
-local TOMBSTONE = '( ([^ ]+[:#]%d+) (%d+))'
-local TOMBSTONES = 32          -- of single clients; more are merged into one
+local TOMBSTONE_PATTERN = '( ([^ ]+[:#]%d+) (%d+))'
+local TOMBSTONES_MAX = 32          -- of single clients; more are merged into one
 
 -- Whether a tombstone that is not over says that an acquire is too late. One that was merged later than now is void: the
 -- server's clock was set back, and nobody could acquire until it is there again.
@@ -43,11 +43,11 @@ end
 
 -- The tombstones of the fence that are not over; whether an acquire of this number, sent then, lies in one; and 2 if only in one
 -- that was merged. Then it may be of another client and was under way at that moment, and is to be sent again.
-local function tombs_of(fence, now, key, number, sent)
+local function live_tombstones(fence, now, key, number, sent)
     local kept, own, merged = {}, false, false
-    for tomb, id, till in string.gmatch(fence, TOMBSTONE) do
+    for tomb, id, till in string.gmatch(fence, TOMBSTONE_PATTERN) do
         if now <= tonumber(till) then
-            local _, upto, whose = split(id)
+            local _, upto, whose = split_id(id)
             kept[#kept + 1] = tomb
             local late = is_too_late(whose, upto, now, key, number, sent)
             own, merged = own or (late and whose ~= '*'), merged or (late and whose == '*')
@@ -58,10 +58,10 @@ end
 
 -- The same with one more, which also stands for those of the client up to its number. What a merged one knows of the acquires
 -- it is for: each was sent before the release that left its tombstone, and so before now.
-local function tombs_with(fence, now, id, till)
-    local kept, single, last, _, number, key = {}, {}, 0, split(id)
-    for tomb, other, old in string.gmatch(fence, TOMBSTONE) do
-        local _, upto, whose = split(other)
+local function add_tombstone(fence, now, id, till)
+    local kept, single, last, _, number, key = {}, {}, 0, split_id(id)
+    for tomb, other, old in string.gmatch(fence, TOMBSTONE_PATTERN) do
+        local _, upto, whose = split_id(other)
         local ends = tonumber(old)
         if now <= ends then
             if whose == key and upto <= number then till = math.max(till, ends)
@@ -69,12 +69,12 @@ local function tombs_with(fence, now, id, till)
             else single[#single + 1], last = tomb, math.max(last, ends) end
         end
     end
-    if #single >= TOMBSTONES then single = {' *:' .. digits(now) .. ' 0' .. digits(last)} end
+    if #single >= TOMBSTONES_MAX then single = {' *:' .. digits(now) .. ' 0' .. digits(last)} end
     return table.concat(kept) .. table.concat(single) .. ' ' .. id .. ' 0' .. digits(till)
 end
 
 -- There may be a line: say so where it is read anyway.
-local function mark_fence(fence)
+local function mark_fence_queued(fence)
     fence = fence or call('GET', KEYS[2]) or call('HGET', KEYS[1], 't') or '0'
     local token, rest = string.match(fence, '^(%d+)(.*)$')
     if token and not string.find(rest, '^ q') then
@@ -82,7 +82,7 @@ local function mark_fence(fence)
     end
 end
 
-local function mark_hold()
+local function mark_hold_queued()
     local holder = call('HGET', KEYS[1], 'n')
     if holder and not string.find(holder, ' q$') then call('HSET', KEYS[1], 'n', holder .. ' q') end
 end
@@ -90,88 +90,88 @@ end
 -- ---- Standing in line
 
 -- Where in the line somebody stands, from 0, and the entry; most often it is just as expected, or not there.
-local function find(key, expected)
+local function find_entry(key, expected)
     if call('HEXISTS', KEYS[4], key) == 0 then return nil end
     local at = expected and call('LPOS', KEYS[3], expected)
     if at then return at, expected end
     for i, entry in ipairs(call('LRANGE', KEYS[3], 0, -1)) do
-        if key_of(entry) == key then return i - 1, entry end
+        if queue_key(entry) == key then return i - 1, entry end
     end
 end
 
-local function note(key, now, since)
+local function note_seen(key, now, since)
     call('HSET', KEYS[4], key, digits(now) .. ' ' .. since)
-    call('PEXPIRE', KEYS[3], PLACE_MS)
-    call('PEXPIRE', KEYS[4], PLACE_MS)
+    call('PEXPIRE', KEYS[3], QUEUE_MS)
+    call('PEXPIRE', KEYS[4], QUEUE_MS)
 end
 
-local function remove(entry)
+local function remove_entry(entry)
     call('LREM', KEYS[3], '1', entry)
-    call('HDEL', KEYS[4], key_of(entry))
+    call('HDEL', KEYS[4], queue_key(entry))
 end
 
 -- The entries from one place to another, and how many elements those were: what is no entry is taken out, for nobody
 -- would come past it.
-local function entries_of(from, to, rounds)
+local function read_entries(from, to, rounds)
     local entries, all = {}, call('LRANGE', KEYS[3], from, to)
     for _, entry in ipairs(all) do
-        if string.find(entry, ENTRY) then entries[#entries + 1] = entry
+        if string.find(entry, ENTRY_PATTERN) then entries[#entries + 1] = entry
         else call('LREM', KEYS[3], '1', entry) end
     end
     if #entries == 0 and #all > 0 and rounds > 0 then -- others have moved up
-        return entries_of(from, from + LOOKS - 1, rounds - 1)
+        return read_entries(from, from + BATCH - 1, rounds - 1)
     end
     return entries, #all
 end
 
 -- What the hash says of some entries.
-local function notes_of(entries)
+local function read_notes(entries)
     local keys = {}
-    for i, entry in ipairs(entries) do keys[i] = key_of(entry) end
+    for i, entry in ipairs(entries) do keys[i] = queue_key(entry) end
     return call('HMGET', KEYS[4], unpack(keys))
 end
 
 -- When a client last asked, and since when it stands there.
-local function times(said)
+local function parse_note(said)
     local seen, since = string.match(said or '', '^(%d+) (%d+)$')
     return tonumber(seen) or 0, tonumber(since) or 0
 end
 
-local function sweep(now)
-    local entries = entries_of(0, LOOKS - 1, 0)
+local function remove_gone(now)
+    local entries = read_entries(0, BATCH - 1, 0)
     if #entries == 0 then return end
-    local notes = notes_of(entries)
+    local notes = read_notes(entries)
     for i, entry in ipairs(entries) do
-        if now - times(notes[i]) > GONE_US then remove(entry) end
+        if now - parse_note(notes[i]) > GONE_US then remove_entry(entry) end
     end
 end
 
-local function append(entry, now)
+local function append_entry(entry, now)
     local place = call('RPUSH', KEYS[3], entry)
-    note(key_of(entry), now, digits(now))
-    if place % SWEEP == 0 then sweep(now) end
+    note_seen(queue_key(entry), now, digits(now))
+    if place % SWEEP_EVERY == 0 then remove_gone(now) end
     return place
 end
 
 -- Stand in line, in the place the client has or behind all others; which place that is, from 1.
-local function join(entry, now)
-    local _, number, key = split(entry)
-    local at, old = find(key, entry)
-    if not old then return append(entry, now) end
-    local _, older = split(old)
+local function enqueue(entry, now)
+    local _, number, key = split_id(entry)
+    local at, old = find_entry(key, entry)
+    if not old then return append_entry(entry, now) end
+    local _, older = split_id(old)
     if older > number then return 0 end -- a late command: another of the client stands there
     if old ~= entry then call('LSET', KEYS[3], at, entry) end
-    local _, since = times(call('HGET', KEYS[4], key))
-    note(key, now, digits(since))
+    local _, since = parse_note(call('HGET', KEYS[4], key))
+    note_seen(key, now, digits(since))
     return at + 1
 end
 
 -- Leave the line: whatever stands there under this key, up to a number. Whether it did.
-local function leave(key, number)
-    local at, entry = find(key)
-    local _, stands = split(entry or ':0')
+local function leave_queue(key, number)
+    local at, entry = find_entry(key)
+    local _, stands = split_id(entry or ':0')
     if not at or stands > number then return false end
-    remove(entry)
+    remove_entry(entry)
     return true
 end
 
@@ -187,7 +187,7 @@ local function grant(id, owner, floor, now, lease, waiting, spec, fence)
     local token = math.max(now, (tonumber(string.match(fence, '^%d+')) or 0) + 1, floor + 1)
     local text, mark = digits(token), waiting and ' q' or ''
     local since = token == now and text or digits(now)
-    call('SET', KEYS[2], text .. mark .. tombs_of(fence, now), 'PX', FENCE_MS)
+    call('SET', KEYS[2], text .. mark .. live_tombstones(fence, now), 'PX', FENCE_MS)
     local lasts
     if spec and is_upgrade(spec) then -- the only reader becomes the writer; its end is not brought nearer
         local ends, count, old = string.match(call('HGET', KEYS[1], id), '^(%d+) %d+ %S+ (%d+) (%d+) ')
@@ -196,7 +196,7 @@ local function grant(id, owner, floor, now, lease, waiting, spec, fence)
         call('HDEL', KEYS[1], id, 'u', 'g', 'e')
         lasts = redis.pcall('PEXPIRE', KEYS[1], math.max(lease, math.ceil((ends - now) / 1000)))
     else
-        lasts = put_holder(id, owner, spec, lease, now, text, mark, since)
+        lasts = write_hold(id, owner, spec, lease, now, text, mark, since)
     end
     if lasts == 1 then return token, text .. ' ' .. since end
     -- The lock not without its end, which this user may not set; but for others who hold it.
@@ -204,40 +204,40 @@ local function grant(id, owner, floor, now, lease, waiting, spec, fence)
 end
 
 -- Which of these entries' clients listen. One that cannot be asked for counts as deaf.
-local function listeners(entries)
+local function find_listeners(entries)
     local channels, listen = {}, {}
-    for i, entry in ipairs(entries) do channels[i] = channel_of((split(entry))) end
-    local answer = subscribers(channels)
+    for i, entry in ipairs(entries) do channels[i] = channel_of((split_id(entry))) end
+    local answer = count_subscribers(channels)
     for i = 1, #entries do listen[i] = not answer.err and answer[2 * i] > 0 end
     return listen
 end
 
 -- Put back what could not be told, as if it had not been taken out.
-local function undo(at, entry, said)
+local function undo_hand_over(at, entry, said)
     if not remove_holder(string.match(entry, '^%S+')) then call('DEL', KEYS[1]) end
-    mark_hold()
-    mark_fence()
+    mark_hold_queued()
+    mark_fence_queued()
     local after = call('LINDEX', KEYS[3], at)
     if after then call('LINSERT', KEYS[3], 'BEFORE', after, entry)
     else call('RPUSH', KEYS[3], entry) end
-    local seen, since = times(said)
-    note(key_of(entry), seen, digits(since))
+    local seen, since = parse_note(said)
+    note_seen(queue_key(entry), seen, digits(since))
 end
 
 -- Hand the lock to an entry's client. The grant is short until it is renewed, and told last: should that fail, it
 -- is as if it had not been. True: it has it; nil: nobody can be granted it.
-local function hand_to(at, entry, said, now, channel, others)
+local function hand_over_to(at, entry, said, now, channel, others)
     local id, owner, lease, spec, floor = string.match(entry, '^(%S+) (%S+) (%d+)(%S*) (%d+)')
     lease = tonumber(lease)
     local first = math.min(lease, math.max(math.floor(lease / 3), 2000), 10000)
     local fence = call('GET', KEYS[2]) or '0' -- first: if it is none, nobody loses a place
-    remove(entry)
+    remove_entry(entry)
     local token, text = grant(id, owner, floor, now, first, others, spec ~= '' and spec or nil, fence)
     if not token then return nil end
     if not channel then return true end
-    local told = say(channel, string.match(id, '%d+$') .. ' ' .. text .. ' ' .. first)
+    local told = publish(channel, string.match(id, '%d+$') .. ' ' .. text .. ' ' .. first)
     if told ~= 0 and not (type(told) == 'table' and told.err) then return true end
-    undo(at, entry, said)
+    undo_hand_over(at, entry, said)
     return false
 end
 
@@ -245,44 +245,44 @@ end
 -- those behind it; `free`: nobody holds it. True: `asker`, known by that, cannot have it now; a mutex (`alone`)
 -- not even beside others. Who does not listen, and asks often instead, is passed over for a while and then
 -- served: it will see.
-local function serve(now, asker, free, alone)
-    local at, looks, handed_on = 0, FIRST, false
+local function serve_queue(now, asker, free, alone)
+    local at, looks, handed_on = 0, FIRST_BATCH, false
     for _ = 1, ROUNDS do
-        local entries, found = entries_of(at, at + looks - 1, ROUNDS)
+        local entries, found = read_entries(at, at + looks - 1, ROUNDS)
         if #entries == 0 then break end
-        local listen, notes = listeners(entries), notes_of(entries)
+        local listen, notes = find_listeners(entries), read_notes(entries)
         for i, entry in ipairs(entries) do
-            local client, _, key = split(entry)
+            local client, _, key = split_id(entry)
             local id, spec = string.match(entry, '^(%S+) %S+ %d+(%S*)')
             if key == asker then return handed_on and alone or not (free or fits(spec, id, now)) end
-            local seen, since = times(notes[i])
-            local asks = not listen[i] and now - seen < OFTEN_US and now - since > OFTEN_US
-            local handed, reached = false, asks or (listen[i] and now - seen < STOPPED_US)
+            local seen, since = parse_note(notes[i])
+            local asks = not listen[i] and now - seen < POLLS_WITHIN_US and now - since > POLLS_WITHIN_US
+            local handed, reached = false, asks or (listen[i] and now - seen < UNREACHABLE_US)
             local upgrade = is_upgrade(spec)
             local fitting = not reached or (free and not upgrade) or fits(spec, id, now)
-            if not fitting and not cannot(spec, id) then return true end
+            if not fitting and not can_never_fit(spec, id) then return true end
             if upgrade and reached and fitting then -- it asks, and is let: what it holds is not touched here
                 if listen[i] then
-                    say(channel_of(client), string.match(id, '%d+$') .. ' ' .. digits(now) .. ' ' .. digits(now) ..
+                    publish(channel_of(client), string.match(id, '%d+$') .. ' ' .. digits(now) .. ' ' .. digits(now) ..
                         ' 1000')
                 end
                 return true
             end
             if reached and fitting then
                 local channel = listen[i] and channel_of(client)
-                handed = hand_to(at, entry, notes[i], now, channel, at > 0 or found > 1)
+                handed = hand_over_to(at, entry, notes[i], now, channel, at > 0 or found > 1)
             end
             if handed == nil then return false end
             if handed then
                 free, handed_on = false, true
-                if not spec_of(spec) then return true end
+                if not parse_spec(spec) then return true end
             elseif now - seen > GONE_US or (not fitting and upgrade) then
-                remove(entry)
+                remove_entry(entry)
             else
                 at = at + 1
             end
         end
-        looks = LOOKS -- most often the first listens
+        looks = BATCH -- most often the first listens
     end
     return handed_on and alone
 end

@@ -1,7 +1,7 @@
 -- Who can hold beside whom: see holders.lua.
 
 -- Those whose time is over are no holders.
-local function purge(now)
+local function purge_expired(now)
     local earliest = call('HGET', KEYS[1], 'e')
     if not earliest or now <= tonumber(earliest) then return end
     local fields, used, first = call('HGETALL', KEYS[1]), 0, nil
@@ -21,21 +21,21 @@ end
 
 -- Whether somebody can be let in beside those who hold.
 local function fits(spec, id, now)
-    purge(now)
+    purge_expired(now)
     local held = call('HMGET', KEYS[1], 'n', 'k', 'u', 'g')
     if is_upgrade(spec) then return held[4] == id and held[3] == '1' end
     if not held[1] then return true end
     if string.sub(held[1], 1, 1) ~= '*' then return false end
-    local together, weight, capacity = spec_of(spec)
+    local together, weight, capacity = parse_spec(spec)
     if together ~= held[2] or (spec == 'u' and held[4]) then return false end
     return not capacity or held[3] + weight <= capacity
 end
 
 -- Whether it is in vain to wait for its turn: nothing is left to be upgraded, or permits of another capacity are in
 -- use, as it will be told when it asks.
-local function cannot(spec, id)
+local function can_never_fit(spec, id)
     if is_upgrade(spec) then return call('HEXISTS', KEYS[1], id) == 0 end
-    local together, _, capacity = spec_of(spec)
+    local together, _, capacity = parse_spec(spec)
     local in_use = capacity and call('HGET', KEYS[1], 'k')
     return in_use and string.sub(in_use, 1, 1) == 'p' and in_use ~= together
 end

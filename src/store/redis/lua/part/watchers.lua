@@ -14,7 +14,7 @@ local function digits(n) return string.format('%.0f', n) end
 local function failed(answer) return type(answer) == 'table' and answer.err end
 
 -- Those who are gone, now and then: field `p` says when next.
-local function forget_watchers(now)
+local function drop_gone_watchers(now)
     if now < (tonumber(call('HGET', KEYS[2], 'p') or 0) or 0) then return end
     local watchers = call('HGETALL', KEYS[2])
     for i = 1, #watchers, 2 do
@@ -25,26 +25,26 @@ local function forget_watchers(now)
 end
 
 -- 1: it will be told; 0: it cannot be, for memory is out or a right is lacking.
-local function watch(client, number, now)
+local function add_watcher(client, number, now)
     if failed(redis.pcall('HSET', KEYS[2], client, number .. ' ' .. digits(now))) then return 0 end
     if failed(redis.pcall('PEXPIRE', KEYS[2], WATCH_MS)) then
         call('DEL', KEYS[2])
         return 0
     end
-    forget_watchers(now)
+    drop_gone_watchers(now)
     return 1
 end
 
 -- All of them, once: who still wants to know looks, and is noted again. The message has the form of a grant, to a
 -- number that waits for no lock.
-local function tell(now)
+local function notify_watchers(now)
     local watchers = redis.pcall('HGETALL', KEYS[2])
     if failed(watchers) or #watchers == 0 then return end
     call('DEL', KEYS[2])
     for i = 1, #watchers, 2 do
         local number = string.match(watchers[i + 1], '^(%d+) %d+$')
         if number then
-            say(channel_of(watchers[i]), number .. ' ' .. digits(now) .. ' ' .. digits(now) .. ' 1')
+            publish(channel_of(watchers[i]), number .. ' ' .. digits(now) .. ' ' .. digits(now) .. ' 1')
         end
     end
 end
