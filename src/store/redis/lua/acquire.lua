@@ -29,14 +29,14 @@ if holder and (holder == ARGV[1] or holder == ARGV[1] .. ' q') then
     return {1, now, tonumber(call('HGET', KEYS[1], 't'))}
 end
 
-local function take(token, text, mark)
+local function write_mutex(token, text, mark)
     if token == now then call('HSET', KEYS[1], ARGV[2], '1', 'n', ARGV[1] .. mark, 't', text)
     else call('HSET', KEYS[1], ARGV[2], '1', 'n', ARGV[1] .. mark, 't', text, 's', string.format('%.0f', now)) end
     -- The lock not without its end: a user who may not set one gets an error, and leaves no lock behind.
-    local lasts = redis.pcall('PEXPIRE', KEYS[1], ARGV[3])
-    if lasts ~= 1 then
+    local expire_reply = redis.pcall('PEXPIRE', KEYS[1], ARGV[3])
+    if expire_reply ~= 1 then
         call('DEL', KEYS[1])
-        return lasts
+        return expire_reply
     end
     return token == now and now or {1, now, token}
 end
@@ -49,7 +49,7 @@ local text = time[1] .. string.sub('00000' .. time[2], -6) -- Lua by itself woul
 if token > now then text = string.format('%d%06d', token / 1000000, token % 1000000) end
 if not holder then
     fence = call('SET', KEYS[2], text, 'PX', '90000000', 'GET')
-    if not fence or (tonumber(fence) or token) < token then return take(token, text, '') end
+    if not fence or (tonumber(fence) or token) < token then return write_mutex(token, text, '') end
     if string.find(fence .. ' ', '^%d+ ') then
         call('SET', KEYS[2], fence, 'PX', '90000000')
     else
@@ -59,7 +59,7 @@ end
 
 --@ holders
 --@ queue
-local asker, asked = split_id(ARGV[1])
+local client, asked_id = split_id(ARGV[1])
 if holder and string.sub(holder, 1, 1) == '*' then
     purge_expired(now)
     holder = call('HGET', KEYS[1], 'n')
@@ -67,39 +67,39 @@ end
 fence = fence or call('GET', KEYS[2]) or call('HGET', KEYS[1], 't') or '0'
 local last, rest = string.match(fence, '^%d+$'), ''
 if not last then last, rest = string.match(fence, '^(%d+)( .*)$') end
-local tombs, buried, merged = live_tombstones(fence, now, asker, asked, tonumber(ARGV[6]))
+local tombstones, is_late, merged = live_tombstones(fence, now, client, asked_id, tonumber(ARGV[6]))
 if not last then return redis.error_reply('HFFENCE the fence holds no token') end
 
-local function busy(served)
-    local place = 0
+local function answer_busy(served)
+    local position = 0
     if ARGV[7] then
-        place = enqueue(ARGV[1] .. ' ' .. ARGV[2] .. ' ' .. ARGV[3] .. ' ' .. ARGV[5], now)
+        position = enqueue(ARGV[1] .. ' ' .. ARGV[2] .. ' ' .. ARGV[3] .. ' ' .. ARGV[5], now)
         mark_fence_queued(not served and fence)
-        local marked = served and call('HGET', KEYS[1], 'n') or holder
-        if not string.find(marked, ' q$') then call('HSET', KEYS[1], 'n', marked .. ' q') end
+        local marked_id = served and call('HGET', KEYS[1], 'n') or holder
+        if not string.find(marked_id, ' q$') then call('HSET', KEYS[1], 'n', marked_id .. ' q') end
     end
     local held = call('HMGET', KEYS[1], 't', 'e') -- of several, the first may end sooner
     local ms = call('PTTL', KEYS[1])
     if held[2] then ms = math.min(ms, math.max(0, math.floor((held[2] - now) / 1000) + 1)) end
-    return {0, now, ms, place, tonumber(held[1] or 0)}
+    return {0, now, ms, position, tonumber(held[1] or 0)}
 end
 
-if buried then return {2, now, merged} end
+if is_late then return {2, now, merged} end
 if holder then
-    local _, number, key = split_id(holder)
-    if key ~= asker then return busy() end
-    if number > asked then return {2, now} end
+    local _, acquire_id, key = split_id(holder)
+    if key ~= client then return answer_busy() end
+    if acquire_id > asked_id then return {2, now} end
     call('DEL', KEYS[1])
 end
 local mark = ''
 if string.find(rest, '^ q') then
-    local _, standing = find_entry(asker)
-    if standing and select(2, split_id(standing)) > asked then return {2, now} end
-    if not (holder and ARGV[7] == '2') and serve_queue(now, asker, true, true) then return busy(true) end
-    leave_queue(asker, asked)
+    local _, queued_entry = find_entry(client)
+    if queued_entry and select(2, split_id(queued_entry)) > asked_id then return {2, now} end
+    if not (holder and ARGV[7] == '2') and serve_queue(now, client, true, true) then return answer_busy(true) end
+    leave_queue(client, asked_id)
     mark = call('LLEN', KEYS[3]) > 0 and ' q' or ''
 end
 token = math.max(token, last + 1)
 text = digits(token)
-call('SET', KEYS[2], text .. mark .. tombs, 'PX', FENCE_MS)
-return take(token, text, mark)
+call('SET', KEYS[2], text .. mark .. tombstones, 'PX', FENCE_MS)
+return write_mutex(token, text, mark)

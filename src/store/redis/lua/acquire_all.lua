@@ -17,10 +17,10 @@ local now = time[1] * 1000000 + time[2]
 if now > tonumber(ARGV[3]) then return {2, now} end
 
 -- What is written for one name works on KEYS 1 to 4.
-local given, KEYS = KEYS, {}
-local names = #given / 4
-local function turn_to(i)
-    for k = 1, 4 do KEYS[k] = given[4 * i - 4 + k] end
+local all_keys, KEYS = KEYS, {}
+local names = #all_keys / 4
+local function select_name(i)
+    for k = 1, 4 do KEYS[k] = all_keys[4 * i - 4 + k] end
     return ARGV[2 * i + 4], ARGV[2 * i + 5]
 end
 
@@ -28,12 +28,12 @@ end
 --@ queue
 
 local function status(i) -- 1: it can be had
-    local id, spec = turn_to(i)
-    local _, number, key = split_id(id)
+    local id, spec = select_name(i)
+    local _, acquire_id, key = split_id(id)
     local fence = call('GET', KEYS[2]) or '0'
     if not string.find(fence .. ' ', '^%d+ ') then return 3 end
-    local _, buried, merged = live_tombstones(fence, now, key, number, tonumber(ARGV[5]))
-    if buried then return 2, merged end
+    local _, is_late, merged = live_tombstones(fence, now, key, acquire_id, tonumber(ARGV[5]))
+    if is_late then return 2, merged end
     if call('HEXISTS', KEYS[1], id) == 1 then return 0 end -- asked for by itself since, and granted
     return fits(spec, id, now) and not string.find(fence, ' q') and 1 or 0
 end
@@ -45,9 +45,9 @@ for i = 1, names do
 end
 
 -- One that cannot be given its end is not granted, and so neither are those before it.
-local function take_back(upto)
-    for i = 1, upto do
-        local id = turn_to(i)
+local function undo_grants(up_to)
+    for i = 1, up_to do
+        local id = select_name(i)
         if not remove_holder(id) then call('DEL', KEYS[1]) end
     end
     return redis.error_reply('NOPERM this user may not set an end to the lock (pexpire)')
@@ -55,9 +55,9 @@ end
 
 local answer = {1, now}
 for i = 1, names do
-    local id, spec = turn_to(i)
+    local id, spec = select_name(i)
     local token = grant(id, ARGV[1], ARGV[4], now, ARGV[2], false, spec ~= 'm' and spec or nil)
-    if not token then return take_back(i - 1) end
+    if not token then return undo_grants(i - 1) end
     answer[i + 2] = token
 end
 return answer

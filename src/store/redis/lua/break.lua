@@ -13,8 +13,8 @@ if now > tonumber(ARGV[2]) then return {2, now} end
 local held = call('HMGET', KEYS[1], 't', 'n')
 local token, one = held[1], nil
 if token and ARGV[1] ~= '0' and string.sub(held[2], 1, 1) == '*' then -- of several, that one
-    for i, said in ipairs(call('HGETALL', KEYS[1])) do
-        if i % 2 == 0 and string.match(said, '^%d+ %d+ %S+ %d+ (%d+) %d+$') == ARGV[1] then
+    for i, record in ipairs(call('HGETALL', KEYS[1])) do
+        if i % 2 == 0 and string.match(record, '^%d+ %d+ %S+ %d+ (%d+) %d+$') == ARGV[1] then
             token, one = ARGV[1], i
         end
     end

@@ -17,11 +17,11 @@ local fields = redis.call('HGETALL', KEYS[1])
 local hold, owner, count, holders, used = {}, '', 0, 0, 0
 for i = 1, #fields, 2 do
     local key, value = fields[i], fields[i + 1]
-    local ends, weight, whose, entered, token, since = string.match(value, '^(%d+) (%d+) (%S+) (%d+) (%d+) (%d+)$')
+    local ends, weight, owner_key, entered, token, since = string.match(value, '^(%d+) (%d+) (%S+) (%d+) (%d+) (%d+)$')
     if #key == 1 then hold[key] = value
     elseif not ends then owner, count, holders = key, value, 1
     elseif now <= tonumber(ends) then -- the hash may still count others, whose time is over
-        owner, count, holders, used = whose, entered, holders + 1, used + weight
+        owner, count, holders, used = owner_key, entered, holders + 1, used + weight
         hold.one = {id = key, t = token, s = since, ms = math.floor((ends - now) / 1000)}
     end
 end

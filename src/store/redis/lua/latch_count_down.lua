@@ -17,13 +17,13 @@ if now > tonumber(ARGV[3]) then return {2, now} end
 
 --@ watchers
 --@ latch
-local round, done, before, said = read_latch()
+local round, done, before, record = read_latch()
 if not round then return {0, now} end
-if was_counted(said) then return {1, now, before, round, done} end
+if was_counted(record) then return {1, now, before, round, done} end
 call('PEXPIRE', KEYS[1], LATCH_MS)
 local left = math.max(0, before - ARGV[4])
 if left == 0 then done = round end
-call('HSET', KEYS[1], 'c', digits(left), 'd', digits(done), ARGV[1], count_record(said))
-if said == '' then drop_old_clients(now) end
+call('HSET', KEYS[1], 'c', digits(left), 'd', digits(done), ARGV[1], count_record(record))
+if record == '' then drop_old_clients(now) end
 if left == 0 and before > 0 then notify_watchers(now) end
 return {1, now, left, round, done}

@@ -15,6 +15,6 @@ local now = time[1] * 1000000 + time[2]
 local held = call('HMGET', KEYS[1], 'r', 'd', 'c')
 if not held[1] then return {0, now} end
 if call('PTTL', KEYS[1]) < 86400000 then call('PEXPIRE', KEYS[1], 90000000) end
-local told = 0
-if ARGV[1] and held[3] ~= '0' then told = add_watcher(ARGV[1], ARGV[2], now) end
-return {1, now, tonumber(held[3]), tonumber(held[1]), tonumber(held[2]), told}
+local will_notify = 0
+if ARGV[1] and held[3] ~= '0' then will_notify = add_watcher(ARGV[1], ARGV[2], now) end
+return {1, now, tonumber(held[3]), tonumber(held[1]), tonumber(held[2]), will_notify}

@@ -16,18 +16,18 @@ if now > tonumber(ARGV[3]) then return {2, now} end
 
 --@ watchers
 --@ latch
-local round, done, left, said = read_latch()
-if round and was_counted(said) then return {1, now, left, round, done} end
-local made = not round and call('PTTL', KEYS[1]) == -2
+local round, done, left, record = read_latch()
+if round and was_counted(record) then return {1, now, left, round, done} end
+local is_new = not round and call('PTTL', KEYS[1]) == -2
 round, left = math.max(now, (round or 0) + 1), tonumber(ARGV[4])
 if left == 0 then done = round end
 -- Not without its end: a user who may not set one gets an error, leaves no latch behind, and that of others alone.
-if not made then call('PEXPIRE', KEYS[1], LATCH_MS) end
-call('HSET', KEYS[1], 'r', digits(round), 'c', ARGV[4], 'd', digits(done), ARGV[1], count_record(said))
-local lasts = made and redis.pcall('PEXPIRE', KEYS[1], LATCH_MS) or 1
-if lasts ~= 1 then
+if not is_new then call('PEXPIRE', KEYS[1], LATCH_MS) end
+call('HSET', KEYS[1], 'r', digits(round), 'c', ARGV[4], 'd', digits(done), ARGV[1], count_record(record))
+local expire_reply = is_new and redis.pcall('PEXPIRE', KEYS[1], LATCH_MS) or 1
+if expire_reply ~= 1 then
     call('DEL', KEYS[1])
-    return lasts
+    return expire_reply
 end
 drop_old_clients(now)
 if left == 0 then notify_watchers(now) end

@@ -16,7 +16,7 @@ local now = time[1] * 1000000 + time[2]
 --@ watchers
 local hold = call('HMGET', KEYS[1], 'n', 't', 'v')
 local ms = call('PTTL', KEYS[1])
-local told = ARGV[1] and add_watcher(ARGV[1], ARGV[2], now) or 0
-local token, nth, from = string.match(hold[3] or '', '^(%d+) (%d+) ()')
-if not token or token ~= hold[2] then return {0, now, told, ms} end
-return {1, now, told, ms, hold[1], tonumber(token), tonumber(nth), string.sub(hold[3], from)}
+local will_notify = ARGV[1] and add_watcher(ARGV[1], ARGV[2], now) or 0
+local token, sequence, from = string.match(hold[3] or '', '^(%d+) (%d+) ()')
+if not token or token ~= hold[2] then return {0, now, will_notify, ms} end
+return {1, now, will_notify, ms, hold[1], tonumber(token), tonumber(sequence), string.sub(hold[3], from)}

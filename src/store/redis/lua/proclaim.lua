@@ -15,8 +15,8 @@ local hold = call('HMGET', KEYS[1], 'n', 't', 'v')
 if hold[2] ~= ARGV[2] or (hold[1] ~= ARGV[1] and hold[1] ~= ARGV[1] .. ' q') then return {0, now} end
 
 --@ watchers
-local token, nth = string.match(hold[3] or '', '^(%d+) (%d+) ')
-if token == ARGV[2] and tonumber(nth) >= tonumber(ARGV[3]) then return {1, now} end
+local token, sequence = string.match(hold[3] or '', '^(%d+) (%d+) ')
+if token == ARGV[2] and tonumber(sequence) >= tonumber(ARGV[3]) then return {1, now} end
 call('HSET', KEYS[1], 'v', ARGV[2] .. ' ' .. ARGV[3] .. ' ' .. ARGV[4])
 notify_watchers(now)
 return {1, now}

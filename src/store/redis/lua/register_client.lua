@@ -8,9 +8,9 @@
 local time = redis.call('TIME')
 redis.call('HSET', KEYS[1], 'host', ARGV[2], 'pid', ARGV[3], 'program', ARGV[4], 'label', ARGV[5])
 -- Not without its end: a user who may not set one gets an error, and leaves nothing behind for ever.
-local lasts = redis.pcall('PEXPIRE', KEYS[1], ARGV[1])
-if lasts ~= 1 then
+local expire_reply = redis.pcall('PEXPIRE', KEYS[1], ARGV[1])
+if expire_reply ~= 1 then
     redis.call('DEL', KEYS[1])
-    return lasts
+    return expire_reply
 end
 return time[1] * 1000000 + time[2]

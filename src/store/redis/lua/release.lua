@@ -27,39 +27,39 @@ if holder == ARGV[1] and not ARGV[2] then return call('DEL', KEYS[1]) end
 
 --@ holders
 --@ queue
-local ours, marked = false, holder and string.find(holder, ' q$')
+local was_held, has_queue = false, holder and string.find(holder, ' q$')
 local next_id = ARGV[7] and ARGV[5]
-local releaser, released = split_id(ARGV[1])
+local client, released_id = split_id(ARGV[1])
 if holder then
-    local _, number, key = split_id(holder)
-    ours = key == releaser and number <= released
+    local _, acquire_id, key = split_id(holder)
+    was_held = key == client and acquire_id <= released_id
 end
-local bury, keep = ARGV[2] or '0', ARGV[3] or '0'
-local token = ours and keep ~= '0' and call('HGET', KEYS[1], 't')
-if ours then call('DEL', KEYS[1]) end
+local tombstone_until, fence_ms = ARGV[2] or '0', ARGV[3] or '0'
+local token = was_held and fence_ms ~= '0' and call('HGET', KEYS[1], 't')
+if was_held then call('DEL', KEYS[1]) end
 local lost = token and ARGV[6] and not next_id and token ~= ARGV[5]
-if ours and not lost then released_by = {'r', ARGV[1]} end
-local stood = ARGV[4] == '1' and leave_queue(releaser, released)
+if was_held and not lost then released_by = {'r', ARGV[1]} end
+local was_queued = ARGV[4] == '1' and leave_queue(client, released_id)
 
-if bury ~= '0' then
+if tombstone_until ~= '0' then
     local fence = call('GET', KEYS[2]) or token or '0'
     local time = call('TIME')
     local now = time[1] * 1000000 + time[2]
     local kept = string.match(fence, '^%d+ q') or string.match(fence, '^%d+') or '0'
-    local tombs = add_tombstone(fence, now, ARGV[1], tonumber(bury))
-    call('SET', KEYS[2], kept .. tombs, 'PX', keep)
-elseif token and call('PEXPIRE', KEYS[2], keep) == 0 then
-    call('SET', KEYS[2], token .. (marked and ' q' or ''), 'PX', keep)
+    local tombstones = add_tombstone(fence, now, ARGV[1], tonumber(tombstone_until))
+    call('SET', KEYS[2], kept .. tombstones, 'PX', fence_ms)
+elseif token and call('PEXPIRE', KEYS[2], fence_ms) == 0 then
+    call('SET', KEYS[2], token .. (has_queue and ' q' or ''), 'PX', fence_ms)
 end
-if not ours then
-    if stood then -- those behind it may fit beside who holds
+if not was_held then
+    if was_queued then -- those behind it may fit beside who holds
         local time = call('TIME')
         serve_queue(time[1] * 1000000 + time[2], nil, false)
     end
     return ARGV[6] == '1' and not next_id and known_released(ARGV[1], ARGV[5], not holder) or 0
 end
 local answer = lost and 0 or 1
-if not marked and not next_id then return answer end
+if not has_queue and not next_id then return answer end
 
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
@@ -68,11 +68,11 @@ if not next_id or now > tonumber(ARGV[9]) then
     return next_id and {2, now} or answer
 end
 local entry = next_id .. ' ' .. ARGV[6] .. ' ' .. ARGV[7] .. ' ' .. ARGV[8]
-local place = marked and append_entry(entry, now) -- a holder's client does not stand in line
-if place and place > 1 and serve_queue(now, releaser, true, true) then
-    return {0, now, call('PTTL', KEYS[1]), place, tonumber(call('HGET', KEYS[1], 't') or 0)}
+local position = has_queue and append_entry(entry, now) -- a holder's client does not stand in line
+if position and position > 1 and serve_queue(now, client, true, true) then
+    return {0, now, call('PTTL', KEYS[1]), position, tonumber(call('HGET', KEYS[1], 't') or 0)}
 end
-local others = place and call('LLEN', KEYS[3]) > 1
-if place then remove_entry(entry) end
+local others = position and call('LLEN', KEYS[3]) > 1
+if position then remove_entry(entry) end
 local granted = grant(next_id, ARGV[6], ARGV[8], now, ARGV[7], others)
 return granted and {1, now, granted} or 1

@@ -23,49 +23,49 @@ if holder == '*' and not ARGV[2] then return remove_holder(id) and 1 or 0 end
 
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
-local bury, keep = ARGV[2] or '0', ARGV[3] or '0'
-local marked = holder and string.find(holder, ' q$')
-local token = keep ~= '0' and call('HGET', KEYS[1], 't')
-local ours = true
-if holder == id or holder == id .. ' q' then call('DEL', KEYS[1]) else ours = remove_holder(id) end
-if not ours then released_by = {'r', ''} end
+local tombstone_until, fence_ms = ARGV[2] or '0', ARGV[3] or '0'
+local has_queue = holder and string.find(holder, ' q$')
+local token = fence_ms ~= '0' and call('HGET', KEYS[1], 't')
+local was_held = true
+if holder == id or holder == id .. ' q' then call('DEL', KEYS[1]) else was_held = remove_holder(id) end
+if not was_held then released_by = {'r', ''} end
 local next_id = ARGV[7] and ARGV[5]
 
 -- What cannot be said of the next it hears when it asks by itself: that nothing was done is all it is told here.
-local function answer(said)
-    if not said or said.err then said = {2} end
-    said[2] = ours and now or -now
-    return said
+local function answer(result)
+    if not result or result.err then result = {2} end
+    result[2] = was_held and now or -now
+    return result
 end
 
 --@ acquire_free
 local in_time = next_id and now <= tonumber(ARGV[8])
-if in_time and not marked and bury == '0' and keep == '0' and ARGV[4] ~= '1' then
+if in_time and not has_queue and tombstone_until == '0' and fence_ms == '0' and ARGV[4] ~= '1' then
     local done, granted = pcall(acquire_free, next_id, ARGV[6], ARGV[7], ARGV[9], ARGV[10], now, call('GET', KEYS[2]))
     if done and granted then return answer(granted) end
 end
 
 --@ queue
-local stood = (ARGV[4] == '1' or marked) and find_entry(id)
-if stood then leave_queue(id, (select(2, split_id(id)))) end
-if bury ~= '0' then
+local was_queued = (ARGV[4] == '1' or has_queue) and find_entry(id)
+if was_queued then leave_queue(id, (select(2, split_id(id)))) end
+if tombstone_until ~= '0' then
     local fence = call('GET', KEYS[2]) or token or '0'
     local kept = string.match(fence, '^%d+ q') or string.match(fence, '^%d+') or '0'
-    call('SET', KEYS[2], kept .. add_tombstone(fence, now, id, tonumber(bury)), 'PX', keep)
-elseif token and call('PEXPIRE', KEYS[2], keep) == 0 then
-    call('SET', KEYS[2], token .. (marked and ' q' or ''), 'PX', keep)
+    call('SET', KEYS[2], kept .. add_tombstone(fence, now, id, tonumber(tombstone_until)), 'PX', fence_ms)
+elseif token and call('PEXPIRE', KEYS[2], fence_ms) == 0 then
+    call('SET', KEYS[2], token .. (has_queue and ' q' or ''), 'PX', fence_ms)
 end
-local turns = (ours and marked) or stood
+local must_serve = (was_held and has_queue) or was_queued
 local fence = in_time and call('GET', KEYS[2])
-if turns and not string.find(fence or '', '^%d+ q') then -- the next would not see to them
+if must_serve and not string.find(fence or '', '^%d+ q') then -- the next would not see to them
     serve_queue(now, nil, false)
-    turns, fence = false, nil
+    must_serve, fence = false, nil
 end
-if not ours and ARGV[6] and not next_id then return known_released(id, ARGV[5], true) end
-if not next_id then return ours and 1 or 0 end
+if not was_held and ARGV[6] and not next_id then return known_released(id, ARGV[5], true) end
+if not next_id then return was_held and 1 or 0 end
 if not in_time then return answer() end
 
 --@ acquire_or_queue
-local done, said = pcall(acquire_or_queue, next_id, ARGV[6], ARGV[7], ARGV[9], ARGV[10], tonumber(ARGV[11]), ARGV[12], now, fence)
-if turns and not served then serve_queue(now, nil, false) end
-return answer(done and said)
+local done, result = pcall(acquire_or_queue, next_id, ARGV[6], ARGV[7], ARGV[9], ARGV[10], tonumber(ARGV[11]), ARGV[12], now, fence)
+if must_serve and not served then serve_queue(now, nil, false) end
+return answer(done and result)

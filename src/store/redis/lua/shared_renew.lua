@@ -18,18 +18,18 @@ local alone = held[1] == id or held[1] == id .. ' q'
 -- Its token, or that of before an upgrade it has asked for and may not have heard of. A renewal of before that asking
 -- comes late.
 local before, nth = string.match(held[3] or '', '^(%d+) (%d+)$')
-local its_own = held[2] == token or before == token
+local token_matches = held[2] == token or before == token
 local late = tonumber(nth or 0) > tonumber(ARGV[7])
 
 -- The first thing that is written, since a script that has written may write more when memory is out.
-local function lasts()
+local function extend_lease()
     call('PEXPIRE', KEYS[1], math.max(call('PTTL', KEYS[1]), lease, 1))
 end
 
-local all = spec == 'w' or string.sub(spec, 1, 1) == 'g'
-if alone and all then
-    if not its_own then return {0, now} end
-    lasts()
+local stays_exclusive = spec == 'w' or string.sub(spec, 1, 1) == 'g'
+if alone and stays_exclusive then
+    if not token_matches then return {0, now} end
+    extend_lease()
     if call('HGET', KEYS[1], owner) ~= count then call('HSET', KEYS[1], owner, count) end
     return {1, now, string.find(held[1], ' q$') and 1 or 0}
 end
@@ -38,22 +38,22 @@ end
 --@ queue
 if alone then -- a writer that reads from now on, or an upgrade that nobody has heard of
     if not KEYS[2] then return redis.error_reply('TRYAGAIN the slot is being moved') end
-    if not its_own or late then return {0, now} end
+    if not token_matches or late then return {0, now} end
     local mark = string.match(held[1], ' q$') or ''
-    lasts()
+    extend_lease()
     call('HDEL', KEYS[1], owner, 'o')
     add_holder(id, owner, spec, call('PTTL', KEYS[1]), now, token, mark, count)
     leave_queue(id, (select(2, split_id(id)))) -- an ask of it that came late may stand there
     if mark ~= '' then serve_queue(now, nil, false) end
 else
-    local ends, weight, its = string.match(held[4] or '', '^(%d+) (%d+) %S+ %d+ (%d+) ')
-    if its ~= token or tonumber(ends) < now or spec == 'w' then return {0, now} end
+    local ends, weight, its_token = string.match(held[4] or '', '^(%d+) (%d+) %S+ %d+ (%d+) ')
+    if its_token ~= token or tonumber(ends) < now or spec == 'w' then return {0, now} end
     local since = string.match(held[4], '%d+$')
-    lasts()
+    extend_lease()
     call('HSET', KEYS[1], id, digits(math.max(ends, now + lease * 1000)) .. ' ' .. weight .. ' ' .. owner .. ' ' ..
         count .. ' ' .. token .. ' ' .. since)
     if not KEYS[2] then return {1, now, string.find(held[1], ' q$') and 1 or 0} end
-    if not all and find_entry(id) then
+    if not stays_exclusive and find_entry(id) then
         leave_queue(id, (select(2, split_id(id))))
         serve_queue(now, nil, false)
     end

@@ -4,5 +4,5 @@
 -- Cost    1 command
 
 local info = redis.pcall('INFO', 'server')
-local up = type(info) == 'string' and string.match(info, 'uptime_in_seconds:(%d+)')
-return up and tonumber(up) or -1
+local seconds = type(info) == 'string' and string.match(info, 'uptime_in_seconds:(%d+)')
+return seconds and tonumber(seconds) or -1

@@ -35,9 +35,9 @@ end
 -- `first`: nobody else holds it.
 local function add_holder(id, owner, spec, lease, now, token, mark, count, first)
     local held = first and {} or call('HMGET', KEYS[1], 'u', 'e')
-    local together, weight = parse_spec(spec)
+    local group, weight = parse_spec(spec)
     local ends = now + lease * 1000
-    call('HSET', KEYS[1], 'n', '*' .. mark, 'k', together, 'u', (held[1] or 0) + weight,
+    call('HSET', KEYS[1], 'n', '*' .. mark, 'k', group, 'u', (held[1] or 0) + weight,
         'e', digits(math.min(tonumber(held[2] or ends), ends)), 't', token, 's', digits(now),
         id, digits(ends) .. ' ' .. weight .. ' ' .. owner .. ' ' .. (count or 1) .. ' ' .. token .. ' ' ..
             digits(now), unpack(released_by))

@@ -15,12 +15,12 @@ local function read_latch()
 end
 
 -- Whether this command was done before: it was sent twice, or comes late.
-local function was_counted(said)
-    return tonumber(string.match(said, '^(%d+) ') or 0) >= tonumber(ARGV[2])
+local function was_counted(record)
+    return tonumber(string.match(record, '^(%d+) ') or 0) >= tonumber(ARGV[2])
 end
 
-local function count_record(said)
-    local before = tonumber(string.match(said, ' (%d+)$') or 0)
+local function count_record(record)
+    local before = tonumber(string.match(record, ' (%d+)$') or 0)
     return ARGV[2] .. ' ' .. digits(math.max(before, ARGV[3]))
 end
 
@@ -29,8 +29,8 @@ local function drop_old_clients(now)
     if now < (tonumber(call('HGET', KEYS[1], 'p') or 0) or 0) then return end
     local fields = call('HGETALL', KEYS[1])
     for i = 1, #fields, 2 do
-        local till = #fields[i] > 1 and string.match(fields[i + 1], ' (%d+)$')
-        if till and now - till > LATE_US then call('HDEL', KEYS[1], fields[i]) end
+        local until_us = #fields[i] > 1 and string.match(fields[i + 1], ' (%d+)$')
+        if until_us and now - until_us > LATE_US then call('HDEL', KEYS[1], fields[i]) end
     end
     call('HSET', KEYS[1], 'p', digits(now + TIDY_US))
 end

@@ -11,7 +11,7 @@ local function count_subscribers(channels)
 end
 
 local function publish(channel, text)
-    local told = redis.pcall('SPUBLISH', channel, text)
-    if type(told) == 'table' and told.err then told = redis.pcall('PUBLISH', channel, text) end
-    return told
+    local receivers = redis.pcall('SPUBLISH', channel, text)
+    if type(receivers) == 'table' and receivers.err then receivers = redis.pcall('PUBLISH', channel, text) end
+    return receivers
 end

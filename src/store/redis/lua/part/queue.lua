@@ -20,8 +20,8 @@ local ROUNDS = 10              -- and how often in one script
 local SWEEP_EVERY = 16               -- every so many who come, those before them who are gone are taken out
 
 local function split_id(id) -- client, number, what it is known by in line
-    local client, sign, number = string.match(id, '^([^:# ]*)([:#])(%d+)')
-    return client, tonumber(number), sign == '#' and client .. sign .. number or client
+    local client, sign, acquire_id = string.match(id, '^([^:# ]*)([:#])(%d+)')
+    return client, tonumber(acquire_id), sign == '#' and client .. sign .. acquire_id or client
 end
 
 local function queue_key(entry)
@@ -36,21 +36,21 @@ local TOMBSTONES_MAX = 32          -- of single clients; more are merged into on
 
 -- Whether a tombstone that is not over says that an acquire is too late. One that was merged later than now is void: the
 -- server's clock was set back, and nobody could acquire until it is there again.
-local function is_too_late(whose, upto, now, key, number, sent)
-    if whose == '*' then return sent and sent <= upto and upto <= now end
-    return whose == key and number <= upto
+local function is_too_late(owner_key, up_to, now, key, acquire_id, sent)
+    if owner_key == '*' then return sent and sent <= up_to and up_to <= now end
+    return owner_key == key and acquire_id <= up_to
 end
 
 -- The tombstones of the fence that are not over; whether an acquire of this number, sent then, lies in one; and 2 if only in one
 -- that was merged. Then it may be of another client and was under way at that moment, and is to be sent again.
-local function live_tombstones(fence, now, key, number, sent)
+local function live_tombstones(fence, now, key, acquire_id, sent)
     local kept, own, merged = {}, false, false
-    for tomb, id, till in string.gmatch(fence, TOMBSTONE_PATTERN) do
-        if now <= tonumber(till) then
-            local _, upto, whose = split_id(id)
-            kept[#kept + 1] = tomb
-            local late = is_too_late(whose, upto, now, key, number, sent)
-            own, merged = own or (late and whose ~= '*'), merged or (late and whose == '*')
+    for tombstone, id, until_us in string.gmatch(fence, TOMBSTONE_PATTERN) do
+        if now <= tonumber(until_us) then
+            local _, up_to, owner_key = split_id(id)
+            kept[#kept + 1] = tombstone
+            local late = is_too_late(owner_key, up_to, now, key, acquire_id, sent)
+            own, merged = own or (late and owner_key ~= '*'), merged or (late and owner_key == '*')
         end
     end
     return table.concat(kept), own or merged, not own and merged and 2 or nil
@@ -58,19 +58,19 @@ end
 
 -- The same with one more, which also stands for those of the client up to its number. What a merged one knows of the acquires
 -- it is for: each was sent before the release that left its tombstone, and so before now.
-local function add_tombstone(fence, now, id, till)
-    local kept, single, last, _, number, key = {}, {}, 0, split_id(id)
-    for tomb, other, old in string.gmatch(fence, TOMBSTONE_PATTERN) do
-        local _, upto, whose = split_id(other)
+local function add_tombstone(fence, now, id, until_us)
+    local kept, single, last, _, acquire_id, key = {}, {}, 0, split_id(id)
+    for tombstone, other, old in string.gmatch(fence, TOMBSTONE_PATTERN) do
+        local _, up_to, owner_key = split_id(other)
         local ends = tonumber(old)
         if now <= ends then
-            if whose == key and upto <= number then till = math.max(till, ends)
-            elseif string.sub(old, 1, 1) ~= '0' then kept[#kept + 1] = tomb
-            else single[#single + 1], last = tomb, math.max(last, ends) end
+            if owner_key == key and up_to <= acquire_id then until_us = math.max(until_us, ends)
+            elseif string.sub(old, 1, 1) ~= '0' then kept[#kept + 1] = tombstone
+            else single[#single + 1], last = tombstone, math.max(last, ends) end
         end
     end
     if #single >= TOMBSTONES_MAX then single = {' *:' .. digits(now) .. ' 0' .. digits(last)} end
-    return table.concat(kept) .. table.concat(single) .. ' ' .. id .. ' 0' .. digits(till)
+    return table.concat(kept) .. table.concat(single) .. ' ' .. id .. ' 0' .. digits(until_us)
 end
 
 -- There may be a line: say so where it is read anyway.
@@ -113,15 +113,15 @@ end
 -- The entries from one place to another, and how many elements those were: what is no entry is taken out, for nobody
 -- would come past it.
 local function read_entries(from, to, rounds)
-    local entries, all = {}, call('LRANGE', KEYS[3], from, to)
-    for _, entry in ipairs(all) do
+    local entries, elements = {}, call('LRANGE', KEYS[3], from, to)
+    for _, entry in ipairs(elements) do
         if string.find(entry, ENTRY_PATTERN) then entries[#entries + 1] = entry
         else call('LREM', KEYS[3], '1', entry) end
     end
-    if #entries == 0 and #all > 0 and rounds > 0 then -- others have moved up
+    if #entries == 0 and #elements > 0 and rounds > 0 then -- others have moved up
         return read_entries(from, from + BATCH - 1, rounds - 1)
     end
-    return entries, #all
+    return entries, #elements
 end
 
 -- What the hash says of some entries.
@@ -132,8 +132,8 @@ local function read_notes(entries)
 end
 
 -- When a client last asked, and since when it stands there.
-local function parse_note(said)
-    local seen, since = string.match(said or '', '^(%d+) (%d+)$')
+local function parse_note(note_text)
+    local seen, since = string.match(note_text or '', '^(%d+) (%d+)$')
     return tonumber(seen) or 0, tonumber(since) or 0
 end
 
@@ -147,19 +147,19 @@ local function remove_gone(now)
 end
 
 local function append_entry(entry, now)
-    local place = call('RPUSH', KEYS[3], entry)
+    local position = call('RPUSH', KEYS[3], entry)
     note_seen(queue_key(entry), now, digits(now))
-    if place % SWEEP_EVERY == 0 then remove_gone(now) end
-    return place
+    if position % SWEEP_EVERY == 0 then remove_gone(now) end
+    return position
 end
 
 -- Stand in line, in the place the client has or behind all others; which place that is, from 1.
 local function enqueue(entry, now)
-    local _, number, key = split_id(entry)
+    local _, acquire_id, key = split_id(entry)
     local at, old = find_entry(key, entry)
     if not old then return append_entry(entry, now) end
     local _, older = split_id(old)
-    if older > number then return 0 end -- a late command: another of the client stands there
+    if older > acquire_id then return 0 end -- a late command: another of the client stands there
     if old ~= entry then call('LSET', KEYS[3], at, entry) end
     local _, since = parse_note(call('HGET', KEYS[4], key))
     note_seen(key, now, digits(since))
@@ -167,10 +167,10 @@ local function enqueue(entry, now)
 end
 
 -- Leave the line: whatever stands there under this key, up to a number. Whether it did.
-local function leave_queue(key, number)
+local function leave_queue(key, acquire_id)
     local at, entry = find_entry(key)
-    local _, stands = split_id(entry or ':0')
-    if not at or stands > number then return false end
+    local _, queued_id = split_id(entry or ':0')
+    if not at or queued_id > acquire_id then return false end
     remove_entry(entry)
     return true
 end
@@ -188,45 +188,45 @@ local function grant(id, owner, floor, now, lease, waiting, spec, fence)
     local text, mark = digits(token), waiting and ' q' or ''
     local since = token == now and text or digits(now)
     call('SET', KEYS[2], text .. mark .. live_tombstones(fence, now), 'PX', FENCE_MS)
-    local lasts
+    local expire_reply
     if spec and is_upgrade(spec) then -- the only reader becomes the writer; its end is not brought nearer
         local ends, count, old = string.match(call('HGET', KEYS[1], id), '^(%d+) %d+ %S+ (%d+) (%d+) ')
         call('HSET', KEYS[1], owner, count, 'n', id .. mark, 'k', 'g', 't', text, 's', since,
             'o', old .. ' ' .. string.sub(spec, 2))
         call('HDEL', KEYS[1], id, 'u', 'g', 'e')
-        lasts = redis.pcall('PEXPIRE', KEYS[1], math.max(lease, math.ceil((ends - now) / 1000)))
+        expire_reply = redis.pcall('PEXPIRE', KEYS[1], math.max(lease, math.ceil((ends - now) / 1000)))
     else
-        lasts = write_hold(id, owner, spec, lease, now, text, mark, since)
+        expire_reply = write_hold(id, owner, spec, lease, now, text, mark, since)
     end
-    if lasts == 1 then return token, text .. ' ' .. since end
+    if expire_reply == 1 then return token, text .. ' ' .. since end
     -- The lock not without its end, which this user may not set; but for others who hold it.
     if not (spec and remove_holder(id)) then call('DEL', KEYS[1]) end
 end
 
 -- Which of these entries' clients listen. One that cannot be asked for counts as deaf.
 local function find_listeners(entries)
-    local channels, listen = {}, {}
+    local channels, listening = {}, {}
     for i, entry in ipairs(entries) do channels[i] = channel_of((split_id(entry))) end
     local answer = count_subscribers(channels)
-    for i = 1, #entries do listen[i] = not answer.err and answer[2 * i] > 0 end
-    return listen
+    for i = 1, #entries do listening[i] = not answer.err and answer[2 * i] > 0 end
+    return listening
 end
 
 -- Put back what could not be told, as if it had not been taken out.
-local function undo_hand_over(at, entry, said)
+local function undo_hand_over(at, entry, note_text)
     if not remove_holder(string.match(entry, '^%S+')) then call('DEL', KEYS[1]) end
     mark_hold_queued()
     mark_fence_queued()
     local after = call('LINDEX', KEYS[3], at)
     if after then call('LINSERT', KEYS[3], 'BEFORE', after, entry)
     else call('RPUSH', KEYS[3], entry) end
-    local seen, since = parse_note(said)
+    local seen, since = parse_note(note_text)
     note_seen(queue_key(entry), seen, digits(since))
 end
 
 -- Hand the lock to an entry's client. The grant is short until it is renewed, and told last: should that fail, it
 -- is as if it had not been. True: it has it; nil: nobody can be granted it.
-local function hand_over_to(at, entry, said, now, channel, others)
+local function hand_over_to(at, entry, note_text, now, channel, others)
     local id, owner, lease, spec, floor = string.match(entry, '^(%S+) (%S+) (%d+)(%S*) (%d+)')
     lease = tonumber(lease)
     local first = math.min(lease, math.max(math.floor(lease / 3), 2000), 10000)
@@ -235,9 +235,9 @@ local function hand_over_to(at, entry, said, now, channel, others)
     local token, text = grant(id, owner, floor, now, first, others, spec ~= '' and spec or nil, fence)
     if not token then return nil end
     if not channel then return true end
-    local told = publish(channel, string.match(id, '%d+$') .. ' ' .. text .. ' ' .. first)
-    if told ~= 0 and not (type(told) == 'table' and told.err) then return true end
-    undo_hand_over(at, entry, said)
+    local receivers = publish(channel, string.match(id, '%d+$') .. ' ' .. text .. ' ' .. first)
+    if receivers ~= 0 and not (type(receivers) == 'table' and receivers.err) then return true end
+    undo_hand_over(at, entry, note_text)
     return false
 end
 
@@ -245,44 +245,44 @@ end
 -- those behind it; `free`: nobody holds it. True: `asker`, known by that, cannot have it now; a mutex (`alone`)
 -- not even beside others. Who does not listen, and asks often instead, is passed over for a while and then
 -- served: it will see.
-local function serve_queue(now, asker, free, alone)
-    local at, looks, handed_on = 0, FIRST_BATCH, false
+local function serve_queue(now, asker_key, free, alone)
+    local at, batch, handed_on = 0, FIRST_BATCH, false
     for _ = 1, ROUNDS do
-        local entries, found = read_entries(at, at + looks - 1, ROUNDS)
+        local entries, found = read_entries(at, at + batch - 1, ROUNDS)
         if #entries == 0 then break end
-        local listen, notes = find_listeners(entries), read_notes(entries)
+        local listening, notes = find_listeners(entries), read_notes(entries)
         for i, entry in ipairs(entries) do
             local client, _, key = split_id(entry)
             local id, spec = string.match(entry, '^(%S+) %S+ %d+(%S*)')
-            if key == asker then return handed_on and alone or not (free or fits(spec, id, now)) end
+            if key == asker_key then return handed_on and alone or not (free or fits(spec, id, now)) end
             local seen, since = parse_note(notes[i])
-            local asks = not listen[i] and now - seen < POLLS_WITHIN_US and now - since > POLLS_WITHIN_US
-            local handed, reached = false, asks or (listen[i] and now - seen < UNREACHABLE_US)
+            local polls = not listening[i] and now - seen < POLLS_WITHIN_US and now - since > POLLS_WITHIN_US
+            local handed, is_reachable = false, polls or (listening[i] and now - seen < UNREACHABLE_US)
             local upgrade = is_upgrade(spec)
-            local fitting = not reached or (free and not upgrade) or fits(spec, id, now)
-            if not fitting and not can_never_fit(spec, id) then return true end
-            if upgrade and reached and fitting then -- it asks, and is let: what it holds is not touched here
-                if listen[i] then
+            local fits_now = not is_reachable or (free and not upgrade) or fits(spec, id, now)
+            if not fits_now and not can_never_fit(spec, id) then return true end
+            if upgrade and is_reachable and fits_now then -- it asks, and is let: what it holds is not touched here
+                if listening[i] then
                     publish(channel_of(client), string.match(id, '%d+$') .. ' ' .. digits(now) .. ' ' .. digits(now) ..
                         ' 1000')
                 end
                 return true
             end
-            if reached and fitting then
-                local channel = listen[i] and channel_of(client)
+            if is_reachable and fits_now then
+                local channel = listening[i] and channel_of(client)
                 handed = hand_over_to(at, entry, notes[i], now, channel, at > 0 or found > 1)
             end
             if handed == nil then return false end
             if handed then
                 free, handed_on = false, true
                 if not parse_spec(spec) then return true end
-            elseif now - seen > GONE_US or (not fitting and upgrade) then
+            elseif now - seen > GONE_US or (not fits_now and upgrade) then
                 remove_entry(entry)
             else
                 at = at + 1
             end
         end
-        looks = BATCH -- most often the first listens
+        batch = BATCH -- most often the first listens
     end
     return handed_on and alone
 end

@@ -26,8 +26,8 @@ local function fits(spec, id, now)
     if is_upgrade(spec) then return held[4] == id and held[3] == '1' end
     if not held[1] then return true end
     if string.sub(held[1], 1, 1) ~= '*' then return false end
-    local together, weight, capacity = parse_spec(spec)
-    if together ~= held[2] or (spec == 'u' and held[4]) then return false end
+    local group, weight, capacity = parse_spec(spec)
+    if group ~= held[2] or (spec == 'u' and held[4]) then return false end
     return not capacity or held[3] + weight <= capacity
 end
 
@@ -35,7 +35,7 @@ end
 -- use, as it will be told when it asks.
 local function can_never_fit(spec, id)
     if is_upgrade(spec) then return call('HEXISTS', KEYS[1], id) == 0 end
-    local together, _, capacity = parse_spec(spec)
+    local group, _, capacity = parse_spec(spec)
     local in_use = capacity and call('HGET', KEYS[1], 'k')
-    return in_use and string.sub(in_use, 1, 1) == 'p' and in_use ~= together
+    return in_use and string.sub(in_use, 1, 1) == 'p' and in_use ~= group
 end
