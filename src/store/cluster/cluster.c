@@ -88,11 +88,11 @@ static void update_status(hf__cluster *c, hf__time now) {
 
 /* ---- Operations ---- */
 
-static void submit(hf__store *store, hf__op *op, hf__time now) {
+static void cluster_submit(hf__store *store, hf__op *op, hf__time now) {
     hf__cluster_submit(cluster_of(store), op, now);
 }
 
-static hf__op *completed(hf__store *store) {
+static hf__op *cluster_completed(hf__store *store) {
     hf__cluster *c = cluster_of(store);
     EACH(c, i, m) {
         m->busy++; /* an answer may send others, and make room for members */
@@ -113,7 +113,7 @@ static bool slot_changed(const hf__store *store, const char *name, size_t length
 
 /* What is not where it was is looked at again; and what was released there is said again: a node that was promoted may
    not know of it. */
-static bool news(hf__store *store, hf__notification *out) {
+static bool cluster_next_notification(hf__store *store, hf__notification *out) {
     hf__cluster *c = cluster_of(store);
     if (hf__slot_map_take_changed(&c->map)) {
         hf__release_log_repeat_to(&c->releases, store, slot_changed, hf__now());
@@ -155,7 +155,7 @@ static void begin_opening(hf__cluster *c, hf__time now) {
     c->doubted = true;
 }
 
-static void tick(hf__store *store, hf__time now) {
+static void cluster_tick(hf__store *store, hf__time now) {
     hf__cluster *c = cluster_of(store);
     if (!c->began) begin_opening(c, now);
     if (c->shut) return;
@@ -174,7 +174,7 @@ static void tick(hf__store *store, hf__time now) {
     update_status(c, now);
 }
 
-static hf__time due(const hf__store *store) {
+static hf__time cluster_due(const hf__store *store) {
     const hf__cluster *c = (const hf__cluster *)store;
     hf__time first = hf__sooner(hf__cluster_refresh_due(c), hf__cluster_waiting_due(c));
     if (c->shut) return HF__NEVER;
@@ -185,7 +185,7 @@ static hf__time due(const hf__store *store) {
     return first;
 }
 
-static bool flush(hf__store *store, pthread_mutex_t *mutex) {
+static bool cluster_flush(hf__store *store, pthread_mutex_t *mutex) {
     hf__cluster *c = cluster_of(store);
     bool any = false, was_up = store->up;
     EACH(c, i, m) {
@@ -203,7 +203,7 @@ static int fds_per_node(const hf__cluster *c) {
     return c->url->replicas ? 4 : 2;
 }
 
-static int pollset(hf__store *store, struct pollfd *fds, bool reading) {
+static int cluster_pollset(hf__store *store, struct pollfd *fds, bool reading) {
     hf__cluster *c = cluster_of(store);
     int each = fds_per_node(c), count = 0;
     EACH(c, i, m) {
@@ -216,7 +216,8 @@ static int pollset(hf__store *store, struct pollfd *fds, bool reading) {
 
 /* While one is read the mutex is let go: another may have been seen to meanwhile by another thread, and
    what poll said of it no longer be so. */
-static void ready(hf__store *store, const struct pollfd *fds, int count, pthread_mutex_t *mutex) {
+static void cluster_ready(hf__store *store, const struct pollfd *fds, int count,
+                          pthread_mutex_t *mutex) {
     hf__cluster *c = cluster_of(store);
     int each = fds_per_node(c);
     struct {
@@ -239,19 +240,19 @@ static void ready(hf__store *store, const struct pollfd *fds, int count, pthread
 }
 
 /* There are several to wait for: that is for poll. */
-static bool wait_for_answer(hf__store *store, pthread_mutex_t *mutex) {
+static bool cluster_read_blocking(hf__store *store, pthread_mutex_t *mutex) {
     (void)store, (void)mutex;
     return false;
 }
 
-static size_t in_flight(const hf__store *store) {
+static size_t cluster_in_flight(const hf__store *store) {
     const hf__cluster *c = (const hf__cluster *)store;
     size_t n = 0;
     EACH(c, i, m) n += m->store->table->in_flight(m->store);
     return n;
 }
 
-static void shut(hf__store *store, hf__time now) {
+static void cluster_shut(hf__store *store, hf__time now) {
     hf__cluster *c = cluster_of(store);
     c->shut = true;
     EACH(c, i, m) m->store->table->shut(m->store, now);
@@ -278,25 +279,25 @@ static void cluster_free(hf__store *store, bool forked) {
     free(c);
 }
 
-static const hf__store_table table = {
+static const hf__store_table cluster_table = {
     .free = cluster_free,
-    .submit = submit,
-    .completed = completed,
-    .next_notification = news,
-    .tick = tick,
-    .due = due,
-    .flush = flush,
-    .pollset = pollset,
-    .ready = ready,
-    .read_blocking = wait_for_answer,
-    .in_flight = in_flight,
-    .shut = shut,
+    .submit = cluster_submit,
+    .completed = cluster_completed,
+    .next_notification = cluster_next_notification,
+    .tick = cluster_tick,
+    .due = cluster_due,
+    .flush = cluster_flush,
+    .pollset = cluster_pollset,
+    .ready = cluster_ready,
+    .read_blocking = cluster_read_blocking,
+    .in_flight = cluster_in_flight,
+    .shut = cluster_shut,
 };
 
 hf__store *hf__cluster_new(const hf__url *url, const hf__identity *who, hf__log *log) {
     hf__cluster *c = calloc(1, sizeof *c);
     if (!c) return NULL;
-    c->store.table = &table;
+    c->store.table = &cluster_table;
     c->store.has_kinds = c->store.has_latch_leader = true;
     c->store.expires = c->store.can_hand_off = c->store.can_export = true;
     c->store.needs_claim = url->replicas > 0;

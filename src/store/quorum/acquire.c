@@ -14,14 +14,14 @@
 #define SPLIT_DOUBLING 4
 #define TOKEN_MAX      ((UINT64_C(1) << 53) - 1)
 
-typedef struct tally {
+typedef struct acquire_tally {
     int granted, agreed, pending; /* that count, or may yet */
     int busy, late;
     int heard; /* may vote, and have answered */
-} tally;
+} acquire_tally;
 
-static tally count_votes(const hf__quorum_op *qop) {
-    tally t = {0};
+static acquire_tally count_votes(const hf__quorum_op *qop) {
+    acquire_tally t = {0};
     for (int i = 0; i < qop->q->count; i++) {
         const hf__vote *v = &qop->votes[i];
         bool counts = hf__vote_counts(v);
@@ -80,7 +80,7 @@ static void agree_on_token(hf__quorum_op *qop, hf__time now) {
 
 /* Who has it on a majority has it for as long as was told. Where nobody has, several ask at once, and
    the longer this goes on the more they spread. */
-static int64_t retry_ms(hf__quorum_op *qop, const tally *t) {
+static int64_t retry_ms(hf__quorum_op *qop, const acquire_tally *t) {
     int64_t longest = 1;
     uint32_t doubling = qop->op->attempt < SPLIT_DOUBLING ? qop->op->attempt : SPLIT_DOUBLING;
     if (t->busy < qop->q->majority)
@@ -94,7 +94,7 @@ static int64_t retry_ms(hf__quorum_op *qop, const tally *t) {
     return longest;
 }
 
-static void fail_acquire(hf__quorum_op *qop, const tally *t, hf__time now) {
+static void fail_acquire(hf__quorum_op *qop, const acquire_tally *t, hf__time now) {
     hf__op *op = qop->op;
     op->outcome_unknown = op->queued = false; /* whatever was done is undone */
     op->holder_token = 0;
@@ -116,7 +116,7 @@ static void fail_acquire(hf__quorum_op *qop, const tally *t, hf__time now) {
 
 static void decide(hf__quorum_op *qop, hf__time now) {
     bool agreeing = qop->enough;
-    tally t = count_votes(qop);
+    acquire_tally t = count_votes(qop);
     if (!agreeing && t.granted >= qop->q->majority) {
         qop->enough = agreeing = true;
         agree_on_token(qop, now);

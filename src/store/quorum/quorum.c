@@ -186,7 +186,7 @@ static bool take_answers(hf__quorum *q) {
     return any;
 }
 
-static hf__op *completed(hf__store *store) {
+static hf__op *quorum_completed(hf__store *store) {
     hf__quorum *q = quorum_of(store);
     while (take_answers(q)) {
     }
@@ -198,7 +198,7 @@ static hf__op *completed(hf__store *store) {
     return op;
 }
 
-static void submit(hf__store *store, hf__op *op, hf__time now) {
+static void quorum_submit(hf__store *store, hf__op *op, hf__time now) {
     hf__quorum *q = quorum_of(store);
     q->now = hf__later(q->now, now);
     for (int i = 0; i < q->count; i++) check_node(q, &q->nodes[i], now);
@@ -218,7 +218,7 @@ static void submit(hf__store *store, hf__op *op, hf__time now) {
 
 /* ---- Turning ---- */
 
-static void tick(hf__store *store, hf__time now) {
+static void quorum_tick(hf__store *store, hf__time now) {
     hf__quorum *q = quorum_of(store);
     q->now = hf__later(q->now, now);
     if (!q->began) q->began = now;
@@ -239,7 +239,7 @@ static void tick(hf__store *store, hf__time now) {
     }
 }
 
-static hf__time due(const hf__store *store) {
+static hf__time quorum_due(const hf__store *store) {
     const hf__quorum *q = (const hf__quorum *)store;
     hf__time first = store->wants_round_trip ? 0 : hf__heap_due(&q->timers);
     if (!q->opened && q->open_by) first = hf__sooner(first, q->open_by);
@@ -252,7 +252,7 @@ static hf__time due(const hf__store *store) {
     return first;
 }
 
-static bool flush(hf__store *store, pthread_mutex_t *mutex) {
+static bool quorum_flush(hf__store *store, pthread_mutex_t *mutex) {
     hf__quorum *q = quorum_of(store);
     bool any = false;
     for (int i = 0; i < q->count; i++) {
@@ -264,7 +264,7 @@ static bool flush(hf__store *store, pthread_mutex_t *mutex) {
 }
 
 /* Each node has places of its own. */
-static int pollset(hf__store *store, struct pollfd *fds, bool reading) {
+static int quorum_pollset(hf__store *store, struct pollfd *fds, bool reading) {
     hf__quorum *q = quorum_of(store);
     for (int i = 0; i < q->count; i++) {
         hf__store *s = q->nodes[i].at.store;
@@ -277,7 +277,8 @@ static int pollset(hf__store *store, struct pollfd *fds, bool reading) {
 
 /* While one is read the mutex is let go: another may have been seen to meanwhile by another thread, and
    what poll said of it no longer be so. */
-static void ready(hf__store *store, const struct pollfd *fds, int count, pthread_mutex_t *mutex) {
+static void quorum_ready(hf__store *store, const struct pollfd *fds, int count,
+                         pthread_mutex_t *mutex) {
     hf__quorum *q = quorum_of(store);
     uint64_t polls[HF__NODES_MAX];
     for (int i = 0; i < q->count; i++) polls[i] = q->nodes[i].at.store->pollset_version;
@@ -290,12 +291,12 @@ static void ready(hf__store *store, const struct pollfd *fds, int count, pthread
 }
 
 /* There are several to wait for: that is for poll. */
-static bool wait_for_answer(hf__store *store, pthread_mutex_t *mutex) {
+static bool quorum_read_blocking(hf__store *store, pthread_mutex_t *mutex) {
     (void)store, (void)mutex;
     return false;
 }
 
-static size_t in_flight(const hf__store *store) {
+static size_t quorum_in_flight(const hf__store *store) {
     const hf__quorum *q = (const hf__quorum *)store;
     size_t n = 0;
     for (int i = 0; i < q->count; i++)
@@ -303,7 +304,7 @@ static size_t in_flight(const hf__store *store) {
     return n;
 }
 
-static void shut(hf__store *store, hf__time now) {
+static void quorum_shut(hf__store *store, hf__time now) {
     hf__quorum *q = quorum_of(store);
     q->shut = true;
     for (int i = 0; i < q->count; i++) q->nodes[i].at.store->table->shut(q->nodes[i].at.store, now);
@@ -341,18 +342,18 @@ static void quorum_free(hf__store *store, bool forked) {
     free(q);
 }
 
-static const hf__store_table table = {
+static const hf__store_table quorum_table = {
     .free = quorum_free,
-    .submit = submit,
-    .completed = completed,
-    .tick = tick,
-    .due = due,
-    .flush = flush,
-    .pollset = pollset,
-    .ready = ready,
-    .read_blocking = wait_for_answer,
-    .in_flight = in_flight,
-    .shut = shut,
+    .submit = quorum_submit,
+    .completed = quorum_completed,
+    .tick = quorum_tick,
+    .due = quorum_due,
+    .flush = quorum_flush,
+    .pollset = quorum_pollset,
+    .ready = quorum_ready,
+    .read_blocking = quorum_read_blocking,
+    .in_flight = quorum_in_flight,
+    .shut = quorum_shut,
 };
 
 hf__store *hf__quorum_new(const hf__quorum_config *config, const hf__quorum_node *nodes, int count,
@@ -365,7 +366,7 @@ hf__store *hf__quorum_new(const hf__quorum_config *config, const hf__quorum_node
         free(q);
         return NULL;
     }
-    q->store.table = &table;
+    q->store.table = &quorum_table;
     q->store.expires = q->store.new_id_per_try = true;
     q->store.no_kinds_reason = NO_KINDS;
     q->config = *config;

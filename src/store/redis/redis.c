@@ -18,18 +18,18 @@
 #define CROWDED       HF__SEC /* for which others are expected to want what this client wants */
 
 /* What pollset would say of a link, as last published. */
-typedef struct seen {
+typedef struct link_snapshot {
     hf__link_state state;
     int fd;
     bool want_write;
-} seen;
+} link_snapshot;
 
 typedef struct redis {
     hf__store store;
     hf__identity who;
     hf__log *log;
     hf__link link, subscriber, replica_link;
-    seen link_seen, subscriber_seen, watch_seen, replica_link_seen;
+    link_snapshot link_seen, subscriber_seen, watch_seen, replica_link_seen;
     bool wants_replicas; /* replicas=: `waits` is used */
     bool in_cluster;
     hf__channels channels; /* of a node of a cluster: what `subscriber` listens to */
@@ -47,16 +47,16 @@ typedef struct redis {
 
 /* ---- What the client and its core may know of the links ---- */
 
-static bool changed(seen *before, const hf__link *l) {
+static bool link_changed(link_snapshot *before, const hf__link *l) {
     if (before->state == l->state && before->fd == l->fd && before->want_write == l->want_write)
         return false;
-    *before = (seen){l->state, l->fd, l->want_write};
+    *before = (link_snapshot){l->state, l->fd, l->want_write};
     return true;
 }
 
 /* Why not up. While the first connection is being made, through Sentinels, a node that is away is no
    answer yet. */
-static void say_down(redis *r) {
+static void update_down_result(redis *r) {
     const hf__sentinel_watch *w = r->watch;
     bool lost = w && w->result && r->link.state != HF__LINK_UP; /* nobody says where to go */
     bool wait =
@@ -70,16 +70,16 @@ static void say_down(redis *r) {
     r->store.down_detail = late;
 }
 
-static void publish(redis *r) {
-    bool link = changed(&r->link_seen, &r->link),
-         subscriber = changed(&r->subscriber_seen, &r->subscriber);
-    bool watch = r->watch && changed(&r->watch_seen, &r->watch->link);
-    bool replica_link = changed(&r->replica_link_seen, &r->replica_link);
+static void update_status(redis *r) {
+    bool link = link_changed(&r->link_seen, &r->link),
+         subscriber = link_changed(&r->subscriber_seen, &r->subscriber);
+    bool watch = r->watch && link_changed(&r->watch_seen, &r->watch->link);
+    bool replica_link = link_changed(&r->replica_link_seen, &r->replica_link);
     if (link || subscriber || watch || replica_link) r->store.pollset_version++;
     hf__notifications_update(&r->notifications, r->subscriber.state == HF__LINK_UP);
     r->store.up = r->link.state == HF__LINK_UP;
     r->store.link = r->link.session.link;
-    say_down(r);
+    update_down_result(r);
     r->store.round_trip_us = r->link.session.round_trip_us;
     r->store.round_trips = r->link.session.round_trips;
     r->store.clock_us = r->link.session.server_us;
@@ -98,7 +98,7 @@ static void redis_free(hf__store *store, bool forked) {
     free(r);
 }
 
-static void submit(hf__store *store, hf__op *op, hf__time now) {
+static void redis_submit(hf__store *store, hf__op *op, hf__time now) {
     redis *r = (redis *)store;
     if (r->in_cluster && op->name)
         op->heard = hf__channels_subscribed(&r->channels, op->name, op->name_length);
@@ -106,7 +106,7 @@ static void submit(hf__store *store, hf__op *op, hf__time now) {
 }
 
 /* The store's own: a release that was repeated, what is yet to be confirmed, or is given back. */
-static bool keeps(redis *r, hf__op *op) {
+static bool keep_op(redis *r, hf__op *op) {
     if (!r->in_cluster && hf__release_log_reclaim(op)) return true; /* there it is the cluster's */
     if (r->watch) hf__release_log_note(&r->releases, op, hf__later(op->sent_at, r->link.fed_at));
     return r->wants_replicas && hf__replica_wait_take(&r->replica_wait, op, r->link.fed_at);
@@ -117,11 +117,11 @@ static hf__op *next_completed(redis *r) {
     hf__op *op = r->wants_replicas ? hf__replica_wait_completed(&r->replica_wait) : NULL;
     if (op) return op;
     do op = hf__session_completed(&r->link.session);
-    while (op && keeps(r, op));
+    while (op && keep_op(r, op));
     return op || !r->wants_replicas ? op : hf__replica_wait_completed(&r->replica_wait);
 }
 
-static hf__op *completed(hf__store *store) {
+static hf__op *redis_completed(hf__store *store) {
     redis *r = (redis *)store;
     hf__op *op = next_completed(r);
     if (op) hf__notifications_note_answer(&r->notifications, op);
@@ -131,7 +131,7 @@ static hf__op *completed(hf__store *store) {
     return op;
 }
 
-static bool news(hf__store *store, hf__notification *out) {
+static bool redis_next_notification(hf__store *store, hf__notification *out) {
     redis *r = (redis *)store;
     size_t length;
     const char *name = r->in_cluster ? hf__channels_tell(&r->channels, &length) : NULL;
@@ -191,7 +191,7 @@ static void tick_replica_link(redis *r, hf__time now) {
     hf__replica_wait_tick(&r->replica_wait, now);
 }
 
-static void tick(hf__store *store, hf__time now) {
+static void redis_tick(hf__store *store, hf__time now) {
     redis *r = (redis *)store;
     if (r->watch) follow_primary(r, now);
     if (r->store.wants_round_trip)
@@ -205,10 +205,10 @@ static void tick(hf__store *store, hf__time now) {
         hf__link_tick(&r->subscriber, now);
     }
     if (r->wants_replicas) tick_replica_link(r, now);
-    publish(r);
+    update_status(r);
 }
 
-static hf__time due(const hf__store *store) {
+static hf__time redis_due(const hf__store *store) {
     const redis *r = (const redis *)store;
     hf__time link = primary_known(r) ? hf__link_due(&r->link) : HF__NEVER;
     if (r->store.wants_round_trip) link = 0;
@@ -220,7 +220,7 @@ static hf__time due(const hf__store *store) {
     return subscriber ? hf__sooner(link, hf__link_due(&r->subscriber)) : link;
 }
 
-static bool flush(hf__store *store, pthread_mutex_t *mutex) {
+static bool redis_flush(hf__store *store, pthread_mutex_t *mutex) {
     redis *r = (redis *)store;
     bool was_up = r->store.up;
     if (r->wants_replicas)
@@ -230,7 +230,7 @@ static bool flush(hf__store *store, pthread_mutex_t *mutex) {
     hf__link_flush(&r->subscriber, mutex);
     if (r->watch) hf__link_flush(&r->watch->link, mutex);
     if (r->wants_replicas) hf__link_flush(&r->replica_link, mutex);
-    publish(r);
+    update_status(r);
     bool told = r->link.session.done_first || r->replica_link.session.done_first ||
                 r->replica_wait.done_first;
     bool again = r->releases.repeat_now && r->link.state == HF__LINK_UP;
@@ -239,7 +239,7 @@ static bool flush(hf__store *store, pthread_mutex_t *mutex) {
 }
 
 /* Each has a place of its own; what is not to be polled is -1. What a Sentinel says cannot wait. */
-static int pollset(hf__store *store, struct pollfd *fds, bool reading) {
+static int redis_pollset(hf__store *store, struct pollfd *fds, bool reading) {
     redis *r = (redis *)store;
     if (!hf__link_pollset(&r->link, &fds[0], reading)) fds[0] = (struct pollfd){.fd = -1};
     if (!hf__link_pollset(&r->subscriber, &fds[1], reading)) fds[1] = (struct pollfd){.fd = -1};
@@ -250,56 +250,57 @@ static int pollset(hf__store *store, struct pollfd *fds, bool reading) {
     return 4;
 }
 
-static void ready(hf__store *store, const struct pollfd *fds, int count, pthread_mutex_t *mutex) {
+static void redis_ready(hf__store *store, const struct pollfd *fds, int count,
+                        pthread_mutex_t *mutex) {
     redis *r = (redis *)store;
     if (count > 0) hf__link_ready(&r->link, fds[0].revents, mutex);
     if (count > 1) hf__link_ready(&r->subscriber, fds[1].revents, mutex);
     if (count > 2 && r->watch) hf__link_ready(&r->watch->link, fds[2].revents, mutex);
     if (count > 3 && r->wants_replicas) hf__link_ready(&r->replica_link, fds[3].revents, mutex);
-    publish(r);
+    update_status(r);
 }
 
 /* Who hands a lock on leaves the core to the next, and one who waits with many others to these. */
-static bool alone(const redis *r) {
+static bool is_alone(const redis *r) {
     bool crowded = r->notifications.wanted && hf__now() - r->notifications.queued_at < CROWDED;
     return !crowded && r->link.session.in_flight == 1;
 }
 
-static bool wait_for_answer(hf__store *store, pthread_mutex_t *mutex) {
+static bool redis_read_blocking(hf__store *store, pthread_mutex_t *mutex) {
     redis *r = (redis *)store;
-    bool waited = !r->wants_replicas && hf__link_wait(&r->link, alone(r), mutex);
-    publish(r);
+    bool waited = !r->wants_replicas && hf__link_wait(&r->link, is_alone(r), mutex);
+    update_status(r);
     return waited;
 }
 
-static size_t in_flight(const hf__store *store) {
+static size_t redis_in_flight(const hf__store *store) {
     const redis *r = (const redis *)store;
     return r->link.session.in_flight + r->replica_wait.count;
 }
 
-static void shut(hf__store *store, hf__time now) {
+static void redis_shut(hf__store *store, hf__time now) {
     redis *r = (redis *)store;
     hf__link_shut(&r->link);
     hf__link_shut(&r->subscriber);
     if (r->watch) hf__link_shut(&r->watch->link);
     hf__link_shut(&r->replica_link);
     if (r->wants_replicas) hf__replica_wait_tick(&r->replica_wait, now);
-    publish(r);
+    update_status(r);
 }
 
-static const hf__store_table table = {
+static const hf__store_table redis_table = {
     .free = redis_free,
-    .submit = submit,
-    .completed = completed,
-    .next_notification = news,
-    .tick = tick,
-    .due = due,
-    .flush = flush,
-    .pollset = pollset,
-    .ready = ready,
-    .read_blocking = wait_for_answer,
-    .in_flight = in_flight,
-    .shut = shut,
+    .submit = redis_submit,
+    .completed = redis_completed,
+    .next_notification = redis_next_notification,
+    .tick = redis_tick,
+    .due = redis_due,
+    .flush = redis_flush,
+    .pollset = redis_pollset,
+    .ready = redis_ready,
+    .read_blocking = redis_read_blocking,
+    .in_flight = redis_in_flight,
+    .shut = redis_shut,
 };
 
 /* The links go by a URL of their own, which changes with the primary. */
@@ -315,7 +316,7 @@ static const hf__url *find_through_sentinels(redis *r, const hf__url *url) {
 hf__store *hf__redis_new(const hf__url *url, const hf__identity *who, hf__log *log) {
     redis *r = calloc(1, sizeof *r);
     if (!r) return NULL;
-    r->store.table = &table;
+    r->store.table = &redis_table;
     r->store.has_kinds = r->store.has_latch_leader = true;
     r->store.expires = r->store.can_hand_off = r->store.multi_acquire = r->store.can_export = true;
     r->who = *who;
