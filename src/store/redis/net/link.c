@@ -25,7 +25,7 @@
 #define KEEPALIVE_GAP_S  5
 #define KEEPALIVE_TRIES  3
 
-static void say_where(hf__link *l) {
+static void format_where(hf__link *l) {
     const hf__url *url = l->url;
     if (url->scheme == HF__SCHEME_REDIS_UNIX)
         snprintf(l->where, sizeof l->where, "%s", url->path);
@@ -40,7 +40,7 @@ bool hf__link_init(hf__link *l, hf__session_role role, const hf__url *url, const
     hf__buffer_init(&l->sending, HF__OUT_MAX);
     hf__buffer_init(&l->sealed, HF__OUT_MAX);
     hf__buffer_init(&l->plain, PLAIN_MAX);
-    say_where(l);
+    format_where(l);
     return hf__session_init(&l->session, role, url, who, log, l->where);
 }
 
@@ -55,14 +55,14 @@ static void forget_addresses(hf__link *l) {
 
 /* Another thread may be reading or polling the socket, which keeps it open after close. To connect it
    to nothing resets it at once and wakes that thread; a unix socket has no reset, and is shut. */
-static void cut_off(const hf__link *l) {
+static void reset_socket(const hf__link *l) {
     struct sockaddr nothing = {.sa_family = AF_UNSPEC};
     if (connect(l->fd, &nothing, sizeof nothing) != 0) shutdown(l->fd, SHUT_RDWR);
 }
 
 static void close_reset(hf__link *l) {
     if (l->fd < 0) return;
-    cut_off(l);
+    reset_socket(l);
     close(l->fd);
     l->fd = -1;
 }
@@ -77,7 +77,7 @@ static void clear_socket(hf__link *l) {
     l->want_write = false;
 }
 
-static void say_down(hf__link *l, hf_result result, char *detail) {
+static void note_down(hf__link *l, hf_result result, char *detail) {
     bool new = l->state == HF__LINK_UP || l->failures == 0;
     hf__log_add(l->log, new && !l->quiet ? HF_LOG_WARNING : HF_LOG_DEBUG, "%s",
                 detail ? detail : hf_result_text(result));
@@ -86,7 +86,7 @@ static void say_down(hf__link *l, hf_result result, char *detail) {
     l->down_result = result;
 }
 
-static void give_up(hf__link *l) {
+static void give_up_connection(hf__link *l) {
     forget_addresses(l);
     hf__session_break(&l->session);
     if (l->reading || l->writing) {
@@ -99,16 +99,16 @@ static void give_up(hf__link *l) {
 }
 
 /* The connection, or the attempt at one, has failed: try again later, each time later. */
-static void fail(hf__link *l, hf_result result, char *detail, hf__time now) {
-    say_down(l, result, detail);
+static void fail_link(hf__link *l, hf_result result, char *detail, hf__time now) {
+    note_down(l, result, detail);
     hf__time wait = l->failures < 10 ? RETRY_FIRST << l->failures : RETRY_MOST;
     l->failures++;
     l->retry_at = now + hf__jitter(&l->rand, hf__sooner(wait, RETRY_MOST));
-    give_up(l);
+    give_up_connection(l);
 }
 
 /* A thread is done with the socket: if it was given up meanwhile, now it can be closed. */
-static bool let_go(hf__link *l) {
+static bool release_socket(hf__link *l) {
     if (l->state != HF__LINK_BREAKING && l->state != HF__LINK_SHUT) return true;
     if (l->reading || l->writing) return false;
     clear_socket(l);
@@ -122,7 +122,7 @@ static void set_option(int fd, int level, int name, int value) {
     setsockopt(fd, level, name, &value, sizeof value);
 }
 
-static void tune(const hf__link *l, int fd) {
+static void set_socket_options(const hf__link *l, int fd) {
     set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
     set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
     set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_IDLE_S);
@@ -144,7 +144,7 @@ static void log_in(hf__link *l, hf__time now) {
     if (!r) r = hf__session_begin(&l->session, password, now);
     hf__password_free(password);
     if (r) {
-        fail(l, r, detail, now);
+        fail_link(l, r, detail, now);
         return;
     }
     l->state = HF__LINK_LOGIN;
@@ -155,7 +155,7 @@ static void start_tls(hf__link *l, hf__time now) {
     hf__buffer_cut(&l->sealed, 0);
     hf_result r = hf__tls_new(l->url, &l->sealed, &l->tls, &detail);
     if (r) {
-        fail(l, r, detail, now);
+        fail_link(l, r, detail, now);
         return;
     }
     if (l->url->tls_verify_none)
@@ -169,7 +169,7 @@ static void start_tls(hf__link *l, hf__time now) {
 static int open_socket(hf__link *l, int family, const struct sockaddr *address, socklen_t length) {
     l->fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (l->fd < 0) return errno;
-    if (family != AF_UNIX) tune(l, l->fd);
+    if (family != AF_UNIX) set_socket_options(l, l->fd);
     return connect(l->fd, address, length) == 0 ? 0 : errno;
 }
 
@@ -180,14 +180,14 @@ static hf_result result_of(int error) {
 }
 
 static void cannot_connect(hf__link *l, int error, hf__time now) {
-    fail(l, result_of(error),
-         hf__line("cannot connect to %s: %s%s", l->where, strerror(error),
-                  error == ECONNREFUSED ? " (is a server running there?)" : ""),
-         now);
+    fail_link(l, result_of(error),
+              hf__line("cannot connect to %s: %s%s", l->where, strerror(error),
+                       error == ECONNREFUSED ? " (is a server running there?)" : ""),
+              now);
 }
 
 /* What connect came to, now or later; false if it failed. */
-static bool connecting(hf__link *l, int error, hf__time now) {
+static bool note_connect_result(hf__link *l, int error, hf__time now) {
     if (error == EINPROGRESS)
         l->state = HF__LINK_CONNECTING;
     else if (error)
@@ -210,7 +210,7 @@ static int open_address(hf__link *l, hf__time now) {
 
 /* On from the address whose connect came to `error`, through those that are left. */
 static void try_addresses(hf__link *l, int error, hf__time now) {
-    while (!connecting(l, error, now)) {
+    while (!note_connect_result(l, error, now)) {
         if (!l->address || !l->address->ai_next) {
             cannot_connect(l, error, now);
             return;
@@ -224,10 +224,10 @@ static void connect_unix(hf__link *l, hf__time now) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     size_t length = strlen(l->url->path);
     if (length >= sizeof address.sun_path) {
-        fail(l, HF_INVALID,
-             hf__line("the socket's path is longer than %zu bytes: %s", sizeof address.sun_path - 1,
-                      l->url->path),
-             now);
+        fail_link(l, HF_INVALID,
+                  hf__line("the socket's path is longer than %zu bytes: %s",
+                           sizeof address.sun_path - 1, l->url->path),
+                  now);
         return;
     }
     memcpy(address.sun_path, l->url->path, length);
@@ -235,20 +235,21 @@ static void connect_unix(hf__link *l, hf__time now) {
     try_addresses(l, open_socket(l, AF_UNIX, (struct sockaddr *)&address, sizeof address), now);
 }
 
-static void resolved(hf__link *l, hf__time now) {
+static void take_addresses(hf__link *l, hf__time now) {
     const char *error;
     if (!hf__resolve_done(l->resolve, &l->addresses, &error)) return;
     hf__resolve_free(l->resolve);
     l->resolve = NULL;
     if (!l->addresses) {
-        fail(l, HF_UNREACHABLE, hf__line("cannot find the host of %s: %s", l->where, error), now);
+        fail_link(l, HF_UNREACHABLE, hf__line("cannot find the host of %s: %s", l->where, error),
+                  now);
         return;
     }
     l->address = l->addresses;
     try_addresses(l, open_address(l, now), now);
 }
 
-static void attempt(hf__link *l, hf__time now) {
+static void start_attempt(hf__link *l, hf__time now) {
     l->attempt_until = hf__after_ms(now, l->url->connect_timeout_ms);
     if (l->url->scheme == HF__SCHEME_REDIS_UNIX) {
         connect_unix(l, now);
@@ -257,20 +258,21 @@ static void attempt(hf__link *l, hf__time now) {
     char *detail;
     hf_result r = l->url->scheme == HF__SCHEME_REDIS_TLS ? hf__tls_check(&detail) : HF_OK;
     if (r) {
-        fail(l, r, detail, now);
+        fail_link(l, r, detail, now);
         return;
     }
     l->resolve = hf__resolve_start(l->url->host, l->url->port);
     if (!l->resolve) {
-        fail(l, HF_NOMEM, hf__line("no memory, thread or descriptor to look up %s", l->where), now);
+        fail_link(l, HF_NOMEM, hf__line("no memory, thread or descriptor to look up %s", l->where),
+                  now);
         return;
     }
     l->state = HF__LINK_RESOLVING;
-    resolved(l, now);
+    take_addresses(l, now);
 }
 
 /* The socket is writable, or broken. */
-static void connected(hf__link *l, hf__time now) {
+static void finish_connect(hf__link *l, hf__time now) {
     int error = 0;
     socklen_t length = sizeof error;
     if (getsockopt(l->fd, SOL_SOCKET, SO_ERROR, &error, &length) < 0) error = errno;
@@ -279,7 +281,7 @@ static void connected(hf__link *l, hf__time now) {
 
 /* ---- Reading and writing ---- */
 
-static void came_up(hf__link *l) {
+static void note_up(hf__link *l) {
     if (!l->quiet && (l->failures || l->session.link > 1))
         hf__log_add(l->log, HF_LOG_INFO, "connected to %s again", l->where);
     l->state = HF__LINK_UP;
@@ -290,44 +292,44 @@ static void came_up(hf__link *l) {
     forget_addresses(l);
 }
 
-static void broke(hf__link *l, const char *why, hf__time now) {
+static void note_broken(hf__link *l, const char *why, hf__time now) {
     const char *hint =
         l->url->scheme == HF__SCHEME_REDIS ? "; if it speaks TLS, use rediss://" : "";
     char *detail = l->state == HF__LINK_UP
                        ? hf__line("the connection to %s broke: %s", l->where, why)
                        : hf__line("%s closed the connection at login: %s%s", l->where, why, hint);
-    fail(l, HF_UNREACHABLE, detail, now);
+    fail_link(l, HF_UNREACHABLE, detail, now);
 }
 
-static void fed_plain(hf__link *l, const char *bytes, size_t length, hf__time now) {
+static void feed_plain(hf__link *l, const char *bytes, size_t length, hf__time now) {
     char *detail = NULL;
     hf_result r = hf__session_feed(&l->session, bytes, length, now, &detail);
     if (r)
-        fail(l, r, detail, now);
+        fail_link(l, r, detail, now);
     else if (l->state == HF__LINK_LOGIN && l->session.state == HF__READY)
-        came_up(l);
+        note_up(l);
 }
 
-static void fed_records(hf__link *l, const char *bytes, size_t length, hf__time now) {
+static void feed_records(hf__link *l, const char *bytes, size_t length, hf__time now) {
     char *detail = NULL;
     hf__buffer_cut(&l->plain, 0);
     hf_result r = hf__tls_feed(l->tls, bytes, length, &l->plain, &l->sealed, &detail);
     if (r) {
         char *line = hf__line("%s: %s", l->where, detail ? detail : hf_result_text(r));
         free(detail);
-        fail(l, r, line, now);
+        fail_link(l, r, line, now);
         return;
     }
     if (l->state == HF__LINK_TLS && hf__tls_ready(l->tls)) log_in(l, now);
-    if (l->plain.length) fed_plain(l, l->plain.data, l->plain.length, now);
+    if (l->plain.length) feed_plain(l, l->plain.data, l->plain.length, now);
 }
 
-static void fed(hf__link *l, const char *bytes, size_t length) {
+static void feed_bytes(hf__link *l, const char *bytes, size_t length) {
     l->fed_at = hf__now();
     if (l->tls)
-        fed_records(l, bytes, length, l->fed_at);
+        feed_records(l, bytes, length, l->fed_at);
     else
-        fed_plain(l, bytes, length, l->fed_at);
+        feed_plain(l, bytes, length, l->fed_at);
 }
 
 /* Who sleeps until its answer comes must be woken, which may take longer than the server did. So it looks for a
@@ -351,33 +353,33 @@ static ssize_t look_then_sleep(hf__link *l) {
     return recv(l->fd, l->incoming, sizeof l->incoming, 0);
 }
 
-typedef enum patience { AT_ONCE, SLEEP, LOOK_FIRST } patience;
+typedef enum read_mode { AT_ONCE, SLEEP, LOOK_FIRST } read_mode;
 
-static ssize_t receive(hf__link *l, patience how) {
+static ssize_t receive_bytes(hf__link *l, read_mode how) {
     if (how == LOOK_FIRST) return look_then_sleep(l);
     return recv(l->fd, l->incoming, sizeof l->incoming, how == AT_ONCE ? MSG_DONTWAIT : 0);
 }
 
-static void read_some(hf__link *l, pthread_mutex_t *mutex, patience how) {
+static void read_some(hf__link *l, pthread_mutex_t *mutex, read_mode how) {
     if (l->reading) return;
     const char *bytes = l->incoming;
     l->reading = true;
     pthread_mutex_unlock(mutex);
-    ssize_t n = receive(l, how);
+    ssize_t n = receive_bytes(l, how);
     int error = errno;
     pthread_mutex_lock(mutex);
     l->reading = false;
-    if (!let_go(l)) return;
+    if (!release_socket(l)) return;
     if (n > 0)
-        fed(l, bytes, (size_t)n);
+        feed_bytes(l, bytes, (size_t)n);
     else if (n == 0)
-        broke(l, "closed by the server", hf__now());
+        note_broken(l, "closed by the server", hf__now());
     else if (error != EAGAIN && error != EINTR)
-        broke(l, strerror(error), hf__now());
+        note_broken(l, strerror(error), hf__now());
 }
 
 /* The next bytes to send are in `sending`; false if there are none. */
-static bool refill(hf__link *l) {
+static bool refill_sending(hf__link *l) {
     if (l->sent < l->sending.length) return true;
     hf__buffer_empty(&l->sending);
     l->sent = 0;
@@ -396,7 +398,7 @@ static bool refill(hf__link *l) {
 
 /* After a pause, look before speaking: a server that closed the connection shows it, and what nobody
    asked for must not be taken for the answer. */
-static bool must_look(const hf__link *l) {
+static bool must_read_first(const hf__link *l) {
     return l->state == HF__LINK_UP && l->sent == l->sending.length && l->session.out.length &&
            l->session.in_flight == l->session.unsent && hf__now() - l->fed_at > PAUSE;
 }
@@ -409,40 +411,40 @@ static bool write_some(hf__link *l, pthread_mutex_t *mutex) {
     int error = errno;
     pthread_mutex_lock(mutex);
     l->writing = false;
-    if (!let_go(l)) return false;
+    if (!release_socket(l)) return false;
     if (n >= 0)
         l->sent += (size_t)n;
     else if (error == EAGAIN)
         l->want_write = true;
     else if (error != EINTR)
-        broke(l, strerror(error), hf__now());
+        note_broken(l, strerror(error), hf__now());
     return !l->want_write;
 }
 
-static bool connected_state(const hf__link *l) {
+static bool is_connected(const hf__link *l) {
     return l->state == HF__LINK_UP || l->state == HF__LINK_LOGIN || l->state == HF__LINK_TLS;
 }
 
 void hf__link_flush(hf__link *l, pthread_mutex_t *mutex) {
-    if (must_look(l)) read_some(l, mutex, AT_ONCE);
-    while (connected_state(l) && !l->writing && !l->want_write && refill(l)) {
+    if (must_read_first(l)) read_some(l, mutex, AT_ONCE);
+    while (is_connected(l) && !l->writing && !l->want_write && refill_sending(l)) {
         if (l->sending.failed)
-            broke(l, "no memory to encrypt", hf__now());
+            note_broken(l, "no memory to encrypt", hf__now());
         else if (!write_some(l, mutex))
             return;
     }
 }
 
 void hf__link_renew(hf__link *l, hf__time now) {
-    fail(l, HF_UNREACHABLE, hf__line("the connection to %s is made anew", l->where), now);
+    fail_link(l, HF_UNREACHABLE, hf__line("the connection to %s is made anew", l->where), now);
     l->retry_at = now;
     l->failures = 0;
 }
 
 void hf__link_move(hf__link *l, hf__time when) {
     if (l->state == HF__LINK_SHUT) return;
-    if (l->state != HF__LINK_BREAKING) give_up(l);
-    say_where(l);
+    if (l->state != HF__LINK_BREAKING) give_up_connection(l);
+    format_where(l);
     l->retry_at = when;
     l->failures = 0;
 }
@@ -475,8 +477,8 @@ int hf__link_pollset(hf__link *l, struct pollfd *fd, bool reading) {
 void hf__link_ready(hf__link *l, short events, pthread_mutex_t *mutex) {
     if (!events) return;
     switch (l->state) {
-    case HF__LINK_RESOLVING: resolved(l, hf__now()); return;
-    case HF__LINK_CONNECTING: connected(l, hf__now()); return;
+    case HF__LINK_RESOLVING: take_addresses(l, hf__now()); return;
+    case HF__LINK_CONNECTING: finish_connect(l, hf__now()); return;
     case HF__LINK_TLS:
     case HF__LINK_LOGIN:
     case HF__LINK_UP:
@@ -487,19 +489,19 @@ void hf__link_ready(hf__link *l, short events, pthread_mutex_t *mutex) {
     }
 }
 
-static void timed_out(hf__link *l, hf__time now) {
+static void fail_timed_out(hf__link *l, hf__time now) {
     const char *what = l->state == HF__LINK_RESOLVING    ? "the name look-up of"
                        : l->state == HF__LINK_CONNECTING ? "connecting to"
                        : l->state == HF__LINK_TLS        ? "the TLS handshake with"
                                                          : "the login at";
-    fail(l, HF_UNREACHABLE,
-         hf__line("%s %s took longer than connect_timeout (%" PRId64 " ms)%s", what, l->where,
-                  l->url->connect_timeout_ms,
-                  l->state == HF__LINK_TLS ? "; does it speak TLS?" : ""),
-         now);
+    fail_link(l, HF_UNREACHABLE,
+              hf__line("%s %s took longer than connect_timeout (%" PRId64 " ms)%s", what, l->where,
+                       l->url->connect_timeout_ms,
+                       l->state == HF__LINK_TLS ? "; does it speak TLS?" : ""),
+              now);
 }
 
-static hf__time answer_due(const hf__link *l) {
+static hf__time answer_deadline(const hf__link *l) {
     hf__time since = hf__session_waits_since(&l->session);
     if (since == HF__NEVER) return HF__NEVER;
     return hf__later(hf__after_ms(since, l->url->command_timeout_ms), l->look_again_at);
@@ -514,27 +516,27 @@ static bool answer_unread(const hf__link *l) {
 void hf__link_tick(hf__link *l, hf__time now) {
     switch (l->state) {
     case HF__LINK_IDLE:
-        if (now >= l->retry_at) attempt(l, now);
+        if (now >= l->retry_at) start_attempt(l, now);
         break;
     case HF__LINK_RESOLVING:
     case HF__LINK_TLS:
     case HF__LINK_LOGIN:
-        if (now >= l->attempt_until) timed_out(l, now);
+        if (now >= l->attempt_until) fail_timed_out(l, now);
         break;
     case HF__LINK_CONNECTING:
         if (now >= l->attempt_until)
-            timed_out(l, now);
+            fail_timed_out(l, now);
         else if (now >= l->address_until)
             try_addresses(l, ETIMEDOUT, now);
         break;
     case HF__LINK_UP:
-        if (now >= answer_due(l) && answer_unread(l)) {
+        if (now >= answer_deadline(l) && answer_unread(l)) {
             l->look_again_at = now + UNREAD_PAUSE;
-        } else if (now >= answer_due(l)) {
-            fail(l, HF_UNREACHABLE,
-                 hf__line("%s did not answer within command_timeout (%" PRId64 " ms)", l->where,
-                          l->url->command_timeout_ms),
-                 now);
+        } else if (now >= answer_deadline(l)) {
+            fail_link(l, HF_UNREACHABLE,
+                      hf__line("%s did not answer within command_timeout (%" PRId64 " ms)",
+                               l->where, l->url->command_timeout_ms),
+                      now);
             break;
         }
         hf__session_tick(&l->session, now);
@@ -550,7 +552,7 @@ hf__time hf__link_due(const hf__link *l) {
     case HF__LINK_TLS:
     case HF__LINK_LOGIN: return l->attempt_until;
     case HF__LINK_CONNECTING: return hf__sooner(l->attempt_until, l->address_until);
-    case HF__LINK_UP: return hf__sooner(answer_due(l), hf__session_due(&l->session));
+    case HF__LINK_UP: return hf__sooner(answer_deadline(l), hf__session_due(&l->session));
     default: return HF__NEVER;
     }
 }
@@ -558,7 +560,7 @@ hf__time hf__link_due(const hf__link *l) {
 /* With nothing under way there is nothing to cut off: say goodbye and close in order. */
 static void close_politely(hf__link *l) {
     hf__session_goodbye(&l->session);
-    if (refill(l) && l->sent == 0)
+    if (refill_sending(l) && l->sent == 0)
         (void)!send(l->fd, l->sending.data, l->sending.length, MSG_DONTWAIT | MSG_NOSIGNAL);
     close(l->fd);
     l->fd = -1;

@@ -24,7 +24,7 @@ static void look_up(hf__resolve *r, int flags) {
     if (r->error) r->list = NULL;
 }
 
-static void finish(hf__resolve *r) {
+static void finish_lookup(hf__resolve *r) {
     atomic_store(&r->done, true);
     hf__event_set(r->fd);
 }
@@ -39,7 +39,7 @@ void hf__resolve_free(hf__resolve *r) {
 static void *look_up_main(void *arg) {
     hf__resolve *r = arg;
     look_up(r, 0);
-    finish(r);
+    finish_lookup(r);
     hf__resolve_free(r);
     return NULL;
 }
@@ -65,7 +65,7 @@ hf__resolve *hf__resolve_start(const char *host, int port) {
     r->fd = hf__event_new();
     if (r->fd >= 0) {
         look_up(r, AI_NUMERICHOST);
-        if (!r->error) finish(r);
+        if (!r->error) finish_lookup(r);
         if (!r->error || start_thread(r)) return r;
     }
     hf__resolve_free(r);

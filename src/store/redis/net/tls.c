@@ -64,17 +64,17 @@ static struct {
 
 static bool loaded;
 
-static void *find(void *library, const char *name, bool *all) {
+static void *find_function(void *library, const char *name, bool *all) {
     void *function = dlsym(library, name);
     if (!function) *all = false;
     return function;
 }
 
-static void load(void) {
+static void load_library(void) {
     void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
     if (!library) return;
     bool all = true;
-#define FILL(name) *(void **)&ssl.name = find(library, #name, &all);
+#define FILL(name) *(void **)&ssl.name = find_function(library, #name, &all);
     FUNCTIONS(FILL)
 #undef FILL
     /* No clean-up at exit: other threads may still be at it. */
@@ -83,11 +83,11 @@ static void load(void) {
 
 static bool ensure_loaded(void) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, load);
+    pthread_once(&once, load_library);
     return loaded;
 }
 
-static const char *reason(void) {
+static const char *last_error_reason(void) {
     const char *text = ssl.ERR_reason_error_string(ssl.ERR_get_error());
     ssl.ERR_clear_error();
     return text ? text : "no reason given";
@@ -96,7 +96,7 @@ static const char *reason(void) {
 /* ---- What the URL asks for ---- */
 
 static hf_result bad_file(const char *option, const char *path, char **detail) {
-    const char *why = access(path, R_OK) == 0 ? reason() : strerror(errno);
+    const char *why = access(path, R_OK) == 0 ? last_error_reason() : strerror(errno);
     *detail = hf__line("%s %s cannot be used: %s", option, path, why);
     return HF_INVALID;
 }
@@ -127,7 +127,7 @@ static hf_result use_certificate(SSL_CTX *ctx, const hf__url *url, char **detail
     return HF_OK;
 }
 
-static hf_result configure(SSL_CTX *ctx, const hf__url *url, char **detail) {
+static hf_result configure_context(SSL_CTX *ctx, const hf__url *url, char **detail) {
     ssl.SSL_CTX_ctrl(ctx, SSL_CTRL_SET_MIN_PROTO_VERSION, TLS1_2_VERSION, NULL);
     hf_result r = use_authorities(ctx, url, detail);
     return r ? r : use_certificate(ctx, url, detail);
@@ -136,7 +136,7 @@ static hf_result configure(SSL_CTX *ctx, const hf__url *url, char **detail) {
 /* Made anew for each connection, so that renewed certificates are seen. */
 static hf_result make_context(const hf__url *url, SSL_CTX **ctx, char **detail) {
     *ctx = ssl.SSL_CTX_new(ssl.TLS_client_method());
-    return *ctx ? configure(*ctx, url, detail) : HF_NOMEM;
+    return *ctx ? configure_context(*ctx, url, detail) : HF_NOMEM;
 }
 
 /* ---- Connections ---- */
@@ -157,7 +157,7 @@ static bool expect_host(SSL *s, char *host) {
 }
 
 /* What OpenSSL has to say to the server. */
-static void drain(hf__tls *t, hf__buffer *out) {
+static void drain_output(hf__tls *t, hf__buffer *out) {
     char bytes[4096];
     for (int n; (n = ssl.BIO_read(t->out, bytes, sizeof bytes)) > 0;)
         hf__buffer_add(out, bytes, (size_t)n);
@@ -169,7 +169,7 @@ void hf__tls_free(hf__tls *t) {
     free(t);
 }
 
-static bool wire(hf__tls *t) {
+static bool create_bios(hf__tls *t) {
     t->in = ssl.BIO_new(ssl.BIO_s_mem());
     t->out = ssl.BIO_new(ssl.BIO_s_mem());
     if (t->in && t->out) {
@@ -181,16 +181,16 @@ static bool wire(hf__tls *t) {
     return false;
 }
 
-static hf_result start(hf__tls *t, const hf__url *url, hf__buffer *out, char **detail) {
+static hf_result start_handshake(hf__tls *t, const hf__url *url, hf__buffer *out, char **detail) {
     SSL_CTX *ctx = NULL;
     hf_result r = make_context(url, &ctx, detail);
     if (!r) t->ssl = ssl.SSL_new(ctx); /* which keeps the context as long as it needs it */
     ssl.SSL_CTX_free(ctx);
     if (r) return r;
-    if (!t->ssl || !wire(t) || !expect_host(t->ssl, url->host)) return HF_NOMEM;
+    if (!t->ssl || !create_bios(t) || !expect_host(t->ssl, url->host)) return HF_NOMEM;
     ssl.SSL_set_connect_state(t->ssl);
     (void)ssl.SSL_do_handshake(t->ssl); /* wants an answer */
-    drain(t, out);
+    drain_output(t, out);
     return out->failed ? HF_NOMEM : HF_OK;
 }
 
@@ -207,7 +207,7 @@ hf_result hf__tls_new(const hf__url *url, hf__buffer *out, hf__tls **tls, char *
     if (loads) return loads;
     hf__tls *t = calloc(1, sizeof *t);
     if (!t) return HF_NOMEM;
-    hf_result r = start(t, url, out, detail);
+    hf_result r = start_handshake(t, url, out, detail);
     ssl.ERR_clear_error();
     if (r == HF_OK)
         *tls = t;
@@ -227,7 +227,7 @@ static hf_result handshake_failed(hf__tls *t, char **detail) {
     bool dated =
         verified == X509_V_ERR_CERT_HAS_EXPIRED || verified == X509_V_ERR_CERT_NOT_YET_VALID;
     if (verified == X509_V_OK)
-        *detail = hf__line("the TLS handshake failed: %s", reason());
+        *detail = hf__line("the TLS handshake failed: %s", last_error_reason());
     else
         *detail = hf__line("the server's certificate is not accepted: %s%s",
                            ssl.X509_verify_cert_error_string(verified),
@@ -238,7 +238,7 @@ static hf_result handshake_failed(hf__tls *t, char **detail) {
     return HF_REFUSED;
 }
 
-static hf_result shake(hf__tls *t, char **detail) {
+static hf_result continue_handshake(hf__tls *t, char **detail) {
     int n = ssl.SSL_do_handshake(t->ssl);
     t->ready = n == 1;
     if (n == 1 || ssl.SSL_get_error(t->ssl, n) == SSL_ERROR_WANT_READ) return HF_OK;
@@ -256,7 +256,7 @@ static hf_result open_records(hf__tls *t, hf__buffer *plain, char **detail) {
     bool refused = error == SSL_ERROR_SSL;
     *detail =
         hf__line(refused ? "the server ended the TLS connection: %s" : "closed by the server%s",
-                 refused ? reason() : "");
+                 refused ? last_error_reason() : "");
     return refused ? HF_REFUSED : HF_UNREACHABLE;
 }
 
@@ -265,9 +265,9 @@ hf_result hf__tls_feed(hf__tls *t, const char *bytes, size_t length, hf__buffer 
     ssl.ERR_clear_error();
     if (length > INT_MAX || ssl.BIO_write(t->in, bytes, (int)length) != (int)length)
         return HF_NOMEM;
-    hf_result r = t->ready ? HF_OK : shake(t, detail);
+    hf_result r = t->ready ? HF_OK : continue_handshake(t, detail);
     if (!r && t->ready) r = open_records(t, plain, detail);
-    drain(t, out);
+    drain_output(t, out);
     return r;
 }
 
@@ -277,7 +277,7 @@ void hf__tls_seal(hf__tls *t, const char *bytes, size_t length, hf__buffer *out)
     while (length && !out->failed) {
         int piece = length < RECORD_MAX ? (int)length : RECORD_MAX;
         if (ssl.SSL_write(t->ssl, bytes, piece) != piece) out->failed = true;
-        drain(t, out);
+        drain_output(t, out);
         bytes += piece;
         length -= (size_t)piece;
     }
