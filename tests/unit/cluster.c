@@ -287,7 +287,7 @@ static bool says(listening *l, const char *kind) {
 
 static void check_told(listening *l, bool expected) {
     size_t length = 0;
-    const char *name = hf__channels_tell(&l->channels, &length);
+    const char *name = hf__channels_next_changed(&l->channels, &length);
     assert_int_equal(name != NULL, expected);
     if (name) assert_true(length == 1 && *name == 'a');
 }
@@ -328,7 +328,7 @@ static void test_a_channel_whose_slot_went_away_is_told(void **state) {
 static void test_channels_of_a_connection_that_broke_are_asked_for_again(void **state) {
     listening *l = *state;
     begin_to_hear(l);
-    hf__channels_broke(&l->channels);
+    hf__channels_disconnected(&l->channels);
     assert_false(hf__channels_subscribed(&l->channels, "a", 1));
     check_told(l, true);
     check_sends(l, NOW, SUBSCRIBE);
@@ -350,7 +350,7 @@ static void test_where_there_are_no_shards_it_is_a_plain_one(void **state) {
     listening *l = *state;
     hf__channels_want(&l->channels, "a", 1, NOW);
     check_sends(l, NOW, SUBSCRIBE);
-    assert_true(hf__channels_refused(&l->channels, "ERR unknown command 'SSUBSCRIBE'", &l->log));
+    assert_true(hf__channels_error(&l->channels, "ERR unknown command 'SSUBSCRIBE'", &l->log));
     check_sends(l, NOW, PLAIN);
     assert_true(says(l, "subscribe"));
     assert_true(hf__channels_subscribed(&l->channels, "a", 1));
@@ -361,11 +361,11 @@ static void test_a_channel_that_is_refused_is_not_heard(void **state) {
     listening *l = *state;
     hf__channels_want(&l->channels, "a", 1, NOW);
     check_sends(l, NOW, SUBSCRIBE);
-    assert_true(hf__channels_refused(&l->channels, "MOVED 1 a:1", &l->log));
+    assert_true(hf__channels_error(&l->channels, "MOVED 1 a:1", &l->log));
     assert_false(hf__channels_subscribed(&l->channels, "a", 1));
     check_told(l, false);
     check_sends(l, NOW, "");
-    assert_false(hf__channels_refused(&l->channels, "ERR of nothing", &l->log));
+    assert_false(hf__channels_error(&l->channels, "ERR of nothing", &l->log));
 }
 
 #define CHANNEL_TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)

@@ -134,7 +134,7 @@ static hf__op *redis_completed(hf__store *store) {
 static bool redis_next_notification(hf__store *store, hf__notification *out) {
     redis *r = (redis *)store;
     size_t length;
-    const char *name = r->in_cluster ? hf__channels_tell(&r->channels, &length) : NULL;
+    const char *name = r->in_cluster ? hf__channels_next_changed(&r->channels, &length) : NULL;
     if (name) {
         *out = (hf__notification){.type = HF__NAME_CHANGED, .name = name, .length = length};
         return true;
@@ -234,8 +234,8 @@ static bool redis_flush(hf__store *store, pthread_mutex_t *mutex) {
     bool told = r->link.session.done_first || r->replica_link.session.done_first ||
                 r->replica_wait.done_first;
     bool again = r->releases.repeat_now && r->link.state == HF__LINK_UP;
-    return r->store.up != was_up || r->notifications.must_recheck || r->channels.to_tell || told ||
-           again;
+    return r->store.up != was_up || r->notifications.must_recheck || r->channels.changed_count ||
+           told || again;
 }
 
 /* Each has a place of its own; what is not to be polled is -1. What a Sentinel says cannot wait. */

@@ -1076,7 +1076,7 @@ MUTATIONS = [
     Mutation(
         "a primary that became read-only is stayed with",
         "store/redis/protocol/answer.c",
-        "if (s->url->primary && hf__role_lost(error)) return demoted(s, op, detail);",
+        "if (s->url->primary && hf__role_lost(error)) return complete_demoted(s, op, detail);",
         "",
         ("sentinel_told", "F32_a_primary*"),
     ),
@@ -1090,7 +1090,7 @@ MUTATIONS = [
     Mutation(
         "a missing right is known by its old wording alone",
         ERROR_LINE,
-        'return begins(said, "ACL failure in script: ") ||',
+        'return has_prefix(said, "ACL failure in script: ") ||',
         "return",
         ("unit_redis_error_line",),
     ),
@@ -1330,7 +1330,7 @@ MUTATIONS = [
     Mutation(
         "cluster: a channel counts before it is confirmed",
         "store/redis/protocol/channels.c",
-        "return ch && ch->state == HEARD;",
+        "return ch && ch->state == SUBSCRIBED;",
         "return ch != NULL;",
         ("unit_cluster",),
     ),

@@ -359,7 +359,7 @@ BUGS = [
         "(e = first_back(anchor)) && [[!hf__lane_stays_back(e)]];)",
         "e->core->closing", first=410),
     Bug("what went with a release that was not heard of is not heard of", SESSION,
-        "completed(s, next, result, [[maybe]], detail ? strdup(detail) : NULL);\n    }\n    completed(",
+        "push_completed(s, next, result, [[maybe]], detail ? strdup(detail) : NULL);\n    }\n    push_completed(",
         "false", first=140),
     Bug("who leaves does not leave the line", SHARED_RELEASE,
         " and find_entry(id)\nif was_queued",

@@ -345,7 +345,7 @@ static hf_result replicas_answer(hf__session *s, hf__op *op, char **detail) {
 }
 
 /* There was a failover: nothing was done, and another node is to be asked. */
-static hf_result demoted(hf__session *s, hf__op *op, char **detail) {
+static hf_result complete_demoted(hf__session *s, hf__op *op, char **detail) {
     *detail = hf__line("%s is not the primary any more", s->where);
     hf__session_complete(s, op, HF_UNREACHABLE, false, *detail ? strdup(*detail) : NULL);
     return HF_UNREACHABLE;
@@ -391,7 +391,7 @@ static hf_result error_answer(hf__session *s, hf__op *op, hf__time now, char **d
         hf__session_send(s, op, true, now);
         return HF_OK;
     }
-    if (s->url->primary && hf__role_lost(error)) return demoted(s, op, detail);
+    if (s->url->primary && hf__role_lost(error)) return complete_demoted(s, op, detail);
     char *line = NULL;
     hf_result result = hf__session_error(s, op, error, &line);
     /* Where something else stands in its place, our hold is gone. But what may yet come late was not

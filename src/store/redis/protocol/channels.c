@@ -13,15 +13,15 @@
 #define TIDY   (10 * HF__SEC)
 #define SUFFIX ":c:"
 
-typedef enum channel_state { WANTED, ASKED, HEARD, LEAVING, GONE } channel_state;
+typedef enum channel_state { WANTED, SUBSCRIBING, SUBSCRIBED, UNSUBSCRIBING, GONE } channel_state;
 
 struct hf__channel {
     hf__mapped mapped; /* key: the text, which is behind the name */
     hf__channel *next, *prev;
     channel_state state;
-    bool tell;
-    bool again;     /* LEAVING: and wanted since */
-    uint64_t asked; /* ASKED: when */
+    bool changed;
+    bool wanted_again; /* LEAVING: and wanted since */
+    uint64_t asked;    /* ASKED: when */
     hf__time used;
     size_t length; /* of the name */
     char name[];
@@ -38,12 +38,12 @@ static void set_state(hf__channels *c, hf__channel *ch, channel_state state) {
     ch->state = state;
 }
 
-static void tell(hf__channels *c, hf__channel *ch) {
-    if (!ch->tell) c->to_tell++;
-    ch->tell = true;
+static void mark_changed(hf__channels *c, hf__channel *ch) {
+    if (!ch->changed) c->changed_count++;
+    ch->changed = true;
 }
 
-static void unlink_one(hf__channels *c, hf__channel *ch) {
+static void unlink_channel(hf__channels *c, hf__channel *ch) {
     if (ch->prev)
         ch->prev->next = ch->next;
     else
@@ -52,11 +52,11 @@ static void unlink_one(hf__channels *c, hf__channel *ch) {
 }
 
 /* It is no channel any more; what is still to be told of it stays until it was. */
-static void drop(hf__channels *c, hf__channel *ch) {
+static void drop_channel(hf__channels *c, hf__channel *ch) {
     if (ch->state != GONE) hf__map_remove(&c->names, &ch->mapped);
     set_state(c, ch, GONE);
-    if (ch->tell) return;
-    unlink_one(c, ch);
+    if (ch->changed) return;
+    unlink_channel(c, ch);
     free(ch);
 }
 
@@ -66,7 +66,7 @@ void hf__channels_fini(hf__channels *c) {
         if (ch->state != GONE) hf__map_remove(&c->names, &ch->mapped);
         free(ch);
     }
-    free(c->told);
+    free(c->last_changed);
     hf__map_fini(&c->names);
 }
 
@@ -81,21 +81,21 @@ static void put_text(const hf__channels *c, char *at, const char *name, size_t l
     memcpy(at, c->client, strlen(c->client));
 }
 
-static hf__channel *of(hf__mapped *m) {
+static hf__channel *channel_of(hf__mapped *m) {
     return m ? (hf__channel *)((char *)m - offsetof(hf__channel, mapped)) : NULL;
 }
 
 #define TEXT_MAX (HF__REPLY_TEXT / 4)
 
-static hf__channel *find(const hf__channels *c, const char *name, size_t length) {
+static hf__channel *find_channel(const hf__channels *c, const char *name, size_t length) {
     char text[TEXT_MAX];
     size_t size = text_length(c, name, length);
     if (!c->names.count || size > sizeof text) return NULL;
     put_text(c, text, name, length);
-    return of(hf__map_find(&c->names, text, size));
+    return channel_of(hf__map_find(&c->names, text, size));
 }
 
-static hf__channel *add(hf__channels *c, const char *name, size_t length) {
+static hf__channel *add_channel(hf__channels *c, const char *name, size_t length) {
     size_t size = text_length(c, name, length);
     if (c->names.count == HF__CHANNELS_MAX || size > TEXT_MAX) return NULL;
     hf__channel *ch = calloc(1, sizeof *ch + length + size);
@@ -115,48 +115,48 @@ static hf__channel *add(hf__channels *c, const char *name, size_t length) {
 }
 
 void hf__channels_want(hf__channels *c, const char *name, size_t length, hf__time now) {
-    hf__channel *ch = find(c, name, length);
-    if (!ch) ch = add(c, name, length);
+    hf__channel *ch = find_channel(c, name, length);
+    if (!ch) ch = add_channel(c, name, length);
     if (!ch) return;
     ch->used = now;
-    if (ch->state == LEAVING) ch->again = true;
+    if (ch->state == UNSUBSCRIBING) ch->wanted_again = true;
 }
 
 bool hf__channels_subscribed(const hf__channels *c, const char *name, size_t length) {
-    const hf__channel *ch = find(c, name, length);
-    return ch && ch->state == HEARD;
+    const hf__channel *ch = find_channel(c, name, length);
+    return ch && ch->state == SUBSCRIBED;
 }
 
 /* ---- Sending ---- */
 
-static void send(const hf__channels *c, hf__channel *ch, hf__buffer *out, const char *shard,
-                 const char *plain) {
+static void send_command(const hf__channels *c, hf__channel *ch, hf__buffer *out, const char *shard,
+                         const char *plain) {
     hf__command_begin(out, 2);
     hf__command_string(out, c->plain ? plain : shard);
     hf__command_bytes(out, ch->mapped.key, ch->mapped.length);
 }
 
-static void ask(hf__channels *c, hf__channel *ch, hf__buffer *out) {
+static void send_subscribe(hf__channels *c, hf__channel *ch, hf__buffer *out) {
     size_t before = out->length;
-    send(c, ch, out, "SSUBSCRIBE", "SUBSCRIBE");
+    send_command(c, ch, out, "SSUBSCRIBE", "SUBSCRIBE");
     if (out->failed) {
         hf__buffer_cut(out, before);
-        drop(c, ch); /* who waits asks often */
+        drop_channel(c, ch); /* who waits asks often */
         return;
     }
     ch->asked = ++c->asked;
-    set_state(c, ch, ASKED);
+    set_state(c, ch, SUBSCRIBING);
 }
 
-static void leave(hf__channels *c, hf__channel *ch, hf__buffer *out) {
+static void send_unsubscribe(hf__channels *c, hf__channel *ch, hf__buffer *out) {
     size_t before = out->length;
-    send(c, ch, out, "SUNSUBSCRIBE", "UNSUBSCRIBE");
+    send_command(c, ch, out, "SUNSUBSCRIBE", "UNSUBSCRIBE");
     if (out->failed) {
         hf__buffer_cut(out, before);
         return;
     }
-    ch->again = false;
-    set_state(c, ch, LEAVING);
+    ch->wanted_again = false;
+    set_state(c, ch, UNSUBSCRIBING);
 }
 
 void hf__channels_send(hf__channels *c, hf__buffer *out, hf__time now) {
@@ -166,11 +166,11 @@ void hf__channels_send(hf__channels *c, hf__buffer *out, hf__time now) {
         next = ch->next;
         bool unused = now - ch->used > LINGER;
         if (ch->state == WANTED && unused)
-            drop(c, ch);
+            drop_channel(c, ch);
         else if (ch->state == WANTED)
-            ask(c, ch, out);
-        else if (ch->state == HEARD && tidy && unused)
-            leave(c, ch, out);
+            send_subscribe(c, ch, out);
+        else if (ch->state == SUBSCRIBED && tidy && unused)
+            send_unsubscribe(c, ch, out);
     }
     if (tidy) c->tidy_at = c->names.count ? now + TIDY : HF__NEVER;
 }
@@ -181,13 +181,14 @@ hf__time hf__channels_due(const hf__channels *c) {
 
 /* ---- What came ---- */
 
-static void left(hf__channels *c, hf__channel *ch) {
-    if (ch->state == LEAVING && ch->again) {
+static void note_unsubscribed(hf__channels *c, hf__channel *ch) {
+    if (ch->state == UNSUBSCRIBING && ch->wanted_again) {
         set_state(c, ch, WANTED);
         return;
     }
-    if (ch->state == HEARD) tell(c, ch); /* by itself: the slot has gone to another node */
-    drop(c, ch);
+    if (ch->state == SUBSCRIBED)
+        mark_changed(c, ch); /* by itself: the slot has gone to another node */
+    drop_channel(c, ch);
 }
 
 bool hf__channels_push(hf__channels *c, const hf__reply *r) {
@@ -197,12 +198,12 @@ bool hf__channels_push(hf__channels *c, const hf__reply *r) {
     bool come = !strcmp(kind, "ssubscribe") || !strcmp(kind, "subscribe");
     bool gone = !strcmp(kind, "sunsubscribe") || !strcmp(kind, "unsubscribe");
     if (!come && !gone) return false;
-    hf__channel *ch = text ? of(hf__map_find(&c->names, text, r->item[1].length)) : NULL;
+    hf__channel *ch = text ? channel_of(hf__map_find(&c->names, text, r->item[1].length)) : NULL;
     if (ch && gone) {
-        left(c, ch);
-    } else if (ch && ch->state == ASKED) {
-        set_state(c, ch, HEARD);
-        tell(c, ch);
+        note_unsubscribed(c, ch);
+    } else if (ch && ch->state == SUBSCRIBING) {
+        set_state(c, ch, SUBSCRIBED);
+        mark_changed(c, ch);
     }
     return true;
 }
@@ -210,7 +211,7 @@ bool hf__channels_push(hf__channels *c, const hf__reply *r) {
 static hf__channel *oldest_asked(const hf__channels *c) {
     hf__channel *oldest = NULL;
     for (hf__channel *ch = c->first; ch; ch = ch->next)
-        if (ch->state == ASKED && (!oldest || ch->asked < oldest->asked)) oldest = ch;
+        if (ch->state == SUBSCRIBING && (!oldest || ch->asked < oldest->asked)) oldest = ch;
     return oldest;
 }
 
@@ -218,29 +219,29 @@ static bool lacks_shards(const char *error) {
     return strstr(error, "unknown command") || !strncmp(error, "NOPERM", 6);
 }
 
-bool hf__channels_refused(hf__channels *c, const char *error, hf__log *log) {
+bool hf__channels_error(hf__channels *c, const char *error, hf__log *log) {
     hf__channel *ch = oldest_asked(c);
     if (!ch) return false;
     if (lacks_shards(error) && !c->plain) {
         c->plain = true;
         for (hf__channel *each = c->first; each; each = each->next)
-            if (each->state == ASKED) set_state(c, each, WANTED);
+            if (each->state == SUBSCRIBING) set_state(c, each, WANTED);
         return true;
     }
     hf__log_add(log, strncmp(error, "NOPERM", 6) ? HF_LOG_DEBUG : HF_LOG_WARNING,
                 "waits for %.*s are not told when it is their turn, and ask often instead: %.120s",
                 (int)ch->length, ch->name, error);
-    drop(c, ch);
+    drop_channel(c, ch);
     return true;
 }
 
-void hf__channels_broke(hf__channels *c) {
+void hf__channels_disconnected(hf__channels *c) {
     c->plain = false; /* another server may answer next */
     for (hf__channel *ch = c->first, *next; ch; ch = next) {
         next = ch->next;
-        if (ch->state == HEARD) tell(c, ch);
-        if (ch->state == LEAVING && !ch->again)
-            drop(c, ch);
+        if (ch->state == SUBSCRIBED) mark_changed(c, ch);
+        if (ch->state == UNSUBSCRIBING && !ch->wanted_again)
+            drop_channel(c, ch);
         else if (ch->state != GONE)
             set_state(c, ch, WANTED);
     }
@@ -248,17 +249,17 @@ void hf__channels_broke(hf__channels *c) {
 
 /* ---- Telling ---- */
 
-const char *hf__channels_tell(hf__channels *c, size_t *length) {
-    free(c->told);
-    c->told = NULL;
-    hf__channel *ch = c->to_tell ? c->first : NULL;
-    while (ch && !ch->tell) ch = ch->next;
+const char *hf__channels_next_changed(hf__channels *c, size_t *length) {
+    free(c->last_changed);
+    c->last_changed = NULL;
+    hf__channel *ch = c->changed_count ? c->first : NULL;
+    while (ch && !ch->changed) ch = ch->next;
     if (!ch) return NULL;
-    c->to_tell--;
-    ch->tell = false;
+    c->changed_count--;
+    ch->changed = false;
     *length = ch->length;
     if (ch->state != GONE) return ch->name;
-    unlink_one(c, ch);
-    c->told = ch;
+    unlink_channel(c, ch);
+    c->last_changed = ch;
     return ch->name;
 }

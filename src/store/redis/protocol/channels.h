@@ -27,12 +27,12 @@ typedef struct hf__channels {
     const char *prefix, *client;
     hf__map names; /* by their text */
     hf__channel *first;
-    size_t wanted;    /* to be asked for */
-    size_t to_tell;   /* whose name is to be told */
-    uint64_t asked;   /* counts */
-    bool plain;       /* not as shard channels: the server has none, or does not let us */
-    hf__time tidy_at; /* when to look for those that nobody wants any more */
-    hf__channel *told;
+    size_t wanted;        /* to be asked for */
+    size_t changed_count; /* whose name is to be told */
+    uint64_t asked;       /* counts */
+    bool plain;           /* not as shard channels: the server has none, or does not let us */
+    hf__time tidy_at;     /* when to look for those that nobody wants any more */
+    hf__channel *last_changed;
 } hf__channels;
 
 void hf__channels_init(hf__channels *c, const char *prefix, const char *client, uint64_t seed);
@@ -50,11 +50,11 @@ hf__time hf__channels_due(const hf__channels *c);
 /* What came. True: it was about a channel. An error is that to the oldest that was asked for, and true
    if there is one. */
 bool hf__channels_push(hf__channels *c, const hf__reply *reply);
-bool hf__channels_refused(hf__channels *c, const char *error, hf__log *log);
+bool hf__channels_error(hf__channels *c, const char *error, hf__log *log);
 
-void hf__channels_broke(hf__channels *c);
+void hf__channels_disconnected(hf__channels *c);
 
 /* The next name of which something is to be told; NULL: none. It lasts until the next call. */
-const char *hf__channels_tell(hf__channels *c, size_t *length);
+const char *hf__channels_next_changed(hf__channels *c, size_t *length);
 
 #endif

@@ -11,7 +11,7 @@
 #define DIGITS_MAX (HF__DIGITS + 4)
 
 /* Room for an argument of that length, its header and its end written around it. */
-static char *argument(hf__buffer *out, size_t length) {
+static char *add_argument(hf__buffer *out, size_t length) {
     char text[DIGITS_MAX], *end = text + sizeof text, *at = end;
     *--at = '\n';
     *--at = '\r';
@@ -36,7 +36,7 @@ void hf__command_begin(hf__buffer *out, int count) {
 }
 
 void hf__command_bytes(hf__buffer *out, const void *bytes, size_t length) {
-    char *room = argument(out, length);
+    char *room = add_argument(out, length);
     if (room && length) memcpy(room, bytes, length);
 }
 
@@ -75,7 +75,7 @@ static size_t escaped_length(const char *name, size_t length) {
     return n;
 }
 
-static char *put(char *at, const char *text, size_t length) {
+static char *put_bytes(char *at, const char *text, size_t length) {
     memcpy(at, text, length);
     return at + length;
 }
@@ -83,7 +83,7 @@ static char *put(char *at, const char *text, size_t length) {
 static char *put_escaped(char *at, const char *name, size_t length) {
     for (size_t i = 0; i < length; i++) {
         const char *escape = hf__key_escape(name[i]);
-        at = escape ? put(at, escape, 3) : put(at, name + i, 1);
+        at = escape ? put_bytes(at, escape, 3) : put_bytes(at, name + i, 1);
     }
     return at;
 }
@@ -91,11 +91,11 @@ static char *put_escaped(char *at, const char *name, size_t length) {
 void hf__command_id(hf__buffer *out, const char *client, const char *sign, uint64_t number) {
     char text[DIGITS_MAX], *end = text + sizeof text, *digits = hf__digits(end, number);
     size_t before = strlen(client), between = strlen(sign), after = (size_t)(end - digits);
-    char *at = argument(out, before + between + after);
+    char *at = add_argument(out, before + between + after);
     if (!at) return;
-    at = put(at, client, before);
-    at = put(at, sign, between);
-    put(at, digits, after);
+    at = put_bytes(at, client, before);
+    at = put_bytes(at, sign, between);
+    put_bytes(at, digits, after);
 }
 
 size_t hf__key_length(const char *prefix, const char *name, size_t length, const char *suffix) {
@@ -104,16 +104,16 @@ size_t hf__key_length(const char *prefix, const char *name, size_t length, const
 
 char *hf__key_put(char *at, const char *prefix, const char *name, size_t length,
                   const char *suffix) {
-    at = put(at, prefix, strlen(prefix));
-    at = put(at, ":{", 2);
-    at = escaped_length(name, length) == length ? put(at, name, length)
+    at = put_bytes(at, prefix, strlen(prefix));
+    at = put_bytes(at, ":{", 2);
+    at = escaped_length(name, length) == length ? put_bytes(at, name, length)
                                                 : put_escaped(at, name, length);
-    at = put(at, "}", 1);
-    return put(at, suffix, strlen(suffix));
+    at = put_bytes(at, "}", 1);
+    return put_bytes(at, suffix, strlen(suffix));
 }
 
 void hf__command_key(hf__buffer *out, const char *prefix, const char *name, size_t length,
                      const char *suffix) {
-    char *at = argument(out, hf__key_length(prefix, name, length, suffix));
+    char *at = add_argument(out, hf__key_length(prefix, name, length, suffix));
     if (at) hf__key_put(at, prefix, name, length, suffix);
 }

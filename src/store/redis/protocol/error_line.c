@@ -20,15 +20,15 @@
 
 static const char WRAPPED[] = "ERR Error running script (call to ", PLACE[] = "user_script:";
 
-static const char *skip(const char *at, const char *prefix) {
+static const char *skip_prefix(const char *at, const char *prefix) {
     size_t length = strlen(prefix);
     return strncmp(at, prefix, length) ? at : at + length;
 }
 
 /* Past "@user_script:3: ", with or without the "@" and a space before the number; else where it was. */
 static const char *skip_place(const char *at, long *script_line) {
-    const char *number = skip(skip(at, "@"), PLACE);
-    if (number == skip(at, "@")) return skip(at, "=[C]: -1: ");
+    const char *number = skip_prefix(skip_prefix(at, "@"), PLACE);
+    if (number == skip_prefix(at, "@")) return skip_prefix(at, "=[C]: -1: ");
     char *end;
     long line = strtol(number, &end, 10);
     if (end == number || strncmp(end, ": ", 2) != 0) return at;
@@ -43,14 +43,14 @@ static const char *skip_places(const char *at, long *script_line) {
 
 /* Where the error itself begins. */
 static const char *unwrap_front(const char *line, long *script_line) {
-    const char *wrapped = skip(line, WRAPPED), *end = strstr(wrapped, "): ");
+    const char *wrapped = skip_prefix(line, WRAPPED), *end = strstr(wrapped, "): ");
     const char *at = wrapped != line && end ? end + strlen("): ") : line;
-    const char *inside = skip_places(skip(at, "ERR "), script_line);
-    if (inside == skip(at, "ERR ")) return at; /* no place: ERR is the error's own code */
+    const char *inside = skip_places(skip_prefix(at, "ERR "), script_line);
+    if (inside == skip_prefix(at, "ERR ")) return at; /* no place: ERR is the error's own code */
     return *inside == '-' ? inside + 1 : inside;
 }
 
-static const char *last_of(const char *text, const char *end, const char *needle) {
+static const char *find_last(const char *text, const char *end, const char *needle) {
     const char *last = NULL;
     for (const char *at = text; (at = strstr(at, needle)) && (!end || at < end); at++) last = at;
     return last;
@@ -58,8 +58,8 @@ static const char *last_of(const char *text, const char *end, const char *needle
 
 /* Where it ends: before " script: SHA1, on @user_script:3." or " script: on @user_script:3." */
 static const char *unwrap_back(const char *text, long *script_line) {
-    const char *place = last_of(text, NULL, "on @user_script:");
-    const char *end = place ? last_of(text, place, " script: ") : NULL;
+    const char *place = find_last(text, NULL, "on @user_script:");
+    const char *end = place ? find_last(text, place, " script: ") : NULL;
     if (!end) return text + strlen(text);
     if (!*script_line) *script_line = strtol(strchr(place, ':') + 1, NULL, 10);
     return end;
@@ -75,14 +75,14 @@ static void read_code(char code[HF__ERROR_CODE], const char *text, const char *e
     code[length] = '\0';
 }
 
-static bool begins(const char *text, const char *prefix) {
-    return skip(text, prefix) != text;
+static bool has_prefix(const char *text, const char *prefix) {
+    return skip_prefix(text, prefix) != text;
 }
 
 static bool lacks_right(const char *text) {
-    const char *said = skip(text, "ERR ");
-    return begins(said, "ACL failure in script: ") ||
-           begins(said, "The user executing the script can't ");
+    const char *said = skip_prefix(text, "ERR ");
+    return has_prefix(said, "ACL failure in script: ") ||
+           has_prefix(said, "The user executing the script can't ");
 }
 
 hf__error_line hf__error_unwrap(const char *line) {

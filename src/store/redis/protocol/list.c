@@ -54,19 +54,19 @@ static bool read_cursor(const hf__reply *r, hf__list_walk *l) {
 }
 
 /* What stands for a brace or a percent sign; 0: nothing does. */
-static char unescape(const char *text) {
+static char unescape_char(const char *text) {
     static const char escaped[] = "{}%";
     for (const char *c = escaped; *c; c++)
         if (!strncmp(text, hf__key_escape(*c), 3)) return *c;
     return 0;
 }
 
-static bool decode(char name[HF_NAME_MAX + 1], const char *text, size_t length) {
+static bool decode_name(char name[HF_NAME_MAX + 1], const char *text, size_t length) {
     size_t n = 0;
     for (size_t i = 0; i < length; i++) {
         char c = text[i];
         if (c == '%') {
-            c = i + 2 < length ? unescape(text + i) : 0;
+            c = i + 2 < length ? unescape_char(text + i) : 0;
             i += 2;
         }
         if (!c || n == HF_NAME_MAX) return false;
@@ -83,7 +83,7 @@ static void read_key(hf__list_walk *l, const hf__value *key, const char *prefix)
     to->from_queue = end > 2 && !strcmp(key->text + end - 2, ":q");
     if (to->from_queue) end -= 2;
     if (end <= before || key->text[end - 1] != '}') return;
-    if (decode(to->name, key->text + before, end - 1 - before)) l->count++;
+    if (decode_name(to->name, key->text + before, end - 1 - before)) l->count++;
 }
 
 bool hf__list_answer(const hf__reply *r, const char *prefix, hf__list_walk *l) {

@@ -6,7 +6,7 @@
 #include "store/redis/protocol/command.h"
 #include "store/redis/protocol/session_internal.h"
 
-void hf__login_say(hf__session *s, const char *password) {
+void hf__login_send(hf__session *s, const char *password) {
     if (password) {
         hf__command_begin(&s->out, s->url->user ? 3 : 2);
         hf__command_string(&s->out, "AUTH");

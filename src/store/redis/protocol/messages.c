@@ -64,10 +64,10 @@ bool hf__session_message(hf__session *s, hf__message *m) {
 }
 
 /* What else a node of a cluster says to who listens: of its channels, or an answer to a ping. */
-static hf_result of_channels(hf__session *s, char **detail) {
+static hf_result take_channel_push(hf__session *s, char **detail) {
     const hf__reply *r = &s->parser.reply;
     bool good = r->type == REDIS_REPLY_ERROR
-                    ? hf__channels_refused(s->channels, r->item[0].text, s->log)
+                    ? hf__channels_error(s->channels, r->item[0].text, s->log)
                     : r->type == REDIS_REPLY_STATUS || is_push(r, "pong") ||
                           hf__channels_push(s->channels, r);
     return good ? HF_OK : hf__session_not_redis(s, detail);
@@ -80,7 +80,7 @@ hf_result hf__messages_push(hf__session *s, hf__time now, char **detail) {
     if (is_push(r, "message") || is_push(r, "smessage")) {
         take_message(s, now);
     } else if (s->channels) {
-        return of_channels(s, detail);
+        return take_channel_push(s, detail);
     } else if (!is_push(r, "pong") && !is_push(r, "subscribe")) {
         return hf__session_not_redis(s, detail);
     }

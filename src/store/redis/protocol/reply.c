@@ -8,22 +8,22 @@
 /* ---- What hiredis calls while it parses; NULL ends the parsing with an error ---- */
 
 /* The memory for text, some kilobytes, is left as it is. */
-static void begin(hf__reply *r, int type, size_t count) {
+static void begin_reply(hf__reply *r, int type, size_t count) {
     r->type = type;
     r->count = count;
     r->used = 0;
 }
 
 /* Part of a list within the list. */
-static bool passed_over(const redisReadTask *task) {
+static bool is_skipped(const redisReadTask *task) {
     const hf__reply *r = task->privdata;
     return r->nested && task->parent && task->parent->parent;
 }
 
-static hf__value *place(const redisReadTask *task, int type) {
+static hf__value *value_slot(const redisReadTask *task, int type) {
     hf__reply *r = task->privdata;
     if (!task->parent) {
-        begin(r, type, 1);
+        begin_reply(r, type, 1);
         return &r->item[0];
     }
     /* A list within a list has a parent with a parent. */
@@ -48,17 +48,17 @@ static void put_slots(const redisReadTask *task, const hf__value *value) {
     }
 }
 
-static bool of_slots(const redisReadTask *task) {
+static bool is_in_slots(const redisReadTask *task) {
     return task->parent && ((const hf__reply *)task->privdata)->slots;
 }
 
-static void *put(const redisReadTask *task, hf__value value) {
-    if (of_slots(task)) {
+static void *put_value(const redisReadTask *task, hf__value value) {
+    if (is_in_slots(task)) {
         put_slots(task, &value);
         return task->privdata;
     }
-    if (passed_over(task)) return task->privdata;
-    hf__value *to = place(task, value.type);
+    if (is_skipped(task)) return task->privdata;
+    hf__value *to = value_slot(task, value.type);
     if (!to) return NULL;
     *to = value;
     return task->privdata;
@@ -66,10 +66,10 @@ static void *put(const redisReadTask *task, hf__value value) {
 
 static void *make_string(const redisReadTask *task, char *text, size_t length) {
     hf__reply *r = task->privdata;
-    if (of_slots(task))
-        return put(task, (hf__value){.type = task->type, .text = text, .length = length});
-    if (passed_over(task)) return r;
-    hf__value *to = place(task, task->type);
+    if (is_in_slots(task))
+        return put_value(task, (hf__value){.type = task->type, .text = text, .length = length});
+    if (is_skipped(task)) return r;
+    hf__value *to = value_slot(task, task->type);
     if (!to || length >= HF__REPLY_TEXT - r->used) return NULL;
     char *copy = r->text + r->used;
     memcpy(copy, text, length);
@@ -86,22 +86,22 @@ static void *make_array(const redisReadTask *task, int elements) {
 #endif
     hf__reply *r = task->privdata;
     if (r->slots && !task->parent) {
-        begin(r, REDIS_REPLY_ARRAY, 0);
+        begin_reply(r, REDIS_REPLY_ARRAY, 0);
         return r;
     }
     if (task->parent && (r->nested || r->slots))
-        return put(task, (hf__value){.type = REDIS_REPLY_ARRAY});
+        return put_value(task, (hf__value){.type = REDIS_REPLY_ARRAY});
     if (task->parent || elements > HF__REPLY_ITEMS) return NULL;
-    begin(r, REDIS_REPLY_ARRAY, (size_t)elements);
+    begin_reply(r, REDIS_REPLY_ARRAY, (size_t)elements);
     return r;
 }
 
 static void *make_integer(const redisReadTask *task, long long integer) {
-    return put(task, (hf__value){.type = REDIS_REPLY_INTEGER, .integer = integer});
+    return put_value(task, (hf__value){.type = REDIS_REPLY_INTEGER, .integer = integer});
 }
 
 static void *make_nil(const redisReadTask *task) {
-    return put(task, (hf__value){.type = REDIS_REPLY_NIL});
+    return put_value(task, (hf__value){.type = REDIS_REPLY_NIL});
 }
 
 static void free_nothing(void *object) {

@@ -27,7 +27,7 @@ void hf__session_fini(hf__session *s) {
 
 /* ---- Completing ---- */
 
-static void completed(hf__session *s, hf__op *op, hf_result result, bool maybe, char *detail) {
+static void push_completed(hf__session *s, hf__op *op, hf_result result, bool maybe, char *detail) {
     op->result = result;
     op->outcome_unknown = maybe;
     op->detail = detail;
@@ -39,7 +39,7 @@ static void completed(hf__session *s, hf__op *op, hf_result result, bool maybe, 
     s->done_last = op;
 }
 
-static void went_with(hf__op *op, const hf__op *sent) {
+static void copy_sent_fields(hf__op *op, const hf__op *sent) {
     op->heard = sent->heard;
     op->sent_at = sent->sent_at;
     op->link = sent->link;
@@ -50,7 +50,7 @@ hf__op *hf__session_take_next(hf__op *op) {
     hf__op *next = op->next_acquire_op;
     op->next_acquire_op = NULL;
     next->late_count = 0;
-    went_with(next, op);
+    copy_sent_fields(next, op);
     return next;
 }
 
@@ -67,14 +67,14 @@ void hf__session_complete(hf__session *s, hf__op *op, hf_result result, bool may
         return;
     }
     for (hf__op *next = op->together; next; next = next->together) {
-        went_with(next, op);
-        completed(s, next, result, maybe, detail ? strdup(detail) : NULL);
+        copy_sent_fields(next, op);
+        push_completed(s, next, result, maybe, detail ? strdup(detail) : NULL);
     }
     if (op->next_acquire_op) {
         hf__op *next = hf__session_take_next(op);
-        completed(s, next, result, maybe, detail ? strdup(detail) : NULL);
+        push_completed(s, next, result, maybe, detail ? strdup(detail) : NULL);
     }
-    completed(s, op, result, maybe, detail);
+    push_completed(s, op, result, maybe, detail);
 }
 
 hf__op *hf__session_completed(hf__session *s) {
@@ -135,7 +135,7 @@ hf_result hf__session_begin(hf__session *s, const char *password, hf__time now) 
     hf__buffer_cut(&s->out, 0);
     s->login_left = 0;
     s->parser.reply.nested = false;
-    hf__login_say(s, password);
+    hf__login_send(s, password);
     if (s->out.failed) {
         hf__buffer_cut(&s->out, 0);
         return HF_NOMEM;
@@ -195,7 +195,7 @@ void hf__session_break(hf__session *s) {
     s->state = HF__AWAY;
     s->pinged_at = 0;
     s->registered = false;
-    if (s->channels) hf__channels_broke(s->channels);
+    if (s->channels) hf__channels_disconnected(s->channels);
     hf__buffer_cut(&s->out, 0);
     while (s->first) {
         bool sent = s->in_flight > s->unsent;

@@ -32,7 +32,7 @@ hf_result hf__session_error(const hf__session *s, const hf__op *op, const char *
 
 /* ---- login.c ---- */
 
-void hf__login_say(hf__session *s, const char *password);
+void hf__login_send(hf__session *s, const char *password);
 hf_result hf__login_answer(hf__session *s, hf__time now, char **detail);
 
 /* ---- messages.c ---- */
