@@ -14,7 +14,7 @@
 #define TIME   "*2\r\n$4\r\n1000\r\n$3\r\n500\r\n" /* 1000.000500 s */
 #define US     ":1000000500\r\n"
 
-typedef struct fixture {
+typedef struct latch_fixture {
     hf__url url;
     hf__identity who;
     hf__log log;
@@ -23,10 +23,10 @@ typedef struct fixture {
     hf__lock_info sight;
     hf__latch latch;
     hf__leader_value word;
-} fixture;
+} latch_fixture;
 
 static int set_up(void **state) {
-    fixture *f = calloc(1, sizeof *f);
+    latch_fixture *f = calloc(1, sizeof *f);
     if (!f || hf__url_parse(&f->url, "redis://h")) return -1;
     f->who = (hf__identity){.client = CLIENT};
     hf__log_init(&f->log, NULL, NULL, 0);
@@ -35,7 +35,7 @@ static int set_up(void **state) {
 }
 
 static int tear_down(void **state) {
-    fixture *f = *state;
+    latch_fixture *f = *state;
     hf__session_fini(&f->s);
     hf__url_fini(&f->url);
     free(f->op.detail);
@@ -43,7 +43,7 @@ static int tear_down(void **state) {
     return 0;
 }
 
-static hf_result feed(fixture *f, const char *bytes) {
+static hf_result feed(latch_fixture *f, const char *bytes) {
     char *detail = NULL;
     f->s.unsent = 0;
     hf_result r = hf__session_feed(&f->s, bytes, strlen(bytes), NOW, &detail);
@@ -52,7 +52,7 @@ static hf_result feed(fixture *f, const char *bytes) {
 }
 
 /* Logged in anew, with one operation under way. */
-static hf__op *submit(fixture *f, hf__verb verb, bool stand) {
+static hf__op *submit(latch_fixture *f, hf__verb verb, bool stand) {
     hf__session_break(&f->s);
     while (hf__session_completed(&f->s)) {
     }
@@ -80,7 +80,7 @@ static hf__op *submit(fixture *f, hf__verb verb, bool stand) {
     return &f->op;
 }
 
-static void check_sent(fixture *f, const hf__script *script, const char *rest) {
+static void check_sent(latch_fixture *f, const hf__script *script, const char *rest) {
     char expected[512];
     snprintf(expected, sizeof expected, "EVALSHA\r\n$40\r\n%s\r\n%s", script->sha1, rest);
     char *sent = calloc(1, f->s.out.length + 1);
@@ -94,7 +94,7 @@ static void check_sent(fixture *f, const hf__script *script, const char *rest) {
 #define BY_CLIENT   "$36\r\n" CLIENT "\r\n$1\r\n5\r\n"
 
 static void test_what_is_sent(void **state) {
-    fixture *f = *state;
+    latch_fixture *f = *state;
     submit(f, HF__LATCH_SET, false);
     check_sent(f, &hf__script_latch_set, LATCH_KEYS BY_CLIENT "$10\r\n1002000500\r\n$1\r\n7\r\n");
     submit(f, HF__LATCH_COUNT_DOWN, false);
@@ -112,7 +112,7 @@ static void test_what_is_sent(void **state) {
 }
 
 static void test_what_answers_mean(void **state) {
-    fixture *f = *state;
+    latch_fixture *f = *state;
     hf__op *op = submit(f, HF__LATCH_COUNT_DOWN, false);
     T_HF(HF_OK, feed(f, "*5\r\n:1\r\n" US ":4\r\n:1000\r\n:900\r\n"));
     assert_ptr_equal(hf__session_completed(&f->s), op);
@@ -144,7 +144,7 @@ static void test_what_answers_mean(void **state) {
 
 /* Too late by the server's clock: asked again, three times at most. */
 static void test_too_late(void **state) {
-    fixture *f = *state;
+    latch_fixture *f = *state;
     hf__op *op = submit(f, HF__LATCH_COUNT_DOWN, false);
     for (int i = 0; i < 4; i++) {
         assert_null(hf__session_completed(&f->s));
@@ -180,7 +180,7 @@ static void test_what_is_no_answer(void **state) {
         {HF__LEADER, "*8\r\n:1\r\n" US ":1\r\n:40\r\n:7\r\n:11\r\n:3\r\n$2\r\nhi\r\n"},
         {HF__LEADER, "*8\r\n:1\r\n" US ":1\r\n:40\r\n$5\r\nabc:7\r\n:11\r\n:3\r\n:8\r\n"},
     };
-    fixture *f = *state;
+    latch_fixture *f = *state;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         hf__op *op = submit(f, wrong[i].verb, true);
         if (feed(f, wrong[i].answer) != HF_PROTOCOL) fail_msg("taken: %s", wrong[i].answer);
@@ -191,7 +191,7 @@ static void test_what_is_no_answer(void **state) {
 }
 
 static void test_a_value_that_is_too_long(void **state) {
-    fixture *f = *state;
+    latch_fixture *f = *state;
     char answer[HF_VALUE_MAX + 256];
     int n = snprintf(answer, sizeof answer,
                      "*8\r\n:1\r\n" US ":1\r\n:40\r\n$5\r\nabc:7\r\n:11\r\n:3\r\n$%d\r\n",

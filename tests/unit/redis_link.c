@@ -9,18 +9,18 @@
 #include "base/time.h"
 #include "store/redis/net/link.h"
 
-typedef struct fixture {
+typedef struct link_fixture {
     hf__link link;
     hf__url url;
     hf__identity who;
     hf__log log;
     int server; /* the other end */
-} fixture;
+} link_fixture;
 
 /* A connection for messages, which was pinged longer ago than an answer may take. */
 static int set_up(void **state) {
     int ends[2];
-    fixture *f = calloc(1, sizeof *f);
+    link_fixture *f = calloc(1, sizeof *f);
     if (!f || hf__url_parse(&f->url, "redis://h") || socketpair(AF_UNIX, SOCK_STREAM, 0, ends))
         return -1;
     f->who = (hf__identity){.client = "c", .pid = 7, .host = "ho", .program = "pr"};
@@ -35,7 +35,7 @@ static int set_up(void **state) {
 }
 
 static int tear_down(void **state) {
-    fixture *f = *state;
+    link_fixture *f = *state;
     hf__link_fini(&f->link, false);
     hf__url_fini(&f->url);
     close(f->server);
@@ -44,7 +44,7 @@ static int tear_down(void **state) {
 }
 
 static void test_who_does_not_answer_is_given_up(void **state) {
-    fixture *f = *state;
+    link_fixture *f = *state;
     hf__link_tick(&f->link, hf__now());
     assert_int_not_equal(f->link.state, HF__LINK_UP);
 }
@@ -52,7 +52,7 @@ static void test_who_does_not_answer_is_given_up(void **state) {
 /* It is read by who leads, who may wait for another connection just then, for seconds if that server stands
    still. The keeper, meanwhile, must not run in circles over what is due and cannot be done. */
 static void test_an_answer_that_nobody_reads_is_not_due_at_once(void **state) {
-    fixture *f = *state;
+    link_fixture *f = *state;
     hf__time now = hf__now();
     assert_int_equal(write(f->server, "+", 1), 1);
     assert_true(hf__link_due(&f->link) <= now);
@@ -83,7 +83,7 @@ ssize_t __wrap_recv(int fd, void *buffer, size_t length, int flags) {
 }
 
 /* Wait for a piece of an answer, which is there, or comes when the reader sleeps. */
-static void await(fixture *f, bool there, bool look) {
+static void await(link_fixture *f, bool there, bool look) {
     static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
     reads.looks = reads.sleeps = 0;
     reads.fd = f->link.fd;
@@ -99,7 +99,7 @@ static void await(fixture *f, bool there, bool look) {
 }
 
 static void test_an_answer_is_looked_for_before_it_is_slept_for(void **state) {
-    fixture *f = *state;
+    link_fixture *f = *state;
     await(f, true, true);
     assert_int_equal(reads.looks, 1);
     assert_int_equal(reads.sleeps, 0);
@@ -110,7 +110,7 @@ static void test_an_answer_is_looked_for_before_it_is_slept_for(void **state) {
 
 /* A server that is far away, or busy: looking would burn the core for nothing. */
 static void test_who_looked_in_vain_sleeps_at_once_and_longer_each_time(void **state) {
-    fixture *f = *state;
+    link_fixture *f = *state;
     for (int in_vain = 1; in_vain <= 3; in_vain++) {
         await(f, false, true);
         assert_true(reads.looks > 1);
@@ -130,7 +130,7 @@ static void test_who_looked_in_vain_sleeps_at_once_and_longer_each_time(void **s
 /* ---- Memory ---- */
 
 /* Commands of so many bytes go out, and the server has read them. */
-static void say(fixture *f, size_t length) {
+static void say(link_fixture *f, size_t length) {
     static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
     static char bytes[4096];
     char *room = hf__buffer_room(&f->link.session.out, length);
@@ -149,7 +149,7 @@ static void say(fixture *f, size_t length) {
 
 /* When a server is back without its scripts, all who wait send theirs whole, at once. */
 static void test_what_a_burst_took_is_given_back(void **state) {
-    fixture *f = *state;
+    link_fixture *f = *state;
     const hf__buffer *out = &f->link.session.out, *sending = &f->link.sending;
     for (int i = 0; i < 2; i++) say(f, 1 << 20);
     assert_true(out->size + sending->size >= 2 << 20);

@@ -12,13 +12,13 @@
 static hf__url url = {.prefix = "hf"};
 static const hf__identity who = {.client = "c"};
 
-typedef struct fixture {
+typedef struct log_fixture {
     hf__release_log releases;
     hf__session session;
-} fixture;
+} log_fixture;
 
 static int set_up(void **state) {
-    fixture *f = calloc(1, sizeof *f);
+    log_fixture *f = calloc(1, sizeof *f);
     hf__release_log_init(&f->releases, 1);
     if (!f || !hf__session_init(&f->session, HF__COMMANDS, &url, &who, NULL, "w:1")) return -1;
     f->session.state = HF__READY;
@@ -26,13 +26,13 @@ static int set_up(void **state) {
     return 0;
 }
 
-static void take_back(fixture *f) {
+static void take_back(log_fixture *f) {
     for (hf__op *op; (op = hf__session_completed(&f->session));)
         assert_true(hf__release_log_reclaim(op));
 }
 
 static int tear_down(void **state) {
-    fixture *f = *state;
+    log_fixture *f = *state;
     hf__session_break(&f->session);
     take_back(f);
     hf__release_log_fini(&f->releases);
@@ -41,8 +41,8 @@ static int tear_down(void **state) {
     return 0;
 }
 
-static void note(fixture *f, hf__verb verb, const char *name, uint64_t acquire_id, hf_result result,
-                 bool leave, hf__time now) {
+static void note(log_fixture *f, hf__verb verb, const char *name, uint64_t acquire_id,
+                 hf_result result, bool leave, hf__time now) {
     hf__op op = {.verb = verb,
                  .name = name,
                  .name_length = strlen(name),
@@ -54,7 +54,7 @@ static void note(fixture *f, hf__verb verb, const char *name, uint64_t acquire_i
 }
 
 /* How many are said again; they are answered by a connection that breaks. */
-static size_t repeated(fixture *f, hf__time now) {
+static size_t repeated(log_fixture *f, hf__time now) {
     hf__release_log_repeat(&f->releases, &f->session, now);
     size_t count = f->session.in_flight;
     hf__session_break(&f->session);
@@ -64,7 +64,7 @@ static size_t repeated(fixture *f, hf__time now) {
 }
 
 static void test_a_release_is_said_again_for_a_lease(void **state) {
-    fixture *f = *state;
+    log_fixture *f = *state;
     note(f, HF__RELEASE, "a", 7, HF_OK, false, NOW);
     hf__release_log_repeat(&f->releases, &f->session, NOW);
     assert_int_equal(f->session.in_flight, 1);
@@ -84,7 +84,7 @@ static void test_a_release_is_said_again_for_a_lease(void **state) {
 }
 
 static void test_what_was_not_released_is_not(void **state) {
-    fixture *f = *state;
+    log_fixture *f = *state;
     note(f, HF__ACQUIRE, "a", 1, HF_OK, false, NOW);
     note(f, HF__RENEW, "a", 1, HF_OK, false, NOW);
     note(f, HF__RELEASE, "a", 1, HF_UNREACHABLE, false, NOW);
@@ -99,7 +99,7 @@ static void test_what_was_not_released_is_not(void **state) {
 }
 
 static void test_one_of_a_name_stands_for_those_before_it(void **state) {
-    fixture *f = *state;
+    log_fixture *f = *state;
     for (uint64_t i = 1; i <= 5; i++) note(f, HF__RELEASE, "a", i, HF_OK, false, NOW);
     note(f, HF__RELEASE, "b", 9, HF_OK, false, NOW);
     assert_int_equal(f->releases.count, 2);
@@ -118,7 +118,7 @@ static void test_one_of_a_name_stands_for_those_before_it(void **state) {
 
 /* Another server may have it in line still, and would grant it to nobody. */
 static void test_who_has_stood_in_line_leaves_it(void **state) {
-    fixture *f = *state;
+    log_fixture *f = *state;
     hf__op placed = {
         .verb = HF__ACQUIRE, .name = "b", .name_length = 1, .acquire_id = 1, .queued = true};
     note(f, HF__RELEASE, "a", 1, HF_OK, false, NOW);
@@ -131,7 +131,7 @@ static void test_who_has_stood_in_line_leaves_it(void **state) {
 }
 
 static void test_what_was_lost_leaves_the_line_at_once(void **state) {
-    fixture *f = *state;
+    log_fixture *f = *state;
     note(f, HF__RENEW, "a", 3, HF_LOST, false, NOW);
     assert_false(f->releases.repeat_now);
     f->releases.has_queued = true;
@@ -147,7 +147,7 @@ static void test_what_was_lost_leaves_the_line_at_once(void **state) {
 }
 
 static void test_of_other_kinds_each_is_its_own(void **state) {
-    fixture *f = *state;
+    log_fixture *f = *state;
     for (uint64_t i = 1; i <= 3; i++) {
         hf__op op = {.verb = HF__RELEASE,
                      .kind = HF_READ,
@@ -164,7 +164,7 @@ static void test_of_other_kinds_each_is_its_own(void **state) {
 }
 
 static void test_there_is_a_most_of_them(void **state) {
-    fixture *f = *state;
+    log_fixture *f = *state;
     char name[16];
     for (int i = 0; i < HF__RELEASE_LOG_MAX + 100; i++) {
         snprintf(name, sizeof name, "n%d", i);

@@ -7,13 +7,13 @@
 
 static hf__url url = {.hosts = {{"a", 1}, {"b", 2}, {"c", 3}}, .primary = "mymaster"};
 
-typedef struct fixture {
+typedef struct sentinel_fixture {
     hf__sentinel s;
     hf__parser parser;
-} fixture;
+} sentinel_fixture;
 
 static int set_up(void **state) {
-    static fixture f;
+    static sentinel_fixture f;
     hf__sentinel_init(&f.s, &url);
     if (!hf__parser_init(&f.parser)) return -1;
     *state = &f;
@@ -21,17 +21,17 @@ static int set_up(void **state) {
 }
 
 static int tear_down(void **state) {
-    hf__parser_fini(&((fixture *)*state)->parser);
+    hf__parser_fini(&((sentinel_fixture *)*state)->parser);
     return 0;
 }
 
-static const hf__reply *parse(fixture *f, const char *bytes) {
+static const hf__reply *parse(sentinel_fixture *f, const char *bytes) {
     T_HF(HF_OK, hf__parser_feed(&f->parser, bytes, strlen(bytes)));
     assert_int_equal(hf__parser_next(&f->parser), HF__PARSED);
     return &f->parser.reply;
 }
 
-static hf_result answer(fixture *f, unsigned part, const char *bytes) {
+static hf_result answer(sentinel_fixture *f, unsigned part, const char *bytes) {
     char *detail = NULL;
     hf_result r = hf__sentinel_answer(&f->s, part, parse(f, bytes), "w:1", &detail);
     assert_true((r == HF_OK) == (detail == NULL));
@@ -40,7 +40,7 @@ static hf_result answer(fixture *f, unsigned part, const char *bytes) {
 }
 
 /* The Sentinel of that index says this. */
-static void says(fixture *f, unsigned at, int epoch, int port) {
+static void says(sentinel_fixture *f, unsigned at, int epoch, int port) {
     char bytes[128];
     hf__buffer out;
     hf__buffer_init(&out, 4096);
@@ -56,7 +56,7 @@ static void says(fixture *f, unsigned at, int epoch, int port) {
 }
 
 static void test_it_asks_for_epoch_and_address(void **state) {
-    fixture *f = *state;
+    sentinel_fixture *f = *state;
     hf__buffer out;
     hf__buffer_init(&out, 4096);
     hf__sentinel_ask(&f->s, &out);
@@ -70,7 +70,7 @@ static void test_it_asks_for_epoch_and_address(void **state) {
 }
 
 static void test_the_newest_is_believed(void **state) {
-    fixture *f = *state;
+    sentinel_fixture *f = *state;
     assert_int_equal(f->s.primary.port, 0);
     says(f, 0, 1, 4);
     assert_int_equal(f->s.primary.port, 4);
@@ -87,7 +87,7 @@ static void test_the_newest_is_believed(void **state) {
 }
 
 static void test_most_of_them_can_begin_anew(void **state) {
-    fixture *f = *state;
+    sentinel_fixture *f = *state;
     says(f, 0, 9, 4);
     says(f, 1, 0, 5);
     assert_int_equal(f->s.primary.port, 4);
@@ -102,7 +102,7 @@ static void test_most_of_them_can_begin_anew(void **state) {
 }
 
 static void test_what_is_no_answer(void **state) {
-    fixture *f = *state;
+    sentinel_fixture *f = *state;
     assert_int_equal(answer(f, 0, "-ERR No such master with that name\r\n"), HF_REFUSED);
     assert_int_equal(answer(f, 0, "-NOAUTH Authentication required.\r\n"), HF_REFUSED);
     assert_int_equal(answer(f, 0, "-ERR unknown command 'SENTINEL'\r\n"), HF_PROTOCOL);
@@ -117,7 +117,7 @@ static void test_what_is_no_answer(void **state) {
     assert_int_equal(f->s.primary.port, 0);
 }
 
-static bool hears(fixture *f, const char *bytes) {
+static bool hears(sentinel_fixture *f, const char *bytes) {
     char *detail = NULL;
     f->s.switched = false;
     T_HF(HF_OK, hf__sentinel_push(&f->s, parse(f, bytes), "w:1", &detail));
@@ -125,7 +125,7 @@ static bool hears(fixture *f, const char *bytes) {
 }
 
 static void test_a_failover_is_heard_of(void **state) {
-    fixture *f = *state;
+    sentinel_fixture *f = *state;
     char *detail = NULL;
 #define MESSAGE "*3\r\n$7\r\nmessage\r\n$14\r\n+switch-master\r\n"
     assert_true(hears(f, MESSAGE "$20\r\nmymaster h 1 other 2\r\n"));
@@ -136,7 +136,7 @@ static void test_a_failover_is_heard_of(void **state) {
     free(detail);
 }
 
-static hf_result role(fixture *f, const char *bytes) {
+static hf_result role(sentinel_fixture *f, const char *bytes) {
     char *detail = NULL;
     f->parser.reply.nested = true;
     hf_result r = hf__role_answer(parse(f, bytes), "w:1", &detail);
@@ -146,7 +146,7 @@ static hf_result role(fixture *f, const char *bytes) {
 }
 
 static void test_roles(void **state) {
-    fixture *f = *state;
+    sentinel_fixture *f = *state;
     T_HF(HF_OK, role(f, "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n"));
     T_HF(HF_OK, role(f, "*3\r\n$6\r\nmaster\r\n:7\r\n*2\r\n*3\r\n$1\r\nh\r\n$1\r\n1\r\n$1\r\n7\r\n"
                         "*3\r\n$1\r\nh\r\n$1\r\n2\r\n$1\r\n7\r\n"));

@@ -19,7 +19,7 @@
 #define TIME   "*2\r\n$4\r\n1000\r\n$3\r\n500\r\n" /* 1000.000500 s */
 #define SERVER INT64_C(1000000500)                 /* the same in µs */
 
-struct fixture {
+struct session_fixture {
     hf__url url;
     hf__identity who;
     hf__log log;
@@ -30,7 +30,7 @@ struct fixture {
 };
 
 static int set_up(void **state) {
-    struct fixture *f = calloc(1, sizeof *f);
+    struct session_fixture *f = calloc(1, sizeof *f);
     if (!f || hf__url_parse(&f->url, "redis://h")) return -1;
     f->who = (hf__identity){.client = CLIENT, .pid = 7, .host = "ho", .program = "pr"};
     hf__log_init(&f->log, NULL, NULL, 0);
@@ -39,7 +39,7 @@ static int set_up(void **state) {
 }
 
 static int tear_down(void **state) {
-    struct fixture *f = *state;
+    struct session_fixture *f = *state;
     hf__session_fini(&f->s);
     hf__url_fini(&f->url);
     for (size_t i = 0; i < 4; i++) free(f->op[i].detail);
@@ -49,19 +49,20 @@ static int tear_down(void **state) {
 
 /* ---- Steps ---- */
 
-static void feed_at(struct fixture *f, const char *bytes, hf__time now) {
+static void feed_at(struct session_fixture *f, const char *bytes, hf__time now) {
     char *detail = NULL;
     f->s.unsent = 0; /* what is answered was sent */
     hf_result r = hf__session_feed(&f->s, bytes, strlen(bytes), now, &detail);
     if (r) fail_msg("%s: %s", hf_result_name(r), detail);
 }
 
-static void feed(struct fixture *f, const char *bytes) {
+static void feed(struct session_fixture *f, const char *bytes) {
     feed_at(f, bytes, NOW);
 }
 
 /* Bytes after which the connection is of no use; the line says this. */
-static void feed_bad(struct fixture *f, const char *bytes, hf_result result, const char *mentions) {
+static void feed_bad(struct session_fixture *f, const char *bytes, hf_result result,
+                     const char *mentions) {
     char *detail = NULL;
     f->s.unsent = 0; /* what is answered was sent */
     hf_result r = hf__session_feed(&f->s, bytes, strlen(bytes), NOW, &detail);
@@ -71,27 +72,27 @@ static void feed_bad(struct fixture *f, const char *bytes, hf_result result, con
     free(detail);
 }
 
-static void forget_sent(struct fixture *f) {
+static void forget_sent(struct session_fixture *f) {
     hf__buffer_cut(&f->s.out, 0);
 }
 
-static void assert_sent(struct fixture *f, const char *bytes) {
+static void assert_sent(struct session_fixture *f, const char *bytes) {
     assert_int_equal(f->s.out.length, strlen(bytes));
     assert_memory_equal(f->s.out.data, bytes, strlen(bytes));
     forget_sent(f);
 }
 
 /* Whether the bytes to be sent contain a text. */
-static bool sends(const struct fixture *f, const char *text) {
+static bool sends(const struct session_fixture *f, const char *text) {
     return f->s.out.length && memmem(f->s.out.data, f->s.out.length, text, strlen(text));
 }
 
-static void begin(struct fixture *f) {
+static void begin(struct session_fixture *f) {
     T_HF(HF_OK, hf__session_begin(&f->s, NULL, NOW));
 }
 
 /* Logged in, registered, with nothing under way and nothing to send. */
-static void be_ready(struct fixture *f) {
+static void be_ready(struct session_fixture *f) {
     begin(f);
     feed(f, TIME);
     feed(f, ":1000000500\r\n");
@@ -100,7 +101,7 @@ static void be_ready(struct fixture *f) {
     forget_sent(f);
 }
 
-static hf__op *submit(struct fixture *f, size_t i, hf__verb verb) {
+static hf__op *submit(struct session_fixture *f, size_t i, hf__verb verb) {
     hf__op *op = &f->op[i];
     free(op->detail);
     *op = (hf__op){.verb = verb,
@@ -123,7 +124,8 @@ static hf__op *submit(struct fixture *f, size_t i, hf__verb verb) {
     return op;
 }
 
-static void assert_completed(struct fixture *f, const hf__op *op, hf_result result, bool maybe) {
+static void assert_completed(struct session_fixture *f, const hf__op *op, hf_result result,
+                             bool maybe) {
     assert_ptr_equal(hf__session_completed(&f->s), op);
     if (op->result != result || op->outcome_unknown != maybe)
         fail_msg("completed as %s%s (%s), not %s%s", hf_result_name(op->result),
@@ -134,7 +136,7 @@ static void assert_completed(struct fixture *f, const hf__op *op, hf_result resu
 /* ---- Logging in ---- */
 
 static void test_login_is_time_alone(void **state) {
-    struct fixture *f = *state;
+    struct session_fixture *f = *state;
     begin(f);
     assert_int_equal(f->s.state, HF__LOGIN);
     assert_sent(f, "*1\r\n$4\r\nTIME\r\n");
@@ -149,7 +151,7 @@ static void test_login_is_time_alone(void **state) {
 }
 
 static void test_login_with_all(void **state) {
-    struct fixture *f = *state;
+    struct session_fixture *f = *state;
     hf__url_fini(&f->url);
     T_HF(HF_OK, hf__url_parse(&f->url, "redis://us:x@h/2"));
     T_HF(HF_OK, hf__session_begin(&f->s, "pw", NOW));
@@ -163,7 +165,7 @@ static void test_login_with_all(void **state) {
 }
 
 static void test_login_with_password_alone(void **state) {
-    struct fixture *f = *state;
+    struct session_fixture *f = *state;
     T_HF(HF_OK, hf__session_begin(&f->s, "p w", NOW));
     assert_sent(f, "*2\r\n$4\r\nAUTH\r\n$3\r\np w\r\n*1\r\n$4\r\nTIME\r\n");
 }
@@ -188,7 +190,7 @@ static void test_login_refused(void **state) {
         {"HTTP/1.1 400 Bad Request\r\n", HF_PROTOCOL, "is it one?"},
         {"*3000\r\n", HF_PROTOCOL, "is it one?"},
     };
-    struct fixture *f = *state;
+    struct session_fixture *f = *state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         begin(f);
         feed_bad(f, rows[i].answer, rows[i].result, rows[i].mentions);
@@ -198,13 +200,13 @@ static void test_login_refused(void **state) {
 }
 
 static void test_login_expects_ok_before_the_time(void **state) {
-    struct fixture *f = *state;
+    struct session_fixture *f = *state;
     T_HF(HF_OK, hf__session_begin(&f->s, "pw", NOW));
     feed_bad(f, ":1\r\n", HF_PROTOCOL, "is it one?");
 }
 
 static void test_half_an_answer_does_not_outlive_its_connection(void **state) {
-    struct fixture *f = *state;
+    struct session_fixture *f = *state;
     begin(f);
     feed(f, "*2\r\n$4\r\n10");
     hf__session_break(&f->s);
@@ -214,7 +216,7 @@ static void test_half_an_answer_does_not_outlive_its_connection(void **state) {
 }
 
 static void test_registers_again_and_takes_leave(void **state) {
-    struct fixture *f = *state;
+    struct session_fixture *f = *state;
     be_ready(f);
     hf__time due = hf__session_due(&f->s);
     assert_true(due > NOW && due <= NOW + 60 * HF__SEC);
@@ -232,7 +234,8 @@ static void test_registers_again_and_takes_leave(void **state) {
 
 /* ---- What is sent ---- */
 
-static void assert_sends_script(struct fixture *f, const hf__script *script, const char *rest) {
+static void assert_sends_script(struct session_fixture *f, const hf__script *script,
+                                const char *rest) {
     char bytes[1024];
     const char *count = strchr(rest, '|');
     snprintf(bytes, sizeof bytes, "*%.*s\r\n$7\r\nEVALSHA\r\n$40\r\n%s\r\n%s", (int)(count - rest),
@@ -247,7 +250,7 @@ static void assert_sends_script(struct fixture *f, const hf__script *script, con
 #define INDEX "$9\r\nhf:{na}:i\r\n"
 
 static void test_commands(void **state) {
-    struct fixture *f = *state;
+    struct session_fixture *f = *state;
     be_ready(f);
     submit(f, 0, HF__ACQUIRE); /* not after 2 s from now: on the server's clock 1002.000500 s */
     assert_sends_script(f, &hf__script_acquire,
@@ -269,7 +272,7 @@ static void test_commands(void **state) {
 static void test_scripts_of_a_cluster_declare_a_key_that_never_exists(void **state) {
     static const hf__verb several[] = {HF__ACQUIRE, HF__RELEASE, HF__BREAK, HF__LEADER},
                           others[] = {HF__RENEW, HF__INSPECT, HF__LIST};
-    struct fixture *f = *state;
+    struct session_fixture *f = *state;
     be_ready(f);
     for (int in_cluster = 0; in_cluster < 2; in_cluster++) {
         f->url.in_cluster = in_cluster;
@@ -291,7 +294,7 @@ static void test_scripts_of_a_cluster_declare_a_key_that_never_exists(void **sta
 }
 
 static void test_list(void **state) {
-    struct fixture *f = *state;
+    struct session_fixture *f = *state;
     be_ready(f);
     hf__op *op = submit(f, 0, HF__LIST); /* n*{…: the star is itself, the brace as in a key */
     assert_sends_script(f, &hf__script_list,
@@ -314,7 +317,7 @@ static void test_list(void **state) {
 }
 
 static void test_more_commands(void **state) {
-    struct fixture *f = *state;
+    struct session_fixture *f = *state;
     be_ready(f);
     submit(f, 0, HF__BREAK);
     assert_sends_script(f, &hf__script_break,
@@ -333,7 +336,7 @@ static void test_more_commands(void **state) {
 
 /* The server's time is sampled with every answer, and counts from when that came: never too late. */
 static void test_not_after_follows_the_newest_sample(void **state) {
-    struct fixture *f = *state;
+    struct session_fixture *f = *state;
     be_ready(f);
     hf__op *op = submit(f, 0, HF__RENEW);
     feed_at(f, ":5000000000\r\n", NOW + 50 * HF__MS);
@@ -375,7 +378,7 @@ static const struct {
 };
 
 static void test_answers(void **state) {
-    struct fixture *f = *state;
+    struct session_fixture *f = *state;
     be_ready(f);
     for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
         hf__op *op = submit(f, 0, answers[i].verb);
@@ -389,7 +392,7 @@ static void test_answers(void **state) {
 }
 
 static void test_asks_less_often_each_time(void **state) {
-    struct fixture *f = *state;
+    struct session_fixture *f = *state;
     static const int64_t expected[] = {10, 20, 40, 100, 100};
     be_ready(f);
     for (uint32_t i = 0; i < 5; i++) {
@@ -402,7 +405,7 @@ static void test_asks_less_often_each_time(void **state) {
 }
 
 static void test_inspect_reads_all(void **state) {
-    struct fixture *f = *state;
+    struct session_fixture *f = *state;
     be_ready(f);
     hf__op *op = submit(f, 0, HF__INSPECT);
     feed(f, "*14\r\n:1\r\n:1\r\n:1\r\n:250\r\n$38\r\n" CLIENT
@@ -433,7 +436,7 @@ static void test_inspect_reads_all(void **state) {
 }
 
 static void test_answers_come_in_order_and_in_any_slices(void **state) {
-    struct fixture *f = *state;
+    struct session_fixture *f = *state;
     static const char both[] = "*3\r\n:1\r\n:1\r\n:77\r\n:-1\r\n";
     be_ready(f);
     for (size_t cut = 0; cut < sizeof both; cut++) {
@@ -448,7 +451,7 @@ static void test_answers_come_in_order_and_in_any_slices(void **state) {
 }
 
 static void test_noscript_is_sent_whole(void **state) {
-    struct fixture *f = *state;
+    struct session_fixture *f = *state;
     be_ready(f);
     hf__op *op = submit(f, 0, HF__RELEASE);
     forget_sent(f);
@@ -466,7 +469,7 @@ static void test_noscript_is_sent_whole(void **state) {
 #define LATE "*2\r\n:2\r\n:9000000000\r\n"
 
 static void test_late_is_asked_again_by_the_servers_clock(void **state) {
-    struct fixture *f = *state;
+    struct session_fixture *f = *state;
     be_ready(f);
     hf__op *op = submit(f, 0, HF__ACQUIRE);
     for (int i = 0; i < 3; i++) {
@@ -489,7 +492,7 @@ static void test_late_is_asked_again_by_the_servers_clock(void **state) {
 /* Tombstones of others were merged while it was under way. That may happen many times in a row. */
 static void test_F51_what_a_merging_met_is_sent_again_while_there_is_time(void **state) {
     static const char merged[] = "*3\r\n:2\r\n:9000000000\r\n:2\r\n";
-    struct fixture *f = *state;
+    struct session_fixture *f = *state;
     be_ready(f);
     hf__op *op = submit(f, 0, HF__ACQUIRE);
     for (int i = 0; i < 20; i++) {
@@ -504,7 +507,7 @@ static void test_F51_what_a_merging_met_is_sent_again_while_there_is_time(void *
 }
 
 static void test_late_is_not_asked_again_when_it_is(void **state) {
-    struct fixture *f = *state;
+    struct session_fixture *f = *state;
     be_ready(f);
     hf__op *op = submit(f, 0, HF__ACQUIRE);
     feed_at(f, LATE, NOW + 2 * HF__SEC);
@@ -554,7 +557,7 @@ static const struct {
 };
 
 static void test_errors_are_told_apart(void **state) {
-    struct fixture *f = *state;
+    struct session_fixture *f = *state;
     be_ready(f);
     for (size_t i = 0; i < sizeof troubles / sizeof *troubles; i++) {
         char answer[256];
@@ -636,7 +639,7 @@ static const struct {
 };
 
 static void test_wrong_answers(void **state) {
-    struct fixture *f = *state;
+    struct session_fixture *f = *state;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         be_ready(f);
         hf__op *op = submit(f, 0, wrong[i].verb);
@@ -655,7 +658,7 @@ static void test_times_that_are_none(void **state) {
         "*2\r\n$1\r\n1\r\n$19\r\n9223372036854775807\r\n",
     };
     static const char *const times[] = {"9223372036854775807", "-9223372036854775808"};
-    struct fixture *f = *state;
+    struct session_fixture *f = *state;
     char *detail = NULL;
     for (size_t i = 0; i < sizeof logins / sizeof *logins; i++) {
         begin(f);
@@ -681,7 +684,7 @@ static void test_times_that_are_none(void **state) {
 }
 
 static void test_unasked_answers(void **state) {
-    struct fixture *f = *state;
+    struct session_fixture *f = *state;
     be_ready(f);
     feed_bad(f, "+OK\r\n", HF_PROTOCOL, "nobody asked");
     hf__session_break(&f->s);
@@ -695,7 +698,7 @@ static void test_unasked_answers(void **state) {
 }
 
 static void test_garbage_leaves_the_rest_to_the_break(void **state) {
-    struct fixture *f = *state;
+    struct session_fixture *f = *state;
     be_ready(f);
     hf__op *first = submit(f, 0, HF__RENEW), *second = submit(f, 1, HF__ACQUIRE);
     feed_bad(f, ":1\r\n?!\r\n", HF_PROTOCOL, "is it one?");
@@ -708,7 +711,7 @@ static void test_garbage_leaves_the_rest_to_the_break(void **state) {
 /* ---- Breaking ---- */
 
 static void test_break_completes_what_was_sent_as_maybe(void **state) {
-    struct fixture *f = *state;
+    struct session_fixture *f = *state;
     be_ready(f);
     for (size_t i = 0; i < 3; i++) submit(f, i, HF__RENEW);
     f->s.unsent = 0;
@@ -730,7 +733,7 @@ static void test_break_completes_what_was_sent_as_maybe(void **state) {
 }
 
 static void test_break_with_a_registration_under_way(void **state) {
-    struct fixture *f = *state;
+    struct session_fixture *f = *state;
     begin(f);
     feed(f, TIME);
     assert_int_equal(f->s.in_flight, 1);
@@ -740,7 +743,7 @@ static void test_break_with_a_registration_under_way(void **state) {
 }
 
 static void test_waits_since_the_oldest(void **state) {
-    struct fixture *f = *state;
+    struct session_fixture *f = *state;
     be_ready(f);
     assert_int_equal(hf__session_waits_since(&f->s), HF__NEVER);
     submit(f, 0, HF__RENEW);
@@ -756,7 +759,7 @@ static void test_waits_since_the_oldest(void **state) {
 
 /* More than may wait to be sent: the operation fails whole, and nothing of it is left. */
 static void test_a_full_buffer_is_nomem(void **state) {
-    struct fixture *f = *state;
+    struct session_fixture *f = *state;
     be_ready(f);
     f->s.out.max = 100;
     hf__op *op = submit(f, 0, HF__ACQUIRE);
@@ -772,7 +775,7 @@ static void test_a_full_buffer_is_nomem(void **state) {
 /* ---- Several at once ---- */
 
 /* The first of a reader and a mutex that are asked for together. */
-static hf__op *submit_two(struct fixture *f) {
+static hf__op *submit_two(struct session_fixture *f) {
     static const hf__op ask = {.verb = HF__ACQUIRE,
                                .name_length = 2,
                                .owner = {3, false},
@@ -791,7 +794,7 @@ static hf__op *submit_two(struct fixture *f) {
     return &f->op[0];
 }
 
-static void assert_both(struct fixture *f, hf_result result, bool maybe) {
+static void assert_both(struct session_fixture *f, hf_result result, bool maybe) {
     assert_completed(f, &f->op[1], result, maybe);
     assert_completed(f, &f->op[0], result, maybe);
     assert_null(hf__session_completed(&f->s));
@@ -799,7 +802,7 @@ static void assert_both(struct fixture *f, hf_result result, bool maybe) {
 }
 
 static void test_many_are_one_command(void **state) {
-    struct fixture *f = *state;
+    struct session_fixture *f = *state;
     be_ready(f);
     submit_two(f);
     assert_int_equal(f->s.in_flight, 1);
@@ -816,7 +819,7 @@ static void test_many_are_one_command(void **state) {
 }
 
 static void test_many_are_answered_alike(void **state) {
-    struct fixture *f = *state;
+    struct session_fixture *f = *state;
     be_ready(f);
     submit_two(f);
     feed(f, "-NOSCRIPT no\r\n"); /* sent once more, whole */
@@ -843,7 +846,7 @@ static void test_many_have_answers_of_their_own(void **state) {
         "*3\r\n:3\r\n:1000000700\r\n:5\r\n",
         "*4\r\n:1\r\n:1000000700\r\n:71\r\n$1\r\nx\r\n",
     };
-    struct fixture *f = *state;
+    struct session_fixture *f = *state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         be_ready(f);
         submit_two(f);
