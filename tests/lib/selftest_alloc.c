@@ -173,12 +173,12 @@ static bool try_pipe(void) {
     return true;
 }
 
-struct tally {
+struct alloc_tally {
     int runs, failures;
 };
 
 static void take_descriptors(void *arg) {
-    struct tally *tally = arg;
+    struct alloc_tally *tally = arg;
     bool made[] = {try_fd(socket(AF_UNIX, SOCK_STREAM, 0)),
                    try_fd(eventfd(0, 0)),
                    try_fd(epoll_create1(0)),
@@ -191,7 +191,7 @@ static void take_descriptors(void *arg) {
 
 static void test_descriptors_and_threads(void **state) {
     (void)state;
-    struct tally tally = {0};
+    struct alloc_tally tally = {0};
     assert_int_equal(t_sys_each(take_descriptors, &tally, 100), 6);
     assert_int_equal(tally.runs, 1 + 7 + 7);
     assert_int_equal(tally.failures, 6 + (6 + 5 + 4 + 3 + 2 + 1));

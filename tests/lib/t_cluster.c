@@ -24,13 +24,13 @@ struct t_cluster {
 
 /* ---- Starting -------------------------------------------------------------------------------- */
 
-typedef struct lines {
+typedef struct cluster_config {
     char text[LINES][LINE];
     const char *list[LINES + 1];
     int count;
-} lines;
+} cluster_config;
 
-T_PRINTF(2, 3) static void add(lines *l, const char *format, ...) {
+T_PRINTF(2, 3) static void add_config_line(cluster_config *l, const char *format, ...) {
     va_list args;
     if (l->count == LINES) t_fail("too many lines of configuration");
     va_start(args, format);
@@ -40,14 +40,14 @@ T_PRINTF(2, 3) static void add(lines *l, const char *format, ...) {
     l->count++;
 }
 
-static void add_tls(lines *l, const char *certificates, uint16_t port) {
-    add(l, "tls-port %u", port);
-    add(l, "tls-cert-file %s/good.crt", certificates);
-    add(l, "tls-key-file %s/good.key", certificates);
-    add(l, "tls-ca-cert-file %s/ca.crt", certificates);
-    add(l, "tls-auth-clients no");
-    add(l, "tls-replication yes");
-    add(l, "tls-cluster yes");
+static void add_tls_config(cluster_config *l, const char *certificates, uint16_t port) {
+    add_config_line(l, "tls-port %u", port);
+    add_config_line(l, "tls-cert-file %s/good.crt", certificates);
+    add_config_line(l, "tls-key-file %s/good.key", certificates);
+    add_config_line(l, "tls-ca-cert-file %s/ca.crt", certificates);
+    add_config_line(l, "tls-auth-clients no");
+    add_config_line(l, "tls-replication yes");
+    add_config_line(l, "tls-cluster yes");
 }
 
 static bool is_old(void) {
@@ -58,18 +58,19 @@ static bool is_old(void) {
 }
 
 static void start_node(t_cluster *c, int i, const t_cluster_options *o) {
-    lines l = {.count = 0};
+    cluster_config l = {.count = 0};
     uint16_t tls_port = o->certificates ? t_net_free_port() : 0;
-    if (tls_port) add_tls(&l, o->certificates, tls_port);
+    if (tls_port) add_tls_config(&l, o->certificates, tls_port);
     /* Of our own choice: the one it would take itself may be the other end of somebody's connection. */
     c->buses[i] = c->old ? 0 : t_net_free_port();
-    if (c->buses[i]) add(&l, "cluster-port %u", c->buses[i]);
-    add(&l, "cluster-enabled yes");
-    add(&l, "cluster-node-timeout %d", o->node_timeout_ms ? o->node_timeout_ms : NEVER_MS);
-    add(&l, "repl-diskless-sync-delay 0");
-    add(&l, "repl-backlog-size 4mb");
-    if (o->password) add(&l, "masterauth %s", o->password);
-    for (int k = 0; o->config && o->config[k]; k++) add(&l, "%s", o->config[k]);
+    if (c->buses[i]) add_config_line(&l, "cluster-port %u", c->buses[i]);
+    add_config_line(&l, "cluster-enabled yes");
+    add_config_line(&l, "cluster-node-timeout %d",
+                    o->node_timeout_ms ? o->node_timeout_ms : NEVER_MS);
+    add_config_line(&l, "repl-diskless-sync-delay 0");
+    add_config_line(&l, "repl-backlog-size 4mb");
+    if (o->password) add_config_line(&l, "masterauth %s", o->password);
+    for (int k = 0; o->config && o->config[k]; k++) add_config_line(&l, "%s", o->config[k]);
     c->nodes[i] = t_redis_start(&(t_redis_options){.requirepass = o->password, .config = l.list});
     c->ports[i] = tls_port ? tls_port : t_redis_port(c->nodes[i]);
     if (c->old) c->buses[i] = (uint16_t)(c->ports[i] + 10000);

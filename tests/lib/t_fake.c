@@ -84,18 +84,18 @@ struct step {
     const char *text;
 };
 
-struct bytes {
+struct fake_bytes {
     char *at;
     size_t length;
 };
 
-struct connection {
+struct fake_connection {
     int fd; /* -1: ended */
     char *input;
     size_t length;
     /* The last command read: arguments point into `command`. */
     char *command;
-    struct bytes args[ARGS_MAX];
+    struct fake_bytes args[ARGS_MAX];
     int argc;
     bool pending; /* it was read ahead, and is the next to be read */
 };
@@ -118,9 +118,9 @@ struct t_fake {
 
     /* The thread's own. */
     int listener;
-    struct connection connections[CONNECTIONS_MAX];
+    struct fake_connection connections[CONNECTIONS_MAX];
     int opened;
-    struct connection *current;
+    struct fake_connection *current;
 };
 
 /* ---- Reading the script ---------------------------------------------------------------------- */
@@ -264,7 +264,7 @@ static bool need_connection(t_fake *f) {
     return f->current->fd >= 0 || fail_step(f, "the connection has been closed by the script");
 }
 
-static void end_connection(struct connection *c, bool reset) {
+static void end_connection(struct fake_connection *c, bool reset) {
     if (c->fd < 0) return;
     if (reset) {
         t_net_reset(c->fd);
@@ -276,7 +276,7 @@ static void end_connection(struct connection *c, bool reset) {
 }
 
 /* Read more input. 1: some came; 0: the client has ended the connection; -1: the step failed. */
-static int read_more(t_fake *f, struct connection *c) {
+static int read_more(t_fake *f, struct fake_connection *c) {
     if (c->length == INPUT_MAX) {
         fail_step(f, "more than %zu bytes unread", INPUT_MAX);
         return -1;
@@ -292,7 +292,7 @@ static int read_more(t_fake *f, struct connection *c) {
 }
 
 static bool send_bytes(t_fake *f, const char *bytes, size_t length) {
-    struct connection *c = f->current;
+    struct fake_connection *c = f->current;
     while (length) {
         ssize_t n = send(c->fd, bytes, length, MSG_NOSIGNAL);
         if (n > 0) {
@@ -310,7 +310,7 @@ static bool send_bytes(t_fake *f, const char *bytes, size_t length) {
 /* ---- Commands -------------------------------------------------------------------------------- */
 
 /* A line "<type><number>\r\n" at *at. 1: read; 0: incomplete; -1: something else. */
-static int read_header(const struct connection *c, size_t *at, char type, long *number) {
+static int read_header(const struct fake_connection *c, size_t *at, char type, long *number) {
     if (*at == c->length) return 0;
     const char *start = c->input + *at, *end = memchr(start, '\n', c->length - *at);
     char digits[24];
@@ -327,7 +327,7 @@ static int read_header(const struct connection *c, size_t *at, char type, long *
 }
 
 /* Bytes of the first whole command in the input; 0: incomplete; -1: not a command. */
-static long parse(struct connection *c) {
+static long parse(struct fake_connection *c) {
     size_t at = 0;
     long argc, length;
     int rc = read_header(c, &at, '*', &argc);
@@ -339,7 +339,7 @@ static long parse(struct connection *c) {
         if ((size_t)length > INPUT_MAX) return -1;
         if (c->length - at < (size_t)length + 2) return 0;
         if (memcmp(c->input + at + length, "\r\n", 2) != 0) return -1;
-        c->args[i] = (struct bytes){c->input + at, (size_t)length};
+        c->args[i] = (struct fake_bytes){c->input + at, (size_t)length};
         at += (size_t)length + 2;
     }
     c->argc = (int)argc;
@@ -347,7 +347,7 @@ static long parse(struct connection *c) {
 }
 
 /* Move the first `length` bytes of the input to `command`, and the arguments with them. */
-static bool take_command(struct connection *c, size_t length) {
+static bool take_command(struct fake_connection *c, size_t length) {
     char *command = malloc(length);
     if (!command) return false;
     memcpy(command, c->input, length);
@@ -360,7 +360,7 @@ static bool take_command(struct connection *c, size_t length) {
 }
 
 static bool read_command(t_fake *f) {
-    struct connection *c = f->current;
+    struct fake_connection *c = f->current;
     char text[TEXT_MAX];
     if (c->pending) {
         c->pending = false;
@@ -380,7 +380,7 @@ static bool read_command(t_fake *f) {
     }
 }
 
-static const char *command_text(const struct connection *c, char *text, size_t size) {
+static const char *command_text(const struct fake_connection *c, char *text, size_t size) {
     size_t used = 0;
     text[0] = '\0';
     for (int i = 0; i < c->argc && used + 8 < size; i++) {
@@ -391,7 +391,7 @@ static const char *command_text(const struct connection *c, char *text, size_t s
     return text;
 }
 
-static bool is_command(const struct connection *c, const char *name) {
+static bool is_command(const struct fake_connection *c, const char *name) {
     return c->args[0].length == strlen(name) &&
            strncasecmp(c->args[0].at, name, c->args[0].length) == 0;
 }
@@ -404,7 +404,7 @@ static bool expect(t_fake *f, const char *wanted) {
 }
 
 static bool expect_close(t_fake *f) {
-    struct connection *c = f->current;
+    struct fake_connection *c = f->current;
     int rc;
     do {
         c->length = 0;
@@ -423,7 +423,7 @@ static int64_t wall_us(void) {
 
 /* What \{n} stands for; true if there is such an argument. */
 static bool write_argument(const t_fake *f, const char **text, FILE *out) {
-    const struct connection *c = f->current;
+    const struct fake_connection *c = f->current;
     char *end;
     long n = strtol(*text + 1, &end, 10);
     if (*end != '}' || n < 0 || n >= c->argc) return false;
@@ -515,7 +515,7 @@ static bool answer_time(t_fake *f) {
 }
 
 static bool answer_subscribe(t_fake *f) {
-    const struct connection *c = f->current;
+    const struct fake_connection *c = f->current;
     char answer[96];
     size_t length = c->argc > 1 ? c->args[1].length : 0;
     snprintf(answer, sizeof answer, "*3\\r\\n$9\\r\\nsubscribe\\r\\n$%zu\\r\\n\\{1}\\r\\n:1\\r\\n",
@@ -537,7 +537,7 @@ static const struct {
 };
 
 static bool answer_login(t_fake *f) {
-    const struct connection *c = f->current;
+    const struct fake_connection *c = f->current;
     if (is_command(c, "TIME")) return answer_time(f);
     if (is_command(c, "SUBSCRIBE")) return answer_subscribe(f);
     for (size_t i = 0; i < sizeof login_answers / sizeof login_answers[0]; i++) {
@@ -547,7 +547,7 @@ static bool answer_login(t_fake *f) {
 }
 
 static bool handshake(t_fake *f) {
-    struct connection *c = f->current;
+    struct fake_connection *c = f->current;
     for (;;) {
         if (!read_command(f)) return false;
         c->pending = is_command(c, "EVAL") || is_command(c, "EVALSHA") || is_command(c, "FCALL");

@@ -68,8 +68,8 @@ struct settings {
     bool blackhole;
 };
 
-struct connection {
-    struct connection *next;
+struct proxy_connection {
+    struct proxy_connection *next;
     uint64_t number;
     int fd[2]; /* -1: that side is gone */
     struct flow flow[2];
@@ -80,7 +80,7 @@ struct connection {
 
 typedef void job_fn(t_proxy *proxy, void *arg);
 
-struct job {
+struct proxy_job {
     job_fn *fn;
     void *arg;
     bool done;
@@ -95,7 +95,7 @@ struct t_proxy {
 
     pthread_mutex_t mutex; /* over job, and job->done */
     pthread_cond_t changed;
-    struct job *job;
+    struct proxy_job *job;
 
     atomic_uint_fast64_t accepted, open, late, bytes[2], forwarded[2];
 
@@ -105,7 +105,7 @@ struct t_proxy {
     uint64_t selected;
     struct settings fresh; /* of connections to come */
     uint64_t drop_left, drop_number;
-    struct connection *connections;
+    struct proxy_connection *connections;
     struct pollfd *pollfds;
     size_t pollfds_size;
     char late_answers[LATE_MAX];
@@ -145,12 +145,12 @@ static void flow_drop_first(struct flow *flow) {
     free(chunk);
 }
 
-static bool held(const struct connection *c, t_dir d) {
+static bool held(const struct proxy_connection *c, t_dir d) {
     if (d == T_TO_SERVER && c->stage == DETACHED) return true;
     return c->settings.withheld[d] || c->settings.blackhole;
 }
 
-static void kill_connection(struct connection *c) {
+static void kill_connection(struct proxy_connection *c) {
     for (int side = 0; side < 2; side++) {
         t_net_reset(c->fd[side]);
         c->fd[side] = -1;
@@ -159,7 +159,7 @@ static void kill_connection(struct connection *c) {
 }
 
 /* The source of d has ended: with a reset it is closed, and nothing more can be said to it. */
-static void source_ended(struct connection *c, t_dir d, enum end how) {
+static void source_ended(struct proxy_connection *c, t_dir d, enum end how) {
     struct flow *back = &c->flow[1 - d];
     c->flow[d].source_end = how;
     if (how == FINISHED) return;
@@ -175,7 +175,7 @@ static void source_ended(struct connection *c, t_dir d, enum end how) {
  * Tell the destination of d that its source has ended. The server is always told by a plain end,
  * for a reset could overtake bytes that it has not read; it answers with its own.
  */
-static void pass_end_on(struct connection *c, t_dir d) {
+static void pass_end_on(struct proxy_connection *c, t_dir d) {
     struct flow *flow = &c->flow[d];
     int destination = c->fd[1 - d];
     if (d == T_TO_CLIENT && flow->source_end == RESET) {
@@ -187,7 +187,7 @@ static void pass_end_on(struct connection *c, t_dir d) {
 }
 
 /* One write. False if there is no use in another right away. */
-static bool write_some(t_proxy *p, struct connection *c, t_dir d, int64_t now_us) {
+static bool write_some(t_proxy *p, struct proxy_connection *c, t_dir d, int64_t now_us) {
     struct flow *flow = &c->flow[d];
     struct chunk *chunk = flow->first;
     size_t slice = c->settings.slice[d], size = chunk->length - chunk->written;
@@ -207,13 +207,13 @@ static bool write_some(t_proxy *p, struct connection *c, t_dir d, int64_t now_us
     return !slice;
 }
 
-static bool writable_now(const struct connection *c, t_dir d, int64_t now_us) {
+static bool writable_now(const struct proxy_connection *c, t_dir d, int64_t now_us) {
     const struct flow *flow = &c->flow[d];
     return flow->first && !flow->blocked && c->fd[1 - d] >= 0 && flow->first->ready_us <= now_us &&
            flow->next_write_us <= now_us;
 }
 
-static void pump(t_proxy *p, struct connection *c, t_dir d, int64_t now_us) {
+static void pump(t_proxy *p, struct proxy_connection *c, t_dir d, int64_t now_us) {
     struct flow *flow = &c->flow[d];
     if (c->dead || flow->done || held(c, d)) return;
     while (writable_now(c, d, now_us) && write_some(p, c, d, now_us)) {
@@ -232,13 +232,14 @@ static void keep_late_answer(t_proxy *p, const char *bytes, size_t length) {
 }
 
 /* Whether this answer is one of those to be swallowed; the last of them costs the connection. */
-static bool swallow_answer(t_proxy *p, struct connection *c) {
+static bool swallow_answer(t_proxy *p, struct proxy_connection *c) {
     if (!p->drop_left || (p->drop_number && p->drop_number != c->number)) return false;
     if (--p->drop_left == 0) kill_connection(c);
     return true;
 }
 
-static void take_in(t_proxy *p, struct connection *c, t_dir d, const char *bytes, size_t length) {
+static void take_in(t_proxy *p, struct proxy_connection *c, t_dir d, const char *bytes,
+                    size_t length) {
     atomic_fetch_add(&p->bytes[d], length);
     if (d == T_TO_CLIENT && c->stage == DELIVERED) keep_late_answer(p, bytes, length);
     if (c->flow[d].done || c->settings.blackhole) return;
@@ -247,7 +248,7 @@ static void take_in(t_proxy *p, struct connection *c, t_dir d, const char *bytes
 }
 
 /* One read. False if nothing was there. */
-static bool read_some(t_proxy *p, struct connection *c, t_dir d) {
+static bool read_some(t_proxy *p, struct proxy_connection *c, t_dir d) {
     char bytes[READ_MAX];
     if (c->fd[d] < 0 || c->flow[d].source_end != OPEN) return false;
     ssize_t n = recv(c->fd[d], bytes, sizeof bytes, MSG_DONTWAIT);
@@ -278,22 +279,22 @@ static void accept_one(t_proxy *p) {
         t_net_reset(client);
         return;
     }
-    struct connection *c = calloc(1, sizeof *c);
+    struct proxy_connection *c = calloc(1, sizeof *c);
     if (!c) t_fail("out of memory");
-    *c = (struct connection){
+    *c = (struct proxy_connection){
         .next = p->connections, .number = number, .fd = {client, server}, .settings = p->fresh};
     p->connections = c;
     atomic_fetch_add(&p->open, 1);
 }
 
 /* Without a client only what is kept for the server matters, and until the server ends it. */
-static bool is_over(const struct connection *c) {
+static bool is_over(const struct proxy_connection *c) {
     if (c->dead || (c->flow[0].done && c->flow[1].done && c->flow[1].source_end != OPEN))
         return true;
     return c->fd[0] < 0 && c->flow[T_TO_CLIENT].source_end != OPEN;
 }
 
-static void connection_free(t_proxy *p, struct connection *c) {
+static void connection_free(t_proxy *p, struct proxy_connection *c) {
     if (c->stage == LIVE) {
         atomic_fetch_sub(&p->open, 1);
     } else {
@@ -308,9 +309,9 @@ static void connection_free(t_proxy *p, struct connection *c) {
 
 static void pump_all(t_proxy *p) {
     int64_t now_us = t_now_us();
-    struct connection **at = &p->connections;
+    struct proxy_connection **at = &p->connections;
     while (*at) {
-        struct connection *c = *at;
+        struct proxy_connection *c = *at;
         pump(p, c, T_TO_SERVER, now_us);
         pump(p, c, T_TO_CLIENT, now_us);
         if (is_over(c)) {
@@ -325,7 +326,7 @@ static void pump_all(t_proxy *p) {
 /* ---- The loop -------------------------------------------------------------------------------- */
 
 /* A side from which nothing is wanted is left out, or its hang-up would end every poll at once. */
-static struct pollfd side_pollfd(const struct connection *c, int side) {
+static struct pollfd side_pollfd(const struct proxy_connection *c, int side) {
     const struct flow *from = &c->flow[side], *to = &c->flow[1 - side];
     short events = 0;
     if (from->source_end == OPEN && from->queued < QUEUE_MAX) events |= POLLIN;
@@ -335,7 +336,7 @@ static struct pollfd side_pollfd(const struct connection *c, int side) {
 
 static nfds_t fill_pollfds(t_proxy *p) {
     size_t n = 2;
-    for (struct connection *c = p->connections; c; c = c->next) n += 2;
+    for (struct proxy_connection *c = p->connections; c; c = c->next) n += 2;
     if (n > p->pollfds_size) {
         p->pollfds = realloc(p->pollfds, 2 * n * sizeof *p->pollfds);
         if (!p->pollfds) t_fail("out of memory");
@@ -344,14 +345,15 @@ static nfds_t fill_pollfds(t_proxy *p) {
     p->pollfds[0] = (struct pollfd){.fd = p->wake, .events = POLLIN};
     p->pollfds[1] = (struct pollfd){.fd = p->listener, .events = POLLIN};
     struct pollfd *at = p->pollfds + 2;
-    for (struct connection *c = p->connections; c; c = c->next) {
+    for (struct proxy_connection *c = p->connections; c; c = c->next) {
         *at++ = side_pollfd(c, 0);
         *at++ = side_pollfd(c, 1);
     }
     return n;
 }
 
-static void until_ready(const struct connection *c, t_dir d, int64_t now_us, int64_t *wait_us) {
+static void until_ready(const struct proxy_connection *c, t_dir d, int64_t now_us,
+                        int64_t *wait_us) {
     const struct flow *flow = &c->flow[d];
     if (!flow->first || flow->blocked || flow->done || held(c, d)) return;
     int64_t due = flow->first->ready_us;
@@ -362,7 +364,7 @@ static void until_ready(const struct connection *c, t_dir d, int64_t now_us, int
 
 static void wait_for_events(t_proxy *p) {
     int64_t wait_us = -1, now_us = t_now_us();
-    for (struct connection *c = p->connections; c; c = c->next) {
+    for (struct proxy_connection *c = p->connections; c; c = c->next) {
         until_ready(c, T_TO_SERVER, now_us, &wait_us);
         until_ready(c, T_TO_CLIENT, now_us, &wait_us);
     }
@@ -378,7 +380,7 @@ static void wait_for_events(t_proxy *p) {
 static void handle_events(t_proxy *p) {
     const struct pollfd *at = p->pollfds + 2;
     eventfd_t ignored;
-    for (struct connection *c = p->connections; c; c = c->next) {
+    for (struct proxy_connection *c = p->connections; c; c = c->next) {
         for (int side = 0; side < 2; side++, at++) {
             if (!at->revents) continue;
             c->flow[1 - side].blocked = false;
@@ -454,7 +456,7 @@ t_proxy *t_proxy_start_unix(const char *target_path) {
 
 /* Run a function on the proxy's thread, and wait until it has. */
 static void on_thread(t_proxy *p, job_fn *fn, void *arg) {
-    struct job job = {.fn = fn, .arg = arg};
+    struct proxy_job job = {.fn = fn, .arg = arg};
     struct timespec until;
     int error = 0;
     clock_gettime(CLOCK_MONOTONIC, &until);
@@ -481,7 +483,7 @@ void t_proxy_free(t_proxy *proxy) {
     on_thread(proxy, do_quit, NULL);
     pthread_join(proxy->thread, NULL);
     while (proxy->connections) {
-        struct connection *c = proxy->connections;
+        struct proxy_connection *c = proxy->connections;
         proxy->connections = c->next;
         kill_connection(c);
         connection_free(proxy, c);
@@ -505,7 +507,7 @@ const char *t_proxy_url(const t_proxy *proxy) {
 
 /* ---- Controls -------------------------------------------------------------------------------- */
 
-static bool concerns(const t_proxy *p, const struct connection *c) {
+static bool concerns(const t_proxy *p, const struct proxy_connection *c) {
     return c->stage == LIVE && !c->dead && (!p->selected || p->selected == c->number);
 }
 
@@ -519,7 +521,7 @@ void t_proxy_select(t_proxy *proxy, uint64_t n) {
 
 static void do_cut(t_proxy *p, void *arg) {
     (void)arg;
-    for (struct connection *c = p->connections; c; c = c->next) {
+    for (struct proxy_connection *c = p->connections; c; c = c->next) {
         if (concerns(p, c)) kill_connection(c);
     }
 }
@@ -568,7 +570,7 @@ static void apply(struct settings *settings, struct change *change) {
 static void do_change(t_proxy *p, void *arg) {
     struct change *change = arg;
     if (!p->selected) apply(&p->fresh, change);
-    for (struct connection *c = p->connections; c; c = c->next) {
+    for (struct proxy_connection *c = p->connections; c; c = c->next) {
         if (concerns(p, c)) apply(&c->settings, change);
     }
 }
@@ -606,7 +608,7 @@ void t_proxy_drop_answers(t_proxy *proxy, unsigned n) {
 
 /* ---- Late bytes ------------------------------------------------------------------------------ */
 
-static size_t detach_one(t_proxy *p, struct connection *c) {
+static size_t detach_one(t_proxy *p, struct proxy_connection *c) {
     while (read_some(p, c, T_TO_SERVER)) {
     } /* what the client had sent belongs to it */
     if (c->dead) return 0;
@@ -621,7 +623,7 @@ static size_t detach_one(t_proxy *p, struct connection *c) {
 
 static void do_detach(t_proxy *p, void *arg) {
     size_t *held_back = arg;
-    for (struct connection *c = p->connections; c; c = c->next) {
+    for (struct proxy_connection *c = p->connections; c; c = c->next) {
         if (concerns(p, c)) *held_back += detach_one(p, c);
     }
     if (!p->selected) p->fresh.withheld[T_TO_SERVER] = false;
@@ -635,7 +637,7 @@ size_t t_proxy_detach(t_proxy *proxy) {
 
 static void do_deliver(t_proxy *p, void *arg) {
     size_t *held_back = arg;
-    for (struct connection *c = p->connections; c; c = c->next) {
+    for (struct proxy_connection *c = p->connections; c; c = c->next) {
         if (c->stage != DETACHED) continue;
         c->stage = DELIVERED;
         *held_back += c->flow[T_TO_SERVER].queued;

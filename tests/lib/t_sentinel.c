@@ -22,13 +22,13 @@ struct t_sentinel {
 
 enum { LINES = 24 };
 
-typedef struct lines {
+typedef struct sentinel_config {
     char text[LINES][LINE];
     const char *list[LINES + 1];
     int count;
-} lines;
+} sentinel_config;
 
-T_PRINTF(2, 3) static void add(lines *l, const char *format, ...) {
+T_PRINTF(2, 3) static void add_config_line(sentinel_config *l, const char *format, ...) {
     va_list args;
     if (l->count == LINES) t_fail("too many lines of configuration");
     va_start(args, format);
@@ -38,40 +38,41 @@ T_PRINTF(2, 3) static void add(lines *l, const char *format, ...) {
     l->count++;
 }
 
-static void add_tls(lines *l, const t_sentinel_options *o, uint16_t port) {
+static void add_tls_config(sentinel_config *l, const t_sentinel_options *o, uint16_t port) {
     if (!o->certificates) return;
-    add(l, "tls-port %u", port);
-    add(l, "tls-cert-file %s/good.crt", o->certificates);
-    add(l, "tls-key-file %s/good.key", o->certificates);
-    add(l, "tls-ca-cert-file %s/ca.crt", o->certificates);
-    add(l, "tls-auth-clients no");
-    add(l, "tls-replication yes");
+    add_config_line(l, "tls-port %u", port);
+    add_config_line(l, "tls-cert-file %s/good.crt", o->certificates);
+    add_config_line(l, "tls-key-file %s/good.key", o->certificates);
+    add_config_line(l, "tls-ca-cert-file %s/ca.crt", o->certificates);
+    add_config_line(l, "tls-auth-clients no");
+    add_config_line(l, "tls-replication yes");
 }
 
 static void start_node(t_sentinel *s, int i, const t_sentinel_options *o) {
-    lines l = {.count = 0};
+    sentinel_config l = {.count = 0};
     s->ports[i] = t_net_free_port();
-    add_tls(&l, o, s->ports[i]);
-    add(&l, "repl-diskless-sync-delay 0");
-    add(&l, "repl-backlog-size 4mb");
-    if (o->password) add(&l, "masterauth %s", o->password);
-    if (i) add(&l, "replicaof " T_HOST " %u", s->ports[0]);
-    for (int k = 0; o->config && o->config[k]; k++) add(&l, "%s", o->config[k]);
+    add_tls_config(&l, o, s->ports[i]);
+    add_config_line(&l, "repl-diskless-sync-delay 0");
+    add_config_line(&l, "repl-backlog-size 4mb");
+    if (o->password) add_config_line(&l, "masterauth %s", o->password);
+    if (i) add_config_line(&l, "replicaof " T_HOST " %u", s->ports[0]);
+    for (int k = 0; o->config && o->config[k]; k++) add_config_line(&l, "%s", o->config[k]);
     t_redis_options options = {.requirepass = o->password, .config = l.list};
     if (!o->certificates) options.port = s->ports[i];
     s->nodes[i] = t_redis_start(&options);
 }
 
 static void start_watcher(t_sentinel *s, int i, const t_sentinel_options *o) {
-    lines l = {.count = 0};
+    sentinel_config l = {.count = 0};
     uint16_t port = t_net_free_port();
-    add_tls(&l, o, port);
-    add(&l, "sentinel monitor " T_PRIMARY " " T_HOST " %u 2", s->ports[0]);
-    add(&l, "sentinel down-after-milliseconds " T_PRIMARY " 1200");
-    add(&l, "sentinel failover-timeout " T_PRIMARY " 2000");
-    add(&l, "sentinel parallel-syncs " T_PRIMARY " 2");
-    if (o->password) add(&l, "sentinel auth-pass " T_PRIMARY " %s", o->password);
-    if (o->sentinel_password) add(&l, "sentinel sentinel-pass %s", o->sentinel_password);
+    add_tls_config(&l, o, port);
+    add_config_line(&l, "sentinel monitor " T_PRIMARY " " T_HOST " %u 2", s->ports[0]);
+    add_config_line(&l, "sentinel down-after-milliseconds " T_PRIMARY " 1200");
+    add_config_line(&l, "sentinel failover-timeout " T_PRIMARY " 2000");
+    add_config_line(&l, "sentinel parallel-syncs " T_PRIMARY " 2");
+    if (o->password) add_config_line(&l, "sentinel auth-pass " T_PRIMARY " %s", o->password);
+    if (o->sentinel_password)
+        add_config_line(&l, "sentinel sentinel-pass %s", o->sentinel_password);
     t_redis_options options = {
         .sentinel = true, .requirepass = o->sentinel_password, .config = l.list};
     if (!o->certificates) options.port = port;

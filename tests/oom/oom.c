@@ -4,7 +4,7 @@
  * crash or hang, nothing may leak (the asan build sees), and nobody may hold what another holds or the store does not
  * know of (watch.h).
  *
- *     failing STORE [PATTERN]  the cases that conformance would run; and in the environment:
+ *     oom STORE [PATTERN]      the cases that conformance would run; and in the environment:
  *     EVERY=1                  each call, also those that were come to on the same way before (paths.h)
  *     STRIDE=n[/m]             every nth failure, of every mth case; all of them by default
  *     WAYS=file                other such programs have the same file: each case is run by one of them
@@ -118,7 +118,7 @@ _Noreturn static void child(const oom_job *j) {
     current = j->test;
     if (j->kind >= 0) t_hurry((int)(HURRY_MS * 100 / t_patience(CF_WATCHDOG_MS)));
     watch_begin(cf_url(), witness, c->needs & CF_REDIS);
-    int failed = _cmocka_run_group_tests("failing", whole, 1, NULL, NULL);
+    int failed = _cmocka_run_group_tests("oom", whole, 1, NULL, NULL);
     watch_end();
     atomic_store(&calls_shared->armed, false);
     hf_close(witness);

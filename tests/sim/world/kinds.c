@@ -271,7 +271,7 @@ void sim_kinds_reread(sim_world *w, int name) {
 
 /* ---- After a script ---- */
 
-typedef struct look {
+typedef struct kinds_step {
     const rm_ran *ran;
     int name;
     bool late;
@@ -282,7 +282,7 @@ typedef struct look {
     int slot, number; /* of the actor */
     uint64_t ask;
     uint64_t next; /* of the same client, which asks, too; 0: none */
-} look;
+} kinds_step;
 
 static const sim_standing *place_of(const sim_queue *queue, const sim_standing *s) {
     for (size_t i = 0; i < queue->count; i++)
@@ -291,7 +291,7 @@ static const sim_standing *place_of(const sim_queue *queue, const sim_standing *
 }
 
 /* It holds what it stood in line for. */
-static bool got(const look *l, const sim_standing *s) {
+static bool got(const kinds_step *l, const sim_standing *s) {
     for (size_t i = 0; i < l->now->count; i++) {
         const sim_holder *h = &l->now->at[i];
         if (h->slot != s->slot || h->number != s->number || h->lane != s->lane) continue;
@@ -301,11 +301,11 @@ static bool got(const look *l, const sim_standing *s) {
     return false;
 }
 
-static bool holds(const look *l, const sim_standing *s) {
+static bool holds(const kinds_step *l, const sim_standing *s) {
     return find_ask(l->now, s->slot, s->number, s->ask) != NULL;
 }
 
-static void check_marks(sim_world *w, const look *l) {
+static void check_marks(sim_world *w, const kinds_step *l) {
     if (!l->queue->count) return;
     if (!l->queue->fence_says)
         sim_fail(w, l->name, "somebody stands in line for %s, and its fence does not say so",
@@ -315,7 +315,7 @@ static void check_marks(sim_world *w, const look *l) {
                  sim_names[l->name]);
 }
 
-static void check_places(sim_world *w, const look *l) {
+static void check_places(sim_world *w, const kinds_step *l) {
     for (size_t i = 0; i < l->queue->count; i++) {
         sim_standing *s = &l->queue->at[i];
         if (place_of(l->queue, s) != s)
@@ -335,18 +335,18 @@ static void check_places(sim_world *w, const look *l) {
     }
 }
 
-static bool is_actor(const look *l, const sim_standing *s) {
+static bool is_actor(const kinds_step *l, const sim_standing *s) {
     return l->has_actor && l->slot == s->slot && l->number == s->number &&
            (s->lane ? l->ask == s->ask : l->ask >= s->ask);
 }
 
 /* It waits in vain: what it would upgrade is gone, or permits of another capacity are in use. */
-static bool in_vain(const look *l, const sim_standing *s) {
+static bool in_vain(const kinds_step *l, const sim_standing *s) {
     if (s->kind == 'g') return !holds(l, s);
     return s->kind == 'p' && l->now->capacity && l->now->capacity != s->capacity;
 }
 
-static void check_left(sim_world *w, const look *l) {
+static void check_left(sim_world *w, const kinds_step *l) {
     if (w->checks.stepped || sim_probe_failed(l->ran)) return;
     for (size_t i = 0; i < l->was->count; i++) {
         const sim_standing *s = &l->was->at[i];
@@ -358,7 +358,7 @@ static void check_left(sim_world *w, const look *l) {
 }
 
 /* Beside those who hold. */
-static bool fits(const look *l, const sim_standing *s) {
+static bool fits(const kinds_step *l, const sim_standing *s) {
     uint32_t used = 0;
     if (!l->now->count) return true;
     for (size_t i = 0; i < l->now->count; i++) {
@@ -376,7 +376,7 @@ static bool fits(const look *l, const sim_standing *s) {
 }
 
 /* Those who stood before a new holder, all of them if it did not stand. */
-static void check_turn(sim_world *w, const look *l, const sim_holder *h) {
+static void check_turn(sim_world *w, const kinds_step *l, const sim_holder *h) {
     for (size_t i = 0; i < l->was->count; i++) {
         const sim_standing *s = &l->was->at[i];
         if (s->slot == h->slot && s->number == h->number && s->lane == h->lane &&
@@ -396,7 +396,7 @@ static bool asks_often(const sim_world *w, const sim_standing *s) {
     return now_ms - s->seen_us / 1000 <= 1000 && now_ms - s->since_us / 1000 >= 1000;
 }
 
-static bool asked_often(const sim_world *w, const look *l, const sim_holder *h) {
+static bool asked_often(const sim_world *w, const kinds_step *l, const sim_holder *h) {
     if (!l->was->count) return true;
     for (size_t i = 0; i < l->was->count; i++) {
         const sim_standing *s = &l->was->at[i];
@@ -406,7 +406,7 @@ static bool asked_often(const sim_world *w, const look *l, const sim_holder *h) 
     return false;
 }
 
-static void check_holder(sim_world *w, const look *l, const sim_holder *h) {
+static void check_holder(sim_world *w, const kinds_step *l, const sim_holder *h) {
     const sim_holder *before = find(l->before, h);
     if (before && alone(before) == alone(h)) return;
     if (before && !alone(h)) return; /* downgraded */
@@ -423,7 +423,7 @@ static void check_holder(sim_world *w, const look *l, const sim_holder *h) {
 }
 
 /* It has ended or lessened a hold, or taken somebody out of the line. */
-static bool made_room(sim_world *w, const look *l) {
+static bool made_room(sim_world *w, const kinds_step *l) {
     sim_server_clock(w);
     for (size_t i = 0; i < l->before->count; i++) {
         const sim_holder *h = &l->before->at[i], *now = find(l->now, h);
@@ -435,7 +435,7 @@ static bool made_room(sim_world *w, const look *l) {
     return false;
 }
 
-static void check_served(sim_world *w, const look *l) {
+static void check_served(sim_world *w, const kinds_step *l) {
     if (w->server.refused || sim_probe_failed(l->ran) || sim_probe_asks(l->ran)) return;
     if (!made_room(w, l)) return;
     for (size_t i = 0; i < l->queue->count; i++) {
@@ -457,7 +457,7 @@ static void check_served(sim_world *w, const look *l) {
 }
 
 /* Who was told that the store is away has taken nothing, and takes nothing later. */
-static void check_refused(sim_world *w, const look *l, const sim_holder *h) {
+static void check_refused(sim_world *w, const kinds_step *l, const sim_holder *h) {
     const sim_told *refused = &w->checks.names[l->name].refused[h->slot];
     if (h->stray || find(l->before, h)) return;
     if (refused->number != h->number || refused->ask != h->ask) return;
@@ -468,13 +468,13 @@ static void check_refused(sim_world *w, const look *l, const sim_holder *h) {
 void sim_kinds_ran(sim_world *w, const rm_ran *ran, int name, bool late, bool kept) {
     sim_queue queue;
     sim_holding now;
-    look l = {.ran = ran,
-              .name = name,
-              .late = late,
-              .before = &w->checks.holdings[name],
-              .now = &now,
-              .was = &w->checks.queues[name],
-              .queue = &queue};
+    kinds_step l = {.ran = ran,
+                    .name = name,
+                    .late = late,
+                    .before = &w->checks.holdings[name],
+                    .now = &now,
+                    .was = &w->checks.queues[name],
+                    .queue = &queue};
     reread(w, name, late, &now);
     sim_probe_queue(w, name, &queue);
     l.has_actor = sim_probe_actor(ran, name, &l.slot, &l.number, &l.ask);

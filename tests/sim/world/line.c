@@ -12,7 +12,7 @@
 #define TIME_TO_NOTICE  (20 * HF__MS)
 #define CALM_TO_NOTICE  HF__SEC /* what was held up comes first */
 
-typedef struct look {
+typedef struct line_step {
     const rm_ran *ran;
     int name;
     const sim_seen *before, *now;
@@ -20,20 +20,20 @@ typedef struct look {
     bool has_actor;
     int slot, number; /* of the actor */
     uint64_t ask;
-} look;
+} line_step;
 
 static bool same_hold(const sim_seen *a, const sim_seen *b) {
     return a->held && b->held && a->slot == b->slot && a->number == b->number && a->ask == b->ask &&
            a->token == b->token;
 }
 
-static bool is_actor(const look *l, int slot, int number) {
+static bool is_actor(const line_step *l, int slot, int number) {
     return l->has_actor && l->slot == slot && l->number == number;
 }
 
 /* ---- After a script ---- */
 
-static void check_marks(sim_world *w, const look *l) {
+static void check_marks(sim_world *w, const line_step *l) {
     if (!l->queue->count) return;
     if (!l->queue->fence_says)
         sim_fail(w, l->name, "somebody stands in line for %s, and its fence does not say so",
@@ -49,7 +49,7 @@ static const sim_standing *find(const sim_queue *queue, int slot, int number) {
     return NULL;
 }
 
-static void check_places(sim_world *w, const look *l) {
+static void check_places(sim_world *w, const line_step *l) {
     for (size_t i = 0; i < l->queue->count; i++) {
         const sim_standing *s = &l->queue->at[i];
         if (find(l->queue, s->slot, s->number) != s)
@@ -67,7 +67,7 @@ static void check_places(sim_world *w, const look *l) {
 }
 
 /* Who stood in line has got the lock, or has left, or still stands there. */
-static void check_left(sim_world *w, const look *l) {
+static void check_left(sim_world *w, const line_step *l) {
     if (w->checks.stepped || sim_probe_failed(l->ran)) return;
     for (size_t i = 0; i < l->was->count; i++) {
         const sim_standing *s = &l->was->at[i];
@@ -84,7 +84,7 @@ bool sim_line_reachable(const sim_world *w, const sim_standing *s) {
 }
 
 /* Those who stood before the new holder, all of them if it did not stand. */
-static void check_turn(sim_world *w, const look *l) {
+static void check_turn(sim_world *w, const line_step *l) {
     const sim_seen *now = l->now;
     for (size_t i = 0; i < l->was->count; i++) {
         const sim_standing *s = &l->was->at[i];
@@ -97,14 +97,14 @@ static void check_turn(sim_world *w, const look *l) {
 
 /* It did not listen, and stood there for a second in which it asked again and again: it will see. After a
    restart the line is as it was saved, which is not looked at. */
-static bool asked_often(const sim_world *w, const look *l) {
+static bool asked_often(const sim_world *w, const line_step *l) {
     const sim_standing *s = find(l->was, l->now->slot, l->now->number);
     int64_t now_ms = sim_server_ms(w);
     if (!l->was->count) return true;
     return s && now_ms - s->seen_us / 1000 <= 1000 && now_ms - s->since_us / 1000 >= 1000;
 }
 
-static void check_holder(sim_world *w, const look *l) {
+static void check_holder(sim_world *w, const line_step *l) {
     const sim_seen *now = l->now;
     if (!now->held || same_hold(l->before, now)) return;
     bool handed = !is_actor(l, now->slot, now->number);
@@ -115,7 +115,7 @@ static void check_holder(sim_world *w, const look *l) {
     if (!w->server.refused && !w->checks.stepped && !sim_probe_succeeds(l->ran)) check_turn(w, l);
 }
 
-static void check_free(sim_world *w, const look *l) {
+static void check_free(sim_world *w, const line_step *l) {
     if (l->now->held || !l->before->held || sim_server_ms(w) >= l->before->expires_ms) return;
     if (w->server.refused || sim_probe_failed(l->ran)) return;
     for (size_t i = 0; i < l->queue->count; i++) {
@@ -129,12 +129,12 @@ static void check_free(sim_world *w, const look *l) {
 void sim_line_ran(sim_world *w, const rm_ran *ran, int name, const sim_seen *before) {
     sim_queue *kept = &w->checks.queues[name], queue;
     sim_probe_queue(w, name, &queue);
-    look l = {.ran = ran,
-              .name = name,
-              .before = before,
-              .now = &w->checks.names[name].seen,
-              .was = kept,
-              .queue = &queue};
+    line_step l = {.ran = ran,
+                   .name = name,
+                   .before = before,
+                   .now = &w->checks.names[name].seen,
+                   .was = kept,
+                   .queue = &queue};
     l.has_actor = sim_probe_actor(ran, name, &l.slot, &l.number, &l.ask);
     if (!same_hold(before, l.now)) w->checks.names[name].since = w->now;
     check_marks(w, &l);
