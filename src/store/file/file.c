@@ -30,7 +30,7 @@ typedef struct file_store {
     int directory;
     char *path;
     hf__record self; /* who we are, in every record we write */
-    char introduction[HF__WHO_LINE];
+    char introduction[HF__INTRODUCTION_MAX];
     hf__peers peers;
     hf__map locks;
     hf__lock *idle_first, *idle_last;
@@ -189,8 +189,8 @@ static void describe_waiters(const hf__file_snapshot *snapshot, hf__lock_info *s
 
 /* How a client introduces itself: pid, program, label, a tab between them. */
 static void read_introduction(const file_store *f, uint32_t id, hf__identity *who) {
-    char text[HF__WHO_LINE], *keep_idle = text;
-    if (!hf__peers_who(&f->peers, id, text)) return;
+    char text[HF__INTRODUCTION_MAX], *keep_idle = text;
+    if (!hf__peers_read_introduction(&f->peers, id, text)) return;
     who->pid = strtol(strsep(&keep_idle, "\t"), NULL, 10);
     hf__text_copy(who->program, sizeof who->program, keep_idle ? strsep(&keep_idle, "\t") : "");
     hf__text_copy(who->label, sizeof who->label, keep_idle ? keep_idle : "");
@@ -310,7 +310,7 @@ static void tell_holder(file_store *f, hf__op *op, uint32_t id, ino_t inode) {
         ours->verify_hold = true;
         list_to_notify(f, ours);
     } else {
-        hf__peers_order(&f->peers, id, inode);
+        hf__peers_request_break(&f->peers, id, inode);
     }
 }
 
@@ -597,10 +597,10 @@ static void file_ready(hf__store *store, const struct pollfd *fds, int count,
         uint32_t id;
         uint64_t number;
         if (!fds[i].revents) continue;
-        while (hf__peers_message(&f->peers, fds[i].fd, &inode, &number))
+        while (hf__peers_next_message(&f->peers, fds[i].fd, &inode, &number))
             handle_message(f, inode, fds[i].fd == f->peers.life, number);
         if (fds[i].fd == f->peers.watch)
-            while (hf__peers_death(&f->peers, &id)) handle_death(f, id);
+            while (hf__peers_next_death(&f->peers, &id)) handle_death(f, id);
     }
 }
 

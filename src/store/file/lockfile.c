@@ -18,8 +18,8 @@ static const char magic[8] = {'h', 'o', 'l', 'd', 'f', 'a', 's', 't'};
 
 _Static_assert(sizeof(hf__head) <= KEY_AT, "the head ends before the key");
 _Static_assert(offsetof(hf__head, record) == 64, "the record stands where the format says");
-_Static_assert(offsetof(hf__head, broken) == 24, "the mark stands where the format says");
-_Static_assert(offsetof(hf__head, kinds) == 32, "the room stands where the format says");
+_Static_assert(offsetof(hf__head, broken) == 24, "the broken mark stands where the format says");
+_Static_assert(offsetof(hf__head, kinds) == 32, "the kinds head stands where the format says");
 _Static_assert(sizeof(hf__record) % 8 == 0, "the sum goes over whole words");
 
 /* ---- The record ---- */

@@ -20,12 +20,12 @@ void hf__peers_init(hf__peers *p, int directory, uint64_t *polls) {
     *p = (hf__peers){.directory = directory, .life = -1, .wake = -1, .watch = -1, .polls = polls};
 }
 
-static void peer_filename(char out[HF__PEER_NAME], const char *start, uint32_t id) {
-    (void)snprintf(out, HF__PEER_NAME, "%s%08x", start, id);
+static void peer_filename(char out[HF__PEER_FILENAME_MAX], const char *start, uint32_t id) {
+    (void)snprintf(out, HF__PEER_FILENAME_MAX, "%s%08x", start, id);
 }
 
 static int open_fifo(const hf__peers *p, const char *start, uint32_t id, int how) {
-    char name[HF__PEER_NAME];
+    char name[HF__PEER_FILENAME_MAX];
     peer_filename(name, start, id);
     return hf__clofork_open(p->directory, name, how | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY, 0);
 }
@@ -33,13 +33,13 @@ static int open_fifo(const hf__peers *p, const char *start, uint32_t id, int how
 /* ---- Ourselves ---- */
 
 static void remove_fifo(const hf__peers *p, const char *start, uint32_t id) {
-    char name[HF__PEER_NAME];
+    char name[HF__PEER_FILENAME_MAX];
     peer_filename(name, start, id);
     unlinkat(p->directory, name, 0);
 }
 
 static int make_fifo(const hf__peers *p, const char *start, uint32_t id, int *fd) {
-    char name[HF__PEER_NAME];
+    char name[HF__PEER_FILENAME_MAX];
     peer_filename(name, start, id);
     if (mkfifoat(p->directory, name, 0600) != 0) return errno;
     *fd = open_fifo(p, start, id, O_RDWR);
@@ -81,16 +81,16 @@ static int make_life(hf__peers *p) {
 
 /* A link, for it is made and read in one step. Without it others see that somebody waits, not who. */
 static void write_introduction(const hf__peers *p) {
-    char name[HF__PEER_NAME];
+    char name[HF__PEER_FILENAME_MAX];
     peer_filename(name, HF__WHO_START, p->id);
     remove_fifo(p, HF__WHO_START, p->id);
     if (symlinkat(p->introduction, p->directory, name) != 0) return;
 }
 
-bool hf__peers_who(const hf__peers *p, uint32_t id, char out[HF__WHO_LINE]) {
-    char name[HF__PEER_NAME];
+bool hf__peers_read_introduction(const hf__peers *p, uint32_t id, char out[HF__INTRODUCTION_MAX]) {
+    char name[HF__PEER_FILENAME_MAX];
     peer_filename(name, HF__WHO_START, id);
-    ssize_t n = readlinkat(p->directory, name, out, HF__WHO_LINE - 1);
+    ssize_t n = readlinkat(p->directory, name, out, HF__INTRODUCTION_MAX - 1);
     out[n > 0 ? n : 0] = '\0';
     return n > 0;
 }
@@ -221,7 +221,7 @@ void hf__peers_wake(hf__peers *p, uint32_t id, ino_t lock, uint64_t number) {
 }
 
 /* For a moment only: as long as we have it open for writing, its death would not be seen. */
-void hf__peers_order(hf__peers *p, uint32_t id, ino_t lock) {
+void hf__peers_request_break(hf__peers *p, uint32_t id, ino_t lock) {
     int fd = open_fifo(p, HF__LIFE_START, id, O_RDWR);
     send_message(fd, lock, 0);
     hf__clofork_close(fd);
@@ -238,7 +238,7 @@ int hf__peers_pollset(const hf__peers *p, struct pollfd *fds, bool reading) {
     return count;
 }
 
-bool hf__peers_message(hf__peers *p, int fd, ino_t *lock, uint64_t *number) {
+bool hf__peers_next_message(hf__peers *p, int fd, ino_t *lock, uint64_t *number) {
     uint64_t message[2];
     if (fd < 0 || (fd != p->life && fd != p->wake)) return false;
     if (read(fd, message, sizeof message) != (ssize_t)sizeof message) return false;
@@ -247,7 +247,7 @@ bool hf__peers_message(hf__peers *p, int fd, ino_t *lock, uint64_t *number) {
     return true;
 }
 
-bool hf__peers_death(hf__peers *p, uint32_t *id) {
+bool hf__peers_next_death(hf__peers *p, uint32_t *id) {
     struct epoll_event event;
     if (p->watch < 0 || epoll_wait(p->watch, &event, 1, 0) != 1) return false;
     *id = (uint32_t)event.data.u64;

@@ -154,7 +154,7 @@ static bool is_newborn(const struct stat *st) {
 }
 
 static void remove_peer_file(int directory, const char *start, const char *id) {
-    char name[HF__PEER_NAME];
+    char name[HF__PEER_FILENAME_MAX];
     (void)snprintf(name, sizeof name, "%s%s", start, id);
     unlinkat(directory, name, 0);
 }
@@ -188,7 +188,7 @@ static void sweep_life(int directory, const char *name) {
 /* What else a client has there, once its sign of life is gone. */
 static void sweep_orphan(int directory, const char *name, const char *start) {
     struct stat st;
-    char life[HF__PEER_NAME] = HF__LIFE_START;
+    char life[HF__PEER_FILENAME_MAX] = HF__LIFE_START;
     hf__text_copy(life + strlen(HF__LIFE_START), sizeof life - strlen(HF__LIFE_START),
                   name + strlen(start));
     bool orphan = fstatat(directory, life, &st, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT;
