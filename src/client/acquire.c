@@ -72,9 +72,9 @@ void hf__acquire_fill(hf__wait *w, const hf_client *c, const hf_options *o, hf__
     w->permits = o->kind == HF_PERMITS && !o->permits ? 1 : o->permits;
     w->capacity = o->capacity;
     w->flags = o->flags;
-    w->once = o->wait_ms == 0;
-    w->began = now;
-    w->until = w->once ? HF__NEVER : hf__after_ms(now, o->wait_ms);
+    w->try_once = o->wait_ms == 0;
+    w->started_at = now;
+    w->until = w->try_once ? HF__NEVER : hf__after_ms(now, o->wait_ms);
 }
 
 hf_result hf__acquire_prepare(hf_client *c, hf__wait *w, const hf_options *o) {

@@ -326,7 +326,7 @@ static void end_holds(hf_client *c) {
     hf__time now = hf__now();
     hf__core_close(&c->core, &call, now);
     hf__time until = c->core.link ? hf__after_ms(now, c->core.config.command_timeout_ms) : now;
-    if (hf__await(c, &call, until, NULL) != HF__DONE) c->core.closer = NULL;
+    if (hf__await(c, &call, until, NULL) != HF__DONE) c->core.close_call = NULL;
 }
 
 /* There is no thread that would have. */

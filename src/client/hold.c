@@ -152,9 +152,9 @@ hf_result hf_extend(hf_hold *hold, int64_t lease_ms) {
 static hf_result upgrade_held(hf_client *c, hf_hold *hold, int64_t wait_ms) {
     hf__wait w = {0};
     hf__time now = hf__now();
-    w.once = wait_ms == 0;
-    w.began = now;
-    w.until = w.once ? HF__NEVER : hf__after_ms(now, wait_ms);
+    w.try_once = wait_ms == 0;
+    w.started_at = now;
+    w.until = w.try_once ? HF__NEVER : hf__after_ms(now, wait_ms);
     hf__core_upgrade(&c->core, hold->ownership, &w, now);
     if (hf__await(c, &w.call, hf__wait_until(&c->core, &w), NULL) != HF__DONE) {
         hf__core_give_up(&w, HF_TIMEOUT, hf__now());

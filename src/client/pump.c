@@ -56,9 +56,9 @@ static void take_notifications(hf_client *c, hf__time now) {
 /* Who waits is woken; who does not is called, in the order of finishing. */
 static void finish(hf_client *c, const hf__waker *self) {
     hf__call *async = NULL;
-    while (c->core.finished) {
-        hf__call *call = c->core.finished;
-        c->core.finished = call->next;
+    while (c->core.finished_calls) {
+        hf__call *call = c->core.finished_calls;
+        c->core.finished_calls = call->next;
         if (call->async)
             hf__call_push(&async, call);
         else if (call->waker && call->waker != self)
@@ -76,7 +76,7 @@ static void settle(hf_client *c, hf__time now, const hf__waker *self) {
     hf__async_expire(c, now);
     hf__observe_tick(c, now);
     c->store->table->tick(c->store, now);
-    hf__core_link(&c->core, now);
+    hf__core_link_changed(&c->core, now);
     take_notifications(c, now);
     now = hf__now(); /* a store may have answered at once, and taken its time */
     do {
@@ -133,7 +133,8 @@ static bool leader_stale(const hf_client *c) {
 void hf__unlock(hf_client *c) {
     hf__wakes wakes;
     int leader = -1, keeper = -1;
-    assert(!c->core.finished); /* else who is woken may leave, and its call be told of later */
+    assert(
+        !c->core.finished_calls); /* else who is woken may leave, and its call be told of later */
     hf__loop_refresh(c);
     hf__wakes_take(&c->wakers, &wakes);
     if (leader_stale(c)) {

@@ -21,41 +21,42 @@ static const char UNTOLD_RELEASE[] = "answers to the release were lost, and by n
 /* ---- To an ACQUIRE ---- */
 
 /* It was sent and not heard of: it may have been done, or be done yet. */
-static void asked_unheard(hf__entry *e, hf__wait *w) {
+static void acquire_unanswered(hf__entry *e, hf__wait *w) {
     const hf__op *op = &e->op;
-    e->late_until = hf__later(e->late_until, hf__after_ms(op->not_after, DRIFT_MS));
+    e->late_acquire_until = hf__later(e->late_acquire_until, hf__after_ms(op->not_after, DRIFT_MS));
     if (w)
         w->outcome_unknown = true; /* asks again, or haunts when it ends */
     else
-        hf__entry_haunt_line(e, op->acquire_id, hf__entry_gone_by(e, op->not_after, op->lease_ms));
+        hf__entry_add_pending_leave(e, op->acquire_id,
+                                    hf__entry_expired_by(e, op->not_after, op->lease_ms));
 }
 
-static void asked_unreachable(hf__entry *e, hf__time now) {
+static void acquire_unreachable(hf__entry *e, hf__time now) {
     hf__op *op = &e->op;
-    hf__entry_trouble(e, op->detail, now);
+    hf__entry_set_outage(e, op->detail, now);
     op->detail = NULL;
-    e->next_try = hf__lease_retry_at(now, op->lease_ms, e->tries++, &e->core->rand);
-    hf__entry_fail_troubled(e, now);
+    e->next_try_at = hf__lease_retry_at(now, op->lease_ms, e->tries++, &e->core->rand);
+    hf__entry_fail_outage_waits(e, now);
 }
 
 /* Undone by the store, which may say so again, or late: whoever asks again does so under another number.
    Of a lane there is none, and where that release is still to come nobody of it asks any more. */
-static void asked_and_undone(hf__entry *e, hf__wait *w, hf__time now) {
+static void acquire_rolled_back(hf__entry *e, hf__wait *w, hf__time now) {
     hf__op *op = &e->op;
     if (op->outcome_unknown)
-        hf__entry_haunt_line(e, op->acquire_id, hf__entry_gone_by(e, now, op->lease_ms));
-    while (w && op->outcome_unknown && (e->lane || w->once)) {
+        hf__entry_add_pending_leave(e, op->acquire_id, hf__entry_expired_by(e, now, op->lease_ms));
+    while (w && op->outcome_unknown && (e->side_id || w->try_once)) {
         hf__wait_finish(w, HF_UNKNOWN_OUTCOME, op->detail ? strdup(op->detail) : NULL);
-        w = e->lane ? e->head : NULL;
+        w = e->side_id ? e->head : NULL;
     }
-    if (!w || e->lane) return;
+    if (!w || e->side_id) return;
     hf__wait_set_acquire_id(w, 0);
     w->outcome_unknown = op->outcome_unknown;
 }
 
 /* What was said of one ask also goes for those before it, unless they may still come behind it. */
-static bool settles(const hf__entry *e, const hf__op *op) {
-    return op->result == HF_OK || (op->result != HF_TIMEOUT && op->sent_at > e->late_until);
+static bool answers_all_sent(const hf__entry *e, const hf__op *op) {
+    return op->result == HF_OK || (op->result != HF_TIMEOUT && op->sent_at > e->late_acquire_until);
 }
 
 static void enter_early_grant(hf__entry *e, hf__wait *w, hf__time now) {
@@ -66,57 +67,57 @@ static void enter_early_grant(hf__entry *e, hf__wait *w, hf__time now) {
 
 static void renew_lost(hf__entry *e, hf__time now) {
     hf__ownership *ownership = e->ownership;
-    if (e->late_until > now) /* its ask may come late, and take the lock again for nobody */
-        hf__entry_haunt(e, ownership->acquire_id,
-                        hf__lease_lapse(e->late_until, ownership->lease_ms));
+    if (e->late_acquire_until > now) /* its ask may come late, and take the lock again for nobody */
+        hf__entry_add_pending_release(e, ownership->acquire_id,
+                                      hf__lease_lapse(e->late_acquire_until, ownership->lease_ms));
     if (!e->core->store->expires) /* it waits for us to let go, now that its holder knows */
-        hf__entry_haunt(e, ownership->acquire_id, ownership->lapses_at);
+        hf__entry_add_pending_release(e, ownership->acquire_id, ownership->lapses_at);
     hf__ownership_lose(ownership, LOST_STORE, now);
 }
 
-static void asked(hf__entry *e, hf__time now) {
-    hf__wait *w = e->asker;
+static void acquire_answered(hf__entry *e, hf__time now) {
+    hf__wait *w = e->acquirer;
     hf__op *op = &e->op;
-    e->asker = NULL;
+    e->acquirer = NULL;
     if (op->rolled_back)
-        asked_and_undone(e, w, now);
+        acquire_rolled_back(e, w, now);
     else if (op->outcome_unknown)
-        asked_unheard(e, w);
+        acquire_unanswered(e, w);
     if (op->result == HF_UNREACHABLE) {
-        asked_unreachable(e, now);
+        acquire_unreachable(e, now);
         return;
     }
-    hf__entry_trouble_over(e);
-    if (e->lane) hf__lane_heard(e);
-    if (w && settles(e, op)) w->outcome_unknown = false;
+    hf__entry_clear_outage(e);
+    if (e->side_id) hf__side_answered(e);
+    if (w && answers_all_sent(e, op)) w->outcome_unknown = false;
     if (op->upgrade && e->ownership && op->result == HF_OK) {
         hf__entry_upgraded(e, w, now);
     } else if (op->upgrade && e->ownership && op->result == HF_LOST) {
         renew_lost(e, now);
     } else if (op->upgrade && !w && e->ownership) {
-        hf__entry_take_back(e);
+        hf__entry_cancel_upgrade(e);
     } else if (op->result == HF_OK) {
-        hf__entry_asked_granted(e, w, now);
+        hf__entry_acquired(e, w, now);
     } else if (op->result == HF_BUSY) {
-        e->told = true;
-        if (w) w->behind = true;
-        e->next_try = e->again ? now : now + hf__jitter(&e->core->rand, op->retry_ms * HF__MS);
+        e->known_busy = true;
+        if (w) w->contended = true;
+        e->next_try_at = e->recheck ? now : now + hf__jitter(&e->core->rand, op->retry_ms * HF__MS);
         hf__time queued_until = op->queued ? hf__after_ms(now, HF__QUEUE_ENTRY_MS) : 0;
         if (!w) {
-            hf__entry_haunt_line(e, op->acquire_id, queued_until);
+            hf__entry_add_pending_leave(e, op->acquire_id, queued_until);
             return;
         }
         hf__wait_set_queued(w, queued_until);
         w->holder_token = op->holder_token;
         w->holder_seen_us = op->server_us;
         e->op.attempt++;
-        if (w->once)
+        if (w->try_once)
             hf__wait_finish(w, HF_BUSY, hf__line("another holds the lock"));
         else if (w->early_grant.acquire_id)
             enter_early_grant(e, w, now);
-    } else if (op->result == HF_TIMEOUT && !(w && w->once)) {
-        if (w) w->late = true;
-        e->next_try = hf__lease_retry_at(now, op->lease_ms, e->tries++, &e->core->rand);
+    } else if (op->result == HF_TIMEOUT && !(w && w->try_once)) {
+        if (w) w->answered_late = true;
+        e->next_try_at = hf__lease_retry_at(now, op->lease_ms, e->tries++, &e->core->rand);
     } else if (w && op->result == HF_INVALID && w->kind == HF_PERMITS && !op->detail) {
         hf__wait_finish(w, HF_INVALID,
                         hf__line("a capacity of %" PRIu32 " was asked for, and permits of a "
@@ -137,7 +138,7 @@ static void next_acquire_answered(hf__entry *e, hf__time now) {
     bool answered = op->result == HF_OK && next.result != HF_NOT_HELD;
     if (op->result != HF_UNREACHABLE && !answered &&
         !op->outcome_unknown) { /* nothing was done for it */
-        e->asker = NULL;
+        e->acquirer = NULL;
         return;
     }
     op->acquire_id = next.acquire_id;
@@ -149,26 +150,26 @@ static void next_acquire_answered(hf__entry *e, hf__time now) {
     op->holder_token = next.holder_token;
     if (op->outcome_unknown &&
         op->result != HF_UNREACHABLE) { /* no answer that could be understood */
-        asked_unheard(e, e->asker);
-        e->asker = NULL;
+        acquire_unanswered(e, e->acquirer);
+        e->acquirer = NULL;
         return;
     }
     if (op->result != HF_UNREACHABLE) op->result = next.result;
-    asked(e, now);
+    acquire_answered(e, now);
 }
 
 /* A message that a wait has the lock may overtake the answer that it stands in line. */
 void hf__entry_notify_granted(hf__entry *e, hf__wait *w, const hf__notification *notification,
                               hf__time now) {
     if (w->upgrade) {
-        e->next_try = 0;
-        e->again = e->busy;
+        e->next_try_at = 0;
+        e->recheck = e->busy;
         hf__entry_step(e, now);
         return;
     }
     if (e->ownership || e->head != w) return;
     if (e->busy) {
-        if (e->asker == w) w->early_grant = *notification;
+        if (e->acquirer == w) w->early_grant = *notification;
         return;
     }
     hf__entry_enter_notified(e, w, notification, now);
@@ -190,7 +191,7 @@ static void renew_failed(hf__entry *e, hf__time now) {
         ownership->verify = false;
     else
         ownership->renew_at = again;
-    e->next_try = again;
+    e->next_try_at = again;
 }
 
 static void renew_confirmed(hf__entry *e, hf__time now) {
@@ -214,9 +215,9 @@ static void renew_confirmed(hf__entry *e, hf__time now) {
     hf__calls_finish(e->core, &e->extending, HF_OK, NULL);
 }
 
-static void renewed(hf__entry *e, hf__time now) {
+static void renew_answered(hf__entry *e, hf__time now) {
     hf__ownership *ownership = e->ownership;
-    if (e->op.result == HF_OK || e->op.result == HF_LOST) hf__entry_trouble_over(e);
+    if (e->op.result == HF_OK || e->op.result == HF_LOST) hf__entry_clear_outage(e);
     if (!ownership || ownership->acquire_id != e->op.acquire_id)
         return; /* released or lost meanwhile */
     if (e->op.result == HF_OK)
@@ -229,7 +230,7 @@ static void renewed(hf__entry *e, hf__time now) {
 
 /* ---- To an EXPORT ---- */
 
-static void left(hf__entry *e, hf__time now) {
+static void finish_export(hf__entry *e, hf__time now) {
     hf__ownership *ownership = e->ownership;
     hf__call *call = e->exporting;
     e->exporting = NULL;
@@ -244,14 +245,14 @@ static void left(hf__entry *e, hf__time now) {
 
 /* Sent twice it acts once: where it is not known whether it was done, it is asked for again as long as
    its caller waits; then it is looked whether the hold is still ours. */
-static void exported(hf__entry *e, hf__time now) {
+static void export_answered(hf__entry *e, hf__time now) {
     hf__ownership *ownership = e->ownership;
     hf__op *op = &e->op;
-    if (op->result == HF_OK || op->result == HF_LOST) hf__entry_trouble_over(e);
+    if (op->result == HF_OK || op->result == HF_LOST) hf__entry_clear_outage(e);
     if (!ownership || ownership->acquire_id != op->acquire_id) return; /* lost or ended meanwhile */
     ownership->export_unknown |= op->outcome_unknown;
     if (op->result == HF_OK) {
-        left(e, now);
+        finish_export(e, now);
     } else if (op->result == HF_LOST) {
         hf__calls_finish(e->core, &e->exporting, HF_LOST, LOST_STORE);
         renew_lost(e, now);
@@ -259,7 +260,7 @@ static void exported(hf__entry *e, hf__time now) {
         ownership->export_calls = e->exporting; /* there is but one */
         e->exporting = NULL;
         ownership->verify = true;
-        e->next_try = now;
+        e->next_try_at = now;
     } else {
         hf_result r = ownership->export_unknown  ? HF_UNKNOWN_OUTCOME
                       : op->result == HF_TIMEOUT ? HF_UNREACHABLE
@@ -271,37 +272,38 @@ static void exported(hf__entry *e, hf__time now) {
 
 /* ---- To a RELEASE ---- */
 
-static void released(hf__entry *e, hf__time now) {
+static void release_answered(hf__entry *e, hf__time now) {
     hf__op *op = &e->op;
-    e->ghost_maybe |= op->outcome_unknown;
+    e->release_unknown |= op->outcome_unknown;
     if (op->result == HF_UNREACHABLE) {
-        e->next_try = hf__lease_retry_at(now, e->core->config.lease_ms, e->tries++, &e->core->rand);
-        while (e->ghost_carried) { /* their callers wait on, for the next try */
-            hf__call *call = e->ghost_carried;
-            e->ghost_carried = call->next;
-            hf__call_push(&e->ghost_calls, call);
+        e->next_try_at =
+            hf__lease_retry_at(now, e->core->config.lease_ms, e->tries++, &e->core->rand);
+        while (e->sent_release_calls) { /* their callers wait on, for the next try */
+            hf__call *call = e->sent_release_calls;
+            e->sent_release_calls = call->next;
+            hf__call_push(&e->release_calls, call);
         }
         return;
     }
-    hf__entry_trouble_over(e);
+    hf__entry_clear_outage(e);
     hf_result r = op->result;
     bool over = r == HF_OK || r == HF_LOST;
     /* The first may have released it; or it was lost before, and another has held it since. */
-    if (r == HF_LOST && e->ghost_maybe) r = HF_UNKNOWN_OUTCOME;
+    if (r == HF_LOST && e->release_unknown) r = HF_UNKNOWN_OUTCOME;
     const char *detail = r == HF_LOST              ? LOST_STORE
                          : r == HF_UNKNOWN_OUTCOME ? UNTOLD_RELEASE
                                                    : op->detail;
-    if (e->ghost_carried && r == HF_LOST) { /* it counted as released when its holder let go */
+    if (e->sent_release_calls && r == HF_LOST) { /* it counted as released when its holder let go */
         e->core->stats.released--;
         e->core->stats.lost++;
     }
-    hf__calls_finish(e->core, &e->ghost_carried, r, detail);
-    if (op->acquire_id < e->ghost) return;
+    hf__calls_finish(e->core, &e->sent_release_calls, r, detail);
+    if (op->acquire_id < e->pending_release) return;
     bool in_vain = r == HF_PROTOCOL && e->core->closing; /* it ends with its lease */
     if (over || in_vain)
-        hf__entry_lay_ghost(e);
+        hf__entry_clear_pending_release(e);
     else
-        e->next_try = hf__lease_retry_at(now, e->core->config.lease_ms, 9, &e->core->rand);
+        e->next_try_at = hf__lease_retry_at(now, e->core->config.lease_ms, 9, &e->core->rand);
 }
 
 /* ---- All of them ---- */
@@ -311,17 +313,17 @@ void hf__entry_complete(hf__entry *e, hf__time now) {
     hf__entry_expire_ownership(
         e, now); /* a hold past its deadline is lost, whatever the answer says */
     switch (e->op.verb) {
-    case HF__ACQUIRE: asked(e, now); break;
-    case HF__RENEW: renewed(e, now); break;
-    case HF__EXPORT: exported(e, now); break;
+    case HF__ACQUIRE: acquire_answered(e, now); break;
+    case HF__RENEW: renew_answered(e, now); break;
+    case HF__EXPORT: export_answered(e, now); break;
     case HF__RELEASE:
-        released(e, now);
+        release_answered(e, now);
         next_acquire_answered(e, now);
         break;
     default: break;
     }
     free(e->op.detail);
     e->op.detail = NULL;
-    e->again = false;
+    e->recheck = false;
     hf__entry_step(e, now);
 }

@@ -11,9 +11,9 @@
 #define entry_of(pointer, member) ((hf__entry *)((char *)(pointer)-offsetof(hf__entry, member)))
 
 void hf__core_init(hf__core *core, hf__store *store, const hf__core_config *config, uint64_t seed) {
-    *core = (hf__core){.store = store, .config = *config, .rand = {seed}, .phase = seed};
+    *core = (hf__core){.store = store, .config = *config, .rand = {seed}, .renew_phase = seed};
     hf__map_init(&core->entries, hf__rand_next(&core->rand));
-    hf__map_init(&core->asking, hf__rand_next(&core->rand));
+    hf__map_init(&core->waits_by_acquire_id, hf__rand_next(&core->rand));
     core->link = store->up ? store->link : 0;
 }
 
@@ -25,7 +25,7 @@ void hf__core_fini(hf__core *core) {
         hf__entry_free(e);
     }
     hf__map_fini(&core->entries);
-    hf__map_fini(&core->asking);
+    hf__map_fini(&core->waits_by_acquire_id);
 }
 
 /* ---- Calls ---- */
@@ -47,7 +47,7 @@ void hf__call_finish(hf__core *core, hf__call *call, hf_result result, char *det
     if (call->whole)
         hf__gather_part_done(call->whole);
     else
-        hf__call_push(&core->finished, call);
+        hf__call_push(&core->finished_calls, call);
 }
 
 void hf__calls_finish(hf__core *core, hf__call **list, hf_result result, const char *detail) {
@@ -60,7 +60,7 @@ void hf__calls_finish(hf__core *core, hf__call **list, hf_result result, const c
 
 /* ---- Entries by name ---- */
 
-hf__entry *hf__entry_find(hf__core *core, const char *name, size_t length) {
+hf__entry *hf__entry_get(hf__core *core, const char *name, size_t length) {
     hf__mapped *m = hf__map_find(&core->entries, name, length);
     if (m) return entry_of(m, mapped);
     hf__entry *e = calloc(1, sizeof *e + length + 1);
@@ -77,20 +77,21 @@ hf__entry *hf__entry_find(hf__core *core, const char *name, size_t length) {
 /* ---- Acquiring ---- */
 
 /* A wait that never entered the queue. */
-static void refuse(hf__core *core, hf__wait *w, hf_result result, char *detail) {
+static void refuse_wait(hf__core *core, hf__wait *w, hf_result result, char *detail) {
     if (!w->call.whole) core->stats.refused++;
     hf__call_finish(core, &w->call, result, detail);
 }
 
-static void reenter(hf__core *core, hf__wait *w, hf__ownership *ownership) {
+static void reenter_ownership(hf__core *core, hf__wait *w, hf__ownership *ownership) {
     if ((w->flags | ownership->flags) & HF_NOT_REENTRANT) {
-        refuse(core, w, HF_DEADLOCK,
-               hf__line("this owner holds the lock, and HF_NOT_REENTRANT forbids taking it again: "
-                        "waiting would never end"));
+        refuse_wait(
+            core, w, HF_DEADLOCK,
+            hf__line("this owner holds the lock, and HF_NOT_REENTRANT forbids taking it again: "
+                     "waiting would never end"));
     } else if (ownership->count >= HF_COUNT_MAX) {
-        refuse(core, w, HF_INVALID,
-               hf__line("this owner has entered the lock %d times, which is the most allowed",
-                        HF_COUNT_MAX));
+        refuse_wait(core, w, HF_INVALID,
+                    hf__line("this owner has entered the lock %d times, which is the most allowed",
+                             HF_COUNT_MAX));
     } else {
         hf__ownership_join(ownership, w);
         hf__call_finish(core, &w->call, HF_OK, NULL);
@@ -99,7 +100,7 @@ static void reenter(hf__core *core, hf__wait *w, hf__ownership *ownership) {
 
 void hf__entry_enqueue(hf__entry *e, hf__wait *w) {
     w->entry = e;
-    w->behind = e->ownership || e->tail;
+    w->contended = e->ownership || e->tail;
     w->prev = e->tail;
     w->next = NULL;
     if (e->tail)
@@ -112,93 +113,93 @@ void hf__entry_enqueue(hf__entry *e, hf__wait *w) {
 
 static void acquire_mutex(hf__entry *e, hf__wait *w) {
     const hf__ownership *ownership = e->ownership;
-    if (w->once && ownership) {
+    if (w->try_once && ownership) {
         /* What this client holds is not what was exported, or is what it has adopted since. */
-        refuse(e->core, w, w->exported ? HF_LOST : HF_BUSY,
-               hf__line("another owner of this client holds the lock"));
+        refuse_wait(e->core, w, w->exported ? HF_LOST : HF_BUSY,
+                    hf__line("another owner of this client holds the lock"));
         return;
     }
-    if (w->once && e->head) {
-        refuse(e->core, w, HF_BUSY, hf__line("others of this client wait for the lock"));
+    if (w->try_once && e->head) {
+        refuse_wait(e->core, w, HF_BUSY, hf__line("others of this client wait for the lock"));
         return;
     }
-    if (!e->head && e->core->link) hf__entry_trouble_over(e); /* nobody asks: try afresh */
-    if (!e->head && !e->ghost_calls) e->next_try = 0;
-    if (!e->head) e->told = ownership != NULL;
+    if (!e->head && e->core->link) hf__entry_clear_outage(e); /* nobody asks: try afresh */
+    if (!e->head && !e->release_calls) e->next_try_at = 0;
+    if (!e->head) e->known_busy = ownership != NULL;
     hf__entry_enqueue(e, w);
 }
 
 /* This owner holds something of the name already. */
 static void acquire_more(hf__wait *w, hf__ownership *ownership, hf__core *core) {
     if (hf__kind_covers(ownership->kind, w->kind))
-        reenter(core, w, ownership);
+        reenter_ownership(core, w, ownership);
     else
-        refuse(core, w, HF_DEADLOCK, hf__lanes_deadlock(ownership->kind, w->kind));
+        refuse_wait(core, w, HF_DEADLOCK, hf__kind_deadlock_line(ownership->kind, w->kind));
 }
 
-static void acquire_lane(hf__entry *anchor, hf__wait *w, hf__time now) {
+static void acquire_side(hf__entry *name_entry, hf__wait *w, hf__time now) {
     hf__ownership *ownership;
-    hf__entry *lane = hf__lane_for(anchor, w, now, &ownership);
-    if (!lane) {
-        refuse(anchor->core, w, HF_NOMEM, NULL);
+    hf__entry *side = hf__side_for(name_entry, w, now, &ownership);
+    if (!side) {
+        refuse_wait(name_entry->core, w, HF_NOMEM, NULL);
     } else if (ownership) {
         hf__ownership_join(ownership, w);
-        hf__call_finish(anchor->core, &w->call, HF_OK, NULL);
-        hf__entry_step(lane, now);
+        hf__call_finish(name_entry->core, &w->call, HF_OK, NULL);
+        hf__entry_step(side, now);
     } else {
-        hf__entry_enqueue(lane, w);
-        hf__entry_step(lane, now);
+        hf__entry_enqueue(side, w);
+        hf__entry_step(side, now);
     }
 }
 
 /* There are kinds beside the mutex. Entries are not freed before the last step, the anchor's. */
-static void acquire_beside(hf__entry *anchor, hf__wait *w, hf__time now) {
-    hf__entry_expire(anchor, now);
-    for (hf__entry *e = anchor->lanes; e; e = e->next_lane) hf__entry_expire(e, now);
-    hf__ownership *ownership = hf__lanes_held(anchor, w->owner);
+static void acquire_with_sides(hf__entry *name_entry, hf__wait *w, hf__time now) {
+    hf__entry_expire(name_entry, now);
+    for (hf__entry *e = name_entry->sides; e; e = e->next_side) hf__entry_expire(e, now);
+    hf__ownership *ownership = hf__sides_find_held(name_entry, w->owner);
     bool more = ownership && ownership->kind == HF_PERMITS && w->kind == HF_PERMITS &&
                 !((ownership->flags | w->flags) & HF_NOT_REENTRANT);
     if (ownership && !more) {
         hf__entry *e = ownership->entry;
-        acquire_more(w, ownership, anchor->core);
-        if (e != anchor) hf__entry_step(e, now);
+        acquire_more(w, ownership, name_entry->core);
+        if (e != name_entry) hf__entry_step(e, now);
     } else if (w->kind == HF_MUTEX) {
-        hf__lanes_close(anchor);
-        acquire_mutex(anchor, w);
-        bool queues = anchor->head && !anchor->head->once;
-        for (hf__entry *e = anchor->lanes; e && queues; e = e->next_lane)
-            if (e->back && e->head) (void)hf__entry_go_on(e, now);
+        hf__sides_close(name_entry);
+        acquire_mutex(name_entry, w);
+        bool queues = name_entry->head && !name_entry->head->try_once;
+        for (hf__entry *e = name_entry->sides; e && queues; e = e->next_side)
+            if (e->deferred && e->head) (void)hf__entry_admit(e, now);
     } else {
-        acquire_lane(anchor, w, now);
+        acquire_side(name_entry, w, now);
     }
-    hf__entry_step(anchor, now);
+    hf__entry_step(name_entry, now);
 }
 
 void hf__core_acquire(hf__core *core, hf__wait *w, const char *name, size_t length, hf__time now) {
     if (core->closing) {
-        refuse(core, w, HF_CLOSED, NULL);
+        refuse_wait(core, w, HF_CLOSED, NULL);
         return;
     }
-    hf__entry *e = hf__entry_find(core, name, length);
+    hf__entry *e = hf__entry_get(core, name, length);
     if (!e) {
-        refuse(core, w, HF_NOMEM, NULL);
+        refuse_wait(core, w, HF_NOMEM, NULL);
         return;
     }
-    if (w->exported && !hf__entry_exports(e)) {
-        refuse(core, w, HF_NOMEM, NULL);
+    if (w->exported && !hf__entry_reserve_export(e)) {
+        refuse_wait(core, w, HF_NOMEM, NULL);
         hf__entry_step(e, now);
         return;
     }
     HF__PROBE1(acquire, e->mapped.key);
-    if (w->kind == HF_MUTEX && !e->lanes) {
+    if (w->kind == HF_MUTEX && !e->sides) {
         hf__entry_expire(e, now);
         if (e->ownership && hf__owner_same(e->ownership->owner, w->owner))
-            reenter(core, w, e->ownership);
+            reenter_ownership(core, w, e->ownership);
         else
             acquire_mutex(e, w);
         hf__entry_step(e, now);
     } else {
-        acquire_beside(e, w, now);
+        acquire_with_sides(e, w, now);
     }
 }
 
@@ -211,7 +212,7 @@ void hf__core_give_up(hf__wait *w, hf_result why, hf__time now) {
 }
 
 hf__time hf__wait_until(const hf__core *core, const hf__wait *w) {
-    return w->once ? hf__after_ms(w->began, core->config.command_timeout_ms) : w->until;
+    return w->try_once ? hf__after_ms(w->started_at, core->config.command_timeout_ms) : w->until;
 }
 
 /* ---- Releasing ---- */
@@ -226,12 +227,12 @@ void hf__core_release(hf__core *core, hf_hold *hold, hf__call *call, hf__time no
     if (ownership->entry && ownership->count > 0) {
         if (call) hf__call_finish(core, call, HF_OK, NULL);
     } else if (ownership->entry) {
-        hf__entry_haunt(e, ownership->acquire_id, ownership->lapses_at);
+        hf__entry_add_pending_release(e, ownership->acquire_id, ownership->lapses_at);
         hf__ownership_end(ownership, HF__RELEASED, now);
-        e->ghost_let_go = true;
-        e->ghost_maybe = false; /* of this hold no release was sent yet */
-        e->ghost_token = atomic_load(&ownership->token);
-        if (call) hf__call_push(&e->ghost_calls, call);
+        e->release_requested = true;
+        e->release_unknown = false; /* of this hold no release was sent yet */
+        e->pending_release_token = atomic_load(&ownership->token);
+        if (call) hf__call_push(&e->release_calls, call);
     } else if (call) {
         hf_result r = atomic_load(&ownership->state) == HF__ENDED ? HF_CLOSED : HF_LOST;
         const char *why = atomic_load(&ownership->lost_reason);
@@ -244,8 +245,8 @@ void hf__core_release(hf__core *core, hf_hold *hold, hf__call *call, hf__time no
 
 void hf__core_release_unwait(hf__core *core, const hf_hold *hold, hf__call *call) {
     hf__entry *e = hold->releasing;
-    hf__call_unlink(&e->ghost_calls, call);
-    hf__call_unlink(&e->ghost_carried, call);
+    hf__call_unlink(&e->release_calls, call);
+    hf__call_unlink(&e->sent_release_calls, call);
     hf__call_finish(core, call, HF_UNKNOWN_OUTCOME,
                     hf__line("the store did not confirm the release in time; it is tried again "
                              "until the lease ends by itself"));
@@ -292,7 +293,7 @@ void hf__core_export(hf__core *core, hf__ownership *ownership, const hf__exporte
         hf__call_finish(core, call, HF_INVALID, hf__line("another call exports this hold"));
         return;
     }
-    if (!hf__entry_exports(e)) {
+    if (!hf__entry_reserve_export(e)) {
         hf__call_finish(core, call, HF_NOMEM, NULL);
         return;
     }
@@ -316,15 +317,15 @@ void hf__core_upgrade(hf__core *core, hf__ownership *ownership, hf__wait *w, hf_
     if (!ownership->entry) {
         int state = atomic_load(&ownership->state);
         const char *why = atomic_load(&ownership->lost_reason);
-        refuse(core, w,
-               state == HF__LOST    ? HF_LOST
-               : state == HF__ENDED ? HF_CLOSED
-                                    : HF_NOT_HELD,
-               why ? strdup(why) : NULL);
+        refuse_wait(core, w,
+                    state == HF__LOST    ? HF_LOST
+                    : state == HF__ENDED ? HF_CLOSED
+                                         : HF_NOT_HELD,
+                    why ? strdup(why) : NULL);
     } else if (ownership->kind == HF_WRITE || ownership->kind == HF_MUTEX) {
         hf__call_finish(core, &w->call, HF_OK, NULL);
-    } else if (w->once && e->head) {
-        refuse(core, w, HF_BUSY, hf__line("another upgrade of this hold waits"));
+    } else if (w->try_once && e->head) {
+        refuse_wait(core, w, HF_BUSY, hf__line("another upgrade of this hold waits"));
     } else {
         w->upgrade = true;
         ownership->upgrades++;
@@ -332,8 +333,8 @@ void hf__core_upgrade(hf__core *core, hf__ownership *ownership, hf__wait *w, hf_
         w->lease_ms = ownership->lease_ms;
         w->flags = ownership->flags;
         w->owner = ownership->owner;
-        e->next_try = 0;
-        e->told = true;
+        e->next_try_at = 0;
+        e->known_busy = true;
         hf__entry_enqueue(e, w);
     }
     if (e) hf__entry_step(e, now);
@@ -350,7 +351,7 @@ void hf__core_downgrade(hf__core *core, hf__ownership *ownership, hf__call *call
 /* The hold first: an upgrade of it ends with it. */
 static void close_entry(hf__entry *e, hf__time now) {
     if (e->ownership) {
-        hf__entry_haunt(e, e->ownership->acquire_id, e->ownership->lapses_at);
+        hf__entry_add_pending_release(e, e->ownership->acquire_id, e->ownership->lapses_at);
         hf__ownership_end(e->ownership, HF__ENDED, now);
     }
     while (e->head) hf__wait_give_up(e->head, HF_CLOSED, now);
@@ -359,13 +360,13 @@ static void close_entry(hf__entry *e, hf__time now) {
 
 void hf__core_close(hf__core *core, hf__call *call, hf__time now) {
     core->closing = true;
-    core->closer = call;
+    core->close_call = call;
     for (hf__mapped *m = hf__map_next(&core->entries, NULL), *next; m; m = next) {
         next = hf__map_next(&core->entries, m);
         close_entry(entry_of(m, mapped), now);
     }
-    if (core->closer && !core->entries.count) {
-        core->closer = NULL;
+    if (core->close_call && !core->entries.count) {
+        core->close_call = NULL;
         hf__call_finish(core, call, HF_OK, NULL);
     }
 }
@@ -379,13 +380,13 @@ void hf__core_complete(hf__core *core, hf__op *op, hf__time now) {
 
 /* What was known may no longer be so: look at a hold at once, and ask for a wait. */
 static void recheck_entry(hf__entry *e, hf__time now) {
-    e->next_try = 0;
-    e->again = e->busy;
+    e->next_try_at = 0;
+    e->recheck = e->busy;
     if (e->ownership) e->ownership->verify = true;
     hf__entry_step(e, now);
 }
 
-void hf__core_link(hf__core *core, hf__time now) {
+void hf__core_link_changed(hf__core *core, hf__time now) {
     uint64_t link = core->store->up ? core->store->link : 0;
     if (link == core->link) return;
     core->link = link;
@@ -400,12 +401,12 @@ void hf__core_link(hf__core *core, hf__time now) {
 }
 
 /* A step may free a lane, and the anchor last. */
-static void recheck_name(hf__entry *anchor, hf__time now) {
-    for (hf__entry *e = anchor->lanes, *next; e; e = next) {
-        next = e->next_lane;
+static void recheck_name(hf__entry *name_entry, hf__time now) {
+    for (hf__entry *e = name_entry->sides, *next; e; e = next) {
+        next = e->next_side;
         recheck_entry(e, now);
     }
-    recheck_entry(anchor, now);
+    recheck_entry(name_entry, now);
 }
 
 static void recheck_waits(hf__core *core, hf__time now) {
@@ -436,7 +437,7 @@ void hf__core_notify(hf__core *core, const hf__notification *notification, hf__t
     case HF__NAMES_CHANGED: recheck_matching(core, notification, now); break;
     case HF__NOTIFICATIONS_MISSED: recheck_waits(core, now); break;
     case HF__GRANTED:
-        m = hf__map_find(&core->asking, (const char *)&notification->acquire_id,
+        m = hf__map_find(&core->waits_by_acquire_id, (const char *)&notification->acquire_id,
                          sizeof notification->acquire_id);
         if (!m) break; /* it gave up: its leaving passes the grant on */
         hf__wait *w = (hf__wait *)((char *)m - offsetof(hf__wait, by_acquire_id));

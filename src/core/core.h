@@ -3,11 +3,11 @@
  *
  * The core does no I/O, reads no clock and takes no lock; its caller holds the client's mutex, says
  * what time it is, hands completed operations in and carries out what the core leaves for it:
- * operations submitted to the store, calls in `finished` to wake, ownerships in `lost` to tell of.
+ * operations submitted to the store, calls in `finished_calls` to wake, ownerships in `lost` to tell of.
  *
  *   entry   one per name in use: who of this client holds it, who waits for it, what is under way
  *   lane    an entry beside that of its name: what is not a mutex is asked for by itself, each with its
- *           own place in line; readers of a client share one where they can (lanes.c)
+ *           own place in line; readers of a client share one where they can (sides.c)
  *   own     an ownership, from grant to release or loss; shared by its handles
  *   hold    a handle, as the user has it
  *   wait    a call that wants the lock
@@ -117,7 +117,7 @@ typedef struct hf__wait {
     hf__owner owner;
     uint64_t acquire_id;      /* 0: has not asked yet */
     hf__mapped by_acquire_id; /* in core->asking, while it has one */
-    uint64_t floor;           /* highest token seen when it first asked */
+    uint64_t token_floor;     /* highest token seen when it first asked */
     uint64_t holder_token;    /* of who held it when the store last said that another does */
     int64_t holder_seen_us;   /* when that was, on the store's clock; 0: it does not say */
     uint64_t first_link; /* the connection on which its number was first asked; 0: it was not */
@@ -128,12 +128,12 @@ typedef struct hf__wait {
     bool upgrade;                 /* it wants more of what the entry holds; own and hold are NULL */
     const hf__exported *exported; /* what it wants is this one's; NULL: nobody's */
     bool unshared;                /* readers do not share what it gets */
-    bool once;                    /* wait_ms 0 */
-    bool behind;                  /* another had the lock when it came, or when it asked */
+    bool try_once;                /* wait_ms 0 */
+    bool contended;               /* another had the lock when it came, or when it asked */
     bool outcome_unknown;         /* an ask of it may have taken effect, and it was not told so */
-    bool late;                    /* the store has answered, that it was asked too late */
+    bool answered_late;           /* the store has answered, that it was asked too late */
     hf__time queued_until; /* it stands in the store's line, until then at most; 0: it does not */
-    hf__time began, until;
+    hf__time started_at, until;
     hf__ownership *ownership;
     hf_hold *hold; /* in: prepared; the user's once call.result is HF_OK */
 } hf__wait;
@@ -147,50 +147,50 @@ struct hf__entry {
     hf__wait *head, *tail;
     hf__ownership *ownership;
 
-    hf__entry *anchor; /* of a lane: the entry of its name; NULL: this is one */
+    hf__entry *name_entry; /* of a lane: the entry of its name; NULL: this is one */
     union {
         struct { /* of an anchor: the first lane that came, and the last */
-            hf__entry *lanes, *last_lane;
+            hf__entry *sides, *last_side;
         };
         struct { /* of a lane */
-            hf__entry *next_lane, *prev_lane;
+            hf__entry *next_side, *prev_side;
         };
     };
-    uint64_t lane;        /* its number, under which all of it is asked for; 0: an anchor */
-    uint32_t kind;        /* of a lane */
-    uint32_t lanes_back;  /* of an anchor: how many of them stay back */
-    uint32_t asking_more; /* of an anchor: of those who stay back, so many may ask beside another */
+    uint64_t side_id;        /* its number, under which all of it is asked for; 0: an anchor */
+    uint32_t kind;           /* of a lane */
+    uint32_t deferred_sides; /* of an anchor: how many of them stay back */
+    uint32_t admit_more; /* of an anchor: of those who stay back, so many may ask beside another */
     uint32_t tries;
 
     hf__op op;                      /* what is under way, while busy */
     hf__next_acquire *next_acquire; /* of op, once one was needed */
-    hf__wait *asker;                /* of an ACQUIRE under way; NULL once it gave up */
+    hf__wait *acquirer;             /* of an ACQUIRE under way; NULL once it gave up */
     hf__call *extending;            /* calls that the RENEW under way carries */
     hf__call *exporting;            /* the call that the EXPORT under way carries */
     hf__exported *exported;         /* of an EXPORT, or of an ACQUIRE for what was exported */
 
-    uint64_t ghost;        /* up to this number of ours may be held by nobody; 0: none */
-    hf__time ghost_until;  /* forgotten by then */
-    uint64_t ghost_token;  /* of the hold that `ghost_calls` release */
-    hf__call *ghost_calls; /* releases that wait for the answer */
-    hf__call *ghost_carried;
+    uint64_t pending_release;       /* up to this number of ours may be held by nobody; 0: none */
+    hf__time pending_release_until; /* forgotten by then */
+    uint64_t pending_release_token; /* of the hold that `release_calls` release */
+    hf__call *release_calls;        /* releases that wait for the answer */
+    hf__call *sent_release_calls;
 
-    hf__time held_since;    /* when the last grant was asked for */
-    hf__time late_until;    /* an ACQUIRE of ours may arrive late, until then */
-    hf__time next_try;      /* of an ACQUIRE or RELEASE: not before */
-    hf__time trouble_since; /* the store has not answered since; 0: it did */
-    char *trouble;
+    hf__time held_since;         /* when the last grant was asked for */
+    hf__time late_acquire_until; /* an ACQUIRE of ours may arrive late, until then */
+    hf__time next_try_at;        /* of an ACQUIRE or RELEASE: not before */
+    hf__time outage_since;       /* the store has not answered since; 0: it did */
+    char *outage_detail;
 
     bool busy : 1;
-    bool closed : 1;      /* nobody joins those who wait in it */
-    bool back : 1;        /* it stays back: others of the client stand in the store's line for it */
-    bool carried : 1;     /* it asked with a release of the client's */
-    bool ghost_maybe : 1; /* a release of the ghost may have taken effect unanswered */
-    bool ghost_stands : 1; /* it may stand in the store's line */
-    bool ghost_held : 1;   /* it was held, and lost or let go */
-    bool ghost_let_go : 1; /* its holder released it: before anybody else of ours asks */
-    bool told : 1;         /* the last that was known of it: another holds it */
-    bool again : 1;        /* what is under way may have been answered too early: ask once more */
+    bool closed_to_joins : 1; /* nobody joins those who wait in it */
+    bool deferred : 1; /* it stays back: others of the client stand in the store's line for it */
+    bool sent_with_release : 1;      /* it asked with a release of the client's */
+    bool release_unknown : 1;        /* a release of the ghost may have taken effect unanswered */
+    bool pending_release_queued : 1; /* it may stand in the store's line */
+    bool pending_release_held : 1;   /* it was held, and lost or let go */
+    bool release_requested : 1;      /* its holder released it: before anybody else of ours asks */
+    bool known_busy : 1;             /* the last that was known of it: another holds it */
+    bool recheck : 1; /* what is under way may have been answered too early: ask once more */
 };
 
 typedef struct hf__core_config {
@@ -202,17 +202,17 @@ struct hf__core {
     hf__store *store;
     hf__core_config config;
     hf__map entries;
-    hf__map asking; /* waits that have a number, by it */
+    hf__map waits_by_acquire_id; /* waits that have a number, by it */
     hf__heap timers;
     hf__rand rand;
-    uint64_t phase; /* of the instants at which renewals are due: see hf__lease_together */
+    uint64_t renew_phase; /* of the instants at which renewals are due: see hf__lease_align */
     uint64_t last_acquire_id;
     uint64_t highest_token;
     size_t queued_waits; /* waits that stand in the store's line */
     uint64_t link;       /* of the store, as the core knows it; 0: down */
     bool closing;
-    hf__call *closer;            /* finished when no entry is left */
-    hf__call *finished;          /* to be woken */
+    hf__call *close_call;        /* finished when no entry is left */
+    hf__call *finished_calls;    /* to be woken */
     struct hf__gather *gathered; /* all that they had begun is answered */
     hf__ownership *lost;         /* to be told of */
     hf_stats stats;
@@ -269,7 +269,7 @@ void hf__core_close(hf__core *core, hf__call *call, hf__time now);
 void hf__core_complete(hf__core *core, hf__op *op, hf__time now);
 
 /* The store's connection may have come or gone: look, and act. */
-void hf__core_link(hf__core *core, hf__time now);
+void hf__core_link_changed(hf__core *core, hf__time now);
 
 /* The store has heard something. */
 void hf__core_notify(hf__core *core, const hf__notification *notification, hf__time now);
@@ -284,74 +284,74 @@ hf__time hf__core_due(const hf__core *core);
 
 void hf__entry_step(hf__entry *entry, hf__time now);
 /* One that stayed back asks now; false: it cannot. Unlike a step it frees nothing. */
-bool hf__entry_go_on(hf__entry *entry, hf__time now);
+bool hf__entry_admit(hf__entry *entry, hf__time now);
 void hf__entry_complete(hf__entry *entry, hf__time now);
 void hf__entry_notify_granted(hf__entry *entry, hf__wait *wait,
                               const hf__notification *notification, hf__time now);
 void hf__entry_expire(hf__entry *entry, hf__time now);
-void hf__entry_haunt(hf__entry *entry, uint64_t acquire_id, hf__time until);
-void hf__entry_haunt_line(hf__entry *entry, uint64_t acquire_id,
-                          hf__time until); /* it may stand in line */
-void hf__entry_trouble(hf__entry *entry, char *detail, hf__time now);
-void hf__entry_trouble_over(hf__entry *entry);
+void hf__entry_add_pending_release(hf__entry *entry, uint64_t acquire_id, hf__time until);
+void hf__entry_add_pending_leave(hf__entry *entry, uint64_t acquire_id,
+                                 hf__time until); /* it may stand in line */
+void hf__entry_set_outage(hf__entry *entry, char *detail, hf__time now);
+void hf__entry_clear_outage(hf__entry *entry);
 void hf__wait_give_up(hf__wait *wait, hf_result why, hf__time now);
 void hf__wait_finish(hf__wait *wait, hf_result result, char *detail);
 /* What it has in the store, or may have, is to be undone: done by any end but a good one. */
-void hf__wait_forgo(hf__wait *wait);
+void hf__wait_undo(hf__wait *wait);
 /* A re-entry: the wait's handle becomes one more of this ownership. */
 void hf__ownership_join(hf__ownership *ownership, hf__wait *wait);
 /* Waits for an upgrade of what the entry holds: it holds it no more, or as it is for good. */
-void hf__upgrades_finish(hf__entry *entry, hf_result result, const char *detail);
+void hf__entry_finish_upgrades(hf__entry *entry, hf_result result, const char *detail);
 /* The entry of a name, made if there is none; NULL: no memory. */
-hf__entry *hf__entry_find(hf__core *core, const char *name, size_t length);
+hf__entry *hf__entry_get(hf__core *core, const char *name, size_t length);
 bool hf__entry_idle(const hf__entry *entry); /* it can be dropped */
 void hf__entry_enqueue(hf__entry *entry, hf__wait *wait);
 /* The opposite, before anything was asked for. */
-void hf__entry_forget(hf__wait *wait, hf__time now);
+void hf__entry_dequeue(hf__wait *wait, hf__time now);
 /* Fill in an ACQUIRE for the wait at its head; the caller submits it, with what follows in the chain. */
-hf__op *hf__entry_ask_with(hf__entry *entry, hf__op *together, hf__time now);
+hf__op *hf__entry_prepare_acquire(hf__entry *entry, hf__op *together, hf__time now);
 void hf__gather_part_done(struct hf__gather *gather);
 void hf__call_push(hf__call **list, hf__call *call);
 void hf__call_unlink(hf__call **list, hf__call *call); /* nothing if it is not there */
 void hf__call_finish(hf__core *core, hf__call *call, hf_result result, char *detail);
 void hf__calls_finish(hf__core *core, hf__call **list, hf_result result, const char *detail);
 
-/* ---- Lanes (lanes.c) ---- */
+/* ---- Lanes (sides.c) ---- */
 
 /* Something that this owner holds of a name, in any lane; NULL: nothing. */
-hf__ownership *hf__lanes_held(hf__entry *anchor, hf__owner owner);
+hf__ownership *hf__sides_find_held(hf__entry *name_entry, hf__owner owner);
 
 /* Whether who holds one kind may take another, too; and why not. */
 bool hf__kind_covers(uint32_t held, uint32_t wanted);
-char *hf__lanes_deadlock(uint32_t held, uint32_t wanted);
+char *hf__kind_deadlock_line(uint32_t held, uint32_t wanted);
 
 /* An owner was granted something: what it waits for besides, in other threads, it has or can never get. */
-void hf__lanes_granted(hf__ownership *ownership);
+void hf__sides_granted(hf__ownership *ownership);
 
 /* The lane for a wait of any kind but HF_MUTEX, or NULL: no memory. If *own is set, it can be joined. */
-hf__entry *hf__lane_for(hf__entry *anchor, const hf__wait *wait, hf__time now,
+hf__entry *hf__side_for(hf__entry *name_entry, const hf__wait *wait, hf__time now,
                         hf__ownership **ownership);
 
 /* Somebody came who does not read: readers who come later wait behind. */
-void hf__lanes_close(hf__entry *anchor);
+void hf__sides_close(hf__entry *name_entry);
 /* Whether such a one of the client still waits, apart from this lane. */
-bool hf__lanes_closed(const hf__entry *lane);
-void hf__lane_drop(hf__entry *lane);
+bool hf__sides_closed(const hf__entry *side);
+void hf__side_unlink(hf__entry *side);
 
-/* ---- Staying back (back.c) ---- */
+/* ---- Staying back (deferred.c) ---- */
 
 /* Whether who waits in it is not to ask yet; and say whether it stays back. */
-bool hf__lane_stays_back(const hf__entry *lane);
-void hf__lane_set_back(hf__entry *lane, bool back);
+bool hf__side_must_defer(const hf__entry *side);
+void hf__side_set_deferred(hf__entry *side, bool deferred);
 
 /* The one that a release of the client's takes along to ask; NULL: none. */
-hf__entry *hf__lanes_heir(const hf__entry *anchor);
+hf__entry *hf__sides_next_acquire(const hf__entry *name_entry);
 
 /* What it has asked for is answered. */
-void hf__lane_heard(const hf__entry *lane);
+void hf__side_answered(const hf__entry *side);
 
 /* Let the first of those who stay back ask, as far as they may. */
-void hf__lanes_let_on(hf__entry *anchor, hf__time now);
+void hf__sides_admit(hf__entry *name_entry, hf__time now);
 
 /* ---- Ownerships and handles (ownership.c) ---- */
 

@@ -4,7 +4,7 @@
  * At any time an entry wants something of the store, and asks one thing at a time. What it wants
  * follows from its state, in this order (hf__entry_step):
  *
- *   a release by its holder               ghost_let_go                     RELEASE
+ *   a release by its holder               release_requested                     RELEASE
  *   a hold that leaves                    own: exports                     EXPORT
  *   a hold to keep                        own: due, count, extend, check   RENEW
  *   a hold for the first that waits       head, and no own                 ACQUIRE
@@ -33,20 +33,21 @@ void hf__entry_expire_ownership(hf__entry *e, hf__time now) {
     const char *why = now >= ownership->max_hold_until ? LOST_MAX
                       : ownership->flags & HF_NO_RENEW ? LOST_LEASE
                                                        : LOST_DEADLINE;
-    hf__entry_haunt(e, ownership->acquire_id, ownership->lapses_at);
+    hf__entry_add_pending_release(e, ownership->acquire_id, ownership->lapses_at);
     hf__ownership_lose(ownership, why, now);
 }
 
-static hf__time forgotten_at(const hf__entry *e) {
-    return e->ghost && !e->busy && e->core->store->expires ? e->ghost_until : HF__NEVER;
+static hf__time pending_release_expires_at(const hf__entry *e) {
+    return e->pending_release && !e->busy && e->core->store->expires ? e->pending_release_until
+                                                                     : HF__NEVER;
 }
 
 void hf__entry_expire(hf__entry *e, hf__time now) {
     hf__entry_expire_ownership(e, now);
-    hf__entry_fail_troubled(e, now);
-    if (now >= forgotten_at(e)) {
-        hf__calls_finish(e->core, &e->ghost_calls, HF_UNKNOWN_OUTCOME, e->trouble);
-        hf__entry_lay_ghost(e);
+    hf__entry_fail_outage_waits(e, now);
+    if (now >= pending_release_expires_at(e)) {
+        hf__calls_finish(e->core, &e->release_calls, HF_UNKNOWN_OUTCOME, e->outage_detail);
+        hf__entry_clear_pending_release(e);
     }
 }
 
@@ -67,25 +68,25 @@ static void prepare_op(hf__entry *e, hf__verb verb, uint64_t acquire_id) {
     e->busy = true;
 }
 
-static void send(hf__entry *e, hf__verb verb, uint64_t acquire_id, hf__time now) {
+static void send_op(hf__entry *e, hf__verb verb, uint64_t acquire_id, hf__time now) {
     prepare_op(e, verb, acquire_id);
     e->core->store->table->submit(e->core->store, &e->op, now);
 }
 
-static void begin_asking(hf__entry *e, hf__wait *w) {
+static void begin_acquire(hf__entry *e, hf__wait *w) {
     if (!w->acquire_id) e->op.attempt = 0;
     if (!w->acquire_id || e->core->store->new_id_per_try)
-        hf__wait_set_acquire_id(w, e->lane ? e->lane : ++e->core->last_acquire_id);
+        hf__wait_set_acquire_id(w, e->side_id ? e->side_id : ++e->core->last_acquire_id);
     if (!w->first_link) w->first_link = e->core->link;
-    e->asker = w;
+    e->acquirer = w;
 }
 
-static hf__time ask_until(const hf__entry *e, const hf__wait *w, hf__time now) {
+static hf__time acquire_deadline(const hf__entry *e, const hf__wait *w, hf__time now) {
     return hf__sooner(w->until, hf__after_ms(now, e->core->config.command_timeout_ms));
 }
 
 /* No lease beyond max_hold: others should not wait for what is over. */
-static int64_t lease_to_ask(const hf__ownership *ownership, hf__time now) {
+static int64_t lease_to_request(const hf__ownership *ownership, hf__time now) {
     int64_t lease = ownership->flags & HF_NO_RENEW               ? ownership->extend_ms
                     : ownership->extend_ms > ownership->lease_ms ? ownership->extend_ms
                                                                  : ownership->lease_ms;
@@ -96,12 +97,12 @@ static int64_t lease_to_ask(const hf__ownership *ownership, hf__time now) {
 
 /* An ask that came late may have found the lock held by another, and stand in line for nobody. */
 static bool late_acquire_may_be_queued(const hf__entry *e, hf__time now) {
-    return e->late_until && now < hf__after_ms(e->late_until, HF__QUEUE_ENTRY_MS);
+    return e->late_acquire_until && now < hf__after_ms(e->late_acquire_until, HF__QUEUE_ENTRY_MS);
 }
 
-static void prepare_ask(hf__entry *e, hf__time now) {
+static void prepare_acquire(hf__entry *e, hf__time now) {
     hf__wait *w = e->head;
-    begin_asking(e, w);
+    begin_acquire(e, w);
     e->op.owner = w->owner;
     e->op.count = 1;
     e->op.kind = w->kind;
@@ -109,27 +110,27 @@ static void prepare_ask(hf__entry *e, hf__time now) {
     e->op.capacity = w->capacity;
     e->op.upgrade = w->upgrade;
     e->op.upgrades = e->ownership ? e->ownership->upgrades : 0;
-    e->op.enqueue = !w->once;
-    e->op.inherits_position = e->ghost_stands && !e->ghost_held;
+    e->op.enqueue = !w->try_once;
+    e->op.inherits_position = e->pending_release_queued && !e->pending_release_held;
     e->op.lease_ms =
-        w->upgrade && e->ownership ? lease_to_ask(e->ownership, now) : hf__wait_lease(w);
-    e->op.token = w->floor;
-    e->op.not_after = ask_until(e, w, now);
-    if (e->lane) hf__lane_set_back(e, false);
-    e->carried = false;
+        w->upgrade && e->ownership ? lease_to_request(e->ownership, now) : hf__wait_lease(w);
+    e->op.token = w->token_floor;
+    e->op.not_after = acquire_deadline(e, w, now);
+    if (e->side_id) hf__side_set_deferred(e, false);
+    e->sent_with_release = false;
     prepare_op(e, HF__ACQUIRE, w->acquire_id);
     if (!w->exported) return;
     *e->exported = *w->exported;
     e->op.exported = e->exported;
 }
 
-static void send_ask(hf__entry *e, hf__time now) {
-    prepare_ask(e, now);
+static void send_acquire(hf__entry *e, hf__time now) {
+    prepare_acquire(e, now);
     e->core->store->table->submit(e->core->store, &e->op, now);
 }
 
-hf__op *hf__entry_ask_with(hf__entry *e, hf__op *together, hf__time now) {
-    prepare_ask(e, now);
+hf__op *hf__entry_prepare_acquire(hf__entry *e, hf__op *together, hf__time now) {
+    prepare_acquire(e, now);
     e->op.together = together;
     return &e->op;
 }
@@ -138,17 +139,18 @@ hf__op *hf__entry_ask_with(hf__entry *e, hf__op *together, hf__time now) {
 static void add_next_acquire(hf__entry *e, hf__time now) {
     hf__wait *w = e->head;
     e->op.next_acquire = NULL;
-    if (e->lane || e->core->store->needs_claim) return;
-    if (!e->core->store->can_hand_off || !w || w->acquire_id || w->once || now >= w->until) return;
+    if (e->side_id || e->core->store->needs_claim) return;
+    if (!e->core->store->can_hand_off || !w || w->acquire_id || w->try_once || now >= w->until)
+        return;
     if (!e->next_acquire) e->next_acquire = malloc(sizeof *e->next_acquire);
     if (!e->next_acquire) return; /* it asks for itself, when this has been answered */
     e->op.next_acquire = e->next_acquire;
-    begin_asking(e, w);
+    begin_acquire(e, w);
     *e->next_acquire = (hf__next_acquire){.acquire_id = w->acquire_id,
                                           .owner = w->owner,
                                           .lease_ms = hf__wait_lease(w),
-                                          .token = w->floor,
-                                          .not_after = ask_until(e, w, now),
+                                          .token = w->token_floor,
+                                          .not_after = acquire_deadline(e, w, now),
                                           .result = HF_NOT_HELD};
 }
 
@@ -162,7 +164,7 @@ static void send_renew(hf__entry *e, hf__time now) {
     ownership->sent_kind = ownership->kind;
     e->op.count = ownership->count;
     e->op.token = ownership->token;
-    e->op.lease_ms = lease_to_ask(ownership, now);
+    e->op.lease_ms = lease_to_request(ownership, now);
     /* Should the own be lost before the answer, the store may still execute this. */
     hf__ownership_extend_lapse(ownership, e->op.lease_ms,
                                hf__after_ms(now, e->core->config.command_timeout_ms));
@@ -170,7 +172,7 @@ static void send_renew(hf__entry *e, hf__time now) {
     ownership->extend_ms = 0;
     e->extending = ownership->extend_calls;
     ownership->extend_calls = NULL;
-    send(e, HF__RENEW, ownership->acquire_id, now);
+    send_op(e, HF__RENEW, ownership->acquire_id, now);
 }
 
 static void send_export(hf__entry *e, hf__time now) {
@@ -189,40 +191,40 @@ static void send_export(hf__entry *e, hf__time now) {
 }
 
 static void send_release(hf__entry *e, hf__time now) {
-    e->ghost_carried = e->ghost_calls;
-    e->ghost_calls = NULL;
+    e->sent_release_calls = e->release_calls;
+    e->release_calls = NULL;
     e->op.kind = e->kind;
     e->op.upgrade = false;
     e->op.lease_ms = e->core->config.lease_ms;
     e->op.held_since = e->held_since;
-    e->op.tombstone_until = e->late_until > now ? e->late_until : 0;
-    e->op.expired_by = e->ghost_until;
-    e->op.leave_queue = e->ghost_stands || late_acquire_may_be_queued(e, now);
+    e->op.tombstone_until = e->late_acquire_until > now ? e->late_acquire_until : 0;
+    e->op.expired_by = e->pending_release_until;
+    e->op.leave_queue = e->pending_release_queued || late_acquire_may_be_queued(e, now);
     /* Only where somebody waits for what comes of it. The next then asks by itself. */
-    bool retried = e->ghost_carried && e->ghost_maybe;
-    bool exact = e->ghost_carried && e->op.tombstone_until && !e->lane;
+    bool retried = e->sent_release_calls && e->release_unknown;
+    bool exact = e->sent_release_calls && e->op.tombstone_until && !e->side_id;
     if (!retried && !exact) add_next_acquire(e, now);
-    prepare_op(e, HF__RELEASE, e->ghost);
+    prepare_op(e, HF__RELEASE, e->pending_release);
     e->op.retried = retried;
     e->op.exact_token = exact;
-    e->op.token = e->ghost_token;
-    hf__entry *next = e->lane && !retried ? hf__lanes_heir(e->anchor) : NULL;
-    if (next && now >= next->next_try && now < next->head->until) {
-        e->op.next_acquire_op = hf__entry_ask_with(next, NULL, now);
-        next->carried = true;
+    e->op.token = e->pending_release_token;
+    hf__entry *next = e->side_id && !retried ? hf__sides_next_acquire(e->name_entry) : NULL;
+    if (next && now >= next->next_try_at && now < next->head->until) {
+        e->op.next_acquire_op = hf__entry_prepare_acquire(next, NULL, now);
+        next->sent_with_release = true;
     }
     e->core->store->table->submit(e->core->store, &e->op, now);
 }
 
 /* Unless others stand in line for it: then it has no trouble of its own, and others have the lock. */
-static void ask_or_stay_back(hf__entry *e, hf__time now) {
-    bool back = e->lane && hf__lane_stays_back(e);
-    if (e->lane) hf__lane_set_back(e, back);
-    if (back) {
-        hf__entry_trouble_over(e);
-        e->told = e->head->behind = true;
+static void acquire_or_defer(hf__entry *e, hf__time now) {
+    bool defer = e->side_id && hf__side_must_defer(e);
+    if (e->side_id) hf__side_set_deferred(e, defer);
+    if (defer) {
+        hf__entry_clear_outage(e);
+        e->known_busy = e->head->contended = true;
     } else {
-        send_ask(e, now);
+        send_acquire(e, now);
     }
 }
 
@@ -236,76 +238,78 @@ static bool renew_wanted(const hf__entry *e, hf__time now) {
     const hf__ownership *ownership = e->ownership;
     if (!ownership) return false;
     if (ownership->extend_calls || now >= ownership->renew_at) return true;
-    return has_unposted_state(ownership) && now >= e->next_try;
+    return has_unposted_state(ownership) && now >= e->next_try_at;
 }
 
-static void send_next(hf__entry *e, hf__time now) {
-    if (e->ghost_let_go && now >= e->next_try)
+static void send_next_op(hf__entry *e, hf__time now) {
+    if (e->release_requested && now >= e->next_try_at)
         send_release(e, now);
     else if (e->ownership && e->ownership->export_calls)
         send_export(e, now);
     else if (renew_wanted(e, now))
         send_renew(e, now);
     else if (e->head && now < e->head->until && !e->ownership == !e->head->upgrade &&
-             !e->ghost_let_go) {
-        if (now >= e->next_try) ask_or_stay_back(e, now);
-    } else if (e->ghost && !e->ownership && !(e->lane && e->head) && now >= e->next_try)
+             !e->release_requested) {
+        if (now >= e->next_try_at) acquire_or_defer(e, now);
+    } else if (e->pending_release && !e->ownership && !(e->side_id && e->head) &&
+               now >= e->next_try_at)
         send_release(e, now); /* not while others may ask under the lane's number */
 }
 
 /* ---- The step ---- */
 
-static hf__time earliest(const hf__entry *e) {
-    hf__time due = hf__entry_trouble_due(e);
+static hf__time next_due(const hf__entry *e) {
+    hf__time due = hf__entry_outage_due(e);
     bool may_send = e->core->link && !e->busy;
     if (e->ownership) {
         due = hf__sooner(due, atomic_load(&e->ownership->deadline));
         if (may_send) due = hf__sooner(due, e->ownership->renew_at);
-        if (may_send && has_unposted_state(e->ownership)) due = hf__sooner(due, e->next_try);
-        if (may_send && e->head && e->head->upgrade) due = hf__sooner(due, e->next_try);
-    } else if (may_send && !e->back && ((e->head && e->next_try < e->head->until) || e->ghost)) {
-        due = hf__sooner(due, e->next_try);
+        if (may_send && has_unposted_state(e->ownership)) due = hf__sooner(due, e->next_try_at);
+        if (may_send && e->head && e->head->upgrade) due = hf__sooner(due, e->next_try_at);
+    } else if (may_send && !e->deferred &&
+               ((e->head && e->next_try_at < e->head->until) || e->pending_release)) {
+        due = hf__sooner(due, e->next_try_at);
     }
-    return hf__sooner(due, forgotten_at(e));
+    return hf__sooner(due, pending_release_expires_at(e));
 }
 
 bool hf__entry_idle(const hf__entry *e) {
-    return !e->busy && !e->head && !e->ownership && !e->ghost && !e->ghost_calls &&
-           (e->anchor || !e->lanes);
+    return !e->busy && !e->head && !e->ownership && !e->pending_release && !e->release_calls &&
+           (e->name_entry || !e->sides);
 }
 
-bool hf__entry_exports(hf__entry *e) {
+bool hf__entry_reserve_export(hf__entry *e) {
     if (!e->exported) e->exported = malloc(sizeof *e->exported);
     return e->exported;
 }
 
 void hf__entry_free(hf__entry *e) {
-    free(e->trouble);
+    free(e->outage_detail);
     free(e->next_acquire);
     free(e->exported);
     free(e);
 }
 
-static void drop(hf__entry *e) {
+static void drop_entry(hf__entry *e) {
     hf__core *core = e->core;
     hf__heap_remove(&core->timers, &e->timer);
     hf__map_remove(&core->entries, &e->mapped);
-    if (e->anchor) { /* it goes in a step of its own: whoever walks over entries may have it in hand */
-        hf__lane_drop(e);
-        hf__heap_set(&core->timers, &e->anchor->timer, 0);
+    if (e->name_entry) { /* it goes in a step of its own: whoever walks over entries may have it in hand */
+        hf__side_unlink(e);
+        hf__heap_set(&core->timers, &e->name_entry->timer, 0);
     }
     hf__entry_free(e);
-    if (core->closer && !core->entries.count) {
-        hf__call *closer = core->closer;
-        core->closer = NULL;
+    if (core->close_call && !core->entries.count) {
+        hf__call *closer = core->close_call;
+        core->close_call = NULL;
         hf__call_finish(core, closer, HF_OK, NULL);
     }
 }
 
 /* Nothing can be sent: waits have patience, extensions have none. */
-static void away(hf__entry *e, hf__time now) {
-    if (hf__entry_awaits(e) && !e->trouble_since) hf__entry_trouble(e, NULL, now);
-    hf__entry_fail_troubled(e, now);
+static void fail_disconnected(hf__entry *e, hf__time now) {
+    if (hf__entry_awaits_store(e) && !e->outage_since) hf__entry_set_outage(e, NULL, now);
+    hf__entry_fail_outage_waits(e, now);
     if (!e->ownership) return;
     hf__calls_finish(e->core, &e->ownership->extend_calls, HF_UNREACHABLE,
                      e->core->store->down_detail);
@@ -314,22 +318,22 @@ static void away(hf__entry *e, hf__time now) {
                          e->core->store->down_detail);
 }
 
-bool hf__entry_go_on(hf__entry *e, hf__time now) {
-    if (!e->core->link || e->busy || now < e->next_try || now >= e->head->until) return false;
-    send_ask(e, now);
-    hf__heap_set(&e->core->timers, &e->timer, earliest(e));
+bool hf__entry_admit(hf__entry *e, hf__time now) {
+    if (!e->core->link || e->busy || now < e->next_try_at || now >= e->head->until) return false;
+    send_acquire(e, now);
+    hf__heap_set(&e->core->timers, &e->timer, next_due(e));
     return true;
 }
 
 /* Do what is to be done next, and plan when to look again. Frees the entry when it is done with. */
 void hf__entry_step(hf__entry *e, hf__time now) {
     hf__entry_expire(e, now);
-    if (!e->core->link) away(e, now);
-    if (e->core->link && !e->busy) send_next(e, now);
-    hf__entry *anchor = e->anchor;
+    if (!e->core->link) fail_disconnected(e, now);
+    if (e->core->link && !e->busy) send_next_op(e, now);
+    hf__entry *name_entry = e->name_entry;
     if (hf__entry_idle(e))
-        drop(e);
+        drop_entry(e);
     else
-        hf__heap_set(&e->core->timers, &e->timer, earliest(e));
-    if (anchor && anchor->lanes_back) hf__lanes_let_on(anchor, now);
+        hf__heap_set(&e->core->timers, &e->timer, next_due(e));
+    if (name_entry && name_entry->deferred_sides) hf__sides_admit(name_entry, now);
 }

@@ -16,20 +16,20 @@ void hf__wait_set_acquire_id(hf__wait *wait, uint64_t acquire_id);
 void hf__wait_set_queued(hf__wait *wait, hf__time until);
 
 /* Nothing of ours may be held by nobody any more. */
-void hf__entry_lay_ghost(hf__entry *entry);
+void hf__entry_clear_pending_release(hf__entry *entry);
 
 /* An ask that acts at the latest then has left nothing in the store by this time. */
-hf__time hf__entry_gone_by(const hf__entry *entry, hf__time latest, int64_t lease_ms);
+hf__time hf__entry_expired_by(const hf__entry *entry, hf__time latest, int64_t lease_ms);
 
 /* An upgrade is not wanted any more. */
-void hf__entry_take_back(hf__entry *entry);
+void hf__entry_cancel_upgrade(hf__entry *entry);
 
 /* Somebody waits for the store, and not for a hold of this client. */
-bool hf__entry_awaits(const hf__entry *entry);
+bool hf__entry_awaits_store(const hf__entry *entry);
 
 /* End the waits for which the store has been silent too long; and when that will be. */
-void hf__entry_fail_troubled(hf__entry *entry, hf__time now);
-hf__time hf__entry_trouble_due(const hf__entry *entry);
+void hf__entry_fail_outage_waits(hf__entry *entry, hf__time now);
+hf__time hf__entry_outage_due(const hf__entry *entry);
 
 /* ---- grant.c ---- */
 
@@ -37,7 +37,7 @@ hf__time hf__entry_trouble_due(const hf__entry *entry);
 int64_t hf__wait_lease(const hf__wait *wait);
 
 /* The store has granted what the entry's operation says; to the wait, or if NULL to nobody any more. */
-void hf__entry_asked_granted(hf__entry *entry, hf__wait *wait, hf__time now);
+void hf__entry_acquired(hf__entry *entry, hf__wait *wait, hf__time now);
 void hf__entry_upgraded(hf__entry *entry, hf__wait *wait, hf__time now);
 
 /* A message says that it was granted: enter where that is safe, else ask. */
@@ -56,7 +56,7 @@ void hf__ownership_extend_lapse(hf__ownership *ownership, int64_t lease_ms, hf__
 /* ---- entry.c ---- */
 
 /* Room for what is exported or adopted; false: no memory. */
-bool hf__entry_exports(hf__entry *entry);
+bool hf__entry_reserve_export(hf__entry *entry);
 
 void hf__entry_free(hf__entry *entry);
 

@@ -23,8 +23,8 @@ void hf__ownership_join(hf__ownership *ownership, hf__wait *w) {
 }
 
 static void count_wait(hf__core *core, const hf__wait *w, hf__time now) {
-    hf__histogram_add(&core->stats.waits, now - w->began);
-    if (w->behind) core->stats.handed_over++;
+    hf__histogram_add(&core->stats.waits, now - w->started_at);
+    if (w->contended) core->stats.handed_over++;
 }
 
 /* Waits of the owner that holds now: one owner in several threads re-enters. Readers who wait together enter
@@ -60,7 +60,7 @@ hf__time hf__core_renew_at(hf__core *core, hf__time sent_at, int64_t lease_ms) {
     bool looks = !core->store->expires && lease_ms > LOOK_MS;
     int64_t every_ms = looks ? LOOK_MS : lease_ms;
     hf__time at = hf__lease_renew_at(sent_at, every_ms, &core->rand);
-    return hf__lease_together(at, every_ms, core->phase);
+    return hf__lease_align(at, every_ms, core->renew_phase);
 }
 
 /* Others wait: readers who come later are not to go past them. */
@@ -68,7 +68,7 @@ hf__time hf__ownership_joinable_until(const hf__entry *e, const hf__ownership *o
     bool plain = ownership->kind == HF_READ && !ownership->unshared &&
                  ownership->max_hold_until == HF__NEVER &&
                  !(ownership->flags & (HF_NO_RENEW | HF_NOT_REENTRANT));
-    if (!plain || e->op.has_waiters || hf__lanes_closed(e)) return 0;
+    if (!plain || e->op.has_waiters || hf__sides_closed(e)) return 0;
     return hf__after_ms(e->op.sent_at, JOIN_MS);
 }
 
@@ -94,13 +94,13 @@ static void fill_ownership(hf__ownership *ownership, const hf__wait *w, const hf
     atomic_store_explicit(&ownership->state, HF__HELD, memory_order_release);
 }
 
-static void grant(hf__entry *e, hf__wait *w, hf__time now) {
+static void grant_wait(hf__entry *e, hf__wait *w, hf__time now) {
     hf__core *core = e->core;
     hf__ownership *ownership = w->ownership;
     fill_ownership(ownership, w, e, now);
-    if (e->late_until) /* a twin of this ask may come late, and begin its lease anew */
-        ownership->lapses_at =
-            hf__later(ownership->lapses_at, hf__lease_lapse(e->late_until, ownership->lease_ms));
+    if (e->late_acquire_until) /* a twin of this ask may come late, and begin its lease anew */
+        ownership->lapses_at = hf__later(
+            ownership->lapses_at, hf__lease_lapse(e->late_acquire_until, ownership->lease_ms));
     ownership->entry = e;
     e->ownership = ownership; /* the wait's reference becomes the entry's */
     w->ownership = NULL;
@@ -109,29 +109,29 @@ static void grant(hf__entry *e, hf__wait *w, hf__time now) {
     core->stats.acquired++;
     core->stats.held++;
     count_wait(core, w, now);
-    HF__PROBE3(granted, e->mapped.key, e->op.token, now - w->began);
+    HF__PROBE3(granted, e->mapped.key, e->op.token, now - w->started_at);
     e->held_since = e->op.sent_at;
-    hf__entry_lay_ghost(e); /* older numbers of ours were replaced */
-    e->told = true;         /* to whoever waits behind it */
+    hf__entry_clear_pending_release(e); /* older numbers of ours were replaced */
+    e->known_busy = true;               /* to whoever waits behind it */
     hf__wait_finish(w, HF_OK, NULL);
     join_others(e, now);
-    hf__lanes_granted(ownership);
+    hf__sides_granted(ownership);
 }
 
-void hf__entry_asked_granted(hf__entry *e, hf__wait *w, hf__time now) {
+void hf__entry_acquired(hf__entry *e, hf__wait *w, hf__time now) {
     hf__op *op = &e->op;
     if (op->token > e->core->highest_token) e->core->highest_token = op->token;
     if (w && now < deadline_of(w, op)) {
-        grant(e, w, now);
+        grant_wait(e, w, now);
         return;
     }
     /* Nobody wants it any more, or the answer came when the lease may have run out. */
-    hf__entry_haunt_line(e, op->acquire_id, hf__lease_lapse(now, op->lease_ms));
+    hf__entry_add_pending_leave(e, op->acquire_id, hf__lease_lapse(now, op->lease_ms));
     if (!w) return;
     hf__wait_set_acquire_id(w, 0);
     w->outcome_unknown = true; /* it was granted, and that is yet to be undone */
-    e->next_try = hf__lease_retry_at(now, op->lease_ms, e->tries++, &e->core->rand);
-    if (w->once)
+    e->next_try_at = hf__lease_retry_at(now, op->lease_ms, e->tries++, &e->core->rand);
+    if (w->try_once)
         hf__wait_finish(w, HF_UNKNOWN_OUTCOME,
                         hf__line("the store's answer came after the lease had run out; it is "
                                  "undone; use a lease well above the round trip"));
@@ -149,7 +149,7 @@ void hf__entry_upgraded(hf__entry *e, hf__wait *w, hf__time now) {
     if (op->token > e->core->highest_token) e->core->highest_token = op->token;
     hf__ownership_extend_lapse(ownership, op->lease_ms, now);
     if (!w) { /* too late */
-        hf__entry_take_back(e);
+        hf__entry_cancel_upgrade(e);
         return;
     }
     hf__time deadline =
@@ -180,7 +180,7 @@ void hf__entry_enter_notified(hf__entry *e, hf__wait *w, const hf__notification 
                 notification->lease_ms <= hf__wait_lease(w) && !w->outcome_unknown && renews;
     hf__op *op = &e->op;
     if (!sure) {
-        e->next_try = 0;
+        e->next_try_at = 0;
         return;
     }
     op->acquire_id = notification->acquire_id;
@@ -188,5 +188,5 @@ void hf__entry_enter_notified(hf__entry *e, hf__wait *w, const hf__notification 
     op->lease_ms = notification->lease_ms;
     op->sent_at = notification->sent_at;
     op->has_waiters = true; /* for all that was said */
-    hf__entry_asked_granted(e, w, now);
+    hf__entry_acquired(e, w, now);
 }

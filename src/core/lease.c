@@ -22,7 +22,7 @@ hf__time hf__lease_renew_at(hf__time sent_at, int64_t lease_ms, hf__rand *rand) 
     return sent_at + hf__jitter(rand, lease_ms * HF__MS / 3);
 }
 
-hf__time hf__lease_together(hf__time at, int64_t lease_ms, uint64_t phase) {
+hf__time hf__lease_align(hf__time at, int64_t lease_ms, uint64_t phase) {
     uint64_t grain = (uint64_t)(lease_ms * HF__MS / TOGETHER);
     return at - (hf__time)(((uint64_t)at + phase % grain) % grain);
 }

@@ -30,7 +30,7 @@ hf__time hf__lease_renew_at(hf__time sent_at, int64_t lease_ms, hf__rand *rand);
  * holds need goes out in one write and not each by itself. `phase` is the client's own, or the clients of
  * a machine would all speak at once.
  */
-hf__time hf__lease_together(hf__time at, int64_t lease_ms, uint64_t phase);
+hf__time hf__lease_align(hf__time at, int64_t lease_ms, uint64_t phase);
 
 /* The n-th try again after a failure: from 10 ms, doubling, at most a tenth of the lease, or 1 s. */
 hf__time hf__lease_retry_at(hf__time now, int64_t lease_ms, uint32_t n, hf__rand *rand);

@@ -83,8 +83,9 @@ void hf__ownership_end(hf__ownership *ownership, hf__state state, hf__time now) 
                      atomic_load(&ownership->lost_reason));
     hf__calls_finish(core, &entry->exporting, HF_UNKNOWN_OUTCOME,
                      atomic_load(&ownership->lost_reason));
-    if (ownership->upgrades) hf__upgrades_finish(entry, left, atomic_load(&ownership->lost_reason));
-    hf__entry_haunt_line(entry, ownership->acquire_id, ownership->upgrade_queued_until);
+    if (ownership->upgrades)
+        hf__entry_finish_upgrades(entry, left, atomic_load(&ownership->lost_reason));
+    hf__entry_add_pending_leave(entry, ownership->acquire_id, ownership->upgrade_queued_until);
     hf__ownership_unref(ownership);
 }
 

@@ -42,8 +42,8 @@ static bool prepare(hf__together *t, hf__part *p, bool once, hf__time now) {
                     .capacity = w->capacity,
                     .flags = w->flags,
                     .unshared = t->no_renew || t->max_hold_ms,
-                    .once = once,
-                    .began = now,
+                    .try_once = once,
+                    .started_at = now,
                     .until = once ? HF__NEVER : t->until,
                     .ownership = w->ownership,
                     .hold = w->hold};
@@ -189,11 +189,11 @@ static bool all_untouched(const hf__together *t) {
 /* The entry in which it will wait; NULL: no memory. */
 static hf__entry *entry_for(hf__core *core, hf__part *p, hf__time now) {
     hf__ownership *ownership;
-    hf__entry *e = hf__entry_find(core, p->name, p->length);
+    hf__entry *e = hf__entry_get(core, p->name, p->length);
     if (e && p->wait.kind != HF_MUTEX) {
-        hf__entry *lane = hf__lane_for(e, &p->wait, now, &ownership);
-        if (!lane) hf__entry_step(e, now);
-        return lane;
+        hf__entry *side = hf__side_for(e, &p->wait, now, &ownership);
+        if (!side) hf__entry_step(e, now);
+        return side;
     }
     return e;
 }
@@ -202,7 +202,7 @@ static hf__entry *entry_for(hf__core *core, hf__part *p, hf__time now) {
 static void submit(hf__together *t, hf__time now) {
     hf__op *chain = NULL;
     for (unsigned i = t->count; i-- > 0;)
-        chain = hf__entry_ask_with(t->parts[i].wait.entry, chain, now);
+        chain = hf__entry_prepare_acquire(t->parts[i].wait.entry, chain, now);
     t->gather.core->store->table->submit(t->gather.core->store, chain, now);
     for (unsigned i = 0; i < t->count; i++) hf__entry_step(t->parts[i].wait.entry, now);
 }
@@ -221,7 +221,7 @@ static bool begin_all(hf__together *t, hf__time now) {
         return true;
     }
     t->parts[made].asked = false;
-    while (made-- > 0) hf__entry_forget(&t->parts[made].wait, now);
+    while (made-- > 0) hf__entry_dequeue(&t->parts[made].wait, now);
     for (unsigned i = 0; i < t->count; i++) t->parts[i].asked = false;
     t->gather.under_way = 0;
     return false;

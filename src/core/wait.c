@@ -8,66 +8,67 @@
 
 /* ---- Trouble: a store that does not answer ---- */
 
-void hf__entry_trouble(hf__entry *e, char *detail, hf__time now) {
-    if (!e->trouble_since) e->trouble_since = now;
-    free(e->trouble);
-    e->trouble = detail;
+void hf__entry_set_outage(hf__entry *e, char *detail, hf__time now) {
+    if (!e->outage_since) e->outage_since = now;
+    free(e->outage_detail);
+    e->outage_detail = detail;
 }
 
-void hf__entry_trouble_over(hf__entry *e) {
-    e->trouble_since = 0;
+void hf__entry_clear_outage(hf__entry *e) {
+    e->outage_since = 0;
     e->tries = 0;
-    free(e->trouble);
-    e->trouble = NULL;
+    free(e->outage_detail);
+    e->outage_detail = NULL;
 }
 
 /* ---- Ghosts ---- */
 
-void hf__entry_haunt(hf__entry *e, uint64_t acquire_id, hf__time until) {
+void hf__entry_add_pending_release(hf__entry *e, uint64_t acquire_id, hf__time until) {
     if (!acquire_id || !until) return;
-    if (!e->ghost) e->ghost_maybe = false;
-    if (acquire_id > e->ghost) e->ghost = acquire_id;
-    e->ghost_until = hf__later(e->ghost_until, until);
-    e->ghost_held = true;
-    e->next_try = 0;
+    if (!e->pending_release) e->release_unknown = false;
+    if (acquire_id > e->pending_release) e->pending_release = acquire_id;
+    e->pending_release_until = hf__later(e->pending_release_until, until);
+    e->pending_release_held = true;
+    e->next_try_at = 0;
 }
 
-void hf__entry_lay_ghost(hf__entry *e) {
-    e->ghost = 0;
-    e->ghost_until = 0;
-    e->ghost_maybe = e->ghost_stands = e->ghost_held = e->ghost_let_go = false;
+void hf__entry_clear_pending_release(hf__entry *e) {
+    e->pending_release = 0;
+    e->pending_release_until = 0;
+    e->release_unknown = e->pending_release_queued = e->pending_release_held =
+        e->release_requested = false;
 }
 
 /* An ask that acts at the latest then has left nothing in the store by this time: no hold, and no place
    in line, which lasts longer. */
-hf__time hf__entry_gone_by(const hf__entry *e, hf__time latest, int64_t lease_ms) {
+hf__time hf__entry_expired_by(const hf__entry *e, hf__time latest, int64_t lease_ms) {
     hf__time gone = hf__lease_lapse(latest, lease_ms);
     return e->core->store->can_hand_off ? hf__later(gone, hf__after_ms(latest, HF__QUEUE_ENTRY_MS))
                                         : gone;
 }
 
 /* A wait that ended: its number may hold the lock, or stand in line for it. */
-void hf__entry_haunt_line(hf__entry *e, uint64_t acquire_id, hf__time until) {
-    bool held = e->ghost_held;
-    if (acquire_id && until) e->ghost_stands = true;
-    hf__entry_haunt(e, acquire_id, until);
-    e->ghost_held = held;
+void hf__entry_add_pending_leave(hf__entry *e, uint64_t acquire_id, hf__time until) {
+    bool held = e->pending_release_held;
+    if (acquire_id && until) e->pending_release_queued = true;
+    hf__entry_add_pending_release(e, acquire_id, until);
+    e->pending_release_held = held;
 }
 
 /* ---- Waits ---- */
 
 /* By its number a wait is found when the store says that it was granted. */
 void hf__wait_set_acquire_id(hf__wait *w, uint64_t acquire_id) {
-    hf__map *asking = &w->entry->core->asking;
-    if (w->acquire_id) hf__map_remove(asking, &w->by_acquire_id);
+    hf__map *waits = &w->entry->core->waits_by_acquire_id;
+    if (w->acquire_id) hf__map_remove(waits, &w->by_acquire_id);
     w->acquire_id = acquire_id;
     w->first_link = 0;
     w->early_grant.acquire_id = 0;
     if (!acquire_id) return;
     w->by_acquire_id.key = (const char *)&w->acquire_id;
     w->by_acquire_id.length = sizeof w->acquire_id;
-    hf__map_add(asking, &w->by_acquire_id);
-    w->floor = w->entry->core->highest_token;
+    hf__map_add(waits, &w->by_acquire_id);
+    w->token_floor = w->entry->core->highest_token;
 }
 
 /* Whether it stands in the store's line, and until when at most. */
@@ -91,48 +92,49 @@ static void unlink_wait(hf__wait *w) {
     e->core->stats.waiting--;
 }
 
-void hf__entry_forget(hf__wait *w, hf__time now) {
+void hf__entry_dequeue(hf__wait *w, hf__time now) {
     unlink_wait(w);
     hf__entry_step(w->entry, now);
 }
 
 /* An upgrade that is not wanted any more: the next renewal says what is held instead, at once. */
-void hf__entry_take_back(hf__entry *e) {
+void hf__entry_cancel_upgrade(hf__entry *e) {
     if (e->ownership) e->ownership->verify = true;
-    e->next_try = 0;
+    e->next_try_at = 0;
 }
 
 /* Until when an upgrade may stand in line, for all that was asked and not heard of. */
 static hf__time upgrade_queued_until(const hf__entry *e, const hf__wait *w) {
-    hf__time latest = e->busy && e->asker == w ? e->op.not_after : 0;
-    latest = hf__later(latest, e->late_until);
+    hf__time latest = e->busy && e->acquirer == w ? e->op.not_after : 0;
+    latest = hf__later(latest, e->late_acquire_until);
     return latest ? hf__later(w->queued_until, hf__after_ms(latest, HF__QUEUE_ENTRY_MS))
                   : w->queued_until;
 }
 
-static void forgo_upgrade(hf__entry *e, const hf__wait *w) {
+static void undo_upgrade(hf__entry *e, const hf__wait *w) {
     hf__time until = upgrade_queued_until(e, w);
-    hf__entry_take_back(e);
+    hf__entry_cancel_upgrade(e);
     if (e->ownership)
         e->ownership->upgrade_queued_until = hf__later(e->ownership->upgrade_queued_until, until);
     else
-        hf__entry_haunt_line(e, w->acquire_id, until);
+        hf__entry_add_pending_leave(e, w->acquire_id, until);
 }
 
 /* What a wait that ends has in the store, or may have, is to be undone. */
-void hf__wait_forgo(hf__wait *w) {
+void hf__wait_undo(hf__wait *w) {
     hf__entry *e = w->entry;
     if (w->upgrade) {
-        forgo_upgrade(e, w);
+        undo_upgrade(e, w);
         return;
     }
     /* An ask of its number that is late somewhere must find that it is no longer wanted. */
-    if (w->acquire_id && e->late_until)
-        hf__entry_haunt_line(e, w->acquire_id, hf__entry_gone_by(e, e->late_until, w->lease_ms));
-    hf__entry_haunt_line(e, w->acquire_id, w->queued_until); /* it leaves the line */
+    if (w->acquire_id && e->late_acquire_until)
+        hf__entry_add_pending_leave(e, w->acquire_id,
+                                    hf__entry_expired_by(e, e->late_acquire_until, w->lease_ms));
+    hf__entry_add_pending_leave(e, w->acquire_id, w->queued_until); /* it leaves the line */
 }
 
-void hf__upgrades_finish(hf__entry *e, hf_result result, const char *detail) {
+void hf__entry_finish_upgrades(hf__entry *e, hf_result result, const char *detail) {
     for (hf__wait *w = e->head, *next; w; w = next) {
         next = w->next;
         if (w->upgrade) hf__wait_finish(w, result, detail ? strdup(detail) : NULL);
@@ -143,79 +145,81 @@ void hf__wait_finish(hf__wait *w, hf_result result, char *detail) {
     hf__entry *e = w->entry;
     unlink_wait(w);
     if (result != HF_OK && !w->call.whole) e->core->stats.refused++;
-    if (result != HF_OK) hf__wait_forgo(w);
+    if (result != HF_OK) hf__wait_undo(w);
     hf__wait_set_queued(w, 0);
     hf__wait_set_acquire_id(w, 0);
-    if (e->asker == w) e->asker = NULL;
+    if (e->acquirer == w) e->acquirer = NULL;
     hf__call_finish(e->core, &w->call, result, detail);
 }
 
 /* What a wait that ends without an answer may say. */
-static hf_result outcome(const hf__wait *w, hf_result why, bool asking) {
+static hf_result result_of_wait(const hf__wait *w, hf_result why, bool acquiring) {
     if (why != HF_TIMEOUT && why != HF_UNREACHABLE) return why;
     const hf__entry *e = w->entry;
     const hf__store *store = e->core->store;
-    if (w->upgrade && (why == HF_UNREACHABLE || !e->trouble_since)) return why;
+    if (w->upgrade && (why == HF_UNREACHABLE || !e->outage_since)) return why;
     if (w->upgrade) return HF_UNREACHABLE;
     if (store->new_id_per_try && store->down_result) return store->down_result; /* all is undone */
-    if (w->outcome_unknown || (asking && (e->trouble_since || !e->told))) return HF_UNKNOWN_OUTCOME;
-    bool others = e->told || e->ownership || e->back || e->head != w || /* had it, or came before */
-                  (e->busy && e->asker != w);
-    if (!e->trouble_since && (others || w->late)) return HF_TIMEOUT;
+    if (w->outcome_unknown || (acquiring && (e->outage_since || !e->known_busy)))
+        return HF_UNKNOWN_OUTCOME;
+    bool others = e->known_busy || e->ownership || e->deferred ||
+                  e->head != w || /* had it, or came before */
+                  (e->busy && e->acquirer != w);
+    if (!e->outage_since && (others || w->answered_late)) return HF_TIMEOUT;
     if (w->queued_until) return HF_UNKNOWN_OUTCOME; /* it may have been handed the lock meanwhile */
     return store->up || !store->down_result ? HF_UNREACHABLE : store->down_result;
 }
 
-static char *outcome_line(const hf__wait *w, hf_result result) {
+static char *detail_of_wait(const hf__wait *w, hf_result result) {
     const hf__store *store = w->entry->core->store;
-    const char *trouble = w->entry->trouble ? w->entry->trouble
-                          : !store->up      ? store->down_detail
-                                            : NULL;
+    const char *outage_detail = w->entry->outage_detail ? w->entry->outage_detail
+                                : !store->up            ? store->down_detail
+                                                        : NULL;
     switch (result) {
     case HF_CLOSED:
     case HF_CANCELLED: return NULL;
     case HF_UNKNOWN_OUTCOME:
         return hf__line("the store did not answer in time%s%s; should it have granted the lock, "
                         "that is undone or ends with its lease",
-                        trouble ? ": " : "", trouble ? trouble : "");
+                        outage_detail ? ": " : "", outage_detail ? outage_detail : "");
     case HF_TIMEOUT:
-        return hf__line(w->late && !w->entry->told
+        return hf__line(w->answered_late && !w->entry->known_busy
                             ? "the store took longer to answer than all of the wait"
                             : "another held the lock for all of the wait");
-    default: return trouble ? strdup(trouble) : NULL;
+    default: return outage_detail ? strdup(outage_detail) : NULL;
     }
 }
 
 void hf__wait_give_up(hf__wait *w, hf_result why, hf__time now) {
     hf__entry *e = w->entry;
-    bool asking = e->busy && e->asker == w;
-    hf_result result = outcome(w, why, asking);
-    if ((asking || w->outcome_unknown) && !w->upgrade) {
+    bool acquiring = e->busy && e->acquirer == w;
+    hf_result result = result_of_wait(w, why, acquiring);
+    if ((acquiring || w->outcome_unknown) && !w->upgrade) {
         hf__time latest = hf__later(e->op.not_after, now);
-        hf__entry_haunt_line(e, w->acquire_id, hf__entry_gone_by(e, latest, w->lease_ms));
+        hf__entry_add_pending_leave(e, w->acquire_id, hf__entry_expired_by(e, latest, w->lease_ms));
     }
-    hf__wait_finish(w, result, outcome_line(w, result));
+    hf__wait_finish(w, result, detail_of_wait(w, result));
 }
 
 /* Waits end when the store has been silent for too long, each counted from when it began. Not those
    behind a hold of this client: it is not the store that they wait for. */
-bool hf__entry_awaits(const hf__entry *e) {
+bool hf__entry_awaits_store(const hf__entry *e) {
     return e->head && (!e->ownership || e->head->upgrade);
 }
 
-void hf__entry_fail_troubled(hf__entry *e, hf__time now) {
-    if (!e->trouble_since || !hf__entry_awaits(e)) return;
+void hf__entry_fail_outage_waits(hf__entry *e, hf__time now) {
+    if (!e->outage_since || !hf__entry_awaits_store(e)) return;
     for (hf__wait *w = e->head, *next; w; w = next) {
         next = w->next;
         /* Who tries once does not wait for a store that is away, but for an answer under way. */
-        bool at_once = w->once && !w->outcome_unknown && !(e->busy && e->asker == w);
+        bool at_once = w->try_once && !w->outcome_unknown && !(e->busy && e->acquirer == w);
         hf__time patience = at_once ? 0 : e->core->config.outage_ms * HF__MS;
-        if (now >= hf__later(e->trouble_since, w->began) + patience)
+        if (now >= hf__later(e->outage_since, w->started_at) + patience)
             hf__wait_give_up(w, HF_UNREACHABLE, now);
     }
 }
 
-hf__time hf__entry_trouble_due(const hf__entry *e) {
-    if (!e->trouble_since || !hf__entry_awaits(e)) return HF__NEVER;
-    return hf__later(e->trouble_since, e->head->began) + e->core->config.outage_ms * HF__MS;
+hf__time hf__entry_outage_due(const hf__entry *e) {
+    if (!e->outage_since || !hf__entry_awaits_store(e)) return HF__NEVER;
+    return hf__later(e->outage_since, e->head->started_at) + e->core->config.outage_ms * HF__MS;
 }

@@ -16,8 +16,8 @@ void kit_wait_init(kit_wait *w, uint64_t owner, int64_t wait_ms, int64_t lease_m
     *w = (kit_wait){.wait = {.call = {.waker = &w->outcome},
                              .owner = {owner, false},
                              .lease_ms = lease_ms,
-                             .once = wait_ms == 0,
-                             .began = now,
+                             .try_once = wait_ms == 0,
+                             .started_at = now,
                              .until = wait_ms ? hf__after_ms(now, wait_ms) : HF__NEVER,
                              .ownership = hf__ownership_new(),
                              .hold = hf__hold_new(NULL, NULL)}};
@@ -31,9 +31,9 @@ void kit_wait_fini(kit_wait *w) {
 }
 
 void kit_collect(hf__core *core, hf__time now) {
-    while (core->finished) {
-        hf__call *call = core->finished;
-        core->finished = call->next;
+    while (core->finished_calls) {
+        hf__call *call = core->finished_calls;
+        core->finished_calls = call->next;
         kit_outcome *o = call->waker;
         T_CHECK(call->done);
         T_CHECK(o->times == 0);
@@ -245,7 +245,7 @@ hf__op *stage_run_to_ask(stage *s, hf__verb verb, hf__time until) {
 
 void stage_link_down(stage *s) {
     s->store.up = false;
-    hf__core_link(&s->core, s->now);
+    hf__core_link_changed(&s->core, s->now);
     stage_settle(s);
     for (size_t n = s->count; n; n--) stage_answer_maybe(s, s->asked[0]->verb, HF_UNREACHABLE);
 }
@@ -253,7 +253,7 @@ void stage_link_down(stage *s) {
 void stage_link_up(stage *s) {
     s->store.up = true;
     s->store.link++;
-    hf__core_link(&s->core, s->now);
+    hf__core_link_changed(&s->core, s->now);
     stage_settle(s);
 }
 

@@ -85,7 +85,7 @@ static void test_renewals_come_together(void **state) {
         int instants = 0;
         uint64_t phase = hf__rand_next(&rand);
         for (hf__time at = lease; at < 2 * lease; at += lease / 1000) {
-            hf__time due = hf__lease_together(at, leases[i], phase);
+            hf__time due = hf__lease_align(at, leases[i], phase);
             assert_true(due <= at && due > at - grain && due >= last);
             instants += due != last;
             last = due;

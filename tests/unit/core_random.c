@@ -279,7 +279,7 @@ static void link_down(struct client *c) {
     tell(w, "client %d  link down", c->index);
     c->store.up = false;
     c->up_at = w->now + draw(w, chance(w, 4) ? 2000 * MS : 50 * MS);
-    hf__core_link(&c->core, w->now);
+    hf__core_link_changed(&c->core, w->now);
     size_t count = c->on_wire;
     c->on_wire = 0;
     for (size_t i = 0; i < count; i++) {
@@ -294,7 +294,7 @@ static void link_up(struct client *c) {
     tell(c->world, "client %d  link up", c->index);
     c->store.up = true;
     c->store.link++;
-    hf__core_link(&c->core, c->world->now);
+    hf__core_link_changed(&c->core, c->world->now);
 }
 
 static void take_answer(struct client *c) {
@@ -316,7 +316,8 @@ static bool known(const struct client *c, const char *name, uint64_t acquire_id)
     const hf__entry *e = kit_entry(&c->core, name);
     if (!e) return false;
     if (e->ownership && e->ownership->acquire_id == acquire_id) return true;
-    if (e->ghost >= acquire_id || (e->busy && e->op.acquire_id >= acquire_id)) return true;
+    if (e->pending_release >= acquire_id || (e->busy && e->op.acquire_id >= acquire_id))
+        return true;
     for (const hf__wait *it = e->head; it; it = it->next)
         if (it->acquire_id == acquire_id) return true;
     return false;
@@ -620,7 +621,7 @@ static void check_end(struct world *w, bool closed) {
         CHECK(w, c->core.stats.held == 0);
         CHECK(w, c->core.stats.waiting == 0);
         CHECK(w, c->core.timers.root == NULL);
-        CHECK(w, !c->core.lost && !c->core.finished);
+        CHECK(w, !c->core.lost && !c->core.finished_calls);
         hf__core_fini(&c->core);
     }
     for (size_t i = 0; i < WAITS; i++) CHECK(w, !w->wait_used[i]);

@@ -78,7 +78,7 @@ static void test_once_is_answered_at_once(void **state) {
     stage_asked(s, HF__ACQUIRE);
     stage_run(s, s->now + 100 * HF__SEC, NULL); /* no answer: as long as a command may take */
     ASSERT_FINISHED(c.outcome, HF_UNKNOWN_OUTCOME);
-    assert_int_equal(c.outcome.at, c.wait.began + STAGE_COMMAND_MS * MS);
+    assert_int_equal(c.outcome.at, c.wait.started_at + STAGE_COMMAND_MS * MS);
     kit_wait_fini(&a);
     kit_wait_fini(&b);
     kit_wait_fini(&c);

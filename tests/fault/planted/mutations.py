@@ -300,21 +300,21 @@ MUTATIONS = [
     Mutation(
         "who gives up does not see to what may have been granted",
         WAIT,
-        "hf_result result = outcome(w, why, asking);",
-        "hf_result result = outcome(w, why, asking);\n    w->acquire_id = 0;",
+        "hf_result result = result_of_wait(w, why, acquiring);",
+        "hf_result result = result_of_wait(w, why, acquiring);\n    w->acquire_id = 0;",
         ("fault_answers", "F12_an_outcome_that_is_not_known*"),
     ),
     Mutation(
         "a grant that came too late is kept",
         GRANT,
         "    /* Nobody wants it any more, or the answer came when the lease may have run out. */\n",
-        "    if (w && w->once) op->acquire_id = 0;\n",
+        "    if (w && w->try_once) op->acquire_id = 0;\n",
         ("fault_pauses", "F01_a_grant_answered*"),
     ),
     Mutation(
         "a release of what was lost says it is well",
         ANSWER,
-        "if (r == HF_LOST && e->ghost_maybe) r = HF_UNKNOWN_OUTCOME;",
+        "if (r == HF_LOST && e->release_unknown) r = HF_UNKNOWN_OUTCOME;",
         "if (r == HF_LOST) r = HF_OK;",
         ("fault_server", "F25_a_release_says*"),
     ),
@@ -426,8 +426,8 @@ MUTATIONS = [
     Mutation(
         "what was lost in a long pause is not let go of",
         ENTRY,
-        "return e->ghost && !e->busy && e->core->store->expires ? e->ghost_until : HF__NEVER;",
-        "return e->ghost && !e->busy ? e->ghost_until : HF__NEVER;",
+        "return e->pending_release && !e->busy && e->core->store->expires ? e->pending_release_until : HF__NEVER;",
+        "return e->pending_release && !e->busy ? e->pending_release_until : HF__NEVER;",
         ("file_queue", "F03_*"),
     ),
     Mutation(
@@ -697,7 +697,7 @@ MUTATIONS = [
     Mutation(
         "a wait that gives up does not leave the line, nor passes a grant on",
         WAIT,
-        "hf__entry_haunt_line(e, w->acquire_id, w->queued_until); /* it leaves the line */",
+        "hf__entry_add_pending_leave(e, w->acquire_id, w->queued_until); /* it leaves the line */",
         "",
         ("fault_line", "B20_a_grant_that_a_cancelled*"),
     ),
@@ -784,14 +784,14 @@ MUTATIONS = [
     Mutation(
         "who begins to listen while it asks does not ask again",
         ANSWER,
-        "e->next_try = e->again ? now : now +",
-        "e->next_try = now +",
+        "e->next_try_at = e->recheck ? now : now +",
+        "e->next_try_at = now +",
         ("fault_messages", "F19_a_release_between*"),
     ),
     Mutation(
         "a message that overtakes its answer is dropped",
         ANSWER,
-        "if (e->asker == w) w->early_grant = *notification;",
+        "if (e->acquirer == w) w->early_grant = *notification;",
         "",
         ("fault_messages", "F52_a_message_that_overtakes*"),
         in_time=True,
@@ -1209,8 +1209,8 @@ MUTATIONS = [
     Mutation(
         "an heir enters before replicas have it",
         ENTRY,
-        "if (e->lane || e->core->store->needs_claim) return;",
-        "if (e->lane) return;",
+        "if (e->side_id || e->core->store->needs_claim) return;",
+        "if (e->side_id) return;",
         ("fault_replicas", "F31_what_is_handed*"),
     ),
     Mutation(
@@ -1429,8 +1429,8 @@ MUTATIONS = [
     Mutation(
         "leaving: an export that was not answered is not known of",
         ANSWER,
-        "        ownership->verify = true;\n        e->next_try = now;\n    } else {",
-        "        left(e, now);\n    } else {",
+        "        ownership->verify = true;\n        e->next_try_at = now;\n    } else {",
+        "        finish_export(e, now);\n    } else {",
         ("fault_export", "F13_an_export*"),
     ),
     Mutation(
@@ -1570,8 +1570,8 @@ MUTATIONS = [
     Mutation(
         "a late ask that stands in line for nobody is left there",
         ENTRY,
-        "e->op.leave_queue = e->ghost_stands || late_acquire_may_be_queued(e, now);",
-        "e->op.leave_queue = e->ghost_stands;",
+        "e->op.leave_queue = e->pending_release_queued || late_acquire_may_be_queued(e, now);",
+        "e->op.leave_queue = e->pending_release_queued;",
         ("unit_core_script", "*buries_what_may_come_late*"),
     ),
     Mutation(
@@ -1584,8 +1584,8 @@ MUTATIONS = [
     Mutation(
         "a release that was sent twice counts as done",
         ANSWER,
-        "if (r == HF_LOST && e->ghost_maybe) r = HF_UNKNOWN_OUTCOME;",
-        "if (r == HF_LOST && e->ghost_maybe) r = HF_OK;",
+        "if (r == HF_LOST && e->release_unknown) r = HF_UNKNOWN_OUTCOME;",
+        "if (r == HF_LOST && e->release_unknown) r = HF_OK;",
         ("fault_answers", "F48_a_lost_mutex*"),
     ),
     Mutation(

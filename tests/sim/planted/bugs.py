@@ -38,8 +38,8 @@ SHARED_ACQUIRE = "store/redis/lua/shared_acquire.lua"
 ACQUIRE_OR_QUEUE = "store/redis/lua/part/acquire_or_queue.lua"
 SHARED_RENEW = "store/redis/lua/shared_renew.lua"
 SHARED_RELEASE = "store/redis/lua/shared_release.lua"
-LANES = "core/lanes.c"
-BACK = "core/back.c"
+SIDES = "core/side_entries.c"
+ADMISSION = "core/admission.c"
 TOGETHER = "core/together.c"
 ACQUIRE_ALL = "store/redis/lua/acquire_all.lua"
 
@@ -78,8 +78,8 @@ BUGS = [
         "was_held = key == client and acquire_id <= released_id",
         "was_held = key == client"),
     Bug("a release that was sent twice counts as done", ANSWER,
-        "if ([[r == HF_LOST && e->ghost_maybe]]) r = HF_UNKNOWN_OUTCOME;",
-        "r == HF_LOST && e->ghost_maybe ? (r = HF_OK, false) : false"),
+        "if ([[r == HF_LOST && e->release_unknown]]) r = HF_UNKNOWN_OUTCOME;",
+        "r == HF_LOST && e->release_unknown ? (r = HF_OK, false) : false"),
     Bug("a release that was sent twice does not look at the fence", HOLDERS,
         "return gone and string.match(call('GET', KEYS[2]) or '', '^%d+') == token and 1 or 0",
         "return gone and 1 or 0"),
@@ -120,13 +120,13 @@ BUGS = [
         "if holder and (holder == ARGV[1] or holder == ARGV[1] .. ' q') then",
         "if holder == ARGV[1] then return {0, now, 30000, 0} end if false then"),
     Bug("a grant that nobody wants any more is kept", GRANT,
-        "[[hf__entry_haunt_line(e, op->acquire_id, hf__lease_lapse(now, op->lease_ms));]]\n    if (!w) return;",
+        "[[hf__entry_add_pending_leave(e, op->acquire_id, hf__lease_lapse(now, op->lease_ms));]]\n    if (!w) return;",
         ""),
     Bug("who gives up forgets what it asked for", WAIT,
-        "bool asking = [[e->busy && e->asker == w]];",
-        "(hf__wait_set_acquire_id(w, 0), w->outcome_unknown = false, e->asker = e->asker == w ? NULL : e->asker, false)"),
+        "bool acquiring = [[e->busy && e->acquirer == w]];",
+        "(hf__wait_set_acquire_id(w, 0), w->outcome_unknown = false, e->acquirer = e->acquirer == w ? NULL : e->acquirer, false)"),
     Bug("an unanswered ask is forgotten", ANSWER,
-        "else if ([[op->outcome_unknown]])\n        asked_unheard(e, w);",
+        "else if ([[op->outcome_unknown]])\n        acquire_unanswered(e, w);",
         "false"),
 
     # Leases in the store.
@@ -156,19 +156,19 @@ BUGS = [
 
     # Waiting and releasing.
     Bug("who was told that it is held does not ask again", ANSWER,
-        "[[e->next_try = e->again ? now : now + hf__jitter(&e->core->rand, op->retry_ms * HF__MS);]]",
-        "e->next_try = HF__NEVER;"),
+        "[[e->next_try_at = e->recheck ? now : now + hf__jitter(&e->core->rand, op->retry_ms * HF__MS);]]",
+        "e->next_try_at = HF__NEVER;"),
     Bug("the last comes first", CORE,
         "[[w->prev = e->tail;\n    w->next = NULL;\n    if (e->tail)\n        e->tail->next = w;\n"
         "    else\n        e->head = w;\n    e->tail = w;]]",
         "w->prev = NULL; w->next = e->head; if (e->head) e->head->prev = w; else e->tail = w;"
         " e->head = w;"),
     Bug("a release is not sent", ENTRY,
-        "if (e->ghost_let_go && now >= e->next_try)\n        [[send_release(e, now);]]",
-        "hf__calls_finish(e->core, &e->ghost_calls, HF_OK, NULL); hf__entry_lay_ghost(e);"),
+        "if (e->release_requested && now >= e->next_try_at)\n        [[send_release(e, now);]]",
+        "hf__calls_finish(e->core, &e->release_calls, HF_OK, NULL); hf__entry_clear_pending_release(e);"),
     Bug("a release that failed is not tried again", ANSWER,
-        "[[e->ghost_maybe |= op->outcome_unknown;]]",
-        "if (op->outcome_unknown) { hf__calls_finish(e->core, &e->ghost_carried, HF_OK, NULL); hf__entry_lay_ghost(e);"
+        "[[e->release_unknown |= op->outcome_unknown;]]",
+        "if (op->outcome_unknown) { hf__calls_finish(e->core, &e->sent_release_calls, HF_OK, NULL); hf__entry_clear_pending_release(e);"
         " return; }"),
     Bug("break does not look at the token", BREAK,
         "ARGV[1] ~= '0' and ARGV[1] ~= token",
@@ -251,7 +251,7 @@ BUGS = [
         "local text, mark = digits(token), waiting and ' q' or ''",
         "local text, mark = digits(token), ''"),
     Bug("who leaves does not pass a grant on", WAIT,
-        "[[hf__entry_haunt_line(e, w->acquire_id, w->queued_until);]] /* it leaves the line */",
+        "[[hf__entry_add_pending_leave(e, w->acquire_id, w->queued_until);]] /* it leaves the line */",
         ""),
     Bug("a place that was not heard of is forgotten", WAIT,
         "return [[e->core->store->can_hand_off ? hf__later(gone, hf__after_ms(latest, HF__QUEUE_ENTRY_MS)) : gone]];",
@@ -274,10 +274,10 @@ BUGS = [
         "bool renews = [[!(w->flags & HF_NO_RENEW)]] &&",
         "true"),
     Bug("a grant that overtakes its answer is dropped", ANSWER,
-        "[[if (e->asker == w) w->early_grant = *notification;]]",
+        "[[if (e->acquirer == w) w->early_grant = *notification;]]",
         "", first=380),
     Bug("a grant that is not entered is dropped", GRANT,
-        "    if (!sure) {\n        [[e->next_try = 0;]]",
+        "    if (!sure) {\n        [[e->next_try_at = 0;]]",
         ""),
     Bug("who begins to listen does not ask again", NOTIFICATIONS,
         "if (listening != n->listening || n->messages->missed) [[n->must_recheck = true;]]",
@@ -355,8 +355,8 @@ BUGS = [
     Bug("a leave does for the next what comes too late", SHARED_RELEASE,
         "local in_time = next_id and now <= tonumber(ARGV[8])",
         "local in_time = next_id", first=3700),
-    Bug("those who stay back stay there", BACK,
-        "(e = first_back(anchor)) && [[!hf__lane_stays_back(e)]];)",
+    Bug("those who stay back stay there", ADMISSION,
+        "(e = first_deferred(name_entry)) && [[!hf__side_must_defer(e)]];)",
         "e->core->closing", first=410),
     Bug("what went with a release that was not heard of is not heard of", SESSION,
         "push_completed(s, next, result, [[maybe]], detail ? strdup(detail) : NULL);\n    }\n    push_completed(",
@@ -379,7 +379,7 @@ BUGS = [
         "[[atomic_store(&ownership->token, op->token);]]\n    if (ownership->kind",
         ""),
     Bug("an upgrade that is not wanted any more is not taken back", WAIT,
-        "[[if (e->ownership) e->ownership->verify = true;]]\n    e->next_try = 0;",
+        "[[if (e->ownership) e->ownership->verify = true;]]\n    e->next_try_at = 0;",
         ""),
     Bug("readers join though others wait", GRANT,
         "if (!plain || [[e->op.has_waiters]] ||",

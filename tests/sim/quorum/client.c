@@ -41,8 +41,8 @@ static void begin(ring_caller *t, hf__time now) {
     t->wait = (hf__wait){.owner = {(uint64_t)t->number + 1, true},
                          .lease_ms = lease_ms / 2 + ring_draw(r, lease_ms / 2 + 1),
                          .flags = ring_chance(r, 3) ? HF_NO_RENEW : 0,
-                         .once = once,
-                         .began = now,
+                         .try_once = once,
+                         .started_at = now,
                          .until = once ? HF__NEVER : now + ring_draw(r, 4000 * HF__MS)};
     if (t->last) t->wait.until = HF__NEVER;
     t->wait.ownership = hf__ownership_new();
@@ -184,14 +184,14 @@ static void discard_caller(ring_caller *t) {
 static void settle(ring_client *c, hf__time now) {
     hf__core_tick(&c->core, now);
     c->store->table->tick(c->store, now);
-    hf__core_link(&c->core, now);
+    hf__core_link_changed(&c->core, now);
     for (hf__notification notification;
          c->store->table->next_notification &&
          c->store->table->next_notification(c->store, &notification);)
         hf__core_notify(&c->core, &notification, now);
     for (hf__op *op; (op = c->store->table->completed(c->store));)
         hf__core_complete(&c->core, op, now);
-    c->core.finished = NULL;
+    c->core.finished_calls = NULL;
     while (c->core.lost) {
         hf__ownership *ownership = c->core.lost;
         c->core.lost = ownership->next_lost;

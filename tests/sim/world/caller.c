@@ -73,7 +73,7 @@ static void begin_acquire(sim_caller *t, hf__time now) {
     SIM_TELL(world_of(t), t->name,
              "client %d.%d  acquires %s%s, %s%s lease %lld, until +%.3f ms%s%s", c->slot, t->index,
              sim_names[t->name], kind_name(&t->wait), t->wait.owner.logical ? "as owner, " : "",
-             t->wait.once ? "once," : "waits,", (long long)t->wait.lease_ms,
+             t->wait.try_once ? "once," : "waits,", (long long)t->wait.lease_ms,
              t->wait.until == HF__NEVER ? -1.0 : (double)(t->wait.until - now) / HF__MS,
              t->wait.flags & HF_NO_RENEW ? ", no renewal" : "",
              t->wait.max_hold_ms ? ", bounded" : "");
@@ -82,9 +82,9 @@ static void begin_acquire(sim_caller *t, hf__time now) {
 
 static void set_wait(sim_caller *t, int64_t wait_ms, hf__time now) {
     hf__wait *wait = &t->wait;
-    wait->once = wait_ms == 0;
-    wait->began = now;
-    wait->until = wait->once ? HF__NEVER : hf__after_ms(now, wait_ms);
+    wait->try_once = wait_ms == 0;
+    wait->started_at = now;
+    wait->until = wait->try_once ? HF__NEVER : hf__after_ms(now, wait_ms);
 }
 
 int64_t sim_caller_draw_wait(sim_caller *t) {
@@ -222,7 +222,7 @@ void sim_caller_release_closed(sim_client *c, sim_hold *h, hf__time now) {
     hf__core_release(&c->core, h->hold, &call, now);
     SIM_CHECK(c->world, h->name, call.done);
     SIM_CHECK(c->world, h->name, call.result == HF_CLOSED || call.result == HF_LOST);
-    c->core.finished = NULL;
+    c->core.finished_calls = NULL;
     free(call.detail);
     sim_caller_drop_hold(h);
 }
@@ -263,7 +263,7 @@ static void upgrade(sim_caller *t, sim_hold *h, hf__time now) {
     set_wait(t, sim_chance(w, 3) ? 0 : 1 + sim_draw(w, 2 * w->plan.longest_ms), now);
     t->cancel_at = sim_chance(w, 5) ? now + sim_draw(w, 100 * HF__MS) : HF__NEVER;
     SIM_TELL(w, h->name, "client %d.%d  upgrades %s, %s", t->client->slot, t->index,
-             sim_names[h->name], t->wait.once ? "once" : "waits");
+             sim_names[h->name], t->wait.try_once ? "once" : "waits");
     hf__core_upgrade(&t->client->core, h->hold->ownership, &t->wait, now);
 }
 

@@ -349,7 +349,7 @@ bool sim_check_known(const sim_client *c, int name, uint64_t ask) {
     const hf__entry *e = sim_client_entry(c, name);
     if (!e) return false;
     if (e->ownership && e->ownership->acquire_id == ask) return true;
-    if (e->ghost >= ask) return true;
+    if (e->pending_release >= ask) return true;
     if (e->busy &&
         (e->op.acquire_id >= ask || (e->op.next_acquire && e->op.next_acquire->acquire_id >= ask)))
         return true;

@@ -30,8 +30,8 @@ hf__entry *sim_client_entry(const sim_client *c, int name) {
 
 hf__entry *sim_client_lane(const sim_client *c, int name, uint64_t number) {
     const hf__entry *anchor = sim_client_entry(c, name);
-    for (hf__entry *e = anchor ? anchor->lanes : NULL; e; e = e->next_lane)
-        if (e->lane == number) return e;
+    for (hf__entry *e = anchor ? anchor->sides : NULL; e; e = e->next_side)
+        if (e->side_id == number) return e;
     return NULL;
 }
 
@@ -150,7 +150,7 @@ static void check_closed(sim_client *c) {
     sim_world *w = c->world;
     SIM_CHECK(w, SIM_ANY, c->core.stats.held == 0);
     SIM_CHECK(w, SIM_ANY, c->core.stats.waiting == 0);
-    SIM_CHECK(w, SIM_ANY, !c->core.lost && !c->core.finished && !c->core.gathered);
+    SIM_CHECK(w, SIM_ANY, !c->core.lost && !c->core.finished_calls && !c->core.gathered);
     SIM_CHECK(w, SIM_ANY, !c->closer.done || c->core.entries.count == 0);
     SIM_CHECK(w, SIM_ANY, !c->closer.done || !c->core.timers.root);
     SIM_CHECK(w, SIM_ANY, c->closer.done || !c->unhindered);
@@ -167,7 +167,7 @@ static bool calls_over(const sim_client *c) {
 static bool close_step(sim_client *c, hf__time now) {
     if (!c->shut) {
         if (!c->closer.done && now < c->close_until) return false;
-        if (!c->closer.done) c->core.closer = NULL;
+        if (!c->closer.done) c->core.close_call = NULL;
         c->store.store.table->shut(&c->store.store, now);
         c->shut = true;
         return true;
@@ -185,9 +185,9 @@ static bool close_step(sim_client *c, hf__time now) {
 /* ---- Settling: as src/client/pump.c does it ---- */
 
 static void take_finished(sim_client *c) {
-    while (c->core.finished) {
-        SIM_CHECK(c->world, SIM_ANY, c->core.finished->done);
-        c->core.finished = c->core.finished->next;
+    while (c->core.finished_calls) {
+        SIM_CHECK(c->world, SIM_ANY, c->core.finished_calls->done);
+        c->core.finished_calls = c->core.finished_calls->next;
     }
 }
 
@@ -212,7 +212,7 @@ static void settle(sim_client *c, hf__time now) {
     hf__core_tick(&c->core, now);
     store->table->tick(store, now);
     if (store->up && c->core.link != store->link) c->up_since = now;
-    hf__core_link(&c->core, now);
+    hf__core_link_changed(&c->core, now);
     hear(c, now);
     do {
         for (hf__op *op; (op = store->table->completed(store));)

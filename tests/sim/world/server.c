@@ -53,7 +53,7 @@ static void grants_of_old(sim_world *w, const sim_client *c, int name) {
     const hf__entry *e = c->life == SIM_RUNNING ? sim_client_entry(c, name) : NULL;
     if (!e) return;
     grant_of_old(w, c, e, name);
-    for (const hf__entry *lane = e->lanes; lane; lane = lane->next_lane)
+    for (const hf__entry *lane = e->sides; lane; lane = lane->next_side)
         grant_of_old(w, c, lane, name);
 }
 

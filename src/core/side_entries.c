@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "core/core.h"
 
-static bool reads_plainly(const hf__wait *w) {
+static bool is_plain_read(const hf__wait *w) {
     return w->kind == HF_READ && !w->unshared && !w->max_hold_ms &&
            !(w->flags & (HF_NO_RENEW | HF_NOT_REENTRANT));
 }
@@ -27,9 +27,10 @@ static bool has_handle(const hf__ownership *ownership, hf__owner owner) {
     return false;
 }
 
-hf__ownership *hf__lanes_held(hf__entry *anchor, hf__owner owner) {
-    if (anchor->ownership && has_handle(anchor->ownership, owner)) return anchor->ownership;
-    for (hf__entry *e = anchor->lanes; e; e = e->next_lane)
+hf__ownership *hf__sides_find_held(hf__entry *name_entry, hf__owner owner) {
+    if (name_entry->ownership && has_handle(name_entry->ownership, owner))
+        return name_entry->ownership;
+    for (hf__entry *e = name_entry->sides; e; e = e->next_side)
         if (e->ownership && has_handle(e->ownership, owner)) return e->ownership;
     return NULL;
 }
@@ -40,7 +41,7 @@ bool hf__kind_covers(uint32_t held, uint32_t wanted) {
     return wanted == held || (held == HF_UPGRADABLE && wanted == HF_READ);
 }
 
-char *hf__lanes_deadlock(uint32_t held, uint32_t wanted) {
+char *hf__kind_deadlock_line(uint32_t held, uint32_t wanted) {
     if (held == HF_PERMITS || wanted == HF_PERMITS)
         return hf__line("this owner holds the name as another kind, and would wait for itself");
     if (held == HF_UPGRADABLE)
@@ -50,7 +51,7 @@ char *hf__lanes_deadlock(uint32_t held, uint32_t wanted) {
                     "hf_upgrade it");
 }
 
-static void join_waits(hf__entry *e, hf__ownership *ownership) {
+static void join_waits_of_owner(hf__entry *e, hf__ownership *ownership) {
     for (hf__wait *w = e->head, *next; w; w = next) {
         next = w->next;
         bool both_permits = ownership->kind == HF_PERMITS && w->kind == HF_PERMITS;
@@ -59,97 +60,97 @@ static void join_waits(hf__entry *e, hf__ownership *ownership) {
                        ownership->count < HF_COUNT_MAX &&
                        !((w->flags | ownership->flags) & HF_NOT_REENTRANT);
         if (covered) hf__ownership_join(ownership, w);
-        hf__wait_forgo(w);
+        hf__wait_undo(w);
         hf__wait_finish(w, covered ? HF_OK : HF_DEADLOCK,
-                        covered ? NULL : hf__lanes_deadlock(ownership->kind, w->kind));
+                        covered ? NULL : hf__kind_deadlock_line(ownership->kind, w->kind));
         hf__heap_set(&e->core->timers, &e->timer, 0); /* what it stands for is to be left */
     }
 }
 
-void hf__lanes_granted(hf__ownership *ownership) {
-    hf__entry *e = ownership->entry, *anchor = e->anchor ? e->anchor : e;
-    if (!anchor->lanes) return;
-    if (anchor != e) join_waits(anchor, ownership);
-    for (hf__entry *lane = anchor->lanes; lane; lane = lane->next_lane)
-        if (lane != e) join_waits(lane, ownership);
+void hf__sides_granted(hf__ownership *ownership) {
+    hf__entry *e = ownership->entry, *name_entry = e->name_entry ? e->name_entry : e;
+    if (!name_entry->sides) return;
+    if (name_entry != e) join_waits_of_owner(name_entry, ownership);
+    for (hf__entry *side = name_entry->sides; side; side = side->next_side)
+        if (side != e) join_waits_of_owner(side, ownership);
 }
 
 /* ---- Making and finding ---- */
 
 /* The key is the name, which has no NUL, then one, then the number. */
-static hf__entry *lane_new(hf__entry *anchor, uint32_t kind) {
-    size_t length = anchor->name_length;
-    hf__entry *e = calloc(1, sizeof *e + length + 1 + sizeof e->lane);
+static hf__entry *side_new(hf__entry *name_entry, uint32_t kind) {
+    size_t length = name_entry->name_length;
+    hf__entry *e = calloc(1, sizeof *e + length + 1 + sizeof e->side_id);
     if (!e) return NULL;
     char *key = (char *)(e + 1);
     e->kind = kind;
-    e->lane = ++anchor->core->last_acquire_id;
-    memcpy(key, anchor->mapped.key, length);
-    memcpy(key + length + 1, &e->lane, sizeof e->lane);
+    e->side_id = ++name_entry->core->last_acquire_id;
+    memcpy(key, name_entry->mapped.key, length);
+    memcpy(key + length + 1, &e->side_id, sizeof e->side_id);
     e->mapped.key = key;
-    e->mapped.length = length + 1 + sizeof e->lane;
+    e->mapped.length = length + 1 + sizeof e->side_id;
     e->name_length = length;
-    e->core = anchor->core;
-    e->anchor = anchor;
-    e->prev_lane = anchor->last_lane;
-    if (e->prev_lane)
-        e->prev_lane->next_lane = e;
+    e->core = name_entry->core;
+    e->name_entry = name_entry;
+    e->prev_side = name_entry->last_side;
+    if (e->prev_side)
+        e->prev_side->next_side = e;
     else
-        anchor->lanes = e;
-    anchor->last_lane = e;
+        name_entry->sides = e;
+    name_entry->last_side = e;
     hf__map_add(&e->core->entries, &e->mapped);
     return e;
 }
 
-void hf__lane_drop(hf__entry *e) {
-    hf__lane_set_back(e, false);
-    if (e->prev_lane)
-        e->prev_lane->next_lane = e->next_lane;
+void hf__side_unlink(hf__entry *e) {
+    hf__side_set_deferred(e, false);
+    if (e->prev_side)
+        e->prev_side->next_side = e->next_side;
     else
-        e->anchor->lanes = e->next_lane;
-    if (e->next_lane)
-        e->next_lane->prev_lane = e->prev_lane;
+        e->name_entry->sides = e->next_side;
+    if (e->next_side)
+        e->next_side->prev_side = e->prev_side;
     else
-        e->anchor->last_lane = e->prev_lane;
+        e->name_entry->last_side = e->prev_side;
 }
 
 static bool can_join(const hf__entry *e, const hf__wait *w, hf__time now) {
     const hf__ownership *ownership = e->ownership;
-    return ownership && !e->closed && ownership->kind == HF_READ &&
+    return ownership && !e->closed_to_joins && ownership->kind == HF_READ &&
            now < ownership->joinable_until && ownership->lease_ms == w->lease_ms &&
            ownership->count < HF_COUNT_MAX && hf__ownership_valid(ownership, now);
 }
 
 static bool can_wait_with(const hf__entry *e, const hf__wait *w) {
-    return !e->ownership && !e->closed && e->head && reads_plainly(e->head) && !e->head->once &&
-           !w->once && e->head->lease_ms == w->lease_ms;
+    return !e->ownership && !e->closed_to_joins && e->head && is_plain_read(e->head) &&
+           !e->head->try_once && !w->try_once && e->head->lease_ms == w->lease_ms;
 }
 
-hf__entry *hf__lane_for(hf__entry *anchor, const hf__wait *w, hf__time now,
+hf__entry *hf__side_for(hf__entry *name_entry, const hf__wait *w, hf__time now,
                         hf__ownership **ownership) {
     *ownership = NULL;
-    if (!reads_plainly(w)) {
-        if (w->kind != HF_READ) hf__lanes_close(anchor);
-        return lane_new(anchor, w->kind);
+    if (!is_plain_read(w)) {
+        if (w->kind != HF_READ) hf__sides_close(name_entry);
+        return side_new(name_entry, w->kind);
     }
-    for (hf__entry *e = anchor->lanes; e; e = e->next_lane) {
+    for (hf__entry *e = name_entry->sides; e; e = e->next_side) {
         if (can_join(e, w, now)) *ownership = e->ownership;
         if (*ownership || can_wait_with(e, w)) return e;
     }
-    return lane_new(anchor, w->kind);
+    return side_new(name_entry, w->kind);
 }
 
-void hf__lanes_close(hf__entry *anchor) {
-    for (hf__entry *e = anchor->lanes; e; e = e->next_lane) {
-        e->closed = true;
+void hf__sides_close(hf__entry *name_entry) {
+    for (hf__entry *e = name_entry->sides; e; e = e->next_side) {
+        e->closed_to_joins = true;
         if (e->ownership) e->ownership->joinable_until = 0;
     }
 }
 
-bool hf__lanes_closed(const hf__entry *e) {
-    if (!e->anchor) return false;
-    if (e->anchor->head) return true;
-    for (const hf__entry *other = e->anchor->lanes; other; other = other->next_lane)
+bool hf__sides_closed(const hf__entry *e) {
+    if (!e->name_entry) return false;
+    if (e->name_entry->head) return true;
+    for (const hf__entry *other = e->name_entry->sides; other; other = other->next_side)
         if (other != e && other->head && !other->ownership && other->kind != HF_READ) return true;
     return false;
 }
