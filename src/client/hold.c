@@ -66,7 +66,7 @@ void hf_unref(hf_hold *hold) {
 void hf__hold_release(hf_client *c, hf_hold *hold, hf__call *call, hf__time now) {
     const hf__bundle *b = hold->bundle;
     if (b)
-        hf__core_release_all(&c->core, b->parts, b->count, b->letting_go, call, now);
+        hf__core_release_all(&c->core, b->parts, b->count, b->multi_release, call, now);
     else
         hf__core_release(&c->core, hold, call, now);
 }
@@ -74,7 +74,7 @@ void hf__hold_release(hf_client *c, hf_hold *hold, hf__call *call, hf__time now)
 void hf__hold_release_unwait(hf_client *c, const hf_hold *hold, hf__call *call) {
     const hf__bundle *b = hold->bundle;
     if (b)
-        hf__core_release_all_unwait(b->letting_go, b->parts, hf__now());
+        hf__core_release_all_unwait(b->multi_release, b->parts, hf__now());
     else
         hf__core_release_unwait(&c->core, hold, call);
 }

@@ -3,7 +3,7 @@
 #define HF_CLIENT_HOLD_H
 
 #include "client/client.h"
-#include "core/together.h"
+#include "core/multi.h"
 
 /* What makes one hold of several: the user has the first. One allocation. */
 typedef struct hf__bundle {
@@ -12,7 +12,7 @@ typedef struct hf__bundle {
     hf_hold **parts; /* in the order of their names */
     unsigned requests;
     unsigned *part_of; /* of each request, which part that is */
-    hf__letting_go *letting_go;
+    hf__multi_release *multi_release;
 } hf__bundle;
 
 /* The handles that a hold is made of: itself, or those of its bundle. */

@@ -116,21 +116,21 @@ static hf_result check(hf_client *c, wishes *w, const hf_options *o) {
 
 static hf__bundle *bundle_new(const wishes *w) {
     size_t parts = w->parts * sizeof(hf_hold *), part_of = w->count * sizeof(unsigned);
-    size_t letting_go = sizeof(hf__letting_go) + w->parts * sizeof(hf__call);
+    size_t letting_go = sizeof(hf__multi_release) + w->parts * sizeof(hf__call);
     hf__bundle *b = calloc(1, sizeof *b + parts + letting_go + part_of);
     if (!b) return NULL;
     b->lost_fd = -1;
     b->count = w->parts;
     b->requests = w->count;
     b->parts = (hf_hold **)(b + 1);
-    b->letting_go = (hf__letting_go *)(b->parts + w->parts);
-    b->part_of = (unsigned *)((char *)b->letting_go + letting_go);
+    b->multi_release = (hf__multi_release *)(b->parts + w->parts);
+    b->part_of = (unsigned *)((char *)b->multi_release + letting_go);
     memcpy(b->part_of, w->part_of, part_of);
     return b;
 }
 
 /* The first is the user's; until that is given nobody is told of a loss. */
-static hf_result prepare_part(hf_client *c, hf__part *p, hf__bundle *b, unsigned i,
+static hf_result prepare_part(hf_client *c, hf__multi_part *p, hf__bundle *b, unsigned i,
                               const hf_options *o) {
     hf_options one = *o;
     if (i) one.on_lost = NULL;
@@ -143,7 +143,7 @@ static hf_result prepare_part(hf_client *c, hf__part *p, hf__bundle *b, unsigned
     return HF_OK;
 }
 
-static void fill_part(hf__part *p, const hf_client *c, const wish *each, const hf_options *o,
+static void fill_part(hf__multi_part *p, const hf_client *c, const wish *each, const hf_options *o,
                       hf__owner owner, hf__time now) {
     hf_options one = options_of(o, &each->request);
     one.flags &= ~(uint32_t)HF_NO_RENEW; /* those that are held first are renewed until all are */
@@ -152,17 +152,17 @@ static void fill_part(hf__part *p, const hf_client *c, const wish *each, const h
     hf__acquire_fill(&p->wait, c, &one, owner, now);
 }
 
-static void free_parts(hf_client *c, hf__together *t) {
+static void free_parts(hf_client *c, hf__multi_acquire *t) {
     for (unsigned i = 0; i < t->count; i++) hf__acquire_undo(c, &t->parts[i].wait);
 }
 
-static hf_result prepare(hf_client *c, hf__together *t, hf__bundle *b, const wishes *w,
+static hf_result prepare(hf_client *c, hf__multi_acquire *t, hf__bundle *b, const wishes *w,
                          const hf_options *o) {
     hf__time now = hf__now();
-    t->gather.core = &c->core;
+    t->multi.core = &c->core;
     t->count = w->parts;
-    t->once = o->wait_ms == 0;
-    t->until = t->once ? HF__NEVER : hf__after_ms(now, o->wait_ms);
+    t->try_once = o->wait_ms == 0;
+    t->until = t->try_once ? HF__NEVER : hf__after_ms(now, o->wait_ms);
     t->max_hold_ms = o->max_hold_ms;
     t->no_renew = o->flags & HF_NO_RENEW;
     hf__owner owner = hf__owner_of(o); /* one for all, also where it is a fresh one */
@@ -176,9 +176,9 @@ static hf_result prepare(hf_client *c, hf__together *t, hf__bundle *b, const wis
 
 /* ---- The call ---- */
 
-static hf_result wait_for_all(hf_client *c, hf__together *t, hf_cancel *cancel) {
+static hf_result wait_for_all(hf_client *c, hf__multi_acquire *t, hf_cancel *cancel) {
     hf__time now = hf__now();
-    hf__time until = t->once ? hf__after_ms(now, c->core.config.command_timeout_ms) : t->until;
+    hf__time until = t->try_once ? hf__after_ms(now, c->core.config.command_timeout_ms) : t->until;
     hf__core_acquire_all(t, now);
     hf__awaited how = hf__await(c, &t->call, until, cancel);
     if (how != HF__DONE) {
@@ -203,7 +203,7 @@ static hf_result hand_over(hf_client *c, hf_hold *hold) {
 
 static hf_result acquire(hf_client *c, const wishes *w, const hf_options *o, hf__bundle *b,
                          hf_hold **out) {
-    hf__together *t = calloc(1, sizeof *t + w->parts * sizeof t->parts[0]);
+    hf__multi_acquire *t = calloc(1, sizeof *t + w->parts * sizeof t->parts[0]);
     if (!t) return hf__fail(HF_NOMEM, "out of memory; nothing was acquired");
     hf_result r = prepare(c, t, b, w, o);
     if (!r) r = wait_for_all(c, t, o->cancel);

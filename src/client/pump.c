@@ -82,7 +82,7 @@ static void settle(hf_client *c, hf__time now, const hf__waker *self) {
     do {
         for (hf__op *op; (op = c->store->table->completed(c->store));)
             if (!hf__ask_complete(&c->core, op, now)) hf__core_complete(&c->core, op, now);
-    } while (hf__core_gather(&c->core, now));
+    } while (hf__core_advance_multi(&c->core, now));
     if (c->ups) tell_of_connection(c);
     if (c->measures) tell_of_round_trip(c);
     finish(c, self);

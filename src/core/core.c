@@ -44,8 +44,8 @@ void hf__call_finish(hf__core *core, hf__call *call, hf_result result, char *det
     call->done = true;
     call->result = result;
     call->detail = detail;
-    if (call->whole)
-        hf__gather_part_done(call->whole);
+    if (call->multi)
+        hf__multi_part_done(call->multi);
     else
         hf__call_push(&core->finished_calls, call);
 }
@@ -78,7 +78,7 @@ hf__entry *hf__entry_get(hf__core *core, const char *name, size_t length) {
 
 /* A wait that never entered the queue. */
 static void refuse_wait(hf__core *core, hf__wait *w, hf_result result, char *detail) {
-    if (!w->call.whole) core->stats.refused++;
+    if (!w->call.multi) core->stats.refused++;
     hf__call_finish(core, &w->call, result, detail);
 }
 

@@ -41,9 +41,9 @@ typedef struct hf__call {
     void *waker; /* the client's: whom to wake */
     hf_result result;
     bool done;
-    bool async;               /* the client's: nobody waits, somebody is called */
-    struct hf__gather *whole; /* it is a part of this, which is told instead: together.h */
-    char *detail;             /* on the heap, the caller's to free; may be NULL */
+    bool async;              /* the client's: nobody waits, somebody is called */
+    struct hf__multi *multi; /* it is a part of this, which is told instead: next_in_multi.h */
+    char *detail;            /* on the heap, the caller's to free; may be NULL */
 } hf__call;
 
 /*
@@ -211,10 +211,10 @@ struct hf__core {
     size_t queued_waits; /* waits that stand in the store's line */
     uint64_t link;       /* of the store, as the core knows it; 0: down */
     bool closing;
-    hf__call *close_call;        /* finished when no entry is left */
-    hf__call *finished_calls;    /* to be woken */
-    struct hf__gather *gathered; /* all that they had begun is answered */
-    hf__ownership *lost;         /* to be told of */
+    hf__call *close_call;          /* finished when no entry is left */
+    hf__call *finished_calls;      /* to be woken */
+    struct hf__multi *multi_ready; /* all that they had begun is answered */
+    hf__ownership *lost;           /* to be told of */
     hf_stats stats;
 };
 
@@ -275,7 +275,7 @@ void hf__core_link_changed(hf__core *core, hf__time now);
 void hf__core_notify(hf__core *core, const hf__notification *notification, hf__time now);
 
 /* Go on with calls that concern many names, as far as the answers go. True: something was to be done. */
-bool hf__core_gather(hf__core *core, hf__time now);
+bool hf__core_advance_multi(hf__core *core, hf__time now);
 
 void hf__core_tick(hf__core *core, hf__time now);
 hf__time hf__core_due(const hf__core *core);
@@ -309,8 +309,8 @@ void hf__entry_enqueue(hf__entry *entry, hf__wait *wait);
 /* The opposite, before anything was asked for. */
 void hf__entry_dequeue(hf__wait *wait, hf__time now);
 /* Fill in an ACQUIRE for the wait at its head; the caller submits it, with what follows in the chain. */
-hf__op *hf__entry_prepare_acquire(hf__entry *entry, hf__op *together, hf__time now);
-void hf__gather_part_done(struct hf__gather *gather);
+hf__op *hf__entry_prepare_acquire(hf__entry *entry, hf__op *next_in_multi, hf__time now);
+void hf__multi_part_done(struct hf__multi *multi);
 void hf__call_push(hf__call **list, hf__call *call);
 void hf__call_unlink(hf__call **list, hf__call *call); /* nothing if it is not there */
 void hf__call_finish(hf__core *core, hf__call *call, hf_result result, char *detail);

@@ -63,7 +63,7 @@ static void prepare_op(hf__entry *e, hf__verb verb, uint64_t acquire_id) {
     op->outcome_unknown = op->rolled_back = op->queued = op->has_waiters = false;
     op->retried = op->exact_token = false;
     op->detail = NULL;
-    op->together = op->next_acquire_op = NULL;
+    op->next_in_multi = op->next_acquire_op = NULL;
     op->exported = NULL;
     e->busy = true;
 }
@@ -129,9 +129,9 @@ static void send_acquire(hf__entry *e, hf__time now) {
     e->core->store->table->submit(e->core->store, &e->op, now);
 }
 
-hf__op *hf__entry_prepare_acquire(hf__entry *e, hf__op *together, hf__time now) {
+hf__op *hf__entry_prepare_acquire(hf__entry *e, hf__op *next_in_multi, hf__time now) {
     prepare_acquire(e, now);
-    e->op.together = together;
+    e->op.next_in_multi = next_in_multi;
     return &e->op;
 }
 

@@ -1,6 +1,6 @@
 #include "core/lease.h"
 
-#define TOGETHER 128 /* instants of a lease at which renewals can be due */
+#define INSTANTS 128 /* instants of a lease at which renewals can be due */
 
 hf__time hf__lease_margin(int64_t lease_ms) {
     return lease_ms * HF__MS / 100 + 2 * HF__MS;
@@ -23,7 +23,7 @@ hf__time hf__lease_renew_at(hf__time sent_at, int64_t lease_ms, hf__rand *rand) 
 }
 
 hf__time hf__lease_align(hf__time at, int64_t lease_ms, uint64_t phase) {
-    uint64_t grain = (uint64_t)(lease_ms * HF__MS / TOGETHER);
+    uint64_t grain = (uint64_t)(lease_ms * HF__MS / INSTANTS);
     return at - (hf__time)(((uint64_t)at + phase % grain) % grain);
 }
 

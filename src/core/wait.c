@@ -144,7 +144,7 @@ void hf__entry_finish_upgrades(hf__entry *e, hf_result result, const char *detai
 void hf__wait_finish(hf__wait *w, hf_result result, char *detail) {
     hf__entry *e = w->entry;
     unlink_wait(w);
-    if (result != HF_OK && !w->call.whole) e->core->stats.refused++;
+    if (result != HF_OK && !w->call.multi) e->core->stats.refused++;
     if (result != HF_OK) hf__wait_undo(w);
     hf__wait_set_queued(w, 0);
     hf__wait_set_acquire_id(w, 0);

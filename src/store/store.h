@@ -32,7 +32,7 @@
  *   ACQUIRE      with `upgrade`: of a number that holds HF_UPGRADABLE, to hold HF_WRITE, under a new token;
  *            with `enqueue` it waits before all others. HF_LOST: it holds nothing. HF_INVALID: permits of another capacity are in
  *            force, which `capacity` then says.
- *   ACQUIRE      a chain by `together`, of different names: all are granted if all are free and nobody waits
+ *   ACQUIRE      a chain by `next_in_multi`, of different names: all are granted if all are free and nobody waits
  *            for any, else none is. Submitted by its first; each is completed, with a result of its own.
  *   RENEW    the hold is of `kind` at most: HF_WRITE becomes HF_UPGRADABLE or HF_READ if that is said, and
  *            an upgrade that waits is given up; who waits may be served. `token` may be that of before an
@@ -315,7 +315,7 @@ typedef struct hf__op {
     const hf__exported *exported;   /* see above; NULL: none */
     hf__leader_value *leader_value; /* PROCLAIM, LEADER */
     struct hf__op
-        *together; /* ACQUIRE, where the store multi_acquire: the next of a chain, see above */
+        *next_in_multi; /* ACQUIRE, where the store multi_acquire: the next of a chain, see above */
 
     /* the answer */
     hf__time sent_at;      /* before the last sending: deadlines count from here */

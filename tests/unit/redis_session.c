@@ -787,7 +787,7 @@ static hf__op *submit_two(struct session_fixture *f) {
     f->op[0].name = "na";
     f->op[0].acquire_id = 5;
     f->op[0].kind = HF_READ;
-    f->op[0].together = &f->op[1];
+    f->op[0].next_in_multi = &f->op[1];
     f->op[1].name = "nb";
     f->op[1].acquire_id = 6;
     hf__session_submit(&f->s, &f->op[0], NOW);

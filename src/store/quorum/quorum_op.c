@@ -27,7 +27,7 @@ static void fill_vote(hf__vote *v, hf__quorum_op *qop, const hf__op *op) {
     v->qop = qop;
     v->op = *op;
     v->op.name = qop->name;
-    v->op.next = v->op.together = NULL;
+    v->op.next = v->op.next_in_multi = NULL;
     v->op.next_acquire = NULL;
     v->op.enqueue = v->op.leave_queue = v->op.inherits_position = false;
     v->op.exact_token = false; /* a node may have it under another token than all agree on */

@@ -1033,7 +1033,7 @@ MUTATIONS = [
     ),
     Mutation(
         "many names are never asked for in one step",
-        "core/together.c",
+        "core/multi.c",
         "bool at_once = core->store->multi_acquire &&",
         "bool at_once = !core->store->multi_acquire &&",
         ("fault_many_names", "B19_all_that_are_free*"),
@@ -1061,9 +1061,9 @@ MUTATIONS = [
     ),
     Mutation(
         "an outage is borne twice for many names",
-        "core/together.c",
-        "return away && !t->once && now < hf__after_ms(t->began, t->gather.core->config.outage_ms);",
-        "return away && !t->once && now > 0;",
+        "core/multi.c",
+        "return away && !t->try_once && now < hf__after_ms(t->started_at, t->multi.core->config.outage_ms);",
+        "return away && !t->try_once && now > 0;",
         ("fault_many_names", "B19_an_outage_is_borne_once"),
     ),
     Mutation(

@@ -40,7 +40,7 @@ SHARED_RENEW = "store/redis/lua/shared_renew.lua"
 SHARED_RELEASE = "store/redis/lua/shared_release.lua"
 SIDES = "core/side_entries.c"
 ADMISSION = "core/admission.c"
-TOGETHER = "core/together.c"
+MULTI = "core/multi.c"
 ACQUIRE_ALL = "store/redis/lua/acquire_all.lua"
 
 BUGS = [
@@ -401,21 +401,21 @@ BUGS = [
     Bug("many names are taken after their time", ACQUIRE_ALL,
         "if now > tonumber(ARGV[3]) then return {2, now} end",
         "", first=2880),
-    Bug("one of many that was entered before and lost meanwhile counts as held", TOGETHER,
+    Bug("one of many that was entered before and lost meanwhile counts as held", MULTI,
         "w->call.result == HF_OK && [[hf__ownership_valid(w->hold->ownership, now)]];",
         "(w->hold->ownership->count > 1 || hf__ownership_valid(w->hold->ownership, now))", first=190),
     Bug("many names sent twice are taken twice", ACQUIRE_ALL,
         "if call('HEXISTS', KEYS[1], id) == 1 then return 0 end",
         "", first=1080),
-    Bug("what was had of many is kept when the rest cannot be", TOGETHER,
-        "[[let_go(&t->parts[i], t->gather.core, now);]]",
+    Bug("what was had of many is kept when the rest cannot be", MULTI,
+        "[[release_part(&t->parts[i], t->multi.core, now);]]",
         ""),
-    Bug("those behind one that was lost are kept while it is waited for", TOGETHER,
-        "for (unsigned j = i; j < [[t->count]]; j++) let_go",
+    Bug("those behind one that was lost are kept while it is waited for", MULTI,
+        "for (unsigned j = i; j < [[t->count]]; j++) release_part",
         "i + 1", first=80),
-    Bug("of many that are given up only the first is", TOGETHER,
-        "if ([[t->parts[i].asked && !w->call.done]]) hf__core_give_up",
-        "i == 0 && t->parts[i].asked && !w->call.done"),
+    Bug("of many that are given up only the first is", MULTI,
+        "if ([[t->parts[i].requested && !w->call.done]]) hf__core_give_up",
+        "i == 0 && t->parts[i].requested && !w->call.done"),
     Bug("those asked for together count from when they were asked for before", SESSION,
         "[[op->sent_at = sent->sent_at;]]",
         "op->sent_at = sent->not_after"),

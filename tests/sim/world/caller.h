@@ -44,10 +44,10 @@ typedef struct sim_caller {
     int64_t lease_ms;
 
     /* of several names: many.c */
-    struct hf__together *all;
+    struct hf__multi_acquire *all;
     int names[SIM_NAMES];
     const hf__ownership *entered[SIM_NAMES];
-    struct hf__letting_go *letting_go;
+    struct hf__multi_release *letting_go;
     struct sim_hold *gone[SIM_NAMES];
     hf_hold *handles[SIM_NAMES];
     uint64_t gone_numbers[SIM_NAMES];

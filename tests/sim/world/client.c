@@ -150,7 +150,7 @@ static void check_closed(sim_client *c) {
     sim_world *w = c->world;
     SIM_CHECK(w, SIM_ANY, c->core.stats.held == 0);
     SIM_CHECK(w, SIM_ANY, c->core.stats.waiting == 0);
-    SIM_CHECK(w, SIM_ANY, !c->core.lost && !c->core.finished_calls && !c->core.gathered);
+    SIM_CHECK(w, SIM_ANY, !c->core.lost && !c->core.finished_calls && !c->core.multi_ready);
     SIM_CHECK(w, SIM_ANY, !c->closer.done || c->core.entries.count == 0);
     SIM_CHECK(w, SIM_ANY, !c->closer.done || !c->core.timers.root);
     SIM_CHECK(w, SIM_ANY, c->closer.done || !c->unhindered);
@@ -217,7 +217,7 @@ static void settle(sim_client *c, hf__time now) {
     do {
         for (hf__op *op; (op = store->table->completed(store));)
             if (!sim_caller_completed(c, op)) hf__core_complete(&c->core, op, now);
-    } while (hf__core_gather(&c->core, now));
+    } while (hf__core_advance_multi(&c->core, now));
     take_finished(c);
     take_lost(c);
     c->was_up |= store->up;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/together.h"
+#include "core/multi.h"
 #include "world/client.h"
 #include "world/kinds.h"
 #include "world/probe.h"
@@ -15,8 +15,8 @@ static sim_world *world_of(const sim_caller *t) {
 
 /* ---- Taking ---- */
 
-static bool granted(const hf__part *p) {
-    return p->asked && p->wait.call.done && p->wait.call.result == HF_OK;
+static bool granted(const hf__multi_part *p) {
+    return p->requested && p->wait.call.done && p->wait.call.result == HF_OK;
 }
 
 /* Two or three of them, in their order. */
@@ -28,7 +28,8 @@ static unsigned draw_names(sim_world *w, int names[SIM_NAMES]) {
     return count;
 }
 
-static void add_part(sim_caller *t, hf__part *p, int name, hf__owner owner, int64_t lease_ms) {
+static void add_part(sim_caller *t, hf__multi_part *p, int name, hf__owner owner,
+                     int64_t lease_ms) {
     t->name = name;
     t->wait = (hf__wait){.owner = owner, .lease_ms = lease_ms};
     if (sim_chance(world_of(t), 10)) t->wait.flags |= HF_NOT_REENTRANT;
@@ -45,16 +46,16 @@ void sim_many_take(sim_caller *t, hf__time now) {
     sim_world *w = world_of(t);
     sim_client *c = t->client;
     unsigned count = draw_names(w, t->names);
-    hf__together *all = rm_alloc(sizeof *all + count * sizeof all->parts[0]);
+    hf__multi_acquire *all = rm_alloc(sizeof *all + count * sizeof all->parts[0]);
     memset(all, 0, sizeof *all + count * sizeof all->parts[0]);
     bool logical = sim_chance(w, 8);
     hf__owner owner = {logical ? 1 : (uint64_t)t->index + 1, logical};
     int64_t lease_ms = w->plan.leases[sim_draw(w, SIM_LEASES)];
     int64_t wait_ms = sim_caller_draw_wait(t);
-    all->gather.core = &c->core;
+    all->multi.core = &c->core;
     all->count = count;
-    all->once = wait_ms == 0;
-    all->until = all->once ? HF__NEVER : hf__after_ms(now, wait_ms);
+    all->try_once = wait_ms == 0;
+    all->until = all->try_once ? HF__NEVER : hf__after_ms(now, wait_ms);
     all->no_renew = sim_chance(w, 10);
     all->max_hold_ms = sim_chance(w, 10) ? 50 + sim_draw(w, w->plan.longest_ms) : 0;
     for (unsigned i = 0; i < count; i++) add_part(t, &all->parts[i], t->names[i], owner, lease_ms);
@@ -64,7 +65,7 @@ void sim_many_take(sim_caller *t, hf__time now) {
     t->cancel_at = sim_chance(w, 8) ? now + sim_draw(w, 200 * HF__MS) : HF__NEVER;
     memset(t->entered, 0, sizeof t->entered);
     SIM_TELL(w, SIM_ANY, "client %d.%d  takes %u names together, from %s, %s lease %lld%s%s",
-             c->slot, t->index, count, sim_names[t->names[0]], all->once ? "once," : "waits,",
+             c->slot, t->index, count, sim_names[t->names[0]], all->try_once ? "once," : "waits,",
              (long long)lease_ms, all->no_renew ? ", no renewal" : "",
              all->max_hold_ms ? ", bounded" : "");
     hf__core_acquire_all(all, now);
@@ -73,7 +74,7 @@ void sim_many_take(sim_caller *t, hf__time now) {
 /* Each is looked at as a hold from when it is one. */
 static void note_entered(sim_caller *t) {
     for (unsigned i = 0; i < t->all->count; i++) {
-        const hf__part *p = &t->all->parts[i];
+        const hf__multi_part *p = &t->all->parts[i];
         const hf__ownership *ownership = granted(p) ? p->wait.hold->ownership : NULL;
         if (ownership && ownership != t->entered[i]) {
             t->name = t->names[i];
@@ -97,20 +98,20 @@ static void keep_all(sim_caller *t, hf__time now) {
     }
 }
 
-static void free_part(hf__part *p) {
+static void free_part(hf__multi_part *p) {
     if (granted(p)) hf__ownership_unref(p->wait.hold->ownership);
     free(p->wait.hold);
     hf__ownership_unref(p->wait.ownership);
     free(p->wait.call.detail);
-    free(p->extends.detail);
+    free(p->extend_call.detail);
 }
 
 static void check_nothing(sim_caller *t) {
     sim_world *w = world_of(t);
     w->checks.counts.refused++;
     for (unsigned i = 0; i < t->all->count; i++) {
-        hf__part *p = &t->all->parts[i];
-        if (p->asked || p->wait.hold->ownership)
+        hf__multi_part *p = &t->all->parts[i];
+        if (p->requested || p->wait.hold->ownership)
             sim_fail(w, t->names[i], "client %d.%d was told that it has nothing, and has %s",
                      t->client->slot, t->index, sim_names[t->names[i]]);
         free_part(p);
@@ -140,7 +141,7 @@ static void give_up(sim_caller *t, hf_result why, hf__time now) {
 }
 
 hf__time sim_many_taken_by(const sim_caller *t) {
-    hf__time until = t->all->once
+    hf__time until = t->all->try_once
                          ? hf__after_ms(t->began, t->client->core.config.command_timeout_ms)
                          : t->all->until;
     return hf__sooner(t->cancel_at, until);

@@ -158,7 +158,7 @@ static hf_result grant_answer(hf__session *s, hf__op *op, int64_t value, bool ye
 static hf_result chain_answer(hf__session *s, hf__op *op, bool yes, char **detail) {
     const hf__reply *r = &s->parser.reply;
     size_t i = 2;
-    for (hf__op *each = op; yes && each; each = each->together, i++) {
+    for (hf__op *each = op; yes && each; each = each->next_in_multi, i++) {
         int64_t token;
         if (!hf__reply_number(r, i, &token) || token <= 0) return bad_answer(s, op, detail);
         each->token = (uint64_t)token;
@@ -211,7 +211,7 @@ static hf_result number_answer(hf__session *s, hf__op *op, hf__time now, char **
     if (op->verb == HF__UPTIME) return age_answer(s, op, n, detail);
     bool may_be = op->verb == HF__RENEW || op->verb == HF__REGISTER ||
                   op->verb == HF__RAISE_TOKEN ||
-                  (op->verb == HF__ACQUIRE && !op->together && n >= TIME_MIN_US);
+                  (op->verb == HF__ACQUIRE && !op->next_in_multi && n >= TIME_MIN_US);
     if (!may_be || !good_time(server_us)) return bad_answer(s, op, detail);
     hf__session_note_time(s, server_us, op->sent_at, now);
     if (op->verb == HF__ACQUIRE) op->token = (uint64_t)n;
@@ -239,7 +239,7 @@ static hf_result other_answer(hf__session *s, hf__op *op, int64_t status, char *
         hf__session_complete(s, op, HF_LOST, false, NULL);
         return HF_OK;
     }
-    if (op->verb != HF__ACQUIRE || op->together || !hf__in_lane(op) ||
+    if (op->verb != HF__ACQUIRE || op->next_in_multi || !hf__in_lane(op) ||
         (other && !hf__reply_number(&s->parser.reply, 2, &capacity)))
         return bad_answer(s, op, detail);
     if (other) op->capacity = (uint32_t)capacity; /* the one in force */
@@ -259,7 +259,7 @@ static hf_result list_answer(hf__session *s, hf__op *op, hf__time now, char **de
     if (op->verb == HF__RENEW) return kept_answer(s, op, yes, server_us, now, detail);
     bool third = hf__is_handed(op) || op->verb == HF__ACQUIRE || op->verb == HF__BREAK ||
                  op->verb == HF__RELEASE;
-    if (op->together) third = late;
+    if (op->next_in_multi) third = late;
     if ((late && !third) || (!late && third && !hf__reply_number(r, 2, &value)))
         return bad_answer(s, op, detail);
     hf__session_note_time(s, server_us, op->sent_at, now);
@@ -270,7 +270,7 @@ static hf_result list_answer(hf__session *s, hf__op *op, hf__time now, char **de
         return HF_OK;
     }
     if (hf__is_handed(op) && !yes) return bad_answer(s, op, detail);
-    if (op->together) return chain_answer(s, op, yes, detail);
+    if (op->next_in_multi) return chain_answer(s, op, yes, detail);
     if (op->verb == HF__ACQUIRE) return grant_answer(s, op, value, yes, detail);
     if (op->verb == HF__LIST) {
         if (!yes || !hf__list_answer(r, s->url->prefix, op->list_walk))

@@ -36,7 +36,7 @@ bool hf__is_handed(const hf__op *op) {
 
 static const hf__script *plain_script_of(const hf__op *op) {
     bool lane = hf__in_lane(op);
-    if (op->together) return &hf__script_acquire_all;
+    if (op->next_in_multi) return &hf__script_acquire_all;
     if (hf__is_handed(op)) return &hf__script_hand_over;
     switch (op->verb) {
     case HF__ACQUIRE: return lane ? &hf__script_shared_acquire : &hf__script_acquire;
@@ -119,7 +119,7 @@ static void add_ask(hf__session *s, const hf__op *op, hf__time now) {
 
 static int chain_length(const hf__op *op) {
     int n = 0;
-    for (; op; op = op->together) n++;
+    for (; op; op = op->next_in_multi) n++;
     return n;
 }
 
@@ -130,7 +130,7 @@ static void add_chain(hf__session *s, const hf__op *op, hf__time now) {
     hf__command_number(&s->out, not_after(s, op->not_after));
     hf__command_number(&s->out, (int64_t)op->token);
     hf__command_number(&s->out, sent_at(s, now));
-    for (; op; op = op->together) {
+    for (; op; op = op->next_in_multi) {
         add_id(s, op);
         if (hf__in_lane(op))
             add_spec(s, op);
@@ -209,7 +209,7 @@ static void add_register(hf__session *s, const hf__op *op) {
 }
 
 static int key_count(const hf__op *op) {
-    if (op->together) return 4 * chain_length(op);
+    if (op->next_in_multi) return 4 * chain_length(op);
     if (hf__is_handed(op)) return 1;
     switch (op->verb) {
     case HF__ACQUIRE:
@@ -247,8 +247,8 @@ bool hf__is_latch_or_leader(const hf__op *op) {
 }
 
 static void add_keys(hf__session *s, const hf__op *op) {
-    if (op->together)
-        for (const hf__op *each = op; each; each = each->together) add_four_keys(s, each);
+    if (op->next_in_multi)
+        for (const hf__op *each = op; each; each = each->next_in_multi) add_four_keys(s, each);
     else if (hf__is_latch_or_leader(op))
         hf__latch_leader_keys(&s->out, s->url->prefix, op);
     else if (op->verb == HF__REGISTER)
@@ -263,7 +263,7 @@ static void add_keys(hf__session *s, const hf__op *op) {
 }
 
 static void add_script_arguments(hf__session *s, const hf__op *op, hf__time now) {
-    if (op->together) {
+    if (op->next_in_multi) {
         add_chain(s, op, now);
         return;
     }
@@ -300,7 +300,7 @@ static int release_arguments(const hf__op *op, hf__time now) {
 }
 
 static int argument_count(const hf__op *op, hf__time now) {
-    if (op->together) return 5 + 2 * chain_length(op);
+    if (op->next_in_multi) return 5 + 2 * chain_length(op);
     if (hf__is_handed(op)) return 6;
     switch (op->verb) {
     case HF__ACQUIRE: return ask_arguments(op);

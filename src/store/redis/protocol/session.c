@@ -66,7 +66,7 @@ void hf__session_complete(hf__session *s, hf__op *op, hf_result result, bool may
         free(detail);
         return;
     }
-    for (hf__op *next = op->together; next; next = next->together) {
+    for (hf__op *next = op->next_in_multi; next; next = next->next_in_multi) {
         copy_sent_fields(next, op);
         push_completed(s, next, result, maybe, detail ? strdup(detail) : NULL);
     }
