@@ -78,8 +78,8 @@ void hf__acquire_fill(hf__wait *w, const hf_client *c, const hf_options *o, hf__
 }
 
 hf_result hf__acquire_prepare(hf_client *c, hf__wait *w, const hf_options *o) {
-    hf_result r = hf__keeper_start(c);
-    if (!r && o->on_lost) r = hf__teller_start(c);
+    hf_result r = hf__background_start(c);
+    if (!r && o->on_lost) r = hf__callbacks_start(c);
     if (r) return r;
     w->ownership = hf__ownership_new();
     w->hold = hf__hold_new(o->on_lost, o->arg);
@@ -90,7 +90,7 @@ hf_result hf__acquire_prepare(hf_client *c, hf__wait *w, const hf_options *o) {
     }
     atomic_fetch_add(&c->refs, 1); /* the handle's: on_lost may release it before we return */
     w->hold->client = c;
-    w->hold->born = c->born;
+    w->hold->fork_generation = c->fork_generation;
     return HF_OK;
 }
 
@@ -115,7 +115,7 @@ static hf_result acquire(hf_client *c, const char *name, size_t length, const hf
     hf__awaited how = hf__await(c, &w->call, hf__wait_until(&c->core, w), o->cancel);
     if (how != HF__DONE) {
         hf__core_give_up(w, how == HF__FIRED ? HF_CANCELLED : HF_TIMEOUT, hf__now());
-        hf__turn(c, NULL);
+        hf__run_once(c, NULL);
     }
     return hf__call_result(&w->call);
 }
@@ -143,10 +143,10 @@ hf_result hf_acquire_v(hf_client *c, const char *name, const hf_options *options
     *hold = NULL;
     hf_result r = hf__options_copy("hf_options", &o, sizeof o, options, size);
     if (!r) r = hf__name_check(name, &length);
-    if (!r) r = hf__begin(c);
+    if (!r) r = hf__call_begin(c);
     if (r) return r;
     r = hf__acquire(c, name, length, &o, NULL, hold);
-    hf__end(c);
+    hf__call_end(c);
     return r;
 }
 

@@ -42,30 +42,30 @@ static void enlist(hf_client *c, hf__async *a, hf__time until) {
     a->next = c->asyncs;
     if (a->next) a->next->prev = a;
     c->asyncs = a;
-    if (until != HF__NEVER) hf__heap_set(&c->deadlines, &a->deadline, until);
+    if (until != HF__NEVER) hf__heap_set(&c->async_deadlines, &a->deadline, until);
 }
 
 static void delist(hf_client *c, hf__async *a) {
     *(a->prev ? &a->prev->next : &c->asyncs) = a->next;
     if (a->next) a->next->prev = a->prev;
     a->next = a->prev = NULL;
-    hf__heap_remove(&c->deadlines, &a->deadline);
+    hf__heap_remove(&c->async_deadlines, &a->deadline);
 }
 
 /* Once the callback runs, the cancel is the user's to free: the last that carries it lets go of it before. */
 static void unwatch_cancel(hf_client *c, const hf_cancel *cancel) {
     for (const hf__async *a = c->asyncs; a; a = a->next)
         if (a->cancel == cancel) return;
-    epoll_ctl(c->cancels, EPOLL_CTL_DEL, cancel->fd, NULL);
+    epoll_ctl(c->cancel_epoll, EPOLL_CTL_DEL, cancel->fd, NULL);
 }
 
 void hf__async_done(hf_client *c, hf__call *call) {
     hf__async *a = async_of(call);
     delist(c, a);
     if (a->cancel) unwatch_cancel(c, a->cancel);
-    *(c->called_last ? &c->called_last->next : &c->called_first) = a;
-    c->called_last = a;
-    pthread_cond_signal(&c->teller_work);
+    *(c->callbacks_last ? &c->callbacks_last->next : &c->callbacks_first) = a;
+    c->callbacks_last = a;
+    pthread_cond_signal(&c->callback_work);
 }
 
 static void give_up(hf_client *c, hf__async *a, hf_result why, hf__time now) {
@@ -76,7 +76,7 @@ static void give_up(hf_client *c, hf__async *a, hf_result why, hf__time now) {
 }
 
 void hf__async_expire(hf_client *c, hf__time now) {
-    for (hf__timer *t; (t = hf__heap_pop(&c->deadlines, now));) {
+    for (hf__timer *t; (t = hf__heap_pop(&c->async_deadlines, now));) {
         hf__async *a = (hf__async *)((char *)t - offsetof(hf__async, deadline));
         if (!a->wait.call.done) give_up(c, a, HF_TIMEOUT, now);
     }
@@ -87,9 +87,9 @@ void hf__async_expire(hf_client *c, hf__time now) {
 void hf__async_cancelled(hf_client *c) {
     struct epoll_event event;
     bool taken_out = true;
-    while (taken_out && c->cancels >= 0 && epoll_wait(c->cancels, &event, 1, 0) == 1) {
+    while (taken_out && c->cancel_epoll >= 0 && epoll_wait(c->cancel_epoll, &event, 1, 0) == 1) {
         hf_cancel *cancel = event.data.ptr;
-        taken_out = epoll_ctl(c->cancels, EPOLL_CTL_DEL, cancel->fd, NULL) == 0;
+        taken_out = epoll_ctl(c->cancel_epoll, EPOLL_CTL_DEL, cancel->fd, NULL) == 0;
         for (hf__async *a = c->asyncs, *next; a; a = next) {
             next = a->next;
             if (a->cancel == cancel && !a->wait.call.done) give_up(c, a, HF_CANCELLED, hf__now());
@@ -102,7 +102,7 @@ static hf_result watch_cancel(hf_client *c, hf_cancel *cancel) {
     if (atomic_load(&cancel->fired))
         return hf__fail(HF_CANCELLED, "the cancel was fired before the call began");
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = cancel};
-    if (epoll_ctl(c->cancels, EPOLL_CTL_ADD, cancel->fd, &event) == 0 || errno == EEXIST)
+    if (epoll_ctl(c->cancel_epoll, EPOLL_CTL_ADD, cancel->fd, &event) == 0 || errno == EEXIST)
         return HF_OK;
     return hf__fail(HF_NOMEM, "no descriptor or memory to watch the cancel");
 }
@@ -128,7 +128,7 @@ static void free_failed(hf_client *c, hf__wait *w) {
 static bool hand_over(hf_client *c, hf_hold *hold) {
     pthread_mutex_lock(&c->mutex);
     bool good = hf__ownership_valid(hold->ownership, hf__now());
-    if (good) hold->told = false;
+    if (good) hold->lost_reported = false;
     pthread_mutex_unlock(&c->mutex);
     return good;
 }
@@ -163,17 +163,17 @@ static void call_back(hf_client *c, hf__async *a) {
 }
 
 bool hf__callbacks_due(const hf_client *c) {
-    return c->called_first || c->telling || c->seen_first;
+    return c->callbacks_first || c->lost_to_report || c->changed_first;
 }
 
 /* Those that are there now: a callback may bring about the next without end. */
 void hf__callbacks_run(hf_client *c) {
     const hf_client *before = calling;
     calling = c;
-    hf__tell_run(c);
+    hf__report_lost_run(c);
     hf__observe_run(c);
-    hf__async *a = c->called_first;
-    c->called_first = c->called_last = NULL;
+    hf__async *a = c->callbacks_first;
+    c->callbacks_first = c->callbacks_last = NULL;
     pthread_mutex_unlock(&c->mutex);
     while (a) {
         hf__async *next = a->next;
@@ -209,8 +209,8 @@ static void forget(hf_client *c, hf__async *list) {
 void hf__async_forget(hf_client *c) {
     if (pthread_mutex_trylock(&c->mutex) != 0) return; /* not safe to walk: see hf__client_unref */
     pthread_mutex_unlock(&c->mutex);
-    hf__async *under_way = c->asyncs, *finished = c->called_first;
-    c->asyncs = c->called_first = c->called_last = NULL;
+    hf__async *under_way = c->asyncs, *finished = c->callbacks_first;
+    c->asyncs = c->callbacks_first = c->callbacks_last = NULL;
     forget(c, under_way);
     forget(c, finished);
 }
@@ -220,11 +220,11 @@ void hf__async_forget(hf_client *c) {
 /* What callbacks begin is sent a few at a time, so that the server works on these while the next callbacks run; and
    when all of them have run; or soon, by another thread, should they take long. */
 static void begun(hf_client *c) {
-    if (calling != c || ++c->to_send == A_FEW) {
-        hf__turn(c, NULL);
+    if (calling != c || ++c->unsent == A_FEW) {
+        hf__run_once(c, NULL);
         return;
     }
-    hf__settle(c);
+    hf__process(c);
     if (!c->send_by) c->send_by = hf__now() + HF__MS;
 }
 
@@ -232,7 +232,7 @@ static hf_result start_acquire(hf_client *c, const char *name, size_t length, hf
                                const hf_options *o) {
     hf_result r = hf__acquire_check(c, o);
     if (!r) r = hf__lease_fits_by_now(c, hf__lease_of(c, o));
-    if (!r) r = hf__teller_start(c);
+    if (!r) r = hf__callbacks_start(c);
     if (!r) r = watch_cancel(c, o->cancel);
     if (r) return r;
     r = hf__acquire_prepare(c, &a->wait, o);
@@ -240,7 +240,7 @@ static hf_result start_acquire(hf_client *c, const char *name, size_t length, hf
         if (o->cancel) unwatch_cancel(c, o->cancel);
         return r;
     }
-    a->wait.hold->told = true; /* until it is handed over */
+    a->wait.hold->lost_reported = true; /* until it is handed over */
     hf__time now = hf__now();
     hf__acquire_fill(&a->wait, c, o, o->owner ? hf__owner_of(o) : hf__owner_fresh(), now);
     a->cancel = o->cancel;
@@ -257,13 +257,13 @@ hf_result hf_acquire_async_v(hf_client *c, const char *name, const hf_options *o
     if (!fn) return hf__fail(HF_INVALID, "hf_acquire_async needs a function to call");
     hf_result r = hf__options_copy("hf_options", &o, sizeof o, options, size);
     if (!r) r = hf__name_check(name, &length);
-    if (!r) r = hf__begin(c);
+    if (!r) r = hf__call_begin(c);
     if (r) return r;
     hf__async *a = async_new(arg);
     if (a) a->acquired = fn;
     r = a ? start_acquire(c, name, length, a, &o)
           : hf__fail(HF_NOMEM, "out of memory; nothing was acquired");
-    hf__end(c);
+    hf__call_end(c);
     if (r && a) {
         free_failed(c, &a->wait);
         free(a);
@@ -273,13 +273,13 @@ hf_result hf_acquire_async_v(hf_client *c, const char *name, const hf_options *o
 
 static hf_result start_release(hf_client *c, hf_hold *hold, hf_released_fn *fn, void *arg) {
     if (atomic_load(&hold->released)) return hf__fail(HF_NOT_HELD, "it was released before");
-    if (c->teller_stop && !hf__in_callback(c)) { /* nobody is left to call back */
+    if (c->callback_thread_stop && !hf__in_callback(c)) { /* nobody is left to call back */
         hf__call call = {0};
         hf__hold_release(c, hold, &call, hf__now());
-        hf__settle(c);
+        hf__process(c);
         return hf__call_result(&call);
     }
-    hf_result r = hf__teller_start(c);
+    hf_result r = hf__callbacks_start(c);
     if (r) return r;
     hf__async *a = async_new(arg);
     if (!a) return hf__fail(HF_NOMEM, "out of memory; the hold is still yours to release");
@@ -296,15 +296,15 @@ hf_result hf_release_async(hf_hold *hold, hf_released_fn *fn, void *arg) {
     if (!hold) return hf__fail(HF_INVALID, "there is no hold to release");
     if (!fn) return hf__fail(HF_INVALID, "hf_release_async needs a function to call");
     hf_client *c = hold->client;
-    if (hold->born != hf__generation()) {
+    if (hold->fork_generation != hf__fork_generation()) {
         hf_unref(hold);
         return hf__fail(HF_FORKED,
                         "the hold belongs to the parent process, and is still held there");
     }
     pthread_mutex_lock(&c->mutex);
-    c->calls++;
+    c->active_calls++;
     hf_result r = start_release(c, hold, fn, arg);
-    hf__end(c);
+    hf__call_end(c);
     if (r == HF_NOT_HELD || r == HF_CLOSED || r == HF_LOST) hf_unref(hold);
     return r;
 }

@@ -89,7 +89,7 @@ hf_result hf__lease_fits_by_now(hf_client *c, int64_t lease_ms) {
     if (!too_short(c, lease_ms)) return HF_OK;
     c->store->wants_round_trip = true;
     if (c->store->round_trips < MEASURES) return HF_OK;
-    (void)hf__keeper_start(c); /* nobody else may measure, and it would be refused for ever */
+    (void)hf__background_start(c); /* nobody else may measure, and it would be refused for ever */
     return refuse_lease(c, lease_ms);
 }
 
@@ -114,32 +114,32 @@ static hf_result check_options(const hf_client_options *o) {
 
 /* ---- Calls ---- */
 
-hf_result hf__begin(hf_client *c) {
+hf_result hf__call_begin(hf_client *c) {
     if (!c) return hf__fail(HF_INVALID, "there is no client");
-    if (c->born != hf__generation())
+    if (c->fork_generation != hf__fork_generation())
         return hf__fail(HF_FORKED, "the client belongs to the parent process; open one here");
     pthread_mutex_lock(&c->mutex);
     if (c->closed) {
         pthread_mutex_unlock(&c->mutex);
         return hf__fail(HF_CLOSED, "the client is closed");
     }
-    c->calls++;
+    c->active_calls++;
     return HF_OK;
 }
 
-hf_result hf__begin_latch_leader(hf_client *c) {
-    hf_result r = hf__begin(c);
+hf_result hf__call_begin_latch_leader(hf_client *c) {
+    hf_result r = hf__call_begin(c);
     if (r || c->store->has_latch_leader) return r;
-    hf__end(c);
+    hf__call_end(c);
     return hf__fail(HF_UNSUPPORTED, "this store has locks, but neither latches nor leaders: the "
                                     "nodes of a quorum cannot agree on them (one Redis can)");
 }
 
-void hf__end(hf_client *c) {
+void hf__call_end(hf_client *c) {
     /* Waking others uses the client, which hf_close may free once the last call has ended. */
-    while (hf__relay(c)) continue;
+    while (hf__flush_wakeups(c)) continue;
     hf__loop_refresh(c);
-    if (!--c->calls && c->closed) pthread_cond_broadcast(&c->calls_over);
+    if (!--c->active_calls && c->closed) pthread_cond_broadcast(&c->calls_finished);
     pthread_mutex_unlock(&c->mutex);
 }
 
@@ -234,12 +234,12 @@ static hf_client *client_new(const hf_client_options *o) {
     if (!c) return NULL;
     atomic_init(&c->refs, 1);
     pthread_mutex_init(&c->mutex, NULL);
-    pthread_cond_init(&c->calls_over, NULL);
-    pthread_cond_init(&c->teller_work, NULL);
-    pthread_cond_init(&c->telling_over, NULL);
-    c->born = hf__generation();
-    c->keeper_kick = c->keeper_timer = c->leader.fd = -1;
-    c->cancels = c->loop.fd = c->loop.store = c->loop.timer = -1;
+    pthread_cond_init(&c->calls_finished, NULL);
+    pthread_cond_init(&c->callback_work, NULL);
+    pthread_cond_init(&c->callback_done, NULL);
+    c->fork_generation = hf__fork_generation();
+    c->background_wake_fd = c->background_timer_fd = c->leader.fd = -1;
+    c->cancel_epoll = c->loop.fd = c->loop.store = c->loop.timer = -1;
     hf__log_init(&c->log, o->log, o->log_arg, o->log_level);
     return c;
 }
@@ -251,9 +251,9 @@ static void free_all(hf_client *c, bool forked) {
     }
     hf__log_run(hf__log_take(&c->log), NULL, NULL);
     hf__wakers_free(&c->wakers);
-    hf__event_free(c->keeper_kick);
-    hf__event_free(c->keeper_timer);
-    hf__event_free(c->cancels);
+    hf__event_free(c->background_wake_fd);
+    hf__event_free(c->background_timer_fd);
+    hf__event_free(c->cancel_epoll);
     hf__loop_fini(c);
     free(c->node_urls);
     hf__url_fini(&c->url);
@@ -262,7 +262,7 @@ static void free_all(hf_client *c, bool forked) {
 
 void hf__client_unref(hf_client *c) {
     if (atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) != 1) return;
-    bool forked = c->born != hf__generation();
+    bool forked = c->fork_generation != hf__fork_generation();
     /* If a thread of the parent was at work when it forked, what it left is not safe to walk. */
     if (forked && pthread_mutex_trylock(&c->mutex) != 0) return;
     free_all(c, forked);
@@ -293,7 +293,7 @@ static hf_result open_client(hf_client *c, const char *url, const hf_client_opti
     hf__core_init(&c->core, c->store, &config, hf__rand_seed());
     r = connect_store(c);
     if (r || !(o->flags & HF_NO_THREAD)) return r;
-    c->cancels = epoll_create1(EPOLL_CLOEXEC);
+    c->cancel_epoll = epoll_create1(EPOLL_CLOEXEC);
     return hf__loop_init(c);
 }
 
@@ -338,25 +338,25 @@ static void run_last_callbacks(hf_client *c) {
 
 void hf_close(hf_client *c) {
     if (!c) return;
-    if (c->born == hf__generation()) {
+    if (c->fork_generation == hf__fork_generation()) {
         pthread_mutex_lock(&c->mutex);
         c->closed = true;
         hf__observe_close(c);
         hf__watch_close(c);
         end_holds(c);
         hf__unlock(c);
-        hf__keeper_join(c); /* first: who reads keeps the store from saying goodbye */
+        hf__background_join(c); /* first: who reads keeps the store from saying goodbye */
         pthread_mutex_lock(&c->mutex);
         c->store->table->shut(c->store, hf__now());
         hf__async_close(c);
-        hf__turn(c, NULL);
-        while (c->calls) {
+        hf__run_once(c, NULL);
+        while (c->active_calls) {
             hf__unlock(c);
             pthread_mutex_lock(&c->mutex);
-            if (c->calls) pthread_cond_wait(&c->calls_over, &c->mutex);
+            if (c->active_calls) pthread_cond_wait(&c->calls_finished, &c->mutex);
         }
         hf__unlock(c);
-        hf__teller_join(c);
+        hf__callbacks_join(c);
         if (c->loop.fd >= 0) run_last_callbacks(c);
     } else {
         hf__async_forget(c);

@@ -2,7 +2,7 @@
  * The client: a core, a store and the threads that turn them.
  *
  * Everything below is guarded by `mutex`, but for what is atomic. Nobody waits for another or runs a
- * callback while holding it: see pump.c.
+ * callback while holding it: see scheduler.c.
  */
 #ifndef HF_CLIENT_CLIENT_H
 #define HF_CLIENT_CLIENT_H
@@ -20,8 +20,8 @@ typedef struct hf__change hf__change;
 
 struct hf_client {
     pthread_mutex_t mutex;
-    atomic_uint refs; /* the user's, one per handle */
-    uint64_t born;    /* fork generation: see fork.c */
+    atomic_uint refs;         /* the user's, one per handle */
+    uint64_t fork_generation; /* fork generation: see fork.c */
     hf__url url;
     hf__url *node_urls; /* of a quorum: its nodes', with strings of `url` */
     hf__store *store;
@@ -29,18 +29,19 @@ struct hf_client {
     hf__log log;
     bool closed;
     bool opening;       /* hf_open waits for its first connection */
-    hf__call *ups;      /* calls that wait for a connection */
-    hf__call *measures; /* calls that wait for another round trip than `measured` */
-    uint64_t measured;
+    hf__call *up_calls; /* calls that wait for a connection */
+    hf__call
+        *round_trip_calls; /* calls that wait for another round trip than `known_round_trips` */
+    uint64_t known_round_trips;
 
     /* calls under way, for hf_close to wait for */
-    unsigned calls;
-    pthread_cond_t calls_over;
+    unsigned active_calls;
+    pthread_cond_t calls_finished;
 
     /* the pump */
-    unsigned awaiting; /* threads in hf__await: one of them leads, or is about to */
-    bool leading;      /* a thread waits for the store's answers */
-    bool deaf;         /* and for nothing else: timers are the keeper's meanwhile */
+    unsigned awaiting;  /* threads in hf__await: one of them leads, or is about to */
+    bool has_leader;    /* a thread waits for the store's answers */
+    bool blocking_read; /* and for nothing else: timers are the keeper's meanwhile */
     struct {
         int fd;         /* wakes it; -1: it is awake */
         uint64_t polls; /* the store's, when it began to sleep */
@@ -50,26 +51,26 @@ struct hf_client {
     hf__waker *followers;
 
     /* the keeper: started with the first acquire */
-    pthread_t keeper;
-    bool keeper_runs, keeper_stop;
-    int keeper_kick, keeper_timer;
-    hf__time keeper_armed; /* it wakes by itself then; 0: it is awake */
-    uint64_t keeper_polls; /* the store's, when it began to sleep */
+    pthread_t background_thread;
+    bool background_runs, background_stop;
+    int background_wake_fd, background_timer_fd;
+    hf__time background_armed;   /* it wakes by itself then; 0: it is awake */
+    uint64_t background_pollset; /* the store's, when it began to sleep */
 
     /* calls that do not block: async.c */
-    hf__async *asyncs;                     /* under way */
-    hf__async *called_first, *called_last; /* finished, not told yet */
-    hf__heap deadlines;
-    int cancels;      /* epoll: the cancels they carry; -1: none yet */
+    hf__async *asyncs;                           /* under way */
+    hf__async *callbacks_first, *callbacks_last; /* finished, not told yet */
+    hf__heap async_deadlines;
+    int cancel_epoll; /* epoll: the cancels they carry; -1: none yet */
     hf__time send_by; /* something that callbacks have begun; 0: nothing */
-    unsigned to_send; /* how many of these there are */
+    unsigned unsent;  /* how many of these there are */
 
     /* latches and leaders: watch.c, latch.c, observe.c */
     hf__watch *watches;
-    hf__change *changes; /* under way or waiting for their turn, in order */
-    hf__heap looks;      /* of observers */
+    hf__change *changes;      /* under way or waiting for their turn, in order */
+    hf__heap observer_timers; /* of observers */
     hf_observer *observers;
-    hf_observer *seen_first, *seen_last; /* have something to tell */
+    hf_observer *changed_first, *changed_last; /* have something to tell */
 
     /* the user's own event loop: loop.c */
     struct {
@@ -80,11 +81,11 @@ struct hf_client {
         bool watched;
     } loop;
 
-    /* telling of losses: teller.c */
-    pthread_t teller;
-    bool teller_runs, teller_stop;
-    pthread_cond_t teller_work, telling_over;
-    hf__ownership *telling; /* lost, on_lost not called yet */
+    /* telling of losses: callback_thread.c */
+    pthread_t callback_thread;
+    bool callback_thread_runs, callback_thread_stop;
+    pthread_cond_t callback_work, callback_done;
+    hf__ownership *lost_to_report; /* lost, on_lost not called yet */
 };
 
 struct hf_cancel {
@@ -92,16 +93,16 @@ struct hf_cancel {
     int fd;
 };
 
-/* ---- pump.c ---- */
+/* ---- scheduler.c ---- */
 
 typedef enum hf__awaited { HF__DONE, HF__TIME_UP, HF__FIRED } hf__awaited;
 
 /* Carry things between store and core until nothing moves, and send. Lets go of the mutex while it
    sends. `self` is woken by nobody: it is awake. Returns what time it was. */
-hf__time hf__turn(hf_client *client, const hf__waker *self);
+hf__time hf__run_once(hf_client *client, const hf__waker *self);
 
 /* The same without sending. */
-void hf__settle(hf_client *client);
+void hf__process(hf_client *client);
 
 /* When to look again. */
 hf__time hf__next_due(const hf_client *client);
@@ -111,7 +112,7 @@ void hf__unlock(hf_client *client);
 
 /* The same now, if there is anybody to wake or anything to hand over, for others need not wait for what comes next.
    True: there was, and the mutex was let go meanwhile. */
-bool hf__relay(hf_client *client);
+bool hf__flush_wakeups(hf_client *client);
 
 /* Wait until the call is finished, time is up or cancel was fired. Mutex held before and after. */
 hf__awaited hf__await(hf_client *client, hf__call *call, hf__time until, const hf_cancel *cancel);
@@ -123,29 +124,29 @@ hf_result hf__await_up(hf_client *client, hf__time until);
 /* Measure a round trip. False: none came until then, or before the cancel was fired. */
 bool hf__await_round_trip(hf_client *client, hf__time until, const hf_cancel *cancel);
 
-hf_result hf__keeper_start(hf_client *client);
-void hf__keeper_join(hf_client *client);
+hf_result hf__background_start(hf_client *client);
+void hf__background_join(hf_client *client);
 
-/* ---- teller.c ---- */
+/* ---- callback_thread.c ---- */
 
 /* Tell of what the core has found lost. Mutex held. */
-void hf__tell(hf_client *client);
+void hf__report_lost(hf_client *client);
 
 /* Wait until on_lost of this handle does not run, unless this is the thread that runs it. */
-void hf__tell_wait(hf_client *client, const hf_hold *hold);
-hf_result hf__teller_start(hf_client *client);
+void hf__report_lost_wait(hf_client *client, const hf_hold *hold);
+hf_result hf__callbacks_start(hf_client *client);
 
 /* Call on_lost where it is due. Mutex held before and after. */
-void hf__tell_run(hf_client *client);
-void hf__teller_join(hf_client *client);
+void hf__report_lost_run(hf_client *client);
+void hf__callbacks_join(hf_client *client);
 
 /* ---- client.c ---- */
 
 /* Begin a call: HF_FORKED, HF_CLOSED or HF_INVALID, else the mutex is held. And end it. */
-hf_result hf__begin(hf_client *client);
-hf_result hf__begin_latch_leader(
+hf_result hf__call_begin(hf_client *client);
+hf_result hf__call_begin_latch_leader(
     hf_client *client); /* also HF_UNSUPPORTED: no latches, no leaders */
-void hf__end(hf_client *client);
+void hf__call_end(hf_client *client);
 
 void hf__client_unref(hf_client *client);
 
@@ -173,7 +174,7 @@ hf_result hf__lease_fits_by_now(hf_client *client, int64_t lease_ms);
 /* ---- fork.c ---- */
 
 /* Counts the forks between the first process and this one. */
-uint64_t hf__generation(void);
+uint64_t hf__fork_generation(void);
 
 /* This thread's number: never reused, in this process. And one that is no thread's. */
 uint64_t hf__thread_id(void);

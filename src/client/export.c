@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "client/acquire.h"
-#include "client/ask.h"
+#include "client/exchange.h"
 #include "client/hold.h"
 #include "client/options.h"
 
@@ -128,11 +128,12 @@ static hf_result may_leave(const hf_client *c, const hf_hold *hold) {
 
 /* Who had it, for those who look. If that fails, they see less. */
 static void introduce(hf_client *c, const hf__exported *exported, int64_t lease_ms) {
-    hf__ask ask = {.op = {.verb = HF__REGISTER,
-                          .name = "",
-                          .lease_ms = lease_ms + KNOWN_MS,
-                          .exported = exported}};
-    (void)hf__ask_exchange(c, &ask, hf__after_ms(hf__now(), c->core.config.command_timeout_ms));
+    hf__exchange exchange = {.op = {.verb = HF__REGISTER,
+                                    .name = "",
+                                    .lease_ms = lease_ms + KNOWN_MS,
+                                    .exported = exported}};
+    (void)hf__exchange_run(c, &exchange,
+                           hf__after_ms(hf__now(), c->core.config.command_timeout_ms));
 }
 
 static hf_result leave(hf_client *c, hf__ownership *ownership, const hf__exported *exported) {
@@ -142,7 +143,7 @@ static hf_result leave(hf_client *c, hf__ownership *ownership, const hf__exporte
     hf__time until = hf__after_ms(now, c->core.config.command_timeout_ms);
     if (hf__await(c, &call, until, NULL) != HF__DONE) {
         hf__core_export_unwait(&c->core, ownership, &call);
-        hf__turn(c, NULL);
+        hf__run_once(c, NULL);
     }
     hf_result r = hf__call_result(&call);
     if (r != HF_UNKNOWN_OUTCOME) return r;
@@ -168,15 +169,15 @@ hf_result hf_export(hf_hold *hold, char *text, size_t size) {
     if (!hold || !text || size < HF_EXPORT_MAX)
         return hf__fail(HF_INVALID, "hf_export needs a hold, and room for %d bytes", HF_EXPORT_MAX);
     text[0] = '\0';
-    if (hold->born != hf__generation())
+    if (hold->fork_generation != hf__fork_generation())
         return hf__fail(HF_FORKED, "the hold belongs to the parent process");
     hf_client *c = hold->client;
     pthread_mutex_lock(&c->mutex);
-    c->calls++;
+    c->active_calls++;
     hf_result r = may_leave(c, hold);
     if (!r) r = export_held(c, hold, text);
-    if (!r) hf__tell_wait(c, hold);
-    hf__end(c);
+    if (!r) hf__report_lost_wait(c, hold);
+    hf__call_end(c);
     if (!r) hf_unref(hold);
     return r;
 }
@@ -203,34 +204,35 @@ hf_result hf_adopt_v(hf_client *c, const char *text, const hf_options *options, 
     hf_result r = hf__options_copy("hf_options", &o, sizeof o, options, size);
     if (!r) r = adopt_check(&o);
     if (!r) r = parse_or_fail(&t, text);
-    if (!r) r = hf__begin(c);
+    if (!r) r = hf__call_begin(c);
     if (r) return r;
     if (!o.lease_ms) o.lease_ms = t.lease_ms;
     r = can_hand_over(c);
     if (!r) r = hf__acquire(c, t.name, t.length, &o, &t.exported, hold);
-    hf__end(c);
+    hf__call_end(c);
     return over(r);
 }
 
 hf_result hf_extend_exported(hf_client *c, const char *text, int64_t lease_ms) {
     ticket t = {.lease_ms = 0};
     hf_result r = parse_or_fail(&t, text);
-    if (!r) r = hf__begin(c);
+    if (!r) r = hf__call_begin(c);
     if (r) return r;
-    hf__ask ask = {.op = {.verb = HF__EXTEND_EXPORTED,
-                          .name = t.name,
-                          .name_length = t.length,
-                          .lease_ms = lease_ms ? lease_ms : t.lease_ms,
-                          .exported = &t.exported}};
+    hf__exchange exchange = {.op = {.verb = HF__EXTEND_EXPORTED,
+                                    .name = t.name,
+                                    .name_length = t.length,
+                                    .lease_ms = lease_ms ? lease_ms : t.lease_ms,
+                                    .exported = &t.exported}};
     r = can_hand_over(c);
-    if (!r) r = hf__lease_check(ask.op.lease_ms);
-    if (!r) r = hf__lease_fits(c, ask.op.lease_ms, &(int64_t){0}, NULL);
+    if (!r) r = hf__lease_check(exchange.op.lease_ms);
+    if (!r) r = hf__lease_fits(c, exchange.op.lease_ms, &(int64_t){0}, NULL);
     if (!r)
-        r = hf__ask_exchange(c, &ask, hf__after_ms(hf__now(), c->core.config.command_timeout_ms));
-    hf__end(c);
+        r = hf__exchange_run(c, &exchange,
+                             hf__after_ms(hf__now(), c->core.config.command_timeout_ms));
+    hf__call_end(c);
     if (r == HF_TIMEOUT)
         return hf__fail(HF_UNREACHABLE, "the store got to it too late, and did nothing");
-    if (r == HF_UNREACHABLE && ask.op.outcome_unknown)
+    if (r == HF_UNREACHABLE && exchange.op.outcome_unknown)
         return hf__fail(HF_UNKNOWN_OUTCOME, "the store did not confirm that it was extended");
     return over(r);
 }

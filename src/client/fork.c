@@ -13,7 +13,7 @@ static void watch_forks(void) {
 }
 
 /* hf_open asks before there is a client, so that no fork after it goes unseen. */
-uint64_t hf__generation(void) {
+uint64_t hf__fork_generation(void) {
     pthread_once(&once, watch_forks);
     return atomic_load_explicit(&generation, memory_order_relaxed);
 }

@@ -6,7 +6,7 @@
 #include "client/client.h"
 
 static bool forked(const hf_hold *hold) {
-    return hold->born != hf__generation();
+    return hold->fork_generation != hf__fork_generation();
 }
 
 /* ---- References ---- */
@@ -38,7 +38,7 @@ static bool drop_last(hf_client *c, hf_hold *hold) {
     bool last = atomic_load(&hold->refs) == 1;
     if (last && !atomic_load(&hold->released)) {
         hf__hold_release(c, hold, NULL, hf__now());
-        hf__turn(c, NULL);
+        hf__run_once(c, NULL);
     }
     hf__unlock(c);
     return last;
@@ -86,7 +86,7 @@ static hf_result release_held(hf_client *c, hf_hold *hold) {
     hf__time until = hf__after_ms(now, c->core.config.command_timeout_ms);
     if (hf__await(c, &call, until, NULL) != HF__DONE) {
         hf__hold_release_unwait(c, hold, &call);
-        hf__turn(c, NULL);
+        hf__run_once(c, NULL);
     }
     return hf__call_result(&call);
 }
@@ -99,13 +99,13 @@ hf_result hf_release(hf_hold *hold) {
         r = hf__fail(HF_FORKED, "the hold belongs to the parent process, and is still held there");
     } else {
         pthread_mutex_lock(&c->mutex);
-        c->calls++;
+        c->active_calls++;
         if (atomic_load(&hold->released))
             r = hf__fail(HF_NOT_HELD, "it was released before");
         else
             r = release_held(c, hold);
-        hf__tell_wait(c, hold);
-        hf__end(c);
+        hf__report_lost_wait(c, hold);
+        hf__call_end(c);
     }
     hf_unref(hold);
     return r;
@@ -119,7 +119,7 @@ static hf_result extend_one(hf_client *c, hf__ownership *ownership, int64_t leas
     hf__core_extend(&c->core, ownership, lease_ms, &call, hf__now());
     if (hf__await(c, &call, until, NULL) != HF__DONE) {
         hf__core_extend_unwait(&c->core, ownership, &call);
-        hf__turn(c, NULL);
+        hf__run_once(c, NULL);
     }
     return hf__call_result(&call);
 }
@@ -138,12 +138,12 @@ hf_result hf_extend(hf_hold *hold, int64_t lease_ms) {
     if (forked(hold)) return hf__fail(HF_FORKED, "the hold belongs to the parent process");
     hf_client *c = hold->client;
     pthread_mutex_lock(&c->mutex);
-    c->calls++;
+    c->active_calls++;
     hf_result r = hf__lease_check(lease_ms);
     if (!r) r = hf__lease_fits(c, lease_ms, &(int64_t){0}, NULL);
     if (!r && atomic_load(&hold->released)) r = hf__fail(HF_NOT_HELD, "the hold was released");
     if (!r) r = extend_held(c, hold, lease_ms);
-    hf__end(c);
+    hf__call_end(c);
     return r;
 }
 
@@ -158,7 +158,7 @@ static hf_result upgrade_held(hf_client *c, hf_hold *hold, int64_t wait_ms) {
     hf__core_upgrade(&c->core, hold->ownership, &w, now);
     if (hf__await(c, &w.call, hf__wait_until(&c->core, &w), NULL) != HF__DONE) {
         hf__core_give_up(&w, HF_TIMEOUT, hf__now());
-        hf__turn(c, NULL);
+        hf__run_once(c, NULL);
     }
     return hf__call_result(&w.call);
 }
@@ -187,10 +187,10 @@ hf_result hf_upgrade(hf_hold *hold, int64_t wait_ms) {
     if (forked(hold)) return hf__fail(HF_FORKED, "the hold belongs to the parent process");
     hf_client *c = hold->client;
     pthread_mutex_lock(&c->mutex);
-    c->calls++;
+    c->active_calls++;
     hf_result r = upgrade_check(hold, wait_ms);
     if (!r) r = upgrade_held(c, hold, wait_ms);
-    hf__end(c);
+    hf__call_end(c);
     return r;
 }
 
@@ -201,7 +201,7 @@ static hf_result downgrade_held(hf_client *c, hf__ownership *ownership) {
     if (hf__await(c, &call, hf__after_ms(now, c->core.config.command_timeout_ms), NULL) !=
         HF__DONE) {
         hf__core_extend_unwait(&c->core, ownership, &call);
-        hf__turn(c, NULL);
+        hf__run_once(c, NULL);
     }
     hf_result r = hf__call_result(&call);
     bool known = r == HF_OK || r == HF_LOST || r == HF_NOT_HELD || r == HF_CLOSED;
@@ -213,7 +213,7 @@ hf_result hf_downgrade(hf_hold *hold) {
     if (forked(hold)) return hf__fail(HF_FORKED, "the hold belongs to the parent process");
     hf_client *c = hold->client;
     pthread_mutex_lock(&c->mutex);
-    c->calls++;
+    c->active_calls++;
     uint32_t kind = hold->ownership->kind;
     hf_result r = HF_OK;
     if (atomic_load(&hold->released))
@@ -224,7 +224,7 @@ hf_result hf_downgrade(hf_hold *hold) {
         r = hf__fail(HF_INVALID, "only a writer's hold can be downgraded; take HF_WRITE");
     else
         r = downgrade_held(c, hold->ownership);
-    hf__end(c);
+    hf__call_end(c);
     return r;
 }
 
@@ -293,7 +293,7 @@ int32_t hf_lost_fd(hf_hold *hold) {
     bool is_lost = lost(hold);
     if (*fd < 0) *fd = hf__event_new();
     if (is_lost) hf__event_set(*fd);
-    hf__turn(c, NULL);
+    hf__run_once(c, NULL);
     int32_t out = *fd;
     hf__unlock(c);
     return out;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/ask.h"
+#include "client/exchange.h"
 #include "client/options.h"
 #include "client/watch.h"
 
@@ -62,12 +62,12 @@ static void pause_for(hf_client *c, hf__time span, hf__time until) {
 }
 
 /* Until it is answered; the number is the same each time. */
-static hf_result insist(hf_client *c, hf__ask *ask, hf__time until) {
+static hf_result insist(hf_client *c, hf__exchange *exchange, hf__time until) {
     bool maybe = false;
     hf_result r;
     for (uint32_t tries = 0;; tries++) {
-        r = hf__ask_exchange(c, ask, until);
-        maybe |= ask->op.outcome_unknown;
+        r = hf__exchange_run(c, exchange, until);
+        maybe |= exchange->op.outcome_unknown;
         if (r != HF_UNREACHABLE || c->closed || hf__now() >= until) break;
         pause_for(c, backoff(tries), until);
     }
@@ -83,7 +83,7 @@ static hf_result insist(hf_client *c, hf__ask *ask, hf__time until) {
 static hf_result change(hf_client *c, hf__verb verb, const char *name, hf__latch *latch) {
     hf__change me = {.name = name};
     hf_result r = hf__name_check(name, &me.length);
-    if (!r) r = hf__begin_latch_leader(c);
+    if (!r) r = hf__call_begin_latch_leader(c);
     if (r) return r;
     const hf__core_config *config = &c->core.config;
     int64_t span = config->outage_ms > config->command_timeout_ms ? config->outage_ms
@@ -91,16 +91,16 @@ static hf_result change(hf_client *c, hf__verb verb, const char *name, hf__latch
     hf__time until = hf__after_ms(hf__now(), span);
     r = take_turn(c, &me, until);
     if (!r) {
-        hf__ask ask = {.op = {.verb = verb,
-                              .name = name,
-                              .name_length = me.length,
-                              .acquire_id = ++c->core.last_acquire_id,
-                              .latch = latch}};
-        r = insist(c, &ask, until);
+        hf__exchange exchange = {.op = {.verb = verb,
+                                        .name = name,
+                                        .name_length = me.length,
+                                        .acquire_id = ++c->core.last_acquire_id,
+                                        .latch = latch}};
+        r = insist(c, &exchange, until);
     }
     leave_turns(c, &me);
-    hf__turn(c, NULL); /* the next one's turn is told */
-    hf__end(c);
+    hf__run_once(c, NULL); /* the next one's turn is told */
+    hf__call_end(c);
     return r;
 }
 
@@ -135,12 +135,12 @@ hf_result hf_latch_left(hf_client *c, const char *name, uint32_t *left) {
     if (!left) return hf__fail(HF_INVALID, "hf_latch_left needs somewhere to put the number");
     *left = 0;
     hf_result r = hf__name_check(name, &length);
-    if (!r) r = hf__begin_latch_leader(c);
+    if (!r) r = hf__call_begin_latch_leader(c);
     if (r) return r;
-    hf__ask ask = {
+    hf__exchange exchange = {
         .op = {.verb = HF__LATCH_GET, .name = name, .name_length = length, .latch = &latch}};
-    r = hf__ask_exchange(c, &ask, hf__after_ms(hf__now(), c->core.config.command_timeout_ms));
-    hf__end(c);
+    r = hf__exchange_run(c, &exchange, hf__after_ms(hf__now(), c->core.config.command_timeout_ms));
+    hf__call_end(c);
     if (r == HF_NOT_HELD) return not_set("");
     *left = latch.left;
     return r;
@@ -150,7 +150,7 @@ hf_result hf_latch_left(hf_client *c, const char *name, uint32_t *left) {
 
 /* What the store has while it looks: it may outlive the wait. */
 typedef struct glance {
-    hf__ask ask; /* first: see hf__ask_complete */
+    hf__exchange exchange; /* first: see hf__exchange_complete */
     hf__latch latch;
     char name[HF_NAME_MAX];
 } glance;
@@ -172,13 +172,13 @@ static glance *glance_new(const latch_wait *w) {
     glance *g = calloc(1, sizeof *g);
     if (!g) return NULL;
     memcpy(g->name, w->watch.name, w->watch.length);
-    g->ask.op = (hf__op){.verb = HF__LATCH_GET,
-                         .name = g->name,
-                         .name_length = w->watch.length,
-                         .acquire_id = w->watch.watch_id,
-                         .enqueue = !w->once,
-                         .attempt = w->attempt,
-                         .latch = &g->latch};
+    g->exchange.op = (hf__op){.verb = HF__LATCH_GET,
+                              .name = g->name,
+                              .name_length = w->watch.length,
+                              .acquire_id = w->watch.watch_id,
+                              .enqueue = !w->once,
+                              .attempt = w->attempt,
+                              .latch = &g->latch};
     return g;
 }
 
@@ -210,7 +210,7 @@ static hf_result judge(latch_wait *w, const glance *g) {
     if (w->once) return time_up(w);
     w->attempt++;
     hf_client *c = w->client;
-    w->again = hf__now() + hf__jitter(&c->core.rand, g->ask.op.retry_ms * HF__MS);
+    w->again = hf__now() + hf__jitter(&c->core.rand, g->exchange.op.retry_ms * HF__MS);
     return AGAIN;
 }
 
@@ -233,22 +233,22 @@ static hf_result look(latch_wait *w) {
     if (!g) return hf__fail(HF_NOMEM, "out of memory");
     hf__time now = hf__now();
     w->watch.notified = false;
-    c->store->table->submit(c->store, &g->ask.op, now);
-    hf__awaited how = hf__await(c, &g->ask.call, w->until, w->cancel);
+    c->store->table->submit(c->store, &g->exchange.op, now);
+    hf__awaited how = hf__await(c, &g->exchange.call, w->until, w->cancel);
     if (how != HF__DONE) {
-        g->ask.abandoned = true;
+        g->exchange.abandoned = true;
         return ended(w, how);
     }
-    hf_result r = g->ask.call.result;
+    hf_result r = g->exchange.call.result;
     if (r == HF_OK)
         r = judge(w, g);
     else if (r == HF_UNREACHABLE)
-        r = no_answer(w, now, g->ask.call.detail);
+        r = no_answer(w, now, g->exchange.call.detail);
     else if (r == HF_NOT_HELD)
         r = not_set(w->round ? "; it was there when the wait began" : "");
     else
-        hf__fail_line(r, g->ask.call.detail);
-    free(g->ask.call.detail);
+        hf__fail_line(r, g->exchange.call.detail);
+    free(g->exchange.call.detail);
     free(g);
     return r;
 }
@@ -288,7 +288,7 @@ hf_result hf_latch_wait_v(hf_client *c, const char *name, const hf_options *opti
     hf_result r = hf__options_copy("hf_options", &o, sizeof o, options, size);
     if (!r) r = hf__name_check(name, &w.watch.length);
     if (!r) r = check(&o);
-    if (!r) r = hf__begin_latch_leader(c);
+    if (!r) r = hf__call_begin_latch_leader(c);
     if (r) return r;
     w.cancel = o.cancel;
     w.once = o.wait_ms == 0;
@@ -298,6 +298,6 @@ hf_result hf_latch_wait_v(hf_client *c, const char *name, const hf_options *opti
     r = wait_open(&w);
     c->core.stats.waiting--;
     hf__watch_end(c, &w.watch);
-    hf__end(c);
+    hf__call_end(c);
     return r;
 }

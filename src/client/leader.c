@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/ask.h"
+#include "client/exchange.h"
 #include "client/options.h"
 
 /* ---- Saying ---- */
@@ -35,25 +35,25 @@ static void doubt(hf_client *c, hf__ownership *ownership) {
     if (!ownership->entry) return;
     ownership->verify = true;
     hf__entry_step(ownership->entry, hf__now());
-    hf__turn(c, NULL);
+    hf__run_once(c, NULL);
 }
 
 static hf_result say(hf_client *c, hf__ownership *ownership, hf__leader_value *leader_value) {
     leader_value->sequence = ++c->core.last_acquire_id;
-    hf__ask ask = {.op = {.verb = HF__PROCLAIM,
-                          .name = ownership->entry->mapped.key,
-                          .name_length = ownership->entry->name_length,
-                          .acquire_id = ownership->acquire_id,
-                          .token = ownership->token,
-                          .leader_value = leader_value}};
+    hf__exchange exchange = {.op = {.verb = HF__PROCLAIM,
+                                    .name = ownership->entry->mapped.key,
+                                    .name_length = ownership->entry->name_length,
+                                    .acquire_id = ownership->acquire_id,
+                                    .token = ownership->token,
+                                    .leader_value = leader_value}};
     char name[HF_NAME_MAX]; /* the entry may be gone before the store has answered */
-    memcpy(name, ask.op.name, ask.op.name_length);
-    ask.op.name = name;
+    memcpy(name, exchange.op.name, exchange.op.name_length);
+    exchange.op.name = name;
     hf_result r =
-        hf__ask_exchange(c, &ask, hf__after_ms(hf__now(), c->core.config.command_timeout_ms));
+        hf__exchange_run(c, &exchange, hf__after_ms(hf__now(), c->core.config.command_timeout_ms));
     if (r == HF_LOST) doubt(c, ownership);
     if (r == HF_LOST) return hf__fail(r, "the lock was lost before the value could be published");
-    if (r && ask.op.outcome_unknown)
+    if (r && exchange.op.outcome_unknown)
         return hf__fail(HF_UNKNOWN_OUTCOME, "the store did not answer whether the value was "
                                             "published");
     return r;
@@ -61,7 +61,7 @@ static hf_result say(hf_client *c, hf__ownership *ownership, hf__leader_value *l
 
 hf_result hf_proclaim(hf_hold *hold, const void *value, size_t length) {
     if (!hold) return hf__fail(HF_INVALID, "there is no hold to proclaim with");
-    if (hold->born != hf__generation())
+    if (hold->fork_generation != hf__fork_generation())
         return hf__fail(HF_FORKED, "the hold belongs to the parent process");
     hf_result r = check_value(value, length);
     if (r) return r;
@@ -69,12 +69,12 @@ hf_result hf_proclaim(hf_hold *hold, const void *value, size_t length) {
     hf__leader_value leader_value = {.length = (uint32_t)length};
     if (length) memcpy(leader_value.value, value, length);
     pthread_mutex_lock(&c->mutex);
-    c->calls++;
+    c->active_calls++;
     r = c->store->has_latch_leader
             ? check_hold(hold)
             : hf__fail(HF_UNSUPPORTED, "this store has locks, but no leaders");
     if (!r) r = say(c, hold->ownership, &leader_value);
-    hf__end(c);
+    hf__call_end(c);
     return r;
 }
 
@@ -95,9 +95,9 @@ hf_result hf_campaign_v(hf_client *c, const char *name, const void *value, size_
     if (!hold) return hf__fail(HF_INVALID, "hf_campaign needs somewhere to put the hold");
     *hold = NULL;
     hf_result r = check_campaign(options, size, value, length);
-    if (!r) r = hf__begin_latch_leader(c); /* before a wait for what could not be led with */
+    if (!r) r = hf__call_begin_latch_leader(c); /* before a wait for what could not be led with */
     if (r) return r;
-    hf__end(c);
+    hf__call_end(c);
     r = hf_acquire_v(c, name, options, size, hold);
     if (r) return r;
     r = hf_proclaim(*hold, value, length);
@@ -126,16 +126,16 @@ void hf__leader_answer_fill(hf__leader_answer *led) {
 
 static hf_result ask_leader(hf_client *c, const char *name, size_t length, hf__leader_answer *led) {
     hf__time until = hf__after_ms(hf__now(), c->core.config.command_timeout_ms);
-    hf__ask ask = {.op = {.verb = HF__LEADER,
-                          .name = name,
-                          .name_length = length,
-                          .lock_info = &led->lock_info,
-                          .leader_value = &led->leader_value}};
-    hf_result r = hf__ask_exchange(c, &ask, until);
+    hf__exchange exchange = {.op = {.verb = HF__LEADER,
+                                    .name = name,
+                                    .name_length = length,
+                                    .lock_info = &led->lock_info,
+                                    .leader_value = &led->leader_value}};
+    hf_result r = hf__exchange_run(c, &exchange, until);
     if (r == HF_NOT_HELD) return hf__fail(r, "nobody leads");
     if (r) return r;
-    ask.op.verb = HF__CLIENT_INFO;
-    return hf__ask_exchange(c, &ask, until);
+    exchange.op.verb = HF__CLIENT_INFO;
+    return hf__exchange_run(c, &exchange, until);
 }
 
 hf_result hf_leader(hf_client *c, const char *name, hf_leader_info **info) {
@@ -143,11 +143,11 @@ hf_result hf_leader(hf_client *c, const char *name, hf_leader_info **info) {
     if (!info) return hf__fail(HF_INVALID, "hf_leader needs somewhere to put the info");
     *info = NULL;
     hf_result r = hf__name_check(name, &length);
-    if (!r) r = hf__begin_latch_leader(c);
+    if (!r) r = hf__call_begin_latch_leader(c);
     if (r) return r;
     hf__leader_answer *led = calloc(1, sizeof *led);
     if (led) r = ask_leader(c, name, length, led);
-    hf__end(c);
+    hf__call_end(c);
     if (!led) return hf__fail(HF_NOMEM, "out of memory");
     if (r) {
         free(led);

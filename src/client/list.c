@@ -6,11 +6,11 @@
 #include <string.h>
 
 #include "base/glob.h"
-#include "client/ask.h"
-#include "client/look.h"
+#include "client/exchange.h"
+#include "client/inspect.h"
 
 typedef struct seen {
-    hf__ask ask;
+    hf__exchange exchange;
     hf__lock_info sight;
 } seen;
 
@@ -32,8 +32,8 @@ static hf__time step_end(const hf_client *c) {
 }
 
 static hf_result find(catalogue *k) {
-    hf__ask ask = {.op = {.verb = HF__LIST, .name = "", .list_walk = &k->listing}};
-    hf_result r = hf__ask_exchange(k->client, &ask, step_end(k->client));
+    hf__exchange exchange = {.op = {.verb = HF__LIST, .name = "", .list_walk = &k->listing}};
+    hf_result r = hf__exchange_run(k->client, &exchange, step_end(k->client));
     k->count = 0;
     for (uint32_t i = 0; !r && i < k->listing.count; i++)
         if (hf__glob(k->pattern, k->listing.names[i].name))
@@ -49,18 +49,18 @@ static hf_result ask_all(catalogue *k, hf__verb verb) {
     for (uint32_t i = 0; i < k->count; i++) {
         seen *s = &k->seen[i];
         if (verb == HF__CLIENT_INFO && !s->sight.held) continue;
-        s->ask.op.verb = verb;
-        s->ask.op.not_after = until;
-        c->store->table->submit(c->store, &s->ask.op, hf__now());
+        s->exchange.op.verb = verb;
+        s->exchange.op.not_after = until;
+        c->store->table->submit(c->store, &s->exchange.op, hf__now());
     }
     for (uint32_t i = 0; i < k->count; i++) {
         seen *s = &k->seen[i];
         if (verb == HF__CLIENT_INFO && !s->sight.held) continue;
-        (void)hf__await(c, &s->ask.call, HF__NEVER, NULL);
-        hf_result r = hf__call_result(&s->ask.call);
-        if (r == HF_UNREACHABLE && hf__now() < until) r = hf__ask_exchange(c, &s->ask, until);
-        s->ask.call = (hf__call){0};
-        s->ask.op.detail = NULL;
+        (void)hf__await(c, &s->exchange.call, HF__NEVER, NULL);
+        hf_result r = hf__call_result(&s->exchange.call);
+        if (r == HF_UNREACHABLE && hf__now() < until) r = hf__exchange_run(c, &s->exchange, until);
+        s->exchange.call = (hf__call){0};
+        s->exchange.op.detail = NULL;
         if (r && r != HF_PROTOCOL && !result) result = r; /* what is no lock is not in use */
     }
     return result;
@@ -71,9 +71,9 @@ static hf_result look(catalogue *k) {
         const char *name = k->found[i]->name;
         seen *s = &k->seen[i];
         memset(s, 0, sizeof *s);
-        s->ask.op.name = name;
-        s->ask.op.name_length = strlen(name);
-        s->ask.op.lock_info = &s->sight;
+        s->exchange.op.name = name;
+        s->exchange.op.name_length = strlen(name);
+        s->exchange.op.lock_info = &s->sight;
     }
     hf_result r = ask_all(k, HF__INSPECT);
     return r ? r : ask_all(k, HF__CLIENT_INFO);
@@ -102,7 +102,7 @@ static hf_result list(catalogue *k) {
         if (r) return r;
         hf__unlock(c);
         enough = tell(k);
-        if (c->born != hf__generation())
+        if (c->fork_generation != hf__fork_generation())
             return hf__fail(HF_FORKED, "the client belongs to the parent process");
         pthread_mutex_lock(&c->mutex);
         if (c->closed) return hf__fail(HF_CLOSED, "the client was closed meanwhile");
@@ -112,7 +112,7 @@ static hf_result list(catalogue *k) {
 
 hf_result hf_list(hf_client *c, const char *pattern, hf_list_fn *fn, void *arg) {
     if (!fn) return hf__fail(HF_INVALID, "hf_list needs a function to call");
-    hf_result r = hf__begin(c);
+    hf_result r = hf__call_begin(c);
     if (r) return r;
     catalogue *k = calloc(1, sizeof *k);
     if (k) {
@@ -125,7 +125,7 @@ hf_result hf_list(hf_client *c, const char *pattern, hf_list_fn *fn, void *arg) 
         r = list(k);
         if (k->listing.state) k->listing.free_state(k->listing.state);
     }
-    if (c->born == hf__generation()) hf__end(c);
+    if (c->fork_generation == hf__fork_generation()) hf__call_end(c);
     free(k);
     return k ? r : hf__fail(HF_NOMEM, "out of memory");
 }

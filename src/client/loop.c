@@ -19,7 +19,8 @@ hf_result hf__loop_init(hf_client *c) {
     c->loop.timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     c->loop.armed = HF__NEVER;
     bool made = c->loop.fd >= 0 && c->loop.timer >= 0 &&
-                watch(c->loop.fd, c->loop.timer, EPOLLIN) && watch(c->loop.fd, c->cancels, EPOLLIN);
+                watch(c->loop.fd, c->loop.timer, EPOLLIN) &&
+                watch(c->loop.fd, c->cancel_epoll, EPOLLIN);
     return made ? HF_OK : hf__fail(HF_NOMEM, "no descriptor to be had for an event loop");
 }
 
@@ -71,7 +72,7 @@ void hf__loop_refresh(hf_client *c) {
 }
 
 int32_t hf_fd(hf_client *c) {
-    return c && c->born == hf__generation() ? c->loop.fd : -1;
+    return c && c->fork_generation == hf__fork_generation() ? c->loop.fd : -1;
 }
 
 static void look(hf_client *c) {
@@ -83,21 +84,21 @@ static void look(hf_client *c) {
 
 /* A timer that has gone off stays readable until it is set again. */
 hf_result hf_dispatch(hf_client *c) {
-    hf_result r = hf__begin(c);
+    hf_result r = hf__call_begin(c);
     if (r) return r;
     if (c->loop.fd < 0) {
         r = hf__fail(HF_INVALID, "the client was not opened with HF_NO_THREAD: it has threads of "
                                  "its own, and nothing to dispatch");
     } else {
         look(c);
-        hf__turn(c, NULL);
+        hf__run_once(c, NULL);
         if (hf__callbacks_due(c)) {
-            (void)hf__relay(c); /* a callback may take long, or wait for who is woken so */
+            (void)hf__flush_wakeups(c); /* a callback may take long, or wait for who is woken so */
             hf__callbacks_run(c);
-            hf__turn(c, NULL);
+            hf__run_once(c, NULL);
         }
         c->loop.armed = -1; /* unlike any time, so that it is */
     }
-    hf__end(c);
+    hf__call_end(c);
     return r;
 }

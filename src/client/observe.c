@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/ask.h"
 #include "client/async.h"
+#include "client/exchange.h"
 #include "client/leader.h"
 #include "client/watch.h"
 
@@ -25,7 +25,7 @@
 typedef enum state { RESTS, LOOKS, NAMES, TELLS } state;
 
 struct hf_observer {
-    hf__ask ask;
+    hf__exchange exchange;
     hf__watch watch;
     hf__timer timer;
     hf_client *client;
@@ -54,15 +54,15 @@ static void rest(hf_observer *o, hf__time span, hf__time now) {
     hf_client *c = o->client;
     o->state = RESTS;
     if (o->ended || c->closed) return;
-    hf__heap_set(&c->looks, &o->timer, o->watch.notified ? now : now + span);
+    hf__heap_set(&c->observer_timers, &o->timer, o->watch.notified ? now : now + span);
 }
 
 static void submit(hf_observer *o, hf__verb verb, hf__time now) {
     hf__store *store = o->client->store;
     o->state = verb == HF__CLIENT_INFO ? NAMES : LOOKS;
-    o->ask.op.verb = verb;
-    o->ask.op.detail = NULL;
-    store->table->submit(store, &o->ask.op, now);
+    o->exchange.op.verb = verb;
+    o->exchange.op.detail = NULL;
+    store->table->submit(store, &o->exchange.op, now);
 }
 
 static void look(hf_observer *o, hf__time now) {
@@ -72,7 +72,7 @@ static void look(hf_observer *o, hf__time now) {
 }
 
 void hf__observe_tick(hf_client *c, hf__time now) {
-    for (hf__timer *t; (t = hf__heap_pop(&c->looks, now));)
+    for (hf__timer *t; (t = hf__heap_pop(&c->observer_timers, now));)
         look(observer_of(t, offsetof(hf_observer, timer)), now);
 }
 
@@ -81,9 +81,9 @@ static void tell(hf_observer *o) {
     o->state = c->closed ? RESTS : TELLS;
     if (c->closed) return;
     o->next_seen = NULL;
-    *(c->seen_last ? &c->seen_last->next_seen : &c->seen_first) = o;
-    c->seen_last = o;
-    pthread_cond_signal(&c->teller_work);
+    *(c->changed_last ? &c->changed_last->next_seen : &c->changed_first) = o;
+    c->changed_last = o;
+    pthread_cond_signal(&c->callback_work);
 }
 
 static bool has_changed(const hf_observer *o, bool led) {
@@ -95,9 +95,9 @@ static bool has_changed(const hf_observer *o, bool led) {
 static void saw(hf_observer *o, hf_result r, hf__time now) {
     bool led = r == HF_OK;
     o->refused = false;
-    o->ask.op.attempt++;
+    o->exchange.op.attempt++;
     if (!has_changed(o, led)) {
-        hf__time span = o->ask.op.retry_ms * HF__MS;
+        hf__time span = o->exchange.op.retry_ms * HF__MS;
         rest(o, span < IDLE ? span : hf__jitter(&o->client->core.rand, span), now);
         return;
     }
@@ -125,11 +125,11 @@ static void observer_free(hf_observer *o) {
 }
 
 /* The user's own reference to the client is there as long as something of it is completed. */
-static void told(hf__ask *ask, hf__time now) {
-    hf_observer *o = observer_of(ask, offsetof(hf_observer, ask));
-    hf_result r = ask->op.result;
+static void told(hf__exchange *exchange, hf__time now) {
+    hf_observer *o = observer_of(exchange, offsetof(hf_observer, exchange));
+    hf_result r = exchange->op.result;
     bool looked = o->state == LOOKS;
-    char *detail = ask->op.detail;
+    char *detail = exchange->op.detail;
     if (o->orphan)
         observer_free(o);
     else if (!looked)
@@ -144,11 +144,11 @@ static void told(hf__ask *ask, hf__time now) {
 /* ---- Telling ---- */
 
 static void unlist_seen(hf_client *c, hf_observer *o) {
-    hf_observer **link = &c->seen_first, *last = NULL;
+    hf_observer **link = &c->changed_first, *last = NULL;
     for (; *link && *link != o; link = &(*link)->next_seen) last = *link;
     if (!*link) return;
     *link = o->next_seen;
-    if (c->seen_last == o) c->seen_last = last;
+    if (c->changed_last == o) c->changed_last = last;
 }
 
 static void call(hf_client *c, hf_observer *o) {
@@ -159,17 +159,17 @@ static void call(hf_client *c, hf_observer *o) {
     o->fn(led ? &o->led.info : NULL, o->arg);
     pthread_mutex_lock(&c->mutex);
     o->running = false;
-    pthread_cond_broadcast(&c->telling_over);
+    pthread_cond_broadcast(&c->callback_done);
 }
 
 /* Those that are there now: a callback may bring about the next without end. */
 void hf__observe_run(hf_client *c) {
-    const hf_observer *last = c->seen_last;
-    for (bool more = c->seen_first != NULL; more && c->seen_first;) {
-        hf_observer *o = c->seen_first;
+    const hf_observer *last = c->changed_last;
+    for (bool more = c->changed_first != NULL; more && c->changed_first;) {
+        hf_observer *o = c->changed_first;
         more = o != last;
-        c->seen_first = o->next_seen;
-        if (!c->seen_first) c->seen_last = NULL;
+        c->changed_first = o->next_seen;
+        if (!c->changed_first) c->changed_last = NULL;
         call(c, o);
         if (o->orphan)
             observer_free(o);
@@ -179,9 +179,9 @@ void hf__observe_run(hf_client *c) {
 }
 
 void hf__observe_close(hf_client *c) {
-    c->seen_first = c->seen_last = NULL;
+    c->changed_first = c->changed_last = NULL;
     for (hf_observer *o = c->observers; o; o = o->next) {
-        hf__heap_remove(&c->looks, &o->timer);
+        hf__heap_remove(&c->observer_timers, &o->timer);
         hf__watch_end(c, &o->watch);
         if (!o->running && o->state == TELLS) o->state = RESTS;
     }
@@ -199,12 +199,12 @@ static hf_observer *observer_new(hf_client *c, const char *name, size_t length, 
     o->arg = arg;
     o->length = length;
     o->watch = (hf__watch){.name = o->name, .length = length, .timer = &o->timer};
-    o->ask.told = told;
-    o->ask.op = (hf__op){.name = o->name,
-                         .name_length = length,
-                         .enqueue = true,
-                         .lock_info = &o->led.lock_info,
-                         .leader_value = &o->led.leader_value};
+    o->exchange.on_answer = told;
+    o->exchange.op = (hf__op){.name = o->name,
+                              .name_length = length,
+                              .enqueue = true,
+                              .lock_info = &o->led.lock_info,
+                              .leader_value = &o->led.leader_value};
     return o;
 }
 
@@ -214,9 +214,9 @@ static void begin(hf_client *c, hf_observer *o) {
     if (o->next) o->next->prev = o;
     c->observers = o;
     hf__watch_begin(c, &o->watch);
-    o->ask.op.acquire_id = o->watch.watch_id;
-    hf__heap_set(&c->looks, &o->timer, hf__now());
-    hf__turn(c, NULL);
+    o->exchange.op.acquire_id = o->watch.watch_id;
+    hf__heap_set(&c->observer_timers, &o->timer, hf__now());
+    hf__run_once(c, NULL);
 }
 
 hf_result hf_observe(hf_client *c, const char *name, hf_leader_fn *fn, void *arg,
@@ -227,39 +227,39 @@ hf_result hf_observe(hf_client *c, const char *name, hf_leader_fn *fn, void *arg
                                     "observer");
     *observer = NULL;
     hf_result r = hf__name_check(name, &length);
-    if (!r) r = hf__begin_latch_leader(c);
+    if (!r) r = hf__call_begin_latch_leader(c);
     if (r) return r;
-    r = hf__keeper_start(c);
-    if (!r) r = hf__teller_start(c);
+    r = hf__background_start(c);
+    if (!r) r = hf__callbacks_start(c);
     hf_observer *o = r ? NULL : observer_new(c, name, length, fn, arg);
     if (!r && !o) r = hf__fail(HF_NOMEM, "out of memory");
     if (!r) {
         *observer = o; /* before the first callback */
         begin(c, o);
     }
-    hf__end(c);
+    hf__call_end(c);
     return r;
 }
 
 static void unlist(hf_client *c, hf_observer *o) {
     *(o->prev ? &o->prev->next : &c->observers) = o->next;
     if (o->next) o->next->prev = o->prev;
-    hf__heap_remove(&c->looks, &o->timer);
+    hf__heap_remove(&c->observer_timers, &o->timer);
     hf__watch_end(c, &o->watch);
     unlist_seen(c, o);
     if (!o->running && o->state == TELLS) o->state = RESTS;
 }
 
-/* As hf__tell_wait: others need not wait for this. */
+/* As hf__report_lost_wait: others need not wait for this. */
 static void await_callback(hf_client *c, const hf_observer *o) {
     while (o->running && !hf__in_callback(c))
-        if (!hf__relay(c)) pthread_cond_wait(&c->telling_over, &c->mutex);
+        if (!hf__flush_wakeups(c)) pthread_cond_wait(&c->callback_done, &c->mutex);
 }
 
 void hf_unobserve(hf_observer *o) {
     if (!o) return;
     hf_client *c = o->client;
-    if (c->born != hf__generation()) {
+    if (c->fork_generation != hf__fork_generation()) {
         observer_free(o);
         return;
     }

@@ -35,7 +35,7 @@ void hf__wakers_free(hf__wakers *all) {
     }
 }
 
-void hf__waker_look(hf__waker *w) {
+void hf__waker_reset(hf__waker *w) {
     w->set = false;
 }
 

@@ -44,7 +44,7 @@ void hf__waker_put(hf__wakers *all, hf__waker *waker);
 void hf__wakers_free(hf__wakers *all);
 
 /* Its thread begins to look at what there is to do. Whatever wakes it from here on keeps it from falling asleep. */
-void hf__waker_look(hf__waker *waker);
+void hf__waker_reset(hf__waker *waker);
 
 /* The descriptor to poll, unless `set`; to be cleared when it is readable, which it may be for no reason. -1: none is
    to be had, or there is no waker. */

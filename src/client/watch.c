@@ -4,7 +4,7 @@ static bool same_name(const hf__watch *w, const char *name, size_t length) {
     return w->length == length && !memcmp(w->name, name, length);
 }
 
-/* As long as somebody watches, messages are read: see lead_deaf in pump.c. */
+/* As long as somebody watches, messages are read: see lead_deaf in scheduler.c. */
 void hf__watch_begin(hf_client *c, hf__watch *w) {
     w->watch_id = 0;
     for (const hf__watch *it = c->watches; it && !w->watch_id; it = it->next)
@@ -25,7 +25,7 @@ void hf__watch_end(hf_client *c, hf__watch *w) {
 
 static void notify_watch(hf_client *c, hf__watch *w) {
     w->notified = true;
-    if (w->timer && hf__timer_armed(w->timer)) hf__heap_set(&c->looks, w->timer, 0);
+    if (w->timer && hf__timer_armed(w->timer)) hf__heap_set(&c->observer_timers, w->timer, 0);
     if (!w->waiting_call) return;
     hf__call *call = w->waiting_call;
     w->waiting_call = NULL;
@@ -58,5 +58,5 @@ void hf__watch_notify(hf_client *c, const hf__notification *notification) {
 
 void hf__watch_close(hf_client *c) {
     for (hf__watch *w = c->watches; w; w = w->next) notify_watch(c, w);
-    hf__calls_finish(&c->core, &c->ups, HF_CLOSED, NULL);
+    hf__calls_finish(&c->core, &c->up_calls, HF_CLOSED, NULL);
 }

@@ -221,7 +221,7 @@ void hf__core_release(hf__core *core, hf_hold *hold, hf__call *call, hf__time no
     hf__ownership *ownership = hold->ownership;
     hf__entry *e = ownership->entry;
     if (e) hf__entry_expire(e, now);
-    hold->releasing = e;
+    hold->release_entry = e;
     atomic_store(&hold->released, true);
     hf__hold_detach(hold);
     if (ownership->entry && ownership->count > 0) {
@@ -244,7 +244,7 @@ void hf__core_release(hf__core *core, hf_hold *hold, hf__call *call, hf__time no
 /* ---- Callers that stop waiting ---- */
 
 void hf__core_release_unwait(hf__core *core, const hf_hold *hold, hf__call *call) {
-    hf__entry *e = hold->releasing;
+    hf__entry *e = hold->release_entry;
     hf__call_unlink(&e->release_calls, call);
     hf__call_unlink(&e->sent_release_calls, call);
     hf__call_finish(core, call, HF_UNKNOWN_OUTCOME,

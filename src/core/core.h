@@ -94,19 +94,19 @@ typedef struct hf__ownership {
 
 struct hf_hold {
     hf__ownership *ownership;
-    void *client;  /* the user's client; the core does not look */
-    uint64_t born; /* in which process: the fork generation */
+    void *client;             /* the user's client; the core does not look */
+    uint64_t fork_generation; /* in which process: the fork generation */
     atomic_uint refs;
     atomic_bool released;
-    bool told, telling;   /* on_lost was begun; is running */
-    hf__owner owner;      /* who acquired through it: readers share an own */
-    hf_hold *next, *prev; /* among the own's handles, while not released */
+    bool lost_reported, in_on_lost; /* on_lost was begun; is running */
+    hf__owner owner;                /* who acquired through it: readers share an own */
+    hf_hold *next, *prev;           /* among the own's handles, while not released */
     hf_lost_fn *on_lost;
     void *arg;
     struct hf__bundle
-        *bundle;          /* the client's, of a hold of many names: this is the first of them */
-    hf_hold *head;        /* of the others: that first one, which the user has */
-    hf__entry *releasing; /* whose answer a release of it waits for */
+        *bundle;              /* the client's, of a hold of many names: this is the first of them */
+    hf_hold *head;            /* of the others: that first one, which the user has */
+    hf__entry *release_entry; /* whose answer a release of it waits for */
 };
 
 /* A call that wants the lock. Memory of the caller; own and hold are taken from it by a grant. */

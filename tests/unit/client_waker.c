@@ -38,7 +38,7 @@ static void wake(hf__wakers *wakers) {
 static void test_a_wake_before_the_sleep_is_not_lost(void **state) {
     (void)state;
     hf__waker *w = begin();
-    hf__waker_look(w);
+    hf__waker_reset(w);
     hf__wake_later(&all, w);
     wake(&all);
     int64_t before = t_now_ms();
@@ -52,7 +52,7 @@ static void test_a_sleep_ends_in_its_time(void **state) {
     hf__waker *w = begin();
     hf__time until = hf__after_ms(hf__now(), 30);
     int rounds = 0;
-    hf__waker_look(w);
+    hf__waker_reset(w);
     for (; hf__now() < until; rounds++) hf__waker_sleep(w, &mutex, until);
     assert_in_range(rounds, 1, 3);     /* a sleep may end for no reason, but it sleeps */
     hf__waker_sleep(w, &mutex, until); /* over: at once */
@@ -62,7 +62,7 @@ static void test_a_sleep_ends_in_its_time(void **state) {
 static void test_only_who_polls_has_a_descriptor(void **state) {
     (void)state;
     hf__waker *w = begin();
-    hf__waker_look(w);
+    hf__waker_reset(w);
     hf__waker_sleep(w, &mutex, hf__now());
     assert_int_equal(w->fd, -1);
     int fd = hf__waker_fd(w);
@@ -82,7 +82,7 @@ static bool readable(int fd) {
 static void test_who_polls_is_told_by_its_descriptor(void **state) {
     (void)state;
     hf__waker *w = begin();
-    hf__waker_look(w);
+    hf__waker_reset(w);
     hf__waker_sleep(w, &mutex, hf__now());
     int fd = hf__waker_fd(w);
     assert_false(readable(fd));
@@ -91,7 +91,7 @@ static void test_who_polls_is_told_by_its_descriptor(void **state) {
     wake(&all);
     assert_true(w->set && readable(fd));
     hf__event_clear(fd);
-    hf__waker_look(w);
+    hf__waker_reset(w);
     hf__waker_sleep(w, &mutex, hf__now()); /* and the other way after that */
     hf__wake_later(&all, w);
     wake(&all);
@@ -112,7 +112,7 @@ static void sleep_once(int index, void *arg) {
     crowd *c = arg;
     pthread_mutex_lock(&mutex);
     hf__waker *w = c->sleepers[index] = hf__waker_take(&c->all);
-    hf__waker_look(w);
+    hf__waker_reset(w);
     c->asleep++;
     if (index % 2) {
         int fd = hf__waker_fd(w);

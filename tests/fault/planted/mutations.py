@@ -34,7 +34,7 @@ NOTIFICATIONS = "store/redis/protocol/notifications.c"
 LOCK = "store/file/lock.c"
 TICKETS = "store/file/queue.c"
 KINDS = "store/file/kinds_table.c"
-MANY = "client/many.c"
+MANY = "client/acquire_all.c"
 ACQUIRE_ALL = "store/redis/lua/acquire_all.lua"
 SENTINEL = "store/redis/protocol/sentinel.c"
 ERROR_LINE = "store/redis/protocol/error_line.c"
@@ -229,9 +229,9 @@ MUTATIONS = [
     ),
     Mutation(
         "nobody hears a message while a thread waits for its answer",
-        "client/pump.c",
-        "if (!keeper || c->core.queued_waits || ",
-        "if (!keeper || ",
+        "client/scheduler.c",
+        "if (!background || c->core.queued_waits || ",
+        "if (!background || ",
         ("fault_messages", "F19_a_message_is_heard_beside*"),
     ),
     Mutation(
@@ -320,7 +320,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a loss is told twice",
-        "client/teller.c",
+        "client/callbacks.c",
         "    fn(hold, arg);\n",
         "    fn(hold, arg);\n    fn(hold, arg);\n",
         ("fault_server", "F25_a_key_deleted*"),
@@ -342,8 +342,8 @@ MUTATIONS = [
     Mutation(
         "a forked child takes its parent's holds for its own",
         "client/hold.c",
-        "return hold->born != hf__generation();",
-        "return hold->born != hold->born;",
+        "return hold->fork_generation != hf__fork_generation();",
+        "return hold->fork_generation != hold->fork_generation;",
         ("fault_processes", "F42_*"),
     ),
     Mutation(
@@ -849,7 +849,7 @@ MUTATIONS = [
     Mutation(
         "a release that nobody is left to tell of is begun",
         ASYNC,
-        "if (c->teller_stop && !hf__in_callback(c)) {",
+        "if (c->callback_thread_stop && !hf__in_callback(c)) {",
         "if (!c) {",
         ("fault_closing", "F47_a_release_after*"),
     ),
@@ -1019,7 +1019,7 @@ MUTATIONS = [
     ),
     Mutation(
         "the loss of a later one of many names is told to nobody",
-        "client/teller.c",
+        "client/callbacks.c",
         "return hold->head ? hold->head : hold;",
         "return hold;",
         ("conformance", "memory", "B19_the_loss_of_any*"),
@@ -1541,14 +1541,14 @@ MUTATIONS = [
     Mutation(
         "who a loop has answers for sleeps on while it calls back",
         "client/loop.c",
-        "(void)hf__relay(c); /* a callback",
+        "(void)hf__flush_wakeups(c); /* a callback",
         "/* a callback",
         ("fault_loop", "B05_a_callback_of_a_loop_may_wait*"),
     ),
     Mutation(
         "the doubt of who proclaimed in vain is not sent",
         "client/leader.c",
-        "hf__turn(c, NULL);",
+        "hf__run_once(c, NULL);",
         "(void)c;",
         ("fault_loop", "B32_a_loop_that_proclaims*"),
     ),
@@ -1577,8 +1577,8 @@ MUTATIONS = [
     Mutation(
         "a cancel that cannot be taken out is told for ever",
         ASYNC,
-        "taken_out = epoll_ctl(c->cancels, EPOLL_CTL_DEL, cancel->fd, NULL) == 0;",
-        "epoll_ctl(c->cancels, EPOLL_CTL_DEL, cancel->fd, NULL);",
+        "taken_out = epoll_ctl(c->cancel_epoll, EPOLL_CTL_DEL, cancel->fd, NULL) == 0;",
+        "epoll_ctl(c->cancel_epoll, EPOLL_CTL_DEL, cancel->fd, NULL);",
         ("oom", "memory", "B07_a_cancel_ends_async_waits"),
     ),
     Mutation(

@@ -179,7 +179,7 @@ static void discard_caller(ring_caller *t) {
     t->doing = RING_THINKS;
 }
 
-/* ---- Turning: as src/client/pump.c does it ---- */
+/* ---- Turning: as src/client/scheduler.c does it ---- */
 
 static void settle(ring_client *c, hf__time now) {
     hf__core_tick(&c->core, now);

@@ -182,7 +182,7 @@ static bool close_step(sim_client *c, hf__time now) {
     return false;
 }
 
-/* ---- Settling: as src/client/pump.c does it ---- */
+/* ---- Settling: as src/client/scheduler.c does it ---- */
 
 static void take_finished(sim_client *c) {
     while (c->core.finished_calls) {

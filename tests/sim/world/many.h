@@ -7,7 +7,7 @@
  *  2. A call that is given up is over at once.
  *  3. The script that takes all in one step takes all or none of them.
  *
- * Names are asked for in the order in which src/client/many.c sorts them; so all that wait are served in the end.
+ * Names are asked for in the order in which src/client/acquire_all.c sorts them; so all that wait are served in the end.
  */
 #ifndef SIM_WORLD_MANY_H
 #define SIM_WORLD_MANY_H

@@ -138,7 +138,7 @@ static hf_result prepare_part(hf_client *c, hf__multi_part *p, hf__bundle *b, un
     if (r) return r;
     hf_hold *hold = p->wait.hold;
     b->parts[i] = hold;
-    hold->told = true;
+    hold->lost_reported = true;
     hold->head = i ? b->parts[0] : NULL;
     return HF_OK;
 }
@@ -183,7 +183,7 @@ static hf_result wait_for_all(hf_client *c, hf__multi_acquire *t, hf_cancel *can
     hf__awaited how = hf__await(c, &t->call, until, cancel);
     if (how != HF__DONE) {
         hf__core_give_up_all(t, how == HF__FIRED ? HF_CANCELLED : HF_TIMEOUT, hf__now());
-        hf__turn(c, NULL);
+        hf__run_once(c, NULL);
     }
     return hf__call_result(&t->call);
 }
@@ -194,10 +194,10 @@ static hf_result hand_over(hf_client *c, hf_hold *hold) {
     for (unsigned i = 0; i < hf__parts(hold); i++) {
         if (hf__ownership_valid(hf__part_at(hold, i)->ownership, now)) continue;
         hf__hold_release(c, hold, NULL, now);
-        hf__turn(c, NULL);
+        hf__run_once(c, NULL);
         return hf__fail(HF_LOST, "all were granted, and one was over before this could be told");
     }
-    hold->told = false;
+    hold->lost_reported = false;
     return HF_OK;
 }
 
@@ -252,10 +252,10 @@ hf_result hf_acquire_all_v(hf_client *c, const hf_request *requests, size_t coun
     wishes *w = calloc(1, sizeof *w);
     if (!w) return hf__fail(HF_NOMEM, "out of memory; nothing was acquired");
     r = copy(w, requests, count, request_size);
-    if (!r) r = hf__begin(c);
+    if (!r) r = hf__call_begin(c);
     if (!r) {
         r = acquire_open(c, w, &o, hold);
-        hf__end(c);
+        hf__call_end(c);
     }
     free(w);
     return r;

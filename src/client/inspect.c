@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/ask.h"
-#include "client/look.h"
+#include "client/exchange.h"
+#include "client/inspect.h"
 
 /* ---- Inspecting ---- */
 
@@ -56,15 +56,15 @@ void hf__info_fill(hf_info *info, hf_waiter waiters[HF__WAITERS_MAX], const hf__
 }
 
 /* Who the holder is, and who waits; as far as there is time for it. */
-static hf_result identify(hf_client *c, hf__ask *l, insight *made, hf__time until) {
+static hf_result identify(hf_client *c, hf__exchange *l, insight *made, hf__time until) {
     hf__lock_info *s = &made->sight;
     l->op.verb = HF__CLIENT_INFO;
-    hf_result r = s->held && hf__now() < until ? hf__ask_exchange(c, l, until) : HF_OK;
+    hf_result r = s->held && hf__now() < until ? hf__exchange_run(c, l, until) : HF_OK;
     hf__identity holder = s->identity;
     for (uint32_t i = 0; !r && i < seen(s) && hf__now() < until; i++) {
         s->identity = (hf__identity){0};
         memcpy(s->identity.client, s->waiters[i].client, sizeof s->identity.client);
-        r = hf__ask_exchange(c, l, until);
+        r = hf__exchange_run(c, l, until);
         made->line[i] = s->identity;
     }
     s->identity = holder;
@@ -76,19 +76,19 @@ hf_result hf_inspect(hf_client *c, const char *name, hf_info **info) {
     if (!info) return hf__fail(HF_INVALID, "hf_inspect needs somewhere to put the info");
     *info = NULL;
     hf_result r = hf__name_check(name, &length);
-    if (!r) r = hf__begin(c);
+    if (!r) r = hf__call_begin(c);
     if (r) return r;
     insight *made = calloc(1, sizeof *made);
     if (made) {
-        hf__ask l = {.op = {.verb = HF__INSPECT,
-                            .name = name,
-                            .name_length = length,
-                            .lock_info = &made->sight}};
+        hf__exchange l = {.op = {.verb = HF__INSPECT,
+                                 .name = name,
+                                 .name_length = length,
+                                 .lock_info = &made->sight}};
         hf__time until = hf__after_ms(hf__now(), c->core.config.command_timeout_ms);
-        r = hf__ask_exchange(c, &l, until);
+        r = hf__exchange_run(c, &l, until);
         if (!r) r = identify(c, &l, made, until);
     }
-    hf__end(c);
+    hf__call_end(c);
     if (!made) return hf__fail(HF_NOMEM, "out of memory");
     if (r) {
         free(made);
@@ -109,11 +109,12 @@ void hf_info_free(hf_info *info) {
 hf_result hf_break(hf_client *c, const char *name, uint64_t token) {
     size_t length;
     hf_result r = hf__name_check(name, &length);
-    if (!r) r = hf__begin(c);
+    if (!r) r = hf__call_begin(c);
     if (r) return r;
-    hf__ask l = {.op = {.verb = HF__BREAK, .name = name, .name_length = length, .token = token}};
-    r = hf__ask_exchange(c, &l, hf__after_ms(hf__now(), c->core.config.command_timeout_ms));
-    hf__end(c);
+    hf__exchange l = {
+        .op = {.verb = HF__BREAK, .name = name, .name_length = length, .token = token}};
+    r = hf__exchange_run(c, &l, hf__after_ms(hf__now(), c->core.config.command_timeout_ms));
+    hf__call_end(c);
     if (r == HF_TIMEOUT)
         return hf__fail(HF_UNREACHABLE, "the store got to it too late, and broke nothing");
     if (r == HF_UNREACHABLE && l.op.outcome_unknown)
@@ -136,12 +137,12 @@ const char *hf_where(hf_client *c) {
 
 hf_result hf_stats_get_v(hf_client *c, hf_stats *stats, size_t size) {
     if (!stats) return hf__fail(HF_INVALID, "hf_stats_get needs somewhere to put the counters");
-    hf_result r = hf__begin(c);
+    hf_result r = hf__call_begin(c);
     if (r) return r;
     hf_stats now = c->core.stats;
     now.commands = c->store->commands;
     now.reconnects = c->store->link > 1 ? c->store->link - 1 : 0;
-    hf__end(c);
+    hf__call_end(c);
     memset(stats, 0, size);
     memcpy(stats, &now, size < sizeof now ? size : sizeof now);
     return HF_OK;

@@ -17,8 +17,8 @@
 #include <time.h>
 
 #include "base/thread.h"
-#include "client/ask.h"
 #include "client/async.h"
+#include "client/exchange.h"
 #include "client/loop.h"
 #include "client/observe.h"
 #include "client/watch.h"
@@ -31,17 +31,17 @@
 
 /* ---- A turn ---- */
 
-static void tell_of_connection(hf_client *c) {
+static void finish_up_calls(hf_client *c) {
     const hf__store *store = c->store;
     if (store->up)
-        hf__calls_finish(&c->core, &c->ups, HF_OK, NULL);
+        hf__calls_finish(&c->core, &c->up_calls, HF_OK, NULL);
     else if (c->opening && store->down_result)
-        hf__calls_finish(&c->core, &c->ups, store->down_result, store->down_detail);
+        hf__calls_finish(&c->core, &c->up_calls, store->down_result, store->down_detail);
 }
 
-static void tell_of_round_trip(hf_client *c) {
-    if (c->store->round_trips == c->measured && c->store->up && !c->closed) return;
-    hf__calls_finish(&c->core, &c->measures, HF_OK, NULL);
+static void finish_round_trip_calls(hf_client *c) {
+    if (c->store->round_trips == c->known_round_trips && c->store->up && !c->closed) return;
+    hf__calls_finish(&c->core, &c->round_trip_calls, HF_OK, NULL);
 }
 
 static void take_notifications(hf_client *c, hf__time now) {
@@ -54,7 +54,7 @@ static void take_notifications(hf_client *c, hf__time now) {
 }
 
 /* Who waits is woken; who does not is called, in the order of finishing. */
-static void finish(hf_client *c, const hf__waker *self) {
+static void wake_finished(hf_client *c, const hf__waker *self) {
     hf__call *async = NULL;
     while (c->core.finished_calls) {
         hf__call *call = c->core.finished_calls;
@@ -71,7 +71,7 @@ static void finish(hf_client *c, const hf__waker *self) {
     }
 }
 
-static void settle(hf_client *c, hf__time now, const hf__waker *self) {
+static void process_events(hf_client *c, hf__time now, const hf__waker *self) {
     hf__core_tick(&c->core, now);
     hf__async_expire(c, now);
     hf__observe_tick(c, now);
@@ -81,24 +81,24 @@ static void settle(hf_client *c, hf__time now, const hf__waker *self) {
     now = hf__now(); /* a store may have answered at once, and taken its time */
     do {
         for (hf__op *op; (op = c->store->table->completed(c->store));)
-            if (!hf__ask_complete(&c->core, op, now)) hf__core_complete(&c->core, op, now);
+            if (!hf__exchange_complete(&c->core, op, now)) hf__core_complete(&c->core, op, now);
     } while (hf__core_advance_multi(&c->core, now));
-    if (c->ups) tell_of_connection(c);
-    if (c->measures) tell_of_round_trip(c);
-    finish(c, self);
-    hf__tell(c);
+    if (c->up_calls) finish_up_calls(c);
+    if (c->round_trip_calls) finish_round_trip_calls(c);
+    wake_finished(c, self);
+    hf__report_lost(c);
 }
 
-void hf__settle(hf_client *c) {
-    settle(c, hf__now(), NULL);
+void hf__process(hf_client *c) {
+    process_events(c, hf__now(), NULL);
 }
 
-hf__time hf__turn(hf_client *c, const hf__waker *self) {
+hf__time hf__run_once(hf_client *c, const hf__waker *self) {
     hf__time now;
     do {
         now = hf__now();
-        c->send_by = c->to_send = 0;
-        settle(c, now, self);
+        c->send_by = c->unsent = 0;
+        process_events(c, now, self);
     } while (c->store->table->flush(c->store, &c->mutex));
     return now;
 }
@@ -106,33 +106,34 @@ hf__time hf__turn(hf_client *c, const hf__waker *self) {
 hf__time hf__next_due(const hf_client *c) {
     hf__time due = hf__sooner(hf__core_due(&c->core), c->store->table->due(c->store));
     if (c->send_by) due = hf__sooner(due, c->send_by);
-    due = hf__sooner(due, hf__heap_due(&c->looks));
-    return hf__sooner(due, hf__heap_due(&c->deadlines));
+    due = hf__sooner(due, hf__heap_due(&c->observer_timers));
+    return hf__sooner(due, hf__heap_due(&c->async_deadlines));
 }
 
 /* Something may come in that no thread waits for. */
-static bool unread(const hf_client *c) {
-    return !c->leading && !c->awaiting &&
+static bool has_unread_answers(const hf_client *c) {
+    return !c->has_leader && !c->awaiting &&
            (c->asyncs || c->watches || c->store->table->in_flight(c->store));
 }
 
 /* The keeper has to look sooner than it would, or to read answers that nobody else reads. */
-static bool keeper_needed(const hf_client *c) {
-    if (!c->keeper_runs || !c->keeper_armed || (c->leading && !c->deaf)) return false;
-    bool stale = c->deaf && c->keeper_polls != c->store->pollset_version;
-    return unread(c) || stale || hf__next_due(c) < c->keeper_armed;
+static bool background_needed(const hf_client *c) {
+    if (!c->background_runs || !c->background_armed || (c->has_leader && !c->blocking_read))
+        return false;
+    bool stale = c->blocking_read && c->background_pollset != c->store->pollset_version;
+    return has_unread_answers(c) || stale || hf__next_due(c) < c->background_armed;
 }
 
 /* The leader sleeps on what is no longer so: another thread made or gave up the connection, or has
    something due sooner. */
 static bool leader_stale(const hf_client *c) {
-    return c->leading && c->leader.fd >= 0 &&
+    return c->has_leader && c->leader.fd >= 0 &&
            (c->leader.polls != c->store->pollset_version || hf__next_due(c) < c->leader.armed);
 }
 
 void hf__unlock(hf_client *c) {
     hf__wakes wakes;
-    int leader = -1, keeper = -1;
+    int leader = -1, background = -1;
     assert(
         !c->core.finished_calls); /* else who is woken may leave, and its call be told of later */
     hf__loop_refresh(c);
@@ -141,9 +142,9 @@ void hf__unlock(hf_client *c) {
         leader = c->leader.fd;
         c->leader.fd = -1;
     }
-    if (keeper_needed(c)) {
-        keeper = c->keeper_kick;
-        c->keeper_armed = 0;
+    if (background_needed(c)) {
+        background = c->background_wake_fd;
+        c->background_armed = 0;
     }
     hf__log_line *lines = hf__log_take(&c->log);
     hf_log_fn *fn = c->log.fn;
@@ -151,12 +152,12 @@ void hf__unlock(hf_client *c) {
     pthread_mutex_unlock(&c->mutex);
     hf__wakes_run(&wakes);
     hf__event_set(leader);
-    hf__event_set(keeper);
+    hf__event_set(background);
     hf__log_run(lines, fn, arg);
 }
 
-bool hf__relay(hf_client *c) {
-    if (!c->wakers.wake && !c->log.first && !keeper_needed(c) && !leader_stale(c)) return false;
+bool hf__flush_wakeups(hf_client *c) {
+    if (!c->wakers.wake && !c->log.first && !background_needed(c) && !leader_stale(c)) return false;
     hf__unlock(c);
     pthread_mutex_lock(&c->mutex);
     return true;
@@ -166,7 +167,7 @@ bool hf__relay(hf_client *c) {
 
 /* Where even poll finds no memory: look every millisecond, and at all there is, since nothing that is done then
    blocks. Otherwise an answer that has come would never be read. */
-static void look_at_all(struct pollfd *fds, int count) {
+static void mark_all_ready(struct pollfd *fds, int count) {
     static const struct timespec a_moment = {.tv_nsec = HF__MS};
     nanosleep(&a_moment, NULL);
     for (int i = 0; i < count; i++) fds[i].revents = fds[i].fd < 0 ? 0 : fds[i].events;
@@ -175,7 +176,7 @@ static void look_at_all(struct pollfd *fds, int count) {
 static void poll_unlocked(hf_client *c, struct pollfd *fds, int count, hf__time until) {
     hf__unlock(c);
     int ready = poll(fds, (nfds_t)count, hf__poll_ms(hf__now(), until));
-    if (ready < 0 && errno != EINTR) look_at_all(fds, count);
+    if (ready < 0 && errno != EINTR) mark_all_ready(fds, count);
     pthread_mutex_lock(&c->mutex);
 }
 
@@ -187,19 +188,19 @@ static void arm_leader(hf_client *c, int fd, hf__time until) {
 
 /* Who waits for an answer and nothing else, as most do, need not ask poll when to read. Not so while somebody
    stands in line: what that one is told comes another way. */
-static bool lead_deaf(hf_client *c, const hf__waker *w, hf__time now, hf__time until) {
+static bool lead_blocking_read(hf_client *c, const hf__waker *w, hf__time now, hf__time until) {
     hf__time answered = hf__after_ms(now, c->core.config.command_timeout_ms);
-    bool keeper = c->keeper_runs && !pthread_equal(c->keeper, pthread_self());
-    if (!keeper || c->core.queued_waits || until < answered - SLACK) return false;
-    c->leading = c->deaf = true;
-    (void)hf__relay(c);
+    bool background = c->background_runs && !pthread_equal(c->background_thread, pthread_self());
+    if (!background || c->core.queued_waits || until < answered - SLACK) return false;
+    c->has_leader = c->blocking_read = true;
+    (void)hf__flush_wakeups(c);
     bool done = (w && w->set) || c->store->table->read_blocking(c->store, &c->mutex);
-    c->leading = c->deaf = false;
+    c->has_leader = c->blocking_read = false;
     return done;
 }
 
-static void lead(hf_client *c, int fd, struct pollfd *fds, int own, hf__time until) {
-    c->leading = true;
+static void lead_polling(hf_client *c, int fd, struct pollfd *fds, int own, hf__time until) {
+    c->has_leader = true;
     int count = c->store->table->pollset(c->store, fds + own, true);
     until = hf__sooner(until, hf__next_due(c));
     arm_leader(c, fd, until);
@@ -208,7 +209,7 @@ static void lead(hf_client *c, int fd, struct pollfd *fds, int own, hf__time unt
     /* What another thread has changed meanwhile, it has dealt with. */
     if (c->leader.polls == c->store->pollset_version)
         c->store->table->ready(c->store, fds + own, count, &c->mutex);
-    c->leading = false;
+    c->has_leader = false;
 }
 
 static void join_followers(hf_client *c, hf__waker *w) {
@@ -224,9 +225,9 @@ static void leave_followers(hf__waker *w) {
 }
 
 /* Until another thread wakes it, which has its answer or leaves it to read. */
-static void follow(hf_client *c, hf__waker *w, hf__time until) {
+static void follow_leader(hf_client *c, hf__waker *w, hf__time until) {
     join_followers(c, w);
-    (void)hf__relay(c);
+    (void)hf__flush_wakeups(c);
     hf__loop_refresh(c);
     hf__waker_sleep(w, &c->mutex, until);
     leave_followers(w);
@@ -241,8 +242,8 @@ static void lead_or_poll(hf_client *c, hf__waker *w, const hf_cancel *cancel, hf
     if (fd >= 0) fds[own++] = (struct pollfd){.fd = fd, .events = POLLIN};
     if (fd < 0) until = hf__sooner(until, hf__now() + HF__MS);
     if (cancel) fds[own++] = (struct pollfd){.fd = cancel->fd, .events = POLLIN};
-    if (!c->leading) {
-        lead(c, fd, fds, own, until);
+    if (!c->has_leader) {
+        lead_polling(c, fd, fds, own, until);
     } else if (w && fd >= 0) {
         join_followers(c, w);
         poll_unlocked(c, fds, own, until);
@@ -255,19 +256,19 @@ static void lead_or_poll(hf_client *c, hf__waker *w, const hf_cancel *cancel, hf
 
 /* Whenever the mutex is free, a call that is done is nobody's but its thread's: a turn has taken it from the core. So who
    was told while it followed may leave without a turn of its own. */
-static hf__awaited await(hf_client *c, hf__call *call, hf__waker *w, hf__time until,
-                         const hf_cancel *cancel) {
+static hf__awaited await_call(hf_client *c, hf__call *call, hf__waker *w, hf__time until,
+                              const hf_cancel *cancel) {
     for (;;) {
-        if (w) hf__waker_look(w);
-        hf__time now = hf__turn(c, w);
+        if (w) hf__waker_reset(w);
+        hf__time now = hf__run_once(c, w);
         if (call->done) return HF__DONE;
         if (cancel && atomic_load(&cancel->fired)) return HF__FIRED;
         if (now >= until) return HF__TIME_UP;
-        if (!cancel && !c->leading && lead_deaf(c, w, now, until)) continue;
-        if (!w || cancel || !c->leading) {
+        if (!cancel && !c->has_leader && lead_blocking_read(c, w, now, until)) continue;
+        if (!w || cancel || !c->has_leader) {
             lead_or_poll(c, w, cancel, until);
         } else {
-            follow(c, w, until);
+            follow_leader(c, w, until);
             if (call->done) return HF__DONE;
         }
     }
@@ -277,21 +278,21 @@ hf__awaited hf__await(hf_client *c, hf__call *call, hf__time until, const hf_can
     hf__waker *w = call->done ? NULL : hf__waker_take(&c->wakers);
     call->waker = w;
     c->awaiting++;
-    hf__awaited how = await(c, call, w, until, cancel);
+    hf__awaited how = await_call(c, call, w, until, cancel);
     c->awaiting--;
     call->waker = NULL;
     if (w) hf__waker_put(&c->wakers, w);
     /* Somebody has to read on for those who still wait. */
-    if (!c->leading && c->followers) hf__wake_later(&c->wakers, c->followers);
+    if (!c->has_leader && c->followers) hf__wake_later(&c->wakers, c->followers);
     return how;
 }
 
 hf_result hf__await_up(hf_client *c, hf__time until) {
     if (c->closed) return hf__fail_line(HF_CLOSED, NULL);
     hf__call call = {0};
-    hf__call_push(&c->ups, &call);
+    hf__call_push(&c->up_calls, &call);
     if (hf__await(c, &call, until, NULL) == HF__DONE) return hf__call_result(&call);
-    hf__call_unlink(&c->ups, &call);
+    hf__call_unlink(&c->up_calls, &call);
     const hf__store *store = c->store;
     hf_result r = c->closed ? HF_CLOSED : store->down_result ? store->down_result : HF_UNREACHABLE;
     return hf__fail_line(r, c->closed ? NULL : store->down_detail);
@@ -301,83 +302,84 @@ bool hf__await_round_trip(hf_client *c, hf__time until, const hf_cancel *cancel)
     if (!c->store->up || c->closed) return false;
     hf__call call = {0};
     uint64_t before = c->store->round_trips;
-    if (!c->measures) c->measured = before;
+    if (!c->round_trip_calls) c->known_round_trips = before;
     c->store->wants_round_trip = true;
-    hf__call_push(&c->measures, &call);
-    if (hf__await(c, &call, until, cancel) != HF__DONE) hf__call_unlink(&c->measures, &call);
+    hf__call_push(&c->round_trip_calls, &call);
+    if (hf__await(c, &call, until, cancel) != HF__DONE)
+        hf__call_unlink(&c->round_trip_calls, &call);
     return c->store->round_trips != before;
 }
 
 /* ---- The keeper ---- */
 
-static void set_timer(hf_client *c, hf__time due) {
-    if (c->keeper_timer < 0) return;
+static void set_background_timer(hf_client *c, hf__time due) {
+    if (c->background_timer_fd < 0) return;
     struct itimerspec at = {0};
     if (due != HF__NEVER) {
         at.it_value.tv_sec = due / HF__SEC;
         at.it_value.tv_nsec = due % HF__SEC + (due <= 0);
     }
-    timerfd_settime(c->keeper_timer, TFD_TIMER_ABSTIME, &at, NULL);
+    timerfd_settime(c->background_timer_fd, TFD_TIMER_ABSTIME, &at, NULL);
 }
 
-static void keep(hf_client *c) {
+static void background_step(hf_client *c) {
     /* Not between another's sending and its reading: it would wait for us to wake it. */
-    bool reads = unread(c);
-    if (reads) c->leading = true;
-    struct pollfd fds[3 + HF__STORE_FDS] = {{.fd = c->keeper_kick, .events = POLLIN},
-                                            {.fd = c->keeper_timer, .events = POLLIN},
-                                            {.fd = c->cancels, .events = POLLIN}};
+    bool reads = has_unread_answers(c);
+    if (reads) c->has_leader = true;
+    struct pollfd fds[3 + HF__STORE_FDS] = {{.fd = c->background_wake_fd, .events = POLLIN},
+                                            {.fd = c->background_timer_fd, .events = POLLIN},
+                                            {.fd = c->cancel_epoll, .events = POLLIN}};
     int count = c->store->table->pollset(c->store, fds + 3, reads);
     hf__time due = hf__next_due(c);
-    if (c->leading && !c->deaf && !reads && due != HF__NEVER) due += BACKSTOP;
-    set_timer(c, due);
-    c->keeper_armed = due;
-    uint64_t polls = c->keeper_polls = c->store->pollset_version;
-    if (reads) arm_leader(c, c->keeper_kick, due);
-    poll_unlocked(c, fds, 3 + count, c->keeper_timer < 0 ? due : HF__NEVER);
-    c->keeper_armed = 0;
+    if (c->has_leader && !c->blocking_read && !reads && due != HF__NEVER) due += BACKSTOP;
+    set_background_timer(c, due);
+    c->background_armed = due;
+    uint64_t polls = c->background_pollset = c->store->pollset_version;
+    if (reads) arm_leader(c, c->background_wake_fd, due);
+    poll_unlocked(c, fds, 3 + count, c->background_timer_fd < 0 ? due : HF__NEVER);
+    c->background_armed = 0;
     if (reads) c->leader.fd = -1;
-    if (fds[0].revents) hf__event_clear(c->keeper_kick);
+    if (fds[0].revents) hf__event_clear(c->background_wake_fd);
     if (fds[2].revents) {
         hf__async_cancelled(c);
-        hf__settle(c); /* what that has finished is taken before the mutex is let go: see await */
+        hf__process(c); /* what that has finished is taken before the mutex is let go: see await */
     }
     if (polls == c->store->pollset_version)
         c->store->table->ready(c->store, fds + 3, count, &c->mutex);
     if (!reads) return;
-    c->leading = false;
+    c->has_leader = false;
     if (c->followers) hf__wake_later(&c->wakers, c->followers);
 }
 
-static void *keeper_main(void *arg) {
+static void *background_main(void *arg) {
     hf_client *c = arg;
     pthread_mutex_lock(&c->mutex);
-    while (!c->keeper_stop) {
-        hf__turn(c, NULL);
-        if (!c->keeper_stop) keep(c);
+    while (!c->background_stop) {
+        hf__run_once(c, NULL);
+        if (!c->background_stop) background_step(c);
     }
     hf__unlock(c);
     return NULL;
 }
 
-hf_result hf__keeper_start(hf_client *c) {
-    if (c->keeper_runs || c->loop.fd >= 0) return HF_OK;
-    if (c->keeper_kick < 0) c->keeper_kick = hf__event_new();
-    if (c->keeper_timer < 0)
-        c->keeper_timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-    if (c->keeper_kick < 0 || !hf__thread_start(&c->keeper, keeper_main, c))
+hf_result hf__background_start(hf_client *c) {
+    if (c->background_runs || c->loop.fd >= 0) return HF_OK;
+    if (c->background_wake_fd < 0) c->background_wake_fd = hf__event_new();
+    if (c->background_timer_fd < 0)
+        c->background_timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (c->background_wake_fd < 0 || !hf__thread_start(&c->background_thread, background_main, c))
         return hf__fail(HF_NOMEM, "no thread or descriptor to be had for the keeper, which renews "
                                   "holds; nothing was acquired");
-    c->keeper_runs = true;
+    c->background_runs = true;
     return HF_OK;
 }
 
-void hf__keeper_join(hf_client *c) {
+void hf__background_join(hf_client *c) {
     pthread_mutex_lock(&c->mutex);
-    bool runs = c->keeper_runs;
-    c->keeper_stop = true;
-    c->keeper_runs = false;
-    hf__event_set(c->keeper_kick);
+    bool runs = c->background_runs;
+    c->background_stop = true;
+    c->background_runs = false;
+    hf__event_set(c->background_wake_fd);
     pthread_mutex_unlock(&c->mutex);
-    if (runs) pthread_join(c->keeper, NULL);
+    if (runs) pthread_join(c->background_thread, NULL);
 }

@@ -1,6 +1,6 @@
 /* What the store says of a lock, as the user is told it. */
-#ifndef HF_CLIENT_LOOK_H
-#define HF_CLIENT_LOOK_H
+#ifndef HF_CLIENT_INSPECT_H
+#define HF_CLIENT_INSPECT_H
 
 #include "store/store.h"
 
