@@ -40,7 +40,7 @@ void hf__slot_map_moved(hf__slot_map *m, unsigned slot, const char *where);
 /* The connection to this node is another one. */
 void hf__slot_map_node_changed(hf__slot_map *m, const char *where);
 
-/* Tell of what was shaken: from now on hf__slot_map_was_changed is true of that. False: nothing was. */
+/* Take what has changed: from now on hf__slot_map_was_changed is true of that. False: nothing was. */
 bool hf__slot_map_take_changed(hf__slot_map *m);
 bool hf__slot_map_was_changed(const hf__slot_map *m, unsigned slot);
 

@@ -1,11 +1,11 @@
 /*
  * An operation that is put to all nodes. The caller's is told as soon as the answers decide it; the
- * ballot goes on behind that until every node that was asked has answered, or was given up.
+ * quorum operation goes on behind that until every node that was asked has answered, or was given up.
  *
  *   SENT --answer--> IN            a RELEASE:  SENT --no answer--> OWED --said again--> SENT
  *
  * Invariants
- *  1. The nodes have copies of the operation, in the ballot's memory, and of its name.
+ *  1. The nodes have copies of the operation, in the quorum operation's memory, and of its name.
  *  2. What one node may have done for an ACQUIRE that is not granted is undone: also where no answer came,
  *     and then it is said again until it is answered or the lease is surely over.
  *  3. An answer of a node counts for a grant only while the node votes: it has been up for rejoin_ms
@@ -93,7 +93,7 @@ struct hf__quorum {
     int count, majority;
     hf__node nodes[HF__NODES_MAX];
     hf__quorum_op *acquires, *others; /* those that may cast an ACQUIRE; and all others */
-    size_t owing;                     /* ballots of releases that are kept to be said again */
+    size_t owing; /* quorum operations of releases that are kept to be said again */
     hf__heap timers;
     hf__op *done_first, *done_last;
     hf__time now; /* as last told */
@@ -101,7 +101,7 @@ struct hf__quorum {
     hf__time began, open_by; /* open_by: a majority is up, the others have until then */
     uint64_t first_links;    /* connections made until it opened */
     uint64_t signature;      /* of what down_detail is about */
-    bool no_quorum;          /* the last ballot found too few that answer, or vote */
+    bool no_quorum;          /* the last quorum operation found too few that answer, or vote */
 };
 
 #define HF__DRIFT_MS 200 /* by which moments on a node's clock may be off */
@@ -133,7 +133,7 @@ bool hf__vote_pending(const hf__vote *v);
 void hf__quorum_op_complete(hf__quorum_op *qop, hf_result result, char *detail);
 void hf__quorum_complete(hf__quorum *q, hf__op *op, hf_result result, char *detail);
 
-/* An answer came; time has passed. The ballot may be gone afterwards. */
+/* An answer came; time has passed. The quorum operation may be gone afterwards. */
 void hf__quorum_op_answered(hf__vote *v, hf__time now);
 void hf__quorum_op_due(hf__quorum_op *qop, hf__time now);
 
@@ -160,7 +160,7 @@ void hf__quorum_release(hf__quorum *q, hf__op *op, hf__time now); /* release.c *
 void hf__quorum_inspect(hf__quorum *q, hf__op *op,
                         hf__time now); /* inspect.c: INSPECT, WHO, BREAK */
 
-/* Undo what a ballot has, or may have, done on the nodes. `op`, whose result is set, is completed when
+/* Undo what a quorum operation has, or may have, done on the nodes. `op`, whose result is set, is completed when
    they have answered, or had a moment to; NULL: nobody waits. */
 void hf__quorum_undo(hf__quorum_op *of, hf__op *op, hf__time now); /* release.c */
 

@@ -30,7 +30,7 @@ typedef struct redis {
     hf__log *log;
     hf__link link, subscriber, replica_link;
     link_snapshot link_seen, subscriber_seen, watch_seen, replica_link_seen;
-    bool wants_replicas; /* replicas=: `waits` is used */
+    bool wants_replicas; /* replicas=: `replica_link` is used */
     bool in_cluster;
     hf__channels channels; /* of a node of a cluster: what `subscriber` listens to */
     hf__replica_wait replica_wait;

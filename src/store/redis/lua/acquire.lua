@@ -8,7 +8,7 @@
 -- Answer  µs                            granted now, and the server's time is the token
 --         {1, µs, token}                granted, now or before
 --         {0, µs, ms, place, token}     held by another for ms more; place in line, 0: none; its token
---         {2, µs}                       too late, or of an old number: nothing was done; 2 behind it: see tombs_of
+--         {2, µs}                       too late, or of an old number: nothing was done; 2 behind it: see live_tombstones
 -- Cost    free 5 commands, held 5; 10 to stand in line, 12 as the first, 11 to ask again there
 --
 -- Sent twice it acts once: a number that holds already is told so, with its lease begun anew. A hold of a lower
@@ -41,7 +41,7 @@ local function write_mutex(token, text, mark)
     return token == now and now or {1, now, token}
 end
 
--- The fence is the last token; then ` q` if there may be a line; then the tombs: for a while after a release
+-- The fence is the last token; then ` q` if there may be a line; then the tombstones: for a while after a release
 -- that its own acquire may come behind, the number up to which that client's acquires are too late. Most
 -- often it is a lower token and nothing else, and this first write stands.
 local token, fence = math.max(now, ARGV[5] + 1), nil

@@ -6,7 +6,7 @@
 --         then of each name: client:number or client#number, and what is wanted: see holders.lua, or `m` a mutex
 -- Answer  {1, µs, token, …}   granted, in the order of the names
 --         {0, µs}             not all of them can be had, or somebody waits for one: nothing was done
---         {2, µs}             too late, or of an old number: nothing was done; 2 behind it: see tombs_of
+--         {2, µs}             too late, or of an old number: nothing was done; 2 behind it: see live_tombstones
 -- Cost    1 command, and of each name 8; a writer 9, a reader or permits 10. Refused: 4 of each that was looked at
 --
 -- It is not sent twice: who does not hear the answer asks for each by itself, as acquire.lua and shared_acquire.lua know it.

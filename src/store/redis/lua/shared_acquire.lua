@@ -6,7 +6,7 @@
 --         7 server time when it was sent, or earlier, µs   8 there only to stand in line
 -- Answer  {1, µs, token, crowded}     granted, now or before; 1: others wait
 --         {0, µs, ms, place, token}   not now; something changes in ms; place in line, 0: none; a holder's token
---         {2, µs}                     too late: nothing was done; 2 behind it: see tombs_of
+--         {2, µs}                     too late: nothing was done; 2 behind it: see live_tombstones
 --         {3, µs, capacity}           permits of another capacity are in use
 --         {4, µs}                     nothing is held that could be upgraded
 --

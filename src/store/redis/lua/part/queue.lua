@@ -242,7 +242,7 @@ local function hand_over_to(at, entry, note_text, now, channel, others)
 end
 
 -- Hand the lock on to those in line whose turn it is: to the first who can be reached, and as long as they fit to
--- those behind it; `free`: nobody holds it. True: `asker`, known by that, cannot have it now; a mutex (`alone`)
+-- those behind it; `free`: nobody holds it. True: `asker_key`, the queue key of a client, cannot have it now; a mutex (`alone`)
 -- not even beside others. Who does not listen, and asks often instead, is passed over for a while and then
 -- served: it will see.
 local function serve_queue(now, asker_key, free, alone)
