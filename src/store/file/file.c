@@ -495,7 +495,7 @@ static hf__local_contender *next_wake_pending(hf__lock *l) {
 }
 
 /* Who was called has to ask: nothing is granted unasked here. */
-static bool file_news(hf__store *store, hf__notification *out) {
+static bool file_next_notification(hf__store *store, hf__notification *out) {
     file_store *f = (file_store *)store;
     while (f->notify_list) {
         hf__lock *l = f->notify_list;
@@ -554,19 +554,19 @@ static int file_pollset(hf__store *store, struct pollfd *fds, bool reading) {
 }
 
 /* Of many that wait only who is meant; number 0: whoever has a ticket. */
-static void mark_wake_pending(hf__lock *l, uint64_t number) {
+static void mark_wake_pending(hf__lock *l, uint64_t acquire_id) {
     for (hf__local_contender *s = &l->mutex; s; s = s->next)
-        if (number ? s->acquire_id == number && s->slot >= 0 : s->ticket >= 0)
+        if (acquire_id ? s->acquire_id == acquire_id && s->slot >= 0 : s->ticket >= 0)
             s->wake_pending = true;
 }
 
 /* An order is about what is held, all else about what waits. */
-static void handle_message(file_store *f, ino_t inode, bool order, uint64_t number) {
+static void handle_message(file_store *f, ino_t inode, bool order, uint64_t acquire_id) {
     for (hf__mapped *it = NULL; (it = hf__map_next(&f->locks, it));) {
         hf__lock *l = (hf__lock *)it;
         if (l->inode != inode) continue;
         if (order) l->verify_hold = true;
-        mark_wake_pending(l, number);
+        mark_wake_pending(l, acquire_id);
         list_to_notify(f, l);
     }
 }
@@ -595,10 +595,10 @@ static void file_ready(hf__store *store, const struct pollfd *fds, int count,
     for (int i = 0; i < count; i++) {
         ino_t inode;
         uint32_t id;
-        uint64_t number;
+        uint64_t acquire_id;
         if (!fds[i].revents) continue;
-        while (hf__peers_next_message(&f->peers, fds[i].fd, &inode, &number))
-            handle_message(f, inode, fds[i].fd == f->peers.life, number);
+        while (hf__peers_next_message(&f->peers, fds[i].fd, &inode, &acquire_id))
+            handle_message(f, inode, fds[i].fd == f->peers.life, acquire_id);
         if (fds[i].fd == f->peers.watch)
             while (hf__peers_next_death(&f->peers, &id)) handle_death(f, id);
     }
@@ -651,7 +651,7 @@ static const hf__store_table file_table = {
     .free = file_free,
     .submit = file_submit,
     .completed = file_completed,
-    .next_notification = file_news,
+    .next_notification = file_next_notification,
     .tick = file_tick,
     .due = file_due,
     .flush = file_flush,

@@ -205,18 +205,18 @@ void hf__peers_unwatch(hf__peer *peer) {
     if (peer) peer->watchers--;
 }
 
-static void send_message(int fd, ino_t lock, uint64_t number) {
-    const uint64_t message[] = {lock, number};
+static void send_message(int fd, ino_t lock, uint64_t acquire_id) {
+    const uint64_t message[] = {lock, acquire_id};
     /* A full FIFO is that of a client which does not read: it will ask by itself when it does. */
     if (fd >= 0 && write(fd, message, sizeof message) < 0) return;
 }
 
 /* Opened for reading too: a FIFO that nobody reads would be answered by SIGPIPE. */
-void hf__peers_wake(hf__peers *p, uint32_t id, ino_t lock, uint64_t number) {
+void hf__peers_wake(hf__peers *p, uint32_t id, ino_t lock, uint64_t acquire_id) {
     hf__peer *peer = find_peer(p, id);
     if (!peer) return;
     if (peer->wake < 0) peer->wake = open_fifo(p, HF__WAKE_START, id, O_RDWR);
-    send_message(peer->wake, lock, number);
+    send_message(peer->wake, lock, acquire_id);
     if (peer->wake < 0 && !peer->watchers) drop_peer(p, peer);
 }
 
@@ -238,12 +238,12 @@ int hf__peers_pollset(const hf__peers *p, struct pollfd *fds, bool reading) {
     return count;
 }
 
-bool hf__peers_next_message(hf__peers *p, int fd, ino_t *lock, uint64_t *number) {
+bool hf__peers_next_message(hf__peers *p, int fd, ino_t *lock, uint64_t *acquire_id) {
     uint64_t message[2];
     if (fd < 0 || (fd != p->life && fd != p->wake)) return false;
     if (read(fd, message, sizeof message) != (ssize_t)sizeof message) return false;
     *lock = (ino_t)message[0];
-    *number = message[1];
+    *acquire_id = message[1];
     return true;
 }
 

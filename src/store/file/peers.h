@@ -55,7 +55,7 @@ bool hf__peers_trim(hf__peers *peers, unsigned keep);
 
 /* Tell a client of a lock: that it may be the turn of this number of its, 0: of one with a ticket; that
    its hold is to end. */
-void hf__peers_wake(hf__peers *peers, uint32_t id, ino_t lock, uint64_t number);
+void hf__peers_wake(hf__peers *peers, uint32_t id, ino_t lock, uint64_t acquire_id);
 void hf__peers_request_break(hf__peers *peers, uint32_t id, ino_t lock);
 
 /* What a client says of itself; false: nothing, or not any more. */
@@ -65,7 +65,7 @@ bool hf__peers_read_introduction(const hf__peers *peers, uint32_t id,
 /* What to poll; and what is there: the next lock that something was heard of, the next peer that died,
    false when there is none (more). A peer that died stays valid until it is unwatched. */
 int hf__peers_pollset(const hf__peers *peers, struct pollfd *fds, bool reading);
-bool hf__peers_next_message(hf__peers *peers, int fd, ino_t *lock, uint64_t *number);
+bool hf__peers_next_message(hf__peers *peers, int fd, ino_t *lock, uint64_t *acquire_id);
 bool hf__peers_next_death(hf__peers *peers, uint32_t *id);
 
 #endif

@@ -196,7 +196,7 @@ static bool memory_flush(hf__store *store, pthread_mutex_t *mutex) {
     return false;
 }
 
-static bool memory_news(hf__store *store, hf__notification *out) {
+static bool memory_next_notification(hf__store *store, hf__notification *out) {
     memory_store *m = (memory_store *)store;
     if (!m->wake_pending) return false;
     m->wake_pending = false;
@@ -327,7 +327,7 @@ static const hf__store_table memory_table = {
     .free = memory_free,
     .submit = memory_submit,
     .completed = memory_completed,
-    .next_notification = memory_news,
+    .next_notification = memory_next_notification,
     .tick = memory_tick,
     .due = memory_due,
     .flush = memory_flush,
