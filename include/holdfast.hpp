@@ -1,5 +1,5 @@
 /*
- * Holdfast for C++17: what holdfast.h does, with scopes for lifetimes and exceptions for errors.
+ * Holdfast for C++17: holdfast.h with scopes for lifetimes and exceptions for errors.
  *
  *     holdfast::client client("redis://localhost");
  *     holdfast::mutex orders(client, "orders:42");
@@ -9,37 +9,38 @@
  *         orders.check();                         // throws if it was lost; no round trip
  *     }
  *
- * or, where one scope takes a lock of its own, with all that a hold can do:
+ * or, with a hold for one scope and all of its functions:
  *
  *     holdfast::hold hold = client.acquire("orders:42", {.wait = 5s});        // C++20; in C++17 name
  *     write_with_token(hold.fence());                                         // the options first
  *     hold.release();                             // throws HF_LOST if it was lost meanwhile
  *
- * What the calls mean, how long they block and what they return is said in holdfast.h; here is only
- * what C++ adds. Link with the library as a C program does.
+ * holdfast.h says what the calls mean, how long they block and what they return. This header
+ * describes only what C++ adds. Link with the library as a C program does.
  *
- * ERRORS are exceptions of one class, holdfast::error, with the result and its detail. Those that
- * are answers rather than errors are none: a try or a wait that ends because another has the lock
- * (HF_BUSY, HF_TIMEOUT) gives false, or an empty hold.
+ * ERRORS are exceptions of one class, holdfast::error, with the result and its detail. Two results
+ * are answers, not errors: a try or a wait that ends because another has the lock (HF_BUSY,
+ * HF_TIMEOUT) returns false, or an empty hold.
  *
- * LOSS. A destructor cannot say that the lock was lost meanwhile. So say `release()` of a hold, or
- * `check()` of a lock, before you believe in the work; or have `on_lost` called. unlock() returns what
- * came of it, to whoever looks.
+ * LOSS. A destructor cannot report that the lock was lost. So call `release()` on a hold, or
+ * `check()` on a lock, before you rely on the work; or set `on_lost`. unlock() returns its result
+ * to callers that want to check it.
  *
  * LOCKS (mutex, recursive_mutex, shared_mutex, permits) are for std::unique_lock, std::scoped_lock,
- * std::shared_lock and std::lock. Each may be used by many threads; like those of the standard library,
- * a lock is unlocked by the thread that locked it, and neither copied nor moved. Two objects of one client
- * and name are one lock. What a thread lost is not another's to unlock: unlocking it then is HF_LOST and
- * touches nothing.
+ * std::shared_lock and std::lock. Many threads may use one. As in the standard library, a lock is
+ * unlocked by the thread that locked it, and is neither copied nor moved. Two objects with the same
+ * client and name are one lock. After a loss, another thread may hold the lock: the thread that
+ * lost it gets HF_LOST when it unlocks, and the other hold is not affected.
  *
- * TASKS. The owner of a lock is the thread that took it, and a thread that has a lock enters it again.
- * Coroutines and tasks that share threads would so enter beside each other. Give their holds
- * `.fresh_owner = true`, or an `owner` for each task, and do not use the locks above across a
- * co_await: like std::mutex they belong to a thread.
+ * TASKS. The owner of a lock is the thread that acquired it, and a thread that has a lock re-enters
+ * it. So coroutines and tasks that share threads would not exclude each other. Give their holds
+ * `.fresh_owner = true`, or an `owner` for each task. Do not use the locks above across a co_await:
+ * like std::mutex they belong to a thread.
  *
- * BESIDE LOCKS: latch; client::campaign, leader and observer; client::list; hold::leave and client::adopt.
+ * MORE THAN LOCKS: latch; client::campaign, leader and observer; client::list; hold::leave and
+ * client::adopt.
  *
- * LIFETIMES. A client outlives the locks, latches and observers made from it, and the cancel its
+ * LIFETIMES. A client must outlive the locks, latches and observers made from it, and a cancel its
  * waits. A hold may outlive its client: it is then no longer held.
  */
 #ifndef HOLDFAST_HPP
@@ -64,7 +65,7 @@ namespace holdfast {
 
 using std::chrono::milliseconds;
 
-/* As options::wait: until the lock is granted, the wait cancelled or the client closed. */
+/* For options::wait: until the lock is granted, the wait is cancelled or the client is closed. */
 inline constexpr milliseconds forever{HF_FOREVER};
 
 enum class kind : std::uint32_t {
@@ -77,7 +78,7 @@ enum class kind : std::uint32_t {
 
 /* ---- Errors --------------------------------------------------------------------------------- */
 
-/* what() is the detail with the result's name behind it. */
+/* what() is the detail followed by the result's name. */
 class error : public std::runtime_error {
   public:
     error(hf_result result, const std::string &detail)
@@ -90,7 +91,7 @@ class error : public std::runtime_error {
 
   private:
     hf_result result_;
-    std::runtime_error detail_; /* a string that can be copied without failing */
+    std::runtime_error detail_; /* its text can be copied without failing */
 };
 
 namespace detail {
@@ -104,12 +105,13 @@ inline void check(hf_result result) {
     if (result != HF_OK) fail(result);
 }
 
-/* The lock is another's, and that is all that there is to it. */
+/* Whether the only obstacle is that another has the lock. */
 inline bool is_taken(hf_result result) noexcept {
     return result == HF_BUSY || result == HF_TIMEOUT;
 }
 
-/* Up to whole milliseconds, for a wait must not end before its time; past counting is for ever. */
+/* Rounds up to whole milliseconds, because a wait must not end early. Too large for a number means
+   forever. */
 template <class Rep, class Period>
 milliseconds wait_of(const std::chrono::duration<Rep, Period> &time) {
     using fine = std::chrono::duration<long double, std::milli>;
@@ -118,7 +120,7 @@ milliseconds wait_of(const std::chrono::duration<Rep, Period> &time) {
     return std::chrono::ceil<milliseconds>(time);
 }
 
-/* For C, which would take what stands before a NUL. */
+/* Text for C, which would stop at a NUL. */
 inline const char *plain(const std::string &text, const char *what) {
     if (text.find('\0') != std::string::npos)
         throw error(HF_INVALID, std::string("the ") + what + " has a NUL in it");
@@ -129,7 +131,8 @@ inline const char *plain(const std::string &text, const char *what) {
 
 /* ---- Cancelling ----------------------------------------------------------------------------- */
 
-/* Ends the waits that carry it, for ever. fire() is safe from any thread and in a signal handler. */
+/* Ends the waits that carry it, permanently. fire() is safe from any thread and in a signal
+   handler. */
 class cancel {
   public:
     cancel() : cancel_(hf_cancel_new()) {
@@ -148,23 +151,24 @@ class cancel {
 
 /* ---- Options -------------------------------------------------------------------------------- */
 
-/* As hf_options, field for field. An aggregate, so that C++20 can name what it sets. */
+/* The same as hf_options, field for field. An aggregate, so that C++20 can use designated
+   initializers. */
 struct options {
-    milliseconds wait{0};     /* 0: try once; forever */
+    milliseconds wait{0};     /* 0: try once; or forever */
     milliseconds lease{0};    /* 0: the client's */
     milliseconds max_hold{0}; /* 0: none */
     std::uint64_t owner = 0;  /* 0: this thread, or with fresh_owner this acquire alone */
     cancel *cancelled_by = nullptr;
-    std::function<void()> on_lost = {}; /* told once, on a thread of the client's; may not throw */
+    std::function<void()> on_lost = {}; /* called once, on the callback thread; must not throw */
     holdfast::kind kind = holdfast::kind::mutex;
-    std::uint32_t permits = 0;  /* kind::permits: how many, 0: one */
-    std::uint32_t capacity = 0; /* kind::permits: of how many */
+    std::uint32_t permits = 0;  /* kind::permits: how many, 0 means one */
+    std::uint32_t capacity = 0; /* kind::permits: the total */
     bool renew = true;
     bool reentrant = true;
-    bool fresh_owner = false; /* for coroutines and tasks, which share threads: never re-enters */
+    bool fresh_owner = false; /* for tasks and coroutines that share threads: never re-enters */
 };
 
-/* One of several names that are taken at once; as hf_request. */
+/* One of several names to acquire at once, as hf_request. */
 struct request {
     std::string name;
     holdfast::kind kind = holdfast::kind::mutex;
@@ -176,8 +180,8 @@ struct request {
 /* ---- A hold --------------------------------------------------------------------------------- */
 
 /*
- * An ownership, released at the end of its scope. Moved, not copied; empty when moved from, released
- * or default-made. Asking an empty one is allowed: it is not held.
+ * An ownership, released at the end of its scope. It can be moved, not copied. It is empty when
+ * default-constructed, moved from or released. An empty one may be queried: it is not held.
  */
 class hold {
   public:
@@ -194,25 +198,27 @@ class hold {
     }
     ~hold() { (void)end(); }
 
-    explicit operator bool() const noexcept { return hold_ != nullptr; } /* not: held */
+    explicit operator bool() const noexcept {
+        return hold_ != nullptr;
+    } /* not the same as held() */
 
     bool held() const noexcept { return hold_ && hf_held(hold_) != 0; }
     milliseconds remaining() const noexcept {
         return milliseconds(hold_ ? hf_remaining_ms(hold_) : 0);
     }
     std::uint64_t fence() const noexcept { return hold_ ? hf_fence(hold_) : 0; }
-    /* Of one of several names: its place among the requests. */
+    /* The token of one of several names: `i` is its index in the requests. */
     std::uint64_t fence_of(std::size_t i) const noexcept {
         return hold_ ? hf_fence_of(hold_, i) : 0;
     }
     const char *why_lost() const noexcept { return hold_ ? hf_why_lost(hold_) : nullptr; }
     int lost_fd() noexcept { return hold_ ? hf_lost_fd(hold_) : -1; }
 
-    /* Throws unless it is held: HF_LOST, of an empty one HF_NOT_HELD. No round trip. */
+    /* Throws unless it is held: HF_LOST, or HF_NOT_HELD for an empty one. No round trip. */
     void check() const {
         if (held()) return;
         if (!hold_) throw error(HF_NOT_HELD, hf_result_text(HF_NOT_HELD));
-        const char *why = why_lost(); /* none yet if the deadline has just passed */
+        const char *why = why_lost(); /* NULL if the deadline has only just passed */
         throw error(HF_LOST, why ? why : "the hold is over");
     }
 
@@ -220,7 +226,7 @@ class hold {
     void downgrade() { detail::check(hf_downgrade(hold_)); }
     void upgrade() { detail::check(hf_upgrade(hold_, HF_FOREVER)); }
 
-    /* False if the readers beside it did not leave in time: it is still a reader's. */
+    /* False if the other readers did not leave in time: it is still a reader's. */
     template <class Rep, class Period>
     bool try_upgrade_for(const std::chrono::duration<Rep, Period> &time) {
         const hf_result result = hf_upgrade(hold_, detail::wait_of(time).count());
@@ -228,15 +234,15 @@ class hold {
         return result == HF_OK;
     }
 
-    /* Publish a value with it: its holder leads from then on. See client::campaign. */
+    /* Publish a value; from then on its holder leads. See client::campaign. */
     void proclaim(const std::string &value) {
         detail::check(hf_proclaim(hold_, value.data(), value.size()));
     }
 
     /*
-     * Let it leave this process, as hf_export does: the text that is returned is for client::adopt, or
-     * client::extend_exported. The hold is empty then. After an exception it is what it was; or, after
-     * HF_UNKNOWN_OUTCOME, lost if it did leave.
+     * Let the hold leave this process, as hf_export does. The returned text is for client::adopt or
+     * client::extend_exported, and the hold is empty then. After an exception it is unchanged;
+     * except that after HF_UNKNOWN_OUTCOME it is lost if the export did happen.
      */
     std::string leave() {
         std::string text(HF_EXPORT_MAX, '\0');
@@ -247,35 +253,35 @@ class hold {
         return text;
     }
 
-    /* Throws if it was lost, or the store did not do it. The hold is empty then too. */
+    /* Throws if it was lost, or if the store did not release it. The hold is empty afterwards. */
     void release() {
         if (!hold_) throw error(HF_NOT_HELD, hf_result_text(HF_NOT_HELD));
         detail::check(end());
     }
 
-    /* What release() would throw, returned; HF_NOT_HELD of an empty one. */
+    /* Like release(), but returns the result; HF_NOT_HELD for an empty one. */
     hf_result end() noexcept {
         hf_hold *ended = std::exchange(hold_, nullptr);
         const hf_result result = ended ? hf_release(ended) : HF_NOT_HELD;
-        told_.reset(); /* after the release: on_lost does not run any more */
+        told_.reset(); /* after the release, when on_lost does not run any more */
         return result;
     }
 
-    /* For the calls of holdfast.h that are not here. The reference stays the hold's. */
+    /* For calls of holdfast.h that have no equivalent here. The hold keeps its reference. */
     hf_hold *get() const noexcept { return hold_; }
 
   private:
     friend class client;
     using teller = std::function<void()>;
 
-    /* Releasing in on_lost ends what it is called with: it runs on a copy. */
+    /* on_lost may release the hold, which destroys the function: so a copy runs. */
     static void tell(hf_hold *, void *arg) noexcept {
         const std::shared_ptr<teller> told = *static_cast<std::shared_ptr<teller> *>(arg);
         (*told)();
     }
 
     hf_hold *hold_ = nullptr;
-    /* Behind a pointer: what the library was given must not move with the hold. */
+    /* Behind a pointer: the address that the library was given must not change when the hold moves. */
     std::unique_ptr<std::shared_ptr<teller>> told_;
 };
 
@@ -289,12 +295,12 @@ using info = std::unique_ptr<hf_info, info_free>;
 struct leader_free {
     void operator()(hf_leader_info *found) const noexcept { hf_leader_free(found); }
 };
-/* Empty where nobody leads. */
+/* Empty if nobody leads. */
 using leader_info = std::unique_ptr<hf_leader_info, leader_free>;
 
 namespace detail {
 
-/* What a callback of C threw, until C has returned. */
+/* Keeps what a callback threw until the C function has returned. */
 template <class Call> struct listing {
     Call &call;
     std::exception_ptr thrown = nullptr;
@@ -312,10 +318,11 @@ template <class Call> struct listing {
 
 } // namespace detail
 
-/* A connection to a store, for all threads of the process; closed with its scope. Moved, not copied. */
+/* A connection to a store, for all threads of the process; closed at the end of its scope. It can
+   be moved, not copied. */
 class client {
   public:
-    /* Of $HOLDFAST_URL. */
+    /* Opens $HOLDFAST_URL. */
     client() { open(nullptr, nullptr); }
     explicit client(const std::string &url) { open(url.c_str(), nullptr); }
     client(const std::string &url, const hf_client_options &options) {
@@ -324,7 +331,7 @@ class client {
     client(client &&) noexcept = default;
     client &operator=(client &&) noexcept = default;
 
-    /* Throws whatever is not HF_OK, HF_BUSY and HF_TIMEOUT too. */
+    /* Throws on any result but HF_OK, also on HF_BUSY and HF_TIMEOUT. */
     hold acquire(const std::string &name, const options &how = {}) {
         hold taken;
         detail::check(ask(name, how, taken));
@@ -336,7 +343,7 @@ class client {
         how.wait = forever;
         return acquire(name, how);
     }
-    /* Empty if another has it, at the end of how.wait; throws whatever else stands in the way. */
+    /* Empty if another still has it at the end of how.wait; throws on any other failure. */
     hold try_acquire(const std::string &name, const options &how = {}) {
         hold taken;
         const hf_result result = ask(name, how, taken);
@@ -344,7 +351,7 @@ class client {
         return taken;
     }
 
-    /* Several names, all or none, as one hold; of the options those count that are for all of them. */
+    /* Several names, all or none, as one hold. kind, permits and capacity are in the requests. */
     hold acquire_all(const std::vector<request> &all, const options &how = {}) {
         hold taken;
         detail::check(ask_all(all, how, taken));
@@ -358,8 +365,8 @@ class client {
     }
 
     /*
-     * Wait to lead: acquire `name` and publish the value, as hf_campaign does. Throws as acquire does,
-     * and HF_LOST; ending the hold resigns.
+     * Wait to become the leader: acquire `name` and publish the value, as hf_campaign does. Throws as
+     * acquire does, and HF_LOST. Ending the hold resigns.
      */
     hold campaign(const std::string &name, const std::string &value, const options &how = {}) {
         hold taken;
@@ -376,7 +383,7 @@ class client {
         return leader_info(found);
     }
 
-    /* Take over what has left a process by hold::leave(). */
+    /* Take over a hold that left its process by hold::leave(). */
     hold adopt(const std::string &text, const options &how = {}) {
         hold taken;
         const char *c_text = plain(text, "text");
@@ -384,7 +391,7 @@ class client {
         detail::check(hf_adopt(get(), c_text, &c, &taken.hold_));
         return taken;
     }
-    /* Make it last this much longer meanwhile; 0: its lease. */
+    /* Make an exported hold last at least this long from now; 0: its lease. */
     void extend_exported(const std::string &text, milliseconds lease = milliseconds::zero()) {
         detail::check(hf_extend_exported(get(), plain(text, "text"), lease.count()));
     }
@@ -396,7 +403,7 @@ class client {
     }
     /*
      * Call `call(const char *name, const hf_info &)` for each name in use that matches the pattern, as
-     * hf_list does, until it returns false. What it throws ends the listing and is thrown on.
+     * hf_list does, until it returns false. An exception from it ends the listing and is rethrown.
      */
     template <class Call> void list(const std::string &pattern, Call &&call) const {
         detail::listing<Call> each{call};
@@ -405,7 +412,7 @@ class client {
         if (each.thrown) std::rethrow_exception(each.thrown);
         detail::check(result);
     }
-    /* The operator's force; with a token, only if it is that one. HF_NOT_HELD is thrown. */
+    /* End an ownership by force; with a token, only if it is that one. Throws HF_NOT_HELD. */
     void break_lock(const std::string &name, std::uint64_t token = 0) {
         detail::check(hf_break(get(), plain(name), token));
     }
@@ -414,7 +421,7 @@ class client {
         detail::check(hf_stats_get(get(), &counted));
         return counted;
     }
-    /* The same in the OpenMetrics format. */
+    /* The counters in the OpenMetrics format. */
     std::string metrics() const {
         std::string text(HF_METRICS_MAX, '\0');
         detail::check(hf_metrics_text(get(), &text[0], text.size()));
@@ -446,7 +453,7 @@ class client {
         return detail::plain(text, what);
     }
 
-    /* All that can fail for want of memory comes before the asking. */
+    /* All allocations happen before the request is sent. */
     static hf_options plain(const options &how, hold &taken) {
         hf_options c{};
         c.wait_ms = how.wait.count();
@@ -494,7 +501,7 @@ class client {
 
 /* ---- Latches and observers ------------------------------------------------------------------ */
 
-/* As std::latch, across machines; one that is open can be set again. What it means: hf_latch_set. */
+/* Like std::latch, across machines; an open latch can be set again. See hf_latch_set. */
 class latch {
   public:
     latch(client &store, std::string name) : client_(&store), name_(std::move(name)) {
@@ -507,7 +514,7 @@ class latch {
     void set(std::uint32_t count) {
         detail::check(hf_latch_set(client_->get(), name_.c_str(), count));
     }
-    /* Returns what is left. Throws HF_NOT_HELD, as all below do, if the latch is not set. */
+    /* Returns the remaining count. Throws HF_NOT_HELD, as all below do, if the latch is not set. */
     std::uint32_t count_down(std::uint32_t by = 1) {
         std::uint32_t left = 0;
         detail::check(hf_latch_count_down(client_->get(), name_.c_str(), by, &left));
@@ -519,7 +526,7 @@ class latch {
         return left;
     }
 
-    /* HF_CANCELLED is thrown. */
+    /* Throws HF_CANCELLED if cancelled. */
     void wait(cancel *cancelled_by = nullptr) const { (void)await(forever, cancelled_by); }
     bool try_wait() const { return await(milliseconds::zero(), nullptr); }
     template <class Rep, class Period>
@@ -543,8 +550,9 @@ class latch {
 };
 
 /*
- * Calls back with who leads now, NULL: nobody, and at every change that is seen, as hf_observe does:
- * on a thread of the client's, until the end of its scope. The callback may not throw.
+ * Calls back with the current leader, or NULL if there is none, and at every change that is seen,
+ * as hf_observe does. It runs on the callback thread, until the end of the observer's scope. The
+ * callback must not throw.
  */
 class observer {
   public:
@@ -572,8 +580,8 @@ class observer {
 namespace detail {
 
 /*
- * One lock and what each thread holds of it. It is kept by thread and not in one place: after a loss
- * another thread may have the lock while the one that lost it has yet to unlock.
+ * One lock and the holds of each thread on it. Holds are kept per thread: after a loss another
+ * thread may have the lock before the thread that lost it has unlocked.
  */
 class named_lock {
   public:
@@ -584,7 +592,7 @@ class named_lock {
 
     const std::string &name() const noexcept { return name_; }
 
-    /* Of what this thread locked last and has not unlocked; false, 0 and NULL if there is nothing. */
+    /* State of what this thread locked last and has not unlocked; false or 0 if there is nothing. */
     bool held() const {
         return look([](const hold &mine) { return mine.held(); });
     }
@@ -614,14 +622,14 @@ class named_lock {
 
     template <class Clock, class Duration>
     bool take_until(kind as, const std::chrono::time_point<Clock, Duration> &end) {
-        /* A wait ends by another clock than this one, which may also be set meanwhile. */
+        /* The wait uses another clock than this one, which may also be set meanwhile: so check it. */
         do {
             if (take(as, wait_of(end - Clock::now()))) return true;
         } while (Clock::now() < end);
         return false;
     }
 
-    /* Not under the mutex: a release asks the store. */
+    /* Releases outside the mutex, because a release contacts the store. */
     hf_result give(kind as) noexcept {
         hold ended;
         {
@@ -655,7 +663,7 @@ class named_lock {
     const std::string name_;
     const options how_;
     mutable std::mutex mutex_;
-    std::vector<entry> mine_; /* the last locked last */
+    std::vector<entry> mine_; /* in the order of locking */
 };
 
 /* Lockable and TimedLockable, of one kind. */
@@ -690,8 +698,8 @@ inline options of_capacity(options how, std::uint32_t capacity, std::uint32_t co
 } // namespace detail
 
 /*
- * A mutex across machines. Of the options the lease, max_hold, cancel, on_lost and renew count. A thread
- * that has it and locks it again has HF_DEADLOCK thrown at it.
+ * A mutex across machines. These options apply: lease, max_hold, cancelled_by, on_lost and renew.
+ * If a thread locks it twice, HF_DEADLOCK is thrown.
  */
 class mutex : public detail::exclusive<kind::mutex> {
   public:
@@ -699,7 +707,7 @@ class mutex : public detail::exclusive<kind::mutex> {
         : exclusive(store, std::move(name), detail::not_reentrant(std::move(how))) {}
 };
 
-/* One that its thread may lock again; it unlocks as often. */
+/* A mutex that its thread may lock again; it must unlock as often. */
 class recursive_mutex : public detail::exclusive<kind::mutex> {
   public:
     recursive_mutex(client &store, std::string name, options how = {})
@@ -707,8 +715,8 @@ class recursive_mutex : public detail::exclusive<kind::mutex> {
 };
 
 /*
- * Readers share it (std::shared_lock), a writer has it alone (std::unique_lock). First come first served:
- * a waiting writer holds back later readers.
+ * Readers share it (std::shared_lock), a writer has it alone (std::unique_lock). First come, first
+ * served: a waiting writer holds back later readers.
  */
 class shared_mutex : public detail::exclusive<kind::write> {
   public:
@@ -728,7 +736,8 @@ class shared_mutex : public detail::exclusive<kind::write> {
     hf_result unlock_shared() noexcept { return give(kind::read); }
 };
 
-/* At most `capacity` at once: locking takes `count` of them. All must say the same capacity. */
+/* At most `capacity` at once: locking takes `count` of them. All users must give the same capacity.
+   */
 class permits : public detail::exclusive<kind::permits> {
   public:
     permits(client &store, std::string name, std::uint32_t capacity, std::uint32_t count = 1,
