@@ -11,8 +11,8 @@
  *
  * or, with a hold for one scope and all of its functions:
  *
- *     holdfast::hold hold = client.acquire("orders:42", {.wait = 5s});        // C++20; in C++17 name
- *     write_with_token(hold.fence());                                         // the options first
+ *     holdfast::hold hold = client.acquire("orders:42", {.wait = 5s});   // C++20; in C++17 name
+ *     write_with_token(hold.fence());                                    // the options first
  *     hold.release();                             // throws HF_LOST if it was lost meanwhile
  *
  * holdfast.h says what the calls mean, how long they block and what they return. This header
@@ -281,7 +281,7 @@ class hold {
     }
 
     hf_hold *hold_ = nullptr;
-    /* Behind a pointer: the address that the library was given must not change when the hold moves. */
+    /* Behind a pointer: the address that the library has must not change when the hold moves. */
     std::unique_ptr<std::shared_ptr<teller>> told_;
 };
 
@@ -365,8 +365,8 @@ class client {
     }
 
     /*
-     * Wait to become the leader: acquire `name` and publish the value, as hf_campaign does. Throws as
-     * acquire does, and HF_LOST. Ending the hold resigns.
+     * Wait to become the leader: acquire `name` and publish the value, as hf_campaign does. Throws
+     * as acquire does, and HF_LOST. Ending the hold resigns.
      */
     hold campaign(const std::string &name, const std::string &value, const options &how = {}) {
         hold taken;
@@ -402,8 +402,8 @@ class client {
         return info(found);
     }
     /*
-     * Call `call(const char *name, const hf_info &)` for each name in use that matches the pattern, as
-     * hf_list does, until it returns false. An exception from it ends the listing and is rethrown.
+     * Call `call(const char *name, const hf_info &)` for each name in use that matches the pattern,
+     * as hf_list does, until it returns false. An exception from it ends the listing and is rethrown.
      */
     template <class Call> void list(const std::string &pattern, Call &&call) const {
         detail::listing<Call> each{call};
@@ -592,7 +592,7 @@ class named_lock {
 
     const std::string &name() const noexcept { return name_; }
 
-    /* State of what this thread locked last and has not unlocked; false or 0 if there is nothing. */
+    /* State of this thread's last hold that is not unlocked yet; false or 0 if there is none. */
     bool held() const {
         return look([](const hold &mine) { return mine.held(); });
     }
@@ -622,7 +622,7 @@ class named_lock {
 
     template <class Clock, class Duration>
     bool take_until(kind as, const std::chrono::time_point<Clock, Duration> &end) {
-        /* The wait uses another clock than this one, which may also be set meanwhile: so check it. */
+        /* The wait uses another clock than `Clock`, which may also be set meanwhile. */
         do {
             if (take(as, wait_of(end - Clock::now()))) return true;
         } while (Clock::now() < end);
