@@ -198,9 +198,7 @@ class hold {
     }
     ~hold() { (void)end(); }
 
-    explicit operator bool() const noexcept {
-        return hold_ != nullptr;
-    } /* not the same as held() */
+    explicit operator bool() const noexcept { return hold_ != nullptr; } /* not held() */
 
     bool held() const noexcept { return hold_ && hf_held(hold_) != 0; }
     milliseconds remaining() const noexcept {
@@ -403,7 +401,8 @@ class client {
     }
     /*
      * Call `call(const char *name, const hf_info &)` for each name in use that matches the pattern,
-     * as hf_list does, until it returns false. An exception from it ends the listing and is rethrown.
+     * as hf_list does, until it returns false. An exception from it ends the listing and is
+     * rethrown.
      */
     template <class Call> void list(const std::string &pattern, Call &&call) const {
         detail::listing<Call> each{call};
