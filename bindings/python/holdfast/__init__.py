@@ -1,10 +1,11 @@
-"""Locks that hold across machines.
+"""Distributed locks, on a database or in a directory.
 
     with holdfast.Client("redis://localhost") as client:
         with client.acquire("invoices", timeout=5) as hold:
             write_with_token(hold.fence)
 
-Times are in seconds. What the calls mean is said at length in holdfast.h, over which this is a thin layer.
+Times are in seconds. This is a thin layer over the C library. holdfast.h describes the calls in
+full.
 """
 from ._cancel import Cancel
 from ._client import Client

@@ -8,7 +8,7 @@ from .errors import NoMemoryError
 
 
 class Cancel:
-    """Ends the waits that were given it, for ever: what begins with it afterwards fails at once.
+    """Ends the waits that use it, permanently: later calls with it fail at once.
 
     Fire it from any thread, or from a handler of the signal module.
     """
@@ -21,10 +21,10 @@ class Cancel:
             raise NoMemoryError("out of memory or descriptors")
 
     def fire(self) -> None:
-        """End every wait that carries it with CancelledError."""
+        """End every wait that uses it with CancelledError."""
         self._fired = True
         library().hf_cancel_fire(self._pointer)
-        # No lock: a signal handler may run in the middle of link(), which looks again at the end.
+        # No lock: a signal handler may run in the middle of link(), which checks again at its end.
         for other in tuple(self._linked):
             other.fire()
 
@@ -33,7 +33,7 @@ class Cancel:
         return self._fired
 
     def link(self, other: Cancel) -> None:
-        """Have `other` fired with this one, until unlink()."""
+        """Fire `other` together with this one, until unlink()."""
         self._linked.add(other)
         if self._fired:
             other.fire()
@@ -42,7 +42,7 @@ class Cancel:
         self._linked.discard(other)
 
     def __del__(self) -> None:
-        # A call that uses it has a reference to it.
+        # Safe: every call that uses it has a reference to it.
         pointer, self._pointer = getattr(self, "_pointer", None), None
         if pointer:
             library().hf_cancel_free(pointer)

@@ -17,8 +17,9 @@ from ._hold import Hold, LostFunction, callback_thread
 from ._info import Info, Stats, info_of, stats_of
 from ._latch import Latch
 from ._leader import Leader, LeaderFunction, Observer, leader_of
-from ._library import (LIST_FN, NO_RENEW, NOT_REENTRANT, CClientOptions, CInfo, CLeader, COptions, CStats,
-                       Kind, check, count, encode, library, span_ms, text, value_of, wait_ms)
+from ._library import (LIST_FN, NO_RENEW, NOT_REENTRANT, CClientOptions, CInfo, CLeader, COptions,
+                       CStats, Kind, check, count, encode, library, span_ms, text, value_of,
+                       wait_ms)
 from ._owner import Owner, set_owner
 from ._request import Name, Request, plain
 from .errors import (BusyError, CancelledError, ClosedError, ForkedError, InvalidError,
@@ -27,10 +28,10 @@ from .errors import (BusyError, CancelledError, ClosedError, ForkedError, Invali
 METRICS_MAX = 32768  # bytes
 
 class Client:
-    """A client of the store that a URL names; without one, of $HOLDFAST_URL.
+    """A client of the store that a URL names; without a URL, of $HOLDFAST_URL.
 
-    Threads of one process usually share one. Closing it, or leaving its `with` block, releases what it
-    holds. A client is not for a forked child: it opens its own.
+    Threads of one process usually share one client. Closing it, or leaving its `with` block,
+    releases its holds. A forked child cannot use the client of its parent: it must open its own.
     """
 
     def __init__(self, url: Optional[str] = None, *, lease: Optional[float] = None,
@@ -42,37 +43,38 @@ class Client:
             command_timeout_ms=span_ms(command_timeout, "command_timeout"),
             outage_ms=span_ms(outage, "outage"),
             label=None if label is None else encode(label, "label"))
-        self._closed_by = Cancel()  # ends the waits when it closes
+        self._closed_by = Cancel()  # ends the waits when the client closes
         opened = c_void_p()
         check(library().hf_open_v(None if url is None else encode(url, "URL"), byref(options),
                                   ctypes.sizeof(options), byref(opened)))
         self._pid = os.getpid()
         self._pointer: int = opened.value or 0
         self._closing = False
-        self._using = 0  # calls that are in the library
+        self._using = 0  # calls that are inside the library
         self._idle = threading.Condition()
-        # At the latest while Python still runs: callbacks need it.
+        # Closes while Python still runs, because callbacks need it.
         self._closer = weakref.finalize(self, close_anywhere, self._pointer)
 
-    # -- Taking locks
+    # -- Acquiring
 
     def acquire(self, name: Name, timeout: Optional[float] = None, *, lease: Optional[float] = None,
                 max_hold: Optional[float] = None, kind: Kind = Kind.MUTEX, permits: int = 0,
-                capacity: int = 0, owner: Union[int, Owner, None] = None, cancel: Optional[Cancel] = None,
-                on_lost: Optional[LostFunction] = None, renew: bool = True,
-                reentrant: bool = True) -> Hold:
-        """Take the lock `name`, and return the hold: use it in a `with` statement.
+                capacity: int = 0, owner: Union[int, Owner, None] = None,
+                cancel: Optional[Cancel] = None, on_lost: Optional[LostFunction] = None,
+                renew: bool = True, reentrant: bool = True) -> Hold:
+        """Acquire the lock `name` and return the hold, for a `with` statement.
 
-        timeout   seconds to wait; None: without end; 0: try once
+        timeout   seconds to wait; None: forever; 0: try once
         lease     seconds after which the store forgets it if it is not renewed; None: the client's
-        max_hold  it is lost this many seconds after it was asked for, whatever renews it
-        owner     who takes it: an Owner, or a number of yours. An owner that has it takes it again. None: this call
-                  alone, which excludes every other call, also of the same thread and task
+        max_hold  it is lost this many seconds after the request, even if it is renewed
+        owner     an Owner, or a number of your choice. An owner that has the lock re-enters it.
+                  None: a new owner for this call, which excludes every other call, also of the same
+                  thread and task
         reentrant False: an owner that has it gets DeadlockError instead
-        on_lost   called once with the hold if it is lost, on a thread of the client's
+        on_lost   called once with the hold if it is lost, on the client's callback thread
 
-        Raises BusyError, WaitTimeoutError, CancelledError, DeadlockError, UnreachableError and the other
-        classes of HoldfastError.
+        Raises BusyError, WaitTimeoutError, CancelledError, DeadlockError, UnreachableError and
+        other subclasses of HoldfastError.
         """
         options = COptions(
             wait_ms=wait_ms(timeout), lease_ms=span_ms(lease, "lease"),
@@ -83,14 +85,16 @@ class Client:
         raw = encode(name)
         return self._take(_wait.One(self._use, raw), raw, options, cancel, on_lost)
 
-    def acquire_all(self, requests: Iterable[Union[Name, Request]], timeout: Optional[float] = None, *,
-                    lease: Optional[float] = None, max_hold: Optional[float] = None,
+    def acquire_all(self, requests: Iterable[Union[Name, Request]],
+                    timeout: Optional[float] = None, *, lease: Optional[float] = None,
+                    max_hold: Optional[float] = None,
                     owner: Union[int, Owner, None] = None, cancel: Optional[Cancel] = None,
                     on_lost: Optional[LostFunction] = None, renew: bool = True) -> Hold:
-        """Take several names, all or none, as one hold: names, or a Request for what is no mutex.
+        """Acquire several names, all or none, as one hold.
 
-        They are taken in one order by everybody, so that nobody waits for each other. The hold is lost with the
-        first that is lost. Otherwise as acquire().
+        Give names, or a Request for kinds other than the mutex. Every caller acquires them in the
+        same order, so callers cannot deadlock. Losing one name loses the hold. Otherwise as
+        acquire().
         """
         options = COptions(
             wait_ms=wait_ms(timeout), lease_ms=span_ms(lease, "lease"),
@@ -100,12 +104,13 @@ class Client:
         name = b", ".join(each.name for each in every)
         return self._take(_wait.All(self._use, every), name, options, cancel, on_lost)
 
-    def try_acquire(self, name: Name, timeout: Optional[float] = 0, *, lease: Optional[float] = None,
-                    max_hold: Optional[float] = None, kind: Kind = Kind.MUTEX, permits: int = 0,
-                    capacity: int = 0, owner: Union[int, Owner, None] = None, cancel: Optional[Cancel] = None,
+    def try_acquire(self, name: Name, timeout: Optional[float] = 0, *,
+                    lease: Optional[float] = None, max_hold: Optional[float] = None,
+                    kind: Kind = Kind.MUTEX, permits: int = 0, capacity: int = 0,
+                    owner: Union[int, Owner, None] = None, cancel: Optional[Cancel] = None,
                     on_lost: Optional[LostFunction] = None, renew: bool = True,
                     reentrant: bool = True) -> Optional[Hold]:
-        """As acquire(), but without waiting unless told to; None if another has the lock."""
+        """Like acquire(), but by default without waiting; returns None if another has the lock."""
         try:
             return self.acquire(
                 name, timeout, lease=lease, max_hold=max_hold, kind=kind, permits=permits,
@@ -118,21 +123,24 @@ class Client:
                  lease: Optional[float] = None, max_hold: Optional[float] = None,
                  owner: Union[int, Owner, None] = None, cancel: Optional[Cancel] = None,
                  on_lost: Optional[LostFunction] = None) -> Hold:
-        """Wait to lead: take the lock `name`, and publish `value` under its token. Releasing it resigns.
+        """Wait to become the leader: acquire `name` and publish `value` under its token.
 
-        Hold.proclaim says something else. Otherwise as acquire().
+        Releasing it resigns. Hold.proclaim publishes another value. Otherwise as acquire().
         """
         options = COptions(
             wait_ms=wait_ms(timeout), lease_ms=span_ms(lease, "lease"),
             max_hold_ms=span_ms(max_hold, "max_hold"))
         set_owner(options, owner)
         raw = encode(name)
-        return self._take(_wait.Lead(self._use, raw, value_of(value)), raw, options, cancel, on_lost)
+        lead = _wait.Lead(self._use, raw, value_of(value))
+        return self._take(lead, raw, options, cancel, on_lost)
 
-    def adopt(self, exported: str, *, lease: Optional[float] = None, max_hold: Optional[float] = None,
-              on_lost: Optional[LostFunction] = None, renew: bool = True) -> Hold:
-        """Take over what has left a process by Hold.leave()."""
-        options = COptions(lease_ms=span_ms(lease, "lease"), max_hold_ms=span_ms(max_hold, "max_hold"),
+    def adopt(self, exported: str, *, lease: Optional[float] = None,
+              max_hold: Optional[float] = None, on_lost: Optional[LostFunction] = None,
+              renew: bool = True) -> Hold:
+        """Take over a hold that left its process by Hold.leave()."""
+        options = COptions(lease_ms=span_ms(lease, "lease"),
+                           max_hold_ms=span_ms(max_hold, "max_hold"),
                            flags=0 if renew else NO_RENEW)
         raw = encode(exported, "text")
         hold = Hold(urllib.parse.unquote_to_bytes(raw.rpartition(b":")[2]), on_lost)
@@ -148,20 +156,22 @@ class Client:
     def extend_exported(self, exported: str, lease: Optional[float] = None) -> None:
         """Make what has left last so many seconds from now; None: its lease."""
         with self._use() as client:
-            check(library().hf_extend_exported(client, encode(exported, "text"), span_ms(lease, "lease")))
+            check(library().hf_extend_exported(
+                client, encode(exported, "text"), span_ms(lease, "lease")))
 
     def _take(self, asking: _wait.Asking, name: bytes, options: COptions, cancel: Optional[Cancel],
               on_lost: Optional[LostFunction]) -> Hold:
         hold = Hold(name, on_lost)
         hold._told_by(options)
         try:
-            self._ending(cancel, lambda: _wait.acquire(asking, options, hold, self._closed_by, cancel))
+            self._ending(
+                cancel, lambda: _wait.acquire(asking, options, hold, self._closed_by, cancel))
         finally:
             hold._granted.set()
         return hold
 
     def _ending(self, cancel: Optional[Cancel], wait: Callable[[], None]) -> None:
-        """Closing ends waits by a cancel of its own."""
+        """Run a wait. Closing the client ends it by a cancel, which is reported as ClosedError."""
         try:
             wait()
         except CancelledError:
@@ -169,7 +179,7 @@ class Client:
                 raise ClosedError("the client was closed") from None
             raise
 
-    # -- Looking and breaking
+    # -- Inspecting and breaking
 
     def inspect(self, name: Name) -> Info:
         """Ask the store who holds `name`, and who waits for it."""
@@ -182,7 +192,7 @@ class Client:
             library().hf_info_free(found)
 
     def list(self, pattern: Name = "*") -> Dict[str, Info]:
-        """The names that are held or waited for and match `pattern`, as a shell's does, and who has them."""
+        """The names that are held or waited for and match the shell pattern, with their Info."""
         found: Dict[str, Info] = {}
 
         def each(name: bytes, info: Any, _arg: int) -> int:
@@ -194,7 +204,7 @@ class Client:
         return found
 
     def leader(self, name: Name) -> Optional[Leader]:
-        """Ask the store who leads; None: nobody does."""
+        """Ask the store who leads; None: nobody."""
         found = ctypes.POINTER(CLeader)()
         try:
             with self._use() as client:
@@ -207,20 +217,20 @@ class Client:
             library().hf_leader_free(found)
 
     def observe(self, name: Name, function: LeaderFunction) -> Observer:
-        """Have `function` called with the Leader, or None, now and at every change that is seen.
+        """Call `function` with the Leader, or None, now and at every change that is seen.
 
-        It is called on a thread of the client's, until the observer is closed.
+        It runs on the client's callback thread, until the observer is closed.
         """
         return Observer(self, name, function)
 
     def latch(self, name: Name) -> Latch:
-        """The latch of that name; no lock's name is in its way."""
+        """The latch of that name. It is unrelated to a lock of the same name."""
         return Latch(self, name)
 
     def break_lock(self, name: Name, token: int = 0) -> None:
-        """The operator's force: end the ownership of `name`; with a token only if it is that one.
+        """End the ownership of `name` by force; with a token only if it is that one.
 
-        Its holder is told that it lost it. NotHeldError says that there was nothing to break.
+        Its holder is told of the loss. NotHeldError means that there was nothing to break.
         """
         if not 0 <= token < 1 << 64:
             raise InvalidError(f"the token {token} is no number of 64 bits")
@@ -228,14 +238,14 @@ class Client:
             check(library().hf_break(client, encode(name), token))
 
     def stats(self) -> Stats:
-        """What this client has done so far."""
+        """Counters since the client was opened."""
         counted = CStats()
         with self._use() as client:
             check(library().hf_stats_get_v(client, byref(counted), ctypes.sizeof(counted)))
         return stats_of(counted)
 
     def metrics(self) -> str:
-        """The same in the OpenMetrics format."""
+        """The counters in the OpenMetrics format."""
         said = ctypes.create_string_buffer(METRICS_MAX)
         with self._use() as client:
             check(library().hf_metrics_text(client, said, METRICS_MAX))
@@ -244,9 +254,9 @@ class Client:
     # -- Closing
 
     def close(self) -> None:
-        """Release what is held and end every wait with ClosedError. Closing twice is allowed.
+        """Release all holds and end every wait with ClosedError. Closing twice is allowed.
 
-        Called by an on_lost it is done behind, for it waits until those have returned.
+        Closing waits for callbacks to return. So if a callback calls it, it runs on another thread.
         """
         if os.getpid() != self._pid:
             self._closer()  # frees memory
@@ -274,7 +284,7 @@ class Client:
 
     @contextlib.contextmanager
     def _use(self) -> Iterator[int]:
-        """The library's client, which is not closed meanwhile."""
+        """The library's client; it is not closed during the block."""
         if os.getpid() != self._pid:
             raise ForkedError("the client belongs to the parent process: open one in the child")
         with self._idle:
@@ -290,8 +300,8 @@ class Client:
 
 
 def close_anywhere(client: int) -> None:
-    """hf_close, which may not be called by the thread that runs callbacks: the last reference to a client
-    may go there."""
+    """Call hf_close from any thread. The callback thread must not call it, but may drop the last
+    reference to a client."""
     if getattr(callback_thread, "runs", False):
         threading.Thread(target=library().hf_close, args=(client,)).start()
     else:

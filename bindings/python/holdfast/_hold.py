@@ -11,17 +11,17 @@ from ctypes import c_void_p
 from types import TracebackType
 from typing import Callable, Dict, Iterator, Optional, Tuple, Type, Union
 
-from ._library import (FOREVER, LOST_FN, OK, TIMEOUT, COptions, c_hold, check, detail_of, library, span_ms,
-                       text, value_of, wait_ms)
+from ._library import (FOREVER, LOST_FN, OK, TIMEOUT, COptions, c_hold, check, detail_of, library,
+                       span_ms, text, value_of, wait_ms)
 from .errors import LostError, NotHeldError, error_of
 
 LostFunction = Callable[["Hold"], None]
 
-# Whom to call when a hold is lost, by the number that the library was given for it.
+# The functions to call when a hold is lost, by the number that the library was given.
 told: Dict[int, Tuple[LostFunction, "weakref.ref[Hold]"]] = {}
 numbers = itertools.count(1)
 
-# Marks the thread that runs a callback: it must not close a client, which waits for callbacks.
+# Marks the thread that runs a callback. It must not close a client, which waits for callbacks.
 callback_thread = threading.local()
 
 
@@ -34,8 +34,8 @@ def in_callback() -> Iterator[None]:
         callback_thread.runs = False
 
 
-# A wait in the library is blind to Python's signal handlers: an upgrade in the main thread, which keeps its
-# place before all others, comes up for air this often.
+# Python's signal handlers cannot run during a wait inside the library. So an upgrade in the main
+# thread returns to Python this often; it keeps its position ahead of all others.
 SLICE_MS = 500
 
 EXPORT_MAX = 3584  # bytes
@@ -46,9 +46,9 @@ def tell(_hold: int, number: int) -> None:
         function, reference = told.get(number, (None, None))
         hold = reference() if reference else None
         if function and hold:
-            hold._granted.wait()  # a loss may be told before the acquire has returned
+            hold._granted.wait()  # a loss may be reported before the acquire has returned
             function(hold)
-        del hold  # here, where it is known to be a callback
+        del hold  # here, while the thread is marked as one that runs callbacks
 
 
 lost = LOST_FN(tell)
@@ -57,13 +57,13 @@ lost = LOST_FN(tell)
 class Hold:
     """An ownership of a lock, from Client.acquire. Leaving its `with` block releases it.
 
-    What it knows (held, remaining, fence, why_lost) it knows without asking the store. It has a reference
-    to the library's handle until it is gone itself, so all of it may be asked by any thread at any time.
+    held, remaining, fence and why_lost do not contact the store. A Hold keeps a reference to the
+    library's handle as long as it lives, so any thread may use it at any time.
     """
 
     def __init__(self, name: bytes, on_lost: Optional[LostFunction] = None) -> None:
-        # Empty until the library has written the handle into it: nothing that interrupts us in
-        # between can then lose it.
+        # The library writes the handle directly into this cell, so that an interrupt in between
+        # cannot lose it.
         self._cell = c_void_p()
         self._name = name
         self._released = False
@@ -82,7 +82,7 @@ class Hold:
         state = "held" if self.held else "not held"
         return f"<holdfast.Hold {text(self._name)!r}, {state}, token {self.fence}>"
 
-    # -- What it knows
+    # -- State
 
     @property
     def name(self) -> str:
@@ -90,7 +90,7 @@ class Hold:
 
     @property
     def held(self) -> bool:
-        """True while it is not released, not lost and before its deadline, by the clock now."""
+        """True if it is not released, not lost and before its deadline, by the clock now."""
         return bool(library().hf_held(self._cell))
 
     @property
@@ -100,11 +100,11 @@ class Hold:
 
     @property
     def fence(self) -> int:
-        """The token, greater than that of every earlier holder: let the resource refuse a lower one."""
+        """The token, greater than every earlier holder's. Let the resource refuse a lower one."""
         return int(library().hf_fence(self._cell))
 
     def fence_of(self, index: int) -> int:
-        """The token of one of several names, by its place in Client.acquire_all; 0 beyond them."""
+        """The token of one of several names, by its index in acquire_all; 0 if out of range."""
         return int(library().hf_fence_of(self._cell, index)) if index >= 0 else 0
 
     @property
@@ -118,21 +118,21 @@ class Hold:
         return int(library().hf_lost_fd(self._cell))
 
     def check(self) -> None:
-        """Raise LostError, or NotHeldError once it is released, unless it is held. No round trip."""
+        """Raise LostError if it was lost, or NotHeldError if it was released. No round trip."""
         if self.held:
             return
         if self._released:
             raise NotHeldError("the hold was released")
         raise LostError(self.why_lost or "the hold is over")
 
-    # -- What can be done with it
+    # -- Operations
 
     def extend(self, lease: float) -> None:
         """Make it last for at least this many seconds from now."""
         check(library().hf_extend(self._cell, span_ms(lease, "lease")))
 
     def upgrade(self, timeout: Optional[float] = None) -> None:
-        """Make of an UPGRADABLE hold the writer's: waits for the readers beside it to leave."""
+        """Turn an UPGRADABLE hold into a writer's. It waits for the other readers to leave."""
         left = wait_ms(timeout)
         in_slices = threading.current_thread() is threading.main_thread()
         while in_slices and (left == FOREVER or left > SLICE_MS):
@@ -144,18 +144,19 @@ class Hold:
         check(library().hf_upgrade(self._cell, left))
 
     def downgrade(self) -> None:
-        """Make of the writer's hold a reader's, without letting go in between."""
+        """Turn a writer's hold into a reader's; the lock is not free in between."""
         check(library().hf_downgrade(self._cell))
 
     def proclaim(self, value: Union[str, bytes]) -> None:
-        """Publish a value: its holder leads from then on. See Client.campaign."""
+        """Publish a value; from then on its holder leads. See Client.campaign."""
         said = value_of(value)
         check(library().hf_proclaim(self._cell, said, len(said)))
 
     def leave(self) -> str:
-        """Let it leave this process, unrenewed for its lease: the text is for Client.adopt, wherever that is.
+        """Let it leave this process. Any process can adopt it with the returned text.
 
-        Only a mutex on a server can. If this raises it has not left; of UnknownOutcomeError that is not known.
+        See Client.adopt. It lasts for its lease, without renewal. Only a mutex on a server can
+        leave. If this raises, it has not left; with UnknownOutcomeError that is unknown.
         """
         hf = library()
         said = ctypes.create_string_buffer(EXPORT_MAX)
@@ -169,7 +170,7 @@ class Hold:
         return text(said.value)
 
     def release(self) -> None:
-        """End it. LostError says that it was lost before: others may have worked since."""
+        """End it. LostError means that it was lost before: others may have worked since."""
         result, detail = self._end()
         if result != OK:
             raise error_of(result, detail)
@@ -182,12 +183,12 @@ class Hold:
         if self._released:  # inside the block
             return
         result, detail = self._end()
-        if result != OK and kind is None:  # the block's own exception goes before
+        if result != OK and kind is None:  # the block's own exception takes precedence
             raise error_of(result, detail)
 
     def __del__(self, ending: Callable[[], bool] = sys.is_finalizing) -> None:
-        # Without waiting for the store: this may be any thread, at any time. When Python ends the clients were closed,
-        # and what this module names is gone.
+        # This does not wait for the store, because it may run on any thread at any time. When
+        # Python ends, the clients are already closed, and the names of this module are gone.
         if ending():
             return
         cell = getattr(self, "_cell", None)

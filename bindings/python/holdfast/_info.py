@@ -9,9 +9,9 @@ from ._library import CHistogram, CInfo, CStats, CWaiter, Kind, text
 
 @dataclass(frozen=True)
 class Waiter:
-    """Somebody who waits: the first of its client, which stands in line for all of its threads."""
+    """A client in the queue of a lock; one entry, whichever of its threads wait."""
 
-    pid: int  # 0: not known
+    pid: int  # 0: unknown
     client: str
     owner: str
     host: str
@@ -21,7 +21,7 @@ class Waiter:
 
 @dataclass(frozen=True)
 class Info:
-    """Who holds a lock, as the store has it. Of a free one only `waiting` and `waiters` say something."""
+    """Who holds a lock, as the store reports it. Of a free lock only the waiters are known."""
 
     held: bool
     kind: Kind
@@ -35,16 +35,16 @@ class Info:
     host: str
     program: str
     label: str
-    holders: int  # how many; what is above tells of one of them
+    holders: int  # how many; the fields above describe one of them
     used: int  # permits
     capacity: int
-    waiting: int  # clients in line
-    waiters: Tuple[Waiter, ...]  # the first of them first
+    waiting: int  # clients in the queue
+    waiters: Tuple[Waiter, ...]  # in queue order
 
 
 @dataclass(frozen=True)
 class Histogram:
-    """How long something took: buckets[i] counts spans of at most 2**i microseconds that are in none before it."""
+    """Durations: buckets[i] counts those of at most 2**i microseconds, without earlier buckets."""
 
     count: int
     sum: float  # seconds
@@ -53,7 +53,7 @@ class Histogram:
 
 @dataclass(frozen=True)
 class Stats:
-    """Counters since the client was opened; `held` and `waiting` are of now."""
+    """Counters since the client was opened; `held` and `waiting` are current values."""
 
     acquired: int
     reentered: int
@@ -74,7 +74,8 @@ WAITERS_MAX = 64  # of hf_info
 
 
 def waiter_of(c: CWaiter) -> Waiter:
-    return Waiter(c.pid, text(c.client), text(c.owner), text(c.host), text(c.program), text(c.label))
+    return Waiter(
+        c.pid, text(c.client), text(c.owner), text(c.host), text(c.program), text(c.label))
 
 
 def info_of(c: CInfo) -> Info:

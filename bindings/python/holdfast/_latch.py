@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 class Latch:
-    """A latch is set to a count, counted down, and open from then on; from Client.latch.
+    """A latch is set to a count and counted down; at zero it opens. It comes from Client.latch.
 
-    It can be set again, for another round. A latch that is not set is NotHeldError.
+    It can be set again, for another round. A latch that is not set raises NotHeldError.
     """
 
     def __init__(self, client: Client, name: Name) -> None:
@@ -30,12 +30,12 @@ class Latch:
         return text(self._name)
 
     def set(self, number: int) -> None:
-        """Begin a round with so many to be counted down; 0 is open at once."""
+        """Begin a round with this count; 0 is open at once."""
         with self._client._use() as client:
             check(library().hf_latch_set(client, self._name, count(number, "count")))
 
     def count_down(self, by: int = 1) -> int:
-        """Count, never below zero, and return what is left."""
+        """Count down, never below zero, and return the remaining count."""
         left = c_uint32()
         with self._client._use() as client:
             check(library().hf_latch_count_down(client, self._name, count(by, "by"), byref(left)))
@@ -43,14 +43,14 @@ class Latch:
 
     @property
     def left(self) -> int:
-        """What is left in this round, as the store has it."""
+        """The remaining count of this round, as the store reports it."""
         left = c_uint32()
         with self._client._use() as client:
             check(library().hf_latch_left(client, self._name, byref(left)))
         return left.value
 
     def wait(self, timeout: Optional[float] = None, *, cancel: Optional[Cancel] = None) -> bool:
-        """Wait until it is open, for `timeout` seconds; None: without end. False if it is not open then."""
+        """Wait until it is open; False if it is not after `timeout` seconds; None: forever."""
         options = COptions(wait_ms=wait_ms(timeout))
         try:
             self._client._ending(

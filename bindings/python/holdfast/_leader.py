@@ -1,4 +1,4 @@
-"""Who leads, and being told of it."""
+"""Leaders and observers."""
 from __future__ import annotations
 
 import ctypes
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Leader:
-    """Who leads: it holds the lock, and has said something under its token."""
+    """The leader: it holds the lock and has published a value under its token."""
 
     token: int  # the fence of its hold
     value: bytes
     remaining: float  # seconds until the store forgets it, if it is not renewed
-    pid: int  # 0: not known
+    pid: int  # 0: unknown
     client: str
     host: str
     program: str
@@ -32,15 +32,16 @@ class Leader:
 
 LeaderFunction = Callable[[Optional[Leader]], None]
 
-# Whom to tell, by the number that the library was given.
+# The functions to call, by the number that the library was given.
 observers: Dict[int, LeaderFunction] = {}
 numbers = itertools.count(1)
 
 
 def leader_of(c: CLeader) -> Leader:
     return Leader(
-        token=c.token, value=ctypes.string_at(c.value, c.value_length), remaining=c.remaining_ms / 1000,
-        pid=c.pid, client=text(c.client), host=text(c.host), program=text(c.program), label=text(c.label))
+        token=c.token, value=ctypes.string_at(c.value, c.value_length),
+        remaining=c.remaining_ms / 1000, pid=c.pid, client=text(c.client), host=text(c.host),
+        program=text(c.program), label=text(c.label))
 
 
 def tell(found: Any, number: int) -> None:  # a pointer to a CLeader
@@ -54,7 +55,7 @@ told = LEADER_FN(tell)
 
 
 class Observer:
-    """Calls back with the Leader, or None, now and at every change that is seen; from Client.observe.
+    """Calls a function with the Leader, or None, now and at every change; from Client.observe.
 
     It ends with close(), or with its `with` block.
     """
@@ -65,13 +66,14 @@ class Observer:
         observers[self._number] = function
         try:
             with client._use() as pointer:
-                check(library().hf_observe(pointer, encode(name), told, self._number, byref(self._cell)))
+                check(library().hf_observe(
+                    pointer, encode(name), told, self._number, byref(self._cell)))
         except BaseException:
             del observers[self._number]
             raise
 
     def close(self) -> None:
-        """End it: the callback neither runs nor will, unless this is its own call."""
+        """End it: the callback does not run any more, unless it made this call itself."""
         pointer, self._cell = self._cell, c_void_p()
         observers.pop(self._number, None)
         if pointer:

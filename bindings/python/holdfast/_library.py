@@ -1,4 +1,4 @@
-"""The shared library: where it is, what its functions take, and what its structs look like."""
+"""The shared library: its location, its functions and its structs."""
 from __future__ import annotations
 
 import ctypes
@@ -14,7 +14,7 @@ from .errors import InvalidError, error_of
 
 OK, BUSY, TIMEOUT, CLOSED = 0, 1, 2, 14
 FOREVER = -1
-SPAN_MAX = 1e12  # seconds: past counting, and well inside 64 bits
+SPAN_MAX = 1e12  # seconds: effectively forever, and well inside 64 bits
 NO_RENEW, NOT_REENTRANT, FRESH_OWNER = 1, 2, 4
 SONAME = "libholdfast.so.0"
 # Before 1.0 a minor version may change the interface.
@@ -22,7 +22,7 @@ COMPATIBLE = "0.2."
 
 
 class Kind(enum.IntEnum):
-    """Kinds of lock. All of them stand in one line of a name."""
+    """Kinds of lock. All of them share the queue of a name."""
 
     MUTEX = 0
     READ = 1
@@ -31,7 +31,7 @@ class Kind(enum.IntEnum):
     PERMITS = 4
 
 
-# ---- Structs, as tests/api/layout.c has them -----------------------------------------------------
+# ---- Structs, as checked by tests/api/layout -----------------------------------------------------
 
 class COptions(ctypes.Structure):
     _fields_ = [
@@ -66,9 +66,10 @@ class CWaiter(ctypes.Structure):
 class CInfo(ctypes.Structure):
     _fields_ = [
         ("held", c_int32), ("kind", c_uint32), ("count", c_uint32), ("waiting", c_uint32),
-        ("remaining_ms", c_int64), ("token", c_uint64), ("since_unix_ms", c_int64), ("pid", c_int64),
-        ("client", c_char_p), ("owner", c_char_p), ("host", c_char_p), ("program", c_char_p),
-        ("label", c_char_p), ("waiters", POINTER(CWaiter)), ("holders", c_uint32),
+        ("remaining_ms", c_int64), ("token", c_uint64), ("since_unix_ms", c_int64),
+        ("pid", c_int64), ("client", c_char_p), ("owner", c_char_p), ("host", c_char_p),
+        ("program", c_char_p), ("label", c_char_p), ("waiters", POINTER(CWaiter)),
+        ("holders", c_uint32),
         ("used", c_uint32), ("capacity", c_uint32),
     ]
 
@@ -93,7 +94,7 @@ class CStats(ctypes.Structure):
 
 # ---- Functions -----------------------------------------------------------------------------------
 
-c_hold = c_void_p  # what ctypes returns as a number goes in as a pointer again
+c_hold = c_void_p  # ctypes returns a pointer as a number; this makes it a pointer again
 LOST_FN = ctypes.CFUNCTYPE(None, c_void_p, c_void_p)
 ACQUIRED_FN = ctypes.CFUNCTYPE(None, c_int32, c_void_p, c_void_p)
 LIST_FN = ctypes.CFUNCTYPE(c_int32, c_char_p, POINTER(CInfo), c_void_p)
@@ -106,8 +107,8 @@ SIGNATURES = {
     "hf_open_v": (c_int32, [c_char_p, POINTER(CClientOptions), c_size_t, POINTER(c_void_p)]),
     "hf_close": (None, [c_void_p]),
     "hf_acquire_v": (c_int32, [c_void_p, c_char_p, POINTER(COptions), c_size_t, POINTER(c_void_p)]),
-    "hf_acquire_all_v": (c_int32, [c_void_p, POINTER(CRequest), c_size_t, c_size_t, POINTER(COptions),
-                                   c_size_t, POINTER(c_void_p)]),
+    "hf_acquire_all_v": (c_int32, [c_void_p, POINTER(CRequest), c_size_t, c_size_t,
+                                   POINTER(COptions), c_size_t, POINTER(c_void_p)]),
     "hf_acquire_async_v": (
         c_int32, [c_void_p, c_char_p, POINTER(COptions), c_size_t, ACQUIRED_FN, c_void_p]),
     "hf_release": (c_int32, [c_void_p]),
@@ -149,7 +150,7 @@ SIGNATURES = {
 
 
 def candidates() -> Iterator[str]:
-    """Where the library may be, the best first. What $HOLDFAST_LIBRARY names is the only one then."""
+    """Where the library may be, the best first. If $HOLDFAST_LIBRARY is set, only that."""
     named = os.environ.get("HOLDFAST_LIBRARY")
     if named:
         yield named
@@ -165,7 +166,7 @@ def candidates() -> Iterator[str]:
 
 @functools.lru_cache(maxsize=None)
 def library() -> ctypes.CDLL:
-    """The library, loaded at the first use; calls into it let other Python threads run."""
+    """The library, loaded at first use. Calls into it let other Python threads run."""
     failures = []
     for path in candidates():
         try:
@@ -175,7 +176,8 @@ def library() -> ctypes.CDLL:
             continue
         return declare(loaded, path)
     raise ImportError(
-        "libholdfast is not found; install it, or name it in HOLDFAST_LIBRARY: " + "; ".join(failures))
+        "libholdfast is not found; install it, or name it in HOLDFAST_LIBRARY: "
+        + "; ".join(failures))
 
 
 def declare(loaded: ctypes.CDLL, path: str) -> ctypes.CDLL:
@@ -191,7 +193,7 @@ def declare(loaded: ctypes.CDLL, path: str) -> ctypes.CDLL:
 
 
 def library_version() -> str:
-    """The version of the library that is loaded."""
+    """The version of the loaded library."""
     version: bytes = library().hf_version()
     return version.decode()
 
@@ -199,7 +201,7 @@ def library_version() -> str:
 # ---- Values --------------------------------------------------------------------------------------
 
 def check(result: int) -> None:
-    """Raise what a result stands for, with this thread's detail of it."""
+    """Raise the exception for a result, with this thread's error detail."""
     if result != OK:
         raise error_of(result, detail_of(result))
 
@@ -216,18 +218,18 @@ def text(value: Optional[bytes]) -> str:
 
 def encode(name: Union[str, bytes], what: str = "name") -> bytes:
     raw = name.encode("utf-8", "surrogateescape") if isinstance(name, str) else bytes(name)
-    if b"\0" in raw:  # C would take what stands before it
+    if b"\0" in raw:  # C would stop at it
         raise InvalidError(f"the {what} has a NUL in it")
     return raw
 
 
 def value_of(said: Union[str, bytes]) -> bytes:
-    """What a leader says: any bytes."""
+    """The value of a leader: any bytes."""
     return said.encode() if isinstance(said, str) else bytes(said)
 
 
 def wait_ms(timeout: Optional[float]) -> int:
-    """A wait in seconds: None is without end. Rounded up, for it must not end before its time."""
+    """A wait in seconds; None is forever. Rounded up, because it must not end early."""
     if timeout is None or timeout == math.inf:
         return FOREVER
     if not 0 <= timeout < SPAN_MAX:  # also refuses what is not a number
@@ -236,7 +238,7 @@ def wait_ms(timeout: Optional[float]) -> int:
 
 
 def span_ms(seconds: Optional[float], what: str) -> int:
-    """A span in seconds: None is the default, which the library knows as 0."""
+    """A duration in seconds; None is the default, which is 0 for the library."""
     if seconds is None:
         return 0
     if not 0 < seconds < SPAN_MAX:

@@ -1,4 +1,4 @@
-"""Who takes a lock."""
+"""The owner of a lock."""
 from __future__ import annotations
 
 import itertools
@@ -7,15 +7,16 @@ from typing import Union
 from ._library import FRESH_OWNER, COptions
 from .errors import InvalidError
 
-NAMED = 1 << 63  # what a program may choose is below, what is made here is not
+NAMED = 1 << 63  # programs choose numbers below this, Owner objects have numbers from here on
 numbers = itertools.count(NAMED)
 
 
 class Owner:
-    """Somebody who may take a lock again: give it to each acquire that is to re-enter.
+    """An owner that may re-enter a lock: pass it to each acquire that is to re-enter.
 
-    A task, a thread or an object makes one and keeps it. Without an owner every acquire has its own, since tasks share
-    threads: two tasks of an event loop would otherwise both have the lock.
+    A task, a thread or an object creates one and keeps it. Without one, every acquire has a new
+    owner, because tasks share threads: two tasks of an event loop would otherwise both have the
+    lock.
     """
 
     def __init__(self) -> None:

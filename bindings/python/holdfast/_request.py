@@ -1,4 +1,4 @@
-"""One of several names that are taken at once."""
+"""One of several names to acquire at once."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ Name = Union[str, bytes]
 
 @dataclass(frozen=True)
 class Request:
-    """A name for Client.acquire_all, where it is not a mutex."""
+    """A name for Client.acquire_all, for kinds other than the mutex."""
 
     name: Name
     kind: Kind = Kind.MUTEX
@@ -24,5 +24,6 @@ def plain(request: Union[Name, Request]) -> CRequest:
     if not isinstance(request, Request):
         request = Request(request)
     return CRequest(
-        name=encode(request.name), kind=int(request.kind), permits=count(request.permits, "permits"),
-        capacity=count(request.capacity, "capacity"), flags=0 if request.reentrant else NOT_REENTRANT)
+        name=encode(request.name), kind=int(request.kind),
+        permits=count(request.permits, "permits"), capacity=count(request.capacity, "capacity"),
+        flags=0 if request.reentrant else NOT_REENTRANT)

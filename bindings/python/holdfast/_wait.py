@@ -1,8 +1,8 @@
 """Waiting for a lock so that Ctrl-C ends it.
 
-Python runs signal handlers in its main thread, between its own steps; a wait inside the library would keep
-them from running. So the main thread asks once, and if the lock is taken it has itself told and waits in
-Python. Other threads wait in the library.
+Python runs signal handlers in its main thread, between its own steps. During a wait inside the
+library they could not run. So the main thread tries once. If the lock is taken, it starts an async
+call and waits in Python for the callback. Other threads wait inside the library.
 """
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ._library import (ACQUIRED_FN, CLOSED, OK, COptions, CRequest, c_hold, chec
                        library)
 from .errors import ClosedError, error_of
 
-# A signal that comes just before Python goes to sleep does not wake it: it comes up for air this often.
+# A signal that arrives just before Python sleeps does not wake it, so it wakes up this often.
 SLICE = 0.5  # seconds
 
 waits: Dict[int, "Wait"] = {}
@@ -26,11 +26,11 @@ numbers = itertools.count(1)
 
 
 class Wait:
-    """A wait under way. Either side may come first: the answer, or the end of patience."""
+    """A wait under way. Either may come first: the answer, or the caller giving up."""
 
     def __init__(self, hold: Hold, cancel: Cancel) -> None:
         self.hold: Optional[Hold] = hold
-        self.cancel = cancel  # lives until the answer
+        self.cancel = cancel  # must live until the answer
         self.done = threading.Event()
         self.lock = threading.RLock()
         self.result = OK
@@ -42,7 +42,7 @@ class Wait:
             self.detail = detail_of(result) if result != OK else ""
             if self.hold:
                 self.hold._cell.value = pointer
-            elif pointer:  # nobody wants it any more
+            elif pointer:  # the caller has given up
                 library().hf_unref(c_hold(pointer))
         self.done.set()
 
@@ -67,7 +67,7 @@ Use = Callable[[], ContextManager[int]]
 
 
 class One:
-    """Asking for one name; the library calls back."""
+    """An acquire of one name; the library calls back."""
 
     def __init__(self, use: Use, name: bytes) -> None:
         self.use, self.name = use, name
@@ -90,7 +90,7 @@ class One:
 
 
 class ByThread:
-    """What the library does not call back for: a thread waits for it."""
+    """A call without a callback in the library: a thread waits for it."""
 
     def ask(self, options: COptions, cell: c_void_p) -> int:
         raise NotImplementedError
@@ -102,12 +102,12 @@ class ByThread:
         cell = c_void_p()
         try:
             wait.answered(self.ask(options, cell), cell.value)
-        except ClosedError:  # before it had begun
+        except ClosedError:  # before the call began
             wait.answered(CLOSED, None)
 
 
 class All(ByThread):
-    """Asking for several names."""
+    """An acquire of several names."""
 
     def __init__(self, use: Use, requests: Sequence[CRequest]) -> None:
         self.use, self.requests = use, (CRequest * len(requests))(*requests)
@@ -121,7 +121,7 @@ class All(ByThread):
 
 
 class Lead(ByThread):
-    """Asking for a name, to say something under its token."""
+    """An acquire that publishes a leader's value."""
 
     def __init__(self, use: Use, name: bytes, value: bytes) -> None:
         self.use, self.name, self.value = use, name, value
@@ -129,13 +129,13 @@ class Lead(ByThread):
     def ask(self, options: COptions, cell: c_void_p) -> int:
         with self.use() as client:
             result: int = library().hf_campaign_v(
-                client, self.name, self.value, len(self.value), byref(options), ctypes.sizeof(options),
-                byref(cell))
+                client, self.name, self.value, len(self.value), byref(options),
+                ctypes.sizeof(options), byref(cell))
         return result
 
 
 class Aside(ByThread):
-    """A wait for something that is not held."""
+    """A wait that does not acquire anything."""
 
     def __init__(self, call: Callable[[COptions], int]) -> None:
         self.call = call
@@ -149,7 +149,7 @@ Asking = Union[One, ByThread]
 
 def acquire(asking: Asking, options: COptions, hold: Hold, closed: Cancel,
             cancel: Optional[Cancel]) -> None:
-    """Have the library write the handle into `hold`, or raise what it said instead."""
+    """Let the library write the handle into `hold`, or raise its error."""
     if waits_here(options):
         if not (cancel and cancel.fired) and try_once(asking, options, hold):
             return
@@ -158,7 +158,7 @@ def acquire(asking: Asking, options: COptions, hold: Hold, closed: Cancel,
 
 def run(call: Callable[[COptions], int], options: COptions, closed: Cancel,
         cancel: Optional[Cancel]) -> None:
-    """Have a call wait that takes nothing."""
+    """Run a waiting call that does not acquire anything."""
     wait_for(Aside(call), options, Hold(b""), closed, cancel)
 
 
@@ -188,7 +188,7 @@ def wait_for(asking: Asking, options: COptions, hold: Hold, closed: Cancel,
 
 
 def try_once(asking: Asking, options: COptions, hold: Hold) -> bool:
-    """Whatever stands in the way, the wait will meet it too, and may sit it out."""
+    """Whether one try succeeds. Errors are ignored: the wait meets them, and may outlast them."""
     wait_ms, options.wait_ms = options.wait_ms, 0
     result = asking.ask(options, hold._cell)
     options.wait_ms = wait_ms

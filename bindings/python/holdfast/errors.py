@@ -1,16 +1,16 @@
-"""What can go wrong: a class for each result of the library."""
+"""An exception class for each result of the library."""
 from __future__ import annotations
 
 from typing import Dict, Type
 
 
 class HoldfastError(Exception):
-    """A call that did not do what it was asked to.
+    """A call that failed.
 
     result: the number, as in holdfast.h; detail: one line that a person can act on, never a secret.
     """
 
-    code = -1  # the result that a class stands for
+    code = -1  # the result that the class is for
 
     def __init__(self, detail: str, result: int = -1) -> None:
         super().__init__(detail)
@@ -28,7 +28,7 @@ class BusyError(HoldfastError):
 
 
 class WaitTimeoutError(HoldfastError, TimeoutError):
-    """Another held the lock for all of the wait. It is a TimeoutError too."""
+    """Another held the lock during the whole wait. It is a TimeoutError too."""
 
     code = 2
 
@@ -52,7 +52,7 @@ class NotHeldError(HoldfastError):
 
 
 class DeadlockError(HoldfastError):
-    """This owner holds the lock and may not take it again: waiting would never end."""
+    """This owner holds the lock and may not acquire it again: waiting would never end."""
 
     code = 6
 
@@ -64,7 +64,7 @@ class UnreachableError(HoldfastError):
 
 
 class RefusedError(HoldfastError):
-    """The store said no: password, rights, replica, memory, disk."""
+    """The store refused: password, rights, replica, memory, disk."""
 
     code = 8
 
@@ -76,7 +76,7 @@ class UnknownOutcomeError(HoldfastError):
 
 
 class UnsupportedError(HoldfastError):
-    """This store or this version of the library lacks it."""
+    """This store or this version of the library does not support it."""
 
     code = 10
 
@@ -88,7 +88,7 @@ class InvalidError(HoldfastError, ValueError):
 
 
 class ProtocolError(HoldfastError):
-    """The server is no Redis, or the key holds something else."""
+    """The server is not a Redis, or the key holds something else."""
 
     code = 12
 
@@ -123,5 +123,5 @@ _classes: Dict[int, Type[HoldfastError]] = {
 
 
 def error_of(result: int, detail: str) -> HoldfastError:
-    """The exception for a result; of one that is newer than this module, a plain HoldfastError."""
+    """The exception for a result; a plain HoldfastError for one newer than this module."""
     return _classes.get(result, HoldfastError)(detail, result)

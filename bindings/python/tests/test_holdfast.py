@@ -1,4 +1,4 @@
-"""The module on a store: test_holdfast.py [unittest's arguments] [URL], memory: if there is none."""
+"""Tests of the module: test_holdfast.py [arguments of unittest] [URL]; the default is memory:."""
 import asyncio
 import concurrent.futures
 import gc
@@ -35,7 +35,7 @@ def until(ready, what):
 
 
 class Worker(threading.Thread):
-    """A thread whose result, or failure, is fetched by join()."""
+    """A thread whose result or exception is returned by join()."""
 
     def __init__(self, work):
         super().__init__(daemon=True)
@@ -45,7 +45,7 @@ class Worker(threading.Thread):
     def run(self):
         try:
             self.value = self.work()
-        except BaseException as failure:  # it is the test's
+        except BaseException as failure:  # to be raised by join()
             self.failure = failure
 
     def join(self, timeout=PATIENCE):
@@ -103,7 +103,7 @@ class Holding(Case):
         with self.assertRaises(holdfast.NotHeldError):
             hold.release()
         with self.client.acquire(self.name) as hold:
-            hold.release()  # and the end of the block does not mind
+            hold.release()  # the end of the block accepts that
         for call in (lambda: hold.extend(1), hold.downgrade):
             with self.assertRaises(holdfast.NotHeldError):
                 call()
@@ -115,7 +115,8 @@ class Holding(Case):
 
     def test_a_lock_is_its_owners_to_take_again(self):
         me = holdfast.Owner()
-        with self.client.acquire(self.name, owner=me) as first, self.client.acquire(self.name, owner=me) as second:
+        with self.client.acquire(self.name, owner=me) as first, \
+                self.client.acquire(self.name, owner=me) as second:
             self.assertEqual(first.fence, second.fence)
             again = Worker(lambda: self.client.try_acquire(self.name, owner=me)).join()
             self.assertEqual(first.fence, again.fence)
@@ -139,7 +140,7 @@ class Holding(Case):
         me = holdfast.Owner()
         hold = self.client.acquire(self.name, owner=5)
         Worker(lambda: (self.wait_for_a_wait(), hold.release()))
-        with self.client.acquire(self.name, owner=me) as mine:  # by way of _wait
+        with self.client.acquire(self.name, owner=me) as mine:  # through _wait
             with self.client.acquire(self.name, timeout=0, owner=me) as again:
                 self.assertEqual(mine.fence, again.fence)
 
@@ -173,7 +174,7 @@ class Holding(Case):
 
 
 class Tasks(Case):
-    """Tasks share threads: each acquire has an owner of its own, unless it names one."""
+    """Tasks share threads: each acquire has a new owner, unless it names one."""
 
     def test_two_tasks_of_an_event_loop_exclude_each_other(self):
         inside, most, turns = 0, 0, 0
@@ -200,7 +201,7 @@ class Tasks(Case):
     def test_a_task_waits_for_another_that_used_the_same_thread(self):
         async def both():
             loop = asyncio.get_running_loop()
-            with concurrent.futures.ThreadPoolExecutor(1) as pool:  # a pool gives its thread to whoever comes
+            with concurrent.futures.ThreadPoolExecutor(1) as pool:  # both tasks use its one thread
                 first = await loop.run_in_executor(pool, self.client.acquire, self.name)
                 with self.assertRaises(holdfast.WaitTimeoutError):
                     await loop.run_in_executor(pool, self.client.acquire, self.name, 0.1)
@@ -257,7 +258,8 @@ class Waiting(Case):
         for timeout in (-1, -0.001, float("nan"), -float("inf"), 1e300):
             with self.assertRaises(holdfast.InvalidError):
                 self.client.acquire(self.name, timeout=timeout)
-        for wrong in ({"lease": 0}, {"lease": -1}, {"lease": 0.001}, {"max_hold": 0}, {"permits": -1},
+        for wrong in ({"lease": 0}, {"lease": -1}, {"lease": 0.001}, {"max_hold": 0},
+                      {"permits": -1},
                       {"capacity": 1 << 32}, {"owner": 0}, {"owner": 1 << 63}, {"kind": 9}):
             with self.assertRaises(holdfast.HoldfastError, msg=wrong) as caught:
                 self.client.acquire(self.name, timeout=0, **wrong)
@@ -313,7 +315,7 @@ class Waiting(Case):
         def interrupt():
             self.wait_for_a_wait()
             os.kill(os.getpid(), signal.SIGUSR1)
-            until(lambda: handled, "the handler")  # it runs while the wait goes on
+            until(lambda: handled, "the handler")  # it runs while the wait continues
             self.hold.release()
 
         worker = Worker(interrupt)
@@ -410,7 +412,7 @@ class Kinds(Case):
             before = hold.fence
             hold.upgrade()
             self.assertGreater(hold.fence, before)
-            hold.upgrade(0)  # it is already
+            hold.upgrade(0)  # it is upgraded already
             hold.downgrade()
             self.client.acquire(self.name, kind=Kind.READ, owner=1).release()
 
@@ -494,7 +496,7 @@ class Losing(Case):
     def lose(self, hold):
         self.client.break_lock(self.name, hold.fence)
         with self.assertRaises(holdfast.LostError):
-            hold.extend(30)  # saves the wait for the renewal that finds out
+            hold.extend(30)  # notices the loss now, not at the next renewal
 
     def test_the_end_of_a_block_says_that_it_was_lost(self):
         with self.assertRaises(holdfast.LostError) as caught:
@@ -527,7 +529,7 @@ class Losing(Case):
             self.client.acquire(self.name, on_lost=told.append).release()
         self.assertEqual([], told)
         gc.collect()
-        self.assertEqual(set(), set(holdfast._hold.told) - before)  # and nobody is remembered
+        self.assertEqual(set(), set(holdfast._hold.told) - before)  # no entry is left behind
 
     def test_a_callback_may_release(self):
         results = []
@@ -579,7 +581,7 @@ class Looking(Case):
 
     def test_waiters_are_seen(self):
         if URL.startswith("memory:"):
-            return  # there is no line to be seen
+            return  # this store does not show its queue
         cancel = holdfast.Cancel()
         with holdfast.Client(URL, label="patient") as other, self.client.acquire(self.name):
             waiter = Worker(lambda: other.try_acquire(self.name, None, cancel=cancel))
@@ -604,7 +606,8 @@ class Looking(Case):
         self.client.acquire(self.name).release()
         stats = self.client.stats()
         self.assertEqual((1, 1, 0, 0), (stats.acquired, stats.released, stats.held, stats.lost))
-        self.assertEqual((1, 1, 0), (stats.waits.count, sum(stats.holds.buckets), stats.handed_over))
+        self.assertEqual(
+            (1, 1, 0), (stats.waits.count, sum(stats.holds.buckets), stats.handed_over))
         text = self.client.metrics()
         self.assertIn("\nholdfast_acquired_total 1\n", text)
         self.assertTrue(text.endswith("# EOF\n"))
@@ -668,7 +671,7 @@ class Latches(Case):
         before = threading.active_count()
 
         def interrupt():
-            until(lambda: threading.active_count() > before + 1, "the thread that waits for the library")
+            until(lambda: threading.active_count() > before + 1, "the thread that waits")
             os.kill(os.getpid(), signal.SIGINT)
 
         worker = Worker(interrupt)
@@ -815,7 +818,7 @@ class Opening(Case):
 
 
 class Agreeing(unittest.TestCase):
-    """What is written down twice is the same both times."""
+    """What the module repeats from the header is the same there."""
 
     header = (ROOT / "include/holdfast.h").read_text()
 
@@ -851,7 +854,8 @@ class Agreeing(unittest.TestCase):
         self.assertIn(f'version = "{version}"', (PACKAGE / "pyproject.toml").read_text())
 
     def test_kinds_and_limits(self):
-        for limit, value in (("HF_EXPORT_MAX", _hold.EXPORT_MAX), ("HF_METRICS_MAX", _client.METRICS_MAX)):
+        for limit, value in (("HF_EXPORT_MAX", _hold.EXPORT_MAX),
+                             ("HF_METRICS_MAX", _client.METRICS_MAX)):
             self.assertRegex(self.header, rf"#define {limit} +{value}\b")
         for kind in Kind:
             self.assertRegex(self.header, rf"HF_{kind.name} = {kind.value}\b")
