@@ -1,9 +1,9 @@
 /*
- * Ask for locks without waiting for them: the client has threads of its own, which call back.
+ * Acquire locks without blocking: the client has its own threads, which run callbacks.
  *
  *     async [URL]
  *
- * Three are asked for at once; whoever is called back works, and the last one ends the program.
+ * It acquires three locks at once. Each callback does some work, and the last one ends the program.
  */
 #include <holdfast.h>
 #include <inttypes.h>
@@ -22,7 +22,7 @@ static void done(int ok) {
     pthread_mutex_unlock(&mutex);
 }
 
-/* Callbacks come one after another: the next one waits for what is done here, so be quick. */
+/* Callbacks run one after another: the next one waits for this one, so be quick. */
 static void on_acquired(hf_result result, hf_hold *hold, void *arg) {
     const char *name = arg;
     if (result != HF_OK) {
@@ -31,7 +31,7 @@ static void on_acquired(hf_result result, hf_hold *hold, void *arg) {
         return;
     }
     printf("%s is held, token %" PRIu64 "\n", name, hf_fence(hold));
-    int held = hf_held(hold); /* before what must not be done twice: it may be over by now */
+    int held = hf_held(hold); /* check before work that must not be done twice */
     done(hf_release(hold) == HF_OK && held);
 }
 
@@ -39,7 +39,7 @@ static int ask(hf_client *client, const char *name) {
     hf_options wait = {.wait_ms = 5000};
     left++;
     if (hf_acquire_async(client, name, &wait, on_acquired, (void *)name) == HF_OK) return 1;
-    fprintf(stderr, "cannot ask for %s: %s\n", name, hf_error_detail());
+    fprintf(stderr, "cannot acquire %s: %s\n", name, hf_error_detail());
     left--;
     return 0;
 }

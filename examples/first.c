@@ -1,5 +1,5 @@
 /*
- * Take a lock, look at it, give it back.
+ * Acquire a lock, print its token, release it.
  *
  *     first [URL [NAME]]        first redis://localhost orders:42
  */

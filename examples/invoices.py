@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Take a lock for some steps of work, and stop when it is lost.
+"""Hold a lock during some steps of work, and stop if it is lost.
 
     invoices.py [URL [NAME]]        invoices.py redis://localhost invoices
 """
@@ -8,14 +8,14 @@ import sys
 
 try:
     import holdfast
-except ImportError:  # not installed: the one beside us
+except ImportError:  # not installed: use the source tree
     sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "bindings" / "python"))
     import holdfast
 
 
 def send_invoices(hold):
     for batch in range(1, 4):
-        hold.check()  # lost: asked locally, without a round trip
+        hold.check()  # raises if the lock was lost; no round trip
         print(f"batch {batch}, under token {hold.fence}")
 
 

@@ -1,5 +1,5 @@
 /*
- * Parts that work side by side, and one that goes on when all of them are done: a latch.
+ * A latch: several parts work in parallel, and one thread continues when all of them are done.
  *
  *     latch [URL [NAME]]          latch redis://localhost import:2026-11-16
  */
@@ -14,7 +14,7 @@ typedef struct part {
     const char *name;
 } part;
 
-/* As a process on another machine would, that has done its part. */
+/* A process on another machine would do the same after its part. */
 static void *work(void *arg) {
     const part *p = arg;
     uint32_t left;

@@ -1,6 +1,5 @@
 /*
- * One of many leads and says where it can be reached; others are told who it is, and who follows
- * it.
+ * One of many leads and publishes where it can be reached. An observer is told who leads.
  *
  *     leader [URL [NAME]]         leader redis://localhost scheduler
  */
@@ -17,7 +16,7 @@ typedef struct watcher {
     int changes;
 } watcher;
 
-/* On a thread of the client's; it may take its time, and call the library. */
+/* Runs on the client's callback thread; it may take long, and call the library. */
 static void on_change(const hf_leader_info *leader, void *arg) {
     watcher *w = arg;
     if (leader)
@@ -30,7 +29,7 @@ static void on_change(const hf_leader_info *leader, void *arg) {
     pthread_mutex_unlock(&w->mutex);
 }
 
-/* For this program only, which shows each change: a leader does not wait to be observed. */
+/* Only because this program shows each change: a real leader does not wait to be observed. */
 static int await_changes(watcher *w, int count) {
     struct timespec until;
     int error = 0;
@@ -43,7 +42,7 @@ static int await_changes(watcher *w, int count) {
     return error;
 }
 
-/* A term of office: every write that is made in it carries the token. */
+/* One term as the leader: every write in it must carry the token. */
 static int lead(hf_client *client, const char *name, const char *address, watcher *w, int change) {
     hf_hold *hold;
     hf_options options = {.wait_ms = 5000};
@@ -53,7 +52,7 @@ static int lead(hf_client *client, const char *name, const char *address, watche
     }
     printf("%s leads, with token %" PRIu64 "\n", address, hf_fence(hold));
     int late = await_changes(w, change);
-    /* Resign. HF_LOST would say that another may have led meanwhile. */
+    /* Resign. HF_LOST would mean that another may have led meanwhile. */
     return hf_release(hold) != HF_OK || late || await_changes(w, change + 1);
 }
 

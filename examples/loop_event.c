@@ -32,7 +32,7 @@ static void on_work_done(evutil_socket_t fd, short events, void *arg) {
     app *a = arg;
     (void)fd;
     (void)events;
-    if (!hf_held(a->hold)) fprintf(stderr, "lost while at work\n"); /* the release says HF_LOST */
+    if (!hf_held(a->hold)) fprintf(stderr, "lost while at work\n"); /* the release is HF_LOST */
     if (hf_release_async(a->hold, on_released, a) != HF_OK) fail(a, "cannot release");
 }
 
@@ -45,14 +45,14 @@ static void on_acquired(hf_result result, hf_hold *hold, void *arg) {
     }
     printf("held, token %" PRIu64 "\n", hf_fence(hold));
     a->hold = hold;
-    evtimer_add(a->work, &(struct timeval){.tv_usec = 20000}); /* the loop goes on, and renews */
+    evtimer_add(a->work, &(struct timeval){.tv_usec = 20000}); /* the loop continues, and renews */
 }
 
 static void on_readable(evutil_socket_t fd, short events, void *arg) {
     app *a = arg;
     (void)fd;
     (void)events;
-    if (hf_dispatch(a->client) != HF_OK) fail(a, "cannot go on");
+    if (hf_dispatch(a->client) != HF_OK) fail(a, "cannot dispatch");
 }
 
 int main(int argc, char **argv) {
@@ -71,7 +71,7 @@ int main(int argc, char **argv) {
     if (hf_acquire_async(a.client, name, &wait, on_acquired, &a) == HF_OK)
         event_base_dispatch(a.base);
     else
-        fail(&a, "cannot ask for it");
+        fail(&a, "cannot acquire");
     event_free(a.work);
     event_free(a.watch);
     event_base_free(a.base);

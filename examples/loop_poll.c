@@ -1,9 +1,9 @@
 /*
- * A client in an event loop of your own, here poll(2): no thread is started, nothing blocks.
+ * A client in your own event loop, here poll(2): it starts no threads, and nothing blocks.
  *
  *     loop_poll [URL [NAME]]
  *
- * Takes a lock, releases it, and ends. loop_uv.c and loop_event.c do something in between.
+ * It acquires a lock, releases it, and ends. loop_uv.c and loop_event.c also do some work.
  */
 #include <holdfast.h>
 #include <inttypes.h>
@@ -44,11 +44,10 @@ int main(int argc, char **argv) {
     }
     hf_options wait = {.wait_ms = 5000};
     const char *name = argc > 2 ? argv[2] : "example";
-    if (hf_acquire_async(client, name, &wait, on_acquired, NULL) != HF_OK)
-        fail("cannot ask for it");
+    if (hf_acquire_async(client, name, &wait, on_acquired, NULL) != HF_OK) fail("cannot acquire");
     while (running) {
         struct pollfd fd = {.fd = hf_fd(client), .events = POLLIN};
-        if (poll(&fd, 1, -1) > 0 && hf_dispatch(client) != HF_OK) fail("cannot go on");
+        if (poll(&fd, 1, -1) > 0 && hf_dispatch(client) != HF_OK) fail("cannot dispatch");
     }
     hf_close(client);
     return status;

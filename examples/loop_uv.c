@@ -17,7 +17,7 @@ typedef struct app {
 } app;
 
 static void stop(app *a) {
-    uv_close((uv_handle_t *)&a->watch, NULL); /* without them the loop ends */
+    uv_close((uv_handle_t *)&a->watch, NULL); /* the loop ends when both are closed */
     uv_close((uv_handle_t *)&a->work, NULL);
 }
 
@@ -35,7 +35,7 @@ static void on_released(hf_result result, void *arg) {
 
 static void on_work_done(uv_timer_t *timer) {
     app *a = timer->data;
-    if (!hf_held(a->hold)) fprintf(stderr, "lost while at work\n"); /* the release says HF_LOST */
+    if (!hf_held(a->hold)) fprintf(stderr, "lost while at work\n"); /* the release is HF_LOST */
     if (hf_release_async(a->hold, on_released, a) != HF_OK) fail(a, "cannot release");
 }
 
@@ -48,13 +48,13 @@ static void on_acquired(hf_result result, hf_hold *hold, void *arg) {
     }
     printf("held, token %" PRIu64 "\n", hf_fence(hold));
     a->hold = hold;
-    uv_timer_start(&a->work, on_work_done, 20, 0); /* the loop goes on, and renews */
+    uv_timer_start(&a->work, on_work_done, 20, 0); /* the loop continues, and renews */
 }
 
 static void on_readable(uv_poll_t *watch, int error, int events) {
     app *a = watch->data;
     (void)events;
-    if (error || hf_dispatch(a->client) != HF_OK) fail(a, "cannot go on");
+    if (error || hf_dispatch(a->client) != HF_OK) fail(a, "cannot dispatch");
 }
 
 int main(int argc, char **argv) {
@@ -72,7 +72,7 @@ int main(int argc, char **argv) {
     hf_options wait = {.wait_ms = 5000};
     const char *name = argc > 2 ? argv[2] : "example";
     if (hf_acquire_async(a.client, name, &wait, on_acquired, &a) != HF_OK)
-        fail(&a, "cannot ask for it");
+        fail(&a, "cannot acquire");
     uv_run(loop, UV_RUN_DEFAULT);
     uv_loop_close(loop);
     hf_close(a.client);

@@ -1,5 +1,5 @@
 /*
- * At most so many at once: permits of a capacity, in the order of asking.
+ * Permits limit how many run at once; they are granted in order of arrival.
  *
  *     permits [URL [NAME]]        permits redis://localhost downloads
  */

@@ -1,5 +1,6 @@
 /*
- * Readers share a lock, a writer has it alone, and one reader may become the writer without letting go.
+ * Readers share a lock and a writer has it alone. One reader may become the writer without
+ * releasing the lock.
  *
  *     readers [URL [NAME]]        readers redis://localhost prices
  */
@@ -9,7 +10,7 @@
 
 static hf_hold *take(hf_client *client, const char *name, uint32_t kind) {
     hf_hold *hold = NULL;
-    /* Each with an owner of its own, as if they were threads. */
+    /* Each has its own owner, as if they were threads. */
     static uint64_t last_owner;
     hf_options options = {.wait_ms = 5000, .kind = kind};
     options.owner = ++last_owner;
@@ -18,7 +19,7 @@ static hf_hold *take(hf_client *client, const char *name, uint32_t kind) {
     return hold;
 }
 
-/* Read, decide, and write only if need be: nobody else can have written in between. */
+/* Read, decide, and write only if necessary: nobody else can have written in between. */
 static int refresh(hf_client *client, const char *name) {
     hf_hold *reader = take(client, name, HF_READ);
     hf_hold *updater = take(client, name, HF_UPGRADABLE);

@@ -1,4 +1,4 @@
-// Locks across machines under the guards of the standard library.
+// Distributed locks with the guards of the standard library.
 //
 //     scoped [URL [NAME]]        scoped redis://localhost accounts
 #include <holdfast.hpp>
@@ -9,16 +9,16 @@
 
 using namespace std::chrono_literals;
 
-// Two accounts at once: std::scoped_lock takes both, in an order that cannot deadlock.
+// Two accounts at once: std::scoped_lock locks both, in an order that cannot deadlock.
 static void transfer(holdfast::mutex &from, holdfast::mutex &to) {
     std::scoped_lock both(from, to);
     std::cout << "moving money under tokens " << from.fence() << " and " << to.fence() << "\n";
-    from.check(); // throws if one was lost while we worked: what follows must not happen then
+    from.check(); // throws if one was lost: then the rest must not happen
     to.check();
     std::cout << "done\n";
 }
 
-// Readers share, and a wait may have an end.
+// Readers share, and a wait may have a timeout.
 static void report(holdfast::shared_mutex &books) {
     std::shared_lock reading(books, 5s);
     if (!reading) {
@@ -28,7 +28,7 @@ static void report(holdfast::shared_mutex &books) {
     std::cout << "reading " << books.name() << "\n";
 }
 
-// A hold of its own can say more: whether it was lost, for one, when it is released.
+// A hold has more functions: release(), for example, reports whether the lock was lost.
 static void close_the_books(holdfast::client &client, const std::string &name) {
     holdfast::options how;
     how.wait = 5s;

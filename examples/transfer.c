@@ -1,6 +1,6 @@
 /*
- * Two accounts are locked together, whichever is named first: two transfers in opposite directions cannot wait for
- * each other, and each resource gets the token of its own lock.
+ * Lock two accounts together, whichever is named first. Two transfers in opposite directions cannot
+ * deadlock, and each resource gets the token of its own lock.
  *
  *     transfer [URL [FROM TO]]        transfer redis://localhost alice bob
  */

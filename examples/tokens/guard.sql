@@ -1,7 +1,7 @@
 -- A database that checks tokens: a write under an old one changes nothing.
 --
--- :token is hf_fence(), HOLDFAST_FENCE or hold.fence of whoever writes. Tokens fit into a signed integer of 64 bits.
--- Plain SQL, tried with SQLite; each statement is named, as programs would have it.
+-- :token is the writer's hf_fence(), HOLDFAST_FENCE or hold.fence. Tokens fit into a signed integer
+-- of 64 bits. Plain SQL, tested with SQLite; each statement has a name, for use in a program.
 
 -- name: schema
 CREATE TABLE orders (
@@ -15,14 +15,14 @@ CREATE TABLE guards (
 );
 
 -- name: bill_order
--- The comparison and the write are one statement. No row changed: a later holder has been here; stop, and do not try
--- again under this token. It is <=, for a holder may write more than once.
+-- The comparison and the write are one statement. If no row changed, a later holder has been here:
+-- stop, and do not try again under this token. It is <= because a holder may write more than once.
 UPDATE orders
    SET state = :state, fence = :token
  WHERE id = :id AND fence <= :token;
 
 -- name: pass_guard
--- For work on many rows: first in the transaction that does it, and go back if no row changed.
+-- For work on many rows: run it first in the transaction, and roll back if no row changed.
 INSERT INTO guards (name, fence) VALUES (:name, :token)
     ON CONFLICT (name) DO UPDATE SET fence = excluded.fence
     WHERE guards.fence <= excluded.fence;

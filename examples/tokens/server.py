@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
-"""A service that checks tokens: what If-Match does for versions, Fence-Token does for holders of a lock.
+"""A service that checks tokens: Fence-Token does for lock holders what If-Match does for versions.
 
-    server.py [PORT]           0: one that is free; it is said on the first line
+    server.py [PORT]           0: any free port; the first line of output names it
 
     PUT /orders/42             Fence-Token: 1794805158885882
-        200   written; who writes next must have this token or a higher one
+        200   written; the next writer must have this token or a higher one
         412   a later holder has been here: stop, and do not try again under this token
         428   there is no token
     GET /orders/42             what was written, with the token it was written under
 
-From a shell: holdfast run orders:42 sh -c 'curl -f -X PUT -H "Fence-Token: $HOLDFAST_FENCE" -d billed URL'
+From a shell:
+
+    holdfast run orders:42 \\
+        sh -c 'curl -f -X PUT -H "Fence-Token: $HOLDFAST_FENCE" -d billed URL'
 """
 import http.server
 import sys
