@@ -221,9 +221,10 @@ enum {
 };
 
 /*
- * How to acquire. Zero is the default everywhere, so `&(hf_options){0}` and NULL try once. Fields
- * are only ever added at the end. A caller compiled with an older header is understood. A caller
- * compiled with a newer header gets HF_UNSUPPORTED if it sets a field that this library lacks.
+ * Options for an acquire. Zero is the default everywhere, so `&(hf_options){0}` and NULL try once.
+ * Fields are only ever added at the end. A caller compiled with an older header is understood. A
+ * caller compiled with a newer header gets HF_UNSUPPORTED if it sets a field that this library
+ * lacks.
  */
 typedef struct hf_options {
     int64_t wait_ms;     /* 0: try once (HF_BUSY); HF_FOREVER: until granted, cancelled or closed */
@@ -247,7 +248,8 @@ typedef struct hf_request {
     uint32_t flags; /* HF_NOT_REENTRANT; the other flags are in the options, for all names */
 } hf_request;
 
-/* How to open. Zero is the default everywhere. Options in the URL override these. */
+/* Options for opening a client. Zero is the default everywhere. Options in the URL override them.
+   */
 typedef struct hf_client_options {
     int64_t lease_ms;           /* default 30 000 */
     int64_t connect_timeout_ms; /* default 5 000: for connecting, with DNS lookup and login */
@@ -291,8 +293,8 @@ typedef struct hf_client_options {
  *
  * NULL uses $HOLDFAST_URL. If that is not set either, the result is HF_INVALID: a program must not
  * believe that it excludes other machines when it does not. Reserved characters in user, password
- * and options are percent-encoded. The call connects and logs in before it returns, and fails at
- * once if it cannot. Threads of one process usually share one client.
+ * and options must be percent-encoded. The call connects and logs in before it returns, and fails
+ * at once if it cannot. Threads of one process usually share one client.
  *
  * Blocks for at most connect_timeout. Errors: HF_INVALID (URL, option, a file it names; a lease
  * longer than rejoin_delay), HF_UNSUPPORTED (a scheme this build lacks), HF_UNREACHABLE,
