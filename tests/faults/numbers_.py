@@ -1,10 +1,10 @@
 """The lists of faults (F) and behaviours (B): what each number is, and why a store has no test of it."""
 
 WHAT = {
-    "F1": "paused while the answer to an acquire is under way",
-    "F2": "paused between the check and the work",
-    "F3": "stopped for longer than the lease",
-    "F4": "the keeper does not get to run",
+    "F1": "the client is paused while the answer to an acquire is under way",
+    "F2": "the client is paused between the check and the work",
+    "F3": "the client is stopped for longer than the lease",
+    "F4": "the background thread does not get to run",
     "F5": "the work outlives `max_hold`",
     "F6": "the client's wall clock jumps",
     "F7": "the machine sleeps and wakes up",
@@ -16,8 +16,8 @@ WHAT = {
     "F13": "an acquire takes effect after its caller gave up",
     "F14": "the answer to a renewal is lost",
     "F15": "a release arrives after the next owner",
-    "F16": "an answer arrives after its question was given up",
-    "F17": "a connection that is half open, a peer that stalls",
+    "F16": "an answer arrives after its request was given up",
+    "F17": "a half-open connection, a peer that stalls",
     "F18": "answers in single bytes",
     "F19": "a message to a waiter is lost",
     "F20": "a thousand waiters",
@@ -28,19 +28,19 @@ WHAT = {
     "F25": "the lock is deleted behind the holder's back",
     "F26": "a server that may evict locks",
     "F27": "a server or a system that refuses, and why",
-    "F28": "what is found in the lock's place is something else",
+    "F28": "the key or file of the lock holds something else",
     "F29": "scripts are flushed",
     "F30": "a server stalled by a slow script",
     "F31": "a lock that was not replicated is lost in a failover",
-    "F32": "the old primary answers on",
+    "F32": "the old primary still answers",
     "F33": "a Sentinel that is behind the others",
     "F34": "MOVED, ASK, TRYAGAIN, CLUSTERDOWN",
     "F35": "a slot moves under a held lock",
     "F36": "tokens after all of these",
     "F37": "a slot in the middle of its move",
     "F38": "a released lock comes back with a failover",
-    "F39": "lengths and depths that are meant to harm",
-    "F40": "answers of wrong types, unasked, or too many",
+    "F39": "replies with hostile lengths and depths",
+    "F40": "replies of a wrong type, unexpected replies, too many replies",
     "F41": "certificates, host names and secrets",
     "F42": "fork",
     "F43": "exec, SIGPIPE, EINTR",
@@ -48,28 +48,28 @@ WHAT = {
     "F45": "memory, descriptors and threads run out",
     "F46": "kill -9",
     "F47": "a client is closed with waits and holds",
-    "F48": "a release that is not one",
-    "F49": "leases that cannot be",
+    "F48": "a second release, a release after a loss, a release without an answer",
+    "F49": "leases that are not valid",
     "F50": "names of all sorts",
     "F51": "bytes of a closed connection arrive late",
     "F52": "messages that are late, doubled, out of order, forged",
     "F53": "the server's clock is stepped between sample and grant",
-    "F54": "a monitor that listens to all channels",
+    "F54": "a program that subscribes to all channels",
     "F55": "publishing is refused",
-    "F56": "one of the two connections is down, or leads elsewhere",
-    "B1": "a fresh lock can be had; names are independent",
+    "F56": "one of the two connections is down, or goes to another server",
+    "B1": "a fresh lock can be acquired; names are independent",
     "B2": "a second acquire that may not re-enter is a deadlock, at once",
-    "B3": "a released lock can be had",
+    "B3": "a released lock can be acquired",
     "B4": "a try on a held lock returns at once",
-    "B5": "calls that block and calls that do not agree",
-    "B6": "a wait ends when it was to end",
+    "B5": "async and blocking calls return the same results",
+    "B6": "a wait ends when its time is over",
     "B7": "a cancel ends a wait",
-    "B8": "many contenders: never two inside, all are served, in order",
+    "B8": "many contenders: one holder at a time, all are served, in order",
     "B9": "names are case-sensitive",
-    "B10": "a normal release tells of no loss",
-    "B11": "a loss is told at the answer, or at the deadline",
-    "B12": "asking after a loss says lost",
-    "B13": "processes are as threads",
+    "B10": "a normal release reports no loss",
+    "B11": "a loss is reported at the answer, or at the deadline",
+    "B12": "calls after a loss return HF_LOST",
+    "B13": "processes exclude each other as threads do",
     "B14": "a holder that exits or is killed is followed by a waiter",
     "B15": "renewal keeps a lock for many leases",
     "B16": "readers share, a writer excludes, in order",
@@ -82,39 +82,39 @@ WHAT = {
     "B23": "re-entry is counted",
     "B24": "another thread may release",
     "B25": "logical owners",
-    "B26": "a break tells the holder and serves the next",
-    "B27": "inspecting tells who holds and who waits",
+    "B26": "a break notifies the holder and serves the next",
+    "B27": "inspecting shows the holder and the waiters",
     "B28": "tokens grow",
     "B29": "ten thousand locks of one client",
     "B30": "nothing is left behind",
     "B31": "latches",
     "B32": "leaders",
     "B33": "names in use are listed",
-    "B34": "a hold leaves its process, and is adopted",
+    "B34": "a hold is exported from its process, and adopted",
 }
 
 REASONS = {
     "n": "there is no network between the client and its locks",
     "v": "there is no server",
-    "p": "its locks are those of one process, and gone with it",
+    "p": "its locks belong to one process, and end with it",
     "r": "nothing is replicated there",
     "o": "this is about another topology",
-    "g": "`make test-failover` shows it: whoever is inside compares its token with the last one, over kills, stops and failovers",
-    "l": "a message is read by the code of a single server, where it is tested with a server that follows a script; that one knows no `ROLE`, "
-         "and what it says by two connections may come through a front in another order",
-    "h": "the holder keeps the lease by its own clock, and the lock is the kernel's: no clock of a server is asked",
-    "q": "a quorum has no line of waiters and sends no messages: those who wait ask",
-    "m": "a quorum has the mutex alone: readers, permits, latches, leaders, lists and exports are `HF_UNSUPPORTED`",
-    "s": "of each server a quorum asks, it is the code of a single one that does it, where it is tested; that the quorum does well "
-         "when a node fails so is F17, F22, F24, F25",
-    "t": "TLS only wraps the connection; this is below it, or beside it, and the same code as on a single server",
-    "w": "it is found when the client connects, before any topology comes in",
-    "d": "`holdfast doctor` looks at one server at a time",
-    "k": "there is no keeper to starve: its hold lasts until the process ends or lets go",
-    "f": "all of it is in memory or in a file, which is read whole or not at all",
-    "c": "messages to waiters are those of one server, on channels of a name: their order and loss are tested there, and that they reach their "
-         "clients in `cluster_moving` and the conformance suite",
-    "b": "it is counted per client, and done by the same code on every store: shown in memory and on a server",
+    "g": "`make test-failover` covers it: every holder compares its token with the last one, across kills, stops and failovers",
+    "l": "a message is read by the code for a single server, which is tested with a scripted server; that server has no `ROLE`, "
+         "and a front may reorder what it sends over two connections",
+    "h": "the holder measures the lease by its own clock, and the kernel keeps the lock: no server clock is involved",
+    "q": "a quorum has no queue of waiters and sends no messages: waiters poll",
+    "m": "a quorum supports only the mutex: readers, permits, latches, leaders, lists and exports are `HF_UNSUPPORTED`",
+    "s": "each node of a quorum is handled by the code for a single server, where it is tested; how the quorum "
+         "copes with such a node is F17, F22, F24, F25",
+    "t": "TLS only wraps the connection; this happens below it or beside it, in the same code as on a single server",
+    "w": "it is found when the client connects, before the topology matters",
+    "d": "`holdfast doctor` examines one server at a time",
+    "k": "there is no background thread to starve: the hold lasts until the process ends or releases it",
+    "f": "everything is in memory or in a file, which is read whole or not at all",
+    "c": "messages to waiters come from one server, on channels of a name: their order and loss are tested there, and that they "
+         "reach their clients in `cluster_moving` and the conformance suite",
+    "b": "it is counted per client by the same code on every store: tested in memory and on a server",
 }
 
 _NETWORK = ("F12", "F13", "F15", "F16", "F17", "F18", "F19", "F21", "F51", "F52", "F56")
@@ -124,7 +124,7 @@ _CLUSTER = ("F34", "F35", "F37")
 
 
 def _why():
-    """(number, store) → the letter of a reason. Only where there is no test: `faults.py check` says if one is too many."""
+    """(number, store) → the letter of a reason. It is shown only where no test passed."""
     why = {}
 
     def put(letter, numbers, *stores):
@@ -162,26 +162,26 @@ def _why():
 
 WHY = _why()
 
-# Tests of faults that are not run through a front, and why.
+# Tests of faults that do not run through a front, and why.
 NOT_THROUGH = {
     "sentinel": {
-        r"fault_connect: F21_a_name_that_changes.*": "names and addresses in the URL are the Sentinels' there",
+        r"fault_connect: F21_a_name_that_changes.*": "the URL has the names and addresses of the Sentinels there",
         r"fault_errors: F27_(a_release|a_wait_rides|renewals_that_are_refused_go_on|the_errors).*":
             "`READONLY` makes a client ask the Sentinels for another primary, as it should: F32",
-        r"fault_messages: F53.*": "a server that follows a script, which has no `ROLE` in it",
-        r"fault_rights: F55_(a_release_that_is_refused|the_user_of_the_doc).*": "a user there needs the right to `ROLE`, too",
+        r"fault_messages: F53.*": "the scripted server has no `ROLE`",
+        r"fault_rights: F55_(a_release_that_is_refused|the_user_of_the_doc).*": "a user there also needs the right to `ROLE`",
     },
     "tls": {
         r"fault_connect: F21_a_name_that_changes.*": "the name is the front's",
-        r"fault_messages: F53.*": "a server that follows a script, by two connections whose order the front does not keep",
+        r"fault_messages: F53.*": "the scripted server uses two connections, and the front does not keep their order",
         r"fault_crowd: .*": "a thousand clients are more than the front can serve in time",
         r"fault_closing: F42_a_child_closes.*": "it counts connections to the server's own port",
     },
     "cluster": {
         r"fault_(closing|connect|crowd|line|loop|messages|replicas|rights): .*":
-            "clients of a cluster listen by name, on other channels; it has one database, and other errors",
-        r"fault_latch: (F19|F25_a_latch_set|F27|F47).*": "the same: it waits until a client listens",
-        r"fault_many_names: .*": "names are in several slots there, and are taken one by one",
+            "clients of a cluster subscribe by name, on other channels; a cluster has one database, and other errors",
+        r"fault_latch: (F19|F25_a_latch_set|F27|F47).*": "the same: it waits until a client subscribes",
+        r"fault_many_names: .*": "names are in several slots there, and are acquired one by one",
         r"fault_errors: F27_(a_loading|a_release_that_is|a_wait_rides|renewals|the_errors).*": "`REPLICAOF` is refused there",
         r"fault_server_clock: F11.*": "the same",
     },
