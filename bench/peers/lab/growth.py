@@ -62,8 +62,8 @@ class Growth:
         most = resource.getrlimit(resource.RLIMIT_NOFILE)[1] - SPARE
         for n in LOCKS:
             if store == "file:" and n > most:
-                self.row(store, "locks held", n, None, None, "a descriptor each, and a process may have "
-                         f"{most + SPARE:,} of them here")
+                self.row(store, "locks held", n, None, None, "needs a descriptor for each; a process may "
+                         f"have {most + SPARE:,} here")
                 continue
             seen = self.seen("locks", "locks held", store, url, n)
             if not seen:
@@ -88,9 +88,9 @@ class Growth:
             try:
                 seen = clients_in_line(self.server, url(), n, self.seconds)
             except Failed as failed:
-                self.row(store, "clients in line", n, None, None, str(failed))
+                self.row(store, "clients in the queue", n, None, None, str(failed))
                 continue
-            self.row(store, "clients in line", n, seen["hand_p50"], None)
+            self.row(store, "clients in the queue", n, seen["hand_p50"], None)
             self.add("waits_time", f"{store} own clients", n, seen["hand_p50"])
 
     def measure(self):
@@ -112,8 +112,8 @@ class Growth:
 
 def report(found, about):
     lines = [f"Measured {about['date']} on {about['cores']} cores ({about['cpu']}), load {about['load']} "
-             f"before, Redis {about['server']} on the loopback; Holdfast {about['holdfast']}.", "",
-             "| store | what | how many | time | memory of each |", "|---|---|---|---|---|"]
+             f"before the run, Redis {about['server']} on the loopback; Holdfast {about['holdfast']}.", "",
+             "| store | what | how many | time | memory each |", "|---|---|---|---|---|"]
     for store, what, n, time, memory, note in found["rows"]:
         shown = note or (duration(time) if time else "–")
         lines.append(f"| `{store}` | {what} | {n:,} | {shown} | {f'{memory:,} B' if memory else '–'} |")

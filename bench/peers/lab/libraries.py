@@ -36,19 +36,19 @@ class Library:
         return not self.folder
 
 
-OURS = Library("Holdfast", "", "", "", "its turn is told to it alone", "keeper", 10)
+OURS = Library("Holdfast", "", "", "", "is notified alone", "background thread", 10)
 # The same, with calls that do not block in place of threads.
 OURS_ASYNC = Library("Holdfast, async", "", "async", "", OURS.waits, OURS.renewal, OURS.period)
 
 PEERS = [
-    Library("redis-py", "python", "", "8.1.0", "asks every 100 ms", "loop", 10),
-    Library("node-redlock", "node", "redlock", "5.0.0-beta.2", "asks every 100 to 300 ms", "`using`", 29.5),
-    Library("redis-semaphore", "node", "semaphore", "5.8.0", "asks every 10 ms", "built in", 24),
-    Library("Redisson", "java", "", "4.7.0", "all are told, all ask", "watchdog", 10),
-    Library("redsync", "go", "redsync", "4.18.1", "asks every 50 to 250 ms", "loop", 10),
-    Library("bsm/redislock", "go", "bsm", "0.9.4", "asks every 100 ms", "loop", 10),
-    Library("rueidislock", "go", "rueidis", "1.0.79", "all are told, all ask", "built in", 15),
-    Library("rslock", "rust", "", "0.10.0", "asks every 0 to 200 ms", "loop", 10),
+    Library("redis-py", "python", "", "8.1.0", "polls every 100 ms", "loop", 10),
+    Library("node-redlock", "node", "redlock", "5.0.0-beta.2", "polls every 100 to 300 ms", "`using`", 29.5),
+    Library("redis-semaphore", "node", "semaphore", "5.8.0", "polls every 10 ms", "built in", 24),
+    Library("Redisson", "java", "", "4.7.0", "all are notified, all retry", "watchdog", 10),
+    Library("redsync", "go", "redsync", "4.18.1", "polls every 50 to 250 ms", "loop", 10),
+    Library("bsm/redislock", "go", "bsm", "0.9.4", "polls every 100 ms", "loop", 10),
+    Library("rueidislock", "go", "rueidis", "1.0.79", "all are notified, all retry", "built in", 15),
+    Library("rslock", "rust", "", "0.10.0", "polls every 0 to 200 ms", "loop", 10),
 ]
 
 

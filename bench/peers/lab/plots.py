@@ -25,7 +25,7 @@ def cost(root, results, key, name, title, upward):
     series = [(library, points) for library, points in found.items() if len(points) > 1]
     if series:
         svg.lines(os.path.join(root, FOLDER, name), title, "processes on one name, no hold time", series,
-                  "processes that wait", upward)
+                  "waiting processes", upward)
 
 
 def peers(root, results):
@@ -44,7 +44,7 @@ def growth(root, found):
             ("locks_memory", "growth-memory.svg", "Memory of a lock that is held, or waited for",
              "locks held, or waits of one client", "bytes each", svg.number),
             ("waits_time", "growth-waiters.svg", "An acquisition of a lock that others wait for",
-             "in line", "time from one to the next", svg.duration)):
+             "waiters in the queue", "time from one holder to the next", svg.duration)):
         series = [(label, points) for label, points in found[key].items() if points]
         if series:
             svg.lines(os.path.join(root, FOLDER, name), title, "", series, across, upward, unit)

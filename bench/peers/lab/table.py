@@ -3,7 +3,7 @@ from . import libraries
 from .svg import duration
 from .workloads import STOLEN_MOST, WORKLOADS
 
-LEVEL = 0.03  # what differs by less is level
+LEVEL = 0.03  # smaller differences do not count
 OURS = libraries.OURS.name
 
 
@@ -80,16 +80,16 @@ def _row(library, row, ours, cols, shares):
 
 
 def table(key, rows):
-    """Of one workload: {library: figures}; ours first."""
+    """The table of one workload: {library: figures}; ours first."""
     cols, shares = columns(key), key.startswith("one")
-    heads = [c.title for c in cols] + (["least to most of a process"] if shares else [])
+    heads = [c.title for c in cols] + (["per process, least to most"] if shares else [])
     ours = rows.get(OURS, {})
     lines = ["| | " + " | ".join(heads) + " |", "|---" * (len(heads) + 1) + "|"]
     return "\n".join(lines + [_row(name, row, ours, cols, shares) for name, row in rows.items()])
 
 
 def ahead(results):
-    """Lines that name where a peer is ahead of ours."""
+    """One line for each figure in which a peer is ahead of ours."""
     lines = []
     titles = {**{w.key: w.title for w in WORKLOADS}, "held": "10,000 held locks"}
     for key, rows in results["rows"].items():
@@ -105,10 +105,10 @@ def ahead(results):
 
 def header(about):
     lines = [f"Measured {about['date']} on {about['cores']} cores ({about['cpu']}), load {about['load']} "
-             f"before, Linux {about['kernel']}, Redis {about['server']} on the loopback; Holdfast "
-             f"{about['holdfast']}. {about['rounds']} rounds of {about['seconds']:g} s of each, the "
-             "libraries in turn."]
-    lines += ["", "| library | version | runs on | a waiter | renews |", "|---|---|---|---|---|"]
+             f"before the run, Linux {about['kernel']}, Redis {about['server']} on the loopback; Holdfast "
+             f"{about['holdfast']}. {about['rounds']} rounds of {about['seconds']:g} s for each "
+             "library, in turn."]
+    lines += ["", "| library | version | language | a waiter | renewed by |", "|---|---|---|---|---|"]
     for row in about["libraries"]:
         lines.append("| {name} | {version} | {runtime} | {waits} | {renewal} |".format(**row))
     for name, why in about["absent"].items():
@@ -125,17 +125,17 @@ def report(results):
         parts += ["### 10,000 held locks, renewed", table("held", results["rows"]["held"])]
     overlaps, again = (sum(row.get(key, 0) for rows in results["rows"].values() for row in rows.values())
                        for key in ("overlaps", "again"))
-    parts.append(f"Holds of one name that overlapped, over all rows: {overlaps}.")
+    parts.append(f"Overlapping holds of one name, in all rows: {overlaps}.")
     if again:
-        parts.append(f"{again} windows were measured again, since the host of this virtual machine had taken more than "
-                     f"{STOLEN_MOST:.0%} of its cores away.")
+        parts.append(f"{again} windows were measured again, because the host of this virtual machine had taken "
+                     f"more than {STOLEN_MOST:.0%} of its cores away.")
     behind = ahead(results)
     parts += ["### Where a peer is ahead", "\n".join(behind) if behind else "Nowhere in this run."]
     return "\n\n".join(parts)
 
 
 def between(path, name, text):
-    """Replace what stands between the two markers of a name."""
+    """Replace the text between the two markers of a name."""
     with open(path, encoding="utf-8") as file:
         page = file.read()
     begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"

@@ -30,9 +30,9 @@ class Workload:
 
 
 WORKLOADS = [
-    Workload("pair", "One worker, nobody else: acquire and release", 1),
+    Workload("pair", "One worker without contention: acquire and release", 1),
     Workload("names64", "64 workers of one process on 64 names", 1, 64, one_name=False, tasks=True),
-    Workload("handover", "Hand-over to one who waits", 2, 32, one_name=False, hold_ms=320,
+    Workload("handover", "Hand-over to a single waiter", 2, 32, one_name=False, hold_ms=320,
              pause_ms=310, longer=2.5, once=True),
     Workload("one2", "2 processes on one name, no hold time", 2),
     Workload("one8", "8 processes on one name, no hold time", 8),
