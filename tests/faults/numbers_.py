@@ -99,9 +99,10 @@ REASONS = {
     "p": "its locks belong to one process, and end with it",
     "r": "nothing is replicated there",
     "o": "this is about another topology",
-    "g": "`make test-failover` covers it: every holder compares its token with the last one, across kills, stops and failovers",
-    "l": "a message is read by the code for a single server, which is tested with a scripted server; that server has no `ROLE`, "
-         "and a front may reorder what it sends over two connections",
+    "g": "`make test-failover` covers it: every holder compares its token with the last one, across kills, stops and "
+         "failovers",
+    "l": "a message is read by the code for a single server, which is tested with a scripted server; that server has "
+         "no `ROLE`, and a front may reorder what it sends over two connections",
     "h": "the holder measures the lease by its own clock, and the kernel keeps the lock: no server clock is involved",
     "q": "a quorum has no queue of waiters and sends no messages: waiters poll",
     "m": "a quorum supports only the mutex: readers, permits, latches, leaders, lists and exports are `HF_UNSUPPORTED`",
@@ -112,8 +113,8 @@ REASONS = {
     "d": "`holdfast doctor` examines one server at a time",
     "k": "there is no background thread to starve: the hold lasts until the process ends or releases it",
     "f": "everything is in memory or in a file, which is read whole or not at all",
-    "c": "messages to waiters come from one server, on channels of a name: their order and loss are tested there, and that they "
-         "reach their clients in `cluster_moving` and the conformance suite",
+    "c": "messages to waiters come from one server, on channels of a name: their order and loss are tested there, and "
+         "that they reach their clients in `cluster_moving` and the conformance suite",
     "b": "it is counted per client by the same code on every store: tested in memory and on a server",
 }
 
@@ -169,7 +170,8 @@ NOT_THROUGH = {
         r"fault_errors: F27_(a_release|a_wait_rides|renewals_that_are_refused_go_on|the_errors).*":
             "`READONLY` makes a client ask the Sentinels for another primary, as it should: F32",
         r"fault_messages: F53.*": "the scripted server has no `ROLE`",
-        r"fault_rights: F55_(a_release_that_is_refused|the_user_of_the_doc).*": "a user there also needs the right to `ROLE`",
+        r"fault_rights: F55_(a_release_that_is_refused|the_user_of_the_doc).*":
+            "a user there also needs the right to `ROLE`",
     },
     "tls": {
         r"fault_connect: F21_a_name_that_changes.*": "the name is the front's",
@@ -182,7 +184,8 @@ NOT_THROUGH = {
             "clients of a cluster subscribe by name, on other channels; a cluster has one database, and other errors",
         r"fault_latch: (F19|F25_a_latch_set|F27|F47).*": "the same: it waits until a client subscribes",
         r"fault_many_names: .*": "names are in several slots there, and are acquired one by one",
-        r"fault_errors: F27_(a_loading|a_release_that_is|a_wait_rides|renewals|the_errors).*": "`REPLICAOF` is refused there",
+        r"fault_errors: F27_(a_loading|a_release_that_is|a_wait_rides|renewals|the_errors).*":
+            "`REPLICAOF` is refused there",
         r"fault_server_clock: F11.*": "the same",
     },
 }
