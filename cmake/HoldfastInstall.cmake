@@ -35,8 +35,8 @@ endif()
 # The pages that the manual and the messages name, and the examples: what a user without the sources would miss.
 function(hf_install_docs component folder)
     set(doc "${CMAKE_INSTALL_DATAROOTDIR}/doc/${folder}")
-    foreach(page ABI CHOOSING-A-LEASE CLUSTER COMING-FROM EXIT-CODES FILE-STORE GUARANTEES KINDS LATCH LEADER MANY-NAMES
-            MONITORING OPTIONS PERMITS QUORUM READERS REDIS-PROTOCOL RESULTS TOPOLOGIES)
+    foreach(page ABI CHOOSING-A-LEASE CLUSTER COMING-FROM COMMAND EXIT-CODES FILE-STORE GUARANTEES INSTALL KINDS LATCH
+            LEADER LIBRARY MANY-NAMES MONITORING OPTIONS PERMITS QUORUM READERS REDIS-PROTOCOL RESULTS TOPOLOGIES)
         install(FILES "${PROJECT_SOURCE_DIR}/docs/${page}.md" DESTINATION "${doc}/docs" COMPONENT ${component})
     endforeach()
     install(DIRECTORY "${PROJECT_SOURCE_DIR}/examples" DESTINATION "${doc}" COMPONENT ${component}
