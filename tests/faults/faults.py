@@ -29,7 +29,7 @@ TITLES = {"memory": "memory", "file": "file", "single": "one server", "tls": "TL
           "cluster": "cluster", "quorum": "quorum", CORE: "no store"}
 AT_ONCE = 3
 
-# Whole runs beside CTest's.
+# Runs that are too long for CTest.
 BESIDE = {"sentinel_failover": "sentinel/sentinel_failover", "conformance-cluster": "conformance/conformance cluster",
           "conformance-redis-tls": "conformance/conformance redis-tls",
           "conformance-sentinel": "conformance/conformance sentinel",
@@ -49,10 +49,10 @@ def left_out(front, test):
 
 
 def through_jobs(certificates):
-    """Each test of a fault on its own, so that one that hangs costs no other."""
+    """Each test of a fault runs alone, so that a hanging test costs no other."""
     for front in numbers.NOT_THROUGH:
         env = dict(os.environ, HOLDFAST_FAULT_FRONT=front, HOLDFAST_FAULT_CERTIFICATES=certificates)
-        if front == "cluster":  # a node that comes back lets nobody in for two seconds
+        if front == "cluster":  # a restarted node refuses clients for two seconds
             env.setdefault("HOLDFAST_TEST_PATIENCE", "3")
         for test in all_tests():
             if test.program.startswith("fault_") and test.stores == ("single",) and not left_out(front, test):

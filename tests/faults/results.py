@@ -1,4 +1,4 @@
-"""What became of tests, by what they printed: {(program, name): {store: "ok" | "FAILED" | "skipped"}}."""
+"""The results of tests, read from their output: {(program, name): {store: "ok" | "FAILED" | "skipped"}}."""
 import re
 
 from numbers_ import NOT_THROUGH
@@ -27,7 +27,7 @@ class Results:
             self.add(program, name, stores or stores_of(f"{program}: {name}"), WORDS[result])
 
     def add_through(self, program, text, front):
-        """Of tests whose clients took that way at all."""
+        """Only tests whose clients connected through that front count."""
         for name, said in re.findall(r"^\[ RUN +\] (\w+)\n(.*?)^\[ +(?:OK|FAILED)", text, re.M | re.S):
             unfit = any(re.fullmatch(pattern, f"{program}: {name}") for pattern in NOT_THROUGH[front])
             if unfit or f"through: {front}" not in said:
@@ -40,7 +40,7 @@ class Results:
             self.add(program, name, (stores[kind],), result if result in ("ok", "skipped") else "FAILED")
 
     def add_output(self, test, text):
-        """Of a test as CTest calls it."""
+        """The output of a test, by its name in CTest."""
         if test.startswith("conformance"):
             store = re.sub(r"-?\dof\d$", "", test.partition("-")[2]) or "memory"
             self.add_cmocka("conformance", text, (CONFORMANCE[store],))
@@ -55,7 +55,7 @@ class Results:
             self.add_output(test, text)
 
     def read_log(self, path):
-        """NAME.log or PROGRAM@FRONT.log, of `faults.py run`."""
+        """A log of `faults.py run`: NAME.log or PROGRAM@FRONT.log."""
         program, _, front = path.stem.partition("@")
         text = path.read_text(errors="replace")
         if front:

@@ -1,6 +1,6 @@
-"""Which tests there are, by their sources: program, name, the numbers in it, the stores it runs on.
+"""The tests, read from their sources: program, name, the numbers that it covers, the stores it runs on.
 
-A test says what it shows at the beginning of its name: F28_…, B08_F24_…, test_F49_…. Nothing is built or run.
+The name of a test begins with the numbers that it covers: F28_…, B08_F24_…, test_F49_…. Nothing is built or run.
 """
 import ast
 import pathlib
@@ -10,16 +10,16 @@ from typing import NamedTuple
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TESTS = ROOT / "tests"
 STORES = ("memory", "file", "single", "tls", "sentinel", "cluster", "quorum")
-CORE = "core"  # no store at all: a part of the library, given its answers
+CORE = "core"  # no store: a part of the library under virtual time
 
 NAME = re.compile(r"\b(?:test_)?((?:[FB]\d\d?_)+)\w+")
 
-# Stores of the conformance suite, as its table calls them.
+# The stores of the conformance suite, by their names there.
 CONFORMANCE = {"memory": "memory", "file": "file", "redis": "single", "redis-replicas": "single",
                "redis-unix": "single", "redis-tls": "tls", "sentinel": "sentinel",
                "cluster": "cluster", "redis-quorum": "quorum"}
 
-# Programs, or tests of them, and what they run on; the first that fits.
+# Programs, or tests of them, and the stores that they run on. The first match counts.
 RUNS_ON = [
     (r"fault_\w+: .*", ("single",)),
     (r"redis_failing: .*_on_memory", ("memory",)),
@@ -35,7 +35,7 @@ RUNS_ON = [
     (r"unit_figures: .*|unit_memory_.*", ("memory",)),
     (r"unit_.*", (CORE,)),
 ]
-ALSO = [  # where the program's own store is not all
+ALSO = [  # exceptions
     (r"fault_quorum(_crowd)?: .*", ("quorum",)),
     (r"(sentinel|cluster)_\w+: .*tls.*", None),
 ]
@@ -53,7 +53,7 @@ class Test(NamedTuple):
 
 
 def numbers_of(name):
-    """In the form of the lists: F3, not F03."""
+    """As in the lists: F3, not F03."""
     prefix = NAME.fullmatch(name).group(1)
     return tuple(kind + str(int(n)) for kind, n in re.findall(r"([FB])(\d+)_", prefix))
 
@@ -77,7 +77,7 @@ def flags(expression):
 
 
 def conformance_stores():
-    """[(the store's name there, what it has)]"""
+    """[(name of the store there, features that it has)]"""
     text = (TESTS / "conformance/main.c").read_text()
     table = re.search(r"static const store stores\[\] = \{(.*?)\n\};", text, re.S).group(1)
     rows = re.findall(r'\{"([\w-]+)",\s*([^,]*?),\s*start_', table)
@@ -106,7 +106,7 @@ def program_tests():
 
 
 def kinds_of(case):
-    """The stores in @on(…) over a class; None there: the test starts what it needs."""
+    """The stores in the @on(…) of a class. None: the test starts what it needs."""
     for decorator in case.decorator_list:
         if isinstance(decorator, ast.Call) and getattr(decorator.func, "id", "") == "on":
             return [argument.value for argument in decorator.args]
