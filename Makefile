@@ -72,7 +72,7 @@ soak: ## hundreds of clients for HOURS (1) while things fail; SEED=, PLANT=: doc
 	@scripts/deps build test
 	@scripts/build dev
 	@mkdir -p build/soak build/reports
-	@bash -o pipefail -c 'nice build/dev/tests/soak/soak $(HOURS) "$(SEED)" build/soak $(PLANT) | \
+	@bash -o pipefail -c 'nice build/dev/tests/soak/soak $(HOURS) "$(SEED)" build/soak $(PLANT) 2>&1 | \
 	    tee build/reports/SOAK.txt'
 
 lost-updates: SECONDS ?= 120
