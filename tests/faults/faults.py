@@ -30,7 +30,7 @@ TITLES = {"memory": "memory", "file": "file", "single": "one server", "tls": "TL
 AT_ONCE = 3
 
 # Runs that are too long for CTest.
-BESIDE = {"sentinel_failover": "sentinel/sentinel_failover", "conformance-cluster": "conformance/conformance cluster",
+LONG_RUNS = {"sentinel_failover": "sentinel/sentinel_failover", "conformance-cluster": "conformance/conformance cluster",
           "conformance-redis-tls": "conformance/conformance redis-tls",
           "conformance-sentinel": "conformance/conformance sentinel",
           "conformance-redis-replicas": "conformance/conformance redis-replicas"}
@@ -67,7 +67,7 @@ def run():
     failed = subprocess.run(["ctest", "--preset", "dev"], cwd=ROOT).returncode
     with tempfile.TemporaryDirectory(prefix="hf-faults-") as certificates:
         subprocess.run([TESTS / "tls/certificates", certificates], check=True, stdout=subprocess.DEVNULL)
-        jobs = [(f"{name}.log", str(BUILD / "tests" / command).split(), None) for name, command in BESIDE.items()]
+        jobs = [(f"{name}.log", str(BUILD / "tests" / command).split(), None) for name, command in LONG_RUNS.items()]
         jobs += through_jobs(certificates)
         with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
             for log, text, code in pool.map(lambda job: run_logged(*job), jobs):
