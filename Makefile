@@ -85,7 +85,7 @@ lost-updates: ## stop processes that hold a lock; SECONDS= (120), TOPOLOGY=: doc
 faults: ## every test of a fault or behaviour on each store; writes build/reports/FAULTS.md
 	@scripts/deps build test
 	@scripts/build dev
-	@python3 -B tests/faults/faults.py run; code=$$?; python3 -B tests/faults/faults.py page && exit $$code
+	@python3 -B scripts/reports/faults.py run; code=$$?; python3 -B scripts/reports/faults.py page && exit $$code
 
 test-oom: ## conformance suite with each allocation and system call failing; STORE=, STRIDE=
 	@scripts/deps build test
@@ -120,7 +120,7 @@ model: ## search the model of the protocol with spin, complete and with rules re
 
 planted: ## plant bugs in a copy of the sources, one at a time; the tests must find each
 	@scripts/deps build test
-	@python3 -B tests/fault/planted/planted.py --source . --work build/planted
+	@python3 -B tests/faults/planted/planted.py --source . --work build/planted
 
 check-planted: ## check that each planted bug still matches the sources; takes a second
 	@scripts/check-planted

@@ -1,6 +1,6 @@
 """Say what the server $HOLDFAST_TEST_SERVER lacks that some tests need, as $HOLDFAST_TEST_LACKS is to have it:
 
-    probe_server.py STEPPED        the library of tests/fault/stepped.c
+    probe_server.py STEPPED        the library of tests/faults/stepped.c
 
 `tls`: it was built without. `preload`: a library that steps its clock cannot be loaded into it, as it is static.
 """

@@ -10,6 +10,7 @@ from typing import NamedTuple
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TESTS = ROOT / "tests"
 STORES = ("memory", "file", "single", "tls", "sentinel", "cluster", "quorum")
+PREFIX = {"faults": "fault"}  # of the programs of a folder, if it is not the name of the folder
 CORE = "core"  # no store: a part of the library under virtual time
 
 NAME = re.compile(r"\b(?:test_)?((?:[FB]\d\d?_)+)\w+")
@@ -98,9 +99,9 @@ def conformance_tests():
 # ---- The others -------------------------------------------------------------------------------------
 
 def program_tests():
-    for folder in ("cluster", "cpp", "fault", "file", "redis", "sentinel", "tls", "topology", "unit"):
+    for folder in ("cluster", "cpp", "faults", "file", "redis", "sentinel", "tls", "topology", "unit"):
         for path in sorted((TESTS / folder).glob("*.c*")):
-            program = folder if folder == path.stem else f"{folder}_{path.stem}"
+            program = folder if folder == path.stem else f"{PREFIX.get(folder, folder)}_{path.stem}"
             for name in names_in(path.read_text()) if path.suffix != ".txt" else ():
                 yield Test(program, name, numbers_of(name), stores_of(f"{program}: {name}"))
 

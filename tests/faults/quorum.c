@@ -1,5 +1,5 @@
 /*
- * Faults of the nodes of a quorum, one at a time; tests/fault/quorum_crowd.c has many at once. The nodes are
+ * Faults of the nodes of a quorum, one at a time; tests/faults/quorum_crowd.c has many at once. The nodes are
  * shared by the tests: each finds them empty, running, and old enough to vote.
  */
 #include "fault.h"

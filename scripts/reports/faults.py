@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 
-import numbers_ as numbers
+import fault_list
 from results import Results
 from sources import CORE, ROOT, STORES, TESTS, all_tests
 
@@ -45,18 +45,18 @@ def run_logged(log, command, env=None):
 
 
 def left_out(front, test):
-    return any(re.fullmatch(pattern, test.title) for pattern in numbers.NOT_THROUGH[front])
+    return any(re.fullmatch(pattern, test.title) for pattern in fault_list.NOT_THROUGH[front])
 
 
 def through_jobs(certificates):
     """Each test of a fault runs alone, so that a hanging test costs no other."""
-    for front in numbers.NOT_THROUGH:
+    for front in fault_list.NOT_THROUGH:
         env = dict(os.environ, HOLDFAST_FAULT_FRONT=front, HOLDFAST_FAULT_CERTIFICATES=certificates)
         if front == "cluster":  # a restarted node refuses clients for two seconds
             env.setdefault("HOLDFAST_TEST_PATIENCE", "3")
         for test in all_tests():
             if test.program.startswith("fault_") and test.stores == ("single",) and not left_out(front, test):
-                program = str(BUILD / "tests/fault" / test.program)
+                program = str(BUILD / "tests/faults" / test.program)
                 yield f"{test.program}@{front}.log", [program, test.name], env
 
 
@@ -95,7 +95,7 @@ def cell(number, store, passed, failed):
         return "**failed**"
     if passed[number, store]:
         return str(passed[number, store])
-    return numbers.WHY.get((number, store), "**gap**")
+    return fault_list.WHY.get((number, store), "**gap**")
 
 
 def matrix(tests, results):
@@ -107,7 +107,7 @@ def matrix(tests, results):
                 failed[number, store] += result == "FAILED"
     yield "| | | " + " | ".join(TITLES[store] for store in (*STORES, CORE)) + " |"
     yield "|---|---|" + "---|" * (len(STORES) + 1)
-    for number, what in numbers.WHAT.items():
+    for number, what in fault_list.WHAT.items():
         cells = [cell(number, store, passed, failed) for store in STORES] + [str(passed[number, CORE] or "")]
         yield f"| [{number}](#{number.lower()}) | {what} | " + " | ".join(cells) + " |"
 
@@ -124,19 +124,19 @@ def outcome(test, results):
 
 
 def sections(tests, results):
-    for number, what in numbers.WHAT.items():
+    for number, what in fault_list.WHAT.items():
         yield f'\n### <a id="{number.lower()}"></a>{number}: {what}\n'
         for test in sorted(t for t in tests if number in t.numbers):
             yield f"- `{test.program}`: `{test.name}` — {outcome(test, results)}"
 
 
 def reasons():
-    used = set(numbers.WHY.values())
-    return [f"- **{letter}**: {text}." for letter, text in numbers.REASONS.items() if letter in used]
+    used = set(fault_list.WHY.values())
+    return [f"- **{letter}**: {text}." for letter, text in fault_list.REASONS.items() if letter in used]
 
 
 def fronts():
-    for front, patterns in numbers.NOT_THROUGH.items():
+    for front, patterns in fault_list.NOT_THROUGH.items():
         for pattern, why in patterns.items():
             yield f"- {TITLES[front]}: `{pattern}`: {why}."
 
@@ -153,7 +153,7 @@ A test runs where it applies:
 
 - The conformance suite runs on every store.
 - The tests of faults run on one server, and again through a Sentinel, on a cluster of one node, and over TLS
-  (`tests/fault/front.h`).
+  (`tests/faults/front.h`).
 - A topology that adds faults of its own has tests of its own.
 - *No store*: a part of the library under virtual time.
 
@@ -185,7 +185,7 @@ def stores_by_source(test):
     """The stores that a test runs on, with the fronts that `run` puts before it."""
     fronts = ()
     if test.program.startswith("fault_") and test.stores == ("single",):
-        fronts = tuple(front for front in numbers.NOT_THROUGH if not left_out(front, test))
+        fronts = tuple(front for front in fault_list.NOT_THROUGH if not left_out(front, test))
     return test.stores + fronts
 
 
@@ -193,17 +193,17 @@ def complaints():
     tests = all_tests()
     covered = {(number, store) for test in tests for number in test.numbers for store in stores_by_source(test)}
     named = {number for number, _ in covered}
-    for number in sorted(named - set(numbers.WHAT)):
+    for number in sorted(named - set(fault_list.WHAT)):
         yield f"tests name {number}, which is not in the list"
-    for number in sorted({number for number, _ in numbers.WHY} - set(numbers.WHAT)):
+    for number in sorted({number for number, _ in fault_list.WHY} - set(fault_list.WHAT)):
         yield f"there is a reason for {number}, which is not in the list"
-    for number, what in numbers.WHAT.items():
+    for number, what in fault_list.WHAT.items():
         if number not in named:
             yield f"{number} ({what}) has no test"
         for store in STORES:
-            if (number, store) not in covered and (number, store) not in numbers.WHY:
+            if (number, store) not in covered and (number, store) not in fault_list.WHY:
                 yield f"{number} ({what}) has neither a test nor a reason on {TITLES[store]}"
-    for front, patterns in numbers.NOT_THROUGH.items():
+    for front, patterns in fault_list.NOT_THROUGH.items():
         for pattern in patterns:
             if not any(re.fullmatch(pattern, test.title) for test in tests):
                 yield f"no test matches {pattern}, which is left out for {TITLES[front]}"
@@ -211,7 +211,7 @@ def complaints():
 
 def check():
     found = list(complaints())
-    print("\n".join(found[:20]) or f"{len(all_tests())} tests cover {len(numbers.WHAT)} faults and behaviours")
+    print("\n".join(found[:20]) or f"{len(all_tests())} tests cover {len(fault_list.WHAT)} faults and behaviours")
     return bool(found)
 
 

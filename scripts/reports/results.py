@@ -1,7 +1,7 @@
 """The results of tests, read from their output: {(program, name): {store: "ok" | "FAILED" | "skipped"}}."""
 import re
 
-from numbers_ import NOT_THROUGH
+from fault_list import NOT_THROUGH
 from sources import CONFORMANCE, NAME, stores_of
 
 CMOCKA = re.compile(r"^\[ +(OK|FAILED|SKIPPED) +\] (\w+)$", re.M)
