@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "exits.h"
+#include "common/exits.h"
+#include "common/nearest.h"
+#include "common/say.h"
 #include "holdfast.h"
-#include "nearest.h"
-#include "say.h"
 
 static const char general[] =
     "Usage: holdfast run [OPTION]... NAME [--] COMMAND [ARG]...\n"

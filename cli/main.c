@@ -4,9 +4,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "exits.h"
+#include "common/exits.h"
+#include "common/say.h"
 #include "help.h"
-#include "say.h"
 #include "subcommands.h"
 
 /* A stream that is closed would otherwise become the place of the next descriptor we open, and our

@@ -3,17 +3,17 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "acquire.h"
-#include "bench.h"
-#include "break.h"
-#include "doctor.h"
+#include "bench/bench.h"
+#include "common/say.h"
+#include "doctor/doctor.h"
 #include "help.h"
-#include "list.h"
-#include "run.h"
-#include "say.h"
-#include "status.h"
-#include "top.h"
-#include "wait.h"
+#include "hold/acquire.h"
+#include "inspect/break.h"
+#include "inspect/list.h"
+#include "inspect/status.h"
+#include "inspect/wait.h"
+#include "run/run.h"
+#include "top/top.h"
 
 static int help_main(int argc, char **argv) {
     if (argc > 2) return usage_error("", "help explains one subcommand at a time");

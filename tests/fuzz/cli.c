@@ -14,12 +14,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "config.h"
-#include "exits.h"
-#include "handle.h"
+#include "common/config.h"
+#include "common/exits.h"
+#include "common/say.h"
+#include "common/store.h"
 #include "help.h"
-#include "say.h"
-#include "store.h"
+#include "hold/handle.h"
 #include "subcommands.h"
 
 enum { UNDERSTOOD = 250, WORDS_MAX = 80, LINE_MAX_BYTES = 2100 };

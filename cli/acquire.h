@@ -1,9 +1,0 @@
-#ifndef CLI_ACQUIRE_H
-#define CLI_ACQUIRE_H
-
-/* `holdfast acquire …`, `release …`, `extend …`; argv[0] is that word. The exit code. */
-int acquire_main(int argc, char **argv);
-int release_main(int argc, char **argv);
-int extend_main(int argc, char **argv);
-
-#endif

@@ -1,0 +1,258 @@
+#include "bench/bench_run.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/rand.h"
+#include "base/time.h"
+#include "base/url.h"
+#include "common/exits.h"
+#include "common/say.h"
+#include "store/redis/talk.h"
+
+#define WARM_UP     10
+#define WAIT_MS     10000 /* of one acquire */
+#define PROGRESS_MS 200
+#define NAME_BYTES  96
+
+const char *const bench_names[BENCH_PARTS] = {"uncontended", "parallel", "contended"};
+
+static char uuid[HF__UUID_LENGTH + 1]; /* of this run: its locks are its own */
+static volatile sig_atomic_t signalled;
+
+/* ---- Signals ---- */
+
+static void note_signal(int number) {
+    signalled = number;
+}
+
+void bench_watch_signals(void) {
+    struct sigaction act = {.sa_handler = note_signal};
+    sigemptyset(&act.sa_mask);
+    sigaction(SIGINT, &act, NULL);
+    sigaction(SIGTERM, &act, NULL);
+    sigaction(SIGHUP, &act, NULL);
+}
+
+int bench_signalled(void) {
+    return signalled;
+}
+
+/* ---- One thread ---- */
+
+typedef struct contest {
+    bench_part part;
+    atomic_bool go, stop;
+    atomic_uint ready;
+    _Atomic(hf__time) let_go; /* contended: when the lock was last let go */
+    _Atomic uint64_t acquired;
+} contest;
+
+typedef struct runner {
+    contest *race;
+    hf_client *client;
+    char name[NAME_BYTES];
+    pthread_t thread;
+    bool started;
+    spread spans;
+    hf_result result;
+    char detail[512];
+} runner;
+
+static bool failed(runner *r, hf_result result) {
+    if (!result) return false;
+    r->result = result;
+    snprintf(r->detail, sizeof r->detail, "%s", hf_error_detail());
+    atomic_store(&r->race->stop, true);
+    return true;
+}
+
+/* False: it failed. */
+static bool one_round(runner *r, bool counted) {
+    contest *race = r->race;
+    bool contended = race->part == BENCH_CONTENDED;
+    hf_hold *hold;
+    hf__time before = hf__now();
+    if (failed(r, hf_acquire(r->client, r->name, &(hf_options){.wait_ms = WAIT_MS}, &hold)))
+        return false;
+    hf__time let_go = atomic_load(&race->let_go), now = hf__now();
+    /* Who came when it was free was handed nothing. */
+    if (contended && counted && let_go > before) spread_add(&r->spans, now - let_go);
+    atomic_store(&race->let_go, contended ? hf__now() : 0);
+    if (failed(r, hf_release(hold))) return false;
+    if (!contended && counted) spread_add(&r->spans, hf__now() - before);
+    if (counted) atomic_fetch_add(&race->acquired, 1);
+    return true;
+}
+
+static void *run(void *arg) {
+    runner *r = arg;
+    bool good = true;
+    for (int i = 0; good && i < WARM_UP; i++) good = one_round(r, false);
+    atomic_fetch_add(&r->race->ready, 1);
+    while (good && !atomic_load(&r->race->go)) good = !atomic_load(&r->race->stop) && !usleep(1000);
+    while (good && !atomic_load(&r->race->stop)) good = one_round(r, true);
+    return NULL;
+}
+
+/* ---- What it cost ---- */
+
+static uint64_t commands_of(const runner *runners, unsigned count) {
+    uint64_t sum = 0;
+    for (unsigned i = 0; i < count; i++) {
+        hf_stats stats;
+        if (i && runners[i].client == runners[0].client) continue;
+        if (hf_stats_get(runners[i].client, &stats) == HF_OK) sum += stats.commands;
+    }
+    return sum;
+}
+
+/* The time that the server has spent in scripts, in microseconds; -1: it does not say. */
+static int64_t script_us(hf__talk *talk) {
+    static const char *const marks[] = {"cmdstat_evalsha:calls=", "cmdstat_eval:calls="};
+    const char *const words[] = {"INFO", "commandstats", NULL};
+    int64_t sum = 0;
+    hf__said said;
+    if (!talk || hf__talk_ask(talk, &said, words) || said.type != '$') return -1;
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
+        const char *line = strstr(said.text, marks[i]);
+        const char *usec = line ? strstr(line, "usec=") : NULL;
+        if (usec) sum += strtoll(usec + strlen("usec="), NULL, 10);
+    }
+    return sum;
+}
+
+static bool is_redis(const hf__url *url) {
+    return url->scheme == HF__SCHEME_REDIS || url->scheme == HF__SCHEME_REDIS_TLS ||
+           url->scheme == HF__SCHEME_REDIS_UNIX;
+}
+
+/* ---- One part ---- */
+
+static void name_lock(char name[NAME_BYTES], bench_part part, unsigned i) {
+    if (!uuid[0]) hf__uuid_make(uuid);
+    snprintf(name, NAME_BYTES, "holdfast-bench:%s:%u", uuid, part == BENCH_PARALLEL ? i : 0);
+}
+
+static void show_progress(const bench_plan *plan, const contest *race, double seconds) {
+    if (!plan->progress) return;
+    fprintf(stderr, "\r%s: %.0f of %.0f s, %.0f a second\033[K", bench_names[race->part], seconds,
+            (double)plan->ms / 1e3, seconds > 0 ? (double)race->acquired / seconds : 0);
+}
+
+static void wait_for(const bench_plan *plan, contest *race, hf__time began) {
+    hf__time until = hf__after_ms(began, plan->ms);
+    for (;;) {
+        hf__time now = hf__now();
+        if (now >= until || signalled || atomic_load(&race->stop)) return;
+        show_progress(plan, race, (double)(now - began) / 1e9);
+        hf__time nap = hf__sooner(until - now, PROGRESS_MS * HF__MS);
+        usleep((useconds_t)(nap / 1000 + 1));
+    }
+}
+
+static void measure(const bench_plan *plan, runner *runners, unsigned count, hf__talk *talk,
+                    bench_outcome *outcome) {
+    contest *race = runners->race;
+    while (atomic_load(&race->ready) < count && !signalled) usleep(1000);
+    uint64_t commands = commands_of(runners, count);
+    int64_t server_us = script_us(talk);
+    hf__time began = hf__now();
+    atomic_store(&race->go, true);
+    wait_for(plan, race, began);
+    outcome->acquired = atomic_load(&race->acquired);
+    outcome->seconds = (double)(hf__now() - began) / 1e9;
+    outcome->commands = commands_of(runners, count) - commands;
+    int64_t after_us = server_us < 0 ? -1 : script_us(talk);
+    outcome->server_us = after_us < 0 || !outcome->acquired
+                             ? -1
+                             : (double)(after_us - server_us) / (double)outcome->acquired;
+}
+
+static int open_clients(const bench_plan *plan, runner *runners, unsigned count) {
+    for (unsigned i = 0; i < count; i++) {
+        bool shared = i && runners->race->part != BENCH_CONTENDED;
+        int code = shared ? 0 : store_open(plan->store, &runners[i].client);
+        if (code) return code;
+        if (shared) runners[i].client = runners[0].client;
+        name_lock(runners[i].name, runners->race->part, i);
+    }
+    return 0;
+}
+
+static void close_clients(runner *runners, unsigned count) {
+    for (unsigned i = count; i-- > 0;)
+        if (!i || runners[i].client != runners[0].client) hf_close(runners[i].client);
+}
+
+/* Begin, measure, end: all threads are joined. */
+static int let_run(const bench_plan *plan, runner *runners, unsigned count, hf__talk *talk,
+                   bench_outcome *outcome) {
+    unsigned started = 0;
+    while (started < count &&
+           pthread_create(&runners[started].thread, NULL, run, &runners[started]) == 0)
+        started++;
+    if (started == count) measure(plan, runners, count, talk, outcome);
+    atomic_store(&runners->race->stop, true);
+    for (unsigned i = 0; i < started; i++) pthread_join(runners[i].thread, NULL);
+    if (plan->progress) fputs("\r\033[K", stderr);
+    if (started < count) return fail(EXIT_SYSTEM, "cannot start %u threads", count);
+    for (unsigned i = 0; i < count; i++) {
+        if (runners[i].result)
+            return fail(exit_of(runners[i].result), "%s: %s", bench_names[runners->race->part],
+                        runners[i].detail);
+        spread_join(&outcome->spans, &runners[i].spans);
+    }
+    return 0;
+}
+
+int bench_run(const bench_plan *plan, bench_part part, bench_outcome *outcome) {
+    unsigned count = part == BENCH_ALONE ? 1 : plan->threads;
+    contest race = {.part = part};
+    hf__talk *talk = NULL;
+    hf__url url;
+    *outcome = (bench_outcome){.server_us = -1};
+    runner *runners = calloc(count, sizeof *runners);
+    if (!runners) return fail(EXIT_SYSTEM, "out of memory");
+    for (unsigned i = 0; i < count; i++) runners[i].race = &race;
+    if (hf__url_parse(&url, plan->store->url) == HF_OK && is_redis(&url))
+        (void)hf__talk_open(&url, &talk); /* without it, the server's time is not known */
+    int code = open_clients(plan, runners, count);
+    if (!code) code = let_run(plan, runners, count, talk, outcome);
+    close_clients(runners, count);
+    hf__talk_close(talk);
+    hf__url_fini(&url);
+    free(runners);
+    return code;
+}
+
+/* ---- Afterwards ---- */
+
+/* The last token of a name that nobody will use again. (Elsewhere it is forgotten in time.) */
+static void forget(hf__talk *talk, const char *prefix, const char *name) {
+    char key[NAME_BYTES + HF__PREFIX_MAX + 8];
+    hf__said said;
+    snprintf(key, sizeof key, "%s:{%s}:f", prefix, name);
+    const char *const words[] = {"DEL", key, NULL};
+    (void)hf__talk_ask(talk, &said, words);
+}
+
+void bench_clean(const bench_plan *plan) {
+    char name[NAME_BYTES];
+    hf__talk *talk = NULL;
+    hf__url url;
+    if (hf__url_parse(&url, plan->store->url) == HF_OK && is_redis(&url) &&
+        hf__talk_open(&url, &talk) == HF_OK)
+        for (unsigned i = 0; i < plan->threads; i++) {
+            name_lock(name, BENCH_PARALLEL, i);
+            forget(talk, url.prefix, name);
+        }
+    hf__talk_close(talk);
+    hf__url_fini(&url);
+}

@@ -1,0 +1,38 @@
+/* What the command line says. */
+#ifndef CLI_COMMON_ARGS_H
+#define CLI_COMMON_ARGS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "holdfast.h"
+#include "run/lost.h"
+
+typedef struct run_args {
+    char *store;                     /* NULL: not given */
+    const char *names[HF_NAMES_MAX]; /* the first is NAME, the others those of --also */
+    int name_count;
+    char **command;                   /* NULL: hold until signalled */
+    char *shell[4];                   /* what `command` is, for -c */
+    int64_t wait_ms;                  /* HF_FOREVER by default */
+    int64_t lease_ms;                 /* 0: not given */
+    int64_t grace_ms;                 /* -1: not given */
+    int64_t min_hold_ms, max_hold_ms; /* 0: not given */
+    int conflict_code;
+    uint32_t kind, permits, capacity;
+    lost_choice lost;
+    const char *label; /* NULL: not given */
+    const char *on_wait, *on_acquire;
+    int json;            /* a descriptor; -1: not given */
+    const char *metrics; /* a file; NULL: not given */
+    bool tries_once;     /* -n */
+} run_args;
+
+/* -1: go on. Anything else is the exit code: the line was wrong, or help was wanted and shown. */
+#define ARGS_GO_ON (-1)
+int run_args_parse(run_args *a, int argc, char **argv);
+
+/* What getopt_long stumbled over, which returned `c`: the exit code. */
+int args_bad_option(const char *subcommand, int c, char **argv);
+
+#endif

@@ -1,0 +1,212 @@
+#include "common/show.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "common/exits.h"
+#include "common/jsonout.h"
+#include "common/say.h"
+
+#define WORD_COLUMNS 11 /* of the first column of show_line, with the space behind it */
+#define LEAST_ROOM   16 /* of the second: a terminal that is narrower wraps by itself */
+
+/* ---- On a terminal ---- */
+
+size_t show_width(void) {
+    struct winsize size;
+    if (!isatty(STDOUT_FILENO)) return 0;
+    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
+}
+
+static bool goes_on(char c) {
+    return ((unsigned char)c & 0xc0) == 0x80;
+}
+
+size_t show_columns(const char *text) {
+    size_t n = 0;
+    for (; *text; text++) n += !goes_on(*text);
+    return n;
+}
+
+size_t show_cut(char *to, size_t size, const char *text, size_t columns) {
+    static const char dots[] = "..";
+    bool all = show_columns(text) <= columns;
+    size_t room = all ? columns : columns > 2 ? columns - 2 : 0, bytes = 0, seen = 0;
+    for (; text[bytes] && bytes + sizeof dots < size; bytes++) {
+        if (!goes_on(text[bytes]) && seen++ == room) break;
+        to[bytes] = text[bytes];
+    }
+    memcpy(to + bytes, all ? "" : dots, all ? 1 : sizeof dots);
+    return bytes + (all ? 0 : 2);
+}
+
+/* So many bytes of it fit, up to the end of a word: at least one word. */
+static size_t fitting(const char *text, size_t columns) {
+    size_t end = 0, at = 0, seen = 0;
+    while (text[at]) {
+        seen += text[at] == ' ';
+        for (at += text[at] == ' '; text[at] && text[at] != ' '; at++) seen += !goes_on(text[at]);
+        if (seen > columns && end) break;
+        end = at;
+    }
+    return end;
+}
+
+void show_line(const char *word, const char *text) {
+    char tame[SHOW_TEXT];
+    hf__text_tame(tame, sizeof tame, text, strlen(text));
+    size_t width = show_width(), room = width > WORD_COLUMNS ? width - WORD_COLUMNS : 0;
+    const char *rest = tame;
+    do {
+        size_t length = room >= LEAST_ROOM ? fitting(rest, room) : strlen(rest);
+        printf("%-*s%.*s\n", WORD_COLUMNS, word, (int)length, rest);
+        rest += length + (rest[length] == ' ');
+        word = "";
+    } while (*rest);
+}
+
+/* ---- Who and what ---- */
+
+void show_who(char *text, size_t size, const char *program, int64_t pid, const char *host,
+              const char *label) {
+    char process[32] = "";
+    if (pid) snprintf(process, sizeof process, ", pid %" PRId64, pid);
+    if (!*program && !pid && !*host)
+        snprintf(text, size, "not known");
+    else
+        snprintf(text, size, "%s%s%s%s%s%s%s", *program ? program : "a program", process,
+                 *host ? " on " : "", host, *label ? " (" : "", label, *label ? ")" : "");
+}
+
+void show_holder(char *text, size_t size, const hf_info *info) {
+    show_who(text, size, info->program, info->pid, info->host, info->label);
+}
+
+void show_state(char *text, size_t size, const hf_info *info) {
+    if (!info->held && info->waiting)
+        snprintf(text, size, "free, but others are in line");
+    else if (!info->held)
+        snprintf(text, size, "free");
+    else if (info->kind == HF_PERMITS)
+        snprintf(text, size, "%" PRIu32 " of %" PRIu32 " permits in use, by %" PRIu32, info->used,
+                 info->capacity, info->holders);
+    else if (info->kind == HF_READ || info->kind == HF_UPGRADABLE)
+        snprintf(text, size, "shared, by %" PRIu32, info->holders);
+    else
+        snprintf(text, size, "held");
+}
+
+const char *show_kind(uint32_t kind) {
+    static const char *const names[] = {"mutex", "read", "write", "upgradable", "permits"};
+    return kind < sizeof names / sizeof *names ? names[kind] : "unknown";
+}
+
+int64_t show_held_ms(const hf_info *info) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    int64_t ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000 - info->since_unix_ms;
+    return info->since_unix_ms && ms > 0 ? ms : 0;
+}
+
+/* ---- Commands ---- */
+
+/* In single quotes, unless no byte of it means something to a shell. */
+static size_t quote(char *to, size_t size, const char *text) {
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "_-./:@%+,=";
+    size_t n = 0;
+    if (*text && !text[strspn(text, plain)]) return (size_t)snprintf(to, size, "%s", text);
+    if (n < size) to[n++] = '\'';
+    for (; *text && n + 6 < size; text++) {
+        if (*text == '\'') {
+            memcpy(to + n, "'\\''", 4);
+            n += 4;
+        } else {
+            to[n++] = *text;
+        }
+    }
+    if (n + 1 < size) to[n++] = '\'';
+    to[n < size ? n : size - 1] = '\0';
+    return n;
+}
+
+void show_command(char *text, size_t size, const char *subcommand, const store *s,
+                  const char *name) {
+    char url[SHOW_TEXT], lock[SHOW_TEXT];
+    quote(url, sizeof url, s->shown);
+    quote(lock, sizeof lock, name);
+    snprintf(text, size, "holdfast %s -S %s %s%s", subcommand, url, *name == '-' ? "-- " : "",
+             lock);
+}
+
+/* ---- For programs ---- */
+
+static void member(const char *name, const char *text) {
+    printf(",\"%s\":", name);
+    jsonout_string(stdout, text);
+}
+
+static void json_who(const char *program, int64_t pid, const char *host, const char *label,
+                     const char *client, const char *owner) {
+    printf("{\"pid\":%" PRId64, pid);
+    member("program", program);
+    member("host", host);
+    member("label", label);
+    member("client", client);
+    member("owner", owner);
+    printf("}");
+}
+
+/* Of whom nobody has asked who it is. */
+static void json_client(const char *client, const char *owner) {
+    printf("{\"client\":");
+    jsonout_string(stdout, client);
+    member("owner", owner);
+    printf("}");
+}
+
+static void json_waiters(const hf_info *info) {
+    printf(",\"waiting\":%" PRIu32 ",\"waiters\":[", info->waiting);
+    for (uint32_t i = 0; i < info->waiting && i < 64; i++) {
+        const hf_waiter *w = &info->waiters[i];
+        if (i) printf(",");
+        if (!w->pid && !*w->program)
+            json_client(w->client, w->owner);
+        else
+            json_who(w->program, w->pid, w->host, w->label, w->client, w->owner);
+    }
+    printf("]");
+}
+
+static void json_held(const hf_info *info) {
+    printf(",\"kind\":\"%s\",\"holders\":%" PRIu32 ",\"count\":%" PRIu32, show_kind(info->kind),
+           info->holders, info->count);
+    if (info->kind == HF_PERMITS)
+        printf(",\"used\":%" PRIu32 ",\"capacity\":%" PRIu32, info->used, info->capacity);
+    printf(",\"token\":%" PRIu64 ",\"since_unix_ms\":%" PRId64 ",\"held_ms\":%" PRId64
+           ",\"remaining_ms\":%" PRId64 ",\"holder\":",
+           info->token, info->since_unix_ms, show_held_ms(info), info->remaining_ms);
+    json_who(info->program, info->pid, info->host, info->label, info->client, info->owner);
+}
+
+void show_json_lock(const char *name, const hf_info *info, const store *s) {
+    printf("{\"name\":");
+    jsonout_string(stdout, name);
+    if (!hf__is_utf8(name)) jsonout_hex(stdout, name);
+    printf(",\"held\":%s", info->held ? "true" : "false");
+    if (info->held) json_held(info);
+    json_waiters(info);
+    member("store", s->shown);
+    printf("}\n");
+}
+
+int show_end(int code) {
+    if (fflush(stdout) == 0 && !ferror(stdout)) return code;
+    return fail(EXIT_SYSTEM, "cannot write to the standard output");
+}

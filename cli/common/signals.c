@@ -1,0 +1,122 @@
+#include "common/signals.h"
+
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "common/exits.h"
+
+/* Those that people and programs send in order to end a process. */
+static const int ending[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM,   SIGUSR1,
+                             SIGUSR2, SIGALRM, SIGPROF, SIGVTALRM, SIGPWR};
+
+static struct {
+    sigset_t mask;
+    struct sigaction pipe, chld;
+} inherited;
+
+#define ENDING (sizeof ending / sizeof *ending)
+static bool caught_here[ENDING];
+static hf_cancel *cancel_to_fire;
+static volatile sig_atomic_t caught;
+
+static void react(int sig, void (*handler)(int), int flags, struct sigaction *before) {
+    struct sigaction action = {.sa_handler = handler, .sa_flags = flags};
+    sigemptyset(&action.sa_mask);
+    sigaction(sig, &action, before);
+}
+
+/* A closed stderr must not end us, and a child that nobody waits for could not be waited for. */
+void signals_begin(void) {
+    sigprocmask(SIG_SETMASK, NULL, &inherited.mask);
+    react(SIGPIPE, SIG_IGN, 0, &inherited.pipe);
+    react(SIGCHLD, SIG_DFL, 0, &inherited.chld);
+}
+
+void signals_restore(void) {
+    sigaction(SIGPIPE, &inherited.pipe, NULL);
+    sigaction(SIGCHLD, &inherited.chld, NULL);
+    sigprocmask(SIG_SETMASK, &inherited.mask, NULL);
+}
+
+const sigset_t *signals_inherited(void) {
+    return &inherited.mask;
+}
+
+/* ---- While the lock is waited for ---- */
+
+bool signals_ignored(int sig) {
+    struct sigaction action;
+    return sigaction(sig, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+static void on_ending(int sig) {
+    caught = sig;
+    hf_cancel_fire(cancel_to_fire);
+}
+
+void signals_cancel(hf_cancel *cancel) {
+    cancel_to_fire = cancel;
+    for (size_t i = 0; i < ENDING; i++) {
+        caught_here[i] = !signals_ignored(ending[i]);
+        if (caught_here[i]) react(ending[i], on_ending, (int)SA_RESETHAND, NULL);
+    }
+}
+
+int signals_block(void) {
+    sigset_t all;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, NULL);
+    for (size_t i = 0; i < ENDING; i++)
+        if (caught_here[i]) react(ending[i], SIG_DFL, 0, NULL);
+    return caught;
+}
+
+/* ---- While the lock is held ---- */
+
+int signals_fd(void) {
+    sigset_t all;
+    sigfillset(&all);
+    return signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+/* One that is ignored is pending all the same while it is blocked: that nobody reads what we write is no
+   news for the command. */
+static bool is_our_pipe(const struct signalfd_siginfo *info) {
+    return info->ssi_signo == SIGPIPE && (pid_t)info->ssi_pid == getpid();
+}
+
+int signals_next(int fd) {
+    struct signalfd_siginfo info;
+    while (read(fd, &info, sizeof info) == sizeof info)
+        if (!is_our_pipe(&info)) return (int)info.ssi_signo;
+    return 0;
+}
+
+static sigset_t only(int sig) {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, sig);
+    return set;
+}
+
+static void send(int sig, reach whom) {
+    kill(whom == OUR_GROUP ? 0 : getpid(), sig);
+}
+
+/* Who stops and is continued finds SIGCONT pending; a stop that did not happen leaves none. */
+bool signals_stop(int sig, reach whom) {
+    sigset_t stop = only(sig), pending;
+    send(sig, whom);
+    sigprocmask(SIG_UNBLOCK, &stop, NULL);
+    sigprocmask(SIG_BLOCK, &stop, NULL);
+    return sigpending(&pending) == 0 && sigismember(&pending, SIGCONT) == 1;
+}
+
+_Noreturn void signals_die(int sig, reach whom) {
+    sigset_t set = only(sig);
+    react(sig, SIG_DFL, 0, NULL);
+    send(sig, whom);
+    sigprocmask(SIG_UNBLOCK, &set, NULL);
+    _exit(EXIT_SIGNAL + sig);
+}

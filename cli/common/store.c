@@ -1,0 +1,136 @@
+#include "common/store.h"
+
+#include <errno.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/url.h"
+#include "common/args.h"
+#include "common/config.h"
+#include "common/exits.h"
+#include "common/say.h"
+
+#define MACHINE_STORE  "file:"
+#define MACHINE_CONFIG "/etc/holdfast.conf"
+#define USER_CONFIG    ".config/holdfast"
+#define PASSWD_BYTES   4096 /* of one entry; a longer one is not looked at */
+#define LEASE_MS       30000
+
+static int out_of_memory(void) {
+    return fail(EXIT_SYSTEM, "out of memory");
+}
+
+/* ---- -S ---- */
+
+/* The value of the last -S. It lives as long as the command line does. */
+static char *option_url;
+
+int store_option(char *value, char **option) {
+    size_t size = strlen(value) + 1;
+    if (option_url) explicit_bzero(option_url, strlen(option_url));
+    free(option_url);
+    option_url = strdup(value);
+    char *shown = option_url ? hf__url_shown(value) : NULL;
+    explicit_bzero(value, size);
+    if (shown) snprintf(value, size, "%s", shown);
+    free(shown);
+    *option = option_url;
+    return option_url ? ARGS_GO_ON : out_of_memory();
+}
+
+/* ---- Where it is named ---- */
+
+static int set(store *s, const char *url, const char *from) {
+    s->url = strdup(url);
+    s->from = strdup(from);
+    return s->url && s->from ? 0 : out_of_memory();
+}
+
+static int set_from_user_config(store *s) {
+    char buffer[PASSWD_BYTES], *path;
+    struct passwd user, *found = NULL;
+    const char *home = getenv("HOME");
+    if (!home || !*home) {
+        if (getpwuid_r(getuid(), &user, buffer, sizeof buffer, &found) != 0 || !found) return 0;
+        home = found->pw_dir;
+    }
+    if (asprintf(&path, "%s/%s", home, USER_CONFIG) < 0) return out_of_memory();
+    int code = config_read(path, &s->url, &s->from);
+    free(path);
+    return code;
+}
+
+static int find(store *s, const char *option) {
+    const char *environment = getenv("HOLDFAST_URL");
+    if (option) return set(s, option, "--store");
+    if (environment && *environment) return set(s, environment, "$HOLDFAST_URL");
+    int code = set_from_user_config(s);
+    if (!code && !s->url) code = config_read(MACHINE_CONFIG, &s->url, &s->from);
+    if (!code && !s->url) code = set(s, MACHINE_STORE, "the default");
+    return code;
+}
+
+/* ---- What it means ---- */
+
+void store_drop_label(store *s) {
+    hf__url_drop_option(s->url, "label");
+}
+
+/* The kernel frees a lock of this machine when its holder dies. So there it is the lease that may be
+   without end, lest a job that is suspended loses its lock. */
+static int64_t default_lease(const char *url) {
+    return strncmp(url, "file:", strlen("file:")) == 0 ? HF_LEASE_MAX_MS : LEASE_MS;
+}
+
+static int check(store *s) {
+    hf__url url;
+    hf_result r = hf__url_parse(&url, s->url);
+    s->lease_ms = url.lease_ms ? url.lease_ms : default_lease(s->url);
+    hf__url_fini(&url);
+    if (r) return fail(exit_of(r), "the store named by %s: %s", s->from, hf_error_detail());
+    s->shown = hf__url_shown(s->url);
+    return s->shown ? 0 : out_of_memory();
+}
+
+int store_choose(store *s, const char *option) {
+    *s = (store){0};
+    int code = find(s, option);
+    return code ? code : check(s);
+}
+
+int store_choose_as(store *s, const char *url, const char *from) {
+    *s = (store){0};
+    int code = set(s, url, from);
+    return code ? code : check(s);
+}
+
+void store_fini(store *s) {
+    if (s->url) explicit_bzero(s->url, strlen(s->url));
+    free(s->url);
+    free(s->shown);
+    free(s->from);
+    *s = (store){0};
+}
+
+static void tell(int32_t level, const char *line, void *arg) {
+    (void)level;
+    (void)arg;
+    say_more("%s", line);
+}
+
+int store_open(const store *s, hf_client **client) {
+    say_more("the store is %s (named by %s)", s->shown, s->from);
+    hf_client_options options = {.lease_ms = s->lease_ms, .label = s->label};
+    if (say_get() == VERBOSE) {
+        options.log = tell;
+        options.log_level = HF_LOG_INFO;
+    }
+    hf_result r = hf_open(s->url, &options, client);
+    if (r) return fail(exit_of(r), "cannot open the store (%s): %s", s->from, hf_error_detail());
+    const char *where = hf_where(*client);
+    if (*where) say_more("its locks are in %s", where);
+    return 0;
+}

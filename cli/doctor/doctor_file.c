@@ -1,0 +1,113 @@
+/* The directory of `file:`, examined: whose it is, where it is, whether there is room. */
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "doctor/doctor.h"
+#include "store/file/directory.h"
+
+#define LOCK_BYTES  4096  /* of the file of a lock, at least */
+#define FEW_LOCKS   256   /* fewer than these are little room */
+#define SMALL_LOCKS 10000 /* a filesystem for fewer than these is a small one */
+#define MANY_FILES  10000
+
+static const char *filesystem_name(long type) {
+    static const struct {
+        long type;
+        const char *name;
+    } known[] = {{0x01021994, "tmpfs"}, {0xEF53, "ext4"},     {0x58465342, "XFS"},
+                 {0x9123683E, "btrfs"}, {0x2FC12FC1, "ZFS"},  {0x794c7630, "overlayfs"},
+                 {0xF2F52010, "F2FS"},  {0x858458f6, "ramfs"}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if ((unsigned)known[i].type == (unsigned)type) return known[i].name;
+    return NULL;
+}
+
+static void check_filesystem(findings *all, int fd) {
+    struct statfs fs;
+    if (fstatfs(fd, &fs) != 0) return;
+    const char *shared = hf__filesystem_shared((long)fs.f_type);
+    const char *name = shared ? shared : filesystem_name((long)fs.f_type);
+    if (shared)
+        findings_add(
+            all, WARNING, "filesystem",
+            "The locks are the kernel's of one machine: others that share it are not kept out.",
+            "Use a local directory, or a redis:// store across machines.",
+            "%s, a network filesystem", name);
+    else if (name)
+        findings_add(all, FINE, "filesystem", NULL, NULL, "%s, on this machine", name);
+    else
+        findings_add(all, NOTE, "filesystem", "It is taken for one of this machine.", NULL,
+                     "of a kind that is not known here (0x%lx)", (unsigned long)fs.f_type);
+}
+
+static void check_space(findings *all, int fd) {
+    struct statvfs fs;
+    if (fstatvfs(fd, &fs) != 0) return;
+    uint64_t block = fs.f_frsize ? fs.f_frsize : 1;
+    uint64_t blocks_each = block < LOCK_BYTES ? LOCK_BYTES / block : 1;
+    uint64_t room = fs.f_bavail / blocks_each, in_all = fs.f_blocks / blocks_each;
+    bool inodes = fs.f_files && room > fs.f_favail; /* some filesystems do not count them */
+    if (inodes) room = fs.f_favail;
+    severity level = !room                  ? GRAVE
+                     : room < FEW_LOCKS     ? WARNING
+                     : in_all < SMALL_LOCKS ? NOTE
+                                            : FINE;
+    bool fine = level == FINE;
+    findings_add(
+        all, level, "space",
+        fine ? NULL
+             : "A lock in use needs a file, and cannot be taken without room for it. Files "
+               "of idle locks are removed when room runs short.",
+        fine ? NULL
+             : "Free some space or inodes there, or set HOLDFAST_URL=file:///DIRECTORY on a "
+               "larger filesystem for every process that shares the locks.",
+        "%" PRIu64 " %s free, room for about %" PRIu64 " more locks",
+        inodes ? (uint64_t)fs.f_favail : (uint64_t)fs.f_bavail * block >> 20,
+        inodes ? "inodes" : "MiB", room);
+}
+
+static void check_files(findings *all, const char *path) {
+    uint64_t count = 0;
+    DIR *dir = opendir(path);
+    if (!dir) return;
+    /* cppcheck-suppress readdirCalled ; the stream is this call's own */
+    for (const struct dirent *e; (e = readdir(dir));) count += e->d_name[0] != '.';
+    closedir(dir);
+    bool many = count > MANY_FILES;
+    findings_add(all, many ? NOTE : FINE, "files",
+                 many ? "They do no harm, but looking for one takes longer." : NULL,
+                 many ? "Use fewer names, or a shorter keep= in the URL." : NULL,
+                 "%" PRIu64 " of locks and clients", count);
+}
+
+bool doctor_file(findings *all, const hf__url *url) {
+    int fd;
+    char *path;
+    struct stat st;
+    hf_result r = hf__directory_open(url->path, url->network_allowed, &fd, &path);
+    if (r) {
+        findings_add(all, GRAVE, "directory", "No lock can be taken there.", NULL, "%s",
+                     hf_error_detail());
+        return false;
+    }
+    if (fstat(fd, &st) == 0)
+        findings_add(all, FINE, "directory", NULL, NULL, "%s, of user %u, mode %04o", path,
+                     (unsigned)st.st_uid, (unsigned)(st.st_mode & 07777));
+    check_filesystem(all, fd);
+    check_space(all, fd);
+    if (access(path, W_OK) != 0)
+        findings_add(all, GRAVE, "directory", "A lock of a new name cannot be taken.",
+                     "Mount it writable, or name another: file:///DIRECTORY.", "%s: %s", path,
+                     strerror(errno));
+    check_files(all, path);
+    free(path);
+    close(fd);
+    return true;
+}

@@ -1,0 +1,367 @@
+/*
+ * A Redis or Valkey, examined: what it says of itself (INFO), its clock, what our user may do, how fast
+ * it answers. Each finding says what it means for locks. Nothing of the server is changed, but for keys
+ * of our own that are gone when we are.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/time.h"
+#include "doctor/doctor.h"
+#include "doctor/doctor_rights.h"
+
+#define VALUE_BYTES    128
+#define LATENCY_TRIES  200
+#define LATENCY_MS     2000
+#define CLOCK_TRIES    5
+#define CLOCK_NOTE_US  INT64_C(1000000)
+#define CLOCK_STEP_US  INT64_C(50000)
+#define OLDEST_VERSION 602 /* 6.2 */
+
+typedef struct patient {
+    findings *all;
+    const hf__url *url;
+    hf__talk *talk;
+    char *info;                 /* what INFO said; "" if it may not be asked */
+    int64_t offset_us, blur_us; /* of the server's clock from ours, at first */
+    bool timed, shut_out;       /* shut_out: it answers nothing before a login */
+} patient;
+
+/* ---- INFO ---- */
+
+/* The value of a line `field:value`; false if there is none. */
+static bool field(const patient *p, const char *name, char value[VALUE_BYTES]) {
+    size_t length = strlen(name);
+    for (const char *line = p->info; *line;) {
+        size_t end = strcspn(line, "\r\n");
+        if (end > length && line[length] == ':' && strncmp(line, name, length) == 0) {
+            snprintf(value, VALUE_BYTES, "%.*s", (int)(end - length - 1), line + length + 1);
+            return true;
+        }
+        line += end;
+        line += strspn(line, "\r\n");
+    }
+    value[0] = '\0';
+    return false;
+}
+
+static int64_t number(const patient *p, const char *name) {
+    char value[VALUE_BYTES];
+    return field(p, name, value) ? strtoll(value, NULL, 10) : -1;
+}
+
+static bool is(const patient *p, const char *name, const char *wanted) {
+    char value[VALUE_BYTES];
+    return field(p, name, value) && strcmp(value, wanted) == 0;
+}
+
+/* What is left unsaid without it is said to be. */
+static bool read_info(patient *p) {
+    hf__said said;
+    if (hf__talk_ask(p->talk, &said, (const char *[]){"INFO", NULL})) {
+        findings_add(p->all, GRAVE, "reach", "Locks would be lost, or could not be taken.", NULL,
+                     "%s", hf_error_detail());
+        return false;
+    }
+    if (said.type == '$') {
+        p->info = strdup(said.text);
+        return p->info != NULL;
+    }
+    p->shut_out = strncmp(said.text, "NOAUTH", strlen("NOAUTH")) == 0;
+    if (p->shut_out) return false;
+    findings_add(p->all, NOTE, "info",
+                 "Version, role, persistence, memory and replicas are not looked at.",
+                 "For a whole examination, give doctor a user with +info.",
+                 "INFO is not to be had: %s", said.text);
+    return false;
+}
+
+/* ---- What it is ---- */
+
+/* The first two numbers of 7.0.15. */
+static bool parse_version(const char *text, long *major, long *minor) {
+    char *end;
+    *major = strtol(text, &end, 10);
+    if (end == text || *end != '.') return false;
+    text = end + 1;
+    *minor = strtol(text, &end, 10);
+    return end != text && *major >= 0 && *major < 1000 && *minor >= 0 && *minor < 100;
+}
+
+static void check_version(patient *p) {
+    char version[VALUE_BYTES], compatible[VALUE_BYTES];
+    long major = 0, minor = 0;
+    bool valkey = field(p, "valkey_version", version);
+    field(p, "redis_version", compatible);
+    if (!valkey) snprintf(version, sizeof version, "%s", compatible);
+    if (!parse_version(compatible, &major, &minor)) {
+        findings_add(p->all, NOTE, "version", NULL, NULL, "the server does not say its version");
+        return;
+    }
+    bool old = major * 100 + minor < OLDEST_VERSION;
+    findings_add(p->all, old ? GRAVE : FINE, "version",
+                 old ? "The scripts of Holdfast need commands that it does not have." : NULL,
+                 old ? "Upgrade to Redis 6.2 or later, or to Valkey." : NULL, "%s %s",
+                 valkey ? "Valkey" : "Redis", version);
+}
+
+static void check_role(patient *p) {
+    if (is(p, "role", "slave"))
+        findings_add(p->all, GRAVE, "role", "It refuses writes, so no lock can be taken here.",
+                     "Point the URL at the primary.", "this server is a replica");
+    else if (is(p, "cluster_enabled", "1"))
+        findings_add(p->all, GRAVE, "role",
+                     "redis:// does not follow a cluster: names whose slot is elsewhere fail.",
+                     "Use a server of its own for locks.", "this server is part of a cluster");
+    else if (is(p, "role", "master"))
+        findings_add(p->all, FINE, "role", NULL, NULL, "a primary, not part of a cluster");
+}
+
+/* With replicas=N in the URL. */
+static void check_confirming_replicas(patient *p, int64_t replicas) {
+    bool enough = replicas >= p->url->replicas;
+    findings_add(p->all, enough ? FINE : GRAVE, "replicas",
+                 enough ? NULL
+                        : "A lock counts only once so many replicas have it: none can be taken.",
+                 enough ? NULL : "Connect more replicas, or lower replicas= in the URL.",
+                 "%" PRId64 " connected; replicas=%d waits for %d of them", replicas,
+                 (int)p->url->replicas, (int)p->url->replicas);
+}
+
+static void check_replicas(patient *p) {
+    int64_t replicas = number(p, "connected_slaves");
+    if (replicas >= 0 && p->url->replicas)
+        check_confirming_replicas(p, replicas);
+    else if (replicas > 0)
+        findings_add(p->all, NOTE, "replicas",
+                     "They are told of a lock after its holder is: a failover can lose one, and "
+                     "two hold it then.",
+                     "Let what you write to check the token (hf_fence, HOLDFAST_FENCE).",
+                     "%" PRId64 " connected", replicas);
+    else if (replicas == 0)
+        findings_add(p->all, FINE, "replicas", NULL, NULL,
+                     "none: no failover can lose a lock, and none can replace this server");
+}
+
+/* ---- What it keeps ---- */
+
+static const char *const RESTART_FORGETS =
+    "A restart forgets locks that are held: their holders learn of it when they reconnect, and "
+    "until then another may hold them too.";
+
+static void check_persistence(patient *p) {
+    hf__said said;
+    bool always = false;
+    if (is(p, "rdb_last_bgsave_status", "err") || is(p, "aof_last_write_status", "err")) {
+        findings_add(p->all, GRAVE, "persistence",
+                     "The server may refuse all writes (MISCONF), and then no lock can be taken.",
+                     "See the server's log; free some disk space.",
+                     "the last attempt to save to disk has failed");
+        return;
+    }
+    if (number(p, "aof_enabled") == 1) {
+        const char *const ask[] = {"CONFIG", "GET", "appendfsync", NULL};
+        if (!hf__talk_ask(p->talk, &said, ask) && said.type == '*' && said.count == 2)
+            always = strcmp(said.item[1], "always") == 0;
+        findings_add(
+            p->all, always ? FINE : NOTE, "persistence",
+            always ? NULL : "A crash of the machine forgets the locks of its last second.",
+            always ? NULL : "appendfsync always closes that gap, at the price of a disk's latency.",
+            always ? "append-only file, written at once"
+                   : "append-only file, written about once a second");
+        return;
+    }
+    hf__said saves;
+    const char *const ask[] = {"CONFIG", "GET", "save", NULL};
+    bool known = !hf__talk_ask(p->talk, &saves, ask) && saves.type == '*' && saves.count == 2;
+    bool none = known && !*saves.item[1];
+    findings_add(p->all, WARNING, "persistence", RESTART_FORGETS,
+                 "Set appendonly yes, or let what you write to check the token.",
+                 none ? "nothing is written to disk" : "snapshots at most, no append-only file");
+}
+
+static void check_memory(patient *p) {
+    char policy[VALUE_BYTES];
+    int64_t limit = number(p, "maxmemory"), used = number(p, "used_memory");
+    if (!field(p, "maxmemory_policy", policy)) return;
+    if (strcmp(policy, "noeviction") != 0) {
+        findings_add(p->all, limit > 0 ? GRAVE : WARNING, "eviction",
+                     limit > 0 ? "When memory is full the server deletes locks that are held, and "
+                                 "another can take them."
+                               : "There is no memory limit now; once there is, the server may "
+                                 "delete locks that are held.",
+                     "Set maxmemory-policy noeviction, or give locks a server of their own. Every "
+                     "key of a lock has a lifetime, so the volatile policies evict it too.",
+                     "maxmemory-policy is %s", policy);
+    } else {
+        findings_add(p->all, FINE, "eviction", NULL, NULL, "maxmemory-policy is noeviction");
+    }
+    if (limit > 0 && used > limit / 10 * 9)
+        findings_add(
+            p->all, WARNING, "memory",
+            "When it is full no lock can be taken any more; those that are held can be released.",
+            "Raise maxmemory, or find out what fills it.",
+            "%" PRId64 " of %" PRId64 " MiB are used", used >> 20, limit >> 20);
+}
+
+static void check_clients(patient *p) {
+    int64_t clients = number(p, "connected_clients"), limit = number(p, "maxclients");
+    if (limit <= 0) return;
+    bool tight = clients > limit / 10 * 9;
+    findings_add(p->all, tight ? WARNING : FINE, "clients",
+                 tight
+                     ? "Each client of Holdfast needs two connections; who gets none takes no lock."
+                     : NULL,
+                 tight ? "Raise maxclients, or close connections." : NULL,
+                 "%" PRId64 " of %" PRId64 " connections", clients, limit);
+}
+
+/* ---- Clocks ---- */
+
+static int64_t wall_us(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
+/* How far the server's clock is ahead, and half the time the question took: no nearer than that. */
+static bool ask_time(patient *p, int64_t *offset_us, int64_t *blur_us) {
+    hf__said said;
+    *blur_us = INT64_MAX;
+    for (int i = 0; i < CLOCK_TRIES; i++) {
+        int64_t before = wall_us();
+        hf_result r = hf__talk_ask(p->talk, &said, (const char *[]){"TIME", NULL});
+        int64_t after = wall_us();
+        if (r || said.type != '*' || said.count != 2) return false;
+        int64_t server =
+            strtoll(said.item[0], NULL, 10) * 1000000 + strtoll(said.item[1], NULL, 10);
+        if (after < before || (after - before) / 2 >= *blur_us) continue;
+        *blur_us = (after - before) / 2;
+        *offset_us = server - before - *blur_us;
+    }
+    return *blur_us != INT64_MAX;
+}
+
+static void check_clock(patient *p) {
+    p->timed = ask_time(p, &p->offset_us, &p->blur_us);
+    if (!p->timed) return; /* that TIME is not allowed is said with the rights */
+    int64_t apart = llabs(p->offset_us) > p->blur_us ? llabs(p->offset_us) : 0;
+    bool far = apart > CLOCK_NOTE_US;
+    findings_add(
+        p->all, far ? NOTE : FINE, "clock",
+        far ? "Leases do not suffer: each side counts on its own clock. Times that are shown do, "
+              "and tokens may fall back if locks move to a server whose clock is behind."
+            : NULL,
+        far ? "Run NTP on both machines, slewing rather than stepping." : NULL,
+        "the server's clock is %s%.3f ms %s ours", apart ? "" : "within ",
+        (double)(apart ? apart : p->blur_us) / 1e3,
+        !apart             ? "of"
+        : p->offset_us > 0 ? "ahead of"
+                           : "behind");
+}
+
+/* Once more at the end: a clock that was stepped meanwhile, or runs at another rate. */
+static void check_clock_again(patient *p) {
+    int64_t offset, blur;
+    if (!p->timed || !ask_time(p, &offset, &blur)) return;
+    int64_t moved = llabs(offset - p->offset_us);
+    if (moved <= CLOCK_STEP_US + blur + p->blur_us) return;
+    findings_add(p->all, WARNING, "clock",
+                 "A server's clock that is stepped forward ends leases early.",
+                 "Let NTP slew the clocks, not step them.",
+                 "the clocks moved against each other by %.3f s during this examination",
+                 (double)moved / 1e6);
+}
+
+/* ---- Latency ---- */
+
+static void check_latency(patient *p) {
+    static int64_t us[LATENCY_TRIES];
+    size_t count = 0;
+    hf__said said;
+    hf__time until = hf__after_ms(hf__now(), LATENCY_MS);
+    while (count < LATENCY_TRIES) {
+        hf__time before = hf__now();
+        if (before >= until) break;
+        if (hf__talk_ask(p->talk, &said, (const char *[]){"TIME", NULL})) break;
+        us[count++] = (hf__now() - before) / 1000;
+    }
+    doctor_latency(p->all, us, count, p->url->lease_ms, "an exchange with the server");
+}
+
+/* ---- Reaching it ---- */
+
+static bool is_this_machine(const char *host) {
+    return strcmp(host, "localhost") == 0 || strncmp(host, "127.", 4) == 0 ||
+           strcmp(host, "::1") == 0;
+}
+
+static void check_privacy(patient *p) {
+    const hf__url *url = p->url;
+    if (url->tls_verify_none)
+        findings_add(p->all, WARNING, "tls", "Whoever sits between can answer for the server.",
+                     "Leave tls_verify=none out; name the authority by tls_ca.",
+                     "the server's certificate is not verified");
+    else if (url->scheme == HF__SCHEME_REDIS_TLS)
+        findings_add(p->all, FINE, "tls", NULL, NULL, "the server's certificate is verified");
+    else if (url->scheme == HF__SCHEME_REDIS && !is_this_machine(url->host) &&
+             (url->password || url->password_file))
+        findings_add(p->all, NOTE, "tls", "Who can listen on the way can read it, and take locks.",
+                     "Use rediss://, if the network is not trusted.",
+                     "the password goes to %s without encryption", url->host);
+}
+
+static bool reach(patient *p) {
+    hf__time before = hf__now();
+    hf_result r = hf__talk_open(p->url, &p->talk);
+    if (r) {
+        findings_add(p->all, GRAVE, "reach",
+                     "No lock can be taken, and those that are held get lost.",
+                     r == HF_REFUSED ? NULL : "Check the URL, the server and the network between.",
+                     "%s", hf_error_detail());
+        return false;
+    }
+    findings_add(p->all, FINE, "reach", NULL, NULL, "connected in %.3f ms",
+                 (double)(hf__now() - before) / 1e6);
+    return true;
+}
+
+/* To ask on would be to take each refusal for an answer. */
+static void tell_shut_out(patient *p) {
+    findings_add(p->all, GRAVE, "login", "No lock can be taken, and nothing more can be looked at.",
+                 "Give the password in the URL, redis://:PASSWORD@HOST, or name a file that has it "
+                 "by password_file.",
+                 "the server wants a password, and the URL has none");
+}
+
+static void examine(patient *p, bool informed) {
+    if (informed) {
+        check_version(p);
+        check_role(p);
+        check_replicas(p);
+        check_persistence(p);
+        check_memory(p);
+        check_clients(p);
+    }
+    check_clock(p);
+    doctor_rights(p->all, p->url, p->talk);
+    check_latency(p);
+    check_clock_again(p);
+}
+
+bool doctor_redis(findings *all, const hf__url *url) {
+    patient p = {.all = all, .url = url};
+    if (!reach(&p)) return false;
+    check_privacy(&p);
+    bool informed = read_info(&p);
+    if (p.shut_out)
+        tell_shut_out(&p);
+    else
+        examine(&p, informed);
+    free(p.info);
+    hf__talk_close(p.talk);
+    return !p.shut_out;
+}

@@ -1,0 +1,162 @@
+#include "doctor/doctor_rights.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/rand.h"
+
+#define WORDS_MAX 8
+#define KEY_BYTES 160
+
+/* What is lacking, by what it is needed for. */
+typedef enum need { TO_LOCK, TO_SHOW, TO_WAIT, TO_LIST, NEEDS } need;
+
+/* KEY, LIST and CHANNEL stand for names of our own. Nothing is there under them, so that most of these find
+   nothing to do; what some make is deleted, and they are tried only if that may be done. */
+#define KEY     "\1"
+#define LIST    "\2"
+#define CHANNEL "\3"
+
+typedef struct right {
+    const char *name; /* as an ACL has it */
+    need need;
+    bool makes; /* something, that must be deleted */
+    const char *words[WORDS_MAX];
+} right;
+
+/* del comes first: the others that need it look whether it is allowed. */
+static const right rights[] = {
+    {"del", TO_LOCK, false, {"DEL", KEY, LIST}},
+    {"time", TO_LOCK, false, {"TIME"}},
+    {"eval", TO_LOCK, false, {"EVAL", "return 1", "1", KEY}},
+    {"evalsha", TO_LOCK, false, {"EVALSHA", "0000000000000000000000000000000000000000", "1", KEY}},
+    {"get", TO_LOCK, false, {"GET", KEY}},
+    {"set", TO_LOCK, false, {"SET", KEY, "0", "PX", "1000", "XX"}},
+    {"hget", TO_LOCK, false, {"HGET", KEY, "f"}},
+    {"hset", TO_LOCK, true, {"HSET", KEY, "f", "v"}},
+    {"hdel", TO_LOCK, false, {"HDEL", KEY, "g"}},
+    {"hexists", TO_LOCK, false, {"HEXISTS", KEY, "f"}},
+    {"hmget", TO_SHOW, false, {"HMGET", KEY, "f"}},
+    {"hgetall", TO_SHOW, false, {"HGETALL", KEY}},
+    {"pttl", TO_LOCK, false, {"PTTL", KEY}},
+    {"pexpire", TO_LOCK, false, {"PEXPIRE", KEY, "1000"}},
+    {"rpush", TO_WAIT, true, {"RPUSH", LIST, "v"}},
+    {"lpos", TO_WAIT, false, {"LPOS", LIST, "v"}},
+    {"lrange", TO_WAIT, false, {"LRANGE", LIST, "0", "1"}},
+    {"lindex", TO_WAIT, false, {"LINDEX", LIST, "0"}},
+    {"llen", TO_WAIT, false, {"LLEN", LIST}},
+    {"lset", TO_WAIT, false, {"LSET", LIST, "0", "v"}},
+    {"lrem", TO_WAIT, false, {"LREM", LIST, "0", "w"}},
+    {"linsert", TO_WAIT, false, {"LINSERT", LIST, "BEFORE", "w", "v"}},
+    {"publish", TO_WAIT, false, {"PUBLISH", CHANNEL, "0"}},
+    {"pubsub|numsub", TO_WAIT, false, {"PUBSUB", "NUMSUB", CHANNEL}},
+    {"ping", TO_WAIT, false, {"PING"}},
+    {"scan", TO_LIST, false, {"SCAN", "0", "MATCH", KEY, "COUNT", "1"}},
+};
+
+typedef struct trial {
+    hf__talk *talk;
+    char key[KEY_BYTES], list[KEY_BYTES], channel[KEY_BYTES];
+    bool may_delete;
+    char lacking[NEEDS][FINDING_BYTES / 2];
+} trial;
+
+/* ---- Trying ---- */
+
+static const char *word_of(const trial *t, const char *word) {
+    switch (*word) {
+    case '\1': return t->key;
+    case '\2': return t->list;
+    case '\3': return t->channel;
+    default: return word;
+    }
+}
+
+/* The server denies it for want of a right. Any other error is one of what we asked it to do. */
+static bool denied(const hf__said *said) {
+    return said->type == '-' && (strncmp(said->text, "NOPERM", strlen("NOPERM")) == 0 ||
+                                 strstr(said->text, "unknown command"));
+}
+
+static void note_lacking(trial *t, need which, const char *name) {
+    char *list = t->lacking[which];
+    size_t length = strlen(list);
+    snprintf(list + length, sizeof t->lacking[which] - length, " +%s", name);
+}
+
+static hf_result ask(trial *t, const right *r, hf__said *said) {
+    const char *words[WORDS_MAX + 1] = {0};
+    for (int i = 0; i < WORDS_MAX && r->words[i]; i++) words[i] = word_of(t, r->words[i]);
+    return hf__talk_ask(t->talk, said, words);
+}
+
+static bool try_all(trial *t) {
+    hf__said said;
+    for (size_t i = 0; i < sizeof rights / sizeof *rights; i++) {
+        const right *r = &rights[i];
+        if (r->makes && !t->may_delete) continue;
+        if (ask(t, r, &said)) return false;
+        if (denied(&said)) note_lacking(t, r->need, r->name);
+        if (i == 0) t->may_delete = !denied(&said);
+    }
+    return !t->may_delete || !ask(t, &rights[0], &said);
+}
+
+/* A connection that listens can do nothing else: it has one of its own. */
+static bool try_listening(trial *t, const hf__url *url) {
+    hf__said said;
+    hf__talk *ear;
+    if (hf__talk_open(url, &ear)) return false;
+    const char *const words[] = {"SUBSCRIBE", t->channel, NULL};
+    hf_result r = hf__talk_ask(ear, &said, words);
+    if (!r && denied(&said)) note_lacking(t, TO_WAIT, "subscribe");
+    hf__talk_close(ear);
+    return r == HF_OK;
+}
+
+/* ---- Telling ---- */
+
+static void name_user(const hf__url *url, hf__talk *talk, char user[64]) {
+    hf__said said;
+    const char *const words[] = {"ACL", "WHOAMI", NULL};
+    bool known = !hf__talk_ask(talk, &said, words) && said.type == '$';
+    snprintf(user, 64, "%s", known ? said.text : url->user ? url->user : "this user");
+}
+
+static void tell(findings *all, trial *t, const char *user) {
+    static const struct {
+        severity level;
+        const char *means;
+    } kinds[NEEDS] = {
+        {GRAVE, "Taking, renewing or releasing a lock fails for want of it."},
+        {WARNING, "Who holds a lock cannot be shown; readers, permits, latches and leaders fail."},
+        {WARNING, "Who waits for a lock is refused, or served late: it asks from time to time "
+                  "instead of being told."},
+        {NOTE, "holdfast list and holdfast top need it, and hf_list; locks do not."},
+    };
+    bool all_there = true;
+    for (int i = 0; i < NEEDS; i++) {
+        if (!t->lacking[i][0]) continue;
+        all_there &= i == TO_LIST;
+        findings_add(all, kinds[i].level, "rights", kinds[i].means,
+                     "Grant it with ACL SETUSER; docs/REDIS-PROTOCOL.md has the whole line.",
+                     "%s lacks%s", user, t->lacking[i]);
+    }
+    if (all_there)
+        findings_add(all, FINE, "rights", NULL, NULL, "%s may do all that locks need", user);
+}
+
+void doctor_rights(findings *all, const hf__url *url, hf__talk *talk) {
+    char uuid[HF__UUID_LENGTH + 1], user[64];
+    trial t = {.talk = talk};
+    hf__uuid_make(uuid);
+    snprintf(t.key, sizeof t.key, "%s:{holdfast-doctor:%s}", url->prefix, uuid);
+    snprintf(t.list, sizeof t.list, "%s:{holdfast-doctor:%s}:q", url->prefix, uuid);
+    snprintf(t.channel, sizeof t.channel, "%s:c:%s", url->prefix, uuid);
+    name_user(url, talk, user);
+    if (try_all(&t) && try_listening(&t, url))
+        tell(all, &t, user);
+    else
+        findings_add(all, GRAVE, "reach", "Locks are lost when a connection breaks for long.", NULL,
+                     "the connection broke: %s", hf_error_detail());
+}

@@ -1,0 +1,11 @@
+/* What our user may do on a Redis: each right is tried, in a way that changes nothing of anybody's. */
+#ifndef CLI_DOCTOR_DOCTOR_RIGHTS_H
+#define CLI_DOCTOR_DOCTOR_RIGHTS_H
+
+#include "base/url.h"
+#include "doctor/findings.h"
+#include "store/redis/talk.h"
+
+void doctor_rights(findings *all, const hf__url *url, hf__talk *talk);
+
+#endif

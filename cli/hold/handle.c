@@ -1,0 +1,250 @@
+#include "hold/handle.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/url.h"
+#include "common/exits.h"
+#include "common/say.h"
+#include "holdfast.h"
+
+#define FIRST_LINE "holdfast handle 1"
+#define FILE_MAX   (HF_EXPORT_MAX + 3 * HF_NAME_MAX + 8192) /* a URL has up to 4096 bytes */
+
+int64_t handle_now_ms(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* ---- Processes ---- */
+
+/* The 22nd field; the second is a name in parentheses, which may hold anything. */
+uint64_t handle_began(pid_t pid) {
+    char path[64], text[1024];
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
+    if (fd >= 0) close(fd);
+    if (n <= 0) return 0;
+    text[n] = '\0';
+    const char *at = strrchr(text, ')');
+    for (int field = 2; at && field < 22; field++) at = strchr(at + 1, ' ');
+    return at ? strtoull(at, NULL, 10) : 0;
+}
+
+int handle_helper(const handle *h) {
+    int fd = h->helper > 0 ? (int)syscall(SYS_pidfd_open, h->helper, 0) : -1;
+    if (fd < 0) return -1;
+    struct pollfd ended = {.fd = fd, .events = POLLIN}; /* also if nobody has waited for it yet */
+    if (handle_began(h->helper) == h->helper_began && poll(&ended, 1, 0) == 0) return fd;
+    close(fd);
+    return -1;
+}
+
+/* ---- Writing ---- */
+
+/* A name on a line: bytes that are not plain as %0A. */
+static void print_name(FILE *to, const char *name) {
+    for (const unsigned char *c = (const unsigned char *)name; *c; c++)
+        fprintf(to, *c <= ' ' || *c >= 127 || *c == '%' ? "%%%02X" : "%c", *c);
+}
+
+/* The content of the file, in fresh memory; NULL with errno. The URL may come from a handle of an
+   older version, which could contain a secret: only what may be shown is written. */
+static char *compose(const handle *h, size_t *length) {
+    char *text = NULL, *store = hf__url_shown(h->store);
+    FILE *to = store ? open_memstream(&text, length) : NULL;
+    if (to) {
+        fprintf(to, FIRST_LINE "\nname ");
+        print_name(to, h->name);
+        fprintf(to, "\nstore %s\ntoken %" PRIu64 "\n", store, h->token);
+        if (h->exported)
+            fprintf(to, "exported %s\nlease %" PRId64 "\nuntil %" PRId64 "\n", h->exported,
+                    h->lease_ms, h->until_unix_ms);
+        else
+            fprintf(to, "helper %d %" PRIu64 "\n", (int)h->helper, h->helper_began);
+    }
+    free(store);
+    if (to && fclose(to) == 0) return text;
+    free(text);
+    errno = ENOMEM;
+    return NULL;
+}
+
+int handle_write(const char *path, const handle_file *f, const handle *h) {
+    size_t length = 0;
+    char *text = compose(h, &length);
+    bool good = text && write_all(f->fd, text, length) && fsync(f->fd) == 0;
+    const char *why = good ? "another file has taken its place" : strerror(errno);
+    free(text);
+    if (good && place_has(&f->place, f->fd)) return 0;
+    return fail(EXIT_SYSTEM, "cannot write the handle %s: %s", path, why);
+}
+
+void handle_mark(const handle_file *f, const char *word) {
+    char line[32];
+    int length = snprintf(line, sizeof line, "%s 1\n", word);
+    (void)write_all(f->fd, line, (size_t)length);
+}
+
+bool handle_replace(const handle *h) {
+    size_t length = 0;
+    char *text = compose(h, &length);
+    bool good = text && place_replace(&h->file.place, 0600, text, length, true);
+    int error = errno;
+    free(text);
+    errno = error;
+    return good;
+}
+
+void handle_close(handle_file *f) {
+    if (f->fd) close(f->fd);
+    f->fd = 0;
+    place_close(&f->place);
+}
+
+void handle_remove(handle_file *f) {
+    if (f->fd) place_remove(&f->place, f->fd);
+    handle_close(f);
+}
+
+/* ---- Reading ---- */
+
+static int bad_handle(const char *path) {
+    return fail(EXIT_USAGE, "%s is no handle that holdfast acquire has written", path);
+}
+
+static int hex_digit(char c) {
+    const char *hex = "0123456789ABCDEF", *at = c ? strchr(hex, c) : NULL;
+    return at ? (int)(at - hex) : -1;
+}
+
+static char *decode(const char *text) {
+    char *name = strdup(text), *to = name;
+    for (; name && *text; text++) {
+        int high = *text == '%' ? hex_digit(text[1]) : -1;
+        int low = high < 0 ? -1 : hex_digit(text[2]);
+        int c = low < 0 ? (unsigned char)*text : high << 4 | low;
+        *to++ = (char)c;
+        if (low >= 0) text += 2;
+    }
+    if (name) *to = '\0';
+    return name;
+}
+
+static void read_line(handle *h, const char *word, const char *value) {
+    if (!strcmp(word, "name") && !h->name) h->name = decode(value);
+    if (!strcmp(word, "store") && !h->store) h->store = strdup(value);
+    if (!strcmp(word, "token")) h->token = strtoull(value, NULL, 10);
+    if (!strcmp(word, "exported") && !h->exported) h->exported = strdup(value);
+    if (!strcmp(word, "lease")) h->lease_ms = strtoll(value, NULL, 10);
+    if (!strcmp(word, "until")) h->until_unix_ms = strtoll(value, NULL, 10);
+    if (!strcmp(word, "over")) h->over = true;
+    if (!strcmp(word, "unknown")) h->unknown = true;
+    if (!strcmp(word, "helper")) {
+        char *end;
+        h->helper = (pid_t)strtol(value, &end, 10);
+        h->helper_began = strtoull(end, NULL, 10);
+    }
+}
+
+static bool parse(handle *h, char *text) {
+    char *rest = text, *line = strsep(&rest, "\n");
+    if (strcmp(line, FIRST_LINE) != 0) return false;
+    while (rest && (line = strsep(&rest, "\n"))) {
+        char *space = strchr(line, ' ');
+        if (!space) continue;
+        *space = '\0';
+        read_line(h, line, space + 1);
+    }
+    return h->name && *h->name && h->store && h->token && (h->exported || h->helper > 0);
+}
+
+/* Others could make us end a process of ours. */
+static int check_file(int fd, const char *path) {
+    struct stat st;
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
+        !(st.st_mode & 022) && st.st_size < FILE_MAX)
+        return 0;
+    return fail(EXIT_USAGE, "%s is not a small file that is yours alone to write", path);
+}
+
+static int read_file(int fd, const char *path, handle *h) {
+    char text[FILE_MAX];
+    int code = check_file(fd, path);
+    ssize_t n = code ? 0 : pread(fd, text, sizeof text - 1, 0);
+    if (code) return code;
+    text[n < 0 ? 0 : n] = '\0';
+    return parse(h, text) ? 0 : bad_handle(path);
+}
+
+int handle_read(const char *path, handle *h) {
+    *h = (handle){0};
+    int fd = place_open(&h->file.place, path) ? place_read(&h->file.place) : -1;
+    if (fd < 0)
+        return fail(EXIT_USAGE, "cannot open the handle %s: %s", LONG_WORD(path),
+                    errno == ELOOP ? "it is a symbolic link" : strerror(errno));
+    h->file.fd = fd;
+    return read_file(fd, path, h);
+}
+
+int handle_read_again(const char *path, const handle *h, handle *again) {
+    *again = (handle){0};
+    return read_file(h->file.fd, path, again);
+}
+
+void handle_fini(handle *h) {
+    handle_close(&h->file);
+    free(h->name);
+    free(h->store);
+    free(h->exported);
+    *h = (handle){0};
+}
+
+/* ---- Making ---- */
+
+/* One that cannot be read is somebody's file. */
+static bool remove_if_over(const char *path) {
+    handle h;
+    loudness level = say_get();
+    say_set(QUIET);
+    bool over = handle_read(path, &h) == 0;
+    say_set(level);
+    int fd = over && !h.exported ? handle_helper(&h) : -1;
+    if (over) over = h.exported ? h.until_unix_ms < handle_now_ms() : fd < 0;
+    if (fd >= 0) close(fd);
+    if (over) handle_remove(&h.file);
+    handle_fini(&h);
+    return over;
+}
+
+int handle_create(const char *path, handle_file *f) {
+    *f = (handle_file){0};
+    int fd = -1;
+    if (place_open(&f->place, path)) {
+        fd = place_create(&f->place, 0600);
+        if (fd < 0 && errno == EEXIST) {
+            bool over = remove_if_over(path);
+            fd = over ? place_create(&f->place, 0600) : -1;
+            if (!over) errno = EEXIST;
+        }
+    }
+    f->fd = fd < 0 ? 0 : fd;
+    if (fd >= 0) return 0;
+    if (errno == EEXIST)
+        return fail(EXIT_USAGE,
+                    "%s is there already; if it is the handle of a lock, release that first: "
+                    "holdfast release %s",
+                    path, path);
+    return fail(EXIT_USAGE, "cannot make the handle %s: %s", path, strerror(errno));
+}

@@ -1,0 +1,186 @@
+/* holdfast release and holdfast extend: what becomes of a lock that acquire has left behind. */
+#include <errno.h>
+#include <getopt.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "common/args.h"
+#include "common/common.h"
+#include "common/exits.h"
+#include "common/say.h"
+#include "common/store.h"
+#include "hold/acquire.h"
+#include "hold/handle.h"
+#include "holdfast.h"
+
+#define HELPER_MS 15000 /* for the helper to release: its store may take its time */
+
+enum { LEASE = COMMON_OWN };
+
+typedef struct arguments {
+    char *store;
+    const char *path;
+    int64_t lease_ms;
+} arguments;
+
+/* ---- The store ---- */
+
+/* The handle contains no credentials. Use those of the store that is named here, if it is the same
+   store. */
+static int choose(store *s, const arguments *a, const handle *h, bool *by_handle) {
+    int code = store_choose(s, a->store);
+    if (code || a->store || strcmp(s->shown, h->store) == 0) return code;
+    *by_handle = true;
+    store_fini(s);
+    return store_choose_as(s, h->store, "the handle");
+}
+
+/* The store of the handle refused us, perhaps because a login is missing. */
+static void say_how_to_log_in(const handle *h) {
+    say("a handle contains no password; name the store with its password by -S, $HOLDFAST_URL or "
+        "the "
+        "configuration file: %s",
+        h->store);
+}
+
+static int with_store(const arguments *a, handle *h,
+                      int (*act)(const arguments *, handle *, hf_client *)) {
+    store s = {0};
+    hf_client *client;
+    bool by_handle = false;
+    int code = choose(&s, a, h, &by_handle);
+    if (!code) code = store_open(&s, &client);
+    if (!code) {
+        code = act(a, h, client);
+        hf_close(client);
+    }
+    if (code == EXIT_REFUSED && by_handle) say_how_to_log_in(h);
+    store_fini(&s);
+    return code;
+}
+
+static int over(const handle *h) {
+    return fail(EXIT_LOST, "%s was held no more: its time was up, it was lost, or broken", h->name);
+}
+
+/* ---- Releasing ---- */
+
+static int release_exported(const arguments *a, handle *h, hf_client *client) {
+    hf_hold *hold;
+    (void)a;
+    hf_result r = hf_adopt(client, h->exported, &(hf_options){.flags = HF_NO_RENEW}, &hold);
+    if (!r) r = hf_release(hold);
+    if (r == HF_LOST) return over(h);
+    return r ? fail(exit_of(r), "cannot release %s: %s", h->name, hf_error_detail()) : 0;
+}
+
+/* The helper has left word, if it was not the usual. */
+static int how_it_ended(const arguments *a, const handle *h) {
+    handle ended;
+    int code = handle_read_again(a->path, h, &ended);
+    if (!code && ended.over) code = over(h);
+    if (!code && ended.unknown)
+        code = fail(EXIT_UNKNOWN,
+                    "the store did not answer whether %s was released; its lease will "
+                    "end it",
+                    h->name);
+    handle_fini(&ended);
+    return code;
+}
+
+static int release_helper(const arguments *a, const handle *h) {
+    int fd = handle_helper(h);
+    if (fd < 0) return over(h);
+    struct pollfd ended = {.fd = fd, .events = POLLIN};
+    int n = -1;
+    if (syscall(SYS_pidfd_send_signal, fd, SIGTERM, NULL, 0) == 0) {
+        do n = poll(&ended, 1, HELPER_MS);
+        while (n < 0 && errno == EINTR);
+    }
+    close(fd);
+    if (n > 0) return how_it_ended(a, h);
+    return fail(EXIT_UNKNOWN, "the helper of %s (process %d) does not end; is it stopped?", h->name,
+                (int)h->helper);
+}
+
+/* What is over needs no handle any more. */
+static int release(const arguments *a, handle *h) {
+    int code = h->exported ? with_store(a, h, release_exported) : release_helper(a, h);
+    if (code == 0 || code == EXIT_LOST) handle_remove(&h->file);
+    return code;
+}
+
+/* ---- Extending ---- */
+
+static int extend_exported(const arguments *a, handle *h, hf_client *client) {
+    int64_t now = handle_now_ms();
+    hf_result r = hf_extend_exported(client, h->exported, a->lease_ms);
+    if (r == HF_LOST) return over(h);
+    if (r) return fail(exit_of(r), "cannot extend %s: %s", h->name, hf_error_detail());
+    int64_t until = now + (a->lease_ms ? a->lease_ms : h->lease_ms);
+    if (until > h->until_unix_ms) h->until_unix_ms = until;
+    if (handle_replace(h)) return 0;
+    return fail(EXIT_SYSTEM, "%s was extended, but the handle %s cannot be written: %s", h->name,
+                a->path, strerror(errno));
+}
+
+static int extend(const arguments *a, handle *h) {
+    if (h->exported) return with_store(a, h, extend_exported);
+    int fd = handle_helper(h);
+    if (fd < 0) return over(h);
+    close(fd);
+    return fail(EXIT_USAGE, "%s has a helper, which renews it: there is nothing to extend",
+                h->name);
+}
+
+/* ---- The command lines ---- */
+
+static int find_path(const char *word, arguments *a, int argc, char **argv) {
+    if (optind == argc) return usage_error(word, "the HANDLE is missing");
+    if (optind + 1 < argc)
+        return usage_error(word, "one HANDLE at a time; \"%s\" is too much",
+                           WORD(argv[optind + 1]));
+    a->path = argv[optind];
+    return ARGS_GO_ON;
+}
+
+static int act(const arguments *a, int (*what)(const arguments *, handle *)) {
+    handle h;
+    int code = handle_read(a->path, &h);
+    if (!code) code = what(a, &h);
+    handle_fini(&h);
+    return code;
+}
+
+int release_main(int argc, char **argv) {
+    static const struct option options[] = {{"store", required_argument, NULL, 'S'},
+                                            {"quiet", no_argument, NULL, 'q'},
+                                            {"verbose", no_argument, NULL, COMMON_VERBOSE},
+                                            {"help", no_argument, NULL, COMMON_HELP},
+                                            {0}};
+    arguments a = {.path = ""};
+    int c, code = ARGS_GO_ON;
+    while (code == ARGS_GO_ON && (c = getopt_long(argc, argv, ":S:qh", options, NULL)) != -1)
+        code = common_option("release", c, argv, &a.store);
+    if (code == ARGS_GO_ON) code = find_path("release", &a, argc, argv);
+    return code == ARGS_GO_ON ? act(&a, release) : code;
+}
+
+int extend_main(int argc, char **argv) {
+    static const struct option options[] = {
+        {"store", required_argument, NULL, 'S'},  {"lease", required_argument, NULL, LEASE},
+        {"quiet", no_argument, NULL, 'q'},        {"verbose", no_argument, NULL, COMMON_VERBOSE},
+        {"help", no_argument, NULL, COMMON_HELP}, {0}};
+    arguments a = {.path = ""};
+    int c, code = ARGS_GO_ON;
+    while (code == ARGS_GO_ON && (c = getopt_long(argc, argv, ":S:qh", options, NULL)) != -1)
+        code = c == LEASE ? common_lease("extend", optarg, &a.lease_ms)
+                          : common_option("extend", c, argv, &a.store);
+    if (code == ARGS_GO_ON) code = find_path("extend", &a, argc, argv);
+    return code == ARGS_GO_ON ? act(&a, extend) : code;
+}

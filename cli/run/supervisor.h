@@ -1,0 +1,60 @@
+/*
+ * The command's life under the lock: signals go to it, the terminal goes to and fro, and it ends no
+ * later than the hold does, unless it is to go on without it.
+ *
+ *     running ──── no renewal, and `grace` before the deadline ───┐
+ *        │                                                       v
+ *        ├──────── the hold is lost ─────────────────────────> ending: SIGTERM, then SIGKILL at kill_at
+ *        v                                                       v
+ *      over: the child has ended                      over: the whole group has ended
+ *
+ * One that is to go on is told nothing: it stays running when the hold is lost.
+ */
+#ifndef CLI_RUN_SUPERVISOR_H
+#define CLI_RUN_SUPERVISOR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "holdfast.h"
+#include "run/guard.h"
+#include "run/job.h"
+#include "run/terminal.h"
+
+typedef struct supervisor_options {
+    int64_t grace_ms;
+    int lost_signal; /* by which the command is told to end */
+    bool goes_on;    /* it is not told, and runs on without the lock */
+    hf__time
+        max_until; /* when --max-hold ends the hold, as far as we know; HF__NEVER: it does not */
+    void (*on_start)(void *arg, pid_t pid);
+    void (*on_lost)(void *arg, const char *why); /* once: it was lost, or is about to be */
+    void *arg;
+} supervisor_options;
+
+typedef struct supervisor {
+    hf_hold *hold;
+    const char *name;
+    supervisor_options options;
+    hf__time grace;
+    guard guard;
+    job job;
+    terminal terminal;
+    int signals, lost_fd;
+    hf__time deadline; /* of the hold, as last seen */
+    hf__time warn_at;  /* when the command is told to end, unless a renewal comes first */
+    hf__time kill_at;
+    bool ending, lost;
+    bool max_over;      /* why it is ending: --max-hold */
+    bool ran;           /* it was the user's program */
+    const char *why;    /* it is ending, if that is not known from the hold */
+    int interrupted_by; /* the terminal's interrupt, of which the command died: it is for us too */
+} supervisor;
+
+/* Run the command to its end. The exit code, with what went wrong said. All signals must be blocked.
+   The guard has been sent away by then; supervisor_fini, after the release, sees it gone. */
+int supervisor_run(supervisor *s, hf_hold *hold, const char *name, char **command,
+                   const supervisor_options *options);
+void supervisor_fini(supervisor *s);
+
+#endif

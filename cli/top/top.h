@@ -1,0 +1,7 @@
+/* `holdfast top`: locks as they are held and waited for, on a terminal. */
+#ifndef CLI_TOP_TOP_H
+#define CLI_TOP_TOP_H
+
+int top_main(int argc, char **argv);
+
+#endif

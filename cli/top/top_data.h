@@ -1,0 +1,68 @@
+/*
+ * What `holdfast top` shows: a thread looks at the store again and again and leaves what it saw, so that the
+ * screen answers keys also while the store does not.
+ *
+ * Hand-overs are seen as changes of the token from one look to the next. There are ten looks a second at
+ * most, and fewer where looking takes long (a tenth of the time at most is spent on it): where the lock was
+ * another's at nearly each look, there are at least so many, and `least` says so.
+ */
+#ifndef CLI_TOP_TOP_DATA_H
+#define CLI_TOP_TOP_DATA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "holdfast.h"
+
+#define TOP_ROWS_MAX 10000 /* locks that are kept; of more it is said that there are */
+#define TOP_TEXT     256
+
+typedef struct top_row {
+    char *name; /* as it is; not for a terminal */
+    bool held;
+    uint32_t waiting;
+    int64_t held_ms;
+    uint64_t token;
+    char state[32], holder[TOP_TEXT];
+    double rate; /* hand-overs a second, over the last seconds */
+    bool least;
+    double changes, looks, seconds; /* what it was made of, the older the less */
+} top_row;
+
+/* One lock, looked at closely. */
+typedef struct top_detail {
+    bool there; /* it is in use */
+    char lines[8][2][TOP_TEXT];
+    size_t line_count;
+    uint32_t waiting;
+    size_t queue_count;
+    char queue[64][TOP_TEXT];
+} top_detail;
+
+typedef struct top_view {
+    top_row *rows; /* by name */
+    size_t count;
+    bool more;         /* than are kept */
+    char trouble[512]; /* why the last look failed; "": it did not */
+    top_detail detail; /* of the lock that was asked for */
+    char *detail_name; /* NULL: none was looked at */
+    uint64_t looks;
+} top_view;
+
+typedef struct top_data top_data;
+
+/* NULL: no memory or thread. Borrows the client and the pattern. `woken` becomes readable at news. */
+top_data *top_data_new(hf_client *client, const char *pattern, int *woken);
+
+/* The newest, the caller's until top_view_free; NULL: no memory. */
+top_view *top_data_view(top_data *d);
+void top_view_free(top_view *v);
+
+/* Which lock to look at closely, NULL: none. */
+void top_data_want(top_data *d, const char *name);
+
+/* End. False: it is still waiting for the store, and must be left alone, and the client too. */
+bool top_data_end(top_data *d);
+
+#endif

@@ -1,0 +1,11 @@
+/* What stands in for `holdfast top` in a build without ncurses. */
+#include "common/exits.h"
+#include "common/say.h"
+#include "top/top.h"
+
+int top_main(int argc, char **argv) {
+    (void)argc;
+    (void)argv;
+    return fail(EXIT_CANNOT_EXEC, "this holdfast was built without ncurses, and so without top; "
+                                  "holdfast list shows the same once");
+}

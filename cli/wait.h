@@ -1,7 +1,0 @@
-#ifndef CLI_WAIT_H
-#define CLI_WAIT_H
-
-/* `holdfast wait …`; argv[0] is "wait". 0 once the lock was seen free, 1 if it was not in time. */
-int wait_main(int argc, char **argv);
-
-#endif
