@@ -14,7 +14,7 @@
 #include "base/url.h"
 #include "common/exits.h"
 #include "common/say.h"
-#include "store/redis/talk.h"
+#include "common/server_admin.h"
 
 #define WARM_UP     10
 #define WAIT_MS     10000 /* of one acquire */
@@ -114,12 +114,12 @@ static uint64_t commands_of(const runner *runners, unsigned count) {
 }
 
 /* The time that the server has spent in scripts, in microseconds; -1: it does not say. */
-static int64_t script_us(hf__talk *talk) {
+static int64_t script_us(server_admin *talk) {
     static const char *const marks[] = {"cmdstat_evalsha:calls=", "cmdstat_eval:calls="};
     const char *const words[] = {"INFO", "commandstats", NULL};
     int64_t sum = 0;
-    hf__said said;
-    if (!talk || hf__talk_ask(talk, &said, words) || said.type != '$') return -1;
+    server_reply said;
+    if (!talk || server_admin_ask(talk, &said, words) || said.type != '$') return -1;
     for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
         const char *line = strstr(said.text, marks[i]);
         const char *usec = line ? strstr(line, "usec=") : NULL;
@@ -157,7 +157,7 @@ static void wait_for(const bench_plan *plan, contest *race, hf__time began) {
     }
 }
 
-static void measure(const bench_plan *plan, runner *runners, unsigned count, hf__talk *talk,
+static void measure(const bench_plan *plan, runner *runners, unsigned count, server_admin *talk,
                     bench_outcome *outcome) {
     contest *race = runners->race;
     while (atomic_load(&race->ready) < count && !signalled) usleep(1000);
@@ -192,7 +192,7 @@ static void close_clients(runner *runners, unsigned count) {
 }
 
 /* Begin, measure, end: all threads are joined. */
-static int let_run(const bench_plan *plan, runner *runners, unsigned count, hf__talk *talk,
+static int let_run(const bench_plan *plan, runner *runners, unsigned count, server_admin *talk,
                    bench_outcome *outcome) {
     unsigned started = 0;
     while (started < count &&
@@ -215,18 +215,18 @@ static int let_run(const bench_plan *plan, runner *runners, unsigned count, hf__
 int bench_run(const bench_plan *plan, bench_part part, bench_outcome *outcome) {
     unsigned count = part == BENCH_ALONE ? 1 : plan->threads;
     contest race = {.part = part};
-    hf__talk *talk = NULL;
+    server_admin *talk = NULL;
     hf__url url;
     *outcome = (bench_outcome){.server_us = -1};
     runner *runners = calloc(count, sizeof *runners);
     if (!runners) return fail(EXIT_SYSTEM, "out of memory");
     for (unsigned i = 0; i < count; i++) runners[i].race = &race;
     if (hf__url_parse(&url, plan->store->url) == HF_OK && is_redis(&url))
-        (void)hf__talk_open(&url, &talk); /* without it, the server's time is not known */
+        (void)server_admin_open(&url, &talk); /* without it, the server's time is not known */
     int code = open_clients(plan, runners, count);
     if (!code) code = let_run(plan, runners, count, talk, outcome);
     close_clients(runners, count);
-    hf__talk_close(talk);
+    server_admin_close(talk);
     hf__url_fini(&url);
     free(runners);
     return code;
@@ -235,24 +235,24 @@ int bench_run(const bench_plan *plan, bench_part part, bench_outcome *outcome) {
 /* ---- Afterwards ---- */
 
 /* The last token of a name that nobody will use again. (Elsewhere it is forgotten in time.) */
-static void forget(hf__talk *talk, const char *prefix, const char *name) {
+static void forget(server_admin *talk, const char *prefix, const char *name) {
     char key[NAME_BYTES + HF__PREFIX_MAX + 8];
-    hf__said said;
+    server_reply said;
     snprintf(key, sizeof key, "%s:{%s}:f", prefix, name);
     const char *const words[] = {"DEL", key, NULL};
-    (void)hf__talk_ask(talk, &said, words);
+    (void)server_admin_ask(talk, &said, words);
 }
 
 void bench_clean(const bench_plan *plan) {
     char name[NAME_BYTES];
-    hf__talk *talk = NULL;
+    server_admin *talk = NULL;
     hf__url url;
     if (hf__url_parse(&url, plan->store->url) == HF_OK && is_redis(&url) &&
-        hf__talk_open(&url, &talk) == HF_OK)
+        server_admin_open(&url, &talk) == HF_OK)
         for (unsigned i = 0; i < plan->threads; i++) {
             name_lock(name, BENCH_PARALLEL, i);
             forget(talk, url.prefix, name);
         }
-    hf__talk_close(talk);
+    server_admin_close(talk);
     hf__url_fini(&url);
 }

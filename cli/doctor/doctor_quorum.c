@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/server_admin.h"
 #include "common/span.h"
 #include "doctor/doctor.h"
-#include "store/redis/talk.h"
 
 #define NODE_TEXT  300
 #define UNKNOWN_MS (-1)
@@ -27,10 +27,10 @@ static int64_t uptime_ms(const char *info) {
 
 /* False: it is not to be had, and that was said. */
 static bool ask_node(findings *all, const hf__url *url, node *n) {
-    hf__talk *talk;
-    hf__said said;
-    hf_result r = hf__talk_open(url, &talk);
-    if (!r) r = hf__talk_ask(talk, &said, (const char *[]){"INFO", NULL});
+    server_admin *talk;
+    server_reply said;
+    hf_result r = server_admin_open(url, &talk);
+    if (!r) r = server_admin_ask(talk, &said, (const char *[]){"INFO", NULL});
     if (r)
         findings_add(all, WARNING, "node", "A majority of the nodes must answer and vote.",
                      "Check the node and the network between.", "%s: %s", n->name,
@@ -39,7 +39,7 @@ static bool ask_node(findings *all, const hf__url *url, node *n) {
     n->up_ms = told ? uptime_ms(said.text) : UNKNOWN_MS;
     n->says = told && strstr(said.text, "aof_enabled:");
     n->writes = told && strstr(said.text, "aof_enabled:1");
-    hf__talk_close(talk);
+    server_admin_close(talk);
     return !r;
 }
 

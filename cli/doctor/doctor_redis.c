@@ -24,7 +24,7 @@
 typedef struct patient {
     findings *all;
     const hf__url *url;
-    hf__talk *talk;
+    server_admin *talk;
     char *info;                 /* what INFO said; "" if it may not be asked */
     int64_t offset_us, blur_us; /* of the server's clock from ours, at first */
     bool timed, shut_out;       /* shut_out: it answers nothing before a login */
@@ -60,8 +60,8 @@ static bool is(const patient *p, const char *name, const char *wanted) {
 
 /* What is left unsaid without it is said to be. */
 static bool read_info(patient *p) {
-    hf__said said;
-    if (hf__talk_ask(p->talk, &said, (const char *[]){"INFO", NULL})) {
+    server_reply said;
+    if (server_admin_ask(p->talk, &said, (const char *[]){"INFO", NULL})) {
         findings_add(p->all, GRAVE, "reach", "Locks would be lost, or could not be taken.", NULL,
                      "%s", hf_error_detail());
         return false;
@@ -153,7 +153,7 @@ static const char *const RESTART_FORGETS =
     "until then another may hold them too.";
 
 static void check_persistence(patient *p) {
-    hf__said said;
+    server_reply said;
     bool always = false;
     if (is(p, "rdb_last_bgsave_status", "err") || is(p, "aof_last_write_status", "err")) {
         findings_add(p->all, GRAVE, "persistence",
@@ -164,7 +164,7 @@ static void check_persistence(patient *p) {
     }
     if (number(p, "aof_enabled") == 1) {
         const char *const ask[] = {"CONFIG", "GET", "appendfsync", NULL};
-        if (!hf__talk_ask(p->talk, &said, ask) && said.type == '*' && said.count == 2)
+        if (!server_admin_ask(p->talk, &said, ask) && said.type == '*' && said.count == 2)
             always = strcmp(said.item[1], "always") == 0;
         findings_add(
             p->all, always ? FINE : NOTE, "persistence",
@@ -174,9 +174,9 @@ static void check_persistence(patient *p) {
                    : "append-only file, written about once a second");
         return;
     }
-    hf__said saves;
+    server_reply saves;
     const char *const ask[] = {"CONFIG", "GET", "save", NULL};
-    bool known = !hf__talk_ask(p->talk, &saves, ask) && saves.type == '*' && saves.count == 2;
+    bool known = !server_admin_ask(p->talk, &saves, ask) && saves.type == '*' && saves.count == 2;
     bool none = known && !*saves.item[1];
     findings_add(p->all, WARNING, "persistence", RESTART_FORGETS,
                  "Set appendonly yes, or let what you write to check the token.",
@@ -229,11 +229,11 @@ static int64_t wall_us(void) {
 
 /* How far the server's clock is ahead, and half the time the question took: no nearer than that. */
 static bool ask_time(patient *p, int64_t *offset_us, int64_t *blur_us) {
-    hf__said said;
+    server_reply said;
     *blur_us = INT64_MAX;
     for (int i = 0; i < CLOCK_TRIES; i++) {
         int64_t before = wall_us();
-        hf_result r = hf__talk_ask(p->talk, &said, (const char *[]){"TIME", NULL});
+        hf_result r = server_admin_ask(p->talk, &said, (const char *[]){"TIME", NULL});
         int64_t after = wall_us();
         if (r || said.type != '*' || said.count != 2) return false;
         int64_t server =
@@ -281,12 +281,12 @@ static void check_clock_again(patient *p) {
 static void check_latency(patient *p) {
     static int64_t us[LATENCY_TRIES];
     size_t count = 0;
-    hf__said said;
+    server_reply said;
     hf__time until = hf__after_ms(hf__now(), LATENCY_MS);
     while (count < LATENCY_TRIES) {
         hf__time before = hf__now();
         if (before >= until) break;
-        if (hf__talk_ask(p->talk, &said, (const char *[]){"TIME", NULL})) break;
+        if (server_admin_ask(p->talk, &said, (const char *[]){"TIME", NULL})) break;
         us[count++] = (hf__now() - before) / 1000;
     }
     doctor_latency(p->all, us, count, p->url->lease_ms, "an exchange with the server");
@@ -316,7 +316,7 @@ static void check_privacy(patient *p) {
 
 static bool reach(patient *p) {
     hf__time before = hf__now();
-    hf_result r = hf__talk_open(p->url, &p->talk);
+    hf_result r = server_admin_open(p->url, &p->talk);
     if (r) {
         findings_add(p->all, GRAVE, "reach",
                      "No lock can be taken, and those that are held get lost.",
@@ -362,6 +362,6 @@ bool doctor_redis(findings *all, const hf__url *url) {
     else
         examine(&p, informed);
     free(p.info);
-    hf__talk_close(p.talk);
+    server_admin_close(p.talk);
     return !p.shut_out;
 }

@@ -55,7 +55,7 @@ static const right rights[] = {
 };
 
 typedef struct trial {
-    hf__talk *talk;
+    server_admin *talk;
     char key[KEY_BYTES], list[KEY_BYTES], channel[KEY_BYTES];
     bool may_delete;
     char lacking[NEEDS][FINDING_BYTES / 2];
@@ -73,7 +73,7 @@ static const char *word_of(const trial *t, const char *word) {
 }
 
 /* The server denies it for want of a right. Any other error is one of what we asked it to do. */
-static bool denied(const hf__said *said) {
+static bool denied(const server_reply *said) {
     return said->type == '-' && (strncmp(said->text, "NOPERM", strlen("NOPERM")) == 0 ||
                                  strstr(said->text, "unknown command"));
 }
@@ -84,14 +84,14 @@ static void note_lacking(trial *t, need which, const char *name) {
     snprintf(list + length, sizeof t->lacking[which] - length, " +%s", name);
 }
 
-static hf_result ask(trial *t, const right *r, hf__said *said) {
+static hf_result ask(trial *t, const right *r, server_reply *said) {
     const char *words[WORDS_MAX + 1] = {0};
     for (int i = 0; i < WORDS_MAX && r->words[i]; i++) words[i] = word_of(t, r->words[i]);
-    return hf__talk_ask(t->talk, said, words);
+    return server_admin_ask(t->talk, said, words);
 }
 
 static bool try_all(trial *t) {
-    hf__said said;
+    server_reply said;
     for (size_t i = 0; i < sizeof rights / sizeof *rights; i++) {
         const right *r = &rights[i];
         if (r->makes && !t->may_delete) continue;
@@ -104,22 +104,22 @@ static bool try_all(trial *t) {
 
 /* A connection that listens can do nothing else: it has one of its own. */
 static bool try_listening(trial *t, const hf__url *url) {
-    hf__said said;
-    hf__talk *ear;
-    if (hf__talk_open(url, &ear)) return false;
+    server_reply said;
+    server_admin *ear;
+    if (server_admin_open(url, &ear)) return false;
     const char *const words[] = {"SUBSCRIBE", t->channel, NULL};
-    hf_result r = hf__talk_ask(ear, &said, words);
+    hf_result r = server_admin_ask(ear, &said, words);
     if (!r && denied(&said)) note_lacking(t, TO_WAIT, "subscribe");
-    hf__talk_close(ear);
+    server_admin_close(ear);
     return r == HF_OK;
 }
 
 /* ---- Telling ---- */
 
-static void name_user(const hf__url *url, hf__talk *talk, char user[64]) {
-    hf__said said;
+static void name_user(const hf__url *url, server_admin *talk, char user[64]) {
+    server_reply said;
     const char *const words[] = {"ACL", "WHOAMI", NULL};
-    bool known = !hf__talk_ask(talk, &said, words) && said.type == '$';
+    bool known = !server_admin_ask(talk, &said, words) && said.type == '$';
     snprintf(user, 64, "%s", known ? said.text : url->user ? url->user : "this user");
 }
 
@@ -146,7 +146,7 @@ static void tell(findings *all, trial *t, const char *user) {
         findings_add(all, FINE, "rights", NULL, NULL, "%s may do all that locks need", user);
 }
 
-void doctor_rights(findings *all, const hf__url *url, hf__talk *talk) {
+void doctor_rights(findings *all, const hf__url *url, server_admin *talk) {
     char uuid[HF__UUID_LENGTH + 1], user[64];
     trial t = {.talk = talk};
     hf__uuid_make(uuid);

@@ -3,9 +3,9 @@
 #define CLI_DOCTOR_DOCTOR_RIGHTS_H
 
 #include "base/url.h"
+#include "common/server_admin.h"
 #include "doctor/findings.h"
-#include "store/redis/talk.h"
 
-void doctor_rights(findings *all, const hf__url *url, hf__talk *talk);
+void doctor_rights(findings *all, const hf__url *url, server_admin *talk);
 
 #endif

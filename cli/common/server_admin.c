@@ -1,4 +1,4 @@
-#include "store/redis/talk.h"
+#include "common/server_admin.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -24,7 +24,7 @@
 #define TIMEOUT_MS  5000 /* where the URL has none */
 #define PIECE_BYTES 16384
 
-struct hf__talk {
+struct server_admin {
     const hf__url *url;
     int fd;
     hf__tls *tls;
@@ -36,13 +36,13 @@ struct hf__talk {
 
 /* ---- Bytes ---- */
 
-static hf_result broken(hf__talk *t, const char *why) {
+static hf_result broken(server_admin *t, const char *why) {
     t->over = true;
     return hf__fail(HF_UNREACHABLE, "%s: %s", t->where, why);
 }
 
 /* Until the socket can be read or written, or has broken. */
-static hf_result await(hf__talk *t, int fd, short events, hf__time until) {
+static hf_result await(server_admin *t, int fd, short events, hf__time until) {
     struct pollfd p = {.fd = fd, .events = events};
     for (;;) {
         hf__time now = hf__now();
@@ -53,7 +53,7 @@ static hf_result await(hf__talk *t, int fd, short events, hf__time until) {
     }
 }
 
-static hf_result send_all(hf__talk *t, hf__buffer *out, hf__time until) {
+static hf_result send_all(server_admin *t, hf__buffer *out, hf__time until) {
     size_t sent = 0;
     while (sent < out->length) {
         ssize_t n = send(t->fd, out->data + sent, out->length - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -67,7 +67,7 @@ static hf_result send_all(hf__talk *t, hf__buffer *out, hf__time until) {
 }
 
 /* All that is to be sent. */
-static hf_result flush(hf__talk *t, hf__time until) {
+static hf_result flush(server_admin *t, hf__time until) {
     if (t->out.failed || t->sealed.failed) return broken(t, "out of memory");
     if (!t->tls) return t->out.length ? send_all(t, &t->out, until) : HF_OK;
     if (hf__tls_ready(t->tls) && t->out.length) {
@@ -78,7 +78,7 @@ static hf_result flush(hf__talk *t, hf__time until) {
     return t->sealed.length ? send_all(t, &t->sealed, until) : HF_OK;
 }
 
-static hf_result take_in(hf__talk *t, const char *bytes, size_t length) {
+static hf_result take_in(server_admin *t, const char *bytes, size_t length) {
     char *detail = NULL;
     hf_result r = HF_OK;
     if (t->tls)
@@ -96,7 +96,7 @@ static hf_result take_in(hf__talk *t, const char *bytes, size_t length) {
 }
 
 /* Some more bytes. */
-static hf_result receive(hf__talk *t, hf__time until) {
+static hf_result receive(server_admin *t, hf__time until) {
     char piece[PIECE_BYTES];
     hf_result r = await(t, t->fd, POLLIN, until);
     if (r) return r;
@@ -123,7 +123,7 @@ static long number_of(const char *text) {
     bool below = *text == '-';
     long n = 0;
     for (text += below; *text >= '0' && *text <= '9'; text++)
-        n = n < HF__TALK_MAX ? n * 10 + (*text - '0') : LONG_MAX;
+        n = n < SERVER_ADMIN_MAX ? n * 10 + (*text - '0') : LONG_MAX;
     return below ? -n : n;
 }
 
@@ -138,7 +138,7 @@ static parsed parse_value(hf__buffer *in, size_t *at, char *type, size_t *text, 
     if (*type == '+' || *type == '-' || *type == ':') return WHOLE;
     if (*type != '$') return BAD;
     long bytes = number_of(line + 1);
-    if (bytes < -1 || bytes > HF__TALK_MAX) return BAD;
+    if (bytes < -1 || bytes > SERVER_ADMIN_MAX) return BAD;
     *text = *at;
     *length = bytes < 0 ? 0 : (size_t)bytes;
     if (bytes < 0) {
@@ -151,7 +151,7 @@ static parsed parse_value(hf__buffer *in, size_t *at, char *type, size_t *text, 
     return WHOLE;
 }
 
-static void say(hf__said *said, hf__buffer *in, char type, size_t text, size_t length) {
+static void say(server_reply *said, hf__buffer *in, char type, size_t text, size_t length) {
     in->data[text + length] = '\0';
     said->type = type;
     said->text = type == '_' ? "" : in->data + text;
@@ -164,13 +164,13 @@ static parsed parse_count(hf__buffer *in, size_t *at, size_t *count) {
     long n = line ? number_of(line + 1) : 0;
     if (!line) return MORE;
     *count = n < 0 ? 0 : (size_t)n;
-    return n > HF__TALK_ITEMS ? BAD : WHOLE;
+    return n > SERVER_ADMIN_ITEMS ? BAD : WHOLE;
 }
 
 /* A list of values, those of a list in it among them; they are terminated when all are there. */
-static parsed parse_list(hf__buffer *in, size_t *at, hf__said *said) {
-    size_t text[HF__TALK_ITEMS], length[HF__TALK_ITEMS], count, inner;
-    char type[HF__TALK_ITEMS];
+static parsed parse_list(hf__buffer *in, size_t *at, server_reply *said) {
+    size_t text[SERVER_ADMIN_ITEMS], length[SERVER_ADMIN_ITEMS], count, inner;
+    char type[SERVER_ADMIN_ITEMS];
     parsed begun = parse_count(in, at, &count);
     if (begun != WHOLE) return begun;
     for (size_t i = 0; i < count; i++) {
@@ -178,7 +178,7 @@ static parsed parse_list(hf__buffer *in, size_t *at, hf__said *said) {
             begun = parse_count(in, at, &inner);
             if (begun != WHOLE) return begun;
             count += inner - 1;
-            if (count > HF__TALK_ITEMS) return BAD;
+            if (count > SERVER_ADMIN_ITEMS) return BAD;
         }
         if (i == count) break;
         parsed p = parse_value(in, at, &type[i], &text[i], &length[i]);
@@ -194,17 +194,17 @@ static parsed parse_list(hf__buffer *in, size_t *at, hf__said *said) {
     return WHOLE;
 }
 
-static parsed parse(hf__buffer *in, size_t *at, hf__said *said) {
+static parsed parse(hf__buffer *in, size_t *at, server_reply *said) {
     size_t text, length;
     char type;
-    *said = (hf__said){.text = ""};
+    *said = (server_reply){.text = ""};
     if (in->length && *in->data == '*') return parse_list(in, at, said);
     parsed p = parse_value(in, at, &type, &text, &length);
     if (p == WHOLE) say(said, in, type, text, length);
     return p;
 }
 
-static hf_result listen_to(hf__talk *t, hf__said *said, hf__time until) {
+static hf_result listen_to(server_admin *t, server_reply *said, hf__time until) {
     hf__buffer_cut(&t->in, 0);
     for (;;) {
         size_t at = 0;
@@ -225,7 +225,8 @@ static int64_t timeout_of(int64_t ms) {
     return ms ? ms : TIMEOUT_MS;
 }
 
-static hf_result ask(hf__talk *t, hf__said *said, const char *const *words, hf__time until) {
+static hf_result ask(server_admin *t, server_reply *said, const char *const *words,
+                     hf__time until) {
     int count = 0;
     while (words[count]) count++;
     hf__command_begin(&t->out, count);
@@ -234,15 +235,15 @@ static hf_result ask(hf__talk *t, hf__said *said, const char *const *words, hf__
     return r ? r : listen_to(t, said, until);
 }
 
-hf_result hf__talk_ask(hf__talk *t, hf__said *said, const char *const *words) {
-    *said = (hf__said){.type = '_', .text = ""};
+hf_result server_admin_ask(server_admin *t, server_reply *said, const char *const *words) {
+    *said = (server_reply){.type = '_', .text = ""};
     if (t->over) return hf__fail(HF_UNREACHABLE, "%s: the connection has broken", t->where);
     return ask(t, said, words, hf__after_ms(hf__now(), timeout_of(t->url->command_timeout_ms)));
 }
 
 /* ---- Connecting ---- */
 
-static hf_result connect_to(hf__talk *t, int family, const void *address, socklen_t length,
+static hf_result connect_to(server_admin *t, int family, const void *address, socklen_t length,
                             hf__time until) {
     int error = 0, one = 1;
     socklen_t size = sizeof error;
@@ -262,7 +263,7 @@ static hf_result connect_to(hf__talk *t, int family, const void *address, sockle
     return hf__fail(HF_UNREACHABLE, "cannot connect to %s: %s", t->where, strerror(error));
 }
 
-static hf_result connect_unix(hf__talk *t, hf__time until) {
+static hf_result connect_unix(server_admin *t, hf__time until) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     size_t length = strlen(t->url->path);
     if (length >= sizeof address.sun_path)
@@ -272,7 +273,7 @@ static hf_result connect_unix(hf__talk *t, hf__time until) {
 }
 
 /* The first address that answers; each has its share of the time. */
-static hf_result connect_any(hf__talk *t, const struct addrinfo *list, hf__time until) {
+static hf_result connect_any(server_admin *t, const struct addrinfo *list, hf__time until) {
     int64_t left = 0;
     hf_result r = HF_UNREACHABLE;
     for (const struct addrinfo *a = list; a; a = a->ai_next) left++;
@@ -284,7 +285,7 @@ static hf_result connect_any(hf__talk *t, const struct addrinfo *list, hf__time 
     return r;
 }
 
-static hf_result connect_host(hf__talk *t, hf__time until) {
+static hf_result connect_host(server_admin *t, hf__time until) {
     struct addrinfo *list = NULL;
     const char *error = "";
     hf__resolve *resolve = hf__resolve_start(t->url->host, t->url->port);
@@ -300,7 +301,7 @@ static hf_result connect_host(hf__talk *t, hf__time until) {
     return r;
 }
 
-static hf_result start_tls(hf__talk *t, hf__time until) {
+static hf_result start_tls(server_admin *t, hf__time until) {
     char *detail = NULL;
     hf_result r = hf__tls_new(t->url, &t->sealed, &t->tls, &detail);
     if (r) {
@@ -317,8 +318,8 @@ static hf_result start_tls(hf__talk *t, hf__time until) {
 }
 
 /* What the server says to a step of the login must be +OK. */
-static hf_result step(hf__talk *t, const char *const *words, hf__time until) {
-    hf__said said;
+static hf_result step(server_admin *t, const char *const *words, hf__time until) {
+    server_reply said;
     char *detail = NULL;
     hf_result r = ask(t, &said, words, until);
     if (r || said.type != '-') return r;
@@ -328,7 +329,7 @@ static hf_result step(hf__talk *t, const char *const *words, hf__time until) {
     return r;
 }
 
-static hf_result log_in(hf__talk *t, hf__time until) {
+static hf_result log_in(server_admin *t, hf__time until) {
     char *password, *detail = NULL, db[16];
     const hf__url *url = t->url;
     hf_result r = hf__password_get(url, &password, &detail);
@@ -347,7 +348,7 @@ static hf_result log_in(hf__talk *t, hf__time until) {
     return r;
 }
 
-static hf_result begin(hf__talk *t) {
+static hf_result begin(server_admin *t) {
     hf__time until = hf__after_ms(hf__now(), timeout_of(t->url->connect_timeout_ms));
     hf_result r =
         t->url->scheme == HF__SCHEME_REDIS_UNIX ? connect_unix(t, until) : connect_host(t, until);
@@ -355,28 +356,28 @@ static hf_result begin(hf__talk *t) {
     return r ? r : log_in(t, until);
 }
 
-hf_result hf__talk_open(const hf__url *url, hf__talk **talk) {
+hf_result server_admin_open(const hf__url *url, server_admin **talk) {
     *talk = NULL;
-    hf__talk *t = calloc(1, sizeof *t);
+    server_admin *t = calloc(1, sizeof *t);
     if (!t) return hf__fail(HF_NOMEM, "out of memory");
     t->url = url;
     t->fd = -1;
-    hf__buffer_init(&t->out, HF__TALK_MAX);
-    hf__buffer_init(&t->sealed, HF__TALK_MAX);
-    hf__buffer_init(&t->in, HF__TALK_MAX);
+    hf__buffer_init(&t->out, SERVER_ADMIN_MAX);
+    hf__buffer_init(&t->sealed, SERVER_ADMIN_MAX);
+    hf__buffer_init(&t->in, SERVER_ADMIN_MAX);
     if (url->scheme == HF__SCHEME_REDIS_UNIX)
         snprintf(t->where, sizeof t->where, "%s", url->path);
     else
         snprintf(t->where, sizeof t->where, "%s:%d", url->host, (int)url->port);
     hf_result r = begin(t);
     if (r)
-        hf__talk_close(t);
+        server_admin_close(t);
     else
         *talk = t;
     return r;
 }
 
-void hf__talk_close(hf__talk *t) {
+void server_admin_close(server_admin *t) {
     if (!t) return;
     if (t->fd >= 0) close(t->fd);
     hf__tls_free(t->tls);
