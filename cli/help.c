@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/exits.h"
-#include "common/nearest.h"
-#include "common/say.h"
+#include "common/exit_codes.h"
+#include "common/message.h"
+#include "common/suggestion.h"
 #include "holdfast.h"
 
 static const char general[] =
@@ -395,7 +395,7 @@ static const char break_[] =
     "  64  wrong usage or configuration       77  the store refused\n"
     "  71  out of memory, ...\n";
 
-static int show(const char *text) {
+static int print_text(const char *text) {
     if (fputs(text, stdout) >= 0 && fflush(stdout) == 0) return 0;
     return fail(EXIT_SYSTEM, "cannot write the help");
 }
@@ -409,28 +409,29 @@ static const struct {
 };
 
 int help_no_subcommand(const char *word) {
-    char hint[NEAREST_HINT_BYTES];
-    nearest near;
-    nearest_init(&near, word);
+    char hint[SUGGESTION_TEXT];
+    suggestion near;
+    suggestion_init(&near, word);
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        nearest_offer(&near, texts[i].word, strlen(texts[i].word));
-    nearest_offer(&near, "help", strlen("help"));
-    nearest_offer(&near, "--version", strlen("--version"));
+        suggestion_offer(&near, texts[i].word, strlen(texts[i].word));
+    suggestion_offer(&near, "help", strlen("help"));
+    suggestion_offer(&near, "--version", strlen("--version"));
     return usage_error("", "there is no subcommand %s%s", WORD(word),
-                       *near.word ? nearest_hint(&near, hint)
+                       *near.word ? suggestion_text(&near, hint)
                                   : "; to run a command: holdfast run NAME COMMAND");
 }
 
 int help_show(const char *subcommand) {
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        if (strcmp(subcommand, texts[i].word) == 0) return show(texts[i].text);
-    if (!*subcommand || strcmp(subcommand, "help") == 0) return show(general);
+        if (strcmp(subcommand, texts[i].word) == 0) return print_text(texts[i].text);
+    if (!*subcommand || strcmp(subcommand, "help") == 0) return print_text(general);
     return help_no_subcommand(subcommand);
 }
 
 /* A line that begins with options has them before two spaces, or after "also": others are of the prose. */
-static void options_of_line(const char *line, size_t length,
-                            void (*each)(void *arg, const char *option, size_t length), void *arg) {
+static void each_option_of_line(const char *line, size_t length,
+                                void (*each)(void *arg, const char *option, size_t length),
+                                void *arg) {
     const char *end = line + length;
     size_t indent = strspn(line, " ");
     if (!indent || line[indent] != '-') return;
@@ -449,7 +450,7 @@ void help_long_options(const char *subcommand,
         if (strcmp(subcommand, texts[i].word) != 0) continue;
         for (const char *line = texts[i].text; *line;) {
             size_t length = strcspn(line, "\n");
-            options_of_line(line, length, each, arg);
+            each_option_of_line(line, length, each, arg);
             line += length + (line[length] == '\n');
         }
     }
@@ -458,5 +459,5 @@ void help_long_options(const char *subcommand,
 int help_version(void) {
     char line[64];
     snprintf(line, sizeof line, "holdfast %s\n", hf_version());
-    return show(line);
+    return print_text(line);
 }

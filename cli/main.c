@@ -4,8 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/exits.h"
-#include "common/say.h"
+#include "common/exit_codes.h"
+#include "common/message.h"
 #include "help.h"
 #include "subcommands.h"
 
@@ -23,8 +23,8 @@ int main(int argc, char **argv) {
     if (fill_streams() != 0) return EXIT_SYSTEM;
     if (argc < 2) return usage_error("", "say what to do: run, status, list, ...");
     const char *word = argv[1];
-    subcommand_main *meant = subcommand(word);
-    if (meant) return meant(argc - 1, argv + 1);
+    subcommand_main *main_of = subcommand(word);
+    if (main_of) return main_of(argc - 1, argv + 1);
     if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) return help_show("");
     if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0) return help_version();
     return help_no_subcommand(word);

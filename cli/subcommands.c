@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "bench/bench.h"
-#include "common/say.h"
+#include "common/message.h"
 #include "doctor/doctor.h"
 #include "help.h"
 #include "hold/acquire.h"

@@ -12,10 +12,10 @@
 
 #include "bench/bench_run.h"
 #include "common/args.h"
-#include "common/exits.h"
-#include "common/jsonout.h"
-#include "common/say.h"
-#include "common/span.h"
+#include "common/duration.h"
+#include "common/exit_codes.h"
+#include "common/json.h"
+#include "common/message.h"
 #include "common/store.h"
 #include "help.h"
 
@@ -34,9 +34,9 @@ typedef struct bench_args {
 /* ---- Arguments ---- */
 
 static int parse_seconds(bench_args *a, const char *text) {
-    if (span_parse(text, &a->plan.ms) && a->plan.ms >= SECONDS_MIN_MS &&
+    if (duration_parse(text, &a->plan.ms) && a->plan.ms >= SECONDS_MIN_MS &&
         a->plan.ms <= SECONDS_MAX_MS)
-        return ARGS_GO_ON;
+        return ARGS_CONTINUE;
     return usage_error("bench", "--seconds %s is no time from 50ms to 1h", WORD(text));
 }
 
@@ -48,10 +48,10 @@ static int parse_threads(bench_args *a, const char *text) {
         return usage_error("bench", "--threads %s is no number from 2 to %d", WORD(text),
                            BENCH_THREADS_MAX);
     a->plan.threads = (unsigned)n;
-    return ARGS_GO_ON;
+    return ARGS_CONTINUE;
 }
 
-static int parse(bench_args *a, int argc, char **argv) {
+static int parse_bench_args(bench_args *a, int argc, char **argv) {
     static const struct option options[] = {{"store", required_argument, NULL, 'S'},
                                             {"seconds", required_argument, NULL, SECONDS},
                                             {"threads", required_argument, NULL, THREADS},
@@ -60,20 +60,20 @@ static int parse(bench_args *a, int argc, char **argv) {
                                             {"help", no_argument, NULL, HELP},
                                             {0}};
     *a = (bench_args){.plan = {.ms = 3000, .threads = 4}};
-    int c, code = ARGS_GO_ON;
-    while (code == ARGS_GO_ON && (c = getopt_long(argc, argv, "+:S:qh", options, NULL)) != -1) {
+    int c, code = ARGS_CONTINUE;
+    while (code == ARGS_CONTINUE && (c = getopt_long(argc, argv, "+:S:qh", options, NULL)) != -1) {
         switch (c) {
         case 'S': code = store_option(optarg, &a->store); break;
         case SECONDS: code = parse_seconds(a, optarg); break;
         case THREADS: code = parse_threads(a, optarg); break;
         case JSON: a->json = true; break;
-        case 'q': say_set(QUIET); break;
+        case 'q': set_verbosity(QUIET); break;
         case ':':
         case '?': return args_bad_option("bench", c, argv);
         default: return help_show("bench");
         }
     }
-    if (code == ARGS_GO_ON && argv[optind])
+    if (code == ARGS_CONTINUE && argv[optind])
         code = usage_error("bench", "it takes no argument; \"%s\" is too much", WORD(argv[optind]));
     return code;
 }
@@ -90,39 +90,40 @@ static double commands_each(const bench_outcome *o) {
     return o->acquired ? (double)o->commands / (double)o->acquired : 0;
 }
 
-static const char *span_ns(int64_t ns, char text[SPAN_TEXT]) {
+static const char *format_ns(int64_t ns, char text[DURATION_TEXT]) {
     if (ns < 1000000)
-        snprintf(text, SPAN_TEXT, "%.3g us", (double)ns / 1e3);
+        snprintf(text, DURATION_TEXT, "%.3g us", (double)ns / 1e3);
     else if (ns < 1000000000)
-        snprintf(text, SPAN_TEXT, "%.3g ms", (double)ns / 1e6);
+        snprintf(text, DURATION_TEXT, "%.3g ms", (double)ns / 1e6);
     else
-        snprintf(text, SPAN_TEXT, "%.3g s", (double)ns / 1e9);
+        snprintf(text, DURATION_TEXT, "%.3g s", (double)ns / 1e9);
     return text;
 }
 
-static const char *server_text(const bench_outcome *o, char text[SPAN_TEXT]) {
+static const char *format_server_time(const bench_outcome *o, char text[DURATION_TEXT]) {
     if (o->server_us < 0) return "-";
-    return span_ns((int64_t)(o->server_us * 1e3), text);
+    return format_ns((int64_t)(o->server_us * 1e3), text);
 }
 
-static void show_row(bench_part part, const bench_outcome *o) {
-    char text[SPAN_TEXT];
+static void show_bench_row(bench_part part, const bench_outcome *o) {
+    char text[DURATION_TEXT];
     printf("%-12s%9.0f", bench_names[part], per_second(o));
     for (size_t i = 0; i < sizeof shares / sizeof *shares; i++)
-        printf("%9s", span_ns(spread_quantile(&o->spans, shares[i]), text));
-    printf("%9s", span_ns(o->spans.most, text));
-    printf("%9.2f%9s\n", commands_each(o), server_text(o, text));
+        printf("%9s", format_ns(histogram_quantile(&o->durations, shares[i]), text));
+    printf("%9s", format_ns(o->durations.longest, text));
+    printf("%9.2f%9s\n", commands_each(o), format_server_time(o, text));
 }
 
-static void show_list(bench_part part, const bench_outcome *o) {
+static void show_bench_list(bench_part part, const bench_outcome *o) {
     static const char *const names[] = {"median", "90 %", "99 %"};
-    char text[SPAN_TEXT];
+    char text[DURATION_TEXT];
     printf("%s\n  a second    %.0f\n", bench_names[part], per_second(o));
     for (size_t i = 0; i < sizeof shares / sizeof *shares; i++)
-        printf("  %-12s%s\n", names[i], span_ns(spread_quantile(&o->spans, shares[i]), text));
-    printf("  %-12s%s\n", "most", span_ns(o->spans.most, text));
+        printf("  %-12s%s\n", names[i],
+               format_ns(histogram_quantile(&o->durations, shares[i]), text));
+    printf("  %-12s%s\n", "most", format_ns(o->durations.longest, text));
     printf("  %-12s%.2f\n  %-12s%s\n", "commands", commands_each(o), "server",
-           server_text(o, text));
+           format_server_time(o, text));
 }
 
 static bool is_narrow(void) {
@@ -131,10 +132,10 @@ static bool is_narrow(void) {
            size.ws_col < TABLE_COLUMNS;
 }
 
-static void show_head(const bench_args *a, const char *shown) {
-    char text[SPAN_TEXT];
+static void show_bench_head(const bench_args *a, const char *shown) {
+    char text[DURATION_TEXT];
     printf("The store is %s\n%u threads, %s each\n\n", shown, a->plan.threads,
-           span_text(a->plan.ms, text));
+           duration_text(a->plan.ms, text));
     if (!is_narrow())
         printf("%-12s%9s%9s%9s%9s%9s%9s%9s\n", "", "a second", "median", "90 %", "99 %", "most",
                "commands", "server");
@@ -142,9 +143,9 @@ static void show_head(const bench_args *a, const char *shown) {
 
 static void show_part(bench_part part, const bench_outcome *o) {
     if (is_narrow())
-        show_list(part, o);
+        show_bench_list(part, o);
     else
-        show_row(part, o);
+        show_bench_row(part, o);
     fflush(stdout);
 }
 
@@ -156,9 +157,9 @@ static void show_legend(void) {
 
 /* ---- For programs ---- */
 
-static void show_json(const bench_args *a, const char *shown, const bench_outcome *parts) {
+static void show_bench_json(const bench_args *a, const char *shown, const bench_outcome *parts) {
     printf("{\"store\":");
-    jsonout_string(stdout, shown);
+    json_write_string(stdout, shown);
     printf(",\"threads\":%u,\"parts\":[", a->plan.threads);
     for (int i = 0; i < BENCH_PARTS; i++) {
         const bench_outcome *o = &parts[i];
@@ -166,10 +167,11 @@ static void show_json(const bench_args *a, const char *shown, const bench_outcom
                i ? "," : "", bench_names[i], o->seconds, o->acquired, per_second(o));
         printf(",\"%s_us\":{\"count\":%" PRIu64
                ",\"p50\":%.1f,\"p90\":%.1f,\"p99\":%.1f,\"max\":%.1f}",
-               i == BENCH_CONTENDED ? "handover" : "pair", o->spans.count,
-               (double)spread_quantile(&o->spans, 0.5) / 1e3,
-               (double)spread_quantile(&o->spans, 0.9) / 1e3,
-               (double)spread_quantile(&o->spans, 0.99) / 1e3, (double)o->spans.most / 1e3);
+               i == BENCH_CONTENDED ? "handover" : "pair", o->durations.count,
+               (double)histogram_quantile(&o->durations, 0.5) / 1e3,
+               (double)histogram_quantile(&o->durations, 0.9) / 1e3,
+               (double)histogram_quantile(&o->durations, 0.99) / 1e3,
+               (double)o->durations.longest / 1e3);
         printf(",\"commands_per_acquisition\":%.3f", commands_each(o));
         if (o->server_us >= 0) printf(",\"server_us_per_acquisition\":%.2f", o->server_us);
         putchar('}');
@@ -181,9 +183,9 @@ static void show_json(const bench_args *a, const char *shown, const bench_outcom
 
 static int run_parts(const bench_args *a, const store *s) {
     static bench_outcome parts[BENCH_PARTS];
-    bool people = !a->json && say_get() != QUIET;
+    bool people = !a->json && get_verbosity() != QUIET;
     int code = 0;
-    if (people) show_head(a, s->shown);
+    if (people) show_bench_head(a, s->shown);
     for (int i = 0; i < BENCH_PARTS && !code && !bench_signalled(); i++) {
         code = bench_run(&a->plan, (bench_part)i, &parts[i]);
         if (!code && people && !bench_signalled()) show_part((bench_part)i, &parts[i]);
@@ -191,7 +193,7 @@ static int run_parts(const bench_args *a, const store *s) {
     bench_clean(&a->plan);
     if (code || bench_signalled()) return code;
     if (people) show_legend();
-    if (a->json && say_get() != QUIET) show_json(a, s->shown, parts);
+    if (a->json && get_verbosity() != QUIET) show_bench_json(a, s->shown, parts);
     if (fflush(stdout) == 0 && !ferror(stdout)) return 0;
     return fail(EXIT_SYSTEM, "cannot write to the standard output");
 }
@@ -199,12 +201,12 @@ static int run_parts(const bench_args *a, const store *s) {
 int bench_main(int argc, char **argv) {
     bench_args a;
     store s;
-    int code = parse(&a, argc, argv);
-    if (code != ARGS_GO_ON) return code;
+    int code = parse_bench_args(&a, argc, argv);
+    if (code != ARGS_CONTINUE) return code;
     code = store_choose(&s, a.store);
     if (!code) {
         a.plan.store = &s;
-        a.plan.progress = isatty(STDERR_FILENO) && say_get() != QUIET;
+        a.plan.progress = isatty(STDERR_FILENO) && get_verbosity() != QUIET;
         bench_watch_signals();
         code = run_parts(&a, &s);
     }

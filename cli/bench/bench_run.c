@@ -12,8 +12,8 @@
 #include "base/rand.h"
 #include "base/time.h"
 #include "base/url.h"
-#include "common/exits.h"
-#include "common/say.h"
+#include "common/exit_codes.h"
+#include "common/message.h"
 #include "common/server_admin.h"
 
 #define WARM_UP     10
@@ -46,26 +46,26 @@ int bench_signalled(void) {
 
 /* ---- One thread ---- */
 
-typedef struct contest {
+typedef struct bench_race {
     bench_part part;
     atomic_bool go, stop;
     atomic_uint ready;
-    _Atomic(hf__time) let_go; /* contended: when the lock was last let go */
+    _Atomic(hf__time) released_at; /* contended: when the lock was last let go */
     _Atomic uint64_t acquired;
-} contest;
+} bench_race;
 
-typedef struct runner {
-    contest *race;
+typedef struct bench_thread {
+    bench_race *race;
     hf_client *client;
     char name[NAME_BYTES];
     pthread_t thread;
     bool started;
-    spread spans;
+    histogram durations;
     hf_result result;
     char detail[512];
-} runner;
+} bench_thread;
 
-static bool failed(runner *r, hf_result result) {
+static bool note_failure(bench_thread *r, hf_result result) {
     if (!result) return false;
     r->result = result;
     snprintf(r->detail, sizeof r->detail, "%s", hf_error_detail());
@@ -74,36 +74,37 @@ static bool failed(runner *r, hf_result result) {
 }
 
 /* False: it failed. */
-static bool one_round(runner *r, bool counted) {
-    contest *race = r->race;
+static bool run_round(bench_thread *r, bool counted) {
+    bench_race *race = r->race;
     bool contended = race->part == BENCH_CONTENDED;
     hf_hold *hold;
     hf__time before = hf__now();
-    if (failed(r, hf_acquire(r->client, r->name, &(hf_options){.wait_ms = WAIT_MS}, &hold)))
+    if (note_failure(r, hf_acquire(r->client, r->name, &(hf_options){.wait_ms = WAIT_MS}, &hold)))
         return false;
-    hf__time let_go = atomic_load(&race->let_go), now = hf__now();
+    hf__time released_at = atomic_load(&race->released_at), now = hf__now();
     /* Who came when it was free was handed nothing. */
-    if (contended && counted && let_go > before) spread_add(&r->spans, now - let_go);
-    atomic_store(&race->let_go, contended ? hf__now() : 0);
-    if (failed(r, hf_release(hold))) return false;
-    if (!contended && counted) spread_add(&r->spans, hf__now() - before);
+    if (contended && counted && released_at > before)
+        histogram_add(&r->durations, now - released_at);
+    atomic_store(&race->released_at, contended ? hf__now() : 0);
+    if (note_failure(r, hf_release(hold))) return false;
+    if (!contended && counted) histogram_add(&r->durations, hf__now() - before);
     if (counted) atomic_fetch_add(&race->acquired, 1);
     return true;
 }
 
-static void *run(void *arg) {
-    runner *r = arg;
+static void *run_thread(void *arg) {
+    bench_thread *r = arg;
     bool good = true;
-    for (int i = 0; good && i < WARM_UP; i++) good = one_round(r, false);
+    for (int i = 0; good && i < WARM_UP; i++) good = run_round(r, false);
     atomic_fetch_add(&r->race->ready, 1);
     while (good && !atomic_load(&r->race->go)) good = !atomic_load(&r->race->stop) && !usleep(1000);
-    while (good && !atomic_load(&r->race->stop)) good = one_round(r, true);
+    while (good && !atomic_load(&r->race->stop)) good = run_round(r, true);
     return NULL;
 }
 
 /* ---- What it cost ---- */
 
-static uint64_t commands_of(const runner *runners, unsigned count) {
+static uint64_t count_commands(const bench_thread *runners, unsigned count) {
     uint64_t sum = 0;
     for (unsigned i = 0; i < count; i++) {
         hf_stats stats;
@@ -114,14 +115,14 @@ static uint64_t commands_of(const runner *runners, unsigned count) {
 }
 
 /* The time that the server has spent in scripts, in microseconds; -1: it does not say. */
-static int64_t script_us(server_admin *talk) {
+static int64_t query_script_us(server_admin *admin) {
     static const char *const marks[] = {"cmdstat_evalsha:calls=", "cmdstat_eval:calls="};
     const char *const words[] = {"INFO", "commandstats", NULL};
     int64_t sum = 0;
-    server_reply said;
-    if (!talk || server_admin_ask(talk, &said, words) || said.type != '$') return -1;
+    server_reply reply;
+    if (!admin || server_admin_command(admin, &reply, words) || reply.type != '$') return -1;
     for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
-        const char *line = strstr(said.text, marks[i]);
+        const char *line = strstr(reply.text, marks[i]);
         const char *usec = line ? strstr(line, "usec=") : NULL;
         if (usec) sum += strtoll(usec + strlen("usec="), NULL, 10);
     }
@@ -140,13 +141,13 @@ static void name_lock(char name[NAME_BYTES], bench_part part, unsigned i) {
     snprintf(name, NAME_BYTES, "holdfast-bench:%s:%u", uuid, part == BENCH_PARALLEL ? i : 0);
 }
 
-static void show_progress(const bench_plan *plan, const contest *race, double seconds) {
+static void show_progress(const bench_plan *plan, const bench_race *race, double seconds) {
     if (!plan->progress) return;
     fprintf(stderr, "\r%s: %.0f of %.0f s, %.0f a second\033[K", bench_names[race->part], seconds,
             (double)plan->ms / 1e3, seconds > 0 ? (double)race->acquired / seconds : 0);
 }
 
-static void wait_for(const bench_plan *plan, contest *race, hf__time began) {
+static void wait_for_end(const bench_plan *plan, bench_race *race, hf__time began) {
     hf__time until = hf__after_ms(began, plan->ms);
     for (;;) {
         hf__time now = hf__now();
@@ -157,25 +158,25 @@ static void wait_for(const bench_plan *plan, contest *race, hf__time began) {
     }
 }
 
-static void measure(const bench_plan *plan, runner *runners, unsigned count, server_admin *talk,
-                    bench_outcome *outcome) {
-    contest *race = runners->race;
+static void measure_part(const bench_plan *plan, bench_thread *runners, unsigned count,
+                         server_admin *admin, bench_outcome *outcome) {
+    bench_race *race = runners->race;
     while (atomic_load(&race->ready) < count && !signalled) usleep(1000);
-    uint64_t commands = commands_of(runners, count);
-    int64_t server_us = script_us(talk);
+    uint64_t commands = count_commands(runners, count);
+    int64_t server_us = query_script_us(admin);
     hf__time began = hf__now();
     atomic_store(&race->go, true);
-    wait_for(plan, race, began);
+    wait_for_end(plan, race, began);
     outcome->acquired = atomic_load(&race->acquired);
     outcome->seconds = (double)(hf__now() - began) / 1e9;
-    outcome->commands = commands_of(runners, count) - commands;
-    int64_t after_us = server_us < 0 ? -1 : script_us(talk);
+    outcome->commands = count_commands(runners, count) - commands;
+    int64_t after_us = server_us < 0 ? -1 : query_script_us(admin);
     outcome->server_us = after_us < 0 || !outcome->acquired
                              ? -1
                              : (double)(after_us - server_us) / (double)outcome->acquired;
 }
 
-static int open_clients(const bench_plan *plan, runner *runners, unsigned count) {
+static int open_clients(const bench_plan *plan, bench_thread *runners, unsigned count) {
     for (unsigned i = 0; i < count; i++) {
         bool shared = i && runners->race->part != BENCH_CONTENDED;
         int code = shared ? 0 : store_open(plan->store, &runners[i].client);
@@ -186,47 +187,47 @@ static int open_clients(const bench_plan *plan, runner *runners, unsigned count)
     return 0;
 }
 
-static void close_clients(runner *runners, unsigned count) {
+static void close_clients(bench_thread *runners, unsigned count) {
     for (unsigned i = count; i-- > 0;)
         if (!i || runners[i].client != runners[0].client) hf_close(runners[i].client);
 }
 
 /* Begin, measure, end: all threads are joined. */
-static int let_run(const bench_plan *plan, runner *runners, unsigned count, server_admin *talk,
-                   bench_outcome *outcome) {
+static int run_threads(const bench_plan *plan, bench_thread *runners, unsigned count,
+                       server_admin *admin, bench_outcome *outcome) {
     unsigned started = 0;
     while (started < count &&
-           pthread_create(&runners[started].thread, NULL, run, &runners[started]) == 0)
+           pthread_create(&runners[started].thread, NULL, run_thread, &runners[started]) == 0)
         started++;
-    if (started == count) measure(plan, runners, count, talk, outcome);
+    if (started == count) measure_part(plan, runners, count, admin, outcome);
     atomic_store(&runners->race->stop, true);
     for (unsigned i = 0; i < started; i++) pthread_join(runners[i].thread, NULL);
     if (plan->progress) fputs("\r\033[K", stderr);
     if (started < count) return fail(EXIT_SYSTEM, "cannot start %u threads", count);
     for (unsigned i = 0; i < count; i++) {
         if (runners[i].result)
-            return fail(exit_of(runners[i].result), "%s: %s", bench_names[runners->race->part],
+            return fail(exit_code_of(runners[i].result), "%s: %s", bench_names[runners->race->part],
                         runners[i].detail);
-        spread_join(&outcome->spans, &runners[i].spans);
+        histogram_merge(&outcome->durations, &runners[i].durations);
     }
     return 0;
 }
 
 int bench_run(const bench_plan *plan, bench_part part, bench_outcome *outcome) {
     unsigned count = part == BENCH_ALONE ? 1 : plan->threads;
-    contest race = {.part = part};
-    server_admin *talk = NULL;
+    bench_race race = {.part = part};
+    server_admin *admin = NULL;
     hf__url url;
     *outcome = (bench_outcome){.server_us = -1};
-    runner *runners = calloc(count, sizeof *runners);
+    bench_thread *runners = calloc(count, sizeof *runners);
     if (!runners) return fail(EXIT_SYSTEM, "out of memory");
     for (unsigned i = 0; i < count; i++) runners[i].race = &race;
     if (hf__url_parse(&url, plan->store->url) == HF_OK && is_redis(&url))
-        (void)server_admin_open(&url, &talk); /* without it, the server's time is not known */
+        (void)server_admin_open(&url, &admin); /* without it, the server's time is not known */
     int code = open_clients(plan, runners, count);
-    if (!code) code = let_run(plan, runners, count, talk, outcome);
+    if (!code) code = run_threads(plan, runners, count, admin, outcome);
     close_clients(runners, count);
-    server_admin_close(talk);
+    server_admin_close(admin);
     hf__url_fini(&url);
     free(runners);
     return code;
@@ -235,24 +236,24 @@ int bench_run(const bench_plan *plan, bench_part part, bench_outcome *outcome) {
 /* ---- Afterwards ---- */
 
 /* The last token of a name that nobody will use again. (Elsewhere it is forgotten in time.) */
-static void forget(server_admin *talk, const char *prefix, const char *name) {
+static void delete_token_key(server_admin *admin, const char *prefix, const char *name) {
     char key[NAME_BYTES + HF__PREFIX_MAX + 8];
-    server_reply said;
+    server_reply reply;
     snprintf(key, sizeof key, "%s:{%s}:f", prefix, name);
     const char *const words[] = {"DEL", key, NULL};
-    (void)server_admin_ask(talk, &said, words);
+    (void)server_admin_command(admin, &reply, words);
 }
 
 void bench_clean(const bench_plan *plan) {
     char name[NAME_BYTES];
-    server_admin *talk = NULL;
+    server_admin *admin = NULL;
     hf__url url;
     if (hf__url_parse(&url, plan->store->url) == HF_OK && is_redis(&url) &&
-        server_admin_open(&url, &talk) == HF_OK)
+        server_admin_open(&url, &admin) == HF_OK)
         for (unsigned i = 0; i < plan->threads; i++) {
             name_lock(name, BENCH_PARALLEL, i);
-            forget(talk, url.prefix, name);
+            delete_token_key(admin, url.prefix, name);
         }
-    server_admin_close(talk);
+    server_admin_close(admin);
     hf__url_fini(&url);
 }

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "bench/spread.h"
+#include "bench/histogram.h"
 #include "common/store.h"
 
 #define BENCH_THREADS_MAX 256
@@ -26,8 +26,8 @@ typedef struct bench_plan {
 typedef struct bench_outcome {
     double seconds;
     uint64_t acquired, commands;
-    spread spans;     /* nanoseconds: of pairs, or of hand-overs */
-    double server_us; /* in scripts, for one acquisition; negative: not known */
+    histogram durations; /* nanoseconds: of pairs, or of hand-overs */
+    double server_us;    /* in scripts, for one acquisition; negative: not known */
 } bench_outcome;
 
 extern const char *const bench_names[BENCH_PARTS];

@@ -8,14 +8,14 @@
 
 #include "base/time.h"
 #include "base/url.h"
-#include "common/exits.h"
-#include "common/nearest.h"
-#include "common/say.h"
-#include "common/span.h"
+#include "common/duration.h"
+#include "common/exit_codes.h"
+#include "common/message.h"
 #include "common/store.h"
+#include "common/suggestion.h"
 #include "help.h"
 #include "holdfast.h"
-#include "run/events.h"
+#include "run/json_events.h"
 
 /* Long options that have no short form. */
 enum {
@@ -36,17 +36,17 @@ enum {
 };
 
 /* The long options that an unknown one may stand for. */
-typedef struct meant {
+typedef struct option_matches {
     const char *word;
     size_t length;    /* of it, without a value */
     char begins[160]; /* those that begin with it, joined by commas */
     int count;
-    nearest near;
-} meant;
+    suggestion near;
+} option_matches;
 
-static void offer(void *arg, const char *option, size_t length) {
-    meant *m = arg;
-    nearest_offer(&m->near, option, length);
+static void collect_match(void *arg, const char *option, size_t length) {
+    option_matches *m = arg;
+    suggestion_offer(&m->near, option, length);
     if (length < m->length || strncmp(option, m->word, m->length) != 0) return;
     size_t used = strlen(m->begins);
     snprintf(m->begins + used, sizeof m->begins - used, "%s%.*s", used ? ", " : "", (int)length,
@@ -54,16 +54,16 @@ static void offer(void *arg, const char *option, size_t length) {
     m->count++;
 }
 
-static int unknown_long(const char *subcommand, const char *word) {
-    char hint[NEAREST_HINT_BYTES];
-    meant m = {.word = word, .length = strcspn(word, "=")};
-    nearest_init(&m.near, word);
-    help_long_options(subcommand, offer, &m);
+static int fail_unknown_option(const char *subcommand, const char *word) {
+    char hint[SUGGESTION_TEXT];
+    option_matches m = {.word = word, .length = strcspn(word, "=")};
+    suggestion_init(&m.near, word);
+    help_long_options(subcommand, collect_match, &m);
     if (m.count > 1)
         return usage_error(subcommand, "option %.*s may be %s: write it out", (int)m.length, word,
                            m.begins);
     return usage_error(subcommand, "there is no option %.*s%s",
-                       (int)(m.length > 40 ? 40 : m.length), word, nearest_hint(&m.near, hint));
+                       (int)(m.length > 40 ? 40 : m.length), word, suggestion_text(&m.near, hint));
 }
 
 /* getopt_long has said which option it stumbled over in optopt, or only by its place. */
@@ -75,28 +75,28 @@ int args_bad_option(const char *subcommand, int c, char **argv) {
     if (optopt >= LEASE || (optopt && strncmp(word, "--", 2) == 0))
         return usage_error(subcommand, "option %.*s takes no value", (int)strcspn(word, "="), word);
     if (optopt) return usage_error(subcommand, "there is no option -%c", optopt);
-    return unknown_long(subcommand, word);
+    return fail_unknown_option(subcommand, word);
 }
 
 /* ---- Values ---- */
 
-static int parse_span(const char *option, const char *text, int64_t *ms) {
-    if (span_parse(text, ms)) return ARGS_GO_ON;
+static int parse_duration(const char *option, const char *text, int64_t *ms) {
+    if (duration_parse(text, ms)) return ARGS_CONTINUE;
     return usage_error("run", "%s %s is no time: write seconds, or 500ms, 30s, 5m, 2h", option,
                        WORD(text));
 }
 
 static int parse_wait(run_args *a, const char *text) {
-    int code = parse_span("--wait", text, &a->wait_ms);
-    if (code != ARGS_GO_ON || a->wait_ms <= HF__SPAN_MAX_MS) return code;
+    int code = parse_duration("--wait", text, &a->wait_ms);
+    if (code != ARGS_CONTINUE || a->wait_ms <= HF__SPAN_MAX_MS) return code;
     return usage_error("run", "--wait %s is past counting; without it the wait has no end",
                        WORD(text));
 }
 
 static int parse_lease(run_args *a, const char *text) {
-    if (span_parse(text, &a->lease_ms) && a->lease_ms >= HF_LEASE_MIN_MS &&
+    if (duration_parse(text, &a->lease_ms) && a->lease_ms >= HF_LEASE_MIN_MS &&
         a->lease_ms <= HF_LEASE_MAX_MS)
-        return ARGS_GO_ON;
+        return ARGS_CONTINUE;
     return usage_error("run", "--lease %s is no time from 50ms to 720h (30 days)", WORD(text));
 }
 
@@ -107,31 +107,31 @@ static int parse_conflict_code(run_args *a, const char *text) {
     if (*text < '0' || *text > '9' || *end || errno || n > 255)
         return usage_error("run", "--conflict-exit-code %s is no number from 0 to 255", WORD(text));
     a->conflict_code = (int)n;
-    return ARGS_GO_ON;
+    return ARGS_CONTINUE;
 }
 
 static int parse_max_hold(run_args *a, const char *text) {
-    if (span_parse(text, &a->max_hold_ms) && a->max_hold_ms >= HF_LEASE_MIN_MS &&
+    if (duration_parse(text, &a->max_hold_ms) && a->max_hold_ms >= HF_LEASE_MIN_MS &&
         a->max_hold_ms <= HF__SPAN_MAX_MS)
-        return ARGS_GO_ON;
+        return ARGS_CONTINUE;
     return usage_error("run", "--max-hold %s is no time from 50ms up", WORD(text));
 }
 
 static int parse_min_hold(run_args *a, const char *text) {
-    int code = parse_span("--min-hold", text, &a->min_hold_ms);
-    if (code != ARGS_GO_ON || a->min_hold_ms <= HF__SPAN_MAX_MS) return code;
+    int code = parse_duration("--min-hold", text, &a->min_hold_ms);
+    if (code != ARGS_CONTINUE || a->min_hold_ms <= HF__SPAN_MAX_MS) return code;
     return usage_error("run", "--min-hold %s is past counting", WORD(text));
 }
 
-static int parse_lost(run_args *a, const char *text) {
-    if (lost_parse(&a->lost, text)) return ARGS_GO_ON;
+static int parse_on_lost(run_args *a, const char *text) {
+    if (on_lost_parse(&a->lost, text)) return ARGS_CONTINUE;
     return usage_error("run", "--on-lost %s is no signal; write a signal, `continue`, or a command",
                        WORD(text));
 }
 
 static int parse_label(run_args *a, const char *text) {
     a->label = text;
-    if (strlen(text) <= HF__LABEL_MAX) return ARGS_GO_ON;
+    if (strlen(text) <= HF__LABEL_MAX) return ARGS_CONTINUE;
     return usage_error("run", "--label %s... is longer than %d bytes", WORD(text), HF__LABEL_MAX);
 }
 
@@ -139,9 +139,9 @@ static int parse_json(run_args *a, const char *text) {
     char *end;
     errno = 0;
     long n = strtol(text, &end, 10);
-    if (*text >= '0' && *text <= '9' && !*end && !errno && n < 65536 && events_take((int)n)) {
+    if (*text >= '0' && *text <= '9' && !*end && !errno && n < 65536 && events_check_fd((int)n)) {
         a->json = (int)n;
-        return ARGS_GO_ON;
+        return ARGS_CONTINUE;
     }
     return usage_error("run",
                        "--json %s is no descriptor that can be written to; try --json 3 3>FILE",
@@ -152,7 +152,7 @@ static int parse_json(run_args *a, const char *text) {
 static int set_kind(run_args *a, uint32_t kind) {
     a->kind = kind;
     a->permits = a->capacity = 0;
-    return ARGS_GO_ON;
+    return ARGS_CONTINUE;
 }
 
 static bool parse_count(const char **text, uint32_t *count) {
@@ -176,7 +176,7 @@ static int parse_permits(run_args *a, const char *text) {
         a->permits = a->capacity;
         good = parse_count(&at, &a->capacity);
     }
-    if (good && !*at && a->permits <= a->capacity) return ARGS_GO_ON;
+    if (good && !*at && a->permits <= a->capacity) return ARGS_CONTINUE;
     return usage_error("run", "--permits %s is not N/M: N permits of M, at most %d", WORD(text),
                        HF_PERMITS_MAX);
 }
@@ -187,7 +187,7 @@ static int add_name(run_args *a, const char *name) {
         return usage_error("run", "--also %s is one too many: %d names at most", WORD(name),
                            HF_NAMES_MAX);
     a->names[a->name_count++] = name;
-    return ARGS_GO_ON;
+    return ARGS_CONTINUE;
 }
 
 /* ---- run ---- */
@@ -203,38 +203,38 @@ static void set_shell_command(run_args *a, char *text) {
     a->command = a->shell;
 }
 
-static int run_option(run_args *a, int c, char *value) {
+static int parse_run_option(run_args *a, int c, char *value) {
     switch (c) {
     case 'S': return store_option(value, &a->store);
-    case 'n': a->tries_once = true; return ARGS_GO_ON;
+    case 'n': a->tries_once = true; return ARGS_CONTINUE;
     case 'w': return parse_wait(a, value);
     case 'E': return parse_conflict_code(a, value);
     case 'x': return set_kind(a, HF_MUTEX);
     case 's': return set_kind(a, HF_READ);
     case PERMITS: return parse_permits(a, value);
     case ALSO: return add_name(a, value);
-    case 'c': set_shell_command(a, value); return ARGS_GO_ON;
+    case 'c': set_shell_command(a, value); return ARGS_CONTINUE;
     case LEASE: return parse_lease(a, value);
-    case GRACE: return parse_span("--grace", value, &a->grace_ms);
+    case GRACE: return parse_duration("--grace", value, &a->grace_ms);
     case MIN_HOLD: return parse_min_hold(a, value);
     case MAX_HOLD: return parse_max_hold(a, value);
-    case ON_LOST: return parse_lost(a, value);
+    case ON_LOST: return parse_on_lost(a, value);
     case LABEL: return parse_label(a, value);
-    case ON_WAIT: a->on_wait = value; return ARGS_GO_ON;
-    case ON_ACQUIRE: a->on_acquire = value; return ARGS_GO_ON;
+    case ON_WAIT: a->on_wait = value; return ARGS_CONTINUE;
+    case ON_ACQUIRE: a->on_acquire = value; return ARGS_CONTINUE;
     case JSON: return parse_json(a, value);
-    case METRICS: a->metrics = value; return ARGS_GO_ON;
-    case 'q': say_set(QUIET); return ARGS_GO_ON;
-    case VERBOSE_OPTION: say_set(VERBOSE); return ARGS_GO_ON;
+    case METRICS: a->metrics = value; return ARGS_CONTINUE;
+    case 'q': set_verbosity(QUIET); return ARGS_CONTINUE;
+    case VERBOSE_OPTION: set_verbosity(VERBOSE); return ARGS_CONTINUE;
     default: return help_show("run");
     }
 }
 
 /* What follows NAME is the command's, but for `--` and `-c` right after it. */
-static int run_command(run_args *a, char **words) {
+static int parse_command_words(run_args *a, char **words) {
     bool shell = *words && (strcmp(*words, "-c") == 0 || strcmp(*words, "--command") == 0);
     if (a->command) {
-        if (!*words) return ARGS_GO_ON;
+        if (!*words) return ARGS_CONTINUE;
         return usage_error("run", "-c takes the place of COMMAND; \"%s\" is too much",
                            WORD(*words));
     }
@@ -242,26 +242,26 @@ static int run_command(run_args *a, char **words) {
         if (!words[1]) return usage_error("run", "option %s needs a value", *words);
         if (words[2]) return usage_error("run", "-c takes one string: quote the whole command");
         set_shell_command(a, words[1]);
-        return ARGS_GO_ON;
+        return ARGS_CONTINUE;
     }
     bool dashes = *words && strcmp(*words, "--") == 0;
     if (dashes && !words[1]) return usage_error("run", "there is no command after --");
     words += dashes;
     if (*words) a->command = words;
-    return ARGS_GO_ON;
+    return ARGS_CONTINUE;
 }
 
 /* What would not do what it seems to say. */
-static int check_together(run_args *a) {
+static int check_combinations(run_args *a) {
     if (a->tries_once && a->wait_ms > 0)
         return usage_error("run", "-n does not wait, -w does: say one of them");
     if (a->tries_once) a->wait_ms = 0;
-    if (!a->command && (a->min_hold_ms || a->lost.goes_on || a->lost.signal))
+    if (!a->command && (a->min_hold_ms || a->lost.continues || a->lost.signal))
         return usage_error("run", "%s is for a COMMAND, and there is none",
                            a->min_hold_ms ? "--min-hold" : "--on-lost with a signal or `continue`");
     if (a->max_hold_ms && a->min_hold_ms > a->max_hold_ms)
         return usage_error("run", "--min-hold is longer than --max-hold");
-    return ARGS_GO_ON;
+    return ARGS_CONTINUE;
 }
 
 int run_args_parse(run_args *a, int argc, char **argv) {
@@ -297,11 +297,11 @@ int run_args_parse(run_args *a, int argc, char **argv) {
     int c;
     while ((c = getopt_long(argc, argv, "+:S:nw:E:xsc:qh", options, NULL)) != -1) {
         int code =
-            c == ':' || c == '?' ? args_bad_option("run", c, argv) : run_option(a, c, optarg);
-        if (code != ARGS_GO_ON) return code;
+            c == ':' || c == '?' ? args_bad_option("run", c, argv) : parse_run_option(a, c, optarg);
+        if (code != ARGS_CONTINUE) return code;
     }
     a->names[0] = argv[optind];
     if (!a->names[0]) return usage_error("run", "the lock's NAME is missing");
-    int code = run_command(a, argv + optind + 1);
-    return code == ARGS_GO_ON ? check_together(a) : code;
+    int code = parse_command_words(a, argv + optind + 1);
+    return code == ARGS_CONTINUE ? check_combinations(a) : code;
 }

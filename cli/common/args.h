@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "holdfast.h"
-#include "run/lost.h"
+#include "run/on_lost_option.h"
 
 typedef struct run_args {
     char *store;                     /* NULL: not given */
@@ -20,7 +20,7 @@ typedef struct run_args {
     int64_t min_hold_ms, max_hold_ms; /* 0: not given */
     int conflict_code;
     uint32_t kind, permits, capacity;
-    lost_choice lost;
+    on_lost_option lost;
     const char *label; /* NULL: not given */
     const char *on_wait, *on_acquire;
     int json;            /* a descriptor; -1: not given */
@@ -29,7 +29,7 @@ typedef struct run_args {
 } run_args;
 
 /* -1: go on. Anything else is the exit code: the line was wrong, or help was wanted and shown. */
-#define ARGS_GO_ON (-1)
+#define ARGS_CONTINUE (-1)
 int run_args_parse(run_args *a, int argc, char **argv);
 
 /* What getopt_long stumbled over, which returned `c`: the exit code. */

@@ -9,17 +9,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/exits.h"
-#include "common/say.h"
+#include "common/exit_codes.h"
+#include "common/message.h"
 
 #define FILE_MAX 65536
 #define BLANKS   " \t\r\f\v"
 
-typedef struct reader {
+typedef struct config_reader {
     const char *path;
     int line;
     char **url, **from;
-} reader;
+} config_reader;
 
 /* ---- The file ---- */
 
@@ -36,13 +36,13 @@ static int check_owner(const char *path, const struct stat *st) {
     return 0;
 }
 
-static int cannot_read(const char *path) {
+static int fail_unreadable(const char *path) {
     return fail(EXIT_USAGE, "cannot read %s: %s; mend it, or name the store with -S", path,
                 strerror(errno));
 }
 
 /* Up to FILE_MAX bytes; the length, or -1 with errno. */
-static ssize_t read_all(int fd, char *text) {
+static ssize_t read_whole_file(int fd, char *text) {
     size_t length = 0;
     while (length < FILE_MAX) {
         ssize_t n = read(fd, text + length, FILE_MAX - length);
@@ -56,11 +56,11 @@ static ssize_t read_all(int fd, char *text) {
 
 /* ---- Its lines ---- */
 
-static int bad_line(const reader *r, const char *what) {
+static int fail_bad_line(const config_reader *r, const char *what) {
     return fail(EXIT_USAGE, "%s:%d: %s", r->path, r->line, what);
 }
 
-static char *trim(char *text) {
+static char *trim_blanks(char *text) {
     text += strspn(text, BLANKS);
     size_t length = strlen(text);
     while (length && strchr(BLANKS, text[length - 1])) length--;
@@ -76,55 +76,55 @@ static void cut_comment(char *text) {
     }
 }
 
-static int take_url(reader *r, const char *url) {
-    if (!*url) return bad_line(r, "store needs a URL after its '='");
-    if (url[strcspn(url, BLANKS)]) return bad_line(r, "a URL has no blanks; write one as %20");
-    if (*r->url) return bad_line(r, "a second store; keep one");
+static int set_config_url(config_reader *r, const char *url) {
+    if (!*url) return fail_bad_line(r, "store needs a URL after its '='");
+    if (url[strcspn(url, BLANKS)]) return fail_bad_line(r, "a URL has no blanks; write one as %20");
+    if (*r->url) return fail_bad_line(r, "a second store; keep one");
     *r->url = strdup(url);
     if (*r->url && asprintf(r->from, "%s:%d", r->path, r->line) >= 0) return 0;
     *r->from = NULL;
     return fail(EXIT_SYSTEM, "out of memory");
 }
 
-static int read_line(reader *r, char *text) {
+static int read_config_line(config_reader *r, char *text) {
     cut_comment(text);
-    text = trim(text);
+    text = trim_blanks(text);
     if (!*text) return 0;
     char *equals = strchr(text, '=');
-    if (!equals) return bad_line(r, "not understood; write: store = URL");
+    if (!equals) return fail_bad_line(r, "not understood; write: store = URL");
     *equals = '\0';
-    if (strcmp(trim(text), "store") != 0)
-        return bad_line(r, "unknown setting; known is: store = URL");
-    return take_url(r, trim(equals + 1));
+    if (strcmp(trim_blanks(text), "store") != 0)
+        return fail_bad_line(r, "unknown setting; known is: store = URL");
+    return set_config_url(r, trim_blanks(equals + 1));
 }
 
-static int read_lines(reader *r, char *text, size_t length) {
+static int read_config_lines(config_reader *r, char *text, size_t length) {
     if (memchr(text, '\0', length)) return fail(EXIT_USAGE, "%s is not a text file", r->path);
     int code = 0;
     for (char *next = text; next && !code; r->line++) {
         char *line = next;
         next = strchr(line, '\n');
         if (next) *next++ = '\0';
-        code = read_line(r, line);
+        code = read_config_line(r, line);
     }
     return code;
 }
 
-static int read_file(reader *r, int fd) {
+static int read_config_file(config_reader *r, int fd) {
     struct stat st;
-    if (fstat(fd, &st) != 0) return cannot_read(r->path);
+    if (fstat(fd, &st) != 0) return fail_unreadable(r->path);
     int code = check_owner(r->path, &st);
     if (code) return code;
     if (st.st_size >= FILE_MAX)
         return fail(EXIT_USAGE, "%s is too large: %d bytes at most", r->path, FILE_MAX - 1);
     char *text = malloc(FILE_MAX + 1);
     if (!text) return fail(EXIT_SYSTEM, "out of memory");
-    ssize_t length = read_all(fd, text);
+    ssize_t length = read_whole_file(fd, text);
     if (length < 0) {
-        code = cannot_read(r->path);
+        code = fail_unreadable(r->path);
     } else {
         text[length] = '\0';
-        code = read_lines(r, text, (size_t)length);
+        code = read_config_lines(r, text, (size_t)length);
         explicit_bzero(text, (size_t)length);
     }
     free(text);
@@ -135,9 +135,9 @@ int config_read(const char *path, char **url, char **from) {
     /* Not blocking, for a FIFO of that name would block us for ever. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0 && (errno == ENOENT || errno == ENOTDIR)) return 0;
-    if (fd < 0) return cannot_read(path);
-    reader r = {.path = path, .line = 1, .url = url, .from = from};
-    int code = read_file(&r, fd);
+    if (fd < 0) return fail_unreadable(path);
+    config_reader r = {.path = path, .line = 1, .url = url, .from = from};
+    int code = read_config_file(&r, fd);
     close(fd);
     return code;
 }

@@ -36,20 +36,20 @@ struct server_admin {
 
 /* ---- Bytes ---- */
 
-static hf_result broken(server_admin *t, const char *why) {
+static hf_result fail_connection(server_admin *t, const char *why) {
     t->over = true;
     return hf__fail(HF_UNREACHABLE, "%s: %s", t->where, why);
 }
 
 /* Until the socket can be read or written, or has broken. */
-static hf_result await(server_admin *t, int fd, short events, hf__time until) {
+static hf_result wait_for_socket(server_admin *t, int fd, short events, hf__time until) {
     struct pollfd p = {.fd = fd, .events = events};
     for (;;) {
         hf__time now = hf__now();
-        if (now >= until) return broken(t, "no answer in time");
+        if (now >= until) return fail_connection(t, "no answer in time");
         int n = poll(&p, 1, hf__poll_ms(now, until));
         if (n > 0) return HF_OK;
-        if (n < 0 && errno != EINTR) return broken(t, strerror(errno));
+        if (n < 0 && errno != EINTR) return fail_connection(t, strerror(errno));
     }
 }
 
@@ -57,9 +57,9 @@ static hf_result send_all(server_admin *t, hf__buffer *out, hf__time until) {
     size_t sent = 0;
     while (sent < out->length) {
         ssize_t n = send(t->fd, out->data + sent, out->length - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (n < 0 && errno != EAGAIN && errno != EINTR) return broken(t, strerror(errno));
+        if (n < 0 && errno != EAGAIN && errno != EINTR) return fail_connection(t, strerror(errno));
         if (n > 0) sent += (size_t)n;
-        if (n < 0 && await(t, t->fd, POLLOUT, until)) return HF_UNREACHABLE;
+        if (n < 0 && wait_for_socket(t, t->fd, POLLOUT, until)) return HF_UNREACHABLE;
     }
     explicit_bzero(out->data, out->length); /* there may have been a password in it */
     hf__buffer_cut(out, 0);
@@ -67,8 +67,8 @@ static hf_result send_all(server_admin *t, hf__buffer *out, hf__time until) {
 }
 
 /* All that is to be sent. */
-static hf_result flush(server_admin *t, hf__time until) {
-    if (t->out.failed || t->sealed.failed) return broken(t, "out of memory");
+static hf_result flush_output(server_admin *t, hf__time until) {
+    if (t->out.failed || t->sealed.failed) return fail_connection(t, "out of memory");
     if (!t->tls) return t->out.length ? send_all(t, &t->out, until) : HF_OK;
     if (hf__tls_ready(t->tls) && t->out.length) {
         hf__tls_seal(t->tls, t->out.data, t->out.length, &t->sealed);
@@ -78,7 +78,7 @@ static hf_result flush(server_admin *t, hf__time until) {
     return t->sealed.length ? send_all(t, &t->sealed, until) : HF_OK;
 }
 
-static hf_result take_in(server_admin *t, const char *bytes, size_t length) {
+static hf_result accept_bytes(server_admin *t, const char *bytes, size_t length) {
     char *detail = NULL;
     hf_result r = HF_OK;
     if (t->tls)
@@ -90,20 +90,20 @@ static hf_result take_in(server_admin *t, const char *bytes, size_t length) {
         r = hf__fail_line(r, detail);
         free(detail);
     } else if (t->in.failed) {
-        r = broken(t, "an answer is longer than it may be");
+        r = fail_connection(t, "an answer is longer than it may be");
     }
     return r;
 }
 
 /* Some more bytes. */
-static hf_result receive(server_admin *t, hf__time until) {
+static hf_result receive_bytes(server_admin *t, hf__time until) {
     char piece[PIECE_BYTES];
-    hf_result r = await(t, t->fd, POLLIN, until);
+    hf_result r = wait_for_socket(t, t->fd, POLLIN, until);
     if (r) return r;
     ssize_t n = recv(t->fd, piece, sizeof piece, MSG_DONTWAIT);
-    if (n > 0) return take_in(t, piece, (size_t)n);
+    if (n > 0) return accept_bytes(t, piece, (size_t)n);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return HF_OK;
-    return broken(t, n ? strerror(errno) : "the server closed the connection");
+    return fail_connection(t, n ? strerror(errno) : "the server closed the connection");
 }
 
 /* ---- Answers ---- */
@@ -116,10 +116,10 @@ static char *take_line(hf__buffer *in, size_t *at) {
     return begin;
 }
 
-typedef enum parsed { WHOLE, MORE, BAD } parsed;
+typedef enum parse_result { WHOLE, MORE, BAD } parse_result;
 
 /* At the end of a line; what is too large is as large as can be. */
-static long number_of(const char *text) {
+static long parse_number(const char *text) {
     bool below = *text == '-';
     long n = 0;
     for (text += below; *text >= '0' && *text <= '9'; text++)
@@ -128,7 +128,8 @@ static long number_of(const char *text) {
 }
 
 /* One value that is no list. Nothing is changed before all of the answer is there. */
-static parsed parse_value(hf__buffer *in, size_t *at, char *type, size_t *text, size_t *length) {
+static parse_result parse_value(hf__buffer *in, size_t *at, char *type, size_t *text,
+                                size_t *length) {
     size_t begin = *at;
     char *line = *at < in->length ? take_line(in, at) : NULL;
     if (!line) return MORE;
@@ -137,7 +138,7 @@ static parsed parse_value(hf__buffer *in, size_t *at, char *type, size_t *text, 
     *length = *at - begin - 3;
     if (*type == '+' || *type == '-' || *type == ':') return WHOLE;
     if (*type != '$') return BAD;
-    long bytes = number_of(line + 1);
+    long bytes = parse_number(line + 1);
     if (bytes < -1 || bytes > SERVER_ADMIN_MAX) return BAD;
     *text = *at;
     *length = bytes < 0 ? 0 : (size_t)bytes;
@@ -151,100 +152,101 @@ static parsed parse_value(hf__buffer *in, size_t *at, char *type, size_t *text, 
     return WHOLE;
 }
 
-static void say(server_reply *said, hf__buffer *in, char type, size_t text, size_t length) {
+static void set_reply(server_reply *reply, hf__buffer *in, char type, size_t text, size_t length) {
     in->data[text + length] = '\0';
-    said->type = type;
-    said->text = type == '_' ? "" : in->data + text;
-    said->number = strtoll(said->text, NULL, 10);
+    reply->type = type;
+    reply->text = type == '_' ? "" : in->data + text;
+    reply->number = strtoll(reply->text, NULL, 10);
 }
 
 /* How many items a list has; BAD: it is none of ours. */
-static parsed parse_count(hf__buffer *in, size_t *at, size_t *count) {
+static parse_result parse_list_count(hf__buffer *in, size_t *at, size_t *count) {
     const char *line = take_line(in, at);
-    long n = line ? number_of(line + 1) : 0;
+    long n = line ? parse_number(line + 1) : 0;
     if (!line) return MORE;
     *count = n < 0 ? 0 : (size_t)n;
     return n > SERVER_ADMIN_ITEMS ? BAD : WHOLE;
 }
 
 /* A list of values, those of a list in it among them; they are terminated when all are there. */
-static parsed parse_list(hf__buffer *in, size_t *at, server_reply *said) {
+static parse_result parse_list(hf__buffer *in, size_t *at, server_reply *reply) {
     size_t text[SERVER_ADMIN_ITEMS], length[SERVER_ADMIN_ITEMS], count, inner;
     char type[SERVER_ADMIN_ITEMS];
-    parsed begun = parse_count(in, at, &count);
+    parse_result begun = parse_list_count(in, at, &count);
     if (begun != WHOLE) return begun;
     for (size_t i = 0; i < count; i++) {
         while (i < count && *at < in->length && in->data[*at] == '*') {
-            begun = parse_count(in, at, &inner);
+            begun = parse_list_count(in, at, &inner);
             if (begun != WHOLE) return begun;
             count += inner - 1;
             if (count > SERVER_ADMIN_ITEMS) return BAD;
         }
         if (i == count) break;
-        parsed p = parse_value(in, at, &type[i], &text[i], &length[i]);
+        parse_result p = parse_value(in, at, &type[i], &text[i], &length[i]);
         if (p != WHOLE) return p;
     }
-    said->text = "";
+    reply->text = "";
     for (size_t i = count; i-- > 0;) {
-        say(said, in, type[i], text[i], length[i]);
-        said->item[i] = said->text;
+        set_reply(reply, in, type[i], text[i], length[i]);
+        reply->item[i] = reply->text;
     }
-    said->type = '*';
-    said->count = count;
+    reply->type = '*';
+    reply->count = count;
     return WHOLE;
 }
 
-static parsed parse(hf__buffer *in, size_t *at, server_reply *said) {
+static parse_result parse_reply(hf__buffer *in, size_t *at, server_reply *reply) {
     size_t text, length;
     char type;
-    *said = (server_reply){.text = ""};
-    if (in->length && *in->data == '*') return parse_list(in, at, said);
-    parsed p = parse_value(in, at, &type, &text, &length);
-    if (p == WHOLE) say(said, in, type, text, length);
+    *reply = (server_reply){.text = ""};
+    if (in->length && *in->data == '*') return parse_list(in, at, reply);
+    parse_result p = parse_value(in, at, &type, &text, &length);
+    if (p == WHOLE) set_reply(reply, in, type, text, length);
     return p;
 }
 
-static hf_result listen_to(server_admin *t, server_reply *said, hf__time until) {
+static hf_result read_reply(server_admin *t, server_reply *reply, hf__time until) {
     hf__buffer_cut(&t->in, 0);
     for (;;) {
         size_t at = 0;
-        switch (parse(&t->in, &at, said)) {
+        switch (parse_reply(&t->in, &at, reply)) {
         case WHOLE: return HF_OK;
         case BAD:
             t->over = true;
             return hf__fail(HF_PROTOCOL, "%s does not answer as a Redis server does", t->where);
         case MORE: break;
         }
-        hf_result r = receive(t, until);
-        if (!r) r = flush(t, until); /* TLS may have something to say meanwhile */
+        hf_result r = receive_bytes(t, until);
+        if (!r) r = flush_output(t, until); /* TLS may have something to say meanwhile */
         if (r) return r;
     }
 }
 
-static int64_t timeout_of(int64_t ms) {
+static int64_t timeout_or_default(int64_t ms) {
     return ms ? ms : TIMEOUT_MS;
 }
 
-static hf_result ask(server_admin *t, server_reply *said, const char *const *words,
-                     hf__time until) {
+static hf_result send_command(server_admin *t, server_reply *reply, const char *const *words,
+                              hf__time until) {
     int count = 0;
     while (words[count]) count++;
     hf__command_begin(&t->out, count);
     for (int i = 0; i < count; i++) hf__command_string(&t->out, words[i]);
-    hf_result r = flush(t, until);
-    return r ? r : listen_to(t, said, until);
+    hf_result r = flush_output(t, until);
+    return r ? r : read_reply(t, reply, until);
 }
 
-hf_result server_admin_ask(server_admin *t, server_reply *said, const char *const *words) {
-    *said = (server_reply){.type = '_', .text = ""};
+hf_result server_admin_command(server_admin *t, server_reply *reply, const char *const *words) {
+    *reply = (server_reply){.type = '_', .text = ""};
     if (t->over) return hf__fail(HF_UNREACHABLE, "%s: the connection has broken", t->where);
-    return ask(t, said, words, hf__after_ms(hf__now(), timeout_of(t->url->command_timeout_ms)));
+    return send_command(t, reply, words,
+                        hf__after_ms(hf__now(), timeout_or_default(t->url->command_timeout_ms)));
 }
 
 /* ---- Connecting ---- */
 
-static hf_result connect_to(server_admin *t, int family, const void *address, socklen_t length,
-                            hf__time until) {
+static hf_result connect_address(server_admin *t, int family, const void *address, socklen_t length,
+                                 hf__time until) {
     int error = 0, one = 1;
     socklen_t size = sizeof error;
     t->fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -252,7 +254,7 @@ static hf_result connect_to(server_admin *t, int family, const void *address, so
     if (family != AF_UNIX) setsockopt(t->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     if (connect(t->fd, address, length) == 0) return HF_OK;
     if (errno == EINPROGRESS) {
-        hf_result r = await(t, t->fd, POLLOUT, until);
+        hf_result r = wait_for_socket(t, t->fd, POLLOUT, until);
         t->over = false; /* another address may do */
         if (r) return r;
         getsockopt(t->fd, SOL_SOCKET, SO_ERROR, &error, &size);
@@ -269,7 +271,7 @@ static hf_result connect_unix(server_admin *t, hf__time until) {
     if (length >= sizeof address.sun_path)
         return hf__fail(HF_INVALID, "the socket's path is too long: %s", t->where);
     memcpy(address.sun_path, t->url->path, length);
-    return connect_to(t, AF_UNIX, &address, sizeof address, until);
+    return connect_address(t, AF_UNIX, &address, sizeof address, until);
 }
 
 /* The first address that answers; each has its share of the time. */
@@ -280,7 +282,7 @@ static hf_result connect_any(server_admin *t, const struct addrinfo *list, hf__t
     for (const struct addrinfo *a = list; a && r; a = a->ai_next, left--) {
         hf__time now = hf__now();
         if (t->fd >= 0) close(t->fd);
-        r = connect_to(t, a->ai_family, a->ai_addr, a->ai_addrlen, now + (until - now) / left);
+        r = connect_address(t, a->ai_family, a->ai_addr, a->ai_addrlen, now + (until - now) / left);
     }
     return r;
 }
@@ -292,7 +294,7 @@ static hf_result connect_host(server_admin *t, hf__time until) {
     if (!resolve) return hf__fail(HF_NOMEM, "no memory, thread or descriptor to look up the host");
     hf_result r = HF_OK;
     while (!r && !hf__resolve_done(resolve, &list, &error))
-        r = await(t, hf__resolve_fd(resolve), POLLIN, until);
+        r = wait_for_socket(t, hf__resolve_fd(resolve), POLLIN, until);
     if (!r && !list)
         r = hf__fail(HF_UNREACHABLE, "cannot find the host of %s: %s", t->where, error);
     if (!r) r = connect_any(t, list, until);
@@ -309,21 +311,21 @@ static hf_result start_tls(server_admin *t, hf__time until) {
         free(detail);
         return r;
     }
-    r = flush(t, until);
+    r = flush_output(t, until);
     while (!r && !hf__tls_ready(t->tls)) {
-        r = receive(t, until);
-        if (!r) r = flush(t, until);
+        r = receive_bytes(t, until);
+        if (!r) r = flush_output(t, until);
     }
     return r;
 }
 
 /* What the server says to a step of the login must be +OK. */
-static hf_result step(server_admin *t, const char *const *words, hf__time until) {
-    server_reply said;
+static hf_result send_login_step(server_admin *t, const char *const *words, hf__time until) {
+    server_reply reply;
     char *detail = NULL;
-    hf_result r = ask(t, &said, words, until);
-    if (r || said.type != '-') return r;
-    r = hf__server_error(said.text, t->where, &detail);
+    hf_result r = send_command(t, &reply, words, until);
+    if (r || reply.type != '-') return r;
+    r = hf__server_error(reply.text, t->where, &detail);
     r = hf__fail_line(r, detail);
     free(detail);
     return r;
@@ -339,25 +341,25 @@ static hf_result log_in(server_admin *t, hf__time until) {
         return r;
     }
     if (password && url->user)
-        r = step(t, (const char *[]){"AUTH", url->user, password, NULL}, until);
+        r = send_login_step(t, (const char *[]){"AUTH", url->user, password, NULL}, until);
     else if (password)
-        r = step(t, (const char *[]){"AUTH", password, NULL}, until);
+        r = send_login_step(t, (const char *[]){"AUTH", password, NULL}, until);
     hf__password_free(password);
     snprintf(db, sizeof db, "%d", (int)url->db);
-    if (!r && url->db) r = step(t, (const char *[]){"SELECT", db, NULL}, until);
+    if (!r && url->db) r = send_login_step(t, (const char *[]){"SELECT", db, NULL}, until);
     return r;
 }
 
-static hf_result begin(server_admin *t) {
-    hf__time until = hf__after_ms(hf__now(), timeout_of(t->url->connect_timeout_ms));
+static hf_result connect_and_log_in(server_admin *t) {
+    hf__time until = hf__after_ms(hf__now(), timeout_or_default(t->url->connect_timeout_ms));
     hf_result r =
         t->url->scheme == HF__SCHEME_REDIS_UNIX ? connect_unix(t, until) : connect_host(t, until);
     if (!r && t->url->scheme == HF__SCHEME_REDIS_TLS) r = start_tls(t, until);
     return r ? r : log_in(t, until);
 }
 
-hf_result server_admin_open(const hf__url *url, server_admin **talk) {
-    *talk = NULL;
+hf_result server_admin_open(const hf__url *url, server_admin **admin) {
+    *admin = NULL;
     server_admin *t = calloc(1, sizeof *t);
     if (!t) return hf__fail(HF_NOMEM, "out of memory");
     t->url = url;
@@ -369,11 +371,11 @@ hf_result server_admin_open(const hf__url *url, server_admin **talk) {
         snprintf(t->where, sizeof t->where, "%s", url->path);
     else
         snprintf(t->where, sizeof t->where, "%s:%d", url->host, (int)url->port);
-    hf_result r = begin(t);
+    hf_result r = connect_and_log_in(t);
     if (r)
         server_admin_close(t);
     else
-        *talk = t;
+        *admin = t;
     return r;
 }
 

@@ -26,11 +26,11 @@ typedef struct server_reply {
 } server_reply;
 
 /* Any result but HF_OK has set this thread's detail, and *talk to NULL. */
-hf_result server_admin_open(const hf__url *url, server_admin **talk);
-void server_admin_close(server_admin *talk);
+hf_result server_admin_open(const hf__url *url, server_admin **admin);
+void server_admin_close(server_admin *admin);
 
 /* Send a command, words up to NULL, and wait for its answer. An error of the server is an answer. Any
    result but HF_OK ends the conversation: what is asked after it fails at once. */
-hf_result server_admin_ask(server_admin *talk, server_reply *said, const char *const *words);
+hf_result server_admin_command(server_admin *admin, server_reply *reply, const char *const *words);
 
 #endif

@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "common/exits.h"
-#include "common/jsonout.h"
-#include "common/say.h"
+#include "common/exit_codes.h"
+#include "common/json.h"
+#include "common/message.h"
 
 #define WORD_COLUMNS 11 /* of the first column of show_line, with the space behind it */
 #define LEAST_ROOM   16 /* of the second: a terminal that is narrower wraps by itself */
@@ -24,13 +24,13 @@ size_t show_width(void) {
     return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
 }
 
-static bool goes_on(char c) {
+static bool is_continuation_byte(char c) {
     return ((unsigned char)c & 0xc0) == 0x80;
 }
 
 size_t show_columns(const char *text) {
     size_t n = 0;
-    for (; *text; text++) n += !goes_on(*text);
+    for (; *text; text++) n += !is_continuation_byte(*text);
     return n;
 }
 
@@ -39,7 +39,7 @@ size_t show_cut(char *to, size_t size, const char *text, size_t columns) {
     bool all = show_columns(text) <= columns;
     size_t room = all ? columns : columns > 2 ? columns - 2 : 0, bytes = 0, seen = 0;
     for (; text[bytes] && bytes + sizeof dots < size; bytes++) {
-        if (!goes_on(text[bytes]) && seen++ == room) break;
+        if (!is_continuation_byte(text[bytes]) && seen++ == room) break;
         to[bytes] = text[bytes];
     }
     memcpy(to + bytes, all ? "" : dots, all ? 1 : sizeof dots);
@@ -47,11 +47,12 @@ size_t show_cut(char *to, size_t size, const char *text, size_t columns) {
 }
 
 /* So many bytes of it fit, up to the end of a word: at least one word. */
-static size_t fitting(const char *text, size_t columns) {
+static size_t fit_words(const char *text, size_t columns) {
     size_t end = 0, at = 0, seen = 0;
     while (text[at]) {
         seen += text[at] == ' ';
-        for (at += text[at] == ' '; text[at] && text[at] != ' '; at++) seen += !goes_on(text[at]);
+        for (at += text[at] == ' '; text[at] && text[at] != ' '; at++)
+            seen += !is_continuation_byte(text[at]);
         if (seen > columns && end) break;
         end = at;
     }
@@ -64,7 +65,7 @@ void show_line(const char *word, const char *text) {
     size_t width = show_width(), room = width > WORD_COLUMNS ? width - WORD_COLUMNS : 0;
     const char *rest = tame;
     do {
-        size_t length = room >= LEAST_ROOM ? fitting(rest, room) : strlen(rest);
+        size_t length = room >= LEAST_ROOM ? fit_words(rest, room) : strlen(rest);
         printf("%-*s%.*s\n", WORD_COLUMNS, word, (int)length, rest);
         rest += length + (rest[length] == ' ');
         word = "";
@@ -117,7 +118,7 @@ int64_t show_held_ms(const hf_info *info) {
 /* ---- Commands ---- */
 
 /* In single quotes, unless no byte of it means something to a shell. */
-static size_t quote(char *to, size_t size, const char *text) {
+static size_t quote_word(char *to, size_t size, const char *text) {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                                 "_-./:@%+,=";
     size_t n = 0;
@@ -139,52 +140,52 @@ static size_t quote(char *to, size_t size, const char *text) {
 void show_command(char *text, size_t size, const char *subcommand, const store *s,
                   const char *name) {
     char url[SHOW_TEXT], lock[SHOW_TEXT];
-    quote(url, sizeof url, s->shown);
-    quote(lock, sizeof lock, name);
+    quote_word(url, sizeof url, s->shown);
+    quote_word(lock, sizeof lock, name);
     snprintf(text, size, "holdfast %s -S %s %s%s", subcommand, url, *name == '-' ? "-- " : "",
              lock);
 }
 
 /* ---- For programs ---- */
 
-static void member(const char *name, const char *text) {
+static void print_text_member(const char *name, const char *text) {
     printf(",\"%s\":", name);
-    jsonout_string(stdout, text);
+    json_write_string(stdout, text);
 }
 
-static void json_who(const char *program, int64_t pid, const char *host, const char *label,
-                     const char *client, const char *owner) {
+static void print_json_person(const char *program, int64_t pid, const char *host, const char *label,
+                              const char *client, const char *owner) {
     printf("{\"pid\":%" PRId64, pid);
-    member("program", program);
-    member("host", host);
-    member("label", label);
-    member("client", client);
-    member("owner", owner);
+    print_text_member("program", program);
+    print_text_member("host", host);
+    print_text_member("label", label);
+    print_text_member("client", client);
+    print_text_member("owner", owner);
     printf("}");
 }
 
 /* Of whom nobody has asked who it is. */
-static void json_client(const char *client, const char *owner) {
+static void print_json_client(const char *client, const char *owner) {
     printf("{\"client\":");
-    jsonout_string(stdout, client);
-    member("owner", owner);
+    json_write_string(stdout, client);
+    print_text_member("owner", owner);
     printf("}");
 }
 
-static void json_waiters(const hf_info *info) {
+static void print_json_waiters(const hf_info *info) {
     printf(",\"waiting\":%" PRIu32 ",\"waiters\":[", info->waiting);
     for (uint32_t i = 0; i < info->waiting && i < 64; i++) {
         const hf_waiter *w = &info->waiters[i];
         if (i) printf(",");
         if (!w->pid && !*w->program)
-            json_client(w->client, w->owner);
+            print_json_client(w->client, w->owner);
         else
-            json_who(w->program, w->pid, w->host, w->label, w->client, w->owner);
+            print_json_person(w->program, w->pid, w->host, w->label, w->client, w->owner);
     }
     printf("]");
 }
 
-static void json_held(const hf_info *info) {
+static void print_json_held(const hf_info *info) {
     printf(",\"kind\":\"%s\",\"holders\":%" PRIu32 ",\"count\":%" PRIu32, show_kind(info->kind),
            info->holders, info->count);
     if (info->kind == HF_PERMITS)
@@ -192,17 +193,17 @@ static void json_held(const hf_info *info) {
     printf(",\"token\":%" PRIu64 ",\"since_unix_ms\":%" PRId64 ",\"held_ms\":%" PRId64
            ",\"remaining_ms\":%" PRId64 ",\"holder\":",
            info->token, info->since_unix_ms, show_held_ms(info), info->remaining_ms);
-    json_who(info->program, info->pid, info->host, info->label, info->client, info->owner);
+    print_json_person(info->program, info->pid, info->host, info->label, info->client, info->owner);
 }
 
 void show_json_lock(const char *name, const hf_info *info, const store *s) {
     printf("{\"name\":");
-    jsonout_string(stdout, name);
-    if (!hf__is_utf8(name)) jsonout_hex(stdout, name);
+    json_write_string(stdout, name);
+    if (!hf__is_utf8(name)) json_write_name_hex(stdout, name);
     printf(",\"held\":%s", info->held ? "true" : "false");
-    if (info->held) json_held(info);
-    json_waiters(info);
-    member("store", s->shown);
+    if (info->held) print_json_held(info);
+    print_json_waiters(info);
+    print_text_member("store", s->shown);
     printf("}\n");
 }
 

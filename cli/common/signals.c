@@ -4,7 +4,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "common/exits.h"
+#include "common/exit_codes.h"
 
 /* Those that people and programs send in order to end a process. */
 static const int ending[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM,   SIGUSR1,
@@ -20,7 +20,7 @@ static bool caught_here[ENDING];
 static hf_cancel *cancel_to_fire;
 static volatile sig_atomic_t caught;
 
-static void react(int sig, void (*handler)(int), int flags, struct sigaction *before) {
+static void set_handler(int sig, void (*handler)(int), int flags, struct sigaction *before) {
     struct sigaction action = {.sa_handler = handler, .sa_flags = flags};
     sigemptyset(&action.sa_mask);
     sigaction(sig, &action, before);
@@ -29,8 +29,8 @@ static void react(int sig, void (*handler)(int), int flags, struct sigaction *be
 /* A closed stderr must not end us, and a child that nobody waits for could not be waited for. */
 void signals_begin(void) {
     sigprocmask(SIG_SETMASK, NULL, &inherited.mask);
-    react(SIGPIPE, SIG_IGN, 0, &inherited.pipe);
-    react(SIGCHLD, SIG_DFL, 0, &inherited.chld);
+    set_handler(SIGPIPE, SIG_IGN, 0, &inherited.pipe);
+    set_handler(SIGCHLD, SIG_DFL, 0, &inherited.chld);
 }
 
 void signals_restore(void) {
@@ -50,7 +50,7 @@ bool signals_ignored(int sig) {
     return sigaction(sig, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 
-static void on_ending(int sig) {
+static void on_ending_signal(int sig) {
     caught = sig;
     hf_cancel_fire(cancel_to_fire);
 }
@@ -59,7 +59,7 @@ void signals_cancel(hf_cancel *cancel) {
     cancel_to_fire = cancel;
     for (size_t i = 0; i < ENDING; i++) {
         caught_here[i] = !signals_ignored(ending[i]);
-        if (caught_here[i]) react(ending[i], on_ending, (int)SA_RESETHAND, NULL);
+        if (caught_here[i]) set_handler(ending[i], on_ending_signal, (int)SA_RESETHAND, NULL);
     }
 }
 
@@ -68,7 +68,7 @@ int signals_block(void) {
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, NULL);
     for (size_t i = 0; i < ENDING; i++)
-        if (caught_here[i]) react(ending[i], SIG_DFL, 0, NULL);
+        if (caught_here[i]) set_handler(ending[i], SIG_DFL, 0, NULL);
     return caught;
 }
 
@@ -93,30 +93,30 @@ int signals_next(int fd) {
     return 0;
 }
 
-static sigset_t only(int sig) {
+static sigset_t signal_set_of(int sig) {
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, sig);
     return set;
 }
 
-static void send(int sig, reach whom) {
-    kill(whom == OUR_GROUP ? 0 : getpid(), sig);
+static void send_signal(int sig, signal_target target) {
+    kill(target == OUR_GROUP ? 0 : getpid(), sig);
 }
 
 /* Who stops and is continued finds SIGCONT pending; a stop that did not happen leaves none. */
-bool signals_stop(int sig, reach whom) {
-    sigset_t stop = only(sig), pending;
-    send(sig, whom);
+bool signals_stop(int sig, signal_target target) {
+    sigset_t stop = signal_set_of(sig), pending;
+    send_signal(sig, target);
     sigprocmask(SIG_UNBLOCK, &stop, NULL);
     sigprocmask(SIG_BLOCK, &stop, NULL);
     return sigpending(&pending) == 0 && sigismember(&pending, SIGCONT) == 1;
 }
 
-_Noreturn void signals_die(int sig, reach whom) {
-    sigset_t set = only(sig);
-    react(sig, SIG_DFL, 0, NULL);
-    send(sig, whom);
+_Noreturn void signals_die(int sig, signal_target target) {
+    sigset_t set = signal_set_of(sig);
+    set_handler(sig, SIG_DFL, 0, NULL);
+    send_signal(sig, target);
     sigprocmask(SIG_UNBLOCK, &set, NULL);
     _exit(EXIT_SIGNAL + sig);
 }

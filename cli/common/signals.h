@@ -27,14 +27,14 @@ int signals_next(int fd);
 bool signals_ignored(int sig);
 
 /* Whom a signal is meant for: us, or all of our process group, as one of the terminal's is. */
-typedef enum reach { OURSELVES, OUR_GROUP } reach;
+typedef enum signal_target { OURSELVES, OUR_GROUP } signal_target;
 
 /* Stop as `sig` would have stopped us. True when we were continued, and SIGCONT is to be read; false
    if we cannot be stopped, for nobody is there to continue us. */
-bool signals_stop(int sig, reach whom);
+bool signals_stop(int sig, signal_target target);
 
 /* Die of it, so that whoever waits for us sees what ended us. */
-_Noreturn void signals_die(int sig, reach whom);
+_Noreturn void signals_die(int sig, signal_target target);
 
 /* Those that were blocked when we were started. */
 const sigset_t *signals_inherited(void);

@@ -10,8 +10,8 @@
 #include "base/url.h"
 #include "common/args.h"
 #include "common/config.h"
-#include "common/exits.h"
-#include "common/say.h"
+#include "common/exit_codes.h"
+#include "common/message.h"
 
 #define MACHINE_STORE  "file:"
 #define MACHINE_CONFIG "/etc/holdfast.conf"
@@ -19,7 +19,7 @@
 #define PASSWD_BYTES   4096 /* of one entry; a longer one is not looked at */
 #define LEASE_MS       30000
 
-static int out_of_memory(void) {
+static int fail_out_of_memory(void) {
     return fail(EXIT_SYSTEM, "out of memory");
 }
 
@@ -38,15 +38,15 @@ int store_option(char *value, char **option) {
     if (shown) snprintf(value, size, "%s", shown);
     free(shown);
     *option = option_url;
-    return option_url ? ARGS_GO_ON : out_of_memory();
+    return option_url ? ARGS_CONTINUE : fail_out_of_memory();
 }
 
 /* ---- Where it is named ---- */
 
-static int set(store *s, const char *url, const char *from) {
+static int set_url(store *s, const char *url, const char *from) {
     s->url = strdup(url);
     s->from = strdup(from);
-    return s->url && s->from ? 0 : out_of_memory();
+    return s->url && s->from ? 0 : fail_out_of_memory();
 }
 
 static int set_from_user_config(store *s) {
@@ -57,19 +57,19 @@ static int set_from_user_config(store *s) {
         if (getpwuid_r(getuid(), &user, buffer, sizeof buffer, &found) != 0 || !found) return 0;
         home = found->pw_dir;
     }
-    if (asprintf(&path, "%s/%s", home, USER_CONFIG) < 0) return out_of_memory();
+    if (asprintf(&path, "%s/%s", home, USER_CONFIG) < 0) return fail_out_of_memory();
     int code = config_read(path, &s->url, &s->from);
     free(path);
     return code;
 }
 
-static int find(store *s, const char *option) {
+static int find_url(store *s, const char *option) {
     const char *environment = getenv("HOLDFAST_URL");
-    if (option) return set(s, option, "--store");
-    if (environment && *environment) return set(s, environment, "$HOLDFAST_URL");
+    if (option) return set_url(s, option, "--store");
+    if (environment && *environment) return set_url(s, environment, "$HOLDFAST_URL");
     int code = set_from_user_config(s);
     if (!code && !s->url) code = config_read(MACHINE_CONFIG, &s->url, &s->from);
-    if (!code && !s->url) code = set(s, MACHINE_STORE, "the default");
+    if (!code && !s->url) code = set_url(s, MACHINE_STORE, "the default");
     return code;
 }
 
@@ -85,26 +85,26 @@ static int64_t default_lease(const char *url) {
     return strncmp(url, "file:", strlen("file:")) == 0 ? HF_LEASE_MAX_MS : LEASE_MS;
 }
 
-static int check(store *s) {
+static int check_url(store *s) {
     hf__url url;
     hf_result r = hf__url_parse(&url, s->url);
     s->lease_ms = url.lease_ms ? url.lease_ms : default_lease(s->url);
     hf__url_fini(&url);
-    if (r) return fail(exit_of(r), "the store named by %s: %s", s->from, hf_error_detail());
+    if (r) return fail(exit_code_of(r), "the store named by %s: %s", s->from, hf_error_detail());
     s->shown = hf__url_shown(s->url);
-    return s->shown ? 0 : out_of_memory();
+    return s->shown ? 0 : fail_out_of_memory();
 }
 
 int store_choose(store *s, const char *option) {
     *s = (store){0};
-    int code = find(s, option);
-    return code ? code : check(s);
+    int code = find_url(s, option);
+    return code ? code : check_url(s);
 }
 
 int store_choose_as(store *s, const char *url, const char *from) {
     *s = (store){0};
-    int code = set(s, url, from);
-    return code ? code : check(s);
+    int code = set_url(s, url, from);
+    return code ? code : check_url(s);
 }
 
 void store_fini(store *s) {
@@ -115,22 +115,23 @@ void store_fini(store *s) {
     *s = (store){0};
 }
 
-static void tell(int32_t level, const char *line, void *arg) {
+static void print_log_line(int32_t level, const char *line, void *arg) {
     (void)level;
     (void)arg;
-    say_more("%s", line);
+    print_verbose("%s", line);
 }
 
 int store_open(const store *s, hf_client **client) {
-    say_more("the store is %s (named by %s)", s->shown, s->from);
+    print_verbose("the store is %s (named by %s)", s->shown, s->from);
     hf_client_options options = {.lease_ms = s->lease_ms, .label = s->label};
-    if (say_get() == VERBOSE) {
-        options.log = tell;
+    if (get_verbosity() == VERBOSE) {
+        options.log = print_log_line;
         options.log_level = HF_LOG_INFO;
     }
     hf_result r = hf_open(s->url, &options, client);
-    if (r) return fail(exit_of(r), "cannot open the store (%s): %s", s->from, hf_error_detail());
+    if (r)
+        return fail(exit_code_of(r), "cannot open the store (%s): %s", s->from, hf_error_detail());
     const char *where = hf_where(*client);
-    if (*where) say_more("its locks are in %s", where);
+    if (*where) print_verbose("its locks are in %s", where);
     return 0;
 }

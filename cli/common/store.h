@@ -18,7 +18,7 @@ typedef struct store {
 } store;
 
 /* Take the value of -S: `option` gets a copy, and the command line, which ps(1) shows to everybody,
-   keeps only what may be shown of it. ARGS_GO_ON, or the exit code. */
+   keeps only what may be shown of it. ARGS_CONTINUE, or the exit code. */
 int store_option(char *value, char **option);
 
 /* Find and check it: 0, or the exit code, with the failure said. `option` is -S's, or NULL. */

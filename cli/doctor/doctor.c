@@ -8,8 +8,8 @@
 
 #include "base/time.h"
 #include "common/args.h"
-#include "common/exits.h"
-#include "common/say.h"
+#include "common/exit_codes.h"
+#include "common/message.h"
 #include "common/store.h"
 #include "help.h"
 
@@ -21,12 +21,12 @@ enum { EXIT_WARNINGS = 1, EXIT_ERRORS = 2, JSON = 256, HELP };
 
 /* ---- Latency ---- */
 
-static int compare(const void *a, const void *b) {
+static int compare_us(const void *a, const void *b) {
     int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
     return (x > y) - (x < y);
 }
 
-static void count_in(latency *l, int64_t us) {
+static void add_to_bucket(latency_stats *l, int64_t us) {
     unsigned i = 0;
     while (i + 1 < LATENCY_BUCKETS && us > INT64_C(1) << i) i++;
     l->bucket[i]++;
@@ -34,21 +34,21 @@ static void count_in(latency *l, int64_t us) {
 
 void doctor_latency(findings *all, int64_t *us, size_t count, int64_t lease_ms, const char *what) {
     if (!count) return;
-    latency *l = &all->latency;
-    qsort(us, count, sizeof *us, compare);
-    *l = (latency){.count = (uint32_t)count,
-                   .least_us = us[0],
-                   .median_us = us[count / 2],
-                   .p90_us = us[count * 9 / 10],
-                   .p99_us = us[count * 99 / 100],
-                   .most_us = us[count - 1]};
-    for (size_t i = 0; i < count; i++) count_in(l, us[i]);
+    latency_stats *l = &all->latency;
+    qsort(us, count, sizeof *us, compare_us);
+    *l = (latency_stats){.count = (uint32_t)count,
+                         .least_us = us[0],
+                         .median_us = us[count / 2],
+                         .p90_us = us[count * 9 / 10],
+                         .p99_us = us[count * 99 / 100],
+                         .most_us = us[count - 1]};
+    for (size_t i = 0; i < count; i++) add_to_bucket(l, us[i]);
     bool bad = l->median_us > lease_ms * 1000 / 4, poor = l->most_us > lease_ms * 1000 / 10;
     findings_add(
         all,
-        bad    ? GRAVE
-        : poor ? WARNING
-               : FINE,
+        bad    ? LEVEL_ERROR
+        : poor ? LEVEL_WARNING
+               : LEVEL_OK,
         "latency",
         bad    ? "A lease is over before its renewals come through: locks will be lost."
         : poor ? "One answer took more than a tenth of the lease; a few such in a row lose a lock."
@@ -60,26 +60,27 @@ void doctor_latency(findings *all, int64_t *us, size_t count, int64_t lease_ms, 
 
 /* ---- A lock ---- */
 
-typedef struct pair {
+typedef struct client_pair {
     hf_client *first, *second;
     int64_t lease_ms;
-} pair;
+} client_pair;
 
-static hf_result take(const pair *p, hf_client *client, const char *name, int64_t wait_ms,
-                      hf_hold **hold) {
+static hf_result acquire_once(const client_pair *p, hf_client *client, const char *name,
+                              int64_t wait_ms, hf_hold **hold) {
     hf_options options = {.wait_ms = wait_ms, .lease_ms = p->lease_ms};
     return hf_acquire(client, name, &options, hold);
 }
 
 /* What went wrong, or NULL. A hold is always released. */
-static const char *try_excluding(const pair *p, const char *name, char detail[FINDING_BYTES]) {
+static const char *try_exclusion(const client_pair *p, const char *name,
+                                 char detail[FINDING_BYTES]) {
     hf_hold *first, *second;
     const char *wrong = NULL;
-    if (take(p, p->first, name, 5000, &first)) {
+    if (acquire_once(p, p->first, name, 5000, &first)) {
         snprintf(detail, FINDING_BYTES, "%s", hf_error_detail());
         return "a lock cannot be taken";
     }
-    hf_result r = take(p, p->second, name, 0, &second);
+    hf_result r = acquire_once(p, p->second, name, 0, &second);
     if (r == HF_OK) {
         snprintf(detail, FINDING_BYTES, "two clients held %s at once", name);
         wrong = "a lock does not exclude";
@@ -95,24 +96,24 @@ static const char *try_excluding(const pair *p, const char *name, char detail[FI
     return wrong;
 }
 
-static void try_pair(findings *all, const pair *p) {
+static void try_pair(findings *all, const client_pair *p) {
     char detail[FINDING_BYTES];
-    const char *wrong = try_excluding(p, LOCK_NAME, detail);
+    const char *wrong = try_exclusion(p, LOCK_NAME, detail);
     if (wrong)
-        findings_add(all, GRAVE, "locks", "Programs will fail in the same way.", NULL, "%s: %s",
-                     wrong, detail);
+        findings_add(all, LEVEL_ERROR, "locks", "Programs will fail in the same way.", NULL,
+                     "%s: %s", wrong, detail);
     else
-        findings_add(all, FINE, "locks", NULL, NULL,
+        findings_add(all, LEVEL_OK, "locks", NULL, NULL,
                      "a lock was taken, kept another client out, and was released");
 }
 
 /* Not for longer than the store's lease: on a quorum a longer one may be refused. */
 static void check_locks(findings *all, const store *s, int64_t lease_ms) {
-    pair p = {.lease_ms = lease_ms < LEASE_MS ? lease_ms : LEASE_MS};
+    client_pair p = {.lease_ms = lease_ms < LEASE_MS ? lease_ms : LEASE_MS};
     hf_result r = hf_open(s->url, NULL, &p.first);
     if (!r) r = hf_open(s->url, NULL, &p.second);
     if (r)
-        findings_add(all, GRAVE, "locks", "No program can take a lock here.", NULL,
+        findings_add(all, LEVEL_ERROR, "locks", "No program can take a lock here.", NULL,
                      "cannot open the store: %s", hf_error_detail());
     else
         try_pair(all, &p);
@@ -122,7 +123,7 @@ static void check_locks(findings *all, const store *s, int64_t lease_ms) {
 
 /* ---- All of it ---- */
 
-static void examine(findings *all, const store *s, const hf__url *url) {
+static void examine_store(findings *all, const store *s, const hf__url *url) {
     bool there = true;
     switch (url->scheme) {
     case HF__SCHEME_REDIS:
@@ -130,33 +131,33 @@ static void examine(findings *all, const store *s, const hf__url *url) {
     case HF__SCHEME_REDIS_UNIX: there = doctor_redis(all, url); break;
     case HF__SCHEME_FILE: there = doctor_file(all, url); break;
     case HF__SCHEME_MEMORY:
-        findings_add(all, NOTE, "reach", "They exclude nobody outside of it.",
+        findings_add(all, LEVEL_NOTE, "reach", "They exclude nobody outside of it.",
                      "Use it for tests; name another store for work.",
                      "the locks of memory: are those of one process");
         break;
     case HF__SCHEME_QUORUM:
     case HF__SCHEME_QUORUM_TLS: doctor_quorum(all, url); break;
     default:
-        findings_add(all, NOTE, "reach", "Its servers are not looked at one by one.",
+        findings_add(all, LEVEL_NOTE, "reach", "Its servers are not looked at one by one.",
                      "Run doctor on each of them, with a redis:// URL.",
                      "this store has several servers");
     }
     if (there) check_locks(all, s, url->lease_ms);
 }
 
-static int run(store *s, bool json) {
+static int run_doctor(store *s, bool json) {
     static findings all; /* too large for a stack */
     hf__url url;
     hf_result r = hf__url_parse(&url, s->url); /* it was good before */
     if (!r) {
         if (!url.lease_ms) url.lease_ms = s->lease_ms;
-        examine(&all, s, &url);
+        examine_store(&all, s, &url);
     }
     hf__url_fini(&url);
-    if (r) return fail(exit_of(r), "%s", hf_error_detail());
+    if (r) return fail(exit_code_of(r), "%s", hf_error_detail());
     severity worst = findings_worst(&all);
-    int code = worst == GRAVE ? EXIT_ERRORS : worst == WARNING ? EXIT_WARNINGS : 0;
-    if (say_get() == QUIET) return code;
+    int code = worst == LEVEL_ERROR ? EXIT_ERRORS : worst == LEVEL_WARNING ? EXIT_WARNINGS : 0;
+    if (get_verbosity() == QUIET) return code;
     bool shown = json ? findings_show_json(&all, s->shown) : findings_show(&all, s->shown);
     return shown ? code : fail(EXIT_SYSTEM, "cannot write to the standard output");
 }
@@ -170,23 +171,23 @@ int doctor_main(int argc, char **argv) {
     char *url = NULL;
     bool json = false;
     store s;
-    int c, code = ARGS_GO_ON;
-    while (code == ARGS_GO_ON && (c = getopt_long(argc, argv, "+:S:qh", options, NULL)) != -1) {
+    int c, code = ARGS_CONTINUE;
+    while (code == ARGS_CONTINUE && (c = getopt_long(argc, argv, "+:S:qh", options, NULL)) != -1) {
         switch (c) {
         case 'S': code = store_option(optarg, &url); break;
         case JSON: json = true; break;
-        case 'q': say_set(QUIET); break;
+        case 'q': set_verbosity(QUIET); break;
         case ':':
         case '?': return args_bad_option("doctor", c, argv);
         default: return help_show("doctor");
         }
     }
-    if (code != ARGS_GO_ON) return code;
+    if (code != ARGS_CONTINUE) return code;
     if (argv[optind])
         return usage_error("doctor", "it takes no argument; \"%s\" is too much",
                            WORD(argv[optind]));
     code = store_choose(&s, url);
-    if (!code) code = run(&s, json);
+    if (!code) code = run_doctor(&s, json);
     store_fini(&s);
     return code;
 }

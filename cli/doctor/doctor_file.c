@@ -36,14 +36,14 @@ static void check_filesystem(findings *all, int fd) {
     const char *name = shared ? shared : filesystem_name((long)fs.f_type);
     if (shared)
         findings_add(
-            all, WARNING, "filesystem",
+            all, LEVEL_WARNING, "filesystem",
             "The locks are the kernel's of one machine: others that share it are not kept out.",
             "Use a local directory, or a redis:// store across machines.",
             "%s, a network filesystem", name);
     else if (name)
-        findings_add(all, FINE, "filesystem", NULL, NULL, "%s, on this machine", name);
+        findings_add(all, LEVEL_OK, "filesystem", NULL, NULL, "%s, on this machine", name);
     else
-        findings_add(all, NOTE, "filesystem", "It is taken for one of this machine.", NULL,
+        findings_add(all, LEVEL_NOTE, "filesystem", "It is taken for one of this machine.", NULL,
                      "of a kind that is not known here (0x%lx)", (unsigned long)fs.f_type);
 }
 
@@ -55,11 +55,11 @@ static void check_space(findings *all, int fd) {
     uint64_t room = fs.f_bavail / blocks_each, in_all = fs.f_blocks / blocks_each;
     bool inodes = fs.f_files && room > fs.f_favail; /* some filesystems do not count them */
     if (inodes) room = fs.f_favail;
-    severity level = !room                  ? GRAVE
-                     : room < FEW_LOCKS     ? WARNING
-                     : in_all < SMALL_LOCKS ? NOTE
-                                            : FINE;
-    bool fine = level == FINE;
+    severity level = !room                  ? LEVEL_ERROR
+                     : room < FEW_LOCKS     ? LEVEL_WARNING
+                     : in_all < SMALL_LOCKS ? LEVEL_NOTE
+                                            : LEVEL_OK;
+    bool fine = level == LEVEL_OK;
     findings_add(
         all, level, "space",
         fine ? NULL
@@ -81,7 +81,7 @@ static void check_files(findings *all, const char *path) {
     for (const struct dirent *e; (e = readdir(dir));) count += e->d_name[0] != '.';
     closedir(dir);
     bool many = count > MANY_FILES;
-    findings_add(all, many ? NOTE : FINE, "files",
+    findings_add(all, many ? LEVEL_NOTE : LEVEL_OK, "files",
                  many ? "They do no harm, but looking for one takes longer." : NULL,
                  many ? "Use fewer names, or a shorter keep= in the URL." : NULL,
                  "%" PRIu64 " of locks and clients", count);
@@ -93,17 +93,17 @@ bool doctor_file(findings *all, const hf__url *url) {
     struct stat st;
     hf_result r = hf__directory_open(url->path, url->network_allowed, &fd, &path);
     if (r) {
-        findings_add(all, GRAVE, "directory", "No lock can be taken there.", NULL, "%s",
+        findings_add(all, LEVEL_ERROR, "directory", "No lock can be taken there.", NULL, "%s",
                      hf_error_detail());
         return false;
     }
     if (fstat(fd, &st) == 0)
-        findings_add(all, FINE, "directory", NULL, NULL, "%s, of user %u, mode %04o", path,
+        findings_add(all, LEVEL_OK, "directory", NULL, NULL, "%s, of user %u, mode %04o", path,
                      (unsigned)st.st_uid, (unsigned)(st.st_mode & 07777));
     check_filesystem(all, fd);
     check_space(all, fd);
     if (access(path, W_OK) != 0)
-        findings_add(all, GRAVE, "directory", "A lock of a new name cannot be taken.",
+        findings_add(all, LEVEL_ERROR, "directory", "A lock of a new name cannot be taken.",
                      "Mount it writable, or name another: file:///DIRECTORY.", "%s: %s", path,
                      strerror(errno));
     check_files(all, path);

@@ -7,73 +7,73 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/duration.h"
 #include "common/server_admin.h"
-#include "common/span.h"
 #include "doctor/doctor.h"
 
 #define NODE_TEXT  300
 #define UNKNOWN_MS (-1)
 
-typedef struct node {
+typedef struct quorum_node {
     char name[NODE_TEXT];
-    int64_t up_ms;     /* UNKNOWN_MS: it does not say */
-    bool writes, says; /* it keeps an append-only file; and says whether it does */
-} node;
+    int64_t up_ms;             /* UNKNOWN_MS: it does not say */
+    bool has_aof, reports_aof; /* it keeps an append-only file; and says whether it does */
+} quorum_node;
 
-static int64_t uptime_ms(const char *info) {
+static int64_t parse_uptime_ms(const char *info) {
     const char *at = strstr(info, "uptime_in_seconds:");
     return at ? strtoll(at + strlen("uptime_in_seconds:"), NULL, 10) * 1000 : UNKNOWN_MS;
 }
 
 /* False: it is not to be had, and that was said. */
-static bool ask_node(findings *all, const hf__url *url, node *n) {
-    server_admin *talk;
-    server_reply said;
-    hf_result r = server_admin_open(url, &talk);
-    if (!r) r = server_admin_ask(talk, &said, (const char *[]){"INFO", NULL});
+static bool query_node(findings *all, const hf__url *url, quorum_node *n) {
+    server_admin *admin;
+    server_reply reply;
+    hf_result r = server_admin_open(url, &admin);
+    if (!r) r = server_admin_command(admin, &reply, (const char *[]){"INFO", NULL});
     if (r)
-        findings_add(all, WARNING, "node", "A majority of the nodes must answer and vote.",
+        findings_add(all, LEVEL_WARNING, "node", "A majority of the nodes must answer and vote.",
                      "Check the node and the network between.", "%s: %s", n->name,
                      hf_error_detail());
-    bool told = !r && said.type == '$';
-    n->up_ms = told ? uptime_ms(said.text) : UNKNOWN_MS;
-    n->says = told && strstr(said.text, "aof_enabled:");
-    n->writes = told && strstr(said.text, "aof_enabled:1");
-    server_admin_close(talk);
+    bool answered = !r && reply.type == '$';
+    n->up_ms = answered ? parse_uptime_ms(reply.text) : UNKNOWN_MS;
+    n->reports_aof = answered && strstr(reply.text, "aof_enabled:");
+    n->has_aof = answered && strstr(reply.text, "aof_enabled:1");
+    server_admin_close(admin);
     return !r;
 }
 
 /* A client does not count the last second: the server says whole ones. */
-static int64_t votes_in_ms(const node *n, int64_t rejoin_ms) {
+static int64_t votes_in_ms(const quorum_node *n, int64_t rejoin_ms) {
     int64_t counted = n->up_ms > 1000 ? n->up_ms - 1000 : 0;
     return counted < rejoin_ms ? rejoin_ms - counted : 0;
 }
 
-static void check_vote(findings *all, const node *n, int64_t rejoin_ms) {
-    char up[SPAN_TEXT], left[SPAN_TEXT];
+static void check_vote(findings *all, const quorum_node *n, int64_t rejoin_ms) {
+    char up[DURATION_TEXT], left[DURATION_TEXT];
     int64_t votes_in = votes_in_ms(n, rejoin_ms);
     if (n->up_ms == UNKNOWN_MS)
-        findings_add(all, WARNING, "node",
+        findings_add(all, LEVEL_WARNING, "node",
                      "Its vote counts when a client has been connected for rejoin_delay: short "
                      "commands may get no lock.",
                      "Give the user +info on every node.",
                      "%s does not say how long it has been up", n->name);
     else if (votes_in > 0)
-        findings_add(all, WARNING, "node",
+        findings_add(all, LEVEL_WARNING, "node",
                      "It may have lost its data, and does not vote until every lease that it may "
                      "have forgotten is over. A majority of the nodes must vote.",
                      "Wait, and do not restart another node meanwhile.",
-                     "%s has been up for %s and votes in %s", n->name, span_text(n->up_ms, up),
-                     span_text(votes_in, left));
+                     "%s has been up for %s and votes in %s", n->name, duration_text(n->up_ms, up),
+                     duration_text(votes_in, left));
     else
-        findings_add(all, FINE, "node", NULL, NULL, "%s has been up for %s and votes", n->name,
-                     span_text(n->up_ms, up));
+        findings_add(all, LEVEL_OK, "node", NULL, NULL, "%s has been up for %s and votes", n->name,
+                     duration_text(n->up_ms, up));
 }
 
-static void check_delay(findings *all, int64_t rejoin_ms) {
+static void check_rejoin_delay(findings *all, int64_t rejoin_ms) {
     bool own = rejoin_ms != HF__REJOIN_DELAY_MS && rejoin_ms >= HF__REJOIN_FORGETFUL_MS;
     if (!own) return;
-    findings_add(all, NOTE, "delay",
+    findings_add(all, LEVEL_NOTE, "delay",
                  "A client with a shorter one lets a node vote while another's lease is alive.",
                  "Give all clients of this quorum the same rejoin_delay.",
                  "rejoin_delay is %" PRId64 " ms, and not the default of %d ms", rejoin_ms,
@@ -81,9 +81,9 @@ static void check_delay(findings *all, int64_t rejoin_ms) {
 }
 
 /* A short delay is the user's word that nodes never lose data. */
-static void check_word(findings *all, const node *n, int64_t rejoin_ms) {
-    if (rejoin_ms >= HF__REJOIN_FORGETFUL_MS || !n->says || n->writes) return;
-    findings_add(all, WARNING, "node",
+static void check_durability(findings *all, const quorum_node *n, int64_t rejoin_ms) {
+    if (rejoin_ms >= HF__REJOIN_FORGETFUL_MS || !n->reports_aof || n->has_aof) return;
+    findings_add(all, LEVEL_WARNING, "node",
                  "After a restart it votes without knowing who holds a lock: two clients can hold "
                  "the same one.",
                  "Set appendonly yes and appendfsync always, or leave rejoin_delay out.",
@@ -94,20 +94,20 @@ static void check_word(findings *all, const node *n, int64_t rejoin_ms) {
 
 void doctor_quorum(findings *all, const hf__url *url) {
     int64_t rejoin_ms = url->rejoin_delay_ms ? url->rejoin_delay_ms : HF__REJOIN_DELAY_MS;
-    findings_add(all, NOTE, "reach", "Of each node only its age is looked at here.",
+    findings_add(all, LEVEL_NOTE, "reach", "Of each node only its age is looked at here.",
                  "Run doctor on each of them, with a redis:// URL.", "this store is a quorum");
-    check_delay(all, rejoin_ms);
+    check_rejoin_delay(all, rejoin_ms);
     for (int i = 0; i < HF__HOSTS_MAX && url->hosts[i].name; i++) {
         hf__url of_node = *url;
-        node n;
+        quorum_node n;
         of_node.scheme =
             url->scheme == HF__SCHEME_QUORUM_TLS ? HF__SCHEME_REDIS_TLS : HF__SCHEME_REDIS;
         of_node.host = url->hosts[i].name;
         of_node.port = url->hosts[i].port;
         snprintf(n.name, sizeof n.name, strchr(of_node.host, ':') ? "[%s]:%d" : "%s:%d",
                  of_node.host, (int)of_node.port);
-        if (!ask_node(all, &of_node, &n)) continue;
+        if (!query_node(all, &of_node, &n)) continue;
         check_vote(all, &n, rejoin_ms);
-        check_word(all, &n, rejoin_ms);
+        check_durability(all, &n, rejoin_ms);
     }
 }

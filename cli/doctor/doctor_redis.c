@@ -21,19 +21,19 @@
 #define CLOCK_STEP_US  INT64_C(50000)
 #define OLDEST_VERSION 602 /* 6.2 */
 
-typedef struct patient {
+typedef struct redis_check {
     findings *all;
     const hf__url *url;
-    server_admin *talk;
+    server_admin *admin;
     char *info;                 /* what INFO said; "" if it may not be asked */
     int64_t offset_us, blur_us; /* of the server's clock from ours, at first */
-    bool timed, shut_out;       /* shut_out: it answers nothing before a login */
-} patient;
+    bool timed, needs_password; /* shut_out: it answers nothing before a login */
+} redis_check;
 
 /* ---- INFO ---- */
 
 /* The value of a line `field:value`; false if there is none. */
-static bool field(const patient *p, const char *name, char value[VALUE_BYTES]) {
+static bool info_field(const redis_check *p, const char *name, char value[VALUE_BYTES]) {
     size_t length = strlen(name);
     for (const char *line = p->info; *line;) {
         size_t end = strcspn(line, "\r\n");
@@ -48,34 +48,34 @@ static bool field(const patient *p, const char *name, char value[VALUE_BYTES]) {
     return false;
 }
 
-static int64_t number(const patient *p, const char *name) {
+static int64_t info_number(const redis_check *p, const char *name) {
     char value[VALUE_BYTES];
-    return field(p, name, value) ? strtoll(value, NULL, 10) : -1;
+    return info_field(p, name, value) ? strtoll(value, NULL, 10) : -1;
 }
 
-static bool is(const patient *p, const char *name, const char *wanted) {
+static bool info_is(const redis_check *p, const char *name, const char *wanted) {
     char value[VALUE_BYTES];
-    return field(p, name, value) && strcmp(value, wanted) == 0;
+    return info_field(p, name, value) && strcmp(value, wanted) == 0;
 }
 
 /* What is left unsaid without it is said to be. */
-static bool read_info(patient *p) {
-    server_reply said;
-    if (server_admin_ask(p->talk, &said, (const char *[]){"INFO", NULL})) {
-        findings_add(p->all, GRAVE, "reach", "Locks would be lost, or could not be taken.", NULL,
-                     "%s", hf_error_detail());
+static bool read_info(redis_check *p) {
+    server_reply reply;
+    if (server_admin_command(p->admin, &reply, (const char *[]){"INFO", NULL})) {
+        findings_add(p->all, LEVEL_ERROR, "reach", "Locks would be lost, or could not be taken.",
+                     NULL, "%s", hf_error_detail());
         return false;
     }
-    if (said.type == '$') {
-        p->info = strdup(said.text);
+    if (reply.type == '$') {
+        p->info = strdup(reply.text);
         return p->info != NULL;
     }
-    p->shut_out = strncmp(said.text, "NOAUTH", strlen("NOAUTH")) == 0;
-    if (p->shut_out) return false;
-    findings_add(p->all, NOTE, "info",
+    p->needs_password = strncmp(reply.text, "NOAUTH", strlen("NOAUTH")) == 0;
+    if (p->needs_password) return false;
+    findings_add(p->all, LEVEL_NOTE, "info",
                  "Version, role, persistence, memory and replicas are not looked at.",
                  "For a whole examination, give doctor a user with +info.",
-                 "INFO is not to be had: %s", said.text);
+                 "INFO is not to be had: %s", reply.text);
     return false;
 }
 
@@ -91,39 +91,41 @@ static bool parse_version(const char *text, long *major, long *minor) {
     return end != text && *major >= 0 && *major < 1000 && *minor >= 0 && *minor < 100;
 }
 
-static void check_version(patient *p) {
+static void check_version(redis_check *p) {
     char version[VALUE_BYTES], compatible[VALUE_BYTES];
     long major = 0, minor = 0;
-    bool valkey = field(p, "valkey_version", version);
-    field(p, "redis_version", compatible);
+    bool valkey = info_field(p, "valkey_version", version);
+    info_field(p, "redis_version", compatible);
     if (!valkey) snprintf(version, sizeof version, "%s", compatible);
     if (!parse_version(compatible, &major, &minor)) {
-        findings_add(p->all, NOTE, "version", NULL, NULL, "the server does not say its version");
+        findings_add(p->all, LEVEL_NOTE, "version", NULL, NULL,
+                     "the server does not say its version");
         return;
     }
     bool old = major * 100 + minor < OLDEST_VERSION;
-    findings_add(p->all, old ? GRAVE : FINE, "version",
+    findings_add(p->all, old ? LEVEL_ERROR : LEVEL_OK, "version",
                  old ? "The scripts of Holdfast need commands that it does not have." : NULL,
                  old ? "Upgrade to Redis 6.2 or later, or to Valkey." : NULL, "%s %s",
                  valkey ? "Valkey" : "Redis", version);
 }
 
-static void check_role(patient *p) {
-    if (is(p, "role", "slave"))
-        findings_add(p->all, GRAVE, "role", "It refuses writes, so no lock can be taken here.",
+static void check_role(redis_check *p) {
+    if (info_is(p, "role", "slave"))
+        findings_add(p->all, LEVEL_ERROR, "role",
+                     "It refuses writes, so no lock can be taken here.",
                      "Point the URL at the primary.", "this server is a replica");
-    else if (is(p, "cluster_enabled", "1"))
-        findings_add(p->all, GRAVE, "role",
+    else if (info_is(p, "cluster_enabled", "1"))
+        findings_add(p->all, LEVEL_ERROR, "role",
                      "redis:// does not follow a cluster: names whose slot is elsewhere fail.",
                      "Use a server of its own for locks.", "this server is part of a cluster");
-    else if (is(p, "role", "master"))
-        findings_add(p->all, FINE, "role", NULL, NULL, "a primary, not part of a cluster");
+    else if (info_is(p, "role", "master"))
+        findings_add(p->all, LEVEL_OK, "role", NULL, NULL, "a primary, not part of a cluster");
 }
 
 /* With replicas=N in the URL. */
-static void check_confirming_replicas(patient *p, int64_t replicas) {
+static void check_confirming_replicas(redis_check *p, int64_t replicas) {
     bool enough = replicas >= p->url->replicas;
-    findings_add(p->all, enough ? FINE : GRAVE, "replicas",
+    findings_add(p->all, enough ? LEVEL_OK : LEVEL_ERROR, "replicas",
                  enough ? NULL
                         : "A lock counts only once so many replicas have it: none can be taken.",
                  enough ? NULL : "Connect more replicas, or lower replicas= in the URL.",
@@ -131,18 +133,18 @@ static void check_confirming_replicas(patient *p, int64_t replicas) {
                  (int)p->url->replicas, (int)p->url->replicas);
 }
 
-static void check_replicas(patient *p) {
-    int64_t replicas = number(p, "connected_slaves");
+static void check_replicas(redis_check *p) {
+    int64_t replicas = info_number(p, "connected_slaves");
     if (replicas >= 0 && p->url->replicas)
         check_confirming_replicas(p, replicas);
     else if (replicas > 0)
-        findings_add(p->all, NOTE, "replicas",
+        findings_add(p->all, LEVEL_NOTE, "replicas",
                      "They are told of a lock after its holder is: a failover can lose one, and "
                      "two hold it then.",
                      "Let what you write to check the token (hf_fence, HOLDFAST_FENCE).",
                      "%" PRId64 " connected", replicas);
     else if (replicas == 0)
-        findings_add(p->all, FINE, "replicas", NULL, NULL,
+        findings_add(p->all, LEVEL_OK, "replicas", NULL, NULL,
                      "none: no failover can lose a lock, and none can replace this server");
 }
 
@@ -152,22 +154,22 @@ static const char *const RESTART_FORGETS =
     "A restart forgets locks that are held: their holders learn of it when they reconnect, and "
     "until then another may hold them too.";
 
-static void check_persistence(patient *p) {
-    server_reply said;
+static void check_persistence(redis_check *p) {
+    server_reply reply;
     bool always = false;
-    if (is(p, "rdb_last_bgsave_status", "err") || is(p, "aof_last_write_status", "err")) {
-        findings_add(p->all, GRAVE, "persistence",
+    if (info_is(p, "rdb_last_bgsave_status", "err") || info_is(p, "aof_last_write_status", "err")) {
+        findings_add(p->all, LEVEL_ERROR, "persistence",
                      "The server may refuse all writes (MISCONF), and then no lock can be taken.",
                      "See the server's log; free some disk space.",
                      "the last attempt to save to disk has failed");
         return;
     }
-    if (number(p, "aof_enabled") == 1) {
+    if (info_number(p, "aof_enabled") == 1) {
         const char *const ask[] = {"CONFIG", "GET", "appendfsync", NULL};
-        if (!server_admin_ask(p->talk, &said, ask) && said.type == '*' && said.count == 2)
-            always = strcmp(said.item[1], "always") == 0;
+        if (!server_admin_command(p->admin, &reply, ask) && reply.type == '*' && reply.count == 2)
+            always = strcmp(reply.item[1], "always") == 0;
         findings_add(
-            p->all, always ? FINE : NOTE, "persistence",
+            p->all, always ? LEVEL_OK : LEVEL_NOTE, "persistence",
             always ? NULL : "A crash of the machine forgets the locks of its last second.",
             always ? NULL : "appendfsync always closes that gap, at the price of a disk's latency.",
             always ? "append-only file, written at once"
@@ -176,19 +178,20 @@ static void check_persistence(patient *p) {
     }
     server_reply saves;
     const char *const ask[] = {"CONFIG", "GET", "save", NULL};
-    bool known = !server_admin_ask(p->talk, &saves, ask) && saves.type == '*' && saves.count == 2;
+    bool known =
+        !server_admin_command(p->admin, &saves, ask) && saves.type == '*' && saves.count == 2;
     bool none = known && !*saves.item[1];
-    findings_add(p->all, WARNING, "persistence", RESTART_FORGETS,
+    findings_add(p->all, LEVEL_WARNING, "persistence", RESTART_FORGETS,
                  "Set appendonly yes, or let what you write to check the token.",
                  none ? "nothing is written to disk" : "snapshots at most, no append-only file");
 }
 
-static void check_memory(patient *p) {
+static void check_memory(redis_check *p) {
     char policy[VALUE_BYTES];
-    int64_t limit = number(p, "maxmemory"), used = number(p, "used_memory");
-    if (!field(p, "maxmemory_policy", policy)) return;
+    int64_t limit = info_number(p, "maxmemory"), used = info_number(p, "used_memory");
+    if (!info_field(p, "maxmemory_policy", policy)) return;
     if (strcmp(policy, "noeviction") != 0) {
-        findings_add(p->all, limit > 0 ? GRAVE : WARNING, "eviction",
+        findings_add(p->all, limit > 0 ? LEVEL_ERROR : LEVEL_WARNING, "eviction",
                      limit > 0 ? "When memory is full the server deletes locks that are held, and "
                                  "another can take them."
                                : "There is no memory limit now; once there is, the server may "
@@ -197,21 +200,21 @@ static void check_memory(patient *p) {
                      "key of a lock has a lifetime, so the volatile policies evict it too.",
                      "maxmemory-policy is %s", policy);
     } else {
-        findings_add(p->all, FINE, "eviction", NULL, NULL, "maxmemory-policy is noeviction");
+        findings_add(p->all, LEVEL_OK, "eviction", NULL, NULL, "maxmemory-policy is noeviction");
     }
     if (limit > 0 && used > limit / 10 * 9)
         findings_add(
-            p->all, WARNING, "memory",
+            p->all, LEVEL_WARNING, "memory",
             "When it is full no lock can be taken any more; those that are held can be released.",
             "Raise maxmemory, or find out what fills it.",
             "%" PRId64 " of %" PRId64 " MiB are used", used >> 20, limit >> 20);
 }
 
-static void check_clients(patient *p) {
-    int64_t clients = number(p, "connected_clients"), limit = number(p, "maxclients");
+static void check_clients(redis_check *p) {
+    int64_t clients = info_number(p, "connected_clients"), limit = info_number(p, "maxclients");
     if (limit <= 0) return;
     bool tight = clients > limit / 10 * 9;
-    findings_add(p->all, tight ? WARNING : FINE, "clients",
+    findings_add(p->all, tight ? LEVEL_WARNING : LEVEL_OK, "clients",
                  tight
                      ? "Each client of Holdfast needs two connections; who gets none takes no lock."
                      : NULL,
@@ -228,16 +231,16 @@ static int64_t wall_us(void) {
 }
 
 /* How far the server's clock is ahead, and half the time the question took: no nearer than that. */
-static bool ask_time(patient *p, int64_t *offset_us, int64_t *blur_us) {
-    server_reply said;
+static bool measure_clock(redis_check *p, int64_t *offset_us, int64_t *blur_us) {
+    server_reply reply;
     *blur_us = INT64_MAX;
     for (int i = 0; i < CLOCK_TRIES; i++) {
         int64_t before = wall_us();
-        hf_result r = server_admin_ask(p->talk, &said, (const char *[]){"TIME", NULL});
+        hf_result r = server_admin_command(p->admin, &reply, (const char *[]){"TIME", NULL});
         int64_t after = wall_us();
-        if (r || said.type != '*' || said.count != 2) return false;
+        if (r || reply.type != '*' || reply.count != 2) return false;
         int64_t server =
-            strtoll(said.item[0], NULL, 10) * 1000000 + strtoll(said.item[1], NULL, 10);
+            strtoll(reply.item[0], NULL, 10) * 1000000 + strtoll(reply.item[1], NULL, 10);
         if (after < before || (after - before) / 2 >= *blur_us) continue;
         *blur_us = (after - before) / 2;
         *offset_us = server - before - *blur_us;
@@ -245,13 +248,13 @@ static bool ask_time(patient *p, int64_t *offset_us, int64_t *blur_us) {
     return *blur_us != INT64_MAX;
 }
 
-static void check_clock(patient *p) {
-    p->timed = ask_time(p, &p->offset_us, &p->blur_us);
+static void check_clock(redis_check *p) {
+    p->timed = measure_clock(p, &p->offset_us, &p->blur_us);
     if (!p->timed) return; /* that TIME is not allowed is said with the rights */
     int64_t apart = llabs(p->offset_us) > p->blur_us ? llabs(p->offset_us) : 0;
     bool far = apart > CLOCK_NOTE_US;
     findings_add(
-        p->all, far ? NOTE : FINE, "clock",
+        p->all, far ? LEVEL_NOTE : LEVEL_OK, "clock",
         far ? "Leases do not suffer: each side counts on its own clock. Times that are shown do, "
               "and tokens may fall back if locks move to a server whose clock is behind."
             : NULL,
@@ -264,12 +267,12 @@ static void check_clock(patient *p) {
 }
 
 /* Once more at the end: a clock that was stepped meanwhile, or runs at another rate. */
-static void check_clock_again(patient *p) {
+static void check_clock_again(redis_check *p) {
     int64_t offset, blur;
-    if (!p->timed || !ask_time(p, &offset, &blur)) return;
+    if (!p->timed || !measure_clock(p, &offset, &blur)) return;
     int64_t moved = llabs(offset - p->offset_us);
     if (moved <= CLOCK_STEP_US + blur + p->blur_us) return;
-    findings_add(p->all, WARNING, "clock",
+    findings_add(p->all, LEVEL_WARNING, "clock",
                  "A server's clock that is stepped forward ends leases early.",
                  "Let NTP slew the clocks, not step them.",
                  "the clocks moved against each other by %.3f s during this examination",
@@ -278,15 +281,15 @@ static void check_clock_again(patient *p) {
 
 /* ---- Latency ---- */
 
-static void check_latency(patient *p) {
+static void check_latency(redis_check *p) {
     static int64_t us[LATENCY_TRIES];
     size_t count = 0;
-    server_reply said;
+    server_reply reply;
     hf__time until = hf__after_ms(hf__now(), LATENCY_MS);
     while (count < LATENCY_TRIES) {
         hf__time before = hf__now();
         if (before >= until) break;
-        if (server_admin_ask(p->talk, &said, (const char *[]){"TIME", NULL})) break;
+        if (server_admin_command(p->admin, &reply, (const char *[]){"TIME", NULL})) break;
         us[count++] = (hf__now() - before) / 1000;
     }
     doctor_latency(p->all, us, count, p->url->lease_ms, "an exchange with the server");
@@ -299,45 +302,48 @@ static bool is_this_machine(const char *host) {
            strcmp(host, "::1") == 0;
 }
 
-static void check_privacy(patient *p) {
+static void check_privacy(redis_check *p) {
     const hf__url *url = p->url;
     if (url->tls_verify_none)
-        findings_add(p->all, WARNING, "tls", "Whoever sits between can answer for the server.",
+        findings_add(p->all, LEVEL_WARNING, "tls",
+                     "Whoever sits between can answer for the server.",
                      "Leave tls_verify=none out; name the authority by tls_ca.",
                      "the server's certificate is not verified");
     else if (url->scheme == HF__SCHEME_REDIS_TLS)
-        findings_add(p->all, FINE, "tls", NULL, NULL, "the server's certificate is verified");
+        findings_add(p->all, LEVEL_OK, "tls", NULL, NULL, "the server's certificate is verified");
     else if (url->scheme == HF__SCHEME_REDIS && !is_this_machine(url->host) &&
              (url->password || url->password_file))
-        findings_add(p->all, NOTE, "tls", "Who can listen on the way can read it, and take locks.",
+        findings_add(p->all, LEVEL_NOTE, "tls",
+                     "Who can listen on the way can read it, and take locks.",
                      "Use rediss://, if the network is not trusted.",
                      "the password goes to %s without encryption", url->host);
 }
 
-static bool reach(patient *p) {
+static bool connect_server(redis_check *p) {
     hf__time before = hf__now();
-    hf_result r = server_admin_open(p->url, &p->talk);
+    hf_result r = server_admin_open(p->url, &p->admin);
     if (r) {
-        findings_add(p->all, GRAVE, "reach",
+        findings_add(p->all, LEVEL_ERROR, "reach",
                      "No lock can be taken, and those that are held get lost.",
                      r == HF_REFUSED ? NULL : "Check the URL, the server and the network between.",
                      "%s", hf_error_detail());
         return false;
     }
-    findings_add(p->all, FINE, "reach", NULL, NULL, "connected in %.3f ms",
+    findings_add(p->all, LEVEL_OK, "reach", NULL, NULL, "connected in %.3f ms",
                  (double)(hf__now() - before) / 1e6);
     return true;
 }
 
 /* To ask on would be to take each refusal for an answer. */
-static void tell_shut_out(patient *p) {
-    findings_add(p->all, GRAVE, "login", "No lock can be taken, and nothing more can be looked at.",
+static void report_no_password(redis_check *p) {
+    findings_add(p->all, LEVEL_ERROR, "login",
+                 "No lock can be taken, and nothing more can be looked at.",
                  "Give the password in the URL, redis://:PASSWORD@HOST, or name a file that has it "
                  "by password_file.",
                  "the server wants a password, and the URL has none");
 }
 
-static void examine(patient *p, bool informed) {
+static void run_checks(redis_check *p, bool informed) {
     if (informed) {
         check_version(p);
         check_role(p);
@@ -347,21 +353,21 @@ static void examine(patient *p, bool informed) {
         check_clients(p);
     }
     check_clock(p);
-    doctor_rights(p->all, p->url, p->talk);
+    doctor_rights(p->all, p->url, p->admin);
     check_latency(p);
     check_clock_again(p);
 }
 
 bool doctor_redis(findings *all, const hf__url *url) {
-    patient p = {.all = all, .url = url};
-    if (!reach(&p)) return false;
+    redis_check p = {.all = all, .url = url};
+    if (!connect_server(&p)) return false;
     check_privacy(&p);
     bool informed = read_info(&p);
-    if (p.shut_out)
-        tell_shut_out(&p);
+    if (p.needs_password)
+        report_no_password(&p);
     else
-        examine(&p, informed);
+        run_checks(&p, informed);
     free(p.info);
-    server_admin_close(p.talk);
-    return !p.shut_out;
+    server_admin_close(p.admin);
+    return !p.needs_password;
 }

@@ -9,7 +9,7 @@
 #define KEY_BYTES 160
 
 /* What is lacking, by what it is needed for. */
-typedef enum need { TO_LOCK, TO_SHOW, TO_WAIT, TO_LIST, NEEDS } need;
+typedef enum right_purpose { TO_LOCK, TO_SHOW, TO_WAIT, TO_LIST, NEEDS } right_purpose;
 
 /* KEY, LIST and CHANNEL stand for names of our own. Nothing is there under them, so that most of these find
    nothing to do; what some make is deleted, and they are tried only if that may be done. */
@@ -17,15 +17,15 @@ typedef enum need { TO_LOCK, TO_SHOW, TO_WAIT, TO_LIST, NEEDS } need;
 #define LIST    "\2"
 #define CHANNEL "\3"
 
-typedef struct right {
+typedef struct acl_right {
     const char *name; /* as an ACL has it */
-    need need;
-    bool makes; /* something, that must be deleted */
+    right_purpose need;
+    bool creates; /* something, that must be deleted */
     const char *words[WORDS_MAX];
-} right;
+} acl_right;
 
 /* del comes first: the others that need it look whether it is allowed. */
-static const right rights[] = {
+static const acl_right rights[] = {
     {"del", TO_LOCK, false, {"DEL", KEY, LIST}},
     {"time", TO_LOCK, false, {"TIME"}},
     {"eval", TO_LOCK, false, {"EVAL", "return 1", "1", KEY}},
@@ -54,16 +54,16 @@ static const right rights[] = {
     {"scan", TO_LIST, false, {"SCAN", "0", "MATCH", KEY, "COUNT", "1"}},
 };
 
-typedef struct trial {
-    server_admin *talk;
+typedef struct rights_check {
+    server_admin *admin;
     char key[KEY_BYTES], list[KEY_BYTES], channel[KEY_BYTES];
     bool may_delete;
     char lacking[NEEDS][FINDING_BYTES / 2];
-} trial;
+} rights_check;
 
 /* ---- Trying ---- */
 
-static const char *word_of(const trial *t, const char *word) {
+static const char *expand_word(const rights_check *t, const char *word) {
     switch (*word) {
     case '\1': return t->key;
     case '\2': return t->list;
@@ -73,66 +73,68 @@ static const char *word_of(const trial *t, const char *word) {
 }
 
 /* The server denies it for want of a right. Any other error is one of what we asked it to do. */
-static bool denied(const server_reply *said) {
-    return said->type == '-' && (strncmp(said->text, "NOPERM", strlen("NOPERM")) == 0 ||
-                                 strstr(said->text, "unknown command"));
+static bool is_denied(const server_reply *reply) {
+    return reply->type == '-' && (strncmp(reply->text, "NOPERM", strlen("NOPERM")) == 0 ||
+                                  strstr(reply->text, "unknown command"));
 }
 
-static void note_lacking(trial *t, need which, const char *name) {
+static void note_lacking(rights_check *t, right_purpose which, const char *name) {
     char *list = t->lacking[which];
     size_t length = strlen(list);
     snprintf(list + length, sizeof t->lacking[which] - length, " +%s", name);
 }
 
-static hf_result ask(trial *t, const right *r, server_reply *said) {
+static hf_result try_right(rights_check *t, const acl_right *r, server_reply *reply) {
     const char *words[WORDS_MAX + 1] = {0};
-    for (int i = 0; i < WORDS_MAX && r->words[i]; i++) words[i] = word_of(t, r->words[i]);
-    return server_admin_ask(t->talk, said, words);
+    for (int i = 0; i < WORDS_MAX && r->words[i]; i++) words[i] = expand_word(t, r->words[i]);
+    return server_admin_command(t->admin, reply, words);
 }
 
-static bool try_all(trial *t) {
-    server_reply said;
+static bool try_rights(rights_check *t) {
+    server_reply reply;
     for (size_t i = 0; i < sizeof rights / sizeof *rights; i++) {
-        const right *r = &rights[i];
-        if (r->makes && !t->may_delete) continue;
-        if (ask(t, r, &said)) return false;
-        if (denied(&said)) note_lacking(t, r->need, r->name);
-        if (i == 0) t->may_delete = !denied(&said);
+        const acl_right *r = &rights[i];
+        if (r->creates && !t->may_delete) continue;
+        if (try_right(t, r, &reply)) return false;
+        if (is_denied(&reply)) note_lacking(t, r->need, r->name);
+        if (i == 0) t->may_delete = !is_denied(&reply);
     }
-    return !t->may_delete || !ask(t, &rights[0], &said);
+    return !t->may_delete || !try_right(t, &rights[0], &reply);
 }
 
 /* A connection that listens can do nothing else: it has one of its own. */
-static bool try_listening(trial *t, const hf__url *url) {
-    server_reply said;
-    server_admin *ear;
-    if (server_admin_open(url, &ear)) return false;
+static bool try_subscribe(rights_check *t, const hf__url *url) {
+    server_reply reply;
+    server_admin *subscriber;
+    if (server_admin_open(url, &subscriber)) return false;
     const char *const words[] = {"SUBSCRIBE", t->channel, NULL};
-    hf_result r = server_admin_ask(ear, &said, words);
-    if (!r && denied(&said)) note_lacking(t, TO_WAIT, "subscribe");
-    server_admin_close(ear);
+    hf_result r = server_admin_command(subscriber, &reply, words);
+    if (!r && is_denied(&reply)) note_lacking(t, TO_WAIT, "subscribe");
+    server_admin_close(subscriber);
     return r == HF_OK;
 }
 
 /* ---- Telling ---- */
 
-static void name_user(const hf__url *url, server_admin *talk, char user[64]) {
-    server_reply said;
+static void name_user(const hf__url *url, server_admin *admin, char user[64]) {
+    server_reply reply;
     const char *const words[] = {"ACL", "WHOAMI", NULL};
-    bool known = !server_admin_ask(talk, &said, words) && said.type == '$';
-    snprintf(user, 64, "%s", known ? said.text : url->user ? url->user : "this user");
+    bool known = !server_admin_command(admin, &reply, words) && reply.type == '$';
+    snprintf(user, 64, "%s", known ? reply.text : url->user ? url->user : "this user");
 }
 
-static void tell(findings *all, trial *t, const char *user) {
+static void report_lacking(findings *all, rights_check *t, const char *user) {
     static const struct {
         severity level;
         const char *means;
     } kinds[NEEDS] = {
-        {GRAVE, "Taking, renewing or releasing a lock fails for want of it."},
-        {WARNING, "Who holds a lock cannot be shown; readers, permits, latches and leaders fail."},
-        {WARNING, "Who waits for a lock is refused, or served late: it asks from time to time "
-                  "instead of being told."},
-        {NOTE, "holdfast list and holdfast top need it, and hf_list; locks do not."},
+        {LEVEL_ERROR, "Taking, renewing or releasing a lock fails for want of it."},
+        {LEVEL_WARNING,
+         "Who holds a lock cannot be shown; readers, permits, latches and leaders fail."},
+        {LEVEL_WARNING,
+         "Who waits for a lock is refused, or served late: it asks from time to time "
+         "instead of being told."},
+        {LEVEL_NOTE, "holdfast list and holdfast top need it, and hf_list; locks do not."},
     };
     bool all_there = true;
     for (int i = 0; i < NEEDS; i++) {
@@ -143,20 +145,20 @@ static void tell(findings *all, trial *t, const char *user) {
                      "%s lacks%s", user, t->lacking[i]);
     }
     if (all_there)
-        findings_add(all, FINE, "rights", NULL, NULL, "%s may do all that locks need", user);
+        findings_add(all, LEVEL_OK, "rights", NULL, NULL, "%s may do all that locks need", user);
 }
 
-void doctor_rights(findings *all, const hf__url *url, server_admin *talk) {
+void doctor_rights(findings *all, const hf__url *url, server_admin *admin) {
     char uuid[HF__UUID_LENGTH + 1], user[64];
-    trial t = {.talk = talk};
+    rights_check t = {.admin = admin};
     hf__uuid_make(uuid);
     snprintf(t.key, sizeof t.key, "%s:{holdfast-doctor:%s}", url->prefix, uuid);
     snprintf(t.list, sizeof t.list, "%s:{holdfast-doctor:%s}:q", url->prefix, uuid);
     snprintf(t.channel, sizeof t.channel, "%s:c:%s", url->prefix, uuid);
-    name_user(url, talk, user);
-    if (try_all(&t) && try_listening(&t, url))
-        tell(all, &t, user);
+    name_user(url, admin, user);
+    if (try_rights(&t) && try_subscribe(&t, url))
+        report_lacking(all, &t, user);
     else
-        findings_add(all, GRAVE, "reach", "Locks are lost when a connection breaks for long.", NULL,
-                     "the connection broke: %s", hf_error_detail());
+        findings_add(all, LEVEL_ERROR, "reach", "Locks are lost when a connection breaks for long.",
+                     NULL, "the connection broke: %s", hf_error_detail());
 }

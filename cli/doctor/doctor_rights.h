@@ -6,6 +6,6 @@
 #include "common/server_admin.h"
 #include "doctor/findings.h"
 
-void doctor_rights(findings *all, const hf__url *url, server_admin *talk);
+void doctor_rights(findings *all, const hf__url *url, server_admin *admin);
 
 #endif

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "common/jsonout.h"
+#include "common/json.h"
 
 #define LEVEL_COLUMN 9 /* wide */
 #define CHECK_COLUMN 13
@@ -39,7 +39,7 @@ void findings_add(findings *all, severity level, const char *check, const char *
 }
 
 severity findings_worst(const findings *all) {
-    severity worst = FINE;
+    severity worst = LEVEL_OK;
     for (size_t i = 0; i < all->count; i++)
         if (all->list[i].level > worst) worst = all->list[i].level;
     return worst;
@@ -47,33 +47,33 @@ severity findings_worst(const findings *all) {
 
 /* ---- For people ---- */
 
-typedef struct page {
+typedef struct text_layout {
     size_t width, indent; /* width 0: lines are as long as they are */
     bool colour;
-} page;
+} text_layout;
 
-static page page_of_stdout(void) {
+static text_layout page_of_stdout(void) {
     struct winsize size;
     const char *no_colour = getenv("NO_COLOR");
     bool terminal = isatty(STDOUT_FILENO);
-    page p = {.colour = terminal && !(no_colour && *no_colour)};
+    text_layout p = {.colour = terminal && !(no_colour && *no_colour)};
     if (terminal && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col)
         p.width = size.ws_col < WIDEST ? size.ws_col : WIDEST;
     p.indent = p.width && p.width < NARROW ? 2 : LEVEL_COLUMN + CHECK_COLUMN;
     return p;
 }
 
-static size_t characters(const char *text, size_t length) {
+static size_t count_characters(const char *text, size_t length) {
     size_t count = 0;
     for (size_t i = 0; i < length; i++) count += (text[i] & 0xc0) != 0x80;
     return count;
 }
 
 /* Words, wrapped at the width, each further line indented. `column` is where we are. */
-static void write_text(const page *p, const char *text, size_t column) {
+static void write_text(const text_layout *p, const char *text, size_t column) {
     bool first = true;
     while (*text) {
-        size_t length = strcspn(text, " "), wide = characters(text, length);
+        size_t length = strcspn(text, " "), wide = count_characters(text, length);
         bool wrap = !first && p->width && column + 1 + wide > p->width;
         if (wrap) {
             printf("\n%*s", (int)p->indent, "");
@@ -90,13 +90,13 @@ static void write_text(const page *p, const char *text, size_t column) {
     putchar('\n');
 }
 
-static void write_below(const page *p, const char *text) {
+static void write_below(const text_layout *p, const char *text) {
     if (!text) return;
     printf("%*s", (int)p->indent, "");
     write_text(p, text, p->indent);
 }
 
-static void write_finding(const page *p, const finding *f) {
+static void write_finding(const text_layout *p, const finding *f) {
     bool narrow = p->indent < LEVEL_COLUMN;
     printf("%s%-*s%s", p->colour ? colours[f->level] : "", LEVEL_COLUMN - 1, names[f->level],
            p->colour ? "\033[0m" : "");
@@ -111,7 +111,7 @@ static void write_finding(const page *p, const finding *f) {
     write_below(p, f->change);
 }
 
-static const char *span_us(uint64_t us, char text[24]) {
+static const char *format_us(uint64_t us, char text[24]) {
     if (us < 1000)
         snprintf(text, 24, "%" PRIu64 " us", us);
     else if (us < 1000000)
@@ -121,7 +121,7 @@ static const char *span_us(uint64_t us, char text[24]) {
     return text;
 }
 
-static void write_latency(const page *p, const latency *l) {
+static void write_latency(const text_layout *p, const latency_stats *l) {
     uint32_t most = 0, first = LATENCY_BUCKETS, last = 0;
     char text[24];
     for (uint32_t i = 0; i < LATENCY_BUCKETS; i++) {
@@ -133,25 +133,26 @@ static void write_latency(const page *p, const latency *l) {
     uint32_t columns = room > 40 ? BAR_COLUMNS : 8;
     for (uint32_t i = first; i <= last && most; i++) {
         int bar = (int)((l->bucket[i] * columns + most - 1) / most);
-        printf("%*sup to %7s  %5" PRIu32 "%s", (int)p->indent, "", span_us(UINT64_C(1) << i, text),
-               l->bucket[i], bar ? "  " : "");
+        printf("%*sup to %7s  %5" PRIu32 "%s", (int)p->indent, "",
+               format_us(UINT64_C(1) << i, text), l->bucket[i], bar ? "  " : "");
         while (bar-- > 0) putchar('#');
         putchar('\n');
     }
 }
 
 static void write_summary(const findings *all) {
-    size_t counts[GRAVE + 1] = {0};
+    size_t counts[LEVEL_ERROR + 1] = {0};
     for (size_t i = 0; i < all->count; i++) counts[all->list[i].level]++;
-    printf("\n%zu ok, %zu note%s, %zu warning%s, %zu error%s\n", counts[FINE], counts[NOTE],
-           counts[NOTE] == 1 ? "" : "s", counts[WARNING], counts[WARNING] == 1 ? "" : "s",
-           counts[GRAVE], counts[GRAVE] == 1 ? "" : "s");
+    printf("\n%zu ok, %zu note%s, %zu warning%s, %zu error%s\n", counts[LEVEL_OK],
+           counts[LEVEL_NOTE], counts[LEVEL_NOTE] == 1 ? "" : "s", counts[LEVEL_WARNING],
+           counts[LEVEL_WARNING] == 1 ? "" : "s", counts[LEVEL_ERROR],
+           counts[LEVEL_ERROR] == 1 ? "" : "s");
 }
 
 bool findings_show(const findings *all, const char *store) {
-    page p = page_of_stdout();
+    text_layout p = page_of_stdout();
     printf("The store is ");
-    write_text(&(page){.width = p.width, .indent = 2}, store, sizeof "The store is " - 1);
+    write_text(&(text_layout){.width = p.width, .indent = 2}, store, sizeof "The store is " - 1);
     putchar('\n');
     for (size_t i = 0; i < all->count; i++) {
         write_finding(&p, &all->list[i]);
@@ -163,13 +164,13 @@ bool findings_show(const findings *all, const char *store) {
 
 /* ---- For programs ---- */
 
-static void member(const char *before, const char *name, const char *value) {
+static void print_member(const char *before, const char *name, const char *value) {
     if (!value) return;
     printf("%s\"%s\":", before, name);
-    jsonout_string(stdout, value);
+    json_write_string(stdout, value);
 }
 
-static void latency_member(const latency *l) {
+static void print_latency_member(const latency_stats *l) {
     if (!l->count) return;
     printf(",\"latency_us\":{\"count\":%" PRIu32 ",\"min\":%" PRId64 ",\"p50\":%" PRId64
            ",\"p90\":%" PRId64 ",\"p99\":%" PRId64 ",\"max\":%" PRId64 "}",
@@ -177,20 +178,20 @@ static void latency_member(const latency *l) {
 }
 
 bool findings_show_json(const findings *all, const char *store) {
-    member("{", "store", store);
-    member(",", "level", names[findings_worst(all)]);
+    print_member("{", "store", store);
+    print_member(",", "level", names[findings_worst(all)]);
     printf(",\"findings\":[");
     for (size_t i = 0; i < all->count; i++) {
         const finding *f = &all->list[i];
-        member(i ? ",\n{" : "\n{", "level", names[f->level]);
-        member(",", "check", f->check);
-        member(",", "found", f->found);
-        member(",", "means", f->means);
-        member(",", "change", f->change);
+        print_member(i ? ",\n{" : "\n{", "level", names[f->level]);
+        print_member(",", "check", f->check);
+        print_member(",", "found", f->found);
+        print_member(",", "means", f->means);
+        print_member(",", "change", f->change);
         putchar('}');
     }
     printf("]");
-    latency_member(&all->latency);
+    print_latency_member(&all->latency);
     printf("}\n");
     return fflush(stdout) == 0 && !ferror(stdout);
 }

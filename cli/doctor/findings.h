@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef enum severity { FINE, NOTE, WARNING, GRAVE } severity;
+typedef enum severity { LEVEL_OK, LEVEL_NOTE, LEVEL_WARNING, LEVEL_ERROR } severity;
 
 #define FINDINGS_MAX  64
 #define FINDING_BYTES 1024
@@ -22,15 +22,15 @@ typedef struct finding {
 /* How long the store took to answer. */
 #define LATENCY_BUCKETS 24 /* powers of two, from 1 µs on */
 
-typedef struct latency {
+typedef struct latency_stats {
     uint32_t count, bucket[LATENCY_BUCKETS];
     int64_t least_us, median_us, p90_us, p99_us, most_us;
-} latency;
+} latency_stats;
 
 typedef struct findings {
     finding list[FINDINGS_MAX];
     size_t count;
-    latency latency; /* count 0: not measured */
+    latency_stats latency; /* count 0: not measured */
 } findings;
 
 /* Add one; `found` is a printf format, and foreign text in it may be anything. */

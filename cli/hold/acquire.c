@@ -12,30 +12,30 @@
 #include <unistd.h>
 
 #include "common/args.h"
-#include "common/common.h"
-#include "common/exits.h"
-#include "common/say.h"
+#include "common/exit_codes.h"
+#include "common/message.h"
+#include "common/options.h"
 #include "common/show.h"
 #include "common/store.h"
+#include "hold/acquire_wait.h"
 #include "hold/handle.h"
-#include "hold/helper.h"
-#include "hold/taking.h"
+#include "hold/helper_process.h"
 #include "holdfast.h"
 
 enum { LEASE = COMMON_OWN, WHILE_PID, DETACH, MAX_HOLD, NO_RENEW };
 
-typedef struct arguments {
+typedef struct acquire_args {
     char *store;
     const char *name, *handle;
     int64_t wait_ms, lease_ms, max_hold_ms;
     pid_t pid; /* 0: none */
     bool detach, no_renew;
-} arguments;
+} acquire_args;
 
 /* ---- Without a helper ---- */
 
-static int write_down(const arguments *a, const store *s, uint64_t token, char *text,
-                      const handle_file *f) {
+static int write_exported_handle(const acquire_args *a, const store *s, uint64_t token, char *text,
+                                 const handle_file *f) {
     handle made = {.name = (char *)a->name,
                    .store = s->shown,
                    .token = token,
@@ -46,39 +46,40 @@ static int write_down(const arguments *a, const store *s, uint64_t token, char *
 }
 
 /* A lock that nobody could release is not left behind. */
-static void take_back(hf_client *client, const char *text) {
+static void undo_export(hf_client *client, const char *text) {
     hf_hold *hold;
     if (hf_adopt(client, text, NULL, &hold) == HF_OK) (void)hf_release(hold);
 }
 
-static int export_it(const arguments *a, const store *s, hf_client *client, hf_hold *hold,
-                     const handle_file *f) {
+static int export_hold(const acquire_args *a, const store *s, hf_client *client, hf_hold *hold,
+                       const handle_file *f) {
     char text[HF_EXPORT_MAX];
     uint64_t token = hf_fence(hold);
     hf_result r = hf_export(hold, text, sizeof text);
     if (r) {
-        int failed = fail(exit_of(r), "cannot leave %s behind: %s", a->name, hf_error_detail());
+        int failed =
+            fail(exit_code_of(r), "cannot leave %s behind: %s", a->name, hf_error_detail());
         (void)hf_release(hold);
         return failed;
     }
-    int code = write_down(a, s, token, text, f);
+    int code = write_exported_handle(a, s, token, text, f);
     if (code) {
-        take_back(client, text);
+        undo_export(client, text);
         return code;
     }
     printf("%" PRIu64 "\n", token);
     return show_end(0);
 }
 
-static int take_and_export(const arguments *a, const store *s, hf_client *client,
-                           const handle_file *f) {
+static int acquire_and_export(const acquire_args *a, const store *s, hf_client *client,
+                              const handle_file *f) {
     hf_hold *hold;
     hf_options options = {.wait_ms = a->wait_ms, .lease_ms = a->lease_ms, .flags = HF_NO_RENEW};
-    int code = taking_acquire(client, s, a->name, &options, EXIT_CONFLICT, &hold);
-    return code ? code : export_it(a, s, client, hold, f);
+    int code = acquire_wait(client, s, a->name, &options, EXIT_CONFLICT, &hold);
+    return code ? code : export_hold(a, s, client, hold, f);
 }
 
-static int without_helper(const arguments *a, const store *s) {
+static int acquire_without_helper(const acquire_args *a, const store *s) {
     hf_client *client;
     handle_file f;
     if (strncmp(s->url, "redis", strlen("redis")) != 0)
@@ -89,7 +90,7 @@ static int without_helper(const arguments *a, const store *s) {
     int code = handle_create(a->handle, &f);
     if (!code) code = store_open(s, &client);
     if (!code) {
-        code = take_and_export(a, s, client, &f);
+        code = acquire_and_export(a, s, client, &f);
         hf_close(client);
     }
     if (code)
@@ -101,14 +102,14 @@ static int without_helper(const arguments *a, const store *s) {
 
 /* ---- With one ---- */
 
-static int with_helper(const arguments *a, const store *s) {
+static int acquire_with_helper(const acquire_args *a, const store *s) {
     uint64_t token;
-    helper h = {.store = s,
-                .name = a->name,
-                .handle = a->handle,
-                .options = {.wait_ms = a->wait_ms, .lease_ms = a->lease_ms},
-                .process = -1,
-                .max_hold_ms = a->max_hold_ms};
+    helper_process h = {.store = s,
+                        .name = a->name,
+                        .handle = a->handle,
+                        .options = {.wait_ms = a->wait_ms, .lease_ms = a->lease_ms},
+                        .process = -1,
+                        .max_hold_ms = a->max_hold_ms};
     if (a->pid) h.process = (int)syscall(SYS_pidfd_open, a->pid, 0);
     if (a->pid && h.process < 0)
         return fail(EXIT_USAGE, "--while-pid %d: %s", (int)a->pid, strerror(errno));
@@ -120,31 +121,31 @@ static int with_helper(const arguments *a, const store *s) {
 
 /* ---- The command line ---- */
 
-static int parse_pid(arguments *a, const char *text) {
+static int parse_pid(acquire_args *a, const char *text) {
     char *end;
     errno = 0;
     long n = strtol(text, &end, 10);
     a->pid = (pid_t)n;
-    if (*text >= '1' && *text <= '9' && !*end && !errno && n == (long)a->pid) return ARGS_GO_ON;
+    if (*text >= '1' && *text <= '9' && !*end && !errno && n == (long)a->pid) return ARGS_CONTINUE;
     return usage_error("acquire", "--while-pid %s is no process", WORD(text));
 }
 
-static int own_option(arguments *a, int c, char **argv) {
+static int parse_acquire_option(acquire_args *a, int c, char **argv) {
     switch (c) {
-    case 'o': a->handle = optarg; return ARGS_GO_ON;
-    case 'n': a->wait_ms = 0; return ARGS_GO_ON;
+    case 'o': a->handle = optarg; return ARGS_CONTINUE;
+    case 'n': a->wait_ms = 0; return ARGS_CONTINUE;
     case 'w': return common_wait("acquire", optarg, &a->wait_ms);
     case LEASE: return common_lease("acquire", optarg, &a->lease_ms);
     case WHILE_PID: return parse_pid(a, optarg);
-    case DETACH: a->detach = true; return ARGS_GO_ON;
-    case NO_RENEW: a->no_renew = true; return ARGS_GO_ON;
-    case MAX_HOLD: return common_span("acquire", "--max-hold", optarg, &a->max_hold_ms);
+    case DETACH: a->detach = true; return ARGS_CONTINUE;
+    case NO_RENEW: a->no_renew = true; return ARGS_CONTINUE;
+    case MAX_HOLD: return common_duration("acquire", "--max-hold", optarg, &a->max_hold_ms);
     default: return common_option("acquire", c, argv, &a->store);
     }
 }
 
 /* It must be said what ends it: nothing is held for ever by mistake. */
-static int check(const arguments *a) {
+static int check_acquire_args(const acquire_args *a) {
     if (!a->handle)
         return usage_error("acquire", "-o HANDLE is missing: the file to release it by");
     if ((a->pid != 0) + a->detach + a->no_renew != 1)
@@ -156,10 +157,10 @@ static int check(const arguments *a) {
         return usage_error("acquire", "--no-renew needs --lease TIME, after which it ends");
     if (a->no_renew && a->max_hold_ms)
         return usage_error("acquire", "--no-renew ends with its lease: leave --max-hold out");
-    return ARGS_GO_ON;
+    return ARGS_CONTINUE;
 }
 
-static int parse(arguments *a, int argc, char **argv) {
+static int parse_acquire_args(acquire_args *a, int argc, char **argv) {
     static const struct option options[] = {{"store", required_argument, NULL, 'S'},
                                             {"handle", required_argument, NULL, 'o'},
                                             {"nonblock", no_argument, NULL, 'n'},
@@ -174,22 +175,23 @@ static int parse(arguments *a, int argc, char **argv) {
                                             {"verbose", no_argument, NULL, COMMON_VERBOSE},
                                             {"help", no_argument, NULL, COMMON_HELP},
                                             {0}};
-    int c, code = ARGS_GO_ON;
-    while (code == ARGS_GO_ON && (c = getopt_long(argc, argv, ":S:o:nw:qh", options, NULL)) != -1)
-        code = own_option(a, c, argv);
-    if (code == ARGS_GO_ON) code = common_name("acquire", argc, argv, &a->name);
-    return code == ARGS_GO_ON ? check(a) : code;
+    int c, code = ARGS_CONTINUE;
+    while (code == ARGS_CONTINUE &&
+           (c = getopt_long(argc, argv, ":S:o:nw:qh", options, NULL)) != -1)
+        code = parse_acquire_option(a, c, argv);
+    if (code == ARGS_CONTINUE) code = common_name("acquire", argc, argv, &a->name);
+    return code == ARGS_CONTINUE ? check_acquire_args(a) : code;
 }
 
 int acquire_main(int argc, char **argv) {
-    arguments a = {.wait_ms = HF_FOREVER};
+    acquire_args a = {.wait_ms = HF_FOREVER};
     store s;
-    int code = parse(&a, argc, argv);
-    if (code != ARGS_GO_ON) return code;
+    int code = parse_acquire_args(&a, argc, argv);
+    if (code != ARGS_CONTINUE) return code;
     code = store_choose(&s, a.store);
     if (!code && strncmp(s.url, "memory:", strlen("memory:")) == 0)
         code = usage_error("acquire", "memory: is of one process: it can hold nothing for others");
-    if (!code) code = a.no_renew ? without_helper(&a, &s) : with_helper(&a, &s);
+    if (!code) code = a.no_renew ? acquire_without_helper(&a, &s) : acquire_with_helper(&a, &s);
     store_fini(&s);
     return code;
 }

@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "base/url.h"
-#include "common/exits.h"
-#include "common/say.h"
+#include "common/exit_codes.h"
+#include "common/message.h"
 #include "holdfast.h"
 
 #define FIRST_LINE "holdfast handle 1"
@@ -29,7 +29,7 @@ int64_t handle_now_ms(void) {
 /* ---- Processes ---- */
 
 /* The 22nd field; the second is a name in parentheses, which may hold anything. */
-uint64_t handle_began(pid_t pid) {
+uint64_t handle_process_start(pid_t pid) {
     char path[64], text[1024];
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -42,11 +42,11 @@ uint64_t handle_began(pid_t pid) {
     return at ? strtoull(at, NULL, 10) : 0;
 }
 
-int handle_helper(const handle *h) {
+int handle_open_helper(const handle *h) {
     int fd = h->helper > 0 ? (int)syscall(SYS_pidfd_open, h->helper, 0) : -1;
     if (fd < 0) return -1;
     struct pollfd ended = {.fd = fd, .events = POLLIN}; /* also if nobody has waited for it yet */
-    if (handle_began(h->helper) == h->helper_began && poll(&ended, 1, 0) == 0) return fd;
+    if (handle_process_start(h->helper) == h->helper_started && poll(&ended, 1, 0) == 0) return fd;
     close(fd);
     return -1;
 }
@@ -61,7 +61,7 @@ static void print_name(FILE *to, const char *name) {
 
 /* The content of the file, in fresh memory; NULL with errno. The URL may come from a handle of an
    older version, which could contain a secret: only what may be shown is written. */
-static char *compose(const handle *h, size_t *length) {
+static char *compose_handle(const handle *h, size_t *length) {
     char *text = NULL, *store = hf__url_shown(h->store);
     FILE *to = store ? open_memstream(&text, length) : NULL;
     if (to) {
@@ -72,7 +72,7 @@ static char *compose(const handle *h, size_t *length) {
             fprintf(to, "exported %s\nlease %" PRId64 "\nuntil %" PRId64 "\n", h->exported,
                     h->lease_ms, h->until_unix_ms);
         else
-            fprintf(to, "helper %d %" PRIu64 "\n", (int)h->helper, h->helper_began);
+            fprintf(to, "helper %d %" PRIu64 "\n", (int)h->helper, h->helper_started);
     }
     free(store);
     if (to && fclose(to) == 0) return text;
@@ -83,15 +83,15 @@ static char *compose(const handle *h, size_t *length) {
 
 int handle_write(const char *path, const handle_file *f, const handle *h) {
     size_t length = 0;
-    char *text = compose(h, &length);
+    char *text = compose_handle(h, &length);
     bool good = text && write_all(f->fd, text, length) && fsync(f->fd) == 0;
     const char *why = good ? "another file has taken its place" : strerror(errno);
     free(text);
-    if (good && place_has(&f->place, f->fd)) return 0;
+    if (good && safe_file_is_current(&f->location, f->fd)) return 0;
     return fail(EXIT_SYSTEM, "cannot write the handle %s: %s", path, why);
 }
 
-void handle_mark(const handle_file *f, const char *word) {
+void handle_append_result(const handle_file *f, const char *word) {
     char line[32];
     int length = snprintf(line, sizeof line, "%s 1\n", word);
     (void)write_all(f->fd, line, (size_t)length);
@@ -99,8 +99,8 @@ void handle_mark(const handle_file *f, const char *word) {
 
 bool handle_replace(const handle *h) {
     size_t length = 0;
-    char *text = compose(h, &length);
-    bool good = text && place_replace(&h->file.place, 0600, text, length, true);
+    char *text = compose_handle(h, &length);
+    bool good = text && safe_file_replace(&h->file.location, 0600, text, length, true);
     int error = errno;
     free(text);
     errno = error;
@@ -110,17 +110,17 @@ bool handle_replace(const handle *h) {
 void handle_close(handle_file *f) {
     if (f->fd) close(f->fd);
     f->fd = 0;
-    place_close(&f->place);
+    safe_file_close(&f->location);
 }
 
 void handle_remove(handle_file *f) {
-    if (f->fd) place_remove(&f->place, f->fd);
+    if (f->fd) safe_file_remove(&f->location, f->fd);
     handle_close(f);
 }
 
 /* ---- Reading ---- */
 
-static int bad_handle(const char *path) {
+static int fail_bad_handle(const char *path) {
     return fail(EXIT_USAGE, "%s is no handle that holdfast acquire has written", path);
 }
 
@@ -129,7 +129,7 @@ static int hex_digit(char c) {
     return at ? (int)(at - hex) : -1;
 }
 
-static char *decode(const char *text) {
+static char *decode_name(const char *text) {
     char *name = strdup(text), *to = name;
     for (; name && *text; text++) {
         int high = *text == '%' ? hex_digit(text[1]) : -1;
@@ -142,8 +142,8 @@ static char *decode(const char *text) {
     return name;
 }
 
-static void read_line(handle *h, const char *word, const char *value) {
-    if (!strcmp(word, "name") && !h->name) h->name = decode(value);
+static void read_handle_line(handle *h, const char *word, const char *value) {
+    if (!strcmp(word, "name") && !h->name) h->name = decode_name(value);
     if (!strcmp(word, "store") && !h->store) h->store = strdup(value);
     if (!strcmp(word, "token")) h->token = strtoull(value, NULL, 10);
     if (!strcmp(word, "exported") && !h->exported) h->exported = strdup(value);
@@ -154,24 +154,24 @@ static void read_line(handle *h, const char *word, const char *value) {
     if (!strcmp(word, "helper")) {
         char *end;
         h->helper = (pid_t)strtol(value, &end, 10);
-        h->helper_began = strtoull(end, NULL, 10);
+        h->helper_started = strtoull(end, NULL, 10);
     }
 }
 
-static bool parse(handle *h, char *text) {
+static bool parse_handle(handle *h, char *text) {
     char *rest = text, *line = strsep(&rest, "\n");
     if (strcmp(line, FIRST_LINE) != 0) return false;
     while (rest && (line = strsep(&rest, "\n"))) {
         char *space = strchr(line, ' ');
         if (!space) continue;
         *space = '\0';
-        read_line(h, line, space + 1);
+        read_handle_line(h, line, space + 1);
     }
     return h->name && *h->name && h->store && h->token && (h->exported || h->helper > 0);
 }
 
 /* Others could make us end a process of ours. */
-static int check_file(int fd, const char *path) {
+static int check_handle_file(int fd, const char *path) {
     struct stat st;
     if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
         !(st.st_mode & 022) && st.st_size < FILE_MAX)
@@ -179,28 +179,29 @@ static int check_file(int fd, const char *path) {
     return fail(EXIT_USAGE, "%s is not a small file that is yours alone to write", path);
 }
 
-static int read_file(int fd, const char *path, handle *h) {
+static int read_handle_file(int fd, const char *path, handle *h) {
     char text[FILE_MAX];
-    int code = check_file(fd, path);
+    int code = check_handle_file(fd, path);
     ssize_t n = code ? 0 : pread(fd, text, sizeof text - 1, 0);
     if (code) return code;
     text[n < 0 ? 0 : n] = '\0';
-    return parse(h, text) ? 0 : bad_handle(path);
+    return parse_handle(h, text) ? 0 : fail_bad_handle(path);
 }
 
 int handle_read(const char *path, handle *h) {
     *h = (handle){0};
-    int fd = place_open(&h->file.place, path) ? place_read(&h->file.place) : -1;
+    int fd =
+        safe_file_open(&h->file.location, path) ? safe_file_open_existing(&h->file.location) : -1;
     if (fd < 0)
         return fail(EXIT_USAGE, "cannot open the handle %s: %s", LONG_WORD(path),
                     errno == ELOOP ? "it is a symbolic link" : strerror(errno));
     h->file.fd = fd;
-    return read_file(fd, path, h);
+    return read_handle_file(fd, path, h);
 }
 
 int handle_read_again(const char *path, const handle *h, handle *again) {
     *again = (handle){0};
-    return read_file(h->file.fd, path, again);
+    return read_handle_file(h->file.fd, path, again);
 }
 
 void handle_fini(handle *h) {
@@ -214,13 +215,13 @@ void handle_fini(handle *h) {
 /* ---- Making ---- */
 
 /* One that cannot be read is somebody's file. */
-static bool remove_if_over(const char *path) {
+static bool remove_ended_handle(const char *path) {
     handle h;
-    loudness level = say_get();
-    say_set(QUIET);
+    verbosity level = get_verbosity();
+    set_verbosity(QUIET);
     bool over = handle_read(path, &h) == 0;
-    say_set(level);
-    int fd = over && !h.exported ? handle_helper(&h) : -1;
+    set_verbosity(level);
+    int fd = over && !h.exported ? handle_open_helper(&h) : -1;
     if (over) over = h.exported ? h.until_unix_ms < handle_now_ms() : fd < 0;
     if (fd >= 0) close(fd);
     if (over) handle_remove(&h.file);
@@ -231,11 +232,11 @@ static bool remove_if_over(const char *path) {
 int handle_create(const char *path, handle_file *f) {
     *f = (handle_file){0};
     int fd = -1;
-    if (place_open(&f->place, path)) {
-        fd = place_create(&f->place, 0600);
+    if (safe_file_open(&f->location, path)) {
+        fd = safe_file_create(&f->location, 0600);
         if (fd < 0 && errno == EEXIST) {
-            bool over = remove_if_over(path);
-            fd = over ? place_create(&f->place, 0600) : -1;
+            bool over = remove_ended_handle(path);
+            fd = over ? safe_file_create(&f->location, 0600) : -1;
             if (!over) errno = EEXIST;
         }
     }

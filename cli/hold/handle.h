@@ -10,10 +10,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "common/place.h"
+#include "common/safe_file.h"
 
 typedef struct handle_file {
-    place place;
+    safe_file location;
     int fd; /* the file itself, from when it was made or read; 0: not open */
 } handle_file;
 
@@ -23,7 +23,7 @@ typedef struct handle {
     char *store; /* its URL, without credentials */
     uint64_t token;
     pid_t helper; /* 0: there is none */
-    uint64_t helper_began;
+    uint64_t helper_started;
     bool over,
         unknown;    /* the helper says: it was over before; what came of its release is not known */
     char *exported; /* what hf_export has written; NULL: a helper has it */
@@ -40,7 +40,7 @@ int handle_create(const char *path, handle_file *f);
 int handle_write(const char *path, const handle_file *f, const handle *h);
 
 /* Append what a helper reports as it ends: "over" or "unknown". */
-void handle_mark(const handle_file *f, const char *word);
+void handle_append_result(const handle_file *f, const char *word);
 
 /* Close the file; handle_remove also removes it. */
 void handle_close(handle_file *f);
@@ -57,10 +57,10 @@ int handle_read_again(const char *path, const handle *h, handle *again);
 bool handle_replace(const handle *h);
 
 /* A descriptor of the helper; -1: it has ended. */
-int handle_helper(const handle *h);
+int handle_open_helper(const handle *h);
 
 /* When a process began, as the kernel counts; 0: there is none. */
-uint64_t handle_began(pid_t pid);
+uint64_t handle_process_start(pid_t pid);
 
 int64_t handle_now_ms(void);
 

@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "common/args.h"
-#include "common/common.h"
-#include "common/exits.h"
-#include "common/say.h"
+#include "common/exit_codes.h"
+#include "common/message.h"
+#include "common/options.h"
 #include "common/store.h"
 #include "hold/acquire.h"
 #include "hold/handle.h"
@@ -22,17 +22,17 @@
 
 enum { LEASE = COMMON_OWN };
 
-typedef struct arguments {
+typedef struct release_args {
     char *store;
     const char *path;
     int64_t lease_ms;
-} arguments;
+} release_args;
 
 /* ---- The store ---- */
 
 /* The handle contains no credentials. Use those of the store that is named here, if it is the same
    store. */
-static int choose(store *s, const arguments *a, const handle *h, bool *by_handle) {
+static int choose_store(store *s, const release_args *a, const handle *h, bool *by_handle) {
     int code = store_choose(s, a->store);
     if (code || a->store || strcmp(s->shown, h->store) == 0) return code;
     *by_handle = true;
@@ -41,49 +41,50 @@ static int choose(store *s, const arguments *a, const handle *h, bool *by_handle
 }
 
 /* The store of the handle refused us, perhaps because a login is missing. */
-static void say_how_to_log_in(const handle *h) {
-    say("a handle contains no password; name the store with its password by -S, $HOLDFAST_URL or "
+static void print_login_hint(const handle *h) {
+    print_message(
+        "a handle contains no password; name the store with its password by -S, $HOLDFAST_URL or "
         "the "
         "configuration file: %s",
         h->store);
 }
 
-static int with_store(const arguments *a, handle *h,
-                      int (*act)(const arguments *, handle *, hf_client *)) {
+static int with_open_store(const release_args *a, handle *h,
+                           int (*act)(const release_args *, handle *, hf_client *)) {
     store s = {0};
     hf_client *client;
     bool by_handle = false;
-    int code = choose(&s, a, h, &by_handle);
+    int code = choose_store(&s, a, h, &by_handle);
     if (!code) code = store_open(&s, &client);
     if (!code) {
         code = act(a, h, client);
         hf_close(client);
     }
-    if (code == EXIT_REFUSED && by_handle) say_how_to_log_in(h);
+    if (code == EXIT_REFUSED && by_handle) print_login_hint(h);
     store_fini(&s);
     return code;
 }
 
-static int over(const handle *h) {
+static int fail_not_held(const handle *h) {
     return fail(EXIT_LOST, "%s was held no more: its time was up, it was lost, or broken", h->name);
 }
 
 /* ---- Releasing ---- */
 
-static int release_exported(const arguments *a, handle *h, hf_client *client) {
+static int release_exported(const release_args *a, handle *h, hf_client *client) {
     hf_hold *hold;
     (void)a;
     hf_result r = hf_adopt(client, h->exported, &(hf_options){.flags = HF_NO_RENEW}, &hold);
     if (!r) r = hf_release(hold);
-    if (r == HF_LOST) return over(h);
-    return r ? fail(exit_of(r), "cannot release %s: %s", h->name, hf_error_detail()) : 0;
+    if (r == HF_LOST) return fail_not_held(h);
+    return r ? fail(exit_code_of(r), "cannot release %s: %s", h->name, hf_error_detail()) : 0;
 }
 
 /* The helper has left word, if it was not the usual. */
-static int how_it_ended(const arguments *a, const handle *h) {
+static int read_helper_result(const release_args *a, const handle *h) {
     handle ended;
     int code = handle_read_again(a->path, h, &ended);
-    if (!code && ended.over) code = over(h);
+    if (!code && ended.over) code = fail_not_held(h);
     if (!code && ended.unknown)
         code = fail(EXIT_UNKNOWN,
                     "the store did not answer whether %s was released; its lease will "
@@ -93,9 +94,9 @@ static int how_it_ended(const arguments *a, const handle *h) {
     return code;
 }
 
-static int release_helper(const arguments *a, const handle *h) {
-    int fd = handle_helper(h);
-    if (fd < 0) return over(h);
+static int stop_helper(const release_args *a, const handle *h) {
+    int fd = handle_open_helper(h);
+    if (fd < 0) return fail_not_held(h);
     struct pollfd ended = {.fd = fd, .events = POLLIN};
     int n = -1;
     if (syscall(SYS_pidfd_send_signal, fd, SIGTERM, NULL, 0) == 0) {
@@ -103,25 +104,25 @@ static int release_helper(const arguments *a, const handle *h) {
         while (n < 0 && errno == EINTR);
     }
     close(fd);
-    if (n > 0) return how_it_ended(a, h);
+    if (n > 0) return read_helper_result(a, h);
     return fail(EXIT_UNKNOWN, "the helper of %s (process %d) does not end; is it stopped?", h->name,
                 (int)h->helper);
 }
 
 /* What is over needs no handle any more. */
-static int release(const arguments *a, handle *h) {
-    int code = h->exported ? with_store(a, h, release_exported) : release_helper(a, h);
+static int release_handle(const release_args *a, handle *h) {
+    int code = h->exported ? with_open_store(a, h, release_exported) : stop_helper(a, h);
     if (code == 0 || code == EXIT_LOST) handle_remove(&h->file);
     return code;
 }
 
 /* ---- Extending ---- */
 
-static int extend_exported(const arguments *a, handle *h, hf_client *client) {
+static int extend_exported(const release_args *a, handle *h, hf_client *client) {
     int64_t now = handle_now_ms();
     hf_result r = hf_extend_exported(client, h->exported, a->lease_ms);
-    if (r == HF_LOST) return over(h);
-    if (r) return fail(exit_of(r), "cannot extend %s: %s", h->name, hf_error_detail());
+    if (r == HF_LOST) return fail_not_held(h);
+    if (r) return fail(exit_code_of(r), "cannot extend %s: %s", h->name, hf_error_detail());
     int64_t until = now + (a->lease_ms ? a->lease_ms : h->lease_ms);
     if (until > h->until_unix_ms) h->until_unix_ms = until;
     if (handle_replace(h)) return 0;
@@ -129,10 +130,10 @@ static int extend_exported(const arguments *a, handle *h, hf_client *client) {
                 a->path, strerror(errno));
 }
 
-static int extend(const arguments *a, handle *h) {
-    if (h->exported) return with_store(a, h, extend_exported);
-    int fd = handle_helper(h);
-    if (fd < 0) return over(h);
+static int extend_handle(const release_args *a, handle *h) {
+    if (h->exported) return with_open_store(a, h, extend_exported);
+    int fd = handle_open_helper(h);
+    if (fd < 0) return fail_not_held(h);
     close(fd);
     return fail(EXIT_USAGE, "%s has a helper, which renews it: there is nothing to extend",
                 h->name);
@@ -140,16 +141,16 @@ static int extend(const arguments *a, handle *h) {
 
 /* ---- The command lines ---- */
 
-static int find_path(const char *word, arguments *a, int argc, char **argv) {
+static int parse_path(const char *word, release_args *a, int argc, char **argv) {
     if (optind == argc) return usage_error(word, "the HANDLE is missing");
     if (optind + 1 < argc)
         return usage_error(word, "one HANDLE at a time; \"%s\" is too much",
                            WORD(argv[optind + 1]));
     a->path = argv[optind];
-    return ARGS_GO_ON;
+    return ARGS_CONTINUE;
 }
 
-static int act(const arguments *a, int (*what)(const arguments *, handle *)) {
+static int act_on_handle(const release_args *a, int (*what)(const release_args *, handle *)) {
     handle h;
     int code = handle_read(a->path, &h);
     if (!code) code = what(a, &h);
@@ -163,12 +164,12 @@ int release_main(int argc, char **argv) {
                                             {"verbose", no_argument, NULL, COMMON_VERBOSE},
                                             {"help", no_argument, NULL, COMMON_HELP},
                                             {0}};
-    arguments a = {.path = ""};
-    int c, code = ARGS_GO_ON;
-    while (code == ARGS_GO_ON && (c = getopt_long(argc, argv, ":S:qh", options, NULL)) != -1)
+    release_args a = {.path = ""};
+    int c, code = ARGS_CONTINUE;
+    while (code == ARGS_CONTINUE && (c = getopt_long(argc, argv, ":S:qh", options, NULL)) != -1)
         code = common_option("release", c, argv, &a.store);
-    if (code == ARGS_GO_ON) code = find_path("release", &a, argc, argv);
-    return code == ARGS_GO_ON ? act(&a, release) : code;
+    if (code == ARGS_CONTINUE) code = parse_path("release", &a, argc, argv);
+    return code == ARGS_CONTINUE ? act_on_handle(&a, release_handle) : code;
 }
 
 int extend_main(int argc, char **argv) {
@@ -176,11 +177,11 @@ int extend_main(int argc, char **argv) {
         {"store", required_argument, NULL, 'S'},  {"lease", required_argument, NULL, LEASE},
         {"quiet", no_argument, NULL, 'q'},        {"verbose", no_argument, NULL, COMMON_VERBOSE},
         {"help", no_argument, NULL, COMMON_HELP}, {0}};
-    arguments a = {.path = ""};
-    int c, code = ARGS_GO_ON;
-    while (code == ARGS_GO_ON && (c = getopt_long(argc, argv, ":S:qh", options, NULL)) != -1)
+    release_args a = {.path = ""};
+    int c, code = ARGS_CONTINUE;
+    while (code == ARGS_CONTINUE && (c = getopt_long(argc, argv, ":S:qh", options, NULL)) != -1)
         code = c == LEASE ? common_lease("extend", optarg, &a.lease_ms)
                           : common_option("extend", c, argv, &a.store);
-    if (code == ARGS_GO_ON) code = find_path("extend", &a, argc, argv);
-    return code == ARGS_GO_ON ? act(&a, extend) : code;
+    if (code == ARGS_CONTINUE) code = parse_path("extend", &a, argc, argv);
+    return code == ARGS_CONTINUE ? act_on_handle(&a, extend_handle) : code;
 }

@@ -10,11 +10,11 @@
 
 #include "base/text.h"
 #include "common/args.h"
-#include "common/common.h"
-#include "common/exits.h"
-#include "common/say.h"
+#include "common/duration.h"
+#include "common/exit_codes.h"
+#include "common/message.h"
+#include "common/options.h"
 #include "common/show.h"
-#include "common/span.h"
 #include "common/store.h"
 #include "holdfast.h"
 
@@ -27,30 +27,30 @@ enum { NAME, STATE, HOLDER, HELD, WAITING, COLUMNS };
 
 static const char *const heads[COLUMNS] = {"NAME", "STATE", "HOLDER", "HELD FOR", "WAITING"};
 
-typedef struct arguments {
+typedef struct list_args {
     char *store;
     const char *pattern; /* NULL: all */
     bool json;
-} arguments;
+} list_args;
 
-typedef struct row {
+typedef struct list_row {
     char *name; /* unchanged, for comparing: names that differ may look alike in their cells */
     char *cell[COLUMNS];
-} row;
+} list_row;
 
-typedef struct table {
+typedef struct list_table {
     const store *store;
     const char *pattern; /* NULL: all */
     bool json, terminal;
-    row *rows;
+    list_row *rows;
     size_t count, room;
     bool failed, full;
-} table;
+} list_table;
 
 /* ---- Rows ---- */
 
 /* "held", "read 3", "write", "permits 2/5", "free". */
-static void state_of(char *text, size_t size, const hf_info *info) {
+static void format_list_state(char *text, size_t size, const hf_info *info) {
     if (!info->held)
         snprintf(text, size, "free");
     else if (info->kind == HF_PERMITS)
@@ -62,73 +62,73 @@ static void state_of(char *text, size_t size, const hf_info *info) {
 }
 
 /* For a program in whole seconds. */
-static void held_of(char *text, const table *t, const hf_info *info) {
+static void format_held(char *text, const list_table *t, const hf_info *info) {
     if (!info->held)
         text[0] = '\0';
     else if (t->terminal)
-        span_text(show_held_ms(info), text);
+        duration_text(show_held_ms(info), text);
     else
-        snprintf(text, SPAN_TEXT, "%" PRId64, show_held_ms(info) / 1000);
+        snprintf(text, DURATION_TEXT, "%" PRId64, show_held_ms(info) / 1000);
 }
 
-static char *cell(const char *text) {
+static char *make_cell(const char *text) {
     size_t size = strlen(text) + 1;
     char *copy = malloc(size);
     if (copy) hf__text_tame(copy, size, text, size - 1);
     return copy;
 }
 
-static bool fill(row *r, const table *t, const char *name, const hf_info *info) {
-    char state[64], holder[SHOW_TEXT] = "", held[SPAN_TEXT], waiting[16];
-    state_of(state, sizeof state, info);
+static bool fill_row(list_row *r, const list_table *t, const char *name, const hf_info *info) {
+    char state[64], holder[SHOW_TEXT] = "", held[DURATION_TEXT], waiting[16];
+    format_list_state(state, sizeof state, info);
     if (info->held) show_holder(holder, sizeof holder, info);
-    held_of(held, t, info);
+    format_held(held, t, info);
     snprintf(waiting, sizeof waiting, "%" PRIu32, info->waiting);
     const char *const texts[COLUMNS] = {name, state, holder, held, waiting};
     bool whole = (r->name = strdup(name));
-    for (int i = 0; i < COLUMNS; i++) whole = (r->cell[i] = cell(texts[i])) && whole;
+    for (int i = 0; i < COLUMNS; i++) whole = (r->cell[i] = make_cell(texts[i])) && whole;
     return whole;
 }
 
-static bool grow(table *t) {
+static bool grow_table(list_table *t) {
     if (t->count < t->room) return true;
     size_t room = t->room ? 2 * t->room : 64;
-    row *rows = realloc(t->rows, room * sizeof *rows);
+    list_row *rows = realloc(t->rows, room * sizeof *rows);
     if (!rows) return false;
     t->rows = rows;
     t->room = room;
     return true;
 }
 
-static int32_t add(const char *name, const hf_info *info, void *arg) {
-    table *t = arg;
-    if (t->json && say_get() != QUIET) show_json_lock(name, info, t->store);
-    if (t->json || say_get() == QUIET) {
+static int32_t add_row(const char *name, const hf_info *info, void *arg) {
+    list_table *t = arg;
+    if (t->json && get_verbosity() != QUIET) show_json_lock(name, info, t->store);
+    if (t->json || get_verbosity() == QUIET) {
         t->count++;
-        return say_get() == QUIET;
+        return get_verbosity() == QUIET;
     }
     t->full = t->count == ROWS_MAX;
-    t->failed = !t->full && !grow(t);
+    t->failed = !t->full && !grow_table(t);
     if (t->full || t->failed) return 1;
-    t->failed = !fill(&t->rows[t->count++], t, name, info);
+    t->failed = !fill_row(&t->rows[t->count++], t, name, info);
     return t->failed;
 }
 
 /* ---- The table ---- */
 
-static int by_name(const void *a, const void *b) {
-    return strcmp(((const row *)a)->name, ((const row *)b)->name);
+static int compare_rows(const void *a, const void *b) {
+    return strcmp(((const list_row *)a)->name, ((const list_row *)b)->name);
 }
 
-static size_t width_of(const size_t wide[COLUMNS]) {
+static size_t table_width(const size_t wide[COLUMNS]) {
     size_t all = 0;
     for (int i = 0; i < COLUMNS; i++) all += wide[i] ? wide[i] + APART : 0;
     return all - APART;
 }
 
 /* Names and holders give way until it fits, the wider first. */
-static bool shrink(size_t wide[COLUMNS], size_t width) {
-    while (width_of(wide) > width) {
+static bool shrink_columns(size_t wide[COLUMNS], size_t width) {
+    while (table_width(wide) > width) {
         int widest = wide[HOLDER] >= wide[NAME] ? HOLDER : NAME;
         if (wide[widest] <= LEAST) return false;
         wide[widest]--;
@@ -137,17 +137,17 @@ static bool shrink(size_t wide[COLUMNS], size_t width) {
 }
 
 /* Where that is not enough, columns are left out (0): holders first, whom status tells of. */
-static void fit(size_t wide[COLUMNS], size_t width) {
+static void fit_columns(size_t wide[COLUMNS], size_t width) {
     static const int spare[] = {HOLDER, STATE};
     size_t natural[COLUMNS];
     memcpy(natural, wide, sizeof natural);
-    for (size_t i = 0; !shrink(wide, width) && i < sizeof spare / sizeof *spare; i++) {
+    for (size_t i = 0; !shrink_columns(wide, width) && i < sizeof spare / sizeof *spare; i++) {
         natural[spare[i]] = 0;
         memcpy(wide, natural, sizeof natural);
     }
 }
 
-static void show_row(const char *const cells[COLUMNS], const size_t wide[COLUMNS]) {
+static void show_table_row(const char *const cells[COLUMNS], const size_t wide[COLUMNS]) {
     char text[SHOW_TEXT];
     for (int i = 0; i < COLUMNS; i++) {
         if (!wide[i]) continue;
@@ -158,7 +158,7 @@ static void show_row(const char *const cells[COLUMNS], const size_t wide[COLUMNS
     printf("\n");
 }
 
-static void show_table(const table *t, size_t width) {
+static void show_table(const list_table *t, size_t width) {
     size_t wide[COLUMNS];
     for (int i = 0; i < COLUMNS; i++) {
         wide[i] = strlen(heads[i]);
@@ -167,28 +167,29 @@ static void show_table(const table *t, size_t width) {
             if (columns > wide[i]) wide[i] = columns;
         }
     }
-    fit(wide, width);
-    show_row(heads, wide);
-    for (size_t k = 0; k < t->count; k++) show_row((const char *const *)t->rows[k].cell, wide);
+    fit_columns(wide, width);
+    show_table_row(heads, wide);
+    for (size_t k = 0; k < t->count; k++)
+        show_table_row((const char *const *)t->rows[k].cell, wide);
 }
 
-static void show_tabs(const table *t) {
+static void show_tabs(const list_table *t) {
     for (size_t k = 0; k < t->count; k++)
         for (int i = 0; i < COLUMNS; i++)
             printf("%s%c", t->rows[k].cell[i], i < COLUMNS - 1 ? '\t' : '\n');
 }
 
-static void row_fini(row *r) {
+static void row_fini(list_row *r) {
     free(r->name);
     for (int i = 0; i < COLUMNS; i++) free(r->cell[i]);
 }
 
 /* A store may tell of a name twice. */
-static void sort(table *t) {
+static void sort_rows(list_table *t) {
     size_t kept = 0;
-    if (t->count) qsort(t->rows, t->count, sizeof *t->rows, by_name);
+    if (t->count) qsort(t->rows, t->count, sizeof *t->rows, compare_rows);
     for (size_t k = 0; k < t->count; k++) {
-        if (kept && !by_name(&t->rows[kept - 1], &t->rows[k]))
+        if (kept && !compare_rows(&t->rows[kept - 1], &t->rows[k]))
             row_fini(&t->rows[k]);
         else
             t->rows[kept++] = t->rows[k];
@@ -196,78 +197,80 @@ static void sort(table *t) {
     t->count = kept;
 }
 
-static void table_fini(table *t) {
+static void table_fini(list_table *t) {
     for (size_t k = 0; t->rows && k < t->count; k++) row_fini(&t->rows[k]);
     free(t->rows);
 }
 
 /* A pattern is for the whole name, as in a shell; who wrote a part of one is told how. */
-static void say_none(const table *t) {
+static void print_none_found(const list_table *t) {
     const char *pattern = t->pattern, *where = t->store->shown;
     if (!pattern)
-        say("no lock is in use, in %s", where);
+        print_message("no lock is in use, in %s", where);
     else if (strpbrk(pattern, "*?["))
-        say("no lock whose name matches %s is in use, in %s", pattern, where);
+        print_message("no lock whose name matches %s is in use, in %s", pattern, where);
     else
-        say("no lock named %s is in use, in %s; '*%s*' finds it in a name", pattern, where,
-            pattern);
+        print_message("no lock named %s is in use, in %s; '*%s*' finds it in a name", pattern,
+                      where, pattern);
 }
 
-static int show(table *t) {
+static int show_result(list_table *t) {
     size_t width = show_width();
     if (t->failed) return fail(EXIT_SYSTEM, "out of memory");
-    if (t->full) say("more than %d locks are in use: name a PATTERN", ROWS_MAX);
-    if (t->rows) sort(t);
+    if (t->full) print_message("more than %d locks are in use: name a PATTERN", ROWS_MAX);
+    if (t->rows) sort_rows(t);
     if (t->rows && width)
         show_table(t, width);
     else if (t->rows)
         show_tabs(t);
     else if (!t->count && width && !t->json)
-        say_none(t);
+        print_none_found(t);
     return show_end(t->count ? 0 : 1);
 }
 
 /* ---- Listing ---- */
 
-static int list(const arguments *a, const store *s) {
+static int list_locks(const list_args *a, const store *s) {
     hf_client *client;
-    table t = {.store = s, .pattern = a->pattern, .json = a->json, .terminal = show_width() > 0};
+    list_table t = {
+        .store = s, .pattern = a->pattern, .json = a->json, .terminal = show_width() > 0};
     int code = store_open(s, &client);
     if (code) return code;
-    hf_result r = hf_list(client, a->pattern, add, &t);
-    code = r ? fail(exit_of(r), "cannot list the locks: %s", hf_error_detail()) : show(&t);
+    hf_result r = hf_list(client, a->pattern, add_row, &t);
+    code =
+        r ? fail(exit_code_of(r), "cannot list the locks: %s", hf_error_detail()) : show_result(&t);
     table_fini(&t);
     hf_close(client);
     return code;
 }
 
-static int parse(arguments *a, int argc, char **argv) {
+static int parse_list_args(list_args *a, int argc, char **argv) {
     static const struct option options[] = {
         {"store", required_argument, NULL, 'S'},  {"json", no_argument, NULL, JSON},
         {"quiet", no_argument, NULL, 'q'},        {"verbose", no_argument, NULL, COMMON_VERBOSE},
         {"help", no_argument, NULL, COMMON_HELP}, {0}};
-    int c, code = ARGS_GO_ON;
-    while (code == ARGS_GO_ON && (c = getopt_long(argc, argv, ":S:qh", options, NULL)) != -1) {
+    int c, code = ARGS_CONTINUE;
+    while (code == ARGS_CONTINUE && (c = getopt_long(argc, argv, ":S:qh", options, NULL)) != -1) {
         if (c == JSON)
             a->json = true;
         else
             code = common_option("list", c, argv, &a->store);
     }
-    if (code != ARGS_GO_ON) return code;
+    if (code != ARGS_CONTINUE) return code;
     a->pattern = argv[optind];
     if (optind + 1 < argc)
         return usage_error("list", "one PATTERN at a time, quoted; \"%s\" is too much",
                            WORD(argv[optind + 1]));
-    return ARGS_GO_ON;
+    return ARGS_CONTINUE;
 }
 
 int list_main(int argc, char **argv) {
-    arguments a = {0};
+    list_args a = {0};
     store s;
-    int code = parse(&a, argc, argv);
-    if (code != ARGS_GO_ON) return code;
+    int code = parse_list_args(&a, argc, argv);
+    if (code != ARGS_CONTINUE) return code;
     code = store_choose(&s, a.store);
-    if (!code) code = list(&a, &s);
+    if (!code) code = list_locks(&a, &s);
     store_fini(&s);
     return code;
 }

@@ -9,11 +9,11 @@
 #include <time.h>
 
 #include "common/args.h"
-#include "common/common.h"
-#include "common/exits.h"
-#include "common/say.h"
+#include "common/duration.h"
+#include "common/exit_codes.h"
+#include "common/message.h"
+#include "common/options.h"
 #include "common/show.h"
-#include "common/span.h"
 #include "common/store.h"
 #include "holdfast.h"
 
@@ -23,37 +23,38 @@
 
 enum { ALL = COMMON_OWN, JSON };
 
-typedef struct arguments {
+typedef struct status_args {
     char *store;
     const char *name;
     bool all, json;
-} arguments;
+} status_args;
 
 /* ---- For people ---- */
 
 static void show_since(const hf_info *info) {
-    char at[64], ago[SPAN_TEXT], text[128];
+    char at[64], ago[DURATION_TEXT], text[128];
     struct tm local;
     time_t since = (time_t)(info->since_unix_ms / 1000);
     if (!info->since_unix_ms || !localtime_r(&since, &local)) return;
     strftime(at, sizeof at, "%Y-%m-%d %H:%M:%S", &local);
-    snprintf(text, sizeof text, "%s (%s ago)", at, span_text(show_held_ms(info), ago));
+    snprintf(text, sizeof text, "%s (%s ago)", at, duration_text(show_held_ms(info), ago));
     show_line("since", text);
 }
 
-static bool in_files(const store *s) {
+static bool is_file_store(const store *s) {
     return strncmp(s->url, "file:", strlen("file:")) == 0;
 }
 
 /* In files the kernel keeps a lock as long as its holder lives: the lease is the holder's own affair. */
 static void show_remaining(const hf_info *info, const store *s) {
-    char text[96], span[SPAN_TEXT];
-    if (in_files(s) && !info->remaining_ms)
+    char text[96], duration[DURATION_TEXT];
+    if (is_file_store(s) && !info->remaining_ms)
         snprintf(text, sizeof text, "none: its holder does not run; is it stopped?");
-    else if (in_files(s) && info->remaining_ms > LONG_MS)
+    else if (is_file_store(s) && info->remaining_ms > LONG_MS)
         snprintf(text, sizeof text, "as long as its holder runs");
     else
-        snprintf(text, sizeof text, "%s, unless renewed", span_text(info->remaining_ms, span));
+        snprintf(text, sizeof text, "%s, unless renewed",
+                 duration_text(info->remaining_ms, duration));
     show_line("remaining", text);
 }
 
@@ -91,7 +92,8 @@ static void show_waiters(const hf_info *info, bool all) {
     show_line("", text);
 }
 
-static void show_all(const arguments *a, const store *s, const char *where, const hf_info *info) {
+static void show_lock(const status_args *a, const store *s, const char *where,
+                      const hf_info *info) {
     char text[SHOW_TEXT];
     show_line("name", a->name);
     show_state(text, sizeof text, info);
@@ -104,21 +106,21 @@ static void show_all(const arguments *a, const store *s, const char *where, cons
 
 /* ---- Looking ---- */
 
-static int inspect(const arguments *a, const store *s) {
+static int inspect_and_show(const status_args *a, const store *s) {
     hf_client *client;
     hf_info *info;
     int code = store_open(s, &client);
     if (code) return code;
     hf_result r = hf_inspect(client, a->name, &info);
     if (r) {
-        code = fail(exit_of(r), "cannot look at %s: %s", a->name, hf_error_detail());
-    } else if (say_get() == QUIET) {
+        code = fail(exit_code_of(r), "cannot look at %s: %s", a->name, hf_error_detail());
+    } else if (get_verbosity() == QUIET) {
         code = info->held ? 0 : 1;
     } else {
         if (a->json)
             show_json_lock(a->name, info, s);
         else
-            show_all(a, s, hf_where(client), info);
+            show_lock(a, s, hf_where(client), info);
         code = show_end(info->held ? 0 : 1);
     }
     hf_info_free(info);
@@ -126,7 +128,7 @@ static int inspect(const arguments *a, const store *s) {
     return code;
 }
 
-static int parse(arguments *a, int argc, char **argv) {
+static int parse_status_args(status_args *a, int argc, char **argv) {
     static const struct option options[] = {{"store", required_argument, NULL, 'S'},
                                             {"all", no_argument, NULL, ALL},
                                             {"json", no_argument, NULL, JSON},
@@ -134,8 +136,8 @@ static int parse(arguments *a, int argc, char **argv) {
                                             {"verbose", no_argument, NULL, COMMON_VERBOSE},
                                             {"help", no_argument, NULL, COMMON_HELP},
                                             {0}};
-    int c, code = ARGS_GO_ON;
-    while (code == ARGS_GO_ON && (c = getopt_long(argc, argv, ":S:qh", options, NULL)) != -1) {
+    int c, code = ARGS_CONTINUE;
+    while (code == ARGS_CONTINUE && (c = getopt_long(argc, argv, ":S:qh", options, NULL)) != -1) {
         if (c == ALL)
             a->all = true;
         else if (c == JSON)
@@ -143,16 +145,16 @@ static int parse(arguments *a, int argc, char **argv) {
         else
             code = common_option("status", c, argv, &a->store);
     }
-    return code == ARGS_GO_ON ? common_name("status", argc, argv, &a->name) : code;
+    return code == ARGS_CONTINUE ? common_name("status", argc, argv, &a->name) : code;
 }
 
 int status_main(int argc, char **argv) {
-    arguments a = {0};
+    status_args a = {0};
     store s;
-    int code = parse(&a, argc, argv);
-    if (code != ARGS_GO_ON) return code;
+    int code = parse_status_args(&a, argc, argv);
+    if (code != ARGS_CONTINUE) return code;
     code = store_choose(&s, a.store);
-    if (!code) code = inspect(&a, &s);
+    if (!code) code = inspect_and_show(&a, &s);
     store_fini(&s);
     return code;
 }

@@ -11,9 +11,9 @@
 
 #include "base/time.h"
 #include "common/args.h"
-#include "common/common.h"
-#include "common/exits.h"
-#include "common/say.h"
+#include "common/exit_codes.h"
+#include "common/message.h"
+#include "common/options.h"
 #include "common/show.h"
 #include "common/store.h"
 #include "holdfast.h"
@@ -22,51 +22,52 @@
 #define LOOK_MOST_MS  500
 #define OUTAGE_MS     10000 /* how long a store that is away is waited for */
 
-typedef struct arguments {
+typedef struct wait_args {
     char *store;
     const char *name;
     int64_t wait_ms;
-} arguments;
+} wait_args;
 
-typedef struct watch {
-    const arguments *args;
+typedef struct wait_state {
+    const wait_args *args;
     const store *store;
     hf_client *client;
     hf__time until, trouble_since; /* 0: there is none */
     int64_t pause_ms;
-    bool said;
-} watch;
+    bool announced;
+} wait_state;
 
-static void pause_ms(int64_t ms) {
-    struct timespec span = {.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000) * 1000000};
-    while (nanosleep(&span, &span) != 0) continue;
+static void sleep_ms(int64_t ms) {
+    struct timespec interval = {.tv_sec = (time_t)(ms / 1000),
+                                .tv_nsec = (long)(ms % 1000) * 1000000};
+    while (nanosleep(&interval, &interval) != 0) continue;
 }
 
 /* A while that grows, but not past the end of the lease, which may be that of one who died. */
-static void pause_between(watch *w, int64_t remaining_ms, hf__time now) {
+static void sleep_between_looks(wait_state *w, int64_t remaining_ms, hf__time now) {
     int64_t ms = w->pause_ms, left = w->until == HF__NEVER ? ms : (w->until - now) / HF__MS + 1;
     if (remaining_ms > 0 && remaining_ms < ms) ms = remaining_ms + 1;
     if (left < ms) ms = left;
-    if (ms > 0) pause_ms(ms);
+    if (ms > 0) sleep_ms(ms);
     if ((w->pause_ms *= 2) > LOOK_MOST_MS) w->pause_ms = LOOK_MOST_MS;
 }
 
-static int timed_out(const watch *w) {
+static int fail_timed_out(const wait_state *w) {
     char command[SHOW_TEXT];
     show_command(command, sizeof command, "status", w->store, w->args->name);
     return fail(EXIT_CONFLICT, "%s was not free in time; who holds it: %s", w->args->name, command);
 }
 
-static void say_once(watch *w, const hf_info *info) {
+static void print_holder_once(wait_state *w, const hf_info *info) {
     char who[SHOW_TEXT];
-    if (w->said) return;
-    w->said = true;
+    if (w->announced) return;
+    w->announced = true;
     show_holder(who, sizeof who, info);
-    say_more("%s is held by %s", w->args->name, who);
+    print_verbose("%s is held by %s", w->args->name, who);
 }
 
-/* ARGS_GO_ON: it is held, or that is not known at the moment. */
-static int look(watch *w) {
+/* ARGS_CONTINUE: it is held, or that is not known at the moment. */
+static int check_lock(wait_state *w) {
     hf_info *info;
     int64_t remaining = 0;
     hf_result r = hf_inspect(w->client, w->args->name, &info);
@@ -74,7 +75,7 @@ static int look(watch *w) {
     if (!r) {
         bool held = info->held;
         remaining = info->remaining_ms;
-        if (held) say_once(w, info);
+        if (held) print_holder_once(w, info);
         hf_info_free(info);
         w->trouble_since = 0;
         if (!held) return 0;
@@ -83,27 +84,27 @@ static int look(watch *w) {
         bool over =
             r != HF_UNREACHABLE || now >= w->until || now - w->trouble_since > OUTAGE_MS * HF__MS;
         if (over)
-            return fail(exit_of(r), "cannot look at %s: %s", w->args->name, hf_error_detail());
+            return fail(exit_code_of(r), "cannot look at %s: %s", w->args->name, hf_error_detail());
     }
-    if (now >= w->until) return timed_out(w);
-    pause_between(w, remaining, now);
-    return ARGS_GO_ON;
+    if (now >= w->until) return fail_timed_out(w);
+    sleep_between_looks(w, remaining, now);
+    return ARGS_CONTINUE;
 }
 
-static int wait_for(const arguments *a, const store *s) {
-    watch w = {.args = a,
-               .store = s,
-               .until = hf__after_ms(hf__now(), a->wait_ms),
-               .pause_ms = LOOK_FIRST_MS};
+static int wait_until_free(const wait_args *a, const store *s) {
+    wait_state w = {.args = a,
+                    .store = s,
+                    .until = hf__after_ms(hf__now(), a->wait_ms),
+                    .pause_ms = LOOK_FIRST_MS};
     int code = store_open(s, &w.client);
     if (code) return code;
-    do code = look(&w);
-    while (code == ARGS_GO_ON);
+    do code = check_lock(&w);
+    while (code == ARGS_CONTINUE);
     hf_close(w.client);
     return code;
 }
 
-static int parse(arguments *a, int argc, char **argv) {
+static int parse_wait_args(wait_args *a, int argc, char **argv) {
     static const struct option options[] = {{"store", required_argument, NULL, 'S'},
                                             {"wait", required_argument, NULL, 'w'},
                                             {"timeout", required_argument, NULL, 'w'},
@@ -111,20 +112,20 @@ static int parse(arguments *a, int argc, char **argv) {
                                             {"verbose", no_argument, NULL, COMMON_VERBOSE},
                                             {"help", no_argument, NULL, COMMON_HELP},
                                             {0}};
-    int c, code = ARGS_GO_ON;
-    while (code == ARGS_GO_ON && (c = getopt_long(argc, argv, ":S:w:qh", options, NULL)) != -1)
+    int c, code = ARGS_CONTINUE;
+    while (code == ARGS_CONTINUE && (c = getopt_long(argc, argv, ":S:w:qh", options, NULL)) != -1)
         code = c == 'w' ? common_wait("wait", optarg, &a->wait_ms)
                         : common_option("wait", c, argv, &a->store);
-    return code == ARGS_GO_ON ? common_name("wait", argc, argv, &a->name) : code;
+    return code == ARGS_CONTINUE ? common_name("wait", argc, argv, &a->name) : code;
 }
 
 int wait_main(int argc, char **argv) {
-    arguments a = {.wait_ms = HF_FOREVER};
+    wait_args a = {.wait_ms = HF_FOREVER};
     store s;
-    int code = parse(&a, argc, argv);
-    if (code != ARGS_GO_ON) return code;
+    int code = parse_wait_args(&a, argc, argv);
+    if (code != ARGS_CONTINUE) return code;
     code = store_choose(&s, a.store);
-    if (!code) code = wait_for(&a, &s);
+    if (!code) code = wait_until_free(&a, &s);
     store_fini(&s);
     return code;
 }

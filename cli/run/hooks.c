@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/time.h"
-#include "common/say.h"
+#include "common/message.h"
 #include "common/signals.h"
 
 #define LONGEST_MS 5000 /* that the end of the run waits for them */
@@ -21,7 +21,7 @@
 /* ---- Starting ---- */
 
 /* A group of its own, out of the terminal's reach; signals as when we were started. */
-static int prepare(posix_spawnattr_t *attributes, posix_spawn_file_actions_t *files) {
+static int prepare_spawn(posix_spawnattr_t *attributes, posix_spawn_file_actions_t *files) {
     sigset_t pipe;
     sigemptyset(&pipe);
     sigaddset(&pipe, SIGPIPE);
@@ -36,7 +36,7 @@ static int prepare(posix_spawnattr_t *attributes, posix_spawn_file_actions_t *fi
     return error;
 }
 
-static int spawn(pid_t *pid, const char *command) {
+static int spawn_hook(pid_t *pid, const char *command) {
     posix_spawnattr_t attributes;
     posix_spawn_file_actions_t files;
     const char *named = getenv("SHELL"), *shell = named && *named ? named : "/bin/sh";
@@ -45,7 +45,7 @@ static int spawn(pid_t *pid, const char *command) {
     if (error) return error;
     error = posix_spawn_file_actions_init(&files);
     if (!error) {
-        error = prepare(&attributes, &files);
+        error = prepare_spawn(&attributes, &files);
         if (!error) error = posix_spawnp(pid, shell, &files, &attributes, argv, environ);
         posix_spawn_file_actions_destroy(&files);
     }
@@ -58,11 +58,11 @@ void hooks_start(hooks *h, const char *option, const char *command, const char *
     if (!command || h->count == HOOKS_MAX) return;
     bool set = setenv("HOLDFAST_EVENT", event, 1) == 0 && (!why || !setenv("HOLDFAST_WHY", why, 1));
     pid_t pid = 0;
-    int error = set ? spawn(&pid, command) : ENOMEM;
+    int error = set ? spawn_hook(&pid, command) : ENOMEM;
     unsetenv("HOLDFAST_EVENT"); /* the command is no hook */
     unsetenv("HOLDFAST_WHY");
     if (error) {
-        say("cannot run %s: %s", option, strerror(error));
+        print_message("cannot run %s: %s", option, strerror(error));
         return;
     }
     h->running[h->count].pid = pid;
@@ -71,31 +71,31 @@ void hooks_start(hooks *h, const char *option, const char *command, const char *
 
 /* ---- Ending ---- */
 
-static void report(const char *option, int status) {
+static void report_hook(const char *option, int status) {
     if (WIFSIGNALED(status))
-        say("%s was ended by signal %d", option, WTERMSIG(status));
+        print_message("%s was ended by signal %d", option, WTERMSIG(status));
     else if (WEXITSTATUS(status))
-        say("%s ended with %d", option, WEXITSTATUS(status));
+        print_message("%s ended with %d", option, WEXITSTATUS(status));
 }
 
-static void see_ended(pid_t pid, const char *option, hf__time until) {
+static void await_hook(pid_t pid, const char *option, hf__time until) {
     const struct timespec pause = {.tv_nsec = LOOK};
     int status = 0;
     pid_t found;
     while ((found = waitpid(pid, &status, WNOHANG)) == 0 && hf__now() < until)
         nanosleep(&pause, NULL);
     if (found == pid) {
-        report(option, status);
+        report_hook(option, status);
     } else if (found == 0) {
         kill(-pid, SIGKILL);
         (void)waitpid(pid, &status, 0);
-        say("%s took too long, and was killed", option);
+        print_message("%s took too long, and was killed", option);
     }
 }
 
 void hooks_end(hooks *h) {
     hf__time until = hf__after_ms(hf__now(), LONGEST_MS);
-    for (int i = 0; i < h->count; i++) see_ended(h->running[i].pid, h->running[i].option, until);
+    for (int i = 0; i < h->count; i++) await_hook(h->running[i].pid, h->running[i].option, until);
     h->count = 0;
 }
 

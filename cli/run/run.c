@@ -8,25 +8,25 @@
 
 #include "base/time.h"
 #include "common/args.h"
-#include "common/exits.h"
-#include "common/say.h"
+#include "common/duration.h"
+#include "common/exit_codes.h"
+#include "common/message.h"
 #include "common/show.h"
 #include "common/signals.h"
-#include "common/span.h"
 #include "common/store.h"
 #include "holdfast.h"
-#include "run/hold.h"
-#include "run/label.h"
-#include "run/metrics.h"
+#include "run/command_label.h"
+#include "run/hold_loop.h"
+#include "run/metrics_file.h"
+#include "run/notify.h"
 #include "run/supervisor.h"
-#include "run/telling.h"
-#include "run/waiting.h"
+#include "run/wait_progress.h"
 
 #define GRACE_MS      5000
 #define VARIABLE_TEXT 32
 #define MANY_TEXT     (HF_NAME_MAX + 32)
 
-typedef struct run {
+typedef struct run_state {
     run_args args;
     store store;
     hf_client *client;
@@ -34,24 +34,24 @@ typedef struct run {
     int64_t grace_ms;
     const char *name; /* for messages: NAME, and how many more */
     char many[MANY_TEXT], label[LABEL_TEXT];
-    telling telling;
+    notifier notifier;
     hf__time held_since;
-} run;
+} run_state;
 
 /* ---- Before ---- */
 
-static int check_grace(run *r) {
+static int check_grace(run_state *r) {
     int64_t lease_ms = r->args.lease_ms ? r->args.lease_ms : r->store.lease_ms;
-    char grace[SPAN_TEXT], lease[SPAN_TEXT];
+    char grace[DURATION_TEXT], lease[DURATION_TEXT];
     r->grace_ms = lease_ms / 3 < GRACE_MS ? lease_ms / 3 : GRACE_MS;
     if (r->args.grace_ms < 0) return 0;
     r->grace_ms = r->args.grace_ms;
     if (r->grace_ms <= lease_ms / 2) return 0;
     return usage_error("run", "--grace %s is more than half of the lease, %s",
-                       span_text(r->grace_ms, grace), span_text(lease_ms, lease));
+                       duration_text(r->grace_ms, grace), duration_text(lease_ms, lease));
 }
 
-static void call_it(run *r) {
+static void set_display_name(run_state *r) {
     int more = r->args.name_count - 1;
     r->name = r->args.names[0];
     if (!more) return;
@@ -60,31 +60,31 @@ static void call_it(run *r) {
 }
 
 /* The first words of the command, unless the URL or --label says otherwise. */
-static void set_label(run *r) {
+static void set_label(run_state *r) {
     const run_args *a = &r->args;
     if (a->label) {
         store_drop_label(&r->store);
         r->store.label = a->label;
     } else if (a->command) {
         if (a->command == a->shell)
-            label_of_line(r->label, a->shell[2]);
+            label_from_shell(r->label, a->shell[2]);
         else
-            label_of_command(r->label, a->command);
+            label_from_command(r->label, a->command);
         r->store.label = r->label;
     }
 }
 
-static void set_telling(run *r) {
+static void set_notifier(run_state *r) {
     const run_args *a = &r->args;
-    r->telling = (telling){.events = {.fd = a->json, .name = a->names[0]},
-                           .on_wait = a->on_wait,
-                           .on_acquire = a->on_acquire,
-                           .on_lost = a->lost.hook};
+    r->notifier = (notifier){.events = {.fd = a->json, .name = a->names[0]},
+                             .on_wait = a->on_wait,
+                             .on_acquire = a->on_acquire,
+                             .on_lost = a->lost.hook};
 }
 
 /* ---- The environment, of hooks and of the command ---- */
 
-static void variable(char out[VARIABLE_TEXT], const char *what, int i) {
+static void format_variable(char out[VARIABLE_TEXT], const char *what, int i) {
     if (i)
         snprintf(out, VARIABLE_TEXT, "HOLDFAST_%s_%d", what, i + 1);
     else
@@ -92,12 +92,12 @@ static void variable(char out[VARIABLE_TEXT], const char *what, int i) {
 }
 
 /* Those of a wrapper around us, which may have more names, would pass for ours. */
-static bool set_names(const run *r) {
+static bool set_names(const run_state *r) {
     char name[VARIABLE_TEXT], fence[VARIABLE_TEXT];
     bool set = setenv("HOLDFAST_STORE", r->store.shown, 1) == 0;
     for (int i = 0; i < HF_NAMES_MAX; i++) {
-        variable(name, "NAME", i);
-        variable(fence, "FENCE", i);
+        format_variable(name, "NAME", i);
+        format_variable(fence, "FENCE", i);
         unsetenv(fence);
         if (i >= r->args.name_count)
             unsetenv(name);
@@ -107,10 +107,10 @@ static bool set_names(const run *r) {
     return set;
 }
 
-static bool set_fences(const run *r) {
+static bool set_fences(const run_state *r) {
     char fence[VARIABLE_TEXT], token[24];
     for (int i = 0; i < r->args.name_count; i++) {
-        variable(fence, "FENCE", i);
+        format_variable(fence, "FENCE", i);
         snprintf(token, sizeof token, "%" PRIu64, hf_fence_of(r->hold, (size_t)i));
         if (setenv(fence, token, 1) != 0) return false;
     }
@@ -119,7 +119,7 @@ static bool set_fences(const run *r) {
 
 /* ---- Taking the lock ---- */
 
-static int many_not_acquired(const run *r, hf_result result) {
+static int fail_many_not_acquired(const run_state *r, hf_result result) {
     return fail(r->args.conflict_code,
                 result == HF_BUSY ? "%s: one of them is held by another: -w TIME waits for it, "
                                     "holdfast status shows by whom, for each NAME"
@@ -128,10 +128,10 @@ static int many_not_acquired(const run *r, hf_result result) {
                 r->name);
 }
 
-static int not_acquired(const run *r, hf_result result) {
+static int fail_not_acquired(const run_state *r, hf_result result) {
     const char *name = r->name;
     if (r->args.name_count > 1 && (result == HF_BUSY || result == HF_TIMEOUT))
-        return many_not_acquired(r, result);
+        return fail_many_not_acquired(r, result);
     char look[SHOW_TEXT];
     show_command(look, sizeof look, "status", &r->store, name);
     if (result == HF_BUSY)
@@ -142,22 +142,22 @@ static int not_acquired(const run *r, hf_result result) {
     if (result == HF_TIMEOUT)
         return fail(r->args.conflict_code, "%s was held by others for all of the wait; by whom: %s",
                     name, look);
-    return fail(exit_of(result), "cannot lock %s: %s", name, hf_error_detail());
+    return fail(exit_code_of(result), "cannot lock %s: %s", name, hf_error_detail());
 }
 
 /* The wait was ended by a signal, and so are we; what was granted in that moment is given back. Should
    that take long, a second signal ends it. */
-static _Noreturn void die_waiting(run *r, int sig) {
-    events_failed(&r->telling.events, HF_CANCELLED, EXIT_SIGNAL + sig, "a signal ended the wait");
+static _Noreturn void die_while_waiting(run_state *r, int sig) {
+    events_failed(&r->notifier.events, HF_CANCELLED, EXIT_SIGNAL + sig, "a signal ended the wait");
     signals_restore();
-    hooks_abandon(&r->telling.hooks);
-    metrics_write(r->client, r->args.metrics);
+    hooks_abandon(&r->notifier.hooks);
+    metrics_file_write(r->client, r->args.metrics);
     hf_close(r->client);
     signals_die(sig, OURSELVES);
 }
 
 /* All of them as one kind, together. */
-static hf_result take(run *r, hf_options *options) {
+static hf_result acquire_names(run_state *r, hf_options *options) {
     const run_args *a = &r->args;
     hf_request requests[HF_NAMES_MAX];
     if (a->name_count == 1) {
@@ -174,42 +174,42 @@ static hf_result take(run *r, hf_options *options) {
 
 /* A wait that is to be told of begins with a try, which says whether there is one. A store that is
    away may come back in time, as in any wait. */
-static hf_result take_telling(run *r, hf_options *options, hf__time began) {
-    waiting w = {.client = r->client,
-                 .names = r->args.names,
-                 .name_count = r->args.name_count,
-                 .began = began,
-                 .stop = -1};
+static hf_result acquire_and_notify(run_state *r, hf_options *options, hf__time began) {
+    wait_progress w = {.client = r->client,
+                       .names = r->args.names,
+                       .name_count = r->args.name_count,
+                       .began = began,
+                       .stop = -1};
     int64_t wait_ms = options->wait_ms;
-    if (!wait_ms || !telling_of_waits(&r->telling)) return take(r, options);
+    if (!wait_ms || !notify_wants_waits(&r->notifier)) return acquire_names(r, options);
     options->wait_ms = 0;
-    hf_result result = take(r, options);
+    hf_result result = acquire_names(r, options);
     if (result != HF_BUSY && result != HF_UNREACHABLE && result != HF_UNKNOWN_OUTCOME)
         return result;
-    if (result == HF_BUSY) tell_waiting(&r->telling, &w);
+    if (result == HF_BUSY) notify_waiting(&r->notifier, &w);
     int64_t gone = (hf__now() - began) / HF__MS;
     if (result == HF_BUSY && wait_ms > 0 && gone >= wait_ms) return HF_TIMEOUT;
     options->wait_ms = wait_ms < 0 ? wait_ms : gone < wait_ms ? wait_ms - gone : 1;
-    waiting_draw(&w);
-    result = take(r, options);
-    waiting_end(&w);
+    wait_progress_start(&w);
+    result = acquire_names(r, options);
+    wait_progress_stop(&w);
     return result;
 }
 
-static void acquired(run *r, hf__time began) {
-    char took[SPAN_TEXT];
+static void on_acquired(run_state *r, hf__time began) {
+    char took[DURATION_TEXT];
     r->held_since = hf__now();
     int64_t waited_ms = (r->held_since - began) / HF__MS;
-    say_more("%s is ours after %s, token %" PRIu64, r->args.names[0], span_text(waited_ms, took),
-             hf_fence(r->hold));
+    print_verbose("%s is ours after %s, token %" PRIu64, r->args.names[0],
+                  duration_text(waited_ms, took), hf_fence(r->hold));
     for (int i = 1; i < r->args.name_count; i++)
-        say_more("%s too, token %" PRIu64, r->args.names[i], hf_fence_of(r->hold, (size_t)i));
-    tell_acquired(&r->telling, r->hold, r->args.name_count, waited_ms);
-    metrics_write(r->client, r->args.metrics);
+        print_verbose("%s too, token %" PRIu64, r->args.names[i], hf_fence_of(r->hold, (size_t)i));
+    notify_acquired(&r->notifier, r->hold, r->args.name_count, waited_ms);
+    metrics_file_write(r->client, r->args.metrics);
 }
 
 /* Sets r->hold, or returns the exit code, or both. */
-static int acquire(run *r) {
+static int acquire_lock(run_state *r) {
     hf_cancel *cancel = hf_cancel_new();
     if (!cancel) return fail(EXIT_SYSTEM, "out of memory or descriptors");
     hf__time began = hf__now();
@@ -218,26 +218,26 @@ static int acquire(run *r) {
                           .max_hold_ms = r->args.max_hold_ms,
                           .cancel = cancel};
     signals_cancel(cancel);
-    hf_result result = take_telling(r, &options, began);
+    hf_result result = acquire_and_notify(r, &options, began);
     int caught = signals_block();
     hf_cancel_free(cancel);
-    if (caught) die_waiting(r, caught);
+    if (caught) die_while_waiting(r, caught);
     if (!result && !set_fences(r)) return fail(EXIT_SYSTEM, "out of memory");
     if (!result) {
-        acquired(r, began);
+        on_acquired(r, began);
         return 0;
     }
-    int code = not_acquired(r, result);
-    events_failed(&r->telling.events, result, code, hf_error_detail());
+    int code = fail_not_acquired(r, result);
+    events_failed(&r->notifier.events, result, code, hf_error_detail());
     return code;
 }
 
 /* ---- Giving it back ---- */
 
-static int release(run *r, int code) {
+static int release_lock(run_state *r, int code) {
     hf_result result = hf_release(r->hold);
-    events_released(&r->telling.events, result);
-    metrics_write(r->client, r->args.metrics);
+    events_released(&r->notifier.events, result);
+    metrics_file_write(r->client, r->args.metrics);
     if (result == HF_OK) {
         hf_close(r->client);
         return code;
@@ -245,16 +245,17 @@ static int release(run *r, int code) {
     if (result == HF_LOST)
         return fail(EXIT_LOST, "%s was lost while it was held: %s", r->name, hf_error_detail());
     if (result == HF_UNKNOWN_OUTCOME)
-        say("it is not known whether %s was released; at the latest its lease ends it: %s", r->name,
+        print_message(
+            "it is not known whether %s was released; at the latest its lease ends it: %s", r->name,
             hf_error_detail());
     else
-        say("cannot release %s, its lease will end it: %s", r->name, hf_error_detail());
+        print_message("cannot release %s, its lease will end it: %s", r->name, hf_error_detail());
     return code;
 }
 
 /* A lock that was given up is not ours to release; and its store, which may be away, is not waited for. */
-static int give_up(run *r, int code) {
-    metrics_write(r->client, r->args.metrics);
+static int abandon_lock(run_state *r, int code) {
+    metrics_file_write(r->client, r->args.metrics);
     hf_unref(r->hold);
     return code;
 }
@@ -262,38 +263,38 @@ static int give_up(run *r, int code) {
 /* ---- Holding it ---- */
 
 static void on_start(void *arg, pid_t pid) {
-    run *r = arg;
-    events_started(&r->telling.events, pid);
+    run_state *r = arg;
+    events_started(&r->notifier.events, pid);
 }
 
 static void on_lost(void *arg, const char *why) {
-    run *r = arg;
-    tell_lost(&r->telling, why);
+    run_state *r = arg;
+    notify_lost(&r->notifier, why);
 }
 
 /* Short jobs on machines whose clocks differ: who comes late is to find the lock held. */
-static bool hold_on(run *r, const supervisor *s) {
+static bool keep_min_hold(run_state *r, const supervisor *s) {
     hf__time until = hf__after_ms(r->held_since, r->args.min_hold_ms);
     if (!s->ran || s->interrupted_by || hf__now() >= until) return true;
-    char left[SPAN_TEXT];
-    say_more("the command has ended; %s is held for another %s, by --min-hold", r->name,
-             span_text((until - hf__now()) / HF__MS, left));
-    return hold_on_until(r->hold, r->name, until);
+    char left[DURATION_TEXT];
+    print_verbose("the command has ended; %s is held for another %s, by --min-hold", r->name,
+                  duration_text((until - hf__now()) / HF__MS, left));
+    return hold_until(r->hold, r->name, until);
 }
 
-static int end_command(run *r, const supervisor *s, int code) {
+static int end_hold(run_state *r, const supervisor *s, int code) {
     bool ours = s->max_over && hf_held(r->hold); /* and its store is there */
-    if (s->ending) return ours ? release(r, code) : give_up(r, code);
-    if (s->lost) return give_up(r, code); /* it went on without */
-    return hold_on(r, s) ? release(r, code) : give_up(r, code);
+    if (s->ending) return ours ? release_lock(r, code) : abandon_lock(r, code);
+    if (s->lost) return abandon_lock(r, code); /* it went on without */
+    return keep_min_hold(r, s) ? release_lock(r, code) : abandon_lock(r, code);
 }
 
-static int run_command(run *r) {
+static int run_under_lock(run_state *r) {
     supervisor s;
     supervisor_options options = {
         .grace_ms = r->grace_ms,
         .lost_signal = r->args.lost.signal ? r->args.lost.signal : SIGTERM,
-        .goes_on = r->args.lost.goes_on,
+        .continues = r->args.lost.continues,
         .max_until =
             hf__after_ms(r->held_since, r->args.max_hold_ms ? r->args.max_hold_ms : HF_FOREVER),
         .on_start = on_start,
@@ -301,61 +302,61 @@ static int run_command(run *r) {
         .arg = r};
     int code = supervisor_run(&s, r->hold, r->name, r->args.command, &options);
     if (s.ran)
-        events_ended(&r->telling.events, code, job_killed_by(&s.job));
+        events_ended(&r->notifier.events, code, child_killed_by(&s.child));
     else
-        events_failed(&r->telling.events, HF_OK, code, "the command could not be run");
-    code = end_command(r, &s, code);
+        events_failed(&r->notifier.events, HF_OK, code, "the command could not be run");
+    code = end_hold(r, &s, code);
     supervisor_fini(&s);
     if (s.interrupted_by && !s.ending) {
-        hooks_abandon(&r->telling.hooks);
+        hooks_abandon(&r->notifier.hooks);
         signals_die(s.interrupted_by, OUR_GROUP);
     }
     return code;
 }
 
-static int hold_only(run *r) {
+static int hold_without_command(run_state *r) {
     int sig = 0, code = hold_until_signalled(r->hold, r->name, &sig);
     if (code == EXIT_LOST) {
         const char *why = hf_why_lost(r->hold);
-        tell_lost(&r->telling, why ? why : "its deadline has passed");
+        notify_lost(&r->notifier, why ? why : "its deadline has passed");
     }
-    code = code == EXIT_LOST ? give_up(r, code) : release(r, code);
+    code = code == EXIT_LOST ? abandon_lock(r, code) : release_lock(r, code);
     if (sig) {
-        hooks_abandon(&r->telling.hooks);
+        hooks_abandon(&r->notifier.hooks);
         signals_die(sig, OURSELVES);
     }
     return code;
 }
 
-static int run_opened(run *r) {
-    int code = acquire(r);
-    if (code && r->hold) return release(r, code);
-    if (r->hold) return r->args.command ? run_command(r) : hold_only(r);
-    metrics_write(r->client, r->args.metrics);
+static int run_with_store(run_state *r) {
+    int code = acquire_lock(r);
+    if (code && r->hold) return release_lock(r, code);
+    if (r->hold) return r->args.command ? run_under_lock(r) : hold_without_command(r);
+    metrics_file_write(r->client, r->args.metrics);
     hf_close(r->client);
     return code;
 }
 
-static int open_store(run *r) {
+static int open_run_store(run_state *r) {
     set_label(r);
     if (!set_names(r)) return fail(EXIT_SYSTEM, "out of memory");
     int code = store_open(&r->store, &r->client);
-    if (code) events_failed(&r->telling.events, HF_OK, code, hf_error_detail());
+    if (code) events_failed(&r->notifier.events, HF_OK, code, hf_error_detail());
     return code;
 }
 
 int run_main(int argc, char **argv) {
-    run r = {0};
+    run_state r = {0};
     int code = run_args_parse(&r.args, argc, argv);
-    if (code != ARGS_GO_ON) return code;
-    call_it(&r);
-    set_telling(&r);
+    if (code != ARGS_CONTINUE) return code;
+    set_display_name(&r);
+    set_notifier(&r);
     signals_begin();
     code = store_choose(&r.store, r.args.store);
     if (!code) code = check_grace(&r);
-    if (!code) code = open_store(&r);
-    if (!code) code = run_opened(&r);
-    hooks_end(&r.telling.hooks);
+    if (!code) code = open_run_store(&r);
+    if (!code) code = run_with_store(&r);
+    hooks_end(&r.notifier.hooks);
     store_fini(&r.store);
     return code;
 }

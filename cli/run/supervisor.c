@@ -5,10 +5,10 @@
 #include <signal.h>
 #include <string.h>
 
-#include "common/exits.h"
-#include "common/say.h"
+#include "common/duration.h"
+#include "common/exit_codes.h"
+#include "common/message.h"
 #include "common/signals.h"
-#include "common/span.h"
 
 /* How often a group whose leader is gone is looked for, and how close together looks may come. */
 #define LOOK_MIN (5 * HF__MS)
@@ -29,13 +29,13 @@
 /* ---- Ending the command ---- */
 
 /* It is continued, so that it can act on the signal. */
-static void tell_command(supervisor *s, hf__time now) {
-    bool told = s->ending;
+static void signal_command(supervisor *s, hf__time now) {
+    bool already_told = s->ending;
     s->ending = true;
-    guard_move(&s->guard, s->kill_at);
-    if (told || now >= s->kill_at) return;
-    job_signal(&s->job, s->options.lost_signal);
-    job_signal(&s->job, SIGCONT);
+    guard_set_deadline(&s->guard, s->kill_at);
+    if (already_told || now >= s->kill_at) return;
+    child_signal(&s->child, s->options.lost_signal);
+    child_signal(&s->child, SIGCONT);
 }
 
 /* Whether a hold that ends about now ends because --max-hold does. */
@@ -43,57 +43,57 @@ static bool is_max_over(const supervisor *s, hf__time now) {
     return s->options.max_until <= hf__later(now, s->deadline) + MAX_SLACK;
 }
 
-static void on_warning(supervisor *s, hf__time now) {
-    char left[SPAN_TEXT];
+static void warn_command(supervisor *s, hf__time now) {
+    char left[DURATION_TEXT];
     bool max = s->max_over = is_max_over(s, now);
     s->why = max ? "--max-hold was over" : "the store confirmed no renewal in time";
-    tell_command(s, now);
-    say("%s %s: the command is told to end, and killed in %s", s->name,
-        max ? "may be held no longer, by --max-hold"
-            : "is about to be lost, for the store confirms no renewal",
-        span_text(hf__later(s->kill_at - now, 0) / HF__MS, left));
+    signal_command(s, now);
+    print_message("%s %s: the command is told to end, and killed in %s", s->name,
+                  max ? "may be held no longer, by --max-hold"
+                      : "is about to be lost, for the store confirms no renewal",
+                  duration_text(hf__later(s->kill_at - now, 0) / HF__MS, left));
     s->options.on_lost(s->options.arg, s->why);
 }
 
 static void on_loss(supervisor *s, hf__time now) {
-    bool told = s->ending;
+    bool already_told = s->ending;
     const char *why = hf_why_lost(s->hold);
     if (!why) why = "its deadline has passed";
     if (is_max_over(s, now)) why = "--max-hold was over";
     s->lost = true;
-    if (!s->options.goes_on) {
+    if (!s->options.continues) {
         s->kill_at = hf__sooner(s->kill_at, now + s->grace);
-        tell_command(s, now);
+        signal_command(s, now);
     }
-    say("%s was lost while the command ran%s: %s", s->name,
-        s->options.goes_on ? ", which goes on without it" : "", why);
-    if (!told) s->options.on_lost(s->options.arg, why);
+    print_message("%s was lost while the command ran%s: %s", s->name,
+                  s->options.continues ? ", which goes on without it" : "", why);
+    if (!already_told) s->options.on_lost(s->options.arg, why);
 }
 
 /* The guard does the same, at the same time, in case we cannot. */
 static void kill_command(supervisor *s) {
-    job_signal(&s->job, SIGKILL);
+    child_signal(&s->child, SIGKILL);
 }
 
 /* ---- The hold ---- */
 
-static hf__time kill_margin(hf__time span) {
-    return hf__later(KILL_MARGIN_MIN, hf__sooner(span / 100, KILL_MARGIN_MAX));
+static hf__time kill_margin(hf__time duration) {
+    return hf__later(KILL_MARGIN_MIN, hf__sooner(duration / 100, KILL_MARGIN_MAX));
 }
 
 /* A first lease may be shorter than those that follow: the warning takes at most half of it. */
 static void on_renewal(supervisor *s, hf__time now, hf__time deadline) {
-    hf__time span = deadline - now;
+    hf__time duration = deadline - now;
     s->deadline = deadline;
-    s->kill_at = deadline - kill_margin(span);
-    s->warn_at = hf__sooner(s->kill_at, deadline - hf__sooner(s->grace, span / 2));
-    if (s->options.goes_on)
+    s->kill_at = deadline - kill_margin(duration);
+    s->warn_at = hf__sooner(s->kill_at, deadline - hf__sooner(s->grace, duration / 2));
+    if (s->options.continues)
         s->warn_at = s->kill_at = HF__NEVER;
     else if (s->guard.pid)
-        guard_move(&s->guard, s->kill_at);
+        guard_set_deadline(&s->guard, s->kill_at);
 }
 
-static void look_at_lease(supervisor *s, hf__time now) {
+static void check_lease(supervisor *s, hf__time now) {
     hf__time deadline = now + hf_remaining_ms(s->hold) * HF__MS;
     if (deadline == now)
         on_loss(s, now);
@@ -101,10 +101,10 @@ static void look_at_lease(supervisor *s, hf__time now) {
         on_renewal(s, now, deadline);
 }
 
-static void look_at_hold(supervisor *s) {
+static void check_hold(supervisor *s) {
     hf__time now = hf__now();
-    if (!s->lost) look_at_lease(s, now);
-    if (!s->ending && now >= s->warn_at) on_warning(s, now);
+    if (!s->lost) check_lease(s, now);
+    if (!s->ending && now >= s->warn_at) warn_command(s, now);
     if (s->ending && now >= s->kill_at) kill_command(s);
 }
 
@@ -112,36 +112,36 @@ static void look_at_hold(supervisor *s) {
 
 /* The hold comes first: who was stopped for long may hold nothing any more. */
 static void resume_command(supervisor *s) {
-    look_at_hold(s);
+    check_hold(s);
     if (s->lost) return;
     if (!s->terminal.shared && terminal_is_ours(&s->terminal))
-        terminal_lend(&s->terminal, s->job.group);
-    job_signal(&s->job, SIGCONT);
+        terminal_lend(&s->terminal, s->child.group);
+    child_signal(&s->child, SIGCONT);
 }
 
 /* Nobody can continue our job, as when a terminal was closed or we are the terminal's only program. What
    the kernel does then for a group, it cannot do for the command's, whose parent we are. */
 static void resume_orphan(supervisor *s, int sig) {
     if (sig == SIGSTOP) return; /* somebody meant the command alone, and will continue it */
-    if (sig != SIGTSTP) job_signal(&s->job, SIGHUP);
+    if (sig != SIGTSTP) child_signal(&s->child, SIGHUP);
     resume_command(s);
 }
 
 static void on_stop(supervisor *s, int sig) {
     bool wants_terminal = sig == SIGTTIN || sig == SIGTTOU;
     if (wants_terminal && terminal_is_ours(&s->terminal)) {
-        terminal_lend(&s->terminal, s->job.group);
-        job_signal(&s->job, SIGCONT);
+        terminal_lend(&s->terminal, s->child.group);
+        child_signal(&s->child, SIGCONT);
         return;
     }
     if (s->ending) {
-        job_signal(&s->job, SIGCONT);
+        child_signal(&s->child, SIGCONT);
         return;
     }
     bool was_lent = s->terminal.lent;
     terminal_take_back(&s->terminal);
-    reach whom = was_lent || wants_terminal ? OUR_GROUP : OURSELVES;
-    bool stopped = sig == SIGSTOP ? signals_stop(SIGTSTP, OURSELVES) : signals_stop(sig, whom);
+    signal_target target = was_lent || wants_terminal ? OUR_GROUP : OURSELVES;
+    bool stopped = sig == SIGSTOP ? signals_stop(SIGTSTP, OURSELVES) : signals_stop(sig, target);
     /* If we were, SIGCONT is read next, but after a SIGTERM that came with it: else a command that stops
        again at once would never be ended. */
     if (!stopped) resume_orphan(s, sig);
@@ -149,78 +149,79 @@ static void on_stop(supervisor *s, int sig) {
 
 /* It acted because we did not: we were stopped, or starved. */
 static void on_guard_kill(supervisor *s) {
-    look_at_hold(s);
+    check_hold(s);
     if (s->ending) return;
     s->ending = true;
     s->why = "this process was stopped for too long, and the guard killed the command";
 }
 
-static void revive_guard(supervisor *s) {
-    if (guard_has_killed(&s->guard) || s->job.ended || guard_again(&s->guard)) return;
-    say("the guard was killed, and there can be no other (%s): if this process is killed too, the "
+static void restart_guard(supervisor *s) {
+    if (guard_has_killed(&s->guard) || s->child.ended || guard_restart(&s->guard)) return;
+    print_message(
+        "the guard was killed, and there can be no other (%s): if this process is killed too, the "
         "command runs on without the lock",
         strerror(errno));
 }
 
 /* Had we not lent the terminal, its interrupt would have come to our group too, where a script may
    wait for us. */
-static void on_end(supervisor *s) {
-    int sig = job_killed_by(&s->job);
+static void on_child_end(supervisor *s) {
+    int sig = child_killed_by(&s->child);
     if (s->terminal.lent && (sig == SIGINT || sig == SIGQUIT)) s->interrupted_by = sig;
     terminal_take_back(&s->terminal);
 }
 
-static void on_child(supervisor *s) {
-    int stopped_by = job_news(&s->job);
-    if (s->job.ended) on_end(s);
-    if (guard_ended(&s->guard)) revive_guard(s);
+static void check_child(supervisor *s) {
+    int stopped_by = child_check(&s->child);
+    if (s->child.ended) on_child_end(s);
+    if (guard_ended(&s->guard)) restart_guard(s);
     if (stopped_by) on_stop(s, stopped_by);
 }
 
-static void on_signal(supervisor *s, int sig) {
+static void handle_signal(supervisor *s, int sig) {
     switch (sig) {
-    case SIGCHLD: on_child(s); return;
+    case SIGCHLD: check_child(s); return;
     case SIGCONT: resume_command(s); return;
     case SIGTTIN:
     case SIGTTOU: return;
-    default: job_signal(&s->job, sig);
+    default: child_signal(&s->child, sig);
     }
 }
 
 /* ---- The loop ---- */
 
-/* A command that ends by itself leaves behind whom it likes; one that lost its lock leaves nobody. */
-static bool over(supervisor *s) {
-    if (!s->job.ended) return false;
+/* A command that ends by itself leaves behind target it likes; one that lost its lock leaves nobody. */
+static bool is_over(supervisor *s) {
+    if (!s->child.ended) return false;
     if (!s->ending) return true;
-    return !job_signal(&s->job, 0) || hf__now() > s->kill_at + GONE;
+    return !child_signal(&s->child, 0) || hf__now() > s->kill_at + GONE;
 }
 
-/* Half the way to the next deed, for a renewal moves it on. */
-static hf__time next_look(const supervisor *s, hf__time now) {
-    if (s->job.ended) return now + LOOK_MIN;
-    if (s->options.goes_on) return s->lost ? HF__NEVER : hf__later(s->deadline, now + LOOK_MIN);
-    hf__time deed = s->ending ? s->kill_at : s->warn_at;
-    return now + hf__later((deed - now) / 2, LOOK_MIN);
+/* Half the way to the next due, for a renewal moves it on. */
+static hf__time next_check(const supervisor *s, hf__time now) {
+    if (s->child.ended) return now + LOOK_MIN;
+    if (s->options.continues) return s->lost ? HF__NEVER : hf__later(s->deadline, now + LOOK_MIN);
+    hf__time due = s->ending ? s->kill_at : s->warn_at;
+    return now + hf__later((due - now) / 2, LOOK_MIN);
 }
 
-static void turn(supervisor *s) {
+static void run_once(supervisor *s) {
     struct pollfd fds[] = {{.fd = s->signals, .events = POLLIN},
                            {.fd = s->lost ? -1 : s->lost_fd, .events = POLLIN}};
     hf__time now = hf__now();
-    (void)poll(fds, 2, hf__poll_ms(now, next_look(s, now)));
-    for (int sig; !over(s) && (sig = signals_next(s->signals));) on_signal(s, sig);
+    (void)poll(fds, 2, hf__poll_ms(now, next_check(s, now)));
+    for (int sig; !is_over(s) && (sig = signals_next(s->signals));) handle_signal(s, sig);
     if (guard_has_killed(&s->guard) && !s->ending) on_guard_kill(s);
-    if (!over(s)) look_at_hold(s);
+    if (!is_over(s)) check_hold(s);
 }
 
 /* ---- Starting ---- */
 
-static int cannot(const char *what) {
+static int fail_system(const char *what) {
     return fail(EXIT_SYSTEM, "cannot %s: %s", what, strerror(errno));
 }
 
-static int cannot_exec(const char *program, int error) {
+static int fail_exec(const char *program, int error) {
     const char *hint = "";
     if (*program == '-')
         hint = "; options go before NAME";
@@ -231,16 +232,16 @@ static int cannot_exec(const char *program, int error) {
     return fail(EXIT_CANNOT_EXEC, "cannot run %s: %s%s", LONG_WORD(program), strerror(error), hint);
 }
 
-static int run_command(supervisor *s, char **command) {
-    if (!job_start(&s->job, command, &s->guard, &s->terminal))
-        return cannot("start a process for the command");
-    s->options.on_start(s->options.arg, s->job.group);
-    while (!over(s)) turn(s);
+static int run_child(supervisor *s, char **command) {
+    if (!child_start(&s->child, command, &s->guard, &s->terminal))
+        return fail_system("start a process for the command");
+    s->options.on_start(s->options.arg, s->child.group);
+    while (!is_over(s)) run_once(s);
     int error = atomic_load(&s->guard.page->exec_error);
-    if (error) return cannot_exec(command[0], error);
+    if (error) return fail_exec(command[0], error);
     s->ran = true;
-    if (!s->ending) return job_exit_code(&s->job);
-    if (!s->lost) say("%s counts as lost while the command ran: %s", s->name, s->why);
+    if (!s->ending) return child_exit_code(&s->child);
+    if (!s->lost) print_message("%s counts as lost while the command ran: %s", s->name, s->why);
     return EXIT_LOST;
 }
 
@@ -250,17 +251,17 @@ int supervisor_run(supervisor *s, hf_hold *hold, const char *name, char **comman
         .hold = hold, .name = name, .options = *options, .grace = options->grace_ms * HF__MS};
     s->signals = signals_fd();
     s->lost_fd = hf_lost_fd(hold);
-    if (s->signals < 0 || s->lost_fd < 0) return cannot("watch signals and the lock");
+    if (s->signals < 0 || s->lost_fd < 0) return fail_system("watch signals and the lock");
     hf__time now = hf__now();
     on_renewal(s, now, now + hf_remaining_ms(hold) * HF__MS);
-    if (!guard_start(&s->guard, s->kill_at)) return cannot("start the guard");
+    if (!guard_start(&s->guard, s->kill_at)) return fail_system("start the guard");
     terminal_open(&s->terminal);
-    int code = run_command(s, command);
+    int code = run_child(s, command);
     terminal_take_back(&s->terminal);
-    guard_dismiss(&s->guard);
+    guard_stop(&s->guard);
     return code;
 }
 
 void supervisor_fini(supervisor *s) {
-    guard_reap(&s->guard);
+    guard_wait(&s->guard);
 }

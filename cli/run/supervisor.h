@@ -17,14 +17,14 @@
 #include <stdint.h>
 
 #include "holdfast.h"
-#include "run/guard.h"
-#include "run/job.h"
+#include "run/child_process.h"
+#include "run/guard_process.h"
 #include "run/terminal.h"
 
 typedef struct supervisor_options {
     int64_t grace_ms;
     int lost_signal; /* by which the command is told to end */
-    bool goes_on;    /* it is not told, and runs on without the lock */
+    bool continues;  /* it is not told, and runs on without the lock */
     hf__time
         max_until; /* when --max-hold ends the hold, as far as we know; HF__NEVER: it does not */
     void (*on_start)(void *arg, pid_t pid);
@@ -37,8 +37,8 @@ typedef struct supervisor {
     const char *name;
     supervisor_options options;
     hf__time grace;
-    guard guard;
-    job job;
+    guard_process guard;
+    child_process child;
     terminal terminal;
     int signals, lost_fd;
     hf__time deadline; /* of the hold, as last seen */

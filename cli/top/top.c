@@ -11,10 +11,10 @@
 
 #include "base/time.h"
 #include "common/args.h"
-#include "common/common.h"
-#include "common/exits.h"
-#include "common/say.h"
-#include "common/span.h"
+#include "common/duration.h"
+#include "common/exit_codes.h"
+#include "common/message.h"
+#include "common/options.h"
 #include "common/store.h"
 #include "help.h"
 #include "top/top_screen.h"
@@ -34,9 +34,9 @@ typedef struct top_args {
 /* ---- What the command line says ---- */
 
 static int parse_interval(top_args *a, const char *text) {
-    if (span_parse(text, &a->interval_ms) && a->interval_ms >= INTERVAL_MIN_MS &&
+    if (duration_parse(text, &a->interval_ms) && a->interval_ms >= INTERVAL_MIN_MS &&
         a->interval_ms <= INTERVAL_MAX_MS)
-        return ARGS_GO_ON;
+        return ARGS_CONTINUE;
     return usage_error("top", "--interval %s is no time from 100ms to 1h", WORD(text));
 }
 
@@ -44,12 +44,12 @@ static int parse_order(top_args *a, const char *text) {
     for (int i = 0; i < TOP_ORDERS; i++) {
         if (strcmp(text, top_orders[i]) != 0) continue;
         a->order = (top_order)i;
-        return ARGS_GO_ON;
+        return ARGS_CONTINUE;
     }
     return usage_error("top", "--sort %s is none of waiting, held, handovers, name", WORD(text));
 }
 
-static int parse(top_args *a, int argc, char **argv) {
+static int parse_top_args(top_args *a, int argc, char **argv) {
     static const struct option options[] = {{"store", required_argument, NULL, 'S'},
                                             {"interval", required_argument, NULL, INTERVAL},
                                             {"sort", required_argument, NULL, SORT},
@@ -58,20 +58,20 @@ static int parse(top_args *a, int argc, char **argv) {
                                             {"help", no_argument, NULL, COMMON_HELP},
                                             {0}};
     *a = (top_args){.interval_ms = 1000};
-    int c, code = ARGS_GO_ON;
-    while (code == ARGS_GO_ON && (c = getopt_long(argc, argv, ":S:qh", options, NULL)) != -1) {
+    int c, code = ARGS_CONTINUE;
+    while (code == ARGS_CONTINUE && (c = getopt_long(argc, argv, ":S:qh", options, NULL)) != -1) {
         switch (c) {
         case INTERVAL: code = parse_interval(a, optarg); break;
         case SORT: code = parse_order(a, optarg); break;
         default: code = common_option("top", c, argv, &a->store);
         }
     }
-    if (code != ARGS_GO_ON) return code;
+    if (code != ARGS_CONTINUE) return code;
     a->pattern = argv[optind];
     if (a->pattern && argv[optind + 1])
         return usage_error("top", "one PATTERN at a time, quoted; \"%s\" is too much",
                            WORD(argv[optind + 1]));
-    return ARGS_GO_ON;
+    return ARGS_CONTINUE;
 }
 
 /* ---- Order ---- */
@@ -79,7 +79,7 @@ static int parse(top_args *a, int argc, char **argv) {
 static top_order order_now; /* qsort has no argument for it */
 static bool reverse_now;
 
-static int compare_by(const top_row *a, const top_row *b) {
+static int compare_column(const top_row *a, const top_row *b) {
     switch (order_now) {
     case BY_WAITING: return (a->waiting < b->waiting) - (a->waiting > b->waiting);
     case BY_HELD: return (a->held_ms < b->held_ms) - (a->held_ms > b->held_ms);
@@ -88,44 +88,44 @@ static int compare_by(const top_row *a, const top_row *b) {
     }
 }
 
-static int compare(const void *a, const void *b) {
+static int compare_visible_rows(const void *a, const void *b) {
     const top_row *x = *(const top_row *const *)a, *y = *(const top_row *const *)b;
-    int order = compare_by(x, y);
+    int order = compare_column(x, y);
     if (!order) order = strcmp(x->name, y->name);
     return reverse_now ? -order : order;
 }
 
 /* The rows that are shown; the one that was chosen stays so, wherever it goes. */
-static void arrange(top_screen *s, const char *chosen) {
+static void sort_visible_rows(top_screen *s, const char *chosen) {
     s->count = 0;
     for (size_t i = 0; i < s->view->count; i++)
         if (!s->filter[0] || strcasestr(s->view->rows[i].name, s->filter))
             s->rows[s->count++] = &s->view->rows[i];
     order_now = s->order;
     reverse_now = s->reverse;
-    if (s->count) qsort(s->rows, s->count, sizeof *s->rows, compare);
+    if (s->count) qsort(s->rows, s->count, sizeof *s->rows, compare_visible_rows);
     for (size_t i = 0; chosen && i < s->count; i++)
         if (strcmp(s->rows[i]->name, chosen) == 0) s->selected = i;
 }
 
 /* ---- At work ---- */
 
-typedef struct top {
+typedef struct top_state {
     top_data *data;
     top_screen screen;
     top_view *view;
     char *chosen; /* by the user, who moved; NULL: the first is, whichever that is */
     char *inside;
     bool over;
-} top;
+} top_state;
 
-static void choose(top *t) {
+static void remember_selected(top_state *t) {
     const top_screen *s = &t->screen;
     free(t->chosen);
     t->chosen = s->count ? strdup(s->rows[s->selected]->name) : NULL;
 }
 
-static void take_view(top *t) {
+static void fetch_view(top_state *t) {
     top_view *v = top_data_view(t->data);
     if (!v) return;
     const top_row **rows = malloc((v->count + 1) * sizeof *rows);
@@ -140,24 +140,24 @@ static void take_view(top *t) {
     t->screen.rows = rows;
 }
 
-static void draw(top *t) {
+static void draw_top(top_state *t) {
     if (!t->view) return;
     t->screen.inside = t->inside;
-    arrange(&t->screen, t->chosen);
+    sort_visible_rows(&t->screen, t->chosen);
     top_screen_draw(&t->screen);
 }
 
-static void enter(top *t) {
+static void open_selected(top_state *t) {
     const top_screen *s = &t->screen;
     if (!s->count || t->inside) return;
-    choose(t);
+    remember_selected(t);
     t->inside = t->chosen ? strdup(t->chosen) : NULL;
     t->screen.queue_first = 0;
     top_data_want(t->data, t->inside);
 }
 
 /* One step out; from the table, out of all. */
-static void leave(top *t) {
+static void go_back(top_state *t) {
     if (t->screen.help) {
         t->screen.help = false;
     } else if (t->inside) {
@@ -171,7 +171,7 @@ static void leave(top *t) {
     }
 }
 
-static size_t moved(size_t from, int key, size_t count, size_t page) {
+static size_t moved_index(size_t from, int key, size_t count, size_t page) {
     size_t last = count ? count - 1 : 0;
     switch (key) {
     case TOP_UP: return from ? from - 1 : 0;
@@ -183,22 +183,22 @@ static size_t moved(size_t from, int key, size_t count, size_t page) {
     }
 }
 
-static void move(top *t, int key) {
+static void move_selection(top_state *t, int key) {
     top_screen *s = &t->screen;
     size_t page = top_screen_page();
     if (t->inside) {
-        s->queue_first = moved(s->queue_first, key, s->view->detail.queue_count, page);
+        s->queue_first = moved_index(s->queue_first, key, s->view->detail.queue_count, page);
         return;
     }
-    s->selected = moved(s->selected, key, s->count, page);
-    choose(t);
+    s->selected = moved_index(s->selected, key, s->count, page);
+    remember_selected(t);
     if (key == TOP_HOME) { /* the first, whichever it will be */
         free(t->chosen);
         t->chosen = NULL;
     }
 }
 
-static void type(top_screen *s, int key) {
+static void type_filter(top_screen *s, int key) {
     size_t length = strlen(s->filter);
     if (key == TOP_ENTER) {
         s->typing = false;
@@ -214,16 +214,16 @@ static void type(top_screen *s, int key) {
     }
 }
 
-static void press(top *t, int key) {
+static void handle_key(top_state *t, int key) {
     top_screen *s = &t->screen;
     if (s->typing) {
-        type(s, key);
+        type_filter(s, key);
         return;
     }
     switch (key) {
     case 'q': t->over = true; break;
     case TOP_ESCAPE:
-    case TOP_BACK: leave(t); break;
+    case TOP_BACK: go_back(t); break;
     case '?':
     case 'h': s->help = !s->help; break;
     case 's': s->order = (s->order + 1) % TOP_ORDERS; break;
@@ -233,19 +233,19 @@ static void press(top *t, int key) {
         s->typing = !t->inside;
         if (s->typing) s->filter[0] = '\0';
         break;
-    case TOP_ENTER: enter(t); break;
+    case TOP_ENTER: open_selected(t); break;
     case TOP_UP:
     case TOP_DOWN:
     case TOP_PAGE_UP:
     case TOP_PAGE_DOWN:
     case TOP_HOME:
-    case TOP_END: move(t, key); break;
+    case TOP_END: move_selection(t, key); break;
     default: break; /* the window has another size: it is drawn anew */
     }
 }
 
 /* Keys are answered at once; what the store says is shown once in an interval, but for what was asked for. */
-static void run(top *t, int woken, int64_t interval_ms) {
+static void run_top(top_state *t, int woken, int64_t interval_ms) {
     hf__time next = 0;
     uint64_t shown = 0;
     while (!t->over && !top_screen_signalled()) {
@@ -253,28 +253,28 @@ static void run(top *t, int woken, int64_t interval_ms) {
         bool waits_for =
             t->inside && (!t->view->detail_name || strcmp(t->view->detail_name, t->inside) != 0);
         if ((now >= next || waits_for || !shown) && !t->screen.paused) {
-            take_view(t);
+            fetch_view(t);
             if (t->view) shown = t->view->looks;
             if (now >= next) next = hf__after_ms(now, interval_ms);
         }
-        draw(t);
+        draw_top(t);
         struct pollfd fds[] = {{.fd = STDIN_FILENO, .events = POLLIN},
                                {.fd = waits_for || !shown ? woken : -1, .events = POLLIN}};
         int n = top_screen_poll(fds, 2, hf__poll_ms(now, next));
         eventfd_t news;
         if (n > 0 && fds[1].revents) eventfd_read(woken, &news);
         if (n > 0 && fds[0].revents & (POLLHUP | POLLERR | POLLNVAL)) t->over = true;
-        for (int key; !t->over && (key = top_screen_key()) != TOP_NO_KEY;) press(t, key);
+        for (int key; !t->over && (key = top_screen_key()) != TOP_NO_KEY;) handle_key(t, key);
     }
 }
 
-static int show(const top_args *a, const store *s) {
+static int show_top(const top_args *a, const store *s) {
     hf_client *client;
     int woken, code = store_open(s, &client);
     if (code) return code;
-    top t = {.screen = {.store = s->shown, .pattern = a->pattern, .order = a->order}};
+    top_state t = {.screen = {.store = s->shown, .pattern = a->pattern, .order = a->order}};
     t.data = top_data_new(client, a->pattern, &woken);
-    if (t.data) take_view(&t);
+    if (t.data) fetch_view(&t);
     if (!t.view) {
         hf_close(client);
         return fail(EXIT_SYSTEM, "out of memory or threads");
@@ -285,7 +285,7 @@ static int show(const top_args *a, const store *s) {
                     "shows the same once",
                     getenv("TERM") ? getenv("TERM") : "");
     else
-        run(&t, woken, a->interval_ms);
+        run_top(&t, woken, a->interval_ms);
     top_screen_end();
     if (top_data_end(t.data)) hf_close(client); /* else the store does not answer: leave at once */
     top_view_free(t.view);
@@ -298,12 +298,12 @@ static int show(const top_args *a, const store *s) {
 int top_main(int argc, char **argv) {
     top_args a;
     store s;
-    int code = parse(&a, argc, argv);
-    if (code != ARGS_GO_ON) return code;
+    int code = parse_top_args(&a, argc, argv);
+    if (code != ARGS_CONTINUE) return code;
     if (!isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO))
         return fail(EXIT_USAGE, "top needs a terminal; holdfast list shows the same once");
     code = store_choose(&s, a.store);
-    if (!code) code = show(&a, &s);
+    if (!code) code = show_top(&a, &s);
     store_fini(&s);
     int number = top_screen_signalled();
     if (number) { /* as if it had not been seen to */

@@ -14,8 +14,8 @@
 
 #include "base/text.h"
 #include "base/time.h"
+#include "common/duration.h"
 #include "common/show.h"
-#include "common/span.h"
 
 #define LOOK_MS  100 /* from one look to the next, at least */
 #define SHARE    9   /* of the time that a look took, until the next */
@@ -68,14 +68,14 @@ static top_view *copy_view(const top_view *from) {
 
 /* ---- A look at all ---- */
 
-typedef struct look {
+typedef struct list_walk {
     top_data *data;
     top_view *view;
     size_t room;
     bool failed;
-} look;
+} list_walk;
 
-static void state_of(char *text, size_t size, const hf_info *info) {
+static void format_top_state(char *text, size_t size, const hf_info *info) {
     if (!info->held)
         snprintf(text, size, "free");
     else if (info->kind == HF_PERMITS)
@@ -86,8 +86,8 @@ static void state_of(char *text, size_t size, const hf_info *info) {
         snprintf(text, size, "%s", info->kind == HF_WRITE ? "write" : "held");
 }
 
-static int32_t add(const char *name, const hf_info *info, void *arg) {
-    look *l = arg;
+static int32_t add_top_row(const char *name, const hf_info *info, void *arg) {
+    list_walk *l = arg;
     top_view *v = l->view;
     v->more = v->count == TOP_ROWS_MAX;
     if (v->more || l->data->stop) return 1;
@@ -108,23 +108,23 @@ static int32_t add(const char *name, const hf_info *info, void *arg) {
     l->failed = !r->name;
     if (l->failed) return 1;
     v->count++;
-    state_of(r->state, sizeof r->state, info);
+    format_top_state(r->state, sizeof r->state, info);
     char holder[SHOW_TEXT] = "";
     if (info->held) show_holder(holder, sizeof holder, info);
     hf__text_tame(r->holder, sizeof r->holder, holder, strlen(holder));
     return 0;
 }
 
-static int by_name(const void *a, const void *b) {
+static int compare_names(const void *a, const void *b) {
     return strcmp(((const top_row *)a)->name, ((const top_row *)b)->name);
 }
 
 /* A store may tell of a name twice. */
-static void sort(top_view *v) {
+static void sort_top_rows(top_view *v) {
     size_t kept = 0;
-    if (v->count) qsort(v->rows, v->count, sizeof *v->rows, by_name);
+    if (v->count) qsort(v->rows, v->count, sizeof *v->rows, compare_names);
     for (size_t i = 0; i < v->count; i++) {
-        if (kept && !by_name(&v->rows[kept - 1], &v->rows[i]))
+        if (kept && !compare_names(&v->rows[kept - 1], &v->rows[i]))
             free(v->rows[i].name);
         else
             v->rows[kept++] = v->rows[i];
@@ -137,9 +137,9 @@ static void count_changes(top_view *v, const top_view *before, double seconds) {
     double weight = seconds < WINDOW_S ? 1 - seconds / WINDOW_S : 0;
     for (size_t i = 0; i < v->count; i++) {
         top_row *r = &v->rows[i];
-        const top_row *old =
-            before->count ? bsearch(r, before->rows, before->count, sizeof *before->rows, by_name)
-                          : NULL;
+        const top_row *old = before->count ? bsearch(r, before->rows, before->count,
+                                                     sizeof *before->rows, compare_names)
+                                           : NULL;
         if (!old) continue;
         bool changed = r->held && old->held && r->token != old->token;
         r->changes = old->changes * weight + changed;
@@ -152,8 +152,8 @@ static void count_changes(top_view *v, const top_view *before, double seconds) {
 
 /* ---- A close look at one ---- */
 
-__attribute__((format(printf, 3, 4))) static void line(top_detail *d, const char *word,
-                                                       const char *format, ...) {
+__attribute__((format(printf, 3, 4))) static void add_detail_line(top_detail *d, const char *word,
+                                                                  const char *format, ...) {
     char text[SHOW_TEXT];
     va_list args;
     va_start(args, format);
@@ -163,19 +163,19 @@ __attribute__((format(printf, 3, 4))) static void line(top_detail *d, const char
     hf__text_tame(d->lines[d->line_count++][1], TOP_TEXT, text, strlen(text));
 }
 
-static void describe(top_detail *d, const hf_info *info) {
-    char text[SHOW_TEXT], span[SPAN_TEXT];
+static void describe_lock(top_detail *d, const hf_info *info) {
+    char text[SHOW_TEXT], duration[DURATION_TEXT];
     d->there = info->held || info->waiting;
     show_state(text, sizeof text, info);
-    line(d, "state", "%s", text);
+    add_detail_line(d, "state", "%s", text);
     if (info->held) {
         show_holder(text, sizeof text, info);
-        line(d, "kind", "%s", show_kind(info->kind));
-        line(d, "holder", "%s", text);
-        line(d, "held for", "%s", span_text(show_held_ms(info), span));
-        line(d, "remaining", "%s", span_text(info->remaining_ms, span));
-        line(d, "token", "%" PRIu64, info->token);
-        if (info->count > 1) line(d, "entered", "%" PRIu32 " times", info->count);
+        add_detail_line(d, "kind", "%s", show_kind(info->kind));
+        add_detail_line(d, "holder", "%s", text);
+        add_detail_line(d, "held for", "%s", duration_text(show_held_ms(info), duration));
+        add_detail_line(d, "remaining", "%s", duration_text(info->remaining_ms, duration));
+        add_detail_line(d, "token", "%" PRIu64, info->token);
+        if (info->count > 1) add_detail_line(d, "entered", "%" PRIu32 " times", info->count);
     }
     d->waiting = info->waiting;
     for (; d->queue_count < info->waiting && d->queue_count < 64; d->queue_count++) {
@@ -185,19 +185,19 @@ static void describe(top_detail *d, const hf_info *info) {
     }
 }
 
-static void look_closely(top_data *d, top_view *v, const char *name) {
+static void inspect_wanted(top_data *d, top_view *v, const char *name) {
     hf_info *info;
     if (hf_inspect(d->client, name, &info) != HF_OK) {
         snprintf(v->trouble, sizeof v->trouble, "%s", hf_error_detail());
         return;
     }
-    describe(&v->detail, info);
+    describe_lock(&v->detail, info);
     v->detail_name = strdup(name);
     hf_info_free(info);
 }
 
 /* The last close look is good for a while. */
-static void keep_close_look(top_view *v, const top_view *before) {
+static void copy_detail(top_view *v, const top_view *before) {
     v->detail = before->detail;
     v->detail_name = before->detail_name ? strdup(before->detail_name) : NULL;
 }
@@ -205,12 +205,12 @@ static void keep_close_look(top_view *v, const top_view *before) {
 /* ---- The thread ---- */
 
 /* A failed look leaves the rows of the last. */
-static top_view *look_at_all(top_data *d, double seconds) {
+static top_view *list_all(top_data *d, double seconds) {
     top_view *v = calloc(1, sizeof *v);
     if (!v) return NULL;
-    look l = {.data = d, .view = v};
-    hf_result r = hf_list(d->client, d->pattern, add, &l);
-    sort(v);
+    list_walk l = {.data = d, .view = v};
+    hf_result r = hf_list(d->client, d->pattern, add_top_row, &l);
+    sort_top_rows(v);
     if (r == HF_OK && !l.failed) {
         count_changes(v, d->newest, seconds);
         return v;
@@ -221,7 +221,7 @@ static top_view *look_at_all(top_data *d, double seconds) {
     return v;
 }
 
-static void publish(top_data *d, top_view *v) {
+static void publish_view(top_data *d, top_view *v) {
     pthread_mutex_lock(&d->mutex);
     v->looks = d->newest->looks + 1;
     top_view_free(d->newest);
@@ -230,10 +230,10 @@ static void publish(top_data *d, top_view *v) {
     eventfd_write(d->woken, 1);
 }
 
-static void nap(top_data *d, hf__time span) {
+static void sleep_until_look(top_data *d, hf__time duration) {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
-    hf__time ns = until.tv_nsec + span;
+    hf__time ns = until.tv_nsec + duration;
     until.tv_sec += (time_t)(ns / HF__SEC);
     until.tv_nsec = (long)(ns % HF__SEC);
     pthread_mutex_lock(&d->mutex);
@@ -251,9 +251,9 @@ static char *copy_wanted(top_data *d) {
 }
 
 /* d->newest is changed by this thread alone, and so read by it without the mutex. */
-static void one_look(top_data *d, hf__time *last) {
+static void look_once(top_data *d, hf__time *last) {
     hf__time began = hf__now();
-    top_view *v = look_at_all(d, (double)(began - *last) / 1e9);
+    top_view *v = list_all(d, (double)(began - *last) / 1e9);
     *last = began;
     if (!v) return;
     char *name = copy_wanted(d);
@@ -262,37 +262,37 @@ static void one_look(top_data *d, hf__time *last) {
     if (v->trouble[0]) {
         /* a copy of the last look, with all of it */
     } else if (same && began < d->closely_at) {
-        keep_close_look(v, d->newest);
+        copy_detail(v, d->newest);
     } else if (name) {
-        look_closely(d, v, name);
+        inspect_wanted(d, v, name);
         d->closely_at = hf__after_ms(hf__now(), CLOSE_MS);
     }
     free(name);
-    publish(d, v);
+    publish_view(d, v);
 }
 
-static void *run(void *arg) {
+static void *run_looks(void *arg) {
     top_data *d = arg;
     hf__time last = hf__now();
     for (;;) {
         hf__time began = hf__now();
-        one_look(d, &last);
+        look_once(d, &last);
         pthread_mutex_lock(&d->mutex);
         bool stop = d->stop;
         pthread_mutex_unlock(&d->mutex);
         if (stop) return NULL;
-        nap(d, hf__later(LOOK_MS * HF__MS, SHARE * (hf__now() - began)));
+        sleep_until_look(d, hf__later(LOOK_MS * HF__MS, SHARE * (hf__now() - began)));
     }
 }
 
 /* ---- From outside ---- */
 
 /* Signals are for the screen. */
-static int start(top_data *d) {
+static int start_thread(top_data *d) {
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&d->thread, NULL, run, d);
+    int error = pthread_create(&d->thread, NULL, run_looks, d);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return error;
 }
@@ -310,7 +310,7 @@ top_data *top_data_new(hf_client *client, const char *pattern, int *woken) {
     pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
     pthread_cond_init(&d->changed, &clock);
     *woken = d->woken;
-    if (d->woken >= 0 && d->newest && start(d) == 0) return d;
+    if (d->woken >= 0 && d->newest && start_thread(d) == 0) return d;
     if (d->woken >= 0) close(d->woken);
     free(d->newest);
     free(d);

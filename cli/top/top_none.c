@@ -1,6 +1,6 @@
 /* What stands in for `holdfast top` in a build without ncurses. */
-#include "common/exits.h"
-#include "common/say.h"
+#include "common/exit_codes.h"
+#include "common/message.h"
 #include "top/top.h"
 
 int top_main(int argc, char **argv) {

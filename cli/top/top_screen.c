@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "common/duration.h"
 #include "common/show.h"
-#include "common/span.h"
 #include "top/top_terminfo.h"
 
 #define TOP_LINES    3 /* above the rows */
@@ -39,7 +39,7 @@ static sigset_t mask_before;
 
 /* ---- The terminal ---- */
 
-static void note_signal(int number) {
+static void note_end_signal(int number) {
     signalled = number;
 }
 
@@ -52,7 +52,7 @@ int top_screen_signalled(void) {
 }
 
 /* Something is badly wrong: nothing of ncurses can be trusted. */
-static void give_back(int number) {
+static void restore_terminal(int number) {
     ssize_t n = write(STDOUT_FILENO, screen.last_words, screen.last_length);
     (void)n;
     tcsetattr(STDIN_FILENO, TCSANOW, &screen.before);
@@ -60,13 +60,13 @@ static void give_back(int number) {
     raise(number);
 }
 
-static void handle(int number, void (*handler)(int)) {
+static void catch_signal(int number, void (*handler)(int)) {
     struct sigaction act = {.sa_handler = handler};
     sigemptyset(&act.sa_mask);
     sigaction(number, &act, NULL);
 }
 
-static void say_last(const char *capability) {
+static void add_reset_text(const char *capability) {
     const char *text = tigetstr(capability);
     if (!text || (intptr_t)text == -1) return; /* the terminal has none, or terminfo no such */
     size_t length = strlen(text);
@@ -78,21 +78,22 @@ static void say_last(const char *capability) {
 static void catch_signals(void) {
     static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
     static const int crashes[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
-    say_last("sgr0");
-    say_last("cnorm");
-    say_last("rmkx");
-    say_last("rmcup");
+    add_reset_text("sgr0");
+    add_reset_text("cnorm");
+    add_reset_text("rmkx");
+    add_reset_text("rmcup");
     sigset_t here;
     sigemptyset(&here);
     sigaddset(&here, SIGTSTP);
     sigaddset(&here, SIGWINCH); /* ncurses has its handler */
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
-        handle(ends[i], note_signal);
+        catch_signal(ends[i], note_end_signal);
         sigaddset(&here, ends[i]);
     }
-    handle(SIGTSTP, note_stop);
+    catch_signal(SIGTSTP, note_stop);
     sigprocmask(SIG_BLOCK, &here, &mask_before);
-    for (size_t i = 0; i < sizeof crashes / sizeof *crashes; i++) handle(crashes[i], give_back);
+    for (size_t i = 0; i < sizeof crashes / sizeof *crashes; i++)
+        catch_signal(crashes[i], restore_terminal);
 }
 
 static void choose_colours(void) {
@@ -132,26 +133,26 @@ void top_screen_end(void) {
 }
 
 /* The shell has the terminal meanwhile, as it was. */
-static void stop(void) {
+static void stop_process(void) {
     sigset_t tstp, before;
     stopping = 0;
     endwin();
-    handle(SIGTSTP, SIG_DFL);
+    catch_signal(SIGTSTP, SIG_DFL);
     sigemptyset(&tstp);
     sigaddset(&tstp, SIGTSTP);
     raise(SIGTSTP);
     sigprocmask(SIG_UNBLOCK, &tstp, &before); /* here we stop, and go on */
     sigprocmask(SIG_SETMASK, &before, NULL);
-    handle(SIGTSTP, note_stop);
+    catch_signal(SIGTSTP, note_stop);
     clearok(stdscr, TRUE);
     refresh();
 }
 
 int top_screen_poll(struct pollfd *fds, nfds_t count, int timeout_ms) {
-    struct timespec span = {.tv_sec = timeout_ms / 1000,
-                            .tv_nsec = (long)(timeout_ms % 1000) * 1000000};
-    int n = ppoll(fds, count, timeout_ms < 0 ? NULL : &span, &mask_before);
-    if (stopping) stop();
+    struct timespec timeout = {.tv_sec = timeout_ms / 1000,
+                               .tv_nsec = (long)(timeout_ms % 1000) * 1000000};
+    int n = ppoll(fds, count, timeout_ms < 0 ? NULL : &timeout, &mask_before);
+    if (stopping) stop_process();
     return n;
 }
 
@@ -183,14 +184,14 @@ int top_screen_key(void) {
 
 /* ---- Words ---- */
 
-static int look_of(int pair) {
+static int attribute_of(int pair) {
     if (screen.colours && pair != PLAIN)
         return (int)((attr_t)COLOR_PAIR(pair) | (pair == HEAD ? A_BOLD : 0));
     return pair == PLAIN ? (int)A_NORMAL : (int)A_BOLD;
 }
 
 /* Text in so many columns, blanks behind it; none of its bytes is a command to the terminal. */
-static void put(int y, int x, size_t columns, const char *text) {
+static void put_text(int y, int x, size_t columns, const char *text) {
     char tame[SHOW_TEXT], cut[SHOW_TEXT];
     if (y < 0 || y >= LINES || x >= COLS || !columns) return;
     if (columns > (size_t)(COLS - x)) columns = (size_t)(COLS - x);
@@ -207,8 +208,8 @@ __attribute__((format(printf, 3, 4))) static void put_line(int y, int pair, cons
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    attrset(look_of(pair));
-    put(y, 0, (size_t)COLS, text);
+    attrset(attribute_of(pair));
+    put_text(y, 0, (size_t)COLS, text);
     attrset(A_NORMAL);
 }
 
@@ -242,7 +243,7 @@ static void put_cells(int y, const char *const cells[COLUMNS]) {
     char text[SHOW_TEXT];
     int x = 0;
     share_columns(wide);
-    put(y, 0, (size_t)COLS, "");
+    put_text(y, 0, (size_t)COLS, "");
     for (int i = 0; i < COLUMNS; i++) {
         if (!wide[i]) continue;
         size_t length = strlen(cells[i]);
@@ -250,19 +251,21 @@ static void put_cells(int y, const char *const cells[COLUMNS]) {
             snprintf(text, sizeof text, "%*s%s", (int)(wide[i] - length), "", cells[i]);
         else
             snprintf(text, sizeof text, "%s", cells[i]);
-        put(y, x, wide[i], text);
+        put_text(y, x, wide[i], text);
         x += (int)wide[i] + 1;
     }
 }
 
 static void put_row(const top_screen *s, size_t index, int y) {
     const top_row *r = s->rows[index];
-    char held[SPAN_TEXT] = "", waiting[16], rate[24] = "";
-    if (r->held) span_text(r->held_ms, held);
+    char held[DURATION_TEXT] = "", waiting[16], rate[24] = "";
+    if (r->held) duration_text(r->held_ms, held);
     snprintf(waiting, sizeof waiting, "%" PRIu32, r->waiting);
     if (r->changes > 0.05) snprintf(rate, sizeof rate, "%.1f%s", r->rate, r->least ? "+" : "");
     const char *const cells[COLUMNS] = {r->name, r->state, r->holder, held, waiting, rate};
-    attrset(index == s->selected ? (int)A_REVERSE : r->waiting ? look_of(BUSY) : (int)A_NORMAL);
+    attrset(index == s->selected ? (int)A_REVERSE
+            : r->waiting         ? attribute_of(BUSY)
+                                 : (int)A_NORMAL);
     put_cells(y, cells);
     attrset(A_NORMAL);
 }
@@ -288,7 +291,7 @@ static void put_table(top_screen *s) {
     static const char *const heads[COLUMNS] = {"NAME", "STATE",   "HOLDER",
                                                "HELD", "WAITING", "HANDED/S"};
     size_t page = top_screen_page();
-    attrset(look_of(HEAD));
+    attrset(attribute_of(HEAD));
     put_cells(TOP_LINES - 1, heads);
     attrset(A_NORMAL);
     if (s->selected >= s->count) s->selected = s->count ? s->count - 1 : 0;

@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "common/config.h"
-#include "common/exits.h"
-#include "common/say.h"
+#include "common/exit_codes.h"
+#include "common/message.h"
 #include "common/store.h"
 #include "help.h"
 #include "hold/handle.h"
@@ -88,12 +88,12 @@ static void call(int argc, char **argv) {
     lines = 0;
     helped = false;
     optind = 0; /* glibc's getopt begins anew */
-    say_set(NORMAL);
+    set_verbosity(NORMAL);
     int code = meant(argc, argv);
     FUZZ_CHECK(code == UNDERSTOOD || code == EXIT_USAGE || code == EXIT_REFUSED ||
                code == EXIT_SYSTEM || code == EXIT_STORE || code == EXIT_CANNOT_EXEC ||
                (code == 0 && helped));
-    if (code == EXIT_USAGE && say_get() != QUIET) FUZZ_CHECK(lines == 1);
+    if (code == EXIT_USAGE && get_verbosity() != QUIET) FUZZ_CHECK(lines == 1);
 }
 
 static void try_words(input *in) {
@@ -142,7 +142,7 @@ static void try_handle(input *in) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     input in = {data, size};
-    say_set(NORMAL);
+    set_verbosity(NORMAL);
     switch (input_byte(&in)) {
     case 'c': try_config(&in); break;
     case 'h': try_handle(&in); break;

@@ -1,0 +1,138 @@
+#include "run/guard_process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/* How long a killed group is waited for. What is still there then hangs in the kernel, or is a child
+   that nobody reaps: it runs no more. */
+#define GONE_MS   1000
+#define GONE_LOOK (2 * HF__MS)
+
+/* ---- In the guard. Only what is safe between fork and exec is called here ---- */
+
+static void wait_until_gone(pid_t group) {
+    const struct timespec pause = {.tv_nsec = GONE_LOOK};
+    hf__time until = hf__now() + GONE_MS * HF__MS;
+    while (kill(-group, SIGKILL) == 0 && hf__now() < until) nanosleep(&pause, NULL);
+}
+
+static _Noreturn void kill_group(guard_page *page) {
+    pid_t group = atomic_exchange(&page->group, GUARD_CLOSED);
+    atomic_store(&page->killed, true);
+    if (group > 0) wait_until_gone(group);
+    _exit(0);
+}
+
+static void arm_timer(int timer, hf__time at) {
+    if (at < 1) at = 1; /* zero would disarm it */
+    struct itimerspec when = {.it_value = {.tv_sec = at / HF__SEC, .tv_nsec = at % HF__SEC}};
+    timerfd_settime(timer, TFD_TIMER_ABSTIME, &when, NULL);
+}
+
+/* A byte on the lifeline says that the page has changed, its end that we are dead. */
+static bool wrapper_died(int lifeline) {
+    char bytes[64];
+    ssize_t n = read(lifeline, bytes, sizeof bytes);
+    return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
+}
+
+static _Noreturn void watch_wrapper(guard_page *page, int lifeline, int timer) {
+    struct pollfd fds[] = {{.fd = lifeline, .events = POLLIN}, {.fd = timer, .events = POLLIN}};
+    for (;;) {
+        hf__time kill_at = atomic_load(&page->kill_at);
+        if (hf__now() >= kill_at) kill_group(page);
+        arm_timer(timer, kill_at);
+        (void)poll(fds, 2, -1);
+        if (fds[0].revents && wrapper_died(lifeline)) kill_group(page);
+    }
+}
+
+/* A session of its own keeps it out of reach of the terminal and of what is sent to our group. The
+   user's streams are closed: whoever reads them must not have to wait for the guard. */
+static _Noreturn void guard_main(guard_page *page, int lifeline, int timer) {
+    setsid();
+    prctl(PR_SET_NAME, "holdfast-guard");
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) close(fd);
+    watch_wrapper(page, lifeline, timer);
+}
+
+/* ---- In the wrapper ---- */
+
+static bool fork_guard(guard_process *g, const int lifeline[2], int timer) {
+    pid_t pid = _Fork();
+    if (pid < 0) return false;
+    if (pid == 0) {
+        close(lifeline[1]);
+        guard_main(g->page, lifeline[0], timer);
+    }
+    g->pid = pid;
+    g->lifeline = lifeline[1];
+    return true;
+}
+
+bool guard_restart(guard_process *g) {
+    int lifeline[2];
+    if (pipe2(lifeline, O_CLOEXEC | O_NONBLOCK) != 0) return false;
+    int timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    bool forked = timer >= 0 && fork_guard(g, lifeline, timer);
+    int saved = errno;
+    if (timer >= 0) close(timer);
+    close(lifeline[0]);
+    if (!forked) close(lifeline[1]);
+    errno = saved;
+    return forked;
+}
+
+bool guard_start(guard_process *g, hf__time kill_at) {
+    const int access = PROT_READ | PROT_WRITE;
+    *g = (guard_process){.lifeline = -1};
+    /* cppcheck-suppress invalidFunctionArg ; wrong about anonymous memory */
+    void *page = mmap(NULL, sizeof *g->page, access, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED) return false;
+    g->page = page;
+    atomic_init(&g->page->kill_at, kill_at);
+    return guard_restart(g);
+}
+
+bool guard_register(const guard_process *g, pid_t group) {
+    pid_t none = 0;
+    /* Else our own death would go unnoticed for as long as this end of the lifeline is open. */
+    close(g->lifeline);
+    return atomic_compare_exchange_strong(&g->page->group, &none, group);
+}
+
+void guard_set_deadline(guard_process *g, hf__time kill_at) {
+    hf__time before = atomic_exchange(&g->page->kill_at, kill_at);
+    /* It sleeps until the time it knew; only a sooner one is news. A full pipe is a byte too. */
+    if (kill_at < before) (void)!write(g->lifeline, "", 1);
+}
+
+bool guard_has_killed(const guard_process *g) {
+    return atomic_load(&g->page->killed);
+}
+
+bool guard_ended(guard_process *g) {
+    if (!g->pid || waitpid(g->pid, NULL, WNOHANG) != g->pid) return false;
+    g->pid = 0;
+    close(g->lifeline);
+    g->lifeline = -1;
+    return true;
+}
+
+/* SIGKILL needs no help of the guard's, which somebody may have stopped. */
+void guard_stop(const guard_process *g) {
+    if (g->pid) kill(g->pid, SIGKILL);
+}
+
+void guard_wait(guard_process *g) {
+    while (g->pid && waitpid(g->pid, NULL, 0) < 0 && errno == EINTR) continue;
+    g->pid = 0;
+}
