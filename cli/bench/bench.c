@@ -11,11 +11,11 @@
 #include <unistd.h>
 
 #include "bench/bench_run.h"
-#include "common/args.h"
 #include "common/duration.h"
 #include "common/exit_codes.h"
 #include "common/json.h"
 #include "common/message.h"
+#include "common/options.h"
 #include "common/store.h"
 #include "help.h"
 

@@ -1,14 +1,61 @@
 #include "common/options.h"
 
 #include <getopt.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "base/time.h"
-#include "common/args.h"
 #include "common/duration.h"
 #include "common/message.h"
 #include "common/store.h"
+#include "common/suggestion.h"
 #include "help.h"
 #include "holdfast.h"
+
+#define LONG_ONLY 256 /* values of long options that have no short form begin here */
+
+/* The long options that an unknown one may stand for. */
+typedef struct option_matches {
+    const char *word;
+    size_t length;    /* of it, without a value */
+    char begins[160]; /* those that begin with it, joined by commas */
+    int count;
+    suggestion near;
+} option_matches;
+
+static void collect_match(void *arg, const char *option, size_t length) {
+    option_matches *m = arg;
+    suggestion_offer(&m->near, option, length);
+    if (length < m->length || strncmp(option, m->word, m->length) != 0) return;
+    size_t used = strlen(m->begins);
+    snprintf(m->begins + used, sizeof m->begins - used, "%s%.*s", used ? ", " : "", (int)length,
+             option);
+    m->count++;
+}
+
+static int fail_unknown_option(const char *subcommand, const char *word) {
+    char hint[SUGGESTION_TEXT];
+    option_matches m = {.word = word, .length = strcspn(word, "=")};
+    suggestion_init(&m.near, word);
+    help_long_options(subcommand, collect_match, &m);
+    if (m.count > 1)
+        return usage_error(subcommand, "option %.*s may be %s: write it out", (int)m.length, word,
+                           m.begins);
+    return usage_error(subcommand, "there is no option %.*s%s",
+                       (int)(m.length > 40 ? 40 : m.length), word, suggestion_text(&m.near, hint));
+}
+
+/* getopt_long has said which option it stumbled over in optopt, or only by its place. */
+int args_bad_option(const char *subcommand, int c, char **argv) {
+    if (c == ':' && optopt < LONG_ONLY && optopt)
+        return usage_error(subcommand, "option -%c needs a value", optopt);
+    const char *word = argv[optind - 1];
+    if (c == ':') return usage_error(subcommand, "option %s needs a value", word);
+    if (optopt >= LONG_ONLY || (optopt && strncmp(word, "--", 2) == 0))
+        return usage_error(subcommand, "option %.*s takes no value", (int)strcspn(word, "="), word);
+    if (optopt) return usage_error(subcommand, "there is no option -%c", optopt);
+    return fail_unknown_option(subcommand, word);
+}
 
 int common_option(const char *subcommand, int c, char **argv, char **url) {
     switch (c) {

@@ -5,6 +5,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Parsing continues. Any other value is the exit code: the command line was wrong, or --help
+   was shown. */
+#define ARGS_CONTINUE (-1)
+
 /* What getopt_long says for them; a subcommand's own long options begin at COMMON_OWN. */
 enum { COMMON_VERBOSE = 512, COMMON_HELP, COMMON_OWN };
 
@@ -18,5 +22,8 @@ int common_name(const char *subcommand, int argc, char **argv, const char **name
 int common_duration(const char *subcommand, const char *option, const char *text, int64_t *ms);
 int common_wait(const char *subcommand, const char *text, int64_t *ms);
 int common_lease(const char *subcommand, const char *text, int64_t *ms);
+
+/* What getopt_long stumbled over, which returned `c`: the exit code. */
+int args_bad_option(const char *subcommand, int c, char **argv);
 
 #endif

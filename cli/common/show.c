@@ -108,6 +108,17 @@ const char *show_kind(uint32_t kind) {
     return kind < sizeof names / sizeof *names ? names[kind] : "unknown";
 }
 
+void show_state_word(char *text, size_t size, const hf_info *info) {
+    if (!info->held)
+        snprintf(text, size, "free");
+    else if (info->kind == HF_PERMITS)
+        snprintf(text, size, "permits %" PRIu32 "/%" PRIu32, info->used, info->capacity);
+    else if (info->kind == HF_READ || info->kind == HF_UPGRADABLE)
+        snprintf(text, size, "%s %" PRIu32, show_kind(info->kind), info->holders);
+    else
+        snprintf(text, size, "%s", info->kind == HF_WRITE ? "write" : "held");
+}
+
 int64_t show_held_ms(const hf_info *info) {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);

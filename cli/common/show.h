@@ -34,6 +34,9 @@ void show_holder(char *text, size_t size, const hf_info *info);
 /* "held", "shared, by 3", "2 of 5 permits in use, by 2", "free". */
 void show_state(char *text, size_t size, const hf_info *info);
 
+/* The same in a column: "held", "read 3", "write", "permits 2/5", "free". */
+void show_state_word(char *text, size_t size, const hf_info *info);
+
 /* "mutex", "read", "write", "upgradable", "permits". */
 const char *show_kind(uint32_t kind);
 

@@ -8,10 +8,10 @@
 #include <unistd.h>
 
 #include "base/url.h"
-#include "common/args.h"
 #include "common/config.h"
 #include "common/exit_codes.h"
 #include "common/message.h"
+#include "common/options.h"
 
 #define MACHINE_STORE  "file:"
 #define MACHINE_CONFIG "/etc/holdfast.conf"

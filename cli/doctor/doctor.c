@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "base/time.h"
-#include "common/args.h"
 #include "common/exit_codes.h"
 #include "common/message.h"
+#include "common/options.h"
 #include "common/store.h"
 #include "help.h"
 

@@ -11,7 +11,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "common/args.h"
 #include "common/exit_codes.h"
 #include "common/message.h"
 #include "common/options.h"

@@ -13,7 +13,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/args.h"
 #include "common/duration.h"
 #include "common/exit_codes.h"
 #include "common/message.h"

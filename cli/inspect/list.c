@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "common/args.h"
 #include "common/duration.h"
 #include "common/exit_codes.h"
 #include "common/message.h"
@@ -49,18 +48,6 @@ typedef struct list_table {
 
 /* ---- Rows ---- */
 
-/* "held", "read 3", "write", "permits 2/5", "free". */
-static void format_list_state(char *text, size_t size, const hf_info *info) {
-    if (!info->held)
-        snprintf(text, size, "free");
-    else if (info->kind == HF_PERMITS)
-        snprintf(text, size, "permits %" PRIu32 "/%" PRIu32, info->used, info->capacity);
-    else if (info->kind == HF_READ || info->kind == HF_UPGRADABLE)
-        snprintf(text, size, "%s %" PRIu32, show_kind(info->kind), info->holders);
-    else
-        snprintf(text, size, "%s", info->kind == HF_WRITE ? "write" : "held");
-}
-
 /* For a program in whole seconds. */
 static void format_held(char *text, const list_table *t, const hf_info *info) {
     if (!info->held)
@@ -80,7 +67,7 @@ static char *make_cell(const char *text) {
 
 static bool fill_row(list_row *r, const list_table *t, const char *name, const hf_info *info) {
     char state[64], holder[SHOW_TEXT] = "", held[DURATION_TEXT], waiting[16];
-    format_list_state(state, sizeof state, info);
+    show_state_word(state, sizeof state, info);
     if (info->held) show_holder(holder, sizeof holder, info);
     format_held(held, t, info);
     snprintf(waiting, sizeof waiting, "%" PRIu32, info->waiting);

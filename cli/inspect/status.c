@@ -8,7 +8,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "common/args.h"
 #include "common/duration.h"
 #include "common/exit_codes.h"
 #include "common/message.h"

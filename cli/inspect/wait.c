@@ -10,7 +10,6 @@
 #include <time.h>
 
 #include "base/time.h"
-#include "common/args.h"
 #include "common/exit_codes.h"
 #include "common/message.h"
 #include "common/options.h"

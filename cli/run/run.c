@@ -7,10 +7,10 @@
 #include <stdlib.h>
 
 #include "base/time.h"
-#include "common/args.h"
 #include "common/duration.h"
 #include "common/exit_codes.h"
 #include "common/message.h"
+#include "common/options.h"
 #include "common/show.h"
 #include "common/signals.h"
 #include "common/store.h"
@@ -19,6 +19,7 @@
 #include "run/hold_loop.h"
 #include "run/metrics_file.h"
 #include "run/notify.h"
+#include "run/run_args.h"
 #include "run/supervisor.h"
 #include "run/wait_progress.h"
 

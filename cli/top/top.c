@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "base/time.h"
-#include "common/args.h"
 #include "common/duration.h"
 #include "common/exit_codes.h"
 #include "common/message.h"

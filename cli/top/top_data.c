@@ -75,17 +75,6 @@ typedef struct list_walk {
     bool failed;
 } list_walk;
 
-static void format_top_state(char *text, size_t size, const hf_info *info) {
-    if (!info->held)
-        snprintf(text, size, "free");
-    else if (info->kind == HF_PERMITS)
-        snprintf(text, size, "permits %" PRIu32 "/%" PRIu32, info->used, info->capacity);
-    else if (info->kind == HF_READ || info->kind == HF_UPGRADABLE)
-        snprintf(text, size, "%s %" PRIu32, show_kind(info->kind), info->holders);
-    else
-        snprintf(text, size, "%s", info->kind == HF_WRITE ? "write" : "held");
-}
-
 static int32_t add_top_row(const char *name, const hf_info *info, void *arg) {
     list_walk *l = arg;
     top_view *v = l->view;
@@ -108,7 +97,7 @@ static int32_t add_top_row(const char *name, const hf_info *info, void *arg) {
     l->failed = !r->name;
     if (l->failed) return 1;
     v->count++;
-    format_top_state(r->state, sizeof r->state, info);
+    show_state_word(r->state, sizeof r->state, info);
     char holder[SHOW_TEXT] = "";
     if (info->held) show_holder(holder, sizeof holder, info);
     hf__text_tame(r->holder, sizeof r->holder, holder, strlen(holder));

@@ -1,4 +1,4 @@
-#include "common/args.h"
+#include "run/run_args.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -11,8 +11,8 @@
 #include "common/duration.h"
 #include "common/exit_codes.h"
 #include "common/message.h"
+#include "common/options.h"
 #include "common/store.h"
-#include "common/suggestion.h"
 #include "help.h"
 #include "holdfast.h"
 #include "run/json_events.h"
@@ -35,70 +35,7 @@ enum {
     HELP
 };
 
-/* The long options that an unknown one may stand for. */
-typedef struct option_matches {
-    const char *word;
-    size_t length;    /* of it, without a value */
-    char begins[160]; /* those that begin with it, joined by commas */
-    int count;
-    suggestion near;
-} option_matches;
-
-static void collect_match(void *arg, const char *option, size_t length) {
-    option_matches *m = arg;
-    suggestion_offer(&m->near, option, length);
-    if (length < m->length || strncmp(option, m->word, m->length) != 0) return;
-    size_t used = strlen(m->begins);
-    snprintf(m->begins + used, sizeof m->begins - used, "%s%.*s", used ? ", " : "", (int)length,
-             option);
-    m->count++;
-}
-
-static int fail_unknown_option(const char *subcommand, const char *word) {
-    char hint[SUGGESTION_TEXT];
-    option_matches m = {.word = word, .length = strcspn(word, "=")};
-    suggestion_init(&m.near, word);
-    help_long_options(subcommand, collect_match, &m);
-    if (m.count > 1)
-        return usage_error(subcommand, "option %.*s may be %s: write it out", (int)m.length, word,
-                           m.begins);
-    return usage_error(subcommand, "there is no option %.*s%s",
-                       (int)(m.length > 40 ? 40 : m.length), word, suggestion_text(&m.near, hint));
-}
-
-/* getopt_long has said which option it stumbled over in optopt, or only by its place. */
-int args_bad_option(const char *subcommand, int c, char **argv) {
-    if (c == ':' && optopt < LEASE && optopt)
-        return usage_error(subcommand, "option -%c needs a value", optopt);
-    const char *word = argv[optind - 1];
-    if (c == ':') return usage_error(subcommand, "option %s needs a value", word);
-    if (optopt >= LEASE || (optopt && strncmp(word, "--", 2) == 0))
-        return usage_error(subcommand, "option %.*s takes no value", (int)strcspn(word, "="), word);
-    if (optopt) return usage_error(subcommand, "there is no option -%c", optopt);
-    return fail_unknown_option(subcommand, word);
-}
-
 /* ---- Values ---- */
-
-static int parse_duration(const char *option, const char *text, int64_t *ms) {
-    if (duration_parse(text, ms)) return ARGS_CONTINUE;
-    return usage_error("run", "%s %s is no time: write seconds, or 500ms, 30s, 5m, 2h", option,
-                       WORD(text));
-}
-
-static int parse_wait(run_args *a, const char *text) {
-    int code = parse_duration("--wait", text, &a->wait_ms);
-    if (code != ARGS_CONTINUE || a->wait_ms <= HF__SPAN_MAX_MS) return code;
-    return usage_error("run", "--wait %s is past counting; without it the wait has no end",
-                       WORD(text));
-}
-
-static int parse_lease(run_args *a, const char *text) {
-    if (duration_parse(text, &a->lease_ms) && a->lease_ms >= HF_LEASE_MIN_MS &&
-        a->lease_ms <= HF_LEASE_MAX_MS)
-        return ARGS_CONTINUE;
-    return usage_error("run", "--lease %s is no time from 50ms to 720h (30 days)", WORD(text));
-}
 
 static int parse_conflict_code(run_args *a, const char *text) {
     char *end;
@@ -118,7 +55,7 @@ static int parse_max_hold(run_args *a, const char *text) {
 }
 
 static int parse_min_hold(run_args *a, const char *text) {
-    int code = parse_duration("--min-hold", text, &a->min_hold_ms);
+    int code = common_duration("run", "--min-hold", text, &a->min_hold_ms);
     if (code != ARGS_CONTINUE || a->min_hold_ms <= HF__SPAN_MAX_MS) return code;
     return usage_error("run", "--min-hold %s is past counting", WORD(text));
 }
@@ -207,15 +144,15 @@ static int parse_run_option(run_args *a, int c, char *value) {
     switch (c) {
     case 'S': return store_option(value, &a->store);
     case 'n': a->tries_once = true; return ARGS_CONTINUE;
-    case 'w': return parse_wait(a, value);
+    case 'w': return common_wait("run", value, &a->wait_ms);
     case 'E': return parse_conflict_code(a, value);
     case 'x': return set_kind(a, HF_MUTEX);
     case 's': return set_kind(a, HF_READ);
     case PERMITS: return parse_permits(a, value);
     case ALSO: return add_name(a, value);
     case 'c': set_shell_command(a, value); return ARGS_CONTINUE;
-    case LEASE: return parse_lease(a, value);
-    case GRACE: return parse_duration("--grace", value, &a->grace_ms);
+    case LEASE: return common_lease("run", value, &a->lease_ms);
+    case GRACE: return common_duration("run", "--grace", value, &a->grace_ms);
     case MIN_HOLD: return parse_min_hold(a, value);
     case MAX_HOLD: return parse_max_hold(a, value);
     case ON_LOST: return parse_on_lost(a, value);

@@ -1,6 +1,6 @@
-/* What the command line says. */
-#ifndef CLI_COMMON_ARGS_H
-#define CLI_COMMON_ARGS_H
+/* The command line of `holdfast run`. */
+#ifndef CLI_RUN_RUN_ARGS_H
+#define CLI_RUN_RUN_ARGS_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,11 +28,7 @@ typedef struct run_args {
     bool tries_once;     /* -n */
 } run_args;
 
-/* -1: go on. Anything else is the exit code: the line was wrong, or help was wanted and shown. */
-#define ARGS_CONTINUE (-1)
+/* ARGS_CONTINUE or the exit code. */
 int run_args_parse(run_args *a, int argc, char **argv);
-
-/* What getopt_long stumbled over, which returned `c`: the exit code. */
-int args_bad_option(const char *subcommand, int c, char **argv);
 
 #endif
