@@ -5,6 +5,7 @@ from typing import Iterable, List
 
 WRAP = textwrap.TextWrapper(width=78, break_long_words=False, break_on_hyphens=False)
 TERM = re.compile(r"^(\S+(?:,? \S+)*?) {2,}(\S.*)$")
+CONTINUED = 8  # this indent continues an item, even if its term is wider than the column of texts
 
 
 def escape(text: str) -> str:
@@ -90,7 +91,7 @@ def mixed(lines: List[str], first: bool) -> List[str]:
         if match:
             flush()
             item, column = [match.group(1), match.group(2)], match.start(2)
-        elif item and indent == column:
+        elif item and (indent == column or indent >= CONTINUED):
             item.append(line.strip())
         else:
             if item:

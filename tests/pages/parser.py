@@ -8,6 +8,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts" /
 import command_pages  # noqa: E402
 import completions  # noqa: E402
 import helptext  # noqa: E402
+import roff  # noqa: E402
 
 GENERAL = """Usage: holdfast walk [OPTION]... NAME
        holdfast look [OPTION]...
@@ -105,6 +106,14 @@ class Parser(unittest.TestCase):
         self.assertIn("PLACE", sections["DESCRIPTION"])
         self.assertIn("\\fB74\\fR", sections["EXIT STATUS"])
         self.assertNotIn("EXIT STATUS", pages["holdfast-look.1"])
+
+    def test_an_item_with_a_long_term_keeps_its_text(self):
+        made = roff.document("A    one\n     two\nA_LONG_TERM, ANOTHER  three\n"
+                             "                     four\nfive")
+        self.assertEqual([".TP", "\\fBA\\fR", "one two", ".TP", "\\fBA_LONG_TERM, ANOTHER\\fR",
+                          "three four", ".PP", "five"], made)
+        made = roff.document("HF_OK     one\nHF_A, HF_B, HF_C  two\n          three\nfour")
+        self.assertEqual(["two three", ".PP", "four"], made[-3:])
 
     def test_completions(self):
         made = completions.make(self.helps)
