@@ -10,7 +10,8 @@ int help_version(void);
 /* There is no such subcommand: say which was meant, if one is near. The exit code. */
 int help_no_subcommand(const char *word);
 
-/* Call `each` with the long options of a subcommand, as its help has them: "--wait", not ended by a NUL. */
+/* Call `each` with the long options of a subcommand, as its help has them: "--wait", not ended
+   by a NUL. */
 void help_long_options(const char *subcommand,
                        void (*each)(void *arg, const char *option, size_t length), void *arg);
 

@@ -9,8 +9,8 @@
 #include "help.h"
 #include "subcommands.h"
 
-/* A stream that is closed would otherwise become the place of the next descriptor we open, and our
-   messages would go there. The stand-ins are gone when the command is run. */
+/* A stream that is closed would otherwise become the place of the next descriptor we open, and
+   our messages would go there. The stand-ins are gone when the command is run. */
 static int fill_streams(void) {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
         if (fcntl(fd, F_GETFD) >= 0) continue;
@@ -21,7 +21,7 @@ static int fill_streams(void) {
 
 int main(int argc, char **argv) {
     if (fill_streams() != 0) return EXIT_SYSTEM;
-    if (argc < 2) return usage_error("", "say what to do: run, status, list, ...");
+    if (argc < 2) return usage_error("", "a subcommand is missing: run, status, list, ...");
     const char *word = argv[1];
     subcommand_main *main_of = subcommand(word);
     if (main_of) return main_of(argc - 1, argv + 1);

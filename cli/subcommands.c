@@ -16,7 +16,7 @@
 #include "top/top.h"
 
 static int help_main(int argc, char **argv) {
-    if (argc > 2) return usage_error("", "help explains one subcommand at a time");
+    if (argc > 2) return usage_error("", "help takes at most one subcommand");
     return help_show(argc == 2 ? argv[1] : "");
 }
 

@@ -37,7 +37,7 @@ static int parse_seconds(bench_args *a, const char *text) {
     if (duration_parse(text, &a->plan.ms) && a->plan.ms >= SECONDS_MIN_MS &&
         a->plan.ms <= SECONDS_MAX_MS)
         return ARGS_CONTINUE;
-    return usage_error("bench", "--seconds %s is no time from 50ms to 1h", WORD(text));
+    return usage_error("bench", "--seconds %s is not a time from 50ms to 1h", WORD(text));
 }
 
 static int parse_threads(bench_args *a, const char *text) {
@@ -45,7 +45,7 @@ static int parse_threads(bench_args *a, const char *text) {
     errno = 0;
     long n = strtol(text, &end, 10);
     if (*text < '0' || *text > '9' || *end || errno || n < 2 || n > BENCH_THREADS_MAX)
-        return usage_error("bench", "--threads %s is no number from 2 to %d", WORD(text),
+        return usage_error("bench", "--threads %s is not a number from 2 to %d", WORD(text),
                            BENCH_THREADS_MAX);
     a->plan.threads = (unsigned)n;
     return ARGS_CONTINUE;
@@ -74,7 +74,7 @@ static int parse_bench_args(bench_args *a, int argc, char **argv) {
         }
     }
     if (code == ARGS_CONTINUE && argv[optind])
-        code = usage_error("bench", "it takes no argument; \"%s\" is too much", WORD(argv[optind]));
+        code = usage_error("bench", "unexpected argument \"%s\"", WORD(argv[optind]));
     return code;
 }
 
@@ -117,11 +117,11 @@ static void show_bench_row(bench_part part, const bench_outcome *o) {
 static void show_bench_list(bench_part part, const bench_outcome *o) {
     static const char *const names[] = {"median", "90 %", "99 %"};
     char text[DURATION_TEXT];
-    printf("%s\n  a second    %.0f\n", bench_names[part], per_second(o));
+    printf("%s\n  per sec     %.0f\n", bench_names[part], per_second(o));
     for (size_t i = 0; i < sizeof shares / sizeof *shares; i++)
         printf("  %-12s%s\n", names[i],
                format_ns(histogram_quantile(&o->durations, shares[i]), text));
-    printf("  %-12s%s\n", "most", format_ns(o->durations.longest, text));
+    printf("  %-12s%s\n", "max", format_ns(o->durations.longest, text));
     printf("  %-12s%.2f\n  %-12s%s\n", "commands", commands_each(o), "server",
            format_server_time(o, text));
 }
@@ -134,10 +134,10 @@ static bool is_narrow(void) {
 
 static void show_bench_head(const bench_args *a, const char *shown) {
     char text[DURATION_TEXT];
-    printf("The store is %s\n%u threads, %s each\n\n", shown, a->plan.threads,
+    printf("The store is %s\n%u threads, %s per part\n\n", shown, a->plan.threads,
            duration_text(a->plan.ms, text));
     if (!is_narrow())
-        printf("%-12s%9s%9s%9s%9s%9s%9s%9s\n", "", "a second", "median", "90 %", "99 %", "most",
+        printf("%-12s%9s%9s%9s%9s%9s%9s%9s\n", "", "per sec", "median", "90 %", "99 %", "max",
                "commands", "server");
 }
 
@@ -150,9 +150,9 @@ static void show_part(bench_part part, const bench_outcome *o) {
 }
 
 static void show_legend(void) {
-    puts("\nuncontended, parallel: acquire and release, one lock for each thread.\n"
-         "contended: one lock for all; from a release to the next grant.\n"
-         "commands, server: of one acquisition; the time that the server spent in scripts.");
+    puts("\nuncontended, parallel: time to acquire and release; each thread has its own "
+         "lock.\ncontended: time from a release to the next grant; all clients want the same "
+         "lock.\ncommands, server: commands, and time of the server in scripts, per acquisition.");
 }
 
 /* ---- For programs ---- */
@@ -179,7 +179,7 @@ static void show_bench_json(const bench_args *a, const char *shown, const bench_
     printf("]}\n");
 }
 
-/* ---- All of it ---- */
+/* ---- The whole run ---- */
 
 static int run_parts(const bench_args *a, const store *s) {
     static bench_outcome parts[BENCH_PARTS];
@@ -195,7 +195,7 @@ static int run_parts(const bench_args *a, const store *s) {
     if (people) show_legend();
     if (a->json && get_verbosity() != QUIET) show_bench_json(a, s->shown, parts);
     if (fflush(stdout) == 0 && !ferror(stdout)) return 0;
-    return fail(EXIT_SYSTEM, "cannot write to the standard output");
+    return fail(EXIT_SYSTEM, "cannot write to standard output");
 }
 
 int bench_main(int argc, char **argv) {

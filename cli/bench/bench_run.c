@@ -102,7 +102,7 @@ static void *run_thread(void *arg) {
     return NULL;
 }
 
-/* ---- What it cost ---- */
+/* ---- Costs ---- */
 
 static uint64_t count_commands(const bench_thread *runners, unsigned count) {
     uint64_t sum = 0;
@@ -143,7 +143,7 @@ static void name_lock(char name[NAME_BYTES], bench_part part, unsigned i) {
 
 static void show_progress(const bench_plan *plan, const bench_race *race, double seconds) {
     if (!plan->progress) return;
-    fprintf(stderr, "\r%s: %.0f of %.0f s, %.0f a second\033[K", bench_names[race->part], seconds,
+    fprintf(stderr, "\r%s: %.0f of %.0f s, %.0f per second\033[K", bench_names[race->part], seconds,
             (double)plan->ms / 1e3, seconds > 0 ? (double)race->acquired / seconds : 0);
 }
 
@@ -233,7 +233,7 @@ int bench_run(const bench_plan *plan, bench_part part, bench_outcome *outcome) {
     return code;
 }
 
-/* ---- Afterwards ---- */
+/* ---- Cleaning up ---- */
 
 /* The last token of a name that nobody will use again. (Elsewhere it is forgotten in time.) */
 static void delete_token_key(server_admin *admin, const char *prefix, const char *name) {

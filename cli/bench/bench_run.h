@@ -38,7 +38,8 @@ int bench_run(const bench_plan *plan, bench_part part, bench_outcome *outcome);
 /* Delete what the locks have left in the store. */
 void bench_clean(const bench_plan *plan);
 
-/* From now on SIGINT, SIGTERM and SIGHUP end a part early; the number of the one that came, or 0. */
+/* From now on SIGINT, SIGTERM and SIGHUP end a part early; the number of the one that came, or
+   0. */
 void bench_watch_signals(void);
 int bench_signalled(void);
 

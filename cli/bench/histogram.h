@@ -1,6 +1,6 @@
 /*
- * How many spans there were of each length, in fixed memory: buckets of which 32 make a doubling, so that
- * what is read from it is right to three per cent.
+ * How many spans there were of each length, in fixed memory: buckets of which 32 make a doubling,
+ * so that what is read from it is right to three per cent.
  */
 #ifndef CLI_BENCH_HISTOGRAM_H
 #define CLI_BENCH_HISTOGRAM_H

@@ -26,18 +26,19 @@ typedef struct config_reader {
 /* Who may write the file decides where the locks are. */
 static int check_owner(const char *path, const struct stat *st) {
     if (!S_ISREG(st->st_mode))
-        return fail(EXIT_USAGE, "%s is to be a file, with the line store = URL, but is %s", path,
-                    S_ISDIR(st->st_mode) ? "a directory" : "none");
+        return fail(EXIT_USAGE, "%s is %s; it must be a regular file with the line: store = URL",
+                    path, S_ISDIR(st->st_mode) ? "a directory" : "not a regular file");
     if (st->st_uid != getuid() && st->st_uid != 0)
-        return fail(EXIT_USAGE, "%s belongs to another user; it must be yours or root's", path);
+        return fail(EXIT_USAGE, "%s belongs to another user; its owner must be you or root", path);
     if (st->st_mode & (S_IWGRP | S_IWOTH))
-        return fail(EXIT_USAGE, "%s can be written by others than its owner; chmod go-w %s", path,
+        return fail(EXIT_USAGE,
+                    "%s can be written by users other than its owner; run: chmod go-w %s", path,
                     path);
     return 0;
 }
 
 static int fail_unreadable(const char *path) {
-    return fail(EXIT_USAGE, "cannot read %s: %s; mend it, or name the store with -S", path,
+    return fail(EXIT_USAGE, "cannot read %s: %s; fix this, or choose the store with -S", path,
                 strerror(errno));
 }
 
@@ -54,7 +55,7 @@ static ssize_t read_whole_file(int fd, char *text) {
     return (ssize_t)length;
 }
 
-/* ---- Its lines ---- */
+/* ---- Lines ---- */
 
 static int fail_bad_line(const config_reader *r, const char *what) {
     return fail(EXIT_USAGE, "%s:%d: %s", r->path, r->line, what);
@@ -77,9 +78,10 @@ static void cut_comment(char *text) {
 }
 
 static int set_config_url(config_reader *r, const char *url) {
-    if (!*url) return fail_bad_line(r, "store needs a URL after its '='");
-    if (url[strcspn(url, BLANKS)]) return fail_bad_line(r, "a URL has no blanks; write one as %20");
-    if (*r->url) return fail_bad_line(r, "a second store; keep one");
+    if (!*url) return fail_bad_line(r, "a URL is missing after 'store ='");
+    if (url[strcspn(url, BLANKS)])
+        return fail_bad_line(r, "the URL contains a space; write it as %20");
+    if (*r->url) return fail_bad_line(r, "the file has more than one store; keep one");
     *r->url = strdup(url);
     if (*r->url && asprintf(r->from, "%s:%d", r->path, r->line) >= 0) return 0;
     *r->from = NULL;
@@ -91,10 +93,10 @@ static int read_config_line(config_reader *r, char *text) {
     text = trim_blanks(text);
     if (!*text) return 0;
     char *equals = strchr(text, '=');
-    if (!equals) return fail_bad_line(r, "not understood; write: store = URL");
+    if (!equals) return fail_bad_line(r, "invalid line; the only setting is: store = URL");
     *equals = '\0';
     if (strcmp(trim_blanks(text), "store") != 0)
-        return fail_bad_line(r, "unknown setting; known is: store = URL");
+        return fail_bad_line(r, "unknown setting; the only setting is: store = URL");
     return set_config_url(r, trim_blanks(equals + 1));
 }
 
@@ -116,7 +118,7 @@ static int read_config_file(config_reader *r, int fd) {
     int code = check_owner(r->path, &st);
     if (code) return code;
     if (st.st_size >= FILE_MAX)
-        return fail(EXIT_USAGE, "%s is too large: %d bytes at most", r->path, FILE_MAX - 1);
+        return fail(EXIT_USAGE, "%s is too large; the maximum is %d bytes", r->path, FILE_MAX - 1);
     char *text = malloc(FILE_MAX + 1);
     if (!text) return fail(EXIT_SYSTEM, "out of memory");
     ssize_t length = read_whole_file(fd, text);
@@ -132,7 +134,7 @@ static int read_config_file(config_reader *r, int fd) {
 }
 
 int config_read(const char *path, char **url, char **from) {
-    /* Not blocking, for a FIFO of that name would block us for ever. */
+    /* O_NONBLOCK, because a FIFO of that name would block us for ever. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0 && (errno == ENOENT || errno == ENOTDIR)) return 0;
     if (fd < 0) return fail_unreadable(path);

@@ -1,4 +1,5 @@
-/* What the command's exit codes mean. Numbers from 64 up are those of sysexits.h where it has one. */
+/* What the command's exit codes mean. Numbers from 64 up are those of sysexits.h where it has
+   one. */
 #ifndef CLI_COMMON_EXIT_CODES_H
 #define CLI_COMMON_EXIT_CODES_H
 

@@ -21,8 +21,8 @@ void print_message(const char *format, ...) __attribute__((format(printf, 1, 2))
 /* As say(), and return the exit code, so that a failure reads `return fail(EXIT_…, …)`. */
 int fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* A word of the command line, for quoting in a message: cut, and without the credentials of a URL,
-   which may have been meant for -S. LONG_WORD is for paths. */
+/* A word of the command line, for quoting in a message: cut, and without the credentials of a
+   URL, which may have been meant for -S. LONG_WORD is for paths. */
 #define WORD(word)      message_word((char[41]){0}, 41, word)
 #define LONG_WORD(word) message_word((char[1024]){0}, 1024, word)
 const char *message_word(char *out, size_t size, const char *word);

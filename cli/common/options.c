@@ -39,10 +39,10 @@ static int fail_unknown_option(const char *subcommand, const char *word) {
     suggestion_init(&m.near, word);
     help_long_options(subcommand, collect_match, &m);
     if (m.count > 1)
-        return usage_error(subcommand, "option %.*s may be %s: write it out", (int)m.length, word,
-                           m.begins);
-    return usage_error(subcommand, "there is no option %.*s%s",
-                       (int)(m.length > 40 ? 40 : m.length), word, suggestion_text(&m.near, hint));
+        return usage_error(subcommand, "option %.*s is ambiguous: it can mean %s", (int)m.length,
+                           word, m.begins);
+    return usage_error(subcommand, "unknown option %.*s%s", (int)(m.length > 40 ? 40 : m.length),
+                       word, suggestion_text(&m.near, hint));
 }
 
 /* getopt_long has said which option it stumbled over in optopt, or only by its place. */
@@ -53,7 +53,7 @@ int args_bad_option(const char *subcommand, int c, char **argv) {
     if (c == ':') return usage_error(subcommand, "option %s needs a value", word);
     if (optopt >= LONG_ONLY || (optopt && strncmp(word, "--", 2) == 0))
         return usage_error(subcommand, "option %.*s takes no value", (int)strcspn(word, "="), word);
-    if (optopt) return usage_error(subcommand, "there is no option -%c", optopt);
+    if (optopt) return usage_error(subcommand, "unknown option -%c", optopt);
     return fail_unknown_option(subcommand, word);
 }
 
@@ -69,9 +69,9 @@ int common_option(const char *subcommand, int c, char **argv, char **url) {
 }
 
 int common_name(const char *subcommand, int argc, char **argv, const char **name) {
-    if (optind == argc) return usage_error(subcommand, "the lock's NAME is missing");
+    if (optind == argc) return usage_error(subcommand, "the NAME of the lock is missing");
     if (optind + 1 < argc)
-        return usage_error(subcommand, "one NAME at a time; \"%s\" is too much",
+        return usage_error(subcommand, "only one NAME is allowed; unexpected argument \"%s\"",
                            WORD(argv[optind + 1]));
     *name = argv[optind];
     return ARGS_CONTINUE;
@@ -79,19 +79,20 @@ int common_name(const char *subcommand, int argc, char **argv, const char **name
 
 int common_duration(const char *subcommand, const char *option, const char *text, int64_t *ms) {
     if (duration_parse(text, ms)) return ARGS_CONTINUE;
-    return usage_error(subcommand, "%s %s is no time: write seconds, or 500ms, 30s, 5m, 2h", option,
-                       WORD(text));
+    return usage_error(subcommand, "%s %s is not a valid time; use seconds, or 500ms, 30s, 5m, 2h",
+                       option, WORD(text));
 }
 
 int common_wait(const char *subcommand, const char *text, int64_t *ms) {
     int code = common_duration(subcommand, "--wait", text, ms);
     if (code != ARGS_CONTINUE || *ms <= HF__SPAN_MAX_MS) return code;
-    return usage_error(subcommand, "--wait %s is past counting; without it the wait has no end",
+    return usage_error(subcommand, "--wait %s is too long; leave it out to wait without a limit",
                        WORD(text));
 }
 
 int common_lease(const char *subcommand, const char *text, int64_t *ms) {
     if (duration_parse(text, ms) && *ms >= HF_LEASE_MIN_MS && *ms <= HF_LEASE_MAX_MS)
         return ARGS_CONTINUE;
-    return usage_error(subcommand, "--lease %s is no time from 50ms to 720h (30 days)", WORD(text));
+    return usage_error(subcommand, "--lease %s is not a time from 50ms to 720h (30 days)",
+                       WORD(text));
 }

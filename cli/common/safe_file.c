@@ -13,49 +13,49 @@
 
 #define TRIES 16
 
-bool safe_file_open(safe_file *p, const char *path) {
+bool safe_file_open(safe_file *f, const char *path) {
     const char *slash = strrchr(path, '/');
     char dir[PATH_MAX];
     size_t length = slash ? (size_t)(slash - path) : 0;
-    *p = (safe_file){.base = slash ? slash + 1 : path};
-    errno = !*path ? ENOENT : !*p->base ? EISDIR : ENAMETOOLONG;
-    if (!*p->base || length >= sizeof dir) return false;
+    *f = (safe_file){.base = slash ? slash + 1 : path};
+    errno = !*path ? ENOENT : !*f->base ? EISDIR : ENAMETOOLONG;
+    if (!*f->base || length >= sizeof dir) return false;
     memcpy(dir, path, length);
     dir[length] = '\0';
-    p->dir = open(length ? dir : slash ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (p->dir > 0) return true;
-    p->dir = 0;
+    f->dir = open(length ? dir : slash ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (f->dir > 0) return true;
+    f->dir = 0;
     return false;
 }
 
-void safe_file_close(safe_file *p) {
-    if (p->dir) close(p->dir);
-    p->dir = 0;
+void safe_file_close(safe_file *f) {
+    if (f->dir) close(f->dir);
+    f->dir = 0;
 }
 
-static int create_file(const safe_file *p, const char *base, mode_t mode) {
+static int create_file(const safe_file *f, const char *base, mode_t mode) {
     const int flags = O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
-    return openat(p->dir, base, flags, mode);
+    return openat(f->dir, base, flags, mode);
 }
 
-int safe_file_create(const safe_file *p, mode_t mode) {
-    return create_file(p, p->base, mode);
+int safe_file_create(const safe_file *f, mode_t mode) {
+    return create_file(f, f->base, mode);
 }
 
 /* O_NONBLOCK, because a FIFO of that name would block us for ever. */
-int safe_file_open_existing(const safe_file *p) {
-    return openat(p->dir, p->base, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+int safe_file_open_existing(const safe_file *f) {
+    return openat(f->dir, f->base, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 }
 
-bool safe_file_is_current(const safe_file *p, int fd) {
+bool safe_file_is_current(const safe_file *f, int fd) {
     struct stat open_one, named;
     return fstat(fd, &open_one) == 0 &&
-           fstatat(p->dir, p->base, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+           fstatat(f->dir, f->base, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
            open_one.st_dev == named.st_dev && open_one.st_ino == named.st_ino;
 }
 
-void safe_file_remove(const safe_file *p, int fd) {
-    if (safe_file_is_current(p, fd)) unlinkat(p->dir, p->base, 0);
+void safe_file_remove(const safe_file *f, int fd) {
+    if (safe_file_is_current(f, fd)) unlinkat(f->dir, f->base, 0);
 }
 
 bool write_all(int fd, const char *text, size_t length) {
@@ -70,29 +70,29 @@ bool write_all(int fd, const char *text, size_t length) {
 }
 
 /* Under a name that is not taken: other files of the directory are none of our business. */
-static int create_temporary(const safe_file *p, char temporary[NAME_MAX + 1], mode_t mode) {
+static int create_temporary(const safe_file *f, char temporary[NAME_MAX + 1], mode_t mode) {
     hf__rand chance = {hf__rand_seed()};
     for (int i = 0; i < TRIES; i++) {
-        int n = snprintf(temporary, NAME_MAX + 1, "%s.%08" PRIx32, p->base,
+        int n = snprintf(temporary, NAME_MAX + 1, "%s.%08" PRIx32, f->base,
                          (uint32_t)hf__rand_next(&chance));
         errno = ENAMETOOLONG;
         if (n < 0 || n > NAME_MAX) return -1;
-        int fd = create_file(p, temporary, mode);
+        int fd = create_file(f, temporary, mode);
         if (fd >= 0 || errno != EEXIST) return fd;
     }
     return -1;
 }
 
 /* The new content goes to a file temporary it, which is then renamed. */
-bool safe_file_replace(const safe_file *p, mode_t mode, const char *text, size_t length,
+bool safe_file_replace(const safe_file *f, mode_t mode, const char *text, size_t length,
                        bool durable) {
     char temporary[NAME_MAX + 1];
-    int fd = create_temporary(p, temporary, mode);
+    int fd = create_temporary(f, temporary, mode);
     if (fd < 0) return false;
     bool good = write_all(fd, text, length) && (!durable || fsync(fd) == 0);
-    good = close(fd) == 0 && good && renameat(p->dir, temporary, p->dir, p->base) == 0;
+    good = close(fd) == 0 && good && renameat(f->dir, temporary, f->dir, f->base) == 0;
     int error = errno;
-    if (!good) unlinkat(p->dir, temporary, 0);
+    if (!good) unlinkat(f->dir, temporary, 0);
     errno = error;
     return good;
 }

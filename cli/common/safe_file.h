@@ -16,24 +16,24 @@ typedef struct safe_file {
 } safe_file;
 
 /* False with errno. safe_file_close is allowed in every case. */
-bool safe_file_open(safe_file *p, const char *path);
-void safe_file_close(safe_file *p);
+bool safe_file_open(safe_file *f, const char *path);
+void safe_file_close(safe_file *f);
 
 /* Create the file, for appending: a descriptor, or -1 with errno; EEXIST if there is one. */
-int safe_file_create(const safe_file *p, mode_t mode);
+int safe_file_create(const safe_file *f, mode_t mode);
 
 /* Open the file for reading: a descriptor, or -1 with errno; ELOOP if it is a symbolic link. */
-int safe_file_open_existing(const safe_file *p);
+int safe_file_open_existing(const safe_file *f);
 
 /* Whether the open file is still the one with this name. */
-bool safe_file_is_current(const safe_file *p, int fd);
+bool safe_file_is_current(const safe_file *f, int fd);
 
 /* Remove the file if it is still the open one. */
-void safe_file_remove(const safe_file *p, int fd);
+void safe_file_remove(const safe_file *f, int fd);
 
 /* Replace the file atomically: readers find the old content or the new. `durable`: also after a
    power failure. */
-bool safe_file_replace(const safe_file *p, mode_t mode, const char *text, size_t length,
+bool safe_file_replace(const safe_file *f, mode_t mode, const char *text, size_t length,
                        bool durable);
 
 /* Write all of it; false with errno. */

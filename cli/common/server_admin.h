@@ -1,7 +1,7 @@
 /*
- * A plain conversation with a server: one command, one answer, each with a deadline. Not for locks, which
- * go through the store, but for those who examine a server: `holdfast doctor` and `holdfast bench`.
- * It connects and logs in as the store does, over TLS where the URL says so.
+ * A plain conversation with a server: one command, one answer, each with a deadline. Not for locks,
+ * which go through the store, but for those who examine a server: `holdfast doctor` and `holdfast
+ * bench`. It connects and logs in as the store does, over TLS where the URL says so.
  */
 #ifndef CLI_COMMON_SERVER_ADMIN_H
 #define CLI_COMMON_SERVER_ADMIN_H
@@ -29,8 +29,8 @@ typedef struct server_reply {
 hf_result server_admin_open(const hf__url *url, server_admin **admin);
 void server_admin_close(server_admin *admin);
 
-/* Send a command, words up to NULL, and wait for its answer. An error of the server is an answer. Any
-   result but HF_OK ends the conversation: what is asked after it fails at once. */
+/* Send a command, words up to NULL, and wait for its answer. An error of the server is an
+   answer. Any result but HF_OK ends the conversation: what is asked after it fails at once. */
 hf_result server_admin_command(server_admin *admin, server_reply *reply, const char *const *words);
 
 #endif

@@ -9,11 +9,13 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "common/duration.h"
 #include "common/exit_codes.h"
 #include "common/json.h"
 #include "common/message.h"
 
 #define WORD_COLUMNS 11 /* of the first column of show_line, with the space behind it */
+#define LONG_MS      INT64_C(86400000) /* a lease that only the default of file: has */
 #define LEAST_ROOM   16 /* of the second: a terminal that is narrower wraps by itself */
 
 /* ---- On a terminal ---- */
@@ -72,14 +74,14 @@ void show_line(const char *word, const char *text) {
     } while (*rest);
 }
 
-/* ---- Who and what ---- */
+/* ---- Holders and states ---- */
 
 void show_who(char *text, size_t size, const char *program, int64_t pid, const char *host,
               const char *label) {
     char process[32] = "";
     if (pid) snprintf(process, sizeof process, ", pid %" PRId64, pid);
     if (!*program && !pid && !*host)
-        snprintf(text, size, "not known");
+        snprintf(text, size, "unknown");
     else
         snprintf(text, size, "%s%s%s%s%s%s%s", *program ? program : "a program", process,
                  *host ? " on " : "", host, *label ? " (" : "", label, *label ? ")" : "");
@@ -91,7 +93,7 @@ void show_holder(char *text, size_t size, const hf_info *info) {
 
 void show_state(char *text, size_t size, const hf_info *info) {
     if (!info->held && info->waiting)
-        snprintf(text, size, "free, but others are in line");
+        snprintf(text, size, "free, but others are waiting");
     else if (!info->held)
         snprintf(text, size, "free");
     else if (info->kind == HF_PERMITS)
@@ -117,6 +119,20 @@ void show_state_word(char *text, size_t size, const hf_info *info) {
         snprintf(text, size, "%s %" PRIu32, show_kind(info->kind), info->holders);
     else
         snprintf(text, size, "%s", info->kind == HF_WRITE ? "write" : "held");
+}
+
+/* In files the kernel keeps a lock while its holder lives, so the long default lease says
+   nothing. */
+void show_remaining(char *text, size_t size, const hf_info *info, const store *s) {
+    char duration[DURATION_TEXT];
+    bool in_files = strncmp(s->url, "file:", strlen("file:")) == 0;
+    if (in_files && !info->remaining_ms)
+        snprintf(text, size, "none: the holder does not run; it may be stopped");
+    else if (in_files && info->remaining_ms > LONG_MS)
+        snprintf(text, size, "as long as its holder runs");
+    else
+        snprintf(text, size, "%s, unless it is renewed",
+                 duration_text(info->remaining_ms, duration));
 }
 
 int64_t show_held_ms(const hf_info *info) {
@@ -220,5 +236,5 @@ void show_json_lock(const char *name, const hf_info *info, const store *s) {
 
 int show_end(int code) {
     if (fflush(stdout) == 0 && !ferror(stdout)) return code;
-    return fail(EXIT_SYSTEM, "cannot write to the standard output");
+    return fail(EXIT_SYSTEM, "cannot write to standard output");
 }

@@ -22,8 +22,8 @@ size_t show_columns(const char *text);
 /* Up to so many columns of a text, and ".." if that was not all; the bytes it took. */
 size_t show_cut(char *to, size_t size, const char *text, size_t columns);
 
-/* "state      held": a word and what it is. On a terminal it goes on in the second column where it
-   is too long for a line; words stay whole. */
+/* "state      held": a word and what it is. On a terminal it goes on in the second column where
+   it is too long for a line; words stay whole. */
 void show_line(const char *word, const char *text);
 
 /* "holdfast, pid 311 on host-7 (nightly)": who that is, as far as it is known. */
@@ -39,6 +39,9 @@ void show_state_word(char *text, size_t size, const hf_info *info);
 
 /* "mutex", "read", "write", "upgradable", "permits". */
 const char *show_kind(uint32_t kind);
+
+/* How long the lease lasts: "25 s, unless it is renewed", "as long as its holder runs". */
+void show_remaining(char *text, size_t size, const hf_info *info, const store *s);
 
 /* How long it has been held, by our clock; 0 if that is not known or in the future. */
 int64_t show_held_ms(const hf_info *info);

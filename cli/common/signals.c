@@ -43,7 +43,7 @@ const sigset_t *signals_inherited(void) {
     return &inherited.mask;
 }
 
-/* ---- While the lock is waited for ---- */
+/* ---- During the wait for the lock ---- */
 
 bool signals_ignored(int sig) {
     struct sigaction action;
@@ -80,8 +80,8 @@ int signals_fd(void) {
     return signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-/* One that is ignored is pending all the same while it is blocked: that nobody reads what we write is no
-   news for the command. */
+/* One that is ignored is pending all the same while it is blocked: that nobody reads what we
+   write is no news for the command. */
 static bool is_our_pipe(const struct signalfd_siginfo *info) {
     return info->ssi_signo == SIGPIPE && (pid_t)info->ssi_pid == getpid();
 }

@@ -1,7 +1,8 @@
 /*
  * Signals, in the three times of a run. Until the lock is waited for they act as they did when we
- * were started. While it is waited for, those that would end us end the wait first. From then on all
- * are blocked, and read from a descriptor. What was ignored when we were started (nohup) ends neither.
+ * were started. While it is waited for, those that would end us end the wait first. From then on
+ * all are blocked, and read from a descriptor. What was ignored when we were started (nohup) ends
+ * neither.
  */
 #ifndef CLI_COMMON_SIGNALS_H
 #define CLI_COMMON_SIGNALS_H
@@ -29,8 +30,8 @@ bool signals_ignored(int sig);
 /* Whom a signal is meant for: us, or all of our process group, as one of the terminal's is. */
 typedef enum signal_target { OURSELVES, OUR_GROUP } signal_target;
 
-/* Stop as `sig` would have stopped us. True when we were continued, and SIGCONT is to be read; false
-   if we cannot be stopped, for nobody is there to continue us. */
+/* Stop as `sig` would have stopped us. True when we were continued, and SIGCONT is to be read;
+   false if we cannot be stopped, for nobody is there to continue us. */
 bool signals_stop(int sig, signal_target target);
 
 /* Die of it, so that whoever waits for us sees what ended us. */

@@ -41,7 +41,7 @@ int store_option(char *value, char **option) {
     return option_url ? ARGS_CONTINUE : fail_out_of_memory();
 }
 
-/* ---- Where it is named ---- */
+/* ---- Finding the URL ---- */
 
 static int set_url(store *s, const char *url, const char *from) {
     s->url = strdup(url);
@@ -73,14 +73,14 @@ static int find_url(store *s, const char *option) {
     return code;
 }
 
-/* ---- What it means ---- */
+/* ---- Checking and opening ---- */
 
 void store_drop_label(store *s) {
     hf__url_drop_option(s->url, "label");
 }
 
-/* The kernel frees a lock of this machine when its holder dies. So there it is the lease that may be
-   without end, lest a job that is suspended loses its lock. */
+/* The kernel frees a lock of this machine when its holder dies. So there it is the lease that
+   may be without end, lest a job that is suspended loses its lock. */
 static int64_t default_lease(const char *url) {
     return strncmp(url, "file:", strlen("file:")) == 0 ? HF_LEASE_MAX_MS : LEASE_MS;
 }
@@ -90,7 +90,7 @@ static int check_url(store *s) {
     hf_result r = hf__url_parse(&url, s->url);
     s->lease_ms = url.lease_ms ? url.lease_ms : default_lease(s->url);
     hf__url_fini(&url);
-    if (r) return fail(exit_code_of(r), "the store named by %s: %s", s->from, hf_error_detail());
+    if (r) return fail(exit_code_of(r), "invalid store from %s: %s", s->from, hf_error_detail());
     s->shown = hf__url_shown(s->url);
     return s->shown ? 0 : fail_out_of_memory();
 }
@@ -122,7 +122,7 @@ static void print_log_line(int32_t level, const char *line, void *arg) {
 }
 
 int store_open(const store *s, hf_client **client) {
-    print_verbose("the store is %s (named by %s)", s->shown, s->from);
+    print_verbose("the store is %s (from %s)", s->shown, s->from);
     hf_client_options options = {.lease_ms = s->lease_ms, .label = s->label};
     if (get_verbosity() == VERBOSE) {
         options.log = print_log_line;
@@ -130,8 +130,9 @@ int store_open(const store *s, hf_client **client) {
     }
     hf_result r = hf_open(s->url, &options, client);
     if (r)
-        return fail(exit_code_of(r), "cannot open the store (%s): %s", s->from, hf_error_detail());
+        return fail(exit_code_of(r), "cannot open the store from %s: %s", s->from,
+                    hf_error_detail());
     const char *where = hf_where(*client);
-    if (*where) print_verbose("its locks are in %s", where);
+    if (*where) print_verbose("the locks are in %s", where);
     return 0;
 }

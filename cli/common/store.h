@@ -17,8 +17,8 @@ typedef struct store {
     const char *label; /* of the client, unless the URL has one; NULL: none */
 } store;
 
-/* Take the value of -S: `option` gets a copy, and the command line, which ps(1) shows to everybody,
-   keeps only what may be shown of it. ARGS_CONTINUE, or the exit code. */
+/* Take the value of -S: `option` gets a copy, and the command line, which ps(1) shows to
+   everybody, keeps only what may be shown of it. ARGS_CONTINUE, or the exit code. */
 int store_option(char *value, char **option);
 
 /* Find and check it: 0, or the exit code, with the failure said. `option` is -S's, or NULL. */

@@ -48,6 +48,6 @@ void suggestion_offer(suggestion *n, const char *word, size_t length) {
 
 const char *suggestion_text(const suggestion *n, char hint[SUGGESTION_TEXT]) {
     if (!*n->word) return "";
-    snprintf(hint, SUGGESTION_TEXT, ", but there is %s", n->word);
+    snprintf(hint, SUGGESTION_TEXT, " (did you mean %s?)", n->word);
     return hint;
 }

@@ -50,15 +50,16 @@ void doctor_latency(findings *all, int64_t *us, size_t count, int64_t lease_ms, 
         : poor ? LEVEL_WARNING
                : LEVEL_OK,
         "latency",
-        bad    ? "A lease is over before its renewals come through: locks will be lost."
-        : poor ? "One answer took more than a tenth of the lease; a few such in a row lose a lock."
-               : NULL,
-        bad || poor ? "Use a longer lease, or bring the store nearer." : NULL,
-        "%s takes %.3f ms in the middle, %.3f ms at most (%zu tries)", what,
+        bad ? "Renewals take longer than a lease: locks will be lost."
+        : poor
+            ? "One reply took more than a tenth of the lease; a few of these in a row lose a lock."
+            : NULL,
+        bad || poor ? "Use a longer lease, or a store that is nearer." : NULL,
+        "%s takes %.3f ms (median), %.3f ms at most, in %zu tries", what,
         (double)l->median_us / 1e3, (double)l->most_us / 1e3, count);
 }
 
-/* ---- A lock ---- */
+/* ---- Trying a lock ---- */
 
 typedef struct client_pair {
     hf_client *first, *second;
@@ -78,16 +79,16 @@ static const char *try_exclusion(const client_pair *p, const char *name,
     const char *wrong = NULL;
     if (acquire_once(p, p->first, name, 5000, &first)) {
         snprintf(detail, FINDING_BYTES, "%s", hf_error_detail());
-        return "a lock cannot be taken";
+        return "a lock cannot be acquired";
     }
     hf_result r = acquire_once(p, p->second, name, 0, &second);
     if (r == HF_OK) {
         snprintf(detail, FINDING_BYTES, "two clients held %s at once", name);
-        wrong = "a lock does not exclude";
+        wrong = "a lock does not exclude other clients";
         (void)hf_release(second);
     } else if (r != HF_BUSY) {
         snprintf(detail, FINDING_BYTES, "%s", hf_error_detail());
-        wrong = "a second client cannot ask for a lock";
+        wrong = "a second client cannot try to acquire the lock";
     }
     if (hf_release(first) && !wrong) {
         snprintf(detail, FINDING_BYTES, "%s", hf_error_detail());
@@ -104,7 +105,7 @@ static void try_pair(findings *all, const client_pair *p) {
                      "%s: %s", wrong, detail);
     else
         findings_add(all, LEVEL_OK, "locks", NULL, NULL,
-                     "a lock was taken, kept another client out, and was released");
+                     "a lock was acquired, kept another client out, and was released");
 }
 
 /* Not for longer than the store's lease: on a quorum a longer one may be refused. */
@@ -113,7 +114,7 @@ static void check_locks(findings *all, const store *s, int64_t lease_ms) {
     hf_result r = hf_open(s->url, NULL, &p.first);
     if (!r) r = hf_open(s->url, NULL, &p.second);
     if (r)
-        findings_add(all, LEVEL_ERROR, "locks", "No program can take a lock here.", NULL,
+        findings_add(all, LEVEL_ERROR, "locks", "No program can acquire a lock here.", NULL,
                      "cannot open the store: %s", hf_error_detail());
     else
         try_pair(all, &p);
@@ -121,7 +122,7 @@ static void check_locks(findings *all, const store *s, int64_t lease_ms) {
     hf_close(p.first);
 }
 
-/* ---- All of it ---- */
+/* ---- The whole check ---- */
 
 static void examine_store(findings *all, const store *s, const hf__url *url) {
     bool there = true;
@@ -131,16 +132,16 @@ static void examine_store(findings *all, const store *s, const hf__url *url) {
     case HF__SCHEME_REDIS_UNIX: there = doctor_redis(all, url); break;
     case HF__SCHEME_FILE: there = doctor_file(all, url); break;
     case HF__SCHEME_MEMORY:
-        findings_add(all, LEVEL_NOTE, "reach", "They exclude nobody outside of it.",
-                     "Use it for tests; name another store for work.",
-                     "the locks of memory: are those of one process");
+        findings_add(all, LEVEL_NOTE, "reach",
+                     "Locks in memory: exclude only threads of the same process.",
+                     "Use memory: for tests only.", "memory: exists in one process only");
         break;
     case HF__SCHEME_QUORUM:
     case HF__SCHEME_QUORUM_TLS: doctor_quorum(all, url); break;
     default:
-        findings_add(all, LEVEL_NOTE, "reach", "Its servers are not looked at one by one.",
-                     "Run doctor on each of them, with a redis:// URL.",
-                     "this store has several servers");
+        findings_add(all, LEVEL_NOTE, "reach", "Its servers are not checked one by one.",
+                     "Run doctor on each of them with a redis:// URL.",
+                     "the store has several servers");
     }
     if (there) check_locks(all, s, url->lease_ms);
 }
@@ -159,7 +160,7 @@ static int run_doctor(store *s, bool json) {
     int code = worst == LEVEL_ERROR ? EXIT_ERRORS : worst == LEVEL_WARNING ? EXIT_WARNINGS : 0;
     if (get_verbosity() == QUIET) return code;
     bool shown = json ? findings_show_json(&all, s->shown) : findings_show(&all, s->shown);
-    return shown ? code : fail(EXIT_SYSTEM, "cannot write to the standard output");
+    return shown ? code : fail(EXIT_SYSTEM, "cannot write to standard output");
 }
 
 int doctor_main(int argc, char **argv) {
@@ -184,8 +185,7 @@ int doctor_main(int argc, char **argv) {
     }
     if (code != ARGS_CONTINUE) return code;
     if (argv[optind])
-        return usage_error("doctor", "it takes no argument; \"%s\" is too much",
-                           WORD(argv[optind]));
+        return usage_error("doctor", "unexpected argument \"%s\"", WORD(argv[optind]));
     code = store_choose(&s, url);
     if (!code) code = run_doctor(&s, json);
     store_fini(&s);

@@ -35,16 +35,16 @@ static void check_filesystem(findings *all, int fd) {
     const char *shared = hf__filesystem_shared((long)fs.f_type);
     const char *name = shared ? shared : filesystem_name((long)fs.f_type);
     if (shared)
-        findings_add(
-            all, LEVEL_WARNING, "filesystem",
-            "The locks are the kernel's of one machine: others that share it are not kept out.",
-            "Use a local directory, or a redis:// store across machines.",
-            "%s, a network filesystem", name);
+        findings_add(all, LEVEL_WARNING, "filesystem",
+                     "These locks work on one machine only: other machines that share the "
+                     "directory are not excluded.",
+                     "Use a local directory, or a redis:// store for several machines.",
+                     "%s, a network filesystem", name);
     else if (name)
-        findings_add(all, LEVEL_OK, "filesystem", NULL, NULL, "%s, on this machine", name);
+        findings_add(all, LEVEL_OK, "filesystem", NULL, NULL, "%s, local", name);
     else
-        findings_add(all, LEVEL_NOTE, "filesystem", "It is taken for one of this machine.", NULL,
-                     "of a kind that is not known here (0x%lx)", (unsigned long)fs.f_type);
+        findings_add(all, LEVEL_NOTE, "filesystem", "It is treated as a local filesystem.", NULL,
+                     "unknown type (0x%lx)", (unsigned long)fs.f_type);
 }
 
 static void check_space(findings *all, int fd) {
@@ -63,12 +63,12 @@ static void check_space(findings *all, int fd) {
     findings_add(
         all, level, "space",
         fine ? NULL
-             : "A lock in use needs a file, and cannot be taken without room for it. Files "
-               "of idle locks are removed when room runs short.",
+             : "Every lock in use needs a file, and cannot be acquired when the filesystem is "
+               "full. Files of idle locks are removed when space runs short.",
         fine ? NULL
-             : "Free some space or inodes there, or set HOLDFAST_URL=file:///DIRECTORY on a "
-               "larger filesystem for every process that shares the locks.",
-        "%" PRIu64 " %s free, room for about %" PRIu64 " more locks",
+             : "Free some space or inodes there, or use a directory on a larger filesystem: set "
+               "HOLDFAST_URL=file:///DIRECTORY for every process that shares the locks.",
+        "%" PRIu64 " %s free, enough for about %" PRIu64 " more locks",
         inodes ? (uint64_t)fs.f_favail : (uint64_t)fs.f_bavail * block >> 20,
         inodes ? "inodes" : "MiB", room);
 }
@@ -82,9 +82,9 @@ static void check_files(findings *all, const char *path) {
     closedir(dir);
     bool many = count > MANY_FILES;
     findings_add(all, many ? LEVEL_NOTE : LEVEL_OK, "files",
-                 many ? "They do no harm, but looking for one takes longer." : NULL,
+                 many ? "They do no harm, but finding one takes longer." : NULL,
                  many ? "Use fewer names, or a shorter keep= in the URL." : NULL,
-                 "%" PRIu64 " of locks and clients", count);
+                 "%" PRIu64 " files of locks and clients", count);
 }
 
 bool doctor_file(findings *all, const hf__url *url) {
@@ -93,19 +93,19 @@ bool doctor_file(findings *all, const hf__url *url) {
     struct stat st;
     hf_result r = hf__directory_open(url->path, url->network_allowed, &fd, &path);
     if (r) {
-        findings_add(all, LEVEL_ERROR, "directory", "No lock can be taken there.", NULL, "%s",
+        findings_add(all, LEVEL_ERROR, "directory", "No lock can be acquired there.", NULL, "%s",
                      hf_error_detail());
         return false;
     }
     if (fstat(fd, &st) == 0)
-        findings_add(all, LEVEL_OK, "directory", NULL, NULL, "%s, of user %u, mode %04o", path,
-                     (unsigned)st.st_uid, (unsigned)(st.st_mode & 07777));
+        findings_add(all, LEVEL_OK, "directory", NULL, NULL, "%s, owned by user id %u, mode %04o",
+                     path, (unsigned)st.st_uid, (unsigned)(st.st_mode & 07777));
     check_filesystem(all, fd);
     check_space(all, fd);
     if (access(path, W_OK) != 0)
-        findings_add(all, LEVEL_ERROR, "directory", "A lock of a new name cannot be taken.",
-                     "Mount it writable, or name another: file:///DIRECTORY.", "%s: %s", path,
-                     strerror(errno));
+        findings_add(all, LEVEL_ERROR, "directory", "A lock with a new name cannot be acquired.",
+                     "Make it writable, or use another directory: file:///DIRECTORY.", "%s: %s",
+                     path, strerror(errno));
     check_files(all, path);
     free(path);
     close(fd);

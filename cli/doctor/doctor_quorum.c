@@ -1,6 +1,7 @@
 /*
  * The nodes of a quorum, one by one: whether each can be reached, and whether it votes. A node that
- * has just started does not (rejoin_delay), and nothing else shows it while the others are a majority.
+ * has just started does not (rejoin_delay), and nothing else shows it while the others are a
+ * majority.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -33,8 +34,7 @@ static bool query_node(findings *all, const hf__url *url, quorum_node *n) {
     if (!r) r = server_admin_command(admin, &reply, (const char *[]){"INFO", NULL});
     if (r)
         findings_add(all, LEVEL_WARNING, "node", "A majority of the nodes must answer and vote.",
-                     "Check the node and the network between.", "%s: %s", n->name,
-                     hf_error_detail());
+                     "Check the node and the network.", "%s: %s", n->name, hf_error_detail());
     bool answered = !r && reply.type == '$';
     n->up_ms = answered ? parse_uptime_ms(reply.text) : UNKNOWN_MS;
     n->reports_aof = answered && strstr(reply.text, "aof_enabled:");
@@ -54,15 +54,15 @@ static void check_vote(findings *all, const quorum_node *n, int64_t rejoin_ms) {
     int64_t votes_in = votes_in_ms(n, rejoin_ms);
     if (n->up_ms == UNKNOWN_MS)
         findings_add(all, LEVEL_WARNING, "node",
-                     "Its vote counts when a client has been connected for rejoin_delay: short "
-                     "commands may get no lock.",
-                     "Give the user +info on every node.",
-                     "%s does not say how long it has been up", n->name);
+                     "Its vote counts only after a client has been connected for rejoin_delay: "
+                     "short commands may get no lock.",
+                     "Give the user the right +info on every node.",
+                     "%s does not tell how long it has been up", n->name);
     else if (votes_in > 0)
         findings_add(all, LEVEL_WARNING, "node",
-                     "It may have lost its data, and does not vote until every lease that it may "
+                     "It may have lost its data. It does not vote until every lease that it may "
                      "have forgotten is over. A majority of the nodes must vote.",
-                     "Wait, and do not restart another node meanwhile.",
+                     "Wait, and do not restart another node before that.",
                      "%s has been up for %s and votes in %s", n->name, duration_text(n->up_ms, up),
                      duration_text(votes_in, left));
     else
@@ -74,9 +74,10 @@ static void check_rejoin_delay(findings *all, int64_t rejoin_ms) {
     bool own = rejoin_ms != HF__REJOIN_DELAY_MS && rejoin_ms >= HF__REJOIN_FORGETFUL_MS;
     if (!own) return;
     findings_add(all, LEVEL_NOTE, "delay",
-                 "A client with a shorter one lets a node vote while another's lease is alive.",
+                 "A client with a shorter rejoin_delay lets a node vote while the lease of another "
+                 "client is still running.",
                  "Give all clients of this quorum the same rejoin_delay.",
-                 "rejoin_delay is %" PRId64 " ms, and not the default of %d ms", rejoin_ms,
+                 "rejoin_delay is %" PRId64 " ms instead of the default %d ms", rejoin_ms,
                  HF__REJOIN_DELAY_MS);
 }
 
@@ -85,17 +86,18 @@ static void check_durability(findings *all, const quorum_node *n, int64_t rejoin
     if (rejoin_ms >= HF__REJOIN_FORGETFUL_MS || !n->reports_aof || n->has_aof) return;
     findings_add(all, LEVEL_WARNING, "node",
                  "After a restart it votes without knowing who holds a lock: two clients can hold "
-                 "the same one.",
-                 "Set appendonly yes and appendfsync always, or leave rejoin_delay out.",
-                 "%s keeps no append-only file, and rejoin_delay (%" PRId64
-                 " ms) says that it never loses data",
+                 "the same lock.",
+                 "Set appendonly yes and appendfsync always, or remove rejoin_delay from the URL.",
+                 "%s keeps no append-only file, but rejoin_delay (%" PRId64
+                 " ms) promises that it never loses data",
                  n->name, rejoin_ms);
 }
 
 void doctor_quorum(findings *all, const hf__url *url) {
     int64_t rejoin_ms = url->rejoin_delay_ms ? url->rejoin_delay_ms : HF__REJOIN_DELAY_MS;
-    findings_add(all, LEVEL_NOTE, "reach", "Of each node only its age is looked at here.",
-                 "Run doctor on each of them, with a redis:// URL.", "this store is a quorum");
+    findings_add(all, LEVEL_NOTE, "reach",
+                 "Of each node only the uptime and the append-only file are checked here.",
+                 "Run doctor on each node with a redis:// URL.", "the store is a quorum");
     check_rejoin_delay(all, rejoin_ms);
     for (int i = 0; i < HF__HOSTS_MAX && url->hosts[i].name; i++) {
         hf__url of_node = *url;

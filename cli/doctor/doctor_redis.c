@@ -1,7 +1,7 @@
 /*
- * A Redis or Valkey, examined: what it says of itself (INFO), its clock, what our user may do, how fast
- * it answers. Each finding says what it means for locks. Nothing of the server is changed, but for keys
- * of our own that are gone when we are.
+ * A Redis or Valkey, examined: what it says of itself (INFO), its clock, what our user may do, how
+ * fast it answers. Each finding says what it means for locks. Nothing of the server is changed, but
+ * for keys of our own that are gone when we are.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -62,7 +62,7 @@ static bool info_is(const redis_check *p, const char *name, const char *wanted) 
 static bool read_info(redis_check *p) {
     server_reply reply;
     if (server_admin_command(p->admin, &reply, (const char *[]){"INFO", NULL})) {
-        findings_add(p->all, LEVEL_ERROR, "reach", "Locks would be lost, or could not be taken.",
+        findings_add(p->all, LEVEL_ERROR, "reach", "Locks would be lost, or could not be acquired.",
                      NULL, "%s", hf_error_detail());
         return false;
     }
@@ -73,13 +73,13 @@ static bool read_info(redis_check *p) {
     p->needs_password = strncmp(reply.text, "NOAUTH", strlen("NOAUTH")) == 0;
     if (p->needs_password) return false;
     findings_add(p->all, LEVEL_NOTE, "info",
-                 "Version, role, persistence, memory and replicas are not looked at.",
-                 "For a whole examination, give doctor a user with +info.",
-                 "INFO is not to be had: %s", reply.text);
+                 "Version, role, persistence, memory and replicas are not checked.",
+                 "For a complete check, run doctor as a user with the right +info.",
+                 "the user cannot run INFO: %s", reply.text);
     return false;
 }
 
-/* ---- What it is ---- */
+/* ---- Version, role, replicas ---- */
 
 /* The first two numbers of 7.0.15. */
 static bool parse_version(const char *text, long *major, long *minor) {
@@ -99,12 +99,12 @@ static void check_version(redis_check *p) {
     if (!valkey) snprintf(version, sizeof version, "%s", compatible);
     if (!parse_version(compatible, &major, &minor)) {
         findings_add(p->all, LEVEL_NOTE, "version", NULL, NULL,
-                     "the server does not say its version");
+                     "the server does not tell its version");
         return;
     }
     bool old = major * 100 + minor < OLDEST_VERSION;
     findings_add(p->all, old ? LEVEL_ERROR : LEVEL_OK, "version",
-                 old ? "The scripts of Holdfast need commands that it does not have." : NULL,
+                 old ? "Holdfast needs commands that this version does not have." : NULL,
                  old ? "Upgrade to Redis 6.2 or later, or to Valkey." : NULL, "%s %s",
                  valkey ? "Valkey" : "Redis", version);
 }
@@ -112,25 +112,28 @@ static void check_version(redis_check *p) {
 static void check_role(redis_check *p) {
     if (info_is(p, "role", "slave"))
         findings_add(p->all, LEVEL_ERROR, "role",
-                     "It refuses writes, so no lock can be taken here.",
-                     "Point the URL at the primary.", "this server is a replica");
+                     "It refuses writes, so no lock can be acquired here.",
+                     "Use the URL of the primary.", "the server is a replica");
     else if (info_is(p, "cluster_enabled", "1"))
-        findings_add(p->all, LEVEL_ERROR, "role",
-                     "redis:// does not follow a cluster: names whose slot is elsewhere fail.",
-                     "Use a server of its own for locks.", "this server is part of a cluster");
+        findings_add(
+            p->all, LEVEL_ERROR, "role",
+            "redis:// does not follow redirects: locks whose slot is on another node fail.",
+            "Use redis+cluster://, or a separate server for locks.",
+            "the server is part of a cluster");
     else if (info_is(p, "role", "master"))
-        findings_add(p->all, LEVEL_OK, "role", NULL, NULL, "a primary, not part of a cluster");
+        findings_add(p->all, LEVEL_OK, "role", NULL, NULL, "primary, not part of a cluster");
 }
 
 /* With replicas=N in the URL. */
 static void check_confirming_replicas(redis_check *p, int64_t replicas) {
     bool enough = replicas >= p->url->replicas;
-    findings_add(p->all, enough ? LEVEL_OK : LEVEL_ERROR, "replicas",
-                 enough ? NULL
-                        : "A lock counts only once so many replicas have it: none can be taken.",
-                 enough ? NULL : "Connect more replicas, or lower replicas= in the URL.",
-                 "%" PRId64 " connected; replicas=%d waits for %d of them", replicas,
-                 (int)p->url->replicas, (int)p->url->replicas);
+    findings_add(
+        p->all, enough ? LEVEL_OK : LEVEL_ERROR, "replicas",
+        enough ? NULL
+               : "A lock counts only when that many replicas have it, so no lock can be acquired.",
+        enough ? NULL : "Connect more replicas, or lower replicas= in the URL.",
+        "%" PRId64 " connected; replicas=%d waits for %d of them", replicas, (int)p->url->replicas,
+        (int)p->url->replicas);
 }
 
 static void check_replicas(redis_check *p) {
@@ -138,42 +141,44 @@ static void check_replicas(redis_check *p) {
     if (replicas >= 0 && p->url->replicas)
         check_confirming_replicas(p, replicas);
     else if (replicas > 0)
-        findings_add(p->all, LEVEL_NOTE, "replicas",
-                     "They are told of a lock after its holder is: a failover can lose one, and "
-                     "two hold it then.",
-                     "Let what you write to check the token (hf_fence, HOLDFAST_FENCE).",
-                     "%" PRId64 " connected", replicas);
+        findings_add(
+            p->all, LEVEL_NOTE, "replicas",
+            "They learn of a lock after its holder does: a failover can lose a lock, and then two "
+            "clients hold it.",
+            "Let the resource that is written to check the token (hf_fence, HOLDFAST_FENCE).",
+            "%" PRId64 " connected", replicas);
     else if (replicas == 0)
         findings_add(p->all, LEVEL_OK, "replicas", NULL, NULL,
-                     "none: no failover can lose a lock, and none can replace this server");
+                     "none: no failover can lose a lock, but no replica can replace the server");
 }
 
-/* ---- What it keeps ---- */
+/* ---- Persistence, memory, connections ---- */
 
 static const char *const RESTART_FORGETS =
-    "A restart forgets locks that are held: their holders learn of it when they reconnect, and "
-    "until then another may hold them too.";
+    "A restart forgets the locks that are held. Their holders notice when they reconnect; until "
+    "then another client may hold them too.";
 
 static void check_persistence(redis_check *p) {
     server_reply reply;
     bool always = false;
     if (info_is(p, "rdb_last_bgsave_status", "err") || info_is(p, "aof_last_write_status", "err")) {
-        findings_add(p->all, LEVEL_ERROR, "persistence",
-                     "The server may refuse all writes (MISCONF), and then no lock can be taken.",
-                     "See the server's log; free some disk space.",
-                     "the last attempt to save to disk has failed");
+        findings_add(
+            p->all, LEVEL_ERROR, "persistence",
+            "The server may refuse all writes (MISCONF), and then no lock can be acquired.",
+            "Check the log of the server; free some disk space.",
+            "the last attempt to save to disk failed");
         return;
     }
     if (info_number(p, "aof_enabled") == 1) {
         const char *const ask[] = {"CONFIG", "GET", "appendfsync", NULL};
         if (!server_admin_command(p->admin, &reply, ask) && reply.type == '*' && reply.count == 2)
             always = strcmp(reply.item[1], "always") == 0;
-        findings_add(
-            p->all, always ? LEVEL_OK : LEVEL_NOTE, "persistence",
-            always ? NULL : "A crash of the machine forgets the locks of its last second.",
-            always ? NULL : "appendfsync always closes that gap, at the price of a disk's latency.",
-            always ? "append-only file, written at once"
-                   : "append-only file, written about once a second");
+        findings_add(p->all, always ? LEVEL_OK : LEVEL_NOTE, "persistence",
+                     always ? NULL : "A crash of the machine forgets the locks of the last second.",
+                     always ? NULL
+                            : "appendfsync always closes this gap, at the price of disk latency.",
+                     always ? "append-only file, written at once"
+                            : "append-only file, written about once a second");
         return;
     }
     server_reply saves;
@@ -182,8 +187,8 @@ static void check_persistence(redis_check *p) {
         !server_admin_command(p->admin, &saves, ask) && saves.type == '*' && saves.count == 2;
     bool none = known && !*saves.item[1];
     findings_add(p->all, LEVEL_WARNING, "persistence", RESTART_FORGETS,
-                 "Set appendonly yes, or let what you write to check the token.",
-                 none ? "nothing is written to disk" : "snapshots at most, no append-only file");
+                 "Set appendonly yes, or let the resource that is written to check the token.",
+                 none ? "nothing is written to disk" : "no append-only file, at most snapshots");
 }
 
 static void check_memory(redis_check *p) {
@@ -192,34 +197,35 @@ static void check_memory(redis_check *p) {
     if (!info_field(p, "maxmemory_policy", policy)) return;
     if (strcmp(policy, "noeviction") != 0) {
         findings_add(p->all, limit > 0 ? LEVEL_ERROR : LEVEL_WARNING, "eviction",
-                     limit > 0 ? "When memory is full the server deletes locks that are held, and "
-                                 "another can take them."
-                               : "There is no memory limit now; once there is, the server may "
-                                 "delete locks that are held.",
-                     "Set maxmemory-policy noeviction, or give locks a server of their own. Every "
-                     "key of a lock has a lifetime, so the volatile policies evict it too.",
+                     limit > 0 ? "When memory is full, the server deletes locks that are held, and "
+                                 "others can acquire them."
+                               : "There is no memory limit now. With one, the server may delete "
+                                 "locks that are held.",
+                     "Set maxmemory-policy noeviction, or use a separate server for locks. Keys of "
+                     "locks have a lifetime, so the volatile policies evict them too.",
                      "maxmemory-policy is %s", policy);
     } else {
         findings_add(p->all, LEVEL_OK, "eviction", NULL, NULL, "maxmemory-policy is noeviction");
     }
     if (limit > 0 && used > limit / 10 * 9)
-        findings_add(
-            p->all, LEVEL_WARNING, "memory",
-            "When it is full no lock can be taken any more; those that are held can be released.",
-            "Raise maxmemory, or find out what fills it.",
-            "%" PRId64 " of %" PRId64 " MiB are used", used >> 20, limit >> 20);
+        findings_add(p->all, LEVEL_WARNING, "memory",
+                     "When memory is full, no lock can be acquired; locks that are held can still "
+                     "be released.",
+                     "Raise maxmemory, or find out what uses the memory.",
+                     "%" PRId64 " of %" PRId64 " MiB are used", used >> 20, limit >> 20);
 }
 
 static void check_clients(redis_check *p) {
     int64_t clients = info_number(p, "connected_clients"), limit = info_number(p, "maxclients");
     if (limit <= 0) return;
     bool tight = clients > limit / 10 * 9;
-    findings_add(p->all, tight ? LEVEL_WARNING : LEVEL_OK, "clients",
-                 tight
-                     ? "Each client of Holdfast needs two connections; who gets none takes no lock."
-                     : NULL,
-                 tight ? "Raise maxclients, or close connections." : NULL,
-                 "%" PRId64 " of %" PRId64 " connections", clients, limit);
+    findings_add(
+        p->all, tight ? LEVEL_WARNING : LEVEL_OK, "clients",
+        tight
+            ? "Each client of Holdfast needs two connections; without them it cannot acquire locks."
+            : NULL,
+        tight ? "Raise maxclients, or close connections." : NULL,
+        "%" PRId64 " of %" PRId64 " connections are used", clients, limit);
 }
 
 /* ---- Clocks ---- */
@@ -255,10 +261,10 @@ static void check_clock(redis_check *p) {
     bool far = apart > CLOCK_NOTE_US;
     findings_add(
         p->all, far ? LEVEL_NOTE : LEVEL_OK, "clock",
-        far ? "Leases do not suffer: each side counts on its own clock. Times that are shown do, "
-              "and tokens may fall back if locks move to a server whose clock is behind."
+        far ? "Leases are not affected, because each side uses its own clock. Displayed times are "
+              "wrong, and tokens may go backwards if locks move to a server whose clock is behind."
             : NULL,
-        far ? "Run NTP on both machines, slewing rather than stepping." : NULL,
+        far ? "Run NTP on both machines; let it slew the clocks, not step them." : NULL,
         "the server's clock is %s%.3f ms %s ours", apart ? "" : "within ",
         (double)(apart ? apart : p->blur_us) / 1e3,
         !apart             ? "of"
@@ -273,9 +279,9 @@ static void check_clock_again(redis_check *p) {
     int64_t moved = llabs(offset - p->offset_us);
     if (moved <= CLOCK_STEP_US + blur + p->blur_us) return;
     findings_add(p->all, LEVEL_WARNING, "clock",
-                 "A server's clock that is stepped forward ends leases early.",
+                 "If the clock of the server is stepped forward, leases end early.",
                  "Let NTP slew the clocks, not step them.",
-                 "the clocks moved against each other by %.3f s during this examination",
+                 "the clocks moved against each other by %.3f s during this check",
                  (double)moved / 1e6);
 }
 
@@ -292,10 +298,10 @@ static void check_latency(redis_check *p) {
         if (server_admin_command(p->admin, &reply, (const char *[]){"TIME", NULL})) break;
         us[count++] = (hf__now() - before) / 1000;
     }
-    doctor_latency(p->all, us, count, p->url->lease_ms, "an exchange with the server");
+    doctor_latency(p->all, us, count, p->url->lease_ms, "a request to the server");
 }
 
-/* ---- Reaching it ---- */
+/* ---- Connecting ---- */
 
 static bool is_this_machine(const char *host) {
     return strcmp(host, "localhost") == 0 || strncmp(host, "127.", 4) == 0 ||
@@ -306,17 +312,17 @@ static void check_privacy(redis_check *p) {
     const hf__url *url = p->url;
     if (url->tls_verify_none)
         findings_add(p->all, LEVEL_WARNING, "tls",
-                     "Whoever sits between can answer for the server.",
-                     "Leave tls_verify=none out; name the authority by tls_ca.",
+                     "Anyone on the network path can impersonate the server.",
+                     "Remove tls_verify=none, and set tls_ca to the certificate authority.",
                      "the server's certificate is not verified");
     else if (url->scheme == HF__SCHEME_REDIS_TLS)
         findings_add(p->all, LEVEL_OK, "tls", NULL, NULL, "the server's certificate is verified");
     else if (url->scheme == HF__SCHEME_REDIS && !is_this_machine(url->host) &&
              (url->password || url->password_file))
         findings_add(p->all, LEVEL_NOTE, "tls",
-                     "Who can listen on the way can read it, and take locks.",
-                     "Use rediss://, if the network is not trusted.",
-                     "the password goes to %s without encryption", url->host);
+                     "Anyone on the network path can read it, and acquire locks.",
+                     "Use rediss:// if the network is not trusted.",
+                     "the password is sent to %s without encryption", url->host);
 }
 
 static bool connect_server(redis_check *p) {
@@ -324,9 +330,9 @@ static bool connect_server(redis_check *p) {
     hf_result r = server_admin_open(p->url, &p->admin);
     if (r) {
         findings_add(p->all, LEVEL_ERROR, "reach",
-                     "No lock can be taken, and those that are held get lost.",
-                     r == HF_REFUSED ? NULL : "Check the URL, the server and the network between.",
-                     "%s", hf_error_detail());
+                     "No lock can be acquired, and locks that are held get lost.",
+                     r == HF_REFUSED ? NULL : "Check the URL, the server and the network.", "%s",
+                     hf_error_detail());
         return false;
     }
     findings_add(p->all, LEVEL_OK, "reach", NULL, NULL, "connected in %.3f ms",
@@ -337,10 +343,10 @@ static bool connect_server(redis_check *p) {
 /* To ask on would be to take each refusal for an answer. */
 static void report_no_password(redis_check *p) {
     findings_add(p->all, LEVEL_ERROR, "login",
-                 "No lock can be taken, and nothing more can be looked at.",
-                 "Give the password in the URL, redis://:PASSWORD@HOST, or name a file that has it "
-                 "by password_file.",
-                 "the server wants a password, and the URL has none");
+                 "No lock can be acquired, and nothing more can be checked.",
+                 "Put the password into the URL, redis://:PASSWORD@HOST, or into a file that "
+                 "password_file names.",
+                 "the server requires a password, and the URL has none");
 }
 
 static void run_checks(redis_check *p, bool informed) {

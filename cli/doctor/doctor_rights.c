@@ -11,8 +11,9 @@
 /* What is lacking, by what it is needed for. */
 typedef enum right_purpose { TO_LOCK, TO_SHOW, TO_WAIT, TO_LIST, NEEDS } right_purpose;
 
-/* KEY, LIST and CHANNEL stand for names of our own. Nothing is there under them, so that most of these find
-   nothing to do; what some make is deleted, and they are tried only if that may be done. */
+/* KEY, LIST and CHANNEL stand for names of our own. Nothing is there under them, so that most of
+   these find nothing to do; what some make is deleted, and they are tried only if that may be
+   done. */
 #define KEY     "\1"
 #define LIST    "\2"
 #define CHANNEL "\3"
@@ -61,7 +62,7 @@ typedef struct rights_check {
     char lacking[NEEDS][FINDING_BYTES / 2];
 } rights_check;
 
-/* ---- Trying ---- */
+/* ---- Trying each right ---- */
 
 static const char *expand_word(const rights_check *t, const char *word) {
     switch (*word) {
@@ -114,7 +115,7 @@ static bool try_subscribe(rights_check *t, const hf__url *url) {
     return r == HF_OK;
 }
 
-/* ---- Telling ---- */
+/* ---- Reporting ---- */
 
 static void name_user(const hf__url *url, server_admin *admin, char user[64]) {
     server_reply reply;
@@ -128,24 +129,24 @@ static void report_lacking(findings *all, rights_check *t, const char *user) {
         severity level;
         const char *means;
     } kinds[NEEDS] = {
-        {LEVEL_ERROR, "Taking, renewing or releasing a lock fails for want of it."},
-        {LEVEL_WARNING,
-         "Who holds a lock cannot be shown; readers, permits, latches and leaders fail."},
-        {LEVEL_WARNING,
-         "Who waits for a lock is refused, or served late: it asks from time to time "
-         "instead of being told."},
-        {LEVEL_NOTE, "holdfast list and holdfast top need it, and hf_list; locks do not."},
+        {LEVEL_ERROR, "Without it, locks cannot be acquired, renewed or released."},
+        {LEVEL_WARNING, "Without it, the holder of a lock cannot be shown, and readers, permits, "
+                        "latches and leaders fail."},
+        {LEVEL_WARNING, "Without it, waiters are refused or served late, because they must poll "
+                        "instead of being notified."},
+        {LEVEL_NOTE, "holdfast list, holdfast top and hf_list need it; locks do not."},
     };
     bool all_there = true;
     for (int i = 0; i < NEEDS; i++) {
         if (!t->lacking[i][0]) continue;
         all_there &= i == TO_LIST;
         findings_add(all, kinds[i].level, "rights", kinds[i].means,
-                     "Grant it with ACL SETUSER; docs/REDIS-PROTOCOL.md has the whole line.",
+                     "Grant it with ACL SETUSER; docs/REDIS-PROTOCOL.md has the complete line.",
                      "%s lacks%s", user, t->lacking[i]);
     }
     if (all_there)
-        findings_add(all, LEVEL_OK, "rights", NULL, NULL, "%s may do all that locks need", user);
+        findings_add(all, LEVEL_OK, "rights", NULL, NULL, "%s has all rights that locks need",
+                     user);
 }
 
 void doctor_rights(findings *all, const hf__url *url, server_admin *admin) {
@@ -159,6 +160,7 @@ void doctor_rights(findings *all, const hf__url *url, server_admin *admin) {
     if (try_rights(&t) && try_subscribe(&t, url))
         report_lacking(all, &t, user);
     else
-        findings_add(all, LEVEL_ERROR, "reach", "Locks are lost when a connection breaks for long.",
-                     NULL, "the connection broke: %s", hf_error_detail());
+        findings_add(all, LEVEL_ERROR, "reach",
+                     "Locks are lost when a connection is down for long.", NULL,
+                     "the connection was lost: %s", hf_error_detail());
 }

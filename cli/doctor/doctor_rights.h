@@ -1,4 +1,5 @@
-/* What our user may do on a Redis: each right is tried, in a way that changes nothing of anybody's. */
+/* What our user may do on a Redis: each right is tried, in a way that changes nothing of
+   anybody's. */
 #ifndef CLI_DOCTOR_DOCTOR_RIGHTS_H
 #define CLI_DOCTOR_DOCTOR_RIGHTS_H
 

@@ -39,8 +39,8 @@ void findings_add(findings *all, severity level, const char *check, const char *
 
 severity findings_worst(const findings *all);
 
-/* Write all to the standard output: for people, as wide as the terminal is and with colours if it is
-   one, or as one JSON object. False: it cannot be written. */
+/* Write all to the standard output: for people, as wide as the terminal is and with colours if
+   it is one, or as one JSON object. False: it cannot be written. */
 bool findings_show(const findings *all, const char *store);
 bool findings_show_json(const findings *all, const char *store);
 

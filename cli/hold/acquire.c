@@ -31,7 +31,15 @@ typedef struct acquire_args {
     bool detach, no_renew;
 } acquire_args;
 
-/* ---- Without a helper ---- */
+/* ---- Without a helper process ---- */
+
+static int fail_no_renew(const store *s) {
+    return usage_error(
+        "acquire",
+        "--no-renew is not possible on %s: a lock there needs a running process; use "
+        "--while-pid or --detach",
+        s->shown);
+}
 
 static int write_exported_handle(const acquire_args *a, const store *s, uint64_t token, char *text,
                                  const handle_file *f) {
@@ -56,8 +64,10 @@ static int export_hold(const acquire_args *a, const store *s, hf_client *client,
     uint64_t token = hf_fence(hold);
     hf_result r = hf_export(hold, text, sizeof text);
     if (r) {
-        int failed =
-            fail(exit_code_of(r), "cannot leave %s behind: %s", a->name, hf_error_detail());
+        int failed = r == HF_UNSUPPORTED
+                         ? fail_no_renew(s)
+                         : fail(exit_code_of(r), "cannot keep %s without a helper process: %s",
+                                a->name, hf_error_detail());
         (void)hf_release(hold);
         return failed;
     }
@@ -81,11 +91,7 @@ static int acquire_and_export(const acquire_args *a, const store *s, hf_client *
 static int acquire_without_helper(const acquire_args *a, const store *s) {
     hf_client *client;
     handle_file f;
-    if (strncmp(s->url, "redis", strlen("redis")) != 0)
-        return usage_error("acquire",
-                           "%s frees a lock when its process ends; instead of --no-renew "
-                           "take --while-pid or --detach",
-                           s->shown);
+    if (strncmp(s->url, "redis", strlen("redis")) != 0) return fail_no_renew(s);
     int code = handle_create(a->handle, &f);
     if (!code) code = store_open(s, &client);
     if (!code) {
@@ -99,7 +105,7 @@ static int acquire_without_helper(const acquire_args *a, const store *s) {
     return code;
 }
 
-/* ---- With one ---- */
+/* ---- With a helper process ---- */
 
 static int acquire_with_helper(const acquire_args *a, const store *s) {
     uint64_t token;
@@ -126,7 +132,7 @@ static int parse_pid(acquire_args *a, const char *text) {
     long n = strtol(text, &end, 10);
     a->pid = (pid_t)n;
     if (*text >= '1' && *text <= '9' && !*end && !errno && n == (long)a->pid) return ARGS_CONTINUE;
-    return usage_error("acquire", "--while-pid %s is no process", WORD(text));
+    return usage_error("acquire", "--while-pid %s is not a process id", WORD(text));
 }
 
 static int parse_acquire_option(acquire_args *a, int c, char **argv) {
@@ -146,16 +152,18 @@ static int parse_acquire_option(acquire_args *a, int c, char **argv) {
 /* It must be said what ends it: nothing is held for ever by mistake. */
 static int check_acquire_args(const acquire_args *a) {
     if (!a->handle)
-        return usage_error("acquire", "-o HANDLE is missing: the file to release it by");
+        return usage_error("acquire", "-o HANDLE is missing: the file that release needs");
     if ((a->pid != 0) + a->detach + a->no_renew != 1)
-        return usage_error("acquire", "say what ends it, one of: --while-pid PID, --detach "
-                                      "--max-hold TIME, --no-renew --lease TIME");
+        return usage_error("acquire", "choose when the lock ends, with one of: --while-pid PID, "
+                                      "--detach --max-hold TIME, --no-renew --lease TIME");
     if (a->detach && a->max_hold_ms <= 0)
         return usage_error("acquire", "--detach needs --max-hold TIME");
     if (a->no_renew && !a->lease_ms)
-        return usage_error("acquire", "--no-renew needs --lease TIME, after which it ends");
+        return usage_error("acquire", "--no-renew needs --lease TIME, after which the lock ends");
     if (a->no_renew && a->max_hold_ms)
-        return usage_error("acquire", "--no-renew ends with its lease: leave --max-hold out");
+        return usage_error(
+            "acquire",
+            "--no-renew and --max-hold exclude each other: the lock ends with its lease");
     return ARGS_CONTINUE;
 }
 
@@ -189,7 +197,9 @@ int acquire_main(int argc, char **argv) {
     if (code != ARGS_CONTINUE) return code;
     code = store_choose(&s, a.store);
     if (!code && strncmp(s.url, "memory:", strlen("memory:")) == 0)
-        code = usage_error("acquire", "memory: is of one process: it can hold nothing for others");
+        code = usage_error(
+            "acquire",
+            "memory: exists in one process only, so a lock there cannot outlive this command");
     if (!code) code = a.no_renew ? acquire_without_helper(&a, &s) : acquire_with_helper(&a, &s);
     store_fini(&s);
     return code;

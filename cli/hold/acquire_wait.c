@@ -9,11 +9,10 @@ static int fail_acquire(const store *s, const char *name, hf_result r, int confl
     char look[SHOW_TEXT];
     show_command(look, sizeof look, "status", s, name);
     if (r == HF_BUSY)
-        return fail(conflict_code, "%s is held by another, or others wait for it; who they are: %s",
+        return fail(conflict_code, "%s is held by another, or others wait for it; to see them: %s",
                     name, look);
     if (r == HF_TIMEOUT)
-        return fail(conflict_code, "%s was held by others for all of the wait; by whom: %s", name,
-                    look);
+        return fail(conflict_code, "%s was not free in time; to see who holds it: %s", name, look);
     return fail(exit_code_of(r), "cannot lock %s: %s", name, hf_error_detail());
 }
 

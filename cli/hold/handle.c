@@ -59,8 +59,8 @@ static void print_name(FILE *to, const char *name) {
         fprintf(to, *c <= ' ' || *c >= 127 || *c == '%' ? "%%%02X" : "%c", *c);
 }
 
-/* The content of the file, in fresh memory; NULL with errno. The URL may come from a handle of an
-   older version, which could contain a secret: only what may be shown is written. */
+/* The content of the file, in fresh memory; NULL with errno. The URL may come from a handle of
+   an older version, which could contain a secret: only what may be shown is written. */
 static char *compose_handle(const handle *h, size_t *length) {
     char *text = NULL, *store = hf__url_shown(h->store);
     FILE *to = store ? open_memstream(&text, length) : NULL;
@@ -85,7 +85,7 @@ int handle_write(const char *path, const handle_file *f, const handle *h) {
     size_t length = 0;
     char *text = compose_handle(h, &length);
     bool good = text && write_all(f->fd, text, length) && fsync(f->fd) == 0;
-    const char *why = good ? "another file has taken its place" : strerror(errno);
+    const char *why = good ? "the file was replaced by another" : strerror(errno);
     free(text);
     if (good && safe_file_is_current(&f->location, f->fd)) return 0;
     return fail(EXIT_SYSTEM, "cannot write the handle %s: %s", path, why);
@@ -121,7 +121,7 @@ void handle_remove(handle_file *f) {
 /* ---- Reading ---- */
 
 static int fail_bad_handle(const char *path) {
-    return fail(EXIT_USAGE, "%s is no handle that holdfast acquire has written", path);
+    return fail(EXIT_USAGE, "%s is not a handle made by holdfast acquire", path);
 }
 
 static int hex_digit(char c) {
@@ -176,7 +176,8 @@ static int check_handle_file(int fd, const char *path) {
     if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
         !(st.st_mode & 022) && st.st_size < FILE_MAX)
         return 0;
-    return fail(EXIT_USAGE, "%s is not a small file that is yours alone to write", path);
+    return fail(EXIT_USAGE, "%s is not a handle: it must be a small file that only you can write",
+                path);
 }
 
 static int read_handle_file(int fd, const char *path, handle *h) {
@@ -212,7 +213,7 @@ void handle_fini(handle *h) {
     *h = (handle){0};
 }
 
-/* ---- Making ---- */
+/* ---- Creating ---- */
 
 /* One that cannot be read is somebody's file. */
 static bool remove_ended_handle(const char *path) {
@@ -244,8 +245,8 @@ int handle_create(const char *path, handle_file *f) {
     if (fd >= 0) return 0;
     if (errno == EEXIST)
         return fail(EXIT_USAGE,
-                    "%s is there already; if it is the handle of a lock, release that first: "
+                    "%s already exists; if it is the handle of a lock, release the lock first: "
                     "holdfast release %s",
                     path, path);
-    return fail(EXIT_USAGE, "cannot make the handle %s: %s", path, strerror(errno));
+    return fail(EXIT_USAGE, "cannot create the handle %s: %s", path, strerror(errno));
 }

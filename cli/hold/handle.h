@@ -1,7 +1,8 @@
 /*
- * A handle: a small file that says which lock is held on after the command that took it has ended, and
- * how to end that. Either a helper process holds it, or it was exported and nobody does. No secret
- * stands in it; who may write it may have a lock released, so it is its owner's alone (mode 0600).
+ * A handle: a small file that says which lock is held on after the command that took it has ended,
+ * and how to end that. Either a helper process holds it, or it was exported and nobody does. No
+ * secret stands in it; who may write it may have a lock released, so it is its owner's alone (mode
+ * 0600).
  */
 #ifndef CLI_HOLD_HANDLE_H
 #define CLI_HOLD_HANDLE_H
@@ -24,9 +25,9 @@ typedef struct handle {
     uint64_t token;
     pid_t helper; /* 0: there is none */
     uint64_t helper_started;
-    bool over,
-        unknown;    /* the helper says: it was over before; what came of its release is not known */
-    char *exported; /* what hf_export has written; NULL: a helper has it */
+    bool over;             /* appended by the helper: the hold had ended before its release */
+    bool unknown;          /* appended by the helper: the result of its release is unknown */
+    char *exported;        /* what hf_export has written; NULL: a helper has it */
     int64_t lease_ms;      /* of what was exported */
     int64_t until_unix_ms; /* of what was exported: the end of its lease, by this machine's clock */
 } handle;

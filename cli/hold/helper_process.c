@@ -66,7 +66,7 @@ static void send_report(int to, int code, uint64_t token) {
     close(to);
 }
 
-/* ---- Taking ---- */
+/* ---- Acquiring ---- */
 
 static int write_helper_handle(const helper_process *h, const handle_file *f, const hf_hold *hold) {
     handle made = {.name = (char *)h->name,
@@ -142,13 +142,14 @@ int helper_start(const helper_process *h, uint64_t *token) {
     close(ends[1]);
     if (child < 0) {
         close(ends[0]);
-        return fail(EXIT_SYSTEM, "cannot start a helper: %s", strerror(errno));
+        return fail(EXIT_SYSTEM, "cannot start the helper process: %s", strerror(errno));
     }
     ssize_t n;
     do n = read(ends[0], &r, sizeof r);
     while (n < 0 && errno == EINTR);
     close(ends[0]);
-    if (n != (ssize_t)sizeof r) return fail(EXIT_SYSTEM, "the helper died");
+    if (n != (ssize_t)sizeof r)
+        return fail(EXIT_SYSTEM, "the helper process died before it held the lock");
     *token = r.token;
     if (r.code) (void)waitpid(child, NULL, 0);
     return r.code;

@@ -1,7 +1,8 @@
 /*
- * The helper: a process in the background that takes a lock, holds and renews it, and gives it back when
- * another process has ended, when its time is up, or when it is told to. It is forked before anything is
- * opened, so that the lock is its own, in any store; whoever forked it waits for its report.
+ * The helper: a process in the background that takes a lock, holds and renews it, and gives it back
+ * when another process has ended, when its time is up, or when it is told to. It is forked before
+ * anything is opened, so that the lock is its own, in any store; whoever forked it waits for its
+ * report.
  */
 #ifndef CLI_HOLD_HELPER_PROCESS_H
 #define CLI_HOLD_HELPER_PROCESS_H
@@ -19,7 +20,8 @@ typedef struct helper_process {
     int64_t max_hold_ms;       /* 0: none */
 } helper_process;
 
-/* Start it: 0 and the token, or the exit code with the failure said. It holds on when this returns. */
+/* Start it: 0 and the token, or the exit code with the failure said. It holds on when this
+   returns. */
 int helper_start(const helper_process *h, uint64_t *token);
 
 #endif

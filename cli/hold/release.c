@@ -29,8 +29,8 @@ typedef struct release_args {
 
 /* ---- The store ---- */
 
-/* The handle contains no credentials. Use those of the store that is named here, if it is the same
-   store. */
+/* The handle contains no credentials. Use those of the store that is named here, if it is the
+   same store. */
 static int choose_store(store *s, const release_args *a, const handle *h, bool *by_handle) {
     int code = store_choose(s, a->store);
     if (code || a->store || strcmp(s->shown, h->store) == 0) return code;
@@ -41,11 +41,9 @@ static int choose_store(store *s, const release_args *a, const handle *h, bool *
 
 /* The store of the handle refused us, perhaps because a login is missing. */
 static void print_login_hint(const handle *h) {
-    print_message(
-        "a handle contains no password; name the store with its password by -S, $HOLDFAST_URL or "
-        "the "
-        "configuration file: %s",
-        h->store);
+    print_message("a handle contains no password; give the store with its password by -S, "
+                  "$HOLDFAST_URL or the configuration file: %s",
+                  h->store);
 }
 
 static int with_open_store(const release_args *a, handle *h,
@@ -65,7 +63,8 @@ static int with_open_store(const release_args *a, handle *h,
 }
 
 static int fail_not_held(const handle *h) {
-    return fail(EXIT_LOST, "%s was held no more: its time was up, it was lost, or broken", h->name);
+    return fail(EXIT_LOST, "%s was no longer held: its time was over, or it was lost or broken",
+                h->name);
 }
 
 /* ---- Releasing ---- */
@@ -86,8 +85,8 @@ static int read_helper_result(const release_args *a, const handle *h) {
     if (!code && ended.over) code = fail_not_held(h);
     if (!code && ended.unknown)
         code = fail(EXIT_UNKNOWN,
-                    "the store did not answer whether %s was released; its lease will "
-                    "end it",
+                    "it is unknown if %s was released, because the store did not answer; it is "
+                    "free when its lease ends",
                     h->name);
     handle_fini(&ended);
     return code;
@@ -104,8 +103,10 @@ static int stop_helper(const release_args *a, const handle *h) {
     }
     close(fd);
     if (n > 0) return read_helper_result(a, h);
-    return fail(EXIT_UNKNOWN, "the helper of %s (process %d) does not end; is it stopped?", h->name,
-                (int)h->helper);
+    return fail(
+        EXIT_UNKNOWN,
+        "the helper process of %s (pid %d) does not react; if it is stopped, run: kill -CONT %d",
+        h->name, (int)h->helper, (int)h->helper);
 }
 
 /* What is over needs no handle any more. */
@@ -134,8 +135,7 @@ static int extend_handle(const release_args *a, handle *h) {
     int fd = handle_open_helper(h);
     if (fd < 0) return fail_not_held(h);
     close(fd);
-    return fail(EXIT_USAGE, "%s has a helper, which renews it: there is nothing to extend",
-                h->name);
+    return fail(EXIT_USAGE, "%s needs no extending: its helper process renews it", h->name);
 }
 
 /* ---- The command lines ---- */
@@ -143,7 +143,7 @@ static int extend_handle(const release_args *a, handle *h) {
 static int parse_path(const char *word, release_args *a, int argc, char **argv) {
     if (optind == argc) return usage_error(word, "the HANDLE is missing");
     if (optind + 1 < argc)
-        return usage_error(word, "one HANDLE at a time; \"%s\" is too much",
+        return usage_error(word, "only one HANDLE is allowed; unexpected argument \"%s\"",
                            WORD(argv[optind + 1]));
     a->path = argv[optind];
     return ARGS_CONTINUE;

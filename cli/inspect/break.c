@@ -1,6 +1,6 @@
 /*
- * holdfast break: take a lock away from its holder. Whom that is, is shown before; and it is broken by
- * its token, so that whoever has it by then instead keeps it.
+ * holdfast break: take a lock away from its holder. Whom that is, is shown before; and it is broken
+ * by its token, so that whoever has it by then instead keeps it.
  */
 #include "inspect/break.h"
 
@@ -32,7 +32,7 @@ typedef struct break_args {
     uint64_t token; /* 0: whoever holds it */
 } break_args;
 
-/* ---- Asking ---- */
+/* ---- Confirmation ---- */
 
 static void describe_holder(char *text, size_t size, const hf_info *info) {
     char who[SHOW_TEXT / 2], duration[DURATION_TEXT];
@@ -62,12 +62,12 @@ static int confirm_break(const break_args *a, const hf_info *info) {
     describe_holder(text, sizeof text, info);
     print_message("%s is held by %s", a->name, text);
     if (info->waiting)
-        print_message("%" PRIu32 " wait for it; the first of them gets it", info->waiting);
+        print_message("%" PRIu32 " waiting; the first of them gets the lock", info->waiting);
     if (a->yes) return 0;
     if (!isatty(STDIN_FILENO))
-        return usage_error("break", "nothing was broken: there is no terminal to ask on; --yes "
-                                    "breaks it without asking");
-    fprintf(stderr, "The holder may still be at work. Break it? [y/N] ");
+        return usage_error("break", "nothing was broken: there is no terminal to confirm on; --yes "
+                                    "breaks the lock without asking");
+    fprintf(stderr, "The holder may still be working. Break the lock? [y/N] ");
     if (read_yes()) return 0;
     return fail(EXIT_CONFLICT, "nothing was broken");
 }
@@ -77,28 +77,26 @@ static int confirm_break(const break_args *a, const hf_info *info) {
 static int break_hold(const break_args *a, hf_client *client, uint64_t token) {
     hf_result r = hf_break(client, a->name, token);
     if (r == HF_OK) {
-        print_message("%s was broken; who held it is told, at its next renewal at the latest",
+        print_message("%s was broken; its holder notices at its next renewal at the latest",
                       a->name);
         return 0;
     }
-    if (r == HF_NOT_HELD)
-        return fail(EXIT_CONFLICT, "%s is no longer held by that one, and nothing was broken: %s",
-                    a->name, hf_error_detail());
-    return fail(exit_code_of(r), "cannot break %s: %s", a->name, hf_error_detail());
+    int code = r == HF_NOT_HELD ? EXIT_CONFLICT : exit_code_of(r);
+    return fail(code, "cannot break %s: %s", a->name, hf_error_detail());
 }
 
 static int inspect_and_break(const break_args *a, hf_client *client) {
     hf_info *info;
     if (a->token && a->yes) return break_hold(a, client, a->token);
     hf_result r = hf_inspect(client, a->name, &info);
-    if (r) return fail(exit_code_of(r), "cannot look at %s: %s", a->name, hf_error_detail());
+    if (r) return fail(exit_code_of(r), "cannot inspect %s: %s", a->name, hf_error_detail());
     uint64_t token = info->token;
     int code = 0;
     if (!info->held)
         code = fail(EXIT_CONFLICT, "nobody holds %s", a->name);
     else if (a->token && a->token != token && info->holders == 1)
-        code = fail(EXIT_CONFLICT, "%s is held under token %" PRIu64 "; nothing was broken",
-                    a->name, token);
+        code = fail(EXIT_CONFLICT, "nothing was broken: %s is held with token %" PRIu64, a->name,
+                    token);
     else
         code = confirm_break(a, info);
     hf_info_free(info);
@@ -121,7 +119,8 @@ static int parse_token(break_args *a, const char *text) {
     errno = 0;
     a->token = strtoull(text, &end, 10);
     if (*text >= '0' && *text <= '9' && !*end && !errno && a->token) return ARGS_CONTINUE;
-    return usage_error("break", "--token %s is no token: holdfast status shows it", WORD(text));
+    return usage_error("break", "--token %s is not a token; holdfast status shows the token",
+                       WORD(text));
 }
 
 static int parse_break_args(break_args *a, int argc, char **argv) {

@@ -193,18 +193,19 @@ static void table_fini(list_table *t) {
 static void print_none_found(const list_table *t) {
     const char *pattern = t->pattern, *where = t->store->shown;
     if (!pattern)
-        print_message("no lock is in use, in %s", where);
+        print_message("no lock is in use in %s", where);
     else if (strpbrk(pattern, "*?["))
-        print_message("no lock whose name matches %s is in use, in %s", pattern, where);
+        print_message("no lock in use matches %s in %s", pattern, where);
     else
-        print_message("no lock named %s is in use, in %s; '*%s*' finds it in a name", pattern,
-                      where, pattern);
+        print_message("no lock named %s is in use in %s; '*%s*' finds names that contain it",
+                      pattern, where, pattern);
 }
 
 static int show_result(list_table *t) {
     size_t width = show_width();
     if (t->failed) return fail(EXIT_SYSTEM, "out of memory");
-    if (t->full) print_message("more than %d locks are in use: name a PATTERN", ROWS_MAX);
+    if (t->full)
+        print_message("only the first %d locks are shown; give a PATTERN to see others", ROWS_MAX);
     if (t->rows) sort_rows(t);
     if (t->rows && width)
         show_table(t, width);
@@ -246,7 +247,8 @@ static int parse_list_args(list_args *a, int argc, char **argv) {
     if (code != ARGS_CONTINUE) return code;
     a->pattern = argv[optind];
     if (optind + 1 < argc)
-        return usage_error("list", "one PATTERN at a time, quoted; \"%s\" is too much",
+        return usage_error("list",
+                           "only one PATTERN is allowed (quote it); unexpected argument \"%s\"",
                            WORD(argv[optind + 1]));
     return ARGS_CONTINUE;
 }

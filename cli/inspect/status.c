@@ -16,9 +16,8 @@
 #include "common/store.h"
 #include "holdfast.h"
 
-#define SHOWN   10 /* of those who wait, on a terminal, unless --all */
-#define SEEN    64 /* of them, as many as the library names */
-#define LONG_MS INT64_C(86400000)
+#define SHOWN 10 /* of those who wait, on a terminal, unless --all */
+#define SEEN  64 /* of them, as many as the library names */
 
 enum { ALL = COMMON_OWN, JSON };
 
@@ -40,23 +39,6 @@ static void show_since(const hf_info *info) {
     show_line("since", text);
 }
 
-static bool is_file_store(const store *s) {
-    return strncmp(s->url, "file:", strlen("file:")) == 0;
-}
-
-/* In files the kernel keeps a lock as long as its holder lives: the lease is the holder's own affair. */
-static void show_remaining(const hf_info *info, const store *s) {
-    char text[96], duration[DURATION_TEXT];
-    if (is_file_store(s) && !info->remaining_ms)
-        snprintf(text, sizeof text, "none: its holder does not run; is it stopped?");
-    else if (is_file_store(s) && info->remaining_ms > LONG_MS)
-        snprintf(text, sizeof text, "as long as its holder runs");
-    else
-        snprintf(text, sizeof text, "%s, unless renewed",
-                 duration_text(info->remaining_ms, duration));
-    show_line("remaining", text);
-}
-
 static void show_held(const hf_info *info, const store *s) {
     char text[SHOW_TEXT];
     show_line("kind", show_kind(info->kind));
@@ -67,7 +49,8 @@ static void show_held(const hf_info *info, const store *s) {
         snprintf(text, sizeof text, "%" PRIu32 " times", info->count);
         show_line("count", text);
     }
-    show_remaining(info, s);
+    show_remaining(text, sizeof text, info, s);
+    show_line("remaining", text);
     snprintf(text, sizeof text, "%" PRIu64, info->token);
     show_line("token", text);
 }
@@ -77,7 +60,7 @@ static void show_waiters(const hf_info *info, bool all) {
     uint32_t shown = all || !show_width() ? SEEN : SHOWN;
     if (!info->waiting) return;
     if (info->waiting > 1) {
-        snprintf(text, sizeof text, "%" PRIu32 " clients, the first first:", info->waiting);
+        snprintf(text, sizeof text, "%" PRIu32 " clients, in this order:", info->waiting);
         show_line("waiting", text);
     }
     for (uint32_t i = 0; i < info->waiting && i < shown; i++) {
@@ -103,7 +86,7 @@ static void show_lock(const status_args *a, const store *s, const char *where,
     show_line("store", text);
 }
 
-/* ---- Looking ---- */
+/* ---- Inspecting ---- */
 
 static int inspect_and_show(const status_args *a, const store *s) {
     hf_client *client;
@@ -112,7 +95,7 @@ static int inspect_and_show(const status_args *a, const store *s) {
     if (code) return code;
     hf_result r = hf_inspect(client, a->name, &info);
     if (r) {
-        code = fail(exit_code_of(r), "cannot look at %s: %s", a->name, hf_error_detail());
+        code = fail(exit_code_of(r), "cannot inspect %s: %s", a->name, hf_error_detail());
     } else if (get_verbosity() == QUIET) {
         code = info->held ? 0 : 1;
     } else {

@@ -1,6 +1,6 @@
 /*
- * holdfast wait: wait until a lock is free, and take nothing. It looks again and again: who only looks
- * stands in no line, and is told nothing.
+ * holdfast wait: wait until a lock is free, and take nothing. It looks again and again: who only
+ * looks stands in no line, and is told nothing.
  */
 #include "inspect/wait.h"
 
@@ -54,7 +54,8 @@ static void sleep_between_looks(wait_state *w, int64_t remaining_ms, hf__time no
 static int fail_timed_out(const wait_state *w) {
     char command[SHOW_TEXT];
     show_command(command, sizeof command, "status", w->store, w->args->name);
-    return fail(EXIT_CONFLICT, "%s was not free in time; who holds it: %s", w->args->name, command);
+    return fail(EXIT_CONFLICT, "%s was not free in time; to see who holds it: %s", w->args->name,
+                command);
 }
 
 static void print_holder_once(wait_state *w, const hf_info *info) {
@@ -83,7 +84,7 @@ static int check_lock(wait_state *w) {
         bool over =
             r != HF_UNREACHABLE || now >= w->until || now - w->trouble_since > OUTAGE_MS * HF__MS;
         if (over)
-            return fail(exit_code_of(r), "cannot look at %s: %s", w->args->name, hf_error_detail());
+            return fail(exit_code_of(r), "cannot inspect %s: %s", w->args->name, hf_error_detail());
     }
     if (now >= w->until) return fail_timed_out(w);
     sleep_between_looks(w, remaining, now);

@@ -9,9 +9,9 @@
 #include "common/exit_codes.h"
 #include "common/signals.h"
 
-/* It leads its group, is known to the guard and has the terminal before it is the user's program.
-   If we die, the guard kills its group. The kernel kills the child itself at the same time, in case
-   the guard died too. */
+/* It leads its group, is known to the guard and has the terminal before it is the user's
+   program. If we die, the guard kills its group. The kernel kills the child itself at the same
+   time, in case the guard died too. */
 static _Noreturn void child_main(char **argv, const guard_process *g, terminal *t, bool lend,
                                  pid_t parent) {
     setpgid(0, 0);
@@ -25,9 +25,9 @@ static _Noreturn void child_main(char **argv, const guard_process *g, terminal *
     _exit(EXIT_CANNOT_EXEC);
 }
 
-/* Not vfork: a child that is stopped before its exec would stop us too, with its terminal in hand. And
-   past the fork handlers, which do for the library what exec does soon enough. */
-bool child_start(child_process *j, char **argv, const guard_process *g, terminal *t) {
+/* Not vfork: a child that is stopped before its exec would stop us too, with its terminal in
+   hand. And past the fork handlers, which do for the library what exec does soon enough. */
+bool child_start(child_process *c, char **argv, const guard_process *g, terminal *t) {
     bool lend = !t->shared && terminal_is_ours(t);
     pid_t self = getpid(), pid = _Fork();
     if (pid < 0) return false;
@@ -35,29 +35,29 @@ bool child_start(child_process *j, char **argv, const guard_process *g, terminal
     setpgid(pid, pid); /* whoever of us comes first */
     t->lent = lend;
     t->borrower = pid;
-    *j = (child_process){.group = pid};
+    *c = (child_process){.group = pid};
     return true;
 }
 
-int child_check(child_process *j) {
+int child_check(child_process *c) {
     int status;
-    if (j->ended || waitpid(j->group, &status, WNOHANG | WUNTRACED) != j->group) return 0;
+    if (c->ended || waitpid(c->group, &status, WNOHANG | WUNTRACED) != c->group) return 0;
     if (WIFSTOPPED(status)) return WSTOPSIG(status);
-    j->ended = true;
-    j->status = status;
+    c->ended = true;
+    c->status = status;
     return 0;
 }
 
-bool child_signal(const child_process *j, int sig) {
-    if (sig == SIGKILL && !j->ended) kill(j->group, sig); /* also if it has left its group */
-    return kill(-j->group, sig) == 0 || errno != ESRCH;
+bool child_signal(const child_process *c, int sig) {
+    if (sig == SIGKILL && !c->ended) kill(c->group, sig); /* also if it has left its group */
+    return kill(-c->group, sig) == 0 || errno != ESRCH;
 }
 
-int child_killed_by(const child_process *j) {
-    return j->ended && WIFSIGNALED(j->status) ? WTERMSIG(j->status) : 0;
+int child_killed_by(const child_process *c) {
+    return c->ended && WIFSIGNALED(c->status) ? WTERMSIG(c->status) : 0;
 }
 
-int child_exit_code(const child_process *j) {
-    int sig = child_killed_by(j);
-    return sig ? EXIT_SIGNAL + sig : WEXITSTATUS(j->status);
+int child_exit_code(const child_process *c) {
+    int sig = child_killed_by(c);
+    return sig ? EXIT_SIGNAL + sig : WEXITSTATUS(c->status);
 }

@@ -1,7 +1,7 @@
 /*
- * The label is seen by everybody who may look at the lock, on any machine. So it is the program and at
- * most one plain word behind it: options, assignments, addresses and whatever else may carry a secret
- * end it.
+ * The label is seen by everybody who may look at the lock, on any machine. So it is the program and
+ * at most one plain word behind it: options, assignments, addresses and whatever else may carry a
+ * secret end it.
  */
 #include "run/command_label.h"
 

@@ -11,12 +11,12 @@
 #include <time.h>
 #include <unistd.h>
 
-/* How long a killed group is waited for. What is still there then hangs in the kernel, or is a child
-   that nobody reaps: it runs no more. */
+/* How long a killed group is waited for. What is still there then hangs in the kernel, or is a
+   child that nobody reaps: it runs no more. */
 #define GONE_MS   1000
 #define GONE_LOOK (2 * HF__MS)
 
-/* ---- In the guard. Only what is safe between fork and exec is called here ---- */
+/* ---- In the guard: only functions that are safe between fork and exec ---- */
 
 static void wait_until_gone(pid_t group) {
     const struct timespec pause = {.tv_nsec = GONE_LOOK};
@@ -55,8 +55,8 @@ static _Noreturn void watch_wrapper(guard_page *page, int lifeline, int timer) {
     }
 }
 
-/* A session of its own keeps it out of reach of the terminal and of what is sent to our group. The
-   user's streams are closed: whoever reads them must not have to wait for the guard. */
+/* A session of its own keeps it out of reach of the terminal and of what is sent to our group.
+   The user's streams are closed: whoever reads them must not have to wait for the guard. */
 static _Noreturn void guard_main(guard_page *page, int lifeline, int timer) {
     setsid();
     prctl(PR_SET_NAME, "holdfast-guard");

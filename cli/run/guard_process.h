@@ -1,17 +1,19 @@
 /*
- * The guard: a process that ends the command if we cannot, because we were killed or are stopped.
+ * The guard: a process that ends the command if the wrapper (`holdfast run` itself) cannot, because
+ * the wrapper was killed or stopped.
  *
- * It is forked while the lock is held and before the command is started, and knows two things. A
- * lifeline, a pipe whose other end only we hold: it hangs up when we die, however we die. And a page
- * of memory, which it shares with us and with the command until that becomes the user's program.
+ * The guard is forked while the lock is held and before the command starts. It has two inputs:
  *
- * There is no moment in which the command runs and nobody would kill it. The command enters its group
- * into the page itself, before it becomes the user's program, and only if the group is still 0. The
- * guard closes the page in the same step in which it reads whom to kill. So a command that comes
- * too late finds the page closed and ends, and one that came in time is killed.
+ * - The lifeline, a pipe whose other end only the wrapper holds. It hangs up when the wrapper dies.
+ * - A page of memory, shared with the wrapper and, until its exec, with the command.
  *
- * It is forked past the library's fork handlers, and so keeps the descriptors of the file store: a
- * lock of the kernel is then free only when the guard too is gone, which is after the command.
+ * At no moment does the command run without the guard knowing whom to kill. The child enters its
+ * group into the page before its exec, and only if the group is still 0. The guard reads the group
+ * and closes the page in one atomic step. So a child that comes too late finds the page closed and
+ * exits, and one that came in time is killed.
+ *
+ * The fork skips the fork handlers of the library, so the guard keeps the descriptors of the file
+ * store. A kernel lock is then free only when the guard is gone too, which is after the command.
  */
 #ifndef CLI_RUN_GUARD_PROCESS_H
 #define CLI_RUN_GUARD_PROCESS_H

@@ -55,7 +55,8 @@ int hold_until_signalled(hf_hold *hold, const char *name, int *sig) {
     struct pollfd fds[] = {{.fd = signals_fd(), .events = POLLIN},
                            {.fd = hf_lost_fd(hold), .events = POLLIN}};
     if (fds[0].fd < 0 || fds[1].fd < 0)
-        return fail(EXIT_SYSTEM, "cannot watch signals and the lock: %s", strerror(errno));
+        return fail(EXIT_SYSTEM, "cannot watch for signals and for the loss of the lock: %s",
+                    strerror(errno));
     print_message("holding %s until %s; there is no command to run", name,
                   isatty(STDERR_FILENO) ? "Ctrl-C or a signal" : "SIGINT, SIGTERM or SIGHUP");
     while (hf_held(hold)) {

@@ -73,9 +73,9 @@ void hooks_start(hooks *h, const char *option, const char *command, const char *
 
 static void report_hook(const char *option, int status) {
     if (WIFSIGNALED(status))
-        print_message("%s was ended by signal %d", option, WTERMSIG(status));
+        print_message("%s was killed by signal %d", option, WTERMSIG(status));
     else if (WEXITSTATUS(status))
-        print_message("%s ended with %d", option, WEXITSTATUS(status));
+        print_message("%s ended with exit code %d", option, WEXITSTATUS(status));
 }
 
 static void await_hook(pid_t pid, const char *option, hf__time until) {
@@ -89,7 +89,7 @@ static void await_hook(pid_t pid, const char *option, hf__time until) {
     } else if (found == 0) {
         kill(-pid, SIGKILL);
         (void)waitpid(pid, &status, 0);
-        print_message("%s took too long, and was killed", option);
+        print_message("%s took too long and was killed", option);
     }
 }
 

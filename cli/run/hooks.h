@@ -1,6 +1,7 @@
 /*
- * Commands that are told of what happens in a run. They run beside it, by $SHELL -c, and nothing waits
- * for them before the end; then they have a few seconds. What they print goes to the standard error.
+ * Commands that are told of what happens in a run. They run beside it, by $SHELL -c, and nothing
+ * waits for them before the end; then they have a few seconds. What they print goes to the standard
+ * error.
  */
 #ifndef CLI_RUN_HOOKS_H
 #define CLI_RUN_HOOKS_H
@@ -17,7 +18,8 @@ typedef struct hooks {
     int count;
 } hooks;
 
-/* Start one. It finds `event` in HOLDFAST_EVENT, and in HOLDFAST_WHY the reason, where there is one. */
+/* Start one. It finds `event` in HOLDFAST_EVENT, and in HOLDFAST_WHY the reason, where there is
+   one. */
 void hooks_start(hooks *h, const char *option, const char *command, const char *event,
                  const char *why);
 

@@ -29,7 +29,7 @@ bool events_check_fd(int fd) {
     return fd <= STDERR_FILENO || fcntl(fd, F_SETFD, FD_CLOEXEC) == 0;
 }
 
-/* ---- A line ---- */
+/* ---- Lines ---- */
 
 typedef struct event_line {
     char text[LINE_BYTES];
@@ -94,11 +94,11 @@ static void send_event(events *e, event_line *l) {
         while (write(e->fd, l->text, (size_t)length) < 0 && errno == EINTR) continue;
     } else if (!e->stuck) {
         e->stuck = true;
-        print_message("nobody reads the events of --json: some are left out");
+        print_message("nobody reads the events of --json; some events are dropped");
     }
 }
 
-/* ---- What happens ---- */
+/* ---- Events ---- */
 
 void events_waiting(events *e, const hf_info *info, int64_t ahead) {
     event_line l;

@@ -1,6 +1,6 @@
 /*
- * What happens in a run, for programs: JSON objects on a descriptor, one in a line. Each has `event`,
- * `time_unix_ms` and `name`.
+ * What happens in a run, for programs: JSON objects on a descriptor, one in a line. Each has
+ * `event`, `time_unix_ms` and `name`.
  */
 #ifndef CLI_RUN_JSON_EVENTS_H
 #define CLI_RUN_JSON_EVENTS_H
@@ -28,7 +28,8 @@ void events_lost(events *e, const char *why);
 void events_ended(events *e, int code, int sig);
 void events_released(events *e, hf_result result);
 
-/* There was no lock: `result` is HF_BUSY, HF_TIMEOUT, …, or HF_OK where only the exit code is known. */
+/* There was no lock: `result` is HF_BUSY, HF_TIMEOUT, …, or HF_OK where only the exit code is
+   known. */
 void events_failed(events *e, hf_result result, int code, const char *detail);
 
 #endif

@@ -4,7 +4,8 @@
 
 #include "holdfast.h"
 
-/* Write them, in the place of what the file had, all at once. A failure is said; NULL is no file. */
+/* Write them, in the place of what the file had, all at once. A failure is said; NULL is no
+   file. */
 void metrics_file_write(hf_client *client, const char *path);
 
 #endif

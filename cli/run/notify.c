@@ -6,8 +6,8 @@
 #include "common/message.h"
 #include "common/show.h"
 
-bool notify_wants_waits(const notifier *t) {
-    return t->on_wait || t->events.fd >= 0 || get_verbosity() == VERBOSE ||
+bool notify_wants_waits(const notifier *n) {
+    return n->on_wait || n->events.fd >= 0 || get_verbosity() == VERBOSE ||
            (get_verbosity() == NORMAL && isatty(STDERR_FILENO));
 }
 
@@ -22,27 +22,27 @@ static void print_waiting(const hf_info *info, const char *name) {
                   duration_text(show_held_ms(info), duration), who);
 }
 
-void notify_waiting(notifier *t, const wait_progress *w) {
+void notify_waiting(notifier *n, const wait_progress *w) {
     const char *name = w->names[0];
     int64_t ahead = -1;
     hf_info *info = NULL;
-    if (t->events.fd >= 0 || get_verbosity() == VERBOSE) {
+    if (n->events.fd >= 0 || get_verbosity() == VERBOSE) {
         info = wait_progress_look(w, &name, &ahead);
         /* We are to stand behind all of them. */
         if (info && ahead < 0) ahead = info->waiting;
         print_waiting(info, name);
-        events_waiting(&t->events, info, ahead);
+        events_waiting(&n->events, info, ahead);
     }
     hf_info_free(info);
-    hooks_start(&t->hooks, "--on-wait", t->on_wait, "wait", NULL);
+    hooks_start(&n->hooks, "--on-wait", n->on_wait, "wait", NULL);
 }
 
-void notify_acquired(notifier *t, const hf_hold *hold, int names, int64_t waited_ms) {
-    events_acquired(&t->events, hold, names, waited_ms);
-    hooks_start(&t->hooks, "--on-acquire", t->on_acquire, "acquire", NULL);
+void notify_acquired(notifier *n, const hf_hold *hold, int names, int64_t waited_ms) {
+    events_acquired(&n->events, hold, names, waited_ms);
+    hooks_start(&n->hooks, "--on-acquire", n->on_acquire, "acquire", NULL);
 }
 
-void notify_lost(notifier *t, const char *why) {
-    events_lost(&t->events, why);
-    hooks_start(&t->hooks, "--on-lost", t->on_lost, "lost", why);
+void notify_lost(notifier *n, const char *why) {
+    events_lost(&n->events, why);
+    hooks_start(&n->hooks, "--on-lost", n->on_lost, "lost", why);
 }

@@ -16,11 +16,11 @@ typedef struct notifier {
 } notifier;
 
 /* Somebody wants to hear of the wait before it ends. */
-bool notify_wants_waits(const notifier *t);
+bool notify_wants_waits(const notifier *n);
 
 /* We have to wait. Looks at who is in the way, if that is to be said. */
-void notify_waiting(notifier *t, const wait_progress *w);
-void notify_acquired(notifier *t, const hf_hold *hold, int names, int64_t waited_ms);
-void notify_lost(notifier *t, const char *why);
+void notify_waiting(notifier *n, const wait_progress *w);
+void notify_acquired(notifier *n, const hf_hold *hold, int names, int64_t waited_ms);
+void notify_lost(notifier *n, const char *why);
 
 #endif

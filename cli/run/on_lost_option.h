@@ -10,8 +10,8 @@ typedef struct on_lost_option {
     const char *hook; /* NULL: none */
 } on_lost_option;
 
-/* One value of --on-lost: "continue", a signal (TERM, SIGUSR1, 10) or the command of a hook. False if
-   it looks like a signal and is none. */
+/* One value of --on-lost: "continue", a signal (TERM, SIGUSR1, 10) or the command of a hook.
+   False if it looks like a signal and is none. */
 bool on_lost_parse(on_lost_option *choice, const char *text);
 
 #endif

@@ -39,7 +39,7 @@ typedef struct run_state {
     hf__time held_since;
 } run_state;
 
-/* ---- Before ---- */
+/* ---- Preparation ---- */
 
 static int check_grace(run_state *r) {
     int64_t lease_ms = r->args.lease_ms ? r->args.lease_ms : r->store.lease_ms;
@@ -48,7 +48,7 @@ static int check_grace(run_state *r) {
     if (r->args.grace_ms < 0) return 0;
     r->grace_ms = r->args.grace_ms;
     if (r->grace_ms <= lease_ms / 2) return 0;
-    return usage_error("run", "--grace %s is more than half of the lease, %s",
+    return usage_error("run", "--grace %s is more than half of the lease (%s)",
                        duration_text(r->grace_ms, grace), duration_text(lease_ms, lease));
 }
 
@@ -83,7 +83,7 @@ static void set_notifier(run_state *r) {
                              .on_lost = a->lost.hook};
 }
 
-/* ---- The environment, of hooks and of the command ---- */
+/* ---- Environment of hooks and of the command ---- */
 
 static void format_variable(char out[VARIABLE_TEXT], const char *what, int i) {
     if (i)
@@ -118,14 +118,14 @@ static bool set_fences(const run_state *r) {
     return true;
 }
 
-/* ---- Taking the lock ---- */
+/* ---- Acquiring ---- */
 
 static int fail_many_not_acquired(const run_state *r, hf_result result) {
     return fail(r->args.conflict_code,
-                result == HF_BUSY ? "%s: one of them is held by another: -w TIME waits for it, "
-                                    "holdfast status shows by whom, for each NAME"
-                                  : "%s: one of them was held by others for all of the wait: "
-                                    "holdfast status shows by whom, for each NAME",
+                result == HF_BUSY ? "%s: one of the locks is held by another; -w TIME waits for "
+                                    "it, holdfast status NAME shows its holder"
+                                  : "%s: the locks were not all free in time; holdfast status NAME "
+                                    "shows the holder of each",
                 r->name);
 }
 
@@ -136,18 +136,18 @@ static int fail_not_acquired(const run_state *r, hf_result result) {
     char look[SHOW_TEXT];
     show_command(look, sizeof look, "status", &r->store, name);
     if (result == HF_BUSY)
-        return fail(r->args.conflict_code,
-                    "%s is held by another, or others wait for it: -w TIME waits, too; who they "
-                    "are: %s",
-                    name, look);
+        return fail(
+            r->args.conflict_code,
+            "%s is held by another, or others wait for it; -w TIME waits too; to see them: %s",
+            name, look);
     if (result == HF_TIMEOUT)
-        return fail(r->args.conflict_code, "%s was held by others for all of the wait; by whom: %s",
-                    name, look);
+        return fail(r->args.conflict_code, "%s was not free in time; to see who holds it: %s", name,
+                    look);
     return fail(exit_code_of(result), "cannot lock %s: %s", name, hf_error_detail());
 }
 
-/* The wait was ended by a signal, and so are we; what was granted in that moment is given back. Should
-   that take long, a second signal ends it. */
+/* The wait was ended by a signal, and so are we; what was granted in that moment is given back.
+   Should that take long, a second signal ends it. */
 static _Noreturn void die_while_waiting(run_state *r, int sig) {
     events_failed(&r->notifier.events, HF_CANCELLED, EXIT_SIGNAL + sig, "a signal ended the wait");
     signals_restore();
@@ -173,8 +173,8 @@ static hf_result acquire_names(run_state *r, hf_options *options) {
     return hf_acquire_all(r->client, requests, (size_t)a->name_count, options, &r->hold);
 }
 
-/* A wait that is to be told of begins with a try, which says whether there is one. A store that is
-   away may come back in time, as in any wait. */
+/* A wait that is to be told of begins with a try, which says whether there is one. A store that
+   is away may come back in time, as in any wait. */
 static hf_result acquire_and_notify(run_state *r, hf_options *options, hf__time began) {
     wait_progress w = {.client = r->client,
                        .names = r->args.names,
@@ -201,10 +201,11 @@ static void on_acquired(run_state *r, hf__time began) {
     char took[DURATION_TEXT];
     r->held_since = hf__now();
     int64_t waited_ms = (r->held_since - began) / HF__MS;
-    print_verbose("%s is ours after %s, token %" PRIu64, r->args.names[0],
+    print_verbose("acquired %s after %s, token %" PRIu64, r->args.names[0],
                   duration_text(waited_ms, took), hf_fence(r->hold));
     for (int i = 1; i < r->args.name_count; i++)
-        print_verbose("%s too, token %" PRIu64, r->args.names[i], hf_fence_of(r->hold, (size_t)i));
+        print_verbose("acquired %s too, token %" PRIu64, r->args.names[i],
+                      hf_fence_of(r->hold, (size_t)i));
     notify_acquired(&r->notifier, r->hold, r->args.name_count, waited_ms);
     metrics_file_write(r->client, r->args.metrics);
 }
@@ -233,7 +234,7 @@ static int acquire_lock(run_state *r) {
     return code;
 }
 
-/* ---- Giving it back ---- */
+/* ---- Releasing ---- */
 
 static int release_lock(run_state *r, int code) {
     hf_result result = hf_release(r->hold);
@@ -247,21 +248,23 @@ static int release_lock(run_state *r, int code) {
         return fail(EXIT_LOST, "%s was lost while it was held: %s", r->name, hf_error_detail());
     if (result == HF_UNKNOWN_OUTCOME)
         print_message(
-            "it is not known whether %s was released; at the latest its lease ends it: %s", r->name,
-            hf_error_detail());
+            "it is unknown if %s was released; it is free when its lease ends at the latest: %s",
+            r->name, hf_error_detail());
     else
-        print_message("cannot release %s, its lease will end it: %s", r->name, hf_error_detail());
+        print_message("cannot release %s; it is free when its lease ends: %s", r->name,
+                      hf_error_detail());
     return code;
 }
 
-/* A lock that was given up is not ours to release; and its store, which may be away, is not waited for. */
+/* A lock that was given up is not ours to release; and its store, which may be away, is not
+   waited for. */
 static int abandon_lock(run_state *r, int code) {
     metrics_file_write(r->client, r->args.metrics);
     hf_unref(r->hold);
     return code;
 }
 
-/* ---- Holding it ---- */
+/* ---- Holding ---- */
 
 static void on_start(void *arg, pid_t pid) {
     run_state *r = arg;
@@ -278,7 +281,7 @@ static bool keep_min_hold(run_state *r, const supervisor *s) {
     hf__time until = hf__after_ms(r->held_since, r->args.min_hold_ms);
     if (!s->ran || s->interrupted_by || hf__now() >= until) return true;
     char left[DURATION_TEXT];
-    print_verbose("the command has ended; %s is held for another %s, by --min-hold", r->name,
+    print_verbose("the command has ended; %s is held for another %s because of --min-hold", r->name,
                   duration_text((until - hf__now()) / HF__MS, left));
     return hold_until(r->hold, r->name, until);
 }

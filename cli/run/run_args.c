@@ -42,7 +42,8 @@ static int parse_conflict_code(run_args *a, const char *text) {
     errno = 0;
     long n = strtol(text, &end, 10);
     if (*text < '0' || *text > '9' || *end || errno || n > 255)
-        return usage_error("run", "--conflict-exit-code %s is no number from 0 to 255", WORD(text));
+        return usage_error("run", "--conflict-exit-code %s is not a number from 0 to 255",
+                           WORD(text));
     a->conflict_code = (int)n;
     return ARGS_CONTINUE;
 }
@@ -51,18 +52,18 @@ static int parse_max_hold(run_args *a, const char *text) {
     if (duration_parse(text, &a->max_hold_ms) && a->max_hold_ms >= HF_LEASE_MIN_MS &&
         a->max_hold_ms <= HF__SPAN_MAX_MS)
         return ARGS_CONTINUE;
-    return usage_error("run", "--max-hold %s is no time from 50ms up", WORD(text));
+    return usage_error("run", "--max-hold %s is not a time of at least 50ms", WORD(text));
 }
 
 static int parse_min_hold(run_args *a, const char *text) {
     int code = common_duration("run", "--min-hold", text, &a->min_hold_ms);
     if (code != ARGS_CONTINUE || a->min_hold_ms <= HF__SPAN_MAX_MS) return code;
-    return usage_error("run", "--min-hold %s is past counting", WORD(text));
+    return usage_error("run", "--min-hold %s is too long", WORD(text));
 }
 
 static int parse_on_lost(run_args *a, const char *text) {
     if (on_lost_parse(&a->lost, text)) return ARGS_CONTINUE;
-    return usage_error("run", "--on-lost %s is no signal; write a signal, `continue`, or a command",
+    return usage_error("run", "--on-lost %s is not a signal; use a signal, `continue` or a command",
                        WORD(text));
 }
 
@@ -81,7 +82,7 @@ static int parse_json(run_args *a, const char *text) {
         return ARGS_CONTINUE;
     }
     return usage_error("run",
-                       "--json %s is no descriptor that can be written to; try --json 3 3>FILE",
+                       "--json %s is not a file descriptor open for writing; try --json 3 3>FILE",
                        WORD(text));
 }
 
@@ -114,20 +115,21 @@ static int parse_permits(run_args *a, const char *text) {
         good = parse_count(&at, &a->capacity);
     }
     if (good && !*at && a->permits <= a->capacity) return ARGS_CONTINUE;
-    return usage_error("run", "--permits %s is not N/M: N permits of M, at most %d", WORD(text),
-                       HF_PERMITS_MAX);
+    return usage_error("run",
+                       "--permits %s is not valid; use N/M for N of M permits, with M at most %d",
+                       WORD(text), HF_PERMITS_MAX);
 }
 
 /* The first place is NAME's, which comes last. */
 static int add_name(run_args *a, const char *name) {
     if (a->name_count == HF_NAMES_MAX)
-        return usage_error("run", "--also %s is one too many: %d names at most", WORD(name),
+        return usage_error("run", "--also %s is one too many; the maximum is %d names", WORD(name),
                            HF_NAMES_MAX);
     a->names[a->name_count++] = name;
     return ARGS_CONTINUE;
 }
 
-/* ---- run ---- */
+/* ---- The command line ---- */
 
 /* $SHELL, as flock(1) does it. */
 static void set_shell_command(run_args *a, char *text) {
@@ -172,17 +174,17 @@ static int parse_command_words(run_args *a, char **words) {
     bool shell = *words && (strcmp(*words, "-c") == 0 || strcmp(*words, "--command") == 0);
     if (a->command) {
         if (!*words) return ARGS_CONTINUE;
-        return usage_error("run", "-c takes the place of COMMAND; \"%s\" is too much",
+        return usage_error("run", "-c and COMMAND exclude each other; unexpected argument \"%s\"",
                            WORD(*words));
     }
     if (shell) {
         if (!words[1]) return usage_error("run", "option %s needs a value", *words);
-        if (words[2]) return usage_error("run", "-c takes one string: quote the whole command");
+        if (words[2]) return usage_error("run", "-c takes one argument; quote the whole command");
         set_shell_command(a, words[1]);
         return ARGS_CONTINUE;
     }
     bool dashes = *words && strcmp(*words, "--") == 0;
-    if (dashes && !words[1]) return usage_error("run", "there is no command after --");
+    if (dashes && !words[1]) return usage_error("run", "the COMMAND after -- is missing");
     words += dashes;
     if (*words) a->command = words;
     return ARGS_CONTINUE;
@@ -191,10 +193,10 @@ static int parse_command_words(run_args *a, char **words) {
 /* What would not do what it seems to say. */
 static int check_combinations(run_args *a) {
     if (a->tries_once && a->wait_ms > 0)
-        return usage_error("run", "-n does not wait, -w does: say one of them");
+        return usage_error("run", "-n and -w exclude each other: -n does not wait, -w does");
     if (a->tries_once) a->wait_ms = 0;
     if (!a->command && (a->min_hold_ms || a->lost.continues || a->lost.signal))
-        return usage_error("run", "%s is for a COMMAND, and there is none",
+        return usage_error("run", "%s needs a COMMAND",
                            a->min_hold_ms ? "--min-hold" : "--on-lost with a signal or `continue`");
     if (a->max_hold_ms && a->min_hold_ms > a->max_hold_ms)
         return usage_error("run", "--min-hold is longer than --max-hold");
@@ -238,7 +240,7 @@ int run_args_parse(run_args *a, int argc, char **argv) {
         if (code != ARGS_CONTINUE) return code;
     }
     a->names[0] = argv[optind];
-    if (!a->names[0]) return usage_error("run", "the lock's NAME is missing");
+    if (!a->names[0]) return usage_error("run", "the NAME of the lock is missing");
     int code = parse_command_words(a, argv + optind + 1);
     return code == ARGS_CONTINUE ? check_combinations(a) : code;
 }

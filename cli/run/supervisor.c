@@ -48,9 +48,9 @@ static void warn_command(supervisor *s, hf__time now) {
     bool max = s->max_over = is_max_over(s, now);
     s->why = max ? "--max-hold was over" : "the store confirmed no renewal in time";
     signal_command(s, now);
-    print_message("%s %s: the command is told to end, and killed in %s", s->name,
-                  max ? "may be held no longer, by --max-hold"
-                      : "is about to be lost, for the store confirms no renewal",
+    print_message("%s %s; the command is asked to end now and killed in %s", s->name,
+                  max ? "has reached its --max-hold"
+                      : "is about to be lost, because the store confirms no renewal",
                   duration_text(hf__later(s->kill_at - now, 0) / HF__MS, left));
     s->options.on_lost(s->options.arg, s->why);
 }
@@ -66,7 +66,7 @@ static void on_loss(supervisor *s, hf__time now) {
         signal_command(s, now);
     }
     print_message("%s was lost while the command ran%s: %s", s->name,
-                  s->options.continues ? ", which goes on without it" : "", why);
+                  s->options.continues ? ", which continues without it" : "", why);
     if (!already_told) s->options.on_lost(s->options.arg, why);
 }
 
@@ -119,8 +119,9 @@ static void resume_command(supervisor *s) {
     child_signal(&s->child, SIGCONT);
 }
 
-/* Nobody can continue our job, as when a terminal was closed or we are the terminal's only program. What
-   the kernel does then for a group, it cannot do for the command's, whose parent we are. */
+/* Nobody can continue our job, as when a terminal was closed or we are the terminal's only
+   program. What the kernel does then for a group, it cannot do for the command's, whose parent
+   we are. */
 static void resume_orphan(supervisor *s, int sig) {
     if (sig == SIGSTOP) return; /* somebody meant the command alone, and will continue it */
     if (sig != SIGTSTP) child_signal(&s->child, SIGHUP);
@@ -142,8 +143,8 @@ static void on_stop(supervisor *s, int sig) {
     terminal_take_back(&s->terminal);
     signal_target target = was_lent || wants_terminal ? OUR_GROUP : OURSELVES;
     bool stopped = sig == SIGSTOP ? signals_stop(SIGTSTP, OURSELVES) : signals_stop(sig, target);
-    /* If we were, SIGCONT is read next, but after a SIGTERM that came with it: else a command that stops
-       again at once would never be ended. */
+    /* If we were, SIGCONT is read next, but after a SIGTERM that came with it: else a command
+       that stops again at once would never be ended. */
     if (!stopped) resume_orphan(s, sig);
 }
 
@@ -152,19 +153,18 @@ static void on_guard_kill(supervisor *s) {
     check_hold(s);
     if (s->ending) return;
     s->ending = true;
-    s->why = "this process was stopped for too long, and the guard killed the command";
+    s->why = "this process was stopped for too long, so the guard process killed the command";
 }
 
 static void restart_guard(supervisor *s) {
     if (guard_has_killed(&s->guard) || s->child.ended || guard_restart(&s->guard)) return;
-    print_message(
-        "the guard was killed, and there can be no other (%s): if this process is killed too, the "
-        "command runs on without the lock",
-        strerror(errno));
+    print_message("the guard process was killed and cannot be restarted (%s); if this process is "
+                  "killed too, the command continues without the lock",
+                  strerror(errno));
 }
 
-/* Had we not lent the terminal, its interrupt would have come to our group too, where a script may
-   wait for us. */
+/* Had we not lent the terminal, its interrupt would have come to our group too, where a script
+   may wait for us. */
 static void on_child_end(supervisor *s) {
     int sig = child_killed_by(&s->child);
     if (s->terminal.lent && (sig == SIGINT || sig == SIGQUIT)) s->interrupted_by = sig;
@@ -190,7 +190,8 @@ static void handle_signal(supervisor *s, int sig) {
 
 /* ---- The loop ---- */
 
-/* A command that ends by itself leaves behind target it likes; one that lost its lock leaves nobody. */
+/* A command that ends by itself leaves behind target it likes; one that lost its lock leaves
+   nobody. */
 static bool is_over(supervisor *s) {
     if (!s->child.ended) return false;
     if (!s->ending) return true;
@@ -226,9 +227,9 @@ static int fail_exec(const char *program, int error) {
     if (*program == '-')
         hint = "; options go before NAME";
     else if (error == ENOENT && strpbrk(program, " \t;|&<>"))
-        hint = "; it looks like a shell command: give it to -c";
+        hint = "; it looks like a shell command: use -c";
     else if (error == ENOENT && *program && !strchr(program, '/'))
-        hint = ", in all of $PATH";
+        hint = " (it is not in $PATH)";
     return fail(EXIT_CANNOT_EXEC, "cannot run %s: %s%s", LONG_WORD(program), strerror(error), hint);
 }
 
@@ -241,7 +242,7 @@ static int run_child(supervisor *s, char **command) {
     if (error) return fail_exec(command[0], error);
     s->ran = true;
     if (!s->ending) return child_exit_code(&s->child);
-    if (!s->lost) print_message("%s counts as lost while the command ran: %s", s->name, s->why);
+    if (!s->lost) print_message("%s is treated as lost: %s", s->name, s->why);
     return EXIT_LOST;
 }
 
@@ -251,10 +252,11 @@ int supervisor_run(supervisor *s, hf_hold *hold, const char *name, char **comman
         .hold = hold, .name = name, .options = *options, .grace = options->grace_ms * HF__MS};
     s->signals = signals_fd();
     s->lost_fd = hf_lost_fd(hold);
-    if (s->signals < 0 || s->lost_fd < 0) return fail_system("watch signals and the lock");
+    if (s->signals < 0 || s->lost_fd < 0)
+        return fail_system("watch for signals and for the loss of the lock");
     hf__time now = hf__now();
     on_renewal(s, now, now + hf_remaining_ms(hold) * HF__MS);
-    if (!guard_start(&s->guard, s->kill_at)) return fail_system("start the guard");
+    if (!guard_start(&s->guard, s->kill_at)) return fail_system("start the guard process");
     terminal_open(&s->terminal);
     int code = run_child(s, command);
     terminal_take_back(&s->terminal);

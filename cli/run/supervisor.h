@@ -1,14 +1,14 @@
 /*
- * The command's life under the lock: signals go to it, the terminal goes to and fro, and it ends no
- * later than the hold does, unless it is to go on without it.
+ * Supervises the command while the lock is held: forwards signals, lends the terminal, and ends the
+ * command before the hold ends, unless it is to continue without the lock.
  *
- *     running ──── no renewal, and `grace` before the deadline ───┐
+ *     running ──── no renewal, and `grace` before the deadline ──┐
  *        │                                                       v
- *        ├──────── the hold is lost ─────────────────────────> ending: SIGTERM, then SIGKILL at kill_at
+ *        ├──────── the hold is lost ───────────> ending: SIGTERM, then SIGKILL at kill_at
  *        v                                                       v
- *      over: the child has ended                      over: the whole group has ended
+ *      over: the child has ended                 over: the whole group has ended
  *
- * One that is to go on is told nothing: it stays running when the hold is lost.
+ * A command that is to continue stays in `running` when the hold is lost.
  */
 #ifndef CLI_RUN_SUPERVISOR_H
 #define CLI_RUN_SUPERVISOR_H
@@ -48,11 +48,12 @@ typedef struct supervisor {
     bool max_over;      /* why it is ending: --max-hold */
     bool ran;           /* it was the user's program */
     const char *why;    /* it is ending, if that is not known from the hold */
-    int interrupted_by; /* the terminal's interrupt, of which the command died: it is for us too */
+    int interrupted_by; /* the signal of the terminal that killed the command */
 } supervisor;
 
-/* Run the command to its end. The exit code, with what went wrong said. All signals must be blocked.
-   The guard has been sent away by then; supervisor_fini, after the release, sees it gone. */
+/* Run the command to its end. The exit code, with what went wrong said. All signals must be
+   blocked. The guard has been sent away by then; supervisor_fini, after the release, sees it
+   gone. */
 int supervisor_run(supervisor *s, hf_hold *hold, const char *name, char **command,
                    const supervisor_options *options);
 void supervisor_fini(supervisor *s);

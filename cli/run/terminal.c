@@ -17,7 +17,8 @@ void terminal_open(terminal *t) {
     if (t->fd < 0) return;
     t->group = getpgrp();
     t->shared = is_pipe(STDIN_FILENO) || is_pipe(STDOUT_FILENO);
-    /* In an interactive $(…) nothing stops for want of the terminal. There the shell waits for us. */
+    /* In an interactive $(…) nothing stops for want of the terminal. There the shell waits for
+       us. */
     if (signals_ignored(SIGTTIN)) t->shared = false;
 }
 

@@ -1,10 +1,10 @@
 /*
- * The controlling terminal, which the command needs in order to read it, be interrupted and be
- * stopped by it: the terminal talks to one process group at a time, and the command has its own.
+ * The controlling terminal. The terminal serves one process group at a time, and the command has
+ * its own group. It needs the terminal to read from it and to be interrupted or stopped by it.
  *
- * Where the terminal is ours alone, it is lent to the command for as long as that runs. In a pipeline
- * others of our group may use it (`holdfast run x cmd | less`), so it is lent only when the command
- * has stopped for want of it; until then we are interrupted, and pass it on.
+ * If the terminal is not shared, it is lent to the command while that runs. In a pipeline other
+ * processes of the wrapper's group may use it (`holdfast run x cmd | less`). There it is lent only
+ * when the command has stopped because it needs it; until then the wrapper forwards interrupts.
  */
 #ifndef CLI_RUN_TERMINAL_H
 #define CLI_RUN_TERMINAL_H

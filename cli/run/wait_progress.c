@@ -20,7 +20,7 @@
 #define COUNTED  (120 * HF__SEC)
 #define LINE     512
 
-/* ---- Looking ---- */
+/* ---- Inspecting ---- */
 
 static bool is_this_process(int64_t pid, const char *host) {
     char own[256];
@@ -111,7 +111,7 @@ static void *run_drawing(void *arg) {
     return NULL;
 }
 
-/* ---- From begin to end ---- */
+/* ---- Start and stop ---- */
 
 /* A terminal that can clear the rest of a line. */
 static bool can_draw(void) {

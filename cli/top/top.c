@@ -30,13 +30,13 @@ typedef struct top_args {
     top_order order;
 } top_args;
 
-/* ---- What the command line says ---- */
+/* ---- The command line ---- */
 
 static int parse_interval(top_args *a, const char *text) {
     if (duration_parse(text, &a->interval_ms) && a->interval_ms >= INTERVAL_MIN_MS &&
         a->interval_ms <= INTERVAL_MAX_MS)
         return ARGS_CONTINUE;
-    return usage_error("top", "--interval %s is no time from 100ms to 1h", WORD(text));
+    return usage_error("top", "--interval %s is not a time from 100ms to 1h", WORD(text));
 }
 
 static int parse_order(top_args *a, const char *text) {
@@ -45,7 +45,7 @@ static int parse_order(top_args *a, const char *text) {
         a->order = (top_order)i;
         return ARGS_CONTINUE;
     }
-    return usage_error("top", "--sort %s is none of waiting, held, handovers, name", WORD(text));
+    return usage_error("top", "--sort %s is not one of waiting, held, handovers, name", WORD(text));
 }
 
 static int parse_top_args(top_args *a, int argc, char **argv) {
@@ -68,12 +68,13 @@ static int parse_top_args(top_args *a, int argc, char **argv) {
     if (code != ARGS_CONTINUE) return code;
     a->pattern = argv[optind];
     if (a->pattern && argv[optind + 1])
-        return usage_error("top", "one PATTERN at a time, quoted; \"%s\" is too much",
+        return usage_error("top",
+                           "only one PATTERN is allowed (quote it); unexpected argument \"%s\"",
                            WORD(argv[optind + 1]));
     return ARGS_CONTINUE;
 }
 
-/* ---- Order ---- */
+/* ---- Sorting ---- */
 
 static top_order order_now; /* qsort has no argument for it */
 static bool reverse_now;
@@ -107,7 +108,7 @@ static void sort_visible_rows(top_screen *s, const char *chosen) {
         if (strcmp(s->rows[i]->name, chosen) == 0) s->selected = i;
 }
 
-/* ---- At work ---- */
+/* ---- Keys and drawing ---- */
 
 typedef struct top_state {
     top_data *data;
@@ -243,7 +244,8 @@ static void handle_key(top_state *t, int key) {
     }
 }
 
-/* Keys are answered at once; what the store says is shown once in an interval, but for what was asked for. */
+/* Keys are answered at once; what the store says is shown once in an interval, but for what was
+   asked for. */
 static void run_top(top_state *t, int woken, int64_t interval_ms) {
     hf__time next = 0;
     uint64_t shown = 0;
@@ -272,7 +274,7 @@ static int show_top(const top_args *a, const store *s) {
     int woken, code = store_open(s, &client);
     if (code) return code;
     top_state t = {.screen = {.store = s->shown, .pattern = a->pattern, .order = a->order}};
-    t.data = top_data_new(client, a->pattern, &woken);
+    t.data = top_data_new(client, s, a->pattern, &woken);
     if (t.data) fetch_view(&t);
     if (!t.view) {
         hf_close(client);
@@ -280,8 +282,7 @@ static int show_top(const top_args *a, const store *s) {
     }
     if (!top_screen_begin())
         code = fail(EXIT_SYSTEM,
-                    "this terminal (TERM=%.40s) cannot be drawn on; holdfast list "
-                    "shows the same once",
+                    "this terminal (TERM=%.40s) cannot be used; holdfast list prints the same once",
                     getenv("TERM") ? getenv("TERM") : "");
     else
         run_top(&t, woken, a->interval_ms);
@@ -300,7 +301,7 @@ int top_main(int argc, char **argv) {
     int code = parse_top_args(&a, argc, argv);
     if (code != ARGS_CONTINUE) return code;
     if (!isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO))
-        return fail(EXIT_USAGE, "top needs a terminal; holdfast list shows the same once");
+        return fail(EXIT_USAGE, "top needs a terminal; holdfast list prints the same once");
     code = store_choose(&s, a.store);
     if (!code) code = show_top(&a, &s);
     store_fini(&s);

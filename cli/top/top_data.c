@@ -26,6 +26,7 @@
 
 struct top_data {
     hf_client *client;
+    const store *store;
     const char *pattern;
     int woken;
     pthread_t thread;
@@ -66,7 +67,7 @@ static top_view *copy_view(const top_view *from) {
     return NULL;
 }
 
-/* ---- A look at all ---- */
+/* ---- Listing all locks ---- */
 
 typedef struct list_walk {
     top_data *data;
@@ -139,7 +140,7 @@ static void count_changes(top_view *v, const top_view *before, double seconds) {
     }
 }
 
-/* ---- A close look at one ---- */
+/* ---- Inspecting one lock ---- */
 
 __attribute__((format(printf, 3, 4))) static void add_detail_line(top_detail *d, const char *word,
                                                                   const char *format, ...) {
@@ -152,7 +153,7 @@ __attribute__((format(printf, 3, 4))) static void add_detail_line(top_detail *d,
     hf__text_tame(d->lines[d->line_count++][1], TOP_TEXT, text, strlen(text));
 }
 
-static void describe_lock(top_detail *d, const hf_info *info) {
+static void describe_lock(top_detail *d, const hf_info *info, const store *s) {
     char text[SHOW_TEXT], duration[DURATION_TEXT];
     d->there = info->held || info->waiting;
     show_state(text, sizeof text, info);
@@ -162,7 +163,8 @@ static void describe_lock(top_detail *d, const hf_info *info) {
         add_detail_line(d, "kind", "%s", show_kind(info->kind));
         add_detail_line(d, "holder", "%s", text);
         add_detail_line(d, "held for", "%s", duration_text(show_held_ms(info), duration));
-        add_detail_line(d, "remaining", "%s", duration_text(info->remaining_ms, duration));
+        show_remaining(text, sizeof text, info, s);
+        add_detail_line(d, "remaining", "%s", text);
         add_detail_line(d, "token", "%" PRIu64, info->token);
         if (info->count > 1) add_detail_line(d, "entered", "%" PRIu32 " times", info->count);
     }
@@ -180,7 +182,7 @@ static void inspect_wanted(top_data *d, top_view *v, const char *name) {
         snprintf(v->trouble, sizeof v->trouble, "%s", hf_error_detail());
         return;
     }
-    describe_lock(&v->detail, info);
+    describe_lock(&v->detail, info, d->store);
     v->detail_name = strdup(name);
     hf_info_free(info);
 }
@@ -274,7 +276,7 @@ static void *run_looks(void *arg) {
     }
 }
 
-/* ---- From outside ---- */
+/* ---- The interface ---- */
 
 /* Signals are for the screen. */
 static int start_thread(top_data *d) {
@@ -286,11 +288,12 @@ static int start_thread(top_data *d) {
     return error;
 }
 
-top_data *top_data_new(hf_client *client, const char *pattern, int *woken) {
+top_data *top_data_new(hf_client *client, const store *s, const char *pattern, int *woken) {
     pthread_condattr_t clock;
     top_data *d = calloc(1, sizeof *d);
     if (!d) return NULL;
     *d = (top_data){.client = client,
+                    .store = s,
                     .pattern = pattern,
                     .woken = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
                     .newest = calloc(1, sizeof(top_view))};

@@ -1,10 +1,10 @@
 /*
- * What `holdfast top` shows: a thread looks at the store again and again and leaves what it saw, so that the
- * screen answers keys also while the store does not.
+ * The data of `holdfast top`. A thread looks at the store repeatedly and publishes what it saw. So
+ * the screen reacts to keys even when the store does not answer.
  *
- * Hand-overs are seen as changes of the token from one look to the next. There are ten looks a second at
- * most, and fewer where looking takes long (a tenth of the time at most is spent on it): where the lock was
- * another's at nearly each look, there are at least so many, and `least` says so.
+ * A hand-over is seen as a change of the token between two looks. There are at most ten looks per
+ * second, and fewer if a look takes long: at most a tenth of the time is spent looking. If the
+ * token changed at nearly every look, there may have been more hand-overs, and `least` is set.
  */
 #ifndef CLI_TOP_TOP_DATA_H
 #define CLI_TOP_TOP_DATA_H
@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/store.h"
 #include "holdfast.h"
 
 #define TOP_ROWS_MAX 10000 /* locks that are kept; of more it is said that there are */
@@ -52,8 +53,9 @@ typedef struct top_view {
 
 typedef struct top_data top_data;
 
-/* NULL: no memory or thread. Borrows the client and the pattern. `woken` becomes readable at news. */
-top_data *top_data_new(hf_client *client, const char *pattern, int *woken);
+/* NULL: no memory or thread. Borrows the client and the pattern. `woken` becomes readable at
+   news. */
+top_data *top_data_new(hf_client *client, const store *s, const char *pattern, int *woken);
 
 /* The newest, the caller's until top_view_free; NULL: no memory. */
 top_view *top_data_view(top_data *d);

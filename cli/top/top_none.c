@@ -6,6 +6,6 @@
 int top_main(int argc, char **argv) {
     (void)argc;
     (void)argv;
-    return fail(EXIT_CANNOT_EXEC, "this holdfast was built without ncurses, and so without top; "
-                                  "holdfast list shows the same once");
+    return fail(EXIT_CANNOT_EXEC, "this build of holdfast has no top, because ncurses was missing; "
+                                  "holdfast list prints the same once");
 }

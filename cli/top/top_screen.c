@@ -182,7 +182,7 @@ int top_screen_key(void) {
     }
 }
 
-/* ---- Words ---- */
+/* ---- Text ---- */
 
 static int attribute_of(int pair) {
     if (screen.colours && pair != PLAIN)
@@ -303,8 +303,8 @@ static void put_table(top_screen *s) {
         put_whole(TOP_LINES, s->view->trouble);
     else if (!s->count && s->view->looks)
         put_line(TOP_LINES, PLAIN, "%s",
-                 s->filter[0] ? "No lock in use has that in its name."
-                 : s->pattern ? "No lock is in use whose name matches the pattern."
+                 s->filter[0] ? "No lock in use has this text in its name."
+                 : s->pattern ? "No lock in use matches the pattern."
                               : "No lock is in use.");
 }
 
@@ -316,7 +316,7 @@ static void put_detail(top_screen *s) {
     int y = TOP_LINES;
     put_line(TOP_LINES - 1, HEAD, "%s", s->inside);
     if (!known) {
-        put_line(y, PLAIN, "Looking ...");
+        put_line(y, PLAIN, "Loading ...");
         return;
     }
     for (size_t i = 0; i < d->line_count; i++)
@@ -330,21 +330,21 @@ static void put_detail(top_screen *s) {
         put_line(y++, PLAIN, "%4zu  %s", s->queue_first + i + 1, d->queue[s->queue_first + i]);
 }
 
-/* ---- All of it ---- */
+/* ---- The whole screen ---- */
 
 static void put_help(void) {
     static const char *const lines[] = {
-        "Up, Down, PgUp, PgDn   choose a lock",
-        "Enter                  look into it: its holder, and who waits in which order",
-        "Esc                    back; at last, end",
+        "Up, Down, PgUp, PgDn   select a lock",
+        "Enter                  show its holder, and the waiters in order",
+        "Esc                    go back; from the table, quit",
         "s                      sort by waiting, time held, hand-overs, name",
-        "r                      the other way round",
-        "/                      show only names that have a text in them; Esc: all again",
-        "Space                  hold the picture, and go on",
-        "q                      end",
+        "r                      reverse the order",
+        "/                      show only names that contain a text; Esc shows all again",
+        "Space                  pause, and continue",
+        "q                      quit",
         "",
-        "HANDED/S is how often a lock went to another, a second, as far as looking ten",
-        "times a second shows it; with a + it was another's at nearly each look.",
+        "HANDED/S is how often a lock changes hands per second, counted by looking at",
+        "the store at most ten times a second. A + means that there may be more.",
     };
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
         put_line(TOP_LINES + (int)i, PLAIN, "%s", lines[i]);
@@ -357,12 +357,12 @@ static void put_top(const top_screen *s) {
     if (s->view->trouble[0])
         put_line(1, TROUBLE, "%s", s->view->trouble);
     else if (!s->view->looks)
-        put_line(1, PLAIN, "Looking ...");
+        put_line(1, PLAIN, "Loading ...");
     else
-        put_line(1, PLAIN, "%zu%s locks, %" PRIu64 " waiting, by %s%s%s%s%s", s->view->count,
-                 s->view->more ? "+" : "", waiting, top_orders[s->order],
-                 s->reverse ? ", reversed" : "", s->filter[0] ? ", with " : "", s->filter,
-                 s->paused ? ", paused" : "");
+        put_line(1, PLAIN, "%zu%s lock%s, %" PRIu64 " waiting, by %s%s%s%s%s", s->view->count,
+                 s->view->more ? "+" : "", s->view->count == 1 ? "" : "s", waiting,
+                 top_orders[s->order], s->reverse ? ", reversed" : "",
+                 s->filter[0] ? ", with " : "", s->filter, s->paused ? ", paused" : "");
 }
 
 static void put_bottom(const top_screen *s) {
@@ -371,7 +371,7 @@ static void put_bottom(const top_screen *s) {
     else if (s->inside)
         put_line(LINES - 1, PLAIN, "Esc back  q quit");
     else
-        put_line(LINES - 1, PLAIN, "q quit  s sort  r reverse  / filter  Enter look  ? help");
+        put_line(LINES - 1, PLAIN, "q quit  s sort  r reverse  / filter  Enter details  ? help");
 }
 
 void top_screen_draw(top_screen *s) {

@@ -1,6 +1,6 @@
 /*
- * The screen of `holdfast top`. Whatever ends the process, but SIGKILL, the terminal is given back as it
- * was.
+ * The screen of `holdfast top`. Whatever ends the process, but SIGKILL, the terminal is given back
+ * as it was.
  */
 #ifndef CLI_TOP_TOP_SCREEN_H
 #define CLI_TOP_TOP_SCREEN_H
@@ -53,7 +53,8 @@ enum {
 };
 int top_screen_key(void);
 
-/* poll(2), and the only place where signals come in: none is missed. A stop by the terminal is seen to. */
+/* poll(2), and the only place where signals come in: none is missed. A stop by the terminal is
+   seen to. */
 int top_screen_poll(struct pollfd *fds, nfds_t count, int timeout_ms);
 
 /* Lines of a page, to move by. */

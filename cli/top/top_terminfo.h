@@ -1,4 +1,5 @@
-/* Whether a terminal can be drawn on. Apart from the screen: <term.h> takes many a good name for itself. */
+/* Whether a terminal can be drawn on. Apart from the screen: <term.h> takes many a good name for
+   itself. */
 #ifndef CLI_TOP_TOP_TERMINFO_H
 #define CLI_TOP_TOP_TERMINFO_H
 

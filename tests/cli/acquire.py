@@ -45,7 +45,7 @@ class Handles(kit.Case):
     def assertOver(self):
         result = self.hf("release", self.handle)
         self.assertCode(75, result)
-        self.assertSays(result, "held no more")
+        self.assertSays(result, "no longer held")
         self.assertFalse(self.handle.exists())
 
 
@@ -152,7 +152,7 @@ class Acquire(Handles):
         self.handle.write_text("mine\n")
         self.assertCode(64, self.acquire("--detach", "--max-hold", "5m"))
         for word in ("release", "extend"):
-            self.assertCode(64, self.hf(word, self.handle), "no handle")
+            self.assertCode(64, self.hf(word, self.handle), "not a handle")
             self.assertCode(64, self.hf(word, self.dir / "none"), "cannot open")
             self.assertCode(64, self.hf(word, self.dir))
         self.assertEqual("mine\n", self.handle.read_text())
@@ -160,7 +160,7 @@ class Acquire(Handles):
     def test_a_handle_that_others_may_write_is_refused(self):
         self.assertTaken(self.acquire("--detach", "--max-hold", "5m"))
         self.handle.chmod(0o666)
-        self.assertCode(64, self.hf("release", self.handle), "yours alone")
+        self.assertCode(64, self.hf("release", self.handle), "only you can write")
         self.handle.chmod(0o600)
 
     def test_a_number_that_is_used_again_is_not_mistaken(self):
@@ -175,7 +175,7 @@ class Acquire(Handles):
 
     def test_a_helper_is_not_extended(self):
         self.assertTaken(self.acquire("--detach", "--max-hold", "5m"))
-        self.assertCode(64, self.hf("extend", self.handle), "nothing to extend")
+        self.assertCode(64, self.hf("extend", self.handle), "needs no extending")
         self.assertBusy()
 
     def test_closed_streams(self):
@@ -203,7 +203,7 @@ class Acquire(Handles):
         self.assertCode(64, self.hf("acquire", "x", "-o", self.dir / "no" / "h", "--detach", "--max-hold", "5"))
         for word in ("release", "extend"):
             self.assertCode(64, self.hf(word), "HANDLE is missing")
-            self.assertCode(64, self.hf(word, "a", "b"), "one HANDLE")
+            self.assertCode(64, self.hf(word, "a", "b"), "only one HANDLE")
 
 
 @on("redis")
@@ -231,7 +231,7 @@ class NoRenew(Handles):
     def test_it_ends_with_its_lease(self):
         self.assertTaken(self.acquire("--no-renew", "--lease", "500ms"))
         until(lambda: not self.status()["held"], "its end")
-        self.assertCode(75, self.hf("extend", self.handle), "held no more")
+        self.assertCode(75, self.hf("extend", self.handle), "no longer held")
         self.assertOver()
 
     def test_a_later_holder_is_not_touched(self):
@@ -313,7 +313,7 @@ class OthersDirectory(Handles):
         until(lambda: not kit.strays(), "the helper to end")
         self.assertUntouched()
         # A lock that nobody could release is not left behind.
-        self.assertCode(71, result, "cannot write the handle.*another file has taken its place")
+        self.assertCode(71, result, "cannot write the handle.*the file was replaced by another")
         self.assertTrue(self.handle.is_symlink())
 
     def test_a_link_put_there_later_is_not_followed(self):

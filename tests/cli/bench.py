@@ -42,7 +42,7 @@ class OfAnyStore(Bench):
         self.assertCode(0, result)
         self.assertEqual("", result.err)
         self.assertNotRegex(result.out, r"[\x1b\r]")
-        self.assertIn(f"The store is {self.url}\n2 threads, 100 ms each\n", result.out)
+        self.assertIn(f"The store is {self.url}\n2 threads, 100 ms per part\n", result.out)
         for part in PARTS:
             self.assertRegex(result.out, rf"(?m)^{part} +\d+( +[\d.e+]+ (us|ms|s)){{4}} +[\d.]+ +")
 
@@ -65,7 +65,7 @@ class OfAnyStore(Bench):
     def test_interrupted(self):
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             job = self.start("bench", "--seconds", "1h")
-            until(lambda: "a second" in job.out or self.busy_with(job), "it to begin")
+            until(lambda: "per sec" in job.out or self.busy_with(job), "it to begin")
             job.signal(number)
             self.assertEqual(-number, job.wait().code)
         if self.redis:
@@ -124,7 +124,7 @@ class InATerminal(Bench):
         self.own_redis()
         terminal = Terminal(self, columns=100)
         terminal.type("$H bench --seconds 1")
-        terminal.see(r"^uncontended: \d of 1 s, \d+ a second$")
+        terminal.see(r"^uncontended: \d of 1 s, \d+ per second$")
         terminal.prompt()
         self.assertNotRegex(terminal.screen(), "of 1 s")
         self.assertRegex(terminal.screen(), r"(?m)^contended +\d+ ")
@@ -133,7 +133,7 @@ class InATerminal(Bench):
         self.own_redis()
         terminal = Terminal(self, columns=40, rows=100)
         self.assertEqual(0, terminal.run("$H bench --seconds 50ms"))
-        self.assertRegex(terminal.screen(), r"(?m)^parallel\n  a second    \d+\n  median      ")
+        self.assertRegex(terminal.screen(), r"(?m)^parallel\n  per sec     \d+\n  median      ")
 
 
 if __name__ == "__main__":

@@ -1,13 +1,13 @@
 """What the tests run under the command. `child.py WHAT [ARG...]`; needs nothing but Python.
 
-    beat FILE      with a child of its own and deaf to SIGTERM: both write their pid and the time
-                   to FILE, a line each few milliseconds, until they are killed
-    polite FILE    the same, but both end, with code 0, on SIGTERM
-    see FILE       what a process is given by its parent, as JSON
-    heard FILE SIGNAL...
-                   with a child of its own: both note the signals that come; ends with code 7 when
-                   it has noted SIGTERM and its child has too
-    witness FILE   which of the processes that beat in FILE still run, as JSON on stdout
+beat FILE      has a child and ignores SIGTERM: both append their pid and the time to FILE every
+               few milliseconds, until they are killed
+polite FILE    the same, but both end with code 0 on SIGTERM
+see FILE       writes what a process inherits from its parent, as JSON
+heard FILE SIGNAL...
+               has a child: both note the signals that they receive; ends with code 7 when both have
+               noted SIGTERM
+witness FILE   prints which of the processes that beat in FILE still run, as JSON
 """
 import json
 import os

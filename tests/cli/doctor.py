@@ -84,7 +84,7 @@ class OfAnyStore(Doctor):
 class OfFiles(Doctor):
     def test_a_directory_of_our_own(self):
         found = self.findings(0, "-S", f"file://{self.dir}/locks")
-        self.assertLevel("ok", found["directory"], r"/locks, of user \d+, mode 0700")
+        self.assertLevel("ok", found["directory"], r"/locks, owned by user id \d+, mode 0700")
         for check in ("filesystem", "space", "files"):
             self.assertIn(found[check]["level"], ("ok", "note"))
 
@@ -113,19 +113,19 @@ class OfFiles(Doctor):
     def test_room_for_few_locks(self):
         """5 MiB is what /run/lock has on Debian."""
         space = self.small(0, "size=5m")["space"]
-        self.assertLevel("note", space, r"room for about 12\d\d more locks")
+        self.assertLevel("note", space, r"enough for about 12\d\d more locks")
         self.assertRegex(space["means"], "idle")
         self.assertIn("HOLDFAST_URL=file:///", space["change"])
-        self.assertLevel("ok", self.small(0, "size=100m")["space"], r"room for about 25\d\d\d more locks")
+        self.assertLevel("ok", self.small(0, "size=100m")["space"], r"enough for about 25\d\d\d more locks")
 
     def test_little_room_is_left(self):
         fill = "head -c %d /dev/zero >fill"
         space = self.small(1, "size=5m", fill % (9 << 19))["space"]
-        self.assertLevel("warning", space, r"room for about 1\d\d more locks")
+        self.assertLevel("warning", space, r"enough for about 1\d\d more locks")
         self.assertIn("HOLDFAST_URL=file:///", space["change"])
-        self.assertLevel("warning", self.small(1, "size=100m,nr_inodes=100")["space"], "room for about 9\d more")
+        self.assertLevel("warning", self.small(1, "size=100m,nr_inodes=100")["space"], "enough for about 9\d more")
         found = self.small(2, "size=5m", (fill % (6 << 20)) + " 2>&- || :")
-        self.assertLevel("error", found["space"], "room for about 0 more")
+        self.assertLevel("error", found["space"], "enough for about 0 more")
         self.assertLevel("error", found["locks"], "No space left.*HOLDFAST_URL=file:///")
 
     def test_a_default_directory_that_another_user_made(self):
@@ -274,7 +274,7 @@ class OfRedis(Doctor):
         """What it refuses to everybody is not taken for what our user may do."""
         self.own_redis(password="se-cret", port=kit.free_port())
         found = self.findings(2, "-S", f"redis://127.0.0.1:{self.redis.port}")
-        self.assertLevel("error", found["login"], "wants a password")
+        self.assertLevel("error", found["login"], "requires a password")
         self.assertIn("password_file", found["login"]["change"])
         self.assertEqual({"reach", "login"}, set(found))
 
@@ -398,7 +398,7 @@ class OfAQuorum(Doctor):
         self.assertIn(f":{self.nodes[0].port}", away[1])
         for level, found in others:
             self.assertEqual("warning", level)
-            self.assertIn("does not say how long", found)
+            self.assertIn("does not tell how long", found)
 
 
 class Fake:

@@ -1,4 +1,4 @@
-"""cli-environment: a command under the wrapper is given what it would be given without it.
+"""cli-environment: the wrapper gives a command the same environment as without the wrapper.
 
 Most tests run the same command twice, bare and wrapped, and compare.
 """

@@ -10,9 +10,8 @@ from kit import on, until
 
 
 class Proxy:
-    """Between the command and a server on a unix socket; `deaf` keeps the answers to itself.
-
-    deaf_to: from the first request with these bytes in it.
+    """Between the command and a server on a unix socket. `deaf` drops the replies; `deaf_to` drops them
+    from the first request that contains these bytes.
     """
 
     def __init__(self, path, server, deaf_to=None):
@@ -111,7 +110,7 @@ class ExitCodes(kit.Case):
                 self.assertFree()
 
     def test_69_says_what_was_meant(self):
-        for words, hint in ((["no-such-command-anywhere"], r"\$PATH"), (["echo a; echo b"], "give it to -c"),
+        for words, hint in ((["no-such-command-anywhere"], r"\$PATH"), (["echo a; echo b"], "use -c"),
                             (["./none"], "directory$"), (["-n"], "options go before NAME")):
             with self.subTest(words):
                 self.assertSays(self.hf("run", self.name, *words), hint)

@@ -1,7 +1,7 @@
 """cli-guard: kill -9 of the wrapper, at any moment, leaves nothing running under its lock.
 
-On the file store the kernel would free the lock with the wrapper: nobody may get it before what ran
-under it is gone. On Redis the lease keeps others out, and all is over long before its end.
+On the file store the kernel would free the lock with the wrapper, so nobody may get it before the
+command is gone. On Redis the lease keeps others out, and the command is gone long before its end.
 """
 import json
 import os

@@ -116,7 +116,7 @@ class OnLost(Losing):
                          f"echo in; while ! test -e {go}; do sleep 0.01; done; exit 6")
         until(lambda: job.out, "the command to run")
         self.assertCode(0, self.hf("break", "--yes", self.name))
-        until(lambda: "goes on without" in job.err, "the loss to be said")
+        until(lambda: "continues without" in job.err, "the loss to be said")
         self.assertFree()
         self.assertFalse(job.ended())
         go.touch()
@@ -151,7 +151,7 @@ class OnLostMore(Losing):
     def test_a_hook_without_a_command(self):
         said = self.dir / "said"
         job = self.start("run", "--verbose", "--lease", "6s", "--on-lost", f"touch {said}", self.name)
-        until(lambda: "is ours" in job.err, "the lock")
+        until(lambda: "acquired" in job.err, "the lock")
         self.assertCode(0, self.hf("break", "--yes", self.name))
         self.assertCode(75, job.wait())
         self.assertTrue(said.exists())
@@ -165,7 +165,7 @@ class OnLostOfAServer(kit.Case):
                          "-c", "echo in; read x; exit 5", stdin=kit.subprocess.PIPE)
         until(lambda: job.out, "the command to run")
         self.redis.stop()
-        until(lambda: "goes on without" in job.err, "the loss to be said")
+        until(lambda: "continues without" in job.err, "the loss to be said")
         job.popen.stdin.close()
         self.assertCode(5, job.wait())
 

@@ -1,12 +1,12 @@
 """What the tests of the command share: deadlines, processes, stores, a case for each store.
 
-A test file is run as `python3 -B FILE HOLDFAST [unittest's arguments]`; `-k redis` keeps to one store.
+A test file is run as `python3 -B FILE HOLDFAST [arguments of unittest]`; `-k redis` selects a store.
 
-Nothing here sleeps and hopes: `until` waits for an event, and its deadline only says when to give the
-test up. $HOLDFAST_TEST_PATIENCE stretches all of those, for a machine that is slow.
+Tests wait for events with `until`; its deadline only says when to give up. $HOLDFAST_TEST_PATIENCE
+stretches all deadlines, for a slow machine.
 
-The test process is a subreaper: whatever a command leaves behind becomes its child, is seen as such
-at the end of the test, and fails it.
+The test process is a subreaper: processes that a command leaves behind become its children. The test
+finds them at its end, and fails.
 """
 import contextlib
 import ctypes
@@ -338,10 +338,10 @@ class Redis:
         return None if at < 0 else at - time.time() + now()
 
     def freeze_after_a_renewal(self, name, lease):
-        """Stop the server right after it renewed `name`. Returns when it would forget the hold.
+        """Stops the server right after it renewed `name`. Returns when it would drop the lock.
 
-        The next renewal is a third of the lease away: whoever is stopped well before that has not
-        renewed again behind our back.
+        The next renewal is a third of the lease away, so a process that is stopped well before that has not
+        renewed again.
         """
         for _ in range(10):
             before = until(lambda: self.forgets(name), f"{name} to be held")

@@ -1,6 +1,6 @@
-"""cli-limits: out of descriptors or processes (exit code 71), at every point where that can be.
+"""cli-limits: out of descriptors or processes (exit code 71), at every possible point.
 
-F45: told, or done; never half done, and nothing is held afterwards.
+F45: an error or success, never half done, and nothing is held afterwards.
 """
 import os
 import random

@@ -40,7 +40,7 @@ class List(kit.Case):
         self.assertRegex(self.hf("list", "deploy-*").out, r"\Adeploy-1\t[^\n]*\n\Z")
         self.assertRegex(self.hf("list", "[!d]*").out, r"\Anightly\t[^\n]*\n\Z")
         self.assertCode(1, self.hf("list", "d?"))
-        for pattern, hint in (("d?", "no lock whose name matches d\\? is in use"),
+        for pattern, hint in (("d?", "no lock in use matches d\\?"),
                               ("night", "no lock named night is in use.*'\\*night\\*'")):
             code, text = self.in_terminal(200, "list", pattern)
             self.assertEqual(1, code)

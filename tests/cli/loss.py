@@ -1,7 +1,7 @@
-"""cli-loss: a lock that is lost ends what runs under it, before anybody else could have it.
+"""cli-loss: a lock that is lost ends its command, before anyone else can get the lock.
 
-The children are deaf to SIGTERM and write the time (CLOCK_BOOTTIME) to a file every few milliseconds.
-The last line they wrote is held against the moment at which the server forgets the hold.
+The children ignore SIGTERM and write the time (CLOCK_BOOTTIME) to a file every few milliseconds. Their
+last line is compared with the moment at which the server drops the lock.
 """
 import signal
 import time

@@ -351,17 +351,20 @@ class Usage(kit.Case):
                 self.assertRegex(result.err, "help", "it says where to look")
 
     def test_a_slip_is_told_what_was_meant(self):
-        for words, hint in ((["rnu", "x"], "no subcommand rnu, but there is run;"),
-                            (["sttaus", "x"], "but there is status;"), (["help", "brake"], "but there is break;"),
-                            (["version"], "but there is --version;"),
-                            (["nightly", "true"], "no subcommand nightly; to run a command: holdfast run"),
-                            (["walk"], "no subcommand walk; to run"),
-                            (["run", "--wiat", "3", "x"], "no option --wiat, but there is --wait;"),
-                            (["run", "--timout=3", "x"], "no option --timout, but there is --timeout;"),
-                            (["run", "--m", "3", "x"], "--m may be --min-hold, --max-hold, --metrics: write"),
-                            (["doctor", "--jsno"], "no option --jsno, but there is --json;"),
-                            (["bench", "--walk"], "no option --walk;"),
-                            (["run", "--" + "x" * 500], "no option --x+;")):
+        for words, hint in ((["rnu", "x"], r"unknown subcommand rnu \(did you mean run\?\);"),
+                            (["sttaus", "x"], r"did you mean status\?\);"),
+                            (["help", "brake"], r"did you mean break\?\);"),
+                            (["version"], r"did you mean --version\?\);"),
+                            (["nightly", "true"], "nightly; to run a command, use holdfast run"),
+                            (["walk"], "unknown subcommand walk; to run"),
+                            (["run", "--wiat", "3", "x"],
+                             r"unknown option --wiat \(did you mean --wait\?\);"),
+                            (["run", "--timout=3", "x"], r"--timout \(did you mean --timeout\?\);"),
+                            (["run", "--m", "3", "x"],
+                             "--m is ambiguous: it can mean --min-hold, --max-hold, --metrics;"),
+                            (["doctor", "--jsno"], r"--jsno \(did you mean --json\?\);"),
+                            (["bench", "--walk"], "unknown option --walk;"),
+                            (["run", "--" + "x" * 500], "unknown option --x+;")):
             with self.subTest(words):
                 result = self.hf(*words)
                 self.assertCode(64, result)

@@ -52,7 +52,7 @@ class OnATerminal(Waits):
         self.holder()
         t = Terminal(self)
         self.assertEqual(1, t.run(f"$H run -w 1.5 {self.name} true"))
-        self.assertRegex(t.screen().replace("\n", ""), r"true *holdfast: .*for all of the wait")
+        self.assertRegex(t.screen().replace("\n", ""), r"true *holdfast: .*was not free in time")
 
     def test_it_fits_into_a_narrow_terminal(self):
         self.holder(None, "--label", "a long label " * 6)

@@ -1,9 +1,8 @@
-"""cli-secrets: a secret in a URL is shown nowhere, wherever in the URL it stands and whoever gave it.
+"""cli-secrets: a secret in a URL is shown nowhere, at whatever place in the URL and from whatever source.
 
-The secret is planted in each place that a URL has for one, and looked for in all that the command writes
-and in all that others can see of it: its output, the files it makes, the environment and the command line
-of each of its processes. Only the place where the user put it may have it: $HOLDFAST_URL in an environment
-that was inherited, or the configuration file.
+The secret is put into each place that a URL has for one. The tests search all output of the command
+and all that others can see of it: the files it creates, and the environment and command line of its
+processes. Only the source may have it: an inherited $HOLDFAST_URL, or the configuration file.
 """
 import contextlib
 import json

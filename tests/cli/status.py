@@ -245,7 +245,7 @@ class InFiles(kit.Case):
     def test_a_holder_that_is_stopped_is_seen(self):
         holder = self.holder(None, "--lease", "500ms")
         holder.signal(signal.SIGSTOP)
-        until(lambda: "its holder does not run" in self.hf("status", self.name).out, "the end of its lease")
+        until(lambda: "the holder does not run" in self.hf("status", self.name).out, "the end of its lease")
 
     def test_free_with_others_in_line(self):
         holder = self.holder()
@@ -256,7 +256,7 @@ class InFiles(kit.Case):
         holder.wait()
         result = self.hf("status", self.name)
         self.assertCode(1, result)
-        self.assertRegex(result.out, r"(?m)^state +free, but others are in line$")
+        self.assertRegex(result.out, r"(?m)^state +free, but others are waiting$")
         self.assertSays(self.hf("run", "-n", self.name, "true"), "others wait for it",
                         f"holdfast status -S {re.escape(self.url)} {self.name}")
 

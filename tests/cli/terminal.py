@@ -1,6 +1,6 @@
-"""cli-terminal: in a real terminal (tmux) with an interactive bash, as if the wrapper were not there.
+"""cli-terminal: in a real terminal (tmux) with an interactive bash, as if there were no wrapper.
 
-The prompt carries its number and the last exit code, so that every wait is for a prompt or a text.
+The prompt has a number and the last exit code, so that every wait is for a prompt or a text.
 """
 import os
 import pathlib
@@ -74,8 +74,9 @@ class Terminal:
         return lines[-2]
 
     def expect_hangup(self):
-        """A hang-up brings SIGCONT, which takes back the SIGSTOP that a search for leaks stops a process with: it would
-        wait for ever."""
+        """A hang-up brings SIGCONT, which undoes the SIGSTOP that a leak check uses. The check would then wait
+        forever.
+        """
         assert self.run("export ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0") == 0
 
     def stop(self):
