@@ -441,8 +441,8 @@ int help_show(const char *subcommand) {
     return help_no_subcommand(subcommand);
 }
 
-/* A line that begins with options has them before two spaces, or after "also": others are of the
-   prose. */
+/* An option line has its options before two spaces, or after "also"; other words with dashes are
+   text. */
 static void each_option_of_line(const char *line, size_t length,
                                 void (*each)(void *arg, const char *option, size_t length),
                                 void *arg) {

@@ -3,15 +3,15 @@
 
 #include <stddef.h>
 
-/* Show the help of a subcommand, or with "" that of the command, on stdout. The exit code. */
+/* Prints the help of a subcommand ("" for the general help) on stdout. Returns the exit code. */
 int help_show(const char *subcommand);
 int help_version(void);
 
-/* There is no such subcommand: say which was meant, if one is near. The exit code. */
+/* Reports an unknown subcommand, with a suggestion if one is close. Returns the exit code. */
 int help_no_subcommand(const char *word);
 
-/* Call `each` with the long options of a subcommand, as its help has them: "--wait", not ended
-   by a NUL. */
+/* Calls `each` with every long option in the help of a subcommand: "--wait", not terminated by a
+   NUL. */
 void help_long_options(const char *subcommand,
                        void (*each)(void *arg, const char *option, size_t length), void *arg);
 

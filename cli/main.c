@@ -1,4 +1,4 @@
-/* The command. */
+/* The command `holdfast`. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -9,8 +9,9 @@
 #include "help.h"
 #include "subcommands.h"
 
-/* A stream that is closed would otherwise become the place of the next descriptor we open, and
-   our messages would go there. The stand-ins are gone when the command is run. */
+/* Opens /dev/null for standard streams that are closed. Otherwise the next file would get their
+   descriptor, and messages would be written into it. The command that is run does not inherit
+   them. */
 static int fill_streams(void) {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
         if (fcntl(fd, F_GETFD) >= 0) continue;

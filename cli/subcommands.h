@@ -1,10 +1,10 @@
-/* Which subcommand a word means. */
+/* The table of subcommands. */
 #ifndef CLI_SUBCOMMANDS_H
 #define CLI_SUBCOMMANDS_H
 
 typedef int subcommand_main(int argc, char **argv);
 
-/* Its main, whose argv begins with that word; NULL: there is none. */
+/* The main function of a subcommand, or NULL. Its argv begins with the word. */
 subcommand_main *subcommand(const char *word);
 
 #endif

@@ -211,7 +211,7 @@ int bench_main(int argc, char **argv) {
         code = run_parts(&a, &s);
     }
     store_fini(&s);
-    if (bench_signalled()) { /* as if it had not been seen to */
+    if (bench_signalled()) { /* die as if the signal had not been caught */
         signal(bench_signalled(), SIG_DFL);
         raise(bench_signalled());
     }

@@ -1,4 +1,4 @@
-/* `holdfast bench`: how fast locks are, on the user's own store. */
+/* `holdfast bench`: measures how fast locks are in a store. */
 #ifndef CLI_BENCH_BENCH_H
 #define CLI_BENCH_BENCH_H
 

@@ -17,13 +17,13 @@
 #include "common/server_admin.h"
 
 #define WARM_UP     10
-#define WAIT_MS     10000 /* of one acquire */
+#define WAIT_MS     10000 /* for one acquire */
 #define PROGRESS_MS 200
 #define NAME_BYTES  96
 
 const char *const bench_names[BENCH_PARTS] = {"uncontended", "parallel", "contended"};
 
-static char uuid[HF__UUID_LENGTH + 1]; /* of this run: its locks are its own */
+static char uuid[HF__UUID_LENGTH + 1]; /* of this run, so that no other run uses its locks */
 static volatile sig_atomic_t signalled;
 
 /* ---- Signals ---- */
@@ -50,7 +50,7 @@ typedef struct bench_race {
     bench_part part;
     atomic_bool go, stop;
     atomic_uint ready;
-    _Atomic(hf__time) released_at; /* contended: when the lock was last let go */
+    _Atomic(hf__time) released_at; /* contended: when the lock was last released */
     _Atomic uint64_t acquired;
 } bench_race;
 
@@ -73,7 +73,7 @@ static bool note_failure(bench_thread *r, hf_result result) {
     return true;
 }
 
-/* False: it failed. */
+/* Acquires and releases once. False on failure. */
 static bool run_round(bench_thread *r, bool counted) {
     bench_race *race = r->race;
     bool contended = race->part == BENCH_CONTENDED;
@@ -82,7 +82,7 @@ static bool run_round(bench_thread *r, bool counted) {
     if (note_failure(r, hf_acquire(r->client, r->name, &(hf_options){.wait_ms = WAIT_MS}, &hold)))
         return false;
     hf__time released_at = atomic_load(&race->released_at), now = hf__now();
-    /* Who came when it was free was handed nothing. */
+    /* A client that found the lock free was not handed it. */
     if (contended && counted && released_at > before)
         histogram_add(&r->durations, now - released_at);
     atomic_store(&race->released_at, contended ? hf__now() : 0);
@@ -114,7 +114,7 @@ static uint64_t count_commands(const bench_thread *runners, unsigned count) {
     return sum;
 }
 
-/* The time that the server has spent in scripts, in microseconds; -1: it does not say. */
+/* The time that the server has spent in scripts, in microseconds; -1: unknown. */
 static int64_t query_script_us(server_admin *admin) {
     static const char *const marks[] = {"cmdstat_evalsha:calls=", "cmdstat_eval:calls="};
     const char *const words[] = {"INFO", "commandstats", NULL};
@@ -192,7 +192,7 @@ static void close_clients(bench_thread *runners, unsigned count) {
         if (!i || runners[i].client != runners[0].client) hf_close(runners[i].client);
 }
 
-/* Begin, measure, end: all threads are joined. */
+/* Starts the threads, measures, and joins all of them. */
 static int run_threads(const bench_plan *plan, bench_thread *runners, unsigned count,
                        server_admin *admin, bench_outcome *outcome) {
     unsigned started = 0;
@@ -223,7 +223,7 @@ int bench_run(const bench_plan *plan, bench_part part, bench_outcome *outcome) {
     if (!runners) return fail(EXIT_SYSTEM, "out of memory");
     for (unsigned i = 0; i < count; i++) runners[i].race = &race;
     if (hf__url_parse(&url, plan->store->url) == HF_OK && is_redis(&url))
-        (void)server_admin_open(&url, &admin); /* without it, the server's time is not known */
+        (void)server_admin_open(&url, &admin); /* without it, the time of the server is unknown */
     int code = open_clients(plan, runners, count);
     if (!code) code = run_threads(plan, runners, count, admin, outcome);
     close_clients(runners, count);
@@ -235,7 +235,8 @@ int bench_run(const bench_plan *plan, bench_part part, bench_outcome *outcome) {
 
 /* ---- Cleaning up ---- */
 
-/* The last token of a name that nobody will use again. (Elsewhere it is forgotten in time.) */
+/* Deletes the last token of a name that is never used again. Otherwise it would expire much
+   later. */
 static void delete_token_key(server_admin *admin, const char *prefix, const char *name) {
     char key[NAME_BYTES + HF__PREFIX_MAX + 8];
     server_reply reply;

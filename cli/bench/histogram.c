@@ -1,6 +1,6 @@
 #include "bench/histogram.h"
 
-#define FINE_BITS 5 /* 32 buckets a doubling */
+#define FINE_BITS 5 /* 32 buckets per power of two */
 
 static unsigned bucket_of(uint64_t duration) {
     if (duration < 1U << FINE_BITS) return (unsigned)duration;
@@ -9,7 +9,7 @@ static unsigned bucket_of(uint64_t duration) {
            (unsigned)(duration >> doublings & ((1U << FINE_BITS) - 1));
 }
 
-/* The largest span of a bucket. */
+/* The largest duration in a bucket. */
 static uint64_t bucket_bound(unsigned index) {
     if (index < 1U << FINE_BITS) return index;
     unsigned doublings = (index >> FINE_BITS) - 1;

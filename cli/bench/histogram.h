@@ -1,6 +1,6 @@
 /*
- * How many spans there were of each length, in fixed memory: buckets of which 32 make a doubling,
- * so that what is read from it is right to three per cent.
+ * A histogram of durations in fixed memory. It has 32 buckets per power of two, so quantiles are
+ * exact to three per cent.
  */
 #ifndef CLI_BENCH_HISTOGRAM_H
 #define CLI_BENCH_HISTOGRAM_H
@@ -18,7 +18,7 @@ typedef struct histogram {
 void histogram_add(histogram *s, int64_t duration);
 void histogram_merge(histogram *to, const histogram *from);
 
-/* The span that `share` of them (0 to 1) do not exceed; 0: there are none. */
+/* The duration that `share` of them (0 to 1) do not exceed; 0 if there are none. */
 int64_t histogram_quantile(const histogram *s, double share);
 
 #endif

@@ -23,7 +23,7 @@ typedef struct config_reader {
 
 /* ---- The file ---- */
 
-/* Who may write the file decides where the locks are. */
+/* Anyone who can write the file decides where the locks are kept. */
 static int check_owner(const char *path, const struct stat *st) {
     if (!S_ISREG(st->st_mode))
         return fail(EXIT_USAGE, "%s is %s; it must be a regular file with the line: store = URL",
@@ -42,7 +42,7 @@ static int fail_unreadable(const char *path) {
                 strerror(errno));
 }
 
-/* Up to FILE_MAX bytes; the length, or -1 with errno. */
+/* Reads up to FILE_MAX bytes. Returns the length, or -1 with errno. */
 static ssize_t read_whole_file(int fd, char *text) {
     size_t length = 0;
     while (length < FILE_MAX) {
@@ -134,7 +134,7 @@ static int read_config_file(config_reader *r, int fd) {
 }
 
 int config_read(const char *path, char **url, char **from) {
-    /* O_NONBLOCK, because a FIFO of that name would block us for ever. */
+    /* O_NONBLOCK, because a FIFO with this name would block forever. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0 && (errno == ENOENT || errno == ENOTDIR)) return 0;
     if (fd < 0) return fail_unreadable(path);

@@ -3,9 +3,9 @@
 #define CLI_COMMON_CONFIG_H
 
 /*
- * Set *url, and *from to "PATH:LINE", both on the heap, if the file is there and names a store. 0,
- * or the exit code with the failure said. A file that is there is never passed over: who believes
- * in locks that hold across machines must not get those of one machine.
+ * If the file exists and names a store, sets *url, and *from to "PATH:LINE"; the caller frees both.
+ * Returns 0, or the exit code after printing the error. A file that cannot be read is an error and
+ * never skipped: a user who expects locks across machines must not get local locks.
  */
 int config_read(const char *path, char **url, char **from);
 

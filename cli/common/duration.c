@@ -22,7 +22,7 @@ static bool parse_unit(const char *text, int64_t *ms) {
     return false;
 }
 
-/* Digits to a number that stays at INT64_MAX instead of overflowing. */
+/* Saturates at INT64_MAX instead of overflowing. */
 static int64_t parse_whole(const char **text) {
     int64_t n = 0;
     for (; is_digit(**text); (*text)++)
@@ -31,12 +31,12 @@ static int64_t parse_whole(const char **text) {
     return n;
 }
 
-/* The digits after the point as a share of `ms`, rounded up. */
+/* The digits after the decimal point as a fraction of `ms`, rounded up. */
 static int64_t parse_fraction(int64_t ms, const char *digits, size_t count) {
     int64_t sum = 0, rest = ms;
     bool more = false;
     for (size_t i = 0; i < count; i++) {
-        /* A place is worth a tenth of the one before; in nanoseconds ten of them are enough. */
+        /* Each digit is worth a tenth of the one before. In nanoseconds, ten digits are enough. */
         rest = i ? rest / 10 : ms * 1000000 / 10;
         sum += rest * (digits[i] - '0');
         more |= digits[i] != '0';

@@ -1,5 +1,4 @@
-/* What the command's exit codes mean. Numbers from 64 up are those of sysexits.h where it has
-   one. */
+/* The exit codes of the command. Numbers from 64 on follow sysexits.h where it has a match. */
 #ifndef CLI_COMMON_EXIT_CODES_H
 #define CLI_COMMON_EXIT_CODES_H
 
@@ -10,14 +9,14 @@ enum {
     EXIT_USAGE = 64,
     EXIT_CANNOT_EXEC = 69,
     EXIT_SYSTEM = 71,
-    EXIT_STORE = 74, /* unreachable, or no store of ours */
+    EXIT_STORE = 74, /* unreachable, or not a store of Holdfast */
     EXIT_LOST = 75,
     EXIT_UNKNOWN = 76,
     EXIT_REFUSED = 77,
-    EXIT_SIGNAL = 128 /* and the signal's number */
+    EXIT_SIGNAL = 128 /* plus the number of the signal */
 };
 
-/* The exit code for a call of the library that failed. */
+/* The exit code for a failed library call. */
 int exit_code_of(hf_result result);
 
 #endif

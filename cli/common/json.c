@@ -9,7 +9,7 @@ static void write_character(FILE *to, const char *at, size_t length, uint32_t co
     if (code == '"' || code == '\\')
         fprintf(to, "\\%c", (char)code);
     else if (hf__is_control(code))
-        fprintf(to, "\\u%04x", (unsigned)code); /* none of them is above U+FFFF */
+        fprintf(to, "\\u%04x", (unsigned)code); /* no control character is above U+FFFF */
     else
         fwrite(at, 1, length, to);
 }

@@ -31,8 +31,8 @@ const char *message_word(char *out, size_t size, const char *word) {
     return out;
 }
 
-/* One write, so that lines of several processes do not mix. It may fail: there is nobody to
-   tell. */
+/* A single write, so that lines of several processes do not mix. Errors are ignored: there is no
+   other place to report them. */
 __attribute__((format(printf, 1, 0))) static void write_line(const char *format, va_list args) {
     static const char prefix[] = "holdfast: ";
     int saved = errno;

@@ -14,11 +14,11 @@
 
 #define LONG_ONLY 256 /* values of long options that have no short form begin here */
 
-/* The long options that an unknown one may stand for. */
+/* The known long options that an unknown one may mean. */
 typedef struct option_matches {
     const char *word;
-    size_t length;    /* of it, without a value */
-    char begins[160]; /* those that begin with it, joined by commas */
+    size_t length;    /* of the word, without a value */
+    char begins[160]; /* options that begin with the word, separated by commas */
     int count;
     suggestion near;
 } option_matches;
@@ -45,7 +45,7 @@ static int fail_unknown_option(const char *subcommand, const char *word) {
                        word, suggestion_text(&m.near, hint));
 }
 
-/* getopt_long has said which option it stumbled over in optopt, or only by its place. */
+/* getopt_long reports the bad option in optopt, or only by its index. */
 int args_bad_option(const char *subcommand, int c, char **argv) {
     if (c == ':' && optopt < LONG_ONLY && optopt)
         return usage_error(subcommand, "option -%c needs a value", optopt);

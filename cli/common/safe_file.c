@@ -42,7 +42,7 @@ int safe_file_create(const safe_file *f, mode_t mode) {
     return create_file(f, f->base, mode);
 }
 
-/* O_NONBLOCK, because a FIFO of that name would block us for ever. */
+/* O_NONBLOCK, because a FIFO with this name would block forever. */
 int safe_file_open_existing(const safe_file *f) {
     return openat(f->dir, f->base, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 }
@@ -69,7 +69,7 @@ bool write_all(int fd, const char *text, size_t length) {
     return true;
 }
 
-/* Under a name that is not taken: other files of the directory are none of our business. */
+/* Uses a name that does not exist yet, so that no other file in the directory is touched. */
 static int create_temporary(const safe_file *f, char temporary[NAME_MAX + 1], mode_t mode) {
     hf__rand chance = {hf__rand_seed()};
     for (int i = 0; i < TRIES; i++) {
@@ -83,7 +83,7 @@ static int create_temporary(const safe_file *f, char temporary[NAME_MAX + 1], mo
     return -1;
 }
 
-/* The new content goes to a file temporary it, which is then renamed. */
+/* Writes the new content to a temporary file and renames it. */
 bool safe_file_replace(const safe_file *f, mode_t mode, const char *text, size_t length,
                        bool durable) {
     char temporary[NAME_MAX + 1];

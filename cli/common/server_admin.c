@@ -21,15 +21,15 @@
 #include "store/redis/protocol/command.h"
 #include "store/redis/protocol/server_error.h"
 
-#define TIMEOUT_MS  5000 /* where the URL has none */
+#define TIMEOUT_MS  5000 /* if the URL sets none */
 #define PIECE_BYTES 16384
 
 struct server_admin {
     const hf__url *url;
     int fd;
     hf__tls *tls;
-    hf__buffer out, sealed; /* to be sent; and as records */
-    hf__buffer in; /* what came and was not looked at; then, the answer, terminated in place */
+    hf__buffer out, sealed; /* plain bytes to send; the same as TLS records */
+    hf__buffer in; /* received bytes; then the reply, with its strings terminated in place */
     bool over;
     char where[300];
 };
@@ -41,7 +41,7 @@ static hf_result fail_connection(server_admin *s, const char *why) {
     return hf__fail(HF_UNREACHABLE, "%s: %s", s->where, why);
 }
 
-/* Until the socket can be read or written, or has broken. */
+/* Waits until the socket is readable or writable, or has failed. */
 static hf_result wait_for_socket(server_admin *s, int fd, short events, hf__time until) {
     struct pollfd p = {.fd = fd, .events = events};
     for (;;) {
@@ -61,12 +61,12 @@ static hf_result send_all(server_admin *s, hf__buffer *out, hf__time until) {
         if (n > 0) sent += (size_t)n;
         if (n < 0 && wait_for_socket(s, s->fd, POLLOUT, until)) return HF_UNREACHABLE;
     }
-    explicit_bzero(out->data, out->length); /* there may have been a password in it */
+    explicit_bzero(out->data, out->length); /* it may have contained a password */
     hf__buffer_cut(out, 0);
     return HF_OK;
 }
 
-/* All that is to be sent. */
+/* Sends everything that is pending. */
 static hf_result flush_output(server_admin *s, hf__time until) {
     if (s->out.failed || s->sealed.failed) return fail_connection(s, "out of memory");
     if (!s->tls) return s->out.length ? send_all(s, &s->out, until) : HF_OK;
@@ -95,7 +95,7 @@ static hf_result accept_bytes(server_admin *s, const char *bytes, size_t length)
     return r;
 }
 
-/* Some more bytes. */
+/* Receives some more bytes. */
 static hf_result receive_bytes(server_admin *s, hf__time until) {
     char piece[PIECE_BYTES];
     hf_result r = wait_for_socket(s, s->fd, POLLIN, until);
@@ -108,7 +108,7 @@ static hf_result receive_bytes(server_admin *s, hf__time until) {
 
 /* ---- Replies ---- */
 
-/* The line at `at`, terminated in place, and *at past it; NULL: it is not whole yet. */
+/* Returns the line at *at and moves *at past it. NULL if the line is not complete yet. */
 static char *take_line(hf__buffer *in, size_t *at) {
     char *begin = in->data + *at, *end = memchr(begin, '\n', in->length - *at);
     if (!end || end == begin || end[-1] != '\r') return NULL;
@@ -118,7 +118,7 @@ static char *take_line(hf__buffer *in, size_t *at) {
 
 typedef enum parse_result { WHOLE, MORE, BAD } parse_result;
 
-/* At the end of a line; what is too large is as large as can be. */
+/* Saturates at LONG_MAX. */
 static long parse_number(const char *text) {
     bool below = *text == '-';
     long n = 0;
@@ -127,7 +127,7 @@ static long parse_number(const char *text) {
     return below ? -n : n;
 }
 
-/* One value that is no list. Nothing is changed before all of the answer is there. */
+/* Parses one value that is not a list. Changes nothing before the whole reply has arrived. */
 static parse_result parse_value(hf__buffer *in, size_t *at, char *type, size_t *text,
                                 size_t *length) {
     size_t begin = *at;
@@ -159,7 +159,7 @@ static void set_reply(server_reply *reply, hf__buffer *in, char type, size_t tex
     reply->number = strtoll(reply->text, NULL, 10);
 }
 
-/* How many items a list has; BAD: it is none of ours. */
+/* Parses the number of items of a list. BAD if there are too many. */
 static parse_result parse_list_count(hf__buffer *in, size_t *at, size_t *count) {
     const char *line = take_line(in, at);
     long n = line ? parse_number(line + 1) : 0;
@@ -168,7 +168,8 @@ static parse_result parse_list_count(hf__buffer *in, size_t *at, size_t *count) 
     return n > SERVER_ADMIN_ITEMS ? BAD : WHOLE;
 }
 
-/* A list of values, those of a list in it among them; they are terminated when all are there. */
+/* Parses a list of values and flattens lists inside it. Strings are terminated once all have
+   arrived. */
 static parse_result parse_list(hf__buffer *in, size_t *at, server_reply *reply) {
     size_t text[SERVER_ADMIN_ITEMS], length[SERVER_ADMIN_ITEMS], count, inner;
     char type[SERVER_ADMIN_ITEMS];
@@ -217,7 +218,7 @@ static hf_result read_reply(server_admin *s, server_reply *reply, hf__time until
         case MORE: break;
         }
         hf_result r = receive_bytes(s, until);
-        if (!r) r = flush_output(s, until); /* TLS may have something to say meanwhile */
+        if (!r) r = flush_output(s, until); /* TLS may have to send something too */
         if (r) return r;
     }
 }
@@ -255,7 +256,7 @@ static hf_result connect_address(server_admin *s, int family, const void *addres
     if (connect(s->fd, address, length) == 0) return HF_OK;
     if (errno == EINPROGRESS) {
         hf_result r = wait_for_socket(s, s->fd, POLLOUT, until);
-        s->over = false; /* another address may do */
+        s->over = false; /* another address may work */
         if (r) return r;
         getsockopt(s->fd, SOL_SOCKET, SO_ERROR, &error, &size);
     } else {
@@ -274,7 +275,7 @@ static hf_result connect_unix(server_admin *s, hf__time until) {
     return connect_address(s, AF_UNIX, &address, sizeof address, until);
 }
 
-/* The first address that answers; each has its share of the time. */
+/* Connects to the first address that answers. Each gets a share of the time. */
 static hf_result connect_any(server_admin *s, const struct addrinfo *list, hf__time until) {
     int64_t left = 0;
     hf_result r = HF_UNREACHABLE;
@@ -320,7 +321,7 @@ static hf_result start_tls(server_admin *s, hf__time until) {
     return r;
 }
 
-/* What the server says to a step of the login must be +OK. */
+/* Runs one command of the login. An error reply fails the login. */
 static hf_result send_login_step(server_admin *s, const char *const *words, hf__time until) {
     server_reply reply;
     char *detail = NULL;

@@ -14,9 +14,9 @@
 #include "common/json.h"
 #include "common/message.h"
 
-#define WORD_COLUMNS 11 /* of the first column of show_line, with the space behind it */
-#define LONG_MS      INT64_C(86400000) /* a lease that only the default of file: has */
-#define LEAST_ROOM   16 /* of the second: a terminal that is narrower wraps by itself */
+#define WORD_COLUMNS 11 /* width of the first column of show_line, including the space after it */
+#define LONG_MS      INT64_C(86400000) /* longer than any lease but the default of file: */
+#define LEAST_ROOM   16 /* width of the second column below which the terminal wraps */
 
 /* ---- On a terminal ---- */
 
@@ -48,7 +48,7 @@ size_t show_cut(char *to, size_t size, const char *text, size_t columns) {
     return bytes + (all ? 0 : 2);
 }
 
-/* So many bytes of it fit, up to the end of a word: at least one word. */
+/* The number of bytes that fit without breaking a word; at least one word. */
 static size_t fit_words(const char *text, size_t columns) {
     size_t end = 0, at = 0, seen = 0;
     while (text[at]) {
@@ -121,7 +121,7 @@ void show_state_word(char *text, size_t size, const hf_info *info) {
         snprintf(text, size, "%s", info->kind == HF_WRITE ? "write" : "held");
 }
 
-/* In files the kernel keeps a lock while its holder lives, so the long default lease says
+/* On file: the kernel keeps a lock while its holder lives, so the long default lease says
    nothing. */
 void show_remaining(char *text, size_t size, const hf_info *info, const store *s) {
     char duration[DURATION_TEXT];
@@ -144,7 +144,7 @@ int64_t show_held_ms(const hf_info *info) {
 
 /* ---- Commands ---- */
 
-/* In single quotes, unless no byte of it means something to a shell. */
+/* Adds single quotes if a shell would interpret the text. */
 static size_t quote_word(char *to, size_t size, const char *text) {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                                 "_-./:@%+,=";
@@ -191,7 +191,7 @@ static void print_json_person(const char *program, int64_t pid, const char *host
     printf("}");
 }
 
-/* Of whom nobody has asked who it is. */
+/* For a waiter of which only the client id is known. */
 static void print_json_client(const char *client, const char *owner) {
     printf("{\"client\":");
     json_write_string(stdout, client);

@@ -1,6 +1,6 @@
 /*
- * What is shown of locks, to people on a terminal and to programs behind a pipe. Names, labels and
- * programs are what others chose: none of their bytes may write on a person's terminal.
+ * How locks are shown, to people on a terminal and to programs behind a pipe. Names, labels and
+ * programs are chosen by others, so their control characters must never reach a terminal.
  */
 #ifndef CLI_COMMON_SHOW_H
 #define CLI_COMMON_SHOW_H
@@ -11,22 +11,23 @@
 #include "common/store.h"
 #include "holdfast.h"
 
-#define SHOW_TEXT 4096 /* of a name, a URL, a person's line */
+#define SHOW_TEXT 4096 /* bytes of a name, a URL or a line for people */
 
-/* How wide the terminal on stdout is; 0: it is none. */
+/* The width of the terminal on stdout; 0 if it is not a terminal. */
 size_t show_width(void);
 
-/* How many columns a text takes, as far as UTF-8 goes. */
+/* The number of columns of a text, counted as UTF-8 characters. */
 size_t show_columns(const char *text);
 
-/* Up to so many columns of a text, and ".." if that was not all; the bytes it took. */
+/* Copies a text of up to `columns` columns, and ends it with ".." if it was cut. Returns the number
+   of bytes. */
 size_t show_cut(char *to, size_t size, const char *text, size_t columns);
 
-/* "state      held": a word and what it is. On a terminal it goes on in the second column where
-   it is too long for a line; words stay whole. */
+/* Prints a label and a text: "state      held". On a terminal, long texts continue in the second
+   column, and words are not broken. */
 void show_line(const char *word, const char *text);
 
-/* "holdfast, pid 311 on host-7 (nightly)": who that is, as far as it is known. */
+/* "holdfast, pid 311 on host-7 (nightly)", as far as it is known. */
 void show_who(char *text, size_t size, const char *program, int64_t pid, const char *host,
               const char *label);
 void show_holder(char *text, size_t size, const hf_info *info);
@@ -43,17 +44,18 @@ const char *show_kind(uint32_t kind);
 /* How long the lease lasts: "25 s, unless it is renewed", "as long as its holder runs". */
 void show_remaining(char *text, size_t size, const hf_info *info, const store *s);
 
-/* How long it has been held, by our clock; 0 if that is not known or in the future. */
+/* How long the lock has been held, by the local clock; 0 if unknown or in the future. */
 int64_t show_held_ms(const hf_info *info);
 
-/* A command as it can be typed: "holdfast status -S redis://locks 'my lock'". */
+/* A command ready to type: "holdfast status -S redis://locks 'my lock'". */
 void show_command(char *text, size_t size, const char *subcommand, const store *s,
                   const char *name);
 
-/* The members of an object: of one who holds or waits, and of a lock. */
+/* Prints a lock as one JSON object, with its holder and waiters. */
 void show_json_lock(const char *name, const hf_info *info, const store *s);
 
-/* Whether all of stdout was written: `code`, or the exit code with the failure said. */
+/* Returns `code` if all of stdout was written. Otherwise prints the error and returns its exit
+   code. */
 int show_end(int code);
 
 #endif

@@ -6,7 +6,7 @@
 
 #include "common/exit_codes.h"
 
-/* Those that people and programs send in order to end a process. */
+/* Signals that people and programs send to end a process. */
 static const int ending[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM,   SIGUSR1,
                              SIGUSR2, SIGALRM, SIGPROF, SIGVTALRM, SIGPWR};
 
@@ -26,7 +26,8 @@ static void set_handler(int sig, void (*handler)(int), int flags, struct sigacti
     sigaction(sig, &action, before);
 }
 
-/* A closed stderr must not end us, and a child that nobody waits for could not be waited for. */
+/* A closed stderr must not kill this process. SIGCHLD must not be ignored, because the kernel would
+   reap the child before waitpid. */
 void signals_begin(void) {
     sigprocmask(SIG_SETMASK, NULL, &inherited.mask);
     set_handler(SIGPIPE, SIG_IGN, 0, &inherited.pipe);
@@ -80,8 +81,8 @@ int signals_fd(void) {
     return signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-/* One that is ignored is pending all the same while it is blocked: that nobody reads what we
-   write is no news for the command. */
+/* An ignored signal becomes pending while it is blocked. SIGPIPE from our own write does not
+   concern the command. */
 static bool is_our_pipe(const struct signalfd_siginfo *info) {
     return info->ssi_signo == SIGPIPE && (pid_t)info->ssi_pid == getpid();
 }
@@ -104,7 +105,7 @@ static void send_signal(int sig, signal_target target) {
     kill(target == OUR_GROUP ? 0 : getpid(), sig);
 }
 
-/* Who stops and is continued finds SIGCONT pending; a stop that did not happen leaves none. */
+/* After a stop and a continue, SIGCONT is pending. If the stop did not happen, it is not. */
 bool signals_stop(int sig, signal_target target) {
     sigset_t stop = signal_set_of(sig), pending;
     send_signal(sig, target);

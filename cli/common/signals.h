@@ -1,8 +1,7 @@
 /*
- * Signals, in the three times of a run. Until the lock is waited for they act as they did when we
- * were started. While it is waited for, those that would end us end the wait first. From then on
- * all are blocked, and read from a descriptor. What was ignored when we were started (nohup) ends
- * neither.
+ * Signals in the three phases of a run. Before the wait for the lock they act as inherited. During
+ * the wait, a signal that would end this process ends the wait first. After that all signals are
+ * blocked and read from a descriptor. Signals that were ignored at the start (nohup) end nothing.
  */
 #ifndef CLI_COMMON_SIGNALS_H
 #define CLI_COMMON_SIGNALS_H
@@ -14,33 +13,35 @@
 
 void signals_begin(void);
 
-/* Fire `cancel` at the first signal that would end us. A second one does end us. */
+/* Fires `cancel` on the first signal that would end this process. A second signal ends it. */
 void signals_cancel(hf_cancel *cancel);
 
-/* Block them; the one that fired the cancel, or 0. */
+/* Blocks all signals. Returns the signal that fired the cancel, or 0. */
 int signals_block(void);
 
-/* A descriptor that is readable when there is a signal, and the next signal; 0: no more now. */
+/* A descriptor that is readable when a signal is pending, and the next signal from it; 0 if there
+   is none. */
 int signals_fd(void);
 int signals_next(int fd);
 
-/* When we were started this signal was ignored. */
+/* True if this signal was ignored when the process started. */
 bool signals_ignored(int sig);
 
-/* Whom a signal is meant for: us, or all of our process group, as one of the terminal's is. */
+/* The target of a signal: this process, or its whole process group, like a signal from the
+   terminal. */
 typedef enum signal_target { OURSELVES, OUR_GROUP } signal_target;
 
-/* Stop as `sig` would have stopped us. True when we were continued, and SIGCONT is to be read;
-   false if we cannot be stopped, for nobody is there to continue us. */
+/* Stops as `sig` would have stopped this process. True once it was continued; SIGCONT is then
+   pending. False if it cannot be stopped, because nobody could continue it. */
 bool signals_stop(int sig, signal_target target);
 
-/* Die of it, so that whoever waits for us sees what ended us. */
+/* Dies of the signal, so that the parent sees what ended this process. */
 _Noreturn void signals_die(int sig, signal_target target);
 
-/* Those that were blocked when we were started. */
+/* The signals that were blocked when the process started. */
 const sigset_t *signals_inherited(void);
 
-/* In the child: everything as it was when we were started. */
+/* In the child: restores what was inherited at the start. */
 void signals_restore(void);
 
 #endif

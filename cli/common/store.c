@@ -16,7 +16,7 @@
 #define MACHINE_STORE  "file:"
 #define MACHINE_CONFIG "/etc/holdfast.conf"
 #define USER_CONFIG    ".config/holdfast"
-#define PASSWD_BYTES   4096 /* of one entry; a longer one is not looked at */
+#define PASSWD_BYTES   4096 /* bytes of one entry; a longer one is ignored */
 #define LEASE_MS       30000
 
 static int fail_out_of_memory(void) {
@@ -25,7 +25,7 @@ static int fail_out_of_memory(void) {
 
 /* ---- -S ---- */
 
-/* The value of the last -S. It lives as long as the command line does. */
+/* The value of the last -S. It is valid until the process ends. */
 static char *option_url;
 
 int store_option(char *value, char **option) {
@@ -79,8 +79,8 @@ void store_drop_label(store *s) {
     hf__url_drop_option(s->url, "label");
 }
 
-/* The kernel frees a lock of this machine when its holder dies. So there it is the lease that
-   may be without end, lest a job that is suspended loses its lock. */
+/* On file: the kernel frees a lock when its holder dies. The lease can be very long there, so that
+   a suspended job keeps its lock. */
 static int64_t default_lease(const char *url) {
     return strncmp(url, "file:", strlen("file:")) == 0 ? HF_LEASE_MAX_MS : LEASE_MS;
 }

@@ -1,6 +1,6 @@
 /*
- * Which store a command means: -S, else $HOLDFAST_URL, else `store = URL` in the user's file, else
- * in the machine's, else the locks of this machine.
+ * Chooses the store: -S, else $HOLDFAST_URL, else `store = URL` in the configuration file of the
+ * user, then of the machine, else the locks of this machine.
  */
 #ifndef CLI_COMMON_STORE_H
 #define CLI_COMMON_STORE_H
@@ -10,28 +10,29 @@
 #include "holdfast.h"
 
 typedef struct store {
-    char *url;         /* may hold a password: not to be shown */
+    char *url;         /* may contain a password: never show it */
     char *shown;       /* the URL without credentials, by hf__url_shown */
-    char *from;        /* where it was named, for people */
-    int64_t lease_ms;  /* of a hold, unless --lease says otherwise */
-    const char *label; /* of the client, unless the URL has one; NULL: none */
+    char *from;        /* where the URL comes from, for messages */
+    int64_t lease_ms;  /* default lease, unless --lease is given */
+    const char *label; /* label of the client, unless the URL has one; NULL: none */
 } store;
 
-/* Take the value of -S: `option` gets a copy, and the command line, which ps(1) shows to
-   everybody, keeps only what may be shown of it. ARGS_CONTINUE, or the exit code. */
+/* Takes the value of -S. *option gets a copy. Credentials are erased from the command line, which
+   ps(1) shows to everybody. Returns ARGS_CONTINUE or the exit code. */
 int store_option(char *value, char **option);
 
-/* Find and check it: 0, or the exit code, with the failure said. `option` is -S's, or NULL. */
+/* Finds and checks the store; `option` is the value of -S or NULL. Returns 0, or the exit code
+   after printing the error. */
 int store_choose(store *s, const char *option);
 
-/* The same for a URL from elsewhere; `from` says where, for messages. */
+/* The same for a given URL; `from` says where it comes from, for messages. */
 int store_choose_as(store *s, const char *url, const char *from);
 void store_fini(store *s);
 
-/* The URL's label, if it has one, does not count. */
+/* Removes the label from the URL, if it has one. */
 void store_drop_label(store *s);
 
-/* Open it: 0, or the exit code, with the failure said. */
+/* Opens the store. Returns 0, or the exit code after printing the error. */
 int store_open(const store *s, hf_client **client);
 
 #endif

@@ -8,7 +8,7 @@ static size_t smaller_of(size_t a, size_t b) {
     return a < b ? a : b;
 }
 
-/* How many letters must be put in, left out, changed or swapped with their neighbour. */
+/* The number of letters to insert, delete, change or swap with their neighbour. */
 static size_t edit_distance(const char *a, size_t a_length, const char *b, size_t b_length) {
     size_t rows[3][SUGGESTION_MAX + 1];
     size_t *before = rows[0], *last = rows[1], *row = rows[2];
@@ -30,7 +30,7 @@ static size_t edit_distance(const char *a, size_t a_length, const char *b, size_
 }
 
 void suggestion_init(suggestion *n, const char *wanted) {
-    /* One slip in a short word, two in a longer one: more makes another word. */
+    /* Allow one typing error in a short word, two in a longer one. */
     size_t length = strcspn(wanted + strspn(wanted, "-"), "=");
     *n = (suggestion){.wanted = wanted, .distance = length > 4 ? 3 : 2};
 }

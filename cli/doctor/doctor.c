@@ -13,7 +13,7 @@
 #include "common/store.h"
 #include "help.h"
 
-/* The same for all: another doctor at work is waited for, and one key remembers its last token. */
+/* One name for all runs: they wait for each other, and only one key keeps the last token. */
 #define LOCK_NAME "holdfast-doctor"
 #define LEASE_MS  10000
 
@@ -72,7 +72,7 @@ static hf_result acquire_once(const client_pair *p, hf_client *client, const cha
     return hf_acquire(client, name, &options, hold);
 }
 
-/* What went wrong, or NULL. A hold is always released. */
+/* Returns what went wrong, or NULL. Always releases its holds. */
 static const char *try_exclusion(const client_pair *p, const char *name,
                                  char detail[FINDING_BYTES]) {
     hf_hold *first, *second;
@@ -108,7 +108,7 @@ static void try_pair(findings *all, const client_pair *p) {
                      "a lock was acquired, kept another client out, and was released");
 }
 
-/* Not for longer than the store's lease: on a quorum a longer one may be refused. */
+/* The lease is not longer than that of the store, because a quorum may refuse a longer one. */
 static void check_locks(findings *all, const store *s, int64_t lease_ms) {
     client_pair p = {.lease_ms = lease_ms < LEASE_MS ? lease_ms : LEASE_MS};
     hf_result r = hf_open(s->url, NULL, &p.first);
@@ -147,9 +147,9 @@ static void examine_store(findings *all, const store *s, const hf__url *url) {
 }
 
 static int run_doctor(store *s, bool json) {
-    static findings all; /* too large for a stack */
+    static findings all; /* too large for the stack */
     hf__url url;
-    hf_result r = hf__url_parse(&url, s->url); /* it was good before */
+    hf_result r = hf__url_parse(&url, s->url); /* it was parsed before */
     if (!r) {
         if (!url.lease_ms) url.lease_ms = s->lease_ms;
         examine_store(&all, s, &url);

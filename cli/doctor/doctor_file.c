@@ -1,4 +1,4 @@
-/* The directory of `file:`, examined: whose it is, where it is, whether there is room. */
+/* Checks the directory of `file:`: owner, filesystem, free space. */
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -12,9 +12,9 @@
 #include "doctor/doctor.h"
 #include "store/file/directory.h"
 
-#define LOCK_BYTES  4096  /* of the file of a lock, at least */
-#define FEW_LOCKS   256   /* fewer than these are little room */
-#define SMALL_LOCKS 10000 /* a filesystem for fewer than these is a small one */
+#define LOCK_BYTES  4096  /* minimum size of the file of a lock */
+#define FEW_LOCKS   256   /* space for fewer is a warning */
+#define SMALL_LOCKS 10000 /* a filesystem with space for fewer is small */
 #define MANY_FILES  10000
 
 static const char *filesystem_name(long type) {
@@ -53,7 +53,7 @@ static void check_space(findings *all, int fd) {
     uint64_t block = fs.f_frsize ? fs.f_frsize : 1;
     uint64_t blocks_each = block < LOCK_BYTES ? LOCK_BYTES / block : 1;
     uint64_t room = fs.f_bavail / blocks_each, in_all = fs.f_blocks / blocks_each;
-    bool inodes = fs.f_files && room > fs.f_favail; /* some filesystems do not count them */
+    bool inodes = fs.f_files && room > fs.f_favail; /* some filesystems do not count inodes */
     if (inodes) room = fs.f_favail;
     severity level = !room                  ? LEVEL_ERROR
                      : room < FEW_LOCKS     ? LEVEL_WARNING

@@ -1,7 +1,6 @@
 /*
- * The nodes of a quorum, one by one: whether each can be reached, and whether it votes. A node that
- * has just started does not (rejoin_delay), and nothing else shows it while the others are a
- * majority.
+ * Checks each node of a quorum: can it be reached, and does it vote? A node that has just started
+ * does not vote (rejoin_delay). While the others are a majority, nothing else shows this.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,8 +16,8 @@
 
 typedef struct quorum_node {
     char name[NODE_TEXT];
-    int64_t up_ms;             /* UNKNOWN_MS: it does not say */
-    bool has_aof, reports_aof; /* it keeps an append-only file; and says whether it does */
+    int64_t up_ms;             /* UNKNOWN_MS: the node does not tell */
+    bool has_aof, reports_aof; /* it keeps an append-only file; it reports whether it does */
 } quorum_node;
 
 static int64_t parse_uptime_ms(const char *info) {
@@ -26,7 +25,7 @@ static int64_t parse_uptime_ms(const char *info) {
     return at ? strtoll(at + strlen("uptime_in_seconds:"), NULL, 10) * 1000 : UNKNOWN_MS;
 }
 
-/* False: it is not to be had, and that was said. */
+/* Queries a node. Adds a finding and returns false if it does not answer. */
 static bool query_node(findings *all, const hf__url *url, quorum_node *n) {
     server_admin *admin;
     server_reply reply;
@@ -43,7 +42,7 @@ static bool query_node(findings *all, const hf__url *url, quorum_node *n) {
     return !r;
 }
 
-/* A client does not count the last second: the server says whole ones. */
+/* Clients subtract a second, because the server reports whole seconds. */
 static int64_t votes_in_ms(const quorum_node *n, int64_t rejoin_ms) {
     int64_t counted = n->up_ms > 1000 ? n->up_ms - 1000 : 0;
     return counted < rejoin_ms ? rejoin_ms - counted : 0;
@@ -81,7 +80,7 @@ static void check_rejoin_delay(findings *all, int64_t rejoin_ms) {
                  HF__REJOIN_DELAY_MS);
 }
 
-/* A short delay is the user's word that nodes never lose data. */
+/* With a short delay the user promises that nodes never lose data. */
 static void check_durability(findings *all, const quorum_node *n, int64_t rejoin_ms) {
     if (rejoin_ms >= HF__REJOIN_FORGETFUL_MS || !n->reports_aof || n->has_aof) return;
     findings_add(all, LEVEL_WARNING, "node",

@@ -1,7 +1,7 @@
 /*
- * A Redis or Valkey, examined: what it says of itself (INFO), its clock, what our user may do, how
- * fast it answers. Each finding says what it means for locks. Nothing of the server is changed, but
- * for keys of our own that are gone when we are.
+ * Checks a Redis or Valkey server: INFO, its clock, the rights of the user, latency. Each finding
+ * says what it means for locks. Nothing on the server is changed, except keys with names of their
+ * own that are deleted again.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -25,14 +25,15 @@ typedef struct redis_check {
     findings *all;
     const hf__url *url;
     server_admin *admin;
-    char *info;                 /* what INFO said; "" if it may not be asked */
-    int64_t offset_us, blur_us; /* of the server's clock from ours, at first */
-    bool timed, needs_password; /* shut_out: it answers nothing before a login */
+    char *info; /* the reply to INFO */
+    int64_t offset_us,
+        blur_us; /* first offset of the server's clock from the local one, and its uncertainty */
+    bool timed, needs_password; /* needs_password: it answers nothing before a login */
 } redis_check;
 
 /* ---- INFO ---- */
 
-/* The value of a line `field:value`; false if there is none. */
+/* Finds the value of a line `field:value`. False if there is none. */
 static bool info_field(const redis_check *p, const char *name, char value[VALUE_BYTES]) {
     size_t length = strlen(name);
     for (const char *line = p->info; *line;) {
@@ -58,7 +59,7 @@ static bool info_is(const redis_check *p, const char *name, const char *wanted) 
     return info_field(p, name, value) && strcmp(value, wanted) == 0;
 }
 
-/* What is left unsaid without it is said to be. */
+/* Adds a finding if INFO fails, because many checks are then skipped. */
 static bool read_info(redis_check *p) {
     server_reply reply;
     if (server_admin_command(p->admin, &reply, (const char *[]){"INFO", NULL})) {
@@ -236,7 +237,7 @@ static int64_t wall_us(void) {
     return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
 }
 
-/* How far the server's clock is ahead, and half the time the question took: no nearer than that. */
+/* Measures the offset of the server's clock. The uncertainty is half of the round trip. */
 static bool measure_clock(redis_check *p, int64_t *offset_us, int64_t *blur_us) {
     server_reply reply;
     *blur_us = INT64_MAX;
@@ -256,7 +257,7 @@ static bool measure_clock(redis_check *p, int64_t *offset_us, int64_t *blur_us) 
 
 static void check_clock(redis_check *p) {
     p->timed = measure_clock(p, &p->offset_us, &p->blur_us);
-    if (!p->timed) return; /* that TIME is not allowed is said with the rights */
+    if (!p->timed) return; /* the check of rights reports that TIME is not allowed */
     int64_t apart = llabs(p->offset_us) > p->blur_us ? llabs(p->offset_us) : 0;
     bool far = apart > CLOCK_NOTE_US;
     findings_add(
@@ -272,7 +273,7 @@ static void check_clock(redis_check *p) {
                            : "behind");
 }
 
-/* Once more at the end: a clock that was stepped meanwhile, or runs at another rate. */
+/* Measures again at the end: a clock may have been stepped, or run at another rate. */
 static void check_clock_again(redis_check *p) {
     int64_t offset, blur;
     if (!p->timed || !measure_clock(p, &offset, &blur)) return;
@@ -340,7 +341,7 @@ static bool connect_server(redis_check *p) {
     return true;
 }
 
-/* To ask on would be to take each refusal for an answer. */
+/* No further checks, because they would take every refusal for a result. */
 static void report_no_password(redis_check *p) {
     findings_add(p->all, LEVEL_ERROR, "login",
                  "No lock can be acquired, and nothing more can be checked.",

@@ -8,24 +8,23 @@
 #define WORDS_MAX 8
 #define KEY_BYTES 160
 
-/* What is lacking, by what it is needed for. */
+/* What a right is needed for. */
 typedef enum right_purpose { TO_LOCK, TO_SHOW, TO_WAIT, TO_LIST, NEEDS } right_purpose;
 
-/* KEY, LIST and CHANNEL stand for names of our own. Nothing is there under them, so that most of
-   these find nothing to do; what some make is deleted, and they are tried only if that may be
-   done. */
+/* Placeholders for names of our own. Nothing is stored under them, so most commands find nothing
+   to do. What the others create is deleted; they are tried only if the user may delete. */
 #define KEY     "\1"
 #define LIST    "\2"
 #define CHANNEL "\3"
 
 typedef struct acl_right {
-    const char *name; /* as an ACL has it */
+    const char *name; /* as in an ACL */
     right_purpose need;
-    bool creates; /* something, that must be deleted */
+    bool creates; /* it creates something that must be deleted */
     const char *words[WORDS_MAX];
 } acl_right;
 
-/* del comes first: the others that need it look whether it is allowed. */
+/* del is first, because commands that create something are tried only if it is allowed. */
 static const acl_right rights[] = {
     {"del", TO_LOCK, false, {"DEL", KEY, LIST}},
     {"time", TO_LOCK, false, {"TIME"}},
@@ -73,7 +72,7 @@ static const char *expand_word(const rights_check *t, const char *word) {
     }
 }
 
-/* The server denies it for want of a right. Any other error is one of what we asked it to do. */
+/* True if the user lacks the right. Other errors come from the command itself. */
 static bool is_denied(const server_reply *reply) {
     return reply->type == '-' && (strncmp(reply->text, "NOPERM", strlen("NOPERM")) == 0 ||
                                   strstr(reply->text, "unknown command"));
@@ -103,7 +102,7 @@ static bool try_rights(rights_check *t) {
     return !t->may_delete || !try_right(t, &rights[0], &reply);
 }
 
-/* A connection that listens can do nothing else: it has one of its own. */
+/* Uses its own connection, because a subscribed connection can do nothing else. */
 static bool try_subscribe(rights_check *t, const hf__url *url) {
     server_reply reply;
     server_admin *subscriber;

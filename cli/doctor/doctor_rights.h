@@ -1,5 +1,4 @@
-/* What our user may do on a Redis: each right is tried, in a way that changes nothing of
-   anybody's. */
+/* Checks the rights of the user on Redis by trying each command, without changing other data. */
 #ifndef CLI_DOCTOR_DOCTOR_RIGHTS_H
 #define CLI_DOCTOR_DOCTOR_RIGHTS_H
 

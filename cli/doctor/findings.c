@@ -11,9 +11,9 @@
 #include "base/text.h"
 #include "common/json.h"
 
-#define LEVEL_COLUMN 9 /* wide */
+#define LEVEL_COLUMN 9 /* columns */
 #define CHECK_COLUMN 13
-#define NARROW       60 /* columns, below which the text goes under its heading */
+#define NARROW       60 /* columns; on a narrower terminal the text goes below its heading */
 #define WIDEST       110
 #define BAR_COLUMNS  30
 
@@ -48,7 +48,7 @@ severity findings_worst(const findings *all) {
 /* ---- For people ---- */
 
 typedef struct text_layout {
-    size_t width, indent; /* width 0: lines are as long as they are */
+    size_t width, indent; /* width 0: lines are not wrapped */
     bool colour;
 } text_layout;
 
@@ -69,7 +69,8 @@ static size_t count_characters(const char *text, size_t length) {
     return count;
 }
 
-/* Words, wrapped at the width, each further line indented. `column` is where we are. */
+/* Writes words and wraps them at the width; further lines are indented. `column` is the current
+   column. */
 static void write_text(const text_layout *p, const char *text, size_t column) {
     bool first = true;
     while (*text) {

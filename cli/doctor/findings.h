@@ -1,4 +1,4 @@
-/* What an examination has found: a line for each thing, what it means for locks, what to change. */
+/* The findings of a check: what was found, what it means for locks, and what to change. */
 #ifndef CLI_DOCTOR_FINDINGS_H
 #define CLI_DOCTOR_FINDINGS_H
 
@@ -14,13 +14,13 @@ typedef enum severity { LEVEL_OK, LEVEL_NOTE, LEVEL_WARNING, LEVEL_ERROR } sever
 typedef struct finding {
     severity level;
     const char *check;         /* a word: "version" */
-    char found[FINDING_BYTES]; /* what is the case */
-    const char *means;         /* for locks; NULL: nothing to say */
+    char found[FINDING_BYTES]; /* what was found */
+    const char *means;         /* what it means for locks; NULL: nothing */
     const char *change;        /* what to do about it; NULL: nothing */
 } finding;
 
-/* How long the store took to answer. */
-#define LATENCY_BUCKETS 24 /* powers of two, from 1 µs on */
+/* Response times of the store. */
+#define LATENCY_BUCKETS 24 /* powers of two, starting at 1 µs */
 
 typedef struct latency_stats {
     uint32_t count, bucket[LATENCY_BUCKETS];
@@ -33,14 +33,14 @@ typedef struct findings {
     latency_stats latency; /* count 0: not measured */
 } findings;
 
-/* Add one; `found` is a printf format, and foreign text in it may be anything. */
+/* Adds a finding. `found` is a printf format; its arguments may contain any bytes. */
 void findings_add(findings *all, severity level, const char *check, const char *means,
                   const char *change, const char *found, ...) __attribute__((format(printf, 6, 7)));
 
 severity findings_worst(const findings *all);
 
-/* Write all to the standard output: for people, as wide as the terminal is and with colours if
-   it is one, or as one JSON object. False: it cannot be written. */
+/* Writes all findings to stdout: for people, wrapped and coloured on a terminal, or as one JSON
+   object. False if stdout cannot be written. */
 bool findings_show(const findings *all, const char *store);
 bool findings_show_json(const findings *all, const char *store);
 

@@ -1,4 +1,4 @@
-/* holdfast acquire: take a lock that is held on when the command has ended. */
+/* holdfast acquire: take a lock that stays held after this command has ended. */
 #include "hold/acquire.h"
 
 #include <errno.h>
@@ -52,7 +52,7 @@ static int write_exported_handle(const acquire_args *a, const store *s, uint64_t
     return handle_write(a->handle, f, &made);
 }
 
-/* A lock that nobody could release is not left behind. */
+/* Releases a lock whose handle could not be written, because nobody else could. */
 static void undo_export(hf_client *client, const char *text) {
     hf_hold *hold;
     if (hf_adopt(client, text, NULL, &hold) == HF_OK) (void)hf_release(hold);
@@ -149,7 +149,7 @@ static int parse_acquire_option(acquire_args *a, int c, char **argv) {
     }
 }
 
-/* It must be said what ends it: nothing is held for ever by mistake. */
+/* The user must say what ends the lock, so that none is held forever by mistake. */
 static int check_acquire_args(const acquire_args *a) {
     if (!a->handle)
         return usage_error("acquire", "-o HANDLE is missing: the file that release needs");

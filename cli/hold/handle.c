@@ -18,7 +18,7 @@
 #include "holdfast.h"
 
 #define FIRST_LINE "holdfast handle 1"
-#define FILE_MAX   (HF_EXPORT_MAX + 3 * HF_NAME_MAX + 8192) /* a URL has up to 4096 bytes */
+#define FILE_MAX   (HF_EXPORT_MAX + 3 * HF_NAME_MAX + 8192) /* a URL has at most 4096 bytes */
 
 int64_t handle_now_ms(void) {
     struct timespec now;
@@ -28,7 +28,7 @@ int64_t handle_now_ms(void) {
 
 /* ---- Processes ---- */
 
-/* The 22nd field; the second is a name in parentheses, which may hold anything. */
+/* Field 22 of /proc/PID/stat. Field 2 is a name in parentheses that may contain anything. */
 uint64_t handle_process_start(pid_t pid) {
     char path[64], text[1024];
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
@@ -45,7 +45,8 @@ uint64_t handle_process_start(pid_t pid) {
 int handle_open_helper(const handle *h) {
     int fd = h->helper > 0 ? (int)syscall(SYS_pidfd_open, h->helper, 0) : -1;
     if (fd < 0) return -1;
-    struct pollfd ended = {.fd = fd, .events = POLLIN}; /* also if nobody has waited for it yet */
+    struct pollfd ended = {.fd = fd,
+                           .events = POLLIN}; /* readable once it has ended, even if not reaped */
     if (handle_process_start(h->helper) == h->helper_started && poll(&ended, 1, 0) == 0) return fd;
     close(fd);
     return -1;
@@ -53,14 +54,14 @@ int handle_open_helper(const handle *h) {
 
 /* ---- Writing ---- */
 
-/* A name on a line: bytes that are not plain as %0A. */
+/* Writes a name on one line: special bytes are percent-encoded, such as %0A. */
 static void print_name(FILE *to, const char *name) {
     for (const unsigned char *c = (const unsigned char *)name; *c; c++)
         fprintf(to, *c <= ' ' || *c >= 127 || *c == '%' ? "%%%02X" : "%c", *c);
 }
 
-/* The content of the file, in fresh memory; NULL with errno. The URL may come from a handle of
-   an older version, which could contain a secret: only what may be shown is written. */
+/* Returns the content of the file, which the caller frees, or NULL with errno. The URL may come
+   from a handle of an older version that contains a secret, so only its public part is written. */
 static char *compose_handle(const handle *h, size_t *length) {
     char *text = NULL, *store = hf__url_shown(h->store);
     FILE *to = store ? open_memstream(&text, length) : NULL;
@@ -170,7 +171,7 @@ static bool parse_handle(handle *h, char *text) {
     return h->name && *h->name && h->store && h->token && (h->exported || h->helper > 0);
 }
 
-/* Others could make us end a process of ours. */
+/* With a forged handle, another user could make us end one of our own processes. */
 static int check_handle_file(int fd, const char *path) {
     struct stat st;
     if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
@@ -215,7 +216,7 @@ void handle_fini(handle *h) {
 
 /* ---- Creating ---- */
 
-/* One that cannot be read is somebody's file. */
+/* A file that is not a valid handle belongs to somebody and is not removed. */
 static bool remove_ended_handle(const char *path) {
     handle h;
     verbosity level = get_verbosity();

@@ -31,7 +31,7 @@ static bool read_end_signal(int signals) {
     return false;
 }
 
-/* True: it was told to release it. */
+/* Holds until the end. True if a signal asked for the release. */
 static bool hold_until_ended(const helper_process *h, hf_hold *hold, hf__time until) {
     struct pollfd fds[] = {{.fd = signals_fd(), .events = POLLIN},
                            {.fd = hf_lost_fd(hold), .events = POLLIN},
@@ -46,14 +46,14 @@ static bool hold_until_ended(const helper_process *h, hf_hold *hold, hf__time un
     }
 }
 
-/* Who releases it later, or at this moment, is to know that it was over. */
+/* Records the result for `holdfast release`, which may run later or at this moment. */
 static void release_hold(hf_hold *hold, bool on_request, const handle_file *f) {
     if (!on_request) handle_append_result(f, "over");
     hf_result r = hf_release(hold);
     if (on_request && r) handle_append_result(f, r == HF_LOST ? "over" : "unknown");
 }
 
-/* From here on nobody hears us, and no directory is kept busy. */
+/* Releases the standard streams and the working directory. */
 static void detach_streams(void) {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     for (int fd = STDIN_FILENO; null >= 0 && fd <= STDERR_FILENO; fd++) (void)dup2(null, fd);
@@ -86,7 +86,7 @@ static void hold_in_background(const helper_process *h, handle_file *f, hf_hold 
     release_hold(hold, hold_until_ended(h, hold, until), f);
 }
 
-/* The exit code, once all is over. */
+/* Returns the exit code when the hold has ended. */
 static int acquire_and_hold(const helper_process *h, hf_client *client, handle_file *f, int to) {
     hf_hold *hold;
     int code = acquire_wait(client, h->store, h->name, &h->options, EXIT_CONFLICT, &hold);
@@ -118,10 +118,10 @@ static int run_helper(const helper_process *h, int to) {
 
 /* ---- Starting ---- */
 
-/* Whoever started us wants the lock: if he dies while we wait for it, so do we. */
+/* If the parent dies during the wait, nobody wants the lock any more, so the helper dies too. */
 static _Noreturn void helper_main(const helper_process *h, pid_t parent, int to) {
     setsid();
-    signal(SIGTERM, SIG_DFL); /* by which it is told to release, whoever ignored it before */
+    signal(SIGTERM, SIG_DFL); /* SIGTERM asks the helper to release, so it must not stay ignored */
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent) _exit(EXIT_SYSTEM);
     int code = run_helper(h, to);

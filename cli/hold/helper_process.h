@@ -1,8 +1,7 @@
 /*
- * The helper: a process in the background that takes a lock, holds and renews it, and gives it back
- * when another process has ended, when its time is up, or when it is told to. It is forked before
- * anything is opened, so that the lock is its own, in any store; whoever forked it waits for its
- * report.
+ * The helper: a background process that acquires a lock, renews it, and releases it when another
+ * process ends, when its time is over, or on SIGTERM. It is forked before the store is opened, so
+ * that the lock belongs to it in any store. The parent waits for its report.
  */
 #ifndef CLI_HOLD_HELPER_PROCESS_H
 #define CLI_HOLD_HELPER_PROCESS_H
@@ -14,14 +13,14 @@
 
 typedef struct helper_process {
     const store *store;
-    const char *name, *handle; /* the lock; the file */
-    hf_options options;        /* how to take it */
-    int process;               /* pidfd of the process to hold it for; -1: none */
+    const char *name, *handle; /* of the lock; path of the handle */
+    hf_options options;        /* of the acquire */
+    int process;               /* pidfd of the process that the lock is held for; -1: none */
     int64_t max_hold_ms;       /* 0: none */
 } helper_process;
 
-/* Start it: 0 and the token, or the exit code with the failure said. It holds on when this
-   returns. */
+/* Starts the helper. Returns 0 and the token once it holds the lock, or the exit code after
+   printing the error. */
 int helper_start(const helper_process *h, uint64_t *token);
 
 #endif

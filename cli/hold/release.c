@@ -1,4 +1,4 @@
-/* holdfast release and holdfast extend: what becomes of a lock that acquire has left behind. */
+/* holdfast release and holdfast extend: for a lock that holdfast acquire has taken. */
 #include <errno.h>
 #include <getopt.h>
 #include <poll.h>
@@ -17,7 +17,7 @@
 #include "hold/handle.h"
 #include "holdfast.h"
 
-#define HELPER_MS 15000 /* for the helper to release: its store may take its time */
+#define HELPER_MS 15000 /* time for the helper to release; its store may be slow */
 
 enum { LEASE = COMMON_OWN };
 
@@ -29,8 +29,8 @@ typedef struct release_args {
 
 /* ---- The store ---- */
 
-/* The handle contains no credentials. Use those of the store that is named here, if it is the
-   same store. */
+/* The handle contains no credentials. If -S, the environment or the configuration names the same
+   store, its credentials are used. */
 static int choose_store(store *s, const release_args *a, const handle *h, bool *by_handle) {
     int code = store_choose(s, a->store);
     if (code || a->store || strcmp(s->shown, h->store) == 0) return code;
@@ -39,7 +39,7 @@ static int choose_store(store *s, const release_args *a, const handle *h, bool *
     return store_choose_as(s, h->store, "the handle");
 }
 
-/* The store of the handle refused us, perhaps because a login is missing. */
+/* The store of the handle refused, perhaps because a login is missing. */
 static void print_login_hint(const handle *h) {
     print_message("a handle contains no password; give the store with its password by -S, "
                   "$HOLDFAST_URL or the configuration file: %s",
@@ -78,7 +78,7 @@ static int release_exported(const release_args *a, handle *h, hf_client *client)
     return r ? fail(exit_code_of(r), "cannot release %s: %s", h->name, hf_error_detail()) : 0;
 }
 
-/* The helper has left word, if it was not the usual. */
+/* The helper has appended its result to the handle if the release did not succeed. */
 static int read_helper_result(const release_args *a, const handle *h) {
     handle ended;
     int code = handle_read_again(a->path, h, &ended);
@@ -109,7 +109,7 @@ static int stop_helper(const release_args *a, const handle *h) {
         h->name, (int)h->helper, (int)h->helper);
 }
 
-/* What is over needs no handle any more. */
+/* Removes the handle if the lock has ended. */
 static int release_handle(const release_args *a, handle *h) {
     int code = h->exported ? with_open_store(a, h, release_exported) : stop_helper(a, h);
     if (code == 0 || code == EXIT_LOST) handle_remove(&h->file);

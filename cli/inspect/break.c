@@ -1,6 +1,6 @@
 /*
- * holdfast break: take a lock away from its holder. Whom that is, is shown before; and it is broken
- * by its token, so that whoever has it by then instead keeps it.
+ * holdfast break: take a lock away from its holder. The holder is shown first. The lock is broken
+ * by its token, so that a new holder keeps it.
  */
 #include "inspect/break.h"
 
@@ -21,7 +21,7 @@
 #include "common/store.h"
 #include "holdfast.h"
 
-#define ANSWER 16 /* bytes of it */
+#define ANSWER 16 /* bytes of the answer */
 
 enum { YES = COMMON_OWN, TOKEN };
 
@@ -29,7 +29,7 @@ typedef struct break_args {
     char *store;
     const char *name;
     bool yes;
-    uint64_t token; /* 0: whoever holds it */
+    uint64_t token; /* 0: any holder */
 } break_args;
 
 /* ---- Confirmation ---- */
@@ -42,7 +42,7 @@ static void describe_holder(char *text, size_t size, const hf_info *info) {
              duration_text(show_held_ms(info), duration), info->token);
 }
 
-/* A line is read byte by byte: what follows it is not ours. */
+/* Reads byte by byte, because input after the line does not belong to us. */
 static bool read_yes(void) {
     char answer[ANSWER] = "", c;
     size_t length = 0;
@@ -55,10 +55,10 @@ static bool read_yes(void) {
     return !strcasecmp(answer, "y") || !strcasecmp(answer, "yes");
 }
 
-/* 0: do it. */
+/* Returns 0 to break the lock, or the exit code. */
 static int confirm_break(const break_args *a, const hf_info *info) {
     char text[SHOW_TEXT];
-    if (!a->yes) set_verbosity(NORMAL); /* who asks says what about */
+    if (!a->yes) set_verbosity(NORMAL); /* the question must be visible */
     describe_holder(text, sizeof text, info);
     print_message("%s is held by %s", a->name, text);
     if (info->waiting)

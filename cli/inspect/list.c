@@ -1,4 +1,4 @@
-/* holdfast list: which locks are in use. */
+/* holdfast list: the locks in use. */
 #include "inspect/list.h"
 
 #include <getopt.h>
@@ -17,8 +17,8 @@
 #include "common/store.h"
 #include "holdfast.h"
 
-#define ROWS_MAX 1000000 /* more are not shown, and that is said */
-#define LEAST    8       /* columns that a name or a holder keeps */
+#define ROWS_MAX 1000000 /* more are not shown, with a message */
+#define LEAST    8       /* minimum width of a name or holder */
 #define APART    2
 
 enum { JSON = COMMON_OWN };
@@ -33,7 +33,7 @@ typedef struct list_args {
 } list_args;
 
 typedef struct list_row {
-    char *name; /* unchanged, for comparing: names that differ may look alike in their cells */
+    char *name; /* unchanged, for comparing: different names may look the same in their cells */
     char *cell[COLUMNS];
 } list_row;
 
@@ -48,7 +48,7 @@ typedef struct list_table {
 
 /* ---- Rows ---- */
 
-/* For a program in whole seconds. */
+/* On a terminal a duration, otherwise whole seconds. */
 static void format_held(char *text, const list_table *t, const hf_info *info) {
     if (!info->held)
         text[0] = '\0';
@@ -113,7 +113,7 @@ static size_t table_width(const size_t wide[COLUMNS]) {
     return all - APART;
 }
 
-/* Names and holders give way until it fits, the wider first. */
+/* Makes names and holders narrower until the table fits, the wider of them first. */
 static bool shrink_columns(size_t wide[COLUMNS], size_t width) {
     while (table_width(wide) > width) {
         int widest = wide[HOLDER] >= wide[NAME] ? HOLDER : NAME;
@@ -123,7 +123,8 @@ static bool shrink_columns(size_t wide[COLUMNS], size_t width) {
     return true;
 }
 
-/* Where that is not enough, columns are left out (0): holders first, whom status tells of. */
+/* If that is not enough, columns are left out (width 0): first the holders, which status shows
+   too. */
 static void fit_columns(size_t wide[COLUMNS], size_t width) {
     static const int spare[] = {HOLDER, STATE};
     size_t natural[COLUMNS];
@@ -171,7 +172,7 @@ static void row_fini(list_row *r) {
     for (int i = 0; i < COLUMNS; i++) free(r->cell[i]);
 }
 
-/* A store may tell of a name twice. */
+/* A store may list a name twice. */
 static void sort_rows(list_table *t) {
     size_t kept = 0;
     if (t->count) qsort(t->rows, t->count, sizeof *t->rows, compare_rows);
@@ -189,7 +190,8 @@ static void table_fini(list_table *t) {
     free(t->rows);
 }
 
-/* A pattern is for the whole name, as in a shell; who wrote a part of one is told how. */
+/* A pattern must match the whole name, as in a shell. For a plain word the message says how to
+   find it in names. */
 static void print_none_found(const list_table *t) {
     const char *pattern = t->pattern, *where = t->store->shown;
     if (!pattern)

@@ -1,4 +1,4 @@
-/* holdfast status: who holds a lock, and who waits for it. */
+/* holdfast status: the holder and the waiters of a lock. */
 #include "inspect/status.h"
 
 #include <getopt.h>
@@ -16,8 +16,8 @@
 #include "common/store.h"
 #include "holdfast.h"
 
-#define SHOWN 10 /* of those who wait, on a terminal, unless --all */
-#define SEEN  64 /* of them, as many as the library names */
+#define SHOWN 10 /* waiters on a terminal, unless --all */
+#define SEEN  64 /* waiters that the library returns */
 
 enum { ALL = COMMON_OWN, JSON };
 

@@ -1,8 +1,7 @@
 #ifndef CLI_INSPECT_STATUS_H
 #define CLI_INSPECT_STATUS_H
 
-/* `holdfast status …`; argv[0] is "status". 0 if it is held, 1 if it is free, or what went
-   wrong. */
+/* `holdfast status …`; argv[0] is "status". Returns 0 if held, 1 if free, or an error code. */
 int status_main(int argc, char **argv);
 
 #endif

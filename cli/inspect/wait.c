@@ -1,6 +1,6 @@
 /*
- * holdfast wait: wait until a lock is free, and take nothing. It looks again and again: who only
- * looks stands in no line, and is told nothing.
+ * holdfast wait: wait until a lock is free, without taking it. It polls, because a client that is
+ * not in the queue gets no notification.
  */
 #include "inspect/wait.h"
 
@@ -19,7 +19,7 @@
 
 #define LOOK_FIRST_MS 20
 #define LOOK_MOST_MS  500
-#define OUTAGE_MS     10000 /* how long a store that is away is waited for */
+#define OUTAGE_MS     10000 /* how long to wait for a store that is away */
 
 typedef struct wait_args {
     char *store;
@@ -42,7 +42,7 @@ static void sleep_ms(int64_t ms) {
     while (nanosleep(&interval, &interval) != 0) continue;
 }
 
-/* A while that grows, but not past the end of the lease, which may be that of one who died. */
+/* Sleeps longer each time, but not past the end of the lease, because its holder may be dead. */
 static void sleep_between_looks(wait_state *w, int64_t remaining_ms, hf__time now) {
     int64_t ms = w->pause_ms, left = w->until == HF__NEVER ? ms : (w->until - now) / HF__MS + 1;
     if (remaining_ms > 0 && remaining_ms < ms) ms = remaining_ms + 1;
@@ -66,7 +66,7 @@ static void print_holder_once(wait_state *w, const hf_info *info) {
     print_verbose("%s is held by %s", w->args->name, who);
 }
 
-/* ARGS_CONTINUE: it is held, or that is not known at the moment. */
+/* Returns ARGS_CONTINUE while the lock is held or its state is unknown. */
 static int check_lock(wait_state *w) {
     hf_info *info;
     int64_t remaining = 0;

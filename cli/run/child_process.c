@@ -9,9 +9,9 @@
 #include "common/exit_codes.h"
 #include "common/signals.h"
 
-/* It leads its group, is known to the guard and has the terminal before it is the user's
-   program. If we die, the guard kills its group. The kernel kills the child itself at the same
-   time, in case the guard died too. */
+/* Before the exec, the child leads its group, is registered with the guard and has the terminal. If
+   the wrapper dies, the guard kills the group. The kernel kills the child itself too, in case the
+   guard has died. */
 static _Noreturn void child_main(char **argv, const guard_process *g, terminal *t, bool lend,
                                  pid_t parent) {
     setpgid(0, 0);
@@ -25,14 +25,14 @@ static _Noreturn void child_main(char **argv, const guard_process *g, terminal *
     _exit(EXIT_CANNOT_EXEC);
 }
 
-/* Not vfork: a child that is stopped before its exec would stop us too, with its terminal in
-   hand. And past the fork handlers, which do for the library what exec does soon enough. */
+/* Not vfork: a child that is stopped before its exec would stop the wrapper too. _Fork skips the
+   fork handlers of the library, because exec follows soon. */
 bool child_start(child_process *c, char **argv, const guard_process *g, terminal *t) {
     bool lend = !t->shared && terminal_is_ours(t);
     pid_t self = getpid(), pid = _Fork();
     if (pid < 0) return false;
     if (pid == 0) child_main(argv, g, t, lend, self);
-    setpgid(pid, pid); /* whoever of us comes first */
+    setpgid(pid, pid); /* both processes do it; either may run first */
     t->lent = lend;
     t->borrower = pid;
     *c = (child_process){.group = pid};
@@ -49,7 +49,7 @@ int child_check(child_process *c) {
 }
 
 bool child_signal(const child_process *c, int sig) {
-    if (sig == SIGKILL && !c->ended) kill(c->group, sig); /* also if it has left its group */
+    if (sig == SIGKILL && !c->ended) kill(c->group, sig); /* even if it has left its group */
     return kill(-c->group, sig) == 0 || errno != ESRCH;
 }
 

@@ -1,7 +1,7 @@
 /*
- * The label is seen by everybody who may look at the lock, on any machine. So it is the program and
- * at most one plain word behind it: options, assignments, addresses and whatever else may carry a
- * secret end it.
+ * Everyone who can look at the lock sees the label, on any machine. So the label is the program and
+ * at most one plain word. Options, assignments, addresses and anything else that may carry a secret
+ * end it.
  */
 #include "run/command_label.h"
 
@@ -15,7 +15,7 @@ static bool is_plain_word(const char *word, size_t length) {
     return length && *word != '-' && strspn(word, plain) >= length;
 }
 
-/* One more word; false if it does not fit, or must not be shown. */
+/* Adds a word. False if it does not fit or must not be shown. */
 static bool add_word(char label[LABEL_TEXT], const char *word, size_t length) {
     size_t used = strlen(label);
     if (!is_plain_word(word, length) || used + 1 + length >= LABEL_TEXT) return false;

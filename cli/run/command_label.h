@@ -1,4 +1,4 @@
-/* What a holder or waiter is called, for those who look at a lock. */
+/* The default label of a holder or waiter. */
 #ifndef CLI_RUN_COMMAND_LABEL_H
 #define CLI_RUN_COMMAND_LABEL_H
 
@@ -8,7 +8,7 @@
 
 #define LABEL_TEXT (HF__LABEL_MAX + 1)
 
-/* The first words of a command; of a shell's command, if it is one string. "" if there are none. */
+/* The first words of a command, or of a shell command line. "" if there are none. */
 void label_from_command(char label[LABEL_TEXT], char *const *command);
 void label_from_shell(char label[LABEL_TEXT], const char *line);
 

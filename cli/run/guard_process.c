@@ -11,8 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* How long a killed group is waited for. What is still there then hangs in the kernel, or is a
-   child that nobody reaps: it runs no more. */
+/* How long to wait for a killed group. Processes that remain after that hang in the kernel or are
+   zombies; they do not run any more. */
 #define GONE_MS   1000
 #define GONE_LOOK (2 * HF__MS)
 
@@ -37,7 +37,8 @@ static void arm_timer(int timer, hf__time at) {
     timerfd_settime(timer, TFD_TIMER_ABSTIME, &when, NULL);
 }
 
-/* A byte on the lifeline says that the page has changed, its end that we are dead. */
+/* A byte on the lifeline means that the page has changed. End of file means that the wrapper is
+   dead. */
 static bool wrapper_died(int lifeline) {
     char bytes[64];
     ssize_t n = read(lifeline, bytes, sizeof bytes);
@@ -55,8 +56,8 @@ static _Noreturn void watch_wrapper(guard_page *page, int lifeline, int timer) {
     }
 }
 
-/* A session of its own keeps it out of reach of the terminal and of what is sent to our group.
-   The user's streams are closed: whoever reads them must not have to wait for the guard. */
+/* The guard has its own session, so that signals of the terminal and of the wrapper's group do not
+   reach it. It closes the standard streams, so that their readers do not wait for it. */
 static _Noreturn void guard_main(guard_page *page, int lifeline, int timer) {
     setsid();
     prctl(PR_SET_NAME, "holdfast-guard");
@@ -104,14 +105,15 @@ bool guard_start(guard_process *g, hf__time kill_at) {
 
 bool guard_register(const guard_process *g, pid_t group) {
     pid_t none = 0;
-    /* Else our own death would go unnoticed for as long as this end of the lifeline is open. */
+    /* Otherwise the guard would not notice the death of the wrapper while this end is open. */
     close(g->lifeline);
     return atomic_compare_exchange_strong(&g->page->group, &none, group);
 }
 
 void guard_set_deadline(guard_process *g, hf__time kill_at) {
     hf__time before = atomic_exchange(&g->page->kill_at, kill_at);
-    /* It sleeps until the time it knew; only a sooner one is news. A full pipe is a byte too. */
+    /* The guard sleeps until the old time, so only an earlier one needs a wake-up. A full pipe
+       already wakes it. */
     if (kill_at < before) (void)!write(g->lifeline, "", 1);
 }
 
@@ -127,7 +129,7 @@ bool guard_ended(guard_process *g) {
     return true;
 }
 
-/* SIGKILL needs no help of the guard's, which somebody may have stopped. */
+/* SIGKILL works even if the guard is stopped. */
 void guard_stop(const guard_process *g) {
     if (g->pid) kill(g->pid, SIGKILL);
 }

@@ -25,11 +25,10 @@
 #include "base/time.h"
 
 typedef struct guard_page {
-    _Atomic hf__time
-        kill_at;           /* when the command must be gone; a renewal of the lease moves it on */
-    _Atomic pid_t group;   /* the command's; 0: not started; GUARD_CLOSED: too late to start */
-    atomic_bool killed;    /* the guard has killed the group */
-    atomic_int exec_error; /* why the command could not become the user's program */
+    _Atomic hf__time kill_at; /* when the command is killed; every renewal moves it */
+    _Atomic pid_t group;      /* of the command; 0: not started; GUARD_CLOSED: too late to start */
+    atomic_bool killed;       /* the guard has killed the group */
+    atomic_int exec_error;    /* errno of a failed exec */
 } guard_page;
 
 #define GUARD_CLOSED ((pid_t)-1)
@@ -37,27 +36,28 @@ typedef struct guard_page {
 typedef struct guard_process {
     guard_page *page;
     pid_t pid;    /* 0: there is none */
-    int lifeline; /* our end */
+    int lifeline; /* the end of the wrapper */
 } guard_process;
 
-/* Fork it, with the time at which it kills. All signals must be blocked. False with errno. */
+/* Forks the guard; it kills the command at `kill_at`. All signals must be blocked. False with
+   errno. */
 bool guard_start(guard_process *g, hf__time kill_at);
 
-/* In the child that becomes the command, once it leads its group: false if it must not run. */
+/* Called in the child once it leads its group. False if it must not run the command. */
 bool guard_register(const guard_process *g, pid_t group);
 
-/* Move the kill on, to a later time or a sooner one. */
+/* Sets a new time for the kill, later or earlier. */
 void guard_set_deadline(guard_process *g, hf__time kill_at);
 
 bool guard_has_killed(const guard_process *g);
 
-/* True if it ended by itself, and has been reaped: it has killed, or somebody killed it. */
+/* True if the guard has ended and was reaped: it has killed the command, or was killed itself. */
 bool guard_ended(guard_process *g);
 
-/* Fork another in the place of one that ended. False with errno. */
+/* Forks a new guard after the old one ended. False with errno. */
 bool guard_restart(guard_process *g);
 
-/* Send it away, and make sure it is gone; guard_wait waits until it is. */
+/* guard_stop kills the guard, guard_wait waits until it is gone. */
 void guard_stop(const guard_process *g);
 void guard_wait(guard_process *g);
 

@@ -11,7 +11,7 @@
 #include "common/message.h"
 #include "common/signals.h"
 
-/* True if the hold is over; *die_of is set if we are too. */
+/* True if the signal ends the hold. Sets *die_of if the process must die of it. */
 static bool ends_hold(int sig, int *die_of) {
     switch (sig) {
     case SIGTSTP:

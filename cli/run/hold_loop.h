@@ -6,12 +6,14 @@
 #include "base/time.h"
 #include "holdfast.h"
 
-/* Hold without a command, until SIGINT, SIGTERM or SIGHUP. The exit code, with a loss said; or
-   *sig is set, to another signal that we are to die of. All signals must be blocked. */
+/* Holds the lock without a command until SIGINT, SIGTERM or SIGHUP. Prints a message if the lock is
+   lost. Returns the exit code; sets *sig to another signal that the process must die of. All
+   signals must be blocked. */
 int hold_until_signalled(hf_hold *hold, const char *name, int *sig);
 
-/* Hold on until then, when the command has ended; a signal that would end us ends that. False,
-   with the loss said, if it was lost. All signals must be blocked. */
+/* Holds the lock until the given time after the command has ended. A signal that would end the
+   process ends this early. Prints a message and returns false if the lock is lost. All signals must
+   be blocked. */
 bool hold_until(hf_hold *hold, const char *name, hf__time until);
 
 #endif

@@ -15,12 +15,13 @@
 #include "common/message.h"
 #include "common/signals.h"
 
-#define LONGEST_MS 5000 /* that the end of the run waits for them */
+#define LONGEST_MS 5000 /* the end of the run waits this long for hooks */
 #define LOOK       (5 * HF__MS)
 
 /* ---- Starting ---- */
 
-/* A group of its own, out of the terminal's reach; signals as when we were started. */
+/* A hook gets its own group, so that signals of the terminal do not reach it, and the inherited
+   signal mask. */
 static int prepare_spawn(posix_spawnattr_t *attributes, posix_spawn_file_actions_t *files) {
     sigset_t pipe;
     sigemptyset(&pipe);
@@ -59,7 +60,7 @@ void hooks_start(hooks *h, const char *option, const char *command, const char *
     bool set = setenv("HOLDFAST_EVENT", event, 1) == 0 && (!why || !setenv("HOLDFAST_WHY", why, 1));
     pid_t pid = 0;
     int error = set ? spawn_hook(&pid, command) : ENOMEM;
-    unsetenv("HOLDFAST_EVENT"); /* the command is no hook */
+    unsetenv("HOLDFAST_EVENT"); /* the command must not see it */
     unsetenv("HOLDFAST_WHY");
     if (error) {
         print_message("cannot run %s: %s", option, strerror(error));

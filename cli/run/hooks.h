@@ -1,7 +1,6 @@
 /*
- * Commands that are told of what happens in a run. They run beside it, by $SHELL -c, and nothing
- * waits for them before the end; then they have a few seconds. What they print goes to the standard
- * error.
+ * Commands of the user that run on events, with $SHELL -c. The run does not wait for them before
+ * its end; then they have a few seconds. Their output goes to stderr.
  */
 #ifndef CLI_RUN_HOOKS_H
 #define CLI_RUN_HOOKS_H
@@ -18,15 +17,14 @@ typedef struct hooks {
     int count;
 } hooks;
 
-/* Start one. It finds `event` in HOLDFAST_EVENT, and in HOLDFAST_WHY the reason, where there is
-   one. */
+/* Starts a hook with HOLDFAST_EVENT set to `event`, and HOLDFAST_WHY to `why` unless it is NULL. */
 void hooks_start(hooks *h, const char *option, const char *command, const char *event,
                  const char *why);
 
-/* See them ended: wait for them, for a few seconds at most. */
+/* Waits a few seconds for all hooks, then kills them. */
 void hooks_end(hooks *h);
 
-/* The same, but at once: we are dying. */
+/* Ends the hooks at once, because the process is dying. */
 void hooks_abandon(const hooks *h);
 
 #endif

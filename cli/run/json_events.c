@@ -14,12 +14,12 @@
 #include "common/json.h"
 #include "common/message.h"
 
-/* A line is written in one piece, and does not block where there is room for it. */
+/* A line of up to PIPE_BUF bytes is written atomically, and does not block after poll. */
 #define LINE_BYTES  PIPE_BUF
 #define PATIENCE_MS 200
 
-/* The most of a text that is written, in bytes of JSON, so that a line always fits. A name that
-   does not fit, or is not UTF-8, is cut to TEXT_BYTES, because name_hex has all of it. */
+/* The limits of texts in bytes of JSON, so that a line always fits. A name that does not fit or is
+   not UTF-8 is cut to TEXT_BYTES, because name_hex has all of it. */
 #define NAME_BYTES 2400
 #define TEXT_BYTES 300
 
@@ -36,7 +36,8 @@ typedef struct event_line {
     FILE *to;
 } event_line;
 
-/* How many bytes of the text fit into `most` bytes of JSON, without cutting a character. */
+/* The number of bytes of the text that fit into `most` bytes of JSON, without cutting a
+   character. */
 static size_t fit_json(const char *text, size_t most) {
     size_t at = 0, used = 0, left = strlen(text);
     uint32_t code = 0;
@@ -83,7 +84,7 @@ static bool begin_event(events *e, event_line *l, const char *event) {
     return true;
 }
 
-/* Who reads too slowly misses lines: the lock does not wait for him. */
+/* A slow reader misses lines: the lock does not wait for it. */
 static void send_event(events *e, event_line *l) {
     struct pollfd to = {.fd = e->fd, .events = POLLOUT};
     fputs("}\n", l->to);
@@ -114,7 +115,7 @@ void events_waiting(events *e, const hf_info *info, int64_t ahead) {
     send_event(e, &l);
 }
 
-/* As many tokens as there are names; all fit. */
+/* One token per name; all of them fit into a line. */
 void events_acquired(events *e, const hf_hold *hold, int names, int64_t waited_ms) {
     event_line l;
     if (!begin_event(e, &l, "acquired")) return;

@@ -1,6 +1,6 @@
 /*
- * What happens in a run, for programs: JSON objects on a descriptor, one in a line. Each has
- * `event`, `time_unix_ms` and `name`.
+ * The events of a run for programs: JSON objects on a descriptor, one per line. Each has `event`,
+ * `time_unix_ms` and `name`.
  */
 #ifndef CLI_RUN_JSON_EVENTS_H
 #define CLI_RUN_JSON_EVENTS_H
@@ -11,16 +11,17 @@
 #include "holdfast.h"
 
 typedef struct events {
-    int fd; /* -1: nobody wants them */
+    int fd; /* -1: no events */
     const char *name;
-    bool stuck; /* nobody reads them, and that was said */
+    bool stuck; /* nobody reads them, and the user was told */
 } events;
 
-/* Whether it can be written to; from then on the command does not inherit it, unless it is a
-   standard stream. */
+/* Checks that the descriptor is writable. Sets close-on-exec on it, unless it is a standard
+   stream. */
 bool events_check_fd(int fd);
 
-/* Another has it; `info` may be NULL. `ahead` of us in line, -1: not known. */
+/* Another holds the lock. `info` may be NULL. `ahead` is the number of waiters ahead; -1:
+   unknown. */
 void events_waiting(events *e, const hf_info *info, int64_t ahead);
 void events_acquired(events *e, const hf_hold *hold, int names, int64_t waited_ms);
 void events_started(events *e, int64_t pid);
@@ -28,7 +29,7 @@ void events_lost(events *e, const char *why);
 void events_ended(events *e, int code, int sig);
 void events_released(events *e, hf_result result);
 
-/* There was no lock: `result` is HF_BUSY, HF_TIMEOUT, …, or HF_OK where only the exit code is
+/* The lock was not acquired. `result` is HF_BUSY, HF_TIMEOUT, …, or HF_OK if only the exit code is
    known. */
 void events_failed(events *e, hf_result result, int code, const char *detail);
 

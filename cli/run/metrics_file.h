@@ -1,11 +1,10 @@
-/* --metrics: the counters of this run in a file, for a collector that reads files. */
+/* --metrics: writes the counters of this run to a file, for a collector that reads files. */
 #ifndef CLI_RUN_METRICS_FILE_H
 #define CLI_RUN_METRICS_FILE_H
 
 #include "holdfast.h"
 
-/* Write them, in the place of what the file had, all at once. A failure is said; NULL is no
-   file. */
+/* Replaces the file atomically. Prints a message on failure. Does nothing if `path` is NULL. */
 void metrics_file_write(hf_client *client, const char *path);
 
 #endif

@@ -28,7 +28,7 @@ void notify_waiting(notifier *n, const wait_progress *w) {
     hf_info *info = NULL;
     if (n->events.fd >= 0 || get_verbosity() == VERBOSE) {
         info = wait_progress_look(w, &name, &ahead);
-        /* We are to stand behind all of them. */
+        /* The new waiter goes to the end of the queue. */
         if (info && ahead < 0) ahead = info->waiting;
         print_waiting(info, name);
         events_waiting(&n->events, info, ahead);

@@ -1,4 +1,4 @@
-/* What happens in a run is told to whoever wants to know: to programs as events, to hooks. */
+/* Reports what happens in a run: as JSON events, to hooks, and as verbose messages. */
 #ifndef CLI_RUN_NOTIFY_H
 #define CLI_RUN_NOTIFY_H
 
@@ -15,10 +15,10 @@ typedef struct notifier {
     const char *on_wait, *on_acquire, *on_lost; /* the hooks; NULL: none */
 } notifier;
 
-/* Somebody wants to hear of the wait before it ends. */
+/* True if the start of a wait must be reported. */
 bool notify_wants_waits(const notifier *n);
 
-/* We have to wait. Looks at who is in the way, if that is to be said. */
+/* Reports that the wait begins. Inspects the lock if the holder must be shown. */
 void notify_waiting(notifier *n, const wait_progress *w);
 void notify_acquired(notifier *n, const hf_hold *hold, int names, int64_t waited_ms);
 void notify_lost(notifier *n, const char *why);

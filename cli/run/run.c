@@ -1,4 +1,4 @@
-/* holdfast run: take the lock, run the command or wait, give the lock back. */
+/* holdfast run: acquire the lock, run the command or wait for a signal, release the lock. */
 #include "run/run.h"
 
 #include <inttypes.h>
@@ -33,7 +33,7 @@ typedef struct run_state {
     hf_client *client;
     hf_hold *hold;
     int64_t grace_ms;
-    const char *name; /* for messages: NAME, and how many more */
+    const char *name; /* for messages: NAME, and the number of other names */
     char many[MANY_TEXT], label[LABEL_TEXT];
     notifier notifier;
     hf__time held_since;
@@ -60,7 +60,7 @@ static void set_display_name(run_state *r) {
     r->name = r->many;
 }
 
-/* The first words of the command, unless the URL or --label says otherwise. */
+/* The label is the first words of the command, unless the URL or --label sets one. */
 static void set_label(run_state *r) {
     const run_args *a = &r->args;
     if (a->label) {
@@ -92,7 +92,7 @@ static void format_variable(char out[VARIABLE_TEXT], const char *what, int i) {
         snprintf(out, VARIABLE_TEXT, "HOLDFAST_%s", what);
 }
 
-/* Those of a wrapper around us, which may have more names, would pass for ours. */
+/* Removes the variables of an outer `holdfast run`, which may have had more names. */
 static bool set_names(const run_state *r) {
     char name[VARIABLE_TEXT], fence[VARIABLE_TEXT];
     bool set = setenv("HOLDFAST_STORE", r->store.shown, 1) == 0;
@@ -146,8 +146,8 @@ static int fail_not_acquired(const run_state *r, hf_result result) {
     return fail(exit_code_of(result), "cannot lock %s: %s", name, hf_error_detail());
 }
 
-/* The wait was ended by a signal, and so are we; what was granted in that moment is given back.
-   Should that take long, a second signal ends it. */
+/* A signal ended the wait, and must end the process. hf_close gives back a lock that was granted at
+   that moment. If this takes long, a second signal ends the process at once. */
 static _Noreturn void die_while_waiting(run_state *r, int sig) {
     events_failed(&r->notifier.events, HF_CANCELLED, EXIT_SIGNAL + sig, "a signal ended the wait");
     signals_restore();
@@ -157,7 +157,7 @@ static _Noreturn void die_while_waiting(run_state *r, int sig) {
     signals_die(sig, OURSELVES);
 }
 
-/* All of them as one kind, together. */
+/* Acquires all names in the same mode. */
 static hf_result acquire_names(run_state *r, hf_options *options) {
     const run_args *a = &r->args;
     hf_request requests[HF_NAMES_MAX];
@@ -173,8 +173,8 @@ static hf_result acquire_names(run_state *r, hf_options *options) {
     return hf_acquire_all(r->client, requests, (size_t)a->name_count, options, &r->hold);
 }
 
-/* A wait that is to be told of begins with a try, which says whether there is one. A store that
-   is away may come back in time, as in any wait. */
+/* If waits must be reported, a first try tells whether there is a wait. A store that is away may
+   come back in time, as in any wait. */
 static hf_result acquire_and_notify(run_state *r, hf_options *options, hf__time began) {
     wait_progress w = {.client = r->client,
                        .names = r->args.names,
@@ -210,7 +210,7 @@ static void on_acquired(run_state *r, hf__time began) {
     metrics_file_write(r->client, r->args.metrics);
 }
 
-/* Sets r->hold, or returns the exit code, or both. */
+/* Sets r->hold, returns an exit code, or both. */
 static int acquire_lock(run_state *r) {
     hf_cancel *cancel = hf_cancel_new();
     if (!cancel) return fail(EXIT_SYSTEM, "out of memory or descriptors");
@@ -256,8 +256,7 @@ static int release_lock(run_state *r, int code) {
     return code;
 }
 
-/* A lock that was given up is not ours to release; and its store, which may be away, is not
-   waited for. */
+/* Does not release the lock: it is lost, and the store may not answer. */
 static int abandon_lock(run_state *r, int code) {
     metrics_file_write(r->client, r->args.metrics);
     hf_unref(r->hold);
@@ -276,7 +275,8 @@ static void on_lost(void *arg, const char *why) {
     notify_lost(&r->notifier, why);
 }
 
-/* Short jobs on machines whose clocks differ: who comes late is to find the lock held. */
+/* For short jobs on machines whose clocks differ: a machine that starts late must find the lock
+   held. */
 static bool keep_min_hold(run_state *r, const supervisor *s) {
     hf__time until = hf__after_ms(r->held_since, r->args.min_hold_ms);
     if (!s->ran || s->interrupted_by || hf__now() >= until) return true;
@@ -287,9 +287,9 @@ static bool keep_min_hold(run_state *r, const supervisor *s) {
 }
 
 static int end_hold(run_state *r, const supervisor *s, int code) {
-    bool ours = s->max_over && hf_held(r->hold); /* and its store is there */
+    bool ours = s->max_over && hf_held(r->hold); /* so the store answers */
     if (s->ending) return ours ? release_lock(r, code) : abandon_lock(r, code);
-    if (s->lost) return abandon_lock(r, code); /* it went on without */
+    if (s->lost) return abandon_lock(r, code); /* the command continued without the lock */
     return keep_min_hold(r, s) ? release_lock(r, code) : abandon_lock(r, code);
 }
 

@@ -86,7 +86,7 @@ static int parse_json(run_args *a, const char *text) {
                        WORD(text));
 }
 
-/* The last of -s, -x and --permits counts, as with flock. */
+/* The last of -s, -x and --permits wins, as in flock. */
 static int set_kind(run_args *a, uint32_t kind) {
     a->kind = kind;
     a->permits = a->capacity = 0;
@@ -103,7 +103,7 @@ static bool parse_count(const char **text, uint32_t *count) {
     return true;
 }
 
-/* N/M, or M for one of M. */
+/* N/M, or M for 1/M. */
 static int parse_permits(run_args *a, const char *text) {
     const char *at = text;
     set_kind(a, HF_PERMITS);
@@ -120,7 +120,7 @@ static int parse_permits(run_args *a, const char *text) {
                        WORD(text), HF_PERMITS_MAX);
 }
 
-/* The first place is NAME's, which comes last. */
+/* names[0] is reserved for NAME, which is parsed last. */
 static int add_name(run_args *a, const char *name) {
     if (a->name_count == HF_NAMES_MAX)
         return usage_error("run", "--also %s is one too many; the maximum is %d names", WORD(name),
@@ -131,7 +131,7 @@ static int add_name(run_args *a, const char *name) {
 
 /* ---- The command line ---- */
 
-/* $SHELL, as flock(1) does it. */
+/* Uses $SHELL, like flock(1). */
 static void set_shell_command(run_args *a, char *text) {
     char *shell = getenv("SHELL");
     static char sh[] = "/bin/sh", dash_c[] = "-c";
@@ -169,7 +169,7 @@ static int parse_run_option(run_args *a, int c, char *value) {
     }
 }
 
-/* What follows NAME is the command's, but for `--` and `-c` right after it. */
+/* Words after NAME belong to the command, except `--` and `-c` directly after it. */
 static int parse_command_words(run_args *a, char **words) {
     bool shell = *words && (strcmp(*words, "-c") == 0 || strcmp(*words, "--command") == 0);
     if (a->command) {
@@ -190,7 +190,7 @@ static int parse_command_words(run_args *a, char **words) {
     return ARGS_CONTINUE;
 }
 
-/* What would not do what it seems to say. */
+/* Rejects combinations that contradict each other. */
 static int check_combinations(run_args *a) {
     if (a->tries_once && a->wait_ms > 0)
         return usage_error("run", "-n and -w exclude each other: -n does not wait, -w does");

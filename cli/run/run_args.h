@@ -10,10 +10,10 @@
 
 typedef struct run_args {
     char *store;                     /* NULL: not given */
-    const char *names[HF_NAMES_MAX]; /* the first is NAME, the others those of --also */
+    const char *names[HF_NAMES_MAX]; /* the first is NAME, the others are from --also */
     int name_count;
     char **command;                   /* NULL: hold until signalled */
-    char *shell[4];                   /* what `command` is, for -c */
+    char *shell[4];                   /* the words of `command` with -c */
     int64_t wait_ms;                  /* HF_FOREVER by default */
     int64_t lease_ms;                 /* 0: not given */
     int64_t grace_ms;                 /* -1: not given */

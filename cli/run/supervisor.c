@@ -10,25 +10,26 @@
 #include "common/message.h"
 #include "common/signals.h"
 
-/* How often a group whose leader is gone is looked for, and how close together looks may come. */
+/* The shortest interval between two checks. */
 #define LOOK_MIN (5 * HF__MS)
 
-/* What the kill itself may take, scheduling included: a hundredth of the lease within these. */
+/* The time reserved for the kill itself, including scheduling: a hundredth of the lease, within
+   these limits. */
 #define KILL_MARGIN_MIN (5 * HF__MS)
 #define KILL_MARGIN_MAX (100 * HF__MS)
 
-/* How long a killed group is waited for: what nobody reaps stays, but does nothing any more. */
+/* How long to wait for a killed group. Zombies remain, but do nothing any more. */
 #define GONE HF__SEC
 
-/* When --max-hold ends the hold is known to us from before it was asked for. */
+/* The tolerance for the end of --max-hold, which is computed from a time before the acquire. */
 #define MAX_SLACK HF__SEC
 
-/* The remaining time is told in whole milliseconds. */
+/* The remaining time is in whole milliseconds. */
 #define ROUNDING (2 * HF__MS)
 
 /* ---- Ending the command ---- */
 
-/* It is continued, so that it can act on the signal. */
+/* Continues the command too, so that it can handle the signal. */
 static void signal_command(supervisor *s, hf__time now) {
     bool already_told = s->ending;
     s->ending = true;
@@ -38,7 +39,7 @@ static void signal_command(supervisor *s, hf__time now) {
     child_signal(&s->child, SIGCONT);
 }
 
-/* Whether a hold that ends about now ends because --max-hold does. */
+/* True if a hold that ends about now ends because of --max-hold. */
 static bool is_max_over(const supervisor *s, hf__time now) {
     return s->options.max_until <= hf__later(now, s->deadline) + MAX_SLACK;
 }
@@ -70,7 +71,7 @@ static void on_loss(supervisor *s, hf__time now) {
     if (!already_told) s->options.on_lost(s->options.arg, why);
 }
 
-/* The guard does the same, at the same time, in case we cannot. */
+/* The guard does the same at the same time, in case the wrapper cannot. */
 static void kill_command(supervisor *s) {
     child_signal(&s->child, SIGKILL);
 }
@@ -81,7 +82,7 @@ static hf__time kill_margin(hf__time duration) {
     return hf__later(KILL_MARGIN_MIN, hf__sooner(duration / 100, KILL_MARGIN_MAX));
 }
 
-/* A first lease may be shorter than those that follow: the warning takes at most half of it. */
+/* The first lease may be shorter than later ones, so the warning takes at most half of it. */
 static void on_renewal(supervisor *s, hf__time now, hf__time deadline) {
     hf__time duration = deadline - now;
     s->deadline = deadline;
@@ -110,7 +111,7 @@ static void check_hold(supervisor *s) {
 
 /* ---- The child ---- */
 
-/* The hold comes first: who was stopped for long may hold nothing any more. */
+/* Checks the hold first: after a long stop the lock may be lost. */
 static void resume_command(supervisor *s) {
     check_hold(s);
     if (s->lost) return;
@@ -119,11 +120,10 @@ static void resume_command(supervisor *s) {
     child_signal(&s->child, SIGCONT);
 }
 
-/* Nobody can continue our job, as when a terminal was closed or we are the terminal's only
-   program. What the kernel does then for a group, it cannot do for the command's, whose parent
-   we are. */
+/* Nobody can continue the job: the terminal was closed, or holdfast is its only program. The kernel
+   resumes an orphaned group, but not the group of the command, because its parent is still here. */
 static void resume_orphan(supervisor *s, int sig) {
-    if (sig == SIGSTOP) return; /* somebody meant the command alone, and will continue it */
+    if (sig == SIGSTOP) return; /* somebody stopped the command alone and will continue it */
     if (sig != SIGTSTP) child_signal(&s->child, SIGHUP);
     resume_command(s);
 }
@@ -143,12 +143,12 @@ static void on_stop(supervisor *s, int sig) {
     terminal_take_back(&s->terminal);
     signal_target target = was_lent || wants_terminal ? OUR_GROUP : OURSELVES;
     bool stopped = sig == SIGSTOP ? signals_stop(SIGTSTP, OURSELVES) : signals_stop(sig, target);
-    /* If we were, SIGCONT is read next, but after a SIGTERM that came with it: else a command
-       that stops again at once would never be ended. */
+    /* If it stopped, SIGCONT is read next, after a SIGTERM that came with it. Otherwise a command
+       that stops again at once could never be ended. */
     if (!stopped) resume_orphan(s, sig);
 }
 
-/* It acted because we did not: we were stopped, or starved. */
+/* The guard acted because the wrapper did not: it was stopped or got no CPU time. */
 static void on_guard_kill(supervisor *s) {
     check_hold(s);
     if (s->ending) return;
@@ -163,8 +163,8 @@ static void restart_guard(supervisor *s) {
                   strerror(errno));
 }
 
-/* Had we not lent the terminal, its interrupt would have come to our group too, where a script
-   may wait for us. */
+/* Without lending, the interrupt would have reached the wrapper's group too, where a script may be
+   waiting. */
 static void on_child_end(supervisor *s) {
     int sig = child_killed_by(&s->child);
     if (s->terminal.lent && (sig == SIGINT || sig == SIGQUIT)) s->interrupted_by = sig;
@@ -190,15 +190,15 @@ static void handle_signal(supervisor *s, int sig) {
 
 /* ---- The loop ---- */
 
-/* A command that ends by itself leaves behind target it likes; one that lost its lock leaves
-   nobody. */
+/* A command that ends by itself may leave background processes. After a loss the whole group must
+   be gone. */
 static bool is_over(supervisor *s) {
     if (!s->child.ended) return false;
     if (!s->ending) return true;
     return !child_signal(&s->child, 0) || hf__now() > s->kill_at + GONE;
 }
 
-/* Half the way to the next due, for a renewal moves it on. */
+/* Half the time to the next action, because a renewal may move it. */
 static hf__time next_check(const supervisor *s, hf__time now) {
     if (s->child.ended) return now + LOOK_MIN;
     if (s->options.continues) return s->lost ? HF__NEVER : hf__later(s->deadline, now + LOOK_MIN);

@@ -23,12 +23,12 @@
 
 typedef struct supervisor_options {
     int64_t grace_ms;
-    int lost_signal; /* by which the command is told to end */
-    bool continues;  /* it is not told, and runs on without the lock */
-    hf__time
-        max_until; /* when --max-hold ends the hold, as far as we know; HF__NEVER: it does not */
+    int lost_signal;    /* sent to the command when the lock is lost */
+    bool continues;     /* the command is not signalled and continues without the lock */
+    hf__time max_until; /* when --max-hold ends the hold, approximately; HF__NEVER: never */
     void (*on_start)(void *arg, pid_t pid);
-    void (*on_lost)(void *arg, const char *why); /* once: it was lost, or is about to be */
+    void (*on_lost)(void *arg,
+                    const char *why); /* called once: the lock was lost, or is about to be */
     void *arg;
 } supervisor_options;
 
@@ -41,19 +41,19 @@ typedef struct supervisor {
     child_process child;
     terminal terminal;
     int signals, lost_fd;
-    hf__time deadline; /* of the hold, as last seen */
-    hf__time warn_at;  /* when the command is told to end, unless a renewal comes first */
+    hf__time deadline; /* of the hold, at the last check */
+    hf__time warn_at;  /* when the command is asked to end, unless a renewal comes first */
     hf__time kill_at;
     bool ending, lost;
-    bool max_over;      /* why it is ending: --max-hold */
-    bool ran;           /* it was the user's program */
-    const char *why;    /* it is ending, if that is not known from the hold */
+    bool max_over;      /* it is ending because of --max-hold */
+    bool ran;           /* the exec succeeded */
+    const char *why;    /* the reason for ending, if the hold does not tell */
     int interrupted_by; /* the signal of the terminal that killed the command */
 } supervisor;
 
-/* Run the command to its end. The exit code, with what went wrong said. All signals must be
-   blocked. The guard has been sent away by then; supervisor_fini, after the release, sees it
-   gone. */
+/* Runs the command to its end. Prints errors and returns the exit code. All signals must be
+   blocked. The guard is stopped before this returns; supervisor_fini waits for it and is called
+   after the release. */
 int supervisor_run(supervisor *s, hf_hold *hold, const char *name, char **command,
                    const supervisor_options *options);
 void supervisor_fini(supervisor *s);

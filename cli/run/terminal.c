@@ -17,8 +17,8 @@ void terminal_open(terminal *t) {
     if (t->fd < 0) return;
     t->group = getpgrp();
     t->shared = is_pipe(STDIN_FILENO) || is_pipe(STDOUT_FILENO);
-    /* In an interactive $(…) nothing stops for want of the terminal. There the shell waits for
-       us. */
+    /* In an interactive $(…) SIGTTIN is ignored and the shell waits, so the terminal is not
+       shared. */
     if (signals_ignored(SIGTTIN)) t->shared = false;
 }
 
@@ -34,6 +34,6 @@ void terminal_lend(terminal *t, pid_t group) {
 void terminal_take_back(terminal *t) {
     if (!t->lent) return;
     t->lent = false;
-    pid_t has = tcgetpgrp(t->fd); /* a shell may have had it back meanwhile, and is not robbed */
+    pid_t has = tcgetpgrp(t->fd); /* a shell may have taken it back in the meantime */
     if (has == t->borrower || kill(-has, 0) != 0) tcsetpgrp(t->fd, t->group);
 }

@@ -14,15 +14,15 @@
 
 typedef struct terminal {
     int fd;      /* -1: there is none */
-    pid_t group; /* ours */
-    bool shared; /* with others of a pipeline */
+    pid_t group; /* of the wrapper */
+    bool shared; /* with other processes of a pipeline */
     bool lent;
-    pid_t borrower; /* whom to */
+    pid_t borrower; /* the group it is lent to */
 } terminal;
 
 void terminal_open(terminal *t);
 
-/* It is our group's: we were started or put in the foreground. */
+/* True if the wrapper's group is in the foreground. */
 bool terminal_is_ours(const terminal *t);
 
 /* SIGTTOU must be blocked for both. */

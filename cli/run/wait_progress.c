@@ -16,7 +16,7 @@
 #include "common/message.h"
 #include "common/show.h"
 
-#define EVERY_MS 1000 /* also the first time: a wait that is over sooner is not worth a line */
+#define EVERY_MS 1000 /* also before the first line: shorter waits show none */
 #define COUNTED  (120 * HF__SEC)
 #define LINE     512
 
@@ -58,7 +58,7 @@ static void format_holder(char *text, size_t size, const hf_info *info) {
              pid, comma, info->label, more ? ")" : "");
 }
 
-/* In seconds as long as they can be read as such. */
+/* Seconds up to COUNTED, then larger units. */
 static const char *format_waited(hf__time duration, char text[DURATION_TEXT]) {
     if (duration >= COUNTED) return duration_text(duration / HF__MS, text);
     snprintf(text, DURATION_TEXT, "%" PRId64 " s", duration / HF__SEC);
@@ -91,7 +91,7 @@ static void write_terminal(const char *text) {
     while (write(STDERR_FILENO, text, strlen(text)) < 0 && errno == EINTR) continue;
 }
 
-/* In the background the terminal belongs to another. */
+/* A background process must not write to the terminal. */
 static void draw_line(wait_progress *w) {
     char text[LINE], tame[LINE], cut[LINE], out[LINE + 8];
     compose_line(w, text, hf__now());
@@ -113,7 +113,7 @@ static void *run_drawing(void *arg) {
 
 /* ---- Start and stop ---- */
 
-/* A terminal that can clear the rest of a line. */
+/* True on a terminal that can clear the rest of a line. */
 static bool can_draw(void) {
     const char *term = getenv("TERM");
     return isatty(STDERR_FILENO) && term && *term && strcmp(term, "dumb") != 0;

@@ -1,7 +1,6 @@
 /*
- * Who is waited for: said once to those who asked to be told, and shown on a terminal as a line
- * that is brought up to date every second and goes when the wait ends. The line is drawn by a
- * thread of its own, which looks at the lock through the client that waits for it.
+ * Shows the holder during a wait: a line on the terminal that is updated every second and removed
+ * when the wait ends. A separate thread draws it and inspects the lock with the waiting client.
  */
 #ifndef CLI_RUN_WAIT_PROGRESS_H
 #define CLI_RUN_WAIT_PROGRESS_H
@@ -23,14 +22,14 @@ typedef struct wait_progress {
     pthread_t thread;
 } wait_progress;
 
-/* One of the names that another holds, as far as can be seen, and how many stand in line before
-   us there, -1: not known. NULL: none was seen. Freed with hf_info_free. */
+/* Finds one of the names that another holds, and the number of waiters ahead (-1: unknown). NULL if
+   there is none. The caller frees the result with hf_info_free. */
 hf_info *wait_progress_look(const wait_progress *w, const char **name, int64_t *ahead);
 
-/* Draw from now on, if the standard error is a terminal and we may speak. */
+/* Starts the line, if stderr is a terminal and --quiet was not given. */
 void wait_progress_start(wait_progress *w);
 
-/* The wait is over: the line goes. */
+/* Removes the line when the wait is over. */
 void wait_progress_stop(wait_progress *w);
 
 #endif

@@ -76,7 +76,7 @@ static int parse_top_args(top_args *a, int argc, char **argv) {
 
 /* ---- Sorting ---- */
 
-static top_order order_now; /* qsort has no argument for it */
+static top_order order_now; /* qsort has no context argument */
 static bool reverse_now;
 
 static int compare_column(const top_row *a, const top_row *b) {
@@ -95,7 +95,7 @@ static int compare_visible_rows(const void *a, const void *b) {
     return reverse_now ? -order : order;
 }
 
-/* The rows that are shown; the one that was chosen stays so, wherever it goes. */
+/* Filters and sorts the rows. The selected lock stays selected when it moves. */
 static void sort_visible_rows(top_screen *s, const char *chosen) {
     s->count = 0;
     for (size_t i = 0; i < s->view->count; i++)
@@ -114,7 +114,7 @@ typedef struct top_state {
     top_data *data;
     top_screen screen;
     top_view *view;
-    char *chosen; /* by the user, who moved; NULL: the first is, whichever that is */
+    char *chosen; /* selected by the user; NULL: the first row, whichever it is */
     char *inside;
     bool over;
 } top_state;
@@ -156,7 +156,7 @@ static void open_selected(top_state *t) {
     top_data_want(t->data, t->inside);
 }
 
-/* One step out; from the table, out of all. */
+/* Goes back one level; from the table, quits. */
 static void go_back(top_state *t) {
     if (t->screen.help) {
         t->screen.help = false;
@@ -192,7 +192,7 @@ static void move_selection(top_state *t, int key) {
     }
     s->selected = moved_index(s->selected, key, s->count, page);
     remember_selected(t);
-    if (key == TOP_HOME) { /* the first, whichever it will be */
+    if (key == TOP_HOME) { /* stay on the first row, whichever it will be */
         free(t->chosen);
         t->chosen = NULL;
     }
@@ -240,12 +240,11 @@ static void handle_key(top_state *t, int key) {
     case TOP_PAGE_DOWN:
     case TOP_HOME:
     case TOP_END: move_selection(t, key); break;
-    default: break; /* the window has another size: it is drawn anew */
+    default: break; /* the window was resized: redraw */
     }
 }
 
-/* Keys are answered at once; what the store says is shown once in an interval, but for what was
-   asked for. */
+/* Handles keys at once. New data is shown once per interval, or at once for a lock just opened. */
 static void run_top(top_state *t, int woken, int64_t interval_ms) {
     hf__time next = 0;
     uint64_t shown = 0;
@@ -287,7 +286,8 @@ static int show_top(const top_args *a, const store *s) {
     else
         run_top(&t, woken, a->interval_ms);
     top_screen_end();
-    if (top_data_end(t.data)) hf_close(client); /* else the store does not answer: leave at once */
+    if (top_data_end(t.data))
+        hf_close(client); /* otherwise the store does not answer: exit at once */
     top_view_free(t.view);
     free(t.screen.rows);
     free(t.chosen);
@@ -306,7 +306,7 @@ int top_main(int argc, char **argv) {
     if (!code) code = show_top(&a, &s);
     store_fini(&s);
     int number = top_screen_signalled();
-    if (number) { /* as if it had not been seen to */
+    if (number) { /* die as if the signal had not been caught */
         signal(number, SIG_DFL);
         raise(number);
     }

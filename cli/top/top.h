@@ -1,4 +1,4 @@
-/* `holdfast top`: locks as they are held and waited for, on a terminal. */
+/* `holdfast top`: watches locks on a terminal. */
 #ifndef CLI_TOP_TOP_H
 #define CLI_TOP_TOP_H
 

@@ -17,12 +17,12 @@
 #include "common/duration.h"
 #include "common/show.h"
 
-#define LOOK_MS  100 /* from one look to the next, at least */
-#define SHARE    9   /* of the time that a look took, until the next */
+#define LOOK_MS  100 /* minimum interval between two looks */
+#define SHARE    9   /* pause after a look, as a multiple of its duration */
 #define WINDOW_S 5.0
-#define MOSTLY   0.8 /* of the looks found another token */
+#define MOSTLY   0.8 /* share of looks with a changed token that makes the rate a minimum */
 #define END_MS   300
-#define CLOSE_MS 500 /* between close looks: each asks who each of the queue is */
+#define CLOSE_MS 500 /* between two inspections of the selected lock, which are expensive */
 
 struct top_data {
     hf_client *client;
@@ -32,7 +32,7 @@ struct top_data {
     pthread_t thread;
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    atomic_bool stop; /* read by a look under way, too */
+    atomic_bool stop; /* also read during a look */
     bool look_now;
     char *wanted;
     top_view *newest;
@@ -109,7 +109,7 @@ static int compare_names(const void *a, const void *b) {
     return strcmp(((const top_row *)a)->name, ((const top_row *)b)->name);
 }
 
-/* A store may tell of a name twice. */
+/* A store may list a name twice. */
 static void sort_top_rows(top_view *v) {
     size_t kept = 0;
     if (v->count) qsort(v->rows, v->count, sizeof *v->rows, compare_names);
@@ -122,7 +122,7 @@ static void sort_top_rows(top_view *v) {
     v->count = kept;
 }
 
-/* What is known of a lock from before, the older the less. */
+/* Updates the rates from the previous view. Older looks have less weight. */
 static void count_changes(top_view *v, const top_view *before, double seconds) {
     double weight = seconds < WINDOW_S ? 1 - seconds / WINDOW_S : 0;
     for (size_t i = 0; i < v->count; i++) {
@@ -187,7 +187,7 @@ static void inspect_wanted(top_data *d, top_view *v, const char *name) {
     hf_info_free(info);
 }
 
-/* The last close look is good for a while. */
+/* Reuses the last details for a while. */
 static void copy_detail(top_view *v, const top_view *before) {
     v->detail = before->detail;
     v->detail_name = before->detail_name ? strdup(before->detail_name) : NULL;
@@ -195,7 +195,7 @@ static void copy_detail(top_view *v, const top_view *before) {
 
 /* ---- The thread ---- */
 
-/* A failed look leaves the rows of the last. */
+/* If the look fails, the rows of the last one are kept. */
 static top_view *list_all(top_data *d, double seconds) {
     top_view *v = calloc(1, sizeof *v);
     if (!v) return NULL;
@@ -241,7 +241,7 @@ static char *copy_wanted(top_data *d) {
     return name;
 }
 
-/* d->newest is changed by this thread alone, and so read by it without the mutex. */
+/* Only this thread changes d->newest, so it reads it without the mutex. */
 static void look_once(top_data *d, hf__time *last) {
     hf__time began = hf__now();
     top_view *v = list_all(d, (double)(began - *last) / 1e9);
@@ -251,7 +251,7 @@ static void look_once(top_data *d, hf__time *last) {
     const char *known = d->newest->detail_name;
     bool same = name && known && strcmp(name, known) == 0;
     if (v->trouble[0]) {
-        /* a copy of the last look, with all of it */
+        /* a copy of the last view, with its details */
     } else if (same && began < d->closely_at) {
         copy_detail(v, d->newest);
     } else if (name) {
@@ -278,7 +278,7 @@ static void *run_looks(void *arg) {
 
 /* ---- The interface ---- */
 
-/* Signals are for the screen. */
+/* Signals are handled by the screen's thread. */
 static int start_thread(top_data *d) {
     sigset_t all, before;
     sigfillset(&all);

@@ -16,24 +16,24 @@
 #include "common/store.h"
 #include "holdfast.h"
 
-#define TOP_ROWS_MAX 10000 /* locks that are kept; of more it is said that there are */
+#define TOP_ROWS_MAX 10000 /* locks that are kept; `more` is set if there are others */
 #define TOP_TEXT     256
 
 typedef struct top_row {
-    char *name; /* as it is; not for a terminal */
+    char *name; /* unchanged; not safe for a terminal */
     bool held;
     uint32_t waiting;
     int64_t held_ms;
     uint64_t token;
     char state[32], holder[TOP_TEXT];
-    double rate; /* hand-overs a second, over the last seconds */
+    double rate; /* hand-overs per second, over the last seconds */
     bool least;
-    double changes, looks, seconds; /* what it was made of, the older the less */
+    double changes, looks, seconds; /* the weighted sums behind `rate` */
 } top_row;
 
-/* One lock, looked at closely. */
+/* The details of one lock. */
 typedef struct top_detail {
-    bool there; /* it is in use */
+    bool there; /* the lock is in use */
     char lines[8][2][TOP_TEXT];
     size_t line_count;
     uint32_t waiting;
@@ -42,29 +42,30 @@ typedef struct top_detail {
 } top_detail;
 
 typedef struct top_view {
-    top_row *rows; /* by name */
+    top_row *rows; /* sorted by name */
     size_t count;
-    bool more;         /* than are kept */
-    char trouble[512]; /* why the last look failed; "": it did not */
-    top_detail detail; /* of the lock that was asked for */
-    char *detail_name; /* NULL: none was looked at */
+    bool more;         /* there are more locks than are kept */
+    char trouble[512]; /* why the last look failed; "": it succeeded */
+    top_detail detail; /* of the selected lock */
+    char *detail_name; /* NULL: no details */
     uint64_t looks;
 } top_view;
 
 typedef struct top_data top_data;
 
-/* NULL: no memory or thread. Borrows the client and the pattern. `woken` becomes readable at
-   news. */
+/* Starts the thread. NULL if there is no memory or thread. Borrows its arguments. *woken becomes
+   readable when there is a new view. */
 top_data *top_data_new(hf_client *client, const store *s, const char *pattern, int *woken);
 
-/* The newest, the caller's until top_view_free; NULL: no memory. */
+/* A copy of the newest view, which the caller frees with top_view_free. NULL: no memory. */
 top_view *top_data_view(top_data *d);
 void top_view_free(top_view *v);
 
-/* Which lock to look at closely, NULL: none. */
+/* Selects the lock whose details are wanted; NULL: none. */
 void top_data_want(top_data *d, const char *name);
 
-/* End. False: it is still waiting for the store, and must be left alone, and the client too. */
+/* Stops the thread. False if it still waits for the store; then neither it nor the client may be
+   freed. */
 bool top_data_end(top_data *d);
 
 #endif

@@ -1,4 +1,4 @@
-/* What stands in for `holdfast top` in a build without ncurses. */
+/* Replaces `holdfast top` in a build without ncurses. */
 #include "common/exit_codes.h"
 #include "common/message.h"
 #include "top/top.h"

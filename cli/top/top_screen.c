@@ -19,7 +19,7 @@
 #include "common/show.h"
 #include "top/top_terminfo.h"
 
-#define TOP_LINES    3 /* above the rows */
+#define TOP_LINES    3 /* lines above the rows */
 #define BOTTOM_LINES 1
 #define ESCAPE_MS    25
 
@@ -29,7 +29,7 @@ enum { PLAIN, TROUBLE, HEAD, BUSY };
 
 static struct {
     struct termios before;
-    char last_words[256]; /* what the terminal is told at the end, if there is no time for more */
+    char last_words[256]; /* the escape sequences that reset the terminal after a crash */
     size_t last_length;
     bool open, colours;
 } screen;
@@ -51,7 +51,7 @@ int top_screen_signalled(void) {
     return signalled;
 }
 
-/* Something is badly wrong: nothing of ncurses can be trusted. */
+/* After a crash ncurses cannot be trusted, so the terminal is reset by hand. */
 static void restore_terminal(int number) {
     ssize_t n = write(STDOUT_FILENO, screen.last_words, screen.last_length);
     (void)n;
@@ -68,7 +68,7 @@ static void catch_signal(int number, void (*handler)(int)) {
 
 static void add_reset_text(const char *capability) {
     const char *text = tigetstr(capability);
-    if (!text || (intptr_t)text == -1) return; /* the terminal has none, or terminfo no such */
+    if (!text || (intptr_t)text == -1) return; /* the terminal does not have it */
     size_t length = strlen(text);
     if (screen.last_length + length > sizeof screen.last_words) return;
     memcpy(screen.last_words + screen.last_length, text, length);
@@ -85,7 +85,7 @@ static void catch_signals(void) {
     sigset_t here;
     sigemptyset(&here);
     sigaddset(&here, SIGTSTP);
-    sigaddset(&here, SIGWINCH); /* ncurses has its handler */
+    sigaddset(&here, SIGWINCH); /* ncurses has a handler for it */
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
         catch_signal(ends[i], note_end_signal);
         sigaddset(&here, ends[i]);
@@ -132,7 +132,7 @@ void top_screen_end(void) {
     sigprocmask(SIG_SETMASK, &mask_before, NULL);
 }
 
-/* The shell has the terminal meanwhile, as it was. */
+/* Restores the terminal for the shell, stops, and redraws when continued. */
 static void stop_process(void) {
     sigset_t tstp, before;
     stopping = 0;
@@ -141,7 +141,7 @@ static void stop_process(void) {
     sigemptyset(&tstp);
     sigaddset(&tstp, SIGTSTP);
     raise(SIGTSTP);
-    sigprocmask(SIG_UNBLOCK, &tstp, &before); /* here we stop, and go on */
+    sigprocmask(SIG_UNBLOCK, &tstp, &before); /* the process stops here until it is continued */
     sigprocmask(SIG_SETMASK, &before, NULL);
     catch_signal(SIGTSTP, note_stop);
     clearok(stdscr, TRUE);
@@ -178,7 +178,7 @@ int top_screen_key(void) {
     case 127:
     case '\b': return TOP_BACK;
     case 27: return TOP_ESCAPE;
-    default: return c < 256 ? c : TOP_OTHER; /* KEY_RESIZE too: it is drawn anew */
+    default: return c < 256 ? c : TOP_OTHER; /* KEY_RESIZE too: redraw */
     }
 }
 
@@ -190,7 +190,8 @@ static int attribute_of(int pair) {
     return pair == PLAIN ? (int)A_NORMAL : (int)A_BOLD;
 }
 
-/* Text in so many columns, blanks behind it; none of its bytes is a command to the terminal. */
+/* Puts a text into a field of `columns` columns, padded with blanks. Control characters are
+   replaced. */
 static void put_text(int y, int x, size_t columns, const char *text) {
     char tame[SHOW_TEXT], cut[SHOW_TEXT];
     if (y < 0 || y >= LINES || x >= COLS || !columns) return;
@@ -224,7 +225,8 @@ static const struct {
 } columns[COLUMNS] = {{"NAME", 0, false}, {"STATE", 14, false}, {"HOLDER", 0, false},
                       {"HELD", 8, true},  {"WAITING", 7, true}, {"HANDED/S", 8, true}};
 
-/* Name and holder share what the others leave; where that is little, holder and state go. */
+/* Name and holder share the space that the other columns leave. On a narrow screen holder and
+   state are left out. */
 static void share_columns(size_t wide[COLUMNS]) {
     size_t taken = 0, all = (size_t)COLS;
     bool holder = all >= 76, state = all >= 52;
@@ -270,7 +272,7 @@ static void put_row(const top_screen *s, size_t index, int y) {
     attrset(A_NORMAL);
 }
 
-/* A long text, as many lines as it takes. */
+/* Puts a long text on as many lines as it needs. */
 static void put_whole(int y, const char *text) {
     char tame[SHOW_TEXT], piece[SHOW_TEXT];
     hf__text_tame(tame, sizeof tame, text, strlen(text));

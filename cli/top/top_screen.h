@@ -1,6 +1,6 @@
 /*
- * The screen of `holdfast top`. Whatever ends the process, but SIGKILL, the terminal is given back
- * as it was.
+ * The screen of `holdfast top`. The terminal is restored whenever the process ends, except by
+ * SIGKILL.
  */
 #ifndef CLI_TOP_TOP_SCREEN_H
 #define CLI_TOP_TOP_SCREEN_H
@@ -15,29 +15,29 @@ typedef enum top_order { BY_WAITING, BY_HELD, BY_RATE, BY_NAME, TOP_ORDERS } top
 
 extern const char *const top_orders[TOP_ORDERS];
 
-/* What is shown, and how. */
+/* The state of the screen. */
 typedef struct top_screen {
     const char *store;
     const char *pattern; /* of names; NULL: all */
     const top_view *view;
-    const top_row **rows; /* those that the filter lets through, in order */
+    const top_row **rows; /* rows that pass the filter, sorted */
     size_t count;
     top_order order;
     bool reverse, paused, help;
     char filter[TOP_TEXT];
-    bool typing; /* the filter */
+    bool typing; /* the user is typing the filter */
     size_t selected, first;
-    const char *inside; /* the lock that is looked at closely; NULL: none */
+    const char *inside; /* the lock whose details are shown; NULL: none */
     size_t queue_first;
 } top_screen;
 
-/* False: this terminal is not one to draw on, and nothing was done. */
+/* False if this terminal cannot be used; nothing was changed. */
 bool top_screen_begin(void);
 void top_screen_end(void);
 
 void top_screen_draw(top_screen *s);
 
-/* A key, or TOP_NO_KEY. */
+/* Returns a key, or TOP_NO_KEY. */
 enum {
     TOP_NO_KEY = -1,
     TOP_UP = 0x10000,
@@ -53,14 +53,14 @@ enum {
 };
 int top_screen_key(void);
 
-/* poll(2), and the only place where signals come in: none is missed. A stop by the terminal is
-   seen to. */
+/* poll(2). Signals are unblocked only here, so that none is missed. Handles a stop by the
+   terminal. */
 int top_screen_poll(struct pollfd *fds, nfds_t count, int timeout_ms);
 
-/* Lines of a page, to move by. */
+/* The number of rows on a page. */
 size_t top_screen_page(void);
 
-/* The signal that asks us to end, or 0. */
+/* The signal that asks the process to end, or 0. */
 int top_screen_signalled(void);
 
 #endif
