@@ -1,4 +1,4 @@
-"""cli-acquire: locks that outlast the command that took them: acquire, release, extend."""
+"""cli-acquire: locks that stay held after their command: acquire, release, extend."""
 import json
 import os
 import signal
@@ -31,7 +31,7 @@ class Handles(kit.Case):
         return kit.Process(self.field("helper").split()[0])
 
     def bystander_of(self, helper):
-        """A process that is told from the helper by when it began, which the kernel counts in hundredths of a second."""
+        """A process with another start time than the helper; the kernel counts in 10 ms."""
         job = kit.Job(self, ["sleep", "300"])
         self.jobs.append(job)
         return job if job.process.begin != helper.begin else None
@@ -86,7 +86,8 @@ class Acquire(Handles):
         self.assertOver()
 
     def test_the_end_of_a_script_ends_it(self):
-        result = self.run_bare("sh", "-c", '"$0" acquire -o "$2" --while-pid $$ "$1" && "$0" status -q "$1"',
+        result = self.run_bare("sh", "-c",
+                               '"$0" acquire -o "$2" --while-pid $$ "$1" && "$0" status -q "$1"',
                                kit.HOLDFAST, self.name, self.handle)
         self.assertCode(0, result)
         until(lambda: not self.status()["held"], "its end")
@@ -114,7 +115,8 @@ class Acquire(Handles):
     def test_who_gives_up_waiting_leaves_nobody_behind(self):
         self.holder()
         for number in (signal.SIGKILL, signal.SIGTERM):
-            job = self.start("acquire", "-o", self.handle, "--detach", "--max-hold", "5m", self.name)
+            job = self.start("acquire", "-o", self.handle, "--detach", "--max-hold", "5m",
+                             self.name)
             until(lambda: self.status()["waiting"] == 1, "it to wait")
             helpers = job.family()
             job.signal(number)
@@ -144,8 +146,9 @@ class Acquire(Handles):
         self.assertSays(result, f"holdfast release {self.handle}$")
         self.assertEqual(before, self.handle.read_text())
         self.helper().kill()
-        # Of a process that is killed the first thread is gone before the last one is.
-        until(lambda: self.hf("acquire", "other", "-o", self.handle, "--detach", "--max-hold", "5m").code == 0,
+        # The first thread of a killed process is gone before the last one.
+        until(lambda: self.hf("acquire", "other", "-o", self.handle, "--detach", "--max-hold",
+                              "5m").code == 0,
               "its end")
 
     def test_other_files_are_not_touched(self):
@@ -179,7 +182,8 @@ class Acquire(Handles):
         self.assertBusy()
 
     def test_closed_streams(self):
-        result = self.run_bare("sh", "-c", '"$0" acquire -o "$2" --detach --max-hold 5m "$1" <&- >&- 2>&-',
+        result = self.run_bare("sh", "-c",
+                               '"$0" acquire -o "$2" --detach --max-hold 5m "$1" <&- >&- 2>&-',
                                kit.HOLDFAST, self.name, self.handle)
         self.assertCode(0, result)
         self.assertBusy()
@@ -191,16 +195,22 @@ class Acquire(Handles):
         self.assertCode(0, self.hf("release", self.handle))
 
     def test_usage(self):
-        for words in (["--detach"], ["--detach", "--max-hold", "0"], [], ["--no-renew"], ["--while-pid", "0"],
+        for words in (["--detach"], ["--detach", "--max-hold", "0"], [], ["--no-renew"],
+                      ["--while-pid", "0"],
                       ["--while-pid", "x"], ["--while-pid", "1", "--detach", "--max-hold", "1"],
-                      ["--no-renew", "--lease", "1m", "--max-hold", "1m"], ["--while-pid", "999999999"]):
+                      ["--no-renew", "--lease", "1m", "--max-hold", "1m"],
+                      ["--while-pid", "999999999"]):
             self.assertCode(64, self.acquire(*words))
             self.assertFalse(self.handle.exists())
         self.assertCode(64, self.hf("acquire", "--detach", "--max-hold", "5", "x"), "-o HANDLE")
-        self.assertCode(64, self.acquire("--detach", "--max-hold", "5", "-S", "memory:"), "one process")
-        self.assertCode(74, self.acquire("--detach", "--max-hold", "5", "-S", "redis://127.0.0.1:1"))
+        self.assertCode(64, self.acquire("--detach", "--max-hold", "5", "-S", "memory:"),
+                        "one process")
+        self.assertCode(74,
+                        self.acquire("--detach", "--max-hold", "5", "-S", "redis://127.0.0.1:1"))
         self.assertFalse(self.handle.exists())
-        self.assertCode(64, self.hf("acquire", "x", "-o", self.dir / "no" / "h", "--detach", "--max-hold", "5"))
+        self.assertCode(64,
+                        self.hf("acquire", "x", "-o", self.dir / "no" / "h", "--detach",
+                                "--max-hold", "5"))
         for word in ("release", "extend"):
             self.assertCode(64, self.hf(word), "HANDLE is missing")
             self.assertCode(64, self.hf(word, "a", "b"), "only one HANDLE")
@@ -253,7 +263,9 @@ class NoRenew(Handles):
         self.assertTaken(self.acquire("--no-renew", "--lease", "1m"))
         self.assertNotIn("sesame", self.handle.read_text())
         self.assertEqual(f"redis://127.0.0.1:{port}", self.field("store"))
-        self.assertCode(77, self.hf("release", self.handle, env={"PATH": self.env["PATH"], "HOME": str(self.dir)}))
+        self.assertCode(77,
+                        self.hf("release", self.handle,
+                                env={"PATH": self.env["PATH"], "HOME": str(self.dir)}))
         self.assertCode(0, self.hf("release", self.handle))
 
     def test_a_store_that_is_away(self):
@@ -263,11 +275,13 @@ class NoRenew(Handles):
         self.assertCode(74, self.hf("release", self.handle))
         self.assertCode(74, self.hf("extend", self.handle))
         self.assertTrue(self.handle.exists())
-        self.redis.start()  # it has forgotten all
+        self.redis.start()  # it has lost all data
         self.assertOver()
 
     def test_no_room_for_the_handle(self):
-        result = self.run_bare("sh", "-c", 'ulimit -f 0; trap "" XFSZ; "$0" acquire -o "$2" --no-renew --lease 1m "$1"',
+        result = self.run_bare("sh", "-c",
+                               'ulimit -f 0; trap "" XFSZ; '
+                               '"$0" acquire -o "$2" --no-renew --lease 1m "$1"',
                                kit.HOLDFAST, self.name, self.handle)
         self.assertCode(71, result, "cannot write the handle")
         self.assertFalse(self.handle.exists())
@@ -276,7 +290,7 @@ class NoRenew(Handles):
 
 @on("file", "redis")
 class OthersDirectory(Handles):
-    """-o HANDLE and --metrics FILE, by root, in a directory of another user who changes it meanwhile."""
+    """-o HANDLE and --metrics FILE as root, in a directory that another user changes meanwhile."""
 
     def setUp(self):
         super().setUp()
@@ -290,13 +304,15 @@ class OthersDirectory(Handles):
         self.handle = self.theirs / "handle"
 
     def other(self, script):
-        result = self.run_bare("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "sh", "-ec", script,
+        result = self.run_bare("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "sh",
+                               "-ec", script,
                                cwd=self.theirs)
         self.assertCode(0, result)
 
     def assertUntouched(self):
         self.assertEqual("# root's own\n", self.victim.read_text())
-        self.assertEqual((0, 0o600), (self.victim.stat().st_uid, stat.S_IMODE(self.victim.stat().st_mode)))
+        self.assertEqual((0, 0o600),
+                         (self.victim.stat().st_uid, stat.S_IMODE(self.victim.stat().st_mode)))
 
     def waiting(self, *words):
         job = self.start("acquire", "-o", self.handle, *words, self.name)
@@ -312,7 +328,7 @@ class OthersDirectory(Handles):
         until(lambda: not self.status()["held"], "its end")
         until(lambda: not kit.strays(), "the helper to end")
         self.assertUntouched()
-        # A lock that nobody could release is not left behind.
+        # A lock that nobody could release is released at once.
         self.assertCode(71, result, "cannot write the handle.*the file was replaced by another")
         self.assertTrue(self.handle.is_symlink())
 
@@ -330,7 +346,8 @@ class OthersDirectory(Handles):
 
     def test_a_link_to_another_handle_releases_nothing(self):
         mine = self.dir / "mine"
-        self.assertCode(0, self.hf("acquire", "-o", mine, "--detach", "--max-hold", "5m", self.name))
+        self.assertCode(0,
+                        self.hf("acquire", "-o", mine, "--detach", "--max-hold", "5m", self.name))
         self.other(f"ln -s {mine} handle")
         self.assertCode(64, self.hf("release", self.handle), "symbolic link")
         self.assertCode(64, self.hf("extend", self.handle), "symbolic link")
@@ -338,7 +355,7 @@ class OthersDirectory(Handles):
         self.assertCode(0, self.hf("release", mine))
 
     def test_a_link_in_the_place_of_the_directory_is_not_followed(self):
-        """Nothing is removed but the file that was made."""
+        """Only the file that was created is removed."""
         mine = self.dir / "mine"
         mine.mkdir()
         (mine / "handle").write_text("root's\n")
@@ -353,7 +370,7 @@ class OthersDirectory(Handles):
         self.handle = self.dir / "none"
 
     def test_a_file_that_awaits_the_metrics_is_not_written_to(self):
-        """They are written beside FILE, under a name that can be foretold."""
+        """They are written to a temporary file next to FILE whose name can be guessed."""
         for link in (os.link, os.symlink):
             begin = self.dir / f"begin-{link.__name__}"
             os.mkfifo(begin)
@@ -367,7 +384,9 @@ class OthersDirectory(Handles):
             metrics.unlink()
 
     def run_later(self, begin, *words):
-        job = kit.Job(self, ["sh", "-c", 'read x <"$0"; exec "$@"', begin, kit.HOLDFAST, *map(kit.arg, words)],
+        job = kit.Job(self,
+                      ["sh", "-c", 'read x <"$0"; exec "$@"', begin, kit.HOLDFAST,
+                       *map(kit.arg, words)],
                       env=self.env)
         self.jobs.append(job)
         return job

@@ -1,4 +1,4 @@
-"""cli-bench: that it measures, says so, and leaves nothing behind. How fast it was is not looked at."""
+"""cli-bench: it measures, prints results and leaves nothing behind. Speed is not checked."""
 import json
 import re
 import signal
@@ -57,9 +57,11 @@ class OfAnyStore(Bench):
         self.assertBusy()
 
     def test_without_standard_streams(self):
-        result = self.run_bare("sh", "-c", '"$0" bench --json --seconds 50ms <&- 2>&-', kit.HOLDFAST)
+        result = self.run_bare("sh", "-c", '"$0" bench --json --seconds 50ms <&- 2>&-',
+                               kit.HOLDFAST)
         self.assertEqual(3, len(json.loads(result.out)["parts"]))
-        result = self.run_bare("sh", "-c", '"$0" bench --json --seconds 50ms >/dev/full', kit.HOLDFAST)
+        result = self.run_bare("sh", "-c", '"$0" bench --json --seconds 50ms >/dev/full',
+                               kit.HOLDFAST)
         self.assertCode(71, result)
 
     def test_interrupted(self):
@@ -72,7 +74,7 @@ class OfAnyStore(Bench):
             self.redis.until_left(pattern="hf:*")
 
     def busy_with(self, job):
-        """It has used some processor time: it is past its start."""
+        """It has used some CPU time, so it is past its start."""
         with open(f"/proc/{job.pid}/stat", encoding="ascii") as file:
             return int(file.read().rsplit(")", 1)[1].split()[11]) > 5
 
@@ -101,7 +103,8 @@ class OfRedis(Bench):
         self.own_redis()
         job = self.start("bench", "--json", "--seconds", "1h", "-S",
                          self.url + "?outage=200ms&command_timeout=500ms")
-        calls = lambda: re.search(rb"cmdstat_evalsha:calls=(\d+)", self.redis.command("INFO", "commandstats"))
+        calls = lambda: re.search(rb"cmdstat_evalsha:calls=(\d+)",
+                                  self.redis.command("INFO", "commandstats"))
         until(lambda: (calls() or [0, 0])[1] and int(calls()[1]) > 100, "it to be at work")
         self.redis.stop()
         result = job.wait()
@@ -111,7 +114,8 @@ class OfRedis(Bench):
 
     def test_usage(self):
         for args in (["x"], ["--unknown"], ["-S"], ["--seconds", "1ms"], ["--seconds", "2h"],
-                     ["--seconds", "x"], ["--threads", "1"], ["--threads", "257"], ["--threads", "x"]):
+                     ["--seconds", "x"], ["--threads", "1"], ["--threads", "257"],
+                     ["--threads", "x"]):
             result = self.hf("bench", *args)
             self.assertCode(64, result)
             self.assertIn("holdfast bench --help", result.err)

@@ -16,7 +16,7 @@ import signal
 import sys
 import time
 
-LONGEST = 60  # nobody needs to clean up after a test that was killed
+LONGEST = 60  # ends by itself if the test was killed
 
 
 def stamp():
@@ -24,7 +24,7 @@ def stamp():
 
 
 def began(pid):
-    """The time it began, which tells two processes of one number apart; None when it is dead."""
+    """The start time, which tells two processes with one pid apart; None when it is dead."""
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
             fields = file.read().rpartition(")")[2].split()
@@ -34,7 +34,7 @@ def began(pid):
 
 
 class Notes:
-    """A file that several processes add whole lines to: WHO PID BEGAN WHAT TIME."""
+    """A file to which several processes append whole lines: WHO PID BEGAN WHAT TIME."""
 
     def __init__(self, path):
         self.file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
@@ -43,7 +43,7 @@ class Notes:
         os.write(self.file, f"{self.who} {os.getpid()} {self.began} {what} {stamp()}\n".encode())
 
     def two(self):
-        """Fork; both know who they are."""
+        """Forks; each process knows its role."""
         pid = os.fork()
         self.who, self.began = ("grandchild" if pid == 0 else "child"), began(os.getpid())
         return pid

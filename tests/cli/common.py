@@ -1,4 +1,4 @@
-"""cli-common: the options that all subcommands have, in their long forms too."""
+"""cli-common: options that all subcommands share, including their long forms."""
 import json
 import signal
 
@@ -8,7 +8,7 @@ from kit import on, until
 
 @on("file")
 class Common(kit.Case):
-    """The store is said by --store; what the environment says would be a failure."""
+    """The store is given by --store; the one in the environment would fail."""
 
     def setUp(self):
         super().setUp()
@@ -16,16 +16,18 @@ class Common(kit.Case):
         self.env["HOLDFAST_URL"] = f"redis://127.0.0.1:{kit.free_port()}"
 
     def long(self, *words, input=None):
-        """A command with --store; it must not need another."""
+        """A command with --store; it must not need the environment."""
         return self.hf(words[0], "--store", self.url, *words[1:], input=input)
 
     def hold(self, *options):
         job = self.start("run", "--store", self.url, *options, self.name, "sleep", "300")
-        until(lambda: self.long("status", "--quiet", self.name).code == 0 or job.ended(), "the lock")
+        until(lambda: self.long("status", "--quiet", self.name).code == 0 or job.ended(),
+              "the lock")
         return job
 
     def test_help_is_the_same_by_both_ways(self):
-        for word in ("run", "acquire", "release", "extend", "status", "list", "wait", "break", "top",
+        for word in ("run", "acquire", "release", "extend", "status", "list", "wait", "break",
+                     "top",
                      "doctor", "bench"):
             with self.subTest(word):
                 result = self.hf(word, "--help")
@@ -40,9 +42,11 @@ class Common(kit.Case):
         for code, words in ((0, ["status", "--quiet", self.name]), (0, ["list", "--quiet"]),
                             (1, ["wait", "--quiet", "--wait", "50ms", self.name]),
                             (1, ["wait", "--quiet", "--timeout", "50ms", self.name]),
-                            (None, ["doctor", "--quiet"]), (0, ["bench", "--quiet", "--seconds", "50ms"]),
+                            (None, ["doctor", "--quiet"]),
+                            (0, ["bench", "--quiet", "--seconds", "50ms"]),
                             (64, ["release", "--quiet", self.dir / "none"]),
-                            (64, ["extend", "--quiet", self.dir / "none"]), (64, ["extend", "-q", self.dir / "none"]),
+                            (64, ["extend", "--quiet", self.dir / "none"]),
+                            (64, ["extend", "-q", self.dir / "none"]),
                             (64, ["acquire", "--quiet", "--detach", "--max-hold", "5m", "--handle",
                                   self.dir / "none" / "none", "other"]),
                             (0, ["break", "--quiet", "--yes", self.name])):
@@ -74,7 +78,7 @@ class Common(kit.Case):
 
     def test_doctor_takes_the_store(self):
         result = self.hf("doctor", "--store", self.url)
-        self.assertIn(result.code, (0, 1))  # 1: this machine's disk is not what it should be
+        self.assertIn(result.code, (0, 1))  # 1: a warning about the disk of this machine
         self.assertIn(self.url, result.out)
 
     def test_the_store_of_list(self):
@@ -88,11 +92,14 @@ class Common(kit.Case):
 
     def test_long_options_of_acquire_and_release(self):
         handle = self.dir / "handle"
-        result = self.hf("acquire", "--verbose", "--store", self.url, "--handle", handle, "--nonblock", "--detach",
+        result = self.hf("acquire", "--verbose", "--store", self.url, "--handle", handle,
+                         "--nonblock", "--detach",
                          "--max-hold", "5m", self.name)
         self.assertCode(0, result)
         for words in (["--wait", "50ms"], ["--timeout", "50ms"], ["--nonblock"]):
-            self.assertCode(1, self.hf("acquire", "--store", self.url, "--handle", self.dir / "other", *words,
+            self.assertCode(1,
+                            self.hf("acquire", "--store", self.url, "--handle", self.dir / "other",
+                                    *words,
                                        "--detach", "--max-hold", "5m", self.name))
         result = self.hf("release", "--verbose", "--store", self.url, handle)
         self.assertCode(0, result)
@@ -111,7 +118,9 @@ class CommonOfRedis(kit.Case):
     def test_long_options_of_extend(self):
         handle = self.dir / "handle"
         url = self.env.pop("HOLDFAST_URL")
-        self.assertCode(0, self.hf("acquire", "--store", url, "--no-renew", "--lease", "1m", "-o", handle, self.name))
+        self.assertCode(0,
+                        self.hf("acquire", "--store", url, "--no-renew", "--lease", "1m", "-o",
+                                handle, self.name))
         result = self.hf("extend", "--store", url, "--verbose", "--lease", "2m", handle)
         self.assertCode(0, result)
         self.assertIn(url, result.err)

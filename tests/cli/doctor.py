@@ -1,4 +1,4 @@
-"""cli-doctor: what it finds in a store, and what it makes of it."""
+"""cli-doctor: what it finds in a store, and what it reports."""
 import json
 import pathlib
 import re
@@ -18,7 +18,7 @@ LEVELS = ["ok", "note", "warning", "error"]
 
 class Doctor(kit.Case):
     def findings(self, code, *args, **options):
-        """By their check, the worst of each first; the exit code must be this."""
+        """The findings by check, the worst of each; checks the exit code too."""
         result = self.hf("doctor", "--json", *args, **options)
         self.assertCode(code, result)
         self.assertEqual("", result.err)
@@ -52,7 +52,8 @@ class OfAnyStore(Doctor):
     def test_text_that_is_piped_is_plain_and_aligned(self):
         result = self.hf("doctor")
         self.assertNotIn("\x1b", result.out)
-        lines = [line for line in result.out.splitlines() if re.match(r"(ok|note|warning|error) ", line)]
+        lines = [line for line in result.out.splitlines()
+                 if re.match(r"(ok|note|warning|error) ", line)]
         self.assertTrue(lines)
         self.assertEqual({22}, {re.match(r"\S+ +\S+ +", line).end() for line in lines})
         self.assertRegex(result.out, r"\n\d+ ok, \d+ notes?, \d+ warnings?, \d+ errors?\n$")
@@ -102,7 +103,7 @@ class OfFiles(Doctor):
         self.assertLevel("error", found["directory"], "no directory")
 
     def small(self, code, options, then=":"):
-        """What is found in a directory on a tmpfs, which is filled as the shell is told to."""
+        """The findings for a directory on a tmpfs, filled by the given shell command."""
         where = self.dir / "small"
         where.mkdir(mode=0o700, exist_ok=True)
         result = self.in_mounts('mount -t tmpfs -o "mode=0700,$2" tmpfs "$1"; cd "$1"; '
@@ -111,26 +112,30 @@ class OfFiles(Doctor):
         return {f["check"]: f for f in json.loads(result.out)["findings"]}
 
     def test_room_for_few_locks(self):
-        """5 MiB is what /run/lock has on Debian."""
+        """/run/lock has 5 MiB on Debian."""
         space = self.small(0, "size=5m")["space"]
         self.assertLevel("note", space, r"enough for about 12\d\d more locks")
         self.assertRegex(space["means"], "idle")
         self.assertIn("HOLDFAST_URL=file:///", space["change"])
-        self.assertLevel("ok", self.small(0, "size=100m")["space"], r"enough for about 25\d\d\d more locks")
+        self.assertLevel("ok", self.small(0, "size=100m")["space"],
+                         r"enough for about 25\d\d\d more locks")
 
     def test_little_room_is_left(self):
         fill = "head -c %d /dev/zero >fill"
         space = self.small(1, "size=5m", fill % (9 << 19))["space"]
         self.assertLevel("warning", space, r"enough for about 1\d\d more locks")
         self.assertIn("HOLDFAST_URL=file:///", space["change"])
-        self.assertLevel("warning", self.small(1, "size=100m,nr_inodes=100")["space"], "enough for about 9\d more")
+        self.assertLevel("warning", self.small(1, "size=100m,nr_inodes=100")["space"],
+                         "enough for about 9\d more")
         found = self.small(2, "size=5m", (fill % (6 << 20)) + " 2>&- || :")
         self.assertLevel("error", found["space"], "enough for about 0 more")
         self.assertLevel("error", found["locks"], "No space left.*HOLDFAST_URL=file:///")
 
     def test_a_default_directory_that_another_user_made(self):
-        result = self.in_mounts('mount -t tmpfs -o mode=1777 tmpfs /run/lock; mkdir /run/lock/holdfast-$(id -u); '
-                                'chown 12345 /run/lock/holdfast-*; exec "$0" doctor --json -S file:')
+        result = self.in_mounts('mount -t tmpfs -o mode=1777 tmpfs /run/lock; '
+                                'mkdir /run/lock/holdfast-$(id -u); '
+                                'chown 12345 /run/lock/holdfast-*; '
+                                'exec "$0" doctor --json -S file:')
         self.assertCode(2, result)
         (finding,) = json.loads(result.out)["findings"]
         self.assertLevel("error", finding, "belongs to user 12345.*HOLDFAST_URL=file:///")
@@ -178,8 +183,10 @@ class OfRedis(Doctor):
         self.assertLevel("warning", self.findings(1)["memory"], "are used")
 
     def test_a_replica_and_its_primary(self):
-        primary = self.own_redis("--appendonly", "yes", "--repl-diskless-sync-delay", "0", port=kit.free_port())
-        replica = self.own_redis("--appendonly", "yes", "--replicaof", "127.0.0.1", str(primary.port))
+        primary = self.own_redis("--appendonly", "yes", "--repl-diskless-sync-delay", "0",
+                                 port=kit.free_port())
+        replica = self.own_redis("--appendonly", "yes", "--replicaof", "127.0.0.1",
+                                 str(primary.port))
         kit.until(lambda: b"master_link_status:up" in replica.command("INFO", "replication"),
                   "the replica to follow")
         kit.until(lambda: b"aof_rewrite_in_progress:0" in replica.command("INFO", "persistence"),
@@ -199,7 +206,8 @@ class OfRedis(Doctor):
         self.assertIn("replicas=", found["replicas"]["change"])
 
     def test_a_cluster(self):
-        low = next(port for port in iter(kit.free_port, None) if port <= 55535)  # its bus is 10000 above
+        # the cluster bus uses the port plus 10000
+        low = next(port for port in iter(kit.free_port, None) if port <= 55535)
         self.own_redis("--cluster-enabled", "yes", port=low)
         found = self.findings(2, "-S", self.url + "?command_timeout=1s&outage=500ms")
         self.assertLevel("error", found["role"], "cluster")
@@ -217,7 +225,7 @@ class OfRedis(Doctor):
     # -- Rights
 
     def least(self, *changes, without=None):
-        """Give the user of the documentation its rights, and these, but for one; its URL."""
+        """Gives the documented user its rights and the given ones, except one. Returns its URL."""
         line = next(line for line in PROTOCOL.read_text().splitlines()
                     if line.strip().startswith("ACL SETUSER"))
         user, *rights = line.split()[2:]
@@ -251,7 +259,8 @@ class OfRedis(Doctor):
         url = self.least("resetkeys", "~other:*")
         self.assertLevel("error", self.findings(2, "-S", url)["rights"], r"\+get")
         url = self.least("resetchannels", "&other:*")
-        self.assertLevel("warning", self.findings(1, "-S", url)["rights"], r"\+publish.*\+subscribe")
+        self.assertLevel("warning", self.findings(1, "-S", url)["rights"],
+                         r"\+publish.*\+subscribe")
 
     # -- Not reached
 
@@ -271,7 +280,7 @@ class OfRedis(Doctor):
         self.assertCode(2, self.hf("doctor", "-S", f"redis://127.0.0.1:{self.redis.port}"))
 
     def test_a_server_that_wants_a_password(self):
-        """What it refuses to everybody is not taken for what our user may do."""
+        """A refusal before the login is not reported as a missing right."""
         self.own_redis(password="se-cret", port=kit.free_port())
         found = self.findings(2, "-S", f"redis://127.0.0.1:{self.redis.port}")
         self.assertLevel("error", found["login"], "requires a password")
@@ -280,18 +289,21 @@ class OfRedis(Doctor):
 
     def test_a_server_that_says_nothing(self):
         with socket.create_server(("127.0.0.1", 0)) as listener:
-            url = f"redis://127.0.0.1:{listener.getsockname()[1]}?command_timeout=100ms&connect_timeout=100ms"
+            url = (f"redis://127.0.0.1:{listener.getsockname()[1]}"
+                   "?command_timeout=100ms&connect_timeout=100ms")
             found = self.findings(2, "-S", url)
         self.assertLevel("error", found["reach"], "no answer in time")
 
     def test_a_server_that_is_no_redis(self):
-        for answer in (b"HTTP/1.1 400 Bad Request\r\n\r\n", b"*99999999\r\n", b"$2147483647\r\n", b"$9\r\nshort\r\n"):
+        for answer in (b"HTTP/1.1 400 Bad Request\r\n\r\n", b"*99999999\r\n", b"$2147483647\r\n",
+                       b"$9\r\nshort\r\n"):
             server = Fake(self, lambda words, a=answer: a)
-            result = self.hf("doctor", "--json", "-S", server.url + "?command_timeout=200ms&connect_timeout=1s")
+            result = self.hf("doctor", "--json", "-S",
+                             server.url + "?command_timeout=200ms&connect_timeout=1s")
             self.assertCode(2, result)
             self.assertIn("findings", json.loads(result.out))
 
-    # -- What only a server that is made up says
+    # -- Replies that only a fake server gives
 
     def test_an_old_version(self):
         server = Fake(self, lambda words: bulk("redis_version:6.0.16\r\nrole:master\r\n")
@@ -306,7 +318,8 @@ class OfRedis(Doctor):
 
     def test_a_clock_that_is_elsewhere(self):
         server = Fake(self, lambda words: b"*2\r\n$10\r\n%d\r\n$6\r\n%06d\r\n"
-                      % divmod(time.time_ns() // 1000 + 10**15, 10**6) if words[0] == "TIME" else None)
+                      % divmod(time.time_ns() // 1000 + 10**15, 10**6) if words[0] == "TIME"
+                      else None)
         self.assertLevel("note", self.findings(2, "-S", server.url)["clock"], "ahead of ours")
 
     def test_a_disk_that_fails(self):
@@ -315,7 +328,9 @@ class OfRedis(Doctor):
         self.assertLevel("error", self.findings(2, "-S", server.url)["persistence"], "failed")
 
     def test_what_a_server_says_does_not_reach_the_terminal_raw(self):
-        server = Fake(self, lambda words: bulk("redis_version:7.0\x1b[31m\r\nmaxmemory_policy:\x1b]0;x\x07\r\n")
+        server = Fake(self,
+                      lambda words: bulk("redis_version:7.0\x1b[31m\r\n"
+                                         "maxmemory_policy:\x1b]0;x\x07\r\n")
                       if words[0] == "INFO" else None)
         self.assertNotIn("\x1b", self.hf("doctor", "-S", server.url).out)
 
@@ -349,16 +364,17 @@ def bulk(text):
 @on(None)
 class OfAQuorum(Doctor):
     def start_nodes(self, *config, age=0):
-        """Three nodes that say that they have been up for `age` seconds."""
+        """Three nodes that report an uptime of `age` seconds."""
         self.nodes = [self.own_redis(*config, port=kit.free_port()) for _ in range(3)]
         up = lambda n: int(re.search(rb"uptime_in_seconds:(\d+)", n.command("INFO", "server"))[1])
         kit.until(lambda: all(up(n) >= age for n in self.nodes), "the nodes to be old enough")
 
     def url_of(self, options, user=""):
-        return f"redis+quorum://{user}" + ",".join(f"127.0.0.1:{n.port}" for n in self.nodes) + "?" + options
+        return f"redis+quorum://{user}" + ",".join(f"127.0.0.1:{n.port}"
+                                                   for n in self.nodes) + "?" + options
 
     def of_nodes(self, code, *url):
-        """The level and text of each node's finding, in order."""
+        """The level and text of the finding of each node, in order."""
         result = self.hf("doctor", "--json", "-S", self.url_of(*url))
         self.assertCode(code, result)
         told = json.loads(result.out)["findings"]
@@ -368,7 +384,8 @@ class OfAQuorum(Doctor):
         self.start_nodes("--appendonly", "yes")
         for node, (level, found) in zip(self.nodes, self.of_nodes(2, "outage=100ms"), strict=True):
             self.assertEqual("warning", level)
-            self.assertRegex(found, rf"^127.0.0.1:{node.port} has been up for \d+ m?s and votes in \d+ s$")
+            self.assertRegex(found,
+                             rf"^127.0.0.1:{node.port} has been up for \d+ m?s and votes in \d+ s$")
 
     def test_nodes_that_vote(self):
         self.start_nodes("--appendonly", "yes", age=2)
@@ -378,8 +395,11 @@ class OfAQuorum(Doctor):
 
     def test_a_lease_shorter_than_that_of_doctor(self):
         self.start_nodes(age=3)
-        self.assertEqual(["ok"] * 3, [level for level, _ in self.of_nodes(0, "lease=1s&rejoin_delay=1s")])
-        self.assertLevel("note", self.findings(0, "-S", self.url_of("lease=1s&rejoin_delay=1s"))["delay"], "1000 ms")
+        self.assertEqual(["ok"] * 3,
+                         [level for level, _ in self.of_nodes(0, "lease=1s&rejoin_delay=1s")])
+        self.assertLevel("note",
+                         self.findings(0, "-S", self.url_of("lease=1s&rejoin_delay=1s"))["delay"],
+                         "1000 ms")
 
     def test_F24_a_node_that_may_lose_what_it_is_said_to_keep(self):
         self.start_nodes("--appendonly", "yes", age=2)
@@ -402,7 +422,7 @@ class OfAQuorum(Doctor):
 
 
 class Fake:
-    """A server that answers as it is told, and else with an error."""
+    """A server with scripted replies; other commands get an error."""
 
     def __init__(self, case, answer):
         self.answer = answer

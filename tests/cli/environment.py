@@ -78,8 +78,9 @@ class Environment(kit.Case):
         self.assertSame("sh", "-c", "printf out; printf err >&2; exit 4")
 
     def test_what_the_command_leaves_unread_is_left_to_the_next(self):
-        """`(holdfast run x head -c 2; cat)`: the wrapper reads nothing itself."""
-        result = self.run_bare("sh", "-c", 'for i in 1 2; do "$0" run x dd bs=2 count=1 status=none; '
+        """`(holdfast run x head -c 2; cat)`: the wrapper does not read stdin."""
+        result = self.run_bare("sh", "-c",
+                               'for i in 1 2; do "$0" run x dd bs=2 count=1 status=none; '
                                "done; cat", kit.HOLDFAST, stdin=self.file(b"abcdefgh"))
         self.assertEqual("abcdefgh", result.out)
 
@@ -91,13 +92,13 @@ class Environment(kit.Case):
         return file
 
     def test_head_ends_the_command(self):
-        """SIGPIPE is the command's, as without a wrapper; nobody hangs, nobody complains."""
+        """The command gets SIGPIPE as without a wrapper; nothing hangs, no message is printed."""
         result = self.run_bare("bash", "-c", '"$0" run x yes | head -1; echo "${PIPESTATUS[0]}"',
                                kit.HOLDFAST)
         self.assertEqual(("y\n141\n", ""), (result.out, result.err))
 
     def test_a_substitution_ends_with_the_command(self):
-        """Nobody of ours keeps the pipe open: $(...) would wait for it."""
+        """No process of the wrapper keeps the pipe open, or $(...) would wait for it."""
         result = self.run_bare("sh", "-c", 'x=$("$0" run x echo inner); echo "[$x]"', kit.HOLDFAST)
         self.assertEqual("[inner]\n", result.out)
 
@@ -131,7 +132,7 @@ class Environment(kit.Case):
         self.assertEqual(["0", "1", "2"], sorted(seen["fds"]))
 
     def test_descriptors_of_the_user_are_inherited(self):
-        """Also where the wrapper's own might have been: low, high, and the ones in between."""
+        """Even numbers that the wrapper might use itself: low, high, and in between."""
         with open(self.dir / "file", "w+b") as file:
             fds = [fd for fd in (3, 4, 5, 9, 17, 250) if not self.taken(fd)]
             for fd in fds:
@@ -147,7 +148,7 @@ class Environment(kit.Case):
         return os.path.exists(f"/proc/self/fd/{fd}")
 
     def test_closed_descriptors_stay_closed(self):
-        """And what the wrapper opens meanwhile does not land in their place, to be written to."""
+        """And files that the wrapper opens do not get their numbers."""
         seen = self.dir / "seen"
         see = " ".join(f"'{word}'" for word in self.child("see", seen))
         for closed in ("<&-", ">&-", "2>&-", "<&- >&-", "<&- 2>&-", ">&- 2>&-", "<&- >&- 2>&-"):
@@ -160,7 +161,7 @@ class Environment(kit.Case):
                 self.assertEqual(*found)
 
     def test_messages_do_not_go_where_stderr_would_have_been(self):
-        """With 2>&- the next descriptor opened is 2: a lock file, or the server's connection."""
+        """With 2>&- the next open returns 2: a lock file, or the connection to the server."""
         self.holder("held")
         fences = []
         for closed in ("2>&-", "<&- 2>&-", ">&- 2>&-", "<&- >&- 2>&-"):
@@ -200,13 +201,13 @@ class Environment(kit.Case):
         result = run("grep", "-E", "^(Sig|Shd)(Blk|Ign|Cgt|Pnd)", "/proc/self/status",
                      preexec_fn=change, restore_signals=False)
         self.assertCode(0, result)
-        # 32 and 33 are the C library's own: it takes them for itself when it starts a thread.
+        # The C library uses 32 and 33 itself when it starts a thread.
         own = 1 << 31 | 1 << 32
         rows = (row.split() for row in result.out.splitlines())
         return {name: int(mask, 16) & ~own for name, mask in rows}
 
     def test_F43_mask_and_dispositions_are_as_inherited(self):
-        # Without those that cannot be changed, the C library's own, and the sanitizers'.
+        # Without those that cannot be changed, and those of the C library and the sanitizers.
         every = set(range(1, 65)) - {signal.SIGKILL, signal.SIGSTOP, 32, 33, signal.SIGSEGV,
                                      signal.SIGBUS, signal.SIGFPE}
 
@@ -229,14 +230,15 @@ class Environment(kit.Case):
                 ("SIGTERM blocked", blocked(signal.SIGTERM)),
                 ("SIGCHLD blocked", blocked(signal.SIGCHLD)),
                 ("SIGCHLD ignored", ignored(signal.SIGCHLD)),
-                ("SIGTTOU, SIGTSTP ignored", ignored(signal.SIGTTOU, signal.SIGTSTP, signal.SIGTTIN)),
+                ("SIGTTOU, SIGTSTP ignored",
+                 ignored(signal.SIGTTOU, signal.SIGTSTP, signal.SIGTTIN)),
                 ("all ignored", ignored(*every)), ("all blocked", blocked(*every))):
             with self.subTest(title):
                 self.assertEqual(self.signals_of(self.run_bare, change),
                                  self.signals_of(self.wrapped, change))
 
     def test_the_exit_code_comes_through_whatever_is_inherited_of_SIGCHLD(self):
-        """With SIGCHLD ignored the kernel reaps children, and their code is gone."""
+        """With SIGCHLD ignored the kernel reaps children, and their exit code is lost."""
         for change in (lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN),
                        lambda: signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])):
             self.assertCode(5, self.wrapped("sh", "-c", "exit 5", preexec_fn=change))
@@ -246,8 +248,9 @@ class Environment(kit.Case):
     # -- Processes
 
     def test_nothing_is_left_when_it_ends(self):
-        """Neither helper nor zombie: where nobody reaps orphans, one would be left by every run."""
-        for command in (["true"], ["sh", "-c", "kill -9 $$"], ["./none"], ["sh", "-c", "sleep 0.1"]):
+        """Neither guard nor zombie: without a reaper, every run would leave one."""
+        for command in (["true"], ["sh", "-c", "kill -9 $$"], ["./none"],
+                        ["sh", "-c", "sleep 0.1"]):
             with self.subTest(command):
                 job = self.start("run", "-q", self.name, *command)
                 job.wait()
@@ -255,7 +258,7 @@ class Environment(kit.Case):
                 self.assertEqual([], left)
 
     def test_the_child_has_no_relative_but_its_own(self):
-        """`wait` in a script waits for nothing of ours."""
+        """`wait` in a script does not wait for a process of the wrapper."""
         result = self.wrapped("sh", "-c", "cat /proc/$$/task/$$/children")
         self.assertEqual(1, len(result.out.split()), result)  # the cat itself
 
@@ -271,7 +274,7 @@ class Environment(kit.Case):
 
 @on("redis")
 class Secrets(kit.Case):
-    """No password in what the child is given, nor in anything that is said."""
+    """No password in the child's environment, nor in any output."""
 
     SECRET = "s3kr1t"
 
@@ -279,7 +282,8 @@ class Secrets(kit.Case):
         super().setUp()
         self.port = kit.free_port()
         self.own_redis(port=self.port)
-        self.redis.command("ACL", "SETUSER", "mallory", "on", ">" + self.SECRET, "+@all", "~*", "&*")
+        self.redis.command("ACL", "SETUSER", "mallory", "on", ">" + self.SECRET, "+@all", "~*",
+                           "&*")
         self.redis.command("ACL", "SETUSER", "default", "off")
 
     def url_with(self, user="mallory", password=SECRET, rest=""):
@@ -313,7 +317,7 @@ class Secrets(kit.Case):
         self.assertSilent(result)
 
     def test_the_store_that_is_named_leads_to_the_same_lock(self):
-        """HOLDFAST_STORE keeps the database and the prefix: with credentials it would find it."""
+        """HOLDFAST_STORE keeps the database and the prefix, so it leads to the same lock."""
         url = self.url_with(rest="/3?prefix=mine")
         result = self.hf("run", "-S", url, self.name, "printenv", "HOLDFAST_STORE")
         self.assertRegex(result.out, r"/3\b")
@@ -338,7 +342,8 @@ class Secrets(kit.Case):
                     self.assertSilent(result)
 
     def test_no_loss_tells_it(self):
-        job = self.start("run", "--verbose", "-S", self.url_with(), "--lease", "1s", self.name, "sh",
+        job = self.start("run", "--verbose", "-S", self.url_with(), "--lease", "1s", self.name,
+                         "sh",
                          "-c", "echo in; exec sleep 60")
         until(lambda: job.out, "the child to run")
         self.redis.stop()

@@ -1,4 +1,4 @@
-"""cli-exit-codes: how the command ends, for every reason there is."""
+"""cli-exit-codes: the exit code of the command, for every reason."""
 import os
 import select
 import signal
@@ -10,8 +10,9 @@ from kit import on, until
 
 
 class Proxy:
-    """Between the command and a server on a unix socket. `deaf` drops the replies; `deaf_to` drops them
-    from the first request that contains these bytes.
+    """Between the command and a server on a unix socket.
+
+    `deaf` drops the replies; `deaf_to` drops them from the first request with these bytes on.
     """
 
     def __init__(self, path, server, deaf_to=None):
@@ -81,7 +82,8 @@ class ExitCodes(kit.Case):
                        signal.SIGSEGV, signal.SIGABRT, signal.SIGPIPE, signal.SIGALRM,
                        signal.SIGUSR1, signal.SIGUSR2, signal.SIGRTMIN, signal.SIGRTMAX):
             with self.subTest(number):
-                result = self.hf("run", self.name, "sh", "-c", f"ulimit -c 0; kill -{int(number)} $$")
+                result = self.hf("run", self.name, "sh", "-c",
+                                 f"ulimit -c 0; kill -{int(number)} $$")
                 self.assertCode(128 + number, result)
         self.assertFree()
 
@@ -110,7 +112,8 @@ class ExitCodes(kit.Case):
                 self.assertFree()
 
     def test_69_says_what_was_meant(self):
-        for words, hint in ((["no-such-command-anywhere"], r"\$PATH"), (["echo a; echo b"], "use -c"),
+        for words, hint in ((["no-such-command-anywhere"], r"\$PATH"),
+                            (["echo a; echo b"], "use -c"),
                             (["./none"], "directory$"), (["-n"], "options go before NAME")):
             with self.subTest(words):
                 self.assertSays(self.hf("run", self.name, *words), hint)
@@ -169,7 +172,7 @@ class StoreCodes(kit.Case):
         self.assertEqual(b"mine", self.redis.command("GET", self.redis.key(self.name)))
 
     def test_74_when_the_server_goes_while_waiting(self):
-        """An outage longer than the one allowed ends the wait."""
+        """An outage longer than allowed ends the wait."""
         redis = self.own_redis()
         self.env["HOLDFAST_URL"] += "?outage=300ms"
         self.holder()
@@ -177,7 +180,7 @@ class StoreCodes(kit.Case):
         until(lambda: len(redis.command("CLIENT", "LIST").splitlines()) >= 3, "both to connect")
         redis.stop()
         result = waiter.wait()
-        self.assertIn(result.code, (74, 76), result)  # 76 if a question was under way
+        self.assertIn(result.code, (74, 76), result)  # 76 if a request was in flight
         self.assertSays(result)
         self.assertEqual("", result.out)
 
@@ -238,7 +241,7 @@ class StoreCodes(kit.Case):
         self.assertEqual("", result.err)
 
     def test_75_when_the_release_finds_it_lost(self):
-        """F25, F48: taken away while the child ran, and nobody noticed before its end."""
+        """F25, F48: the lock was taken away while the child ran, unnoticed until its end."""
         job, gate = self.start_with_gate()
         self.redis.command("DEL", self.redis.key(self.name))
         gate.write_text("go\n")

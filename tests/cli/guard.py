@@ -14,7 +14,7 @@ from kit import beaters, beats, now, on, until
 
 
 class Killing:
-    """What must be so after a kill -9 of the wrapper; raises AssertionError if it is not."""
+    """Checks what must hold after a kill -9 of the wrapper; raises AssertionError."""
 
     def start_beating(self, holdfast, **options):
         self.beat = self.dir / "beat"
@@ -30,7 +30,7 @@ class Killing:
         job.signal(signal.SIGKILL)
         killed = now()
         job.wait()
-        # A lease is 30 s: what is done in a third of it is done long before its end.
+        # A lease is 30 s, so a third of it is long before its end.
         self.assertGone(beaters(self.beat), "run on after kill -9 of the wrapper", 10)
         self.assertLess(beats(self.beat)[-1][3], killed + 10)
 
@@ -44,7 +44,8 @@ class Killing:
         self.assertCode(0, result)
         seen = json.loads(result.out)
         self.assertEqual(2, len(seen["known"]))
-        self.assertEqual([], seen["alive"], "the next holder found the last one's processes running")
+        self.assertEqual([], seen["alive"],
+                         "the next holder found the last one's processes running")
 
     def kill_strays(self):
         for process in kit.strays():
@@ -62,13 +63,13 @@ class Guard(Killing, kit.Case):
         self.kill_strays()
 
     def test_kill_at_any_moment_of_the_start(self):
-        """There is no moment at which the child runs and nobody would kill it."""
+        """At no moment does the child run without a guard."""
         notes = self.dir / "notes"
         for step in range(40):
-            # The child notes that it began, and would note a second later that it went on.
+            # The child notes its start, and would note a second later that it still runs.
             job = self.start("run", "-n", f"{self.name}-{step}", "sh", "-c",
                              'echo $$ >>"$0"; sleep 0.7; echo went on >>"$0"', notes)
-            time.sleep(step * 0.0005)  # the moment to hit, not something that must have happened
+            time.sleep(step * 0.0005)  # a moment to hit, not a wait for an event
             job.signal(signal.SIGKILL)
             job.wait()
         until(lambda: not [p for p in kit.strays() if p.runs], "all to be gone", 2)
@@ -100,7 +101,7 @@ class Guard(Killing, kit.Case):
         job.wait()
         self.assertGone(beats_first, "run on", 2)
 
-    # -- The helper
+    # -- The guard
 
     def with_helper(self, **options):
         gate = self.dir / "gate"
@@ -112,7 +113,7 @@ class Guard(Killing, kit.Case):
         return job, job.guard(), gate
 
     def test_the_helper_keeps_no_stream_of_the_user_s(self):
-        """Who reads our output to its end must not have to wait for the helper."""
+        """A reader of the output must not have to wait for the guard."""
         job, guard, gate = self.with_helper(stdin=subprocess.PIPE)
         ours = {os.readlink(f"/proc/{job.pid}/fd/{fd}") for fd in (0, 1, 2)}
         theirs = {fd: os.readlink(f"/proc/{guard.pid}/fd/{fd}")
@@ -142,7 +143,7 @@ class Guard(Killing, kit.Case):
         self.assertFree()
 
     def test_a_helper_that_is_killed_is_replaced(self):
-        """Else a kill -9 of the wrapper, some time later, would leave the child running."""
+        """Otherwise a later kill -9 of the wrapper would leave the child running."""
         job = self.start_beating(None)
         first = job.guard()
         first.kill()
@@ -156,7 +157,7 @@ class Guard(Killing, kit.Case):
         guard = job.guard()
         child = [p for p in job.family() if p.pid != guard.pid]
         self.assertEqual(1, len(child))
-        job.signal(signal.SIGSTOP)  # it would start another helper
+        job.signal(signal.SIGSTOP)  # it would start another guard
         until(lambda: job.process.stopped, "the wrapper to stop")
         guard.kill()
         until(lambda: not guard.runs, "the helper to die")
@@ -166,7 +167,7 @@ class Guard(Killing, kit.Case):
         self.assertGone(child, "run on after kill -9 of wrapper and helper", 10)
 
     def test_closed_streams_do_not_blind_the_helper(self):
-        """What it opens lands on 0, 1 and 2 then, which it closes."""
+        """Files that it opens then get 0, 1 and 2, which it closes."""
         def close():
             for fd in (0, 1, 2):
                 os.close(fd)
@@ -180,7 +181,7 @@ class Guard(Killing, kit.Case):
         self.assertGone(beaters(self.beat), "run on after kill -9 of the wrapper", 2)
 
     def test_the_helper_is_there_before_the_child(self):
-        """Whoever runs under the lock is already guarded."""
+        """The guard exists before the child runs."""
         result = self.hf("run", self.name, "sh", "-c",
                          'for p in /proc/[0-9]*; do read -r line <$p/stat 2>/dev/null || continue; '
                          'set -- ${line##*) }; [ "$2" != "$PPID" ] || echo "${p#/proc/} $4"; done')
@@ -189,7 +190,7 @@ class Guard(Killing, kit.Case):
         self.assertEqual(1, sum(pid == session for pid, session in pairs), pairs)
 
     def test_the_group_s_end_is_not_the_helper_s(self):
-        """A child that kills its whole group, or all of its session, ends as it would without."""
+        """A child that kills its own group or session ends as without a wrapper."""
         self.assertCode(128 + 9, self.hf("run", self.name, "sh", "-c", "kill -9 0"))
         self.assertCode(128 + 15, self.hf("run", self.name, "sh", "-c", "kill 0"))
         self.assertFree()
@@ -220,7 +221,7 @@ class FileGuard(Killing, kit.Case):
         self.assertCode(0, self.hf("run", "-w", "10", self.name, "true"))  # a third of a lease
 
     def test_a_wrapper_and_its_helper_killed_free_the_lock(self):
-        """Nobody is left to end what the child started; but the lock is not held by the dead."""
+        """Nobody is left to end the child's processes, but the lock is free."""
         job = self.start_beating(None)
         guard = job.guard()
         job.signal(signal.SIGSTOP)

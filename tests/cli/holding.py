@@ -1,4 +1,4 @@
-"""cli-holding: how long a lock is held at least and at most, and what a loss does to the command."""
+"""cli-holding: --min-hold, --max-hold, and what a loss does to the command."""
 import json
 import signal
 
@@ -36,7 +36,8 @@ class AtLeast(kit.Case):
         self.assertCode(69, result)
 
     def test_a_loss_meanwhile_is_said_and_costs_nothing(self):
-        job = self.start("run", "--verbose", "--min-hold", "300", "--lease", "6s", self.name, "true")
+        job = self.start("run", "--verbose", "--min-hold", "300", "--lease", "6s", self.name,
+                         "true")
         until(lambda: "--min-hold" in job.err, "the command's end")
         self.assertCode(0, self.hf("break", "--yes", self.name))
         result = job.wait()
@@ -59,7 +60,7 @@ class AtMost(kit.Case):
         result = self.hf("run", "--max-hold", "100ms", self.name)
         self.assertCode(75, result)
         self.assertSays(result, "lost", lines=2)
-        # We count from before it was asked for, the store from when it was granted: ours ends a little sooner.
+        # The command counts from before the acquire, the store from the grant: a little later.
         self.assertCode(0, self.hf("run", "-w", str(kit.PATIENCE), self.name, "true"))
 
     def test_a_command_that_ends_in_time_notices_nothing(self):
@@ -80,7 +81,8 @@ class AtMostOfRedis(kit.Case):
     def test_the_wait_does_not_count(self):
         holder = self.holder()
         waiter = self.start("run", "--max-hold", "2", self.name, "--", "echo", "mine")
-        until(lambda: json.loads(self.hf("status", "--json", self.name).out)["waiting"], "the waiter")
+        until(lambda: json.loads(self.hf("status", "--json", self.name).out)["waiting"],
+              "the waiter")
         begin = now()
         until(lambda: now() > begin + 2.2, "more than --max-hold")
         holder.signal(signal.SIGTERM)
@@ -92,8 +94,9 @@ class AtMostOfRedis(kit.Case):
 
 class Losing(kit.Case):
     def lose(self, *options, script):
-        """On Redis it is noticed within a third of the lease; then there is time to act, also where it is scarce."""
-        job = self.start("run", "--lease", "6s", "--grace", "3s", *options, self.name, "--", "bash", "-c", script)
+        """On Redis a loss is noticed within a third of the lease, so there is time to react."""
+        job = self.start("run", "--lease", "6s", "--grace", "3s", *options, self.name, "--", "bash",
+                         "-c", script)
         until(lambda: job.out, "the command to run")
         self.assertCode(0, self.hf("break", "--yes", self.name))
         return job.wait()
@@ -102,7 +105,7 @@ class Losing(kit.Case):
 @on("file", "redis")
 class OnLost(Losing):
     def test_B11_the_signal_is_chosen(self):
-        """None that may be ignored where the tests are started, as SIGINT is in the background."""
+        """Not a signal that may be ignored where tests start, such as SIGINT in the background."""
         values = (("ALRM", "ALRM"), ("SIGUSR1", "USR1"), ("12", "USR2"))
         for value, name in values if self.kind == "file" else values[:1]:
             with self.subTest(value):
@@ -112,7 +115,8 @@ class OnLost(Losing):
 
     def test_it_may_go_on_without_the_lock(self):
         go = self.dir / "go"
-        job = self.start("run", "--lease", "6s", "--on-lost", "continue", self.name, "--", "sh", "-c",
+        job = self.start("run", "--lease", "6s", "--on-lost", "continue", self.name, "--", "sh",
+                         "-c",
                          f"echo in; while ! test -e {go}; do sleep 0.01; done; exit 6")
         until(lambda: job.out, "the command to run")
         self.assertCode(0, self.hf("break", "--yes", self.name))
@@ -133,7 +137,8 @@ class OnLost(Losing):
 
     def test_a_hook_is_told_why_and_the_command_ends_as_ever(self):
         said = self.dir / "said"
-        result = self.lose("--on-lost", f'echo "$HOLDFAST_EVENT $HOLDFAST_NAME: $HOLDFAST_WHY" >{said}',
+        result = self.lose("--on-lost",
+                           f'echo "$HOLDFAST_EVENT $HOLDFAST_NAME: $HOLDFAST_WHY" >{said}',
                            "--on-lost", "USR1", script=TRAP % ("told", "USR1"))
         self.assertCode(75, result)
         self.assertEqual("in\ntold\n", result.out)
@@ -142,7 +147,7 @@ class OnLost(Losing):
 
 @on("file")
 class OnLostMore(Losing):
-    """What does not depend on the store."""
+    """Cases that do not depend on the store."""
 
     def test_B11_who_does_not_listen_to_it_is_killed(self):
         result = self.lose("--on-lost", "WINCH", "--grace", "100ms", script="echo in; sleep 300")
@@ -150,7 +155,8 @@ class OnLostMore(Losing):
 
     def test_a_hook_without_a_command(self):
         said = self.dir / "said"
-        job = self.start("run", "--verbose", "--lease", "6s", "--on-lost", f"touch {said}", self.name)
+        job = self.start("run", "--verbose", "--lease", "6s", "--on-lost", f"touch {said}",
+                         self.name)
         until(lambda: "acquired" in job.err, "the lock")
         self.assertCode(0, self.hf("break", "--yes", self.name))
         self.assertCode(75, job.wait())

@@ -1,12 +1,13 @@
 """What the tests of the command share: deadlines, processes, stores, a case for each store.
 
-A test file is run as `python3 -B FILE HOLDFAST [arguments of unittest]`; `-k redis` selects a store.
+A test file is run as `python3 -B FILE HOLDFAST [arguments of unittest]`; `-k redis` selects
+a store.
 
 Tests wait for events with `until`; its deadline only says when to give up. $HOLDFAST_TEST_PATIENCE
 stretches all deadlines, for a slow machine.
 
-The test process is a subreaper: processes that a command leaves behind become its children. The test
-finds them at its end, and fails.
+The test process is a subreaper: processes that a command leaves behind become its children. The
+test finds them at its end, and fails.
 """
 import contextlib
 import ctypes
@@ -36,12 +37,12 @@ libc = ctypes.CDLL(None, use_errno=True)
 # ---- Time ----------------------------------------------------------------------------------------
 
 def now():
-    """Seconds on the clock that leases are counted on."""
+    """Seconds on the clock that leases use."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def until(ready, what, seconds=None, every=0.005, reap=True):
-    """The first true value of ready(); at the deadline the test fails."""
+    """Returns the first true value of ready(); fails the test at the deadline."""
     deadline = now() + (PATIENCE if seconds is None else seconds)
     while True:
         if reap:
@@ -57,7 +58,7 @@ def until(ready, what, seconds=None, every=0.005, reap=True):
 # ---- Processes -----------------------------------------------------------------------------------
 
 class Process:
-    """A process by its number and the time it began, so that a number used again is not mistaken."""
+    """A process by its pid and start time, so that a reused pid is not mistaken for it."""
 
     def __init__(self, pid, begin=None):
         self.pid = int(pid)
@@ -80,7 +81,7 @@ class Process:
 
     @property
     def runs(self):
-        """It could still do something. A zombie cannot."""
+        """True if it can still run; a zombie cannot."""
         return self.state not in ("", "Z", "X")
 
     @property
@@ -89,7 +90,7 @@ class Process:
 
     @property
     def blocks_signals(self):
-        """All of them: that is how the wrapper holds a lock, and not how it waits for one."""
+        """True if it blocks all signals: the wrapper does while it holds, not while it waits."""
         try:
             text = pathlib.Path(f"/proc/{self.pid}/status").read_text()
         except (FileNotFoundError, ProcessLookupError):
@@ -113,7 +114,7 @@ class Process:
 
 
 def family(root=None):
-    """All descendants of a process (ours), nearest first."""
+    """All descendants of a process, nearest first."""
     children = {}
     for entry in os.listdir("/proc"):
         if entry.isdigit():
@@ -127,11 +128,11 @@ def family(root=None):
     return found
 
 
-KNOWN = set()  # pids that somebody here waits for
+KNOWN = set()  # pids that a test waits for
 
 
 def reap_orphans():
-    """What an init does: end the zombies that came to us because their parents died."""
+    """Reaps orphans, like an init process."""
     with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as file:
         for pid in map(int, file.read().split()):
             if pid not in KNOWN:
@@ -140,7 +141,7 @@ def reap_orphans():
 
 
 def strays():
-    """Descendants that nobody here started or waits for."""
+    """Descendants that no test started or waits for."""
     reap_orphans()
     return [process for process in family() if process.pid not in KNOWN and process.state]
 
@@ -155,13 +156,13 @@ def start_server(argv, **options):
     return process
 
 
-# A group of its own in our session, as a shell starts its jobs. (The default, a session of its own,
-# is what cron and systemd do: nobody is there who could continue a job that stops.)
+# Its own group in our session, like a job of a shell. (The default is its own session,
+# like cron and systemd: nobody could continue a job that stops there.)
 AS_A_JOB = {"start_new_session": False, "preexec_fn": os.setpgrp}
 
 
 class Result:
-    """How a command ended. code: as in a shell's `wait`, but -n if it died of signal n."""
+    """How a command ended. code: the exit code, or -n if it died of signal n."""
 
     def __init__(self, argv, code, out, err, seconds):
         self.argv, self.code, self.out, self.err, self.seconds = argv, code, out, err, seconds
@@ -173,7 +174,7 @@ class Result:
 
 
 class Job:
-    """A command that runs, with its output in files: nothing it leaves behind can make us wait."""
+    """A running command with its output in files, so that no leftover process blocks a read."""
 
     def __init__(self, case, argv, **options):
         self.argv = argv
@@ -198,7 +199,8 @@ class Job:
         return self.popen.poll() is not None
 
     def wait(self, seconds=None, reap=True):
-        until(self.ended, lambda: f"its end:\n{self!r}\n  left: {self.family()}", seconds, reap=reap)
+        until(self.ended, lambda: f"its end:\n{self!r}\n  left: {self.family()}", seconds,
+              reap=reap)
         KNOWN.discard(self.pid)
         return self.result()
 
@@ -225,12 +227,12 @@ class Job:
         return family(self.pid)
 
     def guard(self):
-        """The helper: the one below the wrapper that made itself a session of its own."""
+        """The guard: the child of the wrapper that has its own session."""
         return next((p for p in self.family() if p.stat().get("session") == p.pid), None)
 
 
 def beats(path):
-    """The lines that child.py's `beat` wrote: (pid, began, what, time)."""
+    """The lines written by `beat` of child.py: (pid, began, what, time)."""
     try:
         lines = path.read_text().splitlines(keepends=True)
     except FileNotFoundError:
@@ -246,11 +248,12 @@ def beaters(path):
 # ---- Stores --------------------------------------------------------------------------------------
 
 SERVER = os.environ.get("HOLDFAST_TEST_SERVER") or "redis-server"
-LACKS = os.environ.get("HOLDFAST_TEST_LACKS", "").split()  # what that server lacks, see tests/lib/t_redis.h
+# what that server lacks, see tests/lib/t_redis.h
+LACKS = os.environ.get("HOLDFAST_TEST_LACKS", "").split()
 
 
 def needs(ability):
-    """A test that is left out, and named with the reason, where the server lacks this."""
+    """Skips a test, with a reason, if the server lacks this."""
     def mark(test):
         if ability in LACKS:
             print(f"left out: {test.__name__}: the server lacks {ability}", flush=True)
@@ -259,7 +262,7 @@ def needs(ability):
 
 
 class Redis:
-    """A server of our own on a unix socket, and on a free port of localhost if asked to."""
+    """A private server on a unix socket, and on a free local port if wanted."""
 
     def __init__(self, directory, *config, port=0, password=None):
         self.dir = pathlib.Path(directory)
@@ -286,7 +289,7 @@ class Redis:
             return False
 
     def command(self, *words):
-        """Its answer: bytes, int, None or a list of these. An error of the server is raised."""
+        """Returns the reply: bytes, int, None or a list. Raises an error reply."""
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(PATIENCE)
             connection.connect(str(self.socket))
@@ -317,7 +320,7 @@ class Redis:
         raise OSError(f"redis: {line!r}")
 
     def until_left(self, *keys, pattern="*"):
-        """Until these keys are all there are: a client's farewell is not answered, and may be read a moment later."""
+        """Waits until only these keys are left: the last command of a client has no reply."""
         until(lambda: sorted(keys) == sorted(self.command("KEYS", pattern)),
               lambda: f"{keys} to be all that is left, not {self.command('KEYS', pattern)}")
 
@@ -328,20 +331,21 @@ class Redis:
         return self.command("EXISTS", self.key(name)) == 1
 
     def forgets(self, name):
-        """When the server will forget the hold if nobody renews it, on our clock; None if free."""
+        """When the server drops the lock without a renewal, on the local clock; None if free."""
         try:
             at = self.command("PEXPIRETIME", self.key(name)) / 1000
-        except OSError:  # Redis before 7 does not have it
+        except OSError:  # not in Redis before 7
             left, (seconds, micros) = self.command(
-                "EVAL", "return {redis.call('PTTL', KEYS[1]), redis.call('TIME')}", 1, self.key(name))
+                "EVAL", "return {redis.call('PTTL', KEYS[1]), redis.call('TIME')}", 1,
+                self.key(name))
             at = left if left < 0 else left / 1000 + int(seconds) + int(micros) / 1e6
         return None if at < 0 else at - time.time() + now()
 
     def freeze_after_a_renewal(self, name, lease):
         """Stops the server right after it renewed `name`. Returns when it would drop the lock.
 
-        The next renewal is a third of the lease away, so a process that is stopped well before that has not
-        renewed again.
+        The next renewal is a third of the lease away, so a process that is stopped well before that
+        has not renewed again.
         """
         for _ in range(10):
             before = until(lambda: self.forgets(name), f"{name} to be held")
@@ -383,14 +387,14 @@ SANITIZERS = [f"{name}SAN_OPTIONS" for name in ("A", "L", "T", "UB")]
 
 
 class Case:
-    """A test's directory, store and commands. Made a TestCase, once for each store, by `on`."""
+    """The directory, store and commands of a test. `on` makes a TestCase for each store."""
 
-    kind = None  # "file", "redis" or None: the test brings its own
+    kind = None  # "file", "redis" or None: the test has its own
     maxDiff = None
 
     @classmethod
     def setUpClass(cls):
-        # Sockets' paths must be short.
+        # Paths of sockets must be short.
         cls.shared = pathlib.Path(tempfile.mkdtemp(prefix="hf-cli-", dir="/tmp"))
         cls.shared.chmod(0o755)
         cls.redis = Redis(cls.shared) if cls.kind == "redis" else None
@@ -413,17 +417,17 @@ class Case:
         self.name = self._testMethodName
         self.env = {"PATH": os.environ["PATH"], "HOME": str(self.dir), "LC_ALL": "C"}
         self.env.update((k, os.environ[k]) for k in SANITIZERS if k in os.environ)
-        # The thread sanitizer waits for a second at the end of every process.
+        # The thread sanitizer waits a second at the end of every process.
         self.env["TSAN_OPTIONS"] = os.environ.get("TSAN_OPTIONS", "") + ":atexit_sleep_ms=0"
         if self.url:
             self.env["HOLDFAST_URL"] = self.url
         if self.redis:
-            self.redis.command("FLUSHALL")  # what an earlier test lost is no trouble of this one's
+            self.redis.command("FLUSHALL")  # ignore leftovers of earlier tests
         self.jobs = []
         self.addCleanup(self.leave_nothing)
 
     def own_redis(self, *config, **options):
-        """A server that the test may hurt; it becomes the store of the commands to come."""
+        """A server that the test may damage; it becomes the store of later commands."""
         self.redis = Redis(tempfile.mkdtemp(dir=self.dir), *config, **options)
         self.addCleanup(self.redis.stop)
         self.url = self.env["HOLDFAST_URL"] = self.redis.url
@@ -432,14 +436,14 @@ class Case:
     # -- Commands
 
     def start(self, *args, holdfast=None, **options):
-        """`holdfast ARGS...`, running."""
+        """Starts `holdfast ARGS...`."""
         options.setdefault("env", self.env)
         job = Job(self, [holdfast or HOLDFAST, *map(arg, args)], **options)
         self.jobs.append(job)
         return job
 
     def hf(self, *args, holdfast=None, input=None, seconds=None, **options):
-        """`holdfast ARGS...`, to its end and to that of its output."""
+        """Runs `holdfast ARGS...` until it and its output have ended."""
         return self.run_bare(holdfast or HOLDFAST, *args, input=input, seconds=seconds, **options)
 
     def run_bare(self, *argv, input=None, seconds=None, text=True, **options):
@@ -458,7 +462,8 @@ class Case:
             below = family(popen.pid)
             popen.kill()
             popen.wait()
-            raise AssertionError(f"neither it nor its output ended: {argv}\n  left: {below}") from None
+            raise AssertionError(
+                f"neither it nor its output ended: {argv}\n  left: {below}") from None
         finally:
             KNOWN.discard(popen.pid)
         if text:
@@ -466,13 +471,14 @@ class Case:
         return Result(argv, popen.returncode, out, err, now() - begin)
 
     def in_mounts(self, script, *args, **options):
-        """A shell script whose mounts nobody else sees; $0 is the command. Skips where that needs more rights."""
+        """Runs a shell script with private mounts; $0 is the command. Skips without the rights."""
         if subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode:
             self.skipTest("it mounts filesystems of its own, which needs root")
-        return self.run_bare("unshare", "-m", "sh", "-ec", script, options.pop("holdfast", HOLDFAST), *args, **options)
+        return self.run_bare("unshare", "-m", "sh", "-ec", script,
+                             options.pop("holdfast", HOLDFAST), *args, **options)
 
     def in_terminal(self, columns, *words, answer=None, **env):
-        """The exit code and the output on a terminal that wide. `answer` is typed at the question."""
+        """The exit code and output on a terminal of that width. `answer` is typed at a question."""
         parent, terminal = os.openpty()
         fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
         job = self.start(*words, stdout=terminal, stderr=terminal,
@@ -492,14 +498,15 @@ class Case:
         return job.wait().code, text.decode(errors="surrogateescape").replace("\r\n", "\n")
 
     def waiters(self, count, name=None, *options):
-        """So many who stand in line, in order."""
+        """Starts this many waiters, in order."""
         for i in range(count):
             self.start("run", *options, name or self.name, "true")
-            until(lambda: json.loads(self.hf("status", "--json", name or self.name).out)["waiting"] == i + 1,
+            until(lambda: json.loads(self.hf("status", "--json",
+                                             name or self.name).out)["waiting"] == i + 1,
                   "one more in line")
 
     def child(self, *args):
-        """What child.py does, as a command."""
+        """A command that runs child.py."""
         return [sys.executable, "-ISB", str(HERE / "child.py"), *map(str, args)]
 
     def script(self, name, text):
@@ -509,7 +516,7 @@ class Case:
         return str(path)
 
     def holder(self, name=None, *options):
-        """Somebody else who holds the lock, until the test ends or kills it."""
+        """Starts another holder, until the test ends or kills it."""
         ready = self.dir / f"held-{len(self.jobs)}"
         job = self.start("run", *options, name or self.name, "--", "sh", "-c",
                          'echo "$HOLDFAST_FENCE" >"$1.new" && mv "$1.new" "$1"; exec sleep 300',
@@ -519,7 +526,7 @@ class Case:
         job.fence = int(ready.read_text())
         return job
 
-    # -- What must hold
+    # -- Assertions
 
     def assertCode(self, code, result, err=None):
         self.assertEqual(code, result.code, f"\n{result!r}")
@@ -527,7 +534,7 @@ class Case:
             self.assertRegex(result.err, err, f"\n{result!r}")
 
     def assertSays(self, result, *patterns, lines=1):
-        """A line on stderr, ours, with all of this in it."""
+        """Stderr has only our lines, and matches all patterns."""
         self.assertRegex(result.err, r"\A(holdfast: [^\n]+\n){1,%d}\Z" % lines, f"\n{result!r}")
         for pattern in patterns:
             self.assertRegex(result.err, pattern, f"\n{result!r}")
@@ -563,11 +570,11 @@ def arg(value):
 
 
 def on(*kinds):
-    """Make of a case a TestCase for each of these stores, in its module."""
+    """Makes a TestCase for each of these stores, in the module of the case."""
     def make(case):
         for kind in kinds:
             if kind == "file" and "HOLDFAST_TEST_SERVER" in os.environ:
-                continue  # it is the server that is being tested
+                continue  # the server itself is tested
             name = f"{case.__name__}_{kind}" if kind else f"{case.__name__}_"
             made = type(name, (case, unittest.TestCase),
                         {"kind": kind, "__module__": case.__module__, "__doc__": case.__doc__})
@@ -579,7 +586,7 @@ def on(*kinds):
 # ---- Commands that are wrong on purpose: a check that accepts them checks nothing ----------------
 
 def planted_no_lock(case):
-    """Runs what follows `--` and takes no lock."""
+    """Runs the words after `--` without a lock."""
     return case.script("no-lock", """#!/bin/sh
         while [ "$1" != -- ]; do shift; done
         shift
@@ -588,7 +595,7 @@ def planted_no_lock(case):
 
 
 def planted_no_guard(case):
-    """Takes the lock, but what it runs is out of its guard's reach."""
+    """Takes the lock, but the guard cannot reach what it runs."""
     return case.script("no-guard", f"""#!/bin/sh
         for word; do
             shift
@@ -600,7 +607,7 @@ def planted_no_guard(case):
 
 
 def heed_signals():
-    """What is ignored here would be by every command, too: after nohup, or behind a shell's `&`."""
+    """Resets ignored signals, which every command would inherit: after nohup or `&`."""
     for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM):
         if signal.getsignal(number) == signal.SIG_IGN:
             signal.signal(number, signal.SIG_DFL)

@@ -14,13 +14,13 @@ from kit import on
 @on("file", "redis")
 class Limits(kit.Case):
     def test_71_when_descriptors_run_out(self):
-        """F45: with every limit from too few to enough: told, or done; never half done."""
+        """F45: with every limit from too few to enough: an error or success, never half done."""
         codes = self.codes_under(resource.RLIMIT_NOFILE, range(self.least_to_be_loaded(), 40))
         self.assertEqual({0, 71}, set(codes), codes)
         self.assertEqual(sorted(codes, reverse=True), codes, "more descriptors never hurt")
 
     def test_71_when_processes_run_out(self):
-        """F45. As a user that the limit holds for; the first is the wrapper itself."""
+        """F45: as a user that the limit applies to; the first process is the wrapper itself."""
         options = self.as_a_user_of_its_own()
         codes = self.codes_under(resource.RLIMIT_NPROC, range(1, 8), **options)
         self.assertIn(71, codes)
@@ -28,7 +28,7 @@ class Limits(kit.Case):
         self.assertLessEqual(set(codes), {0, 71})
 
     def least_to_be_loaded(self):
-        """Descriptors with which the dynamic loader gets as far as the command itself."""
+        """The number of descriptors that the dynamic loader needs to start the command."""
         for limit in range(3, 40):
             result = self.hf("--version", preexec_fn=lambda n=limit: resource.setrlimit(
                 resource.RLIMIT_NOFILE, (n, n)))
@@ -60,7 +60,7 @@ class Limits(kit.Case):
         self.assertCode(0, result)
 
     def as_a_user_of_its_own(self):
-        """Root is above RLIMIT_NPROC: another uid, that nobody has, and a binary it can reach."""
+        """RLIMIT_NPROC does not apply to root: use an unused uid, and a binary it can reach."""
         if os.geteuid() != 0:
             return {}
         copy = self.dir / "holdfast"

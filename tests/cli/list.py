@@ -1,4 +1,4 @@
-"""cli-list: which locks are in use, as a table, with tabs, as JSON."""
+"""cli-list: the locks in use, as a table, with tabs, as JSON."""
 import json
 
 import kit
@@ -56,7 +56,8 @@ class List(kit.Case):
         self.assertEqual({'{"n": 1}%', "p"}, set(found))
         self.assertEqual(holder.pid, found['{"n": 1}%']["holder"]["pid"])
         self.assertEqual([{"client", "owner"}], list(map(set, found['{"n": 1}%']["waiters"])))
-        self.assertEqual((2, 5, "permits"), tuple(found["p"][k] for k in ("used", "capacity", "kind")))
+        self.assertEqual((2, 5, "permits"),
+                         tuple(found["p"][k] for k in ("used", "capacity", "kind")))
 
     def test_a_table_on_a_terminal(self):
         self.holder("short")
@@ -66,7 +67,7 @@ class List(kit.Case):
             self.assertEqual(0, code)
             lines = text.splitlines()
             self.assertEqual(3, len(lines))
-            holder = "" if columns == 40 else "HOLDER +"  # there is no room for it
+            holder = "" if columns == 40 else "HOLDER +"  # too narrow for it
             self.assertRegex(lines[0], rf"^NAME +STATE +{holder}HELD FOR +WAITING$")
             self.assertNotIn("\x1b", text)
             self.assertEqual(1, len({line.rindex("  ") for line in lines}))  # aligned

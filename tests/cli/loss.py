@@ -1,7 +1,7 @@
 """cli-loss: a lock that is lost ends its command, before anyone else can get the lock.
 
-The children ignore SIGTERM and write the time (CLOCK_BOOTTIME) to a file every few milliseconds. Their
-last line is compared with the moment at which the server drops the lock.
+The children ignore SIGTERM and write the time (CLOCK_BOOTTIME) to a file every few milliseconds.
+Their last line is compared with the moment at which the server drops the lock.
 """
 import signal
 import time
@@ -10,7 +10,7 @@ import kit
 from kit import beaters, beats, now, on, until
 
 LEASE = 2.0
-STILL = 0.1  # who beats every few milliseconds and has not for so long had no processor
+STILL = 0.1  # a process without a beat for so long had no CPU
 
 
 class Losing:
@@ -26,17 +26,19 @@ class Losing:
         return [at for _, _, kind, at in beats(self.beat) if kind == what]
 
     def assertOverBefore(self, end, job):
-        """Nobody beat after `end`, though there was time to."""
+        """No beat came after `end`, although there was time for one."""
         until(lambda: now() > end + STILL, "the lease to be over")
-        self.assertGone(beaters(self.beat), "ran on after the lease's end", 2)  # who was killed may die slowly: see its beats
+        # a killed process may die slowly: check its beats
+        self.assertGone(beaters(self.beat), "ran on after the lease's end", 2)
         times = sorted(self.times("beat"))
         stood_still = [(a, b) for a, b in zip(times, times[1:]) if a < end <= b and b - a > STILL]
-        if stood_still:  # the machine did: for who ends the group, too, and what went on at the same time is no fault
+        # the machine was stalled, and so was the process that ends the group: not a fault
+        if stood_still:
             end = stood_still[0][1] + STILL
         self.assertLess(times[-1], end, "ran on after the lease's end")
 
     def check_stopped_server(self, holdfast, *options):
-        """The server stops answering. Returns when it forgets the hold, and the result."""
+        """The server stops answering. Returns when it drops the lock, and the result."""
         job = self.start_beating("--lease", f"{LEASE}", *options, holdfast=holdfast)
         end = self.redis.freeze_after_a_renewal(self.name, LEASE)
         self.addCleanup(self.redis.thaw)
@@ -44,7 +46,7 @@ class Losing:
         return end, job.wait()
 
     def check_stopped_wrapper(self, holdfast, *options):
-        """The wrapper alone is stopped for longer than the lease."""
+        """Stops only the wrapper, for longer than the lease."""
         job = self.start_beating("--lease", f"{LEASE}", *options, holdfast=holdfast)
         job.signal(signal.SIGSTOP)
         until(lambda: job.process.stopped, "the wrapper to stop", every=0.0005)
@@ -54,7 +56,7 @@ class Losing:
         return job.wait()
 
     def end_of_lease(self):
-        """On the file store the holder itself counts: no later than a lease from now."""
+        """On the file store the holder counts its lease itself: at most one lease from now."""
         return self.redis.forgets(self.name) if self.redis else now() + LEASE
 
     def planted(self):
@@ -67,7 +69,7 @@ class Loss(Losing, kit.Case):
     def setUp(self):
         super().setUp()
         self.own_redis()
-        # At its end a release is tried, and a server that is stopped lets it wait.
+        # The end tries a release, and a stopped server delays it.
         self.env["HOLDFAST_URL"] += "?command_timeout=300ms"
 
     # -- A server that does not answer
@@ -75,13 +77,13 @@ class Loss(Losing, kit.Case):
     def test_B11_a_stopped_server_ends_the_group_before_the_lease_does(self):
         end, result = self.check_stopped_server(None)
         self.assertCode(75, result)
-        self.assertSays(result, "lost", lines=2)  # that it is about to be, and that it was
-        # SIGTERM first, to both, once, and with a third of the lease to obey it.
+        self.assertSays(result, "lost", lines=2)  # "about to be lost", and "lost"
+        # SIGTERM first, once, to both, with a third of the lease to react.
         terms = self.times("term")
         self.assertEqual(2, len(terms))
         self.assertLess(max(terms), end - LEASE / 6)
         self.assertGreater(min(terms), end - LEASE * 2 / 3)
-        # The time of grace is given: the kill does not come with it.
+        # The kill does not come before the grace period has passed.
         self.assertGreater(max(self.times("beat")), max(terms) + LEASE / 6)
 
     def test_planted_a_child_that_runs_on_is_noticed(self):
@@ -91,7 +93,7 @@ class Loss(Losing, kit.Case):
     def test_without_grace_there_is_no_SIGTERM(self):
         end, result = self.check_stopped_server(None, "--grace", "0")
         self.assertCode(75, result)
-        # Killed in the lease's last moments, not before its time.
+        # Killed in the last moments of the lease, not earlier.
         self.assertGreater(max(self.times("beat")), end - LEASE / 3)
 
     def test_quiet_says_nothing(self):
@@ -113,10 +115,10 @@ class Loss(Losing, kit.Case):
         self.redis.thaw()
 
     def test_F14_a_short_silence_is_no_loss(self):
-        """One renewal fails, the next one comes through: nobody is told anything."""
+        """One renewal fails, the next one succeeds: the command notices nothing."""
         job = self.start_beating("--lease", "3s", "--grace", "100ms")
         self.redis.freeze_after_a_renewal(self.name, 3)
-        time.sleep(1.5)  # the silence itself
+        time.sleep(1.5)  # the outage itself
         self.redis.thaw()
         before = self.redis.forgets(self.name)
         until(lambda: self.redis.changed(self.name, before or 0), "the next renewal")
@@ -126,7 +128,7 @@ class Loss(Losing, kit.Case):
         job.wait()
 
     def test_F22_a_restart_without_data(self):
-        """Told on reconnecting: the group ends a grace later, not a lease later."""
+        """The loss is noticed on reconnect: the group ends after the grace period, not a lease."""
         job = self.start_beating("--lease", "30s", "--grace", "300ms")
         self.redis.stop()
         self.redis.start()
@@ -136,7 +138,7 @@ class Loss(Losing, kit.Case):
         self.assertGone(beaters(self.beat), "ran on after the loss", 0)
 
     def test_it_ends_also_where_nobody_reaps_orphans(self):
-        """As in a container: the dead grandchild stays in the group, as a zombie."""
+        """As in a container: the dead grandchild stays in the group as a zombie."""
         job = self.start_beating("--lease", "1s", "--grace", "0")
         self.redis.command("DEL", self.redis.key(self.name))
         self.assertCode(75, job.wait(reap=False))
@@ -164,7 +166,7 @@ class Loss(Losing, kit.Case):
         self.check_sudden(lambda: self.redis.command("DEL", self.redis.key(self.name)))
 
     def test_F25_the_next_holder_is_left_alone(self):
-        """What another took meanwhile is neither renewed nor released by the one that lost it."""
+        """The old holder neither renews nor releases the lock of the new one."""
         job = self.start_beating("--lease", "1s", "--grace", "0")
         self.redis.command("DEL", self.redis.key(self.name))
         other = self.holder()
@@ -219,7 +221,7 @@ class StoppedWrapper(Losing, kit.Case):
         self.assertCode(75, self.check_stopped_wrapper(None, "--grace", "0"))
 
     def test_F03_a_stopped_job_that_was_lost_does_not_run_on(self):
-        """Ctrl-Z, a long lunch, fg: the child is not continued."""
+        """Ctrl-Z, a long pause, fg: the child is not continued."""
         job = self.start("run", "--lease", f"{LEASE}", self.name, "sh", "-c",
                          "echo in; kill -STOP $$; echo ran on; sleep 300", **kit.AS_A_JOB)
         until(lambda: job.process.stopped, "the wrapper to stop")
@@ -235,7 +237,7 @@ class StoppedWrapper(Losing, kit.Case):
 @on("file")
 class NoLease(Losing, kit.Case):
     def test_a_stopped_job_keeps_a_lock_of_the_file_store(self):
-        """Without --lease the kernel keeps it for as long as the process is there."""
+        """Without --lease the kernel keeps the lock while the process exists."""
         job = self.start_beating()
         job.signal(signal.SIGSTOP)
         until(lambda: job.process.stopped, "the wrapper to stop")

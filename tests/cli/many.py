@@ -1,4 +1,4 @@
-"""cli-many: more names than one, by --also: all of them or none."""
+"""cli-many: several names with --also: all locks or none."""
 import signal
 
 import kit
@@ -60,7 +60,7 @@ class Many(kit.Case):
         self.assertEqual("", result.out)
         self.assertFree("a")
 
-    # -- What the command is told
+    # -- The environment of the command
 
     def variables(self, *words):
         result = self.hf("run", *words, self.name, "env", "-0")
@@ -93,7 +93,7 @@ class Many(kit.Case):
         self.assertCode(0, result)
         self.assertEqual(3, result.err.count(", token "), result)
 
-    # -- Words
+    # -- Arguments
 
     def test_as_many_as_there_may_be(self):
         names = [f"n{i}" for i in range(63)]
@@ -120,7 +120,8 @@ class Many(kit.Case):
 @on("redis")
 class ManyKinds(kit.Case):
     def test_B19_the_kind_is_that_of_all(self):
-        reader = self.start("run", "-s", *also("b"), self.name, "--", "sh", "-c", "echo in; sleep 60")
+        reader = self.start("run", "-s", *also("b"), self.name, "--", "sh", "-c",
+                            "echo in; sleep 60")
         until(lambda: reader.out, "the reader to run")
         self.assertCode(0, self.hf("run", "-n", "-s", *also("b"), self.name, "true"))
         self.assertCode(1, self.hf("run", "-n", *also("b"), self.name, "true"))

@@ -1,4 +1,4 @@
-"""cli-telling: what a run tells of itself: to hooks, as JSON, as counters, by its label."""
+"""cli-notify: what a run reports: hooks, JSON events, metrics, label."""
 import json
 import os
 import signal
@@ -11,7 +11,8 @@ from kit import on, until
 @on("file", "redis")
 class Hooks(kit.Case):
     def noting(self, file):
-        return f'echo "$HOLDFAST_EVENT $HOLDFAST_NAME $HOLDFAST_FENCE $HOLDFAST_STORE" >>{self.dir}/{file}'
+        variables = "$HOLDFAST_EVENT $HOLDFAST_NAME $HOLDFAST_FENCE $HOLDFAST_STORE"
+        return f'echo "{variables}" >>{self.dir}/{file}'
 
     def noted(self, file):
         path = self.dir / file
@@ -19,7 +20,8 @@ class Hooks(kit.Case):
 
     def test_a_wait_and_its_end_are_told(self):
         holder = self.holder()
-        job = self.start("run", "--on-wait", self.noting("w"), "--on-acquire", self.noting("a"), self.name,
+        job = self.start("run", "--on-wait", self.noting("w"), "--on-acquire", self.noting("a"),
+                         self.name,
                          "--", "sh", "-c", 'echo "$HOLDFAST_FENCE $HOLDFAST_EVENT"')
         until(lambda: self.noted("w"), "the hook of the wait")
         self.assertEqual(f"wait {self.name}  {self.url}\n", self.noted("w"))
@@ -28,7 +30,7 @@ class Hooks(kit.Case):
         result = job.wait()
         self.assertCode(0, result)
         token = result.out.split()[0]
-        self.assertEqual(f"{token} \n", result.out)  # the command is no hook
+        self.assertEqual(f"{token} \n", result.out)  # the command is not a hook
         self.assertEqual(f"acquire {self.name} {token} {self.url}\n", self.noted("a"))
 
     def test_who_does_not_wait_is_not_told_of_it(self):
@@ -75,7 +77,8 @@ class Hooks(kit.Case):
 
     def test_a_signal_that_ends_the_wait_ends_the_hook(self):
         self.holder()
-        job = self.start("run", "--on-wait", f"echo $$ >{self.dir}/pid; exec sleep 300", self.name, "true")
+        job = self.start("run", "--on-wait", f"echo $$ >{self.dir}/pid; exec sleep 300", self.name,
+                         "true")
         until(lambda: self.noted("pid"), "the hook")
         hook = kit.Process(self.noted("pid").strip())
         job.signal(signal.SIGTERM)
@@ -129,7 +132,8 @@ class Events(kit.Case):
                          (first["event"], first["holder"]["pid"], first["ahead"]))
         holder.signal(signal.SIGTERM)
         job.wait()
-        self.assertEqual(["waiting", "acquired", "started", "ended", "released"], self.names(events()))
+        self.assertEqual(["waiting", "acquired", "started", "ended", "released"],
+                         self.names(events()))
 
     def test_conflict_and_timeout_are_told_apart(self):
         self.holder()
@@ -168,14 +172,16 @@ class Events(kit.Case):
         self.assertEqual([("failed", 74)], [(e["event"], e["exit_code"]) for e in events()])
 
     def test_any_name_gives_a_line_that_can_be_read(self):
-        """And from which the name can be had, by name_hex where it is no UTF-8 or too long as JSON writes it."""
-        for name in ("x" * 1024, "\x01" * 1024, "\u20ac" * 300, "\u009b\u202e" * 200, b"\xff" * 1000, b"a\xff", 'a"\\\n'):
+        """And the name can be recovered: by name_hex if it is not UTF-8 or too long as JSON."""
+        for name in ("x" * 1024, "\x01" * 1024, "\u20ac" * 300, "\u009b\u202e" * 200,
+                     b"\xff" * 1000, b"a\xff", 'a"\\\n'):
             with self.subTest(name[:4]):
                 (self.dir / "events").unlink(missing_ok=True)
                 _, events = self.run_events(name, "true")
                 self.assertEqual(["acquired", "started", "ended", "released"], self.names(events()))
                 for event in events():
-                    found = bytes.fromhex(event["name_hex"]) if "name_hex" in event else event["name"].encode()
+                    found = (bytes.fromhex(event["name_hex"]) if "name_hex" in event
+                             else event["name"].encode())
                     self.assertEqual(name if isinstance(name, bytes) else name.encode(), found)
 
     def test_a_wait_for_the_longest_name_is_told(self):
@@ -215,10 +221,11 @@ class Events(kit.Case):
 
     def test_the_command_does_not_inherit_the_descriptor(self):
         job, _ = self.run_events(self.name, "ls", "/proc/self/fd")
-        self.assertEqual(["0", "1", "2", "3"], job.out.split())  # and that of the listing
+        self.assertEqual(["0", "1", "2", "3"], job.out.split())  # and the descriptor of the listing
 
     def test_it_may_be_the_standard_error(self):
-        result = self.hf("run", "--json", "2", self.name, "sh", "-c", "echo err >&2", stdin=subprocess.DEVNULL)
+        result = self.hf("run", "--json", "2", self.name, "sh", "-c", "echo err >&2",
+                         stdin=subprocess.DEVNULL)
         self.assertIn("err\n", result.err)
         self.assertIn('"event":"released"', result.err)
 
@@ -227,7 +234,8 @@ class Events(kit.Case):
 class Label(kit.Case):
     def label(self, *words, name=None):
         job = self.start("run", *words)
-        until(lambda: self.hf("status", "-q", name or self.name).code == 0 or job.ended(), "the lock")
+        until(lambda: self.hf("status", "-q", name or self.name).code == 0 or job.ended(),
+              "the lock")
         info = json.loads(self.hf("status", "--json", name or self.name).out)
         job.signal(signal.SIGTERM)
         job.wait()
@@ -285,12 +293,14 @@ class Metrics(kit.Case):
         self.assertEqual("1", self.read()["holdfast_refused_total"])
 
     def test_a_file_that_cannot_be_written_is_said(self):
-        result = self.hf("run", "--metrics", self.dir / "none" / "m", self.name, "sh", "-c", "exit 3")
+        result = self.hf("run", "--metrics", self.dir / "none" / "m", self.name, "sh", "-c",
+                         "exit 3")
         self.assertCode(3, result)
         self.assertSays(result, "--metrics", lines=2)
 
     def test_a_loss_counts(self):
-        job = self.start("run", "--metrics", self.dir / "metrics", "--lease", "6s", self.name, "--", "sh",
+        job = self.start("run", "--metrics", self.dir / "metrics", "--lease", "6s", self.name, "--",
+                         "sh",
                          "-c", "echo in; exec sleep 300")
         until(lambda: job.out, "the command")
         self.assertCode(0, self.hf("break", "--yes", self.name))

@@ -1,4 +1,4 @@
-"""cli-options: every option of the command, and what it makes of words that are none."""
+"""cli-options: every option of the command, and wrong options."""
 import os
 import re
 import signal
@@ -9,7 +9,8 @@ from kit import on, until
 
 RUN_OPTIONS = ["-S", "--store", "-n", "--nonblock", "-w", "--wait", "-E", "--conflict-exit-code",
                "-x", "--exclusive", "--also", "-c", "--command", "--lease", "--grace", "--min-hold",
-               "--max-hold", "--on-lost", "--on-wait", "--on-acquire", "--label", "--json", "--metrics",
+               "--max-hold", "--on-lost", "--on-wait", "--on-acquire", "--label", "--json",
+               "--metrics",
                "-q", "--quiet", "--verbose", "--help"]
 
 
@@ -71,7 +72,8 @@ class Options(kit.Case):
 
     def test_B04_nonblock_does_not_wait(self):
         self.holder()
-        for words in (["-n"], ["--nonblock"], ["-w0"], ["-w", "0"], ["--wait=0"], ["--timeout", "0"],
+        for words in (["-n"], ["--nonblock"], ["-w0"], ["-w", "0"], ["--wait=0"],
+                      ["--timeout", "0"],
                       ["--timeout=0ms"]):
             with self.subTest(words):
                 result = self.hf("run", *words, self.name, "echo", "no")
@@ -114,7 +116,7 @@ class Options(kit.Case):
         holder = self.holder()
         waiter = self.start("run", self.name, "true")
         with self.assertRaises(subprocess.TimeoutExpired):
-            waiter.popen.wait(1.5)  # time that must pass, not something that must happen
+            waiter.popen.wait(1.5)  # time that must pass, not an event
         holder.signal(signal.SIGTERM)
         self.assertCode(0, waiter.wait())
 
@@ -134,7 +136,8 @@ class Options(kit.Case):
 
     def test_F49_a_lease_out_of_range_is_refused_with_the_range(self):
         for word in ("0", "0s", "0ms", "0.0", "-1", "-30s", "1ms", "49ms", "0.049", "721h",
-                     "2592001", "9223372036854775", "18446744073709551615", "18446744073709551616s"):
+                     "2592001", "9223372036854775", "18446744073709551615",
+                     "18446744073709551616s"):
             with self.subTest(word):
                 result = self.hf("run", f"--lease={word}", self.name, "echo", "no")
                 self.assertCode(64, result)
@@ -143,7 +146,7 @@ class Options(kit.Case):
 
     def test_F49_the_ends_of_the_range_are_allowed(self):
         self.assertCode(0, self.hf("run", "--lease", "720h", self.name, "true"))
-        # A lease this short may be lost on a machine that is busy, or near the round trip there.
+        # A lease this short may be lost on a busy machine.
         result = self.hf("run", "--lease", "50ms", self.name, "true")
         if "four round trips" not in result.err:
             self.assertIn(result.code, (0, 75))
@@ -220,14 +223,15 @@ class Options(kit.Case):
         until(lambda: "shared, by 1" in self.hf("status", self.name).out or job.ended(), "the lock")
         self.assertCode(0, self.hf("run", "-n", "--shared", self.name, "true"))
         self.assertCode(1, self.hf("run", "-n", "-x", self.name, "true"))
-        self.assertCode(1, self.hf("run", "-n", "-s", "-x", self.name, "true"))  # the last counts
+        self.assertCode(1, self.hf("run", "-n", "-s", "-x", self.name, "true"))  # the last one wins
         job.signal(signal.SIGTERM)
         self.assertCode(0, job.wait())
         self.assertCode(0, self.hf("run", "-n", "-x", self.name, "true"))
 
     def test_permits_are_as_many_as_said(self):
         job = self.start("run", "--permits", "2/3", self.name)
-        until(lambda: "2 of 3 permits in use, by 1" in self.hf("status", self.name).out or job.ended(),
+        until(lambda: "2 of 3 permits in use, by 1" in self.hf("status", self.name).out
+              or job.ended(),
               "the permits")
         self.assertCode(0, self.hf("run", "-n", "--permits", "1/3", self.name, "true"))
         self.assertCode(0, self.hf("run", "-n", "--permits", "3", self.name, "true"))
@@ -254,24 +258,27 @@ class Options(kit.Case):
                 job.signal(number)
                 ended = job.wait()
                 self.assertCode(0, ended)
-                # Who forgot the command, or the name before it, is not left in the dark.
+                # A user who forgot the command, or the name before it, gets a message.
                 self.assertSays(ended, f"holding {self.name} until SIGINT", "there is no command")
                 self.assertFree()
 
     # -- Names
 
     def test_F50_any_bytes_are_a_name(self):
-        names = ["{", "}", "{}", "}{", "{a}", "a{b}c", "%7B", "a\nb", "\n", " ", "*", "'", '"', "a/b",
-                 "/", "..", "../x", ".", "\\", "-", "--", "-n", "--help", "é", b"\xff\xfe", "\x1b[31m",
+        names = ["{", "}", "{}", "}{", "{a}", "a{b}c", "%7B", "a\nb", "\n", " ", "*", "'", '"',
+                 "a/b",
+                 "/", "..", "../x", ".", "\\", "-", "--", "-n", "--help", "é", b"\xff\xfe",
+                 "\x1b[31m",
                  "\x01", "\t", "$HOME", "`id`", "x" * 1000, "/" * 1000, "é" * 500, "x" * 1024]
         for name in names:
             with self.subTest(name):
-                result = self.hf("run", "--", name, "--", "printenv", "-0", "HOLDFAST_NAME", text=False)
+                result = self.hf("run", "--", name, "--", "printenv", "-0", "HOLDFAST_NAME",
+                                 text=False)
                 self.assertCode(0, result)
                 self.assertEqual(os.fsencode(name) + b"\0", result.out)
 
     def test_F50_names_are_locks_of_their_own(self):
-        """All held at once: a name that was another's would be busy."""
+        """All held at once: two names with one lock would be busy."""
         names = ["{", "}", "{}", "a/b", "a%2Fb", "a", "A", "a\n", "..", "%", "%25", "x" * 1000,
                  "x" * 999 + "y"]
         nest = []
@@ -293,7 +300,8 @@ class Options(kit.Case):
     def test_F50_a_name_does_not_reach_the_terminal_raw(self):
         name = "a\nb\x1b[31mc\rd\x07"
         holder = self.holder(name, "--")
-        for result in (self.hf("run", "-n", name, "true"), self.hf("run", "-w", "0.05", name, "true"),
+        for result in (self.hf("run", "-n", name, "true"),
+                       self.hf("run", "-w", "0.05", name, "true"),
                        self.hf("run", "--verbose", "-n", name, "true"), self.hf("status", name)):
             self.assertIn(result.code, (0, 1))
             text = result.out + result.err
@@ -309,7 +317,8 @@ class Usage(kit.Case):
         self.env["HOLDFAST_URL"] = "memory:"
 
     def test_help_goes_to_stdout(self):
-        for words in (["--help"], ["help"], ["run", "--help"], ["status", "--help"], ["help", "run"],
+        for words in (["--help"], ["help"], ["run", "--help"], ["status", "--help"],
+                      ["help", "run"],
                       ["help", "status"]):
             with self.subTest(words):
                 result = self.hf(*words)
@@ -338,7 +347,8 @@ class Usage(kit.Case):
         self.assertRegex(result.out, r"\Aholdfast \d+\.\d+\.\d+\n\Z")
 
     def test_usage_errors(self):
-        for words in ([], ["walk"], ["help", "walk"], ["--walk"], ["run"], ["run", "-n"], ["status"],
+        for words in ([], ["walk"], ["help", "walk"], ["--walk"], ["run"], ["run", "-n"],
+                      ["status"],
                       ["run", "--walk", "x", "true"], ["run", "-Z", "x", "true"], ["run", "-S"],
                       ["run", "-w"], ["run", "-E"], ["run", "--nonblock=yes", "x", "true"],
                       ["run", "--label"], ["status", "a", "b"],

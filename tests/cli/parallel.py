@@ -1,8 +1,8 @@
 """cli-parallel: of 1,000 commands on one name, started at once, never two hold the lock together.
 
-A gatekeeper holds the lock until all are started, so that all of them contend. A machine that cannot
-run so many (by `ulimit -u` and free memory) gets as many as it can run; the test prints the number
-and fails below 200. Each command appends a line with its token when it begins and one when it ends.
+A gatekeeper holds the lock until all are started, so that all of them contend. A machine that
+cannot run so many (by `ulimit -u` and free memory) gets as many as it can run; the test prints the
+number and fails below 200. Each command appends a line with its token when it begins and one when it ends.
 All lines go to one file, so their order is the order of events.
 """
 import resource
@@ -13,9 +13,9 @@ import kit
 from kit import now, on, until
 
 ALL = 1000
-PROCESSES_EACH, MEGABYTES_EACH = 4, 8  # wrapper with its thread, guard, child; generously
+PROCESSES_EACH, MEGABYTES_EACH = 4, 8  # wrapper and its thread, guard, child; rounded up
 
-# `env true` takes a millisecond: time enough to meet whoever should not be there.
+# `env true` takes a millisecond: long enough to overlap with a wrong holder.
 INSIDE = ('echo "begin $$ $HOLDFAST_FENCE" >>"$0"; env true; '
           'echo "end $$ $HOLDFAST_FENCE" >>"$0"')
 
@@ -23,13 +23,14 @@ INSIDE = ('echo "begin $$ $HOLDFAST_FENCE" >>"$0"; env true; '
 def bearable():
     soft, _ = resource.getrlimit(resource.RLIMIT_NPROC)
     with open("/proc/meminfo", encoding="ascii") as file:
-        free = next(int(line.split()[1]) for line in file if line.startswith("MemAvailable")) // 1024
+        free = next(int(line.split()[1]) for line in file
+                    if line.startswith("MemAvailable")) // 1024
     by_processes = ALL if soft == resource.RLIM_INFINITY else soft // (2 * PROCESSES_EACH)
     return min(ALL, by_processes, free // (2 * MEGABYTES_EACH))
 
 
 def overlaps(lines):
-    """Those who were inside together, and who did not come out."""
+    """Pairs of holders that overlapped, and holders that never ended."""
     inside, wrong = None, []
     for line in lines:
         what, who, _ = line.split()
@@ -50,7 +51,7 @@ def disorder(lines):
 @on("file", "redis")
 class Parallel(kit.Case):
     def contend(self, count, holdfast=None):
-        """Start them all, then open the gate. The lines they wrote."""
+        """Starts all commands, then opens the gate. Returns the lines they wrote."""
         notes = self.dir / "notes"
         notes.touch()
         gate = self.holder()
@@ -98,17 +99,17 @@ class Parallel(kit.Case):
 
 @on("file")
 class Order(kit.Case):
-    """First come, first served; who came when is told by the kernel: a place in line is a lock."""
+    """First come, first served. A position in the queue is a kernel lock, which shows the order."""
 
     def standing(self):
-        """Ranges locked in the file of the lock: one of the holder, and one for each who waits."""
+        """The number of ranges locked in the file: one for the holder and for each waiter."""
         inodes = {str(path.stat().st_ino) for path in (self.shared / "locks").glob("lock.*")
                   if self.name in path.name}
         with open("/proc/locks", encoding="ascii") as file:
             return sum(line.split()[5].split(":")[2] in inodes for line in file if "->" not in line)
 
     def line_up(self, count):
-        """A holder, and who waits for it, one after the other."""
+        """A holder, and its waiters, one after the other."""
         notes = self.dir / "notes"
         gate = self.holder()
         jobs = []

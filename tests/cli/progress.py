@@ -1,4 +1,4 @@
-"""cli-progress: the line that a terminal shows while a lock is waited for, and nobody else gets."""
+"""cli-progress: the line that a terminal shows during a wait, and only a terminal."""
 import json
 import re
 import signal
@@ -79,7 +79,7 @@ class OnATerminal(Waits):
         t.type(f"$H run {self.name} true &")
         t.prompt()
         self.in_line(1)
-        time.sleep(1.5)  # for nothing to be seen there must be time for it
+        time.sleep(1.5)  # wait long enough for a line to appear
         self.assertNotIn("waiting", t.screen())
         holder.signal(signal.SIGTERM)
         t.type("wait")
@@ -101,7 +101,7 @@ class Silence(Waits):
         holder = self.holder()
         job = self.start("run", self.name, "true")
         self.in_line(1)
-        time.sleep(1.2)  # longer than the line waits on a terminal
+        time.sleep(1.2)  # longer than the line takes to appear on a terminal
         holder.signal(signal.SIGTERM)
         result = job.wait()
         self.assertCode(0, result)
@@ -134,7 +134,8 @@ class Silence(Waits):
         self.assertCode(1, result)
         lines = [line for line in result.err.splitlines() if "waiting for" in line]
         self.assertEqual(1, len(lines), result)
-        self.assertRegex(lines[0], rf"{self.name}, held for .* by holdfast, pid {holder.pid} .*\(nightly\)")
+        self.assertRegex(lines[0],
+                         rf"{self.name}, held for .* by holdfast, pid {holder.pid} .*\(nightly\)")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""cli-secrets: a secret in a URL is shown nowhere, at whatever place in the URL and from whatever source.
+"""cli-secrets: a secret in a URL is shown nowhere, whatever its place and its source.
 
 The secret is put into each place that a URL has for one. The tests search all output of the command
 and all that others can see of it: the files it creates, and the environment and command line of its
@@ -18,19 +18,20 @@ import threading
 import kit
 from kit import on, until
 
-# Pieces of it are found also if its other bytes are percent-encoded.
+# Parts of it are found even if its other bytes are percent-encoded.
 SECRET = "Xq7planted9Zk"
 PIECES = re.compile(rb"q7plan|ed9Zk", re.I)
 ENCODED = "%58q7plan%74ed9Z%6B"
 
 
 class Sentinel:
-    """One that watches the server as `mymaster`, and has the password SECRET as well."""
+    """A Sentinel that watches the server as `mymaster`, with the password SECRET too."""
 
     def __init__(self, directory, watched):
         self.port = kit.free_port()
         config = pathlib.Path(directory) / "sentinel.conf"
-        config.write_text(f"port {self.port}\nbind 127.0.0.1\nrequirepass {SECRET}\ndir {directory}\n"
+        config.write_text(f"port {self.port}\nbind 127.0.0.1\n"
+                          f"requirepass {SECRET}\ndir {directory}\n"
                           f"sentinel monitor mymaster 127.0.0.1 {watched.port} 1\n"
                           f"sentinel auth-pass mymaster {SECRET}\n")
         with open(config.with_suffix(".log"), "ab") as log:
@@ -47,7 +48,8 @@ class Planted(kit.Case):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.server = kit.Redis(tempfile.mkdtemp(dir=cls.shared), port=kit.free_port(), password=SECRET)
+        cls.server = kit.Redis(tempfile.mkdtemp(dir=cls.shared), port=kit.free_port(),
+                               password=SECRET)
         cls.sentinel = Sentinel(tempfile.mkdtemp(dir=cls.shared), cls.server)
 
     @classmethod
@@ -59,14 +61,17 @@ class Planted(kit.Case):
     def setUp(self):
         super().setUp()
         self.server.command("FLUSHALL")
-        until(lambda: self.hf("status", "-q", "-S", self.urls()[0], "x").code == 1, "the Sentinel to know its primary")
+        until(lambda: self.hf("status", "-q", "-S", self.urls()[0], "x").code == 1,
+              "the Sentinel to know its primary")
 
     def urls(self):
-        """The secret in each place, as it is, percent-encoded, and said twice."""
+        """The secret in each place: plain, percent-encoded, and given twice."""
         one, many = f"127.0.0.1:{self.server.port}", f"127.0.0.1:{self.sentinel.port}/mymaster"
         return [f"redis+sentinel://:{SECRET}@{many}?sentinel_password={SECRET}",
-                f"redis+sentinel://default:{ENCODED}@{many}?lease=20s&sentinel_password={ENCODED}&outage=5s",
-                f"redis+sentinel://:{SECRET}@{many}?sentinel_password={SECRET}x&sentinel_password={SECRET}"
+                f"redis+sentinel://default:{ENCODED}@{many}"
+                f"?lease=20s&sentinel_password={ENCODED}&outage=5s",
+                f"redis+sentinel://:{SECRET}@{many}"
+                f"?sentinel_password={SECRET}x&sentinel_password={SECRET}"
                 f"&sentinel_user=default",
                 f"redis://:{SECRET}@{one}"]
 
@@ -88,7 +93,7 @@ class Planted(kit.Case):
                 self.assertHidden(path.name, path.read_bytes())
 
     def assertProcessesHide(self, processes):
-        """Command line, name and environment; what was inherited as $HOLDFAST_URL is the user's own doing."""
+        """Checks command line, name and environment, except an inherited $HOLDFAST_URL."""
         for process in processes:
             folder = pathlib.Path(f"/proc/{process.pid}")
             try:
@@ -121,24 +126,31 @@ class Planted(kit.Case):
 @on(None)
 class Secrets(Planted):
     def check_run(self, store, but):
-        """All that a run tells of itself: to its command, to hooks, as JSON, in a file, on stderr."""
+        """Checks all output of a run: environment, hooks, JSON, metrics file, stderr."""
         notes = self.dir / "notes"
         notes.mkdir()
         self.server.command("FLUSHALL")
         with open(notes / "events", "wb") as events:
-            holder = self.start("run", *store, "--verbose", "--json", events.fileno(), "--metrics", notes / "metrics",
+            holder = self.start("run", *store, "--verbose", "--json", events.fileno(), "--metrics",
+                                notes / "metrics",
                                 "--on-acquire", f"env >{notes}/acquire-env", self.name, "sh", "-c",
-                                'env >"$0/child-env"; echo in; exec sleep 300', notes, pass_fds=[events.fileno()])
+                                'env >"$0/child-env"; echo in; exec sleep 300', notes,
+                                pass_fds=[events.fileno()])
             until(lambda: holder.out or holder.ended(), "the child to run")
             self.assertFalse(holder.ended(), holder)
             waiter = self.start("run", *store, "--verbose", "--json", events.fileno(),
-                                "--on-wait", f"env >{notes}/wait-env; echo waits >{notes}/waits", self.name, "true",
+                                "--on-wait", f"env >{notes}/wait-env; echo waits >{notes}/waits",
+                                self.name, "true",
                                 pass_fds=[events.fileno()])
             until((notes / "waits").exists, "the hook of the one that waits")
-            until(lambda: json.loads(self.hf("status", "--json", *store, self.name).out)["waiting"] == 1, "it to wait")
-            self.assertProcessesHide([holder.process, *holder.family(), waiter.process, *waiter.family()])
-            for words in (["status"], ["status", "--json"], ["status", "--verbose"], ["wait", "-w", "50ms"],
-                          ["run", "-n"], ["run", "-w", "50ms"], ["break", "--verbose", "--token", "1", "-y"]):
+            until(lambda: json.loads(self.hf("status", "--json", *store,
+                                             self.name).out)["waiting"] == 1, "it to wait")
+            self.assertProcessesHide([holder.process, *holder.family(), waiter.process,
+                                      *waiter.family()])
+            for words in (["status"], ["status", "--json"], ["status", "--verbose"],
+                          ["wait", "-w", "50ms"],
+                          ["run", "-n"], ["run", "-w", "50ms"],
+                          ["break", "--verbose", "--token", "1", "-y"]):
                 self.assertSilent(self.hf(words[0], *store, *words[1:], self.name))
             for words in (["list"], ["list", "--json"], ["doctor"], ["doctor", "--json"],
                           ["bench", "--json", "--seconds", "50ms"]):
@@ -150,8 +162,10 @@ class Secrets(Planted):
                 self.assertSilent(job.wait())
         for name in ("child-env", "acquire-env", "wait-env"):
             path = notes / name
-            lines = [line for line in path.read_text().splitlines() if not line.startswith("HOLDFAST_URL=")]
-            self.assertTrue(any(re.match(r"HOLDFAST_STORE=redis.*127\.0\.0\.1", line) for line in lines), lines)
+            lines = [line for line in path.read_text().splitlines()
+                     if not line.startswith("HOLDFAST_URL=")]
+            self.assertTrue(any(re.match(r"HOLDFAST_STORE=redis.*127\.0\.0\.1", line)
+                                for line in lines), lines)
             path.write_text("\n".join(lines))
         self.assertIn('"acquired"', (notes / "events").read_text())
         self.assertIn("holdfast", (notes / "metrics").read_text())
@@ -167,7 +181,8 @@ class Secrets(Planted):
             result = self.hf("acquire", *store, "--verbose", "-o", handle, *words, self.name)
             self.assertCode(0, result)
             self.assertSilent(result)
-            self.assertProcessesHide([process for process in kit.family() if process.pid not in before])
+            self.assertProcessesHide([process for process in kit.family()
+                                      if process.pid not in before])
             self.assertHidden("the handle", handle.read_bytes())
             if "--no-renew" in words:
                 self.assertSilent(self.hf("extend", *store, "--verbose", handle))
@@ -191,7 +206,9 @@ class Secrets(Planted):
     def test_F41_a_handle_alone_says_what_is_missing(self):
         for url in self.urls()[:1]:
             handle = self.dir / "handle"
-            self.assertCode(0, self.hf("acquire", "-S", url, "-o", handle, "--no-renew", "--lease", "5m", self.name))
+            self.assertCode(0,
+                            self.hf("acquire", "-S", url, "-o", handle, "--no-renew", "--lease",
+                                    "5m", self.name))
             for word in ("extend", "release"):
                 result = self.hf(word, handle)
                 self.assertCode(77, result)
@@ -203,7 +220,9 @@ class Secrets(Planted):
 
     def test_F41_a_handle_of_before_loses_its_secret_when_it_is_written(self):
         url, handle = self.urls()[0], self.dir / "handle"
-        self.assertCode(0, self.hf("acquire", "-S", url, "-o", handle, "--no-renew", "--lease", "5m", self.name))
+        self.assertCode(0,
+                        self.hf("acquire", "-S", url, "-o", handle, "--no-renew", "--lease", "5m",
+                                self.name))
         old = re.sub(r"(?m)^store .*$", f"store {url}", handle.read_text())
         handle.write_text(old)
         self.assertCode(0, self.hf("extend", handle))
@@ -211,9 +230,11 @@ class Secrets(Planted):
         self.assertCode(0, self.hf("release", "-S", url, handle))
 
     def test_F41_it_is_hidden_while_a_helper_is_told_to_end(self):
-        """release needs no store for a helper, and takes the secret out of its command line all the same."""
+        """release needs no store for a helper, but still hides the secret in its command line."""
         url, handle = self.urls()[0], self.dir / "handle"
-        self.assertCode(0, self.hf("acquire", "-S", url, "-o", handle, "--detach", "--max-hold", "5m", self.name))
+        self.assertCode(0,
+                        self.hf("acquire", "-S", url, "-o", handle, "--detach", "--max-hold", "5m",
+                                self.name))
         helper = kit.Process(re.search(r"(?m)^helper (\d+)", handle.read_text())[1])
         helper.kill(signal.SIGSTOP)
         until(lambda: helper.stopped, "the helper to stop")
@@ -225,11 +246,13 @@ class Secrets(Planted):
 
     def has_pidfd(self, job):
         with contextlib.suppress(OSError):
-            return any("pidfd" in os.readlink(path) for path in pathlib.Path(f"/proc/{job.pid}/fd").iterdir())
+            return any("pidfd" in os.readlink(path)
+                       for path in pathlib.Path(f"/proc/{job.pid}/fd").iterdir())
 
     def test_F41_it_is_not_on_the_screen_of_top(self):
         parent, terminal = os.openpty()
-        job = self.start("top", "-S", self.urls()[0], stdin=terminal, stdout=terminal, stderr=terminal,
+        job = self.start("top", "-S", self.urls()[0], stdin=terminal, stdout=terminal,
+                         stderr=terminal,
                          env={**self.env, "TERM": "xterm", "LINES": "24", "COLUMNS": "300"})
         os.close(terminal)
         text = b""
@@ -250,7 +273,8 @@ class Secrets(Planted):
     def test_F41_it_is_not_in_what_is_said_of_a_loss(self):
         server = kit.Redis(tempfile.mkdtemp(dir=self.shared), port=kit.free_port(), password=SECRET)
         self.addCleanup(server.stop)
-        job = self.start("run", "-S", f"redis://:{SECRET}@127.0.0.1:{server.port}", "--verbose", "--lease", "1s",
+        job = self.start("run", "-S", f"redis://:{SECRET}@127.0.0.1:{server.port}", "--verbose",
+                         "--lease", "1s",
                          "--on-lost", "env >&2", self.name, "sh", "-c", "echo in; exec sleep 60")
         until(lambda: job.out or job.ended(), "the child to run")
         server.stop()
@@ -261,11 +285,13 @@ class Secrets(Planted):
 
 @on(None)
 class Mistakes(Planted):
-    """A URL that is refused may have its secret anywhere."""
+    """A URL that is rejected may have its secret anywhere."""
 
     BAD = [f"redis://:{SECRET}@h?walk=1", f"redis://h?password={SECRET}", f"redis://h?{SECRET}",
-           f"redis://h?walk&{SECRET}=1", f"redis://h?sentinel_password={SECRET}", f"redis://:pa/{SECRET}@h",
-           f"redis://:1/{SECRET}@h", f"redis://:pa?{SECRET}@h", f"redis://:pa?x={SECRET}@h", f"redis://u:{SECRET}",
+           f"redis://h?walk&{SECRET}=1", f"redis://h?sentinel_password={SECRET}",
+           f"redis://:pa/{SECRET}@h",
+           f"redis://:1/{SECRET}@h", f"redis://:pa?{SECRET}@h", f"redis://:pa?x={SECRET}@h",
+           f"redis://u:{SECRET}",
            f"redis://u:{SECRET}@h:port", f"redis://u:{SECRET}%zz@h", f"redis://u:{SECRET}@[::1",
            f"redis+sentinel://u:1/{SECRET}@h/m", f"redis+sentinel://:{SECRET}@h",
            f"redis+sentinel://h/m?sentinel_password={SECRET}%zz",
@@ -274,8 +300,10 @@ class Mistakes(Planted):
            f"redis+sentinel://h/m?sentinel_password={SECRET}&sentinel_password_file=f",
            f"redis+sentinel://h/m?sentinel_pass=1&sentinel_password={SECRET}",
            f"redis+sentinel://h/m?sentinel_passw%6Frd={SECRET}",
-           f"redis+sentinel://h/m?sentinel_password={SECRET}&db=x", f"redis+quorum://:{SECRET}@h,h,h",
-           f"redis+quorum://a,b,:{SECRET}", f"redis+cluster://:{SECRET}@h/3", f"redis+unix://:{SECRET}@h/x",
+           f"redis+sentinel://h/m?sentinel_password={SECRET}&db=x",
+           f"redis+quorum://:{SECRET}@h,h,h",
+           f"redis+quorum://a,b,:{SECRET}", f"redis+cluster://:{SECRET}@h/3",
+           f"redis+unix://:{SECRET}@h/x",
            f"rediz://:{SECRET}@h", f"redis:{SECRET}@h", f"{SECRET}", f"file://u:{SECRET}@h/dir",
            f"redis://:{SECRET}@h?label=" + "x" * 5000]
 
@@ -284,30 +312,36 @@ class Mistakes(Planted):
             for store, but in self.ways(url):
                 with self.subTest(url=url[:80], store=bool(store)):
                     for words in (["status"], ["run", "--verbose"]):
-                        result = self.hf(*words, *store, self.name, *(["true"] if words[0] == "run" else []))
+                        result = self.hf(*words, *store, self.name,
+                                         *(["true"] if words[0] == "run" else []))
                         self.assertCode(64, result)
                         self.assertSilent(result)
                     self.assertNoFileHasIt(*but)
 
     def test_F41_no_server_has_it_quoted(self):
-        """A login that is refused, a server that is away, and one that repeats what it was sent."""
+        """A login that is refused, a server that is away, and one that echoes its input."""
         many, away = f"127.0.0.1:{self.sentinel.port}/mymaster", kit.free_port()
         echo = self.echo()
         for code, url in ((77, f"redis+sentinel://:{SECRET}@{many}?sentinel_password={SECRET}x"),
                           (77, f"redis+sentinel://:{SECRET}x@{many}?sentinel_password={SECRET}"),
                           (77, f"redis://:{SECRET}x@127.0.0.1:{self.server.port}"),
                           (74, f"redis://:{SECRET}@127.0.0.1:{away}"),
-                          (74, f"redis+sentinel://:{SECRET}@127.0.0.1:{away}/m?sentinel_password={SECRET}"),
+                          (74,
+                           f"redis+sentinel://:{SECRET}@127.0.0.1:{away}/m"
+                           f"?sentinel_password={SECRET}"),
                           (None, f"redis://:{SECRET}@127.0.0.1:{echo}"),
-                          (None, f"redis+sentinel://:{SECRET}@127.0.0.1:{echo}/m?sentinel_password={SECRET}")):
+                          (None,
+                           f"redis+sentinel://:{SECRET}@127.0.0.1:{echo}/m"
+                           f"?sentinel_password={SECRET}")):
             for words in (["run", "--verbose"], ["status"]):
                 with self.subTest(url=url, words=words):
-                    result = self.hf(*words, "-S", url, self.name, *(["true"] if words[0] == "run" else []))
+                    result = self.hf(*words, "-S", url, self.name,
+                                     *(["true"] if words[0] == "run" else []))
                     self.assertIn(result.code, (code,) if code else (71, 74, 76, 77), result)
                     self.assertSilent(result)
 
     def echo(self):
-        """The port of a server that answers all it is sent with an error that has it in it."""
+        """The port of a server that echoes all input in an error reply."""
         listener = socket.create_server(("127.0.0.1", 0))
         self.addCleanup(listener.close)
 
@@ -319,16 +353,19 @@ class Mistakes(Planted):
         def serve():
             with contextlib.suppress(OSError):
                 while True:
-                    threading.Thread(target=answer, args=[listener.accept()[0]], daemon=True).start()
+                    threading.Thread(target=answer, args=[listener.accept()[0]],
+                                     daemon=True).start()
 
         threading.Thread(target=serve, daemon=True).start()
         return listener.getsockname()[1]
 
     def test_F41_nor_where_a_URL_is_no_use(self):
-        """A URL that was meant for -S, but stands elsewhere."""
+        """A URL that was meant for -S, but is in another place."""
         url = f"redis://:{SECRET}@h"
-        for words in (["status", "x", url], ["list", "x", url], ["release", "x", url], ["release", url],
-                      ["doctor", url], ["bench", url], ["run", "-c", "true", "x", url], [url], ["top", "x", url],
+        for words in (["status", "x", url], ["list", "x", url], ["release", "x", url],
+                      ["release", url],
+                      ["doctor", url], ["bench", url], ["run", "-c", "true", "x", url], [url],
+                      ["top", "x", url],
                       ["run", "-w", url, "x", "true"], ["run", "--lease", url, "x", "true"],
                       ["run", "--json", url, "x", "true"], ["run", "--permits", url, "x", "true"],
                       ["acquire", "--while-pid", url, "x"], ["break", "--token", url, "x"],

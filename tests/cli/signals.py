@@ -1,4 +1,4 @@
-"""cli-signals: signals to the wrapper reach the command, and one that still waits dies of them."""
+"""cli-signals: signals to the wrapper reach the command; a waiting wrapper dies of them."""
 import resource
 import signal
 import time
@@ -53,7 +53,8 @@ class Signals(kit.Case):
 
     def test_a_child_that_ignores_it_is_waited_for(self):
         job = self.start("run", self.name, "sh", "-c",
-                         "trap '' TERM INT; echo in; while [ ! -e gate ]; do sleep 0.02; done; exit 6",
+                         "trap '' TERM INT; echo in; "
+                         "while [ ! -e gate ]; do sleep 0.02; done; exit 6",
                          cwd=self.dir)
         until(lambda: job.out, "the child to run")
         for _ in range(20):
@@ -88,7 +89,7 @@ class Signals(kit.Case):
         self.assertFree()
 
     def until_it_waits(self, job):
-        """It sleeps, and has had its handlers in place: the signals we send it are caught."""
+        """Waits until it sleeps with its handlers installed, so that signals are caught."""
         wanted = 1 << (signal.SIGTERM - 1)
 
         def caught():
@@ -128,7 +129,7 @@ class Signals(kit.Case):
         self.assertCode(6, job.wait())
 
     def test_a_signal_at_any_moment_of_the_start(self):
-        """It died of it, or the child did; in no case is something left, or held."""
+        """The wrapper or the child died of it; nothing is left running or held."""
         codes = []
         for step in range(30):
             job = self.start("run", self.name, "sleep", "300")
@@ -164,7 +165,7 @@ class Signals(kit.Case):
         self.assertCode(8, job.wait())
 
     def test_a_stopped_wrapper_goes_on_where_it_was(self):
-        """SIGSTOP and SIGCONT from outside, on the file store for as long as one likes."""
+        """SIGSTOP and SIGCONT from outside; on the file store for any time."""
         job = self.start("run", self.name, "sh", "-c",
                          "echo in; while [ ! -e gate ]; do sleep 0.02; done; exit 6", cwd=self.dir)
         until(lambda: job.out, "the child to run")
@@ -177,7 +178,7 @@ class Signals(kit.Case):
         self.assertCode(6, job.wait())
 
     def test_a_child_stopped_where_there_is_no_shell(self):
-        """Who stops the child alone continues it alone: the wrapper has kept its lock meanwhile."""
+        """A child that is stopped alone is continued alone; the wrapper keeps the lock."""
         job = self.start("run", "--lease", "1500ms", self.name, "sh", "-c",
                          "echo in; while [ ! -e gate ]; do sleep 0.02; done; exit 6", cwd=self.dir)
         until(lambda: job.out, "the child to run")
@@ -215,7 +216,7 @@ class Signals(kit.Case):
         self.assertCode(128 + signal.SIGTERM, job.wait())
 
     def test_SIGTERM_comes_before_the_child_goes_on(self):
-        """Else one that stops again at once, as a reader of the terminal does, is never ended."""
+        """Otherwise a child that stops again at once, like a terminal reader, never ends."""
         for _ in range(10):
             job = self.start("run", self.name, "sh", "-c", "while :; do kill -STOP $$; done",
                              **kit.AS_A_JOB)

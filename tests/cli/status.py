@@ -1,4 +1,4 @@
-"""cli-status: who holds a lock, for people."""
+"""cli-status: the holder and the waiters of a lock, for people."""
 import json
 import os
 import re
@@ -15,7 +15,8 @@ from kit import on, until
 class Status(kit.Case):
     def lines(self, result):
         """Its lines, by their first word."""
-        return {line.split()[0].rstrip(":").lower(): line for line in result.out.splitlines() if line}
+        return {line.split()[0].rstrip(":").lower(): line for line in result.out.splitlines()
+                if line}
 
     def test_B27_held(self):
         holder = self.holder(None, "--lease", "60")
@@ -89,12 +90,14 @@ class Status(kit.Case):
         self.assertNotRegex(result.out, r"[\x00-\x09\x0b-\x1f\x7f]")
         self.assertNotRegex(result.out, r"(?m)^(vil|c\b)")
 
-    FOREIGN = ["%c2%9b31m", "%9b31m%80", "%e2%80%ae%e2%81%a6%e2%80%a8", "%ff%c3%28%ed%a0%80%f4%90%80%80"]
+    FOREIGN = ["%c2%9b31m", "%9b31m%80", "%e2%80%ae%e2%81%a6%e2%80%a8",
+               "%ff%c3%28%ed%a0%80%f4%90%80%80"]
 
     def assertTame(self, text):
-        """UTF-8 without C0, DEL, C1, separators of lines, and what turns the direction of a line."""
+        """UTF-8 without C0, DEL, C1, line separators and changes of the text direction."""
         data = text.encode(errors="surrogateescape")
-        self.assertNotRegex(data.decode(), "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+        self.assertNotRegex(data.decode(),
+                            "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
     def test_F50_no_byte_of_others_commands_the_terminal(self):
         url = self.env["HOLDFAST_URL"]
@@ -103,10 +106,12 @@ class Status(kit.Case):
                 name = b"n" + urllib.parse.unquote_to_bytes(foreign) + b"m"
                 evil = os.fsencode(self.dir) + b"/e" + urllib.parse.unquote_to_bytes(foreign)
                 os.symlink(kit.HOLDFAST, evil)
-                job = self.start("run", "-S", f"{url}?label=a{foreign}b", name, "sleep", "300", holdfast=evil)
+                job = self.start("run", "-S", f"{url}?label=a{foreign}b", name, "sleep", "300",
+                                 holdfast=evil)
                 until(lambda: self.hf("status", "-q", name).code == 0 or job.ended(), "the lock")
                 self.assertFalse(job.ended(), job)
-                for words in (["status"], ["status", "--json"], ["run", "-n"], ["run", "--verbose", "-w", "10ms"],
+                for words in (["status"], ["status", "--json"], ["run", "-n"],
+                              ["run", "--verbose", "-w", "10ms"],
                               ["wait", "--verbose", "-w", "10ms"]):
                     result = self.hf(*words, name)
                     self.assertTame(result.out + result.err)
@@ -129,7 +134,7 @@ class Status(kit.Case):
             text = re.sub(r"\x1b\[[0-9;]*m", "", text)  # colours would be all right
             self.assertNotIn("\x1b", text)
             text = re.sub(r"\n {11}", " ", text)
-            # What changes from one look to the next is left out.
+            # Without what changes between two calls.
             still = re.compile(r"^(since|remaining).*$", re.M | re.I)
             self.assertEqual(still.sub("", plain.out).split(), still.sub("", text).split())
 
@@ -165,7 +170,9 @@ class Status(kit.Case):
         self.assertEqual(1, result.out.count("\n"))
         found = json.loads(result.out)
         self.assertEqual((self.name, True, "mutex", 1, holder.fence, 2, self.url),
-                         tuple(found[k] for k in ("name", "held", "kind", "count", "token", "waiting", "store")))
+                         tuple(found[k]
+                               for k in ("name", "held", "kind", "count", "token", "waiting",
+                                         "store")))
         self.assertEqual((holder.pid, "holdfast", socket.gethostname()),
                          tuple(found["holder"][k] for k in ("pid", "program", "host")))
         self.assertEqual([job.pid for job in self.jobs[1:]], [w["pid"] for w in found["waiters"]])
@@ -173,7 +180,8 @@ class Status(kit.Case):
         self.assertTrue(abs(found["since_unix_ms"] / 1000 - time.time()) < 60)
         free = self.hf("status", "--json", "other")
         self.assertCode(1, free)
-        self.assertEqual({"name": "other", "held": False, "waiting": 0, "waiters": [], "store": self.url},
+        self.assertEqual({"name": "other", "held": False, "waiting": 0, "waiters": [],
+                          "store": self.url},
                          json.loads(free.out))
 
     def test_json_of_any_name(self):
@@ -240,12 +248,14 @@ class InFiles(kit.Case):
 
     def test_a_lock_lasts_as_long_as_its_holder_runs(self):
         self.holder()
-        self.assertRegex(self.hf("status", self.name).out, r"(?m)^remaining +as long as its holder runs$")
+        self.assertRegex(self.hf("status", self.name).out,
+                         r"(?m)^remaining +as long as its holder runs$")
 
     def test_a_holder_that_is_stopped_is_seen(self):
         holder = self.holder(None, "--lease", "500ms")
         holder.signal(signal.SIGSTOP)
-        until(lambda: "the holder does not run" in self.hf("status", self.name).out, "the end of its lease")
+        until(lambda: "the holder does not run" in self.hf("status", self.name).out,
+              "the end of its lease")
 
     def test_free_with_others_in_line(self):
         holder = self.holder()

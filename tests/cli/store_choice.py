@@ -1,4 +1,4 @@
-"""cli-store-choice: which store is used, and which files that would say so are not believed."""
+"""cli-store-choice: which store is used, and which configuration files are refused."""
 import os
 import shutil
 import time
@@ -11,7 +11,7 @@ MINE = "memory:mine"
 
 @on(None)
 class StoreChoice(kit.Case):
-    """The stores are memory:NAME, which need nothing; HOLDFAST_STORE tells which it was."""
+    """The stores are memory:NAME, which need no server; HOLDFAST_STORE tells which one was used."""
 
     def setUp(self):
         super().setUp()
@@ -28,7 +28,7 @@ class StoreChoice(kit.Case):
         return result.out.strip()
 
     def unique(self):
-        """The default store is one for the whole machine: a name that nobody else uses."""
+        """The default store is shared by the whole machine, so the name must be unique."""
         return f"{self.name}-{os.getpid()}-{time.time_ns()}"
 
     def refused(self, *patterns, code=64):
@@ -60,13 +60,13 @@ class StoreChoice(kit.Case):
 
     def test_then_the_file_store(self):
         if os.path.exists("/etc/holdfast.conf"):
-            return  # whoever has that wants it used
+            return  # a configuration of this machine that is used
         self.assertRegex(self.chosen(), r"\Afile:")
         self.config.parent.rmdir()
         self.assertRegex(self.chosen(), r"\Afile:")
 
     def test_the_default_store_is_the_same_without_HOME(self):
-        """A shell's and cron's."""
+        """In a shell and in cron."""
         if os.path.exists("/etc/holdfast.conf"):
             return
         holder = self.holder(self.unique())
@@ -81,15 +81,17 @@ class StoreChoice(kit.Case):
     # -- The directory of the file store
 
     def in_places(self, script):
-        """As another user, with a /run/lock and a /var/tmp that are fresh; $1 is a name, $hf the command as that user."""
+        """As another user with an empty /run/lock and /var/tmp; $1: a name, $hf: the command."""
         if os.path.exists("/etc/holdfast.conf"):
             self.skipTest("/etc/holdfast.conf names the store that is to be used")
         copy = self.dir / "holdfast"
         shutil.copy(kit.HOLDFAST, copy)
         copy.chmod(0o755)
         return self.in_mounts(
-            'mount -t tmpfs -o mode=1777 tmpfs /run/lock; mount -t tmpfs -o mode=1777 tmpfs /var/tmp\n'
-            'hf="setpriv --reuid=12346 --regid=12346 --clear-groups env HOME=/nonexistent $0"\n' + script,
+            'mount -t tmpfs -o mode=1777 tmpfs /run/lock; '
+            'mount -t tmpfs -o mode=1777 tmpfs /var/tmp\n'
+            'hf="setpriv --reuid=12346 --regid=12346 --clear-groups env HOME=/nonexistent $0"\n'
+            + script,
             self.unique(), holdfast=str(copy))
 
     READ_ONLY = "mount -o remount,bind,ro /run/lock; "
@@ -104,16 +106,20 @@ class StoreChoice(kit.Case):
             self.assertRegex(result.err, "(?i)/run/lock/holdfast-12346.*read-only")
 
     def test_a_default_directory_that_cannot_be_used_is_refused_with_the_way_out(self):
-        for spoil, why in ((self.READ_ONLY, "Read-only"), ("chmod 755 /run/lock", "Permission denied"),
+        for spoil, why in ((self.READ_ONLY, "Read-only"),
+                           ("chmod 755 /run/lock", "Permission denied"),
                            ("mount -t tmpfs tmpfs /run", "missing"),
-                           ("mkdir -m 700 /run/lock/holdfast-12346; chown 12347 /run/lock/holdfast-12346",
+                           ("mkdir -m 700 /run/lock/holdfast-12346; "
+                            "chown 12347 /run/lock/holdfast-12346",
                             "belongs to user 12347")):
             with self.subTest(why):
                 result = self.in_places(f"{spoil}\nexec $hf run -n $1 echo no")
                 self.assertCode(77, result)
                 self.assertEqual("", result.out)
-                self.assertSays(result, "/run/lock/holdfast-12346", why, "HOLDFAST_URL=file:///", "-S")
-                way_out = "mkdir -m 700 /var/tmp/mine; chown 12346 /var/tmp/mine; export HOLDFAST_URL=file:///var/tmp/mine"
+                self.assertSays(result, "/run/lock/holdfast-12346", why, "HOLDFAST_URL=file:///",
+                                "-S")
+                way_out = ("mkdir -m 700 /var/tmp/mine; chown 12346 /var/tmp/mine; "
+                           "export HOLDFAST_URL=file:///var/tmp/mine")
                 self.assertCode(0, self.in_places(f"{spoil}\n{way_out}\nexec $hf run -n $1 true"))
 
     def test_files_are_read_only_when_needed(self):
@@ -145,7 +151,7 @@ class StoreChoice(kit.Case):
 
     def test_a_file_without_a_store_leaves_it_to_the_next(self):
         if os.path.exists("/etc/holdfast.conf"):
-            return  # whoever has that wants it used
+            return  # a configuration of this machine that is used
         for text in ("", "# nothing\n"):
             self.write(text)
             self.assertRegex(self.chosen(), r"\Afile:")
@@ -167,7 +173,7 @@ class StoreChoice(kit.Case):
     def test_one_of_another_user_is_refused(self):
         self.write("store = memory:config\n", 0o644)
         if os.geteuid() != 0:
-            return  # who is not root cannot give a file away
+            return  # only root can give a file away
         os.chown(self.config, 54321, 54321)
         self.refused(str(self.config))
 
@@ -191,7 +197,8 @@ class StoreChoice(kit.Case):
     def test_an_error_in_a_file_does_not_tell_what_is_secret(self):
         for text in ("stor = redis://u:s3kr1t@host\n", "redis://u:s3kr1t@host\n",
                      "store redis://u:s3kr1t@host\n", "store = redis://u:s3kr1t@host:port\n",
-                     "store = redis://u:s3kr1t@host trailing\n", "store = redis://u:s3kr1t@\0host\n"):
+                     "store = redis://u:s3kr1t@host trailing\n",
+                     "store = redis://u:s3kr1t@\0host\n"):
             with self.subTest(text):
                 self.write(text)
                 result = self.hf("run", "--verbose", self.unique(), "true")
@@ -214,11 +221,11 @@ class StoreChoice(kit.Case):
         self.refused(str(self.config))
 
     def test_one_that_cannot_be_read_is_an_error(self):
-        self.config.symlink_to(self.config)  # a loop: not even root reads that
+        self.config.symlink_to(self.config)  # a loop: not even root can read it
         self.refused(str(self.config))
 
     def test_a_config_that_is_a_file_where_a_folder_should_be(self):
-        """~/.config itself: there is no file of ours then, as when it is missing."""
+        """~/.config is a file: treated as if the configuration were missing."""
         self.config.parent.rmdir()
         self.config.parent.write_text("a file\n")
         result = self.hf("run", self.unique(), "true")

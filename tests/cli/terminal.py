@@ -14,7 +14,7 @@ from kit import Process, now, on, until
 
 
 class Terminal:
-    """A bash in a tmux of its own."""
+    """A bash in its own tmux server."""
 
     def __init__(self, case, columns=80, rows=40):
         self.env = dict(case.env, TMUX_TMPDIR=tempfile.mkdtemp(dir=case.dir), TERM="xterm",
@@ -44,7 +44,7 @@ class Terminal:
         return "\n".join(lines).rstrip("\n")
 
     def see(self, pattern, seconds=None):
-        """Wait until the screen has it; lines lose no blanks at their end but those of the prompt."""
+        """Waits until the screen matches."""
         found = until(lambda: re.search(pattern.replace(" $", " ?$"), self.screen(), re.M),
                       lambda: f"{pattern} on the screen:\n{self.screen()}", seconds, 0.02)
         return found
@@ -57,30 +57,31 @@ class Terminal:
         self.key("Enter")
 
     def run(self, text, seconds=None):
-        """A line to the shell, to its next prompt. The exit code."""
+        """Runs a line in the shell up to the next prompt. Returns the exit code."""
         self.type(text)
         return self.prompt(seconds)
 
     def prompt(self, seconds=None):
-        """The next prompt; the code it shows."""
+        """Waits for the next prompt and returns the code that it shows."""
         self.prompts += 1
         return int(self.see(rf"<{self.prompts}:(\d+)> $", seconds).group(1))
 
     def out(self, text):
-        """What a command of the shell prints, one line."""
+        """The one line that a shell command prints."""
         code = self.run(text)
         lines = self.screen().splitlines()
         assert code == 0, lines
         return lines[-2]
 
     def expect_hangup(self):
-        """A hang-up brings SIGCONT, which undoes the SIGSTOP that a leak check uses. The check would then wait
-        forever.
+        """A hang-up brings SIGCONT, which undoes the SIGSTOP that a leak check uses.
+
+        The check would then wait forever.
         """
         assert self.run("export ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0") == 0
 
     def stop(self):
-        """What still runs in it is killed before the terminal hangs up: see expect_hangup."""
+        """Kills what still runs before the terminal hangs up; see expect_hangup."""
         for process in kit.family() if self.bash else []:
             if process.stat().get("session") == self.bash.pid and process.pid != self.bash.pid:
                 process.kill()
@@ -124,7 +125,7 @@ class InATerminal(WithTerminal):
         self.assertEqual(self.t.bash.pid, self.foreground())
 
     def test_the_terminal_is_the_child_s_from_its_first_moment(self):
-        """A child that asks at once is not stopped for it."""
+        """A child that reads the terminal at once is not stopped."""
         for _ in range(10):
             self.assertEqual(0, self.t.run("$H run x sh -c 'stty -echo; stty echo'", 5))
 
@@ -189,14 +190,14 @@ class InATerminal(WithTerminal):
         self.assertEqual(130, t.prompt())
 
     def until_foreground_is_a_child(self):
-        """What is typed before that may meet bash's own settings, in which Enter is another key."""
+        """Input before that may meet the terminal settings of bash, where Enter differs."""
         until(lambda: self.foreground() in [p.pid for p in kit.family(self.t.bash.pid)]
               and Process(self.foreground()).command().startswith(("sh", "sleep", "cat", "bash")),
               "the child's group to have the terminal")
 
     def test_bg(self):
         t = self.t
-        os.mkfifo(self.dir / "gate")  # not a loop: sh that is stopped as it forks is never seen to be
+        os.mkfifo(self.dir / "gate")  # not a loop: a stop of sh during a fork is never seen
         t.type("$H run x sh -c 'echo in; read line <gate; echo done'")
         t.see("^in$")
         t.key("C-z")
@@ -271,7 +272,7 @@ class InATerminal(WithTerminal):
         self.assertEqual(*found)
 
     def test_a_full_screen_program_gets_its_settings_back(self):
-        """Stopped in raw mode, and continued by fg: bash puts its own, then the job's, settings."""
+        """Stopped in raw mode and continued by fg: bash restores its settings, then the job's."""
         t = self.t
         before = self.settings()
         t.run("seq 200 >text")
@@ -281,7 +282,8 @@ class InATerminal(WithTerminal):
         t.prompt()
         self.assertEqual(before, self.settings())
         t.type("fg")
-        until(lambda: Process(self.foreground()).command().startswith("more"), "more to be continued")
+        until(lambda: Process(self.foreground()).command().startswith("more"),
+              "more to be continued")
         t.key("Space")
         t.see(r"^70$")
         t.key("q")
@@ -358,7 +360,7 @@ class InATerminal(WithTerminal):
         self.assertEqual(4, t.prompt())
 
     def test_ctrl_c_ends_a_script(self):
-        """It is not only the command that was meant, as in `for f in *; do holdfast run x ...; done`."""
+        """Ctrl-C ends the script too, as in `for f in *; do holdfast run x ...; done`."""
         t = self.t
         (self.dir / "job").write_text("$H run x sh -c 'echo in; exec sleep 300'; echo went on\n")
         t.run("export H")
@@ -398,7 +400,7 @@ class InATerminal(WithTerminal):
                     and p.command().startswith(kit.HOLDFAST)]
         until(waits, "the command to wait")
 
-    # -- Ends that are not the child's
+    # -- Other ends
 
     def test_kill_9_of_the_wrapper_gives_the_terminal_back(self):
         t = self.t
@@ -412,7 +414,7 @@ class InATerminal(WithTerminal):
               "the child to be gone", 2)
 
     def test_lost_while_stopped(self):
-        """F03: fg ends with 75, and the child did not run on."""
+        """F03: fg ends with 75, and the child did not continue."""
         t = self.t
         t.type("$H run --lease 1s x sh -c 'echo in; kill -TSTP $$; echo ran on >ran; sleep 300'")
         t.see("^in$")

@@ -1,4 +1,4 @@
-"""cli-top: what the screen shows of locks that are held and fought for, and how the terminal is left."""
+"""cli-top: what the screen shows of locks, and that the terminal is restored."""
 import re
 import signal
 
@@ -9,7 +9,7 @@ from terminal import Terminal
 
 class Screen(Terminal):
     def screen(self):
-        """Blanks at the end of a line, drawn or not, are nothing that is seen."""
+        """Without blanks at the end of lines, which cannot be seen."""
         return "\n".join(line.rstrip() for line in super().screen().splitlines())
 
 
@@ -27,7 +27,7 @@ class Top(kit.Case):
         return self.t
 
     def top(self, *words):
-        """Started in a terminal, and at work."""
+        """Starts top in a terminal and waits until it has drawn."""
         t = self.t or self.terminal()
         t.type(" ".join(["$H top", "--interval 100ms", *words]))
         t.see(r"^\d+ locks?, \d+ waiting, by ")
@@ -37,7 +37,7 @@ class Top(kit.Case):
         return rf"(?m)^{re.escape(name)} +{pattern}"
 
     def wait_in_line(self, name, count):
-        """So many that wait for it, in the order of their coming."""
+        """Starts this many waiters, in order."""
         waiting = []
         for i in range(count):
             waiting.append(self.start("run", name, "--", "true"))
@@ -49,7 +49,7 @@ class Top(kit.Case):
         return next((int(row[-1]) for row in rows if row[0] == name), 0)
 
     def assertLeft(self, code):
-        """It ended so, and the terminal is what it was."""
+        """Checks the exit code, and that the terminal is restored."""
         t = self.t
         self.assertEqual(code, t.prompt())
         self.assertEqual(self.before, t.out("stty -g"))
@@ -72,10 +72,11 @@ class OnTheScreen(Top):
         t.see(r"^NAME .*\nbusy +held +holdfast, pid \d+ on .* 3 *\naside +held .* 0 *$")
 
     def test_a_real_fight(self):
-        """Four want one lock again and again: it is seen to go from hand to hand."""
+        """Four clients compete for one lock: the hand-overs are shown."""
         loop = 'until [ -e stop ]; do "$0" run -q fought -- true; done'
         for _ in range(4):
-            self.jobs.append(kit.Job(self, ["sh", "-c", loop, kit.HOLDFAST], env=self.env, cwd=self.dir))
+            self.jobs.append(kit.Job(self, ["sh", "-c", loop, kit.HOLDFAST], env=self.env,
+                                     cwd=self.dir))
         self.holder("calm")
         t = self.top("--sort handovers")
         t.see(r"^NAME .*\nfought .* \d+\.\d\+?\ncalm ")
@@ -200,7 +201,8 @@ class AtTheEnd(Top):
             self.assertLeft(0)
 
     def test_signals(self):
-        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGSEGV, signal.SIGABRT):
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGSEGV,
+                       signal.SIGABRT):
             self.top()
             self.process().kill(number)
             self.assertLeft(128 + number)
@@ -266,7 +268,7 @@ class InTrouble(Top):
         self.redis.command("ACL", "SETUSER", "default", "-scan")
         t = self.terminal()
         t.type("$H top")
-        t.see("the command scan")  # the end of a line that is long
+        t.see("the command scan")  # the end of a long line
         self.assertNotIn("No lock is in use", t.screen())
         t.key("q")
         self.assertLeft(0)

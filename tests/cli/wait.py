@@ -74,7 +74,7 @@ class Outage(kit.Case):
         job = self.start("wait", "--verbose", self.name)
         kit.until(lambda: "is held by" in job.err, "it to look")
         self.redis.stop()
-        self.redis.start()  # it has forgotten all
+        self.redis.start()  # it has lost all data
         self.assertCode(0, job.wait())
 
 

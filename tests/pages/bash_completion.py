@@ -1,6 +1,6 @@
 """Completion in bash: bash_completion.py FILE
 
-The function is called as bash calls it, with the line split at the characters that bash splits at.
+The function is called like bash calls it, with the line split where bash splits it.
 """
 import os
 import pathlib
@@ -24,7 +24,7 @@ printf '%s\n' "${COMPREPLY[@]}"
 
 
 def complete(line, **env):
-    """What is offered at the end of a line."""
+    """The completions at the end of a line."""
     words = [w for w in re.split(r"([:=])|\s+", line) if w] + ([""] if line.endswith(" ") else [])
     ended = subprocess.run(["bash", "--norc", "-c", SCRIPT, "bash", FILE, line, *words],
                            check=True, capture_output=True, text=True, stdin=subprocess.DEVNULL,
@@ -43,10 +43,11 @@ class Bash(unittest.TestCase):
         self.assertEqual([], complete("holdfast walk "))
 
     def test_options(self):
-        self.assertTrue({"-n", "--nonblock", "--store", "--lease"} <= set(complete("holdfast run -")))
+        self.assertTrue({"-n", "--nonblock", "--store",
+                         "--lease"} <= set(complete("holdfast run -")))
         self.assertEqual(["--lease"], complete("holdfast run -n --le"))
         self.assertNotIn("--lease", complete("holdfast status -"))
-        self.assertEqual([], complete("holdfast run "))  # a name, which nobody can guess
+        self.assertEqual([], complete("holdfast run "))  # a name, which cannot be completed
         self.assertEqual([], complete("holdfast run --lease -"))
 
     def test_stores(self):
@@ -55,7 +56,7 @@ class Bash(unittest.TestCase):
             self.assertTrue({"memory:", "file:", "redis://", "rediss://"} <= set(offered), line)
             self.assertIn("compopt -o nospace", offered)
         self.assertIn("memory:", complete("holdfast run -S mem"))
-        # Behind a colon only the rest is wanted.
+        # After a colon bash wants only the rest.
         self.assertIn("//", complete("holdfast run -S redis:"))
         self.assertIn("//", complete("holdfast run --store=redis:/"))
 
@@ -68,7 +69,9 @@ class Bash(unittest.TestCase):
     def test_locks_in_use(self):
         with tempfile.TemporaryDirectory() as folder:
             answers = pathlib.Path(folder) / "holdfast"
-            answers.write_text("#!/bin/sh\nprintf 'nightly\\theld\\nnight shift\\theld\\ndeploy:%s\\theld\\n' \"$3\"\n")
+            answers.write_text("#!/bin/sh\n"
+                               "printf 'nightly\\theld\\nnight shift\\theld\\n'\n"
+                               "printf 'deploy:%s\\theld\\n' \"$3\"\n")
             answers.chmod(0o755)
             env = {"PATH": f"{folder}:{os.environ['PATH']}"}
             self.assertEqual(["nightly", r"night\ shift"], complete("holdfast status nig", **env))
@@ -76,7 +79,7 @@ class Bash(unittest.TestCase):
             self.assertEqual(["there"], complete("holdfast wait -S there deploy:", **env))
             self.assertEqual(["there"], complete("holdfast wait --store=there -w 5 deploy:", **env))
             self.assertEqual([], complete("holdfast status nightly ", **env))
-            self.assertEqual([], complete("holdfast run nig", **env))  # may well be a new one
+            self.assertEqual([], complete("holdfast run nig", **env))  # may be a new name
 
     def test_a_command_after_the_name(self):
         for line in ("holdfast run nightly ", "holdfast run -n -w 5 nightly -- ",

@@ -1,6 +1,6 @@
-"""Help, manual pages and completions say the same: lint.py PAGES COMMAND
+"""Help, manual pages and completions agree: lint.py PAGES COMMAND
 
-What the help lists is found here by a rule of its own, plainer than that of the program which makes the pages.
+The help is parsed here with a simpler rule than in the program that makes the pages.
 """
 import os
 import pathlib
@@ -30,7 +30,7 @@ def help_of(word):
 
 
 def options_of_help(word):
-    """Flags at the start of a line, and those that `also` names."""
+    """Flags at the start of a line, and those after `also`."""
     found = set()
     for line in help_of(word).splitlines():
         if re.match(r" {2,6}-", line):
@@ -44,7 +44,7 @@ def plain(name):
 
 
 def options_of_page(name):
-    """Flags of the OPTIONS section's tags, and those that `also` names."""
+    """Flags in the tags of the OPTIONS section, and those after `also`."""
     section = re.search(r"^\.SH OPTIONS\n(.*?)(?=^\.SH )", plain(name), re.M | re.S)
     if not section:
         return set()
@@ -84,7 +84,8 @@ class Command(unittest.TestCase):
 
     def test_every_subcommand_has_a_page_and_every_page_a_subcommand(self):
         pages = {path.name for path in (PAGES / "man").glob("*.1")}
-        self.assertEqual({"holdfast.1"} | {f"holdfast-{w}.1" for w in subcommands() if w != "help"}, pages)
+        self.assertEqual({"holdfast.1"} | {f"holdfast-{w}.1" for w in subcommands() if w != "help"},
+                         pages)
 
     def test_pages_have_the_options_of_the_help(self):
         for word in self.explained:
@@ -99,11 +100,12 @@ class Command(unittest.TestCase):
             self.assertEqual(wanted, fish_options(word), word)
 
     def test_what_the_command_accepts_is_in_its_help(self):
-        """A subcommand's options stand in a file of its name, or in one that several share."""
+        """The options of a subcommand are in a file with its name, or in a shared one."""
         checked = 0
         shared = {"run_args": ["run"], "release": ["release", "extend"]}
         for source in (ROOT / "cli").rglob("*.c"):
-            names = re.findall(r'\{"([a-z0-9-]+)", (?:no|required|optional)_argument', source.read_text())
+            names = re.findall(r'\{"([a-z0-9-]+)", (?:no|required|optional)_argument',
+                               source.read_text())
             words = shared.get(source.stem, [source.stem])
             checked += len(names)
             helped = set().union(*(options_of_help(word) for word in words)) if names else set()
@@ -132,11 +134,13 @@ class Command(unittest.TestCase):
                    "HOLDFAST_URL": f"file://{directory}/locks"}
             os.symlink(COMMAND, f"{directory}/holdfast")
             for path in (ROOT / "docs" / "man").glob("*.md"):
-                for line in re.findall(r"^    (?:[\d*]+ [\d*]+ [\d*]+ [\d*]+ [\d*]+  )?(.*holdfast .*)$",
+                cron = r"(?:[\d*]+ [\d*]+ [\d*]+ [\d*]+ [\d*]+  )?"
+                for line in re.findall(rf"^    {cron}(.*holdfast .*)$",
                                        path.read_text(), re.M):
-                    line = line.replace("redis://locks", "memory:")  # it is the grammar that counts
+                    line = line.replace("redis://locks", "memory:")  # only the grammar is tested
                     ended = subprocess.run(["sh", "-c", line], cwd=directory, env=env, text=True,
-                                           capture_output=True, stdin=subprocess.DEVNULL, timeout=30)
+                                           capture_output=True, stdin=subprocess.DEVNULL,
+                                           timeout=30)
                     looks = re.search(r" (status|list|wait|break)\b", line)
                     self.assertIn(ended.returncode, (0, 1) if looks else (0,), (line, ended))
                     examples += 1

@@ -1,4 +1,4 @@
-"""Help texts of every shape that pages and completions can be made of."""
+"""Help texts of every shape that pages and completions are made from."""
 import pathlib
 import sys
 import unittest
@@ -72,7 +72,8 @@ class Parser(unittest.TestCase):
         self.helps = [self.general, self.walk, self.look]
 
     def test_subcommands(self):
-        self.assertEqual(["walk", "look", "help"], [w for w, _ in helptext.subcommands(self.general)])
+        self.assertEqual(["walk", "look", "help"],
+                         [w for w, _ in helptext.subcommands(self.general)])
         self.assertEqual([["--help"], ["--version"]], [o.flags for o in self.general.options])
 
     def test_options(self):

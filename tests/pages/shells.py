@@ -1,6 +1,6 @@
 """Completion in fish and zsh: shells.py COMPLETIONS
 
-fish tells what it would offer. zsh has to be typed to, in a terminal of its own.
+fish prints its completions. zsh gets its input in a terminal.
 """
 import os
 import pathlib
@@ -16,7 +16,7 @@ import unittest
 DIRECTORY = pathlib.Path(sys.argv.pop(1)).resolve()
 PATIENCE = 30
 
-# What tells of the locks in use, and of the store that it was asked for.
+# A fake `holdfast list`, which also notes the store that it was given.
 STUBS = tempfile.TemporaryDirectory()
 STUB = pathlib.Path(STUBS.name) / "holdfast"
 STUB.write_text("#!/bin/sh\nprintf 'nightly\\theld\\ndeploy:%s\\theld\\n' \"$3\"\n")
@@ -28,7 +28,8 @@ class Fish(unittest.TestCase):
     def complete(self, line):
         with tempfile.TemporaryDirectory() as home:
             ended = subprocess.run(
-                ["fish", "--no-config", "-c", f"source {DIRECTORY}/holdfast.fish; complete -C '{line}'"],
+                ["fish", "--no-config", "-c",
+                 f"source {DIRECTORY}/holdfast.fish; complete -C '{line}'"],
                 check=True, capture_output=True, text=True, timeout=PATIENCE,
                 env={"PATH": PATH, "HOME": home, "XDG_CONFIG_HOME": home})
         self.assertEqual("", ended.stderr)
@@ -61,7 +62,7 @@ class Fish(unittest.TestCase):
 
 
 class Zsh(unittest.TestCase):
-    """Each line is typed, completed and run by a command that shows what it was given."""
+    """Each line is typed, completed, and run by a command that prints its arguments."""
 
     def setUp(self):
         self.home = tempfile.TemporaryDirectory()
@@ -73,7 +74,8 @@ class Zsh(unittest.TestCase):
         self.addCleanup(self.end)
         self.text = ""
         self.say(f"fpath=({DIRECTORY} $fpath); autoload -U compinit; compinit -u -D; unsetopt beep")
-        self.say("setopt no_list_ambiguous no_auto_menu; holdfast() { print -r -- \"<<${(j:|:)@}>>\"; }")
+        self.say("setopt no_list_ambiguous no_auto_menu; "
+                 "holdfast() { print -r -- \"<<${(j:|:)@}>>\"; }")
         self.say("print rea''dy")
         self.wait_for("ready")
 
@@ -87,7 +89,8 @@ class Zsh(unittest.TestCase):
     def wait_for(self, pattern):
         deadline = time.monotonic() + PATIENCE
         while not re.search(pattern, self.text):
-            ready, _, _ = select.select([self.terminal], [], [], max(0, deadline - time.monotonic()))
+            ready, _, _ = select.select([self.terminal], [], [],
+                                        max(0, deadline - time.monotonic()))
             if not ready:
                 self.fail(f"zsh did not show {pattern!r} but {self.text!r}")
             self.text += os.read(self.terminal, 65536).decode(errors="replace")
@@ -107,10 +110,13 @@ class Zsh(unittest.TestCase):
         self.assertEqual(["run", "-n", "--lease"], self.completed("holdfast run -n --le"))
         self.assertEqual(["status", "--verbose"], self.completed("holdfast status --v"))
         self.assertEqual(["run", "-S", "memory:"], self.completed("holdfast run -S mem"))
-        self.assertEqual(["release", str(STUB)], self.completed(f"holdfast release {STUBS.name}/ho"))
+        self.assertEqual(["release", str(STUB)],
+                         self.completed(f"holdfast release {STUBS.name}/ho"))
         self.assertEqual(["status", "nightly"], self.completed("holdfast status ni"))
-        self.assertEqual(["break", "-S", "there", "deploy:there"], self.completed("holdfast break -S there d"))
-        self.assertEqual(["run", "nightly", "zcompile"], self.completed("holdfast run nightly zcomp"))
+        self.assertEqual(["break", "-S", "there", "deploy:there"],
+                         self.completed("holdfast break -S there d"))
+        self.assertEqual(["run", "nightly", "zcompile"],
+                         self.completed("holdfast run nightly zcomp"))
         self.assertEqual(["run", "-n", "-w", "5", "nightly", "zcompile"],
                          self.completed("holdfast run -n -w 5 nightly zcomp"))
 

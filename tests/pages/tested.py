@@ -1,7 +1,7 @@
-"""Every option that a help lists is used by a test: tested.py PAGES COMMAND
+"""Every option in a help text is used by a test: tested.py PAGES COMMAND
 
-A test uses an option of a subcommand if one and the same function names both: the option in words of its own, the
-subcommand in its own or in those of a method of its class that it calls.
+A test uses an option of a subcommand if one function names both: the option in its own words, the
+subcommand in its own words or in those of a method of its class that it calls.
 """
 import ast
 import re
@@ -12,7 +12,7 @@ from lint import ROOT, options_of_help, subcommands
 
 
 def words_of(node):
-    """The strings in a piece of a test; lines are taken apart."""
+    """The strings in a node of a test, and the words in them."""
     found = set()
     for part in ast.walk(node):
         if isinstance(part, ast.Constant) and isinstance(part.value, str):
@@ -22,18 +22,19 @@ def words_of(node):
 
 
 def calls_of(node):
-    """The methods of `self` that it calls."""
+    """The methods of `self` that a node calls."""
     return {part.func.attr for part in ast.walk(node)
             if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute)
             and isinstance(part.func.value, ast.Name) and part.func.value.id == "self"}
 
 
 def functions():
-    """(words of its own, words of all that it calls) of each function of each class in tests/cli."""
+    """(own words, words of all that it calls) for each method in tests/cli."""
     for path in sorted((ROOT / "tests" / "cli").glob("*.py")):
         if path.name in ("kit.py", "child.py"):
             continue
-        classes = {c.name: c for c in ast.parse(path.read_text()).body if isinstance(c, ast.ClassDef)}
+        classes = {c.name: c for c in ast.parse(path.read_text()).body
+                   if isinstance(c, ast.ClassDef)}
         for name in classes:
             methods = {}
             lineage = [name]
@@ -62,7 +63,7 @@ def reached(method, methods):
 
 
 def says(words, option):
-    """-w, -w5 and -qw5 are all of them -w; --wait=5 is --wait."""
+    """-w, -w5 and -qw5 all use -w; --wait=5 uses --wait."""
     if option.startswith("--"):
         return any(word == option or word.startswith(option + "=") for word in words)
     pattern = re.compile(rf"-[A-Za-z]*{option[1]}[^\s-]*\Z")
@@ -77,14 +78,17 @@ class Tested(unittest.TestCase):
                 continue
             for option in sorted(options_of_help(word)):
                 with self.subTest(f"{word} {option}"):
-                    self.assertTrue(any(says(own, option) and word in all_words for own, all_words in used),
+                    self.assertTrue(any(says(own, option) and word in all_words for own,
+                                        all_words in used),
                                     f"no test in tests/cli uses holdfast {word} {option}")
 
     def test_what_is_no_option_is_found_in_no_test(self):
-        """The rule can tell."""
+        """The rule can fail."""
         used = list(functions())
-        for word, option in (("run", "--frobnicate"), ("status", "-K"), ("wait", "--permits"), ("doctor", "--also")):
-            self.assertFalse(any(says(own, option) and word in all_words for own, all_words in used),
+        for word, option in (("run", "--frobnicate"), ("status", "-K"), ("wait", "--permits"),
+                             ("doctor", "--also")):
+            self.assertFalse(any(says(own, option) and word in all_words for own,
+                                 all_words in used),
                              (word, option))
 
 
