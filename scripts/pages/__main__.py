@@ -1,8 +1,8 @@
 """Make manual pages and completions: pages OUT COMMAND [CONTACT VERSION]
 
-OUT/man/*.1, *.3, and OUT/completions; with a contact and the version of a Debian package they are compressed, and
-OUT/doc has what else such a package must have. COMMAND is the command that was built: its help is what they are made
-of, and the header for those of the library.
+Writes OUT/man/*.1, *.3, and OUT/completions. With a contact and the version of a Debian package,
+the pages are compressed, and OUT/doc has the other files that such a package needs. The pages are
+made from the help of COMMAND, which was just built, and from the header of the library.
 """
 import pathlib
 import re

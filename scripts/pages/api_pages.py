@@ -1,4 +1,4 @@
-"""Manual pages of the library: holdfast(3), and one for what stands under each comment of the header."""
+"""Manual pages of the library: holdfast(3), and one for each comment of the header."""
 import re
 from typing import Dict, List, Tuple
 
@@ -7,7 +7,7 @@ from header import Entry, Header, Section
 
 MANUAL = "Library Functions"
 RESULT = re.compile(r'^ +X\((HF_\w+), (\d+), "(.*)"\)', re.M)
-LINK = "-> "  # instead of a text: a link to that file
+LINK = "-> "  # in place of a text: a link to that file
 
 
 def make(header: Header, date: str, version: str) -> Dict[str, str]:
@@ -31,7 +31,7 @@ def make(header: Header, date: str, version: str) -> Dict[str, str]:
 
 
 def page_names(entry: Entry, header: Header) -> List[str]:
-    """What a C programmer writes comes first: hf_open, then hf_open_v."""
+    """The name that a C programmer writes is first: hf_open, then hf_open_v."""
     names: List[str] = []
     for name in entry.functions:
         short = re.sub(r"_v$", "", name)
@@ -40,7 +40,7 @@ def page_names(entry: Entry, header: Header) -> List[str]:
 
 
 def summary(entry: Entry, section: Section) -> str:
-    """The first sentence, or clause; a name alone is explained by its section."""
+    """The first sentence or clause, or the title of the section."""
     text = " ".join(entry.comment.split("\n\n")[0].split())
     first = re.split(r"(?<=[a-z)`])[.:;] |[.:]$", text)[0].rstrip(".")
     first = re.sub(r"[`*]", "", first) or section.title
@@ -59,11 +59,13 @@ def page(entry: Entry, names: List[str], section: Section, header: Header, date:
 
 
 def see_also(entry: Entry, names: List[str], section: Section, header: Header) -> List[str]:
-    """What has a page and is named on this one, and what stands in the same section."""
+    """Pages that this one mentions, and pages of the same section."""
     first = {other: page_names(each, header)[0] for part in header.sections for each in part.entries
              for other in page_names(each, header)}
-    named = [first[word] for word in re.findall(r"\bhf_\w+", entry.comment + entry.code) if word in first]
-    beside = [page_names(other, header)[0] for other in section.entries if page_names(other, header)]
+    named = [first[word] for word in re.findall(r"\bhf_\w+", entry.comment + entry.code)
+             if word in first]
+    beside = [page_names(other, header)[0] for other in section.entries
+              if page_names(other, header)]
     others = sorted({*named, *beside} - set(names))
     return [".SH SEE ALSO", *(f".BR {other} (3)," for other in others), ".BR holdfast (3)"]
 
@@ -77,11 +79,12 @@ def synopsis(entry: Entry, names: List[str], header: Header) -> List[str]:
     code = re.sub(r"\bHF_(API|MUST_USE) ", "", entry.code)
     code = re.sub(r"\n +(?=\S)", "\n    ", code) if entry.functions else code
     lines = "\n".join(["#include <holdfast.h>", "", *map(folded, wrappers), code])
-    return [".SH SYNOPSIS", ".nf", *(roff.escape(line) or ".sp" for line in lines.splitlines()), ".fi"]
+    return [".SH SYNOPSIS", ".nf", *(roff.escape(line) or ".sp" for line in lines.splitlines()),
+            ".fi"]
 
 
 def folded(declaration: str) -> str:
-    """A declaration in lines that fit."""
+    """A declaration, folded into lines that fit."""
     out, line = [], ""
     for part in re.split(r"(?<=,) ", declaration):
         if len(line) + len(part) > 76:
@@ -92,7 +95,7 @@ def folded(declaration: str) -> str:
 
 
 def context(entry: Entry, section: Section) -> List[str]:
-    """What the header says of the section as a whole: comments with nothing under them."""
+    """The comments about the section as a whole, which have no code."""
     texts = [other.comment for other in section.entries if not other.code and other is not entry]
     if not texts:
         return []
@@ -111,9 +114,10 @@ def overview(header: Header, listed: List[Tuple[Section, List[Tuple[str, str]]]]
         [".SH SYNOPSIS", ".nf", "#include <holdfast.h>", ".sp",
          *map(roff.escape, re.sub(r"^    ", "", example, flags=re.M).splitlines()), ".fi"],
         [".SH DESCRIPTION", "Link with \\fB\\-lholdfast\\fR:", ".PP", ".nf",
-         roff.escape("    cc -std=c11 app.c $(pkg-config --cflags --libs holdfast) -o app"), ".fi", ".PP",
-         "The pages that are called docs/NAME.md are in /usr/share/doc/libholdfast\\-dev, where a package has put them,",
-         "and so are examples."],
+         roff.escape("    cc -std=c11 app.c $(pkg-config --cflags --libs holdfast) -o app"), ".fi",
+         ".PP",
+         "If installed from a package, /usr/share/doc/libholdfast\\-dev has the pages called",
+         "docs/NAME.md, and examples."],
         roff.document(chapters), index(listed), constants(header),
         [".SH SEE ALSO", ".BR holdfast (1)"]])
 

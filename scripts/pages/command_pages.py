@@ -1,6 +1,6 @@
-"""Manual pages of the command and its subcommands, of what their help says.
+"""Manual pages of the command and its subcommands, made from their help.
 
-docs/man/PAGE.md, where there is one, adds sections that a help has no room for.
+docs/man/PAGE.md, if it exists, adds sections that are too long for the help.
 """
 import pathlib
 import re
@@ -41,10 +41,11 @@ def synopsis(page: Help) -> List[str]:
 
 
 def usage(line: str) -> str:
-    """Words that are typed as they stand are bold, those that stand for others in italics."""
+    """Literal words are bold, placeholders are italic."""
     words = []
     for word in re.findall(r"[A-Z]+|[^A-Z]+", line):
-        font = "I" if word.isupper() and len(word) > 1 else "B" if re.search(r"[a-z]|--", word) else "R"
+        font = "I" if word.isupper() and len(word) > 1 else "B" if re.search(r"[a-z]|--",
+                                                                             word) else "R"
         words.append(f"\\f{font}{roff.escape(word)}\\fR")
     return "".join(words)
 
@@ -62,7 +63,7 @@ def body(page: Help) -> List[str]:
 
 
 def sort_blocks(page: Help) -> Tuple[List[Block], List[Block], List[Block], List[Block]]:
-    """Into sections. What is set off by its margin belongs to the text before it."""
+    """Sorts blocks into sections. An indented block belongs to the text before it."""
     values = {o.value for o in page.options if o.value}
     description: List[Block] = []
     options: List[Block] = []
@@ -80,7 +81,7 @@ def sort_blocks(page: Help) -> Tuple[List[Block], List[Block], List[Block], List
             current = examples
             block = Literal(text.split(": ", 1)[1])
         elif text.endswith(":") and isinstance(after, Options):
-            current = options  # a heading of some of them
+            current = options  # a heading for these options
         elif text:
             current = options if text.split()[0] in values else description
         current.append(block)
@@ -104,7 +105,8 @@ def render(blocks: List[Block]) -> List[str]:
 
 
 def option(each: Option) -> List[str]:
-    value = f"{' ' if each.takes_next else ''}\\fI{roff.escape(each.value)}\\fR" if each.value else ""
+    blank = " " if each.takes_next else ""
+    value = f"{blank}\\fI{roff.escape(each.value)}\\fR" if each.value else ""
     flags = ", ".join(f"\\fB{roff.escape(flag)}\\fR" for flag in each.flags)
     return roff.tagged(flags + value, each.text)
 

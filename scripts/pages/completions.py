@@ -1,7 +1,8 @@
-"""Completions for bash, zsh and fish, of what the help says: subcommands, options and what their values are.
+"""Completions for bash, zsh and fish, made from the help: subcommands, options and their values.
 
-What a value is, is told by the word that stands for it in the help. Where a lock is looked at or broken, the names of
-those in use are offered: `holdfast list` has a second to tell them.
+The placeholder of a value in the help tells what kind of value it is. For subcommands that inspect
+or break a lock, the names of the locks in use are offered; `holdfast list` has a second
+to print them.
 """
 import re
 import textwrap
@@ -12,7 +13,8 @@ from helptext import Help, Option, subcommands
 FILES, FOLDERS, COMMANDS, SIGNALS, PROCESSES, STORES = (
     "files", "folders", "commands", "signals", "processes", "stores")
 VALUES = {"URL": STORES, "FILE": FILES, "PATH": FILES, "DIR": FOLDERS, "DIRECTORY": FOLDERS,
-          "CMD": COMMANDS, "COMMAND": COMMANDS, "STRING": COMMANDS, "SIGNAL": SIGNALS, "PID": PROCESSES}
+          "CMD": COMMANDS, "COMMAND": COMMANDS, "STRING": COMMANDS, "SIGNAL": SIGNALS,
+          "PID": PROCESSES}
 
 
 def make(helps: List[Help]) -> Dict[str, str]:
@@ -21,12 +23,12 @@ def make(helps: List[Help]) -> Dict[str, str]:
 
 
 def stores(general: Help) -> List[str]:
-    """The beginnings of URLs that the general help shows; two of them have no slashes."""
+    """The prefixes of URLs in the general help; two of them have no slashes."""
     return sorted(set(re.findall(r"(?<![\w+])(?:[a-z][a-z0-9+]*://|file:|memory:)", general.text)))
 
 
 def value_of(option: Option) -> Optional[str]:
-    """What its value is; "" is one that cannot be guessed, None none at all."""
+    """The kind of its value; "" if it cannot be completed, None if there is no value."""
     if not option.takes_next or not option.value:
         return None
     return VALUES.get(re.split(r"[^A-Z]", option.value)[0], "")
@@ -45,17 +47,18 @@ def takes_a_name(page: Help) -> bool:
 
 
 def looks_at_a_lock(page: Help) -> bool:
-    """One that is there, most likely; who runs or acquires may name a new one."""
-    return takes_a_name(page) and not runs_a_command(page) and not any("HANDLE" in line for line in page.usage)
+    """Its NAME most likely exists; run and acquire may create a new one."""
+    return takes_a_name(page) and not runs_a_command(page) and not any("HANDLE" in line
+                                                                       for line in page.usage)
 
 
 def takes_a_handle(page: Help) -> bool:
-    """As its argument: a file that acquire has made."""
+    """Its argument is a file that acquire has created."""
     return any(line.endswith(" HANDLE") for line in page.usage)
 
 
 def short(text: str) -> str:
-    """The first clause: what a menu has room for."""
+    """The first clause, which fits into a menu."""
     return textwrap.shorten(re.split(r"[;:.](?= |$)| \(", text)[0], 64, placeholder=" ...")
 
 
@@ -65,7 +68,7 @@ def quoted(text: str) -> str:
 
 # ---- bash ----------------------------------------------------------------------------------------
 
-BASH = r"""# bash completion for holdfast; made of its help
+BASH = r"""# bash completion for holdfast; made from its help
 _holdfast() {
     # Words as the user sees them: bash would split them at the colons of a URL.
     local line=${COMP_LINE:0:COMP_POINT} words cur word value at=0 skip='' name='' store=''
@@ -183,7 +186,8 @@ def bash_values(page: Help, general: Help) -> List[str]:
             continue
         patterns = " | ".join(f"{page.name}:{flag}" for flag in spellings(o))
         after = " compopt -o nospace;" if kind == STORES else ""
-        out.append(f"    {patterns})\n        mapfile -t COMPREPLY < <({words[kind]} -- \"$3\");{after} ;;")
+        out.append(f"    {patterns})\n"
+                   f"        mapfile -t COMPREPLY < <({words[kind]} -- \"$3\");{after} ;;")
     return [line.replace("; ;;", " ;;").replace(";;;", ";;") for line in out]
 
 
@@ -192,13 +196,14 @@ def bash_values(page: Help, general: Help) -> List[str]:
 def zsh(helps: List[Help]) -> str:
     general, pages = helps[0], helps[1:]
     listed = " ".join(quoted(f"{word}:{zsh_text(text)}") for word, text in subcommands(general))
-    out = ["#compdef holdfast", "# zsh completion for holdfast; made of its help", "",
+    out = ["#compdef holdfast", "# zsh completion for holdfast; made from its help", "",
            "_holdfast_stores() {", f"  compadd -S '' -- {' '.join(stores(general))}", "}", "",
            "# A message would keep an option from being inserted.",
            "_holdfast_name() {", "  [[ $PREFIX == -* ]] || _message 'lock name'", "}", "",
            "_holdfast_locks() {", "  [[ $PREFIX == -* ]] && return",
            "  local store=${opt_args[-S]:-$opt_args[--store]} lines",
-           "  lines=(${(f)\"$(timeout 1 holdfast list ${store:+-S} ${store:+$store} 2>/dev/null)\"})",
+           "  lines=(${(f)\"$(timeout 1 holdfast list ${store:+-S} ${store:+$store} "
+           "2>/dev/null)\"})",
            "  compadd -- ${lines%%$'\\t'*}", "}", "",
            "_holdfast() {", "  local context state state_descr line", "  typeset -A opt_args", "",
            "  _arguments -C " + " ".join(zsh_option(o) for o in general.options) + " \\",
@@ -210,8 +215,10 @@ def zsh(helps: List[Help]) -> str:
                 *(f"        {zsh_option(o)} \\" for o in page.options),
                 *([f"        '1:lock name:{zsh_name(page)}' \\"] if takes_a_name(page) else []),
                 *(["        '1:handle:_files' \\"] if takes_a_handle(page) else []),
-                "        '*:::command:_normal'" if runs_a_command(page) else "        && return", "      ;;"]
-    out += ["    help)", f"      _arguments '1:subcommand:({' '.join(p.name for p in pages)})'", "      ;;",
+                "        '*:::command:_normal'" if runs_a_command(page) else "        && return",
+                "      ;;"]
+    out += ["    help)", f"      _arguments '1:subcommand:({' '.join(p.name for p in pages)})'",
+            "      ;;",
             "    esac", "    ;;", "  esac", "}", "", '_holdfast "$@"']
     return "\n".join(out) + "\n"
 
@@ -231,7 +238,8 @@ def zsh_option(option: Option) -> str:
     names = spellings(option)
     tail = f"[{zsh_text(option.text)}]"
     if value is not None:
-        tail += f":{re.sub(r'[^A-Za-z]+', ' ', option.value or '').strip()}:{actions.get(value, ' ')}"
+        words = re.sub(r"[^A-Za-z]+", " ", option.value or "").strip()
+        tail += f":{words}:{actions.get(value, ' ')}"
     if len(names) == 1:
         return quoted(names[0] + tail)
     return f"{quoted('(' + ' '.join(names) + ')')}{{{','.join(names)}}}{quoted(tail)}"
@@ -239,7 +247,7 @@ def zsh_option(option: Option) -> str:
 
 # ---- fish ----------------------------------------------------------------------------------------
 
-FISH = """# fish completion for holdfast; made of its help
+FISH = """# fish completion for holdfast; made from its help
 function __holdfast_named -d 'The name of the lock stands before the cursor'
     set -l value no
     for word in (commandline -opc)[3..-1]
@@ -268,7 +276,8 @@ def fish(helps: List[Help]) -> str:
     general, pages = helps[0], helps[1:]
     out = [FISH]
     for word, text in subcommands(general):
-        out.append(f"complete -c holdfast -n __fish_use_subcommand -a {word} -d {fish_quoted(short(text))}")
+        about = fish_quoted(short(text))
+        out.append(f"complete -c holdfast -n __fish_use_subcommand -a {word} -d {about}")
     for o in general.options:
         out.append("complete -c holdfast -n __fish_use_subcommand" + fish_option(o, general))
     for page in pages:
@@ -277,12 +286,14 @@ def fish(helps: List[Help]) -> str:
         if takes_a_handle(page):
             out.append("complete -c holdfast" + condition + " -F")
         if looks_at_a_lock(page):
-            taking = sorted((flag for o in page.options if o.takes_next for flag in spellings(o)), key=len)
+            taking = sorted((flag for o in page.options if o.takes_next for flag in spellings(o)),
+                            key=len)
             named = f" -n 'not __holdfast_named {' '.join(taking)}'"
             out.append(f"complete -c holdfast{condition}{named} -a '(__holdfast_locks)'")
         if runs_a_command(page):
-            # Short ones first: it takes long ones at the beginning for options of its own.
-            taking = sorted((flag for o in page.options if o.takes_next for flag in spellings(o)), key=len)
+            # Short flags first: fish takes leading long ones for its own options.
+            taking = sorted((flag for o in page.options if o.takes_next for flag in spellings(o)),
+                            key=len)
             named = f" -n '__holdfast_named {' '.join(taking)}'"
             out.append(f"complete -c holdfast{condition}{named} "
                        f"-a '(__fish_complete_subcommand --fcs-skip=3 {' '.join(taking)})'")
@@ -299,9 +310,11 @@ def fish_option(option: Option, general: Help) -> str:
     values = {STORES: f" -x -a {fish_quoted(' '.join(stores(general)))}", FILES: " -r -F",
               FOLDERS: " -x -a '(__fish_complete_directories)'", "": " -x",
               COMMANDS: " -x -a '(__fish_complete_command)'",
-              SIGNALS: " -x -a '(__fish_make_completion_signals; string replace -r \"^\\\\d+ \" \"\" -- $__kill_signals)'",
+              SIGNALS: " -x -a '(__fish_make_completion_signals; "
+                       "string replace -r \"^\\\\d+ \" \"\" -- $__kill_signals)'",
               PROCESSES: " -x -a '(__fish_complete_pids)'"}
     names = "".join(f" -l {flag[2:]}" if flag.startswith("--") else f" -s {flag[1:]}"
                     for flag in spellings(option))
     value = value_of(option)
-    return names + (values[value] if value is not None else "") + f" -d {fish_quoted(short(option.text))}"
+    return names + (values[value] if value is not None
+                    else "") + f" -d {fish_quoted(short(option.text))}"

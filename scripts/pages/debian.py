@@ -1,4 +1,4 @@
-"""What Debian wants in a package besides: pages that are compressed, a changelog of its own shape, a short copyright."""
+"""What a Debian package needs: compressed pages, a changelog in its format, a copyright file."""
 import datetime
 import email.utils
 import gzip

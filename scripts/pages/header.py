@@ -1,6 +1,6 @@
-"""include/holdfast.h, taken apart: its introduction, its sections, and in each what is declared under a comment.
+"""Parses include/holdfast.h: introduction, sections, and the declarations under each comment.
 
-The header is the manual. Its pages are made of it, so that the two cannot differ.
+The header is the manual. The pages are made from it, so the two cannot differ.
 """
 import re
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ INLINE = re.compile(r"^static inline (?:HF_MUST_USE )?([^{]*?\b(hf_\w+)\([^{]*\)
 
 @dataclass
 class Entry:
-    """A comment and what stands under it, up to the next blank line."""
+    """A comment and the code below it."""
 
     comment: str
     code: str
@@ -42,7 +42,7 @@ class Header:
 
 
 def plain(comment: str) -> str:
-    """The text of a comment, without its stars, at the margin it has."""
+    """The text of a comment without its stars, with its indentation."""
     text = re.sub(r"^/\*+\s?|\s*\*/$", "", comment.strip())
     lines = [re.sub(r"^ \* ?|^ \*$|^   (?=\S)", "", line) for line in text.splitlines()]
     return "\n".join(lines).strip("\n")
@@ -56,13 +56,14 @@ def parse(text: str) -> Header:
     parts = re.split(r"^/\* ---- .*? -+ \*/$", text, flags=re.M)[1:]
     for section, part in zip(sections, parts):
         section.entries = entries(part)
-    inlines = {match.group(2): " ".join(match.group(1).split()) + ";" for match in INLINE.finditer(text)}
+    inlines = {match.group(2): " ".join(match.group(1).split()) + ";"
+               for match in INLINE.finditer(text)}
     return Header(plain(introduction.group(0)), sections, inlines)
 
 
 def entries(part: str) -> List[Entry]:
     found = []
-    # A comment at the margin, and the code to the next one or to the end.
+    # A comment at the margin, and the code up to the next one or the end.
     for match in re.finditer(r"^(/\*.*?\*/)\n(.*?)(?=^/\*|\Z)", part, re.M | re.S):
         found.append(Entry(plain(match.group(1)), declarations(match.group(2))))
     before = part[:part.find("\n/*")] if "\n/*" in part else part
@@ -72,6 +73,6 @@ def entries(part: str) -> List[Entry]:
 
 
 def declarations(code: str) -> str:
-    """Without inline functions and what only a compiler needs; blank lines go."""
+    """Without inline functions, code for the compiler, and blank lines."""
     code = re.split(r"^static inline|^#ifdef __cplusplus", code, maxsplit=1, flags=re.M)[0]
     return "\n".join(line for line in code.splitlines() if line.strip())

@@ -1,13 +1,13 @@
-"""What `holdfast help` says, taken apart: usage, paragraphs, options, terms.
+"""Parses the output of `holdfast help`: usage, paragraphs, options, terms.
 
-The help text is the one source of what is said about the command's options; manual pages and completions
-are made of it. It keeps to a simple shape:
+The help text is the only source about the options of the command; manual pages and completions are
+made from it. It has a simple shape:
 
     Usage: …            the first lines
     paragraphs          at the margin
-      -s, --long VALUE  text, from a column on, or on the next lines
+      -s, --long VALUE  text, in a column or on the next lines
       TERM   text       at least two spaces between
-       1  text          exit codes, one or two in a line
+       1  text          exit codes, one or two per line
 """
 import re
 import subprocess
@@ -19,7 +19,7 @@ VALUE = r"\[=[^\]\s]+\]|[ =](?:\S+ )*?\S+"
 OPTION = re.compile(rf"^ {{2,6}}((?:{FLAG})(?:, (?:{FLAG}))*)({VALUE})?(?: {{2,}}(\S.*))?$")
 TERM = re.compile(r"^ {2,}(\S+(?: \S+)*) {2,}(\S.*)$")
 CODE = re.compile(r"(?<!\S)(\d{1,3})  (\S(?:.*?))(?= {2,}\d{1,3}  |$)")
-OPTION_INDENT = 6  # at most; what goes on is further right
+OPTION_INDENT = 6  # at most; continuation lines are further right
 WELL_KNOWN = {"--help": "show the help", "--version": "show the version"}
 ALIAS = re.compile(r"\balso (--[a-z][a-z0-9-]*)")
 
@@ -32,12 +32,12 @@ class Option:
 
     @property
     def takes_next(self) -> bool:
-        """Its value may stand in the next word: not one that may be left out."""
+        """True if the value may be the next word; not for an optional value."""
         return bool(self.value and not self.value.startswith("["))
 
     @property
     def aliases(self) -> List[str]:
-        """Other spellings that the text mentions: `also --timeout`."""
+        """Other names in its text: `also --timeout`."""
         return ALIAS.findall(self.text)
 
 
@@ -74,7 +74,7 @@ class Help:
     name: str  # "" is the command itself
     usage: List[str] = field(default_factory=list)
     blocks: List[Block] = field(default_factory=list)
-    text: str = ""  # as it was
+    text: str = ""  # unchanged
 
     @property
     def options(self) -> List[Option]:
@@ -96,7 +96,7 @@ def read_all(command: str) -> List[Help]:
 
 
 def subcommands(general: Help) -> List[Tuple[str, str]]:
-    """Those that the general help explains: its first list of terms."""
+    """The first list of terms in the general help."""
     for block in general.blocks:
         if isinstance(block, Terms):
             return block.items
@@ -113,7 +113,8 @@ def parse_block(block: str) -> Block:
     lines = block.splitlines()
     if not lines[0].startswith("  "):
         return parse_paragraph(block)
-    if all(is_option(line) or indent(line) > OPTION_INDENT for line in lines) and is_option(lines[0]):
+    if all(is_option(line) or indent(line) > OPTION_INDENT
+           for line in lines) and is_option(lines[0]):
         return Options(parse_options(lines))
     if re.match(r"^ +\d{1,3}  ", lines[0]):
         pairs = [pair for line in lines for pair in CODE.findall(line)]
@@ -124,7 +125,7 @@ def parse_block(block: str) -> Block:
 
 
 def parse_paragraph(block: str) -> Block:
-    """Text that is set in columns is left as it is."""
+    """Text in columns is kept unchanged."""
     if re.search(r"\S {2,}\S", block.replace(".  ", ". ")):
         return Literal(block)
     return Paragraph(" ".join(line.strip() for line in block.splitlines()))
@@ -152,7 +153,7 @@ def parse_options(lines: List[str]) -> List[Option]:
 
 
 def explained(option: Option) -> List[Option]:
-    """`--help, --version`, which need no explanation in the help, are two options."""
+    """`--help, --version` without a text are two options."""
     if option.text:
         return [option]
     return [Option([flag], option.value, WELL_KNOWN[flag]) for flag in option.flags]

@@ -1,4 +1,4 @@
-"""Text into the macros of man(7)."""
+"""Converts text to the macros of man(7)."""
 import re
 import textwrap
 from typing import Iterable, List
@@ -9,7 +9,7 @@ CONTINUED = 8  # this indent continues an item, even if its term is wider than t
 
 
 def escape(text: str) -> str:
-    """As it stands, in running text: hyphens that a user types stay hyphens."""
+    """Escapes text; hyphens stay hyphens that can be copied."""
     text = text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq").replace("`", "\\(ga")
     text = text.replace("~", "\\(ti").replace("^", "\\(ha")
     return re.sub(r"^\.", r"\\&.", text)
@@ -23,7 +23,7 @@ def marks(text: str) -> str:
 
 
 def paragraph(text: str) -> List[str]:
-    """A sentence begins a line, as man pages are written."""
+    """Begins every sentence on a new line, as usual in man pages."""
     sentences = re.sub(r"(?<=[a-z0-9)`][.:]) +(?=[A-Z])", "\n", " ".join(text.split())).split("\n")
     lines = [line for sentence in sentences for line in WRAP.wrap(marks(sentence))]
     return [re.sub(r"^\.", r"\\&.", line) for line in lines]
@@ -48,8 +48,10 @@ def heading(text: str) -> List[str]:
 
 
 def document(text: str) -> List[str]:
-    """Paragraphs at the margin, deeper text as it stands, and lists of `TERM  text`; * at the margin is
-    an item of a list."""
+    """Paragraphs at the margin, deeper text unchanged, and lists of `TERM  text`.
+
+    A line with - at the margin is an item of a list.
+    """
     out: List[str] = []
     for block in re.split(r"\n\s*\n", text.strip("\n")):
         out += document_block(block, first=not out or out[-1].startswith(".SH"))
@@ -71,7 +73,7 @@ def document_block(block: str, first: bool) -> List[str]:
 
 
 def mixed(lines: List[str], first: bool) -> List[str]:
-    """A block in which a list of terms may follow text without a blank line, or text the list."""
+    """A block in which text and a list of terms may follow each other without a blank line."""
     out: List[str] = []
     text: List[str] = []
     item: List[str] = []
