@@ -17,26 +17,22 @@ struct failed : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-#define CHECK(condition)                                                                     \
-    do {                                                                                     \
-        if (!(condition))                                                                    \
-            throw failed(__FILE__ ":" + std::to_string(__LINE__) + ": not so: " #condition); \
+// The functions behind the macros are in check.cpp: a check in a test costs the compiler one call.
+[[noreturn]] void fail_check(const char *file, int line, const char *condition);
+void check_thrown(const char *file, int line, const char *call, hf_result thrown,
+                  hf_result expected, const char *expected_name);
+// Runs the call. The result of the holdfast::error that it throws, or HF_OK if it throws none.
+hf_result thrown_by(const char *file, int line, const std::function<void()> &call);
+
+#define CHECK(condition)                                              \
+    do {                                                              \
+        if (!(condition)) fail_check(__FILE__, __LINE__, #condition); \
     } while (0)
 
 // The call throws holdfast::error with this result, and a detail.
-#define CHECK_THROWS(expected, ...)                                                           \
-    do {                                                                                      \
-        hf_result thrown_ = HF_OK;                                                            \
-        try {                                                                                 \
-            __VA_ARGS__;                                                                      \
-        } catch (const holdfast::error &e_) {                                                 \
-            thrown_ = e_.result();                                                            \
-            CHECK(*e_.detail());                                                              \
-        }                                                                                     \
-        if (thrown_ != (expected))                                                            \
-            throw failed(__FILE__ ":" + std::to_string(__LINE__) + ": " #__VA_ARGS__ " is " + \
-                         hf_result_name(thrown_) + ", not " #expected);                       \
-    } while (0)
+#define CHECK_THROWS(expected, ...)                \
+    check_thrown(__FILE__, __LINE__, #__VA_ARGS__, \
+                 thrown_by(__FILE__, __LINE__, [&] { __VA_ARGS__; }), (expected), #expected)
 
 struct world {
     std::string url;
@@ -49,13 +45,10 @@ struct test_case {
     void (*run)(world &);
 };
 
-inline std::vector<test_case> &all_cases() {
-    static std::vector<test_case> cases;
-    return cases;
-}
+std::vector<test_case> &all_cases();
 
 struct add_case {
-    add_case(const char *name, void (*run)(world &)) { all_cases().push_back({name, run}); }
+    add_case(const char *name, void (*run)(world &));
 };
 
 #define CASE(name)                                 \
@@ -64,34 +57,16 @@ struct add_case {
     static void name([[maybe_unused]] world &w)
 
 // A deadline is for giving up, not for timing.
-inline void until(const char *what, const std::function<bool()> &ready) {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (!ready()) {
-        if (std::chrono::steady_clock::now() > end) throw failed(std::string("in vain: ") + what);
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-}
+void until(const char *what, const std::function<bool()> &ready);
 
 // A thread whose failure is the test's, joined at the end of its scope.
 class worker {
   public:
-    explicit worker(std::function<void()> work)
-        : thread_([this, work = std::move(work)] {
-              try {
-                  work();
-              } catch (...) {
-                  failure_ = std::current_exception();
-              }
-          }) {}
+    explicit worker(std::function<void()> work);
     worker(const worker &) = delete;
     worker &operator=(const worker &) = delete;
-    ~worker() {
-        if (thread_.joinable()) thread_.join();
-    }
-    void join() {
-        thread_.join();
-        if (failure_) std::rethrow_exception(failure_);
-    }
+    ~worker();
+    void join();
 
   private:
     std::exception_ptr failure_;
