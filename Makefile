@@ -89,7 +89,7 @@ faults: ## every test of a fault or behaviour on each store; writes build/report
 
 test-oom: ## conformance suite with each allocation and system call failing; STORE=, STRIDE=
 	@scripts/deps build test
-	@scripts/build asan
+	@scripts/build asan oom
 	@tests/oom/run build/asan/tests/oom/oom $(STORE)
 
 test-failing: test-oom

@@ -1,9 +1,9 @@
 # hf_add_test(NAME name SOURCES file.c... [LABELS label...] [TIMEOUT seconds] [ARGS arg...]
-#             [LIBS library...] [MANUAL])
+#             [LIBS library...] [MANUAL | UNREGISTERED])
 #
 # Builds the cmocka program `name` and registers it with CTest under that name. It can include from
 # src/ and tests/lib, and links the static library, so that it reaches the inside. MANUAL only builds it: a
-# target of the Makefile runs it.
+# target of the Makefile runs it. UNREGISTERED only builds it, too: the caller registers its tests.
 #
 # Labels that mean something: `sanitize-skip` keeps a test from the asan and tsan runs, `tsan-skip`
 # from the tsan run alone; `threads` marks what is there for tsan's sake; `server` what runs a server, and
@@ -12,8 +12,29 @@
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(CMOCKA REQUIRED IMPORTED_TARGET cmocka)
 
+# A build whose test run excludes labels need not build their programs. HOLDFAST_SKIP_LABELS names
+# the labels; `manual` stands for MANUAL. An excluded program can still be built by name.
+set(HOLDFAST_SKIP_LABELS "" CACHE STRING "Labels of tests whose programs are not built by default")
+mark_as_advanced(HOLDFAST_SKIP_LABELS)
+
+# hf_label_target(target label...)
+function(hf_label_target target)
+    foreach(label IN LISTS ARGN)
+        if(label IN_LIST HOLDFAST_SKIP_LABELS)
+            set_target_properties(${target} PROPERTIES EXCLUDE_FROM_ALL ON)
+        endif()
+    endforeach()
+endfunction()
+
+# hf_forbid_skipping(test...): a test that CI skips is a test that nobody runs.
+function(hf_forbid_skipping)
+    if(DEFINED ENV{CI})
+        set_tests_properties(${ARGN} PROPERTIES FAIL_REGULAR_EXPRESSION "\\[ +SKIPPED +\\]")
+    endif()
+endfunction()
+
 function(hf_add_test)
-    cmake_parse_arguments(PARSE_ARGV 0 test "MANUAL" "NAME;TIMEOUT" "SOURCES;LABELS;ARGS;LIBS")
+    cmake_parse_arguments(PARSE_ARGV 0 test "MANUAL;UNREGISTERED" "NAME;TIMEOUT" "SOURCES;LABELS;ARGS;LIBS")
     if(test_UNPARSED_ARGUMENTS OR NOT test_NAME OR NOT test_SOURCES)
         message(FATAL_ERROR "hf_add_test: needs NAME and SOURCES; `${test_UNPARSED_ARGUMENTS}`?")
     endif()
@@ -30,12 +51,13 @@ function(hf_add_test)
         PkgConfig::CMOCKA PkgConfig::HIREDIS Threads::Threads)
 
     if(test_MANUAL)
+        list(APPEND test_LABELS manual)
+    endif()
+    hf_label_target(${test_NAME} ${test_LABELS})
+    if(test_MANUAL OR test_UNREGISTERED)
         return()
     endif()
     add_test(NAME ${test_NAME} COMMAND ${test_NAME} ${test_ARGS})
     set_tests_properties(${test_NAME} PROPERTIES LABELS "${test_LABELS}" TIMEOUT ${test_TIMEOUT})
-    if(DEFINED ENV{CI})
-        # A test that CI skips is a test that nobody runs.
-        set_tests_properties(${test_NAME} PROPERTIES FAIL_REGULAR_EXPRESSION "\\[ +SKIPPED +\\]")
-    endif()
+    hf_forbid_skipping(${test_NAME})
 endfunction()
