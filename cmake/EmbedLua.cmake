@@ -1,10 +1,12 @@
 # Embeds Lua scripts: each NAME.lua becomes `const hf__script hf__script_NAME`, as declared in
 # src/store/redis/protocol/script.h.
 #
-#     hf_embed_lua(<variable> <script.lua>...)     sets the variable to the generated C files
+#     hf_embed_lua(<variable> SCRIPTS <script.lua>... PARTS <part.lua>...)
 #
-# A line `--@ PART` in a script stands for the text of part/PART.lua beside it. Where there is a
-# part/PART_cluster.lua, the script has a second text for nodes of a cluster, with that in its place.
+# sets the variable to the generated C files. All paths are absolute.
+#
+# A line `--@ PART` in a script stands for the text of the part PART.lua. Where there is a part
+# PART_cluster.lua, the script has a second text for nodes of a cluster, with that in its place.
 #
 # At build time this same file runs as a script, once for each .lua that changed. The text goes
 # through CMake as hex digits, and into C as character constants: nothing in a script (quotes,
@@ -13,16 +15,16 @@
 set(HF_EMBED_LUA "${CMAKE_CURRENT_LIST_FILE}")
 
 function(hf_embed_lua variable)
+    cmake_parse_arguments(PARSE_ARGV 1 embed "" "" "SCRIPTS;PARTS")
     set(generated)
-    foreach(script IN LISTS ARGN)
+    foreach(script IN LISTS embed_SCRIPTS)
         get_filename_component(name "${script}" NAME_WE)
-        get_filename_component(folder "${script}" DIRECTORY)
-        file(GLOB parts CONFIGURE_DEPENDS "${folder}/part/*.lua")
         set(output "${CMAKE_CURRENT_BINARY_DIR}/lua/${name}.c")
         add_custom_command(
             OUTPUT "${output}"
-            COMMAND "${CMAKE_COMMAND}" "-DINPUT=${script}" "-DOUTPUT=${output}" -P "${HF_EMBED_LUA}"
-            DEPENDS "${script}" ${parts} "${HF_EMBED_LUA}"
+            COMMAND "${CMAKE_COMMAND}" "-DINPUT=${script}" "-DOUTPUT=${output}" "-DPARTS=${embed_PARTS}"
+                -P "${HF_EMBED_LUA}"
+            DEPENDS "${script}" ${embed_PARTS} "${HF_EMBED_LUA}"
             COMMENT "Embedding ${name}.lua"
             VERBATIM)
         list(APPEND generated "${output}")
@@ -40,14 +42,12 @@ if(NOT name MATCHES "^[a-z][a-z0-9_]*$")
 endif()
 
 # Put together beside the output: what is hashed is what is sent.
-get_filename_component(folder "${INPUT}" DIRECTORY)
-file(GLOB parts "${folder}/part/*.lua")
-
 function(put_together suffix whole)
     file(READ "${INPUT}" text)
-    foreach(part IN LISTS parts parts) # twice: a part may include others
+    foreach(part IN LISTS PARTS PARTS) # twice: a part may include others
         get_filename_component(part_name "${part}" NAME_WE)
-        set(other "${folder}/part/${part_name}${suffix}.lua")
+        get_filename_component(folder "${part}" DIRECTORY)
+        set(other "${folder}/${part_name}${suffix}.lua")
         if(EXISTS "${other}")
             set(part "${other}")
         endif()
