@@ -144,6 +144,11 @@ bench-growth: ## cost by number of locks and waiters; writes docs/BENCHMARKS.md;
 	@scripts/build release
 	@bench/peers/run growth --seconds $(or $(SECONDS),1)
 
+bench-fairness: ## 32 processes on one lock, ours beside other libraries; writes docs/FAIRNESS.md; SECONDS= (10)
+	@scripts/deps build bench-peers
+	@scripts/build release
+	@bench/peers/run fairness --seconds $(or $(SECONDS),10)
+
 package: ## build Debian packages: libholdfast0, libholdfast-dev, holdfast
 	@scripts/deps build package
 	@scripts/build package

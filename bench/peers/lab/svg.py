@@ -62,6 +62,11 @@ class Drawing:
         self.parts.append(f"<circle cx='{x:.1f}' cy='{y:.1f}' r='{size}' fill='{fill}' "
                           f"stroke='{colour}' stroke-width='2'/>")
 
+    def mark(self, x, y, colour):
+        """One of many that may lie on one another."""
+        self.parts.append(f"<circle cx='{x:.1f}' cy='{y:.1f}' r='3.2' fill='{colour}' "
+                          "fill-opacity='0.45'/>")
+
     def path(self, points, colour, width=2.0):
         places = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
         self.parts.append(f"<polyline points='{places}' fill='none' stroke='{colour}' "

@@ -1,4 +1,5 @@
-"""redis-py's Lock, driven as bench/peers/README.md says."""
+"""redis-py's Lock, driven as bench/peers/README.md says; with peer=setnx or flock, no library."""
+import fcntl
 import os
 import random
 import sys
@@ -8,6 +9,8 @@ import time
 import redis
 
 LEASE = 30
+POLL_S = 0.05  # of the lock by hand
+RELEASE = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end"
 options = dict(word.split("=", 1) for word in sys.argv[1:])
 
 
@@ -15,12 +18,45 @@ def connect():
     return redis.Redis(host="127.0.0.1", port=int(options["port"]))
 
 
+class SetNx:
+    """The lock that is usually written by hand: SET NX, sleep and try again; compare and delete."""
+
+    def __init__(self, client, name):
+        self.client, self.name, self.value = client, name, os.urandom(16)
+
+    def acquire(self):
+        while not self.client.set(self.name, self.value, nx=True, px=LEASE * 1000):
+            time.sleep(POLL_S)
+
+    def release(self):
+        self.client.eval(RELEASE, 1, self.name, self.value)
+
+
+class Flock:
+    """flock(2) on a file beside the records, which all processes of a crew share."""
+
+    def __init__(self, _client, name):
+        path = os.path.join(os.path.dirname(options["out"]), name)
+        self.file = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+
+    def acquire(self):
+        fcntl.flock(self.file, fcntl.LOCK_EX)
+
+    def release(self):
+        os.close(self.file)
+
+
+def lock_of(client, name):
+    by_hand = {"setnx": SetNx, "flock": Flock}.get(options["peer"])
+    return by_hand(client, name) if by_hand else client.lock(name, timeout=LEASE)
+
+
 def worker(client, number, until, records):
     name = options["name"] if options["names"] == "one" else f"{options['name']}:{number}"
     hold, pause = int(options["hold_ms"]), int(options["pause_ms"]) / 1000
     while time.monotonic_ns() < until:
         asking = time.monotonic_ns()
-        lock = client.lock(name, timeout=LEASE)
+        lock = lock_of(client, name)
         lock.acquire()
         acquired = time.monotonic_ns()
         if hold:

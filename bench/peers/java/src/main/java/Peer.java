@@ -13,7 +13,10 @@ import org.redisson.api.RLock;
 import org.redisson.api.RedissonClient;
 import org.redisson.config.Config;
 
-/** Redisson's RLock, driven as bench/peers/README.md says. Its lease is 30 s by default, renewed by its watchdog. */
+/**
+ * Redisson's RLock, driven as bench/peers/README.md says; peer=fair takes its fair lock. The lease is
+ * 30 s by default and renewed by its watchdog.
+ */
 public final class Peer {
     private static final Map<String, String> options = new HashMap<>();
 
@@ -23,6 +26,10 @@ public final class Peer {
         return Integer.parseInt(options.get(key));
     }
 
+    private static RLock lockOf(RedissonClient client, String name) {
+        return options.get("peer").equals("fair") ? client.getFairLock(name) : client.getLock(name);
+    }
+
     private static void work(RedissonClient client, int worker, long until, List<Turn> turns)
             throws InterruptedException {
         String name = options.get("name") + (options.get("names").equals("one") ? "" : ":" + worker);
@@ -30,7 +37,7 @@ public final class Peer {
         long pause = number("pause_ms");
         while (System.nanoTime() < until) {
             long asking = System.nanoTime();
-            RLock lock = client.getLock(name);
+            RLock lock = lockOf(client, name);
             lock.lock();
             long acquired = System.nanoTime();
             if (hold > 0) Thread.sleep((hold + ThreadLocalRandom.current().nextLong(hold / 4)) / 1000);
