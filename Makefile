@@ -149,6 +149,10 @@ bench-fairness: ## 32 processes on one lock, ours beside other libraries; writes
 	@scripts/build release
 	@bench/peers/run fairness --seconds $(or $(SECONDS),10)
 
+picture: ## draw a real `make run` for the README: docs/pictures/run.svg
+	@scripts/deps build
+	@scripts/picture
+
 package: ## build Debian packages: libholdfast0, libholdfast-dev, holdfast
 	@scripts/deps build package
 	@scripts/build package
