@@ -7,33 +7,34 @@
 #include "client/options.h"
 
 /* A request, and which it was. */
-typedef struct wish {
+typedef struct request_item {
     hf_request request;
     size_t length;
     unsigned index;
-} wish;
+} request_item;
 
-typedef struct wishes {
+typedef struct request_list {
     unsigned count;
-    wish at[HF_NAMES_MAX];
+    request_item at[HF_NAMES_MAX];
     unsigned parts; /* different names: the first so many of `at`, once they are merged */
     unsigned part_of[HF_NAMES_MAX];
-} wishes;
+} request_list;
 
 /* ---- What is asked for ---- */
 
 static int by_name(const void *a, const void *b) {
-    const wish *x = a, *y = b;
+    const request_item *x = a, *y = b;
     int order = strcmp(x->request.name, y->request.name);
     return order ? order : (int)x->index - (int)y->index;
 }
 
-static hf_result copy(wishes *w, const hf_request *requests, size_t count, size_t size) {
+static hf_result copy_requests(request_list *w, const hf_request *requests, size_t count,
+                               size_t size) {
     if (!count || count > HF_NAMES_MAX)
         return hf__fail(HF_INVALID, "%zu names: 1 to %d can be taken at once", count, HF_NAMES_MAX);
     if (!requests) return hf__fail(HF_INVALID, "there are no requests");
     for (size_t i = 0; i < count; i++) {
-        wish *each = &w->at[i];
+        request_item *each = &w->at[i];
         const void *from = (const char *)requests + i * size;
         hf_result r =
             hf__options_copy("hf_request", &each->request, sizeof each->request, from, size);
@@ -48,7 +49,7 @@ static hf_result copy(wishes *w, const hf_request *requests, size_t count, size_
 }
 
 /* The same name twice: permits add up, of other kinds the stronger is taken. */
-static hf_result merge(hf_request *into, const hf_request *more) {
+static hf_result merge_request(hf_request *into, const hf_request *more) {
     into->flags |= more->flags;
     if (into->kind == HF_PERMITS && more->kind == HF_PERMITS) {
         if (into->capacity != more->capacity)
@@ -66,12 +67,12 @@ static hf_result merge(hf_request *into, const hf_request *more) {
     return HF_OK;
 }
 
-static hf_result merge_all(wishes *w) {
+static hf_result merge_requests(request_list *w) {
     for (unsigned i = 0; i < w->count; i++) {
-        wish *last = w->parts ? &w->at[w->parts - 1] : NULL;
-        const wish each = w->at[i];
+        request_item *last = w->parts ? &w->at[w->parts - 1] : NULL;
+        const request_item each = w->at[i];
         if (last && !strcmp(last->request.name, each.request.name)) {
-            hf_result r = merge(&last->request, &each.request);
+            hf_result r = merge_request(&last->request, &each.request);
             if (r) return r;
         } else {
             w->at[w->parts++] = each;
@@ -91,7 +92,8 @@ static hf_options options_of(const hf_options *all, const hf_request *request) {
     return o;
 }
 
-static hf_result check_first(hf_client *c, const wishes *w, unsigned count, const hf_options *o) {
+static hf_result check_first(hf_client *c, const request_list *w, unsigned count,
+                             const hf_options *o) {
     for (unsigned i = 0; i < count; i++) {
         if (w->at[i].request.flags & ~(uint32_t)HF_NOT_REENTRANT)
             return hf__fail(HF_UNSUPPORTED, "a request's flags may be HF_NOT_REENTRANT; the others "
@@ -104,17 +106,17 @@ static hf_result check_first(hf_client *c, const wishes *w, unsigned count, cons
 }
 
 /* Each as it was asked for, and then what became of the same name twice. */
-static hf_result check(hf_client *c, wishes *w, const hf_options *o) {
+static hf_result check_requests(hf_client *c, request_list *w, const hf_options *o) {
     if (o->kind || o->permits || o->capacity)
         return hf__fail(HF_INVALID, "kind, permits and capacity are said in each request");
     hf_result r = check_first(c, w, w->count, o);
-    if (!r) r = merge_all(w);
+    if (!r) r = merge_requests(w);
     return r ? r : check_first(c, w, w->parts, o);
 }
 
 /* ---- What it takes ---- */
 
-static hf__bundle *bundle_new(const wishes *w) {
+static hf__bundle *bundle_new(const request_list *w) {
     size_t parts = w->parts * sizeof(hf_hold *), part_of = w->count * sizeof(unsigned);
     size_t letting_go = sizeof(hf__multi_release) + w->parts * sizeof(hf__call);
     hf__bundle *b = calloc(1, sizeof *b + parts + letting_go + part_of);
@@ -143,8 +145,8 @@ static hf_result prepare_part(hf_client *c, hf__multi_part *p, hf__bundle *b, un
     return HF_OK;
 }
 
-static void fill_part(hf__multi_part *p, const hf_client *c, const wish *each, const hf_options *o,
-                      hf__owner owner, hf__time now) {
+static void fill_part(hf__multi_part *p, const hf_client *c, const request_item *each,
+                      const hf_options *o, hf__owner owner, hf__time now) {
     hf_options one = options_of(o, &each->request);
     one.flags &= ~(uint32_t)HF_NO_RENEW; /* those that are held first are renewed until all are */
     p->name = each->request.name;
@@ -156,8 +158,8 @@ static void free_parts(hf_client *c, hf__multi_acquire *t) {
     for (unsigned i = 0; i < t->count; i++) hf__acquire_undo(c, &t->parts[i].wait);
 }
 
-static hf_result prepare(hf_client *c, hf__multi_acquire *t, hf__bundle *b, const wishes *w,
-                         const hf_options *o) {
+static hf_result prepare_parts(hf_client *c, hf__multi_acquire *t, hf__bundle *b,
+                               const request_list *w, const hf_options *o) {
     hf__time now = hf__now();
     t->multi.core = &c->core;
     t->count = w->parts;
@@ -189,7 +191,7 @@ static hf_result wait_for_all(hf_client *c, hf__multi_acquire *t, hf_cancel *can
 }
 
 /* One may have been lost since the last was granted. */
-static hf_result hand_over(hf_client *c, hf_hold *hold) {
+static hf_result return_hold(hf_client *c, hf_hold *hold) {
     hf__time now = hf__now();
     for (unsigned i = 0; i < hf__parts(hold); i++) {
         if (hf__ownership_valid(hf__part_at(hold, i)->ownership, now)) continue;
@@ -201,26 +203,26 @@ static hf_result hand_over(hf_client *c, hf_hold *hold) {
     return HF_OK;
 }
 
-static hf_result acquire(hf_client *c, const wishes *w, const hf_options *o, hf__bundle *b,
-                         hf_hold **out) {
+static hf_result acquire_all(hf_client *c, const request_list *w, const hf_options *o,
+                             hf__bundle *b, hf_hold **out) {
     hf__multi_acquire *t = calloc(1, sizeof *t + w->parts * sizeof t->parts[0]);
     if (!t) return hf__fail(HF_NOMEM, "out of memory; nothing was acquired");
-    hf_result r = prepare(c, t, b, w, o);
+    hf_result r = prepare_parts(c, t, b, w, o);
     if (!r) r = wait_for_all(c, t, o->cancel);
     if (r) {
         free_parts(c, t);
     } else {
         *out = t->parts[0].wait.hold;
         (*out)->bundle = b;
-        r = hand_over(c, *out);
+        r = return_hold(c, *out);
     }
     free(t);
     return r;
 }
 
 /* The mutex is held before and after. */
-static hf_result acquire_open(hf_client *c, wishes *w, hf_options *o, hf_hold **hold) {
-    hf_result r = check(c, w, o);
+static hf_result acquire_open(hf_client *c, request_list *w, hf_options *o, hf_hold **hold) {
+    hf_result r = check_requests(c, w, o);
     if (!r) r = hf__lease_fits(c, hf__lease_of(c, o), &o->wait_ms, o->cancel);
     if (r) return r;
     if (o->cancel && atomic_load(&o->cancel->fired)) {
@@ -230,7 +232,7 @@ static hf_result acquire_open(hf_client *c, wishes *w, hf_options *o, hf_hold **
     hf__bundle *b = bundle_new(w);
     if (!b) return hf__fail(HF_NOMEM, "out of memory; nothing was acquired");
     hf_hold *made = NULL;
-    r = acquire(c, w, o, b, &made);
+    r = acquire_all(c, w, o, b, &made);
     if (!made) free(b);
     if (made && r) {
         hf__unlock(c);
@@ -249,9 +251,9 @@ hf_result hf_acquire_all_v(hf_client *c, const hf_request *requests, size_t coun
     *hold = NULL;
     hf_result r = hf__options_copy("hf_options", &o, sizeof o, options, options_size);
     if (r) return r;
-    wishes *w = calloc(1, sizeof *w);
+    request_list *w = calloc(1, sizeof *w);
     if (!w) return hf__fail(HF_NOMEM, "out of memory; nothing was acquired");
-    r = copy(w, requests, count, request_size);
+    r = copy_requests(w, requests, count, request_size);
     if (!r) r = hf__call_begin(c);
     if (!r) {
         r = acquire_open(c, w, &o, hold);

@@ -36,7 +36,7 @@ static hf__async *async_new(void *arg) {
 
 /* ---- Under way ---- */
 
-static void enlist(hf_client *c, hf__async *a, hf__time until) {
+static void link_async(hf_client *c, hf__async *a, hf__time until) {
     a->wait.call.async = true;
     a->prev = NULL;
     a->next = c->asyncs;
@@ -45,7 +45,7 @@ static void enlist(hf_client *c, hf__async *a, hf__time until) {
     if (until != HF__NEVER) hf__heap_set(&c->async_deadlines, &a->deadline, until);
 }
 
-static void delist(hf_client *c, hf__async *a) {
+static void unlink_async(hf_client *c, hf__async *a) {
     *(a->prev ? &a->prev->next : &c->asyncs) = a->next;
     if (a->next) a->next->prev = a->prev;
     a->next = a->prev = NULL;
@@ -61,14 +61,14 @@ static void unwatch_cancel(hf_client *c, const hf_cancel *cancel) {
 
 void hf__async_done(hf_client *c, hf__call *call) {
     hf__async *a = async_of(call);
-    delist(c, a);
+    unlink_async(c, a);
     if (a->cancel) unwatch_cancel(c, a->cancel);
     *(c->callbacks_last ? &c->callbacks_last->next : &c->callbacks_first) = a;
     c->callbacks_last = a;
     pthread_cond_signal(&c->callback_work);
 }
 
-static void give_up(hf_client *c, hf__async *a, hf_result why, hf__time now) {
+static void give_up_async(hf_client *c, hf__async *a, hf_result why, hf__time now) {
     if (a->released)
         hf__hold_release_unwait(c, a->hold, &a->wait.call);
     else
@@ -78,7 +78,7 @@ static void give_up(hf_client *c, hf__async *a, hf_result why, hf__time now) {
 void hf__async_expire(hf_client *c, hf__time now) {
     for (hf__timer *t; (t = hf__heap_pop(&c->async_deadlines, now));) {
         hf__async *a = (hf__async *)((char *)t - offsetof(hf__async, deadline));
-        if (!a->wait.call.done) give_up(c, a, HF_TIMEOUT, now);
+        if (!a->wait.call.done) give_up_async(c, a, HF_TIMEOUT, now);
     }
 }
 
@@ -92,7 +92,8 @@ void hf__async_cancelled(hf_client *c) {
         taken_out = epoll_ctl(c->cancel_epoll, EPOLL_CTL_DEL, cancel->fd, NULL) == 0;
         for (hf__async *a = c->asyncs, *next; a; a = next) {
             next = a->next;
-            if (a->cancel == cancel && !a->wait.call.done) give_up(c, a, HF_CANCELLED, hf__now());
+            if (a->cancel == cancel && !a->wait.call.done)
+                give_up_async(c, a, HF_CANCELLED, hf__now());
         }
     }
 }
@@ -125,7 +126,7 @@ static void free_failed(hf_client *c, hf__wait *w) {
 
 /* A hold may be over before its callback comes: the client was closed, or earlier callbacks took long. Until
    it is handed over nobody is told of its loss. */
-static bool hand_over(hf_client *c, hf_hold *hold) {
+static bool claim_hold(hf_client *c, hf_hold *hold) {
     pthread_mutex_lock(&c->mutex);
     bool good = hf__ownership_valid(hold->ownership, hf__now());
     if (good) hold->lost_reported = false;
@@ -133,16 +134,16 @@ static bool hand_over(hf_client *c, hf_hold *hold) {
     return good;
 }
 
-static hf_result granted_too_late(hf_hold *hold) {
+static hf_result release_late_grant(hf_hold *hold) {
     hf_result r = hf_release(hold);
     return r == HF_CLOSED ? r
                           : hf__fail(HF_LOST, "it was granted, and over before this could be told");
 }
 
-static void tell_acquired(hf_client *c, hf__async *a, hf_result r) {
+static void report_acquired(hf_client *c, hf__async *a, hf_result r) {
     hf_hold *hold = r == HF_OK ? a->wait.hold : NULL;
-    if (hold && !hand_over(c, hold)) {
-        r = granted_too_late(hold);
+    if (hold && !claim_hold(c, hold)) {
+        r = release_late_grant(hold);
         hold = NULL;
     } else if (!hold) {
         free_failed(c, &a->wait);
@@ -151,13 +152,13 @@ static void tell_acquired(hf_client *c, hf__async *a, hf_result r) {
 }
 
 /* Without the mutex. What it was told is also this thread's last failure. */
-static void call_back(hf_client *c, hf__async *a) {
+static void run_callback(hf_client *c, hf__async *a) {
     hf_result r = hf__call_result(&a->wait.call);
     if (a->released) {
         a->released(r, a->arg);
         hf_unref(a->hold);
     } else {
-        tell_acquired(c, a, r);
+        report_acquired(c, a, r);
     }
     free(a);
 }
@@ -177,7 +178,7 @@ void hf__callbacks_run(hf_client *c) {
     pthread_mutex_unlock(&c->mutex);
     while (a) {
         hf__async *next = a->next;
-        call_back(c, a);
+        run_callback(c, a);
         a = next;
     }
     pthread_mutex_lock(&c->mutex);
@@ -189,11 +190,11 @@ void hf__callbacks_run(hf_client *c) {
 void hf__async_close(hf_client *c) {
     for (hf__async *a = c->asyncs, *next; a; a = next) {
         next = a->next;
-        if (!a->wait.call.done) give_up(c, a, HF_CLOSED, hf__now());
+        if (!a->wait.call.done) give_up_async(c, a, HF_CLOSED, hf__now());
     }
 }
 
-static void forget(hf_client *c, hf__async *list) {
+static void free_asyncs(hf_client *c, hf__async *list) {
     for (hf__async *a = list, *next; a; a = next) {
         next = a->next;
         if (a->released)
@@ -211,15 +212,15 @@ void hf__async_forget(hf_client *c) {
     pthread_mutex_unlock(&c->mutex);
     hf__async *under_way = c->asyncs, *finished = c->callbacks_first;
     c->asyncs = c->callbacks_first = c->callbacks_last = NULL;
-    forget(c, under_way);
-    forget(c, finished);
+    free_asyncs(c, under_way);
+    free_asyncs(c, finished);
 }
 
 /* ---- Beginning ---- */
 
 /* What callbacks begin is sent a few at a time, so that the server works on these while the next callbacks run; and
    when all of them have run; or soon, by another thread, should they take long. */
-static void begun(hf_client *c) {
+static void send_soon(hf_client *c) {
     if (calling != c || ++c->unsent == A_FEW) {
         hf__run_once(c, NULL);
         return;
@@ -244,9 +245,9 @@ static hf_result start_acquire(hf_client *c, const char *name, size_t length, hf
     hf__time now = hf__now();
     hf__acquire_fill(&a->wait, c, o, o->owner ? hf__owner_of(o) : hf__owner_fresh(), now);
     a->cancel = o->cancel;
-    enlist(c, a, hf__wait_until(&c->core, &a->wait));
+    link_async(c, a, hf__wait_until(&c->core, &a->wait));
     hf__core_acquire(&c->core, &a->wait, name, length, now);
-    begun(c);
+    send_soon(c);
     return HF_OK;
 }
 
@@ -286,9 +287,9 @@ static hf_result start_release(hf_client *c, hf_hold *hold, hf_released_fn *fn, 
     hf__time now = hf__now();
     a->released = fn;
     a->hold = hold;
-    enlist(c, a, hf__after_ms(now, c->core.config.command_timeout_ms));
+    link_async(c, a, hf__after_ms(now, c->core.config.command_timeout_ms));
     hf__hold_release(c, a->hold, &a->wait.call, now);
-    begun(c);
+    send_soon(c);
     return HF_OK;
 }
 

@@ -152,7 +152,7 @@ hf_result hf__call_result(hf__call *call) {
 
 /* ---- Making ---- */
 
-static void identify(hf__identity *who, const char *label) {
+static void fill_identity(hf__identity *who, const char *label) {
     hf__uuid_make(who->client);
     who->pid = getpid();
     if (gethostname(who->host, sizeof who->host - 1) != 0) who->host[0] = '\0';
@@ -165,7 +165,7 @@ static int64_t first_set(int64_t a, int64_t b, int64_t otherwise) {
 }
 
 /* The URL wins over the options, and those over the defaults. */
-static void merge(hf_client *c, const hf_client_options *o) {
+static void merge_options(hf_client *c, const hf_client_options *o) {
     hf__url *u = &c->url;
     u->lease_ms = first_set(u->lease_ms, o->lease_ms, LEASE_MS);
     u->connect_timeout_ms =
@@ -216,7 +216,7 @@ static hf_result make_store(hf_client *c, const hf_client_options *o) {
     hf__identity who = {0};
     hf_result r = is_quorum(&c->url) ? check_quorum_lease(&c->url) : HF_OK;
     if (r) return r;
-    identify(&who, c->url.label ? c->url.label : o->label);
+    fill_identity(&who, c->url.label ? c->url.label : o->label);
     if (c->url.scheme == HF__SCHEME_FILE) return hf__file_new(&c->url, &who, &c->log, &c->store);
     if (c->url.scheme == HF__SCHEME_MEMORY)
         c->store = hf__memory_new(c->url.path, c->url.prefix, &who);
@@ -282,7 +282,7 @@ static hf_result connect_store(hf_client *c) {
 static hf_result open_client(hf_client *c, const char *url, const hf_client_options *o) {
     hf_result r = hf__url_parse(&c->url, url);
     if (r) return r;
-    merge(c, o);
+    merge_options(c, o);
     r = hf__lease_check(c->url.lease_ms);
     if (!r) r = make_store(c, o);
     if (r) return r;

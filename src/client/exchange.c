@@ -2,12 +2,12 @@
 
 #include <stdlib.h>
 
-static bool is_entrys(hf__verb verb) {
+static bool belongs_to_entry(hf__verb verb) {
     return verb == HF__ACQUIRE || verb == HF__RENEW || verb == HF__RELEASE || verb == HF__EXPORT;
 }
 
 bool hf__exchange_complete(hf__core *core, hf__op *op, hf__time now) {
-    if (is_entrys(op->verb)) return false;
+    if (belongs_to_entry(op->verb)) return false;
     hf__exchange *exchange = (hf__exchange *)((char *)op - offsetof(hf__exchange, op));
     if (exchange->abandoned) {
         free(op->detail);

@@ -31,16 +31,16 @@ typedef struct ticket {
 
 /* ---- The text ---- */
 
-static bool plain(char c) {
+static bool is_plain_char(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
            (c && strchr("-_.", c));
 }
 
-static void encode(char to[ENCODED_MAX], const char *name, size_t length) {
+static void encode_name(char to[ENCODED_MAX], const char *name, size_t length) {
     static const char hex[] = "0123456789ABCDEF";
     for (size_t i = 0; i < length; i++) {
         unsigned char c = (unsigned char)name[i];
-        if (plain(name[i])) {
+        if (is_plain_char(name[i])) {
             *to++ = name[i];
         } else {
             *to++ = '%';
@@ -51,20 +51,20 @@ static void encode(char to[ENCODED_MAX], const char *name, size_t length) {
     *to = '\0';
 }
 
-static int digit(char c) {
+static int hex_digit(char c) {
     const char *hex = "0123456789ABCDEF", *at = c ? strchr(hex, c) : NULL;
     return at ? (int)(at - hex) : -1;
 }
 
-static bool decode(ticket *t, const char *text) {
+static bool decode_name(ticket *t, const char *text) {
     for (t->length = 0; *text; text++) {
         int c = (unsigned char)*text;
         if (c == '%') {
-            int high = digit(text[1]), low = high < 0 ? -1 : digit(text[2]);
+            int high = hex_digit(text[1]), low = high < 0 ? -1 : hex_digit(text[2]);
             if (low < 0) return false;
             c = high << 4 | low;
             text += 2;
-        } else if (!plain(*text)) {
+        } else if (!is_plain_char(*text)) {
             return false;
         }
         if (!c || t->length == HF_NAME_MAX) return false;
@@ -84,7 +84,7 @@ static bool read_number(const char **at, uint64_t *number) {
     return true;
 }
 
-static bool parse(ticket *t, const char *text) {
+static bool parse_handle(ticket *t, const char *text) {
     uint64_t lease;
     if (!text || strncmp(text, START, strlen(START)) != 0) return false;
     text += strlen(START);
@@ -97,15 +97,15 @@ static bool parse(ticket *t, const char *text) {
     t->lease_ms = (int64_t)lease;
     bool good = t->exported.token && t->exported.token <= INT64_MAX && lease >= HF_LEASE_MIN_MS &&
                 lease <= HF_LEASE_MAX_MS;
-    return good && decode(t, text);
+    return good && decode_name(t, text);
 }
 
 static hf_result parse_or_fail(ticket *t, const char *text) {
-    if (parse(t, text)) return HF_OK;
+    if (parse_handle(t, text)) return HF_OK;
     return hf__fail(HF_INVALID, "this is no text that hf_export has written");
 }
 
-static hf_result can_hand_over(const hf_client *c) {
+static hf_result check_store(const hf_client *c) {
     if (c->store->can_export) return HF_OK;
     return hf__fail(HF_UNSUPPORTED, "in this store a hold ends with its process, and cannot leave "
                                     "it; Redis can");
@@ -113,9 +113,9 @@ static hf_result can_hand_over(const hf_client *c) {
 
 /* ---- Exporting ---- */
 
-static hf_result may_leave(const hf_client *c, const hf_hold *hold) {
+static hf_result check_export(const hf_client *c, const hf_hold *hold) {
     const hf__ownership *ownership = hold->ownership;
-    hf_result r = can_hand_over(c);
+    hf_result r = check_store(c);
     if (r) return r;
     if (hold->bundle || ownership->kind != HF_MUTEX)
         return hf__fail(HF_UNSUPPORTED, "only a hold of one name, as HF_MUTEX, can leave");
@@ -127,7 +127,7 @@ static hf_result may_leave(const hf_client *c, const hf_hold *hold) {
 }
 
 /* Who had it, for those who look. If that fails, they see less. */
-static void introduce(hf_client *c, const hf__exported *exported, int64_t lease_ms) {
+static void register_exported(hf_client *c, const hf__exported *exported, int64_t lease_ms) {
     hf__exchange exchange = {.op = {.verb = HF__REGISTER,
                                     .name = "",
                                     .lease_ms = lease_ms + KNOWN_MS,
@@ -136,7 +136,8 @@ static void introduce(hf_client *c, const hf__exported *exported, int64_t lease_
                            hf__after_ms(hf__now(), c->core.config.command_timeout_ms));
 }
 
-static hf_result leave(hf_client *c, hf__ownership *ownership, const hf__exported *exported) {
+static hf_result export_ownership(hf_client *c, hf__ownership *ownership,
+                                  const hf__exported *exported) {
     hf__call call = {0};
     hf__time now = hf__now();
     hf__core_export(&c->core, ownership, exported, &call, now);
@@ -156,9 +157,10 @@ static hf_result export_held(hf_client *c, hf_hold *hold, char *text) {
     char name[ENCODED_MAX] = "";
     hf__exported exported = {.token = atomic_load(&ownership->token)};
     hf__uuid_make(exported.client);
-    if (ownership->entry) encode(name, ownership->entry->mapped.key, ownership->entry->name_length);
-    hf_result r = leave(c, ownership, &exported);
-    if (!r) introduce(c, &exported, ownership->lease_ms);
+    if (ownership->entry)
+        encode_name(name, ownership->entry->mapped.key, ownership->entry->name_length);
+    hf_result r = export_ownership(c, ownership, &exported);
+    if (!r) register_exported(c, &exported, ownership->lease_ms);
     if (!r)
         (void)snprintf(text, HF_EXPORT_MAX, START "%s:%" PRIu64 ":%" PRId64 ":%s", exported.client,
                        exported.token, ownership->lease_ms, name);
@@ -174,7 +176,7 @@ hf_result hf_export(hf_hold *hold, char *text, size_t size) {
     hf_client *c = hold->client;
     pthread_mutex_lock(&c->mutex);
     c->active_calls++;
-    hf_result r = may_leave(c, hold);
+    hf_result r = check_export(c, hold);
     if (!r) r = export_held(c, hold, text);
     if (!r) hf__report_lost_wait(c, hold);
     hf__call_end(c);
@@ -190,7 +192,7 @@ static hf_result adopt_check(const hf_options *o) {
     return hf__fail(HF_INVALID, "hf_adopt knows lease_ms, max_hold_ms, on_lost, arg and flags");
 }
 
-static hf_result over(hf_result r) {
+static hf_result lost_as_not_held(hf_result r) {
     if (r != HF_LOST) return r;
     return hf__fail(r, "it is over: released, broken, past its lease, or adopted before");
 }
@@ -207,10 +209,10 @@ hf_result hf_adopt_v(hf_client *c, const char *text, const hf_options *options, 
     if (!r) r = hf__call_begin(c);
     if (r) return r;
     if (!o.lease_ms) o.lease_ms = t.lease_ms;
-    r = can_hand_over(c);
+    r = check_store(c);
     if (!r) r = hf__acquire(c, t.name, t.length, &o, &t.exported, hold);
     hf__call_end(c);
-    return over(r);
+    return lost_as_not_held(r);
 }
 
 hf_result hf_extend_exported(hf_client *c, const char *text, int64_t lease_ms) {
@@ -223,7 +225,7 @@ hf_result hf_extend_exported(hf_client *c, const char *text, int64_t lease_ms) {
                                     .name_length = t.length,
                                     .lease_ms = lease_ms ? lease_ms : t.lease_ms,
                                     .exported = &t.exported}};
-    r = can_hand_over(c);
+    r = check_store(c);
     if (!r) r = hf__lease_check(exchange.op.lease_ms);
     if (!r) r = hf__lease_fits(c, exchange.op.lease_ms, &(int64_t){0}, NULL);
     if (!r)
@@ -234,5 +236,5 @@ hf_result hf_extend_exported(hf_client *c, const char *text, int64_t lease_ms) {
         return hf__fail(HF_UNREACHABLE, "the store got to it too late, and did nothing");
     if (r == HF_UNREACHABLE && exchange.op.outcome_unknown)
         return hf__fail(HF_UNKNOWN_OUTCOME, "the store did not confirm that it was extended");
-    return over(r);
+    return lost_as_not_held(r);
 }

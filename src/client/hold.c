@@ -5,13 +5,13 @@
 
 #include "client/client.h"
 
-static bool forked(const hf_hold *hold) {
+static bool is_forked(const hf_hold *hold) {
     return hold->fork_generation != hf__fork_generation();
 }
 
 /* ---- References ---- */
 
-static void free_one(hf_hold *hold) {
+static void free_handle(hf_hold *hold) {
     hf_client *client = hold->client;
     hf__ownership_unref(hold->ownership);
     free(hold);
@@ -20,10 +20,10 @@ static void free_one(hf_hold *hold) {
 
 void hf__hold_free(hf_hold *hold) {
     hf__bundle *bundle = hold->bundle;
-    for (unsigned i = 1; bundle && i < bundle->count; i++) free_one(bundle->parts[i]);
+    for (unsigned i = 1; bundle && i < bundle->count; i++) free_handle(bundle->parts[i]);
     if (bundle) hf__event_free(bundle->lost_fd);
     free(bundle);
-    free_one(hold);
+    free_handle(hold);
 }
 
 hf_hold *hf_ref(hf_hold *hold) {
@@ -49,7 +49,7 @@ void hf_unref(hf_hold *hold) {
     unsigned refs = atomic_load(&hold->refs);
     for (;;) {
         bool last = refs == 1;
-        if (last && !forked(hold) && !atomic_load(&hold->released) &&
+        if (last && !is_forked(hold) && !atomic_load(&hold->released) &&
             !drop_last(hold->client, hold)) {
             refs = atomic_load(&hold->refs);
             continue;
@@ -95,7 +95,7 @@ hf_result hf_release(hf_hold *hold) {
     if (!hold) return hf__fail(HF_INVALID, "there is no hold to release");
     hf_client *c = hold->client;
     hf_result r;
-    if (forked(hold)) {
+    if (is_forked(hold)) {
         r = hf__fail(HF_FORKED, "the hold belongs to the parent process, and is still held there");
     } else {
         pthread_mutex_lock(&c->mutex);
@@ -135,7 +135,7 @@ static hf_result extend_held(hf_client *c, const hf_hold *hold, int64_t lease_ms
 
 hf_result hf_extend(hf_hold *hold, int64_t lease_ms) {
     if (!hold) return hf__fail(HF_INVALID, "there is no hold to extend");
-    if (forked(hold)) return hf__fail(HF_FORKED, "the hold belongs to the parent process");
+    if (is_forked(hold)) return hf__fail(HF_FORKED, "the hold belongs to the parent process");
     hf_client *c = hold->client;
     pthread_mutex_lock(&c->mutex);
     c->active_calls++;
@@ -163,7 +163,7 @@ static hf_result upgrade_held(hf_client *c, hf_hold *hold, int64_t wait_ms) {
     return hf__call_result(&w.call);
 }
 
-static hf_result of_many(void) {
+static hf_result refuse_multi(void) {
     return hf__fail(HF_UNSUPPORTED, "a hold of several names is taken as it is to be; release it, "
                                     "and take another");
 }
@@ -173,7 +173,7 @@ static hf_result upgrade_check(const hf_hold *hold, int64_t wait_ms) {
     if (wait_ms < 0 && wait_ms != HF_FOREVER)
         return hf__fail(HF_INVALID, "wait_ms %" PRId64 " is negative", wait_ms);
     if (atomic_load(&hold->released)) return hf__fail(HF_NOT_HELD, "the hold was released");
-    if (hold->bundle) return of_many();
+    if (hold->bundle) return refuse_multi();
     if (kind == HF_READ)
         return hf__fail(HF_DEADLOCK, "a plain reader could only wait for itself; take "
                                      "HF_UPGRADABLE to upgrade");
@@ -184,7 +184,7 @@ static hf_result upgrade_check(const hf_hold *hold, int64_t wait_ms) {
 
 hf_result hf_upgrade(hf_hold *hold, int64_t wait_ms) {
     if (!hold) return hf__fail(HF_INVALID, "there is no hold to upgrade");
-    if (forked(hold)) return hf__fail(HF_FORKED, "the hold belongs to the parent process");
+    if (is_forked(hold)) return hf__fail(HF_FORKED, "the hold belongs to the parent process");
     hf_client *c = hold->client;
     pthread_mutex_lock(&c->mutex);
     c->active_calls++;
@@ -210,7 +210,7 @@ static hf_result downgrade_held(hf_client *c, hf__ownership *ownership) {
 
 hf_result hf_downgrade(hf_hold *hold) {
     if (!hold) return hf__fail(HF_INVALID, "there is no hold to downgrade");
-    if (forked(hold)) return hf__fail(HF_FORKED, "the hold belongs to the parent process");
+    if (is_forked(hold)) return hf__fail(HF_FORKED, "the hold belongs to the parent process");
     hf_client *c = hold->client;
     pthread_mutex_lock(&c->mutex);
     c->active_calls++;
@@ -219,7 +219,7 @@ hf_result hf_downgrade(hf_hold *hold) {
     if (atomic_load(&hold->released))
         r = hf__fail(HF_NOT_HELD, "the hold was released");
     else if (hold->bundle)
-        r = of_many();
+        r = refuse_multi();
     else if (kind == HF_MUTEX || kind == HF_PERMITS)
         r = hf__fail(HF_INVALID, "only a writer's hold can be downgraded; take HF_WRITE");
     else
@@ -230,14 +230,14 @@ hf_result hf_downgrade(hf_hold *hold) {
 
 /* ---- Knowing ---- */
 
-static bool usable(const hf_hold *hold) {
-    return hold && !atomic_load_explicit(&hold->released, memory_order_acquire) && !forked(hold);
+static bool is_usable(const hf_hold *hold) {
+    return hold && !atomic_load_explicit(&hold->released, memory_order_acquire) && !is_forked(hold);
 }
 
 /* Until when all of it is good; 0: it is not. */
-static hf__time good_until(const hf_hold *hold, hf__time now) {
+static hf__time valid_until(const hf_hold *hold, hf__time now) {
     hf__time until = HF__NEVER;
-    if (!usable(hold)) return 0;
+    if (!is_usable(hold)) return 0;
     for (unsigned i = 0; i < hf__parts(hold); i++) {
         const hf__ownership *ownership = hf__part_at(hold, i)->ownership;
         if (!hf__ownership_valid(ownership, now)) return 0;
@@ -247,11 +247,11 @@ static hf__time good_until(const hf_hold *hold, hf__time now) {
 }
 
 int32_t hf_held(const hf_hold *hold) {
-    return good_until(hold, hf__now()) != 0;
+    return valid_until(hold, hf__now()) != 0;
 }
 
 int64_t hf_remaining_ms(const hf_hold *hold) {
-    hf__time now = hf__now(), until = good_until(hold, now);
+    hf__time now = hf__now(), until = valid_until(hold, now);
     return until > now ? (until - now) / HF__MS : 0;
 }
 
@@ -286,7 +286,7 @@ static bool lost(const hf_hold *hold) {
 }
 
 int32_t hf_lost_fd(hf_hold *hold) {
-    if (!hold || forked(hold)) return -1;
+    if (!hold || is_forked(hold)) return -1;
     hf_client *c = hold->client;
     int *fd = hold->bundle ? &hold->bundle->lost_fd : &hold->ownership->lost_fd;
     pthread_mutex_lock(&c->mutex);

@@ -8,20 +8,20 @@
 /* ---- Inspecting ---- */
 
 /* An info and all that it points at are one allocation. */
-typedef struct insight {
+typedef struct inspection {
     hf_info info;
-    hf__lock_info sight;
+    hf__lock_info lock_info;
     hf_waiter waiters[HF__WAITERS_MAX];
-    hf__identity line[HF__WAITERS_MAX];
-} insight;
+    hf__identity waiter_identities[HF__WAITERS_MAX];
+} inspection;
 
-static uint32_t seen(const hf__lock_info *s) {
+static uint32_t shown_waiters(const hf__lock_info *s) {
     return s->waiter_count < HF__WAITERS_MAX ? s->waiter_count : HF__WAITERS_MAX;
 }
 
-static void fill_waiters(insight *made) {
-    for (uint32_t i = 0; i < seen(&made->sight); i++) {
-        const hf__identity *who = &made->line[i];
+static void fill_waiters(inspection *made) {
+    for (uint32_t i = 0; i < shown_waiters(&made->lock_info); i++) {
+        const hf__identity *who = &made->waiter_identities[i];
         made->waiters[i].pid = who->pid;
         made->waiters[i].host = who->host;
         made->waiters[i].program = who->program;
@@ -47,7 +47,7 @@ void hf__info_fill(hf_info *info, hf_waiter waiters[HF__WAITERS_MAX], const hf__
                       .holders = s->held && !s->holders ? 1 : s->holders,
                       .used = s->used,
                       .capacity = s->capacity};
-    for (uint32_t i = 0; i < seen(s); i++)
+    for (uint32_t i = 0; i < shown_waiters(s); i++)
         waiters[i] = (hf_waiter){.client = s->waiters[i].client,
                                  .owner = s->waiters[i].owner,
                                  .host = "",
@@ -56,16 +56,16 @@ void hf__info_fill(hf_info *info, hf_waiter waiters[HF__WAITERS_MAX], const hf__
 }
 
 /* Who the holder is, and who waits; as far as there is time for it. */
-static hf_result identify(hf_client *c, hf__exchange *l, insight *made, hf__time until) {
-    hf__lock_info *s = &made->sight;
+static hf_result identify_clients(hf_client *c, hf__exchange *l, inspection *made, hf__time until) {
+    hf__lock_info *s = &made->lock_info;
     l->op.verb = HF__CLIENT_INFO;
     hf_result r = s->held && hf__now() < until ? hf__exchange_run(c, l, until) : HF_OK;
     hf__identity holder = s->identity;
-    for (uint32_t i = 0; !r && i < seen(s) && hf__now() < until; i++) {
+    for (uint32_t i = 0; !r && i < shown_waiters(s) && hf__now() < until; i++) {
         s->identity = (hf__identity){0};
         memcpy(s->identity.client, s->waiters[i].client, sizeof s->identity.client);
         r = hf__exchange_run(c, l, until);
-        made->line[i] = s->identity;
+        made->waiter_identities[i] = s->identity;
     }
     s->identity = holder;
     return r;
@@ -78,15 +78,15 @@ hf_result hf_inspect(hf_client *c, const char *name, hf_info **info) {
     hf_result r = hf__name_check(name, &length);
     if (!r) r = hf__call_begin(c);
     if (r) return r;
-    insight *made = calloc(1, sizeof *made);
+    inspection *made = calloc(1, sizeof *made);
     if (made) {
         hf__exchange l = {.op = {.verb = HF__INSPECT,
                                  .name = name,
                                  .name_length = length,
-                                 .lock_info = &made->sight}};
+                                 .lock_info = &made->lock_info}};
         hf__time until = hf__after_ms(hf__now(), c->core.config.command_timeout_ms);
         r = hf__exchange_run(c, &l, until);
-        if (!r) r = identify(c, &l, made, until);
+        if (!r) r = identify_clients(c, &l, made, until);
     }
     hf__call_end(c);
     if (!made) return hf__fail(HF_NOMEM, "out of memory");
@@ -94,7 +94,7 @@ hf_result hf_inspect(hf_client *c, const char *name, hf_info **info) {
         free(made);
         return r;
     }
-    hf__info_fill(&made->info, made->waiters, &made->sight);
+    hf__info_fill(&made->info, made->waiters, &made->lock_info);
     fill_waiters(made);
     *info = &made->info;
     return HF_OK;

@@ -62,7 +62,7 @@ static void pause_for(hf_client *c, hf__time span, hf__time until) {
 }
 
 /* Until it is answered; the number is the same each time. */
-static hf_result insist(hf_client *c, hf__exchange *exchange, hf__time until) {
+static hf_result exchange_until_answered(hf_client *c, hf__exchange *exchange, hf__time until) {
     bool maybe = false;
     hf_result r;
     for (uint32_t tries = 0;; tries++) {
@@ -80,7 +80,7 @@ static hf_result insist(hf_client *c, hf__exchange *exchange, hf__time until) {
                    : r;
 }
 
-static hf_result change(hf_client *c, hf__verb verb, const char *name, hf__latch *latch) {
+static hf_result change_latch(hf_client *c, hf__verb verb, const char *name, hf__latch *latch) {
     hf__change me = {.name = name};
     hf_result r = hf__name_check(name, &me.length);
     if (!r) r = hf__call_begin_latch_leader(c);
@@ -96,7 +96,7 @@ static hf_result change(hf_client *c, hf__verb verb, const char *name, hf__latch
                                         .name_length = me.length,
                                         .acquire_id = ++c->core.last_acquire_id,
                                         .latch = latch}};
-        r = insist(c, &exchange, until);
+        r = exchange_until_answered(c, &exchange, until);
     }
     leave_turns(c, &me);
     hf__run_once(c, NULL); /* the next one's turn is told */
@@ -104,7 +104,7 @@ static hf_result change(hf_client *c, hf__verb verb, const char *name, hf__latch
     return r;
 }
 
-static hf_result not_set(const char *what) {
+static hf_result report_not_set(const char *what) {
     return hf__fail(HF_NOT_HELD,
                     "the latch is not set, or the store has forgotten it%s: hf_latch_set it first",
                     what);
@@ -114,7 +114,7 @@ hf_result hf_latch_set(hf_client *c, const char *name, uint32_t count) {
     hf__latch latch = {.count = count};
     if (count > HF_LATCH_MAX)
         return hf__fail(HF_INVALID, "a count of %u is above %d", count, HF_LATCH_MAX);
-    return change(c, HF__LATCH_SET, name, &latch);
+    return change_latch(c, HF__LATCH_SET, name, &latch);
 }
 
 hf_result hf_latch_count_down(hf_client *c, const char *name, uint32_t by, uint32_t *left) {
@@ -123,8 +123,8 @@ hf_result hf_latch_count_down(hf_client *c, const char *name, uint32_t by, uint3
     if (!by || by > HF_LATCH_MAX)
         return hf__fail(HF_INVALID, "a latch is counted down by 1 to %d, not by %u", HF_LATCH_MAX,
                         by);
-    hf_result r = change(c, HF__LATCH_COUNT_DOWN, name, &latch);
-    if (r == HF_NOT_HELD) return not_set("; nothing was counted");
+    hf_result r = change_latch(c, HF__LATCH_COUNT_DOWN, name, &latch);
+    if (r == HF_NOT_HELD) return report_not_set("; nothing was counted");
     if (!r && left) *left = latch.left;
     return r;
 }
@@ -141,7 +141,7 @@ hf_result hf_latch_left(hf_client *c, const char *name, uint32_t *left) {
         .op = {.verb = HF__LATCH_GET, .name = name, .name_length = length, .latch = &latch}};
     r = hf__exchange_run(c, &exchange, hf__after_ms(hf__now(), c->core.config.command_timeout_ms));
     hf__call_end(c);
-    if (r == HF_NOT_HELD) return not_set("");
+    if (r == HF_NOT_HELD) return report_not_set("");
     *left = latch.left;
     return r;
 }
@@ -149,87 +149,87 @@ hf_result hf_latch_left(hf_client *c, const char *name, uint32_t *left) {
 /* ---- Waiting ---- */
 
 /* What the store has while it looks: it may outlive the wait. */
-typedef struct glance {
+typedef struct latch_request {
     hf__exchange exchange; /* first: see hf__exchange_complete */
     hf__latch latch;
     char name[HF_NAME_MAX];
-} glance;
+} latch_request;
 
 typedef struct latch_wait {
     hf_client *client;
     hf__watch watch;
     const hf_cancel *cancel;
-    bool once;
+    bool try_once;
     hf__time until;
-    hf__time again;         /* when to look next */
-    hf__time trouble_since; /* the store has not answered since; 0: it did */
+    hf__time again;        /* when to look next */
+    hf__time outage_since; /* the store has not answered since; 0: it did */
     uint32_t attempt, tries;
     uint64_t round; /* the one that it found; 0: it has not been told yet */
     uint32_t left;
 } latch_wait;
 
-static glance *glance_new(const latch_wait *w) {
-    glance *g = calloc(1, sizeof *g);
+static latch_request *latch_request_new(const latch_wait *w) {
+    latch_request *g = calloc(1, sizeof *g);
     if (!g) return NULL;
     memcpy(g->name, w->watch.name, w->watch.length);
     g->exchange.op = (hf__op){.verb = HF__LATCH_GET,
                               .name = g->name,
                               .name_length = w->watch.length,
                               .acquire_id = w->watch.watch_id,
-                              .enqueue = !w->once,
+                              .enqueue = !w->try_once,
                               .attempt = w->attempt,
                               .latch = &g->latch};
     return g;
 }
 
 /* The wait ends before it is open. */
-static hf_result time_up(const latch_wait *w) {
+static hf_result report_time_up(const latch_wait *w) {
     const hf__store *store = w->client->store;
-    if (w->trouble_since || !w->round) {
+    if (w->outage_since || !w->round) {
         bool why = !store->up && store->down_result;
         const char *line =
             why && store->down_detail ? store->down_detail : "the store did not answer in time";
         return hf__fail_line(why ? store->down_result : HF_UNREACHABLE, line);
     }
-    if (w->once) return hf__fail(HF_BUSY, "the latch is not open: %u are left", w->left);
+    if (w->try_once) return hf__fail(HF_BUSY, "the latch is not open: %u are left", w->left);
     return hf__fail(HF_TIMEOUT, "the latch was not open in time: %u are left", w->left);
 }
 
-static hf_result ended(const latch_wait *w, hf__awaited how) {
+static hf_result wait_ended(const latch_wait *w, hf__awaited how) {
     if (how == HF__FIRED) return hf__fail(HF_CANCELLED, "the wait was cancelled");
-    return time_up(w);
+    return report_time_up(w);
 }
 
 /* A round has come to its end that began no earlier than the one it found. */
-static hf_result judge(latch_wait *w, const glance *g) {
-    w->trouble_since = 0;
+static hf_result evaluate_latch(latch_wait *w, const latch_request *g) {
+    w->outage_since = 0;
     w->tries = 0;
     if (!w->round) w->round = g->latch.round;
     w->left = g->latch.left;
     if (g->latch.last_done >= w->round) return HF_OK;
-    if (w->once) return time_up(w);
+    if (w->try_once) return report_time_up(w);
     w->attempt++;
     hf_client *c = w->client;
     w->again = hf__now() + hf__jitter(&c->core.rand, g->exchange.op.retry_ms * HF__MS);
     return AGAIN;
 }
 
-static hf_result no_answer(latch_wait *w, hf__time sent_at, const char *detail) {
+static hf_result handle_no_answer(latch_wait *w, hf__time sent_at, const char *detail) {
     hf_client *c = w->client;
     const hf__core_config *config = &c->core.config;
     hf__time now = hf__now();
-    if (!w->trouble_since) w->trouble_since = sent_at;
-    hf__time patience = (w->once ? config->command_timeout_ms : config->outage_ms) * HF__MS;
-    if (now < w->trouble_since + patience) {
-        w->again = hf__sooner(now + backoff(w->tries++), w->trouble_since + patience);
+    if (!w->outage_since) w->outage_since = sent_at;
+    hf__time patience = (w->try_once ? config->command_timeout_ms : config->outage_ms) * HF__MS;
+    if (now < w->outage_since + patience) {
+        w->again = hf__sooner(now + backoff(w->tries++), w->outage_since + patience);
         return AGAIN;
     }
-    return detail && c->store->up ? hf__fail_line(HF_UNREACHABLE, detail) : time_up(w);
+    return detail && c->store->up ? hf__fail_line(HF_UNREACHABLE, detail) : report_time_up(w);
 }
 
-static hf_result look(latch_wait *w) {
+static hf_result get_latch(latch_wait *w) {
     hf_client *c = w->client;
-    glance *g = glance_new(w);
+    latch_request *g = latch_request_new(w);
     if (!g) return hf__fail(HF_NOMEM, "out of memory");
     hf__time now = hf__now();
     w->watch.notified = false;
@@ -237,15 +237,15 @@ static hf_result look(latch_wait *w) {
     hf__awaited how = hf__await(c, &g->exchange.call, w->until, w->cancel);
     if (how != HF__DONE) {
         g->exchange.abandoned = true;
-        return ended(w, how);
+        return wait_ended(w, how);
     }
     hf_result r = g->exchange.call.result;
     if (r == HF_OK)
-        r = judge(w, g);
+        r = evaluate_latch(w, g);
     else if (r == HF_UNREACHABLE)
-        r = no_answer(w, now, g->exchange.call.detail);
+        r = handle_no_answer(w, now, g->exchange.call.detail);
     else if (r == HF_NOT_HELD)
-        r = not_set(w->round ? "; it was there when the wait began" : "");
+        r = report_not_set(w->round ? "; it was there when the wait began" : "");
     else
         hf__fail_line(r, g->exchange.call.detail);
     free(g->exchange.call.detail);
@@ -257,14 +257,15 @@ static hf_result wait_open(latch_wait *w) {
     hf_client *c = w->client;
     for (;;) {
         if (c->closed) return hf__fail_line(HF_CLOSED, NULL);
-        hf_result r = look(w);
+        hf_result r = get_latch(w);
         if (r != AGAIN) return r;
         hf__awaited how = hf__watch_wait(c, &w->watch, hf__sooner(w->again, w->until), w->cancel);
-        if (how == HF__FIRED || (how == HF__TIME_UP && hf__now() >= w->until)) return ended(w, how);
+        if (how == HF__FIRED || (how == HF__TIME_UP && hf__now() >= w->until))
+            return wait_ended(w, how);
     }
 }
 
-static hf_result check(const hf_options *o) {
+static hf_result check_wait_options(const hf_options *o) {
     hf_options others = *o;
     others.wait_ms = 0;
     others.cancel = NULL;
@@ -287,12 +288,12 @@ hf_result hf_latch_wait_v(hf_client *c, const char *name, const hf_options *opti
     latch_wait w = {.client = c, .watch.name = name};
     hf_result r = hf__options_copy("hf_options", &o, sizeof o, options, size);
     if (!r) r = hf__name_check(name, &w.watch.length);
-    if (!r) r = check(&o);
+    if (!r) r = check_wait_options(&o);
     if (!r) r = hf__call_begin_latch_leader(c);
     if (r) return r;
     w.cancel = o.cancel;
-    w.once = o.wait_ms == 0;
-    w.until = w.once ? HF__NEVER : hf__after_ms(hf__now(), o.wait_ms);
+    w.try_once = o.wait_ms == 0;
+    w.until = w.try_once ? HF__NEVER : hf__after_ms(hf__now(), o.wait_ms);
     hf__watch_begin(c, &w.watch);
     c->core.stats.waiting++;
     r = wait_open(&w);

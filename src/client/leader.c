@@ -31,14 +31,15 @@ static hf_result check_hold(const hf_hold *hold) {
 }
 
 /* The store knows it no more: see to it at once. */
-static void doubt(hf_client *c, hf__ownership *ownership) {
+static void verify_ownership(hf_client *c, hf__ownership *ownership) {
     if (!ownership->entry) return;
     ownership->verify = true;
     hf__entry_step(ownership->entry, hf__now());
     hf__run_once(c, NULL);
 }
 
-static hf_result say(hf_client *c, hf__ownership *ownership, hf__leader_value *leader_value) {
+static hf_result publish_value(hf_client *c, hf__ownership *ownership,
+                               hf__leader_value *leader_value) {
     leader_value->sequence = ++c->core.last_acquire_id;
     hf__exchange exchange = {.op = {.verb = HF__PROCLAIM,
                                     .name = ownership->entry->mapped.key,
@@ -51,7 +52,7 @@ static hf_result say(hf_client *c, hf__ownership *ownership, hf__leader_value *l
     exchange.op.name = name;
     hf_result r =
         hf__exchange_run(c, &exchange, hf__after_ms(hf__now(), c->core.config.command_timeout_ms));
-    if (r == HF_LOST) doubt(c, ownership);
+    if (r == HF_LOST) verify_ownership(c, ownership);
     if (r == HF_LOST) return hf__fail(r, "the lock was lost before the value could be published");
     if (r && exchange.op.outcome_unknown)
         return hf__fail(HF_UNKNOWN_OUTCOME, "the store did not answer whether the value was "
@@ -73,7 +74,7 @@ hf_result hf_proclaim(hf_hold *hold, const void *value, size_t length) {
     r = c->store->has_latch_leader
             ? check_hold(hold)
             : hf__fail(HF_UNSUPPORTED, "this store has locks, but no leaders");
-    if (!r) r = say(c, hold->ownership, &leader_value);
+    if (!r) r = publish_value(c, hold->ownership, &leader_value);
     hf__call_end(c);
     return r;
 }
@@ -124,7 +125,7 @@ void hf__leader_answer_fill(hf__leader_answer *led) {
                                  .label = s->identity.label};
 }
 
-static hf_result ask_leader(hf_client *c, const char *name, size_t length, hf__leader_answer *led) {
+static hf_result get_leader(hf_client *c, const char *name, size_t length, hf__leader_answer *led) {
     hf__time until = hf__after_ms(hf__now(), c->core.config.command_timeout_ms);
     hf__exchange exchange = {.op = {.verb = HF__LEADER,
                                     .name = name,
@@ -146,7 +147,7 @@ hf_result hf_leader(hf_client *c, const char *name, hf_leader_info **info) {
     if (!r) r = hf__call_begin_latch_leader(c);
     if (r) return r;
     hf__leader_answer *led = calloc(1, sizeof *led);
-    if (led) r = ask_leader(c, name, length, led);
+    if (led) r = get_leader(c, name, length, led);
     hf__call_end(c);
     if (!led) return hf__fail(HF_NOMEM, "out of memory");
     if (r) {

@@ -11,7 +11,7 @@
 
 typedef struct seen {
     hf__exchange exchange;
-    hf__lock_info sight;
+    hf__lock_info lock_info;
 } seen;
 
 typedef struct catalogue {
@@ -31,7 +31,7 @@ static hf__time step_end(const hf_client *c) {
     return hf__after_ms(hf__now(), c->core.config.command_timeout_ms);
 }
 
-static hf_result find(catalogue *k) {
+static hf_result find_names(catalogue *k) {
     hf__exchange exchange = {.op = {.verb = HF__LIST, .name = "", .list_walk = &k->listing}};
     hf_result r = hf__exchange_run(k->client, &exchange, step_end(k->client));
     k->count = 0;
@@ -42,20 +42,20 @@ static hf_result find(catalogue *k) {
 }
 
 /* Ask of each that is wanted, then wait for all: the store may answer them together. */
-static hf_result ask_all(catalogue *k, hf__verb verb) {
+static hf_result exchange_all(catalogue *k, hf__verb verb) {
     hf_client *c = k->client;
     hf__time until = step_end(c);
     hf_result result = HF_OK;
     for (uint32_t i = 0; i < k->count; i++) {
         seen *s = &k->seen[i];
-        if (verb == HF__CLIENT_INFO && !s->sight.held) continue;
+        if (verb == HF__CLIENT_INFO && !s->lock_info.held) continue;
         s->exchange.op.verb = verb;
         s->exchange.op.not_after = until;
         c->store->table->submit(c->store, &s->exchange.op, hf__now());
     }
     for (uint32_t i = 0; i < k->count; i++) {
         seen *s = &k->seen[i];
-        if (verb == HF__CLIENT_INFO && !s->sight.held) continue;
+        if (verb == HF__CLIENT_INFO && !s->lock_info.held) continue;
         (void)hf__await(c, &s->exchange.call, HF__NEVER, NULL);
         hf_result r = hf__call_result(&s->exchange.call);
         if (r == HF_UNREACHABLE && hf__now() < until) r = hf__exchange_run(c, &s->exchange, until);
@@ -66,17 +66,17 @@ static hf_result ask_all(catalogue *k, hf__verb verb) {
     return result;
 }
 
-static hf_result look(catalogue *k) {
+static hf_result inspect_names(catalogue *k) {
     for (uint32_t i = 0; i < k->count; i++) {
         const char *name = k->found[i]->name;
         seen *s = &k->seen[i];
         memset(s, 0, sizeof *s);
         s->exchange.op.name = name;
         s->exchange.op.name_length = strlen(name);
-        s->exchange.op.lock_info = &s->sight;
+        s->exchange.op.lock_info = &s->lock_info;
     }
-    hf_result r = ask_all(k, HF__INSPECT);
-    return r ? r : ask_all(k, HF__CLIENT_INFO);
+    hf_result r = exchange_all(k, HF__INSPECT);
+    return r ? r : exchange_all(k, HF__CLIENT_INFO);
 }
 
 static bool in_use(const hf__lock_info *s, const hf__list_item *found) {
@@ -84,24 +84,24 @@ static bool in_use(const hf__lock_info *s, const hf__list_item *found) {
 }
 
 /* True: that was enough. */
-static bool tell(catalogue *k) {
+static bool report_names(catalogue *k) {
     for (uint32_t i = 0; i < k->count; i++) {
-        if (!in_use(&k->seen[i].sight, k->found[i])) continue;
-        hf__info_fill(&k->info, k->waiters, &k->seen[i].sight);
+        if (!in_use(&k->seen[i].lock_info, k->found[i])) continue;
+        hf__info_fill(&k->info, k->waiters, &k->seen[i].lock_info);
         if (k->fn(k->found[i]->name, &k->info, k->arg)) return true;
     }
     return false;
 }
 
 /* Mutex held before and after; but not in a child that the callback has forked. */
-static hf_result list(catalogue *k) {
+static hf_result list_names(catalogue *k) {
     hf_client *c = k->client;
     for (bool enough = false; !enough && !k->listing.finished;) {
-        hf_result r = find(k);
-        if (!r) r = look(k);
+        hf_result r = find_names(k);
+        if (!r) r = inspect_names(k);
         if (r) return r;
         hf__unlock(c);
-        enough = tell(k);
+        enough = report_names(k);
         if (c->fork_generation != hf__fork_generation())
             return hf__fail(HF_FORKED, "the client belongs to the parent process");
         pthread_mutex_lock(&c->mutex);
@@ -122,7 +122,7 @@ hf_result hf_list(hf_client *c, const char *pattern, hf_list_fn *fn, void *arg) 
         k->arg = arg;
         k->listing.prefix = k->pattern;
         k->listing.prefix_length = hf__glob_prefix_length(k->pattern);
-        r = list(k);
+        r = list_names(k);
         if (k->listing.state) k->listing.free_state(k->listing.state);
     }
     if (c->fork_generation == hf__fork_generation()) hf__call_end(c);

@@ -9,7 +9,7 @@
 /* Without a descriptor to watch the store by, look so often. */
 #define UNWATCHED (10 * HF__MS)
 
-static bool watch(int epoll, int fd, uint32_t events) {
+static bool epoll_set(int epoll, int fd, uint32_t events) {
     struct epoll_event event = {.events = events, .data.fd = fd};
     return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0;
 }
@@ -19,8 +19,8 @@ hf_result hf__loop_init(hf_client *c) {
     c->loop.timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     c->loop.armed = HF__NEVER;
     bool made = c->loop.fd >= 0 && c->loop.timer >= 0 &&
-                watch(c->loop.fd, c->loop.timer, EPOLLIN) &&
-                watch(c->loop.fd, c->cancel_epoll, EPOLLIN);
+                epoll_set(c->loop.fd, c->loop.timer, EPOLLIN) &&
+                epoll_set(c->loop.fd, c->cancel_epoll, EPOLLIN);
     return made ? HF_OK : hf__fail(HF_NOMEM, "no descriptor to be had for an event loop");
 }
 
@@ -30,7 +30,7 @@ void hf__loop_fini(hf_client *c) {
     hf__event_free(c->loop.timer);
 }
 
-static void arm(hf_client *c, hf__time due) {
+static void arm_timer(hf_client *c, hf__time due) {
     if (due == c->loop.armed) return;
     c->loop.armed = due;
     struct itimerspec at = {0};
@@ -56,9 +56,9 @@ static bool watch_store(hf_client *c) {
         if (fds[i].fd < 0) continue;
         uint32_t events =
             (fds[i].events & POLLIN ? EPOLLIN : 0u) | (fds[i].events & POLLOUT ? EPOLLOUT : 0u);
-        if (!watch(c->loop.store, fds[i].fd, events)) return false;
+        if (!epoll_set(c->loop.store, fds[i].fd, events)) return false;
     }
-    return watch(c->loop.fd, c->loop.store, EPOLLIN);
+    return epoll_set(c->loop.fd, c->loop.store, EPOLLIN);
 }
 
 void hf__loop_refresh(hf_client *c) {
@@ -68,14 +68,14 @@ void hf__loop_refresh(hf_client *c) {
         c->loop.watched = watch_store(c);
     }
     hf__time due = hf__callbacks_due(c) ? 1 : hf__next_due(c);
-    arm(c, c->loop.watched ? due : hf__sooner(due, hf__now() + UNWATCHED));
+    arm_timer(c, c->loop.watched ? due : hf__sooner(due, hf__now() + UNWATCHED));
 }
 
 int32_t hf_fd(hf_client *c) {
     return c && c->fork_generation == hf__fork_generation() ? c->loop.fd : -1;
 }
 
-static void look(hf_client *c) {
+static void poll_store(hf_client *c) {
     struct pollfd fds[HF__STORE_FDS];
     int count = c->store->table->pollset(c->store, fds, true);
     if (poll(fds, (nfds_t)count, 0) > 0) c->store->table->ready(c->store, fds, count, &c->mutex);
@@ -90,7 +90,7 @@ hf_result hf_dispatch(hf_client *c) {
         r = hf__fail(HF_INVALID, "the client was not opened with HF_NO_THREAD: it has threads of "
                                  "its own, and nothing to dispatch");
     } else {
-        look(c);
+        poll_store(c);
         hf__run_once(c, NULL);
         if (hf__callbacks_due(c)) {
             (void)hf__flush_wakeups(c); /* a callback may take long, or wait for who is woken so */

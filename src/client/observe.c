@@ -50,14 +50,14 @@ static hf_observer *observer_of(void *member, size_t offset) {
 
 /* ---- Looking ---- */
 
-static void rest(hf_observer *o, hf__time span, hf__time now) {
+static void schedule_next(hf_observer *o, hf__time span, hf__time now) {
     hf_client *c = o->client;
     o->state = RESTS;
     if (o->ended || c->closed) return;
     hf__heap_set(&c->observer_timers, &o->timer, o->watch.notified ? now : now + span);
 }
 
-static void submit(hf_observer *o, hf__verb verb, hf__time now) {
+static void submit_exchange(hf_observer *o, hf__verb verb, hf__time now) {
     hf__store *store = o->client->store;
     o->state = verb == HF__CLIENT_INFO ? NAMES : LOOKS;
     o->exchange.op.verb = verb;
@@ -65,18 +65,18 @@ static void submit(hf_observer *o, hf__verb verb, hf__time now) {
     store->table->submit(store, &o->exchange.op, now);
 }
 
-static void look(hf_observer *o, hf__time now) {
+static void get_leader(hf_observer *o, hf__time now) {
     o->watch.notified = false;
     o->led.lock_info.identity = (hf__identity){0};
-    submit(o, HF__LEADER, now);
+    submit_exchange(o, HF__LEADER, now);
 }
 
 void hf__observe_tick(hf_client *c, hf__time now) {
     for (hf__timer *t; (t = hf__heap_pop(&c->observer_timers, now));)
-        look(observer_of(t, offsetof(hf_observer, timer)), now);
+        get_leader(observer_of(t, offsetof(hf_observer, timer)), now);
 }
 
-static void tell(hf_observer *o) {
+static void queue_callback(hf_observer *o) {
     hf_client *c = o->client;
     o->state = c->closed ? RESTS : TELLS;
     if (c->closed) return;
@@ -92,30 +92,30 @@ static bool has_changed(const hf_observer *o, bool led) {
     return o->token != o->led.lock_info.token || o->nth != o->led.leader_value.sequence;
 }
 
-static void saw(hf_observer *o, hf_result r, hf__time now) {
+static void handle_leader(hf_observer *o, hf_result r, hf__time now) {
     bool led = r == HF_OK;
     o->refused = false;
     o->exchange.op.attempt++;
     if (!has_changed(o, led)) {
         hf__time span = o->exchange.op.retry_ms * HF__MS;
-        rest(o, span < IDLE ? span : hf__jitter(&o->client->core.rand, span), now);
+        schedule_next(o, span < IDLE ? span : hf__jitter(&o->client->core.rand, span), now);
         return;
     }
     o->token = led ? o->led.lock_info.token : 0;
     o->nth = led ? o->led.leader_value.sequence : 0;
     if (led)
-        submit(o, HF__CLIENT_INFO, now);
+        submit_exchange(o, HF__CLIENT_INFO, now);
     else
-        tell(o);
+        queue_callback(o);
 }
 
-static void no_answer(hf_observer *o, hf_result r, const char *detail, hf__time now) {
+static void handle_no_answer(hf_observer *o, hf_result r, const char *detail, hf__time now) {
     if (r != HF_UNREACHABLE && !o->refused) {
         o->refused = true;
         hf__log_add(&o->client->log, HF_LOG_WARNING, "cannot see who leads %s: %s", o->name,
                     detail ? detail : hf_result_text(r));
     }
-    rest(o, RETRY_TROUBLE, now);
+    schedule_next(o, RETRY_TROUBLE, now);
 }
 
 static void observer_free(hf_observer *o) {
@@ -125,7 +125,7 @@ static void observer_free(hf_observer *o) {
 }
 
 /* The user's own reference to the client is there as long as something of it is completed. */
-static void told(hf__exchange *exchange, hf__time now) {
+static void on_answer(hf__exchange *exchange, hf__time now) {
     hf_observer *o = observer_of(exchange, offsetof(hf_observer, exchange));
     hf_result r = exchange->op.result;
     bool looked = o->state == LOOKS;
@@ -133,17 +133,17 @@ static void told(hf__exchange *exchange, hf__time now) {
     if (o->orphan)
         observer_free(o);
     else if (!looked)
-        tell(o); /* who it is, or "" */
+        queue_callback(o); /* who it is, or "" */
     else if (r == HF_OK || r == HF_NOT_HELD)
-        saw(o, r, now);
+        handle_leader(o, r, now);
     else
-        no_answer(o, r, detail, now);
+        handle_no_answer(o, r, detail, now);
     free(detail);
 }
 
 /* ---- Telling ---- */
 
-static void unlist_seen(hf_client *c, hf_observer *o) {
+static void unlink_changed(hf_client *c, hf_observer *o) {
     hf_observer **link = &c->changed_first, *last = NULL;
     for (; *link && *link != o; link = &(*link)->next_seen) last = *link;
     if (!*link) return;
@@ -151,7 +151,7 @@ static void unlist_seen(hf_client *c, hf_observer *o) {
     if (c->changed_last == o) c->changed_last = last;
 }
 
-static void call(hf_client *c, hf_observer *o) {
+static void run_callback(hf_client *c, hf_observer *o) {
     bool led = o->token != 0;
     o->begun = o->running = true;
     if (led) hf__leader_answer_fill(&o->led);
@@ -170,11 +170,11 @@ void hf__observe_run(hf_client *c) {
         more = o != last;
         c->changed_first = o->next_seen;
         if (!c->changed_first) c->changed_last = NULL;
-        call(c, o);
+        run_callback(c, o);
         if (o->orphan)
             observer_free(o);
         else
-            rest(o, 0, hf__now());
+            schedule_next(o, 0, hf__now());
     }
 }
 
@@ -199,7 +199,7 @@ static hf_observer *observer_new(hf_client *c, const char *name, size_t length, 
     o->arg = arg;
     o->length = length;
     o->watch = (hf__watch){.name = o->name, .length = length, .timer = &o->timer};
-    o->exchange.on_answer = told;
+    o->exchange.on_answer = on_answer;
     o->exchange.op = (hf__op){.name = o->name,
                               .name_length = length,
                               .enqueue = true,
@@ -208,7 +208,7 @@ static hf_observer *observer_new(hf_client *c, const char *name, size_t length, 
     return o;
 }
 
-static void begin(hf_client *c, hf_observer *o) {
+static void begin_observing(hf_client *c, hf_observer *o) {
     atomic_fetch_add(&c->refs, 1);
     o->next = c->observers;
     if (o->next) o->next->prev = o;
@@ -235,18 +235,18 @@ hf_result hf_observe(hf_client *c, const char *name, hf_leader_fn *fn, void *arg
     if (!r && !o) r = hf__fail(HF_NOMEM, "out of memory");
     if (!r) {
         *observer = o; /* before the first callback */
-        begin(c, o);
+        begin_observing(c, o);
     }
     hf__call_end(c);
     return r;
 }
 
-static void unlist(hf_client *c, hf_observer *o) {
+static void unlink_observer(hf_client *c, hf_observer *o) {
     *(o->prev ? &o->prev->next : &c->observers) = o->next;
     if (o->next) o->next->prev = o->prev;
     hf__heap_remove(&c->observer_timers, &o->timer);
     hf__watch_end(c, &o->watch);
-    unlist_seen(c, o);
+    unlink_changed(c, o);
     if (!o->running && o->state == TELLS) o->state = RESTS;
 }
 
@@ -265,7 +265,7 @@ void hf_unobserve(hf_observer *o) {
     }
     pthread_mutex_lock(&c->mutex);
     o->ended = true;
-    unlist(c, o);
+    unlink_observer(c, o);
     await_callback(c, o);
     bool kept = o->running || o->state == LOOKS || o->state == NAMES;
     o->orphan = kept;
