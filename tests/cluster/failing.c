@@ -133,7 +133,7 @@ static void F31_who_waits_is_served_by_the_successor(void **state) {
     const char *name = kit_name(from);
     hf_client *client = kit_open(""), *other = kit_open("");
     hf_hold *hold = kit_take(client, name, &(hf_options){.lease_ms = LEASE_MS});
-    kit_wait w;
+    cluster_wait w;
     kit_begin(&w, other, name, NULL);
     T_WAIT_UNTIL(kit_listeners(from, name) == 1 && kit_has(replica, name), SOON_MS);
     kill_primary(from);
@@ -154,7 +154,7 @@ static void F31_a_primary_that_does_not_answer_is_left_for_its_successor(void **
     hf_client *client = kit_open("command_timeout=10m&outage=10m&lease=3m");
     T_HF(HF_OK, hf_release(kit_take(client, name, NULL)));
     t_redis_stop(node_at(from));
-    kit_wait w;
+    cluster_wait w;
     kit_begin(&w, client, name, NULL);
     t_cluster_take_over(cluster, replica);
     T_HF(HF_OK, kit_end_wait(&w));
@@ -183,7 +183,7 @@ static void F34_a_cluster_that_is_down_is_said_so_in_time(void **state) {
     T_HF(HF_OK, hf_release(kit_take(client, elsewhere, NULL)));
     hf_close(client);
     client = kit_open("outage=60s");
-    kit_wait w;
+    cluster_wait w;
     int64_t before = kit_errors(node, "CLUSTERDOWN");
     kit_begin(&w, client, name, NULL);
     T_WAIT_UNTIL(kit_errors(node, "CLUSTERDOWN") > before + 1, SOON_MS);

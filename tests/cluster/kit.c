@@ -44,20 +44,20 @@ hf_hold *kit_take(hf_client *client, const char *name, const hf_options *options
 }
 
 static void run_wait(int index, void *arg) {
-    kit_wait *w = arg;
+    cluster_wait *w = arg;
     (void)index;
     w->result = hf_acquire(w->client, w->name, &w->options, &w->hold);
     snprintf(w->detail, sizeof w->detail, "%s", w->result ? hf_error_detail() : "");
 }
 
-void kit_begin(kit_wait *w, hf_client *client, const char *name, const hf_options *options) {
-    *w = (kit_wait){.client = client, .name = name};
+void kit_begin(cluster_wait *w, hf_client *client, const char *name, const hf_options *options) {
+    *w = (cluster_wait){.client = client, .name = name};
     if (options) w->options = *options;
     if (!w->options.wait_ms) w->options.wait_ms = HF_FOREVER;
     w->thread = t_threads_start(1, run_wait, w);
 }
 
-hf_result kit_end_wait(kit_wait *w) {
+hf_result kit_end_wait(cluster_wait *w) {
     t_threads_join(w->thread, SOON_MS);
     return w->result;
 }

@@ -22,7 +22,7 @@ const char *kit_name(int node);
 hf_hold *kit_take(hf_client *client, const char *name, const hf_options *options);
 
 /* An acquire on a thread of its own. */
-typedef struct kit_wait {
+typedef struct cluster_wait {
     hf_client *client;
     const char *name;
     hf_options options;
@@ -30,12 +30,12 @@ typedef struct kit_wait {
     hf_result result;
     char detail[256];
     t_threads *thread;
-} kit_wait;
+} cluster_wait;
 
 /* Begun, and standing in the line of the node, as the `place`th. */
-void kit_begin(kit_wait *w, hf_client *client, const char *name, const hf_options *options);
+void kit_begin(cluster_wait *w, hf_client *client, const char *name, const hf_options *options);
 void kit_in_line(int node, const char *name, int place);
-hf_result kit_end_wait(kit_wait *w);
+hf_result kit_end_wait(cluster_wait *w);
 
 /* A key of a name at a node: whether it is there. And how many listen there to what is said of a name. */
 bool kit_has(int node, const char *name);

@@ -17,39 +17,39 @@ static int moves = 15;
 /* ---- One call on a slot that is open --------------------------------------------------------- */
 
 /* Every key of the name exists and is on the source node, so the server itself refuses nothing at first. */
-typedef struct scene {
+typedef struct migration {
     const char *name;
     int slot;
     hf_client *client, *other;
     hf_hold *hold;
-    kit_wait waiter;
+    cluster_wait waiter;
     int64_t refused;
     char text[HF_EXPORT_MAX];
-} scene;
+} migration;
 
 static int64_t refusals(void) {
     return kit_errors(FROM, "TRYAGAIN") + kit_errors(TO, "TRYAGAIN");
 }
 
-static void open_slot(scene *s) {
+static void open_slot(migration *s) {
     s->refused = refusals();
     t_cluster_begin_move(cluster, s->slot, FROM, TO);
 }
 
-static void close_slot(const scene *s) {
+static void close_slot(const migration *s) {
     t_cluster_move_keys(cluster, s->slot, FROM, TO, 1000);
     t_cluster_end_move(cluster, s->slot, FROM, TO);
 }
 
-static void begin(scene *s) {
-    *s = (scene){.name = kit_name(FROM),
-                 .client = kit_open("command_timeout=60s"),
-                 .other = kit_open("command_timeout=60s")};
+static void begin(migration *s) {
+    *s = (migration){.name = kit_name(FROM),
+                     .client = kit_open("command_timeout=60s"),
+                     .other = kit_open("command_timeout=60s")};
     s->slot = t_cluster_slot(s->name);
 }
 
 /* The first client holds the lock, and the other one waits for it. */
-static void begin_with_waiter(scene *s, uint32_t held, uint32_t wanted) {
+static void begin_with_waiter(migration *s, uint32_t held, uint32_t wanted) {
     begin(s);
     s->hold = kit_take(s->client, s->name, &(hf_options){.kind = held, .lease_ms = LEASE_MS});
     kit_begin(&s->waiter, s->other, s->name, &(hf_options){.kind = wanted, .lease_ms = LEASE_MS});
@@ -57,13 +57,13 @@ static void begin_with_waiter(scene *s, uint32_t held, uint32_t wanted) {
     T_WAIT_UNTIL(kit_listeners(FROM, s->name) == 1, SOON_MS);
 }
 
-static void end(scene *s) {
+static void end(migration *s) {
     hf_close(s->other);
     hf_close(s->client);
 }
 
 /* Run a call while the slot is open. It must be refused, with nothing done, until the slot has arrived. */
-static void call_while_open(scene *s, t_thread_fn *fn) {
+static void call_while_open(migration *s, t_thread_fn *fn) {
     open_slot(s);
     t_threads *thread = t_threads_start(1, fn, s);
     T_WAIT_UNTIL(t_threads_ended(thread) || refusals() > s->refused + 2, SOON_MS);
@@ -76,7 +76,7 @@ static void call_while_open(scene *s, t_thread_fn *fn) {
     t_threads_join(thread, SOON_MS);
 }
 
-static void waiter_is_served(scene *s, uint64_t token) {
+static void waiter_is_served(migration *s, uint64_t token) {
     T_HF(HF_OK, kit_end_wait(&s->waiter));
     assert_true(hf_fence(s->waiter.hold) > token);
     T_HF(HF_OK, hf_release(s->waiter.hold));
@@ -84,7 +84,7 @@ static void waiter_is_served(scene *s, uint64_t token) {
 
 static void release(int index, void *arg) {
     (void)index;
-    T_HF(HF_OK, hf_release(((scene *)arg)->hold));
+    T_HF(HF_OK, hf_release(((migration *)arg)->hold));
 }
 
 static void F37_a_release_hands_over_after_the_slot_has_arrived(void **state) {
@@ -95,7 +95,7 @@ static void F37_a_release_hands_over_after_the_slot_has_arrived(void **state) {
                                         {HF_READ, HF_WRITE}};
     (void)state;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        scene s;
+        migration s;
         begin_with_waiter(&s, kinds[i][0], kinds[i][1]);
         uint64_t token = hf_fence(s.hold);
         call_while_open(&s, release);
@@ -105,10 +105,10 @@ static void F37_a_release_hands_over_after_the_slot_has_arrived(void **state) {
 }
 
 /* Whichever comes first: a waiter that does not listen at the new node yet is passed over. */
-static void both_are_served(kit_wait *one, kit_wait *two, uint64_t token) {
+static void both_are_served(cluster_wait *one, cluster_wait *two, uint64_t token) {
     T_WAIT_UNTIL(t_threads_ended(one->thread) || t_threads_ended(two->thread), SOON_MS);
     bool swap = !t_threads_ended(one->thread);
-    kit_wait *order[] = {swap ? two : one, swap ? one : two};
+    cluster_wait *order[] = {swap ? two : one, swap ? one : two};
     for (int i = 0; i < 2; i++) {
         T_HF(HF_OK, kit_end_wait(order[i]));
         assert_true(hf_fence(order[i]->hold) > token);
@@ -122,10 +122,10 @@ static void F37_a_release_with_a_successor_hands_over_after_the_slot_has_arrived
     static const uint32_t kinds[] = {HF_MUTEX, HF_WRITE};
     (void)state;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        scene s;
+        migration s;
         begin_with_waiter(&s, kinds[i], HF_MUTEX);
         uint64_t token = hf_fence(s.hold);
-        kit_wait next;
+        cluster_wait next;
         hf_stats stats;
         kit_begin(&next, s.client, s.name, &(hf_options){.kind = kinds[i], .lease_ms = LEASE_MS});
         do T_HF(HF_OK, hf_stats_get(s.client, &stats));
@@ -137,14 +137,14 @@ static void F37_a_release_with_a_successor_hands_over_after_the_slot_has_arrived
 }
 
 static void break_it(int index, void *arg) {
-    const scene *s = arg;
+    const migration *s = arg;
     (void)index;
     T_HF(HF_OK, hf_break(s->client, s->name, hf_fence(s->hold)));
 }
 
 static void F37_a_break_hands_over_after_the_slot_has_arrived(void **state) {
     (void)state;
-    scene s;
+    migration s;
     begin_with_waiter(&s, HF_MUTEX, HF_MUTEX);
     uint64_t token = hf_fence(s.hold);
     call_while_open(&s, break_it);
@@ -155,13 +155,13 @@ static void F37_a_break_hands_over_after_the_slot_has_arrived(void **state) {
 
 static void downgrade(int index, void *arg) {
     (void)index;
-    T_HF(HF_OK, hf_downgrade(((scene *)arg)->hold));
+    T_HF(HF_OK, hf_downgrade(((migration *)arg)->hold));
 }
 
 /* The reader that waits is the only one in line: the line is gone once it was served. */
 static void F37_a_downgrade_admits_readers_after_the_slot_has_arrived(void **state) {
     (void)state;
-    scene s;
+    migration s;
     begin_with_waiter(&s, HF_WRITE, HF_READ);
     call_while_open(&s, downgrade);
     T_HF(HF_OK, kit_end_wait(&s.waiter));
@@ -171,7 +171,7 @@ static void F37_a_downgrade_admits_readers_after_the_slot_has_arrived(void **sta
     end(&s);
 }
 
-static bool in_line_at_target(const scene *s) {
+static bool in_line_at_target(const migration *s) {
     redisReply *reply =
         t_redis_try(t_cluster_node(cluster, TO), "EXISTS hf:{%s}:q hf:{%s}:i", s->name, s->name);
     bool is = !reply || reply->type != REDIS_REPLY_INTEGER || reply->integer;
@@ -182,7 +182,7 @@ static bool in_line_at_target(const scene *s) {
 /* Its call ends at once; its place in line is given up behind it, when the slot has arrived. */
 static void F37_a_waiter_leaves_the_line_after_the_slot_has_arrived(void **state) {
     (void)state;
-    scene s;
+    migration s;
     begin(&s);
     s.hold = kit_take(s.client, s.name, &(hf_options){.lease_ms = LEASE_MS});
     hf_cancel *cancel = hf_cancel_new();
@@ -204,26 +204,26 @@ static void F37_a_waiter_leaves_the_line_after_the_slot_has_arrived(void **state
 /* ---- Latches, leaders, exports --------------------------------------------------------------- */
 
 static void await_latch(int index, void *arg) {
-    const scene *s = arg;
+    const migration *s = arg;
     (void)index;
     T_HF(HF_OK, hf_latch_wait(s->other, s->name, &(hf_options){.wait_ms = HF_FOREVER}));
 }
 
 static void count_down(int index, void *arg) {
-    const scene *s = arg;
+    const migration *s = arg;
     uint32_t left = 1;
     (void)index;
     T_HF(HF_OK, hf_latch_count_down(s->client, s->name, 1, &left));
     assert_int_equal(left, 0);
 }
 
-static bool key_exists(const scene *s, const char *suffix) {
+static bool key_exists(const migration *s, const char *suffix) {
     return t_redis_int(t_cluster_node(cluster, FROM), "EXISTS hf:{%s}%s", s->name, suffix) == 1;
 }
 
 static void F37_a_latch_opens_after_the_slot_has_arrived(void **state) {
     (void)state;
-    scene s;
+    migration s;
     begin(&s);
     T_HF(HF_OK, hf_latch_set(s.client, s.name, 1));
     t_threads *waiter = t_threads_start(1, await_latch, &s);
@@ -254,12 +254,12 @@ static bool was_told(told *t, const char *value) {
 
 static void proclaim(int index, void *arg) {
     (void)index;
-    T_HF(HF_OK, hf_proclaim(((scene *)arg)->hold, "new", 3));
+    T_HF(HF_OK, hf_proclaim(((migration *)arg)->hold, "new", 3));
 }
 
 static void F37_a_leader_publishes_after_the_slot_has_arrived(void **state) {
     (void)state;
-    scene s;
+    migration s;
     begin(&s);
     told t = {.mutex = PTHREAD_MUTEX_INITIALIZER};
     hf_observer *observer;
@@ -281,7 +281,7 @@ static void F37_a_leader_publishes_after_the_slot_has_arrived(void **state) {
 /* It needs the lock's key alone, and goes on wherever that is. */
 static void F37_a_hold_is_exported_and_adopted_while_its_slot_is_open(void **state) {
     (void)state;
-    scene s;
+    migration s;
     begin_with_waiter(&s, HF_MUTEX, HF_MUTEX);
     uint64_t token = hf_fence(s.hold);
     open_slot(&s);

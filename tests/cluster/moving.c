@@ -134,7 +134,7 @@ static void F37_who_asks_half_way_is_served_when_the_slot_has_arrived(void **sta
     hf_client *client = kit_open("");
     int slot = slot_of(name);
     int64_t before = kit_errors(0, "TRYAGAIN");
-    kit_wait w;
+    cluster_wait w;
     t_cluster_begin_move(cluster, slot, 2, 0);
     kit_begin(&w, client, name, NULL);
     T_WAIT_UNTIL(kit_errors(0, "TRYAGAIN") > before + 2, SOON_MS);
@@ -170,7 +170,7 @@ static void who_waits_listens_in_the_slot_of_the_name(void **state) {
     const char *name = kit_name(1);
     hf_client *client = kit_open(""), *other = kit_open("");
     hf_hold *hold = kit_take(client, name, NULL);
-    kit_wait w;
+    cluster_wait w;
     kit_begin(&w, other, name, NULL);
     T_WAIT_UNTIL(kit_listeners(1, name) == 1, SOON_MS);
     T_HF(HF_OK, hf_release(hold));
@@ -187,7 +187,7 @@ static void F35_waiters_follow_the_slot_and_keep_their_places(void **state) {
     const char *name = kit_name(0);
     hf_client *client = kit_open(""), *others[WAITERS];
     hf_hold *hold = kit_take(client, name, &(hf_options){.lease_ms = LEASE_MS});
-    kit_wait w[WAITERS];
+    cluster_wait w[WAITERS];
     for (int i = 0; i < WAITERS; i++) {
         others[i] = kit_open("");
         kit_begin(&w[i], others[i], name, &(hf_options){.lease_ms = LEASE_MS});
@@ -216,7 +216,7 @@ static void F32_a_grant_that_is_heard_is_not_entered_upon(void **state) {
     t_redis *node = t_cluster_node(cluster, 1);
     hf_client *client = kit_open(""), *other = kit_open("");
     hf_hold *hold = kit_take(client, name, &(hf_options){.lease_ms = LEASE_MS});
-    kit_wait w;
+    cluster_wait w;
     kit_begin(&w, other, name, NULL);
     T_WAIT_UNTIL(kit_listeners(1, name) == 1, SOON_MS);
     char waiter[64];
@@ -265,7 +265,7 @@ static void without_shard_channels_plain_ones_do(void **state) {
     T_HF(HF_OK, hf_open(url, NULL, &other));
     const char *name = kit_name(1);
     hf_hold *hold = kit_take(client, name, &(hf_options){.lease_ms = LEASE_MS});
-    kit_wait w;
+    cluster_wait w;
     kit_begin(&w, other, name, NULL);
     T_WAIT_UNTIL(t_redis_info(t_cluster_node(cluster, 1), "pubsub_channels") == 1, SOON_MS);
     T_HF(HF_OK, hf_release(hold));

@@ -32,7 +32,7 @@ static void check(hf_client *client, hf_client *other) {
     for (int node = 0; node < T_PRIMARIES; node++) {
         const char *name = kit_name(node);
         hf_hold *hold = kit_take(client, name, NULL);
-        kit_wait w;
+        cluster_wait w;
         assert_true(kit_has(node, name));
         kit_begin(&w, other, name, NULL);
         T_WAIT_UNTIL(kit_listeners(node, name) == 1, SOON_MS);

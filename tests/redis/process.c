@@ -165,13 +165,13 @@ static void test_F43_interrupted_waits_end_in_time(void **state) {
     hf_close(b);
 }
 
-struct contest {
+struct process_contest {
     hf_client *client;
     atomic_int inside, collisions, rounds;
 };
 
 static void contend(int index, void *arg) {
-    struct contest *c = arg;
+    struct process_contest *c = arg;
     (void)index;
     for (int i = 0; i < 10; i++) {
         hf_hold *hold;
@@ -185,7 +185,7 @@ static void contend(int index, void *arg) {
 
 static void test_F43_interrupted_contenders_all_get_in(void **state) {
     (void)state;
-    struct contest contest = {.client = open_client()};
+    struct process_contest contest = {.client = open_client()};
     t_threads_run(4, contend, &contest, WATCHDOG_MS);
     assert_int_equal(atomic_load(&contest.rounds), 40);
     assert_int_equal(atomic_load(&contest.collisions), 0);

@@ -31,14 +31,14 @@ static int stop_redis(void **state) {
 
 /* ---- The log ---- */
 
-struct heard {
+struct logged_lines {
     pthread_mutex_t mutex;
     int count;
     int32_t level[LINES];
     char line[LINES][600];
 };
 
-static struct heard heard = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+static struct logged_lines heard = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
 static void check_text(const char *text) {
     T_CHECK(!strstr(text, SECRET));
@@ -47,7 +47,7 @@ static void check_text(const char *text) {
 }
 
 static void hear(int32_t level, const char *line, void *arg) {
-    struct heard *h = arg;
+    struct logged_lines *h = arg;
     check_text(line);
     pthread_mutex_lock(&h->mutex);
     if (h->count < LINES) {

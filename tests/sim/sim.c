@@ -17,10 +17,10 @@
 #include "model/lua.h"
 #include "world/world.h"
 
-typedef struct options {
+typedef struct sim_options {
     uint64_t first, seeds, repeat, jobs;
     bool one, trace;
-} options;
+} sim_options;
 
 static void usage(void) {
     fputs("usage: sim [--seeds N] [--first S] [--jobs J] | --seed S [--trace] | --repeat N\n",
@@ -36,8 +36,8 @@ static uint64_t number(int argc, char **argv, int *i) {
     return n;
 }
 
-static options parse(int argc, char **argv) {
-    options o = {.first = 1, .seeds = 1000, .jobs = 1};
+static sim_options parse(int argc, char **argv) {
+    sim_options o = {.first = 1, .seeds = 1000, .jobs = 1};
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--seeds"))
             o.seeds = number(argc, argv, &i);
@@ -96,7 +96,7 @@ static int run_range(uint64_t first, uint64_t count, uint64_t stride) {
     return 0;
 }
 
-static int run_jobs(const options *o) {
+static int run_jobs(const sim_options *o) {
     int status = 0, failed = 0;
     for (uint64_t job = 0; job < o->jobs; job++) {
         pid_t pid = fork();
@@ -113,7 +113,7 @@ static int run_jobs(const options *o) {
     return failed;
 }
 
-static int run_one(const options *o) {
+static int run_one(const sim_options *o) {
     sim_result result;
     sim_run(o->first, o->trace ? SIM_TRACE_ALL : SIM_TRACE_END, &result);
     printf("seed %" PRIu64 ": %s\n", o->first, result.good ? "good" : result.why);
@@ -122,7 +122,7 @@ static int run_one(const options *o) {
     return 0;
 }
 
-static int run_twice(const options *o) {
+static int run_twice(const sim_options *o) {
     for (uint64_t seed = o->first; seed < o->first + o->repeat; seed++) {
         sim_result a, b;
         sim_run(seed, SIM_TRACE_HASH, &a);
@@ -136,7 +136,7 @@ static int run_twice(const options *o) {
 }
 
 int main(int argc, char **argv) {
-    options o = parse(argc, argv);
+    sim_options o = parse(argc, argv);
     int status = o.repeat     ? run_twice(&o)
                  : o.one      ? run_one(&o)
                  : o.jobs > 1 ? run_jobs(&o)

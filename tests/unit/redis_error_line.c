@@ -54,15 +54,15 @@
 #define LACKS_SAY  "may not use the channel hf:c:CLIENT"
 #define ELSEWHERE  "attempted to access a non local key in a cluster node"
 
-typedef struct line {
+typedef struct error_case {
     const char *line;
     const char *code;
     long script_line;
     hf_result result;
     const char *mentions; /* by the detail */
-} line;
+} error_case;
 
-static const line lines[] = {
+static const error_case lines[] = {
     /* A command that a script called. */
     {IN_62 PLACE_62 "-" OOM, "OOM", 3, HF_REFUSED, "maxmemory"},
     {OOM ON_70, "OOM", 3, HF_REFUSED, "maxmemory"},

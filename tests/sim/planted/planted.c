@@ -24,11 +24,11 @@
 
 enum { FOUND = 0, MISSED = 3 };
 
-typedef struct options {
+typedef struct planted_options {
     const char *pattern;
     uint64_t seeds, sound, seed;
     int jobs, bug;
-} options;
+} planted_options;
 
 static void usage(void) {
     fputs(
@@ -45,8 +45,8 @@ static uint64_t number(int argc, char **argv, int *i) {
     return n;
 }
 
-static options parse(int argc, char **argv) {
-    options o = {.pattern = "*", .seeds = SEEDS, .sound = SEEDS_WITHOUT, .jobs = 1};
+static planted_options parse(int argc, char **argv) {
+    planted_options o = {.pattern = "*", .seeds = SEEDS, .sound = SEEDS_WITHOUT, .jobs = 1};
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--seeds"))
             o.seeds = number(argc, argv, &i);
@@ -104,7 +104,7 @@ static int without(uint64_t seeds) {
     return seed ? 1 : 0;
 }
 
-static int one(const options *o) {
+static int one(const planted_options *o) {
     sim_result result;
     plant(o->bug);
     sim_run(o->seed, SIM_TRACE_END, &result);
@@ -113,7 +113,7 @@ static int one(const options *o) {
 }
 
 /* -1 is the run without any. */
-static void start(int bug, const options *o) {
+static void start(int bug, const planted_options *o) {
     pid_t pid = fork();
     if (pid < 0) exit(2);
     if (pid) return;
@@ -126,7 +126,7 @@ static int await_one(void) {
 }
 
 int main(int argc, char **argv) {
-    options o = parse(argc, argv);
+    planted_options o = parse(argc, argv);
     if (o.bug) return one(&o);
     int running = 0, failed = 0, count = 0;
     for (int bug = -1; bug < 0 || sim_bugs[bug - 1].name; bug += bug < 0 ? 2 : 1) {
