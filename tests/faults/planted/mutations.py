@@ -834,8 +834,8 @@ MUTATIONS = [
     Mutation(
         "an async wait that has ended is given up once more",
         ASYNC,
-        "if (!a->wait.call.done) give_up(c, a, HF_TIMEOUT, now);",
-        "give_up(c, a, HF_TIMEOUT, now);",
+        "if (!a->wait.call.done) give_up_async(c, a, HF_TIMEOUT, now);",
+        "give_up_async(c, a, HF_TIMEOUT, now);",
         ("fault_loop", "B06_an_async_wait*"),
     ),
     # The ends of calls that do not block.
