@@ -176,7 +176,8 @@ BUGS = [
 
     # The line.
     Bug("an acquire goes past the line", ACQUIRE,
-        "if not (holder and ARGV[7] == '2') and serve_queue(now, client, true, true) then return answer_busy(true) end",
+        "if not (holder and ARGV[7] == '2') and serve_queue(now, client, true, true) then\n"
+        "        return answer_busy(true)\n    end",
         ""),
     Bug("an acquire does not see that there is a line", ACQUIRE,
         "(tonumber(fence) or token) < token",
@@ -229,12 +230,14 @@ BUGS = [
         "    for _ = 1, ROUNDS do",
         "    for _ = 1, 1 do"),
     Bug("a grant is told before it is written", QUEUE,
-        "    local token, text = grant(id, owner, floor, now, first, others, spec ~= '' and spec or nil, fence)\n",
+        "    local token, text =\n"
+        "        grant(id, owner, floor, now, first, others, spec ~= '' and spec or nil, fence)\n",
         "    local soon = digits(math.max(now, floor + 1)) .. ' ' .. digits(now)\n"
         "    if channel then\n"
         "        redis.pcall('PUBLISH', channel, string.match(id, '%d+$') .. ' ' .. soon .. ' ' .. first)\n"
         "    end\n"
-        "    local token, text = grant(id, owner, floor, now, first, others, spec ~= '' and spec or nil, fence)\n"),
+        "    local token, text =\n"
+        "        grant(id, owner, floor, now, first, others, spec ~= '' and spec or nil, fence)\n"),
     Bug("a grant that could not be told stands", QUEUE,
         "if receivers ~= 0 and not (type(receivers) == 'table' and receivers.err) then return true end",
         "if true then return true end"),
@@ -368,7 +371,7 @@ BUGS = [
         "if tombstone_until ~= '0' then",
         "if false then"),
     Bug("a mutex that leaves the line lets nobody behind it in", RELEASE,
-        "if was_queued then -- those behind it may fit beside who holds",
+        "if was_queued then -- waiters behind it may be able to share the lock",
         "if false then"),
     Bug("behind who is let in nobody is looked at", QUEUE,
         "if not parse_spec(spec) then return true end",

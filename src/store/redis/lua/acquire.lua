@@ -1,22 +1,27 @@
--- Grant a mutex to a client and number, if it is free and nobody in line can be reached before it.
+-- Grants a mutex to a client, if the mutex is free and no reachable waiter is queued ahead.
 --
--- KEYS    1 the lock   2 its fence   3 the line   4 who stands there
--- ARGV    1 client:number   2 client:owner   3 lease, ms   4 server time after which not to act, µs
---         5 highest token the client had seen   6 server time when it was sent, or earlier, µs
---         7 there only to stand in line if it is held: 1; or 2, and to take over the turn of a lower number of the
---         client, which gave up waiting
--- Answer  µs                            granted now, and the server's time is the token
---         {1, µs, token}                granted, now or before
---         {0, µs, ms, place, token}     held by another for ms more; place in line, 0: none; its token
---         {2, µs}                       too late, or of an old number: nothing was done; 2 behind it: see live_tombstones
--- Cost    free 5 commands, held 5; 10 to stand in line, 12 as the first, 11 to ask again there
+-- KEYS    1 the lock   2 its fence   3 the queue   4 the waiters' notes
+-- ARGV    1 client:acquire_id   2 client:owner   3 lease, ms
+--         4 server time in µs after which nothing may be done
+--         5 highest token the client has seen   6 server time in µs, at or before the sending
+--         7 only if the client wants to queue: 1; or 2, to also take over the turn of a lower
+--           acquire id of this client, which has stopped waiting
+-- Answer  µs                             granted now; the server's time is the token
+--         {1, µs, token}                 granted, now or before
+--         {0, µs, ms, position, token}   held for ms more under token; position in the queue,
+--                                        0: none
+--         {2, µs}                        too late, or an old acquire id: nothing was done;
+--                                        a third value 2: see live_tombstones
+-- Cost    free 5 commands, held 5; 10 to queue, 12 as the first, 11 to ask again while queued
 --
--- Sent twice it acts once: a number that holds already is told so, with its lease begun anew. A hold of a lower
--- number of the same client is over: the client knows of none any more. A higher one is not: then this is a late
--- command of a connection that was given up.
+-- The script may be sent twice and acts once: if this acquire id already holds the lock, the answer
+-- is a grant and the lease starts again. A hold with a lower acquire id of the same client is over,
+-- because the client has already given it up. A hold with a higher id stays: this is then a late
+-- command from a connection that was closed.
 
--- What comes first is all there is to do without contention; the rest is not even defined then. Commands are given
--- texts, for the server prints a number of Lua's with all its digits, which takes as long as the command itself.
+-- The code up to the includes is all that runs without contention; the functions below are not even
+-- defined then. Commands get strings, because the server formats a Lua number with all its digits,
+-- which takes as long as the command itself.
 
 local call = redis.call
 local time = call('TIME')
@@ -31,8 +36,10 @@ end
 
 local function write_mutex(token, text, mark)
     if token == now then call('HSET', KEYS[1], ARGV[2], '1', 'n', ARGV[1] .. mark, 't', text)
-    else call('HSET', KEYS[1], ARGV[2], '1', 'n', ARGV[1] .. mark, 't', text, 's', string.format('%.0f', now)) end
-    -- The lock not without its end: a user who may not set one gets an error, and leaves no lock behind.
+    else call('HSET', KEYS[1], ARGV[2], '1', 'n', ARGV[1] .. mark, 't', text,
+        's', string.format('%.0f', now)) end
+    -- A lock must not exist without an expiry. A user that may not set one gets an error and leaves
+    -- no lock behind.
     local expire_reply = redis.pcall('PEXPIRE', KEYS[1], ARGV[3])
     if expire_reply ~= 1 then
         call('DEL', KEYS[1])
@@ -41,11 +48,13 @@ local function write_mutex(token, text, mark)
     return token == now and now or {1, now, token}
 end
 
--- The fence is the last token; then ` q` if there may be a line; then the tombstones: for a while after a release
--- that its own acquire may come behind, the number up to which that client's acquires are too late. Most
--- often it is a lower token and nothing else, and this first write stands.
+-- The fence is the last token, then ` q` if there may be a queue, then the tombstones. A tombstone
+-- is kept for a while after a release whose own acquire may still arrive. It says up to which
+-- acquire id the acquires of that client are too late. Usually the fence is a lower token and
+-- nothing else, and this first write is final.
 local token, fence = math.max(now, ARGV[5] + 1), nil
-local text = time[1] .. string.sub('00000' .. time[2], -6) -- Lua by itself would write an exponent
+-- Lua's own conversion would write an exponent
+local text = time[1] .. string.sub('00000' .. time[2], -6)
 if token > now then text = string.format('%d%06d', token / 1000000, token % 1000000) end
 if not holder then
     fence = call('SET', KEYS[2], text, 'PX', '90000000', 'GET')
@@ -53,7 +62,7 @@ if not holder then
     if string.find(fence .. ' ', '^%d+ ') then
         call('SET', KEYS[2], fence, 'PX', '90000000')
     else
-        call('SET', KEYS[2], fence) -- what is no fence stays as it was
+        call('SET', KEYS[2], fence) -- a value that is no fence stays as it was
     end
 end
 
@@ -78,7 +87,8 @@ local function answer_busy(served)
         local marked_id = served and call('HGET', KEYS[1], 'n') or holder
         if not string.find(marked_id, ' q$') then call('HSET', KEYS[1], 'n', marked_id .. ' q') end
     end
-    local held = call('HMGET', KEYS[1], 't', 'e') -- of several, the first may end sooner
+    -- with several holders, the first may expire sooner
+    local held = call('HMGET', KEYS[1], 't', 'e')
     local ms = call('PTTL', KEYS[1])
     if held[2] then ms = math.min(ms, math.max(0, math.floor((held[2] - now) / 1000) + 1)) end
     return {0, now, ms, position, tonumber(held[1] or 0)}
@@ -95,7 +105,9 @@ local mark = ''
 if string.find(rest, '^ q') then
     local _, queued_entry = find_entry(client)
     if queued_entry and select(2, split_id(queued_entry)) > asked_id then return {2, now} end
-    if not (holder and ARGV[7] == '2') and serve_queue(now, client, true, true) then return answer_busy(true) end
+    if not (holder and ARGV[7] == '2') and serve_queue(now, client, true, true) then
+        return answer_busy(true)
+    end
     leave_queue(client, asked_id)
     mark = call('LLEN', KEYS[3]) > 0 and ' q' or ''
 end

@@ -1,22 +1,26 @@
--- Take several names at once, or none of them.
+-- Acquires several names at once, or none of them.
 --
--- KEYS    of each name: the lock, its fence, the line, who stands there
--- ARGV    1 client:owner   2 lease, ms   3 server time after which not to act, µs   4 highest token the client had seen
---         5 server time when it was sent, or earlier, µs
---         then of each name: client:number or client#number, and what is wanted: see holders.lua, or `m` a mutex
+-- KEYS    for each name: the lock, its fence, the queue, the waiters' notes
+-- ARGV    1 client:owner   2 lease, ms   3 server time in µs after which nothing may be done
+--         4 highest token the client has seen   5 server time in µs, at or before the sending
+--         then for each name: client:acquire_id or client#acquire_id, and the kind: `m` for a
+--         mutex, else see holders.lua
 -- Answer  {1, µs, token, …}   granted, in the order of the names
---         {0, µs}             not all of them can be had, or somebody waits for one: nothing was done
---         {2, µs}             too late, or of an old number: nothing was done; 2 behind it: see live_tombstones
--- Cost    1 command, and of each name 8; a writer 9, a reader or permits 10. Refused: 4 of each that was looked at
+--         {0, µs}             one of them is held or has waiters: nothing was done
+--         {2, µs}             too late, or an old acquire id: nothing was done;
+--                             a third value 2: see live_tombstones
+-- Cost    1 command, and 8 for each name; 9 for a writer, 10 for a reader or permits.
+--         Refused: 4 for each name that was examined
 --
--- It is not sent twice: who does not hear the answer asks for each by itself, as acquire.lua and shared_acquire.lua know it.
+-- This script is not sent twice. A client that gets no answer acquires each name by itself, with
+-- acquire.lua or shared_acquire.lua, which recognise the acquire id.
 
 local call = redis.call
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
 if now > tonumber(ARGV[3]) then return {2, now} end
 
--- What is written for one name works on KEYS 1 to 4.
+-- The included parts work on one name, in KEYS 1 to 4.
 local all_keys, KEYS = KEYS, {}
 local names = #all_keys / 4
 local function select_name(i)
@@ -27,14 +31,15 @@ end
 --@ holders
 --@ queue
 
-local function status(i) -- 1: it can be had
+local function status(i) -- 1: it can be granted
     local id, spec = select_name(i)
     local _, acquire_id, key = split_id(id)
     local fence = call('GET', KEYS[2]) or '0'
     if not string.find(fence .. ' ', '^%d+ ') then return 3 end
     local _, is_late, merged = live_tombstones(fence, now, key, acquire_id, tonumber(ARGV[5]))
     if is_late then return 2, merged end
-    if call('HEXISTS', KEYS[1], id) == 1 then return 0 end -- asked for by itself since, and granted
+    -- granted since, to an acquire of this name alone
+    if call('HEXISTS', KEYS[1], id) == 1 then return 0 end
     return fits(spec, id, now) and not string.find(fence, ' q') and 1 or 0
 end
 
@@ -44,7 +49,7 @@ for i = 1, names do
     if found ~= 1 then return {found, now, merged} end
 end
 
--- One that cannot be given its end is not granted, and so neither are those before it.
+-- A name whose expiry cannot be set is not granted, so the names before it are given back.
 local function undo_grants(up_to)
     for i = 1, up_to do
         local id = select_name(i)

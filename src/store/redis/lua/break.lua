@@ -1,10 +1,11 @@
--- End a hold by force, and hand the lock to the first in line.
+-- Ends a hold by force, and hands the lock to the first waiter.
 --
--- KEYS    1 the lock   2 its fence   3 the line   4 who stands there
--- ARGV    1 the token it must have; 0: any   2 server time after which not to act, µs
--- Answer  {1, µs, token}  broken      {0, µs, token}  held under another token, 0: held by nobody
+-- KEYS    1 the lock   2 its fence   3 the queue   4 the waiters' notes
+-- ARGV    1 the token that the hold must have; 0: any
+--         2 server time in µs after which nothing may be done
+-- Answer  {1, µs, token}  broken      {0, µs, token}  held under another token; 0: not held
 --         {2, µs}         too late: nothing was done
--- Cost    4 commands; 13 to hand on; 2 when nothing is broken
+-- Cost    4 commands; 13 to hand the lock over; 2 if nothing is broken
 
 local call = redis.call
 local time = call('TIME')
@@ -12,7 +13,8 @@ local now = time[1] * 1000000 + time[2]
 if now > tonumber(ARGV[2]) then return {2, now} end
 local held = call('HMGET', KEYS[1], 't', 'n')
 local token, one = held[1], nil
-if token and ARGV[1] ~= '0' and string.sub(held[2], 1, 1) == '*' then -- of several, that one
+-- with several holders, find the one with this token
+if token and ARGV[1] ~= '0' and string.sub(held[2], 1, 1) == '*' then
     for i, record in ipairs(call('HGETALL', KEYS[1])) do
         if i % 2 == 0 and string.match(record, '^%d+ %d+ %S+ %d+ (%d+) %d+$') == ARGV[1] then
             token, one = ARGV[1], i

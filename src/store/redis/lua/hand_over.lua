@@ -1,14 +1,16 @@
--- Hand a mutex from one client to another, without letting go in between; or, to the same one, make it last.
+-- Hands a mutex from one client to another without releasing it in between. With the same client as
+-- the target, it extends the lease.
 --
 -- KEYS    1 the lock
--- ARGV    1 the new client:number   2 the new client:owner   3 lease, ms   4 server time after which not to act, µs
---         5 the client:number that has it   6 its token
--- Answer  {1, µs, token}  the new one has it, now or before; it lasts at least a lease from now
+-- ARGV    1 the new client:acquire_id   2 the new client:owner   3 lease, ms
+--         4 server time in µs after which nothing may be done
+--         5 the client:acquire_id that holds the lock   6 its token
+-- Answer  {1, µs, token}  the new client holds it, now or before, for at least a lease from now
 --         {2, µs}         too late: nothing was done
---         {4, µs}         neither has it under this token
--- Cost    5 commands; to hand it 8
+--         {4, µs}         neither of the two holds it under this token
+-- Cost    5 commands; 8 to hand it over
 --
--- The token stays, since the lock was never free: what it orders is in order still.
+-- The token stays the same, because the lock was never free in between.
 
 local call = redis.call
 local time = call('TIME')

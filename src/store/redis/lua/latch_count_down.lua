@@ -1,14 +1,18 @@
--- Count a latch down, and let those who wait go when nothing is left.
+-- Counts a latch down, and notifies its waiters when the count reaches 0.
 --
--- KEYS    1 the latch   2 who waits for it
--- ARGV    1 client   2 number   3 server time after which not to act, µs   4 by how much
--- Answer  {1, µs, left, round, done}   counted, now or before: what is left, the round, the last that came to its end
+-- KEYS    1 the latch   2 its waiters
+-- ARGV    1 client   2 request id   3 server time in µs after which nothing may be done
+--         4 by how much to count down
+-- Answer  {1, µs, left, round, done}   counted, now or before: the count that is left, the round,
+--                                      and the last round that is complete
 --         {0, µs}                      the latch is not set: nothing was done
 --         {2, µs}                      too late: nothing was done
--- Cost    5 commands; 8 once a minute, to forget old numbers; 2 more and a message each to let waiters go
+-- Cost    5 commands; 8 once a minute, to drop old request ids; to notify waiters, 2 more and a
+--         message for each
 --
--- Sent twice it counts once: the number is remembered, from round to round. Its end is set first, because a script
--- that has written may write more when memory is out.
+-- The script may be sent twice and counts once, because the request id is remembered across rounds.
+-- The expiry is set first: a script that has already written may write more when the server is out
+-- of memory.
 
 local call = redis.call
 local time = call('TIME')

@@ -1,11 +1,12 @@
--- Say how a latch stands, and note who waits for it.
+-- Reads a latch, and registers the client as a waiter.
 --
--- KEYS    1 the latch   2 who waits for it
--- ARGV    1 client   2 number that it is told by; both there only of one that waits
--- Answer  {1, µs, left, round, done, told}   what is left, the round, the last that came to its end; told 1: it will
---                                            be told when nothing is left
---         {0, µs}                            the latch is not set
--- Cost    3 commands; 6 to be noted; one more when the latch has not been used for an hour
+-- KEYS    1 the latch   2 its waiters
+-- ARGV    1 client   2 request id for the notification; both only if the client waits
+-- Answer  {1, µs, left, round, done, notified}   the count that is left, the round, and the last
+--                                                round that is complete; notified 1: the client
+--                                                will get a message when the count reaches 0
+--         {0, µs}                                the latch is not set
+-- Cost    3 commands; 6 to register; one more if the latch was not used for an hour
 
 local call = redis.call
 local time = call('TIME')

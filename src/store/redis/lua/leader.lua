@@ -1,13 +1,17 @@
--- Say who leads, and note who watches.
+-- Reads who leads and the published value, and registers the client as a watcher.
 --
--- KEYS    1 the lock   2 who watches its leader
--- ARGV    1 client   2 number that it is told by; both there only of one that watches
--- Answer  {1, µs, told, ms, client:number, token, nth, value}   who holds the lock, for ms more, and what it says; told
---                                                               1: the watcher will be told of another leader or value
---         {0, µs, told, ms}    nobody leads; ms until the hold of one who has said nothing ends, -2: nobody holds it
--- Cost    3 commands, 6 to be noted
+-- KEYS    1 the lock   2 the watchers of its leader
+-- ARGV    1 client   2 request id for the notification; both only if the client watches
+-- Answer  {1, µs, notified, ms, client:acquire_id, token, sequence, value}
+--                  the holder of the lock, for ms more, and its value; notified 1: the watcher will
+--                  get a message about another leader or value
+--         {0, µs, notified, ms}
+--                  no leader; ms until the hold ends of a client that has published nothing; -2:
+--                 the lock is free
+-- Cost    3 commands, 6 to register
 --
--- Read together, and the value only with the token that it was said under.
+-- Holder and value are read together, and the value counts only with the token it was published
+-- under.
 
 local call = redis.call
 local time = call('TIME')
@@ -19,4 +23,5 @@ local ms = call('PTTL', KEYS[1])
 local will_notify = ARGV[1] and add_watcher(ARGV[1], ARGV[2], now) or 0
 local token, sequence, from = string.match(hold[3] or '', '^(%d+) (%d+) ()')
 if not token or token ~= hold[2] then return {0, now, will_notify, ms} end
-return {1, now, will_notify, ms, hold[1], tonumber(token), tonumber(sequence), string.sub(hold[3], from)}
+return {1, now, will_notify, ms, hold[1], tonumber(token), tonumber(sequence),
+        string.sub(hold[3], from)}

@@ -1,20 +1,22 @@
--- Find the locks that may be in use, a step of a walk over all keys at a time.
+-- Finds the locks that may be in use, one step of a walk over all keys at a time.
 --
--- ARGV    1 where the walk is, 0 at first   2 what their keys match   3 the SHA-1 of the last key that was named of this
---         step, '' at its beginning
--- Answer  {1, µs, where to go on, the SHA-1 of the last key named if this step has more, else '', keys …}; it is over
---         when that is 0 and ''
+-- ARGV    1 cursor of the walk, 0 at first   2 pattern of the keys
+--         3 SHA-1 of the last key that was returned from this step, '' at its beginning
+-- Answer  {1, µs, next cursor, SHA-1, keys …}, with the SHA-1 of the last key returned if this step
+--         has more, else ''. The walk is over when the cursor is 0 and the SHA-1 is ''
 -- Cost    2 commands
 --
--- It looks at no key, but for its name: a lock's own, and that of its line. One step of SCAN may find more than an
--- answer holds; then it is done again for the rest, in an order that does not depend on what comes and goes meanwhile.
+-- The script only looks at the names of keys: those of locks and those of their queues. One step of
+-- SCAN may find more keys than an answer can hold. The step is then repeated for the rest. Keys are
+-- sorted by SHA-1, an order that does not depend on keys that come and go in between.
 
 local STEP, NAMED, BYTES = 256, 32, 8192
 local time = redis.call('TIME')
 local step = redis.call('SCAN', ARGV[1], 'MATCH', ARGV[2], 'COUNT', STEP)
 local digests, keys = {}, {}
 for _, key in ipairs(step[2]) do
-    local digest = (string.sub(key, -1) == '}' or string.sub(key, -3) == '}:q') and redis.sha1hex(key)
+    local digest = (string.sub(key, -1) == '}' or string.sub(key, -3) == '}:q')
+        and redis.sha1hex(key)
     if digest and digest > ARGV[3] then
         digests[#digests + 1], keys[digest] = digest, key
     end

@@ -1,13 +1,13 @@
--- Give a hold the token that the nodes of a quorum agree on, where it is still held.
+-- Raises the token of a hold to the one that the nodes of a quorum agree on, if it is still held.
 --
 -- KEYS    1 the lock   2 its fence
--- ARGV    1 client:number   2 token
--- Answer  µs  raised, or so already      -µs  not held by this number: nothing was done
+-- ARGV    1 client:acquire_id   2 token
+-- Answer  µs  raised, now or before      -µs  not held by this acquire id: nothing was done
 -- Cost    5 commands
 --
--- The fence goes up and never down: what is granted here later is above the token, also where this node had
--- granted under a higher one. Where the hold is not ours any more nothing is promised for the next, and so
--- nothing is done: whoever asked must not count this node.
+-- The fence only goes up: later grants of this node are above the token, even if the node had
+-- granted this hold under a higher one. If the hold is gone, the node can promise nothing about the
+-- next grant. Nothing is done then, and the client must not count this node.
 
 local call = redis.call
 local time = call('TIME')
@@ -18,5 +18,6 @@ local last, rest = string.match(call('GET', KEYS[2]) or '0', '^(%d+)(.*)$')
 if not last then return redis.error_reply('HFFENCE the fence holds no token') end
 if tonumber(last) < tonumber(ARGV[2]) then last = ARGV[2] end
 call('SET', KEYS[2], last .. rest, 'PX', '90000000')
-call('HSET', KEYS[1], 't', ARGV[2], 's', hold[3] or hold[2]) -- without `s` the token was the time of the grant
+-- without `s` the token was the time of the grant
+call('HSET', KEYS[1], 't', ARGV[2], 's', hold[3] or hold[2])
 return now

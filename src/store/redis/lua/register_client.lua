@@ -1,4 +1,4 @@
--- Tell others who a client is.
+-- Stores who a client is, for others to see.
 --
 -- KEYS    1 the client's registration
 -- ARGV    1 how long it lasts, ms   2 host   3 pid   4 program   5 label
@@ -7,7 +7,8 @@
 
 local time = redis.call('TIME')
 redis.call('HSET', KEYS[1], 'host', ARGV[2], 'pid', ARGV[3], 'program', ARGV[4], 'label', ARGV[5])
--- Not without its end: a user who may not set one gets an error, and leaves nothing behind for ever.
+-- A registration must not exist without an expiry. A user that may not set one gets an error and
+-- leaves nothing behind.
 local expire_reply = redis.pcall('PEXPIRE', KEYS[1], ARGV[1])
 if expire_reply ~= 1 then
     redis.call('DEL', KEYS[1])

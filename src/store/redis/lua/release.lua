@@ -1,25 +1,30 @@
--- End a hold of a client, of this number or an older one, and hand the lock to the first in line. The
--- next of the same client goes to the end of the line, or, where there is none, takes the lock over.
+-- Ends a hold of a client, with this acquire id or a lower one, and hands the lock to the first
+-- waiter. The next acquire of the same client can go with it: it joins the end of the queue, or
+-- takes the lock if there is no queue.
 --
--- KEYS    1 the lock   2 its fence   3 the line   4 who stands there
--- ARGV    1 client:number; most often that is all
---         2 until when an acquire of ours may come late, µs; 0: none can
---         3 how long to keep the fence from now, ms; 0: it was touched not long ago
---         4 `1`: leave the line, too
---         5 the next's client:number   6 its client:owner   7 its lease   8 its floor, as in the line
---         9 server time after which not to act for it, µs
---         or 5 the token of the hold: one of this number under another was taken by an acquire that came late
+-- KEYS    1 the lock   2 its fence   3 the queue   4 the waiters' notes
+-- ARGV    1 client:acquire_id; usually this is the only argument
+--         2 until when an acquire of this hold may arrive late, µs; 0: none can
+--         3 how long to keep the fence from now, ms; 0: it was written recently
+--         4 `1`: also leave the queue
+--         5 the next acquire's client:acquire_id   6 its client:owner   7 its lease
+--         8 its floor, as in the queue   9 server time in µs after which nothing may be done for it
+--         or 5 the token of the hold: if this acquire id holds the lock under another token, a
+--              late acquire took it
 --            6 `1`: this release was sent before and not answered
--- Answer  1  released      0  was not held by it, and nothing was done for the next
---         sent before: 1 also where known_released says so
---         {1, µs, token}             released, and the next has it
---         {0, µs, ms, place, token}  released, and the next stands in line; another has it for ms more, under token
---         {2, µs}                    released, and too late for the next
--- Cost    2 commands; 4 after a long hold, 5 if its fence was gone, 6 with a tomb to write; 13 to hand on; with a
---         next 7, or 19 if it stands in line; 5 to leave the line; sent before and not held 2 more
+-- Answer  1  released      0  was not held, and nothing was done for the next acquire
+--         sent before: also 1 where known_released says so
+--         {1, µs, token}                released, and the next acquire is granted
+--         {0, µs, ms, position, token}  released, and the next acquire is queued; another client
+--                                       holds the lock for ms more, under token
+--         {2, µs}                       released, and too late for the next acquire
+-- Cost    2 commands; 4 after a long hold, 5 if its fence was gone, 6 to write a tombstone;
+--         13 to hand the lock over; with a next acquire 7, or 19 if it is queued;
+--         5 to leave the queue; 2 more if sent before and not held
 --
--- A hold of a higher number is not touched: then this is a late command of a connection that was
--- given up. It begins by deleting, so that it also works when memory is out.
+-- A hold with a higher acquire id is not touched: this is then a late command from a connection
+-- that was closed. The script begins by deleting, so it also works when the server is out of
+-- memory.
 
 local call = redis.call
 local holder = call('HGET', KEYS[1], 'n')
@@ -52,7 +57,7 @@ elseif token and call('PEXPIRE', KEYS[2], fence_ms) == 0 then
     call('SET', KEYS[2], token .. (has_queue and ' q' or ''), 'PX', fence_ms)
 end
 if not was_held then
-    if was_queued then -- those behind it may fit beside who holds
+    if was_queued then -- waiters behind it may be able to share the lock
         local time = call('TIME')
         serve_queue(time[1] * 1000000 + time[2], nil, false)
     end
@@ -68,7 +73,7 @@ if not next_id or now > tonumber(ARGV[9]) then
     return next_id and {2, now} or answer
 end
 local entry = next_id .. ' ' .. ARGV[6] .. ' ' .. ARGV[7] .. ' ' .. ARGV[8]
-local position = has_queue and append_entry(entry, now) -- a holder's client does not stand in line
+local position = has_queue and append_entry(entry, now) -- a client that holds is not in the queue
 if position and position > 1 and serve_queue(now, client, true, true) then
     return {0, now, call('PTTL', KEYS[1]), position, tonumber(call('HGET', KEYS[1], 't') or 0)}
 end

@@ -1,14 +1,17 @@
--- Keep a hold: say how often its owner has entered, and make it last at least a lease from now.
+-- Renews a hold: stores how often its owner has entered, and makes it last at least a lease from
+-- now.
 --
 -- KEYS    1 the lock
--- ARGV    1 client:number   2 client:owner   3 count   4 lease, ms; 0: leave its end as it is
+-- ARGV    1 client:acquire_id   2 client:owner   3 count   4 lease, ms; 0: keep the expiry
 --         5 token
--- Answer  µs  kept      -µs  not held by this number under this token; nothing was done
--- Cost    5 commands, 4 where an extension outlasts the lease, 6 with a new count
+-- Answer  µs  renewed      -µs  not held by this acquire id under this token: nothing was done
+-- Cost    5 commands, 4 if an extension outlasts the lease, 6 with a new count
 --
--- The token tells a hold from one that a late acquire of the same number took after this was broken
--- or flushed: others may have held it in between. It never shortens and never re-creates. The one key lets it run in a slot that is migrating. The
--- lease comes first, because a script that has written may write more when memory is out.
+-- The token identifies the hold. A late acquire with the same id may have taken the lock again
+-- after it was broken or flushed, and others may have held it in between. The script never shortens
+-- a hold and never creates one. It uses one key, so it can run in a slot that is migrating. The
+-- lease is set first: a script that has already written may write more when the server is out of
+-- memory.
 
 local call = redis.call
 local time = call('TIME')

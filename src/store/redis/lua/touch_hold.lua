@@ -1,12 +1,15 @@
--- Write a hold's lifetime anew, as it is: a write of this connection that comes after the grant.
+-- Writes the expiry of a hold again, unchanged, so that this connection has a write after the
+-- grant.
 --
 -- KEYS    1 the lock
--- ARGV    1 client:number, or client#number   2 `1`: it must be alone, as a mutex or a writer
--- Answer  ms  it holds here for so long, and the write is on its way to the replicas      0  it does not hold here
+-- ARGV    1 client:acquire_id, or client#acquire_id   2 `1`: it must be exclusive (mutex or writer)
+-- Answer  ms  held here for that long, and the write is on its way to the replicas
+--         0   not held here
 -- Cost    4 commands
 --
--- WAIT counts from the last write of its own connection, and only from one that was replicated. PEXPIRE always is, and
--- needs no memory. A reader's time is in its own field; that of the key is the longest of all.
+-- WAIT counts from the last write of its own connection, and only a write that is replicated
+-- counts. PEXPIRE is always replicated and needs no memory. The expiry of a reader is in its own
+-- field; the expiry of the key is the latest of all.
 
 local call = redis.call
 local time = call('TIME')

@@ -1,6 +1,6 @@
--- Say how long this server has been up.
+-- Reports how long this server has been up.
 --
--- Answer  seconds, by the server's own count; -1: this user may not ask, or it does not say
+-- Answer  seconds, by the server's own count; -1: this user may not run INFO, or it has no uptime
 -- Cost    1 command
 
 local info = redis.pcall('INFO', 'server')

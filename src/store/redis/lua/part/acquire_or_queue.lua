@@ -1,7 +1,7 @@
--- Let somebody in, if nobody who came before cannot be; or have it stand in line: the answer of shared_acquire.lua. Included
--- after queue.lua.
+-- Grants the lock if no earlier waiter is blocked, or adds the client to the queue. Returns the
+-- answer of shared_acquire.lua. Included after queue.lua.
 
-local served = false -- those in line whose turn it is were handed the lock
+local served = false -- whether serve_queue has run
 
 local function has_waiters() return call('LLEN', KEYS[3]) > 0 and 1 or 0 end
 
@@ -16,7 +16,7 @@ local function acquire_or_queue(id, owner, lease, floor, spec, sent, may_queue, 
     local _, is_late, merged = live_tombstones(fence, now, key, acquire_id, sent)
     if is_late then return {2, now, merged} end
 
-    -- It has it already, of an earlier asking.
+    -- It is already granted, to an earlier sending of this acquire.
     purge_expired(now)
     local holder = call('HGET', KEYS[1], 'n')
     local record = call('HGET', KEYS[1], id)
@@ -53,7 +53,7 @@ local function acquire_or_queue(id, owner, lease, floor, spec, sent, may_queue, 
     if may_queue then
         local entry = id .. ' ' .. owner .. ' ' .. lease .. spec .. ' ' .. floor
         local first = upgrade and not find_entry(key) and call('LINDEX', KEYS[3], 0)
-        if first then -- before all others, who wait for it to go on
+        if first then -- an upgrade goes first: all others wait for this reader
             call('LINSERT', KEYS[3], 'BEFORE', first, entry)
             note_seen(key, now, digits(now))
             position = 1

@@ -1,6 +1,6 @@
--- How a client is told something in a cluster, in place of notify.lua: on a shard channel, in the slot of the name, which
--- stays within the nodes of that slot. Redis before 7 has none, and an ACL user may lack the right: then on a plain one
--- of the same name.
+-- Messages to a client in a cluster, in place of notify.lua. They use a shard channel in the slot
+-- of the name, which stays within the nodes of that slot. Redis before 7 has no shard channels, and
+-- an ACL user may lack the right; a plain channel of the same name is used then.
 
 local function channel_of(client) return string.match(KEYS[1], '^[^}]*}') .. ':c:' .. client end
 
@@ -12,6 +12,8 @@ end
 
 local function publish(channel, text)
     local receivers = redis.pcall('SPUBLISH', channel, text)
-    if type(receivers) == 'table' and receivers.err then receivers = redis.pcall('PUBLISH', channel, text) end
+    if type(receivers) == 'table' and receivers.err then
+        receivers = redis.pcall('PUBLISH', channel, text)
+    end
     return receivers
 end

@@ -1,25 +1,27 @@
--- The line of waiters, the first to come first: a list of entries
+-- The queue of waiters, in order of arrival: a list of entries
 --
---     client:number client:owner lease floor          for a mutex, one for each client
---     client#number client:owner leaseKIND floor      for another kind: see holders.lua
+--     client:acquire_id client:owner lease floor          for a mutex, one for each client
+--     client#acquire_id client:owner leaseKIND floor      for another kind: see holders.lua
 --
--- lease in ms; floor: the highest token the client had seen. Beside it a hash says of each client when it last
--- asked and since when it stands there, in µs. The fence ends its token with ` q` while there may be a line, and so
--- does the hold its field `n`, so that without one nobody has to look.
+-- with the lease in ms; the floor is the highest token the client has seen. A hash beside the list
+-- has the waiters' notes: for each client, when it last sent its acquire and since when it is
+-- queued, in µs. While there may be a queue, the token in the fence is followed by ` q`, and so is
+-- field `n` of the hold. Without that mark no script has to look at the queue.
 --
--- In what uses this, KEYS are 1 the lock   2 its fence   3 the line   4 that hash.
+-- Scripts that include this have KEYS 1 the lock, 2 its fence, 3 the queue, 4 the waiters' notes.
 
 local ENTRY_PATTERN = '^[^:#%s]*[:#]%d+ %S+ %d+%S* %d+'
-local FENCE_MS = '90000000'    -- 25 hours
-local QUEUE_MS = '60000'       -- a line that nobody asks in is gone after this
-local GONE_US = 60000000       -- and so is an entry whose client does not ask
-local UNREACHABLE_US = 25000000    -- who has not asked for so long is passed over: all ask every 10 s
-local POLLS_WITHIN_US = 1000000       -- who does not listen asks more often than this
-local FIRST_BATCH, BATCH = 2, 100    -- entries looked at at once
-local ROUNDS = 10              -- and how often in one script
-local SWEEP_EVERY = 16               -- every so many who come, those before them who are gone are taken out
+local FENCE_MS = '90000000' -- 25 hours
+local QUEUE_MS = '60000' -- the queue expires if no waiter asks for so long
+local GONE_US = 60000000 -- and so does an entry whose client does not ask
+-- a waiter that was silent for so long is skipped: all ask every 10 s
+local UNREACHABLE_US = 25000000
+local POLLS_WITHIN_US = 1000000 -- a waiter without a subscription asks more often than this
+local FIRST_BATCH, BATCH = 2, 100 -- entries that are read at once
+local ROUNDS = 10 -- how often a script reads a batch
+local SWEEP_EVERY = 16 -- after so many arrivals, entries of gone clients are removed
 
-local function split_id(id) -- client, number, what it is known by in line
+local function split_id(id) -- client, acquire id, key in the queue
     local client, sign, acquire_id = string.match(id, '^([^:# ]*)([:#])(%d+)')
     return client, tonumber(acquire_id), sign == '#' and client .. sign .. acquire_id or client
 end
@@ -29,20 +31,23 @@ local function queue_key(entry)
     return key
 end
 
--- Tombstones: ` client:number until` for one client; ` *:sent until` for many: acquires that were sent by then are too late.
--- An `until` that begins with 0 is of a client that says when it sends its acquires: only those can be merged.
+-- Tombstones: ` client:acquire_id until` for one client; ` *:sent until` for many, where acquires
+-- that were sent by that time are too late. A leading 0 in `until` marks a client that sends the
+-- time with its acquires: only such tombstones can be merged.
 local TOMBSTONE_PATTERN = '( ([^ ]+[:#]%d+) (%d+))'
-local TOMBSTONES_MAX = 32          -- of single clients; more are merged into one
+local TOMBSTONES_MAX = 32 -- for single clients; more are merged into one
 
--- Whether a tombstone that is not over says that an acquire is too late. One that was merged later than now is void: the
--- server's clock was set back, and nobody could acquire until it is there again.
+-- Whether a tombstone that is still in force makes an acquire too late. A merged tombstone from the
+-- future is ignored: the server's clock was set back, and without this rule no client could acquire
+-- until the clock reaches that time again.
 local function is_too_late(owner_key, up_to, now, key, acquire_id, sent)
     if owner_key == '*' then return sent and sent <= up_to and up_to <= now end
     return owner_key == key and acquire_id <= up_to
 end
 
--- The tombstones of the fence that are not over; whether an acquire of this number, sent then, lies in one; and 2 if only in one
--- that was merged. Then it may be of another client and was under way at that moment, and is to be sent again.
+-- Returns the tombstones of the fence that are still in force; whether one of them makes this
+-- acquire too late; and 2 if only a merged one does. The merged one may be about other clients,
+-- while this acquire was on its way at that moment. The client sends it again then.
 local function live_tombstones(fence, now, key, acquire_id, sent)
     local kept, own, merged = {}, false, false
     for tombstone, id, until_us in string.gmatch(fence, TOMBSTONE_PATTERN) do
@@ -56,8 +61,9 @@ local function live_tombstones(fence, now, key, acquire_id, sent)
     return table.concat(kept), own or merged, not own and merged and 2 or nil
 end
 
--- The same with one more, which also stands for those of the client up to its number. What a merged one knows of the acquires
--- it is for: each was sent before the release that left its tombstone, and so before now.
+-- Returns the tombstones with one more, which replaces those of the client up to its acquire id.
+-- When tombstones are merged, the time of the merge is enough: each acquire they are for was sent
+-- before its release, and so before now.
 local function add_tombstone(fence, now, id, until_us)
     local kept, single, last, _, acquire_id, key = {}, {}, 0, split_id(id)
     for tombstone, other, old in string.gmatch(fence, TOMBSTONE_PATTERN) do
@@ -73,7 +79,7 @@ local function add_tombstone(fence, now, id, until_us)
     return table.concat(kept) .. table.concat(single) .. ' ' .. id .. ' 0' .. digits(until_us)
 end
 
--- There may be a line: say so where it is read anyway.
+-- Marks that there may be a queue, in the values that are read anyway.
 local function mark_fence_queued(fence)
     fence = fence or call('GET', KEYS[2]) or call('HGET', KEYS[1], 't') or '0'
     local token, rest = string.match(fence, '^(%d+)(.*)$')
@@ -87,9 +93,10 @@ local function mark_hold_queued()
     if holder and not string.find(holder, ' q$') then call('HSET', KEYS[1], 'n', holder .. ' q') end
 end
 
--- ---- Standing in line
+-- ---- Waiting in the queue
 
--- Where in the line somebody stands, from 0, and the entry; most often it is just as expected, or not there.
+-- Returns the position of a client in the queue, from 0, and its entry. Usually the entry is the
+-- expected one, or there is none.
 local function find_entry(key, expected)
     if call('HEXISTS', KEYS[4], key) == 0 then return nil end
     local at = expected and call('LPOS', KEYS[3], expected)
@@ -110,28 +117,28 @@ local function remove_entry(entry)
     call('HDEL', KEYS[4], queue_key(entry))
 end
 
--- The entries from one place to another, and how many elements those were: what is no entry is taken out, for nobody
--- would come past it.
+-- Returns the entries of a range, and how many elements the range had. An element that is not an
+-- entry is removed, because it would block the queue.
 local function read_entries(from, to, rounds)
     local entries, elements = {}, call('LRANGE', KEYS[3], from, to)
     for _, entry in ipairs(elements) do
         if string.find(entry, ENTRY_PATTERN) then entries[#entries + 1] = entry
         else call('LREM', KEYS[3], '1', entry) end
     end
-    if #entries == 0 and #elements > 0 and rounds > 0 then -- others have moved up
+    if #entries == 0 and #elements > 0 and rounds > 0 then -- later elements have moved up
         return read_entries(from, from + BATCH - 1, rounds - 1)
     end
     return entries, #elements
 end
 
--- What the hash says of some entries.
+-- The notes about some entries.
 local function read_notes(entries)
     local keys = {}
     for i, entry in ipairs(entries) do keys[i] = queue_key(entry) end
     return call('HMGET', KEYS[4], unpack(keys))
 end
 
--- When a client last asked, and since when it stands there.
+-- When a client last sent its acquire, and since when it is queued.
 local function parse_note(note_text)
     local seen, since = string.match(note_text or '', '^(%d+) (%d+)$')
     return tonumber(seen) or 0, tonumber(since) or 0
@@ -153,20 +160,22 @@ local function append_entry(entry, now)
     return position
 end
 
--- Stand in line, in the place the client has or behind all others; which place that is, from 1.
+-- Adds a client to the queue, or keeps its position if it is queued already. Returns the position,
+-- from 1.
 local function enqueue(entry, now)
     local _, acquire_id, key = split_id(entry)
     local at, old = find_entry(key, entry)
     if not old then return append_entry(entry, now) end
     local _, older = split_id(old)
-    if older > acquire_id then return 0 end -- a late command: another of the client stands there
+    -- a late command: a newer acquire of the client is queued
+    if older > acquire_id then return 0 end
     if old ~= entry then call('LSET', KEYS[3], at, entry) end
     local _, since = parse_note(call('HGET', KEYS[4], key))
     note_seen(key, now, digits(since))
     return at + 1
 end
 
--- Leave the line: whatever stands there under this key, up to a number. Whether it did.
+-- Removes the entry with this key, up to an acquire id. Returns whether there was one.
 local function leave_queue(key, acquire_id)
     local at, entry = find_entry(key)
     local _, queued_id = split_id(entry or ':0')
@@ -180,8 +189,8 @@ end
 
 -- ---- Handing over
 
--- Make somebody the holder; its token, and as text with the time, or nil: it could not be done. `waiting`: others
--- stand in line behind it.
+-- Makes a client the holder. Returns its token, and token and time as text; nil if it could not be
+-- done. `waiting`: others are queued behind it.
 local function grant(id, owner, floor, now, lease, waiting, spec, fence)
     fence = fence or call('GET', KEYS[2]) or '0'
     local token = math.max(now, (tonumber(string.match(fence, '^%d+')) or 0) + 1, floor + 1)
@@ -189,21 +198,26 @@ local function grant(id, owner, floor, now, lease, waiting, spec, fence)
     local since = token == now and text or digits(now)
     call('SET', KEYS[2], text .. mark .. live_tombstones(fence, now), 'PX', FENCE_MS)
     local expire_reply
-    if spec and is_upgrade(spec) then -- the only reader becomes the writer; its end is not brought nearer
-        local ends, count, old = string.match(call('HGET', KEYS[1], id), '^(%d+) %d+ %S+ (%d+) (%d+) ')
+    -- the only reader becomes the writer; its expiry is not shortened
+    if spec and is_upgrade(spec) then
+        local ends, count, old =
+            string.match(call('HGET', KEYS[1], id), '^(%d+) %d+ %S+ (%d+) (%d+) ')
         call('HSET', KEYS[1], owner, count, 'n', id .. mark, 'k', 'g', 't', text, 's', since,
             'o', old .. ' ' .. string.sub(spec, 2))
         call('HDEL', KEYS[1], id, 'u', 'g', 'e')
-        expire_reply = redis.pcall('PEXPIRE', KEYS[1], math.max(lease, math.ceil((ends - now) / 1000)))
+        expire_reply = redis.pcall('PEXPIRE', KEYS[1],
+            math.max(lease, math.ceil((ends - now) / 1000)))
     else
         expire_reply = write_hold(id, owner, spec, lease, now, text, mark, since)
     end
     if expire_reply == 1 then return token, text .. ' ' .. since end
-    -- The lock not without its end, which this user may not set; but for others who hold it.
+    -- A lock must not exist without an expiry, and this user may not set one. Other holders keep
+    -- theirs.
     if not (spec and remove_holder(id)) then call('DEL', KEYS[1]) end
 end
 
--- Which of these entries' clients listen. One that cannot be asked for counts as deaf.
+-- Which clients of these entries are subscribed. One that cannot be checked counts as not
+-- subscribed.
 local function find_listeners(entries)
     local channels, listening = {}, {}
     for i, entry in ipairs(entries) do channels[i] = channel_of((split_id(entry))) end
@@ -212,7 +226,7 @@ local function find_listeners(entries)
     return listening
 end
 
--- Put back what could not be told, as if it had not been taken out.
+-- Restores the state from before a hand-over that could not be announced.
 local function undo_hand_over(at, entry, note_text)
     if not remove_holder(string.match(entry, '^%S+')) then call('DEL', KEYS[1]) end
     mark_hold_queued()
@@ -224,15 +238,17 @@ local function undo_hand_over(at, entry, note_text)
     note_seen(queue_key(entry), seen, digits(since))
 end
 
--- Hand the lock to an entry's client. The grant is short until it is renewed, and told last: should that fail, it
--- is as if it had not been. True: it has it; nil: nobody can be granted it.
+-- Hands the lock to the client of an entry. The grant has a short lease until the client renews it.
+-- The message is sent last: if that fails, the grant is undone. Returns true if the client has the
+-- lock, false if it was undone, nil if no client can be granted the lock.
 local function hand_over_to(at, entry, note_text, now, channel, others)
     local id, owner, lease, spec, floor = string.match(entry, '^(%S+) (%S+) (%d+)(%S*) (%d+)')
     lease = tonumber(lease)
     local first = math.min(lease, math.max(math.floor(lease / 3), 2000), 10000)
-    local fence = call('GET', KEYS[2]) or '0' -- first: if it is none, nobody loses a place
+    local fence = call('GET', KEYS[2]) or '0' -- first: on an error no waiter loses its position
     remove_entry(entry)
-    local token, text = grant(id, owner, floor, now, first, others, spec ~= '' and spec or nil, fence)
+    local token, text =
+        grant(id, owner, floor, now, first, others, spec ~= '' and spec or nil, fence)
     if not token then return nil end
     if not channel then return true end
     local receivers = publish(channel, string.match(id, '%d+$') .. ' ' .. text .. ' ' .. first)
@@ -241,10 +257,11 @@ local function hand_over_to(at, entry, note_text, now, channel, others)
     return false
 end
 
--- Hand the lock on to those in line whose turn it is: to the first who can be reached, and as long as they fit to
--- those behind it; `free`: nobody holds it. True: `asker_key`, the queue key of a client, cannot have it now; a mutex (`alone`)
--- not even beside others. Who does not listen, and asks often instead, is passed over for a while and then
--- served: it will see.
+-- Hands the lock to the waiters whose turn it is: to the first that is reachable, and to those
+-- behind it as long as they can share the lock. `free`: the lock has no holder. `asker_key` is the
+-- queue key of the client that runs this script. Returns true if that client cannot have the lock
+-- now; a mutex (`alone`) cannot share it. A waiter that is not subscribed and polls instead is
+-- skipped for a while and then served: it will see the grant when it polls.
 local function serve_queue(now, asker_key, free, alone)
     local at, batch, handed_on = 0, FIRST_BATCH, false
     for _ = 1, ROUNDS do
@@ -254,17 +271,22 @@ local function serve_queue(now, asker_key, free, alone)
         for i, entry in ipairs(entries) do
             local client, _, key = split_id(entry)
             local id, spec = string.match(entry, '^(%S+) %S+ %d+(%S*)')
-            if key == asker_key then return handed_on and alone or not (free or fits(spec, id, now)) end
+            if key == asker_key then
+                return handed_on and alone or not (free or fits(spec, id, now))
+            end
             local seen, since = parse_note(notes[i])
-            local polls = not listening[i] and now - seen < POLLS_WITHIN_US and now - since > POLLS_WITHIN_US
-            local handed, is_reachable = false, polls or (listening[i] and now - seen < UNREACHABLE_US)
+            local polls = not listening[i] and now - seen < POLLS_WITHIN_US
+                and now - since > POLLS_WITHIN_US
+            local handed, is_reachable =
+                false, polls or (listening[i] and now - seen < UNREACHABLE_US)
             local upgrade = is_upgrade(spec)
             local fits_now = not is_reachable or (free and not upgrade) or fits(spec, id, now)
             if not fits_now and not can_never_fit(spec, id) then return true end
-            if upgrade and is_reachable and fits_now then -- it asks, and is let: what it holds is not touched here
+            -- only notify it: an upgrade happens when the reader asks for it again
+            if upgrade and is_reachable and fits_now then
                 if listening[i] then
-                    publish(channel_of(client), string.match(id, '%d+$') .. ' ' .. digits(now) .. ' ' .. digits(now) ..
-                        ' 1000')
+                    publish(channel_of(client), string.match(id, '%d+$') .. ' ' ..
+                        digits(now) .. ' ' .. digits(now) .. ' 1000')
                 end
                 return true
             end
@@ -282,7 +304,7 @@ local function serve_queue(now, asker_key, free, alone)
                 at = at + 1
             end
         end
-        batch = BATCH -- most often the first listens
+        batch = BATCH -- usually the first waiter is subscribed
     end
     return handed_on and alone
 end

@@ -1,6 +1,6 @@
--- Who can hold beside whom: see holders.lua.
+-- Which kinds can share a lock: see holders.lua.
 
--- Those whose time is over are no holders.
+-- Removes holders that have expired.
 local function purge_expired(now)
     local earliest = call('HGET', KEYS[1], 'e')
     if not earliest or now <= tonumber(earliest) then return end
@@ -19,7 +19,7 @@ local function purge_expired(now)
     if first then call('HSET', KEYS[1], 'u', used, 'e', digits(first)) else call('DEL', KEYS[1]) end
 end
 
--- Whether somebody can be let in beside those who hold.
+-- Whether a request can be granted beside the present holders.
 local function fits(spec, id, now)
     purge_expired(now)
     local held = call('HMGET', KEYS[1], 'n', 'k', 'u', 'g')
@@ -31,8 +31,8 @@ local function fits(spec, id, now)
     return not capacity or held[3] + weight <= capacity
 end
 
--- Whether it is in vain to wait for its turn: nothing is left to be upgraded, or permits of another capacity are in
--- use, as it will be told when it asks.
+-- Whether waiting is pointless: nothing is left to be upgraded, or permits of another capacity are
+-- in use. The client gets that answer when it next asks.
 local function can_never_fit(spec, id)
     if is_upgrade(spec) then return call('HEXISTS', KEYS[1], id) == 0 end
     local group, _, capacity = parse_spec(spec)

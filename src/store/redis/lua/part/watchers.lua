@@ -1,19 +1,20 @@
--- Who wants to be told when something of a name has changed: a hash client → `number µs`, when it last asked. It is
--- gone a minute after anybody did, and a client that has not asked for two minutes is taken out. Nobody relies on
--- being told: who cannot be noted asks more often.
+-- The clients that want a message when a name changes: a hash of client → `request_id µs`, where µs
+-- is when the client last asked. The hash expires a minute after the last request. A client that
+-- has not asked for two minutes is removed. Messages are an optimisation: a client that cannot be
+-- registered asks more often.
 --
--- In what uses this, KEYS[2] is that hash.
+-- Scripts that include this have that hash in KEYS[2].
 
 local WATCH_MS = 60000
 
 --@ notify
 
--- Lua by itself would write an exponent.
+-- Lua's own conversion would write an exponent.
 local function digits(n) return string.format('%.0f', n) end
 
 local function failed(answer) return type(answer) == 'table' and answer.err end
 
--- Those who are gone, now and then: field `p` says when next.
+-- Removes clients that are gone. Field `p` is the time of the next clean-up.
 local function drop_gone_watchers(now)
     if now < (tonumber(call('HGET', KEYS[2], 'p') or 0) or 0) then return end
     local watchers = call('HGETALL', KEYS[2])
@@ -24,7 +25,8 @@ local function drop_gone_watchers(now)
     call('HSET', KEYS[2], 'p', digits(now + WATCH_MS * 1000))
 end
 
--- 1: it will be told; 0: it cannot be, for memory is out or a right is lacking.
+-- Returns 1 if the client will get a message; 0 if not, because the server is out of memory or the
+-- user lacks a right.
 local function add_watcher(client, number, now)
     if failed(redis.pcall('HSET', KEYS[2], client, number .. ' ' .. digits(now))) then return 0 end
     if failed(redis.pcall('PEXPIRE', KEYS[2], WATCH_MS)) then
@@ -35,8 +37,8 @@ local function add_watcher(client, number, now)
     return 1
 end
 
--- All of them, once: who still wants to know looks, and is noted again. The message has the form of a grant, to a
--- number that waits for no lock.
+-- Notifies all watchers, once. A client that is still interested asks again, which registers it
+-- again. The message has the form of a grant, for an id that waits for no lock.
 local function notify_watchers(now)
     local watchers = redis.pcall('HGETALL', KEYS[2])
     if failed(watchers) or #watchers == 0 then return end
@@ -44,7 +46,8 @@ local function notify_watchers(now)
     for i = 1, #watchers, 2 do
         local number = string.match(watchers[i + 1], '^(%d+) %d+$')
         if number then
-            publish(channel_of(watchers[i]), number .. ' ' .. digits(now) .. ' ' .. digits(now) .. ' 1')
+            publish(channel_of(watchers[i]),
+                number .. ' ' .. digits(now) .. ' ' .. digits(now) .. ' 1')
         end
     end
 end
