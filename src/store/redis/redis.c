@@ -1,8 +1,10 @@
 /*
- * The Redis store: the store's table over two links. One carries the commands; the other listens for
- * grants, and is made when somebody first stands in line. Where Sentinels say which node that is, a
- * third asks them, and the others go where the primary is. Where replicas are to confirm, a fourth waits
- * for them.
+ * The Redis store: the store's table over up to four connections (links).
+ *
+ *   link           carries the commands
+ *   subscriber     receives grants; opened when an acquire is first queued
+ *   watch          asks Sentinels where the primary is; the other links follow (redis+sentinel://)
+ *   replica_link   waits until replicas have confirmed (replicas=N)
  */
 #include "store/redis/redis.h"
 
@@ -15,9 +17,9 @@
 #include "store/redis/topology/sentinel_watch.h"
 
 #define RECHECK_AFTER (500 * HF__MS)
-#define CROWDED       HF__SEC /* for which others are expected to want what this client wants */
+#define CROWDED       HF__SEC /* how long after queuing this client expects contention */
 
-/* What pollset would say of a link, as last published. */
+/* What pollset would return for a link, as last published. */
 typedef struct link_snapshot {
     hf__link_state state;
     int fd;
@@ -30,22 +32,23 @@ typedef struct redis {
     hf__log *log;
     hf__link link, subscriber, replica_link;
     link_snapshot link_seen, subscriber_seen, watch_seen, replica_link_seen;
-    bool wants_replicas; /* replicas=: `replica_link` is used */
+    bool wants_replicas; /* replicas=N: `replica_link` is used */
     bool in_cluster;
-    hf__channels channels; /* of a node of a cluster: what `subscriber` listens to */
+    /* in a cluster: the channels that `subscriber` listens to */
+    hf__channels channels;
     hf__replica_wait replica_wait;
     hf__notifications notifications;
 
-    /* redis+sentinel:// only */
+    /* Only for redis+sentinel:// */
     hf__sentinel_watch *watch;
-    hf__url node; /* the URL of the links: parts of the client's, and where the primary is */
+    hf__url node; /* the links' URL: parts of the client's, and the primary's address */
     hf__address primary;
     hf__release_log releases;
     unsigned failures; /* of `link`, as last seen */
-    uint64_t repeated; /* the connection on which what is past was said again */
+    uint64_t repeated; /* the connection on which the release log was last repeated */
 } redis;
 
-/* ---- What the client and its core may know of the links ---- */
+/* ---- Link state, as the client and the core see it ---- */
 
 static bool link_changed(link_snapshot *before, const hf__link *l) {
     if (before->state == l->state && before->fd == l->fd && before->want_write == l->want_write)
@@ -54,11 +57,11 @@ static bool link_changed(link_snapshot *before, const hf__link *l) {
     return true;
 }
 
-/* Why not up. While the first connection is being made, through Sentinels, a node that is away is no
-   answer yet. */
+/* Why the store is down. Through Sentinels, a node that is away is no final answer while the first
+   connection is being made. */
 static void update_down_result(redis *r) {
     const hf__sentinel_watch *w = r->watch;
-    bool lost = w && w->result && r->link.state != HF__LINK_UP; /* nobody says where to go */
+    bool lost = w && w->result && r->link.state != HF__LINK_UP; /* no Sentinel knows the primary */
     bool wait =
         w && !lost && hf__sentinel_watch_opening(w) && r->link.down_result == HF_UNREACHABLE;
     r->store.down_result = lost ? w->result : wait ? HF_OK : r->link.down_result;
@@ -105,14 +108,16 @@ static void redis_submit(hf__store *store, hf__op *op, hf__time now) {
     hf__session_submit(&r->link.session, op, now);
 }
 
-/* The store's own: a release that was repeated, what is yet to be confirmed, or is given back. */
+/* Operations that the store keeps: a repeated release, a grant that replicas have yet to confirm,
+   or one that is being given back. */
 static bool keep_op(redis *r, hf__op *op) {
-    if (!r->in_cluster && hf__release_log_reclaim(op)) return true; /* there it is the cluster's */
+    /* in a cluster the cluster store reclaims it */
+    if (!r->in_cluster && hf__release_log_reclaim(op)) return true;
     if (r->watch) hf__release_log_note(&r->releases, op, hf__later(op->sent_at, r->link.fed_at));
     return r->wants_replicas && hf__replica_wait_take(&r->replica_wait, op, r->link.fed_at);
 }
 
-/* The next that is to be handed up: confirmed, where it must be. */
+/* The next operation to return to the core, confirmed by replicas where that is required. */
 static hf__op *next_completed(redis *r) {
     hf__op *op = r->wants_replicas ? hf__replica_wait_completed(&r->replica_wait) : NULL;
     if (op) return op;
@@ -142,16 +147,16 @@ static bool redis_next_notification(hf__store *store, hf__notification *out) {
     return hf__notifications_next(&((redis *)store)->notifications, out);
 }
 
-/* ---- Turning ---- */
+/* ---- Running ---- */
 
-/* Where to connect to is known: it is where the URL says, or where Sentinels said just now. */
+/* Whether the address to connect to is known: from the URL, or from Sentinels a moment ago. */
 static bool primary_known(const redis *r) {
     bool busy = r->link.state != HF__LINK_IDLE;
     return !r->watch || (r->primary.port && (busy || hf__sentinel_watch_primary(r->watch)));
 }
 
-/* When a primary that does not answer is taken for one that is away, and Sentinels are asked; its
-   connection is given up later. */
+/* When a primary that does not answer is suspected to be down, so that Sentinels are asked. Its
+   connection is closed later. */
 static hf__time recheck_primary_at(const redis *r) {
     hf__time since = hf__session_waits_since(&r->link.session);
     return since == HF__NEVER ? HF__NEVER : since + RECHECK_AFTER;
@@ -174,7 +179,7 @@ static void follow_primary(redis *r, hf__time now) {
     if (r->wants_replicas) hf__link_move(&r->replica_link, now);
 }
 
-/* Another server than the one that answered a release may not know of it. */
+/* A release may be unknown to a server other than the one that answered it. */
 static void repeat_releases(redis *r, hf__time now) {
     bool same = r->repeated == r->link.session.link;
     if (r->link.state != HF__LINK_UP || (same && !r->releases.repeat_now)) return;
@@ -194,8 +199,7 @@ static void tick_replica_link(redis *r, hf__time now) {
 static void redis_tick(hf__store *store, hf__time now) {
     redis *r = (redis *)store;
     if (r->watch) follow_primary(r, now);
-    if (r->store.wants_round_trip)
-        r->link.session.register_at = now; /* an exchange like any other */
+    if (r->store.wants_round_trip) r->link.session.register_at = now; /* any exchange measures it */
     r->store.wants_round_trip = false;
     if (primary_known(r)) hf__link_tick(&r->link, now);
     if (r->watch) repeat_releases(r, now);
@@ -223,8 +227,8 @@ static hf__time redis_due(const hf__store *store) {
 static bool redis_flush(hf__store *store, pthread_mutex_t *mutex) {
     redis *r = (redis *)store;
     bool was_up = r->store.up;
-    if (r->wants_replicas)
-        hf__replica_wait_tick(&r->replica_wait, hf__now()); /* of what was answered just now */
+    if (r->wants_replicas) /* for operations that were just answered */
+        hf__replica_wait_tick(&r->replica_wait, hf__now());
     if (r->in_cluster) hf__session_tick(&r->subscriber.session, hf__now());
     hf__link_flush(&r->link, mutex);
     hf__link_flush(&r->subscriber, mutex);
@@ -238,7 +242,8 @@ static bool redis_flush(hf__store *store, pthread_mutex_t *mutex) {
            told || again;
 }
 
-/* Each has a place of its own; what is not to be polled is -1. What a Sentinel says cannot wait. */
+/* Each link has a fixed index; fd is -1 if there is nothing to poll. Messages of a Sentinel are
+   always read. */
 static int redis_pollset(hf__store *store, struct pollfd *fds, bool reading) {
     redis *r = (redis *)store;
     if (!hf__link_pollset(&r->link, &fds[0], reading)) fds[0] = (struct pollfd){.fd = -1};
@@ -260,7 +265,8 @@ static void redis_ready(hf__store *store, const struct pollfd *fds, int count,
     update_status(r);
 }
 
-/* Who hands a lock on leaves the core to the next, and one who waits with many others to these. */
+/* Spin-reading pays off only for a single waiting thread. A client that hands a lock over leaves
+   the CPU to the next holder, and a client that waits among many leaves it to the others. */
 static bool is_alone(const redis *r) {
     bool crowded = r->notifications.wanted && hf__now() - r->notifications.queued_at < CROWDED;
     return !crowded && r->link.session.in_flight == 1;
@@ -303,7 +309,7 @@ static const hf__store_table redis_table = {
     .shut = redis_shut,
 };
 
-/* The links go by a URL of their own, which changes with the primary. */
+/* The links use a URL of their own, which changes with the primary. */
 static const hf__url *find_through_sentinels(redis *r, const hf__url *url) {
     r->node = *url;
     r->node.scheme =
@@ -337,7 +343,8 @@ hf__store *hf__redis_new(const hf__url *url, const hf__identity *who, hf__log *l
     if (r->in_cluster) r->subscriber.session.channels = &r->channels;
     r->wants_replicas = r->store.needs_claim = r->notifications.must_claim = url->replicas > 0;
     if (r->in_cluster) r->notifications.must_claim = true;
-    if (r->wants_replicas) r->store.multi_acquire = false; /* each name is confirmed by itself */
+    /* replicas confirm each name by itself */
+    if (r->wants_replicas) r->store.multi_acquire = false;
     r->replica_wait = (hf__replica_wait){
         .commands = &r->link.session, .session = &r->replica_link.session, .url = url};
     if (found && link && subscriber && replica_link) return &r->store;

@@ -14,10 +14,10 @@
 #include "base/error.h"
 #include "store/redis/net/password.h"
 
-#define PLAIN_MAX        65536         /* a read of records may complete one begun before */
-#define PAUSE            HF__MS        /* after which to look before sending */
-#define UNREAD_PAUSE     (20 * HF__MS) /* until the next look at an answer that nobody reads */
-#define LOOKS            100           /* at a socket, before sleeping: some 100 µs */
+#define PLAIN_MAX        65536         /* a read may complete a TLS record that began before */
+#define PAUSE            HF__MS        /* idle time after which to read before sending */
+#define UNREAD_PAUSE     (20 * HF__MS) /* until the next check of an answer that is not read */
+#define LOOKS            100           /* tries to read before sleeping: about 100 µs */
 #define SLEEPS_DOUBLING  8
 #define RETRY_FIRST      (20 * HF__MS)
 #define RETRY_MOST       (2 * HF__SEC)
@@ -44,7 +44,7 @@ bool hf__link_init(hf__link *l, hf__session_role role, const hf__url *url, const
     return hf__session_init(&l->session, role, url, who, log, l->where);
 }
 
-/* ---- Giving a connection up ---- */
+/* ---- Closing a connection ---- */
 
 static void forget_addresses(hf__link *l) {
     hf__resolve_free(l->resolve);
@@ -53,8 +53,9 @@ static void forget_addresses(hf__link *l) {
     l->addresses = l->address = NULL;
 }
 
-/* Another thread may be reading or polling the socket, which keeps it open after close. To connect it
-   to nothing resets it at once and wakes that thread; a unix socket has no reset, and is shut. */
+/* Another thread may be reading or polling the socket, which would keep it open after close.
+   Connecting it to AF_UNSPEC resets it at once and wakes that thread. A unix socket has no reset
+   and is shut down. */
 static void reset_socket(const hf__link *l) {
     struct sockaddr nothing = {.sa_family = AF_UNSPEC};
     if (connect(l->fd, &nothing, sizeof nothing) != 0) shutdown(l->fd, SHUT_RDWR);
@@ -90,7 +91,8 @@ static void give_up_connection(hf__link *l) {
     forget_addresses(l);
     hf__session_break(&l->session);
     if (l->reading || l->writing) {
-        shutdown(l->fd, SHUT_RDWR); /* ends a read that blocks; who has the socket resets it then */
+        /* ends a blocking read; the thread that has the socket then resets it */
+        shutdown(l->fd, SHUT_RDWR);
         l->state = HF__LINK_BREAKING;
         return;
     }
@@ -98,7 +100,7 @@ static void give_up_connection(hf__link *l) {
     l->state = HF__LINK_IDLE;
 }
 
-/* The connection, or the attempt at one, has failed: try again later, each time later. */
+/* The connection, or the attempt at one, has failed: try again later, with growing pauses. */
 static void fail_link(hf__link *l, hf_result result, char *detail, hf__time now) {
     note_down(l, result, detail);
     hf__time wait = l->failures < 10 ? RETRY_FIRST << l->failures : RETRY_MOST;
@@ -107,7 +109,7 @@ static void fail_link(hf__link *l, hf_result result, char *detail, hf__time now)
     give_up_connection(l);
 }
 
-/* A thread is done with the socket: if it was given up meanwhile, now it can be closed. */
+/* A thread is done with the socket. If the connection was given up meanwhile, close it now. */
 static bool release_socket(hf__link *l) {
     if (l->state != HF__LINK_BREAKING && l->state != HF__LINK_SHUT) return true;
     if (l->reading || l->writing) return false;
@@ -131,7 +133,7 @@ static void set_socket_options(const hf__link *l, int fd) {
     set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, (int)l->url->command_timeout_ms);
 }
 
-/* From now on it may block: see hf__link_wait. */
+/* From now on the socket may block: see hf__link_wait. */
 static void make_blocking(const hf__link *l) {
     int flags = fcntl(l->fd, F_GETFL);
     if (flags >= 0) fcntl(l->fd, F_SETFL, flags & ~O_NONBLOCK);
@@ -165,7 +167,7 @@ static void start_tls(hf__link *l, hf__time now) {
     l->state = HF__LINK_TLS;
 }
 
-/* Begin to connect: 0 or errno, where EINPROGRESS is well. */
+/* Begins to connect. Returns 0 or errno; EINPROGRESS is fine. */
 static int open_socket(hf__link *l, int family, const struct sockaddr *address, socklen_t length) {
     l->fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (l->fd < 0) return errno;
@@ -186,7 +188,7 @@ static void cannot_connect(hf__link *l, int error, hf__time now) {
               now);
 }
 
-/* What connect came to, now or later; false if it failed. */
+/* Handles the result of connect, immediate or later. False if it failed. */
 static bool note_connect_result(hf__link *l, int error, hf__time now) {
     if (error == EINPROGRESS)
         l->state = HF__LINK_CONNECTING;
@@ -199,7 +201,7 @@ static bool note_connect_result(hf__link *l, int error, hf__time now) {
     return error == EINPROGRESS || error == 0;
 }
 
-/* Each address gets its share of the time that is left, so that a dead one does not use it all. */
+/* Each address gets its share of the remaining time, so that a dead one does not use it all. */
 static int open_address(hf__link *l, hf__time now) {
     int64_t left = 1;
     for (const struct addrinfo *a = l->address->ai_next; a; a = a->ai_next) left++;
@@ -208,7 +210,7 @@ static int open_address(hf__link *l, hf__time now) {
     return open_socket(l, a->ai_family, a->ai_addr, a->ai_addrlen);
 }
 
-/* On from the address whose connect came to `error`, through those that are left. */
+/* Continues after the address whose connect returned `error`, with the remaining addresses. */
 static void try_addresses(hf__link *l, int error, hf__time now) {
     while (!note_connect_result(l, error, now)) {
         if (!l->address || !l->address->ai_next) {
@@ -332,9 +334,9 @@ static void feed_bytes(hf__link *l, const char *bytes, size_t length) {
         feed_plain(l, bytes, length, l->fed_at);
 }
 
-/* Who sleeps until its answer comes must be woken, which may take longer than the server did. So it looks for a
-   moment first, and lets others have the core between two looks. Where that was in vain it sleeps at once for
-   a while, longer each time. */
+/* Waking a sleeping thread may take longer than the server's answer. So the thread first polls for
+   a moment and yields the CPU between two tries. If polling found nothing, the next reads sleep at
+   once, for a number of reads that doubles each time. */
 static ssize_t look_then_sleep(hf__link *l) {
     if (l->sleeps) {
         l->sleeps--;
@@ -378,7 +380,7 @@ static void read_some(hf__link *l, pthread_mutex_t *mutex, read_mode how) {
         note_broken(l, strerror(error), hf__now());
 }
 
-/* The next bytes to send are in `sending`; false if there are none. */
+/* Moves the next bytes to send into `sending`. False if there are none. */
 static bool refill_sending(hf__link *l) {
     if (l->sent < l->sending.length) return true;
     hf__buffer_empty(&l->sending);
@@ -389,15 +391,16 @@ static bool refill_sending(hf__link *l) {
         hf__tls_seal(l->tls, l->session.out.data, l->session.out.length, &l->sealed);
         hf__buffer_empty(&l->session.out);
     }
-    if (!out->length && !out->failed) return false; /* so that both are used in turn, and shrink */
+    /* both buffers are used in turn, so that both shrink */
+    if (!out->length && !out->failed) return false;
     hf__buffer swap = l->sending;
     l->sending = *out;
     *out = swap;
     return l->sending.length > 0;
 }
 
-/* After a pause, look before speaking: a server that closed the connection shows it, and what nobody
-   asked for must not be taken for the answer. */
+/* After a pause, read before sending. This shows whether the server has closed the connection, and
+   unsolicited bytes must not be taken for the answer. */
 static bool must_read_first(const hf__link *l) {
     return l->state == HF__LINK_UP && l->sent == l->sending.length && l->session.out.length &&
            l->session.in_flight == l->session.unsent && hf__now() - l->fed_at > PAUSE;
@@ -449,7 +452,7 @@ void hf__link_move(hf__link *l, hf__time when) {
     l->failures = 0;
 }
 
-/* ---- The table's side ---- */
+/* ---- Functions of the store's table ---- */
 
 bool hf__link_wait(hf__link *l, bool look, pthread_mutex_t *mutex) {
     if (l->state != HF__LINK_UP) return false;
@@ -507,7 +510,8 @@ static hf__time answer_deadline(const hf__link *l) {
     return hf__later(hf__after_ms(since, l->url->command_timeout_ms), l->look_again_at);
 }
 
-/* An answer that came in time and that nobody has read yet: a client without a keeper sleeps. */
+/* The answer came in time but was not read yet: a client without a background thread may be
+   asleep. */
 static bool answer_unread(const hf__link *l) {
     char byte;
     return !l->reading && recv(l->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
@@ -557,7 +561,7 @@ hf__time hf__link_due(const hf__link *l) {
     }
 }
 
-/* With nothing under way there is nothing to cut off: say goodbye and close in order. */
+/* With no operation in flight the connection can be closed in order, after a goodbye. */
 static void close_politely(hf__link *l) {
     hf__session_goodbye(&l->session);
     if (refill_sending(l) && l->sent == 0)
@@ -578,7 +582,8 @@ void hf__link_shut(hf__link *l) {
 }
 
 void hf__link_fini(hf__link *l, bool forked) {
-    /* In a child the socket is the parent's too: close this end of it, and reset nothing. */
+    /* In a forked child the parent still uses the socket: close this descriptor and reset
+       nothing. */
     if (forked && l->fd >= 0) {
         close(l->fd);
         l->fd = -1;

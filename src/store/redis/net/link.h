@@ -1,18 +1,21 @@
 /*
- * The half of the Redis store that does I/O: one connection, made again whenever it breaks.
+ * A connection to a server, made again whenever it breaks: the part of the Redis store that does
+ * I/O.
  *
  *   IDLE --retry_at--> RESOLVING --> CONNECTING --> [TLS] --> LOGIN --> UP
- *    ^  \--unix socket, digits-----------^             |         |       |
+ *    ^  \--unix socket, IP address-------^             |         |       |
  *    +------------------- any failure -----------------+---------+-------+
- *                                                       (BREAKING while a thread still has the socket)
+ *                                                   (BREAKING while a thread still uses the socket)
  *
  * Invariants
- *  0. The socket blocks only for hf__link_wait; all else says MSG_DONTWAIT.
- *  1. At most one thread reads and at most one writes, each without the mutex; `reading` and `writing`
- *     say so, and the socket is closed only when neither does.
- *  2. What was read is fed to the session before another thread may read.
- *  3. A connection that is given up is closed by a reset, so that as little as possible of what was
- *     sent on it is still delivered; numbers take care of the rest.
+ *  0. The socket blocks only in hf__link_wait; all other calls use MSG_DONTWAIT.
+ *  1. At most one thread reads and at most one writes, each without the mutex. `reading` and
+ *     `writing` say so, and the socket is closed only when both are false.
+ *  2. Bytes that were read are fed to the session before another thread may read.
+ *  3. A connection that is given up is closed by a reset, so that as little as possible of the sent
+ *     bytes is still delivered. Acquire ids make the rest harmless.
+ *
+ * The caller's mutex protects the link. Functions that do I/O take it and unlock it meanwhile.
  */
 #ifndef HF_STORE_REDIS_NET_LINK_H
 #define HF_STORE_REDIS_NET_LINK_H
@@ -45,28 +48,29 @@ typedef struct hf__link {
 
     int fd;
     hf__resolve *resolve;
-    struct addrinfo *addresses, *address; /* those of the name; the one being tried */
+    struct addrinfo *addresses, *address; /* of the host name; the one being tried */
     hf__time attempt_until, address_until, retry_at;
-    unsigned failures; /* since the last time it was up */
-    bool quiet;        /* what fails is for its owner to say */
-    bool warned;       /* that nobody is verified */
+    unsigned failures; /* since it was last up */
+    bool quiet;        /* the owner of the link reports failures */
+    bool warned;       /* tls_verify=none was reported */
 
     bool reading, writing, want_write;
-    unsigned
-        in_vain;     /* the reader's: times it looked for an answer and had to sleep all the same */
-    unsigned sleeps; /* and waits in which it therefore does not look */
-    hf__buffer sending; /* the writer's, while `writing` */
+    /* reader's: how often in a row polling for an answer found nothing */
+    unsigned in_vain;
+    unsigned sleeps;    /* reader's: how many reads are still to sleep without polling */
+    hf__buffer sending; /* writer's, while `writing` */
     size_t sent;
-    hf__time fed_at;        /* when bytes last came */
-    hf__time look_again_at; /* an answer was due, and is there unread: not before that again */
+    hf__time fed_at; /* when bytes last arrived */
+    /* an answer is overdue, but its bytes are there unread: check again then */
+    hf__time look_again_at;
 
     hf__tls *tls;             /* rediss://, while connected */
-    hf__buffer sealed, plain; /* its records to send; and what was in those received */
+    hf__buffer sealed, plain; /* TLS records to send; decrypted bytes received */
 
-    hf_result down_result; /* why the last attempt failed; HF_OK: not known, or up */
+    hf_result down_result; /* why the last attempt failed; HF_OK: unknown, or up */
     char *down_detail;
 
-    /* The reader's, while `reading`; apart from what others look at meanwhile. */
+    /* Reader's, while `reading`. Last, so that it is not between fields that other threads use. */
     char incoming[HF__READ_SIZE];
 } hf__link;
 
@@ -80,16 +84,16 @@ void hf__link_flush(hf__link *link, pthread_mutex_t *mutex);
 int hf__link_pollset(hf__link *link, struct pollfd *fd, bool reading);
 void hf__link_ready(hf__link *link, short events, pthread_mutex_t *mutex);
 
-/* Give the connection up and make it again, at once. */
+/* Closes the connection and makes it again at once. */
 void hf__link_renew(hf__link *link, hf__time now);
 
-/* The URL names another place now: go there, not before `when`. */
+/* The URL has a new address: connect there, not before `when`. */
 void hf__link_move(hf__link *link, hf__time when);
 
-/* See hf__store_table.wait. `look`: for a moment before it sleeps. */
+/* See hf__store_table.read_blocking. `look`: poll for a moment before sleeping. */
 bool hf__link_wait(hf__link *link, bool look, pthread_mutex_t *mutex);
 
-/* Take leave and close, for good. */
+/* Says goodbye if possible and closes, for good. */
 void hf__link_shut(hf__link *link);
 
 #endif

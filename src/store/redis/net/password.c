@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 
-/* The first line of the file. A FIFO or device must not make us wait. */
+/* Reads the first line of the file. O_NONBLOCK: a FIFO or device must not make us wait. */
 static hf_result read_file(const char *path, char **password, char **detail) {
     char text[HF__PASSWORD_MAX + 2];
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);

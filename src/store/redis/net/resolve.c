@@ -10,7 +10,7 @@
 #include "base/thread.h"
 
 struct hf__resolve {
-    atomic_int refs; /* the asker's and the thread's */
+    atomic_int refs; /* one for the caller, one for the thread */
     atomic_bool done;
     int fd, error;
     struct addrinfo *list;

@@ -19,8 +19,8 @@
 
 enum { RECORD_MAX = 16384 }; /* bytes that one record can hold */
 
-/* Every function of OpenSSL that is used: the list makes the table and fills it. Those of libcrypto
-   come with libssl, which depends on it. */
+/* Every OpenSSL function that is used: the list declares the table and fills it. Functions of
+   libcrypto come with libssl, which depends on it. */
 #define FUNCTIONS(X)                      \
     X(OPENSSL_init_ssl)                   \
     X(TLS_client_method)                  \
@@ -77,7 +77,7 @@ static void load_library(void) {
 #define FILL(name) *(void **)&ssl.name = find_function(library, #name, &all);
     FUNCTIONS(FILL)
 #undef FILL
-    /* No clean-up at exit: other threads may still be at it. */
+    /* No clean-up at exit: other threads may still use the library. */
     loaded = all && ssl.OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, NULL) == 1;
 }
 
@@ -93,7 +93,7 @@ static const char *last_error_reason(void) {
     return text ? text : "no reason given";
 }
 
-/* ---- What the URL asks for ---- */
+/* ---- Options of the URL ---- */
 
 static hf_result bad_file(const char *option, const char *path, char **detail) {
     const char *why = access(path, R_OK) == 0 ? last_error_reason() : strerror(errno);
@@ -133,7 +133,7 @@ static hf_result configure_context(SSL_CTX *ctx, const hf__url *url, char **deta
     return r ? r : use_certificate(ctx, url, detail);
 }
 
-/* Made anew for each connection, so that renewed certificates are seen. */
+/* Created for each connection, so that renewed certificates are used. */
 static hf_result make_context(const hf__url *url, SSL_CTX **ctx, char **detail) {
     *ctx = ssl.SSL_CTX_new(ssl.TLS_client_method());
     return *ctx ? configure_context(*ctx, url, detail) : HF_NOMEM;
@@ -143,11 +143,12 @@ static hf_result make_context(const hf__url *url, SSL_CTX **ctx, char **detail) 
 
 struct hf__tls {
     SSL *ssl;
-    BIO *in, *out; /* the SSL's, once it has them */
+    BIO *in, *out; /* owned by the SSL once they are set */
     bool ready;
 };
 
-/* Whom the certificate must be for; a name also goes out as SNI, an address may not. */
+/* Sets the host that the certificate must be for. A name is also sent as SNI; an address may not
+   be. */
 static bool expect_host(SSL *s, char *host) {
     unsigned char address[sizeof(struct in6_addr)];
     if (inet_pton(AF_INET, host, address) == 1 || inet_pton(AF_INET6, host, address) == 1)
@@ -156,7 +157,7 @@ static bool expect_host(SSL *s, char *host) {
            ssl.SSL_ctrl(s, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name, host) == 1;
 }
 
-/* What OpenSSL has to say to the server. */
+/* Moves the bytes that OpenSSL wants to send to the server into `out`. */
 static void drain_output(hf__tls *t, hf__buffer *out) {
     char bytes[4096];
     for (int n; (n = ssl.BIO_read(t->out, bytes, sizeof bytes)) > 0;)
@@ -184,7 +185,7 @@ static bool create_bios(hf__tls *t) {
 static hf_result start_handshake(hf__tls *t, const hf__url *url, hf__buffer *out, char **detail) {
     SSL_CTX *ctx = NULL;
     hf_result r = make_context(url, &ctx, detail);
-    if (!r) t->ssl = ssl.SSL_new(ctx); /* which keeps the context as long as it needs it */
+    if (!r) t->ssl = ssl.SSL_new(ctx); /* which holds a reference to the context */
     ssl.SSL_CTX_free(ctx);
     if (r) return r;
     if (!t->ssl || !create_bios(t) || !expect_host(t->ssl, url->host)) return HF_NOMEM;
@@ -252,7 +253,7 @@ static hf_result open_records(hf__tls *t, hf__buffer *plain, char **detail) {
         hf__buffer_add(plain, bytes, (size_t)n);
     int error = ssl.SSL_get_error(t->ssl, n);
     if (error == SSL_ERROR_WANT_READ) return plain->failed ? HF_NOMEM : HF_OK;
-    /* TLS 1.3 says that it refuses our certificate only after the handshake. */
+    /* With TLS 1.3 a server rejects our certificate only after the handshake. */
     bool refused = error == SSL_ERROR_SSL;
     *detail =
         hf__line(refused ? "the server ended the TLS connection: %s" : "closed by the server%s",
@@ -271,7 +272,8 @@ hf_result hf__tls_feed(hf__tls *t, const char *bytes, size_t length, hf__buffer 
     return r;
 }
 
-/* Record by record, or OpenSSL's own memory would grow to the most that was ever sent at once, and stay. */
+/* Encrypts record by record. Otherwise OpenSSL's own memory would grow to the largest amount ever
+   sent at once, and stay so. */
 void hf__tls_seal(hf__tls *t, const char *bytes, size_t length, hf__buffer *out) {
     ssl.ERR_clear_error();
     while (length && !out->failed) {

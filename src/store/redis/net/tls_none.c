@@ -1,4 +1,4 @@
-/* What stands in for TLS in a build without it (HOLDFAST_TLS=OFF): no connection can be made. */
+/* Replaces tls.c in a build without TLS (HOLDFAST_TLS=OFF): every connection fails. */
 #include "base/error.h"
 #include "store/redis/net/tls.h"
 

@@ -1,4 +1,4 @@
-/* What an answer means for the operation that it is of. */
+/* Interprets the server's answers: what each means for its operation. */
 #include <hiredis/hiredis.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,18 +17,19 @@
 #define RETRY_MOST_MS   100
 #define RETRY_TOLD_MS   10000
 #define PLACE_APART_MS  20
-#define TIME_MIN_US     INT64_C(1000000000000000) /* 2001: no token of this kind is from before */
+/* the year 2001: tokens that are times are later */
+#define TIME_MIN_US     INT64_C(1000000000000000)
 #define LATE_TRIES      3
 #define STATUS_NO       0
 #define STATUS_YES      1
 #define STATUS_LATE     2
 #define STATUS_CAPACITY 3
 #define STATUS_NONE     4
-#define LATE_BY_MERGING 2 /* the third value of STATUS_LATE, if there is one */
+#define LATE_BY_MERGING 2 /* the optional third value of STATUS_LATE */
 
-/* When to ask again. Who stands in line and listens will be told; it asks when the holder expires, the
-   first first, in case that it is not told. Who does not asks soon at first, ten times a second later,
-   and when the holder expires. */
+/* When to try again. A queued waiter with a subscription gets a message. It still asks when the
+   holder expires, in queue order, in case the message is lost. Other waiters ask soon at first, ten
+   times a second later, and when the holder expires. */
 static int64_t retry_ms(bool heard, uint32_t attempt, int64_t expires_ms, int64_t place) {
     if (heard && place) {
         int64_t left = (expires_ms > 0 ? expires_ms : 0) + place * PLACE_APART_MS;
@@ -49,7 +50,7 @@ static hf_result bad_answer(hf__session *s, hf__op *op, char **detail) {
     return HF_PROTOCOL;
 }
 
-/* What follows the last colon of client:owner. */
+/* The part after the last colon of client:owner. */
 static void read_owner(char out[HF__OWNER_TEXT], const char *owner) {
     const char *colon = strrchr(owner, ':');
     if (colon) hf__text_tame(out, HF__OWNER_TEXT, colon + 1, strlen(colon + 1));
@@ -109,9 +110,9 @@ static hf_result who_answer(hf__session *s, hf__op *op, char **detail) {
     return HF_OK;
 }
 
-/* The server's clock is ahead of what we thought, or the command took long: ask again by its clock. One that was under way
-   while tombstones were merged may be sent again as often as that happens: another client's release is no fault of its
-   own. */
+/* The server's clock is ahead of our estimate, or the command took long: send it again with its
+   clock. An acquire that was in flight while tombstones were merged may be sent again without a
+   limit, because releases of other clients caused the merge. */
 static void late_answer(hf__session *s, hf__op *op, hf__time now) {
     int64_t why = 0;
     bool merging = s->parser.reply.count > 2 && hf__reply_number(&s->parser.reply, 2, &why) &&
@@ -124,7 +125,7 @@ static void late_answer(hf__session *s, hf__op *op, hf__time now) {
             hf__line("%s executed the request too late, or its clock jumps", s->where));
 }
 
-/* Another has it: the place in line, and that one's token. */
+/* Another client holds the lock: reads the position in the queue and that client's token. */
 static bool read_busy(const hf__reply *r, int64_t *place, uint64_t *token) {
     int64_t n;
     if (!hf__reply_number(r, 3, place) || !hf__reply_number(r, 4, &n) || n < 0) return false;
@@ -154,7 +155,7 @@ static hf_result grant_answer(hf__session *s, hf__op *op, int64_t value, bool ye
     return HF_OK;
 }
 
-/* To several names at once: a token for each, or nothing. */
+/* The answer for several names at once: a token for each, or nothing. */
 static hf_result chain_answer(hf__session *s, hf__op *op, bool yes, char **detail) {
     const hf__reply *r = &s->parser.reply;
     size_t i = 2;
@@ -167,7 +168,7 @@ static hf_result chain_answer(hf__session *s, hf__op *op, bool yes, char **detai
     return HF_OK;
 }
 
-/* A list is the answer to a release with an heir: what became of the heir. */
+/* An array is the answer to a release with a next acquire, and says what became of that acquire. */
 static hf_result heir_answer(hf__session *s, hf__op *op, int64_t status, int64_t value,
                              char **detail) {
     int64_t place = 0;
@@ -189,7 +190,7 @@ static bool good_time(int64_t server_us) {
     return server_us > 0 && server_us <= TIME_MAX_US;
 }
 
-/* Seconds that it has been up, by its own count; -1: it may not say. */
+/* The server's uptime in seconds; -1 if it may not be read. */
 static hf_result age_answer(hf__session *s, hf__op *op, int64_t seconds, char **detail) {
     if (seconds < -1 || seconds > TIME_MAX_US / 1000000) return bad_answer(s, op, detail);
     op->uptime_ms = seconds < 0 ? -1 : seconds * 1000;
@@ -197,7 +198,7 @@ static hf_result age_answer(hf__session *s, hf__op *op, int64_t seconds, char **
     return HF_OK;
 }
 
-/* One number for yes or no: 1 or 0, or where the server's time goes with it µs or -µs. */
+/* A single number for yes or no: 1 or 0, or µs and -µs where the server's time is included. */
 static hf_result number_answer(hf__session *s, hf__op *op, hf__time now, char **detail) {
     int64_t n = s->parser.reply.item[0].integer;
     int64_t server_us = n > -TIME_MAX_US && n < 0 ? -n : n;
@@ -220,7 +221,7 @@ static hf_result number_answer(hf__session *s, hf__op *op, hf__time now, char **
     return HF_OK;
 }
 
-/* Of what is not a mutex. */
+/* The answer to a renewal of any kind but a mutex. */
 static hf_result kept_answer(hf__session *s, hf__op *op, bool yes, int64_t server_us, hf__time now,
                              char **detail) {
     int64_t crowded = 0;
@@ -242,12 +243,12 @@ static hf_result other_answer(hf__session *s, hf__op *op, int64_t status, char *
     if (op->verb != HF__ACQUIRE || op->next_in_multi || !hf__in_lane(op) ||
         (other && !hf__reply_number(&s->parser.reply, 2, &capacity)))
         return bad_answer(s, op, detail);
-    if (other) op->capacity = (uint32_t)capacity; /* the one in force */
+    if (other) op->capacity = (uint32_t)capacity; /* the one in use */
     hf__session_complete(s, op, other ? HF_INVALID : HF_LOST, false, NULL);
     return HF_OK;
 }
 
-/* {status, µs, …} for what has more to say. */
+/* An array {status, µs, …}, for answers with more values. */
 static hf_result list_answer(hf__session *s, hf__op *op, hf__time now, char **detail) {
     const hf__reply *r = &s->parser.reply;
     int64_t status, server_us, value = 0;
@@ -286,7 +287,8 @@ static hf_result list_answer(hf__session *s, hf__op *op, hf__time now, char **de
     return HF_OK;
 }
 
-/* That to the ask which went with a release; the time is below 0 if there was nothing to release. */
+/* The answer to the acquire that was sent with a release. The time is negative if there was no hold
+   to release. */
 static hf_result next_answer(hf__session *s, hf__op *op, hf__time now, char **detail) {
     hf__reply *r = &s->parser.reply;
     int64_t status, server_us;
@@ -330,7 +332,7 @@ static hf_result script_answer(hf__session *s, hf__op *op, hf__time now, char **
     return bad_answer(s, op, detail);
 }
 
-/* How long it lasts where it was touched; or how many replicas have it. */
+/* How long the hold lasts where it was touched, or how many replicas have it. */
 static hf_result replicas_answer(hf__session *s, hf__op *op, char **detail) {
     const hf__reply *r = &s->parser.reply;
     if (r->type != REDIS_REPLY_INTEGER) return bad_answer(s, op, detail);
@@ -344,14 +346,15 @@ static hf_result replicas_answer(hf__session *s, hf__op *op, char **detail) {
     return HF_OK;
 }
 
-/* There was a failover: nothing was done, and another node is to be asked. */
+/* After a failover: nothing was done, and another node must be asked. */
 static hf_result complete_demoted(hf__session *s, hf__op *op, char **detail) {
     *detail = hf__line("%s is not the primary any more", s->where);
     hf__session_complete(s, op, HF_UNREACHABLE, false, *detail ? strdup(*detail) : NULL);
     return HF_UNREACHABLE;
 }
 
-/* The answer to ASKING, which goes before what it is for. Where it is refused, so is that. */
+/* The answer to ASKING, which precedes the command it is for. If it is refused, so is the
+   command. */
 static hf_result asking_answer(hf__session *s, hf__op *op) {
     const hf__reply *r = &s->parser.reply;
     op->asking_said = false;
@@ -367,7 +370,7 @@ static void forget_asking(hf__op *op) {
     op->detail = NULL;
 }
 
-/* Nothing was done, and another node is to be asked, or later. */
+/* Nothing was done; the operation must be sent to another node, or later. */
 static bool take_redirect(hf__session *s, hf__op *op, const char *error) {
     if (!s->url->in_cluster || s->role != HF__COMMANDS || !hf__redirect_parse(error, &op->redirect))
         return false;
@@ -394,8 +397,8 @@ static hf_result error_answer(hf__session *s, hf__op *op, hf__time now, char **d
     if (s->url->primary && hf__role_lost(error)) return complete_demoted(s, op, detail);
     char *line = NULL;
     hf_result result = hf__session_error(s, op, error, &line);
-    /* Where something else stands in its place, our hold is gone. But what may yet come late was not
-       buried: that is to be asked for again. */
+    /* If the key has another type, our hold is gone. But a release that had to leave a tombstone
+       did not leave it, so it must be sent again. */
     bool ours = op->verb == HF__RENEW || (op->verb == HF__RELEASE && !op->tombstone_until) ||
                 op->verb == HF__RAISE_TOKEN || op->verb == HF__EXPORT;
     hf__error_line unwrapped = hf__error_unwrap(error);

@@ -9,19 +9,19 @@
 #include "holdfast.h"
 #include "store/redis/protocol/command.h"
 
-#define LINGER (30 * HF__SEC) /* who waits asks every 10 s at least, and is then wanted again */
+#define LINGER (30 * HF__SEC) /* a waiter asks at least every 10 s, which renews its interest */
 #define TIDY   (10 * HF__SEC)
 #define SUFFIX ":c:"
 
 typedef enum channel_state { WANTED, SUBSCRIBING, SUBSCRIBED, UNSUBSCRIBING, GONE } channel_state;
 
 struct hf__channel {
-    hf__mapped mapped; /* key: the text, which is behind the name */
+    hf__mapped mapped; /* key: the channel, stored behind the name */
     hf__channel *next, *prev;
     channel_state state;
     bool changed;
-    bool wanted_again; /* LEAVING: and wanted since */
-    uint64_t asked;    /* ASKED: when */
+    bool wanted_again; /* UNSUBSCRIBING: a waiter came since */
+    uint64_t asked;    /* SUBSCRIBING: order of the requests */
     hf__time used;
     size_t length; /* of the name */
     char name[];
@@ -51,7 +51,7 @@ static void unlink_channel(hf__channels *c, hf__channel *ch) {
     if (ch->next) ch->next->prev = ch->prev;
 }
 
-/* It is no channel any more; what is still to be told of it stays until it was. */
+/* The channel is no longer used. It is freed when its last change has been reported. */
 static void drop_channel(hf__channels *c, hf__channel *ch) {
     if (ch->state != GONE) hf__map_remove(&c->names, &ch->mapped);
     set_state(c, ch, GONE);
@@ -70,7 +70,7 @@ void hf__channels_fini(hf__channels *c) {
     hf__map_fini(&c->names);
 }
 
-/* ---- By name ---- */
+/* ---- Lookup by name ---- */
 
 static size_t text_length(const hf__channels *c, const char *name, size_t length) {
     return hf__key_length(c->prefix, name, length, SUFFIX) + strlen(c->client);
@@ -141,7 +141,7 @@ static void send_subscribe(hf__channels *c, hf__channel *ch, hf__buffer *out) {
     send_command(c, ch, out, "SSUBSCRIBE", "SUBSCRIBE");
     if (out->failed) {
         hf__buffer_cut(out, before);
-        drop_channel(c, ch); /* who waits asks often */
+        drop_channel(c, ch); /* waiters poll instead */
         return;
     }
     ch->asked = ++c->asked;
@@ -179,7 +179,7 @@ hf__time hf__channels_due(const hf__channels *c) {
     return c->wanted ? 0 : c->tidy_at;
 }
 
-/* ---- What came ---- */
+/* ---- Receiving ---- */
 
 static void note_unsubscribed(hf__channels *c, hf__channel *ch) {
     if (ch->state == UNSUBSCRIBING && ch->wanted_again) {
@@ -187,7 +187,7 @@ static void note_unsubscribed(hf__channels *c, hf__channel *ch) {
         return;
     }
     if (ch->state == SUBSCRIBED)
-        mark_changed(c, ch); /* by itself: the slot has gone to another node */
+        mark_changed(c, ch); /* unsolicited: the slot has moved to another node */
     drop_channel(c, ch);
 }
 
@@ -236,7 +236,7 @@ bool hf__channels_error(hf__channels *c, const char *error, hf__log *log) {
 }
 
 void hf__channels_disconnected(hf__channels *c) {
-    c->plain = false; /* another server may answer next */
+    c->plain = false; /* the next connection may be to another server */
     for (hf__channel *ch = c->first, *next; ch; ch = next) {
         next = ch->next;
         if (ch->state == SUBSCRIBED) mark_changed(c, ch);
@@ -247,7 +247,7 @@ void hf__channels_disconnected(hf__channels *c) {
     }
 }
 
-/* ---- Telling ---- */
+/* ---- Reporting changes ---- */
 
 const char *hf__channels_next_changed(hf__channels *c, size_t *length) {
     free(c->last_changed);

@@ -24,7 +24,7 @@ unsigned hf__cluster_slots_node(const hf__cluster_slots *s, const char *where) {
     return 0;
 }
 
-/* From 1; 0: there is no room for it. */
+/* Returns the node's index from 1; 0: the table is full. */
 static unsigned find_or_add(hf__cluster_slots *s, const char *where) {
     unsigned found = hf__cluster_slots_node(s, where);
     size_t size = strlen(where) + 1;
@@ -40,7 +40,7 @@ void hf__cluster_slots_set(hf__cluster_slots *s, unsigned slot, const char *wher
     s->owner[slot] = (uint16_t)find_or_add(s, where);
 }
 
-/* ---- The answer, as it comes ---- */
+/* ---- The reply, as it is parsed ---- */
 
 void hf__cluster_slots_range(hf__cluster_slots *s) {
     s->first = s->last = -1;
@@ -52,7 +52,8 @@ void hf__cluster_slots_number(hf__cluster_slots *s, int item, int64_t number) {
     if (item == 1) s->last = number;
 }
 
-/* Kept behind what is used, until its port is known. A host that is not known is said by '?' or nothing. */
+/* The host is stored behind the used part of `text` until its port is known. A server writes an
+   unknown host as '?' or as an empty string. */
 void hf__cluster_slots_host(hf__cluster_slots *s, const char *host, size_t length) {
     s->good_host = length < WHERE_MAX - 8 && length <= HF__SLOT_TEXT - s->used;
     if (!s->good_host) return;

@@ -1,7 +1,8 @@
 /*
- * Which node of a cluster has which slot: the answer to CLUSTER SLOTS, as it is parsed, in memory of a fixed
- * size. Nodes are known by "host:port" as they are said, where an empty host is that of who was asked. What
- * does not fit is nobody's: whoever is asked for it then says where it is.
+ * Which cluster node serves which slot: the reply to CLUSTER SLOTS, as it is parsed, in memory of a
+ * fixed size. Nodes are identified by the "host:port" in the reply; an empty host means the host
+ * that was asked. Slots of nodes that do not fit have no owner here: any node then redirects the
+ * command.
  */
 #ifndef HF_STORE_REDIS_PROTOCOL_CLUSTER_SLOTS_H
 #define HF_STORE_REDIS_PROTOCOL_CLUSTER_SLOTS_H
@@ -11,17 +12,17 @@
 #include <stdint.h>
 
 #define HF__SLOT_COUNT 16384
-#define HF__SLOT_NODES 1000 /* with a slot of their own: what Redis recommends at most */
+#define HF__SLOT_NODES 1000 /* primaries: the most that Redis recommends */
 #define HF__SLOT_TEXT  32768
 
 typedef struct hf__cluster_slots {
-    uint16_t owner[HF__SLOT_COUNT]; /* from 1, see hf__cluster_slots_owner; 0: nobody */
+    uint16_t owner[HF__SLOT_COUNT]; /* from 1, see hf__cluster_slots_node; 0: unknown */
     unsigned nodes;
-    uint32_t at[HF__SLOT_NODES]; /* where in `text` each begins */
+    uint32_t at[HF__SLOT_NODES]; /* offset of each node in `text` */
     uint32_t used;
     char text[HF__SLOT_TEXT];
 
-    /* the range that is coming in */
+    /* the range that is being parsed */
     int64_t first, last;
     size_t host_length;
     bool good_host;
@@ -29,16 +30,16 @@ typedef struct hf__cluster_slots {
 
 void hf__cluster_slots_clear(hf__cluster_slots *s);
 
-/* "host:port" of who has it; NULL: nobody that is known. */
+/* "host:port" of the node that serves the slot; NULL: unknown. */
 const char *hf__cluster_slots_owner(const hf__cluster_slots *s, unsigned slot);
 
-/* It is there, whoever had it. */
+/* Assigns the slot to a node, whichever node had it. */
 void hf__cluster_slots_set(hf__cluster_slots *s, unsigned slot, const char *where);
 
-/* What `owner` says of the slots of a node; 0: it is not known. */
+/* The value of `owner` for the slots of this node; 0: the node is unknown. */
 unsigned hf__cluster_slots_node(const hf__cluster_slots *s, const char *where);
 
-/* Parts of the answer, as they come: a range begins; its first (item 0) and last slot (item 1); host and
+/* Parts of the reply, in order: a range begins; its first (item 0) and last slot (item 1); host and
    port of its primary. */
 void hf__cluster_slots_range(hf__cluster_slots *s);
 void hf__cluster_slots_number(hf__cluster_slots *s, int item, int64_t number);

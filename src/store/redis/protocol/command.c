@@ -10,7 +10,7 @@
 
 #define DIGITS_MAX (HF__DIGITS + 4)
 
-/* Room for an argument of that length, its header and its end written around it. */
+/* Reserves space for an argument of that length, and writes its header and end around it. */
 static char *add_argument(hf__buffer *out, size_t length) {
     char text[DIGITS_MAX], *end = text + sizeof text, *at = end;
     *--at = '\n';
@@ -63,7 +63,7 @@ void hf__command_text(hf__buffer *out, const char *format, ...) {
         hf__command_bytes(out, text, (size_t)length);
 }
 
-/* A brace would end the hash tag early, and a percent sign is what stands for one. */
+/* A brace would end the hash tag early, and the percent sign introduces an escape. */
 const char *hf__key_escape(char c) {
     return c == '{' ? "%7B" : c == '}' ? "%7D" : c == '%' ? "%25" : NULL;
 }

@@ -1,4 +1,4 @@
-/* Commands as they go over the wire: RESP arrays of bulk strings, and the keys of a name. */
+/* Writes commands as they go over the wire: RESP arrays of bulk strings, and the keys of a name. */
 #ifndef HF_STORE_REDIS_PROTOCOL_COMMAND_H
 #define HF_STORE_REDIS_PROTOCOL_COMMAND_H
 
@@ -6,7 +6,8 @@
 
 #include "base/buffer.h"
 
-/* A command of `count` parts, which must follow. Failures are the buffer's: see buffer.h. */
+/* Begins a command of `count` parts, which must follow. A failure sets the buffer's `failed`: see
+   buffer.h. */
 void hf__command_begin(hf__buffer *out, int count);
 void hf__command_bytes(hf__buffer *out, const void *bytes, size_t length);
 void hf__command_string(hf__buffer *out, const char *string);
@@ -14,16 +15,16 @@ void hf__command_number(hf__buffer *out, int64_t number);
 void hf__command_text(hf__buffer *out, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* client:letter and number, as in 3941…:12 and 3941…:t3. */
+/* client, sign and number, as in 3941…:12 and 3941…:t3. */
 void hf__command_id(hf__buffer *out, const char *client, const char *sign, uint64_t number);
 
-/* prefix:{name}suffix, with '{', '}' and '%' of the name percent-encoded: the braces around it are
-   then the key's first and only ones, so that all keys of a name are in one slot. */
+/* prefix:{name}suffix, with '{', '}' and '%' in the name percent-encoded. So the braces around the
+   name are the first and only ones of the key, and all keys of a name are in one slot. */
 void hf__command_key(hf__buffer *out, const char *prefix, const char *name, size_t length,
                      const char *suffix);
 
-/* The same by itself: how long it is; put at a place that is as long, and what follows it; and what stands
-   for a byte of the name, NULL: itself. */
+/* The same without a command: the length of the key; writing it to `at`, which must have that much
+   space, and returning its end; the escape for a byte of the name, NULL: the byte itself. */
 size_t hf__key_length(const char *prefix, const char *name, size_t length, const char *suffix);
 char *hf__key_put(char *at, const char *prefix, const char *name, size_t length,
                   const char *suffix);

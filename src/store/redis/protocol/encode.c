@@ -4,17 +4,18 @@
 #include "store/redis/protocol/latch_leader.h"
 #include "store/redis/protocol/list.h"
 
-#define FENCE_KEPT_MS INT64_C(90000000) /* 25 hours: a day past the last use, and FENCE_FRESH */
+#define FENCE_KEPT_MS INT64_C(90000000) /* 25 hours: a day after the last use, and FENCE_FRESH */
 #define FENCE_FRESH   (3600 * HF__SEC)
 #define REGISTERED_MS 90000
 
-/* A moment of ours on the server's clock: the sample was taken between sampled_at and received_at. What
-   must not happen after it is cut off early, what must last until it lasts a little longer. */
+/* Our time t on the server's clock. The server's time was sampled between sampled_at and
+   received_at. not_after rounds down: a limit on actions must not be late. at_least_until rounds
+   up: a minimum duration must not be short. */
 static int64_t not_after(const hf__session *s, hf__time t) {
     return s->server_us + (t - s->received_at) / 1000;
 }
 
-/* What is sent now, early rather than late: see the tombstones in part/queue.lua. */
+/* The time of sending, early rather than late: see the tombstones in part/queue.lua. */
 static int64_t sent_at(const hf__session *s, hf__time now) {
     return not_after(s, now);
 }
@@ -23,7 +24,7 @@ static int64_t at_least_until(const hf__session *s, hf__time t) {
     return s->server_us + (t - s->sampled_at) / 1000;
 }
 
-/* What is not a mutex is known by a number of its own. */
+/* Any kind but a mutex has an entry of its own for each acquire id. */
 bool hf__in_lane(const hf__op *op) {
     return op->kind != HF_MUTEX;
 }
@@ -62,7 +63,7 @@ void hf__encode_client_key(hf__session *s, const char *client) {
     hf__command_text(&s->out, "%s:client:%s", s->url->prefix, client);
 }
 
-/* client:number or client#number, which is a hold; and client:owner, its owner. */
+/* client:acquire_id or client#acquire_id identifies a hold, client:owner its owner. */
 static void add_id(hf__session *s, const hf__op *op) {
     hf__command_id(&s->out, s->who->client, hf__in_lane(op) ? "#" : ":", op->acquire_id);
 }
@@ -75,7 +76,8 @@ static void add_exported(hf__session *s, const hf__op *op) {
     hf__command_id(&s->out, op->exported->client, ":", HF__EXPORTED_ACQUIRE_ID);
 }
 
-/* To whom and from whom; nobody's hold keeps its owner's number, to be shown. */
+/* The receiving and the giving client. An exported hold belongs to no client, but keeps the number
+   of its owner for display. */
 static void add_hand(hf__session *s, const hf__op *op) {
     if (op->verb == HF__ACQUIRE) {
         add_id(s, op);
@@ -159,13 +161,13 @@ static void add_renew(hf__session *s, const hf__op *op) {
     hf__command_number(&s->out, op->upgrades);
 }
 
-/* A reader that waits for its upgrade is a reader still. */
+/* A reader that waits for its upgrade is still a reader. */
 static bool must_be_alone(const hf__op *op) {
     if (op->kind == HF_MUTEX) return true;
     return op->upgrade ? op->ack.verb == HF__ACQUIRE : op->kind == HF_WRITE;
 }
 
-/* What has left its client is held under another id. */
+/* An exported hold has another id than the client's. */
 static void add_touch(hf__session *s, const hf__op *op) {
     if (op->ack.verb == HF__EXPORT || op->ack.verb == HF__EXTEND_EXPORTED)
         add_exported(s, op);
@@ -174,7 +176,7 @@ static void add_touch(hf__session *s, const hf__op *op) {
     hf__command_number(&s->out, must_be_alone(op));
 }
 
-/* The acquire has written the fence; after a long hold it is kept a day from now. */
+/* The acquire has written the fence. After a long hold the fence is kept for a day from now. */
 static bool keeps_fence(const hf__op *op, hf__time now) {
     return op->tombstone_until || now - op->held_since > FENCE_FRESH;
 }
@@ -224,10 +226,11 @@ static int key_count(const hf__op *op) {
     }
 }
 
-/* A script with several keys must not begin in a slot that is being moved: its commands are checked one by one, and a key
-   that it has deleted itself counts as moved, so it would end half way. It therefore declares one more key, which never
-   exists. The node that gives a slot away, or receives it, then answers TRYAGAIN before the script begins. Those that only
-   read need no such thing. */
+/* A script with several keys must not start in a slot that is being moved. The server checks its
+   commands one by one, and a key that the script itself has deleted counts as moved, so the script
+   would stop half way. So it declares one more key, which never exists. A node that migrates or
+   imports the slot then answers TRYAGAIN before the script starts. Scripts that only read do not
+   need this. */
 static bool needs_settled_slot(const hf__session *s, const hf__op *op) {
     return s->url->in_cluster && key_count(op) > 1 && op->verb != HF__INSPECT;
 }
@@ -241,7 +244,6 @@ static void add_four_keys(hf__session *s, const hf__op *op) {
     for (int i = 0; i < 4; i++) add_key(s, op, suffixes[i]);
 }
 
-/* A latch, or what a leader says. */
 bool hf__is_latch_or_leader(const hf__op *op) {
     return hf__latch_leader_script(op->verb) != NULL;
 }
@@ -362,7 +364,8 @@ void hf__encode(hf__session *s, const hf__op *op, bool whole, hf__time now) {
     switch (op->verb) {
     case HF__CLUSTER_SLOTS: encode_slots(s); break;
     case HF__CLIENT_INFO: encode_who(s, op); break;
-    /* Never by EVALSHA: a NOSCRIPT would send it again behind the WAIT that counts from it. */
+    /* Never by EVALSHA: after a NOSCRIPT the touch would be sent again behind the WAIT that counts
+       from it. */
     case HF__TOUCH: encode_script(s, op, true, now); break;
     case HF__CONFIRM: encode_confirm(s, op); break;
     default: encode_script(s, op, whole, now); break;

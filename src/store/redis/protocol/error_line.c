@@ -1,16 +1,19 @@
 /*
- * An error that a command raises inside a script reaches the client in several forms:
+ * Unwraps a server's error line. An error that a command raises inside a script reaches the client
+ * in several forms:
  *
- *   Redis 6.2      ERR Error running script (call to f_SHA1): @user_script:3: @user_script: 3: -OOM command …
- *                  @user_script: 3: -OOM command …             (a script caught it, and returned it)
+ *   Redis 6.2      ERR Error running script (call to f_SHA1): @user_script:3: @user_script: 3:
+ *                  -OOM command …                              (all on one line)
+ *                  @user_script: 3: -OOM command …             (a script caught and returned it)
  *   Redis 7.0      OOM command … script: SHA1, on @user_script:3.
  *   Valkey 9       OOM command … script: on @user_script:3.
  *   any, rethrown  user_script:3: in front, with ERR before it from Redis 7.0 on
  *
- * And a missing right has no code of its own there:
+ * A missing right has no error code of its own inside a script:
  *
- *   up to Redis 7.0           The user executing the script can't run this command or subcommand
- *   from Redis 7.2 on, Valkey ERR ACL failure in script: User anna has no permissions to run the 'hset' command
+ *   up to Redis 7.0   The user executing the script can't run this command or subcommand
+ *   Redis 7.2, Valkey ERR ACL failure in script: User anna has no permissions to run the 'hset'
+ *                     command                                  (on one line)
  */
 #include "store/redis/protocol/error_line.h"
 
@@ -25,7 +28,8 @@ static const char *skip_prefix(const char *at, const char *prefix) {
     return strncmp(at, prefix, length) ? at : at + length;
 }
 
-/* Past "@user_script:3: ", with or without the "@" and a space before the number; else where it was. */
+/* Skips "@user_script:3: ", with or without the "@" and a space before the number. Returns `at` if
+   it is not there. */
 static const char *skip_place(const char *at, long *script_line) {
     const char *number = skip_prefix(skip_prefix(at, "@"), PLACE);
     if (number == skip_prefix(at, "@")) return skip_prefix(at, "=[C]: -1: ");
@@ -46,7 +50,8 @@ static const char *unwrap_front(const char *line, long *script_line) {
     const char *wrapped = skip_prefix(line, WRAPPED), *end = strstr(wrapped, "): ");
     const char *at = wrapped != line && end ? end + strlen("): ") : line;
     const char *inside = skip_places(skip_prefix(at, "ERR "), script_line);
-    if (inside == skip_prefix(at, "ERR ")) return at; /* no place: ERR is the error's own code */
+    /* no position in a script: ERR is the error's own code */
+    if (inside == skip_prefix(at, "ERR ")) return at;
     return *inside == '-' ? inside + 1 : inside;
 }
 
@@ -56,7 +61,8 @@ static const char *find_last(const char *text, const char *end, const char *need
     return last;
 }
 
-/* Where it ends: before " script: SHA1, on @user_script:3." or " script: on @user_script:3." */
+/* Where the error ends: before " script: SHA1, on @user_script:3." or " script: on
+   @user_script:3." */
 static const char *unwrap_back(const char *text, long *script_line) {
     const char *place = find_last(text, NULL, "on @user_script:");
     const char *end = place ? find_last(text, place, " script: ") : NULL;
@@ -65,7 +71,7 @@ static const char *unwrap_back(const char *text, long *script_line) {
     return end;
 }
 
-/* Capital letters, and nothing else before the first space. */
+/* The code: capital letters only, up to the first space. */
 static void read_code(char code[HF__ERROR_CODE], const char *text, const char *end) {
     size_t length = 0;
     while (text + length < end && isupper((unsigned char)text[length])) length++;
@@ -91,7 +97,7 @@ hf__error_line hf__error_unwrap(const char *line) {
     const char *end = unwrap_back(e.text, &e.script_line);
     read_code(e.code, e.text, end);
     if (lacks_right(e.text)) memcpy(e.code, "NOPERM", sizeof "NOPERM");
-    /* To a command that it does not know it adds the arguments, which may be a password. */
+    /* The server repeats the arguments of an unknown command. They may contain a password. */
     const char *echo = strstr(e.text, ", with args");
     if (echo && echo < end) end = echo;
     while (end > e.text && isspace((unsigned char)end[-1])) end--;

@@ -2,8 +2,8 @@
 
 #include "store/redis/protocol/command.h"
 
-/* When to ask again: who will be told asks in case that it is not; who will not, soon at first and
-   ten times a second later. */
+/* When to ask again. A client that is registered for a message asks in case the message is lost.
+   Other clients ask soon at first and ten times a second later. */
 #define LATCH_TOLD_MS   5000
 #define LEADER_TOLD_MS  1000
 #define RETRY_FIRST_MS  10
@@ -25,7 +25,7 @@ static bool only_reads(const hf__op *op) {
     return op->verb == HF__LATCH_GET || op->verb == HF__LEADER;
 }
 
-/* ---- Asking ---- */
+/* ---- Requests ---- */
 
 int hf__latch_leader_arguments(const hf__op *op) {
     if (only_reads(op)) return op->enqueue ? 2 : 0;
@@ -93,7 +93,7 @@ static bool read_leader_value(const hf__reply *r, hf__op *op) {
     return true;
 }
 
-/* The end of a hold is looked at when it comes. */
+/* Also asks again when the leader's hold expires. */
 static bool read_leader(const hf__reply *r, hf__op *op, bool yes, bool heard) {
     int64_t told, ms;
     if (!hf__reply_number(r, 2, &told) || !hf__reply_number(r, 3, &ms)) return false;

@@ -8,7 +8,7 @@
 #define DIGEST      40                                           /* digits of a SHA-1 */
 #define PATTERN_MAX (2 * (HF__PREFIX_MAX + 3 * HF_NAME_MAX + 4)) /* each byte may be escaped */
 
-/* ---- Asking ---- */
+/* ---- Requests ---- */
 
 typedef struct pattern {
     char text[PATTERN_MAX];
@@ -20,7 +20,7 @@ static void add_byte(pattern *p, char c) {
     p->text[p->length++] = c;
 }
 
-/* As hf__command_key encodes a name. */
+/* Escapes a name as hf__command_key does. */
 static void add_name(pattern *p, const char *name, size_t length) {
     for (size_t i = 0; i < length; i++) {
         const char *escape = hf__key_escape(name[i]);
@@ -53,7 +53,7 @@ static bool read_cursor(const hf__reply *r, hf__list_walk *l) {
     return true;
 }
 
-/* What stands for a brace or a percent sign; 0: nothing does. */
+/* The brace or percent sign that an escape stands for; 0: not an escape. */
 static char unescape_char(const char *text) {
     static const char escaped[] = "{}%";
     for (const char *c = escaped; *c; c++)
@@ -76,7 +76,7 @@ static bool decode_name(char name[HF_NAME_MAX + 1], const char *text, size_t len
     return n > 0;
 }
 
-/* Between the braces stands the name. A key of ours that we cannot read is nobody's lock. */
+/* The name is between the braces. A key that cannot be parsed is not a lock and is skipped. */
 static void read_key(hf__list_walk *l, const hf__value *key, const char *prefix) {
     size_t before = strlen(prefix) + 2, end = key->length;
     hf__list_item *to = &l->names[l->count];

@@ -1,4 +1,4 @@
-/* Names in use: how list.lua is asked, and what its answers mean. */
+/* The names in use: arguments and answers of list.lua. */
 #ifndef HF_STORE_REDIS_PROTOCOL_LIST_H
 #define HF_STORE_REDIS_PROTOCOL_LIST_H
 
@@ -10,7 +10,7 @@
 
 void hf__list_encode(hf__buffer *out, const char *prefix, const hf__list_walk *listing);
 
-/* A step's answer into the listing. False: it is none to what was asked. */
+/* Reads the answer of one step into the listing. False: it is not a valid answer. */
 bool hf__list_answer(const hf__reply *reply, const char *prefix, hf__list_walk *listing);
 
 #endif

@@ -1,4 +1,5 @@
-/* The beginning of a connection: who we are, where it leads, and what time it is there. */
+/* The first commands on a connection: authenticate, select the database, check the role, read the
+   time. */
 #include <hiredis/hiredis.h>
 #include <stdlib.h>
 
@@ -46,7 +47,7 @@ void hf__login_send(hf__session *s, const char *password) {
 
 /* ---- Answers ---- */
 
-/* Words that we do not know may repeat the password: they are not shown. */
+/* An unknown error text may repeat the password, so it is not shown. */
 static hf_result login_refused(const hf__session *s, const char *error, char **detail) {
     hf_result result = hf__session_error(s, NULL, error, detail);
     if (result != HF_PROTOCOL) return result;

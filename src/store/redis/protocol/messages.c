@@ -1,4 +1,4 @@
-/* What a connection that listens is told, unasked. */
+/* Messages that a subscribed connection receives. */
 #include <errno.h>
 #include <hiredis/hiredis.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@ hf_result hf__messages_begin(hf__session *s, hf__time now, char **detail) {
     return HF_OK;
 }
 
-/* number token µs lease, each a decimal number: what part/queue.lua publishes. */
+/* "acquire_id token µs lease", all decimal: the message that part/queue.lua publishes. */
 static bool read_message(hf__message *m, const char *text) {
     int64_t values[4];
     for (int i = 0; i < 4; i++) {
@@ -42,7 +42,7 @@ static bool read_message(hf__message *m, const char *text) {
     return values[1] <= TIME_MAX_US && values[2] <= TIME_MAX_US && values[3] <= HF_LEASE_MAX_MS;
 }
 
-/* Anybody may publish on our channel. What is no grant is nothing to us. */
+/* Any client may publish on our channel. A message that is not a grant is ignored. */
 static void take_message(hf__session *s, hf__time now) {
     hf__message m;
     const char *text = hf__reply_text(&s->parser.reply, 2);
@@ -63,7 +63,7 @@ bool hf__session_message(hf__session *s, hf__message *m) {
     return true;
 }
 
-/* What else a node of a cluster says to who listens: of its channels, or an answer to a ping. */
+/* Other messages of a cluster node: about subscriptions, or the answer to a ping. */
 static hf_result take_channel_push(hf__session *s, char **detail) {
     const hf__reply *r = &s->parser.reply;
     bool good = r->type == REDIS_REPLY_ERROR

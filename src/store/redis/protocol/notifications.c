@@ -11,7 +11,7 @@ void hf__notifications_note_answer(hf__notifications *n, const hf__op *op) {
     n->queued_at = op->sent_at;
 }
 
-/* When listening begins or ends, whoever waits asks again: something may have been missed. */
+/* When the subscription begins or ends, all waiters ask again: a message may have been missed. */
 void hf__notifications_update(hf__notifications *n, bool listening) {
     if (n->per_name) listening = n->listening;
     if (listening != n->listening || n->messages->missed) n->must_recheck = true;
@@ -30,16 +30,18 @@ bool hf__notifications_stale(hf__notifications *n) {
     return stale;
 }
 
-/* When a grant would have been asked for: the server's time of the grant on our clock, counted from
-   before we asked for the newest sample of its clock, which may have overtaken it. 0 where that cannot be
-   relied on: the two are too far apart, or one of the clocks was stepped. */
+/* When the grant would have been sent for, had it been requested: the server's time of the grant on
+   our clock. It counts from before our newest sample of the server's clock was requested; that
+   sample may be newer than the grant. Returns 0 if this is not reliable: the two are too far apart,
+   or one of the clocks was stepped. */
 static hf__time effective_sent_at(const hf__session *s, const hf__message *m) {
     int64_t since_us = m->server_us - s->server_us;
     int64_t slowest =
-        since_us > 0 ? 990 : 1010; /* with the margin: its clock may be the faster, or the slower */
+        /* 1 % margin: the server's clock may be the faster one, or the slower one */
+        since_us > 0 ? 990 : 1010;
     hf__time at = s->sampled_at + since_us * slowest;
     bool old = m->came_at - s->sampled_at > m->lease_ms * HF__MS;
-    bool overtaken = since_us < -m->lease_ms * 100; /* by more than a tenth of it */
+    bool overtaken = since_us < -m->lease_ms * 100; /* by more than a tenth of the lease */
     return at <= m->came_at && !old && !overtaken ? at : 0;
 }
 

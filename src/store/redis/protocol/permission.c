@@ -1,7 +1,7 @@
 /*
- * A server names the command that a user may not run when the client sent it itself. When a script did,
- * Redis before 7.2 says only where in the script; and of keys and channels it says only that it was one
- * of them. What it leaves out is known here.
+ * Explains a missing right. A server names the command that a user may not run only if the client
+ * sent it directly. For a script, Redis before 7.2 only gives the line in the script. For keys and
+ * channels a server does not say which one. This file fills in what is missing.
  */
 #include "store/redis/protocol/permission.h"
 
@@ -18,7 +18,7 @@
 
 /* ---- Commands ---- */
 
-/* 'lpos' of "to run the 'lpos' command". */
+/* 'lpos' from "to run the 'lpos' command". */
 static bool quoted_command(const hf__error_line *error, char out[COMMAND_MAX]) {
     const char *run = strstr(error->text, "run the '"),
                *from = run ? run + strlen("run the '") : NULL;
@@ -37,7 +37,7 @@ static const char *text_of_line(const char *text, long line) {
     return text;
 }
 
-/* One more command behind those before it, in small letters; how long all are then. */
+/* Appends a command in lower case. Returns the new length. */
 static size_t add_command(char out[COMMAND_MAX], size_t used, const char *name) {
     const char *between = used ? " or " : "";
     size_t length = strcspn(name, "'");
@@ -47,7 +47,7 @@ static size_t add_command(char out[COMMAND_MAX], size_t used, const char *name) 
     return used;
 }
 
-/* The commands that are called in a line of the script: one most often, else "pttl or pexpire". */
+/* The commands that are called in a line of the script: usually one, else "pttl or pexpire". */
 static bool read_called_commands(const char *text, char out[COMMAND_MAX]) {
     const char *end = text + strcspn(text, "\n"), *at = text;
     size_t used = 0;
@@ -66,7 +66,8 @@ static bool script_command(const hf__error_line *error, const hf__script *script
     if (text) return read_called_commands(text, out);
     if (!script || line) return false;
     hf__text_copy(out, COMMAND_MAX,
-                  "pexpire"); /* the one whose error a script catches and passes on */
+                  /* the only command whose error a script catches and returns */
+                  "pexpire");
     return true;
 }
 
@@ -100,8 +101,8 @@ static char *explain_channel(const hf__attempt *attempt, const char *where) {
                     where, attempt->prefix, attempt->client, attempt->prefix);
 }
 
-/* Redis 7.2 and later put the user's name before what is missing, which may be any word: the command, which
-   they quote, comes first. */
+/* Redis 7.2 and later put the user's name before the missing right, and that name may be any word.
+   So the quoted command is checked first. */
 char *hf__permission_missing(const char *line, const hf__attempt *attempt, const char *where) {
     hf__error_line error = hf__error_unwrap(line);
     if (!hf__error_has_code(&error, "NOPERM")) return NULL;

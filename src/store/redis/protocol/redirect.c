@@ -10,7 +10,8 @@ static bool has_code(const char *error, const char *word) {
     return !strncmp(error, word, length) && (error[length] == ' ' || !error[length]);
 }
 
-/* "MOVED 3999 host:port". Without memory, or said in a way that we do not know, it is asked again later. */
+/* "MOVED 3999 host:port". If memory is out or the form is unknown, the operation is tried again
+   later. */
 static void read_address(hf__redirect *redirect, const char *error) {
     const char *slot = strchr(error, ' '), *where = slot ? strchr(slot + 1, ' ') : NULL;
     const char *colon = where ? strrchr(where, ':') : NULL;
@@ -20,10 +21,12 @@ static void read_address(hf__redirect *redirect, const char *error) {
     if (!redirect->address) redirect->kind = HF__REDIRECT_TRY_AGAIN;
 }
 
-/* What a server says when it refuses a command of a script that has begun. Nothing was done then, either: a script with
-   several keys does not begin in a slot that is being moved (see encode.c), and one with a single key is refused at its
-   first command, because the key has expired since the script was let in. While the cluster is down all writes are refused,
-   and so the first one. The words differ between versions, and before Redis 7 they stand behind the place in the script. */
+/* Error texts of a server that refuses a command of a running script. Nothing was done in these
+   cases either. A script with several keys does not start in a slot that is being moved (see
+   encode.c). A script with a single key is refused at its first command, because the key has
+   expired since the script was admitted. While the cluster is down all writes are refused,
+   including the first one. The texts differ between versions, and before Redis 7 they follow the
+   position in the script. */
 static const struct {
     const char *text;
     hf__redirect_kind kind;

@@ -1,10 +1,10 @@
-/* That a node of a cluster turned a command away, and where to: of its error line. Nothing was done then. */
+/* Parses a cluster node's redirection of a command. The node has done nothing in that case. */
 #ifndef HF_STORE_REDIS_PROTOCOL_REDIRECT_H
 #define HF_STORE_REDIS_PROTOCOL_REDIRECT_H
 
 #include "store/store.h"
 
-/* Whether it says so; what it says is in redirect->kind and ->to. */
+/* Whether the error is a redirection; fills redirect->kind and ->address. */
 bool hf__redirect_parse(const char *error, hf__redirect *redirect);
 
 #endif

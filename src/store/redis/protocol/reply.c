@@ -5,16 +5,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- What hiredis calls while it parses; NULL ends the parsing with an error ---- */
+/* ---- Callbacks of hiredis while it parses; NULL ends the parsing with an error ---- */
 
-/* The memory for text, some kilobytes, is left as it is. */
+/* The buffer for text, some kilobytes, is not cleared. */
 static void begin_reply(hf__reply *r, int type, size_t count) {
     r->type = type;
     r->count = count;
     r->used = 0;
 }
 
-/* Part of a list within the list. */
+/* Part of an array inside the array. */
 static bool is_skipped(const redisReadTask *task) {
     const hf__reply *r = task->privdata;
     return r->nested && task->parent && task->parent->parent;
@@ -26,13 +26,13 @@ static hf__value *value_slot(const redisReadTask *task, int type) {
         begin_reply(r, type, 1);
         return &r->item[0];
     }
-    /* A list within a list has a parent with a parent. */
+    /* An element of a nested array has a parent with a parent. */
     if (task->parent->parent || (size_t)task->idx >= r->count) return NULL;
     return &r->item[task->idx];
 }
 
-/* Of CLUSTER SLOTS: a list of ranges, [first, last, [host, port, …] of the primary, replicas…]. What is more
-   is passed over. */
+/* CLUSTER SLOTS returns an array of ranges, [first, last, [host, port, …] of the primary,
+   replicas…]. Further elements are skipped. */
 static void put_slots(const redisReadTask *task, const hf__value *value) {
     hf__cluster_slots *s = ((hf__reply *)task->privdata)->slots;
     const redisReadTask *range = task->parent->parent;

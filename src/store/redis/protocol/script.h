@@ -1,4 +1,4 @@
-/* The scripts of lua/, embedded at build: each file is one constant. */
+/* The scripts of lua/, embedded at build time: each file is one constant. */
 #ifndef HF_STORE_REDIS_PROTOCOL_SCRIPT_H
 #define HF_STORE_REDIS_PROTOCOL_SCRIPT_H
 
@@ -9,7 +9,7 @@ typedef struct hf__script {
     const char *text;
     size_t length;
     const char *sha1;
-    const struct hf__script *in_cluster; /* what a node of a cluster is sent; NULL: the same */
+    const struct hf__script *in_cluster; /* variant for cluster nodes; NULL: the same */
 } hf__script;
 
 extern const hf__script hf__script_acquire;

@@ -17,11 +17,11 @@ void hf__sentinel_next(hf__sentinel *s) {
     s->at = (s->at + 1) % s->count;
 }
 
-/* ---- Asking ---- */
+/* ---- Requests ---- */
 
-/* The epoch and the address are in two answers, and a failover in mid-course shows in the second first:
-   together they are no older than the epoch. Subscribing comes last, because nothing else may be asked
-   after it. */
+/* The epoch and the address come in two replies. If a failover happens in between, only the second
+   reply shows it, so the address is never older than the epoch. Subscribing comes last, because no
+   other command is allowed after it. */
 void hf__sentinel_ask(hf__sentinel *s, hf__buffer *out) {
     s->said = (hf__address){.port = 0};
     s->said_epoch = 0;
@@ -62,7 +62,7 @@ static hf_result explain_refusal(const hf__sentinel *s, const char *error, const
     return HF_REFUSED;
 }
 
-/* Pairs of a field and its value. */
+/* The reply is a list of fields and values. */
 static bool read_epoch(hf__sentinel *s, const hf__reply *r) {
     for (size_t i = 0; i + 1 < r->count; i += 2) {
         const char *field = hf__reply_text(r, i);
@@ -111,7 +111,7 @@ hf_result hf__sentinel_answer(hf__sentinel *s, unsigned i, const hf__reply *r, c
     return HF_OK;
 }
 
-/* "name old-host old-port new-host new-port" on the channel. Of which the name is enough. */
+/* The message is "name old-host old-port new-host new-port". Only the name is used. */
 hf_result hf__sentinel_push(hf__sentinel *s, const hf__reply *r, const char *where, char **detail) {
     if (!is_push(r, "message")) return no_sentinel(where, detail);
     const char *text = hf__reply_text(r, 2);

@@ -1,9 +1,11 @@
 /*
- * Where the primary is, as Sentinels say: the half that knows the protocol. Pure, as session.c is.
+ * Finds out from Sentinels where the primary is: the protocol part. No I/O and no clock, like
+ * session.c.
  *
- * One Sentinel is asked at a time. Its answer has an epoch, which grows with every failover: who was cut
- * off from the others says an old one, and is not believed by who has heard a newer. Only when most of
- * the Sentinels say an older one has their history begun anew.
+ * One Sentinel is asked at a time. Its answer has an epoch, which grows with every failover. A
+ * Sentinel that was cut off from the others reports an old epoch, and its answer is ignored once a
+ * newer one is known. An older epoch is accepted only if a majority of the Sentinels report one:
+ * their history was then started again.
  */
 #ifndef HF_STORE_REDIS_PROTOCOL_SENTINEL_H
 #define HF_STORE_REDIS_PROTOCOL_SENTINEL_H
@@ -16,7 +18,7 @@
 
 typedef struct hf__address {
     char host[HF__ADDRESS_HOST];
-    int32_t port; /* 0: not known */
+    int32_t port; /* 0: unknown */
 } hf__address;
 
 typedef struct hf__sentinel {
@@ -24,39 +26,39 @@ typedef struct hf__sentinel {
     unsigned count; /* Sentinels */
     unsigned at;    /* the one being asked */
 
-    hf__address primary; /* the newest that was believed; port 0: none yet */
+    hf__address primary; /* the accepted one; port 0: none yet */
     int64_t epoch;       /* of that */
-    uint32_t older;      /* Sentinels that have said an older one since, a bit each */
+    uint32_t older;      /* Sentinels that reported an older epoch since, a bit each */
 
-    hf__address said; /* in the answer that is coming in */
+    hf__address said; /* in the answer being received */
     int64_t said_epoch;
-    bool switched; /* it said that there was a failover: ask it again */
+    bool switched; /* it reported a failover: ask it again */
 } hf__sentinel;
 
-#define HF__SENTINEL_ASKS 3 /* answers to an ask */
+#define HF__SENTINEL_ASKS 3 /* replies to one request */
 
 void hf__sentinel_init(hf__sentinel *s, const hf__url *url);
 
-/* What is to be sent to the Sentinel at `at`, behind its login. */
+/* Writes the request to the Sentinel at `at`, after its login. */
 void hf__sentinel_ask(hf__sentinel *s, hf__buffer *out);
 
-/* The answer to part `i` of it. The last one settles what is believed. Any result but HF_OK, with
-   *detail, means that this Sentinel is of no use now. */
+/* Handles the reply to part `i` of the request. The last one decides whether the answer is
+   accepted. Any result but HF_OK, with *detail, means that this Sentinel is not usable now. */
 hf_result hf__sentinel_answer(hf__sentinel *s, unsigned i, const hf__reply *reply,
                               const char *where, char **detail);
 
-/* What it says later, unasked. */
+/* Handles a later message of the Sentinel. */
 hf_result hf__sentinel_push(hf__sentinel *s, const hf__reply *reply, const char *where,
                             char **detail);
 
-/* On to the next. */
+/* Goes on to the next Sentinel. */
 void hf__sentinel_next(hf__sentinel *s);
 
-/* Whether a node says that it is a primary: the answer to hf__role_ask. */
+/* Asks a node for its role; HF_OK if it is a primary, else *detail says what it is. */
 void hf__role_ask(hf__buffer *out);
 hf_result hf__role_answer(const hf__reply *reply, const char *where, char **detail);
 
-/* Whether an error says that this is no primary any more. */
+/* Whether an error means that this node is no longer a primary. */
 bool hf__role_lost(const char *line);
 
 #endif

@@ -13,7 +13,7 @@ typedef struct known_error {
     const char *advice;
 } known_error;
 
-/* By the code of the error. HF_UNREACHABLE is worth trying again, the others are final. */
+/* By error code. HF_UNREACHABLE is worth another try, the others are final. */
 static const known_error words[] = {
     {"NOAUTH", HF_REFUSED, "the server wants a password: give one in the URL or by password_file"},
     {"WRONGPASS", HF_REFUSED, "check user and password, in the URL or its password_file"},
@@ -38,7 +38,7 @@ static const known_error words[] = {
     {"ASK", HF_UNSUPPORTED, "the server is part of a cluster: use redis+cluster://"},
 };
 
-/* Errors that have no code of their own. */
+/* Errors without a code of their own. */
 static const known_error phrases[] = {
     {"max number of clients", HF_UNREACHABLE, "raise maxclients, or close connections"},
     {"invalid password", HF_REFUSED, "check the password of the URL"},

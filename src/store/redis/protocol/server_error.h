@@ -4,7 +4,7 @@
 
 #include "holdfast.h"
 
-/* The result for an error line ("OOM command not allowed…"), and a line for a person: where it came
+/* The result for an error line ("OOM command not allowed…"), and a message for users: where it came
    from, what the server said, what to do. On the heap; NULL when memory is out. */
 hf_result hf__server_error(const char *line, const char *where, char **detail);
 

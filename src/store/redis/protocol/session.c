@@ -45,7 +45,7 @@ static void copy_sent_fields(hf__op *op, const hf__op *sent) {
     op->link = sent->link;
 }
 
-/* What was asked with a release is told apart from it. */
+/* Detaches the acquire that was sent with a release, to be completed by itself. */
 hf__op *hf__session_take_next(hf__op *op) {
     hf__op *next = op->next_acquire_op;
     op->next_acquire_op = NULL;
@@ -54,7 +54,7 @@ hf__op *hf__session_take_next(hf__op *op) {
     return next;
 }
 
-/* And those that were asked together with it. */
+/* Also completes the operations that were sent together with it. */
 void hf__session_complete(hf__session *s, hf__op *op, hf_result result, bool maybe, char *detail) {
     if (op == &s->registration) {
         s->registering = false;
@@ -95,7 +95,7 @@ hf__op *hf__session_take_first(hf__session *s) {
 
 /* ---- Sending ---- */
 
-/* To the end of the line. Half a command is never left in the buffer. */
+/* Appends to the operations in flight. Half a command is never left in the buffer. */
 void hf__session_send(hf__session *s, hf__op *op, bool whole, hf__time now) {
     size_t before = s->out.length;
     hf__encode(s, op, whole, now);
@@ -159,7 +159,6 @@ hf_result hf__session_not_redis(const hf__session *s, char **detail) {
     return HF_PROTOCOL;
 }
 
-/* What an error means, of an operation (NULL: of the login), and a line for a person. */
 hf_result hf__session_error(const hf__session *s, const hf__op *op, const char *error,
                             char **detail) {
     hf__attempt attempt = {.prefix = s->url->prefix, .client = s->who->client};

@@ -6,13 +6,13 @@
 #include <string.h>
 
 struct hf__released {
-    hf__mapped mapped; /* by its name, and of what is not a mutex by its number as well */
+    hf__mapped mapped; /* key: the name; for any kind but a mutex, also the acquire id */
     hf__released *next, *prev;
     uint64_t acquire_id;
     uint32_t kind;
-    bool leave;     /* it stood in line */
-    hf__time until; /* its lease, and its place in line, have ended by then, wherever it has them */
-    bool busy;      /* under way */
+    bool leave;     /* it was queued */
+    hf__time until; /* by then its lease and its queue entry have expired on every server */
+    bool busy;      /* in flight */
     hf__op op;
     char key[];
 };
@@ -57,7 +57,7 @@ void hf__release_log_fini(hf__release_log *log) {
     hf__map_fini(&log->names);
 }
 
-/* Those whose lease is over; and the oldest, to make room. */
+/* Drops the releases whose lease is over; and the oldest, if the log is full. */
 static void drop_expired(hf__release_log *log, hf__time now) {
     for (hf__released *r = log->first, *next; r; r = next) {
         next = r->next;
@@ -89,7 +89,8 @@ static hf__released *find_or_add_release(hf__release_log *log, const hf__op *op)
     return made;
 }
 
-/* One of a name stands for those before it: a release goes for all numbers up to its own. */
+/* One entry covers all earlier releases of its name: a release acts on every acquire id up to its
+   own. */
 static void log_release(hf__release_log *log, const hf__op *op, hf__time now) {
     drop_expired(log, now);
     hf__released *r = find_or_add_release(log, op);
@@ -105,8 +106,8 @@ static void log_release(hf__release_log *log, const hf__op *op, hf__time now) {
     append_release(log, r);
 }
 
-/* Released; or lost, for another server may have it. Not of other kinds, whose number may be asked for
-   again by who else waits. */
+/* Released, or lost (another server may still have it). A lost hold of another kind than a mutex
+   does not count: its acquire id may be sent again for another waiter. */
 static bool ends_hold(const hf__op *op) {
     if (op->verb == HF__RELEASE && (op->result == HF_OK || op->leave_queue))
         return op->result == HF_OK || op->result == HF_LOST;
@@ -119,12 +120,13 @@ void hf__release_log_note(hf__release_log *log, const hf__op *op, hf__time now) 
     if (op->next_acquire && op->next_acquire->lease_ms > log->lease_ms)
         log->lease_ms = op->next_acquire->lease_ms;
     if (hf__is_queued(op)) log->has_queued = true;
-    if (op->kind != HF_MUTEX && op->ack.state == HF__ACK_UNDOING) return; /* it is asked again */
+    /* it is acquired again */
+    if (op->kind != HF_MUTEX && op->ack.state == HF__ACK_UNDOING) return;
     if (!ends_hold(op)) return;
     log_release(log, op, now);
     bool left = op->verb == HF__RELEASE && op->leave_queue;
     if (op->result == HF_LOST && !left && log->has_queued)
-        log->repeat_now = true; /* it may stand in line here */
+        log->repeat_now = true; /* it may be queued on this server */
 }
 
 static hf__op *repeat_release(hf__released *r, hf__time now) {

@@ -1,9 +1,12 @@
 /*
- * What was released not long ago, or lost. A primary that fails may take with it that it released a lock: its
- * successor has the lock still held, and nobody to release it before its lease ends. So releases are kept
- * for a lease, and repeated to whoever answers next. That one may also have it still standing in line, and
- * would grant it to nobody: a client that has ever stood in one leaves as well, also with what it finds lost
- * there. A release acts on its number only: late or twice, it touches nothing that was taken since.
+ * Recent releases and losses, to repeat after a failover. A primary that fails may not have
+ * replicated a release. Its successor then still has the lock held, until the lease ends. So
+ * releases are kept for a lease and repeated to the server that answers next.
+ *
+ * That server may also have the client still in its queue, and would hand the lock to an acquire
+ * that no longer exists. So a client that was ever queued also leaves the queue, and does so with a
+ * hold that it finds lost there. A release acts only on its own acquire id: late or repeated, it
+ * does not touch anything that was acquired since.
  */
 #ifndef HF_STORE_REDIS_TOPOLOGY_RELEASE_LOG_H
 #define HF_STORE_REDIS_TOPOLOGY_RELEASE_LOG_H
@@ -11,35 +14,35 @@
 #include "base/map.h"
 #include "store/redis/protocol/session.h"
 
-#define HF__RELEASE_LOG_MAX 1024 /* names; beyond that the oldest are left to their leases */
+#define HF__RELEASE_LOG_MAX 1024 /* names; beyond that, the oldest are left to expire */
 
 typedef struct hf__released hf__released;
 
 typedef struct hf__release_log {
     hf__map names;
-    hf__released *first, *last; /* by age */
+    hf__released *first, *last; /* in order of age */
     size_t count;
-    int64_t lease_ms; /* the longest that was asked for */
-    bool has_queued;  /* something of this client has stood in line */
-    bool repeat_now;  /* one is to be said without another connection */
+    int64_t lease_ms; /* the longest that was requested */
+    bool has_queued;  /* an acquire of this client was queued */
+    bool repeat_now;  /* repeat without waiting for another connection */
 } hf__release_log;
 
 void hf__release_log_init(hf__release_log *log, uint64_t seed);
 void hf__release_log_fini(hf__release_log *log);
 
-/* An operation was answered. Where memory is out, nothing is kept. */
+/* An operation was answered. If memory is out, nothing is kept. */
 void hf__release_log_note(hf__release_log *log, const hf__op *op, hf__time now);
 
-/* The commands go to another connection, or `again` is set: say them all again. */
+/* Sends all releases again: the commands use another connection, or `repeat_now` is set. */
 void hf__release_log_repeat(hf__release_log *log, hf__session *session, hf__time now);
 
-/* The same through a store, of the names that `concerns` says. */
+/* The same through a store, for the names that `concerns` accepts. */
 void hf__release_log_repeat_to(hf__release_log *log, hf__store *store,
                                bool (*concerns)(const hf__store *store, const char *name,
                                                 size_t length),
                                hf__time now);
 
-/* Whether a completed operation is one of these, and so nobody else's. */
+/* If the completed operation is one of these, takes it back and returns true. */
 bool hf__release_log_reclaim(hf__op *op);
 
 #endif

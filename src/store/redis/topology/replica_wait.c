@@ -21,7 +21,7 @@ static hf__op *pop_op(hf__op **first, hf__op **last) {
     return op;
 }
 
-/* ---- Taking and handing up ---- */
+/* ---- Taking operations and returning them ---- */
 
 static void complete_op(hf__replica_wait *w, hf__op *op, hf_result result, bool maybe,
                         char *detail) {
@@ -37,7 +37,8 @@ static void complete_op(hf__replica_wait *w, hf__op *op, hf_result result, bool 
     push_op(&w->done_first, &w->done_last, op);
 }
 
-/* What could not be confirmed was given back, or may not have been. */
+/* A grant without confirmation was given back, or the attempt to give it back has an unknown
+   outcome. */
 static void undo_done(hf__replica_wait *w, hf__op *op) {
     bool sure = op->result == HF_OK || op->result == HF_LOST;
     char *why = op->ack.why;
@@ -46,7 +47,7 @@ static void undo_done(hf__replica_wait *w, hf__op *op) {
     complete_op(w, op, op->ack.result, !sure, why);
 }
 
-/* What makes a hold, or makes it last. */
+/* Whether the operation created a hold or extended one. */
 static bool needs_replicas(const hf__op *op) {
     bool lasts = op->verb == HF__RENEW || op->verb == HF__EXPORT || op->verb == HF__EXTEND_EXPORTED;
     return (op->verb == HF__ACQUIRE || lasts) && op->result == HF_OK;
@@ -72,9 +73,10 @@ hf__op *hf__replica_wait_completed(hf__replica_wait *w) {
     return pop_op(&w->done_first, &w->done_last);
 }
 
-/* ---- Not confirmed ---- */
+/* ---- Rejected operations ---- */
 
-/* A grant is given back where it was made. A renewal, or an upgrade, stands as it may, and is tried again. */
+/* A grant is given back on the connection it came from. A renewal or an upgrade is left as it is
+   and tried again. */
 static void reject_op(hf__replica_wait *w, hf__op *op, hf_result result, char *why, hf__time now) {
     bool there = w->commands->state == HF__READY && w->commands->link == op->ack.link;
     if (op->ack.verb != HF__ACQUIRE || op->upgrade || !there) {
@@ -92,7 +94,6 @@ static void reject_op(hf__replica_wait *w, hf__op *op, hf_result result, char *w
     hf__session_submit(w->commands, op, now);
 }
 
-/* Why it does not count. */
 static char *explain_rejection(const hf__replica_wait *w, const hf__op *op, int64_t confirmed) {
     const char *what =
         op->ack.verb == HF__ACQUIRE ? "the lock was granted" : "the hold was renewed";
@@ -106,9 +107,9 @@ static char *explain_rejection(const hf__replica_wait *w, const hf__op *op, int6
                     then);
 }
 
-/* ---- Asking ---- */
+/* ---- Asking the replicas ---- */
 
-/* Long enough for a replica far away, and short enough for the lease. */
+/* Long enough for a distant replica, and short enough for the lease. */
 static int64_t wait_budget_ms(const hf__replica_wait *w, const hf__op *op) {
     int64_t most = w->url->command_timeout_ms / 2, third = op->lease_ms / 3;
     int64_t ms = third && third < most ? third : most;
@@ -150,16 +151,18 @@ static void finish_wait(hf__replica_wait *w, hf__time now) {
     w->wait_op.detail = NULL;
 }
 
-/* The connection may lead to a server that has the hold as it was before: a replica that was promoted while the old
-   primary still answers our commands. There it ends too soon. A little less is no other server: scripts reckon in
-   whole milliseconds, and deadlines have a margin of as much. */
+/* The connection may lead to a server with an older state of the hold: a replica that was promoted
+   while the old primary still answers our commands. The hold expires too soon there. A small
+   difference is no sign of that: scripts round to milliseconds, and deadlines have a margin of that
+   size. */
 static bool lasts_long_enough(const hf__op *op, hf__time now) {
     int64_t margin_ms = op->lease_ms / 100 + 2;
     hf__time at_the_latest = hf__after_ms(now, op->ack.left_ms + margin_ms);
     return at_the_latest >= hf__after_ms(op->ack.sent_at, op->lease_ms);
 }
 
-/* Deadlines count from here: it lasts no longer than it does where it was confirmed. */
+/* The start of the lease for deadlines: the hold must not outlast its expiry on the server that
+   confirmed it. */
 static hf__time confirmed_from(const hf__op *op) {
     if (!op->lease_ms) return op->ack.sent_at;
     return hf__sooner(op->ack.sent_at,
@@ -182,7 +185,7 @@ static hf__time wait_deadline(const hf__replica_wait *w, const hf__op *op) {
     return hf__after_ms(op->ack.sent_at, wait_budget_ms(w, op));
 }
 
-/* The way to ask is missing. */
+/* Rejects operations that could not be sent to the replicas in time. */
 static void expire_waiting(hf__replica_wait *w, hf__time now) {
     while (w->waiting_first && !w->busy &&
            (now >= wait_deadline(w, w->waiting_first) || w->commands->state != HF__READY)) {

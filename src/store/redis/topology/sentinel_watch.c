@@ -17,7 +17,7 @@ static void connect_to_sentinel(hf__sentinel_watch *w, hf__time now) {
     hf__link_move(&w->link, now);
 }
 
-/* All of them together have the time that one connection may take. */
+/* All Sentinels together get the time that one connection may take. */
 static int64_t timeout_share(const hf__url *url, unsigned count) {
     int64_t share = url->connect_timeout_ms / (count + 1);
     return share > 0 ? share : 1;
@@ -55,7 +55,7 @@ void hf__sentinel_watch_free(hf__sentinel_watch *w, bool forked) {
     free(w);
 }
 
-/* ---- What a visit came to ---- */
+/* ---- Results of asking a Sentinel ---- */
 
 static void clear_failure(hf__sentinel_watch *w) {
     w->failed = 0;
@@ -88,7 +88,7 @@ static void note_answer(hf__sentinel_watch *w, hf__time now) {
     w->asked_by |= 1u << w->sentinel.at;
     w->heard_by |= 1u << w->sentinel.at;
     clear_failure(w);
-    if (w->sentinel.older) /* it is one of those */
+    if (w->sentinel.older) /* this Sentinel is one of them */
         hf__log_add(w->log, HF_LOG_INFO,
                     "the Sentinel at %s is behind others: that the primary is at %s, port %d, is "
                     "not believed",
@@ -96,7 +96,8 @@ static void note_answer(hf__sentinel_watch *w, hf__time now) {
     w->leave_at = now + next_pause(w);
 }
 
-/* The next is asked at once, but a round in which all failed is not begun anew without a pause. */
+/* The next Sentinel is asked at once, but after a round in which all have failed there is a
+   pause. */
 static void note_failure(hf__sentinel_watch *w, hf__time now) {
     uint32_t bit = 1u << w->sentinel.at;
     hf_result result = w->link.down_result ? w->link.down_result : HF_UNREACHABLE;
@@ -114,9 +115,9 @@ static void note_failure(hf__sentinel_watch *w, hf__time now) {
     connect_to_sentinel(w, w->failed % w->sentinel.count ? now : now + next_pause(w));
 }
 
-/* ---- Turning ---- */
+/* ---- Running ---- */
 
-/* While the primary is up there is time; when it goes away a pause is over. */
+/* While the primary is up, Sentinels are asked at leisure. When it goes down, the pause ends. */
 static void set_primary_up(hf__sentinel_watch *w, bool primary_up, hf__time now) {
     w->primary_up = primary_up;
     w->rounds = 0;
@@ -129,7 +130,7 @@ static void look_at_link(hf__sentinel_watch *w, hf__time now) {
     bool idle = w->link.state == HF__LINK_IDLE;
     if (w->link.state == HF__LINK_UP && !w->listening)
         note_answer(w, now);
-    else if (idle && w->listening) /* it went away: no harm, ask the next */
+    else if (idle && w->listening) /* it disconnected: simply ask the next */
         w->leave_at = now;
     else if (idle && w->link.failures)
         note_failure(w, now);

@@ -1,13 +1,14 @@
 /*
- * Following the primary: one connection to one Sentinel after the other, over which it is asked where
- * the primary is, and listened to for a while in case that changes.
+ * Follows the primary. One connection goes from Sentinel to Sentinel: each is asked where the
+ * primary is, and then listened to for a while in case that changes.
  *
- *   ask --answer--> listen --time is up, a failover--> ask the next (after a failover the same)
- *    \--no answer in time, no use------------------^
+ *   ask --answer--> listen --time is up, or a failover--> ask the next (after a failover, the same)
+ *    \--no answer in time, or not usable-------------^
  *
- * A node is gone to when most of them have been asked, or all that answer: one that was cut off from the
- * others may still name the old primary, which may be back without its data. They are asked anew before
- * each attempt. While the primary is up one of them is asked every few seconds, so that all are in turn.
+ * A node is used only when a majority of the Sentinels have answered, or all that can be reached. A
+ * Sentinel that is cut off from the others may still name the old primary, which may be back
+ * without its data. Sentinels are asked again before each attempt to connect. While the primary is
+ * up, one of them is asked every few seconds, in turn.
  */
 #ifndef HF_STORE_REDIS_TOPOLOGY_SENTINEL_WATCH_H
 #define HF_STORE_REDIS_TOPOLOGY_SENTINEL_WATCH_H
@@ -15,26 +16,26 @@
 #include "store/redis/net/link.h"
 
 typedef struct hf__sentinel_watch {
-    hf__url url; /* of the Sentinel being asked: parts of the client's URL, none of its own */
+    hf__url url; /* of the Sentinel being asked; its parts belong to the client's URL */
     hf__sentinel sentinel;
     hf__link link;
     hf__log *log;
 
-    bool listening;    /* as was last seen */
-    bool primary_up;   /* as was last told */
-    uint32_t asked_by; /* those that were asked since the primary was last doubted, a bit each */
-    uint32_t heard_by; /* and answered */
-    unsigned rounds;   /* asked since the primary went away */
+    bool listening;    /* as last seen */
+    bool primary_up;   /* as last set by the store */
+    uint32_t asked_by; /* Sentinels asked since the primary was last in doubt, a bit each */
+    uint32_t heard_by; /* those of them that answered */
+    unsigned rounds;   /* rounds since the primary went away */
     unsigned failed;   /* in a row */
-    uint32_t silent;   /* those that failed when last asked, a bit each */
-    hf__time leave_at; /* on to the next then */
+    uint32_t silent;   /* Sentinels that failed when last asked, a bit each */
+    hf__time leave_at; /* when to go on to the next */
     hf__time open_until;
 
-    hf_result result; /* none of them was of use; HF_OK: not so */
+    hf_result result; /* why no Sentinel was usable; HF_OK: one was */
     char *detail;
 } hf__sentinel_watch;
 
-/* Borrows all it is given. NULL: no memory. */
+/* Borrows all arguments. NULL: out of memory. */
 hf__sentinel_watch *hf__sentinel_watch_new(const hf__url *url, const hf__identity *who,
                                            hf__log *log);
 void hf__sentinel_watch_free(hf__sentinel_watch *w, bool forked);
@@ -42,13 +43,13 @@ void hf__sentinel_watch_free(hf__sentinel_watch *w, bool forked);
 void hf__sentinel_watch_tick(hf__sentinel_watch *w, bool primary_up, hf__time now);
 hf__time hf__sentinel_watch_due(const hf__sentinel_watch *w);
 
-/* Where the primary is; NULL: not known, or not asked for often enough. */
+/* Where the primary is; NULL: unknown, or too few Sentinels have answered. */
 const hf__address *hf__sentinel_watch_primary(const hf__sentinel_watch *w);
 
-/* It was not there: ask anew. */
+/* The primary was not there: ask all Sentinels again. */
 void hf__sentinel_watch_recheck(hf__sentinel_watch *w);
 
-/* The first connection may take as long as one may, through whatever Sentinels and nodes. */
+/* Whether the first connection is still being made; all attempts together have connect_timeout. */
 bool hf__sentinel_watch_opening(const hf__sentinel_watch *w);
 
 #endif

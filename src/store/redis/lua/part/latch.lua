@@ -7,8 +7,8 @@
 -- id, 3 the server time in µs after which nothing may be done.
 
 local LATCH_MS = 90000000 -- 25 hours
-local LATE_US = 60000000 -- a request id is kept this long after its commands may act
-local TIDY_US = 60000000 -- how often old request ids are dropped
+local LATE_US = 60000000  -- a request id is kept this long after its commands may act
+local TIDY_US = 60000000  -- how often old request ids are dropped
 
 local function read_latch()
     local held = call('HMGET', KEYS[1], 'r', 'd', 'c', ARGV[1])

@@ -12,14 +12,14 @@
 
 local ENTRY_PATTERN = '^[^:#%s]*[:#]%d+ %S+ %d+%S* %d+'
 local FENCE_MS = '90000000' -- 25 hours
-local QUEUE_MS = '60000' -- the queue expires if no waiter asks for so long
-local GONE_US = 60000000 -- and so does an entry whose client does not ask
+local QUEUE_MS = '60000'    -- the queue expires if no waiter asks for so long
+local GONE_US = 60000000    -- and so does an entry whose client does not ask
 -- a waiter that was silent for so long is skipped: all ask every 10 s
 local UNREACHABLE_US = 25000000
-local POLLS_WITHIN_US = 1000000 -- a waiter without a subscription asks more often than this
+local POLLS_WITHIN_US = 1000000   -- a waiter without a subscription asks more often than this
 local FIRST_BATCH, BATCH = 2, 100 -- entries that are read at once
-local ROUNDS = 10 -- how often a script reads a batch
-local SWEEP_EVERY = 16 -- after so many arrivals, entries of gone clients are removed
+local ROUNDS = 10                 -- how often a script reads a batch
+local SWEEP_EVERY = 16            -- after so many arrivals, entries of gone clients are removed
 
 local function split_id(id) -- client, acquire id, key in the queue
     local client, sign, acquire_id = string.match(id, '^([^:# ]*)([:#])(%d+)')
