@@ -17,7 +17,7 @@
 #include "store/redis/topology/sentinel_watch.h"
 
 #define RECHECK_AFTER (500 * HF__MS)
-#define CROWDED       HF__SEC /* how long after queuing this client expects contention */
+#define CONTENDED_FOR HF__SEC /* how long after queuing this client expects contention */
 
 /* What pollset would return for a link, as last published. */
 typedef struct link_snapshot {
@@ -235,11 +235,11 @@ static bool redis_flush(hf__store *store, pthread_mutex_t *mutex) {
     if (r->watch) hf__link_flush(&r->watch->link, mutex);
     if (r->wants_replicas) hf__link_flush(&r->replica_link, mutex);
     update_status(r);
-    bool told = r->link.session.done_first || r->replica_link.session.done_first ||
-                r->replica_wait.done_first;
-    bool again = r->releases.repeat_now && r->link.state == HF__LINK_UP;
+    bool completed = r->link.session.done_first || r->replica_link.session.done_first ||
+                     r->replica_wait.done_first;
+    bool repeat = r->releases.repeat_now && r->link.state == HF__LINK_UP;
     return r->store.up != was_up || r->notifications.must_recheck || r->channels.changed_count ||
-           told || again;
+           completed || repeat;
 }
 
 /* Each link has a fixed index; fd is -1 if there is nothing to poll. Messages of a Sentinel are
@@ -268,8 +268,9 @@ static void redis_ready(hf__store *store, const struct pollfd *fds, int count,
 /* Spin-reading pays off only for a single waiting thread. A client that hands a lock over leaves
    the CPU to the next holder, and a client that waits among many leaves it to the others. */
 static bool is_alone(const redis *r) {
-    bool crowded = r->notifications.wanted && hf__now() - r->notifications.queued_at < CROWDED;
-    return !crowded && r->link.session.in_flight == 1;
+    bool contended =
+        r->notifications.wanted && hf__now() - r->notifications.queued_at < CONTENDED_FOR;
+    return !contended && r->link.session.in_flight == 1;
 }
 
 static bool redis_read_blocking(hf__store *store, pthread_mutex_t *mutex) {

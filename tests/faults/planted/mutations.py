@@ -733,7 +733,7 @@ MUTATIONS = [
     Mutation(
         "a late acquire takes the turn of a later number",
         ACQUIRE,
-        "if queued_entry and select(2, split_id(queued_entry)) > asked_id then return {2, now} end",
+        "if queued_entry and select(2, split_id(queued_entry)) > own_id then return {2, now} end",
         "",
         ("fault_line", "F51_a_late_acquire_takes_nothing*"),
     ),
@@ -777,7 +777,7 @@ MUTATIONS = [
     Mutation(
         "who stands in line does not ask again",
         "store/redis/protocol/answer.c",
-        "return left < RETRY_TOLD_MS ? left : RETRY_TOLD_MS;",
+        "return left < RETRY_NOTIFIED_MS ? left : RETRY_NOTIFIED_MS;",
         "return left < 0 ? left : INT64_C(1000000);",
         ("fault_messages", "F19_a_lost_message*"),
     ),
@@ -914,8 +914,8 @@ MUTATIONS = [
     Mutation(
         "a wait for a latch relies on a message",
         "store/redis/protocol/latch_leader.c",
-        "#define LATCH_TOLD_MS   5000",
-        "#define LATCH_TOLD_MS   5000000",
+        "#define LATCH_NOTIFIED_MS  5000",
+        "#define LATCH_NOTIFIED_MS  5000000",
         ("fault_latch", "F19_a_lost_message*"),
         in_time=True,
     ),
@@ -943,8 +943,8 @@ MUTATIONS = [
     Mutation(
         "an observer relies on a message",
         "store/redis/protocol/latch_leader.c",
-        "#define LEADER_TOLD_MS  1000",
-        "#define LEADER_TOLD_MS  1000000",
+        "#define LEADER_NOTIFIED_MS 1000",
+        "#define LEADER_NOTIFIED_MS 1000000",
         ("fault_latch", "F19_an_observer*"),
     ),
     Mutation(
@@ -1443,14 +1443,14 @@ MUTATIONS = [
     Mutation(
         "an answer that nobody reads is due again at once",
         "store/redis/net/link.c",
-        "l->look_again_at = now + UNREAD_PAUSE;",
-        "l->look_again_at = now;",
+        "l->recheck_at = now + UNREAD_PAUSE;",
+        "l->recheck_at = now;",
         ("unit_redis_link", "*nobody_reads*"),
     ),
     Mutation(
         "who looks for answers in vain goes on looking",
         "store/redis/net/link.c",
-        "    l->sleeps = 1U << l->in_vain;\n",
+        "    l->sleeps = 1U << l->empty_polls;\n",
         "",
         ("unit_redis_link", "*in_vain*"),
     ),

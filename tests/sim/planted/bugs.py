@@ -111,7 +111,7 @@ BUGS = [
         "if now > tonumber(ARGV[4]) then return {2, now} end",
         ""),
     Bug("an acquire under a higher number of its client takes its place", ACQUIRE,
-        "if acquire_id > asked_id then return {2, now} end",
+        "if acquire_id > own_id then return {2, now} end",
         "", first=70),
     Bug("an acquire takes what another holds", ACQUIRE,
         "if key ~= client then return answer_busy() end",
@@ -192,7 +192,7 @@ BUGS = [
         "if older > acquire_id then return 0 end",
         "", first=1460),
     Bug("a lower number takes the lock while a higher one stands in line", ACQUIRE,
-        "if queued_entry and select(2, split_id(queued_entry)) > asked_id then return {2, now} end",
+        "if queued_entry and select(2, split_id(queued_entry)) > own_id then return {2, now} end",
         "", first=1290),
     Bug("the line has no end", QUEUE,
         "    call('PEXPIRE', KEYS[3], QUEUE_MS)\n",
@@ -210,7 +210,7 @@ BUGS = [
         "if not at or queued_id > acquire_id then return false end",
         "if not at then return false end"),
     Bug("who was granted what it asked for stays in line", ACQUIRE,
-        "leave_queue(client, asked_id)",
+        "leave_queue(client, own_id)",
         ""),
 
     # Handing over.

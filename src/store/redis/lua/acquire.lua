@@ -68,7 +68,7 @@ end
 
 --@ holders
 --@ queue
-local client, asked_id = split_id(ARGV[1])
+local client, own_id = split_id(ARGV[1])
 if holder and string.sub(holder, 1, 1) == '*' then
     purge_expired(now)
     holder = call('HGET', KEYS[1], 'n')
@@ -76,7 +76,7 @@ end
 fence = fence or call('GET', KEYS[2]) or call('HGET', KEYS[1], 't') or '0'
 local last, rest = string.match(fence, '^%d+$'), ''
 if not last then last, rest = string.match(fence, '^(%d+)( .*)$') end
-local tombstones, is_late, merged = live_tombstones(fence, now, client, asked_id, tonumber(ARGV[6]))
+local tombstones, is_late, merged = live_tombstones(fence, now, client, own_id, tonumber(ARGV[6]))
 if not last then return redis.error_reply('HFFENCE the fence holds no token') end
 
 local function answer_busy(served)
@@ -98,17 +98,17 @@ if is_late then return {2, now, merged} end
 if holder then
     local _, acquire_id, key = split_id(holder)
     if key ~= client then return answer_busy() end
-    if acquire_id > asked_id then return {2, now} end
+    if acquire_id > own_id then return {2, now} end
     call('DEL', KEYS[1])
 end
 local mark = ''
 if string.find(rest, '^ q') then
     local _, queued_entry = find_entry(client)
-    if queued_entry and select(2, split_id(queued_entry)) > asked_id then return {2, now} end
+    if queued_entry and select(2, split_id(queued_entry)) > own_id then return {2, now} end
     if not (holder and ARGV[7] == '2') and serve_queue(now, client, true, true) then
         return answer_busy(true)
     end
-    leave_queue(client, asked_id)
+    leave_queue(client, own_id)
     mark = call('LLEN', KEYS[3]) > 0 and ' q' or ''
 end
 token = math.max(token, last + 1)

@@ -17,7 +17,7 @@
 #define PLAIN_MAX        65536         /* a read may complete a TLS record that began before */
 #define PAUSE            HF__MS        /* idle time after which to read before sending */
 #define UNREAD_PAUSE     (20 * HF__MS) /* until the next check of an answer that is not read */
-#define LOOKS            100           /* tries to read before sleeping: about 100 µs */
+#define POLL_TRIES       100           /* tries to read before sleeping: about 100 µs */
 #define SLEEPS_DOUBLING  8
 #define RETRY_FIRST      (20 * HF__MS)
 #define RETRY_MOST       (2 * HF__SEC)
@@ -337,28 +337,28 @@ static void feed_bytes(hf__link *l, const char *bytes, size_t length) {
 /* Waking a sleeping thread may take longer than the server's answer. So the thread first polls for
    a moment and yields the CPU between two tries. If polling found nothing, the next reads sleep at
    once, for a number of reads that doubles each time. */
-static ssize_t look_then_sleep(hf__link *l) {
+static ssize_t poll_then_sleep(hf__link *l) {
     if (l->sleeps) {
         l->sleeps--;
         return recv(l->fd, l->incoming, sizeof l->incoming, 0);
     }
-    for (int i = 0; i < LOOKS; i++) {
+    for (int i = 0; i < POLL_TRIES; i++) {
         ssize_t n = recv(l->fd, l->incoming, sizeof l->incoming, MSG_DONTWAIT);
         if (n >= 0 || errno != EAGAIN) {
-            l->in_vain = 0;
+            l->empty_polls = 0;
             return n;
         }
         sched_yield();
     }
-    if (l->in_vain < SLEEPS_DOUBLING) l->in_vain++;
-    l->sleeps = 1U << l->in_vain;
+    if (l->empty_polls < SLEEPS_DOUBLING) l->empty_polls++;
+    l->sleeps = 1U << l->empty_polls;
     return recv(l->fd, l->incoming, sizeof l->incoming, 0);
 }
 
-typedef enum read_mode { AT_ONCE, SLEEP, LOOK_FIRST } read_mode;
+typedef enum read_mode { AT_ONCE, SLEEP, POLL_FIRST } read_mode;
 
 static ssize_t receive_bytes(hf__link *l, read_mode how) {
-    if (how == LOOK_FIRST) return look_then_sleep(l);
+    if (how == POLL_FIRST) return poll_then_sleep(l);
     return recv(l->fd, l->incoming, sizeof l->incoming, how == AT_ONCE ? MSG_DONTWAIT : 0);
 }
 
@@ -454,10 +454,10 @@ void hf__link_move(hf__link *l, hf__time when) {
 
 /* ---- Functions of the store's table ---- */
 
-bool hf__link_wait(hf__link *l, bool look, pthread_mutex_t *mutex) {
+bool hf__link_wait(hf__link *l, bool spin, pthread_mutex_t *mutex) {
     if (l->state != HF__LINK_UP) return false;
     if (l->reading || l->want_write || !l->session.in_flight) return false;
-    read_some(l, mutex, look ? LOOK_FIRST : SLEEP);
+    read_some(l, mutex, spin ? POLL_FIRST : SLEEP);
     return true;
 }
 
@@ -507,7 +507,7 @@ static void fail_timed_out(hf__link *l, hf__time now) {
 static hf__time answer_deadline(const hf__link *l) {
     hf__time since = hf__session_waits_since(&l->session);
     if (since == HF__NEVER) return HF__NEVER;
-    return hf__later(hf__after_ms(since, l->url->command_timeout_ms), l->look_again_at);
+    return hf__later(hf__after_ms(since, l->url->command_timeout_ms), l->recheck_at);
 }
 
 /* The answer came in time but was not read yet: a client without a background thread may be
@@ -535,7 +535,7 @@ void hf__link_tick(hf__link *l, hf__time now) {
         break;
     case HF__LINK_UP:
         if (now >= answer_deadline(l) && answer_unread(l)) {
-            l->look_again_at = now + UNREAD_PAUSE;
+            l->recheck_at = now + UNREAD_PAUSE;
         } else if (now >= answer_deadline(l)) {
             fail_link(l, HF_UNREACHABLE,
                       hf__line("%s did not answer within command_timeout (%" PRId64 " ms)",

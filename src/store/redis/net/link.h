@@ -56,13 +56,13 @@ typedef struct hf__link {
 
     bool reading, writing, want_write;
     /* reader's: how often in a row polling for an answer found nothing */
-    unsigned in_vain;
+    unsigned empty_polls;
     unsigned sleeps;    /* reader's: how many reads are still to sleep without polling */
     hf__buffer sending; /* writer's, while `writing` */
     size_t sent;
     hf__time fed_at; /* when bytes last arrived */
     /* an answer is overdue, but its bytes are there unread: check again then */
-    hf__time look_again_at;
+    hf__time recheck_at;
 
     hf__tls *tls;             /* rediss://, while connected */
     hf__buffer sealed, plain; /* TLS records to send; decrypted bytes received */
@@ -90,8 +90,8 @@ void hf__link_renew(hf__link *link, hf__time now);
 /* The URL has a new address: connect there, not before `when`. */
 void hf__link_move(hf__link *link, hf__time when);
 
-/* See hf__store_table.read_blocking. `look`: poll for a moment before sleeping. */
-bool hf__link_wait(hf__link *link, bool look, pthread_mutex_t *mutex);
+/* See hf__store_table.read_blocking. `spin`: poll for a moment before sleeping. */
+bool hf__link_wait(hf__link *link, bool spin, pthread_mutex_t *mutex);
 
 /* Says goodbye if possible and closes, for good. */
 void hf__link_shut(hf__link *link);

@@ -12,11 +12,11 @@
 #include "store/redis/protocol/redirect.h"
 #include "store/redis/protocol/session_internal.h"
 
-#define RETRY_FIRST_MS  10
-#define RETRY_DOUBLINGS 3
-#define RETRY_MOST_MS   100
-#define RETRY_TOLD_MS   10000
-#define PLACE_APART_MS  20
+#define RETRY_FIRST_MS    10
+#define RETRY_DOUBLINGS   3
+#define RETRY_MOST_MS     100
+#define RETRY_NOTIFIED_MS 10000
+#define POSITION_APART_MS 20
 /* the year 2001: tokens that are times are later */
 #define TIME_MIN_US     INT64_C(1000000000000000)
 #define LATE_TRIES      3
@@ -30,10 +30,10 @@
 /* When to try again. A queued waiter with a subscription gets a message. It still asks when the
    holder expires, in queue order, in case the message is lost. Other waiters ask soon at first, ten
    times a second later, and when the holder expires. */
-static int64_t retry_ms(bool heard, uint32_t attempt, int64_t expires_ms, int64_t place) {
-    if (heard && place) {
-        int64_t left = (expires_ms > 0 ? expires_ms : 0) + place * PLACE_APART_MS;
-        return left < RETRY_TOLD_MS ? left : RETRY_TOLD_MS;
+static int64_t retry_ms(bool heard, uint32_t attempt, int64_t expires_ms, int64_t position) {
+    if (heard && position) {
+        int64_t left = (expires_ms > 0 ? expires_ms : 0) + position * POSITION_APART_MS;
+        return left < RETRY_NOTIFIED_MS ? left : RETRY_NOTIFIED_MS;
     }
     int64_t wait = attempt < RETRY_DOUBLINGS ? (int64_t)RETRY_FIRST_MS << attempt : RETRY_MOST_MS;
     return expires_ms >= 0 && expires_ms < wait ? expires_ms + 1 : wait;
@@ -56,7 +56,7 @@ static void read_owner(char out[HF__OWNER_TEXT], const char *owner) {
     if (colon) hf__text_tame(out, HF__OWNER_TEXT, colon + 1, strlen(colon + 1));
 }
 
-static bool read_sight(hf__lock_info *lock_info, const hf__reply *r) {
+static bool read_holder(hf__lock_info *lock_info, const hf__reply *r) {
     int64_t left, token, since, kind, count, holders, used, capacity;
     const char *id = hf__reply_text(r, 4), *owner = hf__reply_text(r, 8);
     if (!hf__reply_number(r, 3, &left) || !id || !owner || !hf__reply_number(r, 5, &token) ||
@@ -79,16 +79,16 @@ static bool read_sight(hf__lock_info *lock_info, const hf__reply *r) {
     return true;
 }
 
-static bool read_line(hf__lock_info *lock_info, const hf__reply *r, size_t from) {
+static bool read_waiters(hf__lock_info *lock_info, const hf__reply *r, size_t from) {
     int64_t waiting;
     if (!hf__reply_number(r, 2, &waiting) || waiting < 0 || waiting > UINT32_MAX) return false;
     lock_info->waiter_count = (uint32_t)waiting;
     for (size_t i = from; i < r->count && i - from < HF__WAITERS_MAX; i++) {
         const char *id = hf__reply_text(r, i);
-        hf__waiter_info *standing = &lock_info->waiters[i - from];
+        hf__waiter_info *waiter = &lock_info->waiters[i - from];
         if (!id) return false;
-        hf__text_tame(standing->client, sizeof standing->client, id, strcspn(id, ":"));
-        read_owner(standing->owner, id);
+        hf__text_tame(waiter->client, sizeof waiter->client, id, strcspn(id, ":"));
+        read_owner(waiter->owner, id);
     }
     return r->count - from == (waiting < HF__WAITERS_MAX ? (size_t)waiting : HF__WAITERS_MAX);
 }
@@ -98,7 +98,7 @@ static void read_text(char *to, const hf__reply *r, size_t i) {
     hf__text_tame(to, HF__IDENTITY_TEXT, text ? text : "", text ? strlen(text) : 0);
 }
 
-static hf_result who_answer(hf__session *s, hf__op *op, char **detail) {
+static hf_result client_info_answer(hf__session *s, hf__op *op, char **detail) {
     const hf__reply *r = &s->parser.reply;
     hf__identity *who = &op->lock_info->identity;
     if (r->type != REDIS_REPLY_ARRAY || r->count != 4) return bad_answer(s, op, detail);
@@ -126,37 +126,37 @@ static void late_answer(hf__session *s, hf__op *op, hf__time now) {
 }
 
 /* Another client holds the lock: reads the position in the queue and that client's token. */
-static bool read_busy(const hf__reply *r, int64_t *place, uint64_t *token) {
+static bool read_busy(const hf__reply *r, int64_t *position, uint64_t *token) {
     int64_t n;
-    if (!hf__reply_number(r, 3, place) || !hf__reply_number(r, 4, &n) || n < 0) return false;
+    if (!hf__reply_number(r, 3, position) || !hf__reply_number(r, 4, &n) || n < 0) return false;
     *token = (uint64_t)n;
     return true;
 }
 
-static bool read_crowded(const hf__reply *r, hf__op *op) {
-    int64_t crowded;
-    if (!hf__reply_number(r, 3, &crowded)) return false;
-    op->has_waiters = crowded != 0;
+static bool read_has_waiters(const hf__reply *r, hf__op *op) {
+    int64_t has_waiters;
+    if (!hf__reply_number(r, 3, &has_waiters)) return false;
+    op->has_waiters = has_waiters != 0;
     return true;
 }
 
 static hf_result grant_answer(hf__session *s, hf__op *op, int64_t value, bool yes, char **detail) {
-    int64_t place = 0;
-    if (yes ? value <= 0 : !read_busy(&s->parser.reply, &place, &op->holder_token))
+    int64_t position = 0;
+    if (yes ? value <= 0 : !read_busy(&s->parser.reply, &position, &op->holder_token))
         return bad_answer(s, op, detail);
     if (yes)
         op->token = (uint64_t)value;
     else
-        op->retry_ms = retry_ms(is_subscribed(s, op), op->attempt, value, place);
-    if (yes && hf__in_lane(op) && !read_crowded(&s->parser.reply, op))
+        op->retry_ms = retry_ms(is_subscribed(s, op), op->attempt, value, position);
+    if (yes && hf__uses_shared_scripts(op) && !read_has_waiters(&s->parser.reply, op))
         return bad_answer(s, op, detail);
-    op->queued = place > 0;
+    op->queued = position > 0;
     hf__session_complete(s, op, yes ? HF_OK : HF_BUSY, false, NULL);
     return HF_OK;
 }
 
 /* The answer for several names at once: a token for each, or nothing. */
-static hf_result chain_answer(hf__session *s, hf__op *op, bool yes, char **detail) {
+static hf_result multi_answer(hf__session *s, hf__op *op, bool yes, char **detail) {
     const hf__reply *r = &s->parser.reply;
     size_t i = 2;
     for (hf__op *each = op; yes && each; each = each->next_in_multi, i++) {
@@ -169,19 +169,19 @@ static hf_result chain_answer(hf__session *s, hf__op *op, bool yes, char **detai
 }
 
 /* An array is the answer to a release with a next acquire, and says what became of that acquire. */
-static hf_result heir_answer(hf__session *s, hf__op *op, int64_t status, int64_t value,
-                             char **detail) {
-    int64_t place = 0;
+static hf_result next_acquire_answer(hf__session *s, hf__op *op, int64_t status, int64_t value,
+                                     char **detail) {
+    int64_t position = 0;
     if (!op->next_acquire || (status == STATUS_YES && value <= 0) ||
         (status == STATUS_NO &&
-         !read_busy(&s->parser.reply, &place, &op->next_acquire->holder_token)))
+         !read_busy(&s->parser.reply, &position, &op->next_acquire->holder_token)))
         return bad_answer(s, op, detail);
     op->next_acquire->result = status == STATUS_YES  ? HF_OK
                                : status == STATUS_NO ? HF_BUSY
                                                      : HF_NOT_HELD;
     if (status == STATUS_YES) op->next_acquire->token = (uint64_t)value;
     if (status == STATUS_NO)
-        op->next_acquire->retry_ms = retry_ms(is_subscribed(s, op), 0, value, place);
+        op->next_acquire->retry_ms = retry_ms(is_subscribed(s, op), 0, value, position);
     hf__session_complete(s, op, HF_OK, false, NULL);
     return HF_OK;
 }
@@ -191,7 +191,7 @@ static bool good_time(int64_t server_us) {
 }
 
 /* The server's uptime in seconds; -1 if it may not be read. */
-static hf_result age_answer(hf__session *s, hf__op *op, int64_t seconds, char **detail) {
+static hf_result uptime_answer(hf__session *s, hf__op *op, int64_t seconds, char **detail) {
     if (seconds < -1 || seconds > TIME_MAX_US / 1000000) return bad_answer(s, op, detail);
     op->uptime_ms = seconds < 0 ? -1 : seconds * 1000;
     hf__session_complete(s, op, HF_OK, false, NULL);
@@ -209,7 +209,7 @@ static hf_result number_answer(hf__session *s, hf__op *op, hf__time now, char **
         hf__session_complete(s, op, n ? HF_OK : HF_LOST, false, NULL);
         return HF_OK;
     }
-    if (op->verb == HF__UPTIME) return age_answer(s, op, n, detail);
+    if (op->verb == HF__UPTIME) return uptime_answer(s, op, n, detail);
     bool may_be = op->verb == HF__RENEW || op->verb == HF__REGISTER ||
                   op->verb == HF__RAISE_TOKEN ||
                   (op->verb == HF__ACQUIRE && !op->next_in_multi && n >= TIME_MIN_US);
@@ -222,25 +222,26 @@ static hf_result number_answer(hf__session *s, hf__op *op, hf__time now, char **
 }
 
 /* The answer to a renewal of any kind but a mutex. */
-static hf_result kept_answer(hf__session *s, hf__op *op, bool yes, int64_t server_us, hf__time now,
-                             char **detail) {
-    int64_t crowded = 0;
-    if (!hf__in_lane(op) || (yes && !hf__reply_number(&s->parser.reply, 2, &crowded)))
+static hf_result shared_renew_answer(hf__session *s, hf__op *op, bool yes, int64_t server_us,
+                                     hf__time now, char **detail) {
+    int64_t has_waiters = 0;
+    if (!hf__uses_shared_scripts(op) ||
+        (yes && !hf__reply_number(&s->parser.reply, 2, &has_waiters)))
         return bad_answer(s, op, detail);
     hf__session_note_time(s, server_us, op->sent_at, now);
-    op->has_waiters = crowded != 0;
+    op->has_waiters = has_waiters != 0;
     hf__session_complete(s, op, yes ? HF_OK : HF_LOST, false, NULL);
     return HF_OK;
 }
 
-static hf_result other_answer(hf__session *s, hf__op *op, int64_t status, char **detail) {
+static hf_result shared_refusal_answer(hf__session *s, hf__op *op, int64_t status, char **detail) {
     int64_t capacity = 0;
     bool other = status == STATUS_CAPACITY;
     if (hf__is_handed(op) && !other) {
         hf__session_complete(s, op, HF_LOST, false, NULL);
         return HF_OK;
     }
-    if (op->verb != HF__ACQUIRE || op->next_in_multi || !hf__in_lane(op) ||
+    if (op->verb != HF__ACQUIRE || op->next_in_multi || !hf__uses_shared_scripts(op) ||
         (other && !hf__reply_number(&s->parser.reply, 2, &capacity)))
         return bad_answer(s, op, detail);
     if (other) op->capacity = (uint32_t)capacity; /* the one in use */
@@ -255,9 +256,9 @@ static hf_result list_answer(hf__session *s, hf__op *op, hf__time now, char **de
     if (!hf__reply_number(r, 0, &status) || status < STATUS_NO || status > STATUS_NONE ||
         !hf__reply_number(r, 1, &server_us) || !good_time(server_us))
         return bad_answer(s, op, detail);
-    if (status > STATUS_LATE) return other_answer(s, op, status, detail);
+    if (status > STATUS_LATE) return shared_refusal_answer(s, op, status, detail);
     bool yes = status == STATUS_YES, late = status == STATUS_LATE;
-    if (op->verb == HF__RENEW) return kept_answer(s, op, yes, server_us, now, detail);
+    if (op->verb == HF__RENEW) return shared_renew_answer(s, op, yes, server_us, now, detail);
     bool third = hf__is_handed(op) || op->verb == HF__ACQUIRE || op->verb == HF__BREAK ||
                  op->verb == HF__RELEASE;
     if (op->next_in_multi) third = late;
@@ -265,13 +266,13 @@ static hf_result list_answer(hf__session *s, hf__op *op, hf__time now, char **de
         return bad_answer(s, op, detail);
     hf__session_note_time(s, server_us, op->sent_at, now);
     op->server_us = server_us;
-    if (op->verb == HF__RELEASE) return heir_answer(s, op, status, value, detail);
+    if (op->verb == HF__RELEASE) return next_acquire_answer(s, op, status, value, detail);
     if (late) {
         late_answer(s, op, now);
         return HF_OK;
     }
     if (hf__is_handed(op) && !yes) return bad_answer(s, op, detail);
-    if (op->next_in_multi) return chain_answer(s, op, yes, detail);
+    if (op->next_in_multi) return multi_answer(s, op, yes, detail);
     if (op->verb == HF__ACQUIRE) return grant_answer(s, op, value, yes, detail);
     if (op->verb == HF__LIST) {
         if (!yes || !hf__list_answer(r, s->url->prefix, op->list_walk))
@@ -280,7 +281,8 @@ static hf_result list_answer(hf__session *s, hf__op *op, hf__time now, char **de
         op->token = (uint64_t)value;
     else if (hf__is_handed(op))
         op->result = HF_OK;
-    else if ((yes && !read_sight(op->lock_info, r)) || !read_line(op->lock_info, r, yes ? 13 : 3))
+    else if ((yes && !read_holder(op->lock_info, r)) ||
+             !read_waiters(op->lock_info, r, yes ? 13 : 3))
         return bad_answer(s, op, detail);
     hf_result no = op->verb == HF__BREAK ? HF_NOT_HELD : HF_OK;
     hf__session_complete(s, op, yes ? HF_OK : no, false, NULL);
@@ -289,7 +291,7 @@ static hf_result list_answer(hf__session *s, hf__op *op, hf__time now, char **de
 
 /* The answer to the acquire that was sent with a release. The time is negative if there was no hold
    to release. */
-static hf_result next_answer(hf__session *s, hf__op *op, hf__time now, char **detail) {
+static hf_result next_acquire_op_answer(hf__session *s, hf__op *op, hf__time now, char **detail) {
     hf__reply *r = &s->parser.reply;
     int64_t status, server_us;
     if (!hf__reply_number(r, 0, &status) || status < STATUS_NO || status > STATUS_CAPACITY ||
@@ -324,10 +326,11 @@ static hf_result script_answer(hf__session *s, hf__op *op, hf__time now, char **
     int type = s->parser.reply.type;
     if (hf__is_latch_or_leader(op)) return latch_leader_answer(s, op, now, detail);
     bool lists = hf__is_handed(op) || op->verb == HF__ACQUIRE ||
-                 (op->verb == HF__RENEW && hf__in_lane(op)) || op->verb == HF__BREAK ||
+                 (op->verb == HF__RENEW && hf__uses_shared_scripts(op)) || op->verb == HF__BREAK ||
                  op->verb == HF__INSPECT || op->verb == HF__RELEASE || op->verb == HF__LIST;
     if (type == REDIS_REPLY_INTEGER) return number_answer(s, op, now, detail);
-    if (type == REDIS_REPLY_ARRAY && op->next_acquire_op) return next_answer(s, op, now, detail);
+    if (type == REDIS_REPLY_ARRAY && op->next_acquire_op)
+        return next_acquire_op_answer(s, op, now, detail);
     if (type == REDIS_REPLY_ARRAY && lists) return list_answer(s, op, now, detail);
     return bad_answer(s, op, detail);
 }
@@ -425,6 +428,6 @@ hf_result hf__session_answer(hf__session *s, hf__time now, char **detail) {
     forget_asking(op);
     if (s->role == HF__REPLICAS) return replicas_answer(s, op, detail);
     if (op->verb == HF__CLUSTER_SLOTS) return slots_answer(s, op, detail);
-    return op->verb == HF__CLIENT_INFO ? who_answer(s, op, detail)
+    return op->verb == HF__CLIENT_INFO ? client_info_answer(s, op, detail)
                                        : script_answer(s, op, now, detail);
 }

@@ -208,7 +208,7 @@ bool hf__channels_push(hf__channels *c, const hf__reply *r) {
     return true;
 }
 
-static hf__channel *oldest_asked(const hf__channels *c) {
+static hf__channel *oldest_request(const hf__channels *c) {
     hf__channel *oldest = NULL;
     for (hf__channel *ch = c->first; ch; ch = ch->next)
         if (ch->state == SUBSCRIBING && (!oldest || ch->asked < oldest->asked)) oldest = ch;
@@ -220,7 +220,7 @@ static bool lacks_shards(const char *error) {
 }
 
 bool hf__channels_error(hf__channels *c, const char *error, hf__log *log) {
-    hf__channel *ch = oldest_asked(c);
+    hf__channel *ch = oldest_request(c);
     if (!ch) return false;
     if (lacks_shards(error) && !c->plain) {
         c->plain = true;

@@ -25,7 +25,7 @@ static int64_t at_least_until(const hf__session *s, hf__time t) {
 }
 
 /* Any kind but a mutex has an entry of its own for each acquire id. */
-bool hf__in_lane(const hf__op *op) {
+bool hf__uses_shared_scripts(const hf__op *op) {
     return op->kind != HF_MUTEX;
 }
 
@@ -36,13 +36,13 @@ bool hf__is_handed(const hf__op *op) {
 }
 
 static const hf__script *plain_script_of(const hf__op *op) {
-    bool lane = hf__in_lane(op);
+    bool shared = hf__uses_shared_scripts(op);
     if (op->next_in_multi) return &hf__script_acquire_all;
     if (hf__is_handed(op)) return &hf__script_hand_over;
     switch (op->verb) {
-    case HF__ACQUIRE: return lane ? &hf__script_shared_acquire : &hf__script_acquire;
-    case HF__RENEW: return lane ? &hf__script_shared_renew : &hf__script_renew;
-    case HF__RELEASE: return lane ? &hf__script_shared_release : &hf__script_release;
+    case HF__ACQUIRE: return shared ? &hf__script_shared_acquire : &hf__script_acquire;
+    case HF__RENEW: return shared ? &hf__script_shared_renew : &hf__script_renew;
+    case HF__RELEASE: return shared ? &hf__script_shared_release : &hf__script_release;
     case HF__BREAK: return &hf__script_break;
     case HF__INSPECT: return &hf__script_inspect;
     case HF__LIST: return &hf__script_list;
@@ -65,7 +65,8 @@ void hf__encode_client_key(hf__session *s, const char *client) {
 
 /* client:acquire_id or client#acquire_id identifies a hold, client:owner its owner. */
 static void add_id(hf__session *s, const hf__op *op) {
-    hf__command_id(&s->out, s->who->client, hf__in_lane(op) ? "#" : ":", op->acquire_id);
+    hf__command_id(&s->out, s->who->client, hf__uses_shared_scripts(op) ? "#" : ":",
+                   op->acquire_id);
 }
 
 static void add_owner(hf__session *s, const hf__op *op) {
@@ -78,7 +79,7 @@ static void add_exported(hf__session *s, const hf__op *op) {
 
 /* The receiving and the giving client. An exported hold belongs to no client, but keeps the number
    of its owner for display. */
-static void add_hand(hf__session *s, const hf__op *op) {
+static void add_hand_over(hf__session *s, const hf__op *op) {
     if (op->verb == HF__ACQUIRE) {
         add_id(s, op);
         add_owner(s, op);
@@ -108,25 +109,25 @@ static void add_spec(hf__session *s, const hf__op *op) {
                                                                 : "w");
 }
 
-static void add_ask(hf__session *s, const hf__op *op, hf__time now) {
+static void add_acquire(hf__session *s, const hf__op *op, hf__time now) {
     add_id(s, op);
     add_owner(s, op);
     hf__command_number(&s->out, op->lease_ms);
     hf__command_number(&s->out, not_after(s, op->not_after));
     hf__command_number(&s->out, (int64_t)op->token);
-    if (hf__in_lane(op)) add_spec(s, op);
+    if (hf__uses_shared_scripts(op)) add_spec(s, op);
     hf__command_number(&s->out, sent_at(s, now));
     if (op->enqueue) hf__command_number(&s->out, op->inherits_position ? 2 : 1);
 }
 
-static int chain_length(const hf__op *op) {
+static int multi_length(const hf__op *op) {
     int n = 0;
     for (; op; op = op->next_in_multi) n++;
     return n;
 }
 
 /* Several names at once: see acquire_all.lua. */
-static void add_chain(hf__session *s, const hf__op *op, hf__time now) {
+static void add_multi(hf__session *s, const hf__op *op, hf__time now) {
     add_owner(s, op);
     hf__command_number(&s->out, op->lease_ms);
     hf__command_number(&s->out, not_after(s, op->not_after));
@@ -134,14 +135,14 @@ static void add_chain(hf__session *s, const hf__op *op, hf__time now) {
     hf__command_number(&s->out, sent_at(s, now));
     for (; op; op = op->next_in_multi) {
         add_id(s, op);
-        if (hf__in_lane(op))
+        if (hf__uses_shared_scripts(op))
             add_spec(s, op);
         else
             hf__command_string(&s->out, "m");
     }
 }
 
-static void add_heir(hf__session *s, const hf__next_acquire *next) {
+static void add_next_acquire(hf__session *s, const hf__next_acquire *next) {
     const hf__op as_op = {.acquire_id = next->acquire_id, .owner = next->owner};
     add_id(s, &as_op);
     add_owner(s, &as_op);
@@ -156,7 +157,7 @@ static void add_renew(hf__session *s, const hf__op *op) {
     hf__command_number(&s->out, op->count);
     hf__command_number(&s->out, op->lease_ms);
     hf__command_number(&s->out, (int64_t)op->token);
-    if (!hf__in_lane(op)) return;
+    if (!hf__uses_shared_scripts(op)) return;
     add_spec(s, op);
     hf__command_number(&s->out, op->upgrades);
 }
@@ -181,13 +182,13 @@ static bool keeps_fence(const hf__op *op, hf__time now) {
     return op->tombstone_until || now - op->held_since > FENCE_FRESH;
 }
 
-static bool says_token(const hf__op *op) {
+static bool sends_token(const hf__op *op) {
     return op->retried || op->exact_token;
 }
 
 static bool plain_release(const hf__op *op, hf__time now) {
     return !keeps_fence(op, now) && !op->leave_queue && !op->next_acquire && !op->next_acquire_op &&
-           !says_token(op);
+           !sends_token(op);
 }
 
 static void add_release(hf__session *s, const hf__op *op, hf__time now) {
@@ -196,10 +197,10 @@ static void add_release(hf__session *s, const hf__op *op, hf__time now) {
     hf__command_number(&s->out, op->tombstone_until ? at_least_until(s, op->tombstone_until) : 0);
     hf__command_number(&s->out, keeps_fence(op, now) ? FENCE_KEPT_MS : 0);
     hf__command_number(&s->out, op->leave_queue);
-    if (says_token(op)) hf__command_number(&s->out, (int64_t)op->token);
-    if (says_token(op)) hf__command_number(&s->out, op->retried);
-    if (op->next_acquire) add_heir(s, op->next_acquire);
-    if (op->next_acquire_op) add_ask(s, op->next_acquire_op, now);
+    if (sends_token(op)) hf__command_number(&s->out, (int64_t)op->token);
+    if (sends_token(op)) hf__command_number(&s->out, op->retried);
+    if (op->next_acquire) add_next_acquire(s, op->next_acquire);
+    if (op->next_acquire_op) add_acquire(s, op->next_acquire_op, now);
 }
 
 static void add_register(hf__session *s, const hf__op *op) {
@@ -211,13 +212,13 @@ static void add_register(hf__session *s, const hf__op *op) {
 }
 
 static int key_count(const hf__op *op) {
-    if (op->next_in_multi) return 4 * chain_length(op);
+    if (op->next_in_multi) return 4 * multi_length(op);
     if (hf__is_handed(op)) return 1;
     switch (op->verb) {
     case HF__ACQUIRE:
     case HF__RELEASE:
     case HF__BREAK: return 4;
-    case HF__RENEW: return hf__in_lane(op) && !op->single_key ? 4 : 1;
+    case HF__RENEW: return hf__uses_shared_scripts(op) && !op->single_key ? 4 : 1;
     case HF__RAISE_TOKEN:
     case HF__INSPECT: return 2;
     case HF__UPTIME:
@@ -266,18 +267,18 @@ static void add_keys(hf__session *s, const hf__op *op) {
 
 static void add_script_arguments(hf__session *s, const hf__op *op, hf__time now) {
     if (op->next_in_multi) {
-        add_chain(s, op, now);
+        add_multi(s, op, now);
         return;
     }
     if (hf__is_handed(op)) {
-        add_hand(s, op);
+        add_hand_over(s, op);
         return;
     }
     if (hf__is_latch_or_leader(op))
         hf__latch_leader_encode(&s->out, s->who->client, op, not_after(s, op->not_after));
     if (op->verb == HF__REGISTER) add_register(s, op);
     if (op->verb == HF__LIST) hf__list_encode(&s->out, s->url->prefix, op->list_walk);
-    if (op->verb == HF__ACQUIRE) add_ask(s, op, now);
+    if (op->verb == HF__ACQUIRE) add_acquire(s, op, now);
     if (op->verb == HF__RENEW) add_renew(s, op);
     if (op->verb == HF__RELEASE) add_release(s, op, now);
     if (op->verb == HF__TOUCH) add_touch(s, op);
@@ -291,23 +292,23 @@ static void add_script_arguments(hf__session *s, const hf__op *op, hf__time now)
     }
 }
 
-static int ask_arguments(const hf__op *op) {
-    return 6 + hf__in_lane(op) + op->enqueue;
+static int acquire_arguments(const hf__op *op) {
+    return 6 + hf__uses_shared_scripts(op) + op->enqueue;
 }
 
 static int release_arguments(const hf__op *op, hf__time now) {
     if (plain_release(op, now)) return 1;
-    return 4 + (says_token(op) ? 2 : 0) + (op->next_acquire ? 5 : 0) +
-           (op->next_acquire_op ? ask_arguments(op->next_acquire_op) : 0);
+    return 4 + (sends_token(op) ? 2 : 0) + (op->next_acquire ? 5 : 0) +
+           (op->next_acquire_op ? acquire_arguments(op->next_acquire_op) : 0);
 }
 
 static int argument_count(const hf__op *op, hf__time now) {
-    if (op->next_in_multi) return 5 + 2 * chain_length(op);
+    if (op->next_in_multi) return 5 + 2 * multi_length(op);
     if (hf__is_handed(op)) return 6;
     switch (op->verb) {
-    case HF__ACQUIRE: return ask_arguments(op);
+    case HF__ACQUIRE: return acquire_arguments(op);
     case HF__RELEASE: return release_arguments(op, now);
-    case HF__RENEW: return hf__in_lane(op) ? 7 : 5;
+    case HF__RENEW: return hf__uses_shared_scripts(op) ? 7 : 5;
     case HF__REGISTER: return 5;
     case HF__TOUCH:
     case HF__RAISE_TOKEN:
@@ -331,7 +332,7 @@ static void encode_script(hf__session *s, const hf__op *op, bool whole, hf__time
     add_script_arguments(s, op, now);
 }
 
-static void encode_who(hf__session *s, const hf__op *op) {
+static void encode_client_info(hf__session *s, const hf__op *op) {
     hf__command_begin(&s->out, 6);
     hf__command_string(&s->out, "HMGET");
     hf__encode_client_key(s, op->lock_info->identity.client);
@@ -363,7 +364,7 @@ void hf__encode(hf__session *s, const hf__op *op, bool whole, hf__time now) {
     if (op->asking) encode_asking(s);
     switch (op->verb) {
     case HF__CLUSTER_SLOTS: encode_slots(s); break;
-    case HF__CLIENT_INFO: encode_who(s, op); break;
+    case HF__CLIENT_INFO: encode_client_info(s, op); break;
     /* Never by EVALSHA: after a NOSCRIPT the touch would be sent again behind the WAIT that counts
        from it. */
     case HF__TOUCH: encode_script(s, op, true, now); break;

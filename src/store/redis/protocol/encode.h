@@ -9,7 +9,7 @@
 #include "store/redis/protocol/session.h"
 
 /* Any kind but a mutex has an entry of its own for each acquire id. */
-bool hf__in_lane(const hf__op *op);
+bool hf__uses_shared_scripts(const hf__op *op);
 
 /* A hold goes from one client to another: see hand_over.lua. */
 bool hf__is_handed(const hf__op *op);

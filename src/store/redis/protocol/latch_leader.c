@@ -4,11 +4,11 @@
 
 /* When to ask again. A client that is registered for a message asks in case the message is lost.
    Other clients ask soon at first and ten times a second later. */
-#define LATCH_TOLD_MS   5000
-#define LEADER_TOLD_MS  1000
-#define RETRY_FIRST_MS  10
-#define RETRY_DOUBLINGS 3
-#define RETRY_MOST_MS   100
+#define LATCH_NOTIFIED_MS  5000
+#define LEADER_NOTIFIED_MS 1000
+#define RETRY_FIRST_MS     10
+#define RETRY_DOUBLINGS    3
+#define RETRY_MOST_MS      100
 
 const hf__script *hf__latch_leader_script(hf__verb verb) {
     switch (verb) {
@@ -58,59 +58,59 @@ void hf__latch_leader_encode(hf__buffer *out, const char *client, const hf__op *
 
 /* ---- Answers ---- */
 
-static int64_t retry_ms(const hf__op *op, bool told, int64_t told_ms) {
-    if (told) return told_ms;
+static int64_t retry_ms(const hf__op *op, bool notified, int64_t notified_ms) {
+    if (notified) return notified_ms;
     return op->attempt < RETRY_DOUBLINGS ? (int64_t)RETRY_FIRST_MS << op->attempt : RETRY_MOST_MS;
 }
 
-static bool read_latch(const hf__reply *r, hf__op *op, bool heard) {
-    int64_t left, round, done, told = 0;
+static bool read_latch(const hf__reply *r, hf__op *op, bool subscribed) {
+    int64_t left, round, done, notified = 0;
     if (!hf__reply_number(r, 2, &left) || !hf__reply_number(r, 3, &round) ||
         !hf__reply_number(r, 4, &done) || left < 0 || left > HF_LATCH_MAX || round <= 0 ||
         done < 0 || done > round)
         return false;
-    if (op->verb == HF__LATCH_GET && !hf__reply_number(r, 5, &told)) return false;
+    if (op->verb == HF__LATCH_GET && !hf__reply_number(r, 5, &notified)) return false;
     op->latch->left = (uint32_t)left;
     op->latch->round = (uint64_t)round;
     op->latch->last_done = (uint64_t)done;
-    op->queued = told != 0;
-    op->retry_ms = retry_ms(op, op->queued && heard, LATCH_TOLD_MS);
+    op->queued = notified != 0;
+    op->retry_ms = retry_ms(op, op->queued && subscribed, LATCH_NOTIFIED_MS);
     return true;
 }
 
 static bool read_leader_value(const hf__reply *r, hf__op *op) {
-    int64_t token, nth;
+    int64_t token, sequence;
     const char *id = hf__reply_text(r, 4), *value = hf__reply_text(r, 7);
     if (!id || !value || r->item[7].length > HF_VALUE_MAX || !hf__reply_number(r, 5, &token) ||
-        !hf__reply_number(r, 6, &nth) || token <= 0 || nth <= 0)
+        !hf__reply_number(r, 6, &sequence) || token <= 0 || sequence <= 0)
         return false;
     op->lock_info->token = (uint64_t)token;
     hf__text_tame(op->lock_info->identity.client, sizeof op->lock_info->identity.client, id,
                   strcspn(id, ":"));
-    op->leader_value->sequence = (uint64_t)nth;
+    op->leader_value->sequence = (uint64_t)sequence;
     op->leader_value->length = (uint32_t)r->item[7].length;
     memcpy(op->leader_value->value, value, r->item[7].length + 1);
     return true;
 }
 
 /* Also asks again when the leader's hold expires. */
-static bool read_leader(const hf__reply *r, hf__op *op, bool yes, bool heard) {
-    int64_t told, ms;
-    if (!hf__reply_number(r, 2, &told) || !hf__reply_number(r, 3, &ms)) return false;
+static bool read_leader(const hf__reply *r, hf__op *op, bool yes, bool subscribed) {
+    int64_t notified, ms;
+    if (!hf__reply_number(r, 2, &notified) || !hf__reply_number(r, 3, &ms)) return false;
     if (yes && !read_leader_value(r, op)) return false;
     op->lock_info->held = yes;
     op->lock_info->remaining_ms = ms > 0 ? ms : 0;
-    op->queued = told != 0;
-    op->retry_ms = retry_ms(op, op->queued && heard, LEADER_TOLD_MS);
+    op->queued = notified != 0;
+    op->retry_ms = retry_ms(op, op->queued && subscribed, LEADER_NOTIFIED_MS);
     if (ms >= 0 && ms < op->retry_ms) op->retry_ms = ms + 1;
     return true;
 }
 
-bool hf__latch_leader_answer(const hf__reply *r, hf__op *op, bool yes, bool heard) {
+bool hf__latch_leader_answer(const hf__reply *r, hf__op *op, bool yes, bool subscribed) {
     op->queued = false;
     op->result = yes ? HF_OK : op->verb == HF__PROCLAIM ? HF_LOST : HF_NOT_HELD;
     if (op->verb == HF__PROCLAIM) return true;
-    if (op->verb == HF__LEADER) return read_leader(r, op, yes, heard);
+    if (op->verb == HF__LEADER) return read_leader(r, op, yes, subscribed);
     if (!yes) return op->verb != HF__LATCH_SET;
-    return read_latch(r, op, heard);
+    return read_latch(r, op, subscribed);
 }

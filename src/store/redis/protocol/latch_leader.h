@@ -22,8 +22,8 @@ int hf__latch_leader_arguments(const hf__op *op);
 void hf__latch_leader_encode(hf__buffer *out, const char *client, const hf__op *op,
                              int64_t not_after);
 
-/* Reads the answer into the operation. `yes`: its status was yes. `heard`: the client is subscribed
-   to messages. False: it is not an answer to this operation. */
-bool hf__latch_leader_answer(const hf__reply *reply, hf__op *op, bool yes, bool heard);
+/* Reads the answer into the operation. `yes`: its status was yes. `subscribed`: the client receives
+   messages. False: it is not an answer to this operation. */
+bool hf__latch_leader_answer(const hf__reply *reply, hf__op *op, bool yes, bool subscribed);
 
 #endif

@@ -71,11 +71,11 @@ static size_t id_length(uint32_t kind) {
 }
 
 static hf__released *find_or_add_release(hf__release_log *log, const hf__op *op) {
-    size_t lane = id_length(op->kind), length = op->name_length + lane;
+    size_t id_bytes = id_length(op->kind), length = op->name_length + id_bytes;
     hf__released *made = calloc(1, sizeof *made + length + 1);
     if (!made) return NULL;
     memcpy(made->key, op->name, op->name_length);
-    memcpy(made->key + op->name_length, &op->acquire_id, lane);
+    memcpy(made->key + op->name_length, &op->acquire_id, id_bytes);
     hf__mapped *m = hf__map_find(&log->names, made->key, length);
     if (m) {
         free(made);

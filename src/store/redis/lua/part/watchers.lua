@@ -27,8 +27,10 @@ end
 
 -- Returns 1 if the client will get a message; 0 if not, because the server is out of memory or the
 -- user lacks a right.
-local function add_watcher(client, number, now)
-    if failed(redis.pcall('HSET', KEYS[2], client, number .. ' ' .. digits(now))) then return 0 end
+local function add_watcher(client, request_id, now)
+    if failed(redis.pcall('HSET', KEYS[2], client, request_id .. ' ' .. digits(now))) then
+        return 0
+    end
     if failed(redis.pcall('PEXPIRE', KEYS[2], WATCH_MS)) then
         call('DEL', KEYS[2])
         return 0
@@ -44,10 +46,10 @@ local function notify_watchers(now)
     if failed(watchers) or #watchers == 0 then return end
     call('DEL', KEYS[2])
     for i = 1, #watchers, 2 do
-        local number = string.match(watchers[i + 1], '^(%d+) %d+$')
-        if number then
+        local request_id = string.match(watchers[i + 1], '^(%d+) %d+$')
+        if request_id then
             publish(channel_of(watchers[i]),
-                number .. ' ' .. digits(now) .. ' ' .. digits(now) .. ' 1')
+                request_id .. ' ' .. digits(now) .. ' ' .. digits(now) .. ' 1')
         end
     end
 end
