@@ -686,11 +686,11 @@ static void test_times_that_are_none(void **state) {
 static void test_unasked_answers(void **state) {
     struct session_fixture *f = *state;
     be_ready(f);
-    feed_bad(f, "+OK\r\n", HF_PROTOCOL, "nobody asked");
+    feed_bad(f, "+OK\r\n", HF_PROTOCOL, "not requested");
     hf__session_break(&f->s);
     be_ready(f);
     hf__op *op = submit(f, 0, HF__RENEW);
-    feed_bad(f, ":1\r\n:1\r\n", HF_PROTOCOL, "nobody asked");
+    feed_bad(f, ":1\r\n:1\r\n", HF_PROTOCOL, "not requested");
     assert_completed(f, op, HF_OK, false); /* what was asked was answered well */
     hf__session_break(&f->s);
     begin(f);
@@ -850,7 +850,7 @@ static void test_many_have_answers_of_their_own(void **state) {
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         be_ready(f);
         submit_two(f);
-        feed_bad(f, bad[i], HF_PROTOCOL, "none to what was asked");
+        feed_bad(f, bad[i], HF_PROTOCOL, "unexpected answer");
         assert_both(f, HF_PROTOCOL, true);
         hf__session_break(&f->s);
     }

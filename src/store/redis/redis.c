@@ -66,7 +66,8 @@ static void update_down_result(redis *r) {
         w && !lost && hf__sentinel_watch_opening(w) && r->link.down_result == HF_UNREACHABLE;
     r->store.down_result = lost ? w->result : wait ? HF_OK : r->link.down_result;
     r->store.down_detail = lost ? w->detail : wait ? NULL : r->link.down_detail;
-    static char late[] = "the primary could not be reached within connect_timeout";
+    static char late[] = "the primary could not be reached within connect_timeout; check that the "
+                         "address which Sentinels report is reachable from here";
     if (!w || hf__sentinel_watch_opening(w) || r->link.state == HF__LINK_UP || r->store.down_result)
         return;
     r->store.down_result = HF_UNREACHABLE;

@@ -162,7 +162,9 @@ static void start_tls(hf__link *l, hf__time now) {
     }
     if (l->url->tls_verify_none)
         hf__log_add(l->log, l->quiet && l->warned ? HF_LOG_DEBUG : HF_LOG_WARNING,
-                    "tls_verify=none: whoever answers at %s is taken for the server", l->where);
+                    "tls_verify=none: the certificate of %s is not verified, so another host could "
+                    "pose as the server",
+                    l->where);
     l->warned = true;
     l->state = HF__LINK_TLS;
 }
@@ -227,7 +229,7 @@ static void connect_unix(hf__link *l, hf__time now) {
     size_t length = strlen(l->url->path);
     if (length >= sizeof address.sun_path) {
         fail_link(l, HF_INVALID,
-                  hf__line("the socket's path is longer than %zu bytes: %s",
+                  hf__line("the socket's path is longer than %zu bytes; use a shorter one: %s",
                            sizeof address.sun_path - 1, l->url->path),
                   now);
         return;
@@ -265,8 +267,10 @@ static void start_attempt(hf__link *l, hf__time now) {
     }
     l->resolve = hf__resolve_start(l->url->host, l->url->port);
     if (!l->resolve) {
-        fail_link(l, HF_NOMEM, hf__line("no memory, thread or descriptor to look up %s", l->where),
-                  now);
+        fail_link(
+            l, HF_NOMEM,
+            hf__line("cannot look up %s: out of memory, threads or file descriptors", l->where),
+            now);
         return;
     }
     l->state = HF__LINK_RESOLVING;
@@ -296,7 +300,7 @@ static void note_up(hf__link *l) {
 
 static void note_broken(hf__link *l, const char *why, hf__time now) {
     const char *hint =
-        l->url->scheme == HF__SCHEME_REDIS ? "; if it speaks TLS, use rediss://" : "";
+        l->url->scheme == HF__SCHEME_REDIS ? "; if the server uses TLS, use rediss://" : "";
     char *detail = l->state == HF__LINK_UP
                        ? hf__line("the connection to %s broke: %s", l->where, why)
                        : hf__line("%s closed the connection at login: %s%s", l->where, why, hint);
@@ -432,14 +436,14 @@ void hf__link_flush(hf__link *l, pthread_mutex_t *mutex) {
     if (must_read_first(l)) read_some(l, mutex, AT_ONCE);
     while (is_connected(l) && !l->writing && !l->want_write && refill_sending(l)) {
         if (l->sending.failed)
-            note_broken(l, "no memory to encrypt", hf__now());
+            note_broken(l, "out of memory while encrypting", hf__now());
         else if (!write_some(l, mutex))
             return;
     }
 }
 
 void hf__link_renew(hf__link *l, hf__time now) {
-    fail_link(l, HF_UNREACHABLE, hf__line("the connection to %s is made anew", l->where), now);
+    fail_link(l, HF_UNREACHABLE, hf__line("reconnecting to %s", l->where), now);
     l->retry_at = now;
     l->failures = 0;
 }
@@ -493,14 +497,14 @@ void hf__link_ready(hf__link *l, short events, pthread_mutex_t *mutex) {
 }
 
 static void fail_timed_out(hf__link *l, hf__time now) {
-    const char *what = l->state == HF__LINK_RESOLVING    ? "the name look-up of"
+    const char *what = l->state == HF__LINK_RESOLVING    ? "the DNS lookup of"
                        : l->state == HF__LINK_CONNECTING ? "connecting to"
                        : l->state == HF__LINK_TLS        ? "the TLS handshake with"
                                                          : "the login at";
     fail_link(l, HF_UNREACHABLE,
               hf__line("%s %s took longer than connect_timeout (%" PRId64 " ms)%s", what, l->where,
                        l->url->connect_timeout_ms,
-                       l->state == HF__LINK_TLS ? "; does it speak TLS?" : ""),
+                       l->state == HF__LINK_TLS ? "; does the server use TLS?" : ""),
               now);
 }
 

@@ -123,7 +123,7 @@ static hf_result use_certificate(SSL_CTX *ctx, const hf__url *url, char **detail
         return bad_file("tls_cert", url->tls_cert, detail);
     if (ssl.SSL_CTX_use_PrivateKey_file(ctx, key, SSL_FILETYPE_PEM) != 1 ||
         ssl.SSL_CTX_check_private_key(ctx) != 1)
-        return bad_file(url->tls_key ? "tls_key" : "tls_cert, without a tls_key,", key, detail);
+        return bad_file(url->tls_key ? "tls_key" : "tls_cert (no tls_key is given)", key, detail);
     return HF_OK;
 }
 
@@ -198,7 +198,8 @@ static hf_result start_handshake(hf__tls *t, const hf__url *url, hf__buffer *out
 hf_result hf__tls_check(char **detail) {
     *detail = NULL;
     if (ensure_loaded()) return HF_OK;
-    *detail = hf__line("rediss:// needs OpenSSL 3 (%s), which is not installed here", LIBRARY);
+    *detail = hf__line("rediss:// needs OpenSSL 3 (%s), which is not installed here; install it",
+                       LIBRARY);
     return HF_UNSUPPORTED;
 }
 
@@ -232,9 +233,9 @@ static hf_result handshake_failed(hf__tls *t, char **detail) {
     else
         *detail = hf__line("the server's certificate is not accepted: %s%s",
                            ssl.X509_verify_cert_error_string(verified),
-                           named   ? "; use the host name that it was made for"
+                           named   ? "; use a host name that the certificate is for"
                            : dated ? ""
-                                   : "; tls_ca names who may vouch for it");
+                                   : "; set tls_ca to the CA that issued it");
     ssl.ERR_clear_error();
     return HF_REFUSED;
 }

@@ -44,7 +44,8 @@ static bool is_subscribed(const hf__session *s, const hf__op *op) {
 }
 
 static hf_result bad_answer(hf__session *s, hf__op *op, char **detail) {
-    *detail = hf__line("%s gave an answer that is none to what was asked; the connection is closed",
+    *detail = hf__line("%s sent an unexpected answer, and the connection was closed; is it a Redis "
+                       "or Valkey server?",
                        s->where);
     hf__session_complete(s, op, HF_PROTOCOL, true, *detail ? strdup(*detail) : NULL);
     return HF_PROTOCOL;
@@ -120,9 +121,10 @@ static void late_answer(hf__session *s, hf__op *op, hf__time now) {
     if ((merging || op->late_count++ < LATE_TRIES) && now < op->not_after)
         hf__session_send(s, op, false, now);
     else
-        hf__session_complete(
-            s, op, HF_TIMEOUT, false,
-            hf__line("%s executed the request too late, or its clock jumps", s->where));
+        hf__session_complete(s, op, HF_TIMEOUT, false,
+                             hf__line("%s executed the request too late, or its clock was stepped; "
+                                      "check its load and its clock",
+                                      s->where));
 }
 
 /* Another client holds the lock: reads the position in the queue and that client's token. */
@@ -351,7 +353,7 @@ static hf_result replicas_answer(hf__session *s, hf__op *op, char **detail) {
 
 /* After a failover: nothing was done, and another node must be asked. */
 static hf_result complete_demoted(hf__session *s, hf__op *op, char **detail) {
-    *detail = hf__line("%s is not the primary any more", s->where);
+    *detail = hf__line("%s is no longer the primary", s->where);
     hf__session_complete(s, op, HF_UNREACHABLE, false, *detail ? strdup(*detail) : NULL);
     return HF_UNREACHABLE;
 }
@@ -419,7 +421,8 @@ hf_result hf__session_answer(hf__session *s, hf__time now, char **detail) {
     if (s->role == HF__MESSAGES) return hf__messages_push(s, now, detail);
     if (s->role == HF__SENTINEL) return hf__sentinel_push(s->sentinel, r, s->where, detail);
     if (s->in_flight == s->unsent) {
-        *detail = hf__line("%s sent what nobody asked for; the connection is closed", s->where);
+        *detail = hf__line(
+            "%s sent an answer that was not requested, and the connection was closed", s->where);
         return HF_PROTOCOL;
     }
     if (s->first->asking_said) return asking_answer(s, s->first);

@@ -229,8 +229,8 @@ bool hf__channels_error(hf__channels *c, const char *error, hf__log *log) {
         return true;
     }
     hf__log_add(log, strncmp(error, "NOPERM", 6) ? HF_LOG_DEBUG : HF_LOG_WARNING,
-                "waits for %.*s are not told when it is their turn, and ask often instead: %.120s",
-                (int)ch->length, ch->name, error);
+                "waiters for %.*s get no notifications and poll instead: %.120s", (int)ch->length,
+                ch->name, error);
     drop_channel(c, ch);
     return true;
 }

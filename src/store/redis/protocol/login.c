@@ -52,9 +52,9 @@ static hf_result login_refused(const hf__session *s, const char *error, char **d
     hf_result result = hf__session_error(s, NULL, error, detail);
     if (result != HF_PROTOCOL) return result;
     free(*detail);
-    *detail = hf__line("%s does not let us log in; its words are not shown, they may hold the "
-                       "password",
-                       s->where);
+    *detail = hf__line(
+        "%s refused the login; its error text is not shown, because it may contain the password",
+        s->where);
     return HF_REFUSED;
 }
 

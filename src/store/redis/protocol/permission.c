@@ -76,10 +76,10 @@ static char *explain_command(const hf__error_line *error, const hf__attempt *att
     char command[COMMAND_MAX];
     if (quoted_command(error, command) || script_command(error, attempt->script, command))
         return hf__line("%s: the ACL user lacks a right: it may not run the command %s; "
-                        "docs/REDIS-PROTOCOL.md lists those that are needed",
+                        "docs/REDIS-PROTOCOL.md lists the rights that are needed",
                         where, command);
-    return hf__line("%s: the ACL user lacks a right, and ACL LOG says which: %.*s; "
-                    "docs/REDIS-PROTOCOL.md lists those that are needed",
+    return hf__line("%s: the ACL user lacks a right; ACL LOG on the server says which: %.*s; "
+                    "docs/REDIS-PROTOCOL.md lists the rights that are needed",
                     where, error->length < SAID_MAX ? error->length : SAID_MAX, error->text);
 }
 
@@ -87,18 +87,18 @@ static char *explain_command(const hf__error_line *error, const hf__attempt *att
 
 static char *explain_key(const hf__attempt *attempt, const char *where) {
     if (!attempt->name)
-        return hf__line("%s: the ACL user lacks a right: it may not use the key %s:client:%s; "
-                        "~%s:* is needed",
-                        where, attempt->prefix, attempt->client, attempt->prefix);
-    return hf__line("%s: the ACL user lacks a right: it may not use the key %s:{%.*s}, or one of "
-                    "those that begin so; ~%s:* is needed",
+        return hf__line(
+            "%s: the ACL user lacks a right: it may not use the key %s:client:%s; allow ~%s:*",
+            where, attempt->prefix, attempt->client, attempt->prefix);
+    return hf__line("%s: the ACL user lacks a right: it may not use the key %s:{%.*s}, or a key "
+                    "that begins with it; allow ~%s:*",
                     where, attempt->prefix, attempt->name_length, attempt->name, attempt->prefix);
 }
 
 static char *explain_channel(const hf__attempt *attempt, const char *where) {
-    return hf__line("%s: the ACL user lacks a right: it may not use the channel %s:c:%s; &%s:c:* "
-                    "is needed",
-                    where, attempt->prefix, attempt->client, attempt->prefix);
+    return hf__line(
+        "%s: the ACL user lacks a right: it may not use the channel %s:c:%s; allow &%s:c:*", where,
+        attempt->prefix, attempt->client, attempt->prefix);
 }
 
 /* Redis 7.2 and later put the user's name before the missing right, and that name may be any word.

@@ -48,7 +48,8 @@ static hf_result no_sentinel(const char *where, char **detail) {
 
 static hf_result unknown_name(const hf__sentinel *s, const char *where, char **detail) {
     *detail =
-        hf__line("the Sentinel at %s knows no primary named '%.100s'", where, s->url->primary);
+        hf__line("the Sentinel at %s knows no primary named '%.100s'; check the name in the URL",
+                 where, s->url->primary);
     return HF_REFUSED;
 }
 
@@ -57,8 +58,8 @@ static hf_result explain_refusal(const hf__sentinel *s, const char *error, const
     if (strstr(error, "No such master")) return unknown_name(s, where, detail);
     if (strstr(error, "unknown command")) return no_sentinel(where, detail);
     bool password = !strncmp(error, "NOAUTH", 6);
-    *detail = hf__line("the Sentinel at %s refuses: %.160s%s", where, error,
-                       password ? " (it wants sentinel_password_file)" : "");
+    *detail = hf__line("the Sentinel at %s refused: %.160s%s", where, error,
+                       password ? " (set sentinel_password_file)" : "");
     return HF_REFUSED;
 }
 

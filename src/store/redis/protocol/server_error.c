@@ -15,25 +15,25 @@ typedef struct known_error {
 
 /* By error code. HF_UNREACHABLE is worth another try, the others are final. */
 static const known_error words[] = {
-    {"NOAUTH", HF_REFUSED, "the server wants a password: give one in the URL or by password_file"},
-    {"WRONGPASS", HF_REFUSED, "check user and password, in the URL or its password_file"},
+    {"NOAUTH", HF_REFUSED,
+     "the server requires a password: put it in the URL or use password_file"},
+    {"WRONGPASS", HF_REFUSED, "check user and password in the URL or in password_file"},
     {"DENIED", HF_REFUSED, "the server is in protected mode: set a password or bind address"},
     {"READONLY", HF_REFUSED, "this is a read-only replica: point the URL at the primary"},
     {"OOM", HF_REFUSED, "the server is out of memory: raise maxmemory or free some"},
-    {"MISCONF", HF_REFUSED, "the server cannot save to its disk and refuses writes: see its log"},
+    {"MISCONF", HF_REFUSED, "the server cannot save to disk and refuses writes: see its log"},
     {"WRONGTYPE", HF_PROTOCOL,
-     "the lock's key or its fence, hf:{NAME} and hf:{NAME}:f, holds something else: use another "
-     "name "
-     "or prefix, or delete the key"},
+     "the key of the lock, hf:{NAME}, or of its fence, hf:{NAME}:f, holds something else: use "
+     "another name or prefix, or delete the key"},
     {"HFFENCE", HF_PROTOCOL,
      "the lock's fence key holds something else: use another name or prefix, or delete the key"},
-    {"LOADING", HF_UNREACHABLE, "the server is loading its data"},
-    {"BUSY", HF_UNREACHABLE, "the server runs a slow script; SCRIPT KILL ends it"},
+    {"LOADING", HF_UNREACHABLE, "the server is loading its data: try again later"},
+    {"BUSY", HF_UNREACHABLE, "the server is busy with a slow script: SCRIPT KILL ends it"},
     {"NOREPLICAS", HF_UNREACHABLE,
-     "the server has too few replicas in sync to write: see min-replicas-to-write"},
-    {"MASTERDOWN", HF_UNREACHABLE, "the replica has lost its primary"},
-    {"TRYAGAIN", HF_UNREACHABLE, "the slot is being moved"},
-    {"CLUSTERDOWN", HF_UNREACHABLE, "the cluster is down"},
+     "the server has too few replicas in sync to accept writes: see min-replicas-to-write"},
+    {"MASTERDOWN", HF_UNREACHABLE, "the replica has lost its primary: point the URL at a primary"},
+    {"TRYAGAIN", HF_UNREACHABLE, "the slot is being moved: try again"},
+    {"CLUSTERDOWN", HF_UNREACHABLE, "the cluster is down: see CLUSTER INFO"},
     {"MOVED", HF_UNSUPPORTED, "the server is part of a cluster: use redis+cluster://"},
     {"ASK", HF_UNSUPPORTED, "the server is part of a cluster: use redis+cluster://"},
 };
@@ -41,12 +41,12 @@ static const known_error words[] = {
 /* Errors without a code of their own. */
 static const known_error phrases[] = {
     {"max number of clients", HF_UNREACHABLE, "raise maxclients, or close connections"},
-    {"invalid password", HF_REFUSED, "check the password of the URL"},
+    {"invalid password", HF_REFUSED, "check the password in the URL or in password_file"},
     {"without any password configured", HF_REFUSED,
      "the server has no password: leave it out of the URL"},
     {"no password is set", HF_REFUSED, "the server has no password: leave it out of the URL"},
     {"DB index is out of range", HF_INVALID,
-     "the server has fewer databases than the URL asks for"},
+     "the server has fewer databases than the URL asks for: use a lower number"},
     {"cluster support disabled", HF_INVALID,
      "this server is no node of a cluster: use redis:// or rediss://"},
     {"unknown command", HF_UNSUPPORTED, "Holdfast needs Redis 6.2 or later, or Valkey"},

@@ -102,7 +102,7 @@ void hf__session_send(hf__session *s, hf__op *op, bool whole, hf__time now) {
     if (s->out.failed) {
         hf__buffer_cut(&s->out, before);
         hf__session_complete(s, op, HF_NOMEM, false,
-                             hf__line("no memory for a command to %s", s->where));
+                             hf__line("out of memory while writing a command to %s", s->where));
         return;
     }
     op->asking_said = op->asking;

@@ -100,8 +100,9 @@ static char *explain_rejection(const hf__replica_wait *w, const hf__op *op, int6
     const char *then = op->ack.verb == HF__ACQUIRE ? "; it was given back" : "";
     if (w->wait_op.detail) return hf__line("%s", w->wait_op.detail);
     if (!op->ack.there)
-        return hf__line("%s: %s, but the server that was asked for its replicas does not have it%s",
-                        w->commands->where, what, then);
+        return hf__line(
+            "%s: %s, but the server that was asked about its replicas does not have it%s",
+            w->commands->where, what, then);
     return hf__line("%s: %s, but %" PRId64 " of %d replicas confirmed it within %" PRId64 " ms%s",
                     w->commands->where, what, confirmed, (int)w->url->replicas, w->wait_op.lease_ms,
                     then);
@@ -191,7 +192,7 @@ static void expire_waiting(hf__replica_wait *w, hf__time now) {
            (now >= wait_deadline(w, w->waiting_first) || w->commands->state != HF__READY)) {
         hf__op *op = pop_op(&w->waiting_first, &w->waiting_last);
         reject_op(w, op, HF_UNREACHABLE,
-                  hf__line("%s: no connection to ask whether replicas have what was granted",
+                  hf__line("%s: no connection to check whether replicas have the lock",
                            w->commands->where),
                   now);
     }

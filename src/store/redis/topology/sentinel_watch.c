@@ -90,8 +90,8 @@ static void note_answer(hf__sentinel_watch *w, hf__time now) {
     clear_failure(w);
     if (w->sentinel.older) /* this Sentinel is one of them */
         hf__log_add(w->log, HF_LOG_INFO,
-                    "the Sentinel at %s is behind others: that the primary is at %s, port %d, is "
-                    "not believed",
+                    "the Sentinel at %s is behind the others and is not believed: it says that the "
+                    "primary is at %s, port %d",
                     w->link.where, w->sentinel.said.host, (int)w->sentinel.said.port);
     w->leave_at = now + next_pause(w);
 }
