@@ -30,8 +30,8 @@
 /* When to try again. A queued waiter with a subscription gets a message. It still asks when the
    holder expires, in queue order, in case the message is lost. Other waiters ask soon at first, ten
    times a second later, and when the holder expires. */
-static int64_t retry_ms(bool heard, uint32_t attempt, int64_t expires_ms, int64_t position) {
-    if (heard && position) {
+static int64_t retry_ms(bool subscribed, uint32_t attempt, int64_t expires_ms, int64_t position) {
+    if (subscribed && position) {
         int64_t left = (expires_ms > 0 ? expires_ms : 0) + position * POSITION_APART_MS;
         return left < RETRY_NOTIFIED_MS ? left : RETRY_NOTIFIED_MS;
     }

@@ -20,8 +20,8 @@ struct hf__channel {
     hf__channel *next, *prev;
     channel_state state;
     bool changed;
-    bool wanted_again; /* UNSUBSCRIBING: a waiter came since */
-    uint64_t asked;    /* SUBSCRIBING: order of the requests */
+    bool wanted_again;   /* UNSUBSCRIBING: a waiter came since */
+    uint64_t request_id; /* SUBSCRIBING: order of the requests */
     hf__time used;
     size_t length; /* of the name */
     char name[];
@@ -144,7 +144,7 @@ static void send_subscribe(hf__channels *c, hf__channel *ch, hf__buffer *out) {
         drop_channel(c, ch); /* waiters poll instead */
         return;
     }
-    ch->asked = ++c->asked;
+    ch->request_id = ++c->request_count;
     set_state(c, ch, SUBSCRIBING);
 }
 
@@ -211,7 +211,8 @@ bool hf__channels_push(hf__channels *c, const hf__reply *r) {
 static hf__channel *oldest_request(const hf__channels *c) {
     hf__channel *oldest = NULL;
     for (hf__channel *ch = c->first; ch; ch = ch->next)
-        if (ch->state == SUBSCRIBING && (!oldest || ch->asked < oldest->asked)) oldest = ch;
+        if (ch->state == SUBSCRIBING && (!oldest || ch->request_id < oldest->request_id))
+            oldest = ch;
     return oldest;
 }
 

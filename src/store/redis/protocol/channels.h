@@ -30,9 +30,9 @@ typedef struct hf__channels {
     const char *prefix, *client;
     hf__map names; /* by channel */
     hf__channel *first;
-    size_t wanted;        /* how many are to be subscribed */
-    size_t changed_count; /* how many have a change to report */
-    uint64_t asked;       /* counts requests */
+    size_t wanted;          /* how many are to be subscribed */
+    size_t changed_count;   /* how many have a change to report */
+    uint64_t request_count; /* subscription requests so far */
     /* use plain channels: the server has no shard channels, or refuses them */
     bool plain;
     hf__time tidy_at; /* when to look for unused channels */

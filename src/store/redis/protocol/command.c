@@ -18,12 +18,12 @@ static char *add_argument(hf__buffer *out, size_t length) {
     at = hf__digits(at, length);
     *--at = '$';
     size_t header = (size_t)(end - at);
-    char *room = hf__buffer_room(out, header + length + 2);
-    if (!room) return NULL;
-    memcpy(room, at, header);
-    room[header + length] = '\r';
-    room[header + length + 1] = '\n';
-    return room + header;
+    char *space = hf__buffer_room(out, header + length + 2);
+    if (!space) return NULL;
+    memcpy(space, at, header);
+    space[header + length] = '\r';
+    space[header + length + 1] = '\n';
+    return space + header;
 }
 
 void hf__command_begin(hf__buffer *out, int count) {
@@ -36,8 +36,8 @@ void hf__command_begin(hf__buffer *out, int count) {
 }
 
 void hf__command_bytes(hf__buffer *out, const void *bytes, size_t length) {
-    char *room = add_argument(out, length);
-    if (room && length) memcpy(room, bytes, length);
+    char *space = add_argument(out, length);
+    if (space && length) memcpy(space, bytes, length);
 }
 
 void hf__command_string(hf__buffer *out, const char *string) {

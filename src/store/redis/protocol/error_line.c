@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char WRAPPED[] = "ERR Error running script (call to ", PLACE[] = "user_script:";
+static const char WRAPPED[] = "ERR Error running script (call to ", POSITION[] = "user_script:";
 
 static const char *skip_prefix(const char *at, const char *prefix) {
     size_t length = strlen(prefix);
@@ -30,8 +30,8 @@ static const char *skip_prefix(const char *at, const char *prefix) {
 
 /* Skips "@user_script:3: ", with or without the "@" and a space before the number. Returns `at` if
    it is not there. */
-static const char *skip_place(const char *at, long *script_line) {
-    const char *number = skip_prefix(skip_prefix(at, "@"), PLACE);
+static const char *skip_position(const char *at, long *script_line) {
+    const char *number = skip_prefix(skip_prefix(at, "@"), POSITION);
     if (number == skip_prefix(at, "@")) return skip_prefix(at, "=[C]: -1: ");
     char *end;
     long line = strtol(number, &end, 10);
@@ -40,8 +40,8 @@ static const char *skip_place(const char *at, long *script_line) {
     return end + 2;
 }
 
-static const char *skip_places(const char *at, long *script_line) {
-    for (const char *next; (next = skip_place(at, script_line)) != at;) at = next;
+static const char *skip_positions(const char *at, long *script_line) {
+    for (const char *next; (next = skip_position(at, script_line)) != at;) at = next;
     return at;
 }
 
@@ -49,7 +49,7 @@ static const char *skip_places(const char *at, long *script_line) {
 static const char *unwrap_front(const char *line, long *script_line) {
     const char *wrapped = skip_prefix(line, WRAPPED), *end = strstr(wrapped, "): ");
     const char *at = wrapped != line && end ? end + strlen("): ") : line;
-    const char *inside = skip_places(skip_prefix(at, "ERR "), script_line);
+    const char *inside = skip_positions(skip_prefix(at, "ERR "), script_line);
     /* no position in a script: ERR is the error's own code */
     if (inside == skip_prefix(at, "ERR ")) return at;
     return *inside == '-' ? inside + 1 : inside;
@@ -64,10 +64,10 @@ static const char *find_last(const char *text, const char *end, const char *need
 /* Where the error ends: before " script: SHA1, on @user_script:3." or " script: on
    @user_script:3." */
 static const char *unwrap_back(const char *text, long *script_line) {
-    const char *place = find_last(text, NULL, "on @user_script:");
-    const char *end = place ? find_last(text, place, " script: ") : NULL;
+    const char *position = find_last(text, NULL, "on @user_script:");
+    const char *end = position ? find_last(text, position, " script: ") : NULL;
     if (!end) return text + strlen(text);
-    if (!*script_line) *script_line = strtol(strchr(place, ':') + 1, NULL, 10);
+    if (!*script_line) *script_line = strtol(strchr(position, ':') + 1, NULL, 10);
     return end;
 }
 

@@ -67,12 +67,12 @@ static void clear_failure(hf__sentinel_watch *w) {
 
 static bool has_majority(const hf__sentinel_watch *w) {
     unsigned asked = (unsigned)__builtin_popcount(w->asked_by);
-    unsigned heard = (unsigned)__builtin_popcount(w->heard_by);
-    return heard > w->sentinel.count / 2 || (heard && asked == w->sentinel.count);
+    unsigned answered = (unsigned)__builtin_popcount(w->answered_by);
+    return answered > w->sentinel.count / 2 || (answered && asked == w->sentinel.count);
 }
 
 void hf__sentinel_watch_recheck(hf__sentinel_watch *w) {
-    w->asked_by = w->heard_by = 0;
+    w->asked_by = w->answered_by = 0;
 }
 
 static hf__time next_pause(hf__sentinel_watch *w) {
@@ -86,7 +86,7 @@ static hf__time next_pause(hf__sentinel_watch *w) {
 static void note_answer(hf__sentinel_watch *w, hf__time now) {
     w->listening = true;
     w->asked_by |= 1u << w->sentinel.at;
-    w->heard_by |= 1u << w->sentinel.at;
+    w->answered_by |= 1u << w->sentinel.at;
     clear_failure(w);
     if (w->sentinel.older) /* this Sentinel is one of them */
         hf__log_add(w->log, HF_LOG_INFO,

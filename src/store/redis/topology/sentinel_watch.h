@@ -21,14 +21,14 @@ typedef struct hf__sentinel_watch {
     hf__link link;
     hf__log *log;
 
-    bool listening;    /* as last seen */
-    bool primary_up;   /* as last set by the store */
-    uint32_t asked_by; /* Sentinels asked since the primary was last in doubt, a bit each */
-    uint32_t heard_by; /* those of them that answered */
-    unsigned rounds;   /* rounds since the primary went away */
-    unsigned failed;   /* in a row */
-    uint32_t silent;   /* Sentinels that failed when last asked, a bit each */
-    hf__time leave_at; /* when to go on to the next */
+    bool listening;       /* as last seen */
+    bool primary_up;      /* as last set by the store */
+    uint32_t asked_by;    /* Sentinels asked since the primary was last in doubt, a bit each */
+    uint32_t answered_by; /* those of them that answered */
+    unsigned rounds;      /* rounds since the primary went away */
+    unsigned failed;      /* in a row */
+    uint32_t silent;      /* Sentinels that failed when last asked, a bit each */
+    hf__time leave_at;    /* when to go on to the next */
     hf__time open_until;
 
     hf_result result; /* why no Sentinel was usable; HF_OK: one was */
