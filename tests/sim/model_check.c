@@ -1,12 +1,13 @@
 /*
- * The model of Redis beside a real server: what is sent to one is sent to the other, and the answers
- * must be the same bytes. Commands, their mistakes and small scripts are drawn at random from a seed.
+ * Compares the model of Redis with a real server. Both get the same requests, and the answers must
+ * be the same bytes. Commands, malformed commands and small scripts are drawn at random from a
+ * seed.
  *
- *     sim_model_check            so many from the seed 1
- *     sim_model_check SEED       the same from another
+ *     sim_model_check            a fixed number of commands from seed 1
+ *     sim_model_check SEED       the same from another seed
  *
- * The model's clock is set by the server's before each command. Answers that tell a time left may
- * differ by what passes meanwhile.
+ * The model's clock is set to the server's before each command. Remaining times may differ by the
+ * time that passes in between.
  */
 #include "t.h"
 
@@ -23,7 +24,7 @@
 
 enum { CONNECTIONS = 3, COMMANDS = 25000, ARGS = 32, READ_SIZE = 65536 };
 
-/* What a time left may differ by, in ms: a machine that does other things too. */
+/* Allowed difference of remaining times, in ms. It covers a busy machine. */
 #define SLACK 2000
 
 /* ---- Both servers ---- */
@@ -31,7 +32,7 @@ enum { CONNECTIONS = 3, COMMANDS = 25000, ARGS = 32, READ_SIZE = 65536 };
 struct side {
     redisContext *real; /* only its socket is used */
     rm_conn *model;
-    hf__buffer answer; /* of the real one, not compared yet */
+    hf__buffer answer; /* bytes from the real server that are not compared yet */
 };
 
 struct both {
@@ -82,7 +83,7 @@ static bool chance(struct both *b, int64_t in) {
     return draw(b, in) == 0;
 }
 
-/* ---- The real one's bytes ---- */
+/* ---- The real server's bytes ---- */
 
 static void write_real(struct side *s, const char *bytes, size_t length) {
     while (length) {
@@ -100,7 +101,7 @@ static void read_more(struct side *s) {
     hf__buffer_add(&s->answer, bytes, (size_t)n);
 }
 
-/* The end of the value that begins at `at`; 0: it is not all there. */
+/* Returns the end of the value that begins at `at`; 0 if it is incomplete. */
 static size_t value_end(const hf__buffer *a, size_t at) {
     const char *line = at < a->length ? memchr(a->data + at, '\n', a->length - at) : NULL;
     if (!line) return 0;
@@ -136,7 +137,7 @@ static const char *number_at(const char *at, const char *end, long long *n) {
     return at;
 }
 
-/* The same but for numbers, which may be a little apart. */
+/* Returns true if both are the same except for small differences of numbers. */
 static bool nearly_same(rm_bytes a, rm_bytes b) {
     const char *x = a.at, *y = b.at, *x_end = x + a.length, *y_end = y + b.length;
     while (x < x_end && y < y_end) {
@@ -191,7 +192,8 @@ static void describe(struct both *b, const struct request *r) {
                                  (int)r->argv[i].length, r->argv[i].at);
 }
 
-/* The server's time goes before a command, except where only a few commands are allowed. */
+/* Sets the model's clock to the server's before a command, except on a subscribed connection,
+   which allows few commands. */
 static void set_clock(struct both *b, struct side *s) {
     long long seconds, micros;
     size_t end = await_value(s);
@@ -221,11 +223,18 @@ static void exchange(struct both *b, int which, const struct request *r, bool ti
     for (int i = 0; i < CONNECTIONS; i++) compare(b, &b->side[i], timed);
 }
 
-/* ---- Commands at random ----
+/*
+ * ---- Commands at random ----
  *
- * Small letters stand for something drawn: k a key, f a field, v a value, n a small number,
- * x a number or none, s a score, b a bound of scores, t a span, z one that is none or past, c a
- * channel. No span is so short that it could end in between, unnoticed by one of the two. */
+ * Lower-case letters are placeholders for drawn words:
+ *
+ *   k a key             f a field            v a value         c a channel
+ *   n a small number    x any number, or a word that is none
+ *   s a score           b a bound of scores
+ *   t a duration        z a duration that is invalid or past
+ *
+ * Durations are long enough that no key expires on one side only.
+ */
 
 static const char *const templates[] = {
     "GET k",
@@ -333,7 +342,7 @@ static const char *const channels[] = {"hf:c:1", "hf:c:2", "news"};
 
 #define PICK(b, list) ((list)[draw(b, (int64_t)(sizeof(list) / sizeof *(list)))])
 
-/* Seconds apart from each other, so that both agree on which is the longer. */
+/* Durations differ by seconds, so both servers agree on which one is longer. */
 static const char *span(struct both *b) {
     static char text[ARGS][24];
     static size_t next;
@@ -359,7 +368,7 @@ static const char *fill(struct both *b, const char *word) {
     }
 }
 
-/* Words are kept in `memory` while the request is in use. */
+/* The words live in `memory` while the request is in use. */
 static void make_request(struct both *b, struct request *r, const char *template, char *memory) {
     strcpy(memory, template);
     for (char *word = strtok(memory, " "); word; word = strtok(NULL, " "))
@@ -370,7 +379,7 @@ static void make_request(struct both *b, struct request *r, const char *template
     if (!r->argc || !r->argv[0].length) *r = (struct request){{rm_text("GET")}, 1};
 }
 
-/* The same command through Lua, and its answer through both conversions. */
+/* The same command through Lua: its answer passes both conversions. */
 static const char *const wrappers[] = {
     "return redis.call(unpack(ARGV))",
     "return redis.pcall(unpack(ARGV))",
@@ -394,7 +403,7 @@ static void random_command(struct both *b) {
     struct request r = {.argc = 0};
     char memory[256];
     bool timed = chance(b, 20);
-    int which = (int)draw(b, CONNECTIONS - 1); /* the last one is for subscribing */
+    int which = (int)draw(b, CONNECTIONS - 1); /* the last one is for subscriptions */
     make_request(b, &r, timed ? PICK(b, timed_templates) : PICK(b, templates), memory);
     if (chance(b, 4) && !rm_is(r.argv[0], "select")) wrap(b, &r);
     exchange(b, which, &r, timed);
@@ -409,7 +418,7 @@ static void send_words(struct both *b, int which, const char *words) {
     exchange(b, which, &r, false);
 }
 
-/* A key that is over on both sides before anything else is asked. */
+/* Waits until a key has expired on both sides. */
 static void let_one_expire(struct both *b) {
     char words[64];
     snprintf(words, sizeof words, "PEXPIRE %s 1", PICK(b, fields)[0] == 'f' ? "a" : "b");
@@ -424,7 +433,7 @@ static void random_subscription(struct both *b) {
         "PING",        "PING v",          "UNSUBSCRIBE c c",   "GET a",
         "SUBSCRIBE",   "PSUBSCRIBE hf:*", "PUNSUBSCRIBE hf:*", "PUNSUBSCRIBE"};
     const char *words = PICK(b, said);
-    /* From several at once the server goes in an order of its own. */
+    /* With several subscriptions the server's order is arbitrary. */
     if (!strcmp(words, "UNSUBSCRIBE") && b->side[CONNECTIONS - 1].model->subscribed > 1) return;
     send_words(b, CONNECTIONS - 1, words);
 }
@@ -434,7 +443,7 @@ static void set_memory(struct both *b, bool full) {
     b->model.memory_full = full;
 }
 
-/* Without the right to publish, as a user has it whom nobody thought of messages for. */
+/* Withdraws the right to publish, as for a user whose ACL forgot messages. */
 static void set_refused(struct both *b, bool refused) {
     freeReplyObject(
         t_redis_cmd(b->redis, "ACL SETUSER default %s", refused ? "-publish" : "+publish"));
@@ -455,7 +464,7 @@ static void test_random_commands(void **state) {
 
 /* ---- Scripts ---- */
 
-/* Each with KEYS[1] 'a', KEYS[2] 'b' and ARGV 'x', '17', ''. */
+/* Each runs with KEYS[1] 'a', KEYS[2] 'b' and ARGV 'x', '17', ''. */
 static const char *const scripts[] = {
     "return 1",
     "return 3.99",

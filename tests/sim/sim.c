@@ -1,11 +1,11 @@
 /*
  * The simulator.
  *
- *     sim [--seeds N] [--first S] [--jobs J]      run that many seeds, from the first on
- *     sim --seed S [--trace]                      run one; and tell all that happens
- *     sim --repeat N                              run seeds twice: the same seed is the same run
+ *     sim [--seeds N] [--first S] [--jobs J]      run that many seeds, starting with the first
+ *     sim --seed S [--trace]                      run one seed; print everything that happens
+ *     sim --repeat N                              run seeds twice: both runs must be the same
  *
- * A seed that fails is run once more, to tell the end of what happened.
+ * A failing seed is run again to print the end of its trace.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -60,7 +60,7 @@ static sim_options parse(int argc, char **argv) {
     return o;
 }
 
-/* Ends the process: what a failed run leaves in memory is no leak to be told of. */
+/* Ends the process at once, so a leak checker does not report the memory of a failed run. */
 static _Noreturn void fail(uint64_t seed) {
     sim_result result;
     printf("seed %" PRIu64 " fails; the last that happened:\n", seed);

@@ -1,8 +1,8 @@
-/* A world whose primary is failed over: see relay.h. */
+/* A world with failovers of its primary: see relay.h. */
 #include "failover/relay.h"
 #include "model/command.h"
 
-#define ROUNDS      6 /* where what is left behind is looked for */
+#define ROUNDS      6 /* rounds that check for leftovers */
 #define DETECT_MOST (1500 * HF__MS)
 #define LAG_MOST    (1000 * HF__MS)
 
@@ -15,8 +15,7 @@ static void plan(ring *r) {
     r->loose = ring_chance(r, 2); /* without replicas= */
     r->command_ms = 200 + ring_draw(r, 400);
     r->trip = 100000 + ring_draw(r, 5 * HF__MS);
-    r->apart_us =
-        r->trip / 2000; /* clocks that agree: by less than it takes to go from one to another */
+    r->apart_us = r->trip / 2000; /* clocks agree to less than one trip between nodes */
     r->gap = (40 << ring_draw(r, 6)) * HF__MS;
     r->think = (1 + ring_draw(r, 300)) * HF__MS;
 }
@@ -38,7 +37,7 @@ static void back(ring_node *n) {
     if (y->at[n->number].follows < 0) relay_resync(y, n->number);
 }
 
-/* By one that is the primary no more, and does not know. */
+/* Grants by a node that does not know that it is no longer the primary are in doubt. */
 static bool doubts(const ring_client *c) {
     const ring *r = c->ring;
     return r->loose && relay_store_node(c) != &r->node[r->relay->primary];
@@ -56,7 +55,7 @@ static void restart(ring *r, ring_node *n, hf__time away) {
     ring_node_restart(n, true, away);
 }
 
-/* A primary is killed, or stopped, or only cut off from the others. */
+/* Kills the primary, stops it, or only cuts it off from the others. */
 static void fail_over(ring *r) {
     ring_node *n = &r->node[r->relay->primary];
     hf__time in = ring_draw(r, DETECT_MOST);

@@ -1,11 +1,11 @@
-/* Who follows whom, what is under way between them, and promotions. */
+/* Replication: which node follows which, writes in flight between them, and promotions. */
 #include <stdlib.h>
 
 #include "failover/relay.h"
 #include "model/answer.h"
 
-#define SYNC_MOST   (200 * HF__MS) /* by when a replica has all of a new primary */
-#define TOLD_MOST   (2 * HF__SEC)  /* a client that missed the message asks by then */
+#define SYNC_MOST   (200 * HF__MS) /* by then a replica has everything from a new primary */
+#define TOLD_MOST   (2 * HF__SEC)  /* by then a client that missed the message asks */
 #define DEMOTE_MOST (3 * HF__SEC)
 #define AGAIN       (100 * HF__MS)
 #define STOP_MOST   HF__SEC
@@ -39,7 +39,7 @@ static void unref(relay_copy *c) {
     free(c);
 }
 
-/* ---- On the way ---- */
+/* ---- In flight ---- */
 
 static void send(relay_node *to, relay_copy *copy, hf__time at) {
     relay_batch *b = rm_alloc(sizeof *b);
@@ -81,7 +81,7 @@ void relay_wrote(ring_node *n) {
     }
 }
 
-/* Old acknowledgements stay: a primary that is cut off does not know that nobody follows it. */
+/* Old acknowledgements stay: a primary that is cut off does not know that it has no replicas. */
 static void follow(relay_node *n, int primary) {
     ring *r = n->relay->ring;
     drop(n);
@@ -127,7 +127,7 @@ static void time_is_up(void *arg) {
     }
     answer(w, confirmed(&r->relay->at[w->node->number], w->wait_offset));
     ring_wires_answer(w->node);
-    /* What is given back now should come late, now and then. */
+    /* Sometimes delays what is released now. */
     if (!r->calm && ring_chance(r, 8)) ring_node_stop(w->node, ring_draw(r, STOP_MOST));
 }
 
@@ -153,7 +153,7 @@ static void answer_waits(relay_node *n) {
     ring_wires_answer(n->node);
 }
 
-/* ---- Coming in ---- */
+/* ---- Arrivals ---- */
 
 static void say(relay_node *n) {
     ring *r = n->relay->ring;
@@ -190,7 +190,7 @@ static void arrives(void *arg) {
 
 /* ---- Promotion ---- */
 
-/* It hears who the primary is, and who was connected to it is let go. */
+/* The node learns which one is the primary, and closes its connections. */
 static void demoted(void *arg) {
     relay_node *n = arg;
     relay *y = n->relay;
@@ -208,7 +208,7 @@ static bool caught_up(const relay_node *n) {
     return n->synced && n->follows == n->relay->primary;
 }
 
-/* The one that has the most; without replicas= any. */
+/* Chooses the replica with the most data; without replicas= any. */
 static int chosen(relay *y) {
     int best = -1, first = (int)ring_draw(y->ring, RELAY_NODES);
     for (int k = 0; k < RELAY_NODES; k++) {
@@ -271,7 +271,7 @@ bool relay_sound(const relay *y) {
     return !y->failing;
 }
 
-/* ---- Beginning and end ---- */
+/* ---- Start and end ---- */
 
 static void init_node(relay *y, int i) {
     relay_node *n = &y->at[i];

@@ -1,7 +1,7 @@
 /*
- * What src/store/redis/redis.c does, over wires: commands, messages, and a connection that waits for
- * replicas. In place of Sentinels the world says where the primary is: when it is time, and whenever the
- * one that it was taken for is gone.
+ * Does what src/store/redis/redis.c does, over wires: commands, messages, and a connection that
+ * waits for replicas. The world replaces Sentinels: it says where the primary is on a failover, and
+ * whenever the presumed primary is gone.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,14 +14,14 @@
 enum { COMMANDS, SUBSCRIBER, WAITS, LINKS };
 
 typedef struct relay_store {
-    hf__store store; /* first */
+    hf__store store; /* must be first */
     ring_client *client;
     ring_link *links[LINKS];
     hf__notifications notifications;
     hf__replica_wait replica_wait;
     hf__release_log releases;
     uint64_t repeated;
-    bool told; /* of a failover: to be looked at in its turn */
+    bool told; /* of a failover; handled when the store runs */
 } relay_store;
 
 static bool is_up(const relay_store *s, int link) {
@@ -34,7 +34,7 @@ static void publish(relay_store *s) {
     s->store.up = commands->up;
     s->store.link = commands->link;
     s->store.down_result = commands->down_result;
-    free(s->store.down_detail); /* the link's own may be gone before the next look */
+    free(s->store.down_detail); /* the link may free its own before the next read */
     s->store.down_detail = commands->down_detail ? strdup(commands->down_detail) : NULL;
     s->store.round_trip_us = commands->round_trip_us;
     s->store.commands = commands->commands;
@@ -50,7 +50,7 @@ static void go_to(relay_store *s, ring_node *n, hf__time now) {
     for (int i = 0; i < LINKS; i++) ring_link_move(s->links[i], n, now);
     for (int i = 0; s->client->ring->loose && i < RING_CALLERS; i++)
         s->client->callers[i].doubtful =
-            true; /* what the other granted may not have been read yet */
+            true; /* a grant of the other node may not have been read yet */
 }
 
 static void go_where_it_is(relay_store *s, hf__time now) {
@@ -58,7 +58,7 @@ static void go_where_it_is(relay_store *s, hf__time now) {
     go_to(s, &r->node[r->relay->primary], now);
 }
 
-/* Another attempt: to where it is, or where somebody says who does not know better. */
+/* Tries again: at the present primary, or at the node that an outdated source names. */
 static void go_on(relay_store *s, hf__time now) {
     ring *r = s->client->ring;
     const ring_link *l = s->links[COMMANDS];
@@ -118,7 +118,7 @@ static bool news(hf__store *store, hf__notification *out) {
     return hf__notifications_next(&((relay_store *)store)->notifications, out);
 }
 
-/* The commands lead, and it listens once somebody has stood in line. */
+/* The command link leads. It subscribes once a waiter was queued. */
 static bool wanted(const relay_store *s, int link) {
     if (link == COMMANDS) return true;
     return is_up(s, COMMANDS) &&
@@ -187,7 +187,7 @@ static void shut(hf__store *store, hf__time now) {
     publish(s);
 }
 
-/* Memory that hangs on operations, which go before the store does. */
+/* Frees memory that belongs to operations, which end before the store does. */
 void relay_store_gone(ring_client *c) {
     relay_store *s = (relay_store *)c->store;
     for (int i = 0; i < LINKS; i++) {

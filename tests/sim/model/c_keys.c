@@ -1,4 +1,4 @@
-/* Commands about keys of any type, and about strings. */
+/* Commands on keys of any type, and on strings. */
 #include "model/command.h"
 
 /* ---- Any type ---- */
@@ -78,7 +78,7 @@ static bool expire_conditions(rm_call *c, unsigned *flags) {
     return false;
 }
 
-/* No end counts as later than any. */
+/* A key that never expires counts as later than any time. */
 static bool expire_wanted(const rm_key *key, int64_t when, unsigned flags) {
     bool ends = key->expires_ms != RM_FOREVER;
     if ((flags & IF_NONE) && ends) return false;
@@ -136,8 +136,8 @@ static void c_get(rm_call *c) {
 
 typedef struct set_options {
     bool if_none, if_some, get, keep;
-    char unit; /* of `expire`: 0 none, 'e' seconds, 'p' milliseconds */
-    bool at;   /* `expire` is a moment, not a span */
+    char unit; /* unit of `expire`: 0 none, 'e' seconds, 'p' milliseconds */
+    bool at;   /* `expire` is a point in time, not a duration */
     int64_t expire;
 } set_options;
 
@@ -172,7 +172,7 @@ static bool set_parse(rm_call *c, set_options *o, rm_bytes *span) {
     return true;
 }
 
-/* *when becomes the moment, on the server's clock. */
+/* Sets `when` to the time of expiry on the server's clock. */
 static bool set_expiry(rm_call *c, const set_options *o, rm_bytes span, int64_t *when) {
     *when = RM_FOREVER;
     if (!o->unit) return true;

@@ -1,4 +1,4 @@
-/* Commands about lists. */
+/* Commands on lists. */
 #include "model/command.h"
 
 static void push(rm_call *c, bool left) {
@@ -149,7 +149,7 @@ static void c_linsert(rm_call *c) {
 /* ---- LPOS ---- */
 
 typedef struct position {
-    int64_t rank, count, most; /* count -1: one, and no list */
+    int64_t rank, count, most; /* count -1: answer one position, not a list */
 } position;
 
 static bool position_option(rm_call *c, size_t i, position *p) {
@@ -172,7 +172,8 @@ static bool position_option(rm_call *c, size_t i, position *p) {
     return false;
 }
 
-/* Matches from one end, the first `rank - 1` left out: their places, at most `most_found`. */
+/* Finds matches from one end and skips the first `rank - 1`. Stores at most `most_found`
+   positions. */
 static size_t find_matches(const rm_key *key, rm_bytes text, const position *p, int64_t *found,
                            size_t most_found) {
     int64_t skip = p->rank == INT64_MIN ? 0 : (p->rank < 0 ? -p->rank : p->rank) - 1;

@@ -1,4 +1,4 @@
-/* Commands about channels. Messages are put to the end of their receivers' answers. */
+/* Commands on channels. Messages are appended to the answers of their receivers. */
 #include <fnmatch.h>
 #include <stdlib.h>
 
@@ -82,7 +82,7 @@ static void c_punsubscribe(rm_call *c) {
 
 /* ---- Publishing ---- */
 
-/* True if it was sent: to the channel itself, or to a pattern that it fits. */
+/* Returns true if the message was sent, because the channel or a pattern matches. */
 static bool send(rm_conn *conn, const rm_channel *to, rm_bytes channel, rm_bytes message) {
     if (to->pattern ? fnmatch(to->name.at, channel.at, 0) != 0 : !rm_same(to->name, channel))
         return false;

@@ -1,4 +1,4 @@
-/* Commands about scripts, and the cache of a server: which scripts it knows, by their names. */
+/* Commands on scripts, and a server's cache of scripts by SHA-1. */
 #include <stdlib.h>
 
 #include "model/command.h"
@@ -24,7 +24,7 @@ void rm_scripts_forget(rm_server *server) {
     server->script_count = 0;
 }
 
-/* The name of a text. Most are sent again and again: the last few are remembered. */
+/* Computes the SHA-1 of a text. The last few are cached, because most texts are sent repeatedly. */
 static void name_of(char sha1[RM_SHA1_LENGTH + 1], rm_bytes text) {
     static struct {
         rm_bytes text;

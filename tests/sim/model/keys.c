@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 void rm_keys_init(rm_keys *keys) {
-    hf__map_init(&keys->map, 1); /* always the same: a run must be repeatable */
+    hf__map_init(&keys->map, 1); /* a fixed seed: runs must be repeatable */
 }
 
 void rm_keys_fini(rm_keys *keys) {
@@ -61,7 +61,7 @@ static rm_bytes copied(rm_bytes b) {
 }
 
 static void replace(rm_bytes *old, rm_bytes with) {
-    rm_bytes made = copied(with); /* which may be a part of the old */
+    rm_bytes made = copied(with); /* `with` may be a part of the old value */
     free((char *)old->at);
     *old = made;
 }

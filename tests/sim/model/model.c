@@ -73,7 +73,7 @@ static const rm_command *find_command(rm_bytes name) {
     return NULL;
 }
 
-/* One of its subcommands, where it has some and one is named. */
+/* Returns the subcommand that is named, if the command has any. */
 static const rm_command *sub_command(const rm_command *command, const rm_bytes *argv, size_t argc) {
     if (!command || command->fn || argc < 2) return command;
     size_t prefix = strlen(command->name);
@@ -105,7 +105,7 @@ static void unknown(const rm_call *call) {
              call->argv[0].at, args);
 }
 
-/* What a command has to pass; false: refused, and answered. */
+/* Checks whether a command may run. Returns false after answering a refusal. */
 static bool admitted(const rm_call *call, const rm_command *command) {
     const rm_server *server = call->server;
     if (!arity_fits(command, call->argc)) {
@@ -171,7 +171,7 @@ void rm_execute_in_script(rm_server *server, rm_conn *conn, const rm_bytes *argv
 
 /* ---- Requests ---- */
 
-/* A line of digits after `mark`; false: it is not there yet, or `*bad`. */
+/* Reads a line of digits after `mark`. Returns false if it is incomplete, or `*bad`. */
 static bool read_length(const hf__buffer *in, size_t *at, char mark, int64_t *n, bool *bad) {
     const char *begin = in->data + *at, *end = in->data + in->length;
     const char *line = begin < end ? memchr(begin, '\n', (size_t)(end - begin)) : NULL;
@@ -183,7 +183,7 @@ static bool read_length(const hf__buffer *in, size_t *at, char mark, int64_t *n,
     return !*bad;
 }
 
-/* One request from `*at` on; false: it is not complete, or `*bad`. */
+/* Reads one request from `*at` on. Returns false if it is incomplete, or `*bad`. */
 static bool read_request(const hf__buffer *in, size_t *at, rm_bytes *argv, size_t *argc,
                          bool *bad) {
     int64_t count, length;
@@ -193,7 +193,8 @@ static bool read_request(const hf__buffer *in, size_t *at, rm_bytes *argv, size_
         if (!read_length(in, at, '$', &length, bad)) return false;
         if (in->length - *at < (size_t)length + 2) return false;
         argv[*argc] = (rm_bytes){in->data + *at, (size_t)length};
-        in->data[*at + (size_t)length] = '\0'; /* where the CR was: arguments are texts, too */
+        /* replaces the CR, so that arguments are C strings too */
+        in->data[*at + (size_t)length] = '\0';
         *at += (size_t)length + 2;
     }
     return !*bad;
@@ -213,7 +214,7 @@ void rm_feed(rm_conn *conn, const char *bytes, size_t length) {
     hf__buffer_cut(in, in->length - done);
 }
 
-/* ---- What commands do most ---- */
+/* ---- Helpers of commands ---- */
 
 rm_keys *rm_db(const rm_call *call) {
     return &call->server->db[call->conn->db];

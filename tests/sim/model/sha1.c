@@ -35,7 +35,8 @@ static void mix(uint32_t h[5], const unsigned char *block) {
     h[4] += e;
 }
 
-/* The rest of the text, a one bit, zeros, and the length in bits: one block or two. */
+/* Pads the rest of the text: a one bit, zeros, and the length in bits. That takes one or two
+   blocks. */
 static void finish(uint32_t h[5], rm_bytes rest, size_t length) {
     unsigned char last[2 * BLOCK] = {0};
     if (rest.length) memcpy(last, rest.at, rest.length);

@@ -1,11 +1,13 @@
-"""Bugs to be planted in the simulator, each of which it must find.
+"""Bugs that are planted in the simulator; it must find every one.
 
-A line for each: what it is; a file below src/; a piece of its text that stands there exactly once;
-and what takes its place. In C, [[...]] marks what is replaced, where the rest of the text is only
-there to find it; it must be an expression or a statement, for both are compiled and one is chosen
-when the simulator runs. Two bugs may replace the same text, but not overlap otherwise. A bug in a
-part of scripts is one of all scripts that have it. Where few seeds show a bug, `first` says from
-which to look: below the one that did when this was last written.
+A bug has a name, a file below src/, a text that occurs in it exactly once, and a replacement.
+
+In C, [[...]] marks the part that is replaced; the rest only locates it. It must be an expression
+or a statement: both versions are compiled, and one is chosen when the simulator runs. Two bugs
+may replace the same text, but must not overlap otherwise.
+
+A bug in a part of scripts is planted in every script that includes the part. If few seeds find a
+bug, `first` is the seed to start with: below the first seed that found it when this was written.
 """
 
 from typing import NamedTuple
@@ -70,7 +72,7 @@ BUGS = [
         "else if ([[e->op.result == HF_LOST]])\n        renew_lost(e, now);",
         "false"),
 
-    # Numbers, and what comes late.
+    # Acquire ids, and requests that arrive late.
     Bug("a release deletes whatever holds the name", RELEASE,
         "if was_held then call('DEL', KEYS[1]) end",
         "call('DEL', KEYS[1])"),
@@ -174,7 +176,7 @@ BUGS = [
         "ARGV[1] ~= '0' and ARGV[1] ~= token",
         "false"),
 
-    # The line.
+    # The queue.
     Bug("an acquire goes past the line", ACQUIRE,
         "if not (holder and ARGV[7] == '2') and serve_queue(now, client, true, true) then return answer_busy(true) end",
         ""),
@@ -283,7 +285,7 @@ BUGS = [
         "if (listening != n->listening || n->messages->missed) [[n->must_recheck = true;]]",
         "", first=260),
 
-    # Kinds: who fits beside whom.
+    # Kinds: which holders fit together.
     Bug("two may upgrade", SHARING,
         "if group ~= held[2] or (spec == 'u' and held[4]) then return false end",
         "if group ~= held[2] then return false end"),
@@ -312,7 +314,7 @@ BUGS = [
         "if not first and call('PTTL', KEYS[1]) >= tonumber(lease) then return 1 end",
         "if held[1] then return 1 end"),
 
-    # Kinds: asking, keeping, leaving.
+    # Kinds: acquire, renew, release.
     Bug("an enter goes past the line", ACQUIRE_OR_QUEUE,
         "serve_queue(now, key, not holder, not group)",
         "false"),
@@ -374,7 +376,7 @@ BUGS = [
         "if not parse_spec(spec) then return true end",
         "if true then return true end"),
 
-    # Kinds: what a client makes of it.
+    # Kinds: in the client.
     Bug("an upgrade keeps its old token", GRANT,
         "[[atomic_store(&ownership->token, op->token);]]\n    if (ownership->kind",
         ""),
@@ -385,7 +387,7 @@ BUGS = [
         "if (!plain || [[e->op.has_waiters]] ||",
         "false"),
 
-    # Many names.
+    # Several names.
     Bug("of many names the first that are free are granted", ACQUIRE_ALL,
         "if found ~= 1 then return {found, now, merged} end",
         "if found ~= 1 then names = i - 1 break end"),

@@ -1,4 +1,4 @@
-"""Bugs to be planted in the simulator of failovers, each of which it must find: see bugs.py."""
+"""Bugs that are planted in the simulator of failovers; it must find every one: see bugs.py."""
 
 from bugs import Bug
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Make of bugs.py what the simulator is built with.
+"""Generate the sources with planted bugs from bugs.py.
 
-    plant.py --source SRC --list          the files in C that have bugs, below SRC
-    plant.py --source SRC --out FOLDER    those files with all their bugs in them, each behind a
+    plant.py --source SRC --list          print the C files below SRC that have bugs
+    plant.py --source SRC --out FOLDER    write these files with all their bugs, each behind a
                                           condition on sim_planted; and bugs.c, the table of all
 
-Bugs in Lua are planted when the simulator runs, by the table: see model/lua.h. --bugs names another list than
-bugs.py: quorum_bugs, for the simulator of a quorum.
+Bugs in Lua are planted at run time from the table: see model/lua.h. --bugs names another list
+than bugs.py, such as quorum_bugs.
 """
 
 import argparse
@@ -16,7 +16,7 @@ import pathlib
 import re
 import sys
 
-sys.dont_write_bytecode = True  # the sources stay as they are
+sys.dont_write_bytecode = True  # leave the source folder clean
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
 import anchors  # noqa: E402
 
@@ -32,7 +32,7 @@ def unmarked(old):
 
 
 def span(bug, text):
-    """Where in a text it is planted."""
+    """The range of a text that a bug replaces."""
     found = anchors.places(unmarked(bug.old), text)
     if len(found) != 1:
         fail(f"{bug.name}: stands {len(found)} times in src/{bug.file}, not once:\n{unmarked(bug.old)}")
@@ -46,7 +46,7 @@ def span(bug, text):
 
 
 def switched(number, old, new):
-    """Both, and which of them is chosen when it runs."""
+    """Code that chooses between both versions at run time."""
     if old.rstrip().endswith((";", "}")):
         new = new if not new or new.rstrip().endswith((";", "}")) else new + ";"
         return f"{{ if (sim_planted == {number}) {{ {new} }} else {{ {old} }} }}"
@@ -54,7 +54,7 @@ def switched(number, old, new):
 
 
 def plant(text, bugs):
-    """All bugs of one file; `bugs` are (number, bug)."""
+    """Plant all bugs of one file; `bugs` are (number, bug)."""
     spans = {}
     for number, bug in bugs:
         spans.setdefault(span(bug, text), []).append((number, bug))
@@ -75,7 +75,7 @@ def c_string(text):
 
 
 def whole(script):
-    """A script's text with its parts in it, as cmake/EmbedLua.cmake puts them there."""
+    """A script's text with its parts, as cmake/EmbedLua.cmake includes them."""
     text = script.read_text()
     for part in 2 * sorted((script.parent / "part").glob("*.lua")):  # a part may include others
         text = text.replace(f"--@ {part.stem}\n", part.read_text())
@@ -83,7 +83,7 @@ def whole(script):
 
 
 def concerned(source, bug):
-    """The whole texts that have a bug in them: of one script, or of all that its part is in."""
+    """The complete texts that have a bug: one script, or all scripts that include its part."""
     path = source / bug.file
     if path.parent.name != "part":
         return [whole(path)]

@@ -1,12 +1,12 @@
 /*
- * Plant bugs, one at a time, and see that the simulator finds them.
+ * Plants bugs one at a time, and checks that the simulator finds each.
  *
- *     sim_planted [--seeds N] [--jobs J] [PATTERN]     N seeds for each bug named like that; --sound N:
- *                                                      and so many with none planted
- *     sim_planted --bug NUMBER --seed S                what one of them does to one seed
+ *     sim_planted [--seeds N] [--jobs J] [PATTERN]     N seeds for each bug whose name matches;
+ *                                                      --sound N: and N seeds without a bug
+ *     sim_planted --bug NUMBER --seed S                run one seed with one bug, with its trace
  *
- * One line for each: found, and by which seed; or MISSED. Before that, with none planted, no seed may
- * fail. Each bug has a process of its own.
+ * It prints a line for each bug: found, with the seed; or MISSED. First it runs seeds without a
+ * bug, which must not fail. Each bug runs in its own process.
  */
 #include <fnmatch.h>
 #include <inttypes.h>
@@ -66,14 +66,14 @@ static planted_options parse(int argc, char **argv) {
     return o;
 }
 
-/* 0: none. */
+/* 0 plants nothing. */
 static void plant(int bug) {
     bool lua = bug && sim_bugs[bug - 1].lua.sha1;
     rm_lua_rewrite(lua ? &sim_bugs[bug - 1].lua : NULL);
     sim_planted = bug;
 }
 
-/* The first seed that fails; 0 if none does. */
+/* Returns the first seed that fails; 0 if none does. */
 static uint64_t search(uint64_t first, uint64_t seeds, sim_result *result) {
     for (uint64_t seed = first; seed < first + seeds; seed++) {
         sim_run(seed, SIM_SILENT, result);
@@ -112,7 +112,7 @@ static int one(const planted_options *o) {
     return 0;
 }
 
-/* -1 is the run without any. */
+/* -1 is the run without a bug. */
 static void start(int bug, const planted_options *o) {
     pid_t pid = fork();
     if (pid < 0) exit(2);

@@ -1,4 +1,4 @@
-"""Bugs to be planted in the simulator of a quorum, each of which it must find: see bugs.py."""
+"""Bugs that are planted in the simulator of a quorum; it must find every one: see bugs.py."""
 
 from bugs import Bug
 

@@ -101,7 +101,7 @@ static void released(ring_caller *t, hf__time now) {
     think(t, now);
 }
 
-/* True if it did something. */
+/* Returns true if it did something. */
 static bool act(ring_caller *t, hf__time now) {
     switch (t->doing) {
     case RING_THINKS:
@@ -179,7 +179,7 @@ static void discard_caller(ring_caller *t) {
     t->doing = RING_THINKS;
 }
 
-/* ---- Turning: as src/client/scheduler.c does it ---- */
+/* ---- Scheduler: like src/client/scheduler.c ---- */
 
 static void settle(ring_client *c, hf__time now) {
     hf__core_tick(&c->core, now);
@@ -234,7 +234,7 @@ static void turn(void *arg) {
     ring_at(r, &c->event, more ? r->now + 1000 : hf__later(r->now, sim_moment(&c->clock, due(c))));
 }
 
-/* ---- Birth and death ---- */
+/* ---- Start and end ---- */
 
 static void be_born(ring_client *c) {
     ring *r = c->ring;
@@ -271,7 +271,7 @@ void ring_client_init(ring *r, int slot) {
     ring_at(r, &c->event, r->now);
 }
 
-/* All memory of a process goes, and nothing else happens. */
+/* Frees all memory of a process. Nothing else happens. */
 void ring_client_fini(ring_client *c) {
     if (c->gone) return;
     c->gone = true;

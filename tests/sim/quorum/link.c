@@ -1,4 +1,4 @@
-/* What src/store/redis/redis.c and link.c do over a socket, for commands alone. */
+/* Does what src/store/redis/redis.c and link.c do over a socket, for commands only. */
 #include <stdlib.h>
 
 #include "base/error.h"
@@ -40,7 +40,7 @@ static void fed(ring_link *l, hf__time now) {
     hf_result r =
         hf__session_feed(&l->session, l->wire->arrived.data, l->wire->arrived.length, now, &detail);
     hf__buffer_cut(&l->wire->arrived, 0);
-    if (r == HF_UNREACHABLE) fail(l, detail, now); /* it is no primary */
+    if (r == HF_UNREACHABLE) fail(l, detail, now); /* it is not a primary */
     if (r && r != HF_UNREACHABLE)
         ring_fail(l->client->ring, "an answer is not understood: %s", detail ? detail : "");
     free(detail);

@@ -1,9 +1,8 @@
 /*
- * The world of a quorum: servers that know nothing of each other, and clients whose core stands on
- * src/store/quorum over one session per node. Leases differ from client to client and from call to
- * call; rejoin_delay is the same for all, and some ask for a longer lease, which is refused. Nothing
- * is excused, for nodes that lose their data stay out of votes; but where locks are broken, what was
- * held then is in doubt.
+ * The world of a quorum: independent servers, and clients whose core uses src/store/quorum over one
+ * session per node. Leases differ by client and by call. rejoin_delay is the same for all clients;
+ * some calls request a longer lease, which is refused. Nothing is excused, because nodes that lose
+ * their data do not vote. Only after a break is everything held at that time in doubt.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +12,7 @@
 #include "quorum/ring.h"
 #include "store/redis/protocol/script.h"
 
-#define ROUNDS       6             /* where what is left behind is looked for */
+#define ROUNDS       6             /* rounds that check for leftovers */
 #define CALM_AGE     (6 * HF__SEC) /* all nodes vote by then */
 #define FAR_APART_US 2000000       /* clocks of nodes that keep their data need not agree */
 
@@ -47,7 +46,7 @@ static hf__store *open_client(ring_client *c) {
     const hf__quorum_config quorum = {.command_timeout_ms = r->command_ms,
                                       .rejoin_ms = r->lossless ? 1 : r->lease_ms,
                                       .seed = hf__rand_next(&r->rand)};
-    if (!r->lossless && ring_chance(r, 2)) c->lease_ms /= 8; /* over long before a longer one */
+    if (!r->lossless && ring_chance(r, 2)) c->lease_ms /= 8; /* expires long before other leases */
     hf__store *store = hf__quorum_new(&quorum, nodes, r->nodes, &c->log);
     if (!store) abort();
     return store;
@@ -55,7 +54,7 @@ static hf__store *open_client(ring_client *c) {
 
 /* ---- Chaos ---- */
 
-/* Some of them, for the same time: as if the net had parted. */
+/* Stops some nodes for the same time, like a network partition. */
 static void stop_some(ring *r) {
     hf__time span = ring_draw(r, (r->lossless ? 2000 : 2 * r->lease_ms) * HF__MS);
     int64_t in = 1 + ring_draw(r, r->nodes);
@@ -63,7 +62,7 @@ static void stop_some(ring *r) {
         if (!r->node[i].down && ring_chance(r, in)) ring_node_stop(&r->node[i], span);
 }
 
-/* A break reaches some of the nodes, soon after one of them granted: when the token is under way to it. */
+/* Breaks the lock on some nodes soon after one of them granted it, while the token is in flight. */
 static void ran(ring_node *n, const rm_ran *script) {
     ring *r = n->ring;
     if (!r->breaks_next || strcmp(script->sha1, hf__script_acquire.sha1) != 0) return;

@@ -9,11 +9,11 @@
 #include "world/world.h" /* sim_run */
 
 #define STEPS_MAX    400000
-#define APART_US     20000 /* clocks of nodes, where nothing else is said */
+#define APART_US     20000 /* default difference of the nodes' clocks */
 #define TRACE_LINES  80
-#define CALM_SERVICE (12 * HF__SEC)  /* the longest wait, nodes that are too young, an outage */
-#define CALM_LAST    (6 * HF__SEC)   /* one that a dead client has is free by then */
-#define CALM_UNDO    (3500 * HF__MS) /* all are connected, and what is not held is given back */
+#define CALM_SERVICE (12 * HF__SEC)  /* the longest wait, nodes that may not vote yet, an outage */
+#define CALM_LAST    (6 * HF__SEC)   /* a dead client's lock is free by then */
+#define CALM_UNDO    (3500 * HF__MS) /* all are connected, and unused locks are returned */
 
 /* ---- Events and failures ---- */
 
@@ -104,7 +104,7 @@ static bool may_cut(const ring_wire *w, bool answering) {
 
 void ring_cut_some(ring *r) {
     int count = 0;
-    bool answering = ring_chance(r, 2); /* one that brings answers, if there is any */
+    bool answering = ring_chance(r, 2); /* prefer a wire with answers in flight */
     for (ring_wire *w = r->wires; w; w = w->next) count += may_cut(w, answering);
     int64_t chosen = ring_draw(r, count);
     for (ring_wire *w = r->wires; w; w = w->next)
@@ -133,7 +133,7 @@ static void end_chaos(ring *r) {
         if (w->up.first) ring_at(r, &w->up.event, hf__sooner(w->up.first->at, r->now + r->trip));
     for (int i = 0; i < r->clients; i++) {
         r->client[i].paused_until = 0;
-        if (r->lossless) ring_client_cancel(&r->client[i]); /* else a later hold covers up */
+        if (r->lossless) ring_client_cancel(&r->client[i]); /* a later hold would hide leftovers */
         if (!r->client[i].gone) ring_at(r, &r->client[i].event, r->now);
     }
     if (ring_this.calm) ring_this.calm(r);
@@ -222,7 +222,7 @@ void sim_run(uint64_t seed, sim_telling telling, sim_result *result) {
         end(r);
         result->good = true;
     }
-    /* A run that failed is left as it is: whoever runs it ends soon. */
+    /* A failed run is not cleaned up: its process ends soon. */
     if (telling == SIM_TRACE_ALL || (telling == SIM_TRACE_END && !result->good))
         sim_trace_print(&r->trace, SIM_ANY,
                         telling == SIM_TRACE_ALL ? r->trace.count : TRACE_LINES);

@@ -5,7 +5,7 @@
 #include "store/redis/protocol/script.h"
 
 #define EPOCH_US  INT64_C(1794777709466788)
-#define UP_US     INT64_C(3600000000) /* that nodes have been up when the world begins */
+#define UP_US     INT64_C(3600000000) /* uptime of the nodes when the world begins */
 #define LATE_MOST (3 * HF__SEC)
 
 /* ---- Nodes ---- */
@@ -213,7 +213,7 @@ void ring_wire_send(ring_wire *w, const char *bytes, size_t length) {
     add(w->node->ring, &w->up, bytes, length);
 }
 
-/* What was sent may come late, after what the next connection brings. */
+/* Bytes that were sent may arrive late, after those of the next connection. */
 void ring_wire_close(ring_wire *w) {
     ring *r = w->node->ring;
     w->link = NULL;
@@ -229,7 +229,7 @@ void ring_wire_close(ring_wire *w) {
     ring_at(r, &w->up.event, w->up.first->at);
 }
 
-/* Its client's end breaks; answers that are under way are lost. */
+/* Breaks the client's end; answers in flight are lost. */
 void ring_wire_cut(ring_wire *w) {
     if (!w->link || !w->open) return;
     RING_TELL(w->node->ring, "wire of client %d to node %d  is cut", w->link->client->slot,

@@ -35,7 +35,8 @@ sim_hold *sim_caller_free_place(sim_client *c) {
     return NULL;
 }
 
-/* One of the caller's own, or of anybody; NULL: none that no call is under way of. */
+/* Returns a handle of this caller, or of any caller, that no call uses now; NULL if there is
+   none. */
 static sim_hold *some_hold(sim_caller *t, bool anybodys) {
     sim_client *c = t->client;
     sim_hold *found[SIM_HOLDS];
@@ -90,7 +91,8 @@ static void set_wait(sim_caller *t, int64_t wait_ms, hf__time now) {
 int64_t sim_caller_draw_wait(sim_caller *t) {
     sim_world *w = world_of(t);
     if (sim_chance(w, 3)) return 0;
-    if (!some_hold(t, false) && sim_chance(w, 3)) return HF_FOREVER; /* else two might for ever */
+    /* with other holds, two callers might deadlock */
+    if (!some_hold(t, false) && sim_chance(w, 3)) return HF_FOREVER;
     return 1 + sim_draw(w, w->plan.leases[sim_draw(w, SIM_LEASES)] * 2);
 }
 
@@ -308,7 +310,7 @@ static bool downgrading(sim_caller *t, hf__time now) {
     return true;
 }
 
-/* Up or down, where that can be; false: it does something else. */
+/* Upgrades or downgrades if possible; returns false if not. */
 static bool act_up_and_down(sim_caller *t, sim_hold *h, hf__time now) {
     sim_world *w = world_of(t);
     uint32_t kind = h->hold->ownership->kind;
@@ -381,7 +383,7 @@ static int places_spoken_for(const sim_client *c) {
     return count;
 }
 
-/* In some worlds; false: it does something else. */
+/* Only in some worlds; returns false if the caller should do something else. */
 static bool act_on_many(sim_caller *t, int64_t one_in, hf__time now) {
     sim_world *w = world_of(t);
     if (!w->plan.together || !sim_chance(w, one_in)) return false;
@@ -477,7 +479,7 @@ void sim_caller_discard(sim_caller *t) {
     if (t->doing == SIM_ACQUIRING && !(t->wait.call.done && t->wait.call.result == HF_OK)) {
         free(t->wait.hold);
         hf__ownership_unref(t->wait.ownership);
-    } else if (t->doing == SIM_ACQUIRING) { /* granted, and its caller has not seen it */
+    } else if (t->doing == SIM_ACQUIRING) { /* granted, but its caller has not seen it */
         hf__ownership_unref(t->wait.hold->ownership);
         free(t->wait.hold);
     }

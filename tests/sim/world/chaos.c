@@ -15,8 +15,8 @@ static unsigned draw_faults(sim_world *w) {
     return faults;
 }
 
-/* One name that all want, on a network of which nothing good can be said: what comes late in one
-   world in a hundred comes here all the time. */
+/* One contended name on a very bad network. Late arrivals, which are rare in other worlds,
+   happen here all the time. */
 static void make_stormy(sim_world *w) {
     sim_plan *p = &w->plan;
     p->clients = 2 + (int)sim_draw(w, SIM_CLIENTS - 1);
@@ -26,11 +26,12 @@ static void make_stormy(sim_world *w) {
     p->faults |= SIM_CUTS | SIM_STALLS;
     p->gap = (2 + sim_draw(w, 20)) * HF__MS;
     p->think = (1 + sim_draw(w, 15)) * HF__MS;
-    p->command_ms += sim_draw(w, 1000); /* that long a request may be under way, and still act */
+    /* a request may be in flight that long and still take effect */
+    p->command_ms += sim_draw(w, 1000);
     p->hasty = sim_chance(w, 2);
 }
 
-/* Long leases, long holds and clocks that drift: samples of the server's clock get old. */
+/* Long leases, long holds and drifting clocks: samples of the server's clock become old. */
 static void make_patient(sim_world *w) {
     sim_plan *p = &w->plan;
     p->clients = 3 + (int)sim_draw(w, SIM_CLIENTS - 2);
@@ -41,7 +42,8 @@ static void make_patient(sim_world *w) {
     p->lasts = 20 * HF__SEC;
 }
 
-/* In one world of four some names are locks of other kinds. All else is drawn as if they were not. */
+/* In one world of four some names are locks of other kinds. Everything else is drawn as without
+   them. */
 static void draw_sorts(sim_world *w) {
     hf__rand rand = {w->seed ^ 0x6b696e6473};
     sim_plan *p = &w->plan;
@@ -53,7 +55,7 @@ static void draw_sorts(sim_world *w) {
     p->capacity = 1 + (uint32_t)(hf__rand_next(&rand) % 5);
 }
 
-/* In one world of four, half of them with kinds, callers also take several names at once. */
+/* In one world of four, half of them with kinds, callers also acquire several names at once. */
 static void draw_together(sim_world *w) {
     sim_plan *p = &w->plan;
     p->together = w->seed % 8 == 5 || w->seed % 8 == 7;
@@ -97,7 +99,7 @@ static sim_wire *some_wire(sim_world *w) {
     return c ? c->store.links[sim_draw(w, SIM_LINKS)].wire : NULL;
 }
 
-/* Mostly short; now and then longer than leases and timeouts. */
+/* Mostly short; sometimes longer than leases and timeouts. */
 static hf__time some_span(sim_world *w) {
     return sim_draw(w, sim_chance(w, 3) ? w->plan.longest_ms * HF__MS * 3 / 2 : 100 * HF__MS);
 }
@@ -195,14 +197,14 @@ void sim_chaos_begin(sim_world *w) {
     if (w->plan.faults) sim_at(w, &w->chaos, w->now + sim_draw(w, w->plan.gap));
 }
 
-/* Who thinks for long comes to an end with it. */
+/* Ends long pauses between calls. */
 static void calm_client(sim_client *c) {
     c->paused_until = 0;
     hf__time soon = sim_client_now(c);
     for (int i = 0; i < c->caller_count; i++)
         c->callers[i].next = hf__sooner(c->callers[i].next, soon);
     if (c->life == SIM_GONE)
-        sim_at(c->world, &c->event, HF__NEVER); /* nor is another born */
+        sim_at(c->world, &c->event, HF__NEVER); /* and no client starts in its place */
     else
         sim_client_wake(c);
 }

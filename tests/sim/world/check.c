@@ -14,7 +14,7 @@
 #include "world/probe.h"
 #include "world/server.h"
 
-/* Steps that every margin has room for, next to drift and the rounding of milliseconds. */
+/* The sum of steps that every margin absorbs, besides drift and the rounding of milliseconds. */
 #define STEPS_IN_MARGIN_US 500
 
 void sim_checks_init(sim_world *w) {
@@ -87,8 +87,8 @@ bool sim_checks_good(const sim_claim *claim) {
     return hf__ownership_valid(claim->own, sim_client_now(claim->client));
 }
 
-/* Where the deadline has moved, it now stands on what was asked for not long before the client last
-   did something. */
+/* If the deadline has moved, the request behind it was sent at most two command timeouts before
+   the client last ran. */
 static void refresh(sim_world *w, sim_claim *claim) {
     hf__time deadline = atomic_load(&claim->own->deadline);
     if (deadline == claim->deadline) return;
@@ -127,7 +127,7 @@ static void check_server_has(sim_world *w, const sim_claim *claim) {
              (double)(atomic_load(&claim->own->deadline) - sim_client_now(claim->client)) / HF__MS);
 }
 
-/* What the store was told of re-entry, and has confirmed since, is what it says. */
+/* The server's entry count must match the client's, once the store has confirmed it. */
 static void check_count(sim_world *w, const sim_claim *claim) {
     const hf__ownership *ownership = claim->own;
     char owner[HF__OWNER_TEXT];
@@ -142,7 +142,7 @@ static void check_count(sim_world *w, const sim_claim *claim) {
              claim->client->slot, sim_names[claim->name], ownership->count, count);
 }
 
-/* It has read all answers, and that the hold is gone was among them. */
+/* Fail if a client still holds the lock after it has read every answer, including the denial. */
 static void check_denied(sim_world *w, const sim_claim *claim) {
     const hf__session *session = &claim->client->store.session;
     if (!claim->denied_on || session->link != claim->denied_on || session->in_flight) return;
@@ -192,10 +192,11 @@ uint64_t sim_checks_arrival(sim_world *w) {
     return ++w->checks.arrivals;
 }
 
-/* Nobody else of the client has waited longer; but for those who re-enter with the one who did. */
+/* No other caller of the client may have waited longer, except callers that re-enter together
+   with the one that did. */
 static void check_order(sim_world *w, const sim_caller *t) {
     const sim_client *c = t->client;
-    if (!t->wait.by_acquire_id.key) return; /* it never asked */
+    if (!t->wait.by_acquire_id.key) return; /* it never sent an acquire */
     for (int i = 0; i < c->caller_count; i++) {
         const sim_caller *other = &c->callers[i];
         if (other->doing != SIM_ACQUIRING || other->name != t->name || other->wait.call.done ||
@@ -206,7 +207,7 @@ static void check_order(sim_world *w, const sim_caller *t) {
     }
 }
 
-/* An answer that it has read was newer than the grant it entered on. */
+/* Fail if the client has read a busy answer that is newer than the grant it entered on. */
 static void check_told(sim_world *w, const sim_caller *t, const hf__ownership *ownership) {
     const sim_client *c = t->client;
     const sim_told *told = &w->checks.names[t->name].told[c->slot];
@@ -214,13 +215,13 @@ static void check_told(sim_world *w, const sim_caller *t, const hf__ownership *o
         told->token < ownership->token)
         return;
     if (told->link != c->store.session.link || c->store.session.in_flight) return;
-    if (w->checks.data_lost && w->checks.set_back) return; /* tokens fall */
+    if (w->checks.data_lost && w->checks.set_back) return; /* tokens may fall */
     sim_fail(w, t->name,
              "client %d entered %s under token %" PRIu64 ", after it was told that another has it",
              c->slot, sim_names[t->name], ownership->token);
 }
 
-/* What is not renewed is held for its lease from the start. */
+/* An ownership that is not renewed lasts for its whole lease from the start. */
 static void check_lasts(sim_world *w, const sim_caller *t, const hf__ownership *ownership) {
     if (!(ownership->flags & HF_NO_RENEW) || !ownership->entry) return;
     hf__time lasts = hf__lease_deadline(ownership->entry->held_since, ownership->lease_ms);
@@ -232,7 +233,7 @@ static void check_lasts(sim_world *w, const sim_caller *t, const hf__ownership *
 void sim_checks_entered(sim_world *w, const sim_caller *t) {
     hf__ownership *ownership = t->wait.hold->ownership;
     sim_name *n = &w->checks.names[t->name];
-    bool of_many = t->doing == SIM_TAKING; /* when it came is not known, nor when it was granted */
+    bool of_many = t->doing == SIM_TAKING; /* its time of arrival and of grant are unknown */
     if (!sim_kinds_name(w, t->name) && !of_many) check_order(w, t);
     if (find_claim(w, ownership)) {
         w->checks.counts.reentered++;
@@ -267,15 +268,16 @@ void sim_checks_entered(sim_world *w, const sim_caller *t) {
     if (ownership->token > n->entered) n->entered = ownership->token;
 }
 
-/* The server has it for this number of the client. */
+/* Returns true if the server has the lock for this acquire id of the client. */
 static bool has_number(sim_world *w, const sim_client *c, int name, uint64_t number) {
     if (sim_kinds_name(w, name)) return sim_kinds_has(w, c, name, number);
     sim_seen seen = sim_probe(w, name);
     return seen.held && seen.slot == c->slot && seen.number == c->number && seen.ask == number;
 }
 
-/* Another of this client holds it, on a connection that has stood for so long that the hold must have
-   been confirmed on it: then that is why it was not granted. */
+/* Fail if the caller was told that the store is unavailable while its own client holds the lock.
+   The connection must have been up long enough to confirm the hold: then the hold is the true
+   reason for the refusal. */
 static void check_away(sim_world *w, const sim_caller *t) {
     const sim_client *c = t->client;
     const hf__entry *e = sim_client_entry(c, t->name);
@@ -300,7 +302,7 @@ void sim_checks_refused(sim_world *w, const sim_caller *t) {
         (sim_told){t->client->number, t->asked, 0, 0};
 }
 
-/* Nobody else was granted it before it was released. */
+/* Nobody else may have been granted the lock before it was released. */
 static void check_not_taken(sim_world *w, const sim_caller *t) {
     const sim_name *n = &w->checks.names[t->name];
     const sim_client *c = t->client;
@@ -362,14 +364,14 @@ static void check_known(sim_world *w, int name) {
     const sim_name *n = &w->checks.names[name];
     const sim_client *c = w->clients[n->seen.slot];
     if (!n->seen.held || n->stray || w->checks.stepped) return;
-    if (sim_server_ms(w) > n->seen.expires_ms) return; /* the look is older than its end */
+    if (sim_server_ms(w) > n->seen.expires_ms) return; /* the view is older than the lease's end */
     if (!c || c->life != SIM_RUNNING || c->number != n->seen.number) return;
     if (!sim_check_known(c, name, n->seen.ask))
         sim_fail(w, name, "the server has %s for client %d, number %" PRIu64 ", who does not know",
                  sim_names[name], c->slot, n->seen.ask);
 }
 
-/* A holder that was not there before has a higher token. */
+/* A new holder must have a higher token than all before it. */
 static void check_grant(sim_world *w, int name) {
     sim_name *n = &w->checks.names[name];
     if (!n->seen.held || n->seen.token == n->granted) return;
@@ -387,7 +389,8 @@ static bool same_holder(const sim_seen *a, const sim_seen *b) {
     return same_ask(a, b) && a->token == b->token;
 }
 
-/* A holder that ended without its own release is lost to whoever is granted the name next. */
+/* A holder that ended without its own release has lost the lock to the next client that is
+   granted it. */
 static void note_taken(sim_name *n, const sim_seen *before, const rm_ran *ran) {
     bool same = same_holder(before, &n->seen);
     if (before->held && !same) n->gone = *before;
@@ -395,12 +398,13 @@ static void note_taken(sim_name *n, const sim_seen *before, const rm_ran *ran) {
     if (same || !n->seen.held) return;
     if (n->gone.held) n->taken[n->taken_count++ % SIM_TAKEN] = n->gone;
     n->gone.held = false;
-    /* Tokens may fall where data is lost and the clock is set back: it has it once more. */
+    /* Tokens may fall if data is lost and the clock is set back. Then the same holder may have
+       the lock again. */
     for (size_t i = 0; i < SIM_TAKEN; i++)
         if (same_holder(&n->taken[i], &n->seen)) n->taken[i].held = false;
 }
 
-/* `ran`: the script that may have changed it; NULL: none has. */
+/* `ran` is the script that may have changed the name, or NULL if no script ran. */
 static void look_at_name(sim_world *w, int name, const rm_ran *ran) {
     if (sim_kinds_name(w, name)) {
         sim_kinds_reread(w, name);
@@ -460,8 +464,8 @@ static void check_keys(sim_world *w, const rm_ran *ran) {
     }
 }
 
-/* What came late may hold a name in a way that its client cannot know: a renewal, of what it thinks is
-   over by now; or an ask, older than what was broken or lost. */
+/* A delayed script may hold a name in a way that its client cannot know of. It may be a renewal
+   of a hold that the client thinks is over, or an acquire older than a break or a loss of data. */
 static void look_for_stray(sim_world *w, const rm_ran *ran, int name, bool late,
                            sim_effect effect) {
     sim_name *n = &w->checks.names[name];
@@ -489,7 +493,7 @@ static void note_denied(sim_world *w, const rm_ran *ran, int name, uint64_t toke
             claim->denied_on = claim->client->store.session.link;
 }
 
-/* Who has it is never told that another does. */
+/* A holder must never be told that another client holds the lock. */
 static void check_busy(sim_world *w, const rm_ran *ran, int name, uint64_t number) {
     const sim_wire *wire = ran->conn->owner;
     if (!wire->link) return;
@@ -514,7 +518,7 @@ static sim_effect note_effect(sim_world *w, const rm_ran *ran, int name) {
     return effect;
 }
 
-/* Who was told that the store is away has taken nothing, and takes nothing later. */
+/* A client that was told that the store is unavailable must hold nothing, now and later. */
 static void check_refused(sim_world *w, int name, const sim_seen *before) {
     const sim_name *n = &w->checks.names[name];
     if (!n->seen.held || n->stray || same_holder(before, &n->seen)) return;

@@ -35,7 +35,7 @@ hf__entry *sim_client_lane(const sim_client *c, int name, uint64_t number) {
     return NULL;
 }
 
-/* ---- Birth ---- */
+/* ---- Start ---- */
 
 static void be_born(sim_client *c) {
     sim_world *w = c->world;
@@ -76,7 +76,7 @@ sim_client *sim_client_new(sim_world *w, int slot, int callers) {
     return c;
 }
 
-/* ---- Death ---- */
+/* ---- End ---- */
 
 static void free_hold(sim_hold *h) {
     hf__ownership_unref(h->hold->ownership);
@@ -84,7 +84,7 @@ static void free_hold(sim_hold *h) {
     *h = (sim_hold){0};
 }
 
-/* The store lets go of all operations, and the details of those that nobody will fetch are freed. */
+/* Releases all operations from the store, and frees details that no caller will fetch. */
 static void drop_operations(sim_client *c) {
     hf__session_break(&c->store.session);
     for (hf__op *op; (op = hf__session_completed(&c->store.session));) {
@@ -93,7 +93,7 @@ static void drop_operations(sim_client *c) {
     }
 }
 
-/* All memory of a process goes, and nothing else happens. */
+/* Frees all memory of a process. Nothing else happens. */
 static void discard(sim_client *c) {
     drop_operations(c);
     for (hf__mapped *m = NULL; (m = hf__map_next(&c->core.entries, m));) {
@@ -145,7 +145,7 @@ void sim_client_close(sim_client *c) {
     sim_client_wake(c);
 }
 
-/* What a closed client leaves. */
+/* Checks what a closed client leaves behind. */
 static void check_closed(sim_client *c) {
     sim_world *w = c->world;
     SIM_CHECK(w, SIM_ANY, c->core.stats.held == 0);
@@ -163,7 +163,7 @@ static bool calls_over(const sim_client *c) {
     return true;
 }
 
-/* True if something was done, and there is more to settle. */
+/* Returns true if it did something, so that the scheduler must run again. */
 static bool close_step(sim_client *c, hf__time now) {
     if (!c->shut) {
         if (!c->closer.done && now < c->close_until) return false;
@@ -182,7 +182,7 @@ static bool close_step(sim_client *c, hf__time now) {
     return false;
 }
 
-/* ---- Settling: as src/client/scheduler.c does it ---- */
+/* ---- Scheduler: like src/client/scheduler.c ---- */
 
 static void take_finished(sim_client *c) {
     while (c->core.finished_calls) {
@@ -247,7 +247,7 @@ static hf__time due(const sim_client *c) {
     return at;
 }
 
-/* Mostly what came is read first, but the thread that runs first may be another. */
+/* Mostly reads arrived bytes first; but another thread may run first. */
 static void turn(void *arg) {
     sim_client *c = arg;
     sim_world *w = c->world;
@@ -274,7 +274,8 @@ void sim_client_pause(sim_client *c, hf__time span) {
     SIM_TELL(w, SIM_ANY, "client %d  is paused until %.3f ms", c->slot,
              (double)(w->now + span) / HF__MS);
     c->paused_until = hf__later(c->paused_until, w->now + span);
-    c->up_since = sim_shows(&c->clock, c->paused_until); /* as good as away */
+    /* a paused client is as good as disconnected */
+    c->up_since = sim_shows(&c->clock, c->paused_until);
 }
 
 bool sim_client_idle(const sim_client *c) {

@@ -8,7 +8,7 @@
 #include "world/probe.h"
 #include "world/server.h"
 
-/* Since the store has said that nobody waits, with what clocks may differ. */
+/* How long a client may rely on the answer that nobody waits, plus clock differences. */
 #define JOINED_MOST_US 102000
 
 /* ---- Who holds ---- */
@@ -55,7 +55,8 @@ bool sim_kinds_has(sim_world *w, const sim_client *c, int name, uint64_t number)
 
 static bool enough(const sim_holder *h, const sim_claim *claim) {
     const hf__ownership *ownership = claim->own;
-    bool untold = h->before == ownership->token && ownership->kind != HF_WRITE; /* of its upgrade */
+    /* it has not learned of its upgrade */
+    bool untold = h->before == ownership->token && ownership->kind != HF_WRITE;
     if (h->token != ownership->token && !untold) return false;
     switch (ownership->kind) {
     case HF_MUTEX: return h->kind == 'm';
@@ -73,7 +74,7 @@ static void check_count(sim_world *w, const sim_claim *claim, const sim_holder *
         ownership->posted_count != ownership->count || ownership->renew_tries)
         return;
     if (ownership->kind != HF_WRITE && h->before == ownership->token)
-        return; /* upgraded, and untold */
+        return; /* upgraded, but not yet notified */
     if (h->count != ownership->count)
         sim_fail(w, claim->name, "client %d entered %s %u times, and the server says %" PRId64,
                  claim->client->slot, sim_names[claim->name], ownership->count, h->count);
@@ -108,7 +109,7 @@ void sim_kinds_claim(sim_world *w, const sim_claim *claim, bool looked) {
     if (ownership->kind == HF_PERMITS) check_capacity(w, claim);
 }
 
-/* They may hold at once. */
+/* Returns true if both may hold at the same time. */
 bool sim_kinds_agree(const sim_claim *a, const sim_claim *b) {
     uint32_t one = a->own->kind, other = b->own->kind;
     if (one == HF_PERMITS && other == HF_PERMITS) return a->capacity == b->capacity;
@@ -119,7 +120,7 @@ bool sim_kinds_agree(const sim_claim *a, const sim_claim *b) {
 
 /* ---- Calls that ended ---- */
 
-/* Tokens grow from one that excludes others to all that enter after it, and from those to the next such. */
+/* An exclusive holder's token is above all before it, and below all that enter after it. */
 static void check_token(sim_world *w, sim_claim *claim) {
     sim_name *n = &w->checks.names[claim->name];
     uint64_t token = claim->own->token;
@@ -145,7 +146,7 @@ static bool had_it(const hf__ownership *ownership, const hf_hold *hold) {
     return false;
 }
 
-/* A reader that came and was let in with another, at once: not past those who wait. */
+/* A reader that joined a hold of its own client at once must not have passed waiters. */
 void sim_kinds_joined(sim_world *w, const sim_caller *t) {
     const sim_client *c = t->client;
     const sim_queue *queue = &w->checks.queues[t->name];
@@ -180,7 +181,7 @@ void sim_kinds_upgraded(sim_world *w, const sim_caller *t) {
     sim_claim *claim = claim_of(w, ownership);
     if (t->wait.call.result != HF_OK || !claim || !sim_checks_good(claim)) return;
     if (!t->wait.by_acquire_id.key || ownership->kind != HF_WRITE)
-        return; /* another did it, or undid it */
+        return; /* another caller did it, or undid it */
     check_token(w, claim);
 }
 
@@ -219,11 +220,12 @@ void sim_kinds_broken(sim_world *w, int name) {
 
 /* ---- What the server has ---- */
 
-/* One that was not there before has a higher token, and so has one that was upgraded. */
+/* A new or upgraded holder must have a higher token than all before it. */
 static void check_grant(sim_world *w, int name, const sim_holder *was, const sim_holder *h) {
     sim_name *n = &w->checks.names[name];
     bool back = was && (h->token == was->token || h->token == was->before);
-    if (!back && h->token <= n->granted && !w->checks.set_back) /* which brings back who was over */
+    /* a stepped clock brings back expired holders */
+    if (!back && h->token <= n->granted && !w->checks.set_back)
         sim_fail(w, name, "%s was granted with token %" PRIu64 ", after %" PRIu64, sim_names[name],
                  h->token, n->granted);
 }
@@ -241,7 +243,7 @@ static void carry(sim_world *w, int name, sim_holder *h, const sim_holder *was, 
     h->since = more ? w->now : was->since;
 }
 
-/* What was said last of this name, and what is so now. */
+/* Compares the last known holders of a name with the server's data now. */
 static void reread(sim_world *w, int name, bool late, sim_holding *now) {
     const sim_holding *was = &w->checks.holdings[name];
     uint64_t granted = w->checks.names[name].granted;
@@ -279,9 +281,9 @@ typedef struct kinds_step {
     const sim_queue *was;
     sim_queue *queue;
     bool has_actor;
-    int slot, number; /* of the actor */
+    int slot, number; /* the client that the script acts for */
     uint64_t ask;
-    uint64_t next; /* of the same client, which asks, too; 0: none */
+    uint64_t next; /* next acquire of the same client in this script; 0: none */
 } kinds_step;
 
 static const sim_standing *place_of(const sim_queue *queue, const sim_standing *s) {
@@ -290,7 +292,7 @@ static const sim_standing *place_of(const sim_queue *queue, const sim_standing *
     return NULL;
 }
 
-/* It holds what it stood in line for. */
+/* Returns true if the waiter now holds what it was queued for. */
 static bool got(const kinds_step *l, const sim_standing *s) {
     for (size_t i = 0; i < l->now->count; i++) {
         const sim_holder *h = &l->now->at[i];
@@ -340,7 +342,8 @@ static bool is_actor(const kinds_step *l, const sim_standing *s) {
            (s->lane ? l->ask == s->ask : l->ask >= s->ask);
 }
 
-/* It waits in vain: what it would upgrade is gone, or permits of another capacity are in use. */
+/* Returns true if the wait is futile: the hold to upgrade is gone, or permits of another
+   capacity are in use. */
 static bool in_vain(const kinds_step *l, const sim_standing *s) {
     if (s->kind == 'g') return !holds(l, s);
     return s->kind == 'p' && l->now->capacity && l->now->capacity != s->capacity;
@@ -357,7 +360,7 @@ static void check_left(sim_world *w, const kinds_step *l) {
     }
 }
 
-/* Beside those who hold. */
+/* Returns true if the waiter could hold together with the present holders. */
 static bool fits(const kinds_step *l, const sim_standing *s) {
     uint32_t used = 0;
     if (!l->now->count) return true;
@@ -375,7 +378,8 @@ static bool fits(const kinds_step *l, const sim_standing *s) {
     return s->kind == 'r' || s->kind == 'u';
 }
 
-/* Those who stood before a new holder, all of them if it did not stand. */
+/* Fail if the new holder passed an earlier waiter that is reachable. If the holder was not
+   queued, every waiter counts. */
 static void check_turn(sim_world *w, const kinds_step *l, const sim_holder *h) {
     for (size_t i = 0; i < l->was->count; i++) {
         const sim_standing *s = &l->was->at[i];
@@ -390,7 +394,8 @@ static void check_turn(sim_world *w, const kinds_step *l, const sim_holder *h) {
     }
 }
 
-/* It did not listen, and stood there for a second in which it asked again and again: it will see. */
+/* Returns true if the waiter was queued for a second without a subscription and kept retrying:
+   then it will see the grant itself. */
 static bool asks_often(const sim_world *w, const sim_standing *s) {
     int64_t now_ms = sim_server_ms(w);
     return now_ms - s->seen_us / 1000 <= 1000 && now_ms - s->since_us / 1000 >= 1000;
@@ -409,7 +414,7 @@ static bool asked_often(const sim_world *w, const kinds_step *l, const sim_holde
 static void check_holder(sim_world *w, const kinds_step *l, const sim_holder *h) {
     const sim_holder *before = find(l->before, h);
     if (before && alone(before) == alone(h)) return;
-    if (before && !alone(h)) return; /* downgraded */
+    if (before && !alone(h)) return; /* a downgrade */
     bool asked = l->ask == h->ask || (l->next && l->next == h->ask);
     bool handed = !(l->has_actor && l->slot == h->slot && l->number == h->number && asked);
     if (l->has_actor && !h->lane && l->slot == h->slot && l->number == h->number) handed = false;
@@ -417,12 +422,12 @@ static void check_holder(sim_world *w, const kinds_step *l, const sim_holder *h)
     if (handed && !heard && !asked_often(w, l, h))
         sim_fail(w, l->name, "client %d was handed %s, and cannot hear of it", h->slot,
                  sim_names[l->name]);
-    if (before || h->kind == 'g') return; /* an upgrade comes first */
+    if (before || h->kind == 'g') return; /* upgrades come first */
     if (!w->server.refused && !w->checks.stepped && !sim_probe_succeeds(l->ran))
         check_turn(w, l, h);
 }
 
-/* It has ended or lessened a hold, or taken somebody out of the line. */
+/* Returns true if the script ended or reduced a hold, or removed a waiter. */
 static bool made_room(sim_world *w, const kinds_step *l) {
     sim_server_clock(w);
     for (size_t i = 0; i < l->before->count; i++) {
@@ -442,11 +447,11 @@ static void check_served(sim_world *w, const kinds_step *l) {
         const sim_standing *s = &l->queue->at[i];
         if (in_vain(l, s)) continue;
         if (!sim_line_reachable(w, s)) {
-            /* It can be waited for all the same. */
+            /* Waiting for it is still correct. */
             if (asks_often(w, s) && (s->kind == 'g' || !fits(l, s))) return;
             continue;
         }
-        if (s->kind == 'g') return; /* it is told, and asks */
+        if (s->kind == 'g') return; /* it is notified, and then acquires */
         if (fits(l, s))
             sim_fail(w, l->name,
                      "client %d, number %" PRIu64 ", could be let in to %s, stands in line and "
@@ -456,7 +461,7 @@ static void check_served(sim_world *w, const kinds_step *l) {
     }
 }
 
-/* Who was told that the store is away has taken nothing, and takes nothing later. */
+/* A client that was told that the store is unavailable must hold nothing, now and later. */
 static void check_refused(sim_world *w, const kinds_step *l, const sim_holder *h) {
     const sim_told *refused = &w->checks.names[l->name].refused[h->slot];
     if (h->stray || find(l->before, h)) return;
@@ -496,7 +501,7 @@ void sim_kinds_ran(sim_world *w, const rm_ran *ran, int name, bool late, bool ke
 
 /* ---- After an event ---- */
 
-/* The client of that number, if it runs. */
+/* Returns the client with that serial number if it runs, else NULL. */
 static const sim_client *client_of(const sim_world *w, int slot, int number) {
     const sim_client *c = w->clients[slot];
     return c && c->life == SIM_RUNNING && c->number == number ? c : NULL;
@@ -529,7 +534,7 @@ static void check_holders(sim_world *w, int name) {
     }
 }
 
-/* An upgrade in line, of which nobody wants to know. */
+/* Returns true if an upgrade is queued that no caller waits for any more. */
 static bool abandoned(const sim_world *w, const hf__entry *e, const sim_standing *s) {
     if (s->kind != 'g' || !w->plan.fair || !e || !e->ownership) return false;
     return !e->busy && !e->ownership->verify && !(e->head && e->head->upgrade);

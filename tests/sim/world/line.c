@@ -10,7 +10,7 @@
 
 #define TRIPS_TO_NOTICE 8
 #define TIME_TO_NOTICE  (20 * HF__MS)
-#define CALM_TO_NOTICE  HF__SEC /* what was held up comes first */
+#define CALM_TO_NOTICE  HF__SEC /* delayed messages come first */
 
 typedef struct line_step {
     const rm_ran *ran;
@@ -18,7 +18,7 @@ typedef struct line_step {
     const sim_seen *before, *now;
     const sim_queue *was, *queue;
     bool has_actor;
-    int slot, number; /* of the actor */
+    int slot, number; /* the client that the script acts for */
     uint64_t ask;
 } line_step;
 
@@ -66,7 +66,7 @@ static void check_places(sim_world *w, const line_step *l) {
     }
 }
 
-/* Who stood in line has got the lock, or has left, or still stands there. */
+/* A waiter stays queued until it gets the lock or leaves. */
 static void check_left(sim_world *w, const line_step *l) {
     if (w->checks.stepped || sim_probe_failed(l->ran)) return;
     for (size_t i = 0; i < l->was->count; i++) {
@@ -83,7 +83,8 @@ bool sim_line_reachable(const sim_world *w, const sim_standing *s) {
     return sim_probe_listens(w, s->slot, s->number) && sim_server_ms(w) - s->seen_us / 1000 < 25000;
 }
 
-/* Those who stood before the new holder, all of them if it did not stand. */
+/* Fail if the new holder passed an earlier waiter that is reachable. If the holder was not
+   queued, every waiter counts. */
 static void check_turn(sim_world *w, const line_step *l) {
     const sim_seen *now = l->now;
     for (size_t i = 0; i < l->was->count; i++) {
@@ -95,8 +96,9 @@ static void check_turn(sim_world *w, const line_step *l) {
     }
 }
 
-/* It did not listen, and stood there for a second in which it asked again and again: it will see. After a
-   restart the line is as it was saved, which is not looked at. */
+/* Returns true if the waiter was queued for a second without a subscription and kept retrying:
+   then it will see the grant itself. After a restart the queue is as it was saved, and is not
+   checked. */
 static bool asked_often(const sim_world *w, const line_step *l) {
     const sim_standing *s = find(l->was, l->now->slot, l->now->number);
     int64_t now_ms = sim_server_ms(w);
@@ -211,7 +213,8 @@ void sim_line_closed(sim_world *w, const sim_client *c) {
         sim_queue queue;
         sim_probe_queue(w, name, &queue);
         if (!stands_there(&queue, c)) continue;
-        if (w->checks.stepped || w->checks.names[name].lost_at) continue; /* its tombs, too */
+        /* its tombstones are lost, too */
+        if (w->checks.stepped || w->checks.names[name].lost_at) continue;
         sim_fail(w, name, "client %d is closed, and stands in line for %s", c->slot,
                  sim_names[name]);
     }

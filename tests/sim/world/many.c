@@ -13,13 +13,13 @@ static sim_world *world_of(const sim_caller *t) {
     return t->client->world;
 }
 
-/* ---- Taking ---- */
+/* ---- Multi-acquire ---- */
 
 static bool granted(const hf__multi_part *p) {
     return p->requested && p->wait.call.done && p->wait.call.result == HF_OK;
 }
 
-/* Two or three of them, in their order. */
+/* Draws two or three names, in sorted order. */
 static unsigned draw_names(sim_world *w, int names[SIM_NAMES]) {
     int left_out = w->plan.names > 2 ? (int)sim_draw(w, 4) : SIM_NAMES;
     unsigned count = 0;
@@ -71,7 +71,7 @@ void sim_many_take(sim_caller *t, hf__time now) {
     hf__core_acquire_all(all, now);
 }
 
-/* Each is looked at as a hold from when it is one. */
+/* Each name is checked as a hold as soon as it is granted. */
 static void note_entered(sim_caller *t) {
     for (unsigned i = 0; i < t->all->count; i++) {
         const hf__multi_part *p = &t->all->parts[i];
@@ -158,7 +158,7 @@ bool sim_many_taking(sim_caller *t, hf__time now) {
     return true;
 }
 
-/* ---- Letting go ---- */
+/* ---- Multi-release ---- */
 
 void sim_many_let_go(sim_caller *t, sim_hold *h, hf__time now) {
     sim_client *c = t->client;
@@ -224,7 +224,7 @@ void sim_many_discard(sim_caller *t) {
 
 /* ---- The script ---- */
 
-/* As it was when last looked at. */
+/* Returns true if this acquire held the name at the last look. */
 static bool had(const sim_world *w, int name, int slot, int number, uint64_t ask) {
     if (!sim_kinds_name(w, name)) {
         const sim_seen *seen = &w->checks.names[name].seen;

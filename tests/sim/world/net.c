@@ -38,7 +38,7 @@ static void add_chunk(sim_world *w, sim_flow *flow, const char *bytes, size_t le
     plan_flow(w, flow);
 }
 
-/* At times in two pieces, one later than the other. */
+/* Sometimes sends two pieces, one later than the other. */
 static void put(sim_world *w, sim_flow *flow, const char *bytes, size_t length) {
     size_t first = length;
     if (length > 1 && sim_chance(w, 16)) first = 1 + (size_t)sim_draw(w, (int64_t)length - 1);
@@ -79,7 +79,7 @@ static void disconnect(sim_wire *wire) {
     wire->conn = NULL;
 }
 
-/* The client sees it only as what a read gives back. */
+/* The client sees it only as the result of a read. */
 static void break_wire(sim_wire *wire) {
     wire->broken = true;
     drop_flow(wire->world, &wire->down);
@@ -160,13 +160,13 @@ void sim_wire_send(sim_wire *wire, const char *bytes, size_t length) {
 
 /* ---- Closing ---- */
 
-/* Mostly while its acquires are still in time; at times much later. */
+/* Mostly in time for its acquires to take effect; sometimes much later. */
 static hf__time how_late(sim_world *w) {
     if (w->calm || sim_chance(w, 4)) return sim_trip(w);
     return sim_draw(w, sim_chance(w, 3) ? LATE_MOST : LATE_OFTEN);
 }
 
-/* Of what was under way some is lost, from some byte on; the rest may come late. */
+/* Drops bytes in flight from a random offset on. The bytes before it may arrive late. */
 static void make_late(sim_wire *wire) {
     sim_world *w = wire->world;
     sim_flow *up = &wire->up;
@@ -177,7 +177,7 @@ static void make_late(sim_wire *wire) {
         chunk->at = hf__later(chunk->at, at);
         if (!sim_chance(w, 6)) continue;
         chunk->length = (size_t)sim_draw(w, (int64_t)chunk->length + 1);
-        while (chunk->next) { /* a stream with a hole ends there */
+        while (chunk->next) { /* the stream ends at the first lost byte */
             sim_chunk *rest = chunk->next;
             chunk->next = rest->next;
             free(rest);
@@ -222,7 +222,7 @@ void sim_wire_cut(sim_wire *wire) {
     SIM_TELL(w, SIM_ANY, "wire %d  is cut: %s", wire->number, said[how]);
     if (how == RESET)
         plan_turn(wire, BREAKS, w->now + sim_trip(w));
-    else if (sim_chance(w, 2)) /* a reset that follows finds the more under way */
+    else if (sim_chance(w, 2)) /* so a later reset finds more bytes in flight */
         plan_turn(wire, BREAKS, w->now + sim_draw(w, RESET_AFTER));
     if (how == NOTHING_PASSES || how == NO_COMMANDS) stall_flow(w, &wire->up, HF__NEVER);
     if (how == NOTHING_PASSES || how == NO_ANSWERS) stall_flow(w, &wire->down, HF__NEVER);

@@ -5,7 +5,7 @@
 
 #define PASSED_MOST 1
 
-/* One that was granted the lock, and did not hear of it before the grant was over, has had its turn. */
+/* A client whose grant expired before it received the message has had its turn. */
 static bool granted(const sim_world *w, const sim_client *c, int name, uint64_t number) {
     const sim_seen *seen = &w->checks.names[name].seen;
     return seen->held && seen->slot == c->slot && seen->number == c->number && seen->ask == number;
@@ -14,7 +14,8 @@ static bool granted(const sim_world *w, const sim_client *c, int name, uint64_t 
 static bool stands(const sim_world *w, const sim_client *c, int name) {
     if (!c || c->life != SIM_RUNNING) return false;
     const hf__entry *e = sim_client_entry(c, name);
-    bool hears = c->store.links[SIM_MESSAGES].state == SIM_LINK_UP; /* else it is passed over */
+    /* without messages it is passed over */
+    bool hears = c->store.links[SIM_MESSAGES].state == SIM_LINK_UP;
     return hears && e && e->head && e->head->queued_until > sim_client_now(c) &&
            !granted(w, c, name, e->head->acquire_id);
 }

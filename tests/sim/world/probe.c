@@ -22,7 +22,7 @@ static const char *field(const rm_key *key, const char *name) {
     return at < 0 ? NULL : key->items[at].value.at;
 }
 
-/* A run of hexadecimal digits: see sim_client_uuid. */
+/* Reads hexadecimal digits: see sim_client_uuid. */
 static int hex(const char *at, int length) {
     int n = 0;
     for (; length > 0; length--, at++) n = n * 16 + (*at <= '9' ? *at - '0' : *at - 'a' + 10);
@@ -67,7 +67,7 @@ static uint64_t number_field(const rm_key *key, const char *name) {
     return value ? strtoull(value, NULL, 10) : 0;
 }
 
-/* The one that excludes all others. */
+/* Reads the exclusive holder. */
 static void read_alone(sim_world *w, int name, const rm_key *key, sim_holding *holding) {
     const char *id = field(key, "n"), *kind = field(key, "k");
     sim_holder h = holder_of(id);
@@ -130,7 +130,7 @@ void sim_probe_holding(sim_world *w, int name, sim_holding *holding) {
         read_alone(w, name, key, holding);
 }
 
-/* ---- The line ---- */
+/* ---- The queue ---- */
 
 static void key_of(char *out, size_t size, int name, const char *suffix) {
     snprintf(out, size, "%s%s", locks[name], suffix);
@@ -149,7 +149,7 @@ static char read_spec(const char *spec, uint32_t *weight, uint32_t *capacity) {
     return *spec > ' ' ? *spec : 'm';
 }
 
-/* An entry in line, or client:number alone. */
+/* Reads a queue entry, or client:acquire_id alone. */
 static sim_standing standing(const char *entry) {
     char *end;
     sim_standing s = {.slot = hex(entry, 8),
@@ -256,7 +256,7 @@ static bool answered(const rm_ran *ran, const char *with) {
     return ran->answer.length >= length && !memcmp(ran->answer.at, with, length);
 }
 
-/* The number at the end of an answer. */
+/* Returns the number at the end of an answer. */
 static uint64_t last_number(rm_bytes answer) {
     const char *colon = memrchr(answer.at, ':', answer.length);
     int64_t n = 0;
@@ -315,12 +315,12 @@ bool sim_probe_of_many(const rm_ran *ran) {
     return sim_probe_script(ran->sha1) == &hf__script_acquire_all;
 }
 
-bool sim_probe_took_all(const rm_ran *ran) { /* two or three */
+bool sim_probe_took_all(const rm_ran *ran) { /* two or three names */
     return sim_probe_of_many(ran) &&
            (answered(ran, "*4\r\n:1\r\n") || answered(ran, "*5\r\n:1\r\n"));
 }
 
-/* What it acts for stands in this argument; none: nothing in particular. */
+/* Returns the index of the argument with the acquire that the script acts for, or of none. */
 static size_t actor_at(const rm_ran *ran, int name) {
     bool is_lock;
     for (size_t i = 0; sim_probe_of_many(ran) && i < ran->key_count; i += 4)

@@ -76,7 +76,7 @@ void sim_server_no_messages(sim_world *w, hf__time span) {
     sim_at(w, &w->message_event, w->now + span);
 }
 
-/* Hears all, and so makes PUBLISH count one more than listen to any channel. */
+/* It subscribes to everything, so PUBLISH counts one receiver too many on every channel. */
 static void connect_monitor(sim_world *w) {
     static const char subscribe[] = "*2\r\n$10\r\nPSUBSCRIBE\r\n$1\r\n*\r\n";
     if (!(w->plan.faults & SIM_MONITOR)) return;

@@ -81,7 +81,7 @@ static bool news(hf__store *store, hf__notification *out) {
     return hf__notifications_next(&((sim_store *)store)->notifications, out);
 }
 
-/* It listens once somebody has stood in line, and while the commands' link is up. */
+/* It subscribes once a waiter was queued, while the command link is up. */
 static bool wanted(const sim_store *s, int link) {
     return link == SIM_COMMANDS ||
            (s->notifications.wanted && s->links[SIM_COMMANDS].state == SIM_LINK_UP);
@@ -128,7 +128,7 @@ static size_t in_flight(const hf__store *store) {
     return ((const sim_store *)store)->session.in_flight;
 }
 
-/* With nothing under way it says goodbye, as the real one does. */
+/* With nothing in flight it says goodbye, as the real store does. */
 static void shut(hf__store *store, hf__time now) {
     sim_store *s = (sim_store *)store;
     if (store->up && !s->session.first && !s->session.out.length) {

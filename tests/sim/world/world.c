@@ -15,8 +15,8 @@
 #define TRACE_LINES  60
 #define CALM_TRIP    (500 * HF__MS / 1000)
 #define SLOW_TRIP    (700 * HF__MS)
-#define CALM_SERVICE (200 * HF__MS) /* of each that waits, in the calm */
-#define CALM_CONNECT (6 * HF__SEC)  /* retries that have slowed down, logins, outages, lateness */
+#define CALM_SERVICE (200 * HF__MS) /* per waiter, once faults have ended */
+#define CALM_CONNECT (6 * HF__SEC)  /* slow retries, logins, outages and late bytes */
 
 const char *const sim_names[SIM_NAMES] = {"a", "b", "c"};
 
@@ -42,7 +42,7 @@ void sim_fail(sim_world *w, int name, const char *format, ...) {
     longjmp(w->failed, 1);
 }
 
-/* The next event, if it is not after `until`; then time stands there. */
+/* Runs the next event if it is due by `until`; otherwise sets the time to `until`. */
 static bool step(sim_world *w, hf__time until) {
     hf__time due = hf__heap_due(&w->events);
     if (due > until) {
@@ -83,8 +83,9 @@ static const sim_caller *some_waiting(const sim_world *w) {
     return NULL;
 }
 
-/* When, without faults, all that wait must have been served: a lease that nobody releases any more, a
-   clock that was set back under it, connections to be made again, and then one after another. */
+/* Returns when every waiter must have been served, without faults. That covers a lease that
+   nobody releases, a clock that was set back under it, reconnects, and then one waiter after
+   another. */
 static hf__time served_by(const sim_world *w) {
     hf__time lease = w->plan.longest_ms * HF__MS;
     hf__time back = w->checks.set_back ? 10 * lease : 0;
@@ -104,7 +105,7 @@ static void run_until_idle(sim_world *w, const char *what) {
     }
 }
 
-/* Somebody new can take every lock. */
+/* A new client must be able to acquire every lock. */
 static void run_newcomer(sim_world *w) {
     sim_client *c = sim_client_new(w, SIM_CLIENTS, w->plan.names);
     w->clients[SIM_CLIENTS] = c;
@@ -145,7 +146,7 @@ static void close_all(sim_world *w) {
         if (!step(w, until)) sim_fail(w, SIM_ANY, "a client does not close");
 }
 
-/* After the last lease, only what is kept for a while is in the store. */
+/* After the last lease, the store holds only keys that are kept for a while. */
 static void check_store(sim_world *w) {
     hf__time until = served_by(w);
     while (step(w, until)) {
@@ -174,7 +175,7 @@ static void begin(sim_world *w) {
     sim_chaos_begin(w);
 }
 
-/* In some runs clients are closed over what they do, in others they finish it first. */
+/* In some runs clients are closed in the middle of calls, in others they finish first. */
 static void play(sim_world *w) {
     while (step(w, w->plan.lasts)) {
     }
@@ -219,7 +220,7 @@ void sim_run(uint64_t seed, sim_telling telling, sim_result *result) {
         end(w);
         result->good = true;
     }
-    /* A run that failed is left as it is: whoever runs it ends soon. */
+    /* A failed run is not cleaned up: its process ends soon. */
     tell_trace(w, telling, result->good);
     memcpy(result->why, w->why, sizeof result->why);
     result->hash = sim_trace_hash(&w->trace);
