@@ -1,4 +1,4 @@
-/* Patterns of names. */
+/* Matching of names against patterns. */
 #include "t.h"
 
 #include <string.h>
@@ -71,7 +71,8 @@ static void test_start(void **state) {
     assert_int_equal(hf__glob_prefix_length("a\\*"), 1);
 }
 
-/* Where each star tried each place for each that follows, this would not end. */
+/* This must not take exponential time, as it would if every star tried every position for each
+   star after it. */
 static void test_many_stars_end(void **state) {
     (void)state;
     char pattern[201], text[1025];

@@ -36,7 +36,7 @@ static void test_after(void **state) {
     assert_int_equal(hf__later(1, 2), 2);
 }
 
-/* Nobody is to wake before the time, so a fraction of a millisecond counts as one. */
+/* A fraction of a millisecond counts as a whole one, so that no sleeper wakes too early. */
 static void test_poll_rounds_up(void **state) {
     (void)state;
     assert_int_equal(hf__poll_ms(100, HF__NEVER), -1);
@@ -74,7 +74,7 @@ static void test_jitter_stays_between_three_quarters_and_all(void **state) {
             if (j < least) least = j;
             if (j > most) most = j;
         }
-        if (span >= 1000) assert_true(most - least > span / 5); /* it does spread */
+        if (span >= 1000) assert_true(most - least > span / 5); /* the values are spread */
     }
 }
 
@@ -117,11 +117,12 @@ static void test_text_tame(void **state) {
     assert_string_equal(to, " ?\xc2\xa0");
     hf__text_tame(to, sizeof to, "\xe2\x80\xae\xe2\x81\xa9\xe2\x80\xa8x", 10);
     assert_string_equal(to, "   x");
-    hf__text_tame(to, sizeof to, "\xff\xed\xa0\x80\xc0\x80", 6); /* none, a surrogate, too long */
+    /* Invalid, a surrogate, overlong. */
+    hf__text_tame(to, sizeof to, "\xff\xed\xa0\x80\xc0\x80", 6);
     assert_string_equal(to, "??????");
-    hf__text_tame(to, sizeof to, "a\xe2\x82", 3); /* cut in a character */
+    hf__text_tame(to, sizeof to, "a\xe2\x82", 3); /* cut inside a character */
     assert_string_equal(to, "a??");
-    hf__text_tame(to, 4, "ab\xc3\xa4", 4); /* no room for all of it */
+    hf__text_tame(to, 4, "ab\xc3\xa4", 4); /* no space for all of it */
     assert_string_equal(to, "ab");
     hf__text_tame(to, sizeof to, "0123456789", 10);
     assert_string_equal(to, "0123456");
@@ -199,7 +200,7 @@ static void test_log_hands_over_what_the_level_allows(void **state) {
     hf__log_add(&log, HF_LOG_ERROR, "%s", "error");
     hf__log_add(&log, HF_LOG_WARNING, "warning\n\x1b%d", 1);
     hf__log_add(&log, HF_LOG_INFO, "info");
-    assert_int_equal(heard.count, 0); /* noted, and handed over later */
+    assert_int_equal(heard.count, 0); /* recorded, and delivered later */
     run(&log);
     assert_int_equal(heard.count, 2);
     assert_int_equal(heard.level, HF_LOG_WARNING);

@@ -1,4 +1,4 @@
-/* The heap of timers, the map of names and the buffer, each against a model that is plainly right. */
+/* The heap of timers, the map of names and the buffer, each compared with a simple model. */
 #include "t.h"
 
 #include <stdio.h>
@@ -14,7 +14,7 @@
 
 enum { TIMERS = 300, HEAP_OPERATIONS = 100000, DUE_SPAN = 1000 };
 
-/* The model is the due times themselves, HF__NEVER when not armed. */
+/* The model is the due times themselves; HF__NEVER if not armed. */
 struct timers {
     hf__heap heap;
     hf__timer timer[TIMERS];
@@ -108,7 +108,7 @@ struct named {
     bool in, seen;
 };
 
-/* Names of all lengths from 0 on, with NUL bytes in some. */
+/* Names of all lengths from 0 on, some with NUL bytes. */
 static void name_items(struct named *items) {
     for (size_t i = 0; i < NAMES; i++) {
         int n = snprintf(items[i].name, NAME_SIZE, i % 2 ? "%zu" : "a-%zu", i);
@@ -206,7 +206,7 @@ static void test_buffer_has_a_maximum(void **state) {
     assert_false(b.failed);
     hf__buffer_add(&b, "xxxxx", 5);
     assert_true(b.failed);
-    add_text(&b, "x"); /* would fit, and is not added: half a command is never sent */
+    add_text(&b, "x"); /* it would fit, but is not added: half a command is never sent */
     assert_holds(&b, "1234");
     hf__buffer_add(&b, "x", SIZE_MAX);
     assert_true(b.failed);
@@ -235,7 +235,8 @@ static void fill_and_empty(hf__buffer *b, size_t length, int times) {
     }
 }
 
-/* A client lives for months, and each of its connections would keep what its worst moment took. */
+/* A client runs for months. Without this, each connection would keep the memory of its largest
+   burst. */
 static void test_buffer_gives_back_what_a_burst_took(void **state) {
     (void)state;
     hf__buffer b;
@@ -249,7 +250,7 @@ static void test_buffer_gives_back_what_a_burst_took(void **state) {
     hf__buffer_fini(&b);
 }
 
-/* Bursts that come again and again find their room; that nothing is sent in between says nothing. */
+/* Repeated bursts keep their memory. Idle time between them does not count against it. */
 static void test_buffer_keeps_what_is_needed_again(void **state) {
     (void)state;
     hf__buffer b;

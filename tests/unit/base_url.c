@@ -1,4 +1,5 @@
-/* Store URLs: what is taken, what is refused and how the line reads, and that no line tells a secret. */
+/* Store URLs: which are accepted, which are refused with which text, and that no text shows a
+   secret. */
 #include "t.h"
 
 #include <stdio.h>
@@ -7,9 +8,9 @@
 
 #include "base/url.h"
 
-/* ---- URLs that are taken ---- */
+/* ---- Accepted URLs ---- */
 
-/* A string that is NULL here is NULL there; numbers are compared as they are. */
+/* A string that is NULL here must be NULL in the result. Numbers are compared as they are. */
 static const struct good {
     const char *text;
     hf__url url;
@@ -202,9 +203,9 @@ static void test_sentinel_urls(void **state) {
     hf__url_fini(&u);
 }
 
-/* ---- URLs that are refused ---- */
+/* ---- Refused URLs ---- */
 
-/* Wherever a password stands in these it is this word, in one piece. */
+/* Every password in these URLs is this word, in one piece. */
 #define SECRET "s3cr3t"
 
 static const struct bad {
@@ -347,7 +348,7 @@ static void test_bad_urls(void **state) {
         check_bad(bad[i].text, bad[i].result, bad[i].mentions);
 }
 
-/* ---- What is shown of a URL ---- */
+/* ---- URLs as they are shown ---- */
 
 static const struct {
     const char *text, *shown;
@@ -366,7 +367,7 @@ static const struct {
     {"file:///a@b?keep=1h", "file:///a@b?keep=1h"},
     {"file:", "file:"},
     {"memory:x?label=a%20b", "memory:x?label=a%20b"},
-    /* Bad ones. */
+    /* Invalid URLs. */
     {"redis://:x/" SECRET "@h", "redis://***"},
     {"redis://:" SECRET "@h?walk=1", "redis://***"},
     {"redis+sentinel://a/m?sentinel_password=x&" SECRET, "redis+sentinel://***"},
@@ -405,7 +406,7 @@ static void test_an_option_is_dropped(void **state) {
 
 /* ---- Lengths ---- */
 
-/* before, `length` times 'x', after */
+/* Makes `before`, `length` times 'x', `after`. */
 static const char *stretch(const char *before, size_t length, const char *after) {
     static char text[HF__URL_MAX + 100];
     size_t start = strlen(before);

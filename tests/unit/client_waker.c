@@ -1,4 +1,4 @@
-/* Wakers: no wake is lost, whichever way a thread sleeps and however many do. */
+/* Wakers: no wake-up is lost, whichever way threads sleep and however many there are. */
 #include "t.h"
 
 #include <poll.h>
@@ -14,7 +14,7 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
 static hf__wakers all;
 
-/* One waker, with the mutex held; and its end. */
+/* Creates one waker and takes the mutex; the second function ends both. */
 static hf__waker *begin(void) {
     pthread_mutex_lock(&mutex);
     return hf__waker_take(&all);
@@ -54,8 +54,8 @@ static void test_a_sleep_ends_in_its_time(void **state) {
     int rounds = 0;
     hf__waker_reset(w);
     for (; hf__now() < until; rounds++) hf__waker_sleep(w, &mutex, until);
-    assert_in_range(rounds, 1, 3);     /* a sleep may end for no reason, but it sleeps */
-    hf__waker_sleep(w, &mutex, until); /* over: at once */
+    assert_in_range(rounds, 1, 3);     /* a sleep may end for no reason, but it does sleep */
+    hf__waker_sleep(w, &mutex, until); /* the time is over: returns at once */
     end(w);
 }
 
@@ -92,14 +92,14 @@ static void test_who_polls_is_told_by_its_descriptor(void **state) {
     assert_true(w->set && readable(fd));
     hf__event_clear(fd);
     hf__waker_reset(w);
-    hf__waker_sleep(w, &mutex, hf__now()); /* and the other way after that */
+    hf__waker_sleep(w, &mutex, hf__now()); /* and then the other way */
     hf__wake_later(&all, w);
     wake(&all);
     assert_true(w->set && !readable(fd));
     end(w);
 }
 
-/* ---- A crowd ---- */
+/* ---- Many threads ---- */
 
 typedef struct crowd {
     hf__wakers all;
@@ -107,7 +107,7 @@ typedef struct crowd {
     int asleep, woken;
 } crowd;
 
-/* Every second one polls. */
+/* Every second thread polls. */
 static void sleep_once(int index, void *arg) {
     crowd *c = arg;
     pthread_mutex_lock(&mutex);

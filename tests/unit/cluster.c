@@ -1,4 +1,5 @@
-/* What a cluster's store knows without asking: slots of names, the map of them, where it is sent, and its channels. */
+/* What a cluster's store computes without a server: slots of names, the slot map, redirects and
+   channels. */
 #include "t.h"
 
 #include <stdio.h>
@@ -19,7 +20,7 @@ static unsigned slot_of(const char *key) {
     return hf__slot_of_key(key, strlen(key));
 }
 
-/* As Redis documents and answers (CLUSTER KEYSLOT). */
+/* As Redis documents and answers them (CLUSTER KEYSLOT). */
 static void test_slots_of_keys(void **state) {
     (void)state;
     assert_int_equal(slot_of("123456789"), 12739);
@@ -80,7 +81,7 @@ static void test_an_answer_in_any_slices(void **state) {
     (void)state;
     for (size_t slice = 1; slice < 40; slice++) {
         hf__cluster_slots *slots = parse(ANSWER, slice);
-        assert_int_equal(slots->nodes, 3); /* replicas are none of ours */
+        assert_int_equal(slots->nodes, 3); /* replicas are ignored */
         assert_string_equal(hf__cluster_slots_owner(slots, 0), "127.0.0.1:7000");
         assert_string_equal(hf__cluster_slots_owner(slots, 99), "127.0.0.1:7000");
         assert_string_equal(hf__cluster_slots_owner(slots, 100), ":7001");
@@ -89,7 +90,7 @@ static void test_an_answer_in_any_slices(void **state) {
     }
 }
 
-/* F39: what is no range is nobody's. */
+/* F39: an invalid range assigns no slots. */
 static void test_an_answer_that_is_wrong(void **state) {
     (void)state;
     static const char *const answers[] = {
@@ -112,7 +113,7 @@ static void test_an_answer_that_is_wrong(void **state) {
     }
 }
 
-/* More nodes than there is room for are nobody's, too. */
+/* With more nodes than the limit, the answer assigns no slots. */
 static void test_an_answer_with_too_many_nodes(void **state) {
     (void)state;
     hf__cluster_slots *slots = calloc(1, sizeof *slots);
@@ -154,9 +155,9 @@ static void test_what_is_not_where_it_was_is_told_once(void **state) {
     assert_true(hf__slot_map_init(&m));
     assert_false(hf__slot_map_owner(&m, 5, where));
     assert_true(hf__slot_map_adopt(&m, half_and_half("a:1", ":2"), "b"));
-    assert_int_equal(told(&m), 0); /* nothing was anywhere before */
+    assert_int_equal(told(&m), 0); /* there was no owner before */
     assert_true(hf__slot_map_owner(&m, HF__SLOT_COUNT - 1, where));
-    assert_string_equal(where, "b:2"); /* without a host it is at the one that was asked */
+    assert_string_equal(where, "b:2"); /* an empty host is the host that answered */
     assert_true(hf__slot_map_has(&m, "b:2") && hf__slot_map_has(&m, "a:1"));
     assert_false(hf__slot_map_has(&m, "a:2"));
     assert_false(hf__slot_map_adopt(&m, half_and_half("a:1", ":2"), "b"));
@@ -167,7 +168,7 @@ static void test_what_is_not_where_it_was_is_told_once(void **state) {
                 !hf__slot_map_was_changed(&m, HF__SLOT_COUNT - 1));
     assert_int_equal(told(&m), 0);
     hf__slot_map_moved(&m, 7, "d:1");
-    hf__slot_map_moved(&m, 8, "c:1"); /* where it is */
+    hf__slot_map_moved(&m, 8, "c:1"); /* its present owner */
     assert_int_equal(told(&m), 1);
     assert_true(hf__slot_map_owner(&m, 7, where));
     assert_string_equal(where, "d:1");
@@ -177,7 +178,7 @@ static void test_what_is_not_where_it_was_is_told_once(void **state) {
     hf__slot_map_fini(&m);
 }
 
-/* ---- Being sent elsewhere ---- */
+/* ---- Redirects ---- */
 
 static void test_detours(void **state) {
     (void)state;
@@ -202,7 +203,7 @@ static void test_detours(void **state) {
         assert_int_equal(d.kind, HF__REDIRECT_TRY_AGAIN);
         assert_null(d.address);
     }
-    /* Inside a script, as each version says it. */
+    /* Inside a script, as each version reports it. */
     static const struct {
         const char *error;
         hf__redirect_kind what;
@@ -340,7 +341,8 @@ static void test_a_channel_that_nobody_wants_is_left(void **state) {
     check_sends(l, NOW + 29 * HF__SEC, "");
     check_sends(l, NOW + 60 * HF__SEC, UNSUBSCRIBE);
     assert_false(hf__channels_subscribed(&l->channels, "a", 1));
-    hf__channels_want(&l->channels, "a", 1, NOW + 61 * HF__SEC); /* in that instant */
+    /* While the unsubscribe is in flight. */
+    hf__channels_want(&l->channels, "a", 1, NOW + 61 * HF__SEC);
     assert_true(says(l, "sunsubscribe"));
     check_told(l, false);
     check_sends(l, NOW + 61 * HF__SEC, SUBSCRIBE);

@@ -92,7 +92,7 @@ int stage_set_up(void **state) {
     return 0;
 }
 
-/* Whatever a test leaves must go by itself: the stage answers all that is still asked. */
+/* Whatever a test leaves must end by itself: the stage answers all pending operations. */
 static void answer_all(stage *s) {
     while (s->count) stage_answer(s, s->asked[0]->verb, HF_OK);
 }
@@ -100,7 +100,7 @@ static void answer_all(stage *s) {
 int stage_tear_down(void **state) {
     stage *s = *state;
     kit_call close;
-    if (s->waiting) return 0; /* an assertion failed: what waits was on that test's stack */
+    if (s->waiting) return 0; /* an assertion failed: the waits were on that test's stack */
     if (!s->store.up) stage_link_up(s);
     hf__core_close(&s->core, &kit_call_init(&close)->call, s->now);
     stage_settle(s);
@@ -112,7 +112,7 @@ int stage_tear_down(void **state) {
     return drained ? 0 : -1;
 }
 
-/* ---- Doing ---- */
+/* ---- Actions ---- */
 
 void stage_settle(stage *s) {
     kit_collect(&s->core, s->now);
@@ -211,7 +211,7 @@ static void give_up_due(stage *s) {
     }
 }
 
-/* To the next event, if it is not after `until`. */
+/* Advances to the next event, if it is not after `until`. */
 static bool advance(stage *s, hf__time until) {
     hf__time next = next_event(s);
     if (next > until) {

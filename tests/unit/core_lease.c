@@ -1,4 +1,4 @@
-/* The arithmetic of leases: a holder's deadline is never after the store's, whatever is rounded. */
+/* Lease arithmetic: a holder's deadline is never after the store's, with any rounding. */
 #include "t.h"
 
 #include "core/lease.h"
@@ -32,8 +32,8 @@ static void test_margin(void **state) {
     EACH_LEASE(i) assert_true(hf__lease_margin(leases[i]) * 100 >= leases[i] * HF__MS);
 }
 
-/* The store counts whole milliseconds from when it executes, which is no sooner than the asking;
-   its clock may run fast by a percent. */
+/* The store counts whole milliseconds from the time of execution, which is not before the
+   request. Its clock may run fast by one percent. */
 static void test_deadline_is_before_the_stores(void **state) {
     (void)state;
     hf__rand rand = {1};

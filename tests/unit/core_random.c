@@ -1,9 +1,9 @@
 /*
- * Several clients' cores over one small lock table, under virtual time and a random schedule: what
- * is asked arrives late, in order within a connection, and from a connection that broke perhaps later
- * still, or never; answers get lost; the server's clock runs a little fast or slow.
+ * Several clients' cores over one small lock table, in virtual time and with a random schedule.
+ * Requests arrive late, but in order within a connection. Those of a broken connection may arrive
+ * later still, or never. Answers get lost, and the server's clock drifts.
  *
- * A run is repeated from its seed, and then tells what happens:  unit_core_random SEED
+ * A run is repeated from its seed, with a trace:  unit_core_random SEED
  */
 #include "t.h"
 
@@ -35,35 +35,36 @@ static const char *const names[NAMES] = {"a", "b", "c"};
 
 /* ---- The world ---- */
 
-/* A lock as the server has it. What a tomb is: see release.lua. */
+/* A lock in the server's data. Tombstones are explained in release.lua. */
 struct lock {
     int client; /* -1: nobody */
     uint64_t acquire_id, token, last_token;
     hf__time expires;
-    /* Held by what came late, where its client cannot know: a renewal, of a number that it thinks
-       over by now; or an ask, of an older number than the one that an operator broke. */
+    /* stray: held by a late request that its client cannot know of. That is a renewal of an
+       acquire that the client thinks is over, or an acquire older than one that an operator
+       broke. */
     bool stray, exposed;
     uint64_t broken[BROKEN]; /* tokens that an operator broke: their holders do not know yet */
     size_t broken_count;
-    uint64_t entered; /* the token of the last ownership that anybody entered */
+    uint64_t entered; /* the token of the last ownership that was entered */
     struct {
         uint64_t acquire_id;
         hf__time until;
     } tomb[CLIENTS];
 };
 
-/* A command on its way: what it says, and whose answer it will be. */
+/* A request in flight: its content, and the operation that gets the answer. */
 struct message {
     hf__op said;
     int client, name;
-    hf__op *op;          /* NULL: its connection broke, nobody waits for the answer */
+    hf__op *op;          /* NULL: its connection broke, so nobody waits for the answer */
     hf__time arrives_at; /* at the server */
     hf__time answered_at;
     bool executed;
 };
 
 struct client {
-    hf__store store; /* first: the store's functions get this */
+    hf__store store; /* must be first: the store's functions get this */
     int index;
     struct world *world;
     hf__core core;
@@ -88,7 +89,7 @@ struct world {
     hf__rand rand;
     hf__time now;
     int drift; /* of the server's clock, per mille */
-    bool calm; /* nothing breaks any more */
+    bool calm; /* faults have ended */
     struct lock locks[NAMES];
     struct client clients[CLIENTS];
     struct message late[LATE];
@@ -141,7 +142,7 @@ static int name_of(const hf__op *op) {
     return op->name[0] - 'a';
 }
 
-/* ---- The server: store.h, in a few lines ---- */
+/* ---- The server: a minimal store.h ---- */
 
 static hf__time lasts(const struct world *w, int64_t lease_ms) {
     return w->now + lease_ms * MS + lease_ms * MS * w->drift / 1000;
@@ -156,7 +157,7 @@ static bool is_held_by(const struct world *w, const struct lock *l, int client,
     return is_held(w, l) && l->client == client && l->acquire_id == acquire_id;
 }
 
-/* Of a connection that is no more. */
+/* Returns true for a request of an earlier connection. */
 static bool is_late(const struct world *w, int client, const hf__op *op) {
     const hf__store *store = &w->clients[client].store;
     return !store->up || op->link != store->link;
@@ -207,7 +208,7 @@ static hf_result serve_release(struct world *w, struct lock *l, int client, cons
 static void serve(struct world *w, struct message *m) {
     struct lock *l = &w->locks[m->name];
     m->executed = true;
-    m->said.name = names[m->name]; /* that of an entry which may be gone, if this comes late */
+    m->said.name = names[m->name]; /* the entry's name may be gone when this arrives late */
     switch (m->said.verb) {
     case HF__ACQUIRE: m->said.result = serve_ask(w, l, m->client, &m->said); break;
     case HF__RENEW: m->said.result = serve_renew(w, l, m->client, &m->said); break;
@@ -218,7 +219,7 @@ static void serve(struct world *w, struct message *m) {
 
 /* ---- A client's store ---- */
 
-/* Mostly quick, now and then longer than a lease. */
+/* Mostly quick, sometimes longer than a lease. */
 static hf__time trip(struct world *w) {
     if (w->calm) return draw(w, 3 * MS);
     if (chance(w, 30)) return draw(w, 600 * MS);
@@ -266,7 +267,7 @@ static void submit(hf__store *store, hf__op *op, hf__time now) {
 
 static const hf__store_table table = {.submit = submit};
 
-/* Bytes of a broken connection: lost, or late. */
+/* Bytes of a broken connection are lost or arrive late. */
 static void keep_late(struct world *w, struct message m) {
     if (m.executed || w->late_count == LATE || chance(w, 2)) return;
     m.op = NULL;
@@ -309,9 +310,9 @@ static void take_answer(struct client *c) {
     tell_op(c->world, "answer", c->index, op);
 }
 
-/* ---- What must hold at every moment ---- */
+/* ---- Invariants at every moment ---- */
 
-/* Somebody of the client knows that this number may be held. */
+/* Returns true if the client knows that this acquire may be held. */
 static bool known(const struct client *c, const char *name, uint64_t acquire_id) {
     const hf__entry *e = kit_entry(&c->core, name);
     if (!e) return false;
@@ -337,8 +338,8 @@ static void check_hold(struct world *w, const struct held *h) {
     CHECK(w, l->token == h->hold->ownership->token);
 }
 
-/* A hold that is good by its own deadline is the server's too, so that no two are; and (5) what the
-   server has, its client knows of. */
+/* A hold that is valid by its own deadline is also valid in the server, so no two are. And (5) a
+   client knows every hold that the server has it down for. */
 static void check_world(struct world *w) {
     for (size_t i = 0; i < HOLDS; i++) check_hold(w, &w->holds[i]);
     for (int n = 0; n < NAMES; n++) {
@@ -352,7 +353,7 @@ static void check_world(struct world *w) {
     }
 }
 
-/* ---- Settling ---- */
+/* ---- Scheduler ---- */
 
 static void enter(struct world *w, size_t i) {
     kit_wait *wait = &w->waits[i];
@@ -460,7 +461,7 @@ static void advance(struct world *w, hf__time to) {
     settle(w);
 }
 
-/* ---- What callers do ---- */
+/* ---- Actions of callers ---- */
 
 static void acquire(struct world *w) {
     size_t i = 0;
@@ -501,7 +502,7 @@ static void release_slot(struct world *w, struct held *h) {
     h->hold = NULL;
 }
 
-/* A held slot, or NULL; one whose call of extend is under way is not released. */
+/* Returns a held slot, or NULL. A slot with an extend in progress is not released. */
 static struct held *some_hold(struct world *w) {
     struct held *h = &w->holds[draw(w, HOLDS)];
     if (!h->hold) return NULL;
@@ -528,7 +529,7 @@ static void cancel(struct world *w) {
         hf__core_give_up(&w->waits[i].wait, HF_CANCELLED, w->now);
 }
 
-/* The holder is not told before its next renewal: until then it may believe what is not so. */
+/* The holder learns of it with its next renewal. Until then it may believe that it holds. */
 static void operator_breaks(struct world *w) {
     struct lock *l = &w->locks[draw(w, NAMES)];
     if (!is_held(w, l)) return;
@@ -595,7 +596,7 @@ static void run_dry(struct world *w) {
     }
 }
 
-/* In some runs callers let go of all, in others the client is closed over them. */
+/* In some runs callers release everything, in others the client is closed while they hold. */
 static void end_politely(struct world *w) {
     for (size_t i = 0; i < WAITS; i++)
         if (w->wait_used[i] && !w->waits[i].outcome.times)

@@ -1,4 +1,4 @@
-/* What the core does about a lock, step by step under virtual time, so that times are exact. */
+/* The core step by step in virtual time, so that all times are exact. */
 #include "t.h"
 
 #include <string.h>
@@ -58,7 +58,7 @@ static void test_busy_is_asked_again_when_told(void **state) {
         stage_nothing_asked(s);
         hf__op *op = stage_run_to_ask(s, HF__ACQUIRE, told + HF__SEC);
         assert_in_range(s->now, told + 30 * MS, told + 40 * MS);
-        assert_int_equal(op->acquire_id, acquire_id); /* one wait, one number */
+        assert_int_equal(op->acquire_id, acquire_id); /* one wait keeps one acquire id */
     }
     stage_give_up(s, &w, HF_CANCELLED);
     ASSERT_FINISHED(w.outcome, HF_CANCELLED);
@@ -69,7 +69,7 @@ static void test_once_is_answered_at_once(void **state) {
     stage *s = *state;
     kit_wait a, b, c;
     stage_acquire(s, &a, 1, 0, 1000);
-    stage_acquire(s, &b, 2, 0, 1000); /* one stands for all of a client */
+    stage_acquire(s, &b, 2, 0, 1000); /* a client has one acquire in flight for all its callers */
     ASSERT_FINISHED(b.outcome, HF_BUSY);
     stage_answer_busy(s, 40);
     ASSERT_FINISHED(a.outcome, HF_BUSY);
@@ -161,14 +161,14 @@ static void test_F1_a_waiter_asks_again_under_a_new_number(void **state) {
     hf__op *op = stage_run_to_ask(s, HF__ACQUIRE, s->now + HF__SEC);
     assert_true(op->acquire_id > acquire_id);
     token = op->token;
-    assert_true(token > 0); /* the token of the late grant was seen: the next must be above it */
+    assert_true(token > 0); /* the late grant's token was seen: the next must be above it */
     stage_answer(s, HF__ACQUIRE, HF_OK);
     ASSERT_FINISHED(w.outcome, HF_OK);
     assert_true(w.hold->ownership->token > token);
     kit_hold_free(w.hold);
 }
 
-/* The store released what it could not confirm, and may say so again, or late. */
+/* The store rolled back a grant that it could not confirm. It may report that again, or late. */
 static void test_F51_what_was_undone_is_asked_for_under_a_new_number(void **state) {
     stage *s = *state;
     kit_wait w;
@@ -181,7 +181,7 @@ static void test_F51_what_was_undone_is_asked_for_under_a_new_number(void **stat
     acquire_id = op->acquire_id;
     op->rolled_back = true;
     stage_answer_maybe(s, HF__ACQUIRE,
-                       HF_UNREACHABLE); /* it may be held still: the next replaces it */
+                       HF_UNREACHABLE); /* it may still be held: the next acquire replaces it */
     assert_true(stage_run_to_ask(s, HF__ACQUIRE, s->now + HF__SEC)->acquire_id > acquire_id);
     stage_answer(s, HF__ACQUIRE, HF_OK);
     ASSERT_FINISHED(w.outcome, HF_OK);
@@ -214,7 +214,7 @@ static void test_given_up_while_asking_is_released_behind(void **state) {
     kit_wait_fini(&w);
 }
 
-/* An answer that is none leaves open what was done: the number must not stay held by nobody. */
+/* An invalid answer leaves the outcome open. The acquire must not stay held without an owner. */
 static void test_F40_an_ask_that_may_have_been_done_is_released_behind(void **state) {
     stage *s = *state;
     kit_wait w;
@@ -271,7 +271,7 @@ static void test_renewal_is_tried_until_the_deadline(void **state) {
     assert_true(longest >= 200 * MS); /* it backed off */
     assert_int_equal(s->lost_at, until);
     assert_int_equal(atomic_load(&hold->ownership->state), HF__LOST);
-    stage_run_to_ask(s, HF__RELEASE, s->now + HF__SEC); /* the store may have it still */
+    stage_run_to_ask(s, HF__RELEASE, s->now + HF__SEC); /* the store may still have it */
     kit_call call;
     stage_release(s, hold, &call);
     ASSERT_FINISHED(call.outcome, HF_LOST);
@@ -317,7 +317,7 @@ static void test_every_hold_is_renewed_on_reconnect(void **state) {
     stage_link_down(s);
     s->now += 10 * MS;
     stage_link_up(s);
-    assert_int_equal(s->count, HOLDS); /* all in one go, with no time between */
+    assert_int_equal(s->count, HOLDS); /* all in one batch, with no time in between */
     for (int i = 0; i < HOLDS; i++) stage_answer(s, HF__RENEW, i % 2 ? HF_OK : HF_LOST);
     assert_int_equal(s->lost, HOLDS / 2);
     stage_nothing_asked(s);
@@ -347,7 +347,8 @@ static void confirm(stage *s) {
     while (s->count) stage_answer(s, s->asked[0]->verb, HF_OK);
 }
 
-/* No lease beyond max_hold, but for the margin: others must not wait for what is over. */
+/* No lease goes beyond max_hold, except for the margin: waiters must not wait for a hold that is
+   over. */
 static void assert_within(const stage *s, hf__time end) {
     hf__time left = end - s->now;
     assert_true(s->asked[0]->lease_ms * MS <= left + left / 40 + 7 * MS);
@@ -421,7 +422,8 @@ static void test_extend_lengthens_and_never_shortens(void **state) {
     ASSERT_FINISHED(call.outcome, HF_OK);
     assert_int_equal(deadline(hold), hf__lease_deadline(asked, 20000));
     asked = s->now;
-    stage_run_to_ask(s, HF__RENEW, asked + HF__SEC); /* the rhythm is that of the acquire */
+    /* The renewal interval is still that of the acquire. */
+    stage_run_to_ask(s, HF__RENEW, asked + HF__SEC);
     assert_in_range(s->now, asked + 750 * MS, asked + HF__SEC);
     kit_hold_free(hold);
 }
@@ -436,7 +438,8 @@ static void test_extends_are_merged(void **state) {
     assert_int_equal(stage_asked(s, HF__RENEW)->lease_ms, 4000);
     stage_answer(s, HF__RENEW, HF_OK);
     ASSERT_FINISHED(call[0].outcome, HF_OK);
-    assert_int_equal(stage_asked(s, HF__RENEW)->lease_ms, 6000); /* three in one */
+    /* Three extensions in one renewal. */
+    assert_int_equal(stage_asked(s, HF__RENEW)->lease_ms, 6000);
     ASSERT_WAITS(call[1].outcome);
     stage_answer(s, HF__RENEW, HF_OK);
     for (size_t i = 1; i < 4; i++) ASSERT_FINISHED(call[i].outcome, HF_OK);
@@ -483,7 +486,7 @@ static void test_extend_does_not_wait_for_a_store_that_is_away(void **state) {
     kit_call carried, waiting, later;
     hf_hold *hold = stage_take(s, &w, "name", 30000);
     stage_extend(s, hold, 40000, &carried);
-    stage_extend(s, hold, 50000, &waiting); /* behind the first, which is under way */
+    stage_extend(s, hold, 50000, &waiting); /* behind the first, which is in flight */
     stage_link_down(s);
     ASSERT_FINISHED(carried.outcome, HF_UNKNOWN_OUTCOME);
     ASSERT_FINISHED(waiting.outcome, HF_UNREACHABLE);
@@ -524,7 +527,7 @@ static void test_reentry_is_local_and_posted(void **state) {
     stage_acquire(s, &other, 2, 0, 3000);
     ASSERT_FINISHED(other.outcome, HF_BUSY);
     stage_release(s, first, &call);
-    ASSERT_FINISHED(call.outcome, HF_OK); /* nobody waits for a count */
+    ASSERT_FINISHED(call.outcome, HF_OK); /* a release that only lowers the count returns at once */
     assert_int_equal(stage_asked(s, HF__RENEW)->count, 1);
     stage_answer(s, HF__RENEW, HF_OK);
     stage_release(s, b.hold, &call);
@@ -548,13 +551,14 @@ static void test_not_reentrant_is_a_deadlock(void **state) {
     kit_hold_free(a.hold);
 }
 
-/* B25: the owner that is granted meanwhile takes its other threads in. */
+/* B25: when one caller is granted, the other waits of the same owner are granted with it. */
 static void test_waits_of_one_owner_are_granted_together(void **state) {
     stage *s = *state;
     kit_wait a, b, other;
     kit_wait_init(&a, 1, HF_FOREVER, 3000, s->now);
     kit_wait_init(&b, 1, HF_FOREVER, 3000, s->now);
-    a.wait.owner.logical = b.wait.owner.logical = true; /* a thread does not wait twice */
+    /* A logical owner may wait in several threads. */
+    a.wait.owner.logical = b.wait.owner.logical = true;
     stage_begin(s, &a, "name");
     stage_acquire(s, &other, 2, HF_FOREVER, 3000);
     stage_begin(s, &b, "name");
@@ -571,7 +575,8 @@ static void test_waits_of_one_owner_are_granted_together(void **state) {
 
 /* ---- Releasing ---- */
 
-/* The store is told that it is the second, and of which hold: it may know what became of the first. */
+/* The store learns that it is a retry, and of which hold: it may know the outcome of the first
+   try. */
 static void release_twice(stage *s, hf_result answer, hf_result expected) {
     kit_wait w;
     kit_call call;
@@ -600,7 +605,8 @@ static void test_a_release_sent_twice_that_finds_nothing_is_not_known(void **sta
     release_twice(*state, HF_LOST, HF_UNKNOWN_OUTCOME);
 }
 
-/* An ask that was given up left a release that was not answered: it says nothing of a later hold's. */
+/* A cancelled acquire left a release without an answer. That release says nothing about a later
+   hold. */
 static void test_a_release_is_not_the_second_of_another_number(void **state) {
     stage *s = *state;
     kit_wait given_up, w;
@@ -650,8 +656,9 @@ static void test_a_release_is_tried_until_the_lease_ends(void **state) {
     kit_hold_free(hold);
 }
 
-/* An ask that broke off may still arrive: the release says until when, and its store keeps it out. And it may have
-   arrived while another held the lock: then it stands in line for nobody, and the release takes it out. */
+/* An acquire of a broken connection may still arrive. The release says until when, and the
+   store's tombstone keeps it out. Or it may have arrived while another client held the lock.
+   Then nobody waits in its queue position, and the release removes it. */
 static void test_a_release_buries_what_may_come_late(void **state) {
     stage *s = *state;
     kit_wait w;
@@ -668,7 +675,7 @@ static void test_a_release_buries_what_may_come_late(void **state) {
     assert_true(stage_asked(s, HF__RELEASE)->leave_queue);
     stage_answer(s, HF__RELEASE, HF_OK);
     kit_hold_free(w.hold);
-    hf_hold *hold = stage_take(s, &w, "other", 30000); /* nothing broke: nothing to bury */
+    hf_hold *hold = stage_take(s, &w, "other", 30000); /* no broken connection: no tombstone */
     stage_release(s, hold, &call);
     assert_int_equal(stage_asked(s, HF__RELEASE)->tombstone_until, 0);
     assert_false(stage_asked(s, HF__RELEASE)->leave_queue);
@@ -676,8 +683,9 @@ static void test_a_release_buries_what_may_come_late(void **state) {
     kit_hold_free(hold);
 }
 
-/* Invariant 5: a number that the store may still hold is remembered until it surely does not. The
-   store counts from when it executed the ask, at the latest when its answer was sent. */
+/* Invariant 5: an acquire id that the store may still hold is remembered until it surely has
+   expired. The store counts from when it executed the acquire, at the latest when its answer was
+   sent. */
 static void test_a_slow_grant_lapses_late(void **state) {
     stage *s = *state;
     kit_wait w;
@@ -697,7 +705,7 @@ static void test_a_slow_grant_lapses_late(void **state) {
     ASSERT_FINISHED(call.outcome, HF_OK);
 }
 
-/* The same for a renewal that may have been done unanswered. */
+/* The same for a renewal that may have been executed without an answer. */
 static void test_an_unanswered_renewal_lapses_late(void **state) {
     stage *s = *state;
     kit_wait w;
@@ -750,7 +758,7 @@ static void test_a_wait_rides_an_outage_out(void **state) {
     ASSERT_WAITS(w.outcome);
     stage_link_up(s);
     assert_int_equal(stage_asked(s, HF__ACQUIRE)->acquire_id,
-                     acquire_id); /* should it have been granted */
+                     acquire_id); /* in case the first was granted */
     stage_answer(s, HF__ACQUIRE, HF_OK);
     ASSERT_FINISHED(w.outcome, HF_OK);
     kit_hold_free(w.hold);
@@ -766,7 +774,7 @@ static void test_an_ask_lost_in_an_outage_is_unknown(void **state) {
     stage_run(s, began + 20 * HF__SEC, NULL);
     ASSERT_FINISHED(w.outcome, HF_UNKNOWN_OUTCOME);
     assert_int_equal(w.outcome.at, began + STAGE_OUTAGE_MS * MS);
-    stage_link_up(s); /* F13: should it have taken the lock, that is undone */
+    stage_link_up(s); /* F13: if it has taken the lock, that is undone */
     assert_int_equal(stage_asked(s, HF__RELEASE)->acquire_id, acquire_id);
     kit_wait_fini(&w);
 }

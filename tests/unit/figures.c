@@ -1,4 +1,5 @@
-/* B29: what 10,000 locks held by one client cost. The figure is printed, the counters are checked. */
+/* B29: the cost of 10,000 locks held by one client. The figure is printed, the counters are
+   checked. */
 #include "t.h"
 
 #include <malloc.h>
@@ -12,7 +13,7 @@ enum { HOLDS = 10000 };
 static hf_hold *holds[HOLDS];
 
 static size_t in_use(void) {
-    return mallinfo2().uordblks; /* 0 under a sanitizer, which has a heap of its own */
+    return mallinfo2().uordblks; /* 0 with a sanitizer, which has its own heap */
 }
 
 static hf_stats stats_of(hf_client *client) {

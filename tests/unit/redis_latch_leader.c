@@ -1,5 +1,5 @@
-/* Latches and leaders as the protocol has them, fed by hand: what is sent, and what an answer means
-   or does not. */
+/* The protocol of latches and leaders, fed by hand: what is sent, and how answers are
+   interpreted. */
 #include "t.h"
 
 #include <stdio.h>
@@ -51,7 +51,7 @@ static hf_result feed(latch_fixture *f, const char *bytes) {
     return r;
 }
 
-/* Logged in anew, with one operation under way. */
+/* Logs in again, and submits one operation. */
 static hf__op *submit(latch_fixture *f, hf__verb verb, bool stand) {
     hf__session_break(&f->s);
     while (hf__session_completed(&f->s)) {
@@ -134,7 +134,7 @@ static void test_what_answers_mean(void **state) {
     assert_true(op->queued && f->sight.token == 11 && f->sight.remaining_ms == 40);
     assert_string_equal(f->sight.identity.client, "abc");
     assert_string_equal(f->word.value, "hi");
-    assert_in_range(op->retry_ms, 1, 41); /* it looks when the lease ends */
+    assert_in_range(op->retry_ms, 1, 41); /* it retries when the lease ends */
 
     op = submit(f, HF__LEADER, true);
     T_HF(HF_OK, feed(f, "*4\r\n:0\r\n" US ":0\r\n:-2\r\n"));
@@ -142,7 +142,7 @@ static void test_what_answers_mean(void **state) {
     assert_in_range(op->retry_ms, 1, 100);
 }
 
-/* Too late by the server's clock: asked again, three times at most. */
+/* Too late by the server's clock: sent again, three times at most. */
 static void test_too_late(void **state) {
     latch_fixture *f = *state;
     hf__op *op = submit(f, HF__LATCH_COUNT_DOWN, false);
@@ -154,7 +154,7 @@ static void test_too_late(void **state) {
     assert_int_equal(op->result, HF_TIMEOUT);
 }
 
-/* Nothing is assumed of an answer that is none: the connection is closed. */
+/* An invalid answer means nothing: the connection is closed. */
 static void test_what_is_no_answer(void **state) {
     static const struct {
         hf__verb verb;

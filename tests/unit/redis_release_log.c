@@ -1,4 +1,4 @@
-/* What was released not long ago, and is said again to another server (F38). */
+/* The log of recent releases, which are repeated to a new server after a failover (F38). */
 #include "t.h"
 
 #include <stdlib.h>
@@ -53,7 +53,7 @@ static void note(log_fixture *f, hf__verb verb, const char *name, uint64_t acqui
     hf__release_log_note(&f->releases, &op, now);
 }
 
-/* How many are said again; they are answered by a connection that breaks. */
+/* Returns how many releases are repeated. They end when the connection breaks. */
 static size_t repeated(log_fixture *f, hf__time now) {
     hf__release_log_repeat(&f->releases, &f->session, now);
     size_t count = f->session.in_flight;
@@ -73,7 +73,7 @@ static void test_a_release_is_said_again_for_a_lease(void **state) {
     assert_int_equal(op->acquire_id, 7);
     assert_int_equal(op->name_length, 1);
     assert_memory_equal(op->name, "a", 1);
-    hf__release_log_repeat(&f->releases, &f->session, NOW); /* it is under way */
+    hf__release_log_repeat(&f->releases, &f->session, NOW); /* it is in flight */
     assert_int_equal(f->session.in_flight, 1);
     hf__session_break(&f->session);
     take_back(f);
@@ -92,7 +92,8 @@ static void test_what_was_not_released_is_not(void **state) {
     note(f, HF__RELEASE, "a", 1, HF_LOST, false, NOW); /* another server may have it */
     assert_int_equal(repeated(f, NOW + (LEASE_MS - 1) * HF__MS), 1);
     assert_int_equal(repeated(f, NOW + LEASE_MS * HF__MS), 0);
-    note(f, HF__RELEASE, "a", 1, HF_LOST, true, NOW); /* who left the line held nothing */
+    /* A waiter that left the queue held nothing. */
+    note(f, HF__RELEASE, "a", 1, HF_LOST, true, NOW);
     assert_int_equal(repeated(f, NOW), 1);
     assert_int_equal(repeated(f, NOW + (HF__QUEUE_ENTRY_MS - 1) * HF__MS), 1);
     assert_int_equal(repeated(f, NOW + HF__QUEUE_ENTRY_MS * HF__MS), 0);
@@ -105,7 +106,7 @@ static void test_one_of_a_name_stands_for_those_before_it(void **state) {
     assert_int_equal(f->releases.count, 2);
     hf__release_log_repeat(&f->releases, &f->session, NOW);
     assert_int_equal(f->session.first->acquire_id, 5);
-    note(f, HF__RELEASE, "a", 6, HF_OK, false, NOW); /* while that is under way */
+    note(f, HF__RELEASE, "a", 6, HF_OK, false, NOW); /* while that is in flight */
     hf__session_break(&f->session);
     take_back(f);
     f->session.state = HF__READY;
@@ -116,7 +117,7 @@ static void test_one_of_a_name_stands_for_those_before_it(void **state) {
     assert_int_equal(a, 6);
 }
 
-/* Another server may have it in line still, and would grant it to nobody. */
+/* Another server may still have the waiter in its queue, and would grant the lock to nobody. */
 static void test_who_has_stood_in_line_leaves_it(void **state) {
     log_fixture *f = *state;
     hf__op placed = {
@@ -172,7 +173,8 @@ static void test_there_is_a_most_of_them(void **state) {
     }
     assert_int_equal(f->releases.count, HF__RELEASE_LOG_MAX);
     hf__release_log_repeat(&f->releases, &f->session, NOW);
-    assert_int_equal(f->session.last->acquire_id, HF__RELEASE_LOG_MAX + 100); /* the oldest went */
+    /* The oldest was dropped. */
+    assert_int_equal(f->session.last->acquire_id, HF__RELEASE_LOG_MAX + 100);
 }
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)

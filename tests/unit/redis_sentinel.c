@@ -1,4 +1,4 @@
-/* Where the primary is, by what Sentinels say: whom to believe, and what is no answer. */
+/* The primary as Sentinels report it: which Sentinel to believe, and what is not an answer. */
 #include "t.h"
 
 #include <string.h>
@@ -39,7 +39,7 @@ static hf_result answer(sentinel_fixture *f, unsigned part, const char *bytes) {
     return r;
 }
 
-/* The Sentinel of that index says this. */
+/* The Sentinel with that index reports this. */
 static void says(sentinel_fixture *f, unsigned at, int epoch, int port) {
     char bytes[128];
     hf__buffer out;
@@ -77,12 +77,12 @@ static void test_the_newest_is_believed(void **state) {
     assert_string_equal(f->s.primary.host, "host");
     says(f, 1, 3, 5);
     assert_int_equal(f->s.primary.port, 5);
-    says(f, 0, 2, 6); /* behind */
+    says(f, 0, 2, 6); /* outdated */
     assert_int_equal(f->s.primary.port, 5);
-    says(f, 0, 2, 6); /* however often it says so */
+    says(f, 0, 2, 6); /* however often it repeats that */
     says(f, 0, 2, 6);
     assert_int_equal(f->s.primary.port, 5);
-    says(f, 1, 3, 7); /* as new */
+    says(f, 1, 3, 7); /* equally new */
     assert_int_equal(f->s.primary.port, 7);
 }
 
@@ -96,7 +96,7 @@ static void test_most_of_them_can_begin_anew(void **state) {
     assert_int_equal(f->s.epoch, 0);
     says(f, 0, 9, 4);
     says(f, 1, 0, 5);
-    says(f, 0, 9, 4); /* who knows better in between */
+    says(f, 0, 9, 4); /* a better-informed report in between */
     says(f, 2, 0, 5);
     assert_int_equal(f->s.primary.port, 4);
 }

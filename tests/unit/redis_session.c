@@ -1,8 +1,8 @@
 /*
- * The half of the Redis store that knows the protocol, fed by hand: no socket, no clock.
+ * The protocol half of the Redis store, fed by hand: no socket, no clock.
  *
- * A test says what the server answers, and looks at what the session has to send and at how the
- * operations are completed.
+ * A test supplies the server's answers, and checks the bytes to be sent and the completed
+ * operations.
  */
 #include "t.h"
 
@@ -51,7 +51,7 @@ static int tear_down(void **state) {
 
 static void feed_at(struct session_fixture *f, const char *bytes, hf__time now) {
     char *detail = NULL;
-    f->s.unsent = 0; /* what is answered was sent */
+    f->s.unsent = 0; /* the answered request was sent */
     hf_result r = hf__session_feed(&f->s, bytes, strlen(bytes), now, &detail);
     if (r) fail_msg("%s: %s", hf_result_name(r), detail);
 }
@@ -60,11 +60,11 @@ static void feed(struct session_fixture *f, const char *bytes) {
     feed_at(f, bytes, NOW);
 }
 
-/* Bytes after which the connection is of no use; the line says this. */
+/* Feeds bytes that make the connection unusable; the detail has this text. */
 static void feed_bad(struct session_fixture *f, const char *bytes, hf_result result,
                      const char *mentions) {
     char *detail = NULL;
-    f->s.unsent = 0; /* what is answered was sent */
+    f->s.unsent = 0; /* the answered request was sent */
     hf_result r = hf__session_feed(&f->s, bytes, strlen(bytes), NOW, &detail);
     if (r != result || !detail || !strstr(detail, mentions))
         fail_msg("\"%s\": %s (%s), not %s with \"%s\"", bytes, hf_result_name(r), detail,
@@ -82,7 +82,7 @@ static void assert_sent(struct session_fixture *f, const char *bytes) {
     forget_sent(f);
 }
 
-/* Whether the bytes to be sent contain a text. */
+/* Returns true if the bytes to be sent contain a text. */
 static bool sends(const struct session_fixture *f, const char *text) {
     return f->s.out.length && memmem(f->s.out.data, f->s.out.length, text, strlen(text));
 }
@@ -91,7 +91,7 @@ static void begin(struct session_fixture *f) {
     T_HF(HF_OK, hf__session_begin(&f->s, NULL, NOW));
 }
 
-/* Logged in, registered, with nothing under way and nothing to send. */
+/* Logged in, registered, with nothing in flight and nothing to send. */
 static void be_ready(struct session_fixture *f) {
     begin(f);
     feed(f, TIME);
@@ -133,7 +133,7 @@ static void assert_completed(struct session_fixture *f, const hf__op *op, hf_res
                  maybe ? ", maybe" : "");
 }
 
-/* ---- Logging in ---- */
+/* ---- Login ---- */
 
 static void test_login_is_time_alone(void **state) {
     struct session_fixture *f = *state;
@@ -225,14 +225,14 @@ static void test_registers_again_and_takes_leave(void **state) {
     hf__session_tick(&f->s, due);
     assert_true(sends(f, hf__script_register_client.sha1));
     assert_int_equal(hf__session_due(&f->s), HF__NEVER);
-    feed(f, "-OOM command not allowed\r\n"); /* a pity, and no reason to stop */
+    feed(f, "-OOM command not allowed\r\n"); /* registration is optional */
     assert_int_equal(f->s.state, HF__READY);
     forget_sent(f);
     hf__session_goodbye(&f->s);
     assert_sent(f, "*2\r\n$3\r\nDEL\r\n$46\r\nhf:client:" CLIENT "\r\n");
 }
 
-/* ---- What is sent ---- */
+/* ---- Requests ---- */
 
 static void assert_sends_script(struct session_fixture *f, const hf__script *script,
                                 const char *rest) {
@@ -268,7 +268,8 @@ static void test_commands(void **state) {
     assert_int_equal(f->s.in_flight, 4);
 }
 
-/* So that a node which moves the slot refuses a script before it begins; but not one with a single key. */
+/* A node that is moving the slot then refuses a script before it begins. Scripts with a single
+   key need no such key. */
 static void test_scripts_of_a_cluster_declare_a_key_that_never_exists(void **state) {
     static const hf__verb several[] = {HF__ACQUIRE, HF__RELEASE, HF__BREAK, HF__LEADER},
                           others[] = {HF__RENEW, HF__INSPECT, HF__LIST};
@@ -296,7 +297,8 @@ static void test_scripts_of_a_cluster_declare_a_key_that_never_exists(void **sta
 static void test_list(void **state) {
     struct session_fixture *f = *state;
     be_ready(f);
-    hf__op *op = submit(f, 0, HF__LIST); /* n*{…: the star is itself, the brace as in a key */
+    /* n*{…: the star is escaped, the brace is encoded as in a key */
+    hf__op *op = submit(f, 0, HF__LIST);
     assert_sends_script(f, &hf__script_list,
                         "6|$1\r\n0\r\n$1\r\n0\r\n$11\r\nhf:{n\\*%7B*\r\n$0\r\n\r\n");
     feed(f, "*8\r\n:1\r\n:1\r\n$1\r\n5\r\n$0\r\n\r\n"
@@ -334,7 +336,8 @@ static void test_more_commands(void **state) {
     assert_true(sends(f, "$10\r\n1001000500\r\n"));
 }
 
-/* The server's time is sampled with every answer, and counts from when that came: never too late. */
+/* The server's time is sampled with every answer. It counts from the answer's arrival, so a time
+   is never too late. */
 static void test_not_after_follows_the_newest_sample(void **state) {
     struct session_fixture *f = *state;
     be_ready(f);
@@ -350,7 +353,7 @@ static void test_not_after_follows_the_newest_sample(void **state) {
 
 /* ---- Answers ---- */
 
-/* Enough of an answer for each verb, and how it completes the operation. */
+/* A sufficient answer for each verb, and how it completes the operation. */
 static const struct {
     hf__verb verb;
     const char *answer;
@@ -483,13 +486,14 @@ static void test_late_is_asked_again_by_the_servers_clock(void **state) {
     assert_completed(f, op, HF_TIMEOUT, false);
     assert_non_null(strstr(op->detail, "too late"));
     assert_int_equal(f->s.out.length, 0);
-    op = submit(f, 0, HF__ACQUIRE); /* the next one is counted afresh */
+    op = submit(f, 0, HF__ACQUIRE); /* the next operation has its own count */
     feed(f, LATE);
     feed(f, "*3\r\n:1\r\n:1\r\n:5\r\n");
     assert_completed(f, op, HF_OK, false);
 }
 
-/* Tombstones of others were merged while it was under way. That may happen many times in a row. */
+/* Other clients' tombstones were merged while the request was in flight. That may happen many
+   times in a row. */
 static void test_F51_what_a_merging_met_is_sent_again_while_there_is_time(void **state) {
     static const char merged[] = "*3\r\n:2\r\n:9000000000\r\n:2\r\n";
     struct session_fixture *f = *state;
@@ -584,7 +588,7 @@ static void test_a_servers_words_are_tamed_and_cut(void **state) {
     free(detail);
 }
 
-/* ---- F40: answers that are none ---- */
+/* ---- F40: invalid answers ---- */
 
 static const struct {
     hf__verb verb;
@@ -600,18 +604,18 @@ static const struct {
     {HF__ACQUIRE, "*0\r\n"},
     {HF__ACQUIRE, "*1\r\n:1\r\n"},
     {HF__ACQUIRE, "*2\r\n:1\r\n:1\r\n"},       /* granted without a token */
-    {HF__ACQUIRE, "*3\r\n:1\r\n:1\r\n:0\r\n"}, /* a token that is none */
+    {HF__ACQUIRE, "*3\r\n:1\r\n:1\r\n:0\r\n"}, /* an invalid token */
     {HF__ACQUIRE, "*3\r\n:1\r\n:1\r\n:-7\r\n"},
     {HF__ACQUIRE, "*3\r\n:1\r\n:1\r\n+x\r\n"},
     {HF__ACQUIRE, "*3\r\n:1\r\n:1\r\n$2\r\n1x\r\n"},
     {HF__ACQUIRE, "*3\r\n:1\r\n$-1\r\n:7\r\n"},
-    {HF__ACQUIRE, "*3\r\n:3\r\n:1\r\n:7\r\n"}, /* a status that is none */
+    {HF__ACQUIRE, "*3\r\n:3\r\n:1\r\n:7\r\n"}, /* an invalid status */
     {HF__ACQUIRE, "*3\r\n:-1\r\n:1\r\n:7\r\n"},
     {HF__ACQUIRE, "*3\r\n+1\r\n:1\r\n:7\r\n"},
     {HF__ACQUIRE, "*2\r\n:0\r\n:1\r\n"},
     {HF__RENEW, "+OK\r\n"},
     {HF__RENEW, "*1\r\n:1\r\n"},
-    {HF__RENEW, ":0\r\n"}, /* a time that is none */
+    {HF__RENEW, ":0\r\n"}, /* an invalid time */
     {HF__RENEW, "*2\r\n:1\r\n:1\r\n"},
     {HF__RAISE_TOKEN, ":0\r\n"},
     {HF__RAISE_TOKEN, "*1\r\n:1\r\n"},
@@ -622,13 +626,13 @@ static const struct {
     {HF__RELEASE, ":-1\r\n"},
     {HF__RELEASE, "*2\r\n:1\r\n:1\r\n"},
     {HF__BREAK, "*2\r\n:1\r\n:1\r\n"},
-    {HF__INSPECT, "*2\r\n:1\r\n:1\r\n"}, /* held, and by whom? */
+    {HF__INSPECT, "*2\r\n:1\r\n:1\r\n"}, /* held, but no holder */
     {HF__INSPECT, "*9\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n"},
     {HF__INSPECT, "+OK\r\n"},
     {HF__LIST, "+OK\r\n"},
     {HF__LIST, ":1\r\n"},
     {HF__LIST, "*4\r\n:0\r\n:1\r\n$1\r\n0\r\n$0\r\n\r\n"},
-    {HF__LIST, "*3\r\n:1\r\n:1\r\n$1\r\n0\r\n"}, /* where to go on? */
+    {HF__LIST, "*3\r\n:1\r\n:1\r\n$1\r\n0\r\n"}, /* no cursor */
     {HF__LIST, "*4\r\n:1\r\n:1\r\n$2\r\n0x\r\n$0\r\n\r\n"},
     {HF__LIST, "*4\r\n:1\r\n:1\r\n$0\r\n\r\n$0\r\n\r\n"},
     {HF__LIST, "*4\r\n:1\r\n:1\r\n$1\r\n0\r\n$3\r\nabc\r\n"},
@@ -650,7 +654,7 @@ static void test_wrong_answers(void **state) {
     }
 }
 
-/* Times from which no other can be reckoned are none; nothing may overflow over them. */
+/* Times out of range are invalid, and must not overflow a calculation. */
 static void test_times_that_are_none(void **state) {
     static const char *const logins[] = {
         "*2\r\n$19\r\n9223372036854775807\r\n$1\r\n0\r\n",
@@ -691,7 +695,7 @@ static void test_unasked_answers(void **state) {
     be_ready(f);
     hf__op *op = submit(f, 0, HF__RENEW);
     feed_bad(f, ":1\r\n:1\r\n", HF_PROTOCOL, "nobody asked");
-    assert_completed(f, op, HF_OK, false); /* what was asked was answered well */
+    assert_completed(f, op, HF_OK, false); /* the request itself was answered */
     hf__session_break(&f->s);
     begin(f);
     feed_bad(f, TIME "+OK\r\n", HF_PROTOCOL, "h:6379");
@@ -708,7 +712,7 @@ static void test_garbage_leaves_the_rest_to_the_break(void **state) {
     assert_completed(f, second, HF_UNREACHABLE, true);
 }
 
-/* ---- Breaking ---- */
+/* ---- Broken connections ---- */
 
 static void test_break_completes_what_was_sent_as_maybe(void **state) {
     struct session_fixture *f = *state;
@@ -725,7 +729,8 @@ static void test_break_completes_what_was_sent_as_maybe(void **state) {
         assert_non_null(strstr(f->op[i].detail, "h:6379"));
     }
     hf__op *op =
-        submit(f, 0, HF__ACQUIRE); /* while away nothing is sent, and surely nothing done */
+        /* While disconnected nothing is sent, so nothing can be executed. */
+        submit(f, 0, HF__ACQUIRE);
     assert_completed(f, op, HF_UNREACHABLE, false);
     assert_int_equal(hf__session_waits_since(&f->s), HF__NEVER);
     be_ready(f);
@@ -757,7 +762,7 @@ static void test_waits_since_the_oldest(void **state) {
     }
 }
 
-/* More than may wait to be sent: the operation fails whole, and nothing of it is left. */
+/* Beyond the limit of unsent bytes the whole operation fails, and nothing of it is left. */
 static void test_a_full_buffer_is_nomem(void **state) {
     struct session_fixture *f = *state;
     be_ready(f);
@@ -772,9 +777,9 @@ static void test_a_full_buffer_is_nomem(void **state) {
     assert_completed(f, op, HF_OK, false);
 }
 
-/* ---- Several at once ---- */
+/* ---- Multi-acquire ---- */
 
-/* The first of a reader and a mutex that are asked for together. */
+/* Submits a reader and a mutex together, and returns the first. */
 static hf__op *submit_two(struct session_fixture *f) {
     static const hf__op ask = {.verb = HF__ACQUIRE,
                                .name_length = 2,
@@ -822,7 +827,7 @@ static void test_many_are_answered_alike(void **state) {
     struct session_fixture *f = *state;
     be_ready(f);
     submit_two(f);
-    feed(f, "-NOSCRIPT no\r\n"); /* sent once more, whole */
+    feed(f, "-NOSCRIPT no\r\n"); /* sent again, with the full script */
     assert_null(hf__session_completed(&f->s));
     feed(f, "*2\r\n:0\r\n:1000000700\r\n");
     assert_both(f, HF_BUSY, false);
@@ -835,7 +840,7 @@ static void test_many_are_answered_alike(void **state) {
     assert_both(f, HF_UNREACHABLE, true);
 }
 
-/* What would do for one is none to several: no token is made up. */
+/* An answer for one name is invalid for several: no token is invented. */
 static void test_many_have_answers_of_their_own(void **state) {
     static const char *const bad[] = {
         ":1794807512956906\r\n",

@@ -66,7 +66,7 @@ void relay_lose_some(relay *y, int number);
 
 /* Promotes a replica after this time. */
 void relay_fail_over(relay *y, hf__time in);
-/* there is one primary, and all others follow it and have caught up */
+/* There is one primary, and all others follow it and have caught up. */
 bool relay_sound(const relay *y);
 
 /* Delivers all pending notifications at once. */
@@ -76,7 +76,7 @@ void relay_calm(relay *y);
 
 hf__store *relay_store_new(ring_client *c);
 void relay_store_gone(ring_client *c); /* it crashed */
-/* the node that the client takes for the primary */
+/* The node that the client takes for the primary. */
 const ring_node *relay_store_node(const ring_client *c);
 
 #endif

@@ -10,7 +10,7 @@
 #define NUMBER_MAX 128 /* bytes of a float's text; longer texts are refused */
 
 bool rm_is(rm_bytes b, const char *word) {
-    /* fast path: most words differ in the first letter */
+    /* Fast path: most words differ in the first letter. */
     if (!b.length || (b.at[0] | 32) != (word[0] | 32)) return false;
     return b.length == strlen(word) && !strncasecmp(b.at, word, b.length);
 }

@@ -193,7 +193,7 @@ static bool read_request(const hf__buffer *in, size_t *at, rm_bytes *argv, size_
         if (!read_length(in, at, '$', &length, bad)) return false;
         if (in->length - *at < (size_t)length + 2) return false;
         argv[*argc] = (rm_bytes){in->data + *at, (size_t)length};
-        /* replaces the CR, so that arguments are C strings too */
+        /* Replaces the CR, so that arguments are C strings too. */
         in->data[*at + (size_t)length] = '\0';
         *at += (size_t)length + 2;
     }

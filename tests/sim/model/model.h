@@ -73,7 +73,7 @@ struct rm_server {
     uint64_t offset;
     rm_wait *wait;
 
-    /* only while a command runs */
+    /* Only while a command runs. */
     bool in_script, script_wrote, script_full;
     hf__buffer lua_out;
 };

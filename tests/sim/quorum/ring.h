@@ -84,7 +84,7 @@ typedef struct ring_wire {
     ring_event opens;
     hf__buffer arrived;
 
-    /* a WAIT that is not answered yet */
+    /* A WAIT that is not answered yet. */
     bool waits;
     int64_t wait_for;
     uint64_t wait_offset;
@@ -259,7 +259,7 @@ typedef struct ring_kind {
     void (*ran)(ring_node *n, const rm_ran *script); /* optional */
     void (*back)(ring_node *n);                      /* the node is back; optional */
     void (*gone)(ring_client *c);                    /* the client is about to end; optional */
-    /* whether a grant to the client now is in doubt; optional */
+    /* Whether a grant to the client now is in doubt; optional. */
     bool (*doubts)(const ring_client *c);
     void (*disturb)(ring *r);
     void (*calm)(ring *r); /* faults have ended; optional */

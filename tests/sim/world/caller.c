@@ -91,7 +91,7 @@ static void set_wait(sim_caller *t, int64_t wait_ms, hf__time now) {
 int64_t sim_caller_draw_wait(sim_caller *t) {
     sim_world *w = world_of(t);
     if (sim_chance(w, 3)) return 0;
-    /* with other holds, two callers might deadlock */
+    /* With other holds, two callers might deadlock. */
     if (!some_hold(t, false) && sim_chance(w, 3)) return HF_FOREVER;
     return 1 + sim_draw(w, w->plan.leases[sim_draw(w, SIM_LEASES)] * 2);
 }

@@ -43,7 +43,7 @@ typedef struct sim_caller {
     uint64_t number; /* acquire id of the hold in its final release; 0: entered more often */
     int64_t lease_ms;
 
-    /* several names: see many.c */
+    /* Several names: see many.c. */
     struct hf__multi_acquire *all;
     int names[SIM_NAMES];
     const hf__ownership *entered[SIM_NAMES];

@@ -26,7 +26,7 @@ static void make_stormy(sim_world *w) {
     p->faults |= SIM_CUTS | SIM_STALLS;
     p->gap = (2 + sim_draw(w, 20)) * HF__MS;
     p->think = (1 + sim_draw(w, 15)) * HF__MS;
-    /* a request may be in flight that long and still take effect */
+    /* A request may be in flight that long and still take effect. */
     p->command_ms += sim_draw(w, 1000);
     p->hasty = sim_chance(w, 2);
 }

@@ -274,7 +274,7 @@ void sim_client_pause(sim_client *c, hf__time span) {
     SIM_TELL(w, SIM_ANY, "client %d  is paused until %.3f ms", c->slot,
              (double)(w->now + span) / HF__MS);
     c->paused_until = hf__later(c->paused_until, w->now + span);
-    /* a paused client is as good as disconnected */
+    /* A paused client is as good as disconnected. */
     c->up_since = sim_shows(&c->clock, c->paused_until);
 }
 

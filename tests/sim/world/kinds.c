@@ -55,7 +55,7 @@ bool sim_kinds_has(sim_world *w, const sim_client *c, int name, uint64_t number)
 
 static bool enough(const sim_holder *h, const sim_claim *claim) {
     const hf__ownership *ownership = claim->own;
-    /* it has not learned of its upgrade */
+    /* It has not learned of its upgrade. */
     bool untold = h->before == ownership->token && ownership->kind != HF_WRITE;
     if (h->token != ownership->token && !untold) return false;
     switch (ownership->kind) {
@@ -224,7 +224,7 @@ void sim_kinds_broken(sim_world *w, int name) {
 static void check_grant(sim_world *w, int name, const sim_holder *was, const sim_holder *h) {
     sim_name *n = &w->checks.names[name];
     bool back = was && (h->token == was->token || h->token == was->before);
-    /* a stepped clock brings back expired holders */
+    /* A stepped clock brings back expired holders. */
     if (!back && h->token <= n->granted && !w->checks.set_back)
         sim_fail(w, name, "%s was granted with token %" PRIu64 ", after %" PRIu64, sim_names[name],
                  h->token, n->granted);

@@ -213,7 +213,7 @@ void sim_line_closed(sim_world *w, const sim_client *c) {
         sim_queue queue;
         sim_probe_queue(w, name, &queue);
         if (!stands_there(&queue, c)) continue;
-        /* its tombstones are lost, too */
+        /* Its tombstones are lost, too. */
         if (w->checks.stepped || w->checks.names[name].lost_at) continue;
         sim_fail(w, name, "client %d is closed, and stands in line for %s", c->slot,
                  sim_names[name]);

@@ -14,7 +14,7 @@ static bool granted(const sim_world *w, const sim_client *c, int name, uint64_t 
 static bool stands(const sim_world *w, const sim_client *c, int name) {
     if (!c || c->life != SIM_RUNNING) return false;
     const hf__entry *e = sim_client_entry(c, name);
-    /* without messages it is passed over */
+    /* Without messages it is passed over. */
     bool hears = c->store.links[SIM_MESSAGES].state == SIM_LINK_UP;
     return hears && e && e->head && e->head->queued_until > sim_client_now(c) &&
            !granted(w, c, name, e->head->acquire_id);

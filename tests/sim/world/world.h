@@ -39,7 +39,7 @@ enum {
     SIM_OLD_SERVER = 131072, /* an earlier server also knows the waiters, and hands over */
     SIM_SPOILT = 262144,     /* something else overwrites a fence */
     SIM_ALL_FAULTS = 524287,
-    /* do not affect the order of waiters */
+    /* Do not affect the order of waiters. */
     SIM_HARMLESS = SIM_SCRIPT_FLUSHES | SIM_DRIFT | SIM_MONITOR
 };
 
