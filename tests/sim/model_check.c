@@ -161,14 +161,14 @@ static void compare(struct both *b, struct side *s, bool timed) {
         size_t end = await_value(s), model_end = value_end(model, 0);
         rm_bytes real = {s->answer.data, end}, ours = {model->data, model_end};
         if (!rm_same(real, ours) && !(timed && nearly_same(real, ours)))
-            t_fail("seed %llu: to\n    %s\nthe server says\n%.*s\nand the model\n%.*s",
+            t_fail("seed %llu: to\n    %s\nthe server answers\n%.*s\nand the model\n%.*s",
                    (unsigned long long)b->seed, b->said, (int)end, real.at, (int)model_end,
                    ours.at);
         drop_front(&s->answer, end);
         drop_front(model, model_end);
     }
     if (s->answer.length)
-        t_fail("seed %llu: to\n    %s\nthe server also says\n%.*s", (unsigned long long)b->seed,
+        t_fail("seed %llu: to\n    %s\nthe server also answers\n%.*s", (unsigned long long)b->seed,
                b->said, (int)s->answer.length, s->answer.data);
 }
 

@@ -63,10 +63,10 @@ static sim_options parse(int argc, char **argv) {
 /* Ends the process at once, so a leak checker does not report the memory of a failed run. */
 static _Noreturn void fail(uint64_t seed) {
     sim_result result;
-    printf("seed %" PRIu64 " fails; the last that happened:\n", seed);
+    printf("seed %" PRIu64 " fails; the end of its trace:\n", seed);
     sim_run(seed, SIM_TRACE_END, &result);
-    printf("seed %" PRIu64 ": %s\nAll of it: sim --seed %" PRIu64 " --trace\n", seed, result.why,
-           seed);
+    printf("seed %" PRIu64 ": %s\nThe whole trace: sim --seed %" PRIu64 " --trace\n", seed,
+           result.why, seed);
     fflush(stdout);
     _exit(1);
 }
@@ -128,7 +128,7 @@ static int run_twice(const sim_options *o) {
         sim_run(seed, SIM_TRACE_HASH, &a);
         sim_run(seed, SIM_TRACE_HASH, &b);
         if (a.hash == b.hash && a.steps == b.steps && a.good) continue;
-        printf("seed %" PRIu64 ": not the same when run again, or not good\n", seed);
+        printf("seed %" PRIu64 ": it failed, or differs when run again\n", seed);
         return 1;
     }
     printf("%" PRIu64 " seeds are the same when run again\n", o->repeat);

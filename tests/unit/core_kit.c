@@ -231,13 +231,13 @@ void stage_run(stage *s, hf__time until, stage_answerer *answerer) {
     int events = 0;
     do {
         if (answerer) answerer(s);
-        if (++events > EVENTS_MAX) t_fail("the core does not come to rest");
+        if (++events > EVENTS_MAX) t_fail("the core never becomes idle");
     } while (advance(s, until));
 }
 
 hf__op *stage_run_to_ask(stage *s, hf__verb verb, hf__time until) {
     for (int events = 0; !s->count && advance(s, until);)
-        if (++events > EVENTS_MAX) t_fail("the core does not come to rest");
+        if (++events > EVENTS_MAX) t_fail("the core never becomes idle");
     return stage_asked(s, verb);
 }
 

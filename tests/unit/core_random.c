@@ -346,8 +346,8 @@ static void check_world(struct world *w) {
         const struct lock *l = &w->locks[n];
         if (!is_held(w, l) || l->stray || known(&w->clients[l->client], names[n], l->acquire_id))
             continue;
-        t_fail("seed %llu at %lld us: the server has %s for client %d number %llu, which does not "
-               "know",
+        t_fail("seed %llu at %lld us: the server has %s for client %d, acquire id %llu, "
+               "but the client does not know",
                (unsigned long long)w->seed, (long long)w->now / 1000, names[n], l->client,
                (unsigned long long)l->acquire_id);
     }

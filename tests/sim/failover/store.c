@@ -46,7 +46,7 @@ static void publish(relay_store *s) {
 
 static void go_to(relay_store *s, ring_node *n, hf__time now) {
     if (s->links[COMMANDS]->node == n) return;
-    RING_TELL(s->client->ring, "client %d  goes to node %d", s->client->slot, n->number);
+    RING_TELL(s->client->ring, "client %d  switches to node %d", s->client->slot, n->number);
     for (int i = 0; i < LINKS; i++) ring_link_move(s->links[i], n, now);
     for (int i = 0; s->client->ring->loose && i < RING_CALLERS; i++)
         s->client->callers[i].doubtful =

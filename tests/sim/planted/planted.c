@@ -99,7 +99,7 @@ static int without(uint64_t seeds) {
     sim_result result;
     plant(0);
     uint64_t seed = search(1, seeds, &result);
-    if (seed) printf("with nothing planted seed %" PRIu64 " fails: %s\n", seed, result.why);
+    if (seed) printf("without a planted bug seed %" PRIu64 " fails: %s\n", seed, result.why);
     fflush(stdout);
     return seed ? 1 : 0;
 }

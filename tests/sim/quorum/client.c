@@ -51,7 +51,7 @@ static void begin(ring_caller *t, hf__time now) {
     t->doing = RING_WAITS;
     t->doubtful = false;
     t->floor = r->ended_token;
-    RING_TELL(r, "client %d.%d  wants it", t->client->slot, t->number);
+    RING_TELL(r, "client %d.%d  acquires the name", t->client->slot, t->number);
     hf__core_acquire(&t->client->core, &t->wait, RING_NAME, strlen(RING_NAME), now);
 }
 

@@ -42,7 +42,7 @@ static void fed(ring_link *l, hf__time now) {
     hf__buffer_cut(&l->wire->arrived, 0);
     if (r == HF_UNREACHABLE) fail(l, detail, now); /* it is not a primary */
     if (r && r != HF_UNREACHABLE)
-        ring_fail(l->client->ring, "an answer is not understood: %s", detail ? detail : "");
+        ring_fail(l->client->ring, "an answer is invalid: %s", detail ? detail : "");
     free(detail);
     if (l->state != RING_LOGIN || l->session.state != HF__READY) return;
     l->state = RING_UP;

@@ -47,8 +47,8 @@ void ring_entered(ring *r, const ring_caller *t) {
     RING_TELL(r, "client %d.%d  enters, token %llu%s", t->client->slot, t->number,
               (unsigned long long)token, t->doubtful ? ", in doubt" : "");
     if (token <= floor)
-        ring_fail(r, "client %d.%d enters under %llu after %llu", t->client->slot, t->number,
-                  (unsigned long long)token, (unsigned long long)floor);
+        ring_fail(r, "client %d.%d entered under token %llu, which is not above %llu",
+                  t->client->slot, t->number, (unsigned long long)token, (unsigned long long)floor);
     if (token > r->last_token) r->last_token = token;
     r->excused += holder_but(r, t) != NULL;
 }
@@ -73,8 +73,8 @@ static void check_exclusion(ring *r) {
             const ring_caller *t = &r->client[i].callers[j];
             if (t->doubtful || !ring_caller_holds(t)) continue;
             if (holder)
-                ring_fail(r, "client %d.%d and client %d.%d both hold it", holder->client->slot,
-                          holder->number, t->client->slot, t->number);
+                ring_fail(r, "client %d.%d and client %d.%d both hold the name",
+                          holder->client->slot, holder->number, t->client->slot, t->number);
             holder = t;
         }
 }
@@ -85,8 +85,8 @@ void ring_check_left(ring *r, ring_node *n) {
     int64_t at = key ? rm_index(key, rm_text("n")) : -1;
     for (int j = 0; at >= 0 && j < r->clients; j++)
         if (!strncmp(key->items[at].value.at, r->client[j].who.client, HF__UUID_LENGTH))
-            ring_fail(r, "node %d has it held by client %d, which does not: %s", n->number, j,
-                      key->items[at].value.at);
+            ring_fail(r, "node %d has the name held by client %d, which does not hold it: %s",
+                      n->number, j, key->items[at].value.at);
 }
 
 /* ---- Chaos ---- */
@@ -121,7 +121,7 @@ static void disturb(void *arg) {
 }
 
 static void end_chaos(ring *r) {
-    RING_TELL(r, "world  from now on nothing goes wrong");
+    RING_TELL(r, "world  faults have ended");
     r->calm = true;
     r->breaks_next = false;
     ring_at(r, &r->chaos, HF__NEVER);
@@ -149,7 +149,7 @@ bool ring_step(ring *r, hf__time until) {
     }
     ring_event *event = (ring_event *)hf__heap_pop(&r->events, at);
     r->now = hf__later(r->now, at);
-    if (++r->steps > STEPS_MAX) ring_fail(r, "there is no end to it");
+    if (++r->steps > STEPS_MAX) ring_fail(r, "the world never becomes idle");
     event->fn(event->arg);
     check_exclusion(r);
     return true;
@@ -177,7 +177,7 @@ static void serve(ring *r, ring_client *c) {
     ring_client_want(c);
     while (!idle(r))
         if (!ring_step(r, until)) break;
-    if (!ring_client_served(c)) ring_fail(r, "client %d cannot have it any more", c->slot);
+    if (!ring_client_served(c)) ring_fail(r, "client %d cannot acquire the name any more", c->slot);
 }
 
 void ring_serve_all(ring *r) {
@@ -195,7 +195,7 @@ void ring_play(ring *r, hf__time span) {
     until = r->now + CALM_SERVICE;
     while (!idle(r))
         if (!ring_step(r, until))
-            ring_fail(r, "somebody waits, or cannot release, without a reason");
+            ring_fail(r, "a caller still waits or releases, although there are no faults");
     until = r->now + CALM_UNDO;
     while (ring_step(r, until)) {
     }

@@ -46,7 +46,7 @@ static void is_broken(void *arg) {
     ring_node *n = arg;
     ring_node_clock(n);
     rm_key *key = rm_look(&n->server, RING_KEY);
-    RING_TELL(n->ring, "node %d  what is held there is broken", n->number);
+    RING_TELL(n->ring, "node %d  its lock is broken", n->number);
     if (key) rm_keys_remove(&n->server.db[0], key);
     ring_doubt_all(n->ring);
 }

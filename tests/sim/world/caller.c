@@ -158,7 +158,7 @@ static void acquired(sim_caller *t, hf__time now) {
 }
 
 static void give_up(sim_caller *t, hf_result why, hf__time now) {
-    SIM_TELL(world_of(t), t->name, "client %d.%d  gives %s up: %s", t->client->slot, t->index,
+    SIM_TELL(world_of(t), t->name, "client %d.%d  gives up on %s: %s", t->client->slot, t->index,
              sim_names[t->name], hf_result_name(why));
     hf__core_give_up(&t->wait, why, now);
 }

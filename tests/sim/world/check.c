@@ -109,7 +109,8 @@ static void check_pair(sim_world *w, const sim_claim *a, const sim_claim *b) {
         return;
     }
     sim_fail(w, a->name,
-             "two hold %s: client %d with token %" PRIu64 " and client %d with token %" PRIu64,
+             "two clients hold %s: client %d with token %" PRIu64
+             " and client %d with token %" PRIu64,
              sim_names[a->name], b->client->slot, b->own->token, a->client->slot, a->own->token);
 }
 
@@ -121,8 +122,8 @@ static void check_server_has(sim_world *w, const sim_claim *claim) {
         seen->token == claim->own->token)
         return;
     sim_fail(w, claim->name,
-             "client %d holds %s, number %" PRIu64 ", token %" PRIu64
-             ", for %.3f ms more; but not by the server",
+             "client %d holds %s, acquire id %" PRIu64 ", token %" PRIu64
+             ", for %.3f ms more, but not in the server's data",
              claim->client->slot, sim_names[claim->name], claim->own->acquire_id, claim->own->token,
              (double)(atomic_load(&claim->own->deadline) - sim_client_now(claim->client)) / HF__MS);
 }
@@ -138,7 +139,7 @@ static void check_count(sim_world *w, const sim_claim *claim) {
     hf__owner_text(owner, ownership->owner);
     int64_t count = sim_probe_count(w, claim->name, claim->client->who.client, owner);
     if (count == ownership->count) return;
-    sim_fail(w, claim->name, "client %d entered %s %u times, and the server says %" PRId64,
+    sim_fail(w, claim->name, "client %d entered %s %u times, but the server's count is %" PRId64,
              claim->client->slot, sim_names[claim->name], ownership->count, count);
 }
 
@@ -147,7 +148,7 @@ static void check_denied(sim_world *w, const sim_claim *claim) {
     const hf__session *session = &claim->client->store.session;
     if (!claim->denied_on || session->link != claim->denied_on || session->in_flight) return;
     if (session->state != HF__READY || session->done_first) return;
-    sim_fail(w, claim->name, "client %d was told that it does not hold %s, and goes on",
+    sim_fail(w, claim->name, "client %d was told that it does not hold %s, but still holds it",
              claim->client->slot, sim_names[claim->name]);
 }
 
@@ -202,7 +203,7 @@ static void check_order(sim_world *w, const sim_caller *t) {
         if (other->doing != SIM_ACQUIRING || other->name != t->name || other->wait.call.done ||
             other->arrived >= t->arrived)
             continue;
-        sim_fail(w, t->name, "client %d.%d was served %s before %d.%d, who came first", c->slot,
+        sim_fail(w, t->name, "client %d.%d was granted %s before %d.%d, which came first", c->slot,
                  t->index, sim_names[t->name], c->slot, other->index);
     }
 }
@@ -217,7 +218,8 @@ static void check_told(sim_world *w, const sim_caller *t, const hf__ownership *o
     if (told->link != c->store.session.link || c->store.session.in_flight) return;
     if (w->checks.data_lost && w->checks.set_back) return; /* tokens may fall */
     sim_fail(w, t->name,
-             "client %d entered %s under token %" PRIu64 ", after it was told that another has it",
+             "client %d entered %s under token %" PRIu64
+             " after it was told that another client holds it",
              c->slot, sim_names[t->name], ownership->token);
 }
 
@@ -226,7 +228,7 @@ static void check_lasts(sim_world *w, const sim_caller *t, const hf__ownership *
     if (!(ownership->flags & HF_NO_RENEW) || !ownership->entry) return;
     hf__time lasts = hf__lease_deadline(ownership->entry->held_since, ownership->lease_ms);
     if (atomic_load(&ownership->deadline) < hf__sooner(lasts, ownership->max_hold_until))
-        sim_fail(w, t->name, "client %d entered %s, not to be renewed, for less than its lease",
+        sim_fail(w, t->name, "client %d entered %s without renewal for less than its lease",
                  t->client->slot, sim_names[t->name]);
 }
 
@@ -263,7 +265,7 @@ void sim_checks_entered(sim_world *w, const sim_caller *t) {
     }
     bool may_fall = sim_checks_excused(w, claim) || (w->checks.data_lost && w->checks.set_back);
     if (ownership->token <= n->entered && !may_fall)
-        sim_fail(w, t->name, "%s was entered under token %" PRIu64 ", after %" PRIu64,
+        sim_fail(w, t->name, "%s was entered under token %" PRIu64 ", which is not above %" PRIu64,
                  sim_names[t->name], ownership->token, n->entered);
     if (ownership->token > n->entered) n->entered = ownership->token;
 }
@@ -285,7 +287,8 @@ static void check_away(sim_world *w, const sim_caller *t) {
     if (!e || !e->ownership || !hf__ownership_valid(e->ownership, now) || e->ownership->renew_tries)
         return;
     if (!c->store.store.up || now - c->up_since < 2 * w->plan.command_ms * HF__MS) return;
-    sim_fail(w, t->name, "client %d.%d was told that the store is away; but %s is held beside it",
+    sim_fail(w, t->name,
+             "client %d.%d was told that the store is unavailable, but its client holds %s",
              c->slot, t->index, sim_names[t->name]);
 }
 
@@ -296,8 +299,10 @@ void sim_checks_refused(sim_world *w, const sim_caller *t) {
     if (!sim_kinds_name(w, t->name)) check_away(w, t);
     if (w->checks.names[t->name].stray) return;
     if (t->asked && has_number(w, t->client, t->name, t->asked))
-        sim_fail(w, t->name, "client %d.%d was told that the store is away; but it has granted %s",
-                 t->client->slot, t->index, sim_names[t->name]);
+        sim_fail(
+            w, t->name,
+            "client %d.%d was told that the store is unavailable, but the store has granted %s",
+            t->client->slot, t->index, sim_names[t->name]);
     w->checks.names[t->name].refused[t->client->slot] =
         (sim_told){t->client->number, t->asked, 0, 0};
 }
@@ -310,7 +315,8 @@ static void check_not_taken(sim_world *w, const sim_caller *t) {
         const sim_seen *lost = &n->taken[i];
         if (lost->held && lost->slot == c->slot && lost->number == c->number &&
             lost->ask == t->number && lost->token == t->hold->hold->ownership->token)
-            sim_fail(w, t->name, "client %d.%d has released %s; but another was granted it before",
+            sim_fail(w, t->name,
+                     "client %d.%d has released %s, but another client was granted it before",
                      c->slot, t->index, sim_names[t->name]);
     }
 }
@@ -321,7 +327,7 @@ void sim_checks_released(sim_world *w, const sim_caller *t) {
     if (w->checks.names[t->name].stray) return;
     if (w->checks.stepped || w->checks.names[t->name].exposed) return;
     if (has_number(w, t->client, t->name, t->number))
-        sim_fail(w, t->name, "client %d.%d has released %s; but the server has not",
+        sim_fail(w, t->name, "client %d.%d has released %s, but the server still has it",
                  t->client->slot, t->index, sim_names[t->name]);
 }
 
@@ -331,7 +337,7 @@ void sim_checks_extended(sim_world *w, const sim_caller *t) {
     hf__time lasts =
         hf__sooner(hf__lease_deadline(t->began, t->lease_ms), ownership->max_hold_until);
     if (atomic_load(&ownership->deadline) < lasts)
-        sim_fail(w, t->name, "client %d.%d has extended %s; but it lasts no longer",
+        sim_fail(w, t->name, "client %d.%d has extended %s, but its lease is no longer",
                  t->client->slot, t->index, sim_names[t->name]);
 }
 
@@ -367,7 +373,9 @@ static void check_known(sim_world *w, int name) {
     if (sim_server_ms(w) > n->seen.expires_ms) return; /* the view is older than the lease's end */
     if (!c || c->life != SIM_RUNNING || c->number != n->seen.number) return;
     if (!sim_check_known(c, name, n->seen.ask))
-        sim_fail(w, name, "the server has %s for client %d, number %" PRIu64 ", who does not know",
+        sim_fail(w, name,
+                 "the server has %s for client %d, acquire id %" PRIu64
+                 ", but the client does not know",
                  sim_names[name], c->slot, n->seen.ask);
 }
 
@@ -376,8 +384,8 @@ static void check_grant(sim_world *w, int name) {
     sim_name *n = &w->checks.names[name];
     if (!n->seen.held || n->seen.token == n->granted) return;
     if (n->seen.token < n->granted && !(w->checks.data_lost && w->checks.set_back))
-        sim_fail(w, name, "%s was granted with token %" PRIu64 ", after %" PRIu64, sim_names[name],
-                 n->seen.token, n->granted);
+        sim_fail(w, name, "%s was granted with token %" PRIu64 ", which is not above %" PRIu64,
+                 sim_names[name], n->seen.token, n->granted);
     n->granted = n->seen.token;
 }
 
@@ -457,10 +465,10 @@ static void check_keys(sim_world *w, const rm_ran *ran) {
         int name = sim_probe_name(ran->keys[i], &is_lock);
         const rm_key *key = rm_keys_find(&w->server.db[0], ran->keys[i], sim_server_ms(w));
         if (!key) continue;
-        if (key->expires_ms == RM_FOREVER) sim_fail(w, name, "%s stays for ever", key->mapped.key);
+        if (key->expires_ms == RM_FOREVER) sim_fail(w, name, "%s never expires", key->mapped.key);
         int64_t left = key->expires_ms - sim_server_ms(w);
         if (is_lock && left > w->plan.longest_ms && !w->checks.stepped)
-            sim_fail(w, name, "%s lasts for %" PRId64 " ms", key->mapped.key, left);
+            sim_fail(w, name, "%s expires only in %" PRId64 " ms", key->mapped.key, left);
     }
 }
 
@@ -501,7 +509,7 @@ static void check_busy(sim_world *w, const rm_ran *ran, int name, uint64_t numbe
     sim_name *n = &w->checks.names[name];
     n->told[c->slot] = (sim_told){c->number, number, c->store.session.link, n->granted};
     if (has_number(w, wire->link->client, name, number))
-        sim_fail(w, name, "client %d has %s, and was told that another has it",
+        sim_fail(w, name, "client %d holds %s, but was told that another client holds it",
                  wire->link->client->slot, sim_names[name]);
 }
 
@@ -512,7 +520,7 @@ static sim_effect note_effect(sim_world *w, const rm_ran *ran, int name) {
     if (effect == SIM_DENIED) note_denied(w, ran, name, token);
     if (effect != SIM_BROKE) return effect;
     if (wanted && wanted != token)
-        sim_fail(w, name, "%s was broken under token %" PRIu64 ", and not %" PRIu64,
+        sim_fail(w, name, "%s was broken under token %" PRIu64 ", not under %" PRIu64,
                  sim_names[name], token, wanted);
     note_broken(w, name, token);
     return effect;
@@ -524,7 +532,7 @@ static void check_refused(sim_world *w, int name, const sim_seen *before) {
     if (!n->seen.held || n->stray || same_holder(before, &n->seen)) return;
     const sim_told *refused = &n->refused[n->seen.slot];
     if (refused->number != n->seen.number || refused->ask != n->seen.ask) return;
-    sim_fail(w, name, "client %d was told that the store is away; and later it was granted %s",
+    sim_fail(w, name, "client %d was told that the store is unavailable, and later was granted %s",
              n->seen.slot, sim_names[name]);
 }
 

@@ -76,7 +76,8 @@ static void check_count(sim_world *w, const sim_claim *claim, const sim_holder *
     if (ownership->kind != HF_WRITE && h->before == ownership->token)
         return; /* upgraded, but not yet notified */
     if (h->count != ownership->count)
-        sim_fail(w, claim->name, "client %d entered %s %u times, and the server says %" PRId64,
+        sim_fail(w, claim->name,
+                 "client %d entered %s %u times, but the server's count is %" PRId64,
                  claim->client->slot, sim_names[claim->name], ownership->count, h->count);
 }
 
@@ -87,8 +88,8 @@ static void check_capacity(sim_world *w, const sim_claim *claim) {
             !sim_checks_excused(w, c))
             used += c->weight;
     if (used > claim->capacity)
-        sim_fail(w, claim->name, "%" PRIu32 " permits of %s are held, of %" PRIu32, used,
-                 sim_names[claim->name], claim->capacity);
+        sim_fail(w, claim->name, "%" PRIu32 " permits of %s are held, but the capacity is %" PRIu32,
+                 used, sim_names[claim->name], claim->capacity);
 }
 
 void sim_kinds_claim(sim_world *w, const sim_claim *claim, bool looked) {
@@ -98,8 +99,8 @@ void sim_kinds_claim(sim_world *w, const sim_claim *claim, bool looked) {
                                    claim->client->number, ownership->acquire_id);
     if (!h || over(w, h) || !enough(h, claim))
         sim_fail(w, claim->name,
-                 "client %d holds %s as kind %" PRIu32 ", number %" PRIu64 ", token %" PRIu64
-                 ", for %.3f ms more; but by the server as %c, token %" PRIu64,
+                 "client %d holds %s as kind %" PRIu32 ", acquire id %" PRIu64 ", token %" PRIu64
+                 ", for %.3f ms more, but in the server's data as %c, token %" PRIu64,
                  claim->client->slot, sim_names[claim->name], ownership->kind,
                  ownership->acquire_id, ownership->token,
                  (double)(atomic_load(&ownership->deadline) - sim_client_now(claim->client)) /
@@ -129,7 +130,8 @@ static void check_token(sim_world *w, sim_claim *claim) {
     uint64_t last = excludes ? n->entered : n->excluded;
     bool goes_on = excludes && token == n->excluded && token == last && claim->upgraded;
     if (token <= last && !may_fall && !goes_on)
-        sim_fail(w, claim->name, "%s was entered under token %" PRIu64 ", after %" PRIu64,
+        sim_fail(w, claim->name,
+                 "%s was entered under token %" PRIu64 ", which is not above %" PRIu64,
                  sim_names[claim->name], token, last);
     if (token > n->entered) n->entered = token;
     if (excludes && token > n->excluded) n->excluded = token;
@@ -158,14 +160,14 @@ void sim_kinds_joined(sim_world *w, const sim_caller *t) {
     for (size_t i = 0; i < queue->count && !w->checks.stepped; i++) {
         const sim_standing *s = &queue->at[i];
         if (s->kind != 'r' && w->server.now_us - s->since_us > JOINED_MOST_US && s->since_us)
-            sim_fail(w, t->name, "client %d.%d reads %s with another, past client %d, who waits",
+            sim_fail(w, t->name, "client %d.%d joined a read of %s although client %d waits",
                      c->slot, t->index, sim_names[t->name], s->slot);
     }
     for (int i = 0; i < c->caller_count; i++) {
         const sim_caller *other = &c->callers[i];
         if (other->doing == SIM_ACQUIRING && other->name == t->name && !other->wait.call.done &&
             t->began - other->began > JOINED_MOST_US * 1000 && other->wait.kind != HF_READ)
-            sim_fail(w, t->name, "client %d.%d reads %s with another, past %d.%d, who waits",
+            sim_fail(w, t->name, "client %d.%d joined a read of %s although caller %d.%d waits",
                      c->slot, t->index, sim_names[t->name], c->slot, other->index);
     }
 }
@@ -199,7 +201,7 @@ void sim_kinds_downgraded(sim_world *w, const sim_caller *t) {
     sim_probe_holding(w, t->name, &holding);
     h = find_ask(&holding, c->slot, c->number, ownership->acquire_id);
     if (h && alone(h))
-        sim_fail(w, t->name, "client %d.%d has downgraded %s; but the server has not", c->slot,
+        sim_fail(w, t->name, "client %d.%d has downgraded %s, but the server has not", c->slot,
                  t->index, sim_names[t->name]);
 }
 
@@ -226,8 +228,8 @@ static void check_grant(sim_world *w, int name, const sim_holder *was, const sim
     bool back = was && (h->token == was->token || h->token == was->before);
     /* A stepped clock brings back expired holders. */
     if (!back && h->token <= n->granted && !w->checks.set_back)
-        sim_fail(w, name, "%s was granted with token %" PRIu64 ", after %" PRIu64, sim_names[name],
-                 h->token, n->granted);
+        sim_fail(w, name, "%s was granted with token %" PRIu64 ", which is not above %" PRIu64,
+                 sim_names[name], h->token, n->granted);
 }
 
 static void carry(sim_world *w, int name, sim_holder *h, const sim_holder *was, bool late) {
@@ -310,29 +312,29 @@ static bool holds(const kinds_step *l, const sim_standing *s) {
 static void check_marks(sim_world *w, const kinds_step *l) {
     if (!l->queue->count) return;
     if (!l->queue->fence_says)
-        sim_fail(w, l->name, "somebody stands in line for %s, and its fence does not say so",
+        sim_fail(w, l->name, "%s has a queue, but its fence does not record it",
                  sim_names[l->name]);
     if (l->now->count && !l->queue->lock_says)
-        sim_fail(w, l->name, "somebody stands in line for %s, and the lock does not say so",
-                 sim_names[l->name]);
+        sim_fail(w, l->name, "%s has a queue, but its lock does not record it", sim_names[l->name]);
 }
 
 static void check_places(sim_world *w, const kinds_step *l) {
     for (size_t i = 0; i < l->queue->count; i++) {
         sim_standing *s = &l->queue->at[i];
         if (place_of(l->queue, s) != s)
-            sim_fail(w, l->name, "client %d stands in line for %s twice, number %" PRIu64, s->slot,
+            sim_fail(w, l->name, "client %d is queued for %s twice, acquire id %" PRIu64, s->slot,
                      sim_names[l->name], s->ask);
         if (got(l, s))
-            sim_fail(w, l->name, "client %d has %s, and stands in line for it, number %" PRIu64,
+            sim_fail(w, l->name, "client %d holds %s, but is queued for it, acquire id %" PRIu64,
                      s->slot, sim_names[l->name], s->ask);
         if (s->kind == 'g' && l->queue->at[0].kind != 'g')
-            sim_fail(w, l->name, "client %d waits to upgrade %s behind others", s->slot,
+            sim_fail(w, l->name, "client %d waits to upgrade %s behind other waiters", s->slot,
                      sim_names[l->name]);
         const sim_standing *was = place_of(l->was, s);
         s->stray = was ? was->stray : l->late && w->checks.names[l->name].exposed;
         if (was && was->ask > s->ask && !w->checks.stepped)
-            sim_fail(w, l->name, "client %d fell from number %" PRIu64 " to %" PRIu64 " in line",
+            sim_fail(w, l->name,
+                     "client %d fell from acquire id %" PRIu64 " to %" PRIu64 " in the queue",
                      s->slot, was->ask, s->ask);
     }
 }
@@ -355,7 +357,8 @@ static void check_left(sim_world *w, const kinds_step *l) {
         const sim_standing *s = &l->was->at[i];
         if (place_of(l->queue, s) || got(l, s) || is_actor(l, s)) continue;
         if (s->kind == 'g' && !holds(l, s)) continue;
-        sim_fail(w, l->name, "client %d, number %" PRIu64 ", has lost its place in line for %s",
+        sim_fail(w, l->name,
+                 "client %d, acquire id %" PRIu64 ", has lost its position in the queue for %s",
                  s->slot, s->ask, sim_names[l->name]);
     }
 }
@@ -388,8 +391,9 @@ static void check_turn(sim_world *w, const kinds_step *l, const sim_holder *h) {
             return;
         if (place_of(l->queue, s) && sim_line_reachable(w, s) && !in_vain(l, s))
             sim_fail(w, l->name,
-                     "client %d got %s, number %" PRIu64 ", though client %d, number %" PRIu64
-                     ", stood before it and listened",
+                     "client %d got %s, acquire id %" PRIu64
+                     ", although client %d, acquire id %" PRIu64
+                     ", was queued before it and listened",
                      h->slot, sim_names[l->name], h->ask, s->slot, s->ask);
     }
 }
@@ -420,7 +424,7 @@ static void check_holder(sim_world *w, const kinds_step *l, const sim_holder *h)
     if (l->has_actor && !h->lane && l->slot == h->slot && l->number == h->number) handed = false;
     bool heard = !w->server.refused && sim_probe_listens(w, h->slot, h->number);
     if (handed && !heard && !asked_often(w, l, h))
-        sim_fail(w, l->name, "client %d was handed %s, and cannot hear of it", h->slot,
+        sim_fail(w, l->name, "client %d was handed %s, but cannot be notified", h->slot,
                  sim_names[l->name]);
     if (before || h->kind == 'g') return; /* upgrades come first */
     if (!w->server.refused && !w->checks.stepped && !sim_probe_succeeds(l->ran))
@@ -454,8 +458,8 @@ static void check_served(sim_world *w, const kinds_step *l) {
         if (s->kind == 'g') return; /* it is notified, and then acquires */
         if (fits(l, s))
             sim_fail(w, l->name,
-                     "client %d, number %" PRIu64 ", could be let in to %s, stands in line and "
-                     "listens",
+                     "client %d, acquire id %" PRIu64 ", fits into %s, is queued and listens, "
+                     "but was not granted",
                      s->slot, s->ask, sim_names[l->name]);
         return;
     }
@@ -466,8 +470,9 @@ static void check_refused(sim_world *w, const kinds_step *l, const sim_holder *h
     const sim_told *refused = &w->checks.names[l->name].refused[h->slot];
     if (h->stray || find(l->before, h)) return;
     if (refused->number != h->number || refused->ask != h->ask) return;
-    sim_fail(w, l->name, "client %d was told that the store is away; and later it was granted %s",
-             h->slot, sim_names[l->name]);
+    sim_fail(w, l->name,
+             "client %d was told that the store is unavailable, and later was granted %s", h->slot,
+             sim_names[l->name]);
 }
 
 void sim_kinds_ran(sim_world *w, const rm_ran *ran, int name, bool late, bool kept) {
@@ -516,8 +521,8 @@ static void check_noticed(sim_world *w, int name, const sim_client *c, const sim
     if (!e || !e->head || e->head->acquire_id != h->ask) return;
     if (e->ownership && !(h->kind == 'g' && e->head->upgrade)) return;
     if (w->now > sim_line_notice_by(w, c, h->since))
-        sim_fail(w, name, "client %d waits for %s, and does not notice that it has it", c->slot,
-                 sim_names[name]);
+        sim_fail(w, name, "client %d waits for %s, but does not notice that it was granted",
+                 c->slot, sim_names[name]);
 }
 
 static void check_holders(sim_world *w, int name) {
@@ -528,7 +533,8 @@ static void check_holders(sim_world *w, int name) {
         if (!c || h->stray || over(w, h)) continue;
         if (!known(c, name, h->ask, h->lane))
             sim_fail(w, name,
-                     "the server has %s for client %d, number %" PRIu64 ", who does not know",
+                     "the server has %s for client %d, acquire id %" PRIu64
+                     ", but the client does not know",
                      sim_names[name], c->slot, h->ask);
         check_noticed(w, name, c, h);
     }
@@ -549,7 +555,7 @@ static void check_queue(sim_world *w, int name) {
         const hf__entry *e = s->lane ? sim_client_lane(c, name, s->ask) : NULL;
         if (!known(c, name, s->ask, s->lane) || abandoned(w, e, s))
             sim_fail(w, name,
-                     "client %d, number %" PRIu64 ", stands in line for %s as %c, and does "
+                     "client %d, acquire id %" PRIu64 ", is queued for %s as %c, but does "
                      "not wait",
                      c->slot, s->ask, sim_names[name], s->kind);
     }

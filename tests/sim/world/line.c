@@ -36,11 +36,10 @@ static bool is_actor(const line_step *l, int slot, int number) {
 static void check_marks(sim_world *w, const line_step *l) {
     if (!l->queue->count) return;
     if (!l->queue->fence_says)
-        sim_fail(w, l->name, "somebody stands in line for %s, and its fence does not say so",
+        sim_fail(w, l->name, "%s has a queue, but its fence does not record it",
                  sim_names[l->name]);
     if (l->now->held && !l->queue->lock_says)
-        sim_fail(w, l->name, "somebody stands in line for %s, and the lock does not say so",
-                 sim_names[l->name]);
+        sim_fail(w, l->name, "%s has a queue, but its lock does not record it", sim_names[l->name]);
 }
 
 static const sim_standing *find(const sim_queue *queue, int slot, int number) {
@@ -53,15 +52,15 @@ static void check_places(sim_world *w, const line_step *l) {
     for (size_t i = 0; i < l->queue->count; i++) {
         const sim_standing *s = &l->queue->at[i];
         if (find(l->queue, s->slot, s->number) != s)
-            sim_fail(w, l->name, "client %d stands in line for %s twice", s->slot,
-                     sim_names[l->name]);
+            sim_fail(w, l->name, "client %d is queued for %s twice", s->slot, sim_names[l->name]);
         if (l->now->held && l->now->slot == s->slot && l->now->number == s->number)
-            sim_fail(w, l->name, "client %d has %s, and stands in line for it", s->slot,
+            sim_fail(w, l->name, "client %d holds %s, but is queued for it", s->slot,
                      sim_names[l->name]);
         const sim_standing *was = find(l->was, s->slot, s->number);
         if (was && was->ask > s->ask && !w->checks.stepped)
             sim_fail(w, l->name,
-                     "client %d stood in line for %s as number %" PRIu64 ", and now as %" PRIu64,
+                     "client %d was queued for %s with acquire id %" PRIu64
+                     ", and now with %" PRIu64,
                      s->slot, sim_names[l->name], was->ask, s->ask);
     }
 }
@@ -74,7 +73,8 @@ static void check_left(sim_world *w, const line_step *l) {
         if (find(l->queue, s->slot, s->number)) continue;
         if (l->now->held && l->now->slot == s->slot && l->now->number == s->number) continue;
         if (is_actor(l, s->slot, s->number) && l->ask >= s->ask) continue;
-        sim_fail(w, l->name, "client %d, number %" PRIu64 ", has lost its place in line for %s",
+        sim_fail(w, l->name,
+                 "client %d, acquire id %" PRIu64 ", has lost its position in the queue for %s",
                  s->slot, s->ask, sim_names[l->name]);
     }
 }
@@ -91,7 +91,8 @@ static void check_turn(sim_world *w, const line_step *l) {
         const sim_standing *s = &l->was->at[i];
         if (s->slot == now->slot && s->number == now->number) return;
         if (find(l->queue, s->slot, s->number) && sim_line_reachable(w, s))
-            sim_fail(w, l->name, "client %d got %s, though client %d stood before it and listened",
+            sim_fail(w, l->name,
+                     "client %d got %s, although client %d was queued before it and listened",
                      now->slot, sim_names[l->name], s->slot);
     }
 }
@@ -112,7 +113,7 @@ static void check_holder(sim_world *w, const line_step *l) {
     bool handed = !is_actor(l, now->slot, now->number);
     bool heard = !w->server.refused && sim_probe_listens(w, now->slot, now->number);
     if (handed && !heard && !asked_often(w, l))
-        sim_fail(w, l->name, "client %d was handed %s, and cannot hear of it", now->slot,
+        sim_fail(w, l->name, "client %d was handed %s, but cannot be notified", now->slot,
                  sim_names[l->name]);
     if (!w->server.refused && !w->checks.stepped && !sim_probe_succeeds(l->ran)) check_turn(w, l);
 }
@@ -123,7 +124,7 @@ static void check_free(sim_world *w, const line_step *l) {
     for (size_t i = 0; i < l->queue->count; i++) {
         const sim_standing *s = &l->queue->at[i];
         if (sim_line_reachable(w, s))
-            sim_fail(w, l->name, "%s is free, though client %d stands in line and listens",
+            sim_fail(w, l->name, "%s is free, although client %d is queued and listens",
                      sim_names[l->name], s->slot);
     }
 }
@@ -187,8 +188,8 @@ static void check_noticed(sim_world *w, int name) {
     const hf__entry *e = sim_client_entry(c, name);
     if (!e || e->ownership || !e->head || e->head->acquire_id != n->seen.ask) return;
     if (w->now > sim_line_notice_by(w, c, n->since))
-        sim_fail(w, name, "client %d waits for %s, and does not notice that it has it", c->slot,
-                 sim_names[name]);
+        sim_fail(w, name, "client %d waits for %s, but does not notice that it was granted",
+                 c->slot, sim_names[name]);
 }
 
 void sim_line_look(sim_world *w) {
@@ -215,7 +216,6 @@ void sim_line_closed(sim_world *w, const sim_client *c) {
         if (!stands_there(&queue, c)) continue;
         /* Its tombstones are lost, too. */
         if (w->checks.stepped || w->checks.names[name].lost_at) continue;
-        sim_fail(w, name, "client %d is closed, and stands in line for %s", c->slot,
-                 sim_names[name]);
+        sim_fail(w, name, "client %d is closed, but is queued for %s", c->slot, sim_names[name]);
     }
 }

@@ -64,7 +64,7 @@ void sim_many_take(sim_caller *t, hf__time now) {
     t->began = now;
     t->cancel_at = sim_chance(w, 8) ? now + sim_draw(w, 200 * HF__MS) : HF__NEVER;
     memset(t->entered, 0, sizeof t->entered);
-    SIM_TELL(w, SIM_ANY, "client %d.%d  takes %u names together, from %s, %s lease %lld%s%s",
+    SIM_TELL(w, SIM_ANY, "client %d.%d  acquires %u names together, from %s, %s lease %lld%s%s",
              c->slot, t->index, count, sim_names[t->names[0]], all->try_once ? "once," : "waits,",
              (long long)lease_ms, all->no_renew ? ", no renewal" : "",
              all->max_hold_ms ? ", bounded" : "");
@@ -91,7 +91,8 @@ static void keep_all(sim_caller *t, hf__time now) {
     for (unsigned i = 0; i < t->all->count; i++) {
         hf_hold *hold = t->all->parts[i].wait.hold;
         if (!granted(&t->all->parts[i]) || !hf__ownership_valid(hold->ownership, now))
-            sim_fail(w, t->names[i], "client %d.%d was told that it has all, and has not %s",
+            sim_fail(w, t->names[i],
+                     "client %d.%d was told that it holds all names, but does not hold %s",
                      t->client->slot, t->index, sim_names[t->names[i]]);
         *sim_caller_free_place(t->client) =
             (sim_hold){.hold = hold, .name = t->names[i], .caller = t->index, .group = group};
@@ -112,7 +113,7 @@ static void check_nothing(sim_caller *t) {
     for (unsigned i = 0; i < t->all->count; i++) {
         hf__multi_part *p = &t->all->parts[i];
         if (p->requested || p->wait.hold->ownership)
-            sim_fail(w, t->names[i], "client %d.%d was told that it has nothing, and has %s",
+            sim_fail(w, t->names[i], "client %d.%d was told that it holds no name, but holds %s",
                      t->client->slot, t->index, sim_names[t->names[i]]);
         free_part(p);
     }
@@ -120,7 +121,7 @@ static void check_nothing(sim_caller *t) {
 
 static void taken(sim_caller *t, hf__time now) {
     hf_result r = t->all->call.result;
-    SIM_TELL(world_of(t), SIM_ANY, "client %d.%d  of %u names together: %s%s%s", t->client->slot,
+    SIM_TELL(world_of(t), SIM_ANY, "client %d.%d  acquire of %u names: %s%s%s", t->client->slot,
              t->index, t->all->count, hf_result_name(r), t->all->call.detail ? ": " : "",
              t->all->call.detail ? t->all->call.detail : "");
     free(t->all->call.detail);
@@ -134,8 +135,8 @@ static void taken(sim_caller *t, hf__time now) {
 }
 
 static void give_up(sim_caller *t, hf_result why, hf__time now) {
-    SIM_TELL(world_of(t), SIM_ANY, "client %d.%d  gives many up: %s", t->client->slot, t->index,
-             hf_result_name(why));
+    SIM_TELL(world_of(t), SIM_ANY, "client %d.%d  gives up on several names: %s", t->client->slot,
+             t->index, hf_result_name(why));
     hf__core_give_up_all(t->all, why, now);
     SIM_CHECK(world_of(t), SIM_ANY, t->all->call.done);
 }
@@ -173,7 +174,8 @@ void sim_many_let_go(sim_caller *t, sim_hold *h, hf__time now) {
             each->hold->ownership->count == 1 ? each->hold->ownership->acquire_id : 0;
         t->handles[count++] = each->hold;
     }
-    SIM_TELL(c->world, SIM_ANY, "client %d.%d  lets go of %u together", c->slot, t->index, count);
+    SIM_TELL(c->world, SIM_ANY, "client %d.%d  releases %u names together", c->slot, t->index,
+             count);
     t->doing = SIM_LETTING_GO;
     t->call = (hf__call){0};
     t->until = hf__after_ms(now, c->core.config.command_timeout_ms);
@@ -181,8 +183,8 @@ void sim_many_let_go(sim_caller *t, sim_hold *h, hf__time now) {
 }
 
 static void let_go(sim_caller *t, hf__time now) {
-    SIM_TELL(world_of(t), SIM_ANY, "client %d.%d  has let go: %s", t->client->slot, t->index,
-             hf_result_name(t->call.result));
+    SIM_TELL(world_of(t), SIM_ANY, "client %d.%d  release of several names: %s", t->client->slot,
+             t->index, hf_result_name(t->call.result));
     for (unsigned i = 0; i < t->letting_go->count; i++) {
         t->hold = t->gone[i];
         t->name = t->hold->name;
@@ -260,7 +262,8 @@ void sim_many_ran(sim_world *w, const rm_ran *ran) {
         if (name == SIM_ANY || !sim_probe_actor(ran, name, &slot, &number, &ask)) continue;
         bool now = has(w, name, slot, number, ask);
         if (yes ? !now : now && !had(w, name, slot, number, ask))
-            sim_fail(w, name, "client %d was %s all, and %s %s, number %" PRIu64, slot,
-                     yes ? "granted" : "refused", yes ? "has not" : "has", sim_names[name], ask);
+            sim_fail(w, name, "client %d was %s all names, but %s %s, acquire id %" PRIu64, slot,
+                     yes ? "granted" : "refused", yes ? "does not hold" : "holds", sim_names[name],
+                     ask);
     }
 }

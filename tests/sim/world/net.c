@@ -185,7 +185,7 @@ static void make_late(sim_wire *wire) {
         up->last = chunk;
     }
     if (up->first)
-        SIM_TELL(w, SIM_ANY, "wire %d  what was sent on it may come until %.3f ms", wire->number,
+        SIM_TELL(w, SIM_ANY, "wire %d  its bytes in flight may arrive until %.3f ms", wire->number,
                  (double)up->last->at / HF__MS);
     plan_flow(w, up);
 }
@@ -215,8 +215,8 @@ static void stall_flow(sim_world *w, sim_flow *flow, hf__time until) {
 
 void sim_wire_cut(sim_wire *wire) {
     enum { RESET, NOTHING_PASSES, NO_ANSWERS, NO_COMMANDS };
-    static const char *const said[] = {"reset", "nothing comes through", "no answers come through",
-                                       "no commands come through"};
+    static const char *const said[] = {"reset", "nothing passes", "no answers pass",
+                                       "no commands pass"};
     sim_world *w = wire->world;
     int64_t how = wire->open ? sim_draw(w, 4) : RESET;
     SIM_TELL(w, SIM_ANY, "wire %d  is cut: %s", wire->number, said[how]);

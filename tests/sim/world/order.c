@@ -35,7 +35,7 @@ void sim_order_entered(sim_world *w, const sim_client *c, int name) {
     for (int slot = 0; w->plan.fair && slot < SIM_SLOTS; slot++) {
         sim_stand *stand = &w->checks.stands[slot][name];
         if (slot == c->slot || !stand->stands || ++stand->passed[c->slot] <= PASSED_MOST) continue;
-        sim_fail(w, name, "client %d got %s %d times while client %d stood in line", c->slot,
+        sim_fail(w, name, "client %d got %s %d times while client %d was queued", c->slot,
                  sim_names[name], stand->passed[c->slot], slot);
     }
 }

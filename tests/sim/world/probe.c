@@ -35,7 +35,7 @@ sim_seen sim_probe(sim_world *w, int name) {
     if (!key || key->type != RM_HASH) return seen;
     const char *holder = field(key, "n"), *token = field(key, "t");
     if (!holder || !token || strlen(holder) < HF__UUID_LENGTH + 2 || holder[HF__UUID_LENGTH] != ':')
-        sim_fail(w, name, "the lock's key is not what it should be");
+        sim_fail(w, name, "the lock's key has unexpected data");
     return (sim_seen){.held = true,
                       .slot = hex(holder, 8),
                       .number = hex(holder + HF__UUID_LENGTH - 7, 7),
@@ -78,7 +78,7 @@ static void read_alone(sim_world *w, int name, const rm_key *key, sim_holding *h
     for (size_t i = 0; i < key->count; i++)
         if (key->items[i].text.length > 1) h.count = strtoll(key->items[i].value.at, NULL, 10);
     if (!h.token || (h.lane ? h.kind != 'w' && h.kind != 'g' : h.kind != 'm'))
-        sim_fail(w, name, "%s is held alone, as kind %c", sim_names[name], h.kind);
+        sim_fail(w, name, "%s has an exclusive holder of kind %c", sim_names[name], h.kind);
     holding->at[holding->count++] = h;
 }
 
@@ -94,28 +94,31 @@ static void read_holders(sim_world *w, int name, const rm_key *key, sim_holding 
         sim_holder h = holder_of(id);
         if (sscanf(key->items[i].value.at, "%" SCNd64 " %" SCNu32 " %*s %" SCNd64 " %" SCNu64,
                    &h.ends_us, &h.weight, &h.count, &h.token) != 4)
-            sim_fail(w, name, "a holder of %s is not what it should be", sim_names[name]);
+            sim_fail(w, name, "a holder of %s has unexpected data", sim_names[name]);
         bool may = upgrades && !strcmp(upgrades, id);
         h.kind = may ? 'u' : kind;
         upgrades_held |= may;
         used += h.weight;
         if (h.ends_us < first) first = h.ends_us;
         if (h.ends_us > key->expires_ms * 1000 + 1000)
-            sim_fail(w, name, "a holder of %s outlasts it by %" PRId64 " us", sim_names[name],
+            sim_fail(w, name, "a holder of %s outlasts the key by %" PRId64 " us", sim_names[name],
                      h.ends_us - key->expires_ms * 1000);
         if (h.ends_us < w->server.now_us) continue;
-        if (holding->count == SIM_HOLDERS) sim_fail(w, name, "%s: too many", sim_names[name]);
+        if (holding->count == SIM_HOLDERS)
+            sim_fail(w, name, "%s has too many holders", sim_names[name]);
         holding->at[holding->count++] = h;
     }
     if (used != used_said)
-        sim_fail(w, name, "%" PRId64 " of %s are in use, and it says %" PRId64, used,
+        sim_fail(w, name, "%" PRId64 " of %s are in use, but its count is %" PRId64, used,
                  sim_names[name], used_said);
     if ((kind != 'r' && kind != 'p') || (kind == 'p' && used > holding->capacity))
-        sim_fail(w, name, "%" PRId64 " of %s are in use, of %" PRIu32 " of kind %c", used,
-                 sim_names[name], holding->capacity, kind);
-    if (!upgrades_held) sim_fail(w, name, "who may upgrade %s does not hold it", sim_names[name]);
+        sim_fail(w, name, "%" PRId64 " of %s are in use, but the capacity is %" PRIu32 ", kind %c",
+                 used, sim_names[name], holding->capacity, kind);
+    if (!upgrades_held)
+        sim_fail(w, name, "the upgradable holder of %s does not hold it", sim_names[name]);
     if ((int64_t)number_field(key, "e") > first)
-        sim_fail(w, name, "somebody holds %s who ends sooner than it says", sim_names[name]);
+        sim_fail(w, name, "a holder of %s expires before the earliest recorded expiry",
+                 sim_names[name]);
 }
 
 void sim_probe_holding(sim_world *w, int name, sim_holding *holding) {
@@ -123,7 +126,7 @@ void sim_probe_holding(sim_world *w, int name, sim_holding *holding) {
     holding->count = holding->capacity = 0;
     if (!key || key->type != RM_HASH) return;
     const char *holder = field(key, "n");
-    if (!holder) sim_fail(w, name, "the lock's key is not what it should be");
+    if (!holder) sim_fail(w, name, "the lock's key has unexpected data");
     if (*holder == '*')
         read_holders(w, name, key, holding);
     else
@@ -187,7 +190,7 @@ void sim_probe_queue(sim_world *w, int name, sim_queue *queue) {
     key_of(text, sizeof text, name, ":q");
     const rm_key *line = rm_look(&w->server, text);
     queue->count = line ? line->count : 0;
-    if (queue->count > SIM_QUEUE) sim_fail(w, name, "%s is too long", text);
+    if (queue->count > SIM_QUEUE) sim_fail(w, name, "%s has too many waiters", text);
     for (size_t i = 0; i < queue->count; i++) queue->at[i] = standing(line->items[i].text.at);
     key_of(text, sizeof text, name, ":i");
     const rm_key *notes = rm_look(&w->server, text);

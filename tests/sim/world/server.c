@@ -34,7 +34,7 @@ void sim_server_echo(sim_world *w) {
     if (!w->heard_count) return;
     unsigned count = w->heard_count < SIM_HEARD ? w->heard_count : SIM_HEARD;
     const sim_heard *heard = &w->heard[sim_draw(w, count)];
-    SIM_TELL(w, SIM_ANY, "server  publishes once more, to %s: %s", heard->channel, heard->text);
+    SIM_TELL(w, SIM_ANY, "server  repeats a message to %s: %s", heard->channel, heard->text);
     rm_publish(&w->server, rm_text(heard->channel), rm_text(heard->text));
     sim_net_answers(w);
 }
@@ -65,12 +65,12 @@ void sim_server_old_grants(sim_world *w) {
 
 static void messages_again(void *arg) {
     sim_world *w = arg;
-    SIM_TELL(w, SIM_ANY, "server  lets messages be sent again");
+    SIM_TELL(w, SIM_ANY, "server  permits publishing again");
     w->server.refused = NULL;
 }
 
 void sim_server_no_messages(sim_world *w, hf__time span) {
-    SIM_TELL(w, SIM_ANY, "server  lets nobody send messages until %.3f ms",
+    SIM_TELL(w, SIM_ANY, "server  forbids publishing until %.3f ms",
              (double)(w->now + span) / HF__MS);
     w->server.refused = "publish";
     sim_at(w, &w->message_event, w->now + span);
@@ -110,7 +110,7 @@ void sim_server_stall(sim_world *w, hf__time span) {
 }
 
 void sim_server_step(sim_world *w, int64_t by_us) {
-    SIM_TELL(w, SIM_ANY, "server  its clock is set by %.3f ms", (double)by_us / 1000);
+    SIM_TELL(w, SIM_ANY, "server  its clock is stepped by %.3f ms", (double)by_us / 1000);
     w->stepped_us += by_us;
     sim_checks_stepped(w, by_us);
 }
@@ -149,8 +149,8 @@ void sim_server_delete(sim_world *w, int name) {
 }
 
 void sim_server_spoil(sim_world *w, int name, hf__time span) {
-    SIM_TELL(w, name, "server  another writes where the fence of %s was, until %.3f ms",
-             sim_names[name], (double)(w->now + span) / HF__MS);
+    SIM_TELL(w, name, "server  other data replaces the fence of %s until %.3f ms", sim_names[name],
+             (double)(w->now + span) / HF__MS);
     sim_probe_spoil(w, name, span / HF__MS + 1);
     sim_checks_data_lost(w, name);
 }

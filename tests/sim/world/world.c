@@ -53,7 +53,7 @@ static bool step(sim_world *w, hf__time until) {
     sim_event *event = (sim_event *)hf__heap_pop(&w->events, w->now);
     event->fn(event->arg);
     sim_checks_look(w);
-    if (++w->steps > STEPS_MAX) sim_fail(w, SIM_ANY, "the world does not come to rest");
+    if (++w->steps > STEPS_MAX) sim_fail(w, SIM_ANY, "the world never becomes idle");
     return true;
 }
 
@@ -111,7 +111,7 @@ static void run_newcomer(sim_world *w) {
     w->clients[SIM_CLIENTS] = c;
     hf__time until = w->now + CALM_CONNECT;
     while (!c->was_up)
-        if (!step(w, until)) sim_fail(w, SIM_ANY, "nobody can connect any more");
+        if (!step(w, until)) sim_fail(w, SIM_ANY, "a new client cannot connect");
     for (int i = 0; i < w->plan.names; i++) sim_caller_want(&c->callers[i], i, sim_client_now(c));
     sim_client_wake(c);
     run_until_idle(w, "a newcomer");
@@ -133,7 +133,7 @@ static bool all_connected(const sim_world *w) {
 static void run_until_connected(sim_world *w) {
     hf__time until = w->now + CALM_CONNECT;
     while (!all_connected(w))
-        if (!step(w, until)) sim_fail(w, SIM_ANY, "a client does not connect again");
+        if (!step(w, until)) sim_fail(w, SIM_ANY, "a client does not reconnect");
 }
 
 static void close_all(sim_world *w) {
@@ -153,11 +153,11 @@ static void check_store(sim_world *w) {
     }
     for (int i = 0; i < w->plan.names; i++) {
         if (sim_kinds_name(w, i) ? sim_kinds_held(w, i) : sim_probe(w, i).held)
-            sim_fail(w, i, "%s is held, and nobody is there", sim_names[i]);
+            sim_fail(w, i, "%s is held, but there is no client", sim_names[i]);
     }
     for (rm_key *key = NULL; (key = rm_keys_next(&w->server.db[0], key));)
         if (key->expires_ms == RM_FOREVER)
-            sim_fail(w, SIM_ANY, "%s stays for ever", key->mapped.key);
+            sim_fail(w, SIM_ANY, "%s never expires", key->mapped.key);
     SIM_CHECK(w, SIM_ANY, !w->checks.claims);
 }
 
