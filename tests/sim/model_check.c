@@ -75,12 +75,12 @@ static int tear_down(void **state) {
     return 0;
 }
 
-static int64_t draw(struct both *b, int64_t below) {
+static int64_t draw_below(struct both *b, int64_t below) {
     return (int64_t)(hf__rand_next(&b->rand) % (uint64_t)below);
 }
 
-static bool chance(struct both *b, int64_t in) {
-    return draw(b, in) == 0;
+static bool draw_chance(struct both *b, int64_t in) {
+    return draw_below(b, in) == 0;
 }
 
 /* ---- The real server's bytes ---- */
@@ -154,7 +154,7 @@ static bool nearly_same(rm_bytes a, rm_bytes b) {
     return x == x_end && y == y_end;
 }
 
-static void compare(struct both *b, struct side *s, bool timed) {
+static void compare_answers(struct both *b, struct side *s, bool timed) {
     hf__buffer *model = &s->model->out;
     T_CHECK(!s->model->failed);
     while (model->length) {
@@ -179,12 +179,12 @@ struct request {
     size_t argc;
 };
 
-static void encode(hf__buffer *out, const struct request *r) {
+static void encode_request(hf__buffer *out, const struct request *r) {
     rm_array(out, r->argc);
     for (size_t i = 0; i < r->argc; i++) rm_bulk(out, r->argv[i]);
 }
 
-static void describe(struct both *b, const struct request *r) {
+static void describe_request(struct both *b, const struct request *r) {
     size_t used = 0;
     b->said[0] = '\0';
     for (size_t i = 0; i < r->argc && used < sizeof b->said; i++)
@@ -205,13 +205,13 @@ static void set_clock(struct both *b, struct side *s) {
     drop_front(&s->answer, end);
 }
 
-static void exchange(struct both *b, int which, const struct request *r, bool timed) {
+static void exchange_both(struct both *b, int which, const struct request *r, bool timed) {
     struct side *s = &b->side[which];
     static const char ask_time[] = "*1\r\n$4\r\nTIME\r\n";
     hf__buffer out;
     hf__buffer_init(&out, RM_BYTES_MAX);
-    encode(&out, r);
-    describe(b, r);
+    encode_request(&out, r);
+    describe_request(b, r);
     bool clock = s->model->subscribed == 0;
     if (clock) write_real(s, ask_time, sizeof ask_time - 1);
     write_real(s, out.data, out.length);
@@ -219,8 +219,8 @@ static void exchange(struct both *b, int which, const struct request *r, bool ti
     rm_feed(s->model, out.data, out.length);
     hf__buffer_fini(&out);
     (void)await_value(s);
-    compare(b, s, timed);
-    for (int i = 0; i < CONNECTIONS; i++) compare(b, &b->side[i], timed);
+    compare_answers(b, s, timed);
+    for (int i = 0; i < CONNECTIONS; i++) compare_answers(b, &b->side[i], timed);
 }
 
 /*
@@ -340,18 +340,18 @@ static const char *const odd_spans[] = {
     "0", "-1", "x", "", "1.5", "9223372036854775807", "-9223372036854775808", "100000"};
 static const char *const channels[] = {"hf:c:1", "hf:c:2", "news"};
 
-#define PICK(b, list) ((list)[draw(b, (int64_t)(sizeof(list) / sizeof *(list)))])
+#define PICK(b, list) ((list)[draw_below(b, (int64_t)(sizeof(list) / sizeof *(list)))])
 
 /* Durations differ by seconds, so both servers agree on which one is longer. */
-static const char *span(struct both *b) {
+static const char *draw_duration(struct both *b) {
     static char text[ARGS][24];
     static size_t next;
     char *made = text[next++ % ARGS];
-    snprintf(made, sizeof text[0], "%lld", 100000 + 5000 * (long long)draw(b, 2000));
+    snprintf(made, sizeof text[0], "%lld", 100000 + 5000 * (long long)draw_below(b, 2000));
     return made;
 }
 
-static const char *fill(struct both *b, const char *word) {
+static const char *fill_placeholder(struct both *b, const char *word) {
     if (word[1]) return word;
     switch (word[0]) {
     case 'k': return PICK(b, keys);
@@ -361,7 +361,7 @@ static const char *fill(struct both *b, const char *word) {
     case 'n': return PICK(b, small);
     case 's': return PICK(b, scores);
     case 'b': return PICK(b, bounds);
-    case 't': return span(b);
+    case 't': return draw_duration(b);
     case 'z': return PICK(b, odd_spans);
     case 'c': return PICK(b, channels);
     default: return word;
@@ -372,10 +372,11 @@ static const char *fill(struct both *b, const char *word) {
 static void make_request(struct both *b, struct request *r, const char *template, char *memory) {
     strcpy(memory, template);
     for (char *word = strtok(memory, " "); word; word = strtok(NULL, " "))
-        r->argv[r->argc++] = rm_text(fill(b, word));
-    if (chance(b, 25)) r->argc--;
-    if (chance(b, 25)) r->argv[r->argc++] = rm_text(PICK(b, values));
-    if (chance(b, 25) && r->argc) r->argv[draw(b, (int64_t)r->argc)] = rm_text(PICK(b, values));
+        r->argv[r->argc++] = rm_text(fill_placeholder(b, word));
+    if (draw_chance(b, 25)) r->argc--;
+    if (draw_chance(b, 25)) r->argv[r->argc++] = rm_text(PICK(b, values));
+    if (draw_chance(b, 25) && r->argc)
+        r->argv[draw_below(b, (int64_t)r->argc)] = rm_text(PICK(b, values));
     if (!r->argc || !r->argv[0].length) *r = (struct request){{rm_text("GET")}, 1};
 }
 
@@ -390,7 +391,7 @@ static const char *const wrappers[] = {
     "redis.call(unpack(ARGV)) return redis.call('EXISTS', 'a', 'b', 'c')",
 };
 
-static void wrap(struct both *b, struct request *r) {
+static void wrap_in_lua(struct both *b, struct request *r) {
     struct request inner = *r;
     r->argc = 0;
     r->argv[r->argc++] = rm_text("EVAL");
@@ -402,11 +403,11 @@ static void wrap(struct both *b, struct request *r) {
 static void random_command(struct both *b) {
     struct request r = {.argc = 0};
     char memory[256];
-    bool timed = chance(b, 20);
-    int which = (int)draw(b, CONNECTIONS - 1); /* the last one is for subscriptions */
+    bool timed = draw_chance(b, 20);
+    int which = (int)draw_below(b, CONNECTIONS - 1); /* the last one is for subscriptions */
     make_request(b, &r, timed ? PICK(b, timed_templates) : PICK(b, templates), memory);
-    if (chance(b, 4) && !rm_is(r.argv[0], "select")) wrap(b, &r);
-    exchange(b, which, &r, timed);
+    if (draw_chance(b, 4) && !rm_is(r.argv[0], "select")) wrap_in_lua(b, &r);
+    exchange_both(b, which, &r, timed);
 }
 
 static void send_words(struct both *b, int which, const char *words) {
@@ -414,8 +415,8 @@ static void send_words(struct both *b, int which, const char *words) {
     char memory[256];
     strcpy(memory, words);
     for (char *word = strtok(memory, " "); word; word = strtok(NULL, " "))
-        r.argv[r.argc++] = rm_text(fill(b, word));
-    exchange(b, which, &r, false);
+        r.argv[r.argc++] = rm_text(fill_placeholder(b, word));
+    exchange_both(b, which, &r, false);
 }
 
 /* Waits until a key has expired on both sides. */
@@ -453,11 +454,11 @@ static void set_refused(struct both *b, bool refused) {
 static void test_random_commands(void **state) {
     struct both *b = *state;
     for (int i = 0; i < COMMANDS; i++) {
-        if (chance(b, 15)) random_subscription(b);
-        if (chance(b, 300)) let_one_expire(b);
-        if (chance(b, 100)) send_words(b, 0, "FLUSHALL");
-        if (chance(b, 100)) set_memory(b, !b->model.memory_full && chance(b, 2));
-        if (chance(b, 100)) set_refused(b, chance(b, 2));
+        if (draw_chance(b, 15)) random_subscription(b);
+        if (draw_chance(b, 300)) let_one_expire(b);
+        if (draw_chance(b, 100)) send_words(b, 0, "FLUSHALL");
+        if (draw_chance(b, 100)) set_memory(b, !b->model.memory_full && draw_chance(b, 2));
+        if (draw_chance(b, 100)) set_refused(b, draw_chance(b, 2));
         random_command(b);
     }
 }
@@ -588,15 +589,15 @@ static const char *const scripts[] = {
     "return redis.call('GET', KEYS[1])",
 };
 
-static void eval(struct both *b, const char *text) {
+static void eval_script(struct both *b, const char *text) {
     struct request r = {.argc = 0};
     const char *words[] = {"EVAL", text, "2", "a", "b", "x", "17", ""};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) r.argv[r.argc++] = rm_text(words[i]);
-    exchange(b, 0, &r, false);
+    exchange_both(b, 0, &r, false);
 }
 
 static void eval_all(struct both *b) {
-    for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++) eval(b, scripts[i]);
+    for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++) eval_script(b, scripts[i]);
 }
 
 static void test_scripts(void **state) {

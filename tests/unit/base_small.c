@@ -181,14 +181,14 @@ struct heard {
     char last[HF__DETAIL_MAX];
 };
 
-static void hear(int32_t level, const char *line, void *arg) {
+static void record_log(int32_t level, const char *line, void *arg) {
     struct heard *heard = arg;
     heard->count++;
     heard->level = level;
     snprintf(heard->last, sizeof heard->last, "%s", line);
 }
 
-static void run(hf__log *log) {
+static void flush_log(hf__log *log) {
     hf__log_run(hf__log_take(log), log->fn, log->arg);
 }
 
@@ -196,20 +196,20 @@ static void test_log_hands_over_what_the_level_allows(void **state) {
     (void)state;
     struct heard heard = {0};
     hf__log log;
-    hf__log_init(&log, hear, &heard, 0); /* warnings */
+    hf__log_init(&log, record_log, &heard, 0); /* warnings */
     hf__log_add(&log, HF_LOG_ERROR, "%s", "error");
     hf__log_add(&log, HF_LOG_WARNING, "warning\n\x1b%d", 1);
     hf__log_add(&log, HF_LOG_INFO, "info");
     assert_int_equal(heard.count, 0); /* recorded, and delivered later */
-    run(&log);
+    flush_log(&log);
     assert_int_equal(heard.count, 2);
     assert_int_equal(heard.level, HF_LOG_WARNING);
     assert_string_equal(heard.last, "warning  1");
-    run(&log);
+    flush_log(&log);
     assert_int_equal(heard.count, 2);
-    hf__log_init(&log, hear, &heard, HF_LOG_DEBUG);
+    hf__log_init(&log, record_log, &heard, HF_LOG_DEBUG);
     hf__log_add(&log, HF_LOG_DEBUG, "debug");
-    run(&log);
+    flush_log(&log);
     assert_string_equal(heard.last, "debug");
 }
 
@@ -217,12 +217,12 @@ static void test_log_drops_what_nobody_takes(void **state) {
     (void)state;
     struct heard heard = {0};
     hf__log log;
-    hf__log_init(&log, hear, &heard, HF_LOG_ERROR);
+    hf__log_init(&log, record_log, &heard, HF_LOG_ERROR);
     for (int i = 1; i <= HF__LOG_PENDING_MAX + 10; i++) hf__log_add(&log, HF_LOG_ERROR, "%d", i);
-    run(&log);
+    flush_log(&log);
     assert_int_equal(heard.count, HF__LOG_PENDING_MAX);
     hf__log_add(&log, HF_LOG_ERROR, "again");
-    run(&log);
+    flush_log(&log);
     assert_string_equal(heard.last, "again");
     hf__log_add(&log, HF_LOG_ERROR, "only freed");
     hf__log_run(hf__log_take(&log), NULL, NULL);

@@ -22,7 +22,7 @@ struct timers {
     hf__rand rand;
 };
 
-static size_t draw(hf__rand *rand, size_t below) {
+static size_t draw_below(hf__rand *rand, size_t below) {
     return (size_t)(hf__rand_next(rand) % below);
 }
 
@@ -33,20 +33,20 @@ static hf__time model_first(const struct timers *t) {
 }
 
 static void set_some(struct timers *t) {
-    size_t i = draw(&t->rand, TIMERS);
-    hf__time due = draw(&t->rand, 8) ? (hf__time)draw(&t->rand, DUE_SPAN) : HF__NEVER;
+    size_t i = draw_below(&t->rand, TIMERS);
+    hf__time due = draw_below(&t->rand, 8) ? (hf__time)draw_below(&t->rand, DUE_SPAN) : HF__NEVER;
     hf__heap_set(&t->heap, &t->timer[i], due);
     t->due[i] = due;
 }
 
 static void remove_some(struct timers *t) {
-    size_t i = draw(&t->rand, TIMERS);
+    size_t i = draw_below(&t->rand, TIMERS);
     hf__heap_remove(&t->heap, &t->timer[i]);
     t->due[i] = HF__NEVER;
 }
 
 static void pop_some(struct timers *t) {
-    hf__time now = (hf__time)draw(&t->rand, DUE_SPAN), first = model_first(t);
+    hf__time now = (hf__time)draw_below(&t->rand, DUE_SPAN), first = model_first(t);
     hf__timer *popped = hf__heap_pop(&t->heap, now);
     if (first > now) {
         assert_null(popped);
@@ -66,7 +66,7 @@ static void test_heap_against_model(void **state) {
     t->rand.state = 1;
     for (size_t i = 0; i < TIMERS; i++) t->due[i] = HF__NEVER;
     for (int n = 0; n < HEAP_OPERATIONS; n++) {
-        size_t what = draw(&t->rand, 10);
+        size_t what = draw_below(&t->rand, 10);
         if (what < 6)
             set_some(t);
         else if (what < 8)
@@ -86,7 +86,7 @@ static void test_heap_drains_in_order(void **state) {
     hf__heap heap = {0};
     hf__rand rand = {2};
     for (size_t i = 0; i < TIMERS; i++)
-        hf__heap_set(&heap, &timers[i], (hf__time)draw(&rand, DUE_SPAN));
+        hf__heap_set(&heap, &timers[i], (hf__time)draw_below(&rand, DUE_SPAN));
     hf__time last = 0;
     for (size_t i = 0; i < TIMERS; i++) {
         hf__timer *t = hf__heap_pop(&heap, DUE_SPAN);
@@ -118,7 +118,7 @@ static void name_items(struct named *items) {
     }
 }
 
-static void toggle(hf__map *map, struct named *item) {
+static void toggle_timer(hf__map *map, struct named *item) {
     if (item->in)
         hf__map_remove(map, &item->mapped);
     else
@@ -153,11 +153,11 @@ static void test_map_against_model(void **state) {
     hf__rand rand = {3};
     check_all(&map, items);
     for (int n = 0; n < MAP_OPERATIONS; n++) {
-        toggle(&map, &items[draw(&rand, NAMES)]);
+        toggle_timer(&map, &items[draw_below(&rand, NAMES)]);
         if (n % 5000 == 0) check_all(&map, items);
     }
     check_all(&map, items);
-    for (hf__mapped *m; (m = hf__map_next(&map, NULL));) toggle(&map, (struct named *)m);
+    for (hf__mapped *m; (m = hf__map_next(&map, NULL));) toggle_timer(&map, (struct named *)m);
     check_all(&map, items);
     hf__map_fini(&map);
     free(items);

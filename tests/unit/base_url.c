@@ -407,7 +407,7 @@ static void test_an_option_is_dropped(void **state) {
 /* ---- Lengths ---- */
 
 /* Makes `before`, `length` times 'x', `after`. */
-static const char *stretch(const char *before, size_t length, const char *after) {
+static const char *make_long_url(const char *before, size_t length, const char *after) {
     static char text[HF__URL_MAX + 100];
     size_t start = strlen(before);
     assert_true(start + length + strlen(after) < sizeof text);
@@ -425,16 +425,19 @@ static void check_taken(const char *text) {
 
 static void test_longest_parts(void **state) {
     (void)state;
-    check_taken(stretch("redis://:", HF__PASSWORD_MAX, "@h"));
-    check_bad(stretch("redis://:", HF__PASSWORD_MAX + 1, "@h"), HF_INVALID, "1024");
-    check_taken(stretch("memory:?prefix=", HF__PREFIX_MAX, ""));
-    check_bad(stretch("memory:?prefix=", HF__PREFIX_MAX + 1, ""), HF_INVALID, "64");
-    check_taken(stretch("memory:?label=", HF__LABEL_MAX, ""));
-    check_bad(stretch("memory:?label=", HF__LABEL_MAX + 1, ""), HF_INVALID, "128");
-    check_taken(stretch("memory:", HF__URL_MAX - strlen("memory:"), ""));
-    check_bad(stretch("memory:", HF__URL_MAX - strlen("memory:") + 1, ""), HF_INVALID, "4096");
-    check_bad(stretch("", 100, "://h"), HF_UNSUPPORTED, "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx:'");
-    check_bad(stretch("memory:?", HF__URL_MAX - strlen("memory:?"), ""), HF_INVALID, "unknown");
+    check_taken(make_long_url("redis://:", HF__PASSWORD_MAX, "@h"));
+    check_bad(make_long_url("redis://:", HF__PASSWORD_MAX + 1, "@h"), HF_INVALID, "1024");
+    check_taken(make_long_url("memory:?prefix=", HF__PREFIX_MAX, ""));
+    check_bad(make_long_url("memory:?prefix=", HF__PREFIX_MAX + 1, ""), HF_INVALID, "64");
+    check_taken(make_long_url("memory:?label=", HF__LABEL_MAX, ""));
+    check_bad(make_long_url("memory:?label=", HF__LABEL_MAX + 1, ""), HF_INVALID, "128");
+    check_taken(make_long_url("memory:", HF__URL_MAX - strlen("memory:"), ""));
+    check_bad(make_long_url("memory:", HF__URL_MAX - strlen("memory:") + 1, ""), HF_INVALID,
+              "4096");
+    check_bad(make_long_url("", 100, "://h"), HF_UNSUPPORTED,
+              "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx:'");
+    check_bad(make_long_url("memory:?", HF__URL_MAX - strlen("memory:?"), ""), HF_INVALID,
+              "unknown");
 }
 
 /* ---- Durations ---- */

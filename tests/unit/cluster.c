@@ -59,7 +59,7 @@ static void test_keys_and_channels_of_a_name_share_its_slot(void **state) {
     "*4\r\n:0\r\n:99\r\n" NODE(H1, "7000") NODE(H1, "7003") "*3\r\n:100\r\n:16382\r\n" NODE( \
         "$-1\r\n", "7001") "*3\r\n:16383\r\n:16383\r\n" NODE("$3\r\n::1\r\n", "7002")
 
-static hf__cluster_slots *parse(const char *text, size_t slice) {
+static hf__cluster_slots *parse_slots(const char *text, size_t slice) {
     hf__parser *p = calloc(1, sizeof *p);
     hf__cluster_slots *slots = calloc(1, sizeof *slots);
     assert_true(p && slots && hf__parser_init(p));
@@ -80,7 +80,7 @@ static hf__cluster_slots *parse(const char *text, size_t slice) {
 static void test_an_answer_in_any_slices(void **state) {
     (void)state;
     for (size_t slice = 1; slice < 40; slice++) {
-        hf__cluster_slots *slots = parse(ANSWER, slice);
+        hf__cluster_slots *slots = parse_slots(ANSWER, slice);
         assert_int_equal(slots->nodes, 3); /* replicas are ignored */
         assert_string_equal(hf__cluster_slots_owner(slots, 0), "127.0.0.1:7000");
         assert_string_equal(hf__cluster_slots_owner(slots, 99), "127.0.0.1:7000");
@@ -105,7 +105,7 @@ static void test_an_answer_that_is_wrong(void **state) {
         "*1\r\n:5\r\n",
     };
     for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
-        hf__cluster_slots *slots = parse(answers[i], 1000);
+        hf__cluster_slots *slots = parse_slots(answers[i], 1000);
         assert_int_equal(slots->nodes, 0);
         for (unsigned slot = 0; slot < HF__SLOT_COUNT; slot++)
             assert_null(hf__cluster_slots_owner(slots, slot));
@@ -141,7 +141,7 @@ static hf__cluster_slots *half_and_half(const char *first, const char *second) {
     return s;
 }
 
-static unsigned told(hf__slot_map *m) {
+static unsigned count_changes(hf__slot_map *m) {
     unsigned n = 0;
     if (!hf__slot_map_take_changed(m)) return 0;
     for (unsigned i = 0; i < HF__SLOT_COUNT; i++) n += hf__slot_map_was_changed(m, i);
@@ -155,26 +155,26 @@ static void test_what_is_not_where_it_was_is_told_once(void **state) {
     assert_true(hf__slot_map_init(&m));
     assert_false(hf__slot_map_owner(&m, 5, where));
     assert_true(hf__slot_map_adopt(&m, half_and_half("a:1", ":2"), "b"));
-    assert_int_equal(told(&m), 0); /* there was no owner before */
+    assert_int_equal(count_changes(&m), 0); /* there was no owner before */
     assert_true(hf__slot_map_owner(&m, HF__SLOT_COUNT - 1, where));
     assert_string_equal(where, "b:2"); /* an empty host is the host that answered */
     assert_true(hf__slot_map_has(&m, "b:2") && hf__slot_map_has(&m, "a:1"));
     assert_false(hf__slot_map_has(&m, "a:2"));
     assert_false(hf__slot_map_adopt(&m, half_and_half("a:1", ":2"), "b"));
-    assert_int_equal(told(&m), 0);
+    assert_int_equal(count_changes(&m), 0);
     assert_true(hf__slot_map_adopt(&m, half_and_half("c:1", ":2"), "b"));
-    assert_int_equal(told(&m), HF__SLOT_COUNT / 2);
+    assert_int_equal(count_changes(&m), HF__SLOT_COUNT / 2);
     assert_true(hf__slot_map_was_changed(&m, 0) &&
                 !hf__slot_map_was_changed(&m, HF__SLOT_COUNT - 1));
-    assert_int_equal(told(&m), 0);
+    assert_int_equal(count_changes(&m), 0);
     hf__slot_map_moved(&m, 7, "d:1");
     hf__slot_map_moved(&m, 8, "c:1"); /* its present owner */
-    assert_int_equal(told(&m), 1);
+    assert_int_equal(count_changes(&m), 1);
     assert_true(hf__slot_map_owner(&m, 7, where));
     assert_string_equal(where, "d:1");
     hf__slot_map_node_changed(&m, "b:2");
     hf__slot_map_node_changed(&m, "nobody:2");
-    assert_int_equal(told(&m), HF__SLOT_COUNT / 2);
+    assert_int_equal(count_changes(&m), HF__SLOT_COUNT / 2);
     hf__slot_map_fini(&m);
 }
 
@@ -277,7 +277,7 @@ static void check_sends(listening *l, hf__time now, const char *expected) {
     assert_memory_equal(l->out.data ? l->out.data : "", expected, l->out.length);
 }
 
-static bool says(listening *l, const char *kind) {
+static bool feed_event(listening *l, const char *kind) {
     char text[128];
     snprintf(text, sizeof text, "*3\r\n$%zu\r\n%s\r\n$13\r\nhf:{a}:c:uuid\r\n:1\r\n", strlen(kind),
              kind);
@@ -301,7 +301,7 @@ static void begin_to_hear(listening *l) {
     hf__channels_want(&l->channels, "a", 1, NOW);
     check_sends(l, NOW, SUBSCRIBE);
     assert_false(hf__channels_subscribed(&l->channels, "a", 1)); /* not before it is confirmed */
-    assert_true(says(l, "ssubscribe"));
+    assert_true(feed_event(l, "ssubscribe"));
     assert_true(hf__channels_subscribed(&l->channels, "a", 1));
     check_told(l, true);
     check_told(l, false);
@@ -311,7 +311,7 @@ static void test_a_channel_counts_when_it_is_confirmed(void **state) {
     listening *l = *state;
     check_sends(l, NOW, "");
     begin_to_hear(l);
-    assert_false(says(l, "smessage"));
+    assert_false(feed_event(l, "smessage"));
     hf__channels_want(&l->channels, "a", 1, NOW);
     check_sends(l, NOW, "");
 }
@@ -319,7 +319,7 @@ static void test_a_channel_counts_when_it_is_confirmed(void **state) {
 static void test_a_channel_whose_slot_went_away_is_told(void **state) {
     listening *l = *state;
     begin_to_hear(l);
-    assert_true(says(l, "sunsubscribe"));
+    assert_true(feed_event(l, "sunsubscribe"));
     assert_false(hf__channels_subscribed(&l->channels, "a", 1));
     check_told(l, true);
     check_told(l, false);
@@ -343,7 +343,7 @@ static void test_a_channel_that_nobody_wants_is_left(void **state) {
     assert_false(hf__channels_subscribed(&l->channels, "a", 1));
     /* While the unsubscribe is in flight. */
     hf__channels_want(&l->channels, "a", 1, NOW + 61 * HF__SEC);
-    assert_true(says(l, "sunsubscribe"));
+    assert_true(feed_event(l, "sunsubscribe"));
     check_told(l, false);
     check_sends(l, NOW + 61 * HF__SEC, SUBSCRIBE);
 }
@@ -354,7 +354,7 @@ static void test_where_there_are_no_shards_it_is_a_plain_one(void **state) {
     check_sends(l, NOW, SUBSCRIBE);
     assert_true(hf__channels_error(&l->channels, "ERR unknown command 'SSUBSCRIBE'", &l->log));
     check_sends(l, NOW, PLAIN);
-    assert_true(says(l, "subscribe"));
+    assert_true(feed_event(l, "subscribe"));
     assert_true(hf__channels_subscribed(&l->channels, "a", 1));
     check_told(l, true);
 }

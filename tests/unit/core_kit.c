@@ -67,7 +67,7 @@ hf__entry *kit_entry(const hf__core *core, const char *name) {
 
 /* ---- The stage's store ---- */
 
-static void submit(hf__store *store, hf__op *op, hf__time now) {
+static void stage_submit(hf__store *store, hf__op *op, hf__time now) {
     stage *s = (stage *)store;
     T_CHECK(store->up);
     T_CHECK(s->count < STAGE_OPS);
@@ -77,7 +77,7 @@ static void submit(hf__store *store, hf__op *op, hf__time now) {
     s->asked[s->count++] = op;
 }
 
-static const hf__store_table table = {.submit = submit};
+static const hf__store_table table = {.submit = stage_submit};
 
 int stage_set_up(void **state) {
     static const hf__core_config config = {.lease_ms = STAGE_LEASE_MS,
@@ -158,7 +158,7 @@ void stage_nothing_asked(const stage *s) {
     if (s->count) fail_msg("asked, and should not: verb %d", (int)s->asked[0]->verb);
 }
 
-static void complete(stage *s, hf__verb verb, hf_result result, bool maybe) {
+static void stage_complete(stage *s, hf__verb verb, hf_result result, bool maybe) {
     T_CHECK(s->count > 0);
     hf__op *op = s->asked[0];
     assert_int_equal(op->verb, verb);
@@ -172,17 +172,17 @@ static void complete(stage *s, hf__verb verb, hf_result result, bool maybe) {
 
 void stage_answer(stage *s, hf__verb verb, hf_result result) {
     if (verb == HF__ACQUIRE && result == HF_OK) s->asked[0]->token += 7;
-    complete(s, verb, result, false);
+    stage_complete(s, verb, result, false);
 }
 
 void stage_answer_maybe(stage *s, hf__verb verb, hf_result result) {
-    complete(s, verb, result, true);
+    stage_complete(s, verb, result, true);
 }
 
 void stage_answer_busy(stage *s, int64_t retry_ms) {
     T_CHECK(s->count > 0);
     s->asked[0]->retry_ms = retry_ms;
-    complete(s, HF__ACQUIRE, HF_BUSY, false);
+    stage_complete(s, HF__ACQUIRE, HF_BUSY, false);
 }
 
 hf_hold *stage_take(stage *s, kit_wait *w, const char *name, int64_t lease_ms) {
@@ -212,7 +212,7 @@ static void give_up_due(stage *s) {
 }
 
 /* Advances to the next event, if it is not after `until`. */
-static bool advance(stage *s, hf__time until) {
+static bool advance_time(stage *s, hf__time until) {
     hf__time next = next_event(s);
     if (next > until) {
         s->now = until;
@@ -232,11 +232,11 @@ void stage_run(stage *s, hf__time until, stage_answerer *answerer) {
     do {
         if (answerer) answerer(s);
         if (++events > EVENTS_MAX) t_fail("the core never becomes idle");
-    } while (advance(s, until));
+    } while (advance_time(s, until));
 }
 
 hf__op *stage_run_to_ask(stage *s, hf__verb verb, hf__time until) {
-    for (int events = 0; !s->count && advance(s, until);)
+    for (int events = 0; !s->count && advance_time(s, until);)
         if (++events > EVENTS_MAX) t_fail("the core never becomes idle");
     return stage_asked(s, verb);
 }

@@ -8,11 +8,11 @@
 
 #define MS HF__MS
 
-static hf__time deadline(const hf_hold *hold) {
+static hf__time deadline_of(const hf_hold *hold) {
     return atomic_load(&hold->ownership->deadline);
 }
 
-static bool held(const stage *s, const hf_hold *hold) {
+static bool is_held(const stage *s, const hf_hold *hold) {
     return hf__ownership_valid(hold->ownership, s->now);
 }
 
@@ -127,10 +127,10 @@ static void test_deadline_counts_from_before_the_sending(void **state) {
     stage_acquire(s, &w, 1, 0, 1000);
     s->now += 300 * MS;
     stage_answer(s, HF__ACQUIRE, HF_OK);
-    assert_int_equal(deadline(w.hold), hf__lease_deadline(asked, 1000));
-    assert_true(held(s, w.hold));
+    assert_int_equal(deadline_of(w.hold), hf__lease_deadline(asked, 1000));
+    assert_true(is_held(s, w.hold));
     s->now = hf__lease_deadline(asked, 1000);
-    assert_false(held(s, w.hold)); /* by the clock alone */
+    assert_false(is_held(s, w.hold)); /* by the clock alone */
     stage_run(s, s->now, NULL);
     assert_int_equal(s->lost, 1);
     kit_hold_free(w.hold);
@@ -241,7 +241,7 @@ static void test_renewed_at_a_third(void **state) {
         asked = s->now;
         s->now += 5 * MS;
         stage_answer(s, HF__RENEW, HF_OK);
-        assert_int_equal(deadline(hold), hf__lease_deadline(asked, 3000));
+        assert_int_equal(deadline_of(hold), hf__lease_deadline(asked, 3000));
     }
     assert_int_equal(s->lost, 0);
     assert_int_equal(s->core.stats.renewed, 50);
@@ -259,7 +259,7 @@ static void test_renewal_is_tried_until_the_deadline(void **state) {
     int tries = 1;
     for (; s->lost == 0; tries++) {
         stage_answer_maybe(s, HF__RENEW, HF_UNREACHABLE);
-        assert_int_equal(deadline(hold), until);
+        assert_int_equal(deadline_of(hold), until);
         while (!s->count && !s->lost) stage_run(s, hf__core_due(&s->core), NULL);
         if (s->lost) break;
         gap = s->now - last;
@@ -288,7 +288,7 @@ static void test_an_unanswered_renewal_ends_at_the_deadline(void **state) {
     assert_int_equal(s->lost_at, until);
     stage_answer(s, HF__RENEW, HF_OK); /* too late: it stays lost */
     assert_int_equal(atomic_load(&hold->ownership->state), HF__LOST);
-    assert_int_equal(deadline(hold), until);
+    assert_int_equal(deadline_of(hold), until);
     kit_hold_free(hold);
 }
 
@@ -343,7 +343,7 @@ static void test_no_renew_ends_with_its_lease(void **state) {
 
 /* ---- max_hold ---- */
 
-static void confirm(stage *s) {
+static void confirm_all(stage *s) {
     while (s->count) stage_answer(s, s->asked[0]->verb, HF_OK);
 }
 
@@ -370,8 +370,8 @@ static void assert_ends_with_max_hold(stage *s, int64_t lease_ms, int64_t max_ho
     hf_hold *hold = take_bounded(s, &w, lease_ms, max_hold_ms);
     while (!s->lost) {
         if (s->count && s->asked[0]->verb == HF__RENEW) assert_within(s, end);
-        confirm(s);
-        assert_true(deadline(hold) <= end);
+        confirm_all(s);
+        assert_true(deadline_of(hold) <= end);
         stage_run(s, hf__core_due(&s->core), NULL);
     }
     assert_true(s->lost_at <= end);
@@ -415,12 +415,12 @@ static void test_extend_lengthens_and_never_shortens(void **state) {
     s->now += 50 * MS;
     stage_answer(s, HF__RENEW, HF_OK);
     ASSERT_FINISHED(call.outcome, HF_OK);
-    assert_int_equal(deadline(hold), hf__lease_deadline(asked, 20000));
+    assert_int_equal(deadline_of(hold), hf__lease_deadline(asked, 20000));
     stage_extend(s, hold, 100, &call);
     assert_int_equal(stage_asked(s, HF__RENEW)->lease_ms, 3000); /* no less than the lease itself */
     stage_answer(s, HF__RENEW, HF_OK);
     ASSERT_FINISHED(call.outcome, HF_OK);
-    assert_int_equal(deadline(hold), hf__lease_deadline(asked, 20000));
+    assert_int_equal(deadline_of(hold), hf__lease_deadline(asked, 20000));
     asked = s->now;
     /* The renewal interval is still that of the acquire. */
     stage_run_to_ask(s, HF__RENEW, asked + HF__SEC);
@@ -461,7 +461,7 @@ static void test_extend_tells_why_it_failed(void **state) {
     stage *s = *state;
     kit_wait w;
     hf_hold *hold = stage_take(s, &w, "name", 30000);
-    hf__time before = deadline(hold);
+    hf__time before = deadline_of(hold);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         kit_call call;
         stage_extend(s, hold, 40000, &call);
@@ -470,9 +470,9 @@ static void test_extend_tells_why_it_failed(void **state) {
         else
             stage_answer(s, HF__RENEW, rows[i].answer);
         ASSERT_FINISHED(call.outcome, rows[i].result);
-        assert_int_equal(deadline(hold), before);
-        stage_run(s, s->now + 5 * HF__SEC, confirm);
-        before = deadline(hold);
+        assert_int_equal(deadline_of(hold), before);
+        stage_run(s, s->now + 5 * HF__SEC, confirm_all);
+        before = deadline_of(hold);
     }
     kit_call call;
     stage_extend(s, hold, 40000, &call);

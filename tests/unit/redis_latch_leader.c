@@ -43,7 +43,7 @@ static int tear_down(void **state) {
     return 0;
 }
 
-static hf_result feed(latch_fixture *f, const char *bytes) {
+static hf_result feed_answer(latch_fixture *f, const char *bytes) {
     char *detail = NULL;
     f->s.unsent = 0;
     hf_result r = hf__session_feed(&f->s, bytes, strlen(bytes), NOW, &detail);
@@ -52,14 +52,14 @@ static hf_result feed(latch_fixture *f, const char *bytes) {
 }
 
 /* Logs in again, and submits one operation. */
-static hf__op *submit(latch_fixture *f, hf__verb verb, bool stand) {
+static hf__op *submit_op(latch_fixture *f, hf__verb verb, bool stand) {
     hf__session_break(&f->s);
     while (hf__session_completed(&f->s)) {
     }
     T_HF(HF_OK, hf__session_begin(&f->s, NULL, NOW));
     f->s.register_at = HF__NEVER;
-    T_HF(HF_OK, feed(f, TIME));
-    if (f->s.registering) T_HF(HF_OK, feed(f, US));
+    T_HF(HF_OK, feed_answer(f, TIME));
+    if (f->s.registering) T_HF(HF_OK, feed_answer(f, US));
     hf__buffer_cut(&f->s.out, 0);
     free(f->op.detail);
     f->latch = (hf__latch){.count = 7};
@@ -95,49 +95,50 @@ static void check_sent(latch_fixture *f, const hf__script *script, const char *r
 
 static void test_what_is_sent(void **state) {
     latch_fixture *f = *state;
-    submit(f, HF__LATCH_SET, false);
+    submit_op(f, HF__LATCH_SET, false);
     check_sent(f, &hf__script_latch_set, LATCH_KEYS BY_CLIENT "$10\r\n1002000500\r\n$1\r\n7\r\n");
-    submit(f, HF__LATCH_COUNT_DOWN, false);
+    submit_op(f, HF__LATCH_COUNT_DOWN, false);
     check_sent(f, &hf__script_latch_count_down,
                LATCH_KEYS BY_CLIENT "$10\r\n1002000500\r\n$1\r\n7\r\n");
-    submit(f, HF__LATCH_GET, false);
+    submit_op(f, HF__LATCH_GET, false);
     check_sent(f, &hf__script_latch_get, LATCH_KEYS);
-    submit(f, HF__LATCH_GET, true);
+    submit_op(f, HF__LATCH_GET, true);
     check_sent(f, &hf__script_latch_get, LATCH_KEYS BY_CLIENT);
-    submit(f, HF__PROCLAIM, false);
+    submit_op(f, HF__PROCLAIM, false);
     check_sent(f, &hf__script_proclaim,
                LEADER_KEYS "$38\r\n" CLIENT ":5\r\n$1\r\n9\r\n$1\r\n3\r\n$2\r\nva\r\n");
-    submit(f, HF__LEADER, true);
+    submit_op(f, HF__LEADER, true);
     check_sent(f, &hf__script_leader, LEADER_KEYS BY_CLIENT);
 }
 
 static void test_what_answers_mean(void **state) {
     latch_fixture *f = *state;
-    hf__op *op = submit(f, HF__LATCH_COUNT_DOWN, false);
-    T_HF(HF_OK, feed(f, "*5\r\n:1\r\n" US ":4\r\n:1000\r\n:900\r\n"));
+    hf__op *op = submit_op(f, HF__LATCH_COUNT_DOWN, false);
+    T_HF(HF_OK, feed_answer(f, "*5\r\n:1\r\n" US ":4\r\n:1000\r\n:900\r\n"));
     assert_ptr_equal(hf__session_completed(&f->s), op);
     T_HF(HF_OK, op->result);
     assert_int_equal(f->latch.left, 4);
     assert_true(f->latch.round == 1000 && f->latch.last_done == 900);
 
-    op = submit(f, HF__LATCH_GET, true);
-    T_HF(HF_OK, feed(f, "*2\r\n:0\r\n" US));
+    op = submit_op(f, HF__LATCH_GET, true);
+    T_HF(HF_OK, feed_answer(f, "*2\r\n:0\r\n" US));
     assert_int_equal(op->result, HF_NOT_HELD);
 
-    op = submit(f, HF__PROCLAIM, false);
-    T_HF(HF_OK, feed(f, "*2\r\n:0\r\n" US));
+    op = submit_op(f, HF__PROCLAIM, false);
+    T_HF(HF_OK, feed_answer(f, "*2\r\n:0\r\n" US));
     assert_int_equal(op->result, HF_LOST);
 
-    op = submit(f, HF__LEADER, true);
-    T_HF(HF_OK, feed(f, "*8\r\n:1\r\n" US ":1\r\n:40\r\n$5\r\nabc:7\r\n:11\r\n:3\r\n$2\r\nhi\r\n"));
+    op = submit_op(f, HF__LEADER, true);
+    T_HF(HF_OK,
+         feed_answer(f, "*8\r\n:1\r\n" US ":1\r\n:40\r\n$5\r\nabc:7\r\n:11\r\n:3\r\n$2\r\nhi\r\n"));
     T_HF(HF_OK, op->result);
     assert_true(op->queued && f->sight.token == 11 && f->sight.remaining_ms == 40);
     assert_string_equal(f->sight.identity.client, "abc");
     assert_string_equal(f->word.value, "hi");
     assert_in_range(op->retry_ms, 1, 41); /* it retries when the lease ends */
 
-    op = submit(f, HF__LEADER, true);
-    T_HF(HF_OK, feed(f, "*4\r\n:0\r\n" US ":0\r\n:-2\r\n"));
+    op = submit_op(f, HF__LEADER, true);
+    T_HF(HF_OK, feed_answer(f, "*4\r\n:0\r\n" US ":0\r\n:-2\r\n"));
     assert_int_equal(op->result, HF_NOT_HELD);
     assert_in_range(op->retry_ms, 1, 100);
 }
@@ -145,10 +146,10 @@ static void test_what_answers_mean(void **state) {
 /* Too late by the server's clock: sent again, three times at most. */
 static void test_too_late(void **state) {
     latch_fixture *f = *state;
-    hf__op *op = submit(f, HF__LATCH_COUNT_DOWN, false);
+    hf__op *op = submit_op(f, HF__LATCH_COUNT_DOWN, false);
     for (int i = 0; i < 4; i++) {
         assert_null(hf__session_completed(&f->s));
-        T_HF(HF_OK, feed(f, "*2\r\n:2\r\n" US));
+        T_HF(HF_OK, feed_answer(f, "*2\r\n:2\r\n" US));
     }
     assert_ptr_equal(hf__session_completed(&f->s), op);
     assert_int_equal(op->result, HF_TIMEOUT);
@@ -182,8 +183,8 @@ static void test_what_is_no_answer(void **state) {
     };
     latch_fixture *f = *state;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        hf__op *op = submit(f, wrong[i].verb, true);
-        if (feed(f, wrong[i].answer) != HF_PROTOCOL) fail_msg("taken: %s", wrong[i].answer);
+        hf__op *op = submit_op(f, wrong[i].verb, true);
+        if (feed_answer(f, wrong[i].answer) != HF_PROTOCOL) fail_msg("taken: %s", wrong[i].answer);
         assert_ptr_equal(hf__session_completed(&f->s), op);
         assert_int_equal(op->result, HF_PROTOCOL);
         assert_true(op->outcome_unknown);
@@ -198,8 +199,8 @@ static void test_a_value_that_is_too_long(void **state) {
                      HF_VALUE_MAX + 1);
     memset(answer + n, 'x', HF_VALUE_MAX + 1);
     snprintf(answer + n + HF_VALUE_MAX + 1, 3, "\r\n");
-    submit(f, HF__LEADER, true);
-    assert_int_equal(feed(f, answer), HF_PROTOCOL);
+    submit_op(f, HF__LEADER, true);
+    assert_int_equal(feed_answer(f, answer), HF_PROTOCOL);
 }
 
 int main(void) {

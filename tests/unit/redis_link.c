@@ -84,7 +84,7 @@ ssize_t __wrap_recv(int fd, void *buffer, size_t length, int flags) {
 }
 
 /* Waits for a part of an answer, which is there or arrives when the reader sleeps. */
-static void await(link_fixture *f, bool there, bool look) {
+static void await_answer(link_fixture *f, bool there, bool look) {
     static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
     reads.looks = reads.sleeps = 0;
     reads.fd = f->link.fd;
@@ -101,10 +101,10 @@ static void await(link_fixture *f, bool there, bool look) {
 
 static void test_an_answer_is_looked_for_before_it_is_slept_for(void **state) {
     link_fixture *f = *state;
-    await(f, true, true);
+    await_answer(f, true, true);
     assert_int_equal(reads.looks, 1);
     assert_int_equal(reads.sleeps, 0);
-    await(f, false, false); /* unless others need the CPU */
+    await_answer(f, false, false); /* unless others need the CPU */
     assert_int_equal(reads.looks, 0);
     assert_int_equal(reads.sleeps, 1);
 }
@@ -113,25 +113,25 @@ static void test_an_answer_is_looked_for_before_it_is_slept_for(void **state) {
 static void test_who_looked_in_vain_sleeps_at_once_and_longer_each_time(void **state) {
     link_fixture *f = *state;
     for (int in_vain = 1; in_vain <= 3; in_vain++) {
-        await(f, false, true);
+        await_answer(f, false, true);
         assert_true(reads.looks > 1);
         assert_int_equal(reads.sleeps, 1);
         for (int i = 0; i < 1 << in_vain; i++) {
-            await(f, false, true);
+            await_answer(f, false, true);
             assert_int_equal(reads.looks, 0);
             assert_int_equal(reads.sleeps, 1);
         }
     }
-    await(f, true, true); /* an answer in time ends the back-off */
+    await_answer(f, true, true); /* an answer in time ends the back-off */
     assert_int_equal(reads.sleeps, 0);
-    await(f, false, true);
+    await_answer(f, false, true);
     assert_true(reads.looks > 1);
 }
 
 /* ---- Memory ---- */
 
 /* Sends commands of that many bytes, which the server reads. */
-static void say(link_fixture *f, size_t length) {
+static void send_commands(link_fixture *f, size_t length) {
     static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
     static char bytes[4096];
     char *room = hf__buffer_room(&f->link.session.out, length);
@@ -152,9 +152,9 @@ static void say(link_fixture *f, size_t length) {
 static void test_what_a_burst_took_is_given_back(void **state) {
     link_fixture *f = *state;
     const hf__buffer *out = &f->link.session.out, *sending = &f->link.sending;
-    for (int i = 0; i < 2; i++) say(f, 1 << 20);
+    for (int i = 0; i < 2; i++) send_commands(f, 1 << 20);
     assert_true(out->size + sending->size >= 2 << 20);
-    for (int i = 0; i < 200; i++) say(f, 300);
+    for (int i = 0; i < 200; i++) send_commands(f, 300);
     assert_int_equal(f->link.state, HF__LINK_UP);
     assert_true(out->size + sending->size <= 4096);
 }

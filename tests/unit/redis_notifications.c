@@ -36,7 +36,7 @@ static int tear_down(void **state) {
 
 /* A grant made `server_ms` after the sample by the server's clock, received `came_ms` after it
    by ours. */
-static hf__notification grant(subscriber *e, int64_t server_ms, int64_t came_ms) {
+static hf__notification receive_grant(subscriber *e, int64_t server_ms, int64_t came_ms) {
     hf__notification notification;
     e->messages.messages[e->messages.message_first] =
         (hf__message){.acquire_id = 5,
@@ -51,7 +51,7 @@ static hf__notification grant(subscriber *e, int64_t server_ms, int64_t came_ms)
 }
 
 static void test_a_grant_counts_from_before_it_was_made(void **state) {
-    hf__notification notification = grant(*state, 300, 305);
+    hf__notification notification = receive_grant(*state, 300, 305);
     assert_int_equal(notification.sent_at,
                      NOW + 297 * HF__MS); /* minus the margin for clock drift */
     assert_int_equal(notification.link, 3);
@@ -61,21 +61,21 @@ static void test_a_grant_counts_from_before_it_was_made(void **state) {
 
 /* By then drifting clocks may differ by more than the margin of a lease. */
 static void test_F53_a_sample_older_than_the_lease_is_not_relied_on(void **state) {
-    assert_int_not_equal(grant(*state, LEASE_MS - 1, LEASE_MS).sent_at, 0);
-    assert_int_equal(grant(*state, LEASE_MS - 1, LEASE_MS + 1).sent_at, 0);
+    assert_int_not_equal(receive_grant(*state, LEASE_MS - 1, LEASE_MS).sent_at, 0);
+    assert_int_equal(receive_grant(*state, LEASE_MS - 1, LEASE_MS + 1).sent_at, 0);
 }
 
 /* An answer may arrive before a message that was sent earlier on the other connection. */
 static void test_a_grant_may_be_older_than_the_sample(void **state) {
-    hf__notification notification = grant(*state, -300, 5);
+    hf__notification notification = receive_grant(*state, -300, 5);
     assert_int_equal(notification.sent_at, NOW - 303 * HF__MS);
-    assert_int_not_equal(grant(*state, -LEASE_MS / 10, 5).sent_at, 0);
-    assert_int_equal(grant(*state, -LEASE_MS / 10 - 1, 5).sent_at, 0);
+    assert_int_not_equal(receive_grant(*state, -LEASE_MS / 10, 5).sent_at, 0);
+    assert_int_equal(receive_grant(*state, -LEASE_MS / 10 - 1, 5).sent_at, 0);
 }
 
 static void test_F53_a_clock_that_was_stepped_is_not_relied_on(void **state) {
-    assert_int_equal(grant(*state, -LEASE_MS, 5).sent_at, 0);
-    assert_int_equal(grant(*state, 6, 5).sent_at, 0);
+    assert_int_equal(receive_grant(*state, -LEASE_MS, 5).sent_at, 0);
+    assert_int_equal(receive_grant(*state, 6, 5).sent_at, 0);
 }
 
 /* Earlier messages may be from another server than the present one. */

@@ -41,8 +41,8 @@ static int tear_down(void **state) {
     return 0;
 }
 
-static void note(log_fixture *f, hf__verb verb, const char *name, uint64_t acquire_id,
-                 hf_result result, bool leave, hf__time now) {
+static void note_release(log_fixture *f, hf__verb verb, const char *name, uint64_t acquire_id,
+                         hf_result result, bool leave, hf__time now) {
     hf__op op = {.verb = verb,
                  .name = name,
                  .name_length = strlen(name),
@@ -54,7 +54,7 @@ static void note(log_fixture *f, hf__verb verb, const char *name, uint64_t acqui
 }
 
 /* Returns how many releases are repeated. They end when the connection breaks. */
-static size_t repeated(log_fixture *f, hf__time now) {
+static size_t count_repeated(log_fixture *f, hf__time now) {
     hf__release_log_repeat(&f->releases, &f->session, now);
     size_t count = f->session.in_flight;
     hf__session_break(&f->session);
@@ -65,7 +65,7 @@ static size_t repeated(log_fixture *f, hf__time now) {
 
 static void test_a_release_is_said_again_for_a_lease(void **state) {
     log_fixture *f = *state;
-    note(f, HF__RELEASE, "a", 7, HF_OK, false, NOW);
+    note_release(f, HF__RELEASE, "a", 7, HF_OK, false, NOW);
     hf__release_log_repeat(&f->releases, &f->session, NOW);
     assert_int_equal(f->session.in_flight, 1);
     const hf__op *op = f->session.first;
@@ -78,35 +78,35 @@ static void test_a_release_is_said_again_for_a_lease(void **state) {
     hf__session_break(&f->session);
     take_back(f);
     f->session.state = HF__READY;
-    assert_int_equal(repeated(f, NOW + (LEASE_MS - 1) * HF__MS), 1);
-    assert_int_equal(repeated(f, NOW + LEASE_MS * HF__MS), 0);
+    assert_int_equal(count_repeated(f, NOW + (LEASE_MS - 1) * HF__MS), 1);
+    assert_int_equal(count_repeated(f, NOW + LEASE_MS * HF__MS), 0);
     assert_int_equal(f->releases.count, 0);
 }
 
 static void test_what_was_not_released_is_not(void **state) {
     log_fixture *f = *state;
-    note(f, HF__ACQUIRE, "a", 1, HF_OK, false, NOW);
-    note(f, HF__RENEW, "a", 1, HF_OK, false, NOW);
-    note(f, HF__RELEASE, "a", 1, HF_UNREACHABLE, false, NOW);
-    assert_int_equal(repeated(f, NOW), 0);
-    note(f, HF__RELEASE, "a", 1, HF_LOST, false, NOW); /* another server may have it */
-    assert_int_equal(repeated(f, NOW + (LEASE_MS - 1) * HF__MS), 1);
-    assert_int_equal(repeated(f, NOW + LEASE_MS * HF__MS), 0);
+    note_release(f, HF__ACQUIRE, "a", 1, HF_OK, false, NOW);
+    note_release(f, HF__RENEW, "a", 1, HF_OK, false, NOW);
+    note_release(f, HF__RELEASE, "a", 1, HF_UNREACHABLE, false, NOW);
+    assert_int_equal(count_repeated(f, NOW), 0);
+    note_release(f, HF__RELEASE, "a", 1, HF_LOST, false, NOW); /* another server may have it */
+    assert_int_equal(count_repeated(f, NOW + (LEASE_MS - 1) * HF__MS), 1);
+    assert_int_equal(count_repeated(f, NOW + LEASE_MS * HF__MS), 0);
     /* A waiter that left the queue held nothing. */
-    note(f, HF__RELEASE, "a", 1, HF_LOST, true, NOW);
-    assert_int_equal(repeated(f, NOW), 1);
-    assert_int_equal(repeated(f, NOW + (HF__QUEUE_ENTRY_MS - 1) * HF__MS), 1);
-    assert_int_equal(repeated(f, NOW + HF__QUEUE_ENTRY_MS * HF__MS), 0);
+    note_release(f, HF__RELEASE, "a", 1, HF_LOST, true, NOW);
+    assert_int_equal(count_repeated(f, NOW), 1);
+    assert_int_equal(count_repeated(f, NOW + (HF__QUEUE_ENTRY_MS - 1) * HF__MS), 1);
+    assert_int_equal(count_repeated(f, NOW + HF__QUEUE_ENTRY_MS * HF__MS), 0);
 }
 
 static void test_one_of_a_name_stands_for_those_before_it(void **state) {
     log_fixture *f = *state;
-    for (uint64_t i = 1; i <= 5; i++) note(f, HF__RELEASE, "a", i, HF_OK, false, NOW);
-    note(f, HF__RELEASE, "b", 9, HF_OK, false, NOW);
+    for (uint64_t i = 1; i <= 5; i++) note_release(f, HF__RELEASE, "a", i, HF_OK, false, NOW);
+    note_release(f, HF__RELEASE, "b", 9, HF_OK, false, NOW);
     assert_int_equal(f->releases.count, 2);
     hf__release_log_repeat(&f->releases, &f->session, NOW);
     assert_int_equal(f->session.first->acquire_id, 5);
-    note(f, HF__RELEASE, "a", 6, HF_OK, false, NOW); /* while that is in flight */
+    note_release(f, HF__RELEASE, "a", 6, HF_OK, false, NOW); /* while that is in flight */
     hf__session_break(&f->session);
     take_back(f);
     f->session.state = HF__READY;
@@ -122,9 +122,9 @@ static void test_who_has_stood_in_line_leaves_it(void **state) {
     log_fixture *f = *state;
     hf__op placed = {
         .verb = HF__ACQUIRE, .name = "b", .name_length = 1, .acquire_id = 1, .queued = true};
-    note(f, HF__RELEASE, "a", 1, HF_OK, false, NOW);
+    note_release(f, HF__RELEASE, "a", 1, HF_OK, false, NOW);
     hf__release_log_note(&f->releases, &placed, NOW);
-    note(f, HF__RELEASE, "b", 1, HF_OK, false, NOW);
+    note_release(f, HF__RELEASE, "b", 1, HF_OK, false, NOW);
     hf__release_log_repeat(&f->releases, &f->session, NOW);
     assert_int_equal(f->session.in_flight, 2);
     assert_false(f->session.first->leave_queue);
@@ -133,17 +133,17 @@ static void test_who_has_stood_in_line_leaves_it(void **state) {
 
 static void test_what_was_lost_leaves_the_line_at_once(void **state) {
     log_fixture *f = *state;
-    note(f, HF__RENEW, "a", 3, HF_LOST, false, NOW);
+    note_release(f, HF__RENEW, "a", 3, HF_LOST, false, NOW);
     assert_false(f->releases.repeat_now);
     f->releases.has_queued = true;
-    note(f, HF__RENEW, "a", 3, HF_LOST, false, NOW);
+    note_release(f, HF__RENEW, "a", 3, HF_LOST, false, NOW);
     assert_true(f->releases.repeat_now);
     hf__release_log_repeat(&f->releases, &f->session, NOW);
     assert_false(f->releases.repeat_now);
     assert_int_equal(f->session.in_flight, 1);
     assert_int_equal(f->session.first->acquire_id, 3);
     assert_true(f->session.first->leave_queue);
-    note(f, HF__RELEASE, "b", 4, HF_LOST, false, NOW);
+    note_release(f, HF__RELEASE, "b", 4, HF_LOST, false, NOW);
     assert_true(f->releases.repeat_now);
 }
 
@@ -169,7 +169,7 @@ static void test_there_is_a_most_of_them(void **state) {
     char name[16];
     for (int i = 0; i < HF__RELEASE_LOG_MAX + 100; i++) {
         snprintf(name, sizeof name, "n%d", i);
-        note(f, HF__RELEASE, name, (uint64_t)i + 1, HF_OK, false, NOW + i);
+        note_release(f, HF__RELEASE, name, (uint64_t)i + 1, HF_OK, false, NOW + i);
     }
     assert_int_equal(f->releases.count, HF__RELEASE_LOG_MAX);
     hf__release_log_repeat(&f->releases, &f->session, NOW);

@@ -28,12 +28,12 @@ static void renew_parser(hf__parser *p) {
     assert_true(hf__parser_init(p));
 }
 
-static hf__parsed feed(hf__parser *p, const char *bytes, size_t length) {
+static hf__parsed feed_bytes(hf__parser *p, const char *bytes, size_t length) {
     return hf__parser_feed(p, bytes, length) == HF_OK ? hf__parser_next(p) : HF__PARSE_BAD;
 }
 
 static hf__parsed feed_text(hf__parser *p, const char *text) {
-    return feed(p, text, strlen(text));
+    return feed_bytes(p, text, strlen(text));
 }
 
 /* ---- Accepted replies ---- */
@@ -54,7 +54,7 @@ static void test_values(void **state) {
     assert_int_equal(r->type, REDIS_REPLY_INTEGER);
     assert_true(hf__reply_number(r, 0, &n));
     assert_int_equal(n, -42);
-    assert_int_equal(feed(p, "$3\r\na\0b\r\n", 9), HF__PARSED);
+    assert_int_equal(feed_bytes(p, "$3\r\na\0b\r\n", 9), HF__PARSED);
     assert_int_equal(r->item[0].length, 3);
     assert_memory_equal(hf__reply_text(r, 0), "a\0b", 4);
     assert_int_equal(feed_text(p, "$-1\r\n"), HF__PARSED);
@@ -111,7 +111,7 @@ static void test_numbers_out_of_text(void **state) {
         if (numbers[i].is) assert_int_equal(n, numbers[i].number);
     }
     int64_t n;
-    assert_int_equal(feed(p, "$3\r\n1\0002\r\n", 9), HF__PARSED);
+    assert_int_equal(feed_bytes(p, "$3\r\n1\0002\r\n", 9), HF__PARSED);
     assert_false(hf__reply_number(&p->reply, 0, &n)); /* not cut at its NUL */
 }
 
@@ -132,9 +132,9 @@ static void test_every_split_in_two(void **state) {
     static const char answer[] = "*4\r\n:1\r\n$16\r\n1700000000000000\r\n$0\r\n\r\n$3\r\na\r\n\r\n";
     size_t length = sizeof answer - 1;
     for (size_t cut = 0; cut <= length; cut++) {
-        hf__parsed first = feed(p, answer, cut);
+        hf__parsed first = feed_bytes(p, answer, cut);
         assert_int_equal(first, cut == length ? HF__PARSED : HF__PARSE_MORE);
-        if (cut < length) assert_int_equal(feed(p, answer + cut, length - cut), HF__PARSED);
+        if (cut < length) assert_int_equal(feed_bytes(p, answer + cut, length - cut), HF__PARSED);
         assert_int_equal(p->reply.count, 4);
         assert_int_equal(p->reply.item[0].integer, 1);
         assert_string_equal(p->reply.item[1].text, "1700000000000000");
@@ -209,7 +209,7 @@ static hf__parsed feed_sized(hf__parser *p, size_t first, size_t second) {
         memcpy(text + at + sizes[i], "\r\n", 2);
         at += sizes[i] + 2;
     }
-    return feed(p, text, at);
+    return feed_bytes(p, text, at);
 }
 
 static void test_text_is_capped(void **state) {
@@ -273,7 +273,7 @@ static void feed_random(hf__parser *p, hf__rand *rand) {
     char bytes[LONGEST_FEED];
     size_t length = (size_t)(hf__rand_next(rand) % LONGEST_FEED);
     for (size_t i = 0; i < length; i++) bytes[i] = draw_byte(rand);
-    hf__parsed parsed = feed(p, bytes, length);
+    hf__parsed parsed = feed_bytes(p, bytes, length);
     for (; parsed == HF__PARSED; parsed = hf__parser_next(p)) check_reply(&p->reply);
     if (parsed == HF__PARSE_BAD) renew_parser(p);
 }
@@ -293,7 +293,7 @@ static void test_damaged_answers(void **state) {
         memcpy(bytes, answer, sizeof answer);
         bytes[hf__rand_next(&rand) % (sizeof answer - 1)] = draw_byte(&rand);
         renew_parser(p);
-        if (feed(p, bytes, sizeof answer - 1) == HF__PARSED) check_reply(&p->reply);
+        if (feed_bytes(p, bytes, sizeof answer - 1) == HF__PARSED) check_reply(&p->reply);
     }
 }
 

@@ -28,7 +28,7 @@ static bool is_up(const relay_store *s, int link) {
     return s->links[link]->state == RING_UP;
 }
 
-static void publish(relay_store *s) {
+static void publish_state(relay_store *s) {
     const hf__store *commands = &s->links[COMMANDS]->store;
     hf__notifications_update(&s->notifications, is_up(s, SUBSCRIBER));
     s->store.up = commands->up;
@@ -69,7 +69,7 @@ static void go_on(relay_store *s, hf__time now) {
         go_where_it_is(s, now);
 }
 
-static void told(void *arg) {
+static void notice_failover(void *arg) {
     ring_client *c = arg;
     if (c->gone) return;
     ((relay_store *)c->store)->told = true;
@@ -89,11 +89,11 @@ static void repeat_releases(relay_store *s, hf__time now) {
 
 /* ---- The store's table ---- */
 
-static void submit(hf__store *store, hf__op *op, hf__time now) {
+static void store_submit(hf__store *store, hf__op *op, hf__time now) {
     hf__session_submit(&((relay_store *)store)->links[COMMANDS]->session, op, now);
 }
 
-static bool keeps(relay_store *s, hf__op *op, hf__time now) {
+static bool keep_op(relay_store *s, hf__op *op, hf__time now) {
     if (hf__release_log_reclaim(op)) return true;
     hf__release_log_note(&s->releases, op, now);
     return s->store.needs_claim && hf__replica_wait_take(&s->replica_wait, op, now);
@@ -103,23 +103,23 @@ static hf__op *next_completed(relay_store *s, hf__time now) {
     hf__op *op = s->store.needs_claim ? hf__replica_wait_completed(&s->replica_wait) : NULL;
     if (op) return op;
     do op = hf__session_completed(&s->links[COMMANDS]->session);
-    while (op && keeps(s, op, now));
+    while (op && keep_op(s, op, now));
     return op || !s->store.needs_claim ? op : hf__replica_wait_completed(&s->replica_wait);
 }
 
-static hf__op *completed(hf__store *store) {
+static hf__op *store_completed(hf__store *store) {
     relay_store *s = (relay_store *)store;
     hf__op *op = next_completed(s, ring_client_now(s->client));
     if (op) hf__notifications_note_answer(&s->notifications, op);
     return op;
 }
 
-static bool news(hf__store *store, hf__notification *out) {
+static bool store_notification(hf__store *store, hf__notification *out) {
     return hf__notifications_next(&((relay_store *)store)->notifications, out);
 }
 
 /* The command link leads. It subscribes once a waiter was queued. */
-static bool wanted(const relay_store *s, int link) {
+static bool wants_link(const relay_store *s, int link) {
     if (link == COMMANDS) return true;
     return is_up(s, COMMANDS) &&
            (link == SUBSCRIBER ? s->notifications.wanted : s->store.needs_claim);
@@ -127,14 +127,14 @@ static bool wanted(const relay_store *s, int link) {
 
 static void tick_link(relay_store *s, int link, hf__time now) {
     ring_link *l = s->links[link];
-    if (!wanted(s, link)) return;
+    if (!wants_link(s, link)) return;
     if (l->state == RING_IDLE && link == SUBSCRIBER)
         hf__notifications_connecting(&s->notifications);
     if (l->state == RING_IDLE && link == WAITS) hf__replica_wait_begin(&s->replica_wait);
     l->store.table->tick(&l->store, now);
 }
 
-static void tick(hf__store *store, hf__time now) {
+static void store_tick(hf__store *store, hf__time now) {
     relay_store *s = (relay_store *)store;
     if (s->told) go_where_it_is(s, now);
     s->told = false;
@@ -148,20 +148,20 @@ static void tick(hf__store *store, hf__time now) {
         ring_link_move(s->links[WAITS], s->links[WAITS]->node, now);
     tick_link(s, WAITS, now);
     if (s->store.needs_claim) hf__replica_wait_tick(&s->replica_wait, now);
-    publish(s);
+    publish_state(s);
 }
 
-static hf__time due(const hf__store *store) {
+static hf__time store_due(const hf__store *store) {
     const relay_store *s = (const relay_store *)store;
     hf__time at = s->store.needs_claim ? hf__replica_wait_due(&s->replica_wait) : HF__NEVER;
     for (int i = 0; i < LINKS; i++) {
         const hf__store *link = &s->links[i]->store;
-        if (wanted(s, i)) at = hf__sooner(at, link->table->due(link));
+        if (wants_link(s, i)) at = hf__sooner(at, link->table->due(link));
     }
     return at;
 }
 
-static bool flush(hf__store *store, pthread_mutex_t *mutex) {
+static bool store_flush(hf__store *store, pthread_mutex_t *mutex) {
     relay_store *s = (relay_store *)store;
     bool was_up = store->up, told = false;
     if (s->store.needs_claim) hf__replica_wait_tick(&s->replica_wait, ring_client_now(s->client));
@@ -169,7 +169,7 @@ static bool flush(hf__store *store, pthread_mutex_t *mutex) {
         hf__store *link = &s->links[i]->store;
         told |= link->table->flush(link, mutex);
     }
-    publish(s);
+    publish_state(s);
     told |= s->releases.repeat_now && is_up(s, COMMANDS);
     return told || store->up != was_up || s->notifications.must_recheck ||
            s->replica_wait.done_first;
@@ -180,11 +180,11 @@ static size_t in_flight(const hf__store *store) {
     return s->links[COMMANDS]->session.in_flight + s->replica_wait.count;
 }
 
-static void shut(hf__store *store, hf__time now) {
+static void store_shut(hf__store *store, hf__time now) {
     relay_store *s = (relay_store *)store;
     for (int i = 0; i < LINKS; i++) s->links[i]->store.table->shut(&s->links[i]->store, now);
     if (s->store.needs_claim) hf__replica_wait_tick(&s->replica_wait, now);
-    publish(s);
+    publish_state(s);
 }
 
 /* Frees memory that belongs to operations, which end before the store does. */
@@ -207,14 +207,14 @@ static void free_store(hf__store *store, bool forked) {
 }
 
 static const hf__store_table table = {.free = free_store,
-                                      .submit = submit,
-                                      .completed = completed,
-                                      .next_notification = news,
-                                      .tick = tick,
-                                      .due = due,
-                                      .flush = flush,
+                                      .submit = store_submit,
+                                      .completed = store_completed,
+                                      .next_notification = store_notification,
+                                      .tick = store_tick,
+                                      .due = store_due,
+                                      .flush = store_flush,
                                       .in_flight = in_flight,
-                                      .shut = shut};
+                                      .shut = store_shut};
 
 hf__store *relay_store_new(ring_client *c) {
     static const hf__session_role roles[LINKS] = {HF__COMMANDS, HF__MESSAGES, HF__REPLICAS};
@@ -226,7 +226,7 @@ hf__store *relay_store_new(ring_client *c) {
                                  .can_hand_off = true,
                                  .needs_claim = y->replicas > 0},
                        .client = c};
-    c->told.fn = told;
+    c->told.fn = notice_failover;
     c->told.arg = c;
     c->url.primary = name;
     c->url.replicas = y->replicas;

@@ -87,7 +87,7 @@ static bool expire_wanted(const rm_key *key, int64_t when, unsigned flags) {
     return !((flags & IF_SOONER) && ends && when >= key->expires_ms);
 }
 
-static void expire(rm_call *c, int64_t base, int64_t unit) {
+static void set_expire(rm_call *c, int64_t base, int64_t unit) {
     int64_t span, when;
     unsigned flags;
     if (!expire_conditions(c, &flags) || !rm_arg_integer(c, 2, &span)) return;
@@ -108,15 +108,15 @@ static void expire(rm_call *c, int64_t base, int64_t unit) {
 }
 
 static void c_pexpire(rm_call *c) {
-    expire(c, rm_now_ms(c->server), 1);
+    set_expire(c, rm_now_ms(c->server), 1);
 }
 
 static void c_expire(rm_call *c) {
-    expire(c, rm_now_ms(c->server), 1000);
+    set_expire(c, rm_now_ms(c->server), 1000);
 }
 
 static void c_pexpireat(rm_call *c) {
-    expire(c, 0, 1);
+    set_expire(c, 0, 1);
 }
 
 /* ---- Strings ---- */

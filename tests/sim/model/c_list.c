@@ -1,7 +1,7 @@
 /* Commands on lists. */
 #include "model/command.h"
 
-static void push(rm_call *c, bool left) {
+static void push_items(rm_call *c, bool left) {
     bool wrong;
     rm_key *key = rm_lookup_or_make(c, 1, RM_LIST, &wrong);
     if (wrong) return;
@@ -10,11 +10,11 @@ static void push(rm_call *c, bool left) {
 }
 
 static void c_lpush(rm_call *c) {
-    push(c, true);
+    push_items(c, true);
 }
 
 static void c_rpush(rm_call *c) {
-    push(c, false);
+    push_items(c, false);
 }
 
 static void pop_one(rm_call *c, rm_key *key, bool left) {
@@ -23,7 +23,7 @@ static void pop_one(rm_call *c, rm_key *key, bool left) {
     rm_erase(key, at);
 }
 
-static void pop(rm_call *c, bool left) {
+static void pop_items(rm_call *c, bool left) {
     int64_t count = 1;
     bool counted = c->argc > 2, wrong;
     if (c->argc > 3) {
@@ -50,11 +50,11 @@ static void pop(rm_call *c, bool left) {
 }
 
 static void c_lpop(rm_call *c) {
-    pop(c, true);
+    pop_items(c, true);
 }
 
 static void c_rpop(rm_call *c) {
-    pop(c, false);
+    pop_items(c, false);
 }
 
 static void c_llen(rm_call *c) {

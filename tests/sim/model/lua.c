@@ -116,7 +116,7 @@ static void answer_table(lua_State *L, hf__buffer *out) {
 }
 
 /* Numbers lose their fraction, as in Redis. */
-static int64_t truncated(lua_Number n) {
+static int64_t truncate_number(lua_Number n) {
     return n >= -9223372036854775808.0 && n < 9223372036854775808.0 ? (int64_t)n : INT64_MIN;
 }
 
@@ -124,7 +124,7 @@ static int64_t truncated(lua_Number n) {
 static void answer_value(lua_State *L, hf__buffer *out) {
     size_t length;
     switch (lua_type(L, -1)) {
-    case LUA_TNUMBER: rm_number(out, truncated(lua_tonumber(L, -1))); break;
+    case LUA_TNUMBER: rm_number(out, truncate_number(lua_tonumber(L, -1))); break;
     case LUA_TTABLE: answer_table(L, out); break;
     case LUA_TSTRING: {
         const char *text = lua_tolstring(L, -1, &length);
@@ -361,7 +361,7 @@ static bool is_planted(const char *sha1) {
     return false;
 }
 
-static int load(const char *sha1, rm_bytes text) {
+static int load_script(const char *sha1, rm_bytes text) {
     const char *found =
         is_planted(sha1) ? memmem(text.at, text.length, planted.find, strlen(planted.find)) : NULL;
     if (!found) return luaL_loadbuffer(lua, text.at, text.length, CHUNK);
@@ -386,7 +386,7 @@ bool rm_lua_compile(const char *sha1, rm_bytes text, hf__buffer *out) {
     bool compiled = !lua_isnil(lua, -1);
     lua_pop(lua, 1);
     if (!compiled) {
-        compiled = load(sha1, text) == 0;
+        compiled = load_script(sha1, text) == 0;
         if (compiled)
             lua_setfield(lua, -2, sha1);
         else

@@ -95,7 +95,7 @@ static void unknown_sub(const rm_call *call) {
     rm_error(call->out, "ERR unknown subcommand '%.128s'. Try %s HELP.", call->argv[1].at, upper);
 }
 
-static void unknown(const rm_call *call) {
+static void answer_unknown(const rm_call *call) {
     char args[128] = "";
     size_t used = 0;
     for (size_t i = 1; i < call->argc && used < sizeof args; i++)
@@ -106,7 +106,7 @@ static void unknown(const rm_call *call) {
 }
 
 /* Checks whether a command may run. Returns false after answering a refusal. */
-static bool admitted(const rm_call *call, const rm_command *command) {
+static bool may_run(const rm_call *call, const rm_command *command) {
     const rm_server *server = call->server;
     if (!arity_fits(command, call->argc)) {
         rm_error(call->out, "ERR wrong number of arguments for '%s' command", command->name);
@@ -128,15 +128,15 @@ static bool admitted(const rm_call *call, const rm_command *command) {
     return false;
 }
 
-static void execute(rm_conn *conn, const rm_bytes *argv, size_t argc) {
+static void execute_command(rm_conn *conn, const rm_bytes *argv, size_t argc) {
     const rm_command *first = find_command(argv[0]), *command = sub_command(first, argv, argc);
     rm_call call = {conn->server, conn, argv, argc, &conn->out, first ? first->name : NULL};
     if (command) call.name = command->name;
     if (!first)
-        unknown(&call);
+        answer_unknown(&call);
     else if (!command)
         unknown_sub(&call);
-    else if (admitted(&call, command)) {
+    else if (may_run(&call, command)) {
         uint64_t before = conn->server->offset;
         command->fn(&call);
         if (conn->server->offset != before) conn->offset = conn->server->offset;
@@ -206,7 +206,7 @@ void rm_feed(rm_conn *conn, const char *bytes, size_t length) {
     size_t done = 0, at = 0, argc;
     rm_bytes argv[RM_ARGS_MAX];
     while (!conn->failed && read_request(in, &at, argv, &argc, &conn->failed)) {
-        if (argc) execute(conn, argv, argc);
+        if (argc) execute_command(conn, argv, argc);
         done = at;
     }
     if (!done) return;

@@ -16,7 +16,7 @@
 #define CALM_AGE     (6 * HF__SEC) /* all nodes vote by then */
 #define FAR_APART_US 2000000       /* clocks of nodes that keep their data need not agree */
 
-static void plan(ring *r) {
+static void draw_plan(ring *r) {
     r->nodes = ring_chance(r, 2) ? 3 : 5;
     r->clients = 2 + (int)ring_draw(r, RING_CLIENTS - 1);
     r->callers = 1 + (int)ring_draw(r, RING_CALLERS);
@@ -63,7 +63,7 @@ static void stop_some(ring *r) {
 }
 
 /* Breaks the lock on some nodes soon after one of them granted it, while the token is in flight. */
-static void ran(ring_node *n, const rm_ran *script) {
+static void note_script(ring_node *n, const rm_ran *script) {
     ring *r = n->ring;
     if (!r->breaks_next || strcmp(script->sha1, hf__script_acquire.sha1) != 0) return;
     r->breaks_next = false;
@@ -71,7 +71,7 @@ static void ran(ring_node *n, const rm_ran *script) {
         if (!ring_chance(r, 3)) ring_at(r, &r->node[i].broken, r->now + ring_trip(r));
 }
 
-static void disturb(ring *r) {
+static void disturb_world(ring *r) {
     ring_node *n = &r->node[ring_draw(r, r->nodes)];
     switch (ring_draw(r, 9)) {
     case 0:
@@ -98,7 +98,7 @@ static void disturb(ring *r) {
 
 /* ---- A run ---- */
 
-static void play(ring *r) {
+static void play_run(ring *r) {
     for (int i = 0; i < (r->lossless ? ROUNDS : 1); i++) {
         ring_play(r, (r->lossless ? 2 : 12) * HF__SEC);
         for (int j = 0; j < r->nodes; j++) ring_check_left(r, &r->node[j]);
@@ -109,5 +109,8 @@ static void play(ring *r) {
     if (!r->lossless) ring_serve_all(r);
 }
 
-const ring_kind ring_this = {
-    .plan = plan, .open = open_client, .ran = ran, .disturb = disturb, .play = play};
+const ring_kind ring_this = {.plan = draw_plan,
+                             .open = open_client,
+                             .ran = note_script,
+                             .disturb = disturb_world,
+                             .play = play_run};

@@ -114,7 +114,7 @@ void ring_cut_some(ring *r) {
         }
 }
 
-static void disturb(void *arg) {
+static void disturb_world(void *arg) {
     ring *r = arg;
     ring_this.disturb(r);
     ring_at(r, &r->chaos, r->now + ring_draw(r, 2 * r->gap));
@@ -155,33 +155,33 @@ bool ring_step(ring *r, hf__time until) {
     return true;
 }
 
-static bool idle(const ring *r) {
+static bool all_idle(const ring *r) {
     for (int i = 0; i < r->clients; i++)
         for (int j = 0; !r->client[i].gone && j < r->callers; j++)
             if (r->client[i].callers[j].doing != RING_THINKS) return false;
     return true;
 }
 
-static void begin(ring *r) {
+static void begin_world(ring *r) {
     r->apart_us = APART_US;
     ring_this.plan(r);
     for (int i = 0; i < r->nodes; i++) ring_node_init(r, i);
     if (ring_this.begin) ring_this.begin(r);
     for (int i = 0; i < r->clients; i++) ring_client_init(r, i);
-    r->chaos = (ring_event){.fn = disturb, .arg = r};
+    r->chaos = (ring_event){.fn = disturb_world, .arg = r};
 }
 
-static void serve(ring *r, ring_client *c) {
+static void serve_client(ring *r, ring_client *c) {
     if (c->gone) return;
     hf__time until = r->now + CALM_LAST;
     ring_client_want(c);
-    while (!idle(r))
+    while (!all_idle(r))
         if (!ring_step(r, until)) break;
     if (!ring_client_served(c)) ring_fail(r, "client %d cannot acquire the name any more", c->slot);
 }
 
 void ring_serve_all(ring *r) {
-    for (int i = 0; i < r->clients; i++) serve(r, &r->client[i]);
+    for (int i = 0; i < r->clients; i++) serve_client(r, &r->client[i]);
 }
 
 void ring_play(ring *r, hf__time span) {
@@ -193,7 +193,7 @@ void ring_play(ring *r, hf__time span) {
     }
     end_chaos(r);
     until = r->now + CALM_SERVICE;
-    while (!idle(r))
+    while (!all_idle(r))
         if (!ring_step(r, until))
             ring_fail(r, "a caller still waits or releases, although there are no faults");
     until = r->now + CALM_UNDO;
@@ -201,7 +201,7 @@ void ring_play(ring *r, hf__time span) {
     }
 }
 
-static void end(ring *r) {
+static void end_world(ring *r) {
     for (int i = 0; i < r->clients; i++) ring_client_fini(&r->client[i]);
     ring_wires_fini(r);
     if (ring_this.end) ring_this.end(r);
@@ -217,9 +217,9 @@ void sim_run(uint64_t seed, sim_telling telling, sim_result *result) {
     r->trace.on = telling != SIM_SILENT;
     *result = (sim_result){0};
     if (!setjmp(r->failed)) {
-        begin(r);
+        begin_world(r);
         ring_this.play(r);
-        end(r);
+        end_world(r);
         result->good = true;
     }
     /* A failed run is not cleaned up: its process ends soon. */

@@ -62,7 +62,7 @@ static const char *kind_name(const hf__wait *wait) {
     return names[wait->kind];
 }
 
-static void begin_acquire(sim_caller *t, hf__time now) {
+static void submit_acquire(sim_caller *t, hf__time now) {
     sim_client *c = t->client;
     t->doing = SIM_ACQUIRING;
     t->began = now;
@@ -110,7 +110,7 @@ void sim_caller_draw_kind(sim_caller *t) {
     wait->permits = 1 + (uint32_t)sim_draw(w, sim_chance(w, 3) ? wait->capacity : 1);
 }
 
-static void acquire(sim_caller *t, int name, hf__time now) {
+static void begin_acquire(sim_caller *t, int name, hf__time now) {
     sim_world *w = world_of(t);
     bool logical = sim_chance(w, 8);
     t->name = name;
@@ -123,7 +123,7 @@ static void acquire(sim_caller *t, int name, hf__time now) {
     set_wait(t, sim_caller_draw_wait(t), now);
     t->cancel_at =
         sim_chance(w, w->plan.hasty ? 2 : 8) ? now + sim_draw(w, 200 * HF__MS) : HF__NEVER;
-    begin_acquire(t, now);
+    submit_acquire(t, now);
 }
 
 void sim_caller_want(sim_caller *t, int name, hf__time now) {
@@ -132,7 +132,7 @@ void sim_caller_want(sim_caller *t, int name, hf__time now) {
                          .lease_ms = world_of(t)->plan.leases[0]};
     set_wait(t, HF_FOREVER, now);
     t->cancel_at = HF__NEVER;
-    begin_acquire(t, now);
+    submit_acquire(t, now);
 }
 
 static void keep_hold(sim_caller *t) {
@@ -141,7 +141,7 @@ static void keep_hold(sim_caller *t) {
     sim_checks_entered(world_of(t), t);
 }
 
-static void acquired(sim_caller *t, hf__time now) {
+static void finish_acquire(sim_caller *t, hf__time now) {
     hf_result r = t->wait.call.result;
     SIM_TELL(world_of(t), t->name, "client %d.%d  acquire of %s: %s%s%s", t->client->slot, t->index,
              sim_names[t->name], hf_result_name(r), t->wait.call.detail ? ": " : "",
@@ -163,9 +163,9 @@ static void give_up(sim_caller *t, hf_result why, hf__time now) {
     hf__core_give_up(&t->wait, why, now);
 }
 
-static bool acquiring(sim_caller *t, hf__time now) {
+static bool continue_acquire(sim_caller *t, hf__time now) {
     if (t->wait.call.done)
-        acquired(t, now);
+        finish_acquire(t, now);
     else if (now >= t->cancel_at)
         give_up(t, HF_CANCELLED, now);
     else if (now >= hf__wait_until(&t->client->core, &t->wait))
@@ -189,7 +189,7 @@ static void begin_call(sim_caller *t, sim_doing doing, sim_hold *h, hf__time now
     t->until = hf__after_ms(now, t->client->core.config.command_timeout_ms);
 }
 
-static void release(sim_caller *t, sim_hold *h, hf__time now) {
+static void begin_release(sim_caller *t, sim_hold *h, hf__time now) {
     hf__ownership *ownership = h->hold->ownership;
     if (h->group && !sim_chance(world_of(t), 3)) {
         sim_many_let_go(t, h, now);
@@ -203,7 +203,7 @@ static void release(sim_caller *t, sim_hold *h, hf__time now) {
     hf__core_release(&t->client->core, h->hold, &t->call, now);
 }
 
-static bool releasing(sim_caller *t, hf__time now) {
+static bool continue_release(sim_caller *t, hf__time now) {
     if (t->call.done) {
         SIM_TELL(world_of(t), t->name, "client %d.%d  release of %s: %s", t->client->slot, t->index,
                  sim_names[t->name], hf_result_name(t->call.result));
@@ -231,7 +231,7 @@ void sim_caller_release_closed(sim_client *c, sim_hold *h, hf__time now) {
 
 /* ---- Extending ---- */
 
-static void extend(sim_caller *t, sim_hold *h, hf__time now) {
+static void begin_extend(sim_caller *t, sim_hold *h, hf__time now) {
     sim_world *w = world_of(t);
     t->lease_ms = 50 + sim_draw(w, w->plan.longest_ms - 50);
     SIM_TELL(w, h->name, "client %d.%d  extends %s by %lld ms", t->client->slot, t->index,
@@ -240,7 +240,7 @@ static void extend(sim_caller *t, sim_hold *h, hf__time now) {
     hf__core_extend(&t->client->core, h->hold->ownership, t->lease_ms, &t->call, now);
 }
 
-static bool extending(sim_caller *t, hf__time now) {
+static bool continue_extend(sim_caller *t, hf__time now) {
     if (t->call.done) {
         SIM_TELL(world_of(t), t->name, "client %d.%d  extension of %s: %s", t->client->slot,
                  t->index, sim_names[t->name], hf_result_name(t->call.result));
@@ -258,7 +258,7 @@ static bool extending(sim_caller *t, hf__time now) {
 
 /* ---- Upgrading and downgrading ---- */
 
-static void upgrade(sim_caller *t, sim_hold *h, hf__time now) {
+static void begin_upgrade(sim_caller *t, sim_hold *h, hf__time now) {
     sim_world *w = world_of(t);
     begin_call(t, SIM_UPGRADING, h, now);
     t->wait = (hf__wait){0};
@@ -269,7 +269,7 @@ static void upgrade(sim_caller *t, sim_hold *h, hf__time now) {
     hf__core_upgrade(&t->client->core, h->hold->ownership, &t->wait, now);
 }
 
-static bool upgrading(sim_caller *t, hf__time now) {
+static bool continue_upgrade(sim_caller *t, hf__time now) {
     if (t->wait.call.done) {
         SIM_TELL(world_of(t), t->name, "client %d.%d  upgrade of %s: %s", t->client->slot, t->index,
                  sim_names[t->name], hf_result_name(t->wait.call.result));
@@ -287,14 +287,14 @@ static bool upgrading(sim_caller *t, hf__time now) {
     return true;
 }
 
-static void downgrade(sim_caller *t, sim_hold *h, hf__time now) {
+static void begin_downgrade(sim_caller *t, sim_hold *h, hf__time now) {
     SIM_TELL(world_of(t), h->name, "client %d.%d  downgrades %s", t->client->slot, t->index,
              sim_names[h->name]);
     begin_call(t, SIM_DOWNGRADING, h, now);
     hf__core_downgrade(&t->client->core, h->hold->ownership, &t->call, now);
 }
 
-static bool downgrading(sim_caller *t, hf__time now) {
+static bool continue_downgrade(sim_caller *t, hf__time now) {
     if (t->call.done) {
         SIM_TELL(world_of(t), t->name, "client %d.%d  downgrade of %s: %s", t->client->slot,
                  t->index, sim_names[t->name], hf_result_name(t->call.result));
@@ -316,9 +316,9 @@ static bool act_up_and_down(sim_caller *t, sim_hold *h, hf__time now) {
     uint32_t kind = h->hold->ownership->kind;
     if (w->plan.sorts[h->name] != SIM_SHARES || sim_chance(w, 2)) return false;
     if (kind == HF_UPGRADABLE)
-        upgrade(t, h, now);
+        begin_upgrade(t, h, now);
     else if (kind == HF_WRITE)
-        downgrade(t, h, now);
+        begin_downgrade(t, h, now);
     else
         return false;
     return true;
@@ -326,7 +326,7 @@ static bool act_up_and_down(sim_caller *t, sim_hold *h, hf__time now) {
 
 /* ---- Looking and breaking ---- */
 
-static void look(sim_caller *t, hf__verb verb, int name, uint64_t token, hf__time now) {
+static void begin_look(sim_caller *t, hf__verb verb, int name, uint64_t token, hf__time now) {
     sim_client *c = t->client;
     if (!c->store.store.up) { /* hf_inspect would wait for a connection */
         sim_caller_think(t, now);
@@ -356,7 +356,7 @@ bool sim_caller_completed(sim_client *c, hf__op *op) {
     return false;
 }
 
-static bool looking(sim_caller *t, hf__time now) {
+static bool continue_look(sim_caller *t, hf__time now) {
     if (!t->op_done) return false;
     SIM_TELL(world_of(t), t->name, "client %d.%d  %s of %s: %s", t->client->slot, t->index,
              t->op.verb == HF__BREAK ? "break" : "look", sim_names[t->name],
@@ -398,13 +398,13 @@ static void act_idle_handed(sim_caller *t, hf__time now) {
     int64_t what = sim_draw(w, 100);
     sim_hold *others = some_hold(t, true);
     if (what < 6)
-        look(t, HF__INSPECT, some_name(t), 0, now);
+        begin_look(t, HF__INSPECT, some_name(t), 0, now);
     else if (what < 12 && (w->plan.faults & SIM_BREAKS))
-        look(t, HF__BREAK, some_name(t), 0, now);
+        begin_look(t, HF__BREAK, some_name(t), 0, now);
     else if (what < 16 && others)
-        release(t, others, now);
+        begin_release(t, others, now);
     else
-        acquire(t, some_name(t), now);
+        begin_acquire(t, some_name(t), now);
 }
 
 static void act_holding(sim_caller *t, sim_hold *h, hf__time now) {
@@ -413,25 +413,25 @@ static void act_holding(sim_caller *t, sim_hold *h, hf__time now) {
     int64_t what = sim_draw(w, 100);
     bool room = sim_caller_free_place(t->client) != NULL;
     if (what < 15 && room)
-        acquire(t, h->name, now);
+        begin_acquire(t, h->name, now);
     else if (what < 25 && room)
-        acquire(t, some_name(t), now);
+        begin_acquire(t, some_name(t), now);
     else if (what < 38)
-        extend(t, h, now);
+        begin_extend(t, h, now);
     else if (what < 40 && (w->plan.faults & SIM_BREAKS))
-        look(t, HF__BREAK, h->name, h->hold->ownership->token, now);
+        begin_look(t, HF__BREAK, h->name, h->hold->ownership->token, now);
     else
-        release(t, h, now);
+        begin_release(t, h, now);
 }
 
-static bool act(sim_caller *t, hf__time now) {
+static bool act_idle(sim_caller *t, hf__time now) {
     sim_client *c = t->client;
     if (now < t->next || !c->was_up || c->life == SIM_CLOSING) return false;
     sim_hold *h = some_hold(t, false);
     bool full = places_spoken_for(c) >= SIM_HOLDS;
     if (c->world->calm || full) {
         if (h)
-            release(t, h, now);
+            begin_release(t, h, now);
         else if (c->world->calm)
             t->next = HF__NEVER;
         else
@@ -446,13 +446,13 @@ static bool act(sim_caller *t, hf__time now) {
 
 bool sim_caller_step(sim_caller *t, hf__time now) {
     switch (t->doing) {
-    case SIM_IDLE: return act(t, now);
-    case SIM_ACQUIRING: return acquiring(t, now);
-    case SIM_RELEASING: return releasing(t, now);
-    case SIM_EXTENDING: return extending(t, now);
-    case SIM_UPGRADING: return upgrading(t, now);
-    case SIM_DOWNGRADING: return downgrading(t, now);
-    case SIM_LOOKING: return looking(t, now);
+    case SIM_IDLE: return act_idle(t, now);
+    case SIM_ACQUIRING: return continue_acquire(t, now);
+    case SIM_RELEASING: return continue_release(t, now);
+    case SIM_EXTENDING: return continue_extend(t, now);
+    case SIM_UPGRADING: return continue_upgrade(t, now);
+    case SIM_DOWNGRADING: return continue_downgrade(t, now);
+    case SIM_LOOKING: return continue_look(t, now);
     case SIM_TAKING: return sim_many_taking(t, now);
     case SIM_LETTING_GO: return sim_many_letting_go(t, now);
     }

@@ -104,22 +104,22 @@ static hf__time some_span(sim_world *w) {
     return sim_draw(w, sim_chance(w, 3) ? w->plan.longest_ms * HF__MS * 3 / 2 : 100 * HF__MS);
 }
 
-static void cut(sim_world *w) {
+static void cut_wire(sim_world *w) {
     sim_wire *wire = some_wire(w);
     if (wire) sim_wire_cut(wire);
 }
 
-static void stall(sim_world *w) {
+static void stall_wire(sim_world *w) {
     sim_wire *wire = some_wire(w);
     if (wire) sim_wire_stall(wire, w->now + some_span(w));
 }
 
-static void pause(sim_world *w) {
+static void pause_client(sim_world *w) {
     sim_client *c = some_client(w);
     if (c) sim_client_pause(c, some_span(w));
 }
 
-static void crash(sim_world *w) {
+static void crash_client(sim_world *w) {
     sim_client *c = some_client(w);
     if (c) sim_client_crash(c);
 }
@@ -129,7 +129,7 @@ static void close_client(sim_world *w) {
     if (c && w->now >= c->paused_until) sim_client_close(c);
 }
 
-static void restart(sim_world *w) {
+static void restart_server(sim_world *w) {
     if (!w->server_down) sim_server_restart(w, true, some_span(w) / 2);
 }
 
@@ -156,34 +156,34 @@ static void step_clock(sim_world *w) {
     sim_server_step(w, sim_draw(w, 2 * most + 1) - most);
 }
 
-static void silence(sim_world *w) {
+static void forbid_messages(sim_world *w) {
     if (!w->server.refused) sim_server_no_messages(w, some_span(w));
 }
 
-static void spoil(sim_world *w) {
+static void spoil_fence(sim_world *w) {
     sim_server_spoil(w, (int)sim_draw(w, w->plan.names), some_span(w));
 }
 
 static const struct {
     unsigned fault;
     void (*happens)(sim_world *w);
-} faults[] = {{SIM_CUTS, cut},
-              {SIM_STALLS, stall},
-              {SIM_PAUSES, pause},
-              {SIM_CRASHES, crash},
+} faults[] = {{SIM_CUTS, cut_wire},
+              {SIM_STALLS, stall_wire},
+              {SIM_PAUSES, pause_client},
+              {SIM_CRASHES, crash_client},
               {SIM_CLOSINGS, close_client},
-              {SIM_RESTARTS, restart},
+              {SIM_RESTARTS, restart_server},
               {SIM_DATA_LOSS, lose_data},
               {SIM_SCRIPT_FLUSHES, sim_server_forget_scripts},
               {SIM_SERVER_STALLS, stall_server},
               {SIM_FULL_MEMORY, fill_memory},
               {SIM_CLOCK_STEPS, step_clock},
               {SIM_ECHOES, sim_server_echo},
-              {SIM_NO_MESSAGES, silence},
+              {SIM_NO_MESSAGES, forbid_messages},
               {SIM_OLD_SERVER, sim_server_old_grants},
-              {SIM_SPOILT, spoil}};
+              {SIM_SPOILT, spoil_fence}};
 
-static void happen(void *arg) {
+static void cause_fault(void *arg) {
     sim_world *w = arg;
     size_t i = (size_t)sim_draw(w, (int64_t)(sizeof faults / sizeof *faults));
     if (w->plan.faults & faults[i].fault) faults[i].happens(w);
@@ -193,7 +193,7 @@ static void happen(void *arg) {
 /* ---- Beginning and end ---- */
 
 void sim_chaos_begin(sim_world *w) {
-    w->chaos = (sim_event){.fn = happen, .arg = w};
+    w->chaos = (sim_event){.fn = cause_fault, .arg = w};
     if (w->plan.faults) sim_at(w, &w->chaos, w->now + sim_draw(w, w->plan.gap));
 }
 

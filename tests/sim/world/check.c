@@ -89,7 +89,7 @@ bool sim_checks_good(const sim_claim *claim) {
 
 /* If the deadline has moved, the request behind it was sent at most two command timeouts before
    the client last ran. */
-static void refresh(sim_world *w, sim_claim *claim) {
+static void refresh_claim(sim_world *w, sim_claim *claim) {
     hf__time deadline = atomic_load(&claim->own->deadline);
     if (deadline == claim->deadline) return;
     claim->deadline = deadline;
@@ -160,7 +160,7 @@ static void check_claims(sim_world *w, bool looked) {
             free_claim(claim);
             continue;
         }
-        refresh(w, claim);
+        refresh_claim(w, claim);
         if (sim_checks_good(claim)) {
             if (sim_kinds_name(w, claim->name))
                 sim_kinds_claim(w, claim, looked);

@@ -54,7 +54,7 @@ static void be_born(sim_client *c) {
     SIM_TELL(w, SIM_ANY, "client %d  opens, as number %d", c->slot, c->number);
 }
 
-static void turn(void *arg);
+static void run_client(void *arg);
 
 sim_client *sim_client_new(sim_world *w, int slot, int callers) {
     sim_client *c = rm_alloc(sizeof *c);
@@ -62,7 +62,7 @@ sim_client *sim_client_new(sim_world *w, int slot, int callers) {
                       .slot = slot,
                       .life = SIM_GONE,
                       .caller_count = callers,
-                      .event = {.fn = turn, .arg = c}};
+                      .event = {.fn = run_client, .arg = c}};
     c->clock.base = HF__SEC + sim_draw(w, 1000 * HF__SEC);
     c->clock.ppm = w->plan.faults & SIM_DRIFT ? sim_drift(w) : 0;
     c->url = (hf__url){.scheme = HF__SCHEME_REDIS,
@@ -94,7 +94,7 @@ static void drop_operations(sim_client *c) {
 }
 
 /* Frees all memory of a process. Nothing else happens. */
-static void discard(sim_client *c) {
+static void discard_memory(sim_client *c) {
     drop_operations(c);
     for (hf__mapped *m = NULL; (m = hf__map_next(&c->core.entries, m));) {
         hf__entry *e = (hf__entry *)m;
@@ -122,7 +122,7 @@ static void plan_rebirth(sim_client *c) {
 void sim_client_crash(sim_client *c) {
     SIM_TELL(c->world, SIM_ANY, "client %d  crashes", c->slot);
     sim_checks_client_gone(c->world, c);
-    discard(c);
+    discard_memory(c);
     c->paused_until = 0;
     plan_rebirth(c);
 }
@@ -177,7 +177,7 @@ static bool close_step(sim_client *c, hf__time now) {
         if (c->holds[i].hold) sim_caller_release_closed(c, &c->holds[i], now);
     check_closed(c);
     SIM_TELL(c->world, SIM_ANY, "client %d  is closed", c->slot);
-    discard(c);
+    discard_memory(c);
     plan_rebirth(c);
     return false;
 }
@@ -200,20 +200,20 @@ static void take_lost(sim_client *c) {
     }
 }
 
-static void hear(sim_client *c, hf__time now) {
+static void take_notifications(sim_client *c, hf__time now) {
     hf__notification notification;
     hf__store *store = &c->store.store;
     while (store->table->next_notification(store, &notification))
         hf__core_notify(&c->core, &notification, now);
 }
 
-static void settle(sim_client *c, hf__time now) {
+static void process_client(sim_client *c, hf__time now) {
     hf__store *store = &c->store.store;
     hf__core_tick(&c->core, now);
     store->table->tick(store, now);
     if (store->up && c->core.link != store->link) c->up_since = now;
     hf__core_link_changed(&c->core, now);
-    hear(c, now);
+    take_notifications(c, now);
     do {
         for (hf__op *op; (op = store->table->completed(store));)
             if (!sim_caller_completed(c, op)) hf__core_complete(&c->core, op, now);
@@ -229,18 +229,18 @@ static bool callers_step(sim_client *c, hf__time now) {
     return acted;
 }
 
-static void pump(sim_client *c, hf__time now) {
+static void run_scheduler(sim_client *c, hf__time now) {
     hf__store *store = &c->store.store;
     bool again;
     do {
-        do settle(c, now);
+        do process_client(c, now);
         while (store->table->flush(store, NULL));
         again = callers_step(c, now);
         if (c->life == SIM_CLOSING) again |= close_step(c, now);
     } while (again && c->life != SIM_GONE);
 }
 
-static hf__time due(const sim_client *c) {
+static hf__time next_due(const sim_client *c) {
     hf__time at = hf__sooner(hf__core_due(&c->core), c->store.store.table->due(&c->store.store));
     for (int i = 0; i < c->caller_count; i++) at = hf__sooner(at, sim_caller_due(&c->callers[i]));
     if (c->life == SIM_CLOSING && !c->shut) at = hf__sooner(at, c->close_until);
@@ -248,7 +248,7 @@ static hf__time due(const sim_client *c) {
 }
 
 /* Mostly reads arrived bytes first; but another thread may run first. */
-static void turn(void *arg) {
+static void run_client(void *arg) {
     sim_client *c = arg;
     sim_world *w = c->world;
     if (c->life == SIM_GONE) be_born(c);
@@ -260,13 +260,13 @@ static void turn(void *arg) {
     c->turned_at = c->turns_at;
     c->turns_at = w->now;
     if (!sim_chance(w, 4)) sim_store_read(&c->store, now);
-    pump(c, now);
+    run_scheduler(c, now);
     if (c->life != SIM_GONE && sim_store_readable(&c->store)) {
         sim_store_read(&c->store, now);
-        pump(c, now);
+        run_scheduler(c, now);
     }
     if (c->life == SIM_GONE) return;
-    sim_at(w, &c->event, hf__later(w->now, sim_moment(&c->clock, due(c))));
+    sim_at(w, &c->event, hf__later(w->now, sim_moment(&c->clock, next_due(c))));
 }
 
 void sim_client_pause(sim_client *c, hf__time span) {

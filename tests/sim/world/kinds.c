@@ -13,13 +13,13 @@
 
 /* ---- Who holds ---- */
 
-static bool same(const sim_holder *a, const sim_holder *b) {
+static bool same_holder(const sim_holder *a, const sim_holder *b) {
     return a->slot == b->slot && a->number == b->number && a->ask == b->ask && a->lane == b->lane;
 }
 
-static const sim_holder *find(const sim_holding *holding, const sim_holder *h) {
+static const sim_holder *find_holder(const sim_holding *holding, const sim_holder *h) {
     for (size_t i = 0; i < holding->count; i++)
-        if (same(&holding->at[i], h)) return &holding->at[i];
+        if (same_holder(&holding->at[i], h)) return &holding->at[i];
     return NULL;
 }
 
@@ -31,11 +31,11 @@ static const sim_holder *find_ask(const sim_holding *holding, int slot, int numb
     return NULL;
 }
 
-static bool alone(const sim_holder *h) {
+static bool is_exclusive(const sim_holder *h) {
     return h->kind == 'm' || h->kind == 'w' || h->kind == 'g';
 }
 
-static bool over(const sim_world *w, const sim_holder *h) {
+static bool has_expired(const sim_world *w, const sim_holder *h) {
     return sim_server_ms(w) * 1000 > h->ends_us;
 }
 
@@ -53,7 +53,7 @@ bool sim_kinds_has(sim_world *w, const sim_client *c, int name, uint64_t number)
 
 /* ---- What clients think ---- */
 
-static bool enough(const sim_holder *h, const sim_claim *claim) {
+static bool covers_claim(const sim_holder *h, const sim_claim *claim) {
     const hf__ownership *ownership = claim->own;
     /* It has not learned of its upgrade. */
     bool untold = h->before == ownership->token && ownership->kind != HF_WRITE;
@@ -97,7 +97,7 @@ void sim_kinds_claim(sim_world *w, const sim_claim *claim, bool looked) {
     if (sim_checks_excused(w, claim)) return;
     const sim_holder *h = find_ask(&w->checks.holdings[claim->name], claim->client->slot,
                                    claim->client->number, ownership->acquire_id);
-    if (!h || over(w, h) || !enough(h, claim))
+    if (!h || has_expired(w, h) || !covers_claim(h, claim))
         sim_fail(w, claim->name,
                  "client %d holds %s as kind %" PRIu32 ", acquire id %" PRIu64 ", token %" PRIu64
                  ", for %.3f ms more, but in the server's data as %c, token %" PRIu64,
@@ -105,7 +105,7 @@ void sim_kinds_claim(sim_world *w, const sim_claim *claim, bool looked) {
                  ownership->acquire_id, ownership->token,
                  (double)(atomic_load(&ownership->deadline) - sim_client_now(claim->client)) /
                      HF__MS,
-                 h && !over(w, h) ? h->kind : '-', h ? h->token : 0);
+                 h && !has_expired(w, h) ? h->kind : '-', h ? h->token : 0);
     if (looked) check_count(w, claim, h);
     if (ownership->kind == HF_PERMITS) check_capacity(w, claim);
 }
@@ -200,7 +200,7 @@ void sim_kinds_downgraded(sim_world *w, const sim_caller *t) {
     if (h && h->stray) return;
     sim_probe_holding(w, t->name, &holding);
     h = find_ask(&holding, c->slot, c->number, ownership->acquire_id);
-    if (h && alone(h))
+    if (h && is_exclusive(h))
         sim_fail(w, t->name, "client %d.%d has downgraded %s, but the server has not", c->slot,
                  t->index, sim_names[t->name]);
 }
@@ -211,7 +211,7 @@ void sim_kinds_broken(sim_world *w, int name) {
     sim_probe_holding(w, name, &now);
     for (size_t i = 0; i < was->count; i++) {
         const sim_holder *h = &was->at[i];
-        if (find(&now, h)) continue;
+        if (find_holder(&now, h)) continue;
         sim_checks_note_broken(w, name, h->token);
         for (sim_claim *claim = w->checks.claims; claim; claim = claim->next)
             if (claim->name == name && claim->client->slot == h->slot &&
@@ -232,35 +232,35 @@ static void check_grant(sim_world *w, int name, const sim_holder *was, const sim
                  sim_names[name], h->token, n->granted);
 }
 
-static void carry(sim_world *w, int name, sim_holder *h, const sim_holder *was, bool late) {
+static void carry_history(sim_world *w, int name, sim_holder *h, const sim_holder *was, bool late) {
     const sim_name *n = &w->checks.names[name];
     if (!was) {
         h->stray = late && n->exposed;
         h->since = w->now;
         return;
     }
-    bool more = alone(h) && !alone(was);
+    bool more = is_exclusive(h) && !is_exclusive(was);
     h->stray = was->stray || (late && (h->ends_us > was->ends_us || more));
     h->miscounted = was->miscounted;
     h->since = more ? w->now : was->since;
 }
 
 /* Compares the last known holders of a name with the server's data now. */
-static void reread(sim_world *w, int name, bool late, sim_holding *now) {
+static void read_holders(sim_world *w, int name, bool late, sim_holding *now) {
     const sim_holding *was = &w->checks.holdings[name];
     uint64_t granted = w->checks.names[name].granted;
     sim_probe_holding(w, name, now);
     for (size_t i = 0; i < now->count; i++) {
         sim_holder *h = &now->at[i];
-        const sim_holder *before = find(was, h);
+        const sim_holder *before = find_holder(was, h);
         check_grant(w, name, before, h);
-        carry(w, name, h, before, late);
+        carry_history(w, name, h, before, late);
         if (h->token > granted) granted = h->token;
     }
     w->checks.names[name].granted = granted;
 }
 
-static void keep(sim_world *w, int name, const sim_holding *now) {
+static void keep_holders(sim_world *w, int name, const sim_holding *now) {
     sim_holding *kept = &w->checks.holdings[name];
     kept->count = now->count;
     kept->capacity = now->capacity;
@@ -269,8 +269,8 @@ static void keep(sim_world *w, int name, const sim_holding *now) {
 
 void sim_kinds_reread(sim_world *w, int name) {
     sim_holding now;
-    reread(w, name, false, &now);
-    keep(w, name, &now);
+    read_holders(w, name, false, &now);
+    keep_holders(w, name, &now);
 }
 
 /* ---- After a script ---- */
@@ -295,7 +295,7 @@ static const sim_standing *place_of(const sim_queue *queue, const sim_standing *
 }
 
 /* Returns true if the waiter now holds what it was queued for. */
-static bool got(const kinds_step *l, const sim_standing *s) {
+static bool got_lock(const kinds_step *l, const sim_standing *s) {
     for (size_t i = 0; i < l->now->count; i++) {
         const sim_holder *h = &l->now->at[i];
         if (h->slot != s->slot || h->number != s->number || h->lane != s->lane) continue;
@@ -305,7 +305,7 @@ static bool got(const kinds_step *l, const sim_standing *s) {
     return false;
 }
 
-static bool holds(const kinds_step *l, const sim_standing *s) {
+static bool still_holds(const kinds_step *l, const sim_standing *s) {
     return find_ask(l->now, s->slot, s->number, s->ask) != NULL;
 }
 
@@ -324,7 +324,7 @@ static void check_places(sim_world *w, const kinds_step *l) {
         if (place_of(l->queue, s) != s)
             sim_fail(w, l->name, "client %d is queued for %s twice, acquire id %" PRIu64, s->slot,
                      sim_names[l->name], s->ask);
-        if (got(l, s))
+        if (got_lock(l, s))
             sim_fail(w, l->name, "client %d holds %s, but is queued for it, acquire id %" PRIu64,
                      s->slot, sim_names[l->name], s->ask);
         if (s->kind == 'g' && l->queue->at[0].kind != 'g')
@@ -347,7 +347,7 @@ static bool is_actor(const kinds_step *l, const sim_standing *s) {
 /* Returns true if the wait is futile: the hold to upgrade is gone, or permits of another
    capacity are in use. */
 static bool in_vain(const kinds_step *l, const sim_standing *s) {
-    if (s->kind == 'g') return !holds(l, s);
+    if (s->kind == 'g') return !still_holds(l, s);
     return s->kind == 'p' && l->now->capacity && l->now->capacity != s->capacity;
 }
 
@@ -355,8 +355,8 @@ static void check_left(sim_world *w, const kinds_step *l) {
     if (w->checks.stepped || sim_probe_failed(l->ran)) return;
     for (size_t i = 0; i < l->was->count; i++) {
         const sim_standing *s = &l->was->at[i];
-        if (place_of(l->queue, s) || got(l, s) || is_actor(l, s)) continue;
-        if (s->kind == 'g' && !holds(l, s)) continue;
+        if (place_of(l->queue, s) || got_lock(l, s) || is_actor(l, s)) continue;
+        if (s->kind == 'g' && !still_holds(l, s)) continue;
         sim_fail(w, l->name,
                  "client %d, acquire id %" PRIu64 ", has lost its position in the queue for %s",
                  s->slot, s->ask, sim_names[l->name]);
@@ -364,7 +364,7 @@ static void check_left(sim_world *w, const kinds_step *l) {
 }
 
 /* Returns true if the waiter could hold together with the present holders. */
-static bool fits(const kinds_step *l, const sim_standing *s) {
+static bool fits_now(const kinds_step *l, const sim_standing *s) {
     uint32_t used = 0;
     if (!l->now->count) return true;
     for (size_t i = 0; i < l->now->count; i++) {
@@ -416,9 +416,9 @@ static bool asked_often(const sim_world *w, const kinds_step *l, const sim_holde
 }
 
 static void check_holder(sim_world *w, const kinds_step *l, const sim_holder *h) {
-    const sim_holder *before = find(l->before, h);
-    if (before && alone(before) == alone(h)) return;
-    if (before && !alone(h)) return; /* a downgrade */
+    const sim_holder *before = find_holder(l->before, h);
+    if (before && is_exclusive(before) == is_exclusive(h)) return;
+    if (before && !is_exclusive(h)) return; /* a downgrade */
     bool asked = l->ask == h->ask || (l->next && l->next == h->ask);
     bool handed = !(l->has_actor && l->slot == h->slot && l->number == h->number && asked);
     if (l->has_actor && !h->lane && l->slot == h->slot && l->number == h->number) handed = false;
@@ -435,12 +435,12 @@ static void check_holder(sim_world *w, const kinds_step *l, const sim_holder *h)
 static bool made_room(sim_world *w, const kinds_step *l) {
     sim_server_clock(w);
     for (size_t i = 0; i < l->before->count; i++) {
-        const sim_holder *h = &l->before->at[i], *now = find(l->now, h);
+        const sim_holder *h = &l->before->at[i], *now = find_holder(l->now, h);
         if (h->ends_us - 1000 <= w->server.now_us) continue;
-        if (!now || (alone(h) && !alone(now))) return true;
+        if (!now || (is_exclusive(h) && !is_exclusive(now))) return true;
     }
     for (size_t i = 0; i < l->was->count; i++)
-        if (!place_of(l->queue, &l->was->at[i]) && !got(l, &l->was->at[i])) return true;
+        if (!place_of(l->queue, &l->was->at[i]) && !got_lock(l, &l->was->at[i])) return true;
     return false;
 }
 
@@ -452,11 +452,11 @@ static void check_served(sim_world *w, const kinds_step *l) {
         if (in_vain(l, s)) continue;
         if (!sim_line_reachable(w, s)) {
             /* Waiting for it is still correct. */
-            if (asks_often(w, s) && (s->kind == 'g' || !fits(l, s))) return;
+            if (asks_often(w, s) && (s->kind == 'g' || !fits_now(l, s))) return;
             continue;
         }
         if (s->kind == 'g') return; /* it is notified, and then acquires */
-        if (fits(l, s))
+        if (fits_now(l, s))
             sim_fail(w, l->name,
                      "client %d, acquire id %" PRIu64 ", fits into %s, is queued and listens, "
                      "but was not granted",
@@ -468,7 +468,7 @@ static void check_served(sim_world *w, const kinds_step *l) {
 /* A client that was told that the store is unavailable must hold nothing, now and later. */
 static void check_refused(sim_world *w, const kinds_step *l, const sim_holder *h) {
     const sim_told *refused = &w->checks.names[l->name].refused[h->slot];
-    if (h->stray || find(l->before, h)) return;
+    if (h->stray || find_holder(l->before, h)) return;
     if (refused->number != h->number || refused->ask != h->ask) return;
     sim_fail(w, l->name,
              "client %d was told that the store is unavailable, and later was granted %s", h->slot,
@@ -485,7 +485,7 @@ void sim_kinds_ran(sim_world *w, const rm_ran *ran, int name, bool late, bool ke
                     .now = &now,
                     .was = &w->checks.queues[name],
                     .queue = &queue};
-    reread(w, name, late, &now);
+    read_holders(w, name, late, &now);
     sim_probe_queue(w, name, &queue);
     l.has_actor = sim_probe_actor(ran, name, &l.slot, &l.number, &l.ask);
     l.next = sim_probe_next(ran);
@@ -500,7 +500,7 @@ void sim_kinds_ran(sim_world *w, const rm_ran *ran, int name, bool late, bool ke
         check_holder(w, &l, h);
     }
     check_served(w, &l);
-    keep(w, name, &now);
+    keep_holders(w, name, &now);
     sim_line_copy(&w->checks.queues[name], &queue);
 }
 
@@ -512,7 +512,7 @@ static const sim_client *client_of(const sim_world *w, int slot, int number) {
     return c && c->life == SIM_RUNNING && c->number == number ? c : NULL;
 }
 
-static bool known(const sim_client *c, int name, uint64_t ask, bool lane) {
+static bool client_knows(const sim_client *c, int name, uint64_t ask, bool lane) {
     return lane ? sim_client_lane(c, name, ask) != NULL : sim_check_known(c, name, ask);
 }
 
@@ -530,8 +530,8 @@ static void check_holders(sim_world *w, int name) {
     for (size_t i = 0; i < holding->count; i++) {
         const sim_holder *h = &holding->at[i];
         const sim_client *c = client_of(w, h->slot, h->number);
-        if (!c || h->stray || over(w, h)) continue;
-        if (!known(c, name, h->ask, h->lane))
+        if (!c || h->stray || has_expired(w, h)) continue;
+        if (!client_knows(c, name, h->ask, h->lane))
             sim_fail(w, name,
                      "the server has %s for client %d, acquire id %" PRIu64
                      ", but the client does not know",
@@ -541,7 +541,7 @@ static void check_holders(sim_world *w, int name) {
 }
 
 /* Returns true if an upgrade is queued that no caller waits for any more. */
-static bool abandoned(const sim_world *w, const hf__entry *e, const sim_standing *s) {
+static bool is_abandoned(const sim_world *w, const hf__entry *e, const sim_standing *s) {
     if (s->kind != 'g' || !w->plan.fair || !e || !e->ownership) return false;
     return !e->busy && !e->ownership->verify && !(e->head && e->head->upgrade);
 }
@@ -553,7 +553,7 @@ static void check_queue(sim_world *w, int name) {
         const sim_client *c = client_of(w, s->slot, s->number);
         if (!c || s->stray) continue;
         const hf__entry *e = s->lane ? sim_client_lane(c, name, s->ask) : NULL;
-        if (!known(c, name, s->ask, s->lane) || abandoned(w, e, s))
+        if (!client_knows(c, name, s->ask, s->lane) || is_abandoned(w, e, s))
             sim_fail(w, name,
                      "client %d, acquire id %" PRIu64 ", is queued for %s as %c, but does "
                      "not wait",

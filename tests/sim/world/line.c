@@ -42,7 +42,7 @@ static void check_marks(sim_world *w, const line_step *l) {
         sim_fail(w, l->name, "%s has a queue, but its lock does not record it", sim_names[l->name]);
 }
 
-static const sim_standing *find(const sim_queue *queue, int slot, int number) {
+static const sim_standing *find_waiter(const sim_queue *queue, int slot, int number) {
     for (size_t i = 0; i < queue->count; i++)
         if (queue->at[i].slot == slot && queue->at[i].number == number) return &queue->at[i];
     return NULL;
@@ -51,12 +51,12 @@ static const sim_standing *find(const sim_queue *queue, int slot, int number) {
 static void check_places(sim_world *w, const line_step *l) {
     for (size_t i = 0; i < l->queue->count; i++) {
         const sim_standing *s = &l->queue->at[i];
-        if (find(l->queue, s->slot, s->number) != s)
+        if (find_waiter(l->queue, s->slot, s->number) != s)
             sim_fail(w, l->name, "client %d is queued for %s twice", s->slot, sim_names[l->name]);
         if (l->now->held && l->now->slot == s->slot && l->now->number == s->number)
             sim_fail(w, l->name, "client %d holds %s, but is queued for it", s->slot,
                      sim_names[l->name]);
-        const sim_standing *was = find(l->was, s->slot, s->number);
+        const sim_standing *was = find_waiter(l->was, s->slot, s->number);
         if (was && was->ask > s->ask && !w->checks.stepped)
             sim_fail(w, l->name,
                      "client %d was queued for %s with acquire id %" PRIu64
@@ -70,7 +70,7 @@ static void check_left(sim_world *w, const line_step *l) {
     if (w->checks.stepped || sim_probe_failed(l->ran)) return;
     for (size_t i = 0; i < l->was->count; i++) {
         const sim_standing *s = &l->was->at[i];
-        if (find(l->queue, s->slot, s->number)) continue;
+        if (find_waiter(l->queue, s->slot, s->number)) continue;
         if (l->now->held && l->now->slot == s->slot && l->now->number == s->number) continue;
         if (is_actor(l, s->slot, s->number) && l->ask >= s->ask) continue;
         sim_fail(w, l->name,
@@ -90,7 +90,7 @@ static void check_turn(sim_world *w, const line_step *l) {
     for (size_t i = 0; i < l->was->count; i++) {
         const sim_standing *s = &l->was->at[i];
         if (s->slot == now->slot && s->number == now->number) return;
-        if (find(l->queue, s->slot, s->number) && sim_line_reachable(w, s))
+        if (find_waiter(l->queue, s->slot, s->number) && sim_line_reachable(w, s))
             sim_fail(w, l->name,
                      "client %d got %s, although client %d was queued before it and listened",
                      now->slot, sim_names[l->name], s->slot);
@@ -101,7 +101,7 @@ static void check_turn(sim_world *w, const line_step *l) {
    then it will see the grant itself. After a restart the queue is as it was saved, and is not
    checked. */
 static bool asked_often(const sim_world *w, const line_step *l) {
-    const sim_standing *s = find(l->was, l->now->slot, l->now->number);
+    const sim_standing *s = find_waiter(l->was, l->now->slot, l->now->number);
     int64_t now_ms = sim_server_ms(w);
     if (!l->was->count) return true;
     return s && now_ms - s->seen_us / 1000 <= 1000 && now_ms - s->since_us / 1000 >= 1000;

@@ -15,7 +15,7 @@ static sim_world *world_of(const sim_caller *t) {
 
 /* ---- Multi-acquire ---- */
 
-static bool granted(const hf__multi_part *p) {
+static bool part_granted(const hf__multi_part *p) {
     return p->requested && p->wait.call.done && p->wait.call.result == HF_OK;
 }
 
@@ -75,7 +75,7 @@ void sim_many_take(sim_caller *t, hf__time now) {
 static void note_entered(sim_caller *t) {
     for (unsigned i = 0; i < t->all->count; i++) {
         const hf__multi_part *p = &t->all->parts[i];
-        const hf__ownership *ownership = granted(p) ? p->wait.hold->ownership : NULL;
+        const hf__ownership *ownership = part_granted(p) ? p->wait.hold->ownership : NULL;
         if (ownership && ownership != t->entered[i]) {
             t->name = t->names[i];
             t->wait = p->wait;
@@ -90,7 +90,7 @@ static void keep_all(sim_caller *t, hf__time now) {
     int group = ++w->groups;
     for (unsigned i = 0; i < t->all->count; i++) {
         hf_hold *hold = t->all->parts[i].wait.hold;
-        if (!granted(&t->all->parts[i]) || !hf__ownership_valid(hold->ownership, now))
+        if (!part_granted(&t->all->parts[i]) || !hf__ownership_valid(hold->ownership, now))
             sim_fail(w, t->names[i],
                      "client %d.%d was told that it holds all names, but does not hold %s",
                      t->client->slot, t->index, sim_names[t->names[i]]);
@@ -100,7 +100,7 @@ static void keep_all(sim_caller *t, hf__time now) {
 }
 
 static void free_part(hf__multi_part *p) {
-    if (granted(p)) hf__ownership_unref(p->wait.hold->ownership);
+    if (part_granted(p)) hf__ownership_unref(p->wait.hold->ownership);
     free(p->wait.hold);
     hf__ownership_unref(p->wait.ownership);
     free(p->wait.call.detail);
@@ -119,7 +119,7 @@ static void check_nothing(sim_caller *t) {
     }
 }
 
-static void taken(sim_caller *t, hf__time now) {
+static void finish_acquire(sim_caller *t, hf__time now) {
     hf_result r = t->all->call.result;
     SIM_TELL(world_of(t), SIM_ANY, "client %d.%d  acquire of %u names: %s%s%s", t->client->slot,
              t->index, t->all->count, hf_result_name(r), t->all->call.detail ? ": " : "",
@@ -151,7 +151,7 @@ hf__time sim_many_taken_by(const sim_caller *t) {
 bool sim_many_taking(sim_caller *t, hf__time now) {
     note_entered(t);
     if (t->all->call.done)
-        taken(t, now);
+        finish_acquire(t, now);
     else if (now >= sim_many_taken_by(t))
         give_up(t, now >= t->cancel_at ? HF_CANCELLED : HF_TIMEOUT, now);
     else
@@ -227,7 +227,7 @@ void sim_many_discard(sim_caller *t) {
 /* ---- The script ---- */
 
 /* Returns true if this acquire held the name at the last look. */
-static bool had(const sim_world *w, int name, int slot, int number, uint64_t ask) {
+static bool held_before(const sim_world *w, int name, int slot, int number, uint64_t ask) {
     if (!sim_kinds_name(w, name)) {
         const sim_seen *seen = &w->checks.names[name].seen;
         return seen->held && seen->slot == slot && seen->number == number && seen->ask == ask;
@@ -240,7 +240,7 @@ static bool had(const sim_world *w, int name, int slot, int number, uint64_t ask
     return false;
 }
 
-static bool has(sim_world *w, int name, int slot, int number, uint64_t ask) {
+static bool holds_now(sim_world *w, int name, int slot, int number, uint64_t ask) {
     if (!sim_kinds_name(w, name)) {
         sim_seen seen = sim_probe(w, name);
         return seen.held && seen.slot == slot && seen.number == number && seen.ask == ask;
@@ -260,8 +260,8 @@ void sim_many_ran(sim_world *w, const rm_ran *ran) {
         int slot, number, name = sim_probe_name(ran->keys[i], &is_lock);
         uint64_t ask;
         if (name == SIM_ANY || !sim_probe_actor(ran, name, &slot, &number, &ask)) continue;
-        bool now = has(w, name, slot, number, ask);
-        if (yes ? !now : now && !had(w, name, slot, number, ask))
+        bool now = holds_now(w, name, slot, number, ask);
+        if (yes ? !now : now && !held_before(w, name, slot, number, ask))
             sim_fail(w, name, "client %d was %s all names, but %s %s, acquire id %" PRIu64, slot,
                      yes ? "granted" : "refused", yes ? "does not hold" : "holds", sim_names[name],
                      ask);

@@ -39,14 +39,14 @@ static void add_chunk(sim_world *w, sim_flow *flow, const char *bytes, size_t le
 }
 
 /* Sometimes sends two pieces, one later than the other. */
-static void put(sim_world *w, sim_flow *flow, const char *bytes, size_t length) {
+static void put_bytes(sim_world *w, sim_flow *flow, const char *bytes, size_t length) {
     size_t first = length;
     if (length > 1 && sim_chance(w, 16)) first = 1 + (size_t)sim_draw(w, (int64_t)length - 1);
     add_chunk(w, flow, bytes, first);
     if (first < length) add_chunk(w, flow, bytes + first, length - first);
 }
 
-static sim_chunk *take(sim_flow *flow) {
+static sim_chunk *take_chunk(sim_flow *flow) {
     sim_chunk *chunk = flow->first;
     flow->first = chunk->next;
     if (!flow->first) flow->last = NULL;
@@ -54,7 +54,7 @@ static sim_chunk *take(sim_flow *flow) {
 }
 
 static void drop_flow(sim_world *w, sim_flow *flow) {
-    while (flow->first) free(take(flow));
+    while (flow->first) free(take_chunk(flow));
     sim_at(w, &flow->event, HF__NEVER);
 }
 
@@ -74,7 +74,7 @@ static void free_wire(sim_wire *wire) {
     free(wire);
 }
 
-static void disconnect(sim_wire *wire) {
+static void disconnect_server(sim_wire *wire) {
     if (wire->conn) rm_disconnect(wire->conn);
     wire->conn = NULL;
 }
@@ -86,7 +86,7 @@ static void break_wire(sim_wire *wire) {
     if (wire->link) sim_link_wake(wire->link);
 }
 
-static void turn(void *arg) {
+static void turn_wire(void *arg) {
     sim_wire *wire = arg;
     sim_world *w = wire->world;
     SIM_TELL(w, SIM_ANY, "wire %d  %s", wire->number,
@@ -94,7 +94,7 @@ static void turn(void *arg) {
              : wire->turns == BREAKS ? "breaks"
                                      : "closes at the server");
     if (wire->turns == SERVER_CLOSES) {
-        disconnect(wire);
+        disconnect_server(wire);
         free_wire(wire);
     } else if (wire->turns == BREAKS || w->server_down) {
         break_wire(wire);
@@ -117,7 +117,7 @@ static void deliver_up(void *arg) {
         sim_at(w, &wire->up.event, w->server_stalled_until);
         return;
     }
-    sim_chunk *chunk = take(&wire->up);
+    sim_chunk *chunk = take_chunk(&wire->up);
     if (wire->conn) {
         sim_server_clock(w);
         rm_feed(wire->conn, chunk->bytes, chunk->length);
@@ -131,7 +131,7 @@ static void deliver_up(void *arg) {
 
 static void deliver_down(void *arg) {
     sim_wire *wire = arg;
-    sim_chunk *chunk = take(&wire->down);
+    sim_chunk *chunk = take_chunk(&wire->down);
     hf__buffer_add(&wire->arrived, chunk->bytes, chunk->length);
     free(chunk);
     plan_flow(wire->world, &wire->down);
@@ -146,7 +146,7 @@ sim_wire *sim_wire_open(sim_world *w, struct sim_link *link) {
                        .link = link,
                        .up = {.event = {.fn = deliver_up, .arg = wire}},
                        .down = {.event = {.fn = deliver_down, .arg = wire}},
-                       .turn = {.fn = turn, .arg = wire}};
+                       .turn = {.fn = turn_wire, .arg = wire}};
     if (wire->next) wire->next->prev = wire;
     w->wires = wire;
     hf__buffer_init(&wire->arrived, RM_BYTES_MAX);
@@ -155,7 +155,7 @@ sim_wire *sim_wire_open(sim_world *w, struct sim_link *link) {
 }
 
 void sim_wire_send(sim_wire *wire, const char *bytes, size_t length) {
-    if (!wire->broken) put(wire->world, &wire->up, bytes, length);
+    if (!wire->broken) put_bytes(wire->world, &wire->up, bytes, length);
 }
 
 /* ---- Closing ---- */
@@ -261,7 +261,7 @@ void sim_net_answers(sim_world *w) {
         sim_wire *wire = conn->owner;
         if (!conn->out.length) continue;
         if (wire && wire->link && !wire->broken)
-            put(w, &wire->down, conn->out.data, conn->out.length);
+            put_bytes(w, &wire->down, conn->out.data, conn->out.length);
         hf__buffer_cut(&conn->out, 0);
     }
 }
@@ -280,7 +280,7 @@ void sim_net_server_gone(sim_world *w) {
 
 void sim_net_fini(sim_world *w) {
     while (w->wires) {
-        disconnect(w->wires);
+        disconnect_server(w->wires);
         free_wire(w->wires);
     }
 }

@@ -6,18 +6,18 @@
 #define PASSED_MOST 1
 
 /* A client whose grant expired before it received the message has had its turn. */
-static bool granted(const sim_world *w, const sim_client *c, int name, uint64_t number) {
+static bool was_granted(const sim_world *w, const sim_client *c, int name, uint64_t number) {
     const sim_seen *seen = &w->checks.names[name].seen;
     return seen->held && seen->slot == c->slot && seen->number == c->number && seen->ask == number;
 }
 
-static bool stands(const sim_world *w, const sim_client *c, int name) {
+static bool is_queued(const sim_world *w, const sim_client *c, int name) {
     if (!c || c->life != SIM_RUNNING) return false;
     const hf__entry *e = sim_client_entry(c, name);
     /* Without messages it is passed over. */
     bool hears = c->store.links[SIM_MESSAGES].state == SIM_LINK_UP;
     return hears && e && e->head && e->head->queued_until > sim_client_now(c) &&
-           !granted(w, c, name, e->head->acquire_id);
+           !was_granted(w, c, name, e->head->acquire_id);
 }
 
 void sim_order_look(sim_world *w) {
@@ -25,7 +25,7 @@ void sim_order_look(sim_world *w) {
         for (int name = 0; name < w->plan.names; name++) {
             if (sim_kinds_name(w, name)) continue;
             sim_stand *stand = &w->checks.stands[slot][name];
-            bool now = stands(w, w->clients[slot], name);
+            bool now = is_queued(w, w->clients[slot], name);
             if (now && !stand->stands) *stand = (sim_stand){0};
             stand->stands = now;
         }

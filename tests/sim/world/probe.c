@@ -17,13 +17,13 @@ static rm_key *lock_of(sim_world *w, int name) {
     return rm_look(&w->server, locks[name]);
 }
 
-static const char *field(const rm_key *key, const char *name) {
+static const char *find_field(const rm_key *key, const char *name) {
     int64_t at = rm_index(key, rm_text(name));
     return at < 0 ? NULL : key->items[at].value.at;
 }
 
 /* Reads hexadecimal digits: see sim_client_uuid. */
-static int hex(const char *at, int length) {
+static int read_hex(const char *at, int length) {
     int n = 0;
     for (; length > 0; length--, at++) n = n * 16 + (*at <= '9' ? *at - '0' : *at - 'a' + 10);
     return n;
@@ -33,12 +33,12 @@ sim_seen sim_probe(sim_world *w, int name) {
     sim_seen seen = {0};
     const rm_key *key = lock_of(w, name);
     if (!key || key->type != RM_HASH) return seen;
-    const char *holder = field(key, "n"), *token = field(key, "t");
+    const char *holder = find_field(key, "n"), *token = find_field(key, "t");
     if (!holder || !token || strlen(holder) < HF__UUID_LENGTH + 2 || holder[HF__UUID_LENGTH] != ':')
         sim_fail(w, name, "the lock's key has unexpected data");
     return (sim_seen){.held = true,
-                      .slot = hex(holder, 8),
-                      .number = hex(holder + HF__UUID_LENGTH - 7, 7),
+                      .slot = read_hex(holder, 8),
+                      .number = read_hex(holder + HF__UUID_LENGTH - 7, 7),
                       .ask = strtoull(holder + HF__UUID_LENGTH + 1, NULL, 10),
                       .token = strtoull(token, NULL, 10),
                       .expires_ms = key->expires_ms};
@@ -49,27 +49,27 @@ int64_t sim_probe_count(sim_world *w, int name, const char *client, const char *
     const rm_key *key = lock_of(w, name);
     if (!key) return -1;
     snprintf(text, sizeof text, "%s:%s", client, owner);
-    const char *count = field(key, text);
+    const char *count = find_field(key, text);
     return count ? strtoll(count, NULL, 10) : -1;
 }
 
 /* ---- Several holders ---- */
 
 static sim_holder holder_of(const char *id) {
-    return (sim_holder){.slot = hex(id, 8),
-                        .number = hex(id + HF__UUID_LENGTH - 7, 7),
+    return (sim_holder){.slot = read_hex(id, 8),
+                        .number = read_hex(id + HF__UUID_LENGTH - 7, 7),
                         .ask = strtoull(id + HF__UUID_LENGTH + 1, NULL, 10),
                         .lane = id[HF__UUID_LENGTH] == '#'};
 }
 
 static uint64_t number_field(const rm_key *key, const char *name) {
-    const char *value = field(key, name);
+    const char *value = find_field(key, name);
     return value ? strtoull(value, NULL, 10) : 0;
 }
 
 /* Reads the exclusive holder. */
 static void read_alone(sim_world *w, int name, const rm_key *key, sim_holding *holding) {
-    const char *id = field(key, "n"), *kind = field(key, "k");
+    const char *id = find_field(key, "n"), *kind = find_field(key, "k");
     sim_holder h = holder_of(id);
     h.token = number_field(key, "t");
     h.before = number_field(key, "o");
@@ -83,7 +83,7 @@ static void read_alone(sim_world *w, int name, const rm_key *key, sim_holding *h
 }
 
 static void read_holders(sim_world *w, int name, const rm_key *key, sim_holding *holding) {
-    const char *together = field(key, "k"), *upgrades = field(key, "g");
+    const char *together = find_field(key, "k"), *upgrades = find_field(key, "g");
     int64_t used = 0, first = INT64_MAX, used_said = (int64_t)number_field(key, "u");
     bool upgrades_held = !upgrades;
     char kind = together ? *together : '?';
@@ -125,7 +125,7 @@ void sim_probe_holding(sim_world *w, int name, sim_holding *holding) {
     const rm_key *key = lock_of(w, name);
     holding->count = holding->capacity = 0;
     if (!key || key->type != RM_HASH) return;
-    const char *holder = field(key, "n");
+    const char *holder = find_field(key, "n");
     if (!holder) sim_fail(w, name, "the lock's key has unexpected data");
     if (*holder == '*')
         read_holders(w, name, key, holding);
@@ -139,7 +139,7 @@ static void key_of(char *out, size_t size, int name, const char *suffix) {
     snprintf(out, size, "%s%s", locks[name], suffix);
 }
 
-static bool says(const char *text, const char *mark) {
+static bool has_mark(const char *text, const char *mark) {
     const char *at = text ? strchr(text, ' ') : NULL;
     return at && !strncmp(at, mark, strlen(mark));
 }
@@ -153,10 +153,10 @@ static char read_spec(const char *spec, uint32_t *weight, uint32_t *capacity) {
 }
 
 /* Reads a queue entry, or client:acquire_id alone. */
-static sim_standing standing(const char *entry) {
+static sim_standing read_waiter(const char *entry) {
     char *end;
-    sim_standing s = {.slot = hex(entry, 8),
-                      .number = hex(entry + HF__UUID_LENGTH - 7, 7),
+    sim_standing s = {.slot = read_hex(entry, 8),
+                      .number = read_hex(entry + HF__UUID_LENGTH - 7, 7),
                       .ask = strtoull(entry + HF__UUID_LENGTH + 1, &end, 10),
                       .lane = entry[HF__UUID_LENGTH] == '#',
                       .kind = 'm'};
@@ -176,22 +176,23 @@ static void read_note(const rm_key *notes, sim_standing *s) {
     char uuid[HF__UUID_LENGTH + 1], key[HF__UUID_LENGTH + 24];
     sim_client_uuid(uuid, s->slot, s->number);
     snprintf(key, sizeof key, s->lane ? "%s#%" PRIu64 : "%s", uuid, s->ask);
-    const char *said = field(notes, key);
+    const char *said = find_field(notes, key);
     if (said) sscanf(said, "%" SCNd64 " %" SCNd64, &s->seen_us, &s->since_us);
 }
 
 void sim_probe_queue(sim_world *w, int name, sim_queue *queue) {
     char text[32];
     const rm_key *lock = lock_of(w, name);
-    queue->lock_says = lock && lock->type == RM_HASH && says(field(lock, "n"), " q");
+    queue->lock_says = lock && lock->type == RM_HASH && has_mark(find_field(lock, "n"), " q");
     key_of(text, sizeof text, name, ":f");
     const rm_key *fence = rm_look(&w->server, text);
-    queue->fence_says = fence && fence->type == RM_STRING && says(fence->items[0].text.at, " q");
+    queue->fence_says =
+        fence && fence->type == RM_STRING && has_mark(fence->items[0].text.at, " q");
     key_of(text, sizeof text, name, ":q");
     const rm_key *line = rm_look(&w->server, text);
     queue->count = line ? line->count : 0;
     if (queue->count > SIM_QUEUE) sim_fail(w, name, "%s has too many waiters", text);
-    for (size_t i = 0; i < queue->count; i++) queue->at[i] = standing(line->items[i].text.at);
+    for (size_t i = 0; i < queue->count; i++) queue->at[i] = read_waiter(line->items[i].text.at);
     key_of(text, sizeof text, name, ":i");
     const rm_key *notes = rm_look(&w->server, text);
     for (size_t i = 0; notes && i < queue->count; i++) read_note(notes, &queue->at[i]);
@@ -254,7 +255,7 @@ int sim_probe_name(rm_bytes key, bool *is_lock) {
 
 /* ---- Scripts ---- */
 
-static bool answered(const rm_ran *ran, const char *with) {
+static bool answered_with(const rm_ran *ran, const char *with) {
     size_t length = strlen(with);
     return ran->answer.length >= length && !memcmp(ran->answer.at, with, length);
 }
@@ -277,30 +278,30 @@ uint64_t sim_probe_next(const rm_ran *ran) {
 sim_effect sim_probe_effect(const rm_ran *ran, uint64_t *token, uint64_t *wanted) {
     const hf__script *script = sim_probe_script(ran->sha1);
     *token = *wanted = 0;
-    if (script == &hf__script_acquire && answered(ran, "*5\r\n:0\r\n")) {
+    if (script == &hf__script_acquire && answered_with(ran, "*5\r\n:0\r\n")) {
         *wanted = strtoull(strrchr(ran->args[0].at, ':') + 1, NULL, 10);
         return SIM_BUSY;
     }
-    if (script == &hf__script_shared_acquire && answered(ran, "*5\r\n:0\r\n") &&
+    if (script == &hf__script_shared_acquire && answered_with(ran, "*5\r\n:0\r\n") &&
         ran->args[5].at[0] != 'g') {
         *wanted = strtoull(strrchr(ran->args[0].at, '#') + 1, NULL, 10);
         return SIM_BUSY;
     }
-    if (sim_probe_next(ran) && answered(ran, "*5\r\n:0\r\n")) {
+    if (sim_probe_next(ran) && answered_with(ran, "*5\r\n:0\r\n")) {
         *wanted = sim_probe_next(ran);
         return SIM_BUSY;
     }
-    if (script == &hf__script_shared_renew && answered(ran, "*2\r\n:0\r\n")) {
+    if (script == &hf__script_shared_renew && answered_with(ran, "*2\r\n:0\r\n")) {
         *token = strtoull(ran->args[4].at, NULL, 10);
         return SIM_DENIED;
     }
-    if (script == &hf__script_shared_renew && answered(ran, "*3\r\n:1\r\n")) return SIM_KEPT;
-    if (script == &hf__script_renew && answered(ran, ":-")) {
+    if (script == &hf__script_shared_renew && answered_with(ran, "*3\r\n:1\r\n")) return SIM_KEPT;
+    if (script == &hf__script_renew && answered_with(ran, ":-")) {
         *token = strtoull(ran->args[4].at, NULL, 10);
         return SIM_DENIED;
     }
-    if (script == &hf__script_renew && answered(ran, ":")) return SIM_KEPT;
-    if (script == &hf__script_break && answered(ran, "*3\r\n:1\r\n")) {
+    if (script == &hf__script_renew && answered_with(ran, ":")) return SIM_KEPT;
+    if (script == &hf__script_break && answered_with(ran, "*3\r\n:1\r\n")) {
         *token = last_number(ran->answer);
         *wanted = strtoull(ran->args[0].at, NULL, 10);
         return SIM_BROKE;
@@ -309,8 +310,9 @@ sim_effect sim_probe_effect(const rm_ran *ran, uint64_t *token, uint64_t *wanted
 }
 
 bool sim_probe_released(const rm_ran *ran, const sim_seen *holder) {
-    if (sim_probe_script(ran->sha1) != &hf__script_release || answered(ran, ":0")) return false;
-    sim_standing actor = standing(ran->args[0].at);
+    if (sim_probe_script(ran->sha1) != &hf__script_release || answered_with(ran, ":0"))
+        return false;
+    sim_standing actor = read_waiter(ran->args[0].at);
     return actor.slot == holder->slot && actor.number == holder->number && actor.ask >= holder->ask;
 }
 
@@ -320,7 +322,7 @@ bool sim_probe_of_many(const rm_ran *ran) {
 
 bool sim_probe_took_all(const rm_ran *ran) { /* two or three names */
     return sim_probe_of_many(ran) &&
-           (answered(ran, "*4\r\n:1\r\n") || answered(ran, "*5\r\n:1\r\n"));
+           (answered_with(ran, "*4\r\n:1\r\n") || answered_with(ran, "*5\r\n:1\r\n"));
 }
 
 /* Returns the index of the argument with the acquire that the script acts for, or of none. */
@@ -338,7 +340,7 @@ bool sim_probe_actor(const rm_ran *ran, int name, int *slot, int *number, uint64
         script != &hf__script_shared_release && script != &hf__script_renew &&
         script != &hf__script_acquire_all)
         return false;
-    sim_standing actor = standing(ran->args[actor_at(ran, name)].at);
+    sim_standing actor = read_waiter(ran->args[actor_at(ran, name)].at);
     *slot = actor.slot;
     *number = actor.number;
     *ask = actor.ask;
@@ -357,7 +359,7 @@ bool sim_probe_asks(const rm_ran *ran) {
 }
 
 bool sim_probe_failed(const rm_ran *ran) {
-    return answered(ran, "-");
+    return answered_with(ran, "-");
 }
 
 const hf__script *sim_probe_script(const char *sha1) {

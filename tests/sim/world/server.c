@@ -22,7 +22,7 @@ int64_t sim_server_ms(const sim_world *w) {
 
 /* ---- Messages ---- */
 
-static void overhear(void *arg, rm_bytes channel, rm_bytes message) {
+static void note_message(void *arg, rm_bytes channel, rm_bytes message) {
     sim_world *w = arg;
     sim_heard *heard = &w->heard[w->heard_count++ % SIM_HEARD];
     snprintf(heard->channel, sizeof heard->channel, "%s", channel.at);
@@ -167,7 +167,7 @@ void sim_server_init(sim_world *w) {
     w->server.watch = sim_checks_ran;
     w->server.watch_arg = w;
     w->server_event = (sim_event){.fn = comes_back, .arg = w};
-    w->server.overhear = overhear;
+    w->server.overhear = note_message;
     w->memory_event = (sim_event){.fn = memory_is_free, .arg = w};
     w->message_event = (sim_event){.fn = messages_again, .arg = w};
     connect_monitor(w);

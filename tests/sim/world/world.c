@@ -43,7 +43,7 @@ void sim_fail(sim_world *w, int name, const char *format, ...) {
 }
 
 /* Runs the next event if it is due by `until`; otherwise sets the time to `until`. */
-static bool step(sim_world *w, hf__time until) {
+static bool step_world(sim_world *w, hf__time until) {
     hf__time due = hf__heap_due(&w->events);
     if (due > until) {
         w->now = until;
@@ -65,7 +65,7 @@ static bool all_idle(const sim_world *w) {
     return true;
 }
 
-static int waiting(const sim_world *w) {
+static int count_waiting(const sim_world *w) {
     int count = 0;
     for (int i = 0; i < SIM_SLOTS; i++)
         for (int k = 0; w->clients[i] && k < w->clients[i]->caller_count; k++) {
@@ -89,13 +89,13 @@ static const sim_caller *some_waiting(const sim_world *w) {
 static hf__time served_by(const sim_world *w) {
     hf__time lease = w->plan.longest_ms * HF__MS;
     hf__time back = w->checks.set_back ? 10 * lease : 0;
-    return w->now + 2 * lease + back + CALM_CONNECT + waiting(w) * CALM_SERVICE;
+    return w->now + 2 * lease + back + CALM_CONNECT + count_waiting(w) * CALM_SERVICE;
 }
 
 static void run_until_idle(sim_world *w, const char *what) {
     hf__time until = served_by(w);
     while (!all_idle(w)) {
-        if (step(w, until)) continue;
+        if (step_world(w, until)) continue;
         const sim_caller *t = some_waiting(w);
         sim_fail(w, t ? t->name : SIM_ANY, "%s: client %d.%d still %s %s", what,
                  t ? t->client->slot : -1, t ? t->index : -1,
@@ -111,7 +111,7 @@ static void run_newcomer(sim_world *w) {
     w->clients[SIM_CLIENTS] = c;
     hf__time until = w->now + CALM_CONNECT;
     while (!c->was_up)
-        if (!step(w, until)) sim_fail(w, SIM_ANY, "a new client cannot connect");
+        if (!step_world(w, until)) sim_fail(w, SIM_ANY, "a new client cannot connect");
     for (int i = 0; i < w->plan.names; i++) sim_caller_want(&c->callers[i], i, sim_client_now(c));
     sim_client_wake(c);
     run_until_idle(w, "a newcomer");
@@ -133,7 +133,7 @@ static bool all_connected(const sim_world *w) {
 static void run_until_connected(sim_world *w) {
     hf__time until = w->now + CALM_CONNECT;
     while (!all_connected(w))
-        if (!step(w, until)) sim_fail(w, SIM_ANY, "a client does not reconnect");
+        if (!step_world(w, until)) sim_fail(w, SIM_ANY, "a client does not reconnect");
 }
 
 static void close_all(sim_world *w) {
@@ -143,13 +143,13 @@ static void close_all(sim_world *w) {
         if (w->clients[i] && w->clients[i]->life == SIM_RUNNING) sim_client_close(w->clients[i]);
     hf__time until = served_by(w);
     while (!all_gone(w))
-        if (!step(w, until)) sim_fail(w, SIM_ANY, "a client does not close");
+        if (!step_world(w, until)) sim_fail(w, SIM_ANY, "a client does not close");
 }
 
 /* After the last lease, the store holds only keys that are kept for a while. */
 static void check_store(sim_world *w) {
     hf__time until = served_by(w);
-    while (step(w, until)) {
+    while (step_world(w, until)) {
     }
     for (int i = 0; i < w->plan.names; i++) {
         if (sim_kinds_name(w, i) ? sim_kinds_held(w, i) : sim_probe(w, i).held)
@@ -163,7 +163,7 @@ static void check_store(sim_world *w) {
 
 /* ---- A run ---- */
 
-static void begin(sim_world *w) {
+static void begin_world(sim_world *w) {
     sim_plan_draw(w);
     SIM_TELL(w, SIM_ANY, "world  %d clients, %d callers, %d names, faults 0x%x", w->plan.clients,
              w->plan.callers, w->plan.names, w->plan.faults);
@@ -176,8 +176,8 @@ static void begin(sim_world *w) {
 }
 
 /* In some runs clients are closed in the middle of calls, in others they finish first. */
-static void play(sim_world *w) {
-    while (step(w, w->plan.lasts)) {
+static void play_run(sim_world *w) {
+    while (step_world(w, w->plan.lasts)) {
     }
     sim_chaos_end(w);
     if (sim_chance(w, 3)) {
@@ -191,7 +191,7 @@ static void play(sim_world *w) {
     check_store(w);
 }
 
-static void end(sim_world *w) {
+static void end_world(sim_world *w) {
     sim_checks_fini(w);
     for (int i = 0; i < SIM_SLOTS; i++)
         if (w->clients[i]) sim_client_free(w->clients[i]);
@@ -214,10 +214,10 @@ void sim_run(uint64_t seed, sim_telling telling, sim_result *result) {
     w->trace.on = telling != SIM_SILENT;
     *result = (sim_result){0};
     if (!setjmp(w->failed)) {
-        begin(w);
+        begin_world(w);
         w->plan.lasts += w->now;
-        play(w);
-        end(w);
+        play_run(w);
+        end_world(w);
         result->good = true;
     }
     /* A failed run is not cleaned up: its process ends soon. */
