@@ -29,7 +29,7 @@ enum { CONNECTIONS = 3, COMMANDS = 25000, ARGS = 32, READ_SIZE = 65536 };
 
 /* ---- Both servers ---- */
 
-struct side {
+struct check_side {
     redisContext *real; /* only its socket is used */
     rm_conn *model;
     hf__buffer answer; /* bytes from the real server that are not compared yet */
@@ -38,7 +38,7 @@ struct side {
 struct both {
     t_redis *redis;
     rm_server model;
-    struct side side[CONNECTIONS];
+    struct check_side side[CONNECTIONS];
     hf__rand rand;
     uint64_t seed;
     char said[4096]; /* the command, for messages */
@@ -85,7 +85,7 @@ static bool draw_chance(struct both *b, int64_t in) {
 
 /* ---- The real server's bytes ---- */
 
-static void write_real(struct side *s, const char *bytes, size_t length) {
+static void write_real(struct check_side *s, const char *bytes, size_t length) {
     while (length) {
         ssize_t n = write(s->real->fd, bytes, length);
         T_CHECK(n > 0);
@@ -94,7 +94,7 @@ static void write_real(struct side *s, const char *bytes, size_t length) {
     }
 }
 
-static void read_more(struct side *s) {
+static void read_more(struct check_side *s) {
     char bytes[READ_SIZE];
     ssize_t n = read(s->real->fd, bytes, sizeof bytes);
     if (n <= 0) t_fail("the server closed the connection");
@@ -122,7 +122,7 @@ static void drop_front(hf__buffer *a, size_t length) {
     hf__buffer_cut(a, a->length - length);
 }
 
-static size_t await_value(struct side *s) {
+static size_t await_value(struct check_side *s) {
     size_t end;
     while (!(end = value_end(&s->answer, 0))) read_more(s);
     return end;
@@ -154,7 +154,7 @@ static bool nearly_same(rm_bytes a, rm_bytes b) {
     return x == x_end && y == y_end;
 }
 
-static void compare_answers(struct both *b, struct side *s, bool timed) {
+static void compare_answers(struct both *b, struct check_side *s, bool timed) {
     hf__buffer *model = &s->model->out;
     T_CHECK(!s->model->failed);
     while (model->length) {
@@ -174,17 +174,17 @@ static void compare_answers(struct both *b, struct side *s, bool timed) {
 
 /* ---- Sending ---- */
 
-struct request {
+struct check_request {
     rm_bytes argv[ARGS];
     size_t argc;
 };
 
-static void encode_request(hf__buffer *out, const struct request *r) {
+static void encode_request(hf__buffer *out, const struct check_request *r) {
     rm_array(out, r->argc);
     for (size_t i = 0; i < r->argc; i++) rm_bulk(out, r->argv[i]);
 }
 
-static void describe_request(struct both *b, const struct request *r) {
+static void describe_request(struct both *b, const struct check_request *r) {
     size_t used = 0;
     b->said[0] = '\0';
     for (size_t i = 0; i < r->argc && used < sizeof b->said; i++)
@@ -194,7 +194,7 @@ static void describe_request(struct both *b, const struct request *r) {
 
 /* Sets the model's clock to the server's before a command, except on a subscribed connection,
    which allows few commands. */
-static void set_clock(struct both *b, struct side *s) {
+static void set_clock(struct both *b, struct check_side *s) {
     long long seconds, micros;
     size_t end = await_value(s);
     T_CHECK(s->answer.data[0] == '*');
@@ -205,8 +205,8 @@ static void set_clock(struct both *b, struct side *s) {
     drop_front(&s->answer, end);
 }
 
-static void exchange_both(struct both *b, int which, const struct request *r, bool timed) {
-    struct side *s = &b->side[which];
+static void exchange_both(struct both *b, int which, const struct check_request *r, bool timed) {
+    struct check_side *s = &b->side[which];
     static const char ask_time[] = "*1\r\n$4\r\nTIME\r\n";
     hf__buffer out;
     hf__buffer_init(&out, RM_BYTES_MAX);
@@ -369,7 +369,8 @@ static const char *fill_placeholder(struct both *b, const char *word) {
 }
 
 /* The words live in `memory` while the request is in use. */
-static void make_request(struct both *b, struct request *r, const char *template, char *memory) {
+static void make_request(struct both *b, struct check_request *r, const char *template,
+                         char *memory) {
     strcpy(memory, template);
     for (char *word = strtok(memory, " "); word; word = strtok(NULL, " "))
         r->argv[r->argc++] = rm_text(fill_placeholder(b, word));
@@ -377,7 +378,7 @@ static void make_request(struct both *b, struct request *r, const char *template
     if (draw_chance(b, 25)) r->argv[r->argc++] = rm_text(PICK(b, values));
     if (draw_chance(b, 25) && r->argc)
         r->argv[draw_below(b, (int64_t)r->argc)] = rm_text(PICK(b, values));
-    if (!r->argc || !r->argv[0].length) *r = (struct request){{rm_text("GET")}, 1};
+    if (!r->argc || !r->argv[0].length) *r = (struct check_request){{rm_text("GET")}, 1};
 }
 
 /* The same command through Lua: its answer passes both conversions. */
@@ -391,8 +392,8 @@ static const char *const wrappers[] = {
     "redis.call(unpack(ARGV)) return redis.call('EXISTS', 'a', 'b', 'c')",
 };
 
-static void wrap_in_lua(struct both *b, struct request *r) {
-    struct request inner = *r;
+static void wrap_in_lua(struct both *b, struct check_request *r) {
+    struct check_request inner = *r;
     r->argc = 0;
     r->argv[r->argc++] = rm_text("EVAL");
     r->argv[r->argc++] = rm_text(PICK(b, wrappers));
@@ -401,7 +402,7 @@ static void wrap_in_lua(struct both *b, struct request *r) {
 }
 
 static void random_command(struct both *b) {
-    struct request r = {.argc = 0};
+    struct check_request r = {.argc = 0};
     char memory[256];
     bool timed = draw_chance(b, 20);
     int which = (int)draw_below(b, CONNECTIONS - 1); /* the last one is for subscriptions */
@@ -411,7 +412,7 @@ static void random_command(struct both *b) {
 }
 
 static void send_words(struct both *b, int which, const char *words) {
-    struct request r = {.argc = 0};
+    struct check_request r = {.argc = 0};
     char memory[256];
     strcpy(memory, words);
     for (char *word = strtok(memory, " "); word; word = strtok(NULL, " "))
@@ -590,7 +591,7 @@ static const char *const scripts[] = {
 };
 
 static void eval_script(struct both *b, const char *text) {
-    struct request r = {.argc = 0};
+    struct check_request r = {.argc = 0};
     const char *words[] = {"EVAL", text, "2", "a", "b", "x", "17", ""};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) r.argv[r.argc++] = rm_text(words[i]);
     exchange_both(b, 0, &r, false);

@@ -101,15 +101,15 @@ static void test_who_polls_is_told_by_its_descriptor(void **state) {
 
 /* ---- Many threads ---- */
 
-typedef struct crowd {
+typedef struct sleepers {
     hf__wakers all;
     hf__waker *sleepers[CROWD];
     int asleep, woken;
-} crowd;
+} sleepers;
 
 /* Every second thread polls. */
 static void sleep_once(int index, void *arg) {
-    crowd *c = arg;
+    sleepers *c = arg;
     pthread_mutex_lock(&mutex);
     hf__waker *w = c->sleepers[index] = hf__waker_take(&c->all);
     hf__waker_reset(w);
@@ -135,9 +135,9 @@ static int read_locked(const int *count) {
     return now;
 }
 
-static void test_all_of_a_crowd_are_woken(void **state) {
+static void test_all_of_many_sleepers_are_woken(void **state) {
     (void)state;
-    static crowd c;
+    static sleepers c;
     t_threads *threads = t_threads_start(CROWD, sleep_once, &c);
     T_WAIT_UNTIL(read_locked(&c.asleep) == CROWD, t_patience(GIVE_UP_MS));
     pthread_mutex_lock(&mutex);
@@ -155,7 +155,7 @@ int main(void) {
         cmocka_unit_test(test_a_sleep_ends_in_its_time),
         cmocka_unit_test(test_only_who_polls_has_a_descriptor),
         cmocka_unit_test(test_who_polls_is_told_by_its_descriptor),
-        cmocka_unit_test(test_all_of_a_crowd_are_woken),
+        cmocka_unit_test(test_all_of_many_sleepers_are_woken),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,17 +50,17 @@ hf__entry *kit_entry(const hf__core *core, const char *name);
 
 enum { STAGE_OPS = 64, STAGE_WAITS = 64 };
 
-typedef struct stage {
+typedef struct core_stage {
     hf__store store;
     hf__core core;
     hf__time now;
-    hf__op *asked[STAGE_OPS]; /* submitted and not answered, oldest first */
+    hf__op *pending[STAGE_OPS]; /* submitted and not answered, oldest first */
     size_t count;
     kit_wait *waits[STAGE_WAITS]; /* given up when their time is over */
     size_t waiting;
     int lost;
     hf__time lost_at;
-} stage;
+} core_stage;
 
 #define STAGE_LEASE_MS   30000
 #define STAGE_COMMAND_MS 5000
@@ -71,46 +71,46 @@ int stage_set_up(void **state);
 int stage_tear_down(void **state);
 
 /* Start to acquire "name" (or another). */
-void stage_acquire(stage *s, kit_wait *w, uint64_t owner, int64_t wait_ms, int64_t lease_ms);
-void stage_acquire_named(stage *s, kit_wait *w, const char *name, uint64_t owner, int64_t wait_ms,
-                         int64_t lease_ms);
+void stage_acquire(core_stage *s, kit_wait *w, uint64_t owner, int64_t wait_ms, int64_t lease_ms);
+void stage_acquire_named(core_stage *s, kit_wait *w, const char *name, uint64_t owner,
+                         int64_t wait_ms, int64_t lease_ms);
 
 /* Starts a wait that the test has initialised itself. */
-void stage_begin(stage *s, kit_wait *w, const char *name);
+void stage_begin(core_stage *s, kit_wait *w, const char *name);
 
 /* Returns the only pending operation, which must have this verb. */
-hf__op *stage_asked(stage *s, hf__verb verb);
-void stage_nothing_asked(const stage *s);
+hf__op *stage_pending_op(core_stage *s, hf__verb verb);
+void stage_nothing_pending(const core_stage *s);
 
 /* Answers the oldest operation, which must have this verb. */
-void stage_answer(stage *s, hf__verb verb, hf_result result);
+void stage_answer(core_stage *s, hf__verb verb, hf_result result);
 /* Failed, but may have been executed. */
-void stage_answer_maybe(stage *s, hf__verb verb, hf_result result);
-void stage_answer_busy(stage *s, int64_t retry_ms);
+void stage_answer_maybe(core_stage *s, hf__verb verb, hf_result result);
+void stage_answer_busy(core_stage *s, int64_t retry_ms);
 
 /* Acquires and grants: it is held now, under token 7 if it is the first. */
-hf_hold *stage_take(stage *s, kit_wait *w, const char *name, int64_t lease_ms);
+hf_hold *stage_take(core_stage *s, kit_wait *w, const char *name, int64_t lease_ms);
 
 /* Answers operations that come up meanwhile; NULL: there must be none. */
-typedef void stage_answerer(stage *s);
+typedef void stage_answerer(core_stage *s);
 
 /* Advances the time, event by event. */
-void stage_run(stage *s, hf__time until, stage_answerer *answerer);
+void stage_run(core_stage *s, hf__time until, stage_answerer *answerer);
 
 /* Advances until an operation is submitted; fails if that is not before `until`. */
-hf__op *stage_run_to_ask(stage *s, hf__verb verb, hf__time until);
+hf__op *stage_run_to_op(core_stage *s, hf__verb verb, hf__time until);
 
 /* The first breaks the connection, and operations in flight may have been executed. The second
    restores it. */
-void stage_link_down(stage *s);
-void stage_link_up(stage *s);
+void stage_link_down(core_stage *s);
+void stage_link_up(core_stage *s);
 
-void stage_release(stage *s, hf_hold *hold, kit_call *call);
-void stage_extend(stage *s, hf_hold *hold, int64_t lease_ms, kit_call *call);
-void stage_give_up(stage *s, kit_wait *w, hf_result why);
+void stage_release(core_stage *s, hf_hold *hold, kit_call *call);
+void stage_extend(core_stage *s, hf_hold *hold, int64_t lease_ms, kit_call *call);
+void stage_give_up(core_stage *s, kit_wait *w, hf_result why);
 
 /* Call this after any direct action on the core. */
-void stage_settle(stage *s);
+void stage_process(core_stage *s);
 
 #define ASSERT_FINISHED(outcome_, result_)                                         \
     do {                                                                           \

@@ -39,10 +39,10 @@ static void test_deadline_is_before_the_stores(void **state) {
     hf__rand rand = {1};
     EACH_LEASE(i) {
         for (int n = 0; n < 1000; n++) {
-            hf__time asked = (hf__time)(hf__rand_next(&rand) % (uint64_t)(1000 * HF__SEC));
+            hf__time sent_at = (hf__time)(hf__rand_next(&rand) % (uint64_t)(1000 * HF__SEC));
             hf__time lease = leases[i] * HF__MS;
-            hf__time store = (asked + lease - lease / 100) / HF__MS * HF__MS;
-            assert_true(hf__lease_deadline(asked, leases[i]) <= store);
+            hf__time store = (sent_at + lease - lease / 100) / HF__MS * HF__MS;
+            assert_true(hf__lease_deadline(sent_at, leases[i]) <= store);
         }
     }
     assert_int_equal(hf__lease_deadline(7, 1000), 7 + 988 * HF__MS);

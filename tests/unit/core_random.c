@@ -77,7 +77,7 @@ struct client {
     kit_call close;
 };
 
-struct held {
+struct held_slot {
     hf_hold *hold; /* NULL: free slot */
     int client, name;
     kit_call extend;
@@ -97,7 +97,7 @@ struct world {
     kit_wait waits[WAITS];
     int wait_client[WAITS], wait_name[WAITS];
     bool wait_used[WAITS];
-    struct held holds[HOLDS];
+    struct held_slot holds[HOLDS];
     kit_call releases[HOLDS];
     bool release_used[HOLDS];
     long entered, lost;
@@ -330,7 +330,7 @@ static bool was_broken(const struct lock *l, uint64_t token) {
     return false;
 }
 
-static void check_hold(struct world *w, const struct held *h) {
+static void check_hold(struct world *w, const struct held_slot *h) {
     if (!h->hold || !hf__ownership_valid(h->hold->ownership, w->now)) return;
     const struct lock *l = &w->locks[h->name];
     if (was_broken(l, h->hold->ownership->token)) return;
@@ -363,7 +363,7 @@ static void enter_hold(struct world *w, size_t i) {
     size_t slot = 0;
     while (slot < HOLDS && w->holds[slot].hold) slot++;
     CHECK(w, slot < HOLDS);
-    w->holds[slot] = (struct held){
+    w->holds[slot] = (struct held_slot){
         .hold = wait->wait.hold, .client = w->wait_client[i], .name = w->wait_name[i]};
     CHECK(w, token >= l->entered || was_broken(l, token)); /* equal: re-entered */
     if (token > l->entered) l->entered = token;
@@ -490,7 +490,7 @@ static void collect_releases(struct world *w) {
         if (w->release_used[i] && w->releases[i].outcome.times) w->release_used[i] = false;
 }
 
-static void release_slot(struct world *w, struct held *h) {
+static void release_slot(struct world *w, struct held_slot *h) {
     hf__core *core = &w->clients[h->client].core;
     collect_releases(w);
     size_t i = 0;
@@ -507,20 +507,20 @@ static void release_slot(struct world *w, struct held *h) {
 }
 
 /* Returns a held slot, or NULL. A slot with an extend in progress is not released. */
-static struct held *some_hold(struct world *w) {
-    struct held *h = &w->holds[draw_below(w, HOLDS)];
+static struct held_slot *some_hold(struct world *w) {
+    struct held_slot *h = &w->holds[draw_below(w, HOLDS)];
     if (!h->hold) return NULL;
     if (h->extending && h->extend.outcome.times) h->extending = false;
     return h->extending ? NULL : h;
 }
 
 static void begin_release(struct world *w) {
-    struct held *h = some_hold(w);
+    struct held_slot *h = some_hold(w);
     if (h) release_slot(w, h);
 }
 
 static void begin_extend(struct world *w) {
-    struct held *h = some_hold(w);
+    struct held_slot *h = some_hold(w);
     if (!h) return;
     h->extending = true;
     hf__core_extend(&w->clients[h->client].core, h->hold->ownership, 50 + draw_below(w, 2000),

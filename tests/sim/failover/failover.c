@@ -23,8 +23,8 @@ static void draw_plan(ring *r) {
 static void begin_world(ring *r) {
     relay_init(r, r->loose ? 0 : 1 + (int)ring_draw(r, 2));
     for (int i = 1; i < r->nodes; i++) r->node[i].clock.ppm = r->node[0].clock.ppm;
-    RING_TELL(r, "world  %d clients, %d callers, lease %lld ms, replicas=%d", r->clients,
-              r->callers, (long long)r->lease_ms, r->relay->replicas);
+    RING_LOG(r, "world  %d clients, %d callers, lease %lld ms, replicas=%d", r->clients, r->callers,
+             (long long)r->lease_ms, r->relay->replicas);
 }
 
 static void replicate_script(ring_node *n, const rm_ran *script) {
@@ -47,7 +47,7 @@ static bool doubts_grant(const ring_client *c) {
 
 static void lag_node(ring *r, relay_node *n, hf__time most) {
     n->lags_until = r->now + ring_draw(r, most);
-    RING_TELL(r, "node %d  lags until %.3f ms", n->node->number, (double)n->lags_until / HF__MS);
+    RING_LOG(r, "node %d  lags until %.3f ms", n->node->number, (double)n->lags_until / HF__MS);
 }
 
 static void restart_node(ring *r, ring_node *n, hf__time away) {
@@ -63,7 +63,7 @@ static void fail_over(ring *r) {
     switch (ring_draw(r, 3)) {
     case 0: restart_node(r, n, in + ring_draw(r, 2 * DETECT_MOST)); break;
     case 1: ring_node_stop(n, in + ring_draw(r, 2 * DETECT_MOST)); break;
-    default: RING_TELL(r, "node %d  is cut off from the others", n->number); break;
+    default: RING_LOG(r, "node %d  is cut off from the others", n->number); break;
     }
     for (int i = 0; i < r->nodes; i++)
         if (ring_chance(r, 2)) lag_node(r, &r->relay->at[i], in);

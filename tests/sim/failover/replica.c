@@ -198,7 +198,7 @@ static void demote_node(void *arg) {
         ring_at(y->ring, &n->follows_next, y->ring->now + AGAIN);
         return;
     }
-    RING_TELL(y->ring, "node %d  follows node %d", n->node->number, y->primary);
+    RING_LOG(y->ring, "node %d  follows node %d", n->node->number, y->primary);
     ring_node_break_wires(n->node);
     for (int i = 0; i < RELAY_NODES; i++) n->acked[i] = 0;
     follow_primary(n, y->primary);
@@ -230,7 +230,7 @@ static bool any_down(const relay *y) {
 
 static void tell_clients(ring *r, hf__time within) {
     for (int i = 0; i < r->clients; i++)
-        ring_at(r, &r->client[i].told, r->now + ring_draw(r, within));
+        ring_at(r, &r->client[i].failover_notice, r->now + ring_draw(r, within));
 }
 
 static void promote_replica(void *arg) {
@@ -248,9 +248,9 @@ static void promote_replica(void *arg) {
     n->node->stopped_until = 0;
     n->node->server.replica = false;
     for (int i = 0; i < RELAY_NODES; i++) n->acked[i] = 0;
-    RING_TELL(r, "node %d  is promoted, with %llu of %llu writes", new,
-              (unsigned long long)n->node->server.offset,
-              (unsigned long long)r->node[old].server.offset);
+    RING_LOG(r, "node %d  is promoted, with %llu of %llu writes", new,
+             (unsigned long long)n->node->server.offset,
+             (unsigned long long)r->node[old].server.offset);
     y->primary = new;
     y->failing = false;
     for (int i = 0; i < RELAY_NODES; i++)

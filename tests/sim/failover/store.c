@@ -21,7 +21,7 @@ typedef struct relay_store {
     hf__replica_wait replica_wait;
     hf__release_log releases;
     uint64_t repeated;
-    bool told; /* of a failover; handled when the store runs */
+    bool follow_now; /* of a failover; handled when the store runs */
 } relay_store;
 
 static bool is_up(const relay_store *s, int link) {
@@ -46,7 +46,7 @@ static void publish_state(relay_store *s) {
 
 static void go_to(relay_store *s, ring_node *n, hf__time now) {
     if (s->links[COMMANDS]->node == n) return;
-    RING_TELL(s->client->ring, "client %d  switches to node %d", s->client->slot, n->number);
+    RING_LOG(s->client->ring, "client %d  switches to node %d", s->client->slot, n->number);
     for (int i = 0; i < LINKS; i++) ring_link_move(s->links[i], n, now);
     for (int i = 0; s->client->ring->loose && i < RING_CALLERS; i++)
         s->client->callers[i].doubtful =
@@ -72,7 +72,7 @@ static void go_on(relay_store *s, hf__time now) {
 static void notice_failover(void *arg) {
     ring_client *c = arg;
     if (c->gone) return;
-    ((relay_store *)c->store)->told = true;
+    ((relay_store *)c->store)->follow_now = true;
     ring_client_wake(c);
 }
 
@@ -136,8 +136,8 @@ static void tick_link(relay_store *s, int link, hf__time now) {
 
 static void store_tick(hf__store *store, hf__time now) {
     relay_store *s = (relay_store *)store;
-    if (s->told) go_where_it_is(s, now);
-    s->told = false;
+    if (s->follow_now) go_where_it_is(s, now);
+    s->follow_now = false;
     go_on(s, now);
     tick_link(s, COMMANDS, now);
     repeat_releases(s, now);
@@ -163,15 +163,15 @@ static hf__time store_due(const hf__store *store) {
 
 static bool store_flush(hf__store *store, pthread_mutex_t *mutex) {
     relay_store *s = (relay_store *)store;
-    bool was_up = store->up, told = false;
+    bool was_up = store->up, changed = false;
     if (s->store.needs_claim) hf__replica_wait_tick(&s->replica_wait, ring_client_now(s->client));
     for (int i = 0; i < LINKS; i++) {
         hf__store *link = &s->links[i]->store;
-        told |= link->table->flush(link, mutex);
+        changed |= link->table->flush(link, mutex);
     }
     publish_state(s);
-    told |= s->releases.repeat_now && is_up(s, COMMANDS);
-    return told || store->up != was_up || s->notifications.must_recheck ||
+    changed |= s->releases.repeat_now && is_up(s, COMMANDS);
+    return changed || store->up != was_up || s->notifications.must_recheck ||
            s->replica_wait.done_first;
 }
 
@@ -226,8 +226,8 @@ hf__store *relay_store_new(ring_client *c) {
                                  .can_hand_off = true,
                                  .needs_claim = y->replicas > 0},
                        .client = c};
-    c->told.fn = notice_failover;
-    c->told.arg = c;
+    c->failover_notice.fn = notice_failover;
+    c->failover_notice.arg = c;
     c->url.primary = name;
     c->url.replicas = y->replicas;
     for (int i = 0; i < LINKS; i++) {

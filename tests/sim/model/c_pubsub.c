@@ -112,7 +112,7 @@ int64_t rm_publish(rm_server *server, rm_bytes channel, rm_bytes message) {
 
 static void c_publish(rm_call *c) {
     rm_number(c->out, rm_publish(c->server, c->argv[1], c->argv[2]));
-    if (c->server->overhear) c->server->overhear(c->server->watch_arg, c->argv[1], c->argv[2]);
+    if (c->server->on_publish) c->server->on_publish(c->server->watch_arg, c->argv[1], c->argv[2]);
 }
 
 /* Patterns are not counted. */

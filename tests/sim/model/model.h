@@ -50,7 +50,7 @@ typedef struct rm_ran {
 } rm_ran;
 
 typedef void rm_watch(void *arg, const rm_ran *ran);
-typedef void rm_overhear(void *arg, rm_bytes channel, rm_bytes message);
+typedef void rm_on_publish(void *arg, rm_bytes channel, rm_bytes message);
 typedef void rm_wait(void *arg, rm_conn *conn, int64_t replicas, int64_t timeout_ms);
 
 struct rm_server {
@@ -63,9 +63,9 @@ struct rm_server {
     const char *refused;                 /* a command that no user may run; NULL: none */
     char (*scripts)[RM_SHA1_LENGTH + 1]; /* the script cache; lua.c has their code */
     size_t script_count;
-    rm_watch *watch;       /* called after each script */
-    rm_overhear *overhear; /* called for each message that a command publishes */
-    void *watch_arg;       /* passed to both, and to `wait` */
+    rm_watch *watch;           /* called after each script */
+    rm_on_publish *on_publish; /* called for each message that a command publishes */
+    void *watch_arg;           /* passed to both, and to `wait` */
 
     /* The owner does the replication; `offset` grows with every write. `wait` answers WAIT
        later. Without it there are no replicas. */

@@ -51,14 +51,14 @@ static void begin_acquire(ring_caller *t, hf__time now) {
     t->doing = RING_WAITS;
     t->doubtful = false;
     t->floor = r->ended_token;
-    RING_TELL(r, "client %d.%d  acquires the name", t->client->slot, t->number);
+    RING_LOG(r, "client %d.%d  acquires the name", t->client->slot, t->number);
     hf__core_acquire(&t->client->core, &t->wait, RING_NAME, strlen(RING_NAME), now);
 }
 
 static void finish_acquire(ring_caller *t, hf__time now) {
     ring *r = t->client->ring;
-    RING_TELL(r, "client %d.%d  acquire: %s %s", t->client->slot, t->number,
-              hf_result_name(t->wait.call.result), t->wait.call.detail ? t->wait.call.detail : "");
+    RING_LOG(r, "client %d.%d  acquire: %s %s", t->client->slot, t->number,
+             hf_result_name(t->wait.call.result), t->wait.call.detail ? t->wait.call.detail : "");
     free(t->wait.call.detail);
     if (t->wait.call.result != HF_OK) {
         r->refused++;
@@ -77,7 +77,7 @@ static void finish_acquire(ring_caller *t, hf__time now) {
 }
 
 static void begin_release(ring_caller *t, hf__time now) {
-    RING_TELL(t->client->ring, "client %d.%d  releases", t->client->slot, t->number);
+    RING_LOG(t->client->ring, "client %d.%d  releases", t->client->slot, t->number);
     ring_left(t->client->ring, t);
     t->doing = RING_RELEASES;
     t->call = (hf__call){0};
@@ -93,8 +93,8 @@ static void drop_hold(ring_caller *t) {
 
 static void finish_release(ring_caller *t, hf__time now) {
     ring *r = t->client->ring;
-    RING_TELL(r, "client %d.%d  release: %s", t->client->slot, t->number,
-              hf_result_name(t->call.result));
+    RING_LOG(r, "client %d.%d  release: %s", t->client->slot, t->number,
+             hf_result_name(t->call.result));
     r->lost += t->call.result == HF_LOST;
     free(t->call.detail);
     drop_hold(t);
@@ -215,12 +215,12 @@ static hf__time next_due(const ring_client *c) {
     return at;
 }
 
-static void be_born(ring_client *c);
+static void start_process(ring_client *c);
 
 static void run_client(void *arg) {
     ring_client *c = arg;
     ring *r = c->ring;
-    if (c->gone) be_born(c);
+    if (c->gone) start_process(c);
     if (r->now < c->paused_until) {
         ring_at(r, &c->event, c->paused_until);
         return;
@@ -237,7 +237,7 @@ static void run_client(void *arg) {
 
 /* ---- Start and end ---- */
 
-static void be_born(ring_client *c) {
+static void start_process(ring_client *c) {
     ring *r = c->ring;
     c->gone = false;
     c->number = ++r->clients_made;
@@ -253,7 +253,7 @@ static void be_born(ring_client *c) {
         c->callers[i] = (ring_caller){.client = c, .number = i};
         think_again(&c->callers[i], ring_client_now(c));
     }
-    RING_TELL(r, "client %d  opens, as number %d", c->slot, c->number);
+    RING_LOG(r, "client %d  opens, as number %d", c->slot, c->number);
 }
 
 void ring_client_init(ring *r, int slot) {
@@ -268,7 +268,7 @@ void ring_client_init(ring *r, int slot) {
                        .connect_timeout_ms = r->command_ms,
                        .command_timeout_ms = r->command_ms};
     hf__log_init(&c->log, NULL, NULL, 0);
-    be_born(c);
+    start_process(c);
     ring_at(r, &c->event, r->now);
 }
 
@@ -290,7 +290,7 @@ void ring_client_fini(ring_client *c) {
 void ring_client_crash(ring_client *c) {
     ring *r = c->ring;
     if (c->gone) return;
-    RING_TELL(r, "client %d  crashes", c->slot);
+    RING_LOG(r, "client %d  crashes", c->slot);
     ring_client_fini(c);
     c->paused_until = 0;
     ring_at(r, &c->event, r->now + ring_draw(r, 500 * HF__MS));

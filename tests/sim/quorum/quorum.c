@@ -31,8 +31,8 @@ static void draw_plan(ring *r) {
     r->trip = 100000 + ring_draw(r, 5 * HF__MS);
     r->gap = (20 << ring_draw(r, 7)) * HF__MS;
     r->think = (1 + ring_draw(r, 300)) * HF__MS;
-    RING_TELL(r, "world  %d nodes, %d clients, %d callers, lease %lld ms", r->nodes, r->clients,
-              r->callers, (long long)r->lease_ms);
+    RING_LOG(r, "world  %d nodes, %d clients, %d callers, lease %lld ms", r->nodes, r->clients,
+             r->callers, (long long)r->lease_ms);
 }
 
 static hf__store *open_client(ring_client *c) {
@@ -86,7 +86,7 @@ static void disturb_world(ring *r) {
         break;
     case 6: ring_pause_some(r); break;
     case 7:
-        RING_TELL(r, "node %d  SCRIPT FLUSH", n->number);
+        RING_LOG(r, "node %d  SCRIPT FLUSH", n->number);
         rm_scripts_forget(&n->server);
         r->breaks_next = r->breaks;
         break;

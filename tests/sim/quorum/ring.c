@@ -26,7 +26,7 @@ void ring_fail(ring *r, const char *format, ...) {
     va_start(args, format);
     vsnprintf(r->why, sizeof r->why, format, args);
     va_end(args);
-    RING_TELL(r, "%s", r->why);
+    RING_LOG(r, "%s", r->why);
     longjmp(r->failed, 1);
 }
 
@@ -44,8 +44,8 @@ static ring_caller *holder_but(ring *r, const ring_caller *other) {
 void ring_entered(ring *r, const ring_caller *t) {
     uint64_t token = t->hold->ownership->token, floor = r->loose ? t->floor : r->last_token;
     r->entered++;
-    RING_TELL(r, "client %d.%d  enters, token %llu%s", t->client->slot, t->number,
-              (unsigned long long)token, t->doubtful ? ", in doubt" : "");
+    RING_LOG(r, "client %d.%d  enters, token %llu%s", t->client->slot, t->number,
+             (unsigned long long)token, t->doubtful ? ", in doubt" : "");
     if (token <= floor)
         ring_fail(r, "client %d.%d entered under token %llu, which is not above %llu",
                   t->client->slot, t->number, (unsigned long long)token, (unsigned long long)floor);
@@ -95,7 +95,7 @@ void ring_pause_some(ring *r) {
     ring_client *c = &r->client[ring_draw(r, r->clients)];
     if (c->gone) return;
     c->paused_until = r->now + ring_draw(r, (r->lossless ? 1000 : 2 * r->lease_ms) * HF__MS);
-    RING_TELL(r, "client %d  is paused until %.3f ms", c->slot, (double)c->paused_until / HF__MS);
+    RING_LOG(r, "client %d  is paused until %.3f ms", c->slot, (double)c->paused_until / HF__MS);
 }
 
 static bool may_cut(const ring_wire *w, bool answering) {
@@ -121,7 +121,7 @@ static void disturb_world(void *arg) {
 }
 
 static void end_chaos(ring *r) {
-    RING_TELL(r, "world  faults have ended");
+    RING_LOG(r, "world  faults have ended");
     r->calm = true;
     r->breaks_next = false;
     ring_at(r, &r->chaos, HF__NEVER);
@@ -208,13 +208,13 @@ static void end_world(ring *r) {
     for (int i = 0; i < r->nodes; i++) rm_fini(&r->node[i].server);
 }
 
-void sim_run(uint64_t seed, sim_telling telling, sim_result *result) {
+void sim_run(uint64_t seed, sim_trace_mode mode, sim_result *result) {
     static ring world;
     ring *r = &world;
     memset(r, 0, sizeof *r);
     r->rand.state = seed;
     r->now = HF__SEC;
-    r->trace.on = telling != SIM_SILENT;
+    r->trace.on = mode != SIM_SILENT;
     *result = (sim_result){0};
     if (!setjmp(r->failed)) {
         begin_world(r);
@@ -223,9 +223,8 @@ void sim_run(uint64_t seed, sim_telling telling, sim_result *result) {
         result->good = true;
     }
     /* A failed run is not cleaned up: its process ends soon. */
-    if (telling == SIM_TRACE_ALL || (telling == SIM_TRACE_END && !result->good))
-        sim_trace_print(&r->trace, SIM_ANY,
-                        telling == SIM_TRACE_ALL ? r->trace.count : TRACE_LINES);
+    if (mode == SIM_TRACE_ALL || (mode == SIM_TRACE_END && !result->good))
+        sim_trace_print(&r->trace, SIM_ANY, mode == SIM_TRACE_ALL ? r->trace.count : TRACE_LINES);
     memcpy(result->why, r->why, sizeof result->why);
     result->hash = sim_trace_hash(&r->trace);
     result->steps = r->steps;

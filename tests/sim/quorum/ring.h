@@ -32,7 +32,7 @@ enum { RING_NODES = 5, RING_CLIENTS = 4, RING_CALLERS = 2, RING_WHY = 512 };
 #define RING_NAME "a"
 #define RING_KEY  "hf:{a}"
 
-typedef struct ring ring;
+typedef struct ring_world ring;
 typedef struct ring_client ring_client;
 struct relay;
 
@@ -155,8 +155,8 @@ struct ring_client {
     hf__store *links[RING_NODES]; /* of its store */
     int link_count;
     hf__store *store;
-    ring_event told;  /* when it learns of a failover */
-    int64_t lease_ms; /* its default lease */
+    ring_event failover_notice; /* when it learns of a failover */
+    int64_t lease_ms;           /* its default lease */
     hf__core core;
     ring_caller callers[RING_CALLERS];
 };
@@ -182,7 +182,7 @@ bool ring_caller_holds(const ring_caller *t);
 
 /* ---- The run (ring.c) ---- */
 
-struct ring {
+struct ring_world {
     hf__rand rand;
     hf__time now;
     hf__heap events;
@@ -219,7 +219,7 @@ static inline bool ring_chance(ring *r, int64_t in) {
     return ring_draw(r, in) == 0;
 }
 
-#define RING_TELL(r, ...)                                                              \
+#define RING_LOG(r, ...)                                                               \
     do {                                                                               \
         if ((r)->trace.on) sim_trace_add(&(r)->trace, (r)->now, SIM_ANY, __VA_ARGS__); \
     } while (0)

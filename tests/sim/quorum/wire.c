@@ -16,7 +16,7 @@ void ring_node_clock(ring_node *n) {
 
 static void comes_back(void *arg) {
     ring_node *n = arg;
-    RING_TELL(n->ring, "node %d  is back", n->number);
+    RING_LOG(n->ring, "node %d  is back", n->number);
     n->down = false;
     ring_node_clock(n);
     n->server.started_us = n->server.now_us;
@@ -37,8 +37,8 @@ static void note_script(void *arg, const rm_ran *script) {
     const char *at = script->answer.at, *end = memchr(at, '\r', script->answer.length);
     n->ring->scripts++;
     if (script->key_count > 0 && script->arg_count > 0)
-        RING_TELL(n->ring, "node %d  %s %s: %.*s", n->number, name_of(script->sha1),
-                  script->args[0].at, (int)(end - at), at);
+        RING_LOG(n->ring, "node %d  %s %s: %.*s", n->number, name_of(script->sha1),
+                 script->args[0].at, (int)(end - at), at);
     if (ring_this.ran) ring_this.ran(n, script);
 }
 
@@ -46,7 +46,7 @@ static void is_broken(void *arg) {
     ring_node *n = arg;
     ring_node_clock(n);
     rm_key *key = rm_look(&n->server, RING_KEY);
-    RING_TELL(n->ring, "node %d  its lock is broken", n->number);
+    RING_LOG(n->ring, "node %d  its lock is broken", n->number);
     if (key) rm_keys_remove(&n->server.db[0], key);
     ring_doubt_all(n->ring);
 }
@@ -68,8 +68,8 @@ void ring_node_init(ring *r, int number) {
 }
 
 void ring_node_stop(ring_node *n, hf__time span) {
-    RING_TELL(n->ring, "node %d  stops until %.3f ms", n->number,
-              (double)(n->ring->now + span) / HF__MS);
+    RING_LOG(n->ring, "node %d  stops until %.3f ms", n->number,
+             (double)(n->ring->now + span) / HF__MS);
     n->stopped_until = n->ring->now + span;
 }
 
@@ -85,8 +85,8 @@ void ring_node_break_wires(ring_node *n) {
 
 void ring_node_restart(ring_node *n, bool keep_keys, hf__time away) {
     ring *r = n->ring;
-    RING_TELL(r, "node %d  restarts %s its data, away until %.3f ms", n->number,
-              keep_keys ? "with" : "without", (double)(r->now + away) / HF__MS);
+    RING_LOG(r, "node %d  restarts %s its data, away until %.3f ms", n->number,
+             keep_keys ? "with" : "without", (double)(r->now + away) / HF__MS);
     ring_node_break_wires(n);
     rm_restart(&n->server, keep_keys);
     n->stopped_until = 0;
@@ -232,8 +232,8 @@ void ring_wire_close(ring_wire *w) {
 /* Breaks the client's end; answers in flight are lost. */
 void ring_wire_cut(ring_wire *w) {
     if (!w->link || !w->open) return;
-    RING_TELL(w->node->ring, "wire of client %d to node %d  is cut", w->link->client->slot,
-              w->node->number);
+    RING_LOG(w->node->ring, "wire of client %d to node %d  is cut", w->link->client->slot,
+             w->node->number);
     drop_chunks(w->node->ring, &w->down);
     hf__buffer_cut(&w->arrived, 0);
     w->broken = true;

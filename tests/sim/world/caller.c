@@ -29,7 +29,7 @@ void sim_caller_think(sim_caller *t, hf__time now) {
 
 /* ---- Handles ---- */
 
-sim_hold *sim_caller_free_place(sim_client *c) {
+sim_hold *sim_caller_free_hold(sim_client *c) {
     for (int i = 0; i < SIM_HOLDS; i++)
         if (!c->holds[i].hold) return &c->holds[i];
     return NULL;
@@ -66,18 +66,18 @@ static void submit_acquire(sim_caller *t, hf__time now) {
     sim_client *c = t->client;
     t->doing = SIM_ACQUIRING;
     t->began = now;
-    t->asked = 0;
+    t->last_acquire_id = 0;
     t->arrived = sim_checks_arrival(world_of(t));
     t->wait.ownership = hf__ownership_new();
     t->wait.hold = hf__hold_new(NULL, NULL);
     if (!t->wait.ownership || !t->wait.hold) abort();
-    SIM_TELL(world_of(t), t->name,
-             "client %d.%d  acquires %s%s, %s%s lease %lld, until +%.3f ms%s%s", c->slot, t->index,
-             sim_names[t->name], kind_name(&t->wait), t->wait.owner.logical ? "as owner, " : "",
-             t->wait.try_once ? "once," : "waits,", (long long)t->wait.lease_ms,
-             t->wait.until == HF__NEVER ? -1.0 : (double)(t->wait.until - now) / HF__MS,
-             t->wait.flags & HF_NO_RENEW ? ", no renewal" : "",
-             t->wait.max_hold_ms ? ", bounded" : "");
+    SIM_LOG(world_of(t), t->name,
+            "client %d.%d  acquires %s%s, %s%s lease %lld, until +%.3f ms%s%s", c->slot, t->index,
+            sim_names[t->name], kind_name(&t->wait), t->wait.owner.logical ? "as owner, " : "",
+            t->wait.try_once ? "once," : "waits,", (long long)t->wait.lease_ms,
+            t->wait.until == HF__NEVER ? -1.0 : (double)(t->wait.until - now) / HF__MS,
+            t->wait.flags & HF_NO_RENEW ? ", no renewal" : "",
+            t->wait.max_hold_ms ? ", bounded" : "");
     hf__core_acquire(&c->core, &t->wait, sim_names[t->name], strlen(sim_names[t->name]), now);
 }
 
@@ -136,16 +136,16 @@ void sim_caller_want(sim_caller *t, int name, hf__time now) {
 }
 
 static void keep_hold(sim_caller *t) {
-    sim_hold *place = sim_caller_free_place(t->client);
-    *place = (sim_hold){.hold = t->wait.hold, .name = t->name, .caller = t->index};
+    sim_hold *hold = sim_caller_free_hold(t->client);
+    *hold = (sim_hold){.hold = t->wait.hold, .name = t->name, .caller = t->index};
     sim_checks_entered(world_of(t), t);
 }
 
 static void finish_acquire(sim_caller *t, hf__time now) {
     hf_result r = t->wait.call.result;
-    SIM_TELL(world_of(t), t->name, "client %d.%d  acquire of %s: %s%s%s", t->client->slot, t->index,
-             sim_names[t->name], hf_result_name(r), t->wait.call.detail ? ": " : "",
-             t->wait.call.detail ? t->wait.call.detail : "");
+    SIM_LOG(world_of(t), t->name, "client %d.%d  acquire of %s: %s%s%s", t->client->slot, t->index,
+            sim_names[t->name], hf_result_name(r), t->wait.call.detail ? ": " : "",
+            t->wait.call.detail ? t->wait.call.detail : "");
     free(t->wait.call.detail);
     if (r == HF_OK) {
         keep_hold(t);
@@ -158,8 +158,8 @@ static void finish_acquire(sim_caller *t, hf__time now) {
 }
 
 static void give_up(sim_caller *t, hf_result why, hf__time now) {
-    SIM_TELL(world_of(t), t->name, "client %d.%d  gives up on %s: %s", t->client->slot, t->index,
-             sim_names[t->name], hf_result_name(why));
+    SIM_LOG(world_of(t), t->name, "client %d.%d  gives up on %s: %s", t->client->slot, t->index,
+            sim_names[t->name], hf_result_name(why));
     hf__core_give_up(&t->wait, why, now);
 }
 
@@ -171,7 +171,7 @@ static bool continue_acquire(sim_caller *t, hf__time now) {
     else if (now >= hf__wait_until(&t->client->core, &t->wait))
         give_up(t, HF_TIMEOUT, now);
     else {
-        t->asked = t->wait.acquire_id;
+        t->last_acquire_id = t->wait.acquire_id;
         return false;
     }
     return true;
@@ -192,21 +192,21 @@ static void begin_call(sim_caller *t, sim_doing doing, sim_hold *h, hf__time now
 static void begin_release(sim_caller *t, sim_hold *h, hf__time now) {
     hf__ownership *ownership = h->hold->ownership;
     if (h->group && !sim_chance(world_of(t), 3)) {
-        sim_many_let_go(t, h, now);
+        sim_many_release(t, h, now);
         return;
     }
-    SIM_TELL(world_of(t), h->name, "client %d.%d  releases %s, token %llu, entered %u times",
-             t->client->slot, t->index, sim_names[h->name], (unsigned long long)ownership->token,
-             ownership->count);
+    SIM_LOG(world_of(t), h->name, "client %d.%d  releases %s, token %llu, entered %u times",
+            t->client->slot, t->index, sim_names[h->name], (unsigned long long)ownership->token,
+            ownership->count);
     begin_call(t, SIM_RELEASING, h, now);
-    t->number = ownership->count == 1 ? ownership->acquire_id : 0;
+    t->released_id = ownership->count == 1 ? ownership->acquire_id : 0;
     hf__core_release(&t->client->core, h->hold, &t->call, now);
 }
 
 static bool continue_release(sim_caller *t, hf__time now) {
     if (t->call.done) {
-        SIM_TELL(world_of(t), t->name, "client %d.%d  release of %s: %s", t->client->slot, t->index,
-                 sim_names[t->name], hf_result_name(t->call.result));
+        SIM_LOG(world_of(t), t->name, "client %d.%d  release of %s: %s", t->client->slot, t->index,
+                sim_names[t->name], hf_result_name(t->call.result));
         sim_checks_released(world_of(t), t);
         free(t->call.detail);
         sim_caller_drop_hold(t->hold);
@@ -234,16 +234,16 @@ void sim_caller_release_closed(sim_client *c, sim_hold *h, hf__time now) {
 static void begin_extend(sim_caller *t, sim_hold *h, hf__time now) {
     sim_world *w = world_of(t);
     t->lease_ms = 50 + sim_draw(w, w->plan.longest_ms - 50);
-    SIM_TELL(w, h->name, "client %d.%d  extends %s by %lld ms", t->client->slot, t->index,
-             sim_names[h->name], (long long)t->lease_ms);
+    SIM_LOG(w, h->name, "client %d.%d  extends %s by %lld ms", t->client->slot, t->index,
+            sim_names[h->name], (long long)t->lease_ms);
     begin_call(t, SIM_EXTENDING, h, now);
     hf__core_extend(&t->client->core, h->hold->ownership, t->lease_ms, &t->call, now);
 }
 
 static bool continue_extend(sim_caller *t, hf__time now) {
     if (t->call.done) {
-        SIM_TELL(world_of(t), t->name, "client %d.%d  extension of %s: %s", t->client->slot,
-                 t->index, sim_names[t->name], hf_result_name(t->call.result));
+        SIM_LOG(world_of(t), t->name, "client %d.%d  extension of %s: %s", t->client->slot,
+                t->index, sim_names[t->name], hf_result_name(t->call.result));
         sim_checks_extended(world_of(t), t);
         free(t->call.detail);
         t->hold->busy = false;
@@ -264,15 +264,15 @@ static void begin_upgrade(sim_caller *t, sim_hold *h, hf__time now) {
     t->wait = (hf__wait){0};
     set_wait(t, sim_chance(w, 3) ? 0 : 1 + sim_draw(w, 2 * w->plan.longest_ms), now);
     t->cancel_at = sim_chance(w, 5) ? now + sim_draw(w, 100 * HF__MS) : HF__NEVER;
-    SIM_TELL(w, h->name, "client %d.%d  upgrades %s, %s", t->client->slot, t->index,
-             sim_names[h->name], t->wait.try_once ? "once" : "waits");
+    SIM_LOG(w, h->name, "client %d.%d  upgrades %s, %s", t->client->slot, t->index,
+            sim_names[h->name], t->wait.try_once ? "once" : "waits");
     hf__core_upgrade(&t->client->core, h->hold->ownership, &t->wait, now);
 }
 
 static bool continue_upgrade(sim_caller *t, hf__time now) {
     if (t->wait.call.done) {
-        SIM_TELL(world_of(t), t->name, "client %d.%d  upgrade of %s: %s", t->client->slot, t->index,
-                 sim_names[t->name], hf_result_name(t->wait.call.result));
+        SIM_LOG(world_of(t), t->name, "client %d.%d  upgrade of %s: %s", t->client->slot, t->index,
+                sim_names[t->name], hf_result_name(t->wait.call.result));
         sim_kinds_upgraded(world_of(t), t);
         free(t->wait.call.detail);
         t->hold->busy = false;
@@ -288,16 +288,16 @@ static bool continue_upgrade(sim_caller *t, hf__time now) {
 }
 
 static void begin_downgrade(sim_caller *t, sim_hold *h, hf__time now) {
-    SIM_TELL(world_of(t), h->name, "client %d.%d  downgrades %s", t->client->slot, t->index,
-             sim_names[h->name]);
+    SIM_LOG(world_of(t), h->name, "client %d.%d  downgrades %s", t->client->slot, t->index,
+            sim_names[h->name]);
     begin_call(t, SIM_DOWNGRADING, h, now);
     hf__core_downgrade(&t->client->core, h->hold->ownership, &t->call, now);
 }
 
 static bool continue_downgrade(sim_caller *t, hf__time now) {
     if (t->call.done) {
-        SIM_TELL(world_of(t), t->name, "client %d.%d  downgrade of %s: %s", t->client->slot,
-                 t->index, sim_names[t->name], hf_result_name(t->call.result));
+        SIM_LOG(world_of(t), t->name, "client %d.%d  downgrade of %s: %s", t->client->slot,
+                t->index, sim_names[t->name], hf_result_name(t->call.result));
         sim_kinds_downgraded(world_of(t), t);
         free(t->call.detail);
         t->hold->busy = false;
@@ -342,8 +342,8 @@ static void begin_look(sim_caller *t, hf__verb verb, int name, uint64_t token, h
                      .token = token,
                      .lock_info = &t->sight,
                      .not_after = hf__after_ms(now, c->core.config.command_timeout_ms)};
-    SIM_TELL(c->world, name, "client %d.%d  %s %s", c->slot, t->index,
-             verb == HF__BREAK ? "breaks" : "inspects", sim_names[name]);
+    SIM_LOG(c->world, name, "client %d.%d  %s %s", c->slot, t->index,
+            verb == HF__BREAK ? "breaks" : "inspects", sim_names[name]);
     c->store.store.table->submit(&c->store.store, &t->op, now);
 }
 
@@ -358,9 +358,9 @@ bool sim_caller_completed(sim_client *c, hf__op *op) {
 
 static bool continue_look(sim_caller *t, hf__time now) {
     if (!t->op_done) return false;
-    SIM_TELL(world_of(t), t->name, "client %d.%d  %s of %s: %s", t->client->slot, t->index,
-             t->op.verb == HF__BREAK ? "break" : "look", sim_names[t->name],
-             hf_result_name(t->op.result));
+    SIM_LOG(world_of(t), t->name, "client %d.%d  %s of %s: %s", t->client->slot, t->index,
+            t->op.verb == HF__BREAK ? "break" : "look", sim_names[t->name],
+            hf_result_name(t->op.result));
     free(t->op.detail);
     t->op.detail = NULL;
     sim_caller_think(t, now);
@@ -377,18 +377,18 @@ static int places_spoken_for(const sim_client *c) {
     int count = 0;
     for (int i = 0; i < SIM_HOLDS; i++) count += c->holds[i].hold != NULL;
     for (int i = 0; i < c->caller_count; i++)
-        count += c->callers[i].doing == SIM_ACQUIRING ? 1
-                 : c->callers[i].doing == SIM_TAKING  ? SIM_NAMES
-                                                      : 0;
+        count += c->callers[i].doing == SIM_ACQUIRING         ? 1
+                 : c->callers[i].doing == SIM_MULTI_ACQUIRING ? SIM_NAMES
+                                                              : 0;
     return count;
 }
 
 /* Only in some worlds; returns false if the caller should do something else. */
 static bool act_on_many(sim_caller *t, int64_t one_in, hf__time now) {
     sim_world *w = world_of(t);
-    if (!w->plan.together || !sim_chance(w, one_in)) return false;
+    if (!w->plan.multi_acquire || !sim_chance(w, one_in)) return false;
     if (places_spoken_for(t->client) + SIM_NAMES > SIM_HOLDS) return false;
-    sim_many_take(t, now);
+    sim_many_acquire(t, now);
     return true;
 }
 
@@ -411,7 +411,7 @@ static void act_holding(sim_caller *t, sim_hold *h, hf__time now) {
     sim_world *w = world_of(t);
     if (act_up_and_down(t, h, now) || act_on_many(t, 12, now)) return;
     int64_t what = sim_draw(w, 100);
-    bool room = sim_caller_free_place(t->client) != NULL;
+    bool room = sim_caller_free_hold(t->client) != NULL;
     if (what < 15 && room)
         begin_acquire(t, h->name, now);
     else if (what < 25 && room)
@@ -453,8 +453,8 @@ bool sim_caller_step(sim_caller *t, hf__time now) {
     case SIM_UPGRADING: return continue_upgrade(t, now);
     case SIM_DOWNGRADING: return continue_downgrade(t, now);
     case SIM_LOOKING: return continue_look(t, now);
-    case SIM_TAKING: return sim_many_taking(t, now);
-    case SIM_LETTING_GO: return sim_many_letting_go(t, now);
+    case SIM_MULTI_ACQUIRING: return sim_many_acquiring(t, now);
+    case SIM_MULTI_RELEASING: return sim_many_releasing(t, now);
     }
     return false;
 }
@@ -465,8 +465,8 @@ hf__time sim_caller_due(const sim_caller *t) {
     case SIM_IDLE: return c->was_up && c->life == SIM_RUNNING ? t->next : HF__NEVER;
     case SIM_UPGRADING:
     case SIM_ACQUIRING: return hf__sooner(t->cancel_at, hf__wait_until(&c->core, &t->wait));
-    case SIM_TAKING: return sim_many_taken_by(t);
-    case SIM_LETTING_GO:
+    case SIM_MULTI_ACQUIRING: return sim_many_taken_by(t);
+    case SIM_MULTI_RELEASING:
     case SIM_RELEASING:
     case SIM_DOWNGRADING:
     case SIM_EXTENDING: return t->until;

@@ -20,8 +20,8 @@ typedef enum sim_doing {
     SIM_UPGRADING,
     SIM_DOWNGRADING,
     SIM_LOOKING,
-    SIM_TAKING,    /* several names: see many.c */
-    SIM_LETTING_GO /* several names: see many.c */
+    SIM_MULTI_ACQUIRING, /* several names: see many.c */
+    SIM_MULTI_RELEASING  /* several names: see many.c */
 } sim_doing;
 
 typedef struct sim_caller {
@@ -34,13 +34,13 @@ typedef struct sim_caller {
     hf__time began;
     uint64_t arrived; /* order of arrival among waiting callers */
     hf__wait wait;
-    uint64_t asked; /* its acquire id, as last seen */
+    uint64_t last_acquire_id; /* its acquire id, as last seen */
     hf__call call;
     hf__op op;
     bool op_done;
     hf__lock_info sight;
     struct sim_hold *hold;
-    uint64_t number; /* acquire id of the hold in its final release; 0: entered more often */
+    uint64_t released_id; /* acquire id of the hold in its final release; 0: entered more often */
     int64_t lease_ms;
 
     /* Several names: see many.c. */
@@ -50,7 +50,7 @@ typedef struct sim_caller {
     struct hf__multi_release *letting_go;
     struct sim_hold *gone[SIM_NAMES];
     hf_hold *handles[SIM_NAMES];
-    uint64_t gone_numbers[SIM_NAMES];
+    uint64_t released_ids[SIM_NAMES];
 } sim_caller;
 
 void sim_caller_init(sim_caller *caller, struct sim_client *client, int index);
@@ -73,7 +73,7 @@ void sim_caller_release_closed(struct sim_client *client, struct sim_hold *hold,
 int64_t sim_caller_draw_wait(sim_caller *caller);
 void sim_caller_draw_kind(sim_caller *caller);
 void sim_caller_think(sim_caller *caller, hf__time now);
-struct sim_hold *sim_caller_free_place(struct sim_client *client);
+struct sim_hold *sim_caller_free_hold(struct sim_client *client);
 void sim_caller_drop_hold(struct sim_hold *hold);
 
 /* Waits for a name until it is granted, starting now. For the newcomer at the end of a run. */

@@ -56,10 +56,10 @@ static void draw_sorts(sim_world *w) {
 }
 
 /* In one world of four, half of them with kinds, callers also acquire several names at once. */
-static void draw_together(sim_world *w) {
+static void draw_multi_acquire(sim_world *w) {
     sim_plan *p = &w->plan;
-    p->together = w->seed % 8 == 5 || w->seed % 8 == 7;
-    if (p->together && p->names < 2) p->names = 2 + (int)(w->seed / 8 % 2);
+    p->multi_acquire = w->seed % 8 == 5 || w->seed % 8 == 7;
+    if (p->multi_acquire && p->names < 2) p->names = 2 + (int)(w->seed / 8 % 2);
 }
 
 void sim_plan_draw(sim_world *w) {
@@ -83,7 +83,7 @@ void sim_plan_draw(sim_world *w) {
     p->outage_ms = 300 + sim_draw(w, 1000);
     if (sim_chance(w, 5)) make_stormy(w);
     if (p->leases[0] == 1000 && sim_chance(w, 4)) make_patient(w);
-    draw_together(w);
+    draw_multi_acquire(w);
     p->fair = !(p->faults & ~(unsigned)SIM_HARMLESS);
 }
 
@@ -210,7 +210,7 @@ static void calm_client(sim_client *c) {
 }
 
 void sim_chaos_end(sim_world *w) {
-    SIM_TELL(w, SIM_ANY, "world  faults are over");
+    SIM_LOG(w, SIM_ANY, "world  faults are over");
     w->calm = true;
     w->calm_at = w->now;
     sim_at(w, &w->chaos, HF__NEVER);

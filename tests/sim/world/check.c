@@ -8,10 +8,10 @@
 #include "core/lease.h"
 #include "world/client.h"
 #include "world/kinds.h"
-#include "world/line.h"
 #include "world/many.h"
 #include "world/order.h"
 #include "world/probe.h"
+#include "world/queue.h"
 #include "world/server.h"
 
 /* The sum of steps that every margin absorbs, besides drift and the rounding of milliseconds. */
@@ -42,7 +42,7 @@ void sim_checks_data_lost(sim_world *w, int name) {
         if (name != SIM_ANY && name != i) continue;
         w->checks.names[i].lost_at = w->now;
         w->checks.names[i].exposed = true;
-        sim_line_lost(w, i);
+        sim_queue_lost(w, i);
     }
     for (sim_claim *claim = w->checks.claims; claim; claim = claim->next)
         if (name == SIM_ANY || name == claim->name) claim->empty = true;
@@ -93,7 +93,7 @@ static void refresh_claim(sim_world *w, sim_claim *claim) {
     hf__time deadline = atomic_load(&claim->own->deadline);
     if (deadline == claim->deadline) return;
     claim->deadline = deadline;
-    claim->basis = claim->client->turned_at - 2 * w->plan.command_ms * HF__MS;
+    claim->basis = claim->client->ran_at - 2 * w->plan.command_ms * HF__MS;
 }
 
 static sim_claim *find_claim(const sim_world *w, const hf__ownership *ownership) {
@@ -118,7 +118,7 @@ static void check_server_has(sim_world *w, const sim_claim *claim) {
     const sim_seen *seen = &w->checks.names[claim->name].seen;
     if (sim_checks_excused(w, claim)) return;
     if (seen->held && sim_server_ms(w) <= seen->expires_ms && seen->slot == claim->client->slot &&
-        seen->number == claim->client->number && seen->ask == claim->own->acquire_id &&
+        seen->number == claim->client->number && seen->acquire_id == claim->own->acquire_id &&
         seen->token == claim->own->token)
         return;
     sim_fail(w, claim->name,
@@ -209,13 +209,13 @@ static void check_order(sim_world *w, const sim_caller *t) {
 }
 
 /* Fail if the client has read a busy answer that is newer than the grant it entered on. */
-static void check_told(sim_world *w, const sim_caller *t, const hf__ownership *ownership) {
+static void check_busy_answer(sim_world *w, const sim_caller *t, const hf__ownership *ownership) {
     const sim_client *c = t->client;
-    const sim_told *told = &w->checks.names[t->name].told[c->slot];
-    if (told->number != c->number || told->ask != ownership->acquire_id ||
-        told->token < ownership->token)
+    const sim_busy_answer *answer = &w->checks.names[t->name].busy_answers[c->slot];
+    if (answer->number != c->number || answer->acquire_id != ownership->acquire_id ||
+        answer->token < ownership->token)
         return;
-    if (told->link != c->store.session.link || c->store.session.in_flight) return;
+    if (answer->link != c->store.session.link || c->store.session.in_flight) return;
     if (w->checks.data_lost && w->checks.set_back) return; /* tokens may fall */
     sim_fail(w, t->name,
              "client %d entered %s under token %" PRIu64
@@ -235,7 +235,8 @@ static void check_lasts(sim_world *w, const sim_caller *t, const hf__ownership *
 void sim_checks_entered(sim_world *w, const sim_caller *t) {
     hf__ownership *ownership = t->wait.hold->ownership;
     sim_name *n = &w->checks.names[t->name];
-    bool of_many = t->doing == SIM_TAKING; /* its time of arrival and of grant are unknown */
+    bool of_many =
+        t->doing == SIM_MULTI_ACQUIRING; /* its time of arrival and of grant are unknown */
     if (!sim_kinds_name(w, t->name) && !of_many) check_order(w, t);
     if (find_claim(w, ownership)) {
         w->checks.counts.reentered++;
@@ -245,19 +246,20 @@ void sim_checks_entered(sim_world *w, const sim_caller *t) {
     w->checks.counts.entered++;
     if (!sim_kinds_name(w, t->name) && !of_many) sim_order_entered(w, t->client, t->name);
     sim_claim *claim = rm_alloc(sizeof *claim);
-    hf__time asked_at = ownership->entry ? ownership->entry->held_since : t->began;
+    hf__time requested_at = ownership->entry ? ownership->entry->held_since : t->began;
     *claim = (sim_claim){.next = w->checks.claims,
                          .client = t->client,
                          .own = hf__ownership_ref(ownership),
                          .name = t->name,
                          .weight = t->wait.permits,
                          .capacity = t->wait.capacity,
-                         .asked_at = sim_moment(&t->client->clock, asked_at),
+                         .requested_at = sim_moment(&t->client->clock, requested_at),
                          .deadline = atomic_load(&ownership->deadline)};
-    claim->basis = claim->asked_at;
-    claim->empty = was_broken(n, ownership->token) || (n->lost_at && n->lost_at >= claim->asked_at);
+    claim->basis = claim->requested_at;
+    claim->empty =
+        was_broken(n, ownership->token) || (n->lost_at && n->lost_at >= claim->requested_at);
     w->checks.claims = claim;
-    check_told(w, t, ownership);
+    check_busy_answer(w, t, ownership);
     if (!of_many) check_lasts(w, t, ownership);
     if (sim_kinds_name(w, t->name)) {
         sim_kinds_entered(w, claim);
@@ -271,10 +273,11 @@ void sim_checks_entered(sim_world *w, const sim_caller *t) {
 }
 
 /* Returns true if the server has the lock for this acquire id of the client. */
-static bool has_number(sim_world *w, const sim_client *c, int name, uint64_t number) {
-    if (sim_kinds_name(w, name)) return sim_kinds_has(w, c, name, number);
+static bool server_has(sim_world *w, const sim_client *c, int name, uint64_t acquire_id) {
+    if (sim_kinds_name(w, name)) return sim_kinds_has(w, c, name, acquire_id);
     sim_seen seen = sim_probe(w, name);
-    return seen.held && seen.slot == c->slot && seen.number == c->number && seen.ask == number;
+    return seen.held && seen.slot == c->slot && seen.number == c->number &&
+           seen.acquire_id == acquire_id;
 }
 
 /* Fail if the caller was told that the store is unavailable while its own client holds the lock.
@@ -295,16 +298,17 @@ static void check_away(sim_world *w, const sim_caller *t) {
 void sim_checks_refused(sim_world *w, const sim_caller *t) {
     w->checks.counts.refused++;
     if (t->wait.call.result != HF_UNREACHABLE) return;
-    if (sim_kinds_name(w, t->name) && sim_client_lane(t->client, t->name, t->asked)) return;
+    if (sim_kinds_name(w, t->name) && sim_client_side(t->client, t->name, t->last_acquire_id))
+        return;
     if (!sim_kinds_name(w, t->name)) check_away(w, t);
     if (w->checks.names[t->name].stray) return;
-    if (t->asked && has_number(w, t->client, t->name, t->asked))
+    if (t->last_acquire_id && server_has(w, t->client, t->name, t->last_acquire_id))
         sim_fail(
             w, t->name,
             "client %d.%d was told that the store is unavailable, but the store has granted %s",
             t->client->slot, t->index, sim_names[t->name]);
     w->checks.names[t->name].refused[t->client->slot] =
-        (sim_told){t->client->number, t->asked, 0, 0};
+        (sim_busy_answer){t->client->number, t->last_acquire_id, 0, 0};
 }
 
 /* Nobody else may have been granted the lock before it was released. */
@@ -314,7 +318,7 @@ static void check_not_taken(sim_world *w, const sim_caller *t) {
     for (size_t i = 0; i < SIM_TAKEN; i++) {
         const sim_seen *lost = &n->taken[i];
         if (lost->held && lost->slot == c->slot && lost->number == c->number &&
-            lost->ask == t->number && lost->token == t->hold->hold->ownership->token)
+            lost->acquire_id == t->released_id && lost->token == t->hold->hold->ownership->token)
             sim_fail(w, t->name,
                      "client %d.%d has released %s, but another client was granted it before",
                      c->slot, t->index, sim_names[t->name]);
@@ -322,11 +326,11 @@ static void check_not_taken(sim_world *w, const sim_caller *t) {
 }
 
 void sim_checks_released(sim_world *w, const sim_caller *t) {
-    if (t->call.result != HF_OK || !t->number) return;
+    if (t->call.result != HF_OK || !t->released_id) return;
     if (!sim_kinds_name(w, t->name)) check_not_taken(w, t);
     if (w->checks.names[t->name].stray) return;
     if (w->checks.stepped || w->checks.names[t->name].exposed) return;
-    if (has_number(w, t->client, t->name, t->number))
+    if (server_has(w, t->client, t->name, t->released_id))
         sim_fail(w, t->name, "client %d.%d has released %s, but the server still has it",
                  t->client->slot, t->index, sim_names[t->name]);
 }
@@ -344,25 +348,25 @@ void sim_checks_extended(sim_world *w, const sim_caller *t) {
 void sim_checks_lost(sim_world *w, const sim_client *c, const hf__ownership *ownership) {
     sim_claim *claim = find_claim(w, ownership);
     w->checks.counts.lost++;
-    SIM_TELL(w, claim ? claim->name : SIM_ANY, "client %d  loses %s, token %" PRIu64 ": %s",
-             c->slot, ownership->name, ownership->token, atomic_load(&ownership->lost_reason));
-    SIM_CHECK(w, SIM_ANY, claim && !claim->told);
+    SIM_LOG(w, claim ? claim->name : SIM_ANY, "client %d  loses %s, token %" PRIu64 ": %s", c->slot,
+            ownership->name, ownership->token, atomic_load(&ownership->lost_reason));
+    SIM_CHECK(w, SIM_ANY, claim && !claim->loss_reported);
     SIM_CHECK(w, claim->name, atomic_load(&ownership->state) == HF__LOST);
-    claim->told = true;
+    claim->loss_reported = true;
 }
 
 /* ---- The server ---- */
 
-bool sim_check_known(const sim_client *c, int name, uint64_t ask) {
+bool sim_check_known(const sim_client *c, int name, uint64_t acquire_id) {
     const hf__entry *e = sim_client_entry(c, name);
     if (!e) return false;
-    if (e->ownership && e->ownership->acquire_id == ask) return true;
-    if (e->pending_release >= ask) return true;
-    if (e->busy &&
-        (e->op.acquire_id >= ask || (e->op.next_acquire && e->op.next_acquire->acquire_id >= ask)))
+    if (e->ownership && e->ownership->acquire_id == acquire_id) return true;
+    if (e->pending_release >= acquire_id) return true;
+    if (e->busy && (e->op.acquire_id >= acquire_id ||
+                    (e->op.next_acquire && e->op.next_acquire->acquire_id >= acquire_id)))
         return true;
     for (const hf__wait *wait = e->head; wait; wait = wait->next)
-        if (wait->acquire_id == ask) return true;
+        if (wait->acquire_id == acquire_id) return true;
     return false;
 }
 
@@ -372,11 +376,11 @@ static void check_known(sim_world *w, int name) {
     if (!n->seen.held || n->stray || w->checks.stepped) return;
     if (sim_server_ms(w) > n->seen.expires_ms) return; /* the view is older than the lease's end */
     if (!c || c->life != SIM_RUNNING || c->number != n->seen.number) return;
-    if (!sim_check_known(c, name, n->seen.ask))
+    if (!sim_check_known(c, name, n->seen.acquire_id))
         sim_fail(w, name,
                  "the server has %s for client %d, acquire id %" PRIu64
                  ", but the client does not know",
-                 sim_names[name], c->slot, n->seen.ask);
+                 sim_names[name], c->slot, n->seen.acquire_id);
 }
 
 /* A new holder must have a higher token than all before it. */
@@ -389,12 +393,13 @@ static void check_grant(sim_world *w, int name) {
     n->granted = n->seen.token;
 }
 
-static bool same_ask(const sim_seen *a, const sim_seen *b) {
-    return a->held && b->held && a->slot == b->slot && a->number == b->number && a->ask == b->ask;
+static bool same_acquire(const sim_seen *a, const sim_seen *b) {
+    return a->held && b->held && a->slot == b->slot && a->number == b->number &&
+           a->acquire_id == b->acquire_id;
 }
 
 static bool same_holder(const sim_seen *a, const sim_seen *b) {
-    return same_ask(a, b) && a->token == b->token;
+    return same_acquire(a, b) && a->token == b->token;
 }
 
 /* A holder that ended without its own release has lost the lock to the next client that is
@@ -440,12 +445,12 @@ void sim_checks_look(sim_world *w) {
         else
             check_known(w, name);
     if (w->plan.fair) sim_order_look(w);
-    sim_line_look(w);
+    sim_queue_look(w);
 }
 
 /* ---- Scripts that ran ---- */
 
-static void tell_ran(sim_world *w, const rm_ran *ran, int name, bool late) {
+static void log_ran(sim_world *w, const rm_ran *ran, int name, bool late) {
     const hf__script *script = sim_probe_script(ran->sha1);
     const sim_wire *wire = ran->conn->owner;
     char args[512] = "", answer[128];
@@ -477,9 +482,10 @@ static void check_keys(sim_world *w, const rm_ran *ran) {
 static void look_for_stray(sim_world *w, const rm_ran *ran, int name, bool late,
                            sim_effect effect) {
     sim_name *n = &w->checks.names[name];
-    sim_seen before = n->seen, *stood = &n->stood;
+    sim_seen before = n->seen, *stray_acquire = &n->stray_acquire;
     if (late && n->exposed && effect == SIM_BUSY)
-        stood->held = sim_probe_actor(ran, name, &stood->slot, &stood->number, &stood->ask);
+        stray_acquire->held = sim_probe_actor(ran, name, &stray_acquire->slot,
+                                              &stray_acquire->number, &stray_acquire->acquire_id);
     look_at_name(w, name, ran);
     if (!n->seen.held) return;
     if (same_holder(&before, &n->seen)) {
@@ -488,7 +494,7 @@ static void look_for_stray(sim_world *w, const rm_ran *ran, int name, bool late,
             late || (n->miscounted && effect != SIM_KEPT); /* an old count, for a while */
         return;
     }
-    n->stray = (late && n->exposed) || same_ask(stood, &n->seen);
+    n->stray = (late && n->exposed) || same_acquire(stray_acquire, &n->seen);
     n->miscounted = false;
     if (!late) n->exposed = false;
 }
@@ -502,13 +508,14 @@ static void note_denied(sim_world *w, const rm_ran *ran, int name, uint64_t toke
 }
 
 /* A holder must never be told that another client holds the lock. */
-static void check_busy(sim_world *w, const rm_ran *ran, int name, uint64_t number) {
+static void check_busy(sim_world *w, const rm_ran *ran, int name, uint64_t acquire_id) {
     const sim_wire *wire = ran->conn->owner;
     if (!wire->link) return;
     const sim_client *c = wire->link->client;
     sim_name *n = &w->checks.names[name];
-    n->told[c->slot] = (sim_told){c->number, number, c->store.session.link, n->granted};
-    if (has_number(w, wire->link->client, name, number))
+    n->busy_answers[c->slot] =
+        (sim_busy_answer){c->number, acquire_id, c->store.session.link, n->granted};
+    if (server_has(w, wire->link->client, name, acquire_id))
         sim_fail(w, name, "client %d holds %s, but was told that another client holds it",
                  wire->link->client->slot, sim_names[name]);
 }
@@ -530,8 +537,8 @@ static sim_effect note_effect(sim_world *w, const rm_ran *ran, int name) {
 static void check_refused(sim_world *w, int name, const sim_seen *before) {
     const sim_name *n = &w->checks.names[name];
     if (!n->seen.held || n->stray || same_holder(before, &n->seen)) return;
-    const sim_told *refused = &n->refused[n->seen.slot];
-    if (refused->number != n->seen.number || refused->ask != n->seen.ask) return;
+    const sim_busy_answer *refused = &n->refused[n->seen.slot];
+    if (refused->number != n->seen.number || refused->acquire_id != n->seen.acquire_id) return;
     sim_fail(w, name, "client %d was told that the store is unavailable, and later was granted %s",
              n->seen.slot, sim_names[name]);
 }
@@ -544,7 +551,7 @@ static void ran_with(sim_world *w, const rm_ran *ran, int name, bool late) {
     sim_seen before = w->checks.names[name].seen;
     look_for_stray(w, ran, name, late, note_effect(w, ran, name));
     check_refused(w, name, &before);
-    sim_line_ran(w, ran, name, &before);
+    sim_queue_ran(w, ran, name, &before);
 }
 
 void sim_checks_ran(void *world, const rm_ran *ran) {
@@ -555,7 +562,7 @@ void sim_checks_ran(void *world, const rm_ran *ran) {
     w->checks.counts.scripts++;
     w->checks.counts.late_scripts += late;
     w->checks.stale = true;
-    if (w->trace.on) tell_ran(w, ran, name, late);
+    if (w->trace.on) log_ran(w, ran, name, late);
     check_keys(w, ran);
     if (name == SIM_ANY) return;
     sim_many_ran(w, ran);

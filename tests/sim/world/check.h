@@ -47,11 +47,11 @@ typedef struct sim_claim {
     struct hf__ownership *own; /* holds a reference */
     int name;
     uint32_t weight, capacity; /* permits only */
-    hf__time asked_at;         /* true time; the grant is not older */
+    hf__time requested_at;     /* true time; the grant is not older */
     hf__time deadline;         /* on the client's clock, as last seen */
     hf__time basis;            /* true time; the request behind the deadline is not older */
     bool empty;                /* broken, or its data was lost: it protects nothing any more */
-    bool told;
+    bool loss_reported;
     bool upgraded;      /* it excluded others under its last token, and may continue to */
     uint64_t denied_on; /* the link on which the server denied the hold; 0: no denial */
 } sim_claim;
@@ -60,42 +60,42 @@ typedef struct sim_claim {
 typedef struct sim_seen {
     bool held;
     int slot, number; /* which client */
-    uint64_t ask, token;
+    uint64_t acquire_id, token;
     int64_t expires_ms;
 } sim_seen;
 
 /* The last busy answer that a client got for a name. */
-typedef struct sim_told {
+typedef struct sim_busy_answer {
     int number; /* which client */
-    uint64_t ask, link;
+    uint64_t acquire_id, link;
     uint64_t token; /* token of the last grant at that time */
-} sim_told;
+} sim_busy_answer;
 
 /* A waiter in the store's queue. */
-typedef struct sim_standing {
+typedef struct sim_waiter {
     int slot, number; /* which client */
-    uint64_t ask;
-    bool lane; /* queued for this acquire id alone; never for a mutex */
+    uint64_t acquire_id;
+    bool side; /* queued for this acquire id alone; never for a mutex */
     char kind; /* the kind wanted, as in holders.lua; `m` for a mutex */
     uint32_t weight, capacity;
     bool stray;                /* queued by a delayed request that its client cannot know of */
     int64_t seen_us, since_us; /* last and first acquire, by the server's clock */
-} sim_standing;
+} sim_waiter;
 
 enum { SIM_QUEUE = 256, SIM_HOLDERS = 128 };
 
 typedef struct sim_queue {
     size_t count;
-    sim_standing at[SIM_QUEUE];
+    sim_waiter at[SIM_QUEUE];
     bool fence_says, lock_says; /* set if fence or lock record that there may be a queue */
 } sim_queue;
 
 /* A holder of a lock that is not a mutex, in the server's data. */
 typedef struct sim_holder {
     int slot, number; /* which client */
-    uint64_t ask, token;
+    uint64_t acquire_id, token;
     uint64_t before; /* the token before its upgrade; 0: not upgraded */
-    bool lane;
+    bool side;
     char kind; /* the kind held: `r`, `u`, `p`; exclusive: `m`, `w`, `g` */
     uint32_t weight;
     int64_t ends_us, count;
@@ -111,15 +111,16 @@ typedef struct sim_holding {
 
 typedef struct sim_name {
     sim_seen seen;
-    hf__time since;                               /* when it got this holder */
-    sim_told told[SIM_SLOTS], refused[SIM_SLOTS]; /* `refused`: by an unavailable store */
-    uint64_t granted, entered;                    /* the last tokens */
-    uint64_t excluded; /* kinds only: the last token that was entered to exclude others */
-    bool stray;        /* held by a delayed request that its client cannot know of */
-    sim_seen stood;    /* a delayed acquire that is queued in the same way; not `held`: none */
-    bool miscounted;   /* a delayed renewal may have restored an old count */
-    bool exposed;      /* broken or lost: an old acquire may get the lock */
-    hf__time lost_at;  /* when its data was lost; 0: never */
+    hf__time since; /* when it got this holder */
+    sim_busy_answer busy_answers[SIM_SLOTS],
+        refused[SIM_SLOTS];    /* `refused`: by an unavailable store */
+    uint64_t granted, entered; /* the last tokens */
+    uint64_t excluded;         /* kinds only: the last token that was entered to exclude others */
+    bool stray;                /* held by a delayed request that its client cannot know of */
+    sim_seen stray_acquire; /* a delayed acquire that is queued in the same way; not `held`: none */
+    bool miscounted;        /* a delayed renewal may have restored an old count */
+    bool exposed;           /* broken or lost: an old acquire may get the lock */
+    hf__time lost_at;       /* when its data was lost; 0: never */
     uint64_t broken[SIM_BROKEN];
     unsigned broken_count;
     sim_seen gone; /* the last holder, if it ended without its own release; else not `held` */
@@ -132,13 +133,13 @@ typedef struct sim_counts {
 } sim_counts;
 
 /* Whether a client waits in the store's queue, and how often each other client passed it since. */
-typedef struct sim_stand {
-    bool stands;
+typedef struct sim_passed {
+    bool queued;
     int passed[SIM_SLOTS];
-} sim_stand;
+} sim_passed;
 
 typedef struct sim_checks {
-    sim_stand stands[SIM_SLOTS][SIM_NAMES];
+    sim_passed passed[SIM_SLOTS][SIM_NAMES];
     sim_claim *claims;
     sim_name names[SIM_NAMES];
     sim_queue queues[SIM_NAMES];     /* after the last script */
@@ -178,6 +179,6 @@ void sim_checks_note_broken(sim_world *w, int name, uint64_t token);
 void sim_checks_client_gone(sim_world *w, const struct sim_client *client);
 
 /* Returns true if the client knows that this acquire of a mutex may be held or queued. */
-bool sim_check_known(const struct sim_client *c, int name, uint64_t ask);
+bool sim_check_known(const struct sim_client *c, int name, uint64_t acquire_id);
 
 #endif

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "world/line.h"
+#include "world/queue.h"
 
 #define REBIRTH_MOST (500 * HF__MS)
 
@@ -28,21 +28,21 @@ hf__entry *sim_client_entry(const sim_client *c, int name) {
     return (hf__entry *)hf__map_find(&c->core.entries, sim_names[name], strlen(sim_names[name]));
 }
 
-hf__entry *sim_client_lane(const sim_client *c, int name, uint64_t number) {
+hf__entry *sim_client_side(const sim_client *c, int name, uint64_t acquire_id) {
     const hf__entry *anchor = sim_client_entry(c, name);
     for (hf__entry *e = anchor ? anchor->sides : NULL; e; e = e->next_side)
-        if (e->side_id == number) return e;
+        if (e->side_id == acquire_id) return e;
     return NULL;
 }
 
 /* ---- Start ---- */
 
-static void be_born(sim_client *c) {
+static void start_process(sim_client *c) {
     sim_world *w = c->world;
     c->number = ++w->clients_made;
     c->life = SIM_RUNNING;
     c->was_up = c->shut = false;
-    c->hears_since = HF__NEVER;
+    c->listens_since = HF__NEVER;
     c->who = (hf__identity){.pid = c->number, .host = "host", .program = "sim", .label = ""};
     sim_client_uuid(c->who.client, c->slot, c->number);
     sim_store_init(&c->store, c, &c->url, &c->who, &c->log, hf__rand_next(&w->rand));
@@ -51,7 +51,7 @@ static void be_born(sim_client *c) {
                               .outage_ms = w->plan.outage_ms};
     hf__core_init(&c->core, &c->store.store, &config, hf__rand_next(&w->rand));
     for (int i = 0; i < c->caller_count; i++) sim_caller_init(&c->callers[i], c, i);
-    SIM_TELL(w, SIM_ANY, "client %d  opens, as number %d", c->slot, c->number);
+    SIM_LOG(w, SIM_ANY, "client %d  opens, as number %d", c->slot, c->number);
 }
 
 static void run_client(void *arg);
@@ -71,7 +71,7 @@ sim_client *sim_client_new(sim_world *w, int slot, int callers) {
                        .connect_timeout_ms = w->plan.connect_ms,
                        .command_timeout_ms = w->plan.command_ms};
     hf__log_init(&c->log, NULL, NULL, 0);
-    be_born(c);
+    start_process(c);
     sim_at(w, &c->event, w->now);
     return c;
 }
@@ -120,7 +120,7 @@ static void plan_rebirth(sim_client *c) {
 }
 
 void sim_client_crash(sim_client *c) {
-    SIM_TELL(c->world, SIM_ANY, "client %d  crashes", c->slot);
+    SIM_LOG(c->world, SIM_ANY, "client %d  crashes", c->slot);
     sim_checks_client_gone(c->world, c);
     discard_memory(c);
     c->paused_until = 0;
@@ -136,7 +136,7 @@ void sim_client_free(sim_client *c) {
 
 void sim_client_close(sim_client *c) {
     hf__time now = sim_client_now(c);
-    SIM_TELL(c->world, SIM_ANY, "client %d  hf_close", c->slot);
+    SIM_LOG(c->world, SIM_ANY, "client %d  hf_close", c->slot);
     c->life = SIM_CLOSING;
     c->closer = (hf__call){0};
     c->unhindered = c->world->ending;
@@ -154,7 +154,7 @@ static void check_closed(sim_client *c) {
     SIM_CHECK(w, SIM_ANY, !c->closer.done || c->core.entries.count == 0);
     SIM_CHECK(w, SIM_ANY, !c->closer.done || !c->core.timers.root);
     SIM_CHECK(w, SIM_ANY, c->closer.done || !c->unhindered);
-    if (c->closer.done) sim_line_closed(w, c);
+    if (c->closer.done) sim_queue_closed(w, c);
 }
 
 static bool calls_over(const sim_client *c) {
@@ -176,7 +176,7 @@ static bool close_step(sim_client *c, hf__time now) {
     for (int i = 0; i < SIM_HOLDS; i++)
         if (c->holds[i].hold) sim_caller_release_closed(c, &c->holds[i], now);
     check_closed(c);
-    SIM_TELL(c->world, SIM_ANY, "client %d  is closed", c->slot);
+    SIM_LOG(c->world, SIM_ANY, "client %d  is closed", c->slot);
     discard_memory(c);
     plan_rebirth(c);
     return false;
@@ -251,13 +251,13 @@ static hf__time next_due(const sim_client *c) {
 static void run_client(void *arg) {
     sim_client *c = arg;
     sim_world *w = c->world;
-    if (c->life == SIM_GONE) be_born(c);
+    if (c->life == SIM_GONE) start_process(c);
     if (w->now < c->paused_until) {
         sim_at(w, &c->event, c->paused_until);
         return;
     }
     hf__time now = sim_client_now(c);
-    c->turned_at = c->turns_at;
+    c->ran_at = c->turns_at;
     c->turns_at = w->now;
     if (!sim_chance(w, 4)) sim_store_read(&c->store, now);
     run_scheduler(c, now);
@@ -271,8 +271,8 @@ static void run_client(void *arg) {
 
 void sim_client_pause(sim_client *c, hf__time span) {
     sim_world *w = c->world;
-    SIM_TELL(w, SIM_ANY, "client %d  is paused until %.3f ms", c->slot,
-             (double)(w->now + span) / HF__MS);
+    SIM_LOG(w, SIM_ANY, "client %d  is paused until %.3f ms", c->slot,
+            (double)(w->now + span) / HF__MS);
     c->paused_until = hf__later(c->paused_until, w->now + span);
     /* A paused client is as good as disconnected. */
     c->up_since = sim_shows(&c->clock, c->paused_until);

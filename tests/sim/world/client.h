@@ -32,7 +32,7 @@ typedef struct sim_client {
     sim_life life;
     sim_clock clock;
     hf__time paused_until; /* true time */
-    hf__time turned_at;    /* when it last ran */
+    hf__time ran_at;       /* when it last ran */
     hf__time turns_at;
     sim_event event;
 
@@ -41,9 +41,9 @@ typedef struct sim_client {
     hf__log log;
     sim_store store;
     hf__core core;
-    bool was_up;          /* hf_open has returned */
-    hf__time hears_since; /* true time since both connections are up; HF__NEVER: they are not */
-    hf__time up_since;    /* on its own clock: connected and not paused since then */
+    bool was_up;            /* hf_open has returned */
+    hf__time listens_since; /* true time since both connections are up; HF__NEVER: they are not */
+    hf__time up_since;      /* on its own clock: connected and not paused since then */
     sim_caller callers[SIM_CALLERS];
     int caller_count;
     sim_hold holds[SIM_HOLDS];
@@ -68,7 +68,7 @@ void sim_client_close(sim_client *c);
 bool sim_client_idle(const sim_client *c);
 
 hf__entry *sim_client_entry(const sim_client *c, int name);
-hf__entry *sim_client_lane(const sim_client *c, int name, uint64_t number);
+hf__entry *sim_client_side(const sim_client *c, int name, uint64_t acquire_id);
 
 /* Makes the client's id in the store, "<slot>-…", which keeps traces readable. */
 void sim_client_uuid(char out[HF__UUID_LENGTH + 1], int slot, int number);

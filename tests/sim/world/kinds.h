@@ -35,7 +35,7 @@ bool sim_kinds_agree(const sim_claim *a, const sim_claim *b);
 
 /* The first returns true if the server has the lock for this acquire id of a client, the second
    if it has it for anybody. */
-bool sim_kinds_has(sim_world *w, const struct sim_client *client, int name, uint64_t number);
+bool sim_kinds_has(sim_world *w, const struct sim_client *client, int name, uint64_t acquire_id);
 bool sim_kinds_held(sim_world *w, int name);
 
 /* Run when a call has ended. */

@@ -20,14 +20,14 @@ struct sim_caller;
 struct sim_hold;
 
 /* Starts to acquire two or three names. */
-void sim_many_take(struct sim_caller *caller, hf__time now);
+void sim_many_acquire(struct sim_caller *caller, hf__time now);
 
 /* Releases all names that were acquired together with this hold and that no other call uses. */
-void sim_many_let_go(struct sim_caller *caller, struct sim_hold *hold, hf__time now);
+void sim_many_release(struct sim_caller *caller, struct sim_hold *hold, hf__time now);
 
 /* Continue either call; return true if the core was touched. */
-bool sim_many_taking(struct sim_caller *caller, hf__time now);
-bool sim_many_letting_go(struct sim_caller *caller, hf__time now);
+bool sim_many_acquiring(struct sim_caller *caller, hf__time now);
+bool sim_many_releasing(struct sim_caller *caller, hf__time now);
 hf__time sim_many_taken_by(const struct sim_caller *caller);
 void sim_many_discard(struct sim_caller *caller);
 

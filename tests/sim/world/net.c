@@ -89,10 +89,10 @@ static void break_wire(sim_wire *wire) {
 static void turn_wire(void *arg) {
     sim_wire *wire = arg;
     sim_world *w = wire->world;
-    SIM_TELL(w, SIM_ANY, "wire %d  %s", wire->number,
-             wire->turns == COMES_UP ? (w->server_down ? "is refused" : "comes up")
-             : wire->turns == BREAKS ? "breaks"
-                                     : "closes at the server");
+    SIM_LOG(w, SIM_ANY, "wire %d  %s", wire->number,
+            wire->turns == COMES_UP ? (w->server_down ? "is refused" : "comes up")
+            : wire->turns == BREAKS ? "breaks"
+                                    : "closes at the server");
     if (wire->turns == SERVER_CLOSES) {
         disconnect_server(wire);
         free_wire(wire);
@@ -185,14 +185,14 @@ static void make_late(sim_wire *wire) {
         up->last = chunk;
     }
     if (up->first)
-        SIM_TELL(w, SIM_ANY, "wire %d  its bytes in flight may arrive until %.3f ms", wire->number,
-                 (double)up->last->at / HF__MS);
+        SIM_LOG(w, SIM_ANY, "wire %d  its bytes in flight may arrive until %.3f ms", wire->number,
+                (double)up->last->at / HF__MS);
     plan_flow(w, up);
 }
 
 void sim_wire_close(sim_wire *wire) {
     sim_world *w = wire->world;
-    SIM_TELL(w, SIM_ANY, "wire %d  closes", wire->number);
+    SIM_LOG(w, SIM_ANY, "wire %d  closes", wire->number);
     wire->link = NULL;
     drop_flow(w, &wire->down);
     if (!wire->conn) {
@@ -219,7 +219,7 @@ void sim_wire_cut(sim_wire *wire) {
                                        "no commands pass"};
     sim_world *w = wire->world;
     int64_t how = wire->open ? sim_draw(w, 4) : RESET;
-    SIM_TELL(w, SIM_ANY, "wire %d  is cut: %s", wire->number, said[how]);
+    SIM_LOG(w, SIM_ANY, "wire %d  is cut: %s", wire->number, said[how]);
     if (how == RESET)
         plan_turn(wire, BREAKS, w->now + sim_trip(w));
     else if (sim_chance(w, 2)) /* so a later reset finds more bytes in flight */
@@ -229,8 +229,8 @@ void sim_wire_cut(sim_wire *wire) {
 }
 
 void sim_wire_stall(sim_wire *wire, hf__time until) {
-    SIM_TELL(wire->world, SIM_ANY, "wire %d  stalls until %.3f ms", wire->number,
-             (double)until / HF__MS);
+    SIM_LOG(wire->world, SIM_ANY, "wire %d  stalls until %.3f ms", wire->number,
+            (double)until / HF__MS);
     if (!sim_chance(wire->world, 3)) stall_flow(wire->world, &wire->up, until);
     if (!sim_chance(wire->world, 3)) stall_flow(wire->world, &wire->down, until);
 }

@@ -39,7 +39,7 @@ sim_seen sim_probe(sim_world *w, int name) {
     return (sim_seen){.held = true,
                       .slot = read_hex(holder, 8),
                       .number = read_hex(holder + HF__UUID_LENGTH - 7, 7),
-                      .ask = strtoull(holder + HF__UUID_LENGTH + 1, NULL, 10),
+                      .acquire_id = strtoull(holder + HF__UUID_LENGTH + 1, NULL, 10),
                       .token = strtoull(token, NULL, 10),
                       .expires_ms = key->expires_ms};
 }
@@ -58,8 +58,8 @@ int64_t sim_probe_count(sim_world *w, int name, const char *client, const char *
 static sim_holder holder_of(const char *id) {
     return (sim_holder){.slot = read_hex(id, 8),
                         .number = read_hex(id + HF__UUID_LENGTH - 7, 7),
-                        .ask = strtoull(id + HF__UUID_LENGTH + 1, NULL, 10),
-                        .lane = id[HF__UUID_LENGTH] == '#'};
+                        .acquire_id = strtoull(id + HF__UUID_LENGTH + 1, NULL, 10),
+                        .side = id[HF__UUID_LENGTH] == '#'};
 }
 
 static uint64_t number_field(const rm_key *key, const char *name) {
@@ -77,17 +77,17 @@ static void read_alone(sim_world *w, int name, const rm_key *key, sim_holding *h
     h.ends_us = key->expires_ms * 1000 + 999;
     for (size_t i = 0; i < key->count; i++)
         if (key->items[i].text.length > 1) h.count = strtoll(key->items[i].value.at, NULL, 10);
-    if (!h.token || (h.lane ? h.kind != 'w' && h.kind != 'g' : h.kind != 'm'))
+    if (!h.token || (h.side ? h.kind != 'w' && h.kind != 'g' : h.kind != 'm'))
         sim_fail(w, name, "%s has an exclusive holder of kind %c", sim_names[name], h.kind);
     holding->at[holding->count++] = h;
 }
 
 static void read_holders(sim_world *w, int name, const rm_key *key, sim_holding *holding) {
-    const char *together = find_field(key, "k"), *upgrades = find_field(key, "g");
+    const char *multi_acquire = find_field(key, "k"), *upgrades = find_field(key, "g");
     int64_t used = 0, first = INT64_MAX, used_said = (int64_t)number_field(key, "u");
     bool upgrades_held = !upgrades;
-    char kind = together ? *together : '?';
-    if (kind == 'p') holding->capacity = (uint32_t)strtoul(together + 1, NULL, 10);
+    char kind = multi_acquire ? *multi_acquire : '?';
+    if (kind == 'p') holding->capacity = (uint32_t)strtoul(multi_acquire + 1, NULL, 10);
     for (size_t i = 0; i < key->count; i++) {
         const char *id = key->items[i].text.at;
         if (!strchr(id, '#')) continue;
@@ -153,13 +153,13 @@ static char read_spec(const char *spec, uint32_t *weight, uint32_t *capacity) {
 }
 
 /* Reads a queue entry, or client:acquire_id alone. */
-static sim_standing read_waiter(const char *entry) {
+static sim_waiter read_waiter(const char *entry) {
     char *end;
-    sim_standing s = {.slot = read_hex(entry, 8),
-                      .number = read_hex(entry + HF__UUID_LENGTH - 7, 7),
-                      .ask = strtoull(entry + HF__UUID_LENGTH + 1, &end, 10),
-                      .lane = entry[HF__UUID_LENGTH] == '#',
-                      .kind = 'm'};
+    sim_waiter s = {.slot = read_hex(entry, 8),
+                    .number = read_hex(entry + HF__UUID_LENGTH - 7, 7),
+                    .acquire_id = strtoull(entry + HF__UUID_LENGTH + 1, &end, 10),
+                    .side = entry[HF__UUID_LENGTH] == '#',
+                    .kind = 'm'};
     const char *lease = *end ? strchr(end + 1, ' ') : NULL;
     if (!lease) return s;
     (void)strtoull(lease + 1, &end, 10);
@@ -167,15 +167,15 @@ static sim_standing read_waiter(const char *entry) {
     return s;
 }
 
-bool sim_probe_same_place(const sim_standing *a, const sim_standing *b) {
-    return a->slot == b->slot && a->number == b->number && a->lane == b->lane &&
-           (!a->lane || a->ask == b->ask);
+bool sim_probe_same_position(const sim_waiter *a, const sim_waiter *b) {
+    return a->slot == b->slot && a->number == b->number && a->side == b->side &&
+           (!a->side || a->acquire_id == b->acquire_id);
 }
 
-static void read_note(const rm_key *notes, sim_standing *s) {
+static void read_note(const rm_key *notes, sim_waiter *s) {
     char uuid[HF__UUID_LENGTH + 1], key[HF__UUID_LENGTH + 24];
     sim_client_uuid(uuid, s->slot, s->number);
-    snprintf(key, sizeof key, s->lane ? "%s#%" PRIu64 : "%s", uuid, s->ask);
+    snprintf(key, sizeof key, s->side ? "%s#%" PRIu64 : "%s", uuid, s->acquire_id);
     const char *said = find_field(notes, key);
     if (said) sscanf(said, "%" SCNd64 " %" SCNd64, &s->seen_us, &s->since_us);
 }
@@ -189,10 +189,10 @@ void sim_probe_queue(sim_world *w, int name, sim_queue *queue) {
     queue->fence_says =
         fence && fence->type == RM_STRING && has_mark(fence->items[0].text.at, " q");
     key_of(text, sizeof text, name, ":q");
-    const rm_key *line = rm_look(&w->server, text);
-    queue->count = line ? line->count : 0;
+    const rm_key *entries = rm_look(&w->server, text);
+    queue->count = entries ? entries->count : 0;
     if (queue->count > SIM_QUEUE) sim_fail(w, name, "%s has too many waiters", text);
-    for (size_t i = 0; i < queue->count; i++) queue->at[i] = read_waiter(line->items[i].text.at);
+    for (size_t i = 0; i < queue->count; i++) queue->at[i] = read_waiter(entries->items[i].text.at);
     key_of(text, sizeof text, name, ":i");
     const rm_key *notes = rm_look(&w->server, text);
     for (size_t i = 0; notes && i < queue->count; i++) read_note(notes, &queue->at[i]);
@@ -213,10 +213,11 @@ bool sim_probe_listens(const sim_world *w, int slot, int number) {
     return false;
 }
 
-void sim_probe_grant(char *out, size_t size, uint64_t number, int64_t server_us, int64_t lease_ms) {
+void sim_probe_grant(char *out, size_t size, uint64_t acquire_id, int64_t server_us,
+                     int64_t lease_ms) {
     int64_t third = lease_ms / 3 > 2000 ? lease_ms / 3 : 2000;
     if (third > 10000) third = 10000;
-    snprintf(out, size, "%" PRIu64 " %" PRId64 " %" PRId64 " %" PRId64, number, server_us,
+    snprintf(out, size, "%" PRIu64 " %" PRId64 " %" PRId64 " %" PRId64, acquire_id, server_us,
              server_us, third < lease_ms ? third : lease_ms);
 }
 
@@ -312,15 +313,16 @@ sim_effect sim_probe_effect(const rm_ran *ran, uint64_t *token, uint64_t *wanted
 bool sim_probe_released(const rm_ran *ran, const sim_seen *holder) {
     if (sim_probe_script(ran->sha1) != &hf__script_release || answered_with(ran, ":0"))
         return false;
-    sim_standing actor = read_waiter(ran->args[0].at);
-    return actor.slot == holder->slot && actor.number == holder->number && actor.ask >= holder->ask;
+    sim_waiter actor = read_waiter(ran->args[0].at);
+    return actor.slot == holder->slot && actor.number == holder->number &&
+           actor.acquire_id >= holder->acquire_id;
 }
 
 bool sim_probe_of_many(const rm_ran *ran) {
     return sim_probe_script(ran->sha1) == &hf__script_acquire_all;
 }
 
-bool sim_probe_took_all(const rm_ran *ran) { /* two or three names */
+bool sim_probe_acquired_all(const rm_ran *ran) { /* two or three names */
     return sim_probe_of_many(ran) &&
            (answered_with(ran, "*4\r\n:1\r\n") || answered_with(ran, "*5\r\n:1\r\n"));
 }
@@ -333,17 +335,17 @@ static size_t actor_at(const rm_ran *ran, int name) {
     return 0;
 }
 
-bool sim_probe_actor(const rm_ran *ran, int name, int *slot, int *number, uint64_t *ask) {
+bool sim_probe_actor(const rm_ran *ran, int name, int *slot, int *number, uint64_t *acquire_id) {
     const hf__script *script = sim_probe_script(ran->sha1);
     if (script != &hf__script_acquire && script != &hf__script_release &&
         script != &hf__script_shared_acquire && script != &hf__script_shared_renew &&
         script != &hf__script_shared_release && script != &hf__script_renew &&
         script != &hf__script_acquire_all)
         return false;
-    sim_standing actor = read_waiter(ran->args[actor_at(ran, name)].at);
+    sim_waiter actor = read_waiter(ran->args[actor_at(ran, name)].at);
     *slot = actor.slot;
     *number = actor.number;
-    *ask = actor.ask;
+    *acquire_id = actor.acquire_id;
     return true;
 }
 
@@ -352,7 +354,7 @@ bool sim_probe_succeeds(const rm_ran *ran) {
            rm_is(ran->args[6], "2");
 }
 
-bool sim_probe_asks(const rm_ran *ran) {
+bool sim_probe_is_acquire(const rm_ran *ran) {
     const hf__script *script = sim_probe_script(ran->sha1);
     return script == &hf__script_acquire || script == &hf__script_shared_acquire ||
            script == &hf__script_acquire_all;

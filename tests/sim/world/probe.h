@@ -22,7 +22,7 @@ void sim_probe_queue(sim_world *w, int name, sim_queue *queue);
 bool sim_probe_listens(const sim_world *w, int slot, int number);
 
 /* Finds the client and acquire id that a script acts for on this name; false: none. */
-bool sim_probe_actor(const rm_ran *ran, int name, int *slot, int *number, uint64_t *ask);
+bool sim_probe_actor(const rm_ran *ran, int name, int *slot, int *number, uint64_t *acquire_id);
 
 /* Returns the id of the next acquire that the script makes in one step with the release; 0:
    none. */
@@ -34,10 +34,10 @@ bool sim_probe_released(const rm_ran *ran, const sim_seen *holder);
 /* The first returns true for the script that acquires several names at once, the second if it
    succeeded. */
 bool sim_probe_of_many(const rm_ran *ran);
-bool sim_probe_took_all(const rm_ran *ran);
+bool sim_probe_acquired_all(const rm_ran *ran);
 
 /* Returns true if both are the same position in the queue. */
-bool sim_probe_same_place(const sim_standing *a, const sim_standing *b);
+bool sim_probe_same_position(const sim_waiter *a, const sim_waiter *b);
 
 /* Returns true if the script may use the turn of an earlier acquire of the same client, which
    gave up. */
@@ -45,7 +45,7 @@ bool sim_probe_succeeds(const rm_ran *ran);
 
 /* Returns true if the script is an acquire. Its own acquire is served; other waiters retry by
    themselves. */
-bool sim_probe_asks(const rm_ran *ran);
+bool sim_probe_is_acquire(const rm_ran *ran);
 
 /* Returns true if it ended with an error. */
 bool sim_probe_failed(const rm_ran *ran);
@@ -54,7 +54,8 @@ bool sim_probe_failed(const rm_ran *ran);
 void sim_probe_spoil(sim_world *w, int name, int64_t span_ms);
 
 /* The message and channel of a grant that is handed over. */
-void sim_probe_grant(char *out, size_t size, uint64_t number, int64_t server_us, int64_t lease_ms);
+void sim_probe_grant(char *out, size_t size, uint64_t acquire_id, int64_t server_us,
+                     int64_t lease_ms);
 void sim_probe_channel(char *out, size_t size, int slot, int number);
 
 /* An effect of a script that the keys alone do not show. */

@@ -38,7 +38,7 @@ void sim_fail(sim_world *w, int name, const char *format, ...) {
     vsnprintf(w->why, sizeof w->why, format, args);
     va_end(args);
     w->why_name = name;
-    SIM_TELL(w, SIM_ANY, "FAILED  %s", w->why);
+    SIM_LOG(w, SIM_ANY, "FAILED  %s", w->why);
     longjmp(w->failed, 1);
 }
 
@@ -71,7 +71,7 @@ static int count_waiting(const sim_world *w) {
         for (int k = 0; w->clients[i] && k < w->clients[i]->caller_count; k++) {
             sim_doing doing = w->clients[i]->callers[k].doing;
             count += doing == SIM_ACQUIRING || doing == SIM_UPGRADING;
-            count += doing == SIM_TAKING ? SIM_NAMES : 0;
+            count += doing == SIM_MULTI_ACQUIRING ? SIM_NAMES : 0;
         }
     return count;
 }
@@ -99,8 +99,9 @@ static void run_until_idle(sim_world *w, const char *what) {
         const sim_caller *t = some_waiting(w);
         sim_fail(w, t ? t->name : SIM_ANY, "%s: client %d.%d still %s %s", what,
                  t ? t->client->slot : -1, t ? t->index : -1,
-                 t && (t->doing == SIM_ACQUIRING || t->doing == SIM_TAKING) ? "waits for"
-                                                                            : "is busy with",
+                 t && (t->doing == SIM_ACQUIRING || t->doing == SIM_MULTI_ACQUIRING)
+                     ? "waits for"
+                     : "is busy with",
                  t ? sim_names[t->name] : "nothing");
     }
 }
@@ -165,8 +166,8 @@ static void check_store(sim_world *w) {
 
 static void begin_world(sim_world *w) {
     sim_plan_draw(w);
-    SIM_TELL(w, SIM_ANY, "world  %d clients, %d callers, %d names, faults 0x%x", w->plan.clients,
-             w->plan.callers, w->plan.names, w->plan.faults);
+    SIM_LOG(w, SIM_ANY, "world  %d clients, %d callers, %d names, faults 0x%x", w->plan.clients,
+            w->plan.callers, w->plan.names, w->plan.faults);
     w->server_clock.base = sim_draw(w, 1000 * HF__SEC);
     w->server_clock.ppm = w->plan.faults & SIM_DRIFT ? sim_drift(w) : 0;
     sim_server_init(w);
@@ -199,19 +200,19 @@ static void end_world(sim_world *w) {
     rm_fini(&w->server);
 }
 
-static void tell_trace(const sim_world *w, sim_telling telling, bool good) {
-    if (telling == SIM_TRACE_ALL) sim_trace_print(&w->trace, SIM_ANY, w->trace.count);
-    if (telling == SIM_TRACE_END && !good) sim_trace_print(&w->trace, w->why_name, TRACE_LINES);
+static void print_trace(const sim_world *w, sim_trace_mode mode, bool good) {
+    if (mode == SIM_TRACE_ALL) sim_trace_print(&w->trace, SIM_ANY, w->trace.count);
+    if (mode == SIM_TRACE_END && !good) sim_trace_print(&w->trace, w->why_name, TRACE_LINES);
 }
 
-void sim_run(uint64_t seed, sim_telling telling, sim_result *result) {
+void sim_run(uint64_t seed, sim_trace_mode mode, sim_result *result) {
     static sim_world world;
     sim_world *w = &world;
     memset(w, 0, sizeof *w);
     w->seed = seed;
     w->rand.state = seed;
     w->now = HF__SEC;
-    w->trace.on = telling != SIM_SILENT;
+    w->trace.on = mode != SIM_SILENT;
     *result = (sim_result){0};
     if (!setjmp(w->failed)) {
         begin_world(w);
@@ -221,7 +222,7 @@ void sim_run(uint64_t seed, sim_telling telling, sim_result *result) {
         result->good = true;
     }
     /* A failed run is not cleaned up: its process ends soon. */
-    tell_trace(w, telling, result->good);
+    print_trace(w, mode, result->good);
     memcpy(result->why, w->why, sizeof result->why);
     result->hash = sim_trace_hash(&w->trace);
     result->steps = w->steps;

@@ -43,11 +43,11 @@ enum {
     SIM_HARMLESS = SIM_SCRIPT_FLUSHES | SIM_DRIFT | SIM_MONITOR
 };
 
-enum { SIM_HEARD = 8, SIM_MESSAGE = 256 };
+enum { SIM_RECENT = 8, SIM_MESSAGE = 256 };
 
-typedef struct sim_heard {
+typedef struct sim_message {
     char channel[SIM_MESSAGE], text[SIM_MESSAGE];
-} sim_heard;
+} sim_message;
 
 /* The kind of lock a name is used for. */
 typedef enum sim_sort { SIM_MUTEXES, SIM_SHARES, SIM_PERMITS } sim_sort;
@@ -58,11 +58,11 @@ typedef struct sim_plan {
     sim_sort sorts[SIM_NAMES];
     uint32_t capacity; /* permits only */
     unsigned faults;
-    bool together; /* callers acquire several names at once */
-    bool hasty;    /* waiters often give up */
-    bool fair;     /* nothing disturbs the waiters */
-    hf__time gap;  /* average time between faults */
-    hf__time trip; /* longest time of one way, without faults */
+    bool multi_acquire; /* callers acquire several names at once */
+    bool hasty;         /* waiters often give up */
+    bool fair;          /* nothing disturbs the waiters */
+    hf__time gap;       /* average time between faults */
+    hf__time trip;      /* longest time of one way, without faults */
     hf__time lasts;
     hf__time think; /* average pause of a caller between calls */
     int64_t leases[SIM_LEASES];
@@ -93,8 +93,8 @@ struct sim_world {
     int clients_made, groups;
     sim_checks checks;
     sim_event chaos, server_event, memory_event, message_event;
-    sim_heard heard[SIM_HEARD]; /* recent messages */
-    unsigned heard_count;
+    sim_message recent[SIM_RECENT]; /* recent messages */
+    unsigned recent_count;
 
     sim_trace trace;
     jmp_buf failed;
@@ -125,7 +125,7 @@ hf__time sim_trip(sim_world *w);
 
 /* ---- Tracing ---- */
 
-#define SIM_TELL(w, name, ...)                                                      \
+#define SIM_LOG(w, name, ...)                                                       \
     do {                                                                            \
         if ((w)->trace.on) sim_trace_add(&(w)->trace, (w)->now, name, __VA_ARGS__); \
     } while (0)
@@ -151,7 +151,12 @@ typedef struct sim_result {
 } sim_result;
 
 /* How much of the trace is kept and printed when a run fails, or always. */
-typedef enum sim_telling { SIM_SILENT, SIM_TRACE_END, SIM_TRACE_ALL, SIM_TRACE_HASH } sim_telling;
-void sim_run(uint64_t seed, sim_telling telling, sim_result *result);
+typedef enum sim_trace_mode {
+    SIM_SILENT,
+    SIM_TRACE_END,
+    SIM_TRACE_ALL,
+    SIM_TRACE_HASH
+} sim_trace_mode;
+void sim_run(uint64_t seed, sim_trace_mode mode, sim_result *result);
 
 #endif
