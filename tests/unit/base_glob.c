@@ -60,7 +60,8 @@ static void test_patterns(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         if (hf__glob(cases[i].pattern, cases[i].text) != cases[i].matches)
-            fail_msg("'%s' and '%s'", cases[i].pattern, cases[i].text);
+            fail_msg("pattern '%s' and text '%s': the wrong result", cases[i].pattern,
+                     cases[i].text);
 }
 
 static void test_start(void **state) {

@@ -14,7 +14,7 @@
 
 /* ---- Time ---- */
 
-static void test_now_is_boottime_and_goes_on(void **state) {
+static void test_now_is_boottime_and_advances(void **state) {
     (void)state;
     int64_t before = t_now_us();
     hf__time now = hf__now();
@@ -192,7 +192,7 @@ static void flush_log(hf__log *log) {
     hf__log_run(hf__log_take(log), log->fn, log->arg);
 }
 
-static void test_log_hands_over_what_the_level_allows(void **state) {
+static void test_log_delivers_lines_of_its_level(void **state) {
     (void)state;
     struct heard heard = {0};
     hf__log log;
@@ -213,7 +213,7 @@ static void test_log_hands_over_what_the_level_allows(void **state) {
     assert_string_equal(heard.last, "debug");
 }
 
-static void test_log_drops_what_nobody_takes(void **state) {
+static void test_log_drops_lines_that_nobody_takes(void **state) {
     (void)state;
     struct heard heard = {0};
     hf__log log;
@@ -234,7 +234,7 @@ static void test_log_drops_what_nobody_takes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_now_is_boottime_and_goes_on),
+        cmocka_unit_test(test_now_is_boottime_and_advances),
         cmocka_unit_test(test_after),
         cmocka_unit_test(test_poll_rounds_up),
         cmocka_unit_test(test_rand_repeats_from_its_seed),
@@ -245,8 +245,8 @@ int main(void) {
         cmocka_unit_test(test_results_have_names_and_texts),
         cmocka_unit_test(test_fail_sets_this_threads_detail),
         cmocka_unit_test(test_lines_are_cut),
-        cmocka_unit_test(test_log_hands_over_what_the_level_allows),
-        cmocka_unit_test(test_log_drops_what_nobody_takes),
+        cmocka_unit_test(test_log_delivers_lines_of_its_level),
+        cmocka_unit_test(test_log_drops_lines_that_nobody_takes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

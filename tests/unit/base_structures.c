@@ -237,7 +237,7 @@ static void fill_and_empty(hf__buffer *b, size_t length, int times) {
 
 /* A client runs for months. Without this, each connection would keep the memory of its largest
    burst. */
-static void test_buffer_gives_back_what_a_burst_took(void **state) {
+static void test_buffer_frees_memory_after_a_burst(void **state) {
     (void)state;
     hf__buffer b;
     hf__buffer_init(&b, 1 << 20);
@@ -251,7 +251,7 @@ static void test_buffer_gives_back_what_a_burst_took(void **state) {
 }
 
 /* Repeated bursts keep their memory. Idle time between them does not count against it. */
-static void test_buffer_keeps_what_is_needed_again(void **state) {
+static void test_buffer_keeps_memory_for_repeated_bursts(void **state) {
     (void)state;
     hf__buffer b;
     hf__buffer_init(&b, 1 << 20);
@@ -273,8 +273,8 @@ int main(void) {
         cmocka_unit_test(test_buffer_adds_cuts_and_consumes),
         cmocka_unit_test(test_buffer_has_a_maximum),
         cmocka_unit_test(test_buffer_grows),
-        cmocka_unit_test(test_buffer_gives_back_what_a_burst_took),
-        cmocka_unit_test(test_buffer_keeps_what_is_needed_again),
+        cmocka_unit_test(test_buffer_frees_memory_after_a_burst),
+        cmocka_unit_test(test_buffer_keeps_memory_for_repeated_bursts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

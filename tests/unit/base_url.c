@@ -338,7 +338,7 @@ static void check_bad(const char *text, hf_result result, const char *mentions) 
     if (r != result || !strstr(detail, mentions))
         fail_msg("%s: %s (%s), not %s with \"%s\"", text, hf_result_name(r), detail,
                  hf_result_name(result), mentions);
-    if (strstr(detail, SECRET)) fail_msg("%s: the detail tells the password: %s", text, detail);
+    if (strstr(detail, SECRET)) fail_msg("%s: the detail shows the password: %s", text, detail);
     hf__url_fini(&u);
 }
 
@@ -477,7 +477,7 @@ static void test_durations(void **state) {
         int64_t ms = 0;
         bool taken = hf__duration_parse(durations[i].text, &ms);
         if (taken != (durations[i].ms != 0) || (taken && ms != durations[i].ms))
-            fail_msg("\"%s\" is %s, %lld ms", durations[i].text, taken ? "taken" : "refused",
+            fail_msg("\"%s\" is %s, %lld ms", durations[i].text, taken ? "accepted" : "refused",
                      (long long)ms);
     }
 }

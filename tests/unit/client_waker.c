@@ -59,7 +59,7 @@ static void test_a_sleep_ends_in_its_time(void **state) {
     free_waker(w);
 }
 
-static void test_only_who_polls_has_a_descriptor(void **state) {
+static void test_only_pollers_have_a_descriptor(void **state) {
     (void)state;
     hf__waker *w = create_waker();
     hf__waker_reset(w);
@@ -79,7 +79,7 @@ static bool is_readable(int fd) {
     return poll(&p, 1, 0) == 1;
 }
 
-static void test_who_polls_is_told_by_its_descriptor(void **state) {
+static void test_pollers_are_woken_by_their_descriptor(void **state) {
     (void)state;
     hf__waker *w = create_waker();
     hf__waker_reset(w);
@@ -153,8 +153,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_wake_before_the_sleep_is_not_lost),
         cmocka_unit_test(test_a_sleep_ends_in_its_time),
-        cmocka_unit_test(test_only_who_polls_has_a_descriptor),
-        cmocka_unit_test(test_who_polls_is_told_by_its_descriptor),
+        cmocka_unit_test(test_only_pollers_have_a_descriptor),
+        cmocka_unit_test(test_pollers_are_woken_by_their_descriptor),
         cmocka_unit_test(test_all_of_many_sleepers_are_woken),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

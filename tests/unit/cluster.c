@@ -148,7 +148,7 @@ static unsigned count_changes(hf__slot_map *m) {
     return n;
 }
 
-static void test_what_is_not_where_it_was_is_told_once(void **state) {
+static void test_moved_slots_are_reported_once(void **state) {
     (void)state;
     hf__slot_map m;
     char where[HF__WHERE_TEXT];
@@ -316,7 +316,7 @@ static void test_a_channel_counts_when_it_is_confirmed(void **state) {
     check_sends(l, NOW, "");
 }
 
-static void test_a_channel_whose_slot_went_away_is_told(void **state) {
+static void test_a_channel_whose_slot_moved_is_reported(void **state) {
     listening *l = *state;
     begin_to_hear(l);
     assert_true(feed_event(l, "sunsubscribe"));
@@ -326,7 +326,7 @@ static void test_a_channel_whose_slot_went_away_is_told(void **state) {
     begin_to_hear(l);
 }
 
-static void test_channels_of_a_connection_that_broke_are_asked_for_again(void **state) {
+static void test_channels_of_a_broken_connection_are_subscribed_again(void **state) {
     listening *l = *state;
     begin_to_hear(l);
     hf__channels_disconnected(&l->channels);
@@ -335,7 +335,7 @@ static void test_channels_of_a_connection_that_broke_are_asked_for_again(void **
     check_sends(l, NOW, SUBSCRIBE);
 }
 
-static void test_a_channel_that_nobody_wants_is_left(void **state) {
+static void test_an_unused_channel_is_unsubscribed(void **state) {
     listening *l = *state;
     begin_to_hear(l);
     check_sends(l, NOW + 29 * HF__SEC, "");
@@ -359,7 +359,7 @@ static void test_where_there_are_no_shards_it_is_a_plain_one(void **state) {
     check_told(l, true);
 }
 
-static void test_a_channel_that_is_refused_is_not_heard(void **state) {
+static void test_a_refused_channel_is_not_subscribed(void **state) {
     listening *l = *state;
     hf__channels_want(&l->channels, "a", 1, NOW);
     check_sends(l, NOW, SUBSCRIBE);
@@ -379,14 +379,14 @@ int main(void) {
         cmocka_unit_test(test_an_answer_in_any_slices),
         cmocka_unit_test(test_an_answer_that_is_wrong),
         cmocka_unit_test(test_an_answer_with_too_many_nodes),
-        cmocka_unit_test(test_what_is_not_where_it_was_is_told_once),
+        cmocka_unit_test(test_moved_slots_are_reported_once),
         cmocka_unit_test(test_detours),
         CHANNEL_TEST(test_a_channel_counts_when_it_is_confirmed),
-        CHANNEL_TEST(test_a_channel_whose_slot_went_away_is_told),
-        CHANNEL_TEST(test_channels_of_a_connection_that_broke_are_asked_for_again),
-        CHANNEL_TEST(test_a_channel_that_nobody_wants_is_left),
+        CHANNEL_TEST(test_a_channel_whose_slot_moved_is_reported),
+        CHANNEL_TEST(test_channels_of_a_broken_connection_are_subscribed_again),
+        CHANNEL_TEST(test_an_unused_channel_is_unsubscribed),
         CHANNEL_TEST(test_where_there_are_no_shards_it_is_a_plain_one),
-        CHANNEL_TEST(test_a_channel_that_is_refused_is_not_heard),
+        CHANNEL_TEST(test_a_refused_channel_is_not_subscribed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -149,13 +149,13 @@ void stage_acquire(core_stage *s, kit_wait *w, uint64_t owner, int64_t wait_ms, 
 
 hf__op *stage_pending_op(core_stage *s, hf__verb verb) {
     if (s->count != 1 || s->pending[0]->verb != verb)
-        fail_msg("%zu operations under way, the first is %d, not %d", s->count,
+        fail_msg("%zu operations are pending, the first has verb %d, not %d", s->count,
                  s->count ? (int)s->pending[0]->verb : -1, (int)verb);
     return s->pending[0];
 }
 
 void stage_nothing_pending(const core_stage *s) {
-    if (s->count) fail_msg("asked, and should not: verb %d", (int)s->pending[0]->verb);
+    if (s->count) fail_msg("unexpected operation: verb %d", (int)s->pending[0]->verb);
 }
 
 static void stage_complete(core_stage *s, hf__verb verb, hf_result result, bool maybe) {

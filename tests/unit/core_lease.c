@@ -53,7 +53,7 @@ static void test_shortest_lease_is_of_use(void **state) {
     assert_true(hf__lease_deadline(0, HF_LEASE_MIN_MS) > HF_LEASE_MIN_MS * HF__MS * 9 / 10);
 }
 
-static void test_what_lapses_and_what_covers(void **state) {
+static void test_lapse_and_cover(void **state) {
     (void)state;
     EACH_LEASE(i) {
         hf__time lease = leases[i] * HF__MS;
@@ -113,7 +113,7 @@ int main(void) {
         cmocka_unit_test(test_margin),
         cmocka_unit_test(test_deadline_is_before_the_stores),
         cmocka_unit_test(test_shortest_lease_is_of_use),
-        cmocka_unit_test(test_what_lapses_and_what_covers),
+        cmocka_unit_test(test_lapse_and_cover),
         cmocka_unit_test(test_renewal_is_due_at_a_third),
         cmocka_unit_test(test_renewals_come_together),
         cmocka_unit_test(test_tries_again_ever_later),

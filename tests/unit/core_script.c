@@ -46,18 +46,18 @@ static void test_B6_also_with_no_answer(void **state) {
     kit_wait_fini(&w);
 }
 
-static void test_busy_is_asked_again_when_told(void **state) {
+static void test_busy_is_retried_when_the_answer_says(void **state) {
     core_stage *s = *state;
     kit_wait w;
     stage_acquire(s, &w, 1, HF_FOREVER, 1000);
     uint64_t acquire_id = stage_pending_op(s, HF__ACQUIRE)->acquire_id;
     for (uint32_t i = 0; i < 20; i++) {
         assert_int_equal(s->pending[0]->attempt, i);
-        hf__time told = s->now;
+        hf__time answered_at = s->now;
         stage_answer_busy(s, 40);
         stage_nothing_pending(s);
-        hf__op *op = stage_run_to_op(s, HF__ACQUIRE, told + HF__SEC);
-        assert_in_range(s->now, told + 30 * MS, told + 40 * MS);
+        hf__op *op = stage_run_to_op(s, HF__ACQUIRE, answered_at + HF__SEC);
+        assert_in_range(s->now, answered_at + 30 * MS, answered_at + 40 * MS);
         assert_int_equal(op->acquire_id, acquire_id); /* one wait keeps one acquire id */
     }
     stage_give_up(s, &w, HF_CANCELLED);
@@ -120,7 +120,7 @@ static void test_a_final_answer_ends_the_wait(void **state) {
 
 /* ---- Deadlines ---- */
 
-static void test_deadline_counts_from_before_the_sending(void **state) {
+static void test_deadline_counts_from_before_the_send(void **state) {
     core_stage *s = *state;
     kit_wait w;
     hf__time asked = s->now;
@@ -150,7 +150,7 @@ static void test_F1_a_late_grant_is_not_entered_but_released(void **state) {
     kit_wait_fini(&w);
 }
 
-static void test_F1_a_waiter_asks_again_under_a_new_number(void **state) {
+static void test_F1_a_waiter_retries_under_a_new_id(void **state) {
     core_stage *s = *state;
     kit_wait w;
     stage_acquire(s, &w, 1, HF_FOREVER, 1000);
@@ -200,7 +200,7 @@ static void test_F51_a_try_that_may_yet_be_undone_is_not_known(void **state) {
     assert_int_equal(stage_run_to_op(s, HF__RELEASE, s->now + HF__SEC)->acquire_id, acquire_id);
 }
 
-static void test_given_up_while_asking_is_released_behind(void **state) {
+static void test_a_cancelled_acquire_in_flight_is_released(void **state) {
     core_stage *s = *state;
     kit_wait w;
     stage_acquire(s, &w, 1, HF_FOREVER, 1000);
@@ -215,7 +215,7 @@ static void test_given_up_while_asking_is_released_behind(void **state) {
 }
 
 /* An invalid answer leaves the outcome open. The acquire must not stay held without an owner. */
-static void test_F40_an_ask_that_may_have_been_done_is_released_behind(void **state) {
+static void test_F40_an_acquire_of_unknown_outcome_is_released(void **state) {
     core_stage *s = *state;
     kit_wait w;
     stage_acquire(s, &w, 1, HF_FOREVER, 1000);
@@ -249,7 +249,7 @@ static void test_renewed_at_a_third(void **state) {
 }
 
 /* F14, B11: each failure leaves the old deadline, and only that ends the hold. */
-static void test_renewal_is_tried_until_the_deadline(void **state) {
+static void test_renewal_is_retried_until_the_deadline(void **state) {
     core_stage *s = *state;
     kit_wait w;
     hf__time until = hf__lease_deadline(s->now, 3000);
@@ -292,7 +292,7 @@ static void test_an_unanswered_renewal_ends_at_the_deadline(void **state) {
     kit_hold_free(hold);
 }
 
-static void test_what_the_store_does_not_know_is_lost(void **state) {
+static void test_a_hold_unknown_to_the_store_is_lost(void **state) {
     core_stage *s = *state;
     kit_wait w;
     hf_hold *hold = stage_take(s, &w, "name", 3000);
@@ -448,7 +448,7 @@ static void test_extends_are_merged(void **state) {
     kit_hold_free(hold);
 }
 
-static void test_extend_tells_why_it_failed(void **state) {
+static void test_extend_reports_why_it_failed(void **state) {
     static const struct {
         hf_result answer;
         bool maybe;
@@ -496,7 +496,7 @@ static void test_extend_does_not_wait_for_a_store_that_is_away(void **state) {
     kit_hold_free(hold);
 }
 
-static void test_extend_of_what_ends_meanwhile(void **state) {
+static void test_extend_of_a_hold_that_ends_meanwhile(void **state) {
     core_stage *s = *state;
     kit_wait w;
     kit_call extend, queued, release;
@@ -598,7 +598,7 @@ static void release_twice(core_stage *s, hf_result answer, hf_result expected) {
     kit_hold_free(hold);
 }
 
-static void test_a_release_sent_twice_is_one_release(void **state) {
+static void test_a_retried_release_is_one_release(void **state) {
     release_twice(*state, HF_OK, HF_OK);
 }
 
@@ -608,7 +608,7 @@ static void test_a_release_sent_twice_that_finds_nothing_is_not_known(void **sta
 
 /* A cancelled acquire left a release without an answer. That release says nothing about a later
    hold. */
-static void test_a_release_is_not_the_second_of_another_number(void **state) {
+static void test_a_release_is_not_a_retry_of_another_id(void **state) {
     core_stage *s = *state;
     kit_wait given_up, w;
     kit_call call;
@@ -629,7 +629,7 @@ static void test_a_release_is_not_the_second_of_another_number(void **state) {
     kit_wait_fini(&given_up);
 }
 
-static void test_a_release_that_finds_nothing_says_lost(void **state) {
+static void test_a_release_that_finds_nothing_returns_lost(void **state) {
     core_stage *s = *state;
     kit_wait w;
     kit_call call;
@@ -642,7 +642,7 @@ static void test_a_release_that_finds_nothing_says_lost(void **state) {
     kit_hold_free(hold);
 }
 
-static void test_a_release_is_tried_until_the_lease_ends(void **state) {
+static void test_a_release_is_retried_until_the_lease_ends(void **state) {
     core_stage *s = *state;
     kit_wait w;
     kit_call call;
@@ -660,7 +660,7 @@ static void test_a_release_is_tried_until_the_lease_ends(void **state) {
 /* An acquire of a broken connection may still arrive. The release says until when, and the
    store's tombstone keeps it out. Or it may have arrived while another client held the lock.
    Then nobody waits in its queue position, and the release removes it. */
-static void test_a_release_buries_what_may_come_late(void **state) {
+static void test_a_release_leaves_a_tombstone_for_late_acquires(void **state) {
     core_stage *s = *state;
     kit_wait w;
     kit_call call;
@@ -765,7 +765,7 @@ static void test_a_wait_rides_an_outage_out(void **state) {
     kit_hold_free(w.hold);
 }
 
-static void test_an_ask_lost_in_an_outage_is_unknown(void **state) {
+static void test_an_acquire_lost_in_an_outage_is_unknown(void **state) {
     core_stage *s = *state;
     kit_wait w;
     hf__time began = s->now;
@@ -812,21 +812,21 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_B6_a_wait_ends_exactly_in_time),
         TEST(test_B6_also_with_no_answer),
-        TEST(test_busy_is_asked_again_when_told),
+        TEST(test_busy_is_retried_when_the_answer_says),
         TEST(test_once_is_answered_at_once),
         TEST(test_waiters_are_served_in_order_one_at_a_time),
         TEST(test_a_final_answer_ends_the_wait),
-        TEST(test_deadline_counts_from_before_the_sending),
+        TEST(test_deadline_counts_from_before_the_send),
         TEST(test_F1_a_late_grant_is_not_entered_but_released),
-        TEST(test_F1_a_waiter_asks_again_under_a_new_number),
+        TEST(test_F1_a_waiter_retries_under_a_new_id),
         TEST(test_F51_what_was_undone_is_asked_for_under_a_new_number),
         TEST(test_F51_a_try_that_may_yet_be_undone_is_not_known),
-        TEST(test_given_up_while_asking_is_released_behind),
-        TEST(test_F40_an_ask_that_may_have_been_done_is_released_behind),
+        TEST(test_a_cancelled_acquire_in_flight_is_released),
+        TEST(test_F40_an_acquire_of_unknown_outcome_is_released),
         TEST(test_renewed_at_a_third),
-        TEST(test_renewal_is_tried_until_the_deadline),
+        TEST(test_renewal_is_retried_until_the_deadline),
         TEST(test_an_unanswered_renewal_ends_at_the_deadline),
-        TEST(test_what_the_store_does_not_know_is_lost),
+        TEST(test_a_hold_unknown_to_the_store_is_lost),
         TEST(test_every_hold_is_renewed_on_reconnect),
         TEST(test_no_renew_ends_with_its_lease),
         TEST(test_F5_max_hold_above_the_lease),
@@ -834,23 +834,23 @@ int main(void) {
         TEST(test_F5_max_hold_without_end),
         TEST(test_extend_lengthens_and_never_shortens),
         TEST(test_extends_are_merged),
-        TEST(test_extend_tells_why_it_failed),
+        TEST(test_extend_reports_why_it_failed),
         TEST(test_extend_does_not_wait_for_a_store_that_is_away),
-        TEST(test_extend_of_what_ends_meanwhile),
+        TEST(test_extend_of_a_hold_that_ends_meanwhile),
         TEST(test_reentry_is_local_and_posted),
         TEST(test_not_reentrant_is_a_deadlock),
         TEST(test_waits_of_one_owner_are_granted_together),
-        TEST(test_a_release_sent_twice_is_one_release),
+        TEST(test_a_retried_release_is_one_release),
         TEST(test_a_release_sent_twice_that_finds_nothing_is_not_known),
-        TEST(test_a_release_is_not_the_second_of_another_number),
-        TEST(test_a_release_that_finds_nothing_says_lost),
-        TEST(test_a_release_is_tried_until_the_lease_ends),
-        TEST(test_a_release_buries_what_may_come_late),
+        TEST(test_a_release_is_not_a_retry_of_another_id),
+        TEST(test_a_release_that_finds_nothing_returns_lost),
+        TEST(test_a_release_is_retried_until_the_lease_ends),
+        TEST(test_a_release_leaves_a_tombstone_for_late_acquires),
         TEST(test_a_slow_grant_lapses_late),
         TEST(test_an_unanswered_renewal_lapses_late),
         TEST(test_an_outage_ends_waits_exactly),
         TEST(test_a_wait_rides_an_outage_out),
-        TEST(test_an_ask_lost_in_an_outage_is_unknown),
+        TEST(test_an_acquire_lost_in_an_outage_is_unknown),
         TEST(test_F47_close_ends_waits_and_releases),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

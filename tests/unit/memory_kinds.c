@@ -224,7 +224,7 @@ static void test_permits_and_readers_do_not_mix(void **state) {
     REFUSED(try_acquire(w, 0, 3, HF_UPGRADABLE));
 }
 
-static void test_one_upgradable_beside_readers_on_either_side(void **state) {
+static void test_one_upgradable_fits_with_readers_in_any_order(void **state) {
     kinds_world *w = *state;
     GRANTED(try_acquire(w, 0, 1, HF_READ));
     GRANTED(try_acquire(w, 1, 1, HF_UPGRADABLE));
@@ -264,7 +264,7 @@ static void test_every_grant_has_a_higher_token(void **state) {
     assert_true(granted_token(try_acquire(w, 3, 1, HF_READ)) > above.token);
 }
 
-static void test_who_asks_again_has_it_once_under_its_token(void **state) {
+static void test_a_retry_is_granted_once_under_its_token(void **state) {
     kinds_world *w = *state;
     for (uint32_t kind = HF_MUTEX; kind <= HF_UPGRADABLE; kind++) {
         uint64_t token = granted_token(try_acquire(w, 0, kind + 1, kind));
@@ -277,7 +277,7 @@ static void test_who_asks_again_has_it_once_under_its_token(void **state) {
     assert_int_equal(inspect_lock(w).used, 3);
 }
 
-static void test_who_is_busy_is_told_the_highest_token(void **state) {
+static void test_busy_reports_the_highest_token(void **state) {
     kinds_world *w = *state;
     granted_token(try_acquire(w, 0, 1, HF_READ));
     uint64_t token = granted_token(try_acquire(w, 1, 1, HF_READ));
@@ -288,7 +288,7 @@ static void test_who_is_busy_is_told_the_highest_token(void **state) {
                      0); /* no holder: the queue is in the way */
 }
 
-static void test_a_renewal_needs_number_and_token(void **state) {
+static void test_a_renewal_needs_id_and_token(void **state) {
     kinds_world *w = *state;
     uint64_t token = granted_token(try_acquire(w, 0, 5, HF_READ));
     LOST(renew_hold(w, 0, 5, HF_READ, token + 1));
@@ -349,7 +349,7 @@ static void test_a_run_of_readers_enters_together(void **state) {
 }
 
 /* This also holds between the release and the writer's next retry. */
-static void test_nobody_goes_past_a_waiting_writer(void **state) {
+static void test_nobody_passes_a_waiting_writer(void **state) {
     kinds_world *w = *state;
     GRANTED(try_acquire(w, 0, 1, HF_MUTEX));
     QUEUED(join_queue(w, 1, 1, HF_WRITE));
@@ -361,7 +361,7 @@ static void test_nobody_goes_past_a_waiting_writer(void **state) {
 }
 
 /* The reader would fit, but it came after a waiter that is still blocked. */
-static void test_readers_stand_behind_a_second_upgradable(void **state) {
+static void test_readers_queue_behind_a_second_upgradable(void **state) {
     kinds_world *w = *state;
     GRANTED(try_acquire(w, 0, 1, HF_UPGRADABLE));
     QUEUED(join_queue(w, 1, 1, HF_UPGRADABLE));
@@ -386,7 +386,7 @@ static void test_mutexes_of_clients_are_served_in_order(void **state) {
     NO_QUEUE(w);
 }
 
-static void test_a_place_is_kept_by_asking(void **state) {
+static void test_a_position_is_kept_by_retrying(void **state) {
     kinds_world *w = *state;
     uint64_t token = granted_token(try_acquire(w, 0, 1, HF_WRITE));
     QUEUED(join_queue(w, 1, 1, HF_WRITE));
@@ -399,7 +399,7 @@ static void test_a_place_is_kept_by_asking(void **state) {
     }
 }
 
-static void test_a_place_is_lost_by_not_asking_for_a_second(void **state) {
+static void test_a_position_is_lost_after_a_second_without_retry(void **state) {
     kinds_world *w = *state;
     GRANTED(try_acquire(w, 0, 1, HF_READ));
     QUEUED(join_queue(w, 1, 1, HF_WRITE));
@@ -415,7 +415,7 @@ static void test_a_place_is_lost_by_not_asking_for_a_second(void **state) {
     GRANTED(try_acquire(w, 3, 1, HF_READ));
 }
 
-static void test_a_release_gives_up_the_place(void **state) {
+static void test_a_release_gives_up_the_position(void **state) {
     kinds_world *w = *state;
     GRANTED(try_acquire(w, 0, 1, HF_READ));
     QUEUED(join_queue(w, 1, 7, HF_WRITE));
@@ -429,7 +429,7 @@ static void test_a_release_gives_up_the_place(void **state) {
     GRANTED(join_queue(w, 1, 8, HF_READ));
 }
 
-static void test_who_leaves_the_space_leaves_the_line_and_its_holds(void **state) {
+static void test_leaving_the_space_ends_waits_and_holds(void **state) {
     kinds_world *w = *state;
     GRANTED(try_acquire(w, 1, 1, HF_READ));
     GRANTED(try_acquire(w, 1, 2, HF_READ));
@@ -445,7 +445,7 @@ static void test_who_leaves_the_space_leaves_the_line_and_its_holds(void **state
     GRANTED(join_queue(w, 4, 1, HF_WRITE));
 }
 
-static void test_a_try_takes_no_place_and_costs_none(void **state) {
+static void test_a_try_neither_takes_nor_loses_a_position(void **state) {
     kinds_world *w = *state;
     GRANTED(try_acquire(w, 0, 1, HF_WRITE));
     REFUSED(try_acquire(w, 1, 1, HF_WRITE));
@@ -455,7 +455,7 @@ static void test_a_try_takes_no_place_and_costs_none(void **state) {
     QUEUE(w, 2);
 }
 
-static void test_a_try_passes_readers_who_fit_beside_it(void **state) {
+static void test_a_try_passes_readers_that_fit_with_it(void **state) {
     kinds_world *w = *state;
     GRANTED(try_acquire(w, 0, 1, HF_WRITE));
     QUEUED(join_queue(w, 1, 1, HF_READ));
@@ -466,7 +466,7 @@ static void test_a_try_passes_readers_who_fit_beside_it(void **state) {
     QUEUE(w, 1);
 }
 
-static void test_who_waits_asks_again_when_a_lease_ends(void **state) {
+static void test_a_waiter_retries_when_a_lease_ends(void **state) {
     kinds_world *w = *state;
     GRANTED(submit_op(
         w, 0, (hf__op){.verb = HF__ACQUIRE, .acquire_id = 1, .kind = HF_READ, .lease_ms = 100}));
@@ -490,7 +490,7 @@ static void test_too_late_is_not_done(void **state) {
     assert_true(inspect_lock(w).held);
 }
 
-static void test_crowded_says_whether_anybody_waits(void **state) {
+static void test_has_waiters_is_set_while_anybody_waits(void **state) {
     kinds_world *w = *state;
     hf__op op = try_acquire(w, 0, 1, HF_READ);
     GRANTED(op);
@@ -554,7 +554,7 @@ static void test_readers_are_held_back_until_an_upgrade_is_done(void **state) {
     QUEUED(join_queue(w, 2, 1, HF_READ));
 }
 
-static void test_an_upgrade_asked_for_twice_is_done_once(void **state) {
+static void test_a_retried_upgrade_is_done_once(void **state) {
     kinds_world *w = *state;
     granted_token(try_acquire(w, 0, 1, HF_UPGRADABLE));
     uint64_t token = granted_token(upgrade_hold(w, 0, 1, false));
@@ -562,7 +562,7 @@ static void test_an_upgrade_asked_for_twice_is_done_once(void **state) {
     assert_int_equal(inspect_lock(w).holders, 1);
 }
 
-static void test_an_upgrade_that_does_not_stand_waits_for_nobody(void **state) {
+static void test_an_upgrade_that_is_not_queued_blocks_nobody(void **state) {
     kinds_world *w = *state;
     GRANTED(try_acquire(w, 0, 1, HF_UPGRADABLE));
     GRANTED(try_acquire(w, 1, 1, HF_READ));
@@ -571,7 +571,7 @@ static void test_an_upgrade_that_does_not_stand_waits_for_nobody(void **state) {
     GRANTED(try_acquire(w, 2, 1, HF_READ));
 }
 
-static void test_an_abandoned_upgrade_lets_the_line_go_on(void **state) {
+static void test_an_abandoned_upgrade_lets_the_queue_proceed(void **state) {
     kinds_world *w = *state;
     uint64_t token = granted_token(try_acquire(w, 0, 1, HF_UPGRADABLE));
     GRANTED(try_acquire(w, 1, 1, HF_READ));
@@ -590,7 +590,7 @@ static void test_an_abandoned_upgrade_lets_the_line_go_on(void **state) {
     REFUSED(try_acquire(w, 3, 1, HF_UPGRADABLE)); /* it is still upgradable */
 }
 
-static void test_an_upgrade_that_stopped_asking_lets_the_line_go_on(void **state) {
+static void test_an_upgrade_that_stopped_retrying_lets_the_queue_proceed(void **state) {
     kinds_world *w = *state;
     GRANTED(try_acquire(w, 0, 1, HF_UPGRADABLE));
     GRANTED(try_acquire(w, 1, 1, HF_READ));
@@ -662,7 +662,7 @@ static void test_a_downgrade_to_upgradable_may_go_up_again(void **state) {
 }
 
 /* A renewal states the most that the hold may be. */
-static void test_a_renewal_makes_nothing_more_of_a_hold(void **state) {
+static void test_a_renewal_never_upgrades_a_hold(void **state) {
     kinds_world *w = *state;
     uint64_t token = granted_token(try_acquire(w, 0, 1, HF_READ));
     KEPT(renew_hold(w, 0, 1, HF_WRITE, token));
@@ -713,7 +713,7 @@ static void test_a_large_taker_is_not_starved(void **state) {
     GRANTED(join_queue_for_permits(w, 3, 2, 1, 4));
 }
 
-static void test_permits_in_line_enter_together_as_far_as_they_fit(void **state) {
+static void test_queued_permits_enter_together_as_far_as_they_fit(void **state) {
     kinds_world *w = *state;
     GRANTED(try_acquire(w, 0, 1, HF_WRITE));
     QUEUED(join_queue_for_permits(w, 1, 1, 2, 4));
@@ -728,7 +728,7 @@ static void test_permits_in_line_enter_together_as_far_as_they_fit(void **state)
     GRANTED(join_queue_for_permits(w, 3, 1, 2, 4));
 }
 
-static void test_who_disagrees_about_the_capacity_is_told(void **state) {
+static void test_another_capacity_is_reported(void **state) {
     kinds_world *w = *state;
     GRANTED(try_permits(w, 0, 1, 1, 4));
     hf__op op = join_queue_for_permits(w, 1, 1, 1, 5);
@@ -740,7 +740,7 @@ static void test_who_disagrees_about_the_capacity_is_told(void **state) {
     GRANTED(try_permits(w, 1, 1, 1, 5)); /* fixed by the first holder, while there is any */
 }
 
-static void test_who_disagrees_leaves_the_line(void **state) {
+static void test_another_capacity_leaves_the_queue(void **state) {
     kinds_world *w = *state;
     GRANTED(try_acquire(w, 0, 1, HF_WRITE));
     QUEUED(join_queue_for_permits(w, 1, 1, 1, 4));
@@ -770,7 +770,7 @@ static void test_permits_come_back_one_by_one(void **state) {
 
 /* ---- Acquire ids ----------------------------------------------------------------------------- */
 
-static void test_a_mutex_replaces_a_lower_number_of_its_client(void **state) {
+static void test_a_mutex_replaces_a_lower_id_of_its_client(void **state) {
     kinds_world *w = *state;
     uint64_t lower = granted_token(try_acquire(w, 0, 5, HF_MUTEX)),
              higher = granted_token(try_acquire(w, 0, 7, HF_MUTEX));
@@ -784,7 +784,7 @@ static void test_a_mutex_replaces_a_lower_number_of_its_client(void **state) {
     assert_false(inspect_lock(w).held);
 }
 
-static void test_other_kinds_are_of_this_very_number(void **state) {
+static void test_other_kinds_match_the_exact_id(void **state) {
     kinds_world *w = *state;
     GRANTED(try_acquire(w, 0, 5, HF_READ));
     GRANTED(try_acquire(w, 0, 7, HF_READ));
@@ -797,7 +797,7 @@ static void test_other_kinds_are_of_this_very_number(void **state) {
     REFUSED(try_acquire(w, 0, 9, HF_MUTEX));
 }
 
-static void test_a_mutex_keeps_the_place_of_a_lower_number_of_its_client(void **state) {
+static void test_a_mutex_keeps_the_position_of_a_lower_id_of_its_client(void **state) {
     kinds_world *w = *state;
     GRANTED(try_acquire(w, 0, 1, HF_MUTEX));
     QUEUED(join_queue(w, 1, 1, HF_MUTEX));
@@ -814,7 +814,7 @@ static void test_a_mutex_keeps_the_place_of_a_lower_number_of_its_client(void **
     QUEUE(w, 2);
 }
 
-static void test_other_kinds_take_over_no_place(void **state) {
+static void test_other_kinds_take_over_no_position(void **state) {
     kinds_world *w = *state;
     GRANTED(try_acquire(w, 0, 1, HF_WRITE));
     QUEUED(join_queue(w, 1, 1, HF_WRITE));
@@ -831,7 +831,7 @@ static void test_other_kinds_take_over_no_place(void **state) {
 
 /* A hold that its caller gave up is replaced. Only the next acquire of that client goes before
    the queue. */
-static void test_who_succeeds_takes_over_a_turn(void **state) {
+static void test_a_next_acquire_takes_over_the_turn(void **state) {
     kinds_world *w = *state;
     hf__op next = {.verb = HF__ACQUIRE, .acquire_id = 2, .kind = HF_MUTEX, .enqueue = true};
     GRANTED(try_acquire(w, 0, 1, HF_MUTEX));
@@ -878,7 +878,7 @@ static void test_breaking_any_ends_all_holds(void **state) {
     assert_int_equal(op.token, 0);
 }
 
-static void test_looking_tells_of_the_holders(void **state) {
+static void test_inspect_reports_the_holders(void **state) {
     kinds_world *w = *state;
     assert_false(inspect_lock(w).held);
     uint64_t first = granted_token(try_acquire(w, 1, 3, HF_UPGRADABLE));
@@ -897,7 +897,7 @@ static void test_looking_tells_of_the_holders(void **state) {
     assert_string_equal(lock_info.identity.client, "client-1");
 }
 
-static void test_looking_tells_of_permits(void **state) {
+static void test_inspect_reports_permits(void **state) {
     kinds_world *w = *state;
     GRANTED(try_permits(w, 1, 1, 2, 9));
     GRANTED(try_permits(w, 1, 2, 3, 9));
@@ -908,7 +908,7 @@ static void test_looking_tells_of_permits(void **state) {
     assert_int_equal(lock_info.capacity, 9);
 }
 
-static void test_looking_tells_of_the_first_of_a_long_line(void **state) {
+static void test_inspect_reports_the_first_of_many_waiters(void **state) {
     kinds_world *w = *state;
     GRANTED(try_acquire(w, 0, 1, HF_WRITE));
     for (uint64_t i = 1; i <= HF__WAITERS_MAX + 5; i++) QUEUED(join_queue(w, 1, i, HF_WRITE));
@@ -927,55 +927,55 @@ int main(void) {
         TEST(test_a_writer_excludes_every_kind),
         TEST(test_every_kind_keeps_a_writer_and_a_mutex_out),
         TEST(test_permits_and_readers_do_not_mix),
-        TEST(test_one_upgradable_beside_readers_on_either_side),
+        TEST(test_one_upgradable_fits_with_readers_in_any_order),
         TEST(test_a_dead_reader_expires_while_others_renew),
         TEST(test_every_grant_has_a_higher_token),
-        TEST(test_who_asks_again_has_it_once_under_its_token),
-        TEST(test_who_is_busy_is_told_the_highest_token),
-        TEST(test_a_renewal_needs_number_and_token),
+        TEST(test_a_retry_is_granted_once_under_its_token),
+        TEST(test_busy_reports_the_highest_token),
+        TEST(test_a_renewal_needs_id_and_token),
         TEST(test_a_renewal_sets_the_count_and_never_shortens),
         TEST(test_a_waiting_writer_holds_back_later_readers),
         TEST(test_a_run_of_readers_enters_together),
-        TEST(test_nobody_goes_past_a_waiting_writer),
-        TEST(test_readers_stand_behind_a_second_upgradable),
+        TEST(test_nobody_passes_a_waiting_writer),
+        TEST(test_readers_queue_behind_a_second_upgradable),
         TEST(test_mutexes_of_clients_are_served_in_order),
-        TEST(test_a_place_is_kept_by_asking),
-        TEST(test_a_place_is_lost_by_not_asking_for_a_second),
-        TEST(test_a_release_gives_up_the_place),
-        TEST(test_who_leaves_the_space_leaves_the_line_and_its_holds),
-        TEST(test_a_try_takes_no_place_and_costs_none),
-        TEST(test_a_try_passes_readers_who_fit_beside_it),
-        TEST(test_who_waits_asks_again_when_a_lease_ends),
+        TEST(test_a_position_is_kept_by_retrying),
+        TEST(test_a_position_is_lost_after_a_second_without_retry),
+        TEST(test_a_release_gives_up_the_position),
+        TEST(test_leaving_the_space_ends_waits_and_holds),
+        TEST(test_a_try_neither_takes_nor_loses_a_position),
+        TEST(test_a_try_passes_readers_that_fit_with_it),
+        TEST(test_a_waiter_retries_when_a_lease_ends),
         TEST(test_too_late_is_not_done),
-        TEST(test_crowded_says_whether_anybody_waits),
+        TEST(test_has_waiters_is_set_while_anybody_waits),
         TEST(test_a_second_upgradable_waits_for_the_first),
         TEST(test_an_upgrade_waits_for_readers_and_goes_first),
         TEST(test_readers_are_held_back_until_an_upgrade_is_done),
-        TEST(test_an_upgrade_asked_for_twice_is_done_once),
-        TEST(test_an_upgrade_that_does_not_stand_waits_for_nobody),
-        TEST(test_an_abandoned_upgrade_lets_the_line_go_on),
-        TEST(test_an_upgrade_that_stopped_asking_lets_the_line_go_on),
+        TEST(test_a_retried_upgrade_is_done_once),
+        TEST(test_an_upgrade_that_is_not_queued_blocks_nobody),
+        TEST(test_an_abandoned_upgrade_lets_the_queue_proceed),
+        TEST(test_an_upgrade_that_stopped_retrying_lets_the_queue_proceed),
         TEST(test_an_upgrade_ends_with_its_hold),
         TEST(test_only_an_upgradable_is_upgraded),
         TEST(test_a_downgrade_lets_readers_in_and_no_writer),
         TEST(test_a_downgrade_to_upgradable_may_go_up_again),
-        TEST(test_a_renewal_makes_nothing_more_of_a_hold),
+        TEST(test_a_renewal_never_upgrades_a_hold),
         TEST(test_permits_never_go_above_capacity),
         TEST(test_a_large_taker_is_not_starved),
-        TEST(test_permits_in_line_enter_together_as_far_as_they_fit),
-        TEST(test_who_disagrees_about_the_capacity_is_told),
-        TEST(test_who_disagrees_leaves_the_line),
+        TEST(test_queued_permits_enter_together_as_far_as_they_fit),
+        TEST(test_another_capacity_is_reported),
+        TEST(test_another_capacity_leaves_the_queue),
         TEST(test_permits_come_back_one_by_one),
-        TEST(test_a_mutex_replaces_a_lower_number_of_its_client),
-        TEST(test_other_kinds_are_of_this_very_number),
-        TEST(test_a_mutex_keeps_the_place_of_a_lower_number_of_its_client),
-        TEST(test_other_kinds_take_over_no_place),
-        TEST(test_who_succeeds_takes_over_a_turn),
+        TEST(test_a_mutex_replaces_a_lower_id_of_its_client),
+        TEST(test_other_kinds_match_the_exact_id),
+        TEST(test_a_mutex_keeps_the_position_of_a_lower_id_of_its_client),
+        TEST(test_other_kinds_take_over_no_position),
+        TEST(test_a_next_acquire_takes_over_the_turn),
         TEST(test_breaking_a_token_ends_that_hold),
         TEST(test_breaking_any_ends_all_holds),
-        TEST(test_looking_tells_of_the_holders),
-        TEST(test_looking_tells_of_permits),
-        TEST(test_looking_tells_of_the_first_of_a_long_line),
+        TEST(test_inspect_reports_the_holders),
+        TEST(test_inspect_reports_permits),
+        TEST(test_inspect_reports_the_first_of_many_waiters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

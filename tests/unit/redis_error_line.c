@@ -160,7 +160,7 @@ static const hf__script SCRIPT = {.text = "local call = redis.call\n"
 static const hf__attempt TRIED = {
     .script = &SCRIPT, .prefix = "hf", .name = "na", .name_length = 2, .client = "CLIENT"};
 
-static void test_every_servers_line_unwraps_to_its_code_and_place(void **state) {
+static void test_every_error_unwraps_to_its_code_and_line(void **state) {
     (void)state;
     for (int i = 0; i < LINES; i++) {
         hf__error_line e = hf__error_unwrap(lines[i].line);
@@ -168,7 +168,8 @@ static void test_every_servers_line_unwraps_to_its_code_and_place(void **state) 
             fail_msg("\"%s\": code \"%s\", line %ld", lines[i].line, e.code, e.script_line);
         if (memmem(e.text, (size_t)e.length, "user_script", strlen("user_script")) &&
             strncmp(lines[i].line, "@user_script", strlen("@user_script")) != 0)
-            fail_msg("\"%s\": the place was left in \"%.*s\"", lines[i].line, e.length, e.text);
+            fail_msg("\"%s\": the position in the script is still in \"%.*s\"", lines[i].line,
+                     e.length, e.text);
     }
 }
 
@@ -190,11 +191,12 @@ static void test_a_demoted_primary_is_known_by_every_form_of_its_error(void **st
     (void)state;
     for (int i = 0; i < LINES; i++) {
         bool lost = !strcmp(lines[i].code, "READONLY") || !strcmp(lines[i].code, "MASTERDOWN");
-        if (hf__role_lost(lines[i].line) != lost) fail_msg("\"%s\"", lines[i].line);
+        if (hf__role_lost(lines[i].line) != lost)
+            fail_msg("\"%s\": whether the role was lost is wrong", lines[i].line);
     }
 }
 
-static void test_the_text_is_the_error_and_nothing_else(void **state) {
+static void test_the_text_is_only_the_error(void **state) {
     (void)state;
     static const char *const wrapped[] = {IN_62 PLACE_62 "-" OOM, OOM ON_70, OOM ON_91,
                                           PLACE_62 "-" OOM, OOM " "};
@@ -210,10 +212,10 @@ static void test_the_text_is_the_error_and_nothing_else(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_servers_line_unwraps_to_its_code_and_place),
+        cmocka_unit_test(test_every_error_unwraps_to_its_code_and_line),
         cmocka_unit_test(test_an_error_means_the_same_from_every_server),
         cmocka_unit_test(test_a_demoted_primary_is_known_by_every_form_of_its_error),
-        cmocka_unit_test(test_the_text_is_the_error_and_nothing_else),
+        cmocka_unit_test(test_the_text_is_only_the_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

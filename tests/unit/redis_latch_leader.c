@@ -93,7 +93,7 @@ static void check_sent(latch_fixture *f, const hf__script *script, const char *r
 #define LEADER_KEYS "$1\r\n2\r\n$7\r\nhf:{na}\r\n$9\r\nhf:{na}:w\r\n"
 #define BY_CLIENT   "$36\r\n" CLIENT "\r\n$1\r\n5\r\n"
 
-static void test_what_is_sent(void **state) {
+static void test_bytes_of_requests(void **state) {
     latch_fixture *f = *state;
     submit_op(f, HF__LATCH_SET, false);
     check_sent(f, &hf__script_latch_set, LATCH_KEYS BY_CLIENT "$10\r\n1002000500\r\n$1\r\n7\r\n");
@@ -111,7 +111,7 @@ static void test_what_is_sent(void **state) {
     check_sent(f, &hf__script_leader, LEADER_KEYS BY_CLIENT);
 }
 
-static void test_what_answers_mean(void **state) {
+static void test_meaning_of_answers(void **state) {
     latch_fixture *f = *state;
     hf__op *op = submit_op(f, HF__LATCH_COUNT_DOWN, false);
     T_HF(HF_OK, feed_answer(f, "*5\r\n:1\r\n" US ":4\r\n:1000\r\n:900\r\n"));
@@ -156,7 +156,7 @@ static void test_too_late(void **state) {
 }
 
 /* An invalid answer means nothing: the connection is closed. */
-static void test_what_is_no_answer(void **state) {
+static void test_invalid_answers(void **state) {
     static const struct {
         hf__verb verb;
         const char *answer;
@@ -184,7 +184,8 @@ static void test_what_is_no_answer(void **state) {
     latch_fixture *f = *state;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         hf__op *op = submit_op(f, wrong[i].verb, true);
-        if (feed_answer(f, wrong[i].answer) != HF_PROTOCOL) fail_msg("taken: %s", wrong[i].answer);
+        if (feed_answer(f, wrong[i].answer) != HF_PROTOCOL)
+            fail_msg("accepted: %s", wrong[i].answer);
         assert_ptr_equal(hf__session_completed(&f->s), op);
         assert_int_equal(op->result, HF_PROTOCOL);
         assert_true(op->outcome_unknown);
@@ -206,8 +207,8 @@ static void test_a_value_that_is_too_long(void **state) {
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(test_what_is_sent),      TEST(test_what_answers_mean),        TEST(test_too_late),
-        TEST(test_what_is_no_answer), TEST(test_a_value_that_is_too_long),
+        TEST(test_bytes_of_requests), TEST(test_meaning_of_answers),       TEST(test_too_late),
+        TEST(test_invalid_answers),   TEST(test_a_value_that_is_too_long),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -43,7 +43,7 @@ static int tear_down(void **state) {
     return 0;
 }
 
-static void test_who_does_not_answer_is_given_up(void **state) {
+static void test_a_silent_server_is_given_up(void **state) {
     link_fixture *f = *state;
     hf__link_tick(&f->link, hf__now());
     assert_int_not_equal(f->link.state, HF__LINK_UP);
@@ -110,7 +110,7 @@ static void test_an_answer_is_looked_for_before_it_is_slept_for(void **state) {
 }
 
 /* If the server is far away or busy, polling would waste CPU time. */
-static void test_who_looked_in_vain_sleeps_at_once_and_longer_each_time(void **state) {
+static void test_a_failed_poll_backs_off(void **state) {
     link_fixture *f = *state;
     for (int in_vain = 1; in_vain <= 3; in_vain++) {
         await_answer(f, false, true);
@@ -161,13 +161,12 @@ static void test_what_a_burst_took_is_given_back(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_who_does_not_answer_is_given_up, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_silent_server_is_given_up, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_an_answer_that_nobody_reads_is_not_due_at_once, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_an_answer_is_looked_for_before_it_is_slept_for, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(test_who_looked_in_vain_sleeps_at_once_and_longer_each_time,
-                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_failed_poll_backs_off, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_what_a_burst_took_is_given_back, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

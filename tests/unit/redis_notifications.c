@@ -79,7 +79,7 @@ static void test_F53_a_clock_that_was_stepped_is_not_relied_on(void **state) {
 }
 
 /* Earlier messages may be from another server than the present one. */
-static void test_F56_who_asks_elsewhere_forgets_what_was_heard(void **state) {
+static void test_F56_a_new_server_discards_old_messages(void **state) {
     subscriber *e = *state;
     hf__notification notification;
     assert_false(hf__notifications_stale(&e->notifications));
@@ -89,7 +89,7 @@ static void test_F56_who_asks_elsewhere_forgets_what_was_heard(void **state) {
     assert_false(hf__notifications_next(&e->notifications, &notification));
 }
 
-static void test_F19_who_missed_something_asks_again(void **state) {
+static void test_F19_a_waiter_that_missed_a_message_retries(void **state) {
     subscriber *e = *state;
     hf__notification notification;
     e->messages.missed = true;
@@ -100,7 +100,7 @@ static void test_F19_who_missed_something_asks_again(void **state) {
 }
 
 /* A connection for messages is opened for queued waiters, and not for others. */
-static void test_who_stands_in_line_listens(void **state) {
+static void test_a_queued_waiter_subscribes(void **state) {
     subscriber *e = *state;
     hf__notifications_note_answer(&e->notifications,
                                   &(hf__op){.verb = HF__ACQUIRE, .enqueue = true});
@@ -117,9 +117,9 @@ int main(void) {
         TEST(test_a_grant_may_be_older_than_the_sample),
         TEST(test_F53_a_sample_older_than_the_lease_is_not_relied_on),
         TEST(test_F53_a_clock_that_was_stepped_is_not_relied_on),
-        TEST(test_F56_who_asks_elsewhere_forgets_what_was_heard),
-        TEST(test_F19_who_missed_something_asks_again),
-        TEST(test_who_stands_in_line_listens),
+        TEST(test_F56_a_new_server_discards_old_messages),
+        TEST(test_F19_a_waiter_that_missed_a_message_retries),
+        TEST(test_a_queued_waiter_subscribes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -83,7 +83,7 @@ static void test_a_release_is_said_again_for_a_lease(void **state) {
     assert_int_equal(f->releases.count, 0);
 }
 
-static void test_what_was_not_released_is_not(void **state) {
+static void test_only_releases_are_logged(void **state) {
     log_fixture *f = *state;
     note_release(f, HF__ACQUIRE, "a", 1, HF_OK, false, NOW);
     note_release(f, HF__RENEW, "a", 1, HF_OK, false, NOW);
@@ -99,7 +99,7 @@ static void test_what_was_not_released_is_not(void **state) {
     assert_int_equal(count_repeated(f, NOW + HF__QUEUE_ENTRY_MS * HF__MS), 0);
 }
 
-static void test_one_of_a_name_stands_for_those_before_it(void **state) {
+static void test_a_later_release_of_a_name_replaces_earlier_ones(void **state) {
     log_fixture *f = *state;
     for (uint64_t i = 1; i <= 5; i++) note_release(f, HF__RELEASE, "a", i, HF_OK, false, NOW);
     note_release(f, HF__RELEASE, "b", 9, HF_OK, false, NOW);
@@ -182,8 +182,8 @@ static void test_there_is_a_most_of_them(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_a_release_is_said_again_for_a_lease),
-        TEST(test_what_was_not_released_is_not),
-        TEST(test_one_of_a_name_stands_for_those_before_it),
+        TEST(test_only_releases_are_logged),
+        TEST(test_a_later_release_of_a_name_replaces_earlier_ones),
         TEST(test_who_has_stood_in_line_leaves_it),
         TEST(test_what_was_lost_leaves_the_line_at_once),
         TEST(test_of_other_kinds_each_is_its_own),

@@ -183,7 +183,7 @@ static void test_refused(void **state) {
     hf__parser *p = *state;
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         renew_parser(p);
-        if (feed_text(p, refused[i]) != HF__PARSE_BAD) fail_msg("taken: %s", refused[i]);
+        if (feed_text(p, refused[i]) != HF__PARSE_BAD) fail_msg("accepted: %s", refused[i]);
         assert_int_equal(feed_text(p, "+OK\r\n"), HF__PARSE_BAD); /* it stays refused */
     }
 }

@@ -101,7 +101,7 @@ static void test_most_of_them_can_begin_anew(void **state) {
     assert_int_equal(f->s.primary.port, 4);
 }
 
-static void test_what_is_no_answer(void **state) {
+static void test_invalid_answers(void **state) {
     sentinel_fixture *f = *state;
     assert_int_equal(feed_answer(f, 0, "-ERR No such master with that name\r\n"), HF_REFUSED);
     assert_int_equal(feed_answer(f, 0, "-NOAUTH Authentication required.\r\n"), HF_REFUSED);
@@ -124,7 +124,7 @@ static bool receive_event(sentinel_fixture *f, const char *bytes) {
     return f->s.switched;
 }
 
-static void test_a_failover_is_heard_of(void **state) {
+static void test_a_failover_message_is_noticed(void **state) {
     sentinel_fixture *f = *state;
     char *detail = NULL;
 #define MESSAGE "*3\r\n$7\r\nmessage\r\n$14\r\n+switch-master\r\n"
@@ -168,8 +168,8 @@ static void test_roles(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_it_asks_for_epoch_and_address), TEST(test_the_newest_is_believed),
-        TEST(test_most_of_them_can_begin_anew),   TEST(test_what_is_no_answer),
-        TEST(test_a_failover_is_heard_of),        TEST(test_roles),
+        TEST(test_most_of_them_can_begin_anew),   TEST(test_invalid_answers),
+        TEST(test_a_failover_message_is_noticed), TEST(test_roles),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

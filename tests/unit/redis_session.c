@@ -394,7 +394,7 @@ static void test_answers(void **state) {
     assert_int_equal(f->s.in_flight, 0);
 }
 
-static void test_asks_less_often_each_time(void **state) {
+static void test_retries_back_off(void **state) {
     struct session_fixture *f = *state;
     static const int64_t expected[] = {10, 20, 40, 100, 100};
     be_ready(f);
@@ -471,7 +471,7 @@ static void test_noscript_is_sent_whole(void **state) {
 
 #define LATE "*2\r\n:2\r\n:9000000000\r\n"
 
-static void test_late_is_asked_again_by_the_servers_clock(void **state) {
+static void test_late_is_retried_by_the_servers_clock(void **state) {
     struct session_fixture *f = *state;
     be_ready(f);
     hf__op *op = submit_op(f, 0, HF__ACQUIRE);
@@ -510,7 +510,7 @@ static void test_F51_what_a_merging_met_is_sent_again_while_there_is_time(void *
     assert_completed(f, op, HF_TIMEOUT, false);
 }
 
-static void test_late_is_not_asked_again_when_it_is(void **state) {
+static void test_late_is_not_retried_after_the_time_limit(void **state) {
     struct session_fixture *f = *state;
     be_ready(f);
     hf__op *op = submit_op(f, 0, HF__ACQUIRE);
@@ -655,7 +655,7 @@ static void test_wrong_answers(void **state) {
 }
 
 /* Times out of range are invalid, and must not overflow a calculation. */
-static void test_times_that_are_none(void **state) {
+static void test_invalid_times(void **state) {
     static const char *const logins[] = {
         "*2\r\n$19\r\n9223372036854775807\r\n$1\r\n0\r\n",
         "*2\r\n$20\r\n-9223372036854775808\r\n$1\r\n0\r\n",
@@ -714,7 +714,7 @@ static void test_garbage_leaves_the_rest_to_the_break(void **state) {
 
 /* ---- Broken connections ---- */
 
-static void test_break_completes_what_was_sent_as_maybe(void **state) {
+static void test_break_completes_sent_operations_as_unknown(void **state) {
     struct session_fixture *f = *state;
     be_ready(f);
     for (size_t i = 0; i < 3; i++) submit_op(f, i, HF__RENEW);
@@ -841,7 +841,7 @@ static void test_many_are_answered_alike(void **state) {
 }
 
 /* An answer for one name is invalid for several: no token is invented. */
-static void test_many_have_answers_of_their_own(void **state) {
+static void test_a_multi_acquire_needs_its_own_answer(void **state) {
     static const char *const bad[] = {
         ":1794807512956906\r\n",
         "*3\r\n:1\r\n:1000000700\r\n:71\r\n",
@@ -877,26 +877,26 @@ int main(void) {
         TEST(test_list),
         TEST(test_not_after_follows_the_newest_sample),
         TEST(test_answers),
-        TEST(test_asks_less_often_each_time),
+        TEST(test_retries_back_off),
         TEST(test_inspect_reads_all),
         TEST(test_answers_come_in_order_and_in_any_slices),
         TEST(test_noscript_is_sent_whole),
-        TEST(test_late_is_asked_again_by_the_servers_clock),
+        TEST(test_late_is_retried_by_the_servers_clock),
         TEST(test_F51_what_a_merging_met_is_sent_again_while_there_is_time),
-        TEST(test_late_is_not_asked_again_when_it_is),
+        TEST(test_late_is_not_retried_after_the_time_limit),
         TEST(test_errors_are_told_apart),
         TEST(test_a_servers_words_are_tamed_and_cut),
         TEST(test_wrong_answers),
         TEST(test_unasked_answers),
         TEST(test_garbage_leaves_the_rest_to_the_break),
-        TEST(test_break_completes_what_was_sent_as_maybe),
+        TEST(test_break_completes_sent_operations_as_unknown),
         TEST(test_break_with_a_registration_under_way),
         TEST(test_waits_since_the_oldest),
         TEST(test_a_full_buffer_is_nomem),
-        TEST(test_times_that_are_none),
+        TEST(test_invalid_times),
         TEST(test_many_are_one_command),
         TEST(test_many_are_answered_alike),
-        TEST(test_many_have_answers_of_their_own),
+        TEST(test_a_multi_acquire_needs_its_own_answer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
