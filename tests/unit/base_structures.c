@@ -251,7 +251,7 @@ static void test_buffer_frees_memory_after_a_burst(void **state) {
 }
 
 /* Repeated bursts keep their memory. Idle time between them does not count against it. */
-static void test_buffer_keeps_memory_for_repeated_bursts(void **state) {
+static void test_buffer_keeps_memory_that_is_needed_again(void **state) {
     (void)state;
     hf__buffer b;
     hf__buffer_init(&b, 1 << 20);
@@ -274,7 +274,7 @@ int main(void) {
         cmocka_unit_test(test_buffer_has_a_maximum),
         cmocka_unit_test(test_buffer_grows),
         cmocka_unit_test(test_buffer_frees_memory_after_a_burst),
-        cmocka_unit_test(test_buffer_keeps_memory_for_repeated_bursts),
+        cmocka_unit_test(test_buffer_keeps_memory_that_is_needed_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

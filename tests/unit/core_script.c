@@ -660,7 +660,7 @@ static void test_a_release_is_retried_until_the_lease_ends(void **state) {
 /* An acquire of a broken connection may still arrive. The release says until when, and the
    store's tombstone keeps it out. Or it may have arrived while another client held the lock.
    Then nobody waits in its queue position, and the release removes it. */
-static void test_a_release_leaves_a_tombstone_for_late_acquires(void **state) {
+static void test_a_release_buries_what_may_come_late(void **state) {
     core_stage *s = *state;
     kit_wait w;
     kit_call call;
@@ -845,7 +845,7 @@ int main(void) {
         TEST(test_a_release_is_not_a_retry_of_another_id),
         TEST(test_a_release_that_finds_nothing_returns_lost),
         TEST(test_a_release_is_retried_until_the_lease_ends),
-        TEST(test_a_release_leaves_a_tombstone_for_late_acquires),
+        TEST(test_a_release_buries_what_may_come_late),
         TEST(test_a_slow_grant_lapses_late),
         TEST(test_an_unanswered_renewal_lapses_late),
         TEST(test_an_outage_ends_waits_exactly),

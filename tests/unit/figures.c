@@ -33,7 +33,7 @@ static void test_B29_ten_thousand_holds(void **state) {
         T_HF(HF_OK, hf_try_lock(client, name, &holds[i]));
     }
     size_t each = (in_use() - before) / HOLDS;
-    print_message("%zu bytes per held lock, its store's part included (entry %zu, own %zu, "
+    print_message("%zu bytes per held lock, with its part in the store (entry %zu, ownership %zu, "
                   "handle %zu)\n",
                   each, sizeof(hf__entry), sizeof(hf__ownership), sizeof(hf_hold));
     assert_int_equal(stats_of(client).held, HOLDS);
