@@ -110,7 +110,7 @@ static void test_an_answer_is_looked_for_before_it_is_slept_for(void **state) {
 }
 
 /* If the server is far away or busy, polling would waste CPU time. */
-static void test_a_failed_poll_backs_off(void **state) {
+static void test_polling_in_vain_backs_off(void **state) {
     link_fixture *f = *state;
     for (int in_vain = 1; in_vain <= 3; in_vain++) {
         await_answer(f, false, true);
@@ -166,7 +166,7 @@ int main(void) {
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_an_answer_is_looked_for_before_it_is_slept_for, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(test_a_failed_poll_backs_off, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_polling_in_vain_backs_off, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_what_a_burst_took_is_given_back, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
