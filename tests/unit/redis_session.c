@@ -728,9 +728,8 @@ static void test_break_completes_sent_operations_as_unknown(void **state) {
         assert_completed(f, &f->op[i], HF_UNREACHABLE, i < 3);
         assert_non_null(strstr(f->op[i].detail, "h:6379"));
     }
-    hf__op *op =
-        /* While disconnected nothing is sent, so nothing can be executed. */
-        submit_op(f, 0, HF__ACQUIRE);
+    /* While disconnected nothing is sent, so nothing can be executed. */
+    hf__op *op = submit_op(f, 0, HF__ACQUIRE);
     assert_completed(f, op, HF_UNREACHABLE, false);
     assert_int_equal(hf__session_waits_since(&f->s), HF__NEVER);
     be_ready(f);

@@ -5,7 +5,7 @@
 #include "model/answer.h"
 
 #define SYNC_MOST   (200 * HF__MS) /* by then a replica has everything from a new primary */
-#define TOLD_MOST   (2 * HF__SEC)  /* by then a client that missed the message asks */
+#define NOTIFY_MOST (2 * HF__SEC)  /* by then a client that missed the message asks */
 #define DEMOTE_MOST (3 * HF__SEC)
 #define AGAIN       (100 * HF__MS)
 #define STOP_MOST   HF__SEC
@@ -127,7 +127,7 @@ static void time_is_up(void *arg) {
     }
     answer_wait(w, count_confirmed(&r->relay->at[w->node->number], w->wait_offset));
     ring_wires_answer(w->node);
-    /* Sometimes delays what is released now. */
+    /* Sometimes delays the requests that follow, such as a rollback. */
     if (!r->calm && ring_chance(r, 8)) ring_node_stop(w->node, ring_draw(r, STOP_MOST));
 }
 
@@ -228,7 +228,7 @@ static bool any_down(const relay *y) {
     return false;
 }
 
-static void tell_clients(ring *r, hf__time within) {
+static void notify_clients(ring *r, hf__time within) {
     for (int i = 0; i < r->clients; i++)
         ring_at(r, &r->client[i].failover_notice, r->now + ring_draw(r, within));
 }
@@ -257,7 +257,7 @@ static void promote_replica(void *arg) {
         if (i != new &&i != old) follow_primary(&y->at[i], new);
     ring_at(r, &y->at[old].follows_next, r->now + ring_draw(r, r->calm ? 1 : DEMOTE_MOST));
     if (!y->replicas) ring_doubt_all(r);
-    tell_clients(r, r->calm ? 1 : TOLD_MOST);
+    notify_clients(r, r->calm ? 1 : NOTIFY_MOST);
 }
 
 void relay_fail_over(relay *y, hf__time in) {
@@ -302,7 +302,7 @@ void relay_calm(relay *y) {
         if (n->first) ring_at(r, &n->arrives, r->now);
         if (hf__timer_armed(&n->follows_next.timer)) ring_at(r, &n->follows_next, r->now);
     }
-    tell_clients(r, 1);
+    notify_clients(r, 1);
 }
 
 void relay_free(relay *y) {

@@ -48,9 +48,9 @@ static void go_to(relay_store *s, ring_node *n, hf__time now) {
     if (s->links[COMMANDS]->node == n) return;
     RING_LOG(s->client->ring, "client %d  switches to node %d", s->client->slot, n->number);
     for (int i = 0; i < LINKS; i++) ring_link_move(s->links[i], n, now);
+    /* A grant of the other node may not have been read yet. */
     for (int i = 0; s->client->ring->loose && i < RING_CALLERS; i++)
-        s->client->callers[i].doubtful =
-            true; /* a grant of the other node may not have been read yet */
+        s->client->callers[i].doubtful = true;
 }
 
 static void go_where_it_is(relay_store *s, hf__time now) {

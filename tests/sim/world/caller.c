@@ -373,7 +373,7 @@ static int some_name(sim_caller *t) {
     return (int)sim_draw(world_of(t), world_of(t)->plan.names);
 }
 
-static int places_spoken_for(const sim_client *c) {
+static int count_reserved_holds(const sim_client *c) {
     int count = 0;
     for (int i = 0; i < SIM_HOLDS; i++) count += c->holds[i].hold != NULL;
     for (int i = 0; i < c->caller_count; i++)
@@ -387,7 +387,7 @@ static int places_spoken_for(const sim_client *c) {
 static bool act_on_many(sim_caller *t, int64_t one_in, hf__time now) {
     sim_world *w = world_of(t);
     if (!w->plan.multi_acquire || !sim_chance(w, one_in)) return false;
-    if (places_spoken_for(t->client) + SIM_NAMES > SIM_HOLDS) return false;
+    if (count_reserved_holds(t->client) + SIM_NAMES > SIM_HOLDS) return false;
     sim_many_acquire(t, now);
     return true;
 }
@@ -428,7 +428,7 @@ static bool act_idle(sim_caller *t, hf__time now) {
     sim_client *c = t->client;
     if (now < t->next || !c->was_up || c->life == SIM_CLOSING) return false;
     sim_hold *h = some_hold(t, false);
-    bool full = places_spoken_for(c) >= SIM_HOLDS;
+    bool full = count_reserved_holds(c) >= SIM_HOLDS;
     if (c->world->calm || full) {
         if (h)
             begin_release(t, h, now);

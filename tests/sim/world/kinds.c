@@ -228,7 +228,7 @@ void sim_kinds_broken(sim_world *w, int name) {
 static void check_grant(sim_world *w, int name, const sim_holder *was, const sim_holder *h) {
     sim_name *n = &w->checks.names[name];
     bool back = was && (h->token == was->token || h->token == was->before);
-    /* A stepped clock brings back expired holders. */
+    /* A clock that was set back revives expired holders. */
     if (!back && h->token <= n->granted && !w->checks.set_back)
         sim_fail(w, name, "%s was granted with token %" PRIu64 ", which is not above %" PRIu64,
                  sim_names[name], h->token, n->granted);

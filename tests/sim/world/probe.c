@@ -327,7 +327,7 @@ bool sim_probe_acquired_all(const rm_ran *ran) { /* two or three names */
            (answered_with(ran, "*4\r\n:1\r\n") || answered_with(ran, "*5\r\n:1\r\n"));
 }
 
-/* Returns the index of the argument with the acquire that the script acts for, or of none. */
+/* Returns the index of the argument with the acquire id that the script acts for on this name. */
 static size_t actor_at(const rm_ran *ran, int name) {
     bool is_lock;
     for (size_t i = 0; sim_probe_of_many(ran) && i < ran->key_count; i += 4)
