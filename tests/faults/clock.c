@@ -1,7 +1,7 @@
 /*
- * A wall clock that jumps (F6). The linker leads every reading of it here, where it is set hours
- * ahead or back and counted: the library must neither ask it nor mind. And a machine that was asleep (F7): the
- * clock that leases are counted on has gone on meanwhile.
+ * A wall clock that jumps (F6): the linker redirects every read of the wall clock to this file.
+ * Here it is set hours ahead or back, and reads are counted. The library must not read it. Also a
+ * machine that was asleep (F7): the clock used for leases keeps running during sleep.
  */
 #include "fault.h"
 
@@ -80,10 +80,11 @@ static void F06_jumps_of_the_wall_clock_have_no_effect(void **state) {
     bed_close(b, holder);
     bed_close(b, waiter);
     atomic_store(&jump_s, 0);
-    assert_int_equal(atomic_load(&asked), 0); /* by nobody in this program but its first test */
+    assert_int_equal(atomic_load(&asked), 0); /* only the first test of this program reads it */
 }
 
-/* The keeper's timer has not fired yet: whoever asks is told the truth, and writes under the old token. */
+/* The background thread's timer has not fired yet. hf_held must already return the truth, and
+   writes carry the old token. */
 static void F07_time_asleep_counts(void **state) {
     bed *b = *state;
     hf_client *client = bed_direct(b);

@@ -1,6 +1,6 @@
 /*
- * The ends of calls that do not block: closing with the store away and after it, children that were
- * forked meanwhile, and callbacks that take their time (B5, F42, F47).
+ * How non-blocking calls end: closing during and after an outage, children forked meanwhile, and
+ * slow callbacks (B5, F42, F47).
  */
 #include "outcome.h"
 
@@ -14,12 +14,13 @@ static hf_client *open_one(bed *b, bool loop, hf_client_options options) {
 
 /* ---- Closing --------------------------------------------------------------------------------- */
 
-/* It knows that the server is gone when this returns. */
+/* When this returns, the client knows that the server is gone. */
 static void lose_server(bed *b, hf_client *client) {
     hf_hold *hold = NULL;
     t_redis_kill9(b->redis);
     hf_result r = hf_acquire(client, "other", &FOREVER, &hold);
-    T_CHECK(r == HF_UNREACHABLE || r == HF_UNKNOWN_OUTCOME); /* the latter if it was just sent */
+    /* HF_UNKNOWN_OUTCOME if it had just been sent */
+    T_CHECK(r == HF_UNREACHABLE || r == HF_UNKNOWN_OUTCOME);
 }
 
 static void check_close_tells(bed *b, bool loop) {
@@ -29,7 +30,7 @@ static void check_close_tells(bed *b, bool loop) {
     lose_server(b, client);
     begin_release(hold, &o);
     bed_close(b, client);
-    assert_int_equal(atomic_load(&o.calls), 1); /* close has waited for it, or called it */
+    assert_int_equal(atomic_load(&o.calls), 1); /* close waited for it, or called it */
     told(&o, HF_UNKNOWN_OUTCOME);
 }
 
@@ -66,10 +67,10 @@ static void F47_a_release_after_close_of_a_loop_calls_nobody(void **state) {
 
 typedef struct inherited {
     hf_client *client;
-    uint16_t port; /* the server's */
+    uint16_t port; /* of the server */
 } inherited;
 
-/* Sockets of this process that are connected to that port. */
+/* Number of sockets of this process that are connected to that port. */
 static int connected_to(uint16_t port) {
     int count = 0;
     for (int fd = 0; fd < 1024; fd++) {
@@ -84,17 +85,17 @@ static int connected_to(uint16_t port) {
 
 static int close_in_child(void *arg) {
     const inherited *i = arg;
-    assert_int_equal(connected_to(i->port), 2); /* it asks, and listens */
+    assert_int_equal(connected_to(i->port), 2); /* one for commands, one for notifications */
     hf_close(i->client);
     return connected_to(i->port);
 }
 
-/* A child that is forked while a thread of the client is at work cannot free what that thread has
-   in hand; the next one can. */
+/* If a thread of the client was working at the fork, the child cannot free what that thread was
+   using. Without such a thread it can. */
 static void check_child_closes(bed *b, hf_client *client) {
     inherited i = {.client = client, .port = t_redis_port(b->redis)};
     UNTIL(t_proc_wait(t_proc_start(close_in_child, &i), SOON_MS) == 0);
-    assert_int_equal(in_line(b), 1); /* it has done nothing for its parent */
+    assert_int_equal(in_line(b), 1); /* it did nothing on behalf of its parent */
     assert_int_equal(listening(b), 1);
 }
 
@@ -110,7 +111,7 @@ static void F42_a_child_closes_a_client_with_async_waits(void **state) {
     for (int i = 0; i < 3; i++) told(&o[i], HF_CLOSED);
 }
 
-/* Also what has come to something, and waits for the loop to tell of it. */
+/* This includes a call that has completed, whose callback waits for the loop. */
 static void F42_a_child_closes_a_loop_with_async_calls(void **state) {
     bed *b = *state;
     static outcome wait, acquire, release;
@@ -136,13 +137,14 @@ static int live_on(void *arg) {
     return 1; /* it should have been killed by now */
 }
 
-/* Nothing is due at once, after what was due has been done. */
+/* Does everything that is due. Returns true if nothing else is due immediately. */
 static bool quiet(hf_client *client) {
     if (readable(hf_fd(client))) T_HF(HF_OK, hf_dispatch(client));
     return !readable(hf_fd(client));
 }
 
-/* The child's duplicates of what its parent has closed are nothing to wake up for. */
+/* The child still has duplicates of descriptors that its parent closed. They must not wake up the
+   parent's loop. */
 static void F42_a_loop_that_reconnects_beside_a_child_comes_to_rest(void **state) {
     bed *b = *state;
     static outcome o;
@@ -158,15 +160,15 @@ static void F42_a_loop_that_reconnects_beside_a_child_comes_to_rest(void **state
     UNTIL(quiet(client));
     UNTIL(stats_of(other).reconnects > 0);
     FREE(hold);
-    FREE(turn_and_told(client, &o, HF_OK)); /* and it does wake up for what it must */
+    FREE(turn_and_told(client, &o, HF_OK)); /* it still wakes up for real events */
     UNTIL(quiet(client));
     t_proc_kill(child, SIGKILL);
     assert_int_equal(t_proc_wait(child, SOON_MS), 128 + SIGKILL);
 }
 
-/* ---- Callbacks that take their time ---------------------------------------------------------- */
+/* ---- Slow callbacks -------------------------------------------------------------------------- */
 
-/* A hold that is released in the callback that brings it, which then waits for the next to get it. */
+/* The callback releases the hold it is given, then waits until the next waiter gets the lock. */
 typedef struct passing {
     outcome release, next;
     atomic_int over;
@@ -180,7 +182,8 @@ static void release_and_see_it_passed(hf_result result, hf_hold *hold, void *arg
     atomic_store(&p->over, 1);
 }
 
-/* The client stands in line for LOCK, to pass it on to another behind it. */
+/* Queues the client for LOCK with a callback that passes the lock on, and another waiter behind
+   it. */
 static void stand_to_pass_on(bed *b, hf_client *client, passing *p) {
     *p = (passing){.over = 0};
     T_HF(HF_OK,
@@ -198,7 +201,7 @@ static void check_passed_on(passing *p) {
     FREE(told(&p->next, HF_OK));
 }
 
-/* A call of the client's, in a thread of its own. */
+/* A call of the same client, in a thread of its own. */
 static void lock_another(int index, void *arg) {
     hf_hold *hold = NULL;
     (void)index;
@@ -206,7 +209,7 @@ static void lock_another(int index, void *arg) {
     T_HF(HF_OK, hf_release(hold));
 }
 
-/* Long enough that no deadline is a reason to look before the test gives up. */
+/* Timeouts so long that no deadline fires before the test gives up. */
 static hf_client_options patient(void) {
     return (hf_client_options){.command_timeout_ms = t_patience(INT64_C(4) * SOON_MS)};
 }
@@ -243,7 +246,7 @@ static void B05_what_a_callback_of_a_loop_begins_is_sent_beside_a_thread_in_line
     check_beside_a_thread_in_line(*state, true);
 }
 
-/* The thread waits for an answer, and sees to nothing else meanwhile. */
+/* The thread waits for an answer and does nothing else meanwhile. */
 static void B05_what_a_callback_begins_is_sent_beside_a_thread_that_reads(void **state) {
     bed *b = *state;
     static passing p;

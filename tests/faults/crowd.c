@@ -1,6 +1,6 @@
 /*
- * A thousand clients that wait for one lock (F20): each costs a few commands to stand in line, and
- * a release concerns one of them. None has a thread: one loop turns them all.
+ * A thousand clients wait for one lock (F20). Each needs a few commands to enqueue, and a release
+ * concerns only one of them. No client has a thread: one loop runs them all.
  */
 #include "waiters.h"
 
@@ -11,21 +11,21 @@
 enum {
     CROWD = 1000,
     SMALL_CROWD = 200,
-    DESCRIPTORS = 8 /* of one client, and to spare */,
+    DESCRIPTORS = 8 /* per client, with some to spare */,
     EVENTS = 256
 };
 
 typedef struct member {
     hf_client *client;
     struct crowd *crowd;
-    int entered; /* the how manyth, from 1 */
+    int entered; /* order of entry, from 1 */
     hf_hold *hold;
 } member;
 
 typedef struct crowd {
     int size, loop;
     member *members;
-    bool stay; /* who enters does not leave by himself */
+    bool stay; /* clients that enter do not leave by themselves */
     int entered, left, inside, most_inside;
 } crowd;
 
@@ -37,7 +37,7 @@ static void turn(crowd *c, int ms) {
     for (int i = 0; i < n; i++) T_HF(HF_OK, hf_dispatch(((member *)events[i].data.ptr)->client));
 }
 
-/* As T_WAIT_UNTIL, and the loop runs meanwhile. */
+/* Like T_WAIT_UNTIL, and runs the loop meanwhile. */
 #define TURN_UNTIL(crowd, condition)                                                         \
     do {                                                                                     \
         const int64_t until_ = t_now_ms() + t_patience(4 * SOON_MS);                         \
@@ -45,13 +45,14 @@ static void turn(crowd *c, int ms) {
             if (t_now_ms() > until_) t_fail("the crowd waited in vain for: %s", #condition); \
     } while (0)
 
-/* Descriptors for all, if they can be had; else for as many as there are. */
+/* Raises the descriptor limit for `wanted` clients. Returns the number of clients that are
+   possible. */
 static int bearable(int wanted) {
     struct rlimit limit;
     T_CHECK(getrlimit(RLIMIT_NOFILE, &limit) == 0);
     limit.rlim_cur = limit.rlim_max;
     T_CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
-    int64_t size = wanted * INT64_C(1000) / t_patience(1000); /* fewer where all is slow */
+    int64_t size = wanted * INT64_C(1000) / t_patience(1000); /* fewer on a slow machine */
     int64_t most = limit.rlim_cur == RLIM_INFINITY ? size : (int64_t)limit.rlim_cur / DESCRIPTORS;
     return (int)(size < most ? size : most);
 }
@@ -106,7 +107,7 @@ static int64_t commands(bed *b) {
     return calls(b, "evalsha") + calls(b, "eval");
 }
 
-/* Nobody has anything to do for a while. */
+/* Runs the loop until no client has anything left to do. */
 static void settle(bed *b, crowd *c) {
     for (int64_t before = -1; before != commands(b);) {
         before = commands(b);
@@ -114,7 +115,7 @@ static void settle(bed *b, crowd *c) {
     }
 }
 
-/* All stand in line, the first first; and listen, which makes them ask once more. */
+/* Queues all clients, in index order. They also subscribe, which makes each acquire once more. */
 static void crowd_stand(bed *b, crowd *c) {
     calls_reset(b);
     for (int i = 0; i < c->size; i++) {
@@ -133,7 +134,7 @@ static void F20_a_thousand_waiters_are_served_in_order_with_few_commands(void **
     crowd_stand(b, c);
     assert_true(commands(b) <= 3 * c->size);
 
-    /* One is told, and nobody else stirs but to see whether the holder still lives. */
+    /* One waiter is notified. The others only check whether the holder is alive. */
     c->stay = true;
     calls_reset(b);
     FREE(hold);
@@ -141,7 +142,7 @@ static void F20_a_thousand_waiters_are_served_in_order_with_few_commands(void **
     assert_int_equal(calls(b, "publish"), 1);
     assert_in_range(commands(b), 1, 2 + c->size / 20);
 
-    /* Each tells the next. */
+    /* Each notifies the next. */
     c->stay = false;
     calls_reset(b);
     leave(&c->members[0]);
@@ -154,7 +155,7 @@ static void F20_a_thousand_waiters_are_served_in_order_with_few_commands(void **
     crowd_close(c);
 }
 
-/* The holder dies: they find that out for themselves, one by one and not at once. */
+/* The holder dies. The waiters find out by themselves, one by one and not all at once. */
 static void F20_waiters_of_a_dead_holder_are_no_herd(void **state) {
     bed *b = *state;
     crowd *c = crowd_open(b, SMALL_CROWD);
@@ -168,7 +169,7 @@ static void F20_waiters_of_a_dead_holder_are_no_herd(void **state) {
     crowd_close(c);
 }
 
-/* ---- A crowd of one client ------------------------------------------------------------------- */
+/* ---- Many waiters of one client -------------------------------------------------------------- */
 
 typedef struct guest {
     struct party *party;
@@ -192,7 +193,8 @@ static void guest_entered(hf_result result, hf_hold *hold, void *arg) {
     T_HF(HF_OK, hf_release_async(hold, guest_left, g->party));
 }
 
-/* Who leaves takes along the ask of the next: all that it costs to serve one is a command. */
+/* A release carries the acquire of the client's next thread, so serving one thread costs one
+   command. */
 static void check_party(bed *b, hf_client *client, const hf_options *options) {
     static party p;
     hf_client *other = bed_direct(b);

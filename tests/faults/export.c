@@ -1,7 +1,8 @@
-/* Holds that leave their process, where the store does not answer. */
+/* Exports of holds while the store does not answer. */
 #include "fault.h"
 
-/* A client through the proxy; the server knows the script, so that the next answer is that of the test. */
+/* A client through the proxy. The server already knows the script, so the next answer belongs to
+   the test's request. */
 static hf_client *through(bed *b, int64_t command_timeout_ms) {
     const char *none = "hf1:3f1c2d4e-0000-4000-8000-000000000000:1:30000:none";
     hf_client *client =
@@ -18,7 +19,7 @@ static void adopt_and_free(bed *b, const char *text) {
     assert_false(on_server(b));
 }
 
-/* Done, and not heard of: it is asked for again, and acts once. */
+/* The export was done, but the answer is lost. It is sent again and acts once. */
 static void F12_the_answer_to_an_export_is_lost(void **state) {
     bed *b = *state;
     char text[HF_EXPORT_MAX];
@@ -31,8 +32,8 @@ static void F12_the_answer_to_an_export_is_lost(void **state) {
     adopt_and_free(b, text);
 }
 
-/* Nor does the store come back in time: the hold has left, and nobody has its text. It is lost here, and
-   ends with its lease. */
+/* The store does not come back in time either. The hold was exported, but its text never arrived.
+   It is lost here and ends with its lease. */
 static void F12_an_export_is_never_answered(void **state) {
     bed *b = *state;
     char text[HF_EXPORT_MAX];
@@ -47,11 +48,11 @@ static void F12_an_export_is_never_answered(void **state) {
     UNTIL(b->loss.calls == 1);
     assert_int_equal(hf_held(hold), 0);
     T_HF(HF_LOST, hf_release(hold));
-    assert_true(on_server(b)); /* our release does not touch what left */
+    assert_true(on_server(b)); /* our release does not touch the exported hold */
     UNTIL(!on_server(b));
 }
 
-/* It never got there: the hold is as it was. */
+/* The request never reached the store, so the hold is unchanged. */
 static void F13_an_export_that_is_not_sent_changes_nothing(void **state) {
     bed *b = *state;
     char text[HF_EXPORT_MAX];
@@ -84,7 +85,7 @@ static void F12_the_answer_to_an_adoption_is_lost(void **state) {
         T_HF(HF_UNKNOWN_OUTCOME, r);
         assert_null(hold);
     }
-    UNTIL(!on_server(b)); /* it is released behind */
+    UNTIL(!on_server(b)); /* it is released later */
 }
 
 static void F12_the_answer_to_an_extension_is_lost(void **state) {
@@ -98,7 +99,7 @@ static void F12_the_answer_to_an_extension_is_lost(void **state) {
     adopt_and_free(b, text);
 }
 
-/* The store forgets all while it is being exported, or after. */
+/* The store loses all data during the export, or after it. */
 static void F16_a_flushed_store_has_nothing_to_adopt(void **state) {
     bed *b = *state;
     char text[HF_EXPORT_MAX];

@@ -4,7 +4,7 @@
 #include <poll.h>
 #include <unistd.h>
 
-/* A test that hangs is ended by SIGALRM: cmocka has printed its name by then. */
+/* SIGALRM ends a test that hangs. cmocka has printed its name by then. */
 enum { HANG_MS = 40000, URL_MAX = 1024 };
 
 const t_redis_options BED_BARE;
@@ -16,7 +16,7 @@ void fault_begin(int argc, char **argv) {
     if (argc > 1) cmocka_set_test_filter(argv[1]);
 }
 
-/* The pattern has chosen: it must not also choose among the tests that children run as
+/* The pattern has selected the tests. It must not also filter the tests that children run as
    (t_proc.h). */
 int fault_chosen(void **state) {
     (void)state;
@@ -34,7 +34,7 @@ int bed_up(void **state) {
     return 0;
 }
 
-/* A test that failed may have left threads in a call: closing the clients ends their waits. */
+/* A failed test may have left threads inside calls. Closing the clients ends their waits. */
 int bed_down(void **state) {
     bed *b = *state;
     for (int i = 0; i < BED_CLIENTS; i++) hf_close(b->clients[i]);
@@ -71,8 +71,7 @@ void bed_close(bed *b, hf_client *client) {
     hf_close(client);
 }
 
-/* Renewal, extension and release each have a script; an answer to the inspection is the last of
-   all. */
+/* Renewal, extension and release each have a script. The answer to the inspection arrives last. */
 static void warm_up(hf_client *client) {
     hf_info *info = NULL;
     hf_hold *hold = take(client, "warm", NULL, __FILE__, __LINE__);
@@ -120,7 +119,7 @@ void set_config(bed *b, const char *name, const char *value) {
     T_CHECK(is_ok(t_redis_cmd(b->redis, "CONFIG SET %s %s", name, value)));
 }
 
-/* On a connection of its own, since the one of t_redis_cmd has to kill it. */
+/* Uses its own connection: t_redis_cmd needs the other one to kill the script. */
 static void run_slow_script(int index, void *arg) {
     bed *b = arg;
     (void)index;
@@ -196,7 +195,7 @@ hf_hold *attempt_end(attempt *a, hf_result expected) {
     return a->hold;
 }
 
-/* ---- Looking --------------------------------------------------------------------------------- */
+/* ---- Observing ------------------------------------------------------------------------------- */
 
 hf_stats stats_of(hf_client *client) {
     hf_stats stats;

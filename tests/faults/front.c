@@ -15,7 +15,7 @@
 enum { FRONTS = 8, URL_ROOM = 2048, LINES = 16, CLUSTER_UP_MS = 10000 };
 
 typedef struct front {
-    int back, port; /* the server's, and its own */
+    int back, port; /* the server's port, and our own */
     int pid;
     FILE *process;
 } front;
@@ -41,7 +41,7 @@ static bool says_ok(t_redis *redis, const char *command, const char *part) {
     return ok;
 }
 
-/* It takes two seconds until a node that was started lets anybody in. */
+/* A node accepts clients only about two seconds after its start. */
 t_redis *front_server(const t_redis_options *options) {
     t_redis_options o = options ? *options : (t_redis_options){0};
     char bus[32];
@@ -57,7 +57,7 @@ t_redis *front_server(const t_redis_options *options) {
     return redis;
 }
 
-/* ---- Ways there -------------------------------------------------------------------------------- */
+/* ---- URLs ------------------------------------------------------------------------------------ */
 
 static const char *certificates(void) {
     const char *directory = getenv("HOLDFAST_FAULT_CERTIFICATES");

@@ -1,6 +1,6 @@
 /*
- * Latches and leaders on a bad network and on servers that forget: what is sent twice or late
- * counts once, no wait relies on a message, and a value is never another's (F12, F17, F19, F22,
+ * Latches and leaders on a bad network and on servers that lose data. Requests sent twice or late
+ * count once, no wait relies on a notification, and no leader reads as another (F12, F17, F19, F22,
  * F23, F25, F27, F28, F51).
  */
 #include "waiters.h"
@@ -23,7 +23,7 @@ static int64_t left_on_server(bed *b) {
     return t_redis_int(b->redis, "HGET " LATCH " c");
 }
 
-/* The server knows the scripts by then; the latch is set to so many. */
+/* When this returns, the server knows the scripts and the latch is set to `count`. */
 static hf_client *latch_through(bed *b, const hf_client_options *options, uint32_t count) {
     hf_client *client = bed_through(b, options);
     T_HF(HF_OK, hf_latch_set(client, LOCK, 1));
@@ -33,7 +33,7 @@ static hf_client *latch_through(bed *b, const hf_client_options *options, uint32
     return client;
 }
 
-/* A field of a hash, whatever it holds. */
+/* Sets a field of a hash to any bytes. */
 static void put(bed *b, const char *key, const char *field, const char *value) {
     freeReplyObject(t_redis_cmd(b->redis, "HSET %s %s %s", key, field, value));
 }
@@ -42,10 +42,10 @@ static void put(bed *b, const char *key, const char *field, const char *value) {
 
 typedef struct deed {
     hf_client *client;
-    uint32_t set; /* 0: count down by one, but for a wait */
+    uint32_t set; /* 0: count down by one (ignored by a wait) */
     bool wait;
     hf_options options;
-    hf_hold *hold; /* to say `value` with */
+    hf_hold *hold; /* for `value` */
     const char *value;
     t_threads *thread;
     hf_result result[4];
@@ -78,7 +78,7 @@ static bool under_way(const deed *d) {
     return t_threads_ended(d->thread) == 0;
 }
 
-/* Also `or`, which may be the same. */
+/* `or` is a second accepted result; it may equal `expected`. */
 static void ended_or(deed *d, hf_result expected, hf_result or) {
     t_threads_join(d->thread, 3 * SOON_MS);
     if (d->result[0] != expected && d->result[0] != or)
@@ -89,7 +89,8 @@ static void ended(deed *d, hf_result expected) {
     ended_or(d, expected, expected);
 }
 
-/* A wait, once it has looked: its client's next answer is behind it. */
+/* Begins a wait. It has read the latch once when this returns, so the client's next answer is a
+   later one. */
 static deed *begin_wait(int slot, hf_client *client, const hf_options *options) {
     uint64_t waiting = stats_of(client).waiting;
     deed *d = begin(slot, (deed){.client = client, .wait = true, .options = *options}, 1);
@@ -98,7 +99,7 @@ static deed *begin_wait(int slot, hf_client *client, const hf_options *options) 
     return d;
 }
 
-/* It is sent, and the proxy has it. */
+/* Begins requests that the proxy has received and holds back. */
 static deed *begin_withheld(bed *b, deed what, int threads) {
     t_proxy_withhold(b->proxy, T_TO_SERVER, true);
     uint64_t before = t_proxy_bytes(b->proxy, T_TO_SERVER);
@@ -125,7 +126,7 @@ static void F12_a_count_down_whose_answer_was_lost_counts_once(void **state) {
     assert_int_equal(left_on_server(b), 6);
 }
 
-/* Others have counted by the time it is sent again. */
+/* Others have counted down before it is sent again. */
 static void F12_a_round_whose_answer_was_lost_begins_once(void **state) {
     bed *b = *state;
     hf_client *client = latch_through(b, NULL, 9), *other = bed_direct(b);
@@ -138,15 +139,15 @@ static void F12_a_round_whose_answer_was_lost_begins_once(void **state) {
     assert_int_equal(left_of(other), 4);
 }
 
-/* Of one client and latch one is under way at a time: a lower number is never sent after a higher
-   one. */
+/* A client has one count-down per latch in flight at a time. So a lower acquire id is never sent
+   after a higher one. */
 static void F12_counts_of_many_threads_are_each_counted_once(void **state) {
     enum { THREADS = 4, ROUNDS = 5 };
     bed *b = *state;
     hf_client *client = latch_through(b, NULL, 1000);
     for (int i = 0; i < ROUNDS; i++) {
         deed *d = begin_withheld(b, (deed){.client = client}, THREADS);
-        t_sleep_ms(20); /* that all have begun, most likely */
+        t_sleep_ms(20); /* enough for all to begin, most likely */
         assert_true(t_proxy_detach(b->proxy) > 0);
         ended(d, HF_OK);
         for (int j = 0; j < THREADS; j++) assert_int_equal(d->result[j], HF_OK);
@@ -173,7 +174,7 @@ static void count_through(int index, void *arg) {
     atomic_fetch_add(&n->over, 1);
 }
 
-/* Requests and answers are lost at random, of many threads of several clients at once. */
+/* Requests and answers of many threads of several clients are lost at random. */
 static void F12_counts_through_a_bad_network_are_each_counted_once(void **state) {
     static bad_network n;
     bed *b = *state;
@@ -226,7 +227,7 @@ static void F51_a_late_count_down_counts_once(void **state) {
     assert_int_equal(count_down(client), 2);
 }
 
-/* Numbers are remembered from round to round. */
+/* Acquire ids are remembered across rounds. */
 static void F51_a_late_count_down_leaves_the_next_round_alone(void **state) {
     bed *b = *state;
     hf_client *client = latch_through(b, NULL, 1);
@@ -268,7 +269,7 @@ static void check_nobody(hf_client *client) {
     T_HF(HF_NOT_HELD, hf_leader(client, LOCK, &info));
 }
 
-/* `value` is said, and its bytes come late. */
+/* Publishes `value` in a request whose bytes arrive late. */
 static hf_hold *lead_and_say_late(bed *b, hf_client *client, const char *value) {
     hf_hold *hold = lead(client, "first", NULL);
     deed *d = begin_withheld(b, (deed){.hold = hold, .value = value}, 1);
@@ -295,14 +296,14 @@ static void F51_a_late_value_is_not_that_of_the_next_leader(void **state) {
     deliver(b, "*2\r\n:0\r\n");
     check_says(client, next, "next");
     FREE(next);
-    next = TAKE(client); /* of the same client, without a word */
+    next = TAKE(client); /* of the same client, without a value */
     check_nobody(other);
     FREE(next);
 }
 
-/* ---- F19: messages --------------------------------------------------------------------------- */
+/* ---- F19: notifications ---------------------------------------------------------------------- */
 
-/* Told, where messages come through: sooner than it would look by itself. */
+/* With a working notification the wait ends before its next own check. */
 static void F19_who_waits_for_a_latch_is_told(void **state) {
     bed *b = *state;
     hf_client *client = bed_listener(b), *other = bed_direct(b);
@@ -385,7 +386,7 @@ static void F17_a_wait_and_a_count_down_ride_an_outage_out(void **state) {
     t_proxy_refuse(b->proxy, true);
     t_proxy_cut(b->proxy);
     deed *counts = begin(1, (deed){.client = client}, 1);
-    t_sleep_ms(300); /* in which both could fail, and must not */
+    t_sleep_ms(300); /* time in which both could fail, and must not */
     assert_true(under_way(d) && under_way(counts));
     t_proxy_refuse(b->proxy, false);
     ended(counts, HF_OK);
@@ -413,7 +414,7 @@ static void F17_an_outage_is_borne_for_so_long(void **state) {
     assert_int_equal(left_on_server(b), 2);
 }
 
-/* A look that is not answered keeps neither the end of a wait nor a cancel. */
+/* An unanswered request must not delay the end of a wait or a cancel. */
 static void F17_a_silent_server_keeps_no_wait_from_ending(void **state) {
     bed *b = *state;
     hf_cancel *cancel = hf_cancel_new();
@@ -431,11 +432,11 @@ static void F17_a_silent_server_keeps_no_wait_from_ending(void **state) {
     hf_cancel_fire(cancel);
     ended(d, HF_CANCELLED);
     assert_in_range(t_now_ms() - began, 100, t_patience(4000)); /* the command timeout is 5 s */
-    bed_close(b, client); /* what was left behind goes with it */
+    bed_close(b, client); /* abandoned requests are freed with it */
     hf_cancel_free(cancel);
 }
 
-/* Whatever they were in the middle of: a close does not wait for a server that is away. */
+/* Close does not wait for a server that is away, whatever the calls were doing. */
 static void F47_a_close_ends_what_rides_an_outage_out(void **state) {
     bed *b = *state;
     hf_client *client = latch_through(b, NULL, 2);
@@ -444,12 +445,13 @@ static void F47_a_close_ends_what_rides_an_outage_out(void **state) {
     t_proxy_cut(b->proxy);
     deed *counts = begin(1, (deed){.client = client}, 2), *sets;
     sets = begin(2, (deed){.client = client, .set = 5}, 1);
-    t_sleep_ms(50); /* that all have begun, most likely */
+    t_sleep_ms(50); /* enough for all to begin, most likely */
     int64_t began = t_now_ms();
     bed_close(b, client);
     assert_in_range(t_now_ms() - began, 0, t_patience(3000));
     ended(d, HF_CLOSED);
-    ended_or(counts, HF_CLOSED, HF_UNKNOWN_OUTCOME); /* said before the break was noticed */
+    /* if it was sent before the break was noticed */
+    ended_or(counts, HF_CLOSED, HF_UNKNOWN_OUTCOME);
     ended_or(sets, HF_CLOSED, HF_UNKNOWN_OUTCOME);
     assert_int_equal(left_on_server(b), 2);
 }
@@ -467,7 +469,7 @@ static void F17_an_observer_goes_on_after_an_outage(void **state) {
     t_proxy_cut(b->proxy);
     FREE(hold);
     hold = lead(other, "after", NULL);
-    t_sleep_ms(300); /* in which nothing can be seen, and nothing is told */
+    t_sleep_ms(300); /* nothing can be read meanwhile, and nothing is reported */
     assert_int_equal(atomic_load(&s.count), 1);
     t_proxy_refuse(b->proxy, false);
     UNTIL(atomic_load(&s.token) == hf_fence(hold));
@@ -475,7 +477,7 @@ static void F17_an_observer_goes_on_after_an_outage(void **state) {
     hf_unobserve(observer);
 }
 
-/* ---- F22, F23, F25: servers that forget ------------------------------------------------------ */
+/* ---- F22, F23, F25: servers that lose data --------------------------------------------------- */
 
 static void F22_a_latch_lost_in_a_restart_is_told(void **state) {
     bed *b = *state;
@@ -511,7 +513,8 @@ static void F25_a_flush_ends_a_wait_as_what_it_is(void **state) {
     ended(d, HF_NOT_HELD);
 }
 
-/* Set again before anybody looked: its rounds are later than those that were lost. */
+/* The latch was set again before any client read it. Its round ids are higher than the lost
+   ones. */
 static void F25_a_latch_set_again_after_a_flush_is_waited_for(void **state) {
     bed *b = *state;
     hf_client *client = bed_listener(b), *other = bed_direct(b);
@@ -523,7 +526,7 @@ static void F25_a_latch_set_again_after_a_flush_is_waited_for(void **state) {
                                  "redis.call('FLUSHALL') redis.call('HSET', KEYS[1], 'r', ARGV[1], "
                                  "'c', '1', 'd', '0')",
                                  1, LATCH, "9007199254740000", NULL));
-    t_sleep_ms(200); /* in which it could end, and must not */
+    t_sleep_ms(200); /* time in which it could end, and must not */
     assert_true(under_way(d));
     assert_int_equal(count_down(other), 0);
     ended(d, HF_OK);
@@ -567,7 +570,7 @@ static void F27_a_latch_is_counted_though_memory_is_out(void **state) {
     T_HF(HF_REFUSED, hf_latch_set(client, "other", 3));
     assert_int_equal(count_down(client), 0);
     ended(d, HF_OK);
-    T_HF(HF_OK, hf_latch_set(client, LOCK, 1)); /* which is there */
+    T_HF(HF_OK, hf_latch_set(client, LOCK, 1)); /* it exists */
     assert_int_equal(count_down(client), 0);
     set_config(b, "maxmemory", "0");
 }
@@ -584,7 +587,8 @@ static void F28_a_key_of_another_type_is_told(void **state) {
     assert_string_equal(t_redis_str(b->redis, "GET " LATCH), "precious");
 }
 
-/* Whatever else stands in the hold: a value counts with the token that it was said under. */
+/* A value is valid only under the token with which it was written, whatever else the hold
+   contains. */
 static void F28_a_value_under_another_token_is_nobodys(void **state) {
     bed *b = *state;
     hf_client *client = bed_direct(b);
@@ -599,7 +603,7 @@ static void F28_a_value_under_another_token_is_nobodys(void **state) {
     FREE(hold);
 }
 
-/* All ends by itself, and what is remembered of clients does not grow. */
+/* Everything expires by itself, and the memory kept per client does not grow. */
 static void B30_latches_and_watchers_are_forgotten(void **state) {
     bed *b = *state;
     hf_client *client = bed_direct(b);
@@ -608,7 +612,7 @@ static void B30_latches_and_watchers_are_forgotten(void **state) {
     assert_in_range(t_redis_int(b->redis, "PTTL " LATCH), 86400000, 90000000);
     assert_in_range(t_redis_int(b->redis, "PTTL " LATCH "w"), 1, 60000);
     run(b, "PEXPIRE " LATCH " 1000000");
-    T_HF(HF_BUSY, hf_latch_wait(client, LOCK, NULL)); /* who looks uses it */
+    T_HF(HF_BUSY, hf_latch_wait(client, LOCK, NULL)); /* a read counts as use */
     assert_in_range(t_redis_int(b->redis, "PTTL " LATCH), 86400000, 90000000);
     put(b, LATCH, "p", "0");
     put(b, LATCH, "long-gone", "7 1494777709466423");

@@ -1,18 +1,18 @@
 /*
- * Bytes that arrive late: those of a connection that was closed, after those of its successor (F15,
- * F51), and answers that are late, cut off or in pieces (F16, F18).
+ * Bytes that arrive late: bytes of a closed connection, after those of its successor (F15, F51);
+ * and answers that are late, cut off or in pieces (F16, F18).
  */
 #include "fault.h"
 
 #include <inttypes.h>
 
-/* What the proxy holds back of the client's connection is detached from it: the client reconnects,
-   and the server gets it when the test says so. */
+/* Detaches the bytes that the proxy withholds from the client's connection. The client reconnects,
+   and the server gets the bytes when the test delivers them. */
 static void detach(bed *b) {
     assert_true(t_proxy_detach(b->proxy) > 0);
 }
 
-/* The server understood the late bytes, and this is what it answered. */
+/* Delivers the late bytes. The server understood them and gave this answer. */
 static void deliver(bed *b, const char *answer) {
     assert_true(t_proxy_deliver(b->proxy) > 0);
     if (!strstr(t_proxy_late_answers(b->proxy), answer))
@@ -21,7 +21,7 @@ static void deliver(bed *b, const char *answer) {
 
 /* ---- Late releases --------------------------------------------------------------------------- */
 
-/* A release whose bytes are still under way when its client has reconnected and released again. */
+/* The bytes of a release are still in flight when its client has reconnected and released again. */
 static void release_late(bed *b, hf_hold *hold) {
     t_proxy_withhold(b->proxy, T_TO_SERVER, true);
     T_HF(HF_UNKNOWN_OUTCOME, hf_release(hold));
@@ -55,7 +55,7 @@ static void F51_a_late_release_leaves_the_next_hold_of_its_own_client_alone(void
 
 /* ---- Late renewals --------------------------------------------------------------------------- */
 
-/* An extension to a minute whose bytes are still under way when its hold has been released. */
+/* The bytes of an extension to one minute are still in flight when its hold has been released. */
 static void extend_late(bed *b, hf_client *client) {
     hf_hold *hold = TAKE(client, .lease_ms = t_patience(10000));
     t_proxy_withhold(b->proxy, T_TO_SERVER, true);
@@ -87,7 +87,8 @@ static void F51_a_late_renewal_brings_nothing_back(void **state) {
 
 /* ---- Late acquires --------------------------------------------------------------------------- */
 
-/* An acquire sent on a connection that breaks; sent again on the next one, it is granted. */
+/* The acquire is sent on a connection that breaks. It is sent again on the next connection and
+   granted. */
 static hf_hold *take_on_second_connection(bed *b, hf_client *client, int64_t wait_ms) {
     t_proxy_withhold(b->proxy, T_TO_SERVER, true);
     attempt *a = attempt_sent(b, client, &(hf_options){.wait_ms = wait_ms});
@@ -101,7 +102,7 @@ static void F51_a_late_acquire_does_not_bring_a_released_lock_back(void **state)
     FREE(take_on_second_connection(b, client, t_patience(SOON_MS)));
     deliver(b, "*2\r\n:2\r\n");
     assert_false(on_server(b));
-    FREE(TAKE(client)); /* only the old number is refused */
+    FREE(TAKE(client)); /* only the old acquire id is refused */
 }
 
 static void F51_a_late_try_does_not_bring_a_released_lock_back(void **state) {
@@ -112,7 +113,7 @@ static void F51_a_late_try_does_not_bring_a_released_lock_back(void **state) {
     assert_false(on_server(b));
 }
 
-/* While it is held, the same request once more changes nothing but what it may: the lease. */
+/* While the lock is held, a repeated acquire may only renew the lease. */
 static void F51_a_late_acquire_of_a_hold_that_is_held_counts_once(void **state) {
     bed *b = *state;
     hf_client *client = bed_through(b, NULL);
@@ -137,7 +138,8 @@ static void F51_a_late_acquire_is_refused_also_after_others_have_held(void **sta
     assert_false(on_server(b));
 }
 
-/* The late acquire takes the lock again under the old number, but others were inside in between. */
+/* The late acquire takes the lock again under the old acquire id, but others held the lock in
+   between. */
 static void F51_a_broken_hold_is_lost_also_if_its_late_acquire_comes(void **state) {
     bed *b = *state;
     hf_client *client = bed_through(b, NULL), *other = bed_direct(b);
@@ -151,7 +153,8 @@ static void F51_a_broken_hold_is_lost_also_if_its_late_acquire_comes(void **stat
     UNTIL(!on_server(b));
 }
 
-/* The same, and nothing has told its holder before it releases: what it finds is not its hold. */
+/* The same, but the holder has not noticed the loss when it releases. The lock it finds is not its
+   hold. */
 static void F51_a_broken_hold_is_not_released_by_what_its_late_acquire_took(void **state) {
     bed *b = *state;
     hf_client *client = bed_through(b, NULL), *other = bed_direct(b);
@@ -164,8 +167,8 @@ static void F51_a_broken_hold_is_not_released_by_what_its_late_acquire_took(void
     assert_false(on_server(b));
 }
 
-/* Two clients whose acquires are late at once: what is remembered of one must not replace the
-   other. */
+/* Two clients with late acquires at the same time: the tombstone of one must not replace that of
+   the other. */
 static void F51_late_acquires_of_two_clients_are_both_refused(void **state) {
     bed *b = *state;
     hf_client *client = bed_through(b, NULL);
@@ -191,7 +194,8 @@ static void F51_late_acquires_of_two_clients_are_both_refused(void **state) {
 
 enum { TOMBSTONES = 32, TOMBSTONE_BYTES = 80, MANY = 200 };
 
-/* So many clients have left a tombstone in the fence. `mark`: "0" before its time if the client says when it sends. */
+/* `count` clients have left a tombstone in the fence. `mark` "0" before its time: the client says
+   when it sent the acquire. */
 static void leave_tombstones(bed *b, int count, const char *mark) {
     redisReply *time = t_redis_cmd(b->redis, "TIME");
     int64_t till = strtoll(time->element[0]->str, NULL, 10) + 3600;
@@ -204,7 +208,8 @@ static void leave_tombstones(bed *b, int count, const char *mark) {
     }
 }
 
-/* An acquire is granted on a second connection and released, and a copy of it is still under way on the first. */
+/* An acquire is granted on a second connection and released. A copy of it is still in flight on the
+   first connection. */
 static void release_with_tombstone(bed *b, hf_client *client, uint32_t kind) {
     const hf_options options = {.kind = kind, .wait_ms = t_patience(SOON_MS)};
     t_proxy_withhold(b->proxy, T_TO_SERVER, true);
@@ -213,8 +218,8 @@ static void release_with_tombstone(bed *b, hf_client *client, uint32_t kind) {
     FREE(attempt_end(a, HF_OK));
 }
 
-/* One client is late, many others leave their tombstones, and then one more does: what was known of the first must not be
-   lost, although there is not room for all. */
+/* One client has a late acquire. Many others leave tombstones, and then one more does. The first
+   tombstone must still work, although there is no room for all of them. */
 static void late_among_many(bed *b, uint32_t kind) {
     hf_client *client = bed_through(b, NULL);
     t_proxy *mine = b->proxy;
@@ -230,7 +235,7 @@ static void late_among_many(bed *b, uint32_t kind) {
     int64_t bytes = t_redis_int(b->redis, "STRLEN " FENCE);
     (void)t_proxy_deliver(mine);
     bool taken = on_server(b);
-    FREE(TAKE(bed_direct(b), .kind = kind)); /* what is sent from now on is in time */
+    FREE(TAKE(bed_direct(b), .kind = kind)); /* requests sent from now on are in time */
     FREE(TAKE(client, .kind = kind));
     bed_close(b, other);
     t_proxy_free(others);
@@ -246,7 +251,8 @@ static void F51_tombstones_of_many_readers_are_bounded_and_none_is_lost(void **s
     late_among_many(*state, HF_READ);
 }
 
-/* A client of version 0.1 does not say when it sends its acquires: only its own tombstone stops them. */
+/* A client of version 0.1 does not say when it sends its acquires. Only its own tombstone stops
+   them. */
 static void F51_tombstones_of_older_clients_are_not_merged(void **state) {
     bed *b = *state;
     hf_client *client = bed_through(b, NULL);
@@ -261,7 +267,8 @@ static void F51_tombstones_of_older_clients_are_not_merged(void **state) {
     }
 }
 
-/* The server's clock was set back behind the time of a merged tombstone: nobody waits until it is there again. */
+/* The server's clock was set back to before the time of a merged tombstone. Nobody has to wait
+   until that time is reached again. */
 static void F09_a_merged_tombstone_of_a_later_time_stops_nobody(void **state) {
     bed *b = *state;
     hf_client *client = bed_direct(b);
@@ -277,8 +284,8 @@ static void F09_a_merged_tombstone_of_a_later_time_stops_nobody(void **state) {
     FREE(TAKE(client, .kind = HF_READ));
 }
 
-/* An acquire that gave up: its first sending is late, and its second was told that another holds.
-   */
+/* An acquire that gave up. The bytes of its first try are late, and its second try was answered
+   that another client holds the lock. */
 static attempt *told_busy_on_second_connection(bed *b, const hf_options *options) {
     hf_client *client = bed_through(b, NULL);
     t_proxy_withhold(b->proxy, T_TO_SERVER, true);
@@ -293,7 +300,8 @@ static void F51_a_late_acquire_of_a_try_that_was_told_busy_takes_nothing(void **
     attempt_end(told_busy_on_second_connection(b, NULL), HF_BUSY);
     FREE(hold);
     (void)t_proxy_deliver(b->proxy);
-    UNTIL(!on_server(b)); /* it may be granted, and then is released: not an orphan for a lease */
+    /* it may be granted, but then it is released: it is not left for a whole lease */
+    UNTIL(!on_server(b));
 }
 
 static void F51_a_late_acquire_of_a_cancelled_wait_takes_nothing(void **state) {
@@ -303,7 +311,8 @@ static void F51_a_late_acquire_of_a_cancelled_wait_takes_nothing(void **state) {
     attempt *a =
         told_busy_on_second_connection(b, &(hf_options){.wait_ms = HF_FOREVER, .cancel = cancel});
     calls_reset(b);
-    UNTIL(calls(b, "evalsha") >= 2); /* registered again, and told that another holds */
+    /* registered again, and refused because another holds the lock */
+    UNTIL(calls(b, "evalsha") >= 2);
     hf_cancel_fire(cancel);
     attempt_end(a, HF_CANCELLED);
     FREE(hold);
@@ -322,13 +331,13 @@ static void F51_a_late_acquire_of_a_wait_cancelled_unanswered_takes_nothing(void
     attempt_end(a, HF_CANCELLED);
     calls_reset(b);
     detach(b);
-    UNTIL(calls(b, "set") >= 1); /* the release behind it has left its mark */
+    UNTIL(calls(b, "set") >= 1); /* the release after it has written its tombstone */
     deliver(b, "*2\r\n:2\r\n");
     assert_false(on_server(b));
     hf_cancel_free(cancel);
 }
 
-/* ---- F16: every answer to its own question --------------------------------------------------- */
+/* ---- F16: each answer belongs to its own request --------------------------------------------- */
 
 enum { THREADS = 8, CUTS = 40 };
 
@@ -337,7 +346,7 @@ typedef struct crowd {
     atomic_int stop, strangers, rounds, failures;
 } crowd;
 
-/* What the store says of this thread's lock must be what this thread did. */
+/* The store's information on this thread's lock must match what this thread did. */
 static void look_for_strangers(crowd *c, const char *name, uint64_t owner, const hf_hold *hold) {
     hf_info *info = NULL;
     char text[32];
@@ -369,7 +378,7 @@ static void ask_for_my_own(int index, void *arg) {
     }
 }
 
-/* False if they get nowhere. The test must stop its threads before it may fail. */
+/* False if the threads make no progress. The test must stop its threads before it may fail. */
 static bool all_went_round(crowd *c) {
     int enough = atomic_load(&c->rounds) + THREADS;
     int64_t until = t_now_ms() + t_patience(SOON_MS);

@@ -1,7 +1,7 @@
 /*
- * The line of waiters: who is served, in which order, and what is left of who leaves; with a
- * server that is out of memory, a waiter that is stopped, and bytes that come late (B8, B20, F13,
- * F27, F29, F42, F44, F47, F51).
+ * The queue of waiters: who is served, in which order, and what a leaving waiter leaves behind.
+ * Includes a server out of memory, a stopped waiter, and late bytes (B8, B20, F13, F27, F29, F42,
+ * F44, F47, F51).
  */
 #include "waiters.h"
 
@@ -9,7 +9,7 @@
 
 /* ---- Order ----------------------------------------------------------------------------------- */
 
-/* As after the death of a holder: nobody has handed it on. */
+/* As after the death of a holder: no release has handed the lock over. */
 static void B08_a_free_lock_goes_to_the_first_in_line_and_not_to_who_asks(void **state) {
     bed *b = *state;
     hf_client *late = bed_direct(b);
@@ -25,7 +25,7 @@ static void B08_a_free_lock_goes_to_the_first_in_line_and_not_to_who_asks(void *
     FREE(TAKE(late));
 }
 
-/* Who serves the line and stands behind it is seen there by the next. */
+/* A client that serves the queue and then enqueues is visible there to the next client. */
 static void B08_who_stands_behind_the_one_he_served_is_not_passed(void **state) {
     bed *b = *state;
     hf_client *late = bed_direct(b), *second = bed_listener(b);
@@ -35,13 +35,14 @@ static void B08_who_stands_behind_the_one_he_served_is_not_passed(void **state) 
     attempt *behind = attempt_start(b, second, &FOREVER);
     hf_hold *hold = served(first);
     UNTIL(in_line(b) == 1);
-    drop_by_hand(b, LOCK); /* the first dies */
+    drop_by_hand(b, LOCK); /* the first one dies */
     REFUSED(HF_BUSY, late, .wait_ms = 0);
     FREE(served(behind));
     T_HF(HF_LOST, hf_release(hold));
 }
 
-/* What a client's next thread brings with its release: the end of the line, or the lock. */
+/* A release carries the acquire of the client's next thread. That acquire gets the end of the
+   queue, or the lock. */
 static void B08_the_next_of_a_client_stands_behind_others(void **state) {
     bed *b = *state;
     hf_client *client = bed_listener(b);
@@ -98,10 +99,11 @@ static void B08_the_place_of_who_leaves_is_the_next_threads(void **state) {
     hf_cancel_free(cancel);
 }
 
-/* The fence may be gone under a hold of more than a day: it must not lead to a lower token. */
+/* If a lock is held for more than a day, its fence may have expired. The next token must still be
+   higher. */
 static void B28_tokens_grow_also_where_the_fence_was_gone(void **state) {
     bed *b = *state;
-    const uint64_t ahead = UINT64_C(8000000000000000); /* as after a step back of its clock */
+    const uint64_t ahead = UINT64_C(8000000000000000); /* as after its clock was stepped back */
     freeReplyObject(t_redis_cmd(b->redis, "SET " FENCE " %llu", (unsigned long long)ahead));
     hf_hold *hold = TAKE(bed_direct(b));
     uint64_t token = hf_fence(hold);
@@ -114,7 +116,7 @@ static void B28_tokens_grow_also_where_the_fence_was_gone(void **state) {
     FREE(hold);
 }
 
-/* ---- A crowd whose connections break --------------------------------------------------------- */
+/* ---- Many clients whose connections break ---------------------------------------------------- */
 
 enum { CUT_CLIENTS = 4, CUT_THREADS = 12, CUTS = 40 };
 
@@ -122,10 +124,11 @@ typedef struct room {
     hf_client *clients[CUT_CLIENTS];
     atomic_int stop, inside, collisions, rounds, failures;
     _Atomic uint64_t token;
-    atomic_int backward; /* tokens that did not grow */
+    atomic_int backward; /* tokens that were not higher than the one before */
 } room;
 
-/* Waits of all lengths, so that many give up; who enters has it to himself while it is held. */
+/* Waits have different lengths, so many give up. A client that enters must be alone while its hold
+   is valid. */
 static void visit_once(room *r, hf_client *client, int round) {
     hf_hold *hold = NULL;
     hf_options options = {.wait_ms = round % 3 ? t_patience(SOON_MS) : round % 20};
@@ -150,7 +153,7 @@ static void visit_until_stopped(int index, void *arg) {
         visit_once(r, r->clients[index % CUT_CLIENTS], i);
 }
 
-/* False if they get nowhere. The test must stop its threads before it may fail. */
+/* False if the threads make no progress. The test must stop its threads before it may fail. */
 static bool all_went_round(room *r) {
     int enough = atomic_load(&r->rounds) + CUT_THREADS;
     int64_t until = t_now_ms() + t_patience(SOON_MS);
@@ -169,7 +172,8 @@ static void B08_a_crowd_whose_connections_break_is_never_two_inside(void **state
         going = all_went_round(&r);
         uint64_t last = t_proxy_connections(b->proxy);
         if (i % 5 == 0) t_proxy_cut(b->proxy);
-        if (i % 5) cut(b, last - (uint64_t)i % 8); /* one of the latest, of either kind */
+        /* one of the latest, for commands or notifications */
+        if (i % 5) cut(b, last - (uint64_t)i % 8);
     }
     going = going && all_went_round(&r);
     atomic_store(&r.stop, 1);
@@ -181,7 +185,7 @@ static void B08_a_crowd_whose_connections_break_is_never_two_inside(void **state
     UNTIL(in_line(b) == 0 && !on_server(b));
 }
 
-/* Whatever a script was about, it is sent whole and does it then. */
+/* Whatever a script was doing, it is sent in full and does it then. */
 static void F29_a_crowd_on_a_server_that_forgets_scripts_is_never_two_inside(void **state) {
     static room r;
     bed *b = *state;
@@ -203,7 +207,8 @@ static void F29_a_crowd_on_a_server_that_forgets_scripts_is_never_two_inside(voi
 
 /* ---- Leaving --------------------------------------------------------------------------------- */
 
-/* A client in line that is granted the lock and has not heard of it, and the next behind it. */
+/* A queued client that is granted the lock but does not hear of it, and the next client behind
+   it. */
 typedef struct deaf {
     hf_client *client;
     attempt *a, *next;
@@ -265,7 +270,7 @@ static void F47_close_leaves_nothing_in_line(void **state) {
     assert_int_equal(t_redis_int(b->redis, "EXISTS " LINE " hf:{other}:q"), 0);
 }
 
-/* Its own next does not inherit what a client that closes lets go of. */
+/* When a client closes, its locks do not go to its own next waiter. */
 static void F47_close_with_holds_and_waits_leaves_nothing(void **state) {
     bed *b = *state;
     hf_client *holder = bed_listener(b), *client = bed_listener(b);
@@ -292,7 +297,7 @@ static void F44_what_an_ended_thread_holds_is_handed_on_when_another_releases_it
     hf_client *client = bed_direct(b);
     hf_hold *hold = attempt_end(attempt_start(b, client, NULL), HF_OK); /* its thread has ended */
     attempt *other = stand(b, bed_listener(b), &FOREVER);
-    t_threads_run(20, try_in_a_new_thread, client, SOON_MS); /* nobody has inherited its number */
+    t_threads_run(20, try_in_a_new_thread, client, SOON_MS); /* no later thread has its owner id */
     check_held(b, hold);
     FREE(hold);
     FREE(served(other));
@@ -306,7 +311,7 @@ static int close_in_child(void *arg) {
     return 0;
 }
 
-/* Its connections are the child's too, which must neither end nor use them. */
+/* The child shares the parent's connections. It must neither close nor use them. */
 static void F42_a_forked_child_leaves_its_parents_place_alone(void **state) {
     bed *b = *state;
     hf_client *client = bed_listener(b);
@@ -333,7 +338,7 @@ static void F13_a_place_taken_after_a_cancel_is_left_again(void **state) {
     attempt_end(a, HF_CANCELLED);
     calls_reset(b);
     withhold_no_more(b, ASKS, T_TO_SERVER);
-    UNTIL(calls(b, "rpush") == 1); /* it stands in line for nobody */
+    UNTIL(calls(b, "rpush") == 1); /* queued, but its caller has given up */
     UNTIL(in_line(b) == 0);
     hf_cancel_free(cancel);
 }
@@ -346,11 +351,12 @@ static void F13_a_place_is_not_taken_after_the_wait(void **state) {
     attempt_end(attempt_sent(b, client, &(hf_options){.wait_ms = 200}), HF_UNKNOWN_OUTCOME);
     calls_reset(b);
     withhold_no_more(b, ASKS, T_TO_SERVER);
-    UNTIL(calls(b, "evalsha") >= 2); /* the ask, and the leaving behind it */
+    UNTIL(calls(b, "evalsha") >= 2); /* the acquire, and the leave sent after it */
     assert_int_equal(calls(b, "rpush"), 0);
 }
 
-/* Its connection is gone with the answer: it left the line on the next, before it is handed on. */
+/* Its connection broke with the answer. It left the queue on the next connection, before the lock
+   is handed over. */
 static void F13_a_place_whose_answer_was_lost_is_left_again(void **state) {
     bed *b = *state;
     hf_client *client = bed_listener_through(b, NULL);
@@ -373,14 +379,15 @@ static hf_client *client_of_late_bytes(bed *b) {
     return bed_listener_through(b, &(hf_client_options){.command_timeout_ms = t_patience(300)});
 }
 
-/* What the proxy holds back of what the client asks are now bytes of a closed connection. */
+/* Makes the bytes that the proxy withholds from the command connection late bytes of a closed
+   connection. */
 static void detach(bed *b) {
     t_proxy_select(b->proxy, ASKS);
     assert_true(t_proxy_detach(b->proxy) > 0);
     t_proxy_select(b->proxy, 0);
 }
 
-/* The server understood the late bytes, and this is what it answered. */
+/* Delivers the late bytes. The server understood them and gave this answer. */
 static void deliver(bed *b, const char *answer) {
     assert_true(t_proxy_deliver(b->proxy) > 0);
     if (!strstr(t_proxy_late_answers(b->proxy), answer))
@@ -409,7 +416,8 @@ static void F51_a_late_leaving_takes_no_later_place(void **state) {
     hf_cancel_free(cancel);
 }
 
-/* The release, and with it the next's ask, on a connection that breaks; both again on another. */
+/* The release, which carries the next acquire, is sent on a connection that breaks. Both are sent
+   again on another one. */
 static attempt *release_with_next_late(bed *b, hf_client *client, hf_hold *hold) {
     attempt *next = attempt_start(b, client, &FOREVER);
     UNTIL(stats_of(client).waiting == 1);
@@ -448,7 +456,8 @@ static void F51_a_late_release_with_the_next_leaves_the_line_alone(void **state)
     UNTIL(!on_server(b));
 }
 
-/* Sent on one connection, and again on the next: the first comes when all is over. */
+/* The acquire is sent on one connection and again on the next. The first copy arrives when all is
+   over. */
 static attempt *stand_on_second_connection(bed *b, hf_client *client, const hf_options *options) {
     withhold(b, ASKS, T_TO_SERVER);
     attempt *a = attempt_sent(b, client, options);
@@ -488,7 +497,8 @@ static void F51_a_late_acquire_takes_no_place_after_its_leaving(void **state) {
     hf_cancel_free(cancel);
 }
 
-/* The place is a later number's by then; and the lock is free, as after the death of its holder. */
+/* The position belongs to a later acquire id by then. The lock is free, as after the death of its
+   holder. */
 static void F51_a_late_acquire_takes_nothing_where_a_later_number_stands(void **state) {
     bed *b = *state;
     hf_client *client = bed_listener_through(b, NULL);
@@ -498,19 +508,21 @@ static void F51_a_late_acquire_takes_nothing_where_a_later_number_stands(void **
     attempt *gone = attempt_sent(b, client, &(hf_options){.wait_ms = HF_FOREVER, .cancel = cancel});
     attempt *next = attempt_start(b, client, &FOREVER);
     UNTIL(stats_of(client).waiting == 2);
-    t_proxy_refuse(b->proxy, true); /* so that the next does not ask behind the first, as late */
+    /* so that the next acquire does not follow the first, equally late */
+    t_proxy_refuse(b->proxy, true);
     detach(b);
     hf_cancel_fire(cancel);
     attempt_end(gone, HF_CANCELLED);
     t_proxy_refuse(b->proxy, false);
     UNTIL(in_line(b) == 1);
-    t_proxy_withhold(b->proxy, T_TO_SERVER, true); /* nor before it: it asks again as it listens */
+    /* nor precede it: the client acquires again when it has subscribed */
+    t_proxy_withhold(b->proxy, T_TO_SERVER, true);
     ask stands = ask_in_line(b, 0);
     drop_by_hand(b, LOCK);
     deliver(b, "*2\r\n:2\r\n");
     assert_true(!on_server(b) || same_ask(ask_that_holds(b), stands));
     t_proxy_withhold(b->proxy, T_TO_SERVER, false);
-    REFUSED(HF_BUSY, bed_direct(b), .wait_ms = 0); /* and the line is served */
+    REFUSED(HF_BUSY, bed_direct(b), .wait_ms = 0); /* and the queue is served */
     FREE(served(next));
     hf_cancel_free(cancel);
 }
@@ -524,7 +536,8 @@ static void lock_again_and_again(int index, void *arg) {
     }
 }
 
-/* As long as the first ask may come, each release leaves a mark for it; the last says all. */
+/* While the first acquire may still arrive, each release writes a tombstone. The last tombstone
+   covers all. */
 static void F51_tombstones_of_a_client_do_not_pile_up(void **state) {
     bed *b = *state;
     hf_client *client = bed_listener_through(b, NULL);
@@ -540,7 +553,7 @@ static void F51_tombstones_of_a_client_do_not_pile_up(void **state) {
     assert_false(on_server(b));
 }
 
-/* So many come before all others, and are gone since. */
+/* Puts `count` entries of dead waiters before all others. */
 static void line_up_the_gone(bed *b, int count) {
     for (int i = 0; i < count; i++) {
         char entry[64];
@@ -549,7 +562,7 @@ static void line_up_the_gone(bed *b, int count) {
     }
 }
 
-/* A host with many waiters has died: more than one look shows. */
+/* A host with many waiters has died: more of them than one batch reads. */
 static void F54_behind_many_who_are_gone_the_next_is_served(void **state) {
     bed *b = *state;
     hf_hold *hold = TAKE(bed_direct(b));
@@ -560,7 +573,7 @@ static void F54_behind_many_who_are_gone_the_next_is_served(void **state) {
     FREE(served(a));
 }
 
-/* Two stand in line, with so many of these before and behind them: both are served. */
+/* Two waiters are queued, with `count` wrong entries before and behind them. Both are served. */
 static void serve_two_among(bed *b, hf_client *const *clients, const char *const *wrong,
                             size_t count) {
     hf_hold *hold = TAKE(clients[0]);
@@ -577,7 +590,7 @@ static void serve_two_among(bed *b, hf_client *const *clients, const char *const
     assert_int_equal(in_line(b), 0);
 }
 
-/* Somebody has meddled with it. */
+/* Something other than Holdfast has changed the queue. */
 static void F28_behind_what_is_no_entry_the_next_is_served(void **state) {
     static const char *const wrong[] = {"x",
                                         "a:1",
@@ -595,7 +608,7 @@ static void F28_behind_what_is_no_entry_the_next_is_served(void **state) {
     serve_two_among(b, clients, wrong, WRONG);
 }
 
-/* Where one holds for long, nobody looks at the line but those who come. */
+/* While one client holds for a long time, only newcomers check the queue. */
 static void F54_who_is_gone_is_taken_out_by_who_comes(void **state) {
     bed *b = *state;
     hf_hold *hold = TAKE(bed_direct(b));
@@ -608,7 +621,8 @@ static void F54_who_is_gone_is_taken_out_by_who_comes(void **state) {
     FREE(served(second));
 }
 
-/* A process that is stopped still listens; but it does not ask, as all do every ten seconds. */
+/* A stopped process is still subscribed. But it does not send acquires, as every waiter does every
+   ten seconds. */
 static void B14_who_has_not_asked_for_long_is_passed_over(void **state) {
     bed *b = *state;
     hf_hold *hold = TAKE(bed_direct(b));
@@ -621,13 +635,13 @@ static void B14_who_has_not_asked_for_long_is_passed_over(void **state) {
     t_redis_int(b->redis, "HSET hf:{lock}:i %s %s", stands.client, note);
     FREE(hold);
     hold = served(second);
-    assert_true(same_ask(ask_in_line(b, 0), stands)); /* it keeps its place for a minute */
+    assert_true(same_ask(ask_in_line(b, 0), stands)); /* it keeps its position for a minute */
     assert_true(waits(first));
-    FREE(hold); /* finds nobody to hand it to; the first asks for itself before long */
+    FREE(hold); /* finds nobody to hand over to; the first waiter soon acquires by itself */
     FREE(attempt_end(first, HF_OK));
 }
 
-/* ---- A server out of memory, a waiter that is stopped ---------------------------------------- */
+/* ---- A server out of memory, a stopped waiter ------------------------------------------------ */
 
 static void F27_a_release_hands_over_when_memory_is_out(void **state) {
     bed *b = *state;
@@ -662,7 +676,7 @@ static void B26_a_break_serves_the_first_in_line(void **state) {
     FREE(served(second));
 }
 
-/* A grant is short until its first renewal; where there will be none, it is the whole lease. */
+/* A handed-over grant is short until its first renewal. With HF_NO_RENEW it has the full lease. */
 static void B15_a_hold_that_is_handed_on_and_not_renewed_has_its_whole_lease(void **state) {
     bed *b = *state;
     hf_hold *hold = TAKE(bed_direct(b));
@@ -693,7 +707,7 @@ static int wait_in_child(void *arg) {
     return 0;
 }
 
-/* A process that is stopped listens, as far as the server can see. */
+/* To the server, a stopped process still looks subscribed. */
 static void B14_a_waiter_stopped_as_it_is_granted_costs_a_third_of_its_lease(void **state) {
     bed *b = *state;
     stage *s = t_shared_new(sizeof *s);
@@ -712,7 +726,7 @@ static void B14_a_waiter_stopped_as_it_is_granted_costs_a_third_of_its_lease(voi
     assert_in_range(server_ttl_ms(b), 1, STOPPED_FIRST_MS);
     hold = attempt_end(next, HF_OK);
     assert_int_equal(t_redis_int(b->redis, "EXISTS lease"), 1);
-    t_proc_kill(child, SIGCONT); /* it hears of its grant, and that it is over */
+    t_proc_kill(child, SIGCONT); /* it learns of its grant, and that the grant is over */
     UNTIL(in_line(b) == 1);
     check_held(b, hold);
     atomic_store(&s->over, 1);

@@ -1,10 +1,10 @@
 /*
- * Calls that do not block, and clients without threads, when things go wrong (B5, B6, B7, B20, B32, F3,
- * F19, F47, F52, F56).
+ * Non-blocking calls, and clients without threads, under faults (B5, B6, B7, B20, B32, F3, F19,
+ * F47, F52, F56).
  */
 #include "outcome.h"
 
-/* ---- A loop that is not turned --------------------------------------------------------------- */
+/* ---- A loop that is not run ------------------------------------------------------------------ */
 
 static void F03_a_loop_not_turned_for_longer_than_a_lease_is_told_that_it_lost(void **state) {
     bed *b = *state;
@@ -15,14 +15,15 @@ static void F03_a_loop_not_turned_for_longer_than_a_lease_is_told_that_it_lost(v
     hf_hold *others = served(next); /* when the lease is over */
     assert_int_equal(next->rival_held, 0);
     assert_int_equal(hf_held(hold), 0);
-    assert_int_equal(atomic_load(&b->loss.calls), 0); /* it has nobody to say it with */
+    assert_int_equal(atomic_load(&b->loss.calls), 0); /* no thread could call it yet */
     TURN_UNTIL(client, atomic_load(&b->loss.calls) == 1);
     T_HF(HF_LOST, hf_release(hold));
     check_held(b, others);
     FREE(others);
 }
 
-/* It was granted and told so, and looks when that is over and another has it. */
+/* The client was granted the lock and notified. It reads the message after the grant is over and
+   another client has the lock. */
 static void F52_a_loop_that_looks_too_late_does_not_enter(void **state) {
     bed *b = *state;
     static outcome o;
@@ -34,14 +35,16 @@ static void F52_a_loop_that_looks_too_late_does_not_enter(void **state) {
     FREE(hold);
     assert_true(same_ask(ask_that_holds(b), stands));
     hold = TAKE(other, .wait_ms = t_patience(SOON_MS));
-    TURN_UNTIL(client, in_line(b) == 1); /* it has looked, asked, and stands in line again */
+    /* it has read the message, acquired, and is queued again */
+    TURN_UNTIL(client, in_line(b) == 1);
     assert_int_equal(atomic_load(&o.calls), 0);
     check_held(b, hold);
     FREE(hold);
     FREE(turn_and_told(client, &o, HF_OK));
 }
 
-/* Its grant was broken meanwhile; the message lies there, well within the lease. A loop claims. */
+/* Its grant was broken meanwhile. The message is still unread, well within the lease. A loop claims
+   a grant before it enters. */
 static void F52_a_loop_that_looks_after_a_break_does_not_enter(void **state) {
     bed *b = *state;
     static outcome o;
@@ -59,7 +62,7 @@ static void F52_a_loop_that_looks_after_a_break_does_not_enter(void **state) {
     FREE(turn_and_told(client, &o, HF_OK));
 }
 
-/* Nobody renews it for a while, so it cannot begin with the short lease of a grant. */
+/* The loop may not renew for a while, so its grant cannot begin with the short lease. */
 static void B15_a_loop_that_is_handed_a_lock_has_its_whole_lease(void **state) {
     bed *b = *state;
     static outcome o;
@@ -79,9 +82,9 @@ static void B15_a_loop_that_is_handed_a_lock_has_its_whole_lease(void **state) {
     FREE(hold);
 }
 
-/* ---- Told once ------------------------------------------------------------------------------- */
+/* ---- Called back once ------------------------------------------------------------------------ */
 
-/* The wait and the time that a server may be away end in the same instant. */
+/* The wait and the allowed outage end at the same moment. */
 static void B06_an_async_wait_that_ends_with_the_outage_is_told_once(void **state) {
     bed *b = *state;
     static outcome o[8];
@@ -121,7 +124,7 @@ static hf_cancel *cancel_of(hf_options *options) {
     return cancel;
 }
 
-/* A thread of the client's waits beside it, and reads for both. */
+/* A thread of the same client waits too, and reads for both. */
 static void B07_a_cancel_of_an_async_wait_is_seen_beside_a_thread_that_waits(void **state) {
     bed *b = *state;
     static outcome o;
@@ -130,7 +133,7 @@ static void B07_a_cancel_of_an_async_wait_is_seen_beside_a_thread_that_waits(voi
     hf_client *client = bed_listener(b);
     hf_hold *hold = TAKE(bed_direct(b));
     attempt *a = stand(b, client, &FOREVER);
-    t_sleep_ms(20); /* that its keeper sleeps, most likely */
+    t_sleep_ms(20); /* so that its background thread sleeps, most likely */
     begin(client, &options, &o);
     hf_cancel_fire(cancel);
     told(&o, HF_CANCELLED);
@@ -139,7 +142,7 @@ static void B07_a_cancel_of_an_async_wait_is_seen_beside_a_thread_that_waits(voi
     hf_cancel_free(cancel);
 }
 
-/* The lock was granted to it, unheard. */
+/* The lock was granted to it, but the message did not arrive. */
 static void check_cancel_passes_on(bed *b, hf_client *client, bool loop) {
     static outcome o;
     hf_options options;
@@ -185,7 +188,7 @@ static void release_and_lock_another(hf_result result, hf_hold *hold, void *arg)
     note(&c->last, HF_OK, NULL);
 }
 
-/* The next of the client is brought along by a release inside a callback. */
+/* A release inside a callback carries the next acquire of the client. */
 static void check_callback(bed *b, hf_client *client, bool loop) {
     static chain chains[3];
     hf_hold *hold = TAKE(bed_direct(b));
@@ -216,7 +219,7 @@ enum { BESIDE = 4, CALLBACKS = 200 };
 
 typedef struct company {
     hf_client *client;
-    atomic_long pairs[BESIDE]; /* that each thread has done */
+    atomic_long pairs[BESIDE]; /* done by each thread */
     atomic_int over;
     outcome last;
 } company;
@@ -233,7 +236,7 @@ static void lock_and_release(int index, void *arg) {
     }
 }
 
-/* Until each of the threads has ended what it was about when this began. */
+/* Waits until each thread has finished the round it was in when this began. */
 static void wait_for_the_others(hf_result result, hf_hold *hold, void *arg) {
     company *c = arg;
     T_CHECK(result == HF_OK);
@@ -245,7 +248,7 @@ static void wait_for_the_others(hf_result result, hf_hold *hold, void *arg) {
     note(&c->last, HF_OK, NULL);
 }
 
-/* Whose answers the loop has read before it calls back. */
+/* The loop has read the answers of the other threads before it calls back. */
 static void B05_a_callback_of_a_loop_may_wait_for_calls_of_other_threads(void **state) {
     bed *b = *state;
     static company c;
@@ -260,9 +263,9 @@ static void B05_a_callback_of_a_loop_may_wait_for_calls_of_other_threads(void **
     t_threads_join(others, SOON_MS);
 }
 
-/* ---- Leading --------------------------------------------------------------------------------- */
+/* ---- Leaders --------------------------------------------------------------------------------- */
 
-/* The doubt is sent at once: nothing else would be for minutes. */
+/* The check is sent immediately: nothing else would be sent for minutes. */
 static void B32_a_loop_that_proclaims_without_the_lock_soon_knows(void **state) {
     bed *b = *state;
     enum { MINUTES_MS = 600000 };
@@ -298,7 +301,7 @@ static void F47_close_of_a_loop_passes_on_what_it_has_not_heard_of(void **state)
     hf_hold *hold = TAKE(bed_direct(b));
     stand_in_loop(b, client, &FOREVER, &o);
     attempt *next = stand(b, bed_listener(b), &FOREVER);
-    FREE(hold); /* and the loop is not turned */
+    FREE(hold); /* and the loop is not run */
     bed_close(b, client);
     told(&o, HF_CLOSED);
     FREE(served(next));
@@ -315,7 +318,7 @@ static void release_while_it_closes(hf_result result, hf_hold *hold, void *arg) 
     T_CHECK(result == HF_OK);
     atomic_store(&c->entered, 1);
     UNTIL(atomic_load(&c->closes));
-    t_sleep_ms(50); /* that hf_close waits for this callback, most likely */
+    t_sleep_ms(50); /* so that hf_close waits for this callback, most likely */
     T_HF(HF_OK, hf_release_async(hold, released, &c->release));
 }
 
@@ -341,7 +344,7 @@ static void F47_a_callback_may_release_while_its_client_closes(void **state) {
 
 /* ---- Connections ----------------------------------------------------------------------------- */
 
-/* A loop's connections break in turn, and both at once; each time it is served. */
+/* The connections of a loop break one by one, and both at once. It is served each time. */
 static void F56_a_loop_rides_out_what_happens_to_its_connections(void **state) {
     bed *b = *state;
     static outcome o;

@@ -1,6 +1,6 @@
 /*
- * Many names at once (B19) on a real server: what it costs, and what becomes of it when answers are lost, bytes come
- * late, or the server forgets, is away or refuses.
+ * Many names at once (B19) on a real server: the cost, and the result when answers are lost, bytes
+ * arrive late, or the server loses data, is away or refuses.
  */
 #include "fault.h"
 
@@ -33,7 +33,7 @@ static void check_all(bed *b, const hf_hold *hold) {
     }
 }
 
-/* In a thread of its own. */
+/* An acquire of many names, in a thread of its own. */
 typedef struct call {
     hf_client *client;
     const hf_request *requests;
@@ -74,7 +74,7 @@ static hf_client *warm_client(bed *b) {
     return client;
 }
 
-/* ---- What it costs --------------------------------------------------------------------------- */
+/* ---- Cost ------------------------------------------------------------------------------------ */
 
 static void B19_all_that_are_free_cost_one_command(void **state) {
     bed *b = *state;
@@ -89,7 +89,7 @@ static void B19_all_that_are_free_cost_one_command(void **state) {
     assert_int_equal(stats_of(client).commands, commands + 1 + NAMES);
 }
 
-/* Also what others share, and what nobody but a reader of it has. */
+/* Including a name that others share, and a name whose only holder is a reader. */
 static void B19_all_that_can_be_shared_cost_one_command(void **state) {
     bed *b = *state;
     hf_client *client = warm_client(b), *other = bed_direct(b);
@@ -124,7 +124,8 @@ static void B19_a_busy_one_is_waited_for_one_by_one(void **state) {
 
 /* ---- Answers that are lost -------------------------------------------------------------------- */
 
-/* The server has granted all, and nobody hears of it: each is asked for by itself, and found granted. */
+/* The server granted all names, but the answer is lost. Each name is acquired again by itself and
+   found granted. */
 static void check_lost_answer(bed *b, int64_t wait_ms) {
     hf_client *client = warm_client(b);
     t_proxy_drop_answers(b->proxy, 1);
@@ -139,7 +140,8 @@ static void B19_an_answer_that_is_lost_is_asked_for_again(void **state) {
     check_lost_answer(*state, 0);
 }
 
-/* Another has one of them by then: what was granted is given back, or waited with. */
+/* Another client has one of the names by then. The granted names are given back, or kept while it
+   waits. */
 static void B19_an_answer_that_is_lost_leaves_nothing_held(void **state) {
     bed *b = *state;
     call c;
@@ -152,7 +154,7 @@ static void B19_an_answer_that_is_lost_leaves_nothing_held(void **state) {
     t_proxy_withhold(b->proxy, T_TO_CLIENT, false);
     t_proxy_cut(b->proxy);
     t_threads_join(c.thread, 4 * SOON_MS);
-    if (c.result == HF_OK) { /* the answer got through: it was granted, and then lost */
+    if (c.result == HF_OK) { /* the answer arrived: it was granted, and then lost */
         UNTIL(!hf_held(c.hold));
         T_HF(HF_LOST, hf_release(c.hold));
     } else if (c.result != HF_BUSY && c.result != HF_UNKNOWN_OUTCOME) {
@@ -165,7 +167,7 @@ static void B19_an_answer_that_is_lost_leaves_nothing_held(void **state) {
 
 /* ---- Bytes that come late -------------------------------------------------------------------- */
 
-/* Sent on a connection that breaks, and granted on the next one. */
+/* The acquire is sent on a connection that breaks, and granted on the next one. */
 static hf_hold *take_on_second_connection(bed *b, hf_client *client) {
     call c;
     uint64_t before = t_proxy_bytes(b->proxy, T_TO_SERVER);
@@ -198,7 +200,7 @@ static void F51_late_bytes_of_many_bring_nothing_back(void **state) {
     FREE(take_on_second_connection(b, client));
     deliver(b, "*2\r\n:2\r\n");
     assert_false(any_held(b));
-    FREE(take_all(client, NULL)); /* only the old numbers are refused */
+    FREE(take_all(client, NULL)); /* only the old acquire ids are refused */
 }
 
 static void F51_late_bytes_of_many_do_not_disturb_later_holds(void **state) {
@@ -216,7 +218,7 @@ static void F51_late_bytes_of_many_do_not_disturb_later_holds(void **state) {
     assert_false(any_held(b));
 }
 
-/* Shared, so that the late one would fit beside itself. */
+/* Shared, so the late copy would be compatible with the hold. */
 static void F51_late_bytes_of_shared_names_count_once(void **state) {
     bed *b = *state;
     call c = {.client = warm_client(b), .requests = shared, .count = 2};
@@ -247,13 +249,13 @@ static void F51_late_bytes_of_a_call_that_was_cancelled_take_nothing(void **stat
     assert_null(call_end(&c, HF_CANCELLED));
     calls_reset(b);
     assert_true(t_proxy_detach(b->proxy) > 0);
-    UNTIL(calls(b, "set") >= NAMES); /* the releases behind it have left their marks */
+    UNTIL(calls(b, "set") >= NAMES); /* the releases after it have written their tombstones */
     deliver(b, "*2\r\n:2\r\n");
     assert_false(any_held(b));
     hf_cancel_free(cancel);
 }
 
-/* ---- A server that forgets, is away, or refuses ----------------------------------------------- */
+/* ---- A server that loses data, is away, or refuses ------------------------------------------- */
 
 static void B19_a_script_that_the_server_forgot_is_sent_again(void **state) {
     bed *b = *state;
@@ -270,8 +272,9 @@ static bool server_has_all(bed *b, const hf_hold *hold) {
     return true;
 }
 
-/* Of data that is gone: either it has noticed and taken all again; or it was granted the rest before the answer to its
-   next renewal, and is told of the loss then, as of any. */
+/* After a loss of data there are two correct ends. Either the client noticed and acquired all names
+   again. Or it was granted the remaining names before the next renewal was answered, and then it is
+   notified of the loss as usual. */
 static void check_all_or_told(bed *b, hf_hold *hold) {
     UNTIL(!hf_held(hold) || server_has_all(b, hold));
     hf_result expected = hf_held(hold) ? HF_OK : HF_LOST;
@@ -321,7 +324,8 @@ static void B19_an_outage_before_it_is_asked_for_is_ridden_out(void **state) {
     FREE(hold);
 }
 
-/* Were it borne once for all in one step, and once more one by one, it would be twice as long. */
+/* If the time were allowed once for all names in one step and once more one by one, the wait would
+   be twice as long. */
 static void B19_an_outage_is_borne_once(void **state) {
     bed *b = *state;
     call c;
@@ -339,7 +343,8 @@ static void B19_an_outage_is_borne_once(void **state) {
     UNTIL(!any_held(b));
 }
 
-/* The first has an end already, which is another reader's; to the second the user may not give one. */
+/* The first name already has an expiry, set by another reader. The user may not set one for the
+   second name. */
 static void B19_what_cannot_be_granted_leaves_the_others_free(void **state) {
     static const hf_request two[] = {{.name = "many-1", .kind = HF_READ},
                                      {.name = "many-2", .kind = HF_WRITE}};
@@ -357,7 +362,8 @@ static void B19_what_cannot_be_granted_leaves_the_others_free(void **state) {
         check_detail("pexpire");
         assert_null(hold);
         assert_false(token_of(b, "many-2"));
-        assert_int_equal(t_redis_int(b->redis, "HGET hf:{many-1} u"), 1); /* the other's alone */
+        /* only the other reader's */
+        assert_int_equal(t_redis_int(b->redis, "HGET hf:{many-1} u"), 1);
     }
     FREE(other);
 }

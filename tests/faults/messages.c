@@ -1,7 +1,7 @@
 /*
- * Messages that a waiter has the lock: lost, late, doubled, forged, of a clock that was stepped, on
- * a connection that is down or leads elsewhere (F19, F52, F53, F54, F56). Nobody relies on one, and
- * nobody enters on one that the server would not stand by.
+ * Notifications that a waiter has the lock: lost, late, repeated, forged, with a stepped clock, or
+ * on a connection that is down or leads to another server (F19, F52, F53, F54, F56). No wait relies
+ * on a notification, and no waiter enters on one that the server would not confirm.
  */
 #include "waiters.h"
 
@@ -9,7 +9,8 @@
 
 /* ---- F19: lost ------------------------------------------------------------------------------- */
 
-/* The server has granted it and said so; the bytes are gone, and the connection seems well. */
+/* The server granted the lock and sent the message. Its bytes are lost, and the connection looks
+   healthy. */
 static void F19_a_lost_message_costs_no_more_than_the_holders_lease(void **state) {
     bed *b = *state;
     hf_client *client = bed_listener_through(b, NULL);
@@ -26,7 +27,8 @@ static void F19_a_lost_message_costs_no_more_than_the_holders_lease(void **state
     FREE(hold);
 }
 
-/* The connection was gone before anybody noticed: it is made anew, and the wait asks at once. */
+/* The connection was gone before anybody noticed. It is reopened, and the wait acquires
+   immediately. */
 static void F19_a_message_lost_with_its_connection_is_asked_for(void **state) {
     bed *b = *state;
     hf_client *client = bed_listener_through(b, NULL);
@@ -53,11 +55,12 @@ static void F19_a_release_to_nobody_who_listens_is_asked_for(void **state) {
     FREE(served(a));
 }
 
-/* Who stands in line and listens asks by itself after 10 s, less up to a quarter by chance: sooner it was brought to. */
+/* A queued subscriber acquires by itself after 10 s, minus up to a quarter at random. If it is
+   served sooner, it was notified. */
 enum { UNTOLD_MS = 7000 };
 
-/* It stands in line and does not listen yet when the lock is released; and it begins to while it
-   waits for the answer to an ask that came before the release. */
+/* The lock is released while the client is queued but not subscribed yet. The client subscribes
+   while it waits for the answer to an acquire from before the release. */
 static void F19_a_release_between_asking_and_listening_is_asked_for(void **state) {
     bed *b = *state;
     hf_hold *hold = TAKE(bed_direct(b));
@@ -68,20 +71,20 @@ static void F19_a_release_between_asking_and_listening_is_asked_for(void **state
     t_proxy_wait_connections(b->proxy, LISTENS, SOON_MS);
     withhold(b, ASKS, T_TO_CLIENT);
     int64_t before = calls(b, "evalsha");
-    UNTIL(calls(b, "evalsha") > before); /* as long as it does not listen it asks often */
+    UNTIL(calls(b, "evalsha") > before); /* until it is subscribed it acquires often */
     FREE(hold);
     assert_false(on_server(b));
     uint64_t came = t_proxy_forwarded(b->proxy, T_TO_CLIENT);
     t_proxy_withhold(b->proxy, T_TO_SERVER, false);
     UNTIL(t_proxy_forwarded(b->proxy, T_TO_CLIENT) > came);
-    t_sleep_ms(50); /* that it knows that it listens, most likely */
+    t_sleep_ms(50); /* so that it knows it is subscribed, most likely */
     int64_t since = t_now_ms();
     withhold_no_more(b, ASKS, T_TO_CLIENT);
     FREE(served(a));
     assert_true(t_now_ms() - since < UNTOLD_MS);
 }
 
-/* More messages at once than a client keeps, and the one that counts is the last. */
+/* More notifications at once than a client keeps, with the relevant one last. */
 static void F19_a_message_among_too_many_is_asked_for(void **state) {
     bed *b = *state;
     char text[64];
@@ -118,7 +121,7 @@ static void lock_others(int index, void *arg) {
     }
 }
 
-/* How often other threads go round from a release until the waiter has the lock. */
+/* Counts the rounds of other threads from a release until the waiter has the lock. */
 static int rounds_meanwhile(bed *b, bustle *busy, hf_client *other) {
     hf_hold *hold = TAKE(other);
     attempt *a = stand(b, busy->client, &FOREVER);
@@ -150,8 +153,9 @@ static int rounds_until_called(bed *b, bustle *busy, hf_client *other) {
     return meanwhile;
 }
 
-/* They share its connections, and read for each other. A few rounds are fair, and a busy machine makes more of them now and
-   then; while nobody heard messages they were hundreds every third time and more. */
+/* The threads share the waiter's connections and read for each other. A few rounds are fair, and a
+   busy machine makes some more now and then. Before notifications were read by every thread, there
+   were hundreds in a third of the runs. */
 static void check_heard(bed *b, int (*hand_over)(bed *b, bustle *busy, hf_client *other)) {
     static bustle busy;
     int late = 0;
@@ -172,20 +176,20 @@ static void F19_a_callback_is_called_beside_threads_that_are_busy(void **state) 
     check_heard(*state, rounds_until_called);
 }
 
-/* ---- F52: not to be entered on --------------------------------------------------------------- */
+/* ---- F52: notifications that must not be trusted --------------------------------------------- */
 
-/* The answer that it stands in line is late, and the message that it has the lock is not. */
+/* The answer that the client is queued is late; the notification that it has the lock is not. */
 static void F52_a_message_that_overtakes_its_answer_counts(void **state) {
     bed *b = *state;
     hf_client *client = bed_listener_through(b, NULL);
-    hf_cancel *cancel = hf_cancel_new(); /* who can be cancelled looks at all of its descriptors */
+    hf_cancel *cancel = hf_cancel_new(); /* a wait with a cancel polls all of its descriptors */
     hf_hold *hold = TAKE(bed_direct(b));
     withhold(b, ASKS, T_TO_CLIENT);
     attempt *a = stand(b, client, &(hf_options){.wait_ms = HF_FOREVER, .cancel = cancel});
     uint64_t came = t_proxy_forwarded(b->proxy, T_TO_CLIENT);
     FREE(hold);
     UNTIL(t_proxy_forwarded(b->proxy, T_TO_CLIENT) > came);
-    t_sleep_ms(50); /* that it has read the message, most likely */
+    t_sleep_ms(50); /* so that it has read the notification, most likely */
     withhold_no_more(b, ASKS, T_TO_CLIENT);
     hold = served(a);
     check_held(b, hold);
@@ -193,7 +197,8 @@ static void F52_a_message_that_overtakes_its_answer_counts(void **state) {
     hf_cancel_free(cancel);
 }
 
-/* Granted unheard, then broken and taken by another, as the wait has been told since. */
+/* The grant was not heard. Then it was broken, and another client took the lock. The wait has
+   learned that from a later answer. */
 static void F52_a_grant_older_than_a_later_answer_is_void(void **state) {
     bed *b = *state;
     char old[128];
@@ -207,10 +212,10 @@ static void F52_a_grant_older_than_a_later_answer_is_void(void **state) {
     T_HF(HF_OK, hf_break(other, LOCK, 0));
     hold = TAKE(other);
     cut(b, LISTENS);
-    UNTIL(in_line(b) == 1 && listening(b) == 1); /* told that another holds it */
+    UNTIL(in_line(b) == 1 && listening(b) == 1); /* known busy */
     calls_reset(b);
     publish_text(b, &stands, old);
-    UNTIL(calls(b, "evalsha") >= 1); /* it asks */
+    UNTIL(calls(b, "evalsha") >= 1); /* it acquires */
     assert_true(waits(a));
     uint64_t token = hf_fence(hold);
     FREE(hold);
@@ -219,7 +224,7 @@ static void F52_a_grant_older_than_a_later_answer_is_void(void **state) {
     FREE(hold);
 }
 
-/* To a wait that ended, while the next of its client stands in line. */
+/* A notification to a wait that has ended, while the next wait of its client is queued. */
 static void F52_a_grant_of_a_wait_that_left_is_nobodys(void **state) {
     bed *b = *state;
     hf_client *client = bed_listener_through(b, NULL), *other = bed_direct(b);
@@ -269,8 +274,8 @@ static void F52_a_grant_that_comes_twice_counts_once(void **state) {
     hf_unref(hold);
 }
 
-/* What is wrong with a message. %n is the number that waits, %l another, %t now and %o some time
-   ago by the server's clock, in microseconds. */
+/* Each entry is wrong in one way. %n is the acquire id that waits, %l another one. %t is now and %o
+   some time ago, by the server's clock in microseconds. */
 static const char *const FORGED[] = {
     "",
     " ",
@@ -294,11 +299,11 @@ static const char *const FORGED[] = {
     "99999999999999999999 %t %t 2000",
     "%n %t %t 99999999999999999999",
     "%n %t %t 2592000001",
-    "%n %t %o 2000",               /* before it was told that another holds it */
-    "%n %t 9000000000000000 2000", /* in some two hundred years */
-    "%l %t %t 2000",               /* for a number that does not wait */
+    "%n %t %o 2000",               /* from before the answer that another client holds the lock */
+    "%n %t 9000000000000000 2000", /* about two hundred years ahead */
+    "%l %t %t 2000",               /* for an acquire id that does not wait */
     "%n 9007199254740993 %t 2000", /* a token that no script could have written */
-    "%n %t %t 40000",              /* a lease longer than it has asked for */
+    "%n %t %t 40000",              /* a lease longer than requested */
 };
 enum { FORGERIES = sizeof FORGED / sizeof *FORGED };
 
@@ -334,7 +339,7 @@ static void F52_nobody_enters_on_a_forged_message(void **state) {
     ask stands = ask_in_line(b, 0);
     for (int i = 0; i < FORGERIES; i++) {
         forge(b, &stands, old_us, FORGED[i]);
-        t_sleep_ms(2); /* that each is looked at by itself, mostly */
+        t_sleep_ms(2); /* so that each is read by itself, usually */
         if (!waits(a)) t_fail("entered on `%s`", FORGED[i]);
     }
     publish(b, &stands, "1 2\0 3 4", 8);
@@ -348,7 +353,7 @@ static void F52_nobody_enters_on_a_forged_message(void **state) {
     hf_unref(hold);
 }
 
-/* No answer to us: the connection is closed and made anew, and the wait goes on. */
+/* This is no valid message: the client closes the connection, reopens it, and the wait goes on. */
 static void F52_a_message_of_a_megabyte_is_not_read(void **state) {
     static char huge[1 << 20];
     bed *b = *state;
@@ -364,8 +369,8 @@ static void F52_a_message_of_a_megabyte_is_not_read(void **state) {
     FREE(served(a));
 }
 
-/* What docs/REDIS-PROTOCOL.md says of it: one that is right in all is believed, and the first
-   renewal ends that. So nobody else may publish there. */
+/* As docs/REDIS-PROTOCOL.md says, a forgery that is right in every field is believed until the
+   first renewal. So nobody else may have the right to publish there. */
 static void F52_an_exact_forgery_is_believed_until_the_first_renewal(void **state) {
     bed *b = *state;
     hf_client *client = bed_listener(b), *other = bed_direct(b);
@@ -386,8 +391,8 @@ static void F52_an_exact_forgery_is_believed_until_the_first_renewal(void **stat
 
 /* ---- F53: a clock that was stepped ----------------------------------------------------------- */
 
-/* Log in, register, stand in line, listen, and be told once more to stand. %s is the server's time
-   by then; and it says that it grants, at %s. */
+/* A session: log in, register, enqueue, subscribe, and enqueue once more. The first %s is the
+   server's time then. The server claims to grant the lock at the second %s. */
 #define FAKE_LINE                                                        \
     "HANDSHAKE\n"                                                        \
     "EXPECT EVALSHA\n"                                                   \
@@ -457,7 +462,7 @@ static void F54_a_monitor_does_not_make_the_dead_look_alive(void **state) {
     UNTIL(listening(b) == 1);
     FREE(hold);
     hold = served(next);
-    assert_true(same_ask(ask_in_line(b, 0), first)); /* it keeps its place, for a while */
+    assert_true(same_ask(ask_in_line(b, 0), first)); /* it keeps its position for a while */
     assert_true(waits(gone));
     t_proxy_refuse(b->proxy, false); /* and is served when it is back */
     UNTIL(listening(b) == 2);
@@ -468,7 +473,7 @@ static void F54_a_monitor_does_not_make_the_dead_look_alive(void **state) {
 
 /* ---- F56: one connection of two -------------------------------------------------------------- */
 
-/* It asks ten times a second then. */
+/* It then acquires ten times a second. */
 static void F56_a_waiter_that_cannot_listen_is_served(void **state) {
     bed *b = *state;
     hf_client *client = bed_listener_through(b, NULL);
@@ -478,14 +483,14 @@ static void F56_a_waiter_that_cannot_listen_is_served(void **state) {
     cut(b, LISTENS);
     UNTIL(listening(b) == 0);
     calls_reset(b);
-    UNTIL(calls(b, "lpos") >= 3); /* it keeps asking */
+    UNTIL(calls(b, "lpos") >= 3); /* it keeps acquiring */
     FREE(hold);
     hold = served(a);
     check_held(b, hold);
     FREE(hold);
 }
 
-/* What it heard may be over by the time it can ask, so it must. */
+/* The grant it heard of may be over when it can send again, so it must claim it first. */
 static void F56_a_grant_heard_while_nothing_can_be_asked_is_claimed_later(void **state) {
     bed *b = *state;
     hf_client *client = bed_listener_through(b, NULL);
@@ -496,7 +501,7 @@ static void F56_a_grant_heard_while_nothing_can_be_asked_is_claimed_later(void *
     uint64_t came = t_proxy_forwarded(b->proxy, T_TO_CLIENT);
     FREE(hold);
     UNTIL(t_proxy_forwarded(b->proxy, T_TO_CLIENT) > came);
-    t_sleep_ms(100); /* in which it could enter, and must not */
+    t_sleep_ms(100); /* time in which it could enter, and must not */
     assert_true(waits(a));
     t_proxy_refuse(b->proxy, false);
     hold = served(a);
@@ -504,8 +509,8 @@ static void F56_a_grant_heard_while_nothing_can_be_asked_is_claimed_later(void *
     FREE(hold);
 }
 
-/* Its command connection is led to another server, where another holds the lock. The first server
-   lives on, and still has it in line. */
+/* The command connection now leads to another server, where another client holds the lock. The
+   first server is still running and still has the client in its queue. */
 typedef struct elsewhere {
     t_redis *redis;
     hf_client *client;
@@ -531,10 +536,10 @@ static void leave_elsewhere(bed *b, const elsewhere *there, hf_client *client) {
     t_redis_free(there->redis);
 }
 
-/* A release here, where nobody of that client asks any more. */
+/* Releases the lock on the first server, where that client no longer acquires. */
 static void check_nobody_enters(bed *b, hf_hold *here, elsewhere *there, attempt *a) {
     FREE(here);
-    t_sleep_ms(100); /* in which it could enter, and must not */
+    t_sleep_ms(100); /* time in which it could enter, and must not */
     bool entered = !waits(a);
     int32_t held = hf_held(there->hold);
     FREE(there->hold);
@@ -576,7 +581,8 @@ static bool listens_there(const elsewhere *there) {
     return listens;
 }
 
-/* It must listen where it asks, also when the server it listened to lives on. */
+/* It must subscribe where it sends commands, even if the server it was subscribed at is still
+   running. */
 static void F56_who_was_led_elsewhere_listens_there(void **state) {
     bed *b = *state;
     hf_client *client = bed_listener_through(b, NULL);
@@ -590,7 +596,8 @@ static void F56_who_was_led_elsewhere_listens_there(void **state) {
     leave_elsewhere(b, &there, client);
 }
 
-/* From the beginning it listens at another server than it asks: it is told nothing, and asks. */
+/* From the start it is subscribed at another server than its command connection uses. It gets no
+   notification and acquires by itself. */
 static void F56_who_listens_elsewhere_is_served_within_the_holders_lease(void **state) {
     bed *b = *state;
     hf_hold *hold = TAKE(bed_direct(b), .lease_ms = t_patience(1000));

@@ -1,10 +1,10 @@
 /* Silence and absence: half-open connections (F17), servers that are away, and how long that is
-   borne. */
+   tolerated. */
 #include "fault.h"
 
 /* ---- F17: every operation has a deadline ----------------------------------------------------- */
 
-/* What a client does on a connection that has gone silent without a word. */
+/* What a client does on a connection that has silently gone dead. */
 typedef struct deed {
     const char *name;
     void (*run)(hf_client *client, hf_hold *hold);
@@ -85,13 +85,14 @@ static void F17_on_a_half_open_connection_everything_has_a_deadline(void **state
     for (size_t i = 0; i < sizeof deeds / sizeof *deeds; i++) check_deed(*state, &deeds[i]);
 }
 
-/* A hold on such a connection is over at its deadline, and the client finds its way back alone. */
+/* A hold on such a connection ends at its deadline, and the client reconnects by itself. */
 static void F17_a_half_open_connection_is_given_up_and_made_anew(void **state) {
     bed *b = *state;
     hf_client *client = bed_through(b, &(hf_client_options){.command_timeout_ms = t_patience(200)});
     hf_hold *hold = TAKE(client, .lease_ms = t_patience(3000));
     t_proxy_blackhole(b->proxy, true);
-    t_proxy_wait_connections(b->proxy, 2, SOON_MS); /* the renewal was not answered: another one */
+    /* the renewal was not answered: another connection */
+    t_proxy_wait_connections(b->proxy, 2, SOON_MS);
     t_proxy_blackhole(b->proxy, false);
     t_proxy_cut(b->proxy);
     UNTIL(stats_of(client).reconnects >= 1);
@@ -99,7 +100,7 @@ static void F17_a_half_open_connection_is_given_up_and_made_anew(void **state) {
     FREE(hold);
 }
 
-/* ---- The rule of outages --------------------------------------------------------------------- */
+/* ---- Outage rules ---------------------------------------------------------------------------- */
 
 static void outage_the_first_connect_fails_fast(void **state) {
     char url[64];
@@ -160,8 +161,8 @@ static void outage_never_makes_a_wait_longer(void **state) {
     assert_true(t_now_ms() - began >= 200);
 }
 
-/* Each wait counts its own outage, from when it began: one that comes late is not failed for
-   another. */
+/* Each wait counts the outage from its own beginning. A later wait does not fail with an earlier
+   one. */
 static void outage_counts_for_each_wait_from_its_beginning(void **state) {
     bed *b = *state;
     hf_client *client = client_without_server(b, 500);
@@ -186,7 +187,7 @@ static void reconnect_by_itself_after_a_second(void **state) {
     t_proxy_cut(b->proxy);
     t_sleep_ms(1000);
     t_proxy_refuse(b->proxy, false);
-    UNTIL(stats_of(client).renewed > renewed); /* nobody called: the keeper did it */
+    UNTIL(stats_of(client).renewed > renewed); /* nobody called: the background thread did it */
     check_held(b, hold);
     FREE(hold);
 }
@@ -203,7 +204,7 @@ static void reconnect_at_growing_intervals(void **state) {
     FREE(TAKE(client, .wait_ms = t_patience(20000)));
 }
 
-/* One that never acquires has no keeper, and must find its way back all the same. */
+/* A client that never acquires has no background thread. It must still reconnect. */
 static void reconnect_of_a_client_that_only_looks(void **state) {
     bed *b = *state;
     hf_client *client = bed_direct(b);
@@ -213,8 +214,8 @@ static void reconnect_of_a_client_that_only_looks(void **state) {
     hf_info_free(info);
 }
 
-/* What the server answered in time was there all along: only that nobody has read it. On a busy machine
-   an answer may be late by itself: one of some clients will do. */
+/* The server answered in time, but nobody read the answer while the process slept. On a busy
+   machine an answer may really be late, so one good client is enough. */
 static void a_client_that_slept_since_it_was_opened_is_well(void **state) {
     bed *b = *state;
     hf_client_options options = {.command_timeout_ms = t_patience(1000)};

@@ -35,7 +35,7 @@ hf_hold *told(outcome *o, hf_result result) {
     return o->hold;
 }
 
-/* ---- A loop of ours -------------------------------------------------------------------------- */
+/* ---- Client loop ----------------------------------------------------------------------------- */
 
 hf_client *open_loop(bed *b, const char *url, hf_client_options options) {
     options.flags = HF_NO_THREAD;
@@ -52,7 +52,7 @@ hf_hold *turn_and_told(hf_client *client, outcome *o, hf_result result) {
     return told(o, result);
 }
 
-/* Until it has nothing more to ask. */
+/* Runs the loop until the client has nothing more to send. */
 static void turn_until_quiet(hf_client *client) {
     uint64_t before;
     do {

@@ -1,6 +1,6 @@
 /*
- * Faults of the nodes of a quorum, one at a time; tests/faults/quorum_crowd.c has many at once. The nodes are
- * shared by the tests: each finds them empty, running, and old enough to vote.
+ * Faults of the nodes of a quorum, one at a time. tests/faults/quorum_crowd.c has many at once. The
+ * tests share the nodes: each finds them empty, running, and old enough to vote.
  */
 #include "fault.h"
 
@@ -54,7 +54,7 @@ static t_redis *node(int i) {
     return t_nodes_at(nodes, i);
 }
 
-/* Of the first three. They vote as soon as they are known to be up at all. */
+/* The URL of the first three nodes. They vote as soon as they are known to be running. */
 static const char *three(const char *options) {
     return with_option(t_nodes_url(nodes, THREE), "rejoin_delay=1ms&%s", options);
 }
@@ -73,26 +73,26 @@ static uint64_t token_at(int i) {
     return (uint64_t)t_redis_int(node(i), "HGET " KEY " t");
 }
 
-/* All have the hold, under its token. */
+/* All nodes have the hold, under its token. */
 static bool agreed(const hf_hold *hold) {
     bool all = holding(THREE) == THREE;
     for (int i = 0; all && i < THREE; i++) all = token_at(i) == hf_fence(hold);
     return all;
 }
 
-/* A node that was slow is given it with the next renewal. */
+/* A node that was slow gets the hold with the next renewal. */
 static void await_agreement(const hf_hold *hold) {
     T_WAIT_UNTIL(agreed(hold), 60000);
 }
 
-/* Held by somebody who is not there. */
+/* Held by a client that does not exist. */
 static void hold_by_hand(int i) {
     t_redis_int(node(i), "HSET " KEY " 11111111-2222-4333-8444-555555555555:t1 1"
                          " n 11111111-2222-4333-8444-555555555555:7 t 1");
     t_redis_int(node(i), "PEXPIRE " KEY " %lld", (long long)t_patience(60000));
 }
 
-/* The last token that a node knows of is an hour ahead of all clocks. */
+/* Makes the node's last token an hour ahead of all clocks. */
 static uint64_t fence_ahead(int i) {
     redisReply *time = t_redis_cmd(node(i), "TIME");
     uint64_t ahead = (strtoull(time->element[0]->str, NULL, 10) + 3600) * 1000000;
@@ -129,7 +129,7 @@ static void F22_a_dead_minority_is_not_missed(void **state) {
     assert_int_equal(b->loss.calls, 0);
 }
 
-/* Nobody waits for a node that does not answer, as long as the others do. */
+/* A node that does not answer delays nobody while the others answer. */
 static void F17_a_stopped_minority_is_not_waited_for(void **state) {
     bed *b = *state;
     hf_client *a = bed_open(b, three("command_timeout=1h&connect_timeout=1h"), NULL);
@@ -154,7 +154,8 @@ static void F25_a_node_that_lost_a_hold_is_given_it_again(void **state) {
     UNTIL(holding(THREE) == 0);
 }
 
-/* A majority has lost it: so has its holder, and what is left of it on the others is taken away. */
+/* A majority has lost the hold, so the holder has lost it too. Its remains on the other nodes are
+   removed. */
 static void F25_a_majority_that_lost_a_hold_has_lost_it(void **state) {
     bed *b = *state;
     hf_client *a = bed_open(b, three("lease=20s"), NULL);
@@ -228,8 +229,8 @@ static void a_held_one_is_busy_and_a_minority_is_nobody_s(void **state) {
 
 /* ---- A node without its data ----------------------------------------------------------------- */
 
-/* It was taken while one was away. Another loses its data: with the one that was away, and that comes back only then,
-   as it would be given the hold, it would make a majority that knows of no holder. */
+/* The lock was taken while one node was away. Another node loses its data. If the absent node comes
+   back before it is given the hold, these two would be a majority without a holder. */
 static void F24_a_node_back_without_data_does_not_vote(void **state) {
     bed *b = *state;
     t_redis_kill9(node(2));
@@ -244,7 +245,7 @@ static void F24_a_node_back_without_data_does_not_vote(void **state) {
     check_names(2);
     check_detail("votes after rejoin_delay");
     REFUSED(HF_NO_QUORUM, other, .wait_ms = HF_FOREVER);
-    /* What it was granted there in trying, it has given back. And the holder has found out. */
+    /* The grants of the failed try were given back, and the holder has noticed its loss. */
     UNTIL(holding(THREE) == 0);
     assert_false(hf_held(hold));
     T_HF(HF_LOST, hf_release(hold));
@@ -261,7 +262,7 @@ static void F24_a_node_votes_again_when_it_is_old_enough(void **state) {
     FREE(hold);
 }
 
-/* A restart in the middle is seen by the connection. */
+/* The client's connection notices a restart in between. */
 static void F24_a_node_that_restarts_under_a_client_does_not_vote(void **state) {
     bed *b = *state;
     const char *url =
@@ -275,15 +276,16 @@ static void F24_a_node_that_restarts_under_a_client_does_not_vote(void **state) 
     check_names(1);
 }
 
-/* Clients' leases differ. One client holds on nodes 0 and 1, node 2 was away. Node 1 loses its data,
-   and is soon older than the other client's lease, while the holder's is still running. */
+/* Clients have different leases. One client holds on nodes 0 and 1 while node 2 is away. Node 1
+   loses its data. It is soon older than the other client's lease, while the holder's lease still
+   runs. */
 static void F24_a_short_lease_does_not_let_a_node_vote_during_a_longer_one(void **state) {
     bed *b = *state;
     char options[64];
     snprintf(options, sizeof options, "lease=%lldms", (long long)t_patience(30000));
     t_redis_stop(node(2));
     hf_client *a = bed_open(b, three(options), &(hf_client_options){.flags = HF_NO_THREAD});
-    hf_hold *hold = TAKE(a, .flags = HF_NO_RENEW); /* so node 1 is not told again */
+    hf_hold *hold = TAKE(a, .flags = HF_NO_RENEW); /* so that node 1 does not get it again */
     t_redis_cont(node(2));
     t_redis_restart(node(1));
     t_nodes_grow_old(nodes, 4);
@@ -296,8 +298,8 @@ static void F24_a_short_lease_does_not_let_a_node_vote_during_a_longer_one(void 
     hf_unref(hold);
 }
 
-/* The nodes know the script of an acquire, but not the one that asks for their age: so the answer to a
-   try comes first. */
+/* The nodes know the acquire script but not the script that returns their age. So the answer to the
+   try arrives first. */
 static void F29_a_try_is_not_decided_before_the_ages_are_known(void **state) {
     bed *b = *state;
     for (int round = 0; round < 20; round++) {
@@ -313,7 +315,7 @@ static void F29_a_try_is_not_decided_before_the_ages_are_known(void **state) {
     }
 }
 
-/* No hold may outlast the time after which a node that lost it votes. */
+/* A hold must not last longer than the time after which a node that lost it votes again. */
 static void F24_a_lease_longer_than_the_delay_is_refused(void **state) {
     bed *b = *state;
     t_nodes_grow_old(nodes, 4);
@@ -328,8 +330,8 @@ static void F24_a_lease_longer_than_the_delay_is_refused(void **state) {
     FREE(hold);
 }
 
-/* The client's own lease is checked when it is opened. A delay below a second says that nodes never
-   lose data. */
+/* The client's default lease is checked at open. A delay below a second means that nodes never lose
+   data. */
 static void F24_a_client_s_lease_longer_than_the_delay_is_refused(void **state) {
     static const struct {
         const char *options;
@@ -372,11 +374,11 @@ static void F12_what_a_lost_answer_may_have_granted_is_undone(void **state) {
     bed *b = *state;
     t_proxy *proxy = in_front_of(b, 0);
     hf_client *a = bed_open(b, three("lease=10m"), NULL);
-    FREE(TAKE(a)); /* the scripts are known */
+    FREE(TAKE(a)); /* so that the scripts are known */
     UNTIL(holding(THREE) == 0);
     hold_by_hand(1);
     hold_by_hand(2);
-    t_redis_stop(node(2)); /* so that it is not decided before the answer is known to be lost */
+    t_redis_stop(node(2)); /* so that the result waits until the answer is known to be lost */
     uint64_t connections = t_proxy_connections(proxy);
     t_proxy_drop_answers(proxy, 1);
     attempt *asks = attempt_start(b, a, &(hf_options){0});
@@ -387,7 +389,7 @@ static void F12_what_a_lost_answer_may_have_granted_is_undone(void **state) {
     UNTIL(!holds(0));
 }
 
-/* The node is away when it should be released: it is said again when it is back. */
+/* The node is away when the lock is released. The release is repeated when it is back. */
 static void F13_what_a_node_away_may_hold_is_undone_when_it_is_back(void **state) {
     bed *b = *state;
     t_proxy *proxy = in_front_of(b, 0);
@@ -395,7 +397,7 @@ static void F13_what_a_node_away_may_hold_is_undone_when_it_is_back(void **state
     hf_hold *hold;
     T_HF(HF_OK,
          hf_try_lock(a, "other",
-                     &hold)); /* the scripts are known, and nothing of the lock is under way */
+                     &hold)); /* the scripts are known, and no request for the lock is in flight */
     FREE(hold);
     t_proxy_withhold(proxy, T_TO_CLIENT, true);
     hold = TAKE(a);
@@ -410,7 +412,7 @@ static void F13_what_a_node_away_may_hold_is_undone_when_it_is_back(void **state
     assert_int_equal(holding(THREE), 0);
 }
 
-/* One has lost it and one is away: another may have held it on these two. */
+/* One node lost the hold and one is away. Another client may have held the lock on these two. */
 static void F48_a_release_that_a_minority_confirms_is_not_known(void **state) {
     bed *b = *state;
     hf_client *a = bed_open(b, three("lease=10m"), NULL);
@@ -422,7 +424,8 @@ static void F48_a_release_that_a_minority_confirms_is_not_known(void **state) {
     assert_false(holds(2));
 }
 
-/* It was broken, and another has held it since. Of the answers that say so a majority is lost. */
+/* The hold was broken, and another client has held the lock since. A majority of the answers that
+   say so is lost. */
 static void F48_a_lost_hold_whose_release_was_not_answered_is_not_ok(void **state) {
     bed *b = *state;
     t_proxy *first = in_front_of(b, 0), *second = t_proxy_start(t_redis_port(node(1)));
@@ -431,9 +434,9 @@ static void F48_a_lost_hold_whose_release_was_not_answered_is_not_ok(void **stat
     t_nodes_stand_in(nodes, 0, 0);
     t_nodes_stand_in(nodes, 1, 0);
     hf_client *other = bed_open(b, three("lease=10m"), NULL);
-    FREE(TAKE(a)); /* the scripts are known */
+    FREE(TAKE(a)); /* so that the scripts are known */
     UNTIL(holding(THREE) == 0);
-    FREE(TAKE(other)); /* it has a thread, which sees to the node that answers last */
+    FREE(TAKE(other)); /* its thread handles the node that answers last */
     UNTIL(holding(THREE) == 0);
     hf_hold *hold = TAKE(a);
     await_agreement(hold);
@@ -447,23 +450,23 @@ static void F48_a_lost_hold_whose_release_was_not_answered_is_not_ok(void **stat
     t_proxy_free(second);
 }
 
-/* Its bytes come after all that the client has to say of it. */
+/* The bytes arrive after everything else the client sends about this acquire. */
 static void F51_a_late_ask_of_a_closed_connection_takes_nothing(void **state) {
     bed *b = *state;
     t_proxy *proxy = in_front_of(b, 0);
     hf_client *a = bed_open(b, three("lease=10m&command_timeout=30s"), NULL);
     FREE(TAKE(a));
     UNTIL(holding(THREE) == 0);
-    t_redis_int(node(0), "DEL " FENCE); /* and what may be buried there already */
+    t_redis_int(node(0), "DEL " FENCE); /* and any tombstone it already contains */
     t_proxy_withhold(proxy, T_TO_SERVER, true);
     hf_hold *hold = TAKE(a);
     FREE(hold);
-    UNTIL(holding(THREE) == 0); /* of the others one may be slower */
+    UNTIL(holding(THREE) == 0); /* one of the others may be slower */
     uint64_t connections = t_proxy_connections(proxy);
     t_proxy_detach(proxy);
     t_proxy_wait_connections(proxy, connections + 1, SOON_MS);
     UNTIL(t_redis_int(node(0), "EXISTS " FENCE) == 1 &&
-          strstr(t_redis_str(node(0), "GET " FENCE), ":")); /* it is buried */
+          strstr(t_redis_str(node(0), "GET " FENCE), ":")); /* it has a tombstone */
     t_proxy_deliver(proxy);
     assert_int_equal(holding(THREE), 0);
 }
@@ -475,7 +478,7 @@ static void F36_tokens_grow_also_where_nodes_disagree(void **state) {
     hf_client *a = bed_open(b, three("lease=30s"), NULL);
     hf_client *other = bed_open(b, three("lease=30s"), NULL);
     uint64_t ahead = fence_ahead(0);
-    fence_ahead(1); /* any majority has one of them */
+    fence_ahead(1); /* any majority includes one of them */
     hf_hold *hold = TAKE(a);
     uint64_t first = hf_fence(hold);
     assert_true(first > ahead);
@@ -487,7 +490,7 @@ static void F36_tokens_grow_also_where_nodes_disagree(void **state) {
     FREE(hold);
 }
 
-/* Between the grant and the writing back, a node's hold becomes another's. */
+/* Another client takes the lock on a node between the grant and the raising of its token. */
 static void F36_a_token_counts_only_where_the_hold_is_still_ours(void **state) {
     bed *b = *state;
     t_proxy *proxy = in_front_of(b, 1);
@@ -523,7 +526,8 @@ static void F10_the_deadline_counts_from_before_the_first_sending_less_a_margin(
     t_proxy_delay(proxy, T_TO_CLIENT, SLOW);
     int64_t before = t_now_ms();
     hf_hold *hold = TAKE(a, .flags = HF_NO_RENEW);
-    int64_t now = t_now_ms(); /* before what remains then: the test may be held up in between */
+    /* read before the remaining time, because the test may be delayed in between */
+    int64_t now = t_now_ms();
     int64_t deadline = now + hf_remaining_ms(hold);
     assert_true(deadline <= before + LEASE - LEASE / 100 + 1);
     FREE(hold);
@@ -539,7 +543,7 @@ static uint64_t token_seen(hf_client *client) {
     return token;
 }
 
-/* As of an ownership before, or of one that has yet to be given the token of all. */
+/* As left by an earlier ownership, or by one whose token has not been raised yet. */
 static void B27_a_node_that_shows_another_token_does_not_decide(void **state) {
     bed *b = *state;
     hf_client *a = bed_open(b, three("lease=60s"), NULL);

@@ -1,12 +1,13 @@
 /*
- * Several clients with different leases want one lock of a quorum of five nodes while, every second
- * or so, one of these is killed and comes back empty, or is stopped for a while; never more than a
- * minority is away, or too young to vote. The run says what it did to whom. Then: no two holds overlap
- * by their own deadlines, tokens grow in the order of holds, and everybody was served as often as it
- * asked.
+ * Several clients with different leases want one lock on a quorum of five nodes. About every second
+ * one node is killed and comes back empty, or is stopped for a while. Never more than a minority is
+ * away or too young to vote. The run prints what it did to each node.
  *
- * $HOLDFAST_QUORUM_ROUNDS is how many acquisitions to make in all: 200 unless said.
- * `make test-failover` makes 1,000, and does worse.
+ * Checked at the end: no two holds overlap by their own deadlines, tokens grow in the order of
+ * holds, and every acquire was served.
+ *
+ * $HOLDFAST_QUORUM_ROUNDS is the total number of acquires, 200 by default. `make test-failover`
+ * makes 1,000 with more faults.
  */
 #include "fault.h"
 
@@ -17,33 +18,33 @@ enum {
     ROUNDS = 200,
     ROUNDS_MAX = 100000,
     LEASE_MS = 1000,
-    YOUNG_S = 3, /* how old a node must be to vote by all counts: delay, and what is not counted */
+    YOUNG_S = 3, /* age at which every client lets a node vote: the delay, plus rounding */
     STAY_MS = 12,
-    SERVE_MS = 60000 /* nobody waits for so long */
+    SERVE_MS = 60000 /* longer than any wait */
 };
 
-/* ---- What the members of the crowd saw -------------------------------------------------------- */
+/* ---- Records of the clients ------------------------------------------------------------------ */
 
 typedef struct visit {
-    int64_t from_us, until_us; /* it held the lock for all of this time, as far as it knew */
+    int64_t from_us, until_us; /* the client believed that it held the lock all this time */
     uint64_t token;
     int member;
 } visit;
 
 typedef struct crowd {
     const char *url;
-    int rounds; /* of each */
+    int rounds; /* per client */
     visit *visits;
     atomic_int made, again[MEMBERS], lost;
     atomic_bool failed;
 } crowd;
 
-/* Stay for a moment; or, without renewing, to the very end. */
+/* Stays inside for a moment; or, without renewing, until the lease ends. */
 static void stay(visit *v, hf_hold *hold, bool to_the_end) {
     int64_t leave = v->from_us + (to_the_end ? 2 * LEASE_MS : STAY_MS) * INT64_C(1000);
     for (int64_t now = t_now_us(); now < leave; now = t_now_us()) {
         if (!hf_held(hold)) return;
-        v->until_us = now; /* looked at before: it was held then */
+        v->until_us = now; /* read before hf_held: it was held then */
         t_sleep_ms(1);
     }
 }
@@ -63,7 +64,7 @@ static void visit_once(crowd *c, hf_client *client, int member, int round) {
     v->from_us = v->until_us = t_now_us();
     v->token = hf_fence(hold);
     v->member = member;
-    if (!hf_held(hold)) v->from_us = INT64_MAX; /* over before it was looked at */
+    if (!hf_held(hold)) v->from_us = INT64_MAX; /* over before the first check */
     stay(v, hold, to_the_end);
     r = hf_release(hold);
     if (r == HF_LOST)
@@ -80,13 +81,13 @@ static void member_main(int index, void *arg) {
     hf_close(client);
 }
 
-/* ---- What is done to the nodes ---------------------------------------------------------------- */
+/* ---- Faults of the nodes --------------------------------------------------------------------- */
 
 typedef struct chaos {
     t_nodes *nodes;
     struct {
         enum { THERE, STOPPED, DEAD } state;
-        int64_t back_at; /* where it is not there */
+        int64_t back_at; /* when it is away */
     } node[NODES];
     int64_t began, next;
     unsigned seed;
@@ -103,7 +104,7 @@ static void say(const chaos *x, int i, const char *what) {
            t_redis_port(t_nodes_at(x->nodes, i)), what);
 }
 
-/* Away, or not yet to be counted on. */
+/* Away, or too young to count on. */
 static bool is_out(const chaos *x, int i) {
     return x->node[i].state != THERE ||
            t_redis_info(t_nodes_at(x->nodes, i), "uptime_in_seconds") < YOUNG_S;
@@ -140,7 +141,7 @@ static void go_on(chaos *x, bool all) {
     }
 }
 
-/* ---- Judging ---------------------------------------------------------------------------------- */
+/* ---- Checks ---------------------------------------------------------------------------------- */
 
 static int by_start(const void *a, const void *b) {
     const visit *x = a, *y = b;

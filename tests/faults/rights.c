@@ -1,7 +1,7 @@
 /*
- * Rights that are lacking when a lock is handed over (F55): it is released all the same, nobody is
- * half granted, and who waits is served by his own asking. And the user of
- * docs/REDIS-PROTOCOL.md, who has just the rights that it takes.
+ * Rights that are missing when a lock is handed over (F55). The lock is released anyway, no grant
+ * is left half done, and waiters are served when they acquire by themselves. Also the user of
+ * docs/REDIS-PROTOCOL.md, which has exactly the required rights.
  */
 #include "waiters.h"
 
@@ -12,14 +12,14 @@ static hf_client *open_anna(bed *b) {
     return bed_open(b, t_redis_url_as(b->redis, "anna", "secret"), NULL);
 }
 
-/* `+` or `-`, and a command or a category of them. */
+/* `sign` is + or -. `command` is a command or a category. */
 static void let_anna(bed *b, char sign, const char *command) {
     char line[64];
     snprintf(line, sizeof line, "ACL SETUSER anna %c%s", sign, command);
     run(b, line);
 }
 
-/* ---- Who releases ---------------------------------------------------------------------------- */
+/* ---- Rights of the releasing client ---------------------------------------------------------- */
 
 static const char *const TO_RELEASE[] = {
     "publish", "pubsub", "lindex", "lrem",    "llen", "lset",
@@ -27,14 +27,14 @@ static const char *const TO_RELEASE[] = {
 };
 enum { RIGHTS = sizeof TO_RELEASE / sizeof *TO_RELEASE };
 
-/* Free, or its first waiter's with an end to it: nothing in between. */
+/* The lock is free, or its first waiter holds it with an expiry. There is no state in between. */
 static void check_not_half_granted(bed *b, ask first, const char *lacking) {
     if (!on_server(b)) return;
     if (!same_ask(ask_that_holds(b), first)) t_fail("without %s it is not released", lacking);
     if (server_ttl_ms(b) < 0) t_fail("without %s it was granted without an end", lacking);
 }
 
-/* One of them enters, and the server says so too; then the other. */
+/* One of them enters, as the server confirms. Then the other one enters. */
 static void serve_both(bed *b, attempt *a, attempt *other) {
     UNTIL(!waits(a) || !waits(other));
     attempt *first = waits(a) ? other : a;
@@ -48,7 +48,7 @@ static void serve_both(bed *b, attempt *a, attempt *other) {
     assert_int_equal(other->rival_held, 0);
 }
 
-/* Their places may be lost with a right, but not their turn. */
+/* Without a right they may lose their queue positions, but they are still served. */
 static void release_without(bed *b, hf_client *anna, hf_client *const *clients, const char *right) {
     hf_hold *hold = TAKE(anna, .lease_ms = t_patience(300));
     hf_ref(hold);
@@ -72,7 +72,8 @@ static void F55_a_release_without_a_right_releases_and_half_grants_nobody(void *
     for (int i = 0; i < RIGHTS; i++) release_without(b, anna, clients, TO_RELEASE[i]);
 }
 
-/* An undone grant leaves the line as it was: the next that may serve it does, and does not pass. */
+/* An undone grant leaves the queue unchanged. The next client that may serve the queue does so and
+   does not enter first. */
 static void F55_after_a_publish_that_was_refused_nobody_barges(void **state) {
     bed *b = *state;
     hf_client *late = bed_direct(b);
@@ -87,7 +88,7 @@ static void F55_after_a_publish_that_was_refused_nobody_barges(void **state) {
     FREE(served(a));
 }
 
-/* The next of the same client need not be told. */
+/* The next thread of the same client needs no notification. */
 static void F55_a_release_that_may_not_publish_takes_its_own_next_along(void **state) {
     bed *b = *state;
     hf_client *anna = open_anna(b);
@@ -104,7 +105,7 @@ static void F55_a_release_that_may_not_publish_takes_its_own_next_along(void **s
     FREE(served(a));
 }
 
-/* A release that is refused altogether grants nothing to anybody, here or there. */
+/* A release that the server refuses grants nothing to anybody, on the server or in the client. */
 static void check_refused_release(bed *b, const char *trouble, const char *over, hf_result result) {
     hf_client *client = bed_direct(b);
     hf_hold *hold = TAKE(client);
@@ -112,7 +113,7 @@ static void check_refused_release(bed *b, const char *trouble, const char *over,
     UNTIL(stats_of(client).waiting == 1);
     run(b, trouble);
     T_HF(result, hf_release(hold));
-    t_sleep_ms(50); /* in which the next could enter, and must not */
+    t_sleep_ms(50); /* time in which the next could enter, and must not */
     assert_int_equal(stats_of(client).held, 0);
     run(b, over);
     hold = attempt_end(next, HF_OK);
@@ -132,7 +133,7 @@ static void F55_a_release_of_what_is_no_lock_lets_nobody_in(void **state) {
     UNTIL(stats_of(client).waiting == 1);
     run(b, "SET " KEY " precious");
     T_HF(HF_LOST, hf_release(hold));
-    attempt_end(next, HF_PROTOCOL); /* as it is told when it asks for itself */
+    attempt_end(next, HF_PROTOCOL); /* the result when it acquires by itself */
 }
 
 static void F55_a_break_without_a_right_half_grants_nobody(void **state) {
@@ -155,9 +156,9 @@ static void F55_a_break_without_a_right_half_grants_nobody(void **state) {
     }
 }
 
-/* ---- Who waits ------------------------------------------------------------------------------- */
+/* ---- Rights of the waiting client ------------------------------------------------------------ */
 
-/* It asks ten times a second, and is served though it is never told. */
+/* It acquires ten times a second, and is served although it gets no notification. */
 static void wait_without(bed *b, const char *right) {
     let_anna(b, '-', right);
     hf_client *anna = open_anna(b);
@@ -194,7 +195,7 @@ static void hand_on_and_on(int index, void *arg) {
     }
 }
 
-/* The lock is never free: it is handed from thread to thread, and to those who listen. */
+/* The lock is never free: it is handed from thread to thread and to subscribed waiters. */
 static void F55_who_may_not_subscribe_does_not_starve(void **state) {
     bed *b = *state;
     let_anna(b, '-', "subscribe");
@@ -228,7 +229,7 @@ static void F55_who_may_not_stand_in_line_is_told(void **state) {
     FREE(hold);
 }
 
-/* ---- The user of the documentation ----------------------------------------------------------- */
+/* ---- The documented user --------------------------------------------------------------------- */
 
 enum { VISITORS = 12, VISITS = 20 };
 
@@ -250,7 +251,7 @@ static void visit(int index, void *arg) {
     }
 }
 
-/* The rest of what a client may come to do: extend, re-enter, look, break, leave a tombstone. */
+/* Everything else a client may do: extend, re-enter, inspect, break, leave a tombstone. */
 static void do_all_else(bed *b, hf_client *client, hf_client *other) {
     hf_info *info = NULL;
     hf_hold *hold = TAKE(client), *again = TAKE(client);
@@ -273,7 +274,8 @@ static void note_nothing(const hf_leader_info *leader, void *arg) {
     atomic_fetch_add((atomic_int *)arg, 1);
 }
 
-/* He may not set its end, and so gets an error; what others have set stays as it is. */
+/* The user may not set the latch's expiry and gets an error. A latch set by another client is
+   unchanged. */
 static void F55_who_may_not_set_a_latch_leaves_that_of_others_alone(void **state) {
     bed *b = *state;
     uint32_t left = 0;
@@ -288,7 +290,7 @@ static void F55_who_may_not_set_a_latch_leaves_that_of_others_alone(void **state
     assert_int_equal(left, 2);
 }
 
-/* What is beside locks: latches, with one that waits; a leader, with one that watches. */
+/* Latches with a waiter, and a leader with a watcher. */
 static void do_all_beside(hf_client *client, hf_client *other) {
     static atomic_int told;
     hf_observer *observer = NULL;
@@ -309,7 +311,7 @@ static void do_all_beside(hf_client *client, hf_client *other) {
     FREE(hold);
 }
 
-/* Asks that go unanswered, in line and not, and what is left behind for them. */
+/* Acquires that are never answered, queued and not, and the tombstones left for them. */
 static void lose_answers(bed *b, hf_client *client) {
     for (int held = 0; held < 2; held++) {
         hf_hold *hold = held ? TAKE(b->clients[0]) : NULL;
@@ -353,20 +355,21 @@ static void F55_without_a_line_no_right_to_one_is_needed(void **state) {
     FREE(TAKE(anna));
 }
 
-/* ---- What is lacking is named (F27) ---------------------------------------------------------- */
+/* ---- Missing rights are named (F27) ---------------------------------------------------------- */
 
 static const char *const COMMANDS[] = {
     "evalsha", "time",    "get",   "set",  "hget",  "hset",   "pexpire", "del",
     "hexists", "hgetall", "hmget", "pttl", "rpush", "lrange", "llen",
 };
 
-/* The detail of a call that was refused names the command; any other end is as good. */
+/* If the call was refused, its detail names the command. Any other result is accepted. */
 static void named_if_refused(hf_result result, const char *command, int *refused) {
     char words[64];
     if (result != HF_REFUSED) return;
     snprintf(words, sizeof words, "may not run the command %s", command);
     if (!strstr(hf_error_detail(), words)) {
-        snprintf(words, sizeof words, " or %s;", command); /* several in a line of the script */
+        /* if one line of the script has several */
+        snprintf(words, sizeof words, " or %s;", command);
         if (!strstr(hf_error_detail(), words)) t_fail("without %s: %s", command, hf_error_detail());
     }
     ++*refused;
@@ -379,7 +382,7 @@ static int try_without(bed *b, hf_client *anna, hf_client *other, const char *co
     named_if_refused(hf_acquire(anna, LOCK, &(hf_options){.lease_ms = 1000}, &hold), command,
                      &refused);
     if (hold) named_if_refused(hf_release(hold), command, &refused);
-    run(b, "FLUSHALL"); /* what could not be released */
+    run(b, "FLUSHALL"); /* locks that could not be released */
     hold = TAKE(other);
     named_if_refused(hf_inspect(anna, LOCK, &info), command, &refused);
     hf_info_free(info);
@@ -415,7 +418,7 @@ static void note_channel(int32_t level, const char *line, void *arg) {
         atomic_store((atomic_bool *)arg, true);
 }
 
-/* Who may not listen is served all the same: it is the log that says it. */
+/* A client that may not subscribe is served anyway. The log reports the missing right. */
 static void F27_a_channel_that_is_not_allowed_is_named(void **state) {
     static atomic_bool named;
     bed *b = *state;

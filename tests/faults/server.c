@@ -1,5 +1,5 @@
-/* Servers that die, forget, and lose their scripts (F22, F23, F25, F29); and renewal through it
-   all (B15). */
+/* Servers that die, lose data, and lose their scripts (F22, F23, F25, F29); and renewal through all
+   of it (B15). */
 #include "fault.h"
 
 static hf_hold *take_watched(bed *b, hf_client *client, int64_t lease_ms) {
@@ -8,7 +8,7 @@ static hf_hold *take_watched(bed *b, hf_client *client, int64_t lease_ms) {
 
 /* ---- F22, F23: killed and started again ------------------------------------------------------ */
 
-/* The lease is far from over, so it is the reconnect that tells. */
+/* The lease is far from over, so the reconnect must find the loss. */
 static void F22_a_restart_without_data_is_a_loss_told_on_reconnecting(void **state) {
     bed *b = *state;
     hf_client *client = bed_direct(b);
@@ -36,7 +36,7 @@ static void F23_a_restart_with_its_data_is_no_loss(void **state) {
     assert_int_equal(atomic_load(&b->loss.calls), 0);
 }
 
-/* ---- F25: forgotten by hand ------------------------------------------------------------------ */
+/* ---- F25: deleted by hand -------------------------------------------------------------------- */
 
 static void forget(void **state, const char *command) {
     bed *b = *state;
@@ -47,7 +47,7 @@ static void forget(void **state, const char *command) {
     check_lost(b, hold, "no longer has it");
     assert_false(on_server(b));
     hold = TAKE(client);
-    assert_true(hf_fence(hold) > token); /* also where the fence was forgotten with it */
+    assert_true(hf_fence(hold) > token); /* also if the fence was deleted with it */
     FREE(hold);
 }
 
@@ -70,7 +70,7 @@ static void F25_what_another_took_meanwhile_is_left_alone(void **state) {
     FREE(next);
 }
 
-/* Renewal is far away: the release itself finds that it was lost. */
+/* The next renewal is far away. The release itself finds the loss. */
 static void F25_a_release_says_that_the_lock_was_gone(void **state) {
     bed *b = *state;
     hf_client *client = bed_direct(b);
@@ -83,7 +83,7 @@ static void F25_a_release_says_that_the_lock_was_gone(void **state) {
     FREE(next);
 }
 
-/* ---- F29: scripts forgotten ------------------------------------------------------------------ */
+/* ---- F29: lost scripts ----------------------------------------------------------------------- */
 
 enum { THREADS = 4, ROUNDS = 60 };
 

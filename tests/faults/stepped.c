@@ -1,6 +1,6 @@
 /*
- * Loaded into a redis-server (LD_PRELOAD): its wall clock is off by as many seconds as stand in the file that
- * $HOLDFAST_TEST_STEP names, and can so be stepped while it runs. See server_clock.c.
+ * Loaded into a redis-server with LD_PRELOAD. Shifts its wall clock by the number of seconds in the
+ * file $HOLDFAST_TEST_STEP, so a test can step the clock while the server runs. See server_clock.c.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -25,7 +25,7 @@ static int64_t step(void) {
     return step_s ? *step_s : 0;
 }
 
-/* Of the library below this one. */
+/* The function of the next library in search order. */
 static void *real(const char *name) {
     return dlsym(RTLD_NEXT, name);
 }

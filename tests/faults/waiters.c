@@ -22,13 +22,13 @@ void drop_by_hand(bed *b, const char *name) {
     T_CHECK(t_redis_int(b->redis, "DEL hf:{%s}", name) == 1);
 }
 
-/* It listens from its first wait on. */
+/* The client subscribes with its first wait. */
 static hf_client *make_listen(bed *b, hf_client *client) {
     int64_t before = listening(b);
     hf_hold *hold = NULL;
     hold_by_hand(b, "other", t_patience(60000));
     const int64_t until = t_now_ms() + t_patience(SOON_MS);
-    do { /* on a slow machine it may ask too late, and not stand in line */
+    do { /* on a slow machine it may acquire too late, and not be queued */
         hf_result r = hf_acquire(client, "other", &(hf_options){.wait_ms = 20}, &hold);
         if (r != HF_TIMEOUT && r != HF_UNKNOWN_OUTCOME)
             t_fail("waiting for what is held: %s", hf_result_name(r));
@@ -106,7 +106,7 @@ int64_t listening(bed *b) {
     return count;
 }
 
-/* client:number, and what may follow. */
+/* Parses client:acquire_id; the rest is ignored. */
 static ask read_ask(const char *text) {
     ask a = {.number = 0};
     if (text && sscanf(text, "%39[^:]:%" SCNu64, a.client, &a.number) != 2)

@@ -1,9 +1,9 @@
 /*
- * Waiters in line, for the tests of handing over; on top of fault.h.
+ * Queued waiters, for the tests of hand-over; built on fault.h.
  *
- * A wait that nobody tells anything asks by itself when the holder's lease is over, and after 10 s
- * at the latest. So where a test wants to see that somebody was told, leases are long and `served`
- * gives up before that.
+ * A wait that gets no notification acquires by itself when the holder's lease is over, and after 10
+ * s at the latest. So a test that needs a notification uses long leases, and `served` gives up
+ * before 10 s.
  */
 #ifndef HF_FAULT_WAITERS_H
 #define HF_FAULT_WAITERS_H
@@ -15,37 +15,37 @@
 /* Connections of the proxy, if its first client is a bed_listener_through. */
 enum { ASKS = 1, LISTENS = 2 };
 
-extern const hf_options FOREVER; /* waits so long */
+extern const hf_options FOREVER; /* waits that long */
 
 /* ---- Clients --------------------------------------------------------------------------------- */
 
-/* A client that listens already, so that it asks once and stands in line. */
+/* A client that is already subscribed, so that one acquire is enough to enqueue. */
 hf_client *bed_listener(bed *b);
 hf_client *bed_listener_through(bed *b, const hf_client_options *options);
 
-/* Nothing of this direction comes through on one of the proxy's connections; all is well again. */
+/* Withholds all bytes of one direction on one of the proxy's connections; ends that again. */
 void withhold(bed *b, uint64_t connection, t_dir dir);
 void withhold_no_more(bed *b, uint64_t connection, t_dir dir);
 
-/* Reset one of the proxy's connections. */
+/* Resets one of the proxy's connections. */
 void cut(bed *b, uint64_t connection);
 
 /* ---- Waiting --------------------------------------------------------------------------------- */
 
-/* Begin to wait for LOCK, and stand in line behind all others. */
+/* Begins to wait for LOCK. Returns when it is queued behind all others. */
 attempt *stand(bed *b, hf_client *client, const hf_options *options);
 attempt *stand_against(bed *b, hf_client *client, const hf_options *options, const hf_hold *rival);
 
-/* It was granted, sooner than it would have asked by itself. */
+/* It was granted, sooner than it would have acquired by itself. */
 hf_hold *served(attempt *a);
 
-/* It waits still. */
+/* Whether it still waits. */
 bool waits(attempt *a);
 
-/* All have ended: there is room for others. */
+/* All attempts have ended: their slots can be used again. */
 void attempts_over(bed *b);
 
-/* Hold LOCK or another by hand, as a client that is not there; and let go without handing it on. */
+/* Holds a lock by hand, as a client that does not exist; drops it without a hand-over. */
 void hold_by_hand(bed *b, const char *name, int64_t ms);
 void drop_by_hand(bed *b, const char *name);
 
@@ -54,19 +54,19 @@ void drop_by_hand(bed *b, const char *name);
 void run(bed *b, const char *command);
 
 int64_t in_line(bed *b);
-int64_t listening(bed *b); /* clients whose channel somebody listens on */
+int64_t listening(bed *b); /* number of clients that are subscribed */
 
-/* An ask: of which client, under which number. */
+/* A queued acquire: its client and its acquire id. */
 typedef struct ask {
     char client[40];
     uint64_t number;
 } ask;
 
-ask ask_in_line(bed *b, int place); /* 0 the first */
+ask ask_in_line(bed *b, int place); /* 0 is the first */
 ask ask_that_holds(bed *b);
 bool same_ask(ask a, ask b);
 
-/* The message that told of the hold there is now, as part/queue.lua writes it. */
+/* The notification of the current hold, as part/queue.lua writes it. */
 void grant_message(bed *b, char text[128]);
 void publish(bed *b, const ask *to, const char *bytes, size_t length);
 void publish_text(bed *b, const ask *to, const char *text);
