@@ -1,8 +1,8 @@
 /*
- * The room: readers, writers, upgrades and permits of many processes, in a table of the lock's
- * file. A death takes a process out of it at once, wherever it was, also between two steps of a
- * change (F46); the mutex and the others keep each other out (B16); and what stands in the table is
- * trusted only if its owner lives (F28).
+ * The kinds table: readers, writers, upgrades and permits of many processes, in a table in the
+ * lock's file. A process that dies leaves it immediately, even between two steps of a change (F46).
+ * Mutexes and the other kinds exclude each other (B16). An entry of the table counts only while its
+ * owner lives (F28).
  */
 #include "kit.h"
 
@@ -19,7 +19,8 @@
 #define PERMITS(n) .kind = HF_PERMITS, .permits = (n), .capacity = 4
 #define WAIT       .wait_ms = SOON_MS
 
-/* The quickest of some rounds: a wait that nobody told of its turn takes longer in all of them. */
+/* The quickest of several rounds counts. A wait that is not notified takes longer in all of
+   them. */
 typedef void scene(test_dir *p, int64_t *began);
 
 static void check_told(test_dir *p, scene *play) {
@@ -50,14 +51,14 @@ static void do_downgrade(actor_state *me, const actor_request *q, actor_result *
     a->result = hf_downgrade(me->holds[me->held - 1]);
 }
 
-/* It waits for its upgrade. */
+/* Begins an upgrade that has to wait. */
 static void upgrades(actor *a, const test_dir *p) {
     int before = t_queue_length(lock_path(p, LOCK));
     actor_begin(a, &(actor_request){.action = do_upgrade, .name = LOCK, .options = {WAIT}});
     UNTIL(t_queue_length(lock_path(p, LOCK)) == before + 1);
 }
 
-/* number: how many hold it, and in `token` how many permits are in use */
+/* number: how many hold it; token: how many permits are in use */
 static void do_count(actor_state *me, const actor_request *q, actor_result *a) {
     hf_info *info = NULL;
     a->result = hf_inspect(me->client, q->name, &info);
@@ -66,8 +67,7 @@ static void do_count(actor_state *me, const actor_request *q, actor_result *a) {
     hf_info_free(info);
 }
 
-/* ---- B13: told by whoever leaves
-   -------------------------------------------------------------- */
+/* ---- B13: notified by the one that leaves ---------------------------------------------------- */
 
 static void reader_leaves(test_dir *p, int64_t *began) {
     actor *reader = actor_new(p, NULL), *writer = actor_new(p, NULL), *mutex = actor_new(p, NULL);
@@ -140,7 +140,7 @@ static void F46_a_killed_writer_lets_all_readers_in_together(void **state) {
     check_told(*state, writer_dies);
 }
 
-/* Of a line it is the one ahead who dies, and all behind it enter. */
+/* The first waiter dies, and all behind it enter. */
 static void waiting_writer_dies(test_dir *p, int64_t *began) {
     actor *reader = actor_new(p, NULL), *writer = actor_new(p, NULL);
     actor *one = actor_new(p, NULL), *two = actor_new(p, NULL);
@@ -215,7 +215,7 @@ static void F46_permits_of_one_that_is_killed_come_back_at_once(void **state) {
     check_told(*state, one_of_permits_dies);
 }
 
-/* Who has become the first in line has to watch those inside whom it did not see before. */
+/* A waiter that becomes first in the queue must watch holders that it did not watch before. */
 static void other_of_permits_dies(test_dir *p, int64_t *began) {
     actor *one = actor_new(p, NULL), *two = actor_new(p, NULL);
     actor *first = actor_new(p, NULL), *second = actor_new(p, NULL);
@@ -225,7 +225,7 @@ static void other_of_permits_dies(test_dir *p, int64_t *began) {
     WAITS(second, PERMITS(2), WAIT);
     FREES(one);
     GETS(first);
-    t_sleep_ms(20); /* not so long that it would look by itself */
+    t_sleep_ms(20); /* shorter than its own check interval */
     kill_at(two, began);
     GETS(second);
 }
@@ -236,10 +236,11 @@ static void F46_who_becomes_the_first_in_line_is_told_of_deaths_inside(void **st
 
 /* ---- F46: killed between two steps ----------------------------------------------------------- */
 
-/* The calls that change a lock's file: after so many of them the process gets this signal. */
+/* The calls that change a lock's file. After `steps_left` of them the process gets
+   `step_signal`. */
 static atomic_int steps_left = -1;
 static atomic_int step_signal;
-static atomic_bool unwritable; /* every write fails, and all else works */
+static atomic_bool unwritable; /* every write fails, and everything else works */
 
 static void count_step(void) {
     if (atomic_load(&steps_left) >= 0 && atomic_fetch_sub(&steps_left, 1) == 0)
@@ -268,7 +269,8 @@ int __wrap_fcntl64(int fd, int command, ...) {
     return __real_fcntl64(fd, command, arg);
 }
 
-/* A deed with a signal in the middle of it: `token` says which, `number` before which step. */
+/* Runs an action with a signal in the middle: `token` is the signal, `number` the step before which
+   it comes. */
 static void signal_at_step(actor_action *what, actor_state *me, const actor_request *q,
                            actor_result *a) {
     actor_request plain = *q;
@@ -303,8 +305,8 @@ static void do_count_doomed(actor_state *me, const actor_request *q, actor_resul
 
 enum { STEPS_MAX = 100 };
 
-/* Killed in the middle of its deed: others are in the room, as they were, and a writer comes
-   when they go. */
+/* The process is killed in the middle of its action. The other holders are unaffected, and a writer
+   enters when they leave. */
 static bool dies_at(test_dir *p, const hf_options *first, bool alone, actor_action *what, int n) {
     actor *victim = actor_new(p, NULL), *reader = actor_new(p, NULL), *writer = actor_new(p, NULL);
     actor_result got;
@@ -355,7 +357,8 @@ static void F46_killed_at_any_step_of_a_downgrade(void **state) {
     check_deaths(*state, &(hf_options){WRITE_}, true, do_downgrade_doomed);
 }
 
-/* Taken when nobody is there, which makes the room, and killed: a mutex finds it free at once. */
+/* The process creates the kinds table and is killed. A mutex then finds the lock free
+   immediately. */
 static void F46_killed_at_any_step_of_making_the_room(void **state) {
     test_dir *p = *state;
     actor *other = actor_new(p, NULL);
@@ -380,7 +383,7 @@ static void F46_killed_at_any_step_of_making_the_room(void **state) {
     assert_false(died);
 }
 
-/* ---- F14: what cannot be written ------------------------------------------------------------- */
+/* ---- F14: failing writes --------------------------------------------------------------------- */
 
 static void do_upgrade_unwritten(actor_state *me, const actor_request *q, actor_result *a) {
     atomic_store(&unwritable, true);
@@ -413,8 +416,8 @@ static bool is_stopped(pid_t pid) {
     return read && state == 'T';
 }
 
-/* Stopped with the door in hand: nobody can look into the room, but nobody loses what it holds;
-   and all go on when it does. */
+/* A process is stopped while it has the entry lock. Nobody can read the table, but nobody loses a
+   hold. Everything continues when it does. */
 static void F03_one_that_is_stopped_at_the_door_costs_nobody_a_hold(void **state) {
     test_dir *p = *state;
     actor *holder = actor_new(p, NULL), *stopped = actor_new(p, NULL), *other = actor_new(p, NULL);
@@ -425,7 +428,7 @@ static void F03_one_that_is_stopped_at_the_door_costs_nobody_a_hold(void **state
     UNTIL(is_stopped(actor_pid(stopped)));
     assert_true(t_queue_holder(lock_path(p, LOCK)) != 0);
     check_says(IS(HF_UNREACHABLE, TRIES(other, READ_)).detail, "stopped");
-    t_sleep_ms(2000); /* more than a lease */
+    t_sleep_ms(2000); /* longer than a lease */
     assert_true(actor_holds(holder));
     actor_signal(stopped, SIGCONT);
     IS(HF_OK, actor_end(stopped));
@@ -433,8 +436,8 @@ static void F03_one_that_is_stopped_at_the_door_costs_nobody_a_hold(void **state
     assert_int_equal(DO(other, do_count).number, 3);
 }
 
-/* The first of all, who has yet to say in the file that there is a room: it is not taken for a
-   mutex. */
+/* The first process has not yet recorded in the file that there is a kinds table. It must not be
+   taken for a mutex. */
 static void F03_one_that_is_stopped_as_it_makes_the_room_is_no_holder(void **state) {
     test_dir *p = *state;
     actor *stopped = actor_new(p, NULL), *other = actor_new(p, NULL);
@@ -450,8 +453,8 @@ static void F03_one_that_is_stopped_as_it_makes_the_room_is_no_holder(void **sta
     TAKES(other, READ_);
 }
 
-/* One who looks, stopped before each of its steps, while a slot goes from one reader to another:
-   that is no damage. */
+/* A reader of the table is stopped before each of its steps, while a slot passes from one holder to
+   another. That must not count as damage. */
 static void F28_a_slot_that_changes_hands_while_one_looks_is_not_damaged(void **state) {
     test_dir *p = *state;
     bool stopped = true;
@@ -474,7 +477,8 @@ static void F28_a_slot_that_changes_hands_while_one_looks_is_not_damaged(void **
     assert_in_range(n, 2, STEPS_MAX - 1);
 }
 
-/* One who takes a slot or leaves it, stopped before each of its steps, while another looks. */
+/* A process that takes or leaves a slot is stopped before each of its steps, while another one
+   reads the table. */
 static void look_at_each_step(test_dir *p, actor_action *what) {
     bool stopped = true;
     int n = 0;
@@ -491,8 +495,7 @@ static void look_at_each_step(test_dir *p, actor_action *what) {
         IS(HF_OK, actor_end(one));
         actor_kill(one);
         actor_kill(looker);
-        assert_int_equal(unlink(lock_path(p, LOCK)),
-                         0); /* the next slot is one that was never used */
+        assert_int_equal(unlink(lock_path(p, LOCK)), 0); /* the next slot was never used */
     }
     assert_in_range(n, 2, STEPS_MAX - 1);
 }
@@ -502,7 +505,7 @@ static void F28_a_slot_that_is_being_taken_or_left_is_not_damaged(void **state) 
     look_at_each_step(*state, do_release_doomed);
 }
 
-/* As in a line of mutexes: the others go past it, and it gets its turn when it goes on. */
+/* As in a queue of mutexes: the others pass it, and it is served when it continues. */
 static void B08_a_stopped_first_waiter_of_the_room_is_passed_and_served_later(void **state) {
     test_dir *p = *state;
     actor *holder = actor_new(p, NULL), *stopped = actor_new(p, NULL), *next = actor_new(p, NULL);
@@ -518,7 +521,7 @@ static void B08_a_stopped_first_waiter_of_the_room_is_passed_and_served_later(vo
     GETS(stopped);
 }
 
-/* Waiting is an event: who waits for long asks now and then, and no more. */
+/* Waiting is driven by events: a long wait checks now and then, and no more. */
 static void B13_waiting_in_the_room_asks_seldom(void **state) {
     test_dir *p = *state;
     TAKES(actor_new(p, NULL), READ_);
@@ -530,7 +533,7 @@ static void B13_waiting_in_the_room_asks_seldom(void **state) {
     }
 }
 
-/* ---- B16: beside the mutex ------------------------------------------------------------------- */
+/* ---- B16: together with the mutex ------------------------------------------------------------ */
 
 static void B16_a_mutex_and_readers_are_served_in_order_of_arrival(void **state) {
     test_dir *p = *state;
@@ -561,7 +564,7 @@ static void B16_a_mutex_and_readers_are_served_in_order_of_arrival(void **state)
     GETS(last);
 }
 
-/* Each says its turn, and goes. */
+/* Each records its turn and leaves. */
 static struct {
     pthread_mutex_t mutex;
     int64_t turns;
@@ -587,7 +590,7 @@ static void do_turns(actor_state *me, const actor_request *q, actor_result *a) {
     pthread_mutex_unlock(&said.mutex);
 }
 
-/* They have their tickets from one open file, which does not see them. */
+/* They get their tickets through one open file, where they do not see each other. */
 static void B08_those_of_one_client_are_served_in_order_of_arrival(void **state) {
     static const uint32_t kinds[] = {HF_WRITE, HF_MUTEX, HF_UPGRADABLE, HF_WRITE};
     test_dir *p = *state;
@@ -634,8 +637,8 @@ static hf__head head_of(const test_dir *p) {
     return head;
 }
 
-/* When nobody is in the room any more, a mutex is as cheap as ever; and programs that know of no
-   room are kept out of a file that has one. */
+/* When the last holder of the kinds table has left, a mutex is as cheap as before. Programs that do
+   not know the table cannot use a file that has one. */
 static void B16_the_room_is_closed_when_the_last_has_left(void **state) {
     test_dir *p = *state;
     actor *a = actor_new(p, NULL);
@@ -651,7 +654,7 @@ static void B16_the_room_is_closed_when_the_last_has_left(void **state) {
     assert_int_equal(t_queue_holder(lock_path(p, LOCK)) != 0, 1);
 }
 
-/* Also when the clock is behind the last token; to clients that have not seen it. */
+/* Also if the clock is behind the last token, and with clients that have not seen it. */
 static void B28_tokens_grow_from_the_room_to_the_mutex_and_back(void **state) {
     test_dir *p = *state;
     uint64_t last = TAKES(actor_new(p, NULL), READ_) + 3600000000; /* an hour ahead */
@@ -710,7 +713,7 @@ static void B26_a_stopped_reader_obeys_when_it_goes_on(void **state) {
 
 enum { SLOTS_AT = 4096, SLOT_SIZE = 256 };
 
-/* Who renews sees the damage, and ends what it has: not before others have tried. */
+/* A holder that renews would see the damage and end its hold, before others have tried. */
 #define NEVER_LOOKS READ_, .lease_ms = 3600000, .flags = HF_NO_RENEW
 
 static void flip_byte(const test_dir *p, int64_t at) {
@@ -722,7 +725,7 @@ static void flip_byte(const test_dir *p, int64_t at) {
     close(fd);
 }
 
-/* Of a slot that counts: nobody gets in who should not, whatever is changed. */
+/* Whatever byte of an active slot is changed, nobody enters who should not. */
 static void F28_no_byte_of_a_slot_that_is_changed_lets_a_writer_in(void **state) {
     test_dir *p = *state;
     actor *reader = actor_new(p, NULL), *other = actor_new(p, NULL);
@@ -741,9 +744,9 @@ static void F28_no_byte_of_a_slot_that_is_changed_lets_a_writer_in(void **state)
     TAKES(other, WRITE_);
 }
 
-/* ---- What says that somebody is inside is gone ---- */
+/* ---- The records of the holders are gone ----------------------------------------------------- */
 
-/* The first two of the table. */
+/* The end of the first two slots of the table. */
 enum { TABLE_END = SLOTS_AT + 2 * SLOT_SIZE };
 
 static void read_all(const test_dir *p, unsigned char bytes[TABLE_END]) {
@@ -758,7 +761,7 @@ static void write_at(const test_dir *p, const void *bytes, size_t length, int64_
     close(fd);
 }
 
-/* Not another client, nor another owner of one that is inside. */
+/* Neither another client nor another owner of a client that holds the lock. */
 static void nobody_gets_in(actor *inside, actor *other, int64_t cut_at) {
     actor_result tried[] = {TRIES(other, WRITE_), TRIES(other, 0),
                             TRIES(inside, WRITE_, .owner = 7), DO(other, do_inspect),
@@ -832,12 +835,12 @@ static void F28_a_room_s_head_overwritten_with_zeros_lets_no_mutex_in(void **sta
     IS(HF_BUSY, TRIES(other, 0));
     IS(HF_BUSY, TRIES(other, WRITE_));
     assert_true(actor_holds(reader));
-    actor_kill(reader); /* who leaves writes the head anew */
+    actor_kill(reader); /* a leaving process rewrites the head */
     TAKES(other);
     assert_true(kinds_head_of(p).checksum != 0); /* the mutex has closed it */
 }
 
-/* The head says nothing of it, and the clock was set back since. */
+/* The head does not contain the token, and the clock was set back since. */
 static void B28_tokens_grow_beyond_those_inside(void **state) {
     static const char zeros[sizeof(hf__kinds_head)];
     test_dir *p = *state;
@@ -870,7 +873,7 @@ static void F25_readers_of_a_file_cut_to_nothing_are_told(void **state) {
     assert_int_equal(truncate(lock_path(p, LOCK), 0), 0);
     IS(HF_PROTOCOL, TRIES(other, 0));
     actor_lost(reader);
-    TAKES(other, WRITE_); /* as it is a new one then */
+    TAKES(other, WRITE_); /* because it is new then */
 }
 
 static void F25_a_reader_whose_slot_is_damaged_is_told_at_its_next_renewal(void **state) {
@@ -880,13 +883,13 @@ static void F25_a_reader_whose_slot_is_damaged_is_told_at_its_next_renewal(void 
     WAITS(waiter, WRITE_, WAIT);
     flip_byte(p, SLOTS_AT + (int)offsetof(hf__slot, token));
     actor_lost(reader);
-    hf_result r = actor_end(waiter).result; /* as it finds it before or after */
+    hf_result r = actor_end(waiter).result; /* depending on what it finds first */
     assert_true(r == HF_PROTOCOL || r == HF_OK);
     actor_kill(waiter);
-    TAKES(reader, WRITE_); /* nobody counts who does not live */
+    TAKES(reader, WRITE_); /* a dead holder does not count */
 }
 
-/* What nobody's range speaks for is nobody, whatever it says. */
+/* A slot without a locked range belongs to nobody, whatever it contains. */
 static void F28_slots_of_nobody_are_not_looked_at(void **state) {
     test_dir *p = *state;
     actor *a = actor_new(p, NULL);
@@ -933,7 +936,7 @@ static void F25_those_in_the_room_of_a_file_that_is_gone_move_on(void **state) {
     GETS(next);
 }
 
-/* Of the same client: what it had in the file that is gone is over when it takes the new one. */
+/* For one client: its hold in the removed file is over when it takes the lock in the new file. */
 static void F25_a_client_has_nothing_in_two_files_of_a_name(void **state) {
     test_dir *p = *state;
     actor *a = actor_new(p, NULL);

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A test that hangs is ended by SIGALRM: cmocka has printed its name by then. */
+/* SIGALRM ends a test that hangs. cmocka has printed its name by then. */
 enum { HANG_MS = 40000, DISMISS_MS = 1000, PATHS = 8 };
 
 /* ---- Around a test --------------------------------------------------------------------------- */
@@ -21,7 +21,7 @@ void file_begin(int argc, char **argv) {
     if (argc > 1) cmocka_set_test_filter(argv[1]);
 }
 
-/* The pattern has chosen: it must not also choose among the tests that children run as. */
+/* The pattern has selected the tests. It must not also filter the tests that children run as. */
 int file_all(void **state) {
     (void)state;
     cmocka_set_test_filter(NULL);
@@ -135,7 +135,7 @@ void mount_tmpfs(const char *path, const char *options) {
         t_fail("no tmpfs at %s: %s", path, strerror(errno));
 }
 
-/* ---- Deeds ----------------------------------------------------------------------------------- */
+/* ---- Actions --------------------------------------------------------------------------------- */
 
 static atomic_int losses;
 static hf_cancel *volatile cancel_on_signal;
@@ -180,7 +180,7 @@ void do_acquire(actor_state *me, const actor_request *q, actor_result *a) {
     me->holds[me->held++] = hold;
 }
 
-/* For races: a moment that begins when it is told to. */
+/* For races: a delay that can be chosen. */
 static void spin_us(int64_t us) {
     for (int64_t end = t_now_us() + us; us && t_now_us() < end;) {
     }
@@ -239,7 +239,7 @@ void do_until(actor_state *me, const actor_request *q, actor_result *a) {
 struct actor {
     test_dir *dir;
     t_proc *proc;
-    int socket_fd; /* a socket, of the test's side */
+    int socket_fd; /* the test's end */
 };
 
 typedef struct actor_start {
@@ -254,7 +254,7 @@ static void perform_request(actor_state *me, int socket_fd, const actor_request 
     if (send(socket_fd, &a, sizeof a, MSG_NOSIGNAL) != (ssize_t)sizeof a) t_fail("nobody listens");
 }
 
-/* Until it is told to end, by the end of the line. */
+/* Runs until the test closes the socket. */
 static int actor_main(void *arg) {
     actor_start *b = arg;
     static actor_state me;
@@ -315,7 +315,7 @@ actor_result actor_end(actor *a) {
     if (recv(a->socket_fd, &got, sizeof got, 0) == (ssize_t)sizeof got) return got;
     t_proc *proc = a->proc;
     forget(a);
-    t_fail("the actor ended, with status %d", t_proc_wait(proc, SOON_MS)); /* shows what it said */
+    t_fail("the actor ended, with status %d", t_proc_wait(proc, SOON_MS)); /* shows its output */
 }
 
 bool actor_survives(actor *a, actor_result *got) {
@@ -343,11 +343,12 @@ void actor_kill(actor *a) {
     (void)t_proc_wait(proc, SOON_MS);
 }
 
-/* It closes its client and ends, if it can; what is stuck after a failed test is killed. */
+/* It closes its client and ends if it can. A process that is stuck after a failed test is
+   killed. */
 static void end_actor(actor *a) {
     siginfo_t ended = {0};
     (void)shutdown(a->socket_fd,
-                   SHUT_RDWR); /* a close alone would not do: later actors have a copy */
+                   SHUT_RDWR); /* a close alone is not enough: later actors have a copy */
     t_proc_kill(a->proc, SIGCONT);
     for (int i = 0; i < DISMISS_MS && !ended.si_pid; i++) {
         (void)waitid(P_PID, (id_t)actor_pid(a), &ended, WEXITED | WNOHANG | WNOWAIT);
@@ -362,7 +363,7 @@ void actor_leaves(actor *a, int status) {
     assert_int_equal(t_proc_wait(proc, SOON_MS), status);
 }
 
-/* ---- What most tests say --------------------------------------------------------------------- */
+/* ---- Shorthands ------------------------------------------------------------------------------ */
 
 actor_result answer_is(hf_result expected, actor_result got, const char *what, const char *file,
                        int line) {

@@ -1,19 +1,20 @@
 /*
- * Everything at random, for a while: processes that acquire with all kinds of options, cancel,
- * re-enter, fork, break, open and close, while others of them are killed and stopped, and files are
- * swept. Then: no two ever held a lock at once, tokens grew, and nobody is stuck.
+ * Random operations for a while. Processes acquire with all kinds of options, cancel, re-enter,
+ * fork, break, open and close. Meanwhile some are killed or stopped, and files are swept. At the
+ * end: no two processes held a lock at once, tokens grew, and nobody is stuck.
  *
- * Nobody asks who is inside, for one that was stopped there cannot know. Instead each notes times
- * at which it held: the clock was read after the acquire, and hf_held said yes after that; the
- * clock was read, and hf_held still said yes. Between the two the lock was promised to be its own,
- * however long it was stopped before or after. Such spans of one lock must not overlap.
+ * A process that was stopped cannot know whether it was inside. Instead each process records spans.
+ * It reads the clock after the acquire, and hf_held must then be true. Later it reads the clock
+ * again, and hf_held must still be true. Between the two times the lock was its own, however long
+ * it was stopped before or after. Spans of one lock must not overlap.
  *
- * In another run they also read, write, upgrade and take permits, and spans overlap as kinds may.
+ * Another run also reads, writes, upgrades and takes permits. There, spans may overlap if their
+ * kinds may.
  *
- * Further runs stop nobody: there a free lock that is waited for is taken at once, whoever was
+ * Further runs stop nobody. There, a free lock with waiters must be taken immediately, whoever was
  * killed.
  *
- * $HOLDFAST_TEST_SEED repeats a run as far as the kernel does, $HOLDFAST_TEST_SECONDS sets its
+ * $HOLDFAST_TEST_SEED repeats a run as far as the kernel does. $HOLDFAST_TEST_SECONDS sets its
  * length.
  */
 #include "kit.h"
@@ -29,8 +30,8 @@ enum {
     CALM_SECONDS = 2,
     SPANS_MAX = 200000,
     CAPACITY = 3,
-    ENOUGH = 200,    /* spans, to say anything: a busy machine takes longer for them */
-    STUCK_MS = 20000 /* no wait of theirs is longer, by far */
+    ENOUGH = 200,    /* number of spans that a run needs; a busy machine takes longer */
+    STUCK_MS = 20000 /* far longer than any of their waits */
 };
 
 typedef struct held_span {
@@ -42,8 +43,8 @@ typedef struct held_span {
 
 typedef struct torture {
     char url[PATH_SIZE];
-    bool calm;  /* one lock, that all wait for; nobody is stopped */
-    bool kinds; /* all of them, not the mutex alone */
+    bool calm;  /* one lock that all wait for; nobody is stopped */
+    bool kinds; /* all kinds, not only the mutex */
     atomic_int over;
     atomic_int spanned;
     atomic_long results[32];
@@ -103,7 +104,7 @@ static void fork_child(torture_worker *w, hf_hold *hold) {
 static void reenter_lock(torture_worker *w, const char *name, const hf_options *o, hf_hold *hold) {
     hf_hold *again = NULL;
     hf_options options = {.owner = o->owner, .kind = o->kind};
-    if (o->kind == HF_PERMITS) return; /* they are not re-entered */
+    if (o->kind == HF_PERMITS) return; /* permits cannot be re-entered */
     hf_result r = hf_acquire(w->client, name, &options, &again);
     if (r != HF_OK) { /* unless the first was lost meanwhile */
         T_CHECK(!hf_held(hold));
@@ -118,12 +119,12 @@ static void extend_hold(torture_worker *w, hf_hold *hold) {
     if (r != HF_OK && r != HF_LOST) t_fail("an extension is %s", hf_result_name(r));
 }
 
-/* Somebody may be stopped in the door: then there is no answer. */
+/* A process may be stopped while it has the entry lock. Then there is no answer. */
 static bool may_be(const torture_worker *w, hf_result r) {
     return w->t->kinds && (r == HF_UNREACHABLE || r == HF_UNKNOWN_OUTCOME);
 }
 
-/* It may have been stopped itself for longer than an answer may take. */
+/* The worker itself may have been stopped for longer than the command timeout. */
 static bool came_late(const torture_worker *w, hf_result r) {
     return !w->t->calm && r == HF_UNKNOWN_OUTCOME;
 }
@@ -239,7 +240,7 @@ static int run_worker(void *arg) {
     return 0;
 }
 
-/* ---- The torturer ---------------------------------------------------------------------------- */
+/* ---- Faults ---------------------------------------------------------------------------------- */
 
 typedef struct worker_slot {
     torture_worker worker;
@@ -276,7 +277,7 @@ static void torment_worker(torture *t, worker_slot *c, uint64_t *rand) {
     if (what < 12) {
         kill_worker(t, c, rand);
     } else if (!t->calm && what < 18 &&
-               !c->stopped_until) { /* mostly for a moment, sometimes past a lease */
+               !c->stopped_until) { /* usually for a moment, sometimes past a lease */
         t_proc_kill(c->proc, SIGSTOP);
         c->stopped_until = t_now_ms() + (int64_t)draw_number(rand, what < 13 ? 2000 : 60);
     }
@@ -291,7 +292,7 @@ static void end_workers(torture *t, worker_slot *cells) {
     assert_int_equal(failed, 0);
 }
 
-/* ---- What came of it ------------------------------------------------------------------------- */
+/* ---- Checks ---------------------------------------------------------------------------------- */
 
 static int by_time(const void *a, const void *b) {
     const held_span *x = a, *y = b;
@@ -317,11 +318,11 @@ static bool is_exclusive(const held_span *s) {
     return s->kind == HF_MUTEX || s->kind == HF_WRITE;
 }
 
-/* What began before `s` and has not ended when it begins. */
+/* Spans that began before `s` and have not ended when it begins. */
 typedef struct overlap {
     const held_span *spans[4 * WORKERS];
     int count;
-    uint64_t last; /* the highest token of those who exclude */
+    uint64_t last; /* the highest token of the exclusive ones */
 } overlap;
 
 static void check_span(overlap *b, const held_span *s) {
@@ -329,7 +330,8 @@ static void check_span(overlap *b, const held_span *s) {
     int kept = 0;
     for (int i = 0; i < b->count; i++) {
         const held_span *other = b->spans[i];
-        if (other->to <= s->from || other->token == s->token) continue; /* over, or of one hold */
+        /* over, or of the same hold */
+        if (other->to <= s->from || other->token == s->token) continue;
         if (!may_overlap(s, other)) t_fail("two held n%d at once, for a time", s->name);
         permits += other->permits;
         b->spans[kept++] = other;
@@ -348,7 +350,7 @@ static int check_spans(torture *t) {
     overlap b = {.count = 0};
     for (int i = 0; i < count; i++) {
         const held_span *s = &t->spans[i];
-        if (!s->from) continue; /* killed as it was about to write it */
+        if (!s->from) continue; /* killed before it wrote the span */
         if (b.count && b.spans[b.count - 1]->name != s->name) b = (overlap){.count = 0};
         check_span(&b, s);
         held++;
@@ -366,7 +368,7 @@ static void check_nobody_is_stuck(test_dir *p) {
     }
 }
 
-/* How often the lock lay idle for as long as it takes a waiter to look again by itself. */
+/* Counts how often the lock was free for as long as a waiter takes to check by itself. */
 static int count_gaps(const torture *t) {
     int64_t last = 0;
     int gaps = 0;
@@ -416,7 +418,7 @@ static void B16_torture_of_all_kinds(void **state) {
     t_shared_free(t, sizeof *t);
 }
 
-/* The machine may be busy with something else, once or twice. */
+/* The machine may be busy with other work once or twice. */
 static void B20_no_wake_up_is_lost_to_those_who_are_killed(void **state) {
     torture *t = t_shared_new(sizeof *t);
     t->calm = true;
