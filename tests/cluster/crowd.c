@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-/* Whoever was inside before must be over, by its own word. */
+/* The hold of the previous client must be over, by its own clock. */
 static void enter(crowd *c, crowd_room *room, hf_hold *hold) {
     pthread_mutex_lock(&room->mutex);
     if (room->inside && hf_held(hold) && hf_held(room->inside)) atomic_fetch_add(&c->overlaps, 1);
@@ -14,7 +14,7 @@ static void enter(crowd *c, crowd_room *room, hf_hold *hold) {
     pthread_mutex_unlock(&room->mutex);
 }
 
-/* Not inside any more before it is released. */
+/* No longer inside before the release. */
 static void leave(crowd_room *room, hf_hold *hold) {
     pthread_mutex_lock(&room->mutex);
     if (room->inside == hold) {
@@ -24,7 +24,7 @@ static void leave(crowd_room *room, hf_hold *hold) {
     pthread_mutex_unlock(&room->mutex);
 }
 
-/* One acquisition; false: it is to be tried again, as a user would who is told that the store was away. */
+/* One acquire. False: try again, as a user would after a message that the store was away. */
 static bool visit(crowd *c, crowd_room *room, hf_client *client) {
     hf_hold *hold = NULL;
     const hf_options options = {.kind = room->kind, .wait_ms = HF_FOREVER};

@@ -73,7 +73,7 @@ void kit_in_line(int node, const char *name, int place) {
     T_WAIT_UNTIL(number(node, "LLEN hf:{%s}:q", name) == place, SOON_MS);
 }
 
-/* Also at a replica, which would else point at its primary. */
+/* READONLY, because a replica would redirect to its primary otherwise. */
 bool kit_has(int node, const char *name) {
     t_redis *redis = t_cluster_node(cluster, node);
     redisReply *reply = t_redis_try(redis, "READONLY");

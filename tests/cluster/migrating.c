@@ -1,7 +1,8 @@
 /*
- * cluster_migrating [TEST [MOVES]]: what a call does while the slot of its name is marked as migrating. A script that needs
- * several keys must not begin there: the server checks each of its commands, and a key that the script itself has deleted
- * counts as moved. Each test uses slots of its own and leaves none open.
+ * cluster_migrating [TEST [MOVES]]: calls on a name whose slot is marked as migrating. A script
+ * that needs several keys must not begin there. The server checks each of its commands, and a key
+ * that the script itself has deleted counts as moved. Each test uses slots of its own and leaves
+ * none migrating.
  */
 #include "crowd.h"
 
@@ -14,9 +15,10 @@ enum { FROM = 0, TO = 1, INSIDE_MS = 3, PAUSE_MS = 15, END_MS = 60000 };
 
 static int moves = 15;
 
-/* ---- One call on a slot that is open --------------------------------------------------------- */
+/* ---- One call on a migrating slot ------------------------------------------------------------ */
 
-/* Every key of the name exists and is on the source node, so the server itself refuses nothing at first. */
+/* Every key of the name exists on the source node, so the server itself refuses nothing at
+   first. */
 typedef struct migration {
     const char *name;
     int slot;
@@ -62,7 +64,7 @@ static void end(migration *s) {
     hf_close(s->client);
 }
 
-/* Run a call while the slot is open. It must be refused, with nothing done, until the slot has arrived. */
+/* Runs a call while the slot is migrating. It must change nothing until the slot has arrived. */
 static void call_while_open(migration *s, t_thread_fn *fn) {
     open_slot(s);
     t_threads *thread = t_threads_start(1, fn, s);
@@ -104,7 +106,7 @@ static void F37_a_release_hands_over_after_the_slot_has_arrived(void **state) {
     }
 }
 
-/* Whichever comes first: a waiter that does not listen at the new node yet is passed over. */
+/* In either order: a waiter that is not yet subscribed at the new node is passed over. */
 static void both_are_served(cluster_wait *one, cluster_wait *two, uint64_t token) {
     T_WAIT_UNTIL(t_threads_ended(one->thread) || t_threads_ended(two->thread), SOON_MS);
     bool swap = !t_threads_ended(one->thread);
@@ -117,7 +119,7 @@ static void both_are_served(cluster_wait *one, cluster_wait *two, uint64_t token
     }
 }
 
-/* The next of the same client goes to the end of the line by the same command. */
+/* The same command puts the next acquire of the same client at the end of the queue. */
 static void F37_a_release_with_a_successor_hands_over_after_the_slot_has_arrived(void **state) {
     static const uint32_t kinds[] = {HF_MUTEX, HF_WRITE};
     (void)state;
@@ -158,7 +160,7 @@ static void downgrade(int index, void *arg) {
     T_HF(HF_OK, hf_downgrade(((migration *)arg)->hold));
 }
 
-/* The reader that waits is the only one in line: the line is gone once it was served. */
+/* The waiting reader is alone in the queue, so the queue is gone after it was served. */
 static void F37_a_downgrade_admits_readers_after_the_slot_has_arrived(void **state) {
     (void)state;
     migration s;
@@ -179,7 +181,7 @@ static bool in_line_at_target(const migration *s) {
     return is;
 }
 
-/* Its call ends at once; its place in line is given up behind it, when the slot has arrived. */
+/* The call ends immediately. Its queue position is removed later, when the slot has arrived. */
 static void F37_a_waiter_leaves_the_line_after_the_slot_has_arrived(void **state) {
     (void)state;
     migration s;
@@ -278,7 +280,7 @@ static void F37_a_leader_publishes_after_the_slot_has_arrived(void **state) {
     end(&s);
 }
 
-/* It needs the lock's key alone, and goes on wherever that is. */
+/* An export needs only the lock's key, and works wherever that key is. */
 static void F37_a_hold_is_exported_and_adopted_while_its_slot_is_open(void **state) {
     (void)state;
     migration s;
@@ -299,7 +301,7 @@ static void F37_a_hold_is_exported_and_adopted_while_its_slot_is_open(void **sta
 
 /* ---- Under load ------------------------------------------------------------------------------ */
 
-/* Key by key, with calls in between. */
+/* Moves a slot key by key, with calls in between. */
 static void move_slowly(const char *name) {
     int slot = t_cluster_slot(name), from = t_cluster_owner(cluster, slot);
     int to = (from + 1 + rand() % (T_PRIMARIES - 1)) % T_PRIMARIES;
@@ -309,7 +311,7 @@ static void move_slowly(const char *name) {
     t_cluster_end_move(cluster, slot, from, to);
 }
 
-/* By the server itself, all keys together: Valkey 9 and later. */
+/* The server moves all keys together: Valkey 9 and later. */
 static void move_at_once(const char *name) {
     int slot = t_cluster_slot(name), from = t_cluster_owner(cluster, slot);
     int to = (from + 1 + rand() % (T_PRIMARIES - 1)) % T_PRIMARIES;

@@ -1,6 +1,6 @@
 /*
- * Finding a cluster: through any of the nodes that a URL names, under whatever name; with a password and over TLS; and
- * what is said of one that is none.
+ * Finding a cluster: through any node in the URL, under any host name, with a password, and over
+ * TLS. Also the errors if there is no cluster.
  */
 #include "kit.h"
 
@@ -27,7 +27,7 @@ static void refused(const char *where, hf_result result, const char *says) {
         t_fail("the detail should say \"%s\": %s", says, hf_error_detail());
 }
 
-/* A lock on each of its nodes, taken and handed on. */
+/* Takes a lock on each node and hands it over. */
 static void check(hf_client *client, hf_client *other) {
     for (int node = 0; node < T_PRIMARIES; node++) {
         const char *name = kit_name(node);
@@ -53,7 +53,7 @@ static void any_node_that_answers_will_do(void **state) {
     hf_close(client);
 }
 
-/* One that takes connections and does not answer holds nobody up. */
+/* A node that accepts connections and does not answer delays nobody. */
 static void a_node_that_says_nothing_is_passed_over(void **state) {
     (void)state;
     t_redis_stop(t_cluster_node(cluster, 0));
@@ -64,7 +64,7 @@ static void a_node_that_says_nothing_is_passed_over(void **state) {
     t_redis_cont(t_cluster_node(cluster, 0));
 }
 
-/* The nodes call each other by address. */
+/* The nodes know each other by address. */
 static void a_node_may_be_known_by_another_name(void **state) {
     (void)state;
     snprintf(url, sizeof url, "redis+cluster://localhost:%u", t_cluster_port(cluster, 2));
@@ -88,7 +88,7 @@ static void a_client_without_threads_finds_its_way(void **state) {
     hf_close(client);
 }
 
-/* ---- What is none ---------------------------------------------------------------------------- */
+/* ---- Not a cluster --------------------------------------------------------------------------- */
 
 static void nobody_there_is_said(void **state) {
     (void)state;
@@ -135,7 +135,7 @@ static int start_plain(void **state) {
 #ifdef CERTIFICATES
 static char dir[] = "/tmp/hf-cluster-tls-XXXXXX";
 
-/* To every node, and no other way to any. */
+/* TLS to every node, with plain ports closed. */
 static void F41_each_node_is_verified_and_logged_in_to(void **state) {
     (void)state;
     const char *hosts = strstr(t_cluster_url(cluster), "://") + 3;

@@ -1,6 +1,7 @@
 /*
- * cluster_torture ACQUISITIONS [SEED [OPTIONS]]: that many acquisitions of three locks, one on each primary, while every few
- * seconds something is done to a node or a slot. Nodes fail over by themselves. Prints what was done to whom.
+ * cluster_torture ACQUISITIONS [SEED [OPTIONS]]: runs that many acquires of three locks, one on
+ * each primary. Every few seconds a node or a slot gets a fault. Nodes fail over by themselves.
+ * Prints each fault and its node.
  */
 #include "crowd.h"
 
@@ -32,7 +33,7 @@ static int owner_of(const char *name) {
     return owner;
 }
 
-/* A lock that people want, and the node that has it. */
+/* A contended lock, and the node that has it. */
 static const char *some_room(int *owner) {
     const char *name = people.rooms[rand() % CROWD_ROOMS].name;
     *owner = owner_of(name);
@@ -46,7 +47,7 @@ static void await_other(const char *name, int from) {
     say("node %d is the primary of %s", to, name);
 }
 
-/* ---- What is done ---------------------------------------------------------------------------- */
+/* ---- Faults ---------------------------------------------------------------------------------- */
 
 static void kill_primary(void) {
     int from;
@@ -103,7 +104,7 @@ static void fail_over_in_good_order(void) {
     t_cluster_settled(cluster);
 }
 
-/* Slowly enough that those who want it come across a slot that is half way. */
+/* Moves so slowly that clients meet a migrating slot. */
 static void move_slot(void) {
     int from, to = -1;
     const char *name = some_room(&from);
@@ -118,7 +119,7 @@ static void move_slot(void) {
     } while (now);
     t_cluster_end_move(cluster, slot, from, to);
     say("moved the slot of %s, with %d keys, from node %d to node %d", name, moved, from, to);
-    /* and back, so that there is always another to move to */
+    /* and back, so that another one is always free to move to */
     t_sleep_ms(CALM_MS);
     t_cluster_move(cluster, slot, from);
     say("and back");
