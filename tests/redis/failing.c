@@ -1,7 +1,8 @@
 /*
- * Memory, descriptors and threads that cannot be had (F45): each allocation and each system call of
- * a life with a lock fails once, and then all from it on. Every call says HF_NOMEM or does without;
- * nothing is held wrongly, nothing leaks (the asan run looks), nothing hangs (the timeout does).
+ * Failing memory, descriptors and threads (F45). Each allocation and each system call of a scenario
+ * fails once, and then it and all later ones fail. Every call returns HF_NOMEM or works without the
+ * resource. No lock is held wrongly, nothing leaks (checked by the asan run), and nothing hangs
+ * (checked by the timeout).
  */
 #include "t.h"
 
@@ -9,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A lease that soon ends what could not be released, and times that keep nobody waiting. */
+/* A short lease, which ends locks that could not be released, and short timeouts. */
 #define OPTIONS  "lease=200ms&connect_timeout=2s&command_timeout=150ms&outage=150ms"
 #define LEASE_MS 200
 
@@ -21,7 +22,7 @@ struct store {
     char url[512];
     t_redis *redis;     /* NULL: memory, or */
     t_nodes *nodes;     /* a quorum */
-    hf_client *witness; /* of the same locks, in no trouble */
+    hf_client *witness; /* a client on the same locks, where nothing fails */
 };
 
 static struct store memory, redis, unix_redis, watched, quorum;
@@ -29,7 +30,7 @@ static t_redis *replica, *sentinel;
 
 enum { NODES = 3 };
 
-/* The witness has its keeper from before: later it takes nothing on other threads. */
+/* The witness has its background thread from before. Later it uses no other threads. */
 static void open_witness(struct store *s, const char *url) {
     hf_hold *hold;
     T_HF(HF_OK, hf_open(url, NULL, &s->witness));
@@ -37,7 +38,7 @@ static void open_witness(struct store *s, const char *url) {
     T_HF(HF_OK, hf_release(hold));
 }
 
-/* Through a Sentinel, with a replica that has to confirm. */
+/* Starts a store behind a Sentinel, with a replica that must confirm. */
 static void start_watched(void) {
     char of[64], monitor[96];
     const char *config[] = {of, NULL}, *watch[] = {monitor, NULL};
@@ -88,14 +89,14 @@ static int reset(void **state) {
     return 0;
 }
 
-/* ---- What the store says ---- */
+/* ---- The store's view ------------------------------------------------------------------------ */
 
 static uint64_t token_at(t_redis *node, const char *name) {
     const char *text = t_redis_str(node, "HGET hf:{%s} t", name);
     return text ? strtoull(text, NULL, 10) : 0;
 }
 
-/* That of two nodes; else of any that has one. */
+/* The token that two nodes agree on; otherwise that of any node that has one. */
 static uint64_t token_of_most(t_nodes *nodes, const char *name) {
     uint64_t a = token_at(t_nodes_at(nodes, 0), name), b = token_at(t_nodes_at(nodes, 1), name);
     uint64_t c = token_at(t_nodes_at(nodes, 2), name);
@@ -104,7 +105,7 @@ static uint64_t token_of_most(t_nodes *nodes, const char *name) {
     return a | b | c;
 }
 
-/* The token under which a lock is held, 0 if it is free. */
+/* The token under which a lock is held; 0 if it is free. */
 static uint64_t token_of(const struct store *s, const char *name) {
     uint64_t token = 0;
     t_exempt_begin();
@@ -126,7 +127,7 @@ static uint64_t token_in(const struct store *s) {
     return token_of(s, "n");
 }
 
-/* What was not released ends with its lease. */
+/* A lock that was not released ends with its lease. */
 static void assert_free_in_the_end(const struct store *s) {
     T_WAIT_UNTIL(token_in(s) == 0, WATCHDOG_MS);
 }
@@ -134,7 +135,7 @@ static void assert_free_in_the_end(const struct store *s) {
 /* ---- Calls that may fail ---- */
 
 static bool went_well(hf_result r, const char *what) {
-    /* HF_BUSY: an ask of before that came late to a node. */
+    /* HF_BUSY: an earlier acquire reached a node late. */
     return t_hf_did_without(r, what, (const hf_result[]){HF_NO_QUORUM, HF_BUSY, HF_OK});
 }
 
@@ -155,19 +156,20 @@ static hf_hold *try_acquire(const struct store *s, hf_client *client, const hf_o
     T_CHECK(made == (hold != NULL));
     if (made && hf_held(hold)) {
         uint64_t token = token_in(s);
-        T_CHECK(token == hf_fence(hold) || !hf_held(hold)); /* held is held, unless it is over */
+        /* a valid hold is held on the store too, unless it is over */
+        T_CHECK(token == hf_fence(hold) || !hf_held(hold));
     }
     return hold;
 }
 
-/* With a lease so short it may be over, if its renewal had no memory. */
+/* With such a short lease the hold may be over, if its renewal had no memory. */
 static void try_release(hf_hold *hold) {
     if (!hold) return;
     hf_result r = hf_release(hold);
     if (r != HF_LOST) (void)went_well(r, "hf_release");
 }
 
-/* ---- Lives with a lock ---- */
+/* ---- Scenarios ------------------------------------------------------------------------------- */
 
 static void open_and_close(void *arg) {
     hf_close(try_open(arg));
@@ -201,8 +203,8 @@ static void extend_and_watch(void *arg) {
     if (hold) {
         hf_result r = hf_extend(hold, LEASE_MS + 50);
         if (r != HF_LOST) (void)went_well(r, "hf_extend");
-        (void)hf_lost_fd(hold); /* -1 where none can be had */
-        hf_unref(hold);         /* releases, and waits for nobody */
+        (void)hf_lost_fd(hold); /* -1 if there is no descriptor */
+        hf_unref(hold);         /* releases without waiting */
     }
     hf_close(client);
     assert_free_in_the_end(s);
@@ -236,7 +238,7 @@ static void close_while_holding(void *arg) {
     assert_free_in_the_end(s);
 }
 
-/* All or nothing: what is not had leaves nothing held beyond its lease. */
+/* All or nothing: a failed acquire holds nothing for longer than its lease. */
 static void take_many(void *arg) {
     static const hf_request names[] = {
         {.name = "o"}, {.name = "n", .kind = HF_WRITE}, {.name = "m", .kind = HF_READ}};
@@ -272,7 +274,7 @@ static void cancel(void *arg) {
     hf_cancel_free(fired);
 }
 
-/* What was counted was counted, and who waits is told the truth. */
+/* Successful count-downs count, and a waiter gets the true value. */
 static void count_a_latch(void *arg) {
     uint32_t left = 0;
     hf_client *client = try_open(arg);
@@ -319,7 +321,7 @@ static int32_t count_one(const char *name, const hf_info *info, void *arg) {
     return 0;
 }
 
-/* What is in use is told, or that it cannot be. */
+/* Lists the names in use, or returns an error. */
 static void list_names(void *arg) {
     struct store *s = arg;
     int told = 0;
@@ -332,7 +334,7 @@ static void list_names(void *arg) {
     assert_free_in_the_end(s);
 }
 
-/* It has left or it has not; either way it is over in the end. */
+/* The export worked or it did not. In both cases the lock is free in the end. */
 static void leave_and_adopt(void *arg) {
     struct store *s = arg;
     char text[HF_EXPORT_MAX];
@@ -350,7 +352,7 @@ static void leave_and_adopt(void *arg) {
     assert_free_in_the_end(s);
 }
 
-/* The last ones have to do with kinds, latches, leaders and leaving, which a quorum lacks. */
+/* The last ones use kinds, latches, leaders and exports, which a quorum does not support. */
 static t_inject_fn *const lives[] = {
     open_and_close, acquire_and_release, reenter,    extend_and_watch,
     look_and_break, close_while_holding, cancel,     take_many,

@@ -1,4 +1,5 @@
-/* What a program around the library may do: exec, ignore no signal, be interrupted at any time (F43). */
+/* What a program that uses the library may do: exec, leave SIGPIPE at its default, receive signals
+   at any time (F43). */
 #include "t.h"
 
 #include <dirent.h>
@@ -36,7 +37,7 @@ static hf_client *open_client(void) {
 
 /* ---- exec ---- */
 
-/* How many descriptors this program was started with, beyond the first three. */
+/* Number of descriptors this program was started with, beyond the first three. */
 static int count_descriptors(void) {
     DIR *dir = opendir("/proc/self/fd");
     if (!dir) return 125;
@@ -109,7 +110,7 @@ static void test_F43_no_sigpipe(void **state) {
     int64_t until = t_now_ms() + t_patience(WATCHDOG_MS);
     hf_stats stats;
     do {
-        /* A try, for one that waits would make a second connection, to listen. */
+        /* A try, because a wait would open a second connection for notifications. */
         assert_int_not_equal(hf_try_lock(client, "n", &hold), HF_OK);
         t_sleep_ms(5);
         T_HF(HF_OK, hf_stats_get(client, &stats));
@@ -121,7 +122,7 @@ static void test_F43_no_sigpipe(void **state) {
     assert_true(stats.reconnects >= 4);
 }
 
-/* ---- A storm of signals ---- */
+/* ---- Many signals ---------------------------------------------------------------------------- */
 
 static atomic_long interruptions;
 

@@ -1,4 +1,5 @@
-/* What a user is told: by results and details for bad input, by the log, and never a secret (F41). */
+/* Texts for users: results and details for bad input, and log lines. They never contain a secret
+   (F41). */
 #include "t.h"
 
 #include <pthread.h>
@@ -63,7 +64,7 @@ static void forget(void) {
     pthread_mutex_unlock(&heard.mutex);
 }
 
-/* How many lines of a level contain the text. */
+/* Number of lines of a level that contain the text. */
 static int told(int32_t level, const char *text) {
     int count = 0;
     pthread_mutex_lock(&heard.mutex);
@@ -81,7 +82,7 @@ static int told_above(int32_t level) {
     return count;
 }
 
-/* With times that do not keep a test waiting for what was sent to a server that is no more. */
+/* Short timeouts, so that a test does not wait long for a server that is gone. */
 static hf_client_options logging(uint32_t level) {
     return (hf_client_options){.log = hear,
                                .log_arg = &heard,
@@ -90,7 +91,7 @@ static hf_client_options logging(uint32_t level) {
                                .outage_ms = 500};
 }
 
-/* A hold is lost over a restart of the server, and the log tells the story, by level. */
+/* A hold is lost in a restart of the server. The log reports it, by level. */
 static void live_through_a_restart(uint32_t level) {
     hf_client_options options = logging(level);
     hf_client *client;
@@ -103,7 +104,8 @@ static void live_through_a_restart(uint32_t level) {
     T_WAIT_UNTIL(told(HF_LOG_WARNING, "lost restart (token") == 1, WATCHDOG_MS);
     T_HF(HF_LOST, hf_release(hold));
     hf_close(client);
-    assert_true(told(HF_LOG_WARNING, T_HOST) >= 1); /* that the connection broke, and to whom */
+    /* says that the connection broke, and to which host */
+    assert_true(told(HF_LOG_WARNING, T_HOST) >= 1);
 }
 
 static void test_log_tells_by_level(void **state) {
@@ -184,8 +186,9 @@ static void test_ways_to_log_in(void **state) {
     take_and_release(url_with_file(write_file(SECRET)));
 }
 
-/* A password that is changed under a client: told as refused, and right again with the next. */
-/* A server that repeats what it was sent must not make us repeat it. */
+/* The password is changed while a client is open. It is refused, and works again with the new
+   one. */
+/* The server repeats what it was sent. Our texts must not. */
 static void test_F41_a_server_that_echoes_the_password(void **state) {
     (void)state;
     static const char *const echoes[] = {
@@ -299,7 +302,7 @@ static void test_F49_a_lease_below_the_round_trip(void **state) {
     t_proxy_free(far.proxy);
 }
 
-/* A client whose login took so long that a lease of SLOW_LEASE_MS would be refused by it. */
+/* A client whose login took so long that a lease of SLOW_LEASE_MS would be refused. */
 enum { SLOW_MS = 1000, SLOW_LEASE_MS = 2000 };
 
 static hf_client *log_in_slowly(struct far *far, const hf_client_options *options) {
@@ -316,8 +319,8 @@ static void leave_slow(struct far *far, hf_client *client) {
     t_proxy_free(far->proxy);
 }
 
-/* What was measured was one login, while the server or we stood still: it is measured again before a lease is refused
-   for it. */
+/* The round trip was measured during one login, while the server or this process was paused. It is
+   measured again before a lease is refused for it. */
 static void test_F49_one_slow_login_refuses_no_lease(void **state) {
     (void)state;
     static const int64_t waits[] = {0, 10000, HF_FOREVER};
@@ -369,7 +372,7 @@ static void test_F49_one_slow_login_refuses_no_lease_of_an_async_call(void **sta
     leave_slow(&far, client);
 }
 
-/* A store that is slow for the moment is waited for, like one that is away. */
+/* A store that is slow for a moment is waited for, like one that is away. */
 static void *acquire_in_thread(void *arg) {
     struct async *a = arg;
     hf_client *client = (hf_client *)a->hold;
@@ -391,7 +394,8 @@ static void test_F49_a_wait_rides_out_a_store_that_is_slow_for_the_moment(void *
     struct async a = {.hold = (hf_hold *)client};
     uint64_t before = t_proxy_bytes(far.proxy, T_TO_SERVER);
     assert_int_equal(pthread_create(&thread, NULL, acquire_in_thread, &a), 0);
-    /* It has measured, and found the store too slow: the second is sent when the first was answered. */
+    /* It has measured, and found the store too slow. It sends the second request after the answer
+       to the first. */
     for (int i = 0; i < 2; i++) {
         t_proxy_wait_bytes(far.proxy, T_TO_SERVER, before + 1, WATCHDOG_MS);
         before = t_proxy_bytes(far.proxy, T_TO_SERVER);
@@ -403,7 +407,7 @@ static void test_F49_a_wait_rides_out_a_store_that_is_slow_for_the_moment(void *
     leave_slow(&far, client);
 }
 
-/* The same when it is the client's own lease: at the latest when it is used. */
+/* The same for the client's default lease: reported at the latest when the lease is used. */
 static void test_F49_a_default_lease_below_the_round_trip(void **state) {
     (void)state;
     struct far far;
