@@ -1,6 +1,6 @@
 /*
- * Failovers, by killing and stopping real primaries under real Sentinels. One set of nodes serves all
- * tests; each leaves them complete.
+ * Failovers: real primaries under real Sentinels are killed and stopped. One set of nodes serves
+ * all tests; each test leaves it complete.
  */
 #include "crowd.h"
 
@@ -32,7 +32,7 @@ static int primary_now(void) {
     return primary;
 }
 
-/* Kill or stop the primary; the node that has taken its place. */
+/* Kills or stops the primary. Returns the node that replaced it. */
 static int kill_primary(int from) {
     t_redis_kill9(t_sentinel_node(set, from));
     int to = t_sentinel_failed_over(set, from);
@@ -53,7 +53,7 @@ static void revive(int node) {
     printf("           restarted node %d\n", node);
 }
 
-/* Whether a node has the lock: 1 or 0, or -1: it does not say just now. */
+/* Whether a node has the lock: 1, 0, or -1 if it does not answer now. */
 static int has_lock(int node) {
     redisReply *reply = t_redis_try(t_sentinel_node(set, node), "EXISTS " KEY);
     int has = reply && reply->type == REDIS_REPLY_INTEGER ? (int)reply->integer : -1;
@@ -107,7 +107,7 @@ static void F31_a_hold_survives_a_failover_that_kept_it(void **state) {
     T_HF(HF_OK, hf_stats_get(client, &stats));
     uint64_t renewed = stats.renewed;
     int from = primary_now(), to = kill_primary(from);
-    do T_HF(HF_OK, hf_stats_get(client, &stats)); /* after a reconnect it is renewed at once */
+    do T_HF(HF_OK, hf_stats_get(client, &stats)); /* after a reconnect it is renewed immediately */
     while (stats.renewed == renewed && (t_sleep_ms(2), hf_held(hold)));
     assert_int_equal(hf_held(hold), 1);
     hf_client *other = open_client();
@@ -119,7 +119,7 @@ static void F31_a_hold_survives_a_failover_that_kept_it(void **state) {
     revive(from);
 }
 
-/* Replicas that can be made to differ from their primary, as if they were behind it. */
+/* Changes the replicas so that they differ from their primary, as if they were behind it. */
 static void on_replicas(const char *format, const char *arg, size_t length) {
     int primary = primary_now();
     for (int i = 0; i < T_NODES; i++) {
@@ -149,7 +149,7 @@ static void F31_a_hold_that_a_failover_lost_is_told_at_once(void **state) {
     revive(from);
 }
 
-/* The successor of a primary never heard of the release. */
+/* The new primary does not know of the release. */
 static void F38_a_release_that_a_failover_forgot_is_repeated(void **state) {
     (void)state;
     hf_client *client = open_client();
@@ -182,7 +182,8 @@ static void F32_two_failovers_in_mid_contention(void **state) {
     crowd_await(&c, ACQUISITIONS / 2, T_FAILOVER_MS);
     stop_primary(stopped);
     crowd_await(&c, ACQUISITIONS * 3 / 4, T_FAILOVER_MS);
-    t_redis_cont(t_sentinel_node(set, stopped)); /* it goes on as a primary until it is told */
+    /* it acts as a primary until a Sentinel demotes it */
+    t_redis_cont(t_sentinel_node(set, stopped));
     crowd_end(&c, T_FAILOVER_MS);
     t_sentinel_rejoined(set, stopped);
 }

@@ -1,6 +1,6 @@
 /*
- * What Sentinels and nodes say, and whom to believe: single Sentinels that are told what to say, over nodes
- * that are told what to be. The failovers proper are in failover.c.
+ * Conflicting answers of Sentinels and nodes, and which of them to believe. The tests set up the
+ * answers of single Sentinels and the roles of the nodes. Real failovers are in failover.c.
  */
 #include "t.h"
 
@@ -22,7 +22,7 @@ static t_redis *start_node(void) {
     return t_redis_start(&(t_redis_options){.config = config});
 }
 
-/* Alone it never fails over: it goes on saying this. */
+/* A single Sentinel never fails over, so its answer does not change. */
 static t_redis *sentinel_at(uint16_t port, const t_redis *node, int epoch, const char *password,
                             const char *const *more) {
     char monitor[128], at[64];
@@ -64,14 +64,14 @@ static bool has_lock(t_redis *node) {
     return t_redis_int(node, "EXISTS " KEY) == 1;
 }
 
-/* Where a lock that is taken now is kept. */
+/* Whether a lock taken now is stored on this node. */
 static bool takes_at(hf_client *client, t_redis *node) {
     hf_hold *hold = NULL;
     hf_result result =
         hf_acquire(client, LOCK, &(hf_options){.wait_ms = t_patience(SOON_MS)}, &hold);
     if (result != HF_OK) return false;
     bool there = has_lock(node);
-    (void)hf_release(hold); /* it may be lost with a node that is left */
+    (void)hf_release(hold); /* it may be lost with a node that the client leaves */
     return there;
 }
 
@@ -82,7 +82,7 @@ static void refused(const char *url, hf_result result, const char *says) {
         t_fail("the detail should say \"%s\": %s", says, hf_error_detail());
 }
 
-/* A line of the log that is waited for. */
+/* A log line that the test waits for. */
 typedef struct {
     const char *says;
     atomic_bool heard;
@@ -100,7 +100,7 @@ static hf_client *open_to_hear(const char *url, a_line *awaited) {
     return client;
 }
 
-/* ---- Whom to believe ------------------------------------------------------------------------- */
+/* ---- Which Sentinel to believe --------------------------------------------------------------- */
 
 static void F33_a_sentinel_that_is_behind_the_others_is_not_believed(void **state) {
     (void)state;
@@ -115,7 +115,7 @@ static void F33_a_sentinel_that_is_behind_the_others_is_not_believed(void **stat
     assert_true(has_lock(new) && !has_lock(old));
     T_HF(HF_OK, hf_release(hold));
     hf_close(client);
-    /* Who asks it first is soon told better. */
+    /* A client that asks this Sentinel first soon gets the newer answer. */
     client = open_at(url_of(behind, knows, ""));
     T_WAIT_UNTIL(takes_at(client, new), SOON_MS);
     T_CHECK(takes_at(client, new));
@@ -124,7 +124,7 @@ static void F33_a_sentinel_that_is_behind_the_others_is_not_believed(void **stat
     for (int i = 0; i < 4; i++) t_redis_free(all[i]);
 }
 
-/* Two of them say less than was known: it is what they begin anew with. */
+/* Two of them report a lower epoch than the known one. The client starts again from it. */
 static void a_history_that_most_have_forgotten_is_over(void **state) {
     (void)state;
     t_redis *old = start_node(), *new = start_node();
@@ -136,7 +136,7 @@ static void a_history_that_most_have_forgotten_is_over(void **state) {
     t_redis_free(second);
     first = sentinel_at(ports[0], new, 0, NULL, NULL);
     second = sentinel_at(ports[1], new, 0, NULL, NULL);
-    t_redis_kill9(old); /* so that they are asked at once */
+    t_redis_kill9(old); /* so that the Sentinels are asked immediately */
     T_WAIT_UNTIL(takes_at(client, new), SOON_MS);
     hf_close(client);
     t_redis *all[] = {first, second, old, new};
@@ -164,7 +164,7 @@ static void F32_a_node_that_says_it_is_a_replica_is_not_used(void **state) {
     for (int i = 0; i < 4; i++) t_redis_free(all[i]);
 }
 
-/* It changes its role and keeps its connections: it is the answer that says so. */
+/* The node changes its role and keeps its connections. Only its answer shows it. */
 static void F32_a_primary_that_becomes_read_only_is_left(void **state) {
     (void)state;
     t_redis *old = start_node(), *new = start_node();
@@ -181,7 +181,8 @@ static void F32_a_primary_that_becomes_read_only_is_left(void **state) {
     for (int i = 0; i < 3; i++) t_redis_free(all[i]);
 }
 
-/* It has the old address, says that it is a primary, and a Sentinel that has not heard yet names it. */
+/* The node has the old address and says that it is a primary. A Sentinel that is behind names
+   it. */
 static void F32_an_old_primary_that_is_back_without_data_is_not_gone_back_to(void **state) {
     (void)state;
     t_redis *old = start_node(), *new = start_node();
@@ -191,10 +192,10 @@ static void F32_an_old_primary_that_is_back_without_data_is_not_gone_back_to(voi
     T_CHECK(takes_at(client, old));
     t_redis_free(knows);
     knows = sentinel_at(port, new, 2, NULL, NULL);
-    t_redis_stop(knows); /* it takes its time to say so */
+    t_redis_stop(knows); /* its answer is late */
     t_redis_restart(old);
     for (int64_t end = t_now_ms() + 400; t_now_ms() < end; t_sleep_ms(5))
-        assert_int_equal(t_redis_int(old, "DBSIZE"), 0); /* nobody so much as registers */
+        assert_int_equal(t_redis_int(old, "DBSIZE"), 0); /* no client has even registered */
     t_redis_cont(knows);
     T_CHECK(takes_at(client, new));
     assert_int_equal(t_redis_int(old, "DBSIZE"), 0);
@@ -220,7 +221,7 @@ static void a_client_without_threads_follows_too(void **state) {
     for (int i = 0; i < 3; i++) t_redis_free(all[i]);
 }
 
-/* The successor of a primary has the lock still, which was released. */
+/* The new primary still has the lock, which was released. */
 static void F38_a_release_that_was_forgotten_is_repeated(void **state) {
     (void)state;
     t_redis *old = start_node(), *new = start_node(), *sentinel = sentinel_of(old, 1);
@@ -243,7 +244,7 @@ static void F38_a_release_that_was_forgotten_is_repeated(void **state) {
 
 /* ---- Messages -------------------------------------------------------------------------------- */
 
-/* The steps of a fake Sentinel that is asked. */
+/* The steps of a fake Sentinel that answers a query. */
 static void say(char *out, size_t size, uint16_t port, int epoch) {
     snprintf(out, size,
              "EXPECT MASTER\nSEND *2\\r\\n$12\\r\\nconfig-epoch\\r\\n$1\\r\\n%d\\r\\n\n"
@@ -271,7 +272,7 @@ static void a_failover_is_followed_by_message(void **state) {
     hf_hold *hold = take(client);
     T_CHECK(has_lock(old));
     T_WAIT_UNTIL(!hf_held(hold), SOON_MS);
-    /* By asking alone it would be known, too, but later. */
+    /* Polling would find it too, but later. */
     T_WAIT_UNTIL(atomic_load(&told.heard), SOON_MS);
     (void)hf_release(hold);
     T_CHECK(takes_at(client, new));
@@ -282,7 +283,7 @@ static void a_failover_is_followed_by_message(void **state) {
     t_redis_free(new);
 }
 
-/* ---- Getting in ------------------------------------------------------------------------------ */
+/* ---- Login ----------------------------------------------------------------------------------- */
 
 static void write_password(char path[64], const char *password) {
     snprintf(path, 64, "/tmp/hf-sentinel-password-XXXXXX");
@@ -309,7 +310,7 @@ static void sentinels_have_a_password_of_their_own(void **state) {
     snprintf(url, sizeof url,
              "redis+sentinel://:false@" T_HOST ":%u/" T_PRIMARY "?sentinel_password_file=%s",
              t_redis_port(sentinel), path);
-    refused(url, HF_REFUSED, "check user and password"); /* at once, by the node */
+    refused(url, HF_REFUSED, "check user and password"); /* immediately, by the node */
     unlink(path);
     snprintf(url, sizeof url,
              "redis+sentinel://:noisy@" T_HOST ":%u/" T_PRIMARY "?sentinel_password=wrong",
@@ -320,7 +321,7 @@ static void sentinels_have_a_password_of_their_own(void **state) {
     t_redis_free(node);
 }
 
-/* The users of docs/TOPOLOGIES.md, who may do just what it takes. */
+/* The users of docs/TOPOLOGIES.md have exactly the required rights. */
 static void users_need_few_rights(void **state) {
     (void)state;
     static const char *const users[] = {
@@ -386,7 +387,7 @@ static int add_tls(char lines[6][URL_MAX], const char **config, uint16_t port) {
     return 5;
 }
 
-/* To Sentinels and nodes alike, and no other way to either. */
+/* TLS to Sentinels and nodes, with plain ports closed. */
 static void F41_both_are_spoken_to_over_tls(void **state) {
     (void)state;
     char lines[2][6][URL_MAX], monitor[128], url[URL_MAX];
