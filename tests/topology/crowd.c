@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-/* Whoever was inside before must be over, by its own word. */
+/* The hold of the previous client must be over, by its own clock. */
 static void enter(crowd *c, hf_hold *hold) {
     pthread_mutex_lock(&c->mutex);
     if (c->inside && hf_held(hold) && hf_held(c->inside)) atomic_fetch_add(&c->overlaps, 1);
@@ -14,7 +14,7 @@ static void enter(crowd *c, hf_hold *hold) {
     pthread_mutex_unlock(&c->mutex);
 }
 
-/* Not inside any more before it is released. */
+/* No longer inside before the release. */
 static void leave(crowd *c, hf_hold *hold) {
     pthread_mutex_lock(&c->mutex);
     if (c->inside == hold) {
@@ -24,13 +24,13 @@ static void leave(crowd *c, hf_hold *hold) {
     pthread_mutex_unlock(&c->mutex);
 }
 
-/* HF_REFUSED: somebody else answers in its place, who cannot show that it is the server. */
+/* HF_REFUSED: another server answers at the address and cannot prove its identity. */
 static bool is_away(hf_result result) {
     return result == HF_UNREACHABLE || result == HF_UNKNOWN_OUTCOME || result == HF_NO_QUORUM ||
            result == HF_REFUSED;
 }
 
-/* One acquisition; false: it is to be tried again, as a user would who is told that the store was away. */
+/* One acquire. False: try again, as a user would after a message that the store was away. */
 static bool visit(crowd *c, hf_client *client) {
     hf_hold *hold = NULL;
     hf_result result = hf_acquire(client, "crowd", &(hf_options){.wait_ms = HF_FOREVER}, &hold);

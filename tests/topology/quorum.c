@@ -1,6 +1,6 @@
 /*
- * Five servers that know nothing of each other, of which one or two at a time are killed and come back
- * empty (F24), are stopped, or lose their connections. Before the next is done all may vote again.
+ * Five independent servers. One or two at a time are killed and come back empty (F24), are stopped,
+ * or lose their connections. Before the next fault all nodes may vote again.
  */
 #include <stdio.h>
 
@@ -8,7 +8,7 @@
 
 enum {
     NODES = 5,
-    YOUNG_S = 5 /* the delay, a second that is not counted, and one that is rounded */
+    YOUNG_S = 5 /* the delay, one second that is not counted, and one for rounding */
 };
 
 static t_nodes *nodes;

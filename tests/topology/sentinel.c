@@ -1,6 +1,6 @@
 /*
- * Three Sentinels over a primary and two replicas, one of which must confirm: primaries, replicas and
- * Sentinels are killed, stopped and restarted (F31, F32, F33, F36, F38).
+ * Three Sentinels over a primary and two replicas, one of which must confirm. Primaries, replicas
+ * and Sentinels are killed, stopped and restarted (F31, F32, F33, F36, F38).
  */
 #include "topology.h"
 

@@ -1,7 +1,7 @@
 /*
- * One server that writes all to its disk (F23), plain and over TLS. It is killed and restarted, stopped, and its
- * connections are ended, those for messages alone too (F56). Over TLS it comes back for a while with the
- * certificate of another host, and nobody goes in (F41).
+ * One server that writes everything to disk (F23), plain and over TLS. It is killed and restarted
+ * or stopped, and its connections are closed, sometimes only those for notifications (F56). Over
+ * TLS it sometimes comes back with the certificate of another host, and no client accepts it (F41).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,7 +69,7 @@ const topology topology_single = {"single", "lease=10s&outage=90s&command_timeou
 
 static char directory[] = "/tmp/hf-topology-tls-XXXXXX", tls_options[256];
 
-/* The server has the certificate of the name `current`, which is one or another. */
+/* The server uses the certificate `current`, a link to the one of this name. */
 static void have_certificate(const char *name) {
     char command[512];
     snprintf(command, sizeof command, "cd %s && cp %s.crt current.crt && cp %s.key current.key",

@@ -1,7 +1,8 @@
 /*
- * topology_torture NAME [ACQUISITIONS [SEED [OPTIONS]]]: that many acquisitions of one lock on a topology,
- * while every few seconds something is done to one of its servers. Prints what was done to whom. It fails if
- * two are inside at once by their own deadlines, a token does not grow, or somebody is not served.
+ * topology_torture NAME [ACQUISITIONS [SEED [OPTIONS]]]: runs that many acquires of one lock on a
+ * deployment, with a fault of one of its servers every few seconds. Prints each fault. It fails if
+ * two clients are inside at once by their own deadlines, a token does not grow, or a client is not
+ * served.
  */
 #include <stdio.h>
 #include <stdlib.h>
