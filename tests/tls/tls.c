@@ -1,6 +1,6 @@
 /*
- * rediss:// against a real server with throw-away certificates (F41): who is accepted, who is not, and
- * that the lock behind it is the same lock.
+ * rediss:// against a real server with temporary certificates (F41): which servers and clients are
+ * accepted, and that the lock behind TLS is the same lock.
  */
 #include "t.h"
 
@@ -23,7 +23,7 @@ typedef struct server {
     uint16_t port;
 } server;
 
-/* A server that speaks TLS with this certificate, and trusts ours for clients. */
+/* A server with this TLS certificate, which trusts our certificate for clients. */
 static server start_with(const char *certificate, const char *clients, const char *protocols) {
     server s = {.port = t_net_free_port()};
     char lines[4][URL_MAX];
@@ -53,7 +53,7 @@ static const char *trust_ca(void) {
     return option;
 }
 
-/* Those who listen for their turn. */
+/* Number of subscribed clients. */
 static int64_t listeners(t_redis *redis) {
     redisReply *reply = t_redis_cmd(redis, "PUBSUB CHANNELS hf:c:*");
     int64_t count = (int64_t)reply->elements;
@@ -80,7 +80,8 @@ static void refused(const char *url, hf_result result, const char *says) {
         t_fail("the detail should say \"%s\": %s", says, hf_error_detail());
 }
 
-/* Take, look through the plain port, re-take after a cut of the connection, release. */
+/* Takes a lock, checks it through the plain port, takes it again after a broken connection,
+   releases it. */
 static void lock_through(server s, const char *url) {
     hf_client *client;
     hf_hold *hold;
@@ -184,7 +185,7 @@ static void a_client_certificate_is_shown_where_it_is_wanted(void **state) {
     t_redis_free(s.redis);
 }
 
-/* Records of every size, cut anywhere, and a broken connection in between. */
+/* TLS records of every size, cut anywhere, and a broken connection in between. */
 static void a_hold_outlives_a_broken_tls_connection(void **state) {
     (void)state;
     server s = start("good", false);
@@ -209,7 +210,8 @@ static void a_hold_outlives_a_broken_tls_connection(void **state) {
 
 /* ---- Protocol ---- */
 
-/* The environment allows all that OpenSSL has (see main): it is the client that does not. */
+/* The environment allows every version that OpenSSL has (see main). So the client itself must
+   refuse. */
 static void F41_nothing_below_tls_1_2_is_spoken(void **state) {
     (void)state;
     server s = start_with("good", "tls-auth-clients no", "tls-protocols \"TLSv1.1\"");
@@ -226,7 +228,7 @@ static void F41_nothing_below_tls_1_2_is_spoken(void **state) {
     t_redis_free(s.redis);
 }
 
-/* It has two certificates, and shows the good one to who names the host. */
+/* The server has two certificates, and shows the good one only to clients that name the host. */
 static int serve_two_hosts(void *arg) {
     char port[8], file[4][URL_MAX];
     static const char *const names[] = {"other-host.crt", "other-host.key", "good.crt", "good.key"};
@@ -237,7 +239,7 @@ static int serve_two_hosts(void *arg) {
     return 1;
 }
 
-/* Once it has shown that, it is of no use as a lock server. */
+/* After the handshake it does not work as a lock server. */
 static void the_name_of_the_host_is_sent(void **state) {
     (void)state;
     server s = {.port = t_net_free_port()};
@@ -253,7 +255,7 @@ static void the_name_of_the_host_is_sent(void **state) {
 
 /* ---- Deadlines ---- */
 
-/* Says so much, takes whatever comes, and goes on saying nothing. */
+/* The server sends so much, reads everything, and sends nothing more. */
 static void stalls_after(const char *said) {
     char steps[256], url[2 * URL_MAX];
     snprintf(steps, sizeof steps, "%sEXPECT_CLOSE", said);
@@ -268,10 +270,11 @@ static void stalls_after(const char *said) {
 static void F17_a_handshake_that_stalls_ends_with_its_time(void **state) {
     (void)state;
     stalls_after("");
-    stalls_after("SEND \\x16\\x03\\x03\\x00\\x7a\\x02\n"); /* the head of a record, no more */
+    /* the head of a record, and nothing else */
+    stalls_after("SEND \\x16\\x03\\x03\\x00\\x7a\\x02\n");
 }
 
-/* The connection is made anew, and the server stalls in the handshake of it. */
+/* The client reconnects, and the server stalls in that handshake. */
 static void F17_a_call_ends_in_time_while_a_handshake_stalls(void **state) {
     (void)state;
     server s = start("good", false);
@@ -296,7 +299,7 @@ static void F17_a_call_ends_in_time_while_a_handshake_stalls(void **state) {
     t_redis_free(s.redis);
 }
 
-/* Waiting: who stands in line hears of its turn over TLS, too. */
+/* A queued waiter gets its notification over TLS, too. */
 static void a_lock_is_handed_over_through_tls(void **state) {
     (void)state;
     server s = start("good", false);
@@ -317,7 +320,7 @@ static void a_lock_is_handed_over_through_tls(void **state) {
     t_redis_free(s.redis);
 }
 
-/* A handshake with the server, over a connection of our own. */
+/* A handshake with the server, over our own connection. */
 static hf__tls *shake_hands(const hf__url *url, int fd) {
     char bytes[4096], *detail = NULL;
     hf__buffer out, plain;
@@ -338,11 +341,11 @@ static hf__tls *shake_hands(const hf__url *url, int fd) {
 }
 
 static size_t in_use(void) {
-    struct mallinfo2 all = mallinfo2(); /* zeros under a sanitizer, which has a heap of its own */
+    struct mallinfo2 all = mallinfo2(); /* zeros under a sanitizer, which has its own heap */
     return all.uordblks + all.hblkhd;
 }
 
-/* Of what was to be sent at once, however much, nothing stays behind. */
+/* After a large burst of data is sent, none of its memory is kept. */
 static void a_burst_is_not_kept_in_memory(void **state) {
     enum { BURST = 8 << 20, KEPT_MAX = 256 << 10 };
     (void)state;
@@ -374,7 +377,7 @@ static void run(const char *program, const char *argument) {
     if (system(command) != 0) t_fail("failed: %s", command);
 }
 
-/* What OpenSSL would refuse by itself is allowed here, so that what is refused is by our doing. */
+/* Allows everything that OpenSSL would refuse by itself, so a refusal is our own. */
 static void allow_all_protocols(void) {
     char path[URL_MAX];
     snprintf(path, sizeof path, "%s/openssl.cnf", dir);
@@ -401,7 +404,7 @@ static int remove_certificates(void **state) {
     return 0;
 }
 
-/* Each node is verified by itself: one that is not who it should be has no vote. */
+/* Each node is verified separately. A node with a wrong identity has no vote. */
 static void F41_the_nodes_of_a_quorum_are_verified(void **state) {
     (void)state;
     server nodes[] = {start("good", false), start("good", false), start("other-host", false)};
