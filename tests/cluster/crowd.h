@@ -21,7 +21,7 @@ typedef struct crowd_room {
     uint64_t token;
 } crowd_room;
 
-typedef struct crowd {
+typedef struct cluster_crowd {
     hf_client *clients[CROWD_CLIENTS];
     crowd_room rooms[CROWD_ROOMS];
     t_threads *threads;
@@ -29,18 +29,19 @@ typedef struct crowd {
     int inside_ms;
     atomic_int begun, served, lost, troubled, unknown;
     atomic_int overlaps, backwards; /* violations: both must stay 0 */
-} crowd;
+} cluster_crowd;
 
 /* `kinds`: one per lock, or NULL for mutexes. */
-void crowd_start(crowd *c, const char *options, const uint32_t *kinds, int wanted, int inside_ms);
+void crowd_start(cluster_crowd *c, const char *options, const uint32_t *kinds, int wanted,
+                 int inside_ms);
 
 /* Waits until at least `served` acquires were served. */
-void crowd_await(crowd *c, int served, int64_t deadline_ms);
+void crowd_await(cluster_crowd *c, int served, int64_t deadline_ms);
 
 /* Begins no more acquires. Those that have begun must still be served. */
-void crowd_stop(crowd *c);
+void crowd_stop(cluster_crowd *c);
 
 /* Waits until all were served, and checks the rules. */
-void crowd_end(crowd *c, int64_t deadline_ms);
+void crowd_end(cluster_crowd *c, int64_t deadline_ms);
 
 #endif

@@ -35,12 +35,12 @@ typedef struct cluster_wait {
 
 /* Begins it; waits until it is in the node's queue, at this position. */
 void kit_begin(cluster_wait *w, hf_client *client, const char *name, const hf_options *options);
-void kit_in_line(int node, const char *name, int place);
+void kit_await_queued(int node, const char *name, int place);
 hf_result kit_end_wait(cluster_wait *w);
 
 /* Whether the node has the lock's key; the number of subscribers there for this name. */
 bool kit_has(int node, const char *name);
-int kit_listeners(int node, const char *name);
+int kit_subscribers(int node, const char *name);
 
 /* How many errors of this kind ("MOVED") a node has returned. */
 int64_t kit_errors(int node, const char *kind);

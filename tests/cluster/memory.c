@@ -46,7 +46,7 @@ static int tear_down(void **state) {
     return 0;
 }
 
-static int reset(void **state) {
+static int reset_store(void **state) {
     (void)state;
     t_alloc_reset();
     t_sys_reset();
@@ -116,8 +116,8 @@ static void test_F45_descriptors_and_threads(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(test_F45_memory, reset),
-        cmocka_unit_test_teardown(test_F45_descriptors_and_threads, reset),
+        cmocka_unit_test_teardown(test_F45_memory, reset_store),
+        cmocka_unit_test_teardown(test_F45_descriptors_and_threads, reset_store),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

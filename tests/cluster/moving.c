@@ -106,7 +106,7 @@ static void F37_holds_are_kept_while_their_slot_is_on_its_way(void **state) {
     hf_close(client);
 }
 
-static void release(int index, void *arg) {
+static void release_hold(int index, void *arg) {
     (void)index;
     T_HF(HF_OK, hf_release(arg));
 }
@@ -120,7 +120,7 @@ static void F37_a_release_half_way_is_done_when_the_slot_has_arrived(void **stat
     int64_t before = kit_errors(0, "TRYAGAIN") + kit_errors(1, "TRYAGAIN");
     t_cluster_begin_move(cluster, slot, 0, 1);
     t_cluster_move_keys(cluster, slot, 0, 1, 1);
-    t_threads *thread = t_threads_start(1, release, hold);
+    t_threads *thread = t_threads_start(1, release_hold, hold);
     T_WAIT_UNTIL(kit_errors(0, "TRYAGAIN") + kit_errors(1, "TRYAGAIN") > before + 2, SOON_MS);
     t_cluster_move_keys(cluster, slot, 0, 1, 100);
     t_cluster_end_move(cluster, slot, 0, 1);
@@ -173,7 +173,7 @@ static void who_waits_listens_in_the_slot_of_the_name(void **state) {
     hf_hold *hold = kit_take(client, name, NULL);
     cluster_wait w;
     kit_begin(&w, other, name, NULL);
-    T_WAIT_UNTIL(kit_listeners(1, name) == 1, SOON_MS);
+    T_WAIT_UNTIL(kit_subscribers(1, name) == 1, SOON_MS);
     T_HF(HF_OK, hf_release(hold));
     T_HF(HF_OK, kit_end_wait(&w));
     T_HF(HF_OK, hf_release(w.hold));
@@ -192,12 +192,12 @@ static void F35_waiters_follow_the_slot_and_keep_their_places(void **state) {
     for (int i = 0; i < WAITERS; i++) {
         others[i] = kit_open("");
         kit_begin(&w[i], others[i], name, &(hf_options){.lease_ms = LEASE_MS});
-        kit_in_line(0, name, i + 1);
+        kit_await_queued(0, name, i + 1);
     }
-    T_WAIT_UNTIL(kit_listeners(0, name) == WAITERS, SOON_MS);
+    T_WAIT_UNTIL(kit_subscribers(0, name) == WAITERS, SOON_MS);
     t_cluster_move(cluster, slot_of(name), 1);
-    T_WAIT_UNTIL(kit_listeners(1, name) == WAITERS, SOON_MS);
-    kit_in_line(1, name, WAITERS);
+    T_WAIT_UNTIL(kit_subscribers(1, name) == WAITERS, SOON_MS);
+    kit_await_queued(1, name, WAITERS);
     uint64_t token = hf_fence(hold);
     T_HF(HF_OK, hf_release(hold));
     for (int i = 0; i < WAITERS; i++) {
@@ -220,7 +220,7 @@ static void F32_a_grant_that_is_heard_is_not_entered_upon(void **state) {
     hf_hold *hold = kit_take(client, name, &(hf_options){.lease_ms = LEASE_MS});
     cluster_wait w;
     kit_begin(&w, other, name, NULL);
-    T_WAIT_UNTIL(kit_listeners(1, name) == 1, SOON_MS);
+    T_WAIT_UNTIL(kit_subscribers(1, name) == 1, SOON_MS);
     char waiter[64];
     snprintf(waiter, sizeof waiter, "%.63s", t_redis_str(node, "LINDEX hf:{%s}:q 0", name));
     waiter[strcspn(waiter, " ")] = '\0';

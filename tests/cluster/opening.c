@@ -19,7 +19,7 @@ static hf_client *open_at(const char *where) {
     return client;
 }
 
-static void refused(const char *where, hf_result result, const char *says) {
+static void check_refused(const char *where, hf_result result, const char *says) {
     hf_client *client;
     T_HF(result, hf_open(where, NULL, &client));
     assert_null(client);
@@ -28,14 +28,14 @@ static void refused(const char *where, hf_result result, const char *says) {
 }
 
 /* Takes a lock on each node and hands it over. */
-static void check(hf_client *client, hf_client *other) {
+static void check_locks(hf_client *client, hf_client *other) {
     for (int node = 0; node < T_PRIMARIES; node++) {
         const char *name = kit_name(node);
         hf_hold *hold = kit_take(client, name, NULL);
         cluster_wait w;
         assert_true(kit_has(node, name));
         kit_begin(&w, other, name, NULL);
-        T_WAIT_UNTIL(kit_listeners(node, name) == 1, SOON_MS);
+        T_WAIT_UNTIL(kit_subscribers(node, name) == 1, SOON_MS);
         T_HF(HF_OK, hf_release(hold));
         T_HF(HF_OK, kit_end_wait(&w));
         T_HF(HF_OK, hf_release(w.hold));
@@ -48,7 +48,7 @@ static void any_node_that_answers_will_do(void **state) {
     snprintf(url, sizeof url, "redis+cluster://" T_HOST ":%u," T_HOST ":%u," T_HOST ":%u", nobody,
              t_net_free_port(), t_cluster_port(cluster, 1));
     hf_client *client = open_at(url), *other = open_at(t_cluster_url(cluster));
-    check(client, other);
+    check_locks(client, other);
     hf_close(other);
     hf_close(client);
 }
@@ -69,7 +69,7 @@ static void a_node_may_be_known_by_another_name(void **state) {
     (void)state;
     snprintf(url, sizeof url, "redis+cluster://localhost:%u", t_cluster_port(cluster, 2));
     hf_client *client = open_at(url), *other = open_at(url);
-    check(client, other);
+    check_locks(client, other);
     hf_close(other);
     hf_close(client);
 }
@@ -94,14 +94,14 @@ static void nobody_there_is_said(void **state) {
     (void)state;
     snprintf(url, sizeof url, "redis+cluster://" T_HOST ":%u," T_HOST ":%u", t_net_free_port(),
              t_net_free_port());
-    refused(url, HF_UNREACHABLE, "cannot connect to");
+    check_refused(url, HF_UNREACHABLE, "cannot connect to");
 }
 
 static void a_server_without_a_cluster_is_said(void **state) {
     (void)state;
     t_redis *redis = t_redis_start(NULL);
     snprintf(url, sizeof url, "redis+cluster://" T_HOST ":%u", t_redis_port(redis));
-    refused(url, HF_INVALID, "no node of a cluster");
+    check_refused(url, HF_INVALID, "no node of a cluster");
     t_redis_free(redis);
 }
 
@@ -110,7 +110,7 @@ static void a_cluster_that_was_not_made_is_said(void **state) {
     static const char *const config[] = {"cluster-enabled yes", NULL};
     t_redis *redis = t_redis_start(&(t_redis_options){.config = config});
     snprintf(url, sizeof url, "redis+cluster://" T_HOST ":%u", t_redis_port(redis));
-    refused(url, HF_UNREACHABLE, "no node has slots");
+    check_refused(url, HF_UNREACHABLE, "no node has slots");
     t_redis_free(redis);
 }
 
@@ -141,13 +141,13 @@ static void F41_each_node_is_verified_and_logged_in_to(void **state) {
     const char *hosts = strstr(t_cluster_url(cluster), "://") + 3;
     snprintf(url, sizeof url, "rediss+cluster://:secret@%s?tls_ca=%s/ca.crt", hosts, dir);
     hf_client *client = open_at(url), *other = open_at(url);
-    check(client, other);
+    check_locks(client, other);
     hf_close(other);
     hf_close(client);
     snprintf(url, sizeof url, "rediss+cluster://:secret@%s?tls_ca=%s/stranger.crt", hosts, dir);
-    refused(url, HF_REFUSED, "certificate");
+    check_refused(url, HF_REFUSED, "certificate");
     snprintf(url, sizeof url, "rediss+cluster://:wrong@%s?tls_ca=%s/ca.crt", hosts, dir);
-    refused(url, HF_REFUSED, "password");
+    check_refused(url, HF_REFUSED, "password");
     assert_null(strstr(hf_error_detail(), "wrong"));
 }
 

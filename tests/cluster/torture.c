@@ -12,7 +12,7 @@
 
 enum { INSIDE_MS = 60, CALM_MS = 1500, END_MS = 180000, NODE_TIMEOUT_MS = 2000 };
 
-static crowd people;
+static cluster_crowd people;
 static int wanted;
 static unsigned seed;
 static const char *options = "lease=10s&outage=90s&replicas=1";

@@ -23,7 +23,7 @@ static void check_counts_once(bed *b, int64_t wait_ms) {
     assert_int_equal(stats_of(client).acquired, acquired + 1);
     check_held(b, hold);
     /* every grant writes the fence: one write means one grant */
-    assert_int_equal(calls(b, "set"), 1);
+    assert_int_equal(call_count(b, "set"), 1);
     hf_info *info = NULL;
     T_HF(HF_OK, hf_inspect(client, LOCK, &info));
     assert_int_equal(info->count, 1);
@@ -72,7 +72,7 @@ static void F12_an_outcome_is_not_known_also_after_trouble_that_passed(void **st
     calls_reset(b);
     set_config(b, "min-replicas-to-write", "1");
     attempt *a = attempt_sent(b, client, &(hf_options){.wait_ms = t_patience(1000)});
-    UNTIL(calls(b, "evalsha") >= 3); /* it was refused, and tries again */
+    UNTIL(call_count(b, "evalsha") >= 3); /* it was refused, and tries again */
     t_proxy_withhold(b->proxy, T_TO_SERVER, true);
     t_proxy_wait_bytes(b->proxy, T_TO_SERVER, t_proxy_bytes(b->proxy, T_TO_SERVER) + 1, SOON_MS);
     t_proxy_withhold(b->proxy, T_TO_CLIENT, true);
@@ -93,7 +93,7 @@ static void F13_an_acquire_executed_after_its_wait_does_not_act(void **state) {
     attempt_end(attempt_sent(b, client, &(hf_options){.wait_ms = 200}), HF_UNKNOWN_OUTCOME);
     calls_reset(b);
     t_proxy_withhold(b->proxy, T_TO_SERVER, false);
-    UNTIL(calls(b, "evalsha") >= 2); /* the acquire, and the release sent after it */
+    UNTIL(call_count(b, "evalsha") >= 2); /* the acquire, and the release sent after it */
     assert_int_equal(t_redis_int(b->redis, "EXISTS " KEY " " FENCE), 0);
     FREE(TAKE(client));
 }
@@ -114,9 +114,9 @@ static void F13_an_acquire_executed_after_a_cancel_is_released(void **state) {
     cancelled_while_sent(b, client, cancel);
     calls_reset(b);
     t_proxy_withhold(b->proxy, T_TO_SERVER, false);
-    UNTIL(calls(b, "set") == 1); /* granted, but the caller has given up */
+    UNTIL(call_count(b, "set") == 1); /* granted, but the caller has given up */
     UNTIL(!on_server(b));
-    assert_int_equal(calls(b, "del"), 1);
+    assert_int_equal(call_count(b, "del"), 1);
     hf_cancel_free(cancel);
 }
 
@@ -232,7 +232,7 @@ static void come_and_go(hf_client *other) {
    as the result of the first. */
 static void check_lost_unheard(bed *b, const hf_options *options) {
     hf_client *client = bed_through(b, NULL), *other = bed_direct(b);
-    hf_hold *hold = take(client, LOCK, options, __FILE__, __LINE__);
+    hf_hold *hold = acquire_or_fail(client, LOCK, options, __FILE__, __LINE__);
     T_HF(HF_OK, hf_break(other, LOCK, hf_fence(hold)));
     come_and_go(other);
     lose_next_answer(b, false);
@@ -273,9 +273,9 @@ static void F48_a_lost_hold_released_without_waiting_is_not_ok(void **state) {
     T_HF(HF_OK, hf_break(other, LOCK, 0));
     come_and_go(other);
     lose_next_answer(b, false);
-    outcome o;
+    async_outcome o;
     begin_release(hold, &o);
-    told(&o, HF_UNKNOWN_OUTCOME);
+    await_outcome(&o, HF_UNKNOWN_OUTCOME);
 }
 
 static void F48_of_many_names_one_that_was_lost_unheard_is_not_ok(void **state) {
@@ -307,7 +307,7 @@ static void F48_an_adopted_hold_that_was_lost_unheard_is_not_ok(void **state) {
    the hold did no harm. */
 static void check_released_unheard(bed *b, const hf_options *options) {
     hf_client *client = bed_through(b, NULL);
-    hf_hold *hold = take(client, LOCK, options, __FILE__, __LINE__);
+    hf_hold *hold = acquire_or_fail(client, LOCK, options, __FILE__, __LINE__);
     lose_next_answer(b, false);
     FREE(hold);
     assert_int_equal(stats_of(client).reconnects, 1);
@@ -331,9 +331,9 @@ static bool somebody_listens(bed *b) {
    over. */
 static void check_handed_on_unheard(bed *b, const hf_options *options) {
     hf_client *client = bed_through(b, NULL), *other = bed_direct(b);
-    hf_hold *hold = take(client, LOCK, options, __FILE__, __LINE__);
+    hf_hold *hold = acquire_or_fail(client, LOCK, options, __FILE__, __LINE__);
     attempt *waits = attempt_start(b, other, &(hf_options){.wait_ms = SOON_MS});
-    UNTIL(in_line(b) == 1 && somebody_listens(b));
+    UNTIL(queue_length(b) == 1 && somebody_listens(b));
     lose_next_answer(b, false);
     FREE(hold);
     assert_int_equal(stats_of(client).reconnects, 1);

@@ -3,7 +3,7 @@
 
 #include <sys/stat.h>
 
-static void run(bed *b, const char *command) {
+static void run_command(bed *b, const char *command) {
     redisReply *reply = t_redis_cmd(b->redis, command);
     if (reply->type == REDIS_REPLY_ERROR) t_fail("`%s`: %s", command, reply->str);
     freeReplyObject(reply);
@@ -30,7 +30,7 @@ static void enter_misconf(bed *b) {
     assert_int_equal(mkdir(path, 0700), 0);
     set_config(b, "save", "3600 1");
     set_config(b, "stop-writes-on-bgsave-error", "yes");
-    run(b, "BGSAVE");
+    run_command(b, "BGSAVE");
     UNTIL(info_has(b, "rdb_last_bgsave_status:err"));
 }
 
@@ -47,11 +47,11 @@ static void leave_noreplicas(bed *b) {
 }
 
 static void enter_readonly(bed *b) {
-    run(b, "REPLICAOF " T_HOST " 1");
+    run_command(b, "REPLICAOF " T_HOST " 1");
 }
 
 static void leave_replica(bed *b) {
-    run(b, "REPLICAOF NO ONE");
+    run_command(b, "REPLICAOF NO ONE");
 }
 
 static void enter_masterdown(bed *b) {
@@ -193,7 +193,7 @@ static void F27_renewals_that_are_refused_go_on_until_the_trouble_is_over(void *
         TAKE(client, .lease_ms = t_patience(1500), .on_lost = count_loss, .arg = &b->loss);
     enter_readonly(b);
     calls_reset(b);
-    UNTIL(calls(b, "evalsha") >= 2); /* refused, and retried */
+    UNTIL(call_count(b, "evalsha") >= 2); /* refused, and retried */
     leave_replica(b);
     uint64_t renewed = stats_of(client).renewed;
     UNTIL(stats_of(client).renewed > renewed);
@@ -240,11 +240,11 @@ static void F27_rights_that_are_lacking_are_said(void **state) {
 /* ---- F28: keys that hold something else ------------------------------------------------------ */
 
 static void check_wrong_key(bed *b, hf_client *client, const char *make, const char *word) {
-    run(b, make);
+    run_command(b, make);
     REFUSED(HF_PROTOCOL, client, .wait_ms = SOON_MS);
     check_detail(word);
     assert_true(t_redis_int(b->redis, "PTTL " FENCE) < 0); /* missing, or still without an expiry */
-    run(b, "DEL " FENCE);
+    run_command(b, "DEL " FENCE);
 }
 
 static void F28_a_key_of_a_wrong_type_is_said_and_left_alone(void **state) {
@@ -258,7 +258,7 @@ static void F28_a_key_of_a_wrong_type_is_said_and_left_alone(void **state) {
     check_detail("WRONGTYPE");
     assert_string_equal(t_redis_str(b->redis, "GET " KEY), "precious");
     assert_int_equal(server_ttl_ms(b), -1);
-    run(b, "DEL " KEY);
+    run_command(b, "DEL " KEY);
     FREE(TAKE(client));
 }
 
@@ -278,7 +278,7 @@ static void F28_a_held_key_overwritten_by_hand_is_a_loss(void **state) {
                                  &(hf_client_options){.command_timeout_ms = t_patience(300)});
     hf_hold *hold =
         TAKE(client, .lease_ms = t_patience(600), .on_lost = count_loss, .arg = &b->loss);
-    run(b, "SET " KEY " precious");
+    run_command(b, "SET " KEY " precious");
     check_lost(b, hold, "");
     assert_string_equal(t_redis_str(b->redis, "GET " KEY), "precious");
 }

@@ -3,7 +3,7 @@
 
 /* A client through the proxy. The server already knows the script, so the next answer belongs to
    the test's request. */
-static hf_client *through(bed *b, int64_t command_timeout_ms) {
+static hf_client *open_through_proxy(bed *b, int64_t command_timeout_ms) {
     const char *none = "hf1:3f1c2d4e-0000-4000-8000-000000000000:1:30000:none";
     hf_client *client =
         bed_through(b, &(hf_client_options){.command_timeout_ms = command_timeout_ms});
@@ -23,7 +23,7 @@ static void adopt_and_free(bed *b, const char *text) {
 static void F12_the_answer_to_an_export_is_lost(void **state) {
     bed *b = *state;
     char text[HF_EXPORT_MAX];
-    hf_client *client = through(b, 0);
+    hf_client *client = open_through_proxy(b, 0);
     hf_hold *hold = TAKE(client, .on_lost = count_loss, .arg = &b->loss);
     t_proxy_drop_answers(b->proxy, 1);
     T_HF(HF_OK, hf_export(hold, text, sizeof text));
@@ -37,7 +37,7 @@ static void F12_the_answer_to_an_export_is_lost(void **state) {
 static void F12_an_export_is_never_answered(void **state) {
     bed *b = *state;
     char text[HF_EXPORT_MAX];
-    hf_client *client = through(b, 300);
+    hf_client *client = open_through_proxy(b, 300);
     hf_hold *hold =
         TAKE(client, .lease_ms = t_patience(3000), .on_lost = count_loss, .arg = &b->loss);
     t_proxy_drop_answers(b->proxy, 1);
@@ -56,7 +56,7 @@ static void F12_an_export_is_never_answered(void **state) {
 static void F13_an_export_that_is_not_sent_changes_nothing(void **state) {
     bed *b = *state;
     char text[HF_EXPORT_MAX];
-    hf_client *client = through(b, 300);
+    hf_client *client = open_through_proxy(b, 300);
     hf_hold *hold = TAKE(client, .on_lost = count_loss, .arg = &b->loss);
     t_proxy_blackhole(b->proxy, true);
     T_HF(HF_UNKNOWN_OUTCOME, hf_export(hold, text, sizeof text));
@@ -73,7 +73,7 @@ static void F13_an_export_that_is_not_sent_changes_nothing(void **state) {
 static void F12_the_answer_to_an_adoption_is_lost(void **state) {
     bed *b = *state;
     char text[HF_EXPORT_MAX];
-    hf_client *other = bed_direct(b), *client = through(b, 0);
+    hf_client *other = bed_direct(b), *client = open_through_proxy(b, 0);
     T_HF(HF_OK, hf_export(TAKE(other), text, sizeof text));
     hf_hold *hold = NULL;
     t_proxy_drop_answers(b->proxy, 1);
@@ -91,7 +91,7 @@ static void F12_the_answer_to_an_adoption_is_lost(void **state) {
 static void F12_the_answer_to_an_extension_is_lost(void **state) {
     bed *b = *state;
     char text[HF_EXPORT_MAX];
-    hf_client *client = through(b, 0);
+    hf_client *client = open_through_proxy(b, 0);
     T_HF(HF_OK, hf_export(TAKE(client), text, sizeof text));
     t_proxy_drop_answers(b->proxy, 1);
     T_HF(HF_OK, hf_extend_exported(client, text, 3600000));

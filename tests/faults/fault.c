@@ -74,7 +74,7 @@ void bed_close(bed *b, hf_client *client) {
 /* Renewal, extension and release each have a script. The answer to the inspection arrives last. */
 static void warm_up(hf_client *client) {
     hf_info *info = NULL;
-    hf_hold *hold = take(client, "warm", NULL, __FILE__, __LINE__);
+    hf_hold *hold = acquire_or_fail(client, "warm", NULL, __FILE__, __LINE__);
     T_HF(HF_OK, hf_extend(hold, t_patience(60000)));
     FREE(hold);
     T_HF(HF_NOT_HELD, hf_break(client, "warm", 0));
@@ -145,8 +145,8 @@ void slow_script_kill(bed *b, t_threads *script) {
 
 /* ---- Acquiring ------------------------------------------------------------------------------- */
 
-hf_hold *take(hf_client *client, const char *name, const hf_options *options, const char *file,
-              int line) {
+hf_hold *acquire_or_fail(hf_client *client, const char *name, const hf_options *options,
+                         const char *file, int line) {
     hf_hold *hold = NULL;
     hf_result r = hf_acquire(client, name, options, &hold);
     if (r != HF_OK)
@@ -222,7 +222,7 @@ bool ttl_grew(bed *b, int64_t *last_ms) {
     return *last_ms > before;
 }
 
-int64_t calls(bed *b, const char *command) {
+int64_t call_count(bed *b, const char *command) {
     char line[64];
     redisReply *reply = t_redis_cmd(b->redis, "INFO commandstats");
     snprintf(line, sizeof line, "cmdstat_%s:calls=", command);
@@ -245,7 +245,7 @@ bool becomes_readable(int fd) {
     return polls_readable(fd, t_patience(SOON_MS));
 }
 
-bool readable(int fd) {
+bool is_readable(int fd) {
     return polls_readable(fd, 0);
 }
 

@@ -109,9 +109,10 @@ void slow_script_kill(bed *b, t_threads *script);
 /* ---- Acquiring and releasing ----------------------------------------------------------------- */
 
 /* Acquires LOCK, which must succeed. The arguments are fields of hf_options. */
-#define TAKE(client, ...) take((client), LOCK, &(hf_options){__VA_ARGS__}, __FILE__, __LINE__)
-hf_hold *take(hf_client *client, const char *name, const hf_options *options, const char *file,
-              int line);
+#define TAKE(client, ...) \
+    acquire_or_fail((client), LOCK, &(hf_options){__VA_ARGS__}, __FILE__, __LINE__)
+hf_hold *acquire_or_fail(hf_client *client, const char *name, const hf_options *options,
+                         const char *file, int line);
 
 #define FREE(hold) T_HF(HF_OK, hf_release(hold))
 
@@ -146,12 +147,12 @@ int64_t server_ttl_ms(bed *b);
 bool ttl_grew(bed *b, int64_t *last_ms);
 
 /* How often the server ran a command since calls_reset, including calls from scripts. */
-int64_t calls(bed *b, const char *command);
+int64_t call_count(bed *b, const char *command);
 void calls_reset(bed *b);
 
 /* Whether the descriptor becomes readable in time. */
 bool becomes_readable(int fd);
-bool readable(int fd);
+bool is_readable(int fd);
 
 /* The hold is valid, here and on the server, under its original token. */
 void check_held(bed *b, const hf_hold *hold);

@@ -8,12 +8,12 @@
 
 /* Detaches the bytes that the proxy withholds from the client's connection. The client reconnects,
    and the server gets the bytes when the test delivers them. */
-static void detach(bed *b) {
+static void detach_late(bed *b) {
     assert_true(t_proxy_detach(b->proxy) > 0);
 }
 
 /* Delivers the late bytes. The server understood them and gave this answer. */
-static void deliver(bed *b, const char *answer) {
+static void deliver_late(bed *b, const char *answer) {
     assert_true(t_proxy_deliver(b->proxy) > 0);
     if (!strstr(t_proxy_late_answers(b->proxy), answer))
         t_fail("the late bytes were answered: %s", t_proxy_late_answers(b->proxy));
@@ -25,7 +25,7 @@ static void deliver(bed *b, const char *answer) {
 static void release_late(bed *b, hf_hold *hold) {
     t_proxy_withhold(b->proxy, T_TO_SERVER, true);
     T_HF(HF_UNKNOWN_OUTCOME, hf_release(hold));
-    detach(b);
+    detach_late(b);
     UNTIL(!on_server(b));
 }
 
@@ -38,7 +38,7 @@ static void F15_a_late_release_leaves_the_next_owner_alone(void **state) {
     hf_client *client = client_of_late_releases(b), *next = bed_direct(b);
     release_late(b, TAKE(client));
     hf_hold *hold = TAKE(next);
-    deliver(b, ":0\r\n");
+    deliver_late(b, ":0\r\n");
     check_held(b, hold);
     FREE(hold);
 }
@@ -48,7 +48,7 @@ static void F51_a_late_release_leaves_the_next_hold_of_its_own_client_alone(void
     hf_client *client = client_of_late_releases(b);
     release_late(b, TAKE(client));
     hf_hold *hold = TAKE(client, .wait_ms = t_patience(SOON_MS));
-    deliver(b, ":0\r\n");
+    deliver_late(b, ":0\r\n");
     check_held(b, hold);
     FREE(hold);
 }
@@ -60,14 +60,14 @@ static void extend_late(bed *b, hf_client *client) {
     hf_hold *hold = TAKE(client, .lease_ms = t_patience(10000));
     t_proxy_withhold(b->proxy, T_TO_SERVER, true);
     T_HF(HF_UNKNOWN_OUTCOME, hf_extend(hold, t_patience(60000)));
-    detach(b);
+    detach_late(b);
     UNTIL(hf_release(hold) == HF_OK);
 }
 
 static void check_late_renewal(bed *b, hf_client *next) {
     extend_late(b, client_of_late_releases(b));
     hf_hold *hold = TAKE(next, .lease_ms = t_patience(10000), .wait_ms = t_patience(SOON_MS));
-    deliver(b, ":-");
+    deliver_late(b, ":-");
     assert_in_range(server_ttl_ms(b), 0, t_patience(10000));
     assert_int_equal(t_redis_int(b->redis, "HLEN " KEY), 3);
     check_held(b, hold);
@@ -81,7 +81,7 @@ static void F51_a_late_renewal_leaves_the_next_owner_alone(void **state) {
 static void F51_a_late_renewal_brings_nothing_back(void **state) {
     bed *b = *state;
     extend_late(b, client_of_late_releases(b));
-    deliver(b, ":-");
+    deliver_late(b, ":-");
     assert_false(on_server(b));
 }
 
@@ -92,7 +92,7 @@ static void F51_a_late_renewal_brings_nothing_back(void **state) {
 static hf_hold *take_on_second_connection(bed *b, hf_client *client, int64_t wait_ms) {
     t_proxy_withhold(b->proxy, T_TO_SERVER, true);
     attempt *a = attempt_sent(b, client, &(hf_options){.wait_ms = wait_ms});
-    detach(b);
+    detach_late(b);
     return attempt_end(a, HF_OK);
 }
 
@@ -100,7 +100,7 @@ static void F51_a_late_acquire_does_not_bring_a_released_lock_back(void **state)
     bed *b = *state;
     hf_client *client = bed_through(b, NULL);
     FREE(take_on_second_connection(b, client, t_patience(SOON_MS)));
-    deliver(b, "*2\r\n:2\r\n");
+    deliver_late(b, "*2\r\n:2\r\n");
     assert_false(on_server(b));
     FREE(TAKE(client)); /* only the old acquire id is refused */
 }
@@ -109,7 +109,7 @@ static void F51_a_late_try_does_not_bring_a_released_lock_back(void **state) {
     bed *b = *state;
     hf_client *client = bed_through(b, NULL);
     FREE(take_on_second_connection(b, client, 0));
-    deliver(b, "*2\r\n:2\r\n");
+    deliver_late(b, "*2\r\n:2\r\n");
     assert_false(on_server(b));
 }
 
@@ -118,7 +118,7 @@ static void F51_a_late_acquire_of_a_hold_that_is_held_counts_once(void **state) 
     bed *b = *state;
     hf_client *client = bed_through(b, NULL);
     hf_hold *hold = take_on_second_connection(b, client, t_patience(SOON_MS));
-    deliver(b, "*3\r\n:1\r\n");
+    deliver_late(b, "*3\r\n:1\r\n");
     check_held(b, hold);
     FREE(hold);
     assert_false(on_server(b));
@@ -134,7 +134,7 @@ static void F51_a_late_acquire_is_refused_also_after_others_have_held(void **sta
     hold = TAKE(client);
     assert_true(hf_fence(hold) > token);
     FREE(hold);
-    deliver(b, "*2\r\n:2\r\n");
+    deliver_late(b, "*2\r\n:2\r\n");
     assert_false(on_server(b));
 }
 
@@ -146,7 +146,7 @@ static void F51_a_broken_hold_is_lost_also_if_its_late_acquire_comes(void **stat
     hf_hold *hold = take_on_second_connection(b, client, t_patience(SOON_MS));
     T_HF(HF_OK, hf_break(other, LOCK, 0));
     FREE(TAKE(other));
-    deliver(b, ":1");
+    deliver_late(b, ":1");
     assert_true(on_server(b));
     T_HF(HF_LOST, hf_extend(hold, t_patience(60000)));
     T_HF(HF_LOST, hf_release(hold));
@@ -161,7 +161,7 @@ static void F51_a_broken_hold_is_not_released_by_what_its_late_acquire_took(void
     hf_hold *hold = take_on_second_connection(b, client, t_patience(SOON_MS));
     T_HF(HF_OK, hf_break(other, LOCK, 0));
     FREE(TAKE(other));
-    deliver(b, ":1");
+    deliver_late(b, ":1");
     assert_true(on_server(b));
     T_HF(HF_LOST, hf_release(hold));
     assert_false(on_server(b));
@@ -190,7 +190,7 @@ static void F51_late_acquires_of_two_clients_are_both_refused(void **state) {
     assert_false(on_server(b));
 }
 
-/* ---- Tombstones of many clients --------------------------------------------------------------- */
+/* ---- Tombstones of many clients -------------------------------------------------------------- */
 
 enum { TOMBSTONES = 32, TOMBSTONE_BYTES = 80, MANY = 200 };
 
@@ -214,7 +214,7 @@ static void release_with_tombstone(bed *b, hf_client *client, uint32_t kind) {
     const hf_options options = {.kind = kind, .wait_ms = t_patience(SOON_MS)};
     t_proxy_withhold(b->proxy, T_TO_SERVER, true);
     attempt *a = attempt_sent(b, client, &options);
-    detach(b);
+    detach_late(b);
     FREE(attempt_end(a, HF_OK));
 }
 
@@ -290,7 +290,7 @@ static attempt *told_busy_on_second_connection(bed *b, const hf_options *options
     hf_client *client = bed_through(b, NULL);
     t_proxy_withhold(b->proxy, T_TO_SERVER, true);
     attempt *a = attempt_sent(b, client, options);
-    detach(b);
+    detach_late(b);
     return a;
 }
 
@@ -312,7 +312,7 @@ static void F51_a_late_acquire_of_a_cancelled_wait_takes_nothing(void **state) {
         told_busy_on_second_connection(b, &(hf_options){.wait_ms = HF_FOREVER, .cancel = cancel});
     calls_reset(b);
     /* registered again, and refused because another holds the lock */
-    UNTIL(calls(b, "evalsha") >= 2);
+    UNTIL(call_count(b, "evalsha") >= 2);
     hf_cancel_fire(cancel);
     attempt_end(a, HF_CANCELLED);
     FREE(hold);
@@ -330,9 +330,9 @@ static void F51_a_late_acquire_of_a_wait_cancelled_unanswered_takes_nothing(void
     hf_cancel_fire(cancel);
     attempt_end(a, HF_CANCELLED);
     calls_reset(b);
-    detach(b);
-    UNTIL(calls(b, "set") >= 1); /* the release after it has written its tombstone */
-    deliver(b, "*2\r\n:2\r\n");
+    detach_late(b);
+    UNTIL(call_count(b, "set") >= 1); /* the release after it has written its tombstone */
+    deliver_late(b, "*2\r\n:2\r\n");
     assert_false(on_server(b));
     hf_cancel_free(cancel);
 }
@@ -341,13 +341,14 @@ static void F51_a_late_acquire_of_a_wait_cancelled_unanswered_takes_nothing(void
 
 enum { THREADS = 8, CUTS = 40 };
 
-typedef struct crowd {
+typedef struct inspecting_crowd {
     hf_client *client;
     atomic_int stop, strangers, rounds, failures;
-} crowd;
+} inspecting_crowd;
 
 /* The store's information on this thread's lock must match what this thread did. */
-static void look_for_strangers(crowd *c, const char *name, uint64_t owner, const hf_hold *hold) {
+static void look_for_strangers(inspecting_crowd *c, const char *name, uint64_t owner,
+                               const hf_hold *hold) {
     hf_info *info = NULL;
     char text[32];
     if (hf_inspect(c->client, name, &info) != HF_OK) return; /* its connection broke: no answer */
@@ -359,7 +360,7 @@ static void look_for_strangers(crowd *c, const char *name, uint64_t owner, const
 }
 
 static void ask_for_my_own(int index, void *arg) {
-    crowd *c = arg;
+    inspecting_crowd *c = arg;
     char name[32];
     uint64_t owner = 1000 + (uint64_t)index;
     snprintf(name, sizeof name, "own-%d", index);
@@ -379,7 +380,7 @@ static void ask_for_my_own(int index, void *arg) {
 }
 
 /* False if the threads make no progress. The test must stop its threads before it may fail. */
-static bool all_went_round(crowd *c) {
+static bool all_went_round(inspecting_crowd *c) {
     int enough = atomic_load(&c->rounds) + THREADS;
     int64_t until = t_now_ms() + t_patience(SOON_MS);
     while (atomic_load(&c->rounds) < enough && t_now_ms() < until) t_sleep_ms(1);
@@ -387,9 +388,9 @@ static bool all_went_round(crowd *c) {
 }
 
 static void F16_late_answers_go_to_nobody_else(void **state) {
-    static crowd c;
+    static inspecting_crowd c;
     bed *b = *state;
-    c = (crowd){.client = bed_through(b, NULL)};
+    c = (inspecting_crowd){.client = bed_through(b, NULL)};
     t_threads *threads = t_threads_start(THREADS, ask_for_my_own, &c);
     bool going = true;
     for (int i = 0; i < CUTS && going; i++) {

@@ -13,16 +13,16 @@
    healthy. */
 static void F19_a_lost_message_costs_no_more_than_the_holders_lease(void **state) {
     bed *b = *state;
-    hf_client *client = bed_listener_through(b, NULL);
+    hf_client *client = bed_subscriber_through(b, NULL);
     hf_hold *hold = TAKE(bed_direct(b), .lease_ms = t_patience(1000));
-    attempt *a = stand(b, client, &FOREVER);
-    ask stands = ask_in_line(b, 0);
-    t_proxy_select(b->proxy, LISTENS);
+    attempt *a = enqueue(b, client, &FOREVER);
+    queued_id stands = queued_at(b, 0);
+    t_proxy_select(b->proxy, NOTIFICATION_CONNECTION);
     t_proxy_blackhole(b->proxy, true);
     t_proxy_select(b->proxy, 0);
     FREE(hold);
-    assert_true(same_ask(ask_that_holds(b), stands));
-    hold = served(a);
+    assert_true(same_id(id_of_holder(b), stands));
+    hold = await_grant(a);
     check_held(b, hold);
     FREE(hold);
 }
@@ -31,28 +31,28 @@ static void F19_a_lost_message_costs_no_more_than_the_holders_lease(void **state
    immediately. */
 static void F19_a_message_lost_with_its_connection_is_asked_for(void **state) {
     bed *b = *state;
-    hf_client *client = bed_listener_through(b, NULL);
+    hf_client *client = bed_subscriber_through(b, NULL);
     hf_hold *hold = TAKE(bed_direct(b));
-    attempt *a = stand(b, client, &FOREVER);
-    withhold(b, LISTENS, T_TO_CLIENT);
+    attempt *a = enqueue(b, client, &FOREVER);
+    withhold_bytes(b, NOTIFICATION_CONNECTION, T_TO_CLIENT);
     FREE(hold);
-    cut(b, LISTENS);
-    hold = served(a);
+    cut_connection(b, NOTIFICATION_CONNECTION);
+    hold = await_grant(a);
     check_held(b, hold);
     FREE(hold);
 }
 
 static void F19_a_release_to_nobody_who_listens_is_asked_for(void **state) {
     bed *b = *state;
-    hf_client *client = bed_listener_through(b, NULL);
+    hf_client *client = bed_subscriber_through(b, NULL);
     hf_hold *hold = TAKE(bed_direct(b));
-    attempt *a = stand(b, client, &FOREVER);
+    attempt *a = enqueue(b, client, &FOREVER);
     t_proxy_refuse(b->proxy, true);
-    cut(b, LISTENS);
-    UNTIL(listening(b) == 0);
+    cut_connection(b, NOTIFICATION_CONNECTION);
+    UNTIL(subscriber_count(b) == 0);
     FREE(hold);
     t_proxy_refuse(b->proxy, false);
-    FREE(served(a));
+    FREE(await_grant(a));
 }
 
 /* A queued subscriber acquires by itself after 10 s, minus up to a quarter at random. If it is
@@ -66,12 +66,12 @@ static void F19_a_release_between_asking_and_listening_is_asked_for(void **state
     hf_hold *hold = TAKE(bed_direct(b));
     hf_client *client = bed_through(b, NULL);
     t_proxy_withhold(b->proxy, T_TO_SERVER, true);
-    withhold_no_more(b, ASKS, T_TO_SERVER);
-    attempt *a = stand(b, client, &FOREVER);
-    t_proxy_wait_connections(b->proxy, LISTENS, SOON_MS);
-    withhold(b, ASKS, T_TO_CLIENT);
-    int64_t before = calls(b, "evalsha");
-    UNTIL(calls(b, "evalsha") > before); /* until it is subscribed it acquires often */
+    stop_withholding(b, COMMAND_CONNECTION, T_TO_SERVER);
+    attempt *a = enqueue(b, client, &FOREVER);
+    t_proxy_wait_connections(b->proxy, NOTIFICATION_CONNECTION, SOON_MS);
+    withhold_bytes(b, COMMAND_CONNECTION, T_TO_CLIENT);
+    int64_t before = call_count(b, "evalsha");
+    UNTIL(call_count(b, "evalsha") > before); /* until it is subscribed it acquires often */
     FREE(hold);
     assert_false(on_server(b));
     uint64_t came = t_proxy_forwarded(b->proxy, T_TO_CLIENT);
@@ -79,8 +79,8 @@ static void F19_a_release_between_asking_and_listening_is_asked_for(void **state
     UNTIL(t_proxy_forwarded(b->proxy, T_TO_CLIENT) > came);
     t_sleep_ms(50); /* so that it knows it is subscribed, most likely */
     int64_t since = t_now_ms();
-    withhold_no_more(b, ASKS, T_TO_CLIENT);
-    FREE(served(a));
+    stop_withholding(b, COMMAND_CONNECTION, T_TO_CLIENT);
+    FREE(await_grant(a));
     assert_true(t_now_ms() - since < UNTOLD_MS);
 }
 
@@ -88,18 +88,18 @@ static void F19_a_release_between_asking_and_listening_is_asked_for(void **state
 static void F19_a_message_among_too_many_is_asked_for(void **state) {
     bed *b = *state;
     char text[64];
-    hf_client *client = bed_listener_through(b, NULL);
+    hf_client *client = bed_subscriber_through(b, NULL);
     hf_hold *hold = TAKE(bed_direct(b));
-    attempt *a = stand(b, client, &FOREVER);
-    ask stands = ask_in_line(b, 0);
-    withhold(b, LISTENS, T_TO_CLIENT);
+    attempt *a = enqueue(b, client, &FOREVER);
+    queued_id stands = queued_at(b, 0);
+    withhold_bytes(b, NOTIFICATION_CONNECTION, T_TO_CLIENT);
     for (int i = 0; i < 150; i++) {
         snprintf(text, sizeof text, "%d 1794777709466423 1794777709466423 2000", 1000 + i);
         publish_text(b, &stands, text);
     }
     FREE(hold);
-    withhold_no_more(b, LISTENS, T_TO_CLIENT);
-    FREE(served(a));
+    stop_withholding(b, NOTIFICATION_CONNECTION, T_TO_CLIENT);
+    FREE(await_grant(a));
 }
 
 enum { BUSY_THREADS = 4, HAND_OVERS = 30 };
@@ -124,7 +124,7 @@ static void lock_others(int index, void *arg) {
 /* Counts the rounds of other threads from a release until the waiter has the lock. */
 static int rounds_meanwhile(bed *b, bustle *busy, hf_client *other) {
     hf_hold *hold = TAKE(other);
-    attempt *a = stand(b, busy->client, &FOREVER);
+    attempt *a = enqueue(b, busy->client, &FOREVER);
     int before = atomic_load(&busy->rounds);
     FREE(hold);
     hold = attempt_end(a, HF_OK);
@@ -144,7 +144,7 @@ static int rounds_until_called(bed *b, bustle *busy, hf_client *other) {
     hf_hold *hold = TAKE(other);
     atomic_store(&got, NULL);
     T_HF(HF_OK, hf_acquire_async(busy->client, LOCK, &FOREVER, note_hold, (void *)&got));
-    UNTIL(in_line(b) == 1);
+    UNTIL(queue_length(b) == 1);
     int before = atomic_load(&busy->rounds);
     FREE(hold);
     T_WAIT_UNTIL(atomic_load(&got) != NULL, 2 * SOON_MS);
@@ -160,7 +160,7 @@ static void check_heard(bed *b, int (*hand_over)(bed *b, bustle *busy, hf_client
     static bustle busy;
     int late = 0;
     hf_client *other = bed_direct(b);
-    busy = (bustle){.client = bed_listener(b)};
+    busy = (bustle){.client = bed_subscriber(b)};
     t_threads *threads = t_threads_start(BUSY_THREADS, lock_others, &busy);
     for (int i = 0; i < HAND_OVERS; i++) late += hand_over(b, &busy, other) > 100;
     atomic_store(&busy.stop, 1);
@@ -181,17 +181,17 @@ static void F19_a_callback_is_called_beside_threads_that_are_busy(void **state) 
 /* The answer that the client is queued is late; the notification that it has the lock is not. */
 static void F52_a_message_that_overtakes_its_answer_counts(void **state) {
     bed *b = *state;
-    hf_client *client = bed_listener_through(b, NULL);
+    hf_client *client = bed_subscriber_through(b, NULL);
     hf_cancel *cancel = hf_cancel_new(); /* a wait with a cancel polls all of its descriptors */
     hf_hold *hold = TAKE(bed_direct(b));
-    withhold(b, ASKS, T_TO_CLIENT);
-    attempt *a = stand(b, client, &(hf_options){.wait_ms = HF_FOREVER, .cancel = cancel});
+    withhold_bytes(b, COMMAND_CONNECTION, T_TO_CLIENT);
+    attempt *a = enqueue(b, client, &(hf_options){.wait_ms = HF_FOREVER, .cancel = cancel});
     uint64_t came = t_proxy_forwarded(b->proxy, T_TO_CLIENT);
     FREE(hold);
     UNTIL(t_proxy_forwarded(b->proxy, T_TO_CLIENT) > came);
     t_sleep_ms(50); /* so that it has read the notification, most likely */
-    withhold_no_more(b, ASKS, T_TO_CLIENT);
-    hold = served(a);
+    stop_withholding(b, COMMAND_CONNECTION, T_TO_CLIENT);
+    hold = await_grant(a);
     check_held(b, hold);
     FREE(hold);
     hf_cancel_free(cancel);
@@ -202,24 +202,24 @@ static void F52_a_message_that_overtakes_its_answer_counts(void **state) {
 static void F52_a_grant_older_than_a_later_answer_is_void(void **state) {
     bed *b = *state;
     char old[128];
-    hf_client *client = bed_listener_through(b, NULL), *other = bed_direct(b);
+    hf_client *client = bed_subscriber_through(b, NULL), *other = bed_direct(b);
     hf_hold *hold = TAKE(bed_direct(b));
-    attempt *a = stand(b, client, &FOREVER);
-    ask stands = ask_in_line(b, 0);
-    withhold(b, LISTENS, T_TO_CLIENT);
+    attempt *a = enqueue(b, client, &FOREVER);
+    queued_id stands = queued_at(b, 0);
+    withhold_bytes(b, NOTIFICATION_CONNECTION, T_TO_CLIENT);
     FREE(hold);
     grant_message(b, old);
     T_HF(HF_OK, hf_break(other, LOCK, 0));
     hold = TAKE(other);
-    cut(b, LISTENS);
-    UNTIL(in_line(b) == 1 && listening(b) == 1); /* known busy */
+    cut_connection(b, NOTIFICATION_CONNECTION);
+    UNTIL(queue_length(b) == 1 && subscriber_count(b) == 1); /* known busy */
     calls_reset(b);
     publish_text(b, &stands, old);
-    UNTIL(calls(b, "evalsha") >= 1); /* it acquires */
-    assert_true(waits(a));
+    UNTIL(call_count(b, "evalsha") >= 1); /* it acquires */
+    assert_true(is_waiting(a));
     uint64_t token = hf_fence(hold);
     FREE(hold);
-    hold = served(a);
+    hold = await_grant(a);
     assert_true(hf_fence(hold) > token);
     FREE(hold);
 }
@@ -227,23 +227,23 @@ static void F52_a_grant_older_than_a_later_answer_is_void(void **state) {
 /* A notification to a wait that has ended, while the next wait of its client is queued. */
 static void F52_a_grant_of_a_wait_that_left_is_nobodys(void **state) {
     bed *b = *state;
-    hf_client *client = bed_listener_through(b, NULL), *other = bed_direct(b);
+    hf_client *client = bed_subscriber_through(b, NULL), *other = bed_direct(b);
     hf_cancel *cancel = hf_cancel_new();
     hf_hold *hold = TAKE(other);
-    attempt *a = stand(b, client, &(hf_options){.wait_ms = HF_FOREVER, .cancel = cancel});
-    withhold(b, LISTENS, T_TO_CLIENT);
+    attempt *a = enqueue(b, client, &(hf_options){.wait_ms = HF_FOREVER, .cancel = cancel});
+    withhold_bytes(b, NOTIFICATION_CONNECTION, T_TO_CLIENT);
     FREE(hold);
     hf_cancel_fire(cancel);
     attempt_end(a, HF_CANCELLED);
     UNTIL(!on_server(b));
     hold = TAKE(other);
-    attempt *next = stand_against(b, client, &FOREVER, hold);
+    attempt *next = enqueue_against(b, client, &FOREVER, hold);
     uint64_t came = t_proxy_forwarded(b->proxy, T_TO_CLIENT);
-    withhold_no_more(b, LISTENS, T_TO_CLIENT);
+    stop_withholding(b, NOTIFICATION_CONNECTION, T_TO_CLIENT);
     UNTIL(t_proxy_forwarded(b->proxy, T_TO_CLIENT) > came);
     hf_ref(hold);
     FREE(hold);
-    hf_hold *entered = served(next);
+    hf_hold *entered = await_grant(next);
     assert_int_equal(next->rival_held, 0);
     hf_unref(hold);
     FREE(entered);
@@ -253,22 +253,22 @@ static void F52_a_grant_of_a_wait_that_left_is_nobodys(void **state) {
 static void F52_a_grant_that_comes_twice_counts_once(void **state) {
     bed *b = *state;
     char text[128];
-    hf_client *client = bed_listener(b), *other = bed_direct(b);
+    hf_client *client = bed_subscriber(b), *other = bed_direct(b);
     hf_hold *hold = TAKE(other);
-    attempt *a = stand(b, client, &FOREVER);
-    ask stands = ask_in_line(b, 0);
+    attempt *a = enqueue(b, client, &FOREVER);
+    queued_id stands = queued_at(b, 0);
     FREE(hold);
-    hold = served(a);
+    hold = await_grant(a);
     uint64_t acquired = stats_of(client).acquired;
     grant_message(b, text);
     publish_text(b, &stands, text);
     FREE(hold);
     hold = TAKE(other);
-    a = stand_against(b, client, &FOREVER, hold);
+    a = enqueue_against(b, client, &FOREVER, hold);
     publish_text(b, &stands, text);
     hf_ref(hold);
     FREE(hold);
-    FREE(served(a));
+    FREE(await_grant(a));
     assert_int_equal(a->rival_held, 0);
     assert_true(stats_of(client).acquired == acquired + 1);
     hf_unref(hold);
@@ -312,7 +312,7 @@ static int64_t server_us(bed *b) {
                        "local t = redis.call('TIME') return t[1] * 1000000 + t[2]");
 }
 
-static void forge(bed *b, const ask *to, int64_t old_us, const char *form) {
+static void send_forgery(bed *b, const queued_id *to, int64_t old_us, const char *form) {
     char text[256] = "";
     size_t n = 0;
     for (; *form; form++) {
@@ -321,32 +321,32 @@ static void forge(bed *b, const ask *to, int64_t old_us, const char *form) {
             continue;
         }
         form++;
-        int64_t value = *form == 'n'   ? (int64_t)to->number
-                        : *form == 'l' ? (int64_t)to->number - 1
+        int64_t value = *form == 'n'   ? (int64_t)to->acquire_id
+                        : *form == 'l' ? (int64_t)to->acquire_id - 1
                         : *form == 'o' ? old_us
                                        : server_us(b);
         n += (size_t)snprintf(text + n, sizeof text - n, "%" PRId64, value);
     }
-    publish(b, to, text, n);
+    publish_bytes(b, to, text, n);
 }
 
 static void F52_nobody_enters_on_a_forged_message(void **state) {
     bed *b = *state;
-    hf_client *client = bed_listener(b), *other = bed_direct(b);
+    hf_client *client = bed_subscriber(b), *other = bed_direct(b);
     hf_hold *hold = TAKE(other);
     int64_t old_us = server_us(b);
-    attempt *a = stand_against(b, client, &FOREVER, hold);
-    ask stands = ask_in_line(b, 0);
+    attempt *a = enqueue_against(b, client, &FOREVER, hold);
+    queued_id stands = queued_at(b, 0);
     for (int i = 0; i < FORGERIES; i++) {
-        forge(b, &stands, old_us, FORGED[i]);
+        send_forgery(b, &stands, old_us, FORGED[i]);
         t_sleep_ms(2); /* so that each is read by itself, usually */
-        if (!waits(a)) t_fail("entered on `%s`", FORGED[i]);
+        if (!is_waiting(a)) t_fail("entered on `%s`", FORGED[i]);
     }
-    publish(b, &stands, "1 2\0 3 4", 8);
+    publish_bytes(b, &stands, "1 2\0 3 4", 8);
     check_held(b, hold);
     hf_ref(hold);
     FREE(hold);
-    hf_hold *entered = served(a);
+    hf_hold *entered = await_grant(a);
     assert_int_equal(a->rival_held, 0);
     check_held(b, entered);
     FREE(entered);
@@ -357,43 +357,44 @@ static void F52_nobody_enters_on_a_forged_message(void **state) {
 static void F52_a_message_of_a_megabyte_is_not_read(void **state) {
     static char huge[1 << 20];
     bed *b = *state;
-    hf_client *client = bed_listener(b);
+    hf_client *client = bed_subscriber(b);
     hf_hold *hold = TAKE(bed_direct(b));
-    attempt *a = stand(b, client, &FOREVER);
-    ask stands = ask_in_line(b, 0);
+    attempt *a = enqueue(b, client, &FOREVER);
+    queued_id stands = queued_at(b, 0);
     memset(huge, '1', sizeof huge);
     int64_t before = t_redis_info(b->redis, "total_connections_received");
-    publish(b, &stands, huge, sizeof huge);
-    UNTIL(t_redis_info(b->redis, "total_connections_received") > before && listening(b) == 1);
+    publish_bytes(b, &stands, huge, sizeof huge);
+    UNTIL(t_redis_info(b->redis, "total_connections_received") > before &&
+          subscriber_count(b) == 1);
     FREE(hold);
-    FREE(served(a));
+    FREE(await_grant(a));
 }
 
 /* As docs/REDIS-PROTOCOL.md says, a forgery that is right in every field is believed until the
    first renewal. So nobody else may have the right to publish there. */
 static void F52_an_exact_forgery_is_believed_until_the_first_renewal(void **state) {
     bed *b = *state;
-    hf_client *client = bed_listener(b), *other = bed_direct(b);
+    hf_client *client = bed_subscriber(b), *other = bed_direct(b);
     hf_hold *hold = TAKE(other);
-    attempt *a = stand(b, client,
-                       &(hf_options){.wait_ms = HF_FOREVER,
-                                     .lease_ms = t_patience(900),
-                                     .on_lost = count_loss,
-                                     .arg = &b->loss});
-    ask stands = ask_in_line(b, 0);
-    forge(b, &stands, 0, "%n %t %t 900");
-    hf_hold *entered = served(a);
+    attempt *a = enqueue(b, client,
+                         &(hf_options){.wait_ms = HF_FOREVER,
+                                       .lease_ms = t_patience(900),
+                                       .on_lost = count_loss,
+                                       .arg = &b->loss});
+    queued_id stands = queued_at(b, 0);
+    send_forgery(b, &stands, 0, "%n %t %t 900");
+    hf_hold *entered = await_grant(a);
     check_lost(b, entered, "");
     check_held(b, hold);
     FREE(hold);
-    UNTIL(!on_server(b) && in_line(b) == 0);
+    UNTIL(!on_server(b) && queue_length(b) == 0);
 }
 
 /* ---- F53: a clock that was stepped ----------------------------------------------------------- */
 
 /* A session: log in, register, enqueue, subscribe, and enqueue once more. The first %s is the
    server's time then. The server claims to grant the lock at the second %s. */
-#define FAKE_LINE                                                        \
+#define FAKE_QUEUE                                                       \
     "HANDSHAKE\n"                                                        \
     "EXPECT EVALSHA\n"                                                   \
     "SEND :\\T\\r\\n\n"                                                  \
@@ -416,7 +417,7 @@ static void F52_an_exact_forgery_is_believed_until_the_first_renewal(void **stat
 
 static void check_fake_grant(bed *b, const char *told, const char *granted, bool claims) {
     char script[2048];
-    snprintf(script, sizeof script, FAKE_LINE "%s" LET_GO, told, told, granted,
+    snprintf(script, sizeof script, FAKE_QUEUE "%s" LET_GO, told, told, granted,
              claims ? CLAIM : "");
     b->fake = t_fake_start(script);
     hf_client *client = bed_open(b, t_fake_url(b->fake), NULL);
@@ -452,20 +453,20 @@ static redisContext *monitor_start(bed *b) {
 
 static void F54_a_monitor_does_not_make_the_dead_look_alive(void **state) {
     bed *b = *state;
-    hf_client *dead = bed_listener_through(b, NULL);
+    hf_client *dead = bed_subscriber_through(b, NULL);
     hf_hold *hold = TAKE(bed_direct(b));
-    attempt *gone = stand(b, dead, &FOREVER), *next = stand(b, bed_listener(b), &FOREVER);
-    ask first = ask_in_line(b, 0);
+    attempt *gone = enqueue(b, dead, &FOREVER), *next = enqueue(b, bed_subscriber(b), &FOREVER);
+    queued_id first = queued_at(b, 0);
     redisContext *monitor = monitor_start(b);
     t_proxy_refuse(b->proxy, true);
     t_proxy_cut(b->proxy);
-    UNTIL(listening(b) == 1);
+    UNTIL(subscriber_count(b) == 1);
     FREE(hold);
-    hold = served(next);
-    assert_true(same_ask(ask_in_line(b, 0), first)); /* it keeps its position for a while */
-    assert_true(waits(gone));
+    hold = await_grant(next);
+    assert_true(same_id(queued_at(b, 0), first)); /* it keeps its position for a while */
+    assert_true(is_waiting(gone));
     t_proxy_refuse(b->proxy, false); /* and is served when it is back */
-    UNTIL(listening(b) == 2);
+    UNTIL(subscriber_count(b) == 2);
     FREE(hold);
     FREE(attempt_end(gone, HF_OK));
     redisFree(monitor);
@@ -476,16 +477,16 @@ static void F54_a_monitor_does_not_make_the_dead_look_alive(void **state) {
 /* It then acquires ten times a second. */
 static void F56_a_waiter_that_cannot_listen_is_served(void **state) {
     bed *b = *state;
-    hf_client *client = bed_listener_through(b, NULL);
+    hf_client *client = bed_subscriber_through(b, NULL);
     hf_hold *hold = TAKE(bed_direct(b));
-    attempt *a = stand(b, client, &FOREVER);
+    attempt *a = enqueue(b, client, &FOREVER);
     t_proxy_refuse(b->proxy, true);
-    cut(b, LISTENS);
-    UNTIL(listening(b) == 0);
+    cut_connection(b, NOTIFICATION_CONNECTION);
+    UNTIL(subscriber_count(b) == 0);
     calls_reset(b);
-    UNTIL(calls(b, "lpos") >= 3); /* it keeps acquiring */
+    UNTIL(call_count(b, "lpos") >= 3); /* it keeps acquiring */
     FREE(hold);
-    hold = served(a);
+    hold = await_grant(a);
     check_held(b, hold);
     FREE(hold);
 }
@@ -493,18 +494,18 @@ static void F56_a_waiter_that_cannot_listen_is_served(void **state) {
 /* The grant it heard of may be over when it can send again, so it must claim it first. */
 static void F56_a_grant_heard_while_nothing_can_be_asked_is_claimed_later(void **state) {
     bed *b = *state;
-    hf_client *client = bed_listener_through(b, NULL);
+    hf_client *client = bed_subscriber_through(b, NULL);
     hf_hold *hold = TAKE(bed_direct(b));
-    attempt *a = stand(b, client, &(hf_options){.wait_ms = t_patience(20000)});
+    attempt *a = enqueue(b, client, &(hf_options){.wait_ms = t_patience(20000)});
     t_proxy_refuse(b->proxy, true);
-    cut(b, ASKS);
+    cut_connection(b, COMMAND_CONNECTION);
     uint64_t came = t_proxy_forwarded(b->proxy, T_TO_CLIENT);
     FREE(hold);
     UNTIL(t_proxy_forwarded(b->proxy, T_TO_CLIENT) > came);
     t_sleep_ms(100); /* time in which it could enter, and must not */
-    assert_true(waits(a));
+    assert_true(is_waiting(a));
     t_proxy_refuse(b->proxy, false);
-    hold = served(a);
+    hold = await_grant(a);
     check_held(b, hold);
     FREE(hold);
 }
@@ -522,12 +523,12 @@ static elsewhere lead_elsewhere(bed *b) {
     t_proxy_refuse(b->proxy, true);
     there.redis = t_redis_start(&(t_redis_options){.port = t_proxy_port(b->proxy)});
     there.client = bed_open(b, t_redis_url(there.redis), NULL);
-    there.hold = take(there.client, LOCK, NULL, __FILE__, __LINE__);
+    there.hold = acquire_or_fail(there.client, LOCK, NULL, __FILE__, __LINE__);
     return there;
 }
 
 static int64_t in_line_there(const elsewhere *there) {
-    return t_redis_int(there->redis, "LLEN " LINE);
+    return t_redis_int(there->redis, "LLEN " QUEUE);
 }
 
 static void leave_elsewhere(bed *b, const elsewhere *there, hf_client *client) {
@@ -540,7 +541,7 @@ static void leave_elsewhere(bed *b, const elsewhere *there, hf_client *client) {
 static void check_nobody_enters(bed *b, hf_hold *here, elsewhere *there, attempt *a) {
     FREE(here);
     t_sleep_ms(100); /* time in which it could enter, and must not */
-    bool entered = !waits(a);
+    bool entered = !is_waiting(a);
     int32_t held = hf_held(there->hold);
     FREE(there->hold);
     leave_elsewhere(b, there, a->client);
@@ -553,23 +554,23 @@ static void check_nobody_enters(bed *b, hf_hold *here, elsewhere *there, attempt
 
 static void F56_a_grant_of_another_server_is_not_entered_on(void **state) {
     bed *b = *state;
-    hf_client *client = bed_listener_through(b, NULL);
+    hf_client *client = bed_subscriber_through(b, NULL);
     hf_hold *hold = TAKE(bed_direct(b));
-    attempt *a = stand(b, client, &FOREVER);
+    attempt *a = enqueue(b, client, &FOREVER);
     elsewhere there = lead_elsewhere(b);
-    cut(b, ASKS);
+    cut_connection(b, COMMAND_CONNECTION);
     UNTIL(in_line_there(&there) == 1);
     check_nobody_enters(b, hold, &there, a);
 }
 
 static void F56_a_grant_of_a_server_that_was_asked_unheard_is_not_entered_on(void **state) {
     bed *b = *state;
-    hf_client *client = bed_listener_through(b, NULL);
+    hf_client *client = bed_subscriber_through(b, NULL);
     hf_hold *hold = TAKE(bed_direct(b));
-    withhold(b, ASKS, T_TO_CLIENT);
-    attempt *a = stand(b, client, &FOREVER);
+    withhold_bytes(b, COMMAND_CONNECTION, T_TO_CLIENT);
+    attempt *a = enqueue(b, client, &FOREVER);
     elsewhere there = lead_elsewhere(b);
-    cut(b, ASKS);
+    cut_connection(b, COMMAND_CONNECTION);
     UNTIL(in_line_there(&there) == 1);
     check_nobody_enters(b, hold, &there, a);
 }
@@ -585,14 +586,14 @@ static bool listens_there(const elsewhere *there) {
    running. */
 static void F56_who_was_led_elsewhere_listens_there(void **state) {
     bed *b = *state;
-    hf_client *client = bed_listener_through(b, NULL);
+    hf_client *client = bed_subscriber_through(b, NULL);
     elsewhere there = lead_elsewhere(b);
-    cut(b, ASKS);
+    cut_connection(b, COMMAND_CONNECTION);
     attempt *a = attempt_start(b, client, &FOREVER);
     UNTIL(in_line_there(&there) == 1);
     UNTIL(listens_there(&there));
     FREE(there.hold);
-    FREE(served(a));
+    FREE(await_grant(a));
     leave_elsewhere(b, &there, client);
 }
 
@@ -603,7 +604,7 @@ static void F56_who_listens_elsewhere_is_served_within_the_holders_lease(void **
     hf_hold *hold = TAKE(bed_direct(b), .lease_ms = t_patience(1000));
     hf_client *client = bed_through(b, NULL);
     elsewhere there = lead_elsewhere(b);
-    attempt *a = stand(b, client, &FOREVER);
+    attempt *a = enqueue(b, client, &FOREVER);
     FREE(hold);
     hold = attempt_end(a, HF_OK);
     check_held(b, hold);

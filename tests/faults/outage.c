@@ -5,11 +5,11 @@
 /* ---- F17: every operation has a deadline ----------------------------------------------------- */
 
 /* What a client does on a connection that has silently gone dead. */
-typedef struct deed {
+typedef struct silent_call {
     const char *name;
     void (*run)(hf_client *client, hf_hold *hold);
     bool releases; /* `run` has released the hold */
-} deed;
+} silent_call;
 
 static void acquire_unanswered(hf_client *client, int64_t wait_ms) {
     hf_hold *other = NULL;
@@ -33,17 +33,17 @@ static void wait_for_ever(hf_client *client, hf_hold *hold) {
     acquire_unanswered(client, HF_FOREVER);
 }
 
-static void release(hf_client *client, hf_hold *hold) {
+static void release_hold(hf_client *client, hf_hold *hold) {
     (void)client;
     T_HF(HF_UNKNOWN_OUTCOME, hf_release(hold));
 }
 
-static void extend(hf_client *client, hf_hold *hold) {
+static void extend_hold(hf_client *client, hf_hold *hold) {
     (void)client;
     T_HF(HF_UNKNOWN_OUTCOME, hf_extend(hold, t_patience(60000)));
 }
 
-static void inspect(hf_client *client, hf_hold *hold) {
+static void inspect_lock(hf_client *client, hf_hold *hold) {
     hf_info *info = NULL;
     (void)hold;
     T_HF(HF_UNREACHABLE, hf_inspect(client, LOCK, &info));
@@ -59,7 +59,7 @@ static void do_nothing(hf_client *client, hf_hold *hold) {
     (void)client, (void)hold;
 }
 
-static void check_deed(bed *b, const deed *d) {
+static void check_deed(bed *b, const silent_call *d) {
     hf_client *client = bed_through(b, &(hf_client_options){.command_timeout_ms = t_patience(300),
                                                             .connect_timeout_ms = t_patience(300),
                                                             .outage_ms = t_patience(300)});
@@ -76,10 +76,10 @@ static void check_deed(bed *b, const deed *d) {
 }
 
 static void F17_on_a_half_open_connection_everything_has_a_deadline(void **state) {
-    static const deed deeds[] = {
+    static const silent_call deeds[] = {
         {"a try", try_once, false},        {"a wait", wait_a_while, false},
-        {"hf_lock", wait_for_ever, false}, {"hf_release", release, true},
-        {"hf_extend", extend, false},      {"hf_inspect", inspect, false},
+        {"hf_lock", wait_for_ever, false}, {"hf_release", release_hold, true},
+        {"hf_extend", extend_hold, false}, {"hf_inspect", inspect_lock, false},
         {"hf_break", break_it, false},     {"hf_close", do_nothing, false},
     };
     for (size_t i = 0; i < sizeof deeds / sizeof *deeds; i++) check_deed(*state, &deeds[i]);

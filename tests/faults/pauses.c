@@ -36,7 +36,7 @@ static attempt *granted_late(bed *b, hf_client *client, stall_fn *stall, int64_t
 
 /* An expired key is not deleted with DEL. One DEL means it was released. */
 static void check_released_not_expired(bed *b) {
-    UNTIL(calls(b, "del") == 1);
+    UNTIL(call_count(b, "del") == 1);
     assert_false(on_server(b));
 }
 
@@ -61,7 +61,7 @@ static void F01_a_wait_goes_on_after_a_grant_that_came_too_late(void **state) {
     hf_client *client = bed_through(b, NULL);
     hf_hold *hold = attempt_end(granted_late(b, client, stall_requests, SOON_MS), HF_OK);
     check_held(b, hold);
-    assert_int_equal(calls(b, "set"), 2); /* two grants; the second replaced the first */
+    assert_int_equal(call_count(b, "set"), 2); /* two grants; the second replaced the first */
     FREE(hold);
     assert_false(on_server(b));
 }

@@ -8,29 +8,29 @@
 
 #include <signal.h>
 
-typedef struct stage {
+typedef struct holder_stage {
     char url[256];
     int64_t lease_ms;
     atomic_int ready, go; /* the child holds; the test has stopped it for long enough */
     /* what the child observed from then on */
     atomic_int held_after, lost_calls;
     atomic_int released; /* the result of its release */
-} stage;
+} holder_stage;
 
-static stage *stage_new(bed *b, int64_t lease_ms) {
-    stage *s = t_shared_new(sizeof *s);
+static holder_stage *stage_new(bed *b, int64_t lease_ms) {
+    holder_stage *s = t_shared_new(sizeof *s);
     snprintf(s->url, sizeof s->url, "%s", front_url(t_redis_url(b->redis)));
     s->lease_ms = lease_ms;
     return s;
 }
 
 static void count_in_stage(hf_hold *hold, void *arg) {
-    stage *s = arg;
+    holder_stage *s = arg;
     (void)hold;
     atomic_fetch_add(&s->lost_calls, 1);
 }
 
-static hf_hold *hold_in_child(stage *s, hf_client **client) {
+static hf_hold *hold_in_child(holder_stage *s, hf_client **client) {
     T_HF(HF_OK, hf_open(s->url, NULL, client));
     hf_hold *hold = TAKE(*client, .lease_ms = s->lease_ms, .on_lost = count_in_stage, .arg = s);
     atomic_store(&s->ready, 1);
@@ -39,7 +39,7 @@ static hf_hold *hold_in_child(stage *s, hf_client **client) {
 
 /* Calls hf_held without a pause, so the first answer after the stop is among the results. */
 static int ask_over_a_stop(void *arg) {
-    stage *s = arg;
+    holder_stage *s = arg;
     hf_client *client = NULL;
     hf_hold *hold = hold_in_child(s, &client);
     int gone;
@@ -54,14 +54,14 @@ static int ask_over_a_stop(void *arg) {
     return 0;
 }
 
-static t_proc *start_holder(stage *s, t_proc_fn *fn) {
+static t_proc *start_holder(holder_stage *s, t_proc_fn *fn) {
     t_proc *child = t_proc_start(fn, s);
     UNTIL(atomic_load(&s->ready));
     return child;
 }
 
 /* Stops the child until its lease is over on the server, then continues it. */
-static void check_stopped(bed *b, stage *s, t_proc *child, bool taken) {
+static void check_stopped(bed *b, holder_stage *s, t_proc *child, bool taken) {
     t_proc_kill(child, SIGSTOP);
     UNTIL(!on_server(b));
     hf_hold *next = taken ? TAKE(bed_direct(b)) : NULL;
@@ -81,7 +81,7 @@ static void check_stopped(bed *b, stage *s, t_proc *child, bool taken) {
 
 static void stop_holder(void **state, bool taken) {
     bed *b = *state;
-    stage *s = stage_new(b, t_patience(500));
+    holder_stage *s = stage_new(b, t_patience(500));
     check_stopped(b, s, start_holder(s, ask_over_a_stop), taken);
     t_shared_free(s, sizeof *s);
 }
@@ -103,7 +103,7 @@ static int hold_until_killed(void *arg) {
 
 static void F46_a_killed_process_frees_its_lock_after_the_lease_and_not_before(void **state) {
     bed *b = *state;
-    stage *s = stage_new(b, t_patience(700));
+    holder_stage *s = stage_new(b, t_patience(700));
     t_proc *child = start_holder(s, hold_until_killed);
     int64_t ttl = server_ttl_ms(b);
     UNTIL(ttl_grew(b, &ttl)); /* the renewed lease counts too, not only the first one */
@@ -142,7 +142,7 @@ static void F42_a_forked_child_ends_no_hold_of_its_parent(void **state) {
 /* A resource that refuses a token lower than the highest it has seen, and a record of the writes to
    it. */
 typedef struct resource {
-    stage stage;
+    holder_stage stage;
     _Atomic uint64_t highest;
     atomic_int checked, writes, refused;
 } resource;

@@ -19,8 +19,8 @@ static t_redis *start_replica(bed *b) {
     t_redis *replica = t_redis_start(&(t_redis_options){.config = config});
     /* Writes from before the replica connected do not count, and its first acknowledgement is
        slow. */
-    UNTIL((run(b, "SET in sync"), t_redis_int(b->redis, "WAIT 1 100") == 1) &&
-          (run(b, "SET in sync"), t_redis_int(b->redis, "WAIT 1 100") == 1));
+    UNTIL((run_command(b, "SET in sync"), t_redis_int(b->redis, "WAIT 1 100") == 1) &&
+          (run_command(b, "SET in sync"), t_redis_int(b->redis, "WAIT 1 100") == 1));
     return replica;
 }
 
@@ -76,7 +76,7 @@ static void F31_a_wait_lasts_until_a_replica_is_there(void **state) {
     hf_client *client = bed_open(b, url_of(b, "command_timeout=2s&outage=30s"), NULL);
     t_redis_stop(replica);
     attempt *a = attempt_start(b, client, &(hf_options){.wait_ms = HF_FOREVER});
-    UNTIL(calls(b, "wait") >= 2); /* it was undone, and acquired again */
+    UNTIL(call_count(b, "wait") >= 2); /* it was undone, and acquired again */
     t_redis_cont(replica);
     FREE(attempt_end(a, HF_OK));
     t_redis_free(replica);
@@ -106,8 +106,8 @@ static void F31_the_connection_that_waits_writes_first(void **state) {
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         calls_reset(b);
         FREE(TAKE(client, .kind = kinds[i]));
-        assert_int_equal(calls(b, "wait"), 1);
-        assert_int_equal(calls(b, "pexpire"), 2);
+        assert_int_equal(call_count(b, "wait"), 1);
+        assert_int_equal(call_count(b, "pexpire"), 2);
     }
     t_redis_free(replica);
 }
@@ -120,12 +120,12 @@ static void F31_what_is_gone_when_replicas_are_asked_is_not_granted(void **state
     hf_client *client = bed_open(b, with_option(t_proxy_url(b->proxy), "replicas=1"), NULL);
     FREE(TAKE(client));
     uint64_t before = t_proxy_bytes(b->proxy, T_TO_SERVER);
-    withhold(b, 2, T_TO_SERVER);
+    withhold_bytes(b, 2, T_TO_SERVER);
     attempt *a = attempt_start(b, client, &(hf_options){.wait_ms = 0});
     UNTIL(on_server(b));
     t_proxy_wait_bytes(b->proxy, T_TO_SERVER, before + 1, SOON_MS);
-    run(b, "DEL " KEY);
-    withhold_no_more(b, 2, T_TO_SERVER);
+    run_command(b, "DEL " KEY);
+    stop_withholding(b, 2, T_TO_SERVER);
     assert_null(attempt_end(a, HF_UNREACHABLE));
     t_redis_free(replica);
 }
@@ -160,8 +160,8 @@ static void F31_a_renewal_that_no_replica_has_does_not_count(void **state) {
     calls_reset(b);
     t_redis_stop(replica);
     UNTIL(atomic_load(&b->loss.calls) == 1);
-    assert_true(calls(b, "wait") > 0);
-    assert_true(calls(b, "pexpire") > 0); /* it was renewed there, but that does not count */
+    assert_true(call_count(b, "wait") > 0);
+    assert_true(call_count(b, "pexpire") > 0); /* it was renewed there, but that does not count */
     check_lost(b, hold, "did not confirm a renewal");
     t_redis_cont(replica);
     t_redis_free(replica);
@@ -205,12 +205,12 @@ static void F31_what_is_handed_over_is_confirmed_too(void **state) {
     t_threads_run(4, take_turns, &t, 4 * SOON_MS);
     assert_int_equal(atomic_load(&t.collisions), 0);
     int64_t acquired = (int64_t)(stats_of(t.clients[0]).acquired + stats_of(t.clients[1]).acquired);
-    assert_true(acquired == 100 && calls(b, "wait") >= acquired);
+    assert_true(acquired == 100 && call_count(b, "wait") >= acquired);
     t.clients[1] = t.clients[0]; /* only this client: from thread to thread */
     calls_reset(b);
     t_threads_run(4, take_turns, &t, 4 * SOON_MS);
     assert_int_equal(atomic_load(&t.collisions), 0);
-    assert_true(calls(b, "wait") >= 100);
+    assert_true(call_count(b, "wait") >= 100);
     t_redis_free(replica);
 }
 
@@ -259,7 +259,7 @@ static void lead_elsewhere(bed *b, promoted *there) {
     UNTIL(
         (t_redis_str(there->server, "SET in sync"), t_redis_int(there->server, "WAIT 1 100") == 1));
     int64_t clients = t_redis_info(there->server, "connected_clients");
-    cut(b, 2);
+    cut_connection(b, 2);
     UNTIL(t_redis_info(there->server, "connected_clients") > clients);
 }
 

@@ -16,7 +16,7 @@ static hf_client *open_anna(bed *b) {
 static void let_anna(bed *b, char sign, const char *command) {
     char line[64];
     snprintf(line, sizeof line, "ACL SETUSER anna %c%s", sign, command);
-    run(b, line);
+    run_command(b, line);
 }
 
 /* ---- Rights of the releasing client ---------------------------------------------------------- */
@@ -28,16 +28,16 @@ static const char *const TO_RELEASE[] = {
 enum { RIGHTS = sizeof TO_RELEASE / sizeof *TO_RELEASE };
 
 /* The lock is free, or its first waiter holds it with an expiry. There is no state in between. */
-static void check_not_half_granted(bed *b, ask first, const char *lacking) {
+static void check_not_half_granted(bed *b, queued_id first, const char *lacking) {
     if (!on_server(b)) return;
-    if (!same_ask(ask_that_holds(b), first)) t_fail("without %s it is not released", lacking);
+    if (!same_id(id_of_holder(b), first)) t_fail("without %s it is not released", lacking);
     if (server_ttl_ms(b) < 0) t_fail("without %s it was granted without an end", lacking);
 }
 
 /* One of them enters, as the server confirms. Then the other one enters. */
 static void serve_both(bed *b, attempt *a, attempt *other) {
-    UNTIL(!waits(a) || !waits(other));
-    attempt *first = waits(a) ? other : a;
+    UNTIL(!is_waiting(a) || !is_waiting(other));
+    attempt *first = is_waiting(a) ? other : a;
     hf_hold *hold = attempt_end(first, HF_OK);
     check_held(b, hold);
     FREE(hold);
@@ -52,15 +52,15 @@ static void serve_both(bed *b, attempt *a, attempt *other) {
 static void release_without(bed *b, hf_client *anna, hf_client *const *clients, const char *right) {
     hf_hold *hold = TAKE(anna, .lease_ms = t_patience(300));
     hf_ref(hold);
-    attempt *a = stand_against(b, clients[0], &FOREVER, hold);
-    attempt *other = stand_against(b, clients[1], &FOREVER, hold);
-    ask stands = ask_in_line(b, 0);
+    attempt *a = enqueue_against(b, clients[0], &FOREVER, hold);
+    attempt *other = enqueue_against(b, clients[1], &FOREVER, hold);
+    queued_id stands = queued_at(b, 0);
     let_anna(b, '-', right);
     hf_result r = hf_release(hold);
     if (r != HF_OK && r != HF_REFUSED) t_fail("released without %s: %s", right, hf_result_name(r));
     check_not_half_granted(b, stands, right);
     serve_both(b, a, other);
-    if (in_line(b) || on_server(b)) t_fail("without %s something is left behind", right);
+    if (queue_length(b) || on_server(b)) t_fail("without %s something is left behind", right);
     let_anna(b, '+', right);
     hf_unref(hold);
     attempts_over(b);
@@ -68,7 +68,7 @@ static void release_without(bed *b, hf_client *anna, hf_client *const *clients, 
 
 static void F55_a_release_without_a_right_releases_and_half_grants_nobody(void **state) {
     bed *b = *state;
-    hf_client *anna = open_anna(b), *clients[2] = {bed_listener(b), bed_listener(b)};
+    hf_client *anna = open_anna(b), *clients[2] = {bed_subscriber(b), bed_subscriber(b)};
     for (int i = 0; i < RIGHTS; i++) release_without(b, anna, clients, TO_RELEASE[i]);
 }
 
@@ -78,14 +78,14 @@ static void F55_after_a_publish_that_was_refused_nobody_barges(void **state) {
     bed *b = *state;
     hf_client *late = bed_direct(b);
     hf_hold *hold = TAKE(open_anna(b));
-    attempt *a = stand(b, bed_listener(b), &FOREVER);
-    ask stands = ask_in_line(b, 0);
+    attempt *a = enqueue(b, bed_subscriber(b), &FOREVER);
+    queued_id stands = queued_at(b, 0);
     let_anna(b, '-', "publish");
     FREE(hold);
     assert_false(on_server(b));
-    assert_true(same_ask(ask_in_line(b, 0), stands));
+    assert_true(same_id(queued_at(b, 0), stands));
     REFUSED(HF_BUSY, late, .wait_ms = 0);
-    FREE(served(a));
+    FREE(await_grant(a));
 }
 
 /* The next thread of the same client needs no notification. */
@@ -93,16 +93,16 @@ static void F55_a_release_that_may_not_publish_takes_its_own_next_along(void **s
     bed *b = *state;
     hf_client *anna = open_anna(b);
     hf_hold *hold = TAKE(anna);
-    attempt *a = stand(b, bed_listener(b), &FOREVER), *next = attempt_start(b, anna, &FOREVER);
+    attempt *a = enqueue(b, bed_subscriber(b), &FOREVER), *next = attempt_start(b, anna, &FOREVER);
     UNTIL(stats_of(anna).waiting == 1);
     let_anna(b, '-', "publish");
     FREE(hold);
-    hold = served(next);
+    hold = await_grant(next);
     check_held(b, hold);
-    assert_true(waits(a));
+    assert_true(is_waiting(a));
     let_anna(b, '+', "publish");
     FREE(hold);
-    FREE(served(a));
+    FREE(await_grant(a));
 }
 
 /* A release that the server refuses grants nothing to anybody, on the server or in the client. */
@@ -111,11 +111,11 @@ static void check_refused_release(bed *b, const char *trouble, const char *over,
     hf_hold *hold = TAKE(client);
     attempt *next = attempt_start(b, client, &FOREVER);
     UNTIL(stats_of(client).waiting == 1);
-    run(b, trouble);
+    run_command(b, trouble);
     T_HF(result, hf_release(hold));
     t_sleep_ms(50); /* time in which the next could enter, and must not */
     assert_int_equal(stats_of(client).held, 0);
-    run(b, over);
+    run_command(b, over);
     hold = attempt_end(next, HF_OK);
     check_held(b, hold);
     FREE(hold);
@@ -131,18 +131,18 @@ static void F55_a_release_of_what_is_no_lock_lets_nobody_in(void **state) {
     hf_hold *hold = TAKE(client);
     attempt *next = attempt_start(b, client, &FOREVER);
     UNTIL(stats_of(client).waiting == 1);
-    run(b, "SET " KEY " precious");
+    run_command(b, "SET " KEY " precious");
     T_HF(HF_LOST, hf_release(hold));
     attempt_end(next, HF_PROTOCOL); /* the result when it acquires by itself */
 }
 
 static void F55_a_break_without_a_right_half_grants_nobody(void **state) {
     bed *b = *state;
-    hf_client *anna = open_anna(b), *holder = bed_direct(b), *client = bed_listener(b);
+    hf_client *anna = open_anna(b), *holder = bed_direct(b), *client = bed_subscriber(b);
     for (int i = 0; i < RIGHTS; i++) {
         hf_hold *hold = TAKE(holder, .lease_ms = t_patience(300));
-        attempt *a = stand(b, client, &FOREVER);
-        ask stands = ask_in_line(b, 0);
+        attempt *a = enqueue(b, client, &FOREVER);
+        queued_id stands = queued_at(b, 0);
         let_anna(b, '-', TO_RELEASE[i]);
         hf_result r = hf_break(anna, LOCK, 0);
         if (r != HF_OK && r != HF_REFUSED) t_fail("a break: %s", hf_result_name(r));
@@ -163,9 +163,9 @@ static void wait_without(bed *b, const char *right) {
     let_anna(b, '-', right);
     hf_client *anna = open_anna(b);
     hf_hold *hold = TAKE(bed_direct(b));
-    attempt *a = stand(b, anna, &FOREVER);
+    attempt *a = enqueue(b, anna, &FOREVER);
     FREE(hold);
-    hold = served(a);
+    hold = await_grant(a);
     check_held(b, hold);
     FREE(hold);
 }
@@ -176,7 +176,7 @@ static void F55_who_may_not_subscribe_is_served(void **state) {
 
 static void F55_who_may_not_use_its_channel_is_served(void **state) {
     bed *b = *state;
-    run(b, "ACL SETUSER anna resetchannels");
+    run_command(b, "ACL SETUSER anna resetchannels");
     wait_without(b, "subscribe");
 }
 
@@ -205,7 +205,7 @@ static void F55_who_may_not_subscribe_does_not_starve(void **state) {
     t_threads *rivals = t_threads_start(1, hand_on_and_on, &more);
     UNTIL(stats_of(others.client).acquired > 100 && stats_of(more.client).acquired > 10);
     attempt *a = attempt_start(b, anna, &FOREVER);
-    FREE(served(a));
+    FREE(await_grant(a));
     atomic_store(&others.enough, true);
     atomic_store(&more.enough, true);
     t_threads_join(threads, SOON_MS);
@@ -224,7 +224,7 @@ static void F55_who_may_not_stand_in_line_is_told(void **state) {
         check_detail(rights[i]);
         let_anna(b, '+', rights[i]);
     }
-    UNTIL(in_line(b) == 0);
+    UNTIL(queue_length(b) == 0);
     check_held(b, hold);
     FREE(hold);
 }
@@ -233,13 +233,13 @@ static void F55_who_may_not_stand_in_line_is_told(void **state) {
 
 enum { VISITORS = 12, VISITS = 20 };
 
-typedef struct room {
+typedef struct shared_lock {
     hf_client *clients[3];
     atomic_int inside, collisions, visits;
-} room;
+} shared_lock;
 
-static void visit(int index, void *arg) {
-    room *r = arg;
+static void visit_lock(int index, void *arg) {
+    shared_lock *r = arg;
     hf_client *client = r->clients[index % 3];
     for (int i = 0; i < VISITS; i++) {
         hf_hold *hold = NULL;
@@ -256,15 +256,15 @@ static void do_all_else(bed *b, hf_client *client, hf_client *other) {
     hf_info *info = NULL;
     hf_hold *hold = TAKE(client), *again = TAKE(client);
     T_HF(HF_OK, hf_extend(hold, t_patience(60000)));
-    attempt *a = stand(b, other, &(hf_options){.wait_ms = t_patience(300)});
+    attempt *a = enqueue(b, other, &(hf_options){.wait_ms = t_patience(300)});
     T_HF(HF_OK, hf_inspect(other, LOCK, &info));
     assert_int_equal(info->waiting, 1);
     hf_info_free(info);
     attempt_end(a, HF_TIMEOUT);
-    UNTIL(in_line(b) == 0);
-    a = stand(b, other, &FOREVER);
+    UNTIL(queue_length(b) == 0);
+    a = enqueue(b, other, &FOREVER);
     T_HF(HF_OK, hf_break(client, LOCK, 0));
-    FREE(served(a));
+    FREE(await_grant(a));
     hf_unref(again);
     (void)hf_release(hold);
 }
@@ -331,16 +331,16 @@ static const char *url_of_user(bed *b) {
 }
 
 static void F55_the_user_of_the_documentation_has_all_rights_that_it_takes(void **state) {
-    static room r;
+    static shared_lock r;
     bed *b = *state;
     t_acl_user(b->redis, NULL);
     b->proxy = t_proxy_start(t_redis_port(b->redis));
-    r = (room){.inside = 0};
+    r = (shared_lock){.inside = 0};
     for (int i = 0; i < 3; i++) r.clients[i] = bed_open(b, url_of_user(b), NULL);
-    t_threads_run(VISITORS, visit, &r, 2 * SOON_MS);
+    t_threads_run(VISITORS, visit_lock, &r, 2 * SOON_MS);
     assert_int_equal(atomic_load(&r.collisions), 0);
     assert_int_equal(atomic_load(&r.visits), VISITORS * VISITS);
-    UNTIL(listening(b) == 3);
+    UNTIL(subscriber_count(b) == 3);
     do_all_else(b, r.clients[0], r.clients[1]);
     do_all_beside(r.clients[0], r.clients[1]);
     lose_answers(b, r.clients[1]);
@@ -382,7 +382,7 @@ static int try_without(bed *b, hf_client *anna, hf_client *other, const char *co
     named_if_refused(hf_acquire(anna, LOCK, &(hf_options){.lease_ms = 1000}, &hold), command,
                      &refused);
     if (hold) named_if_refused(hf_release(hold), command, &refused);
-    run(b, "FLUSHALL"); /* locks that could not be released */
+    run_command(b, "FLUSHALL"); /* locks that could not be released */
     hold = TAKE(other);
     named_if_refused(hf_inspect(anna, LOCK, &info), command, &refused);
     hf_info_free(info);
@@ -407,7 +407,7 @@ static void F27_a_command_that_is_lacking_is_named(void **state) {
 static void F27_a_key_that_is_not_allowed_is_named(void **state) {
     bed *b = *state;
     hf_client *anna = open_anna(b);
-    run(b, "ACL SETUSER anna resetkeys ~elsewhere:*");
+    run_command(b, "ACL SETUSER anna resetkeys ~elsewhere:*");
     REFUSED(HF_REFUSED, anna, .wait_ms = 0);
     check_detail("may not use the key hf:{lock}");
     check_detail("~hf:*");
@@ -422,7 +422,7 @@ static void note_channel(int32_t level, const char *line, void *arg) {
 static void F27_a_channel_that_is_not_allowed_is_named(void **state) {
     static atomic_bool named;
     bed *b = *state;
-    run(b, "ACL SETUSER anna resetchannels");
+    run_command(b, "ACL SETUSER anna resetchannels");
     hf_client *anna = bed_open(
         b, t_redis_url_as(b->redis, "anna", "secret"),
         &(hf_client_options){.log = note_channel, .log_arg = &named, .log_level = HF_LOG_WARNING});
@@ -430,7 +430,7 @@ static void F27_a_channel_that_is_not_allowed_is_named(void **state) {
     attempt *a = attempt_start(b, anna, &FOREVER);
     UNTIL(atomic_load(&named));
     FREE(hold);
-    FREE(served(a));
+    FREE(await_grant(a));
 }
 
 static const struct CMUnitTest tests[] = {

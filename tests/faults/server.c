@@ -38,7 +38,7 @@ static void F23_a_restart_with_its_data_is_no_loss(void **state) {
 
 /* ---- F25: deleted by hand -------------------------------------------------------------------- */
 
-static void forget(void **state, const char *command) {
+static void check_forgotten(void **state, const char *command) {
     bed *b = *state;
     hf_client *client = bed_direct(b);
     hf_hold *hold = take_watched(b, client, t_patience(900));
@@ -52,11 +52,11 @@ static void forget(void **state, const char *command) {
 }
 
 static void F25_a_flush_is_a_loss_at_the_next_renewal(void **state) {
-    forget(state, "FLUSHALL");
+    check_forgotten(state, "FLUSHALL");
 }
 
 static void F25_a_key_deleted_by_hand_is_a_loss_at_the_next_renewal(void **state) {
-    forget(state, "DEL " KEY);
+    check_forgotten(state, "DEL " KEY);
 }
 
 static void F25_what_another_took_meanwhile_is_left_alone(void **state) {
@@ -87,13 +87,13 @@ static void F25_a_release_says_that_the_lock_was_gone(void **state) {
 
 enum { THREADS = 4, ROUNDS = 60 };
 
-typedef struct crowd {
+typedef struct script_crowd {
     hf_client *client;
     atomic_int inside, collisions, failures;
-} crowd;
+} script_crowd;
 
 static void go_in_and_out(int index, void *arg) {
-    crowd *c = arg;
+    script_crowd *c = arg;
     (void)index;
     for (int i = 0; i < ROUNDS; i++) {
         hf_hold *hold = NULL;
@@ -109,9 +109,9 @@ static void go_in_and_out(int index, void *arg) {
 }
 
 static void F29_scripts_flushed_at_any_moment_are_no_failure(void **state) {
-    static crowd c;
+    static script_crowd c;
     bed *b = *state;
-    c = (crowd){.client = bed_direct(b)};
+    c = (script_crowd){.client = bed_direct(b)};
     t_threads *threads = t_threads_start(THREADS, go_in_and_out, &c);
     int flushes = 0;
     for (; t_threads_ended(threads) < THREADS; flushes++)

@@ -118,10 +118,10 @@ static void F09_a_renewal_after_a_step_back_puts_the_end_right(void **state) {
     T_HF(HF_LOST, hf_release(hold));
 }
 
-/* ---- F11 --------------------------------------------------------------------------------------- */
+/* ---- F11 ------------------------------------------------------------------------------------- */
 
 /* Returns when the replica has all earlier writes. */
-static void reach(bed *b, t_redis *replica) {
+static void await_replica(bed *b, t_redis *replica) {
     freeReplyObject(t_redis_cmd(b->redis, "SET reached 1"));
     UNTIL(t_redis_int(replica, "EXISTS reached") == 1);
 }
@@ -139,10 +139,10 @@ static void check_other_clock(bed *b, int64_t ahead_s) {
     *step_s = ahead_s;
     t_redis *replica = start_stepped(config);
     FREE(hold);
-    reach(b, replica);
+    await_replica(b, replica);
     freeReplyObject(t_redis_cmd(replica, "REPLICAOF NO ONE"));
-    hold = take(bed_open(b, t_redis_url(replica), NULL), LOCK,
-                &(hf_options){.wait_ms = t_patience(SOON_MS)}, __FILE__, __LINE__);
+    hold = acquire_or_fail(bed_open(b, t_redis_url(replica), NULL), LOCK,
+                           &(hf_options){.wait_ms = t_patience(SOON_MS)}, __FILE__, __LINE__);
     assert_true(hf_fence(hold) > token);
     FREE(hold);
     for (int i = 0; i < BED_CLIENTS; i++)

@@ -52,7 +52,7 @@ static void do_downgrade(actor_state *me, const actor_request *q, actor_result *
 }
 
 /* Begins an upgrade that has to wait. */
-static void upgrades(actor *a, const test_dir *p) {
+static void begin_upgrade(actor *a, const test_dir *p) {
     int before = t_queue_length(lock_path(p, LOCK));
     actor_begin(a, &(actor_request){.action = do_upgrade, .name = LOCK, .options = {WAIT}});
     UNTIL(t_queue_length(lock_path(p, LOCK)) == before + 1);
@@ -162,7 +162,7 @@ static void upgrader_dies(test_dir *p, int64_t *began) {
     actor *upgrader = actor_new(p, NULL), *reader = actor_new(p, NULL), *next = actor_new(p, NULL);
     TAKES(upgrader, UPGRADABLE);
     TAKES(reader, READ_);
-    upgrades(upgrader, p);
+    begin_upgrade(upgrader, p);
     WAITS(next, UPGRADABLE, WAIT);
     kill_at(upgrader, began);
     GETS(next);
@@ -190,7 +190,7 @@ static void reader_beside_upgrader_dies(test_dir *p, int64_t *began) {
     actor *upgrader = actor_new(p, NULL), *reader = actor_new(p, NULL);
     TAKES(upgrader, UPGRADABLE);
     TAKES(reader, READ_);
-    upgrades(upgrader, p);
+    begin_upgrade(upgrader, p);
     kill_at(reader, began);
     IS(HF_OK, actor_end(upgrader));
 }

@@ -302,7 +302,7 @@ bool actor_ended(actor *a) {
     return has_answer(a, 0);
 }
 
-static void forget(actor *a) {
+static void remove_actor(actor *a) {
     for (int i = 0; i < ACTORS_MAX; i++)
         if (a->dir->actors[i] == a) a->dir->actors[i] = NULL;
     close(a->socket_fd);
@@ -314,7 +314,7 @@ actor_result actor_end(actor *a) {
     if (!has_answer(a, t_patience(SOON_MS))) t_fail("the actor does not answer");
     if (recv(a->socket_fd, &got, sizeof got, 0) == (ssize_t)sizeof got) return got;
     t_proc *proc = a->proc;
-    forget(a);
+    remove_actor(a);
     t_fail("the actor ended, with status %d", t_proc_wait(proc, SOON_MS)); /* shows its output */
 }
 
@@ -322,7 +322,7 @@ bool actor_survives(actor *a, actor_result *got) {
     if (!has_answer(a, t_patience(SOON_MS))) t_fail("the actor does not answer");
     if (recv(a->socket_fd, got, sizeof *got, 0) == (ssize_t)sizeof *got) return true;
     t_proc *proc = a->proc;
-    forget(a);
+    remove_actor(a);
     assert_int_equal(t_proc_wait(proc, SOON_MS), 128 + SIGKILL);
     return false;
 }
@@ -339,7 +339,7 @@ void actor_signal(actor *a, int signal_number) {
 void actor_kill(actor *a) {
     t_proc *proc = a->proc;
     t_proc_kill(proc, SIGKILL);
-    forget(a);
+    remove_actor(a);
     (void)t_proc_wait(proc, SOON_MS);
 }
 
@@ -359,7 +359,7 @@ static void end_actor(actor *a) {
 
 void actor_leaves(actor *a, int status) {
     t_proc *proc = a->proc;
-    forget(a);
+    remove_actor(a);
     assert_int_equal(t_proc_wait(proc, SOON_MS), status);
 }
 

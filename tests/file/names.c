@@ -123,7 +123,7 @@ static uint32_t next_random(uint32_t *seed) {
     return *seed = *seed * 1664525 + 1013904223, *seed >> 8;
 }
 
-static int compare(const void *a, const void *b) {
+static int compare_keys(const void *a, const void *b) {
     return strcmp(a, b);
 }
 
@@ -144,7 +144,7 @@ static void F50_no_two_keys_have_one_file(void **state) {
         assert_null(strchr(made[i].file, '/'));
         key[prefix] = '\n'; /* separates them for the comparison */
     }
-    qsort(made, KEYS, sizeof *made, compare);
+    qsort(made, KEYS, sizeof *made, compare_keys);
     for (int i = 1; i < KEYS; i++)
         if (!strcmp(made[i].file, made[i - 1].file))
             assert_string_equal(made[i].key, made[i - 1].key);

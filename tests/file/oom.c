@@ -339,7 +339,7 @@ static const uint32_t pairs[][2] = {
     {HF_MUTEX, HF_MUTEX}, {HF_READ, HF_MUTEX}, {HF_WRITE, HF_READ}, {HF_MUTEX, HF_WRITE}};
 
 /* Whether a scenario depends on both kinds of the pair. */
-static bool concerns(t_inject_fn *life, size_t pair) {
+static bool depends_on_kinds(t_inject_fn *life, size_t pair) {
     if (life == open_and_close || life == upgrade_and_downgrade) return pair == 0;
     if (life == wait_and_release || life == wait_in_vain) return true;
     return life == look_and_break ? pair % 2 == 0 : pair < 2;
@@ -352,7 +352,7 @@ static void run_life(test_dir *p, each_fn *each, t_inject_fn *life) {
     snprintf(t.lock, sizeof t.lock, "%s", lock_path(p, LOCK));
     living = life;
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
-        if (!concerns(life, i)) continue;
+        if (!depends_on_kinds(life, i)) continue;
         t.ours = pairs[i][0];
         t.theirs = pairs[i][1];
         each(live_without_leaving_descriptors, &t, CALLS_MAX);

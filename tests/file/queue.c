@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int64_t quicker(int64_t best, int64_t since_ms) {
+static int64_t keep_quickest(int64_t best, int64_t since_ms) {
     int64_t took = t_now_ms() - since_ms;
     return best < 0 || took < best ? took : best;
 }
@@ -42,7 +42,7 @@ static void B13_a_release_serves_the_next_at_once(void **state) {
         int64_t began = t_now_ms();
         FREES(holder);
         assert_true(GETS(next) > token);
-        best = quicker(best, began);
+        best = keep_quickest(best, began);
         FREES(next);
     }
     check_told(best);
@@ -60,7 +60,7 @@ static void F46_a_killed_holder_serves_the_next_at_once(void **state) {
         int64_t began = t_now_ms();
         actor_kill(holder);
         assert_true(GETS(next) > token);
-        best = quicker(best, began);
+        best = keep_quickest(best, began);
         FREES(next);
     }
     check_told(best);
@@ -91,7 +91,7 @@ static void F46_a_killed_holder_that_had_waited_serves_the_next_at_once(void **s
         int64_t began = t_now_ms();
         actor_kill(holder);
         GETS(last);
-        best = quicker(best, began);
+        best = keep_quickest(best, began);
         FREES(last);
         actor_kill(first);
     }
@@ -103,7 +103,7 @@ static void F46_a_killed_holder_that_had_waited_serves_the_next_at_once(void **s
 enum { WAITERS = 5 };
 
 /* A holder with a queue behind it. */
-static actor *line_up(test_dir *p, actor *waiters[WAITERS]) {
+static actor *enqueue_waiters(test_dir *p, actor *waiters[WAITERS]) {
     actor *holder = actor_new(p, NULL);
     TAKES(holder);
     for (int i = 0; i < WAITERS; i++) waiters[i] = actor_new(p, NULL);
@@ -136,7 +136,7 @@ static void F46_killed_waiters_leave_the_order_of_the_others(void **state) {
     test_dir *p = *state;
     for (size_t i = 0; i < sizeof dead / sizeof *dead; i++) {
         actor *waiters[WAITERS];
-        actor *holder = line_up(p, waiters);
+        actor *holder = enqueue_waiters(p, waiters);
         kill_waiter(p, waiters, dead[i][0]);
         kill_waiter(p, waiters, dead[i][1]);
         FREES(holder);
@@ -162,7 +162,7 @@ static void F46_the_first_in_line_and_then_the_holder_die(void **state) {
         int64_t began = t_now_ms();
         actor_kill(holder);
         GETS(last);
-        best = quicker(best, began);
+        best = keep_quickest(best, began);
         FREES(last);
     }
     check_told(best);
@@ -184,7 +184,7 @@ static void F46_the_first_in_line_leaves_and_then_the_holder_dies(void **state) 
         int64_t began = t_now_ms();
         actor_kill(holder);
         GETS(last);
-        best = quicker(best, began);
+        best = keep_quickest(best, began);
         FREES(last);
     }
     check_told(best);

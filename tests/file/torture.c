@@ -64,11 +64,11 @@ static uint64_t draw_number(uint64_t *rand, uint64_t below) {
     return (*rand >> 11) % below;
 }
 
-static bool chance(torture_worker *w, int percent) {
+static bool draw_chance(torture_worker *w, int percent) {
     return draw_number(&w->rand, 100) < (uint64_t)percent;
 }
 
-static int64_t between(torture_worker *w, int64_t low, int64_t high) {
+static int64_t draw_between(torture_worker *w, int64_t low, int64_t high) {
     return low + (int64_t)draw_number(&w->rand, (uint64_t)(high - low + 1));
 }
 
@@ -97,7 +97,7 @@ static void fork_child(torture_worker *w, hf_hold *hold) {
     pid_t pid = fork();
     if (pid) return;
     bool nothing = !hf_held(hold) && hf_release(hold) == HF_FORKED;
-    t_sleep_ms(between(w, 0, 50)); /* it may outlive its parent */
+    t_sleep_ms(draw_between(w, 0, 50)); /* it may outlive its parent */
     _exit(nothing ? 0 : 1);
 }
 
@@ -115,7 +115,7 @@ static void reenter_lock(torture_worker *w, const char *name, const hf_options *
 }
 
 static void extend_hold(torture_worker *w, hf_hold *hold) {
-    hf_result r = hf_extend(hold, between(w, 300, 1000));
+    hf_result r = hf_extend(hold, draw_between(w, 300, 1000));
     if (r != HF_OK && r != HF_LOST) t_fail("an extension is %s", hf_result_name(r));
 }
 
@@ -132,9 +132,9 @@ static bool came_late(const torture_worker *w, hf_result r) {
 static void upgrade_hold(torture_worker *w, int n, const hf_options *o, hf_hold *hold) {
     hf_options writing = *o;
     writing.kind = HF_WRITE;
-    hf_result r = hf_upgrade(hold, between(w, 0, 30));
+    hf_result r = hf_upgrade(hold, draw_between(w, 0, 30));
     if (r != HF_OK) return;
-    note_span(w->t, n, &writing, hold, between(w, 0, 300));
+    note_span(w->t, n, &writing, hold, draw_between(w, 0, 300));
     r = hf_downgrade(hold);
     if (r != HF_OK && r != HF_LOST && !may_be(w, r))
         t_fail("to read again is %s", hf_result_name(r));
@@ -142,13 +142,13 @@ static void upgrade_hold(torture_worker *w, int n, const hf_options *o, hf_hold 
 
 static void be_inside(torture_worker *w, int n, const char *name, const hf_options *o,
                       hf_hold *hold) {
-    note_span(w->t, n, o, hold, between(w, 0, w->t->calm ? 200 : 1500));
-    if (chance(w, 10)) reenter_lock(w, name, o, hold);
-    if (o->kind == HF_UPGRADABLE && chance(w, 50)) upgrade_hold(w, n, o, hold);
-    if (chance(w, 5)) fork_child(w, hold);
-    if (chance(w, 10)) extend_hold(w, hold);
-    if (!w->t->calm && chance(w, 3)) t_sleep_ms(between(w, 1, 120));
-    note_span(w->t, n, o, hold, between(w, 0, 300));
+    note_span(w->t, n, o, hold, draw_between(w, 0, w->t->calm ? 200 : 1500));
+    if (draw_chance(w, 10)) reenter_lock(w, name, o, hold);
+    if (o->kind == HF_UPGRADABLE && draw_chance(w, 50)) upgrade_hold(w, n, o, hold);
+    if (draw_chance(w, 5)) fork_child(w, hold);
+    if (draw_chance(w, 10)) extend_hold(w, hold);
+    if (!w->t->calm && draw_chance(w, 3)) t_sleep_ms(draw_between(w, 1, 120));
+    note_span(w->t, n, o, hold, draw_between(w, 0, 300));
     hf_result r = hf_release(hold);
     if (r != HF_OK && r != HF_LOST && !may_be(w, r)) t_fail("a release is %s", hf_result_name(r));
 }
@@ -170,19 +170,20 @@ static void cancel_after(int64_t us) {
 static hf_options draw_kind(torture_worker *w, hf_options o) {
     if (w->t->kinds) o.kind = (uint32_t)draw_number(&w->rand, 5);
     if (o.kind == HF_PERMITS) o.capacity = CAPACITY;
-    if (o.kind == HF_PERMITS) o.permits = (uint32_t)between(w, 1, CAPACITY);
+    if (o.kind == HF_PERMITS) o.permits = (uint32_t)draw_between(w, 1, CAPACITY);
     return o;
 }
 
 static hf_options draw_options(torture_worker *w) {
     static const int64_t waits[] = {0, 0, 1, 5, 30, 300, 2000};
     if (w->t->calm)
-        return draw_kind(w, (hf_options){.wait_ms = chance(w, 20) ? between(w, 1, 5) : HF_FOREVER});
+        return draw_kind(
+            w, (hf_options){.wait_ms = draw_chance(w, 20) ? draw_between(w, 1, 5) : HF_FOREVER});
     hf_options o = {.wait_ms = waits[draw_number(&w->rand, sizeof waits / sizeof *waits)],
-                    .lease_ms = between(w, 200, 1500)};
-    if (chance(w, 15)) o.flags |= HF_NO_RENEW;
-    if (chance(w, 10)) o.max_hold_ms = between(w, 50, 300);
-    if (chance(w, 10)) o.owner = (uint64_t)between(w, 1, 2);
+                    .lease_ms = draw_between(w, 200, 1500)};
+    if (draw_chance(w, 15)) o.flags |= HF_NO_RENEW;
+    if (draw_chance(w, 10)) o.max_hold_ms = draw_between(w, 50, 300);
+    if (draw_chance(w, 10)) o.owner = (uint64_t)draw_between(w, 1, 2);
     return draw_kind(w, o);
 }
 
@@ -192,10 +193,10 @@ static void acquire_once(torture_worker *w) {
     char name[8];
     int n = w->t->calm ? 0 : (int)draw_number(&w->rand, NAMES);
     snprintf(name, sizeof name, "n%d", n);
-    if (chance(w, 25)) {
+    if (draw_chance(w, 25)) {
         o.wait_ms = HF_FOREVER;
         o.cancel = cancel_on_alarm = hf_cancel_new();
-        cancel_after(between(w, 1, 60000));
+        cancel_after(draw_between(w, 1, 60000));
     }
     hf_result r = hf_acquire(w->client, name, &o, &hold);
     cancel_after(0);
@@ -230,8 +231,8 @@ static int run_worker(void *arg) {
     open_client(w);
     while (!atomic_load(&w->t->over)) {
         acquire_once(w);
-        if (!w->t->calm && chance(w, 2)) break_one(w);
-        if (chance(w, 5)) {
+        if (!w->t->calm && draw_chance(w, 2)) break_one(w);
+        if (draw_chance(w, 5)) {
             hf_close(w->client);
             open_client(w);
         }

@@ -18,20 +18,20 @@ enum { WATCHDOG_MS = 20000 };
 
 /* ---- The stores ---- */
 
-struct store {
+struct failing_store {
     char url[512];
     t_redis *redis;     /* NULL: memory, or */
     t_nodes *nodes;     /* a quorum */
     hf_client *witness; /* a client on the same locks, where nothing fails */
 };
 
-static struct store memory, redis, unix_redis, watched, quorum;
+static struct failing_store memory, redis, unix_redis, watched, quorum;
 static t_redis *replica, *sentinel;
 
 enum { NODES = 3 };
 
 /* The witness has its background thread from before. Later it uses no other threads. */
-static void open_witness(struct store *s, const char *url) {
+static void open_witness(struct failing_store *s, const char *url) {
     hf_hold *hold;
     T_HF(HF_OK, hf_open(url, NULL, &s->witness));
     T_HF(HF_OK, hf_try_lock(s->witness, "warm", &hold));
@@ -82,7 +82,7 @@ static int tear_down(void **state) {
     return 0;
 }
 
-static int reset(void **state) {
+static int reset_store(void **state) {
     (void)state;
     t_alloc_reset();
     t_sys_reset();
@@ -106,7 +106,7 @@ static uint64_t token_of_most(t_nodes *nodes, const char *name) {
 }
 
 /* The token under which a lock is held; 0 if it is free. */
-static uint64_t token_of(const struct store *s, const char *name) {
+static uint64_t token_of(const struct failing_store *s, const char *name) {
     uint64_t token = 0;
     t_exempt_begin();
     if (s->redis) {
@@ -123,12 +123,12 @@ static uint64_t token_of(const struct store *s, const char *name) {
     return token;
 }
 
-static uint64_t token_in(const struct store *s) {
+static uint64_t token_in(const struct failing_store *s) {
     return token_of(s, "n");
 }
 
 /* A lock that was not released ends with its lease. */
-static void assert_free_in_the_end(const struct store *s) {
+static void assert_free_in_the_end(const struct failing_store *s) {
     T_WAIT_UNTIL(token_in(s) == 0, WATCHDOG_MS);
 }
 
@@ -139,7 +139,7 @@ static bool went_well(hf_result r, const char *what) {
     return t_hf_did_without(r, what, (const hf_result[]){HF_NO_QUORUM, HF_BUSY, HF_OK});
 }
 
-static hf_client *try_open(const struct store *s) {
+static hf_client *try_open(const struct failing_store *s) {
     hf_client *client = NULL;
     bool made = went_well(hf_open(s->url, NULL, &client), "hf_open");
     T_CHECK(made == (client != NULL));
@@ -150,7 +150,8 @@ static void ignore_loss(hf_hold *hold, void *arg) {
     (void)hold, (void)arg;
 }
 
-static hf_hold *try_acquire(const struct store *s, hf_client *client, const hf_options *options) {
+static hf_hold *try_acquire(const struct failing_store *s, hf_client *client,
+                            const hf_options *options) {
     hf_hold *hold = NULL;
     bool made = went_well(hf_acquire(client, "n", options, &hold), "hf_acquire");
     T_CHECK(made == (hold != NULL));
@@ -176,7 +177,7 @@ static void open_and_close(void *arg) {
 }
 
 static void acquire_and_release(void *arg) {
-    struct store *s = arg;
+    struct failing_store *s = arg;
     hf_client *client = try_open(s);
     hf_options options = {.on_lost = ignore_loss};
     if (client) try_release(try_acquire(s, client, &options));
@@ -184,8 +185,8 @@ static void acquire_and_release(void *arg) {
     assert_free_in_the_end(s);
 }
 
-static void reenter(void *arg) {
-    struct store *s = arg;
+static void reenter_lock(void *arg) {
+    struct failing_store *s = arg;
     hf_client *client = try_open(s);
     hf_hold *first = client ? try_acquire(s, client, NULL) : NULL;
     hf_hold *second = first ? try_acquire(s, client, NULL) : NULL;
@@ -197,7 +198,7 @@ static void reenter(void *arg) {
 }
 
 static void extend_and_watch(void *arg) {
-    struct store *s = arg;
+    struct failing_store *s = arg;
     hf_client *client = try_open(s);
     hf_hold *hold = client ? try_acquire(s, client, NULL) : NULL;
     if (hold) {
@@ -211,7 +212,7 @@ static void extend_and_watch(void *arg) {
 }
 
 static void look_and_break(void *arg) {
-    struct store *s = arg;
+    struct failing_store *s = arg;
     hf_info *info = NULL;
     hf_client *client = try_open(s);
     hf_hold *hold = client ? try_acquire(s, client, NULL) : NULL;
@@ -227,7 +228,7 @@ static void look_and_break(void *arg) {
 }
 
 static void close_while_holding(void *arg) {
-    struct store *s = arg;
+    struct failing_store *s = arg;
     hf_client *client = try_open(s);
     hf_hold *hold = client ? try_acquire(s, client, NULL) : NULL;
     hf_close(client);
@@ -242,7 +243,7 @@ static void close_while_holding(void *arg) {
 static void take_many(void *arg) {
     static const hf_request names[] = {
         {.name = "o"}, {.name = "n", .kind = HF_WRITE}, {.name = "m", .kind = HF_READ}};
-    struct store *s = arg;
+    struct failing_store *s = arg;
     hf_client *client = try_open(s);
     hf_hold *hold = NULL;
     hf_options options = {.on_lost = ignore_loss};
@@ -260,8 +261,8 @@ static void take_many(void *arg) {
     for (size_t i = 0; i < 3; i++) T_WAIT_UNTIL(token_of(s, names[i].name) == 0, WATCHDOG_MS);
 }
 
-static void cancel(void *arg) {
-    struct store *s = arg;
+static void cancel_wait(void *arg) {
+    struct failing_store *s = arg;
     hf_cancel *fired = hf_cancel_new();
     hf_client *client = fired ? try_open(s) : NULL;
     hf_cancel_fire(fired);
@@ -293,7 +294,7 @@ static void ignore_leader(const hf_leader_info *leader, void *arg) {
 }
 
 static void lead_and_observe(void *arg) {
-    struct store *s = arg;
+    struct failing_store *s = arg;
     hf_hold *hold = NULL;
     hf_leader_info *info = NULL;
     hf_observer *observer = NULL;
@@ -323,7 +324,7 @@ static int32_t count_one(const char *name, const hf_info *info, void *arg) {
 
 /* Lists the names in use, or returns an error. */
 static void list_names(void *arg) {
-    struct store *s = arg;
+    struct failing_store *s = arg;
     int told = 0;
     hf_client *client = try_open(s);
     hf_hold *hold = client ? try_acquire(s, client, NULL) : NULL;
@@ -336,7 +337,7 @@ static void list_names(void *arg) {
 
 /* The export worked or it did not. In both cases the lock is free in the end. */
 static void leave_and_adopt(void *arg) {
-    struct store *s = arg;
+    struct failing_store *s = arg;
     char text[HF_EXPORT_MAX];
     hf_client *client = try_open(s);
     hf_hold *hold = client ? try_acquire(s, client, NULL) : NULL;
@@ -354,9 +355,9 @@ static void leave_and_adopt(void *arg) {
 
 /* The last ones use kinds, latches, leaders and exports, which a quorum does not support. */
 static t_inject_fn *const lives[] = {
-    open_and_close, acquire_and_release, reenter,    extend_and_watch,
-    look_and_break, close_while_holding, cancel,     take_many,
-    count_a_latch,  lead_and_observe,    list_names, leave_and_adopt,
+    open_and_close, acquire_and_release, reenter_lock, extend_and_watch,
+    look_and_break, close_while_holding, cancel_wait,  take_many,
+    count_a_latch,  lead_and_observe,    list_names,   leave_and_adopt,
 };
 
 enum { LIVES = sizeof lives / sizeof *lives, MUTEX_LIVES = LIVES - 5 };
@@ -403,7 +404,7 @@ static void test_F45_descriptors_and_threads_on_redis(void **state) {
 }
 
 int main(void) {
-#define TEST(name) cmocka_unit_test_teardown(name, reset)
+#define TEST(name) cmocka_unit_test_teardown(name, reset_store)
     const struct CMUnitTest tests[] = {
         TEST(test_F45_memory_on_memory),
         TEST(test_F45_memory_on_redis),

@@ -55,7 +55,7 @@ static const struct attack {
 enum { ATTACKS = sizeof attacks / sizeof *attacks };
 
 /* Joins a script from three parts. */
-static t_fake *start(const char *before, const char *steps, const char *after) {
+static t_fake *start_fake(const char *before, const char *steps, const char *after) {
     char *script = malloc(SCRIPT_MAX);
     T_CHECK(script);
     T_CHECK(snprintf(script, SCRIPT_MAX, "%s%s%s", before, steps, after) < SCRIPT_MAX);
@@ -85,10 +85,10 @@ static hf_hold *acquire_in_the_end(hf_client *client, const char *name) {
 }
 
 /* A bad answer, and then a good server at the same address. */
-static void suffer(const struct attack *attack) {
+static void check_attack(const struct attack *attack) {
     hf_client *client;
     hf_hold *hold = NULL;
-    t_fake *fake = start(WELCOME "EXPECT EVALSHA\n", attack->steps, "EXPECT_CLOSE\n");
+    t_fake *fake = start_fake(WELCOME "EXPECT EVALSHA\n", attack->steps, "EXPECT_CLOSE\n");
     uint16_t port = t_fake_port(fake);
     T_HF(HF_OK, open_fake(fake, NULL, &client));
     if (hf_acquire(client, "n", &(hf_options){.wait_ms = 1}, &hold) == HF_OK)
@@ -105,13 +105,13 @@ static void suffer(const struct attack *attack) {
 
 static void test_F39_F40_answers_to_an_acquire(void **state) {
     (void)state;
-    for (size_t i = 0; i < ATTACKS; i++) suffer(&attacks[i]);
+    for (size_t i = 0; i < ATTACKS; i++) check_attack(&attacks[i]);
 }
 
 /* The same at login, where nothing is retried: hf_open reports the error. */
-static void refuse_login(const struct attack *attack) {
+static void check_login(const struct attack *attack) {
     hf_client *client;
-    t_fake *fake = start("EXPECT TIME\n", attack->steps, "EXPECT_CLOSE\n");
+    t_fake *fake = start_fake("EXPECT TIME\n", attack->steps, "EXPECT_CLOSE\n");
     hf_result r = open_fake(fake, NULL, &client);
     if (r != HF_PROTOCOL || client || !strstr(hf_error_detail(), T_HOST))
         fail_msg("%s at login: %s (%s)", attack->name, hf_result_name(r), hf_error_detail());
@@ -122,7 +122,7 @@ static void refuse_login(const struct attack *attack) {
 static void test_F39_F40_answers_to_a_login(void **state) {
     (void)state;
     for (size_t i = 0; i < ATTACKS; i++)
-        if (!attacks[i].is_a_time) refuse_login(&attacks[i]);
+        if (!attacks[i].is_a_time) check_login(&attacks[i]);
 }
 
 /* ---- Endless answers ------------------------------------------------------------------------- */
@@ -139,13 +139,13 @@ static const struct attack floods[] = {
 };
 
 /* The client closes the connection in the middle, so the script does not reach its end. */
-static void drown(const struct attack *flood) {
+static void check_flood(const struct attack *flood) {
     hf_client *client;
     hf_hold *hold;
-    t_fake *fake = start("EXPECT TIME\n", flood->steps, "");
+    t_fake *fake = start_fake("EXPECT TIME\n", flood->steps, "");
     T_HF(HF_PROTOCOL, open_fake(fake, NULL, &client));
     t_fake_free(fake);
-    fake = start(WELCOME "EXPECT EVALSHA\n", flood->steps, "");
+    fake = start_fake(WELCOME "EXPECT EVALSHA\n", flood->steps, "");
     T_HF(HF_OK, open_fake(fake, NULL, &client));
     assert_int_not_equal(hf_acquire(client, "n", &(hf_options){.wait_ms = 300}, &hold), HF_OK);
     assert_null(hold);
@@ -155,7 +155,7 @@ static void drown(const struct attack *flood) {
 
 static void test_F39_answers_without_end(void **state) {
     (void)state;
-    for (size_t i = 0; i < sizeof floods / sizeof *floods; i++) drown(&floods[i]);
+    for (size_t i = 0; i < sizeof floods / sizeof *floods; i++) check_flood(&floods[i]);
 }
 
 /* ---- Answers without a request --------------------------------------------------------------- */
@@ -189,7 +189,7 @@ static void find_out(const char *steps) {
     hf_client *client;
     hf_hold *hold = NULL;
     struct losses losses = {0};
-    t_fake *fake = start(steps, "", NEXT_KNOWS_NOTHING);
+    t_fake *fake = start_fake(steps, "", NEXT_KNOWS_NOTHING);
     T_HF(HF_OK, open_fake(fake, NULL, &client));
     hf_options options = {.on_lost = count_loss, .arg = &losses};
     hf_result r = hf_acquire(client, "n", &options, &hold);
@@ -219,8 +219,8 @@ static void test_F40_answers_before_the_question(void **state) {
     hf_client *client;
     hf_hold *hold = NULL;
     struct losses losses = {0};
-    t_fake *fake = start(WELCOME "EXPECT EVALSHA\nSEND " GRANT "\nSLEEP 20\nSEND " GRANT "\n", "",
-                         NEXT_KNOWS_NOTHING);
+    t_fake *fake = start_fake(WELCOME "EXPECT EVALSHA\nSEND " GRANT "\nSLEEP 20\nSEND " GRANT "\n",
+                              "", NEXT_KNOWS_NOTHING);
     t_proxy *proxy = t_proxy_start(t_fake_port(fake));
     T_HF(HF_OK, hf_open(t_proxy_url(proxy), NULL, &client));
     hf_options options = {.on_lost = count_loss, .arg = &losses};
@@ -243,7 +243,7 @@ static void test_F40_answers_before_the_question(void **state) {
 static void bad_time(const char *before, const char *time, const char *after) {
     hf_client *client = NULL;
     hf_hold *hold = NULL;
-    t_fake *fake = start(before, time, after);
+    t_fake *fake = start_fake(before, time, after);
     hf_result r = open_fake(fake, NULL, &client);
     if (!r) r = hf_try_lock(client, "n", &hold);
     if (!r) (void)hf_release(hold);

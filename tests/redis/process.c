@@ -171,7 +171,7 @@ struct process_contest {
     atomic_int inside, collisions, rounds;
 };
 
-static void contend(int index, void *arg) {
+static void contend_for_lock(int index, void *arg) {
     struct process_contest *c = arg;
     (void)index;
     for (int i = 0; i < 10; i++) {
@@ -187,7 +187,7 @@ static void contend(int index, void *arg) {
 static void test_F43_interrupted_contenders_all_get_in(void **state) {
     (void)state;
     struct process_contest contest = {.client = open_client()};
-    t_threads_run(4, contend, &contest, WATCHDOG_MS);
+    t_threads_run(4, contend_for_lock, &contest, WATCHDOG_MS);
     assert_int_equal(atomic_load(&contest.rounds), 40);
     assert_int_equal(atomic_load(&contest.collisions), 0);
     hf_close(contest.client);

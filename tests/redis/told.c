@@ -47,7 +47,7 @@ static void check_text(const char *text) {
     T_CHECK(!strpbrk(text, "\n\r\x1b"));
 }
 
-static void hear(int32_t level, const char *line, void *arg) {
+static void record_line(int32_t level, const char *line, void *arg) {
     struct logged_lines *h = arg;
     check_text(line);
     pthread_mutex_lock(&h->mutex);
@@ -58,14 +58,14 @@ static void hear(int32_t level, const char *line, void *arg) {
     pthread_mutex_unlock(&h->mutex);
 }
 
-static void forget(void) {
+static void clear_log(void) {
     pthread_mutex_lock(&heard.mutex);
     heard.count = 0;
     pthread_mutex_unlock(&heard.mutex);
 }
 
 /* Number of lines of a level that contain the text. */
-static int told(int32_t level, const char *text) {
+static int lines_with(int32_t level, const char *text) {
     int count = 0;
     pthread_mutex_lock(&heard.mutex);
     for (int i = 0; i < heard.count; i++)
@@ -83,8 +83,8 @@ static int told_above(int32_t level) {
 }
 
 /* Short timeouts, so that a test does not wait long for a server that is gone. */
-static hf_client_options logging(uint32_t level) {
-    return (hf_client_options){.log = hear,
+static hf_client_options logging_options(uint32_t level) {
+    return (hf_client_options){.log = record_line,
                                .log_arg = &heard,
                                .log_level = level,
                                .command_timeout_ms = 500,
@@ -93,19 +93,19 @@ static hf_client_options logging(uint32_t level) {
 
 /* A hold is lost in a restart of the server. The log reports it, by level. */
 static void live_through_a_restart(uint32_t level) {
-    hf_client_options options = logging(level);
+    hf_client_options options = logging_options(level);
     hf_client *client;
     hf_hold *hold;
-    forget();
+    clear_log();
     T_HF(HF_OK, hf_open(t_redis_url(redis), &options, &client));
     T_HF(HF_OK, hf_try_lock(client, "restart", &hold));
     t_redis_restart(redis);
     T_WAIT_UNTIL(!hf_held(hold), WATCHDOG_MS);
-    T_WAIT_UNTIL(told(HF_LOG_WARNING, "lost restart (token") == 1, WATCHDOG_MS);
+    T_WAIT_UNTIL(lines_with(HF_LOG_WARNING, "lost restart (token") == 1, WATCHDOG_MS);
     T_HF(HF_LOST, hf_release(hold));
     hf_close(client);
     /* says that the connection broke, and to which host */
-    assert_true(told(HF_LOG_WARNING, T_HOST) >= 1);
+    assert_true(lines_with(HF_LOG_WARNING, T_HOST) >= 1);
 }
 
 static void test_log_tells_by_level(void **state) {
@@ -113,7 +113,7 @@ static void test_log_tells_by_level(void **state) {
     live_through_a_restart(0);
     assert_int_equal(told_above(HF_LOG_WARNING), 0);
     live_through_a_restart(HF_LOG_INFO);
-    assert_int_equal(told(HF_LOG_INFO, "again"), 1);
+    assert_int_equal(lines_with(HF_LOG_INFO, "again"), 1);
     assert_int_equal(told_above(HF_LOG_INFO), 0);
     live_through_a_restart(HF_LOG_DEBUG);
 }
@@ -128,8 +128,8 @@ static const char *write_file(const char *text) {
     return path;
 }
 
-static void refuse(hf_result result, const char *mentions, const char *url) {
-    hf_client_options options = logging(HF_LOG_DEBUG);
+static void check_refused(hf_result result, const char *mentions, const char *url) {
+    hf_client_options options = logging_options(HF_LOG_DEBUG);
     hf_client *client;
     hf_result r = hf_open(url, &options, &client);
     if (r != result || client || !strstr(hf_error_detail(), mentions))
@@ -152,23 +152,23 @@ static const char *url_with_file(const char *path) {
 
 static void test_F41_no_secret_is_told(void **state) {
     (void)state;
-    forget();
-    refuse(HF_REFUSED, "password", url_with(":" WRONG "@", ""));
-    refuse(HF_REFUSED, "password", url_with("alice:" WRONG "@", ""));
-    refuse(HF_REFUSED, "password", url_with("", ""));
-    refuse(HF_REFUSED, "password", url_with_file(write_file(WRONG "\n")));
-    refuse(HF_INVALID, "password_file", url_with_file(write_file("")));
-    refuse(HF_INVALID, "No such file", url_with_file("/nonexistent/file"));
-    refuse(HF_INVALID, "database", url_with(":" SECRET "@", "/x"));
-    refuse(HF_INVALID, "databases", url_with(":" SECRET "@", "/4000"));
-    refuse(HF_INVALID, "unknown option", url_with(":" SECRET "@", "?pasword=" WRONG));
-    refuse(HF_INVALID, "lease", url_with(":" SECRET "@", "?lease=5"));
-    refuse(HF_UNREACHABLE, "cannot connect", "redis://:" SECRET "@127.0.0.1:1");
+    clear_log();
+    check_refused(HF_REFUSED, "password", url_with(":" WRONG "@", ""));
+    check_refused(HF_REFUSED, "password", url_with("alice:" WRONG "@", ""));
+    check_refused(HF_REFUSED, "password", url_with("", ""));
+    check_refused(HF_REFUSED, "password", url_with_file(write_file(WRONG "\n")));
+    check_refused(HF_INVALID, "password_file", url_with_file(write_file("")));
+    check_refused(HF_INVALID, "No such file", url_with_file("/nonexistent/file"));
+    check_refused(HF_INVALID, "database", url_with(":" SECRET "@", "/x"));
+    check_refused(HF_INVALID, "databases", url_with(":" SECRET "@", "/4000"));
+    check_refused(HF_INVALID, "unknown option", url_with(":" SECRET "@", "?pasword=" WRONG));
+    check_refused(HF_INVALID, "lease", url_with(":" SECRET "@", "?lease=5"));
+    check_refused(HF_UNREACHABLE, "cannot connect", "redis://:" SECRET "@127.0.0.1:1");
     assert_true(heard.count > 0);
 }
 
 static void take_and_release(const char *url) {
-    hf_client_options options = logging(HF_LOG_DEBUG);
+    hf_client_options options = logging_options(HF_LOG_DEBUG);
     hf_client *client;
     hf_hold *hold;
     T_HF(HF_OK, hf_open(url, &options, &client));
@@ -179,7 +179,7 @@ static void take_and_release(const char *url) {
 
 static void test_ways_to_log_in(void **state) {
     (void)state;
-    forget();
+    clear_log();
     take_and_release(url_with(":" SECRET "@", ""));
     take_and_release(url_with("alice:" SECRET "@", "/3"));
     take_and_release(url_with_file(write_file(SECRET "\r\nsecond line\n")));
@@ -197,12 +197,12 @@ static void test_F41_a_server_that_echoes_the_password(void **state) {
         "EXPECT AUTH\nSEND -ERR " SECRET " is no good\\r\\n\nEXPECT_CLOSE\n",
     };
     for (size_t i = 0; i < sizeof echoes / sizeof *echoes; i++) {
-        hf_client_options options = logging(HF_LOG_DEBUG);
+        hf_client_options options = logging_options(HF_LOG_DEBUG);
         hf_client *client;
         char url[128];
         t_fake *fake = t_fake_start(echoes[i]);
         snprintf(url, sizeof url, "redis://:" SECRET "@127.0.0.1:%d", t_fake_port(fake));
-        forget();
+        clear_log();
         assert_int_not_equal(hf_open(url, &options, &client), HF_OK);
         check_text(hf_error_detail());
         t_fake_join(fake, WATCHDOG_MS);
@@ -212,10 +212,10 @@ static void test_F41_a_server_that_echoes_the_password(void **state) {
 
 static void test_a_changed_password_is_read_anew(void **state) {
     (void)state;
-    hf_client_options options = logging(HF_LOG_DEBUG);
+    hf_client_options options = logging_options(HF_LOG_DEBUG);
     hf_client *client;
     hf_hold *hold;
-    forget();
+    clear_log();
     T_HF(HF_OK, hf_open(url_with_file(write_file(SECRET "\n")), &options, &client));
     write_file(WRONG "\n");
     t_redis_restart(redis);
@@ -238,16 +238,17 @@ static void test_a_changed_password_is_read_anew(void **state) {
 
 static void test_bad_urls(void **state) {
     (void)state;
-    refuse(HF_INVALID, "named by a URL", "127.0.0.1");
-    refuse(HF_UNSUPPORTED, "http:", "http://127.0.0.1");
-    refuse(HF_INVALID, "unknown option 'leese'", url_with("", "?leese=5s"));
-    refuse(HF_INVALID, "out of range", url_with("", "?lease=10ms"));
-    refuse(HF_INVALID, "2592000000", url_with("", "?lease=49ms"));
+    check_refused(HF_INVALID, "named by a URL", "127.0.0.1");
+    check_refused(HF_UNSUPPORTED, "http:", "http://127.0.0.1");
+    check_refused(HF_INVALID, "unknown option 'leese'", url_with("", "?leese=5s"));
+    check_refused(HF_INVALID, "out of range", url_with("", "?lease=10ms"));
+    check_refused(HF_INVALID, "2592000000", url_with("", "?lease=49ms"));
     char path[200];
     snprintf(path, sizeof path, "redis+unix:///%0*d", 150, 7);
-    refuse(HF_INVALID, "socket's path", path);
-    refuse(HF_UNREACHABLE, "cannot find the host", "redis://no.such.host.invalid");
-    refuse(HF_UNREACHABLE, "/nonexistent/redis.sock", "redis+unix:///nonexistent/redis.sock");
+    check_refused(HF_INVALID, "socket's path", path);
+    check_refused(HF_UNREACHABLE, "cannot find the host", "redis://no.such.host.invalid");
+    check_refused(HF_UNREACHABLE, "/nonexistent/redis.sock",
+                  "redis+unix:///nonexistent/redis.sock");
 }
 
 static void test_F49_bad_leases(void **state) {
@@ -441,7 +442,7 @@ static void test_F28_a_key_of_another_type(void **state) {
 
 static void test_a_server_that_is_gone(void **state) {
     (void)state;
-    hf_client_options options = logging(HF_LOG_DEBUG);
+    hf_client_options options = logging_options(HF_LOG_DEBUG);
     hf_client *client;
     hf_hold *hold;
     T_HF(HF_OK, hf_open(t_redis_url(redis), &options, &client));

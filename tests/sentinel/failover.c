@@ -14,7 +14,7 @@ enum { SOON_MS = 10000, LEASE_MS = 180000 };
 
 static t_sentinel *set;
 
-static const char *with(const char *options) {
+static const char *url_with(const char *options) {
     static char url[1024];
     snprintf(url, sizeof url, "%s?%s", t_sentinel_url(set), options);
     return url;
@@ -47,7 +47,7 @@ static int stop_primary(int from) {
     return to;
 }
 
-static void revive(int node) {
+static void revive_node(int node) {
     t_redis_restart(t_sentinel_node(set, node));
     t_sentinel_rejoined(set, node);
     printf("           restarted node %d\n", node);
@@ -116,7 +116,7 @@ static void F31_a_hold_survives_a_failover_that_kept_it(void **state) {
     T_WAIT_UNTIL(has_lock(to) == 0, SOON_MS);
     hf_close(other);
     hf_close(client);
-    revive(from);
+    revive_node(from);
 }
 
 /* Changes the replicas so that they differ from their primary, as if they were behind it. */
@@ -146,7 +146,7 @@ static void F31_a_hold_that_a_failover_lost_is_told_at_once(void **state) {
     assert_non_null(strstr(hf_why_lost(hold), "no longer has it"));
     T_HF(HF_LOST, hf_release(hold));
     hf_close(client);
-    revive(from);
+    revive_node(from);
 }
 
 /* The new primary does not know of the release. */
@@ -165,7 +165,7 @@ static void F38_a_release_that_a_failover_forgot_is_repeated(void **state) {
     int to = kill_primary(from);
     T_WAIT_UNTIL(has_lock(to) == 0, SOON_MS);
     hf_close(client);
-    revive(from);
+    revive_node(from);
 }
 
 /* ---- Contention ------------------------------------------------------------------------------ */
@@ -173,12 +173,12 @@ static void F38_a_release_that_a_failover_forgot_is_repeated(void **state) {
 enum { ACQUISITIONS = 200, INSIDE_MS = 15 };
 
 static void F32_two_failovers_in_mid_contention(void **state) {
-    static crowd c;
+    static topology_crowd c;
     (void)state;
-    crowd_start(&c, with("lease=10s&outage=90s&replicas=1"), ACQUISITIONS, INSIDE_MS);
+    crowd_start(&c, url_with("lease=10s&outage=90s&replicas=1"), ACQUISITIONS, INSIDE_MS);
     crowd_await(&c, ACQUISITIONS / 4, SOON_MS);
     int killed = primary_now(), stopped = kill_primary(killed);
-    revive(killed);
+    revive_node(killed);
     crowd_await(&c, ACQUISITIONS / 2, T_FAILOVER_MS);
     stop_primary(stopped);
     crowd_await(&c, ACQUISITIONS * 3 / 4, T_FAILOVER_MS);

@@ -54,7 +54,7 @@ static hf_client *open_at(const char *url) {
     return client;
 }
 
-static hf_hold *take(hf_client *client) {
+static hf_hold *take_lock(hf_client *client) {
     hf_hold *hold = NULL;
     T_HF(HF_OK, hf_acquire(client, LOCK, &(hf_options){.wait_ms = t_patience(SOON_MS)}, &hold));
     return hold;
@@ -75,7 +75,7 @@ static bool takes_at(hf_client *client, t_redis *node) {
     return there;
 }
 
-static void refused(const char *url, hf_result result, const char *says) {
+static void check_refused(const char *url, hf_result result, const char *says) {
     hf_client *client;
     T_HF(result, hf_open(url, NULL, &client));
     if (!strstr(hf_error_detail(), says))
@@ -108,7 +108,7 @@ static void F33_a_sentinel_that_is_behind_the_others_is_not_believed(void **stat
     t_redis *behind = sentinel_of(old, 1), *knows = sentinel_of(new, 2);
     static a_line asked = {.says = "is not believed"};
     hf_client *client = open_to_hear(url_of(knows, behind, ""), &asked);
-    hf_hold *hold = take(client);
+    hf_hold *hold = take_lock(client);
     T_WAIT_UNTIL(atomic_load(&asked.heard), SOON_MS);
     assert_int_equal(hf_held(hold), 1);
     T_HF(HF_OK, hf_extend(hold, 60000));
@@ -155,8 +155,8 @@ static void F32_a_node_that_says_it_is_a_replica_is_not_used(void **state) {
     t_redis *primary = start_node(), *replica = start_node();
     make_replica(replica, primary);
     t_redis *wrong = sentinel_of(replica, 1), *right = sentinel_of(primary, 2);
-    refused(url_of(wrong, NULL, "connect_timeout=400ms"), HF_UNREACHABLE,
-            "says that it is a replica");
+    check_refused(url_of(wrong, NULL, "connect_timeout=400ms"), HF_UNREACHABLE,
+                  "says that it is a replica");
     hf_client *client = open_at(url_of(wrong, right, ""));
     T_CHECK(takes_at(client, primary));
     hf_close(client);
@@ -227,7 +227,7 @@ static void F38_a_release_that_was_forgotten_is_repeated(void **state) {
     t_redis *old = start_node(), *new = start_node(), *sentinel = sentinel_of(old, 1);
     uint16_t port = t_redis_port(sentinel);
     hf_client *client = open_at(url_of(sentinel, NULL, "lease=10m&outage=30s"));
-    hf_hold *hold = take(client);
+    hf_hold *hold = take_lock(client);
     redisReply *dump = t_redis_cmd(old, "DUMP " KEY);
     freeReplyObject(t_redis_cmd(new, "RESTORE " KEY " 600000 %b", dump->str, (size_t)dump->len));
     freeReplyObject(dump);
@@ -245,7 +245,7 @@ static void F38_a_release_that_was_forgotten_is_repeated(void **state) {
 /* ---- Messages -------------------------------------------------------------------------------- */
 
 /* The steps of a fake Sentinel that answers a query. */
-static void say(char *out, size_t size, uint16_t port, int epoch) {
+static void write_answer(char *out, size_t size, uint16_t port, int epoch) {
     snprintf(out, size,
              "EXPECT MASTER\nSEND *2\\r\\n$12\\r\\nconfig-epoch\\r\\n$1\\r\\n%d\\r\\n\n"
              "EXPECT GET-MASTER-ADDR\nSEND *2\\r\\n$9\\r\\n127.0.0.1\\r\\n$5\\r\\n%05u\\r\\n\n"
@@ -258,8 +258,8 @@ static void a_failover_is_followed_by_message(void **state) {
     (void)state;
     t_redis *old = start_node(), *new = start_node();
     char script[2048], url[128], before[600], after[600];
-    say(before, sizeof before, t_redis_port(old), 1);
-    say(after, sizeof after, t_redis_port(new), 2);
+    write_answer(before, sizeof before, t_redis_port(old), 1);
+    write_answer(after, sizeof after, t_redis_port(new), 2);
     snprintf(script, sizeof script,
              "%sSLEEP 1500\n"
              "SEND *3\\r\\n$7\\r\\nmessage\\r\\n$14\\r\\n+switch-master\\r\\n"
@@ -269,7 +269,7 @@ static void a_failover_is_followed_by_message(void **state) {
     snprintf(url, sizeof url, "redis+sentinel://" T_HOST ":%u/" T_PRIMARY, t_fake_port(fake));
     static a_line told = {.says = "tells of a failover"};
     hf_client *client = open_to_hear(url, &told);
-    hf_hold *hold = take(client);
+    hf_hold *hold = take_lock(client);
     T_CHECK(has_lock(old));
     T_WAIT_UNTIL(!hf_held(hold), SOON_MS);
     /* Polling would find it too, but later. */
@@ -300,7 +300,7 @@ static void sentinels_have_a_password_of_their_own(void **state) {
     char url[URL_MAX];
     snprintf(url, sizeof url, "redis+sentinel://:noisy@" T_HOST ":%u/" T_PRIMARY,
              t_redis_port(sentinel));
-    refused(url, HF_REFUSED, "sentinel_password_file");
+    check_refused(url, HF_REFUSED, "sentinel_password_file");
     write_password(path, "hushed\n");
     snprintf(options, sizeof options, "?sentinel_password_file=%s", path);
     strcat(url, options);
@@ -310,12 +310,12 @@ static void sentinels_have_a_password_of_their_own(void **state) {
     snprintf(url, sizeof url,
              "redis+sentinel://:false@" T_HOST ":%u/" T_PRIMARY "?sentinel_password_file=%s",
              t_redis_port(sentinel), path);
-    refused(url, HF_REFUSED, "check user and password"); /* immediately, by the node */
+    check_refused(url, HF_REFUSED, "check user and password"); /* immediately, by the node */
     unlink(path);
     snprintf(url, sizeof url,
              "redis+sentinel://:noisy@" T_HOST ":%u/" T_PRIMARY "?sentinel_password=wrong",
              t_redis_port(sentinel));
-    refused(url, HF_REFUSED, "WRONGPASS");
+    check_refused(url, HF_REFUSED, "WRONGPASS");
     assert_null(strstr(hf_error_detail(), "wrong"));
     t_redis_free(sentinel);
     t_redis_free(node);
@@ -366,9 +366,9 @@ static void F21_a_sentinel_whose_name_is_not_found_is_passed_over(void **state) 
 static void what_is_no_sentinel_is_said(void **state) {
     (void)state;
     t_redis *node = start_node();
-    refused(url_of(node, NULL, ""), HF_PROTOCOL, "does not answer as a Sentinel does");
+    check_refused(url_of(node, NULL, ""), HF_PROTOCOL, "does not answer as a Sentinel does");
     t_redis_kill9(node);
-    refused(url_of(node, NULL, ""), HF_UNREACHABLE, "no Sentinel says where the primary");
+    check_refused(url_of(node, NULL, ""), HF_UNREACHABLE, "no Sentinel says where the primary");
     t_redis_free(node);
 }
 
@@ -404,10 +404,10 @@ static void F41_both_are_spoken_to_over_tls(void **state) {
     T_CHECK(takes_at(client, node));
     hf_close(client);
     snprintf(url, sizeof url, "rediss+sentinel://localhost:%u/" T_PRIMARY, port);
-    refused(url, HF_REFUSED, "certificate is not accepted");
+    check_refused(url, HF_REFUSED, "certificate is not accepted");
     snprintf(url, sizeof url, "redis+sentinel://localhost:%u/" T_PRIMARY "?connect_timeout=500ms",
              port);
-    refused(url, HF_UNREACHABLE, "no Sentinel says");
+    check_refused(url, HF_UNREACHABLE, "no Sentinel says");
     t_redis_free(sentinel);
     t_redis_free(node);
 }

@@ -13,7 +13,7 @@
 
 enum { CROWD_CLIENTS = 4, CROWD_THREADS = 8 };
 
-typedef struct crowd {
+typedef struct topology_crowd {
     hf_client *clients[CROWD_CLIENTS];
     t_threads *threads;
     int wanted; /* number of acquires, of all clients together */
@@ -23,14 +23,14 @@ typedef struct crowd {
     pthread_mutex_t mutex;
     hf_hold *inside;
     uint64_t token;
-} crowd;
+} topology_crowd;
 
-void crowd_start(crowd *c, const char *url, int wanted, int inside_ms);
+void crowd_start(topology_crowd *c, const char *url, int wanted, int inside_ms);
 
 /* Waits until at least `served` acquires were served. */
-void crowd_await(crowd *c, int served, int64_t deadline_ms);
+void crowd_await(topology_crowd *c, int served, int64_t deadline_ms);
 
 /* Waits until all were served, and checks the rules. */
-void crowd_end(crowd *c, int64_t deadline_ms);
+void crowd_end(topology_crowd *c, int64_t deadline_ms);
 
 #endif

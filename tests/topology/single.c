@@ -13,28 +13,28 @@ static t_redis *server;
 
 static void kill_it(void) {
     t_redis_kill9(server);
-    say("killed the server");
-    t_sleep_ms(chance(2000));
+    print_fault("killed the server");
+    t_sleep_ms(random_below(2000));
     t_redis_restart(server);
-    say("it is back, with its data");
+    print_fault("it is back, with its data");
 }
 
 static void restart_at_once(void) {
     t_redis_restart(server);
-    say("killed the server, which is back at once, with its data");
+    print_fault("killed the server, which is back at once, with its data");
 }
 
 static void stop_it(void) {
-    int64_t ms = 100 + chance(1500);
+    int64_t ms = 100 + random_below(1500);
     t_redis_stop(server);
-    say("stopped the server for %d ms", (int)ms);
+    print_fault("stopped the server for %d ms", (int)ms);
     t_sleep_ms(ms);
     t_redis_cont(server);
 }
 
 static void end_connections(const char *type) {
     int64_t ended = t_redis_int(server, "CLIENT KILL TYPE %s SKIPME yes", type);
-    say("ended %d connections, of type %s", (int)ended, type);
+    print_fault("ended %d connections, of type %s", (int)ended, type);
 }
 
 static void end_messages(void) {
@@ -47,7 +47,7 @@ static void end_commands(void) {
 
 static void forget_scripts(void) {
     freeReplyObject(t_redis_cmd(server, "SCRIPT FLUSH"));
-    say("made the server forget its scripts");
+    print_fault("made the server forget its scripts");
 }
 
 static const char *start_single(void) {
@@ -69,7 +69,7 @@ const topology topology_single = {"single", "lease=10s&outage=90s&command_timeou
 
 static char directory[] = "/tmp/hf-topology-tls-XXXXXX", tls_options[256];
 
-/* The server uses the certificate `current`, a link to the one of this name. */
+/* The server uses the certificate `current`. Makes it a copy of the one of this name. */
 static void have_certificate(const char *name) {
     char command[512];
     snprintf(command, sizeof command, "cd %s && cp %s.crt current.crt && cp %s.key current.key",
@@ -81,12 +81,12 @@ static void come_back_as_another(void) {
     t_redis_kill9(server);
     have_certificate("other-host");
     t_redis_restart(server);
-    say("killed the server, which is back with the certificate of another host");
-    t_sleep_ms(500 + chance(1000));
+    print_fault("killed the server, which is back with the certificate of another host");
+    t_sleep_ms(500 + random_below(1000));
     t_redis_kill9(server);
     have_certificate("good");
     t_redis_restart(server);
-    say("it has its own again");
+    print_fault("it has its own again");
 }
 
 static const char *start_tls(void) {

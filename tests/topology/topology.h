@@ -21,9 +21,9 @@ typedef struct topology {
 extern const topology topology_single, topology_tls, topology_sentinel, topology_quorum;
 
 /* Prints which fault happened where, with the time. */
-T_PRINTF(1, 2) void say(const char *format, ...);
+T_PRINTF(1, 2) void print_fault(const char *format, ...);
 
 /* A random number from the run's seed, below `below`. */
-int chance(int below);
+int random_below(int below);
 
 #endif

@@ -23,7 +23,7 @@ static unsigned seed;
 static const char *options;
 static int64_t began_ms;
 
-void say(const char *format, ...) {
+void print_fault(const char *format, ...) {
     va_list args;
     printf("%7.1f s  ", (double)(t_now_ms() - began_ms) / 1000);
     va_start(args, format);
@@ -32,7 +32,7 @@ void say(const char *format, ...) {
     printf("\n");
 }
 
-int chance(int below) {
+int random_below(int below) {
     return rand() % below;
 }
 
@@ -43,27 +43,27 @@ static int count_deeds(void) {
 }
 
 static void no_overlap_while_servers_fail(void **state) {
-    static crowd c;
+    static topology_crowd c;
     char url[URL_ROOM];
     int deeds = count_deeds(), done = 0;
     (void)state;
     began_ms = t_now_ms();
     snprintf(url, sizeof url, "%s?%s", chosen->start(), options);
     began_ms = t_now_ms();
-    say("%s: %d acquisitions, seed %u, %s", chosen->name, wanted, seed, url);
+    print_fault("%s: %d acquisitions, seed %u, %s", chosen->name, wanted, seed, url);
     crowd_start(&c, url, wanted, INSIDE_MS);
     while (atomic_load(&c.served) < wanted) {
-        chosen->deeds[chance(deeds)]();
-        say("served %d", atomic_load(&c.served));
+        chosen->deeds[random_below(deeds)]();
+        print_fault("served %d", atomic_load(&c.served));
         done++;
         t_sleep_ms(CALM_MS);
     }
     crowd_end(&c, END_MS);
-    say("%s: %d acquisitions through %d failures", chosen->name, wanted, done);
+    print_fault("%s: %d acquisitions through %d failures", chosen->name, wanted, done);
     chosen->end();
 }
 
-static void usage(void) {
+static void print_usage(void) {
     fprintf(stderr, "usage: topology_torture NAME [ACQUISITIONS [SEED [OPTIONS]]]\nNAME:");
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) fprintf(stderr, " %s", all[i]->name);
     fprintf(stderr, "\n");
@@ -74,7 +74,7 @@ int main(int argc, char **argv) {
     setvbuf(stdout, NULL, _IOLBF, 0);
     for (size_t i = 0; argc > 1 && i < sizeof all / sizeof *all; i++)
         if (!strcmp(argv[1], all[i]->name)) chosen = all[i];
-    if (!chosen) usage();
+    if (!chosen) print_usage();
     if (argc > 2) wanted = atoi(argv[2]);
     seed = argc > 3 ? (unsigned)strtoul(argv[3], NULL, 10) : (unsigned)time(NULL);
     options = argc > 4 ? argv[4] : chosen->options;
