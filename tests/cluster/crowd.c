@@ -82,8 +82,8 @@ void crowd_stop(cluster_crowd *c) {
 
 void crowd_end(cluster_crowd *c, int64_t deadline_ms) {
     t_threads_join(c->threads, deadline_ms);
-    printf("           served %d, lost %d, told that the store was away %d\n",
-           atomic_load(&c->served), atomic_load(&c->lost), atomic_load(&c->troubled));
+    printf("           served %d, lost %d, store away %d\n", atomic_load(&c->served),
+           atomic_load(&c->lost), atomic_load(&c->troubled));
     for (int i = 0; i < CROWD_CLIENTS; i++) hf_close(c->clients[i]);
     for (int i = 0; i < CROWD_ROOMS; i++) pthread_mutex_destroy(&c->rooms[i].mutex);
     assert_int_equal(atomic_load(&c->served), atomic_load(&c->wanted));

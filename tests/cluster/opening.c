@@ -24,7 +24,7 @@ static void check_refused(const char *where, hf_result result, const char *says)
     T_HF(result, hf_open(where, NULL, &client));
     assert_null(client);
     if (!strstr(hf_error_detail(), says))
-        t_fail("the detail should say \"%s\": %s", says, hf_error_detail());
+        t_fail("the error detail does not contain \"%s\": %s", says, hf_error_detail());
 }
 
 /* Takes a lock on each node and hands it over. */

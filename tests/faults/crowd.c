@@ -39,11 +39,11 @@ static void run_crowd_once(loop_crowd *c, int ms) {
 }
 
 /* Like T_WAIT_UNTIL, and runs the loop meanwhile. */
-#define RUN_LOOP_UNTIL(crowd, condition)                                                     \
-    do {                                                                                     \
-        const int64_t until_ = t_now_ms() + t_patience(4 * SOON_MS);                         \
-        while (run_crowd_once(crowd, 1), !(condition))                                       \
-            if (t_now_ms() > until_) t_fail("the crowd waited in vain for: %s", #condition); \
+#define RUN_LOOP_UNTIL(crowd, condition)                                                          \
+    do {                                                                                          \
+        const int64_t until_ = t_now_ms() + t_patience(4 * SOON_MS);                              \
+        while (run_crowd_once(crowd, 1), !(condition))                                            \
+            if (t_now_ms() > until_) t_fail("the clients did not reach in time: %s", #condition); \
     } while (0)
 
 /* Raises the descriptor limit for `wanted` clients. Returns the number of clients that are

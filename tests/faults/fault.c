@@ -189,7 +189,7 @@ hf_hold *attempt_end(attempt *a, hf_result expected) {
     t_threads_join(a->thread, 2 * SOON_MS);
     a->thread = NULL;
     if (a->result != expected)
-        t_fail("the attempt ended with %s (%s), not %s", hf_result_name(a->result), a->detail,
+        t_fail("the acquire returned %s (%s), not %s", hf_result_name(a->result), a->detail,
                hf_result_name(expected));
     if (expected != HF_OK) assert_null(a->hold);
     return a->hold;
@@ -260,12 +260,13 @@ void check_lost(bed *b, hf_hold *hold, const char *why) {
     UNTIL(atomic_load(&b->loss.calls) > 0);
     assert_int_equal(hf_held(hold), 0);
     assert_int_equal(hf_remaining_ms(hold), 0);
-    if (!strstr(hf_why_lost(hold), why)) t_fail("lost because %s", hf_why_lost(hold));
+    if (!strstr(hf_why_lost(hold), why))
+        t_fail("the hold was lost for another reason: %s", hf_why_lost(hold));
     T_HF(HF_LOST, hf_release(hold));
     assert_int_equal(atomic_load(&b->loss.calls), 1);
 }
 
 void check_detail(const char *part) {
     if (!strstr(hf_error_detail(), part))
-        t_fail("the detail lacks `%s`: %s", part, hf_error_detail());
+        t_fail("the error detail does not contain `%s`: %s", part, hf_error_detail());
 }

@@ -66,14 +66,14 @@ static const char *certificate_dir(void) {
 
 static front *start_front(int back) {
     char command[1024];
-    if (count == FRONTS) t_fail("more fronts than there is room for");
+    if (count == FRONTS) t_fail("too many fronts: raise FRONTS");
     front *f = &fronts[count++];
     snprintf(command, sizeof command, "exec python3 -B %s %s %d %s", FRONT_PY, front_mode(), back,
              certificate_dir());
     f->back = back;
     f->process = popen(command, "r");
     if (!f->process || fscanf(f->process, "%d %d", &f->port, &f->pid) != 2)
-        t_fail("no front: %s", command);
+        t_fail("the front did not start: %s", command);
     return f;
 }
 

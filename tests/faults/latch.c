@@ -82,7 +82,8 @@ static bool is_running(const latch_call *d) {
 static void check_ended_or(latch_call *d, hf_result expected, hf_result or) {
     t_threads_join(d->thread, 3 * SOON_MS);
     if (d->result[0] != expected && d->result[0] != or)
-        t_fail("%s, not %s: %s", hf_result_name(d->result[0]), hf_result_name(expected), d->detail);
+        t_fail("the call returned %s, not %s: %s", hf_result_name(d->result[0]),
+               hf_result_name(expected), d->detail);
 }
 
 static void check_ended(latch_call *d, hf_result expected) {
@@ -112,7 +113,7 @@ static latch_call *begin_withheld(bed *b, latch_call what, int threads) {
 static void deliver_late(bed *b, const char *answer) {
     assert_true(t_proxy_deliver(b->proxy) > 0);
     if (!strstr(t_proxy_late_answers(b->proxy), answer))
-        t_fail("the late bytes were answered: %s", t_proxy_late_answers(b->proxy));
+        t_fail("the server answered the late bytes with: %s", t_proxy_late_answers(b->proxy));
 }
 
 /* ---- F12: lost answers ----------------------------------------------------------------------- */

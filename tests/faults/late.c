@@ -16,7 +16,7 @@ static void detach_late(bed *b) {
 static void deliver_late(bed *b, const char *answer) {
     assert_true(t_proxy_deliver(b->proxy) > 0);
     if (!strstr(t_proxy_late_answers(b->proxy), answer))
-        t_fail("the late bytes were answered: %s", t_proxy_late_answers(b->proxy));
+        t_fail("the server answered the late bytes with: %s", t_proxy_late_answers(b->proxy));
 }
 
 /* ---- Late releases --------------------------------------------------------------------------- */

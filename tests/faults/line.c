@@ -392,7 +392,7 @@ static void detach_late(bed *b) {
 static void deliver_late(bed *b, const char *answer) {
     assert_true(t_proxy_deliver(b->proxy) > 0);
     if (!strstr(t_proxy_late_answers(b->proxy), answer))
-        t_fail("the late bytes were answered: %s", t_proxy_late_answers(b->proxy));
+        t_fail("the server answered the late bytes with: %s", t_proxy_late_answers(b->proxy));
 }
 
 static void F51_a_late_leaving_takes_no_later_place(void **state) {
@@ -703,7 +703,7 @@ static int wait_in_child(void *arg) {
     UNTIL(atomic_load(&s->go));
     T_HF(HF_OK, hf_open(s->url, NULL, &client));
     FREE(TAKE(client, .wait_ms = HF_FOREVER, .lease_ms = STOPPED_LEASE_MS));
-    if (!atomic_load(&s->over)) t_fail("entered while another held it");
+    if (!atomic_load(&s->over)) t_fail("entered while another client held the lock");
     hf_close(client);
     return 0;
 }

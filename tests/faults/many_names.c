@@ -63,7 +63,7 @@ static void call_start(many_call *c, hf_client *client, const hf_options *option
 static hf_hold *call_end(many_call *c, hf_result expected) {
     t_threads_join(c->thread, 4 * SOON_MS);
     if (c->result != expected)
-        t_fail("the call ended with %s (%s), not %s", hf_result_name(c->result), c->detail,
+        t_fail("the call returned %s (%s), not %s", hf_result_name(c->result), c->detail,
                hf_result_name(expected));
     return c->hold;
 }
@@ -158,7 +158,7 @@ static void B19_an_answer_that_is_lost_leaves_nothing_held(void **state) {
         UNTIL(!hf_held(c.hold));
         T_HF(HF_LOST, hf_release(c.hold));
     } else if (c.result != HF_BUSY && c.result != HF_UNKNOWN_OUTCOME) {
-        t_fail("the call ended with %s (%s)", hf_result_name(c.result), c.detail);
+        t_fail("the call returned %s (%s)", hf_result_name(c.result), c.detail);
     }
     UNTIL(!token_of(b, "many-1") && !token_of(b, "many-3"));
     assert_int_equal(hf_held(held), 1);
@@ -181,7 +181,7 @@ static hf_hold *take_on_second_connection(bed *b, hf_client *client) {
 static void deliver_late(bed *b, const char *answer) {
     assert_true(t_proxy_deliver(b->proxy) > 0);
     if (!strstr(t_proxy_late_answers(b->proxy), answer))
-        t_fail("the late bytes were answered: %s", t_proxy_late_answers(b->proxy));
+        t_fail("the server answered the late bytes with: %s", t_proxy_late_answers(b->proxy));
 }
 
 static void F51_late_bytes_of_many_leave_a_hold_alone(void **state) {

@@ -340,7 +340,7 @@ static void F52_nobody_enters_on_a_forged_message(void **state) {
     for (int i = 0; i < FORGERIES; i++) {
         send_forgery(b, &stands, old_us, FORGED[i]);
         t_sleep_ms(2); /* so that each is read by itself, usually */
-        if (!is_waiting(a)) t_fail("entered on `%s`", FORGED[i]);
+        if (!is_waiting(a)) t_fail("entered on the forged message `%s`", FORGED[i]);
     }
     publish_bytes(b, &stands, "1 2\0 3 4", 8);
     check_held(b, hold);

@@ -30,7 +30,7 @@ void begin_release(hf_hold *hold, async_outcome *o) {
 hf_hold *await_outcome(async_outcome *o, hf_result result) {
     UNTIL(atomic_load(&o->calls) > 0);
     if (o->result != result)
-        t_fail("told %s, not %s", hf_result_name(o->result), hf_result_name(result));
+        t_fail("the callback got %s, not %s", hf_result_name(o->result), hf_result_name(result));
     assert_int_equal(atomic_load(&o->calls), 1);
     return o->hold;
 }

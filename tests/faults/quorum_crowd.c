@@ -59,7 +59,9 @@ static void visit_once(quorum_crowd *c, hf_client *client, int member, int round
     while ((r = hf_acquire(client, LOCK, &options, &hold)) == HF_NO_QUORUM ||
            r == HF_UNKNOWN_OUTCOME)
         atomic_fetch_add(&c->again[member], 1);
-    if (r != HF_OK) t_fail("member %d: %s (%s)", member, hf_result_name(r), hf_error_detail());
+    if (r != HF_OK)
+        t_fail("member %d: the acquire returned %s (%s)", member, hf_result_name(r),
+               hf_error_detail());
     visit *v = &c->visits[atomic_fetch_add(&c->made, 1)];
     v->from_us = v->until_us = t_now_us();
     v->token = hf_fence(hold);
@@ -70,7 +72,8 @@ static void visit_once(quorum_crowd *c, hf_client *client, int member, int round
     if (r == HF_LOST)
         atomic_fetch_add(&c->lost, 1);
     else if (r != HF_OK && r != HF_UNKNOWN_OUTCOME)
-        t_fail("member %d: the release is %s (%s)", member, hf_result_name(r), hf_error_detail());
+        t_fail("member %d: the release returned %s (%s)", member, hf_result_name(r),
+               hf_error_detail());
 }
 
 static void member_main(int index, void *arg) {
@@ -137,7 +140,7 @@ static void go_on(node_chaos *x, bool all) {
         else
             t_redis_cont(t_nodes_at(x->nodes, i));
         x->node[i].state = THERE;
-        print_fault(x, i, dead ? "is back, without its data" : "goes on");
+        print_fault(x, i, dead ? "is back, without its data" : "continues");
     }
 }
 
@@ -154,10 +157,10 @@ static void check_visits(quorum_crowd *c, int total) {
     for (int i = 1; i < total && c->visits[i].from_us != INT64_MAX; i++) {
         const visit *before = &c->visits[i - 1], *v = &c->visits[i];
         if (v->from_us < before->until_us)
-            t_fail("member %d held the lock for %lld us of the time of member %d", v->member,
+            t_fail("the hold of member %d overlaps by %lld us with that of member %d", v->member,
                    (long long)(before->until_us - v->from_us), before->member);
         if (v->token <= before->token)
-            t_fail("the token of member %d is %llu, after %llu of member %d", v->member,
+            t_fail("member %d got the token %llu, not above %llu of member %d before it", v->member,
                    (unsigned long long)v->token, (unsigned long long)before->token, before->member);
     }
 }
@@ -189,8 +192,8 @@ static void B08_F24_F36_a_crowd_is_served_while_nodes_come_and_go(void **state) 
     }
     go_on(&x, true);
     t_threads_join(members, SERVE_MS);
-    printf("    %d acquisitions by %d clients in %lld ms: %d nodes killed, %d stopped; %d holds "
-           "lost or run out, %d waits begun again\n",
+    printf("    %d acquires by %d clients in %lld ms: %d nodes killed, %d stopped; %d holds "
+           "lost or expired, %d waits repeated\n",
            c.made, MEMBERS, (long long)(t_now_ms() - x.began), x.kills, x.stops, c.lost,
            c.again[0] + c.again[1] + c.again[2] + c.again[3]);
     check_visits(&c, total);

@@ -30,8 +30,10 @@ enum { RIGHTS = sizeof TO_RELEASE / sizeof *TO_RELEASE };
 /* The lock is free, or its first waiter holds it with an expiry. There is no state in between. */
 static void check_not_half_granted(bed *b, queued_id first, const char *lacking) {
     if (!on_server(b)) return;
-    if (!same_id(id_of_holder(b), first)) t_fail("without %s it is not released", lacking);
-    if (server_ttl_ms(b) < 0) t_fail("without %s it was granted without an end", lacking);
+    if (!same_id(id_of_holder(b), first))
+        t_fail("without the right %s the lock is neither released nor handed over", lacking);
+    if (server_ttl_ms(b) < 0)
+        t_fail("without the right %s the lock was granted without an expiry", lacking);
 }
 
 /* One of them enters, as the server confirms. Then the other one enters. */
@@ -57,10 +59,12 @@ static void release_without(bed *b, hf_client *anna, hf_client *const *clients, 
     queued_id stands = queued_at(b, 0);
     let_anna(b, '-', right);
     hf_result r = hf_release(hold);
-    if (r != HF_OK && r != HF_REFUSED) t_fail("released without %s: %s", right, hf_result_name(r));
+    if (r != HF_OK && r != HF_REFUSED)
+        t_fail("the release without the right %s returned %s", right, hf_result_name(r));
     check_not_half_granted(b, stands, right);
     serve_both(b, a, other);
-    if (queue_length(b) || on_server(b)) t_fail("without %s something is left behind", right);
+    if (queue_length(b) || on_server(b))
+        t_fail("without the right %s a hold or a queue entry is left", right);
     let_anna(b, '+', right);
     hf_unref(hold);
     attempts_over(b);
@@ -145,7 +149,7 @@ static void F55_a_break_without_a_right_half_grants_nobody(void **state) {
         queued_id stands = queued_at(b, 0);
         let_anna(b, '-', TO_RELEASE[i]);
         hf_result r = hf_break(anna, LOCK, 0);
-        if (r != HF_OK && r != HF_REFUSED) t_fail("a break: %s", hf_result_name(r));
+        if (r != HF_OK && r != HF_REFUSED) t_fail("the break returned %s", hf_result_name(r));
         check_not_half_granted(b, stands, TO_RELEASE[i]);
         let_anna(b, '+', TO_RELEASE[i]);
         hf_hold *next = attempt_end(a, HF_OK);
@@ -370,7 +374,9 @@ static void named_if_refused(hf_result result, const char *command, int *refused
     if (!strstr(hf_error_detail(), words)) {
         /* if one line of the script has several */
         snprintf(words, sizeof words, " or %s;", command);
-        if (!strstr(hf_error_detail(), words)) t_fail("without %s: %s", command, hf_error_detail());
+        if (!strstr(hf_error_detail(), words))
+            t_fail("without the right %s the detail does not name it: %s", command,
+                   hf_error_detail());
     }
     ++*refused;
 }
@@ -399,7 +405,7 @@ static void F27_a_command_that_is_lacking_is_named(void **state) {
     for (size_t i = 0; i < sizeof COMMANDS / sizeof *COMMANDS; i++) {
         let_anna(b, '-', COMMANDS[i]);
         if (!try_without(b, anna, other, COMMANDS[i]))
-            t_fail("without %s nothing was refused", COMMANDS[i]);
+            t_fail("without the right %s no call was refused", COMMANDS[i]);
         let_anna(b, '+', COMMANDS[i]);
     }
 }

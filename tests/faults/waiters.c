@@ -31,7 +31,7 @@ static hf_client *make_subscriber(bed *b, hf_client *client) {
     do { /* on a slow machine it may acquire too late, and not be queued */
         hf_result r = hf_acquire(client, "other", &(hf_options){.wait_ms = 20}, &hold);
         if (r != HF_TIMEOUT && r != HF_UNKNOWN_OUTCOME)
-            t_fail("waiting for what is held: %s", hf_result_name(r));
+            t_fail("a wait for a held lock returned %s", hf_result_name(r));
     } while (subscriber_count(b) == before && t_now_ms() < until);
     UNTIL(subscriber_count(b) == before + 1 && t_redis_int(b->redis, "EXISTS hf:{other}:q") == 0);
     drop_by_hand(b, "other");
@@ -111,7 +111,7 @@ int64_t subscriber_count(bed *b) {
 static queued_id parse_id(const char *text) {
     queued_id a = {.acquire_id = 0};
     if (text && sscanf(text, "%39[^:]:%" SCNu64, a.client, &a.acquire_id) != 2)
-        t_fail("no ask: %s", text);
+        t_fail("not a queue entry: %s", text);
     return a;
 }
 

@@ -88,7 +88,7 @@ static void check_both_refused(const test_dir *p, hf_client *old, hf_result expe
     check_refused(fresh, expected, part);
     hf_close(fresh);
     hf_result r = hf_try_lock(old, LOCK, &hold);
-    if (r != expected) t_fail("to a client of before it is %s", hf_result_name(r));
+    if (r != expected) t_fail("a client that opened the file before got %s", hf_result_name(r));
 }
 
 /* Whatever is in the file, there is at most one holder, and it can release. */
@@ -96,7 +96,7 @@ static void check_one_at_most(const test_dir *p) {
     hf_client *one = open_client(p), *two = open_client(p);
     hf_hold *first = NULL, *second = NULL;
     hf_result r = hf_try_lock(one, LOCK, &first);
-    if (r != HF_OK && r != HF_PROTOCOL) t_fail("it is %s", hf_result_name(r));
+    if (r != HF_OK && r != HF_PROTOCOL) t_fail("the call returned %s", hf_result_name(r));
     hf_result s = hf_try_lock(two, LOCK, &second);
     if (r == HF_OK) T_CHECK(s == HF_BUSY || s == HF_PROTOCOL);
     hf_info *info = NULL;
@@ -158,7 +158,7 @@ static int limit_and_acquire(void *arg) {
     if (signal(SIGXFSZ, SIG_IGN) == SIG_ERR) return 1;
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
     hf_result r = hf_try_lock(client, "a-name-that-does-not-fit", &hold);
-    if (r != HF_REFUSED) t_fail("it is %s", hf_result_name(r));
+    if (r != HF_REFUSED) t_fail("the call returned %s", hf_result_name(r));
     assert_null(hold);
     hf_close(client);
     return 0;

@@ -256,7 +256,7 @@ static int never_two(void *arg) {
         t_proc *a = start_default(first), *b = start_default(second);
         assert_int_equal(free_one->taken, HF_OK);
         if (confined->taken != HF_REFUSED)
-            t_fail("view %d: a second holder: %s", i / 2, hf_result_name(confined->taken));
+            t_fail("view %d: there is a second holder: %s", i / 2, hf_result_name(confined->taken));
         check_says(confined->said, DEFAULT);
         end_default(second, b);
         end_default(first, a);

@@ -33,7 +33,8 @@ static void check_told(test_dir *p, scene *play) {
         for (int k = 0; k < ACTORS_MAX; k++)
             if (p->actors[k]) actor_kill(p->actors[k]);
     }
-    if (best >= TOLD_MS) t_fail("served after %lld ms at best: not told", (long long)best);
+    if (best >= TOLD_MS)
+        t_fail("served after %lld ms at best: the waiter was not notified", (long long)best);
 }
 
 static void kill_at(actor *a, int64_t *began) {
@@ -571,7 +572,7 @@ static struct {
 } said = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
 static void say_turn(hf_result result, hf_hold *hold, void *arg) {
-    if (result != HF_OK) t_fail("a turn is %s", hf_result_name(result));
+    if (result != HF_OK) t_fail("the acquire returned %s", hf_result_name(result));
     pthread_mutex_lock(&said.mutex);
     said.turns = said.turns * 10 + (int64_t)(uintptr_t)arg;
     pthread_mutex_unlock(&said.mutex);
@@ -733,9 +734,10 @@ static void F28_no_byte_of_a_slot_that_is_changed_lets_a_writer_in(void **state)
     for (int i = (int)offsetof(hf__slot, token); i < (int)sizeof(hf__slot); i++) {
         flip_byte(p, SLOTS_AT + i);
         hf_result r = TRIES(other, WRITE_).result;
-        if (r != HF_PROTOCOL) t_fail("byte %d: it is %s", i, hf_result_name(r));
+        if (r != HF_PROTOCOL) t_fail("byte %d: the call returned %s", i, hf_result_name(r));
         r = TRIES(other, 0).result;
-        if (r != HF_PROTOCOL) t_fail("byte %d: a mutex is %s", i, hf_result_name(r));
+        if (r != HF_PROTOCOL)
+            t_fail("byte %d: the acquire of the mutex returned %s", i, hf_result_name(r));
         flip_byte(p, SLOTS_AT + i);
     }
     IS(HF_BUSY, TRIES(other, WRITE_));
@@ -768,7 +770,7 @@ static void nobody_gets_in(actor *inside, actor *other, int64_t cut_at) {
                             DO(other, do_break)};
     for (size_t i = 0; i < sizeof tried / sizeof *tried; i++)
         if (tried[i].result != HF_PROTOCOL)
-            t_fail("cut at %lld: try %zu is %s", (long long)cut_at, i,
+            t_fail("cut at %lld: try %zu returned %s", (long long)cut_at, i,
                    hf_result_name(tried[i].result));
 }
 

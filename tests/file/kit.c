@@ -122,17 +122,17 @@ static int try_mounts(void *arg) {
 
 void needs_mounts(void) {
     if (t_proc_wait(t_proc_start(try_mounts, NULL), SOON_MS) == 0) return;
-    print_message("skipped: it mounts filesystems of its own, which needs root\n");
+    print_message("skipped: the test mounts filesystems, which needs root\n");
     skip();
 }
 
 void own_mounts(void) {
-    if (!unshare_mounts()) t_fail("no mounts of its own: %s", strerror(errno));
+    if (!unshare_mounts()) t_fail("cannot unshare the mounts: %s", strerror(errno));
 }
 
 void mount_tmpfs(const char *path, const char *options) {
     if (mount("tmpfs", path, "tmpfs", 0, options) != 0)
-        t_fail("no tmpfs at %s: %s", path, strerror(errno));
+        t_fail("cannot mount a tmpfs at %s: %s", path, strerror(errno));
 }
 
 /* ---- Actions --------------------------------------------------------------------------------- */
@@ -171,7 +171,7 @@ void do_acquire(actor_state *me, const actor_request *q, actor_result *a) {
     hf_hold *hold = NULL;
     hf_cancel_free(me->cancel);
     me->cancel = cancel_on_signal = options.cancel = hf_cancel_new();
-    if (signal(SIGUSR1, fire_cancel) == SIG_ERR) t_fail("no signal handler");
+    if (signal(SIGUSR1, fire_cancel) == SIG_ERR) t_fail("cannot set the signal handler");
     options.on_lost = count_loss;
     a->result = hf_acquire(me->client, q->name, &options, &hold);
     if (!hold) return;
@@ -251,7 +251,8 @@ static void perform_request(actor_state *me, int socket_fd, const actor_request 
     q->action(me, q, &a);
     a.lost = atomic_load(&losses);
     if (a.result && !*a.detail) snprintf(a.detail, sizeof a.detail, "%s", hf_error_detail());
-    if (send(socket_fd, &a, sizeof a, MSG_NOSIGNAL) != (ssize_t)sizeof a) t_fail("nobody listens");
+    if (send(socket_fd, &a, sizeof a, MSG_NOSIGNAL) != (ssize_t)sizeof a)
+        t_fail("the test has closed the socket");
 }
 
 /* Runs until the test closes the socket. */
@@ -271,7 +272,7 @@ actor *actor_new(test_dir *p, const char *url) {
     int ends[2], slot = 0;
     actor *a = calloc(1, sizeof *a);
     while (slot < ACTORS_MAX && p->actors[slot]) slot++;
-    if (!a || slot == ACTORS_MAX) t_fail("no room for an actor");
+    if (!a || slot == ACTORS_MAX) t_fail("too many actors: raise ACTORS_MAX");
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
         t_fail("socketpair: %s", strerror(errno));
     *a = (actor){
@@ -405,5 +406,5 @@ void actor_lost(actor *a) {
 }
 
 void check_says(const char *detail, const char *part) {
-    if (!strstr(detail, part)) t_fail("\"%s\" does not say \"%s\"", detail, part);
+    if (!strstr(detail, part)) t_fail("\"%s\" does not contain \"%s\"", detail, part);
 }

@@ -28,7 +28,7 @@ static int open_descriptors(void) {
     int count = 0;
     t_exempt_begin();
     DIR *dir = opendir("/proc/self/fd");
-    if (!dir) t_fail("no /proc/self/fd");
+    if (!dir) t_fail("cannot open /proc/self/fd");
     while (readdir(dir)) count++;
     closedir(dir);
     t_exempt_end();
@@ -43,7 +43,7 @@ static bool is_taken(oom_trial *t) {
     t_exempt_end();
     bool entry_locked = got.result == HF_UNREACHABLE; /* it could not be unlocked yet */
     if (got.result != HF_OK && got.result != HF_BUSY && !entry_locked)
-        t_fail("to the other it is %s: %s", hf_result_name(got.result), got.detail);
+        t_fail("the other process got %s: %s", hf_result_name(got.result), got.detail);
     return got.result != HF_OK;
 }
 

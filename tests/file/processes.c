@@ -21,9 +21,9 @@
 static pid_t fork_bystander(void) {
     int ready[2];
     char byte = 0;
-    if (pipe2(ready, O_CLOEXEC) != 0) t_fail("no pipe");
+    if (pipe2(ready, O_CLOEXEC) != 0) t_fail("pipe2 failed");
     pid_t pid = fork();
-    if (pid < 0) t_fail("no fork");
+    if (pid < 0) t_fail("fork failed");
     if (pid) { /* until its fork handlers have run */
         T_CHECK(read(ready[0], &byte, 1) == 1);
         close(ready[0]);
@@ -53,7 +53,7 @@ static int descriptors_in(const test_dir *p, pid_t pid, bool itself) {
     size_t length = strlen(p->directory);
     snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
     DIR *dir = opendir(path);
-    if (!dir) t_fail("cannot look at the descriptors of process %d", (int)pid);
+    if (!dir) t_fail("cannot read the descriptors of process %d", (int)pid);
     for (struct dirent *entry; (entry = readdir(dir));) {
         char target[PATH_MAX] = "";
         if (readlinkat(dirfd(dir), entry->d_name, target, sizeof target - 1) < 0) continue;
@@ -346,7 +346,7 @@ static void F43_a_program_that_is_started_inherits_nothing(void **state) {
 static void do_exec(actor_state *me, const actor_request *q, actor_result *a) {
     (void)me, (void)q, (void)a;
     execv("/bin/sleep", sleeper);
-    t_fail("no exec");
+    t_fail("exec failed");
 }
 
 static void F43_a_process_that_executes_another_program_frees_its_locks(void **state) {

@@ -17,7 +17,8 @@ static int64_t keep_quickest(int64_t best, int64_t since_ms) {
 
 /* A wait that was not notified of its turn would have taken longer. */
 static void check_told(int64_t best_ms) {
-    if (best_ms >= TOLD_MS) t_fail("served after %lld ms at best: not told", (long long)best_ms);
+    if (best_ms >= TOLD_MS)
+        t_fail("served after %lld ms at best: the waiter was not notified", (long long)best_ms);
 }
 
 static int by_length(const void *a, const void *b) {

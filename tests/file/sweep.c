@@ -227,7 +227,7 @@ static void B30_files_of_others_stay(void **state) {
     sweep_later(p, "keep=1s", HOUR);
     assert_false(file_exists(lock_path(p, LOCK)));
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (!file_exists(path_of(p, names[i]))) t_fail("%s is gone", names[i]);
+        if (!file_exists(path_of(p, names[i]))) t_fail("the file %s was removed", names[i]);
     assert_true(file_exists(path_of(p, "lock.d")));
     assert_true(file_exists(path_of(p, "lock.link")));
     assert_true(file_exists(path_of(p, "lock.fifo")));

@@ -116,7 +116,7 @@ static void reenter_lock(torture_worker *w, const char *name, const hf_options *
 
 static void extend_hold(torture_worker *w, hf_hold *hold) {
     hf_result r = hf_extend(hold, draw_between(w, 300, 1000));
-    if (r != HF_OK && r != HF_LOST) t_fail("an extension is %s", hf_result_name(r));
+    if (r != HF_OK && r != HF_LOST) t_fail("the extension returned %s", hf_result_name(r));
 }
 
 /* A process may be stopped while it has the entry lock. Then there is no answer. */
@@ -137,7 +137,7 @@ static void upgrade_hold(torture_worker *w, int n, const hf_options *o, hf_hold 
     note_span(w->t, n, &writing, hold, draw_between(w, 0, 300));
     r = hf_downgrade(hold);
     if (r != HF_OK && r != HF_LOST && !may_be(w, r))
-        t_fail("to read again is %s", hf_result_name(r));
+        t_fail("the second read lock returned %s", hf_result_name(r));
 }
 
 static void be_inside(torture_worker *w, int n, const char *name, const hf_options *o,
@@ -150,7 +150,8 @@ static void be_inside(torture_worker *w, int n, const char *name, const hf_optio
     if (!w->t->calm && draw_chance(w, 3)) t_sleep_ms(draw_between(w, 1, 120));
     note_span(w->t, n, o, hold, draw_between(w, 0, 300));
     hf_result r = hf_release(hold);
-    if (r != HF_OK && r != HF_LOST && !may_be(w, r)) t_fail("a release is %s", hf_result_name(r));
+    if (r != HF_OK && r != HF_LOST && !may_be(w, r))
+        t_fail("the release returned %s", hf_result_name(r));
 }
 
 /* ---- A worker's wait ------------------------------------------------------------------------- */
@@ -205,7 +206,7 @@ static void acquire_once(torture_worker *w) {
         be_inside(w, n, name, &o, hold);
     else if (r != HF_BUSY && r != HF_TIMEOUT && r != HF_CANCELLED && !may_be(w, r) &&
              !came_late(w, r))
-        t_fail("an acquire is %s: %s", hf_result_name(r), hf_error_detail());
+        t_fail("the acquire returned %s: %s", hf_result_name(r), hf_error_detail());
     hf_cancel_free(o.cancel);
 }
 
@@ -216,7 +217,7 @@ static void break_one(torture_worker *w) {
     T_HF(HF_OK, hf_inspect(w->client, name, &info));
     hf_result r = info->token ? hf_break(w->client, name, info->token) : HF_OK;
     if (r != HF_OK && r != HF_NOT_HELD && r != HF_UNKNOWN_OUTCOME)
-        t_fail("a break is %s: %s", hf_result_name(r), hf_error_detail());
+        t_fail("the break returned %s: %s", hf_result_name(r), hf_error_detail());
     hf_info_free(info);
 }
 
@@ -333,12 +334,14 @@ static void check_span(overlap *b, const held_span *s) {
         const held_span *other = b->spans[i];
         /* over, or of the same hold */
         if (other->to <= s->from || other->token == s->token) continue;
-        if (!may_overlap(s, other)) t_fail("two held n%d at once, for a time", s->name);
+        if (!may_overlap(s, other)) t_fail("two clients held n%d at the same time", s->name);
         permits += other->permits;
         b->spans[kept++] = other;
     }
-    if (s->kind == HF_PERMITS && permits > CAPACITY) t_fail("n%d has too many permits", s->name);
-    if (is_exclusive(s) && b->last > s->token) t_fail("the token of n%d went back", s->name);
+    if (s->kind == HF_PERMITS && permits > CAPACITY)
+        t_fail("more permits of n%d are held than there are", s->name);
+    if (is_exclusive(s) && b->last > s->token)
+        t_fail("a token of n%d is lower than an earlier one", s->name);
     if (is_exclusive(s)) b->last = s->token;
     T_CHECK(kept < 4 * WORKERS);
     b->spans[kept] = s;

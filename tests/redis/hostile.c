@@ -78,7 +78,8 @@ static hf_hold *acquire_in_the_end(hf_client *client, const char *name) {
     while (hf_try_lock(client, "n", &hold) != HF_OK) {
         assert_null(hold);
         assert_true(*hf_error_detail());
-        if (t_now_ms() > until) fail_msg("%s: never well again: %s", name, hf_error_detail());
+        if (t_now_ms() > until)
+            fail_msg("%s: the client did not recover: %s", name, hf_error_detail());
         t_sleep_ms(1);
     }
     return hold;
@@ -92,7 +93,8 @@ static void check_attack(const struct attack *attack) {
     uint16_t port = t_fake_port(fake);
     T_HF(HF_OK, open_fake(fake, NULL, &client));
     if (hf_acquire(client, "n", &(hf_options){.wait_ms = 1}, &hold) == HF_OK)
-        fail_msg("%s: held under %d", attack->name, (int)hf_fence(hold));
+        fail_msg("%s: the lock counts as held, with the token %d", attack->name,
+                 (int)hf_fence(hold));
     t_fake_join(fake, WATCHDOG_MS);
     t_fake_free(fake);
     t_redis *good = t_redis_start(&(t_redis_options){.port = port});
@@ -114,7 +116,8 @@ static void check_login(const struct attack *attack) {
     t_fake *fake = start_fake("EXPECT TIME\n", attack->steps, "EXPECT_CLOSE\n");
     hf_result r = open_fake(fake, NULL, &client);
     if (r != HF_PROTOCOL || client || !strstr(hf_error_detail(), T_HOST))
-        fail_msg("%s at login: %s (%s)", attack->name, hf_result_name(r), hf_error_detail());
+        fail_msg("%s at login: hf_open returned %s (%s)", attack->name, hf_result_name(r),
+                 hf_error_detail());
     t_fake_join(fake, WATCHDOG_MS);
     t_fake_free(fake);
 }

@@ -229,11 +229,11 @@ static void test_a_changed_password_is_read_anew(void **state) {
 
 /* ---- Bad input ---- */
 
-#define REFUSED(expected, mentions, ...)                                         \
-    do {                                                                         \
-        T_HF(expected, __VA_ARGS__);                                             \
-        if (!strstr(hf_error_detail(), mentions))                                \
-            fail_msg("\"%s\" does not say \"%s\"", hf_error_detail(), mentions); \
+#define REFUSED(expected, mentions, ...)                                             \
+    do {                                                                             \
+        T_HF(expected, __VA_ARGS__);                                                 \
+        if (!strstr(hf_error_detail(), mentions))                                    \
+            fail_msg("\"%s\" does not contain \"%s\"", hf_error_detail(), mentions); \
     } while (0)
 
 static void test_bad_urls(void **state) {

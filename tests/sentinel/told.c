@@ -79,7 +79,7 @@ static void check_refused(const char *url, hf_result result, const char *says) {
     hf_client *client;
     T_HF(result, hf_open(url, NULL, &client));
     if (!strstr(hf_error_detail(), says))
-        t_fail("the detail should say \"%s\": %s", says, hf_error_detail());
+        t_fail("the error detail does not contain \"%s\": %s", says, hf_error_detail());
 }
 
 /* A log line that the test waits for. */

@@ -77,7 +77,7 @@ static void check_refused(const char *url, hf_result result, const char *says) {
     T_HF(result, hf_open(url, NULL, &client));
     assert_null(client);
     if (!strstr(hf_error_detail(), says))
-        t_fail("the detail should say \"%s\": %s", says, hf_error_detail());
+        t_fail("the error detail does not contain \"%s\": %s", says, hf_error_detail());
 }
 
 /* Takes a lock, checks it through the plain port, takes it again after a broken connection,
@@ -220,7 +220,8 @@ static void F41_nothing_below_tls_1_2_is_spoken(void **state) {
              "openssl s_client -connect 127.0.0.1:%d -tls1_1 -cipher DEFAULT@SECLEVEL=0 "
              "-CAfile %s/ca.crt </dev/null >/dev/null 2>&1",
              s.port, dir);
-    if (system(command) != 0) t_fail("the server does not speak TLS 1.1: nothing would be shown");
+    if (system(command) != 0)
+        t_fail("the server does not support TLS 1.1, so the test would prove nothing");
     check_refused(url_of(s, "localhost", trust_ca()), HF_REFUSED, "TLS handshake failed");
     t_redis_free(s.redis);
     s = start_with("good", "tls-auth-clients no", "tls-protocols \"TLSv1.2\"");
@@ -374,7 +375,7 @@ static void a_burst_is_not_kept_in_memory(void **state) {
 static void run_program(const char *program, const char *argument) {
     char command[2 * URL_MAX];
     snprintf(command, sizeof command, "%.1000s %.1000s", program, argument);
-    if (system(command) != 0) t_fail("failed: %s", command);
+    if (system(command) != 0) t_fail("the command failed: %s", command);
 }
 
 /* Allows everything that OpenSSL would refuse by itself, so a refusal is our own. */
@@ -392,7 +393,7 @@ static void allow_all_protocols(void) {
 
 static int make_certificates(void **state) {
     (void)state;
-    if (!mkdtemp(dir)) t_fail("no directory for certificates");
+    if (!mkdtemp(dir)) t_fail("cannot create a directory for certificates");
     run_program(script, dir);
     allow_all_protocols();
     return 0;

@@ -72,8 +72,8 @@ void crowd_await(topology_crowd *c, int served, int64_t deadline_ms) {
 
 void crowd_end(topology_crowd *c, int64_t deadline_ms) {
     t_threads_join(c->threads, deadline_ms);
-    printf("           served %d, lost %d, told that the store was away %d\n",
-           atomic_load(&c->served), atomic_load(&c->lost), atomic_load(&c->troubled));
+    printf("           served %d, lost %d, store away %d\n", atomic_load(&c->served),
+           atomic_load(&c->lost), atomic_load(&c->troubled));
     for (int i = 0; i < CROWD_CLIENTS; i++) hf_close(c->clients[i]);
     pthread_mutex_destroy(&c->mutex);
     assert_int_equal(atomic_load(&c->served), c->wanted);

@@ -32,7 +32,7 @@ static void kill_node(int i) {
 
 static void revive_node(int i) {
     t_redis_restart(t_nodes_at(nodes, i));
-    print_fault("%s is back, without its data", name_of(i));
+    print_fault("%s is back, without data", name_of(i));
 }
 
 static void stop_node(int i) {
@@ -42,12 +42,12 @@ static void stop_node(int i) {
 
 static void go_on(int i) {
     t_redis_cont(t_nodes_at(nodes, i));
-    print_fault("%s goes on", name_of(i));
+    print_fault("%s continues", name_of(i));
 }
 
 static void all_vote(void) {
     t_nodes_grow_old(nodes, YOUNG_S);
-    print_fault("all vote");
+    print_fault("all nodes vote again");
 }
 
 static void kill_one(void) {
@@ -90,7 +90,7 @@ static void kill_one_stop_one(void) {
 static void end_connections(void) {
     int i = random_below(NODES);
     int64_t ended = t_redis_int(t_nodes_at(nodes, i), "CLIENT KILL TYPE normal SKIPME yes");
-    print_fault("ended %d connections of %s", (int)ended, name_of(i));
+    print_fault("closed %d connections of %s", (int)ended, name_of(i));
 }
 
 static const char *start_nodes(void) {

@@ -30,7 +30,7 @@ static void stop_primary(void) {
     print_fault("stopped node %d, the primary", from);
     print_fault("node %d is the primary", t_sentinel_failed_over(set, from));
     t_redis_cont(t_sentinel_node(set, from));
-    print_fault("node %d goes on, as if nothing had been", from);
+    print_fault("node %d continues as a primary", from);
     t_sentinel_rejoined(set, from);
     print_fault("node %d is a replica", from);
 }
@@ -65,7 +65,7 @@ static void kill_sentinel(void) {
 static void end_messages(void) {
     int node = primary_now();
     int64_t ended = t_redis_int(t_sentinel_node(set, node), "CLIENT KILL TYPE pubsub SKIPME yes");
-    print_fault("ended %d connections for messages of node %d, the primary", (int)ended, node);
+    print_fault("closed %d notification connections of node %d, the primary", (int)ended, node);
 }
 
 static const char *start_set(void) {

@@ -21,7 +21,7 @@ static void kill_it(void) {
 
 static void restart_at_once(void) {
     t_redis_restart(server);
-    print_fault("killed the server, which is back at once, with its data");
+    print_fault("killed and restarted the server, with its data");
 }
 
 static void stop_it(void) {
@@ -34,7 +34,7 @@ static void stop_it(void) {
 
 static void end_connections(const char *type) {
     int64_t ended = t_redis_int(server, "CLIENT KILL TYPE %s SKIPME yes", type);
-    print_fault("ended %d connections, of type %s", (int)ended, type);
+    print_fault("closed %d connections, of type %s", (int)ended, type);
 }
 
 static void end_messages(void) {
@@ -47,7 +47,7 @@ static void end_commands(void) {
 
 static void forget_scripts(void) {
     freeReplyObject(t_redis_cmd(server, "SCRIPT FLUSH"));
-    print_fault("made the server forget its scripts");
+    print_fault("flushed the scripts of the server");
 }
 
 static const char *start_single(void) {
@@ -74,28 +74,28 @@ static void have_certificate(const char *name) {
     char command[512];
     snprintf(command, sizeof command, "cd %s && cp %s.crt current.crt && cp %s.key current.key",
              directory, name, name);
-    if (system(command) != 0) t_fail("cannot: %s", command);
+    if (system(command) != 0) t_fail("the command failed: %s", command);
 }
 
 static void come_back_as_another(void) {
     t_redis_kill9(server);
     have_certificate("other-host");
     t_redis_restart(server);
-    print_fault("killed the server, which is back with the certificate of another host");
+    print_fault("restarted the server with the certificate of another host");
     t_sleep_ms(500 + random_below(1000));
     t_redis_kill9(server);
     have_certificate("good");
     t_redis_restart(server);
-    print_fault("it has its own again");
+    print_fault("the server has its own certificate again");
 }
 
 static const char *start_tls(void) {
     static char url[64];
     char lines[4][512];
     uint16_t port = t_net_free_port();
-    if (!mkdtemp(directory)) t_fail("no directory");
+    if (!mkdtemp(directory)) t_fail("cannot create a directory");
     snprintf(lines[0], sizeof lines[0], CERTIFICATES " %s >/dev/null 2>&1", directory);
-    if (system(lines[0]) != 0) t_fail("no certificates");
+    if (system(lines[0]) != 0) t_fail("cannot create the certificates");
     have_certificate("good");
     snprintf(lines[0], sizeof lines[0], "tls-port %u", port);
     snprintf(lines[1], sizeof lines[1], "tls-cert-file %s/current.crt", directory);
@@ -113,7 +113,7 @@ static void end_tls(void) {
     char command[64];
     end_single();
     snprintf(command, sizeof command, "rm -rf %s", directory);
-    if (system(command) != 0) t_fail("cannot: %s", command);
+    if (system(command) != 0) t_fail("the command failed: %s", command);
 }
 
 static topology_deed *const tls_deeds[] = {kill_it,

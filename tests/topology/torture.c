@@ -50,7 +50,7 @@ static void no_overlap_while_servers_fail(void **state) {
     began_ms = t_now_ms();
     snprintf(url, sizeof url, "%s?%s", chosen->start(), options);
     began_ms = t_now_ms();
-    print_fault("%s: %d acquisitions, seed %u, %s", chosen->name, wanted, seed, url);
+    print_fault("%s: %d acquires, seed %u, %s", chosen->name, wanted, seed, url);
     crowd_start(&c, url, wanted, INSIDE_MS);
     while (atomic_load(&c.served) < wanted) {
         chosen->deeds[random_below(deeds)]();
@@ -59,7 +59,7 @@ static void no_overlap_while_servers_fail(void **state) {
         t_sleep_ms(CALM_MS);
     }
     crowd_end(&c, END_MS);
-    print_fault("%s: %d acquisitions through %d failures", chosen->name, wanted, done);
+    print_fault("%s: %d acquires during %d faults", chosen->name, wanted, done);
     chosen->end();
 }
 
