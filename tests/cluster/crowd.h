@@ -11,19 +11,19 @@
 
 #include "kit.h"
 
-enum { CROWD_CLIENTS = 4, CROWD_THREADS = 9, CROWD_ROOMS = 3 };
+enum { CROWD_CLIENTS = 4, CROWD_THREADS = 9, CROWD_LOCKS = 3 };
 
-typedef struct crowd_room {
+typedef struct crowd_lock {
     char name[NAME];
     uint32_t kind; /* of every hold of this lock: a kind that excludes all others */
     pthread_mutex_t mutex;
     hf_hold *inside;
     uint64_t token;
-} crowd_room;
+} crowd_lock;
 
 typedef struct cluster_crowd {
     hf_client *clients[CROWD_CLIENTS];
-    crowd_room rooms[CROWD_ROOMS];
+    crowd_lock locks[CROWD_LOCKS];
     t_threads *threads;
     atomic_int wanted; /* number of acquires, of all clients together */
     int inside_ms;

@@ -205,11 +205,11 @@ static void F32_primaries_fail_in_mid_contention(void **state) {
     (void)state;
     crowd_start(&c, "outage=90s&replicas=1", NULL, ACQUISITIONS, INSIDE_MS);
     crowd_await(&c, ACQUISITIONS / 3, SOON_MS);
-    int killed = owner_of(c.rooms[0].name);
+    int killed = owner_of(c.locks[0].name);
     kill_primary(killed);
     t_redis_restart(node_at(killed)); /* its successor needs a replica that confirms */
     crowd_await(&c, ACQUISITIONS / 2, T_CLUSTER_MS);
-    int asked = t_cluster_replica(cluster, owner_of(c.rooms[1].name));
+    int asked = t_cluster_replica(cluster, owner_of(c.locks[1].name));
     freeReplyObject(t_redis_cmd(node_at(asked), "CLUSTER FAILOVER")); /* an orderly failover */
     crowd_end(&c, T_CLUSTER_MS);
     t_cluster_settled(cluster);

@@ -89,7 +89,7 @@ static void acquire_and_release(void *arg) {
 }
 
 /* It is queued and subscribed, and gives up. */
-static void wait_in_line(void *arg) {
+static void wait_in_queue(void *arg) {
     (void)arg;
     hf_client *client = try_open();
     hf_hold *hold = NULL;
@@ -105,13 +105,13 @@ static void wait_in_line(void *arg) {
 static void test_F45_memory(void **state) {
     (void)state;
     t_alloc_each(acquire_and_release, NULL, 1000);
-    t_alloc_each(wait_in_line, NULL, 1000);
+    t_alloc_each(wait_in_queue, NULL, 1000);
 }
 
 static void test_F45_descriptors_and_threads(void **state) {
     (void)state;
     t_sys_each(acquire_and_release, NULL, 1000);
-    t_sys_each(wait_in_line, NULL, 1000);
+    t_sys_each(wait_in_queue, NULL, 1000);
 }
 
 int main(void) {

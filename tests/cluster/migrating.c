@@ -173,7 +173,7 @@ static void F37_a_downgrade_admits_readers_after_the_slot_has_arrived(void **sta
     end_migration(&s);
 }
 
-static bool in_line_at_target(const migration *s) {
+static bool queued_at_target(const migration *s) {
     redisReply *reply =
         t_redis_try(t_cluster_node(cluster, TO), "EXISTS hf:{%s}:q hf:{%s}:i", s->name, s->name);
     bool is = !reply || reply->type != REDIS_REPLY_INTEGER || reply->integer;
@@ -196,7 +196,7 @@ static void F37_a_waiter_leaves_the_line_after_the_slot_has_arrived(void **state
     T_WAIT_UNTIL(count_refusals() > s.refused + 2, SOON_MS);
     kit_await_queued(FROM, s.name, 1);
     close_slot(&s);
-    T_WAIT_UNTIL(!in_line_at_target(&s), SOON_MS);
+    T_WAIT_UNTIL(!queued_at_target(&s), SOON_MS);
     assert_int_equal(hf_held(s.hold), 1);
     T_HF(HF_OK, hf_release(s.hold));
     hf_cancel_free(cancel);
@@ -329,19 +329,19 @@ static bool can_move_at_once(void) {
 }
 
 static void serve_while_slots_move(void (*move)(const char *name)) {
-    static const uint32_t kinds[CROWD_ROOMS] = {HF_MUTEX, HF_WRITE, HF_MUTEX};
-    cluster_crowd people;
-    crowd_start(&people, "", kinds, INT_MAX, INSIDE_MS);
+    static const uint32_t kinds[CROWD_LOCKS] = {HF_MUTEX, HF_WRITE, HF_MUTEX};
+    cluster_crowd crowd;
+    crowd_start(&crowd, "", kinds, INT_MAX, INSIDE_MS);
     for (int i = 0; i < moves; i++) {
-        move(people.rooms[i % CROWD_ROOMS].name);
-        crowd_await(&people, atomic_load(&people.served) + CROWD_THREADS, SOON_MS);
+        move(crowd.locks[i % CROWD_LOCKS].name);
+        crowd_await(&crowd, atomic_load(&crowd.served) + CROWD_THREADS, SOON_MS);
     }
-    crowd_stop(&people);
-    crowd_end(&people, END_MS);
-    printf("           %d slots moved, %d answers unknown\n", moves, atomic_load(&people.unknown));
-    assert_int_equal(atomic_load(&people.troubled), 0);
-    assert_int_equal(atomic_load(&people.lost), 0);
-    assert_int_equal(atomic_load(&people.unknown), 0);
+    crowd_stop(&crowd);
+    crowd_end(&crowd, END_MS);
+    printf("           %d slots moved, %d answers unknown\n", moves, atomic_load(&crowd.unknown));
+    assert_int_equal(atomic_load(&crowd.troubled), 0);
+    assert_int_equal(atomic_load(&crowd.lost), 0);
+    assert_int_equal(atomic_load(&crowd.unknown), 0);
 }
 
 static void F35_every_call_is_served_while_slots_move(void **state) {

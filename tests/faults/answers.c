@@ -192,7 +192,7 @@ static void F14_a_count_whose_answer_was_lost_is_right(void **state) {
 
 /* The server extended the hold to an hour, but the answer was lost. The side that loses or releases
    the hold must handle that. */
-static hf_hold *extended_unheard(bed *b) {
+static hf_hold *extended_unanswered(bed *b) {
     hf_client *client = bed_through(b, &(hf_client_options){.command_timeout_ms = t_patience(300)});
     hf_hold *hold = TAKE(client, .lease_ms = t_patience(500));
     lose_next_answer(b, true);
@@ -203,7 +203,7 @@ static hf_hold *extended_unheard(bed *b) {
 
 static void F14_a_hold_lost_after_an_extension_unheard_is_released(void **state) {
     bed *b = *state;
-    hf_hold *hold = extended_unheard(b);
+    hf_hold *hold = extended_unanswered(b);
     UNTIL(!hf_held(hold));
     t_sleep_ms(t_patience(100)); /* past the lease that the holder knows of */
     t_proxy_refuse(b->proxy, false);
@@ -213,7 +213,7 @@ static void F14_a_hold_lost_after_an_extension_unheard_is_released(void **state)
 
 static void F14_a_hold_released_after_an_extension_unheard_is_released(void **state) {
     bed *b = *state;
-    hf_hold *hold = extended_unheard(b);
+    hf_hold *hold = extended_unanswered(b);
     hf_result r = hf_release(hold); /* it may be before or after the deadline */
     assert_true(r == HF_UNKNOWN_OUTCOME || r == HF_LOST);
     t_proxy_refuse(b->proxy, false);
@@ -230,7 +230,7 @@ static void come_and_go(hf_client *other) {
 /* The hold was broken, and another client has held the lock since. The first release reports the
    loss, but its answer does not arrive. The second release finds nothing, which must not be taken
    as the result of the first. */
-static void check_lost_unheard(bed *b, const hf_options *options) {
+static void check_lost_unanswered(bed *b, const hf_options *options) {
     hf_client *client = bed_through(b, NULL), *other = bed_direct(b);
     hf_hold *hold = acquire_or_fail(client, LOCK, options, __FILE__, __LINE__);
     T_HF(HF_OK, hf_break(other, LOCK, hf_fence(hold)));
@@ -242,19 +242,19 @@ static void check_lost_unheard(bed *b, const hf_options *options) {
 }
 
 static void F48_a_lost_mutex_whose_release_was_not_answered_is_not_ok(void **state) {
-    check_lost_unheard(*state, &(hf_options){.kind = HF_MUTEX});
+    check_lost_unanswered(*state, &(hf_options){.kind = HF_MUTEX});
 }
 
 static void F48_a_lost_writer_whose_release_was_not_answered_is_not_ok(void **state) {
-    check_lost_unheard(*state, &(hf_options){.kind = HF_WRITE});
+    check_lost_unanswered(*state, &(hf_options){.kind = HF_WRITE});
 }
 
 static void F48_a_lost_reader_whose_release_was_not_answered_is_not_ok(void **state) {
-    check_lost_unheard(*state, &(hf_options){.kind = HF_READ});
+    check_lost_unanswered(*state, &(hf_options){.kind = HF_READ});
 }
 
 static void F48_lost_permits_whose_release_was_not_answered_are_not_ok(void **state) {
-    check_lost_unheard(*state, &(hf_options){.kind = HF_PERMITS, .capacity = 2});
+    check_lost_unanswered(*state, &(hf_options){.kind = HF_PERMITS, .capacity = 2});
 }
 
 static void F48_a_flushed_hold_whose_release_was_not_answered_is_not_ok(void **state) {
@@ -305,7 +305,7 @@ static void F48_an_adopted_hold_that_was_lost_unheard_is_not_ok(void **state) {
 
 /* Nobody else was granted the lock in between. Either the first release worked, or whatever ended
    the hold did no harm. */
-static void check_released_unheard(bed *b, const hf_options *options) {
+static void check_released_unanswered(bed *b, const hf_options *options) {
     hf_client *client = bed_through(b, NULL);
     hf_hold *hold = acquire_or_fail(client, LOCK, options, __FILE__, __LINE__);
     lose_next_answer(b, false);
@@ -317,9 +317,9 @@ static void check_released_unheard(bed *b, const hf_options *options) {
 
 static void F48_a_release_that_was_not_answered_is_ok_where_nobody_came(void **state) {
     for (uint32_t kind = HF_MUTEX; kind <= HF_UPGRADABLE; kind++) {
-        check_released_unheard(*state, &(hf_options){.kind = kind});
+        check_released_unanswered(*state, &(hf_options){.kind = kind});
     }
-    check_released_unheard(*state, &(hf_options){.kind = HF_PERMITS, .capacity = 2});
+    check_released_unanswered(*state, &(hf_options){.kind = HF_PERMITS, .capacity = 2});
 }
 
 /* True for subscribers of a plain channel and of a shard channel in a cluster. */
@@ -329,7 +329,7 @@ static bool somebody_listens(bed *b) {
 
 /* The release handed the lock to the next waiter. The new hold records which release handed it
    over. */
-static void check_handed_on_unheard(bed *b, const hf_options *options) {
+static void check_handed_over_unanswered(bed *b, const hf_options *options) {
     hf_client *client = bed_through(b, NULL), *other = bed_direct(b);
     hf_hold *hold = acquire_or_fail(client, LOCK, options, __FILE__, __LINE__);
     attempt *waits = attempt_start(b, other, &(hf_options){.wait_ms = SOON_MS});
@@ -341,11 +341,11 @@ static void check_handed_on_unheard(bed *b, const hf_options *options) {
 }
 
 static void F48_a_release_that_was_not_answered_is_ok_where_it_handed_on(void **state) {
-    check_handed_on_unheard(*state, &(hf_options){.kind = HF_MUTEX});
+    check_handed_over_unanswered(*state, &(hf_options){.kind = HF_MUTEX});
 }
 
 static void F48_a_reader_that_was_not_answered_is_ok_where_it_handed_on(void **state) {
-    check_handed_on_unheard(*state, &(hf_options){.kind = HF_READ});
+    check_handed_over_unanswered(*state, &(hf_options){.kind = HF_READ});
 }
 
 /* The release handed the lock to the next thread of the same client, in the same step. */

@@ -224,7 +224,7 @@ static void B05_what_a_callback_begins_is_sent_while_it_runs(void **state) {
     check_passed_on(&p);
 }
 
-static void check_beside_a_thread_in_line(bed *b, bool loop) {
+static void check_with_a_waiting_thread(bed *b, bool loop) {
     static passing p;
     hf_client *client = open_one(b, loop, long_timeouts());
     hf_client *other = bed_direct(b);
@@ -241,11 +241,11 @@ static void check_beside_a_thread_in_line(bed *b, bool loop) {
 }
 
 static void B05_what_a_callback_begins_is_sent_beside_a_thread_in_line(void **state) {
-    check_beside_a_thread_in_line(*state, false);
+    check_with_a_waiting_thread(*state, false);
 }
 
 static void B05_what_a_callback_of_a_loop_begins_is_sent_beside_a_thread_in_line(void **state) {
-    check_beside_a_thread_in_line(*state, true);
+    check_with_a_waiting_thread(*state, true);
 }
 
 /* The thread waits for an answer and does nothing else meanwhile. */

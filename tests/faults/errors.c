@@ -1,4 +1,4 @@
-/* Errors of a server are told apart (F27). Keys may hold something else (F28). */
+/* Different errors of a server (F27), and keys that hold something else (F28). */
 #include "fault.h"
 
 #include <sys/stat.h>

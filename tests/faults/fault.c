@@ -150,7 +150,7 @@ hf_hold *acquire_or_fail(hf_client *client, const char *name, const hf_options *
     hf_hold *hold = NULL;
     hf_result r = hf_acquire(client, name, options, &hold);
     if (r != HF_OK)
-        t_fail_at(file, line, "the acquire is %s (%s)", hf_result_name(r), hf_error_detail());
+        t_fail_at(file, line, "the acquire returned %s (%s)", hf_result_name(r), hf_error_detail());
     return hold;
 }
 

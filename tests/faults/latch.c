@@ -52,25 +52,25 @@ typedef struct latch_call {
     char detail[256];
 } latch_call;
 
-static latch_call deeds[4];
+static latch_call latch_calls[4];
 
-static hf_result do_deed(const latch_call *d) {
+static hf_result make_call(const latch_call *d) {
     if (d->hold) return hf_proclaim(d->hold, d->value, strlen(d->value));
     if (d->wait) return hf_latch_wait(d->client, LOCK, &d->options);
     if (d->set) return hf_latch_set(d->client, LOCK, d->set);
     return hf_latch_count_down(d->client, LOCK, 1, NULL);
 }
 
-static void run_deed(int index, void *arg) {
+static void run_call(int index, void *arg) {
     latch_call *d = arg;
-    d->result[index] = do_deed(d);
+    d->result[index] = make_call(d);
     if (index == 0) snprintf(d->detail, sizeof d->detail, "%s", hf_error_detail());
 }
 
 static latch_call *begin_call(int slot, latch_call what, int threads) {
-    latch_call *d = &deeds[slot];
+    latch_call *d = &latch_calls[slot];
     *d = what;
-    d->thread = t_threads_start(threads, run_deed, d);
+    d->thread = t_threads_start(threads, run_call, d);
     return d;
 }
 

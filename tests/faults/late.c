@@ -219,7 +219,7 @@ static void release_with_tombstone(bed *b, hf_client *client, uint32_t kind) {
 }
 
 /* One client has a late acquire. Many others leave tombstones, and then one more does. The first
-   tombstone must still work, although there is no room for all of them. */
+   tombstone must still work, although there is no space for all of them. */
 static void late_among_many(bed *b, uint32_t kind) {
     hf_client *client = bed_through(b, NULL);
     t_proxy *mine = b->proxy;
@@ -286,7 +286,7 @@ static void F09_a_merged_tombstone_of_a_later_time_stops_nobody(void **state) {
 
 /* An acquire that gave up. The bytes of its first try are late, and its second try was answered
    that another client holds the lock. */
-static attempt *told_busy_on_second_connection(bed *b, const hf_options *options) {
+static attempt *busy_on_second_connection(bed *b, const hf_options *options) {
     hf_client *client = bed_through(b, NULL);
     t_proxy_withhold(b->proxy, T_TO_SERVER, true);
     attempt *a = attempt_sent(b, client, options);
@@ -297,7 +297,7 @@ static attempt *told_busy_on_second_connection(bed *b, const hf_options *options
 static void F51_a_late_acquire_of_a_try_that_was_told_busy_takes_nothing(void **state) {
     bed *b = *state;
     hf_hold *hold = TAKE(bed_direct(b));
-    attempt_end(told_busy_on_second_connection(b, NULL), HF_BUSY);
+    attempt_end(busy_on_second_connection(b, NULL), HF_BUSY);
     FREE(hold);
     (void)t_proxy_deliver(b->proxy);
     /* it may be granted, but then it is released: it is not left for a whole lease */
@@ -309,7 +309,7 @@ static void F51_a_late_acquire_of_a_cancelled_wait_takes_nothing(void **state) {
     hf_hold *hold = TAKE(bed_direct(b));
     hf_cancel *cancel = hf_cancel_new();
     attempt *a =
-        told_busy_on_second_connection(b, &(hf_options){.wait_ms = HF_FOREVER, .cancel = cancel});
+        busy_on_second_connection(b, &(hf_options){.wait_ms = HF_FOREVER, .cancel = cancel});
     calls_reset(b);
     /* registered again, and refused because another holds the lock */
     UNTIL(call_count(b, "evalsha") >= 2);
@@ -347,8 +347,8 @@ typedef struct inspecting_crowd {
 } inspecting_crowd;
 
 /* The store's information on this thread's lock must match what this thread did. */
-static void look_for_strangers(inspecting_crowd *c, const char *name, uint64_t owner,
-                               const hf_hold *hold) {
+static void check_own_info(inspecting_crowd *c, const char *name, uint64_t owner,
+                           const hf_hold *hold) {
     hf_info *info = NULL;
     char text[32];
     if (hf_inspect(c->client, name, &info) != HF_OK) return; /* its connection broke: no answer */
@@ -359,7 +359,7 @@ static void look_for_strangers(inspecting_crowd *c, const char *name, uint64_t o
     hf_info_free(info);
 }
 
-static void ask_for_my_own(int index, void *arg) {
+static void use_own_lock(int index, void *arg) {
     inspecting_crowd *c = arg;
     char name[32];
     uint64_t owner = 1000 + (uint64_t)index;
@@ -371,7 +371,7 @@ static void ask_for_my_own(int index, void *arg) {
             atomic_fetch_add(&c->failures, 1);
             continue;
         }
-        look_for_strangers(c, name, owner, hold);
+        check_own_info(c, name, owner, hold);
         if (hf_break(c->client, name, 1) == HF_OK) atomic_fetch_add(&c->strangers, 1);
         hf_result r = hf_release(hold);
         if (r != HF_OK && r != HF_UNKNOWN_OUTCOME) atomic_fetch_add(&c->failures, 1);
@@ -380,7 +380,7 @@ static void ask_for_my_own(int index, void *arg) {
 }
 
 /* False if the threads make no progress. The test must stop its threads before it may fail. */
-static bool all_went_round(inspecting_crowd *c) {
+static bool all_made_rounds(inspecting_crowd *c) {
     int enough = atomic_load(&c->rounds) + THREADS;
     int64_t until = t_now_ms() + t_patience(SOON_MS);
     while (atomic_load(&c->rounds) < enough && t_now_ms() < until) t_sleep_ms(1);
@@ -391,11 +391,11 @@ static void F16_late_answers_go_to_nobody_else(void **state) {
     static inspecting_crowd c;
     bed *b = *state;
     c = (inspecting_crowd){.client = bed_through(b, NULL)};
-    t_threads *threads = t_threads_start(THREADS, ask_for_my_own, &c);
+    t_threads *threads = t_threads_start(THREADS, use_own_lock, &c);
     bool going = true;
     for (int i = 0; i < CUTS && going; i++) {
         t_proxy_delay(b->proxy, T_TO_CLIENT, i % 3 * 5);
-        going = all_went_round(&c);
+        going = all_made_rounds(&c);
         t_proxy_cut(b->proxy);
     }
     atomic_store(&c.stop, 1);

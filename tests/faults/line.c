@@ -154,7 +154,7 @@ static void visit_until_stopped(int index, void *arg) {
 }
 
 /* False if the threads make no progress. The test must stop its threads before it may fail. */
-static bool all_went_round(cut_lock *r) {
+static bool all_made_rounds(cut_lock *r) {
     int enough = atomic_load(&r->rounds) + CUT_THREADS;
     int64_t until = t_now_ms() + t_patience(SOON_MS);
     while (atomic_load(&r->rounds) < enough && t_now_ms() < until) t_sleep_ms(1);
@@ -169,13 +169,13 @@ static void B08_a_crowd_whose_connections_break_is_never_two_inside(void **state
     t_threads *threads = t_threads_start(CUT_THREADS, visit_until_stopped, &r);
     bool going = true;
     for (int i = 0; i < CUTS && going; i++) {
-        going = all_went_round(&r);
+        going = all_made_rounds(&r);
         uint64_t last = t_proxy_connections(b->proxy);
         if (i % 5 == 0) t_proxy_cut(b->proxy);
         /* one of the latest, for commands or notifications */
         if (i % 5) cut_connection(b, last - (uint64_t)i % 8);
     }
-    going = going && all_went_round(&r);
+    going = going && all_made_rounds(&r);
     atomic_store(&r.stop, 1);
     t_threads_join(threads, 4 * SOON_MS);
     assert_true(going);
@@ -196,7 +196,7 @@ static void F29_a_crowd_on_a_server_that_forgets_scripts_is_never_two_inside(voi
         run_command(b, "SCRIPT FLUSH");
         t_sleep_ms(1);
     }
-    bool going = all_went_round(&r);
+    bool going = all_made_rounds(&r);
     atomic_store(&r.stop, 1);
     t_threads_join(threads, 4 * SOON_MS);
     assert_true(going);
@@ -214,7 +214,7 @@ typedef struct unaware_holder {
     attempt *a, *next;
 } unaware_holder;
 
-static unaware_holder grant_unheard(bed *b, const hf_options *options) {
+static unaware_holder grant_unnoticed(bed *b, const hf_options *options) {
     unaware_holder d = {.client = bed_subscriber_through(b, NULL)};
     hf_client *next = bed_subscriber(b);
     hf_hold *hold = TAKE(bed_direct(b));
@@ -230,7 +230,7 @@ static unaware_holder grant_unheard(bed *b, const hf_options *options) {
 static void B20_a_grant_that_a_cancelled_wait_has_not_heard_of_is_passed_on(void **state) {
     hf_cancel *cancel = hf_cancel_new();
     unaware_holder d =
-        grant_unheard(*state, &(hf_options){.wait_ms = HF_FOREVER, .cancel = cancel});
+        grant_unnoticed(*state, &(hf_options){.wait_ms = HF_FOREVER, .cancel = cancel});
     hf_cancel_fire(cancel);
     attempt_end(d.a, HF_CANCELLED);
     FREE(await_grant(d.next));
@@ -238,19 +238,19 @@ static void B20_a_grant_that_a_cancelled_wait_has_not_heard_of_is_passed_on(void
 }
 
 static void B20_a_grant_that_a_wait_has_not_heard_of_in_time_is_passed_on(void **state) {
-    unaware_holder d = grant_unheard(*state, &(hf_options){.wait_ms = t_patience(300)});
+    unaware_holder d = grant_unnoticed(*state, &(hf_options){.wait_ms = t_patience(300)});
     attempt_end(d.a, HF_TIMEOUT);
     FREE(await_grant(d.next));
 }
 
 static void F47_a_grant_that_a_closed_client_has_not_heard_of_is_passed_on(void **state) {
-    unaware_holder d = grant_unheard(*state, &FOREVER);
+    unaware_holder d = grant_unnoticed(*state, &FOREVER);
     bed_close(*state, d.client);
     attempt_end(d.a, HF_CLOSED);
     FREE(await_grant(d.next));
 }
 
-static void told_nothing(hf_result result, hf_hold *hold, void *arg) {
+static void on_closed(hf_result result, hf_hold *hold, void *arg) {
     atomic_int *closed = arg;
     if (result == HF_CLOSED && !hold) atomic_fetch_add(closed, 1);
 }
@@ -262,8 +262,8 @@ static void F47_close_leaves_nothing_in_line(void **state) {
     hold_by_hand(b, LOCK, t_patience(60000));
     hold_by_hand(b, "other", t_patience(60000));
     attempt *waiting[2] = {enqueue(b, client, &FOREVER), attempt_start(b, client, &FOREVER)};
-    T_HF(HF_OK, hf_acquire_async(client, LOCK, &FOREVER, told_nothing, &closed));
-    T_HF(HF_OK, hf_acquire_async(client, "other", &FOREVER, told_nothing, &closed));
+    T_HF(HF_OK, hf_acquire_async(client, LOCK, &FOREVER, on_closed, &closed));
+    T_HF(HF_OK, hf_acquire_async(client, "other", &FOREVER, on_closed, &closed));
     UNTIL(t_redis_int(b->redis, "LLEN hf:{other}:q") == 1 && stats_of(client).waiting == 4);
     bed_close(b, client);
     for (int i = 0; i < 2; i++) attempt_end(waiting[i], HF_CLOSED);

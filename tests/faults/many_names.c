@@ -275,7 +275,7 @@ static bool server_has_all(bed *b, const hf_hold *hold) {
 /* After a loss of data there are two correct ends. Either the client noticed and acquired all names
    again. Or it was granted the remaining names before the next renewal was answered, and then it is
    notified of the loss as usual. */
-static void check_all_or_told(bed *b, hf_hold *hold) {
+static void check_all_or_lost(bed *b, hf_hold *hold) {
     UNTIL(!hf_held(hold) || server_has_all(b, hold));
     hf_result expected = hf_held(hold) ? HF_OK : HF_LOST;
     T_HF(expected, hf_release(hold));
@@ -293,7 +293,7 @@ static void B19_a_flush_while_one_is_waited_for_is_noticed(void **state) {
     UNTIL(t_redis_int(b->redis, "LLEN hf:{many-2}:q") == 1);
     freeReplyObject(t_redis_cmd(b->redis, "FLUSHALL"));
     hf_hold *hold = call_end(&c, HF_OK);
-    check_all_or_told(b, hold);
+    check_all_or_lost(b, hold);
     UNTIL(!hf_held(held));
     T_HF(HF_LOST, hf_release(held));
 }
@@ -306,7 +306,7 @@ static void B19_an_outage_while_one_is_waited_for_is_ridden_out(void **state) {
     call_start(&c, client, &(hf_options){.wait_ms = t_patience(4 * SOON_MS)});
     UNTIL(t_redis_int(b->redis, "LLEN hf:{many-2}:q") == 1);
     t_redis_restart(b->redis); /* without data */
-    check_all_or_told(b, call_end(&c, HF_OK));
+    check_all_or_lost(b, call_end(&c, HF_OK));
     (void)!hf_release(held);
 }
 

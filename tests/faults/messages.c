@@ -57,7 +57,7 @@ static void F19_a_release_to_nobody_who_listens_is_asked_for(void **state) {
 
 /* A queued subscriber acquires by itself after 10 s, minus up to a quarter at random. If it is
    served sooner, it was notified. */
-enum { UNTOLD_MS = 7000 };
+enum { UNNOTIFIED_MS = 7000 };
 
 /* The lock is released while the client is queued but not subscribed yet. The client subscribes
    while it waits for the answer to an acquire from before the release. */
@@ -81,7 +81,7 @@ static void F19_a_release_between_asking_and_listening_is_asked_for(void **state
     int64_t since = t_now_ms();
     stop_withholding(b, COMMAND_CONNECTION, T_TO_CLIENT);
     FREE(await_grant(a));
-    assert_true(t_now_ms() - since < UNTOLD_MS);
+    assert_true(t_now_ms() - since < UNNOTIFIED_MS);
 }
 
 /* More notifications at once than a client keeps, with the relevant one last. */
@@ -156,7 +156,7 @@ static int rounds_until_called(bed *b, bustle *busy, hf_client *other) {
 /* The threads share the waiter's connections and read for each other. A few rounds are fair, and a
    busy machine makes some more now and then. Before notifications were read by every thread, there
    were hundreds in a third of the runs. */
-static void check_heard(bed *b, int (*hand_over)(bed *b, bustle *busy, hf_client *other)) {
+static void check_notified(bed *b, int (*hand_over)(bed *b, bustle *busy, hf_client *other)) {
     static bustle busy;
     int late = 0;
     hf_client *other = bed_direct(b);
@@ -169,11 +169,11 @@ static void check_heard(bed *b, int (*hand_over)(bed *b, bustle *busy, hf_client
 }
 
 static void F19_a_message_is_heard_beside_threads_that_are_busy(void **state) {
-    check_heard(*state, rounds_meanwhile);
+    check_notified(*state, rounds_meanwhile);
 }
 
 static void F19_a_callback_is_called_beside_threads_that_are_busy(void **state) {
-    check_heard(*state, rounds_until_called);
+    check_notified(*state, rounds_until_called);
 }
 
 /* ---- F52: notifications that must not be trusted --------------------------------------------- */
@@ -527,7 +527,7 @@ static elsewhere lead_elsewhere(bed *b) {
     return there;
 }
 
-static int64_t in_line_there(const elsewhere *there) {
+static int64_t queue_length_there(const elsewhere *there) {
     return t_redis_int(there->redis, "LLEN " QUEUE);
 }
 
@@ -559,7 +559,7 @@ static void F56_a_grant_of_another_server_is_not_entered_on(void **state) {
     attempt *a = enqueue(b, client, &FOREVER);
     elsewhere there = lead_elsewhere(b);
     cut_connection(b, COMMAND_CONNECTION);
-    UNTIL(in_line_there(&there) == 1);
+    UNTIL(queue_length_there(&there) == 1);
     check_nobody_enters(b, hold, &there, a);
 }
 
@@ -571,7 +571,7 @@ static void F56_a_grant_of_a_server_that_was_asked_unheard_is_not_entered_on(voi
     attempt *a = enqueue(b, client, &FOREVER);
     elsewhere there = lead_elsewhere(b);
     cut_connection(b, COMMAND_CONNECTION);
-    UNTIL(in_line_there(&there) == 1);
+    UNTIL(queue_length_there(&there) == 1);
     check_nobody_enters(b, hold, &there, a);
 }
 
@@ -590,7 +590,7 @@ static void F56_who_was_led_elsewhere_listens_there(void **state) {
     elsewhere there = lead_elsewhere(b);
     cut_connection(b, COMMAND_CONNECTION);
     attempt *a = attempt_start(b, client, &FOREVER);
-    UNTIL(in_line_there(&there) == 1);
+    UNTIL(queue_length_there(&there) == 1);
     UNTIL(listens_there(&there));
     FREE(there.hold);
     FREE(await_grant(a));

@@ -59,7 +59,7 @@ static void do_nothing(hf_client *client, hf_hold *hold) {
     (void)client, (void)hold;
 }
 
-static void check_deed(bed *b, const silent_call *d) {
+static void check_call(bed *b, const silent_call *d) {
     hf_client *client = bed_through(b, &(hf_client_options){.command_timeout_ms = t_patience(300),
                                                             .connect_timeout_ms = t_patience(300),
                                                             .outage_ms = t_patience(300)});
@@ -76,13 +76,14 @@ static void check_deed(bed *b, const silent_call *d) {
 }
 
 static void F17_on_a_half_open_connection_everything_has_a_deadline(void **state) {
-    static const silent_call deeds[] = {
+    static const silent_call silent_calls[] = {
         {"a try", try_once, false},        {"a wait", wait_a_while, false},
         {"hf_lock", wait_for_ever, false}, {"hf_release", release_hold, true},
         {"hf_extend", extend_hold, false}, {"hf_inspect", inspect_lock, false},
         {"hf_break", break_it, false},     {"hf_close", do_nothing, false},
     };
-    for (size_t i = 0; i < sizeof deeds / sizeof *deeds; i++) check_deed(*state, &deeds[i]);
+    for (size_t i = 0; i < sizeof silent_calls / sizeof *silent_calls; i++)
+        check_call(*state, &silent_calls[i]);
 }
 
 /* A hold on such a connection ends at its deadline, and the client reconnects by itself. */

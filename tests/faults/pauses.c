@@ -113,7 +113,7 @@ typedef struct gate {
 } gate;
 
 /* A log callback that does not return. It blocks the background thread, which calls it. */
-static void block_keeper(int32_t level, const char *line, void *arg) {
+static void block_background_thread(int32_t level, const char *line, void *arg) {
     gate *g = arg;
     (void)level, (void)line;
     if (gettid() == getpid()) return;
@@ -125,7 +125,8 @@ static void F04_held_is_right_while_the_keeper_is_starved(void **state) {
     static gate g;
     bed *b = *state;
     g = (gate){0};
-    hf_client *client = bed_through(b, &(hf_client_options){.log = block_keeper, .log_arg = &g});
+    hf_client *client =
+        bed_through(b, &(hf_client_options){.log = block_background_thread, .log_arg = &g});
     int64_t lease_ms = t_patience(600), began = t_now_ms();
     hf_hold *hold = TAKE(client, .lease_ms = lease_ms);
     t_proxy_refuse(b->proxy, true);
@@ -171,9 +172,9 @@ static void F05_max_hold_stops_the_renewals_and_is_told(void **state) {
     int64_t taken = t_now_ms();
     while (hf_held(hold)) {
         /* read before the call, because this process may be delayed after it */
-        int64_t asked = t_now_ms();
+        int64_t read_at = t_now_ms();
         int64_t ttl = server_ttl_ms(b);
-        assert_true(asked + ttl <= taken + bound_ms + delay_ms || ttl < 0);
+        assert_true(read_at + ttl <= taken + bound_ms + delay_ms || ttl < 0);
     }
     assert_true(t_now_ms() - began >= bound_ms * 9 / 10);
     assert_true(stats_of(client).renewed >= 2);

@@ -38,7 +38,7 @@ static hf_hold *hold_in_child(holder_stage *s, hf_client **client) {
 }
 
 /* Calls hf_held without a pause, so the first answer after the stop is among the results. */
-static int ask_over_a_stop(void *arg) {
+static int poll_over_a_stop(void *arg) {
     holder_stage *s = arg;
     hf_client *client = NULL;
     hf_hold *hold = hold_in_child(s, &client);
@@ -82,7 +82,7 @@ static void check_stopped(bed *b, holder_stage *s, t_proc *child, bool taken) {
 static void stop_holder(void **state, bool taken) {
     bed *b = *state;
     holder_stage *s = stage_new(b, t_patience(500));
-    check_stopped(b, s, start_holder(s, ask_over_a_stop), taken);
+    check_stopped(b, s, start_holder(s, poll_over_a_stop), taken);
     t_shared_free(s, sizeof *s);
 }
 

@@ -382,11 +382,11 @@ static void F12_what_a_lost_answer_may_have_granted_is_undone(void **state) {
     t_redis_stop(node_at(2)); /* so that the result waits until the answer is known to be lost */
     uint64_t connections = t_proxy_connections(proxy);
     t_proxy_drop_answers(proxy, 1);
-    attempt *asks = attempt_start(b, a, &(hf_options){0});
+    attempt *acquire = attempt_start(b, a, &(hf_options){0});
     t_proxy_wait_connections(proxy, connections + 1, SOON_MS);
     assert_true(node_holds(0));
     t_redis_cont(node_at(2));
-    attempt_end(asks, HF_BUSY);
+    attempt_end(acquire, HF_BUSY);
     UNTIL(!node_holds(0));
 }
 
@@ -502,7 +502,7 @@ static void F36_a_token_counts_only_where_the_hold_is_still_ours(void **state) {
     UNTIL(stats_of(a).held == 0);
     fence_ahead(0); /* so that node 1 must be raised */
     t_proxy_withhold(proxy, T_TO_CLIENT, true);
-    attempt *asks = attempt_start(b, a, &(hf_options){0});
+    attempt *acquire = attempt_start(b, a, &(hf_options){0});
     UNTIL(node_holds(0) && node_holds(1));
     t_proxy_withhold(proxy, T_TO_SERVER, true);
     uint64_t bytes = t_proxy_bytes(proxy, T_TO_SERVER);
@@ -511,7 +511,7 @@ static void F36_a_token_counts_only_where_the_hold_is_still_ours(void **state) {
     t_redis_int(node_at(1), "DEL " KEY);
     hold_by_hand(1);
     t_proxy_withhold(proxy, T_TO_SERVER, false);
-    attempt_end(asks, HF_BUSY);
+    attempt_end(acquire, HF_BUSY);
     UNTIL(!node_holds(0));
 }
 

@@ -295,8 +295,8 @@ static void F55_who_may_not_set_a_latch_leaves_that_of_others_alone(void **state
 }
 
 /* Latches with a waiter, and a leader with a watcher. */
-static void do_all_beside(hf_client *client, hf_client *other) {
-    static atomic_int told;
+static void do_latches_and_leaders(hf_client *client, hf_client *other) {
+    static atomic_int seen;
     hf_observer *observer = NULL;
     hf_leader_info *info = NULL;
     hf_hold *hold = NULL;
@@ -304,11 +304,11 @@ static void do_all_beside(hf_client *client, hf_client *other) {
     T_HF(HF_TIMEOUT, hf_latch_wait(other, LOCK, &(hf_options){.wait_ms = 50}));
     T_HF(HF_OK, hf_latch_count_down(other, LOCK, 2, NULL));
     T_HF(HF_OK, hf_latch_wait(client, LOCK, &FOREVER));
-    atomic_store(&told, 0);
-    T_HF(HF_OK, hf_observe(other, LOCK, note_nothing, &told, &observer));
-    UNTIL(atomic_load(&told) == 1);
+    atomic_store(&seen, 0);
+    T_HF(HF_OK, hf_observe(other, LOCK, note_nothing, &seen, &observer));
+    UNTIL(atomic_load(&seen) == 1);
     T_HF(HF_OK, hf_campaign(client, LOCK, "x", 1, NULL, &hold));
-    UNTIL(atomic_load(&told) == 2);
+    UNTIL(atomic_load(&seen) == 2);
     T_HF(HF_OK, hf_leader(other, LOCK, &info));
     hf_leader_free(info);
     hf_unobserve(observer);
@@ -346,7 +346,7 @@ static void F55_the_user_of_the_documentation_has_all_rights_that_it_takes(void 
     assert_int_equal(atomic_load(&r.visits), VISITORS * VISITS);
     UNTIL(subscriber_count(b) == 3);
     do_all_else(b, r.clients[0], r.clients[1]);
-    do_all_beside(r.clients[0], r.clients[1]);
+    do_latches_and_leaders(r.clients[0], r.clients[1]);
     lose_answers(b, r.clients[1]);
     t_acl_none_refused(b->redis);
 }

@@ -229,7 +229,7 @@ static void use_default_once(default_user *it) {
 
 /* Fresh mounts at the two default directories of version 0.1, to hide the files of other programs
    on this machine. */
-static void fresh_places(void) {
+static void fresh_directories(void) {
     own_mounts();
     mount_tmpfs("/run/lock", "mode=1777,size=1m");
     mount_tmpfs("/var/tmp", "mode=1777,size=1m");
@@ -268,15 +268,16 @@ static int never_two(void *arg) {
     return 0;
 }
 
-static int never_two_in_fresh_places(void *arg) {
-    fresh_places();
+static int never_two_in_fresh_directories(void *arg) {
+    fresh_directories();
     return never_two(arg);
 }
 
 static void B13_processes_of_a_user_meet_in_one_default_directory(void **state) {
     (void)state;
     needs_mounts();
-    assert_int_equal(t_proc_wait(t_proc_start(never_two_in_fresh_places, NULL), 2 * SOON_MS), 0);
+    assert_int_equal(t_proc_wait(t_proc_start(never_two_in_fresh_directories, NULL), 2 * SOON_MS),
+                     0);
 }
 
 /* The message says why, and what to do. */
@@ -300,9 +301,9 @@ static void refuse_where_it_became_read_only(default_user *it) {
     remove_tree(DEFAULT);
 }
 
-static int refuse_in_fresh_places(void *arg) {
+static int refuse_in_fresh_directories(void *arg) {
     default_user *it = arg;
-    fresh_places();
+    fresh_directories();
     refuse_where_it_became_read_only(it);
     assert_int_equal(chmod("/run/lock", 0755), 0); /* as on Fedora: only root may write */
     use_default_once(it);
@@ -320,14 +321,14 @@ static void F27_a_default_directory_that_cannot_be_made_is_refused(void **state)
     (void)state;
     needs_mounts();
     default_user *it = t_shared_new(sizeof *it);
-    assert_int_equal(t_proc_wait(t_proc_start(refuse_in_fresh_places, it), SOON_MS), 0);
+    assert_int_equal(t_proc_wait(t_proc_start(refuse_in_fresh_directories, it), SOON_MS), 0);
     t_shared_free(it, sizeof *it);
 }
 
 /* Any user can create it first, in any form. The administrator can create it for the user. */
-static int squat_in_fresh_places(void *arg) {
+static int squat_in_fresh_directories(void *arg) {
     default_user *it = arg;
-    fresh_places();
+    fresh_directories();
     for (int i = 0; i < 2; i++) {
         make_dir(DEFAULT, i ? 0700 : 0755);
         assert_int_equal(chown(DEFAULT, SQUATTER, SQUATTER), 0);
@@ -352,7 +353,7 @@ static void F27_a_default_directory_that_another_user_made_is_refused(void **sta
     (void)state;
     needs_mounts();
     default_user *it = t_shared_new(sizeof *it);
-    assert_int_equal(t_proc_wait(t_proc_start(squat_in_fresh_places, it), SOON_MS), 0);
+    assert_int_equal(t_proc_wait(t_proc_start(squat_in_fresh_directories, it), SOON_MS), 0);
     t_shared_free(it, sizeof *it);
 }
 

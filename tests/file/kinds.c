@@ -23,7 +23,7 @@
    them. */
 typedef void scene(test_dir *p, int64_t *began);
 
-static void check_told(test_dir *p, scene *play) {
+static void check_notified(test_dir *p, scene *play) {
     int64_t best = -1;
     for (int i = 0; i < ROUNDS; i++) {
         int64_t began = 0;
@@ -33,7 +33,7 @@ static void check_told(test_dir *p, scene *play) {
         for (int k = 0; k < ACTORS_MAX; k++)
             if (p->actors[k]) actor_kill(p->actors[k]);
     }
-    if (best >= TOLD_MS)
+    if (best >= NOTIFIED_MS)
         t_fail("served after %lld ms at best: the waiter was not notified", (long long)best);
 }
 
@@ -103,9 +103,9 @@ static void writer_reads(test_dir *p, int64_t *began) {
 }
 
 static void B13_who_leaves_the_room_or_its_line_tells_the_next(void **state) {
-    check_told(*state, reader_leaves);
-    check_told(*state, waiting_writer_leaves);
-    check_told(*state, writer_reads);
+    check_notified(*state, reader_leaves);
+    check_notified(*state, waiting_writer_leaves);
+    check_notified(*state, writer_reads);
 }
 
 /* ---- F46: deaths ----------------------------------------------------------------------------- */
@@ -124,7 +124,7 @@ static void last_reader_dies(test_dir *p, int64_t *began) {
 }
 
 static void F46_killed_readers_let_the_writer_in_with_the_last_of_them(void **state) {
-    check_told(*state, last_reader_dies);
+    check_notified(*state, last_reader_dies);
 }
 
 static void writer_dies(test_dir *p, int64_t *began) {
@@ -138,7 +138,7 @@ static void writer_dies(test_dir *p, int64_t *began) {
 }
 
 static void F46_a_killed_writer_lets_all_readers_in_together(void **state) {
-    check_told(*state, writer_dies);
+    check_notified(*state, writer_dies);
 }
 
 /* The first waiter dies, and all behind it enter. */
@@ -156,7 +156,7 @@ static void waiting_writer_dies(test_dir *p, int64_t *began) {
 }
 
 static void F46_a_writer_killed_in_line_holds_no_reader_back(void **state) {
-    check_told(*state, waiting_writer_dies);
+    check_notified(*state, waiting_writer_dies);
 }
 
 static void upgrader_dies(test_dir *p, int64_t *began) {
@@ -171,7 +171,7 @@ static void upgrader_dies(test_dir *p, int64_t *began) {
 }
 
 static void F46_an_upgrader_killed_as_it_waits_is_out_of_the_line_and_of_the_room(void **state) {
-    check_told(*state, upgrader_dies);
+    check_notified(*state, upgrader_dies);
 }
 
 static void upgraded_dies(test_dir *p, int64_t *began) {
@@ -184,7 +184,7 @@ static void upgraded_dies(test_dir *p, int64_t *began) {
 }
 
 static void F46_an_upgraded_reader_that_is_killed_frees_all(void **state) {
-    check_told(*state, upgraded_dies);
+    check_notified(*state, upgraded_dies);
 }
 
 static void reader_beside_upgrader_dies(test_dir *p, int64_t *began) {
@@ -197,7 +197,7 @@ static void reader_beside_upgrader_dies(test_dir *p, int64_t *began) {
 }
 
 static void F46_an_upgrade_is_done_when_the_last_reader_is_killed(void **state) {
-    check_told(*state, reader_beside_upgrader_dies);
+    check_notified(*state, reader_beside_upgrader_dies);
 }
 
 static void one_of_permits_dies(test_dir *p, int64_t *began) {
@@ -213,7 +213,7 @@ static void one_of_permits_dies(test_dir *p, int64_t *began) {
 }
 
 static void F46_permits_of_one_that_is_killed_come_back_at_once(void **state) {
-    check_told(*state, one_of_permits_dies);
+    check_notified(*state, one_of_permits_dies);
 }
 
 /* A waiter that becomes first in the queue must watch holders that it did not watch before. */
@@ -232,7 +232,7 @@ static void other_of_permits_dies(test_dir *p, int64_t *began) {
 }
 
 static void F46_who_becomes_the_first_in_line_is_told_of_deaths_inside(void **state) {
-    check_told(*state, other_of_permits_dies);
+    check_notified(*state, other_of_permits_dies);
 }
 
 /* ---- F46: killed between two steps ----------------------------------------------------------- */
@@ -626,8 +626,8 @@ static void mutex_before_reader_dies(test_dir *p, int64_t *began) {
 }
 
 static void F46_a_mutex_and_a_reader_are_told_of_each_other_s_death(void **state) {
-    check_told(*state, reader_before_mutex_dies);
-    check_told(*state, mutex_before_reader_dies);
+    check_notified(*state, reader_before_mutex_dies);
+    check_notified(*state, mutex_before_reader_dies);
 }
 
 static hf__head head_of(const test_dir *p) {
@@ -726,7 +726,7 @@ static void flip_byte(const test_dir *p, int64_t at) {
     close(fd);
 }
 
-/* Whatever byte of an active slot is changed, nobody enters who should not. */
+/* No changed byte of an active slot lets a writer in. */
 static void F28_no_byte_of_a_slot_that_is_changed_lets_a_writer_in(void **state) {
     test_dir *p = *state;
     actor *reader = actor_new(p, NULL), *other = actor_new(p, NULL);

@@ -369,8 +369,8 @@ void actor_leaves(actor *a, int status) {
 actor_result answer_is(hf_result expected, actor_result got, const char *what, const char *file,
                        int line) {
     if (got.result != expected)
-        t_fail_at(file, line, "%s is %s (%s), not %s", what, hf_result_name(got.result), got.detail,
-                  hf_result_name(expected));
+        t_fail_at(file, line, "%s returned %s (%s), not %s", what, hf_result_name(got.result),
+                  got.detail, hf_result_name(expected));
     return got;
 }
 
@@ -391,7 +391,7 @@ uint64_t actor_gets(actor *a, const char *file, int line) {
 }
 
 void actor_says(actor *a, actor_action *what, hf_result expected, const char *file, int line) {
-    (void)answer_is(expected, DO(a, what), "it", file, line);
+    (void)answer_is(expected, DO(a, what), "the action", file, line);
 }
 
 bool actor_holds(actor *a) {

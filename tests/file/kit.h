@@ -29,9 +29,9 @@ enum {
     PATH_SIZE = 2048,
 
     /* A waiter that gets no notification checks by itself, but not before LOOK_AGAIN_MS. A wait
-       shorter than TOLD_MS was notified. */
+       shorter than NOTIFIED_MS was notified. */
     LOOK_AGAIN_MS = 750,
-    TOLD_MS = 500,
+    NOTIFIED_MS = 500,
     ROUNDS = 4 /* the quickest counts, because the machine may be busy */
 };
 

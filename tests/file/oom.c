@@ -83,7 +83,7 @@ static void try_release(oom_trial *t, hf_hold *hold) {
     if (r == HF_OK) T_CHECK(!is_taken(t));
 }
 
-static void end_life(oom_trial *t, hf_client *client) {
+static void end_scenario(oom_trial *t, hf_client *client) {
     hf_close(client);
     T_CHECK(!is_taken(t));
     T_CHECK(t_queue_holder(t->lock) == 0);
@@ -101,7 +101,7 @@ static void acquire_and_release(void *arg) {
     hf_client *client = try_open(t);
     if (client) try_release(t, try_acquire(t, client));
     if (client) try_release(t, try_acquire(t, client)); /* once more, with the file open */
-    end_life(t, client);
+    end_scenario(t, client);
 }
 
 static void reenter_and_extend(void *arg) {
@@ -115,7 +115,7 @@ static void reenter_and_extend(void *arg) {
     }
     if (second) (void)hf_release(second);
     try_release(t, first);
-    end_life(t, client);
+    end_scenario(t, client);
 }
 
 /* The other client holds the lock and releases it a moment later. */
@@ -137,7 +137,7 @@ static void wait_and_release(void *arg) {
         check_hold(t, r, hold);
         try_release(t, hold);
     }
-    end_life(t, client);
+    end_scenario(t, client);
 }
 
 /* The other client holds the lock and does not release it. */
@@ -158,7 +158,7 @@ static void wait_in_vain(void *arg) {
         FREES(t->other);
         t_exempt_end();
     }
-    end_life(t, client);
+    end_scenario(t, client);
 }
 
 /* A break that returns HF_OK has ended the hold. */
@@ -182,14 +182,14 @@ static void look_and_break(void *arg) {
         T_CHECK(released == HF_LOST || (released == HF_OK && r != HF_OK));
         t_exempt_end();
     }
-    end_life(t, client);
+    end_scenario(t, client);
 }
 
 static void close_while_holding(void *arg) {
     oom_trial *t = arg;
     hf_client *client = try_open(t);
     hf_hold *hold = client ? try_acquire(t, client) : NULL;
-    end_life(t, client);
+    end_scenario(t, client);
     if (hold) {
         T_CHECK(!hf_held(hold));
         hf_unref(hold);
@@ -212,7 +212,7 @@ static void try_renew(void *arg) {
         check_hold(t, HF_OK, hold);
         try_release(t, hold);
     }
-    end_life(t, client);
+    end_scenario(t, client);
 }
 
 /* The count-downs that succeeded are in the file when calls work again. */
@@ -227,7 +227,7 @@ static void count_a_latch(void *arg) {
         if (r != HF_TIMEOUT) T_CHECK(!went_well(r, "hf_latch_wait"));
         if (went_well(hf_latch_left(client, LOCK, &left), "hf_latch_left")) T_CHECK(left != 0);
     }
-    end_life(t, client);
+    end_scenario(t, client);
 }
 
 static void try_lead(void *arg) {
@@ -245,7 +245,7 @@ static void try_lead(void *arg) {
         hf_leader_free(info);
         try_release(t, hold);
     }
-    end_life(t, client);
+    end_scenario(t, client);
 }
 
 /* A failed renewal is retried before the deadline, so one failure loses nothing. */
@@ -289,7 +289,7 @@ static void upgrade_and_downgrade(void *arg) {
         check_hold(t, HF_OK, hold);
         try_release(t, hold);
     }
-    end_life(t, client);
+    end_scenario(t, client);
 }
 
 /* A failed upgrade or downgrade leaves the hold unchanged. */
@@ -316,21 +316,21 @@ static void F14_a_call_that_fails_once_in_an_upgrade_loses_nothing(void **state)
     hf_close(client);
 }
 
-static t_inject_fn *const lives[] = {
+static t_inject_fn *const scenarios[] = {
     open_and_close, acquire_and_release, reenter_and_extend,    wait_and_release, wait_in_vain,
     look_and_break, close_while_holding, upgrade_and_downgrade, count_a_latch,    try_lead};
 
-enum { LIVES = sizeof lives / sizeof *lives };
+enum { SCENARIOS = sizeof scenarios / sizeof *scenarios };
 
 /* ---- Running the scenarios ------------------------------------------------------------------- */
 
 typedef int64_t each_fn(t_inject_fn *fn, void *arg, int64_t max);
 
-static t_inject_fn *living;
+static t_inject_fn *current;
 
 static void live_without_leaving_descriptors(void *arg) {
     int before = open_descriptors();
-    living(arg);
+    current(arg);
     int after = open_descriptors();
     if (after != before) t_fail("%d descriptors before, %d after", before, after);
 }
@@ -339,20 +339,20 @@ static const uint32_t pairs[][2] = {
     {HF_MUTEX, HF_MUTEX}, {HF_READ, HF_MUTEX}, {HF_WRITE, HF_READ}, {HF_MUTEX, HF_WRITE}};
 
 /* Whether a scenario depends on both kinds of the pair. */
-static bool depends_on_kinds(t_inject_fn *life, size_t pair) {
-    if (life == open_and_close || life == upgrade_and_downgrade) return pair == 0;
-    if (life == wait_and_release || life == wait_in_vain) return true;
-    return life == look_and_break ? pair % 2 == 0 : pair < 2;
+static bool depends_on_kinds(t_inject_fn *scenario, size_t pair) {
+    if (scenario == open_and_close || scenario == upgrade_and_downgrade) return pair == 0;
+    if (scenario == wait_and_release || scenario == wait_in_vain) return true;
+    return scenario == look_and_break ? pair % 2 == 0 : pair < 2;
 }
 
-static void run_life(test_dir *p, each_fn *each, t_inject_fn *life) {
+static void run_scenario(test_dir *p, each_fn *each, t_inject_fn *scenario) {
     oom_trial t = {.dir = p, .other = p->actors[0]};
     t.options =
         (hf_client_options){.lease_ms = LEASE_MS, .command_timeout_ms = 300, .outage_ms = 100};
     snprintf(t.lock, sizeof t.lock, "%s", lock_path(p, LOCK));
-    living = life;
+    current = scenario;
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
-        if (!depends_on_kinds(life, i)) continue;
+        if (!depends_on_kinds(scenario, i)) continue;
         t.ours = pairs[i][0];
         t.theirs = pairs[i][1];
         each(live_without_leaving_descriptors, &t, CALLS_MAX);
@@ -375,45 +375,45 @@ static int trial_down(void **state) {
 }
 
 static void F45_memory(void **state) {
-    for (size_t i = 0; i < LIVES; i++) run_life(*state, t_alloc_each, lives[i]);
+    for (size_t i = 0; i < SCENARIOS; i++) run_scenario(*state, t_alloc_each, scenarios[i]);
 }
 
 /* Opening needs neither: the directory is a file, which t_files counts. */
 static void F45_descriptors_and_threads(void **state) {
-    for (size_t i = 0; i < LIVES; i++)
-        if (lives[i] != open_and_close) run_life(*state, t_sys_each, lives[i]);
+    for (size_t i = 0; i < SCENARIOS; i++)
+        if (scenarios[i] != open_and_close) run_scenario(*state, t_sys_each, scenarios[i]);
 }
 
 static void F45_files_while_opening(void **state) {
-    run_life(*state, t_files_each, open_and_close);
+    run_scenario(*state, t_files_each, open_and_close);
 }
 
 static void F45_files_while_acquiring(void **state) {
-    run_life(*state, t_files_each, acquire_and_release);
-    run_life(*state, t_files_each, reenter_and_extend);
-    run_life(*state, t_files_each, close_while_holding);
+    run_scenario(*state, t_files_each, acquire_and_release);
+    run_scenario(*state, t_files_each, reenter_and_extend);
+    run_scenario(*state, t_files_each, close_while_holding);
 }
 
 static void F45_files_while_waiting(void **state) {
-    run_life(*state, t_files_each, wait_and_release);
-    run_life(*state, t_files_each, wait_in_vain);
+    run_scenario(*state, t_files_each, wait_and_release);
+    run_scenario(*state, t_files_each, wait_in_vain);
 }
 
 static void F45_files_while_upgrading(void **state) {
-    run_life(*state, t_files_each, upgrade_and_downgrade);
+    run_scenario(*state, t_files_each, upgrade_and_downgrade);
 }
 
 static void F45_files_while_looking_and_breaking(void **state) {
-    run_life(*state, t_files_each, look_and_break);
+    run_scenario(*state, t_files_each, look_and_break);
 }
 
 static void F45_files_while_counting_and_leading(void **state) {
-    run_life(*state, t_files_each, count_a_latch);
-    run_life(*state, t_files_each, try_lead);
+    run_scenario(*state, t_files_each, count_a_latch);
+    run_scenario(*state, t_files_each, try_lead);
 }
 
 static void F45_files_while_renewing(void **state) {
-    run_life(*state, t_files_each, try_renew);
+    run_scenario(*state, t_files_each, try_renew);
 }
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, trial_up, trial_down)

@@ -117,7 +117,7 @@ static void F42_a_child_that_lives_on_does_not_hide_the_death_of_its_parent(void
         FREES(next);
         end_bystander(child);
     }
-    assert_true(best < TOLD_MS);
+    assert_true(best < NOTIFIED_MS);
 }
 
 static void wait_in_thread(int index, void *arg) {
@@ -190,8 +190,8 @@ static void fork_at_last(void) {
 }
 
 /* The child forked after the n-th opening of an action; 0 if there are fewer. */
-static pid_t fork_in_deed(int n, actor_action *what, actor_state *me, const actor_request *q,
-                          actor_result *a) {
+static pid_t fork_in_action(int n, actor_action *what, actor_state *me, const actor_request *q,
+                            actor_result *a) {
     atomic_store(&forked, 0);
     atomic_store(&fork_after, n);
     what(me, q, a);
@@ -216,7 +216,7 @@ WRAP_OPENAT(openat)
 WRAP_OPENAT(openat64)
 
 static void do_acquire_forking(actor_state *me, const actor_request *q, actor_result *a) {
-    a->number = fork_in_deed((int)q->number, do_acquire, me, q, a);
+    a->number = fork_in_action((int)q->number, do_acquire, me, q, a);
 }
 
 /* Forks after each opening of an acquire. One of them opens the lock's file. */
@@ -253,7 +253,7 @@ static void make_worth_keeping(const test_dir *p) {
 }
 
 static void do_close_forking(actor_state *me, const actor_request *q, actor_result *a) {
-    a->number = fork_in_deed((int)q->number, do_close, me, q, a);
+    a->number = fork_in_action((int)q->number, do_close, me, q, a);
 }
 
 /* The same for a sweep, which locks the files it may remove. */

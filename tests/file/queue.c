@@ -16,8 +16,8 @@ static int64_t keep_quickest(int64_t best, int64_t since_ms) {
 }
 
 /* A wait that was not notified of its turn would have taken longer. */
-static void check_told(int64_t best_ms) {
-    if (best_ms >= TOLD_MS)
+static void check_notified(int64_t best_ms) {
+    if (best_ms >= NOTIFIED_MS)
         t_fail("served after %lld ms at best: the waiter was not notified", (long long)best_ms);
 }
 
@@ -46,7 +46,7 @@ static void B13_a_release_serves_the_next_at_once(void **state) {
         best = keep_quickest(best, began);
         FREES(next);
     }
-    check_told(best);
+    check_notified(best);
 }
 
 /* The lease of a minute makes no difference. */
@@ -64,7 +64,7 @@ static void F46_a_killed_holder_serves_the_next_at_once(void **state) {
         best = keep_quickest(best, began);
         FREES(next);
     }
-    check_told(best);
+    check_notified(best);
 }
 
 static void F46_a_killed_holder_leaves_a_lock_that_can_be_tried(void **state) {
@@ -96,7 +96,7 @@ static void F46_a_killed_holder_that_had_waited_serves_the_next_at_once(void **s
         FREES(last);
         actor_kill(first);
     }
-    check_told(best);
+    check_notified(best);
 }
 
 /* ---- Waiters that die ------------------------------------------------------------------------ */
@@ -166,7 +166,7 @@ static void F46_the_first_in_line_and_then_the_holder_die(void **state) {
         best = keep_quickest(best, began);
         FREES(last);
     }
-    check_told(best);
+    check_notified(best);
 }
 
 /* The same if the first waiter leaves alive: the next one learns which process is now ahead of
@@ -188,7 +188,7 @@ static void F46_the_first_in_line_leaves_and_then_the_holder_dies(void **state) 
         best = keep_quickest(best, began);
         FREES(last);
     }
-    check_told(best);
+    check_notified(best);
 }
 
 /* The kernel frees the locks of a dead process in some order. A holder may have lost its life lock
@@ -209,7 +209,7 @@ static void F46_a_holder_that_is_not_quite_dead_is_looked_after(void **state) {
         took[i] = t_now_ms() - began;
         FREES(next);
     }
-    check_told(middle_of(took)); /* one waiter may be served before its first check */
+    check_notified(middle_of(took)); /* one waiter may be served before its first check */
 }
 
 /* ---- Waiters without notifications ----------------------------------------------------------- */

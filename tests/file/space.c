@@ -135,7 +135,7 @@ static int use_names_in_a_crowd(void *arg) {
     return 0;
 }
 
-static int crowd_a_place(void *arg) {
+static int fill_directory(void *arg) {
     const test_dir *p = arg;
     t_proc *members[4];
     space_crowd *c = t_shared_new(sizeof *c);
@@ -150,7 +150,7 @@ static int crowd_a_place(void *arg) {
 }
 
 static void B08_many_make_room_at_once_and_no_two_are_let_in(void **state) {
-    in_a_child(crowd_a_place, *state);
+    in_a_child(fill_directory, *state);
 }
 
 /* ---- Files in use stay ----------------------------------------------------------------------- */

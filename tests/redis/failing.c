@@ -325,11 +325,11 @@ static int32_t count_one(const char *name, const hf_info *info, void *arg) {
 /* Lists the names in use, or returns an error. */
 static void list_names(void *arg) {
     struct failing_store *s = arg;
-    int told = 0;
+    int listed = 0;
     hf_client *client = try_open(s);
     hf_hold *hold = client ? try_acquire(s, client, NULL) : NULL;
-    if (hold && went_well(hf_list(client, "n", count_one, &told), "hf_list") && hf_held(hold))
-        T_CHECK(told > 0);
+    if (hold && went_well(hf_list(client, "n", count_one, &listed), "hf_list") && hf_held(hold))
+        T_CHECK(listed > 0);
     try_release(hold);
     hf_close(client);
     assert_free_in_the_end(s);
@@ -354,27 +354,27 @@ static void leave_and_adopt(void *arg) {
 }
 
 /* The last ones use kinds, latches, leaders and exports, which a quorum does not support. */
-static t_inject_fn *const lives[] = {
+static t_inject_fn *const scenarios[] = {
     open_and_close, acquire_and_release, reenter_lock, extend_and_watch,
     look_and_break, close_while_holding, cancel_wait,  take_many,
     count_a_latch,  lead_and_observe,    list_names,   leave_and_adopt,
 };
 
-enum { LIVES = sizeof lives / sizeof *lives, MUTEX_LIVES = LIVES - 5 };
+enum { SCENARIOS = sizeof scenarios / sizeof *scenarios, MUTEX_SCENARIOS = SCENARIOS - 5 };
 
 static void test_F45_memory_on_memory(void **state) {
     (void)state;
-    for (size_t i = 0; i < LIVES; i++) t_alloc_each(lives[i], &memory, 1000);
+    for (size_t i = 0; i < SCENARIOS; i++) t_alloc_each(scenarios[i], &memory, 1000);
 }
 
 static void test_F45_memory_on_redis(void **state) {
     (void)state;
-    for (size_t i = 0; i < LIVES; i++) t_alloc_each(lives[i], &redis, 1000);
+    for (size_t i = 0; i < SCENARIOS; i++) t_alloc_each(scenarios[i], &redis, 1000);
 }
 
 static void test_F45_memory_on_a_quorum(void **state) {
     (void)state;
-    for (size_t i = 0; i < MUTEX_LIVES; i++) t_alloc_each(lives[i], &quorum, 1000);
+    for (size_t i = 0; i < MUTEX_SCENARIOS; i++) t_alloc_each(scenarios[i], &quorum, 1000);
 }
 
 static void test_F45_descriptors_and_threads_on_a_quorum(void **state) {
@@ -395,12 +395,12 @@ static void test_F45_memory_through_a_sentinel(void **state) {
 
 static void test_F45_descriptors_and_threads_on_memory(void **state) {
     (void)state;
-    for (size_t i = 0; i < LIVES; i++) t_sys_each(lives[i], &memory, 1000);
+    for (size_t i = 0; i < SCENARIOS; i++) t_sys_each(scenarios[i], &memory, 1000);
 }
 
 static void test_F45_descriptors_and_threads_on_redis(void **state) {
     (void)state;
-    for (size_t i = 0; i < LIVES; i++) t_sys_each(lives[i], &redis, 1000);
+    for (size_t i = 0; i < SCENARIOS; i++) t_sys_each(scenarios[i], &redis, 1000);
 }
 
 int main(void) {

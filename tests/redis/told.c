@@ -39,7 +39,7 @@ struct logged_lines {
     char line[LINES][600];
 };
 
-static struct logged_lines heard = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+static struct logged_lines logged = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
 static void check_text(const char *text) {
     T_CHECK(!strstr(text, SECRET));
@@ -59,33 +59,33 @@ static void record_line(int32_t level, const char *line, void *arg) {
 }
 
 static void clear_log(void) {
-    pthread_mutex_lock(&heard.mutex);
-    heard.count = 0;
-    pthread_mutex_unlock(&heard.mutex);
+    pthread_mutex_lock(&logged.mutex);
+    logged.count = 0;
+    pthread_mutex_unlock(&logged.mutex);
 }
 
 /* Number of lines of a level that contain the text. */
 static int lines_with(int32_t level, const char *text) {
     int count = 0;
-    pthread_mutex_lock(&heard.mutex);
-    for (int i = 0; i < heard.count; i++)
-        if (heard.level[i] == level && strstr(heard.line[i], text)) count++;
-    pthread_mutex_unlock(&heard.mutex);
+    pthread_mutex_lock(&logged.mutex);
+    for (int i = 0; i < logged.count; i++)
+        if (logged.level[i] == level && strstr(logged.line[i], text)) count++;
+    pthread_mutex_unlock(&logged.mutex);
     return count;
 }
 
-static int told_above(int32_t level) {
+static int lines_above(int32_t level) {
     int count = 0;
-    pthread_mutex_lock(&heard.mutex);
-    for (int i = 0; i < heard.count; i++) count += heard.level[i] > level;
-    pthread_mutex_unlock(&heard.mutex);
+    pthread_mutex_lock(&logged.mutex);
+    for (int i = 0; i < logged.count; i++) count += logged.level[i] > level;
+    pthread_mutex_unlock(&logged.mutex);
     return count;
 }
 
 /* Short timeouts, so that a test does not wait long for a server that is gone. */
 static hf_client_options logging_options(uint32_t level) {
     return (hf_client_options){.log = record_line,
-                               .log_arg = &heard,
+                               .log_arg = &logged,
                                .log_level = level,
                                .command_timeout_ms = 500,
                                .outage_ms = 500};
@@ -111,10 +111,10 @@ static void live_through_a_restart(uint32_t level) {
 static void test_log_tells_by_level(void **state) {
     (void)state;
     live_through_a_restart(0);
-    assert_int_equal(told_above(HF_LOG_WARNING), 0);
+    assert_int_equal(lines_above(HF_LOG_WARNING), 0);
     live_through_a_restart(HF_LOG_INFO);
     assert_int_equal(lines_with(HF_LOG_INFO, "again"), 1);
-    assert_int_equal(told_above(HF_LOG_INFO), 0);
+    assert_int_equal(lines_above(HF_LOG_INFO), 0);
     live_through_a_restart(HF_LOG_DEBUG);
 }
 
@@ -164,7 +164,7 @@ static void test_F41_no_secret_is_told(void **state) {
     check_refused(HF_INVALID, "unknown option", url_with(":" SECRET "@", "?pasword=" WRONG));
     check_refused(HF_INVALID, "lease", url_with(":" SECRET "@", "?lease=5"));
     check_refused(HF_UNREACHABLE, "cannot connect", "redis://:" SECRET "@127.0.0.1:1");
-    assert_true(heard.count > 0);
+    assert_true(logged.count > 0);
 }
 
 static void take_and_release(const char *url) {
@@ -348,7 +348,7 @@ static void test_F49_one_slow_login_refuses_no_lease_of_many_names(void **state)
 }
 
 struct async {
-    atomic_bool told;
+    atomic_bool done;
     hf_result result;
     hf_hold *hold;
 };
@@ -357,7 +357,7 @@ static void tell_async(hf_result result, hf_hold *hold, void *arg) {
     struct async *a = arg;
     a->result = result;
     a->hold = hold;
-    atomic_store(&a->told, true);
+    atomic_store(&a->done, true);
 }
 
 static void test_F49_one_slow_login_refuses_no_lease_of_an_async_call(void **state) {
@@ -367,7 +367,7 @@ static void test_F49_one_slow_login_refuses_no_lease_of_an_async_call(void **sta
     hf_client *client = log_in_slowly(&far, NULL);
     const hf_options options = {.wait_ms = 10000, .lease_ms = SLOW_LEASE_MS};
     T_HF(HF_OK, hf_acquire_async(client, "once", &options, tell_async, &a));
-    T_WAIT_UNTIL(atomic_load(&a.told), WATCHDOG_MS);
+    T_WAIT_UNTIL(atomic_load(&a.done), WATCHDOG_MS);
     T_HF(HF_OK, a.result);
     T_HF(HF_OK, hf_release(a.hold));
     leave_slow(&far, client);

@@ -75,27 +75,27 @@ static bool takes_at(hf_client *client, t_redis *node) {
     return there;
 }
 
-static void check_refused(const char *url, hf_result result, const char *says) {
+static void check_refused(const char *url, hf_result result, const char *text) {
     hf_client *client;
     T_HF(result, hf_open(url, NULL, &client));
-    if (!strstr(hf_error_detail(), says))
-        t_fail("the error detail does not contain \"%s\": %s", says, hf_error_detail());
+    if (!strstr(hf_error_detail(), text))
+        t_fail("the error detail does not contain \"%s\": %s", text, hf_error_detail());
 }
 
 /* A log line that the test waits for. */
 typedef struct {
-    const char *says;
-    atomic_bool heard;
-} a_line;
+    const char *text;
+    atomic_bool found;
+} awaited_line;
 
-static void note_line(int32_t level, const char *line, void *arg) {
-    a_line *awaited = arg;
-    if (level == HF_LOG_INFO && strstr(line, awaited->says)) atomic_store(&awaited->heard, true);
+static void check_line(int32_t level, const char *line, void *arg) {
+    awaited_line *awaited = arg;
+    if (level == HF_LOG_INFO && strstr(line, awaited->text)) atomic_store(&awaited->found, true);
 }
 
-static hf_client *open_to_hear(const char *url, a_line *awaited) {
+static hf_client *open_with_log(const char *url, awaited_line *awaited) {
     hf_client *client;
-    hf_client_options options = {.log = note_line, .log_arg = awaited, .log_level = HF_LOG_INFO};
+    hf_client_options options = {.log = check_line, .log_arg = awaited, .log_level = HF_LOG_INFO};
     T_HF(HF_OK, hf_open(url, &options, &client));
     return client;
 }
@@ -106,10 +106,10 @@ static void F33_a_sentinel_that_is_behind_the_others_is_not_believed(void **stat
     (void)state;
     t_redis *old = start_node(), *new = start_node();
     t_redis *behind = sentinel_of(old, 1), *knows = sentinel_of(new, 2);
-    static a_line asked = {.says = "is not believed"};
-    hf_client *client = open_to_hear(url_of(knows, behind, ""), &asked);
+    static awaited_line disbelieved = {.text = "is not believed"};
+    hf_client *client = open_with_log(url_of(knows, behind, ""), &disbelieved);
     hf_hold *hold = take_lock(client);
-    T_WAIT_UNTIL(atomic_load(&asked.heard), SOON_MS);
+    T_WAIT_UNTIL(atomic_load(&disbelieved.found), SOON_MS);
     assert_int_equal(hf_held(hold), 1);
     T_HF(HF_OK, hf_extend(hold, 60000));
     assert_true(has_lock(new) && !has_lock(old));
@@ -267,13 +267,13 @@ static void a_failover_is_followed_by_message(void **state) {
              before, after);
     t_fake *fake = t_fake_start(script);
     snprintf(url, sizeof url, "redis+sentinel://" T_HOST ":%u/" T_PRIMARY, t_fake_port(fake));
-    static a_line told = {.says = "tells of a failover"};
-    hf_client *client = open_to_hear(url, &told);
+    static awaited_line failover = {.text = "tells of a failover"};
+    hf_client *client = open_with_log(url, &failover);
     hf_hold *hold = take_lock(client);
     T_CHECK(has_lock(old));
     T_WAIT_UNTIL(!hf_held(hold), SOON_MS);
     /* Polling would find it too, but later. */
-    T_WAIT_UNTIL(atomic_load(&told.heard), SOON_MS);
+    T_WAIT_UNTIL(atomic_load(&failover.found), SOON_MS);
     (void)hf_release(hold);
     T_CHECK(takes_at(client, new));
     t_fake_join(fake, SOON_MS);

@@ -103,9 +103,9 @@ static void end_nodes(void) {
     t_nodes_free(nodes);
 }
 
-static topology_deed *const deeds[] = {kill_one, kill_two,        stop_two, kill_one_stop_one,
-                                       kill_one, end_connections, NULL};
+static topology_fault *const faults[] = {kill_one, kill_two,        stop_two, kill_one_stop_one,
+                                         kill_one, end_connections, NULL};
 
 const topology topology_quorum = {
     "quorum", "rejoin_delay=3s&lease=3s&outage=90s&command_timeout=500ms&connect_timeout=500ms",
-    start_nodes, deeds, end_nodes};
+    start_nodes, faults, end_nodes};

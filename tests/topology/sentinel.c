@@ -77,9 +77,9 @@ static void end_set(void) {
     t_sentinel_free(set);
 }
 
-static topology_deed *const deeds[] = {kill_primary, stop_primary, stop_primary_for_a_moment,
-                                       kill_replica, end_messages, kill_sentinel,
-                                       kill_primary, stop_primary, NULL};
+static topology_fault *const faults[] = {kill_primary, stop_primary, stop_primary_for_a_moment,
+                                         kill_replica, end_messages, kill_sentinel,
+                                         kill_primary, stop_primary, NULL};
 
-const topology topology_sentinel = {"sentinel", "lease=10s&outage=90s&replicas=1", start_set, deeds,
-                                    end_set};
+const topology topology_sentinel = {"sentinel", "lease=10s&outage=90s&replicas=1", start_set,
+                                    faults, end_set};

@@ -59,11 +59,11 @@ static void end_single(void) {
     t_redis_free(server);
 }
 
-static topology_deed *const deeds[] = {kill_it,      restart_at_once, stop_it, end_messages,
-                                       end_commands, forget_scripts,  NULL};
+static topology_fault *const faults[] = {kill_it,      restart_at_once, stop_it, end_messages,
+                                         end_commands, forget_scripts,  NULL};
 
 const topology topology_single = {"single", "lease=10s&outage=90s&command_timeout=2s", start_single,
-                                  deeds, end_single};
+                                  faults, end_single};
 
 /* ---- Over TLS -------------------------------------------------------------------------------- */
 
@@ -116,13 +116,13 @@ static void end_tls(void) {
     if (system(command) != 0) t_fail("the command failed: %s", command);
 }
 
-static topology_deed *const tls_deeds[] = {kill_it,
-                                           restart_at_once,
-                                           stop_it,
-                                           end_messages,
-                                           end_commands,
-                                           come_back_as_another,
-                                           come_back_as_another,
-                                           NULL};
+static topology_fault *const tls_deeds[] = {kill_it,
+                                            restart_at_once,
+                                            stop_it,
+                                            end_messages,
+                                            end_commands,
+                                            come_back_as_another,
+                                            come_back_as_another,
+                                            NULL};
 
 const topology topology_tls = {"tls", tls_options, start_tls, tls_deeds, end_tls};

@@ -8,13 +8,13 @@
 #include "t.h"
 
 /* Causes one fault. The servers are complete again when it returns. */
-typedef void topology_deed(void);
+typedef void topology_fault(void);
 
 typedef struct topology {
     const char *name;
-    const char *options;         /* of its URL, unless others are given */
-    const char *(*start)(void);  /* its URL, without options */
-    topology_deed *const *deeds; /* ends with NULL; an entry listed twice runs twice as often */
+    const char *options;           /* of its URL, unless others are given */
+    const char *(*start)(void);    /* its URL, without options */
+    topology_fault *const *faults; /* ends with NULL; an entry listed twice runs twice as often */
     void (*end)(void);
 } topology;
 

@@ -38,14 +38,14 @@ int random_below(int below) {
 
 static int count_deeds(void) {
     int count = 0;
-    while (chosen->deeds[count]) count++;
+    while (chosen->faults[count]) count++;
     return count;
 }
 
 static void no_overlap_while_servers_fail(void **state) {
     static topology_crowd c;
     char url[URL_ROOM];
-    int deeds = count_deeds(), done = 0;
+    int faults = count_deeds(), done = 0;
     (void)state;
     began_ms = t_now_ms();
     snprintf(url, sizeof url, "%s?%s", chosen->start(), options);
@@ -53,7 +53,7 @@ static void no_overlap_while_servers_fail(void **state) {
     print_fault("%s: %d acquires, seed %u, %s", chosen->name, wanted, seed, url);
     crowd_start(&c, url, wanted, INSIDE_MS);
     while (atomic_load(&c.served) < wanted) {
-        chosen->deeds[random_below(deeds)]();
+        chosen->faults[random_below(faults)]();
         print_fault("served %d", atomic_load(&c.served));
         done++;
         t_sleep_ms(CALM_MS);
