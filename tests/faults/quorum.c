@@ -396,9 +396,8 @@ static void F13_what_a_node_away_may_hold_is_undone_when_it_is_back(void **state
     t_proxy *proxy = in_front_of(b, 0);
     hf_client *a = bed_open(b, three_nodes_url("lease=10m"), NULL);
     hf_hold *hold;
-    T_HF(HF_OK,
-         hf_try_lock(a, "other",
-                     &hold)); /* the scripts are known, and no request for the lock is in flight */
+    /* Makes the scripts known, with no request for the lock itself in flight. */
+    T_HF(HF_OK, hf_try_lock(a, "other", &hold));
     FREE(hold);
     t_proxy_withhold(proxy, T_TO_CLIENT, true);
     hold = TAKE(a);

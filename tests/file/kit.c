@@ -348,8 +348,8 @@ void actor_kill(actor *a) {
    killed. */
 static void end_actor(actor *a) {
     siginfo_t ended = {0};
-    (void)shutdown(a->socket_fd,
-                   SHUT_RDWR); /* a close alone is not enough: later actors have a copy */
+    /* A close alone is not enough: later actors have a copy of the socket. */
+    (void)shutdown(a->socket_fd, SHUT_RDWR);
     t_proc_kill(a->proc, SIGCONT);
     for (int i = 0; i < DISMISS_MS && !ended.si_pid; i++) {
         (void)waitid(P_PID, (id_t)actor_pid(a), &ended, WEXITED | WNOHANG | WNOWAIT);

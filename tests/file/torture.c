@@ -278,8 +278,8 @@ static void torment_worker(torture *t, worker_slot *c, uint64_t *rand) {
     uint64_t what = draw_number(rand, 1000);
     if (what < 12) {
         kill_worker(t, c, rand);
-    } else if (!t->calm && what < 18 &&
-               !c->stopped_until) { /* usually for a moment, sometimes past a lease */
+    } else if (!t->calm && what < 18 && !c->stopped_until) {
+        /* Usually for a moment, sometimes past a lease. */
         t_proc_kill(c->proc, SIGSTOP);
         c->stopped_until = t_now_ms() + (int64_t)draw_number(rand, what < 13 ? 2000 : 60);
     }
