@@ -74,7 +74,7 @@ static void a_node_may_be_known_by_another_name(void **state) {
     hf_close(client);
 }
 
-static void a_client_without_threads_finds_its_way(void **state) {
+static void a_client_without_threads_finds_the_nodes(void **state) {
     (void)state;
     hf_client *client;
     hf_hold *hold;
@@ -90,14 +90,14 @@ static void a_client_without_threads_finds_its_way(void **state) {
 
 /* ---- Not a cluster --------------------------------------------------------------------------- */
 
-static void nobody_there_is_said(void **state) {
+static void a_missing_node_is_reported(void **state) {
     (void)state;
     snprintf(url, sizeof url, "redis+cluster://" T_HOST ":%u," T_HOST ":%u", t_net_free_port(),
              t_net_free_port());
     check_refused(url, HF_UNREACHABLE, "cannot connect to");
 }
 
-static void a_server_without_a_cluster_is_said(void **state) {
+static void a_server_without_a_cluster_is_reported(void **state) {
     (void)state;
     t_redis *redis = t_redis_start(NULL);
     snprintf(url, sizeof url, "redis+cluster://" T_HOST ":%u", t_redis_port(redis));
@@ -105,7 +105,7 @@ static void a_server_without_a_cluster_is_said(void **state) {
     t_redis_free(redis);
 }
 
-static void a_cluster_that_was_not_made_is_said(void **state) {
+static void a_cluster_that_was_not_created_is_reported(void **state) {
     (void)state;
     static const char *const config[] = {"cluster-enabled yes", NULL};
     t_redis *redis = t_redis_start(&(t_redis_options){.config = config});
@@ -114,7 +114,7 @@ static void a_cluster_that_was_not_made_is_said(void **state) {
     t_redis_free(redis);
 }
 
-static void one_node_is_not_taken_for_a_server(void **state) {
+static void a_cluster_node_is_not_used_as_a_single_server(void **state) {
     (void)state;
     hf_hold *hold;
     snprintf(url, sizeof url, "redis://" T_HOST ":%u", t_cluster_port(cluster, 0));
@@ -179,11 +179,11 @@ int main(int argc, char **argv) {
         cmocka_unit_test(any_node_that_answers_will_do),
         cmocka_unit_test(a_node_that_says_nothing_is_passed_over),
         cmocka_unit_test(a_node_may_be_known_by_another_name),
-        cmocka_unit_test(a_client_without_threads_finds_its_way),
-        cmocka_unit_test(nobody_there_is_said),
-        cmocka_unit_test(a_server_without_a_cluster_is_said),
-        cmocka_unit_test(a_cluster_that_was_not_made_is_said),
-        cmocka_unit_test(one_node_is_not_taken_for_a_server),
+        cmocka_unit_test(a_client_without_threads_finds_the_nodes),
+        cmocka_unit_test(a_missing_node_is_reported),
+        cmocka_unit_test(a_server_without_a_cluster_is_reported),
+        cmocka_unit_test(a_cluster_that_was_not_created_is_reported),
+        cmocka_unit_test(a_cluster_node_is_not_used_as_a_single_server),
 #ifdef CERTIFICATES
         cmocka_unit_test_setup_teardown(F41_each_node_is_verified_and_logged_in_to, start_tls,
                                         end_tls),

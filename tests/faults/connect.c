@@ -229,7 +229,7 @@ static void password_file_is_read_again_at_every_connect(void **state) {
 }
 
 /* The old password is refused until the file is updated. Then the client recovers by itself. */
-static void password_file_that_lags_behind_is_a_refusal_for_a_while(void **state) {
+static void password_is_refused_until_its_file_is_updated(void **state) {
     bed *b = *state;
     hf_client *client = open_by_password_file(b);
     FREE(TAKE(client));
@@ -243,7 +243,7 @@ static void password_file_that_lags_behind_is_a_refusal_for_a_while(void **state
     FREE(TAKE(client, .wait_ms = t_patience(SOON_MS)));
 }
 
-static void password_file_that_cannot_be_used_is_said(void **state) {
+static void password_file_that_cannot_be_used_is_reported(void **state) {
     bed *b = *state;
     hf_client *client = NULL;
     T_HF(HF_INVALID,
@@ -300,8 +300,8 @@ static const struct CMUnitTest tests[] = {
     FAULT_TEST_ON(F27_a_user_logs_in_with_a_password_of_its_own, &WITH_USERS),
     FAULT_TEST(F27_a_password_that_nobody_asked_for_is_refused),
     FAULT_TEST_ON(password_file_is_read_again_at_every_connect, &LOCKED),
-    FAULT_TEST_ON(password_file_that_lags_behind_is_a_refusal_for_a_while, &LOCKED),
-    FAULT_TEST_ON(password_file_that_cannot_be_used_is_said, &LOCKED),
+    FAULT_TEST_ON(password_is_refused_until_its_file_is_updated, &LOCKED),
+    FAULT_TEST_ON(password_file_that_cannot_be_used_is_reported, &LOCKED),
     FAULT_TEST_ON(connect_to_what_is_no_redis, &BED_BARE),
     FAULT_TEST_ON(connect_to_what_answers_nothing, &BED_BARE),
     FAULT_TEST_ON(connect_to_what_hangs_up, &BED_BARE),

@@ -217,7 +217,7 @@ static void reconnect_of_a_client_that_only_looks(void **state) {
 
 /* The server answered in time, but nobody read the answer while the process slept. On a busy
    machine an answer may really be late, so one good client is enough. */
-static void a_client_that_slept_since_it_was_opened_is_well(void **state) {
+static void a_client_that_slept_since_it_was_opened_works(void **state) {
     bed *b = *state;
     hf_client_options options = {.command_timeout_ms = t_patience(1000)};
     uint64_t reconnects = 1;
@@ -231,7 +231,7 @@ static void a_client_that_slept_since_it_was_opened_is_well(void **state) {
 }
 
 static const struct CMUnitTest tests[] = {
-    FAULT_TEST(a_client_that_slept_since_it_was_opened_is_well),
+    FAULT_TEST(a_client_that_slept_since_it_was_opened_works),
     FAULT_TEST(F17_on_a_half_open_connection_everything_has_a_deadline),
     FAULT_TEST(F17_a_half_open_connection_is_given_up_and_made_anew),
     FAULT_TEST_ON(outage_the_first_connect_fails_fast, &BED_BARE),

@@ -108,7 +108,7 @@ static void live_through_a_restart(uint32_t level) {
     assert_true(lines_with(HF_LOG_WARNING, T_HOST) >= 1);
 }
 
-static void test_log_tells_by_level(void **state) {
+static void test_log_lines_by_level(void **state) {
     (void)state;
     live_through_a_restart(0);
     assert_int_equal(lines_above(HF_LOG_WARNING), 0);
@@ -210,7 +210,7 @@ static void test_F41_a_server_that_echoes_the_password(void **state) {
     }
 }
 
-static void test_a_changed_password_is_read_anew(void **state) {
+static void test_a_changed_password_is_read_again(void **state) {
     (void)state;
     hf_client_options options = logging_options(HF_LOG_DEBUG);
     hf_client *client;
@@ -461,10 +461,10 @@ static void test_a_server_that_is_gone(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_log_tells_by_level),
+        cmocka_unit_test(test_log_lines_by_level),
         cmocka_unit_test(test_F41_no_secret_is_told),
         cmocka_unit_test(test_ways_to_log_in),
-        cmocka_unit_test(test_a_changed_password_is_read_anew),
+        cmocka_unit_test(test_a_changed_password_is_read_again),
         cmocka_unit_test(test_F41_a_server_that_echoes_the_password),
         cmocka_unit_test(test_bad_urls),
         cmocka_unit_test(test_F49_bad_leases),

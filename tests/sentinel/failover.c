@@ -85,7 +85,7 @@ static void any_living_sentinel_will_do(void **state) {
     t_redis_restart(killed);
 }
 
-static void a_primary_that_nobody_knows_is_said(void **state) {
+static void an_unknown_primary_is_reported(void **state) {
     (void)state;
     hf_client *client;
     char url[512];
@@ -205,7 +205,7 @@ int main(int argc, char **argv) {
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_living_sentinel_will_do),
-        cmocka_unit_test(a_primary_that_nobody_knows_is_said),
+        cmocka_unit_test(an_unknown_primary_is_reported),
         cmocka_unit_test(F31_a_hold_survives_a_failover_that_kept_it),
         cmocka_unit_test(F31_a_hold_that_a_failover_lost_is_told_at_once),
         cmocka_unit_test(F38_a_release_that_a_failover_forgot_is_repeated),

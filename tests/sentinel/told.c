@@ -363,7 +363,7 @@ static void F21_a_sentinel_whose_name_is_not_found_is_passed_over(void **state) 
     t_redis_free(node);
 }
 
-static void what_is_no_sentinel_is_said(void **state) {
+static void a_server_that_is_no_sentinel_is_reported(void **state) {
     (void)state;
     t_redis *node = start_node();
     check_refused(url_of(node, NULL, ""), HF_PROTOCOL, "does not answer as a Sentinel does");
@@ -444,7 +444,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(sentinels_have_a_password_of_their_own),
         cmocka_unit_test(users_need_few_rights),
         cmocka_unit_test(F21_a_sentinel_whose_name_is_not_found_is_passed_over),
-        cmocka_unit_test(what_is_no_sentinel_is_said),
+        cmocka_unit_test(a_server_that_is_no_sentinel_is_reported),
 #ifdef CERTIFICATES
         cmocka_unit_test_setup_teardown(F41_both_are_spoken_to_over_tls, make_certificates,
                                         remove_certificates),

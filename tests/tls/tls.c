@@ -102,7 +102,7 @@ static void a_verified_server_serves_locks(void **state) {
     t_redis_free(s.redis);
 }
 
-static void a_directory_of_authorities_will_do(void **state) {
+static void a_directory_of_authorities_is_accepted(void **state) {
     (void)state;
     server s = start_server("good", false);
     char option[URL_MAX];
@@ -434,7 +434,7 @@ int main(int argc, char **argv) {
     script = argv[1];
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_verified_server_serves_locks),
-        cmocka_unit_test(a_directory_of_authorities_will_do),
+        cmocka_unit_test(a_directory_of_authorities_is_accepted),
         cmocka_unit_test(F41_a_chain_that_is_not_trusted_is_refused),
         cmocka_unit_test(F41_a_certificate_for_another_host_is_refused),
         cmocka_unit_test(F41_an_expired_certificate_is_refused),
