@@ -91,7 +91,7 @@ static int close_in_child(void *arg) {
 }
 
 /* If a thread of the client was working at the fork, the child cannot free what that thread was
-   using. Without such a thread it can. */
+   using. The next child can. */
 static void check_child_closes(bed *b, hf_client *client) {
     inherited i = {.client = client, .port = t_redis_port(b->redis)};
     UNTIL(t_proc_wait(t_proc_start(close_in_child, &i), SOON_MS) == 0);
