@@ -1,6 +1,7 @@
 /*
- * Many who want a few locks, each on a node of its own, while nodes fail: who was inside with whom, and under which token.
- * Nobody may be inside while another's hold is good by its own deadline, tokens grow, and all are served.
+ * Many clients want a few locks, each on a node of its own, while nodes fail. Records who was
+ * inside with whom, and under which token. Nobody may be inside while another hold is valid by its
+ * own deadline. Tokens grow, and all clients are served.
  */
 #ifndef HF_CLUSTER_CROWD_H
 #define HF_CLUSTER_CROWD_H
@@ -10,36 +11,37 @@
 
 #include "kit.h"
 
-enum { CROWD_CLIENTS = 4, CROWD_THREADS = 9, CROWD_ROOMS = 3 };
+enum { CROWD_CLIENTS = 4, CROWD_THREADS = 9, CROWD_LOCKS = 3 };
 
-typedef struct crowd_room {
+typedef struct crowd_lock {
     char name[NAME];
-    uint32_t kind; /* of every hold there: one that excludes all others */
+    uint32_t kind; /* of every hold of this lock: a kind that excludes all others */
     pthread_mutex_t mutex;
     hf_hold *inside;
     uint64_t token;
-} crowd_room;
+} crowd_lock;
 
-typedef struct crowd {
+typedef struct cluster_crowd {
     hf_client *clients[CROWD_CLIENTS];
-    crowd_room rooms[CROWD_ROOMS];
+    crowd_lock locks[CROWD_LOCKS];
     t_threads *threads;
-    atomic_int wanted; /* acquisitions, of all together */
+    atomic_int wanted; /* number of acquires, of all clients together */
     int inside_ms;
     atomic_int begun, served, lost, troubled, unknown;
-    atomic_int overlaps, backwards; /* what must not be */
-} crowd;
+    atomic_int overlaps, backwards; /* violations: both must stay 0 */
+} cluster_crowd;
 
-/* `kinds`: of each room, or NULL for mutexes. */
-void crowd_start(crowd *c, const char *options, const uint32_t *kinds, int wanted, int inside_ms);
+/* `kinds`: one per lock, or NULL for mutexes. */
+void crowd_start(cluster_crowd *c, const char *options, const uint32_t *kinds, int wanted,
+                 int inside_ms);
 
-/* So many were served, or more. */
-void crowd_await(crowd *c, int served, int64_t deadline_ms);
+/* Waits until at least `served` acquires were served. */
+void crowd_await(cluster_crowd *c, int served, int64_t deadline_ms);
 
-/* Begin no more acquisitions: those that have begun are the ones that are wanted. */
-void crowd_stop(crowd *c);
+/* Begins no more acquires. Those that have begun must still be served. */
+void crowd_stop(cluster_crowd *c);
 
-/* All were; and as it must be. */
-void crowd_end(crowd *c, int64_t deadline_ms);
+/* Waits until all were served, and checks the rules. */
+void crowd_end(cluster_crowd *c, int64_t deadline_ms);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Nodes of a cluster that are killed and promoted, under locks that are held and waited for. Each test leaves the
- * cluster complete, though others may be the primaries.
+ * Nodes of a cluster are killed and promoted, while locks are held and waited for. Each test leaves
+ * the cluster complete, though with other primaries.
  */
 #include "crowd.h"
 
@@ -21,12 +21,12 @@ static t_redis *node_at(int i) {
     return t_cluster_node(cluster, i);
 }
 
-static void revive(int node) {
+static void revive_node(int node) {
     t_redis_restart(node_at(node));
     t_cluster_settled(cluster);
 }
 
-/* Kill a primary, and have its replica take its place: that one. */
+/* Kills a primary and promotes its replica. Returns the replica. */
 static int kill_primary(int primary) {
     int replica = t_cluster_replica(cluster, primary);
     t_redis_kill9(node_at(primary));
@@ -34,21 +34,22 @@ static int kill_primary(int primary) {
     return replica;
 }
 
-/* From now on it is behind its primary: it has a password to say that nobody asked for, and is turned away. */
+/* The replica now stays behind its primary: it sends a password that the primary does not have, and
+   is rejected. */
 static void fall_behind(int primary, int replica) {
     freeReplyObject(t_redis_cmd(node_at(replica), "CONFIG SET masterauth none"));
     freeReplyObject(t_redis_cmd(node_at(primary), "CLIENT KILL TYPE replica"));
     T_WAIT_UNTIL(t_redis_info(node_at(primary), "connected_slaves") == 0, SOON_MS);
 }
 
-/* Kill its primary, and have it take that one's place, as it is. */
+/* Kills the primary and promotes the replica as it is. */
 static void kill_and_take_over(int primary, int replica) {
     t_redis_kill9(node_at(primary));
     t_cluster_take_over(cluster, replica);
     freeReplyObject(t_redis_cmd(node_at(replica), "CONFIG SET masterauth %s", ""));
 }
 
-static uint64_t renewed(hf_client *client) {
+static uint64_t renewal_count(hf_client *client) {
     hf_stats stats;
     T_HF(HF_OK, hf_stats_get(client, &stats));
     return stats.renewed;
@@ -63,9 +64,9 @@ static void F31_a_hold_survives_a_failover_that_kept_it(void **state) {
     hf_client *client = kit_open(""), *other = kit_open("");
     hf_hold *hold = kit_take(client, name, &(hf_options){.lease_ms = LEASE_MS}), *none = NULL;
     T_WAIT_UNTIL(kit_has(t_cluster_replica(cluster, from), name), SOON_MS);
-    uint64_t before = renewed(client), token = hf_fence(hold);
+    uint64_t before = renewal_count(client), token = hf_fence(hold);
     int to = kill_primary(from);
-    T_WAIT_UNTIL(renewed(client) > before, SOON_MS); /* at once, and not when it is due */
+    T_WAIT_UNTIL(renewal_count(client) > before, SOON_MS); /* immediately, not when it is due */
     assert_int_equal(hf_held(hold), 1);
     T_HF(HF_BUSY, hf_acquire(other, name, NULL, &none));
     T_HF(HF_OK, hf_release(hold));
@@ -75,7 +76,7 @@ static void F31_a_hold_survives_a_failover_that_kept_it(void **state) {
     T_HF(HF_OK, hf_release(hold));
     hf_close(other);
     hf_close(client);
-    revive(from);
+    revive_node(from);
 }
 
 static void F31_a_hold_that_a_failover_lost_is_told_at_once(void **state) {
@@ -90,10 +91,10 @@ static void F31_a_hold_that_a_failover_lost_is_told_at_once(void **state) {
     assert_non_null(strstr(hf_why_lost(hold), "no longer has it"));
     T_HF(HF_LOST, hf_release(hold));
     hf_close(client);
-    revive(from);
+    revive_node(from);
 }
 
-/* The successor of a primary never heard of the release. */
+/* The new primary does not know of the release. */
 static void F38_a_release_that_a_failover_forgot_is_repeated(void **state) {
     (void)state;
     int from = some_primary(), replica = t_cluster_replica(cluster, from);
@@ -107,10 +108,10 @@ static void F38_a_release_that_a_failover_forgot_is_repeated(void **state) {
     kill_and_take_over(from, replica);
     T_WAIT_UNTIL(!kit_has(replica, name), SOON_MS);
     hf_close(client);
-    revive(from);
+    revive_node(from);
 }
 
-/* It was back before anybody missed it. */
+/* It was back before anybody noticed. */
 static void F22_a_primary_back_without_data_is_noticed(void **state) {
     (void)state;
     int node = some_primary();
@@ -135,18 +136,18 @@ static void F31_who_waits_is_served_by_the_successor(void **state) {
     hf_hold *hold = kit_take(client, name, &(hf_options){.lease_ms = LEASE_MS});
     cluster_wait w;
     kit_begin(&w, other, name, NULL);
-    T_WAIT_UNTIL(kit_listeners(from, name) == 1 && kit_has(replica, name), SOON_MS);
+    T_WAIT_UNTIL(kit_subscribers(from, name) == 1 && kit_has(replica, name), SOON_MS);
     kill_primary(from);
-    T_WAIT_UNTIL(kit_listeners(replica, name) == 1, SOON_MS);
+    T_WAIT_UNTIL(kit_subscribers(replica, name) == 1, SOON_MS);
     T_HF(HF_OK, hf_release(hold));
     T_HF(HF_OK, kit_end_wait(&w));
     T_HF(HF_OK, hf_release(w.hold));
     hf_close(other);
     hf_close(client);
-    revive(from);
+    revive_node(from);
 }
 
-/* It was stopped, and has a successor: that is found out before the time is up that a command may take. */
+/* The primary is stopped and has a successor. The client finds it before the command timeout. */
 static void F31_a_primary_that_does_not_answer_is_left_for_its_successor(void **state) {
     (void)state;
     int from = some_primary(), replica = t_cluster_replica(cluster, from);
@@ -165,7 +166,8 @@ static void F31_a_primary_that_does_not_answer_is_left_for_its_successor(void **
     t_cluster_settled(cluster);
 }
 
-/* One slot is nobody's: its node says that the cluster is down. Others are not touched by that. */
+/* One slot has no owner, so its node reports that the cluster is down. Other slots are not
+   affected. */
 static void F34_a_cluster_that_is_down_is_said_so_in_time(void **state) {
     (void)state;
     int node = some_primary(), another = node;
@@ -199,16 +201,16 @@ static void F34_a_cluster_that_is_down_is_said_so_in_time(void **state) {
 enum { ACQUISITIONS = 90, INSIDE_MS = 5 };
 
 static void F32_primaries_fail_in_mid_contention(void **state) {
-    static crowd c;
+    static cluster_crowd c;
     (void)state;
     crowd_start(&c, "outage=90s&replicas=1", NULL, ACQUISITIONS, INSIDE_MS);
     crowd_await(&c, ACQUISITIONS / 3, SOON_MS);
-    int killed = owner_of(c.rooms[0].name);
+    int killed = owner_of(c.locks[0].name);
     kill_primary(killed);
-    t_redis_restart(node_at(killed)); /* somebody has to confirm */
+    t_redis_restart(node_at(killed)); /* its successor needs a replica that confirms */
     crowd_await(&c, ACQUISITIONS / 2, T_CLUSTER_MS);
-    int asked = t_cluster_replica(cluster, owner_of(c.rooms[1].name));
-    freeReplyObject(t_redis_cmd(node_at(asked), "CLUSTER FAILOVER")); /* in good order */
+    int asked = t_cluster_replica(cluster, owner_of(c.locks[1].name));
+    freeReplyObject(t_redis_cmd(node_at(asked), "CLUSTER FAILOVER")); /* an orderly failover */
     crowd_end(&c, T_CLUSTER_MS);
     t_cluster_settled(cluster);
 }

@@ -62,26 +62,26 @@ hf_result kit_end_wait(cluster_wait *w) {
     return w->result;
 }
 
-static int64_t number(int node, const char *format, const char *name) {
+static int64_t read_number(int node, const char *format, const char *name) {
     redisReply *reply = t_redis_try(t_cluster_node(cluster, node), format, name);
     int64_t n = reply && reply->type == REDIS_REPLY_INTEGER ? reply->integer : -1;
     if (reply) freeReplyObject(reply);
     return n;
 }
 
-void kit_in_line(int node, const char *name, int place) {
-    T_WAIT_UNTIL(number(node, "LLEN hf:{%s}:q", name) == place, SOON_MS);
+void kit_await_queued(int node, const char *name, int place) {
+    T_WAIT_UNTIL(read_number(node, "LLEN hf:{%s}:q", name) == place, SOON_MS);
 }
 
-/* Also at a replica, which would else point at its primary. */
+/* READONLY, because a replica would redirect to its primary otherwise. */
 bool kit_has(int node, const char *name) {
     t_redis *redis = t_cluster_node(cluster, node);
     redisReply *reply = t_redis_try(redis, "READONLY");
     if (reply) freeReplyObject(reply);
-    return number(node, "EXISTS hf:{%s}", name) == 1;
+    return read_number(node, "EXISTS hf:{%s}", name) == 1;
 }
 
-int kit_listeners(int node, const char *name) {
+int kit_subscribers(int node, const char *name) {
     t_redis *redis = t_cluster_node(cluster, node);
     redisReply *reply = t_redis_try(redis, "PUBSUB SHARDCHANNELS hf:{%s}:c:*", name);
     if (reply && reply->type == REDIS_REPLY_ERROR) { /* before Redis 7 */

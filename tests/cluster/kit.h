@@ -1,4 +1,5 @@
-/* What tests of a cluster share: one that lasts for the program, clients of it, and waits on threads of their own. */
+/* Shared by the tests of a cluster: one cluster for the whole program, clients of it, and waits in
+   threads of their own. */
 #ifndef HF_CLUSTER_KIT_H
 #define HF_CLUSTER_KIT_H
 
@@ -10,18 +11,18 @@ enum { SOON_MS = 20000, LEASE_MS = 180000, NAME = 64 };
 
 extern t_cluster *cluster;
 
-/* For cmocka: start it without failovers of its own, and end it. */
+/* For cmocka: start a cluster without automatic failovers, and end it. */
 int kit_start(void **state);
 int kit_end(void **state);
 
 hf_client *kit_open(const char *options); /* "" or "lease=1s&…" */
 
-/* A name of a node's, and one that is free: each call gives another. */
+/* A name whose slot is on this node. Each call returns a new one. */
 const char *kit_name(int node);
 
 hf_hold *kit_take(hf_client *client, const char *name, const hf_options *options);
 
-/* An acquire on a thread of its own. */
+/* An acquire in a thread of its own. */
 typedef struct cluster_wait {
     hf_client *client;
     const char *name;
@@ -32,16 +33,16 @@ typedef struct cluster_wait {
     t_threads *thread;
 } cluster_wait;
 
-/* Begun, and standing in the line of the node, as the `place`th. */
+/* Begins it; waits until it is in the node's queue, at this position. */
 void kit_begin(cluster_wait *w, hf_client *client, const char *name, const hf_options *options);
-void kit_in_line(int node, const char *name, int place);
+void kit_await_queued(int node, const char *name, int place);
 hf_result kit_end_wait(cluster_wait *w);
 
-/* A key of a name at a node: whether it is there. And how many listen there to what is said of a name. */
+/* Whether the node has the lock's key; the number of subscribers there for this name. */
 bool kit_has(int node, const char *name);
-int kit_listeners(int node, const char *name);
+int kit_subscribers(int node, const char *name);
 
-/* How many errors of this kind ("MOVED") a node has given. */
+/* How many errors of this kind ("MOVED") a node has returned. */
 int64_t kit_errors(int node, const char *kind);
 
 #endif

@@ -1,7 +1,8 @@
 /*
- * Memory, descriptors and threads that cannot be had (F45), on a cluster: of one node, which is enough. Each
- * allocation and each system call of a life with a lock fails once, and then all from it on. Every call says
- * HF_NOMEM or does without; nothing is held wrongly, nothing leaks (the asan run looks), nothing hangs.
+ * Failing memory, descriptors and threads (F45) on a cluster of one node. Each allocation and each
+ * system call of a scenario fails once, and then it and all later ones fail. Every call returns
+ * HF_NOMEM or works without the resource. No lock is held wrongly, nothing leaks (checked by the
+ * asan run), and nothing hangs.
  */
 #include "t.h"
 
@@ -23,7 +24,7 @@ static bool is_ok(void) {
     return ok;
 }
 
-/* With a lock that somebody holds for ever. */
+/* One lock is held forever. */
 static int set_up(void **state) {
     (void)state;
     static const char *const config[] = {"cluster-enabled yes", NULL};
@@ -45,14 +46,14 @@ static int tear_down(void **state) {
     return 0;
 }
 
-static int reset(void **state) {
+static int reset_store(void **state) {
     (void)state;
     t_alloc_reset();
     t_sys_reset();
     return 0;
 }
 
-/* The token under which a lock is held, 0 if it is free. */
+/* The token under which a lock is held; 0 if it is free. */
 static uint64_t token_of(const char *name) {
     t_exempt_begin();
     const char *text = t_redis_str(node, "HGET hf:{%s} t", name);
@@ -78,7 +79,8 @@ static void acquire_and_release(void *arg) {
     hf_hold *hold = NULL;
     if (client && went_well(hf_acquire(client, "n", NULL, &hold), "hf_acquire")) {
         uint64_t token = token_of("n");
-        T_CHECK(token == hf_fence(hold) || !hf_held(hold)); /* held is held, unless it is over */
+        /* a valid hold is held on the store too, unless it is over */
+        T_CHECK(token == hf_fence(hold) || !hf_held(hold));
         hf_result r = hf_release(hold);
         if (r != HF_LOST) (void)went_well(r, "hf_release");
     }
@@ -86,8 +88,8 @@ static void acquire_and_release(void *arg) {
     T_WAIT_UNTIL(token_of("n") == 0, WATCHDOG_MS);
 }
 
-/* It stands in line, and listens; in vain. */
-static void wait_in_line(void *arg) {
+/* It is queued and subscribed, and gives up. */
+static void wait_in_queue(void *arg) {
     (void)arg;
     hf_client *client = try_open();
     hf_hold *hold = NULL;
@@ -103,19 +105,19 @@ static void wait_in_line(void *arg) {
 static void test_F45_memory(void **state) {
     (void)state;
     t_alloc_each(acquire_and_release, NULL, 1000);
-    t_alloc_each(wait_in_line, NULL, 1000);
+    t_alloc_each(wait_in_queue, NULL, 1000);
 }
 
 static void test_F45_descriptors_and_threads(void **state) {
     (void)state;
     t_sys_each(acquire_and_release, NULL, 1000);
-    t_sys_each(wait_in_line, NULL, 1000);
+    t_sys_each(wait_in_queue, NULL, 1000);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(test_F45_memory, reset),
-        cmocka_unit_test_teardown(test_F45_descriptors_and_threads, reset),
+        cmocka_unit_test_teardown(test_F45_memory, reset_store),
+        cmocka_unit_test_teardown(test_F45_descriptors_and_threads, reset_store),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

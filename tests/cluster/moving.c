@@ -1,6 +1,6 @@
 /*
- * Slots that move from node to node, under locks that are held and waited for: MOVED, ASK, TRYAGAIN. Each test moves
- * slots of its own, and leaves none half way.
+ * Slots that move from node to node while locks are held and waited for: MOVED, ASK, TRYAGAIN. Each
+ * test moves slots of its own, and leaves none migrating.
  */
 #include "kit.h"
 
@@ -26,7 +26,7 @@ static void each_name_is_on_the_node_of_its_slot(void **state) {
     hf_close(client);
 }
 
-/* Braces of a name are no braces of its key. */
+/* Braces in a name do not count as braces of its key. */
 static void a_name_with_braces_has_one_slot(void **state) {
     (void)state;
     static const char *const names[] = {"{a}b", "a{b}", "}{", "{}", "50%{x}"};
@@ -52,7 +52,7 @@ static void F34_a_slot_that_moved_is_followed(void **state) {
         assert_true(kit_has(1, name));
         T_HF(HF_OK, hf_release(hold));
     }
-    assert_in_range(kit_errors(0, "MOVED") - before, 1, 2); /* and then it is known */
+    assert_in_range(kit_errors(0, "MOVED") - before, 1, 2); /* after that the slot is known */
     hf_close(client);
 }
 
@@ -76,10 +76,11 @@ static void F35_a_hold_moves_with_its_slot(void **state) {
     hf_close(client);
 }
 
-/* ---- Half way -------------------------------------------------------------------------------- */
+/* ---- While a slot is migrating --------------------------------------------------------------- */
 
-/* A mutex, a writer and a reader, each kept while its slot is on its way: first all of it here, then some keys, then
-   all there. What needs other keys than the lock waits until the slot has arrived. */
+/* A mutex, a writer and a reader are each kept while their slot is migrating: with all keys at the
+   source, with some, with all at the target. Calls that need other keys than the lock's wait until
+   the slot has arrived. */
 static void F37_holds_are_kept_while_their_slot_is_on_its_way(void **state) {
     (void)state;
     static const uint32_t kinds[] = {HF_MUTEX, HF_WRITE, HF_READ, HF_UPGRADABLE, HF_PERMITS};
@@ -105,7 +106,7 @@ static void F37_holds_are_kept_while_their_slot_is_on_its_way(void **state) {
     hf_close(client);
 }
 
-static void release(int index, void *arg) {
+static void release_hold(int index, void *arg) {
     (void)index;
     T_HF(HF_OK, hf_release(arg));
 }
@@ -119,7 +120,7 @@ static void F37_a_release_half_way_is_done_when_the_slot_has_arrived(void **stat
     int64_t before = kit_errors(0, "TRYAGAIN") + kit_errors(1, "TRYAGAIN");
     t_cluster_begin_move(cluster, slot, 0, 1);
     t_cluster_move_keys(cluster, slot, 0, 1, 1);
-    t_threads *thread = t_threads_start(1, release, hold);
+    t_threads *thread = t_threads_start(1, release_hold, hold);
     T_WAIT_UNTIL(kit_errors(0, "TRYAGAIN") + kit_errors(1, "TRYAGAIN") > before + 2, SOON_MS);
     t_cluster_move_keys(cluster, slot, 0, 1, 100);
     t_cluster_end_move(cluster, slot, 0, 1);
@@ -145,7 +146,7 @@ static void F37_who_asks_half_way_is_served_when_the_slot_has_arrived(void **sta
     hf_close(client);
 }
 
-/* It never arrives in time: said so within the time that the call has. */
+/* The slot does not arrive in time. The call says so before its timeout. */
 static void F34_a_try_half_way_ends_with_its_command(void **state) {
     (void)state;
     const char *name = kit_name(2);
@@ -153,7 +154,7 @@ static void F34_a_try_half_way_ends_with_its_command(void **state) {
     hf_hold *none = NULL;
     int slot = slot_of(name);
     t_cluster_begin_move(cluster, slot, 2, 0);
-    hf_result result; /* a command may be under way when the time is up: then it is not known */
+    hf_result result; /* unknown if a command was in flight when the time was up */
     for (int i = 0; (result = hf_try_lock(client, name, &none)) == HF_UNKNOWN_OUTCOME;)
         T_CHECK(++i < 20);
     T_HF(HF_UNREACHABLE, result);
@@ -172,7 +173,7 @@ static void who_waits_listens_in_the_slot_of_the_name(void **state) {
     hf_hold *hold = kit_take(client, name, NULL);
     cluster_wait w;
     kit_begin(&w, other, name, NULL);
-    T_WAIT_UNTIL(kit_listeners(1, name) == 1, SOON_MS);
+    T_WAIT_UNTIL(kit_subscribers(1, name) == 1, SOON_MS);
     T_HF(HF_OK, hf_release(hold));
     T_HF(HF_OK, kit_end_wait(&w));
     T_HF(HF_OK, hf_release(w.hold));
@@ -180,7 +181,7 @@ static void who_waits_listens_in_the_slot_of_the_name(void **state) {
     hf_close(client);
 }
 
-/* In the order in which they came, each told where the slot is now; and nobody asks all the time. */
+/* They are served in order of arrival, and each learns where the slot is now. Nobody polls. */
 static void F35_waiters_follow_the_slot_and_keep_their_places(void **state) {
     enum { WAITERS = 3 };
     (void)state;
@@ -191,12 +192,12 @@ static void F35_waiters_follow_the_slot_and_keep_their_places(void **state) {
     for (int i = 0; i < WAITERS; i++) {
         others[i] = kit_open("");
         kit_begin(&w[i], others[i], name, &(hf_options){.lease_ms = LEASE_MS});
-        kit_in_line(0, name, i + 1);
+        kit_await_queued(0, name, i + 1);
     }
-    T_WAIT_UNTIL(kit_listeners(0, name) == WAITERS, SOON_MS);
+    T_WAIT_UNTIL(kit_subscribers(0, name) == WAITERS, SOON_MS);
     t_cluster_move(cluster, slot_of(name), 1);
-    T_WAIT_UNTIL(kit_listeners(1, name) == WAITERS, SOON_MS);
-    kit_in_line(1, name, WAITERS);
+    T_WAIT_UNTIL(kit_subscribers(1, name) == WAITERS, SOON_MS);
+    kit_await_queued(1, name, WAITERS);
     uint64_t token = hf_fence(hold);
     T_HF(HF_OK, hf_release(hold));
     for (int i = 0; i < WAITERS; i++) {
@@ -209,7 +210,8 @@ static void F35_waiters_follow_the_slot_and_keep_their_places(void **state) {
     hf_close(client);
 }
 
-/* Of a node that is the primary no more, for one: it is asked for, where the slot is. */
+/* The message may come from a node that is no longer the primary. So the client claims the lock at
+   the slot's owner. */
 static void F32_a_grant_that_is_heard_is_not_entered_upon(void **state) {
     (void)state;
     const char *name = kit_name(1);
@@ -218,14 +220,14 @@ static void F32_a_grant_that_is_heard_is_not_entered_upon(void **state) {
     hf_hold *hold = kit_take(client, name, &(hf_options){.lease_ms = LEASE_MS});
     cluster_wait w;
     kit_begin(&w, other, name, NULL);
-    T_WAIT_UNTIL(kit_listeners(1, name) == 1, SOON_MS);
+    T_WAIT_UNTIL(kit_subscribers(1, name) == 1, SOON_MS);
     char waiter[64];
     snprintf(waiter, sizeof waiter, "%.63s", t_redis_str(node, "LINDEX hf:{%s}:q 0", name));
     waiter[strcspn(waiter, " ")] = '\0';
     char *number = strchr(waiter, ':');
     *number++ = '\0';
     const char *publish = t_redis_knows(node, "spublish") ? "SPUBLISH" : "PUBLISH";
-    for (int i = 0; i < 3; i++) { /* each is answered by asking */
+    for (int i = 0; i < 3; i++) { /* each is claimed first */
         hf_stats before, after;
         T_HF(HF_OK, hf_stats_get(other, &before));
         redisReply *time = t_redis_cmd(node, "TIME");
@@ -246,7 +248,7 @@ static void F32_a_grant_that_is_heard_is_not_entered_upon(void **state) {
     hf_close(client);
 }
 
-/* The right to use shard channels is lacking, or the server has none: then it is a plain one. */
+/* If the user may not use shard channels, or the server has none, a plain channel is used. */
 static void without_shard_channels_plain_ones_do(void **state) {
     (void)state;
     char options[128], url[512];

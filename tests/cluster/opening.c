@@ -1,6 +1,6 @@
 /*
- * Finding a cluster: through any of the nodes that a URL names, under whatever name; with a password and over TLS; and
- * what is said of one that is none.
+ * Finding a cluster: through any node in the URL, under any host name, with a password, and over
+ * TLS. Also the errors if there is no cluster.
  */
 #include "kit.h"
 
@@ -19,23 +19,23 @@ static hf_client *open_at(const char *where) {
     return client;
 }
 
-static void refused(const char *where, hf_result result, const char *says) {
+static void check_refused(const char *where, hf_result result, const char *says) {
     hf_client *client;
     T_HF(result, hf_open(where, NULL, &client));
     assert_null(client);
     if (!strstr(hf_error_detail(), says))
-        t_fail("the detail should say \"%s\": %s", says, hf_error_detail());
+        t_fail("the error detail does not contain \"%s\": %s", says, hf_error_detail());
 }
 
-/* A lock on each of its nodes, taken and handed on. */
-static void check(hf_client *client, hf_client *other) {
+/* Takes a lock on each node and hands it over. */
+static void check_locks(hf_client *client, hf_client *other) {
     for (int node = 0; node < T_PRIMARIES; node++) {
         const char *name = kit_name(node);
         hf_hold *hold = kit_take(client, name, NULL);
         cluster_wait w;
         assert_true(kit_has(node, name));
         kit_begin(&w, other, name, NULL);
-        T_WAIT_UNTIL(kit_listeners(node, name) == 1, SOON_MS);
+        T_WAIT_UNTIL(kit_subscribers(node, name) == 1, SOON_MS);
         T_HF(HF_OK, hf_release(hold));
         T_HF(HF_OK, kit_end_wait(&w));
         T_HF(HF_OK, hf_release(w.hold));
@@ -48,12 +48,12 @@ static void any_node_that_answers_will_do(void **state) {
     snprintf(url, sizeof url, "redis+cluster://" T_HOST ":%u," T_HOST ":%u," T_HOST ":%u", nobody,
              t_net_free_port(), t_cluster_port(cluster, 1));
     hf_client *client = open_at(url), *other = open_at(t_cluster_url(cluster));
-    check(client, other);
+    check_locks(client, other);
     hf_close(other);
     hf_close(client);
 }
 
-/* One that takes connections and does not answer holds nobody up. */
+/* A node that accepts connections and does not answer delays nobody. */
 static void a_node_that_says_nothing_is_passed_over(void **state) {
     (void)state;
     t_redis_stop(t_cluster_node(cluster, 0));
@@ -64,17 +64,17 @@ static void a_node_that_says_nothing_is_passed_over(void **state) {
     t_redis_cont(t_cluster_node(cluster, 0));
 }
 
-/* The nodes call each other by address. */
+/* The nodes know each other by address. */
 static void a_node_may_be_known_by_another_name(void **state) {
     (void)state;
     snprintf(url, sizeof url, "redis+cluster://localhost:%u", t_cluster_port(cluster, 2));
     hf_client *client = open_at(url), *other = open_at(url);
-    check(client, other);
+    check_locks(client, other);
     hf_close(other);
     hf_close(client);
 }
 
-static void a_client_without_threads_finds_its_way(void **state) {
+static void a_client_without_threads_finds_the_nodes(void **state) {
     (void)state;
     hf_client *client;
     hf_hold *hold;
@@ -88,33 +88,33 @@ static void a_client_without_threads_finds_its_way(void **state) {
     hf_close(client);
 }
 
-/* ---- What is none ---------------------------------------------------------------------------- */
+/* ---- Not a cluster --------------------------------------------------------------------------- */
 
-static void nobody_there_is_said(void **state) {
+static void a_missing_node_is_reported(void **state) {
     (void)state;
     snprintf(url, sizeof url, "redis+cluster://" T_HOST ":%u," T_HOST ":%u", t_net_free_port(),
              t_net_free_port());
-    refused(url, HF_UNREACHABLE, "cannot connect to");
+    check_refused(url, HF_UNREACHABLE, "cannot connect to");
 }
 
-static void a_server_without_a_cluster_is_said(void **state) {
+static void a_server_without_a_cluster_is_reported(void **state) {
     (void)state;
     t_redis *redis = t_redis_start(NULL);
     snprintf(url, sizeof url, "redis+cluster://" T_HOST ":%u", t_redis_port(redis));
-    refused(url, HF_INVALID, "no node of a cluster");
+    check_refused(url, HF_INVALID, "no node of a cluster");
     t_redis_free(redis);
 }
 
-static void a_cluster_that_was_not_made_is_said(void **state) {
+static void a_cluster_that_was_not_created_is_reported(void **state) {
     (void)state;
     static const char *const config[] = {"cluster-enabled yes", NULL};
     t_redis *redis = t_redis_start(&(t_redis_options){.config = config});
     snprintf(url, sizeof url, "redis+cluster://" T_HOST ":%u", t_redis_port(redis));
-    refused(url, HF_UNREACHABLE, "no node has slots");
+    check_refused(url, HF_UNREACHABLE, "no node has slots");
     t_redis_free(redis);
 }
 
-static void one_node_is_not_taken_for_a_server(void **state) {
+static void a_cluster_node_is_not_used_as_a_single_server(void **state) {
     (void)state;
     hf_hold *hold;
     snprintf(url, sizeof url, "redis://" T_HOST ":%u", t_cluster_port(cluster, 0));
@@ -135,19 +135,19 @@ static int start_plain(void **state) {
 #ifdef CERTIFICATES
 static char dir[] = "/tmp/hf-cluster-tls-XXXXXX";
 
-/* To every node, and no other way to any. */
+/* TLS to every node, with plain ports closed. */
 static void F41_each_node_is_verified_and_logged_in_to(void **state) {
     (void)state;
     const char *hosts = strstr(t_cluster_url(cluster), "://") + 3;
     snprintf(url, sizeof url, "rediss+cluster://:secret@%s?tls_ca=%s/ca.crt", hosts, dir);
     hf_client *client = open_at(url), *other = open_at(url);
-    check(client, other);
+    check_locks(client, other);
     hf_close(other);
     hf_close(client);
     snprintf(url, sizeof url, "rediss+cluster://:secret@%s?tls_ca=%s/stranger.crt", hosts, dir);
-    refused(url, HF_REFUSED, "certificate");
+    check_refused(url, HF_REFUSED, "certificate");
     snprintf(url, sizeof url, "rediss+cluster://:wrong@%s?tls_ca=%s/ca.crt", hosts, dir);
-    refused(url, HF_REFUSED, "password");
+    check_refused(url, HF_REFUSED, "password");
     assert_null(strstr(hf_error_detail(), "wrong"));
 }
 
@@ -179,11 +179,11 @@ int main(int argc, char **argv) {
         cmocka_unit_test(any_node_that_answers_will_do),
         cmocka_unit_test(a_node_that_says_nothing_is_passed_over),
         cmocka_unit_test(a_node_may_be_known_by_another_name),
-        cmocka_unit_test(a_client_without_threads_finds_its_way),
-        cmocka_unit_test(nobody_there_is_said),
-        cmocka_unit_test(a_server_without_a_cluster_is_said),
-        cmocka_unit_test(a_cluster_that_was_not_made_is_said),
-        cmocka_unit_test(one_node_is_not_taken_for_a_server),
+        cmocka_unit_test(a_client_without_threads_finds_the_nodes),
+        cmocka_unit_test(a_missing_node_is_reported),
+        cmocka_unit_test(a_server_without_a_cluster_is_reported),
+        cmocka_unit_test(a_cluster_that_was_not_created_is_reported),
+        cmocka_unit_test(a_cluster_node_is_not_used_as_a_single_server),
 #ifdef CERTIFICATES
         cmocka_unit_test_setup_teardown(F41_each_node_is_verified_and_logged_in_to, start_tls,
                                         end_tls),

@@ -1,10 +1,11 @@
-/* Answers that do not come, and requests that are executed after their client gave up (F12, F13,
-   F14, F48). */
+/* Answers that never arrive, and requests that the server executes after the client gave up (F12,
+   F13, F14, F48). */
 #include "fault.h"
 #include "outcome.h"
 #include "waiters.h"
 
-/* A client whose next answer is lost together with its connection. `away`: nor can it reconnect. */
+/* The client loses its next answer together with its connection. If `away`, it cannot reconnect
+   either. */
 static void lose_next_answer(bed *b, bool away) {
     calls_reset(b);
     t_proxy_drop_answers(b->proxy, 1);
@@ -21,7 +22,8 @@ static void check_counts_once(bed *b, int64_t wait_ms) {
     assert_int_equal(stats_of(client).reconnects, 1);
     assert_int_equal(stats_of(client).acquired, acquired + 1);
     check_held(b, hold);
-    assert_int_equal(calls(b, "set"), 1); /* every grant writes a fence: it was granted once */
+    /* every grant writes the fence: one write means one grant */
+    assert_int_equal(call_count(b, "set"), 1);
     hf_info *info = NULL;
     T_HF(HF_OK, hf_inspect(client, LOCK, &info));
     assert_int_equal(info->count, 1);
@@ -38,7 +40,8 @@ static void F12_a_try_whose_answer_was_lost_counts_once(void **state) {
     check_counts_once(*state, 0);
 }
 
-/* The server has granted it and stays away: nothing is known, and it is undone once it is back. */
+/* The server granted the lock and stays away. The outcome is unknown, and the grant is undone when
+   the server is back. */
 static void check_unknown(bed *b, const hf_options *options, const hf_client_options *limits) {
     hf_client *client = bed_through(b, limits);
     lose_next_answer(b, true);
@@ -61,14 +64,15 @@ static void F12_the_command_timeout_bounds_a_try_that_is_not_answered(void **sta
     check_unknown(*state, NULL, &(hf_client_options){.command_timeout_ms = t_patience(300)});
 }
 
-/* The trouble that a wait rode out before does not make an answer that is lost now a refusal. */
+/* A wait that survived an earlier outage must still report a lost answer as an unknown outcome, not
+   as a refusal. */
 static void F12_an_outcome_is_not_known_also_after_trouble_that_passed(void **state) {
     bed *b = *state;
     hf_client *client = bed_through(b, NULL);
     calls_reset(b);
     set_config(b, "min-replicas-to-write", "1");
     attempt *a = attempt_sent(b, client, &(hf_options){.wait_ms = t_patience(1000)});
-    UNTIL(calls(b, "evalsha") >= 3); /* it was refused, and asks again */
+    UNTIL(call_count(b, "evalsha") >= 3); /* it was refused, and tries again */
     t_proxy_withhold(b->proxy, T_TO_SERVER, true);
     t_proxy_wait_bytes(b->proxy, T_TO_SERVER, t_proxy_bytes(b->proxy, T_TO_SERVER) + 1, SOON_MS);
     t_proxy_withhold(b->proxy, T_TO_CLIENT, true);
@@ -89,12 +93,12 @@ static void F13_an_acquire_executed_after_its_wait_does_not_act(void **state) {
     attempt_end(attempt_sent(b, client, &(hf_options){.wait_ms = 200}), HF_UNKNOWN_OUTCOME);
     calls_reset(b);
     t_proxy_withhold(b->proxy, T_TO_SERVER, false);
-    UNTIL(calls(b, "evalsha") >= 2); /* the acquire, and the release behind it */
+    UNTIL(call_count(b, "evalsha") >= 2); /* the acquire, and the release sent after it */
     assert_int_equal(t_redis_int(b->redis, "EXISTS " KEY " " FENCE), 0);
     FREE(TAKE(client));
 }
 
-/* Cancelling ends the wait long before the time up to which the request may act. */
+/* Cancelling ends the wait long before the time until which the request may act. */
 static attempt *cancelled_while_sent(bed *b, hf_client *client, hf_cancel *cancel) {
     t_proxy_withhold(b->proxy, T_TO_SERVER, true);
     attempt *a = attempt_sent(b, client, &(hf_options){.wait_ms = HF_FOREVER, .cancel = cancel});
@@ -110,13 +114,13 @@ static void F13_an_acquire_executed_after_a_cancel_is_released(void **state) {
     cancelled_while_sent(b, client, cancel);
     calls_reset(b);
     t_proxy_withhold(b->proxy, T_TO_SERVER, false);
-    UNTIL(calls(b, "set") == 1); /* granted, to nobody */
+    UNTIL(call_count(b, "set") == 1); /* granted, but the caller has given up */
     UNTIL(!on_server(b));
-    assert_int_equal(calls(b, "del"), 1);
+    assert_int_equal(call_count(b, "del"), 1);
     hf_cancel_free(cancel);
 }
 
-/* Where the client is gone for good nobody can release it: it ends with its lease. */
+/* If the client is gone for good, nothing can release the grant. It ends with its lease. */
 static void F13_an_orphan_ends_with_its_lease(void **state) {
     bed *b = *state;
     hf_client *client = bed_through(b, NULL), *next = bed_direct(b);
@@ -168,7 +172,7 @@ static void F14_an_extension_whose_answer_was_lost_is_not_known(void **state) {
     FREE(hold);
 }
 
-/* The count is said, not counted: however often it is said, it is the same. */
+/* The request carries the new count itself, not an increment, so repeating it changes nothing. */
 static void F14_a_count_whose_answer_was_lost_is_right(void **state) {
     bed *b = *state;
     hf_client *client = bed_through(b, NULL);
@@ -186,9 +190,9 @@ static void F14_a_count_whose_answer_was_lost_is_right(void **state) {
     assert_false(on_server(b));
 }
 
-/* The server has extended it for an hour, unheard: whoever loses or releases it must see to that.
-   */
-static hf_hold *extended_unheard(bed *b) {
+/* The server extended the hold to an hour, but the answer was lost. The side that loses or releases
+   the hold must handle that. */
+static hf_hold *extended_unanswered(bed *b) {
     hf_client *client = bed_through(b, &(hf_client_options){.command_timeout_ms = t_patience(300)});
     hf_hold *hold = TAKE(client, .lease_ms = t_patience(500));
     lose_next_answer(b, true);
@@ -199,9 +203,9 @@ static hf_hold *extended_unheard(bed *b) {
 
 static void F14_a_hold_lost_after_an_extension_unheard_is_released(void **state) {
     bed *b = *state;
-    hf_hold *hold = extended_unheard(b);
+    hf_hold *hold = extended_unanswered(b);
     UNTIL(!hf_held(hold));
-    t_sleep_ms(t_patience(100)); /* past the lease that its holder knows of */
+    t_sleep_ms(t_patience(100)); /* past the lease that the holder knows of */
     t_proxy_refuse(b->proxy, false);
     UNTIL(!on_server(b));
     T_HF(HF_LOST, hf_release(hold));
@@ -209,8 +213,8 @@ static void F14_a_hold_lost_after_an_extension_unheard_is_released(void **state)
 
 static void F14_a_hold_released_after_an_extension_unheard_is_released(void **state) {
     bed *b = *state;
-    hf_hold *hold = extended_unheard(b);
-    hf_result r = hf_release(hold); /* before its deadline or not: it cannot be told */
+    hf_hold *hold = extended_unanswered(b);
+    hf_result r = hf_release(hold); /* it may be before or after the deadline */
     assert_true(r == HF_UNKNOWN_OUTCOME || r == HF_LOST);
     t_proxy_refuse(b->proxy, false);
     UNTIL(!on_server(b));
@@ -223,11 +227,12 @@ static void come_and_go(hf_client *other) {
     FREE(TAKE(other));
 }
 
-/* The hold was broken and another has held the lock since: the first release says so, and is not
-   heard. The second finds nothing, which must not be taken for the work of the first. */
-static void check_lost_unheard(bed *b, const hf_options *options) {
+/* The hold was broken, and another client has held the lock since. The first release reports the
+   loss, but its answer does not arrive. The second release finds nothing, which must not be taken
+   as the result of the first. */
+static void check_lost_unanswered(bed *b, const hf_options *options) {
     hf_client *client = bed_through(b, NULL), *other = bed_direct(b);
-    hf_hold *hold = take(client, LOCK, options, __FILE__, __LINE__);
+    hf_hold *hold = acquire_or_fail(client, LOCK, options, __FILE__, __LINE__);
     T_HF(HF_OK, hf_break(other, LOCK, hf_fence(hold)));
     come_and_go(other);
     lose_next_answer(b, false);
@@ -237,19 +242,19 @@ static void check_lost_unheard(bed *b, const hf_options *options) {
 }
 
 static void F48_a_lost_mutex_whose_release_was_not_answered_is_not_ok(void **state) {
-    check_lost_unheard(*state, &(hf_options){.kind = HF_MUTEX});
+    check_lost_unanswered(*state, &(hf_options){.kind = HF_MUTEX});
 }
 
 static void F48_a_lost_writer_whose_release_was_not_answered_is_not_ok(void **state) {
-    check_lost_unheard(*state, &(hf_options){.kind = HF_WRITE});
+    check_lost_unanswered(*state, &(hf_options){.kind = HF_WRITE});
 }
 
 static void F48_a_lost_reader_whose_release_was_not_answered_is_not_ok(void **state) {
-    check_lost_unheard(*state, &(hf_options){.kind = HF_READ});
+    check_lost_unanswered(*state, &(hf_options){.kind = HF_READ});
 }
 
 static void F48_lost_permits_whose_release_was_not_answered_are_not_ok(void **state) {
-    check_lost_unheard(*state, &(hf_options){.kind = HF_PERMITS, .capacity = 2});
+    check_lost_unanswered(*state, &(hf_options){.kind = HF_PERMITS, .capacity = 2});
 }
 
 static void F48_a_flushed_hold_whose_release_was_not_answered_is_not_ok(void **state) {
@@ -268,9 +273,9 @@ static void F48_a_lost_hold_released_without_waiting_is_not_ok(void **state) {
     T_HF(HF_OK, hf_break(other, LOCK, 0));
     come_and_go(other);
     lose_next_answer(b, false);
-    outcome o;
+    async_outcome o;
     begin_release(hold, &o);
-    told(&o, HF_UNKNOWN_OUTCOME);
+    await_outcome(&o, HF_UNKNOWN_OUTCOME);
 }
 
 static void F48_of_many_names_one_that_was_lost_unheard_is_not_ok(void **state) {
@@ -298,10 +303,11 @@ static void F48_an_adopted_hold_that_was_lost_unheard_is_not_ok(void **state) {
     T_HF(HF_UNKNOWN_OUTCOME, hf_release(hold));
 }
 
-/* Nobody was granted the lock since: the first release did it, or what ended the hold did no harm. */
-static void check_released_unheard(bed *b, const hf_options *options) {
+/* Nobody else was granted the lock in between. Either the first release worked, or whatever ended
+   the hold did no harm. */
+static void check_released_unanswered(bed *b, const hf_options *options) {
     hf_client *client = bed_through(b, NULL);
-    hf_hold *hold = take(client, LOCK, options, __FILE__, __LINE__);
+    hf_hold *hold = acquire_or_fail(client, LOCK, options, __FILE__, __LINE__);
     lose_next_answer(b, false);
     FREE(hold);
     assert_int_equal(stats_of(client).reconnects, 1);
@@ -311,22 +317,23 @@ static void check_released_unheard(bed *b, const hf_options *options) {
 
 static void F48_a_release_that_was_not_answered_is_ok_where_nobody_came(void **state) {
     for (uint32_t kind = HF_MUTEX; kind <= HF_UPGRADABLE; kind++) {
-        check_released_unheard(*state, &(hf_options){.kind = kind});
+        check_released_unanswered(*state, &(hf_options){.kind = kind});
     }
-    check_released_unheard(*state, &(hf_options){.kind = HF_PERMITS, .capacity = 2});
+    check_released_unanswered(*state, &(hf_options){.kind = HF_PERMITS, .capacity = 2});
 }
 
-/* On a plain channel, or on a shard channel of a cluster. */
+/* True for subscribers of a plain channel and of a shard channel in a cluster. */
 static bool somebody_listens(bed *b) {
     return strstr(t_redis_str(b->redis, "CLIENT LIST TYPE pubsub"), "id=");
 }
 
-/* The release has handed the lock to who waited: that one's hold says by whom. */
-static void check_handed_on_unheard(bed *b, const hf_options *options) {
+/* The release handed the lock to the next waiter. The new hold records which release handed it
+   over. */
+static void check_handed_over_unanswered(bed *b, const hf_options *options) {
     hf_client *client = bed_through(b, NULL), *other = bed_direct(b);
-    hf_hold *hold = take(client, LOCK, options, __FILE__, __LINE__);
+    hf_hold *hold = acquire_or_fail(client, LOCK, options, __FILE__, __LINE__);
     attempt *waits = attempt_start(b, other, &(hf_options){.wait_ms = SOON_MS});
-    UNTIL(in_line(b) == 1 && somebody_listens(b));
+    UNTIL(queue_length(b) == 1 && somebody_listens(b));
     lose_next_answer(b, false);
     FREE(hold);
     assert_int_equal(stats_of(client).reconnects, 1);
@@ -334,14 +341,14 @@ static void check_handed_on_unheard(bed *b, const hf_options *options) {
 }
 
 static void F48_a_release_that_was_not_answered_is_ok_where_it_handed_on(void **state) {
-    check_handed_on_unheard(*state, &(hf_options){.kind = HF_MUTEX});
+    check_handed_over_unanswered(*state, &(hf_options){.kind = HF_MUTEX});
 }
 
 static void F48_a_reader_that_was_not_answered_is_ok_where_it_handed_on(void **state) {
-    check_handed_on_unheard(*state, &(hf_options){.kind = HF_READ});
+    check_handed_over_unanswered(*state, &(hf_options){.kind = HF_READ});
 }
 
-/* The lock went to the next thread of the same client, in one step with the release. */
+/* The release handed the lock to the next thread of the same client, in the same step. */
 static void F48_a_release_that_was_not_answered_is_ok_where_its_client_goes_on(void **state) {
     bed *b = *state;
     hf_client *client = bed_through(b, NULL);
@@ -353,7 +360,7 @@ static void F48_a_release_that_was_not_answered_is_ok_where_its_client_goes_on(v
     FREE(attempt_end(waits, HF_OK));
 }
 
-/* Others read on: the lock itself says who left last. */
+/* Other readers still hold the lock. The lock itself records which reader left last. */
 static void F48_a_reader_that_was_not_answered_is_ok_while_others_read(void **state) {
     bed *b = *state;
     hf_client *client = bed_through(b, NULL), *other = bed_direct(b);

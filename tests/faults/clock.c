@@ -1,7 +1,7 @@
 /*
- * A wall clock that jumps (F6). The linker leads every reading of it here, where it is set hours
- * ahead or back and counted: the library must neither ask it nor mind. And a machine that was asleep (F7): the
- * clock that leases are counted on has gone on meanwhile.
+ * A wall clock that jumps (F6): the linker redirects every read of the wall clock to this file.
+ * Here it is set hours ahead or back, and reads are counted. The library must not read it. Also a
+ * machine that was asleep (F7): the clock used for leases keeps running during sleep.
  */
 #include "fault.h"
 
@@ -11,7 +11,7 @@
 enum { HOURS = 3600 };
 
 static atomic_llong jump_s, slept_s;
-static atomic_int asked;
+static atomic_int clock_reads;
 
 int __real_clock_gettime(clockid_t clock, struct timespec *now);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
@@ -24,21 +24,21 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *now) {
     int rc = __real_clock_gettime(clock, now);
     if (clock == CLOCK_BOOTTIME) now->tv_sec += (time_t)atomic_load(&slept_s);
     if (clock != CLOCK_REALTIME && clock != CLOCK_REALTIME_COARSE) return rc;
-    atomic_fetch_add(&asked, 1);
+    atomic_fetch_add(&clock_reads, 1);
     now->tv_sec += (time_t)atomic_load(&jump_s);
     return rc;
 }
 
 int __wrap_gettimeofday(struct timeval *now, void *zone) {
     int rc = __real_gettimeofday(now, zone);
-    atomic_fetch_add(&asked, 1);
+    atomic_fetch_add(&clock_reads, 1);
     now->tv_sec += (time_t)atomic_load(&jump_s);
     return rc;
 }
 
 time_t __wrap_time(time_t *now) {
     time_t t = __real_time(NULL) + (time_t)atomic_load(&jump_s);
-    atomic_fetch_add(&asked, 1);
+    atomic_fetch_add(&clock_reads, 1);
     if (now) *now = t;
     return t;
 }
@@ -50,7 +50,7 @@ static void F06_the_clock_of_these_tests_jumps(void **state) {
     atomic_store(&jump_s, 5 * HOURS);
     clock_gettime(CLOCK_REALTIME, &after);
     assert_true(after.tv_sec - before.tv_sec >= 5 * HOURS);
-    assert_true(atomic_load(&asked) >= 2);
+    assert_true(atomic_load(&clock_reads) >= 2);
     atomic_store(&jump_s, 0);
 }
 
@@ -67,7 +67,7 @@ static void check_after_jump(bed *b, hf_hold *hold, hf_client *holder, hf_client
 
 static void F06_jumps_of_the_wall_clock_have_no_effect(void **state) {
     bed *b = *state;
-    atomic_store(&asked, 0);
+    atomic_store(&clock_reads, 0);
     hf_client *holder = bed_direct(b), *waiter = bed_direct(b);
     hf_hold *hold = TAKE(holder, .lease_ms = t_patience(900));
     atomic_store(&jump_s, 5 * HOURS);
@@ -80,10 +80,12 @@ static void F06_jumps_of_the_wall_clock_have_no_effect(void **state) {
     bed_close(b, holder);
     bed_close(b, waiter);
     atomic_store(&jump_s, 0);
-    assert_int_equal(atomic_load(&asked), 0); /* by nobody in this program but its first test */
+    /* only the first test of this program reads it */
+    assert_int_equal(atomic_load(&clock_reads), 0);
 }
 
-/* The keeper's timer has not fired yet: whoever asks is told the truth, and writes under the old token. */
+/* The background thread's timer has not fired yet. hf_held must already return the truth, and
+   writes carry the old token. */
 static void F07_time_asleep_counts(void **state) {
     bed *b = *state;
     hf_client *client = bed_direct(b);

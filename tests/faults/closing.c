@@ -1,6 +1,6 @@
 /*
- * The ends of calls that do not block: closing with the store away and after it, children that were
- * forked meanwhile, and callbacks that take their time (B5, F42, F47).
+ * How non-blocking calls end: closing during and after an outage, children forked meanwhile, and
+ * slow callbacks (B5, F42, F47).
  */
 #include "outcome.h"
 
@@ -14,23 +14,24 @@ static hf_client *open_one(bed *b, bool loop, hf_client_options options) {
 
 /* ---- Closing --------------------------------------------------------------------------------- */
 
-/* It knows that the server is gone when this returns. */
+/* When this returns, the client knows that the server is gone. */
 static void lose_server(bed *b, hf_client *client) {
     hf_hold *hold = NULL;
     t_redis_kill9(b->redis);
     hf_result r = hf_acquire(client, "other", &FOREVER, &hold);
-    T_CHECK(r == HF_UNREACHABLE || r == HF_UNKNOWN_OUTCOME); /* the latter if it was just sent */
+    /* HF_UNKNOWN_OUTCOME if it had just been sent */
+    T_CHECK(r == HF_UNREACHABLE || r == HF_UNKNOWN_OUTCOME);
 }
 
 static void check_close_tells(bed *b, bool loop) {
-    static outcome o;
+    static async_outcome o;
     hf_client *client = open_one(b, loop, (hf_client_options){.outage_ms = 100});
     hf_hold *hold = TAKE(client, .lease_ms = t_patience(60000));
     lose_server(b, client);
     begin_release(hold, &o);
     bed_close(b, client);
-    assert_int_equal(atomic_load(&o.calls), 1); /* close has waited for it, or called it */
-    told(&o, HF_UNKNOWN_OUTCOME);
+    assert_int_equal(atomic_load(&o.calls), 1); /* close waited for it, or called it */
+    await_outcome(&o, HF_UNKNOWN_OUTCOME);
 }
 
 static void F47_close_with_the_store_away_tells_of_a_release(void **state) {
@@ -42,15 +43,15 @@ static void F47_close_of_a_loop_with_the_store_away_tells_of_a_release(void **st
 }
 
 static void check_closed(bed *b, bool loop) {
-    static outcome o;
+    static async_outcome o;
     hf_client *client = open_one(b, loop, (hf_client_options){0});
     hf_hold *hold = TAKE(client);
-    o = (outcome){.hold = NULL};
+    o = (async_outcome){.hold = NULL};
     hf_ref(hold);
     bed_close(b, client);
     assert_false(on_server(b));
-    T_HF(HF_CLOSED, hf_release_async(hold, released, &o));
-    T_HF(HF_NOT_HELD, hf_release_async(hold, released, &o)); /* the last reference */
+    T_HF(HF_CLOSED, hf_release_async(hold, on_released, &o));
+    T_HF(HF_NOT_HELD, hf_release_async(hold, on_released, &o)); /* the last reference */
     assert_int_equal(atomic_load(&o.calls), 0);
 }
 
@@ -66,10 +67,10 @@ static void F47_a_release_after_close_of_a_loop_calls_nobody(void **state) {
 
 typedef struct inherited {
     hf_client *client;
-    uint16_t port; /* the server's */
+    uint16_t port; /* of the server */
 } inherited;
 
-/* Sockets of this process that are connected to that port. */
+/* Number of sockets of this process that are connected to that port. */
 static int connected_to(uint16_t port) {
     int count = 0;
     for (int fd = 0; fd < 1024; fd++) {
@@ -84,50 +85,51 @@ static int connected_to(uint16_t port) {
 
 static int close_in_child(void *arg) {
     const inherited *i = arg;
-    assert_int_equal(connected_to(i->port), 2); /* it asks, and listens */
+    assert_int_equal(connected_to(i->port), 2); /* one for commands, one for notifications */
     hf_close(i->client);
     return connected_to(i->port);
 }
 
-/* A child that is forked while a thread of the client is at work cannot free what that thread has
-   in hand; the next one can. */
+/* If a thread of the client was working at the fork, the child cannot free what that thread was
+   using. The next child can. */
 static void check_child_closes(bed *b, hf_client *client) {
     inherited i = {.client = client, .port = t_redis_port(b->redis)};
     UNTIL(t_proc_wait(t_proc_start(close_in_child, &i), SOON_MS) == 0);
-    assert_int_equal(in_line(b), 1); /* it has done nothing for its parent */
-    assert_int_equal(listening(b), 1);
+    assert_int_equal(queue_length(b), 1); /* it did nothing on behalf of its parent */
+    assert_int_equal(subscriber_count(b), 1);
 }
 
 static void F42_a_child_closes_a_client_with_async_waits(void **state) {
     bed *b = *state;
-    static outcome o[3];
-    hf_client *client = bed_listener(b);
+    static async_outcome o[3];
+    hf_client *client = bed_subscriber(b);
     hold_by_hand(b, LOCK, t_patience(60000));
-    for (int i = 0; i < 3; i++) begin(client, &FOREVER, &o[i]);
-    UNTIL(in_line(b) == 1);
+    for (int i = 0; i < 3; i++) begin_acquire(client, &FOREVER, &o[i]);
+    UNTIL(queue_length(b) == 1);
     check_child_closes(b, client);
     bed_close(b, client);
-    for (int i = 0; i < 3; i++) told(&o[i], HF_CLOSED);
+    for (int i = 0; i < 3; i++) await_outcome(&o[i], HF_CLOSED);
 }
 
-/* Also what has come to something, and waits for the loop to tell of it. */
+/* This includes a call that has completed, whose callback waits for the loop. */
 static void F42_a_child_closes_a_loop_with_async_calls(void **state) {
     bed *b = *state;
-    static outcome wait, acquire, release;
+    static async_outcome wait, acquire, release;
     hf_client *client = open_loop(b, t_redis_url(b->redis), (hf_client_options){0});
     hold_by_hand(b, LOCK, t_patience(60000));
-    stand_in_loop(b, client, &FOREVER, &wait);
-    begin_release(take(client, "first", NULL, __FILE__, __LINE__), &release);
-    acquire = (outcome){.hold = NULL};
-    T_HF(HF_OK, hf_acquire_async(client, "second", NULL, acquired, &acquire));
+    enqueue_in_loop(b, client, &FOREVER, &wait);
+    begin_release(acquire_or_fail(client, "first", NULL, __FILE__, __LINE__), &release);
+    acquire = (async_outcome){.hold = NULL};
+    T_HF(HF_OK, hf_acquire_async(client, "second", NULL, on_acquired, &acquire));
     uint64_t had = stats_of(client).acquired;
-    FREE(take(client, "third", NULL, __FILE__, __LINE__)); /* answered after the others */
+    FREE(
+        acquire_or_fail(client, "third", NULL, __FILE__, __LINE__)); /* answered after the others */
     assert_true(stats_of(client).acquired == had + 2);
     check_child_closes(b, client);
-    T_HF(HF_OK, hf_release(turn_and_told(client, &acquire, HF_OK)));
-    told(&release, HF_OK);
+    T_HF(HF_OK, hf_release(run_loop_until_outcome(client, &acquire, HF_OK)));
+    await_outcome(&release, HF_OK);
     bed_close(b, client);
-    told(&wait, HF_CLOSED);
+    await_outcome(&wait, HF_CLOSED);
 }
 
 static int live_on(void *arg) {
@@ -136,69 +138,71 @@ static int live_on(void *arg) {
     return 1; /* it should have been killed by now */
 }
 
-/* Nothing is due at once, after what was due has been done. */
-static bool quiet(hf_client *client) {
-    if (readable(hf_fd(client))) T_HF(HF_OK, hf_dispatch(client));
-    return !readable(hf_fd(client));
+/* Does everything that is due. Returns true if nothing else is due immediately. */
+static bool is_idle(hf_client *client) {
+    if (is_readable(hf_fd(client))) T_HF(HF_OK, hf_dispatch(client));
+    return !is_readable(hf_fd(client));
 }
 
-/* The child's duplicates of what its parent has closed are nothing to wake up for. */
+/* The child still has duplicates of descriptors that its parent closed. They must not wake up the
+   parent's loop. */
 static void F42_a_loop_that_reconnects_beside_a_child_comes_to_rest(void **state) {
     bed *b = *state;
-    static outcome o;
+    static async_outcome o;
     hf_client *client = open_loop(b, t_redis_url(b->redis), (hf_client_options){0});
     hf_client *other = bed_direct(b);
     hf_hold *hold = TAKE(other);
-    stand_in_loop(b, client, &FOREVER, &o);
+    enqueue_in_loop(b, client, &FOREVER, &o);
     t_proc *child = t_proc_start(live_on, NULL);
     uint64_t before = stats_of(client).reconnects;
-    run(b, "CLIENT KILL TYPE normal SKIPME yes");
-    run(b, "CLIENT KILL TYPE pubsub");
-    TURN_UNTIL(client, stats_of(client).reconnects > before && listening(b) == 1);
-    UNTIL(quiet(client));
+    run_command(b, "CLIENT KILL TYPE normal SKIPME yes");
+    run_command(b, "CLIENT KILL TYPE pubsub");
+    RUN_LOOP_UNTIL(client, stats_of(client).reconnects > before && subscriber_count(b) == 1);
+    UNTIL(is_idle(client));
     UNTIL(stats_of(other).reconnects > 0);
     FREE(hold);
-    FREE(turn_and_told(client, &o, HF_OK)); /* and it does wake up for what it must */
-    UNTIL(quiet(client));
+    FREE(run_loop_until_outcome(client, &o, HF_OK)); /* it still wakes up for real events */
+    UNTIL(is_idle(client));
     t_proc_kill(child, SIGKILL);
     assert_int_equal(t_proc_wait(child, SOON_MS), 128 + SIGKILL);
 }
 
-/* ---- Callbacks that take their time ---------------------------------------------------------- */
+/* ---- Slow callbacks -------------------------------------------------------------------------- */
 
-/* A hold that is released in the callback that brings it, which then waits for the next to get it. */
+/* The callback releases the hold it is given, then waits until the next waiter gets the lock. */
 typedef struct passing {
-    outcome release, next;
+    async_outcome release, next;
     atomic_int over;
 } passing;
 
 static void release_and_see_it_passed(hf_result result, hf_hold *hold, void *arg) {
     passing *p = arg;
     T_CHECK(result == HF_OK);
-    T_HF(HF_OK, hf_release_async(hold, released, &p->release));
+    T_HF(HF_OK, hf_release_async(hold, on_released, &p->release));
     UNTIL(atomic_load(&p->next.calls));
     atomic_store(&p->over, 1);
 }
 
-/* The client stands in line for LOCK, to pass it on to another behind it. */
-static void stand_to_pass_on(bed *b, hf_client *client, passing *p) {
+/* Queues the client for LOCK with a callback that passes the lock on, and another waiter behind
+   it. */
+static void enqueue_to_pass_on(bed *b, hf_client *client, passing *p) {
     *p = (passing){.over = 0};
     T_HF(HF_OK,
          hf_acquire_async(client, LOCK,
                           &(hf_options){.wait_ms = HF_FOREVER, .lease_ms = t_patience(120000)},
                           release_and_see_it_passed, p));
-    UNTIL(in_line(b) == 1);
-    begin(bed_listener(b), &FOREVER, &p->next);
-    UNTIL(in_line(b) == 2);
+    UNTIL(queue_length(b) == 1);
+    begin_acquire(bed_subscriber(b), &FOREVER, &p->next);
+    UNTIL(queue_length(b) == 2);
 }
 
 static void check_passed_on(passing *p) {
     UNTIL(atomic_load(&p->over));
-    told(&p->release, HF_OK);
-    FREE(told(&p->next, HF_OK));
+    await_outcome(&p->release, HF_OK);
+    FREE(await_outcome(&p->next, HF_OK));
 }
 
-/* A call of the client's, in a thread of its own. */
+/* A call of the same client, in a thread of its own. */
 static void lock_another(int index, void *arg) {
     hf_hold *hold = NULL;
     (void)index;
@@ -206,8 +210,8 @@ static void lock_another(int index, void *arg) {
     T_HF(HF_OK, hf_release(hold));
 }
 
-/* Long enough that no deadline is a reason to look before the test gives up. */
-static hf_client_options patient(void) {
+/* Timeouts so long that no deadline fires before the test gives up. */
+static hf_client_options long_timeouts(void) {
     return (hf_client_options){.command_timeout_ms = t_patience(INT64_C(4) * SOON_MS)};
 }
 
@@ -215,48 +219,49 @@ static void B05_what_a_callback_begins_is_sent_while_it_runs(void **state) {
     bed *b = *state;
     static passing p;
     hf_hold *hold = TAKE(bed_direct(b));
-    stand_to_pass_on(b, bed_listener(b), &p);
+    enqueue_to_pass_on(b, bed_subscriber(b), &p);
     FREE(hold);
     check_passed_on(&p);
 }
 
-static void check_beside_a_thread_in_line(bed *b, bool loop) {
+static void check_with_a_waiting_thread(bed *b, bool loop) {
     static passing p;
-    hf_client *client = open_one(b, loop, patient());
+    hf_client *client = open_one(b, loop, long_timeouts());
     hf_client *other = bed_direct(b);
-    hf_hold *hold = TAKE(other), *another = take(other, "another", NULL, __FILE__, __LINE__);
+    hf_hold *hold = TAKE(other),
+            *another = acquire_or_fail(other, "another", NULL, __FILE__, __LINE__);
     t_threads *thread = t_threads_start(1, lock_another, client);
-    UNTIL(t_redis_int(b->redis, "LLEN hf:{another}:q") == 1 && listening(b) == 1);
-    stand_to_pass_on(b, client, &p);
+    UNTIL(t_redis_int(b->redis, "LLEN hf:{another}:q") == 1 && subscriber_count(b) == 1);
+    enqueue_to_pass_on(b, client, &p);
     FREE(hold);
-    if (loop) turn_and_told(client, &p.release, HF_OK);
+    if (loop) run_loop_until_outcome(client, &p.release, HF_OK);
     check_passed_on(&p);
     FREE(another);
     t_threads_join(thread, SOON_MS);
 }
 
 static void B05_what_a_callback_begins_is_sent_beside_a_thread_in_line(void **state) {
-    check_beside_a_thread_in_line(*state, false);
+    check_with_a_waiting_thread(*state, false);
 }
 
 static void B05_what_a_callback_of_a_loop_begins_is_sent_beside_a_thread_in_line(void **state) {
-    check_beside_a_thread_in_line(*state, true);
+    check_with_a_waiting_thread(*state, true);
 }
 
-/* The thread waits for an answer, and sees to nothing else meanwhile. */
+/* The thread waits for an answer and does nothing else meanwhile. */
 static void B05_what_a_callback_begins_is_sent_beside_a_thread_that_reads(void **state) {
     bed *b = *state;
     static passing p;
-    hf_client_options options = patient();
-    hf_client *client = bed_listener_through(b, &options);
+    hf_client_options options = long_timeouts();
+    hf_client *client = bed_subscriber_through(b, &options);
     hf_hold *hold = TAKE(bed_direct(b));
-    stand_to_pass_on(b, client, &p);
-    withhold(b, ASKS, T_TO_CLIENT);
+    enqueue_to_pass_on(b, client, &p);
+    withhold_bytes(b, COMMAND_CONNECTION, T_TO_CLIENT);
     t_threads *thread = t_threads_start(1, lock_another, client);
     UNTIL(t_redis_int(b->redis, "EXISTS hf:{another}") == 1);
     FREE(hold);
     UNTIL(atomic_load(&p.over));
-    withhold_no_more(b, ASKS, T_TO_CLIENT);
+    stop_withholding(b, COMMAND_CONNECTION, T_TO_CLIENT);
     check_passed_on(&p);
     t_threads_join(thread, SOON_MS);
 }

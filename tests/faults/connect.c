@@ -1,6 +1,7 @@
 /*
- * Ways to a server: addresses, sockets, databases, passwords, and what is at the other end instead
- * (F21, F27). getaddrinfo is led here by the linker, so that names mean what a test says.
+ * Ways to reach a server: addresses, sockets, databases, passwords; and other programs at the
+ * address (F21, F27). The linker redirects getaddrinfo to this file, so a test decides what a name
+ * resolves to.
  */
 #include "fault.h"
 
@@ -12,7 +13,7 @@
 
 #define NAME "locks.test"
 
-/* What NAME means now: up to two addresses, in this order; none: it is not known. */
+/* The addresses NAME resolves to now: up to two, in this order. With none, the lookup fails. */
 static const char *_Atomic meaning[2];
 
 static void let_name_mean(const char *first, const char *second) {
@@ -25,7 +26,7 @@ int __real_getaddrinfo(const char *host, const char *port, const struct addrinfo
 int __wrap_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
                        struct addrinfo **list);
 
-/* The lists of both addresses, joined. */
+/* Joins the lists of both addresses. */
 int __wrap_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
                        struct addrinfo **list) {
     if (strcmp(host, NAME) != 0 || hints->ai_flags & AI_NUMERICHOST)
@@ -48,7 +49,7 @@ static const char *url_by_name(bed *b) {
     return url;
 }
 
-/* Skipped where the machine has no IPv6, which in CI counts as a failure. */
+/* Skips the test if the machine has no IPv6. In CI a skip counts as a failure. */
 static void need_ipv6(void) {
     struct addrinfo hints = {.ai_flags = AI_NUMERICHOST, .ai_socktype = SOCK_STREAM}, *list = NULL;
     if (__real_getaddrinfo("::1", "1", &hints, &list)) skip();
@@ -96,14 +97,14 @@ static void F21_a_name_that_is_not_known_is_said(void **state) {
     check_detail(NAME);
 }
 
-/* The name is looked up at every attempt. */
+/* Every connection attempt looks the name up again. */
 static void F21_a_name_that_changes_leads_to_the_new_address(void **state) {
     bed *b = start_on_ipv6(state);
     uint16_t port = t_redis_port(b->redis);
     let_name_mean("::1", NULL);
     hf_client *client = bed_open(b, url_by_name(b), NULL);
     FREE(TAKE(client));
-    let_name_mean(NULL, NULL); /* for a while it is not known at all */
+    let_name_mean(NULL, NULL); /* for a while the name does not resolve at all */
     t_redis_free(b->redis);
     b->redis = t_redis_start(&(t_redis_options){.port = port});
     let_name_mean(T_HOST, NULL);
@@ -149,7 +150,7 @@ static void connect_to_a_database(void **state) {
     freeReplyObject(reply);
     freeReplyObject(t_redis_cmd(b->redis, "CLIENT KILL TYPE normal"));
     UNTIL(stats_of(here).reconnects == 1 && stats_of(there).reconnects == 1);
-    FREE(hold); /* each is found where it was, after a reconnect too */
+    FREE(hold); /* each is found in its own database, also after a reconnect */
     FREE(other);
 }
 
@@ -227,8 +228,8 @@ static void password_file_is_read_again_at_every_connect(void **state) {
     FREE(hold);
 }
 
-/* Until the file follows, the reason is the password, and then all is well by itself. */
-static void password_file_that_lags_behind_is_a_refusal_for_a_while(void **state) {
+/* The old password is refused until the file is updated. Then the client recovers by itself. */
+static void password_is_refused_until_its_file_is_updated(void **state) {
     bed *b = *state;
     hf_client *client = open_by_password_file(b);
     FREE(TAKE(client));
@@ -242,7 +243,7 @@ static void password_file_that_lags_behind_is_a_refusal_for_a_while(void **state
     FREE(TAKE(client, .wait_ms = t_patience(SOON_MS)));
 }
 
-static void password_file_that_cannot_be_used_is_said(void **state) {
+static void password_file_that_cannot_be_used_is_reported(void **state) {
     bed *b = *state;
     hf_client *client = NULL;
     T_HF(HF_INVALID,
@@ -256,7 +257,7 @@ static void password_file_that_cannot_be_used_is_said(void **state) {
     check_detail("password_file");
 }
 
-/* ---- Something else at the other end --------------------------------------------------------- */
+/* ---- Something other than a server at the address -------------------------------------------- */
 
 static void check_at_fake(void **state, const char *script, hf_result expected,
                           const char *detail) {
@@ -299,8 +300,8 @@ static const struct CMUnitTest tests[] = {
     FAULT_TEST_ON(F27_a_user_logs_in_with_a_password_of_its_own, &WITH_USERS),
     FAULT_TEST(F27_a_password_that_nobody_asked_for_is_refused),
     FAULT_TEST_ON(password_file_is_read_again_at_every_connect, &LOCKED),
-    FAULT_TEST_ON(password_file_that_lags_behind_is_a_refusal_for_a_while, &LOCKED),
-    FAULT_TEST_ON(password_file_that_cannot_be_used_is_said, &LOCKED),
+    FAULT_TEST_ON(password_is_refused_until_its_file_is_updated, &LOCKED),
+    FAULT_TEST_ON(password_file_that_cannot_be_used_is_reported, &LOCKED),
     FAULT_TEST_ON(connect_to_what_is_no_redis, &BED_BARE),
     FAULT_TEST_ON(connect_to_what_answers_nothing, &BED_BARE),
     FAULT_TEST_ON(connect_to_what_hangs_up, &BED_BARE),

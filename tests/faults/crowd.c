@@ -1,6 +1,6 @@
 /*
- * A thousand clients that wait for one lock (F20): each costs a few commands to stand in line, and
- * a release concerns one of them. None has a thread: one loop turns them all.
+ * A thousand clients wait for one lock (F20). Each needs a few commands to enqueue, and a release
+ * concerns only one of them. No client has a thread: one loop runs them all.
  */
 #include "waiters.h"
 
@@ -11,52 +11,54 @@
 enum {
     CROWD = 1000,
     SMALL_CROWD = 200,
-    DESCRIPTORS = 8 /* of one client, and to spare */,
+    DESCRIPTORS = 8 /* per client, with some to spare */,
     EVENTS = 256
 };
 
-typedef struct member {
+typedef struct crowd_member {
     hf_client *client;
-    struct crowd *crowd;
-    int entered; /* the how manyth, from 1 */
+    struct loop_crowd *crowd;
+    int entered; /* order of entry, from 1 */
     hf_hold *hold;
-} member;
+} crowd_member;
 
-typedef struct crowd {
+typedef struct loop_crowd {
     int size, loop;
-    member *members;
-    bool stay; /* who enters does not leave by himself */
+    crowd_member *members;
+    bool stay; /* clients that enter do not leave by themselves */
     int entered, left, inside, most_inside;
-} crowd;
+} loop_crowd;
 
 /* ---- One loop -------------------------------------------------------------------------------- */
 
-static void turn(crowd *c, int ms) {
+static void run_crowd_once(loop_crowd *c, int ms) {
     struct epoll_event events[EVENTS];
     int n = epoll_wait(c->loop, events, EVENTS, ms);
-    for (int i = 0; i < n; i++) T_HF(HF_OK, hf_dispatch(((member *)events[i].data.ptr)->client));
+    for (int i = 0; i < n; i++)
+        T_HF(HF_OK, hf_dispatch(((crowd_member *)events[i].data.ptr)->client));
 }
 
-/* As T_WAIT_UNTIL, and the loop runs meanwhile. */
-#define TURN_UNTIL(crowd, condition)                                                         \
-    do {                                                                                     \
-        const int64_t until_ = t_now_ms() + t_patience(4 * SOON_MS);                         \
-        while (turn(crowd, 1), !(condition))                                                 \
-            if (t_now_ms() > until_) t_fail("the crowd waited in vain for: %s", #condition); \
+/* Like T_WAIT_UNTIL, and runs the loop meanwhile. */
+#define RUN_LOOP_UNTIL(crowd, condition)                                                          \
+    do {                                                                                          \
+        const int64_t until_ = t_now_ms() + t_patience(4 * SOON_MS);                              \
+        while (run_crowd_once(crowd, 1), !(condition))                                            \
+            if (t_now_ms() > until_) t_fail("the clients did not reach in time: %s", #condition); \
     } while (0)
 
-/* Descriptors for all, if they can be had; else for as many as there are. */
-static int bearable(int wanted) {
+/* Raises the descriptor limit for `wanted` clients. Returns the number of clients that are
+   possible. */
+static int clients_possible(int wanted) {
     struct rlimit limit;
     T_CHECK(getrlimit(RLIMIT_NOFILE, &limit) == 0);
     limit.rlim_cur = limit.rlim_max;
     T_CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
-    int64_t size = wanted * INT64_C(1000) / t_patience(1000); /* fewer where all is slow */
+    int64_t size = wanted * INT64_C(1000) / t_patience(1000); /* fewer on a slow machine */
     int64_t most = limit.rlim_cur == RLIM_INFINITY ? size : (int64_t)limit.rlim_cur / DESCRIPTORS;
     return (int)(size < most ? size : most);
 }
 
-static void open_member(bed *b, crowd *c, member *m) {
+static void open_member(bed *b, loop_crowd *c, crowd_member *m) {
     m->crowd = c;
     T_HF(HF_OK, hf_open(front_url(t_redis_url(b->redis)),
                         &(hf_client_options){.flags = HF_NO_THREAD}, &m->client));
@@ -64,16 +66,16 @@ static void open_member(bed *b, crowd *c, member *m) {
     T_CHECK(epoll_ctl(c->loop, EPOLL_CTL_ADD, hf_fd(m->client), &event) == 0);
 }
 
-static crowd *crowd_open(bed *b, int wanted) {
-    crowd *c = calloc(1, sizeof *c);
-    c->size = bearable(wanted);
+static loop_crowd *crowd_open(bed *b, int wanted) {
+    loop_crowd *c = calloc(1, sizeof *c);
+    c->size = clients_possible(wanted);
     c->loop = epoll_create1(EPOLL_CLOEXEC);
     c->members = calloc((size_t)c->size, sizeof *c->members);
     for (int i = 0; i < c->size; i++) open_member(b, c, &c->members[i]);
     return c;
 }
 
-static void crowd_close(crowd *c) {
+static void crowd_close(loop_crowd *c) {
     for (int i = 0; i < c->size; i++) hf_close(c->members[i].client);
     close(c->loop);
     free(c->members);
@@ -82,141 +84,144 @@ static void crowd_close(crowd *c) {
 
 /* ---- Entering and leaving -------------------------------------------------------------------- */
 
-static void left(hf_result result, void *arg) {
+static void on_left(hf_result result, void *arg) {
     T_CHECK(result == HF_OK);
-    ((crowd *)arg)->left++;
+    ((loop_crowd *)arg)->left++;
 }
 
-static void leave(member *m) {
+static void begin_leave(crowd_member *m) {
     m->crowd->inside--;
-    T_HF(HF_OK, hf_release_async(m->hold, left, m->crowd));
+    T_HF(HF_OK, hf_release_async(m->hold, on_left, m->crowd));
 }
 
-static void entered(hf_result result, hf_hold *hold, void *arg) {
-    member *m = arg;
-    crowd *c = m->crowd;
+static void on_entered(hf_result result, hf_hold *hold, void *arg) {
+    crowd_member *m = arg;
+    loop_crowd *c = m->crowd;
     if (result != HF_OK) t_fail("%s (%s)", hf_result_name(result), hf_error_detail());
     m->hold = hold;
     m->entered = ++c->entered;
     if (++c->inside > c->most_inside) c->most_inside = c->inside;
-    if (!c->stay) leave(m);
+    if (!c->stay) begin_leave(m);
 }
 
-static int64_t commands(bed *b) {
-    return calls(b, "evalsha") + calls(b, "eval");
+static int64_t command_count(bed *b) {
+    return call_count(b, "evalsha") + call_count(b, "eval");
 }
 
-/* Nobody has anything to do for a while. */
-static void settle(bed *b, crowd *c) {
-    for (int64_t before = -1; before != commands(b);) {
-        before = commands(b);
-        for (int i = 0; i < 50; i++) turn(c, 1);
+/* Runs the loop until no client has anything left to do. */
+static void run_until_idle(bed *b, loop_crowd *c) {
+    for (int64_t before = -1; before != command_count(b);) {
+        before = command_count(b);
+        for (int i = 0; i < 50; i++) run_crowd_once(c, 1);
     }
 }
 
-/* All stand in line, the first first; and listen, which makes them ask once more. */
-static void crowd_stand(bed *b, crowd *c) {
+/* Queues all clients, in index order. They also subscribe, which makes each acquire once more. */
+static void enqueue_crowd(bed *b, loop_crowd *c) {
     calls_reset(b);
     for (int i = 0; i < c->size; i++) {
-        member *m = &c->members[i];
-        T_HF(HF_OK, hf_acquire_async(m->client, LOCK, &FOREVER, entered, m));
-        TURN_UNTIL(c, in_line(b) == i + 1);
+        crowd_member *m = &c->members[i];
+        T_HF(HF_OK, hf_acquire_async(m->client, LOCK, &FOREVER, on_entered, m));
+        RUN_LOOP_UNTIL(c, queue_length(b) == i + 1);
     }
-    TURN_UNTIL(c, listening(b) == c->size);
-    settle(b, c);
+    RUN_LOOP_UNTIL(c, subscriber_count(b) == c->size);
+    run_until_idle(b, c);
 }
 
 static void F20_a_thousand_waiters_are_served_in_order_with_few_commands(void **state) {
     bed *b = *state;
     hf_hold *hold = TAKE(bed_direct(b));
-    crowd *c = crowd_open(b, CROWD);
-    crowd_stand(b, c);
-    assert_true(commands(b) <= 3 * c->size);
+    loop_crowd *c = crowd_open(b, CROWD);
+    enqueue_crowd(b, c);
+    assert_true(command_count(b) <= 3 * c->size);
 
-    /* One is told, and nobody else stirs but to see whether the holder still lives. */
+    /* One waiter is notified. The others only check whether the holder is alive. */
     c->stay = true;
     calls_reset(b);
     FREE(hold);
-    TURN_UNTIL(c, c->entered == 1);
-    assert_int_equal(calls(b, "publish"), 1);
-    assert_in_range(commands(b), 1, 2 + c->size / 20);
+    RUN_LOOP_UNTIL(c, c->entered == 1);
+    assert_int_equal(call_count(b, "publish"), 1);
+    assert_in_range(command_count(b), 1, 2 + c->size / 20);
 
-    /* Each tells the next. */
+    /* Each notifies the next. */
     c->stay = false;
     calls_reset(b);
-    leave(&c->members[0]);
-    TURN_UNTIL(c, c->left == c->size);
+    begin_leave(&c->members[0]);
+    RUN_LOOP_UNTIL(c, c->left == c->size);
     assert_int_equal(c->most_inside, 1);
     for (int i = 0; i < c->size; i++) assert_int_equal(c->members[i].entered, i + 1);
-    assert_in_range(commands(b), c->size, 2 * c->size);
-    assert_int_equal(calls(b, "publish"), c->size - 1);
-    assert_int_equal(t_redis_int(b->redis, "EXISTS " KEY " " LINE), 0);
+    assert_in_range(command_count(b), c->size, 2 * c->size);
+    assert_int_equal(call_count(b, "publish"), c->size - 1);
+    assert_int_equal(t_redis_int(b->redis, "EXISTS " KEY " " QUEUE), 0);
     crowd_close(c);
 }
 
-/* The holder dies: they find that out for themselves, one by one and not at once. */
+/* The holder dies. The waiters find out by themselves, one by one and not all at once. */
 static void F20_waiters_of_a_dead_holder_are_no_herd(void **state) {
     bed *b = *state;
-    crowd *c = crowd_open(b, SMALL_CROWD);
+    loop_crowd *c = crowd_open(b, SMALL_CROWD);
     hold_by_hand(b, LOCK, t_patience(2000));
-    crowd_stand(b, c);
-    TURN_UNTIL(c, !on_server(b) || c->entered > 0);
+    enqueue_crowd(b, c);
+    RUN_LOOP_UNTIL(c, !on_server(b) || c->entered > 0);
     calls_reset(b);
-    TURN_UNTIL(c, c->left == c->size);
+    RUN_LOOP_UNTIL(c, c->left == c->size);
     assert_int_equal(c->most_inside, 1);
-    assert_in_range(commands(b), c->size - 1, 3 * c->size);
+    assert_in_range(command_count(b), c->size - 1, 3 * c->size);
     crowd_close(c);
 }
 
-/* ---- A crowd of one client ------------------------------------------------------------------- */
+/* ---- Many waiters of one client -------------------------------------------------------------- */
 
-typedef struct guest {
-    struct party *party;
+typedef struct party_guest {
+    struct thread_party *party;
     int came;
-} guest;
+} party_guest;
 
-typedef struct party {
+typedef struct thread_party {
     atomic_int entered, left, out_of_turn;
-    guest guests[SMALL_CROWD];
-} party;
+    party_guest guests[SMALL_CROWD];
+} thread_party;
 
 static void guest_left(hf_result result, void *arg) {
     T_CHECK(result == HF_OK);
-    atomic_fetch_add(&((party *)arg)->left, 1);
+    atomic_fetch_add(&((thread_party *)arg)->left, 1);
 }
 
 static void guest_entered(hf_result result, hf_hold *hold, void *arg) {
-    const guest *g = arg;
+    const party_guest *g = arg;
     T_CHECK(result == HF_OK);
     if (atomic_fetch_add(&g->party->entered, 1) != g->came) atomic_store(&g->party->out_of_turn, 1);
     T_HF(HF_OK, hf_release_async(hold, guest_left, g->party));
 }
 
-/* Who leaves takes along the ask of the next: all that it costs to serve one is a command. */
-static void check_party(bed *b, hf_client *client, const hf_options *options) {
-    static party p;
+/* A release carries the acquire of the client's next thread, so serving one thread costs one
+   command. */
+static void check_threads(bed *b, hf_client *client, const hf_options *options) {
+    static thread_party p;
     hf_client *other = bed_direct(b);
     hf_hold *hold = TAKE(other);
     atomic_store(&p.entered, 0);
     atomic_store(&p.left, 0);
     for (int i = 0; i < SMALL_CROWD; i++) {
-        p.guests[i] = (guest){&p, i};
+        p.guests[i] = (party_guest){&p, i};
         T_HF(HF_OK, hf_acquire_async(client, LOCK, options, guest_entered, &p.guests[i]));
     }
-    UNTIL(stats_of(client).waiting == SMALL_CROWD && in_line(b) > 0 && listening(b) > 0);
+    UNTIL(stats_of(client).waiting == SMALL_CROWD && queue_length(b) > 0 &&
+          subscriber_count(b) > 0);
     calls_reset(b);
     FREE(hold);
     UNTIL(atomic_load(&p.left) == SMALL_CROWD);
-    assert_in_range(commands(b), SMALL_CROWD, SMALL_CROWD * 5 / 4);
+    assert_in_range(command_count(b), SMALL_CROWD, SMALL_CROWD * 5 / 4);
     assert_false(atomic_load(&p.out_of_turn));
 }
 
 static void F20_a_crowd_of_a_client_costs_a_command_each(void **state) {
     bed *b = *state;
     hf_client *client = bed_direct(b);
-    check_party(b, client, &FOREVER);
-    check_party(b, client, &(hf_options){.wait_ms = HF_FOREVER, .kind = HF_WRITE});
-    check_party(b, client, &(hf_options){.wait_ms = HF_FOREVER, .kind = HF_PERMITS, .capacity = 1});
+    check_threads(b, client, &FOREVER);
+    check_threads(b, client, &(hf_options){.wait_ms = HF_FOREVER, .kind = HF_WRITE});
+    check_threads(b, client,
+                  &(hf_options){.wait_ms = HF_FOREVER, .kind = HF_PERMITS, .capacity = 1});
 }
 
 static const struct CMUnitTest tests[] = {

@@ -1,9 +1,9 @@
-/* Errors of a server, told apart (F27), and keys that hold something else (F28). */
+/* Different errors of a server (F27), and keys that hold something else (F28). */
 #include "fault.h"
 
 #include <sys/stat.h>
 
-static void run(bed *b, const char *command) {
+static void run_command(bed *b, const char *command) {
     redisReply *reply = t_redis_cmd(b->redis, command);
     if (reply->type == REDIS_REPLY_ERROR) t_fail("`%s`: %s", command, reply->str);
     freeReplyObject(reply);
@@ -23,14 +23,14 @@ static void leave_oom(bed *b) {
     set_config(b, "maxmemory", "0");
 }
 
-/* A directory in the place of its dump keeps it from saving. */
+/* A directory at the path of its dump file prevents it from saving. */
 static void enter_misconf(bed *b) {
     char path[512];
     snprintf(path, sizeof path, "%s/dump.rdb", t_redis_dir(b->redis));
     assert_int_equal(mkdir(path, 0700), 0);
     set_config(b, "save", "3600 1");
     set_config(b, "stop-writes-on-bgsave-error", "yes");
-    run(b, "BGSAVE");
+    run_command(b, "BGSAVE");
     UNTIL(info_has(b, "rdb_last_bgsave_status:err"));
 }
 
@@ -47,11 +47,11 @@ static void leave_noreplicas(bed *b) {
 }
 
 static void enter_readonly(bed *b) {
-    run(b, "REPLICAOF " T_HOST " 1");
+    run_command(b, "REPLICAOF " T_HOST " 1");
 }
 
 static void leave_replica(bed *b) {
-    run(b, "REPLICAOF NO ONE");
+    run_command(b, "REPLICAOF NO ONE");
 }
 
 static void enter_masterdown(bed *b) {
@@ -60,7 +60,7 @@ static void enter_masterdown(bed *b) {
 }
 
 typedef struct trouble {
-    const char *word; /* of the server, and in the detail */
+    const char *word; /* in the server's error and in our detail */
     const char *advice;
     hf_result result;
     void (*enter)(bed *b), (*leave)(bed *b);
@@ -89,13 +89,13 @@ static void F27_the_errors_of_a_server_are_told_apart(void **state) {
     }
 }
 
-/* What is worth trying again is tried again; what is final ends the wait. */
+/* The wait retries temporary errors. A permanent error ends it. */
 static void F27_a_wait_rides_out_what_passes_and_ends_with_what_does_not(void **state) {
     bed *b = *state;
     hf_client *client = bed_direct(b);
     for (int i = 0; i < TROUBLES; i++) {
         const trouble *t = &troubles[i];
-        if (t->enter == enter_misconf) continue; /* the same as OOM, and slow to bring about */
+        if (t->enter == enter_misconf) continue; /* the same as OOM, and slow to produce */
         t->enter(b);
         attempt *a = attempt_start(b, client, &(hf_options){.wait_ms = t_patience(20000)});
         if (t->result == HF_REFUSED) {
@@ -130,7 +130,7 @@ static void F27_a_busy_server_is_unreachable_until_its_script_ends(void **state)
     FREE(attempt_end(a, HF_OK));
 }
 
-/* It knows the time while it loads, and so lets a client in. */
+/* A loading server answers TIME, so the client can connect. */
 static void F27_a_loading_server_is_unreachable(void **state) {
     bed *b = *state;
     b->fake = t_fake_start("HANDSHAKE\n"
@@ -146,7 +146,7 @@ static void F27_a_loading_server_is_unreachable(void **state) {
     t_fake_join(b->fake, SOON_MS);
 }
 
-/* ---- F27: what is held meanwhile ------------------------------------------------------------- */
+/* ---- F27: existing holds meanwhile ----------------------------------------------------------- */
 
 static void F27_a_hold_is_renewed_and_released_when_memory_is_out(void **state) {
     bed *b = *state;
@@ -161,7 +161,7 @@ static void F27_a_hold_is_renewed_and_released_when_memory_is_out(void **state) 
     assert_false(on_server(b));
 }
 
-/* Also the mark that it leaves for an acquire that may come late. */
+/* The release also writes a tombstone, for an acquire that may arrive late. */
 static void F27_a_release_with_a_mark_works_when_memory_is_out(void **state) {
     bed *b = *state;
     hf_client *client = bed_through(b, NULL);
@@ -193,7 +193,7 @@ static void F27_renewals_that_are_refused_go_on_until_the_trouble_is_over(void *
         TAKE(client, .lease_ms = t_patience(1500), .on_lost = count_loss, .arg = &b->loss);
     enter_readonly(b);
     calls_reset(b);
-    UNTIL(calls(b, "evalsha") >= 2); /* refused, and tried again */
+    UNTIL(call_count(b, "evalsha") >= 2); /* refused, and retried */
     leave_replica(b);
     uint64_t renewed = stats_of(client).renewed;
     UNTIL(stats_of(client).renewed > renewed);
@@ -212,7 +212,7 @@ static void F27_renewals_that_are_refused_for_a_lease_are_a_loss(void **state) {
     check_lost(b, hold, "did not confirm a renewal");
 }
 
-/* ---- F27: who may ---------------------------------------------------------------------------- */
+/* ---- F27: missing rights --------------------------------------------------------------------- */
 
 static const char *const USERS[] = {
     "alice on >secret ~* +@all -evalsha -eval",
@@ -240,11 +240,11 @@ static void F27_rights_that_are_lacking_are_said(void **state) {
 /* ---- F28: keys that hold something else ------------------------------------------------------ */
 
 static void check_wrong_key(bed *b, hf_client *client, const char *make, const char *word) {
-    run(b, make);
+    run_command(b, make);
     REFUSED(HF_PROTOCOL, client, .wait_ms = SOON_MS);
     check_detail(word);
-    assert_true(t_redis_int(b->redis, "PTTL " FENCE) < 0); /* not there, or for good as before */
-    run(b, "DEL " FENCE);
+    assert_true(t_redis_int(b->redis, "PTTL " FENCE) < 0); /* missing, or still without an expiry */
+    run_command(b, "DEL " FENCE);
 }
 
 static void F28_a_key_of_a_wrong_type_is_said_and_left_alone(void **state) {
@@ -258,7 +258,7 @@ static void F28_a_key_of_a_wrong_type_is_said_and_left_alone(void **state) {
     check_detail("WRONGTYPE");
     assert_string_equal(t_redis_str(b->redis, "GET " KEY), "precious");
     assert_int_equal(server_ttl_ms(b), -1);
-    run(b, "DEL " KEY);
+    run_command(b, "DEL " KEY);
     FREE(TAKE(client));
 }
 
@@ -278,7 +278,7 @@ static void F28_a_held_key_overwritten_by_hand_is_a_loss(void **state) {
                                  &(hf_client_options){.command_timeout_ms = t_patience(300)});
     hf_hold *hold =
         TAKE(client, .lease_ms = t_patience(600), .on_lost = count_loss, .arg = &b->loss);
-    run(b, "SET " KEY " precious");
+    run_command(b, "SET " KEY " precious");
     check_lost(b, hold, "");
     assert_string_equal(t_redis_str(b->redis, "GET " KEY), "precious");
 }

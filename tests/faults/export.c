@@ -1,8 +1,9 @@
-/* Holds that leave their process, where the store does not answer. */
+/* Exports of holds while the store does not answer. */
 #include "fault.h"
 
-/* A client through the proxy; the server knows the script, so that the next answer is that of the test. */
-static hf_client *through(bed *b, int64_t command_timeout_ms) {
+/* A client through the proxy. The server already knows the script, so the next answer belongs to
+   the test's request. */
+static hf_client *open_through_proxy(bed *b, int64_t command_timeout_ms) {
     const char *none = "hf1:3f1c2d4e-0000-4000-8000-000000000000:1:30000:none";
     hf_client *client =
         bed_through(b, &(hf_client_options){.command_timeout_ms = command_timeout_ms});
@@ -18,11 +19,11 @@ static void adopt_and_free(bed *b, const char *text) {
     assert_false(on_server(b));
 }
 
-/* Done, and not heard of: it is asked for again, and acts once. */
+/* The export was done, but the answer is lost. It is sent again and acts once. */
 static void F12_the_answer_to_an_export_is_lost(void **state) {
     bed *b = *state;
     char text[HF_EXPORT_MAX];
-    hf_client *client = through(b, 0);
+    hf_client *client = open_through_proxy(b, 0);
     hf_hold *hold = TAKE(client, .on_lost = count_loss, .arg = &b->loss);
     t_proxy_drop_answers(b->proxy, 1);
     T_HF(HF_OK, hf_export(hold, text, sizeof text));
@@ -31,12 +32,12 @@ static void F12_the_answer_to_an_export_is_lost(void **state) {
     adopt_and_free(b, text);
 }
 
-/* Nor does the store come back in time: the hold has left, and nobody has its text. It is lost here, and
-   ends with its lease. */
+/* The store does not come back in time either. The hold was exported, but its text never arrived.
+   It is lost here and ends with its lease. */
 static void F12_an_export_is_never_answered(void **state) {
     bed *b = *state;
     char text[HF_EXPORT_MAX];
-    hf_client *client = through(b, 300);
+    hf_client *client = open_through_proxy(b, 300);
     hf_hold *hold =
         TAKE(client, .lease_ms = t_patience(3000), .on_lost = count_loss, .arg = &b->loss);
     t_proxy_drop_answers(b->proxy, 1);
@@ -47,15 +48,15 @@ static void F12_an_export_is_never_answered(void **state) {
     UNTIL(b->loss.calls == 1);
     assert_int_equal(hf_held(hold), 0);
     T_HF(HF_LOST, hf_release(hold));
-    assert_true(on_server(b)); /* our release does not touch what left */
+    assert_true(on_server(b)); /* our release does not touch the exported hold */
     UNTIL(!on_server(b));
 }
 
-/* It never got there: the hold is as it was. */
+/* The request never reached the store, so the hold is unchanged. */
 static void F13_an_export_that_is_not_sent_changes_nothing(void **state) {
     bed *b = *state;
     char text[HF_EXPORT_MAX];
-    hf_client *client = through(b, 300);
+    hf_client *client = open_through_proxy(b, 300);
     hf_hold *hold = TAKE(client, .on_lost = count_loss, .arg = &b->loss);
     t_proxy_blackhole(b->proxy, true);
     T_HF(HF_UNKNOWN_OUTCOME, hf_export(hold, text, sizeof text));
@@ -72,7 +73,7 @@ static void F13_an_export_that_is_not_sent_changes_nothing(void **state) {
 static void F12_the_answer_to_an_adoption_is_lost(void **state) {
     bed *b = *state;
     char text[HF_EXPORT_MAX];
-    hf_client *other = bed_direct(b), *client = through(b, 0);
+    hf_client *other = bed_direct(b), *client = open_through_proxy(b, 0);
     T_HF(HF_OK, hf_export(TAKE(other), text, sizeof text));
     hf_hold *hold = NULL;
     t_proxy_drop_answers(b->proxy, 1);
@@ -84,13 +85,13 @@ static void F12_the_answer_to_an_adoption_is_lost(void **state) {
         T_HF(HF_UNKNOWN_OUTCOME, r);
         assert_null(hold);
     }
-    UNTIL(!on_server(b)); /* it is released behind */
+    UNTIL(!on_server(b)); /* it is released later */
 }
 
 static void F12_the_answer_to_an_extension_is_lost(void **state) {
     bed *b = *state;
     char text[HF_EXPORT_MAX];
-    hf_client *client = through(b, 0);
+    hf_client *client = open_through_proxy(b, 0);
     T_HF(HF_OK, hf_export(TAKE(client), text, sizeof text));
     t_proxy_drop_answers(b->proxy, 1);
     T_HF(HF_OK, hf_extend_exported(client, text, 3600000));
@@ -98,7 +99,7 @@ static void F12_the_answer_to_an_extension_is_lost(void **state) {
     adopt_and_free(b, text);
 }
 
-/* The store forgets all while it is being exported, or after. */
+/* The store loses all data during the export, or after it. */
 static void F16_a_flushed_store_has_nothing_to_adopt(void **state) {
     bed *b = *state;
     char text[HF_EXPORT_MAX];

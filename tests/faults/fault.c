@@ -4,7 +4,7 @@
 #include <poll.h>
 #include <unistd.h>
 
-/* A test that hangs is ended by SIGALRM: cmocka has printed its name by then. */
+/* SIGALRM ends a test that hangs. cmocka has printed its name by then. */
 enum { HANG_MS = 40000, URL_MAX = 1024 };
 
 const t_redis_options BED_BARE;
@@ -16,7 +16,7 @@ void fault_begin(int argc, char **argv) {
     if (argc > 1) cmocka_set_test_filter(argv[1]);
 }
 
-/* The pattern has chosen: it must not also choose among the tests that children run as
+/* The pattern has selected the tests. It must not also filter the tests that children run as
    (t_proc.h). */
 int fault_chosen(void **state) {
     (void)state;
@@ -34,7 +34,7 @@ int bed_up(void **state) {
     return 0;
 }
 
-/* A test that failed may have left threads in a call: closing the clients ends their waits. */
+/* A failed test may have left threads inside calls. Closing the clients ends their waits. */
 int bed_down(void **state) {
     bed *b = *state;
     for (int i = 0; i < BED_CLIENTS; i++) hf_close(b->clients[i]);
@@ -71,11 +71,10 @@ void bed_close(bed *b, hf_client *client) {
     hf_close(client);
 }
 
-/* Renewal, extension and release each have a script; an answer to the inspection is the last of
-   all. */
+/* Renewal, extension and release each have a script. The answer to the inspection arrives last. */
 static void warm_up(hf_client *client) {
     hf_info *info = NULL;
-    hf_hold *hold = take(client, "warm", NULL, __FILE__, __LINE__);
+    hf_hold *hold = acquire_or_fail(client, "warm", NULL, __FILE__, __LINE__);
     T_HF(HF_OK, hf_extend(hold, t_patience(60000)));
     FREE(hold);
     T_HF(HF_NOT_HELD, hf_break(client, "warm", 0));
@@ -120,7 +119,7 @@ void set_config(bed *b, const char *name, const char *value) {
     T_CHECK(is_ok(t_redis_cmd(b->redis, "CONFIG SET %s %s", name, value)));
 }
 
-/* On a connection of its own, since the one of t_redis_cmd has to kill it. */
+/* Uses its own connection: t_redis_cmd needs the other one to kill the script. */
 static void run_slow_script(int index, void *arg) {
     bed *b = arg;
     (void)index;
@@ -146,12 +145,12 @@ void slow_script_kill(bed *b, t_threads *script) {
 
 /* ---- Acquiring ------------------------------------------------------------------------------- */
 
-hf_hold *take(hf_client *client, const char *name, const hf_options *options, const char *file,
-              int line) {
+hf_hold *acquire_or_fail(hf_client *client, const char *name, const hf_options *options,
+                         const char *file, int line) {
     hf_hold *hold = NULL;
     hf_result r = hf_acquire(client, name, options, &hold);
     if (r != HF_OK)
-        t_fail_at(file, line, "the acquire is %s (%s)", hf_result_name(r), hf_error_detail());
+        t_fail_at(file, line, "the acquire returned %s (%s)", hf_result_name(r), hf_error_detail());
     return hold;
 }
 
@@ -190,13 +189,13 @@ hf_hold *attempt_end(attempt *a, hf_result expected) {
     t_threads_join(a->thread, 2 * SOON_MS);
     a->thread = NULL;
     if (a->result != expected)
-        t_fail("the attempt ended with %s (%s), not %s", hf_result_name(a->result), a->detail,
+        t_fail("the acquire returned %s (%s), not %s", hf_result_name(a->result), a->detail,
                hf_result_name(expected));
     if (expected != HF_OK) assert_null(a->hold);
     return a->hold;
 }
 
-/* ---- Looking --------------------------------------------------------------------------------- */
+/* ---- Observing ------------------------------------------------------------------------------- */
 
 hf_stats stats_of(hf_client *client) {
     hf_stats stats;
@@ -223,7 +222,7 @@ bool ttl_grew(bed *b, int64_t *last_ms) {
     return *last_ms > before;
 }
 
-int64_t calls(bed *b, const char *command) {
+int64_t call_count(bed *b, const char *command) {
     char line[64];
     redisReply *reply = t_redis_cmd(b->redis, "INFO commandstats");
     snprintf(line, sizeof line, "cmdstat_%s:calls=", command);
@@ -246,7 +245,7 @@ bool becomes_readable(int fd) {
     return polls_readable(fd, t_patience(SOON_MS));
 }
 
-bool readable(int fd) {
+bool is_readable(int fd) {
     return polls_readable(fd, 0);
 }
 
@@ -261,12 +260,13 @@ void check_lost(bed *b, hf_hold *hold, const char *why) {
     UNTIL(atomic_load(&b->loss.calls) > 0);
     assert_int_equal(hf_held(hold), 0);
     assert_int_equal(hf_remaining_ms(hold), 0);
-    if (!strstr(hf_why_lost(hold), why)) t_fail("lost because %s", hf_why_lost(hold));
+    if (!strstr(hf_why_lost(hold), why))
+        t_fail("the hold was lost for another reason: %s", hf_why_lost(hold));
     T_HF(HF_LOST, hf_release(hold));
     assert_int_equal(atomic_load(&b->loss.calls), 1);
 }
 
 void check_detail(const char *part) {
     if (!strstr(hf_error_detail(), part))
-        t_fail("the detail lacks `%s`: %s", part, hf_error_detail());
+        t_fail("the error detail does not contain `%s`: %s", part, hf_error_detail());
 }

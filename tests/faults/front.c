@@ -15,7 +15,7 @@
 enum { FRONTS = 8, URL_ROOM = 2048, LINES = 16, CLUSTER_UP_MS = 10000 };
 
 typedef struct front {
-    int back, port; /* the server's, and its own */
+    int back, port; /* the server's port, and our own */
     int pid;
     FILE *process;
 } front;
@@ -23,15 +23,15 @@ typedef struct front {
 static front fronts[FRONTS];
 static int count;
 
-static const char *mode(void) {
+static const char *front_mode(void) {
     return getenv("HOLDFAST_FAULT_FRONT");
 }
 
 static bool is_mode(const char *name) {
-    return mode() && !strcmp(mode(), name);
+    return front_mode() && !strcmp(front_mode(), name);
 }
 
-/* ---- Servers ----------------------------------------------------------------------------------- */
+/* ---- Servers --------------------------------------------------------------------------------- */
 
 static bool says_ok(t_redis *redis, const char *command, const char *part) {
     redisReply *reply = t_redis_cmd(redis, command);
@@ -41,7 +41,7 @@ static bool says_ok(t_redis *redis, const char *command, const char *part) {
     return ok;
 }
 
-/* It takes two seconds until a node that was started lets anybody in. */
+/* A node accepts clients only about two seconds after its start. */
 t_redis *front_server(const t_redis_options *options) {
     t_redis_options o = options ? *options : (t_redis_options){0};
     char bus[32];
@@ -57,36 +57,36 @@ t_redis *front_server(const t_redis_options *options) {
     return redis;
 }
 
-/* ---- Ways there -------------------------------------------------------------------------------- */
+/* ---- URLs ------------------------------------------------------------------------------------ */
 
-static const char *certificates(void) {
+static const char *certificate_dir(void) {
     const char *directory = getenv("HOLDFAST_FAULT_CERTIFICATES");
     return directory ? directory : "";
 }
 
-static front *start(int back) {
+static front *start_front(int back) {
     char command[1024];
-    if (count == FRONTS) t_fail("more fronts than there is room for");
+    if (count == FRONTS) t_fail("too many fronts: raise FRONTS");
     front *f = &fronts[count++];
-    snprintf(command, sizeof command, "exec python3 -B %s %s %d %s", FRONT_PY, mode(), back,
-             certificates());
+    snprintf(command, sizeof command, "exec python3 -B %s %s %d %s", FRONT_PY, front_mode(), back,
+             certificate_dir());
     f->back = back;
     f->process = popen(command, "r");
     if (!f->process || fscanf(f->process, "%d %d", &f->port, &f->pid) != 2)
-        t_fail("no front: %s", command);
+        t_fail("the front did not start: %s", command);
     return f;
 }
 
 static int front_of(int back) {
     for (int i = 0; i < count; i++)
         if (fronts[i].back == back) return fronts[i].port;
-    return start(back)->port;
+    return start_front(back)->port;
 }
 
 const char *front_url(const char *url) {
     static char text[URL_ROOM];
     static const char scheme[] = "redis://";
-    if (!mode() || strncmp(url, scheme, sizeof scheme - 1) != 0) return url;
+    if (!front_mode() || strncmp(url, scheme, sizeof scheme - 1) != 0) return url;
     const char *user = url + sizeof scheme - 1, *at = strchr(user, '@');
     const char *host = at ? at + 1 : user, *colon = strchr(host, ':');
     char *rest;
@@ -96,11 +96,11 @@ const char *front_url(const char *url) {
         snprintf(text, sizeof text, "redis+cluster://%.*s127.0.0.1:%d%s", users, user, port, rest);
     else if (is_mode("tls"))
         snprintf(text, sizeof text, "rediss://%.*slocalhost:%d%s%stls_ca=%s/ca.crt", users, user,
-                 port, rest, strchr(rest, '?') ? "&" : "?", certificates());
+                 port, rest, strchr(rest, '?') ? "&" : "?", certificate_dir());
     else
         snprintf(text, sizeof text, "redis+sentinel://%.*s127.0.0.1:%d/" T_PRIMARY "%s", users,
                  user, port, rest);
-    printf("through: %s\n", mode());
+    printf("through: %s\n", front_mode());
     return text;
 }
 

@@ -1,12 +1,15 @@
-"""front.py sentinel PORT | cluster PORT | tls PORT CERTIFICATES: what a client is to go through to reach a server at PORT.
+"""A program between clients and the server at PORT of a test.
 
-Prints its own port and process number, and serves until its parent dies.
+    front.py sentinel PORT | cluster PORT | tls PORT CERTIFICATES
 
-sentinel  Answers as a Sentinel that knows PORT as the primary, and nothing else: faults of the server are then
-          faults behind a Sentinel that stays as it is.
-cluster   Goes on to PORT, a node that has all slots; what that says of its own port is changed into this one, so that clients
-          stay here.
-tls       Ends TLS: bytes go on to PORT as they come, so that a bad network there is one under TLS.
+Prints its own port and process id, and serves until its parent dies.
+
+sentinel  Answers as a Sentinel that names PORT as the primary. Faults of the server are then faults
+          behind a Sentinel that does not change.
+cluster   Forwards to PORT, a node with all slots. In its answers the node's port is replaced by
+          this program's port, so that clients stay here.
+tls       Terminates TLS and forwards the bytes to PORT unchanged, so that a bad network there is a
+          bad network under TLS.
 """
 import asyncio
 import contextlib
@@ -48,25 +51,26 @@ async def be_sentinel(reader, writer, port):
         await writer.drain()
 
 
-async def pump(reader, writer, change=lambda data: data):
+async def copy_stream(reader, writer, change=lambda data: data):
     while data := await reader.read(65536):
         writer.write(change(data))
         await writer.drain()
 
 
 def own_port(writer):
-    """In an answer to CLUSTER SLOTS this is where a node is."""
+    """Returns a function that replaces the node's port in an answer to CLUSTER SLOTS."""
     port = b"%d" % writer.get_extra_info("sockname")[1]
-    return lambda data: re.sub(rb"(\$9\r\n127\.0\.0\.1\r\n:)\d+\r\n", rb"\g<1>" + port + b"\r\n", data)
+    address = rb"(\$9\r\n127\.0\.0\.1\r\n:)\d+\r\n"
+    return lambda data: re.sub(address, rb"\g<1>" + port + b"\r\n", data)
 
 
-async def pass_on(reader, writer, port):
-    """What one side ends, it ends on the other too, at once: a reset is one."""
+async def forward(reader, writer, port):
+    """Forwards both ways. When one side closes or resets, the other side is reset immediately."""
     back_reader, back_writer = await asyncio.open_connection("127.0.0.1", port)
     change = own_port(writer) if sys.argv[1] == "cluster" else bytes
     try:
-        ways = [asyncio.ensure_future(pump(reader, back_writer)),
-                asyncio.ensure_future(pump(back_reader, writer, change))]
+        ways = [asyncio.ensure_future(copy_stream(reader, back_writer)),
+                asyncio.ensure_future(copy_stream(back_reader, writer, change))]
         await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
         for way in ways:
             way.cancel()
@@ -80,7 +84,7 @@ async def serve(mode, port, certificates=None):
     if mode == "tls":
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(f"{certificates}/good.crt", f"{certificates}/good.key")
-    handler = be_sentinel if mode == "sentinel" else pass_on
+    handler = be_sentinel if mode == "sentinel" else forward
 
     async def handle(reader, writer):
         with contextlib.suppress(OSError, EOFError, ValueError, IndexError):

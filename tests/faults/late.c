@@ -1,31 +1,31 @@
 /*
- * Bytes that arrive late: those of a connection that was closed, after those of its successor (F15,
- * F51), and answers that are late, cut off or in pieces (F16, F18).
+ * Bytes that arrive late: bytes of a closed connection, after those of its successor (F15, F51);
+ * and answers that are late, cut off or in pieces (F16, F18).
  */
 #include "fault.h"
 
 #include <inttypes.h>
 
-/* What the proxy holds back of the client's connection is detached from it: the client reconnects,
-   and the server gets it when the test says so. */
-static void detach(bed *b) {
+/* Detaches the bytes that the proxy withholds from the client's connection. The client reconnects,
+   and the server gets the bytes when the test delivers them. */
+static void detach_late(bed *b) {
     assert_true(t_proxy_detach(b->proxy) > 0);
 }
 
-/* The server understood the late bytes, and this is what it answered. */
-static void deliver(bed *b, const char *answer) {
+/* Delivers the late bytes. The server understood them and gave this answer. */
+static void deliver_late(bed *b, const char *answer) {
     assert_true(t_proxy_deliver(b->proxy) > 0);
     if (!strstr(t_proxy_late_answers(b->proxy), answer))
-        t_fail("the late bytes were answered: %s", t_proxy_late_answers(b->proxy));
+        t_fail("the server answered the late bytes with: %s", t_proxy_late_answers(b->proxy));
 }
 
 /* ---- Late releases --------------------------------------------------------------------------- */
 
-/* A release whose bytes are still under way when its client has reconnected and released again. */
+/* The bytes of a release are still in flight when its client has reconnected and released again. */
 static void release_late(bed *b, hf_hold *hold) {
     t_proxy_withhold(b->proxy, T_TO_SERVER, true);
     T_HF(HF_UNKNOWN_OUTCOME, hf_release(hold));
-    detach(b);
+    detach_late(b);
     UNTIL(!on_server(b));
 }
 
@@ -38,7 +38,7 @@ static void F15_a_late_release_leaves_the_next_owner_alone(void **state) {
     hf_client *client = client_of_late_releases(b), *next = bed_direct(b);
     release_late(b, TAKE(client));
     hf_hold *hold = TAKE(next);
-    deliver(b, ":0\r\n");
+    deliver_late(b, ":0\r\n");
     check_held(b, hold);
     FREE(hold);
 }
@@ -48,26 +48,26 @@ static void F51_a_late_release_leaves_the_next_hold_of_its_own_client_alone(void
     hf_client *client = client_of_late_releases(b);
     release_late(b, TAKE(client));
     hf_hold *hold = TAKE(client, .wait_ms = t_patience(SOON_MS));
-    deliver(b, ":0\r\n");
+    deliver_late(b, ":0\r\n");
     check_held(b, hold);
     FREE(hold);
 }
 
 /* ---- Late renewals --------------------------------------------------------------------------- */
 
-/* An extension to a minute whose bytes are still under way when its hold has been released. */
+/* The bytes of an extension to one minute are still in flight when its hold has been released. */
 static void extend_late(bed *b, hf_client *client) {
     hf_hold *hold = TAKE(client, .lease_ms = t_patience(10000));
     t_proxy_withhold(b->proxy, T_TO_SERVER, true);
     T_HF(HF_UNKNOWN_OUTCOME, hf_extend(hold, t_patience(60000)));
-    detach(b);
+    detach_late(b);
     UNTIL(hf_release(hold) == HF_OK);
 }
 
 static void check_late_renewal(bed *b, hf_client *next) {
     extend_late(b, client_of_late_releases(b));
     hf_hold *hold = TAKE(next, .lease_ms = t_patience(10000), .wait_ms = t_patience(SOON_MS));
-    deliver(b, ":-");
+    deliver_late(b, ":-");
     assert_in_range(server_ttl_ms(b), 0, t_patience(10000));
     assert_int_equal(t_redis_int(b->redis, "HLEN " KEY), 3);
     check_held(b, hold);
@@ -81,17 +81,18 @@ static void F51_a_late_renewal_leaves_the_next_owner_alone(void **state) {
 static void F51_a_late_renewal_brings_nothing_back(void **state) {
     bed *b = *state;
     extend_late(b, client_of_late_releases(b));
-    deliver(b, ":-");
+    deliver_late(b, ":-");
     assert_false(on_server(b));
 }
 
 /* ---- Late acquires --------------------------------------------------------------------------- */
 
-/* An acquire sent on a connection that breaks; sent again on the next one, it is granted. */
+/* The acquire is sent on a connection that breaks. It is sent again on the next connection and
+   granted. */
 static hf_hold *take_on_second_connection(bed *b, hf_client *client, int64_t wait_ms) {
     t_proxy_withhold(b->proxy, T_TO_SERVER, true);
     attempt *a = attempt_sent(b, client, &(hf_options){.wait_ms = wait_ms});
-    detach(b);
+    detach_late(b);
     return attempt_end(a, HF_OK);
 }
 
@@ -99,25 +100,25 @@ static void F51_a_late_acquire_does_not_bring_a_released_lock_back(void **state)
     bed *b = *state;
     hf_client *client = bed_through(b, NULL);
     FREE(take_on_second_connection(b, client, t_patience(SOON_MS)));
-    deliver(b, "*2\r\n:2\r\n");
+    deliver_late(b, "*2\r\n:2\r\n");
     assert_false(on_server(b));
-    FREE(TAKE(client)); /* only the old number is refused */
+    FREE(TAKE(client)); /* only the old acquire id is refused */
 }
 
 static void F51_a_late_try_does_not_bring_a_released_lock_back(void **state) {
     bed *b = *state;
     hf_client *client = bed_through(b, NULL);
     FREE(take_on_second_connection(b, client, 0));
-    deliver(b, "*2\r\n:2\r\n");
+    deliver_late(b, "*2\r\n:2\r\n");
     assert_false(on_server(b));
 }
 
-/* While it is held, the same request once more changes nothing but what it may: the lease. */
+/* While the lock is held, a repeated acquire may only renew the lease. */
 static void F51_a_late_acquire_of_a_hold_that_is_held_counts_once(void **state) {
     bed *b = *state;
     hf_client *client = bed_through(b, NULL);
     hf_hold *hold = take_on_second_connection(b, client, t_patience(SOON_MS));
-    deliver(b, "*3\r\n:1\r\n");
+    deliver_late(b, "*3\r\n:1\r\n");
     check_held(b, hold);
     FREE(hold);
     assert_false(on_server(b));
@@ -133,39 +134,41 @@ static void F51_a_late_acquire_is_refused_also_after_others_have_held(void **sta
     hold = TAKE(client);
     assert_true(hf_fence(hold) > token);
     FREE(hold);
-    deliver(b, "*2\r\n:2\r\n");
+    deliver_late(b, "*2\r\n:2\r\n");
     assert_false(on_server(b));
 }
 
-/* The late acquire takes the lock again under the old number, but others were inside in between. */
+/* The late acquire takes the lock again under the old acquire id, but others held the lock in
+   between. */
 static void F51_a_broken_hold_is_lost_also_if_its_late_acquire_comes(void **state) {
     bed *b = *state;
     hf_client *client = bed_through(b, NULL), *other = bed_direct(b);
     hf_hold *hold = take_on_second_connection(b, client, t_patience(SOON_MS));
     T_HF(HF_OK, hf_break(other, LOCK, 0));
     FREE(TAKE(other));
-    deliver(b, ":1");
+    deliver_late(b, ":1");
     assert_true(on_server(b));
     T_HF(HF_LOST, hf_extend(hold, t_patience(60000)));
     T_HF(HF_LOST, hf_release(hold));
     UNTIL(!on_server(b));
 }
 
-/* The same, and nothing has told its holder before it releases: what it finds is not its hold. */
+/* The same, but the holder has not noticed the loss when it releases. The lock it finds is not its
+   hold. */
 static void F51_a_broken_hold_is_not_released_by_what_its_late_acquire_took(void **state) {
     bed *b = *state;
     hf_client *client = bed_through(b, NULL), *other = bed_direct(b);
     hf_hold *hold = take_on_second_connection(b, client, t_patience(SOON_MS));
     T_HF(HF_OK, hf_break(other, LOCK, 0));
     FREE(TAKE(other));
-    deliver(b, ":1");
+    deliver_late(b, ":1");
     assert_true(on_server(b));
     T_HF(HF_LOST, hf_release(hold));
     assert_false(on_server(b));
 }
 
-/* Two clients whose acquires are late at once: what is remembered of one must not replace the
-   other. */
+/* Two clients with late acquires at the same time: the tombstone of one must not replace that of
+   the other. */
 static void F51_late_acquires_of_two_clients_are_both_refused(void **state) {
     bed *b = *state;
     hf_client *client = bed_through(b, NULL);
@@ -187,11 +190,12 @@ static void F51_late_acquires_of_two_clients_are_both_refused(void **state) {
     assert_false(on_server(b));
 }
 
-/* ---- Tombstones of many clients --------------------------------------------------------------- */
+/* ---- Tombstones of many clients -------------------------------------------------------------- */
 
 enum { TOMBSTONES = 32, TOMBSTONE_BYTES = 80, MANY = 200 };
 
-/* So many clients have left a tombstone in the fence. `mark`: "0" before its time if the client says when it sends. */
+/* `count` clients have left a tombstone in the fence. `mark` "0" before its time: the client says
+   when it sent the acquire. */
 static void leave_tombstones(bed *b, int count, const char *mark) {
     redisReply *time = t_redis_cmd(b->redis, "TIME");
     int64_t till = strtoll(time->element[0]->str, NULL, 10) + 3600;
@@ -204,17 +208,18 @@ static void leave_tombstones(bed *b, int count, const char *mark) {
     }
 }
 
-/* An acquire is granted on a second connection and released, and a copy of it is still under way on the first. */
+/* An acquire is granted on a second connection and released. A copy of it is still in flight on the
+   first connection. */
 static void release_with_tombstone(bed *b, hf_client *client, uint32_t kind) {
     const hf_options options = {.kind = kind, .wait_ms = t_patience(SOON_MS)};
     t_proxy_withhold(b->proxy, T_TO_SERVER, true);
     attempt *a = attempt_sent(b, client, &options);
-    detach(b);
+    detach_late(b);
     FREE(attempt_end(a, HF_OK));
 }
 
-/* One client is late, many others leave their tombstones, and then one more does: what was known of the first must not be
-   lost, although there is not room for all. */
+/* One client has a late acquire. Many others leave tombstones, and then one more does. The first
+   tombstone must still work, although there is no space for all of them. */
 static void late_among_many(bed *b, uint32_t kind) {
     hf_client *client = bed_through(b, NULL);
     t_proxy *mine = b->proxy;
@@ -230,7 +235,7 @@ static void late_among_many(bed *b, uint32_t kind) {
     int64_t bytes = t_redis_int(b->redis, "STRLEN " FENCE);
     (void)t_proxy_deliver(mine);
     bool taken = on_server(b);
-    FREE(TAKE(bed_direct(b), .kind = kind)); /* what is sent from now on is in time */
+    FREE(TAKE(bed_direct(b), .kind = kind)); /* requests sent from now on are in time */
     FREE(TAKE(client, .kind = kind));
     bed_close(b, other);
     t_proxy_free(others);
@@ -246,7 +251,8 @@ static void F51_tombstones_of_many_readers_are_bounded_and_none_is_lost(void **s
     late_among_many(*state, HF_READ);
 }
 
-/* A client of version 0.1 does not say when it sends its acquires: only its own tombstone stops them. */
+/* A client of version 0.1 does not say when it sends its acquires. Only its own tombstone stops
+   them. */
 static void F51_tombstones_of_older_clients_are_not_merged(void **state) {
     bed *b = *state;
     hf_client *client = bed_through(b, NULL);
@@ -261,7 +267,8 @@ static void F51_tombstones_of_older_clients_are_not_merged(void **state) {
     }
 }
 
-/* The server's clock was set back behind the time of a merged tombstone: nobody waits until it is there again. */
+/* The server's clock was set back to before the time of a merged tombstone. Nobody has to wait
+   until that time is reached again. */
 static void F09_a_merged_tombstone_of_a_later_time_stops_nobody(void **state) {
     bed *b = *state;
     hf_client *client = bed_direct(b);
@@ -277,23 +284,24 @@ static void F09_a_merged_tombstone_of_a_later_time_stops_nobody(void **state) {
     FREE(TAKE(client, .kind = HF_READ));
 }
 
-/* An acquire that gave up: its first sending is late, and its second was told that another holds.
-   */
-static attempt *told_busy_on_second_connection(bed *b, const hf_options *options) {
+/* An acquire that gave up. The bytes of its first try are late, and its second try was answered
+   that another client holds the lock. */
+static attempt *busy_on_second_connection(bed *b, const hf_options *options) {
     hf_client *client = bed_through(b, NULL);
     t_proxy_withhold(b->proxy, T_TO_SERVER, true);
     attempt *a = attempt_sent(b, client, options);
-    detach(b);
+    detach_late(b);
     return a;
 }
 
 static void F51_a_late_acquire_of_a_try_that_was_told_busy_takes_nothing(void **state) {
     bed *b = *state;
     hf_hold *hold = TAKE(bed_direct(b));
-    attempt_end(told_busy_on_second_connection(b, NULL), HF_BUSY);
+    attempt_end(busy_on_second_connection(b, NULL), HF_BUSY);
     FREE(hold);
     (void)t_proxy_deliver(b->proxy);
-    UNTIL(!on_server(b)); /* it may be granted, and then is released: not an orphan for a lease */
+    /* it may be granted, but then it is released: it is not left for a whole lease */
+    UNTIL(!on_server(b));
 }
 
 static void F51_a_late_acquire_of_a_cancelled_wait_takes_nothing(void **state) {
@@ -301,9 +309,10 @@ static void F51_a_late_acquire_of_a_cancelled_wait_takes_nothing(void **state) {
     hf_hold *hold = TAKE(bed_direct(b));
     hf_cancel *cancel = hf_cancel_new();
     attempt *a =
-        told_busy_on_second_connection(b, &(hf_options){.wait_ms = HF_FOREVER, .cancel = cancel});
+        busy_on_second_connection(b, &(hf_options){.wait_ms = HF_FOREVER, .cancel = cancel});
     calls_reset(b);
-    UNTIL(calls(b, "evalsha") >= 2); /* registered again, and told that another holds */
+    /* registered again, and refused because another holds the lock */
+    UNTIL(call_count(b, "evalsha") >= 2);
     hf_cancel_fire(cancel);
     attempt_end(a, HF_CANCELLED);
     FREE(hold);
@@ -321,24 +330,25 @@ static void F51_a_late_acquire_of_a_wait_cancelled_unanswered_takes_nothing(void
     hf_cancel_fire(cancel);
     attempt_end(a, HF_CANCELLED);
     calls_reset(b);
-    detach(b);
-    UNTIL(calls(b, "set") >= 1); /* the release behind it has left its mark */
-    deliver(b, "*2\r\n:2\r\n");
+    detach_late(b);
+    UNTIL(call_count(b, "set") >= 1); /* the release after it has written its tombstone */
+    deliver_late(b, "*2\r\n:2\r\n");
     assert_false(on_server(b));
     hf_cancel_free(cancel);
 }
 
-/* ---- F16: every answer to its own question --------------------------------------------------- */
+/* ---- F16: each answer belongs to its own request --------------------------------------------- */
 
 enum { THREADS = 8, CUTS = 40 };
 
-typedef struct crowd {
+typedef struct inspecting_crowd {
     hf_client *client;
     atomic_int stop, strangers, rounds, failures;
-} crowd;
+} inspecting_crowd;
 
-/* What the store says of this thread's lock must be what this thread did. */
-static void look_for_strangers(crowd *c, const char *name, uint64_t owner, const hf_hold *hold) {
+/* The store's information on this thread's lock must match what this thread did. */
+static void check_own_info(inspecting_crowd *c, const char *name, uint64_t owner,
+                           const hf_hold *hold) {
     hf_info *info = NULL;
     char text[32];
     if (hf_inspect(c->client, name, &info) != HF_OK) return; /* its connection broke: no answer */
@@ -349,8 +359,8 @@ static void look_for_strangers(crowd *c, const char *name, uint64_t owner, const
     hf_info_free(info);
 }
 
-static void ask_for_my_own(int index, void *arg) {
-    crowd *c = arg;
+static void use_own_lock(int index, void *arg) {
+    inspecting_crowd *c = arg;
     char name[32];
     uint64_t owner = 1000 + (uint64_t)index;
     snprintf(name, sizeof name, "own-%d", index);
@@ -361,7 +371,7 @@ static void ask_for_my_own(int index, void *arg) {
             atomic_fetch_add(&c->failures, 1);
             continue;
         }
-        look_for_strangers(c, name, owner, hold);
+        check_own_info(c, name, owner, hold);
         if (hf_break(c->client, name, 1) == HF_OK) atomic_fetch_add(&c->strangers, 1);
         hf_result r = hf_release(hold);
         if (r != HF_OK && r != HF_UNKNOWN_OUTCOME) atomic_fetch_add(&c->failures, 1);
@@ -369,8 +379,8 @@ static void ask_for_my_own(int index, void *arg) {
     }
 }
 
-/* False if they get nowhere. The test must stop its threads before it may fail. */
-static bool all_went_round(crowd *c) {
+/* False if the threads make no progress. The test must stop its threads before it may fail. */
+static bool all_made_rounds(inspecting_crowd *c) {
     int enough = atomic_load(&c->rounds) + THREADS;
     int64_t until = t_now_ms() + t_patience(SOON_MS);
     while (atomic_load(&c->rounds) < enough && t_now_ms() < until) t_sleep_ms(1);
@@ -378,14 +388,14 @@ static bool all_went_round(crowd *c) {
 }
 
 static void F16_late_answers_go_to_nobody_else(void **state) {
-    static crowd c;
+    static inspecting_crowd c;
     bed *b = *state;
-    c = (crowd){.client = bed_through(b, NULL)};
-    t_threads *threads = t_threads_start(THREADS, ask_for_my_own, &c);
+    c = (inspecting_crowd){.client = bed_through(b, NULL)};
+    t_threads *threads = t_threads_start(THREADS, use_own_lock, &c);
     bool going = true;
     for (int i = 0; i < CUTS && going; i++) {
         t_proxy_delay(b->proxy, T_TO_CLIENT, i % 3 * 5);
-        going = all_went_round(&c);
+        going = all_made_rounds(&c);
         t_proxy_cut(b->proxy);
     }
     atomic_store(&c.stop, 1);

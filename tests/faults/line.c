@@ -1,7 +1,7 @@
 /*
- * The line of waiters: who is served, in which order, and what is left of who leaves; with a
- * server that is out of memory, a waiter that is stopped, and bytes that come late (B8, B20, F13,
- * F27, F29, F42, F44, F47, F51).
+ * The queue of waiters: who is served, in which order, and what a leaving waiter leaves behind.
+ * Includes a server out of memory, a stopped waiter, and late bytes (B8, B20, F13, F27, F29, F42,
+ * F44, F47, F51).
  */
 #include "waiters.h"
 
@@ -9,54 +9,55 @@
 
 /* ---- Order ----------------------------------------------------------------------------------- */
 
-/* As after the death of a holder: nobody has handed it on. */
+/* As after the death of a holder: no release has handed the lock over. */
 static void B08_a_free_lock_goes_to_the_first_in_line_and_not_to_who_asks(void **state) {
     bed *b = *state;
     hf_client *late = bed_direct(b);
     hold_by_hand(b, LOCK, t_patience(60000));
-    attempt *first = stand(b, bed_listener(b), &FOREVER);
-    attempt *second = stand(b, bed_listener(b), &FOREVER);
+    attempt *first = enqueue(b, bed_subscriber(b), &FOREVER);
+    attempt *second = enqueue(b, bed_subscriber(b), &FOREVER);
     drop_by_hand(b, LOCK);
     REFUSED(HF_BUSY, late, .wait_ms = 0);
-    hf_hold *hold = served(first);
-    assert_true(waits(second));
+    hf_hold *hold = await_grant(first);
+    assert_true(is_waiting(second));
     FREE(hold);
-    FREE(served(second));
+    FREE(await_grant(second));
     FREE(TAKE(late));
 }
 
-/* Who serves the line and stands behind it is seen there by the next. */
+/* A client that serves the queue and then enqueues is visible there to the next client. */
 static void B08_who_stands_behind_the_one_he_served_is_not_passed(void **state) {
     bed *b = *state;
-    hf_client *late = bed_direct(b), *second = bed_listener(b);
+    hf_client *late = bed_direct(b), *second = bed_subscriber(b);
     hold_by_hand(b, LOCK, t_patience(60000));
-    attempt *first = stand(b, bed_listener(b), &FOREVER);
+    attempt *first = enqueue(b, bed_subscriber(b), &FOREVER);
     drop_by_hand(b, LOCK);
     attempt *behind = attempt_start(b, second, &FOREVER);
-    hf_hold *hold = served(first);
-    UNTIL(in_line(b) == 1);
-    drop_by_hand(b, LOCK); /* the first dies */
+    hf_hold *hold = await_grant(first);
+    UNTIL(queue_length(b) == 1);
+    drop_by_hand(b, LOCK); /* the first one dies */
     REFUSED(HF_BUSY, late, .wait_ms = 0);
-    FREE(served(behind));
+    FREE(await_grant(behind));
     T_HF(HF_LOST, hf_release(hold));
 }
 
-/* What a client's next thread brings with its release: the end of the line, or the lock. */
+/* A release carries the acquire of the client's next thread. That acquire gets the end of the
+   queue, or the lock. */
 static void B08_the_next_of_a_client_stands_behind_others(void **state) {
     bed *b = *state;
-    hf_client *client = bed_listener(b);
+    hf_client *client = bed_subscriber(b);
     hf_hold *hold = TAKE(client);
-    attempt *other = stand(b, bed_listener(b), &FOREVER);
+    attempt *other = enqueue(b, bed_subscriber(b), &FOREVER);
     attempt *next = attempt_start(b, client, &FOREVER);
     UNTIL(stats_of(client).waiting == 1);
     calls_reset(b);
     FREE(hold);
-    assert_int_equal(calls(b, "evalsha"), 1);
-    hold = served(other);
-    assert_true(waits(next));
-    assert_int_equal(in_line(b), 1);
+    assert_int_equal(call_count(b, "evalsha"), 1);
+    hold = await_grant(other);
+    assert_true(is_waiting(next));
+    assert_int_equal(queue_length(b), 1);
     FREE(hold);
-    FREE(served(next));
+    FREE(await_grant(next));
 }
 
 static void B08_with_nobody_else_in_line_a_release_is_a_transfer(void **state) {
@@ -68,65 +69,67 @@ static void B08_with_nobody_else_in_line_a_release_is_a_transfer(void **state) {
     UNTIL(stats_of(client).waiting == 1);
     calls_reset(b);
     FREE(hold);
-    hold = served(next);
-    assert_int_equal(calls(b, "evalsha"), 1);
+    hold = await_grant(next);
+    assert_int_equal(call_count(b, "evalsha"), 1);
     assert_true(hf_fence(hold) > token);
     check_held(b, hold);
     FREE(hold);
-    assert_int_equal(t_redis_int(b->redis, "EXISTS " KEY " " LINE), 0);
+    assert_int_equal(t_redis_int(b->redis, "EXISTS " KEY " " QUEUE), 0);
 }
 
 static void B08_the_place_of_who_leaves_is_the_next_threads(void **state) {
     bed *b = *state;
-    hf_client *client = bed_listener(b);
+    hf_client *client = bed_subscriber(b);
     hf_hold *hold = TAKE(bed_direct(b));
     hf_cancel *cancel = hf_cancel_new();
-    attempt *leaves = stand(b, client, &(hf_options){.wait_ms = HF_FOREVER, .cancel = cancel});
-    attempt *other = stand(b, bed_listener(b), &FOREVER);
+    attempt *leaves = enqueue(b, client, &(hf_options){.wait_ms = HF_FOREVER, .cancel = cancel});
+    attempt *other = enqueue(b, bed_subscriber(b), &FOREVER);
     attempt *next = attempt_start(b, client, &FOREVER);
     UNTIL(stats_of(client).waiting == 2);
-    ask before = ask_in_line(b, 0);
+    queued_id before = queued_at(b, 0);
     hf_cancel_fire(cancel);
     attempt_end(leaves, HF_CANCELLED);
-    UNTIL(ask_in_line(b, 0).number > before.number);
-    assert_string_equal(ask_in_line(b, 0).client, before.client);
+    UNTIL(queued_at(b, 0).acquire_id > before.acquire_id);
+    assert_string_equal(queued_at(b, 0).client, before.client);
     FREE(hold);
-    hold = served(next);
-    assert_true(waits(other));
+    hold = await_grant(next);
+    assert_true(is_waiting(other));
     FREE(hold);
-    FREE(served(other));
+    FREE(await_grant(other));
     hf_cancel_free(cancel);
 }
 
-/* The fence may be gone under a hold of more than a day: it must not lead to a lower token. */
+/* If a lock is held for more than a day, its fence may have expired. The next token must still be
+   higher. */
 static void B28_tokens_grow_also_where_the_fence_was_gone(void **state) {
     bed *b = *state;
-    const uint64_t ahead = UINT64_C(8000000000000000); /* as after a step back of its clock */
+    const uint64_t ahead = UINT64_C(8000000000000000); /* as after its clock was stepped back */
     freeReplyObject(t_redis_cmd(b->redis, "SET " FENCE " %llu", (unsigned long long)ahead));
     hf_hold *hold = TAKE(bed_direct(b));
     uint64_t token = hf_fence(hold);
     assert_true(token > ahead);
-    run(b, "DEL " FENCE);
-    attempt *a = stand(b, bed_listener(b), &FOREVER);
+    run_command(b, "DEL " FENCE);
+    attempt *a = enqueue(b, bed_subscriber(b), &FOREVER);
     FREE(hold);
-    hold = served(a);
+    hold = await_grant(a);
     assert_true(hf_fence(hold) > token);
     FREE(hold);
 }
 
-/* ---- A crowd whose connections break --------------------------------------------------------- */
+/* ---- Many clients whose connections break ---------------------------------------------------- */
 
 enum { CUT_CLIENTS = 4, CUT_THREADS = 12, CUTS = 40 };
 
-typedef struct room {
+typedef struct cut_lock {
     hf_client *clients[CUT_CLIENTS];
     atomic_int stop, inside, collisions, rounds, failures;
     _Atomic uint64_t token;
-    atomic_int backward; /* tokens that did not grow */
-} room;
+    atomic_int backward; /* tokens that were not higher than the one before */
+} cut_lock;
 
-/* Waits of all lengths, so that many give up; who enters has it to himself while it is held. */
-static void visit_once(room *r, hf_client *client, int round) {
+/* Waits have different lengths, so many give up. A client that enters must be alone while its hold
+   is valid. */
+static void visit_once(cut_lock *r, hf_client *client, int round) {
     hf_hold *hold = NULL;
     hf_options options = {.wait_ms = round % 3 ? t_patience(SOON_MS) : round % 20};
     hf_result result = hf_acquire(client, LOCK, &options, &hold);
@@ -145,13 +148,13 @@ static void visit_once(room *r, hf_client *client, int round) {
 }
 
 static void visit_until_stopped(int index, void *arg) {
-    room *r = arg;
+    cut_lock *r = arg;
     for (int i = index; !atomic_load(&r->stop); i++)
         visit_once(r, r->clients[index % CUT_CLIENTS], i);
 }
 
-/* False if they get nowhere. The test must stop its threads before it may fail. */
-static bool all_went_round(room *r) {
+/* False if the threads make no progress. The test must stop its threads before it may fail. */
+static bool all_made_rounds(cut_lock *r) {
     int enough = atomic_load(&r->rounds) + CUT_THREADS;
     int64_t until = t_now_ms() + t_patience(SOON_MS);
     while (atomic_load(&r->rounds) < enough && t_now_ms() < until) t_sleep_ms(1);
@@ -159,92 +162,95 @@ static bool all_went_round(room *r) {
 }
 
 static void B08_a_crowd_whose_connections_break_is_never_two_inside(void **state) {
-    static room r;
+    static cut_lock r;
     bed *b = *state;
-    r = (room){.stop = 0};
+    r = (cut_lock){.stop = 0};
     for (int i = 0; i < CUT_CLIENTS; i++) r.clients[i] = bed_through(b, NULL);
     t_threads *threads = t_threads_start(CUT_THREADS, visit_until_stopped, &r);
     bool going = true;
     for (int i = 0; i < CUTS && going; i++) {
-        going = all_went_round(&r);
+        going = all_made_rounds(&r);
         uint64_t last = t_proxy_connections(b->proxy);
         if (i % 5 == 0) t_proxy_cut(b->proxy);
-        if (i % 5) cut(b, last - (uint64_t)i % 8); /* one of the latest, of either kind */
+        /* one of the latest, for commands or notifications */
+        if (i % 5) cut_connection(b, last - (uint64_t)i % 8);
     }
-    going = going && all_went_round(&r);
+    going = going && all_made_rounds(&r);
     atomic_store(&r.stop, 1);
     t_threads_join(threads, 4 * SOON_MS);
     assert_true(going);
     assert_int_equal(atomic_load(&r.collisions), 0);
     assert_int_equal(atomic_load(&r.backward), 0);
     assert_int_equal(atomic_load(&r.failures), 0);
-    UNTIL(in_line(b) == 0 && !on_server(b));
+    UNTIL(queue_length(b) == 0 && !on_server(b));
 }
 
-/* Whatever a script was about, it is sent whole and does it then. */
+/* Whatever a script was doing, it is sent in full and does it then. */
 static void F29_a_crowd_on_a_server_that_forgets_scripts_is_never_two_inside(void **state) {
-    static room r;
+    static cut_lock r;
     bed *b = *state;
-    r = (room){.stop = 0};
+    r = (cut_lock){.stop = 0};
     for (int i = 0; i < CUT_CLIENTS; i++) r.clients[i] = bed_direct(b);
     t_threads *threads = t_threads_start(CUT_THREADS, visit_until_stopped, &r);
     for (int i = 0; i < 200; i++) {
-        run(b, "SCRIPT FLUSH");
+        run_command(b, "SCRIPT FLUSH");
         t_sleep_ms(1);
     }
-    bool going = all_went_round(&r);
+    bool going = all_made_rounds(&r);
     atomic_store(&r.stop, 1);
     t_threads_join(threads, 4 * SOON_MS);
     assert_true(going);
     assert_int_equal(atomic_load(&r.collisions), 0);
     assert_int_equal(atomic_load(&r.failures), 0);
-    UNTIL(in_line(b) == 0 && !on_server(b));
+    UNTIL(queue_length(b) == 0 && !on_server(b));
 }
 
 /* ---- Leaving --------------------------------------------------------------------------------- */
 
-/* A client in line that is granted the lock and has not heard of it, and the next behind it. */
-typedef struct deaf {
+/* A queued client that is granted the lock but does not hear of it, and the next client behind
+   it. */
+typedef struct unaware_holder {
     hf_client *client;
     attempt *a, *next;
-} deaf;
+} unaware_holder;
 
-static deaf grant_unheard(bed *b, const hf_options *options) {
-    deaf d = {.client = bed_listener_through(b, NULL)};
-    hf_client *next = bed_listener(b);
+static unaware_holder grant_unnoticed(bed *b, const hf_options *options) {
+    unaware_holder d = {.client = bed_subscriber_through(b, NULL)};
+    hf_client *next = bed_subscriber(b);
     hf_hold *hold = TAKE(bed_direct(b));
-    d.a = stand(b, d.client, options);
-    d.next = stand(b, next, &FOREVER);
-    ask first = ask_in_line(b, 0);
-    withhold(b, LISTENS, T_TO_CLIENT);
+    d.a = enqueue(b, d.client, options);
+    d.next = enqueue(b, next, &FOREVER);
+    queued_id first = queued_at(b, 0);
+    withhold_bytes(b, NOTIFICATION_CONNECTION, T_TO_CLIENT);
     FREE(hold);
-    assert_true(same_ask(ask_that_holds(b), first));
+    assert_true(same_id(id_of_holder(b), first));
     return d;
 }
 
 static void B20_a_grant_that_a_cancelled_wait_has_not_heard_of_is_passed_on(void **state) {
     hf_cancel *cancel = hf_cancel_new();
-    deaf d = grant_unheard(*state, &(hf_options){.wait_ms = HF_FOREVER, .cancel = cancel});
+    unaware_holder d =
+        grant_unnoticed(*state, &(hf_options){.wait_ms = HF_FOREVER, .cancel = cancel});
     hf_cancel_fire(cancel);
     attempt_end(d.a, HF_CANCELLED);
-    FREE(served(d.next));
+    FREE(await_grant(d.next));
     hf_cancel_free(cancel);
 }
 
 static void B20_a_grant_that_a_wait_has_not_heard_of_in_time_is_passed_on(void **state) {
-    deaf d = grant_unheard(*state, &(hf_options){.wait_ms = t_patience(300)});
+    unaware_holder d = grant_unnoticed(*state, &(hf_options){.wait_ms = t_patience(300)});
     attempt_end(d.a, HF_TIMEOUT);
-    FREE(served(d.next));
+    FREE(await_grant(d.next));
 }
 
 static void F47_a_grant_that_a_closed_client_has_not_heard_of_is_passed_on(void **state) {
-    deaf d = grant_unheard(*state, &FOREVER);
+    unaware_holder d = grant_unnoticed(*state, &FOREVER);
     bed_close(*state, d.client);
     attempt_end(d.a, HF_CLOSED);
-    FREE(served(d.next));
+    FREE(await_grant(d.next));
 }
 
-static void told_nothing(hf_result result, hf_hold *hold, void *arg) {
+static void on_closed(hf_result result, hf_hold *hold, void *arg) {
     atomic_int *closed = arg;
     if (result == HF_CLOSED && !hold) atomic_fetch_add(closed, 1);
 }
@@ -252,31 +258,31 @@ static void told_nothing(hf_result result, hf_hold *hold, void *arg) {
 static void F47_close_leaves_nothing_in_line(void **state) {
     bed *b = *state;
     atomic_int closed = 0;
-    hf_client *client = bed_listener(b);
+    hf_client *client = bed_subscriber(b);
     hold_by_hand(b, LOCK, t_patience(60000));
     hold_by_hand(b, "other", t_patience(60000));
-    attempt *waiting[2] = {stand(b, client, &FOREVER), attempt_start(b, client, &FOREVER)};
-    T_HF(HF_OK, hf_acquire_async(client, LOCK, &FOREVER, told_nothing, &closed));
-    T_HF(HF_OK, hf_acquire_async(client, "other", &FOREVER, told_nothing, &closed));
+    attempt *waiting[2] = {enqueue(b, client, &FOREVER), attempt_start(b, client, &FOREVER)};
+    T_HF(HF_OK, hf_acquire_async(client, LOCK, &FOREVER, on_closed, &closed));
+    T_HF(HF_OK, hf_acquire_async(client, "other", &FOREVER, on_closed, &closed));
     UNTIL(t_redis_int(b->redis, "LLEN hf:{other}:q") == 1 && stats_of(client).waiting == 4);
     bed_close(b, client);
     for (int i = 0; i < 2; i++) attempt_end(waiting[i], HF_CLOSED);
     assert_int_equal(atomic_load(&closed), 2);
-    assert_int_equal(t_redis_int(b->redis, "EXISTS " LINE " hf:{other}:q"), 0);
+    assert_int_equal(t_redis_int(b->redis, "EXISTS " QUEUE " hf:{other}:q"), 0);
 }
 
-/* Its own next does not inherit what a client that closes lets go of. */
+/* When a client closes, its locks do not go to its own next waiter. */
 static void F47_close_with_holds_and_waits_leaves_nothing(void **state) {
     bed *b = *state;
-    hf_client *holder = bed_listener(b), *client = bed_listener(b);
+    hf_client *holder = bed_subscriber(b), *client = bed_subscriber(b);
     hf_hold *hold = TAKE(holder);
     attempt *local = attempt_start(b, holder, &FOREVER);
     UNTIL(stats_of(holder).waiting == 1);
-    attempt *other = stand(b, client, &FOREVER);
+    attempt *other = enqueue(b, client, &FOREVER);
     bed_close(b, holder);
     attempt_end(local, HF_CLOSED);
-    hf_hold *next = served(other);
-    assert_int_equal(t_redis_int(b->redis, "EXISTS " LINE), 0);
+    hf_hold *next = await_grant(other);
+    assert_int_equal(t_redis_int(b->redis, "EXISTS " QUEUE), 0);
     FREE(next);
     T_HF(HF_CLOSED, hf_release(hold));
 }
@@ -291,11 +297,11 @@ static void F44_what_an_ended_thread_holds_is_handed_on_when_another_releases_it
     bed *b = *state;
     hf_client *client = bed_direct(b);
     hf_hold *hold = attempt_end(attempt_start(b, client, NULL), HF_OK); /* its thread has ended */
-    attempt *other = stand(b, bed_listener(b), &FOREVER);
-    t_threads_run(20, try_in_a_new_thread, client, SOON_MS); /* nobody has inherited its number */
+    attempt *other = enqueue(b, bed_subscriber(b), &FOREVER);
+    t_threads_run(20, try_in_a_new_thread, client, SOON_MS); /* no later thread has its owner id */
     check_held(b, hold);
     FREE(hold);
-    FREE(served(other));
+    FREE(await_grant(other));
 }
 
 static int close_in_child(void *arg) {
@@ -306,17 +312,17 @@ static int close_in_child(void *arg) {
     return 0;
 }
 
-/* Its connections are the child's too, which must neither end nor use them. */
+/* The child shares the parent's connections. It must neither close nor use them. */
 static void F42_a_forked_child_leaves_its_parents_place_alone(void **state) {
     bed *b = *state;
-    hf_client *client = bed_listener(b);
+    hf_client *client = bed_subscriber(b);
     hf_hold *hold = TAKE(bed_direct(b));
-    attempt *a = stand(b, client, &FOREVER);
-    ask stands = ask_in_line(b, 0);
+    attempt *a = enqueue(b, client, &FOREVER);
+    queued_id stands = queued_at(b, 0);
     assert_int_equal(t_proc_wait(t_proc_start(close_in_child, client), SOON_MS), 0);
-    assert_true(same_ask(ask_in_line(b, 0), stands));
+    assert_true(same_id(queued_at(b, 0), stands));
     FREE(hold);
-    FREE(served(a));
+    FREE(await_grant(a));
     assert_int_equal(stats_of(client).reconnects, 0);
 }
 
@@ -324,67 +330,69 @@ static void F42_a_forked_child_leaves_its_parents_place_alone(void **state) {
 
 static void F13_a_place_taken_after_a_cancel_is_left_again(void **state) {
     bed *b = *state;
-    hf_client *client = bed_listener_through(b, NULL);
+    hf_client *client = bed_subscriber_through(b, NULL);
     hf_cancel *cancel = hf_cancel_new();
     hold_by_hand(b, LOCK, t_patience(60000));
-    withhold(b, ASKS, T_TO_SERVER);
+    withhold_bytes(b, COMMAND_CONNECTION, T_TO_SERVER);
     attempt *a = attempt_sent(b, client, &(hf_options){.wait_ms = HF_FOREVER, .cancel = cancel});
     hf_cancel_fire(cancel);
     attempt_end(a, HF_CANCELLED);
     calls_reset(b);
-    withhold_no_more(b, ASKS, T_TO_SERVER);
-    UNTIL(calls(b, "rpush") == 1); /* it stands in line for nobody */
-    UNTIL(in_line(b) == 0);
+    stop_withholding(b, COMMAND_CONNECTION, T_TO_SERVER);
+    UNTIL(call_count(b, "rpush") == 1); /* queued, but its caller has given up */
+    UNTIL(queue_length(b) == 0);
     hf_cancel_free(cancel);
 }
 
 static void F13_a_place_is_not_taken_after_the_wait(void **state) {
     bed *b = *state;
-    hf_client *client = bed_listener_through(b, NULL);
+    hf_client *client = bed_subscriber_through(b, NULL);
     hold_by_hand(b, LOCK, t_patience(60000));
-    withhold(b, ASKS, T_TO_SERVER);
+    withhold_bytes(b, COMMAND_CONNECTION, T_TO_SERVER);
     attempt_end(attempt_sent(b, client, &(hf_options){.wait_ms = 200}), HF_UNKNOWN_OUTCOME);
     calls_reset(b);
-    withhold_no_more(b, ASKS, T_TO_SERVER);
-    UNTIL(calls(b, "evalsha") >= 2); /* the ask, and the leaving behind it */
-    assert_int_equal(calls(b, "rpush"), 0);
+    stop_withholding(b, COMMAND_CONNECTION, T_TO_SERVER);
+    UNTIL(call_count(b, "evalsha") >= 2); /* the acquire, and the leave sent after it */
+    assert_int_equal(call_count(b, "rpush"), 0);
 }
 
-/* Its connection is gone with the answer: it left the line on the next, before it is handed on. */
+/* Its connection broke with the answer. It left the queue on the next connection, before the lock
+   is handed over. */
 static void F13_a_place_whose_answer_was_lost_is_left_again(void **state) {
     bed *b = *state;
-    hf_client *client = bed_listener_through(b, NULL);
+    hf_client *client = bed_subscriber_through(b, NULL);
     hf_hold *hold = TAKE(bed_direct(b));
     t_proxy_drop_answers(b->proxy, 1);
     t_proxy_refuse(b->proxy, true);
     attempt *a = attempt_start(b, client, &(hf_options){.wait_ms = t_patience(200)});
-    UNTIL(in_line(b) == 1);
-    attempt *next = stand(b, bed_listener(b), &FOREVER);
+    UNTIL(queue_length(b) == 1);
+    attempt *next = enqueue(b, bed_subscriber(b), &FOREVER);
     attempt_end(a, HF_UNKNOWN_OUTCOME);
     t_proxy_refuse(b->proxy, false);
-    UNTIL(in_line(b) == 1);
+    UNTIL(queue_length(b) == 1);
     FREE(hold);
-    FREE(served(next));
+    FREE(await_grant(next));
 }
 
 /* ---- F51: late bytes ------------------------------------------------------------------------- */
 
 static hf_client *client_of_late_bytes(bed *b) {
-    return bed_listener_through(b, &(hf_client_options){.command_timeout_ms = t_patience(300)});
+    return bed_subscriber_through(b, &(hf_client_options){.command_timeout_ms = t_patience(300)});
 }
 
-/* What the proxy holds back of what the client asks are now bytes of a closed connection. */
-static void detach(bed *b) {
-    t_proxy_select(b->proxy, ASKS);
+/* Makes the bytes that the proxy withholds from the command connection late bytes of a closed
+   connection. */
+static void detach_late(bed *b) {
+    t_proxy_select(b->proxy, COMMAND_CONNECTION);
     assert_true(t_proxy_detach(b->proxy) > 0);
     t_proxy_select(b->proxy, 0);
 }
 
-/* The server understood the late bytes, and this is what it answered. */
-static void deliver(bed *b, const char *answer) {
+/* Delivers the late bytes. The server understood them and gave this answer. */
+static void deliver_late(bed *b, const char *answer) {
     assert_true(t_proxy_deliver(b->proxy) > 0);
     if (!strstr(t_proxy_late_answers(b->proxy), answer))
-        t_fail("the late bytes were answered: %s", t_proxy_late_answers(b->proxy));
+        t_fail("the server answered the late bytes with: %s", t_proxy_late_answers(b->proxy));
 }
 
 static void F51_a_late_leaving_takes_no_later_place(void **state) {
@@ -392,30 +400,31 @@ static void F51_a_late_leaving_takes_no_later_place(void **state) {
     hf_client *client = client_of_late_bytes(b);
     hf_cancel *cancel = hf_cancel_new();
     hold_by_hand(b, LOCK, t_patience(60000));
-    attempt *a = stand(b, client, &(hf_options){.wait_ms = HF_FOREVER, .cancel = cancel});
+    attempt *a = enqueue(b, client, &(hf_options){.wait_ms = HF_FOREVER, .cancel = cancel});
     uint64_t sent = t_proxy_bytes(b->proxy, T_TO_SERVER);
-    withhold(b, ASKS, T_TO_SERVER);
+    withhold_bytes(b, COMMAND_CONNECTION, T_TO_SERVER);
     hf_cancel_fire(cancel);
     attempt_end(a, HF_CANCELLED);
     t_proxy_wait_bytes(b->proxy, T_TO_SERVER, sent + 1, SOON_MS);
-    detach(b);
-    UNTIL(in_line(b) == 0); /* it has left, on its next connection */
-    a = stand(b, client, &FOREVER);
-    ask stands = ask_in_line(b, 0);
-    deliver(b, ":0\r\n");
-    assert_true(same_ask(ask_in_line(b, 0), stands));
+    detach_late(b);
+    UNTIL(queue_length(b) == 0); /* it has left, on its next connection */
+    a = enqueue(b, client, &FOREVER);
+    queued_id stands = queued_at(b, 0);
+    deliver_late(b, ":0\r\n");
+    assert_true(same_id(queued_at(b, 0), stands));
     bed_close(b, client);
     attempt_end(a, HF_CLOSED);
     hf_cancel_free(cancel);
 }
 
-/* The release, and with it the next's ask, on a connection that breaks; both again on another. */
+/* The release, which carries the next acquire, is sent on a connection that breaks. Both are sent
+   again on another one. */
 static attempt *release_with_next_late(bed *b, hf_client *client, hf_hold *hold) {
     attempt *next = attempt_start(b, client, &FOREVER);
     UNTIL(stats_of(client).waiting == 1);
-    withhold(b, ASKS, T_TO_SERVER);
+    withhold_bytes(b, COMMAND_CONNECTION, T_TO_SERVER);
     T_HF(HF_UNKNOWN_OUTCOME, hf_release(hold));
-    detach(b);
+    detach_late(b);
     return next;
 }
 
@@ -424,9 +433,9 @@ static void F51_a_late_release_with_the_next_changes_nothing(void **state) {
     hf_client *client = client_of_late_bytes(b);
     hf_hold *hold = TAKE(client);
     hold = attempt_end(release_with_next_late(b, client, hold), HF_OK);
-    deliver(b, ":0\r\n");
+    deliver_late(b, ":0\r\n");
     check_held(b, hold);
-    assert_int_equal(in_line(b), 0);
+    assert_int_equal(queue_length(b), 0);
     FREE(hold);
     assert_false(on_server(b));
 }
@@ -435,83 +444,87 @@ static void F51_a_late_release_with_the_next_leaves_the_line_alone(void **state)
     bed *b = *state;
     hf_client *client = client_of_late_bytes(b);
     hf_hold *hold = TAKE(client);
-    attempt *other = stand(b, bed_listener(b), &FOREVER);
+    attempt *other = enqueue(b, bed_subscriber(b), &FOREVER);
     attempt *next = release_with_next_late(b, client, hold);
-    hold = served(other);
-    UNTIL(in_line(b) == 1);
-    deliver(b, ":0\r\n");
+    hold = await_grant(other);
+    UNTIL(queue_length(b) == 1);
+    deliver_late(b, ":0\r\n");
     check_held(b, hold);
-    assert_int_equal(in_line(b), 1);
-    assert_true(waits(next));
+    assert_int_equal(queue_length(b), 1);
+    assert_true(is_waiting(next));
     FREE(hold);
     FREE(attempt_end(next, HF_OK));
     UNTIL(!on_server(b));
 }
 
-/* Sent on one connection, and again on the next: the first comes when all is over. */
-static attempt *stand_on_second_connection(bed *b, hf_client *client, const hf_options *options) {
-    withhold(b, ASKS, T_TO_SERVER);
+/* The acquire is sent on one connection and again on the next. The first copy arrives when all is
+   over. */
+static attempt *enqueue_on_second_connection(bed *b, hf_client *client, const hf_options *options) {
+    withhold_bytes(b, COMMAND_CONNECTION, T_TO_SERVER);
     attempt *a = attempt_sent(b, client, options);
-    detach(b);
-    UNTIL(in_line(b) == 1);
+    detach_late(b);
+    UNTIL(queue_length(b) == 1);
     return a;
 }
 
 static void F51_a_late_acquire_takes_no_place_after_its_hold(void **state) {
     bed *b = *state;
-    hf_client *client = bed_listener_through(b, NULL);
+    hf_client *client = bed_subscriber_through(b, NULL);
     hf_hold *hold = TAKE(bed_direct(b)), *other;
-    attempt *a = stand_on_second_connection(b, client, &FOREVER);
+    attempt *a = enqueue_on_second_connection(b, client, &FOREVER);
     FREE(hold);
-    FREE(served(a));
+    FREE(await_grant(a));
     other = TAKE(bed_direct(b));
-    deliver(b, "*2\r\n:2\r\n");
-    assert_int_equal(in_line(b), 0);
+    deliver_late(b, "*2\r\n:2\r\n");
+    assert_int_equal(queue_length(b), 0);
     FREE(other);
     assert_false(on_server(b));
 }
 
 static void F51_a_late_acquire_takes_no_place_after_its_leaving(void **state) {
     bed *b = *state;
-    hf_client *client = bed_listener_through(b, NULL);
+    hf_client *client = bed_subscriber_through(b, NULL);
     hf_cancel *cancel = hf_cancel_new();
     hf_hold *hold = TAKE(bed_direct(b));
-    attempt *a = stand_on_second_connection(b, client,
-                                            &(hf_options){.wait_ms = HF_FOREVER, .cancel = cancel});
+    attempt *a = enqueue_on_second_connection(
+        b, client, &(hf_options){.wait_ms = HF_FOREVER, .cancel = cancel});
     hf_cancel_fire(cancel);
     attempt_end(a, HF_CANCELLED);
-    UNTIL(in_line(b) == 0);
-    deliver(b, "*2\r\n:2\r\n");
-    assert_int_equal(in_line(b), 0);
+    UNTIL(queue_length(b) == 0);
+    deliver_late(b, "*2\r\n:2\r\n");
+    assert_int_equal(queue_length(b), 0);
     FREE(hold);
     assert_false(on_server(b));
     hf_cancel_free(cancel);
 }
 
-/* The place is a later number's by then; and the lock is free, as after the death of its holder. */
+/* The position belongs to a later acquire id by then. The lock is free, as after the death of its
+   holder. */
 static void F51_a_late_acquire_takes_nothing_where_a_later_number_stands(void **state) {
     bed *b = *state;
-    hf_client *client = bed_listener_through(b, NULL);
+    hf_client *client = bed_subscriber_through(b, NULL);
     hf_cancel *cancel = hf_cancel_new();
     hold_by_hand(b, LOCK, t_patience(60000));
-    withhold(b, ASKS, T_TO_SERVER);
+    withhold_bytes(b, COMMAND_CONNECTION, T_TO_SERVER);
     attempt *gone = attempt_sent(b, client, &(hf_options){.wait_ms = HF_FOREVER, .cancel = cancel});
     attempt *next = attempt_start(b, client, &FOREVER);
     UNTIL(stats_of(client).waiting == 2);
-    t_proxy_refuse(b->proxy, true); /* so that the next does not ask behind the first, as late */
-    detach(b);
+    /* so that the next acquire does not follow the first, equally late */
+    t_proxy_refuse(b->proxy, true);
+    detach_late(b);
     hf_cancel_fire(cancel);
     attempt_end(gone, HF_CANCELLED);
     t_proxy_refuse(b->proxy, false);
-    UNTIL(in_line(b) == 1);
-    t_proxy_withhold(b->proxy, T_TO_SERVER, true); /* nor before it: it asks again as it listens */
-    ask stands = ask_in_line(b, 0);
+    UNTIL(queue_length(b) == 1);
+    /* nor precede it: the client acquires again when it has subscribed */
+    t_proxy_withhold(b->proxy, T_TO_SERVER, true);
+    queued_id stands = queued_at(b, 0);
     drop_by_hand(b, LOCK);
-    deliver(b, "*2\r\n:2\r\n");
-    assert_true(!on_server(b) || same_ask(ask_that_holds(b), stands));
+    deliver_late(b, "*2\r\n:2\r\n");
+    assert_true(!on_server(b) || same_id(id_of_holder(b), stands));
     t_proxy_withhold(b->proxy, T_TO_SERVER, false);
-    REFUSED(HF_BUSY, bed_direct(b), .wait_ms = 0); /* and the line is served */
-    FREE(served(next));
+    REFUSED(HF_BUSY, bed_direct(b), .wait_ms = 0); /* and the queue is served */
+    FREE(await_grant(next));
     hf_cancel_free(cancel);
 }
 
@@ -524,60 +537,61 @@ static void lock_again_and_again(int index, void *arg) {
     }
 }
 
-/* As long as the first ask may come, each release leaves a mark for it; the last says all. */
+/* While the first acquire may still arrive, each release writes a tombstone. The last tombstone
+   covers all. */
 static void F51_tombstones_of_a_client_do_not_pile_up(void **state) {
     bed *b = *state;
-    hf_client *client = bed_listener_through(b, NULL);
-    withhold(b, ASKS, T_TO_SERVER);
+    hf_client *client = bed_subscriber_through(b, NULL);
+    withhold_bytes(b, COMMAND_CONNECTION, T_TO_SERVER);
     attempt *a = attempt_sent(b, client, &FOREVER);
     t_threads *others = t_threads_start(4, lock_again_and_again, client);
     UNTIL(stats_of(client).waiting == 5);
-    detach(b);
+    detach_late(b);
     FREE(attempt_end(a, HF_OK));
     t_threads_join(others, SOON_MS);
     assert_in_range(t_redis_int(b->redis, "STRLEN " FENCE), 1, 200);
-    deliver(b, "*2\r\n:2\r\n");
+    deliver_late(b, "*2\r\n:2\r\n");
     assert_false(on_server(b));
 }
 
-/* So many come before all others, and are gone since. */
-static void line_up_the_gone(bed *b, int count) {
+/* Puts `count` entries of dead waiters before all others. */
+static void enqueue_the_gone(bed *b, int count) {
     for (int i = 0; i < count; i++) {
         char entry[64];
         snprintf(entry, sizeof entry, "gone-%d:1 gone-%d:t1 30000 0", i, i);
-        t_redis_int(b->redis, "LPUSH %s %s", LINE, entry);
+        t_redis_int(b->redis, "LPUSH %s %s", QUEUE, entry);
     }
 }
 
-/* A host with many waiters has died: more than one look shows. */
+/* A host with many waiters has died: more of them than one batch reads. */
 static void F54_behind_many_who_are_gone_the_next_is_served(void **state) {
     bed *b = *state;
     hf_hold *hold = TAKE(bed_direct(b));
-    attempt *a = stand(b, bed_listener(b), &FOREVER);
-    line_up_the_gone(b, 250);
-    assert_int_equal(in_line(b), 251);
+    attempt *a = enqueue(b, bed_subscriber(b), &FOREVER);
+    enqueue_the_gone(b, 250);
+    assert_int_equal(queue_length(b), 251);
     FREE(hold);
-    FREE(served(a));
+    FREE(await_grant(a));
 }
 
-/* Two stand in line, with so many of these before and behind them: both are served. */
+/* Two waiters are queued, with `count` wrong entries before and behind them. Both are served. */
 static void serve_two_among(bed *b, hf_client *const *clients, const char *const *wrong,
                             size_t count) {
     hf_hold *hold = TAKE(clients[0]);
-    attempt *first = stand(b, clients[1], &FOREVER), *second = stand(b, clients[2], &FOREVER);
+    attempt *first = enqueue(b, clients[1], &FOREVER), *second = enqueue(b, clients[2], &FOREVER);
     for (size_t i = 0; i < count; i++) {
-        t_redis_int(b->redis, "LPUSH " LINE " %s", wrong[i]);
-        t_redis_int(b->redis, "RPUSH " LINE " %s", wrong[i]);
+        t_redis_int(b->redis, "LPUSH " QUEUE " %s", wrong[i]);
+        t_redis_int(b->redis, "RPUSH " QUEUE " %s", wrong[i]);
     }
     FREE(hold);
-    FREE(served(first));
-    FREE(served(second));
+    FREE(await_grant(first));
+    FREE(await_grant(second));
     attempts_over(b);
     FREE(TAKE(clients[0]));
-    assert_int_equal(in_line(b), 0);
+    assert_int_equal(queue_length(b), 0);
 }
 
-/* Somebody has meddled with it. */
+/* Something other than Holdfast has changed the queue. */
 static void F28_behind_what_is_no_entry_the_next_is_served(void **state) {
     static const char *const wrong[] = {"x",
                                         "a:1",
@@ -590,60 +604,61 @@ static void F28_behind_what_is_no_entry_the_next_is_served(void **state) {
                                         "a\nb:1 b 1000 0"};
     enum { WRONG = sizeof wrong / sizeof *wrong };
     bed *b = *state;
-    hf_client *clients[] = {bed_direct(b), bed_listener(b), bed_listener(b)};
+    hf_client *clients[] = {bed_direct(b), bed_subscriber(b), bed_subscriber(b)};
     for (size_t i = 0; i < WRONG; i++) serve_two_among(b, clients, wrong + i, 1);
     serve_two_among(b, clients, wrong, WRONG);
 }
 
-/* Where one holds for long, nobody looks at the line but those who come. */
+/* While one client holds for a long time, only newcomers check the queue. */
 static void F54_who_is_gone_is_taken_out_by_who_comes(void **state) {
     bed *b = *state;
     hf_hold *hold = TAKE(bed_direct(b));
-    attempt *first = stand(b, bed_listener(b), &FOREVER);
-    line_up_the_gone(b, 14);
-    attempt *second = attempt_start(b, bed_listener(b), &FOREVER); /* the sixteenth */
-    UNTIL(in_line(b) == 2);
+    attempt *first = enqueue(b, bed_subscriber(b), &FOREVER);
+    enqueue_the_gone(b, 14);
+    attempt *second = attempt_start(b, bed_subscriber(b), &FOREVER); /* the sixteenth */
+    UNTIL(queue_length(b) == 2);
     FREE(hold);
-    FREE(served(first));
-    FREE(served(second));
+    FREE(await_grant(first));
+    FREE(await_grant(second));
 }
 
-/* A process that is stopped still listens; but it does not ask, as all do every ten seconds. */
+/* A stopped process is still subscribed. But it does not send acquires, as every waiter does every
+   ten seconds. */
 static void B14_who_has_not_asked_for_long_is_passed_over(void **state) {
     bed *b = *state;
     hf_hold *hold = TAKE(bed_direct(b));
-    attempt *first = stand(b, bed_listener(b), &FOREVER),
-            *second = stand(b, bed_listener(b), &FOREVER);
-    ask stands = ask_in_line(b, 0);
+    attempt *first = enqueue(b, bed_subscriber(b), &FOREVER),
+            *second = enqueue(b, bed_subscriber(b), &FOREVER);
+    queued_id stands = queued_at(b, 0);
     char note[64];
     int64_t long_ago_us = t_redis_int(b->redis, "HGET " KEY " t") - INT64_C(40000000);
     snprintf(note, sizeof note, "%lld %lld", (long long)long_ago_us, (long long)long_ago_us);
     t_redis_int(b->redis, "HSET hf:{lock}:i %s %s", stands.client, note);
     FREE(hold);
-    hold = served(second);
-    assert_true(same_ask(ask_in_line(b, 0), stands)); /* it keeps its place for a minute */
-    assert_true(waits(first));
-    FREE(hold); /* finds nobody to hand it to; the first asks for itself before long */
+    hold = await_grant(second);
+    assert_true(same_id(queued_at(b, 0), stands)); /* it keeps its position for a minute */
+    assert_true(is_waiting(first));
+    FREE(hold); /* finds nobody to hand over to; the first waiter soon acquires by itself */
     FREE(attempt_end(first, HF_OK));
 }
 
-/* ---- A server out of memory, a waiter that is stopped ---------------------------------------- */
+/* ---- A server out of memory, a stopped waiter ------------------------------------------------ */
 
 static void F27_a_release_hands_over_when_memory_is_out(void **state) {
     bed *b = *state;
-    hf_client *client = bed_listener(b);
+    hf_client *client = bed_subscriber(b);
     hf_hold *hold = TAKE(client);
-    attempt *other = stand(b, bed_listener(b), &FOREVER);
+    attempt *other = enqueue(b, bed_subscriber(b), &FOREVER);
     attempt *next = attempt_start(b, client, &FOREVER);
     UNTIL(stats_of(client).waiting == 1);
     set_config(b, "maxmemory", "1");
     FREE(hold);
-    hold = served(other);
+    hold = await_grant(other);
     check_held(b, hold);
     T_HF(HF_OK, hf_break(client, LOCK, hf_fence(hold))); /* and so does a break */
-    FREE(served(next));
+    FREE(await_grant(next));
     T_HF(HF_LOST, hf_release(hold));
-    assert_int_equal(t_redis_int(b->redis, "EXISTS " KEY " " LINE), 0);
+    assert_int_equal(t_redis_int(b->redis, "EXISTS " KEY " " QUEUE), 0);
 }
 
 static void B26_a_break_serves_the_first_in_line(void **state) {
@@ -651,25 +666,25 @@ static void B26_a_break_serves_the_first_in_line(void **state) {
     hf_client *by_force = bed_direct(b);
     hf_hold *hold =
         TAKE(bed_direct(b), .lease_ms = t_patience(900), .on_lost = count_loss, .arg = &b->loss);
-    attempt *first = stand(b, bed_listener(b), &FOREVER);
-    attempt *second = stand(b, bed_listener(b), &FOREVER);
+    attempt *first = enqueue(b, bed_subscriber(b), &FOREVER);
+    attempt *second = enqueue(b, bed_subscriber(b), &FOREVER);
     T_HF(HF_OK, hf_break(by_force, LOCK, hf_fence(hold)));
     REFUSED(HF_BUSY, by_force, .wait_ms = 0);
-    hf_hold *next = served(first);
-    assert_true(waits(second));
+    hf_hold *next = await_grant(first);
+    assert_true(is_waiting(second));
     check_lost(b, hold, "the store no longer has it");
     FREE(next);
-    FREE(served(second));
+    FREE(await_grant(second));
 }
 
-/* A grant is short until its first renewal; where there will be none, it is the whole lease. */
+/* A handed-over grant is short until its first renewal. With HF_NO_RENEW it has the full lease. */
 static void B15_a_hold_that_is_handed_on_and_not_renewed_has_its_whole_lease(void **state) {
     bed *b = *state;
     hf_hold *hold = TAKE(bed_direct(b));
     attempt *a =
-        stand(b, bed_listener(b), &(hf_options){.wait_ms = HF_FOREVER, .flags = HF_NO_RENEW});
+        enqueue(b, bed_subscriber(b), &(hf_options){.wait_ms = HF_FOREVER, .flags = HF_NO_RENEW});
     FREE(hold);
-    hold = served(a);
+    hold = await_grant(a);
     assert_true(hf_remaining_ms(hold) > 15000);
     assert_true(server_ttl_ms(b) > 15000);
     FREE(hold);
@@ -677,43 +692,43 @@ static void B15_a_hold_that_is_handed_on_and_not_renewed_has_its_whole_lease(voi
 
 enum { STOPPED_LEASE_MS = 6000, STOPPED_FIRST_MS = STOPPED_LEASE_MS / 3 };
 
-typedef struct stage {
+typedef struct stopped_stage {
     char url[256];
     atomic_int go, over;
-} stage;
+} stopped_stage;
 
 static int wait_in_child(void *arg) {
-    stage *s = arg;
+    stopped_stage *s = arg;
     hf_client *client = NULL;
     UNTIL(atomic_load(&s->go));
     T_HF(HF_OK, hf_open(s->url, NULL, &client));
     FREE(TAKE(client, .wait_ms = HF_FOREVER, .lease_ms = STOPPED_LEASE_MS));
-    if (!atomic_load(&s->over)) t_fail("entered while another held it");
+    if (!atomic_load(&s->over)) t_fail("entered while another client held the lock");
     hf_close(client);
     return 0;
 }
 
-/* A process that is stopped listens, as far as the server can see. */
+/* To the server, a stopped process still looks subscribed. */
 static void B14_a_waiter_stopped_as_it_is_granted_costs_a_third_of_its_lease(void **state) {
     bed *b = *state;
-    stage *s = t_shared_new(sizeof *s);
+    stopped_stage *s = t_shared_new(sizeof *s);
     t_proc *child = t_proc_start(wait_in_child, s);
     snprintf(s->url, sizeof s->url, "%s", front_url(t_redis_url(b->redis)));
     hf_hold *hold = TAKE(bed_direct(b), .lease_ms = t_patience(1000));
-    hf_client *client = bed_listener(b);
+    hf_client *client = bed_subscriber(b);
     atomic_store(&s->go, 1);
-    UNTIL(in_line(b) == 1 && listening(b) == 2);
-    attempt *next = stand(b, client, &FOREVER);
-    ask stopped = ask_in_line(b, 0);
+    UNTIL(queue_length(b) == 1 && subscriber_count(b) == 2);
+    attempt *next = enqueue(b, client, &FOREVER);
+    queued_id stopped = queued_at(b, 0);
     t_proc_kill(child, SIGSTOP);
     FREE(hold);
     freeReplyObject(t_redis_cmd(b->redis, "SET lease running PX %d", STOPPED_LEASE_MS));
-    assert_true(same_ask(ask_that_holds(b), stopped));
+    assert_true(same_id(id_of_holder(b), stopped));
     assert_in_range(server_ttl_ms(b), 1, STOPPED_FIRST_MS);
     hold = attempt_end(next, HF_OK);
     assert_int_equal(t_redis_int(b->redis, "EXISTS lease"), 1);
-    t_proc_kill(child, SIGCONT); /* it hears of its grant, and that it is over */
-    UNTIL(in_line(b) == 1);
+    t_proc_kill(child, SIGCONT); /* it learns of its grant, and that the grant is over */
+    UNTIL(queue_length(b) == 1);
     check_held(b, hold);
     atomic_store(&s->over, 1);
     FREE(hold);

@@ -1,114 +1,118 @@
 /*
- * Calls that do not block, and clients without threads, when things go wrong (B5, B6, B7, B20, B32, F3,
- * F19, F47, F52, F56).
+ * Non-blocking calls, and clients without threads, under faults (B5, B6, B7, B20, B32, F3, F19,
+ * F47, F52, F56).
  */
 #include "outcome.h"
 
-/* ---- A loop that is not turned --------------------------------------------------------------- */
+/* ---- A loop that is not run ------------------------------------------------------------------ */
 
 static void F03_a_loop_not_turned_for_longer_than_a_lease_is_told_that_it_lost(void **state) {
     bed *b = *state;
     hf_client *client = open_loop(b, t_redis_url(b->redis), (hf_client_options){0});
     hf_hold *hold =
         TAKE(client, .lease_ms = t_patience(400), .on_lost = count_loss, .arg = &b->loss);
-    attempt *next = stand_against(b, bed_listener(b), &FOREVER, hold);
-    hf_hold *others = served(next); /* when the lease is over */
+    attempt *next = enqueue_against(b, bed_subscriber(b), &FOREVER, hold);
+    hf_hold *others = await_grant(next); /* when the lease is over */
     assert_int_equal(next->rival_held, 0);
     assert_int_equal(hf_held(hold), 0);
-    assert_int_equal(atomic_load(&b->loss.calls), 0); /* it has nobody to say it with */
-    TURN_UNTIL(client, atomic_load(&b->loss.calls) == 1);
+    assert_int_equal(atomic_load(&b->loss.calls), 0); /* no thread could call it yet */
+    RUN_LOOP_UNTIL(client, atomic_load(&b->loss.calls) == 1);
     T_HF(HF_LOST, hf_release(hold));
     check_held(b, others);
     FREE(others);
 }
 
-/* It was granted and told so, and looks when that is over and another has it. */
+/* The client was granted the lock and notified. It reads the message after the grant is over and
+   another client has the lock. */
 static void F52_a_loop_that_looks_too_late_does_not_enter(void **state) {
     bed *b = *state;
-    static outcome o;
+    static async_outcome o;
     hf_client *client = open_loop(b, t_redis_url(b->redis), (hf_client_options){0});
     hf_client *other = bed_direct(b);
     hf_hold *hold = TAKE(other);
-    stand_in_loop(b, client, &(hf_options){.wait_ms = HF_FOREVER, .lease_ms = 300}, &o);
-    ask stands = ask_in_line(b, 0);
+    enqueue_in_loop(b, client, &(hf_options){.wait_ms = HF_FOREVER, .lease_ms = 300}, &o);
+    queued_id stands = queued_at(b, 0);
     FREE(hold);
-    assert_true(same_ask(ask_that_holds(b), stands));
+    assert_true(same_id(id_of_holder(b), stands));
     hold = TAKE(other, .wait_ms = t_patience(SOON_MS));
-    TURN_UNTIL(client, in_line(b) == 1); /* it has looked, asked, and stands in line again */
+    /* it has read the message, acquired, and is queued again */
+    RUN_LOOP_UNTIL(client, queue_length(b) == 1);
     assert_int_equal(atomic_load(&o.calls), 0);
     check_held(b, hold);
     FREE(hold);
-    FREE(turn_and_told(client, &o, HF_OK));
+    FREE(run_loop_until_outcome(client, &o, HF_OK));
 }
 
-/* Its grant was broken meanwhile; the message lies there, well within the lease. A loop claims. */
+/* Its grant was broken meanwhile. The message is still unread, well within the lease. A loop claims
+   a grant before it enters. */
 static void F52_a_loop_that_looks_after_a_break_does_not_enter(void **state) {
     bed *b = *state;
-    static outcome o;
+    static async_outcome o;
     hf_client *client = open_loop(b, t_redis_url(b->redis), (hf_client_options){0});
     hf_client *other = bed_direct(b);
     hf_hold *hold = TAKE(other);
-    stand_in_loop(b, client, &FOREVER, &o);
+    enqueue_in_loop(b, client, &FOREVER, &o);
     FREE(hold);
     T_HF(HF_OK, hf_break(other, LOCK, 0));
     hold = TAKE(other);
-    TURN_UNTIL(client, in_line(b) == 1);
+    RUN_LOOP_UNTIL(client, queue_length(b) == 1);
     assert_int_equal(atomic_load(&o.calls), 0);
     check_held(b, hold);
     FREE(hold);
-    FREE(turn_and_told(client, &o, HF_OK));
+    FREE(run_loop_until_outcome(client, &o, HF_OK));
 }
 
-/* Nobody renews it for a while, so it cannot begin with the short lease of a grant. */
+/* The loop may not renew for a while, so its grant cannot begin with the short lease. */
 static void B15_a_loop_that_is_handed_a_lock_has_its_whole_lease(void **state) {
     bed *b = *state;
-    static outcome o;
+    static async_outcome o;
     hf_client *client = open_loop(b, t_redis_url(b->redis), (hf_client_options){0});
     hf_client *other = bed_direct(b);
     hf_hold *hold = TAKE(other);
-    stand_in_loop(b, client, &FOREVER, &o);
+    enqueue_in_loop(b, client, &FOREVER, &o);
     FREE(hold);
-    hold = turn_and_told(client, &o, HF_OK);
+    hold = run_loop_until_outcome(client, &o, HF_OK);
     assert_true(hf_remaining_ms(hold) > 15000);
     FREE(hold);
     hold = TAKE(other);
-    attempt *a = stand(b, client, &FOREVER);
+    attempt *a = enqueue(b, client, &FOREVER);
     FREE(hold);
-    hold = served(a);
+    hold = await_grant(a);
     assert_true(hf_remaining_ms(hold) > 15000);
     FREE(hold);
 }
 
-/* ---- Told once ------------------------------------------------------------------------------- */
+/* ---- Called back once ------------------------------------------------------------------------ */
 
-/* The wait and the time that a server may be away end in the same instant. */
+/* The wait and the allowed outage end at the same moment. */
 static void B06_an_async_wait_that_ends_with_the_outage_is_told_once(void **state) {
     bed *b = *state;
-    static outcome o[8];
+    static async_outcome o[8];
     hf_client *client =
         bed_open(b, t_redis_url(b->redis), &(hf_client_options){.outage_ms = t_patience(200)});
     FREE(TAKE(client));
     t_redis_kill9(b->redis);
     hf_hold *none = NULL;
     UNTIL(hf_try_lock(client, "other", &none) == HF_UNREACHABLE); /* it has noticed */
-    for (int i = 0; i < 8; i++) begin(client, &(hf_options){.wait_ms = t_patience(200)}, &o[i]);
-    for (int i = 0; i < 8; i++) told(&o[i], HF_UNREACHABLE);
+    for (int i = 0; i < 8; i++)
+        begin_acquire(client, &(hf_options){.wait_ms = t_patience(200)}, &o[i]);
+    for (int i = 0; i < 8; i++) await_outcome(&o[i], HF_UNREACHABLE);
     assert_int_equal(stats_of(client).waiting, 0);
 }
 
 static void B06_a_loop_turned_after_all_has_ended_tells_each_once(void **state) {
     bed *b = *state;
-    static outcome wait, release;
+    static async_outcome wait, release;
     hf_client *client =
         open_loop(b, t_redis_url(b->redis),
                   (hf_client_options){.outage_ms = 100, .command_timeout_ms = t_patience(300)});
     hf_hold *hold = TAKE(client, .lease_ms = t_patience(200));
     t_redis_kill9(b->redis);
     begin_release(hold, &release);
-    begin(client, &(hf_options){.wait_ms = 150, .owner = 7}, &wait);
+    begin_acquire(client, &(hf_options){.wait_ms = 150, .owner = 7}, &wait);
     t_sleep_ms(t_patience(400)); /* the lease, the wait, the outage and the time to release */
-    TURN_UNTIL(client, atomic_load(&wait.calls) && atomic_load(&release.calls));
-    told(&release, HF_UNKNOWN_OUTCOME);
+    RUN_LOOP_UNTIL(client, atomic_load(&wait.calls) && atomic_load(&release.calls));
+    await_outcome(&release, HF_UNKNOWN_OUTCOME);
     assert_int_equal(atomic_load(&wait.calls), 1);
     assert_true(wait.result == HF_UNREACHABLE || wait.result == HF_TIMEOUT);
 }
@@ -121,45 +125,45 @@ static hf_cancel *cancel_of(hf_options *options) {
     return cancel;
 }
 
-/* A thread of the client's waits beside it, and reads for both. */
+/* A thread of the same client waits too, and reads for both. */
 static void B07_a_cancel_of_an_async_wait_is_seen_beside_a_thread_that_waits(void **state) {
     bed *b = *state;
-    static outcome o;
+    static async_outcome o;
     hf_options options;
     hf_cancel *cancel = cancel_of(&options);
-    hf_client *client = bed_listener(b);
+    hf_client *client = bed_subscriber(b);
     hf_hold *hold = TAKE(bed_direct(b));
-    attempt *a = stand(b, client, &FOREVER);
-    t_sleep_ms(20); /* that its keeper sleeps, most likely */
-    begin(client, &options, &o);
+    attempt *a = enqueue(b, client, &FOREVER);
+    t_sleep_ms(20); /* so that its background thread sleeps, most likely */
+    begin_acquire(client, &options, &o);
     hf_cancel_fire(cancel);
-    told(&o, HF_CANCELLED);
+    await_outcome(&o, HF_CANCELLED);
     FREE(hold);
-    FREE(served(a));
+    FREE(await_grant(a));
     hf_cancel_free(cancel);
 }
 
-/* The lock was granted to it, unheard. */
+/* The lock was granted to it, but the message did not arrive. */
 static void check_cancel_passes_on(bed *b, hf_client *client, bool loop) {
-    static outcome o;
+    static async_outcome o;
     hf_options options;
     hf_cancel *cancel = cancel_of(&options);
     hf_hold *hold = TAKE(bed_direct(b));
-    if (loop) stand_in_loop(b, client, &options, &o);
-    if (!loop) begin(client, &options, &o);
-    UNTIL(in_line(b) == 1);
-    attempt *next = stand(b, bed_listener(b), &FOREVER);
-    withhold(b, LISTENS, T_TO_CLIENT);
+    if (loop) enqueue_in_loop(b, client, &options, &o);
+    if (!loop) begin_acquire(client, &options, &o);
+    UNTIL(queue_length(b) == 1);
+    attempt *next = enqueue(b, bed_subscriber(b), &FOREVER);
+    withhold_bytes(b, NOTIFICATION_CONNECTION, T_TO_CLIENT);
     FREE(hold);
     hf_cancel_fire(cancel);
-    if (loop) turn_and_told(client, &o, HF_CANCELLED);
-    told(&o, HF_CANCELLED);
-    FREE(served(next));
+    if (loop) run_loop_until_outcome(client, &o, HF_CANCELLED);
+    await_outcome(&o, HF_CANCELLED);
+    FREE(await_grant(next));
     hf_cancel_free(cancel);
 }
 
 static void B20_an_async_wait_cancelled_as_it_is_granted_passes_it_on(void **state) {
-    check_cancel_passes_on(*state, bed_listener_through(*state, NULL), false);
+    check_cancel_passes_on(*state, bed_subscriber_through(*state, NULL), false);
 }
 
 static void B20_a_wait_of_a_loop_cancelled_as_it_is_granted_passes_it_on(void **state) {
@@ -170,41 +174,41 @@ static void B20_a_wait_of_a_loop_cancelled_as_it_is_granted_passes_it_on(void **
 
 /* ---- Callbacks ------------------------------------------------------------------------------- */
 
-typedef struct chain {
+typedef struct release_chain {
     hf_client *client;
-    outcome last;
-} chain;
+    async_outcome last;
+} release_chain;
 
 static void release_and_lock_another(hf_result result, hf_hold *hold, void *arg) {
-    chain *c = arg;
+    release_chain *c = arg;
     hf_hold *other = NULL;
     T_CHECK(result == HF_OK);
     T_HF(HF_OK, hf_release(hold));
     T_HF(HF_OK, hf_acquire(c->client, "other", &FOREVER, &other));
     T_HF(HF_OK, hf_release(other));
-    note(&c->last, HF_OK, NULL);
+    note_outcome(&c->last, HF_OK, NULL);
 }
 
-/* The next of the client is brought along by a release inside a callback. */
+/* A release inside a callback carries the next acquire of the client. */
 static void check_callback(bed *b, hf_client *client, bool loop) {
-    static chain chains[3];
+    static release_chain chains[3];
     hf_hold *hold = TAKE(bed_direct(b));
     for (int i = 0; i < 3; i++) {
-        chains[i] = (chain){.client = client};
+        chains[i] = (release_chain){.client = client};
         T_HF(HF_OK, hf_acquire_async(client, LOCK, &FOREVER, release_and_lock_another, &chains[i]));
     }
-    if (loop) TURN_UNTIL(client, in_line(b) == 1);
-    UNTIL(in_line(b) == 1);
+    if (loop) RUN_LOOP_UNTIL(client, queue_length(b) == 1);
+    UNTIL(queue_length(b) == 1);
     FREE(hold);
     for (int i = 0; i < 3; i++) {
-        if (loop) turn_and_told(client, &chains[i].last, HF_OK);
-        told(&chains[i].last, HF_OK);
+        if (loop) run_loop_until_outcome(client, &chains[i].last, HF_OK);
+        await_outcome(&chains[i].last, HF_OK);
     }
     UNTIL(!on_server(b));
 }
 
 static void B05_a_callback_may_release_and_lock_with_waits_behind_it(void **state) {
-    check_callback(*state, bed_listener(*state), false);
+    check_callback(*state, bed_subscriber(*state), false);
 }
 
 static void B05_a_callback_of_a_loop_may_release_and_lock(void **state) {
@@ -216,9 +220,9 @@ enum { BESIDE = 4, CALLBACKS = 200 };
 
 typedef struct company {
     hf_client *client;
-    atomic_long pairs[BESIDE]; /* that each thread has done */
+    atomic_long pairs[BESIDE]; /* done by each thread */
     atomic_int over;
-    outcome last;
+    async_outcome last;
 } company;
 
 static void lock_and_release(int index, void *arg) {
@@ -233,7 +237,7 @@ static void lock_and_release(int index, void *arg) {
     }
 }
 
-/* Until each of the threads has ended what it was about when this began. */
+/* Waits until each thread has finished the round it was in when this began. */
 static void wait_for_the_others(hf_result result, hf_hold *hold, void *arg) {
     company *c = arg;
     T_CHECK(result == HF_OK);
@@ -242,10 +246,10 @@ static void wait_for_the_others(hf_result result, hf_hold *hold, void *arg) {
         UNTIL(atomic_load(&c->pairs[i]) > before);
     }
     T_HF(HF_OK, hf_release(hold));
-    note(&c->last, HF_OK, NULL);
+    note_outcome(&c->last, HF_OK, NULL);
 }
 
-/* Whose answers the loop has read before it calls back. */
+/* The loop has read the answers of the other threads before it calls back. */
 static void B05_a_callback_of_a_loop_may_wait_for_calls_of_other_threads(void **state) {
     bed *b = *state;
     static company c;
@@ -254,15 +258,15 @@ static void B05_a_callback_of_a_loop_may_wait_for_calls_of_other_threads(void **
     for (int i = 0; i < CALLBACKS; i++) {
         atomic_store(&c.last.calls, 0);
         T_HF(HF_OK, hf_acquire_async(c.client, LOCK, &FOREVER, wait_for_the_others, &c));
-        turn_and_told(c.client, &c.last, HF_OK);
+        run_loop_until_outcome(c.client, &c.last, HF_OK);
     }
     atomic_store(&c.over, 1);
     t_threads_join(others, SOON_MS);
 }
 
-/* ---- Leading --------------------------------------------------------------------------------- */
+/* ---- Leaders --------------------------------------------------------------------------------- */
 
-/* The doubt is sent at once: nothing else would be for minutes. */
+/* The check is sent immediately: nothing else would be sent for minutes. */
 static void B32_a_loop_that_proclaims_without_the_lock_soon_knows(void **state) {
     bed *b = *state;
     enum { MINUTES_MS = 600000 };
@@ -271,7 +275,7 @@ static void B32_a_loop_that_proclaims_without_the_lock_soon_knows(void **state) 
     hf_hold *hold = TAKE(client, .lease_ms = MINUTES_MS);
     assert_int_equal(t_redis_int(b->redis, "DEL " KEY), 1);
     T_HF(HF_LOST, hf_proclaim(hold, "me", 2));
-    TURN_UNTIL(client, !hf_held(hold));
+    RUN_LOOP_UNTIL(client, !hf_held(hold));
     T_HF(HF_LOST, hf_release(hold));
 }
 
@@ -279,35 +283,35 @@ static void B32_a_loop_that_proclaims_without_the_lock_soon_knows(void **state) 
 
 static void F47_close_of_a_loop_leaves_nothing_in_line(void **state) {
     bed *b = *state;
-    static outcome waits[3];
+    static async_outcome waits[3];
     hf_client *client = open_loop(b, t_redis_url(b->redis), (hf_client_options){0});
     hf_hold *hold = TAKE(bed_direct(b));
-    stand_in_loop(b, client, &FOREVER, &waits[0]);
-    for (int i = 1; i < 3; i++) begin(client, &FOREVER, &waits[i]);
+    enqueue_in_loop(b, client, &FOREVER, &waits[0]);
+    for (int i = 1; i < 3; i++) begin_acquire(client, &FOREVER, &waits[i]);
     bed_close(b, client);
-    for (int i = 0; i < 3; i++) told(&waits[i], HF_CLOSED);
-    assert_int_equal(in_line(b), 0);
+    for (int i = 0; i < 3; i++) await_outcome(&waits[i], HF_CLOSED);
+    assert_int_equal(queue_length(b), 0);
     check_held(b, hold);
     FREE(hold);
 }
 
 static void F47_close_of_a_loop_passes_on_what_it_has_not_heard_of(void **state) {
     bed *b = *state;
-    static outcome o;
+    static async_outcome o;
     hf_client *client = open_loop(b, t_redis_url(b->redis), (hf_client_options){0});
     hf_hold *hold = TAKE(bed_direct(b));
-    stand_in_loop(b, client, &FOREVER, &o);
-    attempt *next = stand(b, bed_listener(b), &FOREVER);
-    FREE(hold); /* and the loop is not turned */
+    enqueue_in_loop(b, client, &FOREVER, &o);
+    attempt *next = enqueue(b, bed_subscriber(b), &FOREVER);
+    FREE(hold); /* and the loop is not run */
     bed_close(b, client);
-    told(&o, HF_CLOSED);
-    FREE(served(next));
+    await_outcome(&o, HF_CLOSED);
+    FREE(await_grant(next));
 }
 
 typedef struct closing {
     hf_client *client;
     atomic_int entered, closes;
-    outcome release;
+    async_outcome release;
 } closing;
 
 static void release_while_it_closes(hf_result result, hf_hold *hold, void *arg) {
@@ -315,8 +319,8 @@ static void release_while_it_closes(hf_result result, hf_hold *hold, void *arg) 
     T_CHECK(result == HF_OK);
     atomic_store(&c->entered, 1);
     UNTIL(atomic_load(&c->closes));
-    t_sleep_ms(50); /* that hf_close waits for this callback, most likely */
-    T_HF(HF_OK, hf_release_async(hold, released, &c->release));
+    t_sleep_ms(50); /* so that hf_close waits for this callback, most likely */
+    T_HF(HF_OK, hf_release_async(hold, on_released, &c->release));
 }
 
 static void close_it(int index, void *arg) {
@@ -335,44 +339,44 @@ static void F47_a_callback_may_release_while_its_client_closes(void **state) {
     UNTIL(atomic_load(&c.entered));
     t_threads_run(1, close_it, &c, SOON_MS);
     assert_int_equal(atomic_load(&c.release.calls), 1); /* close has waited for that too */
-    told(&c.release, HF_CLOSED);
+    await_outcome(&c.release, HF_CLOSED);
     assert_false(on_server(b));
 }
 
 /* ---- Connections ----------------------------------------------------------------------------- */
 
-/* A loop's connections break in turn, and both at once; each time it is served. */
+/* The connections of a loop break one by one, and both at once. It is served each time. */
 static void F56_a_loop_rides_out_what_happens_to_its_connections(void **state) {
     bed *b = *state;
-    static outcome o;
+    static async_outcome o;
     b->proxy = t_proxy_start(t_redis_port(b->redis));
     hf_client *client = open_loop(b, t_proxy_url(b->proxy), (hf_client_options){0});
     hf_client *other = bed_direct(b);
     for (int i = 0; i < 3; i++) {
         hf_hold *hold = TAKE(other);
-        begin(client, &FOREVER, &o);
-        TURN_UNTIL(client, in_line(b) == 1 && listening(b) == 1);
+        begin_acquire(client, &FOREVER, &o);
+        RUN_LOOP_UNTIL(client, queue_length(b) == 1 && subscriber_count(b) == 1);
         uint64_t last = t_proxy_connections(b->proxy);
-        if (i != 1) cut(b, i == 0 ? LISTENS : 0);
-        if (i == 1) cut(b, ASKS);
+        if (i != 1) cut_connection(b, i == 0 ? NOTIFICATION_CONNECTION : 0);
+        if (i == 1) cut_connection(b, COMMAND_CONNECTION);
         FREE(hold);
-        TURN_UNTIL(client, t_proxy_connections(b->proxy) > last);
-        FREE(turn_and_told(client, &o, HF_OK));
+        RUN_LOOP_UNTIL(client, t_proxy_connections(b->proxy) > last);
+        FREE(run_loop_until_outcome(client, &o, HF_OK));
     }
 }
 
 static void F19_an_async_wait_whose_message_is_lost_is_served(void **state) {
     bed *b = *state;
-    static outcome o;
-    hf_client *client = bed_listener_through(b, NULL);
+    static async_outcome o;
+    hf_client *client = bed_subscriber_through(b, NULL);
     hf_hold *hold = TAKE(bed_direct(b), .lease_ms = t_patience(1000));
-    begin(client, &FOREVER, &o);
-    UNTIL(in_line(b) == 1);
-    t_proxy_select(b->proxy, LISTENS);
+    begin_acquire(client, &FOREVER, &o);
+    UNTIL(queue_length(b) == 1);
+    t_proxy_select(b->proxy, NOTIFICATION_CONNECTION);
     t_proxy_blackhole(b->proxy, true);
     t_proxy_select(b->proxy, 0);
     FREE(hold);
-    FREE(told(&o, HF_OK));
+    FREE(await_outcome(&o, HF_OK));
 }
 
 static const struct CMUnitTest tests[] = {

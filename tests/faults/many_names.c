@@ -1,6 +1,6 @@
 /*
- * Many names at once (B19) on a real server: what it costs, and what becomes of it when answers are lost, bytes come
- * late, or the server forgets, is away or refuses.
+ * Many names at once (B19) on a real server: the cost, and the result when answers are lost, bytes
+ * arrive late, or the server loses data, is away or refuses.
  */
 #include "fault.h"
 
@@ -33,8 +33,8 @@ static void check_all(bed *b, const hf_hold *hold) {
     }
 }
 
-/* In a thread of its own. */
-typedef struct call {
+/* An acquire of many names, in a thread of its own. */
+typedef struct many_call {
     hf_client *client;
     const hf_request *requests;
     size_t count;
@@ -44,10 +44,10 @@ typedef struct call {
     hf_hold *hold;
     int64_t took_ms;
     char detail[256];
-} call;
+} many_call;
 
 static void call_main(int index, void *arg) {
-    call *c = arg;
+    many_call *c = arg;
     int64_t began = t_now_ms();
     (void)index;
     c->result = hf_acquire_all(c->client, c->requests, c->count, &c->options, &c->hold);
@@ -55,15 +55,15 @@ static void call_main(int index, void *arg) {
     snprintf(c->detail, sizeof c->detail, "%s", c->result ? hf_error_detail() : "");
 }
 
-static void call_start(call *c, hf_client *client, const hf_options *options) {
-    *c = (call){.client = client, .requests = all, .count = NAMES, .options = *options};
+static void call_start(many_call *c, hf_client *client, const hf_options *options) {
+    *c = (many_call){.client = client, .requests = all, .count = NAMES, .options = *options};
     c->thread = t_threads_start(1, call_main, c);
 }
 
-static hf_hold *call_end(call *c, hf_result expected) {
+static hf_hold *call_end(many_call *c, hf_result expected) {
     t_threads_join(c->thread, 4 * SOON_MS);
     if (c->result != expected)
-        t_fail("the call ended with %s (%s), not %s", hf_result_name(c->result), c->detail,
+        t_fail("the call returned %s (%s), not %s", hf_result_name(c->result), c->detail,
                hf_result_name(expected));
     return c->hold;
 }
@@ -74,7 +74,7 @@ static hf_client *warm_client(bed *b) {
     return client;
 }
 
-/* ---- What it costs --------------------------------------------------------------------------- */
+/* ---- Cost ------------------------------------------------------------------------------------ */
 
 static void B19_all_that_are_free_cost_one_command(void **state) {
     bed *b = *state;
@@ -83,13 +83,13 @@ static void B19_all_that_are_free_cost_one_command(void **state) {
     uint64_t commands = stats_of(client).commands;
     hf_hold *hold = take_all(client, &(hf_options){.wait_ms = HF_FOREVER});
     assert_int_equal(stats_of(client).commands, commands + 1);
-    assert_int_equal(calls(b, "evalsha"), 1);
+    assert_int_equal(call_count(b, "evalsha"), 1);
     check_all(b, hold);
     FREE(hold);
     assert_int_equal(stats_of(client).commands, commands + 1 + NAMES);
 }
 
-/* Also what others share, and what nobody but a reader of it has. */
+/* Including a name that others share, and a name whose only holder is a reader. */
 static void B19_all_that_can_be_shared_cost_one_command(void **state) {
     bed *b = *state;
     hf_client *client = warm_client(b), *other = bed_direct(b);
@@ -108,9 +108,9 @@ static void B19_all_that_can_be_shared_cost_one_command(void **state) {
 
 static void B19_a_busy_one_is_waited_for_one_by_one(void **state) {
     bed *b = *state;
-    call c;
+    many_call c;
     hf_client *client = warm_client(b), *other = bed_direct(b);
-    hf_hold *held = take(other, "many-2", NULL, __FILE__, __LINE__);
+    hf_hold *held = acquire_or_fail(other, "many-2", NULL, __FILE__, __LINE__);
     call_start(&c, client, &(hf_options){.wait_ms = t_patience(SOON_MS)});
     UNTIL(t_redis_int(b->redis, "LLEN hf:{many-2}:q") == 1);
     assert_true(token_of(b, "many-1") != 0);
@@ -122,9 +122,10 @@ static void B19_a_busy_one_is_waited_for_one_by_one(void **state) {
     assert_false(any_held(b));
 }
 
-/* ---- Answers that are lost -------------------------------------------------------------------- */
+/* ---- Answers that are lost ------------------------------------------------------------------- */
 
-/* The server has granted all, and nobody hears of it: each is asked for by itself, and found granted. */
+/* The server granted all names, but the answer is lost. Each name is acquired again by itself and
+   found granted. */
 static void check_lost_answer(bed *b, int64_t wait_ms) {
     hf_client *client = warm_client(b);
     t_proxy_drop_answers(b->proxy, 1);
@@ -139,24 +140,25 @@ static void B19_an_answer_that_is_lost_is_asked_for_again(void **state) {
     check_lost_answer(*state, 0);
 }
 
-/* Another has one of them by then: what was granted is given back, or waited with. */
+/* Another client has one of the names by then. The granted names are given back, or kept while it
+   waits. */
 static void B19_an_answer_that_is_lost_leaves_nothing_held(void **state) {
     bed *b = *state;
-    call c;
+    many_call c;
     hf_client *client = warm_client(b), *other = bed_direct(b);
     t_proxy_withhold(b->proxy, T_TO_CLIENT, true);
     call_start(&c, client, &(hf_options){.wait_ms = 0});
     UNTIL(token_of(b, "many-3") != 0);
     T_HF(HF_OK, hf_break(other, "many-2", 0));
-    hf_hold *held = take(other, "many-2", NULL, __FILE__, __LINE__);
+    hf_hold *held = acquire_or_fail(other, "many-2", NULL, __FILE__, __LINE__);
     t_proxy_withhold(b->proxy, T_TO_CLIENT, false);
     t_proxy_cut(b->proxy);
     t_threads_join(c.thread, 4 * SOON_MS);
-    if (c.result == HF_OK) { /* the answer got through: it was granted, and then lost */
+    if (c.result == HF_OK) { /* the answer arrived: it was granted, and then lost */
         UNTIL(!hf_held(c.hold));
         T_HF(HF_LOST, hf_release(c.hold));
     } else if (c.result != HF_BUSY && c.result != HF_UNKNOWN_OUTCOME) {
-        t_fail("the call ended with %s (%s)", hf_result_name(c.result), c.detail);
+        t_fail("the call returned %s (%s)", hf_result_name(c.result), c.detail);
     }
     UNTIL(!token_of(b, "many-1") && !token_of(b, "many-3"));
     assert_int_equal(hf_held(held), 1);
@@ -165,9 +167,9 @@ static void B19_an_answer_that_is_lost_leaves_nothing_held(void **state) {
 
 /* ---- Bytes that come late -------------------------------------------------------------------- */
 
-/* Sent on a connection that breaks, and granted on the next one. */
+/* The acquire is sent on a connection that breaks, and granted on the next one. */
 static hf_hold *take_on_second_connection(bed *b, hf_client *client) {
-    call c;
+    many_call c;
     uint64_t before = t_proxy_bytes(b->proxy, T_TO_SERVER);
     t_proxy_withhold(b->proxy, T_TO_SERVER, true);
     call_start(&c, client, &(hf_options){.wait_ms = t_patience(SOON_MS)});
@@ -176,17 +178,17 @@ static hf_hold *take_on_second_connection(bed *b, hf_client *client) {
     return call_end(&c, HF_OK);
 }
 
-static void deliver(bed *b, const char *answer) {
+static void deliver_late(bed *b, const char *answer) {
     assert_true(t_proxy_deliver(b->proxy) > 0);
     if (!strstr(t_proxy_late_answers(b->proxy), answer))
-        t_fail("the late bytes were answered: %s", t_proxy_late_answers(b->proxy));
+        t_fail("the server answered the late bytes with: %s", t_proxy_late_answers(b->proxy));
 }
 
 static void F51_late_bytes_of_many_leave_a_hold_alone(void **state) {
     bed *b = *state;
     hf_client *client = warm_client(b);
     hf_hold *hold = take_on_second_connection(b, client);
-    deliver(b, "*2\r\n:0\r\n");
+    deliver_late(b, "*2\r\n:0\r\n");
     check_all(b, hold);
     FREE(hold);
     assert_false(any_held(b));
@@ -196,17 +198,17 @@ static void F51_late_bytes_of_many_bring_nothing_back(void **state) {
     bed *b = *state;
     hf_client *client = warm_client(b);
     FREE(take_on_second_connection(b, client));
-    deliver(b, "*2\r\n:2\r\n");
+    deliver_late(b, "*2\r\n:2\r\n");
     assert_false(any_held(b));
-    FREE(take_all(client, NULL)); /* only the old numbers are refused */
+    FREE(take_all(client, NULL)); /* only the old acquire ids are refused */
 }
 
 static void F51_late_bytes_of_many_do_not_disturb_later_holds(void **state) {
     bed *b = *state;
     hf_client *client = warm_client(b);
     FREE(take_on_second_connection(b, client));
-    hf_hold *one = take(client, "many-3", NULL, __FILE__, __LINE__);
-    hf_hold *others = take(bed_direct(b), "many-1", NULL, __FILE__, __LINE__);
+    hf_hold *one = acquire_or_fail(client, "many-3", NULL, __FILE__, __LINE__);
+    hf_hold *others = acquire_or_fail(bed_direct(b), "many-1", NULL, __FILE__, __LINE__);
     uint64_t tokens[] = {token_of(b, "many-3"), token_of(b, "many-1")};
     assert_true(t_proxy_deliver(b->proxy) > 0);
     assert_true(token_of(b, "many-3") == tokens[0] && token_of(b, "many-1") == tokens[1]);
@@ -216,10 +218,10 @@ static void F51_late_bytes_of_many_do_not_disturb_later_holds(void **state) {
     assert_false(any_held(b));
 }
 
-/* Shared, so that the late one would fit beside itself. */
+/* Shared, so the late copy would be compatible with the hold. */
 static void F51_late_bytes_of_shared_names_count_once(void **state) {
     bed *b = *state;
-    call c = {.client = warm_client(b), .requests = shared, .count = 2};
+    many_call c = {.client = warm_client(b), .requests = shared, .count = 2};
     uint64_t before = t_proxy_bytes(b->proxy, T_TO_SERVER);
     t_proxy_withhold(b->proxy, T_TO_SERVER, true);
     c.options.wait_ms = t_patience(SOON_MS);
@@ -227,7 +229,7 @@ static void F51_late_bytes_of_shared_names_count_once(void **state) {
     t_proxy_wait_bytes(b->proxy, T_TO_SERVER, before + 1, SOON_MS);
     assert_true(t_proxy_detach(b->proxy) > 0);
     hf_hold *hold = call_end(&c, HF_OK);
-    deliver(b, "*2\r\n:0\r\n");
+    deliver_late(b, "*2\r\n:0\r\n");
     assert_int_equal(t_redis_int(b->redis, "HGET hf:{many-1} u"), 1);
     assert_int_equal(t_redis_int(b->redis, "HGET hf:{many-2} u"), 1);
     FREE(hold);
@@ -236,7 +238,7 @@ static void F51_late_bytes_of_shared_names_count_once(void **state) {
 
 static void F51_late_bytes_of_a_call_that_was_cancelled_take_nothing(void **state) {
     bed *b = *state;
-    call c;
+    many_call c;
     hf_client *client = warm_client(b);
     hf_cancel *cancel = hf_cancel_new();
     uint64_t before = t_proxy_bytes(b->proxy, T_TO_SERVER);
@@ -247,13 +249,13 @@ static void F51_late_bytes_of_a_call_that_was_cancelled_take_nothing(void **stat
     assert_null(call_end(&c, HF_CANCELLED));
     calls_reset(b);
     assert_true(t_proxy_detach(b->proxy) > 0);
-    UNTIL(calls(b, "set") >= NAMES); /* the releases behind it have left their marks */
-    deliver(b, "*2\r\n:2\r\n");
+    UNTIL(call_count(b, "set") >= NAMES); /* the releases after it have written their tombstones */
+    deliver_late(b, "*2\r\n:2\r\n");
     assert_false(any_held(b));
     hf_cancel_free(cancel);
 }
 
-/* ---- A server that forgets, is away, or refuses ----------------------------------------------- */
+/* ---- A server that loses data, is away, or refuses ------------------------------------------- */
 
 static void B19_a_script_that_the_server_forgot_is_sent_again(void **state) {
     bed *b = *state;
@@ -270,9 +272,10 @@ static bool server_has_all(bed *b, const hf_hold *hold) {
     return true;
 }
 
-/* Of data that is gone: either it has noticed and taken all again; or it was granted the rest before the answer to its
-   next renewal, and is told of the loss then, as of any. */
-static void check_all_or_told(bed *b, hf_hold *hold) {
+/* After a loss of data there are two correct ends. Either the client noticed and acquired all names
+   again. Or it was granted the remaining names before the next renewal was answered, and then it is
+   notified of the loss as usual. */
+static void check_all_or_lost(bed *b, hf_hold *hold) {
     UNTIL(!hf_held(hold) || server_has_all(b, hold));
     hf_result expected = hf_held(hold) ? HF_OK : HF_LOST;
     T_HF(expected, hf_release(hold));
@@ -281,35 +284,35 @@ static void check_all_or_told(bed *b, hf_hold *hold) {
 
 static void B19_a_flush_while_one_is_waited_for_is_noticed(void **state) {
     bed *b = *state;
-    call c;
+    many_call c;
     hf_client *client = warm_client(b), *other = bed_direct(b);
-    hf_hold *held =
-        take(other, "many-2", &(hf_options){.lease_ms = t_patience(1000)}, __FILE__, __LINE__);
+    hf_hold *held = acquire_or_fail(other, "many-2", &(hf_options){.lease_ms = t_patience(1000)},
+                                    __FILE__, __LINE__);
     call_start(&c, client,
                &(hf_options){.wait_ms = t_patience(4 * SOON_MS), .lease_ms = t_patience(1000)});
     UNTIL(t_redis_int(b->redis, "LLEN hf:{many-2}:q") == 1);
     freeReplyObject(t_redis_cmd(b->redis, "FLUSHALL"));
     hf_hold *hold = call_end(&c, HF_OK);
-    check_all_or_told(b, hold);
+    check_all_or_lost(b, hold);
     UNTIL(!hf_held(held));
     T_HF(HF_LOST, hf_release(held));
 }
 
 static void B19_an_outage_while_one_is_waited_for_is_ridden_out(void **state) {
     bed *b = *state;
-    call c;
+    many_call c;
     hf_client *client = bed_direct(b), *other = bed_direct(b);
-    hf_hold *held = take(other, "many-2", NULL, __FILE__, __LINE__);
+    hf_hold *held = acquire_or_fail(other, "many-2", NULL, __FILE__, __LINE__);
     call_start(&c, client, &(hf_options){.wait_ms = t_patience(4 * SOON_MS)});
     UNTIL(t_redis_int(b->redis, "LLEN hf:{many-2}:q") == 1);
     t_redis_restart(b->redis); /* without data */
-    check_all_or_told(b, call_end(&c, HF_OK));
+    check_all_or_lost(b, call_end(&c, HF_OK));
     (void)!hf_release(held);
 }
 
 static void B19_an_outage_before_it_is_asked_for_is_ridden_out(void **state) {
     bed *b = *state;
-    call c;
+    many_call c;
     hf_client *client = bed_direct(b);
     FREE(take_all(client, NULL));
     t_redis_kill9(b->redis);
@@ -321,10 +324,11 @@ static void B19_an_outage_before_it_is_asked_for_is_ridden_out(void **state) {
     FREE(hold);
 }
 
-/* Were it borne once for all in one step, and once more one by one, it would be twice as long. */
+/* If the time were allowed once for all names in one step and once more one by one, the wait would
+   be twice as long. */
 static void B19_an_outage_is_borne_once(void **state) {
     bed *b = *state;
-    call c;
+    many_call c;
     int64_t outage = t_patience(1500);
     hf_client *client = bed_through(b, &(hf_client_options){.command_timeout_ms = t_patience(200),
                                                             .connect_timeout_ms = t_patience(200),
@@ -339,7 +343,8 @@ static void B19_an_outage_is_borne_once(void **state) {
     UNTIL(!any_held(b));
 }
 
-/* The first has an end already, which is another reader's; to the second the user may not give one. */
+/* The first name already has an expiry, set by another reader. The user may not set one for the
+   second name. */
 static void B19_what_cannot_be_granted_leaves_the_others_free(void **state) {
     static const hf_request two[] = {{.name = "many-1", .kind = HF_READ},
                                      {.name = "many-2", .kind = HF_WRITE}};
@@ -357,7 +362,8 @@ static void B19_what_cannot_be_granted_leaves_the_others_free(void **state) {
         check_detail("pexpire");
         assert_null(hold);
         assert_false(token_of(b, "many-2"));
-        assert_int_equal(t_redis_int(b->redis, "HGET hf:{many-1} u"), 1); /* the other's alone */
+        /* only the other reader's */
+        assert_int_equal(t_redis_int(b->redis, "HGET hf:{many-1} u"), 1);
     }
     FREE(other);
 }

@@ -1,7 +1,7 @@
 /*
- * Messages that a waiter has the lock: lost, late, doubled, forged, of a clock that was stepped, on
- * a connection that is down or leads elsewhere (F19, F52, F53, F54, F56). Nobody relies on one, and
- * nobody enters on one that the server would not stand by.
+ * Notifications that a waiter has the lock: lost, late, repeated, forged, with a stepped clock, or
+ * on a connection that is down or leads to another server (F19, F52, F53, F54, F56). No wait relies
+ * on a notification, and no waiter enters on one that the server would not confirm.
  */
 #include "waiters.h"
 
@@ -9,94 +9,97 @@
 
 /* ---- F19: lost ------------------------------------------------------------------------------- */
 
-/* The server has granted it and said so; the bytes are gone, and the connection seems well. */
+/* The server granted the lock and sent the message. Its bytes are lost, and the connection looks
+   healthy. */
 static void F19_a_lost_message_costs_no_more_than_the_holders_lease(void **state) {
     bed *b = *state;
-    hf_client *client = bed_listener_through(b, NULL);
+    hf_client *client = bed_subscriber_through(b, NULL);
     hf_hold *hold = TAKE(bed_direct(b), .lease_ms = t_patience(1000));
-    attempt *a = stand(b, client, &FOREVER);
-    ask stands = ask_in_line(b, 0);
-    t_proxy_select(b->proxy, LISTENS);
+    attempt *a = enqueue(b, client, &FOREVER);
+    queued_id stands = queued_at(b, 0);
+    t_proxy_select(b->proxy, NOTIFICATION_CONNECTION);
     t_proxy_blackhole(b->proxy, true);
     t_proxy_select(b->proxy, 0);
     FREE(hold);
-    assert_true(same_ask(ask_that_holds(b), stands));
-    hold = served(a);
+    assert_true(same_id(id_of_holder(b), stands));
+    hold = await_grant(a);
     check_held(b, hold);
     FREE(hold);
 }
 
-/* The connection was gone before anybody noticed: it is made anew, and the wait asks at once. */
+/* The connection was gone before anybody noticed. It is reopened, and the wait acquires
+   immediately. */
 static void F19_a_message_lost_with_its_connection_is_asked_for(void **state) {
     bed *b = *state;
-    hf_client *client = bed_listener_through(b, NULL);
+    hf_client *client = bed_subscriber_through(b, NULL);
     hf_hold *hold = TAKE(bed_direct(b));
-    attempt *a = stand(b, client, &FOREVER);
-    withhold(b, LISTENS, T_TO_CLIENT);
+    attempt *a = enqueue(b, client, &FOREVER);
+    withhold_bytes(b, NOTIFICATION_CONNECTION, T_TO_CLIENT);
     FREE(hold);
-    cut(b, LISTENS);
-    hold = served(a);
+    cut_connection(b, NOTIFICATION_CONNECTION);
+    hold = await_grant(a);
     check_held(b, hold);
     FREE(hold);
 }
 
 static void F19_a_release_to_nobody_who_listens_is_asked_for(void **state) {
     bed *b = *state;
-    hf_client *client = bed_listener_through(b, NULL);
+    hf_client *client = bed_subscriber_through(b, NULL);
     hf_hold *hold = TAKE(bed_direct(b));
-    attempt *a = stand(b, client, &FOREVER);
+    attempt *a = enqueue(b, client, &FOREVER);
     t_proxy_refuse(b->proxy, true);
-    cut(b, LISTENS);
-    UNTIL(listening(b) == 0);
+    cut_connection(b, NOTIFICATION_CONNECTION);
+    UNTIL(subscriber_count(b) == 0);
     FREE(hold);
     t_proxy_refuse(b->proxy, false);
-    FREE(served(a));
+    FREE(await_grant(a));
 }
 
-/* Who stands in line and listens asks by itself after 10 s, less up to a quarter by chance: sooner it was brought to. */
-enum { UNTOLD_MS = 7000 };
+/* A queued subscriber acquires by itself after 10 s, minus up to a quarter at random. If it is
+   served sooner, it was notified. */
+enum { UNNOTIFIED_MS = 7000 };
 
-/* It stands in line and does not listen yet when the lock is released; and it begins to while it
-   waits for the answer to an ask that came before the release. */
+/* The lock is released while the client is queued but not subscribed yet. The client subscribes
+   while it waits for the answer to an acquire from before the release. */
 static void F19_a_release_between_asking_and_listening_is_asked_for(void **state) {
     bed *b = *state;
     hf_hold *hold = TAKE(bed_direct(b));
     hf_client *client = bed_through(b, NULL);
     t_proxy_withhold(b->proxy, T_TO_SERVER, true);
-    withhold_no_more(b, ASKS, T_TO_SERVER);
-    attempt *a = stand(b, client, &FOREVER);
-    t_proxy_wait_connections(b->proxy, LISTENS, SOON_MS);
-    withhold(b, ASKS, T_TO_CLIENT);
-    int64_t before = calls(b, "evalsha");
-    UNTIL(calls(b, "evalsha") > before); /* as long as it does not listen it asks often */
+    stop_withholding(b, COMMAND_CONNECTION, T_TO_SERVER);
+    attempt *a = enqueue(b, client, &FOREVER);
+    t_proxy_wait_connections(b->proxy, NOTIFICATION_CONNECTION, SOON_MS);
+    withhold_bytes(b, COMMAND_CONNECTION, T_TO_CLIENT);
+    int64_t before = call_count(b, "evalsha");
+    UNTIL(call_count(b, "evalsha") > before); /* until it is subscribed it acquires often */
     FREE(hold);
     assert_false(on_server(b));
     uint64_t came = t_proxy_forwarded(b->proxy, T_TO_CLIENT);
     t_proxy_withhold(b->proxy, T_TO_SERVER, false);
     UNTIL(t_proxy_forwarded(b->proxy, T_TO_CLIENT) > came);
-    t_sleep_ms(50); /* that it knows that it listens, most likely */
+    t_sleep_ms(50); /* so that it knows it is subscribed, most likely */
     int64_t since = t_now_ms();
-    withhold_no_more(b, ASKS, T_TO_CLIENT);
-    FREE(served(a));
-    assert_true(t_now_ms() - since < UNTOLD_MS);
+    stop_withholding(b, COMMAND_CONNECTION, T_TO_CLIENT);
+    FREE(await_grant(a));
+    assert_true(t_now_ms() - since < UNNOTIFIED_MS);
 }
 
-/* More messages at once than a client keeps, and the one that counts is the last. */
+/* More notifications at once than a client keeps, with the relevant one last. */
 static void F19_a_message_among_too_many_is_asked_for(void **state) {
     bed *b = *state;
     char text[64];
-    hf_client *client = bed_listener_through(b, NULL);
+    hf_client *client = bed_subscriber_through(b, NULL);
     hf_hold *hold = TAKE(bed_direct(b));
-    attempt *a = stand(b, client, &FOREVER);
-    ask stands = ask_in_line(b, 0);
-    withhold(b, LISTENS, T_TO_CLIENT);
+    attempt *a = enqueue(b, client, &FOREVER);
+    queued_id stands = queued_at(b, 0);
+    withhold_bytes(b, NOTIFICATION_CONNECTION, T_TO_CLIENT);
     for (int i = 0; i < 150; i++) {
         snprintf(text, sizeof text, "%d 1794777709466423 1794777709466423 2000", 1000 + i);
         publish_text(b, &stands, text);
     }
     FREE(hold);
-    withhold_no_more(b, LISTENS, T_TO_CLIENT);
-    FREE(served(a));
+    stop_withholding(b, NOTIFICATION_CONNECTION, T_TO_CLIENT);
+    FREE(await_grant(a));
 }
 
 enum { BUSY_THREADS = 4, HAND_OVERS = 30 };
@@ -118,10 +121,10 @@ static void lock_others(int index, void *arg) {
     }
 }
 
-/* How often other threads go round from a release until the waiter has the lock. */
+/* Counts the rounds of other threads from a release until the waiter has the lock. */
 static int rounds_meanwhile(bed *b, bustle *busy, hf_client *other) {
     hf_hold *hold = TAKE(other);
-    attempt *a = stand(b, busy->client, &FOREVER);
+    attempt *a = enqueue(b, busy->client, &FOREVER);
     int before = atomic_load(&busy->rounds);
     FREE(hold);
     hold = attempt_end(a, HF_OK);
@@ -141,7 +144,7 @@ static int rounds_until_called(bed *b, bustle *busy, hf_client *other) {
     hf_hold *hold = TAKE(other);
     atomic_store(&got, NULL);
     T_HF(HF_OK, hf_acquire_async(busy->client, LOCK, &FOREVER, note_hold, (void *)&got));
-    UNTIL(in_line(b) == 1);
+    UNTIL(queue_length(b) == 1);
     int before = atomic_load(&busy->rounds);
     FREE(hold);
     T_WAIT_UNTIL(atomic_load(&got) != NULL, 2 * SOON_MS);
@@ -150,13 +153,14 @@ static int rounds_until_called(bed *b, bustle *busy, hf_client *other) {
     return meanwhile;
 }
 
-/* They share its connections, and read for each other. A few rounds are fair, and a busy machine makes more of them now and
-   then; while nobody heard messages they were hundreds every third time and more. */
-static void check_heard(bed *b, int (*hand_over)(bed *b, bustle *busy, hf_client *other)) {
+/* The threads share the waiter's connections and read for each other. A few rounds are fair, and a
+   busy machine makes some more now and then. Before notifications were read by every thread, there
+   were hundreds in a third of the runs. */
+static void check_notified(bed *b, int (*hand_over)(bed *b, bustle *busy, hf_client *other)) {
     static bustle busy;
     int late = 0;
     hf_client *other = bed_direct(b);
-    busy = (bustle){.client = bed_listener(b)};
+    busy = (bustle){.client = bed_subscriber(b)};
     t_threads *threads = t_threads_start(BUSY_THREADS, lock_others, &busy);
     for (int i = 0; i < HAND_OVERS; i++) late += hand_over(b, &busy, other) > 100;
     atomic_store(&busy.stop, 1);
@@ -165,80 +169,81 @@ static void check_heard(bed *b, int (*hand_over)(bed *b, bustle *busy, hf_client
 }
 
 static void F19_a_message_is_heard_beside_threads_that_are_busy(void **state) {
-    check_heard(*state, rounds_meanwhile);
+    check_notified(*state, rounds_meanwhile);
 }
 
 static void F19_a_callback_is_called_beside_threads_that_are_busy(void **state) {
-    check_heard(*state, rounds_until_called);
+    check_notified(*state, rounds_until_called);
 }
 
-/* ---- F52: not to be entered on --------------------------------------------------------------- */
+/* ---- F52: notifications that must not be trusted --------------------------------------------- */
 
-/* The answer that it stands in line is late, and the message that it has the lock is not. */
+/* The answer that the client is queued is late; the notification that it has the lock is not. */
 static void F52_a_message_that_overtakes_its_answer_counts(void **state) {
     bed *b = *state;
-    hf_client *client = bed_listener_through(b, NULL);
-    hf_cancel *cancel = hf_cancel_new(); /* who can be cancelled looks at all of its descriptors */
+    hf_client *client = bed_subscriber_through(b, NULL);
+    hf_cancel *cancel = hf_cancel_new(); /* a wait with a cancel polls all of its descriptors */
     hf_hold *hold = TAKE(bed_direct(b));
-    withhold(b, ASKS, T_TO_CLIENT);
-    attempt *a = stand(b, client, &(hf_options){.wait_ms = HF_FOREVER, .cancel = cancel});
+    withhold_bytes(b, COMMAND_CONNECTION, T_TO_CLIENT);
+    attempt *a = enqueue(b, client, &(hf_options){.wait_ms = HF_FOREVER, .cancel = cancel});
     uint64_t came = t_proxy_forwarded(b->proxy, T_TO_CLIENT);
     FREE(hold);
     UNTIL(t_proxy_forwarded(b->proxy, T_TO_CLIENT) > came);
-    t_sleep_ms(50); /* that it has read the message, most likely */
-    withhold_no_more(b, ASKS, T_TO_CLIENT);
-    hold = served(a);
+    t_sleep_ms(50); /* so that it has read the notification, most likely */
+    stop_withholding(b, COMMAND_CONNECTION, T_TO_CLIENT);
+    hold = await_grant(a);
     check_held(b, hold);
     FREE(hold);
     hf_cancel_free(cancel);
 }
 
-/* Granted unheard, then broken and taken by another, as the wait has been told since. */
+/* The grant was not heard. Then it was broken, and another client took the lock. The wait has
+   learned that from a later answer. */
 static void F52_a_grant_older_than_a_later_answer_is_void(void **state) {
     bed *b = *state;
     char old[128];
-    hf_client *client = bed_listener_through(b, NULL), *other = bed_direct(b);
+    hf_client *client = bed_subscriber_through(b, NULL), *other = bed_direct(b);
     hf_hold *hold = TAKE(bed_direct(b));
-    attempt *a = stand(b, client, &FOREVER);
-    ask stands = ask_in_line(b, 0);
-    withhold(b, LISTENS, T_TO_CLIENT);
+    attempt *a = enqueue(b, client, &FOREVER);
+    queued_id stands = queued_at(b, 0);
+    withhold_bytes(b, NOTIFICATION_CONNECTION, T_TO_CLIENT);
     FREE(hold);
     grant_message(b, old);
     T_HF(HF_OK, hf_break(other, LOCK, 0));
     hold = TAKE(other);
-    cut(b, LISTENS);
-    UNTIL(in_line(b) == 1 && listening(b) == 1); /* told that another holds it */
+    cut_connection(b, NOTIFICATION_CONNECTION);
+    UNTIL(queue_length(b) == 1 && subscriber_count(b) == 1); /* known busy */
     calls_reset(b);
     publish_text(b, &stands, old);
-    UNTIL(calls(b, "evalsha") >= 1); /* it asks */
-    assert_true(waits(a));
+    UNTIL(call_count(b, "evalsha") >= 1); /* it acquires */
+    assert_true(is_waiting(a));
     uint64_t token = hf_fence(hold);
     FREE(hold);
-    hold = served(a);
+    hold = await_grant(a);
     assert_true(hf_fence(hold) > token);
     FREE(hold);
 }
 
-/* To a wait that ended, while the next of its client stands in line. */
+/* A notification to a wait that has ended, while the next wait of its client is queued. */
 static void F52_a_grant_of_a_wait_that_left_is_nobodys(void **state) {
     bed *b = *state;
-    hf_client *client = bed_listener_through(b, NULL), *other = bed_direct(b);
+    hf_client *client = bed_subscriber_through(b, NULL), *other = bed_direct(b);
     hf_cancel *cancel = hf_cancel_new();
     hf_hold *hold = TAKE(other);
-    attempt *a = stand(b, client, &(hf_options){.wait_ms = HF_FOREVER, .cancel = cancel});
-    withhold(b, LISTENS, T_TO_CLIENT);
+    attempt *a = enqueue(b, client, &(hf_options){.wait_ms = HF_FOREVER, .cancel = cancel});
+    withhold_bytes(b, NOTIFICATION_CONNECTION, T_TO_CLIENT);
     FREE(hold);
     hf_cancel_fire(cancel);
     attempt_end(a, HF_CANCELLED);
     UNTIL(!on_server(b));
     hold = TAKE(other);
-    attempt *next = stand_against(b, client, &FOREVER, hold);
+    attempt *next = enqueue_against(b, client, &FOREVER, hold);
     uint64_t came = t_proxy_forwarded(b->proxy, T_TO_CLIENT);
-    withhold_no_more(b, LISTENS, T_TO_CLIENT);
+    stop_withholding(b, NOTIFICATION_CONNECTION, T_TO_CLIENT);
     UNTIL(t_proxy_forwarded(b->proxy, T_TO_CLIENT) > came);
     hf_ref(hold);
     FREE(hold);
-    hf_hold *entered = served(next);
+    hf_hold *entered = await_grant(next);
     assert_int_equal(next->rival_held, 0);
     hf_unref(hold);
     FREE(entered);
@@ -248,29 +253,29 @@ static void F52_a_grant_of_a_wait_that_left_is_nobodys(void **state) {
 static void F52_a_grant_that_comes_twice_counts_once(void **state) {
     bed *b = *state;
     char text[128];
-    hf_client *client = bed_listener(b), *other = bed_direct(b);
+    hf_client *client = bed_subscriber(b), *other = bed_direct(b);
     hf_hold *hold = TAKE(other);
-    attempt *a = stand(b, client, &FOREVER);
-    ask stands = ask_in_line(b, 0);
+    attempt *a = enqueue(b, client, &FOREVER);
+    queued_id stands = queued_at(b, 0);
     FREE(hold);
-    hold = served(a);
+    hold = await_grant(a);
     uint64_t acquired = stats_of(client).acquired;
     grant_message(b, text);
     publish_text(b, &stands, text);
     FREE(hold);
     hold = TAKE(other);
-    a = stand_against(b, client, &FOREVER, hold);
+    a = enqueue_against(b, client, &FOREVER, hold);
     publish_text(b, &stands, text);
     hf_ref(hold);
     FREE(hold);
-    FREE(served(a));
+    FREE(await_grant(a));
     assert_int_equal(a->rival_held, 0);
     assert_true(stats_of(client).acquired == acquired + 1);
     hf_unref(hold);
 }
 
-/* What is wrong with a message. %n is the number that waits, %l another, %t now and %o some time
-   ago by the server's clock, in microseconds. */
+/* Each entry is wrong in one way. %n is the acquire id that waits, %l another one. %t is now and %o
+   some time ago, by the server's clock in microseconds. */
 static const char *const FORGED[] = {
     "",
     " ",
@@ -294,11 +299,11 @@ static const char *const FORGED[] = {
     "99999999999999999999 %t %t 2000",
     "%n %t %t 99999999999999999999",
     "%n %t %t 2592000001",
-    "%n %t %o 2000",               /* before it was told that another holds it */
-    "%n %t 9000000000000000 2000", /* in some two hundred years */
-    "%l %t %t 2000",               /* for a number that does not wait */
+    "%n %t %o 2000",               /* from before the answer that another client holds the lock */
+    "%n %t 9000000000000000 2000", /* about two hundred years ahead */
+    "%l %t %t 2000",               /* for an acquire id that does not wait */
     "%n 9007199254740993 %t 2000", /* a token that no script could have written */
-    "%n %t %t 40000",              /* a lease longer than it has asked for */
+    "%n %t %t 40000",              /* a lease longer than requested */
 };
 enum { FORGERIES = sizeof FORGED / sizeof *FORGED };
 
@@ -307,7 +312,7 @@ static int64_t server_us(bed *b) {
                        "local t = redis.call('TIME') return t[1] * 1000000 + t[2]");
 }
 
-static void forge(bed *b, const ask *to, int64_t old_us, const char *form) {
+static void send_forgery(bed *b, const queued_id *to, int64_t old_us, const char *form) {
     char text[256] = "";
     size_t n = 0;
     for (; *form; form++) {
@@ -316,79 +321,80 @@ static void forge(bed *b, const ask *to, int64_t old_us, const char *form) {
             continue;
         }
         form++;
-        int64_t value = *form == 'n'   ? (int64_t)to->number
-                        : *form == 'l' ? (int64_t)to->number - 1
+        int64_t value = *form == 'n'   ? (int64_t)to->acquire_id
+                        : *form == 'l' ? (int64_t)to->acquire_id - 1
                         : *form == 'o' ? old_us
                                        : server_us(b);
         n += (size_t)snprintf(text + n, sizeof text - n, "%" PRId64, value);
     }
-    publish(b, to, text, n);
+    publish_bytes(b, to, text, n);
 }
 
 static void F52_nobody_enters_on_a_forged_message(void **state) {
     bed *b = *state;
-    hf_client *client = bed_listener(b), *other = bed_direct(b);
+    hf_client *client = bed_subscriber(b), *other = bed_direct(b);
     hf_hold *hold = TAKE(other);
     int64_t old_us = server_us(b);
-    attempt *a = stand_against(b, client, &FOREVER, hold);
-    ask stands = ask_in_line(b, 0);
+    attempt *a = enqueue_against(b, client, &FOREVER, hold);
+    queued_id stands = queued_at(b, 0);
     for (int i = 0; i < FORGERIES; i++) {
-        forge(b, &stands, old_us, FORGED[i]);
-        t_sleep_ms(2); /* that each is looked at by itself, mostly */
-        if (!waits(a)) t_fail("entered on `%s`", FORGED[i]);
+        send_forgery(b, &stands, old_us, FORGED[i]);
+        t_sleep_ms(2); /* so that each is read by itself, usually */
+        if (!is_waiting(a)) t_fail("entered on the forged message `%s`", FORGED[i]);
     }
-    publish(b, &stands, "1 2\0 3 4", 8);
+    publish_bytes(b, &stands, "1 2\0 3 4", 8);
     check_held(b, hold);
     hf_ref(hold);
     FREE(hold);
-    hf_hold *entered = served(a);
+    hf_hold *entered = await_grant(a);
     assert_int_equal(a->rival_held, 0);
     check_held(b, entered);
     FREE(entered);
     hf_unref(hold);
 }
 
-/* No answer to us: the connection is closed and made anew, and the wait goes on. */
+/* This is no valid message: the client closes the connection, reopens it, and the wait goes on. */
 static void F52_a_message_of_a_megabyte_is_not_read(void **state) {
     static char huge[1 << 20];
     bed *b = *state;
-    hf_client *client = bed_listener(b);
+    hf_client *client = bed_subscriber(b);
     hf_hold *hold = TAKE(bed_direct(b));
-    attempt *a = stand(b, client, &FOREVER);
-    ask stands = ask_in_line(b, 0);
+    attempt *a = enqueue(b, client, &FOREVER);
+    queued_id stands = queued_at(b, 0);
     memset(huge, '1', sizeof huge);
     int64_t before = t_redis_info(b->redis, "total_connections_received");
-    publish(b, &stands, huge, sizeof huge);
-    UNTIL(t_redis_info(b->redis, "total_connections_received") > before && listening(b) == 1);
+    publish_bytes(b, &stands, huge, sizeof huge);
+    UNTIL(t_redis_info(b->redis, "total_connections_received") > before &&
+          subscriber_count(b) == 1);
     FREE(hold);
-    FREE(served(a));
+    FREE(await_grant(a));
 }
 
-/* What docs/REDIS-PROTOCOL.md says of it: one that is right in all is believed, and the first
-   renewal ends that. So nobody else may publish there. */
+/* As docs/REDIS-PROTOCOL.md says, a forgery that is right in every field is believed until the
+   first renewal. So nobody else may have the right to publish there. */
 static void F52_an_exact_forgery_is_believed_until_the_first_renewal(void **state) {
     bed *b = *state;
-    hf_client *client = bed_listener(b), *other = bed_direct(b);
+    hf_client *client = bed_subscriber(b), *other = bed_direct(b);
     hf_hold *hold = TAKE(other);
-    attempt *a = stand(b, client,
-                       &(hf_options){.wait_ms = HF_FOREVER,
-                                     .lease_ms = t_patience(900),
-                                     .on_lost = count_loss,
-                                     .arg = &b->loss});
-    ask stands = ask_in_line(b, 0);
-    forge(b, &stands, 0, "%n %t %t 900");
-    hf_hold *entered = served(a);
+    attempt *a = enqueue(b, client,
+                         &(hf_options){.wait_ms = HF_FOREVER,
+                                       .lease_ms = t_patience(900),
+                                       .on_lost = count_loss,
+                                       .arg = &b->loss});
+    queued_id stands = queued_at(b, 0);
+    send_forgery(b, &stands, 0, "%n %t %t 900");
+    hf_hold *entered = await_grant(a);
     check_lost(b, entered, "");
     check_held(b, hold);
     FREE(hold);
-    UNTIL(!on_server(b) && in_line(b) == 0);
+    UNTIL(!on_server(b) && queue_length(b) == 0);
 }
 
 /* ---- F53: a clock that was stepped ----------------------------------------------------------- */
 
-/* Log in, register, stand in line, listen, and be told once more to stand. %s is the server's time
-   by then; and it says that it grants, at %s. */
-#define FAKE_LINE                                                        \
+/* A session: log in, register, enqueue, subscribe, and enqueue once more. The first %s is the
+   server's time then. The server claims to grant the lock at the second %s. */
+#define FAKE_QUEUE                                                       \
     "HANDSHAKE\n"                                                        \
     "EXPECT EVALSHA\n"                                                   \
     "SEND :\\T\\r\\n\n"                                                  \
@@ -411,7 +417,7 @@ static void F52_an_exact_forgery_is_believed_until_the_first_renewal(void **stat
 
 static void check_fake_grant(bed *b, const char *told, const char *granted, bool claims) {
     char script[2048];
-    snprintf(script, sizeof script, FAKE_LINE "%s" LET_GO, told, told, granted,
+    snprintf(script, sizeof script, FAKE_QUEUE "%s" LET_GO, told, told, granted,
              claims ? CLAIM : "");
     b->fake = t_fake_start(script);
     hf_client *client = bed_open(b, t_fake_url(b->fake), NULL);
@@ -447,20 +453,20 @@ static redisContext *monitor_start(bed *b) {
 
 static void F54_a_monitor_does_not_make_the_dead_look_alive(void **state) {
     bed *b = *state;
-    hf_client *dead = bed_listener_through(b, NULL);
+    hf_client *dead = bed_subscriber_through(b, NULL);
     hf_hold *hold = TAKE(bed_direct(b));
-    attempt *gone = stand(b, dead, &FOREVER), *next = stand(b, bed_listener(b), &FOREVER);
-    ask first = ask_in_line(b, 0);
+    attempt *gone = enqueue(b, dead, &FOREVER), *next = enqueue(b, bed_subscriber(b), &FOREVER);
+    queued_id first = queued_at(b, 0);
     redisContext *monitor = monitor_start(b);
     t_proxy_refuse(b->proxy, true);
     t_proxy_cut(b->proxy);
-    UNTIL(listening(b) == 1);
+    UNTIL(subscriber_count(b) == 1);
     FREE(hold);
-    hold = served(next);
-    assert_true(same_ask(ask_in_line(b, 0), first)); /* it keeps its place, for a while */
-    assert_true(waits(gone));
+    hold = await_grant(next);
+    assert_true(same_id(queued_at(b, 0), first)); /* it keeps its position for a while */
+    assert_true(is_waiting(gone));
     t_proxy_refuse(b->proxy, false); /* and is served when it is back */
-    UNTIL(listening(b) == 2);
+    UNTIL(subscriber_count(b) == 2);
     FREE(hold);
     FREE(attempt_end(gone, HF_OK));
     redisFree(monitor);
@@ -468,44 +474,44 @@ static void F54_a_monitor_does_not_make_the_dead_look_alive(void **state) {
 
 /* ---- F56: one connection of two -------------------------------------------------------------- */
 
-/* It asks ten times a second then. */
+/* It then acquires ten times a second. */
 static void F56_a_waiter_that_cannot_listen_is_served(void **state) {
     bed *b = *state;
-    hf_client *client = bed_listener_through(b, NULL);
+    hf_client *client = bed_subscriber_through(b, NULL);
     hf_hold *hold = TAKE(bed_direct(b));
-    attempt *a = stand(b, client, &FOREVER);
+    attempt *a = enqueue(b, client, &FOREVER);
     t_proxy_refuse(b->proxy, true);
-    cut(b, LISTENS);
-    UNTIL(listening(b) == 0);
+    cut_connection(b, NOTIFICATION_CONNECTION);
+    UNTIL(subscriber_count(b) == 0);
     calls_reset(b);
-    UNTIL(calls(b, "lpos") >= 3); /* it keeps asking */
+    UNTIL(call_count(b, "lpos") >= 3); /* it keeps acquiring */
     FREE(hold);
-    hold = served(a);
+    hold = await_grant(a);
     check_held(b, hold);
     FREE(hold);
 }
 
-/* What it heard may be over by the time it can ask, so it must. */
+/* The grant it heard of may be over when it can send again, so it must claim it first. */
 static void F56_a_grant_heard_while_nothing_can_be_asked_is_claimed_later(void **state) {
     bed *b = *state;
-    hf_client *client = bed_listener_through(b, NULL);
+    hf_client *client = bed_subscriber_through(b, NULL);
     hf_hold *hold = TAKE(bed_direct(b));
-    attempt *a = stand(b, client, &(hf_options){.wait_ms = t_patience(20000)});
+    attempt *a = enqueue(b, client, &(hf_options){.wait_ms = t_patience(20000)});
     t_proxy_refuse(b->proxy, true);
-    cut(b, ASKS);
+    cut_connection(b, COMMAND_CONNECTION);
     uint64_t came = t_proxy_forwarded(b->proxy, T_TO_CLIENT);
     FREE(hold);
     UNTIL(t_proxy_forwarded(b->proxy, T_TO_CLIENT) > came);
-    t_sleep_ms(100); /* in which it could enter, and must not */
-    assert_true(waits(a));
+    t_sleep_ms(100); /* time in which it could enter, and must not */
+    assert_true(is_waiting(a));
     t_proxy_refuse(b->proxy, false);
-    hold = served(a);
+    hold = await_grant(a);
     check_held(b, hold);
     FREE(hold);
 }
 
-/* Its command connection is led to another server, where another holds the lock. The first server
-   lives on, and still has it in line. */
+/* The command connection now leads to another server, where another client holds the lock. The
+   first server is still running and still has the client in its queue. */
 typedef struct elsewhere {
     t_redis *redis;
     hf_client *client;
@@ -517,12 +523,12 @@ static elsewhere lead_elsewhere(bed *b) {
     t_proxy_refuse(b->proxy, true);
     there.redis = t_redis_start(&(t_redis_options){.port = t_proxy_port(b->proxy)});
     there.client = bed_open(b, t_redis_url(there.redis), NULL);
-    there.hold = take(there.client, LOCK, NULL, __FILE__, __LINE__);
+    there.hold = acquire_or_fail(there.client, LOCK, NULL, __FILE__, __LINE__);
     return there;
 }
 
-static int64_t in_line_there(const elsewhere *there) {
-    return t_redis_int(there->redis, "LLEN " LINE);
+static int64_t queue_length_there(const elsewhere *there) {
+    return t_redis_int(there->redis, "LLEN " QUEUE);
 }
 
 static void leave_elsewhere(bed *b, const elsewhere *there, hf_client *client) {
@@ -531,11 +537,11 @@ static void leave_elsewhere(bed *b, const elsewhere *there, hf_client *client) {
     t_redis_free(there->redis);
 }
 
-/* A release here, where nobody of that client asks any more. */
+/* Releases the lock on the first server, where that client no longer acquires. */
 static void check_nobody_enters(bed *b, hf_hold *here, elsewhere *there, attempt *a) {
     FREE(here);
-    t_sleep_ms(100); /* in which it could enter, and must not */
-    bool entered = !waits(a);
+    t_sleep_ms(100); /* time in which it could enter, and must not */
+    bool entered = !is_waiting(a);
     int32_t held = hf_held(there->hold);
     FREE(there->hold);
     leave_elsewhere(b, there, a->client);
@@ -548,24 +554,24 @@ static void check_nobody_enters(bed *b, hf_hold *here, elsewhere *there, attempt
 
 static void F56_a_grant_of_another_server_is_not_entered_on(void **state) {
     bed *b = *state;
-    hf_client *client = bed_listener_through(b, NULL);
+    hf_client *client = bed_subscriber_through(b, NULL);
     hf_hold *hold = TAKE(bed_direct(b));
-    attempt *a = stand(b, client, &FOREVER);
+    attempt *a = enqueue(b, client, &FOREVER);
     elsewhere there = lead_elsewhere(b);
-    cut(b, ASKS);
-    UNTIL(in_line_there(&there) == 1);
+    cut_connection(b, COMMAND_CONNECTION);
+    UNTIL(queue_length_there(&there) == 1);
     check_nobody_enters(b, hold, &there, a);
 }
 
 static void F56_a_grant_of_a_server_that_was_asked_unheard_is_not_entered_on(void **state) {
     bed *b = *state;
-    hf_client *client = bed_listener_through(b, NULL);
+    hf_client *client = bed_subscriber_through(b, NULL);
     hf_hold *hold = TAKE(bed_direct(b));
-    withhold(b, ASKS, T_TO_CLIENT);
-    attempt *a = stand(b, client, &FOREVER);
+    withhold_bytes(b, COMMAND_CONNECTION, T_TO_CLIENT);
+    attempt *a = enqueue(b, client, &FOREVER);
     elsewhere there = lead_elsewhere(b);
-    cut(b, ASKS);
-    UNTIL(in_line_there(&there) == 1);
+    cut_connection(b, COMMAND_CONNECTION);
+    UNTIL(queue_length_there(&there) == 1);
     check_nobody_enters(b, hold, &there, a);
 }
 
@@ -576,27 +582,29 @@ static bool listens_there(const elsewhere *there) {
     return listens;
 }
 
-/* It must listen where it asks, also when the server it listened to lives on. */
+/* It must subscribe where it sends commands, even if the server it was subscribed at is still
+   running. */
 static void F56_who_was_led_elsewhere_listens_there(void **state) {
     bed *b = *state;
-    hf_client *client = bed_listener_through(b, NULL);
+    hf_client *client = bed_subscriber_through(b, NULL);
     elsewhere there = lead_elsewhere(b);
-    cut(b, ASKS);
+    cut_connection(b, COMMAND_CONNECTION);
     attempt *a = attempt_start(b, client, &FOREVER);
-    UNTIL(in_line_there(&there) == 1);
+    UNTIL(queue_length_there(&there) == 1);
     UNTIL(listens_there(&there));
     FREE(there.hold);
-    FREE(served(a));
+    FREE(await_grant(a));
     leave_elsewhere(b, &there, client);
 }
 
-/* From the beginning it listens at another server than it asks: it is told nothing, and asks. */
+/* From the start it is subscribed at another server than its command connection uses. It gets no
+   notification and acquires by itself. */
 static void F56_who_listens_elsewhere_is_served_within_the_holders_lease(void **state) {
     bed *b = *state;
     hf_hold *hold = TAKE(bed_direct(b), .lease_ms = t_patience(1000));
     hf_client *client = bed_through(b, NULL);
     elsewhere there = lead_elsewhere(b);
-    attempt *a = stand(b, client, &FOREVER);
+    attempt *a = enqueue(b, client, &FOREVER);
     FREE(hold);
     hold = attempt_end(a, HF_OK);
     check_held(b, hold);

@@ -1,15 +1,15 @@
 /* Silence and absence: half-open connections (F17), servers that are away, and how long that is
-   borne. */
+   tolerated. */
 #include "fault.h"
 
 /* ---- F17: every operation has a deadline ----------------------------------------------------- */
 
-/* What a client does on a connection that has gone silent without a word. */
-typedef struct deed {
+/* What a client does on a connection that has silently gone dead. */
+typedef struct silent_call {
     const char *name;
     void (*run)(hf_client *client, hf_hold *hold);
     bool releases; /* `run` has released the hold */
-} deed;
+} silent_call;
 
 static void acquire_unanswered(hf_client *client, int64_t wait_ms) {
     hf_hold *other = NULL;
@@ -33,17 +33,17 @@ static void wait_for_ever(hf_client *client, hf_hold *hold) {
     acquire_unanswered(client, HF_FOREVER);
 }
 
-static void release(hf_client *client, hf_hold *hold) {
+static void release_hold(hf_client *client, hf_hold *hold) {
     (void)client;
     T_HF(HF_UNKNOWN_OUTCOME, hf_release(hold));
 }
 
-static void extend(hf_client *client, hf_hold *hold) {
+static void extend_hold(hf_client *client, hf_hold *hold) {
     (void)client;
     T_HF(HF_UNKNOWN_OUTCOME, hf_extend(hold, t_patience(60000)));
 }
 
-static void inspect(hf_client *client, hf_hold *hold) {
+static void inspect_lock(hf_client *client, hf_hold *hold) {
     hf_info *info = NULL;
     (void)hold;
     T_HF(HF_UNREACHABLE, hf_inspect(client, LOCK, &info));
@@ -59,7 +59,7 @@ static void do_nothing(hf_client *client, hf_hold *hold) {
     (void)client, (void)hold;
 }
 
-static void check_deed(bed *b, const deed *d) {
+static void check_call(bed *b, const silent_call *d) {
     hf_client *client = bed_through(b, &(hf_client_options){.command_timeout_ms = t_patience(300),
                                                             .connect_timeout_ms = t_patience(300),
                                                             .outage_ms = t_patience(300)});
@@ -76,22 +76,24 @@ static void check_deed(bed *b, const deed *d) {
 }
 
 static void F17_on_a_half_open_connection_everything_has_a_deadline(void **state) {
-    static const deed deeds[] = {
+    static const silent_call silent_calls[] = {
         {"a try", try_once, false},        {"a wait", wait_a_while, false},
-        {"hf_lock", wait_for_ever, false}, {"hf_release", release, true},
-        {"hf_extend", extend, false},      {"hf_inspect", inspect, false},
+        {"hf_lock", wait_for_ever, false}, {"hf_release", release_hold, true},
+        {"hf_extend", extend_hold, false}, {"hf_inspect", inspect_lock, false},
         {"hf_break", break_it, false},     {"hf_close", do_nothing, false},
     };
-    for (size_t i = 0; i < sizeof deeds / sizeof *deeds; i++) check_deed(*state, &deeds[i]);
+    for (size_t i = 0; i < sizeof silent_calls / sizeof *silent_calls; i++)
+        check_call(*state, &silent_calls[i]);
 }
 
-/* A hold on such a connection is over at its deadline, and the client finds its way back alone. */
+/* A hold on such a connection ends at its deadline, and the client reconnects by itself. */
 static void F17_a_half_open_connection_is_given_up_and_made_anew(void **state) {
     bed *b = *state;
     hf_client *client = bed_through(b, &(hf_client_options){.command_timeout_ms = t_patience(200)});
     hf_hold *hold = TAKE(client, .lease_ms = t_patience(3000));
     t_proxy_blackhole(b->proxy, true);
-    t_proxy_wait_connections(b->proxy, 2, SOON_MS); /* the renewal was not answered: another one */
+    /* the renewal was not answered: another connection */
+    t_proxy_wait_connections(b->proxy, 2, SOON_MS);
     t_proxy_blackhole(b->proxy, false);
     t_proxy_cut(b->proxy);
     UNTIL(stats_of(client).reconnects >= 1);
@@ -99,7 +101,7 @@ static void F17_a_half_open_connection_is_given_up_and_made_anew(void **state) {
     FREE(hold);
 }
 
-/* ---- The rule of outages --------------------------------------------------------------------- */
+/* ---- Outage rules ---------------------------------------------------------------------------- */
 
 static void outage_the_first_connect_fails_fast(void **state) {
     char url[64];
@@ -160,8 +162,8 @@ static void outage_never_makes_a_wait_longer(void **state) {
     assert_true(t_now_ms() - began >= 200);
 }
 
-/* Each wait counts its own outage, from when it began: one that comes late is not failed for
-   another. */
+/* Each wait counts the outage from its own beginning. A later wait does not fail with an earlier
+   one. */
 static void outage_counts_for_each_wait_from_its_beginning(void **state) {
     bed *b = *state;
     hf_client *client = client_without_server(b, 500);
@@ -186,7 +188,7 @@ static void reconnect_by_itself_after_a_second(void **state) {
     t_proxy_cut(b->proxy);
     t_sleep_ms(1000);
     t_proxy_refuse(b->proxy, false);
-    UNTIL(stats_of(client).renewed > renewed); /* nobody called: the keeper did it */
+    UNTIL(stats_of(client).renewed > renewed); /* nobody called: the background thread did it */
     check_held(b, hold);
     FREE(hold);
 }
@@ -203,7 +205,7 @@ static void reconnect_at_growing_intervals(void **state) {
     FREE(TAKE(client, .wait_ms = t_patience(20000)));
 }
 
-/* One that never acquires has no keeper, and must find its way back all the same. */
+/* A client that never acquires has no background thread. It must still reconnect. */
 static void reconnect_of_a_client_that_only_looks(void **state) {
     bed *b = *state;
     hf_client *client = bed_direct(b);
@@ -213,9 +215,9 @@ static void reconnect_of_a_client_that_only_looks(void **state) {
     hf_info_free(info);
 }
 
-/* What the server answered in time was there all along: only that nobody has read it. On a busy machine
-   an answer may be late by itself: one of some clients will do. */
-static void a_client_that_slept_since_it_was_opened_is_well(void **state) {
+/* The server answered in time, but nobody read the answer while the process slept. On a busy
+   machine an answer may really be late, so one good client is enough. */
+static void a_client_that_slept_since_it_was_opened_works(void **state) {
     bed *b = *state;
     hf_client_options options = {.command_timeout_ms = t_patience(1000)};
     uint64_t reconnects = 1;
@@ -229,7 +231,7 @@ static void a_client_that_slept_since_it_was_opened_is_well(void **state) {
 }
 
 static const struct CMUnitTest tests[] = {
-    FAULT_TEST(a_client_that_slept_since_it_was_opened_is_well),
+    FAULT_TEST(a_client_that_slept_since_it_was_opened_works),
     FAULT_TEST(F17_on_a_half_open_connection_everything_has_a_deadline),
     FAULT_TEST(F17_a_half_open_connection_is_given_up_and_made_anew),
     FAULT_TEST_ON(outage_the_first_connect_fails_fast, &BED_BARE),

@@ -1,44 +1,42 @@
-/*
- * Calls that do not block, and clients without threads, whose loop is the test's; on top of
- * waiters.h.
- */
+/* Non-blocking calls, and clients without threads that the test runs itself; built on waiters.h. */
 #ifndef HF_FAULT_OUTCOME_H
 #define HF_FAULT_OUTCOME_H
 
 #include "waiters.h"
 
-/* What a callback was told. Static in a test: it may be told after the test has failed. */
-typedef struct outcome {
+/* The result that a callback was given. Must be static in a test: the callback may run after the
+   test has failed. */
+typedef struct async_outcome {
     atomic_int calls;
     hf_result result;
     hf_hold *hold;
-} outcome;
+} async_outcome;
 
-void note(outcome *o, hf_result result, hf_hold *hold);
+void note_outcome(async_outcome *o, hf_result result, hf_hold *hold);
 
-/* Callbacks, with an outcome. */
-void acquired(hf_result result, hf_hold *hold, void *arg);
-void released(hf_result result, void *arg);
+/* Callbacks that take an outcome. */
+void on_acquired(hf_result result, hf_hold *hold, void *arg);
+void on_released(hf_result result, void *arg);
 
-/* Begin to acquire LOCK, or to release. */
-void begin(hf_client *client, const hf_options *options, outcome *o);
-void begin_release(hf_hold *hold, outcome *o);
+/* Begin to acquire LOCK, or to release a hold. */
+void begin_acquire(hf_client *client, const hf_options *options, async_outcome *o);
+void begin_release(hf_hold *hold, async_outcome *o);
 
-/* Wait until it is told, which must be so and once. Returns the hold. */
-hf_hold *told(outcome *o, hf_result result);
+/* Waits for the callback, which must run once and with this result. Returns the hold. */
+hf_hold *await_outcome(async_outcome *o, hf_result result);
 
-/* ---- A loop of ours -------------------------------------------------------------------------- */
+/* ---- Client loop ----------------------------------------------------------------------------- */
 
 hf_client *open_loop(bed *b, const char *url, hf_client_options options);
 
-/* Dispatch what there is, or comes within a moment. */
-void turn(hf_client *client);
+/* Dispatches the events that are there, or that arrive within a moment. */
+void run_loop(hf_client *client);
 
-#define TURN_UNTIL(client, condition) T_WAIT_UNTIL((turn(client), (condition)), SOON_MS)
+#define RUN_LOOP_UNTIL(client, condition) T_WAIT_UNTIL((run_loop(client), (condition)), SOON_MS)
 
-hf_hold *turn_and_told(hf_client *client, outcome *o, hf_result result);
+hf_hold *run_loop_until_outcome(hf_client *client, async_outcome *o, hf_result result);
 
-/* Begin to acquire LOCK, as the first in line, and listening. */
-void stand_in_loop(bed *b, hf_client *client, const hf_options *options, outcome *o);
+/* Begins to acquire LOCK. Returns when the client is first in the queue and subscribed. */
+void enqueue_in_loop(bed *b, hf_client *client, const hf_options *options, async_outcome *o);
 
 #endif

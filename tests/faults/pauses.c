@@ -1,5 +1,4 @@
-/* Time that passes where nobody looks: in the network, in the server, in the client (F1, F4, F5,
-   F30). */
+/* Time that passes unnoticed in the network, in the server or in the client (F1, F4, F5, F30). */
 #include "fault.h"
 
 #include <unistd.h>
@@ -23,7 +22,8 @@ static void stall_server(bed *b, bool on) {
         t_redis_cont(b->redis);
 }
 
-/* The server executes the request two leases after it was sent, and grants it for another one. */
+/* The server executes the request two leases after it was sent, and grants a full lease from
+   then. */
 static attempt *granted_late(bed *b, hf_client *client, stall_fn *stall, int64_t wait_ms) {
     calls_reset(b);
     stall(b, true);
@@ -34,9 +34,9 @@ static attempt *granted_late(bed *b, hf_client *client, stall_fn *stall, int64_t
     return late;
 }
 
-/* An expiry is no DEL: this one was released. */
+/* An expired key is not deleted with DEL. One DEL means it was released. */
 static void check_released_not_expired(bed *b) {
-    UNTIL(calls(b, "del") == 1);
+    UNTIL(call_count(b, "del") == 1);
     assert_false(on_server(b));
 }
 
@@ -45,7 +45,7 @@ static void check_not_acquired(bed *b, stall_fn *stall) {
     attempt_end(granted_late(b, client, stall, 0), HF_UNKNOWN_OUTCOME);
     check_released_not_expired(b);
     assert_int_equal(stats_of(client).held, 0);
-    assert_int_equal(stats_of(client).acquired, 1); /* the one of the warm-up */
+    assert_int_equal(stats_of(client).acquired, 1); /* from the warm-up */
 }
 
 static void F01_a_grant_answered_after_its_lease_is_no_lock_and_is_released(void **state) {
@@ -61,7 +61,7 @@ static void F01_a_wait_goes_on_after_a_grant_that_came_too_late(void **state) {
     hf_client *client = bed_through(b, NULL);
     hf_hold *hold = attempt_end(granted_late(b, client, stall_requests, SOON_MS), HF_OK);
     check_held(b, hold);
-    assert_int_equal(calls(b, "set"), 2); /* two grants, the second in place of the first */
+    assert_int_equal(call_count(b, "set"), 2); /* two grants; the second replaced the first */
     FREE(hold);
     assert_false(on_server(b));
 }
@@ -76,20 +76,20 @@ static void F01_an_answer_after_the_lease_leaves_the_next_holder_alone(void **st
     t_proxy_withhold(b->proxy, T_TO_CLIENT, false);
     attempt_end(late, HF_UNKNOWN_OUTCOME);
     hf_info *info = NULL;
-    T_HF(HF_OK, hf_inspect(paused, LOCK, &info)); /* behind whatever the late answer set off */
+    T_HF(HF_OK, hf_inspect(paused, LOCK, &info)); /* after everything the late answer triggered */
     assert_true(info->token == hf_fence(hold));
     hf_info_free(info);
     check_held(b, hold);
     FREE(hold);
 }
 
-/* ---- What deadlines count from --------------------------------------------------------------- */
+/* ---- Where deadlines count from -------------------------------------------------------------- */
 
-/* However slow the answer: the server began to count no earlier than when the request was sent. */
+/* However slow the answer is, the server's lease began no earlier than the request was sent. */
 static void F01_deadlines_count_from_before_the_request_was_sent(void **state) {
     bed *b = *state;
     hf_client *client = bed_through(b, NULL);
-    int64_t delay_ms = 600, lease_ms = 20000; /* the margin is less, also of twice that */
+    int64_t delay_ms = 600, lease_ms = 20000; /* the margin is less, even doubled */
     t_proxy_delay(b->proxy, T_TO_CLIENT, delay_ms);
     hf_hold *hold = TAKE(client, .lease_ms = lease_ms);
     assert_in_range(hf_remaining_ms(hold), 1, lease_ms - delay_ms);
@@ -106,14 +106,14 @@ static void F10_a_margin_is_kept_for_clocks_that_drift(void **state) {
     FREE(hold);
 }
 
-/* ---- F4: nobody ticks ------------------------------------------------------------------------ */
+/* ---- F4: no thread runs ---------------------------------------------------------------------- */
 
 typedef struct gate {
     atomic_int blocked, open;
 } gate;
 
-/* A log callback that does not return: it blocks the keeper, which hands it its lines. */
-static void block_keeper(int32_t level, const char *line, void *arg) {
+/* A log callback that does not return. It blocks the background thread, which calls it. */
+static void block_background_thread(int32_t level, const char *line, void *arg) {
     gate *g = arg;
     (void)level, (void)line;
     if (gettid() == getpid()) return;
@@ -125,7 +125,8 @@ static void F04_held_is_right_while_the_keeper_is_starved(void **state) {
     static gate g;
     bed *b = *state;
     g = (gate){0};
-    hf_client *client = bed_through(b, &(hf_client_options){.log = block_keeper, .log_arg = &g});
+    hf_client *client =
+        bed_through(b, &(hf_client_options){.log = block_background_thread, .log_arg = &g});
     int64_t lease_ms = t_patience(600), began = t_now_ms();
     hf_hold *hold = TAKE(client, .lease_ms = lease_ms);
     t_proxy_refuse(b->proxy, true);
@@ -134,7 +135,7 @@ static void F04_held_is_right_while_the_keeper_is_starved(void **state) {
     assert_int_equal(hf_held(hold), 1);
     UNTIL(!hf_held(hold));
     assert_true(t_now_ms() - began >= lease_ms * 9 / 10);
-    assert_null(hf_why_lost(hold)); /* indeed nobody else has noticed */
+    assert_null(hf_why_lost(hold)); /* nothing else has noticed yet */
     assert_int_equal(hf_remaining_ms(hold), 0);
     T_HF(HF_LOST, hf_release(hold));
     atomic_store(&g.open, 1);
@@ -153,7 +154,7 @@ static void F04_renewals_that_nobody_confirms_end_at_the_deadline(void **state) 
         left = hf_remaining_ms(hold);
     }
     assert_true(t_now_ms() - began >= lease_ms * 9 / 10);
-    assert_true(on_server(b)); /* which has executed the renewal and goes on for a while */
+    assert_true(on_server(b)); /* the server executed the renewal, so its lease runs longer */
     check_lost(b, hold, "did not confirm a renewal");
     t_proxy_withhold(b->proxy, T_TO_CLIENT, false);
     UNTIL(!on_server(b));
@@ -170,9 +171,10 @@ static void F05_max_hold_stops_the_renewals_and_is_told(void **state) {
                          .on_lost = count_loss, .arg = &b->loss);
     int64_t taken = t_now_ms();
     while (hf_held(hold)) {
-        int64_t asked = t_now_ms(); /* before, for this process may be held up after */
+        /* read before the call, because this process may be delayed after it */
+        int64_t read_at = t_now_ms();
         int64_t ttl = server_ttl_ms(b);
-        assert_true(asked + ttl <= taken + bound_ms + delay_ms || ttl < 0);
+        assert_true(read_at + ttl <= taken + bound_ms + delay_ms || ttl < 0);
     }
     assert_true(t_now_ms() - began >= bound_ms * 9 / 10);
     assert_true(stats_of(client).renewed >= 2);
@@ -180,7 +182,7 @@ static void F05_max_hold_stops_the_renewals_and_is_told(void **state) {
     UNTIL(!on_server(b));
 }
 
-/* ---- F30: the server is busy with something else --------------------------------------------- */
+/* ---- F30: the server is busy with other work ------------------------------------------------- */
 
 static void F30_a_slow_script_lets_nobody_in_beside_a_holder(void **state) {
     bed *b = *state;

@@ -1,45 +1,45 @@
 /*
- * Processes that are stopped past their lease, or killed, or forked (F3, F46, F42).
+ * Processes that are stopped past their lease, killed, or forked (F3, F42, F46).
  *
- * A child holds the lock through a client of its own, and shares a stage with the test. Children
- * are started before the test opens clients, where they start threads: see t_proc.h.
+ * A child holds the lock with its own client and shares memory (a stage) with the test. Children
+ * that start threads are started before the test opens clients: see t_proc.h.
  */
 #include "fault.h"
 
 #include <signal.h>
 
-typedef struct stage {
+typedef struct holder_stage {
     char url[256];
     int64_t lease_ms;
     atomic_int ready, go; /* the child holds; the test has stopped it for long enough */
-    /* what the child saw from then on */
+    /* what the child observed from then on */
     atomic_int held_after, lost_calls;
     atomic_int released; /* the result of its release */
-} stage;
+} holder_stage;
 
-static stage *stage_new(bed *b, int64_t lease_ms) {
-    stage *s = t_shared_new(sizeof *s);
+static holder_stage *stage_new(bed *b, int64_t lease_ms) {
+    holder_stage *s = t_shared_new(sizeof *s);
     snprintf(s->url, sizeof s->url, "%s", front_url(t_redis_url(b->redis)));
     s->lease_ms = lease_ms;
     return s;
 }
 
 static void count_in_stage(hf_hold *hold, void *arg) {
-    stage *s = arg;
+    holder_stage *s = arg;
     (void)hold;
     atomic_fetch_add(&s->lost_calls, 1);
 }
 
-static hf_hold *hold_in_child(stage *s, hf_client **client) {
+static hf_hold *hold_in_child(holder_stage *s, hf_client **client) {
     T_HF(HF_OK, hf_open(s->url, NULL, client));
     hf_hold *hold = TAKE(*client, .lease_ms = s->lease_ms, .on_lost = count_in_stage, .arg = s);
     atomic_store(&s->ready, 1);
     return hold;
 }
 
-/* Ask whether it is held without a pause, so that the first answer after the stop is among them. */
-static int ask_over_a_stop(void *arg) {
-    stage *s = arg;
+/* Calls hf_held without a pause, so the first answer after the stop is among the results. */
+static int poll_over_a_stop(void *arg) {
+    holder_stage *s = arg;
     hf_client *client = NULL;
     hf_hold *hold = hold_in_child(s, &client);
     int gone;
@@ -54,14 +54,14 @@ static int ask_over_a_stop(void *arg) {
     return 0;
 }
 
-static t_proc *start_holder(stage *s, t_proc_fn *fn) {
+static t_proc *start_holder(holder_stage *s, t_proc_fn *fn) {
     t_proc *child = t_proc_start(fn, s);
     UNTIL(atomic_load(&s->ready));
     return child;
 }
 
-/* Stop the child until its lease is over on the server, and let it go on. */
-static void check_stopped(bed *b, stage *s, t_proc *child, bool taken) {
+/* Stops the child until its lease is over on the server, then continues it. */
+static void check_stopped(bed *b, holder_stage *s, t_proc *child, bool taken) {
     t_proc_kill(child, SIGSTOP);
     UNTIL(!on_server(b));
     hf_hold *next = taken ? TAKE(bed_direct(b)) : NULL;
@@ -72,7 +72,7 @@ static void check_stopped(bed *b, stage *s, t_proc *child, bool taken) {
     assert_int_equal(atomic_load(&s->held_after), 0);
     assert_int_equal(atomic_load(&s->released), HF_LOST);
     assert_in_range(atomic_load(&s->lost_calls), 0, 1);
-    assert_true(server_token(b) == token); /* 0 where nobody took it: it was not made again */
+    assert_true(server_token(b) == token); /* 0 if nobody took it: it was not recreated */
     if (next) {
         assert_int_equal(hf_held(next), 1);
         FREE(next);
@@ -81,8 +81,8 @@ static void check_stopped(bed *b, stage *s, t_proc *child, bool taken) {
 
 static void stop_holder(void **state, bool taken) {
     bed *b = *state;
-    stage *s = stage_new(b, t_patience(500));
-    check_stopped(b, s, start_holder(s, ask_over_a_stop), taken);
+    holder_stage *s = stage_new(b, t_patience(500));
+    check_stopped(b, s, start_holder(s, poll_over_a_stop), taken);
     t_shared_free(s, sizeof *s);
 }
 
@@ -103,10 +103,10 @@ static int hold_until_killed(void *arg) {
 
 static void F46_a_killed_process_frees_its_lock_after_the_lease_and_not_before(void **state) {
     bed *b = *state;
-    stage *s = stage_new(b, t_patience(700));
+    holder_stage *s = stage_new(b, t_patience(700));
     t_proc *child = start_holder(s, hold_until_killed);
     int64_t ttl = server_ttl_ms(b);
-    UNTIL(ttl_grew(b, &ttl)); /* it is not only the first lease that counts */
+    UNTIL(ttl_grew(b, &ttl)); /* the renewed lease counts too, not only the first one */
     t_proc_kill(child, SIGKILL);
     assert_int_equal(t_proc_wait(child, SOON_MS), 128 + SIGKILL);
     hf_client *client = bed_direct(b);
@@ -139,9 +139,10 @@ static void F42_a_forked_child_ends_no_hold_of_its_parent(void **state) {
     FREE(hold);
 }
 
-/* A resource that refuses a token lower than the highest it has seen; and what was written to it. */
+/* A resource that refuses a token lower than the highest it has seen, and a record of the writes to
+   it. */
 typedef struct resource {
-    stage stage;
+    holder_stage stage;
     _Atomic uint64_t highest;
     atomic_int checked, writes, refused;
 } resource;
@@ -152,7 +153,7 @@ static void write_with(resource *r, uint64_t token) {
     atomic_fetch_add(ok ? &r->writes : &r->refused, 1);
 }
 
-/* The check says held, and is right; the process is stopped before it does what it checked for. */
+/* hf_held correctly says that the lock is held. The process is stopped before it writes. */
 static int check_then_write(void *arg) {
     resource *r = arg;
     hf_client *client = NULL;
@@ -176,7 +177,7 @@ static void F02_what_is_written_after_a_pause_is_fenced_by_its_token(void **stat
     t_proc_kill(child, SIGSTOP);
     hf_hold *next = TAKE(bed_direct(b), .wait_ms = t_patience(2 * SOON_MS));
     write_with(r, hf_fence(next));
-    /* It may not have come to its own stop before ours. */
+    /* It may not have reached its own stop before ours. */
     UNTIL(atomic_load(&r->refused) == 1 || (kill(t_proc_pid(child), SIGCONT), false));
     assert_int_equal(t_proc_wait(child, SOON_MS), 0);
     assert_int_equal(atomic_load(&r->writes), 1);

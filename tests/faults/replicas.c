@@ -1,6 +1,6 @@
 /*
- * replicas=N (F31): what was granted or renewed counts when so many replicas have it, and is given back
- * when they do not; and a server that itself wants replicas is told apart (F27).
+ * replicas=N (F31): a grant or renewal counts only when that many replicas have it, and is undone
+ * otherwise. A server that itself requires replicas is reported as such (F27).
  */
 #include "waiters.h"
 
@@ -17,9 +17,10 @@ static t_redis *start_replica(bed *b) {
     const char *config[] = {NO_DELAY[0], of, NULL};
     snprintf(of, sizeof of, "replicaof " T_HOST " %u", t_redis_port(b->redis));
     t_redis *replica = t_redis_start(&(t_redis_options){.config = config});
-    /* What was written before it came counts for nothing, and at first it takes its time. */
-    UNTIL((run(b, "SET in sync"), t_redis_int(b->redis, "WAIT 1 100") == 1) &&
-          (run(b, "SET in sync"), t_redis_int(b->redis, "WAIT 1 100") == 1));
+    /* Writes from before the replica connected do not count, and its first acknowledgement is
+       slow. */
+    UNTIL((run_command(b, "SET in sync"), t_redis_int(b->redis, "WAIT 1 100") == 1) &&
+          (run_command(b, "SET in sync"), t_redis_int(b->redis, "WAIT 1 100") == 1));
     return replica;
 }
 
@@ -49,7 +50,7 @@ static void F31_what_too_few_replicas_have_is_given_back(void **state) {
     assert_false(on_server(b));
 }
 
-/* One of the two that are wanted. */
+/* Two replicas are required, and only one is there. */
 static void F31_one_of_two_is_too_few(void **state) {
     bed *b = *state;
     t_redis *replica = start_replica(b);
@@ -75,13 +76,13 @@ static void F31_a_wait_lasts_until_a_replica_is_there(void **state) {
     hf_client *client = bed_open(b, url_of(b, "command_timeout=2s&outage=30s"), NULL);
     t_redis_stop(replica);
     attempt *a = attempt_start(b, client, &(hf_options){.wait_ms = HF_FOREVER});
-    UNTIL(calls(b, "wait") >= 2); /* it was given back, and asked for again */
+    UNTIL(call_count(b, "wait") >= 2); /* it was undone, and acquired again */
     t_redis_cont(replica);
     FREE(attempt_end(a, HF_OK));
     t_redis_free(replica);
 }
 
-/* Since Redis 7.2, WAIT counts from the last write of its own connection, and a read is none. */
+/* Since Redis 7.2, WAIT counts from the last write of its own connection. A read does not count. */
 static void F31_what_no_replica_has_yet_is_not_confirmed(void **state) {
     bed *b = *state;
     t_redis *replica = start_replica(b);
@@ -95,7 +96,7 @@ static void F31_what_no_replica_has_yet_is_not_confirmed(void **state) {
     t_redis_free(replica);
 }
 
-/* Every server shows it: the lifetime is written by the acquire and, before its WAIT, once more. */
+/* Works on every server: the acquire writes the expiry, and it is written once more before WAIT. */
 static void F31_the_connection_that_waits_writes_first(void **state) {
     bed *b = *state;
     t_redis *replica = start_replica(b);
@@ -105,13 +106,13 @@ static void F31_the_connection_that_waits_writes_first(void **state) {
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         calls_reset(b);
         FREE(TAKE(client, .kind = kinds[i]));
-        assert_int_equal(calls(b, "wait"), 1);
-        assert_int_equal(calls(b, "pexpire"), 2);
+        assert_int_equal(call_count(b, "wait"), 1);
+        assert_int_equal(call_count(b, "pexpire"), 2);
     }
     t_redis_free(replica);
 }
 
-/* A replica confirms a write; what is gone by then was not in it. */
+/* A replica confirms a write, but the hold was gone before that write. */
 static void F31_what_is_gone_when_replicas_are_asked_is_not_granted(void **state) {
     bed *b = *state;
     t_redis *replica = start_replica(b);
@@ -119,17 +120,17 @@ static void F31_what_is_gone_when_replicas_are_asked_is_not_granted(void **state
     hf_client *client = bed_open(b, with_option(t_proxy_url(b->proxy), "replicas=1"), NULL);
     FREE(TAKE(client));
     uint64_t before = t_proxy_bytes(b->proxy, T_TO_SERVER);
-    withhold(b, 2, T_TO_SERVER);
+    withhold_bytes(b, 2, T_TO_SERVER);
     attempt *a = attempt_start(b, client, &(hf_options){.wait_ms = 0});
     UNTIL(on_server(b));
     t_proxy_wait_bytes(b->proxy, T_TO_SERVER, before + 1, SOON_MS);
-    run(b, "DEL " KEY);
-    withhold_no_more(b, 2, T_TO_SERVER);
+    run_command(b, "DEL " KEY);
+    stop_withholding(b, 2, T_TO_SERVER);
     assert_null(attempt_end(a, HF_UNREACHABLE));
     t_redis_free(replica);
 }
 
-/* The text of an exported hold says until when it lasts, and so does its extension. */
+/* The text of an exported hold includes its deadline. So does the result of its extension. */
 static void F31_what_has_left_its_process_lasts_when_a_replica_has_it(void **state) {
     bed *b = *state;
     t_redis *replica = start_replica(b);
@@ -149,7 +150,8 @@ static void F31_what_has_left_its_process_lasts_when_a_replica_has_it(void **sta
     t_redis_free(replica);
 }
 
-/* The server has renewed it, and its replica has not: it ends when the replica would forget it. */
+/* The server renewed the hold, but its replica did not get it. The hold ends when the replica's
+   copy would expire. */
 static void F31_a_renewal_that_no_replica_has_does_not_count(void **state) {
     bed *b = *state;
     t_redis *replica = start_replica(b);
@@ -158,8 +160,8 @@ static void F31_a_renewal_that_no_replica_has_does_not_count(void **state) {
     calls_reset(b);
     t_redis_stop(replica);
     UNTIL(atomic_load(&b->loss.calls) == 1);
-    assert_true(calls(b, "wait") > 0);
-    assert_true(calls(b, "pexpire") > 0); /* it was renewed there, in vain */
+    assert_true(call_count(b, "wait") > 0);
+    assert_true(call_count(b, "pexpire") > 0); /* it was renewed there, but that does not count */
     check_lost(b, hold, "did not confirm a renewal");
     t_redis_cont(replica);
     t_redis_free(replica);
@@ -192,7 +194,8 @@ static void take_turns(int index, void *arg) {
     }
 }
 
-/* Who is handed the lock asks for it once more, and so do the threads of one client: WAIT comes between. */
+/* A waiter that is handed the lock claims it, and so do threads of one client. WAIT runs in
+   between. */
 static void F31_what_is_handed_over_is_confirmed_too(void **state) {
     static turns t;
     bed *b = *state;
@@ -202,31 +205,31 @@ static void F31_what_is_handed_over_is_confirmed_too(void **state) {
     t_threads_run(4, take_turns, &t, 4 * SOON_MS);
     assert_int_equal(atomic_load(&t.collisions), 0);
     int64_t acquired = (int64_t)(stats_of(t.clients[0]).acquired + stats_of(t.clients[1]).acquired);
-    assert_true(acquired == 100 && calls(b, "wait") >= acquired);
-    t.clients[1] = t.clients[0]; /* nobody but this client: from thread to thread */
+    assert_true(acquired == 100 && call_count(b, "wait") >= acquired);
+    t.clients[1] = t.clients[0]; /* only this client: from thread to thread */
     calls_reset(b);
     t_threads_run(4, take_turns, &t, 4 * SOON_MS);
     assert_int_equal(atomic_load(&t.collisions), 0);
-    assert_true(calls(b, "wait") >= 100);
+    assert_true(call_count(b, "wait") >= 100);
     t_redis_free(replica);
 }
 
-/* The connection that waits breaks alone, and is made again. */
+/* The connection that runs WAIT breaks alone and is reopened. */
 static void F31_the_waiting_connection_may_break(void **state) {
     bed *b = *state;
     t_redis *replica = start_replica(b);
     b->proxy = t_proxy_start(t_redis_port(b->redis));
     hf_client *client = bed_open(b, with_option(t_proxy_url(b->proxy), "replicas=1"), NULL);
     FREE(TAKE(client));
-    t_proxy_select(b->proxy, 2); /* the second that was made */
+    t_proxy_select(b->proxy, 2); /* the second one that was made */
     t_proxy_cut(b->proxy);
     t_proxy_select(b->proxy, 0);
     for (int i = 0; i < 5; i++) FREE(TAKE(client, .wait_ms = t_patience(SOON_MS)));
     t_redis_free(replica);
 }
 
-/* The connection that waits is led to a replica that was promoted, with a replica of its own. The old primary still
-   answers on the other connection. */
+/* The connection that runs WAIT now leads to a promoted replica, which has a replica of its own.
+   The old primary still answers on the other connection. */
 typedef struct promoted {
     t_redis *first, *server, *replica;
     hf_client *client;
@@ -256,7 +259,7 @@ static void lead_elsewhere(bed *b, promoted *there) {
     UNTIL(
         (t_redis_str(there->server, "SET in sync"), t_redis_int(there->server, "WAIT 1 100") == 1));
     int64_t clients = t_redis_info(there->server, "connected_clients");
-    cut(b, 2);
+    cut_connection(b, 2);
     UNTIL(t_redis_info(there->server, "connected_clients") > clients);
 }
 
@@ -285,7 +288,7 @@ static void F56_a_renewal_that_another_server_does_not_have_does_not_count(void 
     hf_hold *hold = TAKE(there.client, .lease_ms = 6000, .on_lost = count_loss, .arg = &b->loss);
     lead_elsewhere(b, &there);
     int64_t deadline = t_now_ms() + hf_remaining_ms(hold) + 1;
-    UNTIL(t_now_ms() > deadline); /* the old primary renews it meanwhile, in vain */
+    UNTIL(t_now_ms() > deadline); /* the old primary renews it meanwhile, but that does not count */
     assert_int_equal(hf_held(hold), 0);
     UNTIL(atomic_load(&b->loss.calls) == 1);
     end_elsewhere(b, &there);
@@ -296,7 +299,7 @@ static void F56_an_upgrade_that_another_server_does_not_have_does_not_count(void
     bed *b = *state;
     promoted there = begin_to_be_led_elsewhere(b);
     hf_hold *hold = TAKE(there.client, .kind = HF_UPGRADABLE);
-    T_HF(HF_OK, hf_extend(hold, 600000)); /* there it lasts longer than the upgrade asks for */
+    T_HF(HF_OK, hf_extend(hold, 600000)); /* there it lasts longer than the upgrade requests */
     lead_elsewhere(b, &there);
     assert_int_not_equal(hf_upgrade(hold, 0), HF_OK);
     end_elsewhere(b, &there);

@@ -1,5 +1,5 @@
-/* Servers that die, forget, and lose their scripts (F22, F23, F25, F29); and renewal through it
-   all (B15). */
+/* Servers that die, lose data, and lose their scripts (F22, F23, F25, F29); and renewal through all
+   of it (B15). */
 #include "fault.h"
 
 static hf_hold *take_watched(bed *b, hf_client *client, int64_t lease_ms) {
@@ -8,7 +8,7 @@ static hf_hold *take_watched(bed *b, hf_client *client, int64_t lease_ms) {
 
 /* ---- F22, F23: killed and started again ------------------------------------------------------ */
 
-/* The lease is far from over, so it is the reconnect that tells. */
+/* The lease is far from over, so the reconnect must find the loss. */
 static void F22_a_restart_without_data_is_a_loss_told_on_reconnecting(void **state) {
     bed *b = *state;
     hf_client *client = bed_direct(b);
@@ -36,9 +36,9 @@ static void F23_a_restart_with_its_data_is_no_loss(void **state) {
     assert_int_equal(atomic_load(&b->loss.calls), 0);
 }
 
-/* ---- F25: forgotten by hand ------------------------------------------------------------------ */
+/* ---- F25: deleted by hand -------------------------------------------------------------------- */
 
-static void forget(void **state, const char *command) {
+static void check_forgotten(void **state, const char *command) {
     bed *b = *state;
     hf_client *client = bed_direct(b);
     hf_hold *hold = take_watched(b, client, t_patience(900));
@@ -47,16 +47,16 @@ static void forget(void **state, const char *command) {
     check_lost(b, hold, "no longer has it");
     assert_false(on_server(b));
     hold = TAKE(client);
-    assert_true(hf_fence(hold) > token); /* also where the fence was forgotten with it */
+    assert_true(hf_fence(hold) > token); /* also if the fence was deleted with it */
     FREE(hold);
 }
 
 static void F25_a_flush_is_a_loss_at_the_next_renewal(void **state) {
-    forget(state, "FLUSHALL");
+    check_forgotten(state, "FLUSHALL");
 }
 
 static void F25_a_key_deleted_by_hand_is_a_loss_at_the_next_renewal(void **state) {
-    forget(state, "DEL " KEY);
+    check_forgotten(state, "DEL " KEY);
 }
 
 static void F25_what_another_took_meanwhile_is_left_alone(void **state) {
@@ -70,7 +70,7 @@ static void F25_what_another_took_meanwhile_is_left_alone(void **state) {
     FREE(next);
 }
 
-/* Renewal is far away: the release itself finds that it was lost. */
+/* The next renewal is far away. The release itself finds the loss. */
 static void F25_a_release_says_that_the_lock_was_gone(void **state) {
     bed *b = *state;
     hf_client *client = bed_direct(b);
@@ -83,17 +83,17 @@ static void F25_a_release_says_that_the_lock_was_gone(void **state) {
     FREE(next);
 }
 
-/* ---- F29: scripts forgotten ------------------------------------------------------------------ */
+/* ---- F29: lost scripts ----------------------------------------------------------------------- */
 
 enum { THREADS = 4, ROUNDS = 60 };
 
-typedef struct crowd {
+typedef struct script_crowd {
     hf_client *client;
     atomic_int inside, collisions, failures;
-} crowd;
+} script_crowd;
 
 static void go_in_and_out(int index, void *arg) {
-    crowd *c = arg;
+    script_crowd *c = arg;
     (void)index;
     for (int i = 0; i < ROUNDS; i++) {
         hf_hold *hold = NULL;
@@ -109,9 +109,9 @@ static void go_in_and_out(int index, void *arg) {
 }
 
 static void F29_scripts_flushed_at_any_moment_are_no_failure(void **state) {
-    static crowd c;
+    static script_crowd c;
     bed *b = *state;
-    c = (crowd){.client = bed_direct(b)};
+    c = (script_crowd){.client = bed_direct(b)};
     t_threads *threads = t_threads_start(THREADS, go_in_and_out, &c);
     int flushes = 0;
     for (; t_threads_ended(threads) < THREADS; flushes++)

@@ -1,6 +1,6 @@
 /*
- * A server whose wall clock is stepped while locks are held (F8, F9), and a replica whose clock differs from its
- * primary's (F11): real servers, with stepped.c loaded into them.
+ * A server whose wall clock is stepped while locks are held (F8, F9), and a replica whose clock
+ * differs from its primary's (F11). Uses real servers with stepped.c loaded into them.
  */
 #include "fault.h"
 
@@ -52,14 +52,15 @@ static int64_t server_time_s(t_redis *redis) {
     return seconds;
 }
 
-/* Valkey looks at its clock when it has something to do: the first to ask may be told an older time. */
+/* Valkey updates its clock when it has work to do, so the first request may see an older time. */
 static void step_by(bed *b, int64_t seconds) {
     int64_t before = server_time_s(b->redis), moved;
     *step_s += seconds;
     UNTIL((moved = server_time_s(b->redis) - before) >= seconds && moved < seconds + 60);
 }
 
-/* The server forgets the hold at once; the holder is told by its next renewal, and what it writes is fenced. */
+/* The server expires the hold immediately. The holder finds out at its next renewal, and the token
+   protects the resource meanwhile. */
 static void F08_a_server_clock_stepped_forward_is_a_loss_that_the_token_fences(void **state) {
     bed *b = *state;
     hf_client *client = bed_direct(b);
@@ -83,7 +84,8 @@ static void F08_nothing_is_made_again_after_a_step_forward(void **state) {
     assert_false(on_server(b));
 }
 
-/* Leases on the server last an hour longer now. A wait ends when it was to end, and whoever is released serves the next. */
+/* Leases on the server now last an hour longer. Waits still end in time, and a release still serves
+   the next waiter. */
 static void F09_after_a_step_back_waits_end_in_time_and_are_served(void **state) {
     bed *b = *state;
     hf_client *holder = bed_direct(b), *waiter = bed_direct(b);
@@ -96,12 +98,12 @@ static void F09_after_a_step_back_waits_end_in_time_and_are_served(void **state)
     check_held(b, hold);
     FREE(hold);
     hold = attempt_end(a, HF_OK);
-    assert_true(hf_fence(hold) > token); /* though the clock that tokens are made of went back */
+    assert_true(hf_fence(hold) > token); /* although the clock that tokens come from went back */
     FREE(hold);
 }
 
-/* A holder that dies at that moment leaves a lock that lasts longer than its lease. It is not for ever: an operator sees it,
-   and breaks it, and every renewal of a holder that lives puts the end right again. */
+/* If a holder dies at that moment, its lock lasts longer than its lease. It still ends, and an
+   operator can see and break it. Each renewal by a live holder corrects the expiry. */
 static void F09_a_renewal_after_a_step_back_puts_the_end_right(void **state) {
     bed *b = *state;
     int64_t lease = t_patience(LEASE_MS);
@@ -116,16 +118,17 @@ static void F09_a_renewal_after_a_step_back_puts_the_end_right(void **state) {
     T_HF(HF_LOST, hf_release(hold));
 }
 
-/* ---- F11 --------------------------------------------------------------------------------------- */
+/* ---- F11 ------------------------------------------------------------------------------------- */
 
-/* All that was done before this is there, too. */
-static void reach(bed *b, t_redis *replica) {
+/* Returns when the replica has all earlier writes. */
+static void await_replica(bed *b, t_redis *replica) {
     freeReplyObject(t_redis_cmd(b->redis, "SET reached 1"));
     UNTIL(t_redis_int(replica, "EXISTS reached") == 1);
 }
 
-/* A replica becomes the primary. If it is ahead a lease is over there sooner, which is told as any loss; if it is behind the
-   lease lasts longer there, and the token grows by the fence, which was replicated. */
+/* A replica becomes the primary. If its clock is ahead, a lease ends there sooner, and the loss is
+   reported as usual. If it is behind, the lease lasts longer there. Tokens still grow, because the
+   fence was replicated. */
 static void check_other_clock(bed *b, int64_t ahead_s) {
     char of[64];
     const char *config[] = {of, NULL};
@@ -136,10 +139,10 @@ static void check_other_clock(bed *b, int64_t ahead_s) {
     *step_s = ahead_s;
     t_redis *replica = start_stepped(config);
     FREE(hold);
-    reach(b, replica);
+    await_replica(b, replica);
     freeReplyObject(t_redis_cmd(replica, "REPLICAOF NO ONE"));
-    hold = take(bed_open(b, t_redis_url(replica), NULL), LOCK,
-                &(hf_options){.wait_ms = t_patience(SOON_MS)}, __FILE__, __LINE__);
+    hold = acquire_or_fail(bed_open(b, t_redis_url(replica), NULL), LOCK,
+                           &(hf_options){.wait_ms = t_patience(SOON_MS)}, __FILE__, __LINE__);
     assert_true(hf_fence(hold) > token);
     FREE(hold);
     for (int i = 0; i < BED_CLIENTS; i++)

@@ -1,6 +1,6 @@
 /*
- * Loaded into a redis-server (LD_PRELOAD): its wall clock is off by as many seconds as stand in the file that
- * $HOLDFAST_TEST_STEP names, and can so be stepped while it runs. See server_clock.c.
+ * Loaded into a redis-server with LD_PRELOAD. Shifts its wall clock by the number of seconds in the
+ * file $HOLDFAST_TEST_STEP, so a test can step the clock while the server runs. See server_clock.c.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -21,28 +21,29 @@ __attribute__((constructor)) static void map_step(void) {
     if (memory != MAP_FAILED) step_s = memory;
 }
 
-static int64_t step(void) {
+static int64_t read_step(void) {
     return step_s ? *step_s : 0;
 }
 
-/* Of the library below this one. */
-static void *real(const char *name) {
+/* The function of the next library in search order. */
+static void *real_function(const char *name) {
     return dlsym(RTLD_NEXT, name);
 }
 
 int gettimeofday(struct timeval *restrict now, void *restrict zone) {
     static int (*next)(struct timeval *, void *);
-    if (!next) *(void **)&next = real("gettimeofday");
+    if (!next) *(void **)&next = real_function("gettimeofday");
     int rc = next(now, zone);
-    now->tv_sec += (time_t)step();
+    now->tv_sec += (time_t)read_step();
     return rc;
 }
 
 int clock_gettime(clockid_t clock, struct timespec *now) {
     static int (*next)(clockid_t, struct timespec *);
-    if (!next) *(void **)&next = real("clock_gettime");
+    if (!next) *(void **)&next = real_function("clock_gettime");
     int rc = next(clock, now);
-    if (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE) now->tv_sec += (time_t)step();
+    if (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE)
+        now->tv_sec += (time_t)read_step();
     return rc;
 }
 

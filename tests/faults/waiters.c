@@ -7,7 +7,7 @@ const hf_options FOREVER = {.wait_ms = HF_FOREVER};
 
 /* ---- Clients --------------------------------------------------------------------------------- */
 
-void run(bed *b, const char *command) {
+void run_command(bed *b, const char *command) {
     redisReply *reply = t_redis_cmd(b->redis, command);
     if (reply->type == REDIS_REPLY_ERROR) t_fail("`%s`: %s", command, reply->str);
     freeReplyObject(reply);
@@ -22,28 +22,28 @@ void drop_by_hand(bed *b, const char *name) {
     T_CHECK(t_redis_int(b->redis, "DEL hf:{%s}", name) == 1);
 }
 
-/* It listens from its first wait on. */
-static hf_client *make_listen(bed *b, hf_client *client) {
-    int64_t before = listening(b);
+/* The client subscribes with its first wait. */
+static hf_client *make_subscriber(bed *b, hf_client *client) {
+    int64_t before = subscriber_count(b);
     hf_hold *hold = NULL;
     hold_by_hand(b, "other", t_patience(60000));
     const int64_t until = t_now_ms() + t_patience(SOON_MS);
-    do { /* on a slow machine it may ask too late, and not stand in line */
+    do { /* on a slow machine it may acquire too late, and not be queued */
         hf_result r = hf_acquire(client, "other", &(hf_options){.wait_ms = 20}, &hold);
         if (r != HF_TIMEOUT && r != HF_UNKNOWN_OUTCOME)
-            t_fail("waiting for what is held: %s", hf_result_name(r));
-    } while (listening(b) == before && t_now_ms() < until);
-    UNTIL(listening(b) == before + 1 && t_redis_int(b->redis, "EXISTS hf:{other}:q") == 0);
+            t_fail("a wait for a held lock returned %s", hf_result_name(r));
+    } while (subscriber_count(b) == before && t_now_ms() < until);
+    UNTIL(subscriber_count(b) == before + 1 && t_redis_int(b->redis, "EXISTS hf:{other}:q") == 0);
     drop_by_hand(b, "other");
     return client;
 }
 
-hf_client *bed_listener(bed *b) {
-    return make_listen(b, bed_direct(b));
+hf_client *bed_subscriber(bed *b) {
+    return make_subscriber(b, bed_direct(b));
 }
 
-hf_client *bed_listener_through(bed *b, const hf_client_options *options) {
-    return make_listen(b, bed_through(b, options));
+hf_client *bed_subscriber_through(bed *b, const hf_client_options *options) {
+    return make_subscriber(b, bed_through(b, options));
 }
 
 static void set_withheld(bed *b, uint64_t connection, t_dir dir, bool on) {
@@ -52,15 +52,15 @@ static void set_withheld(bed *b, uint64_t connection, t_dir dir, bool on) {
     t_proxy_select(b->proxy, 0);
 }
 
-void withhold(bed *b, uint64_t connection, t_dir dir) {
+void withhold_bytes(bed *b, uint64_t connection, t_dir dir) {
     set_withheld(b, connection, dir, true);
 }
 
-void withhold_no_more(bed *b, uint64_t connection, t_dir dir) {
+void stop_withholding(bed *b, uint64_t connection, t_dir dir) {
     set_withheld(b, connection, dir, false);
 }
 
-void cut(bed *b, uint64_t connection) {
+void cut_connection(bed *b, uint64_t connection) {
     t_proxy_select(b->proxy, connection);
     t_proxy_cut(b->proxy);
     t_proxy_select(b->proxy, 0);
@@ -68,23 +68,24 @@ void cut(bed *b, uint64_t connection) {
 
 /* ---- Waiting --------------------------------------------------------------------------------- */
 
-attempt *stand_against(bed *b, hf_client *client, const hf_options *options, const hf_hold *rival) {
-    int64_t before = in_line(b);
+attempt *enqueue_against(bed *b, hf_client *client, const hf_options *options,
+                         const hf_hold *rival) {
+    int64_t before = queue_length(b);
     attempt *a = attempt_against(b, client, options, rival);
-    UNTIL(in_line(b) == before + 1);
+    UNTIL(queue_length(b) == before + 1);
     return a;
 }
 
-attempt *stand(bed *b, hf_client *client, const hf_options *options) {
-    return stand_against(b, client, options, NULL);
+attempt *enqueue(bed *b, hf_client *client, const hf_options *options) {
+    return enqueue_against(b, client, options, NULL);
 }
 
-hf_hold *served(attempt *a) {
-    UNTIL(!waits(a));
+hf_hold *await_grant(attempt *a) {
+    UNTIL(!is_waiting(a));
     return attempt_end(a, HF_OK);
 }
 
-bool waits(attempt *a) {
+bool is_waiting(attempt *a) {
     return t_threads_ended(a->thread) == 0;
 }
 
@@ -95,47 +96,47 @@ void attempts_over(bed *b) {
 
 /* ---- The server's side ----------------------------------------------------------------------- */
 
-int64_t in_line(bed *b) {
-    return t_redis_int(b->redis, "LLEN " LINE);
+int64_t queue_length(bed *b) {
+    return t_redis_int(b->redis, "LLEN " QUEUE);
 }
 
-int64_t listening(bed *b) {
+int64_t subscriber_count(bed *b) {
     redisReply *reply = t_redis_cmd(b->redis, "PUBSUB CHANNELS hf:c:*");
     int64_t count = (int64_t)reply->elements;
     freeReplyObject(reply);
     return count;
 }
 
-/* client:number, and what may follow. */
-static ask read_ask(const char *text) {
-    ask a = {.number = 0};
-    if (text && sscanf(text, "%39[^:]:%" SCNu64, a.client, &a.number) != 2)
-        t_fail("no ask: %s", text);
+/* Parses client:acquire_id; the rest is ignored. */
+static queued_id parse_id(const char *text) {
+    queued_id a = {.acquire_id = 0};
+    if (text && sscanf(text, "%39[^:]:%" SCNu64, a.client, &a.acquire_id) != 2)
+        t_fail("not a queue entry: %s", text);
     return a;
 }
 
-ask ask_in_line(bed *b, int place) {
-    return read_ask(t_redis_str(b->redis, "LINDEX " LINE " %d", place));
+queued_id queued_at(bed *b, int place) {
+    return parse_id(t_redis_str(b->redis, "LINDEX " QUEUE " %d", place));
 }
 
-ask ask_that_holds(bed *b) {
-    return read_ask(t_redis_str(b->redis, "HGET " KEY " n"));
+queued_id id_of_holder(bed *b) {
+    return parse_id(t_redis_str(b->redis, "HGET " KEY " n"));
 }
 
-bool same_ask(ask a, ask b) {
-    return a.number == b.number && strcmp(a.client, b.client) == 0;
+bool same_id(queued_id a, queued_id b) {
+    return a.acquire_id == b.acquire_id && strcmp(a.client, b.client) == 0;
 }
 
 void grant_message(bed *b, char text[128]) {
-    snprintf(text, 128, "%" PRIu64 " %s %s %lld", ask_that_holds(b).number,
+    snprintf(text, 128, "%" PRIu64 " %s %s %lld", id_of_holder(b).acquire_id,
              t_redis_str(b->redis, "HGET " KEY " t"), t_redis_str(b->redis, "HGET " KEY " s"),
              (long long)server_ttl_ms(b));
 }
 
-void publish(bed *b, const ask *to, const char *bytes, size_t length) {
+void publish_bytes(bed *b, const queued_id *to, const char *bytes, size_t length) {
     freeReplyObject(t_redis_cmd(b->redis, "PUBLISH hf:c:%s %b", to->client, bytes, length));
 }
 
-void publish_text(bed *b, const ask *to, const char *text) {
-    publish(b, to, text, strlen(text));
+void publish_text(bed *b, const queued_id *to, const char *text) {
+    publish_bytes(b, to, text, strlen(text));
 }

@@ -1,74 +1,75 @@
 /*
- * Waiters in line, for the tests of handing over; on top of fault.h.
+ * Queued waiters, for the tests of hand-over; built on fault.h.
  *
- * A wait that nobody tells anything asks by itself when the holder's lease is over, and after 10 s
- * at the latest. So where a test wants to see that somebody was told, leases are long and `served`
- * gives up before that.
+ * A wait that gets no notification acquires by itself when the holder's lease is over, and after 10
+ * s at the latest. So a test that needs a notification uses long leases, and `served` gives up
+ * before 10 s.
  */
 #ifndef HF_FAULT_WAITERS_H
 #define HF_FAULT_WAITERS_H
 
 #include "fault.h"
 
-#define LINE "hf:{lock}:q"
+#define QUEUE "hf:{lock}:q"
 
 /* Connections of the proxy, if its first client is a bed_listener_through. */
-enum { ASKS = 1, LISTENS = 2 };
+enum { COMMAND_CONNECTION = 1, NOTIFICATION_CONNECTION = 2 };
 
-extern const hf_options FOREVER; /* waits so long */
+extern const hf_options FOREVER; /* waits that long */
 
 /* ---- Clients --------------------------------------------------------------------------------- */
 
-/* A client that listens already, so that it asks once and stands in line. */
-hf_client *bed_listener(bed *b);
-hf_client *bed_listener_through(bed *b, const hf_client_options *options);
+/* A client that is already subscribed, so that one acquire is enough to enqueue. */
+hf_client *bed_subscriber(bed *b);
+hf_client *bed_subscriber_through(bed *b, const hf_client_options *options);
 
-/* Nothing of this direction comes through on one of the proxy's connections; all is well again. */
-void withhold(bed *b, uint64_t connection, t_dir dir);
-void withhold_no_more(bed *b, uint64_t connection, t_dir dir);
+/* Withholds all bytes of one direction on one of the proxy's connections; ends that again. */
+void withhold_bytes(bed *b, uint64_t connection, t_dir dir);
+void stop_withholding(bed *b, uint64_t connection, t_dir dir);
 
-/* Reset one of the proxy's connections. */
-void cut(bed *b, uint64_t connection);
+/* Resets one of the proxy's connections. */
+void cut_connection(bed *b, uint64_t connection);
 
 /* ---- Waiting --------------------------------------------------------------------------------- */
 
-/* Begin to wait for LOCK, and stand in line behind all others. */
-attempt *stand(bed *b, hf_client *client, const hf_options *options);
-attempt *stand_against(bed *b, hf_client *client, const hf_options *options, const hf_hold *rival);
+/* Begins to wait for LOCK. Returns when it is queued behind all others. */
+attempt *enqueue(bed *b, hf_client *client, const hf_options *options);
+attempt *enqueue_against(bed *b, hf_client *client, const hf_options *options,
+                         const hf_hold *rival);
 
-/* It was granted, sooner than it would have asked by itself. */
-hf_hold *served(attempt *a);
+/* It was granted, sooner than it would have acquired by itself. */
+hf_hold *await_grant(attempt *a);
 
-/* It waits still. */
-bool waits(attempt *a);
+/* Whether it still waits. */
+bool is_waiting(attempt *a);
 
-/* All have ended: there is room for others. */
+/* All attempts have ended: their slots can be used again. */
 void attempts_over(bed *b);
 
-/* Hold LOCK or another by hand, as a client that is not there; and let go without handing it on. */
+/* Holds a lock by hand, as a client that does not exist; drops it without a hand-over. */
 void hold_by_hand(bed *b, const char *name, int64_t ms);
 void drop_by_hand(bed *b, const char *name);
 
 /* ---- The server's side ----------------------------------------------------------------------- */
 
-void run(bed *b, const char *command);
+void run_command(bed *b, const char *command);
 
-int64_t in_line(bed *b);
-int64_t listening(bed *b); /* clients whose channel somebody listens on */
+int64_t queue_length(bed *b);
+int64_t subscriber_count(bed *b); /* number of clients that are subscribed */
 
-/* An ask: of which client, under which number. */
-typedef struct ask {
+/* A queued acquire: its client and its acquire id. */
+typedef struct queued_id {
     char client[40];
-    uint64_t number;
-} ask;
+    uint64_t acquire_id;
+} queued_id;
 
-ask ask_in_line(bed *b, int place); /* 0 the first */
-ask ask_that_holds(bed *b);
-bool same_ask(ask a, ask b);
+queued_id queued_at(bed *b, int place); /* 0 is the first */
+queued_id id_of_holder(bed *b);
+bool same_id(queued_id a, queued_id b);
 
-/* The message that told of the hold there is now, as part/queue.lua writes it. */
+/* The notification of the current hold, as part/queue.lua writes it. */
 void grant_message(bed *b, char text[128]);
-void publish(bed *b, const ask *to, const char *bytes, size_t length);
-void publish_text(bed *b, const ask *to, const char *text);
+void publish_bytes(bed *b, const queued_id *to, const char *bytes, size_t length);
+void publish_text(bed *b, const queued_id *to, const char *text);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Holds that end against the will of their holder: broken (B26), bounded (F5), past their lease
- * (F3); and that what is over stays over (F48).
+ * Holds that end without their holder's consent: broken (B26), bounded (F5), past their lease (F3).
+ * A hold that has ended stays ended (F48).
  */
 #include "kit.h"
 
@@ -23,7 +23,7 @@ static void B26_break_ends_the_hold_of_another_process_and_serves_the_next(void 
     assert_true(actor_holds(next));
 }
 
-/* Its keeper does not renew, and obeys all the same. */
+/* The holder's background thread does not renew, but still obeys a break. */
 static void B26_break_ends_a_hold_that_is_not_renewed(void **state) {
     test_dir *p = *state;
     actor *holder = actor_new(p, NULL), *breaker = actor_new(p, NULL);
@@ -49,7 +49,7 @@ static void B26_break_wants_the_token_that_it_is_given(void **state) {
     IS(HF_NOT_HELD, DO(breaker, do_break, .token = token));
 }
 
-/* The mark of a break stays in the file: it means that one hold, and no later one. */
+/* The mark of a break stays in the file. It applies to that one hold and no later one. */
 static void B26_a_break_does_not_touch_the_next_hold(void **state) {
     test_dir *p = *state;
     actor *holder = actor_new(p, NULL), *breaker = actor_new(p, NULL);
@@ -71,9 +71,9 @@ static void B26_a_client_may_break_its_own_hold(void **state) {
     TAKES(holder);
 }
 
-/* ---- First over, then free ------------------------------------------------------------------- */
+/* ---- The hold ends before the lock is free --------------------------------------------------- */
 
-/* Whoever is woken may enter: just then the holder must say of its hold that it is over. */
+/* A woken waiter may enter. At that moment the holder's hold must already be over. */
 static hf_hold *_Atomic watched;
 static atomic_int wakes, held_at_wake;
 
@@ -94,7 +94,7 @@ static void do_watch(actor_state *me, const actor_request *q, actor_result *a) {
     atomic_store(&watched, me->holds[me->held - 1]);
 }
 
-/* number: wake-ups, and a thousand for each that came too early */
+/* number: wake-ups, plus 1000 for each that came too early */
 static void do_unwatch(actor_state *me, const actor_request *q, actor_result *a) {
     (void)me, (void)q;
     a->number = atomic_load(&wakes) + 1000 * atomic_load(&held_at_wake);
@@ -147,7 +147,7 @@ static void F05_an_unrenewed_hold_is_over_before_the_next_is_told(void **state) 
 
 /* ---- B26 on a stopped holder ----------------------------------------------------------------- */
 
-/* A breaker whose patience with the holder is short. */
+/* A client that waits only a short time for the holder to obey a break. */
 static actor *hasty_breaker(test_dir *p) {
     actor *a = actor_new(p, NULL);
     actor_request open = {.action = do_open, .options = {.wait_ms = 300}};
@@ -167,14 +167,14 @@ static void B26_a_stopped_holder_obeys_when_it_goes_on(void **state) {
     actor_result got = IS(HF_UNKNOWN_OUTCOME, DO(breaker, do_break, .token = token));
     snprintf(pid, sizeof pid, "process %d", (int)actor_pid(holder));
     check_says(got.detail, pid);
-    assert_false(actor_ended(next)); /* what a stopped process holds it keeps */
+    assert_false(actor_ended(next)); /* a stopped process keeps its locks */
     IS(HF_UNKNOWN_OUTCOME, DO(breaker, do_break));
     actor_signal(holder, SIGCONT);
     assert_true(GETS(next) > token);
     actor_lost(holder);
 }
 
-/* The mark in the lock's file: the token of the hold that is to end. */
+/* The mark in the lock's file: the token of the hold that must end. */
 static uint64_t read_broken_mark(const test_dir *p) {
     uint64_t token = 0;
     int fd = open(lock_path(p, LOCK), O_RDONLY | O_CLOEXEC);
@@ -219,7 +219,7 @@ static void do_break_and_close(actor_state *me, const actor_request *q, actor_re
     a->result = b.result;
 }
 
-/* A client that is closed while it waits for the holder says so. */
+/* If a client is closed while its break waits for the holder, the break returns that. */
 static void F47_a_break_that_waits_ends_with_its_client(void **state) {
     test_dir *p = *state;
     actor *holder = actor_new(p, NULL), *breaker = actor_new(p, NULL);
@@ -231,7 +231,7 @@ static void F47_a_break_that_waits_ends_with_its_client(void **state) {
 
 /* ---- B26 against a release ------------------------------------------------------------------- */
 
-/* Whoever wins: the lock is free, each has a result that fits, and no later hold is touched. */
+/* Whichever comes first, the lock ends up free, both results fit, and no later hold is touched. */
 static void B26_break_racing_a_release_leaves_a_free_lock(void **state) {
     enum { RACES = 150 };
     test_dir *p = *state;
@@ -295,7 +295,7 @@ static void do_release_keeping(actor_state *me, const actor_request *q, actor_re
     a->result = hf_release(hf_ref(me->holds[me->held - 1]));
 }
 
-/* Through another reference, after the lock went to another process. */
+/* Through another reference, after another process got the lock. */
 static void F48_a_second_release_touches_no_later_hold(void **state) {
     test_dir *p = *state;
     actor *holder = actor_new(p, NULL), *next = actor_new(p, NULL);

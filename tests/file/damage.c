@@ -1,7 +1,7 @@
 /*
- * Files that are not what they should be: cut short, overwritten, of a newer version, of another
- * lock, no files at all. A clear result with a line that names the file; never a crash, and never
- * two that hold.
+ * Damaged files: cut short, overwritten, of a newer version, of another lock, or not regular files.
+ * Every call returns a clear result with a text that names the file. Nothing crashes, and there are
+ * never two holders.
  */
 #include "kit.h"
 
@@ -15,13 +15,13 @@
 
 enum { FILE_MAX = 4096, VERSION_AT = 8, KEY_AT = 512 };
 
-/* The whole of a lock's file. */
+/* All bytes of a lock's file. */
 typedef struct file_bytes {
     unsigned char at[FILE_MAX];
     size_t length;
 } file_bytes;
 
-/* Another user, without having to be one. */
+/* Pretends to be another user, without the right to change users. */
 static bool pretend_other_user;
 
 uid_t __real_geteuid(void);
@@ -46,14 +46,14 @@ static void read_file(const test_dir *p, file_bytes *b) {
     close(fd);
 }
 
-/* In place: the inode stays. */
+/* Writes in place: the inode stays. */
 static void write_file(const test_dir *p, const file_bytes *b) {
     int fd = open(lock_path(p, LOCK), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     assert_true(fd >= 0 && write(fd, b->at, b->length) == (ssize_t)b->length);
     close(fd);
 }
 
-/* A lock that was used, and its file. */
+/* Uses a lock, and reads its file. */
 static void make_file(const test_dir *p, file_bytes *b) {
     hf_hold *hold;
     hf_client *client = open_client(p);
@@ -63,7 +63,7 @@ static void make_file(const test_dir *p, file_bytes *b) {
     read_file(p, b);
 }
 
-/* ---- What all calls say ---------------------------------------------------------------------- */
+/* ---- Results of all calls -------------------------------------------------------------------- */
 
 static void check_refused(hf_client *client, hf_result expected, const char *part) {
     hf_hold *hold = NULL;
@@ -80,7 +80,7 @@ static void check_refused(hf_client *client, hf_result expected, const char *par
     check_says(hf_error_detail(), part);
 }
 
-/* A fresh client, and one that has had the file open since it was good. */
+/* Checks a fresh client, and one that opened the file when it was good. */
 static void check_both_refused(const test_dir *p, hf_client *old, hf_result expected,
                                const char *part) {
     hf_hold *hold = NULL;
@@ -88,15 +88,15 @@ static void check_both_refused(const test_dir *p, hf_client *old, hf_result expe
     check_refused(fresh, expected, part);
     hf_close(fresh);
     hf_result r = hf_try_lock(old, LOCK, &hold);
-    if (r != expected) t_fail("to a client of before it is %s", hf_result_name(r));
+    if (r != expected) t_fail("a client that opened the file before got %s", hf_result_name(r));
 }
 
-/* Whatever is in the file: there is one holder at most, and it can let go. */
+/* Whatever is in the file, there is at most one holder, and it can release. */
 static void check_one_at_most(const test_dir *p) {
     hf_client *one = open_client(p), *two = open_client(p);
     hf_hold *first = NULL, *second = NULL;
     hf_result r = hf_try_lock(one, LOCK, &first);
-    if (r != HF_OK && r != HF_PROTOCOL) t_fail("it is %s", hf_result_name(r));
+    if (r != HF_OK && r != HF_PROTOCOL) t_fail("the call returned %s", hf_result_name(r));
     hf_result s = hf_try_lock(two, LOCK, &second);
     if (r == HF_OK) T_CHECK(s == HF_BUSY || s == HF_PROTOCOL);
     hf_info *info = NULL;
@@ -129,8 +129,8 @@ static void F28_a_file_cut_to_any_length_is_refused(void **state) {
     check_one_at_most(p);
 }
 
-/* What its first holder has not written yet, or what was emptied: nothing is known of it, and so
-   nothing is wrong. The token still grows. */
+/* The first holder has not written it yet, or it was emptied. It contains no data, so nothing is
+   wrong. The token still grows. */
 static void F28_an_empty_file_is_a_new_one(void **state) {
     test_dir *p = *state;
     file_bytes whole, none = {.length = 0};
@@ -150,7 +150,7 @@ static void F28_an_empty_file_is_a_new_one(void **state) {
     check_one_at_most(p);
 }
 
-/* A disk that is full, or a limit, in the middle of the first write. */
+/* A full disk or a file size limit in the middle of the first write. */
 static int limit_and_acquire(void *arg) {
     struct rlimit limit = {.rlim_cur = KEY_AT + 10, .rlim_max = RLIM_INFINITY};
     hf_client *client = open_client(arg);
@@ -158,7 +158,7 @@ static int limit_and_acquire(void *arg) {
     if (signal(SIGXFSZ, SIG_IGN) == SIG_ERR) return 1;
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
     hf_result r = hf_try_lock(client, "a-name-that-does-not-fit", &hold);
-    if (r != HF_REFUSED) t_fail("it is %s", hf_result_name(r));
+    if (r != HF_REFUSED) t_fail("the call returned %s", hf_result_name(r));
     assert_null(hold);
     hf_close(client);
     return 0;
@@ -188,7 +188,7 @@ static void F28_no_byte_that_is_changed_lets_two_in(void **state) {
     }
 }
 
-/* From a seed, so that it is the same each time. */
+/* Uses a seed, so that every run is the same. */
 static void fill_random(unsigned char *at, size_t length, uint32_t *seed) {
     for (size_t i = 0; i < length; i++) {
         *seed = *seed * 1664525 + 1013904223;
@@ -211,7 +211,7 @@ static void F28_random_bytes_are_refused(void **state) {
     hf_close(old);
 }
 
-/* The head is as it should be, and the record is not. */
+/* The head is valid and the record is not. */
 static void F28_a_damaged_record_is_refused(void **state) {
     test_dir *p = *state;
     hf_client *client = open_client(p);
@@ -234,7 +234,7 @@ static void F28_a_newer_version_is_refused_and_left_alone(void **state) {
     test_dir *p = *state;
     file_bytes b, after;
     make_file(p, &b);
-    b.at[VERSION_AT] += 2; /* the next is that of a file whose room was in use */
+    b.at[VERSION_AT] += 2; /* the version after it marks a file whose kinds table was used */
     write_file(p, &b);
     hf_client *client = open_client(p);
     check_refused(client, HF_PROTOCOL, "newer version");
@@ -245,12 +245,12 @@ static void F28_a_newer_version_is_refused_and_left_alone(void **state) {
     assert_memory_equal(after.at, b.at, b.length);
 }
 
-/* As if the names' hashes fell together. */
+/* As if the hashes of two names were equal. */
 static void F50_the_file_of_another_lock_is_refused(void **state) {
     test_dir *p = *state;
     file_bytes b;
     make_file(p, &b);
-    b.at[KEY_AT + 3] ^= 1; /* "hf", NUL, and here the name begins */
+    b.at[KEY_AT + 3] ^= 1; /* "hf", NUL, then the name */
     write_file(p, &b);
     hf_client *client = open_client(p);
     check_refused(client, HF_PROTOCOL, "another lock");
@@ -258,7 +258,7 @@ static void F50_the_file_of_another_lock_is_refused(void **state) {
     hf_close(client);
 }
 
-/* A record with the right sum and strings without an end: somebody wrote it on purpose. */
+/* A record with a valid checksum and unterminated strings, as written on purpose. */
 static void F39_texts_without_an_end_are_not_read_past_theirs(void **state) {
     test_dir *p = *state;
     file_bytes b;
@@ -281,7 +281,7 @@ static void F39_texts_without_an_end_are_not_read_past_theirs(void **state) {
     close(hold);
 }
 
-/* ---- No file, but ---------------------------------------------------------------------------- */
+/* ---- Not a regular file ---------------------------------------------------------------------- */
 
 static void check_kind(const test_dir *p, const char *part) {
     hf_client *client = open_client(p);
@@ -306,7 +306,7 @@ static void F28_what_is_no_regular_file_is_refused(void **state) {
     assert_int_equal(access(path_of(p, "nowhere"), F_OK), -1);
 }
 
-/* A link to a good lock file is none, all the same. */
+/* A link to a good lock file is refused as well. */
 static void F28_a_link_to_a_lock_file_is_refused(void **state) {
     test_dir *p = *state;
     file_bytes b;
@@ -335,7 +335,7 @@ static void F28_a_file_of_another_user_is_refused(void **state) {
     make_file(p, &b);
     pretend_other_user = true;
     hf_client *client = NULL;
-    hf_result r = hf_open(p->url, NULL, &client); /* the directory is another's, too */
+    hf_result r = hf_open(p->url, NULL, &client); /* the directory belongs to another user too */
     pretend_other_user = false;
     T_CHECK(r == HF_REFUSED);
     client = open_client(p);
@@ -395,7 +395,7 @@ static void F25_a_holder_of_a_damaged_file_is_told_at_its_next_renewal(void **st
     }
 }
 
-/* Those who wait are told when it is their turn, one after another. */
+/* Each waiter gets the error when its turn comes. */
 static void F25_waiters_for_a_damaged_file_are_told(void **state) {
     test_dir *p = *state;
     actor *holder = actor_new(p, NULL), *first = actor_new(p, NULL), *last = actor_new(p, NULL);
@@ -407,13 +407,14 @@ static void F25_waiters_for_a_damaged_file_are_told(void **state) {
     IS(HF_PROTOCOL, actor_end(first));
     IS(HF_PROTOCOL, actor_end(last));
     assert_int_equal(t_queue_length(lock_path(p, LOCK)), 0);
-    assert_int_equal(unlink(lock_path(p, LOCK)), 0); /* what the line says to do */
+    assert_int_equal(unlink(lock_path(p, LOCK)), 0); /* as the message advises */
     TAKES(first);
 }
 
 /* ---- Held by hand ---------------------------------------------------------------------------- */
 
-/* Somebody has the range who writes no record: held, by nobody knows whom. */
+/* Another program has the range locked and writes no record: the lock is held by an unknown
+   holder. */
 static void B27_a_hold_without_a_record_is_seen(void **state) {
     test_dir *p = *state;
     file_bytes b;
@@ -432,7 +433,8 @@ static void B27_a_hold_without_a_record_is_seen(void **state) {
     hf_close(client);
 }
 
-/* Somebody removes the file and does not get done: a clear line after the outage time at most. */
+/* Another process began to remove the file and does not finish. A clear message comes after the
+   outage time at most. */
 static void F28_a_file_that_is_being_removed_for_ever_is_said_to_be(void **state) {
     test_dir *p = *state;
     file_bytes b;
@@ -452,7 +454,7 @@ static void F28_a_file_that_is_being_removed_for_ever_is_said_to_be(void **state
 
 /* ---- Tokens ---------------------------------------------------------------------------------- */
 
-/* The clock was set back: the last token stands in the file, and the next is above it. */
+/* The clock was set back. The last token is in the file, and the next one is higher. */
 static void F06_a_token_is_above_the_last_one_whatever_the_clock_says(void **state) {
     enum { AHEAD_US = 2000000000 };
     test_dir *p = *state;

@@ -1,6 +1,6 @@
 /*
- * The directory of the locks: made when missing, refused when others could write there, when it is
- * none, when it belongs to somebody else, or when it is on a filesystem that other machines share.
+ * The directory of the locks. It is created if missing. It is refused if others can write there, if
+ * it is not a directory, if it belongs to another user, or if it is on a shared filesystem.
  */
 #include "kit.h"
 
@@ -13,10 +13,10 @@
 
 #include "store/file/directory.h"
 
-/* ---- What the test pretends ------------------------------------------------------------------ */
+/* ---- Pretended values ------------------------------------------------------------------------ */
 
-static uid_t pretend_user; /* 0: the true one */
-static long pretend_type;  /* of the filesystem; 0: the true one, -1: it cannot be told */
+static uid_t pretend_user; /* 0: the real one */
+static long pretend_type;  /* of the filesystem; 0: the real one, -1: unknown */
 
 uid_t __real_geteuid(void);
 uid_t __wrap_geteuid(void);
@@ -75,7 +75,7 @@ static void make_dir(const char *path, mode_t mode) {
     assert_int_equal(chmod(path, mode), 0);
 }
 
-/* ---- Made ------------------------------------------------------------------------------------ */
+/* ---- Created --------------------------------------------------------------------------------- */
 
 static void F50_a_missing_directory_is_made_for_its_user_alone(void **state) {
     test_dir *p = *state;
@@ -117,7 +117,7 @@ static void F50_a_path_that_is_too_long_is_refused(void **state) {
     check_says(hf_error_detail(), "too long");
 }
 
-/* ---- Whose ----------------------------------------------------------------------------------- */
+/* ---- Owners and permissions ------------------------------------------------------------------ */
 
 static void F27_a_directory_that_others_may_write_is_refused(void **state) {
     static const mode_t bad[] = {0777, 0775, 0770, 0722, 0702, 01777, 02775};
@@ -137,7 +137,7 @@ static void F27_a_directory_that_others_may_write_is_refused(void **state) {
     }
 }
 
-/* They could move it away under a holder, and the next process would make another. */
+/* Others could move it away from a holder, and the next process would create a new one. */
 static void F27_a_directory_in_one_that_everybody_may_write_is_refused(void **state) {
     test_dir *p = *state;
     const char *above = path_of(p, "above"), *path = path_of(p, "above/d");
@@ -163,7 +163,7 @@ static void F27_a_directory_of_another_user_is_refused(void **state) {
     assert_int_equal(chown(p->directory, 0, 0), 0);
 }
 
-/* The default directory is one for each user, and is checked like any other. */
+/* Each user has a default directory of its own. It is checked like any other. */
 static void F27_the_default_directory_is_checked_too(void **state) {
     enum { NOBODY_ELSE = 2000000011 };
     (void)state;
@@ -181,9 +181,9 @@ static void F27_the_default_directory_is_checked_too(void **state) {
 enum { USER = 12346, SQUATTER = 12347 };
 #define DEFAULT "/run/lock/holdfast-12346"
 
-/* One process of the user: what it got of the default store, and what it was told. */
+/* One process of the user: its result with the default store, and the message it got. */
 typedef struct default_user {
-    void (*mounts)(void); /* what it changes of its view of the filesystem; NULL: nothing */
+    void (*mounts)(void); /* changes its view of the filesystem; NULL: no change */
     hf_result opened, taken;
     char said[512];
     atomic_bool done, may_end;
@@ -194,7 +194,7 @@ static void become_user(uid_t user) {
     assert_int_equal(setresuid(user, user, user), 0);
 }
 
-/* Ends with its hold, if it has one: not before it may. */
+/* Keeps its hold, if it has one, until the test lets it end. */
 static int use_default(void *arg) {
     default_user *it = arg;
     hf_client *client = NULL;
@@ -227,9 +227,9 @@ static void use_default_once(default_user *it) {
     end_default(it, start_default(it));
 }
 
-/* The two places of version 0.1, fresh: what other programs of the machine have there is not
-   ours. */
-static void fresh_places(void) {
+/* Fresh mounts at the two default directories of version 0.1, to hide the files of other programs
+   on this machine. */
+static void fresh_directories(void) {
     own_mounts();
     mount_tmpfs("/run/lock", "mode=1777,size=1m");
     mount_tmpfs("/var/tmp", "mode=1777,size=1m");
@@ -244,7 +244,7 @@ static void locks_hidden(void) {
     mount_tmpfs("/run", "mode=0755,size=1m");
 }
 
-/* Whoever comes first, and whatever the other one sees: never two holders. */
+/* There are never two holders, whichever process comes first and whatever the other one sees. */
 static int never_two(void *arg) {
     static void (*const views[])(void) = {locks_read_only, locks_hidden};
     (void)arg;
@@ -256,30 +256,31 @@ static int never_two(void *arg) {
         t_proc *a = start_default(first), *b = start_default(second);
         assert_int_equal(free_one->taken, HF_OK);
         if (confined->taken != HF_REFUSED)
-            t_fail("view %d: a second holder: %s", i / 2, hf_result_name(confined->taken));
+            t_fail("view %d: there is a second holder: %s", i / 2, hf_result_name(confined->taken));
         check_says(confined->said, DEFAULT);
         end_default(second, b);
         end_default(first, a);
         t_shared_free(confined, sizeof *confined);
         t_shared_free(free_one, sizeof *free_one);
-        remove_tree(DEFAULT); /* each round decides where it is to be */
+        remove_tree(DEFAULT); /* each round decides the location anew */
         remove_tree("/var/tmp/holdfast-12346");
     }
     return 0;
 }
 
-static int never_two_in_fresh_places(void *arg) {
-    fresh_places();
+static int never_two_in_fresh_directories(void *arg) {
+    fresh_directories();
     return never_two(arg);
 }
 
 static void B13_processes_of_a_user_meet_in_one_default_directory(void **state) {
     (void)state;
     needs_mounts();
-    assert_int_equal(t_proc_wait(t_proc_start(never_two_in_fresh_places, NULL), 2 * SOON_MS), 0);
+    assert_int_equal(t_proc_wait(t_proc_start(never_two_in_fresh_directories, NULL), 2 * SOON_MS),
+                     0);
 }
 
-/* It says why, and what to do. */
+/* The message says why, and what to do. */
 static void says_the_way_out(const default_user *it, const char *why) {
     assert_int_equal(it->opened, HF_REFUSED);
     check_says(it->said, DEFAULT);
@@ -289,7 +290,7 @@ static void says_the_way_out(const default_user *it, const char *why) {
     assert_int_equal(access("/var/tmp/holdfast-12346", F_OK), -1);
 }
 
-/* It is there, and was in use before. */
+/* The directory exists and was in use before. */
 static void refuse_where_it_became_read_only(default_user *it) {
     use_default_once(it);
     T_HF(HF_OK, it->taken);
@@ -300,11 +301,11 @@ static void refuse_where_it_became_read_only(default_user *it) {
     remove_tree(DEFAULT);
 }
 
-static int refuse_in_fresh_places(void *arg) {
+static int refuse_in_fresh_directories(void *arg) {
     default_user *it = arg;
-    fresh_places();
+    fresh_directories();
     refuse_where_it_became_read_only(it);
-    assert_int_equal(chmod("/run/lock", 0755), 0); /* as on Fedora: root's alone */
+    assert_int_equal(chmod("/run/lock", 0755), 0); /* as on Fedora: only root may write */
     use_default_once(it);
     says_the_way_out(it, "Permission denied");
     it->mounts = locks_read_only;
@@ -320,14 +321,14 @@ static void F27_a_default_directory_that_cannot_be_made_is_refused(void **state)
     (void)state;
     needs_mounts();
     default_user *it = t_shared_new(sizeof *it);
-    assert_int_equal(t_proc_wait(t_proc_start(refuse_in_fresh_places, it), SOON_MS), 0);
+    assert_int_equal(t_proc_wait(t_proc_start(refuse_in_fresh_directories, it), SOON_MS), 0);
     t_shared_free(it, sizeof *it);
 }
 
-/* Any user can make it first, in any way; the administrator can make it for the user. */
-static int squat_in_fresh_places(void *arg) {
+/* Any user can create it first, in any form. The administrator can create it for the user. */
+static int squat_in_fresh_directories(void *arg) {
     default_user *it = arg;
-    fresh_places();
+    fresh_directories();
     for (int i = 0; i < 2; i++) {
         make_dir(DEFAULT, i ? 0700 : 0755);
         assert_int_equal(chown(DEFAULT, SQUATTER, SQUATTER), 0);
@@ -352,11 +353,11 @@ static void F27_a_default_directory_that_another_user_made_is_refused(void **sta
     (void)state;
     needs_mounts();
     default_user *it = t_shared_new(sizeof *it);
-    assert_int_equal(t_proc_wait(t_proc_start(squat_in_fresh_places, it), SOON_MS), 0);
+    assert_int_equal(t_proc_wait(t_proc_start(squat_in_fresh_directories, it), SOON_MS), 0);
     t_shared_free(it, sizeof *it);
 }
 
-/* ---- What kind ------------------------------------------------------------------------------- */
+/* ---- Kinds of file --------------------------------------------------------------------------- */
 
 static void F28_what_is_no_directory_is_refused(void **state) {
     test_dir *p = *state;
@@ -376,7 +377,7 @@ static void F28_what_is_no_directory_is_refused(void **state) {
     assert_int_equal(access(path_of(p, "nowhere"), F_OK), -1);
 }
 
-/* A slash behind it makes the kernel follow the link. */
+/* A trailing slash makes the kernel follow the link. */
 static void F28_a_link_with_a_slash_behind_it_is_refused(void **state) {
     static const char *const ends[] = {"/", "//"};
     test_dir *p = *state;
@@ -398,7 +399,7 @@ static void F49_a_url_without_a_path_from_the_root_is_refused(void **state) {
 
 static const struct {
     long type;
-    const char *name; /* NULL: of this machine */
+    const char *name; /* NULL: local to this machine */
 } filesystems[] = {
     {0x6969, "NFS"},        {0x517B, "SMB"},      {0xFF534D42, "CIFS"},  {0xFE534D42, "SMB"},
     {0x01021997, "9P"},     {0x00C36400, "Ceph"}, {0x65735546, "FUSE"},  {0x5346414F, "AFS"},
@@ -417,7 +418,7 @@ static void F31_shared_filesystems_are_known_by_name(void **state) {
             assert_string_equal(name, filesystems[i].name);
         else
             assert_null(name);
-        /* as a machine of 32 bits has it */
+        /* as a 32-bit machine represents it */
         assert_ptr_equal(hf__filesystem_shared((int32_t)filesystems[i].type), name);
     }
 }
@@ -444,9 +445,9 @@ static void F31_a_filesystem_that_cannot_be_told_is_refused(void **state) {
     check_refuses(HF_REFUSED, p->url, "which filesystem");
 }
 
-/* ---- Not to be written ----------------------------------------------------------------------- */
+/* ---- Not writable ---------------------------------------------------------------------------- */
 
-/* The superuser may write anywhere, so be somebody else. */
+/* The superuser may write anywhere, so become another user. */
 static void become_ordinary(const test_dir *p) {
     if (__real_geteuid() != 0) return;
     assert_int_equal(chown(p->directory, 65534, 65534), 0);

@@ -1,6 +1,7 @@
 /*
- * Files and directories that are removed or replaced by hand (F25): a lock is that of the file
- * which has the name now. Who is idle or waits moves on to it, and who holds the old one is told.
+ * Files and directories that are removed or replaced by hand (F25). The lock is the file that has
+ * the name now. Idle and waiting clients move to it, and a holder of the old file is notified of
+ * the loss.
  */
 #include "kit.h"
 
@@ -20,7 +21,7 @@ static void copy_file(const char *from, const char *to) {
     close(out);
 }
 
-/* ---- Ways for a file to go ------------------------------------------------------------------- */
+/* ---- Ways to remove a file ------------------------------------------------------------------- */
 
 typedef void gone_fn(const test_dir *p);
 
@@ -32,7 +33,7 @@ static void rename_file(const test_dir *p) {
     assert_int_equal(rename(lock_path(p, LOCK), path_of(p, "moved")), 0);
 }
 
-/* By one of the same contents, as a careless editor or a restored backup does. */
+/* Replaced by a copy, as a careless editor or a restored backup does. */
 static void replace_file(const test_dir *p) {
     copy_file(lock_path(p, LOCK), path_of(p, "copy"));
     assert_int_equal(rename(path_of(p, "copy"), lock_path(p, LOCK)), 0);
@@ -44,7 +45,7 @@ enum { WAYS = sizeof ways / sizeof *ways };
 
 /* ---- Idle ------------------------------------------------------------------------------------ */
 
-/* A client that has the old file open excludes those of the new one, and is excluded by them. */
+/* A client that has the old file open excludes clients of the new file, and they exclude it. */
 static void F25_an_idle_client_takes_the_file_that_has_the_name(void **state) {
     test_dir *p = *state;
     actor *old = actor_new(p, NULL), *fresh = actor_new(p, NULL);
@@ -63,7 +64,7 @@ static void F25_an_idle_client_takes_the_file_that_has_the_name(void **state) {
     }
 }
 
-/* It was away and came back, with what it had in it. */
+/* The file was moved away and came back with its contents. */
 static void F25_a_file_that_comes_back_is_the_lock_again(void **state) {
     test_dir *p = *state;
     actor *old = actor_new(p, NULL), *fresh = actor_new(p, NULL);
@@ -73,7 +74,8 @@ static void F25_a_file_that_comes_back_is_the_lock_again(void **state) {
     uint64_t token = TAKES(fresh);
     FREES(fresh);
     assert_int_equal(rename(path_of(p, "moved"), lock_path(p, LOCK)), 0);
-    assert_true(TAKES(fresh) > token); /* it remembers, though the file does not */
+    /* the client remembers the token, although the file does not */
+    assert_true(TAKES(fresh) > token);
     IS(HF_BUSY, TRIES(old, 0));
 }
 
@@ -83,13 +85,13 @@ static void F25_waiters_move_on_to_the_file_that_has_the_name(void **state) {
     test_dir *p = *state;
     actor *holder = actor_new(p, NULL), *first = actor_new(p, NULL), *last = actor_new(p, NULL);
     for (int i = 0; i < WAYS; i++) {
-        actor *fresh = actor_new(p, NULL); /* one that has the old file open would wait, too */
+        actor *fresh = actor_new(p, NULL); /* a client with the old file open would wait too */
         TAKES(holder, .lease_ms = 60000);
         WAITS(first, .wait_ms = SOON_MS);
         WAITS(last, .wait_ms = SOON_MS);
         ways[i](p);
         TAKES(fresh);
-        hf_result r = DO(holder, do_release).result; /* of the old file: nobody stands in its way */
+        hf_result r = DO(holder, do_release).result; /* of the old file: nothing prevents it */
         assert_true(r == HF_OK);
         UNTIL(t_queue_length(lock_path(p, LOCK)) == 2);
         assert_false(actor_ended(first) || actor_ended(last));
@@ -133,7 +135,7 @@ static void F25_a_holder_is_told_when_it_asks(void **state) {
     TAKES(holder);
 }
 
-/* Nobody can have taken the lock of the old file meanwhile: the hold was good until now. */
+/* Nobody can have taken the lock of the old file meanwhile, so the hold was valid until now. */
 static void F25_a_release_before_the_next_renewal_is_one(void **state) {
     test_dir *p = *state;
     actor *holder = actor_new(p, NULL), *fresh = actor_new(p, NULL);
@@ -167,11 +169,11 @@ static void F25_a_directory_that_is_gone_is_said_to_be(void **state) {
         check_says(IS(HF_REFUSED, TRIES(both[i], 0)).detail, p->directory);
         check_says(IS(HF_REFUSED, TRIES(both[i], .wait_ms = SOON_MS)).detail,
                    "open the store again");
-        IS(HF_OK, DO(both[i], do_inspect)); /* nobody holds what is not there */
+        IS(HF_OK, DO(both[i], do_inspect)); /* a missing lock has no holder */
     }
     actor_lost(holder);
     IS(HF_OK, DO(idle, do_close));
-    actor *again = actor_new(p, NULL); /* makes it anew */
+    actor *again = actor_new(p, NULL); /* creates it again */
     TAKES(again);
 }
 
@@ -185,7 +187,7 @@ static void F25_a_directory_that_is_gone_ends_the_waits(void **state) {
     IS(HF_REFUSED, actor_end(waiter));
 }
 
-/* Another one has its name: what is held in the old one excludes nobody any more. */
+/* Another directory has the name now. Holds in the old one no longer exclude anybody. */
 static void F25_a_holder_in_a_directory_that_was_replaced_is_told(void **state) {
     test_dir *p = *state;
     char moved[PATH_SIZE];

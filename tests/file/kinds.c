@@ -1,8 +1,8 @@
 /*
- * The room: readers, writers, upgrades and permits of many processes, in a table of the lock's
- * file. A death takes a process out of it at once, wherever it was, also between two steps of a
- * change (F46); the mutex and the others keep each other out (B16); and what stands in the table is
- * trusted only if its owner lives (F28).
+ * The kinds table: readers, writers, upgrades and permits of many processes, in a table in the
+ * lock's file. A process that dies leaves it immediately, even between two steps of a change (F46).
+ * Mutexes and the other kinds exclude each other (B16). An entry of the table counts only while its
+ * owner lives (F28).
  */
 #include "kit.h"
 
@@ -19,10 +19,11 @@
 #define PERMITS(n) .kind = HF_PERMITS, .permits = (n), .capacity = 4
 #define WAIT       .wait_ms = SOON_MS
 
-/* The quickest of some rounds: a wait that nobody told of its turn takes longer in all of them. */
+/* The quickest of several rounds counts. A wait that is not notified takes longer in all of
+   them. */
 typedef void scene(test_dir *p, int64_t *began);
 
-static void check_told(test_dir *p, scene *play) {
+static void check_notified(test_dir *p, scene *play) {
     int64_t best = -1;
     for (int i = 0; i < ROUNDS; i++) {
         int64_t began = 0;
@@ -32,7 +33,8 @@ static void check_told(test_dir *p, scene *play) {
         for (int k = 0; k < ACTORS_MAX; k++)
             if (p->actors[k]) actor_kill(p->actors[k]);
     }
-    if (best >= TOLD_MS) t_fail("served after %lld ms at best: not told", (long long)best);
+    if (best >= NOTIFIED_MS)
+        t_fail("served after %lld ms at best: the waiter was not notified", (long long)best);
 }
 
 static void kill_at(actor *a, int64_t *began) {
@@ -50,14 +52,14 @@ static void do_downgrade(actor_state *me, const actor_request *q, actor_result *
     a->result = hf_downgrade(me->holds[me->held - 1]);
 }
 
-/* It waits for its upgrade. */
-static void upgrades(actor *a, const test_dir *p) {
+/* Begins an upgrade that has to wait. */
+static void begin_upgrade(actor *a, const test_dir *p) {
     int before = t_queue_length(lock_path(p, LOCK));
     actor_begin(a, &(actor_request){.action = do_upgrade, .name = LOCK, .options = {WAIT}});
     UNTIL(t_queue_length(lock_path(p, LOCK)) == before + 1);
 }
 
-/* number: how many hold it, and in `token` how many permits are in use */
+/* number: how many hold it; token: how many permits are in use */
 static void do_count(actor_state *me, const actor_request *q, actor_result *a) {
     hf_info *info = NULL;
     a->result = hf_inspect(me->client, q->name, &info);
@@ -66,8 +68,7 @@ static void do_count(actor_state *me, const actor_request *q, actor_result *a) {
     hf_info_free(info);
 }
 
-/* ---- B13: told by whoever leaves
-   -------------------------------------------------------------- */
+/* ---- B13: notified by the one that leaves ---------------------------------------------------- */
 
 static void reader_leaves(test_dir *p, int64_t *began) {
     actor *reader = actor_new(p, NULL), *writer = actor_new(p, NULL), *mutex = actor_new(p, NULL);
@@ -102,9 +103,9 @@ static void writer_reads(test_dir *p, int64_t *began) {
 }
 
 static void B13_who_leaves_the_room_or_its_line_tells_the_next(void **state) {
-    check_told(*state, reader_leaves);
-    check_told(*state, waiting_writer_leaves);
-    check_told(*state, writer_reads);
+    check_notified(*state, reader_leaves);
+    check_notified(*state, waiting_writer_leaves);
+    check_notified(*state, writer_reads);
 }
 
 /* ---- F46: deaths ----------------------------------------------------------------------------- */
@@ -123,7 +124,7 @@ static void last_reader_dies(test_dir *p, int64_t *began) {
 }
 
 static void F46_killed_readers_let_the_writer_in_with_the_last_of_them(void **state) {
-    check_told(*state, last_reader_dies);
+    check_notified(*state, last_reader_dies);
 }
 
 static void writer_dies(test_dir *p, int64_t *began) {
@@ -137,10 +138,10 @@ static void writer_dies(test_dir *p, int64_t *began) {
 }
 
 static void F46_a_killed_writer_lets_all_readers_in_together(void **state) {
-    check_told(*state, writer_dies);
+    check_notified(*state, writer_dies);
 }
 
-/* Of a line it is the one ahead who dies, and all behind it enter. */
+/* The first waiter dies, and all behind it enter. */
 static void waiting_writer_dies(test_dir *p, int64_t *began) {
     actor *reader = actor_new(p, NULL), *writer = actor_new(p, NULL);
     actor *one = actor_new(p, NULL), *two = actor_new(p, NULL);
@@ -155,14 +156,14 @@ static void waiting_writer_dies(test_dir *p, int64_t *began) {
 }
 
 static void F46_a_writer_killed_in_line_holds_no_reader_back(void **state) {
-    check_told(*state, waiting_writer_dies);
+    check_notified(*state, waiting_writer_dies);
 }
 
 static void upgrader_dies(test_dir *p, int64_t *began) {
     actor *upgrader = actor_new(p, NULL), *reader = actor_new(p, NULL), *next = actor_new(p, NULL);
     TAKES(upgrader, UPGRADABLE);
     TAKES(reader, READ_);
-    upgrades(upgrader, p);
+    begin_upgrade(upgrader, p);
     WAITS(next, UPGRADABLE, WAIT);
     kill_at(upgrader, began);
     GETS(next);
@@ -170,7 +171,7 @@ static void upgrader_dies(test_dir *p, int64_t *began) {
 }
 
 static void F46_an_upgrader_killed_as_it_waits_is_out_of_the_line_and_of_the_room(void **state) {
-    check_told(*state, upgrader_dies);
+    check_notified(*state, upgrader_dies);
 }
 
 static void upgraded_dies(test_dir *p, int64_t *began) {
@@ -183,20 +184,20 @@ static void upgraded_dies(test_dir *p, int64_t *began) {
 }
 
 static void F46_an_upgraded_reader_that_is_killed_frees_all(void **state) {
-    check_told(*state, upgraded_dies);
+    check_notified(*state, upgraded_dies);
 }
 
 static void reader_beside_upgrader_dies(test_dir *p, int64_t *began) {
     actor *upgrader = actor_new(p, NULL), *reader = actor_new(p, NULL);
     TAKES(upgrader, UPGRADABLE);
     TAKES(reader, READ_);
-    upgrades(upgrader, p);
+    begin_upgrade(upgrader, p);
     kill_at(reader, began);
     IS(HF_OK, actor_end(upgrader));
 }
 
 static void F46_an_upgrade_is_done_when_the_last_reader_is_killed(void **state) {
-    check_told(*state, reader_beside_upgrader_dies);
+    check_notified(*state, reader_beside_upgrader_dies);
 }
 
 static void one_of_permits_dies(test_dir *p, int64_t *began) {
@@ -212,10 +213,10 @@ static void one_of_permits_dies(test_dir *p, int64_t *began) {
 }
 
 static void F46_permits_of_one_that_is_killed_come_back_at_once(void **state) {
-    check_told(*state, one_of_permits_dies);
+    check_notified(*state, one_of_permits_dies);
 }
 
-/* Who has become the first in line has to watch those inside whom it did not see before. */
+/* A waiter that becomes first in the queue must watch holders that it did not watch before. */
 static void other_of_permits_dies(test_dir *p, int64_t *began) {
     actor *one = actor_new(p, NULL), *two = actor_new(p, NULL);
     actor *first = actor_new(p, NULL), *second = actor_new(p, NULL);
@@ -225,21 +226,22 @@ static void other_of_permits_dies(test_dir *p, int64_t *began) {
     WAITS(second, PERMITS(2), WAIT);
     FREES(one);
     GETS(first);
-    t_sleep_ms(20); /* not so long that it would look by itself */
+    t_sleep_ms(20); /* shorter than its own check interval */
     kill_at(two, began);
     GETS(second);
 }
 
 static void F46_who_becomes_the_first_in_line_is_told_of_deaths_inside(void **state) {
-    check_told(*state, other_of_permits_dies);
+    check_notified(*state, other_of_permits_dies);
 }
 
 /* ---- F46: killed between two steps ----------------------------------------------------------- */
 
-/* The calls that change a lock's file: after so many of them the process gets this signal. */
+/* The calls that change a lock's file. After `steps_left` of them the process gets
+   `step_signal`. */
 static atomic_int steps_left = -1;
 static atomic_int step_signal;
-static atomic_bool unwritable; /* every write fails, and all else works */
+static atomic_bool unwritable; /* every write fails, and everything else works */
 
 static void count_step(void) {
     if (atomic_load(&steps_left) >= 0 && atomic_fetch_sub(&steps_left, 1) == 0)
@@ -268,7 +270,8 @@ int __wrap_fcntl64(int fd, int command, ...) {
     return __real_fcntl64(fd, command, arg);
 }
 
-/* A deed with a signal in the middle of it: `token` says which, `number` before which step. */
+/* Runs an action with a signal in the middle: `token` is the signal, `number` the step before which
+   it comes. */
 static void signal_at_step(actor_action *what, actor_state *me, const actor_request *q,
                            actor_result *a) {
     actor_request plain = *q;
@@ -303,8 +306,8 @@ static void do_count_doomed(actor_state *me, const actor_request *q, actor_resul
 
 enum { STEPS_MAX = 100 };
 
-/* Killed in the middle of its deed: others are in the room, as they were, and a writer comes
-   when they go. */
+/* The process is killed in the middle of its action. The other holders are unaffected, and a writer
+   enters when they leave. */
 static bool dies_at(test_dir *p, const hf_options *first, bool alone, actor_action *what, int n) {
     actor *victim = actor_new(p, NULL), *reader = actor_new(p, NULL), *writer = actor_new(p, NULL);
     actor_result got;
@@ -355,7 +358,8 @@ static void F46_killed_at_any_step_of_a_downgrade(void **state) {
     check_deaths(*state, &(hf_options){WRITE_}, true, do_downgrade_doomed);
 }
 
-/* Taken when nobody is there, which makes the room, and killed: a mutex finds it free at once. */
+/* The process creates the kinds table and is killed. A mutex then finds the lock free
+   immediately. */
 static void F46_killed_at_any_step_of_making_the_room(void **state) {
     test_dir *p = *state;
     actor *other = actor_new(p, NULL);
@@ -380,7 +384,7 @@ static void F46_killed_at_any_step_of_making_the_room(void **state) {
     assert_false(died);
 }
 
-/* ---- F14: what cannot be written ------------------------------------------------------------- */
+/* ---- F14: failing writes --------------------------------------------------------------------- */
 
 static void do_upgrade_unwritten(actor_state *me, const actor_request *q, actor_result *a) {
     atomic_store(&unwritable, true);
@@ -413,8 +417,8 @@ static bool is_stopped(pid_t pid) {
     return read && state == 'T';
 }
 
-/* Stopped with the door in hand: nobody can look into the room, but nobody loses what it holds;
-   and all go on when it does. */
+/* A process is stopped while it has the entry lock. Nobody can read the table, but nobody loses a
+   hold. Everything continues when it does. */
 static void F03_one_that_is_stopped_at_the_door_costs_nobody_a_hold(void **state) {
     test_dir *p = *state;
     actor *holder = actor_new(p, NULL), *stopped = actor_new(p, NULL), *other = actor_new(p, NULL);
@@ -425,7 +429,7 @@ static void F03_one_that_is_stopped_at_the_door_costs_nobody_a_hold(void **state
     UNTIL(is_stopped(actor_pid(stopped)));
     assert_true(t_queue_holder(lock_path(p, LOCK)) != 0);
     check_says(IS(HF_UNREACHABLE, TRIES(other, READ_)).detail, "stopped");
-    t_sleep_ms(2000); /* more than a lease */
+    t_sleep_ms(2000); /* longer than a lease */
     assert_true(actor_holds(holder));
     actor_signal(stopped, SIGCONT);
     IS(HF_OK, actor_end(stopped));
@@ -433,8 +437,8 @@ static void F03_one_that_is_stopped_at_the_door_costs_nobody_a_hold(void **state
     assert_int_equal(DO(other, do_count).number, 3);
 }
 
-/* The first of all, who has yet to say in the file that there is a room: it is not taken for a
-   mutex. */
+/* The first process has not yet recorded in the file that there is a kinds table. It must not be
+   taken for a mutex. */
 static void F03_one_that_is_stopped_as_it_makes_the_room_is_no_holder(void **state) {
     test_dir *p = *state;
     actor *stopped = actor_new(p, NULL), *other = actor_new(p, NULL);
@@ -450,8 +454,8 @@ static void F03_one_that_is_stopped_as_it_makes_the_room_is_no_holder(void **sta
     TAKES(other, READ_);
 }
 
-/* One who looks, stopped before each of its steps, while a slot goes from one reader to another:
-   that is no damage. */
+/* A reader of the table is stopped before each of its steps, while a slot passes from one holder to
+   another. That must not count as damage. */
 static void F28_a_slot_that_changes_hands_while_one_looks_is_not_damaged(void **state) {
     test_dir *p = *state;
     bool stopped = true;
@@ -474,7 +478,8 @@ static void F28_a_slot_that_changes_hands_while_one_looks_is_not_damaged(void **
     assert_in_range(n, 2, STEPS_MAX - 1);
 }
 
-/* One who takes a slot or leaves it, stopped before each of its steps, while another looks. */
+/* A process that takes or leaves a slot is stopped before each of its steps, while another one
+   reads the table. */
 static void look_at_each_step(test_dir *p, actor_action *what) {
     bool stopped = true;
     int n = 0;
@@ -491,8 +496,7 @@ static void look_at_each_step(test_dir *p, actor_action *what) {
         IS(HF_OK, actor_end(one));
         actor_kill(one);
         actor_kill(looker);
-        assert_int_equal(unlink(lock_path(p, LOCK)),
-                         0); /* the next slot is one that was never used */
+        assert_int_equal(unlink(lock_path(p, LOCK)), 0); /* the next slot was never used */
     }
     assert_in_range(n, 2, STEPS_MAX - 1);
 }
@@ -502,7 +506,7 @@ static void F28_a_slot_that_is_being_taken_or_left_is_not_damaged(void **state) 
     look_at_each_step(*state, do_release_doomed);
 }
 
-/* As in a line of mutexes: the others go past it, and it gets its turn when it goes on. */
+/* As in a queue of mutexes: the others pass it, and it is served when it continues. */
 static void B08_a_stopped_first_waiter_of_the_room_is_passed_and_served_later(void **state) {
     test_dir *p = *state;
     actor *holder = actor_new(p, NULL), *stopped = actor_new(p, NULL), *next = actor_new(p, NULL);
@@ -518,7 +522,7 @@ static void B08_a_stopped_first_waiter_of_the_room_is_passed_and_served_later(vo
     GETS(stopped);
 }
 
-/* Waiting is an event: who waits for long asks now and then, and no more. */
+/* Waiting is driven by events: a long wait checks now and then, and no more. */
 static void B13_waiting_in_the_room_asks_seldom(void **state) {
     test_dir *p = *state;
     TAKES(actor_new(p, NULL), READ_);
@@ -530,7 +534,7 @@ static void B13_waiting_in_the_room_asks_seldom(void **state) {
     }
 }
 
-/* ---- B16: beside the mutex ------------------------------------------------------------------- */
+/* ---- B16: together with the mutex ------------------------------------------------------------ */
 
 static void B16_a_mutex_and_readers_are_served_in_order_of_arrival(void **state) {
     test_dir *p = *state;
@@ -561,14 +565,14 @@ static void B16_a_mutex_and_readers_are_served_in_order_of_arrival(void **state)
     GETS(last);
 }
 
-/* Each says its turn, and goes. */
+/* Each records its turn and leaves. */
 static struct {
     pthread_mutex_t mutex;
     int64_t turns;
 } said = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
 static void say_turn(hf_result result, hf_hold *hold, void *arg) {
-    if (result != HF_OK) t_fail("a turn is %s", hf_result_name(result));
+    if (result != HF_OK) t_fail("the acquire returned %s", hf_result_name(result));
     pthread_mutex_lock(&said.mutex);
     said.turns = said.turns * 10 + (int64_t)(uintptr_t)arg;
     pthread_mutex_unlock(&said.mutex);
@@ -587,7 +591,7 @@ static void do_turns(actor_state *me, const actor_request *q, actor_result *a) {
     pthread_mutex_unlock(&said.mutex);
 }
 
-/* They have their tickets from one open file, which does not see them. */
+/* They get their tickets through one open file, where they do not see each other. */
 static void B08_those_of_one_client_are_served_in_order_of_arrival(void **state) {
     static const uint32_t kinds[] = {HF_WRITE, HF_MUTEX, HF_UPGRADABLE, HF_WRITE};
     test_dir *p = *state;
@@ -622,8 +626,8 @@ static void mutex_before_reader_dies(test_dir *p, int64_t *began) {
 }
 
 static void F46_a_mutex_and_a_reader_are_told_of_each_other_s_death(void **state) {
-    check_told(*state, reader_before_mutex_dies);
-    check_told(*state, mutex_before_reader_dies);
+    check_notified(*state, reader_before_mutex_dies);
+    check_notified(*state, mutex_before_reader_dies);
 }
 
 static hf__head head_of(const test_dir *p) {
@@ -634,8 +638,8 @@ static hf__head head_of(const test_dir *p) {
     return head;
 }
 
-/* When nobody is in the room any more, a mutex is as cheap as ever; and programs that know of no
-   room are kept out of a file that has one. */
+/* When the last holder of the kinds table has left, a mutex is as cheap as before. Programs that do
+   not know the table cannot use a file that has one. */
 static void B16_the_room_is_closed_when_the_last_has_left(void **state) {
     test_dir *p = *state;
     actor *a = actor_new(p, NULL);
@@ -651,7 +655,7 @@ static void B16_the_room_is_closed_when_the_last_has_left(void **state) {
     assert_int_equal(t_queue_holder(lock_path(p, LOCK)) != 0, 1);
 }
 
-/* Also when the clock is behind the last token; to clients that have not seen it. */
+/* Also if the clock is behind the last token, and with clients that have not seen it. */
 static void B28_tokens_grow_from_the_room_to_the_mutex_and_back(void **state) {
     test_dir *p = *state;
     uint64_t last = TAKES(actor_new(p, NULL), READ_) + 3600000000; /* an hour ahead */
@@ -710,7 +714,7 @@ static void B26_a_stopped_reader_obeys_when_it_goes_on(void **state) {
 
 enum { SLOTS_AT = 4096, SLOT_SIZE = 256 };
 
-/* Who renews sees the damage, and ends what it has: not before others have tried. */
+/* A holder that renews would see the damage and end its hold, before others have tried. */
 #define NEVER_LOOKS READ_, .lease_ms = 3600000, .flags = HF_NO_RENEW
 
 static void flip_byte(const test_dir *p, int64_t at) {
@@ -722,7 +726,7 @@ static void flip_byte(const test_dir *p, int64_t at) {
     close(fd);
 }
 
-/* Of a slot that counts: nobody gets in who should not, whatever is changed. */
+/* No changed byte of an active slot lets a writer in. */
 static void F28_no_byte_of_a_slot_that_is_changed_lets_a_writer_in(void **state) {
     test_dir *p = *state;
     actor *reader = actor_new(p, NULL), *other = actor_new(p, NULL);
@@ -730,9 +734,10 @@ static void F28_no_byte_of_a_slot_that_is_changed_lets_a_writer_in(void **state)
     for (int i = (int)offsetof(hf__slot, token); i < (int)sizeof(hf__slot); i++) {
         flip_byte(p, SLOTS_AT + i);
         hf_result r = TRIES(other, WRITE_).result;
-        if (r != HF_PROTOCOL) t_fail("byte %d: it is %s", i, hf_result_name(r));
+        if (r != HF_PROTOCOL) t_fail("byte %d: the call returned %s", i, hf_result_name(r));
         r = TRIES(other, 0).result;
-        if (r != HF_PROTOCOL) t_fail("byte %d: a mutex is %s", i, hf_result_name(r));
+        if (r != HF_PROTOCOL)
+            t_fail("byte %d: the acquire of the mutex returned %s", i, hf_result_name(r));
         flip_byte(p, SLOTS_AT + i);
     }
     IS(HF_BUSY, TRIES(other, WRITE_));
@@ -741,9 +746,9 @@ static void F28_no_byte_of_a_slot_that_is_changed_lets_a_writer_in(void **state)
     TAKES(other, WRITE_);
 }
 
-/* ---- What says that somebody is inside is gone ---- */
+/* ---- The records of the holders are gone ----------------------------------------------------- */
 
-/* The first two of the table. */
+/* The end of the first two slots of the table. */
 enum { TABLE_END = SLOTS_AT + 2 * SLOT_SIZE };
 
 static void read_all(const test_dir *p, unsigned char bytes[TABLE_END]) {
@@ -758,14 +763,14 @@ static void write_at(const test_dir *p, const void *bytes, size_t length, int64_
     close(fd);
 }
 
-/* Not another client, nor another owner of one that is inside. */
+/* Neither another client nor another owner of a client that holds the lock. */
 static void nobody_gets_in(actor *inside, actor *other, int64_t cut_at) {
     actor_result tried[] = {TRIES(other, WRITE_), TRIES(other, 0),
                             TRIES(inside, WRITE_, .owner = 7), DO(other, do_inspect),
                             DO(other, do_break)};
     for (size_t i = 0; i < sizeof tried / sizeof *tried; i++)
         if (tried[i].result != HF_PROTOCOL)
-            t_fail("cut at %lld: try %zu is %s", (long long)cut_at, i,
+            t_fail("cut at %lld: try %zu returned %s", (long long)cut_at, i,
                    hf_result_name(tried[i].result));
 }
 
@@ -832,12 +837,12 @@ static void F28_a_room_s_head_overwritten_with_zeros_lets_no_mutex_in(void **sta
     IS(HF_BUSY, TRIES(other, 0));
     IS(HF_BUSY, TRIES(other, WRITE_));
     assert_true(actor_holds(reader));
-    actor_kill(reader); /* who leaves writes the head anew */
+    actor_kill(reader); /* a leaving process rewrites the head */
     TAKES(other);
     assert_true(kinds_head_of(p).checksum != 0); /* the mutex has closed it */
 }
 
-/* The head says nothing of it, and the clock was set back since. */
+/* The head does not contain the token, and the clock was set back since. */
 static void B28_tokens_grow_beyond_those_inside(void **state) {
     static const char zeros[sizeof(hf__kinds_head)];
     test_dir *p = *state;
@@ -870,7 +875,7 @@ static void F25_readers_of_a_file_cut_to_nothing_are_told(void **state) {
     assert_int_equal(truncate(lock_path(p, LOCK), 0), 0);
     IS(HF_PROTOCOL, TRIES(other, 0));
     actor_lost(reader);
-    TAKES(other, WRITE_); /* as it is a new one then */
+    TAKES(other, WRITE_); /* because it is new then */
 }
 
 static void F25_a_reader_whose_slot_is_damaged_is_told_at_its_next_renewal(void **state) {
@@ -880,13 +885,13 @@ static void F25_a_reader_whose_slot_is_damaged_is_told_at_its_next_renewal(void 
     WAITS(waiter, WRITE_, WAIT);
     flip_byte(p, SLOTS_AT + (int)offsetof(hf__slot, token));
     actor_lost(reader);
-    hf_result r = actor_end(waiter).result; /* as it finds it before or after */
+    hf_result r = actor_end(waiter).result; /* depending on what it finds first */
     assert_true(r == HF_PROTOCOL || r == HF_OK);
     actor_kill(waiter);
-    TAKES(reader, WRITE_); /* nobody counts who does not live */
+    TAKES(reader, WRITE_); /* a dead holder does not count */
 }
 
-/* What nobody's range speaks for is nobody, whatever it says. */
+/* A slot without a locked range belongs to nobody, whatever it contains. */
 static void F28_slots_of_nobody_are_not_looked_at(void **state) {
     test_dir *p = *state;
     actor *a = actor_new(p, NULL);
@@ -933,7 +938,7 @@ static void F25_those_in_the_room_of_a_file_that_is_gone_move_on(void **state) {
     GETS(next);
 }
 
-/* Of the same client: what it had in the file that is gone is over when it takes the new one. */
+/* For one client: its hold in the removed file is over when it takes the lock in the new file. */
 static void F25_a_client_has_nothing_in_two_files_of_a_name(void **state) {
     test_dir *p = *state;
     actor *a = actor_new(p, NULL);

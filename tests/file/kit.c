@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A test that hangs is ended by SIGALRM: cmocka has printed its name by then. */
+/* SIGALRM ends a test that hangs. cmocka has printed its name by then. */
 enum { HANG_MS = 40000, DISMISS_MS = 1000, PATHS = 8 };
 
 /* ---- Around a test --------------------------------------------------------------------------- */
@@ -21,7 +21,7 @@ void file_begin(int argc, char **argv) {
     if (argc > 1) cmocka_set_test_filter(argv[1]);
 }
 
-/* The pattern has chosen: it must not also choose among the tests that children run as. */
+/* The pattern has selected the tests. It must not also filter the tests that children run as. */
 int file_all(void **state) {
     (void)state;
     cmocka_set_test_filter(NULL);
@@ -122,20 +122,20 @@ static int try_mounts(void *arg) {
 
 void needs_mounts(void) {
     if (t_proc_wait(t_proc_start(try_mounts, NULL), SOON_MS) == 0) return;
-    print_message("skipped: it mounts filesystems of its own, which needs root\n");
+    print_message("skipped: the test mounts filesystems, which needs root\n");
     skip();
 }
 
 void own_mounts(void) {
-    if (!unshare_mounts()) t_fail("no mounts of its own: %s", strerror(errno));
+    if (!unshare_mounts()) t_fail("cannot unshare the mounts: %s", strerror(errno));
 }
 
 void mount_tmpfs(const char *path, const char *options) {
     if (mount("tmpfs", path, "tmpfs", 0, options) != 0)
-        t_fail("no tmpfs at %s: %s", path, strerror(errno));
+        t_fail("cannot mount a tmpfs at %s: %s", path, strerror(errno));
 }
 
-/* ---- Deeds ----------------------------------------------------------------------------------- */
+/* ---- Actions --------------------------------------------------------------------------------- */
 
 static atomic_int losses;
 static hf_cancel *volatile cancel_on_signal;
@@ -171,7 +171,7 @@ void do_acquire(actor_state *me, const actor_request *q, actor_result *a) {
     hf_hold *hold = NULL;
     hf_cancel_free(me->cancel);
     me->cancel = cancel_on_signal = options.cancel = hf_cancel_new();
-    if (signal(SIGUSR1, fire_cancel) == SIG_ERR) t_fail("no signal handler");
+    if (signal(SIGUSR1, fire_cancel) == SIG_ERR) t_fail("cannot set the signal handler");
     options.on_lost = count_loss;
     a->result = hf_acquire(me->client, q->name, &options, &hold);
     if (!hold) return;
@@ -180,7 +180,7 @@ void do_acquire(actor_state *me, const actor_request *q, actor_result *a) {
     me->holds[me->held++] = hold;
 }
 
-/* For races: a moment that begins when it is told to. */
+/* For races: a delay that can be chosen. */
 static void spin_us(int64_t us) {
     for (int64_t end = t_now_us() + us; us && t_now_us() < end;) {
     }
@@ -239,7 +239,7 @@ void do_until(actor_state *me, const actor_request *q, actor_result *a) {
 struct actor {
     test_dir *dir;
     t_proc *proc;
-    int socket_fd; /* a socket, of the test's side */
+    int socket_fd; /* the test's end */
 };
 
 typedef struct actor_start {
@@ -251,10 +251,11 @@ static void perform_request(actor_state *me, int socket_fd, const actor_request 
     q->action(me, q, &a);
     a.lost = atomic_load(&losses);
     if (a.result && !*a.detail) snprintf(a.detail, sizeof a.detail, "%s", hf_error_detail());
-    if (send(socket_fd, &a, sizeof a, MSG_NOSIGNAL) != (ssize_t)sizeof a) t_fail("nobody listens");
+    if (send(socket_fd, &a, sizeof a, MSG_NOSIGNAL) != (ssize_t)sizeof a)
+        t_fail("the test has closed the socket");
 }
 
-/* Until it is told to end, by the end of the line. */
+/* Runs until the test closes the socket. */
 static int actor_main(void *arg) {
     actor_start *b = arg;
     static actor_state me;
@@ -271,7 +272,7 @@ actor *actor_new(test_dir *p, const char *url) {
     int ends[2], slot = 0;
     actor *a = calloc(1, sizeof *a);
     while (slot < ACTORS_MAX && p->actors[slot]) slot++;
-    if (!a || slot == ACTORS_MAX) t_fail("no room for an actor");
+    if (!a || slot == ACTORS_MAX) t_fail("too many actors: raise ACTORS_MAX");
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
         t_fail("socketpair: %s", strerror(errno));
     *a = (actor){
@@ -302,7 +303,7 @@ bool actor_ended(actor *a) {
     return has_answer(a, 0);
 }
 
-static void forget(actor *a) {
+static void remove_actor(actor *a) {
     for (int i = 0; i < ACTORS_MAX; i++)
         if (a->dir->actors[i] == a) a->dir->actors[i] = NULL;
     close(a->socket_fd);
@@ -314,15 +315,15 @@ actor_result actor_end(actor *a) {
     if (!has_answer(a, t_patience(SOON_MS))) t_fail("the actor does not answer");
     if (recv(a->socket_fd, &got, sizeof got, 0) == (ssize_t)sizeof got) return got;
     t_proc *proc = a->proc;
-    forget(a);
-    t_fail("the actor ended, with status %d", t_proc_wait(proc, SOON_MS)); /* shows what it said */
+    remove_actor(a);
+    t_fail("the actor ended, with status %d", t_proc_wait(proc, SOON_MS)); /* shows its output */
 }
 
 bool actor_survives(actor *a, actor_result *got) {
     if (!has_answer(a, t_patience(SOON_MS))) t_fail("the actor does not answer");
     if (recv(a->socket_fd, got, sizeof *got, 0) == (ssize_t)sizeof *got) return true;
     t_proc *proc = a->proc;
-    forget(a);
+    remove_actor(a);
     assert_int_equal(t_proc_wait(proc, SOON_MS), 128 + SIGKILL);
     return false;
 }
@@ -339,15 +340,16 @@ void actor_signal(actor *a, int signal_number) {
 void actor_kill(actor *a) {
     t_proc *proc = a->proc;
     t_proc_kill(proc, SIGKILL);
-    forget(a);
+    remove_actor(a);
     (void)t_proc_wait(proc, SOON_MS);
 }
 
-/* It closes its client and ends, if it can; what is stuck after a failed test is killed. */
+/* It closes its client and ends if it can. A process that is stuck after a failed test is
+   killed. */
 static void end_actor(actor *a) {
     siginfo_t ended = {0};
-    (void)shutdown(a->socket_fd,
-                   SHUT_RDWR); /* a close alone would not do: later actors have a copy */
+    /* A close alone is not enough: later actors have a copy of the socket. */
+    (void)shutdown(a->socket_fd, SHUT_RDWR);
     t_proc_kill(a->proc, SIGCONT);
     for (int i = 0; i < DISMISS_MS && !ended.si_pid; i++) {
         (void)waitid(P_PID, (id_t)actor_pid(a), &ended, WEXITED | WNOHANG | WNOWAIT);
@@ -358,17 +360,17 @@ static void end_actor(actor *a) {
 
 void actor_leaves(actor *a, int status) {
     t_proc *proc = a->proc;
-    forget(a);
+    remove_actor(a);
     assert_int_equal(t_proc_wait(proc, SOON_MS), status);
 }
 
-/* ---- What most tests say --------------------------------------------------------------------- */
+/* ---- Shorthands ------------------------------------------------------------------------------ */
 
 actor_result answer_is(hf_result expected, actor_result got, const char *what, const char *file,
                        int line) {
     if (got.result != expected)
-        t_fail_at(file, line, "%s is %s (%s), not %s", what, hf_result_name(got.result), got.detail,
-                  hf_result_name(expected));
+        t_fail_at(file, line, "%s returned %s (%s), not %s", what, hf_result_name(got.result),
+                  got.detail, hf_result_name(expected));
     return got;
 }
 
@@ -389,7 +391,7 @@ uint64_t actor_gets(actor *a, const char *file, int line) {
 }
 
 void actor_says(actor *a, actor_action *what, hf_result expected, const char *file, int line) {
-    (void)answer_is(expected, DO(a, what), "it", file, line);
+    (void)answer_is(expected, DO(a, what), "the action", file, line);
 }
 
 bool actor_holds(actor *a) {
@@ -404,5 +406,5 @@ void actor_lost(actor *a) {
 }
 
 void check_says(const char *detail, const char *part) {
-    if (!strstr(detail, part)) t_fail("\"%s\" does not say \"%s\"", detail, part);
+    if (!strstr(detail, part)) t_fail("\"%s\" does not contain \"%s\"", detail, part);
 }

@@ -1,7 +1,7 @@
 /*
- * What lies beside the locks of a directory, latches and what leaders say: what goes and what stays
- * (B30), files that are cut, foreign or locked by one that is stopped (F28), processes that are
- * killed (F46).
+ * Latches and leader values in a directory of locks: which files are removed and which stay (B30);
+ * files that are cut, foreign, or locked by a stopped process (F28); processes that are killed
+ * (F46).
  */
 #include "kit.h"
 
@@ -24,7 +24,7 @@ static hf_client *open_here(const test_dir *p) {
     return client;
 }
 
-/* A client that comes and goes: the directory was last swept long ago. */
+/* Opens and closes a client, as if the last sweep were long ago. */
 static void sweep_dir(const test_dir *p) {
     if (!files_like(p, "swept")) hf_close(open_here(p));
     make_old(path_of(p, "swept"));
@@ -71,7 +71,7 @@ static void B30_latches_and_words_go_after_their_time(void **state) {
     hf_close(client);
 }
 
-/* One who leads for days says what it said then; a latch that is waited for is in use. */
+/* A leader of many days keeps its value. A latch that has a waiter is in use. */
 static void B30_what_is_in_use_stays(void **state) {
     test_dir *p = *state;
     hf_client *client = open_here(p);
@@ -122,8 +122,8 @@ static void F28_what_is_no_latch_is_refused_and_left_alone(void **state) {
     hf_close(client);
 }
 
-/* Cut by a crash of the machine: a latch must not be taken for another, but who leads may say it
-   anew. */
+/* Cut by a crash of the machine. A damaged latch must not be taken for another one, but a leader
+   may write its value again. */
 static void F28_a_file_cut_to_any_length_is_not_believed(void **state) {
     test_dir *p = *state;
     struct stat st;
@@ -154,8 +154,8 @@ static void F28_the_latch_of_another_name_is_refused(void **state) {
     hf_close(client);
 }
 
-/* One that was stopped in the middle of writing: the call has a deadline, and nothing blocks for
-   good. */
+/* Another process was stopped in the middle of a write. The call has a deadline, and nothing blocks
+   forever. */
 static void F03_a_latch_that_another_keeps_locked_is_told(void **state) {
     test_dir *p = *state;
     hf_client *client = NULL;
@@ -201,7 +201,7 @@ static void kill_one(t_proc *child) {
     assert_int_equal(t_proc_wait(child, SOON_MS), 128 + SIGKILL);
 }
 
-/* Whoever is killed, in the middle of whatever: what it began is counted or not, and nothing else
+/* Whenever a process is killed, its current count-down counts or does not, and nothing else
    changes. */
 static void F46_kills_while_counting_lose_nothing(void **state) {
     test_dir *p = *state;

@@ -1,4 +1,5 @@
-/* Names and files (F50, B9, B21): distinct locks for distinct names, whatever is in them. */
+/* Names and files (F50, B9, B21): different names are different locks, whatever bytes they
+   contain. */
 #include "kit.h"
 
 #include <unistd.h>
@@ -15,9 +16,10 @@ static hf_client *open_client(const test_dir *p, const char *prefix) {
     return client;
 }
 
-/* ---- All at once ----------------------------------------------------------------------------- */
+/* ---- All at the same time -------------------------------------------------------------------- */
 
-/* One client holds them all, each in a file of its own, and another finds each of them taken. */
+/* One client holds all names, each in a file of its own. Another client finds each of them
+   taken. */
 static void check_distinct(const test_dir *p, const char *const *names, int count) {
     hf_hold *holds[NAMES_MAX], *none = NULL;
     assert_in_range(count, 1, NAMES_MAX);
@@ -60,7 +62,7 @@ static void F50_every_byte_makes_a_name(void **state) {
     check_distinct(*state, list, 255);
 }
 
-/* Too long for a file's name: they differ at the end, at the beginning, in length. */
+/* Too long for a file name. They differ at the end, at the beginning, or in length. */
 static void F50_long_names_are_distinct_locks(void **state) {
     static char names[12][HF_NAME_MAX + 1];
     static const size_t lengths[] = {1000, 1000, 1000, 1024, 1023, 1024,
@@ -90,7 +92,7 @@ static void F50_a_name_that_is_too_long_or_empty_is_refused(void **state) {
 
 /* ---- Prefixes -------------------------------------------------------------------------------- */
 
-/* However prefix and name are put together, they do not run into each other. */
+/* Prefix and name are never mixed up, wherever the boundary is. */
 static void B21_prefix_and_name_are_told_apart(void **state) {
     static const char *const pairs[][2] = {
         {"a.b", "c"},    {"a", "b.c"},    {"a.b.c", "d"},  {"a", "b.c.d"}, {"a.", "b"},
@@ -115,18 +117,18 @@ static void B21_prefix_and_name_are_told_apart(void **state) {
     }
 }
 
-/* ---- The file's name itself ------------------------------------------------------------------ */
+/* ---- File names ------------------------------------------------------------------------------ */
 
 static uint32_t next_random(uint32_t *seed) {
     return *seed = *seed * 1664525 + 1013904223, *seed >> 8;
 }
 
-static int compare(const void *a, const void *b) {
+static int compare_keys(const void *a, const void *b) {
     return strcmp(a, b);
 }
 
-/* Short random keys of a few bytes that mean something in the encoding. Those that come twice count
-   once: they are compared as keys, too. */
+/* Short random keys of a few bytes that are special in the encoding. Duplicates count once: the
+   keys are compared too. */
 static void F50_no_two_keys_have_one_file(void **state) {
     enum { KEYS = 20000, LENGTH = 7 };
     static const char bytes[] = {'a', '.', '%', '2', 'E', '/', '5', 'F'};
@@ -140,9 +142,9 @@ static void F50_no_two_keys_have_one_file(void **state) {
             key[k] = k == prefix ? '\0' : bytes[next_random(&seed) % sizeof bytes];
         hf__filename(made[i].file, key, prefix + 1 + name);
         assert_null(strchr(made[i].file, '/'));
-        key[prefix] = '\n'; /* to compare them */
+        key[prefix] = '\n'; /* separates them for the comparison */
     }
-    qsort(made, KEYS, sizeof *made, compare);
+    qsort(made, KEYS, sizeof *made, compare_keys);
     for (int i = 1; i < KEYS; i++)
         if (!strcmp(made[i].file, made[i - 1].file))
             assert_string_equal(made[i].key, made[i - 1].key);

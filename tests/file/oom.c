@@ -1,11 +1,11 @@
 /*
- * Memory, descriptors, threads and files that cannot be had (F45): each allocation and each system
- * call of a life with a lock fails once, and then all from it on. Every call has a result that says
- * so or does without; nothing is held wrongly, nothing stays held, no descriptor is left (and no
- * memory: the asan run looks).
+ * Failing memory, descriptors, threads and files (F45). Each allocation and each system call of a
+ * scenario fails once, and then it and all later ones fail. Every call returns an error or works
+ * without the resource. No lock is held wrongly or stays held, and no descriptor is left. The asan
+ * run checks for leaked memory.
  *
- * The other client is an actor, in a process where nothing fails. All of it is gone through with
- * the mutex, and with other kinds against it and against each other.
+ * The other client is an actor, in a process where nothing fails. Every scenario runs with the
+ * mutex, and with other kinds against it and against each other.
  */
 #include "kit.h"
 
@@ -19,31 +19,31 @@ typedef struct oom_trial {
     actor *other;
     char lock[PATH_SIZE];
     hf_client_options options;
-    uint32_t ours, theirs; /* kinds that keep each other out */
+    uint32_t ours, theirs; /* kinds that exclude each other */
 } oom_trial;
 
-/* ---- What is so, whoever says what ----------------------------------------------------------- */
+/* ---- True in any case ------------------------------------------------------------------------ */
 
 static int open_descriptors(void) {
     int count = 0;
     t_exempt_begin();
     DIR *dir = opendir("/proc/self/fd");
-    if (!dir) t_fail("no /proc/self/fd");
+    if (!dir) t_fail("cannot open /proc/self/fd");
     while (readdir(dir)) count++;
     closedir(dir);
     t_exempt_end();
     return count;
 }
 
-/* Seen from the other process. */
+/* As seen by the other process. */
 static bool is_taken(oom_trial *t) {
     t_exempt_begin();
     actor_result got = TRIES(t->other, 0);
     if (got.result == HF_OK) FREES(t->other);
     t_exempt_end();
-    bool entry_locked = got.result == HF_UNREACHABLE; /* which could not be unlocked yet */
+    bool entry_locked = got.result == HF_UNREACHABLE; /* it could not be unlocked yet */
     if (got.result != HF_OK && got.result != HF_BUSY && !entry_locked)
-        t_fail("to the other it is %s: %s", hf_result_name(got.result), got.detail);
+        t_fail("the other process got %s: %s", hf_result_name(got.result), got.detail);
     return got.result != HF_OK;
 }
 
@@ -64,7 +64,7 @@ static void check_hold(oom_trial *t, hf_result r, const hf_hold *hold) {
     T_CHECK((r == HF_OK) == (hold != NULL));
     if (!hold || !hf_held(hold)) return;
     bool busy = is_taken(t);
-    T_CHECK(busy || !hf_held(hold)); /* held is held, unless it is over */
+    T_CHECK(busy || !hf_held(hold)); /* a valid hold is held on the store too, unless it is over */
 }
 
 static hf_hold *try_acquire(oom_trial *t, hf_client *client) {
@@ -75,7 +75,7 @@ static hf_hold *try_acquire(oom_trial *t, hf_client *client) {
     return hold;
 }
 
-/* What is released is free: not when the client is closed, but now. */
+/* A released lock is free immediately, not only after the client is closed. */
 static void try_release(oom_trial *t, hf_hold *hold) {
     if (!hold) return;
     hf_result r = hf_release(hold);
@@ -83,14 +83,14 @@ static void try_release(oom_trial *t, hf_hold *hold) {
     if (r == HF_OK) T_CHECK(!is_taken(t));
 }
 
-static void end_life(oom_trial *t, hf_client *client) {
+static void end_scenario(oom_trial *t, hf_client *client) {
     hf_close(client);
     T_CHECK(!is_taken(t));
     T_CHECK(t_queue_holder(t->lock) == 0);
     T_CHECK(t_queue_length(t->lock) == 0);
 }
 
-/* ---- Lives with a lock ----------------------------------------------------------------------- */
+/* ---- Scenarios ------------------------------------------------------------------------------- */
 
 static void open_and_close(void *arg) {
     hf_close(try_open(arg));
@@ -101,7 +101,7 @@ static void acquire_and_release(void *arg) {
     hf_client *client = try_open(t);
     if (client) try_release(t, try_acquire(t, client));
     if (client) try_release(t, try_acquire(t, client)); /* once more, with the file open */
-    end_life(t, client);
+    end_scenario(t, client);
 }
 
 static void reenter_and_extend(void *arg) {
@@ -115,10 +115,10 @@ static void reenter_and_extend(void *arg) {
     }
     if (second) (void)hf_release(second);
     try_release(t, first);
-    end_life(t, client);
+    end_scenario(t, client);
 }
 
-/* The other holds it, and lets go a moment later. */
+/* The other client holds the lock and releases it a moment later. */
 static void wait_and_release(void *arg) {
     oom_trial *t = arg;
     hf_hold *hold = NULL;
@@ -137,10 +137,10 @@ static void wait_and_release(void *arg) {
         check_hold(t, r, hold);
         try_release(t, hold);
     }
-    end_life(t, client);
+    end_scenario(t, client);
 }
 
-/* The other holds it, and does not let go. */
+/* The other client holds the lock and does not release it. */
 static void wait_in_vain(void *arg) {
     oom_trial *t = arg;
     hf_hold *hold = NULL;
@@ -158,10 +158,10 @@ static void wait_in_vain(void *arg) {
         FREES(t->other);
         t_exempt_end();
     }
-    end_life(t, client);
+    end_scenario(t, client);
 }
 
-/* A break that says HF_OK has ended the hold. */
+/* A break that returns HF_OK has ended the hold. */
 static void look_and_break(void *arg) {
     oom_trial *t = arg;
     hf_info *info = NULL;
@@ -182,21 +182,21 @@ static void look_and_break(void *arg) {
         T_CHECK(released == HF_LOST || (released == HF_OK && r != HF_OK));
         t_exempt_end();
     }
-    end_life(t, client);
+    end_scenario(t, client);
 }
 
 static void close_while_holding(void *arg) {
     oom_trial *t = arg;
     hf_client *client = try_open(t);
     hf_hold *hold = client ? try_acquire(t, client) : NULL;
-    end_life(t, client);
+    end_scenario(t, client);
     if (hold) {
         T_CHECK(!hf_held(hold));
         hf_unref(hold);
     }
 }
 
-/* Renewals fail: it is held or it is lost, and lost is free. */
+/* Renewals fail. The lock is held or lost, and a lost lock is free. */
 static void try_renew(void *arg) {
     oom_trial *t = arg;
     hf_client *client = try_open(t);
@@ -208,14 +208,14 @@ static void try_renew(void *arg) {
         check_hold(t, r, hold);
     }
     if (hold) {
-        t_sleep_ms(50); /* for a renewal or two */
+        t_sleep_ms(50); /* long enough for a renewal or two */
         check_hold(t, HF_OK, hold);
         try_release(t, hold);
     }
-    end_life(t, client);
+    end_scenario(t, client);
 }
 
-/* What was counted was counted, as the file says when all is well again. */
+/* The count-downs that succeeded are in the file when calls work again. */
 static void count_a_latch(void *arg) {
     oom_trial *t = arg;
     uint32_t left = 0;
@@ -227,7 +227,7 @@ static void count_a_latch(void *arg) {
         if (r != HF_TIMEOUT) T_CHECK(!went_well(r, "hf_latch_wait"));
         if (went_well(hf_latch_left(client, LOCK, &left), "hf_latch_left")) T_CHECK(left != 0);
     }
-    end_life(t, client);
+    end_scenario(t, client);
 }
 
 static void try_lead(void *arg) {
@@ -245,10 +245,10 @@ static void try_lead(void *arg) {
         hf_leader_free(info);
         try_release(t, hold);
     }
-    end_life(t, client);
+    end_scenario(t, client);
 }
 
-/* A renewal that fails is tried again before the deadline: nothing is lost over one. */
+/* A failed renewal is retried before the deadline, so one failure loses nothing. */
 static void F14_a_call_that_fails_once_in_a_renewal_loses_nothing(void **state) {
     enum { CALLS = 8 };
     test_dir *p = *state;
@@ -269,7 +269,8 @@ static void F14_a_call_that_fails_once_in_a_renewal_loses_nothing(void **state) 
     hf_close(client);
 }
 
-/* A reader writes, and reads again: whatever fails, it is held as long as it says so. */
+/* A reader upgrades and downgrades again. Whatever fails, the lock is held as long as hf_held says
+   so. */
 static void upgrade_and_downgrade(void *arg) {
     oom_trial *t = arg;
     hf_client *client = try_open(t);
@@ -288,10 +289,10 @@ static void upgrade_and_downgrade(void *arg) {
         check_hold(t, HF_OK, hold);
         try_release(t, hold);
     }
-    end_life(t, client);
+    end_scenario(t, client);
 }
 
-/* An upgrade or a downgrade that fails leaves the hold as it was. */
+/* A failed upgrade or downgrade leaves the hold unchanged. */
 static void F14_a_call_that_fails_once_in_an_upgrade_loses_nothing(void **state) {
     enum { CALLS = 14 };
     test_dir *p = *state;
@@ -315,21 +316,21 @@ static void F14_a_call_that_fails_once_in_an_upgrade_loses_nothing(void **state)
     hf_close(client);
 }
 
-static t_inject_fn *const lives[] = {
+static t_inject_fn *const scenarios[] = {
     open_and_close, acquire_and_release, reenter_and_extend,    wait_and_release, wait_in_vain,
     look_and_break, close_while_holding, upgrade_and_downgrade, count_a_latch,    try_lead};
 
-enum { LIVES = sizeof lives / sizeof *lives };
+enum { SCENARIOS = sizeof scenarios / sizeof *scenarios };
 
-/* ---- Around them ----------------------------------------------------------------------------- */
+/* ---- Running the scenarios ------------------------------------------------------------------- */
 
 typedef int64_t each_fn(t_inject_fn *fn, void *arg, int64_t max);
 
-static t_inject_fn *living;
+static t_inject_fn *current;
 
 static void live_without_leaving_descriptors(void *arg) {
     int before = open_descriptors();
-    living(arg);
+    current(arg);
     int after = open_descriptors();
     if (after != before) t_fail("%d descriptors before, %d after", before, after);
 }
@@ -337,21 +338,21 @@ static void live_without_leaving_descriptors(void *arg) {
 static const uint32_t pairs[][2] = {
     {HF_MUTEX, HF_MUTEX}, {HF_READ, HF_MUTEX}, {HF_WRITE, HF_READ}, {HF_MUTEX, HF_WRITE}};
 
-/* Not all lives have to do with both. */
-static bool concerns(t_inject_fn *life, size_t pair) {
-    if (life == open_and_close || life == upgrade_and_downgrade) return pair == 0;
-    if (life == wait_and_release || life == wait_in_vain) return true;
-    return life == look_and_break ? pair % 2 == 0 : pair < 2;
+/* Whether a scenario depends on both kinds of the pair. */
+static bool depends_on_kinds(t_inject_fn *scenario, size_t pair) {
+    if (scenario == open_and_close || scenario == upgrade_and_downgrade) return pair == 0;
+    if (scenario == wait_and_release || scenario == wait_in_vain) return true;
+    return scenario == look_and_break ? pair % 2 == 0 : pair < 2;
 }
 
-static void run_life(test_dir *p, each_fn *each, t_inject_fn *life) {
+static void run_scenario(test_dir *p, each_fn *each, t_inject_fn *scenario) {
     oom_trial t = {.dir = p, .other = p->actors[0]};
     t.options =
         (hf_client_options){.lease_ms = LEASE_MS, .command_timeout_ms = 300, .outage_ms = 100};
     snprintf(t.lock, sizeof t.lock, "%s", lock_path(p, LOCK));
-    living = life;
+    current = scenario;
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
-        if (!concerns(life, i)) continue;
+        if (!depends_on_kinds(scenario, i)) continue;
         t.ours = pairs[i][0];
         t.theirs = pairs[i][1];
         each(live_without_leaving_descriptors, &t, CALLS_MAX);
@@ -374,45 +375,45 @@ static int trial_down(void **state) {
 }
 
 static void F45_memory(void **state) {
-    for (size_t i = 0; i < LIVES; i++) run_life(*state, t_alloc_each, lives[i]);
+    for (size_t i = 0; i < SCENARIOS; i++) run_scenario(*state, t_alloc_each, scenarios[i]);
 }
 
-/* To open takes neither: the directory is a file, as t_files counts. */
+/* Opening needs neither: the directory is a file, which t_files counts. */
 static void F45_descriptors_and_threads(void **state) {
-    for (size_t i = 0; i < LIVES; i++)
-        if (lives[i] != open_and_close) run_life(*state, t_sys_each, lives[i]);
+    for (size_t i = 0; i < SCENARIOS; i++)
+        if (scenarios[i] != open_and_close) run_scenario(*state, t_sys_each, scenarios[i]);
 }
 
 static void F45_files_while_opening(void **state) {
-    run_life(*state, t_files_each, open_and_close);
+    run_scenario(*state, t_files_each, open_and_close);
 }
 
 static void F45_files_while_acquiring(void **state) {
-    run_life(*state, t_files_each, acquire_and_release);
-    run_life(*state, t_files_each, reenter_and_extend);
-    run_life(*state, t_files_each, close_while_holding);
+    run_scenario(*state, t_files_each, acquire_and_release);
+    run_scenario(*state, t_files_each, reenter_and_extend);
+    run_scenario(*state, t_files_each, close_while_holding);
 }
 
 static void F45_files_while_waiting(void **state) {
-    run_life(*state, t_files_each, wait_and_release);
-    run_life(*state, t_files_each, wait_in_vain);
+    run_scenario(*state, t_files_each, wait_and_release);
+    run_scenario(*state, t_files_each, wait_in_vain);
 }
 
 static void F45_files_while_upgrading(void **state) {
-    run_life(*state, t_files_each, upgrade_and_downgrade);
+    run_scenario(*state, t_files_each, upgrade_and_downgrade);
 }
 
 static void F45_files_while_looking_and_breaking(void **state) {
-    run_life(*state, t_files_each, look_and_break);
+    run_scenario(*state, t_files_each, look_and_break);
 }
 
 static void F45_files_while_counting_and_leading(void **state) {
-    run_life(*state, t_files_each, count_a_latch);
-    run_life(*state, t_files_each, try_lead);
+    run_scenario(*state, t_files_each, count_a_latch);
+    run_scenario(*state, t_files_each, try_lead);
 }
 
 static void F45_files_while_renewing(void **state) {
-    run_life(*state, t_files_each, try_renew);
+    run_scenario(*state, t_files_each, try_renew);
 }
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, trial_up, trial_down)

@@ -1,6 +1,6 @@
 /*
- * Forks, execs and pipes (F42, F43): a lock belongs to the process that took it, whatever descends
- * from it; and nothing that is told to others can hurt the teller.
+ * Forks, execs and pipes (F42, F43). A lock belongs to the process that took it, not to its
+ * children. Waking other processes cannot harm the process that wakes them.
  */
 #include "kit.h"
 
@@ -17,13 +17,13 @@
 
 /* ---- Children of actors ---------------------------------------------------------------------- */
 
-/* They live on when the actor dies, become the test's own, and end with it. */
+/* They survive the actor, become children of the test, and end with it. */
 static pid_t fork_bystander(void) {
     int ready[2];
     char byte = 0;
-    if (pipe2(ready, O_CLOEXEC) != 0) t_fail("no pipe");
+    if (pipe2(ready, O_CLOEXEC) != 0) t_fail("pipe2 failed");
     pid_t pid = fork();
-    if (pid < 0) t_fail("no fork");
+    if (pid < 0) t_fail("fork failed");
     if (pid) { /* until its fork handlers have run */
         T_CHECK(read(ready[0], &byte, 1) == 1);
         close(ready[0]);
@@ -45,14 +45,15 @@ static void end_bystander(pid_t pid) {
     assert_true(waitpid(pid, NULL, 0) == pid);
 }
 
-/* How many descriptors a process has on files of the directory; `itself` counts that too. */
+/* Number of descriptors that a process has on files of the directory. `itself` also counts the
+   directory. */
 static int descriptors_in(const test_dir *p, pid_t pid, bool itself) {
     char path[64];
     int count = 0;
     size_t length = strlen(p->directory);
     snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
     DIR *dir = opendir(path);
-    if (!dir) t_fail("cannot look at the descriptors of process %d", (int)pid);
+    if (!dir) t_fail("cannot read the descriptors of process %d", (int)pid);
     for (struct dirent *entry; (entry = readdir(dir));) {
         char target[PATH_MAX] = "";
         if (readlinkat(dirfd(dir), entry->d_name, target, sizeof target - 1) < 0) continue;
@@ -98,7 +99,7 @@ static void F42_a_child_that_lives_on_is_not_in_the_room(void **state) {
     end_bystander(child);
 }
 
-/* Who waits behind the parent is told of its death though a child lives. */
+/* A waiter behind the parent is notified of its death although a child lives. */
 static void F42_a_child_that_lives_on_does_not_hide_the_death_of_its_parent(void **state) {
     test_dir *p = *state;
     int64_t best = INT64_MAX;
@@ -116,13 +117,13 @@ static void F42_a_child_that_lives_on_does_not_hide_the_death_of_its_parent(void
         FREES(next);
         end_bystander(child);
     }
-    assert_true(best < TOLD_MS);
+    assert_true(best < NOTIFIED_MS);
 }
 
 static void wait_in_thread(int index, void *arg) {
     hf_hold *hold;
     (void)index;
-    T_HF(HF_OK, hf_lock(arg, LOCK, &hold)); /* but it is killed meanwhile */
+    T_HF(HF_OK, hf_lock(arg, LOCK, &hold)); /* it is killed before this returns */
 }
 
 static void do_wait_and_fork(actor_state *me, const actor_request *q, actor_result *a) {
@@ -148,7 +149,7 @@ static void F42_a_child_that_lives_on_keeps_no_place_in_line(void **state) {
     end_bystander(child);
 }
 
-/* A release in the parent is one, though a child was forked meanwhile. */
+/* A release in the parent works although a child was forked meanwhile. */
 static void F42_the_parent_of_a_child_releases_as_ever(void **state) {
     test_dir *p = *state;
     adopt_children();
@@ -159,18 +160,18 @@ static void F42_the_parent_of_a_child_releases_as_ever(void **state) {
     TAKES(next);
     FREES(next);
     IS(HF_OK, DO(holder, do_close));
-    assert_int_equal(files_like(p, "life."), 1); /* that of the other */
+    assert_int_equal(files_like(p, "life."), 1); /* of the other client */
     actor_kill(holder);
     end_bystander(child);
 }
 
 /* ---- F42: a fork at a bad moment ------------------------------------------------------------- */
 
-/* The store opens its files with openat, and another thread forks just then; or a little later, if
-   the store keeps it from doing so. */
+/* The store opens its files with openat. Another thread forks right after that, or a little later
+   if the store delays the fork. */
 enum { FORK_WITHIN_MS = 100 };
 
-static atomic_int fork_after; /* how many openings from now; 0: never */
+static atomic_int fork_after; /* after how many more openings; 0: never */
 static atomic_int forked;
 static t_threads *forker;
 
@@ -188,9 +189,9 @@ static void fork_at_last(void) {
     for (int i = 0; i < FORK_WITHIN_MS && !atomic_load(&forked); i++) t_sleep_ms(1);
 }
 
-/* The child that was forked after the n-th opening of a deed; 0: it has no such. */
-static pid_t fork_in_deed(int n, actor_action *what, actor_state *me, const actor_request *q,
-                          actor_result *a) {
+/* The child forked after the n-th opening of an action; 0 if there are fewer. */
+static pid_t fork_in_action(int n, actor_action *what, actor_state *me, const actor_request *q,
+                            actor_result *a) {
     atomic_store(&forked, 0);
     atomic_store(&fork_after, n);
     what(me, q, a);
@@ -215,10 +216,10 @@ WRAP_OPENAT(openat)
 WRAP_OPENAT(openat64)
 
 static void do_acquire_forking(actor_state *me, const actor_request *q, actor_result *a) {
-    a->number = fork_in_deed((int)q->number, do_acquire, me, q, a);
+    a->number = fork_in_action((int)q->number, do_acquire, me, q, a);
 }
 
-/* Forked after each of the openings of an acquire, the lock's file among them. */
+/* Forks after each opening of an acquire. One of them opens the lock's file. */
 static void F42_a_child_forked_while_files_are_opened_keeps_no_lock(void **state) {
     test_dir *p = *state;
     adopt_children();
@@ -239,7 +240,7 @@ static void F42_a_child_forked_while_files_are_opened_keeps_no_lock(void **state
     }
 }
 
-/* The last token is ahead of the clock: such a file is looked at by a sweep, and kept. */
+/* Makes the last token higher than the clock. A sweep reads such a file and keeps it. */
 static void make_worth_keeping(const test_dir *p) {
     hf__head head;
     struct timespec long_ago[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
@@ -252,10 +253,10 @@ static void make_worth_keeping(const test_dir *p) {
 }
 
 static void do_close_forking(actor_state *me, const actor_request *q, actor_result *a) {
-    a->number = fork_in_deed((int)q->number, do_close, me, q, a);
+    a->number = fork_in_action((int)q->number, do_close, me, q, a);
 }
 
-/* The same of a sweep, which locks what it may remove. */
+/* The same for a sweep, which locks the files it may remove. */
 static void F42_a_child_forked_in_a_sweep_keeps_no_lock(void **state) {
     test_dir *p = *state;
     adopt_children();
@@ -276,9 +277,10 @@ static void F42_a_child_forked_in_a_sweep_keeps_no_lock(void **state) {
     }
 }
 
-/* ---- F42: descriptors of others -------------------------------------------------------------- */
+/* ---- F42: descriptors of the program --------------------------------------------------------- */
 
-/* The numbers that the store had are the program's own later, and a child needs those. */
+/* The program later reuses descriptor numbers that the store had, and a child needs those
+   descriptors. */
 static void do_fork_with_descriptors(actor_state *me, const actor_request *q, actor_result *a) {
     enum { COUNT = 40 };
     int fds[COUNT];
@@ -314,7 +316,7 @@ static void F42_a_child_keeps_the_descriptors_of_the_program(void **state) {
 
 static char *const sleeper[] = {"sleep", "600", NULL};
 
-/* Without fork handlers, as a program that is started by system() or popen(). */
+/* Without fork handlers, like a program started by system() or popen(). */
 static void do_spawn(actor_state *me, const actor_request *q, actor_result *a) {
     extern char **environ;
     pid_t pid = 0;
@@ -344,7 +346,7 @@ static void F43_a_program_that_is_started_inherits_nothing(void **state) {
 static void do_exec(actor_state *me, const actor_request *q, actor_result *a) {
     (void)me, (void)q, (void)a;
     execv("/bin/sleep", sleeper);
-    t_fail("no exec");
+    t_fail("exec failed");
 }
 
 static void F43_a_process_that_executes_another_program_frees_its_locks(void **state) {
@@ -366,7 +368,7 @@ static const char *peer_fifo(const test_dir *p) {
     return path_of(p, "wake.0000abcd");
 }
 
-/* A waiter that the test plays: it stands in line, and has a FIFO. */
+/* A waiter played by the test: it has a queue ticket and a FIFO. */
 static int play_waiter(const test_dir *p, int *fifo) {
     if (mkfifo(peer_fifo(p), 0600) != 0) assert_int_equal(access(peer_fifo(p), F_OK), 0);
     *fifo = open(peer_fifo(p), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -374,7 +376,8 @@ static int play_waiter(const test_dir *p, int *fifo) {
     return t_queue_join(lock_path(p, LOCK), 0, PEER);
 }
 
-/* It is woken with the inode of the lock and no number, and gone the next time: whoever wakes it lives on. */
+/* The waiter is woken with the lock's inode and no acquire id. The next time it is gone. The waking
+   process survives. */
 static void F43_waking_a_client_that_has_just_died_raises_no_signal(void **state) {
     test_dir *p = *state;
     actor *holder = actor_new(p, NULL);
@@ -392,7 +395,7 @@ static void F43_waking_a_client_that_has_just_died_raises_no_signal(void **state
 
     TAKES(holder);
     stands = play_waiter(p, &fifo);
-    close(fifo); /* dead, all but its place in line */
+    close(fifo); /* dead, except for its queue ticket */
     FREES(holder);
     close(stands);
     TAKES(holder);
@@ -415,7 +418,7 @@ static void F43_a_client_that_reads_nothing_blocks_nobody(void **state) {
     close(fifo);
 }
 
-/* Odd numbers of odd bytes, into every FIFO of the directory. */
+/* Writes random numbers of random bytes into every FIFO of the directory. */
 static void write_to_fifos(const test_dir *p) {
     DIR *dir = opendir(p->directory);
     assert_non_null(dir);
@@ -429,7 +432,7 @@ static void write_to_fifos(const test_dir *p) {
     closedir(dir);
 }
 
-/* What is written to a client's FIFOs by others than clients is no reason to stumble. */
+/* Bytes from other programs in a client's FIFOs do no harm. */
 static void F40_nonsense_in_a_fifo_harms_nobody(void **state) {
     test_dir *p = *state;
     actor *holder = actor_new(p, NULL), *next = actor_new(p, NULL);

@@ -1,6 +1,7 @@
 /*
- * The line of waiters, which the kernel keeps: a death in any place of it serves the next at once
- * (F46), a leaver and a stopped one hold nobody up (B7, B8), and nobody goes past the others.
+ * The queue of waiters, which the kernel maintains. A death at any position serves the next waiter
+ * at once (F46). Waiters that leave or are stopped delay nobody (B7, B8), and nobody passes the
+ * others.
  */
 #include <stdlib.h>
 
@@ -9,14 +10,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int64_t quicker(int64_t best, int64_t since_ms) {
+static int64_t keep_quickest(int64_t best, int64_t since_ms) {
     int64_t took = t_now_ms() - since_ms;
     return best < 0 || took < best ? took : best;
 }
 
-/* A wait that nobody told of its turn would have taken longer. */
-static void check_told(int64_t best_ms) {
-    if (best_ms >= TOLD_MS) t_fail("served after %lld ms at best: not told", (long long)best_ms);
+/* A wait that was not notified of its turn would have taken longer. */
+static void check_notified(int64_t best_ms) {
+    if (best_ms >= NOTIFIED_MS)
+        t_fail("served after %lld ms at best: the waiter was not notified", (long long)best_ms);
 }
 
 static int by_length(const void *a, const void *b) {
@@ -41,13 +43,13 @@ static void B13_a_release_serves_the_next_at_once(void **state) {
         int64_t began = t_now_ms();
         FREES(holder);
         assert_true(GETS(next) > token);
-        best = quicker(best, began);
+        best = keep_quickest(best, began);
         FREES(next);
     }
-    check_told(best);
+    check_notified(best);
 }
 
-/* A lease of a minute has nothing to do with it. */
+/* The lease of a minute makes no difference. */
 static void F46_a_killed_holder_serves_the_next_at_once(void **state) {
     test_dir *p = *state;
     actor *next = actor_new(p, NULL);
@@ -59,10 +61,10 @@ static void F46_a_killed_holder_serves_the_next_at_once(void **state) {
         int64_t began = t_now_ms();
         actor_kill(holder);
         assert_true(GETS(next) > token);
-        best = quicker(best, began);
+        best = keep_quickest(best, began);
         FREES(next);
     }
-    check_told(best);
+    check_notified(best);
 }
 
 static void F46_a_killed_holder_leaves_a_lock_that_can_be_tried(void **state) {
@@ -74,7 +76,8 @@ static void F46_a_killed_holder_leaves_a_lock_that_can_be_tried(void **state) {
     assert_true(TAKES(other) > token);
 }
 
-/* It got the lock by waiting: those behind it saw it in line, and now see it hold. */
+/* The holder got the lock by waiting. The waiters behind it saw it in the queue, and now see it
+   hold. */
 static void F46_a_killed_holder_that_had_waited_serves_the_next_at_once(void **state) {
     test_dir *p = *state;
     actor *last = actor_new(p, NULL);
@@ -89,19 +92,19 @@ static void F46_a_killed_holder_that_had_waited_serves_the_next_at_once(void **s
         int64_t began = t_now_ms();
         actor_kill(holder);
         GETS(last);
-        best = quicker(best, began);
+        best = keep_quickest(best, began);
         FREES(last);
         actor_kill(first);
     }
-    check_told(best);
+    check_notified(best);
 }
 
 /* ---- Waiters that die ------------------------------------------------------------------------ */
 
 enum { WAITERS = 5 };
 
-/* A holder, and a line behind it. */
-static actor *line_up(test_dir *p, actor *waiters[WAITERS]) {
+/* A holder with a queue behind it. */
+static actor *enqueue_waiters(test_dir *p, actor *waiters[WAITERS]) {
     actor *holder = actor_new(p, NULL);
     TAKES(holder);
     for (int i = 0; i < WAITERS; i++) waiters[i] = actor_new(p, NULL);
@@ -109,7 +112,7 @@ static actor *line_up(test_dir *p, actor *waiters[WAITERS]) {
     return holder;
 }
 
-/* Those that are left are served one after another, in order. */
+/* The remaining waiters are served one after another, in order. */
 static void check_served(actor *waiters[WAITERS]) {
     uint64_t last = 0;
     for (int i = 0; i < WAITERS; i++) {
@@ -134,7 +137,7 @@ static void F46_killed_waiters_leave_the_order_of_the_others(void **state) {
     test_dir *p = *state;
     for (size_t i = 0; i < sizeof dead / sizeof *dead; i++) {
         actor *waiters[WAITERS];
-        actor *holder = line_up(p, waiters);
+        actor *holder = enqueue_waiters(p, waiters);
         kill_waiter(p, waiters, dead[i][0]);
         kill_waiter(p, waiters, dead[i][1]);
         FREES(holder);
@@ -145,7 +148,8 @@ static void F46_killed_waiters_leave_the_order_of_the_others(void **state) {
     }
 }
 
-/* Who stood behind the one that died now stands behind the holder, and is told of its death too. */
+/* The waiter behind the dead one is now behind the holder, and is notified of the holder's death
+   too. */
 static void F46_the_first_in_line_and_then_the_holder_die(void **state) {
     test_dir *p = *state;
     actor *last = actor_new(p, NULL);
@@ -159,13 +163,14 @@ static void F46_the_first_in_line_and_then_the_holder_die(void **state) {
         int64_t began = t_now_ms();
         actor_kill(holder);
         GETS(last);
-        best = quicker(best, began);
+        best = keep_quickest(best, began);
         FREES(last);
     }
-    check_told(best);
+    check_notified(best);
 }
 
-/* The same where the first leaves alive: the next is told behind whom it stands now. */
+/* The same if the first waiter leaves alive: the next one learns which process is now ahead of
+   it. */
 static void F46_the_first_in_line_leaves_and_then_the_holder_dies(void **state) {
     test_dir *p = *state;
     actor *last = actor_new(p, NULL), *first = actor_new(p, NULL);
@@ -180,14 +185,14 @@ static void F46_the_first_in_line_leaves_and_then_the_holder_dies(void **state) 
         int64_t began = t_now_ms();
         actor_kill(holder);
         GETS(last);
-        best = quicker(best, began);
+        best = keep_quickest(best, began);
         FREES(last);
     }
-    check_told(best);
+    check_notified(best);
 }
 
-/* The kernel frees what a process had in some order: a holder whose life is over but whose hold is
-   not is waited for by looking, and not for long. */
+/* The kernel frees the locks of a dead process in some order. A holder may have lost its life lock
+   but not its hold. Waiters then check repeatedly, for a short time. */
 static void F46_a_holder_that_is_not_quite_dead_is_looked_after(void **state) {
     test_dir *p = *state;
     actor *next = actor_new(p, NULL);
@@ -204,12 +209,12 @@ static void F46_a_holder_that_is_not_quite_dead_is_looked_after(void **state) {
         took[i] = t_now_ms() - began;
         FREES(next);
     }
-    check_told(middle_of(took)); /* one may be served before it has looked at all */
+    check_notified(middle_of(took)); /* one waiter may be served before its first check */
 }
 
-/* ---- Those who are told not ------------------------------------------------------------------ */
+/* ---- Waiters without notifications ----------------------------------------------------------- */
 
-/* FIFOs that somebody removed: slower, and neither stuck nor busy. */
+/* If somebody removed the FIFOs, waiters are slower, but neither stuck nor busy. */
 static void B08_without_its_fifos_a_line_still_moves(void **state) {
     test_dir *p = *state;
     actor *holder = actor_new(p, NULL), *first = actor_new(p, NULL), *last = actor_new(p, NULL);
@@ -224,7 +229,7 @@ static void B08_without_its_fifos_a_line_still_moves(void **state) {
     GETS(last);
 }
 
-/* A waiter that cannot be told of the holder's death looks for it, but not all the time. */
+/* A waiter that cannot be notified of the holder's death checks for it, but not all the time. */
 static void B08_without_fifos_a_waiter_does_not_spin(void **state) {
     enum { WATCHED_MS = 400, OFTEN = 40 };
     test_dir *p = *state;
@@ -236,9 +241,9 @@ static void B08_without_fifos_a_waiter_does_not_spin(void **state) {
     assert_in_range(DO(next, do_stats).number - before, 1, OFTEN);
 }
 
-/* ---- Nobody goes past ------------------------------------------------------------------------ */
+/* ---- Nobody passes the queue ----------------------------------------------------------------- */
 
-/* Somebody stands in line, and does nothing about it: the lock is not for those who come later. */
+/* A queued waiter does nothing. The lock still does not go to later clients. */
 static void B08_a_try_does_not_go_past_who_waits(void **state) {
     test_dir *p = *state;
     actor *late = actor_new(p, NULL);
@@ -248,12 +253,12 @@ static void B08_a_try_does_not_go_past_who_waits(void **state) {
     assert_int_equal(t_queue_holder(lock_path(p, LOCK)), 0);
     IS(HF_BUSY, TRIES(late, 0));
     IS(HF_TIMEOUT, TRIES(late, .wait_ms = 100));
-    assert_int_equal(t_queue_length(lock_path(p, LOCK)), 1); /* it left the line */
+    assert_int_equal(t_queue_length(lock_path(p, LOCK)), 1); /* it left the queue */
     close(stands);
     TAKES(late);
 }
 
-/* The place is behind the last, wherever in the line there are gaps. */
+/* A new waiter is behind the last one, wherever there are gaps in the queue. */
 static void B08_a_new_waiter_stands_behind_all_others(void **state) {
     static const int64_t tickets[] = {0, 3, 4, 11, 500, 1000000};
     enum { COUNT = sizeof tickets / sizeof *tickets };
@@ -274,7 +279,7 @@ static void B08_a_new_waiter_stands_behind_all_others(void **state) {
     GETS(late);
 }
 
-/* The numbers have an end, and begin anew when nobody waits. */
+/* Ticket numbers are limited, and start again when nobody waits. */
 static void B08_when_tickets_have_run_out_it_is_said(void **state) {
     enum { LAST = (1 << 30) - 2 };
     test_dir *p = *state;
@@ -290,8 +295,8 @@ static void B08_when_tickets_have_run_out_it_is_said(void **state) {
 
 /* ---- Stopped --------------------------------------------------------------------------------- */
 
-/* The lock is free and the first does not take it. The others go past it, and it gets its turn when
-   it goes on. */
+/* The lock is free and the first waiter does not take it. The others pass it, and it is served when
+   it continues. */
 static void B08_a_stopped_first_waiter_is_passed_and_served_later(void **state) {
     test_dir *p = *state;
     actor *holder = actor_new(p, NULL), *stopped = actor_new(p, NULL), *next = actor_new(p, NULL);
@@ -302,14 +307,14 @@ static void B08_a_stopped_first_waiter_is_passed_and_served_later(void **state) 
     FREES(holder);
     uint64_t token = GETS(next);
     actor_signal(stopped, SIGCONT);
-    IS(HF_BUSY, TRIES(holder, 0)); /* it did not get in beside the other */
+    IS(HF_BUSY, TRIES(holder, 0)); /* it did not enter together with the other */
     assert_false(actor_ended(stopped));
     assert_int_equal(t_queue_length(lock_path(p, LOCK)), 1);
     FREES(next);
     assert_true(GETS(stopped) > token);
 }
 
-/* Its wait ends while it is stopped: it says so when it goes on, and stands in nobody's way. */
+/* Its wait ends while it is stopped. It returns a timeout when it continues, and delays nobody. */
 static void B06_a_wait_that_ends_while_stopped_is_a_timeout(void **state) {
     test_dir *p = *state;
     actor *holder = actor_new(p, NULL), *stopped = actor_new(p, NULL);
@@ -340,8 +345,8 @@ static void B08_a_waiter_stopped_for_a_moment_keeps_its_place(void **state) {
     GETS(last);
 }
 
-/* A stopped holder keeps its lock: nobody can tell what it will do when it goes on. Its own lease
-   says when that must have ended (F3). */
+/* A stopped holder keeps its lock, because it may continue its work at any time. When it continues,
+   its own lease tells it to stop (F3). */
 static void F03_a_stopped_holder_keeps_its_lock_and_wakes_up_without_it(void **state) {
     enum { LEASE_MS = 1000 };
     test_dir *p = *state;

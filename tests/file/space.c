@@ -1,8 +1,8 @@
 /*
- * A directory whose filesystem is full (B30): idle files make room for new ones, nothing goes that
- * is in use, tokens grow all the same (B28), and who can have no room is told what to do (F27).
+ * A directory on a full filesystem (B30). Idle files are removed for new ones, files in use stay,
+ * and tokens still grow (B28). If there is no space, the error says what to do (F27).
  *
- * The filesystem is a tmpfs of some pages, which only the test's child sees: needs root.
+ * The filesystem is a tmpfs of a few pages that only the test's child sees. Needs root.
  */
 #include "kit.h"
 
@@ -25,7 +25,7 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *now) {
     return rc;
 }
 
-/* ---- A small place --------------------------------------------------------------------------- */
+/* ---- A small directory ----------------------------------------------------------------------- */
 
 static hf_client *open_small(const test_dir *p, const char *options) {
     hf_client *client = NULL;
@@ -46,7 +46,7 @@ static const char *nth_name(const char *start, int i) {
     return name;
 }
 
-/* Many names, one after the other. */
+/* Uses many names, one after the other. */
 static void use_names(hf_client *client, const char *start, int count, uint32_t kind) {
     for (int i = 0; i < count; i++) {
         hf_hold *hold = NULL;
@@ -60,7 +60,7 @@ static bool file_exists(const test_dir *p, const char *name) {
     return access(lock_path(p, name), F_OK) == 0;
 }
 
-/* ---- Idle files go --------------------------------------------------------------------------- */
+/* ---- Idle files are removed ------------------------------------------------------------------ */
 
 static int use_many_names(void *arg) {
     hf_client *client = open_small(arg, SMALL);
@@ -103,7 +103,7 @@ static int lead_and_latch(void *arg) {
     return 0;
 }
 
-/* A latch says what is left to do: it is no idle file, whoever looks at it last. */
+/* A latch records work that is left to do, so it is never an idle file. */
 static void B30_latches_stay_when_room_runs_short(void **state) {
     in_a_child(lead_and_latch, *state);
 }
@@ -113,7 +113,7 @@ typedef struct space_crowd {
     atomic_int inside, collisions, members;
 } space_crowd;
 
-/* A lock that all of them want, and many that nobody else does. */
+/* One lock that all clients want, and many that only one client uses. */
 static int use_names_in_a_crowd(void *arg) {
     space_crowd *c = arg;
     hf_client *client = NULL;
@@ -135,7 +135,7 @@ static int use_names_in_a_crowd(void *arg) {
     return 0;
 }
 
-static int crowd_a_place(void *arg) {
+static int fill_directory(void *arg) {
     const test_dir *p = arg;
     t_proc *members[4];
     space_crowd *c = t_shared_new(sizeof *c);
@@ -150,10 +150,10 @@ static int crowd_a_place(void *arg) {
 }
 
 static void B08_many_make_room_at_once_and_no_two_are_let_in(void **state) {
-    in_a_child(crowd_a_place, *state);
+    in_a_child(fill_directory, *state);
 }
 
-/* ---- What is in use stays -------------------------------------------------------------------- */
+/* ---- Files in use stay ----------------------------------------------------------------------- */
 
 static int hold_some(void *arg) {
     test_dir *p = arg;
@@ -221,12 +221,13 @@ static int set_the_clock_back(void *arg) {
     assert_false(file_exists(p, LOCK));
     hf_close(client);
     atomic_store(&back_s, HOUR);
-    T_HF(HF_OK, hf_open(p->url, NULL, &later)); /* one that has seen no token */
+    T_HF(HF_OK, hf_open(p->url, NULL, &later)); /* a client that has seen no token */
     T_HF(HF_OK, hf_try_lock(later, LOCK, &hold));
     assert_true(hf_fence(hold) > token);
     token = hf_fence(hold);
     T_HF(HF_OK, hf_release(hold));
-    use_names(later, "later", NAMES, HF_MUTEX); /* nor does the clock keep files from going */
+    /* the clock does not prevent the removal of files either */
+    use_names(later, "later", NAMES, HF_MUTEX);
     T_HF(HF_OK, hf_try_lock(later, LOCK, &hold));
     assert_true(hf_fence(hold) > token);
     T_HF(HF_OK, hf_release(hold));

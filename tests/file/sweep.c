@@ -1,9 +1,9 @@
 /*
- * Nothing grows, and nothing goes that is in use (B30): files of locks that were not used for long,
- * FIFOs of clients that died; and a race of many who use locks and sweep at once.
+ * Nothing grows without limit, and nothing in use is removed (B30): files of idle locks and FIFOs
+ * of dead clients are removed. Also a race of many clients that use locks and sweep at once.
  *
- * The sweepers are clients of the test's own process, whose wall clock runs ahead as the test wants
- * it to. Actors have the true one.
+ * The sweepers are clients in the test's own process, whose wall clock the test can set ahead.
+ * Actors have the real clock.
  */
 #include "kit.h"
 
@@ -35,7 +35,7 @@ static int clock_back(void **state) {
 
 /* ---- Sweeping -------------------------------------------------------------------------------- */
 
-/* A client that comes and goes, so long after now. */
+/* Opens and closes a client at that time from now. */
 static void sweep_later(const test_dir *p, const char *options, int64_t later_ms) {
     hf_client *client = NULL;
     atomic_store(&ahead_ms, later_ms);
@@ -66,7 +66,7 @@ static void make_old(const char *path) {
     assert_int_equal(utimensat(AT_FDCWD, path, then, AT_SYMLINK_NOFOLLOW), 0);
 }
 
-/* ---- What goes ------------------------------------------------------------------------------- */
+/* ---- What is removed ------------------------------------------------------------------------- */
 
 static void B30_files_of_idle_locks_go_after_their_time(void **state) {
     test_dir *p = *state;
@@ -77,7 +77,7 @@ static void B30_files_of_idle_locks_go_after_their_time(void **state) {
     assert_int_equal(files_like(p, "lock."), 5);
     sweep_later(p, "keep=2h", 3 * HOUR);
     assert_int_equal(files_like(p, "lock."), 0);
-    assert_int_equal(files_like(p, ""), 3); /* the stamp, and the two dots */
+    assert_int_equal(files_like(p, ""), 3); /* the stamp, and the entries . and .. */
 }
 
 static void B30_the_default_is_a_day(void **state) {
@@ -89,7 +89,7 @@ static void B30_the_default_is_a_day(void **state) {
     assert_false(file_exists(lock_path(p, LOCK)));
 }
 
-/* Not at every close: an old file stays while the last sweep is young. */
+/* Not every close sweeps: an old file stays while the last sweep is recent. */
 static void B30_a_directory_is_swept_every_quarter_of_the_time(void **state) {
     test_dir *p = *state;
     use_lock(p, LOCK);
@@ -101,7 +101,7 @@ static void B30_a_directory_is_swept_every_quarter_of_the_time(void **state) {
     assert_false(file_exists(lock_path(p, LOCK)));
 }
 
-/* The clock was ahead when it was last swept, and is right now. */
+/* The clock was ahead at the last sweep, and is right now. */
 static void F06_a_sweep_in_the_future_keeps_nobody_from_sweeping(void **state) {
     test_dir *p = *state;
     struct timespec later[2];
@@ -140,7 +140,7 @@ static void B30_what_is_held_or_waited_for_stays(void **state) {
     GETS(last);
 }
 
-/* Somebody stands in line and nobody holds it: in use, all the same. */
+/* A lock with a waiter and no holder is in use too. */
 static void B30_what_is_only_waited_for_stays(void **state) {
     test_dir *p = *state;
     use_lock(p, LOCK);
@@ -154,7 +154,7 @@ static void B30_what_is_only_waited_for_stays(void **state) {
     assert_false(file_exists(lock_path(p, LOCK)));
 }
 
-/* Those in the room have no hold's range. */
+/* Holders in the kinds table do not lock the range of a mutex hold. */
 static void B30_what_is_read_or_waited_for_in_the_room_stays(void **state) {
     test_dir *p = *state;
     actor *reader = actor_new(p, NULL), *writer = actor_new(p, NULL);
@@ -192,7 +192,7 @@ static void B28_a_file_whose_room_had_a_token_ahead_of_the_clock_stays(void **st
     FREES(mutex);
 }
 
-/* A new file would begin with a token of the clock's, below the last one. */
+/* A new file would begin with a token from the clock, below the last one. */
 static void B28_a_file_whose_token_is_ahead_of_the_clock_stays(void **state) {
     test_dir *p = *state;
     hf__head head;
@@ -209,7 +209,7 @@ static void B28_a_file_whose_token_is_ahead_of_the_clock_stays(void **state) {
     assert_false(file_exists(lock_path(p, LOCK)));
 }
 
-/* A directory that has other things in it: nothing is ours but what says so. */
+/* The directory contains other files. Only files marked as ours are removed. */
 static void B30_files_of_others_stay(void **state) {
     test_dir *p = *state;
     static const char *const names[] = {"lock.json", "lock.hf.notes", "other", "life.0000abcd",
@@ -227,7 +227,7 @@ static void B30_files_of_others_stay(void **state) {
     sweep_later(p, "keep=1s", HOUR);
     assert_false(file_exists(lock_path(p, LOCK)));
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (!file_exists(path_of(p, names[i]))) t_fail("%s is gone", names[i]);
+        if (!file_exists(path_of(p, names[i]))) t_fail("the file %s was removed", names[i]);
     assert_true(file_exists(path_of(p, "lock.d")));
     assert_true(file_exists(path_of(p, "lock.link")));
     assert_true(file_exists(path_of(p, "lock.fifo")));
@@ -252,7 +252,7 @@ static void B30_fifos_of_dead_clients_go(void **state) {
     TAKES(actor_new(p, NULL));
 }
 
-/* Its client might be about to lock it. */
+/* Its client may be about to lock it. */
 static void B30_a_newborn_fifo_stays(void **state) {
     test_dir *p = *state;
     int64_t before = t_now_ms();
@@ -263,7 +263,7 @@ static void B30_a_newborn_fifo_stays(void **state) {
     assert_false(file_exists(path_of(p, "life.0000abcd")));
 }
 
-/* Removed by hand, say: the rest of it goes with a sweep. */
+/* Its life file was removed by hand, for example. A sweep removes the rest. */
 static void B30_what_lost_its_sign_of_life_goes(void **state) {
     test_dir *p = *state;
     use_lock(p, LOCK);
@@ -274,8 +274,8 @@ static void B30_what_lost_its_sign_of_life_goes(void **state) {
     assert_true(file_exists(lock_path(p, LOCK)));
 }
 
-/* A program that is killed and started again all day: nobody closes a client there, so who starts
-   sees to it. */
+/* A program is killed and restarted all day. It never closes a client, so a starting client
+   sweeps. */
 static void B30_a_crash_loop_leaves_few_fifos(void **state) {
     enum { LOOPS = 20, AT_ONCE = 10 }; /* 200 kills */
     test_dir *p = *state;
@@ -286,19 +286,19 @@ static void B30_a_crash_loop_leaves_few_fifos(void **state) {
         for (int i = 0; i < AT_ONCE; i++) {
             actor_request take = {.action = do_acquire};
             snprintf(take.name, sizeof take.name, "n%d", i);
-            if (i % 2) take.options.kind = HF_READ; /* has a wake and a who as well */
+            if (i % 2) take.options.kind = HF_READ; /* has a wake and a who file as well */
             killed[i] = actor_new(p, NULL);
             IS(HF_OK, actor_do(killed[i], &take));
         }
         for (int i = 0; i < AT_ONCE; i++) actor_kill(killed[i]);
-        sweep_later(p, "", MINUTE); /* a client starts, when the dead are no newborns */
+        sweep_later(p, "", MINUTE); /* a client starts when the dead ones are old enough */
         assert_int_equal(files_like(p, "life."), 1);
         assert_int_equal(files_like(p, "wake.") + files_like(p, "who."), 0);
     }
     assert_true(actor_holds(alive));
 }
 
-/* ---- Everybody at once ----------------------------------------------------------------------- */
+/* ---- All at the same time -------------------------------------------------------------------- */
 
 enum { RACERS = 6, NAMES = 3, RACE_MS = 2000, WAIT_MS = 20000 };
 
@@ -309,7 +309,7 @@ typedef struct sweep_race {
         _Atomic uint64_t token;
     } locks[NAMES];
     atomic_int racers, backward;
-    bool alone; /* each has a lock of its own, too */
+    bool alone; /* each also has a lock of its own */
     atomic_long visits;
     _Atomic int64_t until;
 } sweep_race;
@@ -327,7 +327,7 @@ static void visit_lock(sweep_race *r, hf_client *client, int n) {
     atomic_fetch_add(&r->visits, 1);
 }
 
-/* Nobody else ever wants it, so it is never taken: a sweep is no holder. */
+/* No other client wants this lock, so it is never busy: a sweep does not count as a holder. */
 static void use_alone(hf_client *client, int index) {
     char name[16];
     hf_hold *hold;

@@ -1,19 +1,20 @@
 /*
- * Everything at random, for a while: processes that acquire with all kinds of options, cancel,
- * re-enter, fork, break, open and close, while others of them are killed and stopped, and files are
- * swept. Then: no two ever held a lock at once, tokens grew, and nobody is stuck.
+ * Random operations for a while. Processes acquire with all kinds of options, cancel, re-enter,
+ * fork, break, open and close. Meanwhile some are killed or stopped, and files are swept. At the
+ * end: no two processes held a lock at once, tokens grew, and nobody is stuck.
  *
- * Nobody asks who is inside, for one that was stopped there cannot know. Instead each notes times
- * at which it held: the clock was read after the acquire, and hf_held said yes after that; the
- * clock was read, and hf_held still said yes. Between the two the lock was promised to be its own,
- * however long it was stopped before or after. Such spans of one lock must not overlap.
+ * A process that was stopped cannot know whether it was inside. Instead each process records spans.
+ * It reads the clock after the acquire, and hf_held must then be true. Later it reads the clock
+ * again, and hf_held must still be true. Between the two times the lock was its own, however long
+ * it was stopped before or after. Spans of one lock must not overlap.
  *
- * In another run they also read, write, upgrade and take permits, and spans overlap as kinds may.
+ * Another run also reads, writes, upgrades and takes permits. There, spans may overlap if their
+ * kinds may.
  *
- * Further runs stop nobody: there a free lock that is waited for is taken at once, whoever was
+ * Further runs stop nobody. There, a free lock with waiters must be taken immediately, whoever was
  * killed.
  *
- * $HOLDFAST_TEST_SEED repeats a run as far as the kernel does, $HOLDFAST_TEST_SECONDS sets its
+ * $HOLDFAST_TEST_SEED repeats a run as far as the kernel does. $HOLDFAST_TEST_SECONDS sets its
  * length.
  */
 #include "kit.h"
@@ -29,8 +30,8 @@ enum {
     CALM_SECONDS = 2,
     SPANS_MAX = 200000,
     CAPACITY = 3,
-    ENOUGH = 200,    /* spans, to say anything: a busy machine takes longer for them */
-    STUCK_MS = 20000 /* no wait of theirs is longer, by far */
+    ENOUGH = 200,    /* number of spans that a run needs; a busy machine takes longer */
+    STUCK_MS = 20000 /* far longer than any of their waits */
 };
 
 typedef struct held_span {
@@ -42,8 +43,8 @@ typedef struct held_span {
 
 typedef struct torture {
     char url[PATH_SIZE];
-    bool calm;  /* one lock, that all wait for; nobody is stopped */
-    bool kinds; /* all of them, not the mutex alone */
+    bool calm;  /* one lock that all wait for; nobody is stopped */
+    bool kinds; /* all kinds, not only the mutex */
     atomic_int over;
     atomic_int spanned;
     atomic_long results[32];
@@ -63,11 +64,11 @@ static uint64_t draw_number(uint64_t *rand, uint64_t below) {
     return (*rand >> 11) % below;
 }
 
-static bool chance(torture_worker *w, int percent) {
+static bool draw_chance(torture_worker *w, int percent) {
     return draw_number(&w->rand, 100) < (uint64_t)percent;
 }
 
-static int64_t between(torture_worker *w, int64_t low, int64_t high) {
+static int64_t draw_between(torture_worker *w, int64_t low, int64_t high) {
     return low + (int64_t)draw_number(&w->rand, (uint64_t)(high - low + 1));
 }
 
@@ -96,14 +97,14 @@ static void fork_child(torture_worker *w, hf_hold *hold) {
     pid_t pid = fork();
     if (pid) return;
     bool nothing = !hf_held(hold) && hf_release(hold) == HF_FORKED;
-    t_sleep_ms(between(w, 0, 50)); /* it may outlive its parent */
+    t_sleep_ms(draw_between(w, 0, 50)); /* it may outlive its parent */
     _exit(nothing ? 0 : 1);
 }
 
 static void reenter_lock(torture_worker *w, const char *name, const hf_options *o, hf_hold *hold) {
     hf_hold *again = NULL;
     hf_options options = {.owner = o->owner, .kind = o->kind};
-    if (o->kind == HF_PERMITS) return; /* they are not re-entered */
+    if (o->kind == HF_PERMITS) return; /* permits cannot be re-entered */
     hf_result r = hf_acquire(w->client, name, &options, &again);
     if (r != HF_OK) { /* unless the first was lost meanwhile */
         T_CHECK(!hf_held(hold));
@@ -114,16 +115,16 @@ static void reenter_lock(torture_worker *w, const char *name, const hf_options *
 }
 
 static void extend_hold(torture_worker *w, hf_hold *hold) {
-    hf_result r = hf_extend(hold, between(w, 300, 1000));
-    if (r != HF_OK && r != HF_LOST) t_fail("an extension is %s", hf_result_name(r));
+    hf_result r = hf_extend(hold, draw_between(w, 300, 1000));
+    if (r != HF_OK && r != HF_LOST) t_fail("the extension returned %s", hf_result_name(r));
 }
 
-/* Somebody may be stopped in the door: then there is no answer. */
+/* A process may be stopped while it has the entry lock. Then there is no answer. */
 static bool may_be(const torture_worker *w, hf_result r) {
     return w->t->kinds && (r == HF_UNREACHABLE || r == HF_UNKNOWN_OUTCOME);
 }
 
-/* It may have been stopped itself for longer than an answer may take. */
+/* The worker itself may have been stopped for longer than the command timeout. */
 static bool came_late(const torture_worker *w, hf_result r) {
     return !w->t->calm && r == HF_UNKNOWN_OUTCOME;
 }
@@ -131,25 +132,26 @@ static bool came_late(const torture_worker *w, hf_result r) {
 static void upgrade_hold(torture_worker *w, int n, const hf_options *o, hf_hold *hold) {
     hf_options writing = *o;
     writing.kind = HF_WRITE;
-    hf_result r = hf_upgrade(hold, between(w, 0, 30));
+    hf_result r = hf_upgrade(hold, draw_between(w, 0, 30));
     if (r != HF_OK) return;
-    note_span(w->t, n, &writing, hold, between(w, 0, 300));
+    note_span(w->t, n, &writing, hold, draw_between(w, 0, 300));
     r = hf_downgrade(hold);
     if (r != HF_OK && r != HF_LOST && !may_be(w, r))
-        t_fail("to read again is %s", hf_result_name(r));
+        t_fail("the second read lock returned %s", hf_result_name(r));
 }
 
 static void be_inside(torture_worker *w, int n, const char *name, const hf_options *o,
                       hf_hold *hold) {
-    note_span(w->t, n, o, hold, between(w, 0, w->t->calm ? 200 : 1500));
-    if (chance(w, 10)) reenter_lock(w, name, o, hold);
-    if (o->kind == HF_UPGRADABLE && chance(w, 50)) upgrade_hold(w, n, o, hold);
-    if (chance(w, 5)) fork_child(w, hold);
-    if (chance(w, 10)) extend_hold(w, hold);
-    if (!w->t->calm && chance(w, 3)) t_sleep_ms(between(w, 1, 120));
-    note_span(w->t, n, o, hold, between(w, 0, 300));
+    note_span(w->t, n, o, hold, draw_between(w, 0, w->t->calm ? 200 : 1500));
+    if (draw_chance(w, 10)) reenter_lock(w, name, o, hold);
+    if (o->kind == HF_UPGRADABLE && draw_chance(w, 50)) upgrade_hold(w, n, o, hold);
+    if (draw_chance(w, 5)) fork_child(w, hold);
+    if (draw_chance(w, 10)) extend_hold(w, hold);
+    if (!w->t->calm && draw_chance(w, 3)) t_sleep_ms(draw_between(w, 1, 120));
+    note_span(w->t, n, o, hold, draw_between(w, 0, 300));
     hf_result r = hf_release(hold);
-    if (r != HF_OK && r != HF_LOST && !may_be(w, r)) t_fail("a release is %s", hf_result_name(r));
+    if (r != HF_OK && r != HF_LOST && !may_be(w, r))
+        t_fail("the release returned %s", hf_result_name(r));
 }
 
 /* ---- A worker's wait ------------------------------------------------------------------------- */
@@ -169,19 +171,20 @@ static void cancel_after(int64_t us) {
 static hf_options draw_kind(torture_worker *w, hf_options o) {
     if (w->t->kinds) o.kind = (uint32_t)draw_number(&w->rand, 5);
     if (o.kind == HF_PERMITS) o.capacity = CAPACITY;
-    if (o.kind == HF_PERMITS) o.permits = (uint32_t)between(w, 1, CAPACITY);
+    if (o.kind == HF_PERMITS) o.permits = (uint32_t)draw_between(w, 1, CAPACITY);
     return o;
 }
 
 static hf_options draw_options(torture_worker *w) {
     static const int64_t waits[] = {0, 0, 1, 5, 30, 300, 2000};
     if (w->t->calm)
-        return draw_kind(w, (hf_options){.wait_ms = chance(w, 20) ? between(w, 1, 5) : HF_FOREVER});
+        return draw_kind(
+            w, (hf_options){.wait_ms = draw_chance(w, 20) ? draw_between(w, 1, 5) : HF_FOREVER});
     hf_options o = {.wait_ms = waits[draw_number(&w->rand, sizeof waits / sizeof *waits)],
-                    .lease_ms = between(w, 200, 1500)};
-    if (chance(w, 15)) o.flags |= HF_NO_RENEW;
-    if (chance(w, 10)) o.max_hold_ms = between(w, 50, 300);
-    if (chance(w, 10)) o.owner = (uint64_t)between(w, 1, 2);
+                    .lease_ms = draw_between(w, 200, 1500)};
+    if (draw_chance(w, 15)) o.flags |= HF_NO_RENEW;
+    if (draw_chance(w, 10)) o.max_hold_ms = draw_between(w, 50, 300);
+    if (draw_chance(w, 10)) o.owner = (uint64_t)draw_between(w, 1, 2);
     return draw_kind(w, o);
 }
 
@@ -191,10 +194,10 @@ static void acquire_once(torture_worker *w) {
     char name[8];
     int n = w->t->calm ? 0 : (int)draw_number(&w->rand, NAMES);
     snprintf(name, sizeof name, "n%d", n);
-    if (chance(w, 25)) {
+    if (draw_chance(w, 25)) {
         o.wait_ms = HF_FOREVER;
         o.cancel = cancel_on_alarm = hf_cancel_new();
-        cancel_after(between(w, 1, 60000));
+        cancel_after(draw_between(w, 1, 60000));
     }
     hf_result r = hf_acquire(w->client, name, &o, &hold);
     cancel_after(0);
@@ -203,7 +206,7 @@ static void acquire_once(torture_worker *w) {
         be_inside(w, n, name, &o, hold);
     else if (r != HF_BUSY && r != HF_TIMEOUT && r != HF_CANCELLED && !may_be(w, r) &&
              !came_late(w, r))
-        t_fail("an acquire is %s: %s", hf_result_name(r), hf_error_detail());
+        t_fail("the acquire returned %s: %s", hf_result_name(r), hf_error_detail());
     hf_cancel_free(o.cancel);
 }
 
@@ -214,7 +217,7 @@ static void break_one(torture_worker *w) {
     T_HF(HF_OK, hf_inspect(w->client, name, &info));
     hf_result r = info->token ? hf_break(w->client, name, info->token) : HF_OK;
     if (r != HF_OK && r != HF_NOT_HELD && r != HF_UNKNOWN_OUTCOME)
-        t_fail("a break is %s: %s", hf_result_name(r), hf_error_detail());
+        t_fail("the break returned %s: %s", hf_result_name(r), hf_error_detail());
     hf_info_free(info);
 }
 
@@ -229,8 +232,8 @@ static int run_worker(void *arg) {
     open_client(w);
     while (!atomic_load(&w->t->over)) {
         acquire_once(w);
-        if (!w->t->calm && chance(w, 2)) break_one(w);
-        if (chance(w, 5)) {
+        if (!w->t->calm && draw_chance(w, 2)) break_one(w);
+        if (draw_chance(w, 5)) {
             hf_close(w->client);
             open_client(w);
         }
@@ -239,7 +242,7 @@ static int run_worker(void *arg) {
     return 0;
 }
 
-/* ---- The torturer ---------------------------------------------------------------------------- */
+/* ---- Faults ---------------------------------------------------------------------------------- */
 
 typedef struct worker_slot {
     torture_worker worker;
@@ -275,8 +278,8 @@ static void torment_worker(torture *t, worker_slot *c, uint64_t *rand) {
     uint64_t what = draw_number(rand, 1000);
     if (what < 12) {
         kill_worker(t, c, rand);
-    } else if (!t->calm && what < 18 &&
-               !c->stopped_until) { /* mostly for a moment, sometimes past a lease */
+    } else if (!t->calm && what < 18 && !c->stopped_until) {
+        /* Usually for a moment, sometimes past a lease. */
         t_proc_kill(c->proc, SIGSTOP);
         c->stopped_until = t_now_ms() + (int64_t)draw_number(rand, what < 13 ? 2000 : 60);
     }
@@ -291,7 +294,7 @@ static void end_workers(torture *t, worker_slot *cells) {
     assert_int_equal(failed, 0);
 }
 
-/* ---- What came of it ------------------------------------------------------------------------- */
+/* ---- Checks ---------------------------------------------------------------------------------- */
 
 static int by_time(const void *a, const void *b) {
     const held_span *x = a, *y = b;
@@ -317,11 +320,11 @@ static bool is_exclusive(const held_span *s) {
     return s->kind == HF_MUTEX || s->kind == HF_WRITE;
 }
 
-/* What began before `s` and has not ended when it begins. */
+/* Spans that began before `s` and have not ended when it begins. */
 typedef struct overlap {
     const held_span *spans[4 * WORKERS];
     int count;
-    uint64_t last; /* the highest token of those who exclude */
+    uint64_t last; /* the highest token of the exclusive ones */
 } overlap;
 
 static void check_span(overlap *b, const held_span *s) {
@@ -329,13 +332,16 @@ static void check_span(overlap *b, const held_span *s) {
     int kept = 0;
     for (int i = 0; i < b->count; i++) {
         const held_span *other = b->spans[i];
-        if (other->to <= s->from || other->token == s->token) continue; /* over, or of one hold */
-        if (!may_overlap(s, other)) t_fail("two held n%d at once, for a time", s->name);
+        /* over, or of the same hold */
+        if (other->to <= s->from || other->token == s->token) continue;
+        if (!may_overlap(s, other)) t_fail("two clients held n%d at the same time", s->name);
         permits += other->permits;
         b->spans[kept++] = other;
     }
-    if (s->kind == HF_PERMITS && permits > CAPACITY) t_fail("n%d has too many permits", s->name);
-    if (is_exclusive(s) && b->last > s->token) t_fail("the token of n%d went back", s->name);
+    if (s->kind == HF_PERMITS && permits > CAPACITY)
+        t_fail("more permits of n%d are held than there are", s->name);
+    if (is_exclusive(s) && b->last > s->token)
+        t_fail("a token of n%d is lower than an earlier one", s->name);
     if (is_exclusive(s)) b->last = s->token;
     T_CHECK(kept < 4 * WORKERS);
     b->spans[kept] = s;
@@ -348,7 +354,7 @@ static int check_spans(torture *t) {
     overlap b = {.count = 0};
     for (int i = 0; i < count; i++) {
         const held_span *s = &t->spans[i];
-        if (!s->from) continue; /* killed as it was about to write it */
+        if (!s->from) continue; /* killed before it wrote the span */
         if (b.count && b.spans[b.count - 1]->name != s->name) b = (overlap){.count = 0};
         check_span(&b, s);
         held++;
@@ -366,7 +372,7 @@ static void check_nobody_is_stuck(test_dir *p) {
     }
 }
 
-/* How often the lock lay idle for as long as it takes a waiter to look again by itself. */
+/* Counts how often the lock was free for as long as a waiter takes to check by itself. */
 static int count_gaps(const torture *t) {
     int64_t last = 0;
     int gaps = 0;
@@ -416,7 +422,7 @@ static void B16_torture_of_all_kinds(void **state) {
     t_shared_free(t, sizeof *t);
 }
 
-/* The machine may be busy with something else, once or twice. */
+/* The machine may be busy with other work once or twice. */
 static void B20_no_wake_up_is_lost_to_those_who_are_killed(void **state) {
     torture *t = t_shared_new(sizeof *t);
     t->calm = true;

@@ -1,7 +1,8 @@
 /*
- * Memory, descriptors and threads that cannot be had (F45): each allocation and each system call of
- * a life with a lock fails once, and then all from it on. Every call says HF_NOMEM or does without;
- * nothing is held wrongly, nothing leaks (the asan run looks), nothing hangs (the timeout does).
+ * Failing memory, descriptors and threads (F45). Each allocation and each system call of a scenario
+ * fails once, and then it and all later ones fail. Every call returns HF_NOMEM or works without the
+ * resource. No lock is held wrongly, nothing leaks (checked by the asan run), and nothing hangs
+ * (checked by the timeout).
  */
 #include "t.h"
 
@@ -9,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A lease that soon ends what could not be released, and times that keep nobody waiting. */
+/* A short lease, which ends locks that could not be released, and short timeouts. */
 #define OPTIONS  "lease=200ms&connect_timeout=2s&command_timeout=150ms&outage=150ms"
 #define LEASE_MS 200
 
@@ -17,27 +18,27 @@ enum { WATCHDOG_MS = 20000 };
 
 /* ---- The stores ---- */
 
-struct store {
+struct failing_store {
     char url[512];
     t_redis *redis;     /* NULL: memory, or */
     t_nodes *nodes;     /* a quorum */
-    hf_client *witness; /* of the same locks, in no trouble */
+    hf_client *witness; /* a client on the same locks, where nothing fails */
 };
 
-static struct store memory, redis, unix_redis, watched, quorum;
+static struct failing_store memory, redis, unix_redis, watched, quorum;
 static t_redis *replica, *sentinel;
 
 enum { NODES = 3 };
 
-/* The witness has its keeper from before: later it takes nothing on other threads. */
-static void open_witness(struct store *s, const char *url) {
+/* The witness has its background thread from before. Later it uses no other threads. */
+static void open_witness(struct failing_store *s, const char *url) {
     hf_hold *hold;
     T_HF(HF_OK, hf_open(url, NULL, &s->witness));
     T_HF(HF_OK, hf_try_lock(s->witness, "warm", &hold));
     T_HF(HF_OK, hf_release(hold));
 }
 
-/* Through a Sentinel, with a replica that has to confirm. */
+/* Starts a store behind a Sentinel, with a replica that must confirm. */
 static void start_watched(void) {
     char of[64], monitor[96];
     const char *config[] = {of, NULL}, *watch[] = {monitor, NULL};
@@ -81,21 +82,21 @@ static int tear_down(void **state) {
     return 0;
 }
 
-static int reset(void **state) {
+static int reset_store(void **state) {
     (void)state;
     t_alloc_reset();
     t_sys_reset();
     return 0;
 }
 
-/* ---- What the store says ---- */
+/* ---- The store's view ------------------------------------------------------------------------ */
 
 static uint64_t token_at(t_redis *node, const char *name) {
     const char *text = t_redis_str(node, "HGET hf:{%s} t", name);
     return text ? strtoull(text, NULL, 10) : 0;
 }
 
-/* That of two nodes; else of any that has one. */
+/* The token that two nodes agree on; otherwise that of any node that has one. */
 static uint64_t token_of_most(t_nodes *nodes, const char *name) {
     uint64_t a = token_at(t_nodes_at(nodes, 0), name), b = token_at(t_nodes_at(nodes, 1), name);
     uint64_t c = token_at(t_nodes_at(nodes, 2), name);
@@ -104,8 +105,8 @@ static uint64_t token_of_most(t_nodes *nodes, const char *name) {
     return a | b | c;
 }
 
-/* The token under which a lock is held, 0 if it is free. */
-static uint64_t token_of(const struct store *s, const char *name) {
+/* The token under which a lock is held; 0 if it is free. */
+static uint64_t token_of(const struct failing_store *s, const char *name) {
     uint64_t token = 0;
     t_exempt_begin();
     if (s->redis) {
@@ -122,23 +123,23 @@ static uint64_t token_of(const struct store *s, const char *name) {
     return token;
 }
 
-static uint64_t token_in(const struct store *s) {
+static uint64_t token_in(const struct failing_store *s) {
     return token_of(s, "n");
 }
 
-/* What was not released ends with its lease. */
-static void assert_free_in_the_end(const struct store *s) {
+/* A lock that was not released ends with its lease. */
+static void assert_free_in_the_end(const struct failing_store *s) {
     T_WAIT_UNTIL(token_in(s) == 0, WATCHDOG_MS);
 }
 
 /* ---- Calls that may fail ---- */
 
 static bool went_well(hf_result r, const char *what) {
-    /* HF_BUSY: an ask of before that came late to a node. */
+    /* HF_BUSY: an earlier acquire reached a node late. */
     return t_hf_did_without(r, what, (const hf_result[]){HF_NO_QUORUM, HF_BUSY, HF_OK});
 }
 
-static hf_client *try_open(const struct store *s) {
+static hf_client *try_open(const struct failing_store *s) {
     hf_client *client = NULL;
     bool made = went_well(hf_open(s->url, NULL, &client), "hf_open");
     T_CHECK(made == (client != NULL));
@@ -149,32 +150,34 @@ static void ignore_loss(hf_hold *hold, void *arg) {
     (void)hold, (void)arg;
 }
 
-static hf_hold *try_acquire(const struct store *s, hf_client *client, const hf_options *options) {
+static hf_hold *try_acquire(const struct failing_store *s, hf_client *client,
+                            const hf_options *options) {
     hf_hold *hold = NULL;
     bool made = went_well(hf_acquire(client, "n", options, &hold), "hf_acquire");
     T_CHECK(made == (hold != NULL));
     if (made && hf_held(hold)) {
         uint64_t token = token_in(s);
-        T_CHECK(token == hf_fence(hold) || !hf_held(hold)); /* held is held, unless it is over */
+        /* a valid hold is held on the store too, unless it is over */
+        T_CHECK(token == hf_fence(hold) || !hf_held(hold));
     }
     return hold;
 }
 
-/* With a lease so short it may be over, if its renewal had no memory. */
+/* With such a short lease the hold may be over, if its renewal had no memory. */
 static void try_release(hf_hold *hold) {
     if (!hold) return;
     hf_result r = hf_release(hold);
     if (r != HF_LOST) (void)went_well(r, "hf_release");
 }
 
-/* ---- Lives with a lock ---- */
+/* ---- Scenarios ------------------------------------------------------------------------------- */
 
 static void open_and_close(void *arg) {
     hf_close(try_open(arg));
 }
 
 static void acquire_and_release(void *arg) {
-    struct store *s = arg;
+    struct failing_store *s = arg;
     hf_client *client = try_open(s);
     hf_options options = {.on_lost = ignore_loss};
     if (client) try_release(try_acquire(s, client, &options));
@@ -182,8 +185,8 @@ static void acquire_and_release(void *arg) {
     assert_free_in_the_end(s);
 }
 
-static void reenter(void *arg) {
-    struct store *s = arg;
+static void reenter_lock(void *arg) {
+    struct failing_store *s = arg;
     hf_client *client = try_open(s);
     hf_hold *first = client ? try_acquire(s, client, NULL) : NULL;
     hf_hold *second = first ? try_acquire(s, client, NULL) : NULL;
@@ -195,21 +198,21 @@ static void reenter(void *arg) {
 }
 
 static void extend_and_watch(void *arg) {
-    struct store *s = arg;
+    struct failing_store *s = arg;
     hf_client *client = try_open(s);
     hf_hold *hold = client ? try_acquire(s, client, NULL) : NULL;
     if (hold) {
         hf_result r = hf_extend(hold, LEASE_MS + 50);
         if (r != HF_LOST) (void)went_well(r, "hf_extend");
-        (void)hf_lost_fd(hold); /* -1 where none can be had */
-        hf_unref(hold);         /* releases, and waits for nobody */
+        (void)hf_lost_fd(hold); /* -1 if there is no descriptor */
+        hf_unref(hold);         /* releases without waiting */
     }
     hf_close(client);
     assert_free_in_the_end(s);
 }
 
 static void look_and_break(void *arg) {
-    struct store *s = arg;
+    struct failing_store *s = arg;
     hf_info *info = NULL;
     hf_client *client = try_open(s);
     hf_hold *hold = client ? try_acquire(s, client, NULL) : NULL;
@@ -225,7 +228,7 @@ static void look_and_break(void *arg) {
 }
 
 static void close_while_holding(void *arg) {
-    struct store *s = arg;
+    struct failing_store *s = arg;
     hf_client *client = try_open(s);
     hf_hold *hold = client ? try_acquire(s, client, NULL) : NULL;
     hf_close(client);
@@ -236,11 +239,11 @@ static void close_while_holding(void *arg) {
     assert_free_in_the_end(s);
 }
 
-/* All or nothing: what is not had leaves nothing held beyond its lease. */
+/* All or nothing: a failed acquire holds nothing for longer than its lease. */
 static void take_many(void *arg) {
     static const hf_request names[] = {
         {.name = "o"}, {.name = "n", .kind = HF_WRITE}, {.name = "m", .kind = HF_READ}};
-    struct store *s = arg;
+    struct failing_store *s = arg;
     hf_client *client = try_open(s);
     hf_hold *hold = NULL;
     hf_options options = {.on_lost = ignore_loss};
@@ -258,8 +261,8 @@ static void take_many(void *arg) {
     for (size_t i = 0; i < 3; i++) T_WAIT_UNTIL(token_of(s, names[i].name) == 0, WATCHDOG_MS);
 }
 
-static void cancel(void *arg) {
-    struct store *s = arg;
+static void cancel_wait(void *arg) {
+    struct failing_store *s = arg;
     hf_cancel *fired = hf_cancel_new();
     hf_client *client = fired ? try_open(s) : NULL;
     hf_cancel_fire(fired);
@@ -272,7 +275,7 @@ static void cancel(void *arg) {
     hf_cancel_free(fired);
 }
 
-/* What was counted was counted, and who waits is told the truth. */
+/* Successful count-downs count, and a waiter gets the true value. */
 static void count_a_latch(void *arg) {
     uint32_t left = 0;
     hf_client *client = try_open(arg);
@@ -291,7 +294,7 @@ static void ignore_leader(const hf_leader_info *leader, void *arg) {
 }
 
 static void lead_and_observe(void *arg) {
-    struct store *s = arg;
+    struct failing_store *s = arg;
     hf_hold *hold = NULL;
     hf_leader_info *info = NULL;
     hf_observer *observer = NULL;
@@ -319,22 +322,22 @@ static int32_t count_one(const char *name, const hf_info *info, void *arg) {
     return 0;
 }
 
-/* What is in use is told, or that it cannot be. */
+/* Lists the names in use, or returns an error. */
 static void list_names(void *arg) {
-    struct store *s = arg;
-    int told = 0;
+    struct failing_store *s = arg;
+    int listed = 0;
     hf_client *client = try_open(s);
     hf_hold *hold = client ? try_acquire(s, client, NULL) : NULL;
-    if (hold && went_well(hf_list(client, "n", count_one, &told), "hf_list") && hf_held(hold))
-        T_CHECK(told > 0);
+    if (hold && went_well(hf_list(client, "n", count_one, &listed), "hf_list") && hf_held(hold))
+        T_CHECK(listed > 0);
     try_release(hold);
     hf_close(client);
     assert_free_in_the_end(s);
 }
 
-/* It has left or it has not; either way it is over in the end. */
+/* The export worked or it did not. In both cases the lock is free in the end. */
 static void leave_and_adopt(void *arg) {
-    struct store *s = arg;
+    struct failing_store *s = arg;
     char text[HF_EXPORT_MAX];
     hf_client *client = try_open(s);
     hf_hold *hold = client ? try_acquire(s, client, NULL) : NULL;
@@ -350,28 +353,28 @@ static void leave_and_adopt(void *arg) {
     assert_free_in_the_end(s);
 }
 
-/* The last ones have to do with kinds, latches, leaders and leaving, which a quorum lacks. */
-static t_inject_fn *const lives[] = {
-    open_and_close, acquire_and_release, reenter,    extend_and_watch,
-    look_and_break, close_while_holding, cancel,     take_many,
-    count_a_latch,  lead_and_observe,    list_names, leave_and_adopt,
+/* The last ones use kinds, latches, leaders and exports, which a quorum does not support. */
+static t_inject_fn *const scenarios[] = {
+    open_and_close, acquire_and_release, reenter_lock, extend_and_watch,
+    look_and_break, close_while_holding, cancel_wait,  take_many,
+    count_a_latch,  lead_and_observe,    list_names,   leave_and_adopt,
 };
 
-enum { LIVES = sizeof lives / sizeof *lives, MUTEX_LIVES = LIVES - 5 };
+enum { SCENARIOS = sizeof scenarios / sizeof *scenarios, MUTEX_SCENARIOS = SCENARIOS - 5 };
 
 static void test_F45_memory_on_memory(void **state) {
     (void)state;
-    for (size_t i = 0; i < LIVES; i++) t_alloc_each(lives[i], &memory, 1000);
+    for (size_t i = 0; i < SCENARIOS; i++) t_alloc_each(scenarios[i], &memory, 1000);
 }
 
 static void test_F45_memory_on_redis(void **state) {
     (void)state;
-    for (size_t i = 0; i < LIVES; i++) t_alloc_each(lives[i], &redis, 1000);
+    for (size_t i = 0; i < SCENARIOS; i++) t_alloc_each(scenarios[i], &redis, 1000);
 }
 
 static void test_F45_memory_on_a_quorum(void **state) {
     (void)state;
-    for (size_t i = 0; i < MUTEX_LIVES; i++) t_alloc_each(lives[i], &quorum, 1000);
+    for (size_t i = 0; i < MUTEX_SCENARIOS; i++) t_alloc_each(scenarios[i], &quorum, 1000);
 }
 
 static void test_F45_descriptors_and_threads_on_a_quorum(void **state) {
@@ -392,16 +395,16 @@ static void test_F45_memory_through_a_sentinel(void **state) {
 
 static void test_F45_descriptors_and_threads_on_memory(void **state) {
     (void)state;
-    for (size_t i = 0; i < LIVES; i++) t_sys_each(lives[i], &memory, 1000);
+    for (size_t i = 0; i < SCENARIOS; i++) t_sys_each(scenarios[i], &memory, 1000);
 }
 
 static void test_F45_descriptors_and_threads_on_redis(void **state) {
     (void)state;
-    for (size_t i = 0; i < LIVES; i++) t_sys_each(lives[i], &redis, 1000);
+    for (size_t i = 0; i < SCENARIOS; i++) t_sys_each(scenarios[i], &redis, 1000);
 }
 
 int main(void) {
-#define TEST(name) cmocka_unit_test_teardown(name, reset)
+#define TEST(name) cmocka_unit_test_teardown(name, reset_store)
     const struct CMUnitTest tests[] = {
         TEST(test_F45_memory_on_memory),
         TEST(test_F45_memory_on_redis),

@@ -1,6 +1,6 @@
 /*
- * Servers that answer what no server would (F39, F40): through the public API, with the connection
- * closed, nothing assumed held, and all well again on the next good connection.
+ * Servers that answer what no real server would (F39, F40), through the public API. The client
+ * closes the connection, assumes no lock is held, and recovers on the next good connection.
  */
 #include "t.h"
 
@@ -14,16 +14,16 @@ enum { SCRIPT_MAX = 16384, WATCHDOG_MS = 20000, AT_ONCE_MS = 3000 };
 
 #define SHORT "?connect_timeout=3s&command_timeout=1s&outage=1s"
 
-/* Logged in, and the registration answered. */
+/* The login and the registration are answered. */
 #define WELCOME        \
     "HANDSHAKE\n"      \
     "EXPECT EVALSHA\n" \
     "SEND :\\T\\r\\n\n"
 
-/* Steps instead of an answer. A grant in them has the token 666: nobody may be told of that. */
+/* Steps instead of an answer. A grant in them has the token 666, which no caller may see. */
 static const struct attack {
     const char *name, *steps;
-    bool is_a_time; /* two numbers: a good answer at login */
+    bool is_a_time; /* two numbers: a valid answer at login */
 } attacks[] = {
     {"more items than there are", "SEND *2147483647\\r\\n\n", false},
     {"items that overflow", "SEND *4294967297\\r\\n:1\\r\\n\n", false},
@@ -54,8 +54,8 @@ static const struct attack {
 
 enum { ATTACKS = sizeof attacks / sizeof *attacks };
 
-/* A script in three parts. */
-static t_fake *start(const char *before, const char *steps, const char *after) {
+/* Joins a script from three parts. */
+static t_fake *start_fake(const char *before, const char *steps, const char *after) {
     char *script = malloc(SCRIPT_MAX);
     T_CHECK(script);
     T_CHECK(snprintf(script, SCRIPT_MAX, "%s%s%s", before, steps, after) < SCRIPT_MAX);
@@ -71,28 +71,30 @@ static hf_result open_fake(const t_fake *fake, const hf_client_options *options,
     return hf_open(url, options, client);
 }
 
-/* Acquires until the good server grants; no result may be one that a person cannot act on. */
+/* Acquires until the good server grants. Every failure must be a result that a user can act on. */
 static hf_hold *acquire_in_the_end(hf_client *client, const char *name) {
     hf_hold *hold = NULL;
     int64_t until = t_now_ms() + t_patience(WATCHDOG_MS);
     while (hf_try_lock(client, "n", &hold) != HF_OK) {
         assert_null(hold);
         assert_true(*hf_error_detail());
-        if (t_now_ms() > until) fail_msg("%s: never well again: %s", name, hf_error_detail());
+        if (t_now_ms() > until)
+            fail_msg("%s: the client did not recover: %s", name, hf_error_detail());
         t_sleep_ms(1);
     }
     return hold;
 }
 
-/* A bad answer, and then a good server in the place of the bad one. */
-static void suffer(const struct attack *attack) {
+/* A bad answer, and then a good server at the same address. */
+static void check_attack(const struct attack *attack) {
     hf_client *client;
     hf_hold *hold = NULL;
-    t_fake *fake = start(WELCOME "EXPECT EVALSHA\n", attack->steps, "EXPECT_CLOSE\n");
+    t_fake *fake = start_fake(WELCOME "EXPECT EVALSHA\n", attack->steps, "EXPECT_CLOSE\n");
     uint16_t port = t_fake_port(fake);
     T_HF(HF_OK, open_fake(fake, NULL, &client));
     if (hf_acquire(client, "n", &(hf_options){.wait_ms = 1}, &hold) == HF_OK)
-        fail_msg("%s: held under %d", attack->name, (int)hf_fence(hold));
+        fail_msg("%s: the lock counts as held, with the token %d", attack->name,
+                 (int)hf_fence(hold));
     t_fake_join(fake, WATCHDOG_MS);
     t_fake_free(fake);
     t_redis *good = t_redis_start(&(t_redis_options){.port = port});
@@ -105,16 +107,17 @@ static void suffer(const struct attack *attack) {
 
 static void test_F39_F40_answers_to_an_acquire(void **state) {
     (void)state;
-    for (size_t i = 0; i < ATTACKS; i++) suffer(&attacks[i]);
+    for (size_t i = 0; i < ATTACKS; i++) check_attack(&attacks[i]);
 }
 
-/* The same at login, where nothing can be ridden out: hf_open says what is wrong. */
-static void refuse_login(const struct attack *attack) {
+/* The same at login, where nothing is retried: hf_open reports the error. */
+static void check_login(const struct attack *attack) {
     hf_client *client;
-    t_fake *fake = start("EXPECT TIME\n", attack->steps, "EXPECT_CLOSE\n");
+    t_fake *fake = start_fake("EXPECT TIME\n", attack->steps, "EXPECT_CLOSE\n");
     hf_result r = open_fake(fake, NULL, &client);
     if (r != HF_PROTOCOL || client || !strstr(hf_error_detail(), T_HOST))
-        fail_msg("%s at login: %s (%s)", attack->name, hf_result_name(r), hf_error_detail());
+        fail_msg("%s at login: hf_open returned %s (%s)", attack->name, hf_result_name(r),
+                 hf_error_detail());
     t_fake_join(fake, WATCHDOG_MS);
     t_fake_free(fake);
 }
@@ -122,10 +125,10 @@ static void refuse_login(const struct attack *attack) {
 static void test_F39_F40_answers_to_a_login(void **state) {
     (void)state;
     for (size_t i = 0; i < ATTACKS; i++)
-        if (!attacks[i].is_a_time) refuse_login(&attacks[i]);
+        if (!attacks[i].is_a_time) check_login(&attacks[i]);
 }
 
-/* ---- Answers without end ---- */
+/* ---- Endless answers ------------------------------------------------------------------------- */
 
 #define SOME                                                                                     \
     "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0123456789" \
@@ -138,14 +141,14 @@ static const struct attack floods[] = {
     {"an endless error", "SEND -ERR \n" FLOOD, false},
 };
 
-/* The client hangs up in the midst of it, so that the script does not get to its end. */
-static void drown(const struct attack *flood) {
+/* The client closes the connection in the middle, so the script does not reach its end. */
+static void check_flood(const struct attack *flood) {
     hf_client *client;
     hf_hold *hold;
-    t_fake *fake = start("EXPECT TIME\n", flood->steps, "");
+    t_fake *fake = start_fake("EXPECT TIME\n", flood->steps, "");
     T_HF(HF_PROTOCOL, open_fake(fake, NULL, &client));
     t_fake_free(fake);
-    fake = start(WELCOME "EXPECT EVALSHA\n", flood->steps, "");
+    fake = start_fake(WELCOME "EXPECT EVALSHA\n", flood->steps, "");
     T_HF(HF_OK, open_fake(fake, NULL, &client));
     assert_int_not_equal(hf_acquire(client, "n", &(hf_options){.wait_ms = 300}, &hold), HF_OK);
     assert_null(hold);
@@ -155,10 +158,10 @@ static void drown(const struct attack *flood) {
 
 static void test_F39_answers_without_end(void **state) {
     (void)state;
-    for (size_t i = 0; i < sizeof floods / sizeof *floods; i++) drown(&floods[i]);
+    for (size_t i = 0; i < sizeof floods / sizeof *floods; i++) check_flood(&floods[i]);
 }
 
-/* ---- Answers that nobody asked for ---- */
+/* ---- Answers without a request --------------------------------------------------------------- */
 
 struct losses {
     atomic_int count;
@@ -169,7 +172,7 @@ static void count_loss(hf_hold *hold, void *arg) {
     atomic_fetch_add(&((struct losses *)arg)->count, 1);
 }
 
-/* The next connection's server knows of no hold. */
+/* The server of the next connection knows of no hold. */
 #define NEXT_KNOWS_NOTHING                                       \
     "EXPECT_CLOSE\n"                                             \
     "ACCEPT\n"                                                   \
@@ -183,16 +186,17 @@ static void count_loss(hf_hold *hold, void *arg) {
     "SEND *5\\r\\n:0\\r\\n:\\T\\r\\n:10\\r\\n:0\\r\\n:1\\r\\n\n" \
     "END\n"
 
-/* However it looked for a moment, in the end it is not held, and the holder was told. */
+/* Whatever it looked like for a moment, in the end the lock is not held and the holder was
+   notified. */
 static void find_out(const char *steps) {
     hf_client *client;
     hf_hold *hold = NULL;
     struct losses losses = {0};
-    t_fake *fake = start(steps, "", NEXT_KNOWS_NOTHING);
+    t_fake *fake = start_fake(steps, "", NEXT_KNOWS_NOTHING);
     T_HF(HF_OK, open_fake(fake, NULL, &client));
     hf_options options = {.on_lost = count_loss, .arg = &losses};
     hf_result r = hf_acquire(client, "n", &options, &hold);
-    if (r == HF_OK) { /* found out at once, long before the next renewal is due */
+    if (r == HF_OK) { /* found out immediately, long before the next renewal is due */
         T_WAIT_UNTIL(!hf_held(hold) && atomic_load(&losses.count) == 1, AT_ONCE_MS);
         T_HF(HF_LOST, hf_release(hold));
     }
@@ -211,14 +215,15 @@ static void test_F40_more_answers_than_questions(void **state) {
     find_out(WELCOME "EXPECT EVALSHA\nSEND " GRANT "trailing\n");
 }
 
-/* On a connection with nothing under way: what came is not taken for the answer to what is asked next. */
+/* No request is in flight. Unexpected bytes must not be taken for the answer to the next
+   request. */
 static void test_F40_answers_before_the_question(void **state) {
     (void)state;
     hf_client *client;
     hf_hold *hold = NULL;
     struct losses losses = {0};
-    t_fake *fake = start(WELCOME "EXPECT EVALSHA\nSEND " GRANT "\nSLEEP 20\nSEND " GRANT "\n", "",
-                         NEXT_KNOWS_NOTHING);
+    t_fake *fake = start_fake(WELCOME "EXPECT EVALSHA\nSEND " GRANT "\nSLEEP 20\nSEND " GRANT "\n",
+                              "", NEXT_KNOWS_NOTHING);
     t_proxy *proxy = t_proxy_start(t_fake_port(fake));
     T_HF(HF_OK, hf_open(t_proxy_url(proxy), NULL, &client));
     hf_options options = {.on_lost = count_loss, .arg = &losses};
@@ -235,13 +240,13 @@ static void test_F40_answers_before_the_question(void **state) {
     t_fake_free(fake);
 }
 
-/* ---- Times that are none ---- */
+/* ---- Invalid times --------------------------------------------------------------------------- */
 
-/* Whatever the client makes of it: nothing may overflow. */
+/* Whatever the client does with it, nothing may overflow. */
 static void bad_time(const char *before, const char *time, const char *after) {
     hf_client *client = NULL;
     hf_hold *hold = NULL;
-    t_fake *fake = start(before, time, after);
+    t_fake *fake = start_fake(before, time, after);
     hf_result r = open_fake(fake, NULL, &client);
     if (!r) r = hf_try_lock(client, "n", &hold);
     if (!r) (void)hf_release(hold);

@@ -1,4 +1,5 @@
-/* What a program around the library may do: exec, ignore no signal, be interrupted at any time (F43). */
+/* What a program that uses the library may do: exec, leave SIGPIPE at its default, receive signals
+   at any time (F43). */
 #include "t.h"
 
 #include <dirent.h>
@@ -36,7 +37,7 @@ static hf_client *open_client(void) {
 
 /* ---- exec ---- */
 
-/* How many descriptors this program was started with, beyond the first three. */
+/* Number of descriptors this program was started with, beyond the first three. */
 static int count_descriptors(void) {
     DIR *dir = opendir("/proc/self/fd");
     if (!dir) return 125;
@@ -109,7 +110,7 @@ static void test_F43_no_sigpipe(void **state) {
     int64_t until = t_now_ms() + t_patience(WATCHDOG_MS);
     hf_stats stats;
     do {
-        /* A try, for one that waits would make a second connection, to listen. */
+        /* A try, because a wait would open a second connection for notifications. */
         assert_int_not_equal(hf_try_lock(client, "n", &hold), HF_OK);
         t_sleep_ms(5);
         T_HF(HF_OK, hf_stats_get(client, &stats));
@@ -121,7 +122,7 @@ static void test_F43_no_sigpipe(void **state) {
     assert_true(stats.reconnects >= 4);
 }
 
-/* ---- A storm of signals ---- */
+/* ---- Many signals ---------------------------------------------------------------------------- */
 
 static atomic_long interruptions;
 
@@ -170,7 +171,7 @@ struct process_contest {
     atomic_int inside, collisions, rounds;
 };
 
-static void contend(int index, void *arg) {
+static void contend_for_lock(int index, void *arg) {
     struct process_contest *c = arg;
     (void)index;
     for (int i = 0; i < 10; i++) {
@@ -186,7 +187,7 @@ static void contend(int index, void *arg) {
 static void test_F43_interrupted_contenders_all_get_in(void **state) {
     (void)state;
     struct process_contest contest = {.client = open_client()};
-    t_threads_run(4, contend, &contest, WATCHDOG_MS);
+    t_threads_run(4, contend_for_lock, &contest, WATCHDOG_MS);
     assert_int_equal(atomic_load(&contest.rounds), 40);
     assert_int_equal(atomic_load(&contest.collisions), 0);
     hf_close(contest.client);

@@ -1,4 +1,5 @@
-/* What a user is told: by results and details for bad input, by the log, and never a secret (F41). */
+/* Texts for users: results and details for bad input, and log lines. They never contain a secret
+   (F41). */
 #include "t.h"
 
 #include <pthread.h>
@@ -38,7 +39,7 @@ struct logged_lines {
     char line[LINES][600];
 };
 
-static struct logged_lines heard = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+static struct logged_lines logged = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
 static void check_text(const char *text) {
     T_CHECK(!strstr(text, SECRET));
@@ -46,7 +47,7 @@ static void check_text(const char *text) {
     T_CHECK(!strpbrk(text, "\n\r\x1b"));
 }
 
-static void hear(int32_t level, const char *line, void *arg) {
+static void record_line(int32_t level, const char *line, void *arg) {
     struct logged_lines *h = arg;
     check_text(line);
     pthread_mutex_lock(&h->mutex);
@@ -57,62 +58,63 @@ static void hear(int32_t level, const char *line, void *arg) {
     pthread_mutex_unlock(&h->mutex);
 }
 
-static void forget(void) {
-    pthread_mutex_lock(&heard.mutex);
-    heard.count = 0;
-    pthread_mutex_unlock(&heard.mutex);
+static void clear_log(void) {
+    pthread_mutex_lock(&logged.mutex);
+    logged.count = 0;
+    pthread_mutex_unlock(&logged.mutex);
 }
 
-/* How many lines of a level contain the text. */
-static int told(int32_t level, const char *text) {
+/* Number of lines of a level that contain the text. */
+static int lines_with(int32_t level, const char *text) {
     int count = 0;
-    pthread_mutex_lock(&heard.mutex);
-    for (int i = 0; i < heard.count; i++)
-        if (heard.level[i] == level && strstr(heard.line[i], text)) count++;
-    pthread_mutex_unlock(&heard.mutex);
+    pthread_mutex_lock(&logged.mutex);
+    for (int i = 0; i < logged.count; i++)
+        if (logged.level[i] == level && strstr(logged.line[i], text)) count++;
+    pthread_mutex_unlock(&logged.mutex);
     return count;
 }
 
-static int told_above(int32_t level) {
+static int lines_above(int32_t level) {
     int count = 0;
-    pthread_mutex_lock(&heard.mutex);
-    for (int i = 0; i < heard.count; i++) count += heard.level[i] > level;
-    pthread_mutex_unlock(&heard.mutex);
+    pthread_mutex_lock(&logged.mutex);
+    for (int i = 0; i < logged.count; i++) count += logged.level[i] > level;
+    pthread_mutex_unlock(&logged.mutex);
     return count;
 }
 
-/* With times that do not keep a test waiting for what was sent to a server that is no more. */
-static hf_client_options logging(uint32_t level) {
-    return (hf_client_options){.log = hear,
-                               .log_arg = &heard,
+/* Short timeouts, so that a test does not wait long for a server that is gone. */
+static hf_client_options logging_options(uint32_t level) {
+    return (hf_client_options){.log = record_line,
+                               .log_arg = &logged,
                                .log_level = level,
                                .command_timeout_ms = 500,
                                .outage_ms = 500};
 }
 
-/* A hold is lost over a restart of the server, and the log tells the story, by level. */
+/* A hold is lost in a restart of the server. The log reports it, by level. */
 static void live_through_a_restart(uint32_t level) {
-    hf_client_options options = logging(level);
+    hf_client_options options = logging_options(level);
     hf_client *client;
     hf_hold *hold;
-    forget();
+    clear_log();
     T_HF(HF_OK, hf_open(t_redis_url(redis), &options, &client));
     T_HF(HF_OK, hf_try_lock(client, "restart", &hold));
     t_redis_restart(redis);
     T_WAIT_UNTIL(!hf_held(hold), WATCHDOG_MS);
-    T_WAIT_UNTIL(told(HF_LOG_WARNING, "lost restart (token") == 1, WATCHDOG_MS);
+    T_WAIT_UNTIL(lines_with(HF_LOG_WARNING, "lost restart (token") == 1, WATCHDOG_MS);
     T_HF(HF_LOST, hf_release(hold));
     hf_close(client);
-    assert_true(told(HF_LOG_WARNING, T_HOST) >= 1); /* that the connection broke, and to whom */
+    /* says that the connection broke, and to which host */
+    assert_true(lines_with(HF_LOG_WARNING, T_HOST) >= 1);
 }
 
-static void test_log_tells_by_level(void **state) {
+static void test_log_lines_by_level(void **state) {
     (void)state;
     live_through_a_restart(0);
-    assert_int_equal(told_above(HF_LOG_WARNING), 0);
+    assert_int_equal(lines_above(HF_LOG_WARNING), 0);
     live_through_a_restart(HF_LOG_INFO);
-    assert_int_equal(told(HF_LOG_INFO, "again"), 1);
-    assert_int_equal(told_above(HF_LOG_INFO), 0);
+    assert_int_equal(lines_with(HF_LOG_INFO, "again"), 1);
+    assert_int_equal(lines_above(HF_LOG_INFO), 0);
     live_through_a_restart(HF_LOG_DEBUG);
 }
 
@@ -126,8 +128,8 @@ static const char *write_file(const char *text) {
     return path;
 }
 
-static void refuse(hf_result result, const char *mentions, const char *url) {
-    hf_client_options options = logging(HF_LOG_DEBUG);
+static void check_refused(hf_result result, const char *mentions, const char *url) {
+    hf_client_options options = logging_options(HF_LOG_DEBUG);
     hf_client *client;
     hf_result r = hf_open(url, &options, &client);
     if (r != result || client || !strstr(hf_error_detail(), mentions))
@@ -150,23 +152,23 @@ static const char *url_with_file(const char *path) {
 
 static void test_F41_no_secret_is_told(void **state) {
     (void)state;
-    forget();
-    refuse(HF_REFUSED, "password", url_with(":" WRONG "@", ""));
-    refuse(HF_REFUSED, "password", url_with("alice:" WRONG "@", ""));
-    refuse(HF_REFUSED, "password", url_with("", ""));
-    refuse(HF_REFUSED, "password", url_with_file(write_file(WRONG "\n")));
-    refuse(HF_INVALID, "password_file", url_with_file(write_file("")));
-    refuse(HF_INVALID, "No such file", url_with_file("/nonexistent/file"));
-    refuse(HF_INVALID, "database", url_with(":" SECRET "@", "/x"));
-    refuse(HF_INVALID, "databases", url_with(":" SECRET "@", "/4000"));
-    refuse(HF_INVALID, "unknown option", url_with(":" SECRET "@", "?pasword=" WRONG));
-    refuse(HF_INVALID, "lease", url_with(":" SECRET "@", "?lease=5"));
-    refuse(HF_UNREACHABLE, "cannot connect", "redis://:" SECRET "@127.0.0.1:1");
-    assert_true(heard.count > 0);
+    clear_log();
+    check_refused(HF_REFUSED, "password", url_with(":" WRONG "@", ""));
+    check_refused(HF_REFUSED, "password", url_with("alice:" WRONG "@", ""));
+    check_refused(HF_REFUSED, "password", url_with("", ""));
+    check_refused(HF_REFUSED, "password", url_with_file(write_file(WRONG "\n")));
+    check_refused(HF_INVALID, "password_file", url_with_file(write_file("")));
+    check_refused(HF_INVALID, "No such file", url_with_file("/nonexistent/file"));
+    check_refused(HF_INVALID, "database", url_with(":" SECRET "@", "/x"));
+    check_refused(HF_INVALID, "databases", url_with(":" SECRET "@", "/4000"));
+    check_refused(HF_INVALID, "unknown option", url_with(":" SECRET "@", "?pasword=" WRONG));
+    check_refused(HF_INVALID, "lease", url_with(":" SECRET "@", "?lease=5"));
+    check_refused(HF_UNREACHABLE, "cannot connect", "redis://:" SECRET "@127.0.0.1:1");
+    assert_true(logged.count > 0);
 }
 
 static void take_and_release(const char *url) {
-    hf_client_options options = logging(HF_LOG_DEBUG);
+    hf_client_options options = logging_options(HF_LOG_DEBUG);
     hf_client *client;
     hf_hold *hold;
     T_HF(HF_OK, hf_open(url, &options, &client));
@@ -177,15 +179,16 @@ static void take_and_release(const char *url) {
 
 static void test_ways_to_log_in(void **state) {
     (void)state;
-    forget();
+    clear_log();
     take_and_release(url_with(":" SECRET "@", ""));
     take_and_release(url_with("alice:" SECRET "@", "/3"));
     take_and_release(url_with_file(write_file(SECRET "\r\nsecond line\n")));
     take_and_release(url_with_file(write_file(SECRET)));
 }
 
-/* A password that is changed under a client: told as refused, and right again with the next. */
-/* A server that repeats what it was sent must not make us repeat it. */
+/* The password is changed while a client is open. It is refused, and works again with the new
+   one. */
+/* The server repeats what it was sent. Our texts must not. */
 static void test_F41_a_server_that_echoes_the_password(void **state) {
     (void)state;
     static const char *const echoes[] = {
@@ -194,12 +197,12 @@ static void test_F41_a_server_that_echoes_the_password(void **state) {
         "EXPECT AUTH\nSEND -ERR " SECRET " is no good\\r\\n\nEXPECT_CLOSE\n",
     };
     for (size_t i = 0; i < sizeof echoes / sizeof *echoes; i++) {
-        hf_client_options options = logging(HF_LOG_DEBUG);
+        hf_client_options options = logging_options(HF_LOG_DEBUG);
         hf_client *client;
         char url[128];
         t_fake *fake = t_fake_start(echoes[i]);
         snprintf(url, sizeof url, "redis://:" SECRET "@127.0.0.1:%d", t_fake_port(fake));
-        forget();
+        clear_log();
         assert_int_not_equal(hf_open(url, &options, &client), HF_OK);
         check_text(hf_error_detail());
         t_fake_join(fake, WATCHDOG_MS);
@@ -207,12 +210,12 @@ static void test_F41_a_server_that_echoes_the_password(void **state) {
     }
 }
 
-static void test_a_changed_password_is_read_anew(void **state) {
+static void test_a_changed_password_is_read_again(void **state) {
     (void)state;
-    hf_client_options options = logging(HF_LOG_DEBUG);
+    hf_client_options options = logging_options(HF_LOG_DEBUG);
     hf_client *client;
     hf_hold *hold;
-    forget();
+    clear_log();
     T_HF(HF_OK, hf_open(url_with_file(write_file(SECRET "\n")), &options, &client));
     write_file(WRONG "\n");
     t_redis_restart(redis);
@@ -226,25 +229,26 @@ static void test_a_changed_password_is_read_anew(void **state) {
 
 /* ---- Bad input ---- */
 
-#define REFUSED(expected, mentions, ...)                                         \
-    do {                                                                         \
-        T_HF(expected, __VA_ARGS__);                                             \
-        if (!strstr(hf_error_detail(), mentions))                                \
-            fail_msg("\"%s\" does not say \"%s\"", hf_error_detail(), mentions); \
+#define REFUSED(expected, mentions, ...)                                             \
+    do {                                                                             \
+        T_HF(expected, __VA_ARGS__);                                                 \
+        if (!strstr(hf_error_detail(), mentions))                                    \
+            fail_msg("\"%s\" does not contain \"%s\"", hf_error_detail(), mentions); \
     } while (0)
 
 static void test_bad_urls(void **state) {
     (void)state;
-    refuse(HF_INVALID, "named by a URL", "127.0.0.1");
-    refuse(HF_UNSUPPORTED, "http:", "http://127.0.0.1");
-    refuse(HF_INVALID, "unknown option 'leese'", url_with("", "?leese=5s"));
-    refuse(HF_INVALID, "out of range", url_with("", "?lease=10ms"));
-    refuse(HF_INVALID, "2592000000", url_with("", "?lease=49ms"));
+    check_refused(HF_INVALID, "named by a URL", "127.0.0.1");
+    check_refused(HF_UNSUPPORTED, "http:", "http://127.0.0.1");
+    check_refused(HF_INVALID, "unknown option 'leese'", url_with("", "?leese=5s"));
+    check_refused(HF_INVALID, "out of range", url_with("", "?lease=10ms"));
+    check_refused(HF_INVALID, "2592000000", url_with("", "?lease=49ms"));
     char path[200];
     snprintf(path, sizeof path, "redis+unix:///%0*d", 150, 7);
-    refuse(HF_INVALID, "socket's path", path);
-    refuse(HF_UNREACHABLE, "cannot find the host", "redis://no.such.host.invalid");
-    refuse(HF_UNREACHABLE, "/nonexistent/redis.sock", "redis+unix:///nonexistent/redis.sock");
+    check_refused(HF_INVALID, "socket's path", path);
+    check_refused(HF_UNREACHABLE, "cannot find the host", "redis://no.such.host.invalid");
+    check_refused(HF_UNREACHABLE, "/nonexistent/redis.sock",
+                  "redis+unix:///nonexistent/redis.sock");
 }
 
 static void test_F49_bad_leases(void **state) {
@@ -299,7 +303,7 @@ static void test_F49_a_lease_below_the_round_trip(void **state) {
     t_proxy_free(far.proxy);
 }
 
-/* A client whose login took so long that a lease of SLOW_LEASE_MS would be refused by it. */
+/* A client whose login took so long that a lease of SLOW_LEASE_MS would be refused. */
 enum { SLOW_MS = 1000, SLOW_LEASE_MS = 2000 };
 
 static hf_client *log_in_slowly(struct far *far, const hf_client_options *options) {
@@ -316,8 +320,8 @@ static void leave_slow(struct far *far, hf_client *client) {
     t_proxy_free(far->proxy);
 }
 
-/* What was measured was one login, while the server or we stood still: it is measured again before a lease is refused
-   for it. */
+/* The round trip was measured during one login, while the server or this process was paused. It is
+   measured again before a lease is refused for it. */
 static void test_F49_one_slow_login_refuses_no_lease(void **state) {
     (void)state;
     static const int64_t waits[] = {0, 10000, HF_FOREVER};
@@ -344,7 +348,7 @@ static void test_F49_one_slow_login_refuses_no_lease_of_many_names(void **state)
 }
 
 struct async {
-    atomic_bool told;
+    atomic_bool done;
     hf_result result;
     hf_hold *hold;
 };
@@ -353,7 +357,7 @@ static void tell_async(hf_result result, hf_hold *hold, void *arg) {
     struct async *a = arg;
     a->result = result;
     a->hold = hold;
-    atomic_store(&a->told, true);
+    atomic_store(&a->done, true);
 }
 
 static void test_F49_one_slow_login_refuses_no_lease_of_an_async_call(void **state) {
@@ -363,13 +367,13 @@ static void test_F49_one_slow_login_refuses_no_lease_of_an_async_call(void **sta
     hf_client *client = log_in_slowly(&far, NULL);
     const hf_options options = {.wait_ms = 10000, .lease_ms = SLOW_LEASE_MS};
     T_HF(HF_OK, hf_acquire_async(client, "once", &options, tell_async, &a));
-    T_WAIT_UNTIL(atomic_load(&a.told), WATCHDOG_MS);
+    T_WAIT_UNTIL(atomic_load(&a.done), WATCHDOG_MS);
     T_HF(HF_OK, a.result);
     T_HF(HF_OK, hf_release(a.hold));
     leave_slow(&far, client);
 }
 
-/* A store that is slow for the moment is waited for, like one that is away. */
+/* A store that is slow for a moment is waited for, like one that is away. */
 static void *acquire_in_thread(void *arg) {
     struct async *a = arg;
     hf_client *client = (hf_client *)a->hold;
@@ -391,7 +395,8 @@ static void test_F49_a_wait_rides_out_a_store_that_is_slow_for_the_moment(void *
     struct async a = {.hold = (hf_hold *)client};
     uint64_t before = t_proxy_bytes(far.proxy, T_TO_SERVER);
     assert_int_equal(pthread_create(&thread, NULL, acquire_in_thread, &a), 0);
-    /* It has measured, and found the store too slow: the second is sent when the first was answered. */
+    /* It has measured, and found the store too slow. It sends the second request after the answer
+       to the first. */
     for (int i = 0; i < 2; i++) {
         t_proxy_wait_bytes(far.proxy, T_TO_SERVER, before + 1, WATCHDOG_MS);
         before = t_proxy_bytes(far.proxy, T_TO_SERVER);
@@ -403,7 +408,7 @@ static void test_F49_a_wait_rides_out_a_store_that_is_slow_for_the_moment(void *
     leave_slow(&far, client);
 }
 
-/* The same when it is the client's own lease: at the latest when it is used. */
+/* The same for the client's default lease: reported at the latest when the lease is used. */
 static void test_F49_a_default_lease_below_the_round_trip(void **state) {
     (void)state;
     struct far far;
@@ -437,7 +442,7 @@ static void test_F28_a_key_of_another_type(void **state) {
 
 static void test_a_server_that_is_gone(void **state) {
     (void)state;
-    hf_client_options options = logging(HF_LOG_DEBUG);
+    hf_client_options options = logging_options(HF_LOG_DEBUG);
     hf_client *client;
     hf_hold *hold;
     T_HF(HF_OK, hf_open(t_redis_url(redis), &options, &client));
@@ -456,10 +461,10 @@ static void test_a_server_that_is_gone(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_log_tells_by_level),
+        cmocka_unit_test(test_log_lines_by_level),
         cmocka_unit_test(test_F41_no_secret_is_told),
         cmocka_unit_test(test_ways_to_log_in),
-        cmocka_unit_test(test_a_changed_password_is_read_anew),
+        cmocka_unit_test(test_a_changed_password_is_read_again),
         cmocka_unit_test(test_F41_a_server_that_echoes_the_password),
         cmocka_unit_test(test_bad_urls),
         cmocka_unit_test(test_F49_bad_leases),

@@ -1,6 +1,6 @@
 /*
- * Failovers, by killing and stopping real primaries under real Sentinels. One set of nodes serves all
- * tests; each leaves them complete.
+ * Failovers: real primaries under real Sentinels are killed and stopped. One set of nodes serves
+ * all tests; each test leaves it complete.
  */
 #include "crowd.h"
 
@@ -14,7 +14,7 @@ enum { SOON_MS = 10000, LEASE_MS = 180000 };
 
 static t_sentinel *set;
 
-static const char *with(const char *options) {
+static const char *url_with(const char *options) {
     static char url[1024];
     snprintf(url, sizeof url, "%s?%s", t_sentinel_url(set), options);
     return url;
@@ -32,7 +32,7 @@ static int primary_now(void) {
     return primary;
 }
 
-/* Kill or stop the primary; the node that has taken its place. */
+/* Kills or stops the primary. Returns the node that replaced it. */
 static int kill_primary(int from) {
     t_redis_kill9(t_sentinel_node(set, from));
     int to = t_sentinel_failed_over(set, from);
@@ -47,13 +47,13 @@ static int stop_primary(int from) {
     return to;
 }
 
-static void revive(int node) {
+static void revive_node(int node) {
     t_redis_restart(t_sentinel_node(set, node));
     t_sentinel_rejoined(set, node);
     printf("           restarted node %d\n", node);
 }
 
-/* Whether a node has the lock: 1 or 0, or -1: it does not say just now. */
+/* Whether a node has the lock: 1, 0, or -1 if it does not answer now. */
 static int has_lock(int node) {
     redisReply *reply = t_redis_try(t_sentinel_node(set, node), "EXISTS " KEY);
     int has = reply && reply->type == REDIS_REPLY_INTEGER ? (int)reply->integer : -1;
@@ -85,7 +85,7 @@ static void any_living_sentinel_will_do(void **state) {
     t_redis_restart(killed);
 }
 
-static void a_primary_that_nobody_knows_is_said(void **state) {
+static void an_unknown_primary_is_reported(void **state) {
     (void)state;
     hf_client *client;
     char url[512];
@@ -107,7 +107,7 @@ static void F31_a_hold_survives_a_failover_that_kept_it(void **state) {
     T_HF(HF_OK, hf_stats_get(client, &stats));
     uint64_t renewed = stats.renewed;
     int from = primary_now(), to = kill_primary(from);
-    do T_HF(HF_OK, hf_stats_get(client, &stats)); /* after a reconnect it is renewed at once */
+    do T_HF(HF_OK, hf_stats_get(client, &stats)); /* after a reconnect it is renewed immediately */
     while (stats.renewed == renewed && (t_sleep_ms(2), hf_held(hold)));
     assert_int_equal(hf_held(hold), 1);
     hf_client *other = open_client();
@@ -116,10 +116,10 @@ static void F31_a_hold_survives_a_failover_that_kept_it(void **state) {
     T_WAIT_UNTIL(has_lock(to) == 0, SOON_MS);
     hf_close(other);
     hf_close(client);
-    revive(from);
+    revive_node(from);
 }
 
-/* Replicas that can be made to differ from their primary, as if they were behind it. */
+/* Changes the replicas so that they differ from their primary, as if they were behind it. */
 static void on_replicas(const char *format, const char *arg, size_t length) {
     int primary = primary_now();
     for (int i = 0; i < T_NODES; i++) {
@@ -146,10 +146,10 @@ static void F31_a_hold_that_a_failover_lost_is_told_at_once(void **state) {
     assert_non_null(strstr(hf_why_lost(hold), "no longer has it"));
     T_HF(HF_LOST, hf_release(hold));
     hf_close(client);
-    revive(from);
+    revive_node(from);
 }
 
-/* The successor of a primary never heard of the release. */
+/* The new primary does not know of the release. */
 static void F38_a_release_that_a_failover_forgot_is_repeated(void **state) {
     (void)state;
     hf_client *client = open_client();
@@ -165,7 +165,7 @@ static void F38_a_release_that_a_failover_forgot_is_repeated(void **state) {
     int to = kill_primary(from);
     T_WAIT_UNTIL(has_lock(to) == 0, SOON_MS);
     hf_close(client);
-    revive(from);
+    revive_node(from);
 }
 
 /* ---- Contention ------------------------------------------------------------------------------ */
@@ -173,16 +173,17 @@ static void F38_a_release_that_a_failover_forgot_is_repeated(void **state) {
 enum { ACQUISITIONS = 200, INSIDE_MS = 15 };
 
 static void F32_two_failovers_in_mid_contention(void **state) {
-    static crowd c;
+    static topology_crowd c;
     (void)state;
-    crowd_start(&c, with("lease=10s&outage=90s&replicas=1"), ACQUISITIONS, INSIDE_MS);
+    crowd_start(&c, url_with("lease=10s&outage=90s&replicas=1"), ACQUISITIONS, INSIDE_MS);
     crowd_await(&c, ACQUISITIONS / 4, SOON_MS);
     int killed = primary_now(), stopped = kill_primary(killed);
-    revive(killed);
+    revive_node(killed);
     crowd_await(&c, ACQUISITIONS / 2, T_FAILOVER_MS);
     stop_primary(stopped);
     crowd_await(&c, ACQUISITIONS * 3 / 4, T_FAILOVER_MS);
-    t_redis_cont(t_sentinel_node(set, stopped)); /* it goes on as a primary until it is told */
+    /* it acts as a primary until a Sentinel demotes it */
+    t_redis_cont(t_sentinel_node(set, stopped));
     crowd_end(&c, T_FAILOVER_MS);
     t_sentinel_rejoined(set, stopped);
 }
@@ -204,7 +205,7 @@ int main(int argc, char **argv) {
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_living_sentinel_will_do),
-        cmocka_unit_test(a_primary_that_nobody_knows_is_said),
+        cmocka_unit_test(an_unknown_primary_is_reported),
         cmocka_unit_test(F31_a_hold_survives_a_failover_that_kept_it),
         cmocka_unit_test(F31_a_hold_that_a_failover_lost_is_told_at_once),
         cmocka_unit_test(F38_a_release_that_a_failover_forgot_is_repeated),

@@ -1,6 +1,6 @@
 /*
- * What Sentinels and nodes say, and whom to believe: single Sentinels that are told what to say, over nodes
- * that are told what to be. The failovers proper are in failover.c.
+ * Conflicting answers of Sentinels and nodes, and which of them to believe. The tests set up the
+ * answers of single Sentinels and the roles of the nodes. Real failovers are in failover.c.
  */
 #include "t.h"
 
@@ -22,7 +22,7 @@ static t_redis *start_node(void) {
     return t_redis_start(&(t_redis_options){.config = config});
 }
 
-/* Alone it never fails over: it goes on saying this. */
+/* A single Sentinel never fails over, so its answer does not change. */
 static t_redis *sentinel_at(uint16_t port, const t_redis *node, int epoch, const char *password,
                             const char *const *more) {
     char monitor[128], at[64];
@@ -54,7 +54,7 @@ static hf_client *open_at(const char *url) {
     return client;
 }
 
-static hf_hold *take(hf_client *client) {
+static hf_hold *take_lock(hf_client *client) {
     hf_hold *hold = NULL;
     T_HF(HF_OK, hf_acquire(client, LOCK, &(hf_options){.wait_ms = t_patience(SOON_MS)}, &hold));
     return hold;
@@ -64,58 +64,58 @@ static bool has_lock(t_redis *node) {
     return t_redis_int(node, "EXISTS " KEY) == 1;
 }
 
-/* Where a lock that is taken now is kept. */
+/* Whether a lock taken now is stored on this node. */
 static bool takes_at(hf_client *client, t_redis *node) {
     hf_hold *hold = NULL;
     hf_result result =
         hf_acquire(client, LOCK, &(hf_options){.wait_ms = t_patience(SOON_MS)}, &hold);
     if (result != HF_OK) return false;
     bool there = has_lock(node);
-    (void)hf_release(hold); /* it may be lost with a node that is left */
+    (void)hf_release(hold); /* it may be lost with a node that the client leaves */
     return there;
 }
 
-static void refused(const char *url, hf_result result, const char *says) {
+static void check_refused(const char *url, hf_result result, const char *text) {
     hf_client *client;
     T_HF(result, hf_open(url, NULL, &client));
-    if (!strstr(hf_error_detail(), says))
-        t_fail("the detail should say \"%s\": %s", says, hf_error_detail());
+    if (!strstr(hf_error_detail(), text))
+        t_fail("the error detail does not contain \"%s\": %s", text, hf_error_detail());
 }
 
-/* A line of the log that is waited for. */
+/* A log line that the test waits for. */
 typedef struct {
-    const char *says;
-    atomic_bool heard;
-} a_line;
+    const char *text;
+    atomic_bool found;
+} awaited_line;
 
-static void note_line(int32_t level, const char *line, void *arg) {
-    a_line *awaited = arg;
-    if (level == HF_LOG_INFO && strstr(line, awaited->says)) atomic_store(&awaited->heard, true);
+static void check_line(int32_t level, const char *line, void *arg) {
+    awaited_line *awaited = arg;
+    if (level == HF_LOG_INFO && strstr(line, awaited->text)) atomic_store(&awaited->found, true);
 }
 
-static hf_client *open_to_hear(const char *url, a_line *awaited) {
+static hf_client *open_with_log(const char *url, awaited_line *awaited) {
     hf_client *client;
-    hf_client_options options = {.log = note_line, .log_arg = awaited, .log_level = HF_LOG_INFO};
+    hf_client_options options = {.log = check_line, .log_arg = awaited, .log_level = HF_LOG_INFO};
     T_HF(HF_OK, hf_open(url, &options, &client));
     return client;
 }
 
-/* ---- Whom to believe ------------------------------------------------------------------------- */
+/* ---- Which Sentinel to believe --------------------------------------------------------------- */
 
 static void F33_a_sentinel_that_is_behind_the_others_is_not_believed(void **state) {
     (void)state;
     t_redis *old = start_node(), *new = start_node();
     t_redis *behind = sentinel_of(old, 1), *knows = sentinel_of(new, 2);
-    static a_line asked = {.says = "is not believed"};
-    hf_client *client = open_to_hear(url_of(knows, behind, ""), &asked);
-    hf_hold *hold = take(client);
-    T_WAIT_UNTIL(atomic_load(&asked.heard), SOON_MS);
+    static awaited_line disbelieved = {.text = "is not believed"};
+    hf_client *client = open_with_log(url_of(knows, behind, ""), &disbelieved);
+    hf_hold *hold = take_lock(client);
+    T_WAIT_UNTIL(atomic_load(&disbelieved.found), SOON_MS);
     assert_int_equal(hf_held(hold), 1);
     T_HF(HF_OK, hf_extend(hold, 60000));
     assert_true(has_lock(new) && !has_lock(old));
     T_HF(HF_OK, hf_release(hold));
     hf_close(client);
-    /* Who asks it first is soon told better. */
+    /* A client that asks this Sentinel first soon gets the newer answer. */
     client = open_at(url_of(behind, knows, ""));
     T_WAIT_UNTIL(takes_at(client, new), SOON_MS);
     T_CHECK(takes_at(client, new));
@@ -124,7 +124,7 @@ static void F33_a_sentinel_that_is_behind_the_others_is_not_believed(void **stat
     for (int i = 0; i < 4; i++) t_redis_free(all[i]);
 }
 
-/* Two of them say less than was known: it is what they begin anew with. */
+/* Two of them report a lower epoch than the known one. The client starts again from it. */
 static void a_history_that_most_have_forgotten_is_over(void **state) {
     (void)state;
     t_redis *old = start_node(), *new = start_node();
@@ -136,7 +136,7 @@ static void a_history_that_most_have_forgotten_is_over(void **state) {
     t_redis_free(second);
     first = sentinel_at(ports[0], new, 0, NULL, NULL);
     second = sentinel_at(ports[1], new, 0, NULL, NULL);
-    t_redis_kill9(old); /* so that they are asked at once */
+    t_redis_kill9(old); /* so that the Sentinels are asked immediately */
     T_WAIT_UNTIL(takes_at(client, new), SOON_MS);
     hf_close(client);
     t_redis *all[] = {first, second, old, new};
@@ -155,8 +155,8 @@ static void F32_a_node_that_says_it_is_a_replica_is_not_used(void **state) {
     t_redis *primary = start_node(), *replica = start_node();
     make_replica(replica, primary);
     t_redis *wrong = sentinel_of(replica, 1), *right = sentinel_of(primary, 2);
-    refused(url_of(wrong, NULL, "connect_timeout=400ms"), HF_UNREACHABLE,
-            "says that it is a replica");
+    check_refused(url_of(wrong, NULL, "connect_timeout=400ms"), HF_UNREACHABLE,
+                  "says that it is a replica");
     hf_client *client = open_at(url_of(wrong, right, ""));
     T_CHECK(takes_at(client, primary));
     hf_close(client);
@@ -164,7 +164,7 @@ static void F32_a_node_that_says_it_is_a_replica_is_not_used(void **state) {
     for (int i = 0; i < 4; i++) t_redis_free(all[i]);
 }
 
-/* It changes its role and keeps its connections: it is the answer that says so. */
+/* The node changes its role and keeps its connections. Only its answer shows it. */
 static void F32_a_primary_that_becomes_read_only_is_left(void **state) {
     (void)state;
     t_redis *old = start_node(), *new = start_node();
@@ -181,7 +181,8 @@ static void F32_a_primary_that_becomes_read_only_is_left(void **state) {
     for (int i = 0; i < 3; i++) t_redis_free(all[i]);
 }
 
-/* It has the old address, says that it is a primary, and a Sentinel that has not heard yet names it. */
+/* The node has the old address and says that it is a primary. A Sentinel that is behind names
+   it. */
 static void F32_an_old_primary_that_is_back_without_data_is_not_gone_back_to(void **state) {
     (void)state;
     t_redis *old = start_node(), *new = start_node();
@@ -191,10 +192,10 @@ static void F32_an_old_primary_that_is_back_without_data_is_not_gone_back_to(voi
     T_CHECK(takes_at(client, old));
     t_redis_free(knows);
     knows = sentinel_at(port, new, 2, NULL, NULL);
-    t_redis_stop(knows); /* it takes its time to say so */
+    t_redis_stop(knows); /* its answer is late */
     t_redis_restart(old);
     for (int64_t end = t_now_ms() + 400; t_now_ms() < end; t_sleep_ms(5))
-        assert_int_equal(t_redis_int(old, "DBSIZE"), 0); /* nobody so much as registers */
+        assert_int_equal(t_redis_int(old, "DBSIZE"), 0); /* no client has even registered */
     t_redis_cont(knows);
     T_CHECK(takes_at(client, new));
     assert_int_equal(t_redis_int(old, "DBSIZE"), 0);
@@ -220,13 +221,13 @@ static void a_client_without_threads_follows_too(void **state) {
     for (int i = 0; i < 3; i++) t_redis_free(all[i]);
 }
 
-/* The successor of a primary has the lock still, which was released. */
+/* The new primary still has the lock, which was released. */
 static void F38_a_release_that_was_forgotten_is_repeated(void **state) {
     (void)state;
     t_redis *old = start_node(), *new = start_node(), *sentinel = sentinel_of(old, 1);
     uint16_t port = t_redis_port(sentinel);
     hf_client *client = open_at(url_of(sentinel, NULL, "lease=10m&outage=30s"));
-    hf_hold *hold = take(client);
+    hf_hold *hold = take_lock(client);
     redisReply *dump = t_redis_cmd(old, "DUMP " KEY);
     freeReplyObject(t_redis_cmd(new, "RESTORE " KEY " 600000 %b", dump->str, (size_t)dump->len));
     freeReplyObject(dump);
@@ -243,8 +244,8 @@ static void F38_a_release_that_was_forgotten_is_repeated(void **state) {
 
 /* ---- Messages -------------------------------------------------------------------------------- */
 
-/* The steps of a fake Sentinel that is asked. */
-static void say(char *out, size_t size, uint16_t port, int epoch) {
+/* The steps of a fake Sentinel that answers a query. */
+static void write_answer(char *out, size_t size, uint16_t port, int epoch) {
     snprintf(out, size,
              "EXPECT MASTER\nSEND *2\\r\\n$12\\r\\nconfig-epoch\\r\\n$1\\r\\n%d\\r\\n\n"
              "EXPECT GET-MASTER-ADDR\nSEND *2\\r\\n$9\\r\\n127.0.0.1\\r\\n$5\\r\\n%05u\\r\\n\n"
@@ -257,8 +258,8 @@ static void a_failover_is_followed_by_message(void **state) {
     (void)state;
     t_redis *old = start_node(), *new = start_node();
     char script[2048], url[128], before[600], after[600];
-    say(before, sizeof before, t_redis_port(old), 1);
-    say(after, sizeof after, t_redis_port(new), 2);
+    write_answer(before, sizeof before, t_redis_port(old), 1);
+    write_answer(after, sizeof after, t_redis_port(new), 2);
     snprintf(script, sizeof script,
              "%sSLEEP 1500\n"
              "SEND *3\\r\\n$7\\r\\nmessage\\r\\n$14\\r\\n+switch-master\\r\\n"
@@ -266,13 +267,13 @@ static void a_failover_is_followed_by_message(void **state) {
              before, after);
     t_fake *fake = t_fake_start(script);
     snprintf(url, sizeof url, "redis+sentinel://" T_HOST ":%u/" T_PRIMARY, t_fake_port(fake));
-    static a_line told = {.says = "tells of a failover"};
-    hf_client *client = open_to_hear(url, &told);
-    hf_hold *hold = take(client);
+    static awaited_line failover = {.text = "tells of a failover"};
+    hf_client *client = open_with_log(url, &failover);
+    hf_hold *hold = take_lock(client);
     T_CHECK(has_lock(old));
     T_WAIT_UNTIL(!hf_held(hold), SOON_MS);
-    /* By asking alone it would be known, too, but later. */
-    T_WAIT_UNTIL(atomic_load(&told.heard), SOON_MS);
+    /* Polling would find it too, but later. */
+    T_WAIT_UNTIL(atomic_load(&failover.found), SOON_MS);
     (void)hf_release(hold);
     T_CHECK(takes_at(client, new));
     t_fake_join(fake, SOON_MS);
@@ -282,7 +283,7 @@ static void a_failover_is_followed_by_message(void **state) {
     t_redis_free(new);
 }
 
-/* ---- Getting in ------------------------------------------------------------------------------ */
+/* ---- Login ----------------------------------------------------------------------------------- */
 
 static void write_password(char path[64], const char *password) {
     snprintf(path, 64, "/tmp/hf-sentinel-password-XXXXXX");
@@ -299,7 +300,7 @@ static void sentinels_have_a_password_of_their_own(void **state) {
     char url[URL_MAX];
     snprintf(url, sizeof url, "redis+sentinel://:noisy@" T_HOST ":%u/" T_PRIMARY,
              t_redis_port(sentinel));
-    refused(url, HF_REFUSED, "sentinel_password_file");
+    check_refused(url, HF_REFUSED, "sentinel_password_file");
     write_password(path, "hushed\n");
     snprintf(options, sizeof options, "?sentinel_password_file=%s", path);
     strcat(url, options);
@@ -309,18 +310,18 @@ static void sentinels_have_a_password_of_their_own(void **state) {
     snprintf(url, sizeof url,
              "redis+sentinel://:false@" T_HOST ":%u/" T_PRIMARY "?sentinel_password_file=%s",
              t_redis_port(sentinel), path);
-    refused(url, HF_REFUSED, "check user and password"); /* at once, by the node */
+    check_refused(url, HF_REFUSED, "check user and password"); /* immediately, by the node */
     unlink(path);
     snprintf(url, sizeof url,
              "redis+sentinel://:noisy@" T_HOST ":%u/" T_PRIMARY "?sentinel_password=wrong",
              t_redis_port(sentinel));
-    refused(url, HF_REFUSED, "WRONGPASS");
+    check_refused(url, HF_REFUSED, "WRONGPASS");
     assert_null(strstr(hf_error_detail(), "wrong"));
     t_redis_free(sentinel);
     t_redis_free(node);
 }
 
-/* The users of docs/TOPOLOGIES.md, who may do just what it takes. */
+/* The users of docs/TOPOLOGIES.md have exactly the required rights. */
 static void users_need_few_rights(void **state) {
     (void)state;
     static const char *const users[] = {
@@ -362,12 +363,12 @@ static void F21_a_sentinel_whose_name_is_not_found_is_passed_over(void **state) 
     t_redis_free(node);
 }
 
-static void what_is_no_sentinel_is_said(void **state) {
+static void a_server_that_is_no_sentinel_is_reported(void **state) {
     (void)state;
     t_redis *node = start_node();
-    refused(url_of(node, NULL, ""), HF_PROTOCOL, "does not answer as a Sentinel does");
+    check_refused(url_of(node, NULL, ""), HF_PROTOCOL, "does not answer as a Sentinel does");
     t_redis_kill9(node);
-    refused(url_of(node, NULL, ""), HF_UNREACHABLE, "no Sentinel says where the primary");
+    check_refused(url_of(node, NULL, ""), HF_UNREACHABLE, "no Sentinel says where the primary");
     t_redis_free(node);
 }
 
@@ -386,7 +387,7 @@ static int add_tls(char lines[6][URL_MAX], const char **config, uint16_t port) {
     return 5;
 }
 
-/* To Sentinels and nodes alike, and no other way to either. */
+/* TLS to Sentinels and nodes, with plain ports closed. */
 static void F41_both_are_spoken_to_over_tls(void **state) {
     (void)state;
     char lines[2][6][URL_MAX], monitor[128], url[URL_MAX];
@@ -403,10 +404,10 @@ static void F41_both_are_spoken_to_over_tls(void **state) {
     T_CHECK(takes_at(client, node));
     hf_close(client);
     snprintf(url, sizeof url, "rediss+sentinel://localhost:%u/" T_PRIMARY, port);
-    refused(url, HF_REFUSED, "certificate is not accepted");
+    check_refused(url, HF_REFUSED, "certificate is not accepted");
     snprintf(url, sizeof url, "redis+sentinel://localhost:%u/" T_PRIMARY "?connect_timeout=500ms",
              port);
-    refused(url, HF_UNREACHABLE, "no Sentinel says");
+    check_refused(url, HF_UNREACHABLE, "no Sentinel says");
     t_redis_free(sentinel);
     t_redis_free(node);
 }
@@ -443,7 +444,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(sentinels_have_a_password_of_their_own),
         cmocka_unit_test(users_need_few_rights),
         cmocka_unit_test(F21_a_sentinel_whose_name_is_not_found_is_passed_over),
-        cmocka_unit_test(what_is_no_sentinel_is_said),
+        cmocka_unit_test(a_server_that_is_no_sentinel_is_reported),
 #ifdef CERTIFICATES
         cmocka_unit_test_setup_teardown(F41_both_are_spoken_to_over_tls, make_certificates,
                                         remove_certificates),

@@ -1,12 +1,13 @@
 /*
- * The model of Redis beside a real server: what is sent to one is sent to the other, and the answers
- * must be the same bytes. Commands, their mistakes and small scripts are drawn at random from a seed.
+ * Compares the model of Redis with a real server. Both get the same requests, and the answers must
+ * be the same bytes. Commands, malformed commands and small scripts are drawn at random from a
+ * seed.
  *
- *     sim_model_check            so many from the seed 1
- *     sim_model_check SEED       the same from another
+ *     sim_model_check            a fixed number of commands from seed 1
+ *     sim_model_check SEED       the same from another seed
  *
- * The model's clock is set by the server's before each command. Answers that tell a time left may
- * differ by what passes meanwhile.
+ * The model's clock is set to the server's before each command. Remaining times may differ by the
+ * time that passes in between.
  */
 #include "t.h"
 
@@ -23,21 +24,21 @@
 
 enum { CONNECTIONS = 3, COMMANDS = 25000, ARGS = 32, READ_SIZE = 65536 };
 
-/* What a time left may differ by, in ms: a machine that does other things too. */
+/* Allowed difference of remaining times, in ms. It covers a busy machine. */
 #define SLACK 2000
 
 /* ---- Both servers ---- */
 
-struct side {
+struct check_side {
     redisContext *real; /* only its socket is used */
     rm_conn *model;
-    hf__buffer answer; /* of the real one, not compared yet */
+    hf__buffer answer; /* bytes from the real server that are not compared yet */
 };
 
 struct both {
     t_redis *redis;
     rm_server model;
-    struct side side[CONNECTIONS];
+    struct check_side side[CONNECTIONS];
     hf__rand rand;
     uint64_t seed;
     char said[4096]; /* the command, for messages */
@@ -74,17 +75,17 @@ static int tear_down(void **state) {
     return 0;
 }
 
-static int64_t draw(struct both *b, int64_t below) {
+static int64_t draw_below(struct both *b, int64_t below) {
     return (int64_t)(hf__rand_next(&b->rand) % (uint64_t)below);
 }
 
-static bool chance(struct both *b, int64_t in) {
-    return draw(b, in) == 0;
+static bool draw_chance(struct both *b, int64_t in) {
+    return draw_below(b, in) == 0;
 }
 
-/* ---- The real one's bytes ---- */
+/* ---- The real server's bytes ---- */
 
-static void write_real(struct side *s, const char *bytes, size_t length) {
+static void write_real(struct check_side *s, const char *bytes, size_t length) {
     while (length) {
         ssize_t n = write(s->real->fd, bytes, length);
         T_CHECK(n > 0);
@@ -93,14 +94,14 @@ static void write_real(struct side *s, const char *bytes, size_t length) {
     }
 }
 
-static void read_more(struct side *s) {
+static void read_more(struct check_side *s) {
     char bytes[READ_SIZE];
     ssize_t n = read(s->real->fd, bytes, sizeof bytes);
     if (n <= 0) t_fail("the server closed the connection");
     hf__buffer_add(&s->answer, bytes, (size_t)n);
 }
 
-/* The end of the value that begins at `at`; 0: it is not all there. */
+/* Returns the end of the value that begins at `at`; 0 if it is incomplete. */
 static size_t value_end(const hf__buffer *a, size_t at) {
     const char *line = at < a->length ? memchr(a->data + at, '\n', a->length - at) : NULL;
     if (!line) return 0;
@@ -121,7 +122,7 @@ static void drop_front(hf__buffer *a, size_t length) {
     hf__buffer_cut(a, a->length - length);
 }
 
-static size_t await_value(struct side *s) {
+static size_t await_value(struct check_side *s) {
     size_t end;
     while (!(end = value_end(&s->answer, 0))) read_more(s);
     return end;
@@ -136,7 +137,7 @@ static const char *number_at(const char *at, const char *end, long long *n) {
     return at;
 }
 
-/* The same but for numbers, which may be a little apart. */
+/* Returns true if both are the same except for small differences of numbers. */
 static bool nearly_same(rm_bytes a, rm_bytes b) {
     const char *x = a.at, *y = b.at, *x_end = x + a.length, *y_end = y + b.length;
     while (x < x_end && y < y_end) {
@@ -153,37 +154,37 @@ static bool nearly_same(rm_bytes a, rm_bytes b) {
     return x == x_end && y == y_end;
 }
 
-static void compare(struct both *b, struct side *s, bool timed) {
+static void compare_answers(struct both *b, struct check_side *s, bool timed) {
     hf__buffer *model = &s->model->out;
     T_CHECK(!s->model->failed);
     while (model->length) {
         size_t end = await_value(s), model_end = value_end(model, 0);
         rm_bytes real = {s->answer.data, end}, ours = {model->data, model_end};
         if (!rm_same(real, ours) && !(timed && nearly_same(real, ours)))
-            t_fail("seed %llu: to\n    %s\nthe server says\n%.*s\nand the model\n%.*s",
+            t_fail("seed %llu: to\n    %s\nthe server answers\n%.*s\nand the model\n%.*s",
                    (unsigned long long)b->seed, b->said, (int)end, real.at, (int)model_end,
                    ours.at);
         drop_front(&s->answer, end);
         drop_front(model, model_end);
     }
     if (s->answer.length)
-        t_fail("seed %llu: to\n    %s\nthe server also says\n%.*s", (unsigned long long)b->seed,
+        t_fail("seed %llu: to\n    %s\nthe server also answers\n%.*s", (unsigned long long)b->seed,
                b->said, (int)s->answer.length, s->answer.data);
 }
 
 /* ---- Sending ---- */
 
-struct request {
+struct check_request {
     rm_bytes argv[ARGS];
     size_t argc;
 };
 
-static void encode(hf__buffer *out, const struct request *r) {
+static void encode_request(hf__buffer *out, const struct check_request *r) {
     rm_array(out, r->argc);
     for (size_t i = 0; i < r->argc; i++) rm_bulk(out, r->argv[i]);
 }
 
-static void describe(struct both *b, const struct request *r) {
+static void describe_request(struct both *b, const struct check_request *r) {
     size_t used = 0;
     b->said[0] = '\0';
     for (size_t i = 0; i < r->argc && used < sizeof b->said; i++)
@@ -191,8 +192,9 @@ static void describe(struct both *b, const struct request *r) {
                                  (int)r->argv[i].length, r->argv[i].at);
 }
 
-/* The server's time goes before a command, except where only a few commands are allowed. */
-static void set_clock(struct both *b, struct side *s) {
+/* Sets the model's clock to the server's before a command, except on a subscribed connection,
+   which allows few commands. */
+static void set_clock(struct both *b, struct check_side *s) {
     long long seconds, micros;
     size_t end = await_value(s);
     T_CHECK(s->answer.data[0] == '*');
@@ -203,13 +205,13 @@ static void set_clock(struct both *b, struct side *s) {
     drop_front(&s->answer, end);
 }
 
-static void exchange(struct both *b, int which, const struct request *r, bool timed) {
-    struct side *s = &b->side[which];
+static void exchange_both(struct both *b, int which, const struct check_request *r, bool timed) {
+    struct check_side *s = &b->side[which];
     static const char ask_time[] = "*1\r\n$4\r\nTIME\r\n";
     hf__buffer out;
     hf__buffer_init(&out, RM_BYTES_MAX);
-    encode(&out, r);
-    describe(b, r);
+    encode_request(&out, r);
+    describe_request(b, r);
     bool clock = s->model->subscribed == 0;
     if (clock) write_real(s, ask_time, sizeof ask_time - 1);
     write_real(s, out.data, out.length);
@@ -217,15 +219,22 @@ static void exchange(struct both *b, int which, const struct request *r, bool ti
     rm_feed(s->model, out.data, out.length);
     hf__buffer_fini(&out);
     (void)await_value(s);
-    compare(b, s, timed);
-    for (int i = 0; i < CONNECTIONS; i++) compare(b, &b->side[i], timed);
+    compare_answers(b, s, timed);
+    for (int i = 0; i < CONNECTIONS; i++) compare_answers(b, &b->side[i], timed);
 }
 
-/* ---- Commands at random ----
+/*
+ * ---- Commands at random ----
  *
- * Small letters stand for something drawn: k a key, f a field, v a value, n a small number,
- * x a number or none, s a score, b a bound of scores, t a span, z one that is none or past, c a
- * channel. No span is so short that it could end in between, unnoticed by one of the two. */
+ * Lower-case letters are placeholders for drawn words:
+ *
+ *   k a key             f a field            v a value         c a channel
+ *   n a small number    x any number, or a word that is none
+ *   s a score           b a bound of scores
+ *   t a duration        z a duration that is invalid or past
+ *
+ * Durations are long enough that no key expires on one side only.
+ */
 
 static const char *const templates[] = {
     "GET k",
@@ -331,18 +340,18 @@ static const char *const odd_spans[] = {
     "0", "-1", "x", "", "1.5", "9223372036854775807", "-9223372036854775808", "100000"};
 static const char *const channels[] = {"hf:c:1", "hf:c:2", "news"};
 
-#define PICK(b, list) ((list)[draw(b, (int64_t)(sizeof(list) / sizeof *(list)))])
+#define PICK(b, list) ((list)[draw_below(b, (int64_t)(sizeof(list) / sizeof *(list)))])
 
-/* Seconds apart from each other, so that both agree on which is the longer. */
-static const char *span(struct both *b) {
+/* Durations differ by seconds, so both servers agree on which one is longer. */
+static const char *draw_duration(struct both *b) {
     static char text[ARGS][24];
     static size_t next;
     char *made = text[next++ % ARGS];
-    snprintf(made, sizeof text[0], "%lld", 100000 + 5000 * (long long)draw(b, 2000));
+    snprintf(made, sizeof text[0], "%lld", 100000 + 5000 * (long long)draw_below(b, 2000));
     return made;
 }
 
-static const char *fill(struct both *b, const char *word) {
+static const char *fill_placeholder(struct both *b, const char *word) {
     if (word[1]) return word;
     switch (word[0]) {
     case 'k': return PICK(b, keys);
@@ -352,25 +361,27 @@ static const char *fill(struct both *b, const char *word) {
     case 'n': return PICK(b, small);
     case 's': return PICK(b, scores);
     case 'b': return PICK(b, bounds);
-    case 't': return span(b);
+    case 't': return draw_duration(b);
     case 'z': return PICK(b, odd_spans);
     case 'c': return PICK(b, channels);
     default: return word;
     }
 }
 
-/* Words are kept in `memory` while the request is in use. */
-static void make_request(struct both *b, struct request *r, const char *template, char *memory) {
+/* The words live in `memory` while the request is in use. */
+static void make_request(struct both *b, struct check_request *r, const char *template,
+                         char *memory) {
     strcpy(memory, template);
     for (char *word = strtok(memory, " "); word; word = strtok(NULL, " "))
-        r->argv[r->argc++] = rm_text(fill(b, word));
-    if (chance(b, 25)) r->argc--;
-    if (chance(b, 25)) r->argv[r->argc++] = rm_text(PICK(b, values));
-    if (chance(b, 25) && r->argc) r->argv[draw(b, (int64_t)r->argc)] = rm_text(PICK(b, values));
-    if (!r->argc || !r->argv[0].length) *r = (struct request){{rm_text("GET")}, 1};
+        r->argv[r->argc++] = rm_text(fill_placeholder(b, word));
+    if (draw_chance(b, 25)) r->argc--;
+    if (draw_chance(b, 25)) r->argv[r->argc++] = rm_text(PICK(b, values));
+    if (draw_chance(b, 25) && r->argc)
+        r->argv[draw_below(b, (int64_t)r->argc)] = rm_text(PICK(b, values));
+    if (!r->argc || !r->argv[0].length) *r = (struct check_request){{rm_text("GET")}, 1};
 }
 
-/* The same command through Lua, and its answer through both conversions. */
+/* The same command through Lua: its answer passes both conversions. */
 static const char *const wrappers[] = {
     "return redis.call(unpack(ARGV))",
     "return redis.pcall(unpack(ARGV))",
@@ -381,8 +392,8 @@ static const char *const wrappers[] = {
     "redis.call(unpack(ARGV)) return redis.call('EXISTS', 'a', 'b', 'c')",
 };
 
-static void wrap(struct both *b, struct request *r) {
-    struct request inner = *r;
+static void wrap_in_lua(struct both *b, struct check_request *r) {
+    struct check_request inner = *r;
     r->argc = 0;
     r->argv[r->argc++] = rm_text("EVAL");
     r->argv[r->argc++] = rm_text(PICK(b, wrappers));
@@ -391,25 +402,25 @@ static void wrap(struct both *b, struct request *r) {
 }
 
 static void random_command(struct both *b) {
-    struct request r = {.argc = 0};
+    struct check_request r = {.argc = 0};
     char memory[256];
-    bool timed = chance(b, 20);
-    int which = (int)draw(b, CONNECTIONS - 1); /* the last one is for subscribing */
+    bool timed = draw_chance(b, 20);
+    int which = (int)draw_below(b, CONNECTIONS - 1); /* the last one is for subscriptions */
     make_request(b, &r, timed ? PICK(b, timed_templates) : PICK(b, templates), memory);
-    if (chance(b, 4) && !rm_is(r.argv[0], "select")) wrap(b, &r);
-    exchange(b, which, &r, timed);
+    if (draw_chance(b, 4) && !rm_is(r.argv[0], "select")) wrap_in_lua(b, &r);
+    exchange_both(b, which, &r, timed);
 }
 
 static void send_words(struct both *b, int which, const char *words) {
-    struct request r = {.argc = 0};
+    struct check_request r = {.argc = 0};
     char memory[256];
     strcpy(memory, words);
     for (char *word = strtok(memory, " "); word; word = strtok(NULL, " "))
-        r.argv[r.argc++] = rm_text(fill(b, word));
-    exchange(b, which, &r, false);
+        r.argv[r.argc++] = rm_text(fill_placeholder(b, word));
+    exchange_both(b, which, &r, false);
 }
 
-/* A key that is over on both sides before anything else is asked. */
+/* Waits until a key has expired on both sides. */
 static void let_one_expire(struct both *b) {
     char words[64];
     snprintf(words, sizeof words, "PEXPIRE %s 1", PICK(b, fields)[0] == 'f' ? "a" : "b");
@@ -424,7 +435,7 @@ static void random_subscription(struct both *b) {
         "PING",        "PING v",          "UNSUBSCRIBE c c",   "GET a",
         "SUBSCRIBE",   "PSUBSCRIBE hf:*", "PUNSUBSCRIBE hf:*", "PUNSUBSCRIBE"};
     const char *words = PICK(b, said);
-    /* From several at once the server goes in an order of its own. */
+    /* With several subscriptions the server's order is arbitrary. */
     if (!strcmp(words, "UNSUBSCRIBE") && b->side[CONNECTIONS - 1].model->subscribed > 1) return;
     send_words(b, CONNECTIONS - 1, words);
 }
@@ -434,7 +445,7 @@ static void set_memory(struct both *b, bool full) {
     b->model.memory_full = full;
 }
 
-/* Without the right to publish, as a user has it whom nobody thought of messages for. */
+/* Withdraws the right to publish, as for a user whose ACL forgot messages. */
 static void set_refused(struct both *b, bool refused) {
     freeReplyObject(
         t_redis_cmd(b->redis, "ACL SETUSER default %s", refused ? "-publish" : "+publish"));
@@ -444,18 +455,18 @@ static void set_refused(struct both *b, bool refused) {
 static void test_random_commands(void **state) {
     struct both *b = *state;
     for (int i = 0; i < COMMANDS; i++) {
-        if (chance(b, 15)) random_subscription(b);
-        if (chance(b, 300)) let_one_expire(b);
-        if (chance(b, 100)) send_words(b, 0, "FLUSHALL");
-        if (chance(b, 100)) set_memory(b, !b->model.memory_full && chance(b, 2));
-        if (chance(b, 100)) set_refused(b, chance(b, 2));
+        if (draw_chance(b, 15)) random_subscription(b);
+        if (draw_chance(b, 300)) let_one_expire(b);
+        if (draw_chance(b, 100)) send_words(b, 0, "FLUSHALL");
+        if (draw_chance(b, 100)) set_memory(b, !b->model.memory_full && draw_chance(b, 2));
+        if (draw_chance(b, 100)) set_refused(b, draw_chance(b, 2));
         random_command(b);
     }
 }
 
 /* ---- Scripts ---- */
 
-/* Each with KEYS[1] 'a', KEYS[2] 'b' and ARGV 'x', '17', ''. */
+/* Each runs with KEYS[1] 'a', KEYS[2] 'b' and ARGV 'x', '17', ''. */
 static const char *const scripts[] = {
     "return 1",
     "return 3.99",
@@ -579,15 +590,15 @@ static const char *const scripts[] = {
     "return redis.call('GET', KEYS[1])",
 };
 
-static void eval(struct both *b, const char *text) {
-    struct request r = {.argc = 0};
+static void eval_script(struct both *b, const char *text) {
+    struct check_request r = {.argc = 0};
     const char *words[] = {"EVAL", text, "2", "a", "b", "x", "17", ""};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) r.argv[r.argc++] = rm_text(words[i]);
-    exchange(b, 0, &r, false);
+    exchange_both(b, 0, &r, false);
 }
 
 static void eval_all(struct both *b) {
-    for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++) eval(b, scripts[i]);
+    for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++) eval_script(b, scripts[i]);
 }
 
 static void test_scripts(void **state) {

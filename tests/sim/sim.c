@@ -1,11 +1,11 @@
 /*
  * The simulator.
  *
- *     sim [--seeds N] [--first S] [--jobs J]      run that many seeds, from the first on
- *     sim --seed S [--trace]                      run one; and tell all that happens
- *     sim --repeat N                              run seeds twice: the same seed is the same run
+ *     sim [--seeds N] [--first S] [--jobs J]      run that many seeds, starting with the first
+ *     sim --seed S [--trace]                      run one seed; print everything that happens
+ *     sim --repeat N                              run seeds twice: both runs must be the same
  *
- * A seed that fails is run once more, to tell the end of what happened.
+ * A failing seed is run again to print the end of its trace.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -22,56 +22,56 @@ typedef struct sim_options {
     bool one, trace;
 } sim_options;
 
-static void usage(void) {
+static void exit_with_usage(void) {
     fputs("usage: sim [--seeds N] [--first S] [--jobs J] | --seed S [--trace] | --repeat N\n",
           stderr);
     exit(2);
 }
 
-static uint64_t number(int argc, char **argv, int *i) {
+static uint64_t read_number(int argc, char **argv, int *i) {
     char *end;
-    if (*i + 1 >= argc) usage();
+    if (*i + 1 >= argc) exit_with_usage();
     uint64_t n = strtoull(argv[++*i], &end, 10);
-    if (*end) usage();
+    if (*end) exit_with_usage();
     return n;
 }
 
-static sim_options parse(int argc, char **argv) {
+static sim_options parse_options(int argc, char **argv) {
     sim_options o = {.first = 1, .seeds = 1000, .jobs = 1};
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--seeds"))
-            o.seeds = number(argc, argv, &i);
+            o.seeds = read_number(argc, argv, &i);
         else if (!strcmp(argv[i], "--first"))
-            o.first = number(argc, argv, &i);
+            o.first = read_number(argc, argv, &i);
         else if (!strcmp(argv[i], "--jobs"))
-            o.jobs = number(argc, argv, &i);
+            o.jobs = read_number(argc, argv, &i);
         else if (!strcmp(argv[i], "--repeat"))
-            o.repeat = number(argc, argv, &i);
+            o.repeat = read_number(argc, argv, &i);
         else if (!strcmp(argv[i], "--trace"))
             o.trace = true;
         else if (!strcmp(argv[i], "--seed")) {
-            o.first = number(argc, argv, &i);
+            o.first = read_number(argc, argv, &i);
             o.seeds = 1;
             o.one = true;
         } else {
-            usage();
+            exit_with_usage();
         }
     }
     return o;
 }
 
-/* Ends the process: what a failed run leaves in memory is no leak to be told of. */
-static _Noreturn void fail(uint64_t seed) {
+/* Ends the process at once, so a leak checker does not report the memory of a failed run. */
+static _Noreturn void report_failure(uint64_t seed) {
     sim_result result;
-    printf("seed %" PRIu64 " fails; the last that happened:\n", seed);
+    printf("seed %" PRIu64 " fails; the end of its trace:\n", seed);
     sim_run(seed, SIM_TRACE_END, &result);
-    printf("seed %" PRIu64 ": %s\nAll of it: sim --seed %" PRIu64 " --trace\n", seed, result.why,
-           seed);
+    printf("seed %" PRIu64 ": %s\nThe whole trace: sim --seed %" PRIu64 " --trace\n", seed,
+           result.why, seed);
     fflush(stdout);
     _exit(1);
 }
 
-static void add(sim_counts *sum, const sim_counts *c) {
+static void add_counts(sim_counts *sum, const sim_counts *c) {
     sum->entered += c->entered;
     sum->reentered += c->reentered;
     sum->lost += c->lost;
@@ -86,8 +86,8 @@ static int run_range(uint64_t first, uint64_t count, uint64_t stride) {
     for (uint64_t n = 0; n < count; n++) {
         sim_result result;
         sim_run(first + n * stride, SIM_SILENT, &result);
-        if (!result.good) fail(first + n * stride);
-        add(&sum, &result.counts);
+        if (!result.good) report_failure(first + n * stride);
+        add_counts(&sum, &result.counts);
     }
     printf("%" PRIu64 " seeds: %ld entered, %ld re-entered, %ld refused, %ld lost; %ld scripts, "
            "%ld of them late; %ld overlaps excused\n",
@@ -128,7 +128,7 @@ static int run_twice(const sim_options *o) {
         sim_run(seed, SIM_TRACE_HASH, &a);
         sim_run(seed, SIM_TRACE_HASH, &b);
         if (a.hash == b.hash && a.steps == b.steps && a.good) continue;
-        printf("seed %" PRIu64 ": not the same when run again, or not good\n", seed);
+        printf("seed %" PRIu64 ": it failed, or differs when run again\n", seed);
         return 1;
     }
     printf("%" PRIu64 " seeds are the same when run again\n", o->repeat);
@@ -136,7 +136,7 @@ static int run_twice(const sim_options *o) {
 }
 
 int main(int argc, char **argv) {
-    sim_options o = parse(argc, argv);
+    sim_options o = parse_options(argc, argv);
     int status = o.repeat     ? run_twice(&o)
                  : o.one      ? run_one(&o)
                  : o.jobs > 1 ? run_jobs(&o)

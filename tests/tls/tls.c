@@ -1,6 +1,6 @@
 /*
- * rediss:// against a real server with throw-away certificates (F41): who is accepted, who is not, and
- * that the lock behind it is the same lock.
+ * rediss:// against a real server with temporary certificates (F41): which servers and clients are
+ * accepted, and that the lock behind TLS is the same lock.
  */
 #include "t.h"
 
@@ -23,7 +23,7 @@ typedef struct server {
     uint16_t port;
 } server;
 
-/* A server that speaks TLS with this certificate, and trusts ours for clients. */
+/* A server with this TLS certificate, which trusts our certificate for clients. */
 static server start_with(const char *certificate, const char *clients, const char *protocols) {
     server s = {.port = t_net_free_port()};
     char lines[4][URL_MAX];
@@ -36,7 +36,7 @@ static server start_with(const char *certificate, const char *clients, const cha
     return s;
 }
 
-static server start(const char *certificate, bool wants_client) {
+static server start_server(const char *certificate, bool wants_client) {
     return start_with(certificate, wants_client ? "tls-auth-clients yes" : "tls-auth-clients no",
                       NULL);
 }
@@ -53,34 +53,35 @@ static const char *trust_ca(void) {
     return option;
 }
 
-/* Those who listen for their turn. */
-static int64_t listeners(t_redis *redis) {
+/* Number of subscribed clients. */
+static int64_t count_subscribers(t_redis *redis) {
     redisReply *reply = t_redis_cmd(redis, "PUBSUB CHANNELS hf:c:*");
     int64_t count = (int64_t)reply->elements;
     freeReplyObject(reply);
     return count;
 }
 
-typedef struct waiter {
+typedef struct tls_waiter {
     hf_client *client;
     hf_hold **hold;
-} waiter;
+} tls_waiter;
 
 static void wait_for_lock(int index, void *arg) {
-    const waiter *w = arg;
+    const tls_waiter *w = arg;
     (void)index;
     T_HF(HF_OK, hf_lock(w->client, "turns", w->hold));
 }
 
-static void refused(const char *url, hf_result result, const char *says) {
+static void check_refused(const char *url, hf_result result, const char *says) {
     hf_client *client;
     T_HF(result, hf_open(url, NULL, &client));
     assert_null(client);
     if (!strstr(hf_error_detail(), says))
-        t_fail("the detail should say \"%s\": %s", says, hf_error_detail());
+        t_fail("the error detail does not contain \"%s\": %s", says, hf_error_detail());
 }
 
-/* Take, look through the plain port, re-take after a cut of the connection, release. */
+/* Takes a lock, checks it through the plain port, takes it again after a broken connection,
+   releases it. */
 static void lock_through(server s, const char *url) {
     hf_client *client;
     hf_hold *hold;
@@ -95,15 +96,15 @@ static void lock_through(server s, const char *url) {
 
 static void a_verified_server_serves_locks(void **state) {
     (void)state;
-    server s = start("good", false);
+    server s = start_server("good", false);
     lock_through(s, url_of(s, "localhost", trust_ca()));
     lock_through(s, url_of(s, "127.0.0.1", trust_ca()));
     t_redis_free(s.redis);
 }
 
-static void a_directory_of_authorities_will_do(void **state) {
+static void a_directory_of_authorities_is_accepted(void **state) {
     (void)state;
-    server s = start("good", false);
+    server s = start_server("good", false);
     char option[URL_MAX];
     snprintf(option, sizeof option, "tls_ca=%s/authorities", dir);
     lock_through(s, url_of(s, "localhost", option));
@@ -112,26 +113,26 @@ static void a_directory_of_authorities_will_do(void **state) {
 
 static void F41_a_chain_that_is_not_trusted_is_refused(void **state) {
     (void)state;
-    server s = start("good", false);
+    server s = start_server("good", false);
     char option[URL_MAX];
-    refused(url_of(s, "localhost", ""), HF_REFUSED, "certificate is not accepted");
+    check_refused(url_of(s, "localhost", ""), HF_REFUSED, "certificate is not accepted");
     snprintf(option, sizeof option, "tls_ca=%s/stranger.crt", dir);
-    refused(url_of(s, "localhost", option), HF_REFUSED, "certificate is not accepted");
+    check_refused(url_of(s, "localhost", option), HF_REFUSED, "certificate is not accepted");
     t_redis_free(s.redis);
 }
 
 static void F41_a_certificate_for_another_host_is_refused(void **state) {
     (void)state;
-    server s = start("other-host", false);
-    refused(url_of(s, "localhost", trust_ca()), HF_REFUSED, "hostname mismatch");
-    refused(url_of(s, "127.0.0.1", trust_ca()), HF_REFUSED, "IP address mismatch");
+    server s = start_server("other-host", false);
+    check_refused(url_of(s, "localhost", trust_ca()), HF_REFUSED, "hostname mismatch");
+    check_refused(url_of(s, "127.0.0.1", trust_ca()), HF_REFUSED, "IP address mismatch");
     t_redis_free(s.redis);
 }
 
 static void F41_an_expired_certificate_is_refused(void **state) {
     (void)state;
-    server s = start("expired", false);
-    refused(url_of(s, "localhost", trust_ca()), HF_REFUSED, "expired");
+    server s = start_server("expired", false);
+    check_refused(url_of(s, "localhost", trust_ca()), HF_REFUSED, "expired");
     t_redis_free(s.redis);
 }
 
@@ -141,14 +142,14 @@ static void note_warning(int32_t level, const char *line, void *arg) {
 
 static void only_the_word_none_turns_verification_off_and_it_is_logged(void **state) {
     (void)state;
-    server s = start("expired", false);
+    server s = start_server("expired", false);
     bool warned = false;
     hf_client *client;
     T_HF(HF_OK, hf_open(url_of(s, "localhost", "tls_verify=none"),
                         &(hf_client_options){.log = note_warning, .log_arg = &warned}, &client));
     assert_true(warned);
     hf_close(client);
-    refused(url_of(s, "localhost", "tls_verify=no"), HF_INVALID, "can only be none");
+    check_refused(url_of(s, "localhost", "tls_verify=no"), HF_INVALID, "can only be none");
     t_redis_free(s.redis);
 }
 
@@ -159,7 +160,7 @@ static void F41_there_is_no_fallback_to_plain(void **state) {
     snprintf(url, sizeof url, "rediss://:sekret@127.0.0.1:%d?connect_timeout=300ms",
              t_redis_port(plain));
     int64_t before = t_redis_info(plain, "total_commands_processed");
-    refused(url, HF_UNREACHABLE, "TLS handshake");
+    check_refused(url, HF_UNREACHABLE, "TLS handshake");
     assert_null(strstr(hf_error_detail(), "sekret"));
     assert_int_equal(t_redis_info(plain, "total_commands_processed"), before + 1);
     t_redis_free(plain);
@@ -167,27 +168,27 @@ static void F41_there_is_no_fallback_to_plain(void **state) {
 
 static void a_client_certificate_is_shown_where_it_is_wanted(void **state) {
     (void)state;
-    server s = start("good", true);
+    server s = start_server("good", true);
     char option[3 * URL_MAX];
-    refused(url_of(s, "localhost", trust_ca()), HF_REFUSED, "localhost");
+    check_refused(url_of(s, "localhost", trust_ca()), HF_REFUSED, "localhost");
     snprintf(option, sizeof option, "%s&tls_cert=%s/client.crt&tls_key=%s/client.key", trust_ca(),
              dir, dir);
     lock_through(s, url_of(s, "localhost", option));
     snprintf(option, sizeof option, "%s&tls_cert=%s/stranger.crt&tls_key=%s/stranger.key",
              trust_ca(), dir, dir);
-    refused(url_of(s, "localhost", option), HF_REFUSED, "localhost");
+    check_refused(url_of(s, "localhost", option), HF_REFUSED, "localhost");
     snprintf(option, sizeof option, "%s&tls_cert=%s/client.crt&tls_key=%s/good.key", trust_ca(),
              dir, dir);
-    refused(url_of(s, "localhost", option), HF_INVALID, "tls_key");
+    check_refused(url_of(s, "localhost", option), HF_INVALID, "tls_key");
     snprintf(option, sizeof option, "%s&tls_cert=%s/absent.crt", trust_ca(), dir);
-    refused(url_of(s, "localhost", option), HF_INVALID, "No such file");
+    check_refused(url_of(s, "localhost", option), HF_INVALID, "No such file");
     t_redis_free(s.redis);
 }
 
-/* Records of every size, cut anywhere, and a broken connection in between. */
+/* TLS records of every size, cut anywhere, and a broken connection in between. */
 static void a_hold_outlives_a_broken_tls_connection(void **state) {
     (void)state;
-    server s = start("good", false);
+    server s = start_server("good", false);
     t_proxy *proxy = t_proxy_start(s.port);
     char url[2 * URL_MAX];
     hf_client *client;
@@ -209,7 +210,8 @@ static void a_hold_outlives_a_broken_tls_connection(void **state) {
 
 /* ---- Protocol ---- */
 
-/* The environment allows all that OpenSSL has (see main): it is the client that does not. */
+/* The environment allows every version that OpenSSL has (see main). So the client itself must
+   refuse. */
 static void F41_nothing_below_tls_1_2_is_spoken(void **state) {
     (void)state;
     server s = start_with("good", "tls-auth-clients no", "tls-protocols \"TLSv1.1\"");
@@ -218,15 +220,16 @@ static void F41_nothing_below_tls_1_2_is_spoken(void **state) {
              "openssl s_client -connect 127.0.0.1:%d -tls1_1 -cipher DEFAULT@SECLEVEL=0 "
              "-CAfile %s/ca.crt </dev/null >/dev/null 2>&1",
              s.port, dir);
-    if (system(command) != 0) t_fail("the server does not speak TLS 1.1: nothing would be shown");
-    refused(url_of(s, "localhost", trust_ca()), HF_REFUSED, "TLS handshake failed");
+    if (system(command) != 0)
+        t_fail("the server does not support TLS 1.1, so the test would prove nothing");
+    check_refused(url_of(s, "localhost", trust_ca()), HF_REFUSED, "TLS handshake failed");
     t_redis_free(s.redis);
     s = start_with("good", "tls-auth-clients no", "tls-protocols \"TLSv1.2\"");
     lock_through(s, url_of(s, "localhost", trust_ca()));
     t_redis_free(s.redis);
 }
 
-/* It has two certificates, and shows the good one to who names the host. */
+/* The server has two certificates, and shows the good one only to clients that name the host. */
 static int serve_two_hosts(void *arg) {
     char port[8], file[4][URL_MAX];
     static const char *const names[] = {"other-host.crt", "other-host.key", "good.crt", "good.key"};
@@ -237,7 +240,7 @@ static int serve_two_hosts(void *arg) {
     return 1;
 }
 
-/* Once it has shown that, it is of no use as a lock server. */
+/* After the handshake it does not work as a lock server. */
 static void the_name_of_the_host_is_sent(void **state) {
     (void)state;
     server s = {.port = t_net_free_port()};
@@ -245,22 +248,22 @@ static void the_name_of_the_host_is_sent(void **state) {
     t_proc *two = t_proc_start(serve_two_hosts, &s.port);
     T_WAIT_UNTIL(t_net_accepts(s.port), 5000);
     snprintf(option, sizeof option, "%s&connect_timeout=500ms", trust_ca());
-    refused(url_of(s, "localhost", option), HF_UNREACHABLE, "the login at");
-    refused(url_of(s, "127.0.0.1", option), HF_REFUSED, "IP address mismatch");
+    check_refused(url_of(s, "localhost", option), HF_UNREACHABLE, "the login at");
+    check_refused(url_of(s, "127.0.0.1", option), HF_REFUSED, "IP address mismatch");
     t_proc_kill(two, SIGKILL);
     (void)t_proc_wait(two, 5000);
 }
 
 /* ---- Deadlines ---- */
 
-/* Says so much, takes whatever comes, and goes on saying nothing. */
+/* The server sends so much, reads everything, and sends nothing more. */
 static void stalls_after(const char *said) {
     char steps[256], url[2 * URL_MAX];
     snprintf(steps, sizeof steps, "%sEXPECT_CLOSE", said);
     t_fake *fake = t_fake_start(steps);
     snprintf(url, sizeof url, "rediss://127.0.0.1:%d?connect_timeout=200ms", t_fake_port(fake));
     int64_t begun = t_now_ms();
-    refused(url, HF_UNREACHABLE, "the TLS handshake with");
+    check_refused(url, HF_UNREACHABLE, "the TLS handshake with");
     assert_true(t_now_ms() - begun >= 190);
     t_fake_free(fake);
 }
@@ -268,13 +271,14 @@ static void stalls_after(const char *said) {
 static void F17_a_handshake_that_stalls_ends_with_its_time(void **state) {
     (void)state;
     stalls_after("");
-    stalls_after("SEND \\x16\\x03\\x03\\x00\\x7a\\x02\n"); /* the head of a record, no more */
+    /* the head of a record, and nothing else */
+    stalls_after("SEND \\x16\\x03\\x03\\x00\\x7a\\x02\n");
 }
 
-/* The connection is made anew, and the server stalls in the handshake of it. */
+/* The client reconnects, and the server stalls in that handshake. */
 static void F17_a_call_ends_in_time_while_a_handshake_stalls(void **state) {
     (void)state;
-    server s = start("good", false);
+    server s = start_server("good", false);
     t_proxy *proxy = t_proxy_start(s.port);
     char url[2 * URL_MAX];
     hf_client *client;
@@ -296,19 +300,19 @@ static void F17_a_call_ends_in_time_while_a_handshake_stalls(void **state) {
     t_redis_free(s.redis);
 }
 
-/* Waiting: who stands in line hears of its turn over TLS, too. */
+/* A queued waiter gets its notification over TLS, too. */
 static void a_lock_is_handed_over_through_tls(void **state) {
     (void)state;
-    server s = start("good", false);
+    server s = start_server("good", false);
     hf_client *clients[2];
     hf_hold *hold, *other = NULL;
     const char *url = url_of(s, "localhost", trust_ca());
     for (int i = 0; i < 2; i++) T_HF(HF_OK, hf_open(url, NULL, &clients[i]));
     T_HF(HF_OK, hf_lock(clients[0], "turns", &hold));
-    waiter w = {clients[1], &other};
+    tls_waiter w = {clients[1], &other};
     t_threads *thread = t_threads_start(1, wait_for_lock, &w);
     T_WAIT_UNTIL(t_redis_int(s.redis, "LLEN hf:{turns}:q") == 1, 5000);
-    T_WAIT_UNTIL(listeners(s.redis) == 1, 5000);
+    T_WAIT_UNTIL(count_subscribers(s.redis) == 1, 5000);
     T_HF(HF_OK, hf_release(hold));
     t_threads_join(thread, 5000);
     assert_int_equal(hf_held(other), 1);
@@ -317,7 +321,7 @@ static void a_lock_is_handed_over_through_tls(void **state) {
     t_redis_free(s.redis);
 }
 
-/* A handshake with the server, over a connection of our own. */
+/* A handshake with the server, over our own connection. */
 static hf__tls *shake_hands(const hf__url *url, int fd) {
     char bytes[4096], *detail = NULL;
     hf__buffer out, plain;
@@ -338,15 +342,15 @@ static hf__tls *shake_hands(const hf__url *url, int fd) {
 }
 
 static size_t in_use(void) {
-    struct mallinfo2 all = mallinfo2(); /* zeros under a sanitizer, which has a heap of its own */
+    struct mallinfo2 all = mallinfo2(); /* zeros under a sanitizer, which has its own heap */
     return all.uordblks + all.hblkhd;
 }
 
-/* Of what was to be sent at once, however much, nothing stays behind. */
+/* After a large burst of data is sent, none of its memory is kept. */
 static void a_burst_is_not_kept_in_memory(void **state) {
     enum { BURST = 8 << 20, KEPT_MAX = 256 << 10 };
     (void)state;
-    server s = start("good", false);
+    server s = start_server("good", false);
     int fd = t_net_connect(s.port);
     hf__url url;
     hf__buffer records;
@@ -368,13 +372,13 @@ static void a_burst_is_not_kept_in_memory(void **state) {
     t_redis_free(s.redis);
 }
 
-static void run(const char *program, const char *argument) {
+static void run_program(const char *program, const char *argument) {
     char command[2 * URL_MAX];
     snprintf(command, sizeof command, "%.1000s %.1000s", program, argument);
-    if (system(command) != 0) t_fail("failed: %s", command);
+    if (system(command) != 0) t_fail("the command failed: %s", command);
 }
 
-/* What OpenSSL would refuse by itself is allowed here, so that what is refused is by our doing. */
+/* Allows everything that OpenSSL would refuse by itself, so a refusal is our own. */
 static void allow_all_protocols(void) {
     char path[URL_MAX];
     snprintf(path, sizeof path, "%s/openssl.cnf", dir);
@@ -389,22 +393,23 @@ static void allow_all_protocols(void) {
 
 static int make_certificates(void **state) {
     (void)state;
-    if (!mkdtemp(dir)) t_fail("no directory for certificates");
-    run(script, dir);
+    if (!mkdtemp(dir)) t_fail("cannot create a directory for certificates");
+    run_program(script, dir);
     allow_all_protocols();
     return 0;
 }
 
 static int remove_certificates(void **state) {
     (void)state;
-    run("rm -rf", dir);
+    run_program("rm -rf", dir);
     return 0;
 }
 
-/* Each node is verified by itself: one that is not who it should be has no vote. */
+/* Each node is verified separately. A node with a wrong identity has no vote. */
 static void F41_the_nodes_of_a_quorum_are_verified(void **state) {
     (void)state;
-    server nodes[] = {start("good", false), start("good", false), start("other-host", false)};
+    server nodes[] = {start_server("good", false), start_server("good", false),
+                      start_server("other-host", false)};
     char url[2 * URL_MAX];
     hf_client *client;
     hf_hold *hold;
@@ -420,7 +425,7 @@ static void F41_the_nodes_of_a_quorum_are_verified(void **state) {
     T_HF(HF_OK, hf_release(hold));
     hf_close(client);
     *strchr(url, '?') = '\0';
-    refused(url, HF_REFUSED, "certificate is not accepted");
+    check_refused(url, HF_REFUSED, "certificate is not accepted");
     for (int i = 0; i < 3; i++) t_redis_free(nodes[i].redis);
 }
 
@@ -429,7 +434,7 @@ int main(int argc, char **argv) {
     script = argv[1];
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_verified_server_serves_locks),
-        cmocka_unit_test(a_directory_of_authorities_will_do),
+        cmocka_unit_test(a_directory_of_authorities_is_accepted),
         cmocka_unit_test(F41_a_chain_that_is_not_trusted_is_refused),
         cmocka_unit_test(F41_a_certificate_for_another_host_is_refused),
         cmocka_unit_test(F41_an_expired_certificate_is_refused),

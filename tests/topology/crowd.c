@@ -3,8 +3,8 @@
 
 #include <stdio.h>
 
-/* Whoever was inside before must be over, by its own word. */
-static void enter(crowd *c, hf_hold *hold) {
+/* The hold of the previous client must be over, by its own clock. */
+static void enter_lock(topology_crowd *c, hf_hold *hold) {
     pthread_mutex_lock(&c->mutex);
     if (c->inside && hf_held(hold) && hf_held(c->inside)) atomic_fetch_add(&c->overlaps, 1);
     if (hf_fence(hold) <= c->token) atomic_fetch_add(&c->backwards, 1);
@@ -14,8 +14,8 @@ static void enter(crowd *c, hf_hold *hold) {
     pthread_mutex_unlock(&c->mutex);
 }
 
-/* Not inside any more before it is released. */
-static void leave(crowd *c, hf_hold *hold) {
+/* No longer inside before the release. */
+static void leave_lock(topology_crowd *c, hf_hold *hold) {
     pthread_mutex_lock(&c->mutex);
     if (c->inside == hold) {
         hf_unref(c->inside);
@@ -24,14 +24,14 @@ static void leave(crowd *c, hf_hold *hold) {
     pthread_mutex_unlock(&c->mutex);
 }
 
-/* HF_REFUSED: somebody else answers in its place, who cannot show that it is the server. */
+/* HF_REFUSED: another server answers at the address and cannot prove its identity. */
 static bool is_away(hf_result result) {
     return result == HF_UNREACHABLE || result == HF_UNKNOWN_OUTCOME || result == HF_NO_QUORUM ||
            result == HF_REFUSED;
 }
 
-/* One acquisition; false: it is to be tried again, as a user would who is told that the store was away. */
-static bool visit(crowd *c, hf_client *client) {
+/* One acquire. False: try again, as a user would after a message that the store was away. */
+static bool visit_lock(topology_crowd *c, hf_client *client) {
     hf_hold *hold = NULL;
     hf_result result = hf_acquire(client, "crowd", &(hf_options){.wait_ms = HF_FOREVER}, &hold);
     if (is_away(result)) {
@@ -39,9 +39,9 @@ static bool visit(crowd *c, hf_client *client) {
         return false;
     }
     T_HF(HF_OK, result);
-    enter(c, hold);
+    enter_lock(c, hold);
     for (int ms = 0; ms < c->inside_ms && hf_held(hold); ms++) t_sleep_ms(1);
-    leave(c, hold);
+    leave_lock(c, hold);
     result = hf_release(hold);
     if (result == HF_LOST) {
         atomic_fetch_add(&c->lost, 1);
@@ -51,29 +51,29 @@ static bool visit(crowd *c, hf_client *client) {
     return true;
 }
 
-static void contend(int index, void *arg) {
-    crowd *c = arg;
+static void contend_for_lock(int index, void *arg) {
+    topology_crowd *c = arg;
     while (atomic_fetch_add(&c->begun, 1) < c->wanted) {
-        while (!visit(c, c->clients[index % CROWD_CLIENTS])) continue;
+        while (!visit_lock(c, c->clients[index % CROWD_CLIENTS])) continue;
         atomic_fetch_add(&c->served, 1);
     }
 }
 
-void crowd_start(crowd *c, const char *url, int wanted, int inside_ms) {
-    *c = (crowd){.wanted = wanted, .inside_ms = inside_ms};
+void crowd_start(topology_crowd *c, const char *url, int wanted, int inside_ms) {
+    *c = (topology_crowd){.wanted = wanted, .inside_ms = inside_ms};
     pthread_mutex_init(&c->mutex, NULL);
     for (int i = 0; i < CROWD_CLIENTS; i++) T_HF(HF_OK, hf_open(url, NULL, &c->clients[i]));
-    c->threads = t_threads_start(CROWD_THREADS, contend, c);
+    c->threads = t_threads_start(CROWD_THREADS, contend_for_lock, c);
 }
 
-void crowd_await(crowd *c, int served, int64_t deadline_ms) {
+void crowd_await(topology_crowd *c, int served, int64_t deadline_ms) {
     T_WAIT_UNTIL(atomic_load(&c->served) >= served, deadline_ms);
 }
 
-void crowd_end(crowd *c, int64_t deadline_ms) {
+void crowd_end(topology_crowd *c, int64_t deadline_ms) {
     t_threads_join(c->threads, deadline_ms);
-    printf("           served %d, lost %d, told that the store was away %d\n",
-           atomic_load(&c->served), atomic_load(&c->lost), atomic_load(&c->troubled));
+    printf("           served %d, lost %d, store away %d\n", atomic_load(&c->served),
+           atomic_load(&c->lost), atomic_load(&c->troubled));
     for (int i = 0; i < CROWD_CLIENTS; i++) hf_close(c->clients[i]);
     pthread_mutex_destroy(&c->mutex);
     assert_int_equal(atomic_load(&c->served), c->wanted);

@@ -1,6 +1,7 @@
 /*
- * Many who want one lock while nodes fail: who was inside with whom, and under which token. Nobody may be
- * inside while another's hold is good by its own deadline, tokens grow, and all are served.
+ * Many clients want one lock while nodes fail. Records who was inside with whom, and under which
+ * token. Nobody may be inside while another hold is valid by its own deadline. Tokens grow, and all
+ * clients are served.
  */
 #ifndef HF_TOPOLOGY_CROWD_H
 #define HF_TOPOLOGY_CROWD_H
@@ -12,24 +13,24 @@
 
 enum { CROWD_CLIENTS = 4, CROWD_THREADS = 8 };
 
-typedef struct crowd {
+typedef struct topology_crowd {
     hf_client *clients[CROWD_CLIENTS];
     t_threads *threads;
-    int wanted; /* acquisitions, of all together */
+    int wanted; /* number of acquires, of all clients together */
     int inside_ms;
     atomic_int begun, served, lost, troubled;
-    atomic_int overlaps, backwards; /* what must not be */
+    atomic_int overlaps, backwards; /* violations: both must stay 0 */
     pthread_mutex_t mutex;
     hf_hold *inside;
     uint64_t token;
-} crowd;
+} topology_crowd;
 
-void crowd_start(crowd *c, const char *url, int wanted, int inside_ms);
+void crowd_start(topology_crowd *c, const char *url, int wanted, int inside_ms);
 
-/* So many were served, or more. */
-void crowd_await(crowd *c, int served, int64_t deadline_ms);
+/* Waits until at least `served` acquires were served. */
+void crowd_await(topology_crowd *c, int served, int64_t deadline_ms);
 
-/* All were; and as it must be. */
-void crowd_end(crowd *c, int64_t deadline_ms);
+/* Waits until all were served, and checks the rules. */
+void crowd_end(topology_crowd *c, int64_t deadline_ms);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Five servers that know nothing of each other, of which one or two at a time are killed and come back
- * empty (F24), are stopped, or lose their connections. Before the next is done all may vote again.
+ * Five independent servers. One or two at a time are killed and come back empty (F24), are stopped,
+ * or lose their connections. Before the next fault all nodes may vote again.
  */
 #include <stdio.h>
 
@@ -8,7 +8,7 @@
 
 enum {
     NODES = 5,
-    YOUNG_S = 5 /* the delay, a second that is not counted, and one that is rounded */
+    YOUNG_S = 5 /* the delay, one second that is not counted, and one for rounding */
 };
 
 static t_nodes *nodes;
@@ -22,90 +22,90 @@ static const char *name_of(int i) {
 }
 
 static int another_than(int i) {
-    return (i + 1 + chance(NODES - 1)) % NODES;
+    return (i + 1 + random_below(NODES - 1)) % NODES;
 }
 
 static void kill_node(int i) {
     t_redis_kill9(t_nodes_at(nodes, i));
-    say("killed %s", name_of(i));
+    print_fault("killed %s", name_of(i));
 }
 
-static void revive(int i) {
+static void revive_node(int i) {
     t_redis_restart(t_nodes_at(nodes, i));
-    say("%s is back, without its data", name_of(i));
+    print_fault("%s is back, without data", name_of(i));
 }
 
 static void stop_node(int i) {
     t_redis_stop(t_nodes_at(nodes, i));
-    say("stopped %s", name_of(i));
+    print_fault("stopped %s", name_of(i));
 }
 
 static void go_on(int i) {
     t_redis_cont(t_nodes_at(nodes, i));
-    say("%s goes on", name_of(i));
+    print_fault("%s continues", name_of(i));
 }
 
 static void all_vote(void) {
     t_nodes_grow_old(nodes, YOUNG_S);
-    say("all vote");
+    print_fault("all nodes vote again");
 }
 
 static void kill_one(void) {
-    int i = chance(NODES);
+    int i = random_below(NODES);
     kill_node(i);
-    t_sleep_ms(chance(2000));
-    revive(i);
+    t_sleep_ms(random_below(2000));
+    revive_node(i);
     all_vote();
 }
 
 static void kill_two(void) {
-    int i = chance(NODES), j = another_than(i);
+    int i = random_below(NODES), j = another_than(i);
     kill_node(i);
     kill_node(j);
-    t_sleep_ms(chance(2000));
-    revive(i);
-    revive(j);
+    t_sleep_ms(random_below(2000));
+    revive_node(i);
+    revive_node(j);
     all_vote();
 }
 
 static void stop_two(void) {
-    int i = chance(NODES), j = another_than(i);
+    int i = random_below(NODES), j = another_than(i);
     stop_node(i);
     stop_node(j);
-    t_sleep_ms(500 + chance(3000));
+    t_sleep_ms(500 + random_below(3000));
     go_on(i);
     go_on(j);
 }
 
 static void kill_one_stop_one(void) {
-    int i = chance(NODES), j = another_than(i);
+    int i = random_below(NODES), j = another_than(i);
     kill_node(i);
     stop_node(j);
-    t_sleep_ms(chance(2000));
-    revive(i);
+    t_sleep_ms(random_below(2000));
+    revive_node(i);
     go_on(j);
     all_vote();
 }
 
 static void end_connections(void) {
-    int i = chance(NODES);
+    int i = random_below(NODES);
     int64_t ended = t_redis_int(t_nodes_at(nodes, i), "CLIENT KILL TYPE normal SKIPME yes");
-    say("ended %d connections of %s", (int)ended, name_of(i));
+    print_fault("closed %d connections of %s", (int)ended, name_of(i));
 }
 
-static const char *start(void) {
+static const char *start_nodes(void) {
     nodes = t_nodes_start(NODES, NULL);
     t_nodes_grow_old(nodes, YOUNG_S);
     return t_nodes_url(nodes, NODES);
 }
 
-static void end(void) {
+static void end_nodes(void) {
     t_nodes_free(nodes);
 }
 
-static topology_deed *const deeds[] = {kill_one, kill_two,        stop_two, kill_one_stop_one,
-                                       kill_one, end_connections, NULL};
+static topology_fault *const faults[] = {kill_one, kill_two,        stop_two, kill_one_stop_one,
+                                         kill_one, end_connections, NULL};
 
 const topology topology_quorum = {
     "quorum", "rejoin_delay=3s&lease=3s&outage=90s&command_timeout=500ms&connect_timeout=500ms",
-    start, deeds, end};
+    start_nodes, faults, end_nodes};

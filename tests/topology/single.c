@@ -1,7 +1,7 @@
 /*
- * One server that writes all to its disk (F23), plain and over TLS. It is killed and restarted, stopped, and its
- * connections are ended, those for messages alone too (F56). Over TLS it comes back for a while with the
- * certificate of another host, and nobody goes in (F41).
+ * One server that writes everything to disk (F23), plain and over TLS. It is killed and restarted
+ * or stopped, and its connections are closed, sometimes only those for notifications (F56). Over
+ * TLS it sometimes comes back with the certificate of another host, and no client accepts it (F41).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,28 +13,28 @@ static t_redis *server;
 
 static void kill_it(void) {
     t_redis_kill9(server);
-    say("killed the server");
-    t_sleep_ms(chance(2000));
+    print_fault("killed the server");
+    t_sleep_ms(random_below(2000));
     t_redis_restart(server);
-    say("it is back, with its data");
+    print_fault("it is back, with its data");
 }
 
 static void restart_at_once(void) {
     t_redis_restart(server);
-    say("killed the server, which is back at once, with its data");
+    print_fault("killed and restarted the server, with its data");
 }
 
 static void stop_it(void) {
-    int64_t ms = 100 + chance(1500);
+    int64_t ms = 100 + random_below(1500);
     t_redis_stop(server);
-    say("stopped the server for %d ms", (int)ms);
+    print_fault("stopped the server for %d ms", (int)ms);
     t_sleep_ms(ms);
     t_redis_cont(server);
 }
 
 static void end_connections(const char *type) {
     int64_t ended = t_redis_int(server, "CLIENT KILL TYPE %s SKIPME yes", type);
-    say("ended %d connections, of type %s", (int)ended, type);
+    print_fault("closed %d connections, of type %s", (int)ended, type);
 }
 
 static void end_messages(void) {
@@ -47,7 +47,7 @@ static void end_commands(void) {
 
 static void forget_scripts(void) {
     freeReplyObject(t_redis_cmd(server, "SCRIPT FLUSH"));
-    say("made the server forget its scripts");
+    print_fault("flushed the scripts of the server");
 }
 
 static const char *start_single(void) {
@@ -59,43 +59,43 @@ static void end_single(void) {
     t_redis_free(server);
 }
 
-static topology_deed *const deeds[] = {kill_it,      restart_at_once, stop_it, end_messages,
-                                       end_commands, forget_scripts,  NULL};
+static topology_fault *const faults[] = {kill_it,      restart_at_once, stop_it, end_messages,
+                                         end_commands, forget_scripts,  NULL};
 
 const topology topology_single = {"single", "lease=10s&outage=90s&command_timeout=2s", start_single,
-                                  deeds, end_single};
+                                  faults, end_single};
 
 /* ---- Over TLS -------------------------------------------------------------------------------- */
 
 static char directory[] = "/tmp/hf-topology-tls-XXXXXX", tls_options[256];
 
-/* The server has the certificate of the name `current`, which is one or another. */
+/* The server uses the certificate `current`. Makes it a copy of the one of this name. */
 static void have_certificate(const char *name) {
     char command[512];
     snprintf(command, sizeof command, "cd %s && cp %s.crt current.crt && cp %s.key current.key",
              directory, name, name);
-    if (system(command) != 0) t_fail("cannot: %s", command);
+    if (system(command) != 0) t_fail("the command failed: %s", command);
 }
 
 static void come_back_as_another(void) {
     t_redis_kill9(server);
     have_certificate("other-host");
     t_redis_restart(server);
-    say("killed the server, which is back with the certificate of another host");
-    t_sleep_ms(500 + chance(1000));
+    print_fault("restarted the server with the certificate of another host");
+    t_sleep_ms(500 + random_below(1000));
     t_redis_kill9(server);
     have_certificate("good");
     t_redis_restart(server);
-    say("it has its own again");
+    print_fault("the server has its own certificate again");
 }
 
 static const char *start_tls(void) {
     static char url[64];
     char lines[4][512];
     uint16_t port = t_net_free_port();
-    if (!mkdtemp(directory)) t_fail("no directory");
+    if (!mkdtemp(directory)) t_fail("cannot create a directory");
     snprintf(lines[0], sizeof lines[0], CERTIFICATES " %s >/dev/null 2>&1", directory);
-    if (system(lines[0]) != 0) t_fail("no certificates");
+    if (system(lines[0]) != 0) t_fail("cannot create the certificates");
     have_certificate("good");
     snprintf(lines[0], sizeof lines[0], "tls-port %u", port);
     snprintf(lines[1], sizeof lines[1], "tls-cert-file %s/current.crt", directory);
@@ -113,16 +113,16 @@ static void end_tls(void) {
     char command[64];
     end_single();
     snprintf(command, sizeof command, "rm -rf %s", directory);
-    if (system(command) != 0) t_fail("cannot: %s", command);
+    if (system(command) != 0) t_fail("the command failed: %s", command);
 }
 
-static topology_deed *const tls_deeds[] = {kill_it,
-                                           restart_at_once,
-                                           stop_it,
-                                           end_messages,
-                                           end_commands,
-                                           come_back_as_another,
-                                           come_back_as_another,
-                                           NULL};
+static topology_fault *const tls_deeds[] = {kill_it,
+                                            restart_at_once,
+                                            stop_it,
+                                            end_messages,
+                                            end_commands,
+                                            come_back_as_another,
+                                            come_back_as_another,
+                                            NULL};
 
 const topology topology_tls = {"tls", tls_options, start_tls, tls_deeds, end_tls};

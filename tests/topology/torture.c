@@ -1,7 +1,8 @@
 /*
- * topology_torture NAME [ACQUISITIONS [SEED [OPTIONS]]]: that many acquisitions of one lock on a topology,
- * while every few seconds something is done to one of its servers. Prints what was done to whom. It fails if
- * two are inside at once by their own deadlines, a token does not grow, or somebody is not served.
+ * topology_torture NAME [ACQUISITIONS [SEED [OPTIONS]]]: runs that many acquires of one lock on a
+ * deployment, with a fault of one of its servers every few seconds. Prints each fault. It fails if
+ * two clients are inside at once by their own deadlines, a token does not grow, or a client is not
+ * served.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +23,7 @@ static unsigned seed;
 static const char *options;
 static int64_t began_ms;
 
-void say(const char *format, ...) {
+void print_fault(const char *format, ...) {
     va_list args;
     printf("%7.1f s  ", (double)(t_now_ms() - began_ms) / 1000);
     va_start(args, format);
@@ -31,38 +32,38 @@ void say(const char *format, ...) {
     printf("\n");
 }
 
-int chance(int below) {
+int random_below(int below) {
     return rand() % below;
 }
 
 static int count_deeds(void) {
     int count = 0;
-    while (chosen->deeds[count]) count++;
+    while (chosen->faults[count]) count++;
     return count;
 }
 
 static void no_overlap_while_servers_fail(void **state) {
-    static crowd c;
+    static topology_crowd c;
     char url[URL_ROOM];
-    int deeds = count_deeds(), done = 0;
+    int faults = count_deeds(), done = 0;
     (void)state;
     began_ms = t_now_ms();
     snprintf(url, sizeof url, "%s?%s", chosen->start(), options);
     began_ms = t_now_ms();
-    say("%s: %d acquisitions, seed %u, %s", chosen->name, wanted, seed, url);
+    print_fault("%s: %d acquires, seed %u, %s", chosen->name, wanted, seed, url);
     crowd_start(&c, url, wanted, INSIDE_MS);
     while (atomic_load(&c.served) < wanted) {
-        chosen->deeds[chance(deeds)]();
-        say("served %d", atomic_load(&c.served));
+        chosen->faults[random_below(faults)]();
+        print_fault("served %d", atomic_load(&c.served));
         done++;
         t_sleep_ms(CALM_MS);
     }
     crowd_end(&c, END_MS);
-    say("%s: %d acquisitions through %d failures", chosen->name, wanted, done);
+    print_fault("%s: %d acquires during %d faults", chosen->name, wanted, done);
     chosen->end();
 }
 
-static void usage(void) {
+static void print_usage(void) {
     fprintf(stderr, "usage: topology_torture NAME [ACQUISITIONS [SEED [OPTIONS]]]\nNAME:");
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) fprintf(stderr, " %s", all[i]->name);
     fprintf(stderr, "\n");
@@ -73,7 +74,7 @@ int main(int argc, char **argv) {
     setvbuf(stdout, NULL, _IOLBF, 0);
     for (size_t i = 0; argc > 1 && i < sizeof all / sizeof *all; i++)
         if (!strcmp(argv[1], all[i]->name)) chosen = all[i];
-    if (!chosen) usage();
+    if (!chosen) print_usage();
     if (argc > 2) wanted = atoi(argv[2]);
     seed = argc > 3 ? (unsigned)strtoul(argv[3], NULL, 10) : (unsigned)time(NULL);
     options = argc > 4 ? argv[4] : chosen->options;

@@ -1,4 +1,4 @@
-/* Patterns of names. */
+/* Matching of names against patterns. */
 #include "t.h"
 
 #include <string.h>
@@ -60,7 +60,8 @@ static void test_patterns(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         if (hf__glob(cases[i].pattern, cases[i].text) != cases[i].matches)
-            fail_msg("'%s' and '%s'", cases[i].pattern, cases[i].text);
+            fail_msg("pattern '%s' and text '%s': the wrong result", cases[i].pattern,
+                     cases[i].text);
 }
 
 static void test_start(void **state) {
@@ -71,7 +72,8 @@ static void test_start(void **state) {
     assert_int_equal(hf__glob_prefix_length("a\\*"), 1);
 }
 
-/* Where each star tried each place for each that follows, this would not end. */
+/* This must not take exponential time, as it would if every star tried every position for each
+   star after it. */
 static void test_many_stars_end(void **state) {
     (void)state;
     char pattern[201], text[1025];

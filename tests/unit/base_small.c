@@ -14,7 +14,7 @@
 
 /* ---- Time ---- */
 
-static void test_now_is_boottime_and_goes_on(void **state) {
+static void test_now_is_boottime_and_advances(void **state) {
     (void)state;
     int64_t before = t_now_us();
     hf__time now = hf__now();
@@ -36,7 +36,7 @@ static void test_after(void **state) {
     assert_int_equal(hf__later(1, 2), 2);
 }
 
-/* Nobody is to wake before the time, so a fraction of a millisecond counts as one. */
+/* A fraction of a millisecond counts as a whole one, so that no sleeper wakes too early. */
 static void test_poll_rounds_up(void **state) {
     (void)state;
     assert_int_equal(hf__poll_ms(100, HF__NEVER), -1);
@@ -74,7 +74,7 @@ static void test_jitter_stays_between_three_quarters_and_all(void **state) {
             if (j < least) least = j;
             if (j > most) most = j;
         }
-        if (span >= 1000) assert_true(most - least > span / 5); /* it does spread */
+        if (span >= 1000) assert_true(most - least > span / 5); /* the values are spread */
     }
 }
 
@@ -117,11 +117,12 @@ static void test_text_tame(void **state) {
     assert_string_equal(to, " ?\xc2\xa0");
     hf__text_tame(to, sizeof to, "\xe2\x80\xae\xe2\x81\xa9\xe2\x80\xa8x", 10);
     assert_string_equal(to, "   x");
-    hf__text_tame(to, sizeof to, "\xff\xed\xa0\x80\xc0\x80", 6); /* none, a surrogate, too long */
+    /* Invalid, a surrogate, overlong. */
+    hf__text_tame(to, sizeof to, "\xff\xed\xa0\x80\xc0\x80", 6);
     assert_string_equal(to, "??????");
-    hf__text_tame(to, sizeof to, "a\xe2\x82", 3); /* cut in a character */
+    hf__text_tame(to, sizeof to, "a\xe2\x82", 3); /* cut inside a character */
     assert_string_equal(to, "a??");
-    hf__text_tame(to, 4, "ab\xc3\xa4", 4); /* no room for all of it */
+    hf__text_tame(to, 4, "ab\xc3\xa4", 4); /* no space for all of it */
     assert_string_equal(to, "ab");
     hf__text_tame(to, sizeof to, "0123456789", 10);
     assert_string_equal(to, "0123456");
@@ -180,48 +181,48 @@ struct heard {
     char last[HF__DETAIL_MAX];
 };
 
-static void hear(int32_t level, const char *line, void *arg) {
+static void record_log(int32_t level, const char *line, void *arg) {
     struct heard *heard = arg;
     heard->count++;
     heard->level = level;
     snprintf(heard->last, sizeof heard->last, "%s", line);
 }
 
-static void run(hf__log *log) {
+static void flush_log(hf__log *log) {
     hf__log_run(hf__log_take(log), log->fn, log->arg);
 }
 
-static void test_log_hands_over_what_the_level_allows(void **state) {
+static void test_log_delivers_lines_of_its_level(void **state) {
     (void)state;
     struct heard heard = {0};
     hf__log log;
-    hf__log_init(&log, hear, &heard, 0); /* warnings */
+    hf__log_init(&log, record_log, &heard, 0); /* warnings */
     hf__log_add(&log, HF_LOG_ERROR, "%s", "error");
     hf__log_add(&log, HF_LOG_WARNING, "warning\n\x1b%d", 1);
     hf__log_add(&log, HF_LOG_INFO, "info");
-    assert_int_equal(heard.count, 0); /* noted, and handed over later */
-    run(&log);
+    assert_int_equal(heard.count, 0); /* recorded, and delivered later */
+    flush_log(&log);
     assert_int_equal(heard.count, 2);
     assert_int_equal(heard.level, HF_LOG_WARNING);
     assert_string_equal(heard.last, "warning  1");
-    run(&log);
+    flush_log(&log);
     assert_int_equal(heard.count, 2);
-    hf__log_init(&log, hear, &heard, HF_LOG_DEBUG);
+    hf__log_init(&log, record_log, &heard, HF_LOG_DEBUG);
     hf__log_add(&log, HF_LOG_DEBUG, "debug");
-    run(&log);
+    flush_log(&log);
     assert_string_equal(heard.last, "debug");
 }
 
-static void test_log_drops_what_nobody_takes(void **state) {
+static void test_log_drops_lines_that_nobody_takes(void **state) {
     (void)state;
     struct heard heard = {0};
     hf__log log;
-    hf__log_init(&log, hear, &heard, HF_LOG_ERROR);
+    hf__log_init(&log, record_log, &heard, HF_LOG_ERROR);
     for (int i = 1; i <= HF__LOG_PENDING_MAX + 10; i++) hf__log_add(&log, HF_LOG_ERROR, "%d", i);
-    run(&log);
+    flush_log(&log);
     assert_int_equal(heard.count, HF__LOG_PENDING_MAX);
     hf__log_add(&log, HF_LOG_ERROR, "again");
-    run(&log);
+    flush_log(&log);
     assert_string_equal(heard.last, "again");
     hf__log_add(&log, HF_LOG_ERROR, "only freed");
     hf__log_run(hf__log_take(&log), NULL, NULL);
@@ -233,7 +234,7 @@ static void test_log_drops_what_nobody_takes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_now_is_boottime_and_goes_on),
+        cmocka_unit_test(test_now_is_boottime_and_advances),
         cmocka_unit_test(test_after),
         cmocka_unit_test(test_poll_rounds_up),
         cmocka_unit_test(test_rand_repeats_from_its_seed),
@@ -244,8 +245,8 @@ int main(void) {
         cmocka_unit_test(test_results_have_names_and_texts),
         cmocka_unit_test(test_fail_sets_this_threads_detail),
         cmocka_unit_test(test_lines_are_cut),
-        cmocka_unit_test(test_log_hands_over_what_the_level_allows),
-        cmocka_unit_test(test_log_drops_what_nobody_takes),
+        cmocka_unit_test(test_log_delivers_lines_of_its_level),
+        cmocka_unit_test(test_log_drops_lines_that_nobody_takes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

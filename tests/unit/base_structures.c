@@ -1,4 +1,4 @@
-/* The heap of timers, the map of names and the buffer, each against a model that is plainly right. */
+/* The heap of timers, the map of names and the buffer, each compared with a simple model. */
 #include "t.h"
 
 #include <stdio.h>
@@ -14,7 +14,7 @@
 
 enum { TIMERS = 300, HEAP_OPERATIONS = 100000, DUE_SPAN = 1000 };
 
-/* The model is the due times themselves, HF__NEVER when not armed. */
+/* The model is the due times themselves; HF__NEVER if not armed. */
 struct timers {
     hf__heap heap;
     hf__timer timer[TIMERS];
@@ -22,7 +22,7 @@ struct timers {
     hf__rand rand;
 };
 
-static size_t draw(hf__rand *rand, size_t below) {
+static size_t draw_below(hf__rand *rand, size_t below) {
     return (size_t)(hf__rand_next(rand) % below);
 }
 
@@ -33,20 +33,20 @@ static hf__time model_first(const struct timers *t) {
 }
 
 static void set_some(struct timers *t) {
-    size_t i = draw(&t->rand, TIMERS);
-    hf__time due = draw(&t->rand, 8) ? (hf__time)draw(&t->rand, DUE_SPAN) : HF__NEVER;
+    size_t i = draw_below(&t->rand, TIMERS);
+    hf__time due = draw_below(&t->rand, 8) ? (hf__time)draw_below(&t->rand, DUE_SPAN) : HF__NEVER;
     hf__heap_set(&t->heap, &t->timer[i], due);
     t->due[i] = due;
 }
 
 static void remove_some(struct timers *t) {
-    size_t i = draw(&t->rand, TIMERS);
+    size_t i = draw_below(&t->rand, TIMERS);
     hf__heap_remove(&t->heap, &t->timer[i]);
     t->due[i] = HF__NEVER;
 }
 
 static void pop_some(struct timers *t) {
-    hf__time now = (hf__time)draw(&t->rand, DUE_SPAN), first = model_first(t);
+    hf__time now = (hf__time)draw_below(&t->rand, DUE_SPAN), first = model_first(t);
     hf__timer *popped = hf__heap_pop(&t->heap, now);
     if (first > now) {
         assert_null(popped);
@@ -66,7 +66,7 @@ static void test_heap_against_model(void **state) {
     t->rand.state = 1;
     for (size_t i = 0; i < TIMERS; i++) t->due[i] = HF__NEVER;
     for (int n = 0; n < HEAP_OPERATIONS; n++) {
-        size_t what = draw(&t->rand, 10);
+        size_t what = draw_below(&t->rand, 10);
         if (what < 6)
             set_some(t);
         else if (what < 8)
@@ -86,7 +86,7 @@ static void test_heap_drains_in_order(void **state) {
     hf__heap heap = {0};
     hf__rand rand = {2};
     for (size_t i = 0; i < TIMERS; i++)
-        hf__heap_set(&heap, &timers[i], (hf__time)draw(&rand, DUE_SPAN));
+        hf__heap_set(&heap, &timers[i], (hf__time)draw_below(&rand, DUE_SPAN));
     hf__time last = 0;
     for (size_t i = 0; i < TIMERS; i++) {
         hf__timer *t = hf__heap_pop(&heap, DUE_SPAN);
@@ -108,7 +108,7 @@ struct named {
     bool in, seen;
 };
 
-/* Names of all lengths from 0 on, with NUL bytes in some. */
+/* Names of all lengths from 0 on, some with NUL bytes. */
 static void name_items(struct named *items) {
     for (size_t i = 0; i < NAMES; i++) {
         int n = snprintf(items[i].name, NAME_SIZE, i % 2 ? "%zu" : "a-%zu", i);
@@ -118,7 +118,7 @@ static void name_items(struct named *items) {
     }
 }
 
-static void toggle(hf__map *map, struct named *item) {
+static void toggle_timer(hf__map *map, struct named *item) {
     if (item->in)
         hf__map_remove(map, &item->mapped);
     else
@@ -153,11 +153,11 @@ static void test_map_against_model(void **state) {
     hf__rand rand = {3};
     check_all(&map, items);
     for (int n = 0; n < MAP_OPERATIONS; n++) {
-        toggle(&map, &items[draw(&rand, NAMES)]);
+        toggle_timer(&map, &items[draw_below(&rand, NAMES)]);
         if (n % 5000 == 0) check_all(&map, items);
     }
     check_all(&map, items);
-    for (hf__mapped *m; (m = hf__map_next(&map, NULL));) toggle(&map, (struct named *)m);
+    for (hf__mapped *m; (m = hf__map_next(&map, NULL));) toggle_timer(&map, (struct named *)m);
     check_all(&map, items);
     hf__map_fini(&map);
     free(items);
@@ -206,7 +206,7 @@ static void test_buffer_has_a_maximum(void **state) {
     assert_false(b.failed);
     hf__buffer_add(&b, "xxxxx", 5);
     assert_true(b.failed);
-    add_text(&b, "x"); /* would fit, and is not added: half a command is never sent */
+    add_text(&b, "x"); /* it would fit, but is not added: half a command is never sent */
     assert_holds(&b, "1234");
     hf__buffer_add(&b, "x", SIZE_MAX);
     assert_true(b.failed);
@@ -235,8 +235,9 @@ static void fill_and_empty(hf__buffer *b, size_t length, int times) {
     }
 }
 
-/* A client lives for months, and each of its connections would keep what its worst moment took. */
-static void test_buffer_gives_back_what_a_burst_took(void **state) {
+/* A client runs for months. Without this, each connection would keep the memory of its largest
+   burst. */
+static void test_buffer_frees_memory_after_a_burst(void **state) {
     (void)state;
     hf__buffer b;
     hf__buffer_init(&b, 1 << 20);
@@ -249,8 +250,8 @@ static void test_buffer_gives_back_what_a_burst_took(void **state) {
     hf__buffer_fini(&b);
 }
 
-/* Bursts that come again and again find their room; that nothing is sent in between says nothing. */
-static void test_buffer_keeps_what_is_needed_again(void **state) {
+/* Repeated bursts keep their memory. Idle time between them does not count against it. */
+static void test_buffer_keeps_memory_that_is_needed_again(void **state) {
     (void)state;
     hf__buffer b;
     hf__buffer_init(&b, 1 << 20);
@@ -272,8 +273,8 @@ int main(void) {
         cmocka_unit_test(test_buffer_adds_cuts_and_consumes),
         cmocka_unit_test(test_buffer_has_a_maximum),
         cmocka_unit_test(test_buffer_grows),
-        cmocka_unit_test(test_buffer_gives_back_what_a_burst_took),
-        cmocka_unit_test(test_buffer_keeps_what_is_needed_again),
+        cmocka_unit_test(test_buffer_frees_memory_after_a_burst),
+        cmocka_unit_test(test_buffer_keeps_memory_that_is_needed_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* Store URLs: what is taken, what is refused and how the line reads, and that no line tells a secret. */
+/* Store URLs: which are accepted, which are refused with which text, and that no text shows a
+   secret. */
 #include "t.h"
 
 #include <stdio.h>
@@ -7,9 +8,9 @@
 
 #include "base/url.h"
 
-/* ---- URLs that are taken ---- */
+/* ---- Accepted URLs ---- */
 
-/* A string that is NULL here is NULL there; numbers are compared as they are. */
+/* A string that is NULL here must be NULL in the result. Numbers are compared as they are. */
 static const struct good {
     const char *text;
     hf__url url;
@@ -202,9 +203,9 @@ static void test_sentinel_urls(void **state) {
     hf__url_fini(&u);
 }
 
-/* ---- URLs that are refused ---- */
+/* ---- Refused URLs ---- */
 
-/* Wherever a password stands in these it is this word, in one piece. */
+/* Every password in these URLs is this word, in one piece. */
 #define SECRET "s3cr3t"
 
 static const struct bad {
@@ -337,7 +338,7 @@ static void check_bad(const char *text, hf_result result, const char *mentions) 
     if (r != result || !strstr(detail, mentions))
         fail_msg("%s: %s (%s), not %s with \"%s\"", text, hf_result_name(r), detail,
                  hf_result_name(result), mentions);
-    if (strstr(detail, SECRET)) fail_msg("%s: the detail tells the password: %s", text, detail);
+    if (strstr(detail, SECRET)) fail_msg("%s: the detail shows the password: %s", text, detail);
     hf__url_fini(&u);
 }
 
@@ -347,7 +348,7 @@ static void test_bad_urls(void **state) {
         check_bad(bad[i].text, bad[i].result, bad[i].mentions);
 }
 
-/* ---- What is shown of a URL ---- */
+/* ---- URLs as they are shown ---- */
 
 static const struct {
     const char *text, *shown;
@@ -366,7 +367,7 @@ static const struct {
     {"file:///a@b?keep=1h", "file:///a@b?keep=1h"},
     {"file:", "file:"},
     {"memory:x?label=a%20b", "memory:x?label=a%20b"},
-    /* Bad ones. */
+    /* Invalid URLs. */
     {"redis://:x/" SECRET "@h", "redis://***"},
     {"redis://:" SECRET "@h?walk=1", "redis://***"},
     {"redis+sentinel://a/m?sentinel_password=x&" SECRET, "redis+sentinel://***"},
@@ -405,8 +406,8 @@ static void test_an_option_is_dropped(void **state) {
 
 /* ---- Lengths ---- */
 
-/* before, `length` times 'x', after */
-static const char *stretch(const char *before, size_t length, const char *after) {
+/* Makes `before`, `length` times 'x', `after`. */
+static const char *make_long_url(const char *before, size_t length, const char *after) {
     static char text[HF__URL_MAX + 100];
     size_t start = strlen(before);
     assert_true(start + length + strlen(after) < sizeof text);
@@ -424,16 +425,19 @@ static void check_taken(const char *text) {
 
 static void test_longest_parts(void **state) {
     (void)state;
-    check_taken(stretch("redis://:", HF__PASSWORD_MAX, "@h"));
-    check_bad(stretch("redis://:", HF__PASSWORD_MAX + 1, "@h"), HF_INVALID, "1024");
-    check_taken(stretch("memory:?prefix=", HF__PREFIX_MAX, ""));
-    check_bad(stretch("memory:?prefix=", HF__PREFIX_MAX + 1, ""), HF_INVALID, "64");
-    check_taken(stretch("memory:?label=", HF__LABEL_MAX, ""));
-    check_bad(stretch("memory:?label=", HF__LABEL_MAX + 1, ""), HF_INVALID, "128");
-    check_taken(stretch("memory:", HF__URL_MAX - strlen("memory:"), ""));
-    check_bad(stretch("memory:", HF__URL_MAX - strlen("memory:") + 1, ""), HF_INVALID, "4096");
-    check_bad(stretch("", 100, "://h"), HF_UNSUPPORTED, "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx:'");
-    check_bad(stretch("memory:?", HF__URL_MAX - strlen("memory:?"), ""), HF_INVALID, "unknown");
+    check_taken(make_long_url("redis://:", HF__PASSWORD_MAX, "@h"));
+    check_bad(make_long_url("redis://:", HF__PASSWORD_MAX + 1, "@h"), HF_INVALID, "1024");
+    check_taken(make_long_url("memory:?prefix=", HF__PREFIX_MAX, ""));
+    check_bad(make_long_url("memory:?prefix=", HF__PREFIX_MAX + 1, ""), HF_INVALID, "64");
+    check_taken(make_long_url("memory:?label=", HF__LABEL_MAX, ""));
+    check_bad(make_long_url("memory:?label=", HF__LABEL_MAX + 1, ""), HF_INVALID, "128");
+    check_taken(make_long_url("memory:", HF__URL_MAX - strlen("memory:"), ""));
+    check_bad(make_long_url("memory:", HF__URL_MAX - strlen("memory:") + 1, ""), HF_INVALID,
+              "4096");
+    check_bad(make_long_url("", 100, "://h"), HF_UNSUPPORTED,
+              "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx:'");
+    check_bad(make_long_url("memory:?", HF__URL_MAX - strlen("memory:?"), ""), HF_INVALID,
+              "unknown");
 }
 
 /* ---- Durations ---- */
@@ -473,7 +477,7 @@ static void test_durations(void **state) {
         int64_t ms = 0;
         bool taken = hf__duration_parse(durations[i].text, &ms);
         if (taken != (durations[i].ms != 0) || (taken && ms != durations[i].ms))
-            fail_msg("\"%s\" is %s, %lld ms", durations[i].text, taken ? "taken" : "refused",
+            fail_msg("\"%s\" is %s, %lld ms", durations[i].text, taken ? "accepted" : "refused",
                      (long long)ms);
     }
 }

@@ -1,4 +1,5 @@
-/* What a cluster's store knows without asking: slots of names, the map of them, where it is sent, and its channels. */
+/* What a cluster's store computes without a server: slots of names, the slot map, redirects and
+   channels. */
 #include "t.h"
 
 #include <stdio.h>
@@ -19,7 +20,7 @@ static unsigned slot_of(const char *key) {
     return hf__slot_of_key(key, strlen(key));
 }
 
-/* As Redis documents and answers (CLUSTER KEYSLOT). */
+/* As Redis documents and answers them (CLUSTER KEYSLOT). */
 static void test_slots_of_keys(void **state) {
     (void)state;
     assert_int_equal(slot_of("123456789"), 12739);
@@ -58,7 +59,7 @@ static void test_keys_and_channels_of_a_name_share_its_slot(void **state) {
     "*4\r\n:0\r\n:99\r\n" NODE(H1, "7000") NODE(H1, "7003") "*3\r\n:100\r\n:16382\r\n" NODE( \
         "$-1\r\n", "7001") "*3\r\n:16383\r\n:16383\r\n" NODE("$3\r\n::1\r\n", "7002")
 
-static hf__cluster_slots *parse(const char *text, size_t slice) {
+static hf__cluster_slots *parse_slots(const char *text, size_t slice) {
     hf__parser *p = calloc(1, sizeof *p);
     hf__cluster_slots *slots = calloc(1, sizeof *slots);
     assert_true(p && slots && hf__parser_init(p));
@@ -79,8 +80,8 @@ static hf__cluster_slots *parse(const char *text, size_t slice) {
 static void test_an_answer_in_any_slices(void **state) {
     (void)state;
     for (size_t slice = 1; slice < 40; slice++) {
-        hf__cluster_slots *slots = parse(ANSWER, slice);
-        assert_int_equal(slots->nodes, 3); /* replicas are none of ours */
+        hf__cluster_slots *slots = parse_slots(ANSWER, slice);
+        assert_int_equal(slots->nodes, 3); /* replicas are ignored */
         assert_string_equal(hf__cluster_slots_owner(slots, 0), "127.0.0.1:7000");
         assert_string_equal(hf__cluster_slots_owner(slots, 99), "127.0.0.1:7000");
         assert_string_equal(hf__cluster_slots_owner(slots, 100), ":7001");
@@ -89,7 +90,7 @@ static void test_an_answer_in_any_slices(void **state) {
     }
 }
 
-/* F39: what is no range is nobody's. */
+/* F39: an invalid range assigns no slots. */
 static void test_an_answer_that_is_wrong(void **state) {
     (void)state;
     static const char *const answers[] = {
@@ -104,7 +105,7 @@ static void test_an_answer_that_is_wrong(void **state) {
         "*1\r\n:5\r\n",
     };
     for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
-        hf__cluster_slots *slots = parse(answers[i], 1000);
+        hf__cluster_slots *slots = parse_slots(answers[i], 1000);
         assert_int_equal(slots->nodes, 0);
         for (unsigned slot = 0; slot < HF__SLOT_COUNT; slot++)
             assert_null(hf__cluster_slots_owner(slots, slot));
@@ -112,7 +113,7 @@ static void test_an_answer_that_is_wrong(void **state) {
     }
 }
 
-/* More nodes than there is room for are nobody's, too. */
+/* With more nodes than the limit, the answer assigns no slots. */
 static void test_an_answer_with_too_many_nodes(void **state) {
     (void)state;
     hf__cluster_slots *slots = calloc(1, sizeof *slots);
@@ -140,44 +141,44 @@ static hf__cluster_slots *half_and_half(const char *first, const char *second) {
     return s;
 }
 
-static unsigned told(hf__slot_map *m) {
+static unsigned count_changes(hf__slot_map *m) {
     unsigned n = 0;
     if (!hf__slot_map_take_changed(m)) return 0;
     for (unsigned i = 0; i < HF__SLOT_COUNT; i++) n += hf__slot_map_was_changed(m, i);
     return n;
 }
 
-static void test_what_is_not_where_it_was_is_told_once(void **state) {
+static void test_moved_slots_are_reported_once(void **state) {
     (void)state;
     hf__slot_map m;
     char where[HF__WHERE_TEXT];
     assert_true(hf__slot_map_init(&m));
     assert_false(hf__slot_map_owner(&m, 5, where));
     assert_true(hf__slot_map_adopt(&m, half_and_half("a:1", ":2"), "b"));
-    assert_int_equal(told(&m), 0); /* nothing was anywhere before */
+    assert_int_equal(count_changes(&m), 0); /* there was no owner before */
     assert_true(hf__slot_map_owner(&m, HF__SLOT_COUNT - 1, where));
-    assert_string_equal(where, "b:2"); /* without a host it is at the one that was asked */
+    assert_string_equal(where, "b:2"); /* an empty host is the host that answered */
     assert_true(hf__slot_map_has(&m, "b:2") && hf__slot_map_has(&m, "a:1"));
     assert_false(hf__slot_map_has(&m, "a:2"));
     assert_false(hf__slot_map_adopt(&m, half_and_half("a:1", ":2"), "b"));
-    assert_int_equal(told(&m), 0);
+    assert_int_equal(count_changes(&m), 0);
     assert_true(hf__slot_map_adopt(&m, half_and_half("c:1", ":2"), "b"));
-    assert_int_equal(told(&m), HF__SLOT_COUNT / 2);
+    assert_int_equal(count_changes(&m), HF__SLOT_COUNT / 2);
     assert_true(hf__slot_map_was_changed(&m, 0) &&
                 !hf__slot_map_was_changed(&m, HF__SLOT_COUNT - 1));
-    assert_int_equal(told(&m), 0);
+    assert_int_equal(count_changes(&m), 0);
     hf__slot_map_moved(&m, 7, "d:1");
-    hf__slot_map_moved(&m, 8, "c:1"); /* where it is */
-    assert_int_equal(told(&m), 1);
+    hf__slot_map_moved(&m, 8, "c:1"); /* its present owner */
+    assert_int_equal(count_changes(&m), 1);
     assert_true(hf__slot_map_owner(&m, 7, where));
     assert_string_equal(where, "d:1");
     hf__slot_map_node_changed(&m, "b:2");
     hf__slot_map_node_changed(&m, "nobody:2");
-    assert_int_equal(told(&m), HF__SLOT_COUNT / 2);
+    assert_int_equal(count_changes(&m), HF__SLOT_COUNT / 2);
     hf__slot_map_fini(&m);
 }
 
-/* ---- Being sent elsewhere ---- */
+/* ---- Redirects ---- */
 
 static void test_detours(void **state) {
     (void)state;
@@ -202,7 +203,7 @@ static void test_detours(void **state) {
         assert_int_equal(d.kind, HF__REDIRECT_TRY_AGAIN);
         assert_null(d.address);
     }
-    /* Inside a script, as each version says it. */
+    /* Inside a script, as each version reports it. */
     static const struct {
         const char *error;
         hf__redirect_kind what;
@@ -276,7 +277,7 @@ static void check_sends(listening *l, hf__time now, const char *expected) {
     assert_memory_equal(l->out.data ? l->out.data : "", expected, l->out.length);
 }
 
-static bool says(listening *l, const char *kind) {
+static bool feed_event(listening *l, const char *kind) {
     char text[128];
     snprintf(text, sizeof text, "*3\r\n$%zu\r\n%s\r\n$13\r\nhf:{a}:c:uuid\r\n:1\r\n", strlen(kind),
              kind);
@@ -300,7 +301,7 @@ static void begin_to_hear(listening *l) {
     hf__channels_want(&l->channels, "a", 1, NOW);
     check_sends(l, NOW, SUBSCRIBE);
     assert_false(hf__channels_subscribed(&l->channels, "a", 1)); /* not before it is confirmed */
-    assert_true(says(l, "ssubscribe"));
+    assert_true(feed_event(l, "ssubscribe"));
     assert_true(hf__channels_subscribed(&l->channels, "a", 1));
     check_told(l, true);
     check_told(l, false);
@@ -310,22 +311,22 @@ static void test_a_channel_counts_when_it_is_confirmed(void **state) {
     listening *l = *state;
     check_sends(l, NOW, "");
     begin_to_hear(l);
-    assert_false(says(l, "smessage"));
+    assert_false(feed_event(l, "smessage"));
     hf__channels_want(&l->channels, "a", 1, NOW);
     check_sends(l, NOW, "");
 }
 
-static void test_a_channel_whose_slot_went_away_is_told(void **state) {
+static void test_a_channel_whose_slot_moved_is_reported(void **state) {
     listening *l = *state;
     begin_to_hear(l);
-    assert_true(says(l, "sunsubscribe"));
+    assert_true(feed_event(l, "sunsubscribe"));
     assert_false(hf__channels_subscribed(&l->channels, "a", 1));
     check_told(l, true);
     check_told(l, false);
     begin_to_hear(l);
 }
 
-static void test_channels_of_a_connection_that_broke_are_asked_for_again(void **state) {
+static void test_channels_of_a_broken_connection_are_subscribed_again(void **state) {
     listening *l = *state;
     begin_to_hear(l);
     hf__channels_disconnected(&l->channels);
@@ -334,14 +335,15 @@ static void test_channels_of_a_connection_that_broke_are_asked_for_again(void **
     check_sends(l, NOW, SUBSCRIBE);
 }
 
-static void test_a_channel_that_nobody_wants_is_left(void **state) {
+static void test_an_unused_channel_is_unsubscribed(void **state) {
     listening *l = *state;
     begin_to_hear(l);
     check_sends(l, NOW + 29 * HF__SEC, "");
     check_sends(l, NOW + 60 * HF__SEC, UNSUBSCRIBE);
     assert_false(hf__channels_subscribed(&l->channels, "a", 1));
-    hf__channels_want(&l->channels, "a", 1, NOW + 61 * HF__SEC); /* in that instant */
-    assert_true(says(l, "sunsubscribe"));
+    /* While the unsubscribe is in flight. */
+    hf__channels_want(&l->channels, "a", 1, NOW + 61 * HF__SEC);
+    assert_true(feed_event(l, "sunsubscribe"));
     check_told(l, false);
     check_sends(l, NOW + 61 * HF__SEC, SUBSCRIBE);
 }
@@ -352,12 +354,12 @@ static void test_where_there_are_no_shards_it_is_a_plain_one(void **state) {
     check_sends(l, NOW, SUBSCRIBE);
     assert_true(hf__channels_error(&l->channels, "ERR unknown command 'SSUBSCRIBE'", &l->log));
     check_sends(l, NOW, PLAIN);
-    assert_true(says(l, "subscribe"));
+    assert_true(feed_event(l, "subscribe"));
     assert_true(hf__channels_subscribed(&l->channels, "a", 1));
     check_told(l, true);
 }
 
-static void test_a_channel_that_is_refused_is_not_heard(void **state) {
+static void test_a_refused_channel_is_not_subscribed(void **state) {
     listening *l = *state;
     hf__channels_want(&l->channels, "a", 1, NOW);
     check_sends(l, NOW, SUBSCRIBE);
@@ -377,14 +379,14 @@ int main(void) {
         cmocka_unit_test(test_an_answer_in_any_slices),
         cmocka_unit_test(test_an_answer_that_is_wrong),
         cmocka_unit_test(test_an_answer_with_too_many_nodes),
-        cmocka_unit_test(test_what_is_not_where_it_was_is_told_once),
+        cmocka_unit_test(test_moved_slots_are_reported_once),
         cmocka_unit_test(test_detours),
         CHANNEL_TEST(test_a_channel_counts_when_it_is_confirmed),
-        CHANNEL_TEST(test_a_channel_whose_slot_went_away_is_told),
-        CHANNEL_TEST(test_channels_of_a_connection_that_broke_are_asked_for_again),
-        CHANNEL_TEST(test_a_channel_that_nobody_wants_is_left),
+        CHANNEL_TEST(test_a_channel_whose_slot_moved_is_reported),
+        CHANNEL_TEST(test_channels_of_a_broken_connection_are_subscribed_again),
+        CHANNEL_TEST(test_an_unused_channel_is_unsubscribed),
         CHANNEL_TEST(test_where_there_are_no_shards_it_is_a_plain_one),
-        CHANNEL_TEST(test_a_channel_that_is_refused_is_not_heard),
+        CHANNEL_TEST(test_a_refused_channel_is_not_subscribed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /*
- * The pure core on a stage: calls whose outcome is recorded, and a store that does nothing but keep
- * what it was asked, until the test answers. Time is what the test says it is.
+ * Runs the core alone. Calls record their outcome, and the store only keeps submitted operations
+ * until the test answers them. The test sets the time.
  */
 #ifndef HF_UNIT_CORE_KIT_H
 #define HF_UNIT_CORE_KIT_H
@@ -11,7 +11,7 @@
 /* ---- Calls ---- */
 
 typedef struct kit_outcome {
-    int times; /* how often it was finished: once, if all is well */
+    int times; /* how often it was finished; must be once */
     hf__time at;
     hf_result result;
     char detail[HF__DETAIL_MAX];
@@ -22,7 +22,7 @@ typedef struct kit_call {
     kit_outcome outcome;
 } kit_call;
 
-/* A call that wants a lock; what is not set is as in hf_options. */
+/* A call that acquires a lock; unset fields are as in hf_options. */
 typedef struct kit_wait {
     hf__wait wait;
     kit_outcome outcome;
@@ -31,84 +31,86 @@ typedef struct kit_wait {
 
 kit_call *kit_call_init(kit_call *call);
 
-/* Allocates what a grant needs, and puts its times in. wait_ms 0 tries once. */
+/* Allocates what a grant needs, and sets its times. wait_ms 0 tries once. */
 void kit_wait_init(kit_wait *w, uint64_t owner, int64_t wait_ms, int64_t lease_ms, hf__time now);
-void kit_wait_fini(kit_wait *w); /* without the hold, which is the test's if it was granted */
+void kit_wait_fini(kit_wait *w); /* does not free a granted hold, which belongs to the test */
 
-/* Record what the core has finished; fails if a call is finished twice. */
+/* Records what the core has finished; fails if a call is finished twice. */
 void kit_collect(hf__core *core, hf__time now);
 
-/* Take what is to be told of as lost: how many. */
+/* Takes the losses that are to be reported; returns their number. */
 int kit_take_lost(hf__core *core);
 
 void kit_hold_free(hf_hold *hold);
 
-/* The entry of a name, or NULL. */
+/* Returns the entry of a name, or NULL. */
 hf__entry *kit_entry(const hf__core *core, const char *name);
 
 /* ---- The stage ---- */
 
 enum { STAGE_OPS = 64, STAGE_WAITS = 64 };
 
-typedef struct stage {
+typedef struct core_stage {
     hf__store store;
     hf__core core;
     hf__time now;
-    hf__op *asked[STAGE_OPS]; /* submitted and not answered, the oldest first */
+    hf__op *pending[STAGE_OPS]; /* submitted and not answered, oldest first */
     size_t count;
-    kit_wait *waits[STAGE_WAITS]; /* given up when their time is up */
+    kit_wait *waits[STAGE_WAITS]; /* given up when their time is over */
     size_t waiting;
     int lost;
     hf__time lost_at;
-} stage;
+} core_stage;
 
 #define STAGE_LEASE_MS   30000
 #define STAGE_COMMAND_MS 5000
 #define STAGE_OUTAGE_MS  10000
 
-/* cmocka's setup and teardown: *state is a stage, connected. */
+/* cmocka's setup and teardown: *state is a connected stage. */
 int stage_set_up(void **state);
 int stage_tear_down(void **state);
 
-/* Begin to acquire "name" (or another). */
-void stage_acquire(stage *s, kit_wait *w, uint64_t owner, int64_t wait_ms, int64_t lease_ms);
-void stage_acquire_named(stage *s, kit_wait *w, const char *name, uint64_t owner, int64_t wait_ms,
-                         int64_t lease_ms);
+/* Start to acquire "name" (or another). */
+void stage_acquire(core_stage *s, kit_wait *w, uint64_t owner, int64_t wait_ms, int64_t lease_ms);
+void stage_acquire_named(core_stage *s, kit_wait *w, const char *name, uint64_t owner,
+                         int64_t wait_ms, int64_t lease_ms);
 
-/* Begin one that was initialised by hand. */
-void stage_begin(stage *s, kit_wait *w, const char *name);
+/* Starts a wait that the test has initialised itself. */
+void stage_begin(core_stage *s, kit_wait *w, const char *name);
 
-/* The only operation under way, which must be this verb. */
-hf__op *stage_asked(stage *s, hf__verb verb);
-void stage_nothing_asked(const stage *s);
+/* Returns the only pending operation, which must have this verb. */
+hf__op *stage_pending_op(core_stage *s, hf__verb verb);
+void stage_nothing_pending(const core_stage *s);
 
-/* Answer the oldest operation, which must be this verb. */
-void stage_answer(stage *s, hf__verb verb, hf_result result);
-void stage_answer_maybe(stage *s, hf__verb verb, hf_result result); /* failed, maybe done */
-void stage_answer_busy(stage *s, int64_t retry_ms);
+/* Answers the oldest operation, which must have this verb. */
+void stage_answer(core_stage *s, hf__verb verb, hf_result result);
+/* Failed, but may have been executed. */
+void stage_answer_maybe(core_stage *s, hf__verb verb, hf_result result);
+void stage_answer_busy(core_stage *s, int64_t retry_ms);
 
-/* Acquire and grant: now held, under the token 7 if it is the first. */
-hf_hold *stage_take(stage *s, kit_wait *w, const char *name, int64_t lease_ms);
+/* Acquires and grants: it is held now, under token 7 if it is the first. */
+hf_hold *stage_take(core_stage *s, kit_wait *w, const char *name, int64_t lease_ms);
 
-/* Answers whatever is asked on the way; NULL: nothing is. */
-typedef void stage_answerer(stage *s);
+/* Answers operations that come up meanwhile; NULL: there must be none. */
+typedef void stage_answerer(core_stage *s);
 
-/* Let time go by, event by event. */
-void stage_run(stage *s, hf__time until, stage_answerer *answerer);
+/* Advances the time, event by event. */
+void stage_run(core_stage *s, hf__time until, stage_answerer *answerer);
 
-/* Until something is asked; fails if that is not before `until`. */
-hf__op *stage_run_to_ask(stage *s, hf__verb verb, hf__time until);
+/* Advances until an operation is submitted; fails if that is not before `until`. */
+hf__op *stage_run_to_op(core_stage *s, hf__verb verb, hf__time until);
 
-/* The connection breaks: what is under way may have been done. And comes back. */
-void stage_link_down(stage *s);
-void stage_link_up(stage *s);
+/* The first breaks the connection, and operations in flight may have been executed. The second
+   restores it. */
+void stage_link_down(core_stage *s);
+void stage_link_up(core_stage *s);
 
-void stage_release(stage *s, hf_hold *hold, kit_call *call);
-void stage_extend(stage *s, hf_hold *hold, int64_t lease_ms, kit_call *call);
-void stage_give_up(stage *s, kit_wait *w, hf_result why);
+void stage_release(core_stage *s, hf_hold *hold, kit_call *call);
+void stage_extend(core_stage *s, hf_hold *hold, int64_t lease_ms, kit_call *call);
+void stage_give_up(core_stage *s, kit_wait *w, hf_result why);
 
-/* After anything that was done to the core directly. */
-void stage_settle(stage *s);
+/* Call this after any direct action on the core. */
+void stage_process(core_stage *s);
 
 #define ASSERT_FINISHED(outcome_, result_)                                         \
     do {                                                                           \

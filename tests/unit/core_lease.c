@@ -1,4 +1,4 @@
-/* The arithmetic of leases: a holder's deadline is never after the store's, whatever is rounded. */
+/* Lease arithmetic: a holder's deadline is never after the store's, with any rounding. */
 #include "t.h"
 
 #include "core/lease.h"
@@ -32,17 +32,17 @@ static void test_margin(void **state) {
     EACH_LEASE(i) assert_true(hf__lease_margin(leases[i]) * 100 >= leases[i] * HF__MS);
 }
 
-/* The store counts whole milliseconds from when it executes, which is no sooner than the asking;
-   its clock may run fast by a percent. */
+/* The store counts whole milliseconds from the time of execution, which is not before the
+   request. Its clock may run fast by one percent. */
 static void test_deadline_is_before_the_stores(void **state) {
     (void)state;
     hf__rand rand = {1};
     EACH_LEASE(i) {
         for (int n = 0; n < 1000; n++) {
-            hf__time asked = (hf__time)(hf__rand_next(&rand) % (uint64_t)(1000 * HF__SEC));
+            hf__time sent_at = (hf__time)(hf__rand_next(&rand) % (uint64_t)(1000 * HF__SEC));
             hf__time lease = leases[i] * HF__MS;
-            hf__time store = (asked + lease - lease / 100) / HF__MS * HF__MS;
-            assert_true(hf__lease_deadline(asked, leases[i]) <= store);
+            hf__time store = (sent_at + lease - lease / 100) / HF__MS * HF__MS;
+            assert_true(hf__lease_deadline(sent_at, leases[i]) <= store);
         }
     }
     assert_int_equal(hf__lease_deadline(7, 1000), 7 + 988 * HF__MS);
@@ -53,7 +53,7 @@ static void test_shortest_lease_is_of_use(void **state) {
     assert_true(hf__lease_deadline(0, HF_LEASE_MIN_MS) > HF_LEASE_MIN_MS * HF__MS * 9 / 10);
 }
 
-static void test_what_lapses_and_what_covers(void **state) {
+static void test_lapse_and_cover(void **state) {
     (void)state;
     EACH_LEASE(i) {
         hf__time lease = leases[i] * HF__MS;
@@ -113,7 +113,7 @@ int main(void) {
         cmocka_unit_test(test_margin),
         cmocka_unit_test(test_deadline_is_before_the_stores),
         cmocka_unit_test(test_shortest_lease_is_of_use),
-        cmocka_unit_test(test_what_lapses_and_what_covers),
+        cmocka_unit_test(test_lapse_and_cover),
         cmocka_unit_test(test_renewal_is_due_at_a_third),
         cmocka_unit_test(test_renewals_come_together),
         cmocka_unit_test(test_tries_again_ever_later),

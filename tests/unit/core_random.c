@@ -1,9 +1,9 @@
 /*
- * Several clients' cores over one small lock table, under virtual time and a random schedule: what
- * is asked arrives late, in order within a connection, and from a connection that broke perhaps later
- * still, or never; answers get lost; the server's clock runs a little fast or slow.
+ * Several clients' cores over one small lock table, in virtual time and with a random schedule.
+ * Requests arrive late, but in order within a connection. Those of a broken connection may arrive
+ * later still, or never. Answers get lost, and the server's clock drifts.
  *
- * A run is repeated from its seed, and then tells what happens:  unit_core_random SEED
+ * A run is repeated from its seed, with a trace:  unit_core_random SEED
  */
 #include "t.h"
 
@@ -35,35 +35,36 @@ static const char *const names[NAMES] = {"a", "b", "c"};
 
 /* ---- The world ---- */
 
-/* A lock as the server has it. What a tomb is: see release.lua. */
+/* A lock in the server's data. Tombstones are explained in release.lua. */
 struct lock {
     int client; /* -1: nobody */
     uint64_t acquire_id, token, last_token;
     hf__time expires;
-    /* Held by what came late, where its client cannot know: a renewal, of a number that it thinks
-       over by now; or an ask, of an older number than the one that an operator broke. */
+    /* stray: held by a late request that its client cannot know of. That is a renewal of an
+       acquire that the client thinks is over, or an acquire older than one that an operator
+       broke. */
     bool stray, exposed;
     uint64_t broken[BROKEN]; /* tokens that an operator broke: their holders do not know yet */
     size_t broken_count;
-    uint64_t entered; /* the token of the last ownership that anybody entered */
+    uint64_t entered; /* the token of the last ownership that was entered */
     struct {
         uint64_t acquire_id;
         hf__time until;
     } tomb[CLIENTS];
 };
 
-/* A command on its way: what it says, and whose answer it will be. */
+/* A request in flight: its content, and the operation that gets the answer. */
 struct message {
     hf__op said;
     int client, name;
-    hf__op *op;          /* NULL: its connection broke, nobody waits for the answer */
+    hf__op *op;          /* NULL: its connection broke, so nobody waits for the answer */
     hf__time arrives_at; /* at the server */
     hf__time answered_at;
     bool executed;
 };
 
 struct client {
-    hf__store store; /* first: the store's functions get this */
+    hf__store store; /* must be first: the store's functions get this */
     int index;
     struct world *world;
     hf__core core;
@@ -76,7 +77,7 @@ struct client {
     kit_call close;
 };
 
-struct held {
+struct held_slot {
     hf_hold *hold; /* NULL: free slot */
     int client, name;
     kit_call extend;
@@ -88,7 +89,7 @@ struct world {
     hf__rand rand;
     hf__time now;
     int drift; /* of the server's clock, per mille */
-    bool calm; /* nothing breaks any more */
+    bool calm; /* faults have ended */
     struct lock locks[NAMES];
     struct client clients[CLIENTS];
     struct message late[LATE];
@@ -96,7 +97,7 @@ struct world {
     kit_wait waits[WAITS];
     int wait_client[WAITS], wait_name[WAITS];
     bool wait_used[WAITS];
-    struct held holds[HOLDS];
+    struct held_slot holds[HOLDS];
     kit_call releases[HOLDS];
     bool release_used[HOLDS];
     long entered, lost;
@@ -129,21 +130,21 @@ static void tell_op(const struct world *w, const char *what, int client, const h
          hf_result_name(op->result));
 }
 
-static int64_t draw(struct world *w, int64_t below) {
+static int64_t draw_below(struct world *w, int64_t below) {
     return (int64_t)(hf__rand_next(&w->rand) % (uint64_t)below);
 }
 
-static bool chance(struct world *w, int64_t in) {
-    return draw(w, in) == 0;
+static bool draw_chance(struct world *w, int64_t in) {
+    return draw_below(w, in) == 0;
 }
 
 static int name_of(const hf__op *op) {
     return op->name[0] - 'a';
 }
 
-/* ---- The server: store.h, in a few lines ---- */
+/* ---- The server: a minimal store.h ---- */
 
-static hf__time lasts(const struct world *w, int64_t lease_ms) {
+static hf__time lease_end(const struct world *w, int64_t lease_ms) {
     return w->now + lease_ms * MS + lease_ms * MS * w->drift / 1000;
 }
 
@@ -156,7 +157,7 @@ static bool is_held_by(const struct world *w, const struct lock *l, int client,
     return is_held(w, l) && l->client == client && l->acquire_id == acquire_id;
 }
 
-/* Of a connection that is no more. */
+/* Returns true for a request of an earlier connection. */
 static bool is_late(const struct world *w, int client, const hf__op *op) {
     const hf__store *store = &w->clients[client].store;
     return !store->up || op->link != store->link;
@@ -165,12 +166,12 @@ static bool is_late(const struct world *w, int client, const hf__op *op) {
 static hf_result serve_ask(struct world *w, struct lock *l, int client, hf__op *op) {
     if (w->now > op->not_after) return HF_TIMEOUT;
     if (is_held_by(w, l, client, op->acquire_id)) {
-        l->expires = hf__later(l->expires, lasts(w, op->lease_ms));
+        l->expires = hf__later(l->expires, lease_end(w, op->lease_ms));
         op->token = l->token;
         return HF_OK;
     }
     if (is_held(w, l) && l->client != client) {
-        op->retry_ms = 10 + draw(w, 30);
+        op->retry_ms = 10 + draw_below(w, 30);
         return HF_BUSY;
     }
     if (is_held(w, l) && l->acquire_id > op->acquire_id) return HF_TIMEOUT;
@@ -182,14 +183,14 @@ static hf_result serve_ask(struct world *w, struct lock *l, int client, hf__op *
     l->exposed = false;
     l->acquire_id = op->acquire_id;
     l->token = op->token = l->last_token;
-    l->expires = lasts(w, op->lease_ms);
+    l->expires = lease_end(w, op->lease_ms);
     return HF_OK;
 }
 
 static hf_result serve_renew(struct world *w, struct lock *l, int client, const hf__op *op) {
     if (!is_held_by(w, l, client, op->acquire_id)) return HF_LOST;
     if (is_late(w, client, op)) l->stray = true;
-    if (op->lease_ms) l->expires = hf__later(l->expires, lasts(w, op->lease_ms));
+    if (op->lease_ms) l->expires = hf__later(l->expires, lease_end(w, op->lease_ms));
     return HF_OK;
 }
 
@@ -204,10 +205,10 @@ static hf_result serve_release(struct world *w, struct lock *l, int client, cons
     return ours ? HF_OK : HF_LOST;
 }
 
-static void serve(struct world *w, struct message *m) {
+static void serve_request(struct world *w, struct message *m) {
     struct lock *l = &w->locks[m->name];
     m->executed = true;
-    m->said.name = names[m->name]; /* that of an entry which may be gone, if this comes late */
+    m->said.name = names[m->name]; /* the entry's name may be gone when this arrives late */
     switch (m->said.verb) {
     case HF__ACQUIRE: m->said.result = serve_ask(w, l, m->client, &m->said); break;
     case HF__RENEW: m->said.result = serve_renew(w, l, m->client, &m->said); break;
@@ -218,11 +219,11 @@ static void serve(struct world *w, struct message *m) {
 
 /* ---- A client's store ---- */
 
-/* Mostly quick, now and then longer than a lease. */
-static hf__time trip(struct world *w) {
-    if (w->calm) return draw(w, 3 * MS);
-    if (chance(w, 30)) return draw(w, 600 * MS);
-    return draw(w, 10 * MS);
+/* Mostly quick, sometimes longer than a lease. */
+static hf__time draw_trip(struct world *w) {
+    if (w->calm) return draw_below(w, 3 * MS);
+    if (draw_chance(w, 30)) return draw_below(w, 600 * MS);
+    return draw_below(w, 10 * MS);
 }
 
 static void check_asked(struct client *c, const hf__op *op) {
@@ -234,7 +235,7 @@ static void check_asked(struct client *c, const hf__op *op) {
     c->last_asked[name_of(op)] = op->acquire_id;
 }
 
-static void submit(hf__store *store, hf__op *op, hf__time now) {
+static void client_submit(hf__store *store, hf__op *op, hf__time now) {
     struct client *c = (struct client *)store;
     struct world *w = c->world;
     CHECK(w, now == w->now);
@@ -254,8 +255,8 @@ static void submit(hf__store *store, hf__op *op, hf__time now) {
         arrived = c->wire[c->on_wire - 1].arrives_at;
         answered = c->wire[c->on_wire - 1].answered_at;
     }
-    arrived = hf__later(arrived, now + trip(w));
-    answered = hf__later(answered, arrived + trip(w));
+    arrived = hf__later(arrived, now + draw_trip(w));
+    answered = hf__later(answered, arrived + draw_trip(w));
     c->wire[c->on_wire++] = (struct message){.said = *op,
                                              .client = c->index,
                                              .name = name_of(op),
@@ -264,13 +265,13 @@ static void submit(hf__store *store, hf__op *op, hf__time now) {
                                              .answered_at = answered};
 }
 
-static const hf__store_table table = {.submit = submit};
+static const hf__store_table table = {.submit = client_submit};
 
-/* Bytes of a broken connection: lost, or late. */
+/* Bytes of a broken connection are lost or arrive late. */
 static void keep_late(struct world *w, struct message m) {
-    if (m.executed || w->late_count == LATE || chance(w, 2)) return;
+    if (m.executed || w->late_count == LATE || draw_chance(w, 2)) return;
     m.op = NULL;
-    m.arrives_at = w->now + draw(w, 1500 * MS);
+    m.arrives_at = w->now + draw_below(w, 1500 * MS);
     w->late[w->late_count++] = m;
 }
 
@@ -278,7 +279,7 @@ static void link_down(struct client *c) {
     struct world *w = c->world;
     tell(w, "client %d  link down", c->index);
     c->store.up = false;
-    c->up_at = w->now + draw(w, chance(w, 4) ? 2000 * MS : 50 * MS);
+    c->up_at = w->now + draw_below(w, draw_chance(w, 4) ? 2000 * MS : 50 * MS);
     hf__core_link_changed(&c->core, w->now);
     size_t count = c->on_wire;
     c->on_wire = 0;
@@ -309,10 +310,10 @@ static void take_answer(struct client *c) {
     tell_op(c->world, "answer", c->index, op);
 }
 
-/* ---- What must hold at every moment ---- */
+/* ---- Invariants at every moment ---- */
 
-/* Somebody of the client knows that this number may be held. */
-static bool known(const struct client *c, const char *name, uint64_t acquire_id) {
+/* Returns true if the client knows that this acquire may be held. */
+static bool client_knows(const struct client *c, const char *name, uint64_t acquire_id) {
     const hf__entry *e = kit_entry(&c->core, name);
     if (!e) return false;
     if (e->ownership && e->ownership->acquire_id == acquire_id) return true;
@@ -329,7 +330,7 @@ static bool was_broken(const struct lock *l, uint64_t token) {
     return false;
 }
 
-static void check_hold(struct world *w, const struct held *h) {
+static void check_hold(struct world *w, const struct held_slot *h) {
     if (!h->hold || !hf__ownership_valid(h->hold->ownership, w->now)) return;
     const struct lock *l = &w->locks[h->name];
     if (was_broken(l, h->hold->ownership->token)) return;
@@ -337,31 +338,32 @@ static void check_hold(struct world *w, const struct held *h) {
     CHECK(w, l->token == h->hold->ownership->token);
 }
 
-/* A hold that is good by its own deadline is the server's too, so that no two are; and (5) what the
-   server has, its client knows of. */
+/* A hold that is valid by its own deadline is also valid in the server, so no two are. And (5) a
+   client knows every hold that the server has it down for. */
 static void check_world(struct world *w) {
     for (size_t i = 0; i < HOLDS; i++) check_hold(w, &w->holds[i]);
     for (int n = 0; n < NAMES; n++) {
         const struct lock *l = &w->locks[n];
-        if (!is_held(w, l) || l->stray || known(&w->clients[l->client], names[n], l->acquire_id))
+        if (!is_held(w, l) || l->stray ||
+            client_knows(&w->clients[l->client], names[n], l->acquire_id))
             continue;
-        t_fail("seed %llu at %lld us: the server has %s for client %d number %llu, which does not "
-               "know",
+        t_fail("seed %llu at %lld us: the server has %s for client %d, acquire id %llu, "
+               "but the client does not know",
                (unsigned long long)w->seed, (long long)w->now / 1000, names[n], l->client,
                (unsigned long long)l->acquire_id);
     }
 }
 
-/* ---- Settling ---- */
+/* ---- Scheduler ---- */
 
-static void enter(struct world *w, size_t i) {
+static void enter_hold(struct world *w, size_t i) {
     kit_wait *wait = &w->waits[i];
     struct lock *l = &w->locks[w->wait_name[i]];
     uint64_t token = wait->wait.hold->ownership->token;
     size_t slot = 0;
     while (slot < HOLDS && w->holds[slot].hold) slot++;
     CHECK(w, slot < HOLDS);
-    w->holds[slot] = (struct held){
+    w->holds[slot] = (struct held_slot){
         .hold = wait->wait.hold, .client = w->wait_client[i], .name = w->wait_name[i]};
     CHECK(w, token >= l->entered || was_broken(l, token)); /* equal: re-entered */
     if (token > l->entered) l->entered = token;
@@ -374,7 +376,7 @@ static void free_finished_waits(struct world *w) {
         w->wait_used[i] = false;
         tell(w, "client %d  wait for %s: %s", w->wait_client[i], names[w->wait_name[i]],
              hf_result_name(w->waits[i].outcome.result));
-        if (w->waits[i].outcome.result == HF_OK) enter(w, i);
+        if (w->waits[i].outcome.result == HF_OK) enter_hold(w, i);
         kit_wait_fini(&w->waits[i]);
     }
 }
@@ -388,7 +390,7 @@ static void settle_client(struct client *c) {
     w->lost += kit_take_lost(&c->core);
 }
 
-static void settle(struct world *w) {
+static void process_client(struct world *w) {
     for (int i = 0; i < CLIENTS; i++) settle_client(&w->clients[i]);
     free_finished_waits(w);
     check_world(w);
@@ -425,7 +427,7 @@ static void happen_to(struct client *c) {
         return;
     }
     for (size_t i = 0; i < c->on_wire; i++)
-        if (!c->wire[i].executed && w->now >= c->wire[i].arrives_at) serve(w, &c->wire[i]);
+        if (!c->wire[i].executed && w->now >= c->wire[i].arrives_at) serve_request(w, &c->wire[i]);
     while (c->on_wire && c->wire[0].executed && w->now >= c->wire[0].answered_at) take_answer(c);
     if (c->on_wire && w->now >= hf__after_ms(c->wire[0].op->sent_at, COMMAND_MS)) link_down(c);
 }
@@ -436,7 +438,7 @@ static void late_arrivals(struct world *w) {
             i++;
             continue;
         }
-        serve(w, &w->late[i]);
+        serve_request(w, &w->late[i]);
         w->late[i] = w->late[--w->late_count];
     }
 }
@@ -451,30 +453,33 @@ static void give_up_due(struct world *w) {
     }
 }
 
-static void advance(struct world *w, hf__time to) {
+static void advance_time(struct world *w, hf__time to) {
     w->now = hf__later(w->now, to);
     late_arrivals(w);
     for (int i = 0; i < CLIENTS; i++) happen_to(&w->clients[i]);
-    settle(w);
+    process_client(w);
     give_up_due(w);
-    settle(w);
+    process_client(w);
 }
 
-/* ---- What callers do ---- */
+/* ---- Actions of callers ---- */
 
-static void acquire(struct world *w) {
+static void begin_acquire(struct world *w) {
     size_t i = 0;
     while (i < WAITS && w->wait_used[i]) i++;
     if (i == WAITS) return;
     static const int64_t leases[] = {60, 200, 1000};
     kit_wait *wait = &w->waits[i];
-    int64_t wait_ms = chance(w, 3) ? 0 : chance(w, 3) ? HF_FOREVER : 1 + draw(w, 800);
-    kit_wait_init(wait, 1 + (uint64_t)draw(w, OWNERS), wait_ms, leases[draw(w, 3)], w->now);
-    if (chance(w, 6)) wait->wait.flags |= HF_NO_RENEW;
-    if (chance(w, 6)) wait->wait.flags |= HF_NOT_REENTRANT;
-    if (chance(w, 6)) wait->wait.max_hold_ms = 1 + draw(w, 1500);
-    w->wait_client[i] = (int)draw(w, CLIENTS);
-    w->wait_name[i] = (int)draw(w, NAMES);
+    int64_t wait_ms = draw_chance(w, 3)   ? 0
+                      : draw_chance(w, 3) ? HF_FOREVER
+                                          : 1 + draw_below(w, 800);
+    kit_wait_init(wait, 1 + (uint64_t)draw_below(w, OWNERS), wait_ms, leases[draw_below(w, 3)],
+                  w->now);
+    if (draw_chance(w, 6)) wait->wait.flags |= HF_NO_RENEW;
+    if (draw_chance(w, 6)) wait->wait.flags |= HF_NOT_REENTRANT;
+    if (draw_chance(w, 6)) wait->wait.max_hold_ms = 1 + draw_below(w, 1500);
+    w->wait_client[i] = (int)draw_below(w, CLIENTS);
+    w->wait_name[i] = (int)draw_below(w, NAMES);
     w->wait_used[i] = true;
     hf__core *core = &w->clients[w->wait_client[i]].core;
     hf__core_acquire(core, &wait->wait, names[w->wait_name[i]], 1, w->now);
@@ -485,7 +490,7 @@ static void collect_releases(struct world *w) {
         if (w->release_used[i] && w->releases[i].outcome.times) w->release_used[i] = false;
 }
 
-static void release_slot(struct world *w, struct held *h) {
+static void release_slot(struct world *w, struct held_slot *h) {
     hf__core *core = &w->clients[h->client].core;
     collect_releases(w);
     size_t i = 0;
@@ -501,36 +506,36 @@ static void release_slot(struct world *w, struct held *h) {
     h->hold = NULL;
 }
 
-/* A held slot, or NULL; one whose call of extend is under way is not released. */
-static struct held *some_hold(struct world *w) {
-    struct held *h = &w->holds[draw(w, HOLDS)];
+/* Returns a held slot, or NULL. A slot with an extend in progress is not released. */
+static struct held_slot *some_hold(struct world *w) {
+    struct held_slot *h = &w->holds[draw_below(w, HOLDS)];
     if (!h->hold) return NULL;
     if (h->extending && h->extend.outcome.times) h->extending = false;
     return h->extending ? NULL : h;
 }
 
-static void release(struct world *w) {
-    struct held *h = some_hold(w);
+static void begin_release(struct world *w) {
+    struct held_slot *h = some_hold(w);
     if (h) release_slot(w, h);
 }
 
-static void extend(struct world *w) {
-    struct held *h = some_hold(w);
+static void begin_extend(struct world *w) {
+    struct held_slot *h = some_hold(w);
     if (!h) return;
     h->extending = true;
-    hf__core_extend(&w->clients[h->client].core, h->hold->ownership, 50 + draw(w, 2000),
+    hf__core_extend(&w->clients[h->client].core, h->hold->ownership, 50 + draw_below(w, 2000),
                     &kit_call_init(&h->extend)->call, w->now);
 }
 
-static void cancel(struct world *w) {
-    size_t i = (size_t)draw(w, WAITS);
+static void cancel_wait(struct world *w) {
+    size_t i = (size_t)draw_below(w, WAITS);
     if (w->wait_used[i] && !w->waits[i].outcome.times)
         hf__core_give_up(&w->waits[i].wait, HF_CANCELLED, w->now);
 }
 
-/* The holder is not told before its next renewal: until then it may believe what is not so. */
+/* The holder learns of it with its next renewal. Until then it may believe that it holds. */
 static void operator_breaks(struct world *w) {
-    struct lock *l = &w->locks[draw(w, NAMES)];
+    struct lock *l = &w->locks[draw_below(w, NAMES)];
     if (!is_held(w, l)) return;
     tell(w, "broken  %s", names[l - w->locks]);
     l->broken[l->broken_count++ % BROKEN] = l->token;
@@ -538,38 +543,38 @@ static void operator_breaks(struct world *w) {
     l->client = -1;
 }
 
-static void act(struct world *w) {
-    int64_t what = draw(w, 100);
-    struct client *c = &w->clients[draw(w, CLIENTS)];
+static void act_randomly(struct world *w) {
+    int64_t what = draw_below(w, 100);
+    struct client *c = &w->clients[draw_below(w, CLIENTS)];
     if (what < 25)
-        acquire(w);
+        begin_acquire(w);
     else if (what < 50)
-        release(w);
+        begin_release(w);
     else if (what < 60)
-        extend(w);
+        begin_extend(w);
     else if (what < 65)
-        cancel(w);
+        cancel_wait(w);
     else if (what < 67)
         operator_breaks(w);
     else if (what < 70 && c->store.up)
         link_down(c);
-    settle(w);
+    process_client(w);
     if (what >= 30) {
-        hf__time due = next_due(w), step = w->now + draw(w, 20 * MS);
-        advance(w, chance(w, 3) ? step : hf__sooner(due, w->now + 100 * MS));
+        hf__time due = next_due(w), step = w->now + draw_below(w, 20 * MS);
+        advance_time(w, draw_chance(w, 3) ? step : hf__sooner(due, w->now + 100 * MS));
     }
 }
 
 /* ---- A run ---- */
 
-static void begin(struct world *w, uint64_t seed) {
+static void begin_world(struct world *w, uint64_t seed) {
     static const hf__core_config config = {
         .lease_ms = 1000, .command_timeout_ms = COMMAND_MS, .outage_ms = OUTAGE_MS};
     memset(w, 0, sizeof *w);
     w->seed = seed;
     w->rand.state = seed;
-    w->now = HF__SEC + draw(w, 1000 * MS);
-    w->drift = (int)draw(w, 19) - 9;
+    w->now = HF__SEC + draw_below(w, 1000 * MS);
+    w->drift = (int)draw_below(w, 19) - 9;
     for (int n = 0; n < NAMES; n++) w->locks[n].client = -1;
     for (int i = 0; i < CLIENTS; i++) {
         struct client *c = &w->clients[i];
@@ -580,30 +585,30 @@ static void begin(struct world *w, uint64_t seed) {
     }
 }
 
-static bool drained(const struct world *w) {
+static bool is_drained(const struct world *w) {
     for (int i = 0; i < CLIENTS; i++)
         if (w->clients[i].core.entries.count || w->clients[i].on_wire) return false;
     return w->late_count == 0;
 }
 
 static void run_dry(struct world *w) {
-    for (int events = 0; !drained(w); events++) {
+    for (int events = 0; !is_drained(w); events++) {
         CHECK(w, events < 100000);
         hf__time due = next_due(w);
         CHECK(w, due != HF__NEVER);
-        advance(w, due);
+        advance_time(w, due);
     }
 }
 
-/* In some runs callers let go of all, in others the client is closed over them. */
+/* In some runs callers release everything, in others the client is closed while they hold. */
 static void end_politely(struct world *w) {
     for (size_t i = 0; i < WAITS; i++)
         if (w->wait_used[i] && !w->waits[i].outcome.times)
             hf__core_give_up(&w->waits[i].wait, HF_CANCELLED, w->now);
-    settle(w);
+    process_client(w);
     for (size_t i = 0; i < HOLDS; i++)
         if (w->holds[i].hold) release_slot(w, &w->holds[i]);
-    settle(w);
+    process_client(w);
 }
 
 static void end_by_closing(struct world *w) {
@@ -611,7 +616,7 @@ static void end_by_closing(struct world *w) {
         struct client *c = &w->clients[i];
         hf__core_close(&c->core, &kit_call_init(&c->close)->call, w->now);
     }
-    settle(w);
+    process_client(w);
 }
 
 static void check_end(struct world *w, bool closed) {
@@ -635,10 +640,10 @@ static void check_end(struct world *w, bool closed) {
 }
 
 static void run_seed(struct world *w, uint64_t seed) {
-    begin(w, seed);
-    for (int i = 0; i < STEPS; i++) act(w);
+    begin_world(w, seed);
+    for (int i = 0; i < STEPS; i++) act_randomly(w);
     w->calm = true;
-    bool close = chance(w, 2);
+    bool close = draw_chance(w, 2);
     if (close)
         end_by_closing(w);
     else

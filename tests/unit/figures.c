@@ -1,4 +1,5 @@
-/* B29: what 10,000 locks held by one client cost. The figure is printed, the counters are checked. */
+/* B29: the cost of 10,000 locks held by one client. The figure is printed, the counters are
+   checked. */
 #include "t.h"
 
 #include <malloc.h>
@@ -12,7 +13,7 @@ enum { HOLDS = 10000 };
 static hf_hold *holds[HOLDS];
 
 static size_t in_use(void) {
-    return mallinfo2().uordblks; /* 0 under a sanitizer, which has a heap of its own */
+    return mallinfo2().uordblks; /* 0 with a sanitizer, which has its own heap */
 }
 
 static hf_stats stats_of(hf_client *client) {
@@ -32,7 +33,7 @@ static void test_B29_ten_thousand_holds(void **state) {
         T_HF(HF_OK, hf_try_lock(client, name, &holds[i]));
     }
     size_t each = (in_use() - before) / HOLDS;
-    print_message("%zu bytes per held lock, its store's part included (entry %zu, own %zu, "
+    print_message("%zu bytes per held lock, with its part in the store (entry %zu, ownership %zu, "
                   "handle %zu)\n",
                   each, sizeof(hf__entry), sizeof(hf__ownership), sizeof(hf_hold));
     assert_int_equal(stats_of(client).held, HOLDS);

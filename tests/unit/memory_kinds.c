@@ -1,6 +1,6 @@
 /*
- * What a store does for each kind of lock, shown on the memory store: who may hold together, in what order
- * those who wait are served, and what a number means. The store is driven directly, under virtual time.
+ * Every kind of lock on the memory store: which holders fit together, in what order waiters are
+ * served, and what acquire ids mean. The store is driven directly, in virtual time.
  */
 #include "t.h"
 
@@ -10,16 +10,17 @@
 
 enum { CLIENTS = 5 };
 
-#define LEASE_MS    10000
-#define NOTIFIED_MS 400 /* who is told of its turn asks this seldom, or when a lease ends */
+#define LEASE_MS 10000
+/* Retry interval of a waiter that is notified, unless a lease ends sooner. */
+#define NOTIFIED_MS 400
 
-/* Clients of one space, who want one name. */
+/* Clients of one memory space that use one name. */
 typedef struct kinds_world {
     hf__store *clients[CLIENTS];
     hf__time now;
 } kinds_world;
 
-/* ---- Doing ----------------------------------------------------------------------------------- */
+/* ---- Actions --------------------------------------------------------------------------------- */
 
 static hf__store *open_client(int index) {
     hf__identity who = {.pid = index};
@@ -62,14 +63,14 @@ static hf__op submit_op(kinds_world *w, int client, hf__op op) {
     if (!op.not_after) op.not_after = HF__NEVER;
     if (!op.lease_ms && op.verb == HF__ACQUIRE) op.lease_ms = LEASE_MS;
     if (!op.count) op.count = 1;
-    op.has_waiters = op.queued = true; /* the store says, whatever was there */
+    op.has_waiters = op.queued = true; /* the store must overwrite both */
     store->table->submit(store, &op, w->now);
     assert_ptr_equal(store->table->completed(store), &op);
     assert_null(store->table->completed(store));
     return op;
 }
 
-/* To have it now or not at all; and to wait for it. */
+/* The first acquires now or not at all; the second waits. */
 static hf__op try_acquire(kinds_world *w, int client, uint64_t acquire_id, uint32_t kind) {
     return submit_op(w, client,
                      (hf__op){.verb = HF__ACQUIRE, .acquire_id = acquire_id, .kind = kind});
@@ -138,7 +139,7 @@ static hf__lock_info inspect_lock(kinds_world *w) {
     return lock_info;
 }
 
-/* ---- What came of it ------------------------------------------------------------------------- */
+/* ---- Results --------------------------------------------------------------------------------- */
 
 /* Macros, so that a failure names the line of the test. */
 #define GRANTED(op)  assert_int_equal(token_of(op), HF_OK)
@@ -160,7 +161,7 @@ static bool is_queued(hf__op op) {
     return op.result == HF_BUSY && op.queued && op.retry_ms > 0 && op.retry_ms <= NOTIFIED_MS;
 }
 
-/* The token of a hold that must be had. */
+/* Returns the token of a hold that must be granted. */
 static uint64_t granted_token(hf__op op) {
     GRANTED(op);
     return op.token;
@@ -182,7 +183,7 @@ static void check_queue(kinds_world *w, const int *clients, uint32_t count) {
 
 #define NO_QUEUE(w) check_queue(w, NULL, 0)
 
-/* ---- Who may hold together ------------------------------------------------------------------- */
+/* ---- Which holders fit together -------------------------------------------------------------- */
 
 static void test_readers_share(void **state) {
     kinds_world *w = *state;
@@ -196,7 +197,7 @@ static void test_a_writer_excludes_every_kind(void **state) {
     GRANTED(try_acquire(w, 0, 1, HF_WRITE));
     for (uint32_t kind = HF_MUTEX; kind <= HF_UPGRADABLE; kind++) {
         REFUSED(try_acquire(w, 1, 1, kind));
-        REFUSED(try_acquire(w, 0, 2, kind)); /* another hold of its own client is another */
+        REFUSED(try_acquire(w, 0, 2, kind)); /* another hold of its own client counts as another */
     }
     REFUSED(try_permits(w, 1, 1, 1, 9));
 }
@@ -223,7 +224,7 @@ static void test_permits_and_readers_do_not_mix(void **state) {
     REFUSED(try_acquire(w, 0, 3, HF_UPGRADABLE));
 }
 
-static void test_one_upgradable_beside_readers_on_either_side(void **state) {
+static void test_one_upgradable_fits_with_readers_in_any_order(void **state) {
     kinds_world *w = *state;
     GRANTED(try_acquire(w, 0, 1, HF_READ));
     GRANTED(try_acquire(w, 1, 1, HF_UPGRADABLE));
@@ -233,7 +234,7 @@ static void test_one_upgradable_beside_readers_on_either_side(void **state) {
 
 static void test_a_dead_reader_expires_while_others_renew(void **state) {
     kinds_world *w = *state;
-    GRANTED(try_acquire(w, 0, 1, HF_READ)); /* and dies */
+    GRANTED(try_acquire(w, 0, 1, HF_READ)); /* this client dies */
     uint64_t token = granted_token(try_acquire(w, 1, 1, HF_READ));
     pass_ms(w, LEASE_MS / 2);
     KEPT(renew_hold(w, 1, 1, HF_READ, token));
@@ -263,7 +264,7 @@ static void test_every_grant_has_a_higher_token(void **state) {
     assert_true(granted_token(try_acquire(w, 3, 1, HF_READ)) > above.token);
 }
 
-static void test_who_asks_again_has_it_once_under_its_token(void **state) {
+static void test_a_retry_is_granted_once_under_its_token(void **state) {
     kinds_world *w = *state;
     for (uint32_t kind = HF_MUTEX; kind <= HF_UPGRADABLE; kind++) {
         uint64_t token = granted_token(try_acquire(w, 0, kind + 1, kind));
@@ -276,7 +277,7 @@ static void test_who_asks_again_has_it_once_under_its_token(void **state) {
     assert_int_equal(inspect_lock(w).used, 3);
 }
 
-static void test_who_is_busy_is_told_the_highest_token(void **state) {
+static void test_busy_reports_the_highest_token(void **state) {
     kinds_world *w = *state;
     granted_token(try_acquire(w, 0, 1, HF_READ));
     uint64_t token = granted_token(try_acquire(w, 1, 1, HF_READ));
@@ -284,10 +285,10 @@ static void test_who_is_busy_is_told_the_highest_token(void **state) {
     RELEASED(release_hold(w, 0, 1, HF_READ));
     RELEASED(release_hold(w, 1, 1, HF_READ));
     assert_int_equal(try_acquire(w, 3, 1, HF_READ).holder_token,
-                     0); /* it is the line that is in the way */
+                     0); /* no holder: the queue is in the way */
 }
 
-static void test_a_renewal_needs_number_and_token(void **state) {
+static void test_a_renewal_needs_id_and_token(void **state) {
     kinds_world *w = *state;
     uint64_t token = granted_token(try_acquire(w, 0, 5, HF_READ));
     LOST(renew_hold(w, 0, 5, HF_READ, token + 1));
@@ -300,7 +301,7 @@ static void test_a_renewal_sets_the_count_and_never_shortens(void **state) {
     kinds_world *w = *state;
     hf__op op = {.verb = HF__RENEW, .acquire_id = 1, .kind = HF_READ, .count = 3};
     op.token = granted_token(try_acquire(w, 0, 1, HF_READ));
-    KEPT(submit_op(w, 0, op)); /* without a lease its end stays */
+    KEPT(submit_op(w, 0, op)); /* without a lease the expiry stays */
     assert_int_equal(inspect_lock(w).count, 3);
     assert_int_equal(inspect_lock(w).remaining_ms, LEASE_MS);
     op.lease_ms = LEASE_MS + 5;
@@ -311,7 +312,7 @@ static void test_a_renewal_sets_the_count_and_never_shortens(void **state) {
     assert_int_equal(inspect_lock(w).remaining_ms, LEASE_MS + 5);
 }
 
-/* ---- The line -------------------------------------------------------------------------------- */
+/* ---- The queue ------------------------------------------------------------------------------- */
 
 static void test_a_waiting_writer_holds_back_later_readers(void **state) {
     kinds_world *w = *state;
@@ -321,7 +322,7 @@ static void test_a_waiting_writer_holds_back_later_readers(void **state) {
     QUEUED(join_queue(w, 3, 1, HF_READ));
     QUEUE(w, 1, 3);
     RELEASED(release_hold(w, 0, 1, HF_READ));
-    REFUSED(try_acquire(w, 2, 2, HF_READ)); /* free now, and not for those behind the writer */
+    REFUSED(try_acquire(w, 2, 2, HF_READ)); /* free now, but not for readers behind the writer */
     QUEUED(join_queue(w, 3, 1, HF_READ));
     GRANTED(join_queue(w, 1, 1, HF_WRITE));
     QUEUE(w, 3);
@@ -335,8 +336,9 @@ static void test_a_run_of_readers_enters_together(void **state) {
     QUEUED(join_queue(w, 3, 1, HF_WRITE));
     QUEUED(join_queue(w, 4, 1, HF_READ));
     RELEASED(release_hold(w, 0, 1, HF_WRITE));
-    QUEUED(join_queue(w, 4, 1, HF_READ));  /* behind the second writer */
-    GRANTED(join_queue(w, 2, 1, HF_READ)); /* need not wait for the first of its run */
+    QUEUED(join_queue(w, 4, 1, HF_READ)); /* behind the second writer */
+    /* Adjacent readers need not wait for the first of them. */
+    GRANTED(join_queue(w, 2, 1, HF_READ));
     QUEUED(join_queue(w, 3, 1, HF_WRITE));
     GRANTED(join_queue(w, 1, 1, HF_READ));
     RELEASED(release_hold(w, 1, 1, HF_READ));
@@ -346,8 +348,8 @@ static void test_a_run_of_readers_enters_together(void **state) {
     QUEUE(w, 4);
 }
 
-/* Not even between the release and its asking again. */
-static void test_nobody_goes_past_a_waiting_writer(void **state) {
+/* This also holds between the release and the writer's next retry. */
+static void test_nobody_passes_a_waiting_writer(void **state) {
     kinds_world *w = *state;
     GRANTED(try_acquire(w, 0, 1, HF_MUTEX));
     QUEUED(join_queue(w, 1, 1, HF_WRITE));
@@ -358,14 +360,14 @@ static void test_nobody_goes_past_a_waiting_writer(void **state) {
     GRANTED(join_queue(w, 1, 1, HF_WRITE));
 }
 
-/* The reader would fit; but it came later than one who cannot enter yet. */
-static void test_readers_stand_behind_a_second_upgradable(void **state) {
+/* The reader would fit, but it came after a waiter that is still blocked. */
+static void test_readers_queue_behind_a_second_upgradable(void **state) {
     kinds_world *w = *state;
     GRANTED(try_acquire(w, 0, 1, HF_UPGRADABLE));
     QUEUED(join_queue(w, 1, 1, HF_UPGRADABLE));
     REFUSED(try_acquire(w, 2, 1, HF_READ));
     RELEASED(release_hold(w, 0, 1, HF_UPGRADABLE));
-    GRANTED(try_acquire(w, 2, 2, HF_READ)); /* now both may */
+    GRANTED(try_acquire(w, 2, 2, HF_READ)); /* now both fit */
     GRANTED(join_queue(w, 1, 1, HF_UPGRADABLE));
 }
 
@@ -384,12 +386,12 @@ static void test_mutexes_of_clients_are_served_in_order(void **state) {
     NO_QUEUE(w);
 }
 
-static void test_a_place_is_kept_by_asking(void **state) {
+static void test_a_position_is_kept_by_retrying(void **state) {
     kinds_world *w = *state;
     uint64_t token = granted_token(try_acquire(w, 0, 1, HF_WRITE));
     QUEUED(join_queue(w, 1, 1, HF_WRITE));
     QUEUED(join_queue(w, 2, 1, HF_WRITE));
-    for (int i = 0; i < 20; i++) { /* not together */
+    for (int i = 0; i < 20; i++) { /* they retry at different times */
         pass_ms(w, 400);
         QUEUED(join_queue(w, 2 - i % 2, 1, HF_WRITE));
         KEPT(renew_hold(w, 0, 1, HF_WRITE, token));
@@ -397,7 +399,7 @@ static void test_a_place_is_kept_by_asking(void **state) {
     }
 }
 
-static void test_a_place_is_lost_by_not_asking_for_a_second(void **state) {
+static void test_a_position_is_lost_after_a_second_without_retry(void **state) {
     kinds_world *w = *state;
     GRANTED(try_acquire(w, 0, 1, HF_READ));
     QUEUED(join_queue(w, 1, 1, HF_WRITE));
@@ -407,18 +409,18 @@ static void test_a_place_is_lost_by_not_asking_for_a_second(void **state) {
     QUEUE(w, 1, 2);
     pass_ms(w, 1);
     QUEUE(w, 2);
-    QUEUED(join_queue(w, 1, 1, HF_WRITE)); /* comes back, behind */
+    QUEUED(join_queue(w, 1, 1, HF_WRITE)); /* comes back at the end of the queue */
     QUEUE(w, 2, 1);
     pass_ms(w, 1000);
     GRANTED(try_acquire(w, 3, 1, HF_READ));
 }
 
-static void test_a_release_gives_up_the_place(void **state) {
+static void test_a_release_gives_up_the_position(void **state) {
     kinds_world *w = *state;
     GRANTED(try_acquire(w, 0, 1, HF_READ));
     QUEUED(join_queue(w, 1, 7, HF_WRITE));
     QUEUED(join_queue(w, 1, 8, HF_READ));
-    assert_int_equal(release_hold(w, 1, 6, HF_WRITE), HF_LOST); /* another number */
+    assert_int_equal(release_hold(w, 1, 6, HF_WRITE), HF_LOST); /* another acquire id */
     assert_int_equal(release_hold(w, 1, 9, HF_WRITE), HF_LOST);
     assert_int_equal(release_hold(w, 2, 7, HF_WRITE), HF_LOST); /* another client */
     QUEUE(w, 1, 1);
@@ -427,7 +429,7 @@ static void test_a_release_gives_up_the_place(void **state) {
     GRANTED(join_queue(w, 1, 8, HF_READ));
 }
 
-static void test_who_leaves_the_space_leaves_the_line_and_its_holds(void **state) {
+static void test_leaving_the_space_ends_waits_and_holds(void **state) {
     kinds_world *w = *state;
     GRANTED(try_acquire(w, 1, 1, HF_READ));
     GRANTED(try_acquire(w, 1, 2, HF_READ));
@@ -443,7 +445,7 @@ static void test_who_leaves_the_space_leaves_the_line_and_its_holds(void **state
     GRANTED(join_queue(w, 4, 1, HF_WRITE));
 }
 
-static void test_a_try_takes_no_place_and_costs_none(void **state) {
+static void test_a_try_neither_takes_nor_loses_a_position(void **state) {
     kinds_world *w = *state;
     GRANTED(try_acquire(w, 0, 1, HF_WRITE));
     REFUSED(try_acquire(w, 1, 1, HF_WRITE));
@@ -453,7 +455,7 @@ static void test_a_try_takes_no_place_and_costs_none(void **state) {
     QUEUE(w, 2);
 }
 
-static void test_a_try_passes_readers_who_fit_beside_it(void **state) {
+static void test_a_try_passes_readers_that_fit_with_it(void **state) {
     kinds_world *w = *state;
     GRANTED(try_acquire(w, 0, 1, HF_WRITE));
     QUEUED(join_queue(w, 1, 1, HF_READ));
@@ -464,7 +466,7 @@ static void test_a_try_passes_readers_who_fit_beside_it(void **state) {
     QUEUE(w, 1);
 }
 
-static void test_who_waits_asks_again_when_a_lease_ends(void **state) {
+static void test_a_waiter_retries_when_a_lease_ends(void **state) {
     kinds_world *w = *state;
     GRANTED(submit_op(
         w, 0, (hf__op){.verb = HF__ACQUIRE, .acquire_id = 1, .kind = HF_READ, .lease_ms = 100}));
@@ -488,7 +490,7 @@ static void test_too_late_is_not_done(void **state) {
     assert_true(inspect_lock(w).held);
 }
 
-static void test_crowded_says_whether_anybody_waits(void **state) {
+static void test_has_waiters_is_set_while_anybody_waits(void **state) {
     kinds_world *w = *state;
     hf__op op = try_acquire(w, 0, 1, HF_READ);
     GRANTED(op);
@@ -497,14 +499,14 @@ static void test_crowded_says_whether_anybody_waits(void **state) {
     QUEUED(join_queue(w, 1, 1, HF_WRITE));
     assert_true(renew_hold(w, 0, 1, HF_READ, op.token).has_waiters);
     assert_true(try_acquire(w, 0, 1, HF_READ).has_waiters);
-    pass_ms(w, 1000); /* it has stopped asking */
+    pass_ms(w, 1000); /* it has stopped retrying */
     assert_false(renew_hold(w, 0, 1, HF_READ, op.token).has_waiters);
     QUEUED(join_queue(w, 1, 1, HF_WRITE));
     QUEUED(join_queue(w, 2, 1, HF_WRITE));
     RELEASED(release_hold(w, 0, 1, HF_READ));
     assert_true(join_queue(w, 1, 1, HF_WRITE).has_waiters);
     RELEASED(release_hold(w, 1, 1, HF_WRITE));
-    assert_false(join_queue(w, 2, 1, HF_WRITE).has_waiters); /* it was the last itself */
+    assert_false(join_queue(w, 2, 1, HF_WRITE).has_waiters); /* it was the last waiter itself */
 }
 
 /* ---- Upgrading and downgrading --------------------------------------------------------------- */
@@ -523,7 +525,7 @@ static void test_an_upgrade_waits_for_readers_and_goes_first(void **state) {
     kinds_world *w = *state;
     uint64_t before = granted_token(try_acquire(w, 0, 1, HF_UPGRADABLE));
     uint64_t reader = granted_token(try_acquire(w, 1, 1, HF_READ));
-    QUEUED(join_queue(w, 2, 1, HF_WRITE)); /* came before it, and still comes after it */
+    QUEUED(join_queue(w, 2, 1, HF_WRITE)); /* came before it, but is still served after it */
     QUEUED(upgrade_hold(w, 0, 1, true));
     QUEUE(w, 0, 2);
     REFUSED(try_acquire(w, 3, 1, HF_READ));
@@ -547,12 +549,12 @@ static void test_readers_are_held_back_until_an_upgrade_is_done(void **state) {
     QUEUED(upgrade_hold(w, 0, 1, true));
     QUEUED(join_queue(w, 2, 1, HF_READ));
     RELEASED(release_hold(w, 1, 1, HF_READ));
-    QUEUED(join_queue(w, 2, 1, HF_READ)); /* between its being alone and its asking again */
+    QUEUED(join_queue(w, 2, 1, HF_READ)); /* between its becoming the only holder and its retry */
     GRANTED(upgrade_hold(w, 0, 1, true));
     QUEUED(join_queue(w, 2, 1, HF_READ));
 }
 
-static void test_an_upgrade_asked_for_twice_is_done_once(void **state) {
+static void test_a_retried_upgrade_is_done_once(void **state) {
     kinds_world *w = *state;
     granted_token(try_acquire(w, 0, 1, HF_UPGRADABLE));
     uint64_t token = granted_token(upgrade_hold(w, 0, 1, false));
@@ -560,7 +562,7 @@ static void test_an_upgrade_asked_for_twice_is_done_once(void **state) {
     assert_int_equal(inspect_lock(w).holders, 1);
 }
 
-static void test_an_upgrade_that_does_not_stand_waits_for_nobody(void **state) {
+static void test_an_upgrade_that_is_not_queued_blocks_nobody(void **state) {
     kinds_world *w = *state;
     GRANTED(try_acquire(w, 0, 1, HF_UPGRADABLE));
     GRANTED(try_acquire(w, 1, 1, HF_READ));
@@ -569,14 +571,14 @@ static void test_an_upgrade_that_does_not_stand_waits_for_nobody(void **state) {
     GRANTED(try_acquire(w, 2, 1, HF_READ));
 }
 
-static void test_an_abandoned_upgrade_lets_the_line_go_on(void **state) {
+static void test_an_abandoned_upgrade_lets_the_queue_proceed(void **state) {
     kinds_world *w = *state;
     uint64_t token = granted_token(try_acquire(w, 0, 1, HF_UPGRADABLE));
     GRANTED(try_acquire(w, 1, 1, HF_READ));
     QUEUED(upgrade_hold(w, 0, 1, true));
-    hf__op more = renew_hold(w, 0, 1, HF_WRITE, token); /* kept while it waits for more */
+    hf__op more = renew_hold(w, 0, 1, HF_WRITE, token); /* renewed while it waits for its upgrade */
     KEPT(more);
-    assert_false(more.has_waiters); /* by itself */
+    assert_false(more.has_waiters); /* only itself */
     QUEUED(join_queue(w, 2, 1, HF_READ));
     assert_true(renew_hold(w, 0, 1, HF_WRITE, token).has_waiters);
     QUEUE(w, 0, 2);
@@ -585,10 +587,10 @@ static void test_an_abandoned_upgrade_lets_the_line_go_on(void **state) {
     assert_true(op.has_waiters);
     QUEUE(w, 2);
     GRANTED(join_queue(w, 2, 1, HF_READ));
-    REFUSED(try_acquire(w, 3, 1, HF_UPGRADABLE)); /* it still is one */
+    REFUSED(try_acquire(w, 3, 1, HF_UPGRADABLE)); /* it is still upgradable */
 }
 
-static void test_an_upgrade_that_stopped_asking_lets_the_line_go_on(void **state) {
+static void test_an_upgrade_that_stopped_retrying_lets_the_queue_proceed(void **state) {
     kinds_world *w = *state;
     GRANTED(try_acquire(w, 0, 1, HF_UPGRADABLE));
     GRANTED(try_acquire(w, 1, 1, HF_READ));
@@ -634,7 +636,7 @@ static void test_a_downgrade_lets_readers_in_and_no_writer(void **state) {
     uint64_t token = granted_token(try_acquire(w, 0, 1, HF_WRITE));
     QUEUED(join_queue(w, 1, 1, HF_READ));
     QUEUED(join_queue(w, 2, 1, HF_WRITE));
-    KEPT(renew_hold(w, 0, 1, HF_WRITE, token)); /* that is none */
+    KEPT(renew_hold(w, 0, 1, HF_WRITE, token)); /* not a downgrade */
     QUEUED(join_queue(w, 1, 1, HF_READ));
     hf__op op = renew_hold(w, 0, 1, HF_READ, token);
     KEPT(op);
@@ -659,14 +661,14 @@ static void test_a_downgrade_to_upgradable_may_go_up_again(void **state) {
     assert_true(granted_token(upgrade_hold(w, 0, 1, true)) > token);
 }
 
-/* A renewal says what the hold is at most. */
-static void test_a_renewal_makes_nothing_more_of_a_hold(void **state) {
+/* A renewal states the most that the hold may be. */
+static void test_a_renewal_never_upgrades_a_hold(void **state) {
     kinds_world *w = *state;
     uint64_t token = granted_token(try_acquire(w, 0, 1, HF_READ));
     KEPT(renew_hold(w, 0, 1, HF_WRITE, token));
     KEPT(renew_hold(w, 0, 1, HF_UPGRADABLE, token));
     GRANTED(try_acquire(w, 1, 1, HF_READ));
-    token = granted_token(try_acquire(w, 2, 1, HF_UPGRADABLE)); /* so the first is none */
+    token = granted_token(try_acquire(w, 2, 1, HF_UPGRADABLE)); /* so the first is not upgradable */
     KEPT(renew_hold(w, 2, 1, HF_READ, token));
     GRANTED(try_acquire(w, 3, 1, HF_UPGRADABLE));
 }
@@ -700,7 +702,7 @@ static void test_a_large_taker_is_not_starved(void **state) {
     GRANTED(try_permits(w, 0, 1, 2, 4));
     GRANTED(try_permits(w, 1, 1, 1, 4));
     QUEUED(join_queue_for_permits(w, 2, 1, 4, 4));
-    REFUSED(try_permits(w, 3, 1, 1, 4)); /* there is one left, but not for it */
+    REFUSED(try_permits(w, 3, 1, 1, 4)); /* one is left, but reserved for the waiter */
     QUEUED(join_queue_for_permits(w, 3, 2, 1, 4));
     RELEASED(release_hold(w, 0, 1, HF_PERMITS));
     QUEUED(join_queue_for_permits(w, 3, 2, 1, 4));
@@ -711,14 +713,14 @@ static void test_a_large_taker_is_not_starved(void **state) {
     GRANTED(join_queue_for_permits(w, 3, 2, 1, 4));
 }
 
-static void test_permits_in_line_enter_together_as_far_as_they_fit(void **state) {
+static void test_queued_permits_enter_together_as_far_as_they_fit(void **state) {
     kinds_world *w = *state;
     GRANTED(try_acquire(w, 0, 1, HF_WRITE));
     QUEUED(join_queue_for_permits(w, 1, 1, 2, 4));
     QUEUED(join_queue_for_permits(w, 2, 1, 1, 4));
     QUEUED(join_queue_for_permits(w, 3, 1, 2, 4));
     RELEASED(release_hold(w, 0, 1, HF_WRITE));
-    QUEUED(join_queue_for_permits(w, 3, 1, 2, 4)); /* three are as good as taken */
+    QUEUED(join_queue_for_permits(w, 3, 1, 2, 4)); /* three are reserved */
     REFUSED(try_permits(w, 4, 1, 1, 4));
     GRANTED(join_queue_for_permits(w, 2, 1, 1, 4));
     GRANTED(join_queue_for_permits(w, 1, 1, 2, 4));
@@ -726,7 +728,7 @@ static void test_permits_in_line_enter_together_as_far_as_they_fit(void **state)
     GRANTED(join_queue_for_permits(w, 3, 1, 2, 4));
 }
 
-static void test_who_disagrees_about_the_capacity_is_told(void **state) {
+static void test_another_capacity_is_reported(void **state) {
     kinds_world *w = *state;
     GRANTED(try_permits(w, 0, 1, 1, 4));
     hf__op op = join_queue_for_permits(w, 1, 1, 1, 5);
@@ -735,10 +737,10 @@ static void test_who_disagrees_about_the_capacity_is_told(void **state) {
     NO_QUEUE(w);
     GRANTED(try_permits(w, 0, 1, 1, 5)); /* it holds already */
     RELEASED(release_hold(w, 0, 1, HF_PERMITS));
-    GRANTED(try_permits(w, 1, 1, 1, 5)); /* fixed by the first holder, as long as there is one */
+    GRANTED(try_permits(w, 1, 1, 1, 5)); /* fixed by the first holder, while there is any */
 }
 
-static void test_who_disagrees_leaves_the_line(void **state) {
+static void test_another_capacity_leaves_the_queue(void **state) {
     kinds_world *w = *state;
     GRANTED(try_acquire(w, 0, 1, HF_WRITE));
     QUEUED(join_queue_for_permits(w, 1, 1, 1, 4));
@@ -766,28 +768,28 @@ static void test_permits_come_back_one_by_one(void **state) {
     REFUSED(try_permits(w, 2, 1, 1, 3));
 }
 
-/* ---- Numbers --------------------------------------------------------------------------------- */
+/* ---- Acquire ids ----------------------------------------------------------------------------- */
 
-static void test_a_mutex_replaces_a_lower_number_of_its_client(void **state) {
+static void test_a_mutex_replaces_a_lower_id_of_its_client(void **state) {
     kinds_world *w = *state;
     uint64_t lower = granted_token(try_acquire(w, 0, 5, HF_MUTEX)),
              higher = granted_token(try_acquire(w, 0, 7, HF_MUTEX));
     assert_true(higher > lower);
     LOST(renew_hold(w, 0, 5, HF_MUTEX, lower));
-    REFUSED(join_queue(w, 0, 6, HF_MUTEX)); /* comes late: it is not even placed */
+    REFUSED(join_queue(w, 0, 6, HF_MUTEX)); /* arrives late: it is not even queued */
     NO_QUEUE(w);
     assert_int_equal(release_hold(w, 0, 6, HF_MUTEX), HF_LOST);
     KEPT(renew_hold(w, 0, 7, HF_MUTEX, higher));
-    RELEASED(release_hold(w, 0, 9, HF_MUTEX)); /* any number up to */
+    RELEASED(release_hold(w, 0, 9, HF_MUTEX)); /* releases any acquire id up to this one */
     assert_false(inspect_lock(w).held);
 }
 
-static void test_other_kinds_are_of_this_very_number(void **state) {
+static void test_other_kinds_match_the_exact_id(void **state) {
     kinds_world *w = *state;
     GRANTED(try_acquire(w, 0, 5, HF_READ));
     GRANTED(try_acquire(w, 0, 7, HF_READ));
     assert_int_equal(release_hold(w, 0, 9, HF_READ), HF_LOST);
-    assert_int_equal(release_hold(w, 0, 9, HF_MUTEX), HF_LOST); /* a mutex is another matter */
+    assert_int_equal(release_hold(w, 0, 9, HF_MUTEX), HF_LOST); /* a mutex is a different kind */
     assert_int_equal(inspect_lock(w).holders, 2);
     RELEASED(release_hold(w, 0, 7, HF_READ));
     assert_int_equal(inspect_lock(w).holders, 1);
@@ -795,7 +797,7 @@ static void test_other_kinds_are_of_this_very_number(void **state) {
     REFUSED(try_acquire(w, 0, 9, HF_MUTEX));
 }
 
-static void test_a_mutex_keeps_the_place_of_a_lower_number_of_its_client(void **state) {
+static void test_a_mutex_keeps_the_position_of_a_lower_id_of_its_client(void **state) {
     kinds_world *w = *state;
     GRANTED(try_acquire(w, 0, 1, HF_MUTEX));
     QUEUED(join_queue(w, 1, 1, HF_MUTEX));
@@ -803,16 +805,16 @@ static void test_a_mutex_keeps_the_place_of_a_lower_number_of_its_client(void **
     QUEUED(join_queue(w, 1, 2, HF_MUTEX));
     QUEUE(w, 1, 2);
     assert_string_equal(inspect_lock(w).waiters[0].owner, "o2");
-    REFUSED(join_queue(w, 1, 1, HF_MUTEX)); /* comes late */
+    REFUSED(join_queue(w, 1, 1, HF_MUTEX)); /* arrives late */
     assert_int_equal(release_hold(w, 1, 1, HF_MUTEX), HF_LOST);
     QUEUE(w, 1, 2);
     RELEASED(release_hold(w, 0, 1, HF_MUTEX));
     REFUSED(try_acquire(w, 2, 2, HF_MUTEX));
-    GRANTED(try_acquire(w, 1, 3, HF_MUTEX)); /* a try, too, from where its client stands */
+    GRANTED(try_acquire(w, 1, 3, HF_MUTEX)); /* a try uses the queue position of its client, too */
     QUEUE(w, 2);
 }
 
-static void test_other_kinds_take_over_no_place(void **state) {
+static void test_other_kinds_take_over_no_position(void **state) {
     kinds_world *w = *state;
     GRANTED(try_acquire(w, 0, 1, HF_WRITE));
     QUEUED(join_queue(w, 1, 1, HF_WRITE));
@@ -821,14 +823,15 @@ static void test_other_kinds_take_over_no_place(void **state) {
     QUEUE(w, 1, 2, 1);
     RELEASED(release_hold(w, 0, 1, HF_WRITE));
     QUEUED(
-        join_queue(w, 1, 2, HF_WRITE)); /* behind another of its own client, and one of another */
+        join_queue(w, 1, 2, HF_WRITE)); /* behind an acquire of its own client and one of another */
     assert_int_equal(release_hold(w, 1, 1, HF_WRITE), HF_LOST);
     QUEUED(join_queue(w, 1, 2, HF_WRITE));
     GRANTED(join_queue(w, 2, 1, HF_WRITE));
 }
 
-/* A hold that nobody wanted any more is replaced; only who succeeds to it goes before the line. */
-static void test_who_succeeds_takes_over_a_turn(void **state) {
+/* A hold that its caller gave up is replaced. Only the next acquire of that client goes before
+   the queue. */
+static void test_a_next_acquire_takes_over_the_turn(void **state) {
     kinds_world *w = *state;
     hf__op next = {.verb = HF__ACQUIRE, .acquire_id = 2, .kind = HF_MUTEX, .enqueue = true};
     GRANTED(try_acquire(w, 0, 1, HF_MUTEX));
@@ -843,7 +846,7 @@ static void test_who_succeeds_takes_over_a_turn(void **state) {
     GRANTED(join_queue(w, 1, 1, HF_MUTEX));
 }
 
-/* ---- Breaking and looking -------------------------------------------------------------------- */
+/* ---- Break and inspect ----------------------------------------------------------------------- */
 
 static void test_breaking_a_token_ends_that_hold(void **state) {
     kinds_world *w = *state;
@@ -875,7 +878,7 @@ static void test_breaking_any_ends_all_holds(void **state) {
     assert_int_equal(op.token, 0);
 }
 
-static void test_looking_tells_of_the_holders(void **state) {
+static void test_inspect_reports_the_holders(void **state) {
     kinds_world *w = *state;
     assert_false(inspect_lock(w).held);
     uint64_t first = granted_token(try_acquire(w, 1, 3, HF_UPGRADABLE));
@@ -894,7 +897,7 @@ static void test_looking_tells_of_the_holders(void **state) {
     assert_string_equal(lock_info.identity.client, "client-1");
 }
 
-static void test_looking_tells_of_permits(void **state) {
+static void test_inspect_reports_permits(void **state) {
     kinds_world *w = *state;
     GRANTED(try_permits(w, 1, 1, 2, 9));
     GRANTED(try_permits(w, 1, 2, 3, 9));
@@ -905,13 +908,13 @@ static void test_looking_tells_of_permits(void **state) {
     assert_int_equal(lock_info.capacity, 9);
 }
 
-static void test_looking_tells_of_the_first_of_a_long_line(void **state) {
+static void test_inspect_reports_the_first_of_many_waiters(void **state) {
     kinds_world *w = *state;
     GRANTED(try_acquire(w, 0, 1, HF_WRITE));
     for (uint64_t i = 1; i <= HF__WAITERS_MAX + 5; i++) QUEUED(join_queue(w, 1, i, HF_WRITE));
     RELEASED(release_hold(w, 0, 1, HF_WRITE));
     hf__lock_info lock_info = inspect_lock(w);
-    assert_false(lock_info.held); /* and still waited for */
+    assert_false(lock_info.held); /* and there is still a waiter */
     assert_int_equal(lock_info.waiter_count, HF__WAITERS_MAX + 5);
     assert_string_equal(lock_info.waiters[0].owner, "o1");
     assert_string_equal(lock_info.waiters[HF__WAITERS_MAX - 1].owner, "o64");
@@ -924,55 +927,55 @@ int main(void) {
         TEST(test_a_writer_excludes_every_kind),
         TEST(test_every_kind_keeps_a_writer_and_a_mutex_out),
         TEST(test_permits_and_readers_do_not_mix),
-        TEST(test_one_upgradable_beside_readers_on_either_side),
+        TEST(test_one_upgradable_fits_with_readers_in_any_order),
         TEST(test_a_dead_reader_expires_while_others_renew),
         TEST(test_every_grant_has_a_higher_token),
-        TEST(test_who_asks_again_has_it_once_under_its_token),
-        TEST(test_who_is_busy_is_told_the_highest_token),
-        TEST(test_a_renewal_needs_number_and_token),
+        TEST(test_a_retry_is_granted_once_under_its_token),
+        TEST(test_busy_reports_the_highest_token),
+        TEST(test_a_renewal_needs_id_and_token),
         TEST(test_a_renewal_sets_the_count_and_never_shortens),
         TEST(test_a_waiting_writer_holds_back_later_readers),
         TEST(test_a_run_of_readers_enters_together),
-        TEST(test_nobody_goes_past_a_waiting_writer),
-        TEST(test_readers_stand_behind_a_second_upgradable),
+        TEST(test_nobody_passes_a_waiting_writer),
+        TEST(test_readers_queue_behind_a_second_upgradable),
         TEST(test_mutexes_of_clients_are_served_in_order),
-        TEST(test_a_place_is_kept_by_asking),
-        TEST(test_a_place_is_lost_by_not_asking_for_a_second),
-        TEST(test_a_release_gives_up_the_place),
-        TEST(test_who_leaves_the_space_leaves_the_line_and_its_holds),
-        TEST(test_a_try_takes_no_place_and_costs_none),
-        TEST(test_a_try_passes_readers_who_fit_beside_it),
-        TEST(test_who_waits_asks_again_when_a_lease_ends),
+        TEST(test_a_position_is_kept_by_retrying),
+        TEST(test_a_position_is_lost_after_a_second_without_retry),
+        TEST(test_a_release_gives_up_the_position),
+        TEST(test_leaving_the_space_ends_waits_and_holds),
+        TEST(test_a_try_neither_takes_nor_loses_a_position),
+        TEST(test_a_try_passes_readers_that_fit_with_it),
+        TEST(test_a_waiter_retries_when_a_lease_ends),
         TEST(test_too_late_is_not_done),
-        TEST(test_crowded_says_whether_anybody_waits),
+        TEST(test_has_waiters_is_set_while_anybody_waits),
         TEST(test_a_second_upgradable_waits_for_the_first),
         TEST(test_an_upgrade_waits_for_readers_and_goes_first),
         TEST(test_readers_are_held_back_until_an_upgrade_is_done),
-        TEST(test_an_upgrade_asked_for_twice_is_done_once),
-        TEST(test_an_upgrade_that_does_not_stand_waits_for_nobody),
-        TEST(test_an_abandoned_upgrade_lets_the_line_go_on),
-        TEST(test_an_upgrade_that_stopped_asking_lets_the_line_go_on),
+        TEST(test_a_retried_upgrade_is_done_once),
+        TEST(test_an_upgrade_that_is_not_queued_blocks_nobody),
+        TEST(test_an_abandoned_upgrade_lets_the_queue_proceed),
+        TEST(test_an_upgrade_that_stopped_retrying_lets_the_queue_proceed),
         TEST(test_an_upgrade_ends_with_its_hold),
         TEST(test_only_an_upgradable_is_upgraded),
         TEST(test_a_downgrade_lets_readers_in_and_no_writer),
         TEST(test_a_downgrade_to_upgradable_may_go_up_again),
-        TEST(test_a_renewal_makes_nothing_more_of_a_hold),
+        TEST(test_a_renewal_never_upgrades_a_hold),
         TEST(test_permits_never_go_above_capacity),
         TEST(test_a_large_taker_is_not_starved),
-        TEST(test_permits_in_line_enter_together_as_far_as_they_fit),
-        TEST(test_who_disagrees_about_the_capacity_is_told),
-        TEST(test_who_disagrees_leaves_the_line),
+        TEST(test_queued_permits_enter_together_as_far_as_they_fit),
+        TEST(test_another_capacity_is_reported),
+        TEST(test_another_capacity_leaves_the_queue),
         TEST(test_permits_come_back_one_by_one),
-        TEST(test_a_mutex_replaces_a_lower_number_of_its_client),
-        TEST(test_other_kinds_are_of_this_very_number),
-        TEST(test_a_mutex_keeps_the_place_of_a_lower_number_of_its_client),
-        TEST(test_other_kinds_take_over_no_place),
-        TEST(test_who_succeeds_takes_over_a_turn),
+        TEST(test_a_mutex_replaces_a_lower_id_of_its_client),
+        TEST(test_other_kinds_match_the_exact_id),
+        TEST(test_a_mutex_keeps_the_position_of_a_lower_id_of_its_client),
+        TEST(test_other_kinds_take_over_no_position),
+        TEST(test_a_next_acquire_takes_over_the_turn),
         TEST(test_breaking_a_token_ends_that_hold),
         TEST(test_breaking_any_ends_all_holds),
-        TEST(test_looking_tells_of_the_holders),
-        TEST(test_looking_tells_of_permits),
-        TEST(test_looking_tells_of_the_first_of_a_long_line),
+        TEST(test_inspect_reports_the_holders),
+        TEST(test_inspect_reports_permits),
+        TEST(test_inspect_reports_the_first_of_many_waiters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* Commands byte by byte, and the keys of names: distinct for distinct names, one slot for each. */
+/* Commands byte by byte, and the keys of names: distinct names have distinct keys, and each name
+   has one slot. */
 #include "t.h"
 
 #include <stdlib.h>
@@ -52,7 +53,7 @@ static void test_long_parts(void **state) {
     hf__buffer_cut(b, 0);
     hf__command_text(b, "%.*s", 255, text);
     assert_false(b->failed);
-    hf__command_text(b, "%.*s", 256, text); /* more than text may have: the command fails whole */
+    hf__command_text(b, "%.*s", 256, text); /* longer than a text may be: the whole command fails */
     assert_true(b->failed);
 }
 
@@ -91,7 +92,7 @@ struct keyed {
     char key[4 * LONGEST + 32];
 };
 
-/* Few letters, so that names which differ only in what is encoded come up often. */
+/* Few letters, so that names often differ only in encoded characters. */
 static void draw_name(struct keyed *k, hf__rand *rand) {
     static const char letters[] = {'{', '}', '%', '2', '5', '7', 'B', 'D', 'b', ':', 'f'};
     k->length = 1 + (size_t)(hf__rand_next(rand) % LONGEST);
@@ -111,7 +112,7 @@ static void make_key(struct keyed *k, hf__buffer *b, const char *suffix) {
     assert_int_equal(said, k->key_length);
 }
 
-/* What Redis Cluster hashes: between the first '{' and the first '}' after it, if not empty. */
+/* Redis Cluster hashes the part between the first '{' and the first '}' after it, if not empty. */
 static void assert_one_tag(const struct keyed *k) {
     const char *open = memchr(k->key, '{', k->key_length);
     assert_non_null(open);
@@ -139,7 +140,7 @@ static void test_distinct_names_have_distinct_keys(void **state) {
         make_key(&keys[i], b, "");
         assert_one_tag(&keys[i]);
         keys[NAMES + i] = keys[i];
-        make_key(&keys[NAMES + i], b, ":f"); /* nor is a fence's key any other name's lock */
+        make_key(&keys[NAMES + i], b, ":f"); /* and no fence's key is the lock of another name */
         assert_one_tag(&keys[NAMES + i]);
     }
     qsort(keys, 2 * NAMES, sizeof *keys, by_key);

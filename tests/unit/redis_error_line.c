@@ -1,8 +1,9 @@
 /*
- * What servers say when a script of ours fails, word for word as each sends it, means the same from all of them (F27).
+ * Errors that servers send when a script of ours fails, word for word. They must mean the same from
+ * every server (F27).
  *
- * The lines were recorded on Redis 6.2.14, Redis 7.0.15 and Valkey 9.1.2. Those of Redis 7.2 differ from 7.0
- * where a right is missing, and have the wording of Valkey there.
+ * The lines were recorded on Redis 6.2.14, Redis 7.0.15 and Valkey 9.1.2. Redis 7.2 differs from
+ * 7.0 for missing permissions, where it has the wording of Valkey.
  */
 #include "t.h"
 
@@ -16,7 +17,7 @@
 
 #define SHA "1a4b39702e3dfbfd049bcea2e8ec00531e5544ba"
 
-/* What stands around an error that a command raised in line 3 of a script. */
+/* The text around an error that a command raised in line 3 of a script. */
 #define IN_62    "ERR Error running script (call to f_" SHA "): @user_script:3: "
 #define PLACE_62 "@user_script: 3: "
 #define ON_70    " script: " SHA ", on @user_script:3."
@@ -59,7 +60,7 @@ typedef struct error_case {
     const char *code;
     long script_line;
     hf_result result;
-    const char *mentions; /* by the detail */
+    const char *mentions; /* a text in the detail */
 } error_case;
 
 static const error_case lines[] = {
@@ -82,7 +83,7 @@ static const error_case lines[] = {
     {IN_62 PLACE_62 "Unknown Redis command called from Lua script", "", 3, HF_UNSUPPORTED, "6.2"},
     {"ERR Unknown Redis command called from script" ON_70, "ERR", 3, HF_UNSUPPORTED, "6.2"},
     {"ERR Unknown command called from script" ON_91, "ERR", 3, HF_UNSUPPORTED, "6.2"},
-    /* One that a script caught, and returned. */
+    /* An error that a script caught and returned. */
     {PLACE_62 "-" OOM, "OOM", 3, HF_REFUSED, "maxmemory"},
     {PLACE_62 "-" READONLY, "READONLY", 3, HF_REFUSED, "primary"},
     {PLACE_62 MAY_NOT_RUN, "NOPERM", 3, HF_REFUSED, LACKS_HSET},
@@ -91,14 +92,14 @@ static const error_case lines[] = {
     {FENCE, "HFFENCE", 0, HF_PROTOCOL, "fence"},
     {"ERR " MAY_NOT_RUN, "NOPERM", 0, HF_REFUSED, "may not run the command pexpire"},
     {"ERR " NOT_RUN, "NOPERM", 0, HF_REFUSED, LACKS_HSET},
-    /* One that a script caught, and raised again. */
+    /* An error that a script caught and raised again. */
     {IN_62 "user_script:3: =[C]: -1: -" OOM, "OOM", 3, HF_REFUSED, "maxmemory"},
     {IN_62 "user_script:3: " TYPE, "WRONGTYPE", 3, HF_PROTOCOL, "holds something else"},
     {"ERR user_script:3: " OOM ON_70, "OOM", 3, HF_REFUSED, "maxmemory"},
     {"ERR user_script:3: " READONLY ON_91, "READONLY", 3, HF_REFUSED, "primary"},
     {"ERR user_script:3: ERR " MAY_NOT_RUN ON_70, "NOPERM", 3, HF_REFUSED, LACKS_HSET},
     {"ERR user_script:3: ERR " NOT_RUN ON_91, "NOPERM", 3, HF_REFUSED, LACKS_HSET},
-    /* Rights that are missing inside a script. */
+    /* Missing permissions inside a script. */
     {IN_62 PLACE_62 MAY_NOT_RUN, "NOPERM", 3, HF_REFUSED, LACKS_HSET},
     {"ERR " MAY_NOT_RUN ON_70, "NOPERM", 3, HF_REFUSED, LACKS_HSET},
     {"ERR " NOT_RUN ON_70, "NOPERM", 3, HF_REFUSED, LACKS_HSET}, /* Redis 7.2 */
@@ -115,7 +116,7 @@ static const error_case lines[] = {
     {"ERR ACL failure in script: User a has no permissions to run the 'pubsub|numsub' "
      "command" ON_91,
      "NOPERM", 3, HF_REFUSED, "may not run the command pubsub|numsub"},
-    /* And outside one. */
+    /* Missing permissions outside a script. */
     {"NOPERM this user has no permissions to run the 'hset' command or its subcommand", "NOPERM", 0,
      HF_REFUSED, LACKS_HSET},
     {"NOPERM this user has no permissions to run the 'hset' command", "NOPERM", 0, HF_REFUSED,
@@ -128,7 +129,7 @@ static const error_case lines[] = {
     {"NOPERM this user has no permissions to access one of the channels used as arguments",
      "NOPERM", 0, HF_REFUSED, LACKS_SAY},
     {"NOPERM No permissions to access a channel", "NOPERM", 0, HF_REFUSED, LACKS_SAY},
-    /* What no script has a part in. */
+    /* Errors without a script. */
     {DOWN, "MASTERDOWN", 0, HF_UNREACHABLE, "primary"},
     {"CLUSTERDOWN Hash slot not served", "CLUSTERDOWN", 0, HF_UNREACHABLE, "cluster"},
     {"CROSSSLOT Keys in request don't hash to the same slot", "CROSSSLOT", 0, HF_PROTOCOL,
@@ -138,7 +139,7 @@ static const error_case lines[] = {
      HF_UNSUPPORTED, "6.2"},
     {"ERR unknown command 'SSUBSCRIBE', with args beginning with: 'password' ", "ERR", 0,
      HF_UNSUPPORTED, "6.2"},
-    /* What is nothing of the kind. */
+    /* Errors of no known form. */
     {IN_62 "user_script:3: attempt to perform arithmetic on a nil value", "", 3, HF_PROTOCOL,
      "the server said: attempt to"},
     {"ERR the word READONLY alone", "ERR", 0, HF_PROTOCOL, "the server said: ERR the word"},
@@ -159,7 +160,7 @@ static const hf__script SCRIPT = {.text = "local call = redis.call\n"
 static const hf__attempt TRIED = {
     .script = &SCRIPT, .prefix = "hf", .name = "na", .name_length = 2, .client = "CLIENT"};
 
-static void test_every_servers_line_unwraps_to_its_code_and_place(void **state) {
+static void test_every_error_unwraps_to_its_code_and_line(void **state) {
     (void)state;
     for (int i = 0; i < LINES; i++) {
         hf__error_line e = hf__error_unwrap(lines[i].line);
@@ -167,7 +168,8 @@ static void test_every_servers_line_unwraps_to_its_code_and_place(void **state) 
             fail_msg("\"%s\": code \"%s\", line %ld", lines[i].line, e.code, e.script_line);
         if (memmem(e.text, (size_t)e.length, "user_script", strlen("user_script")) &&
             strncmp(lines[i].line, "@user_script", strlen("@user_script")) != 0)
-            fail_msg("\"%s\": the place was left in \"%.*s\"", lines[i].line, e.length, e.text);
+            fail_msg("\"%s\": the position in the script is still in \"%.*s\"", lines[i].line,
+                     e.length, e.text);
     }
 }
 
@@ -184,16 +186,17 @@ static void test_an_error_means_the_same_from_every_server(void **state) {
     }
 }
 
-/* F32: after a failover, whatever wraps the word that says so. */
+/* F32: after a failover the error code is recognised inside any wrapping. */
 static void test_a_demoted_primary_is_known_by_every_form_of_its_error(void **state) {
     (void)state;
     for (int i = 0; i < LINES; i++) {
         bool lost = !strcmp(lines[i].code, "READONLY") || !strcmp(lines[i].code, "MASTERDOWN");
-        if (hf__role_lost(lines[i].line) != lost) fail_msg("\"%s\"", lines[i].line);
+        if (hf__role_lost(lines[i].line) != lost)
+            fail_msg("\"%s\": whether the role was lost is wrong", lines[i].line);
     }
 }
 
-static void test_the_text_is_the_error_and_nothing_else(void **state) {
+static void test_the_text_is_only_the_error(void **state) {
     (void)state;
     static const char *const wrapped[] = {IN_62 PLACE_62 "-" OOM, OOM ON_70, OOM ON_91,
                                           PLACE_62 "-" OOM, OOM " "};
@@ -209,10 +212,10 @@ static void test_the_text_is_the_error_and_nothing_else(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_servers_line_unwraps_to_its_code_and_place),
+        cmocka_unit_test(test_every_error_unwraps_to_its_code_and_line),
         cmocka_unit_test(test_an_error_means_the_same_from_every_server),
         cmocka_unit_test(test_a_demoted_primary_is_known_by_every_form_of_its_error),
-        cmocka_unit_test(test_the_text_is_the_error_and_nothing_else),
+        cmocka_unit_test(test_the_text_is_only_the_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* Latches and leaders as the protocol has them, fed by hand: what is sent, and what an answer means
-   or does not. */
+/* The protocol of latches and leaders, fed by hand: what is sent, and how answers are
+   interpreted. */
 #include "t.h"
 
 #include <stdio.h>
@@ -43,7 +43,7 @@ static int tear_down(void **state) {
     return 0;
 }
 
-static hf_result feed(latch_fixture *f, const char *bytes) {
+static hf_result feed_answer(latch_fixture *f, const char *bytes) {
     char *detail = NULL;
     f->s.unsent = 0;
     hf_result r = hf__session_feed(&f->s, bytes, strlen(bytes), NOW, &detail);
@@ -51,15 +51,15 @@ static hf_result feed(latch_fixture *f, const char *bytes) {
     return r;
 }
 
-/* Logged in anew, with one operation under way. */
-static hf__op *submit(latch_fixture *f, hf__verb verb, bool stand) {
+/* Logs in again, and submits one operation. */
+static hf__op *submit_op(latch_fixture *f, hf__verb verb, bool stand) {
     hf__session_break(&f->s);
     while (hf__session_completed(&f->s)) {
     }
     T_HF(HF_OK, hf__session_begin(&f->s, NULL, NOW));
     f->s.register_at = HF__NEVER;
-    T_HF(HF_OK, feed(f, TIME));
-    if (f->s.registering) T_HF(HF_OK, feed(f, US));
+    T_HF(HF_OK, feed_answer(f, TIME));
+    if (f->s.registering) T_HF(HF_OK, feed_answer(f, US));
     hf__buffer_cut(&f->s.out, 0);
     free(f->op.detail);
     f->latch = (hf__latch){.count = 7};
@@ -93,69 +93,70 @@ static void check_sent(latch_fixture *f, const hf__script *script, const char *r
 #define LEADER_KEYS "$1\r\n2\r\n$7\r\nhf:{na}\r\n$9\r\nhf:{na}:w\r\n"
 #define BY_CLIENT   "$36\r\n" CLIENT "\r\n$1\r\n5\r\n"
 
-static void test_what_is_sent(void **state) {
+static void test_bytes_of_requests(void **state) {
     latch_fixture *f = *state;
-    submit(f, HF__LATCH_SET, false);
+    submit_op(f, HF__LATCH_SET, false);
     check_sent(f, &hf__script_latch_set, LATCH_KEYS BY_CLIENT "$10\r\n1002000500\r\n$1\r\n7\r\n");
-    submit(f, HF__LATCH_COUNT_DOWN, false);
+    submit_op(f, HF__LATCH_COUNT_DOWN, false);
     check_sent(f, &hf__script_latch_count_down,
                LATCH_KEYS BY_CLIENT "$10\r\n1002000500\r\n$1\r\n7\r\n");
-    submit(f, HF__LATCH_GET, false);
+    submit_op(f, HF__LATCH_GET, false);
     check_sent(f, &hf__script_latch_get, LATCH_KEYS);
-    submit(f, HF__LATCH_GET, true);
+    submit_op(f, HF__LATCH_GET, true);
     check_sent(f, &hf__script_latch_get, LATCH_KEYS BY_CLIENT);
-    submit(f, HF__PROCLAIM, false);
+    submit_op(f, HF__PROCLAIM, false);
     check_sent(f, &hf__script_proclaim,
                LEADER_KEYS "$38\r\n" CLIENT ":5\r\n$1\r\n9\r\n$1\r\n3\r\n$2\r\nva\r\n");
-    submit(f, HF__LEADER, true);
+    submit_op(f, HF__LEADER, true);
     check_sent(f, &hf__script_leader, LEADER_KEYS BY_CLIENT);
 }
 
-static void test_what_answers_mean(void **state) {
+static void test_meaning_of_answers(void **state) {
     latch_fixture *f = *state;
-    hf__op *op = submit(f, HF__LATCH_COUNT_DOWN, false);
-    T_HF(HF_OK, feed(f, "*5\r\n:1\r\n" US ":4\r\n:1000\r\n:900\r\n"));
+    hf__op *op = submit_op(f, HF__LATCH_COUNT_DOWN, false);
+    T_HF(HF_OK, feed_answer(f, "*5\r\n:1\r\n" US ":4\r\n:1000\r\n:900\r\n"));
     assert_ptr_equal(hf__session_completed(&f->s), op);
     T_HF(HF_OK, op->result);
     assert_int_equal(f->latch.left, 4);
     assert_true(f->latch.round == 1000 && f->latch.last_done == 900);
 
-    op = submit(f, HF__LATCH_GET, true);
-    T_HF(HF_OK, feed(f, "*2\r\n:0\r\n" US));
+    op = submit_op(f, HF__LATCH_GET, true);
+    T_HF(HF_OK, feed_answer(f, "*2\r\n:0\r\n" US));
     assert_int_equal(op->result, HF_NOT_HELD);
 
-    op = submit(f, HF__PROCLAIM, false);
-    T_HF(HF_OK, feed(f, "*2\r\n:0\r\n" US));
+    op = submit_op(f, HF__PROCLAIM, false);
+    T_HF(HF_OK, feed_answer(f, "*2\r\n:0\r\n" US));
     assert_int_equal(op->result, HF_LOST);
 
-    op = submit(f, HF__LEADER, true);
-    T_HF(HF_OK, feed(f, "*8\r\n:1\r\n" US ":1\r\n:40\r\n$5\r\nabc:7\r\n:11\r\n:3\r\n$2\r\nhi\r\n"));
+    op = submit_op(f, HF__LEADER, true);
+    T_HF(HF_OK,
+         feed_answer(f, "*8\r\n:1\r\n" US ":1\r\n:40\r\n$5\r\nabc:7\r\n:11\r\n:3\r\n$2\r\nhi\r\n"));
     T_HF(HF_OK, op->result);
     assert_true(op->queued && f->sight.token == 11 && f->sight.remaining_ms == 40);
     assert_string_equal(f->sight.identity.client, "abc");
     assert_string_equal(f->word.value, "hi");
-    assert_in_range(op->retry_ms, 1, 41); /* it looks when the lease ends */
+    assert_in_range(op->retry_ms, 1, 41); /* it retries when the lease ends */
 
-    op = submit(f, HF__LEADER, true);
-    T_HF(HF_OK, feed(f, "*4\r\n:0\r\n" US ":0\r\n:-2\r\n"));
+    op = submit_op(f, HF__LEADER, true);
+    T_HF(HF_OK, feed_answer(f, "*4\r\n:0\r\n" US ":0\r\n:-2\r\n"));
     assert_int_equal(op->result, HF_NOT_HELD);
     assert_in_range(op->retry_ms, 1, 100);
 }
 
-/* Too late by the server's clock: asked again, three times at most. */
+/* Too late by the server's clock: sent again, three times at most. */
 static void test_too_late(void **state) {
     latch_fixture *f = *state;
-    hf__op *op = submit(f, HF__LATCH_COUNT_DOWN, false);
+    hf__op *op = submit_op(f, HF__LATCH_COUNT_DOWN, false);
     for (int i = 0; i < 4; i++) {
         assert_null(hf__session_completed(&f->s));
-        T_HF(HF_OK, feed(f, "*2\r\n:2\r\n" US));
+        T_HF(HF_OK, feed_answer(f, "*2\r\n:2\r\n" US));
     }
     assert_ptr_equal(hf__session_completed(&f->s), op);
     assert_int_equal(op->result, HF_TIMEOUT);
 }
 
-/* Nothing is assumed of an answer that is none: the connection is closed. */
-static void test_what_is_no_answer(void **state) {
+/* An invalid answer means nothing: the connection is closed. */
+static void test_invalid_answers(void **state) {
     static const struct {
         hf__verb verb;
         const char *answer;
@@ -182,8 +183,9 @@ static void test_what_is_no_answer(void **state) {
     };
     latch_fixture *f = *state;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        hf__op *op = submit(f, wrong[i].verb, true);
-        if (feed(f, wrong[i].answer) != HF_PROTOCOL) fail_msg("taken: %s", wrong[i].answer);
+        hf__op *op = submit_op(f, wrong[i].verb, true);
+        if (feed_answer(f, wrong[i].answer) != HF_PROTOCOL)
+            fail_msg("accepted: %s", wrong[i].answer);
         assert_ptr_equal(hf__session_completed(&f->s), op);
         assert_int_equal(op->result, HF_PROTOCOL);
         assert_true(op->outcome_unknown);
@@ -198,15 +200,15 @@ static void test_a_value_that_is_too_long(void **state) {
                      HF_VALUE_MAX + 1);
     memset(answer + n, 'x', HF_VALUE_MAX + 1);
     snprintf(answer + n + HF_VALUE_MAX + 1, 3, "\r\n");
-    submit(f, HF__LEADER, true);
-    assert_int_equal(feed(f, answer), HF_PROTOCOL);
+    submit_op(f, HF__LEADER, true);
+    assert_int_equal(feed_answer(f, answer), HF_PROTOCOL);
 }
 
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(test_what_is_sent),      TEST(test_what_answers_mean),        TEST(test_too_late),
-        TEST(test_what_is_no_answer), TEST(test_a_value_that_is_too_long),
+        TEST(test_bytes_of_requests), TEST(test_meaning_of_answers),       TEST(test_too_late),
+        TEST(test_invalid_answers),   TEST(test_a_value_that_is_too_long),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

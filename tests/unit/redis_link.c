@@ -1,4 +1,4 @@
-/* What a connection is waiting for, and when it is given up; on a socket of ours. */
+/* Deadlines and waiting of a connection, on a socket pair. */
 #include "t.h"
 
 #include <pthread.h>
@@ -17,7 +17,7 @@ typedef struct link_fixture {
     int server; /* the other end */
 } link_fixture;
 
-/* A connection for messages, which was pinged longer ago than an answer may take. */
+/* A connection for messages with a ping that has waited longer than an answer may take. */
 static int set_up(void **state) {
     int ends[2];
     link_fixture *f = calloc(1, sizeof *f);
@@ -43,14 +43,15 @@ static int tear_down(void **state) {
     return 0;
 }
 
-static void test_who_does_not_answer_is_given_up(void **state) {
+static void test_a_silent_server_is_given_up(void **state) {
     link_fixture *f = *state;
     hf__link_tick(&f->link, hf__now());
     assert_int_not_equal(f->link.state, HF__LINK_UP);
 }
 
-/* It is read by who leads, who may wait for another connection just then, for seconds if that server stands
-   still. The keeper, meanwhile, must not run in circles over what is due and cannot be done. */
+/* The leading thread reads this connection. It may be waiting for another connection, for
+   seconds if that server hangs. Meanwhile the background thread must not spin on a deadline that
+   it cannot act on. */
 static void test_an_answer_that_nobody_reads_is_not_due_at_once(void **state) {
     link_fixture *f = *state;
     hf__time now = hf__now();
@@ -62,12 +63,12 @@ static void test_an_answer_that_nobody_reads_is_not_due_at_once(void **state) {
         assert_true(hf__link_due(&f->link) > now);
         now = hf__link_due(&f->link);
     }
-    assert_true(now < hf__now() + HF__SEC); /* but soon enough to notice when it is dead */
+    assert_true(now < hf__now() + HF__SEC); /* but soon enough to notice a dead connection */
 }
 
 /* ---- Waiting for an answer ---- */
 
-/* What the library reads: --wrap has it go through here. */
+/* The library's reads; --wrap=recv redirects them to this file. */
 static struct { int fd, server, looks, sleeps; } reads;
 
 ssize_t __real_recv(int fd, void *buffer, size_t length, int flags);
@@ -75,21 +76,21 @@ ssize_t __wrap_recv(int fd, void *buffer, size_t length, int flags);
 ssize_t __wrap_recv(int fd, void *buffer, size_t length, int flags) {
     if (fd == reads.fd && flags & MSG_DONTWAIT) {
         reads.looks++;
-    } else if (fd == reads.fd) { /* the answer comes now that it sleeps, and no sooner */
+    } else if (fd == reads.fd) { /* the answer arrives only when the reader sleeps */
         reads.sleeps++;
         assert_int_equal(write(reads.server, "+", 1), 1);
     }
     return __real_recv(fd, buffer, length, flags);
 }
 
-/* Wait for a piece of an answer, which is there, or comes when the reader sleeps. */
-static void await(link_fixture *f, bool there, bool look) {
+/* Waits for a part of an answer, which is there or arrives when the reader sleeps. */
+static void await_answer(link_fixture *f, bool there, bool look) {
     static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
     reads.looks = reads.sleeps = 0;
     reads.fd = f->link.fd;
     reads.server = f->server;
     if (there) assert_int_equal(write(f->server, "+", 1), 1);
-    f->link.session.in_flight = f->link.session.unsent = 1; /* of which nobody is to be told */
+    f->link.session.in_flight = f->link.session.unsent = 1; /* an operation without a recipient */
     pthread_mutex_lock(&mutex);
     assert_true(hf__link_wait(&f->link, look, &mutex));
     pthread_mutex_unlock(&mutex);
@@ -100,37 +101,37 @@ static void await(link_fixture *f, bool there, bool look) {
 
 static void test_an_answer_is_looked_for_before_it_is_slept_for(void **state) {
     link_fixture *f = *state;
-    await(f, true, true);
+    await_answer(f, true, true);
     assert_int_equal(reads.looks, 1);
     assert_int_equal(reads.sleeps, 0);
-    await(f, false, false); /* unless others want the core */
+    await_answer(f, false, false); /* unless others need the CPU */
     assert_int_equal(reads.looks, 0);
     assert_int_equal(reads.sleeps, 1);
 }
 
-/* A server that is far away, or busy: looking would burn the core for nothing. */
-static void test_who_looked_in_vain_sleeps_at_once_and_longer_each_time(void **state) {
+/* If the server is far away or busy, polling would waste CPU time. */
+static void test_polling_in_vain_backs_off(void **state) {
     link_fixture *f = *state;
     for (int in_vain = 1; in_vain <= 3; in_vain++) {
-        await(f, false, true);
+        await_answer(f, false, true);
         assert_true(reads.looks > 1);
         assert_int_equal(reads.sleeps, 1);
         for (int i = 0; i < 1 << in_vain; i++) {
-            await(f, false, true);
+            await_answer(f, false, true);
             assert_int_equal(reads.looks, 0);
             assert_int_equal(reads.sleeps, 1);
         }
     }
-    await(f, true, true); /* and from one that is there in time on no longer */
+    await_answer(f, true, true); /* an answer in time ends the back-off */
     assert_int_equal(reads.sleeps, 0);
-    await(f, false, true);
+    await_answer(f, false, true);
     assert_true(reads.looks > 1);
 }
 
 /* ---- Memory ---- */
 
-/* Commands of so many bytes go out, and the server has read them. */
-static void say(link_fixture *f, size_t length) {
+/* Sends commands of that many bytes, which the server reads. */
+static void send_commands(link_fixture *f, size_t length) {
     static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
     static char bytes[4096];
     char *room = hf__buffer_room(&f->link.session.out, length);
@@ -142,31 +143,30 @@ static void say(link_fixture *f, size_t length) {
         ssize_t n = recv(f->server, bytes, sizeof bytes, MSG_DONTWAIT);
         assert_true(n > 0);
         got += (size_t)n;
-        f->link.want_write = false; /* the server has made room */
+        f->link.want_write = false; /* the socket has space again */
     }
     pthread_mutex_unlock(&mutex);
 }
 
-/* When a server is back without its scripts, all who wait send theirs whole, at once. */
+/* When a server is back without its scripts, all waiters send theirs in full at once. */
 static void test_what_a_burst_took_is_given_back(void **state) {
     link_fixture *f = *state;
     const hf__buffer *out = &f->link.session.out, *sending = &f->link.sending;
-    for (int i = 0; i < 2; i++) say(f, 1 << 20);
+    for (int i = 0; i < 2; i++) send_commands(f, 1 << 20);
     assert_true(out->size + sending->size >= 2 << 20);
-    for (int i = 0; i < 200; i++) say(f, 300);
+    for (int i = 0; i < 200; i++) send_commands(f, 300);
     assert_int_equal(f->link.state, HF__LINK_UP);
     assert_true(out->size + sending->size <= 4096);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_who_does_not_answer_is_given_up, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_silent_server_is_given_up, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_an_answer_that_nobody_reads_is_not_due_at_once, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_an_answer_is_looked_for_before_it_is_slept_for, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(test_who_looked_in_vain_sleeps_at_once_and_longer_each_time,
-                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_polling_in_vain_backs_off, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_what_a_burst_took_is_given_back, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

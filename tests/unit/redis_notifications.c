@@ -1,4 +1,4 @@
-/* What the store makes of grants it hears: when they count from, and when they do not count. */
+/* Grants received as messages: from when their lease counts, and when they are not used. */
 #include "t.h"
 
 #include <stdlib.h>
@@ -14,7 +14,7 @@ typedef struct subscriber {
     hf__notifications notifications;
 } subscriber;
 
-/* The server's clock was sampled at NOW; it listens. */
+/* The server's clock was sampled at NOW; the subscriber is connected. */
 static int set_up(void **state) {
     subscriber *e = calloc(1, sizeof *e);
     e->commands =
@@ -34,8 +34,9 @@ static int tear_down(void **state) {
     return 0;
 }
 
-/* A grant made so long after the sample by the server's clock, which came so long after it by ours. */
-static hf__notification grant(subscriber *e, int64_t server_ms, int64_t came_ms) {
+/* A grant made `server_ms` after the sample by the server's clock, received `came_ms` after it
+   by ours. */
+static hf__notification receive_grant(subscriber *e, int64_t server_ms, int64_t came_ms) {
     hf__notification notification;
     e->messages.messages[e->messages.message_first] =
         (hf__message){.acquire_id = 5,
@@ -50,35 +51,35 @@ static hf__notification grant(subscriber *e, int64_t server_ms, int64_t came_ms)
 }
 
 static void test_a_grant_counts_from_before_it_was_made(void **state) {
-    hf__notification notification = grant(*state, 300, 305);
+    hf__notification notification = receive_grant(*state, 300, 305);
     assert_int_equal(notification.sent_at,
-                     NOW + 297 * HF__MS); /* less the margin for clocks that drift */
+                     NOW + 297 * HF__MS); /* minus the margin for clock drift */
     assert_int_equal(notification.link, 3);
     assert_int_equal(notification.acquire_id, 5);
     assert_int_equal(notification.lease_ms, LEASE_MS);
 }
 
-/* By then clocks that drift may differ by more than a lease has room for. */
+/* By then drifting clocks may differ by more than the margin of a lease. */
 static void test_F53_a_sample_older_than_the_lease_is_not_relied_on(void **state) {
-    assert_int_not_equal(grant(*state, LEASE_MS - 1, LEASE_MS).sent_at, 0);
-    assert_int_equal(grant(*state, LEASE_MS - 1, LEASE_MS + 1).sent_at, 0);
+    assert_int_not_equal(receive_grant(*state, LEASE_MS - 1, LEASE_MS).sent_at, 0);
+    assert_int_equal(receive_grant(*state, LEASE_MS - 1, LEASE_MS + 1).sent_at, 0);
 }
 
-/* An answer may come before a message that was sent earlier, on the other connection. */
+/* An answer may arrive before a message that was sent earlier on the other connection. */
 static void test_a_grant_may_be_older_than_the_sample(void **state) {
-    hf__notification notification = grant(*state, -300, 5);
+    hf__notification notification = receive_grant(*state, -300, 5);
     assert_int_equal(notification.sent_at, NOW - 303 * HF__MS);
-    assert_int_not_equal(grant(*state, -LEASE_MS / 10, 5).sent_at, 0);
-    assert_int_equal(grant(*state, -LEASE_MS / 10 - 1, 5).sent_at, 0);
+    assert_int_not_equal(receive_grant(*state, -LEASE_MS / 10, 5).sent_at, 0);
+    assert_int_equal(receive_grant(*state, -LEASE_MS / 10 - 1, 5).sent_at, 0);
 }
 
 static void test_F53_a_clock_that_was_stepped_is_not_relied_on(void **state) {
-    assert_int_equal(grant(*state, -LEASE_MS, 5).sent_at, 0);
-    assert_int_equal(grant(*state, 6, 5).sent_at, 0);
+    assert_int_equal(receive_grant(*state, -LEASE_MS, 5).sent_at, 0);
+    assert_int_equal(receive_grant(*state, 6, 5).sent_at, 0);
 }
 
-/* What was heard may be of another server than is asked now. */
-static void test_F56_who_asks_elsewhere_forgets_what_was_heard(void **state) {
+/* Earlier messages may be from another server than the present one. */
+static void test_F56_a_new_server_discards_old_messages(void **state) {
     subscriber *e = *state;
     hf__notification notification;
     assert_false(hf__notifications_stale(&e->notifications));
@@ -88,7 +89,7 @@ static void test_F56_who_asks_elsewhere_forgets_what_was_heard(void **state) {
     assert_false(hf__notifications_next(&e->notifications, &notification));
 }
 
-static void test_F19_who_missed_something_asks_again(void **state) {
+static void test_F19_a_waiter_that_missed_a_message_retries(void **state) {
     subscriber *e = *state;
     hf__notification notification;
     e->messages.missed = true;
@@ -98,8 +99,8 @@ static void test_F19_who_missed_something_asks_again(void **state) {
     assert_false(hf__notifications_next(&e->notifications, &notification));
 }
 
-/* A connection to listen on is made for who stands in line, and not for who need not. */
-static void test_who_stands_in_line_listens(void **state) {
+/* A connection for messages is opened for queued waiters, and not for others. */
+static void test_a_queued_waiter_subscribes(void **state) {
     subscriber *e = *state;
     hf__notifications_note_answer(&e->notifications,
                                   &(hf__op){.verb = HF__ACQUIRE, .enqueue = true});
@@ -116,9 +117,9 @@ int main(void) {
         TEST(test_a_grant_may_be_older_than_the_sample),
         TEST(test_F53_a_sample_older_than_the_lease_is_not_relied_on),
         TEST(test_F53_a_clock_that_was_stepped_is_not_relied_on),
-        TEST(test_F56_who_asks_elsewhere_forgets_what_was_heard),
-        TEST(test_F19_who_missed_something_asks_again),
-        TEST(test_who_stands_in_line_listens),
+        TEST(test_F56_a_new_server_discards_old_messages),
+        TEST(test_F19_a_waiter_that_missed_a_message_retries),
+        TEST(test_a_queued_waiter_subscribes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

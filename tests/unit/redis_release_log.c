@@ -1,4 +1,4 @@
-/* What was released not long ago, and is said again to another server (F38). */
+/* The log of recent releases, which are repeated to a new server after a failover (F38). */
 #include "t.h"
 
 #include <stdlib.h>
@@ -41,8 +41,8 @@ static int tear_down(void **state) {
     return 0;
 }
 
-static void note(log_fixture *f, hf__verb verb, const char *name, uint64_t acquire_id,
-                 hf_result result, bool leave, hf__time now) {
+static void note_release(log_fixture *f, hf__verb verb, const char *name, uint64_t acquire_id,
+                         hf_result result, bool leave, hf__time now) {
     hf__op op = {.verb = verb,
                  .name = name,
                  .name_length = strlen(name),
@@ -53,8 +53,8 @@ static void note(log_fixture *f, hf__verb verb, const char *name, uint64_t acqui
     hf__release_log_note(&f->releases, &op, now);
 }
 
-/* How many are said again; they are answered by a connection that breaks. */
-static size_t repeated(log_fixture *f, hf__time now) {
+/* Returns how many releases are repeated. They end when the connection breaks. */
+static size_t count_repeated(log_fixture *f, hf__time now) {
     hf__release_log_repeat(&f->releases, &f->session, now);
     size_t count = f->session.in_flight;
     hf__session_break(&f->session);
@@ -65,7 +65,7 @@ static size_t repeated(log_fixture *f, hf__time now) {
 
 static void test_a_release_is_said_again_for_a_lease(void **state) {
     log_fixture *f = *state;
-    note(f, HF__RELEASE, "a", 7, HF_OK, false, NOW);
+    note_release(f, HF__RELEASE, "a", 7, HF_OK, false, NOW);
     hf__release_log_repeat(&f->releases, &f->session, NOW);
     assert_int_equal(f->session.in_flight, 1);
     const hf__op *op = f->session.first;
@@ -73,39 +73,40 @@ static void test_a_release_is_said_again_for_a_lease(void **state) {
     assert_int_equal(op->acquire_id, 7);
     assert_int_equal(op->name_length, 1);
     assert_memory_equal(op->name, "a", 1);
-    hf__release_log_repeat(&f->releases, &f->session, NOW); /* it is under way */
+    hf__release_log_repeat(&f->releases, &f->session, NOW); /* it is in flight */
     assert_int_equal(f->session.in_flight, 1);
     hf__session_break(&f->session);
     take_back(f);
     f->session.state = HF__READY;
-    assert_int_equal(repeated(f, NOW + (LEASE_MS - 1) * HF__MS), 1);
-    assert_int_equal(repeated(f, NOW + LEASE_MS * HF__MS), 0);
+    assert_int_equal(count_repeated(f, NOW + (LEASE_MS - 1) * HF__MS), 1);
+    assert_int_equal(count_repeated(f, NOW + LEASE_MS * HF__MS), 0);
     assert_int_equal(f->releases.count, 0);
 }
 
-static void test_what_was_not_released_is_not(void **state) {
+static void test_only_releases_are_logged(void **state) {
     log_fixture *f = *state;
-    note(f, HF__ACQUIRE, "a", 1, HF_OK, false, NOW);
-    note(f, HF__RENEW, "a", 1, HF_OK, false, NOW);
-    note(f, HF__RELEASE, "a", 1, HF_UNREACHABLE, false, NOW);
-    assert_int_equal(repeated(f, NOW), 0);
-    note(f, HF__RELEASE, "a", 1, HF_LOST, false, NOW); /* another server may have it */
-    assert_int_equal(repeated(f, NOW + (LEASE_MS - 1) * HF__MS), 1);
-    assert_int_equal(repeated(f, NOW + LEASE_MS * HF__MS), 0);
-    note(f, HF__RELEASE, "a", 1, HF_LOST, true, NOW); /* who left the line held nothing */
-    assert_int_equal(repeated(f, NOW), 1);
-    assert_int_equal(repeated(f, NOW + (HF__QUEUE_ENTRY_MS - 1) * HF__MS), 1);
-    assert_int_equal(repeated(f, NOW + HF__QUEUE_ENTRY_MS * HF__MS), 0);
+    note_release(f, HF__ACQUIRE, "a", 1, HF_OK, false, NOW);
+    note_release(f, HF__RENEW, "a", 1, HF_OK, false, NOW);
+    note_release(f, HF__RELEASE, "a", 1, HF_UNREACHABLE, false, NOW);
+    assert_int_equal(count_repeated(f, NOW), 0);
+    note_release(f, HF__RELEASE, "a", 1, HF_LOST, false, NOW); /* another server may have it */
+    assert_int_equal(count_repeated(f, NOW + (LEASE_MS - 1) * HF__MS), 1);
+    assert_int_equal(count_repeated(f, NOW + LEASE_MS * HF__MS), 0);
+    /* A waiter that left the queue held nothing. */
+    note_release(f, HF__RELEASE, "a", 1, HF_LOST, true, NOW);
+    assert_int_equal(count_repeated(f, NOW), 1);
+    assert_int_equal(count_repeated(f, NOW + (HF__QUEUE_ENTRY_MS - 1) * HF__MS), 1);
+    assert_int_equal(count_repeated(f, NOW + HF__QUEUE_ENTRY_MS * HF__MS), 0);
 }
 
-static void test_one_of_a_name_stands_for_those_before_it(void **state) {
+static void test_a_later_release_of_a_name_replaces_earlier_ones(void **state) {
     log_fixture *f = *state;
-    for (uint64_t i = 1; i <= 5; i++) note(f, HF__RELEASE, "a", i, HF_OK, false, NOW);
-    note(f, HF__RELEASE, "b", 9, HF_OK, false, NOW);
+    for (uint64_t i = 1; i <= 5; i++) note_release(f, HF__RELEASE, "a", i, HF_OK, false, NOW);
+    note_release(f, HF__RELEASE, "b", 9, HF_OK, false, NOW);
     assert_int_equal(f->releases.count, 2);
     hf__release_log_repeat(&f->releases, &f->session, NOW);
     assert_int_equal(f->session.first->acquire_id, 5);
-    note(f, HF__RELEASE, "a", 6, HF_OK, false, NOW); /* while that is under way */
+    note_release(f, HF__RELEASE, "a", 6, HF_OK, false, NOW); /* while that is in flight */
     hf__session_break(&f->session);
     take_back(f);
     f->session.state = HF__READY;
@@ -116,14 +117,14 @@ static void test_one_of_a_name_stands_for_those_before_it(void **state) {
     assert_int_equal(a, 6);
 }
 
-/* Another server may have it in line still, and would grant it to nobody. */
+/* Another server may still have the waiter in its queue, and would grant the lock to nobody. */
 static void test_who_has_stood_in_line_leaves_it(void **state) {
     log_fixture *f = *state;
     hf__op placed = {
         .verb = HF__ACQUIRE, .name = "b", .name_length = 1, .acquire_id = 1, .queued = true};
-    note(f, HF__RELEASE, "a", 1, HF_OK, false, NOW);
+    note_release(f, HF__RELEASE, "a", 1, HF_OK, false, NOW);
     hf__release_log_note(&f->releases, &placed, NOW);
-    note(f, HF__RELEASE, "b", 1, HF_OK, false, NOW);
+    note_release(f, HF__RELEASE, "b", 1, HF_OK, false, NOW);
     hf__release_log_repeat(&f->releases, &f->session, NOW);
     assert_int_equal(f->session.in_flight, 2);
     assert_false(f->session.first->leave_queue);
@@ -132,17 +133,17 @@ static void test_who_has_stood_in_line_leaves_it(void **state) {
 
 static void test_what_was_lost_leaves_the_line_at_once(void **state) {
     log_fixture *f = *state;
-    note(f, HF__RENEW, "a", 3, HF_LOST, false, NOW);
+    note_release(f, HF__RENEW, "a", 3, HF_LOST, false, NOW);
     assert_false(f->releases.repeat_now);
     f->releases.has_queued = true;
-    note(f, HF__RENEW, "a", 3, HF_LOST, false, NOW);
+    note_release(f, HF__RENEW, "a", 3, HF_LOST, false, NOW);
     assert_true(f->releases.repeat_now);
     hf__release_log_repeat(&f->releases, &f->session, NOW);
     assert_false(f->releases.repeat_now);
     assert_int_equal(f->session.in_flight, 1);
     assert_int_equal(f->session.first->acquire_id, 3);
     assert_true(f->session.first->leave_queue);
-    note(f, HF__RELEASE, "b", 4, HF_LOST, false, NOW);
+    note_release(f, HF__RELEASE, "b", 4, HF_LOST, false, NOW);
     assert_true(f->releases.repeat_now);
 }
 
@@ -168,11 +169,12 @@ static void test_there_is_a_most_of_them(void **state) {
     char name[16];
     for (int i = 0; i < HF__RELEASE_LOG_MAX + 100; i++) {
         snprintf(name, sizeof name, "n%d", i);
-        note(f, HF__RELEASE, name, (uint64_t)i + 1, HF_OK, false, NOW + i);
+        note_release(f, HF__RELEASE, name, (uint64_t)i + 1, HF_OK, false, NOW + i);
     }
     assert_int_equal(f->releases.count, HF__RELEASE_LOG_MAX);
     hf__release_log_repeat(&f->releases, &f->session, NOW);
-    assert_int_equal(f->session.last->acquire_id, HF__RELEASE_LOG_MAX + 100); /* the oldest went */
+    /* The oldest was dropped. */
+    assert_int_equal(f->session.last->acquire_id, HF__RELEASE_LOG_MAX + 100);
 }
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
@@ -180,8 +182,8 @@ static void test_there_is_a_most_of_them(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_a_release_is_said_again_for_a_lease),
-        TEST(test_what_was_not_released_is_not),
-        TEST(test_one_of_a_name_stands_for_those_before_it),
+        TEST(test_only_releases_are_logged),
+        TEST(test_a_later_release_of_a_name_replaces_earlier_ones),
         TEST(test_who_has_stood_in_line_leaves_it),
         TEST(test_what_was_lost_leaves_the_line_at_once),
         TEST(test_of_other_kinds_each_is_its_own),

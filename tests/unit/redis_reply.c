@@ -1,4 +1,5 @@
-/* The reply parser: what it takes, in any slices; and what a hostile server cannot make it do (F39). */
+/* The reply parser: what it accepts, in any slices, and what a hostile server cannot make it do
+   (F39). */
 #include "t.h"
 
 #include <stdio.h>
@@ -27,15 +28,15 @@ static void renew_parser(hf__parser *p) {
     assert_true(hf__parser_init(p));
 }
 
-static hf__parsed feed(hf__parser *p, const char *bytes, size_t length) {
+static hf__parsed feed_bytes(hf__parser *p, const char *bytes, size_t length) {
     return hf__parser_feed(p, bytes, length) == HF_OK ? hf__parser_next(p) : HF__PARSE_BAD;
 }
 
 static hf__parsed feed_text(hf__parser *p, const char *text) {
-    return feed(p, text, strlen(text));
+    return feed_bytes(p, text, strlen(text));
 }
 
-/* ---- What is taken ---- */
+/* ---- Accepted replies ---- */
 
 static void test_values(void **state) {
     hf__parser *p = *state;
@@ -44,7 +45,7 @@ static void test_values(void **state) {
     assert_int_equal(feed_text(p, "+OK\r\n"), HF__PARSED);
     assert_int_equal(r->type, REDIS_REPLY_STATUS);
     assert_string_equal(r->item[0].text, "OK");
-    assert_null(hf__reply_text(r, 0)); /* a status is no text */
+    assert_null(hf__reply_text(r, 0)); /* a status is not a text */
     assert_false(hf__reply_number(r, 0, &n));
     assert_int_equal(feed_text(p, "-ERR no\r\n"), HF__PARSED);
     assert_int_equal(r->type, REDIS_REPLY_ERROR);
@@ -53,7 +54,7 @@ static void test_values(void **state) {
     assert_int_equal(r->type, REDIS_REPLY_INTEGER);
     assert_true(hf__reply_number(r, 0, &n));
     assert_int_equal(n, -42);
-    assert_int_equal(feed(p, "$3\r\na\0b\r\n", 9), HF__PARSED);
+    assert_int_equal(feed_bytes(p, "$3\r\na\0b\r\n", 9), HF__PARSED);
     assert_int_equal(r->item[0].length, 3);
     assert_memory_equal(hf__reply_text(r, 0), "a\0b", 4);
     assert_int_equal(feed_text(p, "$-1\r\n"), HF__PARSED);
@@ -110,7 +111,7 @@ static void test_numbers_out_of_text(void **state) {
         if (numbers[i].is) assert_int_equal(n, numbers[i].number);
     }
     int64_t n;
-    assert_int_equal(feed(p, "$3\r\n1\0002\r\n", 9), HF__PARSED);
+    assert_int_equal(feed_bytes(p, "$3\r\n1\0002\r\n", 9), HF__PARSED);
     assert_false(hf__reply_number(&p->reply, 0, &n)); /* not cut at its NUL */
 }
 
@@ -131,9 +132,9 @@ static void test_every_split_in_two(void **state) {
     static const char answer[] = "*4\r\n:1\r\n$16\r\n1700000000000000\r\n$0\r\n\r\n$3\r\na\r\n\r\n";
     size_t length = sizeof answer - 1;
     for (size_t cut = 0; cut <= length; cut++) {
-        hf__parsed first = feed(p, answer, cut);
+        hf__parsed first = feed_bytes(p, answer, cut);
         assert_int_equal(first, cut == length ? HF__PARSED : HF__PARSE_MORE);
-        if (cut < length) assert_int_equal(feed(p, answer + cut, length - cut), HF__PARSED);
+        if (cut < length) assert_int_equal(feed_bytes(p, answer + cut, length - cut), HF__PARSED);
         assert_int_equal(p->reply.count, 4);
         assert_int_equal(p->reply.item[0].integer, 1);
         assert_string_equal(p->reply.item[1].text, "1700000000000000");
@@ -142,7 +143,7 @@ static void test_every_split_in_two(void **state) {
     }
 }
 
-/* ---- F39: what is refused, and that it is before anything is allocated ---- */
+/* ---- F39: replies that are refused before anything is allocated ---- */
 
 static const char *const refused[] = {
     "*81\r\n", /* more than any answer to us has */
@@ -172,7 +173,7 @@ static const char *const refused[] = {
     "HTTP/1.1 400 Bad Request\r\n\r\n",
     "\r\n",
     "\x16\x03\x01", /* TLS */
-    "%1\r\n",       /* RESP3 was not asked for */
+    "%1\r\n",       /* RESP3 was not requested */
     ">2\r\n",
     "_\r\n",
     "#t\r\n",
@@ -182,8 +183,8 @@ static void test_refused(void **state) {
     hf__parser *p = *state;
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         renew_parser(p);
-        if (feed_text(p, refused[i]) != HF__PARSE_BAD) fail_msg("taken: %s", refused[i]);
-        assert_int_equal(feed_text(p, "+OK\r\n"), HF__PARSE_BAD); /* and it stays so */
+        if (feed_text(p, refused[i]) != HF__PARSE_BAD) fail_msg("accepted: %s", refused[i]);
+        assert_int_equal(feed_text(p, "+OK\r\n"), HF__PARSE_BAD); /* it stays refused */
     }
 }
 
@@ -197,7 +198,7 @@ static void test_items_are_capped(void **state) {
     assert_int_equal(p->reply.count, HF__REPLY_ITEMS);
 }
 
-/* An answer of one text, or of a list of two, with so many bytes in all. */
+/* An answer of one text or of a list of two texts, with that many bytes in all. */
 static hf__parsed feed_sized(hf__parser *p, size_t first, size_t second) {
     static char text[3 * HF__REPLY_TEXT];
     int n = second ? snprintf(text, sizeof text, "*2\r\n") : 0;
@@ -208,7 +209,7 @@ static hf__parsed feed_sized(hf__parser *p, size_t first, size_t second) {
         memcpy(text + at + sizes[i], "\r\n", 2);
         at += sizes[i] + 2;
     }
-    return feed(p, text, at);
+    return feed_bytes(p, text, at);
 }
 
 static void test_text_is_capped(void **state) {
@@ -221,7 +222,7 @@ static void test_text_is_capped(void **state) {
     assert_int_equal(feed_sized(p, HF__REPLY_TEXT, 0), HF__PARSE_BAD);
 }
 
-/* Bytes that never become an answer are not kept without end: not of a long line, not of a bulk. */
+/* Bytes that never become an answer are limited, both in a long line and in a bulk. */
 static void assert_ends(hf__parser *p, const char *begin, const char *more) {
     renew_parser(p);
     hf__parsed parsed = feed_text(p, begin);
@@ -250,7 +251,7 @@ static void test_unread_bytes_are_capped(void **state) {
 
 enum { RANDOM_FEEDS = 100000, LONGEST_FEED = 24 };
 
-/* Mostly bytes that mean something to the protocol, so that parsing gets somewhere. */
+/* Mostly bytes that have a meaning in the protocol, so that parsing makes progress. */
 static char draw_byte(hf__rand *rand) {
     static const char alphabet[] = "*$:+-\r\n\r\n\r\n0123456789-x\xff";
     uint64_t drawn = hf__rand_next(rand);
@@ -272,7 +273,7 @@ static void feed_random(hf__parser *p, hf__rand *rand) {
     char bytes[LONGEST_FEED];
     size_t length = (size_t)(hf__rand_next(rand) % LONGEST_FEED);
     for (size_t i = 0; i < length; i++) bytes[i] = draw_byte(rand);
-    hf__parsed parsed = feed(p, bytes, length);
+    hf__parsed parsed = feed_bytes(p, bytes, length);
     for (; parsed == HF__PARSED; parsed = hf__parser_next(p)) check_reply(&p->reply);
     if (parsed == HF__PARSE_BAD) renew_parser(p);
 }
@@ -282,7 +283,7 @@ static void test_random_bytes(void **state) {
     for (int i = 0; i < RANDOM_FEEDS; i++) feed_random(*state, &rand);
 }
 
-/* A good answer with one byte changed, cut or doubled: taken or refused, and never a crash. */
+/* A valid answer with one byte changed, cut or doubled is accepted or refused; it never crashes. */
 static void test_damaged_answers(void **state) {
     hf__parser *p = *state;
     static const char answer[] = "*3\r\n:1\r\n:1700000000000000\r\n$3\r\nabc\r\n";
@@ -292,7 +293,7 @@ static void test_damaged_answers(void **state) {
         memcpy(bytes, answer, sizeof answer);
         bytes[hf__rand_next(&rand) % (sizeof answer - 1)] = draw_byte(&rand);
         renew_parser(p);
-        if (feed(p, bytes, sizeof answer - 1) == HF__PARSED) check_reply(&p->reply);
+        if (feed_bytes(p, bytes, sizeof answer - 1) == HF__PARSED) check_reply(&p->reply);
     }
 }
 

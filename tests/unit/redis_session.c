@@ -1,8 +1,8 @@
 /*
- * The half of the Redis store that knows the protocol, fed by hand: no socket, no clock.
+ * The protocol half of the Redis store, fed by hand: no socket, no clock.
  *
- * A test says what the server answers, and looks at what the session has to send and at how the
- * operations are completed.
+ * A test supplies the server's answers, and checks the bytes to be sent and the completed
+ * operations.
  */
 #include "t.h"
 
@@ -51,20 +51,20 @@ static int tear_down(void **state) {
 
 static void feed_at(struct session_fixture *f, const char *bytes, hf__time now) {
     char *detail = NULL;
-    f->s.unsent = 0; /* what is answered was sent */
+    f->s.unsent = 0; /* the answered request was sent */
     hf_result r = hf__session_feed(&f->s, bytes, strlen(bytes), now, &detail);
     if (r) fail_msg("%s: %s", hf_result_name(r), detail);
 }
 
-static void feed(struct session_fixture *f, const char *bytes) {
+static void feed_now(struct session_fixture *f, const char *bytes) {
     feed_at(f, bytes, NOW);
 }
 
-/* Bytes after which the connection is of no use; the line says this. */
+/* Feeds bytes that make the connection unusable; the detail has this text. */
 static void feed_bad(struct session_fixture *f, const char *bytes, hf_result result,
                      const char *mentions) {
     char *detail = NULL;
-    f->s.unsent = 0; /* what is answered was sent */
+    f->s.unsent = 0; /* the answered request was sent */
     hf_result r = hf__session_feed(&f->s, bytes, strlen(bytes), NOW, &detail);
     if (r != result || !detail || !strstr(detail, mentions))
         fail_msg("\"%s\": %s (%s), not %s with \"%s\"", bytes, hf_result_name(r), detail,
@@ -82,26 +82,26 @@ static void assert_sent(struct session_fixture *f, const char *bytes) {
     forget_sent(f);
 }
 
-/* Whether the bytes to be sent contain a text. */
-static bool sends(const struct session_fixture *f, const char *text) {
+/* Returns true if the bytes to be sent contain a text. */
+static bool will_send(const struct session_fixture *f, const char *text) {
     return f->s.out.length && memmem(f->s.out.data, f->s.out.length, text, strlen(text));
 }
 
-static void begin(struct session_fixture *f) {
+static void begin_session(struct session_fixture *f) {
     T_HF(HF_OK, hf__session_begin(&f->s, NULL, NOW));
 }
 
-/* Logged in, registered, with nothing under way and nothing to send. */
+/* Logged in, registered, with nothing in flight and nothing to send. */
 static void be_ready(struct session_fixture *f) {
-    begin(f);
-    feed(f, TIME);
-    feed(f, ":1000000500\r\n");
+    begin_session(f);
+    feed_now(f, TIME);
+    feed_now(f, ":1000000500\r\n");
     assert_int_equal(f->s.state, HF__READY);
     assert_int_equal(f->s.in_flight, 0);
     forget_sent(f);
 }
 
-static hf__op *submit(struct session_fixture *f, size_t i, hf__verb verb) {
+static hf__op *submit_op(struct session_fixture *f, size_t i, hf__verb verb) {
     hf__op *op = &f->op[i];
     free(op->detail);
     *op = (hf__op){.verb = verb,
@@ -133,11 +133,11 @@ static void assert_completed(struct session_fixture *f, const hf__op *op, hf_res
                  maybe ? ", maybe" : "");
 }
 
-/* ---- Logging in ---- */
+/* ---- Login ---- */
 
 static void test_login_is_time_alone(void **state) {
     struct session_fixture *f = *state;
-    begin(f);
+    begin_session(f);
     assert_int_equal(f->s.state, HF__LOGIN);
     assert_sent(f, "*1\r\n$4\r\nTIME\r\n");
     assert_int_equal(hf__session_waits_since(&f->s), NOW);
@@ -145,9 +145,9 @@ static void test_login_is_time_alone(void **state) {
     assert_int_equal(f->s.state, HF__READY);
     assert_int_equal(f->s.link, 1);
     assert_int_equal(f->s.round_trip_us, 3000);
-    assert_true(sends(f, "EVALSHA"));
-    assert_true(sends(f, hf__script_register_client.sha1));
-    assert_true(sends(f, "hf:client:" CLIENT));
+    assert_true(will_send(f, "EVALSHA"));
+    assert_true(will_send(f, hf__script_register_client.sha1));
+    assert_true(will_send(f, "hf:client:" CLIENT));
 }
 
 static void test_login_with_all(void **state) {
@@ -157,10 +157,10 @@ static void test_login_with_all(void **state) {
     T_HF(HF_OK, hf__session_begin(&f->s, "pw", NOW));
     assert_sent(f, "*3\r\n$4\r\nAUTH\r\n$2\r\nus\r\n$2\r\npw\r\n*2\r\n$6\r\nSELECT\r\n$1\r\n2\r\n"
                    "*1\r\n$4\r\nTIME\r\n");
-    feed(f, "+OK\r\n");
-    feed(f, "+OK\r\n");
+    feed_now(f, "+OK\r\n");
+    feed_now(f, "+OK\r\n");
     assert_int_equal(f->s.state, HF__LOGIN);
-    feed(f, TIME);
+    feed_now(f, TIME);
     assert_int_equal(f->s.state, HF__READY);
 }
 
@@ -192,7 +192,7 @@ static void test_login_refused(void **state) {
     };
     struct session_fixture *f = *state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        begin(f);
+        begin_session(f);
         feed_bad(f, rows[i].answer, rows[i].result, rows[i].mentions);
         hf__session_break(&f->s);
         assert_int_equal(f->s.state, HF__AWAY);
@@ -207,11 +207,11 @@ static void test_login_expects_ok_before_the_time(void **state) {
 
 static void test_half_an_answer_does_not_outlive_its_connection(void **state) {
     struct session_fixture *f = *state;
-    begin(f);
-    feed(f, "*2\r\n$4\r\n10");
+    begin_session(f);
+    feed_now(f, "*2\r\n$4\r\n10");
     hf__session_break(&f->s);
-    begin(f);
-    feed(f, TIME);
+    begin_session(f);
+    feed_now(f, TIME);
     assert_int_equal(f->s.state, HF__READY);
 }
 
@@ -223,16 +223,16 @@ static void test_registers_again_and_takes_leave(void **state) {
     hf__session_tick(&f->s, due - 1);
     assert_int_equal(f->s.out.length, 0);
     hf__session_tick(&f->s, due);
-    assert_true(sends(f, hf__script_register_client.sha1));
+    assert_true(will_send(f, hf__script_register_client.sha1));
     assert_int_equal(hf__session_due(&f->s), HF__NEVER);
-    feed(f, "-OOM command not allowed\r\n"); /* a pity, and no reason to stop */
+    feed_now(f, "-OOM command not allowed\r\n"); /* registration is optional */
     assert_int_equal(f->s.state, HF__READY);
     forget_sent(f);
     hf__session_goodbye(&f->s);
     assert_sent(f, "*2\r\n$3\r\nDEL\r\n$46\r\nhf:client:" CLIENT "\r\n");
 }
 
-/* ---- What is sent ---- */
+/* ---- Requests ---- */
 
 static void assert_sends_script(struct session_fixture *f, const hf__script *script,
                                 const char *rest) {
@@ -252,23 +252,24 @@ static void assert_sends_script(struct session_fixture *f, const hf__script *scr
 static void test_commands(void **state) {
     struct session_fixture *f = *state;
     be_ready(f);
-    submit(f, 0, HF__ACQUIRE); /* not after 2 s from now: on the server's clock 1002.000500 s */
+    submit_op(f, 0, HF__ACQUIRE); /* not after 2 s from now: on the server's clock 1002.000500 s */
     assert_sends_script(f, &hf__script_acquire,
                         "13|$1\r\n4\r\n" KEY FENCE LINE INDEX ID "$39\r\n" CLIENT
                         ":t3\r\n$4\r\n1000\r\n"
                         "$10\r\n1002000500\r\n$1\r\n9\r\n$10\r\n1000000500\r\n");
-    submit(f, 1, HF__RENEW);
+    submit_op(f, 1, HF__RENEW);
     assert_sends_script(f, &hf__script_renew,
                         "9|$1\r\n1\r\n" KEY "$38\r\n" CLIENT ":5\r\n$39\r\n" CLIENT ":t3\r\n"
                         "$1\r\n2\r\n$4\r\n1000\r\n$1\r\n9\r\n");
-    submit(f, 2, HF__RELEASE);
+    submit_op(f, 2, HF__RELEASE);
     assert_sends_script(f, &hf__script_release, "8|$1\r\n4\r\n" KEY FENCE LINE INDEX ID);
-    submit(f, 3, HF__INSPECT);
+    submit_op(f, 3, HF__INSPECT);
     assert_sends_script(f, &hf__script_inspect, "5|$1\r\n2\r\n" KEY LINE);
     assert_int_equal(f->s.in_flight, 4);
 }
 
-/* So that a node which moves the slot refuses a script before it begins; but not one with a single key. */
+/* A node that is moving the slot then refuses a script before it begins. Scripts with a single
+   key need no such key. */
 static void test_scripts_of_a_cluster_declare_a_key_that_never_exists(void **state) {
     static const hf__verb several[] = {HF__ACQUIRE, HF__RELEASE, HF__BREAK, HF__LEADER},
                           others[] = {HF__RENEW, HF__INSPECT, HF__LIST};
@@ -278,17 +279,17 @@ static void test_scripts_of_a_cluster_declare_a_key_that_never_exists(void **sta
         f->url.in_cluster = in_cluster;
         for (size_t i = 0; i < sizeof several / sizeof *several; i++) {
             forget_sent(f);
-            submit(f, i, several[i]);
-            assert_int_equal(sends(f, "$14\r\nhf:{na}:absent\r\n"), in_cluster);
+            submit_op(f, i, several[i]);
+            assert_int_equal(will_send(f, "$14\r\nhf:{na}:absent\r\n"), in_cluster);
         }
-        for (size_t i = 0; i < sizeof several / sizeof *several; i++) feed(f, "-ERR no\r\n");
+        for (size_t i = 0; i < sizeof several / sizeof *several; i++) feed_now(f, "-ERR no\r\n");
         while (hf__session_completed(&f->s)) continue;
         for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
             forget_sent(f);
-            submit(f, i, others[i]);
-            assert_false(sends(f, "absent"));
+            submit_op(f, i, others[i]);
+            assert_false(will_send(f, "absent"));
         }
-        for (size_t i = 0; i < sizeof others / sizeof *others; i++) feed(f, "-ERR no\r\n");
+        for (size_t i = 0; i < sizeof others / sizeof *others; i++) feed_now(f, "-ERR no\r\n");
         while (hf__session_completed(&f->s)) continue;
     }
 }
@@ -296,11 +297,12 @@ static void test_scripts_of_a_cluster_declare_a_key_that_never_exists(void **sta
 static void test_list(void **state) {
     struct session_fixture *f = *state;
     be_ready(f);
-    hf__op *op = submit(f, 0, HF__LIST); /* n*{…: the star is itself, the brace as in a key */
+    /* n*{…: the star is escaped, the brace is encoded as in a key */
+    hf__op *op = submit_op(f, 0, HF__LIST);
     assert_sends_script(f, &hf__script_list,
                         "6|$1\r\n0\r\n$1\r\n0\r\n$11\r\nhf:{n\\*%7B*\r\n$0\r\n\r\n");
-    feed(f, "*8\r\n:1\r\n:1\r\n$1\r\n5\r\n$0\r\n\r\n"
-            "$6\r\nhf:{a}\r\n$13\r\nhf:{%7B%}b}:q\r\n$7\r\nhf:{%7}\r\n$5\r\nhf:{}\r\n");
+    feed_now(f, "*8\r\n:1\r\n:1\r\n$1\r\n5\r\n$0\r\n\r\n"
+                "$6\r\nhf:{a}\r\n$13\r\nhf:{%7B%}b}:q\r\n$7\r\nhf:{%7}\r\n$5\r\nhf:{}\r\n");
     assert_completed(f, op, HF_OK, false);
     assert_false(f->listing.finished);
     assert_int_equal(f->listing.cursor, 5);
@@ -308,8 +310,8 @@ static void test_list(void **state) {
     assert_string_equal(f->listing.names[0].name, "a");
     assert_false(f->listing.names[0].from_queue);
     f->listing.prefix_length = 0;
-    op = submit(f, 0, HF__LIST);
-    feed(f, "*5\r\n:1\r\n:1\r\n$1\r\n0\r\n$0\r\n\r\n$16\r\nhf:{%7B%25%7D}:q\r\n");
+    op = submit_op(f, 0, HF__LIST);
+    feed_now(f, "*5\r\n:1\r\n:1\r\n$1\r\n0\r\n$0\r\n\r\n$16\r\nhf:{%7B%25%7D}:q\r\n");
     assert_completed(f, op, HF_OK, false);
     assert_true(f->listing.finished);
     assert_string_equal(f->listing.names[0].name, "{%}");
@@ -319,10 +321,10 @@ static void test_list(void **state) {
 static void test_more_commands(void **state) {
     struct session_fixture *f = *state;
     be_ready(f);
-    submit(f, 0, HF__BREAK);
+    submit_op(f, 0, HF__BREAK);
     assert_sends_script(f, &hf__script_break,
                         "9|$1\r\n4\r\n" KEY FENCE LINE INDEX "$1\r\n9\r\n$10\r\n1002000500\r\n");
-    submit(f, 1, HF__CLIENT_INFO);
+    submit_op(f, 1, HF__CLIENT_INFO);
     assert_sent(f, "*6\r\n$5\r\nHMGET\r\n$46\r\nhf:client:" CLIENT "\r\n$4\r\nhost\r\n$3\r\npid\r\n"
                    "$7\r\nprogram\r\n$5\r\nlabel\r\n");
     f->op[2] = (hf__op){.verb = HF__RELEASE,
@@ -331,26 +333,27 @@ static void test_more_commands(void **state) {
                         .acquire_id = 5,
                         .tombstone_until = NOW + HF__SEC};
     hf__session_submit(&f->s, &f->op[2], NOW);
-    assert_true(sends(f, "$10\r\n1001000500\r\n"));
+    assert_true(will_send(f, "$10\r\n1001000500\r\n"));
 }
 
-/* The server's time is sampled with every answer, and counts from when that came: never too late. */
+/* The server's time is sampled with every answer. It counts from the answer's arrival, so a time
+   is never too late. */
 static void test_not_after_follows_the_newest_sample(void **state) {
     struct session_fixture *f = *state;
     be_ready(f);
-    hf__op *op = submit(f, 0, HF__RENEW);
+    hf__op *op = submit_op(f, 0, HF__RENEW);
     feed_at(f, ":5000000000\r\n", NOW + 50 * HF__MS);
     assert_completed(f, op, HF_OK, false);
     forget_sent(f);
-    submit(f, 1, HF__ACQUIRE);
-    assert_true(sends(f, "$10\r\n5001950000\r\n"));
+    submit_op(f, 1, HF__ACQUIRE);
+    assert_true(will_send(f, "$10\r\n5001950000\r\n"));
     assert_int_equal(f->op[1].sent_at, NOW);
     assert_int_equal(f->op[1].link, 1);
 }
 
 /* ---- Answers ---- */
 
-/* Enough of an answer for each verb, and how it completes the operation. */
+/* A sufficient answer for each verb, and how it completes the operation. */
 static const struct {
     hf__verb verb;
     const char *answer;
@@ -381,8 +384,8 @@ static void test_answers(void **state) {
     struct session_fixture *f = *state;
     be_ready(f);
     for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
-        hf__op *op = submit(f, 0, answers[i].verb);
-        feed(f, answers[i].answer);
+        hf__op *op = submit_op(f, 0, answers[i].verb);
+        feed_now(f, answers[i].answer);
         assert_completed(f, op, answers[i].result, false);
         assert_int_equal(op->token, answers[i].token);
         assert_int_equal(op->retry_ms, answers[i].retry_ms);
@@ -391,14 +394,14 @@ static void test_answers(void **state) {
     assert_int_equal(f->s.in_flight, 0);
 }
 
-static void test_asks_less_often_each_time(void **state) {
+static void test_retries_back_off(void **state) {
     struct session_fixture *f = *state;
     static const int64_t expected[] = {10, 20, 40, 100, 100};
     be_ready(f);
     for (uint32_t i = 0; i < 5; i++) {
-        hf__op *op = submit(f, 0, HF__ACQUIRE);
+        hf__op *op = submit_op(f, 0, HF__ACQUIRE);
         op->attempt = i;
-        feed(f, "*5\r\n:0\r\n:1\r\n:30000\r\n:0\r\n:7\r\n");
+        feed_now(f, "*5\r\n:0\r\n:1\r\n:30000\r\n:0\r\n:7\r\n");
         assert_completed(f, op, HF_BUSY, false);
         assert_int_equal(op->retry_ms, expected[i]);
     }
@@ -407,10 +410,10 @@ static void test_asks_less_often_each_time(void **state) {
 static void test_inspect_reads_all(void **state) {
     struct session_fixture *f = *state;
     be_ready(f);
-    hf__op *op = submit(f, 0, HF__INSPECT);
-    feed(f, "*14\r\n:1\r\n:1\r\n:1\r\n:250\r\n$38\r\n" CLIENT
-            ":6\r\n:88\r\n:1234\r\n:0\r\n$39\r\n" CLIENT
-            ":t4\r\n:3\r\n:2\r\n:5\r\n:8\r\n$4\r\nx:o7\r\n");
+    hf__op *op = submit_op(f, 0, HF__INSPECT);
+    feed_now(f, "*14\r\n:1\r\n:1\r\n:1\r\n:250\r\n$38\r\n" CLIENT
+                ":6\r\n:88\r\n:1234\r\n:0\r\n$39\r\n" CLIENT
+                ":t4\r\n:3\r\n:2\r\n:5\r\n:8\r\n$4\r\nx:o7\r\n");
     assert_completed(f, op, HF_OK, false);
     const hf__lock_info *s = &f->sight;
     assert_true(s->held);
@@ -426,8 +429,8 @@ static void test_inspect_reads_all(void **state) {
     assert_int_equal(s->waiter_count, 1);
     assert_string_equal(s->waiters[0].client, "x");
     assert_string_equal(s->waiters[0].owner, "o7");
-    op = submit(f, 0, HF__CLIENT_INFO);
-    feed(f, "*4\r\n$4\r\nho\x1bt\r\n$2\r\n12\r\n$-1\r\n$1\r\nl\r\n");
+    op = submit_op(f, 0, HF__CLIENT_INFO);
+    feed_now(f, "*4\r\n$4\r\nho\x1bt\r\n$2\r\n12\r\n$-1\r\n$1\r\nl\r\n");
     assert_completed(f, op, HF_OK, false);
     assert_string_equal(s->identity.host, "ho t");
     assert_int_equal(s->identity.pid, 12);
@@ -440,11 +443,11 @@ static void test_answers_come_in_order_and_in_any_slices(void **state) {
     static const char both[] = "*3\r\n:1\r\n:1\r\n:77\r\n:-1\r\n";
     be_ready(f);
     for (size_t cut = 0; cut < sizeof both; cut++) {
-        hf__op *first = submit(f, 0, HF__ACQUIRE), *second = submit(f, 1, HF__RENEW);
+        hf__op *first = submit_op(f, 0, HF__ACQUIRE), *second = submit_op(f, 1, HF__RENEW);
         char head[sizeof both];
         snprintf(head, sizeof head, "%.*s", (int)cut, both);
-        feed(f, head);
-        feed(f, both + cut);
+        feed_now(f, head);
+        feed_now(f, both + cut);
         assert_completed(f, first, HF_OK, false);
         assert_completed(f, second, HF_LOST, false);
     }
@@ -453,14 +456,14 @@ static void test_answers_come_in_order_and_in_any_slices(void **state) {
 static void test_noscript_is_sent_whole(void **state) {
     struct session_fixture *f = *state;
     be_ready(f);
-    hf__op *op = submit(f, 0, HF__RELEASE);
+    hf__op *op = submit_op(f, 0, HF__RELEASE);
     forget_sent(f);
     feed_at(f, "-NOSCRIPT No matching script.\r\n", NOW + HF__MS);
-    assert_true(sends(f, "*8\r\n$4\r\nEVAL\r\n"));
-    assert_true(sends(f, hf__script_release.text));
+    assert_true(will_send(f, "*8\r\n$4\r\nEVAL\r\n"));
+    assert_true(will_send(f, hf__script_release.text));
     assert_null(hf__session_completed(&f->s));
     assert_int_equal(op->sent_at, NOW + HF__MS);
-    feed(f, ":1\r\n");
+    feed_now(f, ":1\r\n");
     assert_completed(f, op, HF_OK, false);
 }
 
@@ -468,48 +471,49 @@ static void test_noscript_is_sent_whole(void **state) {
 
 #define LATE "*2\r\n:2\r\n:9000000000\r\n"
 
-static void test_late_is_asked_again_by_the_servers_clock(void **state) {
+static void test_late_is_retried_by_the_servers_clock(void **state) {
     struct session_fixture *f = *state;
     be_ready(f);
-    hf__op *op = submit(f, 0, HF__ACQUIRE);
+    hf__op *op = submit_op(f, 0, HF__ACQUIRE);
     for (int i = 0; i < 3; i++) {
         forget_sent(f);
-        feed(f, LATE);
-        assert_true(sends(f, "$10\r\n9002000000\r\n"));
+        feed_now(f, LATE);
+        assert_true(will_send(f, "$10\r\n9002000000\r\n"));
         assert_null(hf__session_completed(&f->s));
     }
     forget_sent(f);
-    feed(f, LATE);
+    feed_now(f, LATE);
     assert_completed(f, op, HF_TIMEOUT, false);
     assert_non_null(strstr(op->detail, "too late"));
     assert_int_equal(f->s.out.length, 0);
-    op = submit(f, 0, HF__ACQUIRE); /* the next one is counted afresh */
-    feed(f, LATE);
-    feed(f, "*3\r\n:1\r\n:1\r\n:5\r\n");
+    op = submit_op(f, 0, HF__ACQUIRE); /* the next operation has its own count */
+    feed_now(f, LATE);
+    feed_now(f, "*3\r\n:1\r\n:1\r\n:5\r\n");
     assert_completed(f, op, HF_OK, false);
 }
 
-/* Tombstones of others were merged while it was under way. That may happen many times in a row. */
+/* Other clients' tombstones were merged while the request was in flight. That may happen many
+   times in a row. */
 static void test_F51_what_a_merging_met_is_sent_again_while_there_is_time(void **state) {
     static const char merged[] = "*3\r\n:2\r\n:9000000000\r\n:2\r\n";
     struct session_fixture *f = *state;
     be_ready(f);
-    hf__op *op = submit(f, 0, HF__ACQUIRE);
+    hf__op *op = submit_op(f, 0, HF__ACQUIRE);
     for (int i = 0; i < 20; i++) {
-        feed(f, merged);
+        feed_now(f, merged);
         assert_null(hf__session_completed(&f->s));
     }
-    for (int i = 0; i < 4; i++) feed(f, LATE);
+    for (int i = 0; i < 4; i++) feed_now(f, LATE);
     assert_completed(f, op, HF_TIMEOUT, false);
-    op = submit(f, 0, HF__ACQUIRE);
+    op = submit_op(f, 0, HF__ACQUIRE);
     feed_at(f, merged, NOW + 2 * HF__SEC);
     assert_completed(f, op, HF_TIMEOUT, false);
 }
 
-static void test_late_is_not_asked_again_when_it_is(void **state) {
+static void test_late_is_not_retried_after_the_time_limit(void **state) {
     struct session_fixture *f = *state;
     be_ready(f);
-    hf__op *op = submit(f, 0, HF__ACQUIRE);
+    hf__op *op = submit_op(f, 0, HF__ACQUIRE);
     feed_at(f, LATE, NOW + 2 * HF__SEC);
     assert_completed(f, op, HF_TIMEOUT, false);
 }
@@ -561,9 +565,9 @@ static void test_errors_are_told_apart(void **state) {
     be_ready(f);
     for (size_t i = 0; i < sizeof troubles / sizeof *troubles; i++) {
         char answer[256];
-        hf__op *op = submit(f, 0, HF__BREAK);
+        hf__op *op = submit_op(f, 0, HF__BREAK);
         snprintf(answer, sizeof answer, "-%s\r\n", troubles[i].error);
-        feed(f, answer);
+        feed_now(f, answer);
         assert_completed(f, op, troubles[i].result, false);
         if (!strstr(op->detail, troubles[i].advice) || strncmp(op->detail, "h:6379", 6) != 0)
             fail_msg("\"%s\": \"%s\" does not say \"%s\"", troubles[i].error, op->detail,
@@ -584,7 +588,7 @@ static void test_a_servers_words_are_tamed_and_cut(void **state) {
     free(detail);
 }
 
-/* ---- F40: answers that are none ---- */
+/* ---- F40: invalid answers ---- */
 
 static const struct {
     hf__verb verb;
@@ -600,18 +604,18 @@ static const struct {
     {HF__ACQUIRE, "*0\r\n"},
     {HF__ACQUIRE, "*1\r\n:1\r\n"},
     {HF__ACQUIRE, "*2\r\n:1\r\n:1\r\n"},       /* granted without a token */
-    {HF__ACQUIRE, "*3\r\n:1\r\n:1\r\n:0\r\n"}, /* a token that is none */
+    {HF__ACQUIRE, "*3\r\n:1\r\n:1\r\n:0\r\n"}, /* an invalid token */
     {HF__ACQUIRE, "*3\r\n:1\r\n:1\r\n:-7\r\n"},
     {HF__ACQUIRE, "*3\r\n:1\r\n:1\r\n+x\r\n"},
     {HF__ACQUIRE, "*3\r\n:1\r\n:1\r\n$2\r\n1x\r\n"},
     {HF__ACQUIRE, "*3\r\n:1\r\n$-1\r\n:7\r\n"},
-    {HF__ACQUIRE, "*3\r\n:3\r\n:1\r\n:7\r\n"}, /* a status that is none */
+    {HF__ACQUIRE, "*3\r\n:3\r\n:1\r\n:7\r\n"}, /* an invalid status */
     {HF__ACQUIRE, "*3\r\n:-1\r\n:1\r\n:7\r\n"},
     {HF__ACQUIRE, "*3\r\n+1\r\n:1\r\n:7\r\n"},
     {HF__ACQUIRE, "*2\r\n:0\r\n:1\r\n"},
     {HF__RENEW, "+OK\r\n"},
     {HF__RENEW, "*1\r\n:1\r\n"},
-    {HF__RENEW, ":0\r\n"}, /* a time that is none */
+    {HF__RENEW, ":0\r\n"}, /* an invalid time */
     {HF__RENEW, "*2\r\n:1\r\n:1\r\n"},
     {HF__RAISE_TOKEN, ":0\r\n"},
     {HF__RAISE_TOKEN, "*1\r\n:1\r\n"},
@@ -622,13 +626,13 @@ static const struct {
     {HF__RELEASE, ":-1\r\n"},
     {HF__RELEASE, "*2\r\n:1\r\n:1\r\n"},
     {HF__BREAK, "*2\r\n:1\r\n:1\r\n"},
-    {HF__INSPECT, "*2\r\n:1\r\n:1\r\n"}, /* held, and by whom? */
+    {HF__INSPECT, "*2\r\n:1\r\n:1\r\n"}, /* held, but no holder */
     {HF__INSPECT, "*9\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n"},
     {HF__INSPECT, "+OK\r\n"},
     {HF__LIST, "+OK\r\n"},
     {HF__LIST, ":1\r\n"},
     {HF__LIST, "*4\r\n:0\r\n:1\r\n$1\r\n0\r\n$0\r\n\r\n"},
-    {HF__LIST, "*3\r\n:1\r\n:1\r\n$1\r\n0\r\n"}, /* where to go on? */
+    {HF__LIST, "*3\r\n:1\r\n:1\r\n$1\r\n0\r\n"}, /* no cursor */
     {HF__LIST, "*4\r\n:1\r\n:1\r\n$2\r\n0x\r\n$0\r\n\r\n"},
     {HF__LIST, "*4\r\n:1\r\n:1\r\n$0\r\n\r\n$0\r\n\r\n"},
     {HF__LIST, "*4\r\n:1\r\n:1\r\n$1\r\n0\r\n$3\r\nabc\r\n"},
@@ -642,7 +646,7 @@ static void test_wrong_answers(void **state) {
     struct session_fixture *f = *state;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         be_ready(f);
-        hf__op *op = submit(f, 0, wrong[i].verb);
+        hf__op *op = submit_op(f, 0, wrong[i].verb);
         feed_bad(f, wrong[i].answer, HF_PROTOCOL, "h:6379");
         assert_completed(f, op, HF_PROTOCOL, true);
         hf__session_break(&f->s);
@@ -650,8 +654,8 @@ static void test_wrong_answers(void **state) {
     }
 }
 
-/* Times from which no other can be reckoned are none; nothing may overflow over them. */
-static void test_times_that_are_none(void **state) {
+/* Times out of range are invalid, and must not overflow a calculation. */
+static void test_invalid_times(void **state) {
     static const char *const logins[] = {
         "*2\r\n$19\r\n9223372036854775807\r\n$1\r\n0\r\n",
         "*2\r\n$20\r\n-9223372036854775808\r\n$1\r\n0\r\n",
@@ -661,7 +665,7 @@ static void test_times_that_are_none(void **state) {
     struct session_fixture *f = *state;
     char *detail = NULL;
     for (size_t i = 0; i < sizeof logins / sizeof *logins; i++) {
-        begin(f);
+        begin_session(f);
         (void)hf__session_feed(&f->s, logins[i], strlen(logins[i]), NOW, &detail);
         free(detail);
         detail = NULL;
@@ -670,14 +674,14 @@ static void test_times_that_are_none(void **state) {
     for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
         char answer[64];
         be_ready(f);
-        submit(f, 0, HF__RENEW);
+        submit_op(f, 0, HF__RENEW);
         snprintf(answer, sizeof answer, ":%s\r\n", times[i]);
         f->s.unsent = 0;
         (void)hf__session_feed(&f->s, answer, strlen(answer), NOW, &detail);
         free(detail);
         detail = NULL;
         assert_ptr_equal(hf__session_completed(&f->s), &f->op[0]);
-        submit(f, 1, HF__ACQUIRE);
+        submit_op(f, 1, HF__ACQUIRE);
         hf__session_break(&f->s);
         (void)hf__session_completed(&f->s);
     }
@@ -689,18 +693,18 @@ static void test_unasked_answers(void **state) {
     feed_bad(f, "+OK\r\n", HF_PROTOCOL, "not requested");
     hf__session_break(&f->s);
     be_ready(f);
-    hf__op *op = submit(f, 0, HF__RENEW);
+    hf__op *op = submit_op(f, 0, HF__RENEW);
     feed_bad(f, ":1\r\n:1\r\n", HF_PROTOCOL, "not requested");
-    assert_completed(f, op, HF_OK, false); /* what was asked was answered well */
+    assert_completed(f, op, HF_OK, false); /* the request itself was answered */
     hf__session_break(&f->s);
-    begin(f);
+    begin_session(f);
     feed_bad(f, TIME "+OK\r\n", HF_PROTOCOL, "h:6379");
 }
 
 static void test_garbage_leaves_the_rest_to_the_break(void **state) {
     struct session_fixture *f = *state;
     be_ready(f);
-    hf__op *first = submit(f, 0, HF__RENEW), *second = submit(f, 1, HF__ACQUIRE);
+    hf__op *first = submit_op(f, 0, HF__RENEW), *second = submit_op(f, 1, HF__ACQUIRE);
     feed_bad(f, ":1\r\n?!\r\n", HF_PROTOCOL, "is it one?");
     assert_completed(f, first, HF_OK, false);
     assert_null(hf__session_completed(&f->s));
@@ -708,14 +712,14 @@ static void test_garbage_leaves_the_rest_to_the_break(void **state) {
     assert_completed(f, second, HF_UNREACHABLE, true);
 }
 
-/* ---- Breaking ---- */
+/* ---- Broken connections ---- */
 
-static void test_break_completes_what_was_sent_as_maybe(void **state) {
+static void test_break_completes_sent_operations_as_unknown(void **state) {
     struct session_fixture *f = *state;
     be_ready(f);
-    for (size_t i = 0; i < 3; i++) submit(f, i, HF__RENEW);
+    for (size_t i = 0; i < 3; i++) submit_op(f, i, HF__RENEW);
     f->s.unsent = 0;
-    submit(f, 3, HF__RENEW);
+    submit_op(f, 3, HF__RENEW);
     assert_int_equal(f->s.in_flight, 4);
     hf__session_break(&f->s);
     assert_int_equal(f->s.in_flight, 0);
@@ -724,8 +728,8 @@ static void test_break_completes_what_was_sent_as_maybe(void **state) {
         assert_completed(f, &f->op[i], HF_UNREACHABLE, i < 3);
         assert_non_null(strstr(f->op[i].detail, "h:6379"));
     }
-    hf__op *op =
-        submit(f, 0, HF__ACQUIRE); /* while away nothing is sent, and surely nothing done */
+    /* While disconnected nothing is sent, so nothing can be executed. */
+    hf__op *op = submit_op(f, 0, HF__ACQUIRE);
     assert_completed(f, op, HF_UNREACHABLE, false);
     assert_int_equal(hf__session_waits_since(&f->s), HF__NEVER);
     be_ready(f);
@@ -734,8 +738,8 @@ static void test_break_completes_what_was_sent_as_maybe(void **state) {
 
 static void test_break_with_a_registration_under_way(void **state) {
     struct session_fixture *f = *state;
-    begin(f);
-    feed(f, TIME);
+    begin_session(f);
+    feed_now(f, TIME);
     assert_int_equal(f->s.in_flight, 1);
     hf__session_break(&f->s);
     assert_null(hf__session_completed(&f->s));
@@ -746,35 +750,35 @@ static void test_waits_since_the_oldest(void **state) {
     struct session_fixture *f = *state;
     be_ready(f);
     assert_int_equal(hf__session_waits_since(&f->s), HF__NEVER);
-    submit(f, 0, HF__RENEW);
+    submit_op(f, 0, HF__RENEW);
     f->op[1] = (hf__op){.verb = HF__RENEW, .name = "x", .name_length = 1};
     hf__session_submit(&f->s, &f->op[1], NOW + HF__SEC);
     assert_int_equal(hf__session_waits_since(&f->s), NOW);
-    feed(f, ":1\r\n");
+    feed_now(f, ":1\r\n");
     assert_int_equal(hf__session_waits_since(&f->s), NOW + HF__SEC);
     hf__session_break(&f->s);
     while (hf__session_completed(&f->s)) {
     }
 }
 
-/* More than may wait to be sent: the operation fails whole, and nothing of it is left. */
+/* Beyond the limit of unsent bytes the whole operation fails, and nothing of it is left. */
 static void test_a_full_buffer_is_nomem(void **state) {
     struct session_fixture *f = *state;
     be_ready(f);
     f->s.out.max = 100;
-    hf__op *op = submit(f, 0, HF__ACQUIRE);
+    hf__op *op = submit_op(f, 0, HF__ACQUIRE);
     assert_completed(f, op, HF_NOMEM, false);
     assert_int_equal(f->s.out.length, 0);
     assert_int_equal(f->s.in_flight, 0);
     f->s.out.max = HF__OUT_MAX;
-    op = submit(f, 0, HF__ACQUIRE);
-    feed(f, "*3\r\n:1\r\n:1\r\n:5\r\n");
+    op = submit_op(f, 0, HF__ACQUIRE);
+    feed_now(f, "*3\r\n:1\r\n:1\r\n:5\r\n");
     assert_completed(f, op, HF_OK, false);
 }
 
-/* ---- Several at once ---- */
+/* ---- Multi-acquire ---- */
 
-/* The first of a reader and a mutex that are asked for together. */
+/* Submits a reader and a mutex together, and returns the first. */
 static hf__op *submit_two(struct session_fixture *f) {
     static const hf__op ask = {.verb = HF__ACQUIRE,
                                .name_length = 2,
@@ -806,11 +810,11 @@ static void test_many_are_one_command(void **state) {
     be_ready(f);
     submit_two(f);
     assert_int_equal(f->s.in_flight, 1);
-    assert_true(sends(f, "$7\r\nhf:{na}\r\n$9\r\nhf:{na}:f\r\n"));
-    assert_true(sends(f, "$9\r\nhf:{nb}:i\r\n$39\r\n" CLIENT ":t3\r\n$4\r\n1000\r\n"));
-    assert_true(sends(f, "$1\r\n9\r\n$10\r\n1000000500\r\n$38\r\n" CLIENT
-                         "#5\r\n$1\r\nr\r\n$38\r\n" CLIENT ":6\r\n$1\r\nm\r\n"));
-    feed(f, "*4\r\n:1\r\n:1000000700\r\n:71\r\n:72\r\n");
+    assert_true(will_send(f, "$7\r\nhf:{na}\r\n$9\r\nhf:{na}:f\r\n"));
+    assert_true(will_send(f, "$9\r\nhf:{nb}:i\r\n$39\r\n" CLIENT ":t3\r\n$4\r\n1000\r\n"));
+    assert_true(will_send(f, "$1\r\n9\r\n$10\r\n1000000500\r\n$38\r\n" CLIENT
+                             "#5\r\n$1\r\nr\r\n$38\r\n" CLIENT ":6\r\n$1\r\nm\r\n"));
+    feed_now(f, "*4\r\n:1\r\n:1000000700\r\n:71\r\n:72\r\n");
     assert_both(f, HF_OK, false);
     assert_int_equal(f->op[0].token, 71);
     assert_int_equal(f->op[1].token, 72);
@@ -822,12 +826,12 @@ static void test_many_are_answered_alike(void **state) {
     struct session_fixture *f = *state;
     be_ready(f);
     submit_two(f);
-    feed(f, "-NOSCRIPT no\r\n"); /* sent once more, whole */
+    feed_now(f, "-NOSCRIPT no\r\n"); /* sent again, with the full script */
     assert_null(hf__session_completed(&f->s));
-    feed(f, "*2\r\n:0\r\n:1000000700\r\n");
+    feed_now(f, "*2\r\n:0\r\n:1000000700\r\n");
     assert_both(f, HF_BUSY, false);
     submit_two(f);
-    feed(f, "-NOPERM no\r\n");
+    feed_now(f, "-NOPERM no\r\n");
     assert_both(f, HF_REFUSED, false);
     submit_two(f);
     f->s.unsent = 0;
@@ -835,8 +839,8 @@ static void test_many_are_answered_alike(void **state) {
     assert_both(f, HF_UNREACHABLE, true);
 }
 
-/* What would do for one is none to several: no token is made up. */
-static void test_many_have_answers_of_their_own(void **state) {
+/* An answer for one name is invalid for several: no token is invented. */
+static void test_a_multi_acquire_needs_its_own_answer(void **state) {
     static const char *const bad[] = {
         ":1794807512956906\r\n",
         "*3\r\n:1\r\n:1000000700\r\n:71\r\n",
@@ -872,26 +876,26 @@ int main(void) {
         TEST(test_list),
         TEST(test_not_after_follows_the_newest_sample),
         TEST(test_answers),
-        TEST(test_asks_less_often_each_time),
+        TEST(test_retries_back_off),
         TEST(test_inspect_reads_all),
         TEST(test_answers_come_in_order_and_in_any_slices),
         TEST(test_noscript_is_sent_whole),
-        TEST(test_late_is_asked_again_by_the_servers_clock),
+        TEST(test_late_is_retried_by_the_servers_clock),
         TEST(test_F51_what_a_merging_met_is_sent_again_while_there_is_time),
-        TEST(test_late_is_not_asked_again_when_it_is),
+        TEST(test_late_is_not_retried_after_the_time_limit),
         TEST(test_errors_are_told_apart),
         TEST(test_a_servers_words_are_tamed_and_cut),
         TEST(test_wrong_answers),
         TEST(test_unasked_answers),
         TEST(test_garbage_leaves_the_rest_to_the_break),
-        TEST(test_break_completes_what_was_sent_as_maybe),
+        TEST(test_break_completes_sent_operations_as_unknown),
         TEST(test_break_with_a_registration_under_way),
         TEST(test_waits_since_the_oldest),
         TEST(test_a_full_buffer_is_nomem),
-        TEST(test_times_that_are_none),
+        TEST(test_invalid_times),
         TEST(test_many_are_one_command),
         TEST(test_many_are_answered_alike),
-        TEST(test_many_have_answers_of_their_own),
+        TEST(test_a_multi_acquire_needs_its_own_answer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

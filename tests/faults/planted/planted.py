@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""Plant bugs and see that the tests find them.
+"""Plants bugs and checks that the tests find them.
 
     planted.py --source TREE --work FOLDER [--generator Ninja] [PATTERN]
     planted.py --source TREE --anchors
 
-The library's sources are copied to FOLDER, where one piece of text at a time is replaced (see
-mutations.py), the program that must notice is built again and run, and must fail. Before that, all
-those runs must pass with nothing planted. One line for each: caught, or MISSED.
-FOLDER may be kept: what is built there is used again.
+The library's sources are copied to FOLDER. There, one piece of text at a time is replaced (see
+mutations.py). The test program of that bug is built again and run, and must fail. Before that, all
+these tests must pass with nothing planted. Prints one line for each bug: caught, or MISSED.
+FOLDER may be kept: the next run reuses its build.
 
-With --anchors nothing is built: each bug must still have its text in the sources, and a test to find it.
+With --anchors nothing is built: the text of each bug must still be in the sources, and its test
+must exist.
 """
 
 import argparse
@@ -23,13 +24,13 @@ import signal
 import subprocess
 import sys
 
-sys.dont_write_bytecode = True  # the sources stay as they are
+sys.dont_write_bytecode = True  # write no files into the source tree
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
 import anchors  # noqa: E402
 from mutations import MUTATIONS  # noqa: E402
 
 IMPATIENT = dict(os.environ, HOLDFAST_TEST_PATIENCE="0")  # deadlines as they are written
-RUN_SECONDS = 25  # a run that takes longer has failed: each takes a few seconds at most
+RUN_SECONDS = 25  # a longer run has failed: each takes a few seconds at most
 LEFT_OUT = {"src", "build", ".git", ".cache"}
 
 
@@ -38,7 +39,7 @@ def fail(text):
 
 
 def write_if_changed(path, text):
-    """Leave files alone that are right already, or they would be compiled again."""
+    """Does not touch an unchanged file, so that it is not compiled again."""
     if path.exists() and path.read_text() == text:
         return
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -82,7 +83,7 @@ class Tree:
             fail(f"{' '.join(str(c) for c in command)}\n{done.stdout}")
 
     def make(self, targets, copy_to):
-        """Build programs, and keep copies of them that the next build does not replace."""
+        """Builds programs, and copies them to where the next build does not replace them."""
         self.call("cmake", "--build", self.build, "--target", *targets)
         made = {}
         for target in targets:
@@ -108,29 +109,30 @@ def text_of(source, mutation):
 
 
 def check_texts(source, mutations):
-    """The sources have moved on, and mutations.py must follow."""
+    """Each text of mutations.py must occur exactly once in its source file."""
     counts = [(m, len(anchors.places(m.old, text_of(source, m)))) for m in mutations]
     bad = [f"{m.name}: {n} times in src/{m.file}:\n{m.old}" for m, n in counts if n != 1]
     if bad:
-        fail("these texts of mutations.py do not stand once:\n" + "\n".join(bad))
+        fail("these texts of mutations.py do not occur exactly once; adapt them to the sources:\n"
+             + "\n".join(bad))
 
 
 def check_tests(source, mutations):
-    """A bug whose test was renamed would be reported only after a long build."""
+    """Each bug's test must exist. Otherwise it would be reported only after a long build."""
     tests = source / "tests"
     words = {word for path in tests.rglob("*.c") for word in re.findall(r"\w+", path.read_text())}
     patterns = {m.run[-1] for m in mutations if len(m.run) > 1}
     lacking = {p for p in patterns if not fnmatch.filter(words, p)}
     bad = [f"{m.name}: {' '.join(m.run)}" for m in mutations if m.run[-1] in lacking]
     if bad:
-        fail("there are no such tests:\n" + "\n".join(bad))
+        fail("the tests of these bugs do not exist:\n" + "\n".join(bad))
 
 
 def run(program, arguments, in_time):
-    """How many tests passed, or None if it failed or hung; and what it said."""
-    process = subprocess.Popen([program, *arguments], env=IMPATIENT if in_time else None, stdout=subprocess.PIPE,
-                               stderr=subprocess.STDOUT, text=True, errors="replace",
-                               start_new_session=True)
+    """Returns how many tests passed, or None if the program failed or hung; and its output."""
+    process = subprocess.Popen([program, *arguments], env=IMPATIENT if in_time else None,
+                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                               errors="replace", start_new_session=True)
     try:
         output, _ = process.communicate(timeout=RUN_SECONDS)
     except subprocess.TimeoutExpired:
@@ -141,13 +143,13 @@ def run(program, arguments, in_time):
 
 
 def check_unplanted(tree, pool, mutations):
-    """A test that fails anyway, or does not exist, shows nothing."""
+    """A test that fails without a bug, or does not exist, proves nothing."""
     made = tree.make(sorted({m.run[0] for m in mutations}), "unplanted")
     wanted = sorted({(m.run, m.in_time) for m in mutations})
     runs = [(r, pool.submit(run, made[r[0]], r[1:], in_time)) for r, in_time in wanted]
     bad = [" ".join(r) + "\n" + f.result()[1] for r, f in runs if not f.result()[0]]
     if bad:
-        fail("these do not pass with nothing planted:\n" + "\n".join(bad))
+        fail("these tests fail with nothing planted:\n" + "\n".join(bad))
 
 
 def report(mutation, result):
@@ -158,7 +160,7 @@ def report(mutation, result):
 
 
 def plant_each(tree, pool, mutations):
-    """Build the next while the last one runs."""
+    """Builds the next program while the last one runs."""
     running = []
     for number, mutation in enumerate(mutations):
         tree.plant(mutation)
@@ -174,7 +176,7 @@ def main():
     parser.add_argument("--work", type=pathlib.Path)
     parser.add_argument("--anchors", action="store_true")
     parser.add_argument("--generator", default="Ninja")
-    parser.add_argument("pattern", nargs="?", default="*", help="of names of bugs")
+    parser.add_argument("pattern", nargs="?", default="*", help="pattern of names of bugs")
     options = parser.parse_args()
     mutations = [m for m in MUTATIONS if fnmatch.fnmatch(m.name, options.pattern)]
     if not mutations:
@@ -184,7 +186,7 @@ def main():
     if options.anchors:
         return
     if not options.work:
-        parser.error("--work is needed to build in")
+        parser.error("--work is required, as the folder to build in")
     tree = Tree(options.source.resolve(), options.work.resolve(), options.generator)
     with concurrent.futures.ThreadPoolExecutor(max_workers=4) as pool:
         check_unplanted(tree, pool, mutations)

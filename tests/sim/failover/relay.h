@@ -1,11 +1,11 @@
 /*
- * A primary with its replicas, in the world of quorum/ring.h: what is written to the one comes to the others
- * later, one of them is promoted while it may lack the last of it, and the old primary goes on granting
- * until it is told. Clients follow the primary as they are told, or when they find it gone.
+ * A primary with its replicas, in the world of quorum/ring.h. Writes reach the replicas later. A
+ * replica may be promoted before it has the last writes, and the old primary grants locks until it
+ * learns of it. Clients switch to the new primary when they are notified, or when they find the old
+ * one gone.
  *
- * With replicas= nothing is excused: a promoted replica has all that was confirmed. Without it, who held or
- * waited when another was promoted is in doubt, and so is whoever is granted something by one that is the
- * primary no more.
+ * With replicas= nothing is excused: a promoted replica has every confirmed write. Without it,
+ * holders and waiters at a promotion are in doubt, and so are grants by an old primary.
  */
 #ifndef SIM_FAILOVER_RELAY_H
 #define SIM_FAILOVER_RELAY_H
@@ -14,7 +14,7 @@
 
 enum { RELAY_NODES = 3 };
 
-/* All keys of a server as they were after a write; shared by those that it is on its way to. */
+/* All keys of a server after a write; shared by the replicas that it is sent to. */
 typedef struct relay_copy {
     int refs;
     uint64_t offset;
@@ -30,22 +30,22 @@ typedef struct relay_batch {
 typedef struct relay_node {
     struct relay *relay;
     ring_node *node;
-    int follows; /* whose replica it is; -1: it is, or takes itself for, the primary */
-    bool synced; /* it has had all from whom it follows */
+    int follows; /* the node it replicates; -1: it is the primary, or believes it is */
+    bool synced; /* it has everything from its primary */
     hf__time lags_until;
-    relay_batch *first, *last; /* under way to it */
+    relay_batch *first, *last; /* in flight to it */
     ring_event arrives;
-    ring_event acks;             /* and what it says on the way back: */
-    uint64_t says;               /* that it has so much */
-    uint64_t acked[RELAY_NODES]; /* a primary: what it knows the others to have */
-    ring_event follows_next;     /* it is told whom to follow */
+    ring_event acks;             /* its acknowledgement in flight: */
+    uint64_t says;               /* the offset that it has */
+    uint64_t acked[RELAY_NODES]; /* a primary: the offsets that it knows its replicas have */
+    ring_event follows_next;     /* it learns which node to follow */
 } relay_node;
 
 typedef struct relay {
     ring *ring;
     int primary;  /* as Sentinels say */
-    int replicas; /* that must confirm; 0: none */
-    bool failing; /* another is about to be promoted */
+    int replicas; /* how many must confirm; 0: none */
+    bool failing; /* a promotion is scheduled */
     ring_event promotes;
     relay_node at[RELAY_NODES];
 } relay;
@@ -55,26 +55,28 @@ typedef struct relay {
 void relay_init(ring *r, int replicas);
 void relay_free(relay *y);
 
-/* A node has written: on to those who follow it. */
+/* Sends a node's write to its replicas. */
 void relay_wrote(ring_node *n);
 
-/* It is back, or has ended its connections: who follows it begins anew. */
+/* The node is back, or has closed its connections: its replicas resynchronise. */
 void relay_resync(relay *y, int number);
 
-/* What is under way to its replicas may be lost with a primary. */
+/* Drops some writes in flight to the replicas of a primary. */
 void relay_lose_some(relay *y, int number);
 
-/* In so long another is promoted. */
+/* Promotes a replica after this time. */
 void relay_fail_over(relay *y, hf__time in);
-bool relay_sound(const relay *y); /* one primary, which all others follow and have caught up with */
+/* There is one primary, and all others follow it and have caught up. */
+bool relay_sound(const relay *y);
 
-/* At once: whatever is to be heard is. */
+/* Delivers all pending notifications at once. */
 void relay_calm(relay *y);
 
 /* ---- store.c ---- */
 
 hf__store *relay_store_new(ring_client *c);
-void relay_store_gone(ring_client *c);                   /* it crashed */
-const ring_node *relay_store_node(const ring_client *c); /* that it takes for the primary */
+void relay_store_gone(ring_client *c); /* it crashed */
+/* The node that the client takes for the primary. */
+const ring_node *relay_store_node(const ring_client *c);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * What src/store/redis/redis.c does, over wires: commands, messages, and a connection that waits for
- * replicas. In place of Sentinels the world says where the primary is: when it is time, and whenever the
- * one that it was taken for is gone.
+ * Does what src/store/redis/redis.c does, over wires: commands, messages, and a connection that
+ * waits for replicas. The world replaces Sentinels: it says where the primary is on a failover, and
+ * whenever the presumed primary is gone.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,27 +14,27 @@
 enum { COMMANDS, SUBSCRIBER, WAITS, LINKS };
 
 typedef struct relay_store {
-    hf__store store; /* first */
+    hf__store store; /* must be first */
     ring_client *client;
     ring_link *links[LINKS];
     hf__notifications notifications;
     hf__replica_wait replica_wait;
     hf__release_log releases;
     uint64_t repeated;
-    bool told; /* of a failover: to be looked at in its turn */
+    bool follow_now; /* of a failover; handled when the store runs */
 } relay_store;
 
 static bool is_up(const relay_store *s, int link) {
     return s->links[link]->state == RING_UP;
 }
 
-static void publish(relay_store *s) {
+static void publish_state(relay_store *s) {
     const hf__store *commands = &s->links[COMMANDS]->store;
     hf__notifications_update(&s->notifications, is_up(s, SUBSCRIBER));
     s->store.up = commands->up;
     s->store.link = commands->link;
     s->store.down_result = commands->down_result;
-    free(s->store.down_detail); /* the link's own may be gone before the next look */
+    free(s->store.down_detail); /* the link may free its own before the next read */
     s->store.down_detail = commands->down_detail ? strdup(commands->down_detail) : NULL;
     s->store.round_trip_us = commands->round_trip_us;
     s->store.commands = commands->commands;
@@ -46,11 +46,11 @@ static void publish(relay_store *s) {
 
 static void go_to(relay_store *s, ring_node *n, hf__time now) {
     if (s->links[COMMANDS]->node == n) return;
-    RING_TELL(s->client->ring, "client %d  goes to node %d", s->client->slot, n->number);
+    RING_LOG(s->client->ring, "client %d  switches to node %d", s->client->slot, n->number);
     for (int i = 0; i < LINKS; i++) ring_link_move(s->links[i], n, now);
+    /* A grant of the other node may not have been read yet. */
     for (int i = 0; s->client->ring->loose && i < RING_CALLERS; i++)
-        s->client->callers[i].doubtful =
-            true; /* what the other granted may not have been read yet */
+        s->client->callers[i].doubtful = true;
 }
 
 static void go_where_it_is(relay_store *s, hf__time now) {
@@ -58,7 +58,7 @@ static void go_where_it_is(relay_store *s, hf__time now) {
     go_to(s, &r->node[r->relay->primary], now);
 }
 
-/* Another attempt: to where it is, or where somebody says who does not know better. */
+/* Tries again: at the present primary, or at the node that an outdated source names. */
 static void go_on(relay_store *s, hf__time now) {
     ring *r = s->client->ring;
     const ring_link *l = s->links[COMMANDS];
@@ -69,10 +69,10 @@ static void go_on(relay_store *s, hf__time now) {
         go_where_it_is(s, now);
 }
 
-static void told(void *arg) {
+static void notice_failover(void *arg) {
     ring_client *c = arg;
     if (c->gone) return;
-    ((relay_store *)c->store)->told = true;
+    ((relay_store *)c->store)->follow_now = true;
     ring_client_wake(c);
 }
 
@@ -89,11 +89,11 @@ static void repeat_releases(relay_store *s, hf__time now) {
 
 /* ---- The store's table ---- */
 
-static void submit(hf__store *store, hf__op *op, hf__time now) {
+static void store_submit(hf__store *store, hf__op *op, hf__time now) {
     hf__session_submit(&((relay_store *)store)->links[COMMANDS]->session, op, now);
 }
 
-static bool keeps(relay_store *s, hf__op *op, hf__time now) {
+static bool keep_op(relay_store *s, hf__op *op, hf__time now) {
     if (hf__release_log_reclaim(op)) return true;
     hf__release_log_note(&s->releases, op, now);
     return s->store.needs_claim && hf__replica_wait_take(&s->replica_wait, op, now);
@@ -103,23 +103,23 @@ static hf__op *next_completed(relay_store *s, hf__time now) {
     hf__op *op = s->store.needs_claim ? hf__replica_wait_completed(&s->replica_wait) : NULL;
     if (op) return op;
     do op = hf__session_completed(&s->links[COMMANDS]->session);
-    while (op && keeps(s, op, now));
+    while (op && keep_op(s, op, now));
     return op || !s->store.needs_claim ? op : hf__replica_wait_completed(&s->replica_wait);
 }
 
-static hf__op *completed(hf__store *store) {
+static hf__op *store_completed(hf__store *store) {
     relay_store *s = (relay_store *)store;
     hf__op *op = next_completed(s, ring_client_now(s->client));
     if (op) hf__notifications_note_answer(&s->notifications, op);
     return op;
 }
 
-static bool news(hf__store *store, hf__notification *out) {
+static bool store_notification(hf__store *store, hf__notification *out) {
     return hf__notifications_next(&((relay_store *)store)->notifications, out);
 }
 
-/* The commands lead, and it listens once somebody has stood in line. */
-static bool wanted(const relay_store *s, int link) {
+/* The command link leads. It subscribes once a waiter was queued. */
+static bool wants_link(const relay_store *s, int link) {
     if (link == COMMANDS) return true;
     return is_up(s, COMMANDS) &&
            (link == SUBSCRIBER ? s->notifications.wanted : s->store.needs_claim);
@@ -127,17 +127,17 @@ static bool wanted(const relay_store *s, int link) {
 
 static void tick_link(relay_store *s, int link, hf__time now) {
     ring_link *l = s->links[link];
-    if (!wanted(s, link)) return;
+    if (!wants_link(s, link)) return;
     if (l->state == RING_IDLE && link == SUBSCRIBER)
         hf__notifications_connecting(&s->notifications);
     if (l->state == RING_IDLE && link == WAITS) hf__replica_wait_begin(&s->replica_wait);
     l->store.table->tick(&l->store, now);
 }
 
-static void tick(hf__store *store, hf__time now) {
+static void store_tick(hf__store *store, hf__time now) {
     relay_store *s = (relay_store *)store;
-    if (s->told) go_where_it_is(s, now);
-    s->told = false;
+    if (s->follow_now) go_where_it_is(s, now);
+    s->follow_now = false;
     go_on(s, now);
     tick_link(s, COMMANDS, now);
     repeat_releases(s, now);
@@ -148,30 +148,30 @@ static void tick(hf__store *store, hf__time now) {
         ring_link_move(s->links[WAITS], s->links[WAITS]->node, now);
     tick_link(s, WAITS, now);
     if (s->store.needs_claim) hf__replica_wait_tick(&s->replica_wait, now);
-    publish(s);
+    publish_state(s);
 }
 
-static hf__time due(const hf__store *store) {
+static hf__time store_due(const hf__store *store) {
     const relay_store *s = (const relay_store *)store;
     hf__time at = s->store.needs_claim ? hf__replica_wait_due(&s->replica_wait) : HF__NEVER;
     for (int i = 0; i < LINKS; i++) {
         const hf__store *link = &s->links[i]->store;
-        if (wanted(s, i)) at = hf__sooner(at, link->table->due(link));
+        if (wants_link(s, i)) at = hf__sooner(at, link->table->due(link));
     }
     return at;
 }
 
-static bool flush(hf__store *store, pthread_mutex_t *mutex) {
+static bool store_flush(hf__store *store, pthread_mutex_t *mutex) {
     relay_store *s = (relay_store *)store;
-    bool was_up = store->up, told = false;
+    bool was_up = store->up, changed = false;
     if (s->store.needs_claim) hf__replica_wait_tick(&s->replica_wait, ring_client_now(s->client));
     for (int i = 0; i < LINKS; i++) {
         hf__store *link = &s->links[i]->store;
-        told |= link->table->flush(link, mutex);
+        changed |= link->table->flush(link, mutex);
     }
-    publish(s);
-    told |= s->releases.repeat_now && is_up(s, COMMANDS);
-    return told || store->up != was_up || s->notifications.must_recheck ||
+    publish_state(s);
+    changed |= s->releases.repeat_now && is_up(s, COMMANDS);
+    return changed || store->up != was_up || s->notifications.must_recheck ||
            s->replica_wait.done_first;
 }
 
@@ -180,14 +180,14 @@ static size_t in_flight(const hf__store *store) {
     return s->links[COMMANDS]->session.in_flight + s->replica_wait.count;
 }
 
-static void shut(hf__store *store, hf__time now) {
+static void store_shut(hf__store *store, hf__time now) {
     relay_store *s = (relay_store *)store;
     for (int i = 0; i < LINKS; i++) s->links[i]->store.table->shut(&s->links[i]->store, now);
     if (s->store.needs_claim) hf__replica_wait_tick(&s->replica_wait, now);
-    publish(s);
+    publish_state(s);
 }
 
-/* Memory that hangs on operations, which go before the store does. */
+/* Frees memory that belongs to operations, which end before the store does. */
 void relay_store_gone(ring_client *c) {
     relay_store *s = (relay_store *)c->store;
     for (int i = 0; i < LINKS; i++) {
@@ -207,14 +207,14 @@ static void free_store(hf__store *store, bool forked) {
 }
 
 static const hf__store_table table = {.free = free_store,
-                                      .submit = submit,
-                                      .completed = completed,
-                                      .next_notification = news,
-                                      .tick = tick,
-                                      .due = due,
-                                      .flush = flush,
+                                      .submit = store_submit,
+                                      .completed = store_completed,
+                                      .next_notification = store_notification,
+                                      .tick = store_tick,
+                                      .due = store_due,
+                                      .flush = store_flush,
                                       .in_flight = in_flight,
-                                      .shut = shut};
+                                      .shut = store_shut};
 
 hf__store *relay_store_new(ring_client *c) {
     static const hf__session_role roles[LINKS] = {HF__COMMANDS, HF__MESSAGES, HF__REPLICAS};
@@ -226,8 +226,8 @@ hf__store *relay_store_new(ring_client *c) {
                                  .can_hand_off = true,
                                  .needs_claim = y->replicas > 0},
                        .client = c};
-    c->told.fn = told;
-    c->told.arg = c;
+    c->failover_notice.fn = notice_failover;
+    c->failover_notice.arg = c;
     c->url.primary = name;
     c->url.replicas = y->replicas;
     for (int i = 0; i < LINKS; i++) {

@@ -7,11 +7,11 @@
 
 #include "base/text.h"
 
-static void put(hf__buffer *out, const char *text) {
+static void put_text(hf__buffer *out, const char *text) {
     hf__buffer_add(out, text, strlen(text));
 }
 
-static void header(hf__buffer *out, char type, int64_t n) {
+static void put_header(hf__buffer *out, char type, int64_t n) {
     char text[HF__DIGITS + 4], *end = text + sizeof text, *at = end;
     *--at = '\n';
     *--at = '\r';
@@ -22,9 +22,9 @@ static void header(hf__buffer *out, char type, int64_t n) {
 }
 
 void rm_status(hf__buffer *out, const char *text) {
-    put(out, "+");
-    put(out, text);
-    put(out, "\r\n");
+    put_text(out, "+");
+    put_text(out, text);
+    put_text(out, "\r\n");
 }
 
 void rm_error(hf__buffer *out, const char *format, ...) {
@@ -36,30 +36,30 @@ void rm_error(hf__buffer *out, const char *format, ...) {
     if (length < 0) abort();
     for (char *at = text; *at; at++)
         if (*at == '\r' || *at == '\n') *at = ' ';
-    put(out, "-");
-    put(out, text);
-    put(out, "\r\n");
+    put_text(out, "-");
+    put_text(out, text);
+    put_text(out, "\r\n");
     free(text);
 }
 
 void rm_number(hf__buffer *out, int64_t n) {
-    header(out, ':', n);
+    put_header(out, ':', n);
 }
 
 void rm_bulk(hf__buffer *out, rm_bytes b) {
-    header(out, '$', (int64_t)b.length);
+    put_header(out, '$', (int64_t)b.length);
     hf__buffer_add(out, b.at, b.length);
-    put(out, "\r\n");
+    put_text(out, "\r\n");
 }
 
 void rm_null(hf__buffer *out) {
-    put(out, "$-1\r\n");
+    put_text(out, "$-1\r\n");
 }
 
 void rm_null_array(hf__buffer *out) {
-    put(out, "*-1\r\n");
+    put_text(out, "*-1\r\n");
 }
 
 void rm_array(hf__buffer *out, size_t count) {
-    header(out, '*', (int64_t)count);
+    put_header(out, '*', (int64_t)count);
 }

@@ -1,4 +1,4 @@
-/* Answers in RESP2, written to the end of a buffer. */
+/* Writes RESP2 answers to the end of a buffer. */
 #ifndef SIM_MODEL_ANSWER_H
 #define SIM_MODEL_ANSWER_H
 
@@ -7,7 +7,7 @@
 
 void rm_status(hf__buffer *out, const char *text);
 
-/* "ERR …", without the minus; line breaks in it become spaces. */
+/* "ERR …", without the minus sign. Line breaks in the text become spaces. */
 void rm_error(hf__buffer *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void rm_number(hf__buffer *out, int64_t n);
 void rm_bulk(hf__buffer *out, rm_bytes b);

@@ -7,10 +7,11 @@
 #include <stdlib.h>
 #include <strings.h>
 
-#define NUMBER_MAX 128 /* bytes of a float's text; longer ones are none */
+#define NUMBER_MAX 128 /* bytes of a float's text; longer texts are refused */
 
 bool rm_is(rm_bytes b, const char *word) {
-    if (!b.length || (b.at[0] | 32) != (word[0] | 32)) return false; /* most are not */
+    /* Fast path: most words differ in the first letter. */
+    if (!b.length || (b.at[0] | 32) != (word[0] | 32)) return false;
     return b.length == strlen(word) && !strncasecmp(b.at, word, b.length);
 }
 

@@ -1,4 +1,4 @@
-/* Stretches of bytes, borrowed; and the numbers that Redis reads in them. */
+/* Borrowed ranges of bytes, and the numbers that Redis reads in them. */
 #ifndef SIM_MODEL_BYTES_H
 #define SIM_MODEL_BYTES_H
 
@@ -20,16 +20,16 @@ static inline bool rm_same(rm_bytes a, rm_bytes b) {
     return a.length == b.length && (a.length == 0 || memcmp(a.at, b.at, a.length) == 0);
 }
 
-/* Is it this word, in any case? The word is given in lower case. */
+/* Returns true if the bytes are this word in any case. The word is given in lower case. */
 bool rm_is(rm_bytes b, const char *word);
 
-/* An integer as Redis takes it: no plus, no leading zero, no space. */
+/* Reads an integer as Redis does: no plus sign, no leading zero, no space. */
 bool rm_integer(rm_bytes b, int64_t *value);
 
-/* A float as Redis takes it: all of the text, infinities too, but no NaN and no space before. */
+/* Reads a float as Redis does: the whole text, infinities too, but no NaN and no leading space. */
 bool rm_float(rm_bytes b, double *value);
 
-/* Memory that is always there: a simulator that runs out of it ends. */
+/* Allocates memory, and ends the process if there is none. */
 void *rm_alloc(size_t size);
 void *rm_realloc(void *memory, size_t size);
 char *rm_copy(rm_bytes b);

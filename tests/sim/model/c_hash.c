@@ -1,4 +1,4 @@
-/* Commands about hashes. */
+/* Commands on hashes. */
 #include "base/text.h"
 #include "model/command.h"
 
@@ -48,7 +48,7 @@ static void c_hgetall(rm_call *c) {
     }
 }
 
-/* True if the field is new. */
+/* Returns true if the field is new. */
 static bool put_field(rm_key *key, rm_bytes field, rm_bytes value) {
     int64_t at = rm_index(key, field);
     bool is_new = at < 0;

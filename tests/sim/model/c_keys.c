@@ -1,4 +1,4 @@
-/* Commands about keys of any type, and about strings. */
+/* Commands on keys of any type, and on strings. */
 #include "model/command.h"
 
 /* ---- Any type ---- */
@@ -78,7 +78,7 @@ static bool expire_conditions(rm_call *c, unsigned *flags) {
     return false;
 }
 
-/* No end counts as later than any. */
+/* A key that never expires counts as later than any time. */
 static bool expire_wanted(const rm_key *key, int64_t when, unsigned flags) {
     bool ends = key->expires_ms != RM_FOREVER;
     if ((flags & IF_NONE) && ends) return false;
@@ -87,7 +87,7 @@ static bool expire_wanted(const rm_key *key, int64_t when, unsigned flags) {
     return !((flags & IF_SOONER) && ends && when >= key->expires_ms);
 }
 
-static void expire(rm_call *c, int64_t base, int64_t unit) {
+static void set_expire(rm_call *c, int64_t base, int64_t unit) {
     int64_t span, when;
     unsigned flags;
     if (!expire_conditions(c, &flags) || !rm_arg_integer(c, 2, &span)) return;
@@ -108,15 +108,15 @@ static void expire(rm_call *c, int64_t base, int64_t unit) {
 }
 
 static void c_pexpire(rm_call *c) {
-    expire(c, rm_now_ms(c->server), 1);
+    set_expire(c, rm_now_ms(c->server), 1);
 }
 
 static void c_expire(rm_call *c) {
-    expire(c, rm_now_ms(c->server), 1000);
+    set_expire(c, rm_now_ms(c->server), 1000);
 }
 
 static void c_pexpireat(rm_call *c) {
-    expire(c, 0, 1);
+    set_expire(c, 0, 1);
 }
 
 /* ---- Strings ---- */
@@ -136,8 +136,8 @@ static void c_get(rm_call *c) {
 
 typedef struct set_options {
     bool if_none, if_some, get, keep;
-    char unit; /* of `expire`: 0 none, 'e' seconds, 'p' milliseconds */
-    bool at;   /* `expire` is a moment, not a span */
+    char unit; /* unit of `expire`: 0 none, 'e' seconds, 'p' milliseconds */
+    bool at;   /* `expire` is a point in time, not a duration */
     int64_t expire;
 } set_options;
 
@@ -172,7 +172,7 @@ static bool set_parse(rm_call *c, set_options *o, rm_bytes *span) {
     return true;
 }
 
-/* *when becomes the moment, on the server's clock. */
+/* Sets `when` to the time of expiry on the server's clock. */
 static bool set_expiry(rm_call *c, const set_options *o, rm_bytes span, int64_t *when) {
     *when = RM_FOREVER;
     if (!o->unit) return true;

@@ -1,7 +1,7 @@
-/* Commands about lists. */
+/* Commands on lists. */
 #include "model/command.h"
 
-static void push(rm_call *c, bool left) {
+static void push_items(rm_call *c, bool left) {
     bool wrong;
     rm_key *key = rm_lookup_or_make(c, 1, RM_LIST, &wrong);
     if (wrong) return;
@@ -10,11 +10,11 @@ static void push(rm_call *c, bool left) {
 }
 
 static void c_lpush(rm_call *c) {
-    push(c, true);
+    push_items(c, true);
 }
 
 static void c_rpush(rm_call *c) {
-    push(c, false);
+    push_items(c, false);
 }
 
 static void pop_one(rm_call *c, rm_key *key, bool left) {
@@ -23,7 +23,7 @@ static void pop_one(rm_call *c, rm_key *key, bool left) {
     rm_erase(key, at);
 }
 
-static void pop(rm_call *c, bool left) {
+static void pop_items(rm_call *c, bool left) {
     int64_t count = 1;
     bool counted = c->argc > 2, wrong;
     if (c->argc > 3) {
@@ -50,11 +50,11 @@ static void pop(rm_call *c, bool left) {
 }
 
 static void c_lpop(rm_call *c) {
-    pop(c, true);
+    pop_items(c, true);
 }
 
 static void c_rpop(rm_call *c) {
-    pop(c, false);
+    pop_items(c, false);
 }
 
 static void c_llen(rm_call *c) {
@@ -149,7 +149,7 @@ static void c_linsert(rm_call *c) {
 /* ---- LPOS ---- */
 
 typedef struct position {
-    int64_t rank, count, most; /* count -1: one, and no list */
+    int64_t rank, count, most; /* count -1: answer one position, not a list */
 } position;
 
 static bool position_option(rm_call *c, size_t i, position *p) {
@@ -172,7 +172,8 @@ static bool position_option(rm_call *c, size_t i, position *p) {
     return false;
 }
 
-/* Matches from one end, the first `rank - 1` left out: their places, at most `most_found`. */
+/* Finds matches from one end and skips the first `rank - 1`. Stores at most `most_found`
+   positions. */
 static size_t find_matches(const rm_key *key, rm_bytes text, const position *p, int64_t *found,
                            size_t most_found) {
     int64_t skip = p->rank == INT64_MIN ? 0 : (p->rank < 0 ? -p->rank : p->rank) - 1;

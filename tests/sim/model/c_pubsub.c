@@ -1,4 +1,4 @@
-/* Commands about channels. Messages are put to the end of their receivers' answers. */
+/* Commands on channels. Messages are appended to the answers of their receivers. */
 #include <fnmatch.h>
 #include <stdlib.h>
 
@@ -13,7 +13,7 @@ static int64_t channel_at(const rm_conn *conn, rm_bytes name, bool pattern) {
 
 /* ---- Subscribing ---- */
 
-static void tell(rm_call *c, const char *what, rm_bytes channel) {
+static void answer_subscription(rm_call *c, const char *what, rm_bytes channel) {
     rm_array(c->out, 3);
     rm_bulk(c->out, rm_text(what));
     if (channel.at)
@@ -23,7 +23,7 @@ static void tell(rm_call *c, const char *what, rm_bytes channel) {
     rm_number(c->out, (int64_t)c->conn->subscribed);
 }
 
-static void subscribe(rm_call *c, bool pattern) {
+static void add_channel(rm_call *c, bool pattern) {
     rm_conn *conn = c->conn;
     for (size_t i = 1; i < c->argc; i++) {
         if (channel_at(conn, c->argv[i], pattern) < 0) {
@@ -32,7 +32,7 @@ static void subscribe(rm_call *c, bool pattern) {
             conn->channels[conn->subscribed++] =
                 (rm_channel){{rm_copy(c->argv[i]), c->argv[i].length}, pattern};
         }
-        tell(c, c->name, c->argv[i]);
+        answer_subscription(c, c->name, c->argv[i]);
     }
 }
 
@@ -45,11 +45,11 @@ static void unsubscribe_one(rm_call *c, rm_bytes channel, bool pattern) {
         size_t after = --conn->subscribed - (size_t)at;
         memmove(conn->channels + at, conn->channels + at + 1, after * sizeof *conn->channels);
     }
-    tell(c, c->name, channel);
+    answer_subscription(c, c->name, channel);
     free((char *)gone.at);
 }
 
-static void unsubscribe(rm_call *c, bool pattern) {
+static void remove_channel(rm_call *c, bool pattern) {
     rm_conn *conn = c->conn;
     bool any = c->argc > 1;
     for (size_t i = 1; i < c->argc; i++) unsubscribe_one(c, c->argv[i], pattern);
@@ -61,29 +61,29 @@ static void unsubscribe(rm_call *c, bool pattern) {
             i++;
         }
     }
-    if (!any) tell(c, c->name, (rm_bytes){0});
+    if (!any) answer_subscription(c, c->name, (rm_bytes){0});
 }
 
 static void c_subscribe(rm_call *c) {
-    subscribe(c, false);
+    add_channel(c, false);
 }
 
 static void c_psubscribe(rm_call *c) {
-    subscribe(c, true);
+    add_channel(c, true);
 }
 
 static void c_unsubscribe(rm_call *c) {
-    unsubscribe(c, false);
+    remove_channel(c, false);
 }
 
 static void c_punsubscribe(rm_call *c) {
-    unsubscribe(c, true);
+    remove_channel(c, true);
 }
 
 /* ---- Publishing ---- */
 
-/* True if it was sent: to the channel itself, or to a pattern that it fits. */
-static bool send(rm_conn *conn, const rm_channel *to, rm_bytes channel, rm_bytes message) {
+/* Returns true if the message was sent, because the channel or a pattern matches. */
+static bool send_message(rm_conn *conn, const rm_channel *to, rm_bytes channel, rm_bytes message) {
     if (to->pattern ? fnmatch(to->name.at, channel.at, 0) != 0 : !rm_same(to->name, channel))
         return false;
     rm_array(&conn->out, to->pattern ? 4 : 3);
@@ -98,7 +98,7 @@ static int64_t send_all(rm_conn *conn, bool patterns, rm_bytes channel, rm_bytes
     int64_t count = 0;
     for (size_t i = 0; i < conn->subscribed; i++)
         if (conn->channels[i].pattern == patterns)
-            count += send(conn, &conn->channels[i], channel, message);
+            count += send_message(conn, &conn->channels[i], channel, message);
     return count;
 }
 
@@ -112,7 +112,7 @@ int64_t rm_publish(rm_server *server, rm_bytes channel, rm_bytes message) {
 
 static void c_publish(rm_call *c) {
     rm_number(c->out, rm_publish(c->server, c->argv[1], c->argv[2]));
-    if (c->server->overhear) c->server->overhear(c->server->watch_arg, c->argv[1], c->argv[2]);
+    if (c->server->on_publish) c->server->on_publish(c->server->watch_arg, c->argv[1], c->argv[2]);
 }
 
 /* Patterns are not counted. */

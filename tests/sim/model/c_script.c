@@ -1,4 +1,4 @@
-/* Commands about scripts, and the cache of a server: which scripts it knows, by their names. */
+/* Commands on scripts, and a server's cache of scripts by SHA-1. */
 #include <stdlib.h>
 
 #include "model/command.h"
@@ -24,7 +24,7 @@ void rm_scripts_forget(rm_server *server) {
     server->script_count = 0;
 }
 
-/* The name of a text. Most are sent again and again: the last few are remembered. */
+/* Computes the SHA-1 of a text. The last few are cached, because most texts are sent repeatedly. */
 static void name_of(char sha1[RM_SHA1_LENGTH + 1], rm_bytes text) {
     static struct {
         rm_bytes text;
@@ -43,7 +43,7 @@ static void name_of(char sha1[RM_SHA1_LENGTH + 1], rm_bytes text) {
     memcpy(last[place].sha1, sha1, RM_SHA1_LENGTH + 1);
 }
 
-static bool learn(rm_call *c, rm_bytes text, char sha1[RM_SHA1_LENGTH + 1]) {
+static bool add_script(rm_call *c, rm_bytes text, char sha1[RM_SHA1_LENGTH + 1]) {
     rm_server *server = c->server;
     name_of(sha1, text);
     if (rm_script_known(server, sha1)) return true;
@@ -89,18 +89,18 @@ static bool take_key_count(rm_call *c, size_t *count) {
 static void c_eval(rm_call *c) {
     size_t keys;
     char sha1[RM_SHA1_LENGTH + 1];
-    if (take_key_count(c, &keys) && learn(c, c->argv[1], sha1)) run_watched(c, sha1, keys);
+    if (take_key_count(c, &keys) && add_script(c, c->argv[1], sha1)) run_watched(c, sha1, keys);
 }
 
-static void lower(char to[RM_SHA1_LENGTH + 1], rm_bytes from) {
+static void copy_lower(char to[RM_SHA1_LENGTH + 1], rm_bytes from) {
     for (size_t i = 0; i < RM_SHA1_LENGTH; i++)
         to[i] = (char)(from.at[i] >= 'A' && from.at[i] <= 'Z' ? from.at[i] + 32 : from.at[i]);
     to[RM_SHA1_LENGTH] = '\0';
 }
 
-static bool known(const rm_call *c, rm_bytes name, char sha1[RM_SHA1_LENGTH + 1]) {
+static bool knows_script(const rm_call *c, rm_bytes name, char sha1[RM_SHA1_LENGTH + 1]) {
     if (name.length != RM_SHA1_LENGTH) return false;
-    lower(sha1, name);
+    copy_lower(sha1, name);
     return rm_script_known(c->server, sha1);
 }
 
@@ -111,7 +111,7 @@ static void c_evalsha(rm_call *c) {
         rm_error(c->out, "NOSCRIPT No matching script. Please use EVAL.");
     else if (!take_key_count(c, &keys))
         return;
-    else if (!known(c, c->argv[1], sha1))
+    else if (!knows_script(c, c->argv[1], sha1))
         rm_error(c->out, "NOSCRIPT No matching script. Please use EVAL.");
     else
         run_watched(c, sha1, keys);
@@ -119,13 +119,13 @@ static void c_evalsha(rm_call *c) {
 
 static void c_script_load(rm_call *c) {
     char sha1[RM_SHA1_LENGTH + 1];
-    if (learn(c, c->argv[2], sha1)) rm_bulk(c->out, rm_text(sha1));
+    if (add_script(c, c->argv[2], sha1)) rm_bulk(c->out, rm_text(sha1));
 }
 
 static void c_script_exists(rm_call *c) {
     char sha1[RM_SHA1_LENGTH + 1];
     rm_array(c->out, c->argc - 2);
-    for (size_t i = 2; i < c->argc; i++) rm_number(c->out, known(c, c->argv[i], sha1));
+    for (size_t i = 2; i < c->argc; i++) rm_number(c->out, knows_script(c, c->argv[i], sha1));
 }
 
 static void c_script_flush(rm_call *c) {

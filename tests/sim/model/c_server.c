@@ -1,4 +1,4 @@
-/* Commands about the connection and the server itself. */
+/* Commands on the connection and the server itself. */
 #include <stdio.h>
 
 #include "model/command.h"
@@ -27,7 +27,8 @@ static void c_time(rm_call *c) {
     rm_bulk(c->out, rm_text(text));
 }
 
-/* Of the section `server`, what Holdfast asks for. Whole seconds, as the real one counts. */
+/* Answers the fields of the section `server` that Holdfast reads. Uptime is in whole seconds, as
+   in Redis. */
 static void c_info(rm_call *c) {
     char text[64];
     snprintf(text, sizeof text, "# Server\r\nuptime_in_seconds:%lld\r\n",
@@ -35,7 +36,8 @@ static void c_info(rm_call *c) {
     rm_bulk(c->out, rm_text(text));
 }
 
-/* Of a primary without replicas; of a replica, that it is one: where its primary is, nobody asks. */
+/* A primary answers without replicas. A replica only says that it is one: no client asks for its
+   primary. */
 static void c_role(rm_call *c) {
     rm_array(c->out, 3);
     rm_bulk(c->out, rm_text(c->server->replica ? "slave" : "master"));

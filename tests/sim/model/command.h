@@ -1,4 +1,4 @@
-/* Between the files of the model: a command under way, and the table of all. */
+/* Internal to the model: the command that is being executed, and the table of all commands. */
 #ifndef SIM_MODEL_COMMAND_H
 #define SIM_MODEL_COMMAND_H
 
@@ -7,7 +7,7 @@
 
 typedef struct rm_call {
     rm_server *server;
-    rm_conn *conn; /* in a script that of its caller */
+    rm_conn *conn; /* in a script, the connection of its caller */
     const rm_bytes *argv;
     size_t argc;
     hf__buffer *out;
@@ -19,17 +19,17 @@ typedef void rm_command_fn(rm_call *call);
 enum { RM_WRITES = 1, RM_DENY_OOM = 2, RM_NO_SCRIPT = 4, RM_WHEN_SUBSCRIBED = 8, RM_NO_AUTH = 16 };
 
 typedef struct rm_command {
-    const char *name; /* in lower case; of a subcommand "script|load" */
-    int arity;        /* with the name; negative: at least */
+    const char *name; /* in lower case; "script|load" for a subcommand */
+    int arity;        /* with the name; negative: the least number */
     unsigned flags;
-    rm_command_fn *fn; /* NULL: its subcommands follow it */
+    rm_command_fn *fn; /* NULL: its subcommands follow in the table */
 } rm_command;
 
-/* One list for each kind; ends with a NULL name. */
+/* One list for each type; ends with a NULL name. */
 extern const rm_command rm_commands_keys[], rm_commands_hash[], rm_commands_list[],
     rm_commands_pubsub[], rm_commands_server[], rm_commands_script[];
 
-/* ---- What commands do most ---- */
+/* ---- Helpers of commands ---- */
 
 #define RM_WRONG_TYPE   "WRONGTYPE Operation against a key holding the wrong kind of value"
 #define RM_SYNTAX       "ERR syntax error"
@@ -45,17 +45,18 @@ static inline int64_t rm_now_ms(const rm_server *server) {
 rm_keys *rm_db(const rm_call *call);
 rm_key *rm_lookup(const rm_call *call, size_t argument);
 
-/* The key named by an argument, of that type. *wrong: it is of another, which has been answered. */
+/* Returns the key that an argument names. Sets *wrong if it has another type, and answers the
+   error. */
 rm_key *rm_lookup_as(rm_call *call, size_t argument, rm_type type, bool *wrong);
 rm_key *rm_lookup_or_make(rm_call *call, size_t argument, rm_type type, bool *wrong);
 
-/* A collection that has become empty goes. */
+/* Removes a collection that has become empty. */
 void rm_settle_empty(rm_call *call, rm_key *key);
 
-/* An argument as a number; false: the error has been answered. */
+/* Reads an argument as a number. Returns false if it has answered an error. */
 bool rm_arg_integer(rm_call *call, size_t argument, int64_t *value);
 
-/* Negative places count from the end; false: nothing lies between them. */
+/* Clips a range; negative positions count from the end. Returns false if the range is empty. */
 bool rm_clip(int64_t *start, int64_t *stop, size_t count);
 
 /* ---- Scripts (c_script.c) ---- */
@@ -63,7 +64,7 @@ bool rm_clip(int64_t *start, int64_t *stop, size_t count);
 bool rm_script_known(const rm_server *server, const char *sha1);
 void rm_scripts_forget(rm_server *server);
 
-/* Execute one command of a script; the answer is put into server->lua_out. */
+/* Executes one command of a script; the answer goes to server->lua_out. */
 void rm_execute_in_script(rm_server *server, rm_conn *conn, const rm_bytes *argv, size_t argc);
 
 #endif

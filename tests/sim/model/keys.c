@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 void rm_keys_init(rm_keys *keys) {
-    hf__map_init(&keys->map, 1); /* always the same: a run must be repeatable */
+    hf__map_init(&keys->map, 1); /* a fixed seed: runs must be repeatable */
 }
 
 void rm_keys_fini(rm_keys *keys) {
@@ -56,12 +56,12 @@ rm_bytes rm_key_name(const rm_key *key) {
 
 /* ---- Items ---- */
 
-static rm_bytes copied(rm_bytes b) {
+static rm_bytes copy_bytes(rm_bytes b) {
     return (rm_bytes){rm_copy(b), b.length};
 }
 
-static void replace(rm_bytes *old, rm_bytes with) {
-    rm_bytes made = copied(with); /* which may be a part of the old */
+static void replace_bytes(rm_bytes *old, rm_bytes with) {
+    rm_bytes made = copy_bytes(with); /* `with` may be a part of the old value */
     free((char *)old->at);
     *old = made;
 }
@@ -73,7 +73,7 @@ void rm_insert(rm_key *key, size_t at, rm_bytes text) {
     }
     rm_item *item = key->items + at;
     memmove(item + 1, item, (key->count - at) * sizeof *item);
-    *item = (rm_item){.text = copied(text)};
+    *item = (rm_item){.text = copy_bytes(text)};
     key->count++;
 }
 
@@ -85,11 +85,11 @@ void rm_erase(rm_key *key, size_t at) {
 }
 
 void rm_set_text(rm_key *key, size_t at, rm_bytes text) {
-    replace(&key->items[at].text, text);
+    replace_bytes(&key->items[at].text, text);
 }
 
 void rm_set_value(rm_key *key, size_t at, rm_bytes value) {
-    replace(&key->items[at].value, value);
+    replace_bytes(&key->items[at].value, value);
 }
 
 int64_t rm_index(const rm_key *key, rm_bytes text) {

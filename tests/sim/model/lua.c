@@ -9,13 +9,13 @@
 
 #define CHUNK "@user_script"
 
-/* Where the compiled functions are, by SHA1, in Lua's registry; and what marks an error's place. */
+/* Keys in Lua's registry: the compiled functions by SHA-1, and the error handler. */
 static const char FUNCTIONS = 'f', HANDLER = 'h';
 
 static lua_State *lua;
 static rm_rewrite planted;
 
-/* The script under way, for redis.call. */
+/* The script that is running, for redis.call. */
 static struct {
     rm_server *server;
     rm_conn *conn;
@@ -23,7 +23,7 @@ static struct {
 
 /* ---- Redis to Lua ---- */
 
-/* {err = text}. Without a code of its own, an error is an ERR. */
+/* Pushes {err = text}. An error without a code of its own gets ERR. */
 static int push_error(lua_State *L, const char *text, size_t length) {
     bool code = memchr(text, ' ', length) != NULL;
     lua_newtable(L);
@@ -59,7 +59,7 @@ static const char *push_bulk(lua_State *L, const char *at, long length) {
     return at + length + 2;
 }
 
-/* One value out of an answer; returns what follows it. */
+/* Pushes one value of an answer; returns the position after it. */
 static const char *push_value(lua_State *L, const char *at) {
     const char *line = at + 1, *end = strchr(line, '\r');
     size_t length = (size_t)(end - line);
@@ -95,7 +95,8 @@ static void answer_list(lua_State *L, hf__buffer *out) {
     }
 }
 
-/* The field of the table on top, if it is a string; it stays on the stack either way. */
+/* Returns the field of the table on top if it is a string. The value stays on the stack in any
+   case. */
 static const char *string_field(lua_State *L, const char *name) {
     lua_pushstring(L, name);
     lua_rawget(L, -2);
@@ -114,16 +115,16 @@ static void answer_table(lua_State *L, hf__buffer *out) {
     if (!status) answer_list(L, out);
 }
 
-/* Numbers lose what is behind the point. */
-static int64_t truncated(lua_Number n) {
+/* Numbers lose their fraction, as in Redis. */
+static int64_t truncate_number(lua_Number n) {
     return n >= -9223372036854775808.0 && n < 9223372036854775808.0 ? (int64_t)n : INT64_MIN;
 }
 
-/* The value on top becomes an answer, and is popped. */
+/* Writes the value on top as an answer, and pops it. */
 static void answer_value(lua_State *L, hf__buffer *out) {
     size_t length;
     switch (lua_type(L, -1)) {
-    case LUA_TNUMBER: rm_number(out, truncated(lua_tonumber(L, -1))); break;
+    case LUA_TNUMBER: rm_number(out, truncate_number(lua_tonumber(L, -1))); break;
     case LUA_TTABLE: answer_table(L, out); break;
     case LUA_TSTRING: {
         const char *text = lua_tolstring(L, -1, &length);
@@ -141,7 +142,7 @@ static void answer_value(lua_State *L, hf__buffer *out) {
 
 /* ---- What scripts may call ---- */
 
-/* Numbers are written with all their digits; false: an argument is neither text nor number. */
+/* Writes numbers with all their digits. Returns false if an argument is neither text nor number. */
 static bool take_arguments(lua_State *L, rm_bytes *argv, int argc) {
     for (int i = 0; i < argc; i++) {
         int type = lua_type(L, i + 1);
@@ -176,7 +177,7 @@ static void call_redis(lua_State *L) {
     }
 }
 
-/* True if the value on top is an error. */
+/* Returns true if the value on top is an error. */
 static bool is_error(lua_State *L) {
     if (!lua_istable(L, -1)) return false;
     bool error = string_field(L, "err") != NULL;
@@ -194,7 +195,7 @@ static int redis_pcall(lua_State *L) {
     return 1;
 }
 
-/* Lua's pcall, but that of an error of redis.call only the text is given back. */
+/* Lua's pcall, except that an error of redis.call is returned as its text alone. */
 static int plain_pcall(lua_State *L) {
     lua_pushboolean(L, 1);
     lua_insert(L, 1);
@@ -255,7 +256,8 @@ static int no_new_global(lua_State *L) {
 
 /* ---- The interpreter ---- */
 
-/* An error becomes {err, source, line}: of the script, where it was raised in C. */
+/* Makes an error {err, source, line}. For errors raised in C, the position is that of the
+   script. */
 static int error_handler(lua_State *L) {
     lua_Debug place;
     bool known = lua_getstack(L, 1, &place) && lua_getinfo(L, "Sl", &place);
@@ -288,7 +290,7 @@ static void open_libraries(lua_State *L) {
         lua_pushstring(L, l->name);
         lua_call(L, 1, 0);
     }
-    /* What would read from outside, or differ from run to run. */
+    /* Functions that read from outside or differ from run to run. */
     static const char *const removed[] = {"print", "dofile", "loadfile", NULL};
     for (size_t i = 0; removed[i]; i++) {
         lua_pushnil(L);
@@ -347,7 +349,7 @@ void rm_lua_fini(void) {
 }
 
 void rm_lua_rewrite(const rm_rewrite *rewrite) {
-    rm_lua_fini(); /* what was compiled from another text */
+    rm_lua_fini(); /* drops functions compiled from another text */
     planted = rewrite ? *rewrite : (rm_rewrite){0};
 }
 
@@ -359,7 +361,7 @@ static bool is_planted(const char *sha1) {
     return false;
 }
 
-static int load(const char *sha1, rm_bytes text) {
+static int load_script(const char *sha1, rm_bytes text) {
     const char *found =
         is_planted(sha1) ? memmem(text.at, text.length, planted.find, strlen(planted.find)) : NULL;
     if (!found) return luaL_loadbuffer(lua, text.at, text.length, CHUNK);
@@ -384,7 +386,7 @@ bool rm_lua_compile(const char *sha1, rm_bytes text, hf__buffer *out) {
     bool compiled = !lua_isnil(lua, -1);
     lua_pop(lua, 1);
     if (!compiled) {
-        compiled = load(sha1, text) == 0;
+        compiled = load_script(sha1, text) == 0;
         if (compiled)
             lua_setfield(lua, -2, sha1);
         else

@@ -1,6 +1,6 @@
 /*
- * Lua for the model. There is one interpreter for all servers of the process, and what it has
- * compiled once stays compiled; which scripts a server knows is the server's own.
+ * Lua for the model. All servers of the process share one interpreter, and compiled scripts stay
+ * compiled. Each server has its own list of known scripts.
  */
 #ifndef SIM_MODEL_LUA_H
 #define SIM_MODEL_LUA_H
@@ -8,23 +8,23 @@
 #include "model/command.h"
 
 /*
- * Have scripts run other than they are: where their text has `find`, it has `replace` instead. Their
- * names, the SHA1 of the true text, stay. For planting bugs; NULL plants none.
+ * Plants a bug: `find` in the text of these scripts is replaced by `replace`. The scripts keep
+ * their names, the SHA-1 of the original text. NULL plants nothing.
  */
 typedef struct rm_rewrite {
-    const char *const *sha1; /* of each that is concerned; ends with NULL */
+    const char *const *sha1; /* of every affected script; ends with NULL */
     const char *find, *replace;
 } rm_rewrite;
 
 void rm_lua_rewrite(const rm_rewrite *rewrite);
 
-/* Compile if need be; false: it is no Lua, and that is answered. */
+/* Compiles the script unless it is compiled. Returns false after answering a syntax error. */
 bool rm_lua_compile(const char *sha1, rm_bytes text, hf__buffer *out);
 
-/* Run what was compiled, with the keys and arguments of EVAL or EVALSHA, and answer. */
+/* Runs a compiled script with the keys and arguments of EVAL or EVALSHA, and answers. */
 void rm_lua_run(rm_call *call, const char *sha1, size_t key_count);
 
-/* Give the interpreter back; it is made again when needed. */
+/* Frees the interpreter; it is created again when needed. */
 void rm_lua_fini(void);
 
 #endif

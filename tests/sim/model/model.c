@@ -73,7 +73,7 @@ static const rm_command *find_command(rm_bytes name) {
     return NULL;
 }
 
-/* One of its subcommands, where it has some and one is named. */
+/* Returns the subcommand that is named, if the command has any. */
 static const rm_command *sub_command(const rm_command *command, const rm_bytes *argv, size_t argc) {
     if (!command || command->fn || argc < 2) return command;
     size_t prefix = strlen(command->name);
@@ -95,7 +95,7 @@ static void unknown_sub(const rm_call *call) {
     rm_error(call->out, "ERR unknown subcommand '%.128s'. Try %s HELP.", call->argv[1].at, upper);
 }
 
-static void unknown(const rm_call *call) {
+static void answer_unknown(const rm_call *call) {
     char args[128] = "";
     size_t used = 0;
     for (size_t i = 1; i < call->argc && used < sizeof args; i++)
@@ -105,8 +105,8 @@ static void unknown(const rm_call *call) {
              call->argv[0].at, args);
 }
 
-/* What a command has to pass; false: refused, and answered. */
-static bool admitted(const rm_call *call, const rm_command *command) {
+/* Checks whether a command may run. Returns false after answering a refusal. */
+static bool may_run(const rm_call *call, const rm_command *command) {
     const rm_server *server = call->server;
     if (!arity_fits(command, call->argc)) {
         rm_error(call->out, "ERR wrong number of arguments for '%s' command", command->name);
@@ -128,15 +128,15 @@ static bool admitted(const rm_call *call, const rm_command *command) {
     return false;
 }
 
-static void execute(rm_conn *conn, const rm_bytes *argv, size_t argc) {
+static void execute_command(rm_conn *conn, const rm_bytes *argv, size_t argc) {
     const rm_command *first = find_command(argv[0]), *command = sub_command(first, argv, argc);
     rm_call call = {conn->server, conn, argv, argc, &conn->out, first ? first->name : NULL};
     if (command) call.name = command->name;
     if (!first)
-        unknown(&call);
+        answer_unknown(&call);
     else if (!command)
         unknown_sub(&call);
-    else if (admitted(&call, command)) {
+    else if (may_run(&call, command)) {
         uint64_t before = conn->server->offset;
         command->fn(&call);
         if (conn->server->offset != before) conn->offset = conn->server->offset;
@@ -171,7 +171,7 @@ void rm_execute_in_script(rm_server *server, rm_conn *conn, const rm_bytes *argv
 
 /* ---- Requests ---- */
 
-/* A line of digits after `mark`; false: it is not there yet, or `*bad`. */
+/* Reads a line of digits after `mark`. Returns false if it is incomplete, or `*bad`. */
 static bool read_length(const hf__buffer *in, size_t *at, char mark, int64_t *n, bool *bad) {
     const char *begin = in->data + *at, *end = in->data + in->length;
     const char *line = begin < end ? memchr(begin, '\n', (size_t)(end - begin)) : NULL;
@@ -183,7 +183,7 @@ static bool read_length(const hf__buffer *in, size_t *at, char mark, int64_t *n,
     return !*bad;
 }
 
-/* One request from `*at` on; false: it is not complete, or `*bad`. */
+/* Reads one request from `*at` on. Returns false if it is incomplete, or `*bad`. */
 static bool read_request(const hf__buffer *in, size_t *at, rm_bytes *argv, size_t *argc,
                          bool *bad) {
     int64_t count, length;
@@ -193,7 +193,8 @@ static bool read_request(const hf__buffer *in, size_t *at, rm_bytes *argv, size_
         if (!read_length(in, at, '$', &length, bad)) return false;
         if (in->length - *at < (size_t)length + 2) return false;
         argv[*argc] = (rm_bytes){in->data + *at, (size_t)length};
-        in->data[*at + (size_t)length] = '\0'; /* where the CR was: arguments are texts, too */
+        /* Replaces the CR, so that arguments are C strings too. */
+        in->data[*at + (size_t)length] = '\0';
         *at += (size_t)length + 2;
     }
     return !*bad;
@@ -205,7 +206,7 @@ void rm_feed(rm_conn *conn, const char *bytes, size_t length) {
     size_t done = 0, at = 0, argc;
     rm_bytes argv[RM_ARGS_MAX];
     while (!conn->failed && read_request(in, &at, argv, &argc, &conn->failed)) {
-        if (argc) execute(conn, argv, argc);
+        if (argc) execute_command(conn, argv, argc);
         done = at;
     }
     if (!done) return;
@@ -213,7 +214,7 @@ void rm_feed(rm_conn *conn, const char *bytes, size_t length) {
     hf__buffer_cut(in, in->length - done);
 }
 
-/* ---- What commands do most ---- */
+/* ---- Helpers of commands ---- */
 
 rm_keys *rm_db(const rm_call *call) {
     return &call->server->db[call->conn->db];

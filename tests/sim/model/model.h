@@ -1,12 +1,12 @@
 /*
  * A model of a Redis 7.0 server: bytes in, bytes out, and a clock that its owner sets.
  *
- * It knows the commands that Holdfast's scripts may use, with the answers and the errors of the real
- * one (tests/sim/model_check.c compares them), RESP2 in pipelines, pub/sub, scripts in Lua 5.1, and
- * memory that is full. While a command or a script runs, its clock stands still.
+ * It implements the commands that Holdfast's scripts may use, with the answers and errors of the
+ * real server (tests/sim/model_check.c compares them). It has RESP2 in pipelines, pub/sub, scripts
+ * in Lua 5.1, and a full memory. Its clock stops while a command or a script runs.
  *
- * It does no I/O and has no time of its own: whoever owns it delivers the bytes, when and whether it
- * likes, and takes the answers from `out` of each connection.
+ * It does no I/O and has no time of its own. The owner decides when and whether bytes arrive, and
+ * takes the answers from `out` of each connection.
  */
 #ifndef SIM_MODEL_MODEL_H
 #define SIM_MODEL_MODEL_H
@@ -33,14 +33,14 @@ typedef struct rm_conn {
     hf__buffer in, out;
     int db;
     bool authenticated;
-    bool failed; /* what came is no RESP: the server would close */
+    bool failed; /* the input is not RESP: a real server would close */
     rm_channel *channels;
     size_t subscribed;
-    uint64_t offset; /* of its server, after its last command that wrote: what WAIT waits for */
-    void *owner;     /* whoever made it */
+    uint64_t offset; /* the server's offset after this connection's last write: WAIT waits for it */
+    void *owner;     /* set by the creator */
 } rm_conn;
 
-/* A script that has run, for whoever watches. */
+/* A script that has run, for the watcher. */
 typedef struct rm_ran {
     rm_conn *conn;
     const char *sha1;
@@ -50,7 +50,7 @@ typedef struct rm_ran {
 } rm_ran;
 
 typedef void rm_watch(void *arg, const rm_ran *ran);
-typedef void rm_overhear(void *arg, rm_bytes channel, rm_bytes message);
+typedef void rm_on_publish(void *arg, rm_bytes channel, rm_bytes message);
 typedef void rm_wait(void *arg, rm_conn *conn, int64_t replicas, int64_t timeout_ms);
 
 struct rm_server {
@@ -58,22 +58,22 @@ struct rm_server {
     int64_t started_us; /* for INFO */
     rm_keys db[RM_DATABASES];
     rm_conn *conns;
-    const char *password; /* NULL: none is wanted */
+    const char *password; /* NULL: not required */
     bool memory_full;
-    const char *refused;                 /* a command that no user has the right to; NULL: none */
-    char (*scripts)[RM_SHA1_LENGTH + 1]; /* the cache: what each is, lua.c knows */
+    const char *refused;                 /* a command that no user may run; NULL: none */
+    char (*scripts)[RM_SHA1_LENGTH + 1]; /* the script cache; lua.c has their code */
     size_t script_count;
-    rm_watch *watch;       /* called after each script */
-    rm_overhear *overhear; /* and for each message that a command publishes */
-    void *watch_arg;       /* given to both, and to `wait` */
+    rm_watch *watch;           /* called after each script */
+    rm_on_publish *on_publish; /* called for each message that a command publishes */
+    void *watch_arg;           /* passed to both, and to `wait` */
 
-    /* Replication is its owner's: who follows whom, and what was written (`offset` grows with it). WAIT is
-       answered by `wait`, later; without one nobody follows. */
+    /* The owner does the replication; `offset` grows with every write. `wait` answers WAIT
+       later. Without it there are no replicas. */
     bool replica;
     uint64_t offset;
     rm_wait *wait;
 
-    /* while a command runs */
+    /* Only while a command runs. */
     bool in_script, script_wrote, script_full;
     hf__buffer lua_out;
 };
@@ -81,19 +81,19 @@ struct rm_server {
 void rm_init(rm_server *server);
 void rm_fini(rm_server *server);
 
-/* What a restart leaves: no connection and no script; keys if they were on disk. */
+/* Restarts: drops connections and scripts, and keeps the keys if they were on disk. */
 void rm_restart(rm_server *server, bool keep_keys);
 
 rm_conn *rm_connect(rm_server *server, void *owner);
 void rm_disconnect(rm_conn *conn);
 
-/* Bytes came: every command that is complete is executed. */
+/* Executes every command that is complete with these bytes. */
 void rm_feed(rm_conn *conn, const char *bytes, size_t length);
 
-/* A message from nobody in particular: how many got it. */
+/* Publishes a message without a sender; returns the number of receivers. */
 int64_t rm_publish(rm_server *server, rm_bytes channel, rm_bytes message);
 
-/* A look from outside at a key of the first database; NULL if there is none. */
+/* Returns a key of the first database without side effects on clients; NULL if there is none. */
 rm_key *rm_look(rm_server *server, const char *name);
 
 #endif

@@ -1,4 +1,4 @@
-/* SHA1, by which Redis names scripts. */
+/* SHA-1, which Redis uses to name scripts. */
 #ifndef SIM_MODEL_SHA1_H
 #define SIM_MODEL_SHA1_H
 

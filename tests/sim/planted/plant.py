@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Make of bugs.py what the simulator is built with.
+"""Generate the sources with planted bugs from bugs.py.
 
-    plant.py --source SRC --list          the files in C that have bugs, below SRC
-    plant.py --source SRC --out FOLDER    those files with all their bugs in them, each behind a
+    plant.py --source SRC --list          print the C files below SRC that have bugs
+    plant.py --source SRC --out FOLDER    write these files with all their bugs, each behind a
                                           condition on sim_planted; and bugs.c, the table of all
 
-Bugs in Lua are planted when the simulator runs, by the table: see model/lua.h. --bugs names another list than
-bugs.py: quorum_bugs, for the simulator of a quorum.
+Bugs in Lua are planted at run time from the table: see model/lua.h. --bugs names another list
+than bugs.py, such as quorum_bugs.
 """
 
 import argparse
@@ -16,7 +16,7 @@ import pathlib
 import re
 import sys
 
-sys.dont_write_bytecode = True  # the sources stay as they are
+sys.dont_write_bytecode = True  # leave the source folder clean
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
 import anchors  # noqa: E402
 
@@ -32,10 +32,11 @@ def unmarked(old):
 
 
 def span(bug, text):
-    """Where in a text it is planted."""
+    """The range of a text that a bug replaces."""
     found = anchors.places(unmarked(bug.old), text)
     if len(found) != 1:
-        fail(f"{bug.name}: stands {len(found)} times in src/{bug.file}, not once:\n{unmarked(bug.old)}")
+        fail(f"{bug.name}: its text must occur once in src/{bug.file}, not {len(found)} times:\n"
+             f"{unmarked(bug.old)}")
     begin, end = found[0]
     if "[[" not in bug.old:
         return begin, end
@@ -46,7 +47,7 @@ def span(bug, text):
 
 
 def switched(number, old, new):
-    """Both, and which of them is chosen when it runs."""
+    """Code that chooses between both versions at run time."""
     if old.rstrip().endswith((";", "}")):
         new = new if not new or new.rstrip().endswith((";", "}")) else new + ";"
         return f"{{ if (sim_planted == {number}) {{ {new} }} else {{ {old} }} }}"
@@ -54,14 +55,14 @@ def switched(number, old, new):
 
 
 def plant(text, bugs):
-    """All bugs of one file; `bugs` are (number, bug)."""
+    """Plant all bugs of one file; `bugs` are (number, bug)."""
     spans = {}
     for number, bug in bugs:
         spans.setdefault(span(bug, text), []).append((number, bug))
     ordered = sorted(spans.items())
     for ((_, end), _), ((begin, _), after) in zip(ordered, ordered[1:]):
         if begin < end:
-            fail(f"{after[0][1].name}: overlaps another")
+            fail(f"{after[0][1].name}: overlaps another bug")
     for (begin, end), same in reversed(ordered):
         piece = text[begin:end]
         for number, bug in same:
@@ -74,20 +75,20 @@ def c_string(text):
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
 
 
-def whole(script):
-    """A script's text with its parts in it, as cmake/EmbedLua.cmake puts them there."""
+def whole_text(script):
+    """A script's text with its parts, as cmake/EmbedLua.cmake includes them."""
     text = script.read_text()
     for part in 2 * sorted((script.parent / "part").glob("*.lua")):  # a part may include others
         text = text.replace(f"--@ {part.stem}\n", part.read_text())
     return text
 
 
-def concerned(source, bug):
-    """The whole texts that have a bug in them: of one script, or of all that its part is in."""
+def affected_texts(source, bug):
+    """The complete texts that have a bug: one script, or all scripts that include its part."""
     path = source / bug.file
     if path.parent.name != "part":
-        return [whole(path)]
-    scripts = [whole(s) for s in sorted(path.parent.parent.glob("*.lua"))]
+        return [whole_text(path)]
+    scripts = [whole_text(s) for s in sorted(path.parent.parent.glob("*.lua"))]
     return [text for text in scripts if bug.old in text]
 
 
@@ -96,19 +97,21 @@ def table(source, all_bugs):
     for bug in all_bugs:
         if bug.file.endswith(".lua"):
             if "[[" in bug.old:
-                fail(f"{bug.name}: a bug in Lua replaces all of its text, without [[ ]]")
-            texts = concerned(source, bug)
+                fail(f"{bug.name}: a bug in Lua replaces its whole text; remove [[ ]]")
+            texts = affected_texts(source, bug)
             if not texts or any(text.count(bug.old) != 1 for text in texts):
-                fail(f"{bug.name}: must stand once in src/{bug.file}, spacing included:\n{bug.old}")
+                fail(f"{bug.name}: its text must occur once in src/{bug.file}, with this spacing:\n"
+                     f"{bug.old}")
             names = "".join(f'"{hashlib.sha1(text.encode()).hexdigest()}", ' for text in texts)
             lua = (f"(const char *const[]){{{names}NULL}},\n     {c_string(bug.old)},\n"
                    f"     {c_string(bug.new)}")
         else:
             lua = "NULL, NULL, NULL"
         rows.append(f"    {{{c_string(bug.name)}, {{{lua}}}, {bug.first}}},\n")
-    return ('/* Generated by plant.py: every bug there is, the first is number 1. */\n'
+    return ('/* Generated by plant.py: all bugs; the first has number 1. */\n'
             '#include "planted/planted.h"\n\nint sim_planted;\n\n'
-            f'const sim_bug sim_bugs[] = {{\n{"".join(rows)}    {{NULL, {{NULL, NULL, NULL}}, 0}}}};\n')
+            f'const sim_bug sim_bugs[] = {{\n{"".join(rows)}'
+            '    {NULL, {NULL, NULL, NULL}, 0}};\n')
 
 
 def write_if_changed(path, text):

@@ -1,12 +1,12 @@
 /*
- * Plant bugs, one at a time, and see that the simulator finds them.
+ * Plants bugs one at a time, and checks that the simulator finds each.
  *
- *     sim_planted [--seeds N] [--jobs J] [PATTERN]     N seeds for each bug named like that; --sound N:
- *                                                      and so many with none planted
- *     sim_planted --bug NUMBER --seed S                what one of them does to one seed
+ *     sim_planted [--seeds N] [--jobs J] [PATTERN]     N seeds for each bug whose name matches;
+ *                                                      --sound N: and N seeds without a bug
+ *     sim_planted --bug NUMBER --seed S                run one seed with one bug, with its trace
  *
- * One line for each: found, and by which seed; or MISSED. Before that, with none planted, no seed may
- * fail. Each bug has a process of its own.
+ * It prints a line for each bug: found, with the seed; or MISSED. First it runs seeds without a
+ * bug, which must not fail. Each bug runs in its own process.
  */
 #include <fnmatch.h>
 #include <inttypes.h>
@@ -30,51 +30,51 @@ typedef struct planted_options {
     int jobs, bug;
 } planted_options;
 
-static void usage(void) {
+static void exit_with_usage(void) {
     fputs(
         "usage: sim_planted [--seeds N] [--sound N] [--jobs J] [PATTERN] | --bug NUMBER --seed S\n",
         stderr);
     exit(2);
 }
 
-static uint64_t number(int argc, char **argv, int *i) {
+static uint64_t read_number(int argc, char **argv, int *i) {
     char *end;
-    if (*i + 1 >= argc) usage();
+    if (*i + 1 >= argc) exit_with_usage();
     uint64_t n = strtoull(argv[++*i], &end, 10);
-    if (*end) usage();
+    if (*end) exit_with_usage();
     return n;
 }
 
-static planted_options parse(int argc, char **argv) {
+static planted_options parse_options(int argc, char **argv) {
     planted_options o = {.pattern = "*", .seeds = SEEDS, .sound = SEEDS_WITHOUT, .jobs = 1};
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--seeds"))
-            o.seeds = number(argc, argv, &i);
+            o.seeds = read_number(argc, argv, &i);
         else if (!strcmp(argv[i], "--sound"))
-            o.sound = number(argc, argv, &i);
+            o.sound = read_number(argc, argv, &i);
         else if (!strcmp(argv[i], "--jobs"))
-            o.jobs = (int)number(argc, argv, &i);
+            o.jobs = (int)read_number(argc, argv, &i);
         else if (!strcmp(argv[i], "--bug"))
-            o.bug = (int)number(argc, argv, &i);
+            o.bug = (int)read_number(argc, argv, &i);
         else if (!strcmp(argv[i], "--seed"))
-            o.seed = number(argc, argv, &i);
+            o.seed = read_number(argc, argv, &i);
         else if (argv[i][0] == '-')
-            usage();
+            exit_with_usage();
         else
             o.pattern = argv[i];
     }
     return o;
 }
 
-/* 0: none. */
-static void plant(int bug) {
+/* 0 plants nothing. */
+static void plant_bug(int bug) {
     bool lua = bug && sim_bugs[bug - 1].lua.sha1;
     rm_lua_rewrite(lua ? &sim_bugs[bug - 1].lua : NULL);
     sim_planted = bug;
 }
 
-/* The first seed that fails; 0 if none does. */
-static uint64_t search(uint64_t first, uint64_t seeds, sim_result *result) {
+/* Returns the first seed that fails; 0 if none does. */
+static uint64_t find_failing_seed(uint64_t first, uint64_t seeds, sim_result *result) {
     for (uint64_t seed = first; seed < first + seeds; seed++) {
         sim_run(seed, SIM_SILENT, result);
         if (!result->good) return seed;
@@ -84,8 +84,8 @@ static uint64_t search(uint64_t first, uint64_t seeds, sim_result *result) {
 
 static int look_for(int bug, uint64_t seeds) {
     sim_result result;
-    plant(bug);
-    uint64_t seed = search(sim_bugs[bug - 1].first, seeds, &result);
+    plant_bug(bug);
+    uint64_t seed = find_failing_seed(sim_bugs[bug - 1].first, seeds, &result);
     if (seed)
         printf("found   %2d %s: seed %" PRIu64 ", %s\n", bug, sim_bugs[bug - 1].name, seed,
                result.why);
@@ -95,29 +95,29 @@ static int look_for(int bug, uint64_t seeds) {
     return seed ? FOUND : MISSED;
 }
 
-static int without(uint64_t seeds) {
+static int run_without_bug(uint64_t seeds) {
     sim_result result;
-    plant(0);
-    uint64_t seed = search(1, seeds, &result);
-    if (seed) printf("with nothing planted seed %" PRIu64 " fails: %s\n", seed, result.why);
+    plant_bug(0);
+    uint64_t seed = find_failing_seed(1, seeds, &result);
+    if (seed) printf("without a planted bug seed %" PRIu64 " fails: %s\n", seed, result.why);
     fflush(stdout);
     return seed ? 1 : 0;
 }
 
-static int one(const planted_options *o) {
+static int run_one(const planted_options *o) {
     sim_result result;
-    plant(o->bug);
+    plant_bug(o->bug);
     sim_run(o->seed, SIM_TRACE_END, &result);
     printf("seed %" PRIu64 ": %s\n", o->seed, result.good ? "good" : result.why);
     return 0;
 }
 
-/* -1 is the run without any. */
-static void start(int bug, const planted_options *o) {
+/* -1 is the run without a bug. */
+static void start_bug(int bug, const planted_options *o) {
     pid_t pid = fork();
     if (pid < 0) exit(2);
     if (pid) return;
-    _exit(bug < 0 ? without(o->sound) : look_for(bug, o->seeds));
+    _exit(bug < 0 ? run_without_bug(o->sound) : look_for(bug, o->seeds));
 }
 
 static int await_one(void) {
@@ -126,8 +126,8 @@ static int await_one(void) {
 }
 
 int main(int argc, char **argv) {
-    planted_options o = parse(argc, argv);
-    if (o.bug) return one(&o);
+    planted_options o = parse_options(argc, argv);
+    if (o.bug) return run_one(&o);
     int running = 0, failed = 0, count = 0;
     for (int bug = -1; bug < 0 || sim_bugs[bug - 1].name; bug += bug < 0 ? 2 : 1) {
         if (bug > 0 && fnmatch(o.pattern, sim_bugs[bug - 1].name, 0) != 0) continue;
@@ -135,7 +135,7 @@ int main(int argc, char **argv) {
             failed += await_one();
             running--;
         }
-        start(bug, &o);
+        start_bug(bug, &o);
         running++;
         count += bug > 0;
     }

@@ -6,13 +6,13 @@
 
 typedef struct sim_bug {
     const char *name;
-    rm_rewrite lua; /* all NULL: it is in C */
-    uint64_t first; /* the seed to begin with */
+    rm_rewrite lua; /* all NULL: the bug is in C */
+    uint64_t first; /* the seed to start with */
 } sim_bug;
 
 extern const sim_bug sim_bugs[]; /* ends with a NULL name */
 
-/* Which one is planted: 1 for the first, 0 for none. */
+/* The planted bug: 1 is the first, 0 is none. */
 extern int sim_planted;
 
 #endif

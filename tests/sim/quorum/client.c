@@ -27,13 +27,13 @@ bool ring_caller_holds(const ring_caller *t) {
            ring_client_now(t->client) < atomic_load(&ownership->deadline);
 }
 
-static void think(ring_caller *t, hf__time now) {
+static void think_again(ring_caller *t, hf__time now) {
     ring *r = t->client->ring;
     t->doing = RING_THINKS;
     t->at = r->calm ? HF__NEVER : now + ring_draw(r, r->think);
 }
 
-static void begin(ring_caller *t, hf__time now) {
+static void begin_acquire(ring_caller *t, hf__time now) {
     ring *r = t->client->ring;
     bool once = !t->last && ring_chance(r, 4);
     int64_t lease_ms = t->client->lease_ms;
@@ -51,20 +51,20 @@ static void begin(ring_caller *t, hf__time now) {
     t->doing = RING_WAITS;
     t->doubtful = false;
     t->floor = r->ended_token;
-    RING_TELL(r, "client %d.%d  wants it", t->client->slot, t->number);
+    RING_LOG(r, "client %d.%d  acquires the name", t->client->slot, t->number);
     hf__core_acquire(&t->client->core, &t->wait, RING_NAME, strlen(RING_NAME), now);
 }
 
-static void began(ring_caller *t, hf__time now) {
+static void finish_acquire(ring_caller *t, hf__time now) {
     ring *r = t->client->ring;
-    RING_TELL(r, "client %d.%d  acquire: %s %s", t->client->slot, t->number,
-              hf_result_name(t->wait.call.result), t->wait.call.detail ? t->wait.call.detail : "");
+    RING_LOG(r, "client %d.%d  acquire: %s %s", t->client->slot, t->number,
+             hf_result_name(t->wait.call.result), t->wait.call.detail ? t->wait.call.detail : "");
     free(t->wait.call.detail);
     if (t->wait.call.result != HF_OK) {
         r->refused++;
         free(t->wait.hold);
         hf__ownership_unref(t->wait.ownership);
-        think(t, now);
+        think_again(t, now);
         return;
     }
     t->hold = t->wait.hold;
@@ -76,8 +76,8 @@ static void began(ring_caller *t, hf__time now) {
     ring_entered(r, t);
 }
 
-static void release(ring_caller *t, hf__time now) {
-    RING_TELL(t->client->ring, "client %d.%d  releases", t->client->slot, t->number);
+static void begin_release(ring_caller *t, hf__time now) {
+    RING_LOG(t->client->ring, "client %d.%d  releases", t->client->slot, t->number);
     ring_left(t->client->ring, t);
     t->doing = RING_RELEASES;
     t->call = (hf__call){0};
@@ -91,26 +91,26 @@ static void drop_hold(ring_caller *t) {
     t->hold = NULL;
 }
 
-static void released(ring_caller *t, hf__time now) {
+static void finish_release(ring_caller *t, hf__time now) {
     ring *r = t->client->ring;
-    RING_TELL(r, "client %d.%d  release: %s", t->client->slot, t->number,
-              hf_result_name(t->call.result));
+    RING_LOG(r, "client %d.%d  release: %s", t->client->slot, t->number,
+             hf_result_name(t->call.result));
     r->lost += t->call.result == HF_LOST;
     free(t->call.detail);
     drop_hold(t);
-    think(t, now);
+    think_again(t, now);
 }
 
-/* True if it did something. */
-static bool act(ring_caller *t, hf__time now) {
+/* Returns true if it did something. */
+static bool act_caller(ring_caller *t, hf__time now) {
     switch (t->doing) {
     case RING_THINKS:
         if (now < t->at || t->client->ring->calm) return false;
-        begin(t, now);
+        begin_acquire(t, now);
         return true;
     case RING_WAITS:
         if (t->wait.call.done)
-            began(t, now);
+            finish_acquire(t, now);
         else if (now >= hf__wait_until(&t->client->core, &t->wait))
             hf__core_give_up(&t->wait, HF_TIMEOUT, now);
         else
@@ -118,11 +118,11 @@ static bool act(ring_caller *t, hf__time now) {
         return true;
     case RING_HOLDS:
         if (now < t->at && ring_caller_holds(t)) return false;
-        release(t, now);
+        begin_release(t, now);
         return true;
     case RING_RELEASES:
         if (t->call.done)
-            released(t, now);
+            finish_release(t, now);
         else if (now >= t->at)
             hf__core_release_unwait(&t->client->core, t->hold, &t->call);
         else
@@ -134,7 +134,7 @@ static bool act(ring_caller *t, hf__time now) {
 
 void ring_client_resume(ring_client *c) {
     if (c->gone) return;
-    for (int i = 0; i < c->ring->callers; i++) think(&c->callers[i], ring_client_now(c));
+    for (int i = 0; i < c->ring->callers; i++) think_again(&c->callers[i], ring_client_now(c));
     ring_client_wake(c);
 }
 
@@ -150,7 +150,7 @@ void ring_client_want(ring_client *c) {
     ring_caller *t = &c->callers[0];
     t->last = true;
     t->served = false;
-    begin(t, ring_client_now(c));
+    begin_acquire(t, ring_client_now(c));
     ring_client_wake(c);
 }
 
@@ -179,9 +179,9 @@ static void discard_caller(ring_caller *t) {
     t->doing = RING_THINKS;
 }
 
-/* ---- Turning: as src/client/scheduler.c does it ---- */
+/* ---- Scheduler: like src/client/scheduler.c ---- */
 
-static void settle(ring_client *c, hf__time now) {
+static void process_client(ring_client *c, hf__time now) {
     hf__core_tick(&c->core, now);
     c->store->table->tick(c->store, now);
     hf__core_link_changed(&c->core, now);
@@ -199,28 +199,28 @@ static void settle(ring_client *c, hf__time now) {
     }
 }
 
-static void pump(ring_client *c, hf__time now) {
+static void run_scheduler(ring_client *c, hf__time now) {
     bool again;
     do {
-        do settle(c, now);
+        do process_client(c, now);
         while (c->store->table->flush(c->store, NULL));
         again = false;
-        for (int i = 0; i < c->ring->callers; i++) again |= act(&c->callers[i], now);
+        for (int i = 0; i < c->ring->callers; i++) again |= act_caller(&c->callers[i], now);
     } while (again);
 }
 
-static hf__time due(const ring_client *c) {
+static hf__time next_due(const ring_client *c) {
     hf__time at = hf__sooner(hf__core_due(&c->core), c->store->table->due(c->store));
     for (int i = 0; i < c->ring->callers; i++) at = hf__sooner(at, caller_due(&c->callers[i]));
     return at;
 }
 
-static void be_born(ring_client *c);
+static void start_process(ring_client *c);
 
-static void turn(void *arg) {
+static void run_client(void *arg) {
     ring_client *c = arg;
     ring *r = c->ring;
-    if (c->gone) be_born(c);
+    if (c->gone) start_process(c);
     if (r->now < c->paused_until) {
         ring_at(r, &c->event, c->paused_until);
         return;
@@ -228,15 +228,16 @@ static void turn(void *arg) {
     hf__time now = ring_client_now(c);
     for (int i = 0; i < c->link_count; i++)
         if (!ring_chance(r, 8)) ring_link_read(c->links[i], now);
-    pump(c, now);
+    run_scheduler(c, now);
     bool more = false;
     for (int i = 0; i < c->link_count; i++) more |= ring_link_readable(c->links[i]);
-    ring_at(r, &c->event, more ? r->now + 1000 : hf__later(r->now, sim_moment(&c->clock, due(c))));
+    ring_at(r, &c->event,
+            more ? r->now + 1000 : hf__later(r->now, sim_moment(&c->clock, next_due(c))));
 }
 
-/* ---- Birth and death ---- */
+/* ---- Start and end ---- */
 
-static void be_born(ring_client *c) {
+static void start_process(ring_client *c) {
     ring *r = c->ring;
     c->gone = false;
     c->number = ++r->clients_made;
@@ -250,14 +251,14 @@ static void be_born(ring_client *c) {
     hf__core_init(&c->core, c->store, &config, hf__rand_next(&r->rand));
     for (int i = 0; i < r->callers; i++) {
         c->callers[i] = (ring_caller){.client = c, .number = i};
-        think(&c->callers[i], ring_client_now(c));
+        think_again(&c->callers[i], ring_client_now(c));
     }
-    RING_TELL(r, "client %d  opens, as number %d", c->slot, c->number);
+    RING_LOG(r, "client %d  opens, as number %d", c->slot, c->number);
 }
 
 void ring_client_init(ring *r, int slot) {
     ring_client *c = &r->client[slot];
-    *c = (ring_client){.ring = r, .slot = slot, .event = {.fn = turn, .arg = c}};
+    *c = (ring_client){.ring = r, .slot = slot, .event = {.fn = run_client, .arg = c}};
     c->clock.base = HF__SEC + ring_draw(r, 1000 * HF__SEC);
     c->clock.ppm =
         ring_chance(r, 3) ? (ring_chance(r, 2) ? 4900 : -4900) : ring_draw(r, 9801) - 4900;
@@ -267,11 +268,11 @@ void ring_client_init(ring *r, int slot) {
                        .connect_timeout_ms = r->command_ms,
                        .command_timeout_ms = r->command_ms};
     hf__log_init(&c->log, NULL, NULL, 0);
-    be_born(c);
+    start_process(c);
     ring_at(r, &c->event, r->now);
 }
 
-/* All memory of a process goes, and nothing else happens. */
+/* Frees all memory of a process. Nothing else happens. */
 void ring_client_fini(ring_client *c) {
     if (c->gone) return;
     c->gone = true;
@@ -289,7 +290,7 @@ void ring_client_fini(ring_client *c) {
 void ring_client_crash(ring_client *c) {
     ring *r = c->ring;
     if (c->gone) return;
-    RING_TELL(r, "client %d  crashes", c->slot);
+    RING_LOG(r, "client %d  crashes", c->slot);
     ring_client_fini(c);
     c->paused_until = 0;
     ring_at(r, &c->event, r->now + ring_draw(r, 500 * HF__MS));

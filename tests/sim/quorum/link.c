@@ -1,4 +1,4 @@
-/* What src/store/redis/redis.c and link.c do over a socket, for commands alone. */
+/* Does what src/store/redis/redis.c and link.c do over a socket, for commands only. */
 #include <stdlib.h>
 
 #include "base/error.h"
@@ -7,7 +7,7 @@
 #define RETRY_FIRST (20 * HF__MS)
 #define RETRY_MOST  (2 * HF__SEC)
 
-static void publish(ring_link *l) {
+static void publish_state(ring_link *l) {
     l->store.up = l->state == RING_UP;
     l->store.link = l->session.link;
     l->store.round_trip_us = l->session.round_trip_us;
@@ -17,7 +17,7 @@ static void publish(ring_link *l) {
     l->store.pollset_version++;
 }
 
-static void fail(ring_link *l, const char *why, hf__time now) {
+static void fail_link(ring_link *l, const char *why, hf__time now) {
     hf__time wait = l->failures < 10 ? RETRY_FIRST << l->failures : RETRY_MOST;
     if (l->wire) ring_wire_close(l->wire);
     l->wire = NULL;
@@ -30,19 +30,19 @@ static void fail(ring_link *l, const char *why, hf__time now) {
     l->store.down_detail = hf__line("node %d: %s", l->node->number, why);
 }
 
-static void opened(ring_link *l, hf__time now) {
+static void begin_login(ring_link *l, hf__time now) {
     if (hf__session_begin(&l->session, NULL, now) != HF_OK) abort();
     l->state = RING_LOGIN;
 }
 
-static void fed(ring_link *l, hf__time now) {
+static void feed_session(ring_link *l, hf__time now) {
     char *detail = NULL;
     hf_result r =
         hf__session_feed(&l->session, l->wire->arrived.data, l->wire->arrived.length, now, &detail);
     hf__buffer_cut(&l->wire->arrived, 0);
-    if (r == HF_UNREACHABLE) fail(l, detail, now); /* it is no primary */
+    if (r == HF_UNREACHABLE) fail_link(l, detail, now); /* it is not a primary */
     if (r && r != HF_UNREACHABLE)
-        ring_fail(l->client->ring, "an answer is not understood: %s", detail ? detail : "");
+        ring_fail(l->client->ring, "an answer is invalid: %s", detail ? detail : "");
     free(detail);
     if (l->state != RING_LOGIN || l->session.state != HF__READY) return;
     l->state = RING_UP;
@@ -61,21 +61,21 @@ bool ring_link_readable(const hf__store *store) {
 void ring_link_read(hf__store *store, hf__time now) {
     ring_link *l = (ring_link *)store;
     if (!ring_link_readable(store)) return;
-    if (l->wire->arrived.length) fed(l, now);
+    if (l->wire->arrived.length) feed_session(l, now);
     if (l->wire && l->wire->broken)
-        fail(l, "broken", now);
+        fail_link(l, "broken", now);
     else if (l->state == RING_CONNECTING)
-        opened(l, now);
-    publish(l);
+        begin_login(l, now);
+    publish_state(l);
 }
 
 /* ---- The store's table ---- */
 
-static void submit(hf__store *store, hf__op *op, hf__time now) {
+static void link_submit(hf__store *store, hf__op *op, hf__time now) {
     hf__session_submit(&((ring_link *)store)->session, op, now);
 }
 
-static hf__op *completed(hf__store *store) {
+static hf__op *link_completed(hf__store *store) {
     return hf__session_completed(&((ring_link *)store)->session);
 }
 
@@ -84,30 +84,30 @@ static hf__time answer_due(const ring_link *l) {
     return since == HF__NEVER ? HF__NEVER : hf__after_ms(since, l->client->ring->command_ms);
 }
 
-static void tick(hf__store *store, hf__time now) {
+static void link_tick(hf__store *store, hf__time now) {
     ring_link *l = (ring_link *)store;
     if (l->state == RING_IDLE && now >= l->retry_at) {
         l->wire = ring_wire_open(l->node, l);
         l->state = RING_CONNECTING;
         l->attempt_until = hf__after_ms(now, l->client->ring->command_ms);
     } else if (l->state == RING_UP && now >= answer_due(l) && !l->wire->arrived.length) {
-        fail(l, "does not answer", now);
+        fail_link(l, "does not answer", now);
     } else if (l->state == RING_UP) {
         hf__session_tick(&l->session, now);
     } else if (l->state != RING_IDLE && now >= l->attempt_until) {
-        fail(l, "does not let us in", now);
+        fail_link(l, "does not let us in", now);
     }
-    publish(l);
+    publish_state(l);
 }
 
-static hf__time due(const hf__store *store) {
+static hf__time link_due(const hf__store *store) {
     const ring_link *l = (const ring_link *)store;
     if (l->state == RING_IDLE) return l->retry_at;
     if (l->state != RING_UP) return l->attempt_until;
     return hf__sooner(answer_due(l), hf__session_due(&l->session));
 }
 
-static bool flush(hf__store *store, pthread_mutex_t *mutex) {
+static bool link_flush(hf__store *store, pthread_mutex_t *mutex) {
     ring_link *l = (ring_link *)store;
     (void)mutex;
     if (l->state >= RING_LOGIN && l->session.out.length) {
@@ -122,11 +122,11 @@ static size_t in_flight(const hf__store *store) {
     return ((const ring_link *)store)->session.in_flight;
 }
 
-static void shut(hf__store *store, hf__time now) {
+static void link_shut(hf__store *store, hf__time now) {
     ring_link *l = (ring_link *)store;
-    fail(l, "shut", now);
+    fail_link(l, "shut", now);
     l->retry_at = HF__NEVER;
-    publish(l);
+    publish_state(l);
 }
 
 static void free_link(hf__store *store, bool forked) {
@@ -139,20 +139,20 @@ static void free_link(hf__store *store, bool forked) {
 }
 
 static const hf__store_table table = {.free = free_link,
-                                      .submit = submit,
-                                      .completed = completed,
-                                      .tick = tick,
-                                      .due = due,
-                                      .flush = flush,
+                                      .submit = link_submit,
+                                      .completed = link_completed,
+                                      .tick = link_tick,
+                                      .due = link_due,
+                                      .flush = link_flush,
                                       .in_flight = in_flight,
-                                      .shut = shut};
+                                      .shut = link_shut};
 
 void ring_link_move(ring_link *l, ring_node *n, hf__time now) {
     l->node = n;
-    fail(l, "another is wanted", now);
+    fail_link(l, "another is wanted", now);
     l->retry_at = now;
     l->failures = 0;
-    publish(l);
+    publish_state(l);
 }
 
 hf__store *ring_link_new(ring_client *c, ring_node *n, hf__session_role role) {

@@ -1,9 +1,8 @@
 /*
- * The world of a quorum: servers that know nothing of each other, and clients whose core stands on
- * src/store/quorum over one session per node. Leases differ from client to client and from call to
- * call; rejoin_delay is the same for all, and some ask for a longer lease, which is refused. Nothing
- * is excused, for nodes that lose their data stay out of votes; but where locks are broken, what was
- * held then is in doubt.
+ * The world of a quorum: independent servers, and clients whose core uses src/store/quorum over one
+ * session per node. Leases differ by client and by call. rejoin_delay is the same for all clients;
+ * some calls request a longer lease, which is refused. Nothing is excused, because nodes that lose
+ * their data do not vote. Only after a break is everything held at that time in doubt.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,11 +12,11 @@
 #include "quorum/ring.h"
 #include "store/redis/protocol/script.h"
 
-#define ROUNDS       6             /* where what is left behind is looked for */
+#define ROUNDS       6             /* rounds that check for leftovers */
 #define CALM_AGE     (6 * HF__SEC) /* all nodes vote by then */
 #define FAR_APART_US 2000000       /* clocks of nodes that keep their data need not agree */
 
-static void plan(ring *r) {
+static void draw_plan(ring *r) {
     r->nodes = ring_chance(r, 2) ? 3 : 5;
     r->clients = 2 + (int)ring_draw(r, RING_CLIENTS - 1);
     r->callers = 1 + (int)ring_draw(r, RING_CALLERS);
@@ -32,8 +31,8 @@ static void plan(ring *r) {
     r->trip = 100000 + ring_draw(r, 5 * HF__MS);
     r->gap = (20 << ring_draw(r, 7)) * HF__MS;
     r->think = (1 + ring_draw(r, 300)) * HF__MS;
-    RING_TELL(r, "world  %d nodes, %d clients, %d callers, lease %lld ms", r->nodes, r->clients,
-              r->callers, (long long)r->lease_ms);
+    RING_LOG(r, "world  %d nodes, %d clients, %d callers, lease %lld ms", r->nodes, r->clients,
+             r->callers, (long long)r->lease_ms);
 }
 
 static hf__store *open_client(ring_client *c) {
@@ -47,7 +46,7 @@ static hf__store *open_client(ring_client *c) {
     const hf__quorum_config quorum = {.command_timeout_ms = r->command_ms,
                                       .rejoin_ms = r->lossless ? 1 : r->lease_ms,
                                       .seed = hf__rand_next(&r->rand)};
-    if (!r->lossless && ring_chance(r, 2)) c->lease_ms /= 8; /* over long before a longer one */
+    if (!r->lossless && ring_chance(r, 2)) c->lease_ms /= 8; /* expires long before other leases */
     hf__store *store = hf__quorum_new(&quorum, nodes, r->nodes, &c->log);
     if (!store) abort();
     return store;
@@ -55,7 +54,7 @@ static hf__store *open_client(ring_client *c) {
 
 /* ---- Chaos ---- */
 
-/* Some of them, for the same time: as if the net had parted. */
+/* Stops some nodes for the same time, like a network partition. */
 static void stop_some(ring *r) {
     hf__time span = ring_draw(r, (r->lossless ? 2000 : 2 * r->lease_ms) * HF__MS);
     int64_t in = 1 + ring_draw(r, r->nodes);
@@ -63,8 +62,8 @@ static void stop_some(ring *r) {
         if (!r->node[i].down && ring_chance(r, in)) ring_node_stop(&r->node[i], span);
 }
 
-/* A break reaches some of the nodes, soon after one of them granted: when the token is under way to it. */
-static void ran(ring_node *n, const rm_ran *script) {
+/* Breaks the lock on some nodes soon after one of them granted it, while the token is in flight. */
+static void note_script(ring_node *n, const rm_ran *script) {
     ring *r = n->ring;
     if (!r->breaks_next || strcmp(script->sha1, hf__script_acquire.sha1) != 0) return;
     r->breaks_next = false;
@@ -72,7 +71,7 @@ static void ran(ring_node *n, const rm_ran *script) {
         if (!ring_chance(r, 3)) ring_at(r, &r->node[i].broken, r->now + ring_trip(r));
 }
 
-static void disturb(ring *r) {
+static void disturb_world(ring *r) {
     ring_node *n = &r->node[ring_draw(r, r->nodes)];
     switch (ring_draw(r, 9)) {
     case 0:
@@ -87,7 +86,7 @@ static void disturb(ring *r) {
         break;
     case 6: ring_pause_some(r); break;
     case 7:
-        RING_TELL(r, "node %d  SCRIPT FLUSH", n->number);
+        RING_LOG(r, "node %d  SCRIPT FLUSH", n->number);
         rm_scripts_forget(&n->server);
         r->breaks_next = r->breaks;
         break;
@@ -99,7 +98,7 @@ static void disturb(ring *r) {
 
 /* ---- A run ---- */
 
-static void play(ring *r) {
+static void play_run(ring *r) {
     for (int i = 0; i < (r->lossless ? ROUNDS : 1); i++) {
         ring_play(r, (r->lossless ? 2 : 12) * HF__SEC);
         for (int j = 0; j < r->nodes; j++) ring_check_left(r, &r->node[j]);
@@ -110,5 +109,8 @@ static void play(ring *r) {
     if (!r->lossless) ring_serve_all(r);
 }
 
-const ring_kind ring_this = {
-    .plan = plan, .open = open_client, .ran = ran, .disturb = disturb, .play = play};
+const ring_kind ring_this = {.plan = draw_plan,
+                             .open = open_client,
+                             .ran = note_script,
+                             .disturb = disturb_world,
+                             .play = play_run};

@@ -9,11 +9,11 @@
 #include "world/world.h" /* sim_run */
 
 #define STEPS_MAX    400000
-#define APART_US     20000 /* clocks of nodes, where nothing else is said */
+#define APART_US     20000 /* default difference of the nodes' clocks */
 #define TRACE_LINES  80
-#define CALM_SERVICE (12 * HF__SEC)  /* the longest wait, nodes that are too young, an outage */
-#define CALM_LAST    (6 * HF__SEC)   /* one that a dead client has is free by then */
-#define CALM_UNDO    (3500 * HF__MS) /* all are connected, and what is not held is given back */
+#define CALM_SERVICE (12 * HF__SEC)  /* the longest wait, nodes that may not vote yet, an outage */
+#define CALM_LAST    (6 * HF__SEC)   /* a dead client's lock is free by then */
+#define CALM_UNDO    (3500 * HF__MS) /* all are connected, and unused locks are returned */
 
 /* ---- Events and failures ---- */
 
@@ -26,7 +26,7 @@ void ring_fail(ring *r, const char *format, ...) {
     va_start(args, format);
     vsnprintf(r->why, sizeof r->why, format, args);
     va_end(args);
-    RING_TELL(r, "%s", r->why);
+    RING_LOG(r, "%s", r->why);
     longjmp(r->failed, 1);
 }
 
@@ -44,11 +44,11 @@ static ring_caller *holder_but(ring *r, const ring_caller *other) {
 void ring_entered(ring *r, const ring_caller *t) {
     uint64_t token = t->hold->ownership->token, floor = r->loose ? t->floor : r->last_token;
     r->entered++;
-    RING_TELL(r, "client %d.%d  enters, token %llu%s", t->client->slot, t->number,
-              (unsigned long long)token, t->doubtful ? ", in doubt" : "");
+    RING_LOG(r, "client %d.%d  enters, token %llu%s", t->client->slot, t->number,
+             (unsigned long long)token, t->doubtful ? ", in doubt" : "");
     if (token <= floor)
-        ring_fail(r, "client %d.%d enters under %llu after %llu", t->client->slot, t->number,
-                  (unsigned long long)token, (unsigned long long)floor);
+        ring_fail(r, "client %d.%d entered under token %llu, which is not above %llu",
+                  t->client->slot, t->number, (unsigned long long)token, (unsigned long long)floor);
     if (token > r->last_token) r->last_token = token;
     r->excused += holder_but(r, t) != NULL;
 }
@@ -73,8 +73,8 @@ static void check_exclusion(ring *r) {
             const ring_caller *t = &r->client[i].callers[j];
             if (t->doubtful || !ring_caller_holds(t)) continue;
             if (holder)
-                ring_fail(r, "client %d.%d and client %d.%d both hold it", holder->client->slot,
-                          holder->number, t->client->slot, t->number);
+                ring_fail(r, "client %d.%d and client %d.%d both hold the name",
+                          holder->client->slot, holder->number, t->client->slot, t->number);
             holder = t;
         }
 }
@@ -85,8 +85,8 @@ void ring_check_left(ring *r, ring_node *n) {
     int64_t at = key ? rm_index(key, rm_text("n")) : -1;
     for (int j = 0; at >= 0 && j < r->clients; j++)
         if (!strncmp(key->items[at].value.at, r->client[j].who.client, HF__UUID_LENGTH))
-            ring_fail(r, "node %d has it held by client %d, which does not: %s", n->number, j,
-                      key->items[at].value.at);
+            ring_fail(r, "node %d has the name held by client %d, which does not hold it: %s",
+                      n->number, j, key->items[at].value.at);
 }
 
 /* ---- Chaos ---- */
@@ -95,7 +95,7 @@ void ring_pause_some(ring *r) {
     ring_client *c = &r->client[ring_draw(r, r->clients)];
     if (c->gone) return;
     c->paused_until = r->now + ring_draw(r, (r->lossless ? 1000 : 2 * r->lease_ms) * HF__MS);
-    RING_TELL(r, "client %d  is paused until %.3f ms", c->slot, (double)c->paused_until / HF__MS);
+    RING_LOG(r, "client %d  is paused until %.3f ms", c->slot, (double)c->paused_until / HF__MS);
 }
 
 static bool may_cut(const ring_wire *w, bool answering) {
@@ -104,7 +104,7 @@ static bool may_cut(const ring_wire *w, bool answering) {
 
 void ring_cut_some(ring *r) {
     int count = 0;
-    bool answering = ring_chance(r, 2); /* one that brings answers, if there is any */
+    bool answering = ring_chance(r, 2); /* prefer a wire with answers in flight */
     for (ring_wire *w = r->wires; w; w = w->next) count += may_cut(w, answering);
     int64_t chosen = ring_draw(r, count);
     for (ring_wire *w = r->wires; w; w = w->next)
@@ -114,14 +114,14 @@ void ring_cut_some(ring *r) {
         }
 }
 
-static void disturb(void *arg) {
+static void disturb_world(void *arg) {
     ring *r = arg;
     ring_this.disturb(r);
     ring_at(r, &r->chaos, r->now + ring_draw(r, 2 * r->gap));
 }
 
 static void end_chaos(ring *r) {
-    RING_TELL(r, "world  from now on nothing goes wrong");
+    RING_LOG(r, "world  faults have ended");
     r->calm = true;
     r->breaks_next = false;
     ring_at(r, &r->chaos, HF__NEVER);
@@ -133,7 +133,7 @@ static void end_chaos(ring *r) {
         if (w->up.first) ring_at(r, &w->up.event, hf__sooner(w->up.first->at, r->now + r->trip));
     for (int i = 0; i < r->clients; i++) {
         r->client[i].paused_until = 0;
-        if (r->lossless) ring_client_cancel(&r->client[i]); /* else a later hold covers up */
+        if (r->lossless) ring_client_cancel(&r->client[i]); /* a later hold would hide leftovers */
         if (!r->client[i].gone) ring_at(r, &r->client[i].event, r->now);
     }
     if (ring_this.calm) ring_this.calm(r);
@@ -149,39 +149,39 @@ bool ring_step(ring *r, hf__time until) {
     }
     ring_event *event = (ring_event *)hf__heap_pop(&r->events, at);
     r->now = hf__later(r->now, at);
-    if (++r->steps > STEPS_MAX) ring_fail(r, "there is no end to it");
+    if (++r->steps > STEPS_MAX) ring_fail(r, "the world never becomes idle");
     event->fn(event->arg);
     check_exclusion(r);
     return true;
 }
 
-static bool idle(const ring *r) {
+static bool all_idle(const ring *r) {
     for (int i = 0; i < r->clients; i++)
         for (int j = 0; !r->client[i].gone && j < r->callers; j++)
             if (r->client[i].callers[j].doing != RING_THINKS) return false;
     return true;
 }
 
-static void begin(ring *r) {
+static void begin_world(ring *r) {
     r->apart_us = APART_US;
     ring_this.plan(r);
     for (int i = 0; i < r->nodes; i++) ring_node_init(r, i);
     if (ring_this.begin) ring_this.begin(r);
     for (int i = 0; i < r->clients; i++) ring_client_init(r, i);
-    r->chaos = (ring_event){.fn = disturb, .arg = r};
+    r->chaos = (ring_event){.fn = disturb_world, .arg = r};
 }
 
-static void serve(ring *r, ring_client *c) {
+static void serve_client(ring *r, ring_client *c) {
     if (c->gone) return;
     hf__time until = r->now + CALM_LAST;
     ring_client_want(c);
-    while (!idle(r))
+    while (!all_idle(r))
         if (!ring_step(r, until)) break;
-    if (!ring_client_served(c)) ring_fail(r, "client %d cannot have it any more", c->slot);
+    if (!ring_client_served(c)) ring_fail(r, "client %d cannot acquire the name any more", c->slot);
 }
 
 void ring_serve_all(ring *r) {
-    for (int i = 0; i < r->clients; i++) serve(r, &r->client[i]);
+    for (int i = 0; i < r->clients; i++) serve_client(r, &r->client[i]);
 }
 
 void ring_play(ring *r, hf__time span) {
@@ -193,39 +193,38 @@ void ring_play(ring *r, hf__time span) {
     }
     end_chaos(r);
     until = r->now + CALM_SERVICE;
-    while (!idle(r))
+    while (!all_idle(r))
         if (!ring_step(r, until))
-            ring_fail(r, "somebody waits, or cannot release, without a reason");
+            ring_fail(r, "a caller still waits or releases, although there are no faults");
     until = r->now + CALM_UNDO;
     while (ring_step(r, until)) {
     }
 }
 
-static void end(ring *r) {
+static void end_world(ring *r) {
     for (int i = 0; i < r->clients; i++) ring_client_fini(&r->client[i]);
     ring_wires_fini(r);
     if (ring_this.end) ring_this.end(r);
     for (int i = 0; i < r->nodes; i++) rm_fini(&r->node[i].server);
 }
 
-void sim_run(uint64_t seed, sim_telling telling, sim_result *result) {
+void sim_run(uint64_t seed, sim_trace_mode mode, sim_result *result) {
     static ring world;
     ring *r = &world;
     memset(r, 0, sizeof *r);
     r->rand.state = seed;
     r->now = HF__SEC;
-    r->trace.on = telling != SIM_SILENT;
+    r->trace.on = mode != SIM_SILENT;
     *result = (sim_result){0};
     if (!setjmp(r->failed)) {
-        begin(r);
+        begin_world(r);
         ring_this.play(r);
-        end(r);
+        end_world(r);
         result->good = true;
     }
-    /* A run that failed is left as it is: whoever runs it ends soon. */
-    if (telling == SIM_TRACE_ALL || (telling == SIM_TRACE_END && !result->good))
-        sim_trace_print(&r->trace, SIM_ANY,
-                        telling == SIM_TRACE_ALL ? r->trace.count : TRACE_LINES);
+    /* A failed run is not cleaned up: its process ends soon. */
+    if (mode == SIM_TRACE_ALL || (mode == SIM_TRACE_END && !result->good))
+        sim_trace_print(&r->trace, SIM_ANY, mode == SIM_TRACE_ALL ? r->trace.count : TRACE_LINES);
     memcpy(result->why, r->why, sizeof result->why);
     result->hash = sim_trace_hash(&r->trace);
     result->steps = r->steps;

@@ -5,7 +5,7 @@
 #include "store/redis/protocol/script.h"
 
 #define EPOCH_US  INT64_C(1794777709466788)
-#define UP_US     INT64_C(3600000000) /* that nodes have been up when the world begins */
+#define UP_US     INT64_C(3600000000) /* uptime of the nodes when the world begins */
 #define LATE_MOST (3 * HF__SEC)
 
 /* ---- Nodes ---- */
@@ -16,7 +16,7 @@ void ring_node_clock(ring_node *n) {
 
 static void comes_back(void *arg) {
     ring_node *n = arg;
-    RING_TELL(n->ring, "node %d  is back", n->number);
+    RING_LOG(n->ring, "node %d  is back", n->number);
     n->down = false;
     ring_node_clock(n);
     n->server.started_us = n->server.now_us;
@@ -32,13 +32,13 @@ static const char *name_of(const char *sha1) {
     return "?";
 }
 
-static void ran(void *arg, const rm_ran *script) {
+static void note_script(void *arg, const rm_ran *script) {
     ring_node *n = arg;
     const char *at = script->answer.at, *end = memchr(at, '\r', script->answer.length);
     n->ring->scripts++;
     if (script->key_count > 0 && script->arg_count > 0)
-        RING_TELL(n->ring, "node %d  %s %s: %.*s", n->number, name_of(script->sha1),
-                  script->args[0].at, (int)(end - at), at);
+        RING_LOG(n->ring, "node %d  %s %s: %.*s", n->number, name_of(script->sha1),
+                 script->args[0].at, (int)(end - at), at);
     if (ring_this.ran) ring_this.ran(n, script);
 }
 
@@ -46,7 +46,7 @@ static void is_broken(void *arg) {
     ring_node *n = arg;
     ring_node_clock(n);
     rm_key *key = rm_look(&n->server, RING_KEY);
-    RING_TELL(n->ring, "node %d  what is held there is broken", n->number);
+    RING_LOG(n->ring, "node %d  its lock is broken", n->number);
     if (key) rm_keys_remove(&n->server.db[0], key);
     ring_doubt_all(n->ring);
 }
@@ -61,15 +61,15 @@ void ring_node_init(ring *r, int number) {
     n->clock.ppm =
         ring_chance(r, 3) ? (ring_chance(r, 2) ? 4900 : -4900) : ring_draw(r, 9801) - 4900;
     rm_init(&n->server);
-    n->server.watch = ran;
+    n->server.watch = note_script;
     n->server.watch_arg = n;
     ring_node_clock(n);
     n->server.started_us = n->server.now_us - UP_US;
 }
 
 void ring_node_stop(ring_node *n, hf__time span) {
-    RING_TELL(n->ring, "node %d  stops until %.3f ms", n->number,
-              (double)(n->ring->now + span) / HF__MS);
+    RING_LOG(n->ring, "node %d  stops until %.3f ms", n->number,
+             (double)(n->ring->now + span) / HF__MS);
     n->stopped_until = n->ring->now + span;
 }
 
@@ -85,8 +85,8 @@ void ring_node_break_wires(ring_node *n) {
 
 void ring_node_restart(ring_node *n, bool keep_keys, hf__time away) {
     ring *r = n->ring;
-    RING_TELL(r, "node %d  restarts %s its data, away until %.3f ms", n->number,
-              keep_keys ? "with" : "without", (double)(r->now + away) / HF__MS);
+    RING_LOG(r, "node %d  restarts %s its data, away until %.3f ms", n->number,
+             keep_keys ? "with" : "without", (double)(r->now + away) / HF__MS);
     ring_node_break_wires(n);
     rm_restart(&n->server, keep_keys);
     n->stopped_until = 0;
@@ -101,7 +101,7 @@ hf__time ring_trip(ring *r) {
     return !r->calm && ring_chance(r, 200) ? t + ring_draw(r, 300 * HF__MS) : t;
 }
 
-static void add(ring *r, ring_flow *f, const char *bytes, size_t length) {
+static void add_chunk(ring *r, ring_flow *f, const char *bytes, size_t length) {
     ring_chunk *c = rm_alloc(sizeof *c + length);
     *c = (ring_chunk){.at = r->now + ring_trip(r), .length = length};
     memcpy(c->bytes, bytes, length);
@@ -115,22 +115,22 @@ static void add(ring *r, ring_flow *f, const char *bytes, size_t length) {
     ring_at(r, &f->event, f->first->at);
 }
 
-static ring_chunk *take(ring_flow *f) {
+static ring_chunk *take_chunk(ring_flow *f) {
     ring_chunk *c = f->first;
     f->first = c->next;
     if (!f->first) f->last = NULL;
     return c;
 }
 
-static void drop(ring *r, ring_flow *f) {
-    while (f->first) free(take(f));
+static void drop_chunks(ring *r, ring_flow *f) {
+    while (f->first) free(take_chunk(f));
     ring_at(r, &f->event, HF__NEVER);
 }
 
 static void free_wire(ring_wire *w) {
     ring *r = w->node->ring;
-    drop(r, &w->up);
-    drop(r, &w->down);
+    drop_chunks(r, &w->up);
+    drop_chunks(r, &w->down);
     ring_at(r, &w->opens, HF__NEVER);
     ring_at(r, &w->waited, HF__NEVER);
     if (w->conn) rm_disconnect(w->conn);
@@ -146,7 +146,7 @@ static void free_wire(ring_wire *w) {
 void ring_wires_answer(ring_node *n) {
     for (ring_wire *w = n->ring->wires; w; w = w->next) {
         if (w->node != n || !w->conn || !w->conn->out.length) continue;
-        if (w->link) add(n->ring, &w->down, w->conn->out.data, w->conn->out.length);
+        if (w->link) add_chunk(n->ring, &w->down, w->conn->out.data, w->conn->out.length);
         hf__buffer_cut(&w->conn->out, 0);
     }
 }
@@ -159,7 +159,7 @@ static void deliver_up(void *arg) {
         ring_at(r, &w->up.event, n->stopped_until);
         return;
     }
-    ring_chunk *c = take(&w->up);
+    ring_chunk *c = take_chunk(&w->up);
     ring_node_clock(n);
     if (w->conn) rm_feed(w->conn, c->bytes, c->length);
     free(c);
@@ -173,7 +173,7 @@ static void deliver_up(void *arg) {
 static void deliver_down(void *arg) {
     ring_wire *w = arg;
     ring *r = w->node->ring;
-    ring_chunk *c = take(&w->down);
+    ring_chunk *c = take_chunk(&w->down);
     hf__buffer_add(&w->arrived, c->bytes, c->length);
     free(c);
     if (w->down.first) ring_at(r, &w->down.event, hf__later(w->down.first->at, r->now));
@@ -182,7 +182,7 @@ static void deliver_down(void *arg) {
 
 /* ---- Wires ---- */
 
-static void opens(void *arg) {
+static void open_wire(void *arg) {
     ring_wire *w = arg;
     ring_node *n = w->node;
     if (n->down)
@@ -201,7 +201,7 @@ ring_wire *ring_wire_open(ring_node *n, ring_link *link) {
                      .next = r->wires,
                      .up.event = {.fn = deliver_up, .arg = w},
                      .down.event = {.fn = deliver_down, .arg = w},
-                     .opens = {.fn = opens, .arg = w}};
+                     .opens = {.fn = open_wire, .arg = w}};
     hf__buffer_init(&w->arrived, RM_BYTES_MAX);
     if (w->next) w->next->prev = w;
     r->wires = w;
@@ -210,14 +210,14 @@ ring_wire *ring_wire_open(ring_node *n, ring_link *link) {
 }
 
 void ring_wire_send(ring_wire *w, const char *bytes, size_t length) {
-    add(w->node->ring, &w->up, bytes, length);
+    add_chunk(w->node->ring, &w->up, bytes, length);
 }
 
-/* What was sent may come late, after what the next connection brings. */
+/* Bytes that were sent may arrive late, after those of the next connection. */
 void ring_wire_close(ring_wire *w) {
     ring *r = w->node->ring;
     w->link = NULL;
-    drop(r, &w->down);
+    drop_chunks(r, &w->down);
     ring_at(r, &w->opens, HF__NEVER);
     if (!w->conn || !w->up.first || ring_chance(r, 2)) {
         free_wire(w);
@@ -229,12 +229,12 @@ void ring_wire_close(ring_wire *w) {
     ring_at(r, &w->up.event, w->up.first->at);
 }
 
-/* Its client's end breaks; answers that are under way are lost. */
+/* Breaks the client's end; answers in flight are lost. */
 void ring_wire_cut(ring_wire *w) {
     if (!w->link || !w->open) return;
-    RING_TELL(w->node->ring, "wire of client %d to node %d  is cut", w->link->client->slot,
-              w->node->number);
-    drop(w->node->ring, &w->down);
+    RING_LOG(w->node->ring, "wire of client %d to node %d  is cut", w->link->client->slot,
+             w->node->number);
+    drop_chunks(w->node->ring, &w->down);
     hf__buffer_cut(&w->arrived, 0);
     w->broken = true;
     ring_client_wake(w->link->client);

@@ -29,13 +29,14 @@ void sim_caller_think(sim_caller *t, hf__time now) {
 
 /* ---- Handles ---- */
 
-sim_hold *sim_caller_free_place(sim_client *c) {
+sim_hold *sim_caller_free_hold(sim_client *c) {
     for (int i = 0; i < SIM_HOLDS; i++)
         if (!c->holds[i].hold) return &c->holds[i];
     return NULL;
 }
 
-/* One of the caller's own, or of anybody; NULL: none that no call is under way of. */
+/* Returns a handle of this caller, or of any caller, that no call uses now; NULL if there is
+   none. */
 static sim_hold *some_hold(sim_caller *t, bool anybodys) {
     sim_client *c = t->client;
     sim_hold *found[SIM_HOLDS];
@@ -61,22 +62,22 @@ static const char *kind_name(const hf__wait *wait) {
     return names[wait->kind];
 }
 
-static void begin_acquire(sim_caller *t, hf__time now) {
+static void submit_acquire(sim_caller *t, hf__time now) {
     sim_client *c = t->client;
     t->doing = SIM_ACQUIRING;
     t->began = now;
-    t->asked = 0;
+    t->last_acquire_id = 0;
     t->arrived = sim_checks_arrival(world_of(t));
     t->wait.ownership = hf__ownership_new();
     t->wait.hold = hf__hold_new(NULL, NULL);
     if (!t->wait.ownership || !t->wait.hold) abort();
-    SIM_TELL(world_of(t), t->name,
-             "client %d.%d  acquires %s%s, %s%s lease %lld, until +%.3f ms%s%s", c->slot, t->index,
-             sim_names[t->name], kind_name(&t->wait), t->wait.owner.logical ? "as owner, " : "",
-             t->wait.try_once ? "once," : "waits,", (long long)t->wait.lease_ms,
-             t->wait.until == HF__NEVER ? -1.0 : (double)(t->wait.until - now) / HF__MS,
-             t->wait.flags & HF_NO_RENEW ? ", no renewal" : "",
-             t->wait.max_hold_ms ? ", bounded" : "");
+    SIM_LOG(world_of(t), t->name,
+            "client %d.%d  acquires %s%s, %s%s lease %lld, until +%.3f ms%s%s", c->slot, t->index,
+            sim_names[t->name], kind_name(&t->wait), t->wait.owner.logical ? "as owner, " : "",
+            t->wait.try_once ? "once," : "waits,", (long long)t->wait.lease_ms,
+            t->wait.until == HF__NEVER ? -1.0 : (double)(t->wait.until - now) / HF__MS,
+            t->wait.flags & HF_NO_RENEW ? ", no renewal" : "",
+            t->wait.max_hold_ms ? ", bounded" : "");
     hf__core_acquire(&c->core, &t->wait, sim_names[t->name], strlen(sim_names[t->name]), now);
 }
 
@@ -90,7 +91,8 @@ static void set_wait(sim_caller *t, int64_t wait_ms, hf__time now) {
 int64_t sim_caller_draw_wait(sim_caller *t) {
     sim_world *w = world_of(t);
     if (sim_chance(w, 3)) return 0;
-    if (!some_hold(t, false) && sim_chance(w, 3)) return HF_FOREVER; /* else two might for ever */
+    /* With other holds, two callers might deadlock. */
+    if (!some_hold(t, false) && sim_chance(w, 3)) return HF_FOREVER;
     return 1 + sim_draw(w, w->plan.leases[sim_draw(w, SIM_LEASES)] * 2);
 }
 
@@ -108,7 +110,7 @@ void sim_caller_draw_kind(sim_caller *t) {
     wait->permits = 1 + (uint32_t)sim_draw(w, sim_chance(w, 3) ? wait->capacity : 1);
 }
 
-static void acquire(sim_caller *t, int name, hf__time now) {
+static void begin_acquire(sim_caller *t, int name, hf__time now) {
     sim_world *w = world_of(t);
     bool logical = sim_chance(w, 8);
     t->name = name;
@@ -121,7 +123,7 @@ static void acquire(sim_caller *t, int name, hf__time now) {
     set_wait(t, sim_caller_draw_wait(t), now);
     t->cancel_at =
         sim_chance(w, w->plan.hasty ? 2 : 8) ? now + sim_draw(w, 200 * HF__MS) : HF__NEVER;
-    begin_acquire(t, now);
+    submit_acquire(t, now);
 }
 
 void sim_caller_want(sim_caller *t, int name, hf__time now) {
@@ -130,20 +132,20 @@ void sim_caller_want(sim_caller *t, int name, hf__time now) {
                          .lease_ms = world_of(t)->plan.leases[0]};
     set_wait(t, HF_FOREVER, now);
     t->cancel_at = HF__NEVER;
-    begin_acquire(t, now);
+    submit_acquire(t, now);
 }
 
 static void keep_hold(sim_caller *t) {
-    sim_hold *place = sim_caller_free_place(t->client);
-    *place = (sim_hold){.hold = t->wait.hold, .name = t->name, .caller = t->index};
+    sim_hold *hold = sim_caller_free_hold(t->client);
+    *hold = (sim_hold){.hold = t->wait.hold, .name = t->name, .caller = t->index};
     sim_checks_entered(world_of(t), t);
 }
 
-static void acquired(sim_caller *t, hf__time now) {
+static void finish_acquire(sim_caller *t, hf__time now) {
     hf_result r = t->wait.call.result;
-    SIM_TELL(world_of(t), t->name, "client %d.%d  acquire of %s: %s%s%s", t->client->slot, t->index,
-             sim_names[t->name], hf_result_name(r), t->wait.call.detail ? ": " : "",
-             t->wait.call.detail ? t->wait.call.detail : "");
+    SIM_LOG(world_of(t), t->name, "client %d.%d  acquire of %s: %s%s%s", t->client->slot, t->index,
+            sim_names[t->name], hf_result_name(r), t->wait.call.detail ? ": " : "",
+            t->wait.call.detail ? t->wait.call.detail : "");
     free(t->wait.call.detail);
     if (r == HF_OK) {
         keep_hold(t);
@@ -156,20 +158,20 @@ static void acquired(sim_caller *t, hf__time now) {
 }
 
 static void give_up(sim_caller *t, hf_result why, hf__time now) {
-    SIM_TELL(world_of(t), t->name, "client %d.%d  gives %s up: %s", t->client->slot, t->index,
-             sim_names[t->name], hf_result_name(why));
+    SIM_LOG(world_of(t), t->name, "client %d.%d  gives up on %s: %s", t->client->slot, t->index,
+            sim_names[t->name], hf_result_name(why));
     hf__core_give_up(&t->wait, why, now);
 }
 
-static bool acquiring(sim_caller *t, hf__time now) {
+static bool continue_acquire(sim_caller *t, hf__time now) {
     if (t->wait.call.done)
-        acquired(t, now);
+        finish_acquire(t, now);
     else if (now >= t->cancel_at)
         give_up(t, HF_CANCELLED, now);
     else if (now >= hf__wait_until(&t->client->core, &t->wait))
         give_up(t, HF_TIMEOUT, now);
     else {
-        t->asked = t->wait.acquire_id;
+        t->last_acquire_id = t->wait.acquire_id;
         return false;
     }
     return true;
@@ -187,24 +189,24 @@ static void begin_call(sim_caller *t, sim_doing doing, sim_hold *h, hf__time now
     t->until = hf__after_ms(now, t->client->core.config.command_timeout_ms);
 }
 
-static void release(sim_caller *t, sim_hold *h, hf__time now) {
+static void begin_release(sim_caller *t, sim_hold *h, hf__time now) {
     hf__ownership *ownership = h->hold->ownership;
     if (h->group && !sim_chance(world_of(t), 3)) {
-        sim_many_let_go(t, h, now);
+        sim_many_release(t, h, now);
         return;
     }
-    SIM_TELL(world_of(t), h->name, "client %d.%d  releases %s, token %llu, entered %u times",
-             t->client->slot, t->index, sim_names[h->name], (unsigned long long)ownership->token,
-             ownership->count);
+    SIM_LOG(world_of(t), h->name, "client %d.%d  releases %s, token %llu, entered %u times",
+            t->client->slot, t->index, sim_names[h->name], (unsigned long long)ownership->token,
+            ownership->count);
     begin_call(t, SIM_RELEASING, h, now);
-    t->number = ownership->count == 1 ? ownership->acquire_id : 0;
+    t->released_id = ownership->count == 1 ? ownership->acquire_id : 0;
     hf__core_release(&t->client->core, h->hold, &t->call, now);
 }
 
-static bool releasing(sim_caller *t, hf__time now) {
+static bool continue_release(sim_caller *t, hf__time now) {
     if (t->call.done) {
-        SIM_TELL(world_of(t), t->name, "client %d.%d  release of %s: %s", t->client->slot, t->index,
-                 sim_names[t->name], hf_result_name(t->call.result));
+        SIM_LOG(world_of(t), t->name, "client %d.%d  release of %s: %s", t->client->slot, t->index,
+                sim_names[t->name], hf_result_name(t->call.result));
         sim_checks_released(world_of(t), t);
         free(t->call.detail);
         sim_caller_drop_hold(t->hold);
@@ -229,19 +231,19 @@ void sim_caller_release_closed(sim_client *c, sim_hold *h, hf__time now) {
 
 /* ---- Extending ---- */
 
-static void extend(sim_caller *t, sim_hold *h, hf__time now) {
+static void begin_extend(sim_caller *t, sim_hold *h, hf__time now) {
     sim_world *w = world_of(t);
     t->lease_ms = 50 + sim_draw(w, w->plan.longest_ms - 50);
-    SIM_TELL(w, h->name, "client %d.%d  extends %s by %lld ms", t->client->slot, t->index,
-             sim_names[h->name], (long long)t->lease_ms);
+    SIM_LOG(w, h->name, "client %d.%d  extends %s by %lld ms", t->client->slot, t->index,
+            sim_names[h->name], (long long)t->lease_ms);
     begin_call(t, SIM_EXTENDING, h, now);
     hf__core_extend(&t->client->core, h->hold->ownership, t->lease_ms, &t->call, now);
 }
 
-static bool extending(sim_caller *t, hf__time now) {
+static bool continue_extend(sim_caller *t, hf__time now) {
     if (t->call.done) {
-        SIM_TELL(world_of(t), t->name, "client %d.%d  extension of %s: %s", t->client->slot,
-                 t->index, sim_names[t->name], hf_result_name(t->call.result));
+        SIM_LOG(world_of(t), t->name, "client %d.%d  extension of %s: %s", t->client->slot,
+                t->index, sim_names[t->name], hf_result_name(t->call.result));
         sim_checks_extended(world_of(t), t);
         free(t->call.detail);
         t->hold->busy = false;
@@ -256,21 +258,21 @@ static bool extending(sim_caller *t, hf__time now) {
 
 /* ---- Upgrading and downgrading ---- */
 
-static void upgrade(sim_caller *t, sim_hold *h, hf__time now) {
+static void begin_upgrade(sim_caller *t, sim_hold *h, hf__time now) {
     sim_world *w = world_of(t);
     begin_call(t, SIM_UPGRADING, h, now);
     t->wait = (hf__wait){0};
     set_wait(t, sim_chance(w, 3) ? 0 : 1 + sim_draw(w, 2 * w->plan.longest_ms), now);
     t->cancel_at = sim_chance(w, 5) ? now + sim_draw(w, 100 * HF__MS) : HF__NEVER;
-    SIM_TELL(w, h->name, "client %d.%d  upgrades %s, %s", t->client->slot, t->index,
-             sim_names[h->name], t->wait.try_once ? "once" : "waits");
+    SIM_LOG(w, h->name, "client %d.%d  upgrades %s, %s", t->client->slot, t->index,
+            sim_names[h->name], t->wait.try_once ? "once" : "waits");
     hf__core_upgrade(&t->client->core, h->hold->ownership, &t->wait, now);
 }
 
-static bool upgrading(sim_caller *t, hf__time now) {
+static bool continue_upgrade(sim_caller *t, hf__time now) {
     if (t->wait.call.done) {
-        SIM_TELL(world_of(t), t->name, "client %d.%d  upgrade of %s: %s", t->client->slot, t->index,
-                 sim_names[t->name], hf_result_name(t->wait.call.result));
+        SIM_LOG(world_of(t), t->name, "client %d.%d  upgrade of %s: %s", t->client->slot, t->index,
+                sim_names[t->name], hf_result_name(t->wait.call.result));
         sim_kinds_upgraded(world_of(t), t);
         free(t->wait.call.detail);
         t->hold->busy = false;
@@ -285,17 +287,17 @@ static bool upgrading(sim_caller *t, hf__time now) {
     return true;
 }
 
-static void downgrade(sim_caller *t, sim_hold *h, hf__time now) {
-    SIM_TELL(world_of(t), h->name, "client %d.%d  downgrades %s", t->client->slot, t->index,
-             sim_names[h->name]);
+static void begin_downgrade(sim_caller *t, sim_hold *h, hf__time now) {
+    SIM_LOG(world_of(t), h->name, "client %d.%d  downgrades %s", t->client->slot, t->index,
+            sim_names[h->name]);
     begin_call(t, SIM_DOWNGRADING, h, now);
     hf__core_downgrade(&t->client->core, h->hold->ownership, &t->call, now);
 }
 
-static bool downgrading(sim_caller *t, hf__time now) {
+static bool continue_downgrade(sim_caller *t, hf__time now) {
     if (t->call.done) {
-        SIM_TELL(world_of(t), t->name, "client %d.%d  downgrade of %s: %s", t->client->slot,
-                 t->index, sim_names[t->name], hf_result_name(t->call.result));
+        SIM_LOG(world_of(t), t->name, "client %d.%d  downgrade of %s: %s", t->client->slot,
+                t->index, sim_names[t->name], hf_result_name(t->call.result));
         sim_kinds_downgraded(world_of(t), t);
         free(t->call.detail);
         t->hold->busy = false;
@@ -308,15 +310,15 @@ static bool downgrading(sim_caller *t, hf__time now) {
     return true;
 }
 
-/* Up or down, where that can be; false: it does something else. */
+/* Upgrades or downgrades if possible; returns false if not. */
 static bool act_up_and_down(sim_caller *t, sim_hold *h, hf__time now) {
     sim_world *w = world_of(t);
     uint32_t kind = h->hold->ownership->kind;
     if (w->plan.sorts[h->name] != SIM_SHARES || sim_chance(w, 2)) return false;
     if (kind == HF_UPGRADABLE)
-        upgrade(t, h, now);
+        begin_upgrade(t, h, now);
     else if (kind == HF_WRITE)
-        downgrade(t, h, now);
+        begin_downgrade(t, h, now);
     else
         return false;
     return true;
@@ -324,7 +326,7 @@ static bool act_up_and_down(sim_caller *t, sim_hold *h, hf__time now) {
 
 /* ---- Looking and breaking ---- */
 
-static void look(sim_caller *t, hf__verb verb, int name, uint64_t token, hf__time now) {
+static void begin_look(sim_caller *t, hf__verb verb, int name, uint64_t token, hf__time now) {
     sim_client *c = t->client;
     if (!c->store.store.up) { /* hf_inspect would wait for a connection */
         sim_caller_think(t, now);
@@ -340,8 +342,8 @@ static void look(sim_caller *t, hf__verb verb, int name, uint64_t token, hf__tim
                      .token = token,
                      .lock_info = &t->sight,
                      .not_after = hf__after_ms(now, c->core.config.command_timeout_ms)};
-    SIM_TELL(c->world, name, "client %d.%d  %s %s", c->slot, t->index,
-             verb == HF__BREAK ? "breaks" : "inspects", sim_names[name]);
+    SIM_LOG(c->world, name, "client %d.%d  %s %s", c->slot, t->index,
+            verb == HF__BREAK ? "breaks" : "inspects", sim_names[name]);
     c->store.store.table->submit(&c->store.store, &t->op, now);
 }
 
@@ -354,11 +356,11 @@ bool sim_caller_completed(sim_client *c, hf__op *op) {
     return false;
 }
 
-static bool looking(sim_caller *t, hf__time now) {
+static bool continue_look(sim_caller *t, hf__time now) {
     if (!t->op_done) return false;
-    SIM_TELL(world_of(t), t->name, "client %d.%d  %s of %s: %s", t->client->slot, t->index,
-             t->op.verb == HF__BREAK ? "break" : "look", sim_names[t->name],
-             hf_result_name(t->op.result));
+    SIM_LOG(world_of(t), t->name, "client %d.%d  %s of %s: %s", t->client->slot, t->index,
+            t->op.verb == HF__BREAK ? "break" : "look", sim_names[t->name],
+            hf_result_name(t->op.result));
     free(t->op.detail);
     t->op.detail = NULL;
     sim_caller_think(t, now);
@@ -371,22 +373,22 @@ static int some_name(sim_caller *t) {
     return (int)sim_draw(world_of(t), world_of(t)->plan.names);
 }
 
-static int places_spoken_for(const sim_client *c) {
+static int count_reserved_holds(const sim_client *c) {
     int count = 0;
     for (int i = 0; i < SIM_HOLDS; i++) count += c->holds[i].hold != NULL;
     for (int i = 0; i < c->caller_count; i++)
-        count += c->callers[i].doing == SIM_ACQUIRING ? 1
-                 : c->callers[i].doing == SIM_TAKING  ? SIM_NAMES
-                                                      : 0;
+        count += c->callers[i].doing == SIM_ACQUIRING         ? 1
+                 : c->callers[i].doing == SIM_MULTI_ACQUIRING ? SIM_NAMES
+                                                              : 0;
     return count;
 }
 
-/* In some worlds; false: it does something else. */
+/* Only in some worlds; returns false if the caller should do something else. */
 static bool act_on_many(sim_caller *t, int64_t one_in, hf__time now) {
     sim_world *w = world_of(t);
-    if (!w->plan.together || !sim_chance(w, one_in)) return false;
-    if (places_spoken_for(t->client) + SIM_NAMES > SIM_HOLDS) return false;
-    sim_many_take(t, now);
+    if (!w->plan.multi_acquire || !sim_chance(w, one_in)) return false;
+    if (count_reserved_holds(t->client) + SIM_NAMES > SIM_HOLDS) return false;
+    sim_many_acquire(t, now);
     return true;
 }
 
@@ -396,40 +398,40 @@ static void act_idle_handed(sim_caller *t, hf__time now) {
     int64_t what = sim_draw(w, 100);
     sim_hold *others = some_hold(t, true);
     if (what < 6)
-        look(t, HF__INSPECT, some_name(t), 0, now);
+        begin_look(t, HF__INSPECT, some_name(t), 0, now);
     else if (what < 12 && (w->plan.faults & SIM_BREAKS))
-        look(t, HF__BREAK, some_name(t), 0, now);
+        begin_look(t, HF__BREAK, some_name(t), 0, now);
     else if (what < 16 && others)
-        release(t, others, now);
+        begin_release(t, others, now);
     else
-        acquire(t, some_name(t), now);
+        begin_acquire(t, some_name(t), now);
 }
 
 static void act_holding(sim_caller *t, sim_hold *h, hf__time now) {
     sim_world *w = world_of(t);
     if (act_up_and_down(t, h, now) || act_on_many(t, 12, now)) return;
     int64_t what = sim_draw(w, 100);
-    bool room = sim_caller_free_place(t->client) != NULL;
+    bool room = sim_caller_free_hold(t->client) != NULL;
     if (what < 15 && room)
-        acquire(t, h->name, now);
+        begin_acquire(t, h->name, now);
     else if (what < 25 && room)
-        acquire(t, some_name(t), now);
+        begin_acquire(t, some_name(t), now);
     else if (what < 38)
-        extend(t, h, now);
+        begin_extend(t, h, now);
     else if (what < 40 && (w->plan.faults & SIM_BREAKS))
-        look(t, HF__BREAK, h->name, h->hold->ownership->token, now);
+        begin_look(t, HF__BREAK, h->name, h->hold->ownership->token, now);
     else
-        release(t, h, now);
+        begin_release(t, h, now);
 }
 
-static bool act(sim_caller *t, hf__time now) {
+static bool act_idle(sim_caller *t, hf__time now) {
     sim_client *c = t->client;
     if (now < t->next || !c->was_up || c->life == SIM_CLOSING) return false;
     sim_hold *h = some_hold(t, false);
-    bool full = places_spoken_for(c) >= SIM_HOLDS;
+    bool full = count_reserved_holds(c) >= SIM_HOLDS;
     if (c->world->calm || full) {
         if (h)
-            release(t, h, now);
+            begin_release(t, h, now);
         else if (c->world->calm)
             t->next = HF__NEVER;
         else
@@ -444,15 +446,15 @@ static bool act(sim_caller *t, hf__time now) {
 
 bool sim_caller_step(sim_caller *t, hf__time now) {
     switch (t->doing) {
-    case SIM_IDLE: return act(t, now);
-    case SIM_ACQUIRING: return acquiring(t, now);
-    case SIM_RELEASING: return releasing(t, now);
-    case SIM_EXTENDING: return extending(t, now);
-    case SIM_UPGRADING: return upgrading(t, now);
-    case SIM_DOWNGRADING: return downgrading(t, now);
-    case SIM_LOOKING: return looking(t, now);
-    case SIM_TAKING: return sim_many_taking(t, now);
-    case SIM_LETTING_GO: return sim_many_letting_go(t, now);
+    case SIM_IDLE: return act_idle(t, now);
+    case SIM_ACQUIRING: return continue_acquire(t, now);
+    case SIM_RELEASING: return continue_release(t, now);
+    case SIM_EXTENDING: return continue_extend(t, now);
+    case SIM_UPGRADING: return continue_upgrade(t, now);
+    case SIM_DOWNGRADING: return continue_downgrade(t, now);
+    case SIM_LOOKING: return continue_look(t, now);
+    case SIM_MULTI_ACQUIRING: return sim_many_acquiring(t, now);
+    case SIM_MULTI_RELEASING: return sim_many_releasing(t, now);
     }
     return false;
 }
@@ -463,8 +465,8 @@ hf__time sim_caller_due(const sim_caller *t) {
     case SIM_IDLE: return c->was_up && c->life == SIM_RUNNING ? t->next : HF__NEVER;
     case SIM_UPGRADING:
     case SIM_ACQUIRING: return hf__sooner(t->cancel_at, hf__wait_until(&c->core, &t->wait));
-    case SIM_TAKING: return sim_many_taken_by(t);
-    case SIM_LETTING_GO:
+    case SIM_MULTI_ACQUIRING: return sim_many_taken_by(t);
+    case SIM_MULTI_RELEASING:
     case SIM_RELEASING:
     case SIM_DOWNGRADING:
     case SIM_EXTENDING: return t->until;
@@ -477,7 +479,7 @@ void sim_caller_discard(sim_caller *t) {
     if (t->doing == SIM_ACQUIRING && !(t->wait.call.done && t->wait.call.result == HF_OK)) {
         free(t->wait.hold);
         hf__ownership_unref(t->wait.ownership);
-    } else if (t->doing == SIM_ACQUIRING) { /* granted, and its caller has not seen it */
+    } else if (t->doing == SIM_ACQUIRING) { /* granted, but its caller has not seen it */
         hf__ownership_unref(t->wait.hold->ownership);
         free(t->wait.hold);
     }

@@ -1,7 +1,7 @@
 /*
- * A thread of a client that calls the library: one call at a time, and between calls it thinks. What
- * hf_acquire, hf_release, hf_extend, hf_upgrade, hf_downgrade, hf_break and hf_inspect do around the core
- * is done here.
+ * A thread of a client that calls the library: one call at a time, with pauses in between. It does
+ * what hf_acquire, hf_release, hf_extend, hf_upgrade, hf_downgrade, hf_break and hf_inspect do
+ * around the core.
  */
 #ifndef SIM_WORLD_CALLER_H
 #define SIM_WORLD_CALLER_H
@@ -20,8 +20,8 @@ typedef enum sim_doing {
     SIM_UPGRADING,
     SIM_DOWNGRADING,
     SIM_LOOKING,
-    SIM_TAKING,    /* several names: many.c */
-    SIM_LETTING_GO /* the same */
+    SIM_MULTI_ACQUIRING, /* several names: see many.c */
+    SIM_MULTI_RELEASING  /* several names: see many.c */
 } sim_doing;
 
 typedef struct sim_caller {
@@ -29,53 +29,54 @@ typedef struct sim_caller {
     int index;
     sim_doing doing;
     int name;
-    hf__time next;             /* idle: when it does something */
-    hf__time until, cancel_at; /* of the call under way */
+    hf__time next;             /* idle: when to act next */
+    hf__time until, cancel_at; /* for the call in progress */
     hf__time began;
-    uint64_t arrived; /* the order of arrival among those who wait */
+    uint64_t arrived; /* order of arrival among waiting callers */
     hf__wait wait;
-    uint64_t asked; /* its number, as last seen */
+    uint64_t last_acquire_id; /* its acquire id, as last seen */
     hf__call call;
     hf__op op;
     bool op_done;
     hf__lock_info sight;
     struct sim_hold *hold;
-    uint64_t number; /* of the hold that is released for good; 0: entered more often */
+    uint64_t released_id; /* acquire id of the hold in its final release; 0: entered more often */
     int64_t lease_ms;
 
-    /* of several names: many.c */
+    /* Several names: see many.c. */
     struct hf__multi_acquire *all;
     int names[SIM_NAMES];
     const hf__ownership *entered[SIM_NAMES];
     struct hf__multi_release *letting_go;
     struct sim_hold *gone[SIM_NAMES];
     hf_hold *handles[SIM_NAMES];
-    uint64_t gone_numbers[SIM_NAMES];
+    uint64_t released_ids[SIM_NAMES];
 } sim_caller;
 
 void sim_caller_init(sim_caller *caller, struct sim_client *client, int index);
 
-/* The process is gone: free what it had of the call under way. */
+/* The process is gone: free the memory of the call in progress. */
 void sim_caller_discard(sim_caller *caller);
 
-/* Do what is to be done now, by the client's clock. True if the core was touched. */
+/* Does what is due by the client's clock. Returns true if the core was touched. */
 bool sim_caller_step(sim_caller *caller, hf__time now);
 hf__time sim_caller_due(const sim_caller *caller);
 
-/* A completed operation that a caller had submitted, and no entry; false if it is none. */
+/* Handles a completed operation that a caller had submitted. Returns false if it belongs to an
+   entry. */
 bool sim_caller_completed(struct sim_client *client, hf__op *op);
 
-/* Release what a closed client still has. */
+/* Releases a hold that a closed client still has. */
 void sim_caller_release_closed(struct sim_client *client, struct sim_hold *hold, hf__time now);
 
-/* For many.c: a wait to be drawn, and the kind of t->wait; the end of a call; places for handles. */
+/* For many.c: draw a wait, draw the kind of t->wait, end a call, find a free handle. */
 int64_t sim_caller_draw_wait(sim_caller *caller);
 void sim_caller_draw_kind(sim_caller *caller);
 void sim_caller_think(sim_caller *caller, hf__time now);
-struct sim_hold *sim_caller_free_place(struct sim_client *client);
+struct sim_hold *sim_caller_free_hold(struct sim_client *client);
 void sim_caller_drop_hold(struct sim_hold *hold);
 
-/* Wait for a name until it is granted, now: for the client that comes last. */
+/* Waits for a name until it is granted, starting now. For the newcomer at the end of a run. */
 void sim_caller_want(sim_caller *caller, int name, hf__time now);
 
 #endif

@@ -15,8 +15,8 @@ static unsigned draw_faults(sim_world *w) {
     return faults;
 }
 
-/* One name that all want, on a network of which nothing good can be said: what comes late in one
-   world in a hundred comes here all the time. */
+/* One contended name on a very bad network. Late arrivals, which are rare in other worlds,
+   happen here all the time. */
 static void make_stormy(sim_world *w) {
     sim_plan *p = &w->plan;
     p->clients = 2 + (int)sim_draw(w, SIM_CLIENTS - 1);
@@ -26,11 +26,12 @@ static void make_stormy(sim_world *w) {
     p->faults |= SIM_CUTS | SIM_STALLS;
     p->gap = (2 + sim_draw(w, 20)) * HF__MS;
     p->think = (1 + sim_draw(w, 15)) * HF__MS;
-    p->command_ms += sim_draw(w, 1000); /* that long a request may be under way, and still act */
+    /* A request may be in flight that long and still take effect. */
+    p->command_ms += sim_draw(w, 1000);
     p->hasty = sim_chance(w, 2);
 }
 
-/* Long leases, long holds and clocks that drift: samples of the server's clock get old. */
+/* Long leases, long holds and drifting clocks: samples of the server's clock become old. */
 static void make_patient(sim_world *w) {
     sim_plan *p = &w->plan;
     p->clients = 3 + (int)sim_draw(w, SIM_CLIENTS - 2);
@@ -41,7 +42,8 @@ static void make_patient(sim_world *w) {
     p->lasts = 20 * HF__SEC;
 }
 
-/* In one world of four some names are locks of other kinds. All else is drawn as if they were not. */
+/* In one world of four some names are locks of other kinds. Everything else is drawn as without
+   them. */
 static void draw_sorts(sim_world *w) {
     hf__rand rand = {w->seed ^ 0x6b696e6473};
     sim_plan *p = &w->plan;
@@ -53,11 +55,11 @@ static void draw_sorts(sim_world *w) {
     p->capacity = 1 + (uint32_t)(hf__rand_next(&rand) % 5);
 }
 
-/* In one world of four, half of them with kinds, callers also take several names at once. */
-static void draw_together(sim_world *w) {
+/* In one world of four, half of them with kinds, callers also acquire several names at once. */
+static void draw_multi_acquire(sim_world *w) {
     sim_plan *p = &w->plan;
-    p->together = w->seed % 8 == 5 || w->seed % 8 == 7;
-    if (p->together && p->names < 2) p->names = 2 + (int)(w->seed / 8 % 2);
+    p->multi_acquire = w->seed % 8 == 5 || w->seed % 8 == 7;
+    if (p->multi_acquire && p->names < 2) p->names = 2 + (int)(w->seed / 8 % 2);
 }
 
 void sim_plan_draw(sim_world *w) {
@@ -81,7 +83,7 @@ void sim_plan_draw(sim_world *w) {
     p->outage_ms = 300 + sim_draw(w, 1000);
     if (sim_chance(w, 5)) make_stormy(w);
     if (p->leases[0] == 1000 && sim_chance(w, 4)) make_patient(w);
-    draw_together(w);
+    draw_multi_acquire(w);
     p->fair = !(p->faults & ~(unsigned)SIM_HARMLESS);
 }
 
@@ -97,27 +99,27 @@ static sim_wire *some_wire(sim_world *w) {
     return c ? c->store.links[sim_draw(w, SIM_LINKS)].wire : NULL;
 }
 
-/* Mostly short; now and then longer than leases and timeouts. */
+/* Mostly short; sometimes longer than leases and timeouts. */
 static hf__time some_span(sim_world *w) {
     return sim_draw(w, sim_chance(w, 3) ? w->plan.longest_ms * HF__MS * 3 / 2 : 100 * HF__MS);
 }
 
-static void cut(sim_world *w) {
+static void cut_wire(sim_world *w) {
     sim_wire *wire = some_wire(w);
     if (wire) sim_wire_cut(wire);
 }
 
-static void stall(sim_world *w) {
+static void stall_wire(sim_world *w) {
     sim_wire *wire = some_wire(w);
     if (wire) sim_wire_stall(wire, w->now + some_span(w));
 }
 
-static void pause(sim_world *w) {
+static void pause_client(sim_world *w) {
     sim_client *c = some_client(w);
     if (c) sim_client_pause(c, some_span(w));
 }
 
-static void crash(sim_world *w) {
+static void crash_client(sim_world *w) {
     sim_client *c = some_client(w);
     if (c) sim_client_crash(c);
 }
@@ -127,7 +129,7 @@ static void close_client(sim_world *w) {
     if (c && w->now >= c->paused_until) sim_client_close(c);
 }
 
-static void restart(sim_world *w) {
+static void restart_server(sim_world *w) {
     if (!w->server_down) sim_server_restart(w, true, some_span(w) / 2);
 }
 
@@ -154,34 +156,34 @@ static void step_clock(sim_world *w) {
     sim_server_step(w, sim_draw(w, 2 * most + 1) - most);
 }
 
-static void silence(sim_world *w) {
+static void forbid_messages(sim_world *w) {
     if (!w->server.refused) sim_server_no_messages(w, some_span(w));
 }
 
-static void spoil(sim_world *w) {
+static void spoil_fence(sim_world *w) {
     sim_server_spoil(w, (int)sim_draw(w, w->plan.names), some_span(w));
 }
 
 static const struct {
     unsigned fault;
     void (*happens)(sim_world *w);
-} faults[] = {{SIM_CUTS, cut},
-              {SIM_STALLS, stall},
-              {SIM_PAUSES, pause},
-              {SIM_CRASHES, crash},
+} faults[] = {{SIM_CUTS, cut_wire},
+              {SIM_STALLS, stall_wire},
+              {SIM_PAUSES, pause_client},
+              {SIM_CRASHES, crash_client},
               {SIM_CLOSINGS, close_client},
-              {SIM_RESTARTS, restart},
+              {SIM_RESTARTS, restart_server},
               {SIM_DATA_LOSS, lose_data},
               {SIM_SCRIPT_FLUSHES, sim_server_forget_scripts},
               {SIM_SERVER_STALLS, stall_server},
               {SIM_FULL_MEMORY, fill_memory},
               {SIM_CLOCK_STEPS, step_clock},
               {SIM_ECHOES, sim_server_echo},
-              {SIM_NO_MESSAGES, silence},
+              {SIM_NO_MESSAGES, forbid_messages},
               {SIM_OLD_SERVER, sim_server_old_grants},
-              {SIM_SPOILT, spoil}};
+              {SIM_SPOILT, spoil_fence}};
 
-static void happen(void *arg) {
+static void cause_fault(void *arg) {
     sim_world *w = arg;
     size_t i = (size_t)sim_draw(w, (int64_t)(sizeof faults / sizeof *faults));
     if (w->plan.faults & faults[i].fault) faults[i].happens(w);
@@ -191,24 +193,24 @@ static void happen(void *arg) {
 /* ---- Beginning and end ---- */
 
 void sim_chaos_begin(sim_world *w) {
-    w->chaos = (sim_event){.fn = happen, .arg = w};
+    w->chaos = (sim_event){.fn = cause_fault, .arg = w};
     if (w->plan.faults) sim_at(w, &w->chaos, w->now + sim_draw(w, w->plan.gap));
 }
 
-/* Who thinks for long comes to an end with it. */
+/* Ends long pauses between calls. */
 static void calm_client(sim_client *c) {
     c->paused_until = 0;
     hf__time soon = sim_client_now(c);
     for (int i = 0; i < c->caller_count; i++)
         c->callers[i].next = hf__sooner(c->callers[i].next, soon);
     if (c->life == SIM_GONE)
-        sim_at(c->world, &c->event, HF__NEVER); /* nor is another born */
+        sim_at(c->world, &c->event, HF__NEVER); /* and no client starts in its place */
     else
         sim_client_wake(c);
 }
 
 void sim_chaos_end(sim_world *w) {
-    SIM_TELL(w, SIM_ANY, "world  faults are over");
+    SIM_LOG(w, SIM_ANY, "world  faults are over");
     w->calm = true;
     w->calm_at = w->now;
     sim_at(w, &w->chaos, HF__NEVER);

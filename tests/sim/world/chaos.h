@@ -1,4 +1,4 @@
-/* What goes wrong, and when: drawn from the seed, within its plan. */
+/* Decides what goes wrong and when. Everything is drawn from the seed, within its plan. */
 #ifndef SIM_WORLD_CHAOS_H
 #define SIM_WORLD_CHAOS_H
 
@@ -7,7 +7,7 @@
 void sim_plan_draw(sim_world *w);
 void sim_chaos_begin(sim_world *w);
 
-/* From now on nothing goes wrong, and what went wrong is over. */
+/* Ends all faults; none begin after this. */
 void sim_chaos_end(sim_world *w);
 
 #endif

@@ -8,13 +8,13 @@
 #include "core/lease.h"
 #include "world/client.h"
 #include "world/kinds.h"
-#include "world/line.h"
 #include "world/many.h"
 #include "world/order.h"
 #include "world/probe.h"
+#include "world/queue.h"
 #include "world/server.h"
 
-/* Steps that every margin has room for, next to drift and the rounding of milliseconds. */
+/* The sum of steps that every margin absorbs, besides drift and the rounding of milliseconds. */
 #define STEPS_IN_MARGIN_US 500
 
 void sim_checks_init(sim_world *w) {
@@ -42,7 +42,7 @@ void sim_checks_data_lost(sim_world *w, int name) {
         if (name != SIM_ANY && name != i) continue;
         w->checks.names[i].lost_at = w->now;
         w->checks.names[i].exposed = true;
-        sim_line_lost(w, i);
+        sim_queue_lost(w, i);
     }
     for (sim_claim *claim = w->checks.claims; claim; claim = claim->next)
         if (name == SIM_ANY || name == claim->name) claim->empty = true;
@@ -87,13 +87,13 @@ bool sim_checks_good(const sim_claim *claim) {
     return hf__ownership_valid(claim->own, sim_client_now(claim->client));
 }
 
-/* Where the deadline has moved, it now stands on what was asked for not long before the client last
-   did something. */
-static void refresh(sim_world *w, sim_claim *claim) {
+/* If the deadline has moved, the request behind it was sent at most two command timeouts before
+   the client last ran. */
+static void refresh_claim(sim_world *w, sim_claim *claim) {
     hf__time deadline = atomic_load(&claim->own->deadline);
     if (deadline == claim->deadline) return;
     claim->deadline = deadline;
-    claim->basis = claim->client->turned_at - 2 * w->plan.command_ms * HF__MS;
+    claim->basis = claim->client->ran_at - 2 * w->plan.command_ms * HF__MS;
 }
 
 static sim_claim *find_claim(const sim_world *w, const hf__ownership *ownership) {
@@ -109,7 +109,8 @@ static void check_pair(sim_world *w, const sim_claim *a, const sim_claim *b) {
         return;
     }
     sim_fail(w, a->name,
-             "two hold %s: client %d with token %" PRIu64 " and client %d with token %" PRIu64,
+             "two clients hold %s: client %d with token %" PRIu64
+             " and client %d with token %" PRIu64,
              sim_names[a->name], b->client->slot, b->own->token, a->client->slot, a->own->token);
 }
 
@@ -117,17 +118,17 @@ static void check_server_has(sim_world *w, const sim_claim *claim) {
     const sim_seen *seen = &w->checks.names[claim->name].seen;
     if (sim_checks_excused(w, claim)) return;
     if (seen->held && sim_server_ms(w) <= seen->expires_ms && seen->slot == claim->client->slot &&
-        seen->number == claim->client->number && seen->ask == claim->own->acquire_id &&
+        seen->number == claim->client->number && seen->acquire_id == claim->own->acquire_id &&
         seen->token == claim->own->token)
         return;
     sim_fail(w, claim->name,
-             "client %d holds %s, number %" PRIu64 ", token %" PRIu64
-             ", for %.3f ms more; but not by the server",
+             "client %d holds %s, acquire id %" PRIu64 ", token %" PRIu64
+             ", for %.3f ms more, but not in the server's data",
              claim->client->slot, sim_names[claim->name], claim->own->acquire_id, claim->own->token,
              (double)(atomic_load(&claim->own->deadline) - sim_client_now(claim->client)) / HF__MS);
 }
 
-/* What the store was told of re-entry, and has confirmed since, is what it says. */
+/* The server's entry count must match the client's, once the store has confirmed it. */
 static void check_count(sim_world *w, const sim_claim *claim) {
     const hf__ownership *ownership = claim->own;
     char owner[HF__OWNER_TEXT];
@@ -138,16 +139,16 @@ static void check_count(sim_world *w, const sim_claim *claim) {
     hf__owner_text(owner, ownership->owner);
     int64_t count = sim_probe_count(w, claim->name, claim->client->who.client, owner);
     if (count == ownership->count) return;
-    sim_fail(w, claim->name, "client %d entered %s %u times, and the server says %" PRId64,
+    sim_fail(w, claim->name, "client %d entered %s %u times, but the server's count is %" PRId64,
              claim->client->slot, sim_names[claim->name], ownership->count, count);
 }
 
-/* It has read all answers, and that the hold is gone was among them. */
+/* Fail if a client still holds the lock after it has read every answer, including the denial. */
 static void check_denied(sim_world *w, const sim_claim *claim) {
     const hf__session *session = &claim->client->store.session;
     if (!claim->denied_on || session->link != claim->denied_on || session->in_flight) return;
     if (session->state != HF__READY || session->done_first) return;
-    sim_fail(w, claim->name, "client %d was told that it does not hold %s, and goes on",
+    sim_fail(w, claim->name, "client %d was told that it does not hold %s, but still holds it",
              claim->client->slot, sim_names[claim->name]);
 }
 
@@ -159,7 +160,7 @@ static void check_claims(sim_world *w, bool looked) {
             free_claim(claim);
             continue;
         }
-        refresh(w, claim);
+        refresh_claim(w, claim);
         if (sim_checks_good(claim)) {
             if (sim_kinds_name(w, claim->name))
                 sim_kinds_claim(w, claim, looked);
@@ -192,47 +193,50 @@ uint64_t sim_checks_arrival(sim_world *w) {
     return ++w->checks.arrivals;
 }
 
-/* Nobody else of the client has waited longer; but for those who re-enter with the one who did. */
+/* No other caller of the client may have waited longer, except callers that re-enter together
+   with the one that did. */
 static void check_order(sim_world *w, const sim_caller *t) {
     const sim_client *c = t->client;
-    if (!t->wait.by_acquire_id.key) return; /* it never asked */
+    if (!t->wait.by_acquire_id.key) return; /* it never sent an acquire */
     for (int i = 0; i < c->caller_count; i++) {
         const sim_caller *other = &c->callers[i];
         if (other->doing != SIM_ACQUIRING || other->name != t->name || other->wait.call.done ||
             other->arrived >= t->arrived)
             continue;
-        sim_fail(w, t->name, "client %d.%d was served %s before %d.%d, who came first", c->slot,
+        sim_fail(w, t->name, "client %d.%d was granted %s before %d.%d, which came first", c->slot,
                  t->index, sim_names[t->name], c->slot, other->index);
     }
 }
 
-/* An answer that it has read was newer than the grant it entered on. */
-static void check_told(sim_world *w, const sim_caller *t, const hf__ownership *ownership) {
+/* Fail if the client has read a busy answer that is newer than the grant it entered on. */
+static void check_busy_answer(sim_world *w, const sim_caller *t, const hf__ownership *ownership) {
     const sim_client *c = t->client;
-    const sim_told *told = &w->checks.names[t->name].told[c->slot];
-    if (told->number != c->number || told->ask != ownership->acquire_id ||
-        told->token < ownership->token)
+    const sim_busy_answer *answer = &w->checks.names[t->name].busy_answers[c->slot];
+    if (answer->number != c->number || answer->acquire_id != ownership->acquire_id ||
+        answer->token < ownership->token)
         return;
-    if (told->link != c->store.session.link || c->store.session.in_flight) return;
-    if (w->checks.data_lost && w->checks.set_back) return; /* tokens fall */
+    if (answer->link != c->store.session.link || c->store.session.in_flight) return;
+    if (w->checks.data_lost && w->checks.set_back) return; /* tokens may fall */
     sim_fail(w, t->name,
-             "client %d entered %s under token %" PRIu64 ", after it was told that another has it",
+             "client %d entered %s under token %" PRIu64
+             " after it was told that another client holds it",
              c->slot, sim_names[t->name], ownership->token);
 }
 
-/* What is not renewed is held for its lease from the start. */
+/* An ownership that is not renewed lasts for its whole lease from the start. */
 static void check_lasts(sim_world *w, const sim_caller *t, const hf__ownership *ownership) {
     if (!(ownership->flags & HF_NO_RENEW) || !ownership->entry) return;
     hf__time lasts = hf__lease_deadline(ownership->entry->held_since, ownership->lease_ms);
     if (atomic_load(&ownership->deadline) < hf__sooner(lasts, ownership->max_hold_until))
-        sim_fail(w, t->name, "client %d entered %s, not to be renewed, for less than its lease",
+        sim_fail(w, t->name, "client %d entered %s without renewal for less than its lease",
                  t->client->slot, sim_names[t->name]);
 }
 
 void sim_checks_entered(sim_world *w, const sim_caller *t) {
     hf__ownership *ownership = t->wait.hold->ownership;
     sim_name *n = &w->checks.names[t->name];
-    bool of_many = t->doing == SIM_TAKING; /* when it came is not known, nor when it was granted */
+    bool of_many =
+        t->doing == SIM_MULTI_ACQUIRING; /* its time of arrival and of grant are unknown */
     if (!sim_kinds_name(w, t->name) && !of_many) check_order(w, t);
     if (find_claim(w, ownership)) {
         w->checks.counts.reentered++;
@@ -242,19 +246,20 @@ void sim_checks_entered(sim_world *w, const sim_caller *t) {
     w->checks.counts.entered++;
     if (!sim_kinds_name(w, t->name) && !of_many) sim_order_entered(w, t->client, t->name);
     sim_claim *claim = rm_alloc(sizeof *claim);
-    hf__time asked_at = ownership->entry ? ownership->entry->held_since : t->began;
+    hf__time requested_at = ownership->entry ? ownership->entry->held_since : t->began;
     *claim = (sim_claim){.next = w->checks.claims,
                          .client = t->client,
                          .own = hf__ownership_ref(ownership),
                          .name = t->name,
                          .weight = t->wait.permits,
                          .capacity = t->wait.capacity,
-                         .asked_at = sim_moment(&t->client->clock, asked_at),
+                         .requested_at = sim_moment(&t->client->clock, requested_at),
                          .deadline = atomic_load(&ownership->deadline)};
-    claim->basis = claim->asked_at;
-    claim->empty = was_broken(n, ownership->token) || (n->lost_at && n->lost_at >= claim->asked_at);
+    claim->basis = claim->requested_at;
+    claim->empty =
+        was_broken(n, ownership->token) || (n->lost_at && n->lost_at >= claim->requested_at);
     w->checks.claims = claim;
-    check_told(w, t, ownership);
+    check_busy_answer(w, t, ownership);
     if (!of_many) check_lasts(w, t, ownership);
     if (sim_kinds_name(w, t->name)) {
         sim_kinds_entered(w, claim);
@@ -262,20 +267,22 @@ void sim_checks_entered(sim_world *w, const sim_caller *t) {
     }
     bool may_fall = sim_checks_excused(w, claim) || (w->checks.data_lost && w->checks.set_back);
     if (ownership->token <= n->entered && !may_fall)
-        sim_fail(w, t->name, "%s was entered under token %" PRIu64 ", after %" PRIu64,
+        sim_fail(w, t->name, "%s was entered under token %" PRIu64 ", which is not above %" PRIu64,
                  sim_names[t->name], ownership->token, n->entered);
     if (ownership->token > n->entered) n->entered = ownership->token;
 }
 
-/* The server has it for this number of the client. */
-static bool has_number(sim_world *w, const sim_client *c, int name, uint64_t number) {
-    if (sim_kinds_name(w, name)) return sim_kinds_has(w, c, name, number);
+/* Returns true if the server has the lock for this acquire id of the client. */
+static bool server_has(sim_world *w, const sim_client *c, int name, uint64_t acquire_id) {
+    if (sim_kinds_name(w, name)) return sim_kinds_has(w, c, name, acquire_id);
     sim_seen seen = sim_probe(w, name);
-    return seen.held && seen.slot == c->slot && seen.number == c->number && seen.ask == number;
+    return seen.held && seen.slot == c->slot && seen.number == c->number &&
+           seen.acquire_id == acquire_id;
 }
 
-/* Another of this client holds it, on a connection that has stood for so long that the hold must have
-   been confirmed on it: then that is why it was not granted. */
+/* Fail if the caller was told that the store is unavailable while its own client holds the lock.
+   The connection must have been up long enough to confirm the hold: then the hold is the true
+   reason for the refusal. */
 static void check_away(sim_world *w, const sim_caller *t) {
     const sim_client *c = t->client;
     const hf__entry *e = sim_client_entry(c, t->name);
@@ -283,43 +290,48 @@ static void check_away(sim_world *w, const sim_caller *t) {
     if (!e || !e->ownership || !hf__ownership_valid(e->ownership, now) || e->ownership->renew_tries)
         return;
     if (!c->store.store.up || now - c->up_since < 2 * w->plan.command_ms * HF__MS) return;
-    sim_fail(w, t->name, "client %d.%d was told that the store is away; but %s is held beside it",
+    sim_fail(w, t->name,
+             "client %d.%d was told that the store is unavailable, but its client holds %s",
              c->slot, t->index, sim_names[t->name]);
 }
 
 void sim_checks_refused(sim_world *w, const sim_caller *t) {
     w->checks.counts.refused++;
     if (t->wait.call.result != HF_UNREACHABLE) return;
-    if (sim_kinds_name(w, t->name) && sim_client_lane(t->client, t->name, t->asked)) return;
+    if (sim_kinds_name(w, t->name) && sim_client_side(t->client, t->name, t->last_acquire_id))
+        return;
     if (!sim_kinds_name(w, t->name)) check_away(w, t);
     if (w->checks.names[t->name].stray) return;
-    if (t->asked && has_number(w, t->client, t->name, t->asked))
-        sim_fail(w, t->name, "client %d.%d was told that the store is away; but it has granted %s",
-                 t->client->slot, t->index, sim_names[t->name]);
+    if (t->last_acquire_id && server_has(w, t->client, t->name, t->last_acquire_id))
+        sim_fail(
+            w, t->name,
+            "client %d.%d was told that the store is unavailable, but the store has granted %s",
+            t->client->slot, t->index, sim_names[t->name]);
     w->checks.names[t->name].refused[t->client->slot] =
-        (sim_told){t->client->number, t->asked, 0, 0};
+        (sim_busy_answer){t->client->number, t->last_acquire_id, 0, 0};
 }
 
-/* Nobody else was granted it before it was released. */
+/* Nobody else may have been granted the lock before it was released. */
 static void check_not_taken(sim_world *w, const sim_caller *t) {
     const sim_name *n = &w->checks.names[t->name];
     const sim_client *c = t->client;
     for (size_t i = 0; i < SIM_TAKEN; i++) {
         const sim_seen *lost = &n->taken[i];
         if (lost->held && lost->slot == c->slot && lost->number == c->number &&
-            lost->ask == t->number && lost->token == t->hold->hold->ownership->token)
-            sim_fail(w, t->name, "client %d.%d has released %s; but another was granted it before",
+            lost->acquire_id == t->released_id && lost->token == t->hold->hold->ownership->token)
+            sim_fail(w, t->name,
+                     "client %d.%d has released %s, but another client was granted it before",
                      c->slot, t->index, sim_names[t->name]);
     }
 }
 
 void sim_checks_released(sim_world *w, const sim_caller *t) {
-    if (t->call.result != HF_OK || !t->number) return;
+    if (t->call.result != HF_OK || !t->released_id) return;
     if (!sim_kinds_name(w, t->name)) check_not_taken(w, t);
     if (w->checks.names[t->name].stray) return;
     if (w->checks.stepped || w->checks.names[t->name].exposed) return;
-    if (has_number(w, t->client, t->name, t->number))
-        sim_fail(w, t->name, "client %d.%d has released %s; but the server has not",
+    if (server_has(w, t->client, t->name, t->released_id))
+        sim_fail(w, t->name, "client %d.%d has released %s, but the server still has it",
                  t->client->slot, t->index, sim_names[t->name]);
 }
 
@@ -329,32 +341,32 @@ void sim_checks_extended(sim_world *w, const sim_caller *t) {
     hf__time lasts =
         hf__sooner(hf__lease_deadline(t->began, t->lease_ms), ownership->max_hold_until);
     if (atomic_load(&ownership->deadline) < lasts)
-        sim_fail(w, t->name, "client %d.%d has extended %s; but it lasts no longer",
+        sim_fail(w, t->name, "client %d.%d has extended %s, but its lease is no longer",
                  t->client->slot, t->index, sim_names[t->name]);
 }
 
 void sim_checks_lost(sim_world *w, const sim_client *c, const hf__ownership *ownership) {
     sim_claim *claim = find_claim(w, ownership);
     w->checks.counts.lost++;
-    SIM_TELL(w, claim ? claim->name : SIM_ANY, "client %d  loses %s, token %" PRIu64 ": %s",
-             c->slot, ownership->name, ownership->token, atomic_load(&ownership->lost_reason));
-    SIM_CHECK(w, SIM_ANY, claim && !claim->told);
+    SIM_LOG(w, claim ? claim->name : SIM_ANY, "client %d  loses %s, token %" PRIu64 ": %s", c->slot,
+            ownership->name, ownership->token, atomic_load(&ownership->lost_reason));
+    SIM_CHECK(w, SIM_ANY, claim && !claim->loss_reported);
     SIM_CHECK(w, claim->name, atomic_load(&ownership->state) == HF__LOST);
-    claim->told = true;
+    claim->loss_reported = true;
 }
 
 /* ---- The server ---- */
 
-bool sim_check_known(const sim_client *c, int name, uint64_t ask) {
+bool sim_check_known(const sim_client *c, int name, uint64_t acquire_id) {
     const hf__entry *e = sim_client_entry(c, name);
     if (!e) return false;
-    if (e->ownership && e->ownership->acquire_id == ask) return true;
-    if (e->pending_release >= ask) return true;
-    if (e->busy &&
-        (e->op.acquire_id >= ask || (e->op.next_acquire && e->op.next_acquire->acquire_id >= ask)))
+    if (e->ownership && e->ownership->acquire_id == acquire_id) return true;
+    if (e->pending_release >= acquire_id) return true;
+    if (e->busy && (e->op.acquire_id >= acquire_id ||
+                    (e->op.next_acquire && e->op.next_acquire->acquire_id >= acquire_id)))
         return true;
     for (const hf__wait *wait = e->head; wait; wait = wait->next)
-        if (wait->acquire_id == ask) return true;
+        if (wait->acquire_id == acquire_id) return true;
     return false;
 }
 
@@ -362,32 +374,36 @@ static void check_known(sim_world *w, int name) {
     const sim_name *n = &w->checks.names[name];
     const sim_client *c = w->clients[n->seen.slot];
     if (!n->seen.held || n->stray || w->checks.stepped) return;
-    if (sim_server_ms(w) > n->seen.expires_ms) return; /* the look is older than its end */
+    if (sim_server_ms(w) > n->seen.expires_ms) return; /* the view is older than the lease's end */
     if (!c || c->life != SIM_RUNNING || c->number != n->seen.number) return;
-    if (!sim_check_known(c, name, n->seen.ask))
-        sim_fail(w, name, "the server has %s for client %d, number %" PRIu64 ", who does not know",
-                 sim_names[name], c->slot, n->seen.ask);
+    if (!sim_check_known(c, name, n->seen.acquire_id))
+        sim_fail(w, name,
+                 "the server has %s for client %d, acquire id %" PRIu64
+                 ", but the client does not know",
+                 sim_names[name], c->slot, n->seen.acquire_id);
 }
 
-/* A holder that was not there before has a higher token. */
+/* A new holder must have a higher token than all before it. */
 static void check_grant(sim_world *w, int name) {
     sim_name *n = &w->checks.names[name];
     if (!n->seen.held || n->seen.token == n->granted) return;
     if (n->seen.token < n->granted && !(w->checks.data_lost && w->checks.set_back))
-        sim_fail(w, name, "%s was granted with token %" PRIu64 ", after %" PRIu64, sim_names[name],
-                 n->seen.token, n->granted);
+        sim_fail(w, name, "%s was granted with token %" PRIu64 ", which is not above %" PRIu64,
+                 sim_names[name], n->seen.token, n->granted);
     n->granted = n->seen.token;
 }
 
-static bool same_ask(const sim_seen *a, const sim_seen *b) {
-    return a->held && b->held && a->slot == b->slot && a->number == b->number && a->ask == b->ask;
+static bool same_acquire(const sim_seen *a, const sim_seen *b) {
+    return a->held && b->held && a->slot == b->slot && a->number == b->number &&
+           a->acquire_id == b->acquire_id;
 }
 
 static bool same_holder(const sim_seen *a, const sim_seen *b) {
-    return same_ask(a, b) && a->token == b->token;
+    return same_acquire(a, b) && a->token == b->token;
 }
 
-/* A holder that ended without its own release is lost to whoever is granted the name next. */
+/* A holder that ended without its own release has lost the lock to the next client that is
+   granted it. */
 static void note_taken(sim_name *n, const sim_seen *before, const rm_ran *ran) {
     bool same = same_holder(before, &n->seen);
     if (before->held && !same) n->gone = *before;
@@ -395,12 +411,13 @@ static void note_taken(sim_name *n, const sim_seen *before, const rm_ran *ran) {
     if (same || !n->seen.held) return;
     if (n->gone.held) n->taken[n->taken_count++ % SIM_TAKEN] = n->gone;
     n->gone.held = false;
-    /* Tokens may fall where data is lost and the clock is set back: it has it once more. */
+    /* Tokens may fall if data is lost and the clock is set back. Then the same holder may have
+       the lock again. */
     for (size_t i = 0; i < SIM_TAKEN; i++)
         if (same_holder(&n->taken[i], &n->seen)) n->taken[i].held = false;
 }
 
-/* `ran`: the script that may have changed it; NULL: none has. */
+/* `ran` is the script that may have changed the name, or NULL if no script ran. */
 static void look_at_name(sim_world *w, int name, const rm_ran *ran) {
     if (sim_kinds_name(w, name)) {
         sim_kinds_reread(w, name);
@@ -428,12 +445,12 @@ void sim_checks_look(sim_world *w) {
         else
             check_known(w, name);
     if (w->plan.fair) sim_order_look(w);
-    sim_line_look(w);
+    sim_queue_look(w);
 }
 
 /* ---- Scripts that ran ---- */
 
-static void tell_ran(sim_world *w, const rm_ran *ran, int name, bool late) {
+static void log_ran(sim_world *w, const rm_ran *ran, int name, bool late) {
     const hf__script *script = sim_probe_script(ran->sha1);
     const sim_wire *wire = ran->conn->owner;
     char args[512] = "", answer[128];
@@ -453,21 +470,22 @@ static void check_keys(sim_world *w, const rm_ran *ran) {
         int name = sim_probe_name(ran->keys[i], &is_lock);
         const rm_key *key = rm_keys_find(&w->server.db[0], ran->keys[i], sim_server_ms(w));
         if (!key) continue;
-        if (key->expires_ms == RM_FOREVER) sim_fail(w, name, "%s stays for ever", key->mapped.key);
+        if (key->expires_ms == RM_FOREVER) sim_fail(w, name, "%s never expires", key->mapped.key);
         int64_t left = key->expires_ms - sim_server_ms(w);
         if (is_lock && left > w->plan.longest_ms && !w->checks.stepped)
-            sim_fail(w, name, "%s lasts for %" PRId64 " ms", key->mapped.key, left);
+            sim_fail(w, name, "%s expires only in %" PRId64 " ms", key->mapped.key, left);
     }
 }
 
-/* What came late may hold a name in a way that its client cannot know: a renewal, of what it thinks is
-   over by now; or an ask, older than what was broken or lost. */
+/* A delayed script may hold a name in a way that its client cannot know of. It may be a renewal
+   of a hold that the client thinks is over, or an acquire older than a break or a loss of data. */
 static void look_for_stray(sim_world *w, const rm_ran *ran, int name, bool late,
                            sim_effect effect) {
     sim_name *n = &w->checks.names[name];
-    sim_seen before = n->seen, *stood = &n->stood;
+    sim_seen before = n->seen, *stray_acquire = &n->stray_acquire;
     if (late && n->exposed && effect == SIM_BUSY)
-        stood->held = sim_probe_actor(ran, name, &stood->slot, &stood->number, &stood->ask);
+        stray_acquire->held = sim_probe_actor(ran, name, &stray_acquire->slot,
+                                              &stray_acquire->number, &stray_acquire->acquire_id);
     look_at_name(w, name, ran);
     if (!n->seen.held) return;
     if (same_holder(&before, &n->seen)) {
@@ -476,7 +494,7 @@ static void look_for_stray(sim_world *w, const rm_ran *ran, int name, bool late,
             late || (n->miscounted && effect != SIM_KEPT); /* an old count, for a while */
         return;
     }
-    n->stray = (late && n->exposed) || same_ask(stood, &n->seen);
+    n->stray = (late && n->exposed) || same_acquire(stray_acquire, &n->seen);
     n->miscounted = false;
     if (!late) n->exposed = false;
 }
@@ -489,15 +507,16 @@ static void note_denied(sim_world *w, const rm_ran *ran, int name, uint64_t toke
             claim->denied_on = claim->client->store.session.link;
 }
 
-/* Who has it is never told that another does. */
-static void check_busy(sim_world *w, const rm_ran *ran, int name, uint64_t number) {
+/* A holder must never be told that another client holds the lock. */
+static void check_busy(sim_world *w, const rm_ran *ran, int name, uint64_t acquire_id) {
     const sim_wire *wire = ran->conn->owner;
     if (!wire->link) return;
     const sim_client *c = wire->link->client;
     sim_name *n = &w->checks.names[name];
-    n->told[c->slot] = (sim_told){c->number, number, c->store.session.link, n->granted};
-    if (has_number(w, wire->link->client, name, number))
-        sim_fail(w, name, "client %d has %s, and was told that another has it",
+    n->busy_answers[c->slot] =
+        (sim_busy_answer){c->number, acquire_id, c->store.session.link, n->granted};
+    if (server_has(w, wire->link->client, name, acquire_id))
+        sim_fail(w, name, "client %d holds %s, but was told that another client holds it",
                  wire->link->client->slot, sim_names[name]);
 }
 
@@ -508,19 +527,19 @@ static sim_effect note_effect(sim_world *w, const rm_ran *ran, int name) {
     if (effect == SIM_DENIED) note_denied(w, ran, name, token);
     if (effect != SIM_BROKE) return effect;
     if (wanted && wanted != token)
-        sim_fail(w, name, "%s was broken under token %" PRIu64 ", and not %" PRIu64,
+        sim_fail(w, name, "%s was broken under token %" PRIu64 ", not under %" PRIu64,
                  sim_names[name], token, wanted);
     note_broken(w, name, token);
     return effect;
 }
 
-/* Who was told that the store is away has taken nothing, and takes nothing later. */
+/* A client that was told that the store is unavailable must hold nothing, now and later. */
 static void check_refused(sim_world *w, int name, const sim_seen *before) {
     const sim_name *n = &w->checks.names[name];
     if (!n->seen.held || n->stray || same_holder(before, &n->seen)) return;
-    const sim_told *refused = &n->refused[n->seen.slot];
-    if (refused->number != n->seen.number || refused->ask != n->seen.ask) return;
-    sim_fail(w, name, "client %d was told that the store is away; and later it was granted %s",
+    const sim_busy_answer *refused = &n->refused[n->seen.slot];
+    if (refused->number != n->seen.number || refused->acquire_id != n->seen.acquire_id) return;
+    sim_fail(w, name, "client %d was told that the store is unavailable, and later was granted %s",
              n->seen.slot, sim_names[name]);
 }
 
@@ -532,7 +551,7 @@ static void ran_with(sim_world *w, const rm_ran *ran, int name, bool late) {
     sim_seen before = w->checks.names[name].seen;
     look_for_stray(w, ran, name, late, note_effect(w, ran, name));
     check_refused(w, name, &before);
-    sim_line_ran(w, ran, name, &before);
+    sim_queue_ran(w, ran, name, &before);
 }
 
 void sim_checks_ran(void *world, const rm_ran *ran) {
@@ -543,7 +562,7 @@ void sim_checks_ran(void *world, const rm_ran *ran) {
     w->checks.counts.scripts++;
     w->checks.counts.late_scripts += late;
     w->checks.stale = true;
-    if (w->trace.on) tell_ran(w, ran, name, late);
+    if (w->trace.on) log_ran(w, ran, name, late);
     check_keys(w, ran);
     if (name == SIM_ANY) return;
     sim_many_ran(w, ran);

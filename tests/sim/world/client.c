@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "world/line.h"
+#include "world/queue.h"
 
 #define REBIRTH_MOST (500 * HF__MS)
 
@@ -28,21 +28,21 @@ hf__entry *sim_client_entry(const sim_client *c, int name) {
     return (hf__entry *)hf__map_find(&c->core.entries, sim_names[name], strlen(sim_names[name]));
 }
 
-hf__entry *sim_client_lane(const sim_client *c, int name, uint64_t number) {
+hf__entry *sim_client_side(const sim_client *c, int name, uint64_t acquire_id) {
     const hf__entry *anchor = sim_client_entry(c, name);
     for (hf__entry *e = anchor ? anchor->sides : NULL; e; e = e->next_side)
-        if (e->side_id == number) return e;
+        if (e->side_id == acquire_id) return e;
     return NULL;
 }
 
-/* ---- Birth ---- */
+/* ---- Start ---- */
 
-static void be_born(sim_client *c) {
+static void start_process(sim_client *c) {
     sim_world *w = c->world;
     c->number = ++w->clients_made;
     c->life = SIM_RUNNING;
     c->was_up = c->shut = false;
-    c->hears_since = HF__NEVER;
+    c->listens_since = HF__NEVER;
     c->who = (hf__identity){.pid = c->number, .host = "host", .program = "sim", .label = ""};
     sim_client_uuid(c->who.client, c->slot, c->number);
     sim_store_init(&c->store, c, &c->url, &c->who, &c->log, hf__rand_next(&w->rand));
@@ -51,10 +51,10 @@ static void be_born(sim_client *c) {
                               .outage_ms = w->plan.outage_ms};
     hf__core_init(&c->core, &c->store.store, &config, hf__rand_next(&w->rand));
     for (int i = 0; i < c->caller_count; i++) sim_caller_init(&c->callers[i], c, i);
-    SIM_TELL(w, SIM_ANY, "client %d  opens, as number %d", c->slot, c->number);
+    SIM_LOG(w, SIM_ANY, "client %d  opens, as number %d", c->slot, c->number);
 }
 
-static void turn(void *arg);
+static void run_client(void *arg);
 
 sim_client *sim_client_new(sim_world *w, int slot, int callers) {
     sim_client *c = rm_alloc(sizeof *c);
@@ -62,7 +62,7 @@ sim_client *sim_client_new(sim_world *w, int slot, int callers) {
                       .slot = slot,
                       .life = SIM_GONE,
                       .caller_count = callers,
-                      .event = {.fn = turn, .arg = c}};
+                      .event = {.fn = run_client, .arg = c}};
     c->clock.base = HF__SEC + sim_draw(w, 1000 * HF__SEC);
     c->clock.ppm = w->plan.faults & SIM_DRIFT ? sim_drift(w) : 0;
     c->url = (hf__url){.scheme = HF__SCHEME_REDIS,
@@ -71,12 +71,12 @@ sim_client *sim_client_new(sim_world *w, int slot, int callers) {
                        .connect_timeout_ms = w->plan.connect_ms,
                        .command_timeout_ms = w->plan.command_ms};
     hf__log_init(&c->log, NULL, NULL, 0);
-    be_born(c);
+    start_process(c);
     sim_at(w, &c->event, w->now);
     return c;
 }
 
-/* ---- Death ---- */
+/* ---- End ---- */
 
 static void free_hold(sim_hold *h) {
     hf__ownership_unref(h->hold->ownership);
@@ -84,7 +84,7 @@ static void free_hold(sim_hold *h) {
     *h = (sim_hold){0};
 }
 
-/* The store lets go of all operations, and the details of those that nobody will fetch are freed. */
+/* Releases all operations from the store, and frees details that no caller will fetch. */
 static void drop_operations(sim_client *c) {
     hf__session_break(&c->store.session);
     for (hf__op *op; (op = hf__session_completed(&c->store.session));) {
@@ -93,8 +93,8 @@ static void drop_operations(sim_client *c) {
     }
 }
 
-/* All memory of a process goes, and nothing else happens. */
-static void discard(sim_client *c) {
+/* Frees all memory of a process. Nothing else happens. */
+static void discard_memory(sim_client *c) {
     drop_operations(c);
     for (hf__mapped *m = NULL; (m = hf__map_next(&c->core.entries, m));) {
         hf__entry *e = (hf__entry *)m;
@@ -120,9 +120,9 @@ static void plan_rebirth(sim_client *c) {
 }
 
 void sim_client_crash(sim_client *c) {
-    SIM_TELL(c->world, SIM_ANY, "client %d  crashes", c->slot);
+    SIM_LOG(c->world, SIM_ANY, "client %d  crashes", c->slot);
     sim_checks_client_gone(c->world, c);
-    discard(c);
+    discard_memory(c);
     c->paused_until = 0;
     plan_rebirth(c);
 }
@@ -136,7 +136,7 @@ void sim_client_free(sim_client *c) {
 
 void sim_client_close(sim_client *c) {
     hf__time now = sim_client_now(c);
-    SIM_TELL(c->world, SIM_ANY, "client %d  hf_close", c->slot);
+    SIM_LOG(c->world, SIM_ANY, "client %d  hf_close", c->slot);
     c->life = SIM_CLOSING;
     c->closer = (hf__call){0};
     c->unhindered = c->world->ending;
@@ -145,7 +145,7 @@ void sim_client_close(sim_client *c) {
     sim_client_wake(c);
 }
 
-/* What a closed client leaves. */
+/* Checks what a closed client leaves behind. */
 static void check_closed(sim_client *c) {
     sim_world *w = c->world;
     SIM_CHECK(w, SIM_ANY, c->core.stats.held == 0);
@@ -154,7 +154,7 @@ static void check_closed(sim_client *c) {
     SIM_CHECK(w, SIM_ANY, !c->closer.done || c->core.entries.count == 0);
     SIM_CHECK(w, SIM_ANY, !c->closer.done || !c->core.timers.root);
     SIM_CHECK(w, SIM_ANY, c->closer.done || !c->unhindered);
-    if (c->closer.done) sim_line_closed(w, c);
+    if (c->closer.done) sim_queue_closed(w, c);
 }
 
 static bool calls_over(const sim_client *c) {
@@ -163,7 +163,7 @@ static bool calls_over(const sim_client *c) {
     return true;
 }
 
-/* True if something was done, and there is more to settle. */
+/* Returns true if it did something, so that the scheduler must run again. */
 static bool close_step(sim_client *c, hf__time now) {
     if (!c->shut) {
         if (!c->closer.done && now < c->close_until) return false;
@@ -176,13 +176,13 @@ static bool close_step(sim_client *c, hf__time now) {
     for (int i = 0; i < SIM_HOLDS; i++)
         if (c->holds[i].hold) sim_caller_release_closed(c, &c->holds[i], now);
     check_closed(c);
-    SIM_TELL(c->world, SIM_ANY, "client %d  is closed", c->slot);
-    discard(c);
+    SIM_LOG(c->world, SIM_ANY, "client %d  is closed", c->slot);
+    discard_memory(c);
     plan_rebirth(c);
     return false;
 }
 
-/* ---- Settling: as src/client/scheduler.c does it ---- */
+/* ---- Scheduler: like src/client/scheduler.c ---- */
 
 static void take_finished(sim_client *c) {
     while (c->core.finished_calls) {
@@ -200,20 +200,20 @@ static void take_lost(sim_client *c) {
     }
 }
 
-static void hear(sim_client *c, hf__time now) {
+static void take_notifications(sim_client *c, hf__time now) {
     hf__notification notification;
     hf__store *store = &c->store.store;
     while (store->table->next_notification(store, &notification))
         hf__core_notify(&c->core, &notification, now);
 }
 
-static void settle(sim_client *c, hf__time now) {
+static void process_client(sim_client *c, hf__time now) {
     hf__store *store = &c->store.store;
     hf__core_tick(&c->core, now);
     store->table->tick(store, now);
     if (store->up && c->core.link != store->link) c->up_since = now;
     hf__core_link_changed(&c->core, now);
-    hear(c, now);
+    take_notifications(c, now);
     do {
         for (hf__op *op; (op = store->table->completed(store));)
             if (!sim_caller_completed(c, op)) hf__core_complete(&c->core, op, now);
@@ -229,52 +229,53 @@ static bool callers_step(sim_client *c, hf__time now) {
     return acted;
 }
 
-static void pump(sim_client *c, hf__time now) {
+static void run_scheduler(sim_client *c, hf__time now) {
     hf__store *store = &c->store.store;
     bool again;
     do {
-        do settle(c, now);
+        do process_client(c, now);
         while (store->table->flush(store, NULL));
         again = callers_step(c, now);
         if (c->life == SIM_CLOSING) again |= close_step(c, now);
     } while (again && c->life != SIM_GONE);
 }
 
-static hf__time due(const sim_client *c) {
+static hf__time next_due(const sim_client *c) {
     hf__time at = hf__sooner(hf__core_due(&c->core), c->store.store.table->due(&c->store.store));
     for (int i = 0; i < c->caller_count; i++) at = hf__sooner(at, sim_caller_due(&c->callers[i]));
     if (c->life == SIM_CLOSING && !c->shut) at = hf__sooner(at, c->close_until);
     return at;
 }
 
-/* Mostly what came is read first, but the thread that runs first may be another. */
-static void turn(void *arg) {
+/* Mostly reads arrived bytes first; but another thread may run first. */
+static void run_client(void *arg) {
     sim_client *c = arg;
     sim_world *w = c->world;
-    if (c->life == SIM_GONE) be_born(c);
+    if (c->life == SIM_GONE) start_process(c);
     if (w->now < c->paused_until) {
         sim_at(w, &c->event, c->paused_until);
         return;
     }
     hf__time now = sim_client_now(c);
-    c->turned_at = c->turns_at;
+    c->ran_at = c->turns_at;
     c->turns_at = w->now;
     if (!sim_chance(w, 4)) sim_store_read(&c->store, now);
-    pump(c, now);
+    run_scheduler(c, now);
     if (c->life != SIM_GONE && sim_store_readable(&c->store)) {
         sim_store_read(&c->store, now);
-        pump(c, now);
+        run_scheduler(c, now);
     }
     if (c->life == SIM_GONE) return;
-    sim_at(w, &c->event, hf__later(w->now, sim_moment(&c->clock, due(c))));
+    sim_at(w, &c->event, hf__later(w->now, sim_moment(&c->clock, next_due(c))));
 }
 
 void sim_client_pause(sim_client *c, hf__time span) {
     sim_world *w = c->world;
-    SIM_TELL(w, SIM_ANY, "client %d  is paused until %.3f ms", c->slot,
-             (double)(w->now + span) / HF__MS);
+    SIM_LOG(w, SIM_ANY, "client %d  is paused until %.3f ms", c->slot,
+            (double)(w->now + span) / HF__MS);
     c->paused_until = hf__later(c->paused_until, w->now + span);
-    c->up_since = sim_shows(&c->clock, c->paused_until); /* as good as away */
+    /* A paused client is as good as disconnected. */
+    c->up_since = sim_shows(&c->clock, c->paused_until);
 }
 
 bool sim_client_idle(const sim_client *c) {

@@ -1,4 +1,4 @@
-/* What is going to happen: a function of the world, at a moment of true time. */
+/* A scheduled event: a function that is called at a moment of true time. */
 #ifndef SIM_WORLD_EVENT_H
 #define SIM_WORLD_EVENT_H
 
@@ -7,12 +7,12 @@
 typedef struct sim_world sim_world;
 
 typedef struct sim_event {
-    hf__timer timer; /* first */
+    hf__timer timer; /* must be first */
     void (*fn)(void *arg);
     void *arg;
 } sim_event;
 
-/* Plan it; anew, if it is planned. HF__NEVER: not at all. */
+/* Schedules the event, or reschedules it. HF__NEVER cancels it. */
 void sim_at(sim_world *world, sim_event *event, hf__time at);
 
 #endif

@@ -4,38 +4,40 @@
 #include <string.h>
 
 #include "world/client.h"
-#include "world/line.h"
 #include "world/probe.h"
+#include "world/queue.h"
 #include "world/server.h"
 
-/* Since the store has said that nobody waits, with what clocks may differ. */
+/* How long a client may rely on the answer that nobody waits, plus clock differences. */
 #define JOINED_MOST_US 102000
 
 /* ---- Who holds ---- */
 
-static bool same(const sim_holder *a, const sim_holder *b) {
-    return a->slot == b->slot && a->number == b->number && a->ask == b->ask && a->lane == b->lane;
+static bool same_holder(const sim_holder *a, const sim_holder *b) {
+    return a->slot == b->slot && a->number == b->number && a->acquire_id == b->acquire_id &&
+           a->side == b->side;
 }
 
-static const sim_holder *find(const sim_holding *holding, const sim_holder *h) {
+static const sim_holder *find_holder(const sim_holding *holding, const sim_holder *h) {
     for (size_t i = 0; i < holding->count; i++)
-        if (same(&holding->at[i], h)) return &holding->at[i];
+        if (same_holder(&holding->at[i], h)) return &holding->at[i];
     return NULL;
 }
 
-static const sim_holder *find_ask(const sim_holding *holding, int slot, int number, uint64_t ask) {
+static const sim_holder *find_acquire(const sim_holding *holding, int slot, int number,
+                                      uint64_t acquire_id) {
     for (size_t i = 0; i < holding->count; i++) {
         const sim_holder *h = &holding->at[i];
-        if (h->slot == slot && h->number == number && h->ask == ask) return h;
+        if (h->slot == slot && h->number == number && h->acquire_id == acquire_id) return h;
     }
     return NULL;
 }
 
-static bool alone(const sim_holder *h) {
+static bool is_exclusive(const sim_holder *h) {
     return h->kind == 'm' || h->kind == 'w' || h->kind == 'g';
 }
 
-static bool over(const sim_world *w, const sim_holder *h) {
+static bool has_expired(const sim_world *w, const sim_holder *h) {
     return sim_server_ms(w) * 1000 > h->ends_us;
 }
 
@@ -45,18 +47,19 @@ bool sim_kinds_held(sim_world *w, int name) {
     return holding.count > 0;
 }
 
-bool sim_kinds_has(sim_world *w, const sim_client *c, int name, uint64_t number) {
+bool sim_kinds_has(sim_world *w, const sim_client *c, int name, uint64_t acquire_id) {
     sim_holding holding;
     sim_probe_holding(w, name, &holding);
-    return find_ask(&holding, c->slot, c->number, number) != NULL;
+    return find_acquire(&holding, c->slot, c->number, acquire_id) != NULL;
 }
 
 /* ---- What clients think ---- */
 
-static bool enough(const sim_holder *h, const sim_claim *claim) {
+static bool covers_claim(const sim_holder *h, const sim_claim *claim) {
     const hf__ownership *ownership = claim->own;
-    bool untold = h->before == ownership->token && ownership->kind != HF_WRITE; /* of its upgrade */
-    if (h->token != ownership->token && !untold) return false;
+    /* It has not learned of its upgrade. */
+    bool not_notified = h->before == ownership->token && ownership->kind != HF_WRITE;
+    if (h->token != ownership->token && !not_notified) return false;
     switch (ownership->kind) {
     case HF_MUTEX: return h->kind == 'm';
     case HF_WRITE: return h->kind == 'w' || h->kind == 'g';
@@ -73,9 +76,10 @@ static void check_count(sim_world *w, const sim_claim *claim, const sim_holder *
         ownership->posted_count != ownership->count || ownership->renew_tries)
         return;
     if (ownership->kind != HF_WRITE && h->before == ownership->token)
-        return; /* upgraded, and untold */
+        return; /* upgraded, but not yet notified */
     if (h->count != ownership->count)
-        sim_fail(w, claim->name, "client %d entered %s %u times, and the server says %" PRId64,
+        sim_fail(w, claim->name,
+                 "client %d entered %s %u times, but the server's count is %" PRId64,
                  claim->client->slot, sim_names[claim->name], ownership->count, h->count);
 }
 
@@ -86,29 +90,29 @@ static void check_capacity(sim_world *w, const sim_claim *claim) {
             !sim_checks_excused(w, c))
             used += c->weight;
     if (used > claim->capacity)
-        sim_fail(w, claim->name, "%" PRIu32 " permits of %s are held, of %" PRIu32, used,
-                 sim_names[claim->name], claim->capacity);
+        sim_fail(w, claim->name, "%" PRIu32 " permits of %s are held, but the capacity is %" PRIu32,
+                 used, sim_names[claim->name], claim->capacity);
 }
 
 void sim_kinds_claim(sim_world *w, const sim_claim *claim, bool looked) {
     const hf__ownership *ownership = claim->own;
     if (sim_checks_excused(w, claim)) return;
-    const sim_holder *h = find_ask(&w->checks.holdings[claim->name], claim->client->slot,
-                                   claim->client->number, ownership->acquire_id);
-    if (!h || over(w, h) || !enough(h, claim))
+    const sim_holder *h = find_acquire(&w->checks.holdings[claim->name], claim->client->slot,
+                                       claim->client->number, ownership->acquire_id);
+    if (!h || has_expired(w, h) || !covers_claim(h, claim))
         sim_fail(w, claim->name,
-                 "client %d holds %s as kind %" PRIu32 ", number %" PRIu64 ", token %" PRIu64
-                 ", for %.3f ms more; but by the server as %c, token %" PRIu64,
+                 "client %d holds %s as kind %" PRIu32 ", acquire id %" PRIu64 ", token %" PRIu64
+                 ", for %.3f ms more, but in the server's data as %c, token %" PRIu64,
                  claim->client->slot, sim_names[claim->name], ownership->kind,
                  ownership->acquire_id, ownership->token,
                  (double)(atomic_load(&ownership->deadline) - sim_client_now(claim->client)) /
                      HF__MS,
-                 h && !over(w, h) ? h->kind : '-', h ? h->token : 0);
+                 h && !has_expired(w, h) ? h->kind : '-', h ? h->token : 0);
     if (looked) check_count(w, claim, h);
     if (ownership->kind == HF_PERMITS) check_capacity(w, claim);
 }
 
-/* They may hold at once. */
+/* Returns true if both may hold at the same time. */
 bool sim_kinds_agree(const sim_claim *a, const sim_claim *b) {
     uint32_t one = a->own->kind, other = b->own->kind;
     if (one == HF_PERMITS && other == HF_PERMITS) return a->capacity == b->capacity;
@@ -119,7 +123,7 @@ bool sim_kinds_agree(const sim_claim *a, const sim_claim *b) {
 
 /* ---- Calls that ended ---- */
 
-/* Tokens grow from one that excludes others to all that enter after it, and from those to the next such. */
+/* An exclusive holder's token is above all before it, and below all that enter after it. */
 static void check_token(sim_world *w, sim_claim *claim) {
     sim_name *n = &w->checks.names[claim->name];
     uint64_t token = claim->own->token;
@@ -128,7 +132,8 @@ static void check_token(sim_world *w, sim_claim *claim) {
     uint64_t last = excludes ? n->entered : n->excluded;
     bool goes_on = excludes && token == n->excluded && token == last && claim->upgraded;
     if (token <= last && !may_fall && !goes_on)
-        sim_fail(w, claim->name, "%s was entered under token %" PRIu64 ", after %" PRIu64,
+        sim_fail(w, claim->name,
+                 "%s was entered under token %" PRIu64 ", which is not above %" PRIu64,
                  sim_names[claim->name], token, last);
     if (token > n->entered) n->entered = token;
     if (excludes && token > n->excluded) n->excluded = token;
@@ -145,7 +150,7 @@ static bool had_it(const hf__ownership *ownership, const hf_hold *hold) {
     return false;
 }
 
-/* A reader that came and was let in with another, at once: not past those who wait. */
+/* A reader that joined a hold of its own client at once must not have passed waiters. */
 void sim_kinds_joined(sim_world *w, const sim_caller *t) {
     const sim_client *c = t->client;
     const sim_queue *queue = &w->checks.queues[t->name];
@@ -155,16 +160,16 @@ void sim_kinds_joined(sim_world *w, const sim_caller *t) {
     if (w->checks.names[t->name].lost_at || ownership->kind != HF_READ) return;
     sim_server_clock(w);
     for (size_t i = 0; i < queue->count && !w->checks.stepped; i++) {
-        const sim_standing *s = &queue->at[i];
+        const sim_waiter *s = &queue->at[i];
         if (s->kind != 'r' && w->server.now_us - s->since_us > JOINED_MOST_US && s->since_us)
-            sim_fail(w, t->name, "client %d.%d reads %s with another, past client %d, who waits",
+            sim_fail(w, t->name, "client %d.%d joined a read of %s although client %d waits",
                      c->slot, t->index, sim_names[t->name], s->slot);
     }
     for (int i = 0; i < c->caller_count; i++) {
         const sim_caller *other = &c->callers[i];
         if (other->doing == SIM_ACQUIRING && other->name == t->name && !other->wait.call.done &&
             t->began - other->began > JOINED_MOST_US * 1000 && other->wait.kind != HF_READ)
-            sim_fail(w, t->name, "client %d.%d reads %s with another, past %d.%d, who waits",
+            sim_fail(w, t->name, "client %d.%d joined a read of %s although caller %d.%d waits",
                      c->slot, t->index, sim_names[t->name], c->slot, other->index);
     }
 }
@@ -180,7 +185,7 @@ void sim_kinds_upgraded(sim_world *w, const sim_caller *t) {
     sim_claim *claim = claim_of(w, ownership);
     if (t->wait.call.result != HF_OK || !claim || !sim_checks_good(claim)) return;
     if (!t->wait.by_acquire_id.key || ownership->kind != HF_WRITE)
-        return; /* another did it, or undid it */
+        return; /* another caller did it, or undid it */
     check_token(w, claim);
 }
 
@@ -193,12 +198,12 @@ void sim_kinds_downgraded(sim_world *w, const sim_caller *t) {
         return;
     if (ownership->kind == HF_WRITE || w->checks.stepped) return;
     const sim_holder *h =
-        find_ask(&w->checks.holdings[t->name], c->slot, c->number, ownership->acquire_id);
+        find_acquire(&w->checks.holdings[t->name], c->slot, c->number, ownership->acquire_id);
     if (h && h->stray) return;
     sim_probe_holding(w, t->name, &holding);
-    h = find_ask(&holding, c->slot, c->number, ownership->acquire_id);
-    if (h && alone(h))
-        sim_fail(w, t->name, "client %d.%d has downgraded %s; but the server has not", c->slot,
+    h = find_acquire(&holding, c->slot, c->number, ownership->acquire_id);
+    if (h && is_exclusive(h))
+        sim_fail(w, t->name, "client %d.%d has downgraded %s, but the server has not", c->slot,
                  t->index, sim_names[t->name]);
 }
 
@@ -208,55 +213,56 @@ void sim_kinds_broken(sim_world *w, int name) {
     sim_probe_holding(w, name, &now);
     for (size_t i = 0; i < was->count; i++) {
         const sim_holder *h = &was->at[i];
-        if (find(&now, h)) continue;
+        if (find_holder(&now, h)) continue;
         sim_checks_note_broken(w, name, h->token);
         for (sim_claim *claim = w->checks.claims; claim; claim = claim->next)
             if (claim->name == name && claim->client->slot == h->slot &&
-                claim->client->number == h->number && claim->own->acquire_id == h->ask)
+                claim->client->number == h->number && claim->own->acquire_id == h->acquire_id)
                 claim->empty = true;
     }
 }
 
 /* ---- What the server has ---- */
 
-/* One that was not there before has a higher token, and so has one that was upgraded. */
+/* A new or upgraded holder must have a higher token than all before it. */
 static void check_grant(sim_world *w, int name, const sim_holder *was, const sim_holder *h) {
     sim_name *n = &w->checks.names[name];
     bool back = was && (h->token == was->token || h->token == was->before);
-    if (!back && h->token <= n->granted && !w->checks.set_back) /* which brings back who was over */
-        sim_fail(w, name, "%s was granted with token %" PRIu64 ", after %" PRIu64, sim_names[name],
-                 h->token, n->granted);
+    /* A clock that was set back revives expired holders. */
+    if (!back && h->token <= n->granted && !w->checks.set_back)
+        sim_fail(w, name, "%s was granted with token %" PRIu64 ", which is not above %" PRIu64,
+                 sim_names[name], h->token, n->granted);
 }
 
-static void carry(sim_world *w, int name, sim_holder *h, const sim_holder *was, bool late) {
+static void carry_history(sim_world *w, int name, sim_holder *h, const sim_holder *was, bool late) {
     const sim_name *n = &w->checks.names[name];
     if (!was) {
         h->stray = late && n->exposed;
         h->since = w->now;
         return;
     }
-    bool more = alone(h) && !alone(was);
+    bool more = is_exclusive(h) && !is_exclusive(was);
     h->stray = was->stray || (late && (h->ends_us > was->ends_us || more));
     h->miscounted = was->miscounted;
     h->since = more ? w->now : was->since;
 }
 
-/* What was said last of this name, and what is so now. */
-static void reread(sim_world *w, int name, bool late, sim_holding *now) {
+/* Compares the last known holders of a name with the server's data now. */
+static void read_holders(sim_world *w, int name, bool late, sim_holding *now) {
     const sim_holding *was = &w->checks.holdings[name];
     uint64_t granted = w->checks.names[name].granted;
     sim_probe_holding(w, name, now);
     for (size_t i = 0; i < now->count; i++) {
         sim_holder *h = &now->at[i];
-        const sim_holder *before = find(was, h);
+        const sim_holder *before = find_holder(was, h);
         check_grant(w, name, before, h);
-        carry(w, name, h, before, late);
+        carry_history(w, name, h, before, late);
         if (h->token > granted) granted = h->token;
     }
     w->checks.names[name].granted = granted;
 }
 
-static void keep(sim_world *w, int name, const sim_holding *now) {
+static void keep_holders(sim_world *w, int name, const sim_holding *now) {
     sim_holding *kept = &w->checks.holdings[name];
     kept->count = now->count;
     kept->capacity = now->capacity;
@@ -265,8 +271,8 @@ static void keep(sim_world *w, int name, const sim_holding *now) {
 
 void sim_kinds_reread(sim_world *w, int name) {
     sim_holding now;
-    reread(w, name, false, &now);
-    keep(w, name, &now);
+    read_holders(w, name, false, &now);
+    keep_holders(w, name, &now);
 }
 
 /* ---- After a script ---- */
@@ -279,93 +285,95 @@ typedef struct kinds_step {
     const sim_queue *was;
     sim_queue *queue;
     bool has_actor;
-    int slot, number; /* of the actor */
-    uint64_t ask;
-    uint64_t next; /* of the same client, which asks, too; 0: none */
+    int slot, number; /* the client that the script acts for */
+    uint64_t acquire_id;
+    uint64_t next; /* next acquire of the same client in this script; 0: none */
 } kinds_step;
 
-static const sim_standing *place_of(const sim_queue *queue, const sim_standing *s) {
+static const sim_waiter *find_position(const sim_queue *queue, const sim_waiter *s) {
     for (size_t i = 0; i < queue->count; i++)
-        if (sim_probe_same_place(&queue->at[i], s)) return &queue->at[i];
+        if (sim_probe_same_position(&queue->at[i], s)) return &queue->at[i];
     return NULL;
 }
 
-/* It holds what it stood in line for. */
-static bool got(const kinds_step *l, const sim_standing *s) {
+/* Returns true if the waiter now holds what it was queued for. */
+static bool got_lock(const kinds_step *l, const sim_waiter *s) {
     for (size_t i = 0; i < l->now->count; i++) {
         const sim_holder *h = &l->now->at[i];
-        if (h->slot != s->slot || h->number != s->number || h->lane != s->lane) continue;
-        if (!s->lane) return true;
-        if (h->ask == s->ask) return s->kind != 'g' || h->kind == 'g';
+        if (h->slot != s->slot || h->number != s->number || h->side != s->side) continue;
+        if (!s->side) return true;
+        if (h->acquire_id == s->acquire_id) return s->kind != 'g' || h->kind == 'g';
     }
     return false;
 }
 
-static bool holds(const kinds_step *l, const sim_standing *s) {
-    return find_ask(l->now, s->slot, s->number, s->ask) != NULL;
+static bool still_holds(const kinds_step *l, const sim_waiter *s) {
+    return find_acquire(l->now, s->slot, s->number, s->acquire_id) != NULL;
 }
 
 static void check_marks(sim_world *w, const kinds_step *l) {
     if (!l->queue->count) return;
     if (!l->queue->fence_says)
-        sim_fail(w, l->name, "somebody stands in line for %s, and its fence does not say so",
+        sim_fail(w, l->name, "%s has a queue, but its fence does not record it",
                  sim_names[l->name]);
     if (l->now->count && !l->queue->lock_says)
-        sim_fail(w, l->name, "somebody stands in line for %s, and the lock does not say so",
-                 sim_names[l->name]);
+        sim_fail(w, l->name, "%s has a queue, but its lock does not record it", sim_names[l->name]);
 }
 
-static void check_places(sim_world *w, const kinds_step *l) {
+static void check_positions(sim_world *w, const kinds_step *l) {
     for (size_t i = 0; i < l->queue->count; i++) {
-        sim_standing *s = &l->queue->at[i];
-        if (place_of(l->queue, s) != s)
-            sim_fail(w, l->name, "client %d stands in line for %s twice, number %" PRIu64, s->slot,
-                     sim_names[l->name], s->ask);
-        if (got(l, s))
-            sim_fail(w, l->name, "client %d has %s, and stands in line for it, number %" PRIu64,
-                     s->slot, sim_names[l->name], s->ask);
+        sim_waiter *s = &l->queue->at[i];
+        if (find_position(l->queue, s) != s)
+            sim_fail(w, l->name, "client %d is queued for %s twice, acquire id %" PRIu64, s->slot,
+                     sim_names[l->name], s->acquire_id);
+        if (got_lock(l, s))
+            sim_fail(w, l->name, "client %d holds %s, but is queued for it, acquire id %" PRIu64,
+                     s->slot, sim_names[l->name], s->acquire_id);
         if (s->kind == 'g' && l->queue->at[0].kind != 'g')
-            sim_fail(w, l->name, "client %d waits to upgrade %s behind others", s->slot,
+            sim_fail(w, l->name, "client %d waits to upgrade %s behind other waiters", s->slot,
                      sim_names[l->name]);
-        const sim_standing *was = place_of(l->was, s);
+        const sim_waiter *was = find_position(l->was, s);
         s->stray = was ? was->stray : l->late && w->checks.names[l->name].exposed;
-        if (was && was->ask > s->ask && !w->checks.stepped)
-            sim_fail(w, l->name, "client %d fell from number %" PRIu64 " to %" PRIu64 " in line",
-                     s->slot, was->ask, s->ask);
+        if (was && was->acquire_id > s->acquire_id && !w->checks.stepped)
+            sim_fail(w, l->name,
+                     "client %d fell from acquire id %" PRIu64 " to %" PRIu64 " in the queue",
+                     s->slot, was->acquire_id, s->acquire_id);
     }
 }
 
-static bool is_actor(const kinds_step *l, const sim_standing *s) {
+static bool is_actor(const kinds_step *l, const sim_waiter *s) {
     return l->has_actor && l->slot == s->slot && l->number == s->number &&
-           (s->lane ? l->ask == s->ask : l->ask >= s->ask);
+           (s->side ? l->acquire_id == s->acquire_id : l->acquire_id >= s->acquire_id);
 }
 
-/* It waits in vain: what it would upgrade is gone, or permits of another capacity are in use. */
-static bool in_vain(const kinds_step *l, const sim_standing *s) {
-    if (s->kind == 'g') return !holds(l, s);
+/* Returns true if the wait is futile: the hold to upgrade is gone, or permits of another
+   capacity are in use. */
+static bool is_futile(const kinds_step *l, const sim_waiter *s) {
+    if (s->kind == 'g') return !still_holds(l, s);
     return s->kind == 'p' && l->now->capacity && l->now->capacity != s->capacity;
 }
 
 static void check_left(sim_world *w, const kinds_step *l) {
     if (w->checks.stepped || sim_probe_failed(l->ran)) return;
     for (size_t i = 0; i < l->was->count; i++) {
-        const sim_standing *s = &l->was->at[i];
-        if (place_of(l->queue, s) || got(l, s) || is_actor(l, s)) continue;
-        if (s->kind == 'g' && !holds(l, s)) continue;
-        sim_fail(w, l->name, "client %d, number %" PRIu64 ", has lost its place in line for %s",
-                 s->slot, s->ask, sim_names[l->name]);
+        const sim_waiter *s = &l->was->at[i];
+        if (find_position(l->queue, s) || got_lock(l, s) || is_actor(l, s)) continue;
+        if (s->kind == 'g' && !still_holds(l, s)) continue;
+        sim_fail(w, l->name,
+                 "client %d, acquire id %" PRIu64 ", has lost its position in the queue for %s",
+                 s->slot, s->acquire_id, sim_names[l->name]);
     }
 }
 
-/* Beside those who hold. */
-static bool fits(const kinds_step *l, const sim_standing *s) {
+/* Returns true if the waiter could hold together with the present holders. */
+static bool fits_now(const kinds_step *l, const sim_waiter *s) {
     uint32_t used = 0;
     if (!l->now->count) return true;
     for (size_t i = 0; i < l->now->count; i++) {
         const sim_holder *h = &l->now->at[i];
         bool read = h->kind == 'r' || h->kind == 'u';
         used += h->weight;
-        if (s->kind == 'g' && l->now->count == 1 && read && h->ask == s->ask &&
+        if (s->kind == 'g' && l->now->count == 1 && read && h->acquire_id == s->acquire_id &&
             h->slot == s->slot && h->number == s->number)
             return true;
         if (s->kind == 'p' ? h->kind != 'p' : !read) return false;
@@ -375,94 +383,99 @@ static bool fits(const kinds_step *l, const sim_standing *s) {
     return s->kind == 'r' || s->kind == 'u';
 }
 
-/* Those who stood before a new holder, all of them if it did not stand. */
+/* Fail if the new holder passed an earlier waiter that is reachable. If the holder was not
+   queued, every waiter counts. */
 static void check_turn(sim_world *w, const kinds_step *l, const sim_holder *h) {
     for (size_t i = 0; i < l->was->count; i++) {
-        const sim_standing *s = &l->was->at[i];
-        if (s->slot == h->slot && s->number == h->number && s->lane == h->lane &&
-            (!s->lane || s->ask == h->ask))
+        const sim_waiter *s = &l->was->at[i];
+        if (s->slot == h->slot && s->number == h->number && s->side == h->side &&
+            (!s->side || s->acquire_id == h->acquire_id))
             return;
-        if (place_of(l->queue, s) && sim_line_reachable(w, s) && !in_vain(l, s))
+        if (find_position(l->queue, s) && sim_queue_reachable(w, s) && !is_futile(l, s))
             sim_fail(w, l->name,
-                     "client %d got %s, number %" PRIu64 ", though client %d, number %" PRIu64
-                     ", stood before it and listened",
-                     h->slot, sim_names[l->name], h->ask, s->slot, s->ask);
+                     "client %d got %s, acquire id %" PRIu64
+                     ", although client %d, acquire id %" PRIu64
+                     ", was queued before it and listened",
+                     h->slot, sim_names[l->name], h->acquire_id, s->slot, s->acquire_id);
     }
 }
 
-/* It did not listen, and stood there for a second in which it asked again and again: it will see. */
-static bool asks_often(const sim_world *w, const sim_standing *s) {
+/* Returns true if the waiter was queued for a second without a subscription and kept retrying:
+   then it will see the grant itself. */
+static bool retries_often(const sim_world *w, const sim_waiter *s) {
     int64_t now_ms = sim_server_ms(w);
     return now_ms - s->seen_us / 1000 <= 1000 && now_ms - s->since_us / 1000 >= 1000;
 }
 
-static bool asked_often(const sim_world *w, const kinds_step *l, const sim_holder *h) {
+static bool retried_often(const sim_world *w, const kinds_step *l, const sim_holder *h) {
     if (!l->was->count) return true;
     for (size_t i = 0; i < l->was->count; i++) {
-        const sim_standing *s = &l->was->at[i];
-        if (s->slot != h->slot || s->number != h->number || s->ask != h->ask) continue;
-        return asks_often(w, s);
+        const sim_waiter *s = &l->was->at[i];
+        if (s->slot != h->slot || s->number != h->number || s->acquire_id != h->acquire_id)
+            continue;
+        return retries_often(w, s);
     }
     return false;
 }
 
 static void check_holder(sim_world *w, const kinds_step *l, const sim_holder *h) {
-    const sim_holder *before = find(l->before, h);
-    if (before && alone(before) == alone(h)) return;
-    if (before && !alone(h)) return; /* downgraded */
-    bool asked = l->ask == h->ask || (l->next && l->next == h->ask);
-    bool handed = !(l->has_actor && l->slot == h->slot && l->number == h->number && asked);
-    if (l->has_actor && !h->lane && l->slot == h->slot && l->number == h->number) handed = false;
-    bool heard = !w->server.refused && sim_probe_listens(w, h->slot, h->number);
-    if (handed && !heard && !asked_often(w, l, h))
-        sim_fail(w, l->name, "client %d was handed %s, and cannot hear of it", h->slot,
+    const sim_holder *before = find_holder(l->before, h);
+    if (before && is_exclusive(before) == is_exclusive(h)) return;
+    if (before && !is_exclusive(h)) return; /* a downgrade */
+    bool acquires = l->acquire_id == h->acquire_id || (l->next && l->next == h->acquire_id);
+    bool handed = !(l->has_actor && l->slot == h->slot && l->number == h->number && acquires);
+    if (l->has_actor && !h->side && l->slot == h->slot && l->number == h->number) handed = false;
+    bool listens = !w->server.refused && sim_probe_listens(w, h->slot, h->number);
+    if (handed && !listens && !retried_often(w, l, h))
+        sim_fail(w, l->name, "client %d was handed %s, but cannot be notified", h->slot,
                  sim_names[l->name]);
-    if (before || h->kind == 'g') return; /* an upgrade comes first */
+    if (before || h->kind == 'g') return; /* upgrades come first */
     if (!w->server.refused && !w->checks.stepped && !sim_probe_succeeds(l->ran))
         check_turn(w, l, h);
 }
 
-/* It has ended or lessened a hold, or taken somebody out of the line. */
+/* Returns true if the script ended or reduced a hold, or removed a waiter. */
 static bool made_room(sim_world *w, const kinds_step *l) {
     sim_server_clock(w);
     for (size_t i = 0; i < l->before->count; i++) {
-        const sim_holder *h = &l->before->at[i], *now = find(l->now, h);
+        const sim_holder *h = &l->before->at[i], *now = find_holder(l->now, h);
         if (h->ends_us - 1000 <= w->server.now_us) continue;
-        if (!now || (alone(h) && !alone(now))) return true;
+        if (!now || (is_exclusive(h) && !is_exclusive(now))) return true;
     }
     for (size_t i = 0; i < l->was->count; i++)
-        if (!place_of(l->queue, &l->was->at[i]) && !got(l, &l->was->at[i])) return true;
+        if (!find_position(l->queue, &l->was->at[i]) && !got_lock(l, &l->was->at[i])) return true;
     return false;
 }
 
 static void check_served(sim_world *w, const kinds_step *l) {
-    if (w->server.refused || sim_probe_failed(l->ran) || sim_probe_asks(l->ran)) return;
+    if (w->server.refused || sim_probe_failed(l->ran) || sim_probe_is_acquire(l->ran)) return;
     if (!made_room(w, l)) return;
     for (size_t i = 0; i < l->queue->count; i++) {
-        const sim_standing *s = &l->queue->at[i];
-        if (in_vain(l, s)) continue;
-        if (!sim_line_reachable(w, s)) {
-            /* It can be waited for all the same. */
-            if (asks_often(w, s) && (s->kind == 'g' || !fits(l, s))) return;
+        const sim_waiter *s = &l->queue->at[i];
+        if (is_futile(l, s)) continue;
+        if (!sim_queue_reachable(w, s)) {
+            /* Waiting for it is still correct. */
+            if (retries_often(w, s) && (s->kind == 'g' || !fits_now(l, s))) return;
             continue;
         }
-        if (s->kind == 'g') return; /* it is told, and asks */
-        if (fits(l, s))
+        if (s->kind == 'g') return; /* it is notified, and then acquires */
+        if (fits_now(l, s))
             sim_fail(w, l->name,
-                     "client %d, number %" PRIu64 ", could be let in to %s, stands in line and "
-                     "listens",
-                     s->slot, s->ask, sim_names[l->name]);
+                     "client %d, acquire id %" PRIu64 ", fits into %s, is queued and listens, "
+                     "but was not granted",
+                     s->slot, s->acquire_id, sim_names[l->name]);
         return;
     }
 }
 
-/* Who was told that the store is away has taken nothing, and takes nothing later. */
+/* A client that was told that the store is unavailable must hold nothing, now and later. */
 static void check_refused(sim_world *w, const kinds_step *l, const sim_holder *h) {
-    const sim_told *refused = &w->checks.names[l->name].refused[h->slot];
-    if (h->stray || find(l->before, h)) return;
-    if (refused->number != h->number || refused->ask != h->ask) return;
-    sim_fail(w, l->name, "client %d was told that the store is away; and later it was granted %s",
-             h->slot, sim_names[l->name]);
+    const sim_busy_answer *refused = &w->checks.names[l->name].refused[h->slot];
+    if (h->stray || find_holder(l->before, h)) return;
+    if (refused->number != h->number || refused->acquire_id != h->acquire_id) return;
+    sim_fail(w, l->name,
+             "client %d was told that the store is unavailable, and later was granted %s", h->slot,
+             sim_names[l->name]);
 }
 
 void sim_kinds_ran(sim_world *w, const rm_ran *ran, int name, bool late, bool kept) {
@@ -475,44 +488,47 @@ void sim_kinds_ran(sim_world *w, const rm_ran *ran, int name, bool late, bool ke
                     .now = &now,
                     .was = &w->checks.queues[name],
                     .queue = &queue};
-    reread(w, name, late, &now);
+    read_holders(w, name, late, &now);
     sim_probe_queue(w, name, &queue);
-    l.has_actor = sim_probe_actor(ran, name, &l.slot, &l.number, &l.ask);
+    l.has_actor = sim_probe_actor(ran, name, &l.slot, &l.number, &l.acquire_id);
     l.next = sim_probe_next(ran);
     check_marks(w, &l);
-    check_places(w, &l);
+    check_positions(w, &l);
     check_left(w, &l);
     for (size_t i = 0; i < now.count; i++) {
         sim_holder *h = &now.at[i];
-        if (l.has_actor && h->slot == l.slot && h->number == l.number && h->ask == l.ask)
+        if (l.has_actor && h->slot == l.slot && h->number == l.number &&
+            h->acquire_id == l.acquire_id)
             h->miscounted = late || (h->miscounted && !kept);
         check_refused(w, &l, h);
         check_holder(w, &l, h);
     }
     check_served(w, &l);
-    keep(w, name, &now);
-    sim_line_copy(&w->checks.queues[name], &queue);
+    keep_holders(w, name, &now);
+    sim_queue_copy(&w->checks.queues[name], &queue);
 }
 
 /* ---- After an event ---- */
 
-/* The client of that number, if it runs. */
+/* Returns the client with that serial number if it runs, else NULL. */
 static const sim_client *client_of(const sim_world *w, int slot, int number) {
     const sim_client *c = w->clients[slot];
     return c && c->life == SIM_RUNNING && c->number == number ? c : NULL;
 }
 
-static bool known(const sim_client *c, int name, uint64_t ask, bool lane) {
-    return lane ? sim_client_lane(c, name, ask) != NULL : sim_check_known(c, name, ask);
+static bool client_knows(const sim_client *c, int name, uint64_t acquire_id, bool side) {
+    return side ? sim_client_side(c, name, acquire_id) != NULL
+                : sim_check_known(c, name, acquire_id);
 }
 
 static void check_noticed(sim_world *w, int name, const sim_client *c, const sim_holder *h) {
-    const hf__entry *e = h->lane ? sim_client_lane(c, name, h->ask) : sim_client_entry(c, name);
-    if (!e || !e->head || e->head->acquire_id != h->ask) return;
+    const hf__entry *e =
+        h->side ? sim_client_side(c, name, h->acquire_id) : sim_client_entry(c, name);
+    if (!e || !e->head || e->head->acquire_id != h->acquire_id) return;
     if (e->ownership && !(h->kind == 'g' && e->head->upgrade)) return;
-    if (w->now > sim_line_notice_by(w, c, h->since))
-        sim_fail(w, name, "client %d waits for %s, and does not notice that it has it", c->slot,
-                 sim_names[name]);
+    if (w->now > sim_queue_notice_by(w, c, h->since))
+        sim_fail(w, name, "client %d waits for %s, but does not notice that it was granted",
+                 c->slot, sim_names[name]);
 }
 
 static void check_holders(sim_world *w, int name) {
@@ -520,17 +536,18 @@ static void check_holders(sim_world *w, int name) {
     for (size_t i = 0; i < holding->count; i++) {
         const sim_holder *h = &holding->at[i];
         const sim_client *c = client_of(w, h->slot, h->number);
-        if (!c || h->stray || over(w, h)) continue;
-        if (!known(c, name, h->ask, h->lane))
+        if (!c || h->stray || has_expired(w, h)) continue;
+        if (!client_knows(c, name, h->acquire_id, h->side))
             sim_fail(w, name,
-                     "the server has %s for client %d, number %" PRIu64 ", who does not know",
-                     sim_names[name], c->slot, h->ask);
+                     "the server has %s for client %d, acquire id %" PRIu64
+                     ", but the client does not know",
+                     sim_names[name], c->slot, h->acquire_id);
         check_noticed(w, name, c, h);
     }
 }
 
-/* An upgrade in line, of which nobody wants to know. */
-static bool abandoned(const sim_world *w, const hf__entry *e, const sim_standing *s) {
+/* Returns true if an upgrade is queued that no caller waits for any more. */
+static bool is_abandoned(const sim_world *w, const hf__entry *e, const sim_waiter *s) {
     if (s->kind != 'g' || !w->plan.fair || !e || !e->ownership) return false;
     return !e->busy && !e->ownership->verify && !(e->head && e->head->upgrade);
 }
@@ -538,15 +555,15 @@ static bool abandoned(const sim_world *w, const hf__entry *e, const sim_standing
 static void check_queue(sim_world *w, int name) {
     const sim_queue *queue = &w->checks.queues[name];
     for (size_t i = 0; i < queue->count; i++) {
-        const sim_standing *s = &queue->at[i];
+        const sim_waiter *s = &queue->at[i];
         const sim_client *c = client_of(w, s->slot, s->number);
         if (!c || s->stray) continue;
-        const hf__entry *e = s->lane ? sim_client_lane(c, name, s->ask) : NULL;
-        if (!known(c, name, s->ask, s->lane) || abandoned(w, e, s))
+        const hf__entry *e = s->side ? sim_client_side(c, name, s->acquire_id) : NULL;
+        if (!client_knows(c, name, s->acquire_id, s->side) || is_abandoned(w, e, s))
             sim_fail(w, name,
-                     "client %d, number %" PRIu64 ", stands in line for %s as %c, and does "
+                     "client %d, acquire id %" PRIu64 ", is queued for %s as %c, but does "
                      "not wait",
-                     c->slot, s->ask, sim_names[name], s->kind);
+                     c->slot, s->acquire_id, sim_names[name], s->kind);
     }
 }
 

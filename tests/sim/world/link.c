@@ -19,7 +19,7 @@ static void close_wire(sim_link *l) {
     l->wire = NULL;
 }
 
-static void fail(sim_link *l, hf_result result, char *detail, hf__time now) {
+static void fail_link(sim_link *l, hf_result result, char *detail, hf__time now) {
     free(l->down_detail);
     l->down_detail = detail;
     l->down_result = result;
@@ -49,7 +49,7 @@ static void take_bytes(sim_link *l, hf__time now) {
     hf_result r = l->table->feed(l->half, came.data, came.length, now, &detail);
     hf__buffer_fini(&came);
     if (r)
-        fail(l, r, detail, now);
+        fail_link(l, r, detail, now);
     else if (l->state == SIM_LINK_LOGIN && l->table->ready(l->half))
         came_up(l);
 }
@@ -59,10 +59,11 @@ void sim_link_read(sim_link *l, hf__time now) {
     if (l->state == SIM_LINK_CONNECTING && l->wire->open) {
         l->state = SIM_LINK_LOGIN;
         hf_result r = l->table->begin(l->half, now);
-        if (r) fail(l, r, NULL, now);
+        if (r) fail_link(l, r, NULL, now);
     }
     if (l->wire && l->wire->arrived.length) take_bytes(l, now);
-    if (l->wire && l->wire->broken) fail(l, HF_UNREACHABLE, hf__line("the connection broke"), now);
+    if (l->wire && l->wire->broken)
+        fail_link(l, HF_UNREACHABLE, hf__line("the connection broke"), now);
 }
 
 bool sim_link_readable(const sim_link *l) {
@@ -71,7 +72,7 @@ bool sim_link_readable(const sim_link *l) {
                     (wire->open && l->state == SIM_LINK_CONNECTING));
 }
 
-/* After a pause, look before speaking: see must_look in link.c of the store. */
+/* After a pause, read before writing: see must_look in link.c of the store. */
 static bool must_look(const sim_link *l, hf__time now) {
     return l->state == SIM_LINK_UP && l->table->must_look(l->half) && now - l->fed_at > PAUSE;
 }
@@ -88,7 +89,7 @@ void sim_link_flush(sim_link *l, hf__time now) {
 
 /* ---- Time ---- */
 
-static void attempt(sim_link *l, hf__time now) {
+static void try_connect(sim_link *l, hf__time now) {
     l->attempt_until = hf__after_ms(now, l->connect_ms);
     l->state = SIM_LINK_CONNECTING;
     l->wire = sim_wire_open(l->client->world, l);
@@ -100,7 +101,7 @@ static hf__time answer_due(const sim_link *l) {
 }
 
 void sim_link_renew(sim_link *l, hf__time now) {
-    fail(l, HF_UNREACHABLE, NULL, now);
+    fail_link(l, HF_UNREACHABLE, NULL, now);
     l->retry_at = now;
     l->failures = 0;
 }
@@ -108,16 +109,16 @@ void sim_link_renew(sim_link *l, hf__time now) {
 void sim_link_tick(sim_link *l, hf__time now) {
     switch (l->state) {
     case SIM_LINK_IDLE:
-        if (now >= l->retry_at) attempt(l, now);
+        if (now >= l->retry_at) try_connect(l, now);
         break;
     case SIM_LINK_CONNECTING:
     case SIM_LINK_LOGIN:
         if (now >= l->attempt_until)
-            fail(l, HF_UNREACHABLE, hf__line("connecting took too long"), now);
+            fail_link(l, HF_UNREACHABLE, hf__line("connecting took too long"), now);
         break;
     case SIM_LINK_UP:
         if (now >= answer_due(l) && !l->wire->arrived.length)
-            fail(l, HF_UNREACHABLE, hf__line("no answer came in time"), now);
+            fail_link(l, HF_UNREACHABLE, hf__line("no answer came in time"), now);
         else
             l->table->tick(l->half, now);
         break;

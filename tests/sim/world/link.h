@@ -1,12 +1,11 @@
 /*
- * A client's end of a connection: connect, log in, read, write, time out, connect again. It does over
+ * A client's end of a connection: connect, log in, read, write, time out, reconnect. It does over
  * the simulated network what src/store/redis/net/link.c does over a socket, state by state.
  *
  *   IDLE --retry_at--> CONNECTING --comes up--> LOGIN --answers--> UP
  *     ^----------------- fails, breaks, times out --------------+
  *
- * What it carries is given as a table (sim_half), so that a client may have more links than one, each
- * with a protocol of its own.
+ * The protocol is a table (sim_half), so a client may have several links with different protocols.
  */
 #ifndef SIM_WORLD_LINK_H
 #define SIM_WORLD_LINK_H
@@ -18,15 +17,15 @@
 
 struct sim_client;
 
-/* The half that knows the protocol; `half` is its own. */
+/* The protocol's functions; `half` is their own state. */
 typedef struct sim_half {
     hf_result (*begin)(void *half, hf__time now);
     void (*broke)(void *half);
     hf_result (*feed)(void *half, const char *bytes, size_t length, hf__time now, char **detail);
     bool (*ready)(const void *half);     /* logged in */
-    hf__buffer *(*out)(void *half);      /* to be sent */
-    void (*sent)(void *half);            /* all of it was */
-    bool (*must_look)(const void *half); /* nothing is under way: what comes is unasked for */
+    hf__buffer *(*out)(void *half);      /* bytes to send */
+    void (*sent)(void *half);            /* all of them were sent */
+    bool (*must_look)(const void *half); /* nothing is in flight, so any bytes are unexpected */
     hf__time (*waits_since)(const void *half);
     void (*tick)(void *half, hf__time now);
     hf__time (*due)(const void *half);
@@ -54,17 +53,17 @@ typedef struct sim_link {
     char *down_detail;
 } sim_link;
 
-/* Times are the client's own. */
+/* Times are on the client's clock. */
 void sim_link_tick(sim_link *link, hf__time now);
 hf__time sim_link_due(const sim_link *link);
 void sim_link_read(sim_link *link, hf__time now);
-bool sim_link_readable(const sim_link *link); /* bytes, or a break-up */
+bool sim_link_readable(const sim_link *link); /* bytes, or a closed connection */
 void sim_link_flush(sim_link *link, hf__time now);
-void sim_link_renew(sim_link *link, hf__time now); /* give up what there is, and connect again */
+void sim_link_renew(sim_link *link, hf__time now); /* closes the connection and reconnects */
 void sim_link_shut(sim_link *link);
 void sim_link_fini(sim_link *link);
 
-/* Something came for it: its client has to look. */
+/* Wakes the client, because something arrived. */
 void sim_link_wake(sim_link *link);
 
 #endif

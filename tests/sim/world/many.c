@@ -13,13 +13,13 @@ static sim_world *world_of(const sim_caller *t) {
     return t->client->world;
 }
 
-/* ---- Taking ---- */
+/* ---- Multi-acquire ---- */
 
-static bool granted(const hf__multi_part *p) {
+static bool part_granted(const hf__multi_part *p) {
     return p->requested && p->wait.call.done && p->wait.call.result == HF_OK;
 }
 
-/* Two or three of them, in their order. */
+/* Draws two or three names, in sorted order. */
 static unsigned draw_names(sim_world *w, int names[SIM_NAMES]) {
     int left_out = w->plan.names > 2 ? (int)sim_draw(w, 4) : SIM_NAMES;
     unsigned count = 0;
@@ -42,7 +42,7 @@ static void add_part(sim_caller *t, hf__multi_part *p, int name, hf__owner owner
     p->length = strlen(sim_names[name]);
 }
 
-void sim_many_take(sim_caller *t, hf__time now) {
+void sim_many_acquire(sim_caller *t, hf__time now) {
     sim_world *w = world_of(t);
     sim_client *c = t->client;
     unsigned count = draw_names(w, t->names);
@@ -60,22 +60,22 @@ void sim_many_take(sim_caller *t, hf__time now) {
     all->max_hold_ms = sim_chance(w, 10) ? 50 + sim_draw(w, w->plan.longest_ms) : 0;
     for (unsigned i = 0; i < count; i++) add_part(t, &all->parts[i], t->names[i], owner, lease_ms);
     t->all = all;
-    t->doing = SIM_TAKING;
+    t->doing = SIM_MULTI_ACQUIRING;
     t->began = now;
     t->cancel_at = sim_chance(w, 8) ? now + sim_draw(w, 200 * HF__MS) : HF__NEVER;
     memset(t->entered, 0, sizeof t->entered);
-    SIM_TELL(w, SIM_ANY, "client %d.%d  takes %u names together, from %s, %s lease %lld%s%s",
-             c->slot, t->index, count, sim_names[t->names[0]], all->try_once ? "once," : "waits,",
-             (long long)lease_ms, all->no_renew ? ", no renewal" : "",
-             all->max_hold_ms ? ", bounded" : "");
+    SIM_LOG(w, SIM_ANY, "client %d.%d  acquires %u names together, from %s, %s lease %lld%s%s",
+            c->slot, t->index, count, sim_names[t->names[0]], all->try_once ? "once," : "waits,",
+            (long long)lease_ms, all->no_renew ? ", no renewal" : "",
+            all->max_hold_ms ? ", bounded" : "");
     hf__core_acquire_all(all, now);
 }
 
-/* Each is looked at as a hold from when it is one. */
+/* Each name is checked as a hold as soon as it is granted. */
 static void note_entered(sim_caller *t) {
     for (unsigned i = 0; i < t->all->count; i++) {
         const hf__multi_part *p = &t->all->parts[i];
-        const hf__ownership *ownership = granted(p) ? p->wait.hold->ownership : NULL;
+        const hf__ownership *ownership = part_granted(p) ? p->wait.hold->ownership : NULL;
         if (ownership && ownership != t->entered[i]) {
             t->name = t->names[i];
             t->wait = p->wait;
@@ -90,16 +90,17 @@ static void keep_all(sim_caller *t, hf__time now) {
     int group = ++w->groups;
     for (unsigned i = 0; i < t->all->count; i++) {
         hf_hold *hold = t->all->parts[i].wait.hold;
-        if (!granted(&t->all->parts[i]) || !hf__ownership_valid(hold->ownership, now))
-            sim_fail(w, t->names[i], "client %d.%d was told that it has all, and has not %s",
+        if (!part_granted(&t->all->parts[i]) || !hf__ownership_valid(hold->ownership, now))
+            sim_fail(w, t->names[i],
+                     "client %d.%d was told that it holds all names, but does not hold %s",
                      t->client->slot, t->index, sim_names[t->names[i]]);
-        *sim_caller_free_place(t->client) =
+        *sim_caller_free_hold(t->client) =
             (sim_hold){.hold = hold, .name = t->names[i], .caller = t->index, .group = group};
     }
 }
 
 static void free_part(hf__multi_part *p) {
-    if (granted(p)) hf__ownership_unref(p->wait.hold->ownership);
+    if (part_granted(p)) hf__ownership_unref(p->wait.hold->ownership);
     free(p->wait.hold);
     hf__ownership_unref(p->wait.ownership);
     free(p->wait.call.detail);
@@ -112,17 +113,17 @@ static void check_nothing(sim_caller *t) {
     for (unsigned i = 0; i < t->all->count; i++) {
         hf__multi_part *p = &t->all->parts[i];
         if (p->requested || p->wait.hold->ownership)
-            sim_fail(w, t->names[i], "client %d.%d was told that it has nothing, and has %s",
+            sim_fail(w, t->names[i], "client %d.%d was told that it holds no name, but holds %s",
                      t->client->slot, t->index, sim_names[t->names[i]]);
         free_part(p);
     }
 }
 
-static void taken(sim_caller *t, hf__time now) {
+static void finish_acquire(sim_caller *t, hf__time now) {
     hf_result r = t->all->call.result;
-    SIM_TELL(world_of(t), SIM_ANY, "client %d.%d  of %u names together: %s%s%s", t->client->slot,
-             t->index, t->all->count, hf_result_name(r), t->all->call.detail ? ": " : "",
-             t->all->call.detail ? t->all->call.detail : "");
+    SIM_LOG(world_of(t), SIM_ANY, "client %d.%d  acquire of %u names: %s%s%s", t->client->slot,
+            t->index, t->all->count, hf_result_name(r), t->all->call.detail ? ": " : "",
+            t->all->call.detail ? t->all->call.detail : "");
     free(t->all->call.detail);
     if (r == HF_OK)
         keep_all(t, now);
@@ -134,8 +135,8 @@ static void taken(sim_caller *t, hf__time now) {
 }
 
 static void give_up(sim_caller *t, hf_result why, hf__time now) {
-    SIM_TELL(world_of(t), SIM_ANY, "client %d.%d  gives many up: %s", t->client->slot, t->index,
-             hf_result_name(why));
+    SIM_LOG(world_of(t), SIM_ANY, "client %d.%d  gives up on several names: %s", t->client->slot,
+            t->index, hf_result_name(why));
     hf__core_give_up_all(t->all, why, now);
     SIM_CHECK(world_of(t), SIM_ANY, t->all->call.done);
 }
@@ -147,10 +148,10 @@ hf__time sim_many_taken_by(const sim_caller *t) {
     return hf__sooner(t->cancel_at, until);
 }
 
-bool sim_many_taking(sim_caller *t, hf__time now) {
+bool sim_many_acquiring(sim_caller *t, hf__time now) {
     note_entered(t);
     if (t->all->call.done)
-        taken(t, now);
+        finish_acquire(t, now);
     else if (now >= sim_many_taken_by(t))
         give_up(t, now >= t->cancel_at ? HF_CANCELLED : HF_TIMEOUT, now);
     else
@@ -158,9 +159,9 @@ bool sim_many_taking(sim_caller *t, hf__time now) {
     return true;
 }
 
-/* ---- Letting go ---- */
+/* ---- Multi-release ---- */
 
-void sim_many_let_go(sim_caller *t, sim_hold *h, hf__time now) {
+void sim_many_release(sim_caller *t, sim_hold *h, hf__time now) {
     sim_client *c = t->client;
     unsigned count = 0;
     t->letting_go = rm_alloc(sizeof *t->letting_go + SIM_NAMES * sizeof t->letting_go->calls[0]);
@@ -169,24 +170,25 @@ void sim_many_let_go(sim_caller *t, sim_hold *h, hf__time now) {
         if (!each->hold || each->busy || each->group != h->group) continue;
         each->busy = true;
         t->gone[count] = each;
-        t->gone_numbers[count] =
+        t->released_ids[count] =
             each->hold->ownership->count == 1 ? each->hold->ownership->acquire_id : 0;
         t->handles[count++] = each->hold;
     }
-    SIM_TELL(c->world, SIM_ANY, "client %d.%d  lets go of %u together", c->slot, t->index, count);
-    t->doing = SIM_LETTING_GO;
+    SIM_LOG(c->world, SIM_ANY, "client %d.%d  releases %u names together", c->slot, t->index,
+            count);
+    t->doing = SIM_MULTI_RELEASING;
     t->call = (hf__call){0};
     t->until = hf__after_ms(now, c->core.config.command_timeout_ms);
     hf__core_release_all(&c->core, t->handles, count, t->letting_go, &t->call, now);
 }
 
 static void let_go(sim_caller *t, hf__time now) {
-    SIM_TELL(world_of(t), SIM_ANY, "client %d.%d  has let go: %s", t->client->slot, t->index,
-             hf_result_name(t->call.result));
+    SIM_LOG(world_of(t), SIM_ANY, "client %d.%d  release of several names: %s", t->client->slot,
+            t->index, hf_result_name(t->call.result));
     for (unsigned i = 0; i < t->letting_go->count; i++) {
         t->hold = t->gone[i];
         t->name = t->hold->name;
-        t->number = t->gone_numbers[i];
+        t->released_id = t->released_ids[i];
         sim_checks_released(world_of(t), t);
         sim_caller_drop_hold(t->gone[i]);
     }
@@ -196,7 +198,7 @@ static void let_go(sim_caller *t, hf__time now) {
     sim_caller_think(t, now);
 }
 
-bool sim_many_letting_go(sim_caller *t, hf__time now) {
+bool sim_many_releasing(sim_caller *t, hf__time now) {
     if (t->call.done) {
         let_go(t, now);
     } else if (now >= t->until) {
@@ -224,43 +226,46 @@ void sim_many_discard(sim_caller *t) {
 
 /* ---- The script ---- */
 
-/* As it was when last looked at. */
-static bool had(const sim_world *w, int name, int slot, int number, uint64_t ask) {
+/* Returns true if this acquire held the name at the last look. */
+static bool held_before(const sim_world *w, int name, int slot, int number, uint64_t acquire_id) {
     if (!sim_kinds_name(w, name)) {
         const sim_seen *seen = &w->checks.names[name].seen;
-        return seen->held && seen->slot == slot && seen->number == number && seen->ask == ask;
+        return seen->held && seen->slot == slot && seen->number == number &&
+               seen->acquire_id == acquire_id;
     }
     const sim_holding *holding = &w->checks.holdings[name];
     for (size_t i = 0; i < holding->count; i++) {
         const sim_holder *h = &holding->at[i];
-        if (h->slot == slot && h->number == number && h->ask == ask) return true;
+        if (h->slot == slot && h->number == number && h->acquire_id == acquire_id) return true;
     }
     return false;
 }
 
-static bool has(sim_world *w, int name, int slot, int number, uint64_t ask) {
+static bool holds_now(sim_world *w, int name, int slot, int number, uint64_t acquire_id) {
     if (!sim_kinds_name(w, name)) {
         sim_seen seen = sim_probe(w, name);
-        return seen.held && seen.slot == slot && seen.number == number && seen.ask == ask;
+        return seen.held && seen.slot == slot && seen.number == number &&
+               seen.acquire_id == acquire_id;
     }
     sim_holding holding;
     sim_probe_holding(w, name, &holding);
     for (size_t i = 0; i < holding.count; i++) {
         const sim_holder *h = &holding.at[i];
-        if (h->slot == slot && h->number == number && h->ask == ask) return true;
+        if (h->slot == slot && h->number == number && h->acquire_id == acquire_id) return true;
     }
     return false;
 }
 
 void sim_many_ran(sim_world *w, const rm_ran *ran) {
-    bool yes = sim_probe_took_all(ran), is_lock;
+    bool yes = sim_probe_acquired_all(ran), is_lock;
     for (size_t i = 0; sim_probe_of_many(ran) && i < ran->key_count; i += 4) {
         int slot, number, name = sim_probe_name(ran->keys[i], &is_lock);
-        uint64_t ask;
-        if (name == SIM_ANY || !sim_probe_actor(ran, name, &slot, &number, &ask)) continue;
-        bool now = has(w, name, slot, number, ask);
-        if (yes ? !now : now && !had(w, name, slot, number, ask))
-            sim_fail(w, name, "client %d was %s all, and %s %s, number %" PRIu64, slot,
-                     yes ? "granted" : "refused", yes ? "has not" : "has", sim_names[name], ask);
+        uint64_t acquire_id;
+        if (name == SIM_ANY || !sim_probe_actor(ran, name, &slot, &number, &acquire_id)) continue;
+        bool now = holds_now(w, name, slot, number, acquire_id);
+        if (yes ? !now : now && !held_before(w, name, slot, number, acquire_id))
+            sim_fail(w, name, "client %d was %s all names, but %s %s, acquire id %" PRIu64, slot,
+                     yes ? "granted" : "refused", yes ? "does not hold" : "holds", sim_names[name],
+                     acquire_id);
     }
 }

@@ -38,15 +38,15 @@ static void add_chunk(sim_world *w, sim_flow *flow, const char *bytes, size_t le
     plan_flow(w, flow);
 }
 
-/* At times in two pieces, one later than the other. */
-static void put(sim_world *w, sim_flow *flow, const char *bytes, size_t length) {
+/* Sometimes sends two pieces, one later than the other. */
+static void put_bytes(sim_world *w, sim_flow *flow, const char *bytes, size_t length) {
     size_t first = length;
     if (length > 1 && sim_chance(w, 16)) first = 1 + (size_t)sim_draw(w, (int64_t)length - 1);
     add_chunk(w, flow, bytes, first);
     if (first < length) add_chunk(w, flow, bytes + first, length - first);
 }
 
-static sim_chunk *take(sim_flow *flow) {
+static sim_chunk *take_chunk(sim_flow *flow) {
     sim_chunk *chunk = flow->first;
     flow->first = chunk->next;
     if (!flow->first) flow->last = NULL;
@@ -54,7 +54,7 @@ static sim_chunk *take(sim_flow *flow) {
 }
 
 static void drop_flow(sim_world *w, sim_flow *flow) {
-    while (flow->first) free(take(flow));
+    while (flow->first) free(take_chunk(flow));
     sim_at(w, &flow->event, HF__NEVER);
 }
 
@@ -74,27 +74,27 @@ static void free_wire(sim_wire *wire) {
     free(wire);
 }
 
-static void disconnect(sim_wire *wire) {
+static void disconnect_server(sim_wire *wire) {
     if (wire->conn) rm_disconnect(wire->conn);
     wire->conn = NULL;
 }
 
-/* The client sees it only as what a read gives back. */
+/* The client sees it only as the result of a read. */
 static void break_wire(sim_wire *wire) {
     wire->broken = true;
     drop_flow(wire->world, &wire->down);
     if (wire->link) sim_link_wake(wire->link);
 }
 
-static void turn(void *arg) {
+static void turn_wire(void *arg) {
     sim_wire *wire = arg;
     sim_world *w = wire->world;
-    SIM_TELL(w, SIM_ANY, "wire %d  %s", wire->number,
-             wire->turns == COMES_UP ? (w->server_down ? "is refused" : "comes up")
-             : wire->turns == BREAKS ? "breaks"
-                                     : "closes at the server");
+    SIM_LOG(w, SIM_ANY, "wire %d  %s", wire->number,
+            wire->turns == COMES_UP ? (w->server_down ? "is refused" : "comes up")
+            : wire->turns == BREAKS ? "breaks"
+                                    : "closes at the server");
     if (wire->turns == SERVER_CLOSES) {
-        disconnect(wire);
+        disconnect_server(wire);
         free_wire(wire);
     } else if (wire->turns == BREAKS || w->server_down) {
         break_wire(wire);
@@ -117,7 +117,7 @@ static void deliver_up(void *arg) {
         sim_at(w, &wire->up.event, w->server_stalled_until);
         return;
     }
-    sim_chunk *chunk = take(&wire->up);
+    sim_chunk *chunk = take_chunk(&wire->up);
     if (wire->conn) {
         sim_server_clock(w);
         rm_feed(wire->conn, chunk->bytes, chunk->length);
@@ -131,7 +131,7 @@ static void deliver_up(void *arg) {
 
 static void deliver_down(void *arg) {
     sim_wire *wire = arg;
-    sim_chunk *chunk = take(&wire->down);
+    sim_chunk *chunk = take_chunk(&wire->down);
     hf__buffer_add(&wire->arrived, chunk->bytes, chunk->length);
     free(chunk);
     plan_flow(wire->world, &wire->down);
@@ -146,7 +146,7 @@ sim_wire *sim_wire_open(sim_world *w, struct sim_link *link) {
                        .link = link,
                        .up = {.event = {.fn = deliver_up, .arg = wire}},
                        .down = {.event = {.fn = deliver_down, .arg = wire}},
-                       .turn = {.fn = turn, .arg = wire}};
+                       .turn = {.fn = turn_wire, .arg = wire}};
     if (wire->next) wire->next->prev = wire;
     w->wires = wire;
     hf__buffer_init(&wire->arrived, RM_BYTES_MAX);
@@ -155,18 +155,18 @@ sim_wire *sim_wire_open(sim_world *w, struct sim_link *link) {
 }
 
 void sim_wire_send(sim_wire *wire, const char *bytes, size_t length) {
-    if (!wire->broken) put(wire->world, &wire->up, bytes, length);
+    if (!wire->broken) put_bytes(wire->world, &wire->up, bytes, length);
 }
 
 /* ---- Closing ---- */
 
-/* Mostly while its acquires are still in time; at times much later. */
+/* Mostly in time for its acquires to take effect; sometimes much later. */
 static hf__time how_late(sim_world *w) {
     if (w->calm || sim_chance(w, 4)) return sim_trip(w);
     return sim_draw(w, sim_chance(w, 3) ? LATE_MOST : LATE_OFTEN);
 }
 
-/* Of what was under way some is lost, from some byte on; the rest may come late. */
+/* Drops bytes in flight from a random offset on. The bytes before it may arrive late. */
 static void make_late(sim_wire *wire) {
     sim_world *w = wire->world;
     sim_flow *up = &wire->up;
@@ -177,7 +177,7 @@ static void make_late(sim_wire *wire) {
         chunk->at = hf__later(chunk->at, at);
         if (!sim_chance(w, 6)) continue;
         chunk->length = (size_t)sim_draw(w, (int64_t)chunk->length + 1);
-        while (chunk->next) { /* a stream with a hole ends there */
+        while (chunk->next) { /* the stream ends at the first lost byte */
             sim_chunk *rest = chunk->next;
             chunk->next = rest->next;
             free(rest);
@@ -185,14 +185,14 @@ static void make_late(sim_wire *wire) {
         up->last = chunk;
     }
     if (up->first)
-        SIM_TELL(w, SIM_ANY, "wire %d  what was sent on it may come until %.3f ms", wire->number,
-                 (double)up->last->at / HF__MS);
+        SIM_LOG(w, SIM_ANY, "wire %d  its bytes in flight may arrive until %.3f ms", wire->number,
+                (double)up->last->at / HF__MS);
     plan_flow(w, up);
 }
 
 void sim_wire_close(sim_wire *wire) {
     sim_world *w = wire->world;
-    SIM_TELL(w, SIM_ANY, "wire %d  closes", wire->number);
+    SIM_LOG(w, SIM_ANY, "wire %d  closes", wire->number);
     wire->link = NULL;
     drop_flow(w, &wire->down);
     if (!wire->conn) {
@@ -215,22 +215,22 @@ static void stall_flow(sim_world *w, sim_flow *flow, hf__time until) {
 
 void sim_wire_cut(sim_wire *wire) {
     enum { RESET, NOTHING_PASSES, NO_ANSWERS, NO_COMMANDS };
-    static const char *const said[] = {"reset", "nothing comes through", "no answers come through",
-                                       "no commands come through"};
+    static const char *const said[] = {"reset", "nothing passes", "no answers pass",
+                                       "no commands pass"};
     sim_world *w = wire->world;
     int64_t how = wire->open ? sim_draw(w, 4) : RESET;
-    SIM_TELL(w, SIM_ANY, "wire %d  is cut: %s", wire->number, said[how]);
+    SIM_LOG(w, SIM_ANY, "wire %d  is cut: %s", wire->number, said[how]);
     if (how == RESET)
         plan_turn(wire, BREAKS, w->now + sim_trip(w));
-    else if (sim_chance(w, 2)) /* a reset that follows finds the more under way */
+    else if (sim_chance(w, 2)) /* so a later reset finds more bytes in flight */
         plan_turn(wire, BREAKS, w->now + sim_draw(w, RESET_AFTER));
     if (how == NOTHING_PASSES || how == NO_COMMANDS) stall_flow(w, &wire->up, HF__NEVER);
     if (how == NOTHING_PASSES || how == NO_ANSWERS) stall_flow(w, &wire->down, HF__NEVER);
 }
 
 void sim_wire_stall(sim_wire *wire, hf__time until) {
-    SIM_TELL(wire->world, SIM_ANY, "wire %d  stalls until %.3f ms", wire->number,
-             (double)until / HF__MS);
+    SIM_LOG(wire->world, SIM_ANY, "wire %d  stalls until %.3f ms", wire->number,
+            (double)until / HF__MS);
     if (!sim_chance(wire->world, 3)) stall_flow(wire->world, &wire->up, until);
     if (!sim_chance(wire->world, 3)) stall_flow(wire->world, &wire->down, until);
 }
@@ -261,7 +261,7 @@ void sim_net_answers(sim_world *w) {
         sim_wire *wire = conn->owner;
         if (!conn->out.length) continue;
         if (wire && wire->link && !wire->broken)
-            put(w, &wire->down, conn->out.data, conn->out.length);
+            put_bytes(w, &wire->down, conn->out.data, conn->out.length);
         hf__buffer_cut(&conn->out, 0);
     }
 }
@@ -280,7 +280,7 @@ void sim_net_server_gone(sim_world *w) {
 
 void sim_net_fini(sim_world *w) {
     while (w->wires) {
-        disconnect(w->wires);
+        disconnect_server(w->wires);
         free_wire(w->wires);
     }
 }

@@ -1,7 +1,7 @@
 /*
- * Order among clients. While one stands in the store's line (its core says so: placed_until), no other
- * may get the name more than once: whoever was ahead of it, and then it is its turn. Where a store keeps
- * no line nobody stands, and nothing is checked.
+ * Order among clients. While a client waits in the store's queue, no other client may get the name
+ * more than once. The client's core knows that it is queued: see queued_until. A store without a
+ * queue has no queued clients, so nothing is checked.
  */
 #ifndef SIM_WORLD_ORDER_H
 #define SIM_WORLD_ORDER_H
@@ -10,7 +10,7 @@
 
 struct sim_client;
 
-/* After every event: who stands now. */
+/* Runs after every event: note which clients are queued now. */
 void sim_order_look(sim_world *w);
 void sim_order_entered(sim_world *w, const struct sim_client *client, int name);
 

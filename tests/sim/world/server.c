@@ -22,19 +22,19 @@ int64_t sim_server_ms(const sim_world *w) {
 
 /* ---- Messages ---- */
 
-static void overhear(void *arg, rm_bytes channel, rm_bytes message) {
+static void note_message(void *arg, rm_bytes channel, rm_bytes message) {
     sim_world *w = arg;
-    sim_heard *heard = &w->heard[w->heard_count++ % SIM_HEARD];
+    sim_message *heard = &w->recent[w->recent_count++ % SIM_RECENT];
     snprintf(heard->channel, sizeof heard->channel, "%s", channel.at);
     snprintf(heard->text, sizeof heard->text, "%s", message.at);
-    SIM_TELL(w, SIM_ANY, "server  publishes to %s: %s", channel.at, message.at);
+    SIM_LOG(w, SIM_ANY, "server  publishes to %s: %s", channel.at, message.at);
 }
 
 void sim_server_echo(sim_world *w) {
-    if (!w->heard_count) return;
-    unsigned count = w->heard_count < SIM_HEARD ? w->heard_count : SIM_HEARD;
-    const sim_heard *heard = &w->heard[sim_draw(w, count)];
-    SIM_TELL(w, SIM_ANY, "server  publishes once more, to %s: %s", heard->channel, heard->text);
+    if (!w->recent_count) return;
+    unsigned count = w->recent_count < SIM_RECENT ? w->recent_count : SIM_RECENT;
+    const sim_message *heard = &w->recent[sim_draw(w, count)];
+    SIM_LOG(w, SIM_ANY, "server  repeats a message to %s: %s", heard->channel, heard->text);
     rm_publish(&w->server, rm_text(heard->channel), rm_text(heard->text));
     sim_net_answers(w);
 }
@@ -45,7 +45,7 @@ static void grant_of_old(sim_world *w, const sim_client *c, const hf__entry *e, 
     if (!wait || !wait->acquire_id || !c->core.link || wait->first_link == c->core.link) return;
     sim_probe_channel(channel, sizeof channel, c->slot, c->number);
     sim_probe_grant(text, sizeof text, wait->acquire_id, now_us(w), wait->lease_ms);
-    SIM_TELL(w, name, "another server  publishes to %s: %s", channel, text);
+    SIM_LOG(w, name, "another server  publishes to %s: %s", channel, text);
     rm_publish(&w->server, rm_text(channel), rm_text(text));
 }
 
@@ -53,8 +53,8 @@ static void grants_of_old(sim_world *w, const sim_client *c, int name) {
     const hf__entry *e = c->life == SIM_RUNNING ? sim_client_entry(c, name) : NULL;
     if (!e) return;
     grant_of_old(w, c, e, name);
-    for (const hf__entry *lane = e->sides; lane; lane = lane->next_side)
-        grant_of_old(w, c, lane, name);
+    for (const hf__entry *side = e->sides; side; side = side->next_side)
+        grant_of_old(w, c, side, name);
 }
 
 void sim_server_old_grants(sim_world *w) {
@@ -65,18 +65,18 @@ void sim_server_old_grants(sim_world *w) {
 
 static void messages_again(void *arg) {
     sim_world *w = arg;
-    SIM_TELL(w, SIM_ANY, "server  lets messages be sent again");
+    SIM_LOG(w, SIM_ANY, "server  permits publishing again");
     w->server.refused = NULL;
 }
 
 void sim_server_no_messages(sim_world *w, hf__time span) {
-    SIM_TELL(w, SIM_ANY, "server  lets nobody send messages until %.3f ms",
-             (double)(w->now + span) / HF__MS);
+    SIM_LOG(w, SIM_ANY, "server  forbids publishing until %.3f ms",
+            (double)(w->now + span) / HF__MS);
     w->server.refused = "publish";
     sim_at(w, &w->message_event, w->now + span);
 }
 
-/* Hears all, and so makes PUBLISH count one more than listen to any channel. */
+/* It subscribes to everything, so PUBLISH counts one receiver too many on every channel. */
 static void connect_monitor(sim_world *w) {
     static const char subscribe[] = "*2\r\n$10\r\nPSUBSCRIBE\r\n$1\r\n*\r\n";
     if (!(w->plan.faults & SIM_MONITOR)) return;
@@ -87,14 +87,14 @@ static void connect_monitor(sim_world *w) {
 
 static void comes_back(void *arg) {
     sim_world *w = arg;
-    SIM_TELL(w, SIM_ANY, "server  is back");
+    SIM_LOG(w, SIM_ANY, "server  is back");
     w->server_down = false;
     connect_monitor(w);
 }
 
 void sim_server_restart(sim_world *w, bool keep_keys, hf__time away) {
-    SIM_TELL(w, SIM_ANY, "server  restarts %s its data, away until %.3f ms",
-             keep_keys ? "with" : "without", (double)(w->now + away) / HF__MS);
+    SIM_LOG(w, SIM_ANY, "server  restarts %s its data, away until %.3f ms",
+            keep_keys ? "with" : "without", (double)(w->now + away) / HF__MS);
     rm_restart(&w->server, keep_keys);
     sim_net_server_gone(w);
     w->server_down = true;
@@ -105,12 +105,12 @@ void sim_server_restart(sim_world *w, bool keep_keys, hf__time away) {
 /* ---- Time ---- */
 
 void sim_server_stall(sim_world *w, hf__time span) {
-    SIM_TELL(w, SIM_ANY, "server  stalls until %.3f ms", (double)(w->now + span) / HF__MS);
+    SIM_LOG(w, SIM_ANY, "server  stalls until %.3f ms", (double)(w->now + span) / HF__MS);
     w->server_stalled_until = w->now + span;
 }
 
 void sim_server_step(sim_world *w, int64_t by_us) {
-    SIM_TELL(w, SIM_ANY, "server  its clock is set by %.3f ms", (double)by_us / 1000);
+    SIM_LOG(w, SIM_ANY, "server  its clock is stepped by %.3f ms", (double)by_us / 1000);
     w->stepped_us += by_us;
     sim_checks_stepped(w, by_us);
 }
@@ -119,13 +119,13 @@ void sim_server_step(sim_world *w, int64_t by_us) {
 
 static void memory_is_free(void *arg) {
     sim_world *w = arg;
-    SIM_TELL(w, SIM_ANY, "server  has memory again");
+    SIM_LOG(w, SIM_ANY, "server  has memory again");
     w->server.memory_full = false;
 }
 
 void sim_server_memory(sim_world *w, hf__time full_for) {
-    SIM_TELL(w, SIM_ANY, "server  is out of memory until %.3f ms",
-             (double)(w->now + full_for) / HF__MS);
+    SIM_LOG(w, SIM_ANY, "server  is out of memory until %.3f ms",
+            (double)(w->now + full_for) / HF__MS);
     w->server.memory_full = true;
     sim_at(w, &w->memory_event, w->now + full_for);
 }
@@ -133,7 +133,7 @@ void sim_server_memory(sim_world *w, hf__time full_for) {
 /* ---- Data ---- */
 
 void sim_server_flush(sim_world *w) {
-    SIM_TELL(w, SIM_ANY, "server  FLUSHALL");
+    SIM_LOG(w, SIM_ANY, "server  FLUSHALL");
     for (int i = 0; i < RM_DATABASES; i++) rm_keys_clear(&w->server.db[i]);
     sim_checks_data_lost(w, SIM_ANY);
 }
@@ -141,7 +141,7 @@ void sim_server_flush(sim_world *w) {
 void sim_server_delete(sim_world *w, int name) {
     char key[32];
     snprintf(key, sizeof key, "hf:{%s}", sim_names[name]);
-    SIM_TELL(w, name, "server  DEL %s, by hand", key);
+    SIM_LOG(w, name, "server  DEL %s, by hand", key);
     sim_server_clock(w);
     rm_key *found = rm_look(&w->server, key);
     if (found) rm_keys_remove(&w->server.db[0], found);
@@ -149,14 +149,14 @@ void sim_server_delete(sim_world *w, int name) {
 }
 
 void sim_server_spoil(sim_world *w, int name, hf__time span) {
-    SIM_TELL(w, name, "server  another writes where the fence of %s was, until %.3f ms",
-             sim_names[name], (double)(w->now + span) / HF__MS);
+    SIM_LOG(w, name, "server  other data replaces the fence of %s until %.3f ms", sim_names[name],
+            (double)(w->now + span) / HF__MS);
     sim_probe_spoil(w, name, span / HF__MS + 1);
     sim_checks_data_lost(w, name);
 }
 
 void sim_server_forget_scripts(sim_world *w) {
-    SIM_TELL(w, SIM_ANY, "server  SCRIPT FLUSH");
+    SIM_LOG(w, SIM_ANY, "server  SCRIPT FLUSH");
     rm_scripts_forget(&w->server);
 }
 
@@ -167,7 +167,7 @@ void sim_server_init(sim_world *w) {
     w->server.watch = sim_checks_ran;
     w->server.watch_arg = w;
     w->server_event = (sim_event){.fn = comes_back, .arg = w};
-    w->server.overhear = overhear;
+    w->server.on_publish = note_message;
     w->memory_event = (sim_event){.fn = memory_is_free, .arg = w};
     w->message_event = (sim_event){.fn = messages_again, .arg = w};
     connect_monitor(w);

@@ -1,10 +1,10 @@
-/* The server's place in the world: its clock, and what befalls it. */
+/* The server's side of the world: its clock and its faults. */
 #ifndef SIM_WORLD_SERVER_H
 #define SIM_WORLD_SERVER_H
 
 #include "world/world.h"
 
-/* The model's clock is set to what the server's clock shows now. */
+/* Sets the model's clock to the reading of the server's clock now. */
 void sim_server_clock(sim_world *w);
 int64_t sim_server_ms(const sim_world *w);
 
@@ -13,18 +13,19 @@ void sim_server_stall(sim_world *w, hf__time span);
 void sim_server_step(sim_world *w, int64_t by_us);
 void sim_server_memory(sim_world *w, hf__time full_for);
 
-/* Keys are gone, and nobody was told: all of them, or those of one name. */
+/* Deletes all keys, or those of one name, without any notice. */
 void sim_server_flush(sim_world *w);
 void sim_server_delete(sim_world *w, int name);
 void sim_server_forget_scripts(sim_world *w);
 
-/* What is no fence stands in the place of one, and then nothing. */
+/* Replaces a fence with other data for a while, and then deletes it. */
 void sim_server_spoil(sim_world *w, int name, hf__time span);
 
-/* Whoever waits, and has asked on two connections: the server that the first one led to hands over, too. */
+/* An old server, reached by an earlier connection, also knows the waiters and hands over to
+   them. */
 void sim_server_old_grants(sim_world *w);
 
-/* A message of late comes once more. And for a while nobody may send one. */
+/* The first repeats a recent message. The second forbids publishing for a while. */
 void sim_server_echo(sim_world *w);
 void sim_server_no_messages(sim_world *w, hf__time span);
 

@@ -7,27 +7,28 @@
 
 /* ---- The session as the half of a link ---- */
 
-static hf_result begin(void *half, hf__time now) {
+static hf_result half_begin(void *half, hf__time now) {
     return hf__session_begin(half, NULL, now);
 }
 
-static void broke(void *half) {
+static void half_broke(void *half) {
     hf__session_break(half);
 }
 
-static hf_result feed(void *half, const char *bytes, size_t length, hf__time now, char **detail) {
+static hf_result half_feed(void *half, const char *bytes, size_t length, hf__time now,
+                           char **detail) {
     return hf__session_feed(half, bytes, length, now, detail);
 }
 
-static bool ready(const void *half) {
+static bool half_ready(const void *half) {
     return ((const hf__session *)half)->state == HF__READY;
 }
 
-static hf__buffer *out(void *half) {
+static hf__buffer *half_out(void *half) {
     return &((hf__session *)half)->out;
 }
 
-static void sent(void *half) {
+static void half_sent(void *half) {
     ((hf__session *)half)->unsent = 0;
 }
 
@@ -48,12 +49,12 @@ static hf__time session_due(const void *half) {
     return hf__session_due(half);
 }
 
-static const sim_half half_table = {.begin = begin,
-                                    .broke = broke,
-                                    .feed = feed,
-                                    .ready = ready,
-                                    .out = out,
-                                    .sent = sent,
+static const sim_half half_table = {.begin = half_begin,
+                                    .broke = half_broke,
+                                    .feed = half_feed,
+                                    .ready = half_ready,
+                                    .out = half_out,
+                                    .sent = half_sent,
                                     .must_look = must_look,
                                     .waits_since = waits_since,
                                     .tick = session_tick,
@@ -61,7 +62,7 @@ static const sim_half half_table = {.begin = begin,
 
 /* ---- The store's table ---- */
 
-static void publish(sim_store *s) {
+static void publish_state(sim_store *s) {
     const sim_link *commands = &s->links[SIM_COMMANDS];
     hf__notifications_update(&s->notifications, s->links[SIM_MESSAGES].state == SIM_LINK_UP);
     s->store.up = commands->state == SIM_LINK_UP;
@@ -72,55 +73,55 @@ static void publish(sim_store *s) {
     s->store.commands = s->session.commands;
 }
 
-static void submit(hf__store *store, hf__op *op, hf__time now) {
+static void store_submit(hf__store *store, hf__op *op, hf__time now) {
     sim_store *s = (sim_store *)store;
     hf__session_submit(&s->session, op, now);
 }
 
-static bool news(hf__store *store, hf__notification *out) {
+static bool store_notification(hf__store *store, hf__notification *out) {
     return hf__notifications_next(&((sim_store *)store)->notifications, out);
 }
 
-/* It listens once somebody has stood in line, and while the commands' link is up. */
-static bool wanted(const sim_store *s, int link) {
+/* It subscribes once a waiter was queued, while the command link is up. */
+static bool wants_link(const sim_store *s, int link) {
     return link == SIM_COMMANDS ||
            (s->notifications.wanted && s->links[SIM_COMMANDS].state == SIM_LINK_UP);
 }
 
-static hf__op *completed(hf__store *store) {
+static hf__op *store_completed(hf__store *store) {
     sim_store *s = (sim_store *)store;
     hf__op *op = hf__session_completed(&s->session);
     if (op) hf__notifications_note_answer(&s->notifications, op);
     return op;
 }
 
-static void tick(hf__store *store, hf__time now) {
+static void store_tick(hf__store *store, hf__time now) {
     sim_store *s = (sim_store *)store;
     if (hf__notifications_stale(&s->notifications)) sim_link_renew(&s->links[SIM_MESSAGES], now);
     for (int i = 0; i < SIM_LINKS; i++) {
-        if (!wanted(s, i)) continue;
+        if (!wants_link(s, i)) continue;
         if (i == SIM_MESSAGES && s->links[i].state == SIM_LINK_IDLE)
             hf__notifications_connecting(&s->notifications);
         sim_link_tick(&s->links[i], now);
     }
-    publish(s);
+    publish_state(s);
 }
 
-static hf__time due(const hf__store *store) {
+static hf__time store_due(const hf__store *store) {
     const sim_store *s = (const sim_store *)store;
     hf__time at = HF__NEVER;
     for (int i = 0; i < SIM_LINKS; i++)
-        if (wanted(s, i)) at = hf__sooner(at, sim_link_due(&s->links[i]));
+        if (wants_link(s, i)) at = hf__sooner(at, sim_link_due(&s->links[i]));
     return at;
 }
 
-static bool flush(hf__store *store, pthread_mutex_t *mutex) {
+static bool store_flush(hf__store *store, pthread_mutex_t *mutex) {
     (void)mutex;
     sim_store *s = (sim_store *)store;
     bool was_up = store->up;
     hf__time now = sim_client_now(s->client);
     for (int i = 0; i < SIM_LINKS; i++) sim_link_flush(&s->links[i], now);
-    publish(s);
+    publish_state(s);
     return store->up != was_up || s->notifications.must_recheck || s->session.done_first;
 }
 
@@ -128,25 +129,25 @@ static size_t in_flight(const hf__store *store) {
     return ((const sim_store *)store)->session.in_flight;
 }
 
-/* With nothing under way it says goodbye, as the real one does. */
-static void shut(hf__store *store, hf__time now) {
+/* With nothing in flight it says goodbye, as the real store does. */
+static void store_shut(hf__store *store, hf__time now) {
     sim_store *s = (sim_store *)store;
     if (store->up && !s->session.first && !s->session.out.length) {
         hf__session_goodbye(&s->session);
         sim_link_flush(&s->links[SIM_COMMANDS], now);
     }
     for (int i = 0; i < SIM_LINKS; i++) sim_link_shut(&s->links[i]);
-    publish(s);
+    publish_state(s);
 }
 
-static const hf__store_table table = {.submit = submit,
-                                      .completed = completed,
-                                      .next_notification = news,
-                                      .tick = tick,
-                                      .due = due,
-                                      .flush = flush,
+static const hf__store_table table = {.submit = store_submit,
+                                      .completed = store_completed,
+                                      .next_notification = store_notification,
+                                      .tick = store_tick,
+                                      .due = store_due,
+                                      .flush = store_flush,
                                       .in_flight = in_flight,
-                                      .shut = shut};
+                                      .shut = store_shut};
 
 /* ---- Making and reading ---- */
 
@@ -181,7 +182,7 @@ void sim_store_fini(sim_store *s) {
 
 void sim_store_read(sim_store *s, hf__time now) {
     for (int i = 0; i < SIM_LINKS; i++) sim_link_read(&s->links[i], now);
-    publish(s);
+    publish_state(s);
 }
 
 bool sim_store_readable(const sim_store *s) {

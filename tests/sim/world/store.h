@@ -5,11 +5,11 @@
 #include "store/redis/protocol/notifications.h"
 #include "world/link.h"
 
-/* Which link is which; each carries a session. */
+/* The links of a client; each carries a session. */
 enum { SIM_COMMANDS, SIM_MESSAGES, SIM_LINKS };
 
 typedef struct sim_store {
-    hf__store store; /* first */
+    hf__store store; /* must be first */
     struct sim_client *client;
     hf__session session, subscriber;
     hf__notifications notifications;
@@ -20,10 +20,10 @@ void sim_store_init(sim_store *s, struct sim_client *client, const hf__url *url,
                     const hf__identity *who, hf__log *log, uint64_t seed);
 void sim_store_fini(sim_store *s);
 
-/* What has arrived is read. */
+/* Reads what has arrived. */
 void sim_store_read(sim_store *s, hf__time now);
 
-/* Something is there to be read, a break-up too. */
+/* Returns true if there are bytes to read, or a closed connection. */
 bool sim_store_readable(const sim_store *s);
 
 #endif

@@ -21,16 +21,16 @@ void sim_trace_add(sim_trace *trace, hf__time now, int name, const char *format,
     trace->lines[trace->count++] = (sim_line){name, text};
 }
 
-static bool concerns(const sim_line *line, int name) {
+static bool concerns_name(const sim_line *line, int name) {
     return name == SIM_ANY || line->name == SIM_ANY || line->name == name;
 }
 
 void sim_trace_print(const sim_trace *trace, int name, size_t most) {
     size_t first = trace->count;
     for (size_t found = 0; first && found < most; first--)
-        found += concerns(&trace->lines[first - 1], name);
+        found += concerns_name(&trace->lines[first - 1], name);
     for (size_t i = first; i < trace->count; i++)
-        if (concerns(&trace->lines[i], name)) printf("%s\n", trace->lines[i].text);
+        if (concerns_name(&trace->lines[i], name)) printf("%s\n", trace->lines[i].text);
 }
 
 uint64_t sim_trace_hash(const sim_trace *trace) {

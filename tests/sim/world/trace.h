@@ -1,6 +1,6 @@
 /*
- * What happened, line by line. Most runs write none: a run that fails is repeated with it, which from
- * the same seed is the same run.
+ * A log of what happened. Most runs write none. A failing run is repeated with a trace, because the
+ * same seed makes the same run.
  */
 #ifndef SIM_WORLD_TRACE_H
 #define SIM_WORLD_TRACE_H
@@ -11,7 +11,7 @@
 
 #include "base/time.h"
 
-#define SIM_ANY (-1) /* no name in particular */
+#define SIM_ANY (-1) /* no particular name */
 
 typedef struct sim_line {
     int name;
@@ -27,7 +27,7 @@ typedef struct sim_trace {
 void sim_trace_add(sim_trace *trace, hf__time now, int name, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* The last lines that concern a name or all. */
+/* Prints the last lines that concern this name or all names. */
 void sim_trace_print(const sim_trace *trace, int name, size_t most);
 uint64_t sim_trace_hash(const sim_trace *trace);
 void sim_trace_fini(sim_trace *trace);

@@ -1,6 +1,6 @@
 /*
  * The world of one run: true time, a server, a network, clients with their callers, faults, and the
- * checks that look at all of it after every event. All of it follows from the seed.
+ * checks that run after every event. Everything follows from the seed.
  */
 #ifndef SIM_WORLD_WORLD_H
 #define SIM_WORLD_WORLD_H
@@ -15,7 +15,7 @@
 #include "world/sizes.h"
 #include "world/trace.h"
 
-#define SIM_WHY 512 /* bytes of what is said of a failure */
+#define SIM_WHY 512 /* bytes of a failure text */
 
 /* Faults, as bits of a plan. */
 enum {
@@ -33,39 +33,40 @@ enum {
     SIM_BREAKS = 2048,
     SIM_SLOW_NET = 4096,
     SIM_DRIFT = 8192,
-    SIM_ECHOES = 16384,      /* messages that come again */
-    SIM_MONITOR = 32768,     /* somebody listens to all messages */
-    SIM_NO_MESSAGES = 65536, /* the right to publish is taken away for a while */
-    SIM_OLD_SERVER = 131072, /* one that served before also knows who waits, and hands over */
-    SIM_SPOILT = 262144,     /* somebody writes something else where a fence was */
+    SIM_ECHOES = 16384,      /* repeated messages */
+    SIM_MONITOR = 32768,     /* a client subscribes to all messages */
+    SIM_NO_MESSAGES = 65536, /* the right to publish is withdrawn for a while */
+    SIM_OLD_SERVER = 131072, /* an earlier server also knows the waiters, and hands over */
+    SIM_SPOILT = 262144,     /* something else overwrites a fence */
     SIM_ALL_FAULTS = 524287,
-    SIM_HARMLESS = SIM_SCRIPT_FLUSHES | SIM_DRIFT | SIM_MONITOR /* to the order of waiting */
+    /* Do not affect the order of waiters. */
+    SIM_HARMLESS = SIM_SCRIPT_FLUSHES | SIM_DRIFT | SIM_MONITOR
 };
 
-enum { SIM_HEARD = 8, SIM_MESSAGE = 256 };
+enum { SIM_RECENT = 8, SIM_MESSAGE = 256 };
 
-typedef struct sim_heard {
+typedef struct sim_message {
     char channel[SIM_MESSAGE], text[SIM_MESSAGE];
-} sim_heard;
+} sim_message;
 
-/* What a name is used for. */
+/* The kind of lock a name is used for. */
 typedef enum sim_sort { SIM_MUTEXES, SIM_SHARES, SIM_PERMITS } sim_sort;
 
-/* What a seed decides before anything happens. */
+/* What a seed decides before the run. */
 typedef struct sim_plan {
     int clients, callers, names;
     sim_sort sorts[SIM_NAMES];
-    uint32_t capacity; /* of permits */
+    uint32_t capacity; /* permits only */
     unsigned faults;
-    bool together; /* callers take several names at once */
-    bool hasty;    /* who waits often gives up */
-    bool fair;     /* nothing disturbs those who wait */
-    hf__time gap;  /* between faults, about */
-    hf__time trip; /* one way, at most, when nothing is the matter */
+    bool multi_acquire; /* callers acquire several names at once */
+    bool hasty;         /* waiters often give up */
+    bool fair;          /* nothing disturbs the waiters */
+    hf__time gap;       /* average time between faults */
+    hf__time trip;      /* longest time of one way, without faults */
     hf__time lasts;
-    hf__time think; /* of a caller between two calls, about */
+    hf__time think; /* average pause of a caller between calls */
     int64_t leases[SIM_LEASES];
-    int64_t longest_ms; /* of all leases, extensions too */
+    int64_t longest_ms; /* longest lease or extension */
     int64_t command_ms, connect_ms, outage_ms;
 } sim_plan;
 
@@ -77,12 +78,12 @@ struct sim_world {
     long steps;
     sim_plan plan;
     hf__time calm_at;
-    bool calm;   /* nothing goes wrong any more, and callers want nothing new */
-    bool ending; /* and clients are closed, with nothing to hinder them */
+    bool calm;   /* faults have ended, and callers start nothing new */
+    bool ending; /* clients are being closed, without faults */
 
     rm_server server;
     sim_clock server_clock;
-    int64_t stepped_us; /* of its clock, so far */
+    int64_t stepped_us; /* sum of its clock's steps so far */
     hf__time server_stalled_until, server_back_at;
     bool server_down;
 
@@ -92,8 +93,8 @@ struct sim_world {
     int clients_made, groups;
     sim_checks checks;
     sim_event chaos, server_event, memory_event, message_event;
-    sim_heard heard[SIM_HEARD]; /* messages of late */
-    unsigned heard_count;
+    sim_message recent[SIM_RECENT]; /* recent messages */
+    unsigned recent_count;
 
     sim_trace trace;
     jmp_buf failed;
@@ -113,23 +114,23 @@ static inline bool sim_chance(sim_world *w, int64_t in) {
     return sim_draw(w, in) == 0;
 }
 
-/* How much a clock gains, in millionths; as much as it may, often. */
+/* Draws a clock's drift in millionths; often the largest allowed. */
 static inline int64_t sim_drift(sim_world *w) {
     int64_t ppm = sim_draw(w, 9801) - 4900;
     return sim_chance(w, 3) ? (ppm < 0 ? -4900 : 4900) : ppm;
 }
 
-/* How long a message takes, one way. */
+/* Draws how long a message takes, one way. */
 hf__time sim_trip(sim_world *w);
 
-/* ---- Telling ---- */
+/* ---- Tracing ---- */
 
-#define SIM_TELL(w, name, ...)                                                      \
+#define SIM_LOG(w, name, ...)                                                       \
     do {                                                                            \
         if ((w)->trace.on) sim_trace_add(&(w)->trace, (w)->now, name, __VA_ARGS__); \
     } while (0)
 
-/* The run ends here. */
+/* Ends the run. */
 _Noreturn void sim_fail(sim_world *w, int name, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -149,8 +150,13 @@ typedef struct sim_result {
     sim_counts counts;
 } sim_result;
 
-/* With a trace it prints the end of it if it fails; or all of it, when told so. */
-typedef enum sim_telling { SIM_SILENT, SIM_TRACE_END, SIM_TRACE_ALL, SIM_TRACE_HASH } sim_telling;
-void sim_run(uint64_t seed, sim_telling telling, sim_result *result);
+/* How much of the trace is kept and printed when a run fails, or always. */
+typedef enum sim_trace_mode {
+    SIM_SILENT,
+    SIM_TRACE_END,
+    SIM_TRACE_ALL,
+    SIM_TRACE_HASH
+} sim_trace_mode;
+void sim_run(uint64_t seed, sim_trace_mode mode, sim_result *result);
 
 #endif
