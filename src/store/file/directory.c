@@ -18,9 +18,9 @@
    lock. */
 #define DEFAULT_PARENT "/run/lock"
 
-/* ---- Which filesystem ---- */
+/* ---- Filesystem ---- */
 
-/* Numbers from the kernel's headers and the filesystems' own; not all are in linux/magic.h. */
+/* From the kernel's headers and the filesystems' own; not all of them are in linux/magic.h. */
 static const struct {
     long type;
     const char *name;
@@ -52,7 +52,7 @@ static hf_result check_filesystem(int fd, const char *path) {
                     path, name);
 }
 
-/* ---- Whose ---- */
+/* ---- Owner and mode ---- */
 
 static hf_result report_foreign(const struct stat *st, const char *path) {
     return hf__fail(HF_REFUSED,
@@ -75,8 +75,8 @@ static hf_result check_owner(int fd, const char *path) {
     return HF_OK;
 }
 
-/* Whoever may write to the directory above can move this one away under a holder, and the next
-   process would make another in its place. A sticky bit prevents that. */
+/* A user with write access to the parent can move this directory away from a holder. The next
+   process would then make a new directory in its place. A sticky bit prevents that. */
 static hf_result check_parent(int fd, const char *path) {
     struct stat st;
     if (fstatat(fd, "..", &st, 0) != 0 || !(st.st_mode & 002) || st.st_mode & S_ISVTX) return HF_OK;
@@ -129,8 +129,8 @@ static hf_result open_path(const char *path, bool network, int *out) {
     return r;
 }
 
-/* Another directory is safe only if all processes that share the locks use it. So a person
-   chooses. */
+/* Another directory is safe only if all processes that share the locks use it. So the user must
+   choose it. */
 static hf_result explain_default(void) {
     char why[HF__DETAIL_MAX];
     hf__text_copy(why, sizeof why, hf_error_detail());

@@ -12,7 +12,7 @@
 #include "store/file/clofork.h"
 #include "store/file/ranges.h"
 
-#define TRIES 16 /* against one that is just being written, or removed */
+#define TRIES 16 /* while the file is being written or removed */
 
 static const char magic[8] = {'h', 'f', 's', 'l', 'a', 't', 'e', '1'};
 
@@ -58,7 +58,7 @@ static hf_result report_damaged(const hf__sidecar *s, const char *what, char **d
 
 /* ---- Reading ---- */
 
-/* HF_UNREACHABLE: its sum is wrong, as it is while it is being written. */
+/* HF_UNREACHABLE without a detail: the checksum is wrong, as it is during a write. */
 static hf_result read_page(const hf__sidecar *s, sidecar_page *p, char **detail) {
     ssize_t n = pread(s->fd, p, sizeof *p, 0);
     if (n < 0) return report_error(s, "read", errno, detail);
@@ -98,7 +98,7 @@ static hf_result open_sidecar(hf__sidecar *s, bool make, char **detail) {
 }
 
 void hf__sidecar_close(hf__sidecar *s) {
-    hf__clofork_close(s->fd); /* and so unlocked */
+    hf__clofork_close(s->fd); /* closing unlocks it */
     s->fd = -1;
 }
 
@@ -112,8 +112,8 @@ hf_result hf__sidecar_read(hf__sidecar *s, void *body, size_t *length, char **de
 
 /* ---- Writing ---- */
 
-/* 1: it is ours, and has its name; 0: another has it, or it has lost its name; else errno negative.
-   */
+/* 1: locked, and it has its name; 0: another process has it locked, or it has lost its name;
+   negative: errno. */
 static int lock_opened(const hf__sidecar *s) {
     struct flock range = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     struct stat st;
@@ -151,7 +151,7 @@ hf_result hf__sidecar_write(hf__sidecar *s, const void *body, size_t length, cha
     while (n < 0 && errno == EINTR);
     if (n == (ssize_t)all) return HF_OK;
     int error = n < 0 ? errno : ENOSPC;
-    if (n >= 0 && ftruncate(s->fd, 0) != 0) error = errno; /* half of it is worse than none */
+    if (n >= 0 && ftruncate(s->fd, 0) != 0) error = errno; /* half of it is worse than nothing */
     return report_error(s, "write", error, detail);
 }
 
@@ -166,7 +166,7 @@ static int64_t age_ms(int fd) {
            (now.tv_nsec - st.st_mtim.tv_nsec) / 1000000;
 }
 
-/* What a leader has said is as old as its leading. */
+/* The value of a leader is kept as long as the lock is held. */
 static bool lock_is_held(int directory, const char *name) {
     char lock[HF__FILENAME_MAX + 1];
     hf__text_copy(lock, sizeof lock, name);
@@ -178,7 +178,7 @@ static bool lock_is_held(int directory, const char *name) {
     return held;
 }
 
-/* A directory may have other files in it. */
+/* The directory may contain other files. */
 static bool has_magic(int fd) {
     char begins[sizeof magic];
     ssize_t n = pread(fd, begins, sizeof begins, 0);

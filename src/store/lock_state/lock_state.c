@@ -14,8 +14,8 @@ static bool same_contender(const hf__contender *a, const hf__contender *b) {
     return same_client_and_class(a, b) && a->acquire_id == b->acquire_id;
 }
 
-/* Whether an operation for `contender` also applies to `it`: a mutex covers all lower acquire ids.
-   */
+/* Whether an operation for `contender` also applies to `it`: a mutex covers all lower acquire
+   ids. */
 static bool covers_contender(const hf__contender *contender, const hf__contender *it) {
     if (contender->kind != HF_MUTEX) return same_contender(contender, it);
     return same_client_and_class(contender, it) && it->acquire_id <= contender->acquire_id;

@@ -4,8 +4,8 @@
 #include <time.h>
 
 #define RETRY_MS 20 /* how long a waiter waits before it retries */
-#define NOTIFIED_RETRY_MS \
-    400 /* The same for a queued waiter that is notified. Well below HF__WAITER_TIMEOUT. */
+/* The same for a queued waiter that is notified. Well below HF__WAITER_TIMEOUT. */
+#define NOTIFIED_RETRY_MS 400
 
 hf__contender hf__contender_of_op(const hf__store_client *self, const hf__op *op) {
     return (hf__contender){.client = self,
