@@ -1,3 +1,4 @@
+/* Opens the lock directory, and refuses one that is not safe. See directory.h. */
 #include "store/file/directory.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* Encodes lock names as file names, and decodes them. See filename.h. */
 #include "store/file/filename.h"
 
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* Opens, reads, checks and writes a lock's file. See lockfile.h. */
 #include "store/file/lockfile.h"
 
 #include <errno.h>
@@ -10,7 +11,7 @@
 #include "base/error.h"
 #include "store/file/clofork.h"
 
-#define VERSION_MUTEX 1 /* of a file whose room was never in use */
+#define VERSION_MUTEX 1 /* the kinds table was never in use */
 #define VERSION_KINDS 2
 #define KEY_AT        512
 
@@ -25,7 +26,8 @@ _Static_assert(sizeof(hf__record) % 8 == 0, "the sum goes over whole words");
 /* ---- The record ---- */
 
 static uint64_t record_checksum(const hf__record *record) {
-    uint64_t words[sizeof *record / 8], sums[4] = {1, 2, 3, 4}; /* four at a time */
+    /* four independent sums are faster */
+    uint64_t words[sizeof *record / 8], sums[4] = {1, 2, 3, 4};
     memcpy(words, record, sizeof words);
     for (size_t i = 0; i < sizeof words / 8 - 1; i++)
         sums[i % 4] = (sums[i % 4] ^ words[i]) * UINT64_C(0x9e3779b97f4a7c15);
@@ -50,7 +52,7 @@ bool hf__kinds_in_use(const hf__head *head) {
     return head->kinds.in_use || (head->version >= VERSION_KINDS && !head->kinds.checksum);
 }
 
-/* The sum is over what was written: as we write it, all texts have an end. */
+/* The checksum covers the bytes as written. All texts we write end with a NUL. */
 static void end_texts(hf__record *record) {
     record->client[sizeof record->client - 1] = '\0';
     record->program[sizeof record->program - 1] = '\0';
@@ -208,8 +210,8 @@ int hf__lockfile_open(const hf__lockfile *file, bool make, hf_result *why, char 
     return fd;
 }
 
-/* Asks for the inode alone: who asks for times makes the next write note its time exactly, which
-   costs more than all the rest of taking a lock. */
+/* Asks only for the inode. Asking for times would make the next write store an exact time, which
+   costs more than the rest of acquiring a lock. */
 static int is_same_inode(int directory, const char *name, dev_t device, ino_t inode) {
     struct statx st;
     if (statx(directory, name, AT_SYMLINK_NOFOLLOW, STATX_INO, &st) != 0)

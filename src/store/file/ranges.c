@@ -1,3 +1,4 @@
+/* Locks and finds ranges with fcntl. See ranges.h. */
 #include "store/file/ranges.h"
 
 #include <errno.h>

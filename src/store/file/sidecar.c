@@ -1,3 +1,4 @@
+/* Reads, writes and sweeps sidecar files. See sidecar.h. */
 #include "store/file/sidecar.h"
 
 #include <errno.h>

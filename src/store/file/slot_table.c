@@ -1,4 +1,4 @@
-/* See slot_table.h. */
+/* Reads, checks and writes the slots of a lock's file. See slot_table.h. */
 #include "store/file/slot_table.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 #define TABLE_AT  4096
 #define SLOT_SIZE 256
 #define CHUNK     16 /* slots read at once */
-#define TRIES     32 /* against one that is being written */
+#define TRIES     32 /* while a slot is being written */
 
 _Static_assert(sizeof(hf__slot) <= SLOT_SIZE, "a slot has room for itself");
 _Static_assert(sizeof(hf__slot) % 8 == 0, "the sum goes over whole words");
@@ -47,7 +47,7 @@ int hf__slot_read(int fd, unsigned index, hf__slot *slot) {
 
 int hf__slot_write(int fd, unsigned index, hf__slot *slot, bool anew) {
     size_t from = anew ? 0 : offsetof(hf__slot, until);
-    char bytes[SLOT_SIZE] = {0}; /* whole, so that the table is as long as its last slot's end */
+    char bytes[SLOT_SIZE] = {0}; /* whole, so that the file ends where the last slot ends */
     slot->checksum = checksum_of(slot);
     memcpy(bytes, slot, sizeof *slot);
     return hf__lockfile_write(fd, bytes + from, sizeof bytes - from,
@@ -82,7 +82,7 @@ static hf_result report_error(const hf__lockfile *file, int error, char **detail
     return HF_UNREACHABLE;
 }
 
-/* The same text is the same memory, by which the room knows a client. */
+/* Adds a slot to the table; NULL: out of memory. */
 static hf__slot_view *add_view(hf__slot_table *table, const hf__slot *slot, unsigned index,
                                bool own) {
     if (table->count % CHUNK == 0) {
@@ -99,7 +99,7 @@ static hf__slot_view *add_view(hf__slot_table *table, const hf__slot *slot, unsi
     return view;
 }
 
-/* It is being written just now, unless we have the door: then it is damaged. */
+/* A slot that is not intact is being written. If we have the entry lock, it is damaged. */
 static hf_result read_again(const hf__lockfile *file, int fd, unsigned index, hf__slot *slot,
                             char **detail) {
     for (int i = 0; i < TRIES && slot->acquire_id && !hf__slot_is_intact(slot); i++) {
@@ -111,7 +111,8 @@ static hf_result read_again(const hf__lockfile *file, int fd, unsigned index, hf
     return hf__lockfile_report_damaged(file, "was damaged", detail);
 }
 
-/* Who has it, 0 if nobody. Without the door it may be seen as it goes from one owner to another. */
+/* The id of the client that has the slot; 0: none. Without the entry lock, the slot may be seen
+   while it passes from one owner to another. */
 static hf_result read_owner(const hf__lockfile *file, int fd, const hf__slot_set *own,
                             unsigned index, hf__slot *slot, int64_t *owner, char **detail) {
     for (int i = 0; i < TRIES; i++) {
@@ -148,9 +149,10 @@ static hf_result read_slot(const hf__lockfile *file, int fd, const hf__slot_set 
     return HF_OK;
 }
 
-/* Who has the range of a slot that nobody was seen in has cleared it, and is about to let it go, or could not: else what
-   stood there was cut off or overwritten, and somebody may be inside. It may be seen as it is being cleared; and without
-   the door as somebody who has it takes it. */
+/* A slot that was read as empty has a locked range. Then its owner has cleared it and is about to
+   unlock it, or could not. Otherwise the contents were cut off or overwritten, and there may be a
+   holder. The slot may be seen while it is being cleared. Without the entry lock, it may be seen
+   while a client takes it. */
 static hf_result check_cleared(const hf__lockfile *file, int fd, bool entry_locked, unsigned index,
                                char **detail) {
     for (int i = 0; i < TRIES; i++) {
@@ -179,7 +181,8 @@ static hf_result check_empty(const hf__lockfile *file, int fd, bool entry_locked
     return HF_OK;
 }
 
-/* There is nobody but those who were seen among the first `read` slots, if we have the door; else perhaps one who has. */
+/* Check that no slot is in use besides those seen among the first `read` slots. Without the entry
+   lock, the client that has it may be using one. */
 static hf_result check_rest(const hf__lockfile *file, int fd, const hf__slot_set *own,
                             unsigned read, hf__slot_table *table, char **detail) {
     unsigned from = 0;
