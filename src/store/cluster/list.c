@@ -1,7 +1,5 @@
-/*
- * hf_list over all nodes, one after the other. A node that comes while the walk is on its way is gone to as well; a name
- * whose slot moves meanwhile may be found twice.
- */
+/* hf_list over all nodes, one after the other. A node that joins during the walk is visited as
+   well. A name whose slot moves meanwhile may be found twice. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +7,7 @@
 #include "store/cluster/cluster_internal.h"
 
 typedef struct walk {
-    unsigned count; /* of those that were gone to, the last one first in use */
+    unsigned count; /* of visited nodes; the last one is in use */
     char nodes[HF__CLUSTER_NODES_MAX][HF__WHERE_TEXT];
 } walk;
 
@@ -19,7 +17,7 @@ static bool was_visited(const walk *w, const char *where) {
     return false;
 }
 
-/* To the next that has slots; false: there is none. */
+/* Go to the next node that has slots; false: there is none. */
 static bool visit_next_node(const hf__cluster *c, walk *w) {
     for (unsigned slot = 0; slot < HF__SLOT_COUNT && w->count < HF__CLUSTER_NODES_MAX; slot++) {
         char *next = w->nodes[w->count];

@@ -1,3 +1,4 @@
+/* The map of slots, and the set of slots that have changed. See map.h. */
 #include "store/cluster/map.h"
 
 #include <stdio.h>
@@ -13,7 +14,7 @@ void hf__slot_map_fini(hf__slot_map *m) {
     free(m->now);
 }
 
-/* ---- Places ---- */
+/* ---- Addresses ---- */
 
 /* An IPv6 address may begin with a colon, too. */
 static bool without_host(const char *where) {
@@ -36,7 +37,7 @@ bool hf__slot_map_owner(const hf__slot_map *m, unsigned slot, char out[HF__WHERE
     return where != NULL;
 }
 
-/* By its port alone it is known at the host that was asked. */
+/* The address as the map has it: a node on the host that was asked may have only a port. */
 static const char *as_said(const hf__slot_map *m, const char *where) {
     size_t length = strlen(m->host);
     return !strncmp(where, m->host, length) && where[length] == ':' ? where + length : where;
@@ -54,7 +55,7 @@ bool hf__slot_map_has(const hf__slot_map *m, const char *where) {
     return false;
 }
 
-/* ---- What is not where it was ---- */
+/* ---- Changed slots ---- */
 
 static void mark_changed(hf__slot_map *m, unsigned slot) {
     m->changed[slot / 8] |= (uint8_t)(1u << slot % 8);

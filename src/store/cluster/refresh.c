@@ -1,7 +1,6 @@
-/*
- * Asking for the map: whom, and when. Any node will do, one at a time and each time another, since one that was cut off
- * from the others says what was. While nobody answers, nodes of the URL are gone to, one more every moment.
- */
+/* Requests for the map: when, and to which node. Any node will do. One node at a time is asked, and
+   each time another one, because a node that is cut off from the others has an old map. While no
+   node answers, nodes of the URL are connected to, one more after each short interval. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,12 +8,13 @@
 #include "store/cluster/cluster_internal.h"
 
 #define PAUSE_FIRST (25 * HF__MS)
-#define DOUBLINGS   5 /* to 800 ms */
+#define DOUBLINGS   5 /* up to 800 ms */
 #define CALM        (5 * HF__SEC)
 #define MOMENT      (200 * HF__MS)
 #define LATER       (2 * HF__SEC)
-#define PATIENCE    (300 * HF__MS) /* with who is asked, before another is */
-#define SUSPICIOUS  3 /* maps in a row that changed nothing: nodes of the URL are asked, too */
+#define PATIENCE    (300 * HF__MS) /* how long to wait for an answer before asking another node */
+/* After this many maps in a row without a change, nodes of the URL are asked, too. */
+#define SUSPICIOUS 3
 
 static hf__time refresh_pause(hf__cluster *c) {
     unsigned doublings = c->doubts < DOUBLINGS ? c->doubts : DOUBLINGS;
@@ -39,9 +39,9 @@ static hf__cluster_node *next_node_to_ask(hf__cluster *c) {
     return NULL;
 }
 
-/* ---- Whom ---- */
+/* ---- Choosing a node ---- */
 
-/* A URL has one at least. */
+/* A URL has at least one host. */
 static int seed_count(const hf__cluster *c) {
     int n = 1;
     while (n < HF__HOSTS_MAX && c->url->hosts[n].name) n++;
@@ -64,8 +64,8 @@ static void connect_seed(hf__cluster *c, hf__time now) {
     c->untidy = true;
 }
 
-/* Each once, the next when a moment has passed or all before it have failed; later again, for they may have been given
-   up. */
+/* Each host once: the next one after a short interval, or when all before it have failed. Later the
+   hosts are tried again, because their nodes may have been freed. */
 static void connect_seeds(hf__cluster *c, hf__time now) {
     while (now >= c->seed_at || (c->seeds < seed_count(c) && all_have_failed(c)))
         connect_seed(c, now);
@@ -94,7 +94,7 @@ static void ask_for_map(hf__cluster *c, hf__cluster_node *m, hf__time now) {
     m->store->table->submit(m->store, &m->ask, now);
 }
 
-/* Whoever was asked may not answer. */
+/* A node may never answer, so this ends. */
 static bool still_asking(const hf__cluster *c, hf__time now) {
     return c->asking && now < c->refreshed + PATIENCE;
 }
@@ -115,7 +115,7 @@ hf__time hf__cluster_refresh_due(const hf__cluster *c) {
     return seeds ? hf__sooner(due, c->seed_at) : due;
 }
 
-/* ---- What was answered ---- */
+/* ---- Answers ---- */
 
 static void adopt_map(hf__cluster *c, hf__cluster_node *m, hf__time now) {
     bool changed = hf__slot_map_adopt(&c->map, m->ask.slots, m->host);
@@ -137,7 +137,7 @@ void hf__cluster_take_map(hf__cluster *c, hf__cluster_node *m, hf__time now) {
     m->asking = false;
     if (wanted) c->asking = NULL;
     if (!wanted)
-        m->useless = false; /* another was asked meanwhile, and may know better */
+        m->useless = false; /* another node was asked meanwhile, and may know better */
     else if (m->ask.result)
         note_failure(c, m, m->ask.result, m->ask.detail, now);
     else if (!m->ask.slots->nodes)

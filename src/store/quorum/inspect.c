@@ -1,7 +1,6 @@
-/*
- * INSPECT, WHO and BREAK: asked of all. A lock is held by whom a majority shows, or may show where some
- * nodes do not answer; who has a minority is only trying.
- */
+/* INSPECT, CLIENT_INFO and BREAK go to all nodes. The holder of a lock is the client that a
+   majority reports, or may report if some nodes do not answer. A client on a minority is only
+   trying to acquire. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,8 +25,8 @@ static int count_pending(const hf__quorum_op *qop) {
 static void complete_without_majority(hf__quorum_op *qop) {
     char *detail = NULL;
     hf_result r = hf__quorum_op_refused(qop, &detail);
-    bool again = qop->op->outcome_unknown ||
-                 !qop->q->store.up; /* what that means is for the caller to say */
+    bool again =
+        qop->op->outcome_unknown || !qop->q->store.up; /* the caller decides what that means */
     if (!r) detail = hf__quorum_why(qop->q, qop);
     qop->q->no_quorum = !r;
     hf__quorum_op_complete(qop, r ? r : again ? HF_UNREACHABLE : HF_NO_QUORUM, detail);
@@ -43,7 +42,7 @@ static bool same_holder(const hf__lock_info *a, const hf__lock_info *qop) {
     return a->held && qop->held && !strcmp(a->identity.client, qop->identity.client);
 }
 
-/* How many show the same holder as this node; or the same ownership: its token, too. */
+/* How many nodes report the same holder as node `i`; with `token`, also the same token. */
 static int count_agreeing(const hf__quorum_op *qop, int i, bool token) {
     int n = 0;
     for (int j = 0; j < qop->q->count; j++)
@@ -52,8 +51,8 @@ static int count_agreeing(const hf__quorum_op *qop, int i, bool token) {
     return n;
 }
 
-/* The node that shows best what most of them show; -1: none shows a holder. Where no token has most, the
-   highest: a lower one is of an ownership before, or was not written over yet. */
+/* The node whose report agrees with most others; -1: no node reports a holder. On a tie the highest
+   token wins: a lower one is older, or not raised yet. */
 static int best_sight(const hf__quorum_op *qop) {
     int best = -1, most = 0;
     for (int i = 0; i < qop->q->count; i++) {
@@ -68,7 +67,7 @@ static int best_sight(const hf__quorum_op *qop) {
     return best;
 }
 
-/* The hold lasts for as long as a majority has it. */
+/* The hold lasts as long as a majority of nodes has it. */
 static int64_t majority_remaining_ms(const hf__quorum_op *qop, int best) {
     int64_t left = 0;
     for (int i = 0; i < qop->q->count; i++) {
@@ -109,7 +108,7 @@ static void decide_inspect(hf__quorum_op *qop, hf__time now) {
     hf__quorum_op_complete(qop, HF_OK, NULL);
 }
 
-/* ---- WHO ---- */
+/* ---- CLIENT_INFO ---- */
 
 static void decide_who(hf__quorum_op *qop, hf__time now) {
     (void)now;
@@ -131,7 +130,7 @@ static void decide_who(hf__quorum_op *qop, hf__time now) {
 
 /* ---- BREAK ---- */
 
-/* Under another token: the highest that is shown. */
+/* The highest token among the answers with this result. */
 static uint64_t highest_token(const hf__quorum_op *qop, hf_result result) {
     uint64_t token = 0;
     for (int i = 0; i < qop->q->count; i++)
@@ -141,7 +140,7 @@ static uint64_t highest_token(const hf__quorum_op *qop, hf_result result) {
     return token;
 }
 
-/* Whoever had a majority has none, once too few are left that may have it still. */
+/* A holder has no majority any more, once too few nodes are left that may still have the hold. */
 static void decide_break(hf__quorum_op *qop, hf__time now) {
     (void)now;
     int broken = 0, not_held = 0, late = 0, maybe = 0;
@@ -171,7 +170,7 @@ static const hf__quorum_rules inspect = {ignore_answer, decide_inspect};
 static const hf__quorum_rules who = {ignore_answer, decide_who};
 static const hf__quorum_rules breaking = {ignore_answer, decide_break};
 
-/* Each node has a sight of its own to fill in. */
+/* Each node fills in its own lock info. */
 static bool add_sights(hf__quorum_op *qop, const hf__op *op) {
     if (!op->lock_info) return true;
     qop->sights = calloc((size_t)qop->q->count, sizeof *qop->sights);

@@ -1,8 +1,8 @@
 /*
- * The store's table over those of the nodes: operations are put to all (quorum_op.h), and what the client
- * and its core may know of the nodes together.
+ * The store table over the stores of the nodes. Operations go to all nodes (quorum_op.h). This file
+ * also combines the state of the nodes for the client and its core.
  *
- *   opening --a majority is up, the others too or not in a moment--> up <--> down: fewer than that
+ *   opening --a majority is up, the others are too or had a short time--> up <--> down: no majority
  */
 #include "store/quorum/quorum.h"
 
@@ -13,7 +13,8 @@
 #include "base/url.h"
 #include "store/quorum/quorum_op.h"
 
-#define MOMENT    (20 * HF__MS) /* for nodes slower than a majority at opening, and 3 times that */
+/* For nodes that are slower than a majority during opening, plus 3 times what the majority took. */
+#define MOMENT    (20 * HF__MS)
 #define AGE_AGAIN (100 * HF__MS)
 
 static const char NO_KINDS[] = "; the nodes of a quorum do not know of each other, and cannot "
@@ -24,7 +25,7 @@ static hf__quorum *quorum_of(hf__store *store) {
     return (hf__quorum *)store;
 }
 
-/* ---- How old a node is ---- */
+/* ---- Uptime of a node ---- */
 
 static void ask_uptime(hf__node *n, hf__time now) {
     hf__store *s = n->at.store;
@@ -36,8 +37,9 @@ static void ask_uptime(hf__node *n, hf__time now) {
     s->table->submit(s, &n->age, now);
 }
 
-/* It counts whole seconds between clock readings that it rounds down: up to one of them may be none.
-   One that may not say has been up since now, for all that is known. */
+/* A server counts whole seconds between clock readings that it rounds down, so its uptime may be
+   one second too long. A server that does not report its uptime is assumed to have started just
+   now. */
 static void note_uptime(hf__quorum *q, hf__node *n, hf__time now) {
     bool said = n->age.result == HF_OK && n->age.uptime_ms >= 0;
     n->uptime_pending = false;
@@ -69,7 +71,7 @@ static void check_node(hf__quorum *q, hf__node *n, hf__time now) {
     if (n->link != before && n->link) hf__quorum_ops_retry(q, n, now);
 }
 
-/* ---- What the client and its core may know ---- */
+/* ---- State for the client and its core ---- */
 
 static int up_count(const hf__quorum *q) {
     int n = 0;
@@ -77,7 +79,7 @@ static int up_count(const hf__quorum *q) {
     return n;
 }
 
-/* So many have failed to connect that a majority cannot. */
+/* So many nodes failed to connect that a majority is impossible. */
 static bool majority_failed(const hf__quorum *q) {
     int n = 0;
     for (int i = 0; i < q->count; i++)
@@ -91,7 +93,7 @@ static uint64_t count_links(const hf__quorum *q) {
     return n;
 }
 
-/* All are up, or have failed; or a majority is and the rest had a moment. */
+/* All nodes are up or have failed. Or a majority is up, and the others had a short time. */
 static void open_up(hf__quorum *q, hf__time now) {
     bool all = true;
     for (int i = 0; i < q->count; i++)
@@ -106,7 +108,8 @@ static void open_up(hf__quorum *q, hf__time now) {
     q->first_links = count_links(q);
 }
 
-/* The shortest to any: it is there to refuse leases that are hopeless, and a first sample may be slow. */
+/* The shortest round trip to any node. It serves to refuse leases that cannot work, and a first
+   sample may be slow. */
 static int64_t round_trip_us(const hf__quorum *q) {
     int64_t best = 0;
     for (int i = 0; i < q->count; i++) {
@@ -116,7 +119,8 @@ static int64_t round_trip_us(const hf__quorum *q) {
     return best;
 }
 
-/* A result that so many nodes give that the others are no majority: a password, a certificate. */
+/* A result that so many nodes share that the others are no majority, such as a wrong password or
+   certificate. */
 static hf_result shared_result(const hf__quorum *q) {
     for (int i = 0; i < q->count; i++) {
         hf_result r = q->nodes[i].at.store->down_result;
@@ -128,7 +132,7 @@ static hf_result shared_result(const hf__quorum *q) {
     return HF_NO_QUORUM;
 }
 
-/* The line is made anew when it would say something else. */
+/* The detail is built again only if its contents would change. */
 static void set_down_result(hf__quorum *q) {
     uint64_t signature = q->store.up ? 0 : 1;
     for (int i = 0; !q->store.up && i < q->count; i++) {
@@ -168,7 +172,7 @@ static hf__node *node_of_uptime_op(hf__quorum *q, const hf__op *op) {
     return NULL;
 }
 
-/* One answer may make for further questions, some of which are answered at once. */
+/* An answer may submit further operations, some of which complete at once. */
 static bool take_answers(hf__quorum *q) {
     bool any = false;
     for (int i = 0; i < q->count; i++) {
@@ -194,7 +198,7 @@ static hf__op *quorum_completed(hf__store *store) {
     if (!op) return NULL;
     q->done_first = op->next;
     if (!q->done_first) q->done_last = NULL;
-    set_down_result(q); /* the core looks there for what a wait may say */
+    set_down_result(q); /* the core reads it for the result of a wait */
     return op;
 }
 
@@ -216,7 +220,7 @@ static void quorum_submit(hf__store *store, hf__op *op, hf__time now) {
     }
 }
 
-/* ---- Turning ---- */
+/* ---- Running ---- */
 
 static void quorum_tick(hf__store *store, hf__time now) {
     hf__quorum *q = quorum_of(store);
@@ -230,7 +234,7 @@ static void quorum_tick(hf__store *store, hf__time now) {
     }
     store->wants_round_trip = false;
     update_status(q, now);
-    hf__timer *due = NULL; /* drained first: what is due may arm it again */
+    hf__timer *due = NULL; /* drained first, because a timer that is due may be set again */
     for (hf__timer *t; (t = hf__heap_pop(&q->timers, now)); due = t) t->next_due = due;
     while (due) {
         hf__quorum_op *qop = (hf__quorum_op *)((char *)due - offsetof(hf__quorum_op, timer));
@@ -263,7 +267,7 @@ static bool quorum_flush(hf__store *store, pthread_mutex_t *mutex) {
     return any || q->done_first;
 }
 
-/* Each node has places of its own. */
+/* Each node has a fixed range of descriptors. */
 static int quorum_pollset(hf__store *store, struct pollfd *fds, bool reading) {
     hf__quorum *q = quorum_of(store);
     for (int i = 0; i < q->count; i++) {
@@ -275,8 +279,8 @@ static int quorum_pollset(hf__store *store, struct pollfd *fds, bool reading) {
     return q->count * HF__NODE_FDS;
 }
 
-/* While one is read the mutex is let go: another may have been seen to meanwhile by another thread, and
-   what poll said of it no longer be so. */
+/* The mutex is released while a node is read. Another thread may handle another node meanwhile, and
+   then the result of poll is out of date for that node. */
 static void quorum_ready(hf__store *store, const struct pollfd *fds, int count,
                          pthread_mutex_t *mutex) {
     hf__quorum *q = quorum_of(store);
@@ -290,7 +294,7 @@ static void quorum_ready(hf__store *store, const struct pollfd *fds, int count,
     update_status(q, q->now);
 }
 
-/* There are several to wait for: that is for poll. */
+/* There are several descriptors to wait for, which only poll can do. */
 static bool quorum_read_blocking(hf__store *store, pthread_mutex_t *mutex) {
     (void)store, (void)mutex;
     return false;
@@ -323,7 +327,7 @@ hf_result hf__quorum_lease_check(int64_t rejoin_ms, int64_t lease_ms, char **det
     return HF_INVALID;
 }
 
-/* ---- Making ---- */
+/* ---- Creation ---- */
 
 static void free_nodes(const hf__quorum_node *nodes, int count, bool forked) {
     for (int i = 0; i < count; i++)

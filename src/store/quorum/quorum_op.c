@@ -1,3 +1,4 @@
+/* Sends an operation to all nodes, collects their answers, and repeats releases. See quorum_op.h. */
 #include "store/quorum/quorum_op.h"
 
 #include <stdlib.h>
@@ -7,10 +8,10 @@
 
 #define RETRY_FIRST (20 * HF__MS)
 #define RETRY_MOST  HF__SEC
-#define OWING_MAX   4096 /* releases that are remembered for nodes that are away */
+#define OWING_MAX   4096 /* releases that are remembered for unreachable nodes */
 #define WHY_MAX     1500
 
-/* ---- Making and ending ---- */
+/* ---- Creation and end ---- */
 
 static hf__quorum_op **list_for(const hf__quorum_op *qop) {
     return qop->is_acquire ? &qop->q->acquires : &qop->q->others;
@@ -30,7 +31,7 @@ static void fill_vote(hf__vote *v, hf__quorum_op *qop, const hf__op *op) {
     v->op.next = v->op.next_in_multi = NULL;
     v->op.next_acquire = NULL;
     v->op.enqueue = v->op.leave_queue = v->op.inherits_position = false;
-    v->op.exact_token = false; /* a node may have it under another token than all agree on */
+    v->op.exact_token = false; /* a node may hold under another token than the common one */
     v->op.detail = NULL;
 }
 
@@ -95,7 +96,7 @@ bool hf__vote_counts(const hf__vote *v) {
     return n->known && n->link == v->op.link && !hf__node_too_young(v->qop->q, n, v->qop->began);
 }
 
-/* A node that does not know the script that tells its age answers that question after the vote. */
+/* A node that does not know the script for its uptime answers that request after the vote. */
 bool hf__vote_pending(const hf__vote *v) {
     const hf__quorum_op *qop = v->qop;
     const hf__node *n = hf__vote_node(v);
@@ -104,7 +105,7 @@ bool hf__vote_pending(const hf__vote *v) {
     return to_come && !qop->expired && !hf__node_too_young(qop->q, n, qop->began);
 }
 
-/* ---- Telling ---- */
+/* ---- Completion ---- */
 
 void hf__quorum_complete(hf__quorum *q, hf__op *op, hf_result result, char *detail) {
     op->result = result;
@@ -125,9 +126,9 @@ void hf__quorum_op_complete(hf__quorum_op *qop, hf_result result, char *detail) 
     hf__quorum_complete(qop->q, op, result, detail);
 }
 
-/* ---- What happens ---- */
+/* ---- Events ---- */
 
-/* An ACQUIRE that was sent and not answered may still come, until it must not act any more. */
+/* An ACQUIRE without an answer may still take effect, until its `not_after`. */
 static void note_late_acquire(hf__vote *v) {
     hf__node *n = hf__vote_node(v);
     if (v->op.verb != HF__ACQUIRE || !v->op.outcome_unknown) return;
@@ -184,7 +185,7 @@ void hf__quorum_op_due(hf__quorum_op *qop, hf__time now) {
     hf__quorum_op_schedule(qop, now);
 }
 
-/* What is owed is kept while somebody waits for it, or for as long as it may matter. */
+/* Owed releases are kept until the lease has ended. Their number is limited. */
 static bool keep_owed_releases(hf__quorum_op *qop, hf__time now) {
     bool owed = false;
     for (int i = 0; i < qop->q->count; i++) owed |= qop->votes[i].state == HF__VOTE_OWED;
@@ -211,7 +212,7 @@ void hf__quorum_op_schedule(hf__quorum_op *qop, hf__time now) {
     hf__heap_set(&qop->q->timers, &qop->timer, due);
 }
 
-/* ---- Why not ---- */
+/* ---- Explanations ---- */
 
 hf_result hf__quorum_op_refused(const hf__quorum_op *qop, char **detail) {
     int refused = 0;

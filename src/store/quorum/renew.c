@@ -1,10 +1,10 @@
 /*
- * RENEW: kept where a majority says so. A node that does not have the hold is then given it again, if it
- * is free there: one that was away when it was taken, or that came back without its data. That counts
- * from the next renewal on. Without a majority nothing is taken anywhere.
+ * RENEW succeeds if a majority has renewed. Then nodes that do not have the hold get it again, if
+ * the lock is free there: they were unreachable at the acquire, or lost their data. They count from
+ * the next renewal on. Without a majority nothing is acquired anywhere.
  *
- * The age of a node does not matter here. A hold that was good until now has kept all others out, and a node
- * that has it keeps them out from now on, whatever it may have forgotten.
+ * The uptime of a node does not matter here. A hold that is valid until now has excluded all
+ * others. A node that has the hold excludes them from now on, whatever data it may have lost.
  */
 #include <stdlib.h>
 
