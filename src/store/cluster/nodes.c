@@ -118,7 +118,8 @@ void hf__cluster_nodes_mapped(hf__cluster *c) {
 static void give_up_node(hf__cluster *c, hf__cluster_node *m, hf__time now) {
     if (m->given_up) return;
     m->given_up = true;
-    hf__log_add(c->log, HF_LOG_INFO, "%s has no slots any more, and does not answer", m->where);
+    hf__log_add(c->log, HF_LOG_INFO,
+                "%s has no slots any more and does not answer; its connection is closed", m->where);
     m->store->table->shut(m->store, now);
 }
 

@@ -141,7 +141,7 @@ void hf__cluster_take_map(hf__cluster *c, hf__cluster_node *m, hf__time now) {
     else if (m->ask.result)
         note_failure(c, m, m->ask.result, m->ask.detail, now);
     else if (!m->ask.slots->nodes)
-        note_failure(c, m, HF_UNREACHABLE, "no node has slots: has the cluster been made?", now);
+        note_failure(c, m, HF_UNREACHABLE, "no node has slots; create the cluster first", now);
     else
         adopt_map(c, m, now);
     free(m->ask.slots);

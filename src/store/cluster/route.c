@@ -142,14 +142,14 @@ static void handle_node_away(hf__cluster *c, const hf__cluster_node *m, hf__op *
 static void route_op(hf__cluster *c, hf__op *op, hf__time now) {
     char where[HF__WHERE_TEXT];
     if (!find_destination(c, op, where)) {
-        fail_op(c, op, HF_UNREACHABLE, hf__line("no node of the cluster has the slot of the name"),
+        fail_op(c, op, HF_UNREACHABLE, hf__line("no node of the cluster has the slot of this name"),
                 now);
         return;
     }
     hf__cluster_node *m = hf__cluster_node_at(c, where, now);
     if (!m)
         fail_op(c, op, HF_UNREACHABLE,
-                hf__line("no memory for a connection to %s, or %d others are in use", where,
+                hf__line("cannot connect to %s: out of memory, or %d connections are in use", where,
                          HF__CLUSTER_NODES_MAX),
                 now);
     else if (m->store->up)
@@ -201,9 +201,9 @@ static void complete_address(hf__redirect *d, const hf__cluster_node *m) {
 
 static char *explain_redirect(const hf__op *op) {
     bool moves = op->redirect.kind != HF__REDIRECT_MOVED;
-    return hf__line("%s (%s)", op->detail ? op->detail : "turned away",
-                    moves ? "the slot of the name is on its way to another node"
-                          : "the nodes do not agree where the name is");
+    return hf__line("%s (%s)", op->detail ? op->detail : "redirected too often",
+                    moves ? "the slot of this name is on its way to another node"
+                          : "the nodes do not agree which of them has the slot of this name");
 }
 
 static void follow_redirect(hf__cluster *c, const hf__cluster_node *m, hf__op *op, hf__time now) {
@@ -257,7 +257,7 @@ void hf__cluster_resume_waiting(hf__cluster *c, hf__time now) {
         else
             fail_op(c, op, HF_UNREACHABLE,
                     op->detail ? explain_redirect(op)
-                               : hf__line("no connection to the node of the name in time"),
+                               : hf__line("no connection in time to the node that has this name"),
                     now);
     }
 }

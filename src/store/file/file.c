@@ -358,7 +358,7 @@ static hf_result begin_break(file_store *f, hf__op *op) {
         return HF_REFUSED;
     }
     if (unnamed) {
-        op->detail = hf__line("somebody is just taking the lock; try again");
+        op->detail = hf__line("a process is acquiring the lock at this moment; try again");
         return HF_UNKNOWN_OUTCOME;
     }
     if (!marked) return HF_NOT_HELD;
@@ -393,9 +393,10 @@ static bool finish_break(file_store *f, hf__op *op, hf__time now) {
         return true;
     }
     if (now < op->not_after) return false; /* also if the state is unknown */
-    op->detail = hf__line("the holder (process %d) did not let go in time: it is stopped, or very "
-                          "slow; it will let go when it goes on, or when it is killed",
-                          pid < 0 ? 0 : (int)pid);
+    op->detail =
+        hf__line("the holder (process %d) did not release the lock in time: it is stopped or "
+                 "very slow; the lock is released when it continues or is killed",
+                 pid < 0 ? 0 : (int)pid);
     complete_op(f, op, HF_UNKNOWN_OUTCOME);
     return true;
 }

@@ -13,7 +13,7 @@
 #define TRIES 32 /* while a record is being written */
 
 static hf_result report_error(const hf__lockfile *file, int error, char **detail) {
-    *detail = hf__line("cannot look at %s/%s: %s", file->path, file->name, strerror(error));
+    *detail = hf__line("cannot inspect %s/%s: %s", file->path, file->name, strerror(error));
     return HF_UNREACHABLE;
 }
 

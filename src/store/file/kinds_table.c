@@ -28,8 +28,8 @@ typedef struct kinds_table {
 
 hf_result hf__kinds_report_stuck(const hf__lock *l, char **detail) {
     *detail =
-        hf__line("somebody is stopped in the middle of taking or releasing %s/%s, or very slow; "
-                 "it is free when that process goes on, or when it is killed",
+        hf__line("a process that acquires or releases %s/%s is stopped or very slow; the lock can "
+                 "be used again when that process continues or is killed",
                  l->file.path, l->file.name);
     return HF_UNREACHABLE;
 }
@@ -364,9 +364,8 @@ static hf_result finish_op(kinds_table *t, hf__local_contender *local,
         update_local(t, local, contender);
     unlock_and_wake(t);
     if (error == EUSERS) {
-        *detail =
-            hf__line("%d hold %s/%s or wait for it already, which is as many as it has room for",
-                     HF__SLOTS_MAX, t->lock->file.path, t->lock->file.name);
+        *detail = hf__line("%d acquires hold %s/%s or wait for it already, which is the maximum",
+                           HF__SLOTS_MAX, t->lock->file.path, t->lock->file.name);
         return HF_NOMEM;
     }
     return error ? hf__lock_error(t->lock, "write", error, detail) : r;
@@ -420,7 +419,7 @@ static hf_result open_table(kinds_table *t, hf__head *head, char **detail) {
     if (error) return hf__lock_error(l, "lock", error, detail);
     hf_result r = hf__lockfile_read(&l->file, l->fd, NULL, 0, head, detail);
     if (!r && !(hf__record_is_intact(&head->record) && hf__kinds_head_is_intact(&head->kinds)))
-        r = hf__lockfile_report_damaged(&l->file, "was damaged", detail);
+        r = hf__lockfile_report_damaged(&l->file, "is damaged", detail);
     t->head = head;
     if (!r) r = load_table(t, detail);
     return r ? unlock_unchanged(t, r) : HF_OK;

@@ -24,10 +24,11 @@ typedef struct leader_body {
     char value[HF_VALUE_MAX];
 } leader_body;
 
-_Static_assert(sizeof(leader_body) <= HF__SIDECAR_BODY_MAX, "it fits");
+_Static_assert(sizeof(leader_body) <= HF__SIDECAR_BODY_MAX,
+               "a leader's value fits into a sidecar file");
 
 static hf_result report_damaged(const hf__sidecar *s, char **detail) {
-    *detail = hf__line("%s/%s was damaged; when no program uses it, remove the file", s->file.path,
+    *detail = hf__line("%s/%s is damaged; remove the file when no program uses it", s->file.path,
                        s->file.name);
     return HF_PROTOCOL;
 }

@@ -29,8 +29,8 @@ static hf_result open_file(hf__lock *l, char **detail) {
     bool gone = fd < 0 ? why == HF_NOT_HELD : hf__lockfile_directory_moved(&l->file);
     if (gone) {
         hf__clofork_close(fd);
-        *detail = hf__line("the directory %s is gone: removed, or moved away; open the store again",
-                           l->file.path);
+        *detail =
+            hf__line("the directory %s was removed or moved; open the store again", l->file.path);
         return HF_REFUSED;
     }
     if (fd < 0) return why;
@@ -206,7 +206,7 @@ static hf_result read_head(hf__lock *l, const hf__local_contender *local, hf__he
     if (local->slot < 0 && others_are_queued(l, head)) return HF_NOT_HELD;
     if (!head->version) return init_file(l, head, op);
     if (hf__record_is_intact(&head->record) && hf__kinds_head_is_intact(&head->kinds)) return HF_OK;
-    return hf__lockfile_report_damaged(&l->file, "was damaged", &op->detail);
+    return hf__lockfile_report_damaged(&l->file, "is damaged", &op->detail);
 }
 
 /* A mutex may have to wait in the table, too. */
@@ -255,7 +255,7 @@ static hf_result take_turn(hf__lock *l, hf__local_contender *local, hf__peers *p
     if (local->ticket >= 0) return hf__queue_wait(l, local, peers, op, now);
     if (local->slot >= 0) return take_entry_lock(l, local, peers, op);
     int error = hf__peers_join(peers, !mutex);
-    if (error) return hf__lock_error(l, "take", error, &op->detail);
+    if (error) return hf__lock_error(l, "acquire", error, &op->detail);
     if (!hf__queue_has_ours(l) && (!l->expect_queue || !hf__queue_has_others(l))) {
         int64_t patience = !op->enqueue ? HF__ENTRY_WAIT_MS : mutex ? 0 : HF__ENTRY_GLANCE_MS;
         error = hf__queue_take_hold(l, peers, mutex, patience);
@@ -291,7 +291,7 @@ static hf_result try_once(hf__lock *l, hf__local_contender *local, hf__peers *pe
     if (current == 1) return acquire_held(l, local, peers, self, op, now);
     /* Waiters of a file that is gone must see that, too. */
     hf__queue_unlock_and_wake(l, peers);
-    if (current < 0) return hf__lock_error(l, "look at", -current, &op->detail);
+    if (current < 0) return hf__lock_error(l, "check", -current, &op->detail);
     close_file(l);
     return HF_NOT_HELD;
 }
@@ -303,7 +303,8 @@ static hf_result try_often(hf__lock *l, hf__local_contender *local, hf__peers *p
         if (!r) r = try_once(l, local, peers, self, op, now, i);
         if (r != HF_NOT_HELD) return r;
     }
-    op->detail = hf__line("%s/%s is being removed again and again", l->file.path, l->file.name);
+    op->detail = hf__line("%s/%s was removed again and again while it was opened; try again",
+                          l->file.path, l->file.name);
     return HF_UNREACHABLE;
 }
 
@@ -340,7 +341,7 @@ static hf_result check_current(const hf__lock *l, bool ours, hf__op *op) {
     int current = hf__lockfile_is_current(&l->file, l->device, l->inode);
     if (ours && current < 0) {
         op->detail =
-            hf__line("cannot look at %s/%s: %s", l->file.path, l->file.name, strerror(-current));
+            hf__line("cannot check %s/%s: %s", l->file.path, l->file.name, strerror(-current));
         return HF_UNREACHABLE;
     }
     return !ours || !current || hf__lockfile_directory_moved(&l->file) ? report_lost(op) : HF_OK;

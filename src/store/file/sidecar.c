@@ -28,7 +28,7 @@ typedef struct sidecar_page {
     char rest[HF__KEY_MAX + HF__SIDECAR_BODY_MAX];
 } sidecar_page;
 
-_Static_assert(offsetof(sidecar_page, rest) == 24, "the key stands where the format says");
+_Static_assert(offsetof(sidecar_page, rest) == 24, "the format fixes the offset of the key");
 
 void hf__sidecar_init(hf__sidecar *s, int directory, const char *path, const char *start,
                       const char *key, size_t length) {
@@ -52,7 +52,7 @@ static hf_result report_error(const hf__sidecar *s, const char *what, int error,
 }
 
 static hf_result report_damaged(const hf__sidecar *s, const char *what, char **detail) {
-    *detail = hf__line("%s/%s %s; when no program uses it, remove the file", s->file.path,
+    *detail = hf__line("%s/%s %s; remove the file when no program uses it", s->file.path,
                        s->file.name, what);
     return HF_PROTOCOL;
 }
@@ -65,15 +65,14 @@ static hf_result read_page(const hf__sidecar *s, sidecar_page *p, char **detail)
     if (n < 0) return report_error(s, "read", errno, detail);
     if (n == 0) return HF_NOT_HELD;
     if (n < (ssize_t)sizeof p->head || memcmp(p->head.magic, magic, sizeof magic) != 0)
-        return report_damaged(s, "is no file of Holdfast's, or was damaged", detail);
+        return report_damaged(s, "is not a Holdfast file, or is damaged", detail);
     size_t length = (size_t)p->head.key_length + p->head.body_length;
     if (p->head.key_length > HF__KEY_MAX || p->head.body_length > HF__SIDECAR_BODY_MAX)
-        return report_damaged(s, "was damaged", detail);
+        return report_damaged(s, "is damaged", detail);
     if ((size_t)n < sizeof p->head + length || checksum_of(p) != p->head.checksum)
         return HF_UNREACHABLE;
     if (p->head.key_length != s->key_length || memcmp(p->rest, s->key, s->key_length) != 0)
-        return report_damaged(s, "is that of another name which falls together with this one",
-                              detail);
+        return report_damaged(s, "belongs to another lock whose name has the same hash", detail);
     return HF_OK;
 }
 
@@ -134,7 +133,7 @@ hf_result hf__sidecar_lock(hf__sidecar *s, bool make, char **detail) {
         if (locked < 0) return report_error(s, "lock", -locked, detail);
         hf__sidecar_close(s);
     }
-    *detail = hf__line("%s/%s is being written by another process, which may be stopped",
+    *detail = hf__line("another process is writing %s/%s and may be stopped; try again",
                        s->file.path, s->file.name);
     return HF_UNREACHABLE;
 }

@@ -15,9 +15,9 @@
 #define CHUNK     16 /* slots read at once */
 #define TRIES     32 /* while a slot is being written */
 
-_Static_assert(sizeof(hf__slot) <= SLOT_SIZE, "a slot has room for itself");
-_Static_assert(sizeof(hf__slot) % 8 == 0, "the sum goes over whole words");
-_Static_assert(HF__SLOTS_MAX % CHUNK == 0, "the table is whole chunks");
+_Static_assert(sizeof(hf__slot) <= SLOT_SIZE, "a slot fits into its space");
+_Static_assert(sizeof(hf__slot) % 8 == 0, "the checksum covers whole words");
+_Static_assert(HF__SLOTS_MAX % CHUNK == 0, "the table consists of whole chunks");
 
 /* ---- One slot ---- */
 
@@ -108,7 +108,7 @@ static hf_result read_again(const hf__lockfile *file, int fd, unsigned index, hf
         if (error) return report_error(file, error, detail);
     }
     if (!slot->acquire_id || hf__slot_is_intact(slot)) return HF_OK;
-    return hf__lockfile_report_damaged(file, "was damaged", detail);
+    return hf__lockfile_report_damaged(file, "is damaged", detail);
 }
 
 /* The id of the client that has the slot; 0: none. Without the entry lock, the slot may be seen
@@ -126,13 +126,13 @@ static hf_result read_owner(const hf__lockfile *file, int fd, const hf__slot_set
         int error = hf__slot_read(fd, index, slot);
         if (error) return report_error(file, error, detail);
     }
-    return hf__lockfile_report_damaged(file, "was damaged", detail);
+    return hf__lockfile_report_damaged(file, "is damaged", detail);
 }
 
 static hf_result read_own(const hf__lockfile *file, unsigned index, const hf__slot *slot,
                           hf__slot_table *table, char **detail) {
     hf__slot_set_put(&table->taken, index, true);
-    if (!hf__slot_is_intact(slot)) return hf__lockfile_report_damaged(file, "was damaged", detail);
+    if (!hf__slot_is_intact(slot)) return hf__lockfile_report_damaged(file, "is damaged", detail);
     if (!slot->acquire_id) return HF_OK;
     return add_view(table, slot, index, true) ? HF_OK : HF_NOMEM;
 }
@@ -165,7 +165,7 @@ static hf_result check_cleared(const hf__lockfile *file, int fd, bool entry_lock
         if (!owner || (!entry_locked && hf__hold_holder(fd) != 0)) return HF_OK;
         sched_yield();
     }
-    return hf__lockfile_report_damaged(file, "was damaged", detail);
+    return hf__lockfile_report_damaged(file, "is damaged", detail);
 }
 
 static hf_result check_empty(const hf__lockfile *file, int fd, bool entry_locked, unsigned from,
@@ -193,8 +193,7 @@ static hf_result check_rest(const hf__lockfile *file, int fd, const hf__slot_set
         from = i + 1;
     }
     for (unsigned i = read; own && i < HF__SLOTS_MAX && !r; i++)
-        if (hf__slot_set_has(own, i))
-            r = hf__lockfile_report_damaged(file, "was cut short", detail);
+        if (hf__slot_set_has(own, i)) r = hf__lockfile_report_damaged(file, "is truncated", detail);
     return r ? r : check_empty(file, fd, own, from, HF__SLOTS_MAX, table, detail);
 }
 

@@ -17,9 +17,8 @@
 #define MOMENT    (20 * HF__MS)
 #define AGE_AGAIN (100 * HF__MS)
 
-static const char NO_KINDS[] = "; the nodes of a quorum do not know of each other, and cannot "
-                               "agree on a line, or on who shares "
-                               "a lock (one Redis can)";
+static const char NO_KINDS[] = "; the nodes of a quorum are independent, so they cannot agree on "
+                               "a queue or on several holders (a single Redis can)";
 
 static hf__quorum *quorum_of(hf__store *store) {
     return (hf__quorum *)store;
@@ -214,8 +213,9 @@ static void quorum_submit(hf__store *store, hf__op *op, hf__time now) {
     case HF__CLIENT_INFO:
     case HF__BREAK: hf__quorum_inspect(q, op, now); break;
     default:
-        hf__quorum_complete(q, op, HF_UNSUPPORTED,
-                            hf__line("a quorum cannot do that; its nodes can, one by one"));
+        hf__quorum_complete(
+            q, op, HF_UNSUPPORTED,
+            hf__line("a quorum does not support this operation; a single Redis does"));
         break;
     }
 }

@@ -258,6 +258,6 @@ char *hf__quorum_why(const hf__quorum *q, const hf__quorum_op *qop) {
         int n = snprintf(nodes + used, sizeof nodes - used, "%s%s", used ? "; " : ": ", one);
         used = n < 0 || (size_t)n >= sizeof nodes - used ? sizeof nodes : used + (size_t)n;
     }
-    return hf__line("%d of the %d nodes must agree, and too few can%s", q->majority, q->count,
+    return hf__line("%d of the %d nodes must agree, but too few can%s", q->majority, q->count,
                     nodes);
 }
